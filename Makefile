@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# The front door. CMake builds user space and the card model, Kbuild builds the modules, tools/lab runs guests.
+#
+#   make demo       two emulated machines with T3 cards, and a stock rping between them
+#   make check      format, build without warnings, unit tests        (the fast part of the tests)
+#   make test       check, and the system tests in guests
+#   make help       the rest
+
+BUILD ?= build
+JOBS  ?= $(shell nproc)
+export CCACHE_BASEDIR ?= $(CURDIR)
+
+.DEFAULT_GOAL := help
+.PHONY: help deps configure sim provider modules build format format-check check test test-long demo bench \
+	kernel-check tidy install clean
+
+help:
+	@sed -n 's/^#   make /  make /p' Makefile
+	@echo "  make sim        the card model, $(BUILD)/t3sim"
+	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
+	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
+	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
+	@echo "  make test-long  the long, seeded runs"
+	@echo "  make bench      instructions per post and per completion"
+	@echo "  make tidy       clang-tidy"
+	@echo "  make format     clang-format over the C++ files"
+	@echo "  make install    modules, provider and tools on this machine (DESTDIR= honoured)"
+	@echo "  make deps       installs the Debian packages of packaging/build-deps.txt"
+
+deps:
+	@tools/dev/deps
+
+$(BUILD)/build.ninja: CMakeLists.txt | deps
+	cmake -G Ninja -S . -B $(BUILD) \
+	  $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache) >/dev/null
+
+configure: $(BUILD)/build.ninja
+
+sim: configure
+	ninja -C $(BUILD) -j$(JOBS) t3sim
+
+provider: configure
+	ninja -C $(BUILD) -j$(JOBS) provider
+
+modules:
+	$(MAKE) -C kernel
+
+build: configure
+	ninja -C $(BUILD) -j$(JOBS)
+
+cxx_files = $$(git ls-files '*.cc' '*.hh')
+
+format: deps
+	clang-format -i $(cxx_files)
+
+format-check: deps
+	@tools/dev/format-check
+
+check: deps
+	@tests/run check --build $(BUILD)
+
+test: deps
+	@tests/run test --build $(BUILD)
+
+test-long: deps
+	@tests/run long --build $(BUILD)
+
+demo: deps
+	@tools/lab/demo
+
+bench: build
+	@bench/run --build $(BUILD)
+
+kernel-check: deps
+	$(MAKE) -C kernel check
+
+tidy: build
+	@tools/dev/tidy $(BUILD)
+
+install: build modules
+	cmake --install $(BUILD) $(if $(DESTDIR),--prefix $(DESTDIR)/usr)
+	$(MAKE) -C kernel install
+
+clean:
+	rm -rf $(BUILD)
+	$(MAKE) -C kernel clean
