@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/core/log.hh"
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+namespace t3sim {
+namespace {
+
+struct Registry {
+    std::shared_ptr<spdlog::sinks::sink> sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+    std::map<std::string, std::shared_ptr<spdlog::logger>> loggers;
+    std::map<std::string, spdlog::level::level_enum> levels;
+    spdlog::level::level_enum fallback = spdlog::level::info;
+
+    Registry() { sink->set_pattern("%H:%M:%S.%f %^%-5l%$ %-5n %v"); }
+
+    [[nodiscard]] spdlog::level::level_enum level(const std::string& part) const {
+        const auto it = levels.find(part);
+        return it == levels.end() ? fallback : it->second;
+    }
+};
+
+// Never destroyed: static references to loggers are used until the very end of the program.
+Registry& registry() {
+    static auto* r = new Registry;
+    return *r;
+}
+
+std::optional<spdlog::level::level_enum> parse_level(std::string_view word) {
+    const std::string text(word);
+    const auto level = spdlog::level::from_str(text);
+    if (level == spdlog::level::off && text != "off")
+        return std::nullopt;
+    return level;
+}
+
+} // namespace
+
+spdlog::logger& logger(const std::string& part) {
+    Registry& r = registry();
+    auto& slot = r.loggers[part];
+    if (!slot) {
+        slot = std::make_shared<spdlog::logger>(part, r.sink);
+        slot->set_level(r.level(part));
+        slot->flush_on(spdlog::level::warn);
+    }
+    return *slot;
+}
+
+bool set_log_levels(std::string_view text, std::string* wrong) {
+    Registry& r = registry();
+    auto fallback = r.fallback;
+    auto levels = r.levels;
+    while (!text.empty()) {
+        const auto word = text.substr(0, text.find(','));
+        text.remove_prefix(word.size() < text.size() ? word.size() + 1 : word.size());
+        const auto equals = word.find('=');
+        const auto level = parse_level(equals == word.npos ? word : word.substr(equals + 1));
+        if (!level || equals == 0) {
+            if (wrong)
+                *wrong = word;
+            return false;
+        }
+        if (equals == word.npos)
+            fallback = *level;
+        else
+            levels[std::string(word.substr(0, equals))] = *level;
+    }
+    r.fallback = fallback;
+    r.levels = std::move(levels);
+    for (auto& [part, log] : r.loggers)
+        log->set_level(r.level(part));
+    return true;
+}
+
+} // namespace t3sim

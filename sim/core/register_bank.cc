@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/core/register_bank.hh"
+
+#include <stdexcept>
+#include <utility>
+
+#include "sim/core/log.hh"
+
+namespace t3sim {
+namespace {
+
+spdlog::logger& log = logger("mmio");
+
+[[noreturn]] void bad_row(const std::string& bank, const std::string& what) {
+    throw std::logic_error("register bank " + bank + ": " + what);
+}
+
+} // namespace
+
+RegisterBank::RegisterBank(std::string name, std::uint32_t size, std::uint32_t stride)
+    : name_(std::move(name)), size_(size), stride_(stride) {
+    if (stride == 0 || size % stride != 0)
+        bad_row(name_, "size is not a multiple of the stride");
+    index_.resize(size / stride);
+    unknown_logged_.resize(size / stride);
+}
+
+void RegisterBank::add(Register row, std::uint32_t base, const std::string& prefix) {
+    if (row.name == nullptr || *row.name == 0)
+        bad_row(name_, fmt::format("row at {:#x} has no name", row.offset + base));
+    std::string name = prefix + row.name;
+    row.offset += base;
+    if (row.offset >= size_)
+        bad_row(name_, fmt::format("{} at {:#x} is outside of {:#x} bytes", name, row.offset, size_));
+    if (row.offset % stride_ != 0)
+        bad_row(name_, fmt::format("{} at {:#x} is not aligned", name, row.offset));
+    auto& slot = index_[row.offset / stride_];
+    if (slot != 0)
+        bad_row(name_, fmt::format("{} overlaps {} at {:#x}", name, entries_[slot - 1].name, row.offset));
+    const std::uint32_t reset = row.reset;
+    entries_.push_back(Entry{.row = std::move(row), .name = std::move(name), .value = reset});
+    slot = static_cast<std::uint32_t>(entries_.size());
+}
+
+void RegisterBank::add(std::initializer_list<Register> rows, std::uint32_t base, const std::string& prefix) {
+    add(std::span(rows.begin(), rows.size()), base, prefix);
+}
+
+void RegisterBank::add(std::span<const Register> rows, std::uint32_t base, const std::string& prefix) {
+    for (const Register& row : rows)
+        add(row, base, prefix);
+}
+
+const RegisterBank::Entry* RegisterBank::find(std::uint32_t offset) const {
+    if (offset >= size_ || offset % stride_ != 0)
+        return nullptr;
+    const auto slot = index_[offset / stride_];
+    return slot == 0 ? nullptr : &entries_[slot - 1];
+}
+
+RegisterBank::Entry* RegisterBank::find(std::uint32_t offset) {
+    return const_cast<Entry*>(std::as_const(*this).find(offset));
+}
+
+const RegisterBank::Entry& RegisterBank::at(std::uint32_t offset) const {
+    if (const Entry* entry = find(offset))
+        return *entry;
+    bad_row(name_, fmt::format("the model uses {:#x}, which has no row", offset));
+}
+
+RegisterBank::Entry& RegisterBank::at(std::uint32_t offset) {
+    return const_cast<Entry&>(std::as_const(*this).at(offset));
+}
+
+const char* RegisterBank::name(std::uint32_t offset) const {
+    const Entry* entry = find(offset);
+    return entry ? entry->name.c_str() : nullptr;
+}
+
+void RegisterBank::log_unmodelled(Entry& entry, const char* how) {
+    if (!std::exchange(entry.logged, true))
+        log.info("{}: {} of {} ({:#x}), which is not modelled", name_, how, entry.name, entry.row.offset);
+}
+
+void RegisterBank::log_unknown(std::uint32_t offset, const char* how) {
+    if (offset < size_) {
+        if (unknown_logged_[offset / stride_])
+            return;
+        unknown_logged_[offset / stride_] = true;
+    }
+    log.debug("{}: {} of {:#x}, where no register is known", name_, how, offset);
+}
+
+std::uint32_t RegisterBank::read(std::uint32_t offset) {
+    Entry* entry = find(offset);
+    if (!entry) {
+        log_unknown(offset, "read");
+        return 0;
+    }
+    if (!entry->row.modelled) {
+        log_unmodelled(*entry, "read");
+        return entry->row.reset;
+    }
+    const std::uint32_t value = entry->row.on_read ? entry->row.on_read(entry->value) : entry->value;
+    entry->value &= ~entry->row.rc;
+    log.trace("{}: read  {} = {:#010x}", name_, entry->name, value);
+    return value;
+}
+
+void RegisterBank::write_lanes(std::uint32_t offset, std::uint32_t value, std::uint32_t lanes) {
+    Entry* entry = find(offset);
+    if (!entry) {
+        log_unknown(offset, "write");
+        return;
+    }
+    if (!entry->row.modelled) {
+        log_unmodelled(*entry, "write");
+        return;
+    }
+    value &= lanes;
+    log.trace("{}: write {} = {:#010x}", name_, entry->name, value);
+    const Register& row = entry->row;
+    const std::uint32_t before = entry->value;
+    const std::uint32_t take = row.write & lanes & ~row.w1c & ~row.self_clear;
+    entry->value = ((before & ~take) | (value & take)) & ~(value & row.w1c);
+    if (row.on_write)
+        row.on_write(value, before);
+}
+
+std::uint64_t RegisterBank::read_bytes(std::uint64_t offset, unsigned size) {
+    std::uint64_t value = 0;
+    for (unsigned done = 0; done < size;) {
+        const std::uint64_t where = offset + done;
+        const unsigned lane = where % 4;
+        const unsigned part = std::min(4 - lane, size - done);
+        const std::uint64_t word = where < size_ ? read(static_cast<std::uint32_t>(where - lane)) : 0;
+        const std::uint64_t mask = (std::uint64_t{1} << 8 * part) - 1;
+        value |= (word >> 8 * lane & mask) << 8 * done;
+        done += part;
+    }
+    return value;
+}
+
+void RegisterBank::write_bytes(std::uint64_t offset, unsigned size, std::uint64_t value) {
+    for (unsigned done = 0; done < size;) {
+        const std::uint64_t where = offset + done;
+        const unsigned lane = where % 4;
+        const unsigned part = std::min(4 - lane, size - done);
+        const auto mask = static_cast<std::uint32_t>(((std::uint64_t{1} << 8 * part) - 1) << 8 * lane);
+        const auto word = static_cast<std::uint32_t>(value >> 8 * done << 8 * lane);
+        if (where < size_)
+            write_lanes(static_cast<std::uint32_t>(where - lane), word, mask);
+        done += part;
+    }
+}
+
+void RegisterBank::reset() {
+    for (Entry& entry : entries_)
+        entry.value = entry.row.reset;
+}
+
+} // namespace t3sim
