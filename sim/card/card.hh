@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A Chelsio S320E-CR (PCI id 1425:0036, T3C, two 10 Gb/s ports) as one object: the PCI function on one side,
+// two Ethernet ports on the other, the engines of engines.hh between them. This class wires; it decides
+// nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/core/event_queue.hh"
+#include "sim/core/host.hh"
+#include "sim/net/link.hh"
+
+namespace t3sim {
+
+class Counters;
+
+struct CardConfig {
+    std::string name;                  ///< in log lines and counters
+    std::array<std::uint8_t, 6> mac{}; ///< of port 0; port 1 has the last octet + 1. Fourth octet < 0x80
+    std::string serial = "SIM0000001"; ///< at most 16 characters
+};
+
+class Card : public Device {
+public:
+    static constexpr unsigned ports = 2;
+
+    /// @p host and @p queue must outlive the card. Throws std::invalid_argument if @p config cannot be a
+    /// card's.
+    Card(const CardConfig& config, Host& host, EventQueue& queue);
+    ~Card() override;
+    Card(const Card&) = delete;
+    Card& operator=(const Card&) = delete;
+
+    /// The socket of a port, to be plugged into a Link. Throws std::out_of_range.
+    Endpoint& port(unsigned index);
+    /// Plugs the cable of a port in; @p link must outlive the card. A port without a link has no signal.
+    void connect(unsigned port, Link& link);
+    [[nodiscard]] const Counters& counters() const;
+
+    [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;
+    [[nodiscard]] unsigned msix_vectors() const override;
+    std::uint64_t mmio_read(unsigned bar, std::uint64_t offset, unsigned size) override;
+    void mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) override;
+    void config_read(std::uint32_t offset, MutableBytes to) override;
+    void config_write(std::uint32_t offset, Bytes from) override;
+    void reset() override;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace t3sim
