@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A machine for tests: one block of memory at a bus address, and a record of the interrupts. What lies
+// outside the block, or inside a hole, answers as an unmapped address does.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+#include "sim/core/host.hh"
+
+namespace t3sim::test {
+
+class FakeHost : public Host {
+public:
+    /// Not 0, so that a forgotten address faults; above 4 GiB, so that a lost high half does.
+    static constexpr std::uint64_t default_base = 0x1'0000'0000;
+
+    explicit FakeHost(std::size_t size = 4 << 20, std::uint64_t base = default_base)
+        : base_(base), next_(base), memory_(size) {}
+
+    bool dma_read(std::uint64_t addr, MutableBytes to) override {
+        ++reads;
+        const std::uint8_t* from = find(addr, to.size());
+        if (!from) {
+            std::fill(to.begin(), to.end(), std::uint8_t{0});
+            return false;
+        }
+        std::memcpy(to.data(), from, to.size());
+        return true;
+    }
+    bool dma_write(std::uint64_t addr, Bytes from) override {
+        ++writes;
+        std::uint8_t* to = find(addr, from.size());
+        if (to)
+            std::memcpy(to, from.data(), from.size());
+        return to != nullptr;
+    }
+    bool dma_load(std::uint64_t addr, std::uint32_t& raw) override {
+        raw = 0;
+        if (addr % 4 != 0)
+            throw std::logic_error("unaligned dma_load");
+        return dma_read(addr, {reinterpret_cast<std::uint8_t*>(&raw), sizeof raw});
+    }
+    bool dma_store(std::uint64_t addr, std::uint32_t raw) override {
+        if (addr % 4 != 0)
+            throw std::logic_error("unaligned dma_store");
+        return dma_write(addr, {reinterpret_cast<const std::uint8_t*>(&raw), sizeof raw});
+    }
+    void raise_irq(unsigned vector) override { ++irqs[vector]; }
+    void set_intx(bool asserted) override {
+        intx_edges += asserted && !intx;
+        intx = asserted;
+    }
+
+    /// The machine's own view of its memory. Throws std::out_of_range, so that a slip in a test is seen as
+    /// one.
+    std::uint8_t* at(std::uint64_t addr, std::size_t size = 1) {
+        if (addr < base_ || size > memory_.size() || addr - base_ > memory_.size() - size)
+            throw std::out_of_range("FakeHost: no such memory");
+        return &memory_[addr - base_];
+    }
+    [[nodiscard]] Bytes bytes(std::uint64_t addr, std::size_t size) { return {at(addr, size), size}; }
+    void put(std::uint64_t addr, Bytes from) {
+        if (!from.empty())
+            std::memcpy(at(addr, from.size()), from.data(), from.size());
+    }
+    /// Big-endian words, as the examples of the facts are written.
+    void put_words(std::uint64_t addr, std::initializer_list<std::uint32_t> words) {
+        for (std::uint32_t word : words) {
+            put_be32(at(addr, 4), word);
+            addr += 4;
+        }
+    }
+    [[nodiscard]] std::uint32_t word(std::uint64_t addr) { return be32(at(addr, 4)); }
+
+    /// Zeroed memory for a ring or a buffer; aligned to pages unless told otherwise. Never given back.
+    std::uint64_t alloc(std::size_t size, std::size_t align = 4096) {
+        const std::uint64_t addr = (next_ + align - 1) / align * align;
+        at(addr, size);
+        next_ = addr + size;
+        return addr;
+    }
+
+    /// From now on the range faults, as if its page had been unmapped.
+    void unmap(std::uint64_t addr, std::size_t size) { holes_.push_back({addr, size}); }
+    void map_all() { holes_.clear(); }
+
+    std::map<unsigned, unsigned> irqs; ///< vector -> edges
+    bool intx = false;
+    unsigned intx_edges = 0;
+    std::uint64_t reads = 0, writes = 0; ///< DMA operations, words included
+
+private:
+    struct Hole {
+        std::uint64_t addr;
+        std::size_t size;
+    };
+
+    std::uint8_t* find(std::uint64_t addr, std::size_t size) {
+        if (addr < base_ || size > memory_.size() || addr - base_ > memory_.size() - size)
+            return nullptr;
+        for (const Hole& hole : holes_)
+            if (addr < hole.addr + hole.size && hole.addr < addr + size)
+                return nullptr;
+        return &memory_[addr - base_];
+    }
+
+    std::uint64_t base_;
+    std::uint64_t next_;
+    Buffer memory_;
+    std::vector<Hole> holes_;
+};
+
+} // namespace t3sim::test
