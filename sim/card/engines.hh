@@ -43,6 +43,8 @@ public:
     /// Delivers a CPL message to the host. @p cpl starts with the opcode word. The form (immediate or
     /// free-list buffers) follows nic.md 5.7 and decision G8. If the ring or the free list is full the
     /// message waits in order; it is never lost.
+    /// RDMA_TERMINATE (0xa2) has no opcode word in memory: the TID of @p cpl's first word goes into the RSS
+    /// header's hash word with the flits of the rest in its bits 7:0, and the body starts behind that word.
     virtual void post_cpl(unsigned response_queue, Bytes cpl) = 0;
 
     /// Writes a completion to a CQ ring and, if the CQ is armed for it, posts the async event
@@ -88,7 +90,8 @@ public:
     virtual ~RdmaStream() = default;
     /// Queues bytes as one record: it starts a TCP segment and keeps its boundary when retransmitted.
     virtual void send_record(Tid tid, Buffer&& fpdu) = 0;
-    /// Bytes that may be queued before the sender should wait for stream_room().
+    /// Bytes that may be queued before the sender should wait for stream_room(). The last record may be
+    /// larger than what is left: 0 is the stop sign.
     [[nodiscard]] virtual std::size_t send_room(Tid tid) const = 0;
     /// All data has been queued; FIN after it.
     virtual void send_fin(Tid tid) = 0;
@@ -115,7 +118,7 @@ public:
     /// The passive side's last streaming message is in the stream (G4); FPDUs may follow.
     virtual void stream_switched(Tid tid) = 0;
     virtual void stream_in(Tid tid, Bytes data) = 0;
-    /// Room in the send buffer again.
+    /// Acknowledged data made room in the send buffer.
     virtual void stream_room(Tid tid) = 0;
     /// CLOSE_CON_REQ: finish as G11 says, then RdmaStream::send_fin().
     virtual void close_requested(Tid tid) = 0;
