@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * iw_cxgb3: RDMA driver for the Chelsio T3. Objects, their lifetime, their
+ * locks, and the border between the verbs side and the connection manager.
+ *
+ *   main.c    module, life of a device, ops table, sysfs, counters
+ *   verbs.c   queries, ucontext, mmap, PD
+ *   qp.c      life of a QP, posting; qp_fsm.c its states; wr.c its requests
+ *   cq.c      life of a CQ, polling, flushing; cqe.c its entries
+ *   mr.c      regions and windows; tpt.c their entries in the card
+ *   ctrl.c    control QP: writes into adapter memory
+ *   event.c   async events and adapter events
+ *   rsc.c     ids, doorbell groups, adapter memory pools
+ *   cm.c, cpl.c, ep_fsm.c, mpa.c: connections (cm.h)
+ *
+ * Locks, outermost first (docs/locking.md has the reasons):
+ *
+ *   t3_ctrl.mutex     slots of the control ring; sleeps
+ *   t3_cq.lock        ring and ready list of a CQ (BH)
+ *   t3_qp.lock        state, ep, counters and arrays of a QP (BH); inside a
+ *                     CQ lock, never the other way round
+ *   t3_cq.comp_lock   keeps a completion handler from running twice (BH);
+ *                     none of the above is held
+ *
+ * No lock of this list is held across a call into the connection manager,
+ * ib_core or a consumer, comp_lock around the completion handler excepted.
+ */
+#ifndef IW_CXGB3_H
+#define IW_CXGB3_H
+
+#include <linux/completion.h>
+#include <linux/genalloc.h>
+#include <linux/idr.h>
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/iw_cm.h>
+
+#include "cxgb3_ulp.h"
+#include "hw/t3_cqe.h"
+#include "hw/t3_tpt.h"
+#include "hw/t3_wr.h"
+#include "qp_fsm.h"
+#include "wq.h"
+
+#define DRV_NAME		"iw_cxgb3"
+#define T3_FW_MAJOR		7
+#define T3_MAX_PORTS		2
+#define T3_MAX_RD_ATOM		8
+#define T3_MAX_PBL_PAGES	(1U << 20)
+
+/*
+ * How long a sleeping caller waits for the card to answer a control message
+ * before the card is declared dead.
+ */
+#define T3_CARD_TIMEOUT		(10 * HZ)
+
+struct t3_ep;	/* a connection or a listener, private to the connection manager */
+struct t3_cm_dev;	/* connection manager's part of a device, likewise */
+
+/*
+ * Control QP: the ring of memory writes. producer and consumer are running
+ * counters; the async event of a write carries its counter back.
+ */
+struct t3_ctrl {
+	struct mutex mutex;		/* slots and producer */
+	union t3_wr_slot *ring;
+	dma_addr_t dma;
+	u32 producer;
+	u32 consumer;			/* written by the event handler only */
+	wait_queue_head_t wait;
+	struct completion modify_done;	/* answer to a MODIFY_QP */
+	bool ready;
+};
+
+/* Names of hardware counters and of our own error paths; see main.c. */
+enum t3_counter {
+	T3_CNT_QP_BAD_EVENT,
+	T3_CNT_CQE_STALE,
+	T3_CNT_CQE_BAD,
+	T3_CNT_AE_NO_OBJECT,
+	T3_CNT_AE_ERROR,
+	T3_CNT_TERM_SENT,
+	T3_CNT_TERM_RCVD,
+	T3_CNT_FLUSHED_QP,
+	T3_CNT_DB_DROP,
+	T3_CNT_CM_BAD_EVENT,
+	T3_CNT_CM_ABORT,
+	T3_CNT_NUM
+};
+
+/*
+ * A card.
+ *
+ * Made by the NIC driver's add callback and put to rest by its remove
+ * callback, which sets T3_DEV_GONE. From then on the NIC driver's tables must
+ * not be touched, although consumers may hold objects of the device for a
+ * while: whoever uses tdev does so between t3_dev_enter() and t3_dev_leave(),
+ * which remove waits for. Registration with ib_core and its end run on an
+ * ordered workqueue, since remove may be called with rtnl held. The memory is
+ * ib_core's (ib_dealloc_device).
+ */
+struct t3_dev {
+	struct ib_device ibdev;		/* must be first */
+	struct t3cdev *tdev;
+	struct pci_dev *pdev;
+	struct rdma_info info;
+	struct adap_ports ports;
+	u32 fw_vers;
+	unsigned long flags;		/* T3_DEV_* */
+	struct t3_ctrl ctrl;
+
+	struct xarray qps;		/* id -> t3_qp, BH lock */
+	struct xarray cqs;		/* id -> t3_cq, BH lock */
+
+	/* Ids and adapter memory, rsc.c. */
+	struct ida qp_groups;
+	struct ida cq_ids;
+	struct ida pd_ids;
+	struct ida stags;
+	u32 next_cq_id, next_pd_id, next_stag; /* reuse as late as possible */
+	u32 max_stags;
+	u32 qp_group_size;		/* ids per doorbell page */
+	struct gen_pool *pbl_pool;
+	struct gen_pool *rqt_pool;
+	struct t3_qp_group_list *kernel_groups;
+
+	atomic64_t counters[T3_CNT_NUM];
+	struct dentry *debugfs;
+	struct work_struct register_work;
+	struct work_struct unregister_work;
+	struct delayed_work db_work;	/* rings every QP after lost doorbells */
+
+	struct t3_cm_dev *cm;
+};
+
+/* Bits of t3_dev.flags. */
+#define T3_DEV_GONE		0	/* remove was called, or the card does not answer */
+#define T3_DEV_DOWN		1	/* OFFLOAD_STATUS_DOWN: remove will be called with rtnl held */
+#define T3_DEV_REGISTERED	2
+
+static inline struct t3_dev *to_t3_dev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct t3_dev, ibdev);
+}
+
+static inline bool t3_dev_gone(const struct t3_dev *dev)
+{
+	return test_bit(T3_DEV_GONE, &dev->flags);
+}
+
+static inline void t3_count(struct t3_dev *dev, enum t3_counter which)
+{
+	atomic64_inc(&dev->counters[which]);
+}
+
+/*
+ * The card may be used until t3_dev_leave(), if the result is true. Atomic in
+ * between (RCU).
+ */
+bool t3_dev_enter(struct t3_dev *dev) __acquires(RCU);
+void t3_dev_leave(struct t3_dev *dev) __releases(RCU);
+/* ctl() of the NIC driver; -EIO once the card is gone. Interrupts must be on. */
+int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data);
+/* Always consumes the buffer; 0 or -errno, congestion is success. */
+int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb);
+/* The card does not answer: every waiter and every later use fails with -EIO. */
+void t3_dev_fatal(struct t3_dev *dev, const char *what);
+
+/* --- memory shared with the card and, perhaps, with user space ----------- */
+
+struct t3_dma {
+	void *va;
+	dma_addr_t dma;
+	struct page *page;
+	size_t size;
+};
+
+/*
+ * What a user may map. An entry of a ring owns the ring's memory from its
+ * insertion on: it goes away with the last mapping.
+ */
+struct t3_mmap {
+	struct rdma_user_mmap_entry rdma;
+	struct t3_dma mem;
+	phys_addr_t doorbell;		/* instead of mem: a page of BAR 2 */
+};
+
+struct t3_ucontext {
+	struct ib_ucontext ibucontext;
+	struct t3_qp_group_list *groups;
+};
+
+struct t3_pd {
+	struct ib_pd ibpd;
+	u32 id;
+};
+
+/*
+ * A memory region or window. The order of death: TPT entry zeroed and the
+ * write confirmed by the card, PBL space freed, pages unpinned, STag freed.
+ */
+struct t3_mr {
+	union {
+		struct ib_mr ibmr;
+		struct ib_mw ibmw;
+	};
+	struct t3_dev *dev;
+	u32 stag;
+	u32 pbl_addr;			/* absolute byte address; 0 if none */
+	u32 pbl_bytes;
+	struct t3_umem *umem;		/* user regions only */
+	/* For receive form B and binds: what the card was told. */
+	u64 va;
+	u64 len;
+	u8 page_code;
+	bool valid;
+	/* Fast registration. */
+	u32 npages;
+	u64 *pages;
+};
+
+/*
+ * A completion queue.
+ *
+ * References: one from creation, one per async event in progress. Destroy
+ * takes it out of the table and waits for the others.
+ */
+struct t3_cq {
+	struct ib_cq ibcq;
+	u32 id;
+	u32 entries;			/* power of two */
+	spinlock_t lock;		/* rptr, ready */
+	spinlock_t comp_lock;		/* one completion handler at a time */
+	u32 rptr;			/* hardware entries consumed, unmasked */
+	struct list_head ready[2];	/* QPs with retirable work: [0] send, [1] receive */
+	struct t3_dma ring;
+	struct t3_mmap *map;		/* user CQ: owner of the ring's memory */
+	u32 __user *user_rptr;
+	struct kref ref;
+	struct completion released;
+};
+
+/*
+ * How a connection hands itself to a QP; t3_qp_connect() copies it.
+ */
+struct t3_conn_attrs {
+	u32 tid;
+	u8 channel;			/* egress port, L2T smt_idx */
+	u8 mpa_attrs;			/* T3_MPA_* */
+	u8 rtr_type;			/* T3_RTR_* */
+	bool initiator;
+	u16 ulpdu_size;			/* effective segment size */
+	u32 ord;
+	u32 ird;
+	u32 irs;			/* sequence number of the first FPDU byte */
+};
+
+/*
+ * A queue pair.
+ *
+ * References (ref): one from creation; one for the connection from
+ * t3_qp_connect() until the card has said its last word about it, because
+ * until then it may fetch from the ring; those of the iWARP CM core; one per
+ * event in progress. Destroy moves the QP to ERROR, takes it out of the table
+ * and waits for all of them.
+ *
+ * ep is set between t3_qp_connect() and the event that detaches it; while it is
+ * set the QP holds a reference on the endpoint.
+ */
+struct t3_qp {
+	struct ib_qp ibqp;
+	u32 id;
+	spinlock_t lock;
+	enum t3_qp_state state;		/* set by t3_qp_report() only */
+	struct t3_ep *ep;
+	struct t3_conn_attrs conn;	/* valid while ep is set */
+	struct t3_wq wq;
+	struct list_head ready[2];	/* in t3_cq.ready; CQ lock */
+	bool user;
+	bool sq_sig_all;
+	u8 mpa_attrs;
+	u32 max_ord;
+	u32 max_ird;
+	u32 access;			/* enum ib_access_flags, for query */
+	u32 rqt_addr;			/* absolute byte address */
+	struct t3_dma ring;
+	struct t3_mmap *map;		/* user QP: owner of the ring's memory */
+	struct t3_mmap *db_map;
+	struct kref ref;
+	struct completion released;
+};
+
+static inline struct t3_ucontext *to_t3_ucontext(struct ib_ucontext *uc)
+{
+	return container_of(uc, struct t3_ucontext, ibucontext);
+}
+
+static inline struct t3_pd *to_t3_pd(struct ib_pd *pd)
+{
+	return container_of(pd, struct t3_pd, ibpd);
+}
+
+static inline struct t3_mr *to_t3_mr(struct ib_mr *mr)
+{
+	return container_of(mr, struct t3_mr, ibmr);
+}
+
+static inline struct t3_mr *mw_to_t3_mr(struct ib_mw *mw)
+{
+	return container_of(mw, struct t3_mr, ibmw);
+}
+
+static inline struct t3_cq *to_t3_cq(struct ib_cq *cq)
+{
+	return container_of(cq, struct t3_cq, ibcq);
+}
+
+static inline struct t3_qp *to_t3_qp(struct ib_qp *qp)
+{
+	return container_of(qp, struct t3_qp, ibqp);
+}
+
+static inline struct t3_dev *t3_qp_dev(const struct t3_qp *qp)
+{
+	return to_t3_dev(qp->ibqp.device);
+}
+
+/* --- border: what the connection manager calls --------------------------- */
+
+/* Atomic. The first takes a reference, or returns NULL. */
+struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id);
+void t3_qp_get(struct t3_qp *qp);
+void t3_qp_put(struct t3_qp *qp);
+
+/*
+ * IDLE -> RTS: attach the endpoint, create the QP's context in the card with
+ * an RDMA_INIT on the connection's offload queue. May sleep. On success the QP
+ * holds a reference on ep (t3_ep_get) and the endpoint one on the QP, to be
+ * dropped with t3_qp_put() after the last CPL of the connection.
+ *
+ * *acked tells whether the card will acknowledge the RDMA_INIT with a
+ * CPL_TX_DMA_ACK (it does if receives were posted).
+ */
+int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
+		  const struct t3_conn_attrs *attrs, bool *acked);
+
+/*
+ * Report an event of the connection. Any context. 0, or -EINVAL if the state
+ * machine refuses it (counted and traced). Events of the connection:
+ *
+ *   T3_QPEV_PEER_CLOSE	FIN of the peer, or our own graceful close has begun
+ *   T3_QPEV_CLOSED	both directions closed: flush, detach, IDLE
+ *   T3_QPEV_LOST	reset, timeout, bad close: flush, detach, ERROR
+ *
+ * Detaching drops the QP's reference on the endpoint (t3_ep_put), and may be
+ * the last thing that happens to it: the caller needs its own.
+ */
+int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev);
+
+/* --- border: what the connection manager offers -------------------------- */
+
+int t3_cm_init(void);
+void t3_cm_exit(void);
+/* add callback; tables of tdev may be used. */
+int t3_cm_open(struct t3_dev *dev);
+/*
+ * remove callback, T3_DEV_GONE is set and no handler runs any more: every
+ * endpoint gives up its ids and L2T entry, reports LOST or CLOSED, and wakes
+ * its waiters. Bounded; must not take rtnl nor wait for someone who does.
+ */
+void t3_cm_stop(struct t3_dev *dev);
+/* After ib_unregister_device(): no endpoint is left. */
+void t3_cm_close(struct t3_dev *dev);
+extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
+int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new,
+		   struct l2t_entry *l2t);
+extern struct cxgb3_client t3_client;
+
+int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
+int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
+int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len);
+int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog);
+int t3_cm_destroy_listen(struct iw_cm_id *cm_id);
+int t3_cm_fill_res(struct sk_buff *msg, struct rdma_cm_id *cm_id);
+
+/* Atomic. */
+void t3_ep_get(struct t3_ep *ep);
+void t3_ep_put(struct t3_ep *ep);
+/*
+ * Any context, no lock of ours held. Close the connection: with a FIN, or, if
+ * abrupt, with a RST. Returns at once; the outcome comes as a QP event.
+ */
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt);
+/*
+ * Any context. A TERMINATE has been posted on the connection: if it is not
+ * closed within a deadline, abort it.
+ */
+void t3_ep_terminating(struct t3_ep *ep);
+/* Softirq. The connection makes progress: its next hop is reachable. */
+void t3_ep_confirm_neigh(struct t3_ep *ep);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * States of a QP, as a table. Pure: no card, no locks, no memory.
+ *
+ * iWARP has no separate ready-to-receive state, and a QP gets to RTS only by
+ * its connection. IDLE stands for the verbs states RESET and INIT.
+ */
+#ifndef T3_QP_FSM_H
+#define T3_QP_FSM_H
+
+#include <linux/types.h>
+
+enum t3_qp_state {
+	T3_QPS_IDLE,
+	T3_QPS_RTS,
+	T3_QPS_ERROR,
+	T3_QPS_TERMINATE,
+	T3_QPS_CLOSING,
+	T3_QPS_NUM
+};
+
+enum t3_qp_event {
+	/* from the connection manager */
+	T3_QPEV_CONNECT,	/* through t3_qp_connect() */
+	T3_QPEV_PEER_CLOSE,	/* a graceful close has begun */
+	T3_QPEV_CLOSED,		/* and is complete */
+	T3_QPEV_LOST,		/* reset, timeout, bad close, card gone */
+	/* from async events */
+	T3_QPEV_PROTO_ERROR,	/* error found here: send a TERMINATE */
+	T3_QPEV_TERM_RCVD,	/* error found by the peer */
+	/* from the consumer, ib_modify_qp() and destroy */
+	T3_QPEV_USER_RESET,
+	T3_QPEV_USER_INIT,
+	T3_QPEV_USER_TERM,	/* SQE */
+	T3_QPEV_USER_CLOSE,	/* SQD */
+	T3_QPEV_USER_ERROR,	/* ERR */
+	T3_QPEV_NUM
+};
+
+/* What a transition does besides changing the state, in this order. */
+enum t3_qp_action {
+	T3_QPA_NONE		= 0,
+	T3_QPA_MARK_ERROR	= 1 << 0, /* status word: user space must flush */
+	T3_QPA_FLUSH		= 1 << 1,
+	T3_QPA_RESET		= 1 << 2, /* ring, counters, flags as new */
+	T3_QPA_TERMINATE	= 1 << 3, /* post a TERMINATE message */
+	T3_QPA_DISCONNECT	= 1 << 4, /* close with FIN */
+	T3_QPA_ABORT		= 1 << 5, /* close with RST */
+	T3_QPA_DETACH		= 1 << 6, /* give up the connection */
+};
+
+struct t3_qp_step {
+	bool legal;
+	enum t3_qp_state next;
+	unsigned int actions; /* T3_QPA_* */
+};
+
+/* The only place that knows the transitions. */
+struct t3_qp_step t3_qp_fsm(enum t3_qp_state from, enum t3_qp_event ev);
+
+const char *t3_qp_state_name(enum t3_qp_state state);
+const char *t3_qp_event_name(enum t3_qp_event ev);
+
+#endif
