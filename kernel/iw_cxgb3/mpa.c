@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * MPA start-up frames: bytes to struct mpa_startup and back.
+ *
+ *	 0               16      17    18          20
+ *	+---------------+-------+-----+-----------+-------------------------+
+ *	| key           | flags | rev | PD_Length | PD_Length bytes of data |
+ *	+---------------+-------+-----+-----------+-------------------------+
+ *
+ * In a revision 2 frame with the S flag the data starts with two big-endian
+ * 16-bit words, {A, B, IRD} and {C, D, ORD}, which count in PD_Length but are
+ * not the consumer's.
+ */
+#include <linux/errno.h>
+#include <linux/string.h>
+
+#include "mpa.h"
+
+#define FLAGS_AT	offsetof(struct mpa_frame, flags)
+#define REVISION_AT	offsetof(struct mpa_frame, revision)
+#define PD_LENGTH_AT	offsetof(struct mpa_frame, pd_length)
+
+static const char mpa_key[][MPA_KEY_SIZE + 1] = {
+	[MPA_REQUEST]	= MPA_KEY_REQUEST,
+	[MPA_REPLY]	= MPA_KEY_REPLY,
+};
+
+static void put_u16(u8 *at, u16 value)
+{
+	at[0] = value >> 8;
+	at[1] = value & 0xff;
+}
+
+static u16 get_u16(const u8 *at)
+{
+	return at[0] << 8 | at[1];
+}
+
+static void put_enhanced(u8 *at, const struct mpa_startup *frame)
+{
+	u16 ird = frame->ird & MPA_V2_DEPTH_MASK;
+	u16 ord = frame->ord & MPA_V2_DEPTH_MASK;
+
+	if (frame->peer_to_peer)
+		ird |= MPA_V2_IRD_PEER2PEER;
+	if (frame->rtr & MPA_RTR_SEND)
+		ird |= MPA_V2_IRD_RTR_SEND;
+	if (frame->rtr & MPA_RTR_WRITE)
+		ord |= MPA_V2_ORD_RTR_WRITE;
+	if (frame->rtr & MPA_RTR_READ)
+		ord |= MPA_V2_ORD_RTR_READ;
+	put_u16(at, ird);
+	put_u16(at + 2, ord);
+}
+
+static void get_enhanced(const u8 *at, struct mpa_startup *frame)
+{
+	u16 ird = get_u16(at);
+	u16 ord = get_u16(at + 2);
+
+	frame->ird = ird & MPA_V2_DEPTH_MASK;
+	frame->ord = ord & MPA_V2_DEPTH_MASK;
+	frame->peer_to_peer = ird & MPA_V2_IRD_PEER2PEER;
+	if (ird & MPA_V2_IRD_RTR_SEND)
+		frame->rtr |= MPA_RTR_SEND;
+	if (ord & MPA_V2_ORD_RTR_WRITE)
+		frame->rtr |= MPA_RTR_WRITE;
+	if (ord & MPA_V2_ORD_RTR_READ)
+		frame->rtr |= MPA_RTR_READ;
+}
+
+/**
+ * mpa_build - write a frame
+ * @buf: where to
+ * @size: room there; MPA_MAX_FRAME_LEN is always enough
+ * @frame: what it shall say
+ *
+ * Return: the length of the frame; -EINVAL if @frame asks for what its revision
+ * cannot express or for too much private data; -ENOSPC if it does not fit.
+ */
+int mpa_build(u8 *buf, size_t size, const struct mpa_startup *frame)
+{
+	unsigned int extra = frame->enhanced ? MPA_ENHANCED_LEN : 0;
+	unsigned int pd_len = extra + frame->pdata_len;
+	u8 flags = 0;
+
+	if (frame->pdata_len > MPA_MAX_CONSUMER_PD)
+		return -EINVAL;
+	if (frame->enhanced && frame->rev != MPA_REVISION_2)
+		return -EINVAL;
+	if (frame->reject && frame->kind != MPA_REPLY)
+		return -EINVAL;
+	if (MPA_HDR_LEN + pd_len > size)
+		return -ENOSPC;
+
+	if (frame->markers)
+		flags |= MPA_FLAG_MARKERS;
+	if (frame->crc)
+		flags |= MPA_FLAG_CRC;
+	if (frame->reject)
+		flags |= MPA_FLAG_REJECT;
+	if (frame->enhanced)
+		flags |= MPA_FLAG_ENHANCED;
+
+	memcpy(buf, mpa_key[frame->kind], MPA_KEY_SIZE);
+	buf[FLAGS_AT] = flags;
+	buf[REVISION_AT] = frame->rev;
+	put_u16(buf + PD_LENGTH_AT, pd_len);
+	if (frame->enhanced)
+		put_enhanced(buf + MPA_HDR_LEN, frame);
+	if (frame->pdata_len)
+		memcpy(buf + MPA_HDR_LEN + extra, frame->pdata, frame->pdata_len);
+	return MPA_HDR_LEN + pd_len;
+}
+
+/**
+ * mpa_parse - read a frame
+ * @kind: what is due
+ * @buf: everything that the stream has delivered so far
+ * @len: bytes in @buf
+ * @frame: filled when MPA_COMPLETE is returned
+ *
+ * A wrong byte is reported as soon as it is there, not when the frame is
+ * complete: what is not MPA need not wait for the timer. Reserved flags are
+ * ignored, as the RFC demands; so is R in a request. The S flag means something
+ * in revision 2 only.
+ */
+enum mpa_status mpa_parse(enum mpa_kind kind, const u8 *buf, size_t len, struct mpa_startup *frame)
+{
+	size_t key_len = len < MPA_KEY_SIZE ? len : MPA_KEY_SIZE;
+	unsigned int pd_len, extra;
+	bool enhanced;
+	u8 flags, rev;
+
+	if (memcmp(buf, mpa_key[kind], key_len))
+		return MPA_BAD_KEY;
+	if (len < MPA_HDR_LEN)
+		return MPA_INCOMPLETE;
+
+	flags = buf[FLAGS_AT];
+	rev = buf[REVISION_AT];
+	if (rev != MPA_REVISION_1 && rev != MPA_REVISION_2)
+		return MPA_BAD_REV;
+
+	enhanced = rev == MPA_REVISION_2 && flags & MPA_FLAG_ENHANCED;
+	extra = enhanced ? MPA_ENHANCED_LEN : 0;
+	pd_len = get_u16(buf + PD_LENGTH_AT);
+	if (pd_len > extra + MPA_MAX_CONSUMER_PD)
+		return MPA_PD_TOO_LONG;
+	if (pd_len < extra)
+		return MPA_BAD_ENHANCED;
+	if (len > MPA_HDR_LEN + pd_len)
+		return MPA_EXCESS;
+	if (len < MPA_HDR_LEN + pd_len)
+		return MPA_INCOMPLETE;
+
+	memset(frame, 0, sizeof(*frame));
+	frame->kind = kind;
+	frame->rev = rev;
+	frame->markers = flags & MPA_FLAG_MARKERS;
+	frame->crc = flags & MPA_FLAG_CRC;
+	frame->reject = kind == MPA_REPLY && flags & MPA_FLAG_REJECT;
+	frame->enhanced = enhanced;
+	frame->ird = MPA_V2_DEPTH_NONE;
+	frame->ord = MPA_V2_DEPTH_NONE;
+	if (enhanced)
+		get_enhanced(buf + MPA_HDR_LEN, frame);
+	frame->pdata = buf + MPA_HDR_LEN + extra;
+	frame->pdata_len = pd_len - extra;
+	return MPA_COMPLETE;
+}
+
+const char *mpa_status_name(enum mpa_status status)
+{
+	switch (status) {
+	case MPA_COMPLETE:
+		return "complete";
+	case MPA_INCOMPLETE:
+		return "incomplete";
+	case MPA_BAD_KEY:
+		return "wrong key";
+	case MPA_BAD_REV:
+		return "unknown revision";
+	case MPA_PD_TOO_LONG:
+		return "too much private data";
+	case MPA_BAD_ENHANCED:
+		return "enhanced header missing";
+	case MPA_EXCESS:
+		return "bytes behind the frame";
+	}
+	return "?";
+}
