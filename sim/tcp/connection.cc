@@ -1,0 +1,868 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/tcp/connection.hh"
+
+#include <algorithm>
+
+namespace t3sim::tcp {
+namespace {
+
+constexpr std::uint16_t least_mss = 48; // no peer may make us send one header per byte
+constexpr std::uint8_t max_scale = 14;  // RFC 7323 2.3
+constexpr Time least_tail_probe = 10 * millisecond;
+
+} // namespace
+
+Connection::Connection(Engine& engine, ConnId conn_id, const FourTuple& four_tuple)
+    : id(conn_id), tuple(four_tuple), engine_(engine) {
+    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_})
+        t->owner = this;
+    transmit_timer_.fire = &Connection::transmit_timer_fired;
+    ack_timer_.fire = &Connection::delayed_ack_fired;
+    keepalive_timer_.fire = &Connection::keepalive_fired;
+    linger_timer_.fire = &Connection::linger_fired;
+}
+
+Connection::~Connection() = default;
+
+// ---- Opening ------------------------------------------------------------------------------------------
+
+void Connection::start_active(const Options& options) {
+    options_ = options;
+    state_ = State::syn_sent;
+    iss_ = Seq(engine_.choose_iss(tuple));
+    snd_una_ = snd_max_ = recover_ = iss_;
+    syn_needed_ = true;
+    touch();
+}
+
+void Connection::start_held(const Segment& syn) {
+    state_ = State::syn_held;
+    take_options(syn);
+}
+
+void Connection::accept(const Options& options) {
+    options_ = options;
+    state_ = State::syn_received;
+    iss_ = Seq(engine_.choose_iss(tuple));
+    snd_una_ = snd_max_ = recover_ = iss_;
+    rcv_adv_ = rcv_nxt_ + std::min<std::uint32_t>(options_.receive_buffer, 0xffff);
+    syn_needed_ = true;
+    touch();
+}
+
+/// Remembers what the peer's SYN offers; what is negotiated is settled in become_established().
+void Connection::take_options(const Segment& syn) {
+    irs_ = syn.seq;
+    rcv_nxt_ = irs_ + 1;
+    rcv_adv_ = rcv_nxt_ + std::min<std::uint32_t>(options_.receive_buffer, 0xffff);
+    peer_mss_ = syn.mss.value_or(params().default_mss);
+    peer_scale_ = syn.window_scale;
+    peer_sack_ = syn.sack_permitted;
+    peer_timestamps_ = syn.timestamps;
+    syn_tos_ = syn.tos;
+}
+
+SynInfo Connection::syn_info() const {
+    return {.tuple = tuple,
+            .irs = irs_,
+            .mss = peer_mss_,
+            .window_scale = peer_scale_,
+            .sack_permitted = peer_sack_,
+            .timestamps = peer_timestamps_,
+            .tos = syn_tos_};
+}
+
+void Connection::send_syn() {
+    syn_needed_ = false;
+    ack_now_ = false;
+    const bool answering = state_ == State::syn_received;
+    Segment s{.tuple = tuple,
+              .seq = iss_,
+              .ack = rcv_nxt_,
+              .flags = static_cast<std::uint8_t>(flag_syn | (answering ? flag_ack : 0)),
+              .window = static_cast<std::uint16_t>(std::min<std::uint32_t>(options_.receive_buffer, 0xffff)),
+              .tos = options_.tos,
+              .mss = options_.mss,
+              .payload = {}};
+    if (options_.offer_window_scale && (!answering || peer_scale_))
+        s.window_scale = std::min(options_.window_scale, max_scale);
+    snd_max_ = iss_ + 1;
+    syn_sent_at_ = now();
+    transmit(s);
+    start_transmit_timer(TimerKind::retransmit, backed_off(params().rto_initial, retries_, params().rto_max));
+}
+
+/// @p s acknowledges our SYN.
+void Connection::become_established(const Segment& s) {
+    state_ = State::established;
+    const bool scaling = peer_scale_ && options_.offer_window_scale;
+    snd_scale_ = scaling ? std::min(*peer_scale_, max_scale) : 0;
+    rcv_scale_ = scaling ? std::min(options_.window_scale, max_scale) : 0;
+    mss_ = std::max(least_mss, std::min(peer_mss_, options_.mss));
+    snd_una_ = iss_ + 1;
+    wl1_ = s.seq;
+    wl2_ = s.ack;
+    // The window of a SYN is never scaled.
+    snd_wnd_ = s.has(flag_syn) ? s.window : std::uint32_t{s.window} << snd_scale_;
+    max_snd_wnd_ = std::max(max_snd_wnd_, snd_wnd_);
+    if (s.has(flag_syn)) {
+        ack_now_ = true;
+        touch();
+    }
+    stop(transmit_timer_);
+    rto_ = params().rto_initial;
+    if (retries_ == 0)
+        measure_rtt(now() - syn_sent_at_);
+    // RFC 3390, and RFC 5681 3.1 if the SYN was lost.
+    cwnd_ = retries_ ? mss_ : std::min<std::uint32_t>(4 * mss_, std::max<std::uint32_t>(2 * mss_, 4380));
+    retries_ = 0;
+    if (options_.keepalive)
+        start(keepalive_timer_, params().keepalive_idle);
+    engine_.sink_.established(id, {.snd_isn = snd_una_,
+                                   .rcv_isn = irs_ + 1,
+                                   .window_scaling = scaling,
+                                   .peer_window_scale = snd_scale_,
+                                   .mss = mss_});
+}
+
+// ---- Receiving ----------------------------------------------------------------------------------------
+
+void Connection::input(const Segment& s) {
+    last_input_ = now();
+    keepalive_probes_ = 0;
+    switch (state_) {
+    case State::dead:
+        return;
+    case State::syn_held:
+        if (s.has(flag_rst) && s.seq == rcv_nxt_)
+            die(AbortReason::reset);
+        return;
+    case State::syn_sent:
+        input_syn_sent(s);
+        return;
+    default:
+        break;
+    }
+
+    const bool syn_again = state_ == State::syn_received && s.has(flag_syn) && s.seq == irs_;
+    if (syn_again && !s.has(flag_ack) && !s.has(flag_rst)) {
+        syn_needed_ = true; // our SYN|ACK was lost
+        touch();
+        return;
+    }
+    // RFC 9293 3.10.7.4, first: the sequence number. A segment that ends at rcv_nxt may still bring an ACK;
+    // a SYN|ACK of a simultaneous open is a retransmission of the SYN as far as sequence numbers go.
+    if (!syn_again && (s.seq + s.length() < rcv_nxt_ || s.seq > rcv_adv_)) {
+        if (s.has(flag_rst))
+            return;
+        if (s.length() > 0) {
+            ack_now_ = true;
+            touch();
+        } else {
+            challenge();
+        }
+        if (state_ == State::time_wait && s.has(flag_fin))
+            start(linger_timer_, 2 * params().msl);
+        return;
+    }
+    // Second: RST, exact or challenged (RFC 5961 3.2).
+    if (s.has(flag_rst)) {
+        if (s.seq != rcv_nxt_)
+            challenge();
+        else if (state_ != State::time_wait)
+            die(AbortReason::reset);
+        return;
+    }
+    // Fourth: SYN (RFC 5961 4.2).
+    if (s.has(flag_syn) && !syn_again) {
+        challenge();
+        return;
+    }
+    // Fifth: ACK.
+    if (!s.has(flag_ack))
+        return;
+    if (state_ == State::syn_received) {
+        if (s.ack != snd_max_) {
+            reply_rst(s.ack);
+            return;
+        }
+        become_established(s);
+        if (state_ == State::dead)
+            return;
+    } else if (!process_ack(s)) {
+        return;
+    }
+    if (!syn_again)
+        receive_data(s.seq, s.payload, s.has(flag_fin), s.has(flag_psh));
+}
+
+void Connection::input_syn_sent(const Segment& s) {
+    const bool acceptable = s.has(flag_ack) && s.ack == snd_max_;
+    if (s.has(flag_ack) && !acceptable) {
+        if (!s.has(flag_rst))
+            reply_rst(s.ack);
+        return;
+    }
+    if (s.has(flag_rst)) {
+        if (acceptable)
+            die(AbortReason::reset);
+        return;
+    }
+    if (!s.has(flag_syn))
+        return;
+    take_options(s);
+    if (!acceptable) { // simultaneous open
+        state_ = State::syn_received;
+        syn_needed_ = true;
+        touch();
+        return;
+    }
+    become_established(s);
+}
+
+/// False: nothing more is to be done with the segment.
+bool Connection::process_ack(const Segment& s) {
+    if (s.ack > snd_max_ || s.ack < snd_una_ - max_snd_wnd_) { // RFC 5961 5.2
+        challenge();
+        return false;
+    }
+    if (transmit_timer_.running() && transmit_kind_ == TimerKind::persist)
+        retries_ = 0; // somebody is there
+    if (s.ack > snd_una_)
+        new_ack(s.ack);
+    else if (s.ack == snd_una_ && snd_max_ > snd_una_ && s.length() == 0 &&
+             std::uint32_t{s.window} << snd_scale_ == snd_wnd_)
+        duplicate_ack();
+    if (state_ == State::dead)
+        return false;
+    if (wl1_ < s.seq || (wl1_ == s.seq && wl2_ <= s.ack)) {
+        snd_wnd_ = std::uint32_t{s.window} << snd_scale_;
+        max_snd_wnd_ = std::max(max_snd_wnd_, snd_wnd_);
+        wl1_ = s.seq;
+        wl2_ = s.ack;
+        touch();
+    }
+    return true;
+}
+
+void Connection::new_ack(Seq ack) {
+    const auto acked = static_cast<std::uint32_t>(ack - snd_una_);
+    const std::size_t before = queued_;
+    // Karn: an ACK that covers a retransmission measures nothing.
+    bool measured = false, retransmitted = false;
+    Time sent_at = 0;
+    while (!queue_.empty() && queue_.front().end() <= ack) {
+        const Unit& u = queue_.front();
+        measured = true;
+        retransmitted |= u.sends != 1;
+        sent_at = u.sent_at;
+        queued_ -= u.size;
+        queue_.pop_front();
+        if (sent_)
+            --sent_;
+    }
+    if (!queue_.empty() && queue_.front().seq < ack) { // the peer took a part; only the rest goes again
+        Unit& u = queue_.front();
+        const auto part = static_cast<std::uint32_t>(ack - u.seq);
+        u.seq = ack;
+        u.offset += part;
+        u.size -= part;
+        queued_ -= part;
+    }
+    snd_una_ = ack;
+    if (measured && !retransmitted)
+        measure_rtt(now() - sent_at);
+    retries_ = 0;
+    tail_probed_ = false;
+    stop(transmit_timer_); // output() starts it anew if anything is in flight
+
+    if (in_recovery_ && ack < recover_) { // RFC 6582 3.2 step 3, partial acknowledgement
+        retransmit_front_ = true;
+        cwnd_ -= std::min(cwnd_, acked);
+        if (acked >= mss_)
+            cwnd_ += mss_;
+    } else if (in_recovery_) { // full acknowledgement
+        in_recovery_ = false;
+        dupacks_ = 0;
+        cwnd_ = std::min(ssthresh_, std::max<std::uint32_t>(in_flight(), mss_) + mss_);
+    } else {
+        dupacks_ = 0;
+        if (cwnd_ < ssthresh_)
+            cwnd_ += std::min<std::uint32_t>(acked, mss_);
+        else
+            cwnd_ +=
+                std::max<std::uint32_t>(1, static_cast<std::uint32_t>(std::uint64_t{mss_} * mss_ / cwnd_));
+        cwnd_ = std::min<std::uint32_t>(cwnd_, 1U << 30);
+    }
+    touch();
+    if (queued_ != before)
+        engine_.sink_.acked(id);
+    if (state_ != State::dead && fin_queued_ && !fin_acked_ && queue_.empty())
+        our_fin_acked();
+}
+
+void Connection::duplicate_ack() {
+    ++dupacks_;
+    if (in_recovery_) {
+        cwnd_ += mss_;
+    } else if (dupacks_ == 3 && snd_una_ > recover_) {
+        enter_recovery();
+    }
+    touch(); // limited transmit (RFC 3042) below three
+}
+
+void Connection::our_fin_acked() {
+    fin_acked_ = true;
+    const State was = state_;
+    if (was == State::fin_wait_1) {
+        state_ = State::fin_wait_2;
+        start(linger_timer_, params().fin_wait_2);
+    }
+    engine_.sink_.closed(id, snd_una_, rcv_nxt_);
+    if (state_ == State::dead)
+        return;
+    if (was == State::closing)
+        time_wait();
+    else if (was == State::last_ack)
+        finish();
+}
+
+void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
+    if (state_ == State::dead || (data.empty() && !fin))
+        return;
+    touch();
+    if (peer_fin_done_) {
+        ack_now_ = true;
+        return;
+    }
+    if (seq < rcv_nxt_) { // some or all of it is old
+        ack_now_ = true;
+        const auto old = std::min<std::size_t>(static_cast<std::uint32_t>(rcv_nxt_ - seq), data.size());
+        data = data.subspan(old);
+        seq += static_cast<std::uint32_t>(old);
+    }
+    const auto room = static_cast<std::size_t>(std::max(0, rcv_adv_ - seq));
+    if (data.size() > room) {
+        data = data.first(room);
+        fin = false;
+        ack_now_ = true;
+    }
+    if (peer_fin_ && seq + static_cast<std::uint32_t>(data.size()) > *peer_fin_) { // behind its own FIN
+        ack_now_ = true;
+        return;
+    }
+    if (fin && !peer_fin_)
+        peer_fin_ = seq + static_cast<std::uint32_t>(data.size());
+    if (seq != rcv_nxt_) {
+        ack_now_ = true;
+        if (!reassembly_.insert(seq, data))
+            ++engine_.stats_.reassembly_dropped;
+        return;
+    }
+    if (!data.empty()) {
+        if (reassembly_.empty())
+            acknowledge_later(data.size());
+        else
+            ack_now_ = true;
+        deliver(seq, data, push);
+        while (state_ != State::dead) {
+            const Buffer more = reassembly_.take(rcv_nxt_);
+            if (more.empty())
+                break;
+            deliver(rcv_nxt_, more, push);
+        }
+    }
+    maybe_peer_fin();
+}
+
+void Connection::deliver(Seq seq, Bytes data, bool push) {
+    rcv_nxt_ += static_cast<std::uint32_t>(data.size());
+    if (hold_) {
+        held_.insert(held_.end(), data.begin(), data.end());
+        held_push_ |= push;
+        return;
+    }
+    if (!auto_credit_)
+        owed_ += static_cast<std::uint32_t>(data.size());
+    engine_.sink_.received(id, seq, data, push);
+}
+
+/// Takes the peer's FIN if it is next.
+void Connection::maybe_peer_fin() {
+    if (state_ == State::dead || hold_ || peer_fin_done_ || peer_fin_ != rcv_nxt_)
+        return;
+    peer_fin_done_ = true;
+    rcv_nxt_ += 1;
+    rcv_adv_ = std::max(rcv_adv_, rcv_nxt_);
+    reassembly_.clear();
+    ack_now_ = true;
+    touch();
+    const State was = state_;
+    if (was == State::established)
+        state_ = State::close_wait;
+    else if (was == State::fin_wait_1)
+        state_ = State::closing;
+    engine_.sink_.peer_closed(id, rcv_nxt_);
+    if (was == State::fin_wait_2 && state_ == was)
+        time_wait();
+}
+
+void Connection::acknowledge_later(std::size_t bytes) {
+    unacked_in_ += bytes;
+    if (!options_.delayed_ack || unacked_in_ >= std::size_t{2} * mss_)
+        ack_now_ = true;
+    else if (!ack_timer_.running())
+        start(ack_timer_, params().delayed_ack);
+}
+
+void Connection::delayed_ack_fired() {
+    ack_now_ = true;
+    touch();
+}
+
+/// An ACK in answer to something doubtful (RFC 5961), limited in rate.
+void Connection::challenge() {
+    if (!engine_.may_challenge())
+        return;
+    ack_now_ = true;
+    touch();
+}
+
+bool Connection::starts_again(const Segment& syn) const {
+    return state_ == State::time_wait && syn.has(flag_syn) && !syn.has(flag_ack) && !syn.has(flag_rst) &&
+           syn.seq > rcv_nxt_;
+}
+
+// ---- The receive window -------------------------------------------------------------------------------
+
+std::uint32_t Connection::free_buffer() const {
+    const std::size_t used = owed_ + held_.size();
+    return used < options_.receive_buffer ? options_.receive_buffer - static_cast<std::uint32_t>(used) : 0;
+}
+
+/// The window to put in a segment; moves the edge that the peer knows. The edge never moves back, and it
+/// moves on only in steps worth a segment (RFC 9293 3.8.6.2.2).
+std::uint16_t Connection::advertise() {
+    const auto known = static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_);
+    const std::uint32_t free = free_buffer();
+    std::uint32_t units = (known + (1U << rcv_scale_) - 1) >> rcv_scale_;
+    if (free > known && free - known >= std::min<std::uint32_t>(options_.receive_buffer / 2, mss_))
+        units = std::max(units, free >> rcv_scale_);
+    units = std::min<std::uint32_t>(units, 0xffff);
+    rcv_adv_ = std::max(rcv_adv_, rcv_nxt_ + (units << rcv_scale_));
+    return static_cast<std::uint16_t>(units);
+}
+
+void Connection::credit(std::uint32_t bytes, bool force_ack) {
+    owed_ -= std::min(owed_, bytes);
+    const auto known = static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_);
+    const std::uint32_t free = free_buffer();
+    // A peer that can still send a segment can wait for a larger update.
+    const std::uint32_t step =
+        std::min<std::uint32_t>(options_.receive_buffer / 2, known < mss_ ? mss_ : std::uint32_t{2} * mss_);
+    if (force_ack || (free > known && free - known >= step)) {
+        ack_now_ = true;
+        touch();
+    }
+}
+
+void Connection::auto_credit() {
+    auto_credit_ = true;
+    credit(owed_, false);
+}
+
+void Connection::hold(bool on) {
+    hold_ = on;
+    if (on)
+        return;
+    if (!held_.empty()) {
+        const Buffer data = std::exchange(held_, {});
+        const auto size = static_cast<std::uint32_t>(data.size());
+        if (!auto_credit_)
+            owed_ += size;
+        engine_.sink_.received(id, rcv_nxt_ - size, data, std::exchange(held_push_, false));
+        if (state_ == State::dead)
+            return;
+        credit(0, false);
+    }
+    maybe_peer_fin();
+}
+
+// ---- Sending ------------------------------------------------------------------------------------------
+
+bool Connection::send(Buffer&& record, bool push) {
+    if ((state_ != State::established && state_ != State::close_wait) || fin_queued_)
+        return false;
+    const auto size = static_cast<std::uint32_t>(record.size());
+    const auto data = std::make_shared<const Buffer>(std::move(record));
+    for (std::uint32_t offset = 0; offset < size;) {
+        const std::uint32_t part = std::min<std::uint32_t>(mss_, size - offset);
+        queue_.push_back({.seq = queue_end(),
+                          .data = data,
+                          .offset = offset,
+                          .size = part,
+                          .push = push && offset + part == size});
+        offset += part;
+    }
+    queued_ += size;
+    touch();
+    return true;
+}
+
+bool Connection::close() {
+    if (state_ == State::established)
+        state_ = State::fin_wait_1;
+    else if (state_ == State::close_wait)
+        state_ = State::last_ack;
+    else
+        return false;
+    fin_queued_ = true;
+    queue_.push_back({.seq = queue_end(), .data = nullptr, .fin = true});
+    touch();
+    return true;
+}
+
+void Connection::touch() {
+    if (dirty)
+        return;
+    dirty = true;
+    engine_.dirty_.push_back(this);
+}
+
+void Connection::output() {
+    if (state_ == State::dead || state_ == State::syn_held)
+        return;
+    if (state_ == State::syn_sent || state_ == State::syn_received) {
+        if (syn_needed_)
+            send_syn();
+        else if (std::exchange(ack_now_, false))
+            send_control(flag_ack, snd_max_);
+        return;
+    }
+    if (std::exchange(retransmit_front_, false) && sent_ > 0)
+        send_unit(queue_.front());
+    while (sent_ < queue_.size() && fits())
+        send_unit(queue_[sent_++]);
+    if (ack_now_)
+        send_control(flag_ack, std::max(snd_nxt(), snd_max_));
+    arm_transmit_timer();
+}
+
+/// Whether the next unit may go. Cuts it if only a part of it ever can.
+bool Connection::fits() {
+    Unit& u = queue_[sent_];
+    const std::int32_t usable = usable_window();
+    std::uint32_t length = u.length();
+    const bool cut = usable < static_cast<std::int32_t>(length);
+    if (cut) {
+        // Sender's silly window avoidance: wait for more, unless the peer's buffer is smaller than the unit.
+        if (usable <= 0 ||
+            (!override_ && (length <= max_snd_wnd_ || static_cast<std::uint32_t>(usable) < max_snd_wnd_ / 2)))
+            return false;
+        length = static_cast<std::uint32_t>(usable);
+    }
+    if (in_flight() > 0) {
+        const std::uint32_t limited_transmit = in_recovery_ ? 0 : std::min(dupacks_, 2U) * mss_;
+        if (options_.congestion_control && in_flight() + length > cwnd_ + limited_transmit)
+            return false;
+        if (options_.nagle && length < mss_ && !u.fin)
+            return false;
+    }
+    if (cut) {
+        Unit rest = u;
+        rest.seq += length;
+        rest.offset += length;
+        rest.size -= length;
+        u.size = length;
+        u.push = false;
+        queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(sent_) + 1, std::move(rest));
+    }
+    override_ = false;
+    persist_shift_ = 0;
+    return true;
+}
+
+void Connection::send_unit(Unit& u) {
+    if (u.sends++ > 0)
+        ++engine_.stats_.retrans_segs;
+    u.sent_at = now();
+    snd_max_ = std::max(snd_max_, u.end());
+    ack_now_ = false;
+    unacked_in_ = 0;
+    stop(ack_timer_);
+    transmit({.tuple = tuple,
+              .seq = u.seq,
+              .ack = rcv_nxt_,
+              .flags = static_cast<std::uint8_t>(flag_ack | (u.push ? flag_psh : 0) | (u.fin ? flag_fin : 0)),
+              .window = advertise(),
+              .tos = options_.tos,
+              .payload = u.data ? Bytes(*u.data).subspan(u.offset, u.size) : Bytes()});
+}
+
+/// A segment without data.
+void Connection::send_control(std::uint8_t flags, Seq seq) {
+    ack_now_ = false;
+    unacked_in_ = 0;
+    stop(ack_timer_);
+    transmit({.tuple = tuple,
+              .seq = seq,
+              .ack = rcv_nxt_,
+              .flags = flags,
+              .window = advertise(),
+              .tos = options_.tos,
+              .payload = {}});
+}
+
+void Connection::send_rst() {
+    switch (state_) {
+    case State::syn_held:
+        send_control(flag_rst | flag_ack, Seq(0));
+        break;
+    case State::syn_sent:
+    case State::time_wait:
+        return;
+    default:
+        send_control(flag_rst | flag_ack, snd_max_);
+    }
+    ++engine_.stats_.out_rsts;
+}
+
+/// RST for a segment whose ACK is wrong in a state that is not synchronized.
+void Connection::reply_rst(Seq seq) {
+    ++engine_.stats_.out_rsts;
+    transmit({.tuple = tuple, .seq = seq, .flags = flag_rst, .tos = options_.tos, .payload = {}});
+}
+
+void Connection::transmit(const Segment& s) {
+    ++engine_.stats_.out_segs;
+    const Headers headers = encode(s, ++engine_.ip_id_, params().ttl);
+    engine_.sink_.transmit(id, headers, s.payload);
+}
+
+// ---- Congestion control and timers --------------------------------------------------------------------
+
+void Connection::enter_recovery() {
+    in_recovery_ = true;
+    recover_ = snd_max_;
+    ssthresh_ = std::max<std::uint32_t>(in_flight() / 2, std::uint32_t{2} * mss_);
+    cwnd_ = ssthresh_ + std::uint32_t{3} * mss_;
+    retransmit_front_ = true; // whatever cwnd says
+}
+
+void Connection::measure_rtt(Time sample) { // RFC 6298 section 2
+    if (!have_rtt_) {
+        have_rtt_ = true;
+        srtt_ = sample;
+        rttvar_ = sample / 2;
+    } else {
+        const Time error = srtt_ > sample ? srtt_ - sample : sample - srtt_;
+        rttvar_ = (3 * rttvar_ + error) / 4;
+        srtt_ = (7 * srtt_ + sample) / 8;
+    }
+    rto_ = srtt_ + 4 * rttvar_;
+    backoff_ = 0;
+}
+
+Time Connection::backed_off(Time base, unsigned shift, Time max) {
+    for (; shift > 0 && base < max; --shift)
+        base *= 2;
+    return std::min(base, max);
+}
+
+Time Connection::rto() const {
+    return backed_off(std::max(rto_, params().rto_min), backoff_, params().rto_max);
+}
+
+void Connection::arm_transmit_timer() {
+    const bool waiting_for_window =
+        transmit_kind_ == TimerKind::persist || transmit_kind_ == TimerKind::override_sws;
+    if (in_flight() > 0) {
+        if (transmit_timer_.running() && !waiting_for_window)
+            return;
+        const bool tail = have_rtt_ && !tail_probed_ && !in_recovery_ && backoff_ == 0 && retries_ == 0 &&
+                          sent_ == queue_.size();
+        const Time probe_after = std::max(2 * srtt_, least_tail_probe);
+        if (tail && probe_after < rto())
+            start_transmit_timer(TimerKind::tail_probe, probe_after);
+        else
+            start_transmit_timer(TimerKind::retransmit, rto());
+    } else if (sent_ < queue_.size()) {
+        const TimerKind kind = usable_window() > 0 ? TimerKind::override_sws : TimerKind::persist;
+        if (transmit_timer_.running() && transmit_kind_ == kind)
+            return;
+        if (kind == TimerKind::override_sws)
+            start_transmit_timer(kind, params().sws_override);
+        else
+            start_transmit_timer(kind,
+                                 backed_off(params().persist_min, persist_shift_, params().persist_max));
+    } else {
+        stop(transmit_timer_);
+    }
+}
+
+void Connection::start_transmit_timer(TimerKind kind, Time delay) {
+    transmit_kind_ = kind;
+    start(transmit_timer_, delay);
+}
+
+void Connection::transmit_timer_fired() {
+    if (state_ == State::syn_sent || state_ == State::syn_received) {
+        syn_timeout();
+        return;
+    }
+    switch (transmit_kind_) {
+    case TimerKind::retransmit:
+        retransmit_timeout();
+        break;
+    case TimerKind::tail_probe:
+        tail_probed_ = true;
+        if (sent_ > 0)
+            send_unit(queue_[sent_ - 1]);
+        break;
+    case TimerKind::persist:
+        persist_timeout();
+        break;
+    case TimerKind::override_sws:
+        override_ = true;
+        break;
+    }
+    if (state_ != State::dead)
+        touch();
+}
+
+void Connection::syn_timeout() {
+    if (++retries_ > params().syn_retries) {
+        die(AbortReason::syn_timeout);
+        return;
+    }
+    ++engine_.stats_.retrans_segs;
+    syn_needed_ = true;
+    touch();
+}
+
+void Connection::retransmit_timeout() {
+    if (++retries_ > params().r2) {
+        send_rst();
+        die(AbortReason::retransmit_timeout);
+        return;
+    }
+    if (retries_ == 1)
+        ssthresh_ = std::max<std::uint32_t>(in_flight() / 2, std::uint32_t{2} * mss_);
+    cwnd_ = mss_;
+    in_recovery_ = false;
+    recover_ = snd_max_;
+    dupacks_ = 0;
+    ++backoff_;
+    sent_ = 0; // all of it again, as the window opens
+    if (retries_ == params().r1 + 1)
+        engine_.sink_.advice(id, Advice::retransmit);
+}
+
+/// A zero-window probe: an old sequence number and no data, so that no unit is cut; any TCP answers it.
+void Connection::persist_timeout() {
+    if (++retries_ > params().persist_probes) {
+        send_rst();
+        die(AbortReason::persist_timeout);
+        return;
+    }
+    ++persist_shift_;
+    send_control(flag_ack, snd_una_ - 1);
+    if (retries_ == params().r1 + 1)
+        engine_.sink_.advice(id, Advice::persist);
+}
+
+void Connection::keepalive_fired() {
+    const Time idle = now() - last_input_;
+    if (idle < params().keepalive_idle) {
+        start(keepalive_timer_, params().keepalive_idle - idle);
+        return;
+    }
+    if (keepalive_probes_ == params().keepalive_probes) {
+        send_rst();
+        die(AbortReason::keepalive_timeout);
+        return;
+    }
+    ++keepalive_probes_;
+    send_control(flag_ack, snd_una_ - 1);
+    start(keepalive_timer_, params().keepalive_interval);
+}
+
+void Connection::start(Timer& t, Time delay) {
+    engine_.timers_.start(t, now() + delay);
+}
+void Connection::stop(Timer& t) {
+    engine_.timers_.stop(t);
+}
+
+void Connection::stop_timers() {
+    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_})
+        stop(*t);
+}
+
+// ---- The end ------------------------------------------------------------------------------------------
+
+void Connection::die(AbortReason reason) {
+    if (state_ < State::established)
+        ++engine_.stats_.attempt_fails;
+    else if (state_ == State::established || state_ == State::close_wait)
+        ++engine_.stats_.estab_resets;
+    state_ = State::dead;
+    stop_timers();
+    queue_.clear();
+    sent_ = queued_ = 0;
+    reassembly_.clear();
+    held_ = {};
+    engine_.sink_.aborted(id, reason);
+}
+
+void Connection::linger_fired() {
+    if (state_ == State::fin_wait_2) {
+        send_rst();
+        die(AbortReason::fin_wait_2_timeout);
+    } else {
+        finish();
+    }
+}
+
+void Connection::time_wait() {
+    stop_timers();
+    state_ = State::time_wait;
+    if (ack_now_) // of the peer's FIN; there may be no later
+        send_control(flag_ack, snd_max_);
+    if (params().msl > 0)
+        start(linger_timer_, 2 * params().msl);
+    else
+        finish();
+}
+
+void Connection::finish() {
+    const ConnId gone = id;
+    Sink& sink = engine_.sink_;
+    engine_.remove(*this);
+    sink.finished(gone);
+}
+
+View Connection::view() const {
+    return {.state = state_,
+            .tuple = tuple,
+            .snd_una = snd_una_,
+            .snd_nxt = synchronized() ? snd_nxt() : snd_max_,
+            .snd_max = snd_max_,
+            .rcv_nxt = rcv_nxt_,
+            .rcv_adv = rcv_adv_,
+            .snd_wnd = snd_wnd_,
+            .cwnd = cwnd_,
+            .ssthresh = ssthresh_,
+            .mss = mss_,
+            .snd_scale = snd_scale_,
+            .rcv_scale = rcv_scale_,
+            .tos = options_.tos,
+            .retries = retries_,
+            .dupacks = dupacks_,
+            .srtt = srtt_,
+            .rttvar = rttvar_,
+            .rto = rto_,
+            .in_recovery = in_recovery_};
+}
+
+} // namespace t3sim::tcp

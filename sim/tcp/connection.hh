@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// One TCP connection of an Engine. Private to sim/tcp.
+//
+// The send queue holds segments, front = oldest unacknowledged. sent_ of them count as in flight; after a
+// retransmission timeout sent_ goes back to 0 and the same segments are sent again. A FIN is the last
+// segment, without data.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "sim/tcp/engine.hh"
+#include "sim/tcp/reassembly.hh"
+
+namespace t3sim::tcp {
+
+enum class TimerKind : std::uint8_t {
+    retransmit,  // RFC 6298
+    tail_probe,  // the last segment again, before the retransmission timeout: its ACK may have been lost
+    persist,     // the peer's window is closed
+    override_sws // the peer's window is open, but too small for a segment
+};
+
+class Connection {
+public:
+    struct ConnTimer : Timer {
+        Connection* owner = nullptr;
+        void (Connection::*fire)() = nullptr;
+    };
+
+    Connection(Engine& engine, ConnId id, const FourTuple& tuple);
+    ~Connection();
+
+    void start_active(const Options& options);
+    void start_held(const Segment& syn);
+    void accept(const Options& options);
+
+    void input(const Segment& segment);
+    void output();
+
+    bool send(Buffer&& record, bool push);
+    void credit(std::uint32_t bytes, bool force_ack);
+    void auto_credit();
+    void hold(bool on);
+    bool close();
+    void send_rst();
+    void limit_mss(std::uint16_t mss) { mss_ = std::min(mss_, mss); }
+    void touch(); // output() when the outermost call into the engine ends
+    void die(AbortReason reason);
+    void stop_timers();
+
+    [[nodiscard]] State state() const { return state_; }
+    [[nodiscard]] bool starts_again(const Segment& syn) const; // TIME_WAIT gives way to a later SYN
+    [[nodiscard]] std::size_t queued() const { return queued_; }
+    [[nodiscard]] View view() const;
+    [[nodiscard]] SynInfo syn_info() const;
+
+    const ConnId id;
+    const FourTuple tuple;
+    bool dirty = false;
+
+private:
+    friend class Engine;
+
+    struct Unit { // a segment to be
+        Seq seq = {};
+        std::shared_ptr<const Buffer> data = nullptr;
+        std::uint32_t offset = 0, size = 0;
+        bool push = false, fin = false;
+        unsigned sends = 0;
+        Time sent_at = 0;
+        [[nodiscard]] std::uint32_t length() const { return size + fin; }
+        [[nodiscard]] Seq end() const { return seq + length(); }
+    };
+
+    // Receiving
+    void input_syn_sent(const Segment& s);
+    void take_options(const Segment& syn);
+    void become_established(const Segment& s);
+    bool process_ack(const Segment& s);
+    void new_ack(Seq ack);
+    void duplicate_ack();
+    void our_fin_acked();
+    void receive_data(Seq seq, Bytes data, bool fin, bool push);
+    void deliver(Seq seq, Bytes data, bool push);
+    void maybe_peer_fin();
+    void challenge();
+    void reply_rst(Seq seq);
+    void acknowledge_later(std::size_t bytes);
+
+    // Sending
+    void send_syn();
+    void send_control(std::uint8_t flags, Seq seq);
+    void send_unit(Unit& unit);
+    void transmit(const Segment& s);
+    bool fits();
+    [[nodiscard]] Seq snd_nxt() const { return sent_ ? queue_[sent_ - 1].end() : snd_una_; }
+    [[nodiscard]] Seq queue_end() const { return queue_.empty() ? snd_una_ : queue_.back().end(); }
+    [[nodiscard]] std::uint32_t in_flight() const { return static_cast<std::uint32_t>(snd_nxt() - snd_una_); }
+    [[nodiscard]] std::int32_t usable_window() const { return (snd_una_ + snd_wnd_) - snd_nxt(); }
+    [[nodiscard]] std::uint32_t free_buffer() const;
+    std::uint16_t advertise();
+
+    // Congestion control and timing
+    void enter_recovery();
+    void measure_rtt(Time sample);
+    [[nodiscard]] static Time backed_off(Time base, unsigned shift, Time max);
+    [[nodiscard]] Time rto() const;
+    void arm_transmit_timer();
+    void start_transmit_timer(TimerKind kind, Time delay);
+    void start(Timer& t, Time delay);
+    void stop(Timer& t);
+    void transmit_timer_fired();
+    void retransmit_timeout();
+    void syn_timeout();
+    void persist_timeout();
+    void delayed_ack_fired();
+    void keepalive_fired();
+    void linger_fired();
+    void time_wait();
+    void finish();
+    [[nodiscard]] bool synchronized() const { return state_ >= State::established && state_ < State::dead; }
+    [[nodiscard]] Time now() const { return engine_.clock_(); }
+    [[nodiscard]] const Params& params() const { return engine_.params_; }
+
+    Engine& engine_;
+    Options options_;
+    State state_ = State::dead;
+
+    // Send side
+    Seq iss_, snd_una_, snd_max_, wl1_, wl2_;
+    std::uint32_t snd_wnd_ = 0, max_snd_wnd_ = 0;
+    std::uint8_t snd_scale_ = 0;
+    std::uint16_t mss_ = 0;
+    std::deque<Unit> queue_;
+    std::size_t sent_ = 0;
+    std::size_t queued_ = 0; // bytes in queue_
+    bool fin_queued_ = false, fin_acked_ = false;
+    bool override_ = false; // the override timer has fired: a small segment may go
+    bool syn_needed_ = false;
+    bool retransmit_front_ = false;
+    Time syn_sent_at_ = 0;
+
+    // Receive side
+    Seq irs_, rcv_nxt_, rcv_adv_; // rcv_adv_: right edge that the peer knows, never moves back
+    std::uint8_t rcv_scale_ = 0;
+    std::uint32_t owed_ = 0; // delivered and not credited
+    bool auto_credit_ = false, hold_ = false, ack_now_ = false;
+    Buffer held_; // in order, not delivered because of hold_
+    bool held_push_ = false;
+    Reassembly reassembly_;
+    std::optional<Seq> peer_fin_; // sequence number of the peer's FIN, which may lie behind a hole
+    bool peer_fin_done_ = false;
+    std::size_t unacked_in_ = 0; // received since the last ACK
+
+    // The peer's SYN
+    std::uint16_t peer_mss_ = 0;
+    std::optional<std::uint8_t> peer_scale_;
+    bool peer_sack_ = false, peer_timestamps_ = false;
+    std::uint8_t syn_tos_ = 0;
+
+    // Congestion control
+    std::uint32_t cwnd_ = 0, ssthresh_ = UINT32_MAX;
+    unsigned dupacks_ = 0;
+    bool in_recovery_ = false;
+    Seq recover_;
+
+    // Timing
+    Time srtt_ = 0, rttvar_ = 0, rto_ = 0;
+    bool have_rtt_ = false, tail_probed_ = false;
+    unsigned backoff_ = 0; // shift of the RTO, until a new measurement
+    unsigned retries_ = 0; // retransmission timeouts, or probes, without an answer
+    unsigned persist_shift_ = 0;
+    unsigned keepalive_probes_ = 0;
+    Time last_input_ = 0;
+    TimerKind transmit_kind_ = TimerKind::retransmit;
+    ConnTimer transmit_timer_, ack_timer_, keepalive_timer_, linger_timer_;
+};
+
+} // namespace t3sim::tcp

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/tcp/engine.hh"
+
+#include <algorithm>
+
+#include "sim/tcp/connection.hh"
+
+namespace t3sim::tcp {
+
+/// One call into the engine. Output and deletion happen when the outermost one ends: a Sink function may
+/// call back, and a connection may die, in the middle of anything.
+class Engine::Scope {
+public:
+    explicit Scope(Engine& e) : e_(e) { ++e_.depth_; }
+    ~Scope() {
+        if (e_.depth_ == 1) {
+            e_.flush();
+            e_.buried_.clear();
+        }
+        --e_.depth_;
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+private:
+    Engine& e_;
+};
+
+Engine::Engine(Sink& sink, const Params& params, Clock clock)
+    : sink_(sink), params_(params), clock_(std::move(clock)) {}
+
+Engine::~Engine() = default;
+
+std::size_t Engine::TupleHash::operator()(const FourTuple& t) const {
+    std::uint64_t h = (std::uint64_t{t.local_ip} << 32 | t.remote_ip) * 0x9e3779b97f4a7c15U;
+    h ^= (std::uint64_t{t.local_port} << 16 | t.remote_port) + (h >> 29);
+    h *= 0xbf58476d1ce4e5b9U;
+    return h ^ h >> 32;
+}
+
+Connection* Engine::find(ConnId id) const {
+    const auto it = by_id_.find(id);
+    return it == by_id_.end() ? nullptr : it->second.get();
+}
+
+std::optional<ListenId> Engine::listener(const FourTuple& tuple) const {
+    for (const std::uint32_t ip : {tuple.local_ip, std::uint32_t{0}})
+        if (const auto it = listeners_.find({ip, tuple.local_port}); it != listeners_.end())
+            return it->second.front();
+    return std::nullopt;
+}
+
+void Engine::listen(ListenId id, std::uint32_t ip, std::uint16_t port) {
+    listeners_[{ip, port}].push_back(id);
+}
+
+void Engine::unlisten(ListenId id) {
+    for (auto it = listeners_.begin(); it != listeners_.end();) {
+        std::erase(it->second, id);
+        it = it->second.empty() ? listeners_.erase(it) : std::next(it);
+    }
+}
+
+Connection& Engine::add(ConnId id, const FourTuple& tuple) {
+    auto& slot = by_id_[id];
+    slot = std::make_unique<Connection>(*this, id, tuple);
+    by_tuple_[tuple] = slot.get();
+    return *slot;
+}
+
+void Engine::remove(Connection& c) {
+    c.stop_timers();
+    c.state_ = State::dead;
+    by_tuple_.erase(c.tuple);
+    const auto it = by_id_.find(c.id);
+    buried_.push_back(std::move(it->second));
+    by_id_.erase(it);
+}
+
+void Engine::flush() {
+    while (!dirty_.empty()) {
+        std::vector<Connection*> batch;
+        batch.swap(dirty_);
+        for (Connection* c : batch) {
+            c->dirty = false;
+            c->output();
+        }
+    }
+}
+
+bool Engine::claims(Bytes packet, bool listening) const {
+    const auto to = peek(packet);
+    if (!to)
+        return false;
+    if (by_tuple_.contains(to->tuple))
+        return true;
+    return listening && (to->flags & (flag_syn | flag_ack | flag_rst | flag_fin)) == flag_syn &&
+           listener(to->tuple).has_value();
+}
+
+bool Engine::input(Bytes packet, bool listening) {
+    if (!claims(packet, listening))
+        return false;
+    const Scope scope(*this);
+    ++stats_.in_segs;
+    const auto segment = decode(packet);
+    if (!segment) {
+        ++stats_.in_errs;
+        return true;
+    }
+    if (const auto it = by_tuple_.find(segment->tuple); it != by_tuple_.end()) {
+        Connection& c = *it->second;
+        if (!c.starts_again(*segment)) {
+            c.input(*segment);
+            return true;
+        }
+        const ConnId old = c.id;
+        remove(c);
+        sink_.finished(old);
+        if (!claims(packet, listening))
+            return false;
+    }
+    const auto from = listener(segment->tuple);
+    if (!from)
+        return false;
+    const SynInfo info{.tuple = segment->tuple,
+                       .irs = segment->seq,
+                       .mss = segment->mss.value_or(params_.default_mss),
+                       .window_scale = segment->window_scale,
+                       .sack_permitted = segment->sack_permitted,
+                       .timestamps = segment->timestamps,
+                       .tos = segment->tos};
+    // The owner may answer the SYN from within syn(), so the connection has to be there before; its id is
+    // known only afterwards. Hence the owner must answer later, which the card's host does by nature.
+    const auto id = sink_.syn(*from, info);
+    if (id && !by_id_.contains(*id))
+        add(*id, segment->tuple).start_held(*segment);
+    return true;
+}
+
+void Engine::advance() {
+    const Scope scope(*this);
+    const Time now = clock_();
+    while (Timer* t = timers_.earliest()) {
+        if (t->when() > now)
+            break;
+        timers_.stop(*t);
+        auto* timer = static_cast<Connection::ConnTimer*>(t);
+        (timer->owner->*timer->fire)();
+    }
+}
+
+std::optional<Time> Engine::next_deadline() const {
+    const Timer* t = timers_.earliest();
+    return t ? std::optional(t->when()) : std::nullopt;
+}
+
+bool Engine::open(ConnId id, const FourTuple& tuple, const Options& options) {
+    const Scope scope(*this);
+    if (by_id_.contains(id) || by_tuple_.contains(tuple))
+        return false;
+    ++stats_.active_opens;
+    add(id, tuple).start_active(options);
+    return true;
+}
+
+bool Engine::accept(ConnId id, const Options& options) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    if (!c || c->state() != State::syn_held)
+        return false;
+    ++stats_.passive_opens;
+    c->accept(options);
+    return true;
+}
+
+bool Engine::send(ConnId id, Buffer&& record, bool push) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    return c && c->send(std::move(record), push);
+}
+
+bool Engine::credit(ConnId id, std::uint32_t bytes, bool force_ack) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    if (!c || !c->synchronized())
+        return false;
+    c->credit(bytes, force_ack);
+    return true;
+}
+
+bool Engine::auto_credit(ConnId id) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    if (!c || !c->synchronized())
+        return false;
+    c->auto_credit();
+    return true;
+}
+
+bool Engine::hold(ConnId id, bool on) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    if (!c || c->state() == State::dead)
+        return false;
+    c->hold(on);
+    return true;
+}
+
+bool Engine::limit_mss(ConnId id, std::uint16_t mss) {
+    Connection* c = find(id);
+    if (!c || !c->synchronized())
+        return false;
+    c->limit_mss(mss);
+    return true;
+}
+
+bool Engine::close(ConnId id) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    return c && c->close();
+}
+
+bool Engine::abort(ConnId id, bool send_rst) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    if (!c)
+        return false;
+    if (send_rst)
+        c->send_rst();
+    remove(*c);
+    return true;
+}
+
+bool Engine::forget(ConnId id) {
+    return abort(id, false);
+}
+
+std::size_t Engine::unacknowledged(ConnId id) const {
+    const Connection* c = find(id);
+    return c ? c->queued() : 0;
+}
+
+std::optional<View> Engine::view(ConnId id) const {
+    const Connection* c = find(id);
+    return c ? std::optional(c->view()) : std::nullopt;
+}
+
+std::size_t Engine::established() const {
+    return static_cast<std::size_t>(std::count_if(by_id_.begin(), by_id_.end(), [](const auto& entry) {
+        const State s = entry.second->state();
+        return s == State::established || s == State::close_wait;
+    }));
+}
+
+std::uint32_t Engine::choose_iss(const FourTuple& tuple) const {
+    if (params_.iss)
+        return params_.iss(tuple);
+    const std::uint64_t keyed = (TupleHash{}(tuple) ^ params_.iss_secret) * 0x94d049bb133111ebU;
+    return static_cast<std::uint32_t>(keyed >> 32) + static_cast<std::uint32_t>(clock_() / (4 * microsecond));
+}
+
+bool Engine::may_challenge() {
+    constexpr unsigned per_second = 100;
+    const Time this_second = clock_() / second;
+    if (this_second != challenge_second_) {
+        challenge_second_ = this_second;
+        challenges_ = 0;
+    }
+    if (challenges_ == per_second)
+        return false;
+    ++challenges_;
+    ++stats_.challenge_acks;
+    return true;
+}
+
+} // namespace t3sim::tcp

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/tcp/wire.hh"
+
+namespace t3sim::tcp {
+namespace {
+
+constexpr std::size_t ip_header = 20, tcp_header = 20;
+constexpr std::uint8_t protocol_tcp = 6;
+
+enum Option : std::uint8_t {
+    opt_end = 0,
+    opt_nop = 1,
+    opt_mss = 2,
+    opt_window_scale = 3,
+    opt_sack_permitted = 4,
+    opt_timestamps = 8
+};
+
+std::size_t ip_length(Bytes p) {
+    return (p[0] & 0xfU) * 4;
+}
+std::size_t tcp_length(const std::uint8_t* t) {
+    return (t[12] >> 4) * std::size_t{4};
+}
+
+std::uint64_t pseudo_header(std::uint32_t src, std::uint32_t dst, std::size_t tcp_bytes) {
+    return (src >> 16) + (src & 0xffff) + (dst >> 16) + (dst & 0xffff) + protocol_tcp + tcp_bytes;
+}
+
+/// False: an option runs over the end, or has a length that its kind cannot have.
+bool decode_options(Bytes o, Segment& s) {
+    for (std::size_t i = 0; i < o.size() && o[i] != opt_end;) {
+        if (o[i] == opt_nop) {
+            ++i;
+            continue;
+        }
+        if (o.size() - i < 2 || o[i + 1] < 2 || o[i + 1] > o.size() - i)
+            return false;
+        const std::size_t length = o[i + 1];
+        switch (o[i]) {
+        case opt_mss:
+            if (length != 4)
+                return false;
+            s.mss = be16(&o[i + 2]);
+            break;
+        case opt_window_scale:
+            if (length != 3)
+                return false;
+            s.window_scale = o[i + 2];
+            break;
+        case opt_sack_permitted:
+            s.sack_permitted = true;
+            break;
+        case opt_timestamps:
+            s.timestamps = true;
+            break;
+        default:
+            break;
+        }
+        i += length;
+    }
+    return true;
+}
+
+} // namespace
+
+std::uint64_t sum(Bytes data, std::uint64_t start) {
+    std::uint64_t total = start;
+    const std::uint8_t* p = data.data();
+    std::size_t n = data.size();
+    for (; n >= 4; n -= 4, p += 4)
+        total += be32(p); // 2^16 is 1 in one's complement arithmetic
+    if (n >= 2) {
+        total += be16(p);
+        p += 2;
+        n -= 2;
+    }
+    if (n)
+        total += static_cast<std::uint64_t>(*p) << 8;
+    return total;
+}
+
+std::uint16_t fold(std::uint64_t s) {
+    while (s >> 16)
+        s = (s & 0xffff) + (s >> 16);
+    return static_cast<std::uint16_t>(~s);
+}
+
+std::optional<Addressed> peek(Bytes p) {
+    if (p.size() < ip_header || p[0] >> 4 != 4 || ip_length(p) < ip_header || p[9] != protocol_tcp)
+        return std::nullopt;
+    constexpr std::uint16_t more_fragments = 0x2000, offset = 0x1fff;
+    if (be16(&p[6]) & (more_fragments | offset))
+        return std::nullopt;
+    if (p.size() < ip_length(p) + tcp_header)
+        return std::nullopt;
+    const std::uint8_t* t = &p[ip_length(p)];
+    return Addressed{{.local_ip = be32(&p[16]),
+                      .remote_ip = be32(&p[12]),
+                      .local_port = be16(t + 2),
+                      .remote_port = be16(t)},
+                     t[13]};
+}
+
+std::optional<Segment> decode(Bytes p) {
+    const std::size_t ip = ip_length(p), total = be16(&p[2]);
+    if (total > p.size() || total < ip + tcp_header)
+        return std::nullopt;
+    const Bytes t = p.subspan(ip, total - ip); // what follows is Ethernet padding
+    const std::size_t header = tcp_length(t.data());
+    if (header < tcp_header || header > t.size())
+        return std::nullopt;
+    if (fold(sum(p.first(ip))) != 0 || fold(sum(t, pseudo_header(be32(&p[12]), be32(&p[16]), t.size()))) != 0)
+        return std::nullopt;
+
+    Segment s{.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])},
+              .seq = Seq(be32(&t[4])),
+              .ack = Seq(be32(&t[8])),
+              .flags = t[13],
+              .window = be16(&t[14]),
+              .tos = p[1],
+              .payload = t.subspan(header)};
+    if (!decode_options(t.subspan(tcp_header, header - tcp_header), s))
+        return std::nullopt;
+    return s;
+}
+
+Headers encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl) {
+    Headers h;
+    h.bytes.fill(0);
+    std::uint8_t* ip = h.bytes.data();
+    std::uint8_t* t = ip + ip_header;
+    std::size_t length = tcp_header;
+    if (s.has(flag_syn) && s.mss) {
+        t[length] = opt_mss;
+        t[length + 1] = 4;
+        put_be16(t + length + 2, *s.mss);
+        length += 4;
+    }
+    if (s.has(flag_syn) && s.window_scale) {
+        t[length] = opt_nop;
+        t[length + 1] = opt_window_scale;
+        t[length + 2] = 3;
+        t[length + 3] = *s.window_scale;
+        length += 4;
+    }
+    h.size = ip_header + length;
+
+    ip[0] = 0x45;
+    ip[1] = s.tos;
+    put_be16(ip + 2, static_cast<std::uint16_t>(h.size + s.payload.size()));
+    put_be16(ip + 4, ip_id);
+    put_be16(ip + 6, 0x4000); // don't fragment
+    ip[8] = ttl;
+    ip[9] = protocol_tcp;
+    put_be32(ip + 12, s.tuple.local_ip);
+    put_be32(ip + 16, s.tuple.remote_ip);
+    put_be16(ip + 10, fold(sum({ip, ip_header})));
+
+    put_be16(t, s.tuple.local_port);
+    put_be16(t + 2, s.tuple.remote_port);
+    put_be32(t + 4, s.seq.value());
+    if (s.has(flag_ack))
+        put_be32(t + 8, s.ack.value());
+    t[12] = static_cast<std::uint8_t>(length / 4 << 4);
+    t[13] = s.flags;
+    put_be16(t + 14, s.window);
+    const std::uint64_t pseudo =
+        pseudo_header(s.tuple.local_ip, s.tuple.remote_ip, length + s.payload.size());
+    put_be16(t + 16, fold(sum(s.payload, sum({t, length}, pseudo))));
+    return h;
+}
+
+} // namespace t3sim::tcp

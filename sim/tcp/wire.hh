@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// IPv4 and TCP headers: bytes to Segment and back. No state.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "sim/core/bytes.hh"
+#include "sim/tcp/params.hh"
+#include "sim/tcp/seq.hh"
+
+namespace t3sim::tcp {
+
+enum Flag : std::uint8_t {
+    flag_fin = 0x01,
+    flag_syn = 0x02,
+    flag_rst = 0x04,
+    flag_psh = 0x08,
+    flag_ack = 0x10,
+    flag_urg = 0x20,
+    flag_ece = 0x40,
+    flag_cwr = 0x80
+};
+
+/// A segment as its receiver or its sender sees it: tuple.local is the side that holds this object.
+struct Segment {
+    FourTuple tuple = {};
+    Seq seq = {}, ack = {};
+    std::uint8_t flags = 0;
+    std::uint16_t window = 0; // as in the header, not scaled
+    std::uint8_t tos = 0;
+    // Options; only looked at and only sent with SYN.
+    std::optional<std::uint16_t> mss = {};
+    std::optional<std::uint8_t> window_scale = {};
+    bool sack_permitted = false;
+    bool timestamps = false;
+    Bytes payload = {};
+
+    [[nodiscard]] bool has(Flag f) const { return (flags & f) != 0; }
+    /// Length in sequence space.
+    [[nodiscard]] std::uint32_t length() const {
+        return static_cast<std::uint32_t>(payload.size()) + has(flag_syn) + has(flag_fin);
+    }
+};
+
+/// What demultiplexing needs, readable without trusting the packet.
+struct Addressed {
+    FourTuple tuple;
+    std::uint8_t flags;
+};
+
+/// Nothing if @p packet is not an unfragmented IPv4 packet with a whole TCP header.
+std::optional<Addressed> peek(Bytes packet);
+
+/// The segment in a packet that peek() liked. Nothing: lengths, a checksum or the options are wrong.
+std::optional<Segment> decode(Bytes packet);
+
+constexpr std::size_t max_headers = 20 + 60;
+struct Headers {
+    std::array<std::uint8_t, max_headers> bytes;
+    std::size_t size;
+    operator Bytes() const { return {bytes.data(), size}; }
+};
+/// IPv4 and TCP header of a segment, checksums included. DF is set, options only with SYN.
+Headers encode(const Segment& segment, std::uint16_t ip_id, std::uint8_t ttl);
+
+/// One's complement sum of big-endian 16-bit words, not folded; an odd last byte counts as the high half.
+std::uint64_t sum(Bytes data, std::uint64_t start = 0);
+/// Folded and inverted: what a checksum field holds, or 0 for a range that includes a right one.
+std::uint16_t fold(std::uint64_t sum);
+
+} // namespace t3sim::tcp
