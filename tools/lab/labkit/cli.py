@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The command t3lab."""
+
+import argparse
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from . import build, cache, control, image, paths, progress, qemu, stack
+from .errors import LabError
+from .guest import Machine
+from .lab import Lab
+from .process import tail
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong arguments: one line that says what is wrong and how it is right, and status 2."""
+
+    def error(self, message: str):
+        usage = " ".join(self.format_usage().removeprefix("usage: ").split())
+        self.exit(2, f"{self.prog}: {message}; right is: {usage}\n")
+
+
+def _number(text: str, least: int, what: str) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is no {what}, which is a number from {least} up")
+    return int(text)
+
+
+def guest_number(text: str) -> int:
+    return _number(text.removeprefix("g"), 0, "guest")
+
+
+def count(text: str) -> int:
+    return _number(text, 1, "count of guests")
+
+
+def cards(text: str) -> int:
+    return _number(text, 0, "count of cards")
+
+
+def _lab(options, name: str) -> Lab:
+    if options.load == "rdma" and options.cards:
+        build.everything(options.suite)
+    return Lab(options.guests, options.cards, suite=options.suite, capture=options.capture or False, load=options.load,
+               name=name, machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
+
+
+def up(options) -> int:
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: ended.set())
+    with _lab(options, options.lab or "lab") as lab:
+        print(f"lab {lab.name} is up: {', '.join(guest.name for guest in lab.guests)}. A shell: t3lab shell 0. "
+              f"Logs: {lab.artifacts}. Ctrl-C or `t3lab down` ends it.", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            while lab.healthy and not ended.wait(1.0):
+                pass
+        if not lab.healthy:
+            print(lab.new_trouble(), file=sys.stderr)
+            return 1
+    return 0
+
+
+def run(options) -> int:
+    with _lab(options, options.lab or f"run-{os.getpid()}") as lab:
+        result = lab.guests[0].run(_joined(options.command), options.timeout)
+        sys.stdout.write(result.stdout)
+        sys.stderr.write(result.stderr)
+        trouble = lab.new_trouble()
+        if trouble:
+            print(trouble, file=sys.stderr)
+            return 1
+    return result.rc
+
+
+def _joined(words: list[str]):
+    """One word is a line for a shell, more are a command and its arguments; as ssh users expect, quoting is kept."""
+    return words[0] if len(words) == 1 else shlex.join(words)
+
+
+def shell(options) -> int:
+    print("Ctrl-] leaves.", file=sys.stderr)
+    return control.Client(control.find(options.lab), options.guest).shell()
+
+
+def execute(options) -> int:
+    return control.Client(control.find(options.lab), options.guest).run(_joined(options.command))
+
+
+def logs(options) -> int:
+    """Also of a lab that ended."""
+    folder = paths.artifacts(options.lab or "lab")
+    found = sorted(folder.glob("*.log"))
+    if not found:
+        raise LabError(f"no logs in {folder}")
+    for path in found:
+        print(f"==> {path} <==\n{tail(path, options.lines)}\n")
+    return 0
+
+
+def down(options) -> int:
+    lab = control.find(options.lab)
+    os.kill(lab["pid"], signal.SIGTERM)
+    for _ in range(100):
+        if all(other["name"] != lab["name"] for other in control.running()):
+            return 0
+        time.sleep(0.1)
+    raise LabError(f"lab {lab['name']} (process {lab['pid']}) did not end within 10 s")
+
+
+def make_image(options) -> int:
+    made = image.get(options.suite)
+    qemu.command()
+    print(f"{made.suite}: kernel {made.release}, {made.folder}")
+    return 0
+
+
+def make_build(options) -> int:
+    print(build.everything(options.suite))
+    return 0
+
+
+def show_cache(options) -> int:
+    if options.action == "clean":
+        current = {cache.key("qemu", qemu.RECIPE), *(cache.key(f"image-{s}", image.recipe(s)) for s in image.SUITES)}
+        if options.all:
+            current.clear()
+        for item in cache.clean(keep=lambda name: name in current):
+            print(f"removed {item.name} ({item.size >> 20} MiB)")
+        return 0
+    for item in cache.entries():
+        print(f"{item.size >> 20:6} MiB  {item.name}{'' if item.whole else '  (interrupted)'}")
+    print(f"in {paths.cache()}")
+    return 0
+
+
+def parser() -> Parser:
+    top = Parser(prog="t3lab", description="Guests with modelled T3 cards, and the wires between them.")
+    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+
+    def command(name: str, function, text: str, *, sized: bool = False) -> Parser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(function=function)
+        if name not in ("image", "build", "cache"):
+            sub.add_argument("--lab", metavar="NAME", help="which lab (default: the only one, or 'lab')")
+        if sized or name in ("image", "build"):
+            sub.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian release of the guests")
+        if sized:
+            sub.add_argument("--guests", type=count, default=2, metavar="N", help="default: 2")
+            sub.add_argument("--cards", type=cards, default=1, metavar="N", help="T3 cards per guest (default: 1)")
+            sub.add_argument("--load", choices=stack.LEVELS, default="rdma", help="how much of the stack to load")
+            sub.add_argument("--capture", type=Path, metavar="FILE", help="pcapng of all wires")
+            sub.add_argument("--memory", type=int, default=512, metavar="MIB", help="of a guest (default: 512)")
+            sub.add_argument("--cpus", type=int, default=1, metavar="N", help="of a guest (default: 1)")
+            sub.add_argument("--kvm", action="store_true", help="use /dev/kvm; by default guests are emulated")
+        return sub
+
+    command("up", up, "start a lab and keep it until Ctrl-C or `t3lab down`", sized=True)
+    sub = command("run", run, "start a lab, run a command in guest 0, end the lab", sized=True)
+    sub.add_argument("--timeout", type=float, default=300.0, metavar="S", help="for the command (default: 300)")
+    sub.add_argument("command", nargs="+", metavar="CMD")
+    sub = command("shell", shell, "a prompt in a guest of a running lab; Ctrl-] leaves")
+    sub.add_argument("guest", type=guest_number, metavar="GUEST")
+    sub = command("exec", execute, "run a command in a guest of a running lab")
+    sub.add_argument("guest", type=guest_number, metavar="GUEST")
+    sub.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD")
+    sub = command("logs", logs, "show the logs of a lab, running or ended")
+    sub.add_argument("--lines", type=int, default=40, metavar="N", help="of each log (default: 40)")
+    command("down", down, "end a running lab")
+    command("image", make_image, "make the guest image, if it is not cached")
+    command("build", make_build, "build modules, provider and programs for guests")
+    sub = command("cache", show_cache, "list what is cached, or clean it")
+    sub.add_argument("action", nargs="?", choices=("list", "clean"), default="list")
+    sub.add_argument("--all", action="store_true", help="clean: also what is in use now")
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parser().parse_args(argv)
+    if options.function is execute and not options.command:
+        print("t3lab exec: no command given; right is: t3lab exec GUEST CMD...", file=sys.stderr)
+        return 2
+    try:
+        return options.function(options)
+    except LabError as error:
+        print(f"t3lab: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130

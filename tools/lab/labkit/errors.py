@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What can go wrong in a way that a person can act on."""
+
+
+class LabError(Exception):
+    """A failure with a message for people; the command line prints it without a traceback."""
+
+
+class GuestDied(LabError):
+    """The guest's QEMU ended, or its agent stopped answering."""
+
+
+class CommandTimeout(LabError):
+    """A command in a guest did not end by its deadline."""
+
+
+class KernelTrouble(LabError):
+    """A guest's kernel log holds a panic, an oops, a warning or the like."""

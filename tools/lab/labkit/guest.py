@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""One guest: its QEMU, its agent, its logs."""
+
+import os
+import shlex
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Sequence
+
+from . import klog, paths
+from .channel import Channel, Command, Result, deadline
+from .errors import GuestDied, LabError
+from .image import Image
+from .process import Child, tail
+
+BOOT_DEADLINE = 90.0
+KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
+                    "cryptomgr.notests random.trust_cpu=on net.ifnames=0")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a guest is made of."""
+
+    memory: int = 512  # MiB
+    cpus: int = 1
+    kvm: bool = False
+    kernel: Path | None = None  # a bare vmlinux instead of the image's
+    modules: Path | None = None  # squashfs with its modules
+    arguments: str = ""  # more for the kernel's command line
+
+
+class Guest:
+    """A guest of a lab. Commands run as root in it; any number at a time."""
+
+    def __init__(self, number: int, image: Image, machine: Machine, sockets: Path, artifacts: Path, share: Path,
+                 cards: Sequence[Path]):
+        self.number = number
+        self.name = f"g{number}"
+        self.image = image
+        self.share = share
+        self.interfaces: list[str] = []  # of its cards' ports, once the NIC driver is loaded
+        self.console = artifacts / f"{self.name}.console.log"
+        self.kernel_log = artifacts / f"{self.name}.kernel.log"
+        self._machine = machine
+        self._cards = cards
+        self._agent_socket = sockets / f"{self.name}.agent"
+        self._initramfs = artifacts / f"{self.name}.initramfs"
+        self._qemu_log = artifacts / f"{self.name}.qemu.log"
+        self._qemu: Child | None = None
+        self._log_lock = threading.Condition()
+        self._log: list[str] = []
+        self._checked = 0
+        self._marks = 0
+        self.channel = Channel(self.name, self._take_kernel_log)
+
+    # life
+
+    def boot(self, qemu: Sequence[str]) -> None:
+        self.kernel_log.write_text("")
+        self._initramfs.write_bytes(self.image.initramfs())
+        self._qemu = Child(f"QEMU of {self.name}", [*self._pinned(), *qemu, *self._arguments()], self._qemu_log)
+
+    def wait_ready(self, timeout: float = BOOT_DEADLINE) -> None:
+        left = deadline(timeout)
+        while left():
+            if self._qemu.status is not None:
+                raise GuestDied(f"{self.name}: QEMU ended with status {self._qemu.status}\n{self._qemu.tail()}\n"
+                                f"{tail(self.console, 40)}")
+            if self.channel.connect(str(self._agent_socket)):
+                break
+            time.sleep(0.02)
+        if not self.channel.wait_ready(left()):
+            raise GuestDied(f"{self.name}: its agent did not come up within {timeout:g} s; the console says:\n"
+                            f"{tail(self.console, 60)}\n{self._qemu.tail(10)}")
+
+    @property
+    def pid(self) -> int:
+        return self._qemu.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._qemu is not None and self._qemu.status is None
+
+    def reap(self) -> bool:
+        """Notices QEMU's end; false once it ended."""
+        if self.alive:
+            return True
+        self.channel.lost(f"{self.name}: QEMU ended with status {self._qemu.status if self._qemu else None}; "
+                          f"the console's end:\n{tail(self.console, 50)}")
+        return False
+
+    def end(self) -> None:
+        """Nothing of a guest is worth a clean shutdown: its disks are read-only, its logs are here."""
+        if self._qemu:
+            self._qemu.end(grace=2.0)
+        self.channel.lost(f"{self.name}: the lab ended it")
+
+    # commands
+
+    def start(self, command: str | Sequence[str], env: dict[str, str] | None = None) -> Command:
+        """Starts a command; its standard input stays open for write()."""
+        return self.channel.start(command, env=env)
+
+    def run(self, command: str | Sequence[str], timeout: float = 30.0, stdin: bytes = b"",
+            env: dict[str, str] | None = None) -> Result:
+        """Runs a command to its end."""
+        handle = self.start(command, env)
+        if stdin:
+            handle.write(stdin)
+        handle.end_input()
+        return handle.wait(timeout)
+
+    def check(self, command: str | Sequence[str], timeout: float = 30.0) -> str:
+        """Runs a command that must succeed; returns what it wrote."""
+        result = self.run(command, timeout)
+        if result.rc:
+            shown = command if isinstance(command, str) else shlex.join(command)
+            raise LabError(f"{self.name}: {shown}: status {result.rc}\n{result.stdout}{result.stderr}")
+        return result.stdout
+
+    # files
+
+    def push(self, source: Path | str | bytes, target: str, mode: int = 0o644, timeout: float = 60.0) -> None:
+        """Copies a file of the host (or bytes) into the guest."""
+        data = source if isinstance(source, bytes) else Path(source).read_bytes()
+        done = self.run(f"cat > {shlex.quote(target)} && chmod {mode:o} {shlex.quote(target)}", timeout, stdin=data)
+        if done.rc:
+            raise LabError(f"{self.name}: cannot write {target}: {done.stderr.strip()}")
+
+    def pull(self, source: str, timeout: float = 60.0) -> bytes:
+        """A file of the guest."""
+        handle = self.start(["cat", source])
+        handle.end_input()
+        if handle.wait(timeout).rc:
+            raise LabError(f"{self.name}: cannot read {source}: {handle.stderr.strip()}")
+        return handle.stdout_bytes
+
+    # the kernel log
+
+    def dmesg(self) -> str:
+        """The kernel log so far, including what was printed before this call."""
+        self._sync_kernel_log()
+        with self._log_lock:
+            return "".join(self._log)
+
+    def new_trouble(self, allowed: Sequence[klog.Allowed] = ()) -> str:
+        """What is wrong in the kernel log since the last call; empty: all is well."""
+        if self.reap():
+            try:
+                self._sync_kernel_log()
+            except LabError:
+                self.reap()
+        with self._log_lock:
+            text = "".join(self._log)
+        fresh, self._checked = text[self._checked:], len(text)
+        found = klog.trouble(fresh, allowed)
+        if not found and not self.alive:  # a panic is only seen on the console
+            found = klog.trouble(tail(self.console, 400), allowed)
+        return found
+
+    def _take_kernel_log(self, text: str) -> None:
+        with self._log_lock:
+            self._log.append(text)
+            with open(self.kernel_log, "a") as file:
+                file.write(text)
+            self._log_lock.notify_all()
+
+    def _sync_kernel_log(self, timeout: float = 30.0) -> None:
+        """Messages come through the agent a moment late; a mark of our own tells when all are here."""
+        self._marks += 1
+        mark = f"t3lab: mark {self._marks}"
+        self.check(f"echo '{mark}' > /dev/kmsg", timeout)
+        with self._log_lock:
+            self._log_lock.wait_for(lambda: any(mark in part for part in self._log[-20:]), timeout)
+
+    # QEMU
+
+    def _pinned(self) -> list[str]:
+        """One guest per core: halves the latency of registers, since fewer sleeping cores have to wake up."""
+        cores = sorted(os.sched_getaffinity(0))
+        return ["taskset", "-c", str(cores[self.number % len(cores)])] if self._machine.cpus == 1 else []
+
+    def _arguments(self) -> list[str]:
+        machine = self._machine
+        root, modules = self.image.disks
+        args = ["-M", "q35", "-accel", "kvm" if machine.kvm else "tcg,thread=multi",
+                "-cpu", "host" if machine.kvm else "qemu64", "-smp", str(machine.cpus),
+                # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
+                "-object", f"memory-backend-memfd,id=ram,size={machine.memory}M,share=on",
+                "-machine", "memory-backend=ram", "-m", f"{machine.memory}M",
+                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                "-kernel", machine.kernel or self.image.vmlinux, "-initrd", self._initramfs,
+                "-append", f"{KERNEL_ARGUMENTS} t3lab.name={self.name} {machine.arguments}".rstrip(),
+                "-serial", f"file:{self.console}",
+                "-device", "virtio-serial-pci",
+                "-chardev", f"socket,id=agent,path={self._agent_socket},server=on,wait=off",
+                "-device", "virtserialport,chardev=agent,name=t3.agent"]
+        for name, disk in (("root", root), ("modules", machine.modules or modules)):
+            args += ["-drive", f"if=none,id={name},file={disk},format=raw,readonly=on,file.locking=off",
+                     "-device", f"virtio-blk-pci,drive={name}"]
+        for tag, folder, extra in (("t3", paths.guest_build(self.image.suite), ",readonly=on"), ("share", self.share, "")):
+            args += ["-virtfs", f"local,path={folder},mount_tag={tag},security_model=none,multidevs=remap{extra}"]
+        for number, card in enumerate(self._cards):
+            # A T3 reads its link width, which only a real port has; hot-unplug would abort this QEMU.
+            args += ["-device", f"pcie-root-port,id=rp{number},chassis={number + 1},slot={number + 1},hotplug=off",
+                     "-device", f'{{"driver":"vfio-user-pci","id":"nic{number}","bus":"rp{number}",'
+                                f'"x-msg-timeout":60000,"socket":{{"type":"unix","path":"{card}"}}}}']
+        return [str(arg) for arg in args]

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Guest images of a Debian release.
+
+Two roots are made of Debian's packages. The build root has that release's compiler and kernel headers; what guests
+run is built in it by chroot. The guest root is small and has no compiler; it is a squashfs that guests mount read-only below
+a tmpfs. The kernel's modules are a squashfs of their own, so that a test kernel can replace them.
+"""
+
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import cache, paths, progress
+from .cpio import Archive
+from .errors import LabError
+from .process import run, tail
+
+# Raised when the making of images changes in a way that the package lists do not show.
+RECIPE = 1
+
+MIRROR = "http://deb.debian.org/debian"
+SUITES = ("bookworm", "trixie", "forky")
+
+BUILD_PACKAGES = (
+    "linux-headers-amd64", "gcc", "g++", "make", "cmake", "ninja-build", "pkg-config", "busybox-static", "xz-utils",
+    "zstd", "kmod", "libibverbs-dev", "librdmacm-dev", "ca-certificates",
+)
+GUEST_PACKAGES = (
+    "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "ethtool", "iputils-ping",
+    "socat", "netcat-openbsd", "kmod", "mount", "procps", "strace", "tcpdump", "python3", "python3-pyverbs",
+)
+# Folders of the kernel's modules that guests may need; wireless and the like stay out.
+MODULE_FOLDERS = (
+    "arch", "crypto", "lib", "net", "fs/9p", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache", "fs/nfs",
+    "fs/nfsd", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/ext4", "fs/jbd2", "drivers/infiniband", "drivers/virtio",
+    "drivers/block", "drivers/char", "drivers/nvme", "drivers/target", "drivers/scsi",
+    "drivers/net/dummy.ko", "drivers/net/tun.ko", "drivers/net/veth.ko", "drivers/net/bonding", "drivers/net/macvlan.ko",
+    "drivers/net/mdio.ko", "drivers/net/virtio_net.ko", "drivers/net/net_failover.ko", "drivers/net/ethernet/chelsio",
+    "drivers/net/ethernet/intel/e1000", "drivers/net/vrf.ko",
+)
+# What the initramfs loads to find the roots and the host.
+BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "9pnet_virtio", "9p", "squashfs", "overlay")
+
+
+def build_packages() -> tuple[str, ...]:
+    """Also what the project's own build needs, so that provider and programs build as on a host."""
+    listed = paths.REPO / "packaging/build-deps.txt"
+    names = [line.split("#")[0].strip() for line in listed.read_text().splitlines()] if listed.exists() else []
+    wanted = [name for name in names if re.match(r"lib.*-dev$|nlohmann-json3-dev$", name)]
+    return tuple(sorted({*BUILD_PACKAGES, *wanted}))
+
+
+@dataclass(frozen=True)
+class Image:
+    """A finished image."""
+
+    suite: str
+    folder: Path
+    release: str  # of its kernel, as uname -r
+    boot_modules: tuple[str, ...]  # file names in boot/, in loading order
+
+    @property
+    def build_root(self) -> Path:
+        return self.folder / "build"
+
+    @property
+    def vmlinux(self) -> Path:
+        return self.folder / "vmlinux"
+
+    @property
+    def disks(self) -> tuple[Path, Path]:
+        """Guest root and kernel modules, in this order vda and vdb."""
+        return self.folder / "root.squashfs", self.folder / "modules.squashfs"
+
+    def initramfs(self) -> bytes:
+        """Made anew for each lab, so that the guest's init and agent are always the tree's."""
+        archive = Archive()
+        archive.node("dev/console", 5, 1)
+        archive.file("bin/busybox", (self.folder / "busybox").read_bytes(), 0o755)
+        for name in self.boot_modules:
+            archive.file(f"boot/{name}", (self.folder / "boot" / name).read_bytes())
+        archive.file("boot/order", "".join(f"{name}\n" for name in self.boot_modules).encode())
+        archive.file("init", (paths.GUEST_FILES / "init").read_bytes(), 0o755)
+        archive.file("agent/agent.py", (paths.GUEST_FILES / "agent.py").read_bytes())
+        archive.file("agent/frames.py", (Path(__file__).parent / "frames.py").read_bytes())
+        return archive.data()
+
+
+def recipe(suite: str) -> dict:
+    """All that decides what an image holds."""
+    return {"recipe": RECIPE, "suite": suite, "mirror": MIRROR, "build": build_packages(), "guest": GUEST_PACKAGES,
+            "modules": MODULE_FOLDERS, "boot": BOOT_MODULES}
+
+
+def get(suite: str = "bookworm") -> Image:
+    """The image of a release, made if need be."""
+    if suite not in SUITES:
+        raise LabError(f"no such Debian release: {suite} (known: {', '.join(SUITES)})")
+    folder = cache.entry(f"image-{suite}", recipe(suite), lambda path: _make(suite, path))
+    made = json.loads((folder / "image.json").read_text())
+    return Image(suite, folder, made["release"], tuple(made["boot_modules"]))
+
+
+def _make(suite: str, folder: Path) -> None:
+    for program in ("mmdebstrap", "sqfstar", "mksquashfs", "depmod"):
+        if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+            raise LabError(f"{program} is missing; packaging/build-deps.txt names the packages to install")
+    with progress.step(f"making the {suite} guest image (downloads about 250 MB)"):
+        guest = threading.Thread(target=_guest_root, args=(suite, folder))
+        guest.start()
+        try:
+            _build_root(suite, folder)
+        finally:
+            guest.join()
+        if not (folder / "root.squashfs").exists():
+            raise LabError(f"making the guest root failed:\n{tail(folder / 'guest.log', 30)}")
+        release = _kernel(folder)
+        order = _modules(folder, release)
+        shutil.copy2(folder / "build/bin/busybox", folder / "busybox")
+    (folder / "image.json").write_text(json.dumps({"release": release, "boot_modules": order}, indent=2) + "\n")
+
+
+def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str) -> list[str]:
+    return ["mmdebstrap", "--variant=essential", "--format=tar", f"--include={','.join(packages)}",
+            '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
+            "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
+            "--dpkgopt=path-exclude=/usr/share/locale/*", *more, suite, "-", MIRROR]
+
+
+def _pipe(producer: list[str], consumer: list[str], log: Path) -> bool:
+    with open(log, "wb") as output:
+        first = subprocess.Popen(producer, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output)
+        second = subprocess.run(consumer, stdin=first.stdout, stdout=output, stderr=output, check=False)
+        first.stdout.close()
+        return first.wait() == 0 and second.returncode == 0
+
+
+def _guest_root(suite: str, folder: Path) -> None:
+    target = folder / "root.squashfs"
+    plain = ["-noI", "-noD", "-noF", "-noX", "-no-progress", "-quiet"]
+    if not _pipe(_mmdebstrap(suite, GUEST_PACKAGES), ["sqfstar", *plain, str(target)], folder / "guest.log"):
+        target.unlink(missing_ok=True)
+
+
+def _build_root(suite: str, folder: Path) -> None:
+    root = folder / "build"
+    root.mkdir()
+    bootstrap = _mmdebstrap(suite, build_packages(), f"--customize-hook={paths.GUEST_FILES / 'unpack-kernel'}")
+    owner = ["--same-owner"] if os.getuid() == 0 else ["--no-same-owner", "--exclude=./dev/*"]
+    if not _pipe(bootstrap, ["tar", "-x", "-C", str(root), *owner], folder / "build.log"):
+        raise LabError(f"making the build root failed:\n{tail(folder / 'build.log', 30)}")
+
+
+def _kernel(folder: Path) -> str:
+    """Extracts the bare ELF: it boots seconds faster than one that unpacks itself under emulation."""
+    found = sorted((folder / "build/boot").glob("vmlinuz-*"))
+    if len(found) != 1:
+        raise LabError(f"expected one kernel in the build root, found {[path.name for path in found]}")
+    (folder / "vmlinux").write_bytes(unpack_kernel(found[0].read_bytes()))
+    return found[0].name.removeprefix("vmlinuz-")
+
+
+def unpack_kernel(image: bytes) -> bytes:
+    """The vmlinux inside a bzImage; where it lies is in the header of the x86 boot protocol."""
+    if image[0x202:0x206] != b"HdrS":
+        raise LabError("not a bzImage")
+    setup_sectors = image[0x1F1] or 4
+    offset, length = (int.from_bytes(image[at:at + 4], "little") for at in (0x248, 0x24C))
+    start = (setup_sectors + 1) * 512 + offset
+    payload = image[start:start + length - 4]  # its last word is the unpacked size
+    if payload.startswith(b"\xfd7zXZ\0"):
+        return lzma.decompress(payload)
+    if payload.startswith(b"\x28\xb5\x2f\xfd"):
+        return subprocess.run(["zstd", "-dc"], input=payload, stdout=subprocess.PIPE, check=True).stdout
+    raise LabError(f"unknown kernel compression (starts with {payload[:6].hex()})")
+
+
+def _modules(folder: Path, release: str) -> list[str]:
+    """Makes the squashfs of modules and the folder of those that the initramfs loads; returns their order."""
+    source = folder / "build/usr/lib/modules" / release
+    stage = folder / "stage"
+    target = stage / "usr/lib/modules" / release
+    for name in MODULE_FOLDERS:
+        path = source / "kernel" / name
+        if path.suffix == ".ko":
+            path = next((p for p in (path, path.with_name(path.name + ".xz")) if p.exists()), path)
+        goal = target / path.relative_to(source)
+        if path.is_dir():
+            shutil.copytree(path, goal, copy_function=os.link)
+        elif path.exists():
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, goal)
+    for path in source.glob("modules.*"):
+        if path.name.startswith(("modules.builtin", "modules.order")):
+            shutil.copy2(path, target)
+    (stage / "lib").symlink_to("usr/lib")
+    run(["depmod", "-b", stage, release], env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    (stage / "lib").unlink()
+    run(["mksquashfs", stage, folder / "modules.squashfs", "-noI", "-noD", "-noF", "-noX", "-all-root", "-no-progress",
+         "-quiet"])
+    boot = folder / "boot"
+    boot.mkdir()
+    order = []
+    for path in _boot_files(target):
+        data = path.read_bytes()
+        name = path.name.removesuffix(".xz")
+        (boot / name).write_bytes(lzma.decompress(data) if path.suffix == ".xz" else data)
+        order.append(name)
+    shutil.rmtree(stage)
+    return order
+
+
+def _boot_files(modules: Path) -> list[Path]:
+    """The files of BOOT_MODULES and of all that they need, dependencies first; what is built in has none."""
+    needs = {}
+    for line in (modules / "modules.dep").read_text().splitlines():
+        path, _, rest = line.partition(":")
+        needs[re.sub(r"\.ko.*", "", path.rpartition("/")[2]).replace("-", "_")] = (path, rest.split())
+    order: list[str] = []
+    for name in BOOT_MODULES:
+        if name in needs:
+            path, dependencies = needs[name]
+            # modules.dep lists the nearest first
+            order += [file for file in [*reversed(dependencies), path] if file not in order]
+    return [modules / file for file in order]

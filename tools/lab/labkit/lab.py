@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""A lab: guests, their cards, the wires, and the care that nothing of it outlives its use."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Sequence
+
+from . import image, paths, progress, qemu, stack
+from .control import Server
+from .errors import LabError
+from .guest import Guest, Machine
+from .sim import Sim, Wire, straight
+
+PORTS = 2  # of a card
+WATCH_PERIOD = 0.2
+
+
+class Lab:
+    """Guests with cards, as a context manager:
+
+        with Lab(guests=2) as lab:
+            lab.guests[0].run("ibv_devices")
+
+    cards: per guest. wires: default joins port p of card 0 with port p of card 1, and so on; cards are counted through all guests.
+    capture: file that gets every frame of every wire (pcapng). load: how much of the stack the guests load (see stack.LEVELS).
+    """
+
+    def __init__(self, guests: int = 2, cards: int = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
+                 capture: Path | bool = False, load: str = "rdma", name: str = "lab", machine: Machine = Machine(),
+                 program: Path | None = None, sim_options: Sequence[str] = ()):
+        if guests < 1 or cards < 0:
+            raise LabError(f"a lab has one guest or more and no negative number of cards, not {guests} and {cards}")
+        self.name = name
+        self.suite = suite
+        self.guests: list[Guest] = []
+        self.sim: Sim | None = None
+        self.cards_per_guest = cards
+        self.ports = PORTS
+        self.artifacts = paths.artifacts(name)
+        self.capture = (self.artifacts / "wires.pcapng" if capture is True else Path(capture)) if capture else None
+        self._count = guests
+        self._wires = straight(guests * cards, PORTS) if wires is None else list(wires)
+        self._load = stack.level(load if cards else "none")
+        self._machine = machine
+        self._program = program or Sim.default_program()
+        self._sim_options = sim_options
+        self._ending = threading.Event()
+        self._resources = contextlib.ExitStack()
+
+    # life
+
+    def __enter__(self) -> "Lab":
+        try:
+            self._start()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self.end()
+
+    def _start(self) -> None:
+        started = time.monotonic()
+        made = image.get(self.suite)
+        emulator = qemu.command()
+        paths.guest_build(self.suite).mkdir(parents=True, exist_ok=True)
+        sockets = self._claim_name()
+        if self.artifacts.exists():
+            shutil.rmtree(self.artifacts)
+        share = self.artifacts / "share"
+        share.mkdir(parents=True)
+
+        cards: list[Path] = []
+        if self.cards_per_guest:
+            self.sim = Sim(self._program, self._count * self.cards_per_guest, self._wires, sockets, self.artifacts, self.capture,
+                           self._sim_options)
+            self.sim.wait_ready()
+            cards = self.sim.cards
+        for number in range(self._count):
+            own = cards[number * self.cards_per_guest:(number + 1) * self.cards_per_guest]
+            guest = Guest(number, made, self._machine, sockets, self.artifacts, share, own)
+            self.guests.append(guest)
+            guest.boot(emulator)
+        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        for guest in self.guests:
+            guest.wait_ready()
+        booted = time.monotonic()
+        stack.bring_up(self, self._load)
+        self._server = Server(self, sockets / "control")
+        (sockets / "lab.json").write_text(json.dumps(self.describe(), indent=2) + "\n")
+        progress.say(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
+                     f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
+
+    def end(self) -> None:
+        """Ends everything; also safe after a failed start, and twice."""
+        self._ending.set()
+        for guest in self.guests:
+            guest.end()
+        if self.sim:
+            self.sim.end()
+        self._resources.close()
+
+    def _claim_name(self) -> Path:
+        """A folder for sockets that only one living lab of this name has."""
+        folder = paths.runtime() / self.name
+        folder.mkdir(exist_ok=True)
+        lock = self._resources.enter_context(open(folder / "lock", "a+"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"a lab called {self.name} is running (t3lab down --lab {self.name} ends it)") from None
+        for path in folder.iterdir():
+            if path.name != "lock":
+                path.unlink()
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        self._resources.callback(lambda: [path.unlink(missing_ok=True) for path in folder.iterdir() if path.name != "lock"])
+        return folder
+
+    def _watch(self) -> None:
+        """A guest whose card is dead hangs; so when t3sim dies, its guests are ended and everybody who waits is told why."""
+        while not self._ending.wait(WATCH_PERIOD):
+            if self.sim and not self.sim.alive:
+                for guest in self.guests:
+                    guest.channel.lost(self.sim.obituary())
+                    guest.end()
+                return
+            for guest in self.guests:
+                guest.reap()
+
+    # use
+
+    @property
+    def healthy(self) -> bool:
+        return all(guest.alive for guest in self.guests) and (self.sim is None or self.sim.alive)
+
+    def wired(self, guest: int, port: int) -> bool:
+        """Whether the port (counted through the guest's cards) has a cable."""
+        end = (guest * self.cards_per_guest + port // PORTS, port % PORTS)
+        return any(end in wire for wire in self._wires)
+
+    def describe(self) -> dict:
+        return {"name": self.name, "pid": os.getpid(), "suite": self.suite, "artifacts": str(self.artifacts),
+                "capture": str(self.capture) if self.capture else None, "guests": [guest.name for guest in self.guests]}
+
+    def new_trouble(self, allowed=()) -> str:
+        """What went wrong since the last call, in any guest's kernel or in the card model; empty: nothing."""
+        found = []
+        if self.sim and not self.sim.alive:
+            found.append(self.sim.obituary())
+        for guest in self.guests:
+            trouble = guest.new_trouble(allowed)
+            if trouble:
+                found.append(f"kernel of {guest.name}:\n{trouble}")
+            elif not guest.alive:
+                found.append(f"{guest.name} is dead; its console's end:\n{guest.console.read_text(errors='replace')[-3000:]}")
+        return "\n".join(found)
+
+    def report(self, lines: int = 60) -> str:
+        """Ends of all logs, for the report of a failed test."""
+        parts = [f"--- t3sim\n{self.sim.tail(lines)}"] if self.sim else []
+        for guest in self.guests:
+            try:
+                log = guest.dmesg() if guest.alive else guest.console.read_text(errors="replace")
+            except (LabError, OSError) as error:
+                log = str(error)
+            parts.append(f"--- kernel of {guest.name}\n" + "\n".join(log.splitlines()[-lines:]))
+        return "\n".join(parts)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Where things lie."""
+
+import os
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[3]
+GUEST_FILES = REPO / "tools/lab/guest"
+
+
+def cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "t3rdma"
+
+
+def runtime() -> Path:
+    """Sockets and locks of running labs. Short, because a socket's path may have 107 characters only."""
+    path = Path(f"/tmp/t3lab-{os.getuid()}")
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def artifacts(lab: str) -> Path:
+    """Logs and captures of a lab; kept after it ended, replaced by the next lab of that name."""
+    return REPO / "build/lab" / lab
+
+
+def guest_build(suite: str) -> Path:
+    """What was built for guests of a Debian release; guests see it as /t3."""
+    return REPO / "build/guest" / suite

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""A QEMU that knows vfio-user-pci (10.1 or newer).
+
+Debian 12 and 13 ship an older one. There the program of trixie-backports and all its libraries are unpacked
+into the cache, without root rights and without touching the host, and run by their own loader, because the host's libc
+is older than they are.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import cache, progress
+from .errors import LabError
+from .process import run
+
+MINIMUM = (10, 1)
+MIRROR = "http://deb.debian.org/debian"
+SUITES = ("trixie", "trixie-backports")
+PACKAGE = "qemu-system-x86"
+PROGRAM = "qemu-system-x86_64"
+RECIPE = {"mirror": MIRROR, "suites": SUITES, "package": PACKAGE}
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    found = re.search(r"version (\d+)\.(\d+)", text)
+    if not found:
+        raise LabError(f"cannot read a version from: {text.strip()[:80]!r}")
+    return int(found[1]), int(found[2])
+
+
+def _host_command() -> list[str] | None:
+    """The host's own QEMU, if it is new enough and has the device."""
+    program = shutil.which(PROGRAM)
+    if not program:
+        return None
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    if version.returncode or parse_version(version.stdout) < MINIMUM:
+        return None
+    devices = subprocess.run([program, "-device", "help"], capture_output=True, text=True, check=False)
+    return [program] if "vfio-user-pci" in devices.stdout else None
+
+
+def _private_command(entry: Path) -> list[str]:
+    root = entry / "root"
+    return [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(root / "usr/lib/x86_64-linux-gnu"),
+            "--argv0", PROGRAM, str(root / "usr/bin" / PROGRAM),
+            "-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
+
+
+def _fetch(folder: Path) -> None:
+    """Unpacks the package and all that it needs, with an apt state of our own."""
+    for name in ("lists/partial", "cache/archives/partial", "root"):
+        (folder / name).mkdir(parents=True)
+    (folder / "status").touch()
+    (folder / "sources.list").write_text(
+        "".join(f"deb [signed-by={KEYRING}] {MIRROR} {suite} main\n" for suite in SUITES))
+    apt = ["apt-get", "-q", "-y"]
+    for setting in (f"Dir::Etc::sourcelist={folder}/sources.list", "Dir::Etc::sourceparts=/dev/null",
+                    "Dir::Etc::preferencesparts=/dev/null", f"Dir::State={folder}", f"Dir::State::lists={folder}/lists",
+                    f"Dir::State::status={folder}/status", f"Dir::Cache={folder}/cache",
+                    "APT::Install-Recommends=false", "Acquire::Languages=none", "APT::Sandbox::User=",
+                    "APT::Architecture=amd64", "APT::Architectures=amd64", "Debug::NoLocking=true"):
+        apt += ["-o", setting]
+    with progress.step(f"downloading {PACKAGE} of {SUITES[-1]} (about 40 MB)"):
+        run([*apt, "update"])
+        run([*apt, "-t", SUITES[-1], "--download-only", "install", PACKAGE])
+    packages = sorted((folder / "cache/archives").glob("*.deb"))
+    with progress.step(f"unpacking QEMU ({len(packages)} packages)"):
+        for package in packages:
+            run(["dpkg-deb", "-x", package, folder / "root"])
+    shutil.rmtree(folder / "lists")
+    shutil.rmtree(folder / "cache")
+    have = parse_version(run([*_private_command(folder), "--version"]))
+    if have < MINIMUM:
+        raise LabError(f"{SUITES[-1]} has QEMU {have[0]}.{have[1]}, needed is {MINIMUM[0]}.{MINIMUM[1]}")
+
+
+def command() -> list[str]:
+    """How to start QEMU."""
+    return _host_command() or _private_command(cache.entry("qemu", RECIPE, _fetch))
