@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// As much of a T3 as a QP and its CQs can see from host memory: it fetches slots as the card does (both
+// generation bits, in order, only after a doorbell) and writes completion entries. Tests decide what
+// completes.
+#pragma once
+
+#include "userspace/providers/cxgb3/cq.hh"
+#include "userspace/providers/cxgb3/qp.hh"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fake {
+
+using common::from_be;
+using common::to_be;
+
+// 4 KiB aligned, zeroed memory, as the kernel maps it.
+class Pages {
+public:
+    explicit Pages(size_t bytes)
+        : size_((bytes + 4095) / 4096 * 4096), mem_(std::aligned_alloc(4096, size_), &free) {
+        std::memset(mem_.get(), 0, size_);
+    }
+    uint8_t* data() const { return static_cast<uint8_t*>(mem_.get()); }
+
+private:
+    size_t size_;
+    std::unique_ptr<void, decltype(&free)> mem_;
+};
+
+struct CqMemory {
+    explicit CqMemory(unsigned log2, bool threads = true)
+        : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)),
+          cq(t3::CqConfig{.size_log2 = log2, .ring = pages.data(), .threads = threads}) {}
+
+    t3_cqe* entry(uint32_t i) { return reinterpret_cast<t3_cqe*>(pages.data()) + i; }
+    uint32_t& status_word() { return *reinterpret_cast<uint32_t*>(entry(1u << log2)); }
+
+    // Writes the next entry. hi and lo as they shall lie in memory.
+    void write(uint32_t qpid, bool sq, unsigned opcode, unsigned status, uint32_t len, uint32_t hi,
+               uint32_t lo) {
+        const common::RingSize size(log2);
+        t3_cqe& e = *entry(size.index(produced));
+        e.len = to_be(len);
+        e.u.sq.wrid_hi = hi;
+        e.u.sq.wrid_lo = lo;
+        const uint32_t header = qpid << 12 | (size.lap_bit(produced) ? T3_CQE_GEN : 0) | status << 5 |
+                                (sq ? T3_CQE_TYPE_SQ : 0) | opcode;
+        __atomic_store_n(&e.header, to_be(header), __ATOMIC_RELEASE);
+        produced++;
+    }
+    void sent(uint32_t qpid, uint32_t pos, unsigned opcode = T3_RDMA_SEND, unsigned status = 0) {
+        write(qpid, true, opcode, status, 0xdeadbeef, pos, 0); // the length of such an entry means nothing
+    }
+    void read_done(uint32_t qpid, uint32_t stag = 0x1234ff, unsigned status = 0) {
+        write(qpid, false, T3_RDMA_READ_RESP, status, 0xdeadbeef, to_be(stag), 0);
+    }
+    void received(uint32_t qpid, uint32_t msn, uint32_t len, unsigned opcode = T3_RDMA_SEND,
+                  uint32_t stag = 0, unsigned status = 0) {
+        write(qpid, false, opcode, status, len, to_be(stag), to_be(msn));
+    }
+
+    std::vector<t3::Completion> poll(int n = 64) {
+        std::vector<t3::Completion> out;
+        const int got = cq.poll(n, [&](int i, const t3::Completion& c) {
+            EXPECT_EQ(i, static_cast<int>(out.size()));
+            out.push_back(c);
+        });
+        EXPECT_EQ(got, static_cast<int>(out.size()));
+        return out;
+    }
+
+    unsigned log2;
+    Pages pages;
+    uint32_t produced = 0;
+    t3::Cq cq;
+};
+
+struct QpOptions {
+    uint32_t qpid = 0x21;
+    unsigned slots_log2 = 5;
+    unsigned sq_log2 = 4;
+    unsigned rq_log2 = 4;
+    bool signal_all = false;
+    bool threads = true;
+};
+
+struct QpMemory {
+    QpMemory(CqMemory& scq, CqMemory& rcq, const QpOptions& o = {})
+        : size(o.slots_log2), pages(size_t{size.entries()} * T3_WR_SLOT_BYTES), scq(scq), rcq(rcq),
+          qp({.qpid = o.qpid,
+              .size_log2 = o.slots_log2,
+              .sq_size_log2 = o.sq_log2,
+              .rq_size_log2 = o.rq_log2,
+              .ring = pages.data(),
+              .doorbell = &doorbell,
+              .signal_all = o.signal_all,
+              .threads = o.threads},
+             scq.cq, rcq.cq) {}
+
+    uint8_t* slot_bytes(uint32_t i) { return pages.data() + size_t{i} * T3_WR_SLOT_BYTES; }
+    t3_wr_slot& slot(uint32_t i) { return *reinterpret_cast<t3_wr_slot*>(slot_bytes(i)); }
+    uint64_t& status_word() { return *reinterpret_cast<uint64_t*>(slot_bytes(0) + T3_QP_STATUS_OFFSET); }
+
+    // The slot at the card's consumer index, if both generations fit.
+    const t3_wr_slot* fetch() {
+        t3_wr_slot& s = slot(size.index(fetched));
+        const bool gen1 = from_be<uint32_t>(__atomic_load_n(&s.hdr.lo, __ATOMIC_ACQUIRE)) & T3_WR_GEN;
+        const uint64_t gen2 = from_be<uint64_t>(__atomic_load_n(&s.flit[T3_WR_GEN2_FLIT], __ATOMIC_ACQUIRE));
+        EXPECT_LE(gen2, 1u);
+        if (gen1 != size.lap_bit(fetched) || gen2 != size.lap_bit(fetched))
+            return nullptr;
+        fetched++;
+        return &s;
+    }
+    unsigned fetch_all() {
+        unsigned n = 0;
+        while (fetch())
+            n++;
+        return n;
+    }
+
+    // Number of doorbells is not visible in memory, but whether one was rung since the last call is.
+    bool rung() {
+        const bool was = doorbell != 0;
+        if (was) {
+            EXPECT_EQ(doorbell, common::to_le(qp.qpid()));
+        }
+        doorbell = 0;
+        return was;
+    }
+
+    struct Wr {
+        t3::SendRequest r;
+        Wr* next = nullptr;
+    };
+    struct RecvWr {
+        t3::RecvRequest r;
+        RecvWr* next = nullptr;
+    };
+
+    int send(const t3::SendRequest& r) {
+        Wr wr{r}, *bad = nullptr;
+        const int err = qp.post_list(&wr, &bad, [&](Wr& w) { return qp.post_send(w.r); });
+        EXPECT_EQ(bad, err ? &wr : nullptr);
+        return err;
+    }
+    int recv(const t3::RecvRequest& r) {
+        RecvWr wr{r}, *bad = nullptr;
+        const int err = qp.post_list(&wr, &bad, [&](RecvWr& w) { return qp.post_recv(w.r); });
+        EXPECT_EQ(bad, err ? &wr : nullptr);
+        return err;
+    }
+    // Shorthands without data.
+    int send_signaled(uint64_t wr_id) { return send({.wr_id = wr_id, .signaled = true}); }
+    int send_silent(uint64_t wr_id) { return send({.wr_id = wr_id}); }
+    int read(uint64_t wr_id, uint32_t bytes, bool signaled = true) {
+        const t3::Sge sge{0x1000, bytes, 0x1234ff};
+        return send({.wr_id = wr_id,
+                     .op = t3::SendOp::read,
+                     .signaled = signaled,
+                     .sg = {&sge, 1},
+                     .remote_stag = 0x2345ff,
+                     .remote_addr = 0x2000});
+    }
+    int recv_empty(uint64_t wr_id) { return recv({.wr_id = wr_id}); }
+
+    common::RingSize size;
+    Pages pages;
+    volatile uint32_t doorbell = 0;
+    uint32_t fetched = 0;
+    CqMemory &scq, &rcq;
+    t3::Qp qp;
+};
+
+// "14c00100 80000006" as bytes.
+inline std::vector<uint8_t> bytes(const std::string& hex) {
+    std::vector<uint8_t> out;
+    std::string digits;
+    for (char c : hex) {
+        if (!isspace(static_cast<unsigned char>(c)))
+            digits += c;
+    }
+    for (size_t i = 0; i + 1 < digits.size(); i += 2)
+        out.push_back(static_cast<uint8_t>(std::stoul(digits.substr(i, 2), nullptr, 16)));
+    return out;
+}
+
+inline std::vector<uint64_t> wr_ids(const std::vector<t3::Completion>& cs) {
+    std::vector<uint64_t> out;
+    for (const auto& c : cs)
+        out.push_back(c.wr_id);
+    return out;
+}
+inline std::vector<int> statuses(const std::vector<t3::Completion>& cs) {
+    std::vector<int> out;
+    for (const auto& c : cs)
+        out.push_back(c.status);
+    return out;
+}
+
+} // namespace fake
