@@ -304,12 +304,4 @@ union t3_wr_slot {
 #define T3_MIN_QP_ID		16
 #define T3_MAX_ID		32767 /* QPs, CQs, PDs; the old library has tables of 32768 */
 
-/*
- * Status word of the old ABI in slot 0, flit 13, host order: a mailbox between
- * kernel and user library. No user WR reaches flit 13.
- */
-#define T3_QP_STATUS_OFFSET	104
-#define T3_QP_STATUS_ERROR	0x1ULL
-#define T3_QP_STATUS_DB_OFF	0x2ULL
-
 #endif

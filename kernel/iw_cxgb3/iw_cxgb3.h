@@ -16,10 +16,10 @@
  * Locks, outermost first (docs/locking.md has the reasons):
  *
  *   t3_ctrl.mutex     slots of the control ring; sleeps
- *   t3_cq.lock        ring and ready list of a CQ (BH)
- *   t3_qp.lock        state, ep, counters and arrays of a QP (BH); inside a
+ *   t3_cq.lock        ring and ready list of a CQ (irq)
+ *   t3_qp.lock        state, ep, counters and arrays of a QP (irq); inside a
  *                     CQ lock, never the other way round
- *   t3_cq.comp_lock   keeps a completion handler from running twice (BH);
+ *   t3_cq.comp_lock   keeps a completion handler from running twice (irq);
  *                     none of the above is held
  *
  * No lock of this list is held across a call into the connection manager,
@@ -42,11 +42,14 @@
 #include <rdma/iw_cm.h>
 
 #include "cxgb3_ulp.h"
+#include "cqe.h"
 #include "hw/t3_cqe.h"
 #include "hw/t3_tpt.h"
 #include "hw/t3_wr.h"
 #include "qp_fsm.h"
+#include "tpt.h"
 #include "wq.h"
+#include "wr.h"
 
 #define DRV_NAME		"iw_cxgb3"
 #define T3_FW_MAJOR		7
@@ -76,6 +79,22 @@ struct t3_ctrl {
 	wait_queue_head_t wait;
 	struct completion modify_done;	/* answer to a MODIFY_QP */
 	bool ready;
+};
+
+/* A range of ids that are reused as late as possible. */
+struct t3_ids {
+	struct ida ida;
+	u32 min, max, next;
+};
+
+/*
+ * QP ids of one owner: a user context, or the driver itself. Ids whose
+ * doorbells share a page must belong to one owner, so they are taken in
+ * groups.
+ */
+struct t3_qp_groups {
+	struct mutex mutex;
+	struct list_head list;		/* t3_qp_group */
 };
 
 /* Names of hardware counters and of our own error paths; see main.c. */
@@ -111,24 +130,23 @@ struct t3_dev {
 	struct pci_dev *pdev;
 	struct rdma_info info;
 	struct adap_ports ports;
-	u32 fw_vers;
+	struct ch_embedded_info fw;
 	unsigned long flags;		/* T3_DEV_* */
 	struct t3_ctrl ctrl;
 
-	struct xarray qps;		/* id -> t3_qp, BH lock */
-	struct xarray cqs;		/* id -> t3_cq, BH lock */
+	struct xarray qps;		/* id -> t3_qp, irq lock */
+	struct xarray cqs;		/* id -> t3_cq, irq lock */
+	struct xarray mrs;		/* STag index -> t3_mr, irq lock */
 
 	/* Ids and adapter memory, rsc.c. */
-	struct ida qp_groups;
-	struct ida cq_ids;
-	struct ida pd_ids;
-	struct ida stags;
-	u32 next_cq_id, next_pd_id, next_stag; /* reuse as late as possible */
-	u32 max_stags;
+	struct t3_ids qp_groups;
+	struct t3_ids cq_ids;
+	struct t3_ids pd_ids;
+	struct t3_ids stags;
 	u32 qp_group_size;		/* ids per doorbell page */
 	struct gen_pool *pbl_pool;
 	struct gen_pool *rqt_pool;
-	struct t3_qp_group_list *kernel_groups;
+	struct t3_qp_groups kernel_groups;
 
 	atomic64_t counters[T3_CNT_NUM];
 	struct dentry *debugfs;
@@ -143,6 +161,7 @@ struct t3_dev {
 #define T3_DEV_GONE		0	/* remove was called, or the card does not answer */
 #define T3_DEV_DOWN		1	/* OFFLOAD_STATUS_DOWN: remove will be called with rtnl held */
 #define T3_DEV_REGISTERED	2
+#define T3_DEV_DB_OFF		3	/* doorbell FIFO is full: queue work, do not ring */
 
 static inline struct t3_dev *to_t3_dev(struct ib_device *ibdev)
 {
@@ -193,7 +212,7 @@ struct t3_mmap {
 
 struct t3_ucontext {
 	struct ib_ucontext ibucontext;
-	struct t3_qp_group_list *groups;
+	struct t3_qp_groups groups;
 };
 
 struct t3_pd {
@@ -202,27 +221,22 @@ struct t3_pd {
 };
 
 /*
- * A memory region or window. The order of death: TPT entry zeroed and the
- * write confirmed by the card, PBL space freed, pages unpinned, STag freed.
+ * A memory region. The order of death: TPT entry zeroed and the write
+ * confirmed by the card, PBL space freed, pages unpinned, STag freed.
  */
 struct t3_mr {
-	union {
-		struct ib_mr ibmr;
-		struct ib_mw ibmw;
-	};
-	struct t3_dev *dev;
-	u32 stag;
+	struct ib_mr ibmr;
+	struct t3_tpt tpt;		/* what the card was told last */
 	u32 pbl_addr;			/* absolute byte address; 0 if none */
 	u32 pbl_bytes;
 	struct t3_umem *umem;		/* user regions only */
-	/* For receive form B and binds: what the card was told. */
-	u64 va;
-	u64 len;
-	u8 page_code;
-	bool valid;
-	/* Fast registration. */
+	/* Fast registration: the list for the next work request. */
 	u32 npages;
-	u64 *pages;
+	u64 pages[T3_MAX_FASTREG_PAGES];
+};
+
+struct t3_mw {
+	struct ib_mw ibmw;
 };
 
 /*
@@ -235,13 +249,16 @@ struct t3_cq {
 	struct ib_cq ibcq;
 	u32 id;
 	u32 entries;			/* power of two */
-	spinlock_t lock;		/* rptr, ready */
+	spinlock_t lock;		/* rptr, ready, state of kernel work queues */
 	spinlock_t comp_lock;		/* one completion handler at a time */
 	u32 rptr;			/* hardware entries consumed, unmasked */
-	struct list_head ready[2];	/* QPs with retirable work: [0] send, [1] receive */
+	struct list_head ready;		/* t3_half with retirable work */
+	struct xarray qps;		/* id -> t3_qp, those that use this CQ */
+	struct work_struct comp_work;	/* completion handler, for callers that may be inside it */
 	struct t3_dma ring;
 	struct t3_mmap *map;		/* user CQ: owner of the ring's memory */
 	u32 __user *user_rptr;
+	bool status_word;		/* user CQ: the library looks at it */
 	struct kref ref;
 	struct completion released;
 };
@@ -259,6 +276,13 @@ struct t3_conn_attrs {
 	u32 ord;
 	u32 ird;
 	u32 irs;			/* sequence number of the first FPDU byte */
+};
+
+/* One side of a QP, as an element of its CQ's ready list. */
+struct t3_half {
+	struct list_head node;
+	struct t3_qp *qp;
+	bool send;
 };
 
 /*
@@ -281,10 +305,13 @@ struct t3_qp {
 	struct t3_ep *ep;
 	struct t3_conn_attrs conn;	/* valid while ep is set */
 	struct t3_wq wq;
-	struct list_head ready[2];	/* in t3_cq.ready; CQ lock */
+	struct t3_half sq, rq;		/* in t3_cq.ready; CQ lock */
+	struct t3_term term;		/* what the next TERMINATE says */
 	bool user;
+	bool inited;			/* IDLE is INIT, not RESET */
+	bool used;			/* had a connection since the last reset */
+	bool busy;			/* the card may still fetch from the ring */
 	bool sq_sig_all;
-	u8 mpa_attrs;
 	u32 max_ord;
 	u32 max_ird;
 	u32 access;			/* enum ib_access_flags, for query */
@@ -311,11 +338,6 @@ static inline struct t3_mr *to_t3_mr(struct ib_mr *mr)
 	return container_of(mr, struct t3_mr, ibmr);
 }
 
-static inline struct t3_mr *mw_to_t3_mr(struct ib_mw *mw)
-{
-	return container_of(mw, struct t3_mr, ibmw);
-}
-
 static inline struct t3_cq *to_t3_cq(struct ib_cq *cq)
 {
 	return container_of(cq, struct t3_cq, ibcq);
@@ -337,12 +359,15 @@ static inline struct t3_dev *t3_qp_dev(const struct t3_qp *qp)
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id);
 void t3_qp_get(struct t3_qp *qp);
 void t3_qp_put(struct t3_qp *qp);
+/* The card has said its last word about the connection of t3_qp_connect(). */
+void t3_qp_disconnected(struct t3_qp *qp);
 
 /*
  * IDLE -> RTS: attach the endpoint, create the QP's context in the card with
  * an RDMA_INIT on the connection's offload queue. May sleep. On success the QP
  * holds a reference on ep (t3_ep_get) and the endpoint one on the QP, to be
- * dropped with t3_qp_put() after the last CPL of the connection.
+ * dropped with t3_qp_disconnected() at the last CPL of the connection, since
+ * until then the card may fetch from the ring.
  *
  * *acked tells whether the card will acknowledge the RDMA_INIT with a
  * CPL_TX_DMA_ACK (it does if receives were posted).

@@ -34,14 +34,15 @@ enum t3_qp_event {
 	T3_QPEV_USER_TERM,	/* SQE */
 	T3_QPEV_USER_CLOSE,	/* SQD */
 	T3_QPEV_USER_ERROR,	/* ERR */
+	T3_QPEV_DESTROY,
 	T3_QPEV_NUM
 };
 
 /* What a transition does besides changing the state, in this order. */
 enum t3_qp_action {
 	T3_QPA_NONE		= 0,
-	T3_QPA_MARK_ERROR	= 1 << 0, /* status word: user space must flush */
-	T3_QPA_FLUSH		= 1 << 1,
+	T3_QPA_MARK_ERROR	= 1 << 0, /* no more work is put into the ring */
+	T3_QPA_FLUSH		= 1 << 1, /* complete what is outstanding */
 	T3_QPA_RESET		= 1 << 2, /* ring, counters, flags as new */
 	T3_QPA_TERMINATE	= 1 << 3, /* post a TERMINATE message */
 	T3_QPA_DISCONNECT	= 1 << 4, /* close with FIN */

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From completion entries to completions.
+ */
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/byteorder.h>
+
+#include "cqe.h"
+
+struct status_row {
+	const char *name;
+	enum ib_wc_status wc;
+	enum t3_ae_class class;
+};
+
+#define ROW(str, status, cl) { .name = (str), .wc = IB_WC_##status, .class = T3_AE_##cl }
+
+/* Indexed by the 5-bit status. Codes without a row are QP fatal. */
+static const struct status_row rows[32] = {
+	[T3_STATUS_SUCCESS]	  = ROW("success", SUCCESS, COMPLETION),
+	[T3_STATUS_STAG]	  = ROW("invalid STag", LOC_ACCESS_ERR, ACCESS),
+	[T3_STATUS_PDID]	  = ROW("PD mismatch", LOC_PROT_ERR, ACCESS),
+	[T3_STATUS_QPID]	  = ROW("QP mismatch", LOC_ACCESS_ERR, ACCESS),
+	[T3_STATUS_ACCESS]	  = ROW("access right missing", LOC_ACCESS_ERR, ACCESS),
+	[T3_STATUS_WRAP]	  = ROW("address wraps", GENERAL_ERR, ACCESS),
+	[T3_STATUS_BOUND]	  = ROW("base or bounds", LOC_LEN_ERR, ACCESS),
+	[T3_STATUS_INV_SHARED_MR] = ROW("invalidate of a shared region", MW_BIND_ERR, ACCESS),
+	[T3_STATUS_INV_BOUND_MR]  = ROW("invalidate of a bound region", MW_BIND_ERR, ACCESS),
+	[T3_STATUS_ECC]		  = ROW("ECC", FATAL_ERR, DEVICE),
+	[T3_STATUS_ECC_PSTAG]	  = ROW("ECC in parent STag", FATAL_ERR, DEVICE),
+	[T3_STATUS_PBL_BOUND]	  = ROW("PBL out of bounds", FATAL_ERR, FATAL),
+	[T3_STATUS_FLUSH]	  = ROW("flushed", WR_FLUSH_ERR, FATAL),
+	[T3_STATUS_CRC]		  = ROW("MPA CRC", FATAL_ERR, FATAL),
+	[T3_STATUS_MARKER]	  = ROW("MPA marker", FATAL_ERR, FATAL),
+	[T3_STATUS_PDU_LEN]	  = ROW("PDU length", FATAL_ERR, FATAL),
+	[T3_STATUS_NO_RECV]	  = ROW("no receive posted", FATAL_ERR, FATAL),
+	[T3_STATUS_DDP_VERSION]	  = ROW("DDP version", FATAL_ERR, FATAL),
+	[T3_STATUS_RDMAP_VERSION] = ROW("RDMAP version", FATAL_ERR, FATAL),
+	[T3_STATUS_OPCODE]	  = ROW("RDMAP opcode", FATAL_ERR, FATAL),
+	[T3_STATUS_DDP_QUEUE]	  = ROW("DDP queue number", FATAL_ERR, FATAL),
+	[T3_STATUS_MSN]		  = ROW("MSN", FATAL_ERR, FATAL),
+	[T3_STATUS_TBIT]	  = ROW("tagged bit", FATAL_ERR, FATAL),
+	[T3_STATUS_MO]		  = ROW("message offset", FATAL_ERR, FATAL),
+	[T3_STATUS_MSN_GAP]	  = ROW("MSN gap", FATAL_ERR, FATAL),
+	[T3_STATUS_MSN_RANGE]	  = ROW("MSN range", FATAL_ERR, FATAL),
+	[T3_STATUS_IRD_OVERFLOW]  = ROW("IRD overflow", FATAL_ERR, FATAL),
+	[T3_STATUS_RQE_BOUND]	  = ROW("RQE out of bounds", FATAL_ERR, FATAL),
+	[T3_STATUS_INTERNAL]	  = ROW("internal", FATAL_ERR, DEVICE),
+};
+
+static const struct status_row *row_of(u8 status)
+{
+	static const struct status_row unknown = ROW("undefined", FATAL_ERR, FATAL);
+
+	if (status >= 32 || !rows[status].name)
+		return &unknown;
+	return &rows[status];
+}
+
+enum ib_wc_status t3_wc_status(u8 status)
+{
+	return row_of(status)->wc;
+}
+
+const char *t3_status_name(u8 status)
+{
+	return row_of(status)->name;
+}
+
+static bool is_message(u8 opcode)
+{
+	return opcode >= T3_RDMA_SEND && opcode <= T3_RDMA_SEND_SE_INV;
+}
+
+static bool invalidates(u8 opcode)
+{
+	return opcode == T3_RDMA_SEND_INV || opcode == T3_RDMA_SEND_SE_INV;
+}
+
+/*
+ * The request at ptr is done. Requests before it were processed earlier; if
+ * they are unsignaled and not reads they are done too, and silent. Reads have
+ * an entry of their own.
+ */
+static void send_done(struct t3_wq *wq, u32 ptr, u8 status)
+{
+	struct t3_sq_entry *e = t3_sq_at(wq, ptr);
+	u32 i;
+
+	e->status = status;
+	e->done = true;
+	for (i = wq->sq_rptr; i != ptr; i++) {
+		e = t3_sq_at(wq, i);
+		if (!e->done && !e->signaled && e->rdma_op != T3_RDMA_READ_REQ)
+			e->done = true;
+	}
+}
+
+/* Reads complete in posting order, but their entry does not say which one it is. */
+static enum t3_cqe_verdict apply_read(struct t3_wq *wq, const struct t3_cqe *cqe)
+{
+	u32 i;
+
+	if (wq->rtr_expected && be32_to_cpu(cqe->u.rq.stag) == T3_RTR_STAG) {
+		wq->rtr_expected = false;
+		return T3_CQE_SWALLOWED;
+	}
+	for (i = wq->sq_rptr; i != wq->sq_wptr; i++) {
+		const struct t3_sq_entry *e = t3_sq_at(wq, i);
+
+		if (e->rdma_op == T3_RDMA_READ_REQ && !e->done) {
+			send_done(wq, i, t3_cqe_status(cqe));
+			return T3_CQE_SEND_DONE;
+		}
+	}
+	return T3_CQE_STALE;
+}
+
+static bool same_request(u8 posted, u8 completed)
+{
+	/* A real entry carries the exact flavour of a SEND. */
+	return posted == completed || (is_message(posted) && is_message(completed));
+}
+
+static enum t3_cqe_verdict apply_send(struct t3_wq *wq, const struct t3_cqe *cqe)
+{
+	u32 ptr = cqe->u.sq.wrid_hi;
+
+	if (ptr - wq->sq_rptr >= wq->sq_wptr - wq->sq_rptr)
+		return T3_CQE_STALE;
+	if (t3_sq_at(wq, ptr)->done)
+		return T3_CQE_STALE;
+	if (!same_request(t3_sq_at(wq, ptr)->rdma_op, t3_cqe_opcode(cqe)))
+		return T3_CQE_BAD;
+	send_done(wq, ptr, t3_cqe_status(cqe));
+	return T3_CQE_SEND_DONE;
+}
+
+/* The card compares four bits of the MSN; a gap would hand out the wrong buffer. */
+static enum t3_cqe_verdict apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe)
+{
+	struct t3_rq_entry *e;
+
+	if (wq->rq_done == wq->rq_wptr)
+		return T3_CQE_BAD;
+	e = t3_rq_at(wq, wq->rq_done);
+	e->rdma_op = t3_cqe_opcode(cqe);
+	e->status = t3_cqe_status(cqe);
+	e->done = true;
+	if (be32_to_cpu(cqe->u.rq.msn) != wq->rq_done + 1)
+		e->status = T3_STATUS_MSN;
+	if (e->status == T3_STATUS_SUCCESS) {
+		e->len = be32_to_cpu(cqe->len);
+		if (invalidates(e->rdma_op))
+			e->inv_stag = be32_to_cpu(cqe->u.rq.stag);
+	}
+	wq->rq_done++;
+	return e->status == T3_STATUS_MSN ? T3_CQE_BAD : T3_CQE_RECV_DONE;
+}
+
+enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
+{
+	u8 opcode = t3_cqe_opcode(cqe);
+	enum t3_cqe_verdict verdict;
+
+	if (t3_cqe_is_sq(cqe))
+		verdict = apply_send(wq, cqe);
+	else if (opcode == T3_RDMA_READ_RESP)
+		verdict = apply_read(wq, cqe);
+	else if (is_message(opcode))
+		verdict = apply_recv(wq, cqe);
+	else
+		verdict = T3_CQE_BAD;
+
+	if (verdict == T3_CQE_BAD || t3_cqe_status(cqe) != T3_STATUS_SUCCESS)
+		wq->error = true;
+	return verdict;
+}
+
+void t3_wq_note_error(struct t3_wq *wq, const struct t3_cqe *cqe)
+{
+	u32 ptr = cqe->u.sq.wrid_hi;
+
+	if (!t3_cqe_is_sq(cqe) || t3_cqe_status(cqe) == T3_STATUS_SUCCESS)
+		return;
+	if (t3_cqe_opcode(cqe) == T3_RDMA_TERMINATE || t3_cqe_opcode(cqe) == T3_RDMA_READ_RESP)
+		return;
+	if (ptr - wq->sq_rptr >= wq->sq_wptr - wq->sq_rptr || t3_sq_at(wq, ptr)->done)
+		return;
+	if (same_request(t3_sq_at(wq, ptr)->rdma_op, t3_cqe_opcode(cqe)))
+		send_done(wq, ptr, t3_cqe_status(cqe));
+}
+
+void t3_wq_flush(struct t3_wq *wq)
+{
+	u32 i;
+
+	wq->error = true;
+	wq->rtr_expected = false;
+	for (i = wq->sq_rptr; i != wq->sq_wptr; i++) {
+		struct t3_sq_entry *e = t3_sq_at(wq, i);
+
+		if (e->done)
+			continue;
+		e->status = T3_STATUS_FLUSH;
+		e->done = true;
+	}
+	for (; wq->rq_done != wq->rq_wptr; wq->rq_done++) {
+		struct t3_rq_entry *e = t3_rq_at(wq, wq->rq_done);
+
+		e->rdma_op = T3_RDMA_SEND;
+		e->status = T3_STATUS_FLUSH;
+		e->done = true;
+	}
+}
+
+static bool silent(const struct t3_sq_entry *e)
+{
+	return !e->signaled && e->status == T3_STATUS_SUCCESS;
+}
+
+bool t3_sq_retirable(const struct t3_wq *wq)
+{
+	u32 i;
+
+	for (i = wq->sq_rptr; i != wq->sq_wptr && t3_sq_at(wq, i)->done; i++)
+		if (!silent(t3_sq_at(wq, i)))
+			return true;
+	return false;
+}
+
+bool t3_rq_retirable(const struct t3_wq *wq)
+{
+	return wq->rq_rptr != wq->rq_done;
+}
+
+bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out)
+{
+	while (wq->sq_rptr != wq->sq_wptr) {
+		const struct t3_sq_entry *e = t3_sq_at(wq, wq->sq_rptr);
+
+		if (!e->done)
+			return false;
+		wq->sq_rptr++;
+		if (silent(e))
+			continue;
+		memset(out, 0, sizeof(*out));
+		out->wr_id = e->wr_id;
+		out->status = e->status;
+		out->rdma_op = e->rdma_op;
+		out->len = e->status == T3_STATUS_SUCCESS ? e->read_len : 0;
+		return true;
+	}
+	return false;
+}
+
+bool t3_rq_retire(struct t3_wq *wq, struct t3_retired *out)
+{
+	const struct t3_rq_entry *e;
+
+	if (wq->rq_rptr == wq->rq_done)
+		return false;
+	e = t3_rq_at(wq, wq->rq_rptr++);
+	memset(out, 0, sizeof(*out));
+	out->wr_id = e->wr_id;
+	out->status = e->status;
+	out->rdma_op = e->rdma_op;
+	out->len = e->len;
+	out->inv_stag = e->inv_stag;
+	out->scratch = e->pbl_addr;
+	return true;
+}
+
+enum t3_ae_class t3_ae_classify(const struct t3_cqe *cqe)
+{
+	u8 opcode = t3_cqe_opcode(cqe);
+	u8 status = t3_cqe_status(cqe);
+	bool sq = t3_cqe_is_sq(cqe);
+
+	if (opcode == T3_RDMA_TERMINATE && status == T3_STATUS_SUCCESS)
+		return sq ? T3_AE_TERM_SENT : T3_AE_TERM_RCVD;
+	if (status == T3_STATUS_SUCCESS)
+		return T3_AE_COMPLETION;
+	if ((sq && opcode == T3_RDMA_READ_RESP) || (!sq && opcode == T3_RDMA_WRITE))
+		return T3_AE_REQUEST;
+	return row_of(status)->class;
+}
+
+/* Layer in the high nibble, error type in the low one (RFC 5040, 5041, 5044). */
+#define TERM_RDMAP_CATA		0x00
+#define TERM_RDMAP_PROT		0x01
+#define TERM_RDMAP_OP		0x02
+#define TERM_DDP_CATA		0x10
+#define TERM_DDP_TAGGED		0x11
+#define TERM_DDP_UNTAGGED	0x12
+#define TERM_MPA		0x20
+
+struct t3_term t3_term_for(u8 status, u8 opcode, bool is_sq)
+{
+	bool tagged = opcode == T3_RDMA_WRITE || (!is_sq && opcode == T3_RDMA_READ_RESP);
+
+#define TERM(layer, what) ((struct t3_term){ .layer_type = (layer), .code = (what) })
+	switch (status) {
+	case T3_STATUS_STAG:
+		return invalidates(opcode) ? TERM(TERM_RDMAP_OP, 0x09) :
+					     TERM(TERM_RDMAP_PROT, 0x00);
+	case T3_STATUS_PDID:
+		return invalidates(opcode) ? TERM(TERM_RDMAP_PROT, 0x09) :
+					     TERM(TERM_RDMAP_PROT, 0x03);
+	case T3_STATUS_QPID:
+		return TERM(TERM_RDMAP_PROT, 0x03);
+	case T3_STATUS_ACCESS:
+		return TERM(TERM_RDMAP_PROT, 0x02);
+	case T3_STATUS_WRAP:
+		return TERM(TERM_RDMAP_PROT, 0x04);
+	case T3_STATUS_BOUND:
+		return tagged ? TERM(TERM_DDP_TAGGED, 0x01) : TERM(TERM_RDMAP_PROT, 0x01);
+	case T3_STATUS_INV_SHARED_MR:
+	case T3_STATUS_INV_BOUND_MR:
+		return TERM(TERM_RDMAP_OP, 0x09);
+	case T3_STATUS_PBL_BOUND:
+		return TERM(TERM_DDP_TAGGED, 0x01);
+	case T3_STATUS_CRC:
+		return TERM(TERM_MPA, 0x02);
+	case T3_STATUS_MARKER:
+		return TERM(TERM_MPA, 0x03);
+	case T3_STATUS_PDU_LEN:
+		return TERM(TERM_DDP_UNTAGGED, 0x05);
+	case T3_STATUS_NO_RECV:
+		return TERM(TERM_DDP_UNTAGGED, 0x02);
+	case T3_STATUS_DDP_VERSION:
+		return tagged ? TERM(TERM_DDP_TAGGED, 0x04) : TERM(TERM_DDP_UNTAGGED, 0x06);
+	case T3_STATUS_RDMAP_VERSION:
+		return TERM(TERM_RDMAP_OP, 0x05);
+	case T3_STATUS_OPCODE:
+		return TERM(TERM_RDMAP_OP, 0x06);
+	case T3_STATUS_DDP_QUEUE:
+		return TERM(TERM_DDP_UNTAGGED, 0x01);
+	case T3_STATUS_MSN:
+	case T3_STATUS_MSN_GAP:
+	case T3_STATUS_MSN_RANGE:
+	case T3_STATUS_IRD_OVERFLOW:
+		return TERM(TERM_DDP_UNTAGGED, 0x03);
+	case T3_STATUS_TBIT:
+		return TERM(TERM_DDP_CATA, 0x00);
+	case T3_STATUS_MO:
+		return TERM(TERM_DDP_UNTAGGED, 0x04);
+	default:
+		return TERM(TERM_RDMAP_CATA, 0x00);
+	}
+#undef TERM
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Reading completion entries. Pure: no card, no locks, no memory of its own.
+ *
+ * An entry is applied to the work queue it belongs to, which marks requests as
+ * done; what is done at the head of the queue is retired, in posting order,
+ * to the consumer. Flushing marks the rest as done. So there is no list of
+ * software completions that could overflow, and nothing to count.
+ */
+#ifndef T3_CQE_H
+#define T3_CQE_H
+
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+#include "hw/t3_cqe.h"
+#include "wq.h"
+
+static inline u32 t3_cqe_qpid(const struct t3_cqe *cqe)
+{
+	return (be32_to_cpu(cqe->header) & T3_CQE_QPID) >> 12;
+}
+
+static inline u8 t3_cqe_status(const struct t3_cqe *cqe)
+{
+	return (be32_to_cpu(cqe->header) & T3_CQE_STATUS) >> 5;
+}
+
+static inline u8 t3_cqe_opcode(const struct t3_cqe *cqe)
+{
+	return be32_to_cpu(cqe->header) & T3_CQE_OPCODE;
+}
+
+static inline bool t3_cqe_is_sq(const struct t3_cqe *cqe)
+{
+	return be32_to_cpu(cqe->header) & T3_CQE_TYPE_SQ;
+}
+
+static inline bool t3_cqe_gen(const struct t3_cqe *cqe)
+{
+	return be32_to_cpu(cqe->header) & T3_CQE_GEN;
+}
+
+enum t3_cqe_verdict {
+	T3_CQE_SEND_DONE,	/* look at the head of the send queue */
+	T3_CQE_RECV_DONE,	/* look at the head of the receive queue */
+	T3_CQE_SWALLOWED,	/* response to our zero-byte RTR read */
+	T3_CQE_STALE,		/* belongs to nothing that is outstanding */
+	T3_CQE_BAD,		/* cannot be: the queue is in error now */
+};
+
+enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe);
+
+/*
+ * A local error of a send-side request, as an async event reports it: note the
+ * status, so that the flush which follows does not hide it.
+ */
+void t3_wq_note_error(struct t3_wq *wq, const struct t3_cqe *cqe);
+
+/* Everything outstanding is done, as a flush. */
+void t3_wq_flush(struct t3_wq *wq);
+
+/* A retired request. */
+struct t3_retired {
+	u64 wr_id;
+	u32 len;
+	u32 inv_stag;
+	u32 scratch;		/* PBL memory to give back, 0 if none */
+	u8 status;		/* T3_STATUS_* */
+	u8 rdma_op;		/* T3_RDMA_* */
+};
+
+bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out);
+bool t3_rq_retire(struct t3_wq *wq, struct t3_retired *out);
+
+/* True if the next call of the above would return something. */
+bool t3_sq_retirable(const struct t3_wq *wq);
+bool t3_rq_retirable(const struct t3_wq *wq);
+
+enum ib_wc_status t3_wc_status(u8 status);
+
+/* What an async event asks for. */
+enum t3_ae_class {
+	T3_AE_COMPLETION,
+	T3_AE_ACCESS,		/* QP access error */
+	T3_AE_REQUEST,		/* QP request error: inbound read or write refused */
+	T3_AE_FATAL,		/* QP fatal */
+	T3_AE_DEVICE,		/* device fatal */
+	T3_AE_TERM_SENT,
+	T3_AE_TERM_RCVD,
+};
+
+enum t3_ae_class t3_ae_classify(const struct t3_cqe *cqe);
+
+/* TERMINATE control word for an error found here. */
+struct t3_term {
+	u8 layer_type;
+	u8 code;
+};
+
+struct t3_term t3_term_for(u8 status, u8 opcode, bool is_sq);
+
+const char *t3_status_name(u8 status);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Building work requests. Pure: no card, no locks, no memory of its own.
+ *
+ * The builders of slots write everything but the two generation bits; these
+ * come last, from t3_wr_publish(), because the card may look at the slot at
+ * any time.
+ */
+#ifndef T3_WR_H
+#define T3_WR_H
+
+#include <linux/types.h>
+
+#include "hw/t3_wr.h"
+#include "wq.h"
+
+struct t3_host_sge {
+	u64 addr;
+	u32 len;
+	u32 stag;
+};
+
+struct t3_fastreg {
+	u32 stag;		/* with the new key */
+	u32 len;
+	u64 va;
+	u8 page_code;
+	u8 perms;		/* T3_PERM_* */
+	u8 npages;
+	const u64 *pages;
+};
+
+/* A send-side request, checked against what the verb allows but not against limits. */
+struct t3_send {
+	u64 wr_id;
+	u8 op;			/* T3_WR_OP_SEND, WRITE, READ, LOCAL_INV or FASTREG */
+	u8 rdma_op;		/* T3_RDMA_* */
+	u8 flags;		/* T3_WR_F_*; COMPLETION: the consumer wants to hear of it */
+	bool local_inv;		/* READ: invalidate the sink afterwards */
+	bool is_inline;		/* sge[].addr is a host pointer */
+	u32 inv_stag;		/* SEND with invalidate, LOCAL_INV */
+	u32 rkey;
+	u64 remote_addr;
+	u32 num_sge;
+	struct t3_host_sge sge[T3_MAX_SGE];
+	struct t3_fastreg fr;
+};
+
+/* How one scatter entry of a receive names its pages; see t3_wr_recv_sge(). */
+struct t3_recv {
+	u64 wr_id;
+	u32 num_sge;
+	struct t3_host_sge sge[T3_MAX_SGE];
+	u8 page_code[T3_MAX_SGE];
+	u32 pbl_index[T3_MAX_SGE];	/* 8-byte units from the PBL base */
+	u32 scratch;			/* STag 0: private PBL memory, absolute; else 0 */
+};
+
+/*
+ * Write a request into the next slot, remember it, move the counters. 0, or
+ * -ENOMEM (queue full), -EMSGSIZE (too long), -EINVAL (malformed, or a form
+ * that the card does not have). Nothing has changed on an error.
+ */
+int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *req);
+int t3_wq_post_recv(struct t3_wq *wq, const struct t3_recv *req);
+
+/* The same for a queue that is in error: the request gets no slot. */
+int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *req);
+int t3_wq_defer_recv(struct t3_wq *wq, const struct t3_recv *req);
+
+/*
+ * Number of leading slots that hold receives. The ring may belong to user
+ * space: whatever it contains, the result is bounded by the ring and 16 bits.
+ */
+u16 t3_wq_leading_recvs(const struct t3_wq *wq);
+
+/* Make a slot valid, with both generation bits. */
+void t3_wr_publish(union t3_wr_slot *slot, u32 flits, u32 tid, u32 gen);
+
+/* Header word 0 of an RDMA request. */
+__be32 t3_wr_hi(u8 op, u8 flags);
+
+struct t3_rdma_init {
+	u32 tid;
+	u32 qpid, pdid, scqid, rcqid;
+	u32 rq_addr, rq_size;
+	u8 mpa_attrs, qp_caps, rtr_type, channel;
+	bool initiator;
+	u16 ulpdu_size;
+	u16 rqe_count;
+	u32 ord, ird;
+	u64 ring_dma;
+	u32 ring_slots;
+	u32 irs;
+};
+
+/* For the offload queue: generation, SOP and EOP are the NIC driver's. */
+void t3_wr_build_rdma_init(struct t3_wr_rdma_init *wr, const struct t3_rdma_init *init);
+
+#define T3_TERMINATE_WR_BYTES	40
+
+/* term: terminate control word, layer and type in the first byte. */
+void t3_wr_build_terminate(void *wr, u32 tid, u8 layer_type, u8 code);
+
+/* The zero-byte read with which an initiator tells the peer that it is ready. */
+void t3_wr_build_rtr_read(struct t3_wr_read *wr, u32 tid);
+
+/* Egress context of the control QP; slots == 0 takes it back. */
+void t3_wr_build_ctrl_context(struct t3_wr_modify_qp *wr, u64 ring_dma, u32 slots);
+
+/* A memory write of up to T3_BYPASS_MAX_DATA bytes; data == NULL writes zeroes. Returns flits. */
+u32 t3_wr_build_mem_write(struct t3_wr_bypass *wr, u32 addr, const void *data,
+			  u32 len, u32 counter, bool completion);
+
+#endif
