@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/core/event_loop.hh"
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
+#include <sys/timerfd.h>
+
+namespace t3sim {
+namespace {
+
+Time monotonic() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<Time>(now.tv_sec) * 1'000'000'000 + static_cast<Time>(now.tv_nsec);
+}
+
+[[noreturn]] void fail(const char* what) {
+    throw std::system_error(errno, std::generic_category(), what);
+}
+
+} // namespace
+
+EventLoop::EventLoop()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)), start_(monotonic()) {
+    if (!epoll_)
+        fail("epoll_create1");
+    if (!timer_)
+        fail("timerfd_create");
+    watch(timer_.get(), EPOLLIN, [this](std::uint32_t) {
+        std::uint64_t expirations;
+        [[maybe_unused]] const auto n = ::read(timer_.get(), &expirations, sizeof expirations);
+        armed_ = 0;
+    });
+}
+
+EventLoop::Watch EventLoop::watch(int fd, std::uint32_t events, Handler handler) {
+    const Watch id = ++last_watch_;
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = id;
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+        fail("epoll_ctl");
+    entries_.emplace(id, std::make_shared<Entry>(Entry{fd, std::move(handler)}));
+    return id;
+}
+
+void EventLoop::change(Watch watch, std::uint32_t events) {
+    const auto it = entries_.find(watch);
+    if (it == entries_.end())
+        return;
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = watch;
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, it->second->fd, &event) != 0)
+        fail("epoll_ctl");
+}
+
+void EventLoop::forget(Watch watch) {
+    const auto it = entries_.find(watch);
+    if (it == entries_.end())
+        return;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second->fd, nullptr);
+    entries_.erase(it);
+}
+
+void EventLoop::run() {
+    stop_ = false;
+    while (!stop_)
+        run_once(-1);
+}
+
+void EventLoop::run_once(int timeout_ms) {
+    // What was scheduled from outside of the loop may be due already.
+    advance();
+    arm_timer();
+    std::array<epoll_event, 32> ready{};
+    const int n = epoll_wait(epoll_.get(), ready.data(), ready.size(), timeout_ms);
+    if (n < 0 && errno != EINTR)
+        fail("epoll_wait");
+    advance();
+    for (int i = 0; i < n; i++) {
+        const auto it = entries_.find(ready[static_cast<std::size_t>(i)].data.u64);
+        if (it == entries_.end())
+            continue;
+        // Kept alive: the handler may forget its own entry.
+        const auto entry = it->second;
+        entry->handler(ready[static_cast<std::size_t>(i)].events);
+    }
+    advance();
+}
+
+void EventLoop::advance() {
+    queue_.advance(monotonic() - start_);
+}
+
+void EventLoop::arm_timer() {
+    const auto next = queue_.next();
+    const Time want = next ? start_ + *next : 0;
+    if (want == armed_)
+        return;
+    // A zero time would disarm; monotonic() is never 0 on a running system.
+    itimerspec when{};
+    when.it_value.tv_sec = static_cast<time_t>(want / 1'000'000'000);
+    when.it_value.tv_nsec = static_cast<long>(want % 1'000'000'000);
+    if (timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) != 0)
+        fail("timerfd_settime");
+    armed_ = want;
+}
+
+} // namespace t3sim

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/core/unix_socket.hh"
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+namespace t3sim {
+namespace {
+
+bool make_address(const std::string& path, sockaddr_un& address) {
+    address = {};
+    address.sun_family = AF_UNIX;
+    if (path.empty() || path.size() >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    return true;
+}
+
+} // namespace
+
+Fd connect_unix(const std::string& path) {
+    sockaddr_un address{};
+    if (!make_address(path, address))
+        return {};
+    Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket && ::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+        return {};
+    return socket;
+}
+
+Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
+    : loop_(loop), path_(std::move(path)) {
+    sockaddr_un address{};
+    if (!make_address(path_, address))
+        throw std::runtime_error(fmt::format("socket path '{}' has {} characters, at most {} are possible",
+                                             path_, path_.size(), sizeof address.sun_path - 1));
+    struct stat there {};
+    if (lstat(path_.c_str(), &there) == 0) {
+        if (!S_ISSOCK(there.st_mode))
+            throw std::runtime_error(fmt::format("'{}' exists and is not a socket", path_));
+        if (connect_unix(path_))
+            throw std::runtime_error(fmt::format("another process already listens at '{}'", path_));
+        ::unlink(path_.c_str());
+    }
+    socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket_ || ::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(socket_.get(), 4) != 0)
+        throw std::runtime_error(fmt::format("cannot listen at '{}': {}", path_, std::strerror(errno)));
+    watch_ = loop_.watch(socket_.get(), EPOLLIN, [this, accepted = std::move(accepted)](std::uint32_t) {
+        Fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (client)
+            accepted(std::move(client));
+    });
+}
+
+Listener::~Listener() {
+    loop_.forget(watch_);
+    if (socket_)
+        ::unlink(path_.c_str());
+}
+
+} // namespace t3sim

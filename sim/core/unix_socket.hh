@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "sim/core/event_loop.hh"
+#include "sim/core/fd.hh"
+
+namespace t3sim {
+
+/// A listening unix stream socket that removes its file when it goes. A file that a dead process left behind
+/// is replaced; one that somebody listens at is not.
+class Listener {
+public:
+    using Accepted = std::function<void(Fd socket)>;
+
+    /// Throws std::runtime_error with a complete sentence.
+    Listener(EventLoop& loop, std::string path, Accepted accepted);
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+    ~Listener();
+
+    /// While paused, clients wait in the backlog.
+    void pause(bool paused) { loop_.change(watch_, paused ? 0U : EPOLLIN); }
+
+private:
+    EventLoop& loop_;
+    std::string path_;
+    Fd socket_;
+    EventLoop::Watch watch_ = 0;
+};
+
+/// Connects to a unix stream socket; an empty Fd and errno on failure.
+Fd connect_unix(const std::string& path);
+
+} // namespace t3sim

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A cable (two endpoints) or a hub (more). What one endpoint sends, all others get, through the event queue:
+// nobody's frame_in() ever runs within somebody's send().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/core/event_queue.hh"
+#include "sim/net/link.hh"
+
+namespace t3sim {
+
+/// Watches a wire, e.g. to write a capture file.
+class Tap {
+public:
+    virtual ~Tap() = default;
+    /// A frame leaves @p port (the number that Wire::attach() gave).
+    virtual void frame(unsigned port, Bytes frame) = 0;
+};
+
+class Wire : public Link {
+public:
+    /// @p queue must outlive the wire, and the wire all that happens in the queue.
+    Wire(EventQueue& queue, std::string name);
+    Wire(const Wire&) = delete;
+    Wire& operator=(const Wire&) = delete;
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+
+    /// Plugs an endpoint in and tells it whether there is a signal. Returns its port number on this wire.
+    /// @p label names the port in captures.
+    unsigned attach(Endpoint& endpoint, std::string label);
+    [[nodiscard]] const std::vector<std::string>& labels() const { return labels_; }
+
+    void send(const Endpoint& from, Bytes frame) override;
+    [[nodiscard]] bool up() const override { return up_; }
+
+    /// Pulls or plugs the cable. What is on the way is lost.
+    void set_up(bool up);
+
+    void add_tap(Tap& tap) { taps_.push_back(&tap); }
+    void remove_tap(const Tap& tap) { std::erase(taps_, &tap); }
+
+    struct Statistics {
+        std::uint64_t frames = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t lost_down = 0; ///< sent while, or on the way when, the wire was down
+    };
+    [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+
+private:
+    void deliver(unsigned from, std::uint64_t plug, Bytes frame);
+
+    EventQueue& queue_;
+    std::string name_;
+    std::vector<Endpoint*> endpoints_;
+    std::vector<std::string> labels_;
+    std::vector<Tap*> taps_;
+    Statistics statistics_;
+    bool up_ = true;
+    std::uint64_t plug_ = 0; ///< counts changes of the cable: frames of an earlier one are lost
+};
+
+} // namespace t3sim

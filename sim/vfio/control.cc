@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/vfio/control.hh"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+
+namespace t3sim {
+namespace {
+
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+constexpr std::size_t max_line = 65536;
+
+/// A request that cannot be done; the text goes to whoever asked.
+struct Refused : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Context {
+    EventLoop& loop;
+    Rig& rig;
+};
+
+json cards(Context& context, const Arguments&) {
+    json result = json::array();
+    for (const auto& slot : context.rig.slots()) {
+        const auto& mac = slot.description.mac;
+        result.push_back({{"name", slot.description.name},
+                          {"socket", slot.description.socket},
+                          {"mac", fmt::format("{:02x}", fmt::join(mac, ":"))},
+                          {"serial", slot.description.serial},
+                          {"guest", slot.server->connected()}});
+    }
+    return result;
+}
+
+json counters(Context& context, const Arguments& arguments) {
+    json result = json::object();
+    for (const auto& slot : context.rig.slots()) {
+        if (!arguments.empty() && arguments[0] != slot.description.name)
+            continue;
+        json& card = result[slot.description.name] = json::object();
+        const auto add = [&](const std::string& name, Counter value) { card[name] = value; };
+        slot.card->counters().for_each(add);
+        slot.server->counters().for_each(add);
+    }
+    if (result.empty())
+        throw Refused("there is no card '" + arguments[0] + "'");
+    return result;
+}
+
+json wire_state(const Wire& wire) {
+    const auto& s = wire.statistics();
+    return {{"name", wire.name()}, {"up", wire.up()},  {"ends", wire.labels()},
+            {"frames", s.frames},  {"bytes", s.bytes}, {"lost_down", s.lost_down}};
+}
+
+json wires(Context& context, const Arguments&) {
+    json result = json::array();
+    for (const auto& wire : context.rig.wires())
+        result.push_back(wire_state(*wire));
+    return result;
+}
+
+Wire& find_wire(Context& context, const std::string& name) {
+    if (Wire* wire = context.rig.wire(name))
+        return *wire;
+    std::string known;
+    for (const auto& wire : context.rig.wires())
+        known += (known.empty() ? "" : ", ") + wire->name();
+    throw Refused(fmt::format("there is no wire '{}'; wires are: {}", name, known.empty() ? "none" : known));
+}
+
+json wire(Context& context, const Arguments& arguments) {
+    if (arguments[0] != "up" && arguments[0] != "down")
+        throw Refused("expected: wire up NAME or wire down NAME");
+    Wire& wire = find_wire(context, arguments[1]);
+    wire.set_up(arguments[0] == "up");
+    return wire_state(wire);
+}
+
+json quit(Context& context, const Arguments&) {
+    context.loop.stop();
+    return nullptr;
+}
+
+json help(Context&, const Arguments&);
+
+struct Row {
+    const char* name;
+    std::size_t min_arguments, max_arguments;
+    json (*handler)(Context&, const Arguments&);
+    const char* usage;
+};
+
+constexpr Row rows[] = {
+    {"cards", 0, 0, cards, "cards                 what is plugged where"},
+    {"counters", 0, 1, counters, "counters [CARD]       all counters"},
+    {"wires", 0, 0, wires, "wires                 state and statistics of the wires"},
+    {"wire", 2, 2, wire, "wire up|down NAME     plugs or pulls a cable"},
+    {"quit", 0, 0, quit, "quit                  ends t3sim"},
+    {"help", 0, 0, help, "help                  this list"},
+};
+
+json help(Context&, const Arguments&) {
+    json result = json::array();
+    for (const auto& row : rows)
+        result.push_back(row.usage);
+    return result;
+}
+
+json dispatch(Context& context, const std::string& line) {
+    const json request = json::parse(line, nullptr, false);
+    if (!request.is_object() || !request.contains("command") || !request["command"].is_string())
+        throw Refused(R"(expected one JSON object such as {"command": "wire", "args": ["down", "a.0-b.0"]})");
+    Arguments arguments;
+    if (request.contains("args")) {
+        if (!request["args"].is_array())
+            throw Refused(R"("args" must be an array of strings)");
+        for (const auto& argument : request["args"]) {
+            if (!argument.is_string())
+                throw Refused(R"("args" must be an array of strings)");
+            arguments.push_back(argument.get<std::string>());
+        }
+    }
+    const auto command = request["command"].get<std::string>();
+    for (const auto& row : rows) {
+        if (command != row.name)
+            continue;
+        if (arguments.size() < row.min_arguments || arguments.size() > row.max_arguments)
+            throw Refused(std::string("usage: ") + row.usage);
+        return row.handler(context, arguments);
+    }
+    throw Refused("unknown command '" + command + "'; try help");
+}
+
+} // namespace
+
+Control::Control(EventLoop& loop, Rig& rig, const std::string& path)
+    : loop_(loop), rig_(rig), listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {}
+
+Control::~Control() {
+    for (const auto& client : clients_)
+        loop_.forget(client.watch);
+}
+
+std::string Control::answer(const std::string& line) {
+    Context context{loop_, rig_};
+    json reply;
+    try {
+        reply = {{"ok", true}, {"result", dispatch(context, line)}};
+    } catch (const std::runtime_error& e) {
+        reply = {{"ok", false}, {"error", e.what()}};
+    }
+    // What came in may have been no UTF-8; the answer is.
+    return reply.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void Control::accept(Fd socket) {
+    auto& client = clients_.emplace_back();
+    client.socket = std::move(socket);
+    client.watch =
+        loop_.watch(client.socket.get(), EPOLLIN, [this, it = std::prev(clients_.end())](std::uint32_t) {
+            if (!read(*it)) {
+                loop_.forget(it->watch);
+                clients_.erase(it);
+            }
+        });
+}
+
+bool Control::read(Client& client) {
+    std::array<char, 4096> piece{};
+    const ssize_t n = recv(client.socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    client.input.append(piece.data(), static_cast<std::size_t>(n));
+    for (std::size_t end; (end = client.input.find('\n')) != std::string::npos;) {
+        const std::string reply = answer(client.input.substr(0, end)) + '\n';
+        client.input.erase(0, end + 1);
+        // Answers are small; a client that does not read them is not worth a queue.
+        if (::send(client.socket.get(), reply.data(), reply.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+            static_cast<ssize_t>(reply.size()))
+            return false;
+    }
+    return client.input.size() <= max_line;
+}
+
+int control_client(std::span<const char* const> arguments) {
+    if (arguments.size() < 2) {
+        std::fputs(
+            "t3sim: usage: t3sim ctl SOCKET COMMAND [ARG...]; t3sim ctl SOCKET help lists the commands\n",
+            stderr);
+        return 2;
+    }
+    const Fd socket = connect_unix(arguments[0]);
+    if (!socket) {
+        fmt::print(stderr, "t3sim: cannot reach a t3sim at '{}': {}\n", arguments[0], std::strerror(errno));
+        return 1;
+    }
+    json request{{"command", arguments[1]}, {"args", json::array()}};
+    for (const char* argument : arguments.subspan(2))
+        request["args"].push_back(argument);
+    const std::string line = request.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+    if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
+        std::fputs("t3sim: the connection broke\n", stderr);
+        return 1;
+    }
+    std::string text;
+    std::array<char, 4096> piece{};
+    while (text.find('\n') == std::string::npos) {
+        const ssize_t n = recv(socket.get(), piece.data(), piece.size(), 0);
+        if (n <= 0)
+            break;
+        text.append(piece.data(), static_cast<std::size_t>(n));
+    }
+    const json reply = json::parse(text, nullptr, false);
+    if (!reply.is_object() || !reply.contains("ok")) {
+        std::fputs("t3sim: no answer\n", stderr);
+        return 1;
+    }
+    if (!reply["ok"].get<bool>()) {
+        fmt::print(stderr, "t3sim: {}\n", reply.value("error", "refused"));
+        return 1;
+    }
+    const json& result = reply["result"];
+    if (arguments[1] == std::string_view("help"))
+        for (const auto& usage : result)
+            fmt::print("{}\n", usage.get<std::string>());
+    else if (!result.is_null())
+        fmt::print("{}\n", result.dump(2));
+    return 0;
+}
+
+} // namespace t3sim

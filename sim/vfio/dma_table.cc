@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/vfio/dma_table.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim/vfio/protocol.hh"
+
+namespace t3sim::vfio {
+
+int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64_t offset, bool readable,
+                  bool writable) {
+    if (size == 0 || size - 1 > ~std::uint64_t{0} - address)
+        return EINVAL;
+    if (ranges_.size() >= max_dma_maps)
+        return ENOSPC;
+    const std::uint64_t last = address + (size - 1);
+    // The only candidate for an overlap is the range that begins at or before our last byte.
+    if (auto next = ranges_.upper_bound(last); next != ranges_.begin()) {
+        const auto& [first, range] = *std::prev(next);
+        if (first + (range.size - 1) >= address)
+            return EEXIST;
+    }
+    Range range{.size = size, .readable = readable, .writable = writable};
+    if (fd >= 0 && (readable || writable)) {
+        struct stat file {};
+        if (fstat(fd, &file) != 0)
+            return errno;
+        // A mapping beyond the end of the file would kill us at the first access.
+        if (!S_ISREG(file.st_mode) || offset > static_cast<std::uint64_t>(file.st_size) ||
+            size > static_cast<std::uint64_t>(file.st_size) - offset)
+            return EINVAL;
+        const std::uint64_t skip = offset % static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+        const int protection = (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0);
+        range.mapping_size = size + skip;
+        range.mapping =
+            mmap(nullptr, range.mapping_size, protection, MAP_SHARED, fd, static_cast<off_t>(offset - skip));
+        if (range.mapping == MAP_FAILED)
+            return errno;
+        range.data = static_cast<std::uint8_t*>(range.mapping) + skip;
+    }
+    ranges_.emplace(address, range);
+    return 0;
+}
+
+int DmaTable::unmap(std::uint64_t address, std::uint64_t size) {
+    const auto it = ranges_.find(address);
+    if (it == ranges_.end() || it->second.size != size)
+        return ENOENT;
+    release(it->second);
+    ranges_.erase(it);
+    return 0;
+}
+
+void DmaTable::clear() {
+    for (const auto& [address, range] : ranges_)
+        release(range);
+    ranges_.clear();
+}
+
+void DmaTable::release(const Range& range) {
+    if (range.mapping)
+        munmap(range.mapping, range.mapping_size);
+}
+
+template <typename F>
+bool DmaTable::for_pieces(std::uint64_t address, std::uint64_t size, bool for_writing, F&& f) const {
+    if (size == 0)
+        return true;
+    if (size - 1 > ~std::uint64_t{0} - address)
+        return false;
+    auto containing = ranges_.upper_bound(address);
+    if (containing != ranges_.begin())
+        --containing;
+    // First look at all pieces, then touch them: a transfer that fails has no effect.
+    for (const bool act : {false, true}) {
+        auto it = containing;
+        std::uint64_t at = address, left = size;
+        while (left != 0) {
+            if (it == ranges_.end() || at < it->first || at - it->first >= it->second.size)
+                return false;
+            const Range& range = it->second;
+            if (!range.data || !(for_writing ? range.writable : range.readable))
+                return false;
+            const std::uint64_t inside = at - it->first;
+            const std::uint64_t piece = std::min(left, range.size - inside);
+            if (act)
+                f(range.data + inside, static_cast<std::size_t>(piece));
+            at += piece;
+            left -= piece;
+            ++it;
+        }
+    }
+    return true;
+}
+
+bool DmaTable::read(std::uint64_t address, MutableBytes to) const {
+    std::uint8_t* out = to.data();
+    const bool ok = for_pieces(address, to.size(), false, [&](const std::uint8_t* piece, std::size_t size) {
+        std::memcpy(out, piece, size);
+        out += size;
+    });
+    if (!ok)
+        std::fill(to.begin(), to.end(), std::uint8_t{0});
+    return ok;
+}
+
+bool DmaTable::write(std::uint64_t address, Bytes from) const {
+    const std::uint8_t* in = from.data();
+    return for_pieces(address, from.size(), true, [&](std::uint8_t* piece, std::size_t size) {
+        std::memcpy(piece, in, size);
+        in += size;
+    });
+}
+
+std::uint32_t* DmaTable::word(std::uint64_t address, bool for_writing) const {
+    if (address % 4 != 0)
+        return nullptr;
+    std::uint8_t* found = nullptr;
+    std::size_t length = 0;
+    const bool ok = for_pieces(address, 4, for_writing, [&](std::uint8_t* piece, std::size_t size) {
+        found = piece;
+        length = size;
+    });
+    // A client may map with offsets that are not aligned; then no atomic access is possible.
+    if (!ok || length != 4 || reinterpret_cast<std::uintptr_t>(found) % 4 != 0)
+        return nullptr;
+    return reinterpret_cast<std::uint32_t*>(found);
+}
+
+} // namespace t3sim::vfio

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// How the card's interrupts reach the client: one eventfd per vector, handed over by DEVICE_SET_IRQS.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/core/bytes.hh"
+#include "sim/core/fd.hh"
+#include "sim/vfio/protocol.hh"
+
+namespace t3sim::vfio {
+
+class Interrupts {
+public:
+    /// Vectors per index: INTx (0 or 1), MSI, MSI-X.
+    void set_counts(unsigned intx, unsigned msi, unsigned msix);
+
+    [[nodiscard]] IrqInfo info(std::uint32_t index) const;
+    /// DEVICE_SET_IRQS; @p data is what follows the structure. Takes the descriptors it uses. Returns 0 or
+    /// an errno.
+    int set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds);
+
+    /// An edge on an MSI-X vector, or on an MSI vector if the guest uses MSI. Kept if the client is about to
+    /// hand over the eventfd; dropped if the guest uses neither.
+    void raise(unsigned vector);
+    void set_intx(bool asserted);
+    /// Command register bit 10.
+    void set_intx_disabled(bool disabled);
+
+    /// The client is gone.
+    void clear();
+
+private:
+    struct Vector {
+        Fd eventfd;
+        bool pending = false; ///< raised while there was no eventfd
+    };
+    struct Index {
+        std::vector<Vector> vectors;
+        bool enabled = false;
+    };
+
+    static void signal(Vector& vector);
+    void update_intx();
+
+    std::array<Index, num_irqs> indexes_;
+    bool intx_asserted_ = false;
+    bool intx_disabled_ = false;
+    bool intx_masked_ = false; ///< signalled, and the client has not unmasked yet
+};
+
+} // namespace t3sim::vfio

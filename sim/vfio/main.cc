@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// t3sim: Chelsio T3 cards as a program. See options.cc for the command line.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+
+#include "sim/core/event_loop.hh"
+#include "sim/core/log.hh"
+#include "sim/vfio/control.hh"
+#include "sim/vfio/options.hh"
+#include "sim/vfio/rig.hh"
+
+namespace {
+
+int serve(const t3sim::Options& options) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+
+    t3sim::EventLoop loop;
+    const t3sim::Fd ending(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    const auto watch = loop.watch(ending.get(), EPOLLIN, [&](std::uint32_t) { loop.stop(); });
+    t3sim::Rig rig(loop, options);
+    std::unique_ptr<t3sim::Control> control;
+    if (!options.control.empty())
+        control = std::make_unique<t3sim::Control>(loop, rig, options.control);
+    fmt::print("t3sim: ready\n");
+    std::fflush(stdout);
+    loop.run();
+    loop.forget(watch);
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
+    try {
+        if (argc > 1 && arguments[1] == std::string_view("ctl"))
+            return t3sim::control_client(arguments.subspan(2));
+        const auto parsed = t3sim::parse_options(argc, argv);
+        if (!parsed.options) {
+            fmt::print(parsed.status == 0 ? stdout : stderr, "{}", parsed.message);
+            return parsed.status;
+        }
+        return serve(*parsed.options);
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "t3sim: {}\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The command line of t3sim, checked as a whole before anything is opened.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace t3sim {
+
+struct Options {
+    struct Card {
+        std::string name;
+        std::string socket; ///< where QEMU's vfio-user-pci connects
+        std::array<std::uint8_t, 6> mac{};
+        std::string serial;
+    };
+    /// What is plugged into a wire.
+    struct End {
+        enum class Kind { card_port, qemu, tap } kind = Kind::card_port;
+        std::string card;  ///< card_port: name of the card
+        unsigned port = 0; ///< card_port
+        std::string where; ///< qemu: path of the socket; tap: name of the interface
+        [[nodiscard]] std::string label() const;
+    };
+    struct Wire {
+        std::string name;
+        std::vector<End> ends;
+    };
+
+    std::vector<Card> cards;
+    std::vector<Wire> wires;
+    std::string capture;             ///< directory; empty: none
+    std::uint64_t capture_limit = 0; ///< bytes per wire; 0: none
+    std::string control;             ///< path of the control socket; empty: none
+    std::string log_level = "info";
+};
+
+/// The result of parsing: options, or what to print and the exit status.
+struct ParseResult {
+    std::optional<Options> options;
+    std::string message; ///< help or version for stdout (status 0), one line for stderr (status 2)
+    int status = 0;
+};
+
+ParseResult parse_options(int argc, const char* const* argv);
+
+} // namespace t3sim

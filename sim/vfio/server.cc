@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/vfio/server.hh"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/core/log.hh"
+
+namespace t3sim::vfio {
+namespace {
+
+spdlog::logger& log = logger("vfio");
+
+// Between two messages of one client, the other cards and the timers get their turn after this many.
+constexpr int messages_per_turn = 64;
+
+constexpr const char* capabilities =
+    R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"write_multiple":true}})";
+static_assert(max_fds == 16 && max_data_xfer == 65536);
+
+template <typename T> bool take(Bytes body, T& value) {
+    if (body.size() < sizeof value)
+        return false;
+    std::memcpy(&value, body.data(), sizeof value);
+    return true;
+}
+
+/// Where a capability is in config space; 0: there is none.
+std::uint32_t find_capability(Device& device, std::uint8_t id) {
+    std::array<std::uint8_t, 256> space{};
+    device.config_read(0, space);
+    std::uint8_t at = space[0x34];
+    for (int guard = 0; at >= 0x40 && guard < 48; guard++, at = space[at + 1U]) {
+        if (space[at] == id)
+            return at;
+        if (at > 0xfc)
+            break;
+    }
+    return 0;
+}
+
+std::uint16_t config_word(Device& device, std::uint32_t offset) {
+    std::array<std::uint8_t, 2> raw{};
+    device.config_read(offset, raw);
+    return static_cast<std::uint16_t>(raw[0] | raw[1] << 8);
+}
+
+/// Size of the next access at @p offset when @p left bytes are to be moved: 8, 4, 2 or 1, aligned.
+unsigned access_size(std::uint64_t offset, std::uint64_t left) {
+    unsigned size = 8;
+    while (size > left || offset % size != 0)
+        size /= 2;
+    return size;
+}
+
+} // namespace
+
+struct Server::Row {
+    const char* name;
+    Result (Server::*handler)(Message&);
+};
+
+// By command number. Commands without a handler are answered with ENOTSUP: in-band DMA is for servers only,
+// migration and dirty page tracking are refused (a card's connections cannot move).
+const std::array<Server::Row, 17> Server::commands{{
+    {"(none)", nullptr},
+    {"VERSION", &Server::version},
+    {"DMA_MAP", &Server::dma_map},
+    {"DMA_UNMAP", &Server::dma_unmap},
+    {"DEVICE_GET_INFO", &Server::device_get_info},
+    {"DEVICE_GET_REGION_INFO", &Server::device_get_region_info},
+    {"DEVICE_GET_REGION_IO_FDS", nullptr},
+    {"DEVICE_GET_IRQ_INFO", &Server::device_get_irq_info},
+    {"DEVICE_SET_IRQS", &Server::device_set_irqs},
+    {"REGION_READ", &Server::region_read},
+    {"REGION_WRITE", &Server::region_write},
+    {"DMA_READ", nullptr},
+    {"DMA_WRITE", nullptr},
+    {"DEVICE_RESET", &Server::device_reset},
+    {"DIRTY_PAGES", nullptr},
+    {"REGION_WRITE_MULTI", &Server::region_write_multi},
+    {"DEVICE_FEATURE", nullptr},
+}};
+
+Server::Server(EventLoop& loop) : loop_(loop) {}
+
+Server::Server(EventLoop& loop, const std::string& path) : loop_(loop) {
+    listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
+    listener_->pause(true);
+}
+
+Server::~Server() {
+    if (connection_)
+        loop_.forget(watch_);
+}
+
+void Server::attach(Device& device) {
+    device_ = &device;
+    const std::uint32_t msi = find_capability(device, 0x05);
+    std::array<std::uint8_t, 1> pin{};
+    device.config_read(0x3d, pin);
+    interrupts_.set_counts(pin[0] != 0 ? 1 : 0, msi ? 1U << (config_word(device, msi + 2) >> 1 & 7) : 0,
+                           device.msix_vectors());
+    refresh_command();
+    if (listener_)
+        listener_->pause(false);
+}
+
+void Server::adopt(Fd socket) {
+    connection_ = std::make_unique<Connection>(std::move(socket));
+    negotiated_ = false;
+    if (listener_)
+        listener_->pause(true); // the next client waits until this one has gone
+    watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
+    log.debug("client connected");
+}
+
+void Server::disconnect(const char* why) {
+    if (*why)
+        log.warn("client dropped: {}", why);
+    else
+        log.debug("client disconnected");
+    loop_.forget(watch_);
+    connection_.reset();
+    // First nothing of the guest's memory, then reset: what the card does in its reset cannot reach a guest
+    // that has gone.
+    dma_.clear();
+    interrupts_.clear();
+    device_->reset();
+    refresh_command();
+    if (listener_)
+        listener_->pause(false);
+}
+
+void Server::ready(std::uint32_t events) {
+    if ((events & EPOLLOUT) != 0) {
+        if (!connection_->flush())
+            return disconnect("send error");
+        if (connection_->output_waits())
+            return;
+        loop_.change(watch_, EPOLLIN);
+    }
+    for (int i = 0; i < messages_per_turn; i++) {
+        switch (connection_->receive()) {
+        case Connection::Status::incomplete:
+            return;
+        case Connection::Status::closed:
+            return disconnect(connection_->complaint());
+        case Connection::Status::message:
+            break;
+        }
+        handle(connection_->message());
+        if (!connection_)
+            return;
+        if (connection_->output_waits()) {
+            loop_.change(watch_, EPOLLOUT);
+            return;
+        }
+    }
+}
+
+void Server::handle(Message& message) {
+    messages_++;
+    const Header& header = message.header;
+    if ((header.flags & flag::type_mask) != flag::command)
+        return disconnect("a reply to nothing");
+    if (!negotiated_ && header.command != static_cast<std::uint16_t>(Command::version))
+        return disconnect("the first message is not VERSION");
+
+    const Row& row = header.command < commands.size() ? commands[header.command] : commands[0];
+    reply_.clear();
+    const Result error = row.handler ? (this->*row.handler)(message) : ENOTSUP;
+    if (error) {
+        refused_++;
+        log.debug("{} ({}) refused: {}", row.name, header.command, std::strerror(error));
+    }
+    if (!connection_ || (header.flags & flag::no_reply) != 0)
+        return;
+    if (error)
+        reply_.clear();
+    const Header answer{.id = header.id,
+                        .command = header.command,
+                        .size = static_cast<std::uint32_t>(sizeof(Header) + reply_.size()),
+                        .flags = flag::reply | (error ? flag::error : 0),
+                        .error = static_cast<std::uint32_t>(error)};
+    if (!connection_->send(answer, reply_))
+        disconnect("send error");
+}
+
+template <typename T> void Server::reply_with(const T& value) {
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
+    reply_.insert(reply_.end(), raw, raw + sizeof value);
+}
+
+Server::Result Server::version(Message& message) {
+    Version theirs{};
+    if (negotiated_ || !take(message.body, theirs) || theirs.major != 0)
+        return EINVAL;
+    const Bytes text = Bytes(message.body).subspan(sizeof theirs);
+    if (!text.empty()) {
+        if (text.back() != 0)
+            return EINVAL;
+        const auto* begin = reinterpret_cast<const char*>(text.data());
+        const auto json = nlohmann::json::parse(begin, begin + text.size() - 1, nullptr, false);
+        if (text.size() > 1 && !json.is_object())
+            return EINVAL;
+    }
+    reply_with(Version{.major = 0, .minor = 0});
+    // QEMU takes no reply that is longer than its request. All of it is optional.
+    if (const std::size_t size = std::strlen(capabilities) + 1; size <= text.size())
+        reply_.insert(reply_.end(), capabilities, capabilities + size);
+    negotiated_ = true;
+    return 0;
+}
+
+Server::Result Server::dma_map(Message& message) {
+    DmaMapRequest request{};
+    if (!take(message.body, request) || (request.flags & ~(dma_readable | dma_writable)) != 0 ||
+        message.fds.size() > 1)
+        return EINVAL;
+    const int fd = message.fds.empty() ? -1 : message.fds[0].get();
+    const int error = dma_.map(request.address, request.size, fd, request.offset,
+                               (request.flags & dma_readable) != 0, (request.flags & dma_writable) != 0);
+    log.debug("map {:#x} + {:#x} {}{}{}{}", request.address, request.size,
+              (request.flags & dma_readable) != 0 ? "r" : "-",
+              (request.flags & dma_writable) != 0 ? "w" : "-", fd < 0 ? ", no descriptor" : "",
+              error ? ", refused" : "");
+    return error;
+}
+
+Server::Result Server::dma_unmap(Message& message) {
+    DmaUnmapRequest request{};
+    if (!take(message.body, request) || (request.flags & ~unmap_all) != 0)
+        return EINVAL;
+    log.debug("unmap {:#x} + {:#x}{}", request.address, request.size,
+              (request.flags & unmap_all) != 0 ? ", all" : "");
+    if ((request.flags & unmap_all) != 0)
+        dma_.clear();
+    else if (const int error = dma_.unmap(request.address, request.size))
+        return error;
+    reply_with(request);
+    return 0;
+}
+
+Server::Result Server::device_get_info(Message& message) {
+    DeviceInfo info{};
+    if (!take(message.body, info) || info.argsz < sizeof info)
+        return EINVAL;
+    reply_with(DeviceInfo{.argsz = sizeof info,
+                          .flags = device_can_reset | device_is_pci,
+                          .num_regions = num_regions,
+                          .num_irqs = num_irqs});
+    return 0;
+}
+
+std::uint64_t Server::region_size(std::uint32_t region) const {
+    if (region < num_bars)
+        return device_->bar_size(region);
+    return region == region_config ? 4096 : 0;
+}
+
+bool Server::in_region(std::uint32_t region, std::uint64_t offset, std::uint64_t count) const {
+    const std::uint64_t size = region_size(region);
+    return offset <= size && count <= size - offset;
+}
+
+Server::Result Server::device_get_region_info(Message& message) {
+    RegionInfo info{};
+    if (!take(message.body, info) || info.argsz < sizeof info || info.index >= num_regions)
+        return EINVAL;
+    // A region that does not exist has no size; an error would make QEMU refuse the device. Nothing is
+    // mappable: one mappable region would end posted writes for the whole device.
+    const std::uint64_t size = region_size(info.index);
+    reply_with(RegionInfo{.argsz = sizeof info,
+                          .flags = size ? region_readable | region_writable : 0,
+                          .index = info.index,
+                          .cap_offset = 0,
+                          .size = size,
+                          .offset = 0});
+    return 0;
+}
+
+Server::Result Server::device_get_irq_info(Message& message) {
+    IrqInfo info{};
+    if (!take(message.body, info) || info.argsz < sizeof info || info.index >= num_irqs)
+        return EINVAL;
+    reply_with(interrupts_.info(info.index));
+    return 0;
+}
+
+Server::Result Server::device_set_irqs(Message& message) {
+    SetIrqs request{};
+    if (!take(message.body, request) || request.argsz < sizeof request)
+        return EINVAL;
+    return interrupts_.set(request, Bytes(message.body).subspan(sizeof request), message.fds);
+}
+
+Server::Result Server::region_read(Message& message) {
+    RegionAccess access{};
+    if (!take(message.body, access) || access.count > max_data_xfer ||
+        !in_region(access.region, access.offset, access.count))
+        return EINVAL;
+    reply_with(access);
+    const std::size_t at = reply_.size();
+    reply_.resize(at + access.count);
+    const MutableBytes out = MutableBytes(reply_).subspan(at);
+    if (access.region == region_config) {
+        device_->config_read(static_cast<std::uint32_t>(access.offset), out);
+        return 0;
+    }
+    for (std::uint32_t done = 0; done < access.count;) {
+        const unsigned size = access_size(access.offset + done, access.count - done);
+        const std::uint64_t value = device_->mmio_read(access.region, access.offset + done, size);
+        std::memcpy(out.data() + done, &value, size);
+        done += size;
+        mmio_reads_++;
+    }
+    return 0;
+}
+
+void Server::write_region(std::uint32_t region, std::uint64_t offset, Bytes data) {
+    if (region == region_config) {
+        device_->config_write(static_cast<std::uint32_t>(offset), data);
+        refresh_command();
+        return;
+    }
+    while (!data.empty()) {
+        const unsigned size = access_size(offset, data.size());
+        std::uint64_t value = 0;
+        std::memcpy(&value, data.data(), size);
+        device_->mmio_write(region, offset, size, value);
+        mmio_writes_++;
+        offset += size;
+        data = data.subspan(size);
+    }
+}
+
+Server::Result Server::region_write(Message& message) {
+    RegionAccess access{};
+    if (!take(message.body, access))
+        return EINVAL;
+    const Bytes data = Bytes(message.body).subspan(sizeof access);
+    if (data.size() != access.count || !in_region(access.region, access.offset, access.count))
+        return EINVAL;
+    write_region(access.region, access.offset, data);
+    reply_with(access);
+    return 0;
+}
+
+Server::Result Server::region_write_multi(Message& message) {
+    std::uint64_t count = 0;
+    if (!take(message.body, count))
+        return EINVAL;
+    Bytes rest = Bytes(message.body).subspan(sizeof count);
+    if (count > rest.size() / sizeof(WriteMultiElement) || rest.size() != count * sizeof(WriteMultiElement))
+        return EINVAL;
+    // Each write stands for itself, as if it had come alone: a bad one does not undo the others.
+    Result result = 0;
+    for (; !rest.empty(); rest = rest.subspan(sizeof(WriteMultiElement))) {
+        WriteMultiElement element{};
+        take(rest, element);
+        if (element.count <= sizeof element.data && in_region(element.region, element.offset, element.count))
+            write_region(element.region, element.offset, Bytes(element.data, element.count));
+        else
+            result = EINVAL;
+    }
+    reply_with(count);
+    return result;
+}
+
+Server::Result Server::device_reset(Message&) {
+    log.debug("device reset");
+    device_->reset();
+    refresh_command();
+    return 0;
+}
+
+void Server::refresh_command() {
+    const std::uint16_t command = config_word(*device_, 0x04);
+    bus_master_ = (command & 0x0004) != 0;
+    interrupts_.set_intx_disabled((command & 0x0400) != 0);
+}
+
+bool Server::bus_error(const char* what, std::uint64_t addr, std::size_t size) {
+    bus_errors_++;
+    log.debug("bus error: {} of {} bytes at {:#x}{}", what, size, addr,
+              bus_master_ ? "" : " (bus mastering is off)");
+    return false;
+}
+
+bool Server::dma_read(std::uint64_t addr, MutableBytes to) {
+    dma_reads_++;
+    if (bus_master_ && dma_.read(addr, to))
+        return true;
+    std::fill(to.begin(), to.end(), std::uint8_t{0});
+    return bus_error("read", addr, to.size());
+}
+
+bool Server::dma_write(std::uint64_t addr, Bytes from) {
+    dma_writes_++;
+    return (bus_master_ && dma_.write(addr, from)) || bus_error("write", addr, from.size());
+}
+
+bool Server::dma_load(std::uint64_t addr, std::uint32_t& raw) {
+    dma_reads_++;
+    const std::uint32_t* word = bus_master_ ? dma_.word(addr, false) : nullptr;
+    raw = word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) : 0;
+    return word || bus_error("load", addr, sizeof raw);
+}
+
+bool Server::dma_store(std::uint64_t addr, std::uint32_t raw) {
+    dma_writes_++;
+    std::uint32_t* word = bus_master_ ? dma_.word(addr, true) : nullptr;
+    if (!word)
+        return bus_error("store", addr, sizeof raw);
+    __atomic_store_n(word, raw, __ATOMIC_RELEASE);
+    return true;
+}
+
+void Server::raise_irq(unsigned vector) {
+    if (!bus_master_)
+        return; // a message-signalled interrupt is a memory write
+    interrupts_raised_++;
+    interrupts_.raise(vector);
+}
+
+void Server::set_intx(bool asserted) {
+    interrupts_.set_intx(asserted);
+}
+
+} // namespace t3sim::vfio
