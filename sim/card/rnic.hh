@@ -10,14 +10,20 @@
 #include <memory>
 #include <unordered_map>
 
+#include "sim/card/ddp.hh"
 #include "sim/card/engines.hh"
+#include "sim/card/tpt.hh"
+#include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 
 namespace t3sim {
 
 class Host;
-class Counters;
+struct OutMessage;
 struct Qp;
+
+/// Egress context of the control QP.
+constexpr QpId control_qp = 65527;
 
 class Rnic final : public RnicServices {
 public:
@@ -56,10 +62,84 @@ public:
     void connection_gone(Tid tid) override;
 
 private:
+    /// How far a step of run() came.
+    enum class Step {
+        progress,
+        idle,      ///< no valid slot, nothing to send
+        wait_peer, ///< a fence, the ORD limit or the RTR hold
+        wait_room, ///< of the TCP connection
+    };
+    using QpRef = std::shared_ptr<Qp>; // a call that ends in connection_gone() must not lose its QP under way
+
+    [[nodiscard]] QpRef find(Tid tid) const;
+
+    struct WrRow;
+
+    // rnic.cc: connections
+    bool rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_seq);
+    [[nodiscard]] hw::Status check_init(const hw::RdmaInitWr& wr) const;
+    void ready_read(Qp& qp, Bytes wr);
+    void terminate(Qp& qp, Bytes wr);
+    void fail(Qp& qp, hw::Status status, bool send_side, hw::RdmaOp op, CqId cq,
+              const hw::WrHeader* wr = nullptr);
+
+    // rnic_tx.cc: slots, messages, segments
+    void run(Qp& qp);
+    Step step(Qp& qp);
+    Step next_slot(Qp& qp);
+    [[nodiscard]] bool must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const;
+    hw::Status execute(Qp& qp, const WrRow* row, Bytes slot);
+    void start_response(Qp& qp);
+    Step send_segment(Qp& qp);
+    [[nodiscard]] std::uint32_t max_payload(const Qp& qp, hw::RdmaOp op) const;
+    void message_done(Qp& qp);
+    void complete_wr(Qp& qp, const hw::WrHeader& wr, hw::RdmaOp op);
+    [[nodiscard]] hw::Status gather(const OutMessage& message, MutableBytes to) const;
+
+    // rnic_wr.cc: one function per work request
+    static const WrRow* wr_row(hw::WrOpcode opcode);
+    hw::Status wr_send(Qp& qp, Bytes slot);
+    hw::Status wr_write(Qp& qp, Bytes slot);
+    hw::Status wr_read(Qp& qp, Bytes slot);
+    hw::Status wr_receive(Qp& qp, Bytes slot);
+    hw::Status wr_local_inv(Qp& qp, Bytes slot);
+    hw::Status wr_fast_register(Qp& qp, Bytes slot);
+    hw::Status wr_bind(Qp& qp, Bytes slot);
+    [[nodiscard]] hw::Status take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sge,
+                                          const hw::Sge* sge, const std::uint8_t* inline_data,
+                                          OutMessage* message) const;
+
+    // rnic_rx.cc: FPDUs
+    void receive(Qp& qp, Bytes data);
+    bool fpdu_in(Qp& qp, Bytes ulpdu, MpaError error);
+    hw::Status in_write(Qp& qp, const DdpSegment& segment);
+    hw::Status in_read_request(Qp& qp, const DdpSegment& segment);
+    hw::Status in_read_response(Qp& qp, const DdpSegment& segment);
+    hw::Status in_send(Qp& qp, const DdpSegment& segment);
+    hw::Status in_terminate(Qp& qp, const DdpSegment& segment);
+    void inbound_error(Qp& qp, hw::RdmaOp op, hw::Status status);
+    [[nodiscard]] hw::Status place_message(const Qp& qp, std::uint32_t offset, Bytes payload) const;
+
+    [[nodiscard]] std::uint32_t rqe_address(const Qp& qp, std::uint32_t number) const;
+
+    // control_qp.cc
+    void run_control_qp();
+    void memory_write(const hw::BypassWr& wr);
+
     Parts parts_;
     Knobs knobs_;
-    std::unordered_map<Tid, std::unique_ptr<Qp>> qps_;
-    std::unordered_map<QpId, Tid> tid_of_;
+    Tpt tpt_;
+    EventQueue::Id control_resume_;
+    std::unordered_map<Tid, QpRef> qps_;
+    std::unordered_map<QpId, Tid> tid_of_; // of the QPs that have a context
+
+    Counter& count_wrs_;
+    Counter& count_malformed_;
+    Counter& count_fpdus_in_;
+    Counter& count_fpdus_out_;
+    Counter& count_errors_;
+    Counter& count_idle_doorbells_;
+    Counter& count_dropped_bytes_;
 };
 
 } // namespace t3sim

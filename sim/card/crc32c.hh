@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// CRC32c (Castagnoli), as MPA uses it: initial value all ones, final inversion.
+#pragma once
+
+#include "sim/core/bytes.hh"
+
+namespace t3sim {
+
+[[nodiscard]] std::uint32_t crc32c(Bytes data);
+
+} // namespace t3sim

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// Connections: RDMA_INIT, the switch to RDMA mode, errors, TERMINATE, close.
+#include "sim/card/rnic.hh"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/card/qp.hh"
+#include "sim/core/log.hh"
+
+namespace t3sim {
+
+using hw::RdmaOp;
+using hw::Status;
+
+namespace {
+
+spdlog::logger& rlog = logger("rnic");
+
+/// Contexts below are those of the offload and tunnel queues, above those of the control QP and the control
+/// queues (rdma 1.5).
+constexpr QpId first_qp = 16;
+constexpr QpId last_qp = 65526;
+
+/// What a peer that does not wait for the MPA reply may send ahead; far above any TCP window.
+constexpr std::size_t max_early = 4U << 20;
+
+} // namespace
+
+Rnic::Rnic(const Parts& parts) : Rnic(parts, Knobs{}) {}
+
+Rnic::Rnic(const Parts& parts, Knobs knobs)
+    : parts_(parts), knobs_(knobs), tpt_(parts.memory), count_wrs_(parts.counters["rnic.work_requests"]),
+      count_malformed_(parts.counters["rnic.malformed_work_requests"]),
+      count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),
+      count_errors_(parts.counters["rnic.errors"]),
+      count_idle_doorbells_(parts.counters["rnic.doorbells_without_qp"]),
+      count_dropped_bytes_(parts.counters["rnic.dropped_bytes"]) {}
+
+Rnic::~Rnic() {
+    reset();
+}
+
+void Rnic::reset() {
+    for (auto& [tid, qp] : qps_) {
+        qp->gone = true;
+        parts_.events.cancel(qp->resume);
+    }
+    qps_.clear();
+    tid_of_.clear();
+    parts_.events.cancel(control_resume_);
+}
+
+Rnic::QpRef Rnic::find(Tid tid) const {
+    const auto it = qps_.find(tid);
+    return it == qps_.end() ? nullptr : it->second;
+}
+
+bool Rnic::rdma_mode(Tid tid) const {
+    return qps_.contains(tid);
+}
+
+bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
+    const auto header = hw::load<hw::WrHeader>(wr);
+    ++count_wrs_;
+    if (header.opcode() == hw::WrOpcode::rdma_init && wr.size() >= sizeof(hw::RdmaInitWr))
+        return rdma_init(tid, hw::load<hw::RdmaInitWr>(wr), receive_seq);
+    const QpRef qp = find(tid);
+    if (qp && header.opcode() == hw::WrOpcode::rdma_read) {
+        ready_read(*qp, wr);
+    } else if (qp && header.opcode() == hw::WrOpcode::send) {
+        terminate(*qp, wr);
+    } else {
+        ++count_malformed_;
+        rlog.warn("tid {:#x}: offload work request {:#x} of {} bytes makes no sense", tid,
+                  static_cast<unsigned>(header.opcode()), wr.size());
+    }
+    return false;
+}
+
+Status Rnic::check_init(const hw::RdmaInitWr& wr) const {
+    const std::uint32_t slots = wr.qp_dma_size;
+    const std::uint32_t rqes = wr.rq_size;
+    if (wr.qpid < first_qp || wr.qpid > last_qp || slots == 0 || slots > 0xffff || wr.qp_dma_addr & 0xfff)
+        return Status::internal;
+    // The card finds an RQE by the low bits of the MSN, and has 10 of them (rdma 3.4).
+    if (!std::has_single_bit(rqes) || rqes < 16 || rqes > 1024)
+        return Status::internal;
+    const CardMemory::Region rqt = parts_.memory.rqt();
+    if (std::uint64_t{rqt.base} + wr.rq_addr + std::uint64_t{rqes} * rqe_size > std::uint64_t{rqt.limit} + 1)
+        return Status::rqe_bounds;
+    return Status::success;
+}
+
+bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_seq) {
+    const Status status = find(tid) ? Status::internal : check_init(wr);
+    if (status != Status::success) {
+        ++count_malformed_;
+        rlog.error("tid {:#x}: RDMA_INIT of QP {:#x} refused, status {:#x}", tid, std::uint32_t{wr.qpid},
+                   static_cast<unsigned>(status));
+        parts_.sge.async_event(wr.scqid, {.qp = wr.qpid,
+                                          .status = static_cast<std::uint8_t>(status),
+                                          .send_side = true,
+                                          .opcode = static_cast<std::uint8_t>(RdmaOp::rdma_init)});
+        return false;
+    }
+    // irs only fixes the marker origin [guess G3, G39].
+    if (receive_seq != wr.irs)
+        rlog.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
+                  std::uint32_t{wr.irs}, receive_seq);
+    const auto qp = std::make_shared<Qp>(tid, wr, receive_seq - wr.irs);
+    if (const auto old = tid_of_.find(qp->id()); old != tid_of_.end()) {
+        rlog.error("QP {:#x} moves from tid {:#x}, whose connection is still there, to tid {:#x}", qp->id(),
+                   old->second, tid);
+        const QpRef loser = find(old->second);
+        loser->stopped = true;
+        loser->out.clear();
+    }
+    qps_[tid] = qp;
+    tid_of_[qp->id()] = tid;
+    parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
+    // The receives at the front of the ring are consumed before the WR is acknowledged [guess G1].
+    run(*qp);
+    return wr.rqe_count != 0 || knobs_.always_acknowledge_init;
+}
+
+void Rnic::stream_switched(Tid tid) {
+    const QpRef qp = find(tid);
+    if (!qp || qp->switched)
+        return;
+    qp->switched = true;
+    receive(*qp, std::exchange(qp->early, {}));
+    run(*qp);
+}
+
+void Rnic::stream_in(Tid tid, Bytes data) {
+    const QpRef qp = find(tid);
+    if (!qp)
+        return;
+    if (qp->switched) {
+        receive(*qp, data);
+        run(*qp);
+    } else if (qp->stopped || qp->early.size() + data.size() > max_early) {
+        count_dropped_bytes_ += data.size();
+        inbound_error(*qp, RdmaOp::send, Status::internal);
+    } else {
+        qp->early.insert(qp->early.end(), data.begin(), data.end());
+    }
+}
+
+void Rnic::stream_room(Tid tid) {
+    if (const QpRef qp = find(tid))
+        run(*qp);
+}
+
+void Rnic::doorbell(QpId context) {
+    if (context == control_qp) {
+        run_control_qp();
+        return;
+    }
+    const auto it = tid_of_.find(context);
+    if (it == tid_of_.end())
+        ++count_idle_doorbells_; // receives may be posted long before there is a connection
+    else
+        run(*find(it->second));
+}
+
+/// The initiator's ready-to-receive read: it goes out ahead of the ring, and its response completes it
+/// (rdma 4.14, 11.6).
+void Rnic::ready_read(Qp& qp, Bytes wr) {
+    const auto header = hw::load<hw::WrHeader>(wr);
+    Status status = Status::internal;
+    if (!qp.stopped && qp.reads.size() < qp.init.ord && wr.size() >= sizeof(hw::ReadWr))
+        status = wr_read(qp, wr);
+    if (status != Status::success) {
+        ++count_malformed_;
+        fail(qp, status, true, RdmaOp::read_request, qp.send_cq(), &header);
+        return;
+    }
+    qp.out.back().releases_hold = true;
+    run(qp);
+}
+
+/// A TERMINATE overtakes everything, works in every state, and nothing follows it.
+void Rnic::terminate(Qp& qp, Bytes wr) {
+    constexpr std::size_t control_word = 4;
+    const auto send = hw::load<hw::SendWr>(wr);
+    if (static_cast<RdmaOp>(send.rdma_op) != RdmaOp::terminate || send.plen != control_word ||
+        send.num_sge != 0 || qp.finished) {
+        ++count_malformed_;
+        rlog.warn("QP {:#x}: TERMINATE ignored", qp.id());
+        return;
+    }
+    qp.stopped = true;
+    OutMessage message;
+    message.segment = {.op = RdmaOp::terminate, .msn = 1};
+    message.length = control_word;
+    message.is_inline = true;
+    std::copy_n(send.inline_data, control_word, message.inline_data.begin());
+    message.signaled = send.header.flag(hw::wr_hi::completion);
+    message.wr = send.header;
+    if (qp.switched) {
+        qp.out.assign(1, message);
+    } else { // the peer still expects an MPA frame
+        qp.finished = true;
+        if (message.signaled)
+            complete_wr(qp, message.wr, RdmaOp::terminate);
+    }
+    run(qp);
+}
+
+/// The one way into the error state: one async event per QP, then silence (rdma 11.8) [guess G29].
+void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const hw::WrHeader* wr) {
+    if (qp.stopped)
+        return;
+    const Cqe event{.qp = qp.id(),
+                    .status = static_cast<std::uint8_t>(status),
+                    .send_side = send_side,
+                    .opcode = static_cast<std::uint8_t>(op),
+                    .word2 = wr ? std::uint32_t{wr->wr_id_hi} : 0,
+                    .word3 = wr ? std::uint32_t{wr->wr_id_lo} : 0};
+    qp.stopped = true;
+    qp.out.clear(); // perhaps with *wr
+    qp.inbound_reads.clear();
+    ++count_errors_;
+    rlog.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
+              send_side ? "send" : "receive", static_cast<unsigned>(op));
+    parts_.sge.async_event(cq, event);
+}
+
+void Rnic::close_requested(Tid tid) {
+    const QpRef qp = find(tid);
+    if (!qp) {
+        parts_.stream.send_fin(tid);
+        return;
+    }
+    qp->closing = true;
+    run(*qp);
+}
+
+bool Rnic::peer_closed(Tid tid) {
+    const QpRef qp = find(tid);
+    return qp && qp->deframer.inside_fpdu(); // [guess G10]
+}
+
+void Rnic::connection_gone(Tid tid) {
+    const QpRef qp = find(tid);
+    if (!qp)
+        return;
+    qp->gone = true;
+    parts_.events.cancel(qp->resume);
+    qps_.erase(tid);
+    if (const auto it = tid_of_.find(qp->id()); it != tid_of_.end() && it->second == tid) {
+        tid_of_.erase(it);
+        parts_.sge.invalidate_qp_context(qp->id()); // [guess G44]
+    }
+}
+
+} // namespace t3sim

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The sending side: slots of the ring in their order, messages, segments. Payload is read from host memory
+// one segment at a time, and only when TCP has room for it.
+#include <algorithm>
+
+#include "sim/card/qp.hh"
+#include "sim/card/rnic.hh"
+#include "sim/card/rnic_wr.hh"
+#include "sim/core/log.hh"
+
+namespace t3sim {
+
+using hw::RdmaOp;
+using hw::Status;
+
+namespace {
+
+spdlog::logger& rlog = logger("rnic");
+
+/// Steps in a row before the other connections and the machine get their turn.
+constexpr unsigned step_budget = 256;
+constexpr Time pause = 1000;
+
+/// Every stack has segments of this size (RFC 5044 asks for a MULPDU of 128).
+constexpr std::uint32_t min_emss = 136;
+
+} // namespace
+
+void Rnic::run(Qp& qp) {
+    if (qp.running || qp.gone)
+        return; // the loop below looks at everything again
+    qp.running = true;
+    Step last = Step::progress;
+    for (unsigned budget = step_budget; budget && last == Step::progress; --budget)
+        last = step(qp);
+    qp.running = false;
+    if (qp.gone)
+        return;
+    if (last == Step::progress) {
+        parts_.events.cancel(qp.resume);
+        qp.resume = parts_.events.after(pause, [this, tid = qp.tid] { stream_room(tid); });
+    } else if (last != Step::wait_room && qp.closing && !qp.fin_sent) {
+        // What still stands in the ring is never executed [guess G11].
+        qp.finished = qp.fin_sent = true;
+        parts_.stream.send_fin(qp.tid);
+    }
+}
+
+/// One segment, one slot, or the start of one read response.
+Rnic::Step Rnic::step(Qp& qp) {
+    if (qp.finished || qp.gone)
+        return Step::idle;
+    if (!qp.out.empty())
+        return send_segment(qp);
+    if (qp.stopped)
+        return Step::idle;
+    if (qp.response_turn && !qp.inbound_reads.empty()) {
+        start_response(qp);
+        return Step::progress;
+    }
+    qp.response_turn = true;
+    const Step ring = next_slot(qp);
+    if (ring != Step::progress && !qp.inbound_reads.empty()) {
+        start_response(qp);
+        return Step::progress;
+    }
+    return ring;
+}
+
+bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const {
+    if (send_side && (!qp.switched || qp.held))
+        return true;
+    // Earlier WRs of the ring are done when the next slot is looked at, all but reads.
+    if (!qp.reads.empty() && (wr.flag(hw::wr_hi::read_fence) || wr.flag(hw::wr_hi::local_fence)))
+        return true;
+    if (wr.opcode() != hw::WrOpcode::rdma_read || qp.reads.size() < qp.init.ord)
+        return false;
+    if (qp.init.ord == 0)
+        rlog.warn("QP {:#x}: a read waits for ever, ORD is 0", qp.id());
+    return true;
+}
+
+Rnic::Step Rnic::next_slot(Qp& qp) {
+    Slot slot;
+    if (parts_.sge.fetch_slot(qp.id(), slot) != SgeServices::Fetch::slot)
+        return Step::idle;
+    const auto wr = hw::load<hw::WrHeader>(slot);
+    const WrRow* row = wr_row(wr.opcode());
+    if (must_wait(qp, wr, !row || row->send_side)) {
+        parts_.sge.unfetch_slot(qp.id());
+        return Step::wait_peer;
+    }
+    ++count_wrs_;
+    const Status status = execute(qp, row, slot);
+    if (status == Status::success)
+        return Step::progress;
+    if (status == Status::internal)
+        ++count_malformed_;
+    const bool receive = row && !row->send_side;
+    fail(qp, status, !receive, row ? row->op(slot) : RdmaOp::send, receive ? qp.receive_cq() : qp.send_cq(),
+         receive ? nullptr : &wr);
+    return Step::idle;
+}
+
+Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
+    const auto wr = hw::load<hw::WrHeader>(slot);
+    if (!row || !wr.flag(hw::wr_hi::sop) || !wr.flag(hw::wr_hi::eop)) // two-slot form: [guess G30]
+        return Status::internal;
+    if (const Status status = (this->*row->execute)(qp, slot); status != Status::success)
+        return status;
+    if (row->immediate && wr.flag(hw::wr_hi::completion))
+        complete_wr(qp, wr, row->op(slot));
+    return Status::success;
+}
+
+void Rnic::complete_wr(Qp& qp, const hw::WrHeader& wr, RdmaOp op) {
+    const Cqe cqe{.qp = qp.id(),
+                  .send_side = true,
+                  .opcode = static_cast<std::uint8_t>(op),
+                  .word2 = wr.wr_id_hi,
+                  .word3 = wr.wr_id_lo};
+    if (wr.flag(hw::wr_hi::notify))
+        parts_.sge.async_event(qp.send_cq(), cqe);
+    else
+        parts_.sge.complete(qp.send_cq(), cqe, false);
+}
+
+/// The source was checked when the request came; it may have been invalidated since.
+void Rnic::start_response(Qp& qp) {
+    const ReadRequest& request = qp.inbound_reads.front();
+    OutMessage message;
+    message.segment = {.op = RdmaOp::read_response, .stag = request.sink_stag, .to = request.sink_to};
+    message.length = request.size;
+    message.is_response = true;
+    if (request.size != 0) {
+        const Status status = tpt_.check(qp.who, request.source_stag, request.source_to, request.size,
+                                         remote_read, &message.part[0]);
+        if (status != Status::success) {
+            inbound_error(qp, RdmaOp::read_request, status);
+            return;
+        }
+    }
+    qp.out.push_back(message);
+    qp.response_turn = false;
+}
+
+std::uint32_t Rnic::max_payload(const Qp& qp, RdmaOp op) const {
+    const std::uint32_t emss = std::min<std::uint32_t>(qp.init.ulpdu_size, parts_.stream.emss(qp.tid));
+    const bool markers = qp.init.mpa_attrs & hw::RdmaInitWr::tx_markers;
+    return mulpdu(std::max(emss, min_emss), markers) - static_cast<std::uint32_t>(ddp_header_size(op));
+}
+
+Rnic::Step Rnic::send_segment(Qp& qp) {
+    if (parts_.stream.send_room(qp.tid) == 0)
+        return Step::wait_room;
+    OutMessage& message = qp.out.front();
+    DdpSegment& segment = message.segment;
+    const std::uint32_t size = std::min(message.length - message.sent, max_payload(qp, segment.op));
+    segment.last = message.sent + size == message.length;
+
+    Buffer fpdu = Framer::start(ddp_header_size(segment.op) + size);
+    const MutableBytes ulpdu = Framer::ulpdu(fpdu);
+    write_header(ulpdu.data(), segment);
+    if (const Status status = gather(message, ulpdu.last(size)); status != Status::success) {
+        if (message.is_response)
+            inbound_error(qp, RdmaOp::read_request, status);
+        else
+            fail(qp, status, true, segment.op, qp.send_cq(), &message.wr);
+        return Step::idle;
+    }
+    ++count_fpdus_out_;
+    parts_.stream.send_record(qp.tid, qp.framer.finish(std::move(fpdu)));
+    message.sent += size;
+    if (is_tagged(segment.op))
+        segment.to += size;
+    else
+        segment.mo += size;
+    if (segment.last)
+        message_done(qp);
+    return Step::progress;
+}
+
+/// Payload of the next segment.
+Status Rnic::gather(const OutMessage& message, MutableBytes to) const {
+    if (message.is_inline) {
+        std::copy_n(message.inline_data.begin() + message.sent, to.size(), to.begin());
+        return Status::success;
+    }
+    std::uint32_t skip = message.sent;
+    for (const Extent& part : message.part) {
+        if (to.empty())
+            break;
+        if (skip >= part.length) {
+            skip -= part.length;
+            continue;
+        }
+        const std::size_t chunk = std::min<std::size_t>(part.length - skip, to.size());
+        const Status status = read_extent(parts_.host, parts_.memory, part, skip, to.first(chunk));
+        if (status != Status::success)
+            return status;
+        to = to.subspan(chunk);
+        skip = 0;
+    }
+    return Status::success;
+}
+
+/// All of a message has been read from host memory and queued in TCP: that completes it [guess G36].
+void Rnic::message_done(Qp& qp) {
+    const OutMessage message = std::move(qp.out.front());
+    qp.out.pop_front();
+    if (message.is_response) {
+        // The ready-to-receive read has been answered [guess G5].
+        if (qp.init.rtr_type() == hw::rtr_read && message.length == 0 && !qp.init.initiator())
+            qp.held = false;
+        qp.inbound_reads.pop_front();
+    }
+    if (message.releases_hold)
+        qp.held = false;
+    if (message.segment.op == RdmaOp::terminate)
+        qp.finished = true;
+    if (message.signaled)
+        complete_wr(qp, message.wr, message.segment.op);
+}
+
+} // namespace t3sim

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// Big-endian fields of layouts that lie in host memory, in card memory or in a message. They are bytes, so a
+// struct of them has no padding and no alignment.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "sim/core/bytes.hh"
+
+namespace t3sim::hw {
+
+struct Be16 {
+    std::uint8_t raw[2];
+    operator std::uint16_t() const { return be16(raw); }
+    Be16& operator=(std::uint16_t v) {
+        put_be16(raw, v);
+        return *this;
+    }
+};
+
+struct Be32 {
+    std::uint8_t raw[4];
+    operator std::uint32_t() const { return be32(raw); }
+    Be32& operator=(std::uint32_t v) {
+        put_be32(raw, v);
+        return *this;
+    }
+};
+
+struct Be64 {
+    std::uint8_t raw[8];
+    operator std::uint64_t() const { return be64(raw); }
+    Be64& operator=(std::uint64_t v) {
+        put_be64(raw, v);
+        return *this;
+    }
+};
+
+/// A layout taken out of bytes; what @p from lacks at its end reads as 0.
+template <typename Layout> Layout load(Bytes from) {
+    static_assert(std::is_trivially_copyable_v<Layout> && alignof(Layout) == 1);
+    Layout layout{};
+    std::memcpy(&layout, from.data(), from.size() < sizeof layout ? from.size() : sizeof layout);
+    return layout;
+}
+
+/// The bytes of a layout.
+template <typename Layout> Bytes bytes_of(const Layout& layout) {
+    static_assert(std::is_trivially_copyable_v<Layout> && alignof(Layout) == 1);
+    return {reinterpret_cast<const std::uint8_t*>(&layout), sizeof layout};
+}
+
+} // namespace t3sim::hw

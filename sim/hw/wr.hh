@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// RDMA work requests as they lie in a 128-byte slot (rdma 4). Fields that nobody looks at have no name.
+#pragma once
+
+#include <cstddef>
+
+#include "sim/hw/be.hh"
+
+namespace t3sim::hw {
+
+constexpr std::size_t flit = 8;
+
+/// Header bits 31:24.
+enum class WrOpcode : std::uint8_t {
+    rdma_init = 0x10,
+    rdma_write = 0x11,
+    send = 0x14,
+    rdma_read = 0x16,
+    receive = 0x17,
+    bind_mw = 0x18,
+    fast_register = 0x19,
+    local_inv = 0x1a,
+    modify_qp = 0x1b,
+    bypass = 0x1c,
+};
+
+/// Operations as CQEs, the WRs' rdma_op and (0 to 7) the wire number them.
+enum class RdmaOp : std::uint8_t {
+    write = 0,
+    read_request = 1,
+    read_response = 2,
+    send = 3,
+    send_inv = 4,
+    send_se = 5,
+    send_se_inv = 6,
+    terminate = 7,
+    rdma_init = 8,
+    bind_mw = 9,
+    fast_register = 10,
+    local_inv = 11,
+    modify_qp = 12,
+    bypass = 13,
+};
+
+/// First half of flit 0.
+namespace wr_hi {
+constexpr std::uint32_t sop = 1U << 23;
+constexpr std::uint32_t eop = 1U << 22;
+constexpr std::uint32_t local_fence = 1U << 12;
+constexpr std::uint32_t read_fence = 1U << 11;
+constexpr std::uint32_t solicited = 1U << 10;
+constexpr std::uint32_t notify = 1U << 9;
+constexpr std::uint32_t completion = 1U << 8;
+} // namespace wr_hi
+
+struct WrHeader {
+    Be32 hi;
+    Be32 lo;
+    Be32 wr_id_hi; // raw bytes of the driver, copied
+    Be32 wr_id_lo;
+
+    [[nodiscard]] WrOpcode opcode() const { return static_cast<WrOpcode>(bits(hi, 31, 24)); }
+    [[nodiscard]] bool flag(std::uint32_t f) const { return (hi & f) != 0; }
+    [[nodiscard]] unsigned flits() const { return bits(lo, 7, 0); }
+    [[nodiscard]] std::uint32_t tid() const { return bits(lo, 27, 8); }
+};
+static_assert(sizeof(WrHeader) == 2 * flit);
+
+struct Sge {
+    Be32 stag;
+    Be32 length;
+    Be64 to;
+};
+static_assert(sizeof(Sge) == 16);
+
+/// RdmaInitWr::rtr_type().
+enum RtrType : unsigned { rtr_none = 0, rtr_read = 1, rtr_write = 2, rtr_send = 3 };
+
+constexpr unsigned max_sge = 4;
+constexpr unsigned max_inline = 64;
+constexpr unsigned max_fast_register_pages = 10;
+
+struct SendWr {
+    WrHeader header;
+    std::uint8_t rdma_op;
+    std::uint8_t reserved[3];
+    Be32 inv_stag;
+    Be32 plen;
+    Be32 num_sge; // 0: inline
+    union {
+        Sge sge[max_sge];
+        std::uint8_t inline_data[max_inline];
+    };
+};
+static_assert(offsetof(SendWr, rdma_op) == 16 && offsetof(SendWr, inv_stag) == 20 &&
+              offsetof(SendWr, plen) == 24 && offsetof(SendWr, num_sge) == 28 && offsetof(SendWr, sge) == 32);
+
+struct WriteWr {
+    WrHeader header;
+    std::uint8_t rdma_op;
+    std::uint8_t reserved[3];
+    Be32 sink_stag;
+    Be64 sink_to;
+    Be32 plen;
+    Be32 num_sge;
+    union {
+        Sge sge[max_sge];
+        std::uint8_t inline_data[max_inline];
+    };
+};
+static_assert(offsetof(WriteWr, sink_stag) == 20 && offsetof(WriteWr, sink_to) == 24 &&
+              offsetof(WriteWr, plen) == 32 && offsetof(WriteWr, sge) == 40 && sizeof(WriteWr) == 13 * flit);
+
+struct ReadWr {
+    WrHeader header;
+    std::uint8_t rdma_op;
+    std::uint8_t local_inv;
+    std::uint8_t reserved[2];
+    Be32 rem_stag;
+    Be64 rem_to;
+    Be32 local_stag;
+    Be32 local_len;
+    Be64 local_to;
+};
+static_assert(offsetof(ReadWr, local_inv) == 17 && offsetof(ReadWr, rem_to) == 24 &&
+              offsetof(ReadWr, local_to) == 40 && sizeof(ReadWr) == 6 * flit);
+
+struct ReceiveWr {
+    WrHeader header;
+    std::uint8_t page_code[max_sge];
+    Be32 num_sge;
+    Sge sge[max_sge];
+    Be32 pbl_addr[max_sge];
+};
+static_assert(offsetof(ReceiveWr, num_sge) == 20 && offsetof(ReceiveWr, sge) == 24 &&
+              offsetof(ReceiveWr, pbl_addr) == 88 && sizeof(ReceiveWr) == 13 * flit);
+
+struct BindWr {
+    WrHeader header;
+    std::uint8_t reserved[2];
+    std::uint8_t type; // 1: VA based
+    std::uint8_t perms;
+    Be32 mr_stag;
+    Be32 mw_stag;
+    Be32 mw_len;
+    Be64 mw_va;
+    Be32 mr_pbl_addr;
+    std::uint8_t reserved2[3];
+    std::uint8_t mr_page_code;
+};
+static_assert(offsetof(BindWr, type) == 18 && offsetof(BindWr, mw_va) == 32 &&
+              offsetof(BindWr, mr_page_code) == 47 && sizeof(BindWr) == 6 * flit);
+
+struct LocalInvWr {
+    WrHeader header;
+    Be32 stag;
+    Be32 reserved;
+};
+static_assert(sizeof(LocalInvWr) == 3 * flit);
+
+struct FastRegisterWr {
+    WrHeader header;
+    Be32 stag;
+    Be32 len;
+    Be64 va; // or, zero based, the first byte offset in the low word
+    Be32 page_type_perms;
+    Be32 reserved;
+    Be64 page[max_fast_register_pages];
+
+    [[nodiscard]] unsigned pages() const { return bits(page_type_perms, 31, 24); }
+    [[nodiscard]] unsigned page_code() const { return bits(page_type_perms, 20, 16); }
+    [[nodiscard]] bool va_based() const { return bits(page_type_perms, 8, 8) != 0; }
+    [[nodiscard]] unsigned perms() const { return bits(page_type_perms, 3, 0); }
+    [[nodiscard]] bool bind_enable() const { return bits(page_type_perms, 4, 4) != 0; }
+};
+static_assert(offsetof(FastRegisterWr, va) == 24 && offsetof(FastRegisterWr, page) == 40 &&
+              sizeof(FastRegisterWr) == 15 * flit);
+
+struct ModifyQpWr {
+    WrHeader header;
+    Be32 flags;
+    Be32 quiesce;
+    Be32 max_ird;
+    Be32 max_ord;
+    Be64 sge_cmd;
+    Be64 ctx1;
+    Be64 ctx0;
+
+    static constexpr std::uint32_t write_context = 1U << 3;
+};
+static_assert(offsetof(ModifyQpWr, sge_cmd) == 32 && sizeof(ModifyQpWr) == 7 * flit);
+
+struct RdmaInitWr {
+    WrHeader header;
+    Be32 qpid;
+    Be32 pdid;
+    Be32 scqid;
+    Be32 rcqid;
+    Be32 rq_addr; // bytes from the RQT base
+    Be32 rq_size;
+    std::uint8_t mpa_attrs;
+    std::uint8_t qp_caps;
+    Be16 ulpdu_size; // in fact the EMSS
+    Be16 flags_rtr_type;
+    Be16 rqe_count;
+    Be32 ord;
+    Be32 ird;
+    Be64 qp_dma_addr;
+    Be32 qp_dma_size; // slots
+    Be32 irs;
+
+    // mpa_attrs
+    static constexpr std::uint8_t rx_markers = 1;
+    static constexpr std::uint8_t tx_markers = 2;
+    static constexpr std::uint8_t crc = 4;
+    // qp_caps
+    static constexpr std::uint8_t read_enable = 1;
+    static constexpr std::uint8_t write_enable = 2;
+    static constexpr std::uint8_t bind_enable = 4;
+    static constexpr std::uint8_t fast_register_enable = 8;
+    static constexpr std::uint8_t stag0_enable = 16;
+
+    [[nodiscard]] bool initiator() const { return bits(flags_rtr_type, 0, 0) != 0; }
+    [[nodiscard]] unsigned rtr_type() const { return bits(flags_rtr_type, 3, 2); }
+};
+static_assert(offsetof(RdmaInitWr, mpa_attrs) == 40 && offsetof(RdmaInitWr, ulpdu_size) == 42 &&
+              offsetof(RdmaInitWr, rqe_count) == 46 && offsetof(RdmaInitWr, qp_dma_addr) == 56 &&
+              sizeof(RdmaInitWr) == 9 * flit);
+
+/// RI_BYPASS with its memory-write command (rdma 2.3).
+struct BypassWr {
+    WrHeader header;
+    Be32 command; // 31:28 = 3: write; 26:0 = destination / 32
+    Be32 size;    // 31:28 = units of 32 bytes; 7:0 = flits of the command
+    std::uint8_t data[96];
+
+    static constexpr unsigned memory_write = 3;
+    static constexpr std::size_t unit = 32;
+    static constexpr unsigned max_units = 3;
+};
+static_assert(offsetof(BypassWr, data) == 24 && sizeof(BypassWr) == 15 * flit);
+
+} // namespace t3sim::hw
