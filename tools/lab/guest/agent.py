@@ -55,6 +55,9 @@ class Agent:
         self._send(0, Kind.HELLO, {"release": os.uname().release})
         while True:
             for key, events in self._selector.select():
+                now = self._selector.get_map().get(key.fileobj)
+                if not now or now.data != key.data:
+                    continue  # closed on behalf of an earlier event of this round
                 if key.fileobj == self._port and events & selectors.EVENT_WRITE:
                     self._flush()
                 if key.fileobj != self._port or events & selectors.EVENT_READ:

@@ -128,10 +128,11 @@ class Channel:
     """All commands of one guest, over one socket. Frames of channels that belong to a shell of another process
     (see control.py) are passed on to it."""
 
-    def __init__(self, name: str, on_kernel_log: Callable[[str], None]):
+    def __init__(self, name: str, on_kernel_log: Callable[[str], None], obituary: Callable[[], str]):
         self.name = name
         self.hello: dict | None = None
         self._on_kernel_log = on_kernel_log
+        self._obituary = obituary
         self._socket: socket.socket | None = None
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
@@ -194,7 +195,7 @@ class Channel:
             with self._send_lock:
                 self._socket.sendall(pack(number, kind, payload))
         except OSError as error:
-            self.lost(f"{self.name}: its QEMU is gone ({error})")
+            self.lost(self._obituary())
             raise GuestDied(self._lost) from error
 
     def lost(self, why: str) -> None:
@@ -224,9 +225,11 @@ class Channel:
             while data := self._socket.recv(CHUNK):
                 for frame in decoder.feed(data):
                     self._dispatch(frame)
-        except (OSError, ValueError) as error:
+        except OSError:
+            pass  # reset: the same end, only ruder
+        except ValueError as error:
             self.lost(f"{self.name}: talk with its agent broke ({error})")
-        self.lost(f"{self.name}: its QEMU ended")
+        self.lost(self._obituary())
 
     def _dispatch(self, frame: Frame) -> None:
         if frame.kind == Kind.KLOG:

@@ -16,6 +16,7 @@ from .image import Image
 from .process import Child, tail
 
 BOOT_DEADLINE = 90.0
+QEMU_DEADLINE = 30.0  # until its sockets are there
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
                     "cryptomgr.notests random.trust_cpu=on net.ifnames=0")
 
@@ -54,7 +55,7 @@ class Guest:
         self._log: list[str] = []
         self._checked = 0
         self._marks = 0
-        self.channel = Channel(self.name, self._take_kernel_log)
+        self.channel = Channel(self.name, self._take_kernel_log, self._obituary)
 
     # life
 
@@ -63,18 +64,16 @@ class Guest:
         self._initramfs.write_bytes(self.image.initramfs())
         self._qemu = Child(f"QEMU of {self.name}", [*self._pinned(), *qemu, *self._arguments()], self._qemu_log)
 
-    def wait_ready(self, timeout: float = BOOT_DEADLINE) -> None:
-        left = deadline(timeout)
-        while left():
-            if self._qemu.status is not None:
-                raise GuestDied(f"{self.name}: QEMU ended with status {self._qemu.status}\n{self._qemu.tail()}\n"
-                                f"{tail(self.console, 40)}")
-            if self.channel.connect(str(self._agent_socket)):
-                break
+        left = deadline(QEMU_DEADLINE)
+        while not self.channel.connect(str(self._agent_socket)):
+            if self._qemu.status is not None or not left():
+                raise LabError(f"{self.name}: QEMU did not start (status {self._qemu.status}):\n{self._qemu.tail()}")
             time.sleep(0.02)
-        if not self.channel.wait_ready(left()):
-            raise GuestDied(f"{self.name}: its agent did not come up within {timeout:g} s; the console says:\n"
-                            f"{tail(self.console, 60)}\n{self._qemu.tail(10)}")
+
+    def wait_ready(self, timeout: float = BOOT_DEADLINE) -> None:
+        if not self.channel.wait_ready(timeout):
+            state = f"did not boot within {timeout:g} s" if self.alive else "died while it booted"
+            raise GuestDied(f"{self.name} {state}; the console says:\n{tail(self.console, 60)}\n{self._qemu.tail(10)}")
 
     @property
     def pid(self) -> int:
@@ -88,9 +87,12 @@ class Guest:
         """Notices QEMU's end; false once it ended."""
         if self.alive:
             return True
-        self.channel.lost(f"{self.name}: QEMU ended with status {self._qemu.status if self._qemu else None}; "
-                          f"the console's end:\n{tail(self.console, 50)}")
+        self.channel.lost(self._obituary())
         return False
+
+    def _obituary(self) -> str:
+        status = self._qemu.wait(2.0) if self._qemu else None
+        return f"{self.name}: QEMU ended with status {status}; the console's end:\n{tail(self.console, 50)}"
 
     def end(self) -> None:
         """Nothing of a guest is worth a clean shutdown: its disks are read-only, its logs are here."""
@@ -187,7 +189,7 @@ class Guest:
         machine = self._machine
         root, modules = self.image.disks
         args = ["-M", "q35", "-accel", "kvm" if machine.kvm else "tcg,thread=multi",
-                "-cpu", "host" if machine.kvm else "qemu64", "-smp", str(machine.cpus),
+                "-cpu", "host" if machine.kvm else "qemu64,+rdrand", "-smp", str(machine.cpus),
                 # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
                 "-object", f"memory-backend-memfd,id=ram,size={machine.memory}M,share=on",
                 "-machine", "memory-backend=ram", "-m", f"{machine.memory}M",

@@ -6,7 +6,7 @@ from typing import Iterable, NamedTuple
 
 TROUBLE = re.compile(
     r"Kernel panic|\bOops\b|\bBUG\b|WARNING: |general protection fault|unable to handle|stack-protector|"
-    r"KASAN|KCSAN|UBSAN|kmemleak: \d+ new|DMA-API: .*(error|leak|warn|overlap)|refcount_t: |list_(add|del) corruption|"
+    r"KASAN|KCSAN|UBSAN|kmemleak: \d+ new|DMA-API: \S+ \S+: |refcount_t: |list_(add|del) corruption|"
     r"INFO: task .* blocked|soft lockup|hard LOCKUP|rcu.*detected stall|possible (recursive|circular|irq)|"
     r"inconsistent lock state|suspicious RCU usage|bad unlock balance|sleeping function called|scheduling while atomic|"
     r"Bad page (state|map)|segfault at|trap (invalid opcode|divide error)|"
