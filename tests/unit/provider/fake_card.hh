@@ -39,8 +39,9 @@ private:
 
 struct CqMemory {
     explicit CqMemory(unsigned log2, bool threads = true)
-        : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)),
-          cq(t3::CqConfig{.size_log2 = log2, .ring = pages.data(), .threads = threads}) {}
+        : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)), cq(threads) {
+        cq.use_ring(pages.data(), log2);
+    }
 
     t3_cqe* entry(uint32_t i) { return reinterpret_cast<t3_cqe*>(pages.data()) + i; }
     uint32_t& status_word() { return *reinterpret_cast<uint32_t*>(entry(1u << log2)); }

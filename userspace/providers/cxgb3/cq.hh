@@ -22,24 +22,25 @@
 
 namespace t3 {
 
-struct CqConfig {
-    unsigned size_log2 = 0;
-    void* ring = nullptr; // entries, and the status word behind them
-    bool threads = true;
-};
-
 class Cq {
 public:
-    explicit Cq(const CqConfig& cfg)
-        : lock_(cfg.threads), size_(cfg.size_log2), ring_(static_cast<t3_cqe*>(cfg.ring)),
-          status_(reinterpret_cast<uint32_t*>(ring_ + size_.entries())) {}
+    // threads: false if the program promises to use the CQ and its QPs from one thread.
+    explicit Cq(bool threads) : lock_(threads) {}
     Cq(const Cq&) = delete;
     Cq& operator=(const Cq&) = delete;
 
-    uint32_t entries() const { return size_.entries(); }
-
-    // Where the kernel reads how many of the card's entries were consumed when it arms the CQ.
+    // Where the kernel reads how many of the card's entries were consumed when it arms the CQ. It wants to
+    // know before it says where the ring is, hence two steps.
     const void* consumer_counter() const { return &consumed_; }
+
+    // The ring: 2^log2 entries, and the status word behind them.
+    void use_ring(void* ring, unsigned log2) {
+        size_ = common::RingSize(log2);
+        ring_ = static_cast<t3_cqe*>(ring);
+        status_ = reinterpret_cast<uint32_t*>(ring_ + size_.entries());
+    }
+
+    uint32_t entries() const { return size_.entries(); }
 
     // Up to n completions, handed to sink(i, const Completion&). Returns how many. Never fails: an error of a
     // QP is a completion like any other.
@@ -177,9 +178,9 @@ private:
 
     common::SpinLock lock_;
     std::atomic<uint32_t> consumed_{0}; // entries of the card, never masked; the kernel reads it too
-    const common::RingSize size_;
-    t3_cqe* const ring_;
-    uint32_t* const status_; // mailbox behind the last entry
+    common::RingSize size_;
+    t3_cqe* ring_ = nullptr;
+    uint32_t* status_ = nullptr; // mailbox behind the last entry
     uint32_t last_id_ = nobody;
     Qp* last_ = nullptr;
     Qp* backlog_ = nullptr; // has sends ready that did not fit the last poll

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * libibverbs meets the provider: commands to the kernel, mappings, and the life of objects. Off the data path.
+ *
+ * Order of destruction: the kernel first, since it may refuse (EBUSY) and the object must then still work; then
+ * the core, then the mappings. The kernel keeps mapped memory until it is unmapped.
+ */
+#include "userspace/providers/cxgb3/border.h"
+#include "userspace/providers/cxgb3/self_check.h"
+
+#include "include/hw/t3_cqe.h"
+#include "include/hw/t3_tpt.h"
+#include "include/hw/t3_wr.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define DRIVER_ID_CXGB3 3 /* RDMA_DRIVER_CXGB3 of the kernel's uAPI */
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+_Static_assert(offsetof(struct cxgb3_cq, vcq) == 0 && offsetof(struct cxgb3_qp, vqp) == 0,
+	       "the data path casts ibv_cq and ibv_qp");
+
+static struct cxgb3_context *to_context(struct ibv_context *context)
+{
+	return container_of(context, struct cxgb3_context, vctx.context);
+}
+
+static struct cxgb3_cq *to_cq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct cxgb3_cq, vcq.cq);
+}
+
+static struct cxgb3_qp *to_qp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct cxgb3_qp, vqp.qp);
+}
+
+static size_t page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t whole_pages(size_t bytes)
+{
+	return (bytes + page_size() - 1) & ~(page_size() - 1);
+}
+
+/*
+ * A ring shared with the card. A child after fork() must not touch it, and copy-on-write in the parent must not
+ * move it away from the card, so a child does not get it at all.
+ */
+static void *map_ring(int fd, size_t bytes, uint64_t key)
+{
+	void *ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)key);
+
+	if (ring == MAP_FAILED)
+		return NULL;
+	if (madvise(ring, bytes, MADV_DONTFORK)) {
+		munmap(ring, bytes);
+		return NULL;
+	}
+	return ring;
+}
+
+/* ---- device, port, protection domain ---- */
+
+static int cxgb3_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+				 struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct cxgb3_query_device_resp resp = { 0 };
+	size_t resp_size = sizeof(resp);
+	int err;
+
+	err = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp, &resp_size);
+	if (err)
+		return err;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
+		 (unsigned)(resp.fw_ver >> 32) & 0xffff, (unsigned)(resp.fw_ver >> 16) & 0xffff,
+		 (unsigned)resp.fw_ver & 0xffff);
+	return 0;
+}
+
+static int cxgb3_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct cxgb3_cmd_query_port cmd;
+
+	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+static struct ibv_pd *cxgb3_alloc_pd(struct ibv_context *context)
+{
+	struct cxgb3_cmd_alloc_pd cmd;
+	struct {
+		uint8_t core[CXGB3_CORE_RESP_ALLOC_PD];
+		struct cxgb3_alloc_pd_resp drv;
+	} resp = { 0 };
+	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+	int err;
+
+	if (!pd)
+		return NULL;
+	err = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(pd);
+		errno = err;
+		return NULL;
+	}
+	return pd;
+}
+
+static int cxgb3_dealloc_pd(struct ibv_pd *pd)
+{
+	int err = ibv_cmd_dealloc_pd(pd);
+
+	if (!err)
+		free(pd);
+	return err;
+}
+
+/* ---- memory ---- */
+
+static struct ibv_mr *cxgb3_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access)
+{
+	struct cxgb3_cmd_reg_mr cmd;
+	struct {
+		uint8_t core[CXGB3_CORE_RESP_REG_MR];
+		struct cxgb3_reg_mr_resp drv;
+	} resp = { 0 };
+	struct cxgb3_mr *mr;
+	int err;
+
+	if (length > UINT32_MAX) { /* the card's length field */
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	err = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, &mr->vmr, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	mr->hca_va = hca_va;
+	mr->pbl_addr = resp.drv.pbl_addr;
+	mr->page_code = (uint8_t)(__builtin_ctzl(page_size()) - T3_PAGE_CODE_SHIFT);
+	return &mr->vmr.ibv_mr;
+}
+
+static int cxgb3_dereg_mr(struct verbs_mr *vmr)
+{
+	int err = ibv_cmd_dereg_mr(vmr);
+
+	if (!err)
+		free(container_of(vmr, struct cxgb3_mr, vmr));
+	return err;
+}
+
+static struct ibv_mw *cxgb3_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct cxgb3_cmd_alloc_mw cmd;
+	struct cxgb3_alloc_mw_core_resp resp = { 0 };
+	struct ibv_mw *mw;
+	int err;
+
+	if (type != IBV_MW_TYPE_1) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return NULL;
+	err = ibv_cmd_alloc_mw(pd, type, mw, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(mw);
+		errno = err;
+		return NULL;
+	}
+	return mw;
+}
+
+static int cxgb3_dealloc_mw(struct ibv_mw *mw)
+{
+	int err = ibv_cmd_dealloc_mw(mw);
+
+	if (!err)
+		free(mw);
+	return err;
+}
+
+/* ---- completion queues ---- */
+
+static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+				      int comp_vector)
+{
+	struct {
+		uint8_t core[CXGB3_CORE_CMD_CREATE_CQ];
+		struct cxgb3_create_cq_req drv;
+	} cmd;
+	struct {
+		uint8_t core[CXGB3_CORE_RESP_CREATE_CQ];
+		struct cxgb3_create_cq_resp drv;
+	} resp = { 0 };
+	struct cxgb3_context *ctx = to_context(context);
+	struct cxgb3_cq *cq;
+	int err;
+
+	_Static_assert(offsetof(typeof(cmd), drv) == CXGB3_CORE_CMD_CREATE_CQ, "no gap in front of the driver part");
+	_Static_assert(offsetof(typeof(resp), drv) == CXGB3_CORE_RESP_CREATE_CQ, "no gap in front of the driver part");
+
+	if (cqe < 1 || cqe > T3_MAX_CQ_ENTRIES) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	err = cxgb3_core_create_cq(cq, ctx->threads);
+	if (err)
+		goto free_cq;
+	cmd.drv.user_rptr_addr = cxgb3_core_cq_counter(cq);
+	err = ibv_cmd_create_cq(context, cqe, channel, comp_vector, &cq->vcq.cq, &cmd, sizeof(cmd), &resp,
+				sizeof(resp));
+	if (err)
+		goto free_core;
+
+	cq->ring_bytes = resp.drv.memsize;
+	if (resp.drv.size_log2 > 15 || whole_pages((((size_t)1 << resp.drv.size_log2) + 1) * T3_CQE_BYTES) > cq->ring_bytes) {
+		err = EPROTO; /* a kernel that leaves no room for the status word */
+		goto destroy;
+	}
+	cq->ring = map_ring(context->cmd_fd, cq->ring_bytes, resp.drv.key);
+	if (!cq->ring) {
+		err = errno;
+		goto destroy;
+	}
+	cxgb3_core_cq_use_ring(cq, &resp.drv);
+	cq->vcq.cq.cqe = 1 << resp.drv.size_log2;
+	return &cq->vcq.cq;
+
+destroy:
+	ibv_cmd_destroy_cq(&cq->vcq.cq);
+free_core:
+	cxgb3_core_destroy_cq(cq);
+free_cq:
+	free(cq);
+	errno = err;
+	return NULL;
+}
+
+static int cxgb3_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct cxgb3_cq *cq = to_cq(ibcq);
+	int err = ibv_cmd_destroy_cq(ibcq);
+
+	if (err)
+		return err;
+	cxgb3_core_destroy_cq(cq);
+	munmap(cq->ring, cq->ring_bytes);
+	free(cq);
+	return 0;
+}
+
+static int cxgb3_arm_cq(struct ibv_cq *cq, int solicited_only)
+{
+	return ibv_cmd_req_notify_cq(cq, solicited_only);
+}
+
+/* ---- queue pairs ---- */
+
+static int check_qp_attr(const struct ibv_qp_init_attr *attr)
+{
+	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+		return EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq)
+		return EINVAL;
+	if (attr->cap.max_inline_data > T3_MAX_INLINE || attr->cap.max_send_sge > T3_MAX_SGE ||
+	    attr->cap.max_recv_sge > T3_MAX_SGE)
+		return EINVAL;
+	return 0;
+}
+
+static int map_qp(struct cxgb3_qp *qp, int fd, const struct cxgb3_create_qp_resp *resp)
+{
+	void *doorbell;
+
+	if (resp->size_log2 > 16 || resp->sq_size_log2 > 16 || resp->rq_size_log2 > 16 || resp->qpid > T3_MAX_ID)
+		return EPROTO;
+	qp->ring_bytes = whole_pages((size_t)T3_WR_SLOT_BYTES << resp->size_log2);
+	qp->ring = map_ring(fd, qp->ring_bytes, resp->key);
+	if (!qp->ring)
+		return errno;
+	/* The kernel does not let a child inherit it. Keys are page aligned: the doorbell is the page's start. */
+	doorbell = mmap(NULL, page_size(), PROT_WRITE, MAP_SHARED, fd, (off_t)resp->db_key);
+	if (doorbell == MAP_FAILED) {
+		int err = errno;
+
+		munmap(qp->ring, qp->ring_bytes);
+		return err;
+	}
+	qp->doorbell = doorbell;
+	return 0;
+}
+
+static void unmap_qp(struct cxgb3_qp *qp)
+{
+	munmap((void *)qp->doorbell, page_size());
+	munmap(qp->ring, qp->ring_bytes);
+}
+
+static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct cxgb3_cmd_create_qp cmd;
+	struct {
+		uint8_t core[CXGB3_CORE_RESP_CREATE_QP];
+		struct cxgb3_create_qp_resp drv;
+	} resp = { 0 };
+	struct cxgb3_qp *qp;
+	int err;
+
+	err = check_qp_attr(attr);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	err = ibv_cmd_create_qp(pd, &qp->vqp.qp, attr, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (err)
+		goto free_qp;
+	err = map_qp(qp, pd->context->cmd_fd, &resp.drv);
+	if (err)
+		goto destroy;
+	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, to_context(pd->context)->threads);
+	if (err)
+		goto unmap;
+
+	attr->cap.max_send_wr = 1U << resp.drv.sq_size_log2;
+	attr->cap.max_recv_wr = (1U << resp.drv.rq_size_log2) - 1;
+	attr->cap.max_send_sge = T3_MAX_SGE;
+	attr->cap.max_recv_sge = T3_MAX_SGE;
+	attr->cap.max_inline_data = T3_MAX_INLINE;
+	return &qp->vqp.qp;
+
+unmap:
+	unmap_qp(qp);
+destroy:
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+free_qp:
+	free(qp);
+	errno = err;
+	return NULL;
+}
+
+static int cxgb3_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct cxgb3_cmd_modify_qp cmd = { 0 };
+	struct cxgb3_qp *qp = to_qp(ibqp);
+	int err;
+
+	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	if (err || !(attr_mask & IBV_QP_STATE))
+		return err;
+	if (attr->qp_state == IBV_QPS_RESET)
+		cxgb3_core_reset_qp(qp);
+	else if (attr->qp_state == IBV_QPS_ERR)
+		cxgb3_core_fail_qp(qp);
+	return 0;
+}
+
+static int cxgb3_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+			  struct ibv_qp_init_attr *init_attr)
+{
+	struct cxgb3_cmd_query_qp cmd;
+
+	return ibv_cmd_query_qp(qp, attr, attr_mask, init_attr, &cmd, sizeof(cmd));
+}
+
+static int cxgb3_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct cxgb3_qp *qp = to_qp(ibqp);
+	int err = ibv_cmd_destroy_qp(ibqp); /* waits until the program has acknowledged the QP's events */
+
+	if (err)
+		return err;
+	cxgb3_core_destroy_qp(qp);
+	unmap_qp(qp);
+	free(qp);
+	return 0;
+}
+
+/* Called after the event was read and before the program sees it: then it already finds the work flushed. */
+static void cxgb3_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	(void)context;
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		cxgb3_core_fail_qp(to_qp(event->element.qp));
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- context, registration ---- */
+
+static void cxgb3_free_context(struct ibv_context *context);
+
+static const struct verbs_context_ops cxgb3_context_ops = {
+	.alloc_mw = cxgb3_alloc_mw,
+	.alloc_pd = cxgb3_alloc_pd,
+	.async_event = cxgb3_async_event,
+	.bind_mw = cxgb3_bind_mw,
+	.create_cq = cxgb3_create_cq,
+	.create_qp = cxgb3_create_qp,
+	.dealloc_mw = cxgb3_dealloc_mw,
+	.dealloc_pd = cxgb3_dealloc_pd,
+	.dereg_mr = cxgb3_dereg_mr,
+	.destroy_cq = cxgb3_destroy_cq,
+	.destroy_qp = cxgb3_destroy_qp,
+	.free_context = cxgb3_free_context,
+	.modify_qp = cxgb3_modify_qp,
+	.poll_cq = cxgb3_poll_cq,
+	.post_recv = cxgb3_post_recv,
+	.post_send = cxgb3_post_send,
+	.query_device_ex = cxgb3_query_device_ex,
+	.query_port = cxgb3_query_port,
+	.query_qp = cxgb3_query_qp,
+	.reg_mr = cxgb3_reg_mr,
+	.req_notify_cq = cxgb3_arm_cq,
+};
+
+static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+{
+	struct cxgb3_cmd_get_context cmd;
+	struct cxgb3_get_context_resp resp = { 0 };
+	const char *single = getenv("CXGB3_SINGLE_THREADED");
+	struct cxgb3_context *ctx;
+	int err;
+
+	(void)private_data;
+	ctx = _verbs_init_and_alloc_context(device, cmd_fd, sizeof(*ctx),
+					    (struct verbs_context *)offsetof(struct cxgb3_context, vctx),
+					    DRIVER_ID_CXGB3);
+	if (!ctx)
+		return NULL;
+#if T3_RDMA_CORE >= 57
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), NULL, &resp, sizeof(resp));
+#else
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp, sizeof(resp));
+#endif
+	if (err) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		errno = err;
+		return NULL;
+	}
+	ctx->threads = !single || strcmp(single, "1") != 0;
+	verbs_set_ops(&ctx->vctx, &cxgb3_context_ops);
+	return &ctx->vctx;
+}
+
+static void cxgb3_free_context(struct ibv_context *context)
+{
+	struct cxgb3_context *ctx = to_context(context);
+
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static struct verbs_device *cxgb3_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	(void)sysfs_dev;
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void cxgb3_uninit_device(struct verbs_device *device)
+{
+	free(device);
+}
+
+#define CHELSIO(id)                                                                                                  \
+	{                                                                                                            \
+		.kind = VERBS_MATCH_PCI, .vendor = 0x1425, .device = (id)                                            \
+	}
+
+/* By netlink the kernel names the driver; over plain sysfs only the PCI id is known. */
+static const struct verbs_match_ent match_table[] = {
+	{ .kind = VERBS_MATCH_DRIVER_ID, .u = { .driver_id = DRIVER_ID_CXGB3 } },
+	CHELSIO(0x0020),
+	CHELSIO(0x0021),
+	CHELSIO(0x0022),
+	CHELSIO(0x0023),
+	CHELSIO(0x0024),
+	CHELSIO(0x0025),
+	CHELSIO(0x0026),
+	CHELSIO(0x0030),
+	CHELSIO(0x0031),
+	CHELSIO(0x0032),
+	CHELSIO(0x0035),
+	CHELSIO(0x0036),
+	{ .kind = VERBS_MATCH_SENTINEL },
+};
+
+static const struct verbs_device_ops cxgb3_device_ops = {
+	.name = "cxgb3",
+	.match_min_abi_version = 0,
+	.match_max_abi_version = CXGB3_UVERBS_ABI_VERSION,
+	.match_table = match_table,
+	.alloc_context = cxgb3_alloc_context,
+	.alloc_device = cxgb3_alloc_device,
+	.uninit_device = cxgb3_uninit_device,
+};
+
+static __attribute__((constructor)) void cxgb3_register(void)
+{
+	const char *mismatch = cxgb3_self_check(&cxgb3_context_ops);
+
+	if (mismatch) {
+		fprintf(stderr,
+			"libibverbs: Warning: the cxgb3 provider was built for rdma-core %d and does not fit this "
+			"libibverbs (%s); not used\n",
+			T3_RDMA_CORE, mismatch);
+		return;
+	}
+	verbs_register_driver_name(&cxgb3_device_ops);
+}
