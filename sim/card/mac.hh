@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// One Ethernet port: the XGMAC with its address filters and counters, and the socket that the cable goes
+// into.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "sim/core/counters.hh"
+#include "sim/core/host.hh"
+#include "sim/hw/regs.hh"
+#include "sim/net/link.hh"
+
+namespace t3sim {
+
+class Mac final : public Endpoint {
+public:
+    /// @p accept gets the frames that pass the filters.
+    using Accept = std::function<void(unsigned port, Bytes frame)>;
+
+    Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept);
+    void add_hooks(RegisterHooks& hooks);
+    /// After the registers were reset. The cable stays in.
+    void reset();
+    void connect(Link& link) { link_ = &link; }
+
+    /// A frame without FCS to the wire; short ones are padded.
+    void transmit(Bytes frame);
+
+    // Endpoint
+    void frame_in(Bytes frame) override;
+    void carrier(bool) override {} // nothing latches a change: the driver polls XGM_SERDES_STAT
+
+private:
+    [[nodiscard]] std::uint32_t get(std::uint32_t offset) const { return regs_.peek(offset + block_); }
+    void count(std::uint32_t offset, std::uint32_t n = 1);
+    void count64(std::uint32_t low, std::uint32_t n);
+    void count_frame(std::uint32_t first, Bytes frame);
+    [[nodiscard]] bool filter(const std::uint8_t* destination) const;
+
+    unsigned port_;
+    std::uint32_t block_; ///< of this MAC's registers, from those of port 0
+    RegisterBank& regs_;
+    Accept accept_;
+    Link* link_ = nullptr;
+    std::array<bool, 8> armed_{}; ///< exact-match filters
+    Counter &tx_dropped_, &rx_filtered_, &rx_disabled_, &rx_malformed_, &rx_too_long_;
+};
+
+} // namespace t3sim

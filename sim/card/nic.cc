@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/nic.hh"
+
+#include <algorithm>
+
+#include "sim/card/inet.hh"
+#include "sim/hw/sge.hh"
+
+namespace t3sim {
+
+namespace {
+
+enum HashType : std::uint8_t { no_hash = 0, hash_addresses = 1, hash_ports = 2 };
+
+constexpr unsigned vlan_extraction_bit = 12; // of TP_OUT_CONFIG, for port 0
+
+// TCP header fields that segmentation touches.
+constexpr std::size_t tcp_sequence = 4, tcp_flags = 13;
+constexpr std::uint8_t tcp_fin = 0x01, tcp_psh = 0x08, tcp_cwr = 0x80;
+
+/// Moves the addresses down by a tag's size and puts the tag behind them. There must be room in front.
+MutableBytes insert_tag(MutableBytes frame, std::uint16_t tci) {
+    std::uint8_t* const start = frame.data() - inet::vlan_tag;
+    std::memmove(start, frame.data(), inet::addresses);
+    put_be16(start + inet::addresses, inet::type_vlan);
+    put_be16(start + inet::addresses + 2, tci);
+    return {start, frame.size() + inet::vlan_tag};
+}
+
+} // namespace
+
+Nic::Nic(RegisterBank& regs, Tp& tp, MacServices& macs, PacketSink& host, Counters& counters)
+    : regs_(regs), tp_(tp), macs_(macs), host_(host), tx_malformed_(counters["nic.tx_malformed"]),
+      tx_packets_(counters["nic.tx_packets"]), tx_lso_(counters["nic.tx_lso"]),
+      rx_packets_(counters["nic.rx_packets"]), rx_no_room_(counters["nic.rx_no_room"]) {}
+
+void Nic::transmit(MutableBytes wr) {
+    constexpr std::size_t plain_at = 2 * hw::flit, lso_at = 3 * hw::flit;
+    const std::uint32_t control = wr.size() >= plain_at ? be32(&wr[hw::flit]) : 0;
+    const bool lso = control >> 24 == hw::cpl::tx_pkt_lso;
+    const std::size_t frame_at = lso ? lso_at : plain_at;
+    const std::size_t length = wr.size() >= frame_at ? hw::cpl::tx_length(be32(&wr[hw::flit + 4])) : 0;
+    const unsigned port = hw::cpl::tx_interface(control);
+    if ((!lso && control >> 24 != hw::cpl::tx_pkt) || length < inet::eth_header ||
+        length > wr.size() - frame_at || port > 1) {
+        ++tx_malformed_;
+        return;
+    }
+    MutableBytes frame = wr.subspan(frame_at, length);
+    if (lso) {
+        ++tx_lso_;
+        transmit_segments(port, frame, control, be32(&wr[2 * hw::flit + 4]));
+        return;
+    }
+    if ((control & (hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off)) !=
+        (hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off)) {
+        if (const auto packet = inet::find_ipv4(frame)) {
+            if ((control & hw::cpl::tx_ip_csum_off) == 0)
+                inet::put_ip_checksum(frame, *packet);
+            const auto at = inet::l4_checksum_at(*packet);
+            if ((control & hw::cpl::tx_l4_csum_off) == 0 && at && !packet->fragment)
+                inet::put_l4_checksum(frame, *packet, *at);
+        }
+    }
+    if ((control & hw::cpl::tx_vlan_valid) != 0)
+        frame = insert_tag(frame, hw::cpl::tx_vlan(control));
+    ++tx_packets_;
+    macs_.transmit(port, frame);
+}
+
+/// One big TCP segment as many of at most MSS bytes: lengths, IP ids, sequence numbers and both checksums are
+/// new in each; FIN and PSH go with the last one, CWR with the first.
+void Nic::transmit_segments(unsigned port, MutableBytes frame, std::uint32_t control, std::uint32_t lso) {
+    const std::size_t ip = inet::eth_header + (hw::cpl::lso_eth_type(lso) == 1 ? inet::vlan_tag : 0);
+    const std::size_t tcp = ip + std::size_t{4} * hw::cpl::lso_ip_words(lso);
+    const std::size_t data = tcp + std::size_t{4} * hw::cpl::lso_tcp_words(lso);
+    const std::size_t mss = hw::cpl::lso_mss(lso);
+    if (tcp - ip < 20 || data - tcp < 20 || data > frame.size() || mss == 0 ||
+        hw::cpl::lso_eth_type(lso) > 1) {
+        ++tx_malformed_;
+        return;
+    }
+    const std::uint32_t sequence = be32(&frame[tcp + tcp_sequence]);
+    const std::uint16_t ip_id = be16(&frame[ip + 4]);
+    const std::uint8_t flags = frame[tcp + tcp_flags];
+    const bool tag = (control & hw::cpl::tx_vlan_valid) != 0;
+
+    segment_.resize(inet::vlan_tag + data + mss);
+    std::uint16_t count = 0;
+    for (std::size_t done = 0; done < frame.size() - data || count == 0; ++count) {
+        const std::size_t part = std::min(mss, frame.size() - data - done);
+        const bool last = done + part == frame.size() - data;
+        MutableBytes segment = MutableBytes(segment_).subspan(inet::vlan_tag, data + part);
+        std::memcpy(segment.data(), frame.data(), data);
+        std::memcpy(&segment[data], frame.data() + data + done, part);
+        put_be16(&segment[ip + 2], static_cast<std::uint16_t>(data - ip + part));
+        put_be16(&segment[ip + 4], static_cast<std::uint16_t>(ip_id + count));
+        put_be32(&segment[tcp + tcp_sequence], sequence + static_cast<std::uint32_t>(done));
+        segment[tcp + tcp_flags] =
+            static_cast<std::uint8_t>(flags & ~(last ? 0 : tcp_fin | tcp_psh) & ~(count == 0 ? 0 : tcp_cwr));
+        const inet::Ipv4 packet{
+            .ip = ip, .payload = tcp, .end = data + part, .protocol = inet::proto_tcp, .fragment = false};
+        inet::put_ip_checksum(segment, packet);
+        inet::put_l4_checksum(segment, packet, tcp + 16);
+        if (tag)
+            segment = insert_tag(segment, hw::cpl::tx_vlan(control));
+        ++tx_packets_;
+        macs_.transmit(port, segment);
+        done += part;
+    }
+}
+
+void Nic::receive(unsigned port, Bytes frame) {
+    RxPacket packet;
+    packet.cpl[0] = hw::cpl::rx_pkt;
+    packet.cpl[1] = static_cast<std::uint8_t>(port);
+    if (const auto ip = inet::find_ipv4(frame)) {
+        const bool ports = !ip->fragment && inet::l4_checksum_at(*ip).has_value();
+        const bool tcp = ports && ip->protocol == inet::proto_tcp;
+        // A UDP checksum of 0 says that there is none.
+        if (ip->fragment)
+            packet.cpl[1] |= hw::cpl::rx_fragment;
+        else if (ports && (tcp || be16(&frame[ip->payload + 6]) != 0) && inet::l4_checksum_good(frame, *ip)) {
+            packet.cpl[1] |= hw::cpl::rx_csum_valid;
+            put_be16(&packet.cpl[2], 0xffff);
+        }
+        packet.hash_type = tcp ? hash_ports : hash_addresses;
+        packet.hash = inet::rss_hash(frame, *ip, tcp);
+    }
+    packet.frame[0] = frame;
+    if (frame.size() >= inet::eth_header + inet::vlan_tag &&
+        be16(&frame[inet::addresses]) == inet::type_vlan &&
+        (regs_.peek(reg::TP_OUT_CONFIG) >> (vlan_extraction_bit + port) & 1) != 0) {
+        packet.cpl[1] |= hw::cpl::rx_vlan_valid;
+        put_be16(&packet.cpl[4], be16(&frame[inet::addresses + 2]));
+        packet.frame = {frame.first(inet::addresses), frame.subspan(inet::addresses + inet::vlan_tag)};
+    }
+    put_be16(&packet.cpl[6], static_cast<std::uint16_t>(packet.frame[0].size() + packet.frame[1].size()));
+    packet.queue = tp_.rss_queue(port, packet.hash);
+    if (host_.post_packet(packet)) {
+        ++rx_packets_;
+    } else {
+        ++rx_no_room_;
+        tp_.count_congestion_drop(port);
+    }
+}
+
+} // namespace t3sim

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/sge.hh"
+
+#include <algorithm>
+#include <array>
+
+namespace t3sim {
+
+namespace ec = hw::egress_context;
+namespace cqc = hw::cq_context;
+namespace cmd = hw::context_cmd;
+
+namespace {
+
+/// Header and data of the longest work request that is taken: a 64 KiB segment with room to spare.
+constexpr std::size_t max_wr_bytes = 256 << 10;
+
+std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t gen) {
+    std::array<std::uint8_t, hw::cqe_size> out;
+    put_be32(&out[0], (cqe.qp & 0x7ffff) << 12 | gen << 10 | (cqe.status & 0x1fU) << 5 |
+                          (cqe.send_side ? 1U << 4 : 0U) | (cqe.opcode & 0xfU));
+    put_be32(&out[4], cqe.length);
+    put_be32(&out[8], cqe.word2);
+    put_be32(&out[12], cqe.word3);
+    return out;
+}
+
+} // namespace
+
+Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters)
+    : host_(host), events_(events), regs_(regs), irq_(irq),
+      responses_(host, events, regs, irq, counters, [this](unsigned) { resume(); }),
+      egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
+      doorbells_(counters["sge.doorbells"]), work_requests_(counters["sge.work_requests"]),
+      framing_errors_(counters["sge.framing_errors"]), unknown_wrs_(counters["sge.unknown_work_requests"]),
+      cqes_(counters["sge.cqes"]), async_events_(counters["sge.async_events"]),
+      cq_lost_(counters["sge.cqes_without_queue"]), bad_commands_(counters["sge.bad_context_commands"]) {}
+
+Sge::~Sge() {
+    events_.cancel(resume_timer_);
+}
+
+void Sge::connect(Nic& nic, ToeServices& toe, RnicServices& rnic) {
+    nic_ = &nic;
+    toe_ = &toe;
+    rnic_ = &rnic;
+}
+
+void Sge::add_hooks(RegisterHooks& hooks) {
+    responses_.add_hooks(hooks);
+    hooks.on_write(reg::SG_CONTROL,
+                   [this](std::uint32_t value, std::uint32_t before) { control_written(value, before); });
+    hooks.on_write(reg::SG_KDOORBELL, [this](std::uint32_t value, std::uint32_t) { kernel_doorbell(value); });
+    hooks.on_write(reg::SG_CONTEXT_CMD,
+                   [this](std::uint32_t value, std::uint32_t) { context_command(value); });
+}
+
+void Sge::reset() {
+    responses_.reset();
+    std::fill(egress_.begin(), egress_.end(), hw::Context{});
+    std::fill(cqs_.begin(), cqs_.end(), hw::Context{});
+    resume_.clear();
+    events_.cancel(resume_timer_);
+    resume_timer_ = {};
+}
+
+bool Sge::enabled() const {
+    return (regs_.peek(reg::SG_CONTROL) & hw::sg_control::global_enable) != 0;
+}
+
+// --- Contexts ----------------------------------------------------------------------------------------------
+
+hw::Context* Sge::find_context(std::uint32_t command) {
+    const unsigned id = command & 0xffff;
+    switch (command & (cmd::cq | cmd::response_queue | cmd::egress | cmd::free_list)) {
+    case cmd::cq:
+        return &cqs_[id];
+    case cmd::egress:
+        return &egress_[id];
+    case cmd::response_queue:
+        return responses_.response_context(id);
+    case cmd::free_list:
+        return responses_.free_list_context(id);
+    default:
+        return nullptr;
+    }
+}
+
+void Sge::context_command(std::uint32_t command) {
+    const std::uint32_t opcode = bits(command, 31, 28);
+    regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy); // all is done at once
+    hw::Context* const context = find_context(command);
+    if (!context) {
+        ++bad_commands_;
+    } else if (opcode == cmd::read) {
+        for (unsigned i = 0; i < context->size(); ++i)
+            regs_.poke(reg::SG_CONTEXT_DATA0 + 4 * i, (*context)[i]);
+    } else if (opcode == cmd::write) {
+        for (unsigned i = 0; i < context->size(); ++i) {
+            const std::uint32_t mask = regs_.peek(reg::SG_CONTEXT_MASK0 + 4 * i);
+            (*context)[i] = ((*context)[i] & ~mask) | (regs_.peek(reg::SG_CONTEXT_DATA0 + 4 * i) & mask);
+        }
+        if ((command & cmd::response_queue) != 0 && bits(regs_.peek(reg::SG_CONTEXT_MASK0), 31, 16) != 0)
+            responses_.restart(command & 0xffff);
+    } else if ((command & cmd::cq) != 0) {
+        cq_command(opcode, command & 0xffff);
+    } else {
+        ++bad_commands_;
+    }
+}
+
+/// rdma.md 11.10, point 5. Credits (opcode 7) are T3A's: taken, and not looked at. [guess G23]
+void Sge::cq_command(std::uint32_t opcode, CqId id) {
+    hw::Context& c = cqs_[id];
+    switch (opcode) {
+    case cmd::cq_arm:
+        cqc::notify_any.set(c, 1);
+        cqc::armed.set(c, 1);
+        break;
+    case cmd::cq_arm_solicited:
+        cqc::notify_solicited.set(c, 1);
+        cqc::armed.set(c, 1);
+        break;
+    case cmd::cq_force: // [guess G24] no driver uses it: an event without an entry
+        post_async(id, hw::async_event::async, cqc::index.get(c), Cqe{}, 0);
+        break;
+    case cmd::cq_credits:
+        return;
+    default:
+        ++bad_commands_;
+        return;
+    }
+    regs_.poke(reg::SG_CONTEXT_CMD, (regs_.peek(reg::SG_CONTEXT_CMD) & 0xffff0000) | cqc::index.get(c));
+}
+
+// --- Doorbells ---------------------------------------------------------------------------------------------
+
+void Sge::control_written(std::uint32_t value, std::uint32_t before) {
+    if ((value & ~before & hw::sg_control::global_enable) == 0)
+        return;
+    // Doorbells that came while the SGE was off are not lost: look at every ring.
+    for (unsigned id = 0; id < egress_.size(); ++id)
+        if (ec::valid.get(egress_[id]) != 0)
+            service(id);
+}
+
+void Sge::kernel_doorbell(std::uint32_t value) {
+    constexpr std::uint32_t select_egress = hw::bit(31);
+    ++doorbells_;
+    if ((value & select_egress) != 0)
+        service(value & 0xffff);
+    else
+        responses_.free_list_doorbell(value & 0xffff);
+}
+
+void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window) {
+    ++doorbells_;
+    const std::uint32_t control = regs_.peek(reg::SG_CONTROL);
+    if (hw::sg_control::user_space_size(control) == 0)
+        return;
+    const std::uint64_t page_size = std::uint64_t{1} << (hw::sg_control::host_page_size(control) + 11);
+    const std::uint64_t group = std::max<std::uint64_t>(hw::egress_contexts / (window / page_size), 1);
+    service(static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts);
+}
+
+void Sge::service(unsigned id) {
+    const hw::Context& c = egress_[id];
+    if (!enabled() || ec::valid.get(c) == 0)
+        return;
+    if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma)
+        rnic_->doorbell(id);
+    else
+        drain(id);
+}
+
+void Sge::later(unsigned id) {
+    resume_.insert(id);
+    if (resume_timer_ == EventQueue::Id{})
+        resume_timer_ = events_.after(0, [this] {
+            resume_timer_ = {};
+            resume();
+        });
+}
+
+void Sge::resume() {
+    std::set<unsigned> contexts;
+    contexts.swap(resume_);
+    for (unsigned id : contexts)
+        service(id);
+}
+
+// --- Work requests -----------------------------------------------------------------------------------------
+
+SgeServices::Fetch Sge::read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot) {
+    const std::uint64_t addr = ec::base(c) + std::uint64_t{index} * slot_size;
+    // The host writes the word with the first generation after all the rest: once it is seen, the rest is
+    // there.
+    std::uint32_t lo = 0;
+    if (!host_.dma_load(addr + 4, lo)) {
+        responses_.bus_error();
+        return Fetch::bus_error;
+    }
+    if (hw::wr::gen(__builtin_bswap32(lo)) != gen)
+        return Fetch::empty;
+    if (!host_.dma_read(addr, slot)) {
+        responses_.bus_error();
+        return Fetch::bus_error;
+    }
+    const bool one_bit = (regs_.peek(reg::SG_CONTROL) & hw::sg_control::egr_gen_ctrl) != 0;
+    return one_bit || (slot.back() & 1U) == gen ? Fetch::slot : Fetch::empty;
+}
+
+/// A ring that makes no sense stops: the context becomes invalid, the host learns it as a fatal error.
+Sge::Take Sge::framing_error(unsigned id) {
+    ++framing_errors_;
+    ec::valid.set(egress_[id], 0);
+    fatal(hw::sg_int::r_req_framing_error);
+    return Take::error;
+}
+
+Sge::Take Sge::take_wr(unsigned id, Wr& wr) {
+    hw::Context& c = egress_[id];
+    std::uint32_t index = ec::index.get(c), gen = ec::gen.get(c);
+    const std::uint32_t ring = ec::size.get(c);
+    if (index >= ring)
+        return framing_error(id);
+
+    Slot slot;
+    std::array<std::uint8_t, hw::max_wr_descriptors * slot_size> sgl;
+    std::size_t sgl_size = 0;
+    bool has_sgl = false, last = false;
+    wr = Wr{};
+    while (!last) {
+        if (wr.descriptors == hw::max_wr_descriptors)
+            return framing_error(id);
+        const Fetch got = read_slot(c, index, gen, slot);
+        if (got == Fetch::bus_error) {
+            ec::valid.set(c, 0);
+            return Take::error;
+        }
+        if (got != Fetch::slot) // the first descriptor becomes valid last
+            return wr.descriptors == 0 ? Take::none : framing_error(id);
+
+        const std::uint32_t hi = be32(&slot[0]), flits = hw::wr::flits(be32(&slot[4]));
+        const bool first = wr.descriptors == 0;
+        if (((hi & hw::wr::sop) != 0) != first || flits == 0 || flits > hw::descriptor_flits)
+            return framing_error(id);
+        if (first) {
+            wr.hi = hi;
+            has_sgl = (hi & hw::wr::sgl) != 0;
+        }
+        const std::uint32_t body = first ? 0 : 1; // continuations repeat the header
+        const std::uint32_t split = has_sgl ? hw::wr::sgl_flit(hi) : flits;
+        if (split < std::max(body, 1U) || split > flits)
+            return framing_error(id);
+        std::copy(&slot[body * hw::flit], &slot[0] + split * hw::flit, &wr_[wr.size]);
+        wr.size += (split - body) * hw::flit;
+        std::copy(&slot[0] + split * hw::flit, &slot[0] + flits * hw::flit, &sgl[sgl_size]);
+        sgl_size += (flits - split) * hw::flit;
+
+        ++wr.descriptors;
+        last = (hi & hw::wr::eop) != 0;
+        if (++index == ring) {
+            index = 0;
+            gen ^= 1;
+        }
+    }
+    ec::index.set(c, index);
+    ec::gen.set(c, gen);
+    if (!has_sgl)
+        return Take::done;
+    put_be32(&wr_[0], wr.hi & ~hw::wr::sgl);
+    return gather(Bytes(sgl).first(sgl_size), wr);
+}
+
+/// Appends the data that an SGL describes: groups of two lengths and two addresses; the last group may have
+/// one of each. A WR whose data cannot be read is dropped, its descriptors are free all the same.
+Sge::Take Sge::gather(Bytes sgl, Wr& wr) {
+    constexpr std::size_t single = 2 * hw::flit, pair = 3 * hw::flit;
+    const auto append = [&](std::uint64_t addr, std::uint32_t length) {
+        if (length > wr_.size() - wr.size) {
+            ++framing_errors_;
+            return false;
+        }
+        if (!host_.dma_read(addr, MutableBytes(wr_).subspan(wr.size, length))) {
+            responses_.bus_error();
+            return false;
+        }
+        wr.size += length;
+        return true;
+    };
+    bool good = true;
+    while (good && sgl.size() >= single) {
+        const std::uint32_t second = be32(&sgl[4]);
+        good = append(be64(&sgl[8]), be32(&sgl[0]));
+        if (second == 0 || sgl.size() < pair)
+            break;
+        good = good && append(be64(&sgl[16]), second);
+        sgl = sgl.subspan(pair);
+    }
+    if (!good)
+        wr.size = 0;
+    return Take::done;
+}
+
+void Sge::drain(unsigned id) {
+    hw::Context& c = egress_[id];
+    const auto type = static_cast<hw::EgressType>(ec::type.get(c));
+    const unsigned queue = ec::rspq.get(c);
+    const auto tx_queue = type == hw::EgressType::ethernet  ? Responses::ethernet
+                          : type == hw::EgressType::offload ? Responses::offload
+                                                            : Responses::control;
+    // A host that posts as fast as we read must not keep us here: one round of the ring, then the others.
+    for (std::uint32_t left = ec::size.get(c);;) {
+        // Ethernet never produces messages; the rest waits until the host has taken some.
+        if (type != hw::EgressType::ethernet && responses_.congested(queue)) {
+            resume_.insert(id);
+            return;
+        }
+        Wr wr;
+        if (take_wr(id, wr) != Take::done)
+            return;
+        ++work_requests_;
+        if (wr.size != 0)
+            execute(type, queue, wr);
+        const bool now = type == hw::EgressType::ethernet && (wr.hi & hw::wr::compl_) != 0;
+        responses_.return_credits(queue, tx_queue, wr.descriptors, now);
+        if (left <= wr.descriptors) {
+            later(id);
+            return;
+        }
+        left -= wr.descriptors;
+    }
+}
+
+void Sge::execute(hw::EgressType type, unsigned queue, const Wr& wr) {
+    const MutableBytes bytes = MutableBytes(wr_).first(wr.size);
+    const std::uint32_t opcode = hw::wr::opcode(wr.hi);
+    switch (type) {
+    case hw::EgressType::ethernet:
+        if (opcode != hw::wr::tunnel_tx_pkt)
+            break;
+        nic_->transmit(bytes);
+        return;
+    case hw::EgressType::offload:
+        toe_->offload_wr(queue, bytes);
+        return;
+    case hw::EgressType::control:
+        if (opcode == hw::wr::ri_modify_qp)
+            rnic_->control_wr(bytes);
+        else
+            toe_->control_wr(queue, bytes);
+        return;
+    default:
+        break;
+    }
+    ++unknown_wrs_;
+}
+
+// --- QP rings ----------------------------------------------------------------------------------------------
+
+void Sge::open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) {
+    constexpr std::uint32_t wr_credits = 16;
+    if (qp < hw::first_qp || qp > hw::control_qp || slots > 0xffff) {
+        ++bad_commands_;
+        return;
+    }
+    hw::Context c{};
+    const std::uint64_t page = ring_base >> 12;
+    ec::credits.set(c, wr_credits);
+    ec::size.set(c, slots);
+    ec::base_lo.set(c, static_cast<std::uint32_t>(page & 0xffff));
+    ec::base_mid.set(c, static_cast<std::uint32_t>(page >> 16));
+    ec::base_hi.set(c, static_cast<std::uint32_t>(page >> 48));
+    ec::token.set(c, tid);
+    ec::type.set(c, static_cast<std::uint32_t>(hw::EgressType::rdma));
+    ec::gen.set(c, 1);
+    ec::valid.set(c, 1);
+    egress_[qp] = c;
+}
+
+void Sge::invalidate_qp_context(QpId qp) {
+    if (qp >= hw::first_qp && qp <= hw::control_qp)
+        egress_[qp] = {};
+}
+
+SgeServices::Fetch Sge::fetch_slot(QpId context, Slot& slot) {
+    if (context >= egress_.size())
+        return Fetch::invalid_context;
+    hw::Context& c = egress_[context];
+    const std::uint32_t index = ec::index.get(c), gen = ec::gen.get(c), ring = ec::size.get(c);
+    if (!enabled() || ec::valid.get(c) == 0 || index >= ring)
+        return Fetch::invalid_context;
+    if (responses_.congested(ec::rspq.get(c))) {
+        resume_.insert(context);
+        return Fetch::empty;
+    }
+    const Fetch got = read_slot(c, index, gen, slot);
+    if (got == Fetch::slot) {
+        ++work_requests_;
+        const bool wrap = index + 1 == ring;
+        ec::index.set(c, wrap ? 0 : index + 1);
+        ec::gen.set(c, gen ^ (wrap ? 1U : 0U));
+    }
+    return got;
+}
+
+void Sge::unfetch_slot(QpId context) {
+    hw::Context& c = egress_[context % egress_.size()];
+    const std::uint32_t index = ec::index.get(c), ring = ec::size.get(c);
+    if (ring == 0)
+        return;
+    ec::index.set(c, index == 0 ? ring - 1 : index - 1);
+    ec::gen.set(c, ec::gen.get(c) ^ (index == 0 ? 1U : 0U));
+}
+
+// --- Completion queues -------------------------------------------------------------------------------------
+
+void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen) {
+    ++async_events_;
+    responses_.post_async(cqc::rspq.get(cqs_[cq]),
+                          {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_bytes(cqe, gen));
+}
+
+void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
+    if (cq >= cqs_.size()) {
+        ++cq_lost_;
+        return;
+    }
+    hw::Context& c = cqs_[cq];
+    const std::uint32_t size = cqc::size.get(c), index = cqc::index.get(c), gen = cqc::gen.get(c);
+    if (!enabled() || index >= size) { // size 0: none
+        ++cq_lost_;
+        return;
+    }
+    if (cqc::overflow_mode.get(c) != 0 &&
+        cqc::credits.get(c) == 0) { // a queue without memory, as the control CQ
+        async_event(cq, cqe);
+        return;
+    }
+    // The word with the generation last.
+    const auto entry = cqe_bytes(cqe, gen);
+    const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * hw::cqe_size;
+    std::uint32_t raw;
+    std::memcpy(&raw, entry.data(), sizeof raw);
+    if (!host_.dma_write(addr + 4, Bytes(entry).subspan(4)) || !host_.dma_store(addr, raw))
+        responses_.bus_error();
+    ++cqes_;
+    const bool wrap = index + 1 == size;
+    cqc::index.set(c, wrap ? 0 : index + 1);
+    cqc::gen.set(c, gen ^ (wrap ? 1U : 0U));
+
+    const bool wanted = solicited || cqe.status != 0; // [guess G24] an error counts as solicited
+    if (cqc::notify_any.get(c) == 0 && (cqc::notify_solicited.get(c) == 0 || !wanted))
+        return;
+    cqc::notify_any.set(c, 0);
+    cqc::notify_solicited.set(c, 0);
+    cqc::armed.set(c, 0);
+    post_async(cq, hw::async_event::async | (solicited ? hw::async_event::solicited : 0), cqc::index.get(c),
+               cqe, gen);
+}
+
+void Sge::async_event(CqId cq, const Cqe& cqe) {
+    constexpr std::uint8_t terminate = 7, modify_qp = 12;
+    if (cq >= cqs_.size()) {
+        ++cq_lost_;
+        return;
+    }
+    // Only these work requests ask for an event of their own.
+    const bool notify =
+        cqe.send_side && cqe.status == 0 && (cqe.opcode == terminate || cqe.opcode == modify_qp);
+    post_async(cq, hw::async_event::async | (notify ? hw::async_event::notify : 0), 0, cqe, 0);
+}
+
+} // namespace t3sim

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The SGE: contexts and the commands on them, doorbells, the fetching of work requests, completion queues.
+// What goes to the host leaves through Responses.
+//
+// Life of a work request: the host writes 1 to 4 descriptors and rings; the SGE reads descriptors while their
+// generation is the ring's, strings them together (data of an SGL included) in one buffer, moves the
+// context's index on, hands the buffer to the engine that the context's type names, and returns the
+// descriptors as credits. Rings of type 0 (QPs) are different: their owner, the Rnic, fetches slot by slot.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "sim/card/engines.hh"
+#include "sim/card/nic.hh"
+#include "sim/card/responses.hh"
+
+namespace t3sim {
+
+class Sge final : public SgeServices, public PacketSink {
+public:
+    Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters);
+    ~Sge() override;
+    Sge(const Sge&) = delete;
+    Sge& operator=(const Sge&) = delete;
+
+    /// The engines that work requests go to.
+    void connect(Nic& nic, ToeServices& toe, RnicServices& rnic);
+    void add_hooks(RegisterHooks& hooks);
+    void reset();
+
+    /// A store into BAR2 of @p window bytes: the page names a group of QPs, the value one of it. [guess G25]
+    void user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window);
+
+    // PacketSink
+    bool post_packet(const RxPacket& packet) override { return responses_.post_packet(packet); }
+
+    // SgeServices
+    void post_cpl(unsigned response_queue, Bytes cpl) override { responses_.post_cpl(response_queue, cpl); }
+    void complete(CqId cq, const Cqe& cqe, bool solicited) override;
+    void async_event(CqId cq, const Cqe& cqe) override;
+    void open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) override;
+    void invalidate_qp_context(QpId qp) override;
+    Fetch fetch_slot(QpId context, Slot& slot) override;
+    void unfetch_slot(QpId context) override;
+    void fatal(std::uint32_t sge_cause) override { irq_.raise(reg::SG_INT_CAUSE, sge_cause); }
+
+private:
+    enum class Take { none, done, error };
+    struct Wr {
+        std::size_t size = 0; ///< bytes in wr_
+        unsigned descriptors = 0;
+        std::uint32_t hi = 0; ///< first word of the first descriptor
+    };
+
+    [[nodiscard]] bool enabled() const;
+    void kernel_doorbell(std::uint32_t value);
+    void control_written(std::uint32_t value, std::uint32_t before);
+    void context_command(std::uint32_t command);
+    [[nodiscard]] hw::Context* find_context(std::uint32_t command);
+    void cq_command(std::uint32_t opcode, CqId id);
+
+    void service(unsigned id);
+    void drain(unsigned id);
+    void later(unsigned id);
+    void resume();
+    Fetch read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot);
+    Take take_wr(unsigned id, Wr& wr);
+    Take gather(Bytes sgl, Wr& wr);
+    void execute(hw::EgressType type, unsigned queue, const Wr& wr);
+    Take framing_error(unsigned id);
+    void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
+
+    Host& host_;
+    EventQueue& events_;
+    RegisterBank& regs_;
+    Irq& irq_;
+    Responses responses_;
+    Nic* nic_ = nullptr;
+    ToeServices* toe_ = nullptr;
+    RnicServices* rnic_ = nullptr;
+
+    std::vector<hw::Context> egress_, cqs_;
+    Buffer wr_;                 ///< the work request in hand
+    std::set<unsigned> resume_; ///< contexts to look at again
+    EventQueue::Id resume_timer_;
+    Counter &doorbells_, &work_requests_, &framing_errors_, &unknown_wrs_, &cqes_, &async_events_, &cq_lost_,
+        &bad_commands_;
+};
+
+} // namespace t3sim

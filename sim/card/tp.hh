@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The tables of the protocol engine that the host reaches through windows of TP registers: RSS, MTU and
+// congestion control tables, the PIO spaces, the MIB.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "sim/hw/regs.hh"
+
+namespace t3sim {
+
+class Tp {
+public:
+    explicit Tp(RegisterBank& regs);
+    void add_hooks(RegisterHooks& hooks);
+    void reset();
+
+    /// The response queue of a packet: lookup table by hash, map table by port. [guess G43]
+    [[nodiscard]] unsigned rss_queue(unsigned port, std::uint32_t hash) const;
+    /// Frames of a port that the host could not take, TP_MIB words 50 and 51.
+    void count_congestion_drop(unsigned port) { ++congestion_drops_[port]; }
+    /// Where MIB words 0..45 come from.
+    void set_mib_source(std::function<std::uint32_t(unsigned word)> source) {
+        mib_source_ = std::move(source);
+    }
+
+    [[nodiscard]] const std::array<std::uint16_t, 16>& mtu_table() const { return mtu_; }
+
+private:
+    [[nodiscard]] std::uint32_t mib(std::uint32_t index) const;
+
+    RegisterBank& regs_;
+    RegisterBank pio_, tm_pio_;
+    std::array<std::uint32_t, 64> rss_map_{};
+    std::array<std::uint32_t, 64> rss_lookup_{}; ///< two entries each, as the register holds them
+    std::array<std::uint16_t, 16> mtu_{};
+    std::array<std::array<std::uint16_t, 32>, 16> congestion_control_{};
+    std::array<std::uint32_t, 2> congestion_drops_{};
+    std::function<std::uint32_t(unsigned)> mib_source_;
+};
+
+} // namespace t3sim
