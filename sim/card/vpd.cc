@@ -48,6 +48,7 @@ Buffer record_of(const std::array<std::uint8_t, 6>& mac, std::string_view serial
 
     out.insert(out.end(), {'R', 'V', 1});
     out.push_back(static_cast<std::uint8_t>(-std::accumulate(out.begin(), out.end(), 0)));
+    out.push_back(0x78); // end tag
     return out;
 }
 
