@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sim/vfio/bus_guard.hh"
 #include "sim/vfio/protocol.hh"
 
 namespace t3sim::vfio {
@@ -31,7 +32,7 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64
         struct stat file {};
         if (fstat(fd, &file) != 0)
             return errno;
-        // A mapping beyond the end of the file would kill us at the first access.
+        // An honest client's memory is there when it maps it; what shrinks later is for the bus guard.
         if (!S_ISREG(file.st_mode) || offset > static_cast<std::uint64_t>(file.st_size) ||
             size > static_cast<std::uint64_t>(file.st_size) - offset)
             return EINVAL;
@@ -42,6 +43,7 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64
             mmap(nullptr, range.mapping_size, protection, MAP_SHARED, fd, static_cast<off_t>(offset - skip));
         if (range.mapping == MAP_FAILED)
             return errno;
+        guard_mapping(range.mapping, range.mapping_size);
         range.data = static_cast<std::uint8_t*>(range.mapping) + skip;
     }
     ranges_.emplace(address, range);
@@ -64,8 +66,10 @@ void DmaTable::clear() {
 }
 
 void DmaTable::release(const Range& range) {
-    if (range.mapping)
-        munmap(range.mapping, range.mapping_size);
+    if (!range.mapping)
+        return;
+    unguard_mapping(range.mapping);
+    munmap(range.mapping, range.mapping_size);
 }
 
 template <typename F>

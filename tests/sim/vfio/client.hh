@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The other end of the server for tests: a vfio-user client on a socket pair, and a device that writes down
+// what happens to it.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <gtest/gtest.h>
+
+#include "sim/core/event_loop.hh"
+#include "sim/core/pci_config.hh"
+#include "sim/vfio/server.hh"
+
+namespace t3sim::vfio {
+
+/// BAR 0 of 4 KiB: a word of memory for each offset; BAR 2 of 8 MiB: writes are recorded, reads give the
+/// offset.
+class RecordingDevice : public Device {
+public:
+    RecordingDevice() : config({.vendor = 0x1425, .device = 0x36, .class_code = 0x020000}, 1) {
+        config.add_bar(0, 4096);
+        config.add_bar(2, 8 << 20);
+        config.add_bar(4, 16384);
+        config.add_pm(0x40);
+        config.add_msi(0x48, 1);
+        config.add_pcie(0x58, {});
+        config.add_msix(0x9c, 9, 4, 0, 0x2000);
+    }
+    std::uint64_t bar_size(unsigned bar) const override { return config.bar_size(bar); }
+    unsigned msix_vectors() const override { return 9; }
+    std::uint64_t mmio_read(unsigned bar, std::uint64_t offset, unsigned size) override {
+        reads.push_back({bar, offset, size, 0});
+        return bar == 0 ? memory[offset] : offset;
+    }
+    void mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) override {
+        writes.push_back({bar, offset, size, value});
+        if (bar == 0)
+            memory[offset] = value;
+    }
+    void config_read(std::uint32_t offset, MutableBytes to) override { config.read(offset, to); }
+    void config_write(std::uint32_t offset, Bytes from) override { config.write(offset, from); }
+    void reset() override {
+        resets++;
+        config.reset();
+        memory.clear();
+    }
+
+    struct Access {
+        unsigned bar;
+        std::uint64_t offset;
+        unsigned size;
+        std::uint64_t value;
+        bool operator==(const Access&) const = default;
+    };
+    PciConfig config;
+    std::map<std::uint64_t, std::uint64_t> memory;
+    std::vector<Access> reads, writes;
+    int resets = 0;
+};
+
+template <typename T> Buffer raw(const T& value) {
+    const auto* p = reinterpret_cast<const std::uint8_t*>(&value);
+    return {p, p + sizeof value};
+}
+
+inline Buffer join(std::initializer_list<Buffer> parts) {
+    Buffer all;
+    for (const auto& part : parts)
+        all.insert(all.end(), part.begin(), part.end());
+    return all;
+}
+
+struct Reply {
+    Header header{};
+    Buffer body;
+    template <typename T> T as() const {
+        T value{};
+        std::memcpy(&value, body.data(), std::min(sizeof value, body.size()));
+        return value;
+    }
+};
+
+class ServerTest : public testing::Test {
+protected:
+    ServerTest() {
+        server.attach(device);
+        connect();
+    }
+
+    void connect() {
+        int pair[2];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        client.reset(pair[0]);
+        server.adopt(Fd(pair[1]));
+    }
+
+    /// Lets the server do all that it can do now.
+    void settle() {
+        for (int i = 0; i < 20; i++)
+            loop.run_once(0);
+    }
+
+    void send_raw(Bytes bytes, const std::vector<int>& fds = {}) {
+        iovec vec{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+        alignas(cmsghdr) char control[CMSG_SPACE(64 * sizeof(int))] = {};
+        msghdr msg{};
+        msg.msg_iov = &vec;
+        msg.msg_iovlen = 1;
+        if (!fds.empty()) {
+            msg.msg_control = control;
+            msg.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+            cmsghdr* c = CMSG_FIRSTHDR(&msg);
+            c->cmsg_level = SOL_SOCKET;
+            c->cmsg_type = SCM_RIGHTS;
+            c->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+            std::memcpy(CMSG_DATA(c), fds.data(), fds.size() * sizeof(int));
+        }
+        ASSERT_EQ(sendmsg(client.get(), &msg, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    }
+
+    Buffer frame(Command command, const Buffer& body, std::uint32_t flags = flag::command) {
+        const Header header{.id = ++id,
+                            .command = static_cast<std::uint16_t>(command),
+                            .size = static_cast<std::uint32_t>(sizeof(Header) + body.size()),
+                            .flags = flags,
+                            .error = 0};
+        return join({raw(header), body});
+    }
+
+    std::optional<Reply> receive() {
+        settle();
+        Reply reply;
+        if (recv(client.get(), &reply.header, sizeof reply.header, MSG_DONTWAIT) != sizeof reply.header)
+            return std::nullopt;
+        reply.body.resize(reply.header.size - sizeof(Header));
+        if (!reply.body.empty() && recv(client.get(), reply.body.data(), reply.body.size(), MSG_DONTWAIT) !=
+                                       static_cast<ssize_t>(reply.body.size()))
+            return std::nullopt;
+        return reply;
+    }
+
+    /// Sends a command; the reply must be there, be for it, and carry @p error.
+    Reply call(Command command, const Buffer& body, int error = 0, const std::vector<int>& fds = {}) {
+        send_raw(frame(command, body), fds);
+        const auto reply = receive();
+        EXPECT_TRUE(reply) << "no reply to command " << static_cast<int>(command);
+        if (!reply)
+            return {};
+        EXPECT_EQ(reply->header.id, id);
+        EXPECT_EQ(reply->header.command, static_cast<std::uint16_t>(command));
+        EXPECT_EQ(reply->header.error, static_cast<std::uint32_t>(error)) << std::strerror(error);
+        EXPECT_EQ(reply->header.flags, error ? 0x21U : 0x1U);
+        EXPECT_TRUE(error == 0 || reply->body.empty());
+        return *reply;
+    }
+
+    /// The text that QEMU 11.1 sends, in length if not in letter.
+    static Buffer version_body(std::uint16_t minor = 0) {
+        std::string text = R"({"capabilities":{"pgsizes":4096,"max_msg_fds":16,"max_dma_maps":65535,)"
+                           R"("max_data_xfer_size":1048576,"migration":{"max_bitmap_size":268435456,)"
+                           R"("pgsize":4096},"write_multiple":true}})";
+        Buffer body = raw(Version{.major = 0, .minor = minor});
+        body.insert(body.end(), text.c_str(), text.c_str() + text.size() + 1);
+        return body;
+    }
+    void negotiate() { call(Command::version, version_body()); }
+
+    void set_command(std::uint16_t value) {
+        call(Command::region_write,
+             join({raw(RegionAccess{.offset = 4, .region = region_config, .count = 2}), raw(value)}));
+    }
+
+    static Fd memory_file(std::size_t size) {
+        Fd fd(memfd_create("guest", MFD_CLOEXEC));
+        EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
+        return fd;
+    }
+    void map(std::uint64_t address, std::uint64_t size, const Fd& file, std::uint64_t offset = 0,
+             std::uint32_t flags = dma_readable | dma_writable, int error = 0) {
+        call(Command::dma_map,
+             raw(DmaMapRequest{
+                 .argsz = 32, .flags = flags, .offset = offset, .address = address, .size = size}),
+             error, file ? std::vector{file.get()} : std::vector<int>{});
+    }
+
+    /// True if the server has hung up.
+    bool hung_up() {
+        settle();
+        char c;
+        return recv(client.get(), &c, 1, MSG_DONTWAIT) == 0;
+    }
+
+    static std::uint64_t events(const Fd& eventfd) {
+        std::uint64_t count = 0;
+        return read(eventfd.get(), &count, sizeof count) == sizeof count ? count : 0;
+    }
+    void set_irqs(std::uint32_t flags, std::uint32_t index, std::uint32_t start, std::uint32_t count,
+                  const std::vector<int>& fds = {}, int error = 0) {
+        call(Command::device_set_irqs,
+             raw(SetIrqs{.argsz = 20, .flags = flags, .index = index, .start = start, .count = count}), error,
+             fds);
+    }
+
+    EventLoop loop;
+    Server server{loop};
+    RecordingDevice device;
+    Fd client;
+    std::uint16_t id = 0;
+};
+
+} // namespace t3sim::vfio

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <random>
+
+#include "sim/core/log.hh"
+#include "tests/sim/vfio/client.hh"
+
+namespace t3sim::vfio {
+namespace {
+
+using Access = RecordingDevice::Access;
+constexpr std::uint32_t eventfds = set_irqs::data_eventfd | set_irqs::trigger;
+
+TEST_F(ServerTest, VersionReplyIsNotLongerThanTheRequest) {
+    const auto reply = call(Command::version, version_body());
+    EXPECT_EQ(reply.as<Version>().minor, 0);
+    EXPECT_LE(reply.body.size(), version_body().size());
+    EXPECT_NE(std::string(reply.body.begin() + 4, reply.body.end()).find("write_multiple"),
+              std::string::npos);
+    EXPECT_EQ(reply.body.back(), 0);
+}
+
+TEST_F(ServerTest, VersionWithoutTextGetsNone) {
+    EXPECT_EQ(call(Command::version, raw(Version{0, 0})).body.size(), 4U);
+}
+
+TEST_F(ServerTest, VersionsThatAreRefused) {
+    call(Command::version, raw(Version{1, 0}), EINVAL);
+    call(Command::version, join({raw(Version{0, 0}), {'{', '}'}}), EINVAL); // no NUL
+    call(Command::version, join({raw(Version{0, 0}), {'{', 'x', 0}}), EINVAL);
+    call(Command::version, {1}, EINVAL);
+    negotiate();
+    call(Command::version, version_body(), EINVAL); // twice
+}
+
+TEST_F(ServerTest, AnythingBeforeVersionEndsTheConnection) {
+    send_raw(frame(Command::device_reset, {}));
+    EXPECT_TRUE(hung_up());
+    EXPECT_FALSE(server.connected());
+}
+
+TEST_F(ServerTest, DeviceRegionsAndInterrupts) {
+    negotiate();
+    const auto info = call(Command::device_get_info, raw(DeviceInfo{16, 0, 0, 0})).as<DeviceInfo>();
+    EXPECT_EQ(info.flags, 3U);
+    EXPECT_EQ(info.num_regions, 9U);
+    EXPECT_EQ(info.num_irqs, 5U);
+    const std::uint64_t sizes[] = {4096, 0, 8 << 20, 0, 16384, 0, 0, 4096, 0};
+    for (std::uint32_t i = 0; i < std::size(sizes); i++) {
+        const auto region =
+            call(
+                Command::device_get_region_info,
+                raw(RegionInfo{.argsz = 32, .flags = 0, .index = i, .cap_offset = 0, .size = 0, .offset = 0}))
+                .as<RegionInfo>();
+        EXPECT_EQ(region.size, sizes[i]) << i;
+        EXPECT_EQ(region.flags, sizes[i] ? 3U : 0U) << i;
+    }
+    const std::uint32_t counts[] = {1, 1, 9, 1, 0};
+    for (std::uint32_t i = 0; i < std::size(counts); i++)
+        EXPECT_EQ(call(Command::device_get_irq_info, raw(IrqInfo{16, 0, i, 0})).as<IrqInfo>().count,
+                  counts[i])
+            << i;
+    call(Command::device_get_region_info, raw(RegionInfo{32, 0, 9, 0, 0, 0}), EINVAL);
+    call(Command::device_get_irq_info, raw(IrqInfo{16, 0, 5, 0}), EINVAL);
+    call(Command::device_get_info, raw(std::uint32_t{16}), EINVAL);
+    call(Command::device_get_info, raw(DeviceInfo{8, 0, 0, 0}), EINVAL);
+}
+
+TEST_F(ServerTest, RegisterReadsAndWrites) {
+    negotiate();
+    call(Command::region_write, join({raw(RegionAccess{0x10, 0, 4}), raw(std::uint32_t{0x12345678})}));
+    const auto reply = call(Command::region_read, raw(RegionAccess{0x10, 0, 4}));
+    ASSERT_EQ(reply.body.size(), 20U);
+    std::uint32_t value;
+    std::memcpy(&value, reply.body.data() + 16, 4);
+    EXPECT_EQ(value, 0x12345678U);
+    EXPECT_EQ(reply.as<RegionAccess>().count, 4U);
+    EXPECT_EQ(device.writes, (std::vector<Access>{{0, 0x10, 4, 0x12345678}}));
+}
+
+TEST_F(ServerTest, OddSizesBecomeAlignedAccesses) {
+    negotiate();
+    call(Command::region_read, raw(RegionAccess{0x3, 0, 11}));
+    EXPECT_EQ(device.reads, (std::vector<Access>{{0, 3, 1, 0}, {0, 4, 4, 0}, {0, 8, 4, 0}, {0, 12, 2, 0}}));
+    EXPECT_EQ(call(Command::region_read, raw(RegionAccess{0x10, 0, 0})).body.size(), 16U);
+}
+
+TEST_F(ServerTest, PostedWritesGetNoReply) {
+    negotiate();
+    send_raw(frame(Command::region_write, join({raw(RegionAccess{0x20, 2, 4}), raw(std::uint32_t{7})}),
+                   flag::no_reply));
+    send_raw(frame(Command::region_write, join({raw(RegionAccess{0x7fffff, 2, 4}), raw(std::uint32_t{7})}),
+                   flag::no_reply)); // out of bounds: still no reply
+    EXPECT_FALSE(receive());
+    EXPECT_EQ(device.writes, (std::vector<Access>{{2, 0x20, 4, 7}}));
+    EXPECT_TRUE(server.connected());
+}
+
+TEST_F(ServerTest, WriteMultiKeepsOrderAndSkipsTheBad) {
+    negotiate();
+    Buffer body = raw(std::uint64_t{4});
+    for (std::uint32_t i = 0; i < 4; i++) {
+        WriteMultiElement e{.offset = i * 8, .region = i == 2 ? 6U : 2U, .count = 4, .data = {}};
+        e.data[0] = static_cast<std::uint8_t>(i + 1);
+        body = join({body, raw(e)});
+    }
+    send_raw(frame(Command::region_write_multi, body, flag::no_reply));
+    EXPECT_FALSE(receive());
+    EXPECT_EQ(device.writes, (std::vector<Access>{{2, 0, 4, 1}, {2, 8, 4, 2}, {2, 24, 4, 4}}));
+    call(Command::region_write_multi, join({raw(std::uint64_t{0xaaaaaaaaaaaaaab}), Buffer(24)}), EINVAL);
+    call(Command::region_write_multi, join({raw(std::uint64_t{2}), Buffer(24)}), EINVAL);
+    EXPECT_EQ(call(Command::region_write_multi, raw(std::uint64_t{0})).as<std::uint64_t>(), 0U);
+}
+
+TEST_F(ServerTest, AccessesOutOfBounds) {
+    negotiate();
+    const RegionAccess bad[] = {{4096, 0, 1},       {4094, 0, 4}, {~0ULL, 0, 4}, {~0ULL - 3, 0, 8},
+                                {0, 1, 4},          {0, 6, 4},    {0, 8, 1},     {0, 9, 1},
+                                {0, 0xffffffff, 4}, {4095, 7, 2}, {0, 2, 65537}, {0, 2, 0xffffffff}};
+    for (const auto& access : bad)
+        call(Command::region_read, raw(access), EINVAL);
+    for (const auto& access : {bad[0], bad[1], bad[2], bad[4]})
+        call(Command::region_write, join({raw(access), Buffer(access.count)}), EINVAL);
+    call(Command::region_write, join({raw(RegionAccess{0, 0, 8}), Buffer(4)}), EINVAL); // less data than said
+    call(Command::region_write, join({raw(RegionAccess{0, 0, 4}), Buffer(8)}), EINVAL); // more
+    call(Command::region_read, Buffer(15), EINVAL);
+    EXPECT_TRUE(device.reads.empty());
+    EXPECT_TRUE(device.writes.empty());
+    EXPECT_EQ(call(Command::region_read, raw(RegionAccess{0, 7, 4096})).body.size(), 16U + 4096U);
+}
+
+TEST_F(ServerTest, DmaThroughAMappedFile) {
+    negotiate();
+    const Fd file = memory_file(0x10000);
+    map(0x100000, 0x10000, file);
+    const Buffer data{1, 2, 3, 4, 5};
+    EXPECT_FALSE(server.dma_write(0x100100, data)) << "bus mastering is off";
+    set_command(0x0006);
+    EXPECT_TRUE(server.dma_write(0x100100, data));
+    Buffer there(5);
+    ASSERT_EQ(pread(file.get(), there.data(), 5, 0x100), 5);
+    EXPECT_EQ(there, data);
+    Buffer back(5);
+    EXPECT_TRUE(server.dma_read(0x100100, back));
+    EXPECT_EQ(back, data);
+    EXPECT_TRUE(server.dma_store(0x100200, 0xcafe));
+    std::uint32_t word = 0;
+    EXPECT_TRUE(server.dma_load(0x100200, word));
+    EXPECT_EQ(word, 0xcafeU);
+    EXPECT_FALSE(server.dma_load(0x100202, word)) << "not aligned";
+    EXPECT_EQ(word, 0U);
+}
+
+TEST_F(ServerTest, DmaAcrossTwoMapsAndAcrossAHole) {
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(0x4000);
+    map(0x0000, 0x1000, file, 0x0000);
+    map(0x1000, 0x1000, file, 0x2000); // adjacent in the guest, not in the file
+    map(0x3000, 0x1000, file, 0x3000); // a hole at 0x2000
+    const Buffer data(16, 0x5a);
+    EXPECT_TRUE(server.dma_write(0xff8, data));
+    Buffer there(8);
+    ASSERT_EQ(pread(file.get(), there.data(), 8, 0x2000), 8);
+    EXPECT_EQ(there, Buffer(8, 0x5a));
+
+    EXPECT_FALSE(server.dma_write(0x1ff8, data)) << "runs into the hole";
+    ASSERT_EQ(pread(file.get(), there.data(), 8, 0x2ff8), 8);
+    EXPECT_EQ(there, Buffer(8, 0)) << "nothing may have been written before the hole";
+    Buffer back(16, 0xee);
+    EXPECT_FALSE(server.dma_read(0x2ff8, back));
+    EXPECT_EQ(back, Buffer(16, 0)) << "zeroed";
+    EXPECT_FALSE(server.dma_read(~std::uint64_t{0} - 7, back)) << "wraps";
+    EXPECT_FALSE(server.dma_read(0x4000, back));
+    EXPECT_TRUE(server.dma_read(0x9999999, {})) << "nothing asked, nothing missing";
+}
+
+TEST_F(ServerTest, DmaRespectsAccessRights) {
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(0x2000);
+    map(0x0000, 0x1000, file, 0, dma_readable);
+    map(0x1000, 0x1000, file, 0x1000);
+    Buffer data(8, 1);
+    EXPECT_TRUE(server.dma_read(0, data));
+    EXPECT_FALSE(server.dma_write(0, data)) << "read-only, as the firmware is";
+    EXPECT_FALSE(server.dma_store(0, 1));
+    EXPECT_FALSE(server.dma_write(0xffc, data)) << "begins read-only";
+    map(0x8000, 0x1000, Fd());
+    EXPECT_FALSE(server.dma_read(0x8000, data)) << "no descriptor, no access";
+}
+
+TEST_F(ServerTest, MapsThatAreRefused) {
+    negotiate();
+    const Fd file = memory_file(0x3000);
+    map(0x1000, 0x1000, file);
+    constexpr auto rw = dma_readable | dma_writable;
+    map(0x1000, 0x1000, file, 0, rw, EEXIST);
+    map(0x0800, 0x0801, file, 0, rw, EEXIST);
+    map(0x1fff, 0x0001, file, 0, rw, EEXIST);
+    map(0x0000, 0x3000, file, 0, rw, EEXIST);
+    map(0x4000, 0, file, 0, rw, EINVAL);
+    map(~0ULL, 2, file, 0, rw, EINVAL);
+    map(0x4000, 0x1000, file, 0x2001, rw, EINVAL);        // beyond the end of the file
+    map(0x4000, 0x1000, file, ~0ULL - 0xfff, rw, EINVAL); // offset wraps
+    map(0x4000, 0x1000, file, 0, 4, EINVAL);              // unknown flag
+    const Fd pipe_like(eventfd(0, EFD_CLOEXEC));
+    map(0x4000, 0x1000, pipe_like, 0, rw, EINVAL);
+    call(Command::dma_map, raw(DmaMapRequest{32, 3, 0, 0x4000, 0x1000}), EINVAL, {file.get(), file.get()});
+    call(Command::dma_map, Buffer(31), EINVAL);
+    map(0x2000, 0x1000, file, 0x1000);
+    map(~0ULL - 0xfff, 0x1000, file); // the very top is fine
+}
+
+TEST_F(ServerTest, UnmapExactOrAll) {
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(0x2000);
+    map(0x1000, 0x1000, file);
+    map(0x2000, 0x1000, file, 0x1000);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x1000, 0x800}), ENOENT);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x1800, 0x800}), ENOENT);
+    EXPECT_EQ(call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x1000, 0x1000})).body.size(), 24U);
+    Buffer data(4);
+    EXPECT_FALSE(server.dma_read(0x1000, data));
+    EXPECT_TRUE(server.dma_read(0x2000, data));
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, unmap_all, 0, 0}));
+    EXPECT_FALSE(server.dma_read(0x2000, data));
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 1, 0, 0}), EINVAL);
+}
+
+TEST_F(ServerTest, AfileThatShrinksDoesNotKillUs) {
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(0x10000);
+    map(0, 0x10000, file);
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+    Buffer data(16, 9);
+    server.dma_write(0x8000, data);
+    server.dma_read(0x8000, data);
+    EXPECT_TRUE(server.connected());
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, 0x10000}));
+}
+
+TEST_F(ServerTest, MsixAsQemuSetsItUp) {
+    negotiate();
+    set_command(0x0006);
+    server.raise_irq(1);                // not enabled: dropped
+    set_irqs(eventfds, irq_msix, 0, 1); // enable, without a descriptor
+    server.raise_irq(1);                // enabled, no descriptor yet: kept
+    const Fd first(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    set_irqs(eventfds, irq_msix, 1, 1, {first.get()});
+    EXPECT_EQ(events(first), 1U);
+    server.raise_irq(1);
+    server.raise_irq(1);
+    EXPECT_EQ(events(first), 2U);
+    const Fd second(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    set_irqs(eventfds, irq_msix, 1, 1, {second.get()}); // replaced, as on each unmask
+    server.raise_irq(1);
+    EXPECT_EQ(events(first), 0U);
+    EXPECT_EQ(events(second), 1U);
+    server.raise_irq(100); // the model's vectors are its own business
+    set_irqs(set_irqs::data_none | set_irqs::trigger, irq_msix, 0, 0);
+    server.raise_irq(1);
+    EXPECT_EQ(events(second), 0U);
+    set_irqs(eventfds, irq_msix, 1, 1, {second.get()});
+    EXPECT_EQ(events(second), 0U) << "what came while it was off is lost";
+}
+
+TEST_F(ServerTest, NoInterruptWithoutBusMastering) {
+    negotiate();
+    const Fd fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    set_irqs(eventfds, irq_msix, 0, 1, {fd.get()});
+    server.raise_irq(0);
+    EXPECT_EQ(events(fd), 0U);
+}
+
+TEST_F(ServerTest, IntxIsALevel) {
+    negotiate();
+    const Fd fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    set_irqs(eventfds, irq_intx, 0, 1, {fd.get()});
+    server.set_intx(true);
+    server.set_intx(true);
+    EXPECT_EQ(events(fd), 1U) << "masked by taking it";
+    set_irqs(set_irqs::data_none | set_irqs::unmask, irq_intx, 0, 1);
+    EXPECT_EQ(events(fd), 1U) << "still asserted";
+    server.set_intx(false);
+    set_irqs(set_irqs::data_none | set_irqs::unmask, irq_intx, 0, 1);
+    EXPECT_EQ(events(fd), 0U);
+    set_command(0x0400);
+    server.set_intx(true);
+    EXPECT_EQ(events(fd), 0U) << "disabled in the command register";
+    set_command(0x0000);
+    EXPECT_EQ(events(fd), 1U);
+}
+
+TEST_F(ServerTest, InterruptRequestsThatAreRefused) {
+    negotiate();
+    const Fd fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    set_irqs(eventfds, 5, 0, 1, {}, EINVAL);
+    set_irqs(eventfds, irq_msix, 9, 1, {}, EINVAL);
+    set_irqs(eventfds, irq_msix, 8, 2, {}, EINVAL);
+    set_irqs(eventfds, irq_msix, 1, 0xffffffff, {}, EINVAL);
+    set_irqs(eventfds, irq_msix, 0xffffffff, 1, {}, EINVAL);
+    set_irqs(eventfds, irq_msix, 0, 3, {fd.get()}, EINVAL);                                // one for three
+    set_irqs(set_irqs::data_none | eventfds, irq_msix, 0, 1, {}, EINVAL);                  // two kinds
+    set_irqs(set_irqs::data_eventfd, irq_msix, 0, 1, {}, EINVAL);                          // no action
+    set_irqs(set_irqs::data_none | set_irqs::trigger, irq_msix, 0, 1, {fd.get()}, EINVAL); // fd unasked
+    set_irqs(set_irqs::data_bool | set_irqs::trigger, irq_msix, 0, 4, {}, EINVAL);         // no bools
+    set_irqs(set_irqs::data_none | set_irqs::mask, irq_msix, 0, 1, {}, EINVAL);            // not maskable
+    set_irqs(set_irqs::data_bool | set_irqs::unmask, irq_intx, 0, 1, {}, EINVAL);          // no bools
+    set_irqs(0x1000 | eventfds, irq_msix, 0, 1, {}, EINVAL);
+    int pipes[2];
+    ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
+    set_irqs(eventfds, irq_msix, 0, 1, {pipes[1]}, EINVAL);
+    close(pipes[0]);
+    close(pipes[1]);
+    call(Command::device_set_irqs, Buffer(19), EINVAL);
+}
+
+TEST_F(ServerTest, AfullEventfdDoesNotBlock) {
+    negotiate();
+    set_command(0x0006);
+    const Fd fd(eventfd(0, EFD_CLOEXEC)); // a blocking one
+    const std::uint64_t nearly = ~std::uint64_t{0} - 1;
+    ASSERT_EQ(write(fd.get(), &nearly, sizeof nearly), 8);
+    set_irqs(eventfds, irq_msix, 0, 1, {fd.get()});
+    server.raise_irq(0);
+    EXPECT_EQ(events(fd), nearly);
+}
+
+TEST_F(ServerTest, ResetByCommand) {
+    negotiate();
+    const Fd file = memory_file(0x1000);
+    map(0, 0x1000, file);
+    set_command(0x0006);
+    call(Command::device_reset, {});
+    EXPECT_EQ(device.resets, 1);
+    Buffer data(4);
+    EXPECT_FALSE(server.dma_read(0, data)) << "bus mastering went with the reset";
+    set_command(0x0006);
+    EXPECT_TRUE(server.dma_read(0, data)) << "maps stay";
+}
+
+TEST_F(ServerTest, MigrationAndTheUnknownAreRefusedButDoNotHurt) {
+    negotiate();
+    for (const int command : {0, 6, 11, 12, 14, 16, 17, 18, 19, 999, 65535})
+        call(static_cast<Command>(command), Buffer(8), ENOTSUP);
+    call(Command::device_get_info, raw(DeviceInfo{16, 0, 0, 0}));
+}
+
+TEST_F(ServerTest, MessagesInPiecesAndSeveralAtOnce) {
+    negotiate();
+    const Buffer one =
+        frame(Command::region_write, join({raw(RegionAccess{4, 0, 4}), raw(std::uint32_t{1})}));
+    for (const std::uint8_t byte : one) {
+        send_raw(Bytes(&byte, 1));
+        settle();
+    }
+    EXPECT_TRUE(receive());
+    const Fd file = memory_file(0x2000);
+    // Descriptors must stay with their own message when the stream holds several.
+    const Buffer plain = frame(Command::dma_map, raw(DmaMapRequest{32, 3, 0, 0xf000, 0x1000}));
+    const Buffer with = frame(Command::dma_map, raw(DmaMapRequest{32, 3, 0, 0x0000, 0x1000}));
+    send_raw(plain);
+    send_raw(with, {file.get()});
+    send_raw(frame(Command::dma_map, raw(DmaMapRequest{32, 3, 0, 0x1000, 0x1000})));
+    for (int i = 0; i < 3; i++)
+        EXPECT_TRUE(receive());
+    set_command(0x0006);
+    Buffer data(4);
+    EXPECT_TRUE(server.dma_read(0x0000, data));
+    EXPECT_FALSE(server.dma_read(0x1000, data));
+    EXPECT_FALSE(server.dma_read(0xf000, data));
+}
+
+TEST_F(ServerTest, BrokenFramingEndsTheConnection) {
+    const auto header = [](std::uint32_t size, std::uint32_t flags = 0) {
+        return raw(Header{.id = 1, .command = 13, .size = size, .flags = flags, .error = 0});
+    };
+    for (const auto& bad : {header(15), header(0), header(0xffffffff), header(max_message + 1),
+                            header(16, flag::reply), header(16, 7)}) {
+        negotiate();
+        send_raw(bad);
+        EXPECT_TRUE(hung_up());
+        EXPECT_FALSE(server.connected());
+        connect();
+    }
+    negotiate();
+    call(Command::device_reset, {});
+}
+
+TEST_F(ServerTest, TooManyDescriptors) {
+    negotiate();
+    const Fd file = memory_file(0x1000);
+    send_raw(frame(Command::device_reset, {}), std::vector(40, file.get()));
+    EXPECT_TRUE(hung_up());
+}
+
+TEST_F(ServerTest, DescriptorsThatNobodyWantsAreClosed) {
+    negotiate();
+    const auto open_fds = [] {
+        int n = 0;
+        for (int fd = 0; fd < 256; fd++)
+            n += fcntl(fd, F_GETFD) >= 0;
+        return n;
+    };
+    const int before = open_fds();
+    const Fd file = memory_file(0x1000);
+    for (int i = 0; i < 20; i++)
+        call(Command::device_get_info, raw(DeviceInfo{16, 0, 0, 0}), 0, {file.get(), file.get(), file.get()});
+    call(Command::device_get_info, raw(DeviceInfo{16, 0, 0, 0}));
+    EXPECT_EQ(open_fds(), before + 1);
+}
+
+TEST_F(ServerTest, HangUpAtAnyPointThenAgain) {
+    const Buffer whole = frame(Command::version, version_body());
+    for (std::size_t cut = 0; cut < whole.size(); cut += 7) {
+        send_raw(Bytes(whole).first(cut));
+        settle();
+        client.reset();
+        settle();
+        EXPECT_FALSE(server.connected()) << "cut at " << cut;
+        connect();
+    }
+    negotiate();
+}
+
+TEST_F(ServerTest, GoingAwayTakesMapsInterruptsAndStateAlong) {
+    negotiate();
+    const Fd file = memory_file(0x1000), fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    map(0, 0x1000, file);
+    set_command(0x0006);
+    set_irqs(eventfds, irq_msix, 0, 1, {fd.get()});
+    const int resets = device.resets;
+    client.reset();
+    settle();
+    EXPECT_EQ(device.resets, resets + 1);
+    connect();
+    negotiate();
+    set_command(0x0006);
+    Buffer data(4);
+    EXPECT_FALSE(server.dma_read(0, data));
+    server.raise_irq(0);
+    EXPECT_EQ(events(fd), 0U);
+}
+
+TEST_F(ServerTest, AclientThatDoesNotReadHoldsUpOnlyItself) {
+    negotiate();
+    const Buffer request = frame(Command::region_read, raw(RegionAccess{0, 2, 65536}));
+    // Far more answers than any socket buffer holds. The server must neither block nor hoard them.
+    int sent = 0;
+    for (; sent < 200; sent++) {
+        if (::send(client.get(), request.data(), request.size(), MSG_DONTWAIT) < 0)
+            break;
+        loop.run_once(0);
+    }
+    settle();
+    EXPECT_TRUE(server.connected());
+    EXPECT_LT(device.reads.size(), 200U * 65536 / 8) << "it went on answering";
+    // Now the client reads: everything arrives, whole and in order.
+    std::size_t got = 0;
+    Buffer piece(1 << 20);
+    for (int i = 0; i < 10000 && got < static_cast<std::size_t>(sent) * (32 + 65536); i++) {
+        settle();
+        const ssize_t n = recv(client.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+        if (n > 0)
+            got += static_cast<std::size_t>(n);
+    }
+    EXPECT_EQ(got, static_cast<std::size_t>(sent) * (32 + 65536));
+}
+
+TEST_F(ServerTest, SeededGarbageNeverKillsTheServer) {
+    constexpr unsigned seed = 1425;
+    std::mt19937 random(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    set_log_levels("off", nullptr); // each dropped client is a warning
+    const Fd file = memory_file(0x4000);
+    for (int i = 0; i < 3000; i++) {
+        if (!server.connected())
+            connect();
+        if (random() % 8 != 0) {
+            send_raw(frame(Command::version, version_body()));
+            settle();
+        }
+        for (int k = 0; k < 4 && server.connected(); k++) {
+            Buffer body(random() % 64);
+            for (auto& byte : body) // small numbers and all-ones get further than noise
+                byte = static_cast<std::uint8_t>(random() % 3 ? random() % 10 : random() % 2 ? 0xff : 0);
+            Buffer message =
+                frame(static_cast<Command>(random() % 20), body, random() % 4 ? 0 : random() % 64);
+            if (random() % 10 == 0)
+                message[4 + random() % 4] ^= static_cast<std::uint8_t>(1U << random() % 8);
+            const std::vector<int> fds(random() % 3, file.get());
+            send_raw(message, fds);
+            loop.run_once(0);
+        }
+        Buffer drain(1 << 16);
+        while (recv(client.get(), drain.data(), drain.size(), MSG_DONTWAIT) > 0)
+            loop.run_once(0);
+        server.raise_irq(random() % 12);
+        server.dma_write(random() % 0x8000, Buffer(random() % 64));
+        if (random() % 16 == 0)
+            client.reset();
+        settle();
+    }
+    if (server.connected()) {
+        client.reset();
+        settle();
+    }
+    connect();
+    negotiate();
+    set_log_levels("info", nullptr);
+}
+
+} // namespace
+} // namespace t3sim::vfio
