@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "sim/core/bytes.hh"
@@ -44,6 +45,13 @@ template <typename Layout> Layout load(Bytes from) {
     Layout layout{};
     std::memcpy(&layout, from.data(), from.size() < sizeof layout ? from.size() : sizeof layout);
     return layout;
+}
+
+/// A layout taken out of bytes, if they are enough for it.
+template <typename Layout> std::optional<Layout> parse(Bytes from) {
+    if (from.size() < sizeof(Layout))
+        return std::nullopt;
+    return load<Layout>(from);
 }
 
 /// The bytes of a layout.

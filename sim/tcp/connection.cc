@@ -850,6 +850,7 @@ View Connection::view() const {
             .snd_max = snd_max_,
             .rcv_nxt = rcv_nxt_,
             .rcv_adv = rcv_adv_,
+            .snd_end = queue_end(),
             .snd_wnd = snd_wnd_,
             .cwnd = cwnd_,
             .ssthresh = ssthresh_,

@@ -112,6 +112,7 @@ struct View {
     State state;
     FourTuple tuple;
     Seq snd_una, snd_nxt, snd_max, rcv_nxt, rcv_adv;
+    Seq snd_end; // of all that is queued
     std::uint32_t snd_wnd, cwnd, ssthresh;
     std::uint16_t mss;
     std::uint8_t snd_scale, rcv_scale, tos;
@@ -146,6 +147,9 @@ public:
     void listen(ListenId id, std::uint32_t ip, std::uint16_t port);
     /// SYNs that are held stay.
     void unlisten(ListenId id);
+
+    /// Whether a four-tuple is in use.
+    [[nodiscard]] bool knows(const FourTuple& tuple) const { return by_tuple_.contains(tuple); }
 
     // On one connection. All but open() do nothing and answer false if it is not there or its state does
     // not allow that.

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/toe.hh"
+
+#include <algorithm>
+
+#include "sim/card/toe_impl.hh"
+
+namespace t3sim {
+
+using hw::Cpl;
+using hw::CplStatus;
+using hw::ot;
+
+namespace {
+
+constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_vlan = 0x8100;
+constexpr std::size_t mac_header = 14, vlan_tag = 4;
+
+/// Of a connection in RDMA mode; of a streaming one TX_DATA says it.
+constexpr std::size_t rdma_send_buffer = 256U << 10;
+
+/// A released TID rests this long, so that what the host put into an offload ring before the release has
+/// been consumed before the TID lives again (G41).
+constexpr Time tid_rest = tcp::millisecond;
+
+hw::Endpoints endpoints(const tcp::FourTuple& t) {
+    hw::Endpoints e{};
+    e.local_port = t.local_port;
+    e.peer_port = t.remote_port;
+    e.local_ip = t.local_ip;
+    e.peer_ip = t.remote_ip;
+    return e;
+}
+
+CplStatus status_of(tcp::AbortReason reason) {
+    switch (reason) {
+    case tcp::AbortReason::reset:
+        return CplStatus::conn_reset;
+    case tcp::AbortReason::syn_timeout:
+        return CplStatus::conn_timedout;
+    case tcp::AbortReason::retransmit_timeout:
+        return CplStatus::xmit_timedout;
+    case tcp::AbortReason::persist_timeout:
+        return CplStatus::persist_timedout;
+    case tcp::AbortReason::fin_wait_2_timeout:
+        return CplStatus::finwait2_timedout;
+    case tcp::AbortReason::keepalive_timeout:
+        return CplStatus::keepalive_timedout;
+    }
+    return CplStatus::general;
+}
+
+} // namespace
+
+// ---- The class ----------------------------------------------------------------------------------------
+
+Toe::Toe(Host& host, EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic,
+         Counters& counters)
+    : impl_(std::make_unique<Impl>(host, events, sge, mac, rnic, counters)) {}
+
+Toe::~Toe() {
+    impl_->events.cancel(impl_->timer);
+}
+
+ToeParams& Toe::params() {
+    return impl_->params;
+}
+ToeKnobs& Toe::knobs() {
+    return impl_->knobs;
+}
+
+void Toe::reset() {
+    Impl& old = *impl_;
+    old.events.cancel(old.timer);
+    auto fresh = std::make_unique<Impl>(old.host, old.events, old.sge, old.mac, old.rnic, old.counters);
+    fresh->params = old.params;
+    fresh->knobs = old.knobs;
+    impl_ = std::move(fresh);
+}
+
+std::uint32_t Toe::mib(unsigned word) const {
+    const tcp::Stats& s = impl_->engine.stats();
+    const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
+    const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+    constexpr unsigned ip_in_receive = 0, ip_in_delivers = 10, ip_out_requests = 12;
+    constexpr unsigned active_opens = 30, in_segs = 36, out_segs = 38, retrans = 40, in_errs = 42;
+    switch (word) {
+    case ip_in_receive:
+    case ip_in_delivers:
+    case in_segs:
+        return high(s.in_segs);
+    case ip_in_receive + 1:
+    case ip_in_delivers + 1:
+    case in_segs + 1:
+        return low(s.in_segs);
+    case ip_out_requests:
+    case out_segs:
+        return high(s.out_segs);
+    case ip_out_requests + 1:
+    case out_segs + 1:
+        return low(s.out_segs);
+    case active_opens:
+        return low(s.active_opens);
+    case active_opens + 1:
+        return low(s.passive_opens);
+    case active_opens + 2:
+        return low(s.attempt_fails);
+    case active_opens + 3:
+        return low(s.estab_resets);
+    case active_opens + 4:
+        return low(s.out_rsts);
+    case active_opens + 5:
+        return static_cast<std::uint32_t>(impl_->engine.established());
+    case retrans:
+        return high(s.retrans_segs);
+    case retrans + 1:
+        return low(s.retrans_segs);
+    case in_errs:
+        return high(s.in_errs);
+    case in_errs + 1:
+        return low(s.in_errs);
+    case 44:
+        return static_cast<std::uint32_t>(impl_->params.tcp.rto_min / tcp::millisecond);
+    case 45:
+        return static_cast<std::uint32_t>(impl_->params.tcp.rto_max / tcp::millisecond);
+    default:
+        return 0;
+    }
+}
+
+void Toe::offload_wr(unsigned offload_queue, Bytes wr) {
+    impl_->offload_wr(offload_queue, wr);
+}
+void Toe::control_wr(unsigned control_queue, Bytes wr) {
+    impl_->control_wr(control_queue, wr);
+}
+bool Toe::frame_in(unsigned port, Bytes frame) {
+    return impl_->frame_in(port, frame);
+}
+
+void Toe::send_record(Tid tid, Buffer&& fpdu) {
+    impl_->engine.send(tid, std::move(fpdu));
+    impl_->rearm();
+}
+
+std::size_t Toe::send_room(Tid tid) const {
+    const std::size_t used = impl_->engine.unacknowledged(tid);
+    return used < rdma_send_buffer ? rdma_send_buffer - used : 0;
+}
+
+void Toe::send_fin(Tid tid) {
+    impl_->engine.close(tid);
+    impl_->rearm();
+}
+
+std::uint32_t Toe::emss(Tid tid) const {
+    const auto view = impl_->engine.view(tid);
+    return view ? view->mss : 0;
+}
+
+// ---- Identifiers --------------------------------------------------------------------------------------
+
+Toe::Impl::Impl(Host& host_, EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
+                Counters& counters_)
+    : host(host_), events(events_), sge(sge_), mac(mac_), rnic(rnic_), counters(counters_),
+      engine(*this, params.tcp, [this] { return events.now(); }), log(logger("toe")) {}
+
+Flow* Toe::Impl::find(Tid tid) {
+    const auto it = flows.find(tid);
+    return it == flows.end() ? nullptr : &it->second;
+}
+
+/// First those that were never used, then the one released longest ago.
+std::optional<Tid> Toe::Impl::allocate_tid() {
+    if (next_fresh_tid < params.tids)
+        return next_fresh_tid++;
+    if (free_tids.empty()) {
+        ++counters["toe.tids_exhausted"];
+        return std::nullopt;
+    }
+    const Tid tid = free_tids.front();
+    free_tids.pop_front();
+    return tid;
+}
+
+void Toe::Impl::release(Tid tid) {
+    flows.erase(tid);
+    tcbs.erase(tid);
+    events.after(tid_rest, [alive = std::weak_ptr(lifetime), this, tid] {
+        if (alive.lock())
+            free_tids.push_back(tid);
+    });
+}
+
+void Toe::Impl::leave_rdma(Tid tid, Flow& flow) {
+    if (std::exchange(flow.rdma, false))
+        rnic.connection_gone(tid);
+}
+
+void Toe::Impl::ignored(const char* what, Tid tid) {
+    ++counters["toe.ignored"];
+    log.debug("tid {}: {} ignored", tid, what);
+}
+
+unsigned Toe::Impl::queue_of(Tid tid) const {
+    return tid & 1 ? knobs.odd_tid_queue.value_or(0) : 0;
+} // G7
+
+void Toe::Impl::rearm() {
+    const auto deadline = engine.next_deadline();
+    if (timer_set && deadline && timer.when <= *deadline)
+        return; // comes early and looks again: cheaper than moving it with every segment
+    if (timer_set)
+        events.cancel(timer);
+    timer_set = deadline.has_value();
+    if (timer_set)
+        timer = events.at(*deadline, [this] {
+            timer_set = false;
+            engine.advance();
+            rearm();
+        });
+}
+
+// ---- Frames -------------------------------------------------------------------------------------------
+
+bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
+    if (frame.size() < mac_header || (frame[0] & 1))
+        return false;
+    Arrival a;
+    a.port = port;
+    std::copy_n(frame.begin(), a.dst.size(), a.dst.begin());
+    std::copy_n(frame.begin() + 6, a.src.size(), a.src.begin());
+    std::size_t at = mac_header;
+    std::uint16_t type = be16(&frame[12]);
+    if (type == ethertype_vlan && frame.size() >= mac_header + vlan_tag) {
+        a.vlan = be16(&frame[14]);
+        type = be16(&frame[16]);
+        at += vlan_tag;
+    }
+    if (type != ethertype_ipv4)
+        return false;
+    const Bytes packet = frame.subspan(at);
+    if (!engine.claims(packet, params.offload_mode))
+        return false;
+    arrival = a;
+    engine.input(packet, params.offload_mode);
+    if (const auto asked = std::exchange(arrival.syn, std::nullopt))
+        announce_syn(asked->first, asked->second);
+    rearm();
+    return true;
+}
+
+void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    hw::MacAddress dst = flow->syn_src, src = flow->syn_dst;
+    unsigned port = flow->channel, tci = flow->syn_vlan;
+    if (flow->phase != Flow::Phase::asked) {
+        const L2tEntry& hop = l2t[flow->l2t_index];
+        if (!hop.valid()) { // [guess G15]
+            ++counters["toe.no_l2t_entry"];
+            return;
+        }
+        dst = hop.dst;
+        src = smt[hop.interface];
+        port = flow->channel;
+        tci = hop.vlan == hw::vlan_untagged ? hop.vlan : hop.priority << 13 | hop.vlan;
+    }
+    const bool tagged = (tci & hw::vlan_untagged) != hw::vlan_untagged;
+    Buffer frame;
+    frame.reserve(mac_header + vlan_tag + headers.size() + payload.size());
+    frame.insert(frame.end(), dst.begin(), dst.end());
+    frame.insert(frame.end(), src.begin(), src.end());
+    const auto put16 = [&frame](unsigned v) {
+        frame.push_back(static_cast<std::uint8_t>(v >> 8));
+        frame.push_back(static_cast<std::uint8_t>(v));
+    };
+    if (tagged) {
+        put16(ethertype_vlan);
+        put16(tci);
+    }
+    put16(ethertype_ipv4);
+    frame.insert(frame.end(), headers.begin(), headers.end());
+    frame.insert(frame.end(), payload.begin(), payload.end());
+    mac.transmit(port, frame);
+}
+
+// ---- What TCP reports (offload.md 10.2) ---------------------------------------------------------------
+
+std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo& info) {
+    const auto tid = allocate_tid();
+    if (!tid)
+        return std::nullopt; // dropped without a word [guess G15]
+    Flow& flow = flows[*tid];
+    flow.phase = Flow::Phase::asked;
+    flow.peer_id = stid;
+    flow.channel = arrival.port;
+    flow.tuple = info.tuple;
+    flow.syn_dst = arrival.dst;
+    flow.syn_src = arrival.src;
+    flow.syn_vlan = arrival.vlan;
+    arrival.syn = std::pair(*tid, info);
+    return tid;
+}
+
+void Toe::Impl::announce_syn(Tid tid, const tcp::SynInfo& info) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    hw::PassAcceptReq req{};
+    req.ot = ot(Cpl::pass_accept_req, tid);
+    req.ends = endpoints(info.tuple);
+    req.tos_stid = std::uint32_t{info.tos} << 24 | flow->peer_id;
+    req.mss = info.mss;
+    req.window_scale = info.window_scale.value_or(0);
+    req.flags = static_cast<std::uint8_t>((info.timestamps ? 0x80 : 0) | (info.sack_permitted ? 0x40 : 0));
+    req.dst_mac = flow->syn_dst;
+    req.vlan_tag = flow->syn_vlan;
+    req.src_mac = flow->syn_src;
+    req.match = static_cast<std::uint8_t>(0x80 | (flow->channel & 1) << 6);
+    req.rcv_isn = info.irs.value();
+    post_tp(tid, req);
+}
+
+/// The largest MTU-table entry whose segments are not larger than @p mss.
+unsigned Toe::Impl::mtu_index(std::uint16_t mss) const {
+    unsigned index = 0;
+    while (index + 1 < params.mtus.size() && params.mtus[index + 1] <= mss + 40U)
+        ++index;
+    return index;
+}
+
+tcp::Options Toe::Impl::options(hw::Opt0h opt0h, hw::Opt0l opt0l) const {
+    const unsigned mtu =
+        std::min(params.mtus[opt0h.mss_index()], params.port_mtu[opt0h.channel() % params.port_mtu.size()]);
+    return {.mss = static_cast<std::uint16_t>(std::max(mtu, 88U) - 40),
+            .receive_buffer = opt0l.receive_buffer(),
+            .window_scale = static_cast<std::uint8_t>(opt0h.window_scale()),
+            .offer_window_scale = true,
+            .tos = opt0l.tos(),
+            .nagle = opt0h.nagle(),
+            .keepalive = opt0h.keepalive(),
+            .delayed_ack = opt0h.delayed_ack(),
+            .congestion_control = !opt0h.no_congestion_control()};
+}
+
+void Toe::Impl::established(tcp::ConnId tid, const tcp::Established& info) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return;
+    const Cpl opcode = flow->phase == Flow::Phase::opening ? Cpl::act_establish : Cpl::pass_establish;
+    flow->phase = Flow::Phase::up;
+    const unsigned index = mtu_index(info.mss);
+    // Segments keep to the table: the host computes the MSS from the index.
+    engine.limit_mss(tid, static_cast<std::uint16_t>(std::max(params.mtus[index] - 40, 48)));
+    hw::Establish cpl{};
+    cpl.ot = ot(opcode, tid);
+    cpl.ends = endpoints(flow->tuple);
+    cpl.tos_id = std::uint32_t{flow->tos} << 24 | flow->peer_id;
+    cpl.l2t_idx = static_cast<std::uint16_t>(flow->l2t_index << 5);
+    cpl.tcp_opt = hw::tcp_opt(info.window_scaling, info.peer_window_scale, index);
+    cpl.snd_isn = info.snd_isn.value();
+    cpl.rcv_isn = info.rcv_isn.value();
+    post_tp(tid, cpl);
+}
+
+void Toe::Impl::received(tcp::ConnId tid, tcp::Seq seq, Bytes data, bool push) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    if (flow->rdma) {
+        rnic.stream_in(tid, data);
+        return;
+    }
+    // One message per segment; what came in one piece only because it was held back is cut again.
+    constexpr std::size_t most = 8192;
+    for (std::size_t at = 0; at < data.size(); at += most) {
+        const Bytes part = data.subspan(at, std::min(most, data.size() - at));
+        hw::RxData cpl{};
+        cpl.ot = ot(Cpl::rx_data, tid);
+        cpl.len = static_cast<std::uint16_t>(part.size());
+        cpl.seq = (seq + static_cast<std::uint32_t>(at)).value();
+        cpl.flags = push ? hw::rx_data_psh : 0;
+        const Bytes header = hw::bytes_of(cpl);
+        Buffer message(header.begin(), header.end());
+        message.insert(message.end(), part.begin(), part.end());
+        sge.post_cpl(queue_of(tid), message);
+    }
+}
+
+void Toe::Impl::acked(tcp::ConnId tid) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    if (flow->rdma && !flow->switching)
+        rnic.stream_room(tid);
+    run_pending(tid);
+}
+
+void Toe::Impl::peer_closed(tcp::ConnId tid, tcp::Seq rcv_nxt) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    const bool cut = flow->rdma && rnic.peer_closed(tid);
+    hw::PeerClose cpl{};
+    cpl.ot = ot(Cpl::peer_close, tid);
+    cpl.rcv_nxt = rcv_nxt.value();
+    post_tp(tid, cpl);
+    if (cut) { // [guess G10]
+        hw::StatusRpl bad{};
+        bad.ot = ot(Cpl::rdma_ec_status, tid);
+        bad.status = 1;
+        post_tp(tid, bad);
+    }
+}
+
+void Toe::Impl::closed(tcp::ConnId tid, tcp::Seq snd_nxt, tcp::Seq rcv_nxt) {
+    if (!find(tid))
+        return;
+    hw::CloseConRpl cpl{};
+    cpl.ot = ot(Cpl::close_con_rpl, tid);
+    cpl.snd_nxt = snd_nxt.value();
+    cpl.rcv_nxt = rcv_nxt.value();
+    post_tp(tid, cpl);
+}
+
+void Toe::Impl::finished(tcp::ConnId tid) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return;
+    flow->phase = Flow::Phase::gone;
+    flow->pending.clear();
+    leave_rdma(tid, *flow);
+}
+
+void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return;
+    const CplStatus status = status_of(reason);
+    const bool opening = flow->phase == Flow::Phase::opening;
+    flow->pending.clear();
+    flow->phase = opening ? Flow::Phase::gone : Flow::Phase::dying;
+    leave_rdma(tid, *flow);
+    if (!opening) {
+        post_abort(tid, Cpl::abort_req_rss, status);
+        return;
+    }
+    engine.forget(tid);
+    hw::OpenRpl cpl{};
+    cpl.ot = ot(Cpl::act_open_rpl, tid);
+    cpl.ends = endpoints(flow->tuple);
+    cpl.atid = flow->peer_id;
+    cpl.status = static_cast<std::uint8_t>(status);
+    post_tp(tid, cpl);
+}
+
+void Toe::Impl::advice(tcp::ConnId tid, tcp::Advice advice) {
+    if (!knobs.negative_advice || !find(tid)) // [guess G14]
+        return;
+    hw::AbortRss cpl{};
+    cpl.ot = ot(Cpl::abort_req_rss, tid);
+    cpl.status = static_cast<std::uint8_t>(advice == tcp::Advice::persist ? CplStatus::persist_neg_advice
+                                                                          : CplStatus::rtx_neg_advice);
+    post_tp(tid, cpl);
+}
+
+void Toe::Impl::post_abort(Tid tid, Cpl opcode, CplStatus status) {
+    hw::AbortRss cpl{};
+    cpl.ot = ot(opcode, tid);
+    cpl.status = static_cast<std::uint8_t>(status);
+    for (int copies = knobs.single_aborts ? 1 : 2; copies > 0; --copies) // [guess G12]
+        post_tp(tid, cpl);
+}
+
+} // namespace t3sim

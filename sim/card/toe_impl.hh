@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The Toe from inside; only toe*.cc include this.
+//
+//   toe.cc      demultiplexing, frames, what TCP reports (Sink), TIDs
+//   toe_cpl.cc  messages that travel in FORWARD work requests: tables, listeners, opening, credits, release
+//   toe_wr.cc   work requests of a connection: data, close, abort, RDMA; their order and their
+//   acknowledgement toe_tcb.cc  the TCB as GET_TCB shows it
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "sim/card/toe.hh"
+#include "sim/core/log.hh"
+#include "sim/hw/cpl.hh"
+#include "sim/tcp/engine.hh"
+
+namespace t3sim {
+
+using Tcb = std::array<std::uint32_t, 32>;
+
+/// Fills in what the card itself keeps in a TCB (offload.md 8.1); the rest of @p tcb stays.
+void show_in_tcb(Tcb& tcb, const tcp::View& view, unsigned mtu_index);
+/// A field by (word, shift), as offload.md 8 numbers them.
+std::uint32_t tcb_field(const Tcb& tcb, unsigned word, unsigned shift, unsigned width);
+void set_tcb_field(Tcb& tcb, unsigned word, unsigned shift, unsigned width, std::uint32_t value);
+
+/// An offloaded connection, from the allocation of its TID to TID_RELEASE.
+struct Flow {
+    enum class Phase : std::uint8_t {
+        opening,  // SYN sent; the host does not know the TID yet
+        asked,    // PASS_ACCEPT_REQ sent, SYN not answered
+        accepted, // SYN|ACK sent
+        up,       // ESTABLISH sent
+        dying,    // ABORT_REQ_RSS sent: waits for ABORT_RPL, swallows segments
+        gone      // TCP has forgotten it; waits for TID_RELEASE
+    };
+    Phase phase = Phase::opening;
+    std::uint32_t peer_id = 0; // ATID or STID
+    unsigned l2t_index = 0;
+    unsigned channel = 0;
+    std::uint8_t tos = 0;
+    tcp::FourTuple tuple;
+
+    // From the SYN's frame; a held SYN is refused along the way it came.
+    hw::MacAddress syn_dst{}, syn_src{};
+    std::uint16_t syn_vlan = hw::vlan_untagged;
+
+    // Work requests: one may have to wait for room in the send buffer, later ones wait behind it.
+    struct PendingWr {
+        unsigned queue;
+        Buffer bytes;
+    };
+    std::deque<PendingWr> pending;
+    unsigned pending_descriptors = 0;
+    unsigned unreported = 0; // WR credits since the last TX_DMA_ACK
+    std::size_t send_buffer = 32U << 10;
+
+    // RDMA
+    bool rdma = false;      // RDMA_INIT was taken
+    bool switching = false; // passive side: the next TX_DATA is the last streaming message (G4)
+    bool quiesced = false;  // TCB RX_QUIESCE
+    bool aborted = false;   // the last abort message was sent or received: nothing may follow
+    bool running = false;   // in run_pending()
+};
+
+struct Toe::Impl final : tcp::Sink {
+    Impl(Host& host_, EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
+         Counters& counters_);
+
+    // ---- toe.cc
+    bool frame_in(unsigned port, Bytes frame);
+    Flow* find(Tid tid);
+    std::optional<Tid> allocate_tid();
+    void release(Tid tid);
+    /// RDMA is over for the connection, TCP may follow.
+    void leave_rdma(Tid tid, Flow& flow);
+    /// To be called after every use of the engine: keeps one event at its next deadline.
+    void rearm();
+    unsigned queue_of(Tid tid) const;
+    template <class Layout> void post(unsigned queue, const Layout& cpl) {
+        sge.post_cpl(queue, hw::bytes_of(cpl));
+    }
+    template <class Layout> void post_tp(Tid tid, const Layout& cpl) { post(queue_of(tid), cpl); }
+    void post_abort(Tid tid, hw::Cpl opcode, hw::CplStatus status);
+    void announce_syn(Tid tid, const tcp::SynInfo& info);
+    unsigned mtu_index(std::uint16_t mss) const;
+    tcp::Options options(hw::Opt0h opt0h, hw::Opt0l opt0l) const;
+    void ignored(const char* what, Tid tid);
+
+    // tcp::Sink
+    std::optional<tcp::ConnId> syn(tcp::ListenId listener, const tcp::SynInfo& info) override;
+    void established(tcp::ConnId id, const tcp::Established& info) override;
+    void received(tcp::ConnId id, tcp::Seq seq, Bytes data, bool push) override;
+    void acked(tcp::ConnId id) override;
+    void peer_closed(tcp::ConnId id, tcp::Seq rcv_nxt) override;
+    void closed(tcp::ConnId id, tcp::Seq snd_nxt, tcp::Seq rcv_nxt) override;
+    void finished(tcp::ConnId id) override;
+    void aborted(tcp::ConnId id, tcp::AbortReason reason) override;
+    void advice(tcp::ConnId id, tcp::Advice advice) override;
+    void transmit(tcp::ConnId id, Bytes headers, Bytes payload) override;
+
+    // ---- toe_cpl.cc. @p cpl starts with a work request header, whatever carried it.
+    void forward(unsigned queue, Bytes cpl);
+    void bypass(unsigned queue, Bytes wr);
+    void l2t_write(unsigned queue, const hw::L2tWriteReq& req);
+    void smt_write(unsigned queue, const hw::SmtWriteReq& req);
+    void rte_write(unsigned queue, const hw::CplRequest& req);
+    void set_tcb_field(unsigned queue, const hw::SetTcbField& req);
+    void get_tcb(unsigned queue, const hw::GetTcb& req);
+    void pass_open(unsigned queue, const hw::PassOpenReq& req);
+    void close_listener(unsigned queue, const hw::CloseListsrvReq& req);
+    void act_open(unsigned queue, const hw::ActOpenReq& req);
+    void pass_accept(unsigned queue, const hw::PassAcceptRpl& req);
+    void rx_data_ack(unsigned queue, const hw::RxDataAck& req);
+    void tid_release(unsigned queue, const hw::CplRequest& req);
+    void barrier(unsigned, const hw::CplRequest&) {}
+
+    // ---- toe_wr.cc
+    void offload_wr(unsigned queue, Bytes wr);
+    void control_wr(unsigned queue, Bytes wr);
+    /// Executes what waits in flow.pending, as far as the send buffer has room.
+    void run_pending(Tid tid);
+    /// False: it has to wait.
+    bool execute(Tid tid, Flow& flow, unsigned queue, Bytes wr);
+    bool tx_data(Tid tid, Flow& flow, unsigned queue, Bytes wr);
+    void close_con(Tid tid, Flow& flow, unsigned queue, Bytes wr);
+    void rdma_wr(Tid tid, Flow& flow, unsigned queue, Bytes wr);
+    void abort_req(Tid tid, Bytes wr);
+    void abort_rpl(Tid tid, Bytes wr);
+    std::optional<Buffer> payload(Bytes wr);
+    void acknowledge(Tid tid, Flow& flow, unsigned queue, unsigned credits);
+    void apply_hold(Tid tid, const Flow& flow);
+
+    Host& host;
+    EventQueue& events;
+    SgeServices& sge;
+    MacServices& mac;
+    RnicServices& rnic;
+    Counters& counters;
+    ToeParams params;
+    ToeKnobs knobs;
+
+    struct L2tEntry {
+        hw::MacAddress dst{}; // all zero: not written (G15)
+        unsigned vlan = hw::vlan_untagged, interface = 0, priority = 0;
+        [[nodiscard]] bool valid() const { return dst != hw::MacAddress{}; }
+    };
+    static constexpr unsigned l2t_entries = 2048, smt_entries = 16;
+    std::array<L2tEntry, l2t_entries> l2t;
+    std::array<hw::MacAddress, smt_entries> smt{};
+
+    std::unordered_map<Tid, Flow> flows;
+    std::unordered_map<Tid, Tcb> tcbs; // outlive flows, as memory does
+    std::deque<Tid> free_tids;         // released ones, oldest first (G41)
+    Tid next_fresh_tid = 0;
+    std::shared_ptr<int> lifetime = std::make_shared<int>(); // events outlive a reset
+
+    tcp::Engine engine;
+    EventQueue::Id timer{};
+    bool timer_set = false;
+
+    // The frame in hand and the TID that its SYN was given; the host is asked when TCP is done with it.
+    struct Arrival {
+        unsigned port = 0;
+        hw::MacAddress dst{}, src{};
+        std::uint16_t vlan = hw::vlan_untagged;
+        std::optional<std::pair<Tid, tcp::SynInfo>> syn;
+    } arrival;
+
+    spdlog::logger& log;
+};
+
+} // namespace t3sim

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The firmware's work requests: offload.md 5 and 10.1.
+#include <algorithm>
+
+#include "sim/card/toe_impl.hh"
+
+namespace t3sim {
+
+using hw::Cpl;
+using hw::CplStatus;
+using hw::FwOp;
+using hw::ot;
+
+namespace {
+
+/// WRs of one connection that may be outstanding at the firmware (offload.md 5.4).
+constexpr unsigned max_outstanding = 16;
+/// No driver sends more with one TX_DATA; a length in a broken one must not size a buffer.
+constexpr std::uint32_t max_payload = 1U << 20;
+
+/// Descriptors, that is credits, that a work request took: 15 flits in the first, 14 in each further one.
+unsigned descriptors(Bytes wr) {
+    const auto flits = static_cast<unsigned>(wr.size() / 8);
+    return flits <= 15 ? 1 : 1 + (flits - 2) / 14;
+}
+
+} // namespace
+
+void Toe::Impl::control_wr(unsigned queue, Bytes wr) {
+    const auto head = hw::parse<hw::FwWrHeader>(wr);
+    if (!head) {
+        ++counters["toe.malformed"];
+        return;
+    }
+    switch (head->op()) {
+    case FwOp::forward:
+        forward(queue, wr);
+        break;
+    case FwOp::bypass:
+        bypass(queue, wr);
+        break;
+    case FwOp::ri_modify_qp:
+        rnic.control_wr(wr);
+        break;
+    case FwOp::mngt: // the packet scheduler's; nothing is paced here
+        break;
+    default:
+        ++counters["toe.unknown_wr"];
+        log.warn("control queue {}: work request {:#x} is not known", queue,
+                 static_cast<unsigned>(head->op()));
+    }
+}
+
+void Toe::Impl::offload_wr(unsigned queue, Bytes wr) {
+    const auto head = hw::parse<hw::FwWrHeader>(wr);
+    if (!head) {
+        ++counters["toe.malformed"];
+        return;
+    }
+    const Tid tid = head->tid();
+    switch (head->op()) {
+    case FwOp::forward:
+        forward(queue, wr);
+        return;
+    case FwOp::bypass:
+        bypass(queue, wr);
+        return;
+    // Not held back by what was posted before.
+    case FwOp::host_abort_con_req:
+        abort_req(tid, wr);
+        break;
+    case FwOp::host_abort_con_rpl:
+        abort_rpl(tid, wr);
+        break;
+    case FwOp::tx_data:
+    case FwOp::close_con:
+    case FwOp::ri_rdma_init:
+    case FwOp::ri_rdma_read:
+    case FwOp::ri_send: {
+        Flow* flow = find(tid);
+        if (!flow || flow->phase != Flow::Phase::up) {
+            ignored("work request", tid); // [guess G13]
+            return;
+        }
+        if (flow->pending_descriptors + descriptors(wr) > max_outstanding) {
+            ++counters["toe.too_many_wrs"];
+            log.warn("tid {}: more than {} work requests outstanding", tid, max_outstanding);
+            return;
+        }
+        flow->pending.push_back({queue, Buffer(wr.begin(), wr.end())});
+        flow->pending_descriptors += descriptors(wr);
+        run_pending(tid);
+        break;
+    }
+    default:
+        ++counters["toe.unknown_wr"];
+        log.warn("offload queue {}: work request {:#x} is not known", queue,
+                 static_cast<unsigned>(head->op()));
+        return;
+    }
+    rearm();
+}
+
+void Toe::Impl::run_pending(Tid tid) {
+    // Everything here may end the connection or call back, so the flow is looked up anew each time.
+    for (Flow* flow = find(tid); flow && !flow->pending.empty() && !flow->running; flow = find(tid)) {
+        Flow::PendingWr wr = std::move(flow->pending.front());
+        flow->running = true;
+        const bool done = execute(tid, *flow, wr.queue, wr.bytes);
+        flow = find(tid);
+        if (!flow)
+            return;
+        flow->running = false;
+        if (flow->pending.empty()) // the connection has ended meanwhile
+            return;
+        if (!done) {
+            flow->pending.front() = std::move(wr);
+            return;
+        }
+        flow->pending_descriptors -= descriptors(wr.bytes);
+        flow->pending.pop_front();
+    }
+}
+
+bool Toe::Impl::execute(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
+    switch (hw::parse<hw::FwWrHeader>(wr)->op()) {
+    case FwOp::tx_data:
+        return tx_data(tid, flow, queue, wr);
+    case FwOp::close_con:
+        close_con(tid, flow, queue, wr);
+        return true;
+    default:
+        rdma_wr(tid, flow, queue, wr);
+        return true;
+    }
+}
+
+/// The bytes that a TX_DATA names. Nothing: it contradicts itself, or names memory that is not there.
+std::optional<Buffer> Toe::Impl::payload(Bytes wr) {
+    const auto req = *hw::parse<hw::TxDataWr>(wr);
+    const std::uint32_t length = req.len;
+    if (!req.wr.sgl()) {
+        const Bytes data = wr.subspan(sizeof req);
+        if (length > data.size()) {
+            ++counters["toe.malformed"];
+            return std::nullopt;
+        }
+        return Buffer(data.begin(), data.begin() + length);
+    }
+    std::size_t at = req.wr.sgl_flit() * std::size_t{8};
+    if (at < sizeof req || length > max_payload) {
+        ++counters["toe.malformed"];
+        return std::nullopt;
+    }
+    Buffer out(length);
+    std::size_t have = 0;
+    for (unsigned i = 0; have < length; i ^= 1) {
+        // A single last buffer takes 16 bytes: the second address is not there.
+        hw::SglPair pair{};
+        if (at > wr.size() || wr.size() - at < (i ? sizeof pair : 16)) {
+            ++counters["toe.malformed"];
+            return std::nullopt;
+        }
+        std::memcpy(&pair, &wr[at], std::min(sizeof pair, wr.size() - at));
+        const std::size_t part = std::min<std::size_t>(pair.len[i], length - have);
+        if (part == 0) {
+            ++counters["toe.malformed"];
+            return std::nullopt;
+        }
+        if (!host.dma_read(pair.addr[i], MutableBytes(out).subspan(have, part))) {
+            ++counters["toe.bus_errors"];
+            return std::nullopt;
+        }
+        have += part;
+        if (i)
+            at += sizeof pair;
+    }
+    return out;
+}
+
+bool Toe::Impl::tx_data(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
+    const auto req = hw::parse<hw::TxDataWr>(wr);
+    if (!req) {
+        ++counters["toe.malformed"];
+        return true;
+    }
+    if (req->init())
+        flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
+    if (engine.unacknowledged(tid) >= flow.send_buffer)
+        return false;
+    const bool last_streaming = std::exchange(flow.switching, false);
+    if (flow.rdma && !last_streaming) {
+        ++counters["toe.tx_data_in_rdma_mode"]; // dropped, but acknowledged [guess G4]
+        log.warn("tid {}: TX_DATA in RDMA mode", tid);
+    } else if (auto data = payload(wr); data && !data->empty()) {
+        engine.send(tid, std::move(*data), req->shove());
+    }
+    // Acknowledged when the payload has been fetched, whatever becomes of it [guess G6].
+    flow.unreported += descriptors(wr);
+    if (req->wr.completion())
+        acknowledge(tid, flow, queue, std::exchange(flow.unreported, 0));
+    if (last_streaming) {
+        rnic.stream_switched(tid);
+        if (const Flow* still = find(tid))
+            apply_hold(tid, *still);
+    }
+    if (req->close())
+        engine.close(tid);
+    return true;
+}
+
+void Toe::Impl::close_con(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
+    const auto head = *hw::parse<hw::FwWrHeader>(wr);
+    ++flow.unreported;
+    if (head.completion())
+        acknowledge(tid, flow, queue, std::exchange(flow.unreported, 0));
+    if (flow.rdma)
+        rnic.close_requested(tid); // comes back with send_fin() [guess G11]
+    else if (!engine.close(tid))
+        ignored("CLOSE_CON_REQ", tid);
+}
+
+void Toe::Impl::rdma_wr(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
+    constexpr std::size_t init_length = 72, flags_offset = 44; // flags_rtr_type, rdma.md 4.13
+    const bool init = hw::parse<hw::FwWrHeader>(wr)->op() == FwOp::ri_rdma_init;
+    const auto view = engine.view(tid);
+    if (!view || init == flow.rdma || (init && wr.size() < init_length)) {
+        ignored(init ? "RDMA_INIT" : "RDMA work request", tid);
+        return;
+    }
+    if (!init) {
+        rnic.offload_wr(tid, wr, view->rcv_nxt.value()); // no TX_DMA_ACK [guess G2]
+        return;
+    }
+    const bool initiator = (be16(&wr[flags_offset]) & 1) != 0;
+    flow.rdma = true;
+    flow.switching = !initiator;
+    engine.auto_credit(tid);
+    apply_hold(tid, flow);
+    const bool report = rnic.offload_wr(tid, wr, view->rcv_nxt.value());
+    if (Flow* still = find(tid); still && report) // alone, never with the credits of others [guess G1]
+        acknowledge(tid, *still, queue, 1);
+}
+
+/// What is received waits while the host has quiesced the connection, and on the passive side from
+/// RDMA_INIT until the last streaming message is in the stream [guess G4].
+void Toe::Impl::apply_hold(Tid tid, const Flow& flow) {
+    engine.hold(tid, flow.quiesced || flow.switching);
+}
+
+void Toe::Impl::acknowledge(Tid tid, Flow&, unsigned queue, unsigned credits) {
+    const auto view = engine.view(tid);
+    if (!view)
+        return;
+    hw::WrAck cpl{};
+    cpl.ot = ot(Cpl::tx_dma_ack, tid);
+    cpl.credits = static_cast<std::uint16_t>(credits);
+    cpl.snd_nxt = view->snd_end.value();
+    cpl.snd_una = view->snd_una.value();
+    post(queue, cpl);
+}
+
+// ---- Aborts -------------------------------------------------------------------------------------------
+
+/// Answered always, or the host would wait for ever [guess G13].
+void Toe::Impl::abort_req(Tid tid, Bytes wr) {
+    const auto req = hw::parse<hw::AbortWr>(wr);
+    if (!req) {
+        ++counters["toe.malformed"];
+        return;
+    }
+    Flow* flow = find(tid);
+    if (!flow) {
+        ignored("ABORT_REQ", tid);
+    } else if (flow->phase == Flow::Phase::opening) {
+        ignored("ABORT_REQ", tid); // the host cannot know that TID yet; its ACT_OPEN goes on
+    } else {
+        flow->pending.clear();
+        flow->pending_descriptors = 0;
+        leave_rdma(tid, *flow);
+        if (flow->phase != Flow::Phase::dying) { // else the host owes us an ABORT_RPL still
+            engine.abort(tid, req->cmd == hw::AbortWr::send_rst);
+            flow->phase = Flow::Phase::gone;
+        }
+        flow->aborted = true;
+    }
+    post_abort(tid, Cpl::abort_rpl_rss, CplStatus::none);
+}
+
+/// The end of an abort that the card began. Any other is late or a second copy, and means nothing.
+void Toe::Impl::abort_rpl(Tid tid, Bytes wr) {
+    const auto req = hw::parse<hw::AbortWr>(wr);
+    Flow* flow = find(tid);
+    if (!req || !flow || flow->phase != Flow::Phase::dying)
+        return;
+    engine.abort(tid, req->cmd == hw::AbortWr::send_rst);
+    flow->phase = Flow::Phase::gone;
+    flow->aborted = true;
+}
+
+} // namespace t3sim
