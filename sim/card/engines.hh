@@ -128,9 +128,9 @@ public:
     virtual void connection_gone(Tid tid) = 0;
 };
 
-/// What the SGE tells the Toe: work requests as they lie in the ring, header first, length = its flits. The data
-/// that an SGL describes (WR_DATATYPE, from flit WR_SGLSFLT on) has been fetched: it takes the place of the SGL,
-/// byte-exact, so that both forms of a WR look alike.
+/// What the SGE tells the Toe: work requests as they lie in the ring, header first, length = its flits. The
+/// data that an SGL describes (WR_DATATYPE, from flit WR_SGLSFLT on) has been fetched: it takes the place of
+/// the SGL, byte-exact, so that both forms of a WR look alike.
 class ToeServices {
 public:
     virtual ~ToeServices() = default;
