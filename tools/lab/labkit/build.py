@@ -32,8 +32,8 @@ def in_build_root(made: image.Image, script: str, log: Path) -> None:
                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp"})
     if done.returncode:
         text = log.read_text(errors="replace").splitlines()
-        wrong = [line for line in text if "error" in line.lower()] or text
-        raise LabError(f"building for {made.suite} failed (all of it: {log}):\n" + "\n".join(wrong[:20]))
+        wrong = [line for line in text if "error: " in line or "No rule to make" in line][:20] or text[-20:]
+        raise LabError(f"building for {made.suite} failed (all of it: {log}):\n" + "\n".join(wrong))
 
 
 def mirror(source: Path, target: Path, skip=lambda path: False) -> None:

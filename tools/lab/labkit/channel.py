@@ -176,6 +176,11 @@ class Channel:
         self.send(number, Kind.SPAWN, {"argv": argv, "tty": tty, "env": env or {}})
         return handle
 
+    def running(self) -> list[Command]:
+        """Commands that were started and have not ended."""
+        with self._state:
+            return list(self._commands.values())
+
     def open(self, number: int | None, receiver: Callable[[Frame], None]) -> int:
         """Frames of this channel (a new one: None) go to the receiver."""
         with self._state:

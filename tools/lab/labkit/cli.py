@@ -155,7 +155,7 @@ def parser() -> Parser:
             sub.add_argument("--guests", type=count, default=2, metavar="N", help="default: 2")
             sub.add_argument("--cards", type=cards, default=1, metavar="N", help="T3 cards per guest (default: 1)")
             sub.add_argument("--load", choices=stack.LEVELS, default="rdma", help="how much of the stack to load")
-            sub.add_argument("--capture", type=Path, metavar="FILE", help="pcapng of all wires")
+            sub.add_argument("--capture", type=Path, metavar="FOLDER", help="capture all wires there")
             sub.add_argument("--memory", type=int, default=512, metavar="MIB", help="of a guest (default: 512)")
             sub.add_argument("--cpus", type=int, default=1, metavar="N", help="of a guest (default: 1)")
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm; by default guests are emulated")

@@ -123,6 +123,15 @@ class Guest:
             raise LabError(f"{self.name}: {shown}: status {result.rc}\n{result.stdout}{result.stderr}")
         return result.stdout
 
+    def end_commands(self, timeout: float = 20.0) -> list[str]:
+        """Kills what still runs, and tells what that was."""
+        left = self.channel.running() if self.alive else []
+        for command in left:
+            command.kill()
+        for command in left:
+            command.wait(timeout)
+        return [command.name for command in left]
+
     # files
 
     def push(self, source: Path | str | bytes, target: str, mode: int = 0o644, timeout: float = 60.0) -> None:

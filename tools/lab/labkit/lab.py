@@ -27,13 +27,13 @@ class Lab:
         with Lab(guests=2) as lab:
             lab.guests[0].run("ibv_devices")
 
-    cards: per guest. wires: default joins port p of card 0 with port p of card 1, and so on; cards are counted through all guests.
-    capture: file that gets every frame of every wire (pcapng). load: how much of the stack the guests load (see stack.LEVELS).
+    cards: per guest. wires: by default port p of all cards is on wire "pP". capture: folder that gets a capture of each wire
+    (True: among the lab's logs). load: how much of the stack the guests load (see stack.LEVELS).
     """
 
     def __init__(self, guests: int = 2, cards: int = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
                  capture: Path | bool = False, load: str = "rdma", name: str = "lab", machine: Machine = Machine(),
-                 program: Path | None = None, sim_options: Sequence[str] = ()):
+                 sim_options: Sequence[str] = ()):
         if guests < 1 or cards < 0:
             raise LabError(f"a lab has one guest or more and no negative number of cards, not {guests} and {cards}")
         self.name = name
@@ -43,12 +43,11 @@ class Lab:
         self.cards_per_guest = cards
         self.ports = PORTS
         self.artifacts = paths.artifacts(name)
-        self.capture = (self.artifacts / "wires.pcapng" if capture is True else Path(capture)) if capture else None
+        self.capture = (self.artifacts / "wires" if capture is True else Path(capture)) if capture else None
         self._count = guests
         self._wires = straight(guests * cards, PORTS) if wires is None else list(wires)
         self._load = stack.level(load if cards else "none")
         self._machine = machine
-        self._program = program or Sim.default_program()
         self._sim_options = sim_options
         self._ending = threading.Event()
         self._resources = contextlib.ExitStack()
@@ -79,7 +78,7 @@ class Lab:
 
         cards: list[Path] = []
         if self.cards_per_guest:
-            self.sim = Sim(self._program, self._count * self.cards_per_guest, self._wires, sockets, self.artifacts, self.capture,
+            self.sim = Sim(self._count * self.cards_per_guest, self._wires, sockets, self.artifacts, self.capture,
                            self._sim_options)
             self.sim.wait_ready()
             cards = self.sim.cards
@@ -144,8 +143,8 @@ class Lab:
 
     def wired(self, guest: int, port: int) -> bool:
         """Whether the port (counted through the guest's cards) has a cable."""
-        end = (guest * self.cards_per_guest + port // PORTS, port % PORTS)
-        return any(end in wire for wire in self._wires)
+        end = f"c{guest * self.cards_per_guest + port // PORTS}.{port % PORTS}"
+        return any(end in wire.ends for wire in self._wires)
 
     def describe(self) -> dict:
         return {"name": self.name, "pid": os.getpid(), "suite": self.suite, "artifacts": str(self.artifacts),

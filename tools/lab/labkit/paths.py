@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Where things lie."""
 
+import hashlib
 import os
 from pathlib import Path
+
+from .errors import LabError
 
 REPO = Path(__file__).resolve().parents[3]
 GUEST_FILES = REPO / "tools/lab/guest"
@@ -14,9 +17,12 @@ def cache() -> Path:
 
 
 def runtime() -> Path:
-    """Sockets and locks of running labs. Short, because a socket's path may have 107 characters only."""
-    path = Path(f"/tmp/t3lab-{os.getuid()}")
-    path.mkdir(mode=0o700, exist_ok=True)
+    """Sockets and locks of this tree's running labs. Short, because a socket's path may have 107 characters only."""
+    path = Path(f"/tmp/t3lab-{os.getuid()}") / hashlib.sha256(bytes(REPO)).hexdigest()[:8]
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if path.parent.stat().st_uid != os.getuid():
+        raise LabError(f"{path.parent} belongs to somebody else")
+    path.mkdir(exist_ok=True)
     return path
 
 

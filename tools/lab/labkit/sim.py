@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The card model's process: one for all cards of a lab and the wires between them."""
 
+import json
+import os
 import socket
 import time
 from pathlib import Path
@@ -12,47 +14,51 @@ from .errors import LabError
 from .process import Child
 
 START_DEADLINE = 30.0
+READY = "t3sim: ready"
 
 
 class Wire(NamedTuple):
-    """A cable between two ports; a port is (card, port)."""
+    """A cable. Its ends are as t3sim names them: cN.P (port P of card N, cards counted through all guests),
+    qemu:PATH, tap:NAME."""
 
-    a: tuple[int, int]
-    b: tuple[int, int]
+    name: str
+    ends: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "{}:{}={}:{}".format(*self.a, *self.b)
+        return f"{self.name}={','.join(self.ends)}"
 
 
 def straight(cards: int, ports: int) -> list[Wire]:
-    """Port p of each card wired to port p of the next: 0-1, 2-3, ..."""
-    return [Wire((card, port), (card + 1, port)) for card in range(0, cards - 1, 2) for port in range(ports)]
+    """Port p of all cards on wire p."""
+    return [Wire(f"p{port}", tuple(f"c{card}.{port}" for card in range(cards))) for port in range(ports)] if cards > 1 else []
+
+
+def program() -> Path:
+    """The model of this tree; T3SIM names another one, e.g. one with sanitizers."""
+    return Path(os.environ.get("T3SIM") or paths.REPO / "build/sim/vfio/t3sim")
 
 
 class Sim:
-    def __init__(self, program: Path, cards: int, wires: Sequence[Wire], sockets: Path, artifacts: Path,
-                 capture: Path | None = None, options: Sequence[str] = ()):
-        if not program.exists():
-            raise LabError(f"the card model is not built: {program} is missing (make sim)")
+    def __init__(self, cards: int, wires: Sequence[Wire], sockets: Path, artifacts: Path, capture: Path | None = None,
+                 options: Sequence[str] = ()):
+        if not program().exists():
+            raise LabError(f"the card model is not built: {program()} is missing (make sim)")
         self.cards = [sockets / f"card{number}" for number in range(cards)]
-        self.capture = capture
         self._control = sockets / "sim.control"
-        argv: list[str] = [str(program)]
-        for card in self.cards:
-            argv += ["--card", str(card)]
+        self._log = artifacts / "t3sim.log"
+        argv = [str(program()), "--control", str(self._control), *options]
+        for number, path in enumerate(self.cards):
+            argv += ["--card", f"c{number}={path}"]
         for wire in wires:
             argv += ["--wire", str(wire)]
         if capture:
+            capture.mkdir(parents=True, exist_ok=True)
             argv += ["--capture", str(capture)]
-        self._child = Child("t3sim", [*argv, "--control", str(self._control), *options], artifacts / "t3sim.log")
-
-    @classmethod
-    def default_program(cls) -> Path:
-        return paths.REPO / "build/t3sim"
+        self._child = Child("t3sim", argv, self._log)
 
     def wait_ready(self) -> None:
         left = deadline(START_DEADLINE)
-        while not all(path.exists() for path in [*self.cards, self._control]):
+        while READY not in self._child.tail():
             if not self.alive or not left():
                 raise LabError(f"t3sim did not start (status {self._child.status}):\n{self._child.tail()}")
             time.sleep(0.02)
@@ -71,20 +77,27 @@ class Sim:
     def tail(self, lines: int = 40) -> str:
         return self._child.tail(lines)
 
-    def control(self, line: str, timeout: float = 20.0) -> str:
-        """One line to the model's control socket; returns its answer."""
+    def control(self, command: str, *arguments: str, timeout: float = 20.0):
+        """Asks the model something; see `t3sim ctl SOCKET help`."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(timeout)
             try:
                 sock.connect(str(self._control))
-                sock.sendall(line.encode() + b"\n")
-                sock.shutdown(socket.SHUT_WR)
-                answer = b""
-                while part := sock.recv(65536):
-                    answer += part
-            except OSError as error:
-                raise LabError(f"t3sim does not answer to {line!r}: {error}") from error
-        return answer.decode(errors="replace")
+                sock.sendall(json.dumps({"command": command, "args": arguments}).encode() + b"\n")
+                with sock.makefile() as answers:
+                    answer = json.loads(answers.readline())
+            except (OSError, ValueError) as error:
+                raise LabError(f"t3sim does not answer to {command!r}: {error}") from error
+        if not answer["ok"]:
+            raise LabError(f"t3sim: {answer['error']}")
+        return answer["result"]
+
+    def cable(self, wire: str, plugged: bool) -> None:
+        """Plugs a wire in or pulls it."""
+        self.control("wire", "up" if plugged else "down", wire)
+
+    def counters(self, card: int) -> dict[str, int]:
+        return self.control("counters", f"c{card}")[f"c{card}"]
 
     def end(self) -> int | None:
         self._child.end()

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""System tests: guests with cards, driven from here. See tests/README.md.
+
+A test that takes `pair` gets a lab of two guests with a card each and both ports wired; it is booted once and shared, and replaced
+when a test broke it. A test that needs another lab makes it with `make_lab`. After each test the kernel logs are checked.
+"""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/lab"))
+
+from labkit import Lab, LabError, build, klog  # noqa: E402
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("t3rdma")
+    group.addoption("--suite", default="bookworm", help="Debian release of the guests (default: bookworm)")
+    group.addoption("--long", action="store_true", help="also the long runs")
+    group.addoption("--no-build", action="store_true", help="use what is in build/guest as it is")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
+    config.addinivalue_line("markers", "allow_log(pattern, why): a line in a kernel log that this test provokes")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="a long run: needs --long"))
+
+
+class Keeper:
+    """Keeps one lab for many tests."""
+
+    def __init__(self, **options):
+        self._options = options
+        self._lab = None
+
+    def get(self):
+        if self._lab and not self._lab.healthy:
+            self.drop()
+        if not self._lab:
+            self._lab = Lab(**self._options).__enter__()
+        return self._lab
+
+    def drop(self):
+        if self._lab:
+            self._lab.end()
+        self._lab = None
+
+
+@pytest.fixture(scope="session")
+def suite(pytestconfig):
+    """The guests' Debian release, with all that guests run built for it."""
+    name = pytestconfig.getoption("--suite")
+    if not pytestconfig.getoption("--no-build"):
+        build.everything(name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def _pair_keeper(suite):
+    keeper = Keeper(guests=2, suite=suite, name="pair")
+    yield keeper
+    keeper.drop()
+
+
+def _check(lab, request):
+    """What every test must leave behind: living guests, clean kernel logs, no command that still runs."""
+    allowed = [klog.Allowed(*mark.args) for mark in request.node.iter_markers("allow_log")]
+    for guest in lab.guests:
+        try:
+            guest.end_commands()
+        except LabError:
+            pass  # a dead guest, or a command that even SIGKILL does not end: the log below tells
+    trouble = lab.new_trouble(allowed)
+    if trouble:
+        lab.broken = True
+        pytest.fail(f"trouble in a log after the test:\n{trouble}", pytrace=False)
+
+
+@pytest.fixture
+def pair(request, _pair_keeper):
+    """The shared lab: two guests, one card each, port 0 to port 0 and port 1 to port 1."""
+    lab = _pair_keeper.get()
+    request.node.labs = [lab]
+    yield lab
+    failed = getattr(request.node, "failed", False)
+    try:
+        _check(lab, request)
+    except BaseException:
+        _pair_keeper.drop()
+        raise
+    if failed and not _idle(lab):
+        _pair_keeper.drop()
+
+
+def _idle(lab):
+    """Whether nothing of a failed test is left in the guests."""
+    return all("qp 0" in guest.run("rdma resource show").stdout for guest in lab.guests)
+
+
+@pytest.fixture
+def make_lab(request, suite):
+    """Makes labs of the test's own: make_lab(guests=1, cards=2)."""
+    request.node.labs = labs = []
+
+    def make(**options):
+        lab = Lab(**{"suite": suite, "name": "own", **options})
+        labs.append(lab.__enter__())
+        return lab
+
+    yield make
+    try:
+        for lab in labs:
+            _check(lab, request)
+    finally:
+        for lab in labs:
+            lab.end()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Adds the logs of its labs to the report of a failed test."""
+    report = (yield).get_result()
+    if report.failed:
+        item.failed = True
+        for lab in getattr(item, "labs", []):
+            report.sections.append((f"logs of lab {lab.name}", lab.report()))

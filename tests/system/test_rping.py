@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""rping of rdmacm-utils: connect, SEND, READ, WRITE, disconnect, with data that both sides compare."""
+
+import pytest
+from stock import objects, rping_client, rping_server
+
+# (server, client)
+DIRECTIONS = pytest.mark.parametrize("ends", [(0, 1), (1, 0)], ids=["g1-to-g0", "g0-to-g1"])
+
+
+@DIRECTIONS
+@pytest.mark.parametrize("size, rounds", [(64, 1000), (1000, 1000), (4096, 1000), (65535, 300)])
+def test_rounds_with_verified_data(pair, ends, size, rounds):
+    server, client = (pair.guests[number] for number in ends)
+    options = f"-C {rounds} -S {size} -V"
+    serving = rping_server(server, options)
+    done = rping_client(client, server, options).wait(120)
+    assert (done.rc, done.stderr) == (0, "")
+    assert serving.wait(20).rc == 0
+
+
+def test_ping_data_is_shown_on_both_sides(pair):
+    server, client = pair.guests
+    serving = rping_server(server, "-C 5 -v -V")
+    shown = rping_client(client, server, "-C 5 -v -V").wait(60)
+    served = serving.wait(20)
+    for number in range(5):
+        assert f"ping data: rdma-ping-{number}: ABCDEFGHIJ"[:36] in shown.stdout
+        assert f"server ping data: rdma-ping-{number}: " in served.stdout
+
+
+@pytest.mark.parametrize("size", [16, 65536])
+def test_rping_itself_refuses_sizes_out_of_its_range(pair, size):
+    done = pair.guests[0].run(f"rping -s -S {size}")
+    assert done.rc != 0
+    assert f"Invalid size {size} (valid range is 17 to 65535)" in done.stdout + done.stderr
+
+
+def test_a_server_serves_twenty_clients_one_after_another(pair):
+    server, client = pair.guests
+    serving = rping_server(server, "-P")
+    for _ in range(20):
+        assert rping_client(client, server, "-C 20 -V").wait(60).rc == 0
+    assert serving.running
+    serving.kill()
+    serving.wait(10)
+
+
+def test_both_ports_carry_rdma(pair):
+    server, client = pair.guests
+    for port in (0, 1):
+        serving = rping_server(server, "-C 50 -V", card_port=port)
+        assert rping_client(client, server, "-C 50 -V", card_port=port).wait(60).rc == 0
+        assert serving.wait(20).rc == 0
+
+
+def test_several_pairs_at_a_time(pair):
+    server, client = pair.guests
+    serving = [rping_server(server, "-C 100 -V", listen_port=7300 + number) for number in range(4)]
+    clients = [rping_client(client, server, "-C 100 -V", listen_port=7300 + number) for number in range(4)]
+    assert [done.wait(120).rc for done in clients] == [0] * 4
+    assert [done.wait(20).rc for done in serving] == [0] * 4
+
+
+def test_nothing_is_left_when_rping_is_done(pair):
+    server, client = pair.guests
+    serving = rping_server(server, "-C 10 -V")
+    assert rping_client(client, server, "-C 10 -V").wait(60).rc == 0
+    assert serving.wait(20).rc == 0
+    for guest in pair.guests:
+        left = objects(guest)
+        assert left and not any(left.values()), f"{guest.name} has {left}"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Debian's own programs of rdma-core and iproute2, unmodified."""
+
+import json
+import re
+
+from stock import address, objects, wait_listening
+
+
+def test_ibv_devices_lists_the_card(pair):
+    for guest in pair.guests:
+        assert re.search(r"^\s+cxgb3_0\s+[0-9a-f]{16}$", guest.check("ibv_devices"), re.MULTILINE)
+
+
+def test_ibv_devinfo_describes_the_card_and_both_ports(pair):
+    text = pair.guests[0].check("ibv_devinfo -v -d cxgb3_0")
+    fields = dict(re.findall(r"^\s*(\w+):\s+(.*?)\s*$", text, re.MULTILINE))
+    assert fields["hca_id"] == "cxgb3_0"
+    assert fields["transport"] == "iWARP (1)"
+    assert fields["vendor_id"] == "0x1425"
+    assert fields["phys_port_cnt"] == "2"
+    assert int(fields["max_qp"]) > 0 and int(fields["max_mr"]) > 0
+    assert text.count("PORT_ACTIVE (4)") == 2
+    assert text.count("Ethernet") == 2
+
+
+def test_rdma_dev_and_link_name_the_interfaces(pair):
+    for guest in pair.guests:
+        assert "cxgb3_0" in guest.check("rdma dev show")
+        links = json.loads(guest.check("rdma -j link show"))
+        assert [(link["ifname"], link["port"], link["state"], link["netdev"]) for link in links] == [
+            ("cxgb3_0", port + 1, "ACTIVE", guest.interfaces[port]) for port in (0, 1)]
+
+
+def test_rdma_statistic_counts(pair):
+    text = pair.guests[0].check("rdma statistic show")
+    assert re.search(r"link cxgb3_0/1 .*\w+ \d+", text)
+
+
+def test_ucmatose_ten_connections_with_a_hundred_messages_each(pair):
+    server, client = pair.guests
+    serving = server.start(f"exec ucmatose -b {address(server)} -c 10 -C 100")
+    wait_listening(server, 7471)
+    done = client.run(f"ucmatose -s {address(server)} -c 10 -C 100", 120)
+    assert "return status 0" in done.stdout, done
+    assert "return status 0" in serving.wait(30).stdout
+
+
+def test_rdma_client_reaches_rdma_server(pair):
+    server, client = pair.guests
+    serving = server.start("exec rdma_server -p 7480")
+    serving.expect("start", 20)
+    done = client.run(f"for try in 1 2 3 4 5 6 7 8 9; do rdma_client -s {address(server)} -p 7480 && exit 0; sleep 0.5; done; exit 1", 60)
+    assert done.stdout.endswith("rdma_client: end 0\n"), done
+    assert serving.wait(20).stdout.endswith("rdma_server: end 0\n")
+
+
+def test_rcopy_moves_ten_megabytes_unchanged(pair):
+    server, client = pair.guests
+    client.check("head -c 10000000 /dev/urandom > /tmp/sent")
+    serving = server.start("cd /tmp && exec rcopy")
+    wait_listening(server, 7427)
+    done = client.run(f"rcopy /tmp/sent {address(server)}:/tmp/received", 120)
+    assert done.rc == 0, done
+    serving.wait(20) if not serving.running else serving.kill()
+    sent, received = (guest.check(f"sha256sum < {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
+    assert sent == received
+    for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")):
+        guest.check(f"rm {path}")
+
+
+def test_the_tools_leave_no_object_behind(pair):
+    """Runs last in this file, so it speaks for all of the above."""
+    for guest in pair.guests:
+        left = objects(guest)
+        assert left and not any(left.values()), f"{guest.name} has {left}"
