@@ -17,39 +17,55 @@ spdlog::logger& log = logger("wire");
 Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move(name)) {}
 
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
-    endpoints_.push_back(&endpoint);
+    ports_.push_back({.endpoint = &endpoint, .impairer = nullptr});
     labels_.push_back(std::move(label));
     endpoint.carrier(up_);
-    return static_cast<unsigned>(endpoints_.size() - 1);
+    return static_cast<unsigned>(ports_.size() - 1);
+}
+
+void Wire::impair(unsigned port, const Impairments& impairments) {
+    ports_.at(port).impairer = std::make_unique<Impairer>(impairments);
 }
 
 void Wire::send(const Endpoint& from, Bytes frame) {
-    const auto it = std::find(endpoints_.begin(), endpoints_.end(), &from);
-    if (it == endpoints_.end())
+    const auto it =
+        std::find_if(ports_.begin(), ports_.end(), [&](const Port& port) { return port.endpoint == &from; });
+    if (it == ports_.end())
         throw std::logic_error("wire " + name_ + ": send by somebody who is not attached");
     if (!up_) {
         statistics_.lost_down++;
         return;
     }
-    const auto port = static_cast<unsigned>(it - endpoints_.begin());
+    const auto port = static_cast<unsigned>(it - ports_.begin());
     statistics_.frames++;
     statistics_.bytes += frame.size();
-    log.trace("{}: {} sends {} bytes", name_, labels_[port], frame.size());
+    std::vector<Impairer::Copy> copies{{.when = queue_.now()}};
+    std::string_view fate;
+    if (it->impairer) {
+        copies = it->impairer->plan(queue_.now(), frame.size());
+        fate = it->impairer->fate();
+    }
+    log.trace("{}: {} sends {} bytes {}", name_, labels_[port], frame.size(), fate);
     for (Tap* tap : taps_)
-        tap->frame(port, frame);
-    queue_.after(0, [this, port, plug = plug_, copy = Buffer(frame.begin(), frame.end())] {
-        deliver(port, plug, copy);
-    });
+        tap->frame(port, frame, fate);
+    for (const auto& copy : copies) {
+        Buffer bytes(frame.begin(), frame.end());
+        if (copy.flipped_bit != Impairer::not_flipped)
+            bytes[copy.flipped_bit / 8] ^= static_cast<std::uint8_t>(1U << copy.flipped_bit % 8);
+        schedule(port, copy.when, std::move(bytes));
+    }
 }
 
-void Wire::deliver(unsigned from, std::uint64_t plug, Bytes frame) {
-    if (plug != plug_) {
-        statistics_.lost_down++;
-        return;
-    }
-    for (unsigned port = 0; port < endpoints_.size(); port++)
-        if (port != from)
-            endpoints_[port]->frame_in(frame);
+void Wire::schedule(unsigned from, Time when, Buffer&& frame) {
+    queue_.at(when, [this, from, plug = plug_, frame = std::move(frame)] {
+        if (plug != plug_) {
+            statistics_.lost_down++;
+            return;
+        }
+        for (unsigned port = 0; port < ports_.size(); port++)
+            if (port != from)
+                ports_[port].endpoint->frame_in(frame);
+    });
 }
 
 void Wire::set_up(bool up) {
@@ -58,8 +74,8 @@ void Wire::set_up(bool up) {
     up_ = up;
     plug_++;
     log.info("{}: {}", name_, up ? "plugged" : "pulled");
-    for (Endpoint* endpoint : endpoints_)
-        endpoint->carrier(up);
+    for (const Port& port : ports_)
+        port.endpoint->carrier(up);
 }
 
 } // namespace t3sim

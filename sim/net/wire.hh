@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/core/event_queue.hh"
+#include "sim/net/impairments.hh"
 #include "sim/net/link.hh"
 
 namespace t3sim {
@@ -17,8 +20,9 @@ namespace t3sim {
 class Tap {
 public:
     virtual ~Tap() = default;
-    /// A frame leaves @p port (the number that Wire::attach() gave).
-    virtual void frame(unsigned port, Bytes frame) = 0;
+    /// A frame leaves @p port (the number that Wire::attach() gave). @p fate: empty, or what an impairment is
+    /// about to do to it ("lost").
+    virtual void frame(unsigned port, Bytes frame, std::string_view fate) = 0;
 };
 
 class Wire : public Link {
@@ -41,6 +45,12 @@ public:
     /// Pulls or plugs the cable. What is on the way is lost.
     void set_up(bool up);
 
+    /// Impairs what @p port sends from now on; takes the place of what was set before. Throws
+    /// std::out_of_range.
+    void impair(unsigned port, const Impairments& impairments);
+    /// nullptr: the port's frames arrive at once and unharmed.
+    [[nodiscard]] const Impairer* impairer(unsigned port) const { return ports_.at(port).impairer.get(); }
+
     void add_tap(Tap& tap) { taps_.push_back(&tap); }
     void remove_tap(const Tap& tap) { std::erase(taps_, &tap); }
 
@@ -52,11 +62,16 @@ public:
     [[nodiscard]] const Statistics& statistics() const { return statistics_; }
 
 private:
-    void deliver(unsigned from, std::uint64_t plug, Bytes frame);
+    struct Port {
+        Endpoint* endpoint;
+        std::unique_ptr<Impairer> impairer;
+    };
+
+    void schedule(unsigned from, Time when, Buffer&& frame);
 
     EventQueue& queue_;
     std::string name_;
-    std::vector<Endpoint*> endpoints_;
+    std::vector<Port> ports_;
     std::vector<std::string> labels_;
     std::vector<Tap*> taps_;
     Statistics statistics_;

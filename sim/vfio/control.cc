@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/vfio/control.hh"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -57,10 +58,35 @@ json counters(Context& context, const Arguments& arguments) {
     return result;
 }
 
+json impairments_of(const Impairer& impairer) {
+    const Impairments& i = impairer.what();
+    const auto& s = impairer.statistics();
+    return {{"loss", i.loss},
+            {"duplicate", i.duplicate},
+            {"reorder", i.reorder},
+            {"corrupt", i.corrupt},
+            {"delay_ns", i.delay},
+            {"jitter_ns", i.jitter},
+            {"reorder_delay_ns", i.reorder_delay},
+            {"rate", i.rate},
+            {"queue", i.queue},
+            {"seed", i.seed},
+            {"done",
+             {{"lost", s.lost},
+              {"overflowed", s.overflowed},
+              {"duplicated", s.duplicated},
+              {"reordered", s.reordered},
+              {"corrupted", s.corrupted}}}};
+}
+
 json wire_state(const Wire& wire) {
+    json impaired = json::object();
+    for (unsigned port = 0; port < wire.labels().size(); port++)
+        if (const Impairer* impairer = wire.impairer(port))
+            impaired[wire.labels()[port]] = impairments_of(*impairer);
     const auto& s = wire.statistics();
-    return {{"name", wire.name()}, {"up", wire.up()},  {"ends", wire.labels()},
-            {"frames", s.frames},  {"bytes", s.bytes}, {"lost_down", s.lost_down}};
+    return {{"name", wire.name()}, {"up", wire.up()},          {"ends", wire.labels()},  {"frames", s.frames},
+            {"bytes", s.bytes},    {"lost_down", s.lost_down}, {"impairments", impaired}};
 }
 
 json wires(Context& context, const Arguments&) {
@@ -87,6 +113,41 @@ json wire(Context& context, const Arguments& arguments) {
     return wire_state(wire);
 }
 
+json capture(Context& context, const Arguments& arguments) {
+    if (arguments[0] == "stop" && arguments.size() == 1) {
+        if (!context.rig.stop_capture())
+            throw Refused("no capture runs");
+        return nullptr;
+    }
+    std::uint64_t limit = 0;
+    if (arguments[0] != "start" || arguments.size() < 2)
+        throw Refused("expected: capture start DIR [SIZE] or capture stop");
+    if (arguments.size() == 3 && !parse_size(arguments[2], limit))
+        throw Refused("'" + arguments[2] + "': expected a size such as 500K, 64M or 2G");
+    return context.rig.start_capture(arguments[1], limit);
+}
+
+json impair(Context& context, const Arguments& arguments) {
+    Wire& wire = find_wire(context, arguments[0]);
+    const auto& labels = wire.labels();
+    const auto end = std::find(labels.begin(), labels.end(), arguments[1]);
+    if (end == labels.end() && arguments[1] != "all")
+        throw Refused(fmt::format("wire '{}' has no end '{}'; its ends are: all, {}", wire.name(),
+                                  arguments[1], fmt::join(labels, ", ")));
+    Impairments impairments;
+    std::string wrong;
+    for (std::size_t i = 2; i < arguments.size(); i++)
+        if (!parse_impairment(arguments[i], impairments, wrong))
+            throw Refused(wrong);
+    for (unsigned port = 0; port < labels.size(); port++) {
+        if (end != labels.end() && labels[port] != *end)
+            continue;
+        wire.impair(port, impairments);
+        impairments.seed++; // both directions of "all" alike would lose the same frames
+    }
+    return wire_state(wire);
+}
+
 json quit(Context& context, const Arguments&) {
     context.loop.stop();
     return nullptr;
@@ -106,6 +167,12 @@ constexpr Row rows[] = {
     {"counters", 0, 1, counters, "counters [CARD]       all counters"},
     {"wires", 0, 0, wires, "wires                 state and statistics of the wires"},
     {"wire", 2, 2, wire, "wire up|down NAME     plugs or pulls a cable"},
+    {"capture", 1, 3, capture,
+     "capture start DIR [SIZE] | capture stop\n                      writes DIR/WIRE.pcapng for each wire"},
+    {"impair", 3, 16, impair,
+     "impair WIRE END|all KEY=VALUE... | none\n                      spoils what END sends: loss, duplicate, "
+     "reorder, corrupt (0 to 1), delay,\n                      jitter, reorder-delay (50us), rate (1G), "
+     "queue (64K), seed"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
 };

@@ -70,16 +70,6 @@ std::array<std::uint8_t, 6> parse_mac(const std::string& text) {
     return mac;
 }
 
-std::uint64_t parse_size(const std::string& option, const std::string& text) {
-    std::uint64_t value = 0;
-    const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string unit(next, text.data() + text.size());
-    const unsigned shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : 99;
-    if (error != std::errc() || shift == 99 || value == 0 || value > std::uint64_t{1} << 40)
-        throw Wrong(fmt::format("{} '{}': expected a size such as 500K, 64M or 2G", option, text));
-    return value << shift;
-}
-
 Options::End parse_end(Options& options, const std::string& option, const std::string& text) {
     Options::End end;
     for (const auto& [prefix, kind] :
@@ -155,12 +145,23 @@ void check_wires(const Options& options) {
 
 } // namespace
 
+bool parse_size(const std::string& text, std::uint64_t& bytes) {
+    std::uint64_t value = 0;
+    const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string unit(next, text.data() + text.size());
+    const unsigned shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : 99;
+    if (error != std::errc() || shift == 99 || value == 0 || value > std::uint64_t{1} << 40 >> shift)
+        return false;
+    bytes = value << shift;
+    return true;
+}
+
 std::string Options::End::label() const {
     switch (kind) {
     case Kind::card_port:
         return card + "." + std::to_string(port);
     case Kind::qemu:
-        return "qemu" + where.substr(where.rfind('/') + 1);
+        return "qemu-" + where.substr(where.rfind('/') + 1);
     case Kind::tap:
         return where;
     }
@@ -247,8 +248,9 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
         for (const auto& text : taps)
             add_end(options, "--tap", text, "tap:", "a.0=tap0");
         check_wires(options);
-        if (!capture_limit.empty())
-            options.capture_limit = parse_size("--capture-limit", capture_limit);
+        if (!capture_limit.empty() && !parse_size(capture_limit, options.capture_limit))
+            throw Wrong(
+                fmt::format("--capture-limit '{}': expected a size such as 500K, 64M or 2G", capture_limit));
         if (!capture_limit.empty() && options.capture.empty())
             throw Wrong("--capture-limit without --capture; add --capture DIR");
         if (std::string wrong; !set_log_levels(options.log_level, &wrong))

@@ -46,6 +46,9 @@ struct ParseResult {
     int status = 0;
 };
 
+/// "64M" and the like, up to 1T; false if it is none.
+bool parse_size(const std::string& text, std::uint64_t& bytes);
+
 ParseResult parse_options(int argc, const char* const* argv);
 
 } // namespace t3sim

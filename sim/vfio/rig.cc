@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/vfio/rig.hh"
 
+#include <filesystem>
 #include <stdexcept>
+
+#include "sim/net/qemu_socket.hh"
+#include "sim/net/tap.hh"
 
 namespace t3sim {
 
@@ -16,15 +20,54 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
     }
     for (const auto& description : options.wires) {
         auto& wire = *wires_.emplace_back(std::make_unique<Wire>(loop.queue(), description.name));
-        for (const auto& end : description.ends) {
-            Card& card = *slot(end.card)->card;
-            card.connect(end.port, wire);
-            wire.attach(card.port(end.port), end.label());
-        }
+        for (const auto& end : description.ends)
+            plug(wire, end);
     }
+    if (!options.capture.empty())
+        start_capture(options.capture, options.capture_limit);
     // Last, so that no guest sees a card that has no wire yet.
     for (const auto& slot : slots_)
         slot.server->attach(*slot.card);
+}
+
+void Rig::plug(Wire& wire, const Options::End& end) {
+    switch (end.kind) {
+    case Options::End::Kind::card_port: {
+        Card& card = *slot(end.card)->card;
+        card.connect(end.port, wire);
+        wire.attach(card.port(end.port), end.label());
+        return;
+    }
+    case Options::End::Kind::qemu:
+        others_.push_back(std::make_unique<QemuSocket>(loop_, wire, end.where));
+        break;
+    case Options::End::Kind::tap:
+        others_.push_back(std::make_unique<TapDevice>(loop_, wire, end.where));
+        break;
+    }
+    wire.attach(*others_.back(), end.label());
+}
+
+std::vector<std::string> Rig::start_capture(const std::string& directory, std::uint64_t limit) {
+    stop_capture();
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error)
+        throw std::runtime_error("cannot make '" + directory + "': " + error.message());
+    std::vector<std::unique_ptr<PcapngWriter>> captures;
+    std::vector<std::string> files;
+    for (const auto& wire : wires_) {
+        files.push_back(directory + "/" + wire->name() + ".pcapng");
+        captures.push_back(std::make_unique<PcapngWriter>(loop_.queue(), *wire, files.back(), limit));
+    }
+    captures_ = std::move(captures);
+    return files;
+}
+
+bool Rig::stop_capture() {
+    const bool ran = !captures_.empty();
+    captures_.clear();
+    return ran;
 }
 
 Rig::~Rig() {

@@ -9,6 +9,7 @@
 
 #include "sim/card/card.hh"
 #include "sim/core/event_loop.hh"
+#include "sim/net/pcapng.hh"
 #include "sim/net/wire.hh"
 #include "sim/vfio/options.hh"
 #include "sim/vfio/server.hh"
@@ -33,9 +34,21 @@ public:
     [[nodiscard]] const std::vector<std::unique_ptr<Wire>>& wires() const { return wires_; }
     [[nodiscard]] Wire* wire(const std::string& name) const;
 
+    /// Begins a capture of every wire as DIR/WIRE.pcapng (the directory is made), in place of one that runs.
+    /// @p limit: bytes per wire, 0 for none. Throws std::runtime_error; then no capture runs. Returns the
+    /// files.
+    std::vector<std::string> start_capture(const std::string& directory, std::uint64_t limit);
+    /// False if none runs.
+    bool stop_capture();
+
 private:
+    void plug(Wire& wire, const Options::End& end);
+
     EventLoop& loop_;
+    // The order matters for the end: what frames go to first, what sends them last.
     std::vector<std::unique_ptr<Wire>> wires_;
+    std::vector<std::unique_ptr<Endpoint>> others_; ///< QEMU sockets and TAP devices
+    std::vector<std::unique_ptr<PcapngWriter>> captures_;
     std::vector<Slot> slots_;
 };
 

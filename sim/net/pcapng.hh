@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A capture file of one wire in pcapng, as Wireshark and tshark read it: one interface per port, so that a
+// display filter can tell directions apart (frame.interface_name == "a.0"), nanosecond timestamps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sim/core/event_queue.hh"
+#include "sim/core/fd.hh"
+#include "sim/net/wire.hh"
+
+namespace t3sim {
+
+class PcapngWriter : public Tap {
+public:
+    /// Creates @p path (which is replaced) for @p wire and begins to watch it; both must outlive the writer.
+    /// @p limit: bytes on disk, 0 for no limit. With a limit the oldest part goes: when the file has reached
+    /// half of it, it is renamed to NAME.old.pcapng and a new one begins. Every frame is on disk when it is
+    /// written: a capture can be read while it grows, and after a crash. Throws std::runtime_error with a
+    /// complete sentence.
+    PcapngWriter(const EventQueue& queue, Wire& wire, std::string path, std::uint64_t limit = 0);
+    PcapngWriter(const PcapngWriter&) = delete;
+    PcapngWriter& operator=(const PcapngWriter&) = delete;
+    ~PcapngWriter() override;
+
+    void frame(unsigned port, Bytes frame, std::string_view fate) override;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    void begin();
+    void put(const Buffer& block);
+
+    const EventQueue& queue_;
+    Wire& wire_;
+    std::string path_;
+    std::uint64_t limit_;
+    std::uint64_t written_ = 0;
+    std::uint64_t epoch_; ///< wall clock, in nanoseconds since 1970, when the queue's time was 0
+    Fd file_;
+    std::size_t interfaces_ = 0; ///< that have been described
+    bool failed_ = false;
+};
+
+} // namespace t3sim

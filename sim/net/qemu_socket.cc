@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/net/qemu_socket.hh"
+
+#include <array>
+#include <cerrno>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "sim/core/log.hh"
+
+namespace t3sim {
+namespace {
+
+spdlog::logger& log = logger("wire");
+
+// QEMU's own limit for a packet (4 KiB of slack over 64 KiB).
+constexpr std::uint32_t max_frame = 65536 + 4096;
+constexpr std::size_t prefix = 4;
+
+} // namespace
+
+QemuSocket::QemuSocket(EventLoop& loop, Link& link, const std::string& path)
+    : loop_(loop), link_(link), path_(path),
+      listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {}
+
+QemuSocket::~QemuSocket() {
+    loop_.forget(watch_);
+}
+
+void QemuSocket::accept(Fd socket) {
+    socket_ = std::move(socket);
+    listener_.pause(true);
+    watch_ = loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
+    log.debug("{}: QEMU connected", path_);
+}
+
+void QemuSocket::hang_up(const char* why) {
+    log.debug("{}: QEMU disconnected{}", path_, why);
+    loop_.forget(watch_);
+    watch_ = 0;
+    socket_.reset();
+    input_.clear();
+    output_.clear();
+    listener_.pause(false);
+}
+
+void QemuSocket::ready(std::uint32_t events) {
+    if ((events & EPOLLOUT) != 0 && !output_.empty()) {
+        const ssize_t n = ::send(socket_.get(), output_.data(), output_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            return hang_up(": send error");
+        if (n > 0)
+            output_.erase(output_.begin(), output_.begin() + n);
+        if (output_.empty())
+            loop_.change(watch_, EPOLLIN);
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    std::array<std::uint8_t, 65536> piece; // NOLINT: recv() fills it
+    const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        return hang_up("");
+    if (n > 0) {
+        input_.insert(input_.end(), piece.data(), piece.data() + n);
+        take_frames();
+    }
+}
+
+void QemuSocket::take_frames() {
+    std::size_t at = 0;
+    while (input_.size() - at >= prefix) {
+        const std::uint32_t length = be32(input_.data() + at);
+        if (length == 0 || length > max_frame)
+            return hang_up(": impossible frame length");
+        if (input_.size() - at - prefix < length)
+            break;
+        link_.send(*this, Bytes(input_).subspan(at + prefix, length));
+        at += prefix + length;
+    }
+    input_.erase(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+void QemuSocket::frame_in(Bytes frame) {
+    // As on any network: a receiver that is too slow loses frames. A frame that was begun is finished.
+    if (!socket_ || !output_.empty()) {
+        dropped_++;
+        return;
+    }
+    std::array<std::uint8_t, prefix> length{};
+    put_be32(length.data(), static_cast<std::uint32_t>(frame.size()));
+    iovec vec[2] = {{length.data(), length.size()}, {const_cast<std::uint8_t*>(frame.data()), frame.size()}};
+    msghdr msg{};
+    msg.msg_iov = vec;
+    msg.msg_iovlen = 2;
+    const ssize_t n = sendmsg(socket_.get(), &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0) { // a lost connection shows itself when we read
+        dropped_++;
+        return;
+    }
+    if (const auto sent = static_cast<std::size_t>(n); sent < prefix + frame.size()) {
+        if (sent < prefix)
+            output_.assign(length.begin() + n, length.end());
+        const Bytes rest = frame.subspan(sent > prefix ? sent - prefix : 0);
+        output_.insert(output_.end(), rest.begin(), rest.end());
+        loop_.change(watch_, EPOLLIN | EPOLLOUT);
+    }
+}
+
+} // namespace t3sim

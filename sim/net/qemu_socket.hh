@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A QEMU network backend as an end of a wire: -netdev stream,id=n0,server=off,addr.type=unix,addr.path=PATH.
+// On the socket each frame has a 32-bit big-endian length in front. So an ordinary guest NIC can share a wire
+// with a card.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/core/event_loop.hh"
+#include "sim/core/unix_socket.hh"
+#include "sim/net/link.hh"
+
+namespace t3sim {
+
+class QemuSocket : public Endpoint {
+public:
+    /// Listens at @p path; one QEMU at a time, the next may come when it has gone. Frames go to @p link,
+    /// which must outlive this. Throws as Listener does.
+    QemuSocket(EventLoop& loop, Link& link, const std::string& path);
+    ~QemuSocket() override;
+    QemuSocket(const QemuSocket&) = delete;
+    QemuSocket& operator=(const QemuSocket&) = delete;
+
+    void frame_in(Bytes frame) override;
+    void carrier(bool) override {} // the protocol has no word for it
+
+    [[nodiscard]] bool connected() const { return static_cast<bool>(socket_); }
+    /// Frames for QEMU that found its socket full, or no QEMU.
+    [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+
+private:
+    void accept(Fd socket);
+    void hang_up(const char* why);
+    void ready(std::uint32_t events);
+    void take_frames();
+
+    EventLoop& loop_;
+    Link& link_;
+    std::string path_;
+    Fd socket_;
+    EventLoop::Watch watch_ = 0;
+    Buffer input_;
+    Buffer output_; ///< the rest of a frame that the socket took in part
+    std::uint64_t dropped_ = 0;
+    Listener listener_;
+};
+
+} // namespace t3sim
