@@ -8,7 +8,7 @@
 #ifndef CXGB3_BORDER_H
 #define CXGB3_BORDER_H
 
-#include "include/uapi/cxgb3-abi.h"
+#include "include/uapi/t3_abi.h"
 #include "userspace/providers/cxgb3/verbs_abi.h"
 
 #ifdef __cplusplus
@@ -50,10 +50,10 @@ struct cxgb3_qp {
 /* First the core of a CQ, for the address of its counter, then, when the kernel has answered, its ring. */
 int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool threads) CXGB3_NOEXCEPT;
 uint64_t cxgb3_core_cq_counter(const struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
-void cxgb3_core_cq_use_ring(struct cxgb3_cq *cq, const struct cxgb3_create_cq_resp *resp) CXGB3_NOEXCEPT;
+void cxgb3_core_cq_use_ring(struct cxgb3_cq *cq, const struct t3_create_cq_resp *resp) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_cq(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 
-int cxgb3_core_create_qp(struct cxgb3_qp *qp, const struct cxgb3_create_qp_resp *resp, bool signal_all,
+int cxgb3_core_create_qp(struct cxgb3_qp *qp, const struct t3_create_qp_resp *resp, bool signal_all,
 			 bool threads) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 void cxgb3_core_reset_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;

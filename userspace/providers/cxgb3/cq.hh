@@ -76,7 +76,7 @@ public:
     }
 
     // A QP that completes into this CQ is in error: the next poll looks for it.
-    void raise_error_flag() { __atomic_store_n(status_, 1u, __ATOMIC_RELEASE); }
+    void raise_error_flag() { __atomic_store_n(status_, T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE); }
 
     // A QP says that it completes into this CQ, with its sends, its receives or both.
     void attach(Qp& qp);

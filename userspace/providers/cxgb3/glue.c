@@ -98,7 +98,7 @@ static struct ibv_pd *cxgb3_alloc_pd(struct ibv_context *context)
 	struct cxgb3_cmd_alloc_pd cmd;
 	struct {
 		uint8_t core[CXGB3_CORE_RESP_ALLOC_PD];
-		struct cxgb3_alloc_pd_resp drv;
+		struct t3_alloc_pd_resp drv;
 	} resp = { 0 };
 	struct ibv_pd *pd = calloc(1, sizeof(*pd));
 	int err;
@@ -130,7 +130,7 @@ static struct ibv_mr *cxgb3_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	struct cxgb3_cmd_reg_mr cmd;
 	struct {
 		uint8_t core[CXGB3_CORE_RESP_REG_MR];
-		struct cxgb3_reg_mr_resp drv;
+		struct t3_reg_mr_resp drv;
 	} resp = { 0 };
 	struct cxgb3_mr *mr;
 	int err;
@@ -202,11 +202,11 @@ static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, stru
 {
 	struct {
 		uint8_t core[CXGB3_CORE_CMD_CREATE_CQ];
-		struct cxgb3_create_cq_req drv;
+		struct t3_create_cq_req drv;
 	} cmd;
 	struct {
 		uint8_t core[CXGB3_CORE_RESP_CREATE_CQ];
-		struct cxgb3_create_cq_resp drv;
+		struct t3_create_cq_resp drv;
 	} resp = { 0 };
 	struct cxgb3_context *ctx = to_context(context);
 	struct cxgb3_cq *cq;
@@ -287,7 +287,7 @@ static int check_qp_attr(const struct ibv_qp_init_attr *attr)
 	return 0;
 }
 
-static int map_qp(struct cxgb3_qp *qp, int fd, const struct cxgb3_create_qp_resp *resp)
+static int map_qp(struct cxgb3_qp *qp, int fd, const struct t3_create_qp_resp *resp)
 {
 	void *doorbell;
 
@@ -320,7 +320,7 @@ static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr
 	struct cxgb3_cmd_create_qp cmd;
 	struct {
 		uint8_t core[CXGB3_CORE_RESP_CREATE_QP];
-		struct cxgb3_create_qp_resp drv;
+		struct t3_create_qp_resp drv;
 	} resp = { 0 };
 	struct cxgb3_qp *qp;
 	int err;
@@ -515,7 +515,7 @@ static const struct verbs_match_ent match_table[] = {
 static const struct verbs_device_ops cxgb3_device_ops = {
 	.name = "cxgb3",
 	.match_min_abi_version = 0,
-	.match_max_abi_version = CXGB3_UVERBS_ABI_VERSION,
+	.match_max_abi_version = T3_ABI_VERSION,
 	.match_table = match_table,
 	.alloc_context = cxgb3_alloc_context,
 	.alloc_device = cxgb3_alloc_device,

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "include/hw/t3_wr.h"
+#include "include/uapi/t3_abi.h"
 #include "userspace/common/mmio.hh"
 #include "userspace/common/ring.hh"
 #include "userspace/common/spinlock.hh"

@@ -183,7 +183,7 @@ uint64_t cxgb3_core_cq_counter(const cxgb3_cq* cq) noexcept {
     return reinterpret_cast<uintptr_t>(static_cast<const t3::Cq*>(cq->core)->consumer_counter());
 }
 
-void cxgb3_core_cq_use_ring(cxgb3_cq* cq, const cxgb3_create_cq_resp* resp) noexcept {
+void cxgb3_core_cq_use_ring(cxgb3_cq* cq, const t3_create_cq_resp* resp) noexcept {
     static_cast<t3::Cq*>(cq->core)->use_ring(cq->ring, resp->size_log2);
 }
 
@@ -191,7 +191,7 @@ void cxgb3_core_destroy_cq(cxgb3_cq* cq) noexcept {
     delete static_cast<t3::Cq*>(cq->core);
 }
 
-int cxgb3_core_create_qp(cxgb3_qp* qp, const cxgb3_create_qp_resp* resp, bool signal_all,
+int cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signal_all,
                          bool threads) noexcept {
     return guarded([&] {
         qp->core = new t3::Qp({.qpid = resp->qpid,
