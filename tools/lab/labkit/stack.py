@@ -4,7 +4,6 @@
 from typing import NamedTuple
 
 from .errors import LabError
-from .guest import Guest
 
 PROVIDERS = "/usr/lib/x86_64-linux-gnu/libibverbs"
 MODULES = "/t3/modules"
@@ -38,9 +37,9 @@ def address(port: int, guest: int) -> str:
     return f"10.0.{port}.{guest + 1}"
 
 
-def load_module(guest: Guest, name: str, parameters: str = "", timeout: float = 60.0) -> None:
-    """Loads a module of ours with what it depends on, or else one of the kernel's."""
-    guest.check(f"""set -e
+def load_module(name: str, parameters: str = "") -> str:
+    """A shell script that loads a module of ours with what it depends on, or else one of the kernel's."""
+    return f"""set -e
         if [ -e {MODULES}/{name}.ko ]; then
             for needed in $(modinfo -F depends {MODULES}/{name}.ko | tr , ' '); do
                 [ -e /sys/module/$needed ] && continue
@@ -49,56 +48,56 @@ def load_module(guest: Guest, name: str, parameters: str = "", timeout: float = 
             insmod {MODULES}/{name}.ko {parameters}
         else
             modprobe {name} {parameters}
-        fi""", timeout)
+        fi"""
 
 
-def install_provider(guest: Guest) -> None:
-    """Where Debian's libibverbs looks for providers."""
-    guest.check(f"mkdir -p {PROVIDERS} /etc/libibverbs.d && cp /t3/provider/*.so {PROVIDERS}/ && "
-                f"cp /t3/provider/*.driver /etc/libibverbs.d/")
+INSTALL_PROVIDER = (f"mkdir -p {PROVIDERS} /etc/libibverbs.d && cp /t3/provider/*.so {PROVIDERS}/ && "
+                    "cp /t3/provider/*.driver /etc/libibverbs.d/")
+
+# Prints the T3's interfaces in the order of cards and ports.
+LIST_INTERFACES = """for path in /sys/class/net/*; do
+        [ -e $path/device/vendor ] && [ $(cat $path/device/vendor) = 0x1425 ] || continue
+        echo $(basename $(readlink -f $path/device)) $(($(cat $path/dev_port))) $(basename $path)
+    done | sort | cut -d' ' -f3"""
 
 
-def set_addresses(guest: Guest, ports: int) -> list[str]:
-    """Gives each port its address and brings it up; returns the interfaces' names in the order of ports."""
-    names = guest.check(
-        "for path in /sys/class/net/*; do [ -e $path/device/vendor ] && [ $(cat $path/device/vendor) = 0x1425 ] && "
-        "echo $(basename $(readlink -f $path/device)) $(($(cat $path/dev_port))) $(basename $path); done | sort | "
-        "cut -d' ' -f3").split()
-    if len(names) != ports:
-        raise LabError(f"{guest.name}: {ports} T3 ports expected, these are there: {' '.join(names) or 'none'}")
-    for port, name in enumerate(names):
-        guest.check(f"ip addr add {address(port, guest.number)}/24 dev {name} && ip link set {name} up")
-    return names
-
-
-def wait_carrier(guest: Guest, name: str, up: bool = True, timeout: int = 30) -> None:
-    wanted = int(up)
-    guest.check(f"""for try in $(seq {timeout * 10}); do
-            [ "$(cat /sys/class/net/{name}/carrier 2>/dev/null)" = {wanted} ] && exit 0
+def wait_carrier(name: str, up: bool = True, timeout: int = 30) -> str:
+    """A shell script that ends when an interface has (or has lost) its carrier."""
+    return f"""for try in $(seq {timeout * 10}); do
+            [ "$(cat /sys/class/net/{name}/carrier 2>/dev/null)" = {int(up)} ] && exit 0
             sleep 0.1
         done
-        echo 'carrier of {name} is not {wanted} after {timeout} s'; exit 1""", timeout + 10)
+        echo 'carrier of {name} is not {int(up)} after {timeout} s'; exit 1"""
+
+
+def _everywhere(lab, script, timeout: float = 120.0) -> list[str]:
+    """Runs a script (made by script(guest), or the same for all) in all guests at a time: they start side by side."""
+    running = [guest.start(script(guest) if callable(script) else script) for guest in lab.guests]
+    outputs = []
+    for command in running:
+        done = command.wait(timeout)
+        if done.rc:
+            raise LabError(f"{command.name}\nstatus {done.rc}: {done.stdout}{done.stderr}")
+        outputs.append(done.stdout)
+    return outputs
 
 
 def bring_up(lab, wanted: Level) -> None:
-    """Loads the stack in all guests of a lab. Steps are taken in all guests at a time, so that they boot side by side."""
+    """Loads the stack in all guests of a lab."""
     if not wanted.nic:
         return
     ports = lab.cards_per_guest * lab.ports
-    started = [(guest, guest.start("modprobe cxgb3")) for guest in lab.guests]
-    for _, command in started:
-        done = command.wait(90)
-        if done.rc:
-            raise LabError(f"{command.name}: {done.stderr}")
-    for guest in lab.guests:
-        guest.interfaces = set_addresses(guest, ports)
-    for guest in lab.guests:
-        for port, name in enumerate(guest.interfaces):
-            if lab.wired(guest.number, port):
-                wait_carrier(guest, name)
+    for guest, names in zip(lab.guests, _everywhere(lab, f"modprobe cxgb3 && {LIST_INTERFACES}")):
+        guest.interfaces = names.split()
+        if len(guest.interfaces) != ports:
+            raise LabError(f"{guest.name}: {ports} T3 ports expected, these are there: {names.split()}; its kernel says:\n"
+                           f"{guest.dmesg()[-3000:]}")
+    _everywhere(lab, lambda guest: " && ".join(
+        f"ip addr add {address(port, guest.number)}/24 dev {name} && ip link set {name} up"
+        for port, name in enumerate(guest.interfaces)))
+    for port in range(ports):
+        _everywhere(lab, lambda guest: wait_carrier(guest.interfaces[port]) if lab.wired(guest.number, port) else "true")
     for module in wanted.modules:
-        for guest in lab.guests:
-            load_module(guest, module)
+        _everywhere(lab, load_module(module))
     if wanted.provider:
-        for guest in lab.guests:
-            install_provider(guest)
+        _everywhere(lab, INSTALL_PROVIDER)
