@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The end of a connection: everything outstanding comes back once, what had succeeded as success, the rest as
+// flushed, also to a program that does nothing but poll.
+#include "tests/unit/provider/fake_card.hh"
+
+#include <set>
+
+using namespace fake;
+using t3::WorkOp;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+namespace {
+
+constexpr int ok = T3_STATUS_SUCCESS;
+constexpr int flushed = T3_STATUS_FLUSH;
+
+class Flush : public testing::Test {
+protected:
+    Flush() : scq(5), rcq(5), q(scq, rcq) {}
+
+    // What the kernel does when a user QP has to be flushed.
+    static void kernel_reports_error(QpMemory& q) {
+        q.status_word() |= T3_QP_STATUS_ERROR;
+        q.scq.status_word() = 1;
+        q.rcq.status_word() = 1;
+    }
+
+    CqMemory scq, rcq;
+    QpMemory q;
+    static constexpr uint32_t id = 0x21;
+};
+
+} // namespace
+
+TEST_F(Flush, A2_ProgramThatOnlyPollsSeesEverythingFlushed) {
+    for (int i = 0; i < 4; i++) {
+        ASSERT_EQ(q.send_silent(i), 0); // signaled or not: an error completes everything
+        ASSERT_EQ(q.recv_empty(10 + i), 0);
+    }
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    kernel_reports_error(q);
+    const auto s = scq.poll(), r = rcq.poll();
+    EXPECT_THAT(wr_ids(s), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(statuses(s), ElementsAre(flushed, flushed, flushed, flushed));
+    EXPECT_THAT(wr_ids(r), ElementsAre(10, 11, 12, 13));
+    EXPECT_EQ(r[0].op, WorkOp::recv);
+    EXPECT_EQ(r[0].qpid, id);
+    EXPECT_EQ(scq.status_word(), 0u);
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    EXPECT_THAT(rcq.poll(), IsEmpty());
+}
+
+TEST_F(Flush, A3_ReportedTwiceFlushedOnce) {
+    ASSERT_EQ(q.send_signaled(1), 0);
+    kernel_reports_error(q);
+    q.qp.set_error();
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(1));
+    kernel_reports_error(q);
+    q.qp.set_error();
+    EXPECT_THAT(scq.poll(), IsEmpty());
+}
+
+TEST_F(Flush, WhatSucceededBeforeTheErrorIsDeliveredAsSuccess) {
+    for (int i = 0; i < 4; i++) {
+        ASSERT_EQ(q.send_signaled(i), 0);
+        ASSERT_EQ(q.recv_empty(10 + i), 0);
+    }
+    scq.sent(id, 0);
+    scq.sent(id, 1);
+    rcq.received(id, 1, 42);
+    kernel_reports_error(q); // noticed only now, by the poll that also finds the entries
+    EXPECT_THAT(statuses(scq.poll()), ElementsAre(ok, ok, flushed, flushed));
+    const auto r = rcq.poll();
+    EXPECT_THAT(statuses(r), ElementsAre(ok, flushed, flushed, flushed));
+    EXPECT_EQ(r[0].byte_len, 42u);
+}
+
+TEST_F(Flush, X8_UnsignaledExecutedWorkIsNotFlushed) {
+    for (int i = 0; i < 3; i++)
+        ASSERT_EQ(q.send_silent(i), 0);
+    ASSERT_EQ(q.send_signaled(3), 0);
+    ASSERT_EQ(q.send_silent(4), 0);
+    scq.sent(id, 3);
+    kernel_reports_error(q);
+    const auto c = scq.poll();
+    EXPECT_THAT(wr_ids(c), ElementsAre(3, 4));
+    EXPECT_THAT(statuses(c), ElementsAre(ok, flushed));
+}
+
+TEST_F(Flush, X8_SendsBehindAReadThatNeverFinishes) {
+    ASSERT_EQ(q.send_signaled(1), 0);
+    ASSERT_EQ(q.read(2, 8), 0);
+    ASSERT_EQ(q.send_signaled(3), 0);
+    ASSERT_EQ(q.read(4, 8), 0);
+    scq.sent(id, 0);
+    scq.sent(id, 2);
+    kernel_reports_error(q);
+    const auto c = scq.poll();
+    EXPECT_THAT(wr_ids(c), ElementsAre(1, 2, 3, 4));
+    EXPECT_THAT(statuses(c), ElementsAre(ok, flushed, flushed, flushed))
+        << "no success after the first flush";
+}
+
+TEST_F(Flush, OneByOne) {
+    for (int i = 0; i < 5; i++)
+        ASSERT_EQ(q.send_signaled(i), 0);
+    scq.sent(id, 0);
+    kernel_reports_error(q);
+    for (int i = 0; i < 5; i++)
+        EXPECT_THAT(wr_ids(scq.poll(1)), ElementsAre(i));
+    EXPECT_THAT(scq.poll(1), IsEmpty());
+}
+
+TEST_F(Flush, X7_MoreWorkThanTheCqHasEntries) {
+    CqMemory small(1);
+    QpMemory p(small, small, {.qpid = 0x30});
+    for (int i = 0; i < 15; i++) {
+        ASSERT_EQ(p.send_signaled(i), 0);
+        ASSERT_EQ(p.recv_empty(100 + i), 0);
+    }
+    kernel_reports_error(p);
+    std::set<uint64_t> seen;
+    for (const auto& c : small.poll())
+        EXPECT_TRUE(seen.insert(c.wr_id).second);
+    EXPECT_EQ(seen.size(), 30u);
+}
+
+TEST_F(Flush, B1_SharedCqFlushesEachDeadQpAndNoLiveOne) {
+    QpMemory second(scq, rcq, {.qpid = 0x22}), live(scq, rcq, {.qpid = 0x23});
+    for (QpMemory* p : {&q, &second, &live})
+        ASSERT_EQ(p->send_signaled(p->qp.qpid()), 0);
+    q.status_word() |= T3_QP_STATUS_ERROR;
+    second.status_word() |= T3_QP_STATUS_ERROR;
+    scq.status_word() = rcq.status_word() = 1;
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(0x21, 0x22));
+    scq.sent(0x23, 0);
+    EXPECT_THAT(statuses(scq.poll()), ElementsAre(ok));
+}
+
+TEST_F(Flush, BusyNeighbourDoesNotHoldTheFlushBack) {
+    QpMemory busy(scq, rcq, {.qpid = 0x22});
+    ASSERT_EQ(q.send_signaled(1), 0);
+    ASSERT_EQ(busy.send_signaled(50), 0);
+    scq.sent(0x22, 0);
+    kernel_reports_error(q);
+    EXPECT_THAT(wr_ids(scq.poll(1)), ElementsAre(50)) << "was in the ring before";
+    ASSERT_EQ(busy.send_signaled(51), 0);
+    scq.sent(0x22, 1);
+    EXPECT_THAT(wr_ids(scq.poll(1)), ElementsAre(1));
+    EXPECT_THAT(wr_ids(scq.poll(1)), ElementsAre(51));
+}
+
+TEST_F(Flush, WorkPostedToADeadQpComesBackAndTheCardIsLeftAlone) {
+    kernel_reports_error(q);
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    ASSERT_EQ(q.send_signaled(1), 0);
+    ASSERT_EQ(q.recv_empty(2), 0);
+    EXPECT_FALSE(q.rung());
+    EXPECT_EQ(q.fetch_all(), 0u);
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(1));
+    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(2));
+    for (int i = 0; i < 100; i++) { // a drain loop may go on for ever
+        ASSERT_EQ(q.send_silent(i), 0);
+        EXPECT_THAT(statuses(scq.poll()), ElementsAre(flushed));
+    }
+}
+
+TEST_F(Flush, DeadQpStillHasLimits) {
+    kernel_reports_error(q);
+    for (int i = 0; i < 16; i++)
+        ASSERT_EQ(q.send_signaled(i), 0);
+    EXPECT_EQ(q.send_signaled(16), ENOMEM);
+    const t3::Sge five[5] = {};
+    EXPECT_EQ(q.recv({.sg = five}), EINVAL);
+}
+
+TEST_F(Flush, PostNoticesTheErrorBeforeAnyPoll) {
+    ASSERT_EQ(q.recv_empty(7), 0);
+    q.status_word() |= T3_QP_STATUS_ERROR; // the flags of the CQs are still to come
+    ASSERT_EQ(q.send_signaled(1), 0);
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(1));
+    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(7));
+}
+
+TEST_F(Flush, LateEntriesOfAFlushedQpAreDropped) {
+    ASSERT_EQ(q.send_signaled(1), 0);
+    ASSERT_EQ(q.read(2, 8), 0);
+    ASSERT_EQ(q.recv_empty(3), 0);
+    kernel_reports_error(q);
+    EXPECT_EQ(scq.poll().size(), 2u);
+    EXPECT_EQ(rcq.poll().size(), 1u);
+    ASSERT_EQ(q.send_signaled(4), 0);
+    ASSERT_EQ(q.recv_empty(5), 0);
+    scq.sent(id, 0);
+    scq.read_done(id);
+    rcq.received(id, 1, 10);
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(4));
+    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(5));
+    EXPECT_THAT(scq.poll(), IsEmpty());
+}
+
+TEST_F(Flush, A16_X9_ResetGivesANewLife) {
+    for (int life = 0; life < 3; life++) {
+        for (int i = 0; i < 3; i++) {
+            ASSERT_EQ(q.send_signaled(i), 0);
+            ASSERT_EQ(q.recv_empty(10 + i), 0);
+        }
+        EXPECT_EQ(q.fetch_all(), 6u) << "first lap, first generation";
+        scq.sent(id, 0);
+        rcq.received(id, 1, 9);
+        EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(0));
+        EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(10));
+        kernel_reports_error(q);
+        EXPECT_THAT(statuses(scq.poll()), ElementsAre(flushed, flushed));
+        EXPECT_THAT(statuses(rcq.poll()), ElementsAre(flushed, flushed));
+
+        ASSERT_EQ(q.send_signaled(99), 0);
+        q.qp.reset();
+        q.fetched = 0;
+        EXPECT_FALSE(q.qp.in_error());
+        EXPECT_THAT(scq.poll(), IsEmpty()) << "work of the old life is gone";
+    }
+}
+
+TEST_F(Flush, ResetDropsEntriesThatWereNotPolled) {
+    ASSERT_EQ(q.send_signaled(1), 0);
+    scq.sent(id, 0);
+    q.qp.reset();
+    ASSERT_EQ(q.send_signaled(2), 0);
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    scq.sent(id, 0);
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(2));
+}
+
+TEST_F(Flush, FailedRequestOfTheRingThenTheRest) {
+    ASSERT_EQ(q.send_silent(1), 0);
+    ASSERT_EQ(q.send_silent(2), 0);
+    ASSERT_EQ(q.send_silent(3), 0);
+    ASSERT_EQ(q.recv_empty(4), 0);
+    scq.sent(id, 1, T3_RDMA_SEND, T3_STATUS_BOUND);
+    const auto c = scq.poll();
+    EXPECT_THAT(wr_ids(c), ElementsAre(2, 3)) << "delivered though unsignaled, because it failed";
+    EXPECT_THAT(statuses(c), ElementsAre(T3_STATUS_BOUND, flushed));
+    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(4)) << "the other CQ has been told";
+}
+
+TEST_F(Flush, FailedReadKeepsItsStatus) {
+    ASSERT_EQ(q.read(1, 8), 0);
+    ASSERT_EQ(q.read(2, 8), 0);
+    scq.read_done(id, 0x1234ff, T3_STATUS_ACCESS);
+    const auto c = scq.poll();
+    EXPECT_THAT(wr_ids(c), ElementsAre(1, 2));
+    EXPECT_THAT(statuses(c), ElementsAre(T3_STATUS_ACCESS, flushed));
+    EXPECT_EQ(c[0].byte_len, 0u);
+}
+
+TEST_F(Flush, DestroyedDeadQpLeavesNothingBehind) {
+    auto dead = std::make_unique<QpMemory>(scq, rcq, QpOptions{.qpid = 0x60});
+    ASSERT_EQ(dead->send_signaled(1), 0);
+    ASSERT_EQ(dead->send_signaled(2), 0);
+    kernel_reports_error(*dead);
+    EXPECT_THAT(wr_ids(scq.poll(1)), ElementsAre(1));
+    dead.reset();
+    EXPECT_THAT(scq.poll(), IsEmpty());
+}
