@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Connection manager of iw_cxgb3.
+ *
+ *   cm.c      what the consumer asks for (iw_cm ops), MPA, events to the consumer
+ *   ep.c      the endpoint: references, mailbox, timer, the setter of its state
+ *   ep_fsm.c  the table behind the setter (pure)
+ *   mpa.c     start-up frames (pure)
+ *   listen.c  listeners and the endpoints that they give birth to
+ *   cpl.c     messages to and from the card
+ *   route.c   routes and the card's L2 table
+ *
+ * Who runs where. CPL handlers run in softirq; they take a reference, put the
+ * message into a mailbox and kick a work item. Consumers, the QP and the timer
+ * leave requests in the same mailbox. The work item is the endpoint's ordered
+ * context: it alone changes state, sends, and calls the consumer, and it holds
+ * no lock while it does. So no two events of a connection are ever handled at
+ * once, and no message has to be undone because a timer was faster.
+ *
+ * Locks:
+ *
+ *   t3_ep.mailbox_lock	requests, call (BH); innermost
+ *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends, since a redirect
+ *			may exchange both
+ *   t3_listener.lock	listening, upcalls, embryos (BH)
+ *   t3_cm_dev.eps	its xarray lock (BH)
+ *   t3_cm_dev.lock	listeners, graveyard (BH)
+ */
+#ifndef IW_CXGB3_CM_H
+#define IW_CXGB3_CM_H
+
+#include <linux/completion.h>
+#include <linux/in.h>
+#include <linux/kref.h>
+#include <linux/rcupdate.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/iw_cm.h>
+
+#include "ep_fsm.h"
+#include "hw/t3_cpl.h"
+#include "iw_cxgb3.h"
+#include "mpa.h"
+
+/* Receive window and send buffer of a connection, bytes. */
+#define T3_RCV_WIN		(256 * 1024)
+#define T3_SND_WIN		(32 * 1024)
+
+/* A four-tuple may still be in the card for a moment after its close. */
+#define T3_CONN_EXIST_DELAY	(HZ / 2)
+
+/* Half-open children beyond the backlog, before SYNs are answered with RST. */
+#define T3_EMBRYO_SLACK		128
+
+/* One step of an endpoint's life, for debugfs. */
+struct t3_ep_step {
+	u64 ns;
+	u8 from;
+	u8 event;
+	u8 to;
+	u8 refused;
+};
+
+#define T3_EP_STEPS		16	/* power of two */
+
+struct t3_ep_log {
+	u32 id;
+	u32 tid;
+	struct sockaddr_in local;
+	struct sockaddr_in remote;
+	bool active;
+	unsigned int nsteps;		/* ever taken; the last T3_EP_STEPS are kept */
+	struct t3_ep_step steps[T3_EP_STEPS];
+};
+
+#define T3_CM_MTUS		16	/* size of the card's MTU table */
+#define T3_GRAVES		32	/* power of two */
+
+struct t3_cm_dev {
+	struct t3_dev *dev;
+	unsigned int nmtus;		/* the card's MTU table */
+	u16 mtus[T3_CM_MTUS];
+	struct xarray eps;		/* endpoints that are not dead, by id */
+	u32 next_ep_id;
+	atomic_t live;			/* their number */
+	wait_queue_head_t idle;		/* live may be 0 */
+
+	spinlock_t lock;		/* listeners, graves; writing stopped */
+	struct list_head listeners;
+	bool stopped;			/* no new endpoints and listeners */
+	bool unplugged;			/* tables of tdev are gone (RCU) */
+	unsigned int nburied;
+	struct t3_ep_log graves[T3_GRAVES];	/* the last ones that died */
+};
+
+/* Requests in the mailbox of an endpoint. */
+enum t3_ep_request {
+	T3_REQ_CALL,			/* in ->call */
+	T3_REQ_TERMINATE,
+	T3_REQ_DISCONNECT,
+	T3_REQ_ABORT,
+	T3_REQ_ORPHAN,			/* the listener is gone */
+	T3_REQ_ARP_FAILED,
+	T3_REQ_TIMER,
+	T3_REQ_DEVICE_DOWN,
+};
+
+/* A consumer's call on its way through the ordered context. */
+struct t3_ep_call {
+	enum ep_event what;		/* EP_EV_CONNECT, _ACCEPT or _REJECT */
+	struct iw_cm_id *cm_id;		/* not for a reject */
+	struct t3_qp *qp;		/* likewise; with a reference of the caller */
+	u32 ord;
+	u32 ird;
+	const void *pdata;
+	u16 pdata_len;
+	int ret;
+	bool nobody_waits;		/* a failure is the consumer's CONNECT_REPLY */
+	struct completion done;
+};
+
+/* Who knows the connection in the card's tables. */
+enum t3_ep_id_kind {
+	T3_ID_NONE,
+	T3_ID_ATID,
+	T3_ID_TID,
+};
+
+/*
+ * One end of a connection.
+ *
+ * References: one from birth to EP_DEAD; one while the timer runs, and one while
+ * the work item is queued; the QP's, while it is attached; the consumer's, from
+ * the connect request to the end of accept or reject. The memory is freed after
+ * a grace period, because a CPL handler may have fetched the pointer from the
+ * TID table just before it was taken out.
+ */
+struct t3_ep {
+	struct kref ref;
+	struct rcu_head rcu;
+	struct t3_dev *dev;
+	struct t3_cm_dev *cm;
+	u32 id;
+
+	/* Mailbox: any context. */
+	struct sk_buff_head inbox;
+	spinlock_t mailbox_lock;	/* requests, call */
+	unsigned long requests;		/* T3_REQ_* */
+	struct t3_ep_call *call;
+	struct work_struct work;
+	struct delayed_work timer;
+	unsigned long deadline;		/* jiffies; ordered context */
+	bool timer_armed;
+
+	/* From here on: ordered context, unless noted. */
+	enum ep_state state;		/* written by ep_fire() only */
+	bool active;
+	bool told;			/* the consumer knows it as connected */
+	bool peer_abort_seen;		/* one copy of ABORT_REQ_RSS */
+	bool abort_rpl_seen;		/* one copy of ABORT_RPL_RSS */
+	bool open_retried;		/* ACT_OPEN_REQ repeated after CONN_EXIST */
+	bool open_retry;		/* the timer shall repeat it */
+	bool init_unacked;		/* RDMA_INIT will be acknowledged */
+	bool rtr_due;			/* active: send the RTR read */
+	unsigned int streaming_unacked;	/* WRs with MPA frames */
+	struct iw_cm_id *cm_id;		/* with a reference */
+	struct t3_ep_call *pending;	/* accept that waits for RDMA_INIT's ack */
+	struct t3_ep_call second_try;	/* active: connect again with revision 1 */
+	u32 qpn;			/* active */
+	struct t3_listener *listener;	/* passive; with a reference */
+	struct t3_qp *qp;		/* with a reference */
+
+	enum t3_ep_id_kind id_kind;	/* also written by the ACT_ESTABLISH handler */
+	u32 tid;			/* or ATID */
+	struct sockaddr_in local;
+	struct sockaddr_in remote;
+	u8 tos;
+
+	spinlock_t route_lock;		/* dst, l2t */
+	struct dst_entry *dst;
+	struct l2t_entry *l2t;
+	u16 smt_idx;
+	u16 mtu;
+
+	u32 snd_nxt;			/* streaming mode */
+	u32 rcv_nxt;
+	u16 emss;
+	bool tx_init_done;
+
+	/* What the two sides agreed, or ask for. */
+	u8 mpa_rev;
+	bool enhanced;			/* revision 2 words in the request */
+	u8 mpa_attrs;			/* T3_MPA_* */
+	u8 rtr_type;			/* T3_RTR_* */
+	u16 ord;
+	u16 ird;
+	u16 peer_ord;			/* MPA_V2_DEPTH_NONE if the request does not say */
+	u16 peer_ird;
+
+	/* Frame to send (active: from connect on) and frame being received. */
+	u16 tx_len;
+	u16 tx_sent;
+	u16 rx_len;
+	u16 pdata_len;			/* active: the consumer's, for a second try */
+	u16 peer_pdata_len;
+	const u8 *peer_pdata;		/* in rx_frame */
+	u8 pdata[MPA_MAX_CONSUMER_PD];
+	u8 tx_frame[MPA_MAX_FRAME_LEN];
+	u8 rx_frame[MPA_MAX_FRAME_LEN + 1];
+
+	struct sk_buff_head spare;	/* for messages of the tear-down */
+	struct t3_ep_log log;
+};
+
+struct t3_listener {
+	struct kref ref;
+	struct rcu_head rcu;
+	struct t3_dev *dev;
+	struct t3_cm_dev *cm;
+	struct list_head link;
+	struct iw_cm_id *cm_id;		/* with a reference while listening */
+	__be32 addr;			/* 0: any */
+	__be16 port;
+	int stid;
+
+	struct sk_buff_head inbox;	/* SYNs */
+	struct work_struct work;
+
+	spinlock_t lock;		/* listening, upcalls, embryos */
+	bool listening;
+	unsigned int upcalls;		/* in progress */
+	unsigned int embryos;
+	unsigned int max_embryos;
+	bool replied;			/* card's answer to open or close */
+	u8 status;
+	wait_queue_head_t wait;
+};
+
+/* cm.c */
+unsigned long t3_cm_timeout(void);
+void t3_cm_established(struct t3_ep *ep);
+void t3_cm_rx_stream(struct t3_ep *ep);
+void t3_cm_init_acked(struct t3_ep *ep);
+void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call);
+void t3_cm_tell_peer_closed(struct t3_ep *ep);
+void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status);
+
+/* ep.c */
+extern struct workqueue_struct *t3_cm_wq;
+struct t3_ep *t3_ep_alloc(struct t3_dev *dev);
+struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
+bool t3_ep_tryget(struct t3_ep *ep);
+void t3_ep_kick(struct t3_ep *ep);
+void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req);
+bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call);
+int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call);
+int t3_ep_fire(struct t3_ep *ep, enum ep_event event, int status);
+void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout);
+
+/* listen.c */
+void t3_listener_put(struct t3_listener *l);
+bool t3_listener_upcall_begin(struct t3_listener *l);
+void t3_listener_upcall_end(struct t3_listener *l);
+void t3_listener_forget(struct t3_ep *ep);
+void t3_listener_stop_all(struct t3_cm_dev *cm);
+int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
+int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
+
+/* cpl.c: each sends one message; 0 or -errno */
+int t3_send_act_open_req(struct t3_ep *ep);
+int t3_send_pass_accept_rpl(struct t3_ep *ep);
+int t3_send_pass_open_req(struct t3_listener *l);
+int t3_send_close_listsrv_req(struct t3_listener *l);
+int t3_send_stream(struct t3_ep *ep, unsigned int until);
+int t3_send_rx_data_ack(struct t3_ep *ep, unsigned int credits);
+int t3_send_rtr_read(struct t3_ep *ep);
+void t3_send_close_con_req(struct t3_ep *ep);
+void t3_send_abort_req(struct t3_ep *ep);
+void t3_send_abort_rpl(struct t3_ep *ep);
+void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb);
+int t3_cpl_reserve(struct t3_ep *ep);
+int t3_cpl_status_to_errno(u8 status);
+static inline u8 t3_cpl_opcode(const struct sk_buff *skb)
+{
+	return be32_to_cpu((__force __be32)skb->csum) >> 24;
+}
+
+/* route.c */
+int t3_route_resolve(struct t3_ep *ep);
+void t3_route_release(struct t3_ep *ep);
+int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
+void t3_route_revalidate(struct t3_ep *ep);
+
+/* debugfs.c */
+void t3_cm_debugfs_add(struct t3_cm_dev *cm);
+
+#endif /* IW_CXGB3_CM_H */

@@ -1,0 +1,680 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages to and from the card.
+ *
+ * In: a handler runs in softirq, takes a reference and queues the message; the
+ * endpoint's ordered context decodes it by the table at the end of this file.
+ * Out: each function builds one message. Only the ordered context sends for a
+ * connection, so what goes on one queue stays in order.
+ *
+ * Every message must fit one descriptor (T3_WR_IMM_MAX): cxgb3 drops a longer one
+ * on a control queue and garbles it on an offload queue. So an MPA frame leaves
+ * in pieces.
+ */
+#include <linux/bitfield.h>
+#include <linux/minmax.h>
+
+#include "cm.h"
+#include "trace_cm.h"
+
+/* CLOSE_CON_REQ, ABORT_REQ and ABORT_RPL: one each in a connection's life. */
+#define SPARE_SKBS	3
+#define SPARE_SIZE	sizeof(struct t3_cpl_abort)
+
+/* --- building ------------------------------------------------------------ */
+
+int t3_cpl_reserve(struct t3_ep *ep)
+{
+	struct sk_buff *skb;
+	unsigned int i;
+
+	for (i = 0; i < SPARE_SKBS; i++) {
+		skb = alloc_skb(SPARE_SIZE, GFP_KERNEL);
+		if (!skb)
+			return -ENOMEM;
+		__skb_queue_tail(&ep->spare, skb);
+	}
+	return 0;
+}
+
+/*
+ * Make room for a message of len bytes at the end of an empty buffer and fill
+ * its work request header. cxgb3 adds length, generation and the like.
+ */
+static void *wr_put(struct sk_buff *skb, size_t len, unsigned int wr_op, u32 tid)
+{
+	struct t3_wr_hdr *wr = skb_put_zero(skb, len);
+
+	wr->hi = cpu_to_be32(FIELD_PREP(T3_WR_OPCODE, wr_op));
+	wr->lo = cpu_to_be32(FIELD_PREP(T3_WR_TID, tid));
+	return wr;
+}
+
+static __be32 cpl_word(unsigned int opcode, u32 id)
+{
+	trace_t3_cpl_out(id, opcode);
+	return cpu_to_be32(FIELD_PREP(T3_CPL_OPCODE, opcode) | FIELD_PREP(T3_CPL_ID, id));
+}
+
+/* A message that TP handles by itself, on the control queue. */
+static void *forward_put(struct sk_buff *skb, size_t len)
+{
+	skb->priority = CPL_PRIORITY_CONTROL;
+	return wr_put(skb, len, T3_WR_OP_FORWARD, 0);
+}
+
+/* The card's number for the largest MTU that the path carries. */
+static unsigned int mss_index(struct t3_ep *ep)
+{
+	const struct t3_cm_dev *cm = ep->cm;
+	unsigned int i = 0;
+
+	while (i + 1 < cm->nmtus && cm->mtus[i + 1] <= ep->mtu)
+		i++;
+	return i;
+}
+
+static unsigned int wnd_scale(void)
+{
+	unsigned int shift = 0;
+
+	while (shift < 14 && (65535U << shift) < T3_RCV_WIN)
+		shift++;
+	return shift;
+}
+
+static __be32 opt0h(struct t3_ep *ep)
+{
+	return cpu_to_be32(T3_OPT0H_KEEP_ALIVE | T3_OPT0H_TCAM_BYPASS |
+			   FIELD_PREP(T3_OPT0H_WND_SCALE, wnd_scale()) |
+			   FIELD_PREP(T3_OPT0H_MSS_IDX, mss_index(ep)) |
+			   FIELD_PREP(T3_OPT0H_L2T_IDX, ep->l2t->idx) |
+			   FIELD_PREP(T3_OPT0H_TX_CHANNEL, ep->smt_idx));
+}
+
+static __be32 opt0l(struct t3_ep *ep)
+{
+	return cpu_to_be32(FIELD_PREP(T3_OPT0L_TOS, ep->tos >> 2) |
+			   FIELD_PREP(T3_OPT0L_RCV_BUFSIZ, T3_RCV_WIN >> 10));
+}
+
+static __be32 opt2(void)
+{
+	return cpu_to_be32(T3_OPT2_RX_COALESCE_VALID | T3_OPT2_FLAVORS_VALID |
+			   FIELD_PREP(T3_OPT2_CONG_FLAVOR, T3_CONG_TAHOE));
+}
+
+/*
+ * An opening message is lost for want of the next hop's address. The endpoint
+ * may be gone meanwhile, so the buffer holds its number, not its address.
+ */
+struct open_skb_cb {
+	struct l2t_skb_cb l2t;		/* must be first: cxgb3 looks here */
+	u32 ep_id;
+};
+
+static void open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
+{
+	const struct open_skb_cb *cb = (const void *)skb->cb;
+	struct t3_dev *dev = tdev->ulp;
+	struct t3_ep *ep = dev ? t3_ep_find(dev, cb->ep_id) : NULL;
+
+	if (ep) {
+		t3_ep_request(ep, T3_REQ_ARP_FAILED);
+		t3_ep_put(ep);
+	}
+	kfree_skb(skb);
+}
+
+/* Data or a FIN that cannot leave: the endpoint's timer will see to it. */
+static void data_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
+{
+	kfree_skb(skb);
+}
+
+/* The peer cannot be told, but the card must forget the connection. */
+static void abort_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
+{
+	struct t3_cpl_abort *req = (struct t3_cpl_abort *)skb->data;
+
+	req->cmd = T3_ABORT_NO_RST;
+	if (cxgb3_ofld_send(tdev, skb) < 0)
+		kfree_skb(skb);
+}
+
+int t3_send_act_open_req(struct t3_ep *ep)
+{
+	struct t3_cpl_act_open_req *req;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(sizeof(*req), GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	req = forward_put(skb, sizeof(*req));
+	req->ot = cpl_word(T3_CPL_ACT_OPEN_REQ, ep->tid);
+	req->local_port = ep->local.sin_port;
+	req->peer_port = ep->remote.sin_port;
+	req->local_ip = ep->local.sin_addr.s_addr;
+	req->peer_ip = ep->remote.sin_addr.s_addr;
+	req->opt0h = opt0h(ep);
+	req->opt0l = opt0l(ep);
+	req->opt2 = opt2();
+	((struct open_skb_cb *)skb->cb)->ep_id = ep->id;
+	return t3_route_send(ep, skb, open_arp_failed);
+}
+
+int t3_send_pass_accept_rpl(struct t3_ep *ep)
+{
+	struct t3_cpl_pass_accept_rpl *rpl;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(sizeof(*rpl), GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	rpl = forward_put(skb, sizeof(*rpl));
+	rpl->ot = cpl_word(T3_CPL_PASS_ACCEPT_RPL, ep->tid);
+	rpl->opt2 = opt2();
+	rpl->opt2_copy = rpl->opt2;
+	rpl->peer_ip = ep->remote.sin_addr.s_addr;
+	rpl->opt0h = opt0h(ep);
+	rpl->opt0l_status = opt0l(ep);
+	((struct open_skb_cb *)skb->cb)->ep_id = ep->id;
+	return t3_route_send(ep, skb, open_arp_failed);
+}
+
+int t3_send_pass_open_req(struct t3_listener *l)
+{
+	struct t3_cpl_pass_open_req *req;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(sizeof(*req), GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	req = forward_put(skb, sizeof(*req));
+	req->ot = cpl_word(T3_CPL_PASS_OPEN_REQ, l->stid);
+	req->local_port = l->port;
+	req->local_ip = l->addr;
+	req->opt0h = cpu_to_be32(T3_OPT0H_DELACK | T3_OPT0H_TCAM_BYPASS);
+	req->opt0l = cpu_to_be32(FIELD_PREP(T3_OPT0L_RCV_BUFSIZ, T3_RCV_WIN >> 10));
+	req->opt1 = cpu_to_be32(FIELD_PREP(T3_OPT1_CONN_POLICY, T3_CONN_POLICY_ASK));
+	return t3_dev_send(l->dev, skb);
+}
+
+int t3_send_close_listsrv_req(struct t3_listener *l)
+{
+	struct t3_cpl_close_listsrv_req *req;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(sizeof(*req), GFP_KERNEL | __GFP_NOFAIL);
+	req = forward_put(skb, sizeof(*req));
+	req->ot = cpl_word(T3_CPL_CLOSE_LISTSRV_REQ, l->stid);
+	return t3_dev_send(l->dev, skb);
+}
+
+static int send_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
+{
+	struct t3_wr_tx_data *wr;
+	struct sk_buff *skb;
+	int ret;
+
+	skb = alloc_skb(sizeof(*wr) + len, GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	skb->priority = CPL_PRIORITY_DATA;
+	wr = wr_put(skb, sizeof(*wr), T3_WR_OP_OFLD_TX_DATA, ep->tid);
+	wr->wr.hi |= cpu_to_be32(T3_WR_COMPL);
+	wr->len = cpu_to_be32(len);
+	wr->sndseq = cpu_to_be32(ep->snd_nxt);
+	wr->param = cpu_to_be32(FIELD_PREP(T3_TX_PORT, ep->smt_idx) |
+				FIELD_PREP(T3_TX_SNDBUF, T3_SND_WIN >> 15));
+	if (!ep->tx_init_done)
+		wr->flags = cpu_to_be32(T3_TX_INIT);
+	skb_put_data(skb, data, len);
+
+	ret = t3_route_send(ep, skb, data_arp_failed);
+	if (ret)
+		return ret;
+	ep->tx_init_done = true;
+	ep->snd_nxt += len;
+	ep->streaming_unacked++;
+	return 0;
+}
+
+/**
+ * t3_send_stream - send the next part of the MPA frame in tx_frame
+ * @ep: endpoint
+ * @until: send what is not yet sent of the first @until bytes
+ *
+ * Return: 0 or -errno.
+ */
+int t3_send_stream(struct t3_ep *ep, unsigned int until)
+{
+	unsigned int len;
+	int ret;
+
+	while (ep->tx_sent < until) {
+		len = min_t(unsigned int, until - ep->tx_sent, T3_TX_DATA_IMM_MAX);
+		ret = send_piece(ep, ep->tx_frame + ep->tx_sent, len);
+		if (ret)
+			return ret;
+		ep->tx_sent += len;
+	}
+	return 0;
+}
+
+int t3_send_rx_data_ack(struct t3_ep *ep, unsigned int credits)
+{
+	struct t3_cpl_rx_data_ack *ack;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(sizeof(*ack), GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	ack = forward_put(skb, sizeof(*ack));
+	ack->ot = cpl_word(T3_CPL_RX_DATA_ACK, ep->tid);
+	ack->credit_dack = cpu_to_be32(T3_RX_FORCE_ACK | FIELD_PREP(T3_RX_CREDITS, credits));
+	return t3_dev_send(ep->dev, skb);
+}
+
+/*
+ * "Ready to receive": a zero-length read on the offload queue, behind RDMA_INIT.
+ * The card holds the QP's own sends until it is out.
+ */
+int t3_send_rtr_read(struct t3_ep *ep)
+{
+	struct t3_wr_read *wr;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(sizeof(*wr), GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	skb->priority = CPL_PRIORITY_DATA;
+	wr = wr_put(skb, sizeof(*wr), T3_WR_OP_READ, ep->tid);
+	wr->rdma_op = T3_RDMA_READ_REQ;
+	wr->rem_stag = cpu_to_be32(1);
+	wr->rem_to = cpu_to_be64(1);
+	wr->local_stag = cpu_to_be32(1);
+	wr->local_to = cpu_to_be64(1);
+	return t3_dev_send(ep->dev, skb);
+}
+
+/* NULL only if the card makes a connection end more often than it can. */
+static struct sk_buff *take_spare(struct t3_ep *ep)
+{
+	struct sk_buff *skb = __skb_dequeue(&ep->spare);
+
+	if (!skb)
+		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
+	return skb;
+}
+
+void t3_send_close_con_req(struct t3_ep *ep)
+{
+	struct sk_buff *skb = take_spare(ep);
+	struct t3_cpl_close_con_req *req;
+
+	if (!skb)
+		return;
+	skb->priority = CPL_PRIORITY_DATA;
+	req = wr_put(skb, sizeof(*req), T3_WR_OP_OFLD_CLOSE_CON, ep->tid);
+	req->ot = cpl_word(T3_CPL_CLOSE_CON_REQ, ep->tid);
+	req->snd_nxt = cpu_to_be32(ep->snd_nxt);
+	t3_route_send(ep, skb, data_arp_failed);
+}
+
+static struct sk_buff *build_abort(struct t3_ep *ep, unsigned int wr_op, unsigned int opcode,
+				   u8 cmd)
+{
+	struct sk_buff *skb = take_spare(ep);
+	struct t3_cpl_abort *msg;
+
+	if (!skb)
+		return NULL;
+	skb->priority = CPL_PRIORITY_DATA;
+	msg = wr_put(skb, sizeof(*msg), wr_op, ep->tid);
+	msg->ot = cpl_word(opcode, ep->tid);
+	msg->cmd = cmd;
+	return skb;
+}
+
+void t3_send_abort_req(struct t3_ep *ep)
+{
+	struct sk_buff *skb = build_abort(ep, T3_WR_OP_OFLD_ABORT_REQ, T3_CPL_ABORT_REQ,
+					  T3_ABORT_SEND_RST);
+	struct t3_cpl_abort *req;
+
+	if (!skb)
+		return;
+	req = (struct t3_cpl_abort *)skb->data;
+	req->snd_nxt = cpu_to_be32(ep->snd_nxt);
+	req->no_tx_data = !ep->tx_init_done;
+	t3_route_send(ep, skb, abort_arp_failed);
+}
+
+void t3_send_abort_rpl(struct t3_ep *ep)
+{
+	struct sk_buff *skb = build_abort(ep, T3_WR_OP_OFLD_ABORT_RPL, T3_CPL_ABORT_RPL,
+					  T3_ABORT_NO_RST);
+
+	if (skb)
+		t3_dev_send(ep->dev, skb);
+}
+
+int t3_cpl_status_to_errno(u8 status)
+{
+	switch (status) {
+	case T3_CPL_ERR_NONE:
+		return 0;
+	case T3_CPL_ERR_TCAM_FULL:
+		return -ENOMEM;
+	case T3_CPL_ERR_CONN_RESET:
+		return -ECONNREFUSED;
+	case T3_CPL_ERR_CONN_EXIST:
+		return -EADDRINUSE;
+	case T3_CPL_ERR_ARP_MISS:
+		return -EHOSTUNREACH;
+	case T3_CPL_ERR_CONN_TIMEDOUT:
+		return -ETIMEDOUT;
+	default:
+		return -EIO;
+	}
+}
+
+/* --- the ordered context decodes ----------------------------------------- */
+
+static void on_establish(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_establish *est = (const void *)skb->data;
+	const struct t3_cm_dev *cm = ep->cm;
+	u16 tcp_opt = be16_to_cpu(est->tcp_opt);
+	unsigned int mtu_idx = FIELD_GET(T3_TCP_OPT_MSS_IDX, tcp_opt);
+
+	ep->snd_nxt = be32_to_cpu(est->snd_isn);
+	ep->rcv_nxt = be32_to_cpu(est->rcv_isn);
+	ep->emss = (mtu_idx < cm->nmtus ? cm->mtus[mtu_idx] : 576) - 40;
+	if (tcp_opt & T3_TCP_OPT_TIMESTAMPS)
+		ep->emss -= 12;
+	ep->emss = max_t(u16, ep->emss, 128);
+	t3_ep_confirm_neigh(ep);
+	if (!t3_ep_fire(ep, EP_EV_ESTABLISHED, 0))
+		t3_cm_established(ep);
+}
+
+static void on_act_open_rpl(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_act_open_rpl *rpl = (const void *)skb->data;
+	u8 status = rpl->status;
+
+	switch (status) {
+	case T3_CPL_ERR_CONN_EXIST:
+		/* The TID of a connection that has just ended may be on its way back. */
+		if (ep->state == EP_CONNECTING && !ep->open_retried) {
+			ep->open_retried = true;
+			ep->open_retry = true;
+			t3_ep_set_timer(ep, T3_CONN_EXIST_DELAY);
+			return;
+		}
+		break;
+	case T3_CPL_ERR_TCAM_FULL:
+	case T3_CPL_ERR_ARP_MISS:
+		break;
+	default:
+		/* These come with a TID, which is ours to give back. */
+		if (t3_dev_enter(ep->dev)) {
+			cxgb3_queue_tid_release(ep->dev->tdev,
+						be32_to_cpu(rpl->ot) & T3_CPL_ID);
+			t3_dev_leave(ep->dev);
+		}
+	}
+	t3_ep_fire(ep, EP_EV_OPEN_FAILED, t3_cpl_status_to_errno(status));
+}
+
+static void on_rx_data(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_rx_data *rx = (const void *)skb->data;
+	unsigned int room = sizeof(ep->rx_frame) - ep->rx_len;
+	unsigned int len = be16_to_cpu(rx->len);
+	u32 seq = be32_to_cpu(rx->seq);
+
+	t3_send_rx_data_ack(ep, len);
+	if (len > skb->len - sizeof(*rx) || seq != ep->rcv_nxt) {
+		ibdev_dbg(&ep->dev->ibdev, "ep %u: RX_DATA at 0x%x, expected 0x%x, %u of %u bytes\n",
+			  ep->id, seq, ep->rcv_nxt, skb->len, len);
+		t3_ep_fire(ep, EP_EV_MPA_BAD, -EPROTO);
+		return;
+	}
+	if (!len)
+		return;
+	ep->rcv_nxt += len;
+	if (ep->state != EP_MPA_REQ_SENT && ep->state != EP_MPA_REQ_WAIT) {
+		t3_ep_fire(ep, EP_EV_MPA_BAD, -EPROTO);
+		return;
+	}
+	/*
+	 * The frame's own limit is one byte below the room, so a byte that does
+	 * not fit is always one too many.
+	 */
+	if (skb_copy_bits(skb, sizeof(*rx), ep->rx_frame + ep->rx_len, min(len, room))) {
+		t3_ep_fire(ep, EP_EV_MPA_BAD, -EPROTO);
+		return;
+	}
+	ep->rx_len += min(len, room);
+	t3_cm_rx_stream(ep);
+}
+
+static void on_wr_ack(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_wr_ack *ack = (const void *)skb->data;
+	unsigned int credits = be16_to_cpu(ack->credits);
+	unsigned int streaming = min(credits, ep->streaming_unacked);
+
+	if (credits)
+		t3_ep_confirm_neigh(ep);
+	ep->streaming_unacked -= streaming;
+	if (credits == streaming || !ep->init_unacked)
+		return;
+	ep->init_unacked = false;
+	t3_cm_init_acked(ep);
+}
+
+static void on_peer_close(struct t3_ep *ep, struct sk_buff *skb)
+{
+	t3_ep_confirm_neigh(ep);
+	t3_ep_fire(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
+}
+
+static void on_close_con_rpl(struct t3_ep *ep, struct sk_buff *skb)
+{
+	t3_ep_fire(ep, EP_EV_CLOSE_RPL, 0);
+}
+
+static void on_abort_req(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_abort_rss *req = (const void *)skb->data;
+
+	switch (req->status) {
+	case T3_CPL_ERR_RTX_NEG_ADVICE:
+	case T3_CPL_ERR_PERSIST_NEG_ADVICE:
+		t3_route_revalidate(ep);
+		return;
+	}
+	/* TP and the firmware speak of the same abort; answer when both have. */
+	if (!ep->peer_abort_seen) {
+		ep->peer_abort_seen = true;
+		return;
+	}
+	ep->peer_abort_seen = false;
+	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+}
+
+static void on_abort_rpl(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_abort_rss *rpl = (const void *)skb->data;
+
+	if (rpl->status == T3_CPL_ERR_ABORT_FAILED)
+		return;
+	if (!ep->abort_rpl_seen) {
+		ep->abort_rpl_seen = true;
+		return;
+	}
+	ep->abort_rpl_seen = false;
+	t3_ep_fire(ep, ep->peer_abort_seen ? EP_EV_ABORT_RPL_CROSSED : EP_EV_ABORT_RPL, 0);
+}
+
+static void on_ec_status(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_status *ec = (const void *)skb->data;
+
+	if (ec->status)
+		t3_ep_fire(ep, EP_EV_BAD_CLOSE, -ECONNRESET);
+}
+
+/*
+ * The peer's last word. What it means for the QP comes as an async event; this
+ * message only has the details, for whoever reads the log.
+ */
+static void on_terminate(struct t3_ep *ep, struct sk_buff *skb)
+{
+	unsigned int flits = be32_to_cpu((__force __be32)skb->priority) & T3_TERM_FLITS;
+	unsigned int len = min_t(unsigned int, 8 * flits, skb->len);
+	const struct t3_cpl_rdma_terminate *term = (const void *)skb->data;
+	u8 word[4];
+
+	if (len < sizeof(*term) + sizeof(word) ||
+	    skb_copy_bits(skb, sizeof(*term), word, sizeof(word)))
+		return;
+	ibdev_dbg(&ep->dev->ibdev, "ep %u: TERMINATE from the peer: layer %u type %u code 0x%02x\n",
+		  ep->id, word[0] >> 4, word[0] & 0xf, word[1]);
+}
+
+static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_pass_accept_req *req = (const void *)skb->data;
+	int ret;
+
+	ep->tid = be32_to_cpu(req->ot) & T3_CPL_ID;
+	ep->local.sin_family = AF_INET;
+	ep->local.sin_port = req->local_port;
+	ep->local.sin_addr.s_addr = req->local_ip;
+	ep->remote.sin_family = AF_INET;
+	ep->remote.sin_port = req->peer_port;
+	ep->remote.sin_addr.s_addr = req->peer_ip;
+	ep->tos = FIELD_GET(T3_CPL_TOS, be32_to_cpu(req->tos_tid));
+
+	ret = t3_route_resolve(ep);
+	if (!ret && t3_dev_enter(ep->dev)) {
+		cxgb3_insert_tid(ep->dev->tdev, &t3_client, ep, ep->tid);
+		ep->id_kind = T3_ID_TID;
+		t3_dev_leave(ep->dev);
+		t3_ep_fire(ep, EP_EV_SYN, 0);
+		if (t3_send_pass_accept_rpl(ep))
+			t3_ep_fire(ep, EP_EV_ARP_FAILED, 0);
+		return;
+	}
+
+	/* Giving the TID back makes the card answer the SYN with a RST. */
+	ibdev_dbg(&ep->dev->ibdev, "SYN from %pI4 refused: %d\n", &req->peer_ip, ret);
+	if (t3_dev_enter(ep->dev)) {
+		cxgb3_queue_tid_release(ep->dev->tdev, ep->tid);
+		t3_dev_leave(ep->dev);
+	}
+	t3_ep_fire(ep, EP_EV_ABORT, 0);
+}
+
+static const struct {
+	void (*handle)(struct t3_ep *ep, struct sk_buff *skb);
+	size_t min_len;
+} ep_messages[CXGB3_NUM_CPL_CMDS] = {
+	[T3_CPL_PEER_CLOSE]	= { on_peer_close, sizeof(struct t3_cpl_peer_close) },
+	[T3_CPL_ABORT_REQ_RSS]	= { on_abort_req, sizeof(struct t3_cpl_abort_rss) },
+	[T3_CPL_ABORT_RPL_RSS]	= { on_abort_rpl, sizeof(struct t3_cpl_abort_rss) },
+	[T3_CPL_CLOSE_CON_RPL]	= { on_close_con_rpl, sizeof(struct t3_cpl_close_con_rpl) },
+	[T3_CPL_RX_DATA]	= { on_rx_data, sizeof(struct t3_cpl_rx_data) },
+	[T3_CPL_ACT_OPEN_RPL]	= { on_act_open_rpl, sizeof(struct t3_cpl_act_open_rpl) },
+	[T3_CPL_ACT_ESTABLISH]	= { on_establish, sizeof(struct t3_cpl_establish) },
+	[T3_CPL_PASS_ESTABLISH]	= { on_establish, sizeof(struct t3_cpl_establish) },
+	[T3_CPL_PASS_ACCEPT_REQ] = { on_pass_accept_req, sizeof(struct t3_cpl_pass_accept_req) },
+	[T3_CPL_TX_DMA_ACK]	= { on_wr_ack, sizeof(struct t3_cpl_wr_ack) },
+	[T3_CPL_RDMA_TERMINATE]	= { on_terminate, sizeof(struct t3_cpl_rdma_terminate) },
+	[T3_CPL_RDMA_EC_STATUS]	= { on_ec_status, sizeof(struct t3_cpl_status) },
+};
+
+/**
+ * t3_cpl_handle - act on a message in the ordered context
+ * @ep: endpoint
+ * @skb: message; stays the caller's
+ */
+void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
+{
+	u8 opcode = t3_cpl_opcode(skb);
+
+	trace_t3_cpl_in(ep, opcode);
+	/* Queued before the end; nothing in it matters any more. */
+	if (ep->state == EP_DEAD)
+		return;
+	if (!pskb_may_pull(skb, ep_messages[opcode].min_len)) {
+		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
+		return;
+	}
+	ep_messages[opcode].handle(ep, skb);
+}
+
+/* --- softirq: take a reference and queue --------------------------------- */
+
+/*
+ * ctx came out of the TID table without a lock. It stays readable until the end
+ * of this softirq (RCU), but may have lost its last reference.
+ */
+static int ep_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	struct t3_ep *ep = ctx;
+
+	if (!t3_ep_tryget(ep))
+		return CPL_RET_BUF_DONE;
+	skb_queue_tail(&ep->inbox, skb);
+	t3_ep_kick(ep);
+	t3_ep_put(ep);
+	return 0;
+}
+
+/*
+ * The TID must be in the table before the next message for it arrives, and that
+ * may be the very next one of this poll.
+ */
+static int on_act_establish_irq(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	const struct t3_cpl_establish *est = (const void *)skb->data;
+	struct t3_ep *ep = ctx;
+	u32 atid;
+
+	if (!t3_ep_tryget(ep))
+		return CPL_RET_BUF_DONE;
+	if (ep->id_kind == T3_ID_ATID) {
+		atid = ep->tid;
+		ep->tid = be32_to_cpu(est->ot) & T3_CPL_ID;
+		ep->id_kind = T3_ID_TID;
+		cxgb3_insert_tid(tdev, &t3_client, ep, ep->tid);
+		cxgb3_free_atid(tdev, atid);
+	}
+	skb_queue_tail(&ep->inbox, skb);
+	t3_ep_kick(ep);
+	t3_ep_put(ep);
+	return 0;
+}
+
+cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS] = {
+	[T3_CPL_CLOSE_LISTSRV_RPL]	= t3_listener_reply,
+	[T3_CPL_PASS_OPEN_RPL]		= t3_listener_reply,
+	[T3_CPL_PASS_ACCEPT_REQ]	= t3_listener_enqueue,
+	[T3_CPL_ACT_ESTABLISH]		= on_act_establish_irq,
+	[T3_CPL_ACT_OPEN_RPL]		= ep_enqueue,
+	[T3_CPL_PASS_ESTABLISH]		= ep_enqueue,
+	[T3_CPL_PEER_CLOSE]		= ep_enqueue,
+	[T3_CPL_ABORT_REQ_RSS]		= ep_enqueue,
+	[T3_CPL_ABORT_RPL_RSS]		= ep_enqueue,
+	[T3_CPL_CLOSE_CON_RPL]		= ep_enqueue,
+	[T3_CPL_RX_DATA]		= ep_enqueue,
+	[T3_CPL_TX_DMA_ACK]		= ep_enqueue,
+	[T3_CPL_RDMA_TERMINATE]		= ep_enqueue,
+	[T3_CPL_RDMA_EC_STATUS]		= ep_enqueue,
+};

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The endpoint: its references, its mailbox, its timer, and the one function
+ * that changes its state.
+ */
+#include <linux/ktime.h>
+#include <linux/slab.h>
+
+#include "cm.h"
+#include "trace_cm.h"
+
+struct workqueue_struct *t3_cm_wq;
+
+/* Requests are handled in this order when several are waiting. */
+static const struct {
+	enum ep_event event;
+	int status;
+} request_events[] = {
+	[T3_REQ_TERMINATE]	= { EP_EV_TERMINATE, 0 },
+	[T3_REQ_DISCONNECT]	= { EP_EV_DISCONNECT, 0 },
+	[T3_REQ_ABORT]		= { EP_EV_ABORT, -ECONNABORTED },
+	[T3_REQ_ARP_FAILED]	= { EP_EV_ARP_FAILED, -EHOSTUNREACH },
+	[T3_REQ_TIMER]		= { EP_EV_TIMEOUT, -ETIMEDOUT },
+	[T3_REQ_DEVICE_DOWN]	= { EP_EV_DEVICE_DOWN, -ENODEV },
+};
+
+static void ep_free(struct kref *ref)
+{
+	struct t3_ep *ep = container_of(ref, struct t3_ep, ref);
+
+	skb_queue_purge(&ep->inbox);
+	skb_queue_purge(&ep->spare);
+	kfree_rcu(ep, rcu);
+}
+
+void t3_ep_get(struct t3_ep *ep)
+{
+	kref_get(&ep->ref);
+}
+
+/* For a pointer out of the TID table, under RCU. */
+bool t3_ep_tryget(struct t3_ep *ep)
+{
+	return kref_get_unless_zero(&ep->ref);
+}
+
+void t3_ep_put(struct t3_ep *ep)
+{
+	kref_put(&ep->ref, ep_free);
+}
+
+/**
+ * t3_ep_find - endpoint by its number
+ * @dev: device
+ * @id: number, from struct t3_ep
+ *
+ * Return: the endpoint with a reference, or NULL if it is dead. Any context.
+ */
+struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id)
+{
+	struct t3_ep *ep;
+
+	rcu_read_lock();
+	ep = xa_load(&dev->cm->eps, id);
+	if (ep && !t3_ep_tryget(ep))
+		ep = NULL;
+	rcu_read_unlock();
+	return ep;
+}
+
+/* Run the ordered context once more. Any context; the caller has a reference. */
+void t3_ep_kick(struct t3_ep *ep)
+{
+	t3_ep_get(ep);
+	if (!queue_work(t3_cm_wq, &ep->work))
+		t3_ep_put(ep);
+}
+
+void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	__set_bit(req, &ep->requests);
+	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+	t3_ep_kick(ep);
+}
+
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
+{
+	t3_ep_request(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT);
+}
+
+void t3_ep_terminating(struct t3_ep *ep)
+{
+	t3_ep_request(ep, T3_REQ_TERMINATE);
+}
+
+/**
+ * t3_ep_post - leave a consumer's call in the mailbox
+ * @ep: endpoint
+ * @call: what to do; must stay until it is done
+ *
+ * Return: false if another one is there already.
+ */
+bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call)
+{
+	bool busy;
+
+	init_completion(&call->done);
+	spin_lock_irq(&ep->mailbox_lock);
+	busy = ep->call;
+	if (!busy) {
+		ep->call = call;
+		__set_bit(T3_REQ_CALL, &ep->requests);
+	}
+	spin_unlock_irq(&ep->mailbox_lock);
+	if (!busy)
+		t3_ep_kick(ep);
+	return !busy;
+}
+
+/* The same, and wait for it. The endpoint's timer bounds the wait. */
+int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call)
+{
+	if (!t3_ep_post(ep, call))
+		return -EBUSY;
+	wait_for_completion(&call->done);
+	return call->ret;
+}
+
+/*
+ * The timer only leaves a request. Whether it still matters is decided by the
+ * ordered context, which compares with the deadline of the moment: a timer that
+ * was stopped or restarted meanwhile is nobody.
+ */
+static void ep_timer_expired(struct work_struct *work)
+{
+	struct t3_ep *ep = container_of(to_delayed_work(work), struct t3_ep, timer);
+
+	t3_ep_request(ep, T3_REQ_TIMER);
+	t3_ep_put(ep);
+}
+
+void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
+{
+	ep->deadline = jiffies + timeout;
+	ep->timer_armed = true;
+	t3_ep_get(ep);
+	if (mod_delayed_work(t3_cm_wq, &ep->timer, timeout))
+		t3_ep_put(ep);
+}
+
+static void ep_stop_timer(struct t3_ep *ep)
+{
+	ep->timer_armed = false;
+	if (cancel_delayed_work(&ep->timer))
+		t3_ep_put(ep);
+}
+
+static bool ep_timer_is_due(struct t3_ep *ep)
+{
+	if (!ep->timer_armed || time_before(jiffies, ep->deadline))
+		return false;
+	ep->timer_armed = false;
+	return true;
+}
+
+static void ep_log(struct t3_ep *ep, enum ep_event event, enum ep_state to, bool refused)
+{
+	struct t3_ep_step *step = &ep->log.steps[ep->log.nsteps++ & (T3_EP_STEPS - 1)];
+
+	step->ns = ktime_get_ns();
+	step->from = ep->state;
+	step->event = event;
+	step->to = to;
+	step->refused = refused;
+}
+
+/* What is left of an endpoint goes to the device's graveyard, for debugfs. */
+static void ep_bury(struct t3_ep *ep)
+{
+	struct t3_cm_dev *cm = ep->cm;
+
+	ep->log.tid = ep->tid;
+	ep->log.local = ep->local;
+	ep->log.remote = ep->remote;
+	ep->log.active = ep->active;
+	spin_lock_bh(&cm->lock);
+	cm->graves[cm->nburied++ & (T3_GRAVES - 1)] = ep->log;
+	spin_unlock_bh(&cm->lock);
+}
+
+/*
+ * Give everything back that the card or the NIC driver lent. Once the adapter is
+ * gone its tables are thrown away as a whole, so the ids need no care then.
+ */
+static void ep_release(struct t3_ep *ep)
+{
+	struct t3_dev *dev = ep->dev;
+
+	if (t3_dev_enter(dev)) {
+		if (ep->id_kind == T3_ID_ATID)
+			cxgb3_free_atid(dev->tdev, ep->tid);
+		else if (ep->id_kind == T3_ID_TID)
+			cxgb3_remove_tid(dev->tdev, ep, ep->tid);
+		t3_dev_leave(dev);
+	}
+	ep->id_kind = T3_ID_NONE;
+	t3_route_release(ep);
+	t3_listener_forget(ep);
+	ep_bury(ep);
+
+	xa_erase_bh(&ep->cm->eps, ep->id);
+	if (atomic_dec_and_test(&ep->cm->live))
+		wake_up_all(&ep->cm->idle);
+}
+
+static void ep_act(struct t3_ep *ep, unsigned int actions, enum ep_event event, int status)
+{
+	if (actions & EP_STOP_TIMER)
+		ep_stop_timer(ep);
+	if (actions & EP_START_TIMER)
+		t3_ep_set_timer(ep, t3_cm_timeout());
+	if (actions & EP_QP_CLOSING && ep->qp)
+		t3_qp_report(ep->qp, T3_QPEV_PEER_CLOSE);
+	if (actions & EP_QP_ERROR && ep->qp)
+		t3_qp_report(ep->qp, T3_QPEV_LOST);
+	if (actions & EP_SEND_CLOSE)
+		t3_send_close_con_req(ep);
+	if (actions & EP_SEND_ABORT) {
+		t3_count(ep->dev, T3_CNT_CM_ABORT);
+		t3_send_abort_req(ep);
+	}
+	if (actions & EP_SEND_ABORT_RPL)
+		t3_send_abort_rpl(ep);
+	if (actions & EP_TELL_PEER_CLOSED)
+		t3_cm_tell_peer_closed(ep);
+	if (actions & EP_QP_IDLE && ep->qp)
+		t3_qp_report(ep->qp, T3_QPEV_CLOSED);
+	if (actions & EP_QP_DETACH && ep->qp) {
+		t3_qp_put(ep->qp);
+		ep->qp = NULL;
+	}
+	if (actions & EP_RELEASE)
+		ep_release(ep);
+	if (actions & EP_TELL_END)
+		t3_cm_tell_end(ep, event, status);
+	/* The reference from birth; whoever called us has another one. */
+	if (actions & EP_RELEASE)
+		t3_ep_put(ep);
+}
+
+/**
+ * t3_ep_fire - an event happened: change the state and do what belongs to it
+ * @ep: endpoint
+ * @event: the event
+ * @status: what to tell the consumer if this is the end, 0 or -errno
+ *
+ * Ordered context only. Return: 0, or -EINVAL if the table refuses the event.
+ */
+int t3_ep_fire(struct t3_ep *ep, enum ep_event event, int status)
+{
+	const struct ep_step *step = ep_fsm(ep->state, event);
+
+	if (!step) {
+		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
+		ep_log(ep, event, ep->state, true);
+		trace_t3_ep_refused(ep, event);
+		ibdev_dbg(&ep->dev->ibdev, "ep %u: %s refused in %s\n", ep->id,
+			  ep_event_name(event), ep_state_name(ep->state));
+		return -EINVAL;
+	}
+	ep_log(ep, event, step->next, false);
+	trace_t3_ep_step(ep, event, step->next, status);
+	ep->state = step->next;
+	ep_act(ep, step->actions, event, status);
+	return 0;
+}
+
+static void ep_handle_request(struct t3_ep *ep, enum t3_ep_request req,
+			      struct t3_ep_call *call)
+{
+	switch (req) {
+	case T3_REQ_CALL:
+		t3_cm_do_call(ep, call);
+		return;
+	case T3_REQ_ORPHAN:
+		/* Once the consumer has it, its listener does not matter. */
+		if (ep->state == EP_SYN_RCVD || ep->state == EP_MPA_REQ_WAIT)
+			t3_ep_fire(ep, EP_EV_ABORT, 0);
+		return;
+	case T3_REQ_TIMER:
+		if (!ep_timer_is_due(ep))
+			return;
+		if (ep->open_retry) {
+			ep->open_retry = false;
+			t3_ep_set_timer(ep, t3_cm_timeout());
+			t3_send_act_open_req(ep);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	t3_ep_fire(ep, request_events[req].event, request_events[req].status);
+}
+
+static void ep_handle_requests(struct t3_ep *ep)
+{
+	struct t3_ep_call *call;
+	unsigned long requests;
+	unsigned int req;
+
+	spin_lock_irq(&ep->mailbox_lock);
+	requests = ep->requests;
+	call = ep->call;
+	ep->requests = 0;
+	ep->call = NULL;
+	spin_unlock_irq(&ep->mailbox_lock);
+
+	for_each_set_bit(req, &requests, T3_REQ_DEVICE_DOWN + 1)
+		ep_handle_request(ep, req, call);
+}
+
+/*
+ * The ordered context. Requests are looked at before each message, so that a
+ * stream of messages cannot starve the timer.
+ */
+static void ep_work(struct work_struct *work)
+{
+	struct t3_ep *ep = container_of(work, struct t3_ep, work);
+	struct sk_buff *skb;
+
+	do {
+		ep_handle_requests(ep);
+		skb = skb_dequeue(&ep->inbox);
+		if (skb) {
+			t3_cpl_handle(ep, skb);
+			kfree_skb(skb);
+		}
+	} while (skb);
+	t3_ep_put(ep);
+}
+
+/**
+ * t3_ep_alloc - make an endpoint
+ * @dev: device
+ *
+ * With everything in it that its end will need. May sleep.
+ *
+ * Return: the endpoint in EP_IDLE, or an error pointer.
+ */
+struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
+{
+	struct t3_cm_dev *cm = dev->cm;
+	struct t3_ep *ep;
+	int ret;
+
+	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
+	if (!ep)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&ep->ref);
+	ep->dev = dev;
+	ep->cm = cm;
+	skb_queue_head_init(&ep->inbox);
+	skb_queue_head_init(&ep->spare);
+	spin_lock_init(&ep->mailbox_lock);
+	spin_lock_init(&ep->route_lock);
+	INIT_WORK(&ep->work, ep_work);
+	INIT_DELAYED_WORK(&ep->timer, ep_timer_expired);
+	ep->state = EP_IDLE;
+
+	ret = t3_cpl_reserve(ep);
+	if (ret)
+		goto err_free;
+
+	/*
+	 * Counted before the check: t3_cm_stop() first forbids and then waits, so
+	 * either we see the ban or it sees us.
+	 */
+	atomic_inc(&cm->live);
+	smp_mb__after_atomic();		/* pairs with the one in t3_cm_stop() */
+	if (READ_ONCE(cm->stopped)) {
+		ret = -ENODEV;
+		goto err_uncount;
+	}
+	ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
+				 GFP_KERNEL);
+	if (ret < 0)
+		goto err_uncount;
+	ep->log.id = ep->id;
+	return ep;
+
+err_uncount:
+	if (atomic_dec_and_test(&cm->live))
+		wake_up_all(&cm->idle);
+err_free:
+	t3_ep_put(ep);
+	return ERR_PTR(ret);
+}
