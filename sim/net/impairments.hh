@@ -25,7 +25,7 @@ struct Impairments {
     Time jitter = 0; ///< up to so much more delay; does not reorder
     Time reorder_delay = 1'000'000;
     std::uint64_t rate = 0;        ///< bits per second, counted with preamble, FCS and gap; 0: no limit
-    std::uint64_t queue = 1 << 20; ///< bytes that wait for a limited rate; what does not fit is lost
+    std::uint64_t queue = 1 << 20; ///< bytes before a frame on a limited line; more: lost
     std::uint64_t seed = 1;
 };
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/core/event_loop.hh"
+
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include "sim/core/unix_socket.hh"
+
+namespace t3sim {
+namespace {
+
+TEST(EventLoop, TheQueueFollowsTheClock) {
+    EventLoop loop;
+    const auto begin = std::chrono::steady_clock::now();
+    loop.queue().after(20'000'000, [&] { loop.stop(); });
+    loop.run();
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_GE(took, std::chrono::milliseconds(20));
+    EXPECT_GE(loop.queue().now(), 20'000'000U);
+}
+
+TEST(EventLoop, SleepsWhenThereIsNothingToDo) {
+    EventLoop loop;
+    loop.queue().after(200'000'000, [&] { loop.stop(); });
+    const std::clock_t cpu = std::clock();
+    loop.run();
+    EXPECT_LT(std::clock() - cpu, CLOCKS_PER_SEC / 20) << "busy-polling";
+}
+
+TEST(EventLoop, AnEarlierEventIsNotLateBecauseOfALaterOne) {
+    EventLoop loop;
+    int order = 0, first = 0, second = 0;
+    loop.queue().after(60'000'000'000, [] { FAIL(); });
+    loop.run_once(0); // arms for the far one
+    loop.queue().after(2'000'000, [&] {
+        first = ++order;
+        loop.queue().after(2'000'000, [&] {
+            second = ++order;
+            loop.stop();
+        });
+    });
+    loop.run();
+    EXPECT_EQ(first, 1);
+    EXPECT_EQ(second, 2);
+}
+
+TEST(EventLoop, HandlersMayForgetThemselvesAndOthers) {
+    EventLoop loop;
+    const Fd a(eventfd(1, EFD_CLOEXEC)), b(eventfd(1, EFD_CLOEXEC)); // both readable
+    int calls = 0;
+    EventLoop::Watch wa = 0, wb = 0;
+    const auto both = [&](std::uint32_t) {
+        calls++;
+        loop.forget(wa);
+        loop.forget(wb);
+    };
+    wa = loop.watch(a.get(), EPOLLIN, both);
+    wb = loop.watch(b.get(), EPOLLIN, both);
+    loop.run_once(0);
+    loop.run_once(0);
+    EXPECT_EQ(calls, 1);
+    loop.forget(wa);
+    loop.forget(0);
+}
+
+struct ListenerTest : testing::Test {
+    ListenerTest() {
+        char name[] = "/tmp/t3sim-listen-XXXXXX";
+        directory = mkdtemp(name);
+        path = directory / "s";
+    }
+    ~ListenerTest() override { std::filesystem::remove_all(directory); }
+    std::string refusal(const std::string& where) {
+        try {
+            const Listener listener(loop, where, [](Fd) {});
+            return "";
+        } catch (const std::runtime_error& e) {
+            return e.what();
+        }
+    }
+
+    EventLoop loop;
+    std::filesystem::path directory, path;
+};
+
+TEST_F(ListenerTest, AcceptsUnlessPausedAndRemovesItsFile) {
+    {
+        int accepted = 0;
+        Listener listener(loop, path, [&](Fd) { accepted++; });
+        const Fd one = connect_unix(path);
+        loop.run_once(0);
+        EXPECT_EQ(accepted, 1);
+        listener.pause(true);
+        const Fd two = connect_unix(path);
+        loop.run_once(0);
+        EXPECT_EQ(accepted, 1);
+        listener.pause(false);
+        loop.run_once(0);
+        EXPECT_EQ(accepted, 2);
+    }
+    EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(ListenerTest, ReplacesADeadSocketButNeverALiveOneOrAFile) {
+    {
+        const Listener first(loop, path, [](Fd) {});
+        EXPECT_EQ(refusal(path), "another process already listens at '" + path.string() + "'");
+        // A dead process leaves its file behind.
+        std::filesystem::create_hard_link(path, directory / "dead");
+    }
+    EXPECT_EQ(refusal(directory / "dead"), "");
+    std::ofstream(path) << "precious";
+    EXPECT_EQ(refusal(path), "'" + path.string() + "' exists and is not a socket");
+    EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(ListenerTest, PathsThatAreTooLongAreSaidToBe) {
+    EXPECT_EQ(refusal("/tmp/" + std::string(103, 'x')), "socket path '/tmp/" + std::string(103, 'x') +
+                                                            "' has 108 characters, at most 107 are possible");
+}
+
+} // namespace
+} // namespace t3sim

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/net/wire.hh"
+
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/net/recorder.hh"
+
+namespace t3sim {
+namespace {
+
+struct WireTest : testing::Test {
+    WireTest() {
+        wire.attach(a, "a.0");
+        wire.attach(b, "b.0");
+    }
+    void settle() { queue.advance(queue.now()); }
+
+    EventQueue queue;
+    Wire wire{queue, "w"};
+    Recorder a{queue}, b{queue}, c{queue};
+};
+
+TEST_F(WireTest, DeliversToTheOtherEndLaterAndInOrder) {
+    wire.send(a, numbered(1));
+    wire.send(a, numbered(2));
+    EXPECT_TRUE(b.frames.empty()) << "never from within send()";
+    settle();
+    EXPECT_EQ(b.frames, (Frames{numbered(1), numbered(2)}));
+    EXPECT_TRUE(a.frames.empty()) << "no echo";
+}
+
+TEST_F(WireTest, MoreThanTwoEndsMakeAHub) {
+    wire.attach(c, "c.0");
+    wire.send(b, numbered(7));
+    settle();
+    EXPECT_EQ(a.frames.size(), 1U);
+    EXPECT_EQ(c.frames.size(), 1U);
+    EXPECT_TRUE(b.frames.empty());
+}
+
+/// Answers each frame from within frame_in(), as a card may.
+struct Echo : Recorder {
+    Echo(const EventQueue& queue, Wire& wire) : Recorder(queue), wire(wire) {}
+    void frame_in(Bytes frame) override {
+        ASSERT_FALSE(inside) << "re-entered";
+        inside = true;
+        Recorder::frame_in(frame);
+        if (frames.size() < 5)
+            wire.send(*this, frame);
+        inside = false;
+    }
+    Wire& wire;
+    bool inside = false;
+};
+
+TEST(Wire, AnswersFromWithinFrameInDoNotReenter) {
+    EventQueue queue;
+    Wire wire(queue, "w");
+    Echo left(queue, wire), right(queue, wire);
+    wire.attach(left, "l");
+    wire.attach(right, "r");
+    wire.send(left, numbered(1));
+    queue.advance(0);
+    EXPECT_EQ(left.frames.size() + right.frames.size(), 9U);
+}
+
+TEST_F(WireTest, PullingTheCableLosesWhatIsOnTheWay) {
+    EXPECT_EQ(b.carriers, (std::vector<bool>{true}));
+    wire.impair(0, {.delay = 1000});
+    wire.send(a, numbered(1));
+    wire.set_up(false);
+    wire.send(a, numbered(2));
+    wire.set_up(true);
+    wire.send(a, numbered(3));
+    queue.advance(5000);
+    EXPECT_EQ(b.frames, (Frames{numbered(3)})) << "not even after the cable is back";
+    EXPECT_EQ(b.carriers, (std::vector<bool>{true, false, true}));
+    EXPECT_EQ(wire.statistics().lost_down, 2U);
+    wire.set_up(true);
+    EXPECT_EQ(b.carriers.size(), 3U) << "no news without a change";
+}
+
+TEST_F(WireTest, AnEndPluggedIntoADeadWireHasNoSignal) {
+    wire.set_up(false);
+    wire.attach(c, "c.0");
+    EXPECT_EQ(c.carriers, (std::vector<bool>{false}));
+}
+
+TEST_F(WireTest, StrangersMayNotSend) {
+    EXPECT_THROW(wire.send(c, numbered(1)), std::logic_error);
+}
+
+TEST_F(WireTest, ImpairsOneDirectionOnly) {
+    wire.impair(0, {.loss = 1});
+    wire.send(a, numbered(1));
+    wire.send(b, numbered(2));
+    settle();
+    EXPECT_TRUE(b.frames.empty());
+    EXPECT_EQ(a.frames.size(), 1U);
+    wire.impair(0, {});
+    wire.send(a, numbered(3));
+    settle();
+    EXPECT_EQ(b.frames.size(), 1U);
+    EXPECT_THROW(wire.impair(2, {}), std::out_of_range);
+}
+
+TEST_F(WireTest, CorruptionFlipsOneBitOfTheCopy) {
+    wire.impair(0, {.corrupt = 1});
+    const Buffer sent = numbered(0x12345678, 1514);
+    wire.send(a, sent);
+    settle();
+    ASSERT_EQ(b.frames.size(), 1U);
+    int bits = 0;
+    for (std::size_t i = 0; i < sent.size(); i++)
+        bits += __builtin_popcount(static_cast<unsigned>(sent[i] ^ b.frames[0][i]));
+    EXPECT_EQ(bits, 1);
+}
+
+} // namespace
+} // namespace t3sim
