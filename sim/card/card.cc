@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/card/card.hh"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "sim/card/flash.hh"
@@ -8,7 +9,9 @@
 #include "sim/card/mac.hh"
 #include "sim/card/memory.hh"
 #include "sim/card/nic.hh"
+#include "sim/card/rnic.hh"
 #include "sim/card/sge.hh"
+#include "sim/card/toe.hh"
 #include "sim/card/tp.hh"
 #include "sim/card/vpd.hh"
 #include "sim/core/log.hh"
@@ -24,7 +27,8 @@ spdlog::logger& log = logger("card");
 constexpr std::uint64_t doorbell_window = 8 << 20; // [guess G25]
 constexpr std::uint64_t msix_window = 16 << 10;
 constexpr std::uint32_t msix_table = 0, msix_pba = 0x2000;
-constexpr unsigned vectors = 9; // the slow path and eight queue sets
+constexpr std::uint32_t tcam_tids = 16384; // of the smallest TCAM
+constexpr unsigned vectors = 9;            // the slow path and eight queue sets
 
 constexpr PciIds ids{.vendor = 0x1425,
                      .device = 0x0036, // S320E-CR
@@ -36,26 +40,26 @@ constexpr std::uint32_t crst_wrm = hw::bit(1);                        // PL_RST
 constexpr std::uint32_t nic_mode = hw::bit(14);                       // TP_IN_CONFIG
 constexpr std::uint32_t tm_ready = hw::bit(2), tm_reset = hw::bit(1); // MC5_DB_CONFIG
 
-/// Until an engine is there: the card is a NIC.
-class NoToe final : public ToeServices {
-public:
-    void offload_wr(unsigned, Bytes) override {}
-    void control_wr(unsigned, Bytes) override {}
-    bool frame_in(unsigned, Bytes) override { return false; }
+/// Timers of TCP that the host programs in ticks of 2^TIMERRESOLUTION core clocks.
+constexpr struct {
+    std::uint32_t offset;
+    Time tcp::Params::*timer;
+} tcp_timers[] = {
+    {reg::TP_INIT_SRTT, &tcp::Params::rto_initial},
+    {reg::TP_RXT_MIN, &tcp::Params::rto_min},
+    {reg::TP_RXT_MAX, &tcp::Params::rto_max},
+    {reg::TP_PERS_MIN, &tcp::Params::persist_min},
+    {reg::TP_PERS_MAX, &tcp::Params::persist_max},
+    {reg::TP_KEEP_IDLE, &tcp::Params::keepalive_idle},
+    {reg::TP_KEEP_INTVL, &tcp::Params::keepalive_interval},
+    {reg::TP_MSL, &tcp::Params::msl},
+    {reg::TP_FINWAIT2_TIMER, &tcp::Params::fin_wait_2},
 };
-class NoRnic final : public RnicServices {
-public:
-    bool offload_wr(Tid, Bytes, std::uint32_t) override { return false; }
-    void control_wr(Bytes) override {}
-    void doorbell(QpId) override {}
-    [[nodiscard]] bool rdma_mode(Tid) const override { return false; }
-    void stream_switched(Tid) override {}
-    void stream_in(Tid, Bytes) override {}
-    void stream_room(Tid) override {}
-    void close_requested(Tid) override {}
-    bool peer_closed(Tid) override { return false; }
-    void connection_gone(Tid) override {}
-};
+
+Time ticks(std::uint32_t count, std::uint32_t resolution) {
+    constexpr std::uint64_t ns_per_ms = 1'000'000;
+    return (std::uint64_t{count} << std::min(resolution, 31U)) * ns_per_ms / core_clock_khz;
+}
 
 } // namespace
 
@@ -66,6 +70,7 @@ struct Card::Impl final : MacServices {
     void received(unsigned port, Bytes frame);
     void add_hooks(RegisterHooks& hooks);
     void chip_reset();
+    void update_toe();
 
     CardConfig config;
     Counters counters;
@@ -79,16 +84,19 @@ struct Card::Impl final : MacServices {
     Sge sge;
     Nic nic;
     std::array<Mac, Card::ports> macs;
-    NoToe toe;
-    NoRnic rnic;
+    Toe toe;
+    Rnic rnic;
 };
 
 Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
     : config(card), pci(ids, 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs),
       tp(regs), sge(host, queue, regs, irq, counters), nic(regs, tp, *this, sge, counters),
       macs{Mac(0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); }),
-           Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })} {
+           Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })},
+      toe(host, queue, sge, *this, rnic, counters), rnic({host, queue, sge, memory, toe, counters}) {
     sge.connect(nic, toe, rnic);
+    tp.set_mib_source([this](unsigned word) { return toe.mib(word); });
+    tp.set_mtu_listener([this](unsigned index, std::uint16_t mtu) { toe.params().mtus[index] = mtu; });
 
     pci.add_bar(0, reg::file_size);
     pci.add_bar(2, doorbell_window);
@@ -132,6 +140,14 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
     // Firmware memory, which the driver reads after a fatal error: nothing to report.
     hooks.on_write(reg::CIM_HOST_ACC_CTRL,
                    [this](std::uint32_t, std::uint32_t) { regs.poke(reg::CIM_HOST_ACC_DATA, 0); });
+    // What TP's own registers say about TCP.
+    const auto tcp_changed = [this](std::uint32_t, std::uint32_t) { update_toe(); };
+    for (const auto& row : tcp_timers)
+        hooks.on_write(row.offset, tcp_changed);
+    for (std::uint32_t offset :
+         {reg::TP_TIMER_RESOLUTION, reg::TP_DACK_TIMER, reg::TP_SHIFT_CNT, reg::TP_MTU_PORT_TABLE,
+          reg::TP_IN_CONFIG, reg::MC5_DB_SERVER_INDEX, reg::MC5_DB_FILTER_TABLE})
+        hooks.on_write(offset, tcp_changed);
     // Nobody answers on the MDIO bus.
     hooks.on_write(reg::MI1_OP, [this](std::uint32_t op, std::uint32_t) {
         if ((op & 2) != 0)
@@ -141,6 +157,8 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
 
 /// PL_RST: all but PCI configuration, VPD, flash and cables.
 void Card::Impl::chip_reset() {
+    rnic.reset();
+    toe.reset();
     regs.reset();
     irq.reset();
     memory.reset();
@@ -151,9 +169,36 @@ void Card::Impl::chip_reset() {
         mac.reset();
 }
 
+/// Hands the Toe what the host has programmed. A register that still holds 0 leaves the Toe's own value.
+void Card::Impl::update_toe() {
+    ToeParams& params = toe.params();
+    const std::uint32_t resolution = regs.peek(reg::TP_TIMER_RESOLUTION);
+    for (const auto& row : tcp_timers)
+        if (const std::uint32_t count = regs.peek(row.offset); count != 0)
+            params.tcp.*row.timer = ticks(count, bits(resolution, 23, 16));
+    if (const std::uint32_t count = regs.peek(reg::TP_DACK_TIMER); count != 0)
+        params.tcp.delayed_ack = ticks(count, bits(resolution, 7, 0));
+    if (const std::uint32_t shifts = regs.peek(reg::TP_SHIFT_CNT); shifts != 0) {
+        params.tcp.syn_retries = bits(shifts, 31, 24);
+        params.tcp.r1 = bits(shifts, 23, 20);
+        params.tcp.r2 = bits(shifts, 19, 16);
+        params.tcp.persist_probes = bits(shifts, 11, 8);
+        params.tcp.keepalive_probes = bits(shifts, 7, 0);
+    }
+    for (unsigned port = 0; port < Card::ports; ++port)
+        if (const std::uint32_t mtu = regs.peek(reg::TP_MTU_PORT_TABLE) >> 16 * port & 0xffff; mtu != 0)
+            params.port_mtu[port] = static_cast<std::uint16_t>(mtu);
+    const std::uint32_t servers = regs.peek(reg::MC5_DB_SERVER_INDEX),
+                        filters = regs.peek(reg::MC5_DB_FILTER_TABLE);
+    if (servers != 0 && filters > servers && filters <= tcam_tids) {
+        params.tids = params.stid_base = servers;
+        params.stids = filters - servers;
+    }
+    params.offload_mode = (regs.peek(reg::TP_IN_CONFIG) & nic_mode) == 0;
+}
+
 void Card::Impl::received(unsigned port, Bytes frame) {
-    const bool offload = (regs.peek(reg::TP_IN_CONFIG) & nic_mode) == 0;
-    if (!offload || !toe.frame_in(port, frame))
+    if (!toe.frame_in(port, frame))
         nic.receive(port, frame);
 }
 

@@ -71,10 +71,14 @@ void Tp::add_hooks(RegisterHooks& hooks) {
             rss_lookup_[(value >> 16) % 64] = value & 0x3f3f;
     });
     hooks.on_write(reg::TP_MTU_TABLE, [this](std::uint32_t value, std::uint32_t) {
-        if (value >> 24 == 0xff)
+        if (value >> 24 == 0xff) {
             regs_.poke(reg::TP_MTU_TABLE, mtu_[value % 16]);
-        else
-            mtu_[(value >> 24) % 16] = static_cast<std::uint16_t>(bits(value, 13, 0));
+            return;
+        }
+        const unsigned index = (value >> 24) % 16;
+        mtu_[index] = static_cast<std::uint16_t>(bits(value, 13, 0));
+        if (mtu_listener_)
+            mtu_listener_(index, mtu_[index]);
     });
     hooks.on_write(reg::TP_CCTRL_TABLE, [this](std::uint32_t value, std::uint32_t) {
         if (value >> 16 == 0xffff)

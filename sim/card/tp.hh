@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "sim/hw/regs.hh"
 
@@ -26,8 +27,10 @@ public:
     void set_mib_source(std::function<std::uint32_t(unsigned word)> source) {
         mib_source_ = std::move(source);
     }
-
-    [[nodiscard]] const std::array<std::uint16_t, 16>& mtu_table() const { return mtu_; }
+    /// Who uses the MTU table.
+    void set_mtu_listener(std::function<void(unsigned index, std::uint16_t mtu)> listener) {
+        mtu_listener_ = std::move(listener);
+    }
 
 private:
     [[nodiscard]] std::uint32_t mib(std::uint32_t index) const;
@@ -40,6 +43,7 @@ private:
     std::array<std::array<std::uint16_t, 32>, 16> congestion_control_{};
     std::array<std::uint32_t, 2> congestion_drops_{};
     std::function<std::uint32_t(unsigned)> mib_source_;
+    std::function<void(unsigned, std::uint16_t)> mtu_listener_;
 };
 
 } // namespace t3sim

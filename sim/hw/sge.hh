@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "sim/core/bytes.hh"
+#include "sim/hw/wr.hh"
 
 namespace t3sim::hw {
 
@@ -104,7 +105,6 @@ constexpr unsigned first_control_queue = 65528;
 
 // --- Egress descriptors ------------------------------------------------------------------------------------
 
-constexpr std::size_t flit = 8;
 constexpr unsigned descriptor_flits = 15; ///< usable; the sixteenth holds the second generation bit
 constexpr unsigned max_wr_descriptors = 4;
 
