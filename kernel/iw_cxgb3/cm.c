@@ -708,6 +708,7 @@ int t3_cm_open(struct t3_dev *dev)
 	spin_lock_init(&cm->lock);
 	INIT_LIST_HEAD(&cm->listeners);
 	dev->cm = cm;
+	t3_cm_debugfs_add(cm);
 	return 0;
 }
 
@@ -743,6 +744,7 @@ void t3_cm_close(struct t3_dev *dev)
 
 	wait_event(cm->idle, !atomic_read(&cm->live));
 	flush_workqueue(t3_cm_wq);
+	t3_cm_debugfs_remove(cm);
 	xa_destroy(&cm->eps);
 	dev->cm = NULL;
 	kvfree(cm);

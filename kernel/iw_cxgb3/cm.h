@@ -9,6 +9,7 @@
  *   listen.c  listeners and the endpoints that they give birth to
  *   cpl.c     messages to and from the card
  *   route.c   routes and the card's L2 table
+ *   debugfs.c connections that are and have been
  *
  * Who runs where. CPL handlers run in softirq; they take a reference, put the
  * message into a mailbox and kick a work item. Consumers, the QP and the timer
@@ -92,6 +93,7 @@ struct t3_cm_dev {
 	struct list_head listeners;
 	bool stopped;			/* no new endpoints and listeners */
 	bool unplugged;			/* tables of tdev are gone (RCU) */
+	struct dentry *debugfs;
 	unsigned int nburied;
 	struct t3_ep_log graves[T3_GRAVES];	/* the last ones that died */
 };
@@ -296,5 +298,6 @@ void t3_route_revalidate(struct t3_ep *ep);
 
 /* debugfs.c */
 void t3_cm_debugfs_add(struct t3_cm_dev *cm);
+void t3_cm_debugfs_remove(struct t3_cm_dev *cm);
 
 #endif /* IW_CXGB3_CM_H */

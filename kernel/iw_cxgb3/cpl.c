@@ -116,9 +116,14 @@ struct open_skb_cb {
 static void open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 {
 	const struct open_skb_cb *cb = (const void *)skb->cb;
-	struct t3_dev *dev = tdev->ulp;
-	struct t3_ep *ep = dev ? t3_ep_find(dev, cb->ep_id) : NULL;
+	struct t3_ep *ep = NULL;
+	struct t3_dev *dev;
 
+	rcu_read_lock();
+	dev = READ_ONCE(tdev->ulp);
+	if (dev)
+		ep = t3_ep_find(dev, cb->ep_id);
+	rcu_read_unlock();
 	if (ep) {
 		t3_ep_request(ep, T3_REQ_ARP_FAILED);
 		t3_ep_put(ep);

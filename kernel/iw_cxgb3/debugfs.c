@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * debugfs: connections and listeners of a device, with their last steps, and the
+ * last connections that have ended.
+ *
+ *   12 tid 0x0003 10.0.0.1:41234 -> 10.0.0.2:7471 fpdu
+ *        0.000000 idle + connect -> connecting
+ *        0.003125 connecting + established -> mpa-req-sent
+ */
+#include <linux/debugfs.h>
+#include <linux/math64.h>
+#include <linux/seq_file.h>
+
+#include "cm.h"
+
+static void show_steps(struct seq_file *s, const struct t3_ep_log *log)
+{
+	unsigned int kept = min_t(unsigned int, log->nsteps, T3_EP_STEPS);
+	unsigned int i, first = log->nsteps - kept;
+	const struct t3_ep_step *step;
+	u64 start = 0;
+	u32 usec;
+	u64 sec;
+
+	for (i = 0; i < kept; i++) {
+		step = &log->steps[(first + i) & (T3_EP_STEPS - 1)];
+		if (!i)
+			start = step->ns;
+		sec = div_u64_rem(div_u64(step->ns - start, NSEC_PER_USEC), USEC_PER_SEC, &usec);
+		seq_printf(s, "%6llu.%06u %s + %s -> %s%s\n", sec, usec,
+			   ep_state_name(step->from), ep_event_name(step->event),
+			   ep_state_name(step->to), step->refused ? " REFUSED" : "");
+	}
+}
+
+static void show_head(struct seq_file *s, u32 id, u32 tid, const struct sockaddr_in *local,
+		      const struct sockaddr_in *remote, bool active, const char *state)
+{
+	seq_printf(s, "%u tid 0x%04x %pISpc %s %pISpc %s\n", id, tid, local,
+		   active ? "->" : "<-", remote, state);
+}
+
+/*
+ * The ordered contexts go on while we look: a line may be a moment old, and a
+ * step that is being written may be half new.
+ */
+static int endpoints_show(struct seq_file *s, void *unused)
+{
+	struct t3_cm_dev *cm = s->private;
+	struct t3_ep *ep;
+	unsigned long id;
+
+	xa_for_each(&cm->eps, id, ep) {
+		ep = t3_ep_find(cm->dev, id);
+		if (!ep)
+			continue;
+		show_head(s, ep->id, ep->tid, &ep->local, &ep->remote, ep->active,
+			  ep_state_name(READ_ONCE(ep->state)));
+		show_steps(s, &ep->log);
+		t3_ep_put(ep);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(endpoints);
+
+static int graveyard_show(struct seq_file *s, void *unused)
+{
+	struct t3_cm_dev *cm = s->private;
+	struct t3_ep_log *log;
+	unsigned int i;
+
+	log = kmalloc(sizeof(*log), GFP_KERNEL);
+	if (!log)
+		return -ENOMEM;
+	for (i = 0; i < T3_GRAVES; i++) {
+		spin_lock_bh(&cm->lock);
+		*log = cm->graves[(cm->nburied + i) & (T3_GRAVES - 1)];
+		spin_unlock_bh(&cm->lock);
+		if (!log->nsteps)
+			continue;
+		show_head(s, log->id, log->tid, &log->local, &log->remote, log->active, "ended");
+		show_steps(s, log);
+	}
+	kfree(log);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(graveyard);
+
+static int listeners_show(struct seq_file *s, void *unused)
+{
+	struct t3_cm_dev *cm = s->private;
+	struct t3_listener *l;
+
+	spin_lock_bh(&cm->lock);
+	list_for_each_entry(l, &cm->listeners, link)
+		seq_printf(s, "stid 0x%x %pI4:%u half-open %u of %u\n", l->stid, &l->addr,
+			   be16_to_cpu(l->port), READ_ONCE(l->embryos), l->max_embryos);
+	spin_unlock_bh(&cm->lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(listeners);
+
+void t3_cm_debugfs_add(struct t3_cm_dev *cm)
+{
+	struct dentry *dir = debugfs_create_dir("cm", cm->dev->debugfs);
+
+	debugfs_create_file("endpoints", 0400, dir, cm, &endpoints_fops);
+	debugfs_create_file("graveyard", 0400, dir, cm, &graveyard_fops);
+	debugfs_create_file("listeners", 0400, dir, cm, &listeners_fops);
+	cm->debugfs = dir;
+}
+
+void t3_cm_debugfs_remove(struct t3_cm_dev *cm)
+{
+	debugfs_remove_recursive(cm->debugfs);
+}
