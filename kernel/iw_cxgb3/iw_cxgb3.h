@@ -150,7 +150,9 @@ struct t3_dev {
 
 	atomic64_t counters[T3_CNT_NUM];
 	struct dentry *debugfs;
+	struct list_head node;		/* in main.c */
 	struct work_struct register_work;
+	struct work_struct retire_work;
 	struct work_struct unregister_work;
 	struct delayed_work db_work;	/* rings every QP after lost doorbells */
 
@@ -182,8 +184,18 @@ static inline void t3_count(struct t3_dev *dev, enum t3_counter which)
  * The card may be used until t3_dev_leave(), if the result is true. Atomic in
  * between (RCU).
  */
-bool t3_dev_enter(struct t3_dev *dev) __acquires(RCU);
-void t3_dev_leave(struct t3_dev *dev) __releases(RCU);
+bool __t3_dev_enter(struct t3_dev *dev);
+#ifdef __CHECKER__
+#define t3_dev_enter(dev) (__t3_dev_enter(dev) ? ({ __acquire(RCU); true; }) : false)
+#else
+#define t3_dev_enter(dev) __t3_dev_enter(dev)
+#endif
+
+static inline void t3_dev_leave(struct t3_dev *dev) __releases(RCU)
+{
+	rcu_read_unlock();
+}
+
 /* ctl() of the NIC driver; -EIO once the card is gone. Interrupts must be on. */
 int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data);
 /* Always consumes the buffer; 0 or -errno, congestion is success. */
@@ -319,6 +331,7 @@ struct t3_qp {
 	struct t3_dma ring;
 	struct t3_mmap *map;		/* user QP: owner of the ring's memory */
 	struct t3_mmap *db_map;
+	struct t3_qp_groups *groups;	/* where the id comes from */
 	struct kref ref;
 	struct completion released;
 };
@@ -352,6 +365,66 @@ static inline struct t3_dev *t3_qp_dev(const struct t3_qp *qp)
 {
 	return to_t3_dev(qp->ibqp.device);
 }
+
+/* --- between the files of the verbs side --------------------------------- */
+
+extern struct workqueue_struct *t3_wq;
+
+/* verbs.c. The entry takes over the ring's memory; errors as pointers. */
+struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len);
+struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr);
+
+/* ctrl.c */
+int t3_ctrl_open(struct t3_dev *dev);
+void t3_ctrl_close(struct t3_dev *dev);
+/* Write to adapter memory, NULL writes zeroes; returns when the card has done it. */
+int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len);
+void t3_ctrl_completed(struct t3_dev *dev, u32 counter);
+
+/* rsc.c */
+int t3_rsc_open(struct t3_dev *dev);
+void t3_rsc_close(struct t3_dev *dev);
+int t3_id_get(struct t3_ids *ids);
+void t3_id_put(struct t3_ids *ids, u32 id);
+void t3_qp_groups_init(struct t3_qp_groups *groups);
+void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups);
+int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups);
+void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id);
+u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes);
+void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes);
+u32 t3_rqt_alloc(struct t3_dev *dev, u32 entries);
+void t3_rqt_free(struct t3_dev *dev, u32 addr, u32 entries);
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size);
+void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem);
+bool t3_dma_usable(struct t3_dev *dev);
+
+/* cq.c; the last three for async events and flushing, any context */
+struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id);
+void t3_cq_put(struct t3_cq *cq);
+void t3_half_ready(struct t3_cq *cq, struct t3_half *half);
+void t3_cq_purge_qp(struct t3_qp *qp);
+void t3_cq_flush_qp(struct t3_qp *qp);
+void t3_cq_tell_user(struct t3_cq *cq);
+void t3_cq_notify(struct t3_cq *cq);
+
+/* mr.c, for posting */
+int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
+		  struct t3_fastreg *fr);
+int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index);
+
+/* qp.c */
+void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp));
+void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear);
+void t3_ring_doorbell(struct t3_dev *dev, u32 context);
+
+/* event.c */
+int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb);
+void t3_adapter_event(struct t3_dev *dev, u32 event, u32 port);
+void t3_doorbell_work(struct work_struct *work);
+
+/* stats.c */
+extern const struct ib_device_ops t3_stats_ops;
+extern const struct ib_device_ops t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops;
 
 /* --- border: what the connection manager calls --------------------------- */
 
@@ -412,7 +485,6 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
 int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len);
 int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog);
 int t3_cm_destroy_listen(struct iw_cm_id *cm_id);
-int t3_cm_fill_res(struct sk_buff *msg, struct rdma_cm_id *cm_id);
 
 /* Atomic. */
 void t3_ep_get(struct t3_ep *ep);

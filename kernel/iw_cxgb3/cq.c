@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues.
+ *
+ * A user CQ is read by the library; the kernel only arms it and says when a QP
+ * of it must be flushed. A kernel CQ is read here: each hardware entry is
+ * applied to the work queue of its QP (cqe.c), and QPs with something to
+ * retire stand in the CQ's ready list until the consumer has taken it.
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+#include <rdma/restrack.h>
+
+#include "uapi/t3_abi.h"
+#include "compat_verbs.h"
+#include "iw_cxgb3.h"
+#include "trace.h"
+
+/* How long an entry that was written before arming may take to arrive. */
+#define T3_ARM_WAIT_US	10000
+
+static struct t3_cqe *ring_at(const struct t3_cq *cq, u32 ptr)
+{
+	return (struct t3_cqe *)cq->ring.va + (ptr & (cq->entries - 1));
+}
+
+static bool entry_valid(const struct t3_cq *cq, u32 ptr)
+{
+	__be32 header = READ_ONCE(ring_at(cq, ptr)->header);
+	bool gen = be32_to_cpu(header) & T3_CQE_GEN;
+
+	return gen == t3_gen(ptr, ilog2(cq->entries));
+}
+
+/* --- references ------------------------------------------------------------- */
+
+static void cq_release(struct kref *ref)
+{
+	complete(&container_of(ref, struct t3_cq, ref)->released);
+}
+
+struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
+{
+	struct t3_cq *cq;
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->cqs, flags);
+	cq = xa_load(&dev->cqs, id);
+	if (cq)
+		kref_get(&cq->ref);
+	xa_unlock_irqrestore(&dev->cqs, flags);
+	return cq;
+}
+
+void t3_cq_put(struct t3_cq *cq)
+{
+	kref_put(&cq->ref, cq_release);
+}
+
+void t3_cq_notify(struct t3_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->comp_lock, flags);
+	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	spin_unlock_irqrestore(&cq->comp_lock, flags);
+}
+
+static void comp_work(struct work_struct *work)
+{
+	t3_cq_notify(container_of(work, struct t3_cq, comp_work));
+}
+
+/* --- polling ---------------------------------------------------------------- */
+
+/* With the CQ lock and the QP lock: the consumer has something to collect. */
+void t3_half_ready(struct t3_cq *cq, struct t3_half *half)
+{
+	lockdep_assert_held(&cq->lock);
+	if (list_empty(&half->node))
+		list_add_tail(&half->node, &cq->ready);
+}
+
+/* Apply the next hardware entry to its QP. False if there is none. */
+static bool consume(struct t3_cq *cq)
+{
+	struct t3_dev *dev = to_t3_dev(cq->ibcq.device);
+	enum t3_cqe_verdict verdict;
+	struct t3_cqe cqe;
+	struct t3_qp *qp;
+
+	if (!entry_valid(cq, cq->rptr))
+		return false;
+	/* The entry's other words are not older than its generation. */
+	dma_rmb();
+	cqe = *ring_at(cq, cq->rptr);
+	cq->rptr++;
+
+	/* A QP stays in this table until its destruction has purged the CQ. */
+	qp = xa_load(&cq->qps, t3_cqe_qpid(&cqe));
+	if (!qp) {
+		t3_count(dev, T3_CNT_CQE_STALE);
+		return true;
+	}
+
+	spin_lock(&qp->lock);
+	verdict = t3_wq_apply(&qp->wq, &cqe);
+	if (qp->ibqp.send_cq == &cq->ibcq && t3_sq_retirable(&qp->wq))
+		t3_half_ready(cq, &qp->sq);
+	if (qp->ibqp.recv_cq == &cq->ibcq && t3_rq_retirable(&qp->wq))
+		t3_half_ready(cq, &qp->rq);
+	spin_unlock(&qp->lock);
+
+	trace_t3_cqe(cq->id, &cqe, verdict);
+	if (verdict == T3_CQE_STALE)
+		t3_count(dev, T3_CNT_CQE_STALE);
+	else if (verdict == T3_CQE_BAD)
+		t3_count(dev, T3_CNT_CQE_BAD);
+	return true;
+}
+
+static enum ib_wc_opcode send_opcode(u8 rdma_op)
+{
+	static const enum ib_wc_opcode opcodes[] = {
+		[T3_RDMA_WRITE]		= IB_WC_RDMA_WRITE,
+		[T3_RDMA_READ_REQ]	= IB_WC_RDMA_READ,
+		[T3_RDMA_SEND]		= IB_WC_SEND,
+		[T3_RDMA_SEND_INV]	= IB_WC_SEND,
+		[T3_RDMA_SEND_SE]	= IB_WC_SEND,
+		[T3_RDMA_SEND_SE_INV]	= IB_WC_SEND,
+		[T3_RDMA_FASTREG]	= IB_WC_REG_MR,
+		[T3_RDMA_LOCAL_INV]	= IB_WC_LOCAL_INV,
+	};
+
+	return opcodes[rdma_op];
+}
+
+/* Hand the next retired request to the consumer. False if there is none. */
+static bool collect(struct t3_cq *cq, struct ib_wc *wc)
+{
+	struct t3_retired done;
+	struct t3_half *half;
+	struct t3_qp *qp;
+	bool found, more;
+
+	while (!list_empty(&cq->ready)) {
+		half = list_first_entry(&cq->ready, struct t3_half, node);
+		qp = half->qp;
+		spin_lock(&qp->lock);
+		found = half->send ? t3_sq_retire(&qp->wq, &done) : t3_rq_retire(&qp->wq, &done);
+		more = half->send ? t3_sq_retirable(&qp->wq) : t3_rq_retirable(&qp->wq);
+		spin_unlock(&qp->lock);
+		if (!more)
+			list_del_init(&half->node);
+		if (found)
+			goto fill;
+	}
+	return false;
+
+fill:
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = done.wr_id;
+	wc->status = t3_wc_status(done.status);
+	wc->vendor_err = done.status;
+	wc->qp = &qp->ibqp;
+	wc->byte_len = done.len;
+	if (half->send) {
+		wc->opcode = send_opcode(done.rdma_op);
+		return true;
+	}
+	wc->opcode = IB_WC_RECV;
+	if (done.inv_stag) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+		wc->ex.invalidate_rkey = done.inv_stag;
+	}
+	if (done.scratch)
+		t3_pbl_free(to_t3_dev(cq->ibcq.device), done.scratch, T3_PBL_GRANULE);
+	return true;
+}
+
+static int poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+{
+	struct t3_cq *cq = to_t3_cq(ibcq);
+	unsigned long flags;
+	int n = 0;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	while (n < num) {
+		if (collect(cq, &wc[n]))
+			n++;
+		else if (!consume(cq))
+			break;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return n;
+}
+
+/* All entries that the card has written so far are known to their QPs. */
+static void sweep(struct t3_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+	while (consume(cq))
+		;
+}
+
+/*
+ * Complete everything that is outstanding on a QP whose connection is gone, as
+ * a flush, behind what the card has really done. The caller holds a reference
+ * on the QP and no lock.
+ */
+void t3_cq_flush_qp(struct t3_qp *qp)
+{
+	struct t3_cq *cqs[] = { to_t3_cq(qp->ibqp.recv_cq), to_t3_cq(qp->ibqp.send_cq) };
+	unsigned long flags;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		spin_lock_irqsave(&cqs[i]->lock, flags);
+		sweep(cqs[i]);
+		spin_unlock_irqrestore(&cqs[i]->lock, flags);
+	}
+	for (i = 0; i < 2; i++) {
+		struct t3_cq *cq = cqs[i];
+
+		spin_lock_irqsave(&cq->lock, flags);
+		spin_lock(&qp->lock);
+		t3_wq_flush(&qp->wq);
+		if (cq == cqs[1] && t3_sq_retirable(&qp->wq))
+			t3_half_ready(cq, &qp->sq);
+		if (cq == cqs[0] && t3_rq_retirable(&qp->wq))
+			t3_half_ready(cq, &qp->rq);
+		spin_unlock(&qp->lock);
+		spin_unlock_irqrestore(&cq->lock, flags);
+	}
+}
+
+/* The QP is being destroyed or reset: forget it, whatever waits in the CQs. */
+void t3_cq_purge_qp(struct t3_qp *qp)
+{
+	struct t3_cq *cqs[] = { to_t3_cq(qp->ibqp.recv_cq), to_t3_cq(qp->ibqp.send_cq) };
+	unsigned long flags;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		spin_lock_irqsave(&cqs[i]->lock, flags);
+		if (!qp->user)
+			sweep(cqs[i]);
+		if (i == 0)
+			list_del_init(&qp->rq.node);
+		else
+			list_del_init(&qp->sq.node);
+		spin_unlock_irqrestore(&cqs[i]->lock, flags);
+	}
+}
+
+/* --- user CQs --------------------------------------------------------------- */
+
+/* A QP of this CQ is in error: the library has to flush it, so wake its owner. */
+void t3_cq_tell_user(struct t3_cq *cq)
+{
+	u32 *word = (u32 *)(ring_at(cq, 0) + cq->entries);
+
+	if (cq->status_word)
+		WRITE_ONCE(*word, T3_CQ_STATUS_ERROR);
+}
+
+/* --- arming ------------------------------------------------------------------- */
+
+/*
+ * Entries that the card produced before it was armed raise no event, and the
+ * last of them may still be on its way. The consumer polls once more after
+ * this call, and must find them then.
+ */
+static int wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
+{
+	unsigned int waited;
+
+	for (waited = 0; !entry_valid(cq, ptr); waited++) {
+		if (waited == T3_ARM_WAIT_US)
+			return -EIO;
+		if (may_sleep)
+			usleep_range(1, 5);
+		else
+			udelay(1);
+	}
+	return 0;
+}
+
+static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct t3_dev *dev = to_t3_dev(ibcq->device);
+	struct t3_cq *cq = to_t3_cq(ibcq);
+	struct rdma_cq_op op = {
+		.id = cq->id,
+		.op = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
+			T3_CQ_OP_ARM_SOLICITED : T3_CQ_OP_ARM_ANY,
+	};
+	bool user = cq->user_rptr;
+	unsigned long irq_flags;
+	bool waiting = false;
+	u32 rptr, pending;
+	int index, err;
+
+	if (user) {
+		if (get_user(rptr, cq->user_rptr))
+			return -EFAULT;
+	} else {
+		spin_lock_irqsave(&cq->lock, irq_flags);
+		rptr = cq->rptr;
+		waiting = !list_empty(&cq->ready);
+		spin_unlock_irqrestore(&cq->lock, irq_flags);
+	}
+
+	index = t3_dev_ctl(dev, RDMA_CQ_OP, &op);
+	if (index < 0)
+		return index;
+	pending = (index - rptr) & (cq->entries - 1);
+	if (pending) {
+		/* A user's rptr is only a hint: it picks the entry to look at. */
+		err = wait_for_entry(cq, rptr + pending - 1, user);
+		if (err && !user)
+			return err;
+	}
+	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && (pending || waiting);
+}
+
+/* --- life ----------------------------------------------------------------------- */
+
+static int hw_setup(struct t3_dev *dev, struct t3_cq *cq)
+{
+	struct rdma_cq_setup setup = {
+		.id = cq->id,
+		.base_addr = cq->ring.dma,
+		.size = cq->entries,
+		.credits = 65535,
+		.credit_thres = 1,
+		.ovfl_mode = 0,
+	};
+
+	return t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
+}
+
+static void hw_clear(struct t3_dev *dev, struct t3_cq *cq)
+{
+	struct rdma_cq_setup setup = { .id = cq->id };
+
+	t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
+}
+
+/*
+ * A library that leaves no room for the size to map is an older one: it maps
+ * the entries only and knows no status word.
+ */
+static int user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct ib_udata *udata)
+{
+	struct t3_create_cq_resp resp = {
+		.cqid = cq->id,
+		.size_log2 = ilog2(cq->entries),
+	};
+	size_t bytes = (size_t)cq->entries * T3_CQE_BYTES;
+	int err;
+
+	cq->status_word = udata->outlen >= sizeof(resp);
+	if (cq->status_word) {
+		bytes += T3_CQE_BYTES;
+		resp.memsize = PAGE_ALIGN(bytes);
+	} else if (udata->outlen < sizeof(struct t3_create_cq_resp_v0)) {
+		return -EINVAL;
+	}
+	cq->map = t3_mmap_insert(uc, &cq->ring, PAGE_ALIGN(bytes));
+	if (IS_ERR(cq->map))
+		return PTR_ERR(cq->map);
+	resp.key = rdma_user_mmap_get_offset(&cq->map->rdma);
+	err = t3_udata_respond(udata, &resp, sizeof(resp));
+	if (err)
+		rdma_user_mmap_entry_remove(&cq->map->rdma);
+	return err;
+}
+
+static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		     struct ib_udata *udata)
+{
+	struct t3_ucontext *uc = rdma_udata_to_drv_context(udata, struct t3_ucontext, ibucontext);
+	struct t3_dev *dev = to_t3_dev(ibcq->device);
+	struct t3_cq *cq = to_t3_cq(ibcq);
+	int id, err;
+
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > T3_MAX_CQ_ENTRIES || attr->comp_vector)
+		return -EINVAL;
+	if (udata) {
+		struct t3_create_cq_req req;
+
+		if (udata->inlen < sizeof(req))
+			return -EINVAL;
+		err = ib_copy_from_udata(&req, udata, sizeof(req));
+		if (err)
+			return err;
+		if (!req.user_rptr_addr)
+			return -EINVAL;
+		cq->user_rptr = u64_to_user_ptr(req.user_rptr_addr);
+	}
+
+	cq->entries = roundup_pow_of_two(max(attr->cqe, 2U));
+	spin_lock_init(&cq->lock);
+	spin_lock_init(&cq->comp_lock);
+	INIT_LIST_HEAD(&cq->ready);
+	xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
+	INIT_WORK(&cq->comp_work, comp_work);
+	kref_init(&cq->ref);
+	init_completion(&cq->released);
+
+	id = t3_id_get(&dev->cq_ids);
+	if (id < 0)
+		return id;
+	cq->id = id;
+	/* One more entry: behind the ring lies the status word of user CQs. */
+	err = t3_dma_alloc(dev, &cq->ring, (size_t)(cq->entries + 1) * T3_CQE_BYTES);
+	if (err)
+		goto err_id;
+	err = hw_setup(dev, cq);
+	if (err)
+		goto err_ring;
+	err = xa_insert_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
+	if (err)
+		goto err_hw;
+	ibcq->cqe = cq->entries;
+	if (uc) {
+		err = user_respond(cq, uc, udata);
+		if (err)
+			goto err_table;
+	}
+	return 0;
+
+err_table:
+	xa_erase_irq(&dev->cqs, cq->id);
+err_hw:
+	hw_clear(dev, cq);
+err_ring:
+	/* An entry that was made for user space owns the memory, even when removed. */
+	if (IS_ERR_OR_NULL(cq->map))
+		t3_dma_free(dev, &cq->ring);
+err_id:
+	t3_id_put(&dev->cq_ids, cq->id);
+	return err;
+}
+
+T3_DEFINE_CREATE_CQ(op_create_cq, create_cq)
+
+static int destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct t3_dev *dev = to_t3_dev(ibcq->device);
+	struct t3_cq *cq = to_t3_cq(ibcq);
+
+	xa_erase_irq(&dev->cqs, cq->id);
+	t3_cq_put(cq);
+	wait_for_completion(&cq->released);
+	cancel_work_sync(&cq->comp_work);
+
+	hw_clear(dev, cq);
+	if (cq->map)
+		rdma_user_mmap_entry_remove(&cq->map->rdma);
+	else
+		t3_dma_free(dev, &cq->ring);
+	xa_destroy(&cq->qps);
+	t3_id_put(&dev->cq_ids, cq->id);
+	return 0;
+}
+
+static int fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct t3_cq *cq = to_t3_cq(ibcq);
+	struct nlattr *table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+
+	if (!table)
+		return -EMSGSIZE;
+	if (rdma_nl_put_driver_u32(msg, "cqid", cq->id) ||
+	    rdma_nl_put_driver_u32(msg, "entries", cq->entries) ||
+	    rdma_nl_put_driver_u32(msg, "user", !!cq->user_rptr) ||
+	    rdma_nl_put_driver_u32(msg, "rptr", READ_ONCE(cq->rptr))) {
+		nla_nest_cancel(msg, table);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
+	return 0;
+}
+
+const struct ib_device_ops t3_cq_ops = {
+	.create_cq	= op_create_cq,
+	.destroy_cq	= destroy_cq,
+	.poll_cq	= poll_cq,
+	.req_notify_cq	= req_notify_cq,
+	.fill_res_cq_entry = fill_res_cq_entry,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, t3_cq, ibcq),
+};

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The control QP: a ring of memory writes through which the TPT and the page
+ * lists get into adapter memory.
+ *
+ * Writes are executed in the order of the ring. The last write of a block, and
+ * every T3_CTRL_HALF-th one, asks for a completion; it arrives as an async
+ * event that carries the write's counter. The doorbell is rung for these only:
+ * the card goes on until it finds a slot that is not valid.
+ *
+ * Waiting cannot be interrupted. Memory that is on its way into or out of the
+ * card's tables must not be freed before the card has confirmed it; if it does
+ * not within T3_CARD_TIMEOUT, it is declared dead.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/skbuff.h>
+
+#include "iw_cxgb3.h"
+#include "trace.h"
+
+#define T3_CTRL_SLOTS_LOG2	8
+#define T3_CTRL_SLOTS		(1U << T3_CTRL_SLOTS_LOG2)
+#define T3_CTRL_HALF		(T3_CTRL_SLOTS / 2)
+
+static bool has_room(const struct t3_ctrl *ctrl)
+{
+	return ctrl->producer - READ_ONCE(ctrl->consumer) < T3_CTRL_SLOTS;
+}
+
+static bool reached(const struct t3_ctrl *ctrl, u32 counter)
+{
+	return (s32)(READ_ONCE(ctrl->consumer) - counter) >= 0;
+}
+
+#define ctrl_wait(dev, cond) ({						\
+	struct t3_dev *_dev = (dev);					\
+									\
+	if (!wait_event_timeout(_dev->ctrl.wait, (cond) || t3_dev_gone(_dev), \
+				T3_CARD_TIMEOUT))			\
+		t3_dev_fatal(_dev, "the card does not write its memory"); \
+	t3_dev_gone(_dev) ? -EIO : 0;					\
+})
+
+int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+	u32 done, target, n = 0;
+	int err = 0;
+
+	if (WARN_ON_ONCE(!IS_ALIGNED(addr, T3_MEM_UNIT) || !len))
+		return -EINVAL;
+
+	mutex_lock(&ctrl->mutex);
+	for (done = 0; done < len; done += T3_BYPASS_MAX_DATA) {
+		u32 chunk = min_t(u32, len - done, T3_BYPASS_MAX_DATA);
+		bool last = done + chunk == len;
+		bool completion = last || ++n % T3_CTRL_HALF == 0;
+		union t3_wr_slot *slot;
+		u32 flits;
+
+		err = ctrl_wait(dev, has_room(ctrl));
+		if (err)
+			break;
+		slot = &ctrl->ring[ctrl->producer % T3_CTRL_SLOTS];
+		flits = t3_wr_build_mem_write(&slot->bypass, addr + done,
+					      data ? data + done : NULL, chunk,
+					      ctrl->producer, completion);
+		t3_wr_publish(slot, flits, T3_CTRL_QP_CONTEXT,
+			      t3_gen(ctrl->producer, T3_CTRL_SLOTS_LOG2));
+		ctrl->producer++;
+		if (completion)
+			t3_ring_doorbell(dev, T3_CTRL_QP_CONTEXT);
+	}
+	target = ctrl->producer;
+	mutex_unlock(&ctrl->mutex);
+	trace_t3_ctrl_write(dev, addr, len, target);
+
+	return err ? err : ctrl_wait(dev, reached(ctrl, target));
+}
+
+/* Softirq. An async event of the control QP. */
+void t3_ctrl_completed(struct t3_dev *dev, u32 counter)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+
+	WRITE_ONCE(ctrl->consumer, counter + 1);
+	wake_up(&ctrl->wait);
+}
+
+static int send_context(struct t3_dev *dev, u64 ring_dma, u32 slots)
+{
+	struct sk_buff *skb = alloc_skb(sizeof(struct t3_wr_modify_qp), GFP_KERNEL);
+
+	if (!skb)
+		return -ENOMEM;
+	t3_wr_build_ctrl_context(skb_put(skb, sizeof(struct t3_wr_modify_qp)), ring_dma, slots);
+	skb->priority = CPL_PRIORITY_CONTROL;
+	reinit_completion(&dev->ctrl.modify_done);
+	return t3_dev_send(dev, skb);
+}
+
+/*
+ * The control CQ has no memory: without credits and in overflow mode 1 the SGE
+ * turns each of its entries into an async event.
+ */
+static int setup_cq(struct t3_dev *dev, u32 size)
+{
+	struct rdma_cq_setup setup = {
+		.id = T3_CTRL_CQ_ID,
+		.size = size,
+		.ovfl_mode = size ? 1 : 0,
+	};
+
+	return t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
+}
+
+int t3_ctrl_open(struct t3_dev *dev)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+	int err;
+
+	err = setup_cq(dev, 1);
+	if (err)
+		return err;
+	ctrl->ring = dma_alloc_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
+					&ctrl->dma, GFP_KERNEL);
+	if (!ctrl->ring) {
+		err = -ENOMEM;
+		goto err_cq;
+	}
+	err = send_context(dev, ctrl->dma, T3_CTRL_SLOTS);
+	if (err)
+		goto err_ring;
+	/*
+	 * That this request is answered is not certain for all firmware; the
+	 * first write will tell whether the card works.
+	 */
+	if (!wait_for_completion_timeout(&ctrl->modify_done, HZ))
+		dev_dbg(&dev->pdev->dev, "no answer to the control QP's context\n");
+	return t3_dev_gone(dev) ? -EIO : 0;
+
+err_ring:
+	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
+			  ctrl->ring, ctrl->dma);
+err_cq:
+	setup_cq(dev, 0);
+	return err;
+}
+
+/* The card forgets the ring before its memory goes. */
+void t3_ctrl_close(struct t3_dev *dev)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+
+	if (!send_context(dev, 0, 0) &&
+	    !wait_for_completion_timeout(&ctrl->modify_done, HZ))
+		dev_dbg(&dev->pdev->dev, "no answer to the end of the control QP\n");
+	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
+			  ctrl->ring, ctrl->dma);
+	setup_cq(dev, 0);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events: those of queues, which arrive as async events on response queue 0 in
+ * softirq, and those of the adapter, from the NIC driver in process context.
+ */
+#include <linux/random.h>
+
+#include "uapi/t3_abi.h"
+#include "compat_verbs.h"
+#include "iw_cxgb3.h"
+#include "trace.h"
+
+/* --- async events ----------------------------------------------------------- */
+
+static void dispatch(struct t3_qp *qp, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+		.event = type,
+	};
+
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}
+
+/* The QP's endpoint with a reference, or NULL. */
+static struct t3_ep *qp_ep(struct t3_qp *qp)
+{
+	struct t3_ep *ep;
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	ep = qp->ep;
+	if (ep)
+		t3_ep_get(ep);
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return ep;
+}
+
+static enum ib_event_type event_type(enum t3_ae_class class)
+{
+	switch (class) {
+	case T3_AE_ACCESS:
+		return IB_EVENT_QP_ACCESS_ERR;
+	case T3_AE_REQUEST:
+	case T3_AE_TERM_RCVD:
+		return IB_EVENT_QP_REQ_ERR;
+	case T3_AE_DEVICE:
+		return IB_EVENT_DEVICE_FATAL;
+	default:
+		return IB_EVENT_QP_FATAL;
+	}
+}
+
+/* An error, found here or by the peer. The first one counts. */
+static void qp_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
+{
+	struct t3_dev *dev = t3_qp_dev(qp);
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	first = qp->state != T3_QPS_ERROR && qp->state != T3_QPS_TERMINATE;
+	if (first) {
+		qp->term = t3_term_for(t3_cqe_status(cqe), t3_cqe_opcode(cqe),
+				       t3_cqe_is_sq(cqe));
+		if (!qp->user)
+			t3_wq_note_error(&qp->wq, cqe);
+	}
+	spin_unlock_irqrestore(&qp->lock, flags);
+	if (!first)
+		return;
+
+	ibdev_dbg(&dev->ibdev, "qp %u: %s, opcode %u of the %s queue\n", qp->id,
+		  class == T3_AE_TERM_RCVD ? "terminated by the peer" :
+					     t3_status_name(t3_cqe_status(cqe)),
+		  t3_cqe_opcode(cqe), t3_cqe_is_sq(cqe) ? "send" : "receive");
+	t3_count(dev, class == T3_AE_TERM_RCVD ? T3_CNT_TERM_RCVD : T3_CNT_AE_ERROR);
+	t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR);
+	dispatch(qp, event_type(class));
+}
+
+static void qp_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
+{
+	struct t3_ep *ep;
+
+	switch (class) {
+	case T3_AE_COMPLETION:
+		/* A completed request was acknowledged by the peer. */
+		if (!t3_cqe_is_sq(cqe))
+			break;
+		ep = qp_ep(qp);
+		if (!ep)
+			break;
+		t3_ep_confirm_neigh(ep);
+		t3_ep_put(ep);
+		break;
+	case T3_AE_TERM_SENT:
+		ep = qp_ep(qp);
+		if (!ep)
+			break;
+		t3_ep_disconnect(ep, false);
+		t3_ep_put(ep);
+		break;
+	default:
+		qp_error(qp, cqe, class);
+		break;
+	}
+}
+
+static void queue_event(struct t3_dev *dev, const struct t3_async_event *ae)
+{
+	u32 cq_id = be32_to_cpu(ae->cq) & T3_AE_CQ_ID;
+	enum t3_ae_class class = t3_ae_classify(&ae->cqe);
+	struct t3_cq *cq = t3_cq_find(dev, cq_id);
+	struct t3_qp *qp = t3_qp_find(dev, t3_cqe_qpid(&ae->cqe));
+
+	trace_t3_async_event(cq_id, &ae->cqe);
+	if (!cq || !qp)
+		t3_count(dev, T3_CNT_AE_NO_OBJECT);
+	if (qp) {
+		qp_event(qp, &ae->cqe, class);
+		t3_qp_put(qp);
+	}
+	/*
+	 * The CQ was disarmed by this event, so its owner must hear of it even
+	 * if the QP is gone: others use the CQ too. After an error it wakes a
+	 * thread that has to flush its QP.
+	 */
+	if (cq) {
+		t3_cq_notify(cq);
+		t3_cq_put(cq);
+	}
+}
+
+/* Softirq. The NIC driver frees the buffer. */
+int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
+{
+	const struct t3_async_event *ae = (const void *)skb->data;
+	struct t3_dev *dev = READ_ONCE(tdev->ulp);
+	u32 qpid;
+
+	if (!dev || skb_headlen(skb) < sizeof(*ae))
+		return CPL_RET_BUF_DONE;
+	qpid = t3_cqe_qpid(&ae->cqe);
+	if (qpid == T3_CTRL_QP_CONTEXT)
+		t3_ctrl_completed(dev, ae->cqe.u.sq.wrid_lo);
+	else if (qpid == T3_CTRL_QUEUE_CONTEXT)
+		complete(&dev->ctrl.modify_done);
+	else
+		queue_event(dev, ae);
+	return CPL_RET_BUF_DONE;
+}
+
+/* --- doorbells ------------------------------------------------------------------ */
+
+/*
+ * The doorbell FIFO of the card is full, or has dropped something. Posting goes
+ * on, but nobody rings: the library is told by the QP's status word. When the
+ * FIFO has drained every QP is rung once; ringing an idle one does no harm.
+ */
+static void doorbell_off(struct t3_qp *qp)
+{
+	if (qp->user)
+		t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
+}
+
+static void doorbell_on(struct t3_qp *qp)
+{
+	if (qp->user)
+		t3_qp_set_status(qp, 0, T3_QP_STATUS_DB_OFF);
+	t3_ring_doorbell(t3_qp_dev(qp), qp->id);
+}
+
+static void doorbells_off(struct t3_dev *dev)
+{
+	set_bit(T3_DEV_DB_OFF, &dev->flags);
+	t3_for_each_qp(dev, doorbell_off);
+}
+
+static void doorbells_on(struct t3_dev *dev)
+{
+	clear_bit(T3_DEV_DB_OFF, &dev->flags);
+	t3_for_each_qp(dev, doorbell_on);
+}
+
+void t3_doorbell_work(struct work_struct *work)
+{
+	doorbells_on(container_of(to_delayed_work(work), struct t3_dev, db_work));
+}
+
+void t3_ring_doorbell(struct t3_dev *dev, u32 context)
+{
+	if (test_bit(T3_DEV_DB_OFF, &dev->flags) && context != T3_CTRL_QP_CONTEXT)
+		return;
+	if (!t3_dev_enter(dev))
+		return;
+	/* writel() orders the slots before the doorbell. */
+	writel(T3_KDOORBELL_EGRESS | context, dev->info.kdb_addr);
+	t3_dev_leave(dev);
+}
+
+/* --- adapter events -------------------------------------------------------------- */
+
+static void port_event(struct t3_dev *dev, u32 port, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = port + 1,
+		.event = type,
+	};
+
+	if (!T3_CORE_REPORTS_PORTS && test_bit(T3_DEV_REGISTERED, &dev->flags))
+		ib_dispatch_event(&event);
+}
+
+/* Process context, inside the NIC driver's client lock, perhaps with rtnl. */
+void t3_adapter_event(struct t3_dev *dev, u32 event, u32 port)
+{
+	switch (event) {
+	case OFFLOAD_STATUS_DOWN:
+		/* remove follows, with rtnl held */
+		set_bit(T3_DEV_DOWN, &dev->flags);
+		t3_dev_fatal(dev, "the adapter is being reset");
+		break;
+	case OFFLOAD_PORT_DOWN:
+		port_event(dev, port, IB_EVENT_PORT_ERR);
+		break;
+	case OFFLOAD_PORT_UP:
+		port_event(dev, port, IB_EVENT_PORT_ACTIVE);
+		break;
+	case OFFLOAD_DB_FULL:
+		doorbells_off(dev);
+		break;
+	case OFFLOAD_DB_EMPTY:
+		doorbells_on(dev);
+		break;
+	case OFFLOAD_DB_DROP:
+		t3_count(dev, T3_CNT_DB_DROP);
+		doorbells_off(dev);
+		/* Not every host of a cluster at the same moment. */
+		queue_delayed_work(t3_wq, &dev->db_work,
+				   usecs_to_jiffies(1000 + (get_random_u32() & 1023)));
+		break;
+	}
+}

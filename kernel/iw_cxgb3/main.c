@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module, and the life of a device.
+ *
+ * The NIC driver announces cards by add and takes them back by remove, both
+ * with locks held that ib_core must not meet (its client lock always, rtnl
+ * sometimes). So registration and its end are work items of one ordered queue:
+ *
+ *   add      make the device, queue register_work
+ *   register open the control QP and the pools, register with ib_core
+ *   remove   T3_DEV_GONE; wait until nobody touches the NIC driver's tables
+ *            any more; stop the connection manager; queue unregister_work
+ *   unregister  ib_unregister_device(), which ends what consumers still hold,
+ *            then free everything
+ *
+ * remove waits for unregister, because DMA memory must go before the PCI
+ * device does. It does not in the two cases in which the PCI device stays: the
+ * adapter is being reset (rtnl is held), and this module is being removed
+ * (which waits for the queue by itself).
+ *
+ * When the module is removed the cards still work. They are retired first:
+ * consumers and connections end in order, and the card is told to forget the
+ * control ring; only then is remove allowed to cut the connection.
+ */
+#include <linux/debugfs.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "uapi/t3_abi.h"
+#include "iw_cxgb3.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+MODULE_DESCRIPTION("Chelsio T3 RDMA driver");
+MODULE_AUTHOR("The t3rdma authors");
+MODULE_LICENSE("GPL");
+MODULE_SOFTDEP("pre: cxgb3");
+
+struct workqueue_struct *t3_wq;
+
+static struct dentry *debugfs_root;
+
+static LIST_HEAD(devices);
+static DEFINE_MUTEX(devices_mutex);	/* devices, exiting */
+static bool exiting;
+
+/* --- use of the NIC driver ------------------------------------------------- */
+
+bool __t3_dev_enter(struct t3_dev *dev)
+{
+	rcu_read_lock();
+	if (!t3_dev_gone(dev)) {
+		__release(RCU);	/* sparse: see t3_dev_enter() */
+		return true;
+	}
+	rcu_read_unlock();
+	return false;
+}
+
+int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
+{
+	int ret;
+
+	if (!t3_dev_enter(dev))
+		return -EIO;
+	ret = dev->tdev->ctl(dev->tdev, req, data);
+	t3_dev_leave(dev);
+	return ret;
+}
+
+int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
+{
+	int ret;
+
+	if (!t3_dev_enter(dev)) {
+		kfree_skb(skb);
+		return -EIO;
+	}
+	ret = cxgb3_ofld_send(dev->tdev, skb);
+	t3_dev_leave(dev);
+	/* Only a negative result leaves the buffer with us. */
+	if (ret < 0)
+		kfree_skb(skb);
+	return min(ret, 0);
+}
+
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	if (test_and_set_bit(T3_DEV_GONE, &dev->flags))
+		return;
+	dev_err(&dev->pdev->dev, "RDMA is down: %s\n", what);
+	wake_up_all(&dev->ctrl.wait);
+	complete(&dev->ctrl.modify_done);
+	if (test_bit(T3_DEV_REGISTERED, &dev->flags))
+		ib_dispatch_event(&event);
+}
+
+/* --- sysfs -------------------------------------------------------------------- */
+
+static ssize_t hw_rev_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	struct t3_dev *dev = rdma_device_to_drv_device(device, struct t3_dev, ibdev);
+
+	return sysfs_emit(buf, "%d\n", dev->tdev->type);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static ssize_t hca_type_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "cxgb3\n");
+}
+static DEVICE_ATTR_RO(hca_type);
+
+static ssize_t board_id_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	struct t3_dev *dev = rdma_device_to_drv_device(device, struct t3_dev, ibdev);
+
+	return sysfs_emit(buf, "%x.%x\n", dev->pdev->vendor, dev->pdev->device);
+}
+static DEVICE_ATTR_RO(board_id);
+
+static struct attribute *t3_attributes[] = {
+	&dev_attr_hw_rev.attr,
+	&dev_attr_hca_type.attr,
+	&dev_attr_board_id.attr,
+	NULL
+};
+
+static const struct attribute_group t3_attr_group = {
+	.attrs = t3_attributes,
+};
+
+/* --- registration ---------------------------------------------------------------- */
+
+static const struct ib_device_ops main_ops = {
+	.owner		= THIS_MODULE,
+	.driver_id	= RDMA_DRIVER_CXGB3,
+	.uverbs_abi_ver	= T3_ABI_VERSION,
+	.device_group	= &t3_attr_group,
+
+	.iw_connect	= t3_cm_connect,
+	.iw_accept	= t3_cm_accept,
+	.iw_reject	= t3_cm_reject,
+	.iw_create_listen = t3_cm_create_listen,
+	.iw_destroy_listen = t3_cm_destroy_listen,
+};
+
+static int register_ibdev(struct t3_dev *dev)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+	u32 port;
+	int err;
+
+	ib_set_device_ops(ibdev, &main_ops);
+	ib_set_device_ops(ibdev, &t3_verbs_ops);
+	ib_set_device_ops(ibdev, &t3_qp_ops);
+	ib_set_device_ops(ibdev, &t3_cq_ops);
+	ib_set_device_ops(ibdev, &t3_mr_ops);
+	ib_set_device_ops(ibdev, &t3_stats_ops);
+
+	ibdev->dev.parent = &dev->pdev->dev;
+	ibdev->node_type = RDMA_NODE_RNIC;
+	strscpy(ibdev->node_desc, "Chelsio T3", sizeof(ibdev->node_desc));
+	memcpy(&ibdev->node_guid, dev->ports.lldevs[0]->dev_addr, ETH_ALEN);
+	ibdev->phys_port_cnt = dev->ports.nports;
+	ibdev->num_comp_vectors = 1;
+	ibdev->local_dma_lkey = 0;
+	strscpy(ibdev->iw_ifname, dev->ports.lldevs[0]->name, sizeof(ibdev->iw_ifname));
+	/* User CQs are armed by the kernel, which is not in the core's default. */
+	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
+
+	for (port = 1; port <= dev->ports.nports; port++) {
+		err = ib_device_set_netdev(ibdev, dev->ports.lldevs[port - 1], port);
+		if (err)
+			return err;
+	}
+	return ib_register_device(ibdev, "cxgb3_%d", &dev->pdev->dev);
+}
+
+static void register_work(struct work_struct *work)
+{
+	struct t3_dev *dev = container_of(work, struct t3_dev, register_work);
+	const char *what = "open the control QP";
+	int err;
+
+	if (t3_dev_gone(dev))
+		return;
+	err = t3_ctrl_open(dev);
+	if (err)
+		goto err;
+	dev->ctrl.ready = true;
+	what = "register";
+	err = register_ibdev(dev);
+	if (err)
+		goto err;
+	set_bit(T3_DEV_REGISTERED, &dev->flags);
+	return;
+
+err:
+	/* unregister_work undoes what has been done, when the card goes. */
+	dev_err(&dev->pdev->dev, "cannot %s: %d\n", what, err);
+}
+
+/* No consumer, no connection and no control QP any more. */
+static void retire(struct t3_dev *dev)
+{
+	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags))
+		ib_unregister_device(&dev->ibdev);
+	cancel_delayed_work_sync(&dev->db_work);
+	if (dev->ctrl.ready)
+		t3_ctrl_close(dev);
+	dev->ctrl.ready = false;
+}
+
+static void retire_work(struct work_struct *work)
+{
+	retire(container_of(work, struct t3_dev, retire_work));
+}
+
+static void unregister_work(struct work_struct *work)
+{
+	struct t3_dev *dev = container_of(work, struct t3_dev, unregister_work);
+
+	retire(dev);
+	t3_cm_close(dev);
+	debugfs_remove_recursive(dev->debugfs);
+	t3_rsc_close(dev);
+	ib_dealloc_device(&dev->ibdev);
+}
+
+/* --- client of the NIC driver --------------------------------------------------- */
+
+static int query_card(struct t3_dev *dev)
+{
+	struct t3cdev *tdev = dev->tdev;
+	int err;
+
+	err = tdev->ctl(tdev, GET_EMBEDDED_INFO, &dev->fw);
+	if (!err)
+		err = tdev->ctl(tdev, RDMA_GET_PARAMS, &dev->info);
+	if (!err)
+		err = tdev->ctl(tdev, GET_PORTS, &dev->ports);
+	return err;
+}
+
+static const char *unsuitable(struct t3_dev *dev)
+{
+	if (dev->tdev->type == T3A)
+		return "revision A of the chip is not supported";
+	if (((dev->fw.fw_vers >> 16) & 0xfff) != T3_FW_MAJOR)
+		return "firmware 7 is needed";
+	if (!dev->ports.nports || dev->ports.nports > T3_MAX_PORTS)
+		return "it has no usable port";
+	if (!t3_dma_usable(dev))
+		return "its DMA is not coherent";
+	return NULL;
+}
+
+/* The card's first port came up, or the module was loaded. */
+static void add_card(struct t3cdev *tdev)
+{
+	const char *reason;
+	struct t3_dev *dev;
+	int err;
+
+	dev = ib_alloc_device(t3_dev, ibdev);
+	if (!dev)
+		return;
+	dev->tdev = tdev;
+	err = query_card(dev);
+	if (err) {
+		pr_err(DRV_NAME ": %s does not describe itself: %d\n", tdev->name, err);
+		goto err_dev;
+	}
+	dev->pdev = dev->info.pdev;
+	reason = unsuitable(dev);
+	if (reason) {
+		dev_info(&dev->pdev->dev, "no RDMA on this card: %s\n", reason);
+		goto err_dev;
+	}
+
+	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->mrs, XA_FLAGS_LOCK_IRQ);
+	mutex_init(&dev->ctrl.mutex);
+	init_waitqueue_head(&dev->ctrl.wait);
+	init_completion(&dev->ctrl.modify_done);
+	INIT_WORK(&dev->register_work, register_work);
+	INIT_WORK(&dev->retire_work, retire_work);
+	INIT_WORK(&dev->unregister_work, unregister_work);
+	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
+
+	err = t3_rsc_open(dev);
+	if (err)
+		goto err_log;
+	dev->debugfs = debugfs_create_dir(pci_name(dev->pdev), debugfs_root);
+	err = t3_cm_open(dev);
+	if (err)
+		goto err_rsc;
+	WRITE_ONCE(tdev->ulp, dev);
+	mutex_lock(&devices_mutex);
+	list_add_tail(&dev->node, &devices);
+	if (!exiting)
+		queue_work(t3_wq, &dev->register_work);
+	mutex_unlock(&devices_mutex);
+	return;
+
+err_rsc:
+	debugfs_remove_recursive(dev->debugfs);
+	t3_rsc_close(dev);
+err_log:
+	dev_err(&dev->pdev->dev, "cannot set up RDMA: %d\n", err);
+err_dev:
+	ib_dealloc_device(&dev->ibdev);
+}
+
+static void remove_card(struct t3cdev *tdev)
+{
+	struct t3_dev *dev = tdev->ulp;
+	bool wait;
+
+	if (!dev)
+		return;
+	set_bit(T3_DEV_GONE, &dev->flags);
+	wake_up_all(&dev->ctrl.wait);
+	complete(&dev->ctrl.modify_done);
+	WRITE_ONCE(tdev->ulp, NULL);
+	/* Handlers in softirq, and users between enter and leave. */
+	synchronize_net();
+	t3_cm_stop(dev);
+
+	mutex_lock(&devices_mutex);
+	list_del(&dev->node);
+	wait = !exiting && !test_bit(T3_DEV_DOWN, &dev->flags);
+	queue_work(t3_wq, &dev->unregister_work);
+	mutex_unlock(&devices_mutex);
+	if (wait)
+		flush_workqueue(t3_wq);
+}
+
+static void event_handler(struct t3cdev *tdev, u32 event, u32 port)
+{
+	struct t3_dev *dev = tdev->ulp;
+
+	if (dev)
+		t3_adapter_event(dev, event, port);
+}
+
+struct cxgb3_client t3_client = {
+	.name		= DRV_NAME,
+	.add		= add_card,
+	.remove		= remove_card,
+	.handlers	= t3_cpl_handlers,
+	.redirect	= t3_cm_redirect,
+	.event_handler	= event_handler,
+};
+
+static int __init t3_module_init(void)
+{
+	int err;
+
+	t3_wq = alloc_ordered_workqueue(DRV_NAME, WQ_MEM_RECLAIM);
+	if (!t3_wq)
+		return -ENOMEM;
+	debugfs_root = debugfs_create_dir(DRV_NAME, NULL);
+	err = t3_cm_init();
+	if (err)
+		goto err_wq;
+	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, t3_async_event);
+	cxgb3_register_client(&t3_client);
+	return 0;
+
+err_wq:
+	debugfs_remove_recursive(debugfs_root);
+	destroy_workqueue(t3_wq);
+	return err;
+}
+
+static void __exit t3_module_exit(void)
+{
+	struct t3_dev *dev;
+
+	mutex_lock(&devices_mutex);
+	exiting = true;
+	list_for_each_entry(dev, &devices, node)
+		queue_work(t3_wq, &dev->retire_work);
+	mutex_unlock(&devices_mutex);
+	flush_workqueue(t3_wq);
+
+	cxgb3_unregister_client(&t3_client);
+	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);
+	synchronize_net();
+	destroy_workqueue(t3_wq);
+	t3_cm_exit();
+	debugfs_remove_recursive(debugfs_root);
+	/* Objects that were freed by RCU must not outlive the code. */
+	rcu_barrier();
+}
+
+module_init(t3_module_init);
+module_exit(t3_module_exit);

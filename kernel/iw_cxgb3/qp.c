@@ -1,0 +1,916 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queue pairs: life, states, posting.
+ */
+#include <linux/log2.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <rdma/restrack.h>
+
+#include "uapi/t3_abi.h"
+#include "compat_verbs.h"
+#include "iw_cxgb3.h"
+#include "trace.h"
+
+/* --- references ------------------------------------------------------------- */
+
+static void qp_release(struct kref *ref)
+{
+	complete(&container_of(ref, struct t3_qp, ref)->released);
+}
+
+void t3_qp_get(struct t3_qp *qp)
+{
+	kref_get(&qp->ref);
+}
+
+void t3_qp_put(struct t3_qp *qp)
+{
+	kref_put(&qp->ref, qp_release);
+}
+
+struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
+{
+	struct t3_qp *qp;
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->qps, flags);
+	qp = xa_load(&dev->qps, id);
+	if (qp)
+		t3_qp_get(qp);
+	xa_unlock_irqrestore(&dev->qps, flags);
+	return qp;
+}
+
+void t3_qp_disconnected(struct t3_qp *qp)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	qp->busy = false;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	t3_qp_put(qp);
+}
+
+static void iw_add_ref(struct ib_qp *ibqp)
+{
+	t3_qp_get(to_t3_qp(ibqp));
+}
+
+static void iw_rem_ref(struct ib_qp *ibqp)
+{
+	t3_qp_put(to_t3_qp(ibqp));
+}
+
+/* The CM core calls this with its own locks held and takes no reference by it. */
+static struct ib_qp *iw_get_qp(struct ib_device *ibdev, int qpn)
+{
+	struct t3_qp *qp = xa_load(&to_t3_dev(ibdev)->qps, qpn);
+
+	return qp ? &qp->ibqp : NULL;
+}
+
+/* Every QP of the device, with a reference during the call. */
+void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
+{
+	unsigned long id = 0, flags;
+	struct t3_qp *qp;
+
+	for (;; id++) {
+		xa_lock_irqsave(&dev->qps, flags);
+		qp = xa_find(&dev->qps, &id, ULONG_MAX, XA_PRESENT);
+		if (qp)
+			t3_qp_get(qp);
+		xa_unlock_irqrestore(&dev->qps, flags);
+		if (!qp)
+			return;
+		fn(qp);
+		t3_qp_put(qp);
+	}
+}
+
+/* --- what the library sees of a user QP -------------------------------------- */
+
+/*
+ * Both sides change the status word with plain read-modify-write; the library
+ * only ever sets the error bit, which is never cleared but by a reset.
+ */
+void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear)
+{
+	u64 *word = qp->ring.va + T3_QP_STATUS_OFFSET;
+
+	WRITE_ONCE(*word, (READ_ONCE(*word) | set) & ~clear);
+}
+
+static void notify_cqs(struct t3_qp *qp)
+{
+	t3_cq_notify(to_t3_cq(qp->ibqp.recv_cq));
+	if (qp->ibqp.send_cq != qp->ibqp.recv_cq)
+		t3_cq_notify(to_t3_cq(qp->ibqp.send_cq));
+}
+
+/*
+ * Complete what is outstanding. A user QP is flushed by its library, which
+ * learns of it from the CQs' status words; a thread that waits for events must
+ * be woken up for that.
+ */
+static void flush(struct t3_qp *qp)
+{
+	t3_count(t3_qp_dev(qp), T3_CNT_FLUSHED_QP);
+	if (qp->user) {
+		t3_qp_set_status(qp, T3_QP_STATUS_ERROR, 0);
+		t3_cq_tell_user(to_t3_cq(qp->ibqp.send_cq));
+		t3_cq_tell_user(to_t3_cq(qp->ibqp.recv_cq));
+	} else {
+		t3_cq_flush_qp(qp);
+	}
+	notify_cqs(qp);
+}
+
+/* --- states --------------------------------------------------------------------- */
+
+static void free_scratch(struct t3_qp *qp)
+{
+	struct t3_wq *wq = &qp->wq;
+	u32 i;
+
+	for (i = wq->rq_rptr; wq->rq && i != wq->rq_wptr; i++)
+		if (t3_rq_at(wq, i)->pbl_addr)
+			t3_pbl_free(t3_qp_dev(qp), t3_rq_at(wq, i)->pbl_addr, T3_PBL_GRANULE);
+}
+
+/* With the QP lock. The ring is as new, so that a connection can start at slot 0. */
+static void reset(struct t3_qp *qp)
+{
+	struct t3_wq *wq = &qp->wq;
+
+	free_scratch(qp);
+	memset(qp->ring.va, 0, qp->ring.size);
+	wq->error = false;
+	wq->rtr_expected = false;
+	wq->wptr = 0;
+	wq->sq_wptr = 0;
+	wq->sq_rptr = 0;
+	wq->rq_wptr = 0;
+	wq->rq_rptr = 0;
+	wq->rq_done = 0;
+	qp->used = false;
+}
+
+static void send_terminate(struct t3_qp *qp, struct t3_ep *ep, u32 tid, struct t3_term term)
+{
+	struct t3_dev *dev = t3_qp_dev(qp);
+	struct sk_buff *skb = alloc_skb(T3_TERMINATE_WR_BYTES, GFP_ATOMIC);
+
+	if (!skb) {
+		t3_ep_disconnect(ep, true);
+		return;
+	}
+	t3_wr_build_terminate(skb_put(skb, T3_TERMINATE_WR_BYTES), tid,
+			      term.layer_type, term.code);
+	skb->priority = CPL_PRIORITY_DATA;
+	t3_count(dev, T3_CNT_TERM_SENT);
+	/* If the message or the answer to it is lost, the deadline decides. */
+	t3_dev_send(dev, skb);
+	t3_ep_terminating(ep);
+}
+
+int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+{
+	struct t3_ep *ep = NULL;
+	struct t3_qp_step step;
+	struct t3_term term;
+	unsigned long flags;
+	bool detached;
+	u32 tid;
+
+	/* What waits in the CQs belongs to the time before a reset. */
+	if (ev == T3_QPEV_USER_RESET)
+		t3_cq_purge_qp(qp);
+
+	spin_lock_irqsave(&qp->lock, flags);
+	step = t3_qp_fsm(qp->state, ev);
+	if (step.actions & T3_QPA_RESET && qp->busy)
+		step.legal = false;
+	trace_t3_qp_state(qp, ev, &step);
+	if (!step.legal) {
+		spin_unlock_irqrestore(&qp->lock, flags);
+		t3_count(t3_qp_dev(qp), T3_CNT_QP_BAD_EVENT);
+		ibdev_dbg(qp->ibqp.device, "qp %u: %s refused in %s\n", qp->id,
+			  t3_qp_event_name(ev), t3_qp_state_name(qp->state));
+		return -EINVAL;
+	}
+	qp->state = step.next;
+	if (step.actions & T3_QPA_MARK_ERROR) {
+		qp->wq.error = true;
+		if (qp->user)
+			t3_qp_set_status(qp, T3_QP_STATUS_ERROR, 0);
+	}
+	if (step.actions & T3_QPA_RESET)
+		reset(qp);
+	if (ev == T3_QPEV_USER_RESET || ev == T3_QPEV_USER_INIT)
+		qp->inited = ev == T3_QPEV_USER_INIT;
+	term = qp->term;
+	tid = qp->conn.tid;
+	detached = step.actions & T3_QPA_DETACH;
+	if (detached) {
+		ep = qp->ep;
+		qp->ep = NULL;
+	} else if (qp->ep && step.actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT)) {
+		ep = qp->ep;
+		t3_ep_get(ep);
+	}
+	spin_unlock_irqrestore(&qp->lock, flags);
+
+	if (step.actions & T3_QPA_FLUSH)
+		flush(qp);
+	if (!ep)
+		return 0;
+	if (step.actions & T3_QPA_TERMINATE)
+		send_terminate(qp, ep, tid, term);
+	if (step.actions & T3_QPA_DISCONNECT)
+		t3_ep_disconnect(ep, false);
+	if (step.actions & T3_QPA_ABORT)
+		t3_ep_disconnect(ep, true);
+	t3_ep_put(ep);
+	return 0;
+}
+
+static u8 qp_caps(const struct t3_qp *qp)
+{
+	u8 caps = T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE | T3_QPCAP_BIND;
+
+	/* STag 0 is any bus address; no user space may have that. */
+	return qp->user ? caps : caps | T3_QPCAP_FASTREG | T3_QPCAP_STAG0;
+}
+
+int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
+		  const struct t3_conn_attrs *attrs, bool *acked)
+{
+	struct t3_dev *dev = t3_qp_dev(qp);
+	struct t3_rdma_init init = {
+		.tid = attrs->tid,
+		.qpid = qp->id,
+		.pdid = to_t3_pd(qp->ibqp.pd)->id,
+		.scqid = to_t3_cq(qp->ibqp.send_cq)->id,
+		.rcqid = to_t3_cq(qp->ibqp.recv_cq)->id,
+		.rq_addr = qp->rqt_addr - dev->info.rqt_base,
+		.rq_size = t3_rq_size(&qp->wq),
+		.mpa_attrs = attrs->mpa_attrs,
+		.qp_caps = qp_caps(qp),
+		.rtr_type = attrs->rtr_type,
+		.channel = attrs->channel,
+		.initiator = attrs->initiator,
+		.ulpdu_size = attrs->ulpdu_size,
+		.ord = attrs->ord,
+		.ird = attrs->ird,
+		.ring_dma = qp->ring.dma,
+		.ring_slots = t3_wq_slots(&qp->wq),
+		.irs = attrs->irs,
+	};
+	struct t3_qp_step step;
+	struct sk_buff *skb;
+	unsigned long flags;
+	int err;
+
+	skb = alloc_skb(sizeof(struct t3_wr_rdma_init), GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	step = t3_qp_fsm(qp->state, T3_QPEV_CONNECT);
+	/* The card starts at slot 0: a ring that was used must be reset first. */
+	if (qp->used || qp->busy)
+		step.legal = false;
+	trace_t3_qp_state(qp, T3_QPEV_CONNECT, &step);
+	if (!step.legal) {
+		spin_unlock_irqrestore(&qp->lock, flags);
+		t3_count(dev, T3_CNT_QP_BAD_EVENT);
+		kfree_skb(skb);
+		return -EINVAL;
+	}
+	qp->state = step.next;
+	qp->used = true;
+	qp->busy = true;
+	qp->ep = ep;
+	qp->conn = *attrs;
+	qp->wq.rtr_expected = attrs->initiator && attrs->rtr_type == T3_RTR_READ;
+	t3_ep_get(ep);
+	t3_qp_get(qp);
+	init.rqe_count = t3_wq_leading_recvs(&qp->wq);
+	spin_unlock_irqrestore(&qp->lock, flags);
+
+	*acked = init.rqe_count;
+	t3_wr_build_rdma_init(skb_put(skb, sizeof(struct t3_wr_rdma_init)), &init);
+	skb->priority = CPL_PRIORITY_DATA;
+	err = t3_dev_send(dev, skb);
+	if (err) {
+		t3_qp_report(qp, T3_QPEV_LOST);
+		t3_qp_disconnected(qp);
+	}
+	return err;
+}
+
+static int event_for(enum ib_qp_state state)
+{
+	switch (state) {
+	case IB_QPS_RESET:
+		return T3_QPEV_USER_RESET;
+	case IB_QPS_INIT:
+		return T3_QPEV_USER_INIT;
+	case IB_QPS_SQD:
+		return T3_QPEV_USER_CLOSE;
+	case IB_QPS_SQE:
+		return T3_QPEV_USER_TERM;
+	case IB_QPS_ERR:
+		return T3_QPEV_USER_ERROR;
+	default:
+		return -EINVAL;
+	}
+}
+
+static enum ib_qp_state verbs_state(const struct t3_qp *qp)
+{
+	switch (qp->state) {
+	case T3_QPS_IDLE:
+		return qp->inited ? IB_QPS_INIT : IB_QPS_RESET;
+	case T3_QPS_RTS:
+		return IB_QPS_RTS;
+	case T3_QPS_CLOSING:
+		return IB_QPS_SQD;
+	case T3_QPS_TERMINATE:
+		return IB_QPS_SQE;
+	default:
+		return IB_QPS_ERR;
+	}
+}
+
+static int set_attrs(struct t3_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	unsigned long flags;
+	int err = 0;
+
+	if (!(mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC)))
+		return 0;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > T3_MAX_RD_ATOM)
+		return -EINVAL;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > T3_MAX_RD_ATOM)
+		return -EINVAL;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	if (qp->state != T3_QPS_IDLE) {
+		err = -EINVAL;
+		goto unlock;
+	}
+	if (mask & IB_QP_ACCESS_FLAGS)
+		qp->access = attr->qp_access_flags;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		qp->max_ord = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		qp->max_ird = attr->max_dest_rd_atomic;
+unlock:
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return err;
+}
+
+/*
+ * iWARP: RTS comes from the connection, and there is no RTR. librdmacm asks for
+ * RTR all the same, and later for nothing but a port; both are fine.
+ */
+static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_udata *udata)
+{
+	struct t3_qp *qp = to_t3_qp(ibqp);
+	int ev, err;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	err = t3_udata_empty(udata);
+	if (err)
+		return err;
+	err = set_attrs(qp, attr, mask);
+	if (err || !(mask & IB_QP_STATE) || attr->qp_state == IB_QPS_RTR)
+		return err;
+	if (attr->qp_state != IB_QPS_RESET && attr->qp_state == verbs_state(qp))
+		return 0;
+	ev = event_for(attr->qp_state);
+	return ev < 0 ? ev : t3_qp_report(qp, ev);
+}
+
+static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init)
+{
+	struct t3_qp *qp = to_t3_qp(ibqp);
+
+	memset(attr, 0, sizeof(*attr));
+	memset(init, 0, sizeof(*init));
+	attr->qp_state = verbs_state(qp);
+	attr->cur_qp_state = attr->qp_state;
+	attr->qp_access_flags = qp->access;
+	attr->max_rd_atomic = qp->used ? qp->conn.ord : qp->max_ord;
+	attr->max_dest_rd_atomic = qp->used ? qp->conn.ird : qp->max_ird;
+	attr->port_num = 1;
+	attr->path_mtu = IB_MTU_4096;
+	attr->cap.max_send_wr = t3_sq_size(&qp->wq);
+	attr->cap.max_recv_wr = t3_rq_size(&qp->wq) - 1;
+	attr->cap.max_send_sge = T3_MAX_SGE;
+	attr->cap.max_recv_sge = T3_MAX_SGE;
+	attr->cap.max_inline_data = T3_MAX_INLINE;
+	init->qp_type = ibqp->qp_type;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->qp_context = ibqp->qp_context;
+	init->event_handler = ibqp->event_handler;
+	init->sq_sig_type = qp->sq_sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init->cap = attr->cap;
+	return 0;
+}
+
+/* --- posting, for kernel consumers -------------------------------------------- */
+
+static int to_send(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr *wr,
+		   struct t3_send *req)
+{
+	int i;
+
+	memset(req, 0, sizeof(*req));
+	req->wr_id = wr->wr_id;
+	if (qp->sq_sig_all || wr->send_flags & IB_SEND_SIGNALED)
+		req->flags |= T3_WR_F_COMPLETION;
+	if (wr->send_flags & IB_SEND_SOLICITED)
+		req->flags |= T3_WR_F_SOLICITED;
+	req->is_inline = wr->send_flags & IB_SEND_INLINE;
+
+	switch (wr->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_INV:
+		req->op = T3_WR_OP_SEND;
+		req->rdma_op = wr->opcode == IB_WR_SEND ?
+			(wr->send_flags & IB_SEND_SOLICITED ? T3_RDMA_SEND_SE : T3_RDMA_SEND) :
+			(wr->send_flags & IB_SEND_SOLICITED ? T3_RDMA_SEND_SE_INV :
+							      T3_RDMA_SEND_INV);
+		if (wr->opcode == IB_WR_SEND_WITH_INV)
+			req->inv_stag = wr->ex.invalidate_rkey;
+		if (wr->send_flags & IB_SEND_FENCE)
+			req->flags |= T3_WR_F_READ_FENCE;
+		break;
+	case IB_WR_RDMA_WRITE:
+		req->op = T3_WR_OP_WRITE;
+		req->rdma_op = T3_RDMA_WRITE;
+		req->rkey = rdma_wr(wr)->rkey;
+		req->remote_addr = rdma_wr(wr)->remote_addr;
+		if (wr->send_flags & IB_SEND_FENCE)
+			req->flags |= T3_WR_F_READ_FENCE;
+		break;
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		req->op = T3_WR_OP_READ;
+		req->rdma_op = T3_RDMA_READ_REQ;
+		req->rkey = rdma_wr(wr)->rkey;
+		req->remote_addr = rdma_wr(wr)->remote_addr;
+		req->local_inv = wr->opcode == IB_WR_RDMA_READ_WITH_INV;
+		req->is_inline = false;
+		break;
+	case IB_WR_LOCAL_INV:
+		req->op = T3_WR_OP_LOCAL_INV;
+		req->rdma_op = T3_RDMA_LOCAL_INV;
+		req->inv_stag = wr->ex.invalidate_rkey;
+		if (wr->send_flags & IB_SEND_FENCE)
+			req->flags |= T3_WR_F_LOCAL_FENCE;
+		return 0;
+	case IB_WR_REG_MR:
+		req->op = T3_WR_OP_FASTREG;
+		req->rdma_op = T3_RDMA_FASTREG;
+		return t3_mr_fastreg(dev, reg_wr(wr)->mr, reg_wr(wr)->key,
+				     reg_wr(wr)->access, &req->fr);
+	default:
+		/* No immediate data and no atomics in iWARP; binding has no kernel verb. */
+		return -EOPNOTSUPP;
+	}
+
+	if (wr->num_sge < 0 || wr->num_sge > T3_MAX_SGE)
+		return -EINVAL;
+	req->num_sge = wr->num_sge;
+	for (i = 0; i < wr->num_sge; i++) {
+		req->sge[i].addr = wr->sg_list[i].addr;
+		req->sge[i].len = wr->sg_list[i].length;
+		req->sge[i].stag = wr->sg_list[i].lkey;
+	}
+	return 0;
+}
+
+/*
+ * A receive goes out in one of two forms: through STag 0 with private PBL
+ * memory into which the firmware puts the pages, or as pages of a region. They
+ * do not mix.
+ */
+static int to_recv(struct t3_dev *dev, const struct ib_recv_wr *wr, struct t3_recv *req)
+{
+	bool stag0;
+	int i, err;
+
+	if (wr->num_sge < 0 || wr->num_sge > T3_MAX_SGE)
+		return -EINVAL;
+	memset(req, 0, sizeof(*req));
+	req->wr_id = wr->wr_id;
+	req->num_sge = wr->num_sge;
+	if (!wr->num_sge)
+		return 0;
+
+	stag0 = !wr->sg_list[0].lkey;
+	if (stag0) {
+		req->scratch = t3_pbl_alloc(dev, T3_PBL_GRANULE);
+		if (!req->scratch)
+			return -ENOMEM;
+	}
+	for (i = 0; i < wr->num_sge; i++) {
+		struct t3_host_sge *sge = &req->sge[i];
+
+		sge->addr = wr->sg_list[i].addr;
+		sge->len = wr->sg_list[i].length;
+		sge->stag = wr->sg_list[i].lkey;
+		err = -EINVAL;
+		if (stag0 != !sge->stag)
+			goto err;
+		if (stag0) {
+			if (sge->len > 1U << (T3_PAGE_CODE_SHIFT + T3_STAG0_PAGE_CODE))
+				goto err;
+			req->page_code[i] = T3_STAG0_PAGE_CODE;
+			req->pbl_index[i] = ((req->scratch - dev->info.pbl_base) >> 3) + 2 * i;
+			continue;
+		}
+		err = t3_mr_resolve(dev, sge, &req->page_code[i], &req->pbl_index[i]);
+		if (err)
+			goto err;
+	}
+	return 0;
+
+err:
+	if (req->scratch)
+		t3_pbl_free(dev, req->scratch, T3_PBL_GRANULE);
+	return err;
+}
+
+/* In IDLE the ring is filled before a connection; afterwards only in RTS. */
+static bool ring_open(const struct t3_qp *qp)
+{
+	return qp->state == T3_QPS_RTS || (qp->state == T3_QPS_IDLE && !qp->used);
+}
+
+/*
+ * Nothing will ever complete this request but a flush: at once, if that has
+ * taken place already, else together with the others. The handler is called
+ * from a work item, since this may run inside it.
+ */
+static void flush_late(struct t3_qp *qp, struct t3_cq *cq, struct t3_half *half)
+{
+	unsigned long flags;
+	bool now;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	spin_lock(&qp->lock);
+	now = qp->state == T3_QPS_ERROR || qp->state == T3_QPS_IDLE;
+	if (now) {
+		t3_wq_flush(&qp->wq);
+		if (half->send ? t3_sq_retirable(&qp->wq) : t3_rq_retirable(&qp->wq))
+			t3_half_ready(cq, half);
+	}
+	spin_unlock(&qp->lock);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	if (now)
+		queue_work(t3_wq, &cq->comp_work);
+}
+
+static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		     const struct ib_send_wr **bad_wr)
+{
+	struct t3_dev *dev = to_t3_dev(ibqp->device);
+	struct t3_qp *qp = to_t3_qp(ibqp);
+	bool ring = false, late = false;
+	struct t3_send req;
+	unsigned long flags;
+	int err = 0;
+
+	if (qp->user) {
+		*bad_wr = wr;
+		return -EOPNOTSUPP;
+	}
+	spin_lock_irqsave(&qp->lock, flags);
+	for (; wr; wr = wr->next) {
+		err = to_send(dev, qp, wr, &req);
+		if (err)
+			break;
+		if (ring_open(qp)) {
+			err = t3_wq_post_send(&qp->wq, &req);
+			ring = ring || !err;
+		} else {
+			req.flags |= T3_WR_F_COMPLETION;
+			err = t3_wq_defer_send(&qp->wq, &req);
+			late = late || !err;
+		}
+		if (err)
+			break;
+	}
+	spin_unlock_irqrestore(&qp->lock, flags);
+
+	if (err)
+		*bad_wr = wr;
+	/* Also for the requests that were placed before a bad one. */
+	if (ring)
+		t3_ring_doorbell(dev, qp->id);
+	if (late)
+		flush_late(qp, to_t3_cq(ibqp->send_cq), &qp->sq);
+	return err;
+}
+
+static int post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		     const struct ib_recv_wr **bad_wr)
+{
+	struct t3_dev *dev = to_t3_dev(ibqp->device);
+	struct t3_qp *qp = to_t3_qp(ibqp);
+	bool ring = false, late = false;
+	struct t3_recv req;
+	unsigned long flags;
+	int err = 0;
+
+	if (qp->user) {
+		*bad_wr = wr;
+		return -EOPNOTSUPP;
+	}
+	spin_lock_irqsave(&qp->lock, flags);
+	for (; wr; wr = wr->next) {
+		err = to_recv(dev, wr, &req);
+		if (err)
+			break;
+		if (ring_open(qp)) {
+			err = t3_wq_post_recv(&qp->wq, &req);
+			ring = ring || !err;
+		} else {
+			err = t3_wq_defer_recv(&qp->wq, &req);
+			late = late || !err;
+		}
+		if (err) {
+			if (req.scratch)
+				t3_pbl_free(dev, req.scratch, T3_PBL_GRANULE);
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&qp->lock, flags);
+
+	if (err)
+		*bad_wr = wr;
+	if (ring)
+		t3_ring_doorbell(dev, qp->id);
+	if (late)
+		flush_late(qp, to_t3_cq(ibqp->recv_cq), &qp->rq);
+	return err;
+}
+
+/* --- life ----------------------------------------------------------------------- */
+
+struct qp_sizes {
+	u32 sq, rq, slots;
+};
+
+static int check_init(const struct ib_qp_init_attr *init, struct qp_sizes *sizes)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	if (init->qp_type != IB_QPT_RC || init->create_flags || init->srq)
+		return -EOPNOTSUPP;
+	if (cap->max_send_wr >= T3_MAX_RQ_ENTRIES || cap->max_recv_wr >= T3_MAX_RQ_ENTRIES ||
+	    cap->max_send_sge > T3_MAX_SGE || cap->max_recv_sge > T3_MAX_SGE ||
+	    cap->max_inline_data > T3_MAX_INLINE)
+		return -EINVAL;
+
+	sizes->rq = max_t(u32, roundup_pow_of_two(cap->max_recv_wr + 1), T3_MIN_RQ_ENTRIES);
+	sizes->sq = roundup_pow_of_two(max(cap->max_send_wr, 1U));
+	sizes->slots = roundup_pow_of_two(sizes->rq + sizes->sq);
+	return 0;
+}
+
+static int user_respond(struct t3_qp *qp, struct t3_ucontext *uc, struct ib_udata *udata)
+{
+	struct t3_dev *dev = t3_qp_dev(qp);
+	struct t3_create_qp_resp resp = {
+		.qpid = qp->id,
+		.size_log2 = qp->wq.slots_log2,
+		.sq_size_log2 = qp->wq.sq_log2,
+		.rq_size_log2 = qp->wq.rq_log2,
+	};
+	phys_addr_t doorbell = dev->info.udbell_physbase +
+			       ((phys_addr_t)(qp->id / dev->qp_group_size) << PAGE_SHIFT);
+	int err;
+
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	qp->map = t3_mmap_insert(uc, &qp->ring, qp->ring.size);
+	if (IS_ERR(qp->map))
+		return PTR_ERR(qp->map);
+	qp->db_map = t3_mmap_insert_doorbell(uc, doorbell);
+	if (IS_ERR(qp->db_map)) {
+		err = PTR_ERR(qp->db_map);
+		goto err_map;
+	}
+	resp.key = rdma_user_mmap_get_offset(&qp->map->rdma);
+	resp.db_key = rdma_user_mmap_get_offset(&qp->db_map->rdma);
+	err = t3_udata_respond(udata, &resp, sizeof(resp));
+	if (err)
+		goto err_db;
+	return 0;
+
+err_db:
+	rdma_user_mmap_entry_remove(&qp->db_map->rdma);
+err_map:
+	rdma_user_mmap_entry_remove(&qp->map->rdma);
+	return err;
+}
+
+static int kernel_arrays(struct t3_qp *qp)
+{
+	qp->wq.sq = kvcalloc(t3_sq_size(&qp->wq), sizeof(*qp->wq.sq), GFP_KERNEL);
+	qp->wq.rq = kvcalloc(t3_rq_size(&qp->wq), sizeof(*qp->wq.rq), GFP_KERNEL);
+	if (qp->wq.sq && qp->wq.rq)
+		return 0;
+	kvfree(qp->wq.sq);
+	kvfree(qp->wq.rq);
+	return -ENOMEM;
+}
+
+/* A kernel QP is known to its CQs, which have to find it by the id in an entry. */
+static int join_cqs(struct t3_qp *qp)
+{
+	struct t3_cq *scq = to_t3_cq(qp->ibqp.send_cq), *rcq = to_t3_cq(qp->ibqp.recv_cq);
+	int err;
+
+	if (qp->user)
+		return 0;
+	err = xa_insert_irq(&scq->qps, qp->id, qp, GFP_KERNEL);
+	if (err || scq == rcq)
+		return err;
+	err = xa_insert_irq(&rcq->qps, qp->id, qp, GFP_KERNEL);
+	if (err)
+		xa_erase_irq(&scq->qps, qp->id);
+	return err;
+}
+
+static void leave_cqs(struct t3_qp *qp)
+{
+	struct t3_cq *scq = to_t3_cq(qp->ibqp.send_cq), *rcq = to_t3_cq(qp->ibqp.recv_cq);
+
+	t3_cq_purge_qp(qp);
+	xa_erase_irq(&scq->qps, qp->id);
+	xa_erase_irq(&rcq->qps, qp->id);
+	/* Whoever polls now does not find the QP; whoever did has let go of it. */
+	t3_cq_purge_qp(qp);
+}
+
+static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	struct t3_ucontext *uc = rdma_udata_to_drv_context(udata, struct t3_ucontext, ibucontext);
+	struct t3_dev *dev = to_t3_dev(ibqp->device);
+	struct t3_qp *qp = to_t3_qp(ibqp);
+	struct qp_sizes sizes;
+	int id, err;
+
+	err = check_init(init, &sizes);
+	if (err)
+		return err;
+	err = t3_udata_empty(udata);
+	if (err)
+		return err;
+
+	qp->user = uc;
+	qp->groups = uc ? &uc->groups : &dev->kernel_groups;
+	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->max_ord = 1;
+	qp->max_ird = 1;
+	qp->access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
+	qp->wq.slots_log2 = ilog2(sizes.slots);
+	qp->wq.sq_log2 = ilog2(sizes.sq);
+	qp->wq.rq_log2 = ilog2(sizes.rq);
+	spin_lock_init(&qp->lock);
+	qp->sq = (struct t3_half){ .qp = qp, .send = true };
+	qp->rq = (struct t3_half){ .qp = qp, .send = false };
+	INIT_LIST_HEAD(&qp->sq.node);
+	INIT_LIST_HEAD(&qp->rq.node);
+	kref_init(&qp->ref);
+	init_completion(&qp->released);
+
+	id = t3_qp_id_get(dev, qp->groups);
+	if (id < 0)
+		return id;
+	qp->id = id;
+	qp->rqt_addr = t3_rqt_alloc(dev, sizes.rq);
+	if (!qp->rqt_addr) {
+		err = -ENOMEM;
+		goto err_id;
+	}
+	err = t3_dma_alloc(dev, &qp->ring, (size_t)sizes.slots * T3_WR_SLOT_BYTES);
+	if (err)
+		goto err_rqt;
+	qp->wq.slots = qp->ring.va;
+	if (!qp->user) {
+		err = kernel_arrays(qp);
+		if (err)
+			goto err_ring;
+	}
+	err = join_cqs(qp);
+	if (err)
+		goto err_arrays;
+	err = xa_insert_irq(&dev->qps, qp->id, qp, GFP_KERNEL);
+	if (err)
+		goto err_cqs;
+	if (uc) {
+		err = user_respond(qp, uc, udata);
+		if (err)
+			goto err_table;
+		if (test_bit(T3_DEV_DB_OFF, &dev->flags))
+			t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
+	}
+
+	ibqp->qp_num = qp->id;
+	init->cap.max_send_wr = sizes.sq;
+	init->cap.max_recv_wr = sizes.rq - 1;
+	init->cap.max_inline_data = T3_MAX_INLINE;
+	return 0;
+
+err_table:
+	xa_erase_irq(&dev->qps, qp->id);
+err_cqs:
+	leave_cqs(qp);
+err_arrays:
+	kvfree(qp->wq.sq);
+	kvfree(qp->wq.rq);
+err_ring:
+	if (IS_ERR_OR_NULL(qp->map))
+		t3_dma_free(dev, &qp->ring);
+err_rqt:
+	t3_rqt_free(dev, qp->rqt_addr, sizes.rq);
+err_id:
+	t3_qp_id_put(dev, qp->groups, qp->id);
+	return err;
+}
+
+static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct t3_dev *dev = to_t3_dev(ibqp->device);
+	struct t3_qp *qp = to_t3_qp(ibqp);
+
+	t3_qp_report(qp, T3_QPEV_DESTROY);
+	xa_erase_irq(&dev->qps, qp->id);
+	t3_qp_put(qp);
+	/* The connection's reference goes when the card is through with the ring. */
+	wait_for_completion(&qp->released);
+
+	leave_cqs(qp);
+	free_scratch(qp);
+	kvfree(qp->wq.sq);
+	kvfree(qp->wq.rq);
+	if (qp->map) {
+		rdma_user_mmap_entry_remove(&qp->db_map->rdma);
+		rdma_user_mmap_entry_remove(&qp->map->rdma);
+	} else {
+		t3_dma_free(dev, &qp->ring);
+	}
+	t3_rqt_free(dev, qp->rqt_addr, t3_rq_size(&qp->wq));
+	t3_qp_id_put(dev, qp->groups, qp->id);
+	return 0;
+}
+
+static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct t3_qp *qp = to_t3_qp(ibqp);
+	struct nlattr *table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+
+	if (!table)
+		return -EMSGSIZE;
+	if (rdma_nl_put_driver_string(msg, "t3_state", t3_qp_state_name(qp->state)) ||
+	    rdma_nl_put_driver_u32(msg, "slots", t3_wq_slots(&qp->wq)) ||
+	    rdma_nl_put_driver_u32(msg, "sq", t3_sq_size(&qp->wq)) ||
+	    rdma_nl_put_driver_u32(msg, "rq", t3_rq_size(&qp->wq)) ||
+	    rdma_nl_put_driver_u32(msg, "user", qp->user) ||
+	    rdma_nl_put_driver_u32_hex(msg, "tid", qp->ep ? qp->conn.tid : 0) ||
+	    rdma_nl_put_driver_u32(msg, "sends", qp->wq.sq_wptr - qp->wq.sq_rptr) ||
+	    rdma_nl_put_driver_u32(msg, "recvs", qp->wq.rq_wptr - qp->wq.rq_rptr)) {
+		nla_nest_cancel(msg, table);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
+	return 0;
+}
+
+const struct ib_device_ops t3_qp_ops = {
+	.create_qp	= create_qp,
+	.destroy_qp	= destroy_qp,
+	.modify_qp	= modify_qp,
+	.query_qp	= query_qp,
+	.post_send	= post_send,
+	.post_recv	= post_recv,
+	.fill_res_qp_entry = fill_res_qp_entry,
+	.iw_add_ref	= iw_add_ref,
+	.iw_rem_ref	= iw_rem_ref,
+	.iw_get_qp	= iw_get_qp,
+
+	INIT_RDMA_OBJ_SIZE(ib_qp, t3_qp, ibqp),
+};

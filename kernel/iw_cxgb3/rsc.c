@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ids, doorbell groups, adapter memory.
+ */
+#include <linux/bitmap.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "iw_cxgb3.h"
+
+static void ids_init(struct t3_ids *ids, u32 min, u32 max)
+{
+	ida_init(&ids->ida);
+	ids->min = min;
+	ids->max = max;
+	ids->next = min;
+}
+
+/*
+ * Late entries and packets for an id that was freed are harmless as long as
+ * nobody else has got it, so go round the whole range before reusing one.
+ */
+int t3_id_get(struct t3_ids *ids)
+{
+	int id = ida_alloc_range(&ids->ida, READ_ONCE(ids->next), ids->max, GFP_KERNEL);
+
+	if (id == -ENOSPC)
+		id = ida_alloc_range(&ids->ida, ids->min, ids->max, GFP_KERNEL);
+	if (id >= 0)
+		WRITE_ONCE(ids->next, id == ids->max ? ids->min : id + 1);
+	return id;
+}
+
+void t3_id_put(struct t3_ids *ids, u32 id)
+{
+	ida_free(&ids->ida, id);
+}
+
+/* --- QP ids ---------------------------------------------------------------- */
+
+struct t3_qp_group {
+	struct list_head node;
+	u32 base;
+	u32 next;
+	unsigned long used[];
+};
+
+void t3_qp_groups_init(struct t3_qp_groups *groups)
+{
+	mutex_init(&groups->mutex);
+	INIT_LIST_HEAD(&groups->list);
+}
+
+/* The owner has no QP any more. */
+void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
+{
+	struct t3_qp_group *group, *tmp;
+
+	list_for_each_entry_safe(group, tmp, &groups->list, node) {
+		t3_id_put(&dev->qp_groups, group->base / dev->qp_group_size);
+		kfree(group);
+	}
+	INIT_LIST_HEAD(&groups->list);
+	mutex_destroy(&groups->mutex);
+}
+
+static int take_from(struct t3_qp_group *group, u32 size)
+{
+	u32 bit = find_next_zero_bit(group->used, size, group->next);
+
+	if (bit >= size)
+		bit = find_first_zero_bit(group->used, size);
+	if (bit >= size)
+		return -ENOSPC;
+	__set_bit(bit, group->used);
+	group->next = (bit + 1) % size;
+	return group->base + bit;
+}
+
+int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
+{
+	u32 size = dev->qp_group_size;
+	struct t3_qp_group *group;
+	int id;
+
+	mutex_lock(&groups->mutex);
+	list_for_each_entry(group, &groups->list, node) {
+		id = take_from(group, size);
+		if (id >= 0)
+			goto unlock;
+	}
+
+	group = kzalloc(struct_size(group, used, BITS_TO_LONGS(size)), GFP_KERNEL);
+	if (!group) {
+		id = -ENOMEM;
+		goto unlock;
+	}
+	id = t3_id_get(&dev->qp_groups);
+	if (id < 0) {
+		kfree(group);
+		goto unlock;
+	}
+	group->base = id * size;
+	list_add(&group->node, &groups->list);
+	id = take_from(group, size);
+unlock:
+	mutex_unlock(&groups->mutex);
+	return id;
+}
+
+void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id)
+{
+	struct t3_qp_group *group;
+
+	mutex_lock(&groups->mutex);
+	list_for_each_entry(group, &groups->list, node) {
+		if (id - group->base < dev->qp_group_size) {
+			__clear_bit(id - group->base, group->used);
+			break;
+		}
+	}
+	mutex_unlock(&groups->mutex);
+}
+
+/* --- adapter memory -------------------------------------------------------- */
+
+/* "top" is the last byte of the region. */
+static struct gen_pool *region_pool(u32 base, u32 top, u32 granule)
+{
+	struct gen_pool *pool = gen_pool_create(ilog2(granule), -1);
+
+	if (!pool)
+		return NULL;
+	if (top <= base || gen_pool_add(pool, base, top - base + 1, -1)) {
+		gen_pool_destroy(pool);
+		return NULL;
+	}
+	return pool;
+}
+
+/* Absolute byte address in adapter memory, or 0 if there is none left. */
+u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes)
+{
+	return gen_pool_alloc(dev->pbl_pool, bytes);
+}
+
+void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
+{
+	gen_pool_free(dev->pbl_pool, addr, bytes);
+}
+
+u32 t3_rqt_alloc(struct t3_dev *dev, u32 entries)
+{
+	return gen_pool_alloc(dev->rqt_pool, entries << T3_RQE_SHIFT);
+}
+
+void t3_rqt_free(struct t3_dev *dev, u32 addr, u32 entries)
+{
+	gen_pool_free(dev->rqt_pool, addr, entries << T3_RQE_SHIFT);
+}
+
+/* ---------------------------------------------------------------------------- */
+
+int t3_rsc_open(struct t3_dev *dev)
+{
+	const struct rdma_info *info = &dev->info;
+	u32 stags = (info->tpt_top - info->tpt_base + 1) / T3_TPT_ENTRY_BYTES;
+	u32 pages = info->udbell_len >> PAGE_SHIFT;
+
+	if (!pages || info->tpt_top <= info->tpt_base)
+		return -ENODEV;
+	dev->qp_group_size = 65536 >> min(ilog2(pages), 16);
+	stags = min_t(u32, stags, T3_MAX_STAGS);
+
+	/* The first group that has no id below T3_MIN_QP_ID, whole groups only. */
+	ids_init(&dev->qp_groups, DIV_ROUND_UP(T3_MIN_QP_ID, dev->qp_group_size),
+		 (T3_MAX_ID + 1) / dev->qp_group_size - 1);
+	ids_init(&dev->cq_ids, T3_CTRL_CQ_ID + 1, T3_MAX_ID);
+	ids_init(&dev->pd_ids, 1, T3_MAX_ID);
+	/* Index 0 is the special STag 0, "bus address". */
+	ids_init(&dev->stags, 1, stags - 1);
+	t3_qp_groups_init(&dev->kernel_groups);
+
+	dev->pbl_pool = region_pool(info->pbl_base, info->pbl_top, T3_PBL_GRANULE);
+	if (!dev->pbl_pool)
+		goto err_ids;
+	dev->rqt_pool = region_pool(info->rqt_base, info->rqt_top, T3_RQT_GRANULE);
+	if (!dev->rqt_pool)
+		goto err_pbl;
+	return 0;
+
+err_pbl:
+	gen_pool_destroy(dev->pbl_pool);
+err_ids:
+	ida_destroy(&dev->stags.ida);
+	ida_destroy(&dev->pd_ids.ida);
+	ida_destroy(&dev->cq_ids.ida);
+	ida_destroy(&dev->qp_groups.ida);
+	return -ENOMEM;
+}
+
+void t3_rsc_close(struct t3_dev *dev)
+{
+	gen_pool_destroy(dev->rqt_pool);
+	gen_pool_destroy(dev->pbl_pool);
+	t3_qp_groups_free(dev, &dev->kernel_groups);
+	ida_destroy(&dev->stags.ida);
+	ida_destroy(&dev->pd_ids.ida);
+	ida_destroy(&dev->cq_ids.ida);
+	ida_destroy(&dev->qp_groups.ida);
+}
+
+/* --- memory shared with the card ------------------------------------------- */
+
+/*
+ * Physically contiguous, page aligned and zeroed. The pages of a ring go to
+ * user space as they are, hence no dma_alloc_coherent(), which may hand out
+ * memory without struct page. Accesses of both sides must be coherent, which
+ * they are on every platform that the card was made for; t3_dma_usable() has
+ * seen to it.
+ */
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size)
+{
+	mem->size = PAGE_ALIGN(size);
+	mem->page = dma_alloc_pages(&dev->pdev->dev, mem->size, &mem->dma,
+				    DMA_BIDIRECTIONAL, GFP_KERNEL | __GFP_NOWARN);
+	if (!mem->page)
+		return -ENOMEM;
+	mem->va = page_address(mem->page);
+	memset(mem->va, 0, mem->size);
+	return 0;
+}
+
+void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
+{
+	if (mem->page)
+		dma_free_pages(&dev->pdev->dev, mem->size, mem->page, mem->dma,
+			       DMA_BIDIRECTIONAL);
+	mem->page = NULL;
+}
+
+bool t3_dma_usable(struct t3_dev *dev)
+{
+	struct t3_dma probe;
+	bool usable;
+
+	if (t3_dma_alloc(dev, &probe, PAGE_SIZE))
+		return false;
+	usable = !dma_need_sync(&dev->pdev->dev, probe.dma);
+	t3_dma_free(dev, &probe);
+	return usable;
+}

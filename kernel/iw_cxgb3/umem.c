@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "compat_mm.h"
+#include "umem.h"
+
+/* Pages pinned per step: what fits into one page of pointers. */
+#define STEP	(PAGE_SIZE / sizeof(struct page *))
+
+/* Charge before pinning, so that the limit cannot be passed for a moment. */
+static int charge(struct mm_struct *mm, unsigned long npages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+
+	if (atomic64_add_return(npages, &mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK)) {
+		atomic64_sub(npages, &mm->pinned_vm);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void unpin(struct t3_umem *umem)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_sg(&umem->table.sgt, sg, i)
+		unpin_user_page_range_dirty_lock(sg_page(sg),
+						 DIV_ROUND_UP(sg->length, PAGE_SIZE),
+						 umem->writable);
+	sg_free_append_table(&umem->table);
+}
+
+static int pin(struct t3_umem *umem)
+{
+	unsigned long addr = umem->addr & PAGE_MASK;
+	unsigned long left = umem->npages;
+	unsigned int flags = t3_pin_flags(umem->writable);
+	struct page **pages;
+	int n, err = 0;
+
+	pages = (struct page **)__get_free_page(GFP_KERNEL);
+	if (!pages)
+		return -ENOMEM;
+	while (left) {
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
+		n = pin_user_pages_fast(addr, min(left, STEP), flags, pages);
+		if (n <= 0) {
+			err = n ? n : -EFAULT;
+			break;
+		}
+		left -= n;
+		addr += (unsigned long)n << PAGE_SHIFT;
+		err = sg_alloc_append_table_from_pages(&umem->table, pages, n, 0,
+						       (unsigned long)n << PAGE_SHIFT,
+						       UINT_MAX & PAGE_MASK, left, GFP_KERNEL);
+		if (err) {
+			unpin_user_pages_dirty_lock(pages, n, false);
+			break;
+		}
+		cond_resched();
+	}
+	free_page((unsigned long)pages);
+	if (err)
+		unpin(umem);
+	return err;
+}
+
+struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool writable)
+{
+	struct t3_umem *umem;
+	u64 end;
+	int err;
+
+	if (!len || check_add_overflow(addr, (u64)len, &end) || end > ULONG_MAX - PAGE_SIZE)
+		return ERR_PTR(-EINVAL);
+
+	umem = kzalloc(sizeof(*umem), GFP_KERNEL);
+	if (!umem)
+		return ERR_PTR(-ENOMEM);
+	umem->device = device;
+	umem->addr = addr;
+	umem->len = len;
+	umem->writable = writable;
+	umem->npages = (PAGE_ALIGN(end) - (addr & PAGE_MASK)) >> PAGE_SHIFT;
+	umem->mm = current->mm;
+	mmgrab(umem->mm);
+
+	err = charge(umem->mm, umem->npages);
+	if (err)
+		goto err_mm;
+	err = pin(umem);
+	if (err)
+		goto err_charge;
+	err = dma_map_sgtable(device, &umem->table.sgt, DMA_BIDIRECTIONAL, 0);
+	if (err)
+		goto err_pin;
+	return umem;
+
+err_pin:
+	unpin(umem);
+err_charge:
+	atomic64_sub(umem->npages, &umem->mm->pinned_vm);
+err_mm:
+	mmdrop(umem->mm);
+	kfree(umem);
+	return ERR_PTR(err);
+}
+
+void t3_umem_put(struct t3_umem *umem)
+{
+	dma_unmap_sgtable(umem->device, &umem->table.sgt, DMA_BIDIRECTIONAL, 0);
+	unpin(umem);
+	atomic64_sub(umem->npages, &umem->mm->pinned_vm);
+	mmdrop(umem->mm);
+	kfree(umem);
+}
+
+unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned long sizes)
+{
+	/* A bit that differs somewhere below a page's size rules that size out. */
+	u64 differs = 0;
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_dma_sg(&umem->table.sgt, sg, i) {
+		if (i == 0)
+			differs |= sg_dma_address(sg) ^ (va & PAGE_MASK);
+		else
+			differs |= sg_dma_address(sg);
+		if (i + 1 < umem->table.sgt.nents)
+			differs |= sg_dma_address(sg) + sg_dma_len(sg);
+	}
+	if (differs)
+		sizes &= (2ULL << __ffs64(differs)) - 1;
+	if ((va ^ umem->addr) & ~PAGE_MASK)
+		return 0;
+	return sizes >= PAGE_SIZE ? __fls(sizes) : 0;
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queries, user contexts and their mappings, protection domains.
+ */
+#include <linux/etherdevice.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+
+#include "uapi/t3_abi.h"
+#include "compat_mm.h"
+#include "compat_verbs.h"
+#include "iw_cxgb3.h"
+
+/* --- queries ---------------------------------------------------------------- */
+
+static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			struct ib_udata *udata)
+{
+	struct t3_dev *dev = to_t3_dev(ibdev);
+	int err;
+
+	err = t3_udata_empty(udata);
+	if (err)
+		return err;
+
+	memset(attr, 0, sizeof(*attr));
+	memcpy(&attr->sys_image_guid, dev->ports.lldevs[0]->dev_addr, ETH_ALEN);
+	attr->fw_ver = (u64)((dev->fw.fw_vers >> 16) & 0xfff) << 32 |
+		       ((dev->fw.fw_vers >> 8) & 0xff) << 16 | (dev->fw.fw_vers & 0xff);
+	attr->hw_ver = dev->tdev->type;
+	attr->vendor_id = dev->pdev->vendor;
+	attr->vendor_part_id = dev->pdev->device;
+	attr->device_cap_flags = IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	attr->page_size_cap = T3_PAGE_SIZES;
+	attr->max_mr_size = U32_MAX;
+	attr->max_qp = (dev->qp_groups.max - dev->qp_groups.min + 1) * dev->qp_group_size;
+	attr->max_qp_wr = T3_MAX_RQ_ENTRIES - 1;
+	attr->max_send_sge = T3_MAX_SGE;
+	attr->max_recv_sge = T3_MAX_SGE;
+	attr->max_sge_rd = T3_MAX_READ_SGE;
+	attr->max_qp_rd_atom = T3_MAX_RD_ATOM;
+	attr->max_qp_init_rd_atom = T3_MAX_RD_ATOM;
+	attr->max_cq = dev->cq_ids.max - dev->cq_ids.min + 1;
+	attr->max_cqe = T3_MAX_CQ_ENTRIES;
+	attr->max_mr = dev->stags.max - dev->stags.min + 1;
+	attr->max_mw = attr->max_mr;
+	attr->max_pd = dev->pd_ids.max - dev->pd_ids.min + 1;
+	attr->max_fast_reg_page_list_len = T3_MAX_FASTREG_PAGES;
+	attr->atomic_cap = IB_ATOMIC_NONE;
+	return 0;
+}
+
+/* Constants: ib_get_eth_speed() takes rtnl, which the NIC driver's remove may hold. */
+static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_SNMP_TUNNEL_SUP | IB_PORT_REINIT_SUP |
+			       IB_PORT_DEVICE_MGMT_SUP | IB_PORT_VENDOR_CLASS_SUP |
+			       IB_PORT_BOOT_MGMT_SUP;
+	attr->gid_tbl_len = 1;
+	attr->pkey_tbl_len = 1;
+	/* 10 Gbit/s Ethernet, in the words that ib_core has for it. */
+	attr->active_width = IB_WIDTH_1X;
+	attr->active_speed = IB_SPEED_FDR10;
+	attr->max_msg_sz = U32_MAX;
+	return 0;
+}
+
+static int get_port_immutable(struct ib_device *ibdev, u32 port,
+			      struct ib_port_immutable *immutable)
+{
+	immutable->gid_tbl_len = 1;
+	immutable->pkey_tbl_len = 1;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP;
+	return 0;
+}
+
+static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	struct t3_dev *dev = to_t3_dev(ibdev);
+
+	memset(gid, 0, sizeof(*gid));
+	memcpy(gid->raw, dev->ports.lldevs[port - 1]->dev_addr, ETH_ALEN);
+	return 0;
+}
+
+static int query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	*pkey = 0;
+	return 0;
+}
+
+/* As ethtool says it; old libraries parse it. */
+static void get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	const struct ch_embedded_info *fw = &to_t3_dev(ibdev)->fw;
+
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%s %u.%u.%u TP %u.%u.%u",
+		 fw->fw_vers >> 28 ? "T" : "N", (fw->fw_vers >> 16) & 0xfff,
+		 (fw->fw_vers >> 8) & 0xff, fw->fw_vers & 0xff, (fw->tp_vers >> 16) & 0xff,
+		 (fw->tp_vers >> 8) & 0xff, fw->tp_vers & 0xff);
+}
+
+/* --- user contexts ------------------------------------------------------------ */
+
+static int alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	int err = t3_udata_empty(udata);
+
+	if (!err)
+		t3_qp_groups_init(&to_t3_ucontext(ibuc)->groups);
+	return err;
+}
+
+static void dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+	t3_qp_groups_free(to_t3_dev(ibuc->device), &to_t3_ucontext(ibuc)->groups);
+}
+
+/*
+ * Every mapping is made with rdma_user_mmap_io(), so that uverbs takes it away
+ * from the process before this is called, and nothing is left to do.
+ */
+static void disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+static struct t3_mmap *insert(struct t3_ucontext *uc, struct t3_mmap *map, size_t len)
+{
+	/* Keys are page aligned and fit 32 bits, as old libraries expect. */
+	int err = rdma_user_mmap_entry_insert(&uc->ibucontext, &map->rdma, len);
+
+	if (err) {
+		kfree(map);
+		return ERR_PTR(err);
+	}
+	return map;
+}
+
+struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
+{
+	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->mem = *mem;
+	return insert(uc, map, len);
+}
+
+struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr)
+{
+	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->doorbell = addr;
+	return insert(uc, map, PAGE_SIZE);
+}
+
+/* The last mapping is gone, and the object too. */
+static void mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	struct t3_mmap *map = container_of(entry, struct t3_mmap, rdma);
+
+	t3_dma_free(to_t3_dev(entry->ucontext->device), &map->mem);
+	kfree(map);
+}
+
+/* The length must be that of the entry, which the lookup checks. */
+static int t3_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(ibuc, vma);
+	size_t len = vma->vm_end - vma->vm_start;
+	struct t3_mmap *map;
+	int err;
+
+	if (!entry)
+		return -EINVAL;
+	map = container_of(entry, struct t3_mmap, rdma);
+	if (!map->doorbell) {
+		err = rdma_user_mmap_io(ibuc, vma, page_to_pfn(map->mem.page), len,
+					vma->vm_page_prot, entry);
+		goto put;
+	}
+	if (vma->vm_flags & VM_READ) {
+		err = -EPERM;
+		goto put;
+	}
+	/* A child must not ring for its parent. */
+	t3_vma_flags(vma, VM_DONTCOPY | VM_DONTEXPAND, VM_MAYREAD);
+	err = rdma_user_mmap_io(ibuc, vma, map->doorbell >> PAGE_SHIFT, len,
+				pgprot_noncached(vma->vm_page_prot), entry);
+put:
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}
+
+/* --- protection domains ---------------------------------------------------------- */
+
+static int alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct t3_dev *dev = to_t3_dev(ibpd->device);
+	struct t3_alloc_pd_resp resp = {};
+	struct t3_pd *pd = to_t3_pd(ibpd);
+	int id, err;
+
+	err = t3_udata_empty(udata);
+	if (err)
+		return err;
+	id = t3_id_get(&dev->pd_ids);
+	if (id < 0)
+		return id;
+	pd->id = id;
+	resp.pdid = id;
+	if (udata) {
+		err = t3_udata_respond(udata, &resp, sizeof(resp));
+		if (err)
+			t3_id_put(&dev->pd_ids, id);
+	}
+	return err;
+}
+
+static int dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	t3_id_put(&to_t3_dev(ibpd->device)->pd_ids, to_t3_pd(ibpd)->id);
+	return 0;
+}
+
+const struct ib_device_ops t3_verbs_ops = {
+	.query_device	= query_device,
+	.query_port	= query_port,
+	.get_port_immutable = get_port_immutable,
+	.query_gid	= query_gid,
+	.query_pkey	= query_pkey,
+	.get_dev_fw_str	= get_dev_fw_str,
+	.alloc_ucontext	= alloc_ucontext,
+	.dealloc_ucontext = dealloc_ucontext,
+	.disassociate_ucontext = disassociate_ucontext,
+	.mmap		= t3_mmap,
+	.mmap_free	= mmap_free,
+	.alloc_pd	= alloc_pd,
+	.dealloc_pd	= dealloc_pd,
+
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, t3_ucontext, ibucontext),
+	INIT_RDMA_OBJ_SIZE(ib_pd, t3_pd, ibpd),
+};
