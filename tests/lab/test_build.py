@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+import os
+
+from labkit import build
+
+
+def tree(path, **files):
+    for name, text in files.items():
+        file = path / name.replace("__", "/").replace("_c", ".c").replace("_h", ".h")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def test_what_is_the_same_keeps_its_time_and_what_changed_gets_a_new_one(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    tree(source, a_c="one", sub__b_h="two")
+    build.mirror(source, target)
+    for file in ("a.c", "sub/b.h"):
+        os.utime(target / file, (1, 1))
+    tree(source, a_c="one", sub__b_h="changed")
+    build.mirror(source, target)
+    assert (target / "a.c").stat().st_mtime == 1
+    assert (target / "sub/b.h").stat().st_mtime != 1
+    assert (target / "sub/b.h").read_text() == "changed"
+
+
+def test_a_source_that_is_gone_goes_and_products_stay(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    tree(source, a_c="one", old_c="two")
+    build.mirror(source, target)
+    for product in ("a.o", "mod.mod.c", "mod.ko"):
+        (target / product).write_text("x")
+    (source / "old.c").unlink()
+    build.mirror(source, target)
+    assert sorted(path.name for path in target.iterdir()) == ["a.c", "a.o", "mod.ko", "mod.mod.c"]
+
+
+def test_products_in_the_source_tree_are_not_taken(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    tree(source, a_c="one")
+    for product in ("a.o", ".a.o.cmd", "mod.mod", "Module.symvers", "modules.order"):
+        (source / product).write_text("for another kernel")
+    build.mirror(source, target, build.built)
+    assert [path.name for path in target.iterdir()] == ["a.c"]
