@@ -95,7 +95,7 @@ Options::End parse_end(Options& options, const std::string& option, const std::s
 void add_wire(Options& options, const std::string& text) {
     Options::Wire wire;
     std::string ends = text;
-    if (const auto equals = text.find('='); equals != text.npos && text.find_first_of(":,.") > equals) {
+    if (const auto equals = text.find('='); equals != text.npos && text.find_first_of(":,") > equals) {
         wire.name = text.substr(0, equals);
         if (!is_name(wire.name))
             throw Wrong(

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The program as a user starts it: ready, control socket, clean end.
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/fd.hh"
+#include "sim/core/unix_socket.hh"
+
+namespace t3sim {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+class Program : public testing::Test {
+protected:
+    Program() {
+        char name[] = "/tmp/t3sim-program-XXXXXX";
+        directory = mkdtemp(name);
+    }
+    ~Program() override {
+        if (child > 0) {
+            kill(child, SIGKILL);
+            waitpid(child, nullptr, 0);
+        }
+        fs::remove_all(directory);
+    }
+
+    void start(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), T3SIM);
+        std::vector<char*> argv;
+        for (auto& argument : arguments)
+            argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        int out[2];
+        ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+        child = fork();
+        if (child == 0) {
+            dup2(out[1], STDOUT_FILENO);
+            dup2(out[1], STDERR_FILENO);
+            execv(argv[0], argv.data());
+            _exit(127);
+        }
+        close(out[1]);
+        output.reset(out[0]);
+    }
+    /// What it prints until @p text appears, it ends, or ten seconds have passed.
+    std::string read_until(const std::string& text) {
+        std::string seen;
+        pollfd poll_fd{output.get(), POLLIN, 0};
+        while (seen.find(text) == std::string::npos && poll(&poll_fd, 1, 10000) == 1) {
+            std::array<char, 512> piece{};
+            const ssize_t n = read(output.get(), piece.data(), piece.size());
+            if (n <= 0)
+                break;
+            seen.append(piece.data(), static_cast<std::size_t>(n));
+        }
+        return seen;
+    }
+    int wait_for_end() {
+        int status = 0;
+        waitpid(child, &status, 0);
+        child = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    }
+    std::string at(const char* name) const { return directory / name; }
+    void start_two_cards() {
+        start({"--card", "a=" + at("a"), "--card", "b=" + at("b"), "--wire", "a.0,b.0", "--control",
+               at("ctl"), "--capture", at("pcap")});
+        ASSERT_NE(read_until("t3sim: ready\n").find("t3sim: ready\n"), std::string::npos);
+    }
+    json ask(const std::string& line) {
+        const Fd socket = connect_unix(at("ctl"));
+        EXPECT_TRUE(socket);
+        const std::string request = line + "\n";
+        EXPECT_EQ(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(request.size()));
+        std::string reply;
+        std::array<char, 4096> piece{};
+        while (reply.find('\n') == std::string::npos) {
+            const ssize_t n = recv(socket.get(), piece.data(), piece.size(), 0);
+            if (n <= 0)
+                break;
+            reply.append(piece.data(), static_cast<std::size_t>(n));
+        }
+        return json::parse(reply, nullptr, false);
+    }
+
+    fs::path directory;
+    pid_t child = -1;
+    Fd output;
+};
+
+TEST_F(Program, ReadyMeansThatAllSocketsListen) {
+    start_two_cards();
+    for (const char* name : {"a", "b", "ctl"})
+        EXPECT_TRUE(connect_unix(at(name))) << name;
+    EXPECT_TRUE(fs::exists(at("pcap/a.0-b.0.pcapng")));
+}
+
+TEST_F(Program, SignalsEndItCleanlyAndSocketsGo) {
+    for (const int signal : {SIGTERM, SIGINT}) {
+        start_two_cards();
+        kill(child, signal);
+        EXPECT_EQ(wait_for_end(), 0);
+        for (const char* name : {"a", "b", "ctl"})
+            EXPECT_FALSE(fs::exists(at(name))) << name;
+    }
+}
+
+TEST_F(Program, ASecondOneOnTheSameSocketIsRefused) {
+    start_two_cards();
+    const pid_t first = child;
+    start({"--card", "a=" + at("a")});
+    EXPECT_NE(read_until("\n").find("another process already listens"), std::string::npos);
+    EXPECT_EQ(wait_for_end(), 1);
+    EXPECT_TRUE(connect_unix(at("a"))) << "and the first one is unharmed";
+    child = first;
+}
+
+TEST_F(Program, WrongArgumentsEndWith2) {
+    start({"--card"});
+    EXPECT_EQ(read_until("\n").find("t3sim: "), 0U);
+    EXPECT_EQ(wait_for_end(), 2);
+}
+
+TEST_F(Program, ControlSocket) {
+    start_two_cards();
+    auto reply = ask(R"({"command": "cards"})");
+    ASSERT_TRUE(reply["ok"]);
+    EXPECT_EQ(reply["result"].size(), 2U);
+    EXPECT_EQ(reply["result"][0]["mac"], "00:07:43:11:22:00");
+    EXPECT_EQ(reply["result"][0]["guest"], false);
+
+    reply = ask(R"({"command": "wire", "args": ["down", "a.0-b.0"]})");
+    EXPECT_EQ(reply["result"]["up"], false);
+    reply = ask(R"({"command": "wires"})");
+    EXPECT_EQ(reply["result"][0]["up"], false);
+
+    reply = ask(R"({"command": "counters", "args": ["b"]})");
+    EXPECT_EQ(reply["result"].size(), 1U);
+    EXPECT_TRUE(reply["result"]["b"].contains("vfio.messages"));
+
+    reply = ask(R"({"command": "impair", "args": ["a.0-b.0", "a.0", "loss=0.5", "seed=9"]})");
+    EXPECT_EQ(reply["result"]["impairments"]["a.0"]["loss"], 0.5);
+    EXPECT_FALSE(reply["result"]["impairments"].contains("b.0"));
+
+    EXPECT_TRUE(ask(R"({"command": "capture", "args": ["stop"]})")["ok"]);
+    reply = ask(R"({"command": "capture", "args": ["start", ")" + at("again") + R"(", "1M"]})");
+    EXPECT_TRUE(reply["ok"]);
+    EXPECT_TRUE(fs::exists(at("again/a.0-b.0.pcapng")));
+
+    EXPECT_TRUE(ask(R"({"command": "quit"})")["ok"]);
+    EXPECT_EQ(wait_for_end(), 0);
+}
+
+TEST_F(Program, ControlSocketRefusesWithAReason) {
+    start_two_cards();
+    const std::pair<const char*, const char*> bad[] = {
+        {"", "JSON object"},
+        {"{", "JSON object"},
+        {"[1]", "JSON object"},
+        {R"({"command": 7})", "JSON object"},
+        {R"({"command": "cards", "args": 7})", "array of strings"},
+        {R"({"command": "cards", "args": [7]})", "array of strings"},
+        {R"({"command": "cards", "args": ["x"]})", "usage: cards"},
+        {R"({"command": "frob"})", "try help"},
+        {R"({"command": "counters", "args": ["z"]})", "no card 'z'"},
+        {R"({"command": "wire", "args": ["down", "z"]})", "wires are: a.0-b.0"},
+        {R"({"command": "wire", "args": ["off", "a.0-b.0"]})", "wire up NAME"},
+        {R"({"command": "impair", "args": ["a.0-b.0", "z", "loss=1"]})", "ends are: all, a.0, b.0"},
+        {R"({"command": "impair", "args": ["a.0-b.0", "all", "loss=7"]})", "loss=0.01"},
+        {R"({"command": "capture", "args": ["start"]})", "capture start DIR"},
+        {R"({"command": "capture", "args": ["start", "/proc/x"]})", "cannot"},
+        {"{\"command\": \"\xff\"}", "JSON object"},
+    };
+    for (const auto& [line, says] : bad) {
+        const auto reply = ask(line);
+        ASSERT_TRUE(reply.is_object()) << line;
+        EXPECT_EQ(reply["ok"], false) << line;
+        EXPECT_NE(reply["error"].get<std::string>().find(says), std::string::npos)
+            << line << ": " << reply["error"];
+    }
+    EXPECT_TRUE(ask(R"({"command": "cards"})")["ok"]);
+}
+
+TEST_F(Program, CtlIsTheClient) {
+    start_two_cards();
+    const std::string ctl = std::string(T3SIM) + " ctl " + at("ctl");
+    EXPECT_EQ(std::system((ctl + " wire down a.0-b.0 >/dev/null").c_str()), 0);       // NOLINT(cert-env33-c)
+    EXPECT_NE(std::system((ctl + " wire down nowhere 2>/dev/null").c_str()), 0);      // NOLINT(cert-env33-c)
+    EXPECT_EQ(std::system((ctl + " help | grep -q 'wire up|down NAME'").c_str()), 0); // NOLINT(cert-env33-c)
+    EXPECT_EQ(std::system((ctl + " quit").c_str()), 0);                               // NOLINT(cert-env33-c)
+    EXPECT_EQ(wait_for_end(), 0);
+}
+
+} // namespace
+} // namespace t3sim
