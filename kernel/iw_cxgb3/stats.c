@@ -60,7 +60,7 @@ static const char * const own[T3_CNT_NUM] = {
 
 static struct rdma_stat_desc descs[MIB_NUM + T3_CNT_NUM];
 
-static struct rdma_hw_stats *alloc_hw_device_stats(struct ib_device *ibdev)
+static struct rdma_hw_stats *alloc_stats(void)
 {
 	int i;
 
@@ -73,6 +73,20 @@ static struct rdma_hw_stats *alloc_hw_device_stats(struct ib_device *ibdev)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
+static struct rdma_hw_stats *alloc_hw_device_stats(struct ib_device *ibdev)
+{
+	return alloc_stats();
+}
+
+/*
+ * One TCP engine serves all ports, so each shows the counters of the card: it
+ * is the ports that rdma(8) asks.
+ */
+static struct rdma_hw_stats *alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
+{
+	return alloc_stats();
+}
+
 static int get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
 {
 	struct t3_dev *dev = to_t3_dev(ibdev);
@@ -82,8 +96,6 @@ static int get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u3
 	} raw;
 	int i, err;
 
-	if (port)
-		return -EOPNOTSUPP;
 	err = t3_dev_ctl(dev, RDMA_GET_MIB, &raw.mib);
 	if (err)
 		return err;
@@ -99,5 +111,6 @@ static int get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u3
 
 const struct ib_device_ops t3_stats_ops = {
 	.alloc_hw_device_stats = alloc_hw_device_stats,
+	.alloc_hw_port_stats = alloc_hw_port_stats,
 	.get_hw_stats	= get_hw_stats,
 };

@@ -37,7 +37,7 @@ GUEST_PACKAGES = (
 )
 # Folders of the kernel's modules that guests may need; wireless and the like stay out.
 MODULE_FOLDERS = (
-    "arch", "crypto", "lib", "net", "fs/9p", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache", "fs/nfs",
+    "arch", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache", "fs/nfs",
     "fs/nfsd", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/ext4", "fs/jbd2", "drivers/infiniband", "drivers/virtio",
     "drivers/block", "drivers/char", "drivers/nvme", "drivers/target", "drivers/scsi",
     "drivers/net/dummy.ko", "drivers/net/tun.ko", "drivers/net/veth.ko", "drivers/net/bonding", "drivers/net/macvlan.ko",
