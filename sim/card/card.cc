@@ -93,7 +93,7 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
       tp(regs), sge(host, queue, regs, irq, counters), nic(regs, tp, *this, sge, counters),
       macs{Mac(0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); }),
            Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })},
-      toe(host, queue, sge, *this, rnic, counters), rnic({host, queue, sge, memory, toe, counters}) {
+      toe(queue, sge, *this, rnic, counters), rnic({host, queue, sge, memory, toe, counters}) {
     sge.connect(nic, toe, rnic);
     tp.set_mib_source([this](unsigned word) { return toe.mib(word); });
     tp.set_mtu_listener([this](unsigned index, std::uint16_t mtu) { toe.params().mtus[index] = mtu; });

@@ -134,7 +134,8 @@ public:
 class ToeServices {
 public:
     virtual ~ToeServices() = default;
-    virtual void offload_wr(unsigned offload_queue, Bytes wr) = 0;
+    /// @p descriptors: how many the request took in the ring, which is what it costs in WR credits.
+    virtual void offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) = 0;
     virtual void control_wr(unsigned control_queue, Bytes wr) = 0;
     /// A frame from the wire. False: it is the NIC's.
     virtual bool frame_in(unsigned port, Bytes frame) = 0;

@@ -343,7 +343,7 @@ void Sge::execute(hw::EgressType type, unsigned queue, const Wr& wr) {
         nic_->transmit(bytes);
         return;
     case hw::EgressType::offload:
-        toe_->offload_wr(queue, bytes);
+        toe_->offload_wr(queue, bytes, wr.descriptors);
         return;
     case hw::EgressType::control:
         if (opcode == hw::wr::ri_modify_qp)

@@ -54,9 +54,8 @@ CplStatus status_of(tcp::AbortReason reason) {
 
 // ---- The class ----------------------------------------------------------------------------------------
 
-Toe::Toe(Host& host, EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic,
-         Counters& counters)
-    : impl_(std::make_unique<Impl>(host, events, sge, mac, rnic, counters)) {}
+Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Counters& counters)
+    : impl_(std::make_unique<Impl>(events, sge, mac, rnic, counters)) {}
 
 Toe::~Toe() {
     impl_->events.cancel(impl_->timer);
@@ -72,7 +71,7 @@ ToeKnobs& Toe::knobs() {
 void Toe::reset() {
     Impl& old = *impl_;
     old.events.cancel(old.timer);
-    auto fresh = std::make_unique<Impl>(old.host, old.events, old.sge, old.mac, old.rnic, old.counters);
+    auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.counters);
     fresh->params = old.params;
     fresh->knobs = old.knobs;
     impl_ = std::move(fresh);
@@ -128,8 +127,8 @@ std::uint32_t Toe::mib(unsigned word) const {
     }
 }
 
-void Toe::offload_wr(unsigned offload_queue, Bytes wr) {
-    impl_->offload_wr(offload_queue, wr);
+void Toe::offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) {
+    impl_->offload_wr(offload_queue, wr, descriptors);
 }
 void Toe::control_wr(unsigned control_queue, Bytes wr) {
     impl_->control_wr(control_queue, wr);
@@ -160,9 +159,9 @@ std::uint32_t Toe::emss(Tid tid) const {
 
 // ---- Identifiers --------------------------------------------------------------------------------------
 
-Toe::Impl::Impl(Host& host_, EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
+Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
                 Counters& counters_)
-    : host(host_), events(events_), sge(sge_), mac(mac_), rnic(rnic_), counters(counters_),
+    : events(events_), sge(sge_), mac(mac_), rnic(rnic_), counters(counters_),
       engine(*this, params.tcp, [this] { return events.now(); }), log(logger("toe")) {}
 
 Flow* Toe::Impl::find(Tid tid) {

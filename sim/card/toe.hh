@@ -16,7 +16,6 @@
 #include "sim/card/engines.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
-#include "sim/core/host.hh"
 #include "sim/tcp/params.hh"
 
 namespace t3sim {
@@ -51,8 +50,7 @@ struct ToeKnobs {
 class Toe final : public ToeServices, public RdmaStream {
 public:
     /// All references must outlive the Toe; none is used by the constructor.
-    Toe(Host& host, EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic,
-        Counters& counters);
+    Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Counters& counters);
     ~Toe() override;
     Toe(const Toe&) = delete;
     Toe& operator=(const Toe&) = delete;
@@ -65,9 +63,8 @@ public:
     /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;
 
-    // ToeServices. A work request of several descriptors arrives as one: the header flit of the first,
-    // then the flits of all without the header flits of the others.
-    void offload_wr(unsigned offload_queue, Bytes wr) override;
+    // ToeServices
+    void offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) override;
     void control_wr(unsigned control_queue, Bytes wr) override;
     bool frame_in(unsigned port, Bytes frame) override;
 

@@ -52,6 +52,7 @@ struct Flow {
     struct PendingWr {
         unsigned queue;
         Buffer bytes;
+        unsigned descriptors;
     };
     std::deque<PendingWr> pending;
     unsigned pending_descriptors = 0;
@@ -67,8 +68,7 @@ struct Flow {
 };
 
 struct Toe::Impl final : tcp::Sink {
-    Impl(Host& host_, EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
-         Counters& counters_);
+    Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_, Counters& counters_);
 
     // ---- toe.cc
     bool frame_in(unsigned port, Bytes frame);
@@ -119,22 +119,20 @@ struct Toe::Impl final : tcp::Sink {
     void barrier(unsigned, const hw::CplRequest&) {}
 
     // ---- toe_wr.cc
-    void offload_wr(unsigned queue, Bytes wr);
+    void offload_wr(unsigned queue, Bytes wr, unsigned descriptors);
     void control_wr(unsigned queue, Bytes wr);
     /// Executes what waits in flow.pending, as far as the send buffer has room.
     void run_pending(Tid tid);
     /// False: it has to wait.
-    bool execute(Tid tid, Flow& flow, unsigned queue, Bytes wr);
-    bool tx_data(Tid tid, Flow& flow, unsigned queue, Bytes wr);
-    void close_con(Tid tid, Flow& flow, unsigned queue, Bytes wr);
-    void rdma_wr(Tid tid, Flow& flow, unsigned queue, Bytes wr);
+    bool execute(Tid tid, Flow& flow, const Flow::PendingWr& wr);
+    bool tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr);
+    void close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr);
+    void rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     void abort_req(Tid tid, Bytes wr);
     void abort_rpl(Tid tid, Bytes wr);
-    std::optional<Buffer> payload(Bytes wr);
-    void acknowledge(Tid tid, Flow& flow, unsigned queue, unsigned credits);
+    void acknowledge(Tid tid, unsigned queue, unsigned credits);
     void apply_hold(Tid tid, const Flow& flow);
 
-    Host& host;
     EventQueue& events;
     SgeServices& sge;
     MacServices& mac;

@@ -16,14 +16,6 @@ namespace {
 
 /// WRs of one connection that may be outstanding at the firmware (offload.md 5.4).
 constexpr unsigned max_outstanding = 16;
-/// No driver sends more with one TX_DATA; a length in a broken one must not size a buffer.
-constexpr std::uint32_t max_payload = 1U << 20;
-
-/// Descriptors, that is credits, that a work request took: 15 flits in the first, 14 in each further one.
-unsigned descriptors(Bytes wr) {
-    const auto flits = static_cast<unsigned>(wr.size() / 8);
-    return flits <= 15 ? 1 : 1 + (flits - 2) / 14;
-}
 
 } // namespace
 
@@ -52,7 +44,7 @@ void Toe::Impl::control_wr(unsigned queue, Bytes wr) {
     }
 }
 
-void Toe::Impl::offload_wr(unsigned queue, Bytes wr) {
+void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
     const auto head = hw::parse<hw::FwWrHeader>(wr);
     if (!head) {
         ++counters["toe.malformed"];
@@ -83,13 +75,13 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr) {
             ignored("work request", tid); // [guess G13]
             return;
         }
-        if (flow->pending_descriptors + descriptors(wr) > max_outstanding) {
+        if (flow->pending_descriptors + descriptors > max_outstanding) {
             ++counters["toe.too_many_wrs"];
             log.warn("tid {}: more than {} work requests outstanding", tid, max_outstanding);
             return;
         }
-        flow->pending.push_back({queue, Buffer(wr.begin(), wr.end())});
-        flow->pending_descriptors += descriptors(wr);
+        flow->pending.push_back({queue, Buffer(wr.begin(), wr.end()), descriptors});
+        flow->pending_descriptors += descriptors;
         run_pending(tid);
         break;
     }
@@ -107,7 +99,7 @@ void Toe::Impl::run_pending(Tid tid) {
     for (Flow* flow = find(tid); flow && !flow->pending.empty() && !flow->running; flow = find(tid)) {
         Flow::PendingWr wr = std::move(flow->pending.front());
         flow->running = true;
-        const bool done = execute(tid, *flow, wr.queue, wr.bytes);
+        const bool done = execute(tid, *flow, wr);
         flow = find(tid);
         if (!flow)
             return;
@@ -118,69 +110,26 @@ void Toe::Impl::run_pending(Tid tid) {
             flow->pending.front() = std::move(wr);
             return;
         }
-        flow->pending_descriptors -= descriptors(wr.bytes);
+        flow->pending_descriptors -= wr.descriptors;
         flow->pending.pop_front();
     }
 }
 
-bool Toe::Impl::execute(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
-    switch (hw::parse<hw::FwWrHeader>(wr)->op()) {
+bool Toe::Impl::execute(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
+    switch (hw::parse<hw::FwWrHeader>(wr.bytes)->op()) {
     case FwOp::tx_data:
-        return tx_data(tid, flow, queue, wr);
+        return tx_data(tid, flow, wr);
     case FwOp::close_con:
-        close_con(tid, flow, queue, wr);
+        close_con(tid, flow, wr);
         return true;
     default:
-        rdma_wr(tid, flow, queue, wr);
+        rdma_wr(tid, flow, wr);
         return true;
     }
 }
 
-/// The bytes that a TX_DATA names. Nothing: it contradicts itself, or names memory that is not there.
-std::optional<Buffer> Toe::Impl::payload(Bytes wr) {
-    const auto req = *hw::parse<hw::TxDataWr>(wr);
-    const std::uint32_t length = req.len;
-    if (!req.wr.sgl()) {
-        const Bytes data = wr.subspan(sizeof req);
-        if (length > data.size()) {
-            ++counters["toe.malformed"];
-            return std::nullopt;
-        }
-        return Buffer(data.begin(), data.begin() + length);
-    }
-    std::size_t at = req.wr.sgl_flit() * std::size_t{8};
-    if (at < sizeof req || length > max_payload) {
-        ++counters["toe.malformed"];
-        return std::nullopt;
-    }
-    Buffer out(length);
-    std::size_t have = 0;
-    for (unsigned i = 0; have < length; i ^= 1) {
-        // A single last buffer takes 16 bytes: the second address is not there.
-        hw::SglPair pair{};
-        if (at > wr.size() || wr.size() - at < (i ? sizeof pair : 16)) {
-            ++counters["toe.malformed"];
-            return std::nullopt;
-        }
-        std::memcpy(&pair, &wr[at], std::min(sizeof pair, wr.size() - at));
-        const std::size_t part = std::min<std::size_t>(pair.len[i], length - have);
-        if (part == 0) {
-            ++counters["toe.malformed"];
-            return std::nullopt;
-        }
-        if (!host.dma_read(pair.addr[i], MutableBytes(out).subspan(have, part))) {
-            ++counters["toe.bus_errors"];
-            return std::nullopt;
-        }
-        have += part;
-        if (i)
-            at += sizeof pair;
-    }
-    return out;
-}
-
-bool Toe::Impl::tx_data(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
-    const auto req = hw::parse<hw::TxDataWr>(wr);
+bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
+    const auto req = hw::parse<hw::TxDataWr>(wr.bytes);
     if (!req) {
         ++counters["toe.malformed"];
         return true;
@@ -189,17 +138,21 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
         flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
     if (engine.unacknowledged(tid) >= flow.send_buffer)
         return false;
+    const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
     const bool last_streaming = std::exchange(flow.switching, false);
     if (flow.rdma && !last_streaming) {
         ++counters["toe.tx_data_in_rdma_mode"]; // dropped, but acknowledged [guess G4]
         log.warn("tid {}: TX_DATA in RDMA mode", tid);
-    } else if (auto data = payload(wr); data && !data->empty()) {
-        engine.send(tid, std::move(*data), req->shove());
+    } else if (req->len > payload.size()) {
+        ++counters["toe.malformed"];
+        log.warn("tid {}: TX_DATA of {} bytes says {}", tid, payload.size(), std::uint32_t{req->len});
+    } else if (req->len > 0) {
+        engine.send(tid, Buffer(payload.begin(), payload.begin() + req->len), req->shove());
     }
-    // Acknowledged when the payload has been fetched, whatever becomes of it [guess G6].
-    flow.unreported += descriptors(wr);
+    // The payload has been fetched; what became of it does not matter [guess G6].
+    flow.unreported += wr.descriptors;
     if (req->wr.completion())
-        acknowledge(tid, flow, queue, std::exchange(flow.unreported, 0));
+        acknowledge(tid, wr.queue, std::exchange(flow.unreported, 0));
     if (last_streaming) {
         rnic.stream_switched(tid);
         if (const Flow* still = find(tid))
@@ -210,37 +163,36 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
     return true;
 }
 
-void Toe::Impl::close_con(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
-    const auto head = *hw::parse<hw::FwWrHeader>(wr);
-    ++flow.unreported;
-    if (head.completion())
-        acknowledge(tid, flow, queue, std::exchange(flow.unreported, 0));
+void Toe::Impl::close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
+    flow.unreported += wr.descriptors;
+    if (hw::parse<hw::FwWrHeader>(wr.bytes)->completion())
+        acknowledge(tid, wr.queue, std::exchange(flow.unreported, 0));
     if (flow.rdma)
         rnic.close_requested(tid); // comes back with send_fin() [guess G11]
     else if (!engine.close(tid))
         ignored("CLOSE_CON_REQ", tid);
 }
 
-void Toe::Impl::rdma_wr(Tid tid, Flow& flow, unsigned queue, Bytes wr) {
+void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     constexpr std::size_t init_length = 72, flags_offset = 44; // flags_rtr_type, rdma.md 4.13
-    const bool init = hw::parse<hw::FwWrHeader>(wr)->op() == FwOp::ri_rdma_init;
+    const bool init = hw::parse<hw::FwWrHeader>(wr.bytes)->op() == FwOp::ri_rdma_init;
     const auto view = engine.view(tid);
-    if (!view || init == flow.rdma || (init && wr.size() < init_length)) {
+    if (!view || init == flow.rdma || (init && wr.bytes.size() < init_length)) {
         ignored(init ? "RDMA_INIT" : "RDMA work request", tid);
         return;
     }
     if (!init) {
-        rnic.offload_wr(tid, wr, view->rcv_nxt.value()); // no TX_DMA_ACK [guess G2]
+        rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value()); // no TX_DMA_ACK [guess G2]
         return;
     }
-    const bool initiator = (be16(&wr[flags_offset]) & 1) != 0;
+    const bool initiator = (be16(&wr.bytes[flags_offset]) & 1) != 0;
     flow.rdma = true;
     flow.switching = !initiator;
     engine.auto_credit(tid);
     apply_hold(tid, flow);
-    const bool report = rnic.offload_wr(tid, wr, view->rcv_nxt.value());
-    if (Flow* still = find(tid); still && report) // alone, never with the credits of others [guess G1]
-        acknowledge(tid, *still, queue, 1);
+    const bool report = rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value());
+    if (report && find(tid)) // alone, never with the credits of others [guess G1]
+        acknowledge(tid, wr.queue, 1);
 }
 
 /// What is received waits while the host has quiesced the connection, and on the passive side from
@@ -249,7 +201,7 @@ void Toe::Impl::apply_hold(Tid tid, const Flow& flow) {
     engine.hold(tid, flow.quiesced || flow.switching);
 }
 
-void Toe::Impl::acknowledge(Tid tid, Flow&, unsigned queue, unsigned credits) {
+void Toe::Impl::acknowledge(Tid tid, unsigned queue, unsigned credits) {
     const auto view = engine.view(tid);
     if (!view)
         return;

@@ -91,8 +91,6 @@ struct FwWrHeader {
     Be32 hi, lo;
     [[nodiscard]] FwOp op() const { return static_cast<FwOp>(bits(hi, 31, 24)); }
     [[nodiscard]] bool completion() const { return bits(hi, 21, 21) != 0; }
-    [[nodiscard]] bool sgl() const { return bits(hi, 20, 20) != 0; }
-    [[nodiscard]] unsigned sgl_flit() const { return bits(hi, 15, 8); }
     [[nodiscard]] std::uint32_t tid() const { return bits(lo, 27, 8); }
 };
 
@@ -273,13 +271,6 @@ struct TxDataWr {
     [[nodiscard]] std::uint32_t send_buffer() const { return bits(param, 31, 16) * (32U << 10); }
 };
 static_assert(sizeof(TxDataWr) == 24);
-
-/// Two buffers of a scatter/gather list.
-struct SglPair {
-    Be32 len[2];
-    Be64 addr[2];
-};
-static_assert(sizeof(SglPair) == 24);
 
 struct WrAck { // TX_DMA_ACK
     Be32 ot;

@@ -49,27 +49,6 @@ inline std::string word(std::uint32_t v) {
     return text(raw);
 }
 
-class FakeHost : public Host {
-public:
-    std::map<std::uint64_t, Buffer> memory; // by address
-    bool dma_read(std::uint64_t addr, MutableBytes to) override {
-        std::fill(to.begin(), to.end(), std::uint8_t{0});
-        const auto it = memory.upper_bound(addr);
-        if (it == memory.begin())
-            return false;
-        const auto& [base, data] = *std::prev(it);
-        if (addr - base > data.size() || to.size() > data.size() - (addr - base))
-            return false;
-        std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(addr - base), to.size(), to.begin());
-        return true;
-    }
-    bool dma_write(std::uint64_t, Bytes) override { return false; }
-    bool dma_load(std::uint64_t, std::uint32_t&) override { return false; }
-    bool dma_store(std::uint64_t, std::uint32_t) override { return false; }
-    void raise_irq(unsigned) override {}
-    void set_intx(bool) override {}
-};
-
 class FakeSge : public SgeServices {
 public:
     struct Message {
@@ -140,10 +119,9 @@ public:
 
 /// One card's worth of it.
 struct Machine {
-    explicit Machine(EventQueue& queue) : events(queue), toe(host, events, sge, mac, rnic, counters) {}
+    explicit Machine(EventQueue& queue) : events(queue), toe(events, sge, mac, rnic, counters) {}
 
     EventQueue& events;
-    FakeHost host;
     FakeSge sge;
     FakeMac mac;
     FakeRnic rnic;
@@ -151,7 +129,10 @@ struct Machine {
     Toe toe;
 
     void control(const std::string& wr) { toe.control_wr(0, words(wr)); }
-    void offload(const std::string& wr) { toe.offload_wr(0, words(wr)); }
+    void offload(const std::string& wr) { toe.offload_wr(0, words(wr), 1); }
+    void offload(Bytes wr, unsigned queue = 0, unsigned descriptors = 1) {
+        toe.offload_wr(queue, wr, descriptors);
+    }
 
     /// The oldest message from the card, taken out; "" if there is none.
     std::string next() {
@@ -249,7 +230,7 @@ inline std::string rx_data_ack(Tid tid, std::uint32_t credits, bool force = true
     return "01c00000 81000002 " + word(0x0d000000 | tid) + " " + word(credits | (force ? 1U << 28 : 0));
 }
 constexpr std::uint32_t tx_init = 1U << 18, tx_shove = 1U << 14, tx_close = 1U << 17;
-/// Immediate TX_DATA with COMPL; the payload is text.
+/// TX_DATA with COMPL; the payload is text.
 inline Buffer tx_data(Tid tid, const std::string& payload, std::uint32_t flags = tx_init) {
     Buffer wr = words(offload_header("0de00000", tid, 15) + word(static_cast<std::uint32_t>(payload.size())) +
                       " " + word(flags) + " 00000000 00010000");
