@@ -58,6 +58,7 @@ public:
         intx = asserted;
     }
 
+    [[nodiscard]] std::uint64_t base() const { return base_; }
     /// The machine's own view of its memory. Throws std::out_of_range, so that a slip in a test is seen as
     /// one.
     std::uint8_t* at(std::uint64_t addr, std::size_t size = 1) {

@@ -1,0 +1,913 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The SGE alone, with rings in a fake host and engines that only record.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "sim/card/sge.hh"
+#include "sim/card/tp.hh"
+#include "tests/sim/nic/rings.hh"
+
+namespace t3sim::test {
+
+namespace {
+
+constexpr unsigned rspq_entries = 16;
+constexpr std::uint32_t small_buffer = 1984, big_buffer = 8128;
+constexpr std::uint32_t sop_eop = hw::wr::sop | hw::wr::eop;
+constexpr std::uint32_t op(std::uint32_t opcode) {
+    return opcode << 24;
+}
+
+struct RecordedToe final : ToeServices {
+    void offload_wr(unsigned queue, Bytes wr) override {
+        offload.emplace_back(queue, Buffer(wr.begin(), wr.end()));
+    }
+    void control_wr(unsigned queue, Bytes wr) override {
+        control.emplace_back(queue, Buffer(wr.begin(), wr.end()));
+        if (on_control)
+            on_control(queue);
+    }
+    bool frame_in(unsigned, Bytes) override { return false; }
+
+    std::vector<std::pair<unsigned, Buffer>> offload, control;
+    std::function<void(unsigned)> on_control;
+};
+
+struct RecordedRnic final : RnicServices {
+    bool offload_wr(Tid, Bytes, std::uint32_t) override { return false; }
+    void control_wr(Bytes wr) override { control.emplace_back(wr.begin(), wr.end()); }
+    void doorbell(QpId context) override { doorbells.push_back(context); }
+    [[nodiscard]] bool rdma_mode(Tid) const override { return false; }
+    void stream_switched(Tid) override {}
+    void stream_in(Tid, Bytes) override {}
+    void stream_room(Tid) override {}
+    void close_requested(Tid) override {}
+    bool peer_closed(Tid) override { return false; }
+    void connection_gone(Tid) override {}
+
+    std::vector<Buffer> control;
+    std::vector<QpId> doorbells;
+};
+
+struct RecordedMacs final : MacServices {
+    void transmit(unsigned port, Bytes frame) override {
+        sent.emplace_back(port, Buffer(frame.begin(), frame.end()));
+    }
+    std::vector<std::pair<unsigned, Buffer>> sent;
+};
+
+} // namespace
+
+class SgeTest : public testing::Test {
+protected:
+    SgeTest() {
+        sge.connect(nic, toe, rnic);
+        RegisterHooks hooks;
+        irq.add_hooks(hooks);
+        sge.add_hooks(hooks);
+        tp.add_hooks(hooks);
+        fill_register_file(regs, hooks);
+    }
+
+    void context(std::uint32_t type_and_id, hw::Context data, hw::Context mask = {~0U, ~0U, ~0U, ~0U}) {
+        for (std::uint32_t i = 0; i < 4; ++i) {
+            regs.write(reg::SG_CONTEXT_DATA0 + 4 * i, data[i]);
+            regs.write(reg::SG_CONTEXT_MASK0 + 4 * i, mask[i]);
+        }
+        regs.write(reg::SG_CONTEXT_CMD, hw::context_cmd::write << 28 | type_and_id);
+        EXPECT_EQ(regs.read(reg::SG_CONTEXT_CMD) & hw::context_cmd::busy, 0U);
+    }
+    hw::Context read_context(std::uint32_t type_and_id) {
+        regs.write(reg::SG_CONTEXT_CMD, type_and_id);
+        hw::Context c;
+        for (std::uint32_t i = 0; i < 4; ++i)
+            c[i] = regs.read(reg::SG_CONTEXT_DATA0 + 4 * i);
+        return c;
+    }
+
+    /// Queue set 0 as the driver makes it, only smaller; no buffers, no response credits yet.
+    void queue_set() {
+        context(hw::context_cmd::response_queue | 0, rq.context(1, small_buffer),
+                {~0U, ~0U, 0x17ffffff, ~0U});
+        context(hw::context_cmd::free_list | 0, fl0.context());
+        context(hw::context_cmd::free_list | 1, fl1.context());
+        context(hw::context_cmd::egress | 8, eth.context(hw::EgressType::ethernet, 65544, 0));
+        context(hw::context_cmd::egress | 0, offload.context(hw::EgressType::offload, 0, 0));
+        context(hw::context_cmd::egress | 65528, control.context(hw::EgressType::control, 65536, 0));
+    }
+    void enable(std::uint32_t more = 0) {
+        regs.write(reg::SG_CONTROL, 0x3952ca86 | hw::sg_control::global_enable | more);
+    }
+    void credits(std::uint32_t n) { regs.write(reg::SG_RSPQ_CREDIT_RETURN, n); }
+    void arm(std::uint32_t index) { regs.write(reg::SG_GTS, 50 << 16 | index); }
+    void ring(unsigned id) { regs.write(reg::SG_KDOORBELL, 0x80000000 | id); }
+    void ready() {
+        queue_set();
+        enable();
+        credits(rspq_entries - 1);
+        arm(0);
+    }
+
+    /// A frame of @p size bytes, addresses 02:.., all bytes different enough.
+    static Buffer frame(std::size_t size) {
+        Buffer f(size);
+        for (std::size_t i = 0; i < size; ++i)
+            f[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+        f[0] = 2;
+        put_be16(&f[12], 0x88b5);
+        return f;
+    }
+    /// TUNNEL_TX_PKT with the frame inside.
+    void post_frame(Bytes f, std::uint32_t flags = 0) {
+        Buffer d(16 + (f.size() + 7) / 8 * 8);
+        put_be32(&d[0], op(0x03) | sop_eop | flags | (f.size() & 7) << 16);
+        put_be32(&d[4], 65544 << 8 | static_cast<std::uint32_t>(d.size() / 8));
+        put_be32(&d[8], 0x0e000000 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
+        put_be32(&d[12], static_cast<std::uint32_t>(f.size()));
+        std::copy(f.begin(), f.end(), d.begin() + 16);
+        eth.post(d);
+    }
+    RxPacket packet(Bytes f) {
+        RxPacket p;
+        p.cpl = {hw::cpl::rx_pkt, 0, 0, 0, 0, 0, 0, 0};
+        p.frame[0] = f;
+        return p;
+    }
+
+    FakeHost host;
+    EventQueue events;
+    Counters counters;
+    RegisterBank regs{"bar0", reg::file_size};
+    Irq irq{host, regs};
+    Tp tp{regs};
+    RecordedToe toe;
+    RecordedRnic rnic;
+    RecordedMacs macs;
+    Sge sge{host, events, regs, irq, counters};
+    Nic nic{regs, tp, macs, sge, counters};
+
+    ResponseRing rq{host, rspq_entries};
+    FreeList fl0{host, 8, small_buffer}, fl1{host, 4, big_buffer};
+    EgressRing eth{host, 8}, offload{host, 8}, control{host, 8};
+};
+
+// --- Contexts
+// ------------------------------------------------------------------------------------------------
+
+TEST_F(SgeTest, ContextsTakeOnlyMaskedBits) {
+    // Words as the driver wrote them in a recorded start.
+    context(0x00040000, {0x04000000, 0x00002560, 0x14100000, 0x000007c0}, {~0U, ~0U, 0x17ffffff, ~0U});
+    EXPECT_EQ(read_context(0x00040000), (hw::Context{0x04000000, 0x00002560, 0x14100000, 0x000007c0}));
+    regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);
+    arm(0);
+    EXPECT_EQ(read_context(0x00040000)[2], 0x1c100000U) << "armed";
+    context(0x00040000, {0x04000000, 0x00002560, 0x14100000, 0x000007c0}, {~0U, ~0U, 0x17ffffff, ~0U});
+    EXPECT_EQ(read_context(0x00040000)[2], 0x1c100000U) << "the mask spares the armed bit";
+    context(0x00040000, {}, {0xffff0000, 0, 0, 0});
+    EXPECT_EQ(read_context(0x00040000)[0], 0U) << "disabled by its size";
+
+    context(0x00020008, {0, 0x1e400400, 1, 0x88004500});
+    context(0x00020008, {0, 0, 0, 0}, {0, 0, 0, 0x80000000});
+    EXPECT_EQ(read_context(0x00020008), (hw::Context{0, 0x1e400400, 1, 0x08004500}));
+}
+
+TEST_F(SgeTest, ContextNumbersAreChecked) {
+    context(hw::context_cmd::response_queue | 8, {1, 2, 3, 4});
+    context(hw::context_cmd::free_list | 16, {1, 2, 3, 4});
+    regs.write(reg::SG_CONTEXT_CMD, 9U << 28 | hw::context_cmd::egress);
+    regs.write(reg::SG_CONTEXT_CMD, 0);
+    regs.write(reg::SG_CONTEXT_CMD, hw::context_cmd::egress | hw::context_cmd::cq);
+    EXPECT_EQ(counters.value("sge.bad_context_commands"), 5U);
+}
+
+// --- Work requests
+// -------------------------------------------------------------------------------------------
+
+TEST_F(SgeTest, ImmediateFrameGoesOut) {
+    ready();
+    const Buffer f = frame(98);
+    post_frame(f, hw::wr::compl_);
+    ring(8);
+    ASSERT_EQ(macs.sent.size(), 1U);
+    EXPECT_EQ(macs.sent[0].first, 0U);
+    EXPECT_EQ(macs.sent[0].second, f);
+    // COMPL: the descriptor comes back at once, in a response with nothing else, with an interrupt.
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(words(Bytes(r->bytes).first(16)), "00000000 00000000 80010000 00000000");
+    EXPECT_EQ(host.irqs[1], 1U);
+    EXPECT_FALSE(rq.next());
+}
+
+TEST_F(SgeTest, BothGenerationsMakeADescriptorValid) {
+    ready();
+    eth.post(Buffer(16), true, false);
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 0U);
+    eth.index = 0;
+    eth.post(Buffer(16), false, true);
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 0U);
+    eth.index = 0;
+    post_frame(frame(60));
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 1U);
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 1U) << "the next one is not there";
+    EXPECT_EQ(counters.value("sge.framing_errors"), 0U);
+}
+
+TEST_F(SgeTest, SingleGenerationMode) {
+    ready();
+    enable(hw::sg_control::egr_gen_ctrl);
+    Buffer d(16 + 64);
+    put_be32(&d[0], op(0x03) | sop_eop);
+    put_be32(&d[4], 10);
+    put_be32(&d[8], 0x0e300000);
+    put_be32(&d[12], 64);
+    eth.post(d, true, false);
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 1U);
+}
+
+TEST_F(SgeTest, GenerationTurnsWithTheRing) {
+    ready();
+    for (unsigned n = 1; n <= 3 * eth.entries; ++n) {
+        post_frame(frame(60 + n));
+        ring(8);
+        ASSERT_EQ(macs.sent.size(), n);
+        EXPECT_EQ(macs.sent.back().second.size(), 60 + n);
+    }
+    EXPECT_EQ(hw::egress_context::index.get(read_context(hw::context_cmd::egress | 8)), 0U);
+    EXPECT_EQ(hw::egress_context::gen.get(read_context(hw::context_cmd::egress | 8)), 0U);
+}
+
+TEST_F(SgeTest, OneDoorbellForMany) {
+    ready();
+    for (unsigned n = 0; n < 5; ++n)
+        post_frame(frame(64 + n));
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 5U);
+}
+
+TEST_F(SgeTest, DoorbellsBeforeEnableAreNotLost) {
+    queue_set();
+    post_frame(frame(64));
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 0U);
+    enable();
+    EXPECT_EQ(macs.sent.size(), 1U);
+}
+
+TEST_F(SgeTest, DataOfAnSglAcrossDescriptors) {
+    ready();
+    // Five pieces, split so that a group crosses the descriptor boundary: 3 header flits + 8 SGL flits, with
+    // only 10 flits in the first descriptor.
+    Buffer expected;
+    std::array<std::uint64_t, 5> addr;
+    std::array<std::uint32_t, 5> len{5, 100, 1, 33, 260};
+    for (std::size_t i = 0; i < addr.size(); ++i) {
+        addr[i] = host.alloc(512) + i;
+        for (std::uint32_t n = 0; n < len[i]; ++n)
+            *host.at(addr[i] + n) = static_cast<std::uint8_t>(16 * i + n);
+        const Bytes piece = host.bytes(addr[i], len[i]);
+        expected.insert(expected.end(), piece.begin(), piece.end());
+    }
+    const auto lo = [](std::uint64_t a) { return static_cast<std::uint32_t>(a); };
+    const auto hi = [](std::uint64_t a) { return static_cast<std::uint32_t>(a >> 32); };
+    offload.post({op(0x0d) | hw::wr::sop | hw::wr::sgl | 3 << 8,
+                  0x1200 | 10,
+                  0x11,
+                  0x22,
+                  0x33,
+                  0x44, // header
+                  len[0],
+                  len[1],
+                  hi(addr[0]),
+                  lo(addr[0]),
+                  hi(addr[1]),
+                  lo(addr[1]), //
+                  len[2],
+                  len[3],
+                  hi(addr[2]),
+                  lo(addr[2]),
+                  hi(addr[3]),
+                  lo(addr[3]),
+                  len[4],
+                  0});
+    offload.post({op(0x0d) | hw::wr::eop | hw::wr::sgl | 1 << 8, 0x1200 | 2, hi(addr[4]), lo(addr[4])});
+    ring(0);
+    ASSERT_EQ(toe.offload.size(), 1U);
+    const Buffer& wr = toe.offload[0].second;
+    EXPECT_EQ(words(Bytes(wr).first(24)), "0d800300 8000120a 00000011 00000022 00000033 00000044");
+    EXPECT_EQ(Buffer(wr.begin() + 24, wr.end()), expected);
+    EXPECT_EQ(read_context(hw::context_cmd::egress | 0)[0] >> 16, 2U);
+}
+
+TEST_F(SgeTest, ControlQueueIsDistributed) {
+    ready();
+    control.post({op(0x01) | sop_eop, 0x01000005, 0x12000001, 0x007ff801});
+    control.post({op(0x1b) | sop_eop, 0x01000003, 0, 0, 8, 0});
+    control.post({op(0x1d) | sop_eop, 0x01000003, 0, 0, 1, 0});
+    ring(65528);
+    ASSERT_EQ(toe.control.size(), 2U);
+    EXPECT_EQ(toe.control[0].second.size(), 40U);
+    EXPECT_EQ(toe.control[1].second[0], 0x1d);
+    ASSERT_EQ(rnic.control.size(), 1U);
+    EXPECT_EQ(rnic.control[0].size(), 24U);
+}
+
+TEST_F(SgeTest, NonsenseStopsTheRing) {
+    const std::array<std::vector<std::array<std::uint32_t, 2>>, 6> rings{{
+        {{op(3) | hw::wr::eop, 2}},                                           // no SOP
+        {{op(3) | sop_eop, 0}},                                               // no flits
+        {{op(3) | sop_eop, 16}},                                              // too many
+        {{op(3) | hw::wr::sop, 2}, {op(3) | sop_eop, 2}},                     // SOP in the middle
+        {{op(3) | sop_eop | hw::wr::sgl | 9 << 8, 4}},                        // the SGL starts behind the end
+        {{op(3) | hw::wr::sop, 2}, {0, 2}, {0, 2}, {0, 2}, {hw::wr::eop, 2}}, // five descriptors
+    }};
+    for (const auto& descriptors : rings) {
+        ready();
+        eth.index = 0;
+        eth.gen = 1;
+        for (const auto& d : descriptors)
+            eth.post({d[0], d[1], 0, 0});
+        const auto before = counters.value("sge.framing_errors");
+        ring(8);
+        EXPECT_EQ(counters.value("sge.framing_errors"), before + 1);
+        EXPECT_EQ(regs.read(reg::SG_INT_CAUSE), hw::sg_int::r_req_framing_error);
+        EXPECT_EQ(hw::egress_context::valid.get(read_context(hw::context_cmd::egress | 8)), 0U);
+        regs.write(reg::SG_INT_CAUSE, ~0U);
+        ring(8);
+        EXPECT_EQ(counters.value("sge.framing_errors"), before + 1) << "stopped";
+    }
+    EXPECT_EQ(macs.sent.size(), 0U);
+}
+
+TEST_F(SgeTest, RingInUnmappedMemory) {
+    ready();
+    post_frame(frame(64));
+    host.unmap(eth.base, 4096);
+    ring(8);
+    EXPECT_EQ(counters.value("sge.bus_errors"), 1U);
+    EXPECT_EQ(regs.read(reg::PCIE_INT_CAUSE), 1U);
+    EXPECT_NE(regs.read(reg::PCIE_PEX_ERR), 0U);
+    host.map_all();
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 0U) << "the ring has stopped";
+}
+
+TEST_F(SgeTest, UnreadableDataDropsTheFrameOnly) {
+    ready();
+    const std::uint32_t nowhere = 0x1000;
+    eth.post(
+        {op(3) | sop_eop | hw::wr::compl_ | hw::wr::sgl | 2 << 8, 4, 0x0e300000, 100, 100, 0, 0, nowhere});
+    post_frame(frame(64), hw::wr::compl_);
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 1U);
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->credits(0), 1U) << "its descriptor is free all the same";
+    // A length that no memory has.
+    eth.post({op(3) | sop_eop | hw::wr::sgl | 2 << 8, 4, 0x0e300000, 100, 0xffffffff, 0, 1, 0});
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 1U);
+    EXPECT_EQ(counters.value("sge.framing_errors"), 1U);
+}
+
+TEST_F(SgeTest, AnEndlessProducerGetsOneRoundAtATime) {
+    ready();
+    // Each request makes the host post the next one, before the SGE looks again.
+    unsigned seen = 0;
+    toe.on_control = [&](unsigned) {
+        ++seen;
+        if (seen < 1000)
+            control.post({op(0x01) | sop_eop, 2, 0, 0});
+    };
+    control.post({op(0x01) | sop_eop, 2, 0, 0});
+    ring(65528);
+    EXPECT_EQ(seen, 8U);
+    events.advance(events.now());
+    EXPECT_EQ(seen, 1000U) << "the rest follows as events";
+}
+
+// --- Credits
+// -------------------------------------------------------------------------------------------------
+
+TEST_F(SgeTest, CreditsWaitForThresholdOrTimeout) {
+    regs.write(reg::SG_CMDQ_CREDIT_TH, 35000 << 8 | 3); // 200 us, 3 descriptors
+    ready();
+    control.post({op(0x01) | sop_eop, 2, 0, 0});
+    control.post({op(0x01) | sop_eop, 2, 0, 0});
+    ring(65528);
+    EXPECT_FALSE(rq.next());
+    control.post({op(0x01) | sop_eop, 2, 0, 0});
+    ring(65528);
+    auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->flags(), 0x80000300U);
+    control.post({op(0x01) | sop_eop, 2, 0, 0});
+    ring(65528);
+    events.advance(199'000);
+    EXPECT_FALSE(rq.next());
+    events.advance(201'000);
+    r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->flags(), 0x80000100U);
+}
+
+TEST_F(SgeTest, CreditsRideOnTheNextResponse) {
+    regs.write(reg::SG_CMDQ_CREDIT_TH, 35000 << 8 | 32);
+    ready();
+    offload.post({op(0x0d) | sop_eop, 0x1202, 0, 0});
+    ring(0);
+    sge.post_cpl(0, Buffer(8, 0x23));
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->opcode(), 0x23);
+    EXPECT_EQ(r->credits(1), 1U);
+    events.advance(1'000'000);
+    EXPECT_FALSE(rq.next()) << "told only once";
+}
+
+TEST_F(SgeTest, MoreCreditsThanTheFieldHolds) {
+    regs.write(reg::SG_CMDQ_CREDIT_TH, 35000 << 8 | 255);
+    queue_set();
+    EgressRing big{host, 256};
+    context(hw::context_cmd::egress | 65528, big.context(hw::EgressType::control, 65536, 0));
+    for (unsigned n = 0; n < 200; ++n)
+        big.post({op(0x01) | sop_eop, 2, 0, 0});
+    enable();
+    credits(rspq_entries - 1);
+    ring(65528);
+    events.advance(300'000);
+    std::uint32_t sum = 0;
+    while (const auto r = rq.next())
+        sum += r->credits(2);
+    EXPECT_EQ(sum, 200U);
+}
+
+// --- Responses
+// -----------------------------------------------------------------------------------------------
+
+TEST_F(SgeTest, ImmediateMessageAsInTheExample) {
+    ready();
+    Buffer establish(32);
+    std::size_t at = 0;
+    for (std::uint32_t w : {0x50000012U, 0xc3501d2fU, 0x0a000001U, 0x0a000002U, 0x10010000U, 0x00208320U,
+                            0x10000001U, 0x20000001U}) {
+        put_be32(&establish[at], w);
+        at += 4;
+    }
+    sge.post_cpl(0, establish);
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(
+        words(r->bytes),
+        "50000000 00000000 e3000000 00000000 50000012 c3501d2f 0a000001 0a000002 10010000 00208320 10000001 "
+        "20000001 00000000 00000000 00000000 00000001");
+}
+
+TEST_F(SgeTest, LongMessageTakesABuffer) {
+    ready();
+    const std::uint64_t buffer = fl0.add();
+    Buffer cpl(48);
+    for (std::size_t i = 0; i < cpl.size(); ++i)
+        cpl[i] = static_cast<std::uint8_t>(i);
+    cpl[0] = 0x39;
+    sge.post_cpl(0, cpl);
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(words(Bytes(r->bytes).first(16)), "39000000 00000000 c3000000 00000030");
+    EXPECT_EQ(words(host.bytes(buffer, 48)), words(cpl)) << "no padding in front";
+
+    cpl[0] = hw::cpl::pass_accept_req; // as long, but immediate: its end is reserved
+    sge.post_cpl(0, cpl);
+    const auto accept = rq.next();
+    ASSERT_TRUE(accept);
+    EXPECT_TRUE(accept->immediate());
+}
+
+TEST_F(SgeTest, TerminateCarriesItsTidAsHash) {
+    ready();
+    Buffer cpl(16);
+    put_be32(&cpl[0], 0xa2000012);
+    put_be32(&cpl[4], 1); // MSN
+    put_be32(&cpl[12], 0x01020000);
+    sge.post_cpl(0, cpl);
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(words(Bytes(r->bytes).first(28)),
+              "a2000000 00001200 e3000000 00000000 00000001 00000000 01020000");
+}
+
+TEST_F(SgeTest, StarvedQueueKeepsMessagesInOrder) {
+    ready();
+    for (std::uint8_t n = 0; n < 40; ++n)
+        sge.post_cpl(0, Buffer{0x23, 0, 0, n});
+    EXPECT_NE(regs.read(reg::SG_RSPQ_FL_STATUS) & hw::rspq_fl_status::starved(0), 0U);
+    std::uint8_t expected = 0;
+    for (unsigned round = 0; round < 10; ++round) {
+        unsigned got = 0;
+        while (const auto r = rq.next()) {
+            EXPECT_EQ(r->bytes[19], expected++);
+            ++got;
+        }
+        EXPECT_LE(got, rspq_entries - 1);
+        credits(got);
+    }
+    EXPECT_EQ(expected, 40);
+    regs.write(reg::SG_RSPQ_FL_STATUS, ~0U);
+    EXPECT_EQ(regs.read(reg::SG_RSPQ_FL_STATUS), 0U);
+}
+
+TEST_F(SgeTest, MessageWaitsForABuffer) {
+    ready();
+    sge.post_cpl(0, Buffer(100, 0x39));
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_FALSE(rq.next()) << "what comes later does not overtake";
+    fl0.add();
+    events.advance(2'000'000);
+    auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->opcode(), 0x39);
+    r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->opcode(), 0x23);
+
+    sge.post_cpl(0, Buffer(100, 0x39));
+    fl0.add();
+    regs.write(reg::SG_KDOORBELL, 0);
+    EXPECT_TRUE(rq.next()) << "a free list doorbell wakes it at once";
+}
+
+TEST_F(SgeTest, CongestionStopsTheControlQueue) {
+    ready();
+    toe.on_control = [&](unsigned queue) { sge.post_cpl(queue, Buffer(8, 0x23)); };
+    unsigned posted = 0, answered = 0;
+    const auto take = [&] {
+        unsigned n = 0;
+        while (const auto r = rq.next()) {
+            answered += r->immediate() ? 1 : 0;
+            ++n;
+        }
+        credits(n);
+    };
+    // The host posts on although it does not take responses.
+    while (posted < 1000) {
+        const auto index = hw::egress_context::index.get(read_context(hw::context_cmd::egress | 65528));
+        if ((control.index + 1) % control.entries == index)
+            break;
+        control.post({op(0x01) | sop_eop, 2, 0, 0});
+        ++posted;
+        ring(65528);
+    }
+    EXPECT_LT(posted, rspq_entries + Responses::waiting_high + control.entries + 1);
+    EXPECT_GE(toe.control.size(), Responses::waiting_high);
+    while (answered < posted) {
+        const unsigned before = answered;
+        take();
+        events.advance(events.now() + 1'000'000);
+        ASSERT_GT(answered + 1, before);
+        if (answered == before && !rq.next())
+            break;
+    }
+    EXPECT_EQ(answered, posted);
+    EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
+}
+
+TEST_F(SgeTest, ResponsesGoNowhereWithoutAQueue) {
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_EQ(counters.value("sge.messages_while_disabled"), 1U);
+    enable();
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_EQ(regs.read(reg::SG_INT_CAUSE), hw::sg_int::rspq_disabled);
+    EXPECT_EQ(regs.read(reg::SG_RSPQ_FL_STATUS), hw::rspq_fl_status::disabled(0));
+    sge.post_cpl(9, Buffer(8, 0x23));
+    EXPECT_EQ(counters.value("sge.messages_without_queue"), 2U);
+    EXPECT_EQ(host.writes, 0U);
+}
+
+TEST_F(SgeTest, DisabledQueueIsNotWritten) {
+    ready();
+    context(hw::context_cmd::response_queue | 0, {}, {0xffff0000, 0, 0, 0});
+    const auto writes = host.writes;
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_EQ(host.writes, writes);
+}
+
+TEST_F(SgeTest, CreditOverflowIsReported) {
+    ready();
+    credits(rspq_entries);
+    EXPECT_EQ(regs.read(reg::SG_INT_CAUSE), hw::sg_int::rspq_credit_overflow);
+}
+
+// --- Free lists
+// ----------------------------------------------------------------------------------------------
+
+TEST_F(SgeTest, PacketHasPadAndCplInFront) {
+    ready();
+    const std::uint64_t buffer = fl0.add();
+    const Buffer f = frame(100);
+    ASSERT_TRUE(sge.post_packet(packet(f)));
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->opcode(), 0x2b);
+    EXPECT_EQ(r->flags(), hw::response::gen1 | hw::response::sop | hw::response::eop);
+    EXPECT_EQ(r->length(), 110U);
+    EXPECT_EQ(r->list(), 0U);
+    EXPECT_EQ(*host.at(buffer + 2), 0x2b);
+    const Bytes data = host.bytes(buffer + 10, 100);
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), f.begin()));
+    EXPECT_EQ(host.irqs[1], 1U);
+}
+
+TEST_F(SgeTest, ThresholdChoosesTheList) {
+    ready();
+    for (unsigned n = 0; n < 4; ++n) {
+        fl0.add();
+        fl1.add();
+    }
+    ASSERT_TRUE(sge.post_packet(packet(frame(small_buffer - 1 - 10))));
+    EXPECT_EQ(rq.next()->list(), 0U);
+    ASSERT_TRUE(sge.post_packet(packet(frame(small_buffer - 10))));
+    const auto r = rq.next();
+    EXPECT_EQ(r->list(), 1U);
+    EXPECT_EQ(r->length(), small_buffer);
+}
+
+TEST_F(SgeTest, JumboTakesSeveralBuffers) {
+    ready();
+    const std::uint64_t first = fl1.add(), second = fl1.add();
+    const Buffer f = frame(9014);
+    ASSERT_TRUE(sge.post_packet(packet(f)));
+    const auto a = rq.next(), b = rq.next();
+    ASSERT_TRUE(a && b);
+    EXPECT_EQ(a->flags() & (hw::response::sop | hw::response::eop), hw::response::sop);
+    EXPECT_EQ(b->flags() & (hw::response::sop | hw::response::eop), hw::response::eop);
+    EXPECT_EQ(a->length(), big_buffer);
+    EXPECT_EQ(b->length(), 9014 + 10 - big_buffer);
+    EXPECT_EQ(b->opcode(), 0x2b);
+    Buffer got;
+    for (auto [at, n] : {std::pair{first + 10, big_buffer - 10}, std::pair{second, b->length()}}) {
+        const Bytes part = host.bytes(at, n);
+        got.insert(got.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(got, f);
+    EXPECT_EQ(host.irqs[1], 1U) << "one interrupt, after both";
+}
+
+TEST_F(SgeTest, EmptyListDropsThePacket) {
+    ready();
+    fl1.add(); // one of two buffers that a jumbo frame needs
+    EXPECT_FALSE(sge.post_packet(packet(frame(9014))));
+    EXPECT_EQ(regs.read(reg::SG_RSPQ_FL_STATUS), hw::rspq_fl_status::fl_empty(1));
+    EXPECT_EQ(regs.read(reg::SG_INT_CAUSE), hw::sg_int::fl_empty);
+    EXPECT_FALSE(rq.next());
+    EXPECT_FALSE(sge.post_packet(packet(frame(60))));
+    EXPECT_EQ(regs.read(reg::SG_RSPQ_FL_STATUS),
+              hw::rspq_fl_status::fl_empty(0) | hw::rspq_fl_status::fl_empty(1));
+    fl0.add();
+    EXPECT_TRUE(sge.post_packet(packet(frame(60)))) << "no doorbell needed";
+}
+
+TEST_F(SgeTest, FreeListGenerationTurnsWithTheRing) {
+    ready();
+    for (unsigned n = 0; n < 5 * fl0.entries; ++n) {
+        const std::uint64_t buffer = fl0.add();
+        const Buffer f = frame(64 + n);
+        ASSERT_TRUE(sge.post_packet(packet(f))) << n;
+        const auto r = rq.next();
+        ASSERT_TRUE(r);
+        EXPECT_EQ(*host.at(buffer + 10 + 63), f[63]) << "buffers are used in ring order";
+        EXPECT_FALSE(sge.post_packet(packet(f))) << "and the list is empty again";
+        credits(1);
+    }
+}
+
+TEST_F(SgeTest, SillyBufferSizes) {
+    ready();
+    FreeList tiny{host, 8, 1};
+    tiny.add();
+    context(hw::context_cmd::free_list | 0, tiny.context());
+    EXPECT_FALSE(sge.post_packet(packet(frame(1000))));
+    tiny.buffer_size = 0;
+    context(hw::context_cmd::free_list | 0, tiny.context());
+    EXPECT_FALSE(sge.post_packet(packet(frame(60))));
+    sge.post_cpl(0, Buffer(100, 0x39));
+    EXPECT_EQ(counters.value("sge.messages_lost"), 1U)
+        << "a message that can never be delivered does not block";
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_TRUE(rq.next());
+}
+
+// --- Interrupts
+// ----------------------------------------------------------------------------------------------
+
+TEST_F(SgeTest, ArmedOnce) {
+    ready();
+    sge.post_cpl(0, Buffer(8, 0x23));
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_EQ(host.irqs[1], 1U) << "the host is polling";
+    arm(2);
+    EXPECT_EQ(host.irqs[1], 1U) << "it has seen both";
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_EQ(host.irqs[1], 2U);
+    arm(2);
+    EXPECT_EQ(host.irqs[1], 3U) << "one came while it was about to sleep";
+}
+
+TEST_F(SgeTest, IntxGoesThroughDataIntr) {
+    queue_set();
+    context(hw::context_cmd::response_queue | 0, rq.context(0, small_buffer, false));
+    enable(hw::sg_control::one_int_mult_q);
+    credits(rspq_entries - 1);
+    arm(0);
+    sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_TRUE(host.intx);
+    EXPECT_TRUE(host.irqs.empty());
+    regs.write(reg::PL_CLI, 0);
+    EXPECT_FALSE(host.intx);
+    EXPECT_EQ(regs.read(reg::SG_DATA_INTR), 1U);
+    EXPECT_EQ(regs.read(reg::SG_DATA_INTR), 0U) << "cleared by the read";
+}
+
+// --- QP rings and user doorbells
+// -----------------------------------------------------------------------------
+
+TEST_F(SgeTest, SlotsAreFetchedAndGivenBack) {
+    ready();
+    EgressRing qp{host, 4};
+    sge.open_qp_context(0x21, 0x12, qp.base, 4);
+    EXPECT_EQ(read_context(hw::context_cmd::egress | 0x21),
+              (hw::Context{0x00000010, static_cast<std::uint32_t>(qp.base >> 12 << 16) | 4,
+                           static_cast<std::uint32_t>(qp.base >> 28), 0x80000400 | 0x12 << 11}));
+    Slot slot;
+    EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::empty);
+    for (std::uint32_t n = 0; n < 10; ++n) {
+        qp.post({op(0x14) | sop_eop, 6, n, 0});
+        ASSERT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::slot);
+        EXPECT_EQ(be32(&slot[8]), n);
+        sge.unfetch_slot(0x21);
+        ASSERT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::slot) << "also across the wrap";
+        EXPECT_EQ(be32(&slot[8]), n);
+        EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::empty);
+    }
+    host.unmap(qp.base, 4096);
+    EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::bus_error);
+    sge.invalidate_qp_context(0x21);
+    EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::invalid_context);
+    events.advance(1'000'000);
+    EXPECT_FALSE(rq.next()) << "no descriptor credits for QP rings";
+}
+
+TEST_F(SgeTest, QueueSetContextsAreNoQps) {
+    ready();
+    const hw::Context before = read_context(hw::context_cmd::egress | 8);
+    sge.open_qp_context(8, 0, host.base(), 16);
+    sge.open_qp_context(65528, 0, host.base(), 16);
+    sge.invalidate_qp_context(8);
+    EXPECT_EQ(read_context(hw::context_cmd::egress | 8), before);
+}
+
+TEST_F(SgeTest, UserDoorbellIsBoundToItsPage) {
+    constexpr std::uint64_t window = 8 << 20;
+    ready();
+    for (QpId qp : {0x21U, 0x40U, 0x41U})
+        sge.open_qp_context(qp, 0x12, host.base(), 4);
+    sge.user_doorbell(0x1000, 0x21, window); // page 1 holds 32..63
+    sge.user_doorbell(0x1ffc, 0x21, window);
+    sge.user_doorbell(0x2000, 0x21, window); // page 2: becomes 0x41
+    sge.user_doorbell(0x1000, 0x80000021, window);
+    sge.user_doorbell(0x1000, 0x22, window); // no such QP
+    EXPECT_EQ(rnic.doorbells, (std::vector<QpId>{0x21, 0x21, 0x41, 0x21}));
+    ring(0x40);
+    EXPECT_EQ(rnic.doorbells.back(), 0x40U);
+}
+
+// --- Completion queues
+// ---------------------------------------------------------------------------------------
+
+class CqTest : public SgeTest {
+protected:
+    CqTest() {
+        ready();
+        setup(5, 32);
+        cqe = {.qp = 0x40, .opcode = 3, .length = 100, .word2 = 0, .word3 = 6};
+    }
+    void setup(CqId id, std::uint32_t size) {
+        cq = host.alloc(std::size_t{size} * 16);
+        context(hw::context_cmd::cq | id, {size << 16, static_cast<std::uint32_t>(cq >> 12),
+                                           static_cast<std::uint32_t>(cq >> 44) | 1 << 29, 1 << 16 | 0xffff});
+    }
+    /// Returns the producer index that the command register shows.
+    std::uint32_t command(std::uint32_t opcode, CqId id = 5) {
+        regs.write(reg::SG_CONTEXT_CMD, opcode << 28 | hw::context_cmd::cq | id);
+        return regs.read(reg::SG_CONTEXT_CMD) & (hw::context_cmd::busy | 0xffff);
+    }
+
+    std::uint64_t cq = 0;
+    Cqe cqe;
+};
+
+TEST_F(CqTest, EntryAndEventAsInTheExample) {
+    for (unsigned n = 0; n < 5; ++n)
+        sge.complete(5, cqe, false);
+    EXPECT_FALSE(rq.next()) << "not armed";
+    EXPECT_EQ(command(hw::context_cmd::cq_arm), 5U);
+    EXPECT_FALSE(rq.next()) << "what is pending gives no event";
+    sge.complete(5, cqe, false);
+    EXPECT_EQ(words(host.bytes(cq + 0x50, 16)), "00040403 00000064 00000000 00000006");
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(
+        words(r->bytes),
+        "00050000 00060005 84000000 00000000 00040403 00000064 00000000 00000006 00000000 00000000 00000000 "
+        "00000000 00000000 00000000 00000000 00000001");
+    sge.complete(5, cqe, false);
+    EXPECT_FALSE(rq.next()) << "one event per arming";
+}
+
+TEST_F(CqTest, SolicitedOnly) {
+    EXPECT_EQ(command(hw::context_cmd::cq_arm_solicited), 0U);
+    sge.complete(5, cqe, false);
+    EXPECT_FALSE(rq.next());
+    cqe.opcode = 5;
+    sge.complete(5, cqe, true);
+    auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(be32(&r->bytes[0]), 0x000d0000U);
+    command(hw::context_cmd::cq_arm_solicited);
+    cqe.status = 0x12;
+    sge.complete(5, cqe, false);
+    EXPECT_TRUE(rq.next()) << "an error counts as solicited";
+    command(hw::context_cmd::cq_arm_solicited);
+    command(hw::context_cmd::cq_arm);
+    cqe.status = 0;
+    sge.complete(5, cqe, false);
+    EXPECT_TRUE(rq.next());
+    sge.complete(5, cqe, true);
+    EXPECT_FALSE(rq.next()) << "the event cleared both";
+}
+
+TEST_F(CqTest, RingWraps) {
+    setup(7, 4);
+    for (std::uint32_t n = 0; n < 9; ++n) {
+        EXPECT_EQ(command(hw::context_cmd::cq_arm, 7), n % 4);
+        cqe.word3 = n;
+        sge.complete(7, cqe, false);
+        EXPECT_EQ(host.word(cq + n % 4 * 16) >> 10 & 1, n / 4 % 2 == 0 ? 1U : 0U) << "generation";
+        EXPECT_EQ(host.word(cq + n % 4 * 16 + 12), n);
+        const auto r = rq.next();
+        ASSERT_TRUE(r);
+        EXPECT_EQ(be32(&r->bytes[4]), ((n + 1) % 4) << 16 | 7);
+        credits(1);
+    }
+}
+
+TEST_F(CqTest, ForceAndCredits) {
+    command(hw::context_cmd::cq_force);
+    const auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_NE(r->flags() & hw::response::async, 0U);
+    regs.write(reg::SG_CONTEXT_CMD, hw::context_cmd::cq_credits << 28 | hw::context_cmd::cq | 5);
+    EXPECT_FALSE(rq.next());
+    EXPECT_EQ(counters.value("sge.bad_context_commands"), 0U);
+}
+
+TEST_F(CqTest, NoQueueNoEntry) {
+    const auto writes = host.writes;
+    sge.complete(6, cqe, true);
+    sge.complete(70000, cqe, true);
+    EXPECT_EQ(host.writes, writes);
+    EXPECT_EQ(counters.value("sge.cqes_without_queue"), 2U);
+    // Disabled, as the driver disables it.
+    context(hw::context_cmd::cq | 5, {}, {0xffff0000, 0, 0, 0});
+    sge.complete(5, cqe, true);
+    EXPECT_EQ(host.writes, writes);
+}
+
+TEST_F(CqTest, ControlCqIsEventsOnly) {
+    context(hw::context_cmd::cq | 0, {1 << 16, 0, 3U << 30 | 1 << 29, 0});
+    cqe = {.qp = 65527, .send_side = true, .opcode = 13, .word2 = 0, .word3 = 0x01000000};
+    sge.async_event(0, cqe);
+    const char* const example = "00040000 00000000 84000000 00000000 0fff701d 00000000 00000000 01000000";
+    auto r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(words(Bytes(r->bytes).first(32)), example);
+    sge.complete(0, cqe, false); // a queue without memory redirects
+    r = rq.next();
+    ASSERT_TRUE(r);
+    EXPECT_EQ(words(Bytes(r->bytes).first(32)), example);
+}
+
+TEST_F(CqTest, RingInUnmappedMemory) {
+    host.unmap(cq, 4096);
+    sge.complete(5, cqe, false);
+    EXPECT_EQ(counters.value("sge.bus_errors"), 1U);
+}
+
+} // namespace t3sim::test
