@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A completion queue that is too small for the work. The card writes on and overwrites what was not read.
+// Right is: the program is not left hanging; each request comes back at most once, what is lost as flushed.
+#include "program.hh"
+
+#include <thread>
+
+using namespace prog;
+
+int main(int argc, char** argv) {
+    const Args args(argc, argv, "");
+    Caps caps;
+    caps.cqe = args.server ? 128 : 8;
+    Endpoint end(caps);
+    constexpr unsigned requests = 12; // of 8 entries: overtaken, but less than twice round
+    if (args.server) {
+        end.await_request(args);
+        Memory memory(end, 4096, IBV_ACCESS_LOCAL_WRITE);
+        for (unsigned i = 0; i < requests; i++)
+            end.post_recv(i, {memory.sge(0, 64)});
+        end.accept();
+        unsigned got = 0;
+        while (got < requests && end.next_completion(in_ms(15000)))
+            got++;
+        Json().add("received", got).add("disconnected", end.wait_disconnected(20000)).finish(got == requests);
+    }
+    end.resolve(args);
+    Memory memory(end, 4096, IBV_ACCESS_LOCAL_WRITE);
+    if (!end.connect())
+        fail("rejected");
+    ibv_send_wr wr{};
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    for (unsigned i = 0; i < requests; i++) {
+        wr.wr_id = i;
+        if (end.post_send(wr, {memory.sge(0, 64)}))
+            fail("ibv_post_send of request %u", i);
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(3)); // long enough for all of them to complete unread
+    unsigned ok = 0, flushed = 0, other = 0;
+    std::vector<bool> seen(requests);
+    bool doubled = false;
+    while (const auto wc = end.next_completion(in_ms(2000))) {
+        doubled |= wc->wr_id >= requests || seen[wc->wr_id];
+        if (wc->wr_id < requests)
+            seen[wc->wr_id] = true;
+        (wc->status == IBV_WC_SUCCESS ? ok : wc->status == IBV_WC_WR_FLUSH_ERR ? flushed : other)++;
+    }
+    rdma_disconnect(end.id);
+    Json()
+        .add("cqe", end.send_cq->cqe)
+        .add("ok", ok)
+        .add("flushed", flushed)
+        .add("other", other)
+        .add("doubled", doubled)
+        .finish(ok + flushed + other == requests && !doubled);
+}
