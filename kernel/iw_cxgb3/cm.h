@@ -173,7 +173,7 @@ struct t3_ep {
 	struct t3_ep_call second_try;	/* active: connect again with revision 1 */
 	u32 qpn;			/* active */
 	struct t3_listener *listener;	/* passive; with a reference */
-	struct t3_qp *qp;		/* with a reference */
+	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 
 	enum t3_ep_id_kind id_kind;	/* also written by the ACT_ESTABLISH handler */
 	u32 tid;			/* or ATID */

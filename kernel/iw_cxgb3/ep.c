@@ -239,7 +239,7 @@ static void ep_act(struct t3_ep *ep, unsigned int actions, enum ep_event event, 
 	if (actions & EP_QP_IDLE && ep->qp)
 		t3_qp_report(ep->qp, T3_QPEV_CLOSED);
 	if (actions & EP_QP_DETACH && ep->qp) {
-		t3_qp_put(ep->qp);
+		t3_qp_disconnected(ep->qp);
 		ep->qp = NULL;
 	}
 	if (actions & EP_RELEASE)
