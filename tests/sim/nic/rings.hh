@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/card/engines.hh"
 #include "sim/hw/sge.hh"
 #include "tests/sim/fake_host.hh"
 

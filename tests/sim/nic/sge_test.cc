@@ -22,7 +22,8 @@ constexpr std::uint32_t op(std::uint32_t opcode) {
 }
 
 struct RecordedToe final : ToeServices {
-    void offload_wr(unsigned queue, Bytes wr) override {
+    void offload_wr(unsigned queue, Bytes wr, unsigned descriptors) override {
+        offload_descriptors += descriptors;
         offload.emplace_back(queue, Buffer(wr.begin(), wr.end()));
     }
     void control_wr(unsigned queue, Bytes wr) override {
@@ -34,6 +35,7 @@ struct RecordedToe final : ToeServices {
 
     std::vector<std::pair<unsigned, Buffer>> offload, control;
     std::function<void(unsigned)> on_control;
+    unsigned offload_descriptors = 0;
 };
 
 struct RecordedRnic final : RnicServices {
@@ -301,6 +303,7 @@ TEST_F(SgeTest, DataOfAnSglAcrossDescriptors) {
     offload.post({op(0x0d) | hw::wr::eop | hw::wr::sgl | 1 << 8, 0x1200 | 2, hi(addr[4]), lo(addr[4])});
     ring(0);
     ASSERT_EQ(toe.offload.size(), 1U);
+    EXPECT_EQ(toe.offload_descriptors, 2U);
     const Buffer& wr = toe.offload[0].second;
     EXPECT_EQ(words(Bytes(wr).first(24)), "0d800300 8000120a 00000011 00000022 00000033 00000044");
     EXPECT_EQ(Buffer(wr.begin() + 24, wr.end()), expected);
