@@ -208,6 +208,89 @@ struct TwoCards {
     }
 };
 
+/// One card, and a script that plays the host at the other end of the wire: 10.0.0.2, ISS 0x20000000.
+struct CardAndScript {
+    EventQueue events;
+    Machine a{events};
+    static constexpr std::uint32_t card_isn = 0x10000001, script_isn = 0x20000001; // of the first data bytes
+
+    CardAndScript() {
+        a.toe.params().tcp.iss = [](const tcp::FourTuple&) { return 0x10000000U; };
+        a.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
+        a.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
+        a.opcodes();
+    }
+    void run(Time time = tcp::millisecond) { events.advance(events.now() + time); }
+
+    static Buffer frame(const tcp::Segment& s) {
+        Buffer f = words("000743112200 000743334400 0800");
+        const tcp::Headers h = tcp::encode(s, 1, 64);
+        f.insert(f.end(), h.bytes.begin(), h.bytes.begin() + static_cast<std::ptrdiff_t>(h.size));
+        f.insert(f.end(), s.payload.begin(), s.payload.end());
+        return f;
+    }
+    std::uint16_t script_port = 7471, card_port = 50000;
+    [[nodiscard]] tcp::Segment segment(std::uint8_t flags, std::uint32_t seq, std::uint32_t ack) const {
+        return {.tuple = {0x0a000002, 0x0a000001, script_port, card_port},
+                .seq = tcp::Seq(seq),
+                .ack = tcp::Seq(ack),
+                .flags = flags,
+                .window = 0x8000};
+    }
+    /// False: the card left the frame to the NIC path.
+    bool say(std::uint8_t flags, std::uint32_t seq, std::uint32_t ack, const std::string& data = "") {
+        tcp::Segment s = segment(flags, seq, ack);
+        s.payload = Bytes(reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
+        return a.toe.frame_in(0, frame(s));
+    }
+    /// What the card has sent since the last call, as "SA 10000000 20000001 5": flags, seq, ack, length.
+    std::string heard() {
+        std::string out;
+        for (const Buffer& f : a.mac.frames) {
+            const auto s = tcp::decode(Bytes(f).subspan(14));
+            if (!s)
+                return "undecodable";
+            out += out.empty() ? "" : ", ";
+            for (const auto& [flag, letter] : {std::pair{tcp::flag_syn, 'S'},
+                                               {tcp::flag_fin, 'F'},
+                                               {tcp::flag_rst, 'R'},
+                                               {tcp::flag_ack, 'A'}})
+                if (s->has(flag))
+                    out += letter;
+            out += ' ' + word(s->seq.value()) + ' ' + word(s->has(tcp::flag_ack) ? s->ack.value() : 0) + ' ' +
+                   std::to_string(s->payload.size());
+        }
+        a.mac.frames.clear();
+        return out;
+    }
+    void open() {
+        a.control(TwoCards::act_open);
+        a.mac.frames.clear();
+    }
+    /// TID 0, established from the card's side; no message, no frame left.
+    void connect() {
+        open();
+        tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
+        s.mss = 1460;
+        a.toe.frame_in(0, frame(s));
+        a.opcodes();
+        a.mac.frames.clear();
+    }
+    /// A listener on port 50000, and a SYN for it: TID 0, asked.
+    void listen_and_syn() {
+        a.control(
+            "01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
+        a.opcodes();
+        syn();
+    }
+    bool syn() {
+        tcp::Segment s = segment(tcp::flag_syn, script_isn - 1, 0);
+        s.mss = 1460;
+        return a.toe.frame_in(0, frame(s));
+    }
+    void accept() { a.control("01c00000 81000004 02000000 00008c00 00008c00 0a000002 804d0010 10100000"); }
+};
+
 // Work requests for a TID.
 inline std::string offload_header(const std::string& hi, Tid tid, unsigned flits) {
     return hi + " " + word(0x80000000 | tid << 8 | flits) + " ";

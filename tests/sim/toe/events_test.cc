@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// What each event on the wire must produce: one test per row of offload.md 10.2, the demultiplexing of 10.3
+// and the guarantees and disorders of 10.6.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/sim/toe/lab.hh"
+
+namespace t3sim::test {
+namespace {
+
+using namespace tcp;
+
+class ToeEvent : public testing::Test, public CardAndScript {};
+
+TEST_F(ToeEvent, SynForAServerAsksTheHostOnce) {
+    listen_and_syn();
+    EXPECT_EQ(a.next(), "70000000 c3501d2f 0a000001 0a000002 00003d7c 05b40000 00074311 22000fff 00074333 "
+                        "44008000 20000000 00000000");
+    EXPECT_TRUE(syn());
+    EXPECT_TRUE(syn());
+    EXPECT_EQ(a.next(), "");
+    EXPECT_EQ(heard(), "") << "not answered before the host's decision";
+}
+
+TEST_F(ToeEvent, RetransmittedSynAfterAcceptGetsTheSynAckAgain) {
+    listen_and_syn();
+    accept();
+    EXPECT_EQ(heard(), "SA 10000000 20000001 0");
+    syn();
+    EXPECT_EQ(heard(), "SA 10000000 20000001 0");
+    EXPECT_EQ(a.opcodes(), "70");
+}
+
+TEST_F(ToeEvent, SynWithoutServerIsTheHosts) {
+    EXPECT_FALSE(syn());
+}
+
+TEST_F(ToeEvent, SynWhileOffloadModeIsOffIsTheHosts) {
+    a.toe.params().offload_mode = false;
+    a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
+    EXPECT_FALSE(syn());
+}
+
+TEST_F(ToeEvent, SynWithoutFreeTidIsDroppedSilently) {
+    a.toe.params().tids = 0;
+    a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
+    a.opcodes();
+    EXPECT_TRUE(syn()) << "the host must not answer it either";
+    EXPECT_EQ(a.opcodes(), "");
+    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(a.counters.value("toe.tids_exhausted"), 1U);
+}
+
+TEST_F(ToeEvent, ServerWithItsOwnAddressWinsOverAny) {
+    a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
+    a.control("01c00000 81000005 01003d7d c3500000 0a000001 00000000 00010001 00100000 00000000 00080000");
+    a.opcodes();
+    syn();
+    EXPECT_EQ(a.next().substr(36, 8), "00003d7d");
+}
+
+TEST_F(ToeEvent, SynAckEstablishes) {
+    open();
+    say(flag_syn | flag_ack, script_isn - 1, card_isn);
+    EXPECT_EQ(heard(), "A 10000001 20000001 0");
+    // No options: default MSS 536 = MTU index 4, no scaling.
+    EXPECT_EQ(a.next(), "50000000 c3501d2f 0a000001 0a000002 10010000 00204000 10000001 20000001");
+}
+
+TEST_F(ToeEvent, RstForOurSynFailsTheOpenWithATid) {
+    open();
+    say(flag_rst | flag_ack, 0, card_isn);
+    EXPECT_EQ(a.next(), "40000000 c3501d2f 0a000001 0a000002 00010000 00000014");
+    EXPECT_EQ(a.next(), "");
+}
+
+TEST_F(ToeEvent, SynRetriesExhaustedFailTheOpen) {
+    open();
+    run(300 * second);
+    EXPECT_EQ(a.mac.frames.size(), 6U) << "retransmissions";
+    EXPECT_EQ(a.next(), "40000000 c3501d2f 0a000001 0a000002 00010000 0000001e");
+    EXPECT_FALSE(say(flag_syn | flag_ack, script_isn - 1, card_isn)) << "too late: the host answers with RST";
+}
+
+TEST_F(ToeEvent, FinalAckEstablishesBeforeItsData) {
+    listen_and_syn();
+    accept();
+    a.opcodes();
+    say(flag_ack, script_isn, card_isn, "early");
+    EXPECT_EQ(a.next(), "51000000 c3501d2f 0a000001 0a000002 10003d7c 00208000 10000001 20000001");
+    EXPECT_EQ(a.next(), "39000000 00000005 20000001 00000000 6561726c 79");
+}
+
+TEST_F(ToeEvent, SynAckRetriesExhausted) {
+    listen_and_syn();
+    accept();
+    a.opcodes();
+    run(300 * second);
+    EXPECT_EQ(a.next(), "30000000 00000000 001e0000 00000000");
+    EXPECT_EQ(a.opcodes(), "30");
+}
+
+TEST_F(ToeEvent, RstInSynReceived) {
+    listen_and_syn();
+    accept();
+    a.opcodes();
+    say(flag_rst, script_isn, 0);
+    EXPECT_EQ(a.next(), "30000000 00000000 00140000 00000000");
+    EXPECT_EQ(a.opcodes(), "30");
+}
+
+TEST_F(ToeEvent, RstWhileTheHostDecides) {
+    listen_and_syn();
+    a.opcodes();
+    say(flag_rst, script_isn, 0);
+    EXPECT_EQ(a.opcodes(), "30 30");
+    accept();
+    EXPECT_EQ(heard(), "") << "too late";
+}
+
+TEST_F(ToeEvent, InOrderDataIsDelivered) {
+    connect();
+    say(flag_ack | flag_psh, script_isn, card_isn, "hello");
+    EXPECT_EQ(a.next(), "39000000 00000005 20000001 00000400 68656c6c 6f");
+    EXPECT_EQ(heard(), "A 10000001 20000006 0");
+}
+
+TEST_F(ToeEvent, DataInAnyOrderIsDeliveredInSequence) {
+    connect();
+    say(flag_ack, script_isn + 3, card_isn, "lo");
+    say(flag_ack, script_isn + 1, card_isn, "el");
+    EXPECT_EQ(a.opcodes(), "");
+    say(flag_ack, script_isn, card_isn, "h");
+    EXPECT_EQ(a.next(), "39000000 00000001 20000001 00000000 68");
+    EXPECT_EQ(a.next(), "39000000 00000004 20000002 00000000 656c6c6f");
+}
+
+TEST_F(ToeEvent, DataInRdmaModeGoesToTheRnicAndReopensTheWindow) {
+    connect();
+    a.offload(rdma_init(0, true));
+    const std::string block(1000, 'x');
+    for (std::uint32_t i = 0; i < 1000; ++i) // four times the window
+        say(flag_ack, script_isn + 1000 * i, card_isn, block);
+    EXPECT_EQ(a.rnic.stream.size(), 1'000'000U);
+    EXPECT_EQ(a.opcodes(), "");
+}
+
+TEST_F(ToeEvent, FinIsAcknowledgedAndReportedOnce) {
+    connect();
+    say(flag_ack | flag_fin, script_isn, card_isn, "last");
+    EXPECT_EQ(heard(), "A 10000001 20000006 0");
+    say(flag_ack | flag_fin, script_isn, card_isn, "last");
+    EXPECT_EQ(a.next().substr(0, 8), "39000000");
+    EXPECT_EQ(a.next(), "26000000 20000006");
+    EXPECT_EQ(a.next(), "");
+}
+
+TEST_F(ToeEvent, FinBehindAHoleWaitsForTheData) {
+    connect();
+    say(flag_ack | flag_fin, script_isn + 4, card_isn);
+    EXPECT_EQ(a.opcodes(), "");
+    say(flag_ack, script_isn, card_isn, "last");
+    EXPECT_EQ(a.opcodes(), "39 26");
+}
+
+TEST_F(ToeEvent, FinInsideAnFpduIsReportedAfterPeerClose) {
+    connect();
+    a.offload(rdma_init(0, true));
+    a.rnic.cut_short = true;
+    say(flag_ack | flag_fin, script_isn, card_isn, "half an FPDU");
+    EXPECT_EQ(a.next(), "26000000 2000000e");
+    EXPECT_EQ(a.next(), "a5000000 00000001");
+}
+
+TEST_F(ToeEvent, AckOfOurFinClosesOnce) {
+    connect();
+    a.offload(close_con(0));
+    EXPECT_EQ(heard(), "FA 10000001 20000001 0");
+    say(flag_ack, script_isn, card_isn + 1);
+    EXPECT_EQ(a.next(), "32000000 00000000 10000002 20000001");
+    say(flag_ack, script_isn, card_isn + 1);
+    EXPECT_EQ(a.next(), "");
+}
+
+TEST_F(ToeEvent, AfterBothFinsTcpForgetsButTheTidStays) {
+    connect();
+    a.offload(close_con(0));
+    say(flag_ack | flag_fin, script_isn, card_isn + 1);
+    EXPECT_EQ(a.opcodes(), "32 26");
+    EXPECT_FALSE(say(flag_ack | flag_fin, script_isn, card_isn + 1)) << "MSL 0: the host's now";
+    a.toe.params().tids = 1;
+    a.control(TwoCards::act_open);
+    EXPECT_EQ(a.next().substr(45), "00000003") << "the TID is still taken";
+    a.control(tid_release(0));
+    run();
+    a.control(TwoCards::act_open);
+    EXPECT_EQ(a.opcodes(), "");
+}
+
+TEST_F(ToeEvent, DataAfterOurFinIsStillDelivered) {
+    connect();
+    a.offload(close_con(0));
+    say(flag_ack, script_isn, card_isn + 1, "late");
+    EXPECT_EQ(a.opcodes(), "32 39");
+}
+
+TEST_F(ToeEvent, RstAbortsTwiceAndSwallowsUntilTheReply) {
+    connect();
+    say(flag_rst, script_isn, 0);
+    EXPECT_EQ(a.next(), "30000000 00000000 00140000 00000000");
+    EXPECT_EQ(a.next(), "30000000 00000000 00140000 00000000");
+    EXPECT_TRUE(say(flag_ack, script_isn, card_isn, "x")) << "dying: not for the host";
+    EXPECT_EQ(heard(), "");
+    a.offload(abort_rpl(0));
+    EXPECT_FALSE(say(flag_ack, script_isn, card_isn, "x"));
+    EXPECT_EQ(a.opcodes(), "");
+}
+
+TEST_F(ToeEvent, RstInRdmaModeTakesTheQpAway) {
+    connect();
+    a.offload(rdma_init(0, true));
+    say(flag_rst, script_isn, 0);
+    EXPECT_EQ(a.rnic.log.back(), "gone");
+    EXPECT_EQ(a.opcodes(), "30 30");
+}
+
+TEST_F(ToeEvent, RstNearTheMarkIsChallenged) {
+    connect();
+    say(flag_rst, script_isn + 5, 0);
+    EXPECT_EQ(heard(), "A 10000001 20000001 0");
+    say(flag_rst, script_isn - 5, 0);
+    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(a.opcodes(), "");
+}
+
+TEST_F(ToeEvent, RetransmissionsExhausted) {
+    connect();
+    a.offload(tx_data(0, "anybody?"));
+    a.opcodes();
+    run(1200 * second);
+    EXPECT_EQ(a.next(), "30000000 00000000 001f0000 00000000");
+    EXPECT_EQ(a.opcodes(), "30");
+}
+
+TEST_F(ToeEvent, NegativeAdviceOnlyByKnobAndOnce) {
+    connect();
+    a.toe.knobs().negative_advice = true;
+    a.offload(tx_data(0, "anybody?"));
+    a.opcodes();
+    run(60 * second);
+    EXPECT_EQ(a.next(), "30000000 00000000 00230000 00000000");
+    EXPECT_EQ(a.next(), "");
+    say(flag_ack, script_isn, card_isn + 8);
+    run(1200 * second);
+    EXPECT_EQ(a.next(), "") << "no state has changed";
+}
+
+TEST_F(ToeEvent, SynInsideTheWindowIsChallenged) {
+    connect();
+    say(flag_syn, script_isn + 100, 0);
+    EXPECT_EQ(heard(), "A 10000001 20000001 0");
+    EXPECT_EQ(a.opcodes(), "");
+}
+
+TEST_F(ToeEvent, WindowProbeIsAnswered) {
+    connect();
+    say(flag_ack, script_isn - 1, card_isn);
+    EXPECT_EQ(heard(), "A 10000001 20000001 0");
+}
+
+TEST_F(ToeEvent, ZeroWindowIsProbed) {
+    connect();
+    Segment closed = segment(flag_ack, script_isn, card_isn);
+    closed.window = 0;
+    a.toe.frame_in(0, frame(closed));
+    a.offload(tx_data(0, "patience"));
+    EXPECT_EQ(heard(), "");
+    run(6 * second);
+    EXPECT_EQ(heard(), "A 10000000 20000001 0");
+    say(flag_ack, script_isn, card_isn);
+    EXPECT_EQ(heard(), "A 10000001 20000001 8");
+}
+
+TEST_F(ToeEvent, ForeignFramesAreTheNics) {
+    connect();
+    Buffer f = frame(segment(flag_ack, script_isn, card_isn));
+    const auto changed = [&](std::size_t at, std::uint8_t value) {
+        Buffer c = f;
+        c[at] = value;
+        return a.toe.frame_in(0, c);
+    };
+    EXPECT_TRUE(a.toe.frame_in(0, f));
+    EXPECT_FALSE(changed(13, 0x06)) << "ARP";
+    EXPECT_FALSE(changed(23, 17)) << "UDP";
+    EXPECT_FALSE(changed(14, 0x65)) << "version 6";
+    EXPECT_FALSE(changed(20, 0x20)) << "more fragments";
+    EXPECT_FALSE(changed(21, 1)) << "a later fragment";
+    EXPECT_FALSE(changed(37, 1)) << "another port";
+    EXPECT_FALSE(changed(0, 0x01)) << "multicast";
+    for (std::size_t size = 0; size < 54; ++size)
+        EXPECT_FALSE(a.toe.frame_in(0, Bytes(f).first(size))) << size;
+}
+
+TEST_F(ToeEvent, BadChecksumIsCountedAndDropped) {
+    connect();
+    Segment s = segment(flag_ack, script_isn, card_isn);
+    const Buffer data{1, 2, 3};
+    s.payload = data;
+    Buffer f = frame(s);
+    f.back() ^= 1;
+    EXPECT_TRUE(a.toe.frame_in(0, f)) << "ours, if not good";
+    EXPECT_EQ(a.opcodes(), "");
+    EXPECT_EQ(a.toe.mib(43), 1U) << "tcpInErrs";
+}
+
+TEST_F(ToeEvent, TaggedFramesKeepTheirVlan) {
+    a.control("01c00000 81000003 12000001 68032801 00000007 43334400"); // VLAN 0x65, priority 5
+    open();
+    run(4 * second);
+    EXPECT_EQ(text(Bytes(a.mac.frames.at(0)).first(18)), "00074333 44000007 43112200 8100a065 0800");
+}
+
+// ---- 10.6, must guarantee ------------------------------------------------------------------------------
+
+TEST_F(ToeEvent, NothingFollowsTheSecondAbortReply) {
+    connect();
+    a.offload(abort_req(0));
+    EXPECT_EQ(a.opcodes(), "31 31");
+    say(flag_ack, script_isn, card_isn, "late");
+    a.offload(tx_data(0, "late"));
+    a.offload(close_con(0));
+    a.control("01c00000 81000004 05000000 00000019 00000000 00000002 00000000 00000000");
+    run(100 * second);
+    EXPECT_EQ(a.opcodes(), "");
+}
+
+TEST_F(ToeEvent, NothingFollowsTidRelease) {
+    connect();
+    a.control(tid_release(0));
+    say(flag_ack, script_isn, card_isn, "late");
+    a.offload(tx_data(0, "late"));
+    a.offload(close_con(0));
+    a.control(rx_data_ack(0, 10));
+    run(100 * second);
+    EXPECT_EQ(a.opcodes(), "");
+    EXPECT_GE(a.counters.value("toe.ignored"), 3U);
+}
+
+TEST_F(ToeEvent, PassiveSwitchHoldsFpdusUntilTheReplyIsInTheStream) {
+    connect();
+    say(flag_ack, script_isn, card_isn, "request");
+    a.offload(rdma_init(0, false));
+    say(flag_ack, script_isn + 7, card_isn, "early FPDU");
+    EXPECT_EQ(a.rnic.stream.size(), 0U);
+    a.offload(tx_data(0, "reply"));
+    EXPECT_EQ(a.rnic.log, (std::vector<std::string>{"wr 10c00000 at 20000008", "switched", "in"}));
+    EXPECT_EQ(a.opcodes(), "39 a0");
+}
+
+TEST_F(ToeEvent, SecondStreamingMessageAfterRdmaInitIsDroppedButAcknowledged) {
+    connect();
+    a.offload(rdma_init(0, false));
+    a.offload(tx_data(0, "reply"));
+    heard();
+    a.offload(tx_data(0, "again"));
+    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(a.opcodes(), "a0 a0");
+    EXPECT_EQ(a.counters.value("toe.tx_data_in_rdma_mode"), 1U);
+}
+
+TEST_F(ToeEvent, OddTidsGoToAnotherQueueByKnob) {
+    a.toe.knobs().odd_tid_queue = 3;
+    connect();
+    card_port = 50001;
+    a.control("01c00000 81000005 03010000 c3511d2f 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
+    say(flag_syn | flag_ack, script_isn - 1, card_isn);
+    ASSERT_EQ(a.sge.messages.size(), 1U);
+    EXPECT_EQ(a.sge.messages[0].queue, 3U);
+}
+
+TEST_F(ToeEvent, SingleAbortsByKnob) {
+    a.toe.knobs().single_aborts = true;
+    connect();
+    a.offload(abort_req(0));
+    EXPECT_EQ(a.opcodes(), "31");
+}
+
+// ---- 10.6, must accept ----------------------------------------------------------------------------------
+
+TEST_F(ToeEvent, TidReleaseBeforeAnEarlierAbortReply) {
+    connect();
+    say(flag_rst, script_isn, 0);
+    a.opcodes();
+    a.control(tid_release(0));
+    a.offload(abort_rpl(0));
+    EXPECT_EQ(a.opcodes(), "");
+    EXPECT_EQ(heard(), "");
+}
+
+TEST_F(ToeEvent, TidReleaseBeforeAnEarlierCloseRequest) {
+    connect();
+    a.control(tid_release(0));
+    heard();
+    a.offload(close_con(0));
+    EXPECT_EQ(a.opcodes(), "");
+    EXPECT_EQ(heard(), "");
+}
+
+TEST_F(ToeEvent, RxDataAckForMoreOrFewerBytesAndInRdmaMode) {
+    connect();
+    say(flag_ack, script_isn, card_isn, "four");
+    a.control(rx_data_ack(0, 0x7ffffff));
+    a.control(rx_data_ack(0, 1));
+    heard();
+    say(flag_ack, script_isn + 4, card_isn, "more");
+    const auto reply = decode(Bytes(a.mac.frames.back()).subspan(14));
+    EXPECT_LE(reply->window, 0xffffU);
+    a.offload(rdma_init(0, true));
+    a.control(rx_data_ack(0, 100));
+    EXPECT_EQ(a.opcodes(), "39 39");
+}
+
+TEST_F(ToeEvent, PassAcceptWithoutL2tEntryTimesOut) {
+    listen_and_syn();
+    a.opcodes();
+    a.control("01c00000 81000004 02000000 00008c00 00008c00 0a000002 804d0090 10100000");
+    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(a.counters.value("toe.no_l2t_entry"), 1U);
+    run(300 * second);
+    EXPECT_EQ(a.opcodes(), "30 30");
+}
+
+TEST_F(ToeEvent, CloseRequestFollowedByAbort) {
+    connect();
+    a.offload(close_con(0));
+    a.offload(abort_req(0));
+    EXPECT_EQ(a.opcodes(), "31 31");
+    EXPECT_EQ(heard(), "FA 10000001 20000001 0, RA 10000002 20000001 0");
+}
+
+TEST_F(ToeEvent, AbortCrossingThePeersReset) {
+    connect();
+    say(flag_rst, script_isn, 0);
+    a.offload(abort_req(0));
+    EXPECT_EQ(a.opcodes(), "30 30 31 31");
+    a.offload(abort_rpl(0));
+    EXPECT_EQ(a.opcodes(), "");
+}
+
+TEST_F(ToeEvent, AbortReplyOfAnyKindAndLength) {
+    connect();
+    say(flag_rst, script_isn, 0);
+    a.opcodes();
+    a.offload(offload_header("0fc00000", 0, 6) +
+              "0b000000 ffffffff ff02ffff ffffffff 00000000 00000000 00000000 00000000 00000000 00000000");
+    a.offload(abort_rpl(0, 0));
+    EXPECT_EQ(a.opcodes(), "");
+    EXPECT_EQ(heard(), "");
+}
+
+TEST_F(ToeEvent, GarbageInReservedFields) {
+    connect();
+    a.offload("09c00000 ffff0002 08000000 deadbeef"); // TID 0x0fff00: nobody
+    EXPECT_EQ(a.opcodes(), "");
+    a.offload("09c00000 f0000002 08000000 deadbeef");
+    say(flag_ack, script_isn, card_isn + 1);
+    EXPECT_EQ(a.opcodes(), "32");
+}
+
+TEST_F(ToeEvent, TxInitInEveryTxData) {
+    connect();
+    a.offload(tx_data(0, "one"));
+    a.offload(tx_data(0, "two"));
+    EXPECT_EQ(a.opcodes(), "a0 a0");
+}
+
+// ---- Bad input ------------------------------------------------------------------------------------------
+
+TEST_F(ToeEvent, ShortAndUnknownWorkRequestsAreCounted) {
+    connect();
+    for (const std::size_t size : {0U, 4U})
+        a.toe.offload_wr(0, Buffer(size, 0), 1);
+    a.toe.control_wr(0, Buffer(4, 0));
+    a.control("01c00000 81000001");                                         // FORWARD without a CPL
+    a.control("01c00000 81000002 03010000 c3501d2f");                       // half an ACT_OPEN_REQ
+    a.offload("0de00000 80000002 00000004 00000000");                       // half a TX_DATA
+    a.offload("0de00000 80000003 00000fff 00040000 0 0 00000000 00010000"); // more than there is
+    EXPECT_EQ(a.counters.value("toe.malformed"), 7U);
+    a.offload("7fc00000 80000002 00000000 00000000");
+    a.control("7fc00000 80000002 00000000 00000000");
+    EXPECT_EQ(a.counters.value("toe.unknown_wr"), 2U);
+    a.control("01c00000 80000002 77000000 00000000");
+    EXPECT_EQ(a.counters.value("toe.unknown_cpl"), 1U);
+    EXPECT_EQ(a.rnic.log.size(), 0U);
+}
+
+TEST_F(ToeEvent, TcbWordsAndTidsOutOfRange) {
+    a.control("01c00000 81000004 05000000 00000020 00000000 00000001 00000000 00000001"); // word 32
+    a.control("01c00000 81000004 05ffffff 00000000 00000000 00000001 00000000 00000001");
+    a.control("01c00000 81000002 06ffffff 00000000");
+    EXPECT_EQ(a.opcodes(), "");
+    a.control("01c00000 81000004 05000000 0000001f 00000000 00000001 00000000 00000001"); // the last word
+    EXPECT_EQ(a.opcodes(), "2d");
+}
+
+TEST_F(ToeEvent, MoreWorkRequestsThanCreditsAreRefused) {
+    connect();
+    Segment closed = segment(flag_ack, script_isn, card_isn);
+    closed.window = 0;
+    a.toe.frame_in(0, frame(closed));
+    for (int i = 0; i < 100; ++i)
+        a.offload(tx_data(0, std::string(40'000, 'A')));
+    EXPECT_EQ(a.counters.value("toe.too_many_wrs"), 83U) << "one fetched, sixteen waiting";
+}
+
+TEST_F(ToeEvent, RandomWorkRequestsNeitherCrashNorGrow) {
+    std::mt19937 random(7);
+    connect();
+    constexpr std::uint8_t opcodes[] = {0x01, 0x05, 0x09, 0x0b, 0x0d, 0x0f, 0x10, 0x14, 0x16, 0x1b, 0x1d};
+    constexpr std::uint8_t cpls[] = {0x01, 0x02, 0x03, 0x05, 0x06, 0x08, 0x09, 0x0a,
+                                     0x0b, 0x0d, 0x10, 0x12, 0x14, 0x18, 0x1a};
+    for (int i = 0; i < 20'000; ++i) {
+        Buffer wr(random() % 120);
+        for (auto& byte : wr)
+            byte = static_cast<std::uint8_t>(random() & (random() % 3 ? 0xff : 0));
+        if (wr.size() >= 12) {
+            wr[0] = opcodes[random() % std::size(opcodes)];
+            put_be32(&wr[4], random() % 4 << 8);
+            put_be32(&wr[8], std::uint32_t{cpls[random() % std::size(cpls)]} << 24 | random() % 4);
+        }
+        if (random() % 2)
+            a.toe.control_wr(0, wr);
+        else
+            a.toe.offload_wr(0, wr, 1);
+        if (random() % 8 == 0)
+            say(static_cast<std::uint8_t>(random()), script_isn + random() % 64, card_isn + random() % 64,
+                "data");
+        run(random() % 100 * millisecond);
+        a.sge.messages.clear();
+        a.mac.frames.clear();
+    }
+}
+
+TEST_F(ToeEvent, ResetForgetsEverything) {
+    listen_and_syn();
+    a.toe.reset();
+    EXPECT_FALSE(syn());
+    run(300 * second);
+    a.opcodes();
+    EXPECT_EQ(heard(), "");
+    EXPECT_FALSE(events.next().has_value()) << "an event outlived the reset";
+}
+
+} // namespace
+} // namespace t3sim::test
