@@ -19,7 +19,7 @@
 #include "trace.h"
 
 #define T3_CTRL_SLOTS_LOG2	8
-#define T3_CTRL_SLOTS		(1U << T3_CTRL_SLOTS_LOG2)
+#define T3_CTRL_SLOTS		BIT(T3_CTRL_SLOTS_LOG2)
 #define T3_CTRL_HALF		(T3_CTRL_SLOTS / 2)
 
 static bool has_room(const struct t3_ctrl *ctrl)

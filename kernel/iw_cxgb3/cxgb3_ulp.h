@@ -278,47 +278,50 @@ struct ch_embedded_info {
 	u32 tp_vers;
 };
 
-/* RDMA_GET_MIB; counters wider than 32 bits come as a pair, high word first. */
+/*
+ * RDMA_GET_MIB. Counters wider than 32 bits come as a pair, high word first.
+ * cxgb3 spells the names in camel case.
+ */
 struct tp_mib_stats {
-	u32 ipInReceive_hi;
-	u32 ipInReceive_lo;
-	u32 ipInHdrErrors_hi;
-	u32 ipInHdrErrors_lo;
-	u32 ipInAddrErrors_hi;
-	u32 ipInAddrErrors_lo;
-	u32 ipInUnknownProtos_hi;
-	u32 ipInUnknownProtos_lo;
-	u32 ipInDiscards_hi;
-	u32 ipInDiscards_lo;
-	u32 ipInDelivers_hi;
-	u32 ipInDelivers_lo;
-	u32 ipOutRequests_hi;
-	u32 ipOutRequests_lo;
-	u32 ipOutDiscards_hi;
-	u32 ipOutDiscards_lo;
-	u32 ipOutNoRoutes_hi;
-	u32 ipOutNoRoutes_lo;
-	u32 ipReasmTimeout;
-	u32 ipReasmReqds;
-	u32 ipReasmOKs;
-	u32 ipReasmFails;
+	u32 ip_in_receive_hi;
+	u32 ip_in_receive_lo;
+	u32 ip_in_hdr_errors_hi;
+	u32 ip_in_hdr_errors_lo;
+	u32 ip_in_addr_errors_hi;
+	u32 ip_in_addr_errors_lo;
+	u32 ip_in_unknown_protos_hi;
+	u32 ip_in_unknown_protos_lo;
+	u32 ip_in_discards_hi;
+	u32 ip_in_discards_lo;
+	u32 ip_in_delivers_hi;
+	u32 ip_in_delivers_lo;
+	u32 ip_out_requests_hi;
+	u32 ip_out_requests_lo;
+	u32 ip_out_discards_hi;
+	u32 ip_out_discards_lo;
+	u32 ip_out_no_routes_hi;
+	u32 ip_out_no_routes_lo;
+	u32 ip_reasm_timeout;
+	u32 ip_reasm_reqds;
+	u32 ip_reasm_oks;
+	u32 ip_reasm_fails;
 	u32 reserved[8];
-	u32 tcpActiveOpens;
-	u32 tcpPassiveOpens;
-	u32 tcpAttemptFails;
-	u32 tcpEstabResets;
-	u32 tcpOutRsts;
-	u32 tcpCurrEstab;
-	u32 tcpInSegs_hi;
-	u32 tcpInSegs_lo;
-	u32 tcpOutSegs_hi;
-	u32 tcpOutSegs_lo;
-	u32 tcpRetransSeg_hi;
-	u32 tcpRetransSeg_lo;
-	u32 tcpInErrs_hi;
-	u32 tcpInErrs_lo;
-	u32 tcpRtoMin;
-	u32 tcpRtoMax;
+	u32 tcp_active_opens;
+	u32 tcp_passive_opens;
+	u32 tcp_attempt_fails;
+	u32 tcp_estab_resets;
+	u32 tcp_out_rsts;
+	u32 tcp_curr_estab;
+	u32 tcp_in_segs_hi;
+	u32 tcp_in_segs_lo;
+	u32 tcp_out_segs_hi;
+	u32 tcp_out_segs_lo;
+	u32 tcp_retrans_seg_hi;
+	u32 tcp_retrans_seg_lo;
+	u32 tcp_in_errs_hi;
+	u32 tcp_in_errs_lo;
+	u32 tcp_rto_min;
+	u32 tcp_rto_max;
 };
 
 void cxgb3_register_client(struct cxgb3_client *client);

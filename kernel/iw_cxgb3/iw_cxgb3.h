@@ -55,7 +55,7 @@
 #define T3_FW_MAJOR		7
 #define T3_MAX_PORTS		2
 #define T3_MAX_RD_ATOM		8
-#define T3_MAX_PBL_PAGES	(1U << 20)
+#define T3_MAX_PBL_PAGES	BIT(20)
 
 /*
  * How long a sleeping caller waits for the card to answer a control message
@@ -93,7 +93,7 @@ struct t3_ids {
  * groups.
  */
 struct t3_qp_groups {
-	struct mutex mutex;
+	struct mutex mutex;		/* list and its elements */
 	struct list_head list;		/* t3_qp_group */
 };
 
@@ -312,7 +312,7 @@ struct t3_half {
 struct t3_qp {
 	struct ib_qp ibqp;
 	u32 id;
-	spinlock_t lock;
+	spinlock_t lock;		/* state, ep, conn, wq, flags below */
 	enum t3_qp_state state;		/* set by t3_qp_report() only */
 	struct t3_ep *ep;
 	struct t3_conn_attrs conn;	/* valid while ep is set */

@@ -328,8 +328,9 @@ int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
 {
 	struct t3_mr *mr = to_t3_mr(ibmr);
 
-	if (!mr->npages || ibmr->length > U32_MAX || key >> T3_STAG_INDEX_SHIFT !=
-						     mr->tpt.stag >> T3_STAG_INDEX_SHIFT)
+	if (!mr->npages || ibmr->length > U32_MAX)
+		return -EINVAL;
+	if ((key ^ mr->tpt.stag) & ~T3_STAG_KEY)
 		return -EINVAL;
 	fr->stag = key;
 	fr->len = ibmr->length;
