@@ -63,7 +63,7 @@ public:
             collect_errors();
     }
 
-    bool next(Completion& c) {
+    [[gnu::always_inline]] inline bool next(Completion& c) {
         if (backlog_ && next_of_backlog(c))
             return true;
         if (!errored_.empty() && flush_due() && next_flushed(c)) [[unlikely]]
@@ -107,7 +107,7 @@ private:
         return true;
     }
 
-    bool take_entry(Completion& c) {
+    [[gnu::always_inline]] inline bool take_entry(Completion& c) {
         const CqeView e(ring_[size_.index(consumed())]);
         consumed_.store(consumed() + 1, std::memory_order_relaxed);
         Qp* const qp = e.qpid() == last_id_ ? last_ : look_up(e.qpid());

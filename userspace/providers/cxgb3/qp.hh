@@ -71,7 +71,7 @@ public:
     }
 
     // One request into the ring, unrung: for post_list(). Positive errno if it is refused.
-    int post_send(SendRequest r) {
+    [[gnu::always_inline]] inline int post_send(SendRequest r) {
         r.signaled |= signal_all_;
         if (sq_.full()) [[unlikely]]
             return ENOMEM;
@@ -106,7 +106,7 @@ public:
         return 0;
     }
 
-    int post_recv(const RecvRequest& r) {
+    [[gnu::always_inline]] inline int post_recv(const RecvRequest& r) {
         if (rq_.full()) [[unlikely]]
             return ENOMEM;
         wr::Slot& slot = next_slot();
