@@ -32,7 +32,10 @@ void Rnic::receive(Qp& qp, Bytes data) {
         count_dropped_bytes_ += data.size();
         return;
     }
-    qp.deframer.feed(data, [&](Bytes ulpdu, MpaError error) { return fpdu_in(qp, ulpdu, error); });
+    const Deframer::Sink sink = [this, &qp](Bytes ulpdu, MpaError error) {
+        return fpdu_in(qp, ulpdu, error);
+    };
+    qp.deframer.feed(data, sink);
 }
 
 /// False: the QP has stopped and wants no more.

@@ -43,7 +43,8 @@ struct Be64 {
 template <typename Layout> Layout load(Bytes from) {
     static_assert(std::is_trivially_copyable_v<Layout> && alignof(Layout) == 1);
     Layout layout{};
-    std::memcpy(&layout, from.data(), from.size() < sizeof layout ? from.size() : sizeof layout);
+    if (!from.empty()) // whose data() may be null
+        std::memcpy(&layout, from.data(), from.size() < sizeof layout ? from.size() : sizeof layout);
     return layout;
 }
 

@@ -213,7 +213,8 @@ public:
           ring(host.alloc(init.slots * slot_size)) {}
 
     /// RDMA_INIT as cxgb3's ring shows it; the result is whether it is acknowledged.
-    bool connect() {
+    bool connect() { return connect(options.irs); }
+    bool connect(std::uint32_t receive_seq) {
         const InitOptions& o = options;
         const Words words{0x10c00000,
                           0x80000009 | o.tid << 8,
@@ -233,7 +234,7 @@ public:
                           static_cast<std::uint32_t>(ring),
                           o.slots,
                           o.irs};
-        return rnic.offload_wr(o.tid, pack(words), o.irs);
+        return rnic.offload_wr(o.tid, pack(words), receive_seq);
     }
 
     static Buffer pack(const Words& words) {
@@ -316,6 +317,7 @@ public:
         }
         return out;
     }
+    void offload(const Words& words) { rnic.offload_wr(options.tid, pack(words), 0); }
     void hear(Bytes data) { rnic.stream_in(options.tid, data); }
 
     InitOptions options;
@@ -482,6 +484,13 @@ inline Words receive(const std::vector<Sge>& sges, const std::vector<std::uint32
     words.insert(words.end(), pbl.begin(), pbl.end());
     words.resize(26);
     return words;
+}
+/// The two of the offload queue: the initiator's zero-byte read, and the driver's TERMINATE.
+inline Words ready_read(std::uint32_t tid) {
+    return {0x16c00000, 0x80000006 | tid << 8, 0, 0, 1U << 24, 1, 0, 1, 1, 0, 0, 1};
+}
+inline Words terminate(std::uint32_t tid, std::uint32_t flags = signaled | notify) {
+    return {0x14c00000 | flags, 0x80000005 | tid << 8, 0, 0, 7U << 24, 0, 4, 0, 0x01020000, 0};
 }
 inline Words local_inv(std::uint32_t id, std::uint32_t stag, std::uint32_t flags = signaled) {
     return {head(0x1a, flags), 3, id, 0, stag, 0};

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// From RDMA_INIT to the end of the connection: the acknowledgement rule, the passive switch, the
+// ready-to-receive hold, TERMINATE, the close rules (rdma 11.9, 11.11; offload 5.4, 6.6, 6.7, 6.10).
+#include <gmock/gmock.h>
+
+#include "sim/card/ddp.hh"
+#include "tests/sim/rnic/node.hh"
+
+namespace t3sim::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+const std::string empty_send = "00124143 00000000 00000000 00000001 00000000 ";
+const std::string rtr_read =
+    "002e4141 00000000 00000001 00000001 00000000 00000001 00000000 00000001 00000000 "
+    "00000001 00000000 00000001 7b84584a";
+const std::string rtr_response = "000ec142 00000001 00000000 00000001 222083cc";
+const std::string terminate_fpdu = "00164147 00000000 00000002 00000001 00000000 01020000 4c5a458f";
+
+InitOptions with_rtr(InitOptions init, unsigned type = 1) {
+    init.rtr = type;
+    return init;
+}
+
+// ---------------------------------------------------------------- RDMA_INIT
+
+TEST(Init, IsAcknowledgedOnlyWithReceivesPosted) { // [guess G1]
+    InitOptions init = options_a();
+    EXPECT_FALSE(Node(init).connect());
+    init.rqe_count = 3;
+    EXPECT_TRUE(Node(init).connect());
+    init.rqe_count = 0;
+    EXPECT_TRUE(Node(init, {.always_acknowledge_init = true}).connect());
+}
+
+TEST(Init, ConsumesTheReceivesAtTheFrontOfTheRing) {
+    Node node(options_b());
+    for (int i = 0; i < 3; ++i)
+        node.post(wr::receive({}));
+    node.post(wr::send(1, {}));
+    node.post(wr::receive({}));
+    node.ring_doorbell(); // long before the connection
+    EXPECT_EQ(node.sge.fetched, 0U);
+    EXPECT_EQ(node.counters.value("rnic.doorbells_without_qp"), 1U);
+    node.options.rqe_count = 3;
+    EXPECT_TRUE(node.connect());
+    EXPECT_EQ(node.sge.fetched, 3U) << "the send waits for the switch, and the receive behind it";
+    node.rnic.stream_switched(0x15);
+    EXPECT_EQ(node.sge.fetched, 5U);
+}
+
+TEST(Init, RefusesWhatCannotBe) {
+    const struct {
+        const char* what;
+        void (*change)(InitOptions&);
+        unsigned status;
+    } rows[] = {
+        {"QP id of an offload queue", [](InitOptions& o) { o.qp = 7; }, 0x1f},
+        {"QP id of the control QP", [](InitOptions& o) { o.qp = 65527; }, 0x1f},
+        {"RQ of 8", [](InitOptions& o) { o.rq_size = 8; }, 0x1f},
+        {"RQ of 48", [](InitOptions& o) { o.rq_size = 48; }, 0x1f},
+        {"RQ of 2048", [](InitOptions& o) { o.rq_size = 2048; }, 0x1f},
+        {"RQ of 0", [](InitOptions& o) { o.rq_size = 0; }, 0x1f},
+        {"RQ behind the RQT", [](InitOptions& o) { o.rq_addr = 0x20000 - 15 * 64; }, 0x1e},
+        {"RQ address that wraps", [](InitOptions& o) { o.rq_addr = 0xffffffc0; }, 0x1e},
+    };
+    for (const auto& row : rows) {
+        SCOPED_TRACE(row.what);
+        InitOptions init = options_a();
+        init.rqe_count = 1;
+        row.change(init);
+        Node node(init);
+        EXPECT_FALSE(node.connect());
+        EXPECT_FALSE(node.rnic.rdma_mode(init.tid));
+        EXPECT_TRUE(node.sge.contexts.empty());
+        ASSERT_THAT(node.sge.said, SizeIs(1));
+        EXPECT_EQ(node.sge.said[0].entry.status, row.status);
+        EXPECT_EQ(node.sge.said[0].entry.opcode, 8);
+    }
+    Node node(options_a());
+    node.options.slots = 0;
+    EXPECT_FALSE(node.connect());
+    node.options.slots = 0x10000;
+    EXPECT_FALSE(node.connect());
+    node.options.slots = 32;
+    node.ring += 8;
+    EXPECT_FALSE(node.connect());
+    node.ring -= 8;
+    node.connect();
+    EXPECT_TRUE(node.rnic.rdma_mode(0x12));
+    node.heard();
+    EXPECT_FALSE(node.connect()) << "twice on one connection";
+    EXPECT_THAT(node.heard(), SizeIs(1));
+}
+
+TEST(Init, OtherOffloadWorkRequestsAreCountedAndIgnored) {
+    Node node(options_a());
+    for (const Words& words :
+         {wr::ready_read(0x12), wr::terminate(0x12), Words{0x10c00000, 0x80001209}, Words{}})
+        node.rnic.offload_wr(0x12, Node::pack(words), 0);
+    EXPECT_EQ(node.counters.value("rnic.malformed_work_requests"), 4U);
+    EXPECT_THAT(node.heard(), IsEmpty());
+}
+
+TEST(Init, MarkersCountFromIrs) { // [guess G3, G39]
+    InitOptions init = options_a();
+    init.mpa_attrs = 0x09; // receive markers, no CRC
+    Node node(init);
+    node.connect(init.irs + 508); // the stream starts 4 bytes before a marker
+    node.run(wr::receive({}));
+    Framer plain({.crc = false});
+    Buffer fpdu = Framer::start(18);
+    write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = hw::RdmaOp::send, .msn = 1});
+    const std::uint8_t marker[] = {0, 0, 0, 4};
+    fpdu.insert(fpdu.begin() + 4, marker, marker + 4);
+    node.hear(fpdu);
+    EXPECT_THAT(node.heard(), ElementsAre(StartsWith("cqe cq 2: 00021403")));
+}
+
+// ---------------------------------------------------------------- the switch and the hold
+
+TEST(PassiveSwitch, KeepsEarlyFpdusAndHoldsTheRing) { // [guess G4]
+    Connection pair;
+    pair.a.connect();
+    pair.b.post(wr::receive({}));
+    pair.b.post(wr::send(9, {}));
+    pair.b.connect();
+    pair.a.run(wr::receive({}));
+    pair.a.run(wr::send(1, {}));
+    pair.settle();
+    EXPECT_THAT(pair.b.heard(), IsEmpty());
+    EXPECT_THAT(pair.a.heard(), SizeIs(1)) << "its own send only";
+    pair.b.rnic.stream_switched(0x15);
+    EXPECT_THAT(pair.b.sge.said, SizeIs(2));
+    pair.settle();
+    EXPECT_THAT(pair.a.heard(), ElementsAre(HasSubstr("00021403")));
+}
+
+TEST(Hold, OfTheResponderEndsWithTheReadyRead) { // [guess G5]
+    Connection pair(with_rtr(options_a()), with_rtr(options_b()));
+    pair.b.post(wr::send(1, {}));
+    pair.b.post(wr::receive({}));
+    pair.connect();
+    pair.a.post(wr::receive({}));
+    pair.a.post(wr::send(2, {}));
+    pair.a.ring_doorbell();
+    EXPECT_THAT(pair.a.stream.records, IsEmpty()) << "the initiator is held too";
+    EXPECT_EQ(pair.b.sge.fetched, 0U);
+
+    pair.a.offload(wr::ready_read(0x12));
+    EXPECT_EQ(Said::hex(pair.a.stream.records.at(0)), rtr_read);
+    EXPECT_EQ(pair.a.stream.records.size(), 2U) << "and the send behind it";
+    pair.b.hear(from_hex(rtr_read));
+    EXPECT_EQ(Said::hex(pair.b.stream.records.at(0)), rtr_response);
+    EXPECT_EQ(pair.b.stream.records.size(), 2U);
+    pair.a.stream.records.pop_front();
+    pair.settle();
+    EXPECT_THAT(pair.a.heard(),
+                ElementsAre(HasSubstr("00021413"), "cqe cq 1: 00021402 00000000 00000001 00000000",
+                            HasSubstr("00021403")));
+    EXPECT_THAT(pair.b.heard(), ElementsAre(HasSubstr("00040413"), HasSubstr("00040403")));
+}
+
+TEST(Hold, EndsOnlyWithTheMessageThatWasAgreed) { // [guess G40]
+    const struct {
+        unsigned type;
+        hw::RdmaOp op;
+    } rows[] = {{2, hw::RdmaOp::write}, {3, hw::RdmaOp::send}};
+    for (const auto& row : rows) {
+        Node node(with_rtr(options_b(), row.type));
+        node.connect();
+        node.rnic.stream_switched(0x15);
+        node.run(wr::receive({}));
+        node.run(wr::receive({}));
+        node.run(wr::send(1, {}));
+        Framer peer({});
+        const auto hear = [&](const DdpSegment& segment, std::size_t size) {
+            Buffer fpdu = Framer::start(ddp_header_size(segment.op) + size);
+            write_header(Framer::ulpdu(fpdu).data(), segment);
+            node.hear(peer.finish(std::move(fpdu)));
+        };
+        node.heard();
+        std::uint32_t msn = 1;
+        if (row.op == hw::RdmaOp::write)
+            hear({.last = true, .op = hw::RdmaOp::send, .msn = msn++}, 0);
+        else
+            hear({.last = true, .op = hw::RdmaOp::write, .stag = 5}, 0);
+        EXPECT_THAT(node.stream.records, IsEmpty());
+        hear({.last = true, .op = row.op, .stag = row.op == hw::RdmaOp::write ? 5U : 0U, .msn = msn}, 0);
+        EXPECT_THAT(node.stream.records, SizeIs(1));
+    }
+}
+
+TEST(Hold, ReadyReadNeedsOrdAndIrd) {
+    InitOptions init = with_rtr(options_a());
+    init.ord = 0;
+    Node active(init);
+    active.connect();
+    active.offload(wr::ready_read(0x12));
+    EXPECT_THAT(active.sent(), IsEmpty());
+    EXPECT_THAT(active.heard(), ElementsAre("event cq 1: 000217f1 00000000 00000000 00000000"));
+
+    InitOptions responder = with_rtr(options_b());
+    responder.ird = 0;
+    Node passive(responder);
+    passive.connect();
+    passive.rnic.stream_switched(0x15);
+    passive.hear(from_hex(rtr_read));
+    EXPECT_THAT(passive.heard(), ElementsAre("event cq 4: 000407b2 00000000 00000000 00000000"));
+}
+
+// ---------------------------------------------------------------- TERMINATE
+
+TEST(Terminate, IsTheLastThingSent) {
+    Connection pair;
+    pair.connect();
+    const Region region = pair.a.add_region(0x001111aa, 0, 100000);
+    pair.a.stream.room = 3000;
+    pair.a.run(wr::write(1, {{region.stag, 0, 100000}}, 0x1234, 0));
+    pair.a.sent();
+    pair.a.offload(wr::terminate(0x12));
+    EXPECT_THAT(pair.a.sent(), ElementsAre(terminate_fpdu)) << "the rest of the write is gone";
+    EXPECT_THAT(pair.a.heard(), ElementsAre("event cq 1: 00021417 00000000 00000000 00000000"));
+    pair.a.run(wr::send(2, {}));
+    pair.a.hear(from_hex(rtr_read));
+    pair.a.offload(wr::terminate(0x12));
+    EXPECT_THAT(pair.a.sent(), IsEmpty());
+    EXPECT_THAT(pair.a.heard(), IsEmpty());
+    pair.a.rnic.close_requested(0x12);
+    EXPECT_TRUE(pair.a.stream.fin);
+}
+
+TEST(Terminate, WorksInErrorAndWaitsForRoom) {
+    Node node(options_a());
+    node.connect();
+    node.run({0xffc00100, 3, 7, 8});
+    EXPECT_THAT(node.heard(), SizeIs(1));
+    node.stream.room = 0;
+    node.offload(wr::terminate(0x12));
+    node.rnic.close_requested(0x12);
+    EXPECT_FALSE(node.stream.fin) << "FIN behind the TERMINATE";
+    EXPECT_THAT(node.heard(), IsEmpty());
+    node.stream.room = 100;
+    node.rnic.stream_room(0x12);
+    EXPECT_EQ(Said::hex(node.stream.records.at(0)), terminate_fpdu);
+    EXPECT_TRUE(node.stream.fin);
+    EXPECT_THAT(node.heard(), ElementsAre("event cq 1: 00021417 00000000 00000000 00000000"));
+}
+
+TEST(Terminate, WithoutNotifyIsSilent) {
+    Node node(options_a());
+    node.connect();
+    node.offload(wr::terminate(0x12, wr::none));
+    EXPECT_THAT(node.sent(), SizeIs(1));
+    EXPECT_THAT(node.heard(), IsEmpty());
+}
+
+TEST(Terminate, BeforeTheSwitchSendsNothing) {
+    Node node(options_b());
+    node.connect();
+    node.offload(wr::terminate(0x15));
+    EXPECT_THAT(node.sent(), IsEmpty());
+    EXPECT_THAT(node.heard(), SizeIs(1));
+}
+
+TEST(Terminate, ReceivedGivesTheMessageThenTheEvent) { // [guess G9, G46]
+    Node node(options_b());
+    node.connect();
+    node.rnic.stream_switched(0x15);
+    node.hear(from_hex(terminate_fpdu));
+    EXPECT_THAT(node.heard(), ElementsAre("cpl a2000015 00000001 00000000 01020000 00000000",
+                                          "event cq 5: 00040407 00000000 00000000 00000000"));
+    node.hear(from_hex(terminate_fpdu));
+    node.run(wr::send(1, {}));
+    EXPECT_THAT(node.heard(), IsEmpty());
+    EXPECT_THAT(node.sent(), IsEmpty());
+    node.rnic.close_requested(0x15);
+    EXPECT_TRUE(node.stream.fin);
+}
+
+TEST(Terminate, LongOnesAreCutToTheLongestLegalOne) {
+    Node node(options_b());
+    node.connect();
+    node.rnic.stream_switched(0x15);
+    Framer peer({});
+    Buffer fpdu = Framer::start(18 + 40000);
+    write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = hw::RdmaOp::terminate, .msn = 1});
+    node.hear(peer.finish(std::move(fpdu)));
+    ASSERT_THAT(node.sge.said, SizeIs(2));
+    EXPECT_EQ(node.sge.said[0].message.size(), 4U + 64);
+}
+
+// ---------------------------------------------------------------- close
+
+TEST(Close, RunsTheRingToItsEnd) { // [guess G11]
+    Connection pair;
+    pair.connect();
+    const Region region = pair.a.add_region(0x001111aa, 0, 100000);
+    pair.a.stream.room = 3000;
+    pair.a.post(wr::write(1, {{region.stag, 0, 100000}}, 0, 0));
+    pair.a.post(wr::send(2, {}));
+    pair.a.ring_doorbell();
+    pair.a.rnic.close_requested(0x12);
+    EXPECT_FALSE(pair.a.stream.fin);
+    while (!pair.a.sent().empty())
+        pair.a.rnic.stream_room(0x12);
+    EXPECT_THAT(pair.a.heard(), SizeIs(2));
+    EXPECT_TRUE(pair.a.stream.fin);
+    pair.a.run(wr::send(3, {}));
+    EXPECT_THAT(pair.a.heard(), IsEmpty()) << "what comes behind the FIN never runs";
+}
+
+TEST(Close, DoesNotWaitForThePeer) { // [guess G11]
+    Connection pair;
+    pair.connect();
+    const Region region = pair.a.add_region(0x001111aa, 0, 100);
+    pair.a.post(wr::read(1, {region.stag, 0, 4}, 1, 0));
+    pair.a.post(wr::send(2, {}, wr::signaled | wr::read_fence));
+    pair.a.ring_doorbell();
+    pair.a.rnic.close_requested(0x12);
+    EXPECT_TRUE(pair.a.stream.fin);
+    EXPECT_THAT(pair.a.sent(), SizeIs(1));
+}
+
+TEST(Close, SendsQueuedResponsesFirst) {
+    Connection pair;
+    pair.connect();
+    pair.b.stream.room = 0;
+    pair.b.hear(from_hex(rtr_read));
+    pair.b.rnic.close_requested(0x15);
+    EXPECT_FALSE(pair.b.stream.fin);
+    pair.b.stream.room = 100;
+    pair.b.rnic.stream_room(0x15);
+    EXPECT_THAT(pair.b.sent(), ElementsAre(rtr_response));
+    EXPECT_TRUE(pair.b.stream.fin);
+}
+
+TEST(Close, OfAHeldResponderIsAtOnce) {
+    Node node(with_rtr(options_b()));
+    node.connect();
+    node.run(wr::send(1, {}));
+    node.rnic.close_requested(0x15);
+    EXPECT_TRUE(node.stream.fin);
+}
+
+TEST(Close, StillReceivesAfterItsFin) {
+    Connection pair;
+    pair.connect();
+    pair.b.run(wr::receive({}));
+    pair.b.rnic.close_requested(0x15);
+    EXPECT_TRUE(pair.b.stream.fin);
+    pair.a.run(wr::send(1, {}));
+    pair.a.run(wr::read(2, {1, 1, 0}, 1, 1));
+    pair.settle();
+    EXPECT_THAT(pair.b.heard(), ElementsAre(HasSubstr("00040403")));
+}
+
+TEST(Close, OfAConnectionThatIsNotOursIsItsFin) {
+    Node node(options_a());
+    node.rnic.close_requested(0x77);
+    EXPECT_TRUE(node.stream.fin);
+}
+
+TEST(Close, PeersFinInsideAnFpduIsTold) { // [guess G10]
+    Node node(options_b());
+    node.connect();
+    node.rnic.stream_switched(0x15);
+    EXPECT_FALSE(node.rnic.peer_closed(0x15));
+    const Buffer fpdu = from_hex(rtr_read);
+    node.hear(fpdu);
+    EXPECT_FALSE(node.rnic.peer_closed(0x15));
+    node.hear(Bytes(fpdu).first(5));
+    EXPECT_TRUE(node.rnic.peer_closed(0x15));
+    EXPECT_FALSE(node.rnic.peer_closed(0x16));
+}
+
+TEST(Close, EndOfTheConnectionEndsTheContext) { // [guess G44]
+    Connection pair;
+    pair.connect();
+    pair.b.run(wr::receive({}));
+    EXPECT_TRUE(pair.b.sge.contexts.contains(0x40));
+    pair.b.rnic.connection_gone(0x15);
+    EXPECT_FALSE(pair.b.sge.contexts.contains(0x40));
+    EXPECT_FALSE(pair.b.rnic.rdma_mode(0x15));
+    pair.b.hear(from_hex(rtr_read));
+    pair.b.ring_doorbell();
+    pair.b.rnic.stream_room(0x15);
+    pair.b.rnic.stream_switched(0x15);
+    pair.b.rnic.connection_gone(0x15);
+    EXPECT_THAT(pair.b.heard(), IsEmpty());
+    EXPECT_THAT(pair.b.sent(), IsEmpty());
+}
+
+TEST(Close, QpIdMovesToItsNextConnection) {
+    Node node(options_a());
+    node.connect();
+    node.options.tid = 0x13;
+    node.connect();
+    node.rnic.connection_gone(0x12); // late news of the first connection
+    EXPECT_TRUE(node.sge.contexts.contains(0x21));
+    node.run(wr::send(1, {}));
+    EXPECT_THAT(node.heard(), SizeIs(1));
+}
+
+TEST(Close, ResetForgetsEverything) {
+    Connection pair;
+    pair.connect();
+    pair.a.rnic.reset();
+    EXPECT_FALSE(pair.a.rnic.rdma_mode(0x12));
+    pair.a.run(wr::send(1, {}));
+    EXPECT_THAT(pair.a.heard(), IsEmpty());
+}
+
+} // namespace
+} // namespace t3sim::test
