@@ -161,8 +161,6 @@ void Connection::input(const Segment& s) {
         } else {
             challenge();
         }
-        if (state_ == State::time_wait && s.has(flag_fin))
-            start(linger_timer_, 2 * params().msl);
         return;
     }
     // Second: RST, exact or challenged (RFC 5961 3.2).
@@ -333,6 +331,8 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
     touch();
     if (peer_fin_done_) {
         ack_now_ = true;
+        if (fin && state_ == State::time_wait) // our ACK of its FIN was lost
+            start(linger_timer_, 2 * params().msl);
         return;
     }
     if (seq < rcv_nxt_) { // some or all of it is old

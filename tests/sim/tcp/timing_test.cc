@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// Timers, windows and recovery on the virtual clock.
+#include "tests/sim/tcp/script.hh"
+
+namespace t3sim::tcp::test {
+namespace {
+
+class TcpTiming : public Script {};
+
+TEST_F(TcpTiming, SynIsRetransmittedWithBackoffThenGivenUp) {
+    open();
+    std::vector<Time> at;
+    end.on_transmit = [&](const Segment&) { at.push_back(events.now() / second); };
+    run(1000 * second);
+    EXPECT_EQ(at, (std::vector<Time>{3, 9, 21, 45, 93, 157}));
+    EXPECT_EQ(end.abort_reason, AbortReason::syn_timeout);
+}
+
+TEST_F(TcpTiming, RtoFollowsRfc6298) {
+    open();
+    run(100 * millisecond);
+    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
+    View v = *end.engine.view(conn);
+    EXPECT_EQ(v.srtt, 100 * millisecond);
+    EXPECT_EQ(v.rttvar, 50 * millisecond);
+    EXPECT_EQ(v.rto, 300 * millisecond);
+    send(100);
+    run(60 * millisecond);
+    say_ack(1101);
+    v = *end.engine.view(conn);
+    EXPECT_EQ(v.rttvar, (3 * 50 + 40) * millisecond / 4);
+    EXPECT_EQ(v.srtt, (7 * 100 + 60) * millisecond / 8);
+}
+
+TEST_F(TcpTiming, AckOfARetransmissionIsNoMeasurement) { // Karn
+    connect();
+    send(100);
+    const Time srtt = end.engine.view(conn)->srtt;
+    run(2 * second);
+    say_ack(1101);
+    EXPECT_EQ(end.engine.view(conn)->srtt, srtt);
+}
+
+TEST_F(TcpTiming, DataIsRetransmittedWithBackoffThenGivenUp) {
+    connect();
+    std::vector<Time> at;
+    send(100);
+    heard();
+    end.on_transmit = [&](const Segment& s) {
+        if (!s.has(flag_rst))
+            at.push_back(events.now() / millisecond);
+    };
+    run(2000 * second);
+    // The tail probe, then the timeout counted from it, each twice as long, up to 64 s.
+    ASSERT_EQ(at.size(), 16U);
+    EXPECT_EQ(at[0], 10U);
+    EXPECT_EQ(at[1], 260U);
+    EXPECT_EQ(at[2], 760U);
+    EXPECT_EQ(at[3], 1760U);
+    EXPECT_EQ(at[15] - at[14], 64'000U);
+    EXPECT_EQ(end.abort_reason, AbortReason::retransmit_timeout);
+    EXPECT_EQ(end.advices, 1U) << "after R1";
+}
+
+TEST_F(TcpTiming, RetransmissionsAreCutWhereTheOriginalsWere) {
+    connect();
+    for (const std::size_t size : {300, 700, 50})
+        send(size);
+    EXPECT_EQ(heard(), "A 1001 5001 +300, A 1301 5001 +700, A 2001 5001 +50");
+    run(400 * millisecond);
+    EXPECT_EQ(heard(), "A 2001 5001 +50, A 1001 5001 +300, A 1301 5001 +700");
+    say_ack(1301);
+    EXPECT_EQ(heard(), "A 2001 5001 +50");
+}
+
+TEST_F(TcpTiming, RecordsLargerThanTheMssAreCutAndTheEndIsPushed) {
+    connect();
+    send(2500, true);
+    EXPECT_EQ(heard(), "A 1001 5001 +1000, A 2001 5001 +1000, PA 3001 5001 +500");
+}
+
+TEST_F(TcpTiming, FastRetransmitThenNewReno) {
+    connect();
+    for (int i = 0; i < 4; ++i)
+        send(1000);
+    say_ack(2001); // opens cwnd a little
+    for (int i = 0; i < 4; ++i)
+        send(1000);
+    heard();
+    for (int i = 0; i < 3; ++i)
+        say_ack(2001);
+    const std::string first = heard();
+    EXPECT_NE(first.find("A 2001 5001 +1000"), std::string::npos) << first;
+    say_ack(4001); // partial: the next hole at once
+    EXPECT_NE(heard().find("A 4001 5001 +1000"), std::string::npos);
+    EXPECT_TRUE(end.engine.view(conn)->in_recovery);
+    say_ack(end.engine.view(conn)->snd_max.value());
+    EXPECT_FALSE(end.engine.view(conn)->in_recovery);
+    EXPECT_EQ(end.engine.view(conn)->retries, 0U);
+}
+
+TEST_F(TcpTiming, NoCongOptionSendsTheWholeWindow) {
+    options.congestion_control = false;
+    connect(20'000);
+    for (int i = 0; i < 30; ++i)
+        send(1000);
+    EXPECT_EQ(sent.size(), 20U);
+}
+
+TEST_F(TcpTiming, SlowStartOpensWithEachAck) {
+    connect();
+    for (int i = 0; i < 30; ++i)
+        send(1000);
+    EXPECT_EQ(sent.size(), 4U) << "RFC 3390";
+    heard();
+    say_ack(2001);
+    EXPECT_EQ(sent.size(), 2U);
+}
+
+TEST_F(TcpTiming, ZeroWindowIsProbedWithoutCuttingTheRecord) {
+    connect();
+    say_ack(1001, 0);
+    send(600);
+    EXPECT_EQ(heard(), "");
+    run(5 * second);
+    EXPECT_EQ(heard(), "A 1000 5001") << "old sequence number, no data";
+    say_ack(1001, 0);
+    run(10 * second);
+    EXPECT_EQ(heard(), "A 1000 5001") << "twice as long";
+    say_ack(1001, 1000);
+    EXPECT_EQ(heard(), "A 1001 5001 +600");
+}
+
+TEST_F(TcpTiming, AnsweredProbesGoOnForEver) {
+    connect();
+    say_ack(1001, 0);
+    send(600);
+    end.on_transmit = [&](const Segment&) { events.after(millisecond, [&] { say_ack(1001, 0); }); };
+    run(10'000 * second);
+    EXPECT_EQ(state(), State::established);
+}
+
+TEST_F(TcpTiming, UnansweredProbesAbort) {
+    connect();
+    say_ack(1001, 0);
+    send(600);
+    run(1000 * second);
+    EXPECT_EQ(end.abort_reason, AbortReason::persist_timeout);
+}
+
+TEST_F(TcpTiming, WindowShrinksUntilCreditAndReopensInGoodSteps) {
+    options.receive_buffer = 4000;
+    end.consume = false;
+    connect();
+    for (std::uint32_t i = 0; i < 4; ++i)
+        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(sent.back().window, 0);
+    heard();
+    say({.seq = 9001, .ack = 1001, .data = "too much"});
+    EXPECT_EQ(heard(), "A 1001 9001");
+    EXPECT_EQ(end.stream.size(), 4000U);
+    end.engine.credit(conn, 500, false);
+    EXPECT_EQ(heard(), "") << "receiver's silly window avoidance";
+    end.engine.credit(conn, 500, false);
+    EXPECT_EQ(sent.back().window, 1000);
+    end.engine.credit(conn, 100'000, true);
+    EXPECT_EQ(sent.back().window, 4000) << "never more than the buffer";
+}
+
+TEST_F(TcpTiming, AutoCreditKeepsTheWindowOpen) {
+    options.receive_buffer = 4000;
+    end.consume = false;
+    connect();
+    end.engine.auto_credit(conn);
+    for (std::uint32_t i = 0; i < 40; ++i)
+        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(end.stream.size(), 40'000U);
+}
+
+TEST_F(TcpTiming, HeldDataClosesTheWindowEvenWithAutoCredit) {
+    options.receive_buffer = 4000;
+    end.consume = false;
+    connect();
+    end.engine.auto_credit(conn);
+    end.engine.hold(conn, true);
+    for (std::uint32_t i = 0; i < 40; ++i)
+        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(sent.back().window, 0);
+    end.engine.hold(conn, false);
+    EXPECT_EQ(end.stream.size(), 4000U);
+    EXPECT_EQ(sent.back().window, 4000);
+}
+
+TEST_F(TcpTiming, DelayedAckWaitsForTwoSegmentsOrTheTimer) {
+    options.delayed_ack = true;
+    connect();
+    say({.seq = 5001, .ack = 1001, .data = "x"});
+    EXPECT_EQ(heard(), "");
+    run(end.params.delayed_ack);
+    EXPECT_EQ(heard(), "A 1001 5002");
+    say({.seq = 5002, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(heard(), "");
+    say({.seq = 6002, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(heard(), "A 1001 7002");
+    say({.seq = 8000, .ack = 1001, .data = "hole"});
+    EXPECT_EQ(heard(), "A 1001 7002") << "at once, for fast retransmit";
+}
+
+TEST_F(TcpTiming, NagleHoldsSmallSegmentsWhileDataIsInFlight) {
+    options.nagle = true;
+    connect();
+    send(10);
+    send(10);
+    send(1000);
+    EXPECT_EQ(heard(), "A 1001 5001 +10");
+    say_ack(1011);
+    EXPECT_EQ(heard(), "A 1011 5001 +10, A 1021 5001 +1000") << "a full one may go";
+}
+
+TEST_F(TcpTiming, KeepaliveProbesAnIdleConnectionThenAborts) {
+    options.keepalive = true;
+    connect();
+    run(7200 * second);
+    EXPECT_EQ(heard(), "A 1000 5001");
+    say_ack(1001);
+    run(7200 * second);
+    EXPECT_EQ(heard(), "A 1000 5001");
+    run(9 * 75 * second);
+    EXPECT_EQ(end.abort_reason, AbortReason::keepalive_timeout);
+}
+
+TEST_F(TcpTiming, FinWait2IsNotForEver) {
+    connect();
+    end.engine.close(conn);
+    say_ack(1002);
+    run(601 * second);
+    EXPECT_EQ(end.abort_reason, AbortReason::fin_wait_2_timeout);
+}
+
+TEST_F(TcpTiming, ChallengesAreLimitedInRate) {
+    connect();
+    for (int i = 0; i < 1000; ++i)
+        say({.flags = flag_syn, .seq = 5001});
+    EXPECT_EQ(sent.size(), 100U);
+    heard();
+    run(second);
+    say({.flags = flag_syn, .seq = 5001});
+    EXPECT_EQ(sent.size(), 1U);
+}
+
+TEST_F(TcpTiming, OutOfOrderDataIsBoundedByTheWindow) {
+    options.receive_buffer = 10'000;
+    connect();
+    for (std::uint32_t i = 1; i < 1000; ++i)
+        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+    say({.seq = 5001, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(end.stream.size(), 10'000U);
+}
+
+} // namespace
+} // namespace t3sim::tcp::test

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// Eight traps that a TCP of this kind has been seen to fall into.
+#include "tests/sim/tcp/script.hh"
+
+namespace t3sim::tcp::test {
+namespace {
+
+class TcpTrap : public Script {};
+
+// The SYN|ACK that answers our crossing SYN has an old sequence number (IRS). If it is challenged instead of
+// taken, both ends send SYN|ACKs for ever.
+TEST_F(TcpTrap, SimultaneousOpenCompletes) {
+    open();
+    say({.flags = flag_syn, .seq = 5000, .mss = 1000});
+    EXPECT_EQ(heard(), "SA 1000 5001");
+    EXPECT_EQ(state(), State::syn_received);
+    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
+    EXPECT_EQ(state(), State::established);
+    EXPECT_EQ(heard(), "A 1001 5001");
+}
+
+TEST(TcpTrapPair, SimultaneousOpenOfTwoEnginesEndsQuietly) {
+    EventQueue events;
+    End a(events), b(events);
+    unsigned packets = 0;
+    const auto join = [&](End& from, End& to) {
+        from.wire = [&](Buffer p) {
+            ++packets;
+            events.after(millisecond, [&to, p = std::move(p)] { to.engine.input(p); });
+        };
+    };
+    join(a, b);
+    join(b, a);
+    ASSERT_TRUE(a.engine.open(1, a_to_b, {}));
+    ASSERT_TRUE(b.engine.open(1, {ip_b, ip_a, 7471, 50000}, {}));
+    run(events, {&a, &b}, 10 * second);
+    EXPECT_EQ(a.log, std::vector<std::string>{"established"});
+    EXPECT_EQ(b.log, std::vector<std::string>{"established"});
+    EXPECT_LE(packets, 6U);
+}
+
+// A scaled SYN window would pass for a peer with a huge buffer: then "half of the largest window seen" is
+// never reached again and sender's SWS avoidance waits for ever.
+TEST_F(TcpTrap, WindowOfASynIsNotScaled) {
+    options.window_scale = 7;
+    open();
+    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .window = 600, .mss = 1000, .scale = 7});
+    EXPECT_EQ(end.engine.view(conn)->snd_wnd, 600U);
+    heard();
+    ASSERT_TRUE(send(1000));
+    EXPECT_EQ(heard(), "A 1001 5001 +600") << "the window can never take the whole record, so it is cut";
+    say_ack(1601, 100);
+    EXPECT_EQ(end.engine.view(conn)->snd_wnd, 100U << 7) << "later ones are scaled";
+}
+
+// A window that is open but too small for the record, and a peer with nothing more to say.
+TEST_F(TcpTrap, SmallWindowIsUsedAfterTheOverrideTimer) {
+    connect(2000);
+    say_ack(1001, 300);
+    ASSERT_TRUE(send(1000));
+    EXPECT_EQ(heard(), "") << "silly window avoidance";
+    run(end.params.sws_override);
+    EXPECT_EQ(heard(), "A 1001 5001 +300");
+}
+
+// With cwnd full of what is lost, a first fast retransmission that asks cwnd waits for the RTO.
+TEST_F(TcpTrap, FirstFastRetransmitIgnoresCwnd) {
+    connect();
+    for (int i = 0; i < 10; ++i)
+        send(1000);
+    heard();
+    const View before = *end.engine.view(conn);
+    ASSERT_GE(before.snd_nxt - before.snd_una + 1000, static_cast<std::int32_t>(before.cwnd))
+        << "cwnd is full";
+    for (int i = 0; i < 3; ++i)
+        say_ack(1001);
+    EXPECT_TRUE(end.engine.view(conn)->in_recovery);
+    EXPECT_NE(heard().find("A 1001 5001 +1000"), std::string::npos);
+    EXPECT_EQ(end.engine.view(conn)->retries, 0U) << "no timeout was needed";
+}
+
+// If the only ACK of a window is lost, nothing but a timer helps, and the RTO is at least 250 ms.
+TEST_F(TcpTrap, LostAckOfAWholeWindowCostsATailProbeNotAnRto) {
+    connect();
+    send(1000);
+    send(1000);
+    heard();
+    run(20 * millisecond);
+    EXPECT_EQ(heard(), "A 2001 5001 +1000") << "the last segment again";
+    say_ack(3001);
+    run(10 * second);
+    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(end.engine.view(conn)->retries, 0U);
+}
+
+// Entries of dead connections must not keep next_deadline() finite.
+TEST_F(TcpTrap, NoTimerOutlivesItsConnection) {
+    options.keepalive = true;
+    connect();
+    send(1000);
+    EXPECT_TRUE(end.engine.next_deadline());
+    end.engine.abort(conn, true);
+    EXPECT_FALSE(end.engine.next_deadline());
+}
+
+// send() from within acked(): output must wait until the segment in hand is done with.
+TEST_F(TcpTrap, SendWithinAckedDoesNotReenterOutput) {
+    connect();
+    bool inside = false;
+    end.on_acked = [&](ConnId) {
+        inside = true;
+        const std::size_t before = sent.size();
+        ASSERT_TRUE(send(500));
+        EXPECT_EQ(sent.size(), before) << "nothing leaves while the engine is at work";
+    };
+    send(1000);
+    heard();
+    say_ack(2001);
+    EXPECT_TRUE(inside);
+    EXPECT_EQ(heard(), "A 2001 5001 +500");
+}
+
+// The driver programs MSL 0: there is no TIME_WAIT, and a FIN that comes again is no longer ours. The host's
+// stack will answer it with RST.
+TEST_F(TcpTrap, LateFinAfterTimeWaitOfZeroIsNotOurs) {
+    ASSERT_EQ(end.params.msl, 0U);
+    connect();
+    end.engine.close(conn);
+    say({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1002});
+    EXPECT_EQ(heard(), "FA 1001 5001, A 1002 5002");
+    EXPECT_EQ(end.finishes, 1U);
+    EXPECT_FALSE(say({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1002}));
+}
+
+} // namespace
+} // namespace t3sim::tcp::test
