@@ -51,6 +51,7 @@ class Guest:
         self._initramfs = artifacts / f"{self.name}.initramfs"
         self._qemu_log = artifacts / f"{self.name}.qemu.log"
         self._qemu: Child | None = None
+        self._power_cycling = False
         self._log_lock = threading.Condition()
         self._log: list[str] = []
         self._checked = 0
@@ -85,7 +86,7 @@ class Guest:
 
     def reap(self) -> bool:
         """Notices QEMU's end; false once it ended."""
-        if self.alive:
+        if self.alive or self._power_cycling:
             return True
         self.channel.lost(self._obituary())
         return False
@@ -99,6 +100,17 @@ class Guest:
         if self._qemu:
             self._qemu.end(grace=2.0)
         self.channel.lost(f"{self.name}: the lab ended it")
+
+    def power_cycle(self, qemu: Sequence[str]) -> None:
+        """Off and on: a new machine with the same cards, which saw their host go away and come back."""
+        self._power_cycling = True
+        self.end()
+        with self._log_lock:
+            self._log, self._checked, self._marks = [], 0, 0
+        self.channel = Channel(self.name, self._take_kernel_log, self._obituary)
+        self.boot(qemu)
+        self._power_cycling = False
+        self.wait_ready()
 
     # commands
 

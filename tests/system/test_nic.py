@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The guest kernel's own cxgb3.ko, unmodified, on modelled cards: what an Ethernet user sees."""
+
+import re
+import struct
+import time
+
+import pytest
+
+from labkit import Lab, klog, qemu, stack
+from labkit.guest import Machine
+
+MEGABYTES = 100
+TCP_PORT = 5000
+# With fewer than eight queue sets t3_sge_stop() flushes work items that were never initialised.
+UNLOADS = pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko warns when it is unloaded; the in-tree driver's own")
+PROBE_NOISE = re.compile(r"firmware|microcode|[Ff]ail|[Ee]rror|timed out|warn|unable", re.ASCII)
+
+
+def bring_up(guest):
+    """Loads the driver, gives both ports their addresses and waits for their carriers."""
+    guest.interfaces = guest.check(f"modprobe cxgb3 && {stack.LIST_INTERFACES}", 60).split()
+    assert len(guest.interfaces) == 2, guest.dmesg()[-2000:]
+    for port, name in enumerate(guest.interfaces):
+        guest.check(f"ip addr replace {stack.address(port, guest.number)}/24 dev {name} && ip link set {name} up", 60)
+    wait_carriers(guest)
+
+
+def wait_carriers(guest, ports=(0, 1), up=True):
+    for port in ports:
+        guest.check(stack.wait_carrier(guest.interfaces[port], up=up), 40)
+
+
+def driver_log(guest):
+    return [line for line in guest.dmesg().splitlines() if "cxgb3" in line]
+
+
+def ping(guest, peer, port=0, count=10, options="-i 0.002"):
+    """Pings the peer's port; nothing may be lost."""
+    text = guest.check(f"ping -q -c {count} {options} -w 60 {stack.address(port, peer.number)}", 70)
+    assert f"{count} packets transmitted, {count} received, 0% packet loss" in text, text
+
+
+def register(guest, interface, offset):
+    """A register as `ethtool -d` reads it."""
+    guest.check(f"ethtool -d {interface} raw on > /tmp/registers")
+    return struct.unpack_from("<I", guest.pull("/tmp/registers"), offset)[0]
+
+
+def statistics(guest, interface):
+    return {name: int(value) for name, value in re.findall(r"^\s*(\S+)\s*: (\d+)$", guest.check(f"ethtool -S {interface}"), re.MULTILINE)}
+
+
+def send(source, target, port=0, megabytes=MEGABYTES):
+    """One TCP connection that carries a file of random bytes; checks that the same bytes arrive."""
+    source.check(f"[ $(stat -c %s /tmp/random 2>/dev/null || echo 0) = {megabytes}000000 ] || "
+                 f"head -c {megabytes}000000 /dev/urandom > /tmp/random", 60)
+    want = source.check("md5sum < /tmp/random", 60)
+    sink = target.start(f"nc -l {stack.address(port, target.number)} {TCP_PORT} | md5sum")
+    target.check(f"for try in $(seq 100); do ss -ltn | grep -q :{TCP_PORT} && exit 0; sleep 0.05; done; exit 1")
+    started = time.monotonic()
+    source.check(f"nc -N {stack.address(port, target.number)} {TCP_PORT} < /tmp/random", 120)
+    got = sink.wait(60)
+    print(f"{megabytes} MB in {time.monotonic() - started:.1f} s")
+    assert got.stdout == want
+
+
+@pytest.fixture(scope="module")
+def _nics_lab(suite):
+    with Lab(guests=2, suite=suite, load="nic", name="nic") as lab:
+        yield lab
+
+
+@pytest.fixture
+def nics(request, _nics_lab):
+    """Two guests with the NIC driver up on both ports; every test leaves the kernel logs clean."""
+    request.node.labs = [_nics_lab]
+    yield _nics_lab
+    trouble = _nics_lab.new_trouble([klog.Allowed(*mark.args) for mark in request.node.iter_markers("allow_log")])
+    assert not trouble, trouble
+
+
+def test_probe_says_what_the_board_is_and_asks_for_no_file(nics):
+    for guest in nics.guests:
+        log = driver_log(guest)
+        assert any("Chelsio T320 10GBASE-CX4 RNIC (rev 4) PCI Express x8 MSI-X" in line for line in log), log
+        assert any("64MB CM, 64MB PMTX, 128MB PMRX" in line for line in log), log
+        assert sum("link up, 10Gbps, full-duplex" in line for line in log) == 2, log
+        assert not [line for line in guest.dmesg().splitlines() if "cxgb3" in line and PROBE_NOISE.search(line)]
+
+
+def test_ethtool_names_driver_and_firmware(nics):
+    guest = nics.guests[0]
+    for name in guest.interfaces:
+        text = guest.check(f"ethtool -i {name}")
+        assert "driver: cxgb3\n" in text
+        assert "firmware-version: T 7.12.0 TP 1.1.0\n" in text
+        text = guest.check(f"ethtool {name}")
+        assert "Speed: 10000Mb/s" in text and "Link detected: yes" in text
+
+
+def test_parity_initialisation_was_answered_in_time(nics):
+    """The driver widens TP_INT_ENABLE only when all 4113 replies of the control queue came."""
+    for guest in nics.guests:
+        assert register(guest, guest.interfaces[0], 0x470) == 0x7fbfffff
+
+
+def test_thousand_pings_on_each_port(nics):
+    a, b = nics.guests
+    for port in (0, 1):
+        ping(a, b, port, count=1000)
+        ping(b, a, port, count=100, options="-i 0.002 -s 1400")
+
+
+def test_counters_agree_at_both_ends(nics):
+    a, b = nics.guests
+    before = statistics(a, a.interfaces[0]), statistics(b, b.interfaces[0])
+    ping(a, b, count=200, options="-i 0.002 -s 1000")
+    after = statistics(a, a.interfaces[0]), statistics(b, b.interfaces[0])
+    sent = after[0]["TxFramesOK"] - before[0]["TxFramesOK"]
+    got = after[1]["RxFramesOK"] - before[1]["RxFramesOK"]
+    assert 200 <= got <= sent + 5 and sent >= 200
+    assert after[0]["TxFrames1024To1518"] - before[0]["TxFrames1024To1518"] == 200
+    errors = {name: value for name, value in after[1].items() if re.search("Err|Drop|Trunc|Jabber|Overrun|Underrun|ParityErr", name) and value}
+    assert not errors
+
+
+@pytest.mark.parametrize("mtu", (1500, 9000))
+def test_tcp_in_both_directions(nics, mtu):
+    a, b = nics.guests
+    for guest in nics.guests:
+        guest.check(f"ip link set {guest.interfaces[0]} mtu {mtu}")
+    before = statistics(a, a.interfaces[0])
+    send(a, b)
+    send(b, a)
+    after = statistics(a, a.interfaces[0])
+    assert after["TSO"] > before["TSO"] and after["RxCsumGood"] > before["RxCsumGood"]
+    for guest in nics.guests:
+        guest.check(f"ip link set {guest.interfaces[0]} mtu 1500")
+
+
+def test_without_offloads_the_stack_agrees(nics):
+    """Checksums that the stack computes itself are those that the card computes."""
+    a, b = nics.guests
+    a.check(f"ethtool -K {a.interfaces[1]} tx off rx off tso off gro off", 20)
+    send(a, b, port=1, megabytes=20)
+    send(b, a, port=1, megabytes=20)
+    a.check(f"ethtool -K {a.interfaces[1]} tx on rx on tso on gro on", 20)
+
+
+def test_vlan_tags_in_both_directions(nics):
+    for guest in nics.guests:
+        guest.check(f"ip link add link {guest.interfaces[1]} name v7 type vlan id 7 && ip addr add 10.7.0.{guest.number + 1}/24 dev v7 && "
+                    "ip link set v7 up")
+    text = nics.guests[0].check("ping -q -c 50 -i 0.002 -s 1472 -M do -w 20 10.7.0.2")
+    assert "50 received" in text
+    for guest in nics.guests:
+        guest.check("ip link del v7")
+
+
+def test_multicast_and_promiscuous_reception(nics):
+    a, b = nics.guests
+    # 40 groups: more than the exact-match filters hold, so that the hash is used.
+    for number in range(40):
+        b.check(f"ip maddr add 01:00:5e:01:02:{number:02x} dev {b.interfaces[1]}")
+    assert "3 received" in a.check(f"ping -q -c 3 -i 0.2 -w 10 ff02::1%{a.interfaces[1]}")
+    a.check(f"ip link set {a.interfaces[1]} promisc on && ip link set {a.interfaces[1]} promisc off")
+    for number in range(40):
+        b.check(f"ip maddr del 01:00:5e:01:02:{number:02x} dev {b.interfaces[1]}")
+    ping(a, b, 1)
+
+
+def test_cable_pulled_and_plugged(nics):
+    a, b = nics.guests
+    nics.sim.cable("p1", False)
+    for guest in nics.guests:
+        wait_carriers(guest, ports=[1], up=False)
+    ping(a, b, 0)
+    nics.sim.cable("p1", True)
+    for guest in nics.guests:
+        wait_carriers(guest)
+    ping(a, b, 1)
+
+
+def test_down_and_up(nics):
+    a, b = nics.guests
+    for _ in range(3):
+        for name in a.interfaces:
+            a.check(f"ip link set {name} down && ip link set {name} up")
+        wait_carriers(a)
+        ping(a, b, 0)
+        ping(a, b, 1)
+
+
+@UNLOADS
+def test_unloaded_and_loaded_twenty_times(nics):
+    a, b = nics.guests
+    for turn in range(20):
+        a.check("rmmod cxgb3", 30)
+        if turn % 7 == 6:  # a full bring-up takes seconds: the TCAM has 32 K entries
+            bring_up(a)
+            ping(a, b, 0)
+        else:
+            a.check("modprobe cxgb3", 30)
+    a.check("rmmod cxgb3", 30)
+    bring_up(a)
+    ping(a, b, 0, count=100)
+    ping(a, b, 1, count=100)
+
+
+def test_second_boot_of_a_guest_with_the_same_card(nics):
+    a, b = nics.guests
+    b.power_cycle(qemu.command())
+    bring_up(b)
+    ping(a, b, 0, count=100)
+    ping(b, a, 1, count=100)
+    send(a, b, megabytes=20)
+
+
+@UNLOADS
+@pytest.mark.parametrize("msi", (1, 0), ids=("msi", "intx"))
+def test_without_msix(nics, msi):
+    a, b = nics.guests
+    a.check("rmmod cxgb3", 30)
+    a.check(f"modprobe cxgb3 msi={msi}", 30)
+    assert ("MSI\n" if msi else "INTx") in "\n".join(line for line in driver_log(a) if "PCI Express x8" in line)[-40:] + "\n"
+    bring_up(a)
+    ping(a, b, 0, count=200)
+    send(b, a, megabytes=20)
+    a.check("rmmod cxgb3", 30)
+    bring_up(a)
+
+
+def test_the_models_counters_show_no_trouble(nics):
+    """Runs last in this file: none of the above made the card refuse anything."""
+    for card in (0, 1):
+        counters = nics.sim.counters(card)
+        wrong = {name: value for name, value in counters.items()
+                 if value and re.search("framing|bus_err|lost|malformed|unknown|bad_|overflow|refused|without_queue", name)}
+        assert not wrong
+
+
+def test_several_queue_sets(make_lab):
+    """Two cores give each port two queue sets."""
+    lab = make_lab(guests=2, load="nic", machine=Machine(cpus=2))
+    a, b = lab.guests
+    for guest in lab.guests:
+        assert any("Port 1 using 2 queue sets" in line for line in driver_log(guest))
+    for port in (0, 1):
+        ping(a, b, port, count=200)
+    for _ in range(4):  # different source ports, different queues
+        send(a, b, port=1, megabytes=5)
