@@ -307,9 +307,11 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
     message.descriptor[0] = cpl[0];
     put_be16(&message.descriptor[2], static_cast<std::uint16_t>(queue));
     if (cpl[0] == hw::cpl::rdma_terminate) {
-        // This one has no opcode word of its own in the host's eyes: the TID travels as the hash.
-        put_be32(&message.descriptor[4], be32(cpl.data()) << 8);
+        // This one has no opcode word of its own in the host's eyes: the TID travels as the hash, with the
+        // flits of the body [guess G9].
+        const std::uint32_t tid = be32(cpl.data()) & 0xfffff;
         cpl = cpl.subspan(4);
+        put_be32(&message.descriptor[4], tid << 8 | static_cast<std::uint32_t>((cpl.size() + 7) / 8));
     }
     // [guess G8] PASS_ACCEPT_REQ ends in reserved bytes: the last one may give way to the generation.
     std::uint32_t flags = hw::response::offload;

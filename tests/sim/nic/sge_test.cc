@@ -504,7 +504,7 @@ TEST_F(SgeTest, TerminateCarriesItsTidAsHash) {
     const auto r = rq.next();
     ASSERT_TRUE(r);
     EXPECT_EQ(words(Bytes(r->bytes).first(28)),
-              "a2000000 00001200 e3000000 00000000 00000001 00000000 01020000");
+              "a2000000 00001202 e3000000 00000000 00000001 00000000 01020000");
 }
 
 TEST_F(SgeTest, StarvedQueueKeepsMessagesInOrder) {
