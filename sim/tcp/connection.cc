@@ -440,17 +440,17 @@ std::uint32_t Connection::free_buffer() const {
     return used < options_.receive_buffer ? options_.receive_buffer - static_cast<std::uint32_t>(used) : 0;
 }
 
-/// The window to put in a segment; moves the edge that the peer knows. The edge never moves back, and it
-/// moves on only in steps worth a segment (RFC 9293 3.8.6.2.2).
+/// The window to put in a segment; moves the edge up to which data is taken. It never moves back, and it
+/// moves on only in steps worth a segment (RFC 9293 3.8.6.2.2). What the field can say is rounded down, so
+/// the peer may see the edge move back by less than a unit (RFC 7323 2.4); rounding up would let a peer with
+/// tiny segments push it on for ever.
 std::uint16_t Connection::advertise() {
     const auto known = static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_);
-    const std::uint32_t free = free_buffer();
-    std::uint32_t units = (known + (1U << rcv_scale_) - 1) >> rcv_scale_;
+    const std::uint32_t free = std::min(free_buffer(), 0xffffU << rcv_scale_) >> rcv_scale_ << rcv_scale_;
     if (free > known && free - known >= std::min<std::uint32_t>(options_.receive_buffer / 2, mss_))
-        units = std::max(units, free >> rcv_scale_);
-    units = std::min<std::uint32_t>(units, 0xffff);
-    rcv_adv_ = std::max(rcv_adv_, rcv_nxt_ + (units << rcv_scale_));
-    return static_cast<std::uint16_t>(units);
+        rcv_adv_ = rcv_nxt_ + free;
+    return static_cast<std::uint16_t>(
+        std::min<std::uint32_t>(static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_) >> rcv_scale_, 0xffff));
 }
 
 void Connection::credit(std::uint32_t bytes, bool force_ack) {

@@ -192,6 +192,18 @@ TEST_F(TcpTiming, HeldDataClosesTheWindowEvenWithAutoCredit) {
     EXPECT_EQ(sent.back().window, 4000);
 }
 
+// Rounding a scaled window up with each ACK would move the edge on by what each tiny segment takes.
+TEST_F(TcpTiming, TinySegmentsDoNotPushTheEdgeOn) {
+    options.receive_buffer = 4000;
+    options.window_scale = 3;
+    end.consume = false;
+    open();
+    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000, .scale = 0});
+    for (std::uint32_t i = 0; i < 10'000; ++i)
+        say({.seq = 5001 + i, .ack = 1001, .data = "x"});
+    EXPECT_EQ(end.stream.size(), 4000U);
+}
+
 TEST_F(TcpTiming, DelayedAckWaitsForTwoSegmentsOrTheTimer) {
     options.delayed_ack = true;
     connect();
