@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The programs of tests/programs, and those of examples, as the tests start them."""
+
+import json
+
+from labkit.guest import Guest
+from stock import address, wait_listening
+
+BIN = "/t3/bin"
+PORT = 7472
+SUM_PORT = 7471
+
+
+def run_pair(server: Guest, client: Guest, name: str, options: str = "", timeout: int = 60) -> tuple[dict, dict]:
+    """Runs a test program on both sides; the results of server and client. A side that ends without a word, as one that
+    is to be killed does, has an empty result."""
+    serving = server.start(f"exec {BIN}/t3-{name} server {options}")
+    wait_listening(server, PORT)
+    client_done = client.start(f"exec {BIN}/t3-{name} client {address(server)} {options}").wait(timeout)
+    server_done = serving.wait(timeout)
+    results = []
+    for side, done in (("server", server_done), ("client", client_done)):
+        result = json.loads(done.stdout) if done.stdout.strip() else {}
+        assert done.rc == 0, f"{side} of {name} {options}: status {done.rc}, {done.stdout}{done.stderr}"
+        results.append(result)
+    return results[0], results[1]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What must not work, and how it must fail: access that was not granted, messages nobody waits for, ends without warning.
+
+The programs judge by themselves what each side sees; here stands what they must have seen at all.
+"""
+
+import pytest
+from programs import run_pair
+from stock import objects
+
+REQUEST_ERROR = "invalid request local work queue error"  # what libibverbs calls IBV_EVENT_QP_REQ_ERR
+ERROR_STATE = 6  # IBV_QPS_ERR
+
+
+@pytest.fixture
+def ends(pair):
+    """Server and client; afterwards nothing is left of what they made."""
+    yield pair.guests
+    for guest in pair.guests:
+        left = objects(guest)
+        assert left and not any(left.values()), f"{guest.name} has {left}"
+
+
+@pytest.mark.parametrize("operation", ["write", "read"])
+@pytest.mark.parametrize("case", ["wrong_rkey", "out_of_bounds", "no_permission"])
+def test_access_that_was_not_granted(ends, case, operation):
+    server, client = run_pair(*ends, "bad_access", f"--case={case} --op={operation}")
+    assert server["memory_intact"] and client["memory_intact"]
+    assert (server["async_event"], client["async_event"]) == (REQUEST_ERROR, REQUEST_ERROR)
+    assert (server["qp_state"], client["qp_state"]) == (ERROR_STATE, ERROR_STATE)
+    if operation == "read":
+        assert client["status"] == "Work Request Flushed Error"
+
+
+def test_send_without_a_receive(ends):
+    server, client = run_pair(*ends, "rnr")
+    assert server["async_event"] == "local work queue catastrophic error"
+    assert client["after"] == "Work Request Flushed Error", "work posted to a dead QP comes back"
+
+
+@pytest.mark.parametrize("waiting", ["", "--events"], ids=["polling-only", "events"])
+@pytest.mark.parametrize("closer", ["client", "server"])
+@pytest.mark.parametrize("how", ["disconnect", "kill", "error"])
+def test_everything_outstanding_is_flushed_once(ends, how, closer, waiting):
+    server, client = run_pair(*ends, "flush", f"--closer={closer} --how={how} {waiting}")
+    survivor = client if closer == "server" else server
+    assert survivor["recvs_flushed"] > 0, "there were receives out when the connection ended"
+    for side in (server, client):
+        if side:
+            assert (side["sends_lost"], side["recvs_lost"], side["doubled"]) == (0, 0, False)
+    if how != "kill":
+        assert server and client
+
+
+def test_completion_queue_too_small_for_its_work(ends):
+    _, client = run_pair(*ends, "small_cq")
+    assert client["cqe"] == 8
+    assert client["ok"] + client["flushed"] == 12
+
+
+@pytest.mark.parametrize("answer", ["", "--reject"], ids=["accept", "reject"])
+@pytest.mark.parametrize("length", [0, 1, 56, 196, 255])  # 255 is all that librdmacm can ask for
+def test_private_data(ends, length, answer):
+    server, client = run_pair(*ends, "private_data", f"--length={length} {answer}")
+    assert "refused" not in client
+    assert server["got"] >= length and client["got"] >= length
+
+
+def test_every_kind_of_work_request(ends):
+    server, client = run_pair(*ends, "verbs_smoke")
+    assert client["failed"] == []
+    assert client["checks"] > 300 and server["served"] > 70
+    assert client["memory_window"] == "bound"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Debian's perftest: it posts lists, unsignaled runs and deep queues, and polls as fast as it can.
+
+The figures say nothing about a card (the guests' CPUs are emulated, and so is it); that every message arrives does.
+"""
+
+import pytest
+from stock import address, wait_listening
+
+PORT = 18515
+TOOLS = ["ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw", "ib_read_lat", "ib_read_bw"]
+
+
+def run_perftest(pair, tool: str, options: str, timeout: int = 120) -> list[str]:
+    """The columns of the client's line of figures."""
+    server, client = pair.guests
+    serving = server.start(f"exec {tool} -R -F {options}")
+    wait_listening(server, PORT)
+    done = client.start(f"exec {tool} -R -F {options} {address(server)}").wait(timeout)
+    served = serving.wait(30)
+    assert done.rc == 0, done.stdout + done.stderr
+    assert served.rc == 0, served.stdout + served.stderr
+    lines = done.stdout.splitlines()
+    header = max(number for number, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
+    return lines[header + 1].split()
+
+
+@pytest.mark.parametrize("size, rounds", [(2, 100), (64, 100), (4096, 100), (65536, 50), (1048576, 10)])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_sizes(pair, tool, size, rounds):
+    figures = run_perftest(pair, tool, f"-s {size} -n {rounds}")
+    assert figures[:2] == [str(size), str(rounds)]
+    assert all(float(figure) > 0 for figure in figures[2:4])
+
+
+@pytest.mark.parametrize("size", [1, 16, 64])
+def test_inline(pair, size):
+    assert run_perftest(pair, "ib_write_lat", f"-s {size} -I 64 -n 100")[0] == str(size)
+    assert run_perftest(pair, "ib_send_lat", f"-s {size} -I 64 -n 100")[0] == str(size)
+
+
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw"])
+def test_lists_and_runs_without_completion(pair, tool):
+    run_perftest(pair, tool, "-s 1024 -n 1024 -l 16 -Q 16 -t 64")
+
+
+def test_both_directions_at_once(pair):
+    run_perftest(pair, "ib_send_bw", "-s 4096 -n 200 -b")
+
+
+@pytest.mark.parametrize("tool", ["ib_send_lat", "ib_read_lat"])
+def test_sleeping_on_completion_events(pair, tool):
+    run_perftest(pair, tool, "-s 64 -n 100 -e")
