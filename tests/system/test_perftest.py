@@ -17,8 +17,10 @@ def run_perftest(pair, tool: str, options: str, timeout: int = 120) -> list[str]
     serving = server.start(f"exec {tool} -R -F {options}")
     wait_listening(server, PORT)
     done = client.start(f"exec {tool} -R -F {options} {address(server)}").wait(timeout)
+    if done.rc:
+        serving.kill()
     served = serving.wait(30)
-    assert done.rc == 0, done.stdout + done.stderr
+    assert done.rc == 0, f"client:\n{done.stdout}{done.stderr}\nserver:\n{served.stdout}{served.stderr}"
     assert served.rc == 0, served.stdout + served.stderr
     lines = done.stdout.splitlines()
     header = max(number for number, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
