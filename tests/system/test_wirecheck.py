@@ -114,7 +114,7 @@ def cut_short(talk):
 
 @pytest.mark.parametrize(
     "spoil, message",
-    [(wrong_crc, "frame 6: MPA CRC"), (wrong_checksum, "frame 6: checksum"), (cut_short, "frame 7: FIN inside the FPDU")],
+    [(wrong_crc, "frame 6: MPA CRC check"), (wrong_checksum, "frame 6: wrong TCP checksum"), (cut_short, "frame 7: FIN inside the FPDU")],
 )
 def test_names_the_frame_that_is_wrong(checked, spoil, message):
     talk = Conversation()

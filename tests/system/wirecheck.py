@@ -32,94 +32,101 @@ class Report:
     problems: list = dataclasses.field(default_factory=list)
 
 
-# Upper layers that guess at what SENDs carry, and call ours malformed; and checks that are off by default.
-TSHARK = (
-    "tshark -n --disable-protocol rpcordma --disable-protocol smb_direct"
-    " -o ip.check_checksum:TRUE -o tcp.check_checksum:TRUE -o tcp.desegment_tcp_streams:TRUE -o tcp.try_heuristic_first:TRUE"
-    " -O ip,tcp,iwarp_mpa,iwarp_ddp_rdmap -r"
-).split()
+# A line of columns for each frame, tabs between them, then the details of the iWARP protocols.
+COLUMNS = "frame.number tcp.stream tcp.srcport tcp.len tcp.flags ip.checksum.status tcp.checksum.status _ws.expert.severity _ws.expert.message"
+FORMAT = ",".join(f'"{field}","%Cus:{field}"' for field in COLUMNS.split()) + ',"info","%i"'
+TSHARK = [
+    "tshark", "-n", "-T", "tabs", "-P", "-O", "iwarp_mpa,iwarp_ddp_rdmap", "-o", f"gui.column.format:{FORMAT}",
+    # These guess at what SENDs carry, and call ours malformed.
+    "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct",
+    # Off by default.
+    "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "tcp.try_heuristic_first:TRUE",
+]  # fmt: skip
 
-FRAME = re.compile(r"^Frame (\d+): ")
-STREAM = re.compile(r"^    \[Stream index: (\d+)\]")
-TCP = re.compile(r"^Transmission Control Protocol, Src Port: (\d+), .* Len: (\d+)$")
-OPCODE = re.compile(r"^ +\.\.\.\. [01]{4} = OpCode: (.*) \(0x")
+FIN = 1
+OPCODE = re.compile(r" = OpCode: (.*) \(0x")
 # Nothing new is dissected in these, and nothing has to be.
-REPEATED = re.compile(r"(retransmission|Keep-Alive|Zero-?Window ?Probe)", re.IGNORECASE)
-WRONG = (
-    (re.compile(r"^\[Malformed Packet"), "malformed"),
-    (re.compile(r"Expert Info \(Error/"), "expert error"),
-    (re.compile(r"\(Bad CRC32"), "MPA CRC"),
-    (re.compile(r"\[(Header c|C)hecksum [Ss]tatus: Bad\]"), "checksum"),
-)
+REPEATED = re.compile(r"retransmission|keep-?alive|zero ?window ?probe", re.IGNORECASE)
 
 
-def _frames(lines):
-    """Splits tshark's text into (number, lines)."""
-    number, body = None, []
-    for line in lines:
-        found = FRAME.match(line)
-        if found:
-            if number is not None:
-                yield number, body
-            number, body = int(found[1]), []
-        body.append(line.rstrip("\n"))
-    if number is not None:
-        yield number, body
+@dataclasses.dataclass
+class Frame:
+    """What one frame's columns and details say."""
+
+    number: int
+    stream: str
+    source_port: str
+    length: int
+    flags: int
+    problems: list
+    info: str
+    details: set = dataclasses.field(default_factory=set)  # "mpa", "ddp", "start-up"
+
+    @classmethod
+    def parse(cls, line):
+        number, stream, port, length, flags, ip_sum, tcp_sum, severity, message, info = line.split("\t", 9)
+        problems = [f"wrong {name} checksum" for name, status in (("IP", ip_sum), ("TCP", tcp_sum)) if "Bad" in status]
+        if "Error" in severity:
+            problems.append(f"expert error: {message}")
+        return cls(int(number), stream, port, int(length or 0), int(flags or "0", 16), problems, info)
 
 
 class _Checker:
     def __init__(self):
         self.report = Report()
-        self.rdma = set()  # stream numbers
+        self.rdma = set()  # streams
         self.incomplete = {}  # (stream, source port) -> frame in which an FPDU began
 
-    def problem(self, number, what, line=""):
-        self.report.problems.append(f"frame {number}: {what}{': ' + line.strip() if line else ''}")
+    def frames(self, lines):
+        frame = None
+        for line in lines:
+            if "\t" in line and line.lstrip()[:1].isdigit():
+                if frame:
+                    self.frame(frame)
+                frame = Frame.parse(line)
+            elif frame:
+                self.detail(frame, line)
+        if frame:
+            self.frame(frame)
 
-    def frame(self, number, body):
-        self.report.frames += 1
-        stream = port = None
-        length = 0
-        mpa = ddp = fin = repeated = False
-        for line in body:
-            for pattern, what in WRONG:
-                if pattern.search(line):
-                    self.problem(number, what, line)
-            if found := STREAM.match(line):
-                stream = int(found[1])
-            elif found := TCP.match(line):
-                port, length = int(found[1]), int(found[2])
-            elif found := OPCODE.match(line):
+    def detail(self, frame, line):
+        if line.startswith("        "):
+            if found := OPCODE.search(line):
                 self.report.messages[found[1]] += 1
-            elif line.startswith("iWARP Marker Protocol"):
-                mpa = True
-            elif line.startswith("iWARP Direct Data Placement"):
-                ddp = True
-            elif line == "    Request frame header":
-                self.report.connections += 1
-                self.rdma.add(stream)
-                ddp = True  # the frames of the start-up are MPA alone
-            elif line == "    Reply frame header":
-                ddp = True
-            elif line.endswith("Fin: Set"):
-                fin = True
-            elif REPEATED.search(line):
-                repeated = True
-        if stream in self.rdma:
-            self.payload(number, (stream, port), length, mpa, ddp, fin, repeated, body)
+            elif "(Bad CRC32" in line:
+                frame.problems.append("MPA " + line.strip())
+        elif line.startswith("iWARP Marker Protocol"):
+            frame.details.add("mpa")
+        elif line.startswith("iWARP Direct Data Placement"):
+            frame.details.add("ddp")
+        elif line.startswith("    Request frame header"):
+            self.report.connections += 1
+            self.rdma.add(frame.stream)
+            frame.details.add("start-up")
+        elif line.startswith("    Reply frame header"):
+            frame.details.add("start-up")
+        elif line.startswith("[Malformed Packet") or line.startswith("[Unreassembled"):
+            frame.problems.append(line.strip())
 
-    def payload(self, number, direction, length, mpa, ddp, fin, repeated, body):
-        if mpa and not ddp:
-            self.problem(number, "MPA without DDP and RDMAP")
-        if mpa:
+    def frame(self, frame):
+        self.report.frames += 1
+        if frame.stream in self.rdma:
+            self.rdma_frame(frame)
+        self.report.problems += (f"frame {frame.number}: {problem}" for problem in frame.problems)
+
+    def rdma_frame(self, frame):
+        direction = (frame.stream, frame.source_port)
+        if "mpa" in frame.details:
             self.incomplete.pop(direction, None)
-        elif length and not repeated:
-            if any(line.startswith("    TCP segment data") for line in body):
-                self.incomplete.setdefault(direction, number)
+            if not frame.details & {"ddp", "start-up"}:
+                frame.problems.append("MPA without DDP and RDMAP")
+        elif frame.length and not REPEATED.search(frame.info):
+            if "TCP segment of a reassembled PDU" in frame.info:
+                self.incomplete.setdefault(direction, frame.number)
             else:
-                self.problem(number, f"{length} bytes of an RDMA connection that are not MPA")
-        if fin and direction in self.incomplete:
-            self.problem(number, f"FIN inside the FPDU that began in frame {self.incomplete[direction]}")
+                frame.problems.append(f"{frame.length} bytes of an RDMA connection that are not MPA")
+        if frame.flags & FIN and direction in self.incomplete:
+            frame.problems.append(f"FIN inside the FPDU that began in frame {self.incomplete[direction]}")
 
 
 def check(path, connections=1):
@@ -127,9 +134,8 @@ def check(path, connections=1):
     if not shutil.which("tshark"):
         raise WireError("tshark is not installed")
     checker = _Checker()
-    with subprocess.Popen([*TSHARK, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tshark:
-        for number, body in _frames(tshark.stdout):
-            checker.frame(number, body)
+    with subprocess.Popen([*TSHARK, "-r", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tshark:
+        checker.frames(tshark.stdout)
         complaints = tshark.stderr.read()
     report = checker.report
     if tshark.returncode:
