@@ -159,6 +159,7 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
 void Card::Impl::chip_reset() {
     rnic.reset();
     toe.reset();
+    toe.params() = {}; // what came from registers goes with them
     regs.reset();
     irq.reset();
     memory.reset();

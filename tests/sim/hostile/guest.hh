@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A guest that means no good, for whole cards: two of them on two wires, driven by a stream of choices (a
+// seeded generator, or a fuzzer's bytes). Pure noise never gets past the first check, so the guest knows what
+// a driver knows: how rings, contexts, work requests, table entries and TCP segments look. It then lies in
+// the details.
+//
+// Nothing is expected of the cards but that they live on: no crash, no exception, no endless loop, and that a
+// chip reset still brings them back.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/card/card.hh"
+#include "sim/core/event_queue.hh"
+#include "sim/net/wire.hh"
+#include "tests/sim/fake_host.hh"
+
+namespace t3sim::test {
+
+/// Where decisions come from.
+class Choices {
+public:
+    virtual ~Choices() = default;
+    virtual std::uint32_t word() = 0;
+    [[nodiscard]] virtual bool exhausted() const = 0;
+
+    /// 0 .. n-1.
+    std::uint32_t below(std::uint32_t n) { return word() % n; }
+    bool one_in(std::uint32_t n) { return below(n) == 0; }
+    template <typename T> T pick(std::initializer_list<T> from) {
+        return from.begin()[below(static_cast<std::uint32_t>(from.size()))];
+    }
+    /// A value that likes the borders.
+    std::uint32_t nasty();
+};
+
+class SeededChoices : public Choices {
+public:
+    SeededChoices(std::uint64_t seed, std::uint64_t count) : state_(seed), left_(count) {}
+    std::uint32_t word() override;
+    [[nodiscard]] bool exhausted() const override { return left_ == 0; }
+
+private:
+    std::uint64_t state_, left_;
+};
+
+class FuzzedChoices : public Choices {
+public:
+    explicit FuzzedChoices(Bytes data) : data_(data) {}
+    std::uint32_t word() override;
+    [[nodiscard]] bool exhausted() const override { return data_.empty(); }
+
+private:
+    Bytes data_;
+};
+
+class HostileGuest {
+public:
+    explicit HostileGuest(Choices& choices);
+    ~HostileGuest();
+
+    /// Brings both cards up as a driver would: queues, MACs, tables, a listener, regions for RDMA.
+    void bring_up();
+    /// Does one wicked thing.
+    void step();
+    /// Resets both cards and looks whether they still answer.
+    [[nodiscard]] bool alive();
+
+    [[nodiscard]] std::string counters() const;
+
+private:
+    struct Ring {
+        std::uint32_t context; ///< egress context
+        unsigned type;         ///< hw::EgressType
+        std::uint64_t base;
+        std::uint32_t size;
+        std::uint32_t index = 0;
+        std::uint32_t gen = 1;
+    };
+    struct Side {
+        explicit Side(EventQueue& queue, unsigned number);
+        FakeHost host;
+        Card card;
+        std::array<Ring, 8> rings{};
+        std::uint64_t data = 0; ///< memory for buffers and for everything else that is pointed at
+    };
+
+    void write(Side& side, std::uint32_t reg, std::uint32_t value) { side.card.mmio_write(0, reg, 4, value); }
+    void context(Side& side, std::uint32_t command, std::array<std::uint32_t, 4> words);
+    void open_ring(Side& side, Ring& ring, bool clear);
+    void post(Side& side, Ring& ring, Buffer wr, bool doorbell = true);
+    void fill_free_lists(Side& side);
+    void connect();
+    void time_passes();
+    void let_pass(Time time);
+
+    Buffer cpl_wr();
+    Buffer rdma_wr();
+    Buffer send_wr();
+    Buffer receive_wr();
+    template <typename Wr> void fill_sges(Wr& wr, std::uint32_t honest_length = 0);
+    Buffer control_wr();
+    Buffer nic_wr(Side& side);
+    Buffer memory_write_wr(Side& side);
+    Buffer wr_for(Side& side, const Ring& ring);
+    void mutate(Buffer& bytes);
+    void append_sgl(Side& side, Buffer& wr);
+    Buffer frame();
+    std::uint64_t address(Side& side);
+    /// Whether to lie this time.
+    bool rarely(std::uint32_t n) { return !honest_ && choices_.one_in(n); }
+    std::uint32_t tid() { return choices_.one_in(10) ? choices_.nasty() & 0xfffff : choices_.below(4); }
+    std::uint32_t stag() {
+        return (honest_ ? 1 + choices_.below(7) : choices_.below(8)) << 8 |
+               (rarely(8) ? choices_.below(256) : 0);
+    }
+
+    Choices& choices_;
+    bool honest_ = false;
+    unsigned honest_writes_ = 0;
+    EventQueue queue_;
+    Wire wires_[Card::ports]{{queue_, "w0"}, {queue_, "w1"}};
+    std::array<std::unique_ptr<Side>, 2> sides_;
+    /// A third end of the first wire, which injects frames.
+    struct Stranger : Endpoint {
+        void frame_in(Bytes) override {}
+        void carrier(bool) override {}
+    } stranger_;
+};
+
+} // namespace t3sim::test
