@@ -15,6 +15,8 @@ static const struct t3_qp_step steps[T3_QPS_NUM][T3_QPEV_NUM] = {
 		[T3_QPEV_LOST]		= GO(ERROR, TO_ERROR),
 		[T3_QPEV_USER_RESET]	= GO(IDLE, T3_QPA_RESET),
 		[T3_QPEV_USER_INIT]	= GO(IDLE, T3_QPA_NONE),
+		/* The peer may have completed the close before the consumer asks for it. */
+		[T3_QPEV_USER_CLOSE]	= GO(IDLE, T3_QPA_NONE),
 		[T3_QPEV_USER_ERROR]	= GO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
 		[T3_QPEV_DESTROY]	= GO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
 	},

@@ -139,8 +139,9 @@ unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned lon
 		if (i + 1 < umem->table.sgt.nents)
 			differs |= sg_dma_address(sg) + sg_dma_len(sg);
 	}
-	if (differs)
-		sizes &= (2ULL << __ffs64(differs)) - 1;
+	/* No page larger than what is pinned, although the region ends inside of it. */
+	differs |= roundup_pow_of_two(umem->npages << PAGE_SHIFT);
+	sizes &= (2ULL << __ffs64(differs)) - 1;
 	if ((va ^ umem->addr) & ~PAGE_MASK)
 		return 0;
 	return sizes >= PAGE_SIZE ? __fls(sizes) : 0;

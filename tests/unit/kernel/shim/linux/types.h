@@ -16,4 +16,7 @@ typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
 
+#define U16_MAX UINT16_MAX
+#define U32_MAX UINT32_MAX
+
 #endif

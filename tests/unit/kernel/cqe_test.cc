@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Completion entries: from the bytes that the card writes to what the consumer is told.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+extern "C" {
+#include "kernel/iw_cxgb3/cqe.h"
+#include "kernel/iw_cxgb3/wr.h"
+}
+#include "words.hh"
+
+namespace {
+
+t3_cqe cqe(std::uint32_t header, std::uint32_t len, std::uint32_t word2, std::uint32_t word3) {
+    t3_cqe e{};
+    e.header = htobe32(header);
+    e.len = htobe32(len);
+    e.u.rq.stag = htobe32(word2);
+    e.u.rq.msn = htobe32(word3);
+    return e;
+}
+
+constexpr std::uint32_t header(bool sq, unsigned opcode, unsigned status = 0) {
+    return 0x21 << 12 | T3_CQE_GEN | status << 5 | (sq ? T3_CQE_TYPE_SQ : 0) | opcode;
+}
+
+/// A send-side entry of the card: the WR id comes back as it was posted.
+t3_cqe sent(std::uint32_t ptr, unsigned opcode = T3_RDMA_SEND, unsigned status = 0) {
+    t3_cqe e = cqe(header(true, opcode, status), 0, 0, 0);
+    e.u.sq.wrid_hi = ptr;
+    return e;
+}
+
+t3_cqe received(std::uint32_t msn, std::uint32_t len, unsigned opcode = T3_RDMA_SEND,
+                std::uint32_t stag = 0) {
+    return cqe(header(false, opcode), len, stag, msn);
+}
+
+t3_cqe read_response(std::uint32_t stag = 0x001234ff) {
+    return cqe(header(false, T3_RDMA_READ_RESP), 0, stag, 0);
+}
+
+class Completions : public ::testing::Test {
+protected:
+    Completions() {
+        wq.slots = slots_.data();
+        wq.sq = sq_.data();
+        wq.rq = rq_.data();
+        wq.slots_log2 = 5;
+        wq.sq_log2 = 3;
+        wq.rq_log2 = 4;
+    }
+
+    void post(std::uint64_t id, std::uint8_t op, bool signaled = true) {
+        t3_send req{};
+        req.wr_id = id;
+        req.rdma_op = op;
+        req.op = op == T3_RDMA_READ_REQ ? T3_WR_OP_READ
+                 : op == T3_RDMA_WRITE  ? T3_WR_OP_WRITE
+                                        : T3_WR_OP_SEND;
+        req.flags = signaled ? T3_WR_F_COMPLETION : 0;
+        req.num_sge = 1;
+        req.sge[0] = {0x1000, 50, 0x001234ff};
+        ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    }
+
+    void post_recv(std::uint64_t id) {
+        t3_recv req{};
+        req.wr_id = id;
+        ASSERT_EQ(t3_wq_post_recv(&wq, &req), 0);
+    }
+
+    /// What the consumer gets now, as "id:status" of the send or the receive side.
+    std::string sends() { return drain(t3_sq_retire, t3_sq_retirable); }
+    std::string recvs() { return drain(t3_rq_retire, t3_rq_retirable); }
+
+    t3_cqe_verdict apply(const t3_cqe& e) { return t3_wq_apply(&wq, &e); }
+
+    t3_wq wq{};
+    t3_retired last{};
+
+private:
+    template <typename Retire, typename Retirable> std::string drain(Retire retire, Retirable retirable) {
+        std::string all;
+        for (;;) {
+            const bool announced = retirable(&wq);
+            const bool got = retire(&wq, &last);
+            EXPECT_EQ(announced, got);
+            if (!got)
+                return all;
+            all += (all.empty() ? "" : " ") + std::to_string(last.wr_id) + ":" + std::to_string(last.status);
+        }
+    }
+
+    std::array<t3_wr_slot, 32> slots_{};
+    std::array<t3_sq_entry, 8> sq_{};
+    std::array<t3_rq_entry, 16> rq_{};
+};
+
+TEST(CqeDecode, DocumentedHeaders) {
+    const auto receive = cqe(0x00020403, 0, 0, 0);
+    EXPECT_EQ(t3_cqe_qpid(&receive), 0x20u);
+    EXPECT_FALSE(t3_cqe_is_sq(&receive));
+    EXPECT_TRUE(t3_cqe_gen(&receive));
+    EXPECT_EQ(t3_cqe_opcode(&receive), T3_RDMA_SEND);
+    const auto write_error = cqe(0x00020080, 0, 0, 0);
+    EXPECT_EQ(t3_cqe_status(&write_error), T3_STATUS_ACCESS);
+    EXPECT_EQ(t3_ae_classify(&write_error), T3_AE_REQUEST);
+    const auto control = cqe(0x0fff701d, 0, 0, 0);
+    EXPECT_EQ(t3_cqe_qpid(&control), T3_CTRL_QP_CONTEXT);
+    EXPECT_EQ(t3_cqe_opcode(&control), T3_RDMA_BYPASS);
+}
+
+// The async event of the documented registration: WR id low is the raw counter 1.
+TEST(CqeDecode, DocumentedAsyncEvent) {
+    const auto ae =
+        from_words<t3_async_event>("00040000 00000000 84000000 00000000 0fff701d 00000000 00000000 01000000");
+    EXPECT_EQ(t3_cqe_qpid(&ae.cqe), T3_CTRL_QP_CONTEXT);
+    EXPECT_EQ(ae.cqe.u.sq.wrid_lo, 1u);
+    const auto armed =
+        from_words<t3_async_event>("00050000 00060005 84000000 00000000 00040403 00000064 00000000 00000006");
+    EXPECT_EQ(be32toh(armed.cq) & T3_AE_CQ_ID, 5u);
+    EXPECT_EQ(t3_ae_classify(&armed.cqe), T3_AE_COMPLETION);
+}
+
+// The documented send, write and read: entries 5, 6 and 7 of CQ 1.
+TEST_F(Completions, DocumentedSendWriteRead) {
+    wq.sq_wptr = wq.sq_rptr = 5;
+    wq.wptr = 6;
+    post(100, T3_RDMA_SEND);
+    post(101, T3_RDMA_WRITE);
+    post(102, T3_RDMA_READ_REQ);
+    EXPECT_EQ(apply(from_words<t3_cqe>("00021413 00000000 05000000 00000000")), T3_CQE_SEND_DONE);
+    EXPECT_EQ(sends(), "100:0");
+    EXPECT_EQ(apply(from_words<t3_cqe>("00021410 00000000 06000000 00000000")), T3_CQE_SEND_DONE);
+    EXPECT_EQ(sends(), "101:0");
+    EXPECT_EQ(apply(from_words<t3_cqe>("00021402 00000000 001234ff 00000000")), T3_CQE_SEND_DONE);
+    EXPECT_EQ(sends(), "102:0");
+    EXPECT_EQ(last.len, 50u);
+    EXPECT_EQ(last.rdma_op, T3_RDMA_READ_REQ);
+    EXPECT_EQ(wq.sq_rptr, 8u);
+}
+
+TEST_F(Completions, DocumentedReceive) {
+    wq.rq_wptr = wq.rq_rptr = wq.rq_done = 5;
+    wq.wptr = 5;
+    post_recv(77);
+    EXPECT_EQ(apply(from_words<t3_cqe>("00040403 00000064 00000000 00000006")), T3_CQE_RECV_DONE);
+    EXPECT_EQ(recvs(), "77:0");
+    EXPECT_EQ(last.len, 100u);
+    EXPECT_EQ(last.inv_stag, 0u);
+}
+
+TEST_F(Completions, ReceiveWithInvalidateNamesTheStag) {
+    post_recv(1);
+    EXPECT_EQ(apply(received(1, 8, T3_RDMA_SEND_SE_INV, 0x00334455)), T3_CQE_RECV_DONE);
+    EXPECT_EQ(recvs(), "1:0");
+    EXPECT_EQ(last.inv_stag, 0x00334455u);
+}
+
+// Sends complete in posting order, although a read's data comes late.
+TEST_F(Completions, AReadAtTheHeadHoldsBackWhatIsBehindIt) {
+    post(1, T3_RDMA_READ_REQ);
+    post(2, T3_RDMA_SEND);
+    post(3, T3_RDMA_WRITE);
+    EXPECT_EQ(apply(sent(1)), T3_CQE_SEND_DONE);
+    EXPECT_EQ(apply(sent(2, T3_RDMA_WRITE)), T3_CQE_SEND_DONE);
+    EXPECT_EQ(sends(), "");
+    EXPECT_EQ(apply(read_response()), T3_CQE_SEND_DONE);
+    EXPECT_EQ(sends(), "1:0 2:0 3:0");
+}
+
+TEST_F(Completions, ReadsCompleteInPostingOrder) {
+    post(1, T3_RDMA_READ_REQ);
+    post(2, T3_RDMA_READ_REQ);
+    apply(read_response());
+    EXPECT_EQ(sends(), "1:0");
+    apply(read_response());
+    EXPECT_EQ(sends(), "2:0");
+    EXPECT_EQ(apply(read_response()), T3_CQE_STALE);
+}
+
+TEST_F(Completions, UnsignaledRequestsRetireSilently) {
+    post(1, T3_RDMA_SEND, false);
+    post(2, T3_RDMA_WRITE, false);
+    post(3, T3_RDMA_SEND);
+    apply(sent(2));
+    EXPECT_EQ(sends(), "3:0");
+    EXPECT_EQ(wq.sq_rptr, 3u);
+}
+
+// X2: an unsignaled read has an entry all the same; nobody is told, nothing is passed by.
+TEST_F(Completions, UnsignaledReadHoldsBackButIsSilent) {
+    post(1, T3_RDMA_READ_REQ, false);
+    post(2, T3_RDMA_SEND);
+    apply(sent(1));
+    EXPECT_EQ(sends(), "");
+    apply(read_response());
+    EXPECT_EQ(sends(), "2:0");
+}
+
+// A10: the response to the zero-byte RTR read is not the consumer's.
+TEST_F(Completions, RtrResponseIsSwallowedOnce) {
+    wq.rtr_expected = true;
+    post(1, T3_RDMA_READ_REQ);
+    EXPECT_EQ(apply(read_response(T3_RTR_STAG)), T3_CQE_SWALLOWED);
+    EXPECT_EQ(sends(), "");
+    EXPECT_EQ(apply(read_response()), T3_CQE_SEND_DONE);
+    EXPECT_EQ(sends(), "1:0");
+}
+
+TEST_F(Completions, EntriesOfTheDistantPastAreStale) {
+    post(1, T3_RDMA_SEND);
+    apply(sent(0));
+    EXPECT_EQ(sends(), "1:0");
+    EXPECT_EQ(apply(sent(0)), T3_CQE_STALE);
+    EXPECT_EQ(apply(sent(5)), T3_CQE_STALE);
+    EXPECT_EQ(apply(sent(0xffffffff)), T3_CQE_STALE);
+    EXPECT_FALSE(wq.error);
+    EXPECT_EQ(wq.sq_rptr, 1u);
+}
+
+TEST_F(Completions, AnEntryForAnotherKindOfRequestIsAnError) {
+    post(1, T3_RDMA_WRITE);
+    EXPECT_EQ(apply(sent(0, T3_RDMA_SEND)), T3_CQE_BAD);
+    EXPECT_TRUE(wq.error);
+}
+
+TEST_F(Completions, AMessageWithoutAReceiveIsAnError) {
+    EXPECT_EQ(apply(received(1, 8)), T3_CQE_BAD);
+    EXPECT_TRUE(wq.error);
+    EXPECT_EQ(recvs(), "");
+}
+
+// The card compares four bits of the MSN, software all of them.
+TEST_F(Completions, AGapInTheMsnIsAnError) {
+    post_recv(1);
+    EXPECT_EQ(apply(received(17, 8)), T3_CQE_BAD);
+    EXPECT_TRUE(wq.error);
+    EXPECT_EQ(recvs(), "1:" + std::to_string(T3_STATUS_MSN));
+    EXPECT_EQ(last.len, 0u);
+}
+
+// X10, X11: what cannot be must not stop the queue.
+TEST_F(Completions, ImpossibleEntries) {
+    for (const unsigned opcode : {0U, 1U, 7U, 8U, 13U, 15U})
+        EXPECT_EQ(apply(cqe(header(false, opcode), 0, 0, 0)), T3_CQE_BAD) << opcode;
+}
+
+TEST_F(Completions, FlushCompletesEverythingInOrderBehindWhatWasDone) {
+    post(1, T3_RDMA_SEND);
+    post(2, T3_RDMA_SEND, false);
+    post(3, T3_RDMA_READ_REQ);
+    post_recv(11);
+    post_recv(12);
+    apply(sent(0));
+    apply(received(1, 8));
+    t3_wq_flush(&wq);
+    const auto flushed = std::to_string(T3_STATUS_FLUSH);
+    EXPECT_EQ(sends(), "1:0 2:" + flushed + " 3:" + flushed);
+    EXPECT_EQ(recvs(), "11:0 12:" + flushed);
+}
+
+// A3, X8: a second flush finds nothing, and late entries do not come back to life.
+TEST_F(Completions, FlushTwiceAndLateEntries) {
+    post(1, T3_RDMA_SEND);
+    post_recv(11);
+    t3_wq_flush(&wq);
+    t3_wq_flush(&wq);
+    EXPECT_EQ(apply(sent(0)), T3_CQE_STALE);
+    EXPECT_EQ(apply(received(1, 8)), T3_CQE_BAD);
+    const auto flushed = std::to_string(T3_STATUS_FLUSH);
+    EXPECT_EQ(sends(), "1:" + flushed);
+    EXPECT_EQ(recvs(), "11:" + flushed);
+    EXPECT_EQ(sends(), "");
+    EXPECT_EQ(recvs(), "");
+}
+
+// Draining posts to a queue in error: the request completes at the next flush.
+TEST_F(Completions, DeferredRequestsAreFlushedToo) {
+    t3_wq_flush(&wq);
+    t3_send req{};
+    req.wr_id = 9;
+    req.flags = T3_WR_F_COMPLETION;
+    const auto slots_used = wq.wptr;
+    ASSERT_EQ(t3_wq_defer_send(&wq, &req), 0);
+    EXPECT_EQ(wq.wptr, slots_used);
+    t3_wq_flush(&wq);
+    EXPECT_EQ(sends(), "9:" + std::to_string(T3_STATUS_FLUSH));
+}
+
+TEST_F(Completions, ALocalErrorKeepsItsStatusThroughTheFlush) {
+    post(1, T3_RDMA_SEND);
+    post(2, T3_RDMA_WRITE);
+    post(3, T3_RDMA_SEND);
+    const auto error = sent(1, T3_RDMA_WRITE, T3_STATUS_ACCESS);
+    t3_wq_note_error(&wq, &error);
+    t3_wq_flush(&wq);
+    const auto flushed = std::to_string(T3_STATUS_FLUSH);
+    EXPECT_EQ(sends(), "1:" + flushed + " 2:" + std::to_string(T3_STATUS_ACCESS) + " 3:" + flushed);
+}
+
+TEST_F(Completions, EveryRingSizeAcrossTheEndOfTheCounter) {
+    wq.sq_wptr = wq.sq_rptr = 0xfffffffc;
+    for (std::uint32_t i = 0; i < 16; i++) {
+        const auto ptr = wq.sq_wptr;
+        post(i, T3_RDMA_SEND);
+        EXPECT_EQ(apply(sent(ptr)), T3_CQE_SEND_DONE);
+        EXPECT_EQ(sends(), std::to_string(i) + ":0");
+    }
+}
+
+struct StatusCase {
+    std::uint8_t status;
+    ib_wc_status wc;
+    t3_ae_class event;
+};
+
+// Documented table; send-side opcode, so that no special case applies.
+TEST(CqeStatus, WorkCompletionAndEvent) {
+    const std::vector<StatusCase> cases = {
+        {0x00, IB_WC_SUCCESS, T3_AE_COMPLETION},    {0x01, IB_WC_LOC_ACCESS_ERR, T3_AE_ACCESS},
+        {0x02, IB_WC_LOC_PROT_ERR, T3_AE_ACCESS},   {0x03, IB_WC_LOC_ACCESS_ERR, T3_AE_ACCESS},
+        {0x04, IB_WC_LOC_ACCESS_ERR, T3_AE_ACCESS}, {0x05, IB_WC_GENERAL_ERR, T3_AE_ACCESS},
+        {0x06, IB_WC_LOC_LEN_ERR, T3_AE_ACCESS},    {0x07, IB_WC_MW_BIND_ERR, T3_AE_ACCESS},
+        {0x08, IB_WC_MW_BIND_ERR, T3_AE_ACCESS},    {0x09, IB_WC_FATAL_ERR, T3_AE_DEVICE},
+        {0x0a, IB_WC_FATAL_ERR, T3_AE_DEVICE},      {0x0b, IB_WC_FATAL_ERR, T3_AE_FATAL},
+        {0x0d, IB_WC_FATAL_ERR, T3_AE_FATAL},       {0x10, IB_WC_FATAL_ERR, T3_AE_FATAL},
+        {0x18, IB_WC_FATAL_ERR, T3_AE_FATAL},       {0x1e, IB_WC_FATAL_ERR, T3_AE_FATAL},
+        {0x1f, IB_WC_FATAL_ERR, T3_AE_DEVICE},
+    };
+    for (const auto& row : cases) {
+        const auto e = sent(0, T3_RDMA_SEND, row.status);
+        EXPECT_EQ(t3_wc_status(row.status), row.wc) << unsigned{row.status};
+        EXPECT_EQ(t3_ae_classify(&e), row.event) << unsigned{row.status};
+    }
+    EXPECT_EQ(t3_wc_status(T3_STATUS_FLUSH), IB_WC_WR_FLUSH_ERR);
+    for (unsigned status = 0; status < 256; status++)
+        EXPECT_NE(t3_status_name(static_cast<std::uint8_t>(status)), nullptr);
+}
+
+TEST(CqeStatus, TerminateSentAndReceived) {
+    const auto sent_entry = cqe(header(true, T3_RDMA_TERMINATE), 0, 0, 0);
+    const auto received_entry = cqe(header(false, T3_RDMA_TERMINATE), 0, 0, 0);
+    const auto bad_read = cqe(header(true, T3_RDMA_READ_RESP, T3_STATUS_BOUND), 0, 0, 0);
+    EXPECT_EQ(t3_ae_classify(&sent_entry), T3_AE_TERM_SENT);
+    EXPECT_EQ(t3_ae_classify(&received_entry), T3_AE_TERM_RCVD);
+    EXPECT_EQ(t3_ae_classify(&bad_read), T3_AE_REQUEST);
+}
+
+struct TermCase {
+    unsigned status, opcode;
+    bool sq;
+    unsigned layer_type, code;
+};
+
+// Documented table, with RFC 5044's error type for MPA.
+TEST(CqeTerminate, ControlWord) {
+    const std::vector<TermCase> cases = {
+        {0x01, T3_RDMA_SEND_INV, false, 0x02, 0x09},  {0x01, T3_RDMA_WRITE, false, 0x01, 0x00},
+        {0x02, T3_RDMA_SEND_INV, false, 0x01, 0x09},  {0x02, T3_RDMA_WRITE, false, 0x01, 0x03},
+        {0x03, T3_RDMA_WRITE, false, 0x01, 0x03},     {0x04, T3_RDMA_WRITE, false, 0x01, 0x02},
+        {0x05, T3_RDMA_WRITE, false, 0x01, 0x04},     {0x06, T3_RDMA_WRITE, false, 0x11, 0x01},
+        {0x06, T3_RDMA_READ_RESP, false, 0x11, 0x01}, {0x06, T3_RDMA_READ_RESP, true, 0x01, 0x01},
+        {0x07, T3_RDMA_SEND_INV, false, 0x02, 0x09},  {0x09, T3_RDMA_SEND, false, 0x00, 0x00},
+        {0x0b, T3_RDMA_SEND, false, 0x11, 0x01},      {0x10, T3_RDMA_SEND, false, 0x20, 0x02},
+        {0x11, T3_RDMA_SEND, false, 0x20, 0x03},      {0x12, T3_RDMA_SEND, false, 0x12, 0x05},
+        {0x13, T3_RDMA_SEND, false, 0x12, 0x02},      {0x14, T3_RDMA_WRITE, false, 0x11, 0x04},
+        {0x14, T3_RDMA_SEND, false, 0x12, 0x06},      {0x15, T3_RDMA_SEND, false, 0x02, 0x05},
+        {0x16, T3_RDMA_SEND, false, 0x02, 0x06},      {0x17, T3_RDMA_SEND, false, 0x12, 0x01},
+        {0x18, T3_RDMA_SEND, false, 0x12, 0x03},      {0x1d, T3_RDMA_SEND, false, 0x12, 0x03},
+        {0x19, T3_RDMA_SEND, false, 0x10, 0x00},      {0x1a, T3_RDMA_SEND, false, 0x12, 0x04},
+        {0x1e, T3_RDMA_SEND, false, 0x00, 0x00},      {0x1f, T3_RDMA_SEND, false, 0x00, 0x00},
+    };
+    for (const auto& row : cases) {
+        const auto term = t3_term_for(row.status, row.opcode, row.sq);
+        EXPECT_EQ(term.layer_type, row.layer_type) << row.status << ' ' << row.opcode;
+        EXPECT_EQ(term.code, row.code) << row.status << ' ' << row.opcode;
+    }
+}
+
+} // namespace

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// QP transitions: rules that must hold for the table as a whole, and the ways through it.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+extern "C" {
+#include "kernel/iw_cxgb3/qp_fsm.h"
+}
+
+namespace {
+
+std::vector<t3_qp_state> states() {
+    std::vector<t3_qp_state> all;
+    for (int s = 0; s < T3_QPS_NUM; s++)
+        all.push_back(static_cast<t3_qp_state>(s));
+    return all;
+}
+
+std::vector<t3_qp_event> events() {
+    std::vector<t3_qp_event> all;
+    for (int e = 0; e < T3_QPEV_NUM; e++)
+        all.push_back(static_cast<t3_qp_event>(e));
+    return all;
+}
+
+struct Step {
+    t3_qp_event event;
+    t3_qp_state expected;
+};
+
+void walk(const std::string& name, const std::vector<Step>& steps) {
+    auto state = T3_QPS_IDLE;
+    for (const auto& step : steps) {
+        const auto taken = t3_qp_fsm(state, step.event);
+        ASSERT_TRUE(taken.legal) << name << ": " << t3_qp_event_name(step.event) << " in "
+                                 << t3_qp_state_name(state);
+        ASSERT_EQ(taken.next, step.expected) << name << ": after " << t3_qp_event_name(step.event);
+        state = taken.next;
+    }
+}
+
+TEST(QpFsm, WaysThrough) {
+    walk("peer closes", {{T3_QPEV_USER_INIT, T3_QPS_IDLE},
+                         {T3_QPEV_CONNECT, T3_QPS_RTS},
+                         {T3_QPEV_PEER_CLOSE, T3_QPS_CLOSING},
+                         {T3_QPEV_CLOSED, T3_QPS_IDLE},
+                         {T3_QPEV_USER_CLOSE, T3_QPS_IDLE},
+                         {T3_QPEV_DESTROY, T3_QPS_ERROR}});
+    walk("consumer closes", {{T3_QPEV_CONNECT, T3_QPS_RTS},
+                             {T3_QPEV_USER_CLOSE, T3_QPS_CLOSING},
+                             {T3_QPEV_PEER_CLOSE, T3_QPS_CLOSING},
+                             {T3_QPEV_CLOSED, T3_QPS_IDLE}});
+    walk("reset by the peer, late events, reuse", {{T3_QPEV_CONNECT, T3_QPS_RTS},
+                                                   {T3_QPEV_LOST, T3_QPS_ERROR},
+                                                   {T3_QPEV_PROTO_ERROR, T3_QPS_ERROR},
+                                                   {T3_QPEV_CLOSED, T3_QPS_ERROR},
+                                                   {T3_QPEV_USER_RESET, T3_QPS_IDLE},
+                                                   {T3_QPEV_CONNECT, T3_QPS_RTS}});
+    walk("error found here", {{T3_QPEV_CONNECT, T3_QPS_RTS},
+                              {T3_QPEV_PROTO_ERROR, T3_QPS_TERMINATE},
+                              {T3_QPEV_PROTO_ERROR, T3_QPS_TERMINATE},
+                              {T3_QPEV_PEER_CLOSE, T3_QPS_TERMINATE},
+                              {T3_QPEV_CLOSED, T3_QPS_ERROR}});
+}
+
+TEST(QpFsm, RtsOnlyByAConnection) {
+    for (const auto state : states())
+        for (const auto event : events()) {
+            const auto step = t3_qp_fsm(state, event);
+            if (step.legal && step.next == T3_QPS_RTS) {
+                EXPECT_EQ(event, T3_QPEV_CONNECT);
+                EXPECT_EQ(state, T3_QPS_IDLE);
+            }
+        }
+}
+
+TEST(QpFsm, WhoeverLeavesTheConnectionFlushesAndDetaches) {
+    for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE})
+        for (const auto event : events()) {
+            const auto step = t3_qp_fsm(state, event);
+            if (!step.legal || step.next == T3_QPS_RTS || step.next == T3_QPS_CLOSING ||
+                step.next == T3_QPS_TERMINATE)
+                continue;
+            EXPECT_TRUE(step.actions & T3_QPA_FLUSH)
+                << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
+            EXPECT_TRUE(step.actions & T3_QPA_DETACH)
+                << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
+        }
+}
+
+// A3: a second error must not flush again.
+TEST(QpFsm, NothingIsFlushedTwice) {
+    for (const auto event : events())
+        EXPECT_FALSE(t3_qp_fsm(T3_QPS_ERROR, event).actions & T3_QPA_FLUSH) << t3_qp_event_name(event);
+}
+
+// The end of a connection must be accepted wherever a connection can be.
+TEST(QpFsm, TheEndOfAConnectionIsNeverRefused) {
+    for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE, T3_QPS_ERROR})
+        for (const auto event : {T3_QPEV_CLOSED, T3_QPEV_LOST, T3_QPEV_PEER_CLOSE, T3_QPEV_DESTROY})
+            EXPECT_TRUE(t3_qp_fsm(state, event).legal)
+                << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
+}
+
+TEST(QpFsm, AResetWithAConnectionIsRefused) {
+    for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE})
+        EXPECT_FALSE(t3_qp_fsm(state, T3_QPEV_USER_RESET).legal);
+}
+
+TEST(QpFsm, DestroyLetsACloseComeToItsEnd) {
+    EXPECT_EQ(t3_qp_fsm(T3_QPS_CLOSING, T3_QPEV_DESTROY).actions, unsigned{T3_QPA_NONE});
+    EXPECT_TRUE(t3_qp_fsm(T3_QPS_RTS, T3_QPEV_DESTROY).actions & T3_QPA_ABORT);
+}
+
+TEST(QpFsm, NumbersOutOfRangeAreIllegal) {
+    EXPECT_FALSE(t3_qp_fsm(static_cast<t3_qp_state>(T3_QPS_NUM), T3_QPEV_CLOSED).legal);
+    EXPECT_FALSE(t3_qp_fsm(T3_QPS_IDLE, static_cast<t3_qp_event>(T3_QPEV_NUM)).legal);
+    EXPECT_FALSE(t3_qp_fsm(static_cast<t3_qp_state>(-1), static_cast<t3_qp_event>(-1)).legal);
+    EXPECT_STREQ(t3_qp_state_name(static_cast<t3_qp_state>(99)), "?");
+}
+
+TEST(QpFsm, EverythingHasAName) {
+    for (const auto state : states())
+        EXPECT_STRNE(t3_qp_state_name(state), "?");
+    for (const auto event : events())
+        EXPECT_NE(t3_qp_event_name(event), nullptr);
+}
+
+} // namespace
