@@ -18,7 +18,7 @@
 #include "ep_fsm.h"
 
 #define TO(next_state, acts)	{ .legal = true, .next = (next_state), .actions = (acts) }
-/* Late or repeated, and harmless: the connection is already on that way. */
+/* Late or repeated, and harmless: it is on that way already, or was when it came. */
 #define STAY(state)		TO(state, 0)
 
 /* What the end of a connection has in common. */
@@ -27,33 +27,6 @@
 #define ABORT			(EP_START_TIMER | EP_SEND_ABORT)
 #define ABORT_WITH_QP		(ABORT | EP_QP_ERROR)
 #define CLOSE			(EP_START_TIMER | EP_SEND_CLOSE)
-
-/* After our FIN: what may still come, in whichever of the three states. */
-#define AFTER_FIN(state)						\
-	[EP_EV_DISCONNECT]	= STAY(state),				\
-	[EP_EV_ABORT]		= STAY(state),				\
-	[EP_EV_TERMINATE]	= STAY(state),				\
-	[EP_EV_INIT_DONE]	= STAY(state),				\
-	[EP_EV_MPA_BAD]		= STAY(state),				\
-	[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR | EP_SEND_ABORT_RPL), \
-	[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),	\
-	[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),	\
-	[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR)
-
-/* After ABORT_REQ: whatever was under way when the card got it. */
-#define AFTER_ABORT(state)						\
-	[EP_EV_DISCONNECT]	= STAY(state),				\
-	[EP_EV_ABORT]		= STAY(state),				\
-	[EP_EV_TERMINATE]	= STAY(state),				\
-	[EP_EV_INIT_DONE]	= STAY(state),				\
-	[EP_EV_MPA_BAD]		= STAY(state),				\
-	[EP_EV_PEER_CLOSE]	= STAY(state),				\
-	[EP_EV_CLOSE_RPL]	= STAY(state),				\
-	[EP_EV_BAD_CLOSE]	= STAY(state),				\
-	[EP_EV_ESTABLISHED]	= STAY(state),				\
-	[EP_EV_ARP_FAILED]	= STAY(state),				\
-	[EP_EV_TIMEOUT]		= TO(EP_DEAD, GONE_WITH_QP),		\
-	[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP)
 
 static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	[EP_IDLE] = {
@@ -164,16 +137,43 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	 * and a RST would take them back. The timer bounds the wait.
 	 */
 	[EP_CLOSING] = {
-		AFTER_FIN(EP_CLOSING),
+		[EP_EV_DISCONNECT]	= STAY(EP_CLOSING),
+		[EP_EV_ABORT]		= STAY(EP_CLOSING),
+		[EP_EV_TERMINATE]	= STAY(EP_CLOSING),
+		[EP_EV_INIT_DONE]	= STAY(EP_CLOSING),
+		[EP_EV_MPA_BAD]		= STAY(EP_CLOSING),
+		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
+						      EP_SEND_ABORT_RPL),
+		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, 0),
 		[EP_EV_CLOSE_RPL]	= TO(EP_FIN_WAIT, 0),
 	},
 	[EP_FIN_WAIT] = {
-		AFTER_FIN(EP_FIN_WAIT),
+		[EP_EV_DISCONNECT]	= STAY(EP_FIN_WAIT),
+		[EP_EV_ABORT]		= STAY(EP_FIN_WAIT),
+		[EP_EV_TERMINATE]	= STAY(EP_FIN_WAIT),
+		[EP_EV_INIT_DONE]	= STAY(EP_FIN_WAIT),
+		[EP_EV_MPA_BAD]		= STAY(EP_FIN_WAIT),
+		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
+						      EP_SEND_ABORT_RPL),
+		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
 		[EP_EV_PEER_CLOSE]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_IDLE),
 	},
 	[EP_LAST_ACK] = {
-		AFTER_FIN(EP_LAST_ACK),
+		[EP_EV_DISCONNECT]	= STAY(EP_LAST_ACK),
+		[EP_EV_ABORT]		= STAY(EP_LAST_ACK),
+		[EP_EV_TERMINATE]	= STAY(EP_LAST_ACK),
+		[EP_EV_INIT_DONE]	= STAY(EP_LAST_ACK),
+		[EP_EV_MPA_BAD]		= STAY(EP_LAST_ACK),
+		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
+						      EP_SEND_ABORT_RPL),
+		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
 		[EP_EV_CLOSE_RPL]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_IDLE),
 	},
 	/*
@@ -181,13 +181,35 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	 * before the TID goes back to the card.
 	 */
 	[EP_ABORTING] = {
-		AFTER_ABORT(EP_ABORTING),
+		[EP_EV_DISCONNECT]	= STAY(EP_ABORTING),
+		[EP_EV_ABORT]		= STAY(EP_ABORTING),
+		[EP_EV_TERMINATE]	= STAY(EP_ABORTING),
+		[EP_EV_INIT_DONE]	= STAY(EP_ABORTING),
+		[EP_EV_MPA_BAD]		= STAY(EP_ABORTING),
+		[EP_EV_PEER_CLOSE]	= STAY(EP_ABORTING),
+		[EP_EV_CLOSE_RPL]	= STAY(EP_ABORTING),
+		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORTING),
+		[EP_EV_ESTABLISHED]	= STAY(EP_ABORTING),
+		[EP_EV_ARP_FAILED]	= STAY(EP_ABORTING),
+		[EP_EV_TIMEOUT]		= TO(EP_DEAD, GONE_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP),
 		[EP_EV_PEER_ABORT]	= TO(EP_ABORTING, EP_SEND_ABORT_RPL),
 		[EP_EV_ABORT_RPL]	= TO(EP_DEAD, GONE_WITH_QP),
 		[EP_EV_ABORT_RPL_CROSSED] = TO(EP_ABORT_CROSSED, 0),
 	},
 	[EP_ABORT_CROSSED] = {
-		AFTER_ABORT(EP_ABORT_CROSSED),
+		[EP_EV_DISCONNECT]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_ABORT]		= STAY(EP_ABORT_CROSSED),
+		[EP_EV_TERMINATE]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_INIT_DONE]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_MPA_BAD]		= STAY(EP_ABORT_CROSSED),
+		[EP_EV_PEER_CLOSE]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_CLOSE_RPL]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_ESTABLISHED]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_ARP_FAILED]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_TIMEOUT]		= TO(EP_DEAD, GONE_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP),
 		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_SEND_ABORT_RPL),
 	},
 	/* What the host had queued when the end came. */

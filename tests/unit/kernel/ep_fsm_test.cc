@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // The connection table: rules that every cell obeys, and whole connections as scripts.
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -245,6 +248,49 @@ TEST(EpTable, repeated_close_messages_are_refused) {
     EXPECT_EQ(ep_fsm(EP_FPDU, EP_EV_CLOSE_RPL), nullptr);
     EXPECT_EQ(ep_fsm(EP_FPDU, EP_EV_ABORT_RPL), nullptr);
     EXPECT_EQ(ep_fsm(EP_DEAD, EP_EV_PEER_ABORT), nullptr);
+}
+
+// docs/states.md shows the table; this writes it, or compares.
+std::string table_as_markdown() {
+    std::string text = "| State | Event | Next | Actions |\n|---|---|---|---|\n";
+    for (const Cell& cell : legal_cells()) {
+        bool stays = cell.step->next == cell.state;
+        if (stays && !cell.step->actions)
+            continue; // ignored on purpose; listed below
+        std::string actions;
+        for (unsigned bit = 0; bit < EP_NUM_ACTIONS; ++bit)
+            if (cell.step->actions & (1 << bit))
+                actions += (actions.empty() ? "" : ", ") + std::string(ep_action_name(bit));
+        text += std::string("| ") + ep_state_name(cell.state) + " | " + ep_event_name(cell.event) + " | " +
+                ep_state_name(ep_state(cell.step->next)) + " | " + actions + " |\n";
+    }
+    text += "\nLegal, but nothing is left to do:\n\n| State | Events |\n|---|---|\n";
+    for (int s = 0; s < EP_NUM_STATES; ++s) {
+        std::string events;
+        for (const Cell& cell : legal_cells())
+            if (cell.state == s && cell.step->next == s && !cell.step->actions)
+                events += (events.empty() ? "" : ", ") + std::string(ep_event_name(cell.event));
+        if (!events.empty())
+            text += std::string("| ") + ep_state_name(ep_state(s)) + " | " + events + " |\n";
+    }
+    return text;
+}
+
+TEST(EpTable, is_the_one_in_the_documentation) {
+    const std::string path = T3_SOURCE_DIR "/docs/states.md";
+    const std::string begin = "<!-- connection table: begin -->\n", end = "<!-- connection table: end -->";
+    std::stringstream whole;
+    whole << std::ifstream(path).rdbuf();
+    std::string text = whole.str();
+    std::size_t from = text.find(begin), to = text.find(end);
+    ASSERT_NE(from, std::string::npos) << path;
+    ASSERT_NE(to, std::string::npos) << path;
+    from += begin.size();
+    if (std::getenv("T3_UPDATE_DOCS"))
+        std::ofstream(path) << text.replace(from, to - from, table_as_markdown());
+    else
+        EXPECT_EQ(text.substr(from, to - from), table_as_markdown())
+            << "T3_UPDATE_DOCS=1 kernel_ep_fsm writes it anew";
 }
 
 } // namespace

@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""One end of an RDMA connection, for tests that stock programs cannot be made to do: private data of any length, rejects,
+hesitation. Speaks librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
+
+    cm.py listen ADDRESS PORT [--reject] [--data N] [--count N] [--wait SECONDS]
+    cm.py connect ADDRESS PORT [--data N] [--hold SECONDS]
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import socket
+import struct
+import sys
+import time
+
+EVENTS = ("ADDR_RESOLVED ADDR_ERROR ROUTE_RESOLVED ROUTE_ERROR CONNECT_REQUEST CONNECT_RESPONSE CONNECT_ERROR UNREACHABLE "
+          "REJECTED ESTABLISHED DISCONNECTED DEVICE_REMOVAL MULTICAST_JOIN MULTICAST_ERROR ADDR_CHANGE TIMEWAIT_EXIT").split()
+PS_TCP = 0x0106
+QPT_RC = 2
+
+rdma = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+rdma.rdma_create_event_channel.restype = ctypes.c_void_p
+
+
+class ConnParam(ctypes.Structure):
+    _fields_ = [("private_data", ctypes.c_void_p), ("private_data_len", ctypes.c_uint8),
+                ("responder_resources", ctypes.c_uint8), ("initiator_depth", ctypes.c_uint8),
+                ("flow_control", ctypes.c_uint8), ("retry_count", ctypes.c_uint8), ("rnr_retry_count", ctypes.c_uint8),
+                ("srq", ctypes.c_uint8), ("qp_num", ctypes.c_uint32)]
+
+
+class Event(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_void_p), ("listen_id", ctypes.c_void_p), ("event", ctypes.c_int), ("status", ctypes.c_int),
+                ("conn", ConnParam), ("more", ctypes.c_uint8 * 64)]
+
+
+class QpInitAttr(ctypes.Structure):
+    _fields_ = [("context", ctypes.c_void_p), ("send_cq", ctypes.c_void_p), ("recv_cq", ctypes.c_void_p),
+                ("srq", ctypes.c_void_p), ("max_send_wr", ctypes.c_uint32), ("max_recv_wr", ctypes.c_uint32),
+                ("max_send_sge", ctypes.c_uint32), ("max_recv_sge", ctypes.c_uint32), ("max_inline", ctypes.c_uint32),
+                ("qp_type", ctypes.c_int), ("sq_sig_all", ctypes.c_int), ("more", ctypes.c_uint8 * 64)]
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+def call(name, *args):
+    if getattr(rdma, name)(*args) == 0:
+        return
+    say(call=name, errno=ctypes.get_errno(), error=os.strerror(ctypes.get_errno()))
+    sys.exit(1)
+
+
+def sockaddr(address, port):
+    return struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton(address) + bytes(8)
+
+
+def pattern(length):
+    """Private data that tells when a byte is out of its place."""
+    return bytes(7 * i % 251 for i in range(length))
+
+
+def conn_param(length, reads=4):
+    data = pattern(length)
+    keep = ctypes.create_string_buffer(data, len(data) or 1)
+    param = ConnParam(ctypes.cast(keep, ctypes.c_void_p) if length else None, length, reads, reads, 0, 7, 7)
+    param.keep = keep
+    return param
+
+
+def create_qp(cm_id):
+    attr = QpInitAttr(max_send_wr=4, max_recv_wr=4, max_send_sge=1, max_recv_sge=1, qp_type=QPT_RC)
+    call("rdma_create_qp", cm_id, None, ctypes.byref(attr))
+
+
+class Channel:
+    def __init__(self):
+        self.handle = ctypes.c_void_p(rdma.rdma_create_event_channel())
+
+    def create_id(self):
+        cm_id = ctypes.c_void_p()
+        call("rdma_create_id", self.handle, ctypes.byref(cm_id), None, PS_TCP)
+        return cm_id
+
+    def event(self):
+        pointer = ctypes.POINTER(Event)()
+        call("rdma_get_cm_event", self.handle, ctypes.byref(pointer))
+        event = pointer.contents
+        name = EVENTS[event.event]
+        length = event.conn.private_data_len if event.conn.private_data else 0
+        data = ctypes.string_at(event.conn.private_data, length) if length else b""
+        say(event=name, status=event.status, length=length, intact=data == pattern(length),
+            responder_resources=event.conn.responder_resources, initiator_depth=event.conn.initiator_depth)
+        cm_id = ctypes.c_void_p(event.id)
+        call("rdma_ack_cm_event", pointer)
+        return name, cm_id
+
+    def until(self, *wanted):
+        while True:
+            name, cm_id = self.event()
+            if name in wanted:
+                return cm_id
+            if name in ("REJECTED", "UNREACHABLE", "CONNECT_ERROR", "ADDR_ERROR", "ROUTE_ERROR", "DISCONNECTED"):
+                sys.exit(2)
+
+
+def listen(options):
+    channel = Channel()
+    listener = channel.create_id()
+    call("rdma_bind_addr", listener, sockaddr(options.address, options.port))
+    call("rdma_listen", listener, options.backlog)
+    say(listening=True)
+    left = options.count
+    while left:
+        name, cm_id = channel.event()
+        if name == "CONNECT_REQUEST":
+            time.sleep(options.wait)
+            param = conn_param(options.data)
+            if options.reject:
+                call("rdma_reject", cm_id, param.keep, ctypes.c_uint8(options.data))
+                call("rdma_destroy_id", cm_id)
+                left -= 1
+            else:
+                create_qp(cm_id)
+                call("rdma_accept", cm_id, ctypes.byref(param))
+        elif name == "DISCONNECTED":
+            rdma.rdma_disconnect(cm_id)  # -EINVAL if the close is complete already
+            rdma.rdma_destroy_qp(cm_id)
+            call("rdma_destroy_id", cm_id)
+            left -= 1
+    call("rdma_destroy_id", listener)
+
+
+def connect(options):
+    channel = Channel()
+    cm_id = channel.create_id()
+    call("rdma_resolve_addr", cm_id, None, sockaddr(options.address, options.port), 2000)
+    channel.until("ADDR_RESOLVED")
+    call("rdma_resolve_route", cm_id, 2000)
+    channel.until("ROUTE_RESOLVED")
+    create_qp(cm_id)
+    call("rdma_connect", cm_id, ctypes.byref(conn_param(options.data)))
+    channel.until("ESTABLISHED")
+    time.sleep(options.hold)
+    call("rdma_disconnect", cm_id)
+    channel.until("DISCONNECTED")
+    rdma.rdma_destroy_qp(cm_id)
+    call("rdma_destroy_id", cm_id)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("listen", listen), ("connect", connect)):
+        command = commands.add_parser(name)
+        command.add_argument("address")
+        command.add_argument("port", type=int)
+        command.add_argument("--data", type=int, default=0, help="length of the private data")
+        command.set_defaults(function=function)
+        if name == "listen":
+            command.add_argument("--reject", action="store_true")
+            command.add_argument("--count", type=int, default=1, help="connections to serve")
+            command.add_argument("--wait", type=float, default=0, help="seconds to think before the answer")
+            command.add_argument("--backlog", type=int, default=8)
+        else:
+            command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")
+    options = parser.parse_args()
+    options.function(options)
+
+
+main()
