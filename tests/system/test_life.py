@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What happens in a long life: processes die, cables are pulled, modules are unloaded."""
+
+import signal
+
+import pytest
+from labkit import stack
+from stock import RPING_PORT, address, objects, rping_client, rping_server
+
+SETTLE = 30  # seconds in which everything of a dead process must be gone
+
+
+def ends_alone(command, timeout=60):
+    """The status of a command that must end by itself because its peer is gone."""
+    return command.wait(timeout).rc
+
+
+def wait_no_objects(guest, timeout=SETTLE):
+    guest.check(f"""for try in $(seq {timeout * 10}); do
+            rdma resource show | grep -qE ' [a-z_]+ [1-9]' || exit 0
+            sleep 0.1
+        done
+        rdma resource show; rdma resource show qp; rdma resource show cm_id; exit 1""", timeout * 3)
+
+
+def in_traffic(pair, server_options="", client_options=""):
+    """A connection that is busy until somebody ends it."""
+    server, client = pair.guests
+    serving = rping_server(server, f"-V {server_options}")
+    asking = rping_client(client, server, f"-v -V -S 200 {client_options}")
+    asking.expect("rdma-ping-50:", 60)
+    return serving, asking
+
+
+@pytest.mark.parametrize("victim", ["server", "client"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
+def test_death_of_one_side_ends_the_other_and_leaves_nothing(pair, victim, how):
+    serving, asking = in_traffic(pair)
+    dead, survivor = (serving, asking) if victim == "server" else (asking, serving)
+    dead.kill(how)
+    assert ends_alone(dead) == -how
+    ends_alone(survivor)
+    for guest in pair.guests:
+        wait_no_objects(guest)
+    server, client = pair.guests
+    again = rping_server(server, "-C 5 -V")
+    assert rping_client(client, server, "-C 5 -V").wait(60).rc == 0
+    assert again.wait(30).rc == 0
+
+
+def test_traffic_goes_on_after_the_cable_was_out(pair):
+    server, client = pair.guests
+    serving = rping_server(server, "-C 2000 -V")
+    asking = rping_client(client, server, "-v -V -C 2000")
+    asking.expect("rdma-ping-100:", 60)
+    pair.sim.cable("p0", plugged=False)
+    try:
+        for guest in pair.guests:
+            guest.check(stack.wait_carrier(guest.interfaces[0], up=False), 40)
+        told = asking.stdout.count("rdma-ping-")
+        client.check("sleep 1")
+        assert asking.running and asking.stdout.count("rdma-ping-") <= told + 1
+        assert "DOWN" in client.check("rdma link show cxgb3_0/1")
+    finally:
+        pair.sim.cable("p0", plugged=True)
+    for guest in pair.guests:
+        guest.check(stack.wait_carrier(guest.interfaces[0]), 40)
+    assert asking.wait(120).rc == 0
+    assert serving.wait(30).rc == 0
+
+
+def test_the_driver_does_not_go_while_it_is_used_and_comes_back(pair):
+    server, client = pair.guests
+    serving, asking = in_traffic(pair)
+    refused = client.run("rmmod iw_cxgb3")
+    assert refused.rc != 0 and "in use" in refused.stderr
+    assert asking.running
+    asking.kill()
+    ends_alone(serving)
+    wait_no_objects(client)
+    for _ in range(3):
+        client.check("rmmod iw_cxgb3", 60)
+        assert "cxgb3_0" not in client.check("rdma dev show")
+        client.check(stack.load_module("iw_cxgb3"), 60)
+    again = rping_server(server, "-C 5 -V")
+    assert rping_client(client, server, "-C 5 -V").wait(60).rc == 0
+    assert again.wait(30).rc == 0
+
+
+def test_a_port_where_nobody_listens_refuses_at_once(pair):
+    server, client = pair.guests
+    done = rping_client(client, server, "-C 1", listen_port=7999).wait(30)
+    assert done.rc != 0
+    assert "RDMA_CM_EVENT_REJECTED, error -111" in done.stdout + done.stderr, done
+
+
+def test_an_address_without_a_host_does_not_resolve(pair):
+    done = pair.guests[1].run("rping -c -a 10.0.0.77 -C 1", 60)
+    assert done.rc != 0
+    assert "RDMA_CM_EVENT_ADDR_ERROR" in done.stdout + done.stderr, done
+
+
+def test_a_host_that_does_not_answer_is_unreachable(pair):
+    client = pair.guests[1]
+    client.check(f"ip neigh replace 10.0.0.78 lladdr 02:00:00:00:00:78 dev {client.interfaces[0]}")
+    try:
+        done = client.run("rping -c -a 10.0.0.78 -C 1", 150)
+    finally:
+        client.check(f"ip neigh del 10.0.0.78 dev {client.interfaces[0]}")
+    assert done.rc != 0
+    assert "RDMA_CM_EVENT_UNREACHABLE" in done.stdout + done.stderr, done
+    wait_no_objects(client)
+
+
+def test_a_hundred_connections_one_after_another_leave_nothing(pair):
+    server, client = pair.guests
+    before = [int(guest.check("awk '/^MemAvailable/ {print $2}' /proc/meminfo")) for guest in pair.guests]
+    serving = rping_server(server, "-P")
+    client.check(f"for n in $(seq 100); do rping -c -a {address(server)} -p {RPING_PORT} -C 1 -V || exit 1; done", 240)
+    serving.kill()
+    serving.wait(20)
+    for guest, had in zip(pair.guests, before):
+        wait_no_objects(guest)
+        assert not any(objects(guest).values())
+        assert int(guest.check("awk '/^MemAvailable/ {print $2}' /proc/meminfo")) > had - 20_000
