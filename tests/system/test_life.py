@@ -23,11 +23,11 @@ def wait_no_objects(guest, timeout=SETTLE):
         rdma resource show; rdma resource show qp; rdma resource show cm_id; exit 1""", timeout * 3)
 
 
-def in_traffic(pair, server_options="", client_options=""):
+def in_traffic(pair):
     """A connection that is busy until somebody ends it."""
     server, client = pair.guests
-    serving = rping_server(server, f"-V {server_options}")
-    asking = rping_client(client, server, f"-v -V -S 200 {client_options}")
+    serving = rping_server(server, "-V")
+    asking = rping_client(client, server, "-v -V")
     asking.expect("rdma-ping-50:", 60)
     return serving, asking
 
@@ -50,8 +50,8 @@ def test_death_of_one_side_ends_the_other_and_leaves_nothing(pair, victim, how):
 
 def test_traffic_goes_on_after_the_cable_was_out(pair):
     server, client = pair.guests
-    serving = rping_server(server, "-C 2000 -V")
-    asking = rping_client(client, server, "-v -V -C 2000")
+    serving = rping_server(server, "-C 800 -V")
+    asking = rping_client(client, server, "-v -V -C 800")
     asking.expect("rdma-ping-100:", 60)
     pair.sim.cable("p0", plugged=False)
     try:
@@ -102,11 +102,13 @@ def test_an_address_without_a_host_does_not_resolve(pair):
 
 def test_a_host_that_does_not_answer_is_unreachable(pair):
     client = pair.guests[1]
-    client.check(f"ip neigh replace 10.0.0.78 lladdr 02:00:00:00:00:78 dev {client.interfaces[0]}")
+    patience = "/sys/module/iw_cxgb3/parameters/ep_timeout_secs"
+    usual = client.check(f"cat {patience}").strip()
+    client.check(f"ip neigh replace 10.0.0.78 lladdr 02:00:00:00:00:78 dev {client.interfaces[0]}; echo 5 > {patience}")
     try:
-        done = client.run("rping -c -a 10.0.0.78 -C 1", 150)
+        done = client.run("rping -c -a 10.0.0.78 -C 1", 60)
     finally:
-        client.check(f"ip neigh del 10.0.0.78 dev {client.interfaces[0]}")
+        client.check(f"ip neigh del 10.0.0.78 dev {client.interfaces[0]}; echo {usual} > {patience}")
     assert done.rc != 0
     assert "RDMA_CM_EVENT_UNREACHABLE" in done.stdout + done.stderr, done
     wait_no_objects(client)
