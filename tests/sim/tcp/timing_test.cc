@@ -130,6 +130,10 @@ TEST_F(TcpTiming, ZeroWindowIsProbedWithoutCuttingTheRecord) {
     EXPECT_EQ(heard(), "A 1000 5001") << "twice as long";
     say_ack(1001, 1000);
     EXPECT_EQ(heard(), "A 1001 5001 +600");
+    say_ack(1601, 0);
+    send(600);
+    run(5 * second);
+    EXPECT_EQ(heard(), "A 1600 5001") << "closed anew: from the start";
 }
 
 TEST_F(TcpTiming, AnsweredProbesGoOnForEver) {
