@@ -83,12 +83,15 @@ void EventLoop::run_once(int timeout_ms) {
         fail("epoll_wait");
     advance();
     for (int i = 0; i < n; i++) {
-        const auto it = entries_.find(ready[static_cast<std::size_t>(i)].data.u64);
+        // By value: epoll_event is packed, its members are not aligned.
+        const epoll_event event = ready[static_cast<std::size_t>(i)];
+        const Watch watch = event.data.u64;
+        const auto it = entries_.find(watch);
         if (it == entries_.end())
             continue;
         // Kept alive: the handler may forget its own entry.
         const auto entry = it->second;
-        entry->handler(ready[static_cast<std::size_t>(i)].events);
+        entry->handler(event.events);
     }
     advance();
 }
