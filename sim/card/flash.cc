@@ -9,7 +9,7 @@ namespace t3sim {
 
 namespace {
 
-constexpr std::uint32_t flash_size = 512 << 10, sector = 64 << 10, page = 256;
+constexpr std::size_t flash_size = 512 << 10, sector = 64 << 10, page = 256;
 constexpr std::uint32_t firmware_version_at = 0x7fffc;
 constexpr std::uint8_t firmware_version[] = {0x00, 0x0c, 0x07, 0x10}; // T3, 7.12.0: 0x10070c00
 constexpr std::size_t command_limit = 4 + page;                       // nothing longer means anything
@@ -76,9 +76,9 @@ void Flash::finish() {
             write_enabled_ = false;
         else if (write_enabled_ && command_.size() >= 4 &&
                  (command == erase_sector || command == program_page)) {
-            const std::uint32_t at = (be32(command_.data()) & 0xffffff) % flash_size;
+            const std::size_t at = (be32(command_.data()) & 0xffffff) % flash_size;
             if (command == erase_sector) {
-                const auto begin = content_.begin() + at / sector * sector;
+                const auto begin = content_.begin() + static_cast<std::ptrdiff_t>(at / sector * sector);
                 std::fill(begin, begin + sector, std::uint8_t{0xff});
             } else {
                 // Programming clears bits and wraps within the page.

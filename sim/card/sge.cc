@@ -90,7 +90,8 @@ void Sge::context_command(std::uint32_t command) {
     const std::uint32_t opcode = bits(command, 31, 28);
     regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy); // all is done at once
     hw::Context* const context = find_context(command);
-    if (!context) {
+    const bool is_cq = (command & cmd::cq) != 0;
+    if (!context || (opcode > cmd::write && !is_cq)) {
         ++bad_commands_;
     } else if (opcode == cmd::read) {
         for (unsigned i = 0; i < context->size(); ++i)
@@ -102,10 +103,8 @@ void Sge::context_command(std::uint32_t command) {
         }
         if ((command & cmd::response_queue) != 0 && bits(regs_.peek(reg::SG_CONTEXT_MASK0), 31, 16) != 0)
             responses_.restart(command & 0xffff);
-    } else if ((command & cmd::cq) != 0) {
-        cq_command(opcode, command & 0xffff);
     } else {
-        ++bad_commands_;
+        cq_command(opcode, command & 0xffff);
     }
 }
 
