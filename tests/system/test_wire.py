@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What goes over the wire between two guests, in the eyes of Wireshark."""
+
+import wirecheck
+from labkit import Lab
+from stock import rping_client, rping_server
+
+
+def test_rping_is_clean_iwarp(suite, tmp_path):
+    sizes, rounds = (64, 4096, 65535), 50
+    with Lab(guests=2, suite=suite, capture=tmp_path, name="wire") as lab:
+        server, client = lab.guests
+        for size in sizes:
+            options = f"-C {rounds} -S {size} -V"
+            serving = rping_server(server, options)
+            assert rping_client(client, server, options).wait(60).rc == 0
+            assert serving.wait(20).rc == 0
+    report = wirecheck.check(tmp_path / "p0.pcapng", connections=len(sizes))
+    assert report.connections == len(sizes)
+    # A round of rping is four sends, one read by the server and one write by it.
+    assert report.messages["Read Request"] == len(sizes) * rounds
+    assert report.messages["Send"] == 4 * len(sizes) * rounds
+    assert report.messages["Write"] > report.messages["Read Request"], "65535 bytes need many FPDUs"
