@@ -184,15 +184,11 @@ static inline void t3_count(struct t3_dev *dev, enum t3_counter which)
  * The card may be used until t3_dev_leave(), if the result is true. Atomic in
  * between (RCU).
  */
-bool __t3_dev_enter(struct t3_dev *dev);
-#ifdef __CHECKER__
-#define t3_dev_enter(dev) (__t3_dev_enter(dev) ? ({ __acquire(RCU); true; }) : false)
-#else
-#define t3_dev_enter(dev) __t3_dev_enter(dev)
-#endif
+bool t3_dev_enter(struct t3_dev *dev);
 
-static inline void t3_dev_leave(struct t3_dev *dev) __releases(RCU)
+static inline void t3_dev_leave(struct t3_dev *dev)
 {
+	__acquire(RCU);	/* sparse cannot follow the conditional lock of t3_dev_enter() */
 	rcu_read_unlock();
 }
 

@@ -49,11 +49,11 @@ static bool exiting;
 
 /* --- use of the NIC driver ------------------------------------------------- */
 
-bool __t3_dev_enter(struct t3_dev *dev)
+bool t3_dev_enter(struct t3_dev *dev)
 {
 	rcu_read_lock();
 	if (!t3_dev_gone(dev)) {
-		__release(RCU);	/* sparse: see t3_dev_enter() */
+		__release(RCU);	/* sparse: see t3_dev_leave() */
 		return true;
 	}
 	rcu_read_unlock();

@@ -154,19 +154,18 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	int ret = -ENODEV;
 
 	((struct l2t_skb_cb *)skb->cb)->arp_failure_handler = failed;
-	if (!t3_dev_enter(dev))
-		goto drop;
-	spin_lock_bh(&ep->route_lock);
-	e = ep->l2t;
-	if (e && e->state == L2T_STATE_VALID)
-		ret = cxgb3_ofld_send(dev->tdev, skb);
-	else if (e)
-		ret = t3_l2t_send_slow(dev->tdev, skb, e);
-	spin_unlock_bh(&ep->route_lock);
-	t3_dev_leave(dev);
+	if (t3_dev_enter(dev)) {
+		spin_lock_bh(&ep->route_lock);
+		e = ep->l2t;
+		if (e && e->state == L2T_STATE_VALID)
+			ret = cxgb3_ofld_send(dev->tdev, skb);
+		else if (e)
+			ret = t3_l2t_send_slow(dev->tdev, skb, e);
+		spin_unlock_bh(&ep->route_lock);
+		t3_dev_leave(dev);
+	}
 	if (ret >= 0)
 		return 0;
-drop:
 	kfree_skb(skb);
 	return ret;
 }
