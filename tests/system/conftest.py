@@ -37,15 +37,25 @@ def pytest_collection_modifyitems(config, items):
 class Keeper:
     """Keeps one lab for many tests."""
 
+    ATTEMPTS = 2  # that fail in a row before no further one is made
+
     def __init__(self, **options):
         self._options = options
         self._lab = None
+        self._failures = []
 
     def get(self):
         if self._lab and not self._lab.healthy:
             self.drop()
         if not self._lab:
-            self._lab = Lab(**self._options).__enter__()
+            if len(self._failures) == self.ATTEMPTS:
+                pytest.fail(f"the lab did not start {self.ATTEMPTS} times; the last time: {self._failures[-1]}", pytrace=False)
+            try:
+                self._lab = Lab(**self._options).__enter__()
+            except LabError as error:
+                self._failures.append(error)
+                raise
+            self._failures = []
         return self._lab
 
     def drop(self):
@@ -71,17 +81,17 @@ def _pair_keeper(suite):
 
 
 def _check(lab, request):
-    """What every test must leave behind: living guests, clean kernel logs, no command that still runs."""
+    """What every test must leave behind: living guests, clean kernel logs, and no command that cannot be killed."""
     allowed = [klog.Allowed(*mark.args) for mark in request.node.iter_markers("allow_log")]
+    trouble = []
     for guest in lab.guests:
         try:
             guest.end_commands()
-        except LabError:
-            pass  # a dead guest, or a command that even SIGKILL does not end: the log below tells
-    trouble = lab.new_trouble(allowed)
-    if trouble:
-        lab.broken = True
-        pytest.fail(f"trouble in a log after the test:\n{trouble}", pytrace=False)
+        except LabError as error:
+            trouble.append(str(error))
+    trouble.append(lab.new_trouble(allowed))
+    if any(trouble):
+        pytest.fail("after the test:\n" + "\n".join(filter(None, trouble)), pytrace=False)
 
 
 @pytest.fixture
@@ -102,7 +112,10 @@ def pair(request, _pair_keeper):
 
 def _idle(lab):
     """Whether nothing of a failed test is left in the guests."""
-    return all("qp 0" in guest.run("rdma resource show").stdout for guest in lab.guests)
+    try:
+        return all("qp 0" in guest.run("rdma resource show").stdout for guest in lab.guests)
+    except LabError:
+        return False
 
 
 @pytest.fixture

@@ -18,7 +18,9 @@ from .process import Child, tail
 BOOT_DEADLINE = 90.0
 QEMU_DEADLINE = 30.0  # until its sockets are there
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
-                    "cryptomgr.notests random.trust_cpu=on net.ifnames=0")
+                    "cryptomgr.notests random.trust_cpu=on "
+                    # A stuck task is told within a test's deadline; a slow host alone is no stuck CPU.
+                    "sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=90")
 
 
 @dataclass(frozen=True)
