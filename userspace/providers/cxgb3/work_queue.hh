@@ -120,6 +120,7 @@ public:
         const uint32_t pos = ring_.head_relaxed();
         if (pos == tail)
             return false;
+        // Nothing reads the positions any more, but they stay in step with the head.
         const uint8_t meta = meta_[size_.index(pos)];
         signaled_head_ += (meta & signaled_flag) != 0;
         if ((meta & ~signaled_flag) == static_cast<uint8_t>(WorkOp::read) && oldest_read_is(pos))
