@@ -223,10 +223,8 @@ void Toe::Impl::abort_req(Tid tid, Bytes wr) {
         return;
     }
     Flow* flow = find(tid);
-    if (!flow) {
+    if (!flow || flow->phase == Flow::Phase::opening) { // of an opening one the host cannot know the TID yet
         ignored("ABORT_REQ", tid);
-    } else if (flow->phase == Flow::Phase::opening) {
-        ignored("ABORT_REQ", tid); // the host cannot know that TID yet; its ACT_OPEN goes on
     } else {
         flow->pending.clear();
         flow->pending_descriptors = 0;

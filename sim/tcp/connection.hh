@@ -24,6 +24,7 @@ enum class TimerKind : std::uint8_t {
     override_sws // the peer's window is open, but too small for a segment
 };
 
+// The members are in the order of their subjects. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class Connection {
 public:
     struct ConnTimer : Timer {

@@ -17,7 +17,7 @@ enum Option : std::uint8_t {
 };
 
 std::size_t ip_length(Bytes p) {
-    return (p[0] & 0xfU) * 4;
+    return (p[0] & 0xfU) * std::size_t{4};
 }
 std::size_t tcp_length(const std::uint8_t* t) {
     return (t[12] >> 4) * std::size_t{4};
