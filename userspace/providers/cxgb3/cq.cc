@@ -45,27 +45,20 @@ bool Cq::next_of_backlog(Completion& c) {
     return next_of(qp, c);
 }
 
-// Entries that do not answer a posted request by its position or order.
-bool Cq::take_odd(Qp& qp, const CqeView& e, Completion& c) {
-    if (e.is_read_response()) {
-        // Data of the kernel's own read that opens a peer-to-peer connection belongs to nobody here.
-        if (e.stag() == T3_RTR_STAG || &qp.send_cq_ != this) {
-            if (e.status() != T3_STATUS_SUCCESS)
-                fail(qp);
-            return false;
-        }
-        if (e.status() != T3_STATUS_SUCCESS) {
-            if (!qp.sq_.read_failed(e.status()))
-                return false;
+bool Cq::take_read_response(Qp& qp, const CqeView& e, Completion& c) {
+    const bool ok = e.status() == T3_STATUS_SUCCESS;
+    // Data of the kernel's own read that opens a peer-to-peer connection belongs to nobody here.
+    if (e.stag() == T3_RTR_STAG || &qp.send_cq_ != this) {
+        if (!ok)
             fail(qp);
-            return qp.sq_.next_flushed(c);
-        }
-        return qp.sq_.read_arrived() && next_of(qp, c);
+        return false;
     }
-    // A TERMINATE, or a report about a peer's request that was refused. It completes nothing, but it is the
-    // end of the connection; so is a kind of entry that no card writes today.
+    if (ok)
+        return qp.sq_.read_arrived() && next_of(qp, c);
+    if (!qp.sq_.read_failed(e.status()))
+        return false;
     fail(qp);
-    return false;
+    return qp.sq_.next_flushed(c);
 }
 
 void Cq::fail(Qp& qp) {

@@ -114,11 +114,19 @@ private:
         if (!qp) [[unlikely]]
             return false; // destroyed meanwhile
         c.qpid = e.qpid();
-        if (e.is_sq() && !e.is_terminate() && !e.is_inbound_error()) [[likely]]
+        switch (e.kind()) {
+        case CqeView::Kind::sent:
             return take_send(*qp, e, c);
-        if (e.is_message())
+        case CqeView::Kind::message:
             return take_message(*qp, e, c);
-        return take_odd(*qp, e, c);
+        case CqeView::Kind::read_response:
+            return take_read_response(*qp, e, c);
+        default:
+            // A TERMINATE, or a report about a peer's request that was refused. It completes nothing, but it
+            // is the end of the connection; so is a kind of entry that no card writes today.
+            fail(*qp);
+            return false;
+        }
     }
 
     bool take_send(Qp& qp, const CqeView& e, Completion& c) {
@@ -169,7 +177,7 @@ private:
 
     Qp* look_up(uint32_t id);
     bool next_of_backlog(Completion& c);
-    bool take_odd(Qp& qp, const CqeView& e, Completion& c);
+    bool take_read_response(Qp& qp, const CqeView& e, Completion& c);
     bool next_flushed(Completion& c);
     void collect_errors();
     void overflowed();
