@@ -13,9 +13,9 @@ PORT = 7500
 KEY_REQUEST, KEY_REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 
 
-def request(data=b"", flags=0x40, rev=1, length=None):
-    """An MPA request frame."""
-    return KEY_REQUEST + bytes([flags, rev]) + (len(data) if length is None else length).to_bytes(2, "big") + data
+def request(data=b"", flags=0x40, rev=1, length=None, key=KEY_REQUEST):
+    """An MPA frame; a request if nothing else is said."""
+    return key + bytes([flags, rev]) + (len(data) if length is None else length).to_bytes(2, "big") + data
 
 
 @pytest.fixture
@@ -62,7 +62,37 @@ def connect(guest, server, options="", port=PORT, timeout=30):
 
 
 def stream(guest, server, data, options="", port=PORT):
-    return json.loads(guest.check(f"/tmp/stream.py {address(server)} {port} '{data.hex()}' {options}", 60))
+    return json.loads(guest.check(f"/tmp/stream.py connect {address(server)} {port} '{data.hex()}' {options}", 60))
+
+
+def stream_listen(guest, data, options="", port=PORT):
+    """A TCP listener that answers an MPA request with any bytes."""
+    peer = guest.start(f"exec /tmp/stream.py listen {address(guest)} {port} '{data.hex()}' {options}")
+    peer.expect("listening", 10)
+    return peer
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def fpdu(ulpdu, damage=0):
+    frame = len(ulpdu).to_bytes(2, "big") + ulpdu
+    frame += bytes(-len(frame) % 4)
+    return frame + (crc32c(frame) ^ damage).to_bytes(4, "little")
+
+
+def untagged(opcode, queue, payload, number=1):
+    return bytes([0x41, 0x40 | opcode]) + bytes(4) + b"".join(word.to_bytes(4, "big") for word in (queue, number, 0)) + payload
+
+
+def tagged_write(stag, payload):
+    return bytes([0xc1, 0x40]) + stag.to_bytes(4, "big") + bytes(8) + payload
 
 
 # opening
@@ -208,10 +238,95 @@ def test_a_first_message_that_we_cannot_make_is_refused(ends):
     assert serving.wait(20).rc == 0
 
 
+# a server that is no iWARP server
+
+
+@pytest.mark.parametrize("answer, seen, status", [
+    pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "CONNECT_ERROR", -71, id="another-protocol"),
+    pytest.param(request(), "CONNECT_ERROR", -71, id="a-request"),
+    pytest.param(request(key=KEY_REPLY, rev=2), "CONNECT_ERROR", -71, id="a-later-revision"),
+    pytest.param(request(key=KEY_REPLY) + b"x", "CONNECT_ERROR", -71, id="a-byte-behind-the-frame"),
+    pytest.param(request(key=KEY_REPLY, length=256) + bytes(256), "CONNECT_ERROR", -71, id="too-much-data"),
+    pytest.param(request(b"no", key=KEY_REPLY, flags=0x20), "REJECTED", -111, id="a-reject"),
+    pytest.param(request(key=KEY_REPLY)[:10], "REJECTED", -104, id="half-a-reply-and-a-close"),
+    pytest.param(b"", "REJECTED", -104, id="nothing-and-a-close"),
+])
+def test_an_answer_that_is_no_yes(ends, answer, seen, status):
+    client, server = ends
+    stream_listen(server, answer)
+    assert event(connect(client, server), seen)["status"] == status
+
+
+def test_no_answer_at_all(ends):
+    client, server = ends
+    with parameters([client], ep_timeout_secs=2):
+        peer = stream_listen(server, b"", "--hold")
+        assert event(connect(client, server), "UNREACHABLE")["status"] == -110
+    assert json.loads(peer.wait(20).stdout.splitlines()[-1])["end"] == "reset"
+
+
+def test_a_host_that_is_not_there_any_more(ends):
+    """The neighbour is known, so the card sends SYNs, and nobody answers."""
+    client, _ = ends
+    client.check("ip neigh replace 10.0.0.77 lladdr 02:00:00:00:00:77 dev eth0 nud permanent")
+    try:
+        with parameters([client], ep_timeout_secs=3):
+            done = client.run(f"/tmp/cm.py connect 10.0.0.77 {PORT}", 30)
+            assert event(done, "UNREACHABLE")["status"] == -110
+    finally:
+        client.check("ip neigh del 10.0.0.77 dev eth0")
+
+
+def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(ends):
+    client, server = ends
+    peer = stream_listen(server, request(b"no", key=KEY_REPLY, flags=0x20), "--connections 2 --reset")
+    with parameters([client], mpa_rev=2):
+        done = connect(client, server, "--data 9")
+    first, second = [bytes.fromhex(line["received"]) for line in lines(peer.wait(20))[1:]]
+    assert (first[17], second[17]) == (2, 1)
+    assert first[24:] == second[20:] == bytes(7 * i for i in range(9)), "the private data of both is the consumer's"
+    refused = event(done, "REJECTED")
+    assert (refused["status"], refused["length"]) == (-111, 2)
+
+
+# errors in RDMA mode
+
+
+@pytest.mark.parametrize("wrong, told", [
+    pytest.param(fpdu(untagged(3, 0, b"hello"), damage=1), "2002", id="crc"),
+    pytest.param(fpdu(tagged_write(0x123400, b"hello")), "0100", id="write-to-a-stag-that-is-none"),
+    pytest.param(fpdu(untagged(3, 7, b"hello")), "1201", id="queue-that-is-none"),
+    pytest.param(fpdu(untagged(3, 0, b"hello")), "1202", id="send-without-a-receive"),
+])
+def test_a_wrong_message_is_answered_with_a_terminate(ends, wrong, told):
+    server, client = ends
+    serving = listen(server)
+    seen = stream(client, server, request(), f"--pause 1 --then {wrong.hex()}")
+    reply, terminate = bytes.fromhex(seen["received"])[:20], bytes.fromhex(seen["received"])[20:]
+    assert reply == request(key=KEY_REPLY)
+    assert terminate == fpdu(untagged(7, 2, bytes.fromhex(told) + bytes(2)))
+    assert event(serving.wait(20), "DISCONNECTED")
+    assert objects(server)["qp"] == 0
+
+
+def test_a_terminate_of_the_peer_ends_the_connection(ends):
+    server, client = ends
+    serving = listen(server)
+    words = fpdu(untagged(7, 2, bytes.fromhex("01000000")))
+    seen = stream(client, server, request(), f"--pause 1 --then {words.hex()}")
+    assert seen["received"] == request(key=KEY_REPLY).hex(), "no TERMINATE in answer"
+    assert seen["end"] == "eof"
+    assert event(serving.wait(20), "DISCONNECTED")
+    assert objects(server)["qp"] == 0
+
+
+# endings
+
+
 def test_the_listener_goes_while_a_peer_is_in_the_middle(ends):
     server, client = ends
     serving = listen(server)
-    peer = client.start(f"exec /tmp/stream.py {address(server)} {PORT} {request()[:8].hex()}")
+    peer = client.start(f"exec /tmp/stream.py connect {address(server)} {PORT} {request()[:8].hex()}")
     client.check("sleep 1")
     serving.kill()
     assert json.loads(peer.wait(20).stdout)["end"] == "reset"
@@ -225,9 +340,6 @@ def test_the_peer_goes_while_the_consumer_thinks(ends):
     done = serving.wait(20)
     assert lines(done)[-1]["call"] == "rdma_accept"
     assert objects(server)["qp"] == 0
-
-
-# endings
 
 
 @pytest.mark.parametrize("victim", [0, 1], ids=["server", "client"])
@@ -258,6 +370,77 @@ def test_processes_can_be_killed_when_the_cable_is_out(pair, ends):
         pair.sim.cable("p0", True)
         for guest in ends:
             guest.check("for try in $(seq 100); do [ $(cat /sys/class/net/eth0/carrier) = 1 ] && exit; sleep 0.1; done; exit 1")
+    serving = rping_server(server, "-C 5 -V", listen_port=7175)
+    assert rping_client(client, server, "-C 5 -V", listen_port=7175).wait(60).rc == 0
+    assert serving.wait(20).rc == 0
+
+
+def test_more_listeners_than_the_card_has_room_for(ends):
+    server, client = ends
+    seen = server.run(f"""exec python3 - <<'END'
+import ctypes, socket, struct
+rdma = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+rdma.rdma_create_event_channel.restype = ctypes.c_void_p
+channel = ctypes.c_void_p(rdma.rdma_create_event_channel())
+made = []
+for port in range(10000, 11000):
+    cm_id = ctypes.c_void_p()
+    assert rdma.rdma_create_id(channel, ctypes.byref(cm_id), None, 0x106) == 0
+    name = struct.pack("=H", 2) + struct.pack("!H", port) + socket.inet_aton("{address(server)}") + bytes(8)
+    assert rdma.rdma_bind_addr(cm_id, name) == 0
+    if rdma.rdma_listen(cm_id, 1):
+        print(ctypes.get_errno(), len(made))
+        break
+    made.append(cm_id)
+for cm_id in made:
+    assert rdma.rdma_destroy_id(cm_id) == 0
+END""", 120)
+    errno, listeners = map(int, seen.stdout.split())
+    assert errno == 12 and listeners >= 500
+    serving = listen(server)
+    assert connect(client, server).rc == 0, "all of them are free again"
+    assert serving.wait(20).rc == 0
+
+
+def test_connections_survive_a_flush_of_the_neighbours(ends):
+    server, client = ends
+    serving = rping_server(server, "-V", listen_port=7176)
+    running = rping_client(client, server, "-V", listen_port=7176)
+    for guest in ends:
+        guest.check("sleep 0.5; ip neigh flush dev eth0")
+    client.check("sleep 1")
+    assert serving.running and running.running
+
+
+def test_ports_in_network_namespaces(make_lab):
+    lab = make_lab()
+    server, client = lab.guests
+    for guest in lab.guests:
+        guest.check(f"""ip netns add n; ip link set eth1 netns n
+            ip netns exec n ip addr add {address(guest, 1)}/24 dev eth1; ip netns exec n ip link set eth1 up""")
+    for guest in lab.guests:
+        guest.check("for try in $(seq 100); do [ $(ip netns exec n cat /sys/class/net/eth1/carrier) = 1 ] && exit; sleep 0.1; done")
+    serving = server.start(f"ip netns exec n rping -s -a {address(server, 1)} -C 20 -V")
+    wait_listening(server, 7174)
+    assert client.run(f"ip netns exec n rping -c -a {address(server, 1)} -C 20 -V", 60).rc == 0
+    assert serving.wait(20).rc == 0
+
+
+@pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started when it is unbound; its own")
+def test_the_card_goes_while_it_is_in_use(make_lab):
+    lab = make_lab()
+    server, client = lab.guests
+    serving, running = rping_server(server), rping_client(client, server)
+    client.check("for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1")
+    card = server.check("basename $(readlink -f /sys/class/net/eth0/device)").strip()
+    server.check(f"echo {card} > /sys/bus/pci/drivers/cxgb3/unbind")
+    assert serving.wait(20).rc is not None
+    server.check("for try in $(seq 100); do [ -z \"$(rdma link)\" ] && exit; sleep 0.1; done; exit 1")
+    running.kill()
+    running.wait(20)
+
+    server.check(f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind; ip addr add {address(server)}/24 dev eth0; ip link set eth0 up
+        for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
     serving = rping_server(server, "-C 5 -V", listen_port=7175)
     assert rping_client(client, server, "-C 5 -V", listen_port=7175).wait(60).rc == 0
     assert serving.wait(20).rc == 0

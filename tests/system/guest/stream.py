@@ -1,41 +1,104 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""A plain TCP peer of an iWARP listener, for what no iWARP peer would do.
+"""A plain TCP peer of an iWARP endpoint, for what no iWARP peer would do.
 
-    stream.py ADDRESS PORT HEX [--pause SECONDS --then HEX]
+    stream.py connect ADDRESS PORT HEX [--pause SECONDS --then HEX]
+    stream.py listen ADDRESS PORT [HEX] [--connections N] [--reset] [--hold SECONDS]
 
-Connects, sends, and prints what became of it: {"end": "eof" | "reset" | "timeout", "received": hex, "after": seconds}.
+connect sends, perhaps in two parts. listen takes connections one after the other; of each it reads the MPA request, answers with
+the bytes and goes away. Both print for each connection what came and how it ended:
+    {"end": "eof" | "reset" | "refused" | "timeout", "received": hex, "after": seconds}
 """
 
 import argparse
 import json
 import socket
+import struct
 import time
 
-parser = argparse.ArgumentParser()
-parser.add_argument("address")
-parser.add_argument("port", type=int)
-parser.add_argument("hex", type=bytes.fromhex)
-parser.add_argument("--pause", type=float, default=0)
-parser.add_argument("--then", type=bytes.fromhex, default=b"")
-parser.add_argument("--patience", type=float, default=20)
-options = parser.parse_args()
+PATIENCE = 20
+MPA_HEADER = 20
 
-started = time.monotonic()
-received = b""
-try:
-    with socket.create_connection((options.address, options.port), timeout=options.patience) as connection:
+
+def read_to_the_end(connection):
+    """The rest of the stream, and how it ended."""
+    received = b""
+    try:
+        while piece := connection.recv(4096):
+            received += piece
+        return received, "eof"
+    except (ConnectionResetError, BrokenPipeError):
+        return received, "reset"
+    except TimeoutError:
+        return received, "timeout"
+
+
+def report(started, received, end):
+    print(json.dumps({"end": end, "received": received.hex(), "after": time.monotonic() - started}), flush=True)
+
+
+def connect(options):
+    started = time.monotonic()
+    try:
+        connection = socket.create_connection((options.address, options.port), timeout=options.patience)
+    except ConnectionRefusedError:
+        report(started, b"", "refused")
+        return
+    with connection:
         connection.sendall(options.hex)
         if options.then:
             time.sleep(options.pause)
             connection.sendall(options.then)
-        while piece := connection.recv(4096):
-            received += piece
-    end = "eof"
-except (ConnectionResetError, BrokenPipeError):
-    end = "reset"
-except ConnectionRefusedError:
-    end = "refused"
-except TimeoutError:
-    end = "timeout"
-print(json.dumps({"end": end, "received": received.hex(), "after": time.monotonic() - started}))
+        report(started, *read_to_the_end(connection))
+
+
+def read_request(connection):
+    request = b""
+    while len(request) < MPA_HEADER or len(request) < MPA_HEADER + int.from_bytes(request[18:20], "big"):
+        piece = connection.recv(4096)
+        if not piece:
+            break
+        request += piece
+    return request
+
+
+def listen(options):
+    with socket.create_server((options.address, options.port)) as server:
+        print(json.dumps({"listening": True}), flush=True)
+        for number in range(options.connections):
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(options.patience)
+                started = time.monotonic()
+                request = read_request(connection)
+                # With --reset only the first connection is thrown out.
+                if options.reset and not number:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    report(started, request, "thrown out")
+                    continue
+                connection.sendall(options.hex)
+                if options.hold:
+                    more, end = read_to_the_end(connection)
+                    report(started, request + more, end)
+                else:
+                    report(started, request, "closed")
+
+
+parser = argparse.ArgumentParser()
+commands = parser.add_subparsers(required=True)
+for name, function in (("connect", connect), ("listen", listen)):
+    command = commands.add_parser(name)
+    command.add_argument("address")
+    command.add_argument("port", type=int)
+    command.add_argument("hex", type=bytes.fromhex, nargs="?", default=b"")
+    command.add_argument("--patience", type=float, default=PATIENCE)
+    command.set_defaults(function=function)
+    if name == "connect":
+        command.add_argument("--pause", type=float, default=0)
+        command.add_argument("--then", type=bytes.fromhex, default=b"")
+    else:
+        command.add_argument("--connections", type=int, default=1)
+        command.add_argument("--reset", action="store_true")
+        command.add_argument("--hold", action="store_true", help="read on until the peer ends the connection")
+arguments = parser.parse_args()
+arguments.function(arguments)
