@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import build, cache, control, image, paths, progress, qemu, stack
+from . import build, cache, control, image, paths, qemu, stack
 from .errors import LabError
 from .guest import Machine
 from .lab import Lab

@@ -12,7 +12,3 @@ class GuestDied(LabError):
 
 class CommandTimeout(LabError):
     """A command in a guest did not end by its deadline."""
-
-
-class KernelTrouble(LabError):
-    """A guest's kernel log holds a panic, an oops, a warning or the like."""

@@ -7,17 +7,9 @@ import sys
 import threading
 import time
 
-_quiet = False
-
-
-def quiet(on: bool) -> None:
-    global _quiet
-    _quiet = on
-
 
 def say(text: str) -> None:
-    if not _quiet:
-        print(f"t3lab: {text}", file=sys.stderr, flush=True)
+    print(f"t3lab: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -25,7 +17,7 @@ def step(text: str):
     """One step of work: a line when it starts and one with its time when it ends. A terminal sees the seconds
     count; a log (CI) gets plain lines only."""
     start = time.monotonic()
-    live = not _quiet and sys.stderr.isatty() and not os.environ.get("CI")
+    live = sys.stderr.isatty() and not os.environ.get("CI")
     done = threading.Event()
 
     def tick():
