@@ -127,7 +127,7 @@ struct tid_info {
 	union active_open_entry *afree;
 	unsigned int atids_in_use;
 
-	spinlock_t stid_lock ____cacheline_aligned;
+	spinlock_t stid_lock ____cacheline_aligned;	/* sfree, stids_in_use */
 	union listen_entry *sfree;
 	unsigned int stids_in_use;
 };
@@ -142,7 +142,7 @@ struct t3c_data {
 	struct tid_info tid_maps;
 
 	struct t3c_tid_entry *tid_release_list;
-	spinlock_t tid_release_lock;
+	spinlock_t tid_release_lock;	/* private to cxgb3 */
 	struct work_struct tid_release_task;
 
 	struct sk_buff *nofail_skb;
@@ -168,7 +168,7 @@ struct l2t_entry {
 	struct l2t_entry *first;
 	struct l2t_entry *next;
 	struct sk_buff_head arpq;
-	spinlock_t lock;
+	spinlock_t lock;	/* state, arpq */
 	atomic_t refcnt;
 	u8 dmac[6];
 };

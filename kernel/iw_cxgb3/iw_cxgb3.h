@@ -161,7 +161,7 @@ struct t3_dev {
 
 /* Bits of t3_dev.flags. */
 #define T3_DEV_GONE		0	/* remove was called, or the card does not answer */
-#define T3_DEV_DOWN		1	/* OFFLOAD_STATUS_DOWN: remove will be called with rtnl held */
+#define T3_DEV_DOWN		1	/* being reset: remove will be called with rtnl held */
 #define T3_DEV_REGISTERED	2
 #define T3_DEV_DB_OFF		3	/* doorbell FIFO is full: queue work, do not ring */
 
