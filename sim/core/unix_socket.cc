@@ -53,7 +53,8 @@ Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
     socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket_ || ::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
         ::listen(socket_.get(), 4) != 0)
-        throw std::runtime_error(fmt::format("cannot listen at '{}': {}", path_, std::strerror(errno)));
+        throw std::runtime_error(fmt::format("cannot listen at '{}': {}{}", path_, std::strerror(errno),
+                                             errno == ENOENT ? "; its folder must be there" : ""));
     watch_ = loop_.watch(socket_.get(), EPOLLIN, [this, accepted = std::move(accepted)](std::uint32_t) {
         Fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (client)

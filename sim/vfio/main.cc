@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -30,10 +31,17 @@ int serve(const t3sim::Options& options) {
     t3sim::EventLoop loop;
     const t3sim::Fd ending(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     const auto watch = loop.watch(ending.get(), EPOLLIN, [&](std::uint32_t) { loop.stop(); });
-    t3sim::Rig rig(loop, options);
+    std::unique_ptr<t3sim::Rig> rig;
     std::unique_ptr<t3sim::Control> control;
-    if (!options.control.empty())
-        control = std::make_unique<t3sim::Control>(loop, rig, options.control);
+    try {
+        rig = std::make_unique<t3sim::Rig>(loop, options);
+        if (!options.control.empty())
+            control = std::make_unique<t3sim::Control>(loop, *rig, options.control);
+    } catch (const std::runtime_error& e) {
+        // A folder that is not there, a socket in use: the command line asks for what cannot be.
+        fmt::print(stderr, "t3sim: {}\n", e.what());
+        return 2;
+    }
     fmt::print("t3sim: ready\n");
     std::fflush(stdout);
     loop.run();

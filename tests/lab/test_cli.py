@@ -2,7 +2,7 @@
 import subprocess
 
 import pytest
-from labkit import paths
+from labkit import errors, paths
 
 T3LAB = paths.REPO / "tools/lab/t3lab"
 
@@ -16,6 +16,14 @@ def t3lab(*words, **env):
     ((), "required: COMMAND"),
     (("upp",), "invalid choice: 'upp'"),
     (("up", "--guests", "0"), "'0' is no count of guests"),
+    (("up", "--guests", "99"), "which is a number from 1 to 16"),
+    (("up", "--guests"), "expected one argument"),
+    (("up", "--memory", "1"), "'1' is no memory in MiB"),
+    (("up", "--cpus", "0"), "'0' is no count of CPUs"),
+    (("up", "--lab", "a/b"), "'a/b' is no name of a lab"),
+    (("up", "--lab", ".."), "'..' is no name of a lab"),
+    (("up", "--capture", "/etc/passwd/x"), "'/etc/passwd/x' is no folder"),
+    (("run", "--timeout", "0", "true"), "'0' is no time in seconds"),
     (("up", "--suite", "buster"), "invalid choice: 'buster'"),
     (("shell",), "required: GUEST"),
     (("shell", "first"), "'first' is no guest"),
@@ -33,8 +41,28 @@ def test_wrong_arguments_get_one_line_and_status_2(words, wrong):
 @pytest.mark.parametrize("words", [("exec", "--lab", "nobody", "0", "true"), ("shell", "--lab", "nobody", "0"), ("down", "--lab", "nobody")])
 def test_a_lab_that_does_not_run_is_named(words):
     done = t3lab(*words)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "t3lab: no lab called nobody is running (t3lab up starts one)"
+    assert done.returncode == 2
+    assert done.stderr == "t3lab: no lab called nobody is running (t3lab up starts one)\n"
+
+
+@pytest.mark.parametrize("words, wrong", [
+    (("up", "--guests", "5", "--cards", "2"), "a lab has one guest or more and 8 cards at most, not 5 with 2 each"),
+    (("logs", "--lab", "nobody"), f"no logs in {paths.artifacts('nobody')}"),
+])
+def test_what_cannot_be_is_refused_before_anything_starts(words, wrong):
+    done = t3lab(*words)
+    assert (done.returncode, done.stderr, done.stdout) == (2, f"t3lab: {wrong}\n", "")
+
+
+def test_the_demo_refuses_what_it_does_not_know():
+    done = subprocess.run([paths.REPO / "tools/lab/demo", "--suite", "buster"], capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("demo: argument --suite: invalid choice: 'buster'") and done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_is_told_before_minutes_of_work(tmp_path):
+    with pytest.raises(errors.LabError, match=f"a guest image needs 1073741824 MiB in {tmp_path}, where "):
+        paths.need_room(tmp_path, 1 << 30, "a guest image")
 
 
 def test_help_names_every_command():

@@ -126,7 +126,7 @@ TEST_F(Program, ASecondOneOnTheSameSocketIsRefused) {
     const pid_t first = child;
     start({"--card", "a=" + at("a")});
     EXPECT_NE(read_until("\n").find("another process already listens"), std::string::npos);
-    EXPECT_EQ(wait_for_end(), 1);
+    EXPECT_EQ(wait_for_end(), 2);
     EXPECT_TRUE(connect_unix(at("a"))) << "and the first one is unharmed";
     child = first;
 }
@@ -134,6 +134,14 @@ TEST_F(Program, ASecondOneOnTheSameSocketIsRefused) {
 TEST_F(Program, WrongArgumentsEndWith2) {
     start({"--card"});
     EXPECT_EQ(read_until("\n").find("t3sim: "), 0U);
+    EXPECT_EQ(wait_for_end(), 2);
+}
+
+TEST_F(Program, AFolderThatIsNotThereIsNamed) {
+    start({"--card", "a=" + at("nowhere/a")});
+    const auto said = read_until("\n");
+    EXPECT_NE(said.find(at("nowhere/a")), std::string::npos) << said;
+    EXPECT_NE(said.find("its folder must be there"), std::string::npos) << said;
     EXPECT_EQ(wait_for_end(), 2);
 }
 

@@ -21,6 +21,10 @@ CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs")
 def in_build_root(made: image.Image, script: str, log: Path) -> None:
     """Runs a shell script in the build root; the tree is /src there. As an ordinary user this needs user namespaces."""
     root = made.build_root
+    if not any(line.split()[4] == "/" for line in Path("/proc/self/mountinfo").read_text().splitlines()):
+        # Mounts made here could then be seen by, and stay in, the system around us.
+        raise LabError("building for guests needs a root that is a mount point, and a plain chroot's is none; "
+                       "before the chroot: mount --bind ROOT ROOT")
     (root / "src").mkdir(exist_ok=True)
     setup = f"mount --rbind /dev {root}/dev && mount --rbind /proc {root}/proc && mount --rbind {paths.REPO} {root}/src && " \
             f"exec chroot {root} /bin/sh -euc \"$1\""

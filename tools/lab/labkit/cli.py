@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import os
+import re
 import shlex
 import signal
 import sys
@@ -12,10 +13,15 @@ import time
 from pathlib import Path
 
 from . import build, cache, control, image, paths, qemu, stack
-from .errors import LabError
+from .errors import LabError, UsageError
 from .guest import Machine
 from .lab import Lab
 from .process import tail
+from .sim import MAX_CARDS
+
+
+MAX_GUESTS = 16
+PROGRAM = os.path.relpath(paths.REPO / "tools/lab/t3lab")  # as a reader of our output can copy it
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,29 +32,43 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; right is: {usage}\n")
 
 
-def _number(text: str, least: int, what: str) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {what}, which is a number from {least} up")
-    return int(text)
+def number(what: str, least: int, most: int):
+    """A type for argparse."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no {what}, which is a number from {least} to {most}")
+        return int(text)
+
+    return parse
 
 
 def guest_number(text: str) -> int:
-    return _number(text.removeprefix("g"), 0, "guest")
+    return number("guest", 0, MAX_GUESTS - 1)(text.removeprefix("g"))
 
 
-def count(text: str) -> int:
-    return _number(text, 1, "count of guests")
+def lab_name(text: str) -> str:
+    """It becomes a folder's name, and part of the names of sockets, which must be short."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{,31}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a lab, which has up to 32 letters, digits, '-', '_' and '.'")
+    return text
 
 
-def cards(text: str) -> int:
-    return _number(text, 0, "count of cards")
+def new_folder(text: str) -> Path:
+    """A folder to write to, which may be yet to be made."""
+    path = Path(text)
+    there = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text!r} is no folder that can be written or made")
+    return path
 
 
 def _lab(options, name: str) -> Lab:
+    lab = Lab(options.guests, options.cards, suite=options.suite, capture=options.capture or False, load=options.load,
+              name=name, machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
     if options.load == "rdma" and options.cards:
         build.everything(options.suite)
-    return Lab(options.guests, options.cards, suite=options.suite, capture=options.capture or False, load=options.load,
-               name=name, machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
+    return lab
 
 
 def up(options) -> int:
@@ -56,8 +76,8 @@ def up(options) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: ended.set())
     with _lab(options, options.lab or "lab") as lab:
-        print(f"lab {lab.name} is up: {', '.join(guest.name for guest in lab.guests)}. A shell: t3lab shell 0. "
-              f"Logs: {lab.artifacts}. Ctrl-C or `t3lab down` ends it.", flush=True)
+        print(f"lab {lab.name} is up: {', '.join(guest.name for guest in lab.guests)}. A shell: {PROGRAM} shell 0. "
+              f"Logs: {lab.artifacts}. Ctrl-C or `{PROGRAM} down` ends it.", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             while lab.healthy and not ended.wait(1.0):
                 pass
@@ -85,7 +105,6 @@ def _joined(words: list[str]):
 
 
 def shell(options) -> int:
-    print("Ctrl-] leaves.", file=sys.stderr)
     return control.Client(control.find(options.lab), options.guest).shell()
 
 
@@ -98,7 +117,7 @@ def logs(options) -> int:
     folder = paths.artifacts(options.lab or "lab")
     found = sorted(folder.glob("*.log"))
     if not found:
-        raise LabError(f"no logs in {folder}")
+        raise UsageError(f"no logs in {folder}")
     for path in found:
         print(f"==> {path} <==\n{tail(path, options.lines)}\n")
     return 0
@@ -148,22 +167,22 @@ def parser() -> Parser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(function=function)
         if name not in ("image", "build", "cache"):
-            sub.add_argument("--lab", metavar="NAME", help="which lab (default: the only one, or 'lab')")
+            sub.add_argument("--lab", type=lab_name, metavar="NAME", help="which lab (default: the only one, or 'lab')")
         if sized or name in ("image", "build"):
             sub.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian release of the guests")
         if sized:
-            sub.add_argument("--guests", type=count, default=2, metavar="N", help="default: 2")
-            sub.add_argument("--cards", type=cards, default=1, metavar="N", help="T3 cards per guest (default: 1)")
+            sub.add_argument("--guests", type=number("count of guests", 1, MAX_GUESTS), default=2, metavar="N", help="default: 2")
+            sub.add_argument("--cards", type=number("count of cards", 0, MAX_CARDS), default=1, metavar="N", help="T3 cards per guest (default: 1)")
             sub.add_argument("--load", choices=stack.LEVELS, default="rdma", help="how much of the stack to load")
-            sub.add_argument("--capture", type=Path, metavar="FOLDER", help="capture all wires there")
-            sub.add_argument("--memory", type=int, default=512, metavar="MIB", help="of a guest (default: 512)")
-            sub.add_argument("--cpus", type=int, default=1, metavar="N", help="of a guest (default: 1)")
+            sub.add_argument("--capture", type=new_folder, metavar="FOLDER", help="capture all wires there")
+            sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")
+            sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm; by default guests are emulated")
         return sub
 
     command("up", up, "start a lab and keep it until Ctrl-C or `t3lab down`", sized=True)
     sub = command("run", run, "start a lab, run a command in guest 0, end the lab", sized=True)
-    sub.add_argument("--timeout", type=float, default=300.0, metavar="S", help="for the command (default: 300)")
+    sub.add_argument("--timeout", type=number("time in seconds", 1, 86400), default=300, metavar="S", help="for the command (default: 300)")
     sub.add_argument("command", nargs="+", metavar="CMD")
     sub = command("shell", shell, "a prompt in a guest of a running lab; Ctrl-] leaves")
     sub.add_argument("guest", type=guest_number, metavar="GUEST")
@@ -171,7 +190,7 @@ def parser() -> Parser:
     sub.add_argument("guest", type=guest_number, metavar="GUEST")
     sub.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD")
     sub = command("logs", logs, "show the logs of a lab, running or ended")
-    sub.add_argument("--lines", type=int, default=40, metavar="N", help="of each log (default: 40)")
+    sub.add_argument("--lines", type=number("count of lines", 1, 1000000), default=40, metavar="N", help="of each log (default: 40)")
     command("down", down, "end a running lab")
     command("image", make_image, "make the guest image, if it is not cached")
     command("build", make_build, "build modules, provider and programs for guests")
@@ -188,8 +207,8 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     try:
         return options.function(options)
-    except LabError as error:
+    except (LabError, OSError) as error:
         print(f"t3lab: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         return 130

@@ -20,7 +20,7 @@ from typing import Sequence
 
 from . import paths
 from .channel import to_argv
-from .errors import LabError
+from .errors import LabError, UsageError
 from .frames import CHUNK, Decoder, Frame, Kind, pack
 
 ESCAPE = b"\x1d"  # Ctrl-]
@@ -101,9 +101,9 @@ def find(name: str | None) -> dict:
     if name:
         labs = [lab for lab in labs if lab["name"] == name]
     if not labs:
-        raise LabError(f"no lab {'called ' + name if name else ''} is running (t3lab up starts one)".replace("  ", " "))
+        raise UsageError(f"no lab {'called ' + name if name else ''} is running (t3lab up starts one)".replace("  ", " "))
     if len(labs) > 1:
-        raise LabError(f"several labs run ({', '.join(lab['name'] for lab in labs)}); choose with --lab")
+        raise UsageError(f"several labs run ({', '.join(lab['name'] for lab in labs)}); choose with --lab")
     return labs[0]
 
 
@@ -111,6 +111,8 @@ class Client:
     """One command in a guest of a lab that another process runs."""
 
     def __init__(self, lab: dict, guest: int):
+        if guest >= len(lab["guests"]):
+            raise UsageError(f"there is no guest {guest}; lab {lab['name']} has {', '.join(lab['guests'])}")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.connect(str(paths.runtime() / lab["name"] / "control"))
@@ -126,7 +128,8 @@ class Client:
     def shell(self) -> int:
         """An interactive shell on this terminal; Ctrl-] leaves it at any time."""
         if not sys.stdin.isatty():
-            raise LabError("a shell needs a terminal (t3lab exec runs single commands)")
+            raise UsageError("a shell needs a terminal (t3lab exec runs single commands)")
+        print("Ctrl-] leaves.", file=sys.stderr)
         saved = termios.tcgetattr(sys.stdin)
         size = shutil.get_terminal_size()
         self._spawn(["/bin/bash", "-l"], (size.lines, size.columns))

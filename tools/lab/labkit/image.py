@@ -12,13 +12,14 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import cache, paths, progress
 from .cpio import Archive
-from .errors import LabError
+from .errors import LabError, UsageError
 from .process import run, tail
 
 # Raised when the making of images changes in a way that the package lists do not show.
@@ -26,6 +27,10 @@ RECIPE = 1
 
 MIRROR = "http://deb.debian.org/debian"
 SUITES = ("bookworm", "trixie", "forky")
+
+# MiB, with some to spare.
+IMAGE_ROOM = 2000
+TEMPORARY_ROOM = 2000  # mmdebstrap's two roots, until they are packed
 
 BUILD_PACKAGES = (
     "linux-headers-amd64", "gcc", "g++", "make", "cmake", "ninja-build", "pkg-config", "busybox-static", "xz-utils",
@@ -101,7 +106,7 @@ def recipe(suite: str) -> dict:
 def get(suite: str = "bookworm") -> Image:
     """The image of a release, made if need be."""
     if suite not in SUITES:
-        raise LabError(f"no such Debian release: {suite} (known: {', '.join(SUITES)})")
+        raise UsageError(f"no such Debian release: {suite} (known: {', '.join(SUITES)})")
     folder = cache.entry(f"image-{suite}", recipe(suite), lambda path: _make(suite, path))
     made = json.loads((folder / "image.json").read_text())
     return Image(suite, folder, made["release"], tuple(made["boot_modules"]))
@@ -111,6 +116,8 @@ def _make(suite: str, folder: Path) -> None:
     for program in ("mmdebstrap", "sqfstar", "mksquashfs", "depmod"):
         if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
             raise LabError(f"{program} is missing; packaging/build-deps.txt names the packages to install")
+    paths.need_room(folder, IMAGE_ROOM, "a guest image")
+    paths.need_room(Path(tempfile.gettempdir()), TEMPORARY_ROOM, "making a guest image")
     with progress.step(f"making the {suite} guest image (downloads about 250 MB)"):
         guest = threading.Thread(target=_guest_root, args=(suite, folder))
         guest.start()

@@ -13,9 +13,9 @@ from typing import Sequence
 
 from . import image, paths, progress, qemu, stack
 from .control import Server
-from .errors import LabError
+from .errors import LabError, UsageError
 from .guest import Guest, Machine
-from .sim import Sim, Wire, straight
+from .sim import MAX_CARDS, Sim, Wire, straight
 
 PORTS = 2  # of a card
 WATCH_PERIOD = 0.2
@@ -34,8 +34,10 @@ class Lab:
     def __init__(self, guests: int = 2, cards: int = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
                  capture: Path | bool = False, load: str = "rdma", name: str = "lab", machine: Machine = Machine(),
                  sim_options: Sequence[str] = ()):
-        if guests < 1 or cards < 0:
-            raise LabError(f"a lab has one guest or more and no negative number of cards, not {guests} and {cards}")
+        if guests < 1 or cards < 0 or guests * cards > MAX_CARDS:
+            raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
+        if machine.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            raise UsageError("/dev/kvm is not there or not open to you (group kvm); without --kvm guests are emulated")
         self.name = name
         self.suite = suite
         self.guests: list[Guest] = []
@@ -114,7 +116,7 @@ class Lab:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise LabError(f"a lab called {self.name} is running (t3lab down --lab {self.name} ends it)") from None
+            raise UsageError(f"a lab called {self.name} is running (t3lab down --lab {self.name} ends it)") from None
         for path in folder.iterdir():
             if path.name != "lock":
                 path.unlink()

@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 from .errors import LabError
@@ -14,6 +15,13 @@ GUEST_FILES = REPO / "tools/lab/guest"
 def cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "t3rdma"
+
+
+def need_room(folder: Path, mebibytes: int, what: str) -> None:
+    """Better told at once than after minutes, by whatever program hits the full disk first."""
+    free = shutil.disk_usage(folder).free >> 20
+    if free < mebibytes:
+        raise LabError(f"{what} needs {mebibytes} MiB in {folder}, where {free} MiB are free")
 
 
 def runtime() -> Path:

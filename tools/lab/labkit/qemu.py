@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cache, progress
+from . import cache, paths, progress
 from .errors import LabError
 from .process import run
 
@@ -20,6 +20,7 @@ MIRROR = "http://deb.debian.org/debian"
 SUITES = ("trixie", "trixie-backports")
 PACKAGE = "qemu-system-x86"
 PROGRAM = "qemu-system-x86_64"
+ROOM = 600  # MiB, with some to spare
 RECIPE = {"mirror": MIRROR, "suites": SUITES, "package": PACKAGE}
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
@@ -52,6 +53,7 @@ def _private_command(entry: Path) -> list[str]:
 
 def _fetch(folder: Path) -> None:
     """Unpacks the package and all that it needs, with an apt state of our own."""
+    paths.need_room(folder, ROOM, "fetching QEMU")
     for name in ("lists/partial", "cache/archives/partial", "root"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()

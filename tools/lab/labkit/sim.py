@@ -15,6 +15,7 @@ from .process import Child
 
 START_DEADLINE = 30.0
 READY = "t3sim: ready"
+MAX_CARDS = 8  # t3sim's own limit
 
 
 class Wire(NamedTuple):

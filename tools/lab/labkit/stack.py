@@ -3,7 +3,7 @@
 
 from typing import NamedTuple
 
-from .errors import LabError
+from .errors import LabError, UsageError
 
 PROVIDERS = "/usr/lib/x86_64-linux-gnu/libibverbs"
 MODULES = "/t3/modules"
@@ -28,7 +28,7 @@ LEVELS = {level.name: level for level in (
 
 def level(name: str) -> Level:
     if name not in LEVELS:
-        raise LabError(f"no such level of the stack: {name} (known: {', '.join(LEVELS)})")
+        raise UsageError(f"no such level of the stack: {name} (known: {', '.join(LEVELS)})")
     return LEVELS[name]
 
 
