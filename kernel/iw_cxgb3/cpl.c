@@ -15,6 +15,7 @@
 #include <linux/minmax.h>
 
 #include "cm.h"
+#include "handover.h"
 #include "trace_cm.h"
 
 /* CLOSE_CON_REQ, ABORT_REQ and ABORT_RPL: one each in a connection's life. */
@@ -143,8 +144,7 @@ static void abort_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 	struct t3_cpl_abort *req = (struct t3_cpl_abort *)skb->data;
 
 	req->cmd = T3_ABORT_NO_RST;
-	if (cxgb3_ofld_send(tdev, skb) < 0)
-		kfree_skb(skb);
+	t3_handed_over(skb, cxgb3_ofld_send(tdev, skb));
 }
 
 int t3_send_act_open_req(struct t3_ep *ep)

@@ -29,6 +29,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "uapi/t3_abi.h"
+#include "handover.h"
 #include "iw_cxgb3.h"
 
 #define CREATE_TRACE_POINTS
@@ -81,10 +82,7 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 	}
 	ret = cxgb3_ofld_send(dev->tdev, skb);
 	t3_dev_leave(dev);
-	/* Only a negative result leaves the buffer with us. */
-	if (ret < 0)
-		kfree_skb(skb);
-	return min(ret, 0);
+	return t3_handed_over(skb, ret);
 }
 
 void t3_dev_fatal(struct t3_dev *dev, const char *what)

@@ -10,6 +10,7 @@
 #include <net/route.h>
 
 #include "cm.h"
+#include "handover.h"
 
 /*
  * cxgb3 reads driver-private memory behind any net_device that it is given, so
@@ -145,7 +146,7 @@ void t3_route_release(struct t3_ep *ep)
  * @skb: message; always consumed
  * @failed: called, perhaps much later, if the address cannot be resolved
  *
- * Return: 0 or -errno. What cxgb3 has queued counts as sent (CVE-2015-8812).
+ * Return: 0 or -errno
  */
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed)
 {
@@ -164,10 +165,7 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 		spin_unlock_bh(&ep->route_lock);
 		t3_dev_leave(dev);
 	}
-	if (ret >= 0)
-		return 0;
-	kfree_skb(skb);
-	return ret;
+	return t3_handed_over(skb, ret);
 }
 
 /*
