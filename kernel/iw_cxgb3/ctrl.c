@@ -137,8 +137,9 @@ int t3_ctrl_open(struct t3_dev *dev)
 	 */
 	if (!wait_for_completion_timeout(&ctrl->modify_done, HZ))
 		dev_dbg(&dev->pdev->dev, "no answer to the control QP's context\n");
-	return t3_dev_gone(dev) ? -EIO : 0;
-
+	if (!t3_dev_gone(dev))
+		return 0;
+	err = -EIO;
 err_ring:
 	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
 			  ctrl->ring, ctrl->dma);
