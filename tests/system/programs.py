@@ -24,3 +24,10 @@ def run_pair(server: Guest, client: Guest, name: str, options: str = "", timeout
         assert done.rc == 0, f"{side} of {name} {options}: status {done.rc}, {done.stdout}{done.stderr}"
         results.append(result)
     return results[0], results[1]
+
+
+def run_alone(guest: Guest, somebody: Guest, name: str, options: str = "", timeout: int = 60) -> dict:
+    """Runs a test program that needs a device only: the way to somebody's address leads through it."""
+    done = guest.run(f"{BIN}/t3-{name} client {address(somebody)} {options}", timeout)
+    assert done.rc == 0, f"{name} {options}: status {done.rc}, {done.stdout}{done.stderr}"
+    return json.loads(done.stdout)

@@ -21,6 +21,7 @@ def ends(pair):
         assert left and not any(left.values()), f"{guest.name} has {left}"
 
 
+# X20: both programs ask for the QP's state.
 @pytest.mark.parametrize("operation", ["write", "read"])
 @pytest.mark.parametrize("case", ["wrong_rkey", "out_of_bounds", "no_permission"])
 def test_access_that_was_not_granted(ends, case, operation):
@@ -38,6 +39,7 @@ def test_send_without_a_receive(ends):
     assert client["after"] == "Work Request Flushed Error", "work posted to a dead QP comes back"
 
 
+# A2: without --events the survivor does nothing but poll. B3: requests in the middle of a close. B8: modify QP against its end.
 @pytest.mark.parametrize("waiting", ["", "--events"], ids=["polling-only", "events"])
 @pytest.mark.parametrize("closer", ["client", "server"])
 @pytest.mark.parametrize("how", ["disconnect", "kill", "error"])
@@ -52,6 +54,7 @@ def test_everything_outstanding_is_flushed_once(ends, how, closer, waiting):
         assert server and client
 
 
+# E15
 def test_completion_queue_too_small_for_its_work(ends):
     _, client = run_pair(*ends, "small_cq")
     assert client["cqe"] == 8
@@ -66,6 +69,7 @@ def test_private_data(ends, length, answer):
     assert server["got"] >= length and client["got"] >= length
 
 
+# A8: inline of every length.
 def test_every_kind_of_work_request(ends):
     server, client = run_pair(*ends, "verbs_smoke")
     assert client["failed"] == []

@@ -152,6 +152,7 @@ def test_any_address_listens_on_both_ports_of_the_card(ends):
     assert serving.wait(20).rc == 0
 
 
+# X17
 @pytest.mark.parametrize("rev", [1, 2])
 @pytest.mark.parametrize("peer2peer", ["N", "Y"])
 def test_each_revision_with_and_without_a_first_message(ends, rev, peer2peer):
@@ -241,6 +242,7 @@ def test_a_first_message_that_we_cannot_make_is_refused(ends):
 # a server that is no iWARP server
 
 
+# B11: each has its own event. E10: an answer and a close together.
 @pytest.mark.parametrize("answer, seen, status", [
     pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "CONNECT_ERROR", -71, id="another-protocol"),
     pytest.param(request(), "CONNECT_ERROR", -71, id="a-request"),
@@ -277,6 +279,7 @@ def test_a_host_that_is_not_there_any_more(ends):
         client.check("ip neigh del 10.0.0.77 dev eth0")
 
 
+# X17
 def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(ends):
     client, server = ends
     peer = stream_listen(server, request(b"no", key=KEY_REPLY, flags=0x20), "--connections 2 --reset")
@@ -309,6 +312,19 @@ def test_a_wrong_message_is_answered_with_a_terminate(ends, wrong, told):
     assert objects(server)["qp"] == 0
 
 
+def test_A5_a_message_that_is_as_fast_as_it_can_be(ends):
+    """Right behind our answer: it must be met by RDMA, which complains of it, and never by the end of the stream."""
+    server, client = ends
+    connections = 10
+    serving = listen(server, f"--count {connections}")
+    early = fpdu(untagged(3, 0, b"hello"))
+    for _ in range(connections):
+        seen = stream(client, server, request(), f"--answer 20 --then {early.hex()}")
+        assert seen["received"] == (request(key=KEY_REPLY) + fpdu(untagged(7, 2, bytes.fromhex("12020000")))).hex()
+    serving.wait(20)
+    assert objects(server)["qp"] == 0
+
+
 def test_a_terminate_of_the_peer_ends_the_connection(ends):
     server, client = ends
     serving = listen(server)
@@ -333,6 +349,7 @@ def test_the_listener_goes_while_a_peer_is_in_the_middle(ends):
     assert objects(server)["cm_id"] == 0
 
 
+# E5
 def test_the_peer_goes_while_the_consumer_thinks(ends):
     server, client = ends
     serving = listen(server, "--wait 2")
@@ -342,6 +359,7 @@ def test_the_peer_goes_while_the_consumer_thinks(ends):
     assert objects(server)["qp"] == 0
 
 
+# A17: with everything still mapped and in use.
 @pytest.mark.parametrize("victim", [0, 1], ids=["server", "client"])
 def test_a_killed_process_leaves_nothing(ends, victim):
     server, client = ends
@@ -375,6 +393,7 @@ def test_processes_can_be_killed_when_the_cable_is_out(pair, ends):
     assert serving.wait(20).rc == 0
 
 
+# E13
 def test_more_listeners_than_the_card_has_room_for(ends):
     server, client = ends
     seen = server.run(f"""exec python3 - <<'END'
@@ -412,6 +431,7 @@ def test_connections_survive_a_flush_of_the_neighbours(ends):
     assert serving.running and running.running
 
 
+# X19
 def test_ports_in_network_namespaces(make_lab):
     lab = make_lab()
     server, client = lab.guests
@@ -426,6 +446,7 @@ def test_ports_in_network_namespaces(make_lab):
     assert serving.wait(20).rc == 0
 
 
+# X16: the device comes back by itself.
 @pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started when it is unbound; its own")
 def test_the_card_goes_while_it_is_in_use(make_lab):
     lab = make_lab()
@@ -446,6 +467,7 @@ def test_the_card_goes_while_it_is_in_use(make_lab):
     assert serving.wait(20).rc == 0
 
 
+# E7
 def test_nothing_was_refused_by_the_table(ends):
     """The last test of the file: all that the others did was foreseen."""
     for guest in ends:

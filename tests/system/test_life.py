@@ -69,6 +69,7 @@ def test_traffic_goes_on_after_the_cable_was_out(pair):
     assert serving.wait(30).rc == 0
 
 
+# E14, X20
 def test_the_driver_can_go_while_it_is_used_and_comes_back(pair):
     """As with other drivers that can take their users' objects away: whoever uses the device sees it go."""
     server, client = pair.guests
@@ -102,6 +103,7 @@ def test_an_address_without_a_host_does_not_resolve(pair):
     assert "RDMA_CM_EVENT_ADDR_ERROR" in done.stdout + done.stderr, done
 
 
+# B15: the message is given back by cxgb3.
 def test_a_host_that_does_not_answer_is_unreachable(pair):
     client = pair.guests[1]
     patience = "/sys/module/iw_cxgb3/parameters/ep_timeout_secs"

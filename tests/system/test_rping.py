@@ -63,6 +63,7 @@ def test_several_pairs_at_a_time(pair):
     assert [done.wait(20).rc for done in serving] == [0] * 4
 
 
+# X20: it is `rdma resource` that says so.
 def test_nothing_is_left_when_rping_is_done(pair):
     server, client = pair.guests
     serving = rping_server(server, "-C 10 -V")

@@ -300,6 +300,7 @@ const std::vector<Inbound> inbound_rows{
 
 class InboundError : public testing::TestWithParam<Inbound> {};
 
+// E1: the rows about length. E2: those about read responses.
 TEST_P(InboundError, IsReportedOnceAndEndsTheQp) {
     const Inbound& row = GetParam();
     InitOptions options = options_b();
@@ -460,6 +461,7 @@ const std::vector<Posted> posted_rows{
 
 class PostedError : public testing::TestWithParam<Posted> {};
 
+// E11
 TEST_P(PostedError, IsReportedAndEndsTheQp) {
     const Posted& row = GetParam();
     InitOptions options = options_b();

@@ -15,6 +15,7 @@ class Anything : public testing::TestWithParam<unsigned> {};
 
 /// Random slots and random streams, half of them nearly right. Whatever they mean, the card lives (ASan),
 /// says at most one error per QP, and writes nothing outside the regions.
+// E3
 TEST_P(Anything, NeverHurtsTheCard) {
     const unsigned seed = GetParam();
     std::mt19937 random(seed);

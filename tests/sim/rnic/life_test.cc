@@ -125,6 +125,7 @@ TEST(Init, MarkersCountFromIrs) { // [guess G3, G39]
 
 // ---------------------------------------------------------------- the switch and the hold
 
+// A5
 TEST(PassiveSwitch, KeepsEarlyFpdusAndHoldsTheRing) { // [guess G4]
     Connection pair;
     pair.a.connect();
@@ -298,6 +299,7 @@ TEST(Terminate, LongOnesAreCutToTheLongestLegalOne) {
 
 // ---------------------------------------------------------------- close
 
+// B3
 TEST(Close, RunsTheRingToItsEnd) { // [guess G11]
     Connection pair;
     pair.connect();

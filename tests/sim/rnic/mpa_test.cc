@@ -103,6 +103,7 @@ TEST(Framer, MarkerBetweenPaddingAndCrcBelongsToTheFpduThatEnds) {
 
 class RoundTrip : public testing::TestWithParam<std::tuple<bool, bool>> {};
 
+// E4
 TEST_P(RoundTrip, AnySizesInAnyPieces) {
     const MpaOptions options{.markers = std::get<0>(GetParam()), .crc = std::get<1>(GetParam())};
     std::mt19937 random(20260101);

@@ -158,6 +158,7 @@ TEST_F(ToeEvent, FinIsAcknowledgedAndReportedOnce) {
     EXPECT_EQ(a.next(), "");
 }
 
+// E10
 TEST_F(ToeEvent, FinBehindAHoleWaitsForTheData) {
     connect();
     say(flag_ack | flag_fin, script_isn + 4, card_isn);
@@ -349,6 +350,7 @@ TEST_F(ToeEvent, NothingFollowsTidRelease) {
     EXPECT_GE(a.counters.value("toe.ignored"), 3U);
 }
 
+// A5
 TEST_F(ToeEvent, PassiveSwitchHoldsFpdusUntilTheReplyIsInTheStream) {
     connect();
     say(flag_ack, script_isn, card_isn, "request");

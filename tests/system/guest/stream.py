@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """A plain TCP peer of an iWARP endpoint, for what no iWARP peer would do.
 
-    stream.py connect ADDRESS PORT HEX [--pause SECONDS --then HEX]
+    stream.py connect ADDRESS PORT HEX [--pause SECONDS | --answer BYTES] [--then HEX]
     stream.py listen ADDRESS PORT [HEX] [--connections N] [--reset] [--hold SECONDS]
 
-connect sends, perhaps in two parts. listen takes connections one after the other; of each it reads the MPA request, answers with
+connect sends, perhaps in two parts, the second after a while or as soon as so many bytes of an answer are there. listen takes connections one after the other; of each it reads the MPA request, answers with
 the bytes and goes away. Both print for each connection what came and how it ended:
     {"end": "eof" | "reset" | "refused" | "timeout", "received": hex, "after": seconds}
 """
@@ -46,10 +46,12 @@ def connect(options):
         return
     with connection:
         connection.sendall(options.hex)
+        answer = connection.recv(options.answer, socket.MSG_WAITALL) if options.answer else b""
         if options.then:
             time.sleep(options.pause)
             connection.sendall(options.then)
-        report(started, *read_to_the_end(connection))
+        rest, end = read_to_the_end(connection)
+        report(started, answer + rest, end)
 
 
 def read_request(connection):
@@ -95,6 +97,7 @@ for name, function in (("connect", connect), ("listen", listen)):
     command.set_defaults(function=function)
     if name == "connect":
         command.add_argument("--pause", type=float, default=0)
+        command.add_argument("--answer", type=int, default=0)
         command.add_argument("--then", type=bytes.fromhex, default=b"")
     else:
         command.add_argument("--connections", type=int, default=1)

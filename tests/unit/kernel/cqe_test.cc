@@ -251,6 +251,7 @@ TEST_F(Completions, ImpossibleEntries) {
         EXPECT_EQ(apply(cqe(header(false, opcode), 0, 0, 0)), T3_CQE_BAD) << opcode;
 }
 
+// B2
 TEST_F(Completions, FlushCompletesEverythingInOrderBehindWhatWasDone) {
     post(1, T3_RDMA_SEND);
     post(2, T3_RDMA_SEND, false);

@@ -72,6 +72,7 @@ TEST(EpTable, numbers_outside_are_refused) {
     EXPECT_EQ(ep_fsm(ep_state(-1), EP_EV_ABORT), nullptr);
 }
 
+// B9
 TEST(EpTable, timer_runs_where_it_must_and_nowhere_else) {
     for (const Cell& cell : legal_cells()) {
         bool before = ep_state_has_timer(cell.state), after = ep_state_has_timer(ep_state(cell.step->next));
@@ -93,6 +94,7 @@ TEST(EpTable, timer_runs_where_it_must_and_nowhere_else) {
     }
 }
 
+// E7
 TEST(EpTable, the_end_releases_everything_once) {
     for (const Cell& cell : legal_cells()) {
         bool dies = cell.step->next == EP_DEAD && cell.state != EP_DEAD;
@@ -119,6 +121,7 @@ TEST(EpTable, every_state_survives_the_adapter) {
     }
 }
 
+// B9
 TEST(EpTable, every_wait_ends) {
     for (int s = 0; s < EP_NUM_STATES; ++s)
         if (ep_state_has_timer(ep_state(s))) {

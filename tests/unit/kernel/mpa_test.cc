@@ -175,6 +175,7 @@ TEST(MpaParse, revision_2_without_enhanced_words) {
     EXPECT_EQ(out.pdata_len, 2);
 }
 
+// E4
 TEST(MpaParse, every_prefix_waits_and_every_byte_behind_is_refused) {
     mpa_startup out{};
     Bytes whole = frame_of(request_key, 0x50, 2, 9, std::string_view("\x00\x01\x00\x01hello", 9));

@@ -125,6 +125,7 @@ TEST_F(InitiatorQueue, ReadIntoBusAddressIsRefused) {
     EXPECT_EQ(wq.sq_wptr, 5u);
 }
 
+// A8
 TEST_F(InitiatorQueue, InlineIsConcatenatedAndRoundedUp) {
     const char first[] = "0123456789", second[] = "abc";
     auto req = request(T3_WR_OP_SEND, T3_RDMA_SEND, reinterpret_cast<std::uintptr_t>(first), 10);

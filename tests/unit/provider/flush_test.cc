@@ -102,6 +102,7 @@ TEST_F(Flush, X8_SendsBehindAReadThatNeverFinishes) {
         << "no success after the first flush";
 }
 
+// B2
 TEST_F(Flush, OneByOne) {
     for (int i = 0; i < 5; i++)
         ASSERT_EQ(q.send_signaled(i), 0);
@@ -166,6 +167,7 @@ TEST_F(Flush, WorkPostedToADeadQpComesBackAndTheCardIsLeftAlone) {
     }
 }
 
+// B18
 TEST_F(Flush, DeadQpStillHasLimits) {
     kernel_reports_error(q);
     for (int i = 0; i < 16; i++)

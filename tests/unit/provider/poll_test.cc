@@ -199,6 +199,7 @@ TEST_F(Poll, GenerationOfTheRingThroughManyLaps) {
     }
 }
 
+// E15
 TEST_F(Poll, TwoEntryRing) {
     CqMemory small(1);
     QpMemory p(small, small);

@@ -47,6 +47,7 @@ TEST_F(Post, LengthInFlitsForEveryNumberOfSges) {
     }
 }
 
+// B18
 TEST_F(Post, MoreSgesThanTheCardHasAreRefused) {
     const std::array<Sge, 5> sg{sge(1), sge(1), sge(1), sge(1), sge(1)};
     EXPECT_EQ(q.send({.sg = sg}), EINVAL);
@@ -58,6 +59,7 @@ TEST_F(Post, MoreSgesThanTheCardHasAreRefused) {
     EXPECT_EQ(q.fetch_all(), 0u);
 }
 
+// B17
 TEST_F(Post, SumOfLengthsMustFit32Bits) {
     const std::array<Sge, 2> sg{sge(0xffffffff), sge(1)};
     EXPECT_EQ(q.send({.sg = sg}), EINVAL);

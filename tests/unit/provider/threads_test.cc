@@ -129,6 +129,7 @@ TEST(Threads, ErrorWhilePostingLosesNothing) {
     }
 }
 
+// E9, X6
 TEST(Threads, QpsComeAndGoWhileTheirCqIsPolled) {
     CqMemory cq(6);
     std::atomic<bool> stop{false};

@@ -71,6 +71,7 @@ protected:
 
 } // namespace
 
+// X18
 TEST_F(VerbsPath, WhatIwarpDoesNotHaveIsNotSupported) {
     for (const auto op : {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
                           IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_BIND_MW, IBV_WR_TSO, IBV_WR_DRIVER1,

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Every verb that this device does not have says so: EOPNOTSUPP, as an errno or a positive result, and NULL
+// where a pointer is returned (A15, X18). Needs the device only, no server. Run as "client ADDRESS".
+#include "program.hh"
+
+#include <cerrno>
+#include <fcntl.h>
+
+using namespace prog;
+
+namespace {
+
+struct Verb {
+    const char* name;
+    std::function<int(Endpoint& end)> call; // the error, or 0 if it worked
+};
+
+int of(const void* object) {
+    return object ? 0 : errno;
+}
+
+int create_qp(Endpoint& end, ibv_qp_type type) {
+    ibv_qp_init_attr attr{};
+    attr.qp_type = type;
+    attr.send_cq = end.send_cq;
+    attr.recv_cq = end.recv_cq;
+    attr.cap = {1, 1, 1, 1, 0};
+    return of(ibv_create_qp(end.pd, &attr));
+}
+
+const std::vector<Verb> verbs{
+    {"resize_cq", [](Endpoint& e) { return ibv_resize_cq(e.send_cq, 256); }},
+    {"create_cq_ex",
+     [](Endpoint& e) {
+         ibv_cq_init_attr_ex attr{};
+         attr.cqe = 16;
+         attr.wc_flags = IBV_WC_EX_WITH_BYTE_LEN;
+         return of(ibv_create_cq_ex(e.id->verbs, &attr));
+     }},
+    {"modify_cq",
+     [](Endpoint& e) {
+         ibv_modify_cq_attr attr{};
+         attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+         return ibv_modify_cq(e.send_cq, &attr);
+     }},
+    {"create_srq",
+     [](Endpoint& e) {
+         ibv_srq_init_attr attr{};
+         attr.attr = {16, 1, 0};
+         return of(ibv_create_srq(e.pd, &attr));
+     }},
+    {"create_srq_ex, XRC",
+     [](Endpoint& e) {
+         ibv_srq_init_attr_ex attr{};
+         attr.attr = {16, 1, 0};
+         attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ;
+         attr.srq_type = IBV_SRQT_XRC;
+         attr.pd = e.pd;
+         attr.cq = e.recv_cq;
+         return of(ibv_create_srq_ex(e.id->verbs, &attr));
+     }},
+    {"open_xrcd",
+     [](Endpoint& e) {
+         ibv_xrcd_init_attr attr{};
+         attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+         attr.fd = -1;
+         attr.oflags = O_CREAT;
+         return of(ibv_open_xrcd(e.id->verbs, &attr));
+     }},
+    {"create_ah",
+     [](Endpoint& e) {
+         ibv_ah_attr attr{};
+         attr.port_num = 1;
+         return of(ibv_create_ah(e.pd, &attr));
+     }},
+    {"attach_mcast",
+     [](Endpoint& e) {
+         const ibv_gid gid{{0xff}};
+         return ibv_attach_mcast(e.id->qp, &gid, 0);
+     }},
+    {"detach_mcast",
+     [](Endpoint& e) {
+         const ibv_gid gid{{0xff}};
+         return ibv_detach_mcast(e.id->qp, &gid, 0);
+     }},
+    {"create_qp, UC", [](Endpoint& e) { return create_qp(e, IBV_QPT_UC); }},
+    {"create_qp, UD", [](Endpoint& e) { return create_qp(e, IBV_QPT_UD); }},
+    {"create_qp, raw packet", [](Endpoint& e) { return create_qp(e, IBV_QPT_RAW_PACKET); }},
+    {"create_qp, driver", [](Endpoint& e) { return create_qp(e, IBV_QPT_DRIVER); }},
+    {"create_qp_ex, extended posting",
+     [](Endpoint& e) {
+         ibv_qp_init_attr_ex attr{};
+         attr.qp_type = IBV_QPT_RC;
+         attr.send_cq = e.send_cq;
+         attr.recv_cq = e.recv_cq;
+         attr.cap = {1, 1, 1, 1, 0};
+         attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+         attr.pd = e.pd;
+         attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+         return of(ibv_create_qp_ex(e.id->verbs, &attr));
+     }},
+    {"open_qp",
+     [](Endpoint& e) {
+         ibv_qp_open_attr attr{};
+         attr.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+         attr.qp_type = IBV_QPT_XRC_RECV;
+         return of(ibv_open_qp(e.id->verbs, &attr));
+     }},
+    {"modify_qp_rate_limit",
+     [](Endpoint& e) {
+         ibv_qp_rate_limit_attr attr{};
+         return ibv_modify_qp_rate_limit(e.id->qp, &attr);
+     }},
+    {"query_ece",
+     [](Endpoint& e) {
+         ibv_ece ece{};
+         return ibv_query_ece(e.id->qp, &ece);
+     }},
+    {"rereg_mr",
+     [](Endpoint& e) {
+         Memory memory(e, 4096, IBV_ACCESS_LOCAL_WRITE);
+         return ibv_rereg_mr(memory.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0) ? errno : 0;
+     }},
+    {"reg_dmabuf_mr", [](Endpoint& e) { return of(ibv_reg_dmabuf_mr(e.pd, 0, 4096, 0, -1, 0)); }},
+    {"reg_mr for atomics",
+     [](Endpoint& e) {
+         static uint8_t bytes[4096];
+         const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+         return of(ibv_reg_mr(e.pd, bytes, sizeof(bytes), access));
+     }},
+    {"alloc_mw, type 2", [](Endpoint& e) { return of(ibv_alloc_mw(e.pd, IBV_MW_TYPE_2)); }},
+    {"alloc_null_mr", [](Endpoint& e) { return of(ibv_alloc_null_mr(e.pd)); }},
+    {"advise_mr",
+     [](Endpoint& e) {
+         ibv_sge sge{};
+         return ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1);
+     }},
+    {"alloc_dm",
+     [](Endpoint& e) {
+         ibv_alloc_dm_attr attr{};
+         attr.length = 64;
+         return of(ibv_alloc_dm(e.id->verbs, &attr));
+     }},
+    {"alloc_td",
+     [](Endpoint& e) {
+         ibv_td_init_attr attr{};
+         return of(ibv_alloc_td(e.id->verbs, &attr));
+     }},
+    {"alloc_parent_domain",
+     [](Endpoint& e) {
+         ibv_parent_domain_init_attr attr{};
+         attr.pd = e.pd;
+         return of(ibv_alloc_parent_domain(e.id->verbs, &attr));
+     }},
+    {"create_flow",
+     [](Endpoint& e) {
+         ibv_flow_attr attr{};
+         attr.port = 1;
+         return of(ibv_create_flow(e.id->qp, &attr));
+     }},
+    {"create_wq",
+     [](Endpoint& e) {
+         ibv_wq_init_attr attr{};
+         attr.wq_type = IBV_WQT_RQ;
+         attr.max_wr = attr.max_sge = 1;
+         attr.pd = e.pd;
+         attr.cq = e.recv_cq;
+         return of(ibv_create_wq(e.id->verbs, &attr));
+     }},
+    {"create_rwq_ind_table",
+     [](Endpoint& e) {
+         ibv_rwq_ind_table_init_attr attr{};
+         return of(ibv_create_rwq_ind_table(e.id->verbs, &attr));
+     }},
+    {"create_counters",
+     [](Endpoint& e) {
+         ibv_counters_init_attr attr{};
+         return of(ibv_create_counters(e.id->verbs, &attr));
+     }},
+    {"query_rt_values_ex",
+     [](Endpoint& e) {
+         ibv_values_ex values{};
+         values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+         return ibv_query_rt_values_ex(e.id->verbs, &values);
+     }},
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Args args(argc, argv, "");
+    if (args.server)
+        fail("there is no server side");
+    Endpoint end({});
+    end.resolve(args);
+    std::vector<std::string> failed;
+    for (const auto& verb : verbs) {
+        errno = 0;
+        const int err = verb.call(end);
+        if (err != EOPNOTSUPP)
+            failed.push_back(std::string(verb.name) + ": " + std::to_string(err));
+    }
+    Json().add("verbs", verbs.size()).add("failed", failed).finish(failed.empty());
+}
