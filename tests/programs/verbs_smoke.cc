@@ -5,6 +5,7 @@
 #include "program.hh"
 
 #include <cstring>
+#include <utility>
 
 using namespace prog;
 
@@ -46,8 +47,9 @@ int serve(const Args& args) {
     const Target target = memory.target();
     end.accept(&target, sizeof(target));
     unsigned served = 0;
+    std::optional<ibv_wc> early; // the next message can be seen before the completion of the last answer
     for (;; served++) {
-        const auto wc = end.next_completion(in_ms(20000));
+        const auto wc = early ? std::exchange(early, std::nullopt) : end.next_completion(in_ms(20000));
         if (!wc)
             fail("nothing for 20 s after %u messages", served);
         if (wc->status == IBV_WC_WR_FLUSH_ERR)
@@ -63,7 +65,11 @@ int serve(const Args& args) {
         wr.send_flags = IBV_SEND_SIGNALED;
         if (end.post_send(wr, {outbox.sge(0, sizeof(a))}))
             break;
-        const auto sent = end.next_completion(in_ms(10000));
+        auto sent = end.next_completion(in_ms(10000));
+        if (sent && sent->status == IBV_WC_SUCCESS && sent->opcode == IBV_WC_RECV) {
+            early = sent;
+            sent = end.next_completion(in_ms(10000));
+        }
         if (!sent || sent->status != IBV_WC_SUCCESS || sent->opcode != IBV_WC_SEND)
             break;
     }
