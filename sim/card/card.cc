@@ -9,6 +9,7 @@
 #include "sim/card/mac.hh"
 #include "sim/card/memory.hh"
 #include "sim/card/nic.hh"
+#include "sim/card/recorded_host.hh"
 #include "sim/card/rnic.hh"
 #include "sim/card/sge.hh"
 #include "sim/card/toe.hh"
@@ -16,6 +17,7 @@
 #include "sim/card/vpd.hh"
 #include "sim/core/log.hh"
 #include "sim/core/pci_config.hh"
+#include "sim/core/recorder.hh"
 #include "sim/hw/regs.hh"
 
 namespace t3sim {
@@ -68,11 +70,14 @@ struct Card::Impl final : MacServices {
 
     void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
     void received(unsigned port, Bytes frame);
+    void record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
     void add_hooks(RegisterHooks& hooks);
     void chip_reset();
     void update_toe();
 
     CardConfig config;
+    Probe probe;
+    RecordedHost host;
     Counters counters;
     PciConfig pci;
     Vpd vpd;
@@ -88,9 +93,9 @@ struct Card::Impl final : MacServices {
     Rnic rnic;
 };
 
-Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
-    : config(card), pci(ids, 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs),
-      tp(regs), sge(host, queue, regs, irq, counters), nic(regs, tp, *this, sge, counters),
+Card::Impl::Impl(const CardConfig& card, Host& machine, EventQueue& queue)
+    : config(card), host(machine), pci(ids, 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs),
+      flash(regs), tp(regs), sge(host, queue, regs, irq, counters), nic(regs, tp, *this, sge, counters),
       macs{Mac(0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); }),
            Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })},
       toe(queue, sge, *this, rnic, counters), rnic({host, queue, sge, memory, toe, counters}) {
@@ -217,6 +222,26 @@ const Counters& Card::counters() const {
     return impl_->counters;
 }
 
+void Card::record(Recorder* recorder) {
+    const Probe probe = recorder ? Probe(recorder, recorder->add_card(impl_->config.name)) : Probe();
+    impl_->probe = probe;
+    impl_->host.record(probe);
+    impl_->sge.record(probe);
+    impl_->nic.record(probe);
+    impl_->toe.record(probe);
+    impl_->rnic.record(probe);
+}
+
+/// The value as the bus carries it.
+void Card::Impl::record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size,
+                             std::uint64_t value) {
+    std::array<std::uint8_t, 8> data;
+    for (unsigned byte = 0; byte < data.size(); ++byte)
+        data[byte] = static_cast<std::uint8_t>(value >> 8 * byte);
+    probe({.kind = kind, .unit = static_cast<std::uint16_t>(bar), .where = offset},
+          Bytes(data).first(std::min<std::size_t>(size, data.size())));
+}
+
 std::uint64_t Card::bar_size(unsigned bar) const {
     return impl_->pci.bar_size(bar);
 }
@@ -225,10 +250,16 @@ unsigned Card::msix_vectors() const {
 }
 
 std::uint64_t Card::mmio_read(unsigned bar, std::uint64_t offset, unsigned size) {
-    return bar == 0 ? impl_->regs.read_bytes(offset, size) : 0; // the doorbell window is write-only
+    const std::uint64_t value =
+        bar == 0 ? impl_->regs.read_bytes(offset, size) : 0; // the doorbell window is write-only
+    if (impl_->probe) [[unlikely]]
+        impl_->record_mmio(EventKind::mmio_read, bar, offset, size, value);
+    return value;
 }
 
 void Card::mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) {
+    if (impl_->probe) [[unlikely]]
+        impl_->record_mmio(EventKind::mmio_write, bar, offset, size, value);
     if (bar == 0)
         impl_->regs.write_bytes(offset, size, value);
     else if (bar == 2 && size == 4 && offset < doorbell_window)

@@ -17,6 +17,7 @@
 namespace t3sim {
 
 class Counters;
+class Recorder;
 
 struct CardConfig {
     std::string name;                  ///< in log lines and counters
@@ -40,6 +41,8 @@ public:
     /// Plugs the cable of a port in; @p link must outlive the card. A port without a link has no signal.
     void connect(unsigned port, Link& link);
     [[nodiscard]] const Counters& counters() const;
+    /// From now on all that the card does goes to @p recorder, which must live as long; nullptr: no more.
+    void record(Recorder* recorder);
 
     [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;
     [[nodiscard]] unsigned msix_vectors() const override;

@@ -80,6 +80,8 @@ void Rnic::run_control_qp() {
     for (unsigned budget = slot_budget; budget; --budget) {
         if (parts_.sge.fetch_slot(control_qp, slot) != SgeServices::Fetch::slot)
             return;
+        if (probe_) [[unlikely]]
+            record_slot(control_qp, RecordHead::none, slot);
         memory_write(hw::load<hw::BypassWr>(slot));
     }
     parts_.events.cancel(control_resume_);

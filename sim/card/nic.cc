@@ -65,7 +65,7 @@ void Nic::transmit(MutableBytes wr) {
     if ((control & hw::cpl::tx_vlan_valid) != 0)
         frame = insert_tag(frame, hw::cpl::tx_vlan(control));
     ++tx_packets_;
-    macs_.transmit(port, frame);
+    send(port, frame);
 }
 
 /// One big TCP segment as many of at most MSS bytes: lengths, IP ids, sequence numbers and both checksums are
@@ -105,12 +105,20 @@ void Nic::transmit_segments(unsigned port, MutableBytes frame, std::uint32_t con
         if (tag)
             segment = insert_tag(segment, hw::cpl::tx_vlan(control));
         ++tx_packets_;
-        macs_.transmit(port, segment);
+        send(port, segment);
         done += part;
     }
 }
 
+void Nic::send(unsigned port, Bytes frame) {
+    if (probe_) [[unlikely]]
+        probe_({.kind = EventKind::frame_out, .unit = static_cast<std::uint16_t>(port)}, frame);
+    macs_.transmit(port, frame);
+}
+
 void Nic::receive(unsigned port, Bytes frame) {
+    if (probe_) [[unlikely]]
+        probe_({.kind = EventKind::frame_in, .unit = static_cast<std::uint16_t>(port)}, frame);
     RxPacket packet;
     packet.cpl[0] = hw::cpl::rx_pkt;
     packet.cpl[1] = static_cast<std::uint8_t>(port);

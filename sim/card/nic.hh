@@ -10,6 +10,7 @@
 #include "sim/card/engines.hh"
 #include "sim/card/tp.hh"
 #include "sim/core/counters.hh"
+#include "sim/core/recorder.hh"
 #include "sim/hw/regs.hh"
 
 namespace t3sim {
@@ -38,14 +39,17 @@ public:
     void transmit(MutableBytes wr);
     /// A frame of a port that is the NIC's.
     void receive(unsigned port, Bytes frame);
+    void record(Probe probe) { probe_ = probe; }
 
 private:
+    void send(unsigned port, Bytes frame);
     void transmit_segments(unsigned port, MutableBytes frame, std::uint32_t control, std::uint32_t lso);
 
     RegisterBank& regs_;
     Tp& tp_;
     MacServices& macs_;
     PacketSink& host_;
+    Probe probe_;
     Buffer segment_;
     Counter &tx_malformed_, &tx_packets_, &tx_lso_, &rx_packets_, &rx_no_room_;
 };

@@ -303,6 +303,8 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
         ++no_queue_;
         return;
     }
+    if (probe_) [[unlikely]]
+        probe_({.kind = EventKind::cpl, .unit = static_cast<std::uint16_t>(queue)}, cpl);
     Message message;
     message.descriptor[0] = cpl[0];
     put_be16(&message.descriptor[2], static_cast<std::uint16_t>(queue));

@@ -22,6 +22,7 @@
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/host.hh"
+#include "sim/core/recorder.hh"
 #include "sim/hw/sge.hh"
 
 namespace t3sim {
@@ -41,6 +42,7 @@ public:
 
     void add_hooks(RegisterHooks& hooks);
     void reset();
+    void record(Probe probe) { probe_ = probe; }
 
     // Contexts. Null: no such queue.
     [[nodiscard]] hw::Context* response_context(unsigned id) {
@@ -100,6 +102,7 @@ private:
 
     Host& host_;
     EventQueue& events_;
+    Probe probe_;
     RegisterBank& regs_;
     Irq& irq_;
     std::function<void(unsigned)> drained_;

@@ -15,6 +15,7 @@
 #include "sim/card/tpt.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
+#include "sim/core/recorder.hh"
 
 namespace t3sim {
 
@@ -49,6 +50,7 @@ public:
 
     /// Chip reset: forgets every connection and QP without a word to anybody.
     void reset();
+    void record(Probe probe) { probe_ = probe; }
 
     bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) override;
     void control_wr(Bytes wr) override;
@@ -109,6 +111,8 @@ private:
                                           const hw::Sge* sge, const std::uint8_t* inline_data,
                                           OutMessage* message) const;
 
+    void record_slot(QpId context, std::uint32_t tid, Bytes slot) const;
+
     // rnic_rx.cc: FPDUs
     void receive(Qp& qp, Bytes data);
     bool fpdu_in(Qp& qp, Bytes ulpdu, MpaError error);
@@ -127,6 +131,7 @@ private:
     void memory_write(const hw::BypassWr& wr);
 
     Parts parts_;
+    Probe probe_;
     Knobs knobs_;
     Tpt tpt_;
     EventQueue::Id control_resume_;

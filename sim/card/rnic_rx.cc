@@ -52,6 +52,12 @@ bool Rnic::fpdu_in(Qp& qp, Bytes ulpdu, MpaError error) {
         &Rnic::in_terminate,     // terminate
     };
     ++count_fpdus_in_;
+    if (probe_) [[unlikely]]
+        probe_({.kind = EventKind::fpdu_in,
+                .unit = static_cast<std::uint16_t>(error),
+                .tid = qp.tid,
+                .qp = qp.id()},
+               ulpdu);
     DdpSegment segment;
     Status status = parse_segment(ulpdu, error, &segment);
     if (status == Status::success && !is_tagged(segment.op) && segment.msn != qp.expected_msn[segment.qn])

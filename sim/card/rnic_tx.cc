@@ -8,6 +8,7 @@
 #include "sim/card/rnic.hh"
 #include "sim/card/rnic_wr.hh"
 #include "sim/core/log.hh"
+#include "sim/hw/sge.hh"
 
 namespace t3sim {
 
@@ -92,6 +93,8 @@ Rnic::Step Rnic::next_slot(Qp& qp) {
         return Step::wait_peer;
     }
     ++count_wrs_;
+    if (probe_) [[unlikely]]
+        record_slot(qp.id(), qp.tid, slot);
     const Status status = execute(qp, row, slot);
     if (status == Status::success)
         return Step::progress;
@@ -101,6 +104,16 @@ Rnic::Step Rnic::next_slot(Qp& qp) {
     fail(qp, status, !receive, row ? row->op(slot) : RdmaOp::send, receive ? qp.receive_cq() : qp.send_cq(),
          receive ? nullptr : &wr);
     return Step::idle;
+}
+
+void Rnic::record_slot(QpId context, std::uint32_t tid, Bytes slot) const {
+    const unsigned flits = hw::load<hw::WrHeader>(slot).flits();
+    probe_({.kind = EventKind::work_request,
+            .unit = static_cast<std::uint16_t>(hw::EgressType::rdma),
+            .where = context,
+            .tid = tid,
+            .qp = context},
+           slot.first(std::min<std::size_t>(slot.size(), flits * hw::flit)));
 }
 
 Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
@@ -170,6 +183,8 @@ Rnic::Step Rnic::send_segment(Qp& qp) {
         return Step::idle;
     }
     ++count_fpdus_out_;
+    if (probe_) [[unlikely]]
+        probe_({.kind = EventKind::fpdu_out, .tid = qp.tid, .qp = qp.id()}, ulpdu);
     parts_.stream.send_record(qp.tid, qp.framer.finish(std::move(fpdu)));
     message.sent += size;
     if (is_tagged(segment.op))

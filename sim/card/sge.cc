@@ -64,6 +64,11 @@ void Sge::reset() {
     resume_timer_ = {};
 }
 
+void Sge::record(Probe probe) {
+    probe_ = probe;
+    responses_.record(probe);
+}
+
 bool Sge::enabled() const {
     return (regs_.peek(reg::SG_CONTROL) & hw::sg_control::global_enable) != 0;
 }
@@ -146,9 +151,11 @@ void Sge::control_written(std::uint32_t value, std::uint32_t before) {
 void Sge::kernel_doorbell(std::uint32_t value) {
     constexpr std::uint32_t select_egress = hw::bit(31);
     ++doorbells_;
-    if ((value & select_egress) != 0)
+    if ((value & select_egress) != 0) {
+        if (probe_) [[unlikely]]
+            record_doorbell(value & 0xffff);
         service(value & 0xffff);
-    else
+    } else
         responses_.free_list_doorbell(value & 0xffff);
 }
 
@@ -159,7 +166,24 @@ void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t
         return;
     const std::uint64_t page_size = std::uint64_t{1} << (hw::sg_control::host_page_size(control) + 11);
     const std::uint64_t group = std::max<std::uint64_t>(hw::egress_contexts / (window / page_size), 1);
-    service(static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts);
+    const unsigned id =
+        static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts;
+    if (probe_) [[unlikely]]
+        record_doorbell(id);
+    service(id);
+}
+
+/// Only rings of QPs belong to one connection.
+void Sge::record_doorbell(unsigned id) const {
+    const hw::Context& c = egress_[id];
+    RecordHead head{
+        .kind = EventKind::doorbell, .unit = static_cast<std::uint16_t>(ec::type.get(c)), .where = id};
+    if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma && ec::valid.get(c) != 0) {
+        head.qp = id;
+        if (id != hw::control_qp)
+            head.tid = ec::token.get(c);
+    }
+    probe_(head);
 }
 
 void Sge::service(unsigned id) {
@@ -320,6 +344,9 @@ void Sge::drain(unsigned id) {
         if (take_wr(id, wr) != Take::done)
             return;
         ++work_requests_;
+        if (probe_) [[unlikely]]
+            probe_({.kind = EventKind::work_request, .unit = static_cast<std::uint16_t>(type), .where = id},
+                   Bytes(wr_).first(wr.size));
         if (wr.size != 0)
             execute(type, queue, wr);
         const bool now = type == hw::EgressType::ethernet && (wr.hi & hw::wr::compl_) != 0;
@@ -415,8 +442,18 @@ void Sge::unfetch_slot(QpId context) {
 
 // --- Completion queues -------------------------------------------------------------------------------------
 
+void Sge::record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const {
+    RecordHead head{.kind = kind, .where = cq, .qp = cqe.qp};
+    if (const hw::Context& c = egress_[cqe.qp % egress_.size()];
+        ec::valid.get(c) != 0 && cqe.qp >= hw::first_qp && cqe.qp < hw::control_qp)
+        head.tid = ec::token.get(c);
+    probe_(head, cqe_bytes(cqe, gen));
+}
+
 void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen) {
     ++async_events_;
+    if (probe_) [[unlikely]]
+        record_cqe(EventKind::async_event, cq, cqe, gen);
     responses_.post_async(cqc::rspq.get(cqs_[cq]),
                           {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_bytes(cqe, gen));
 }
@@ -445,6 +482,8 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
     if (!host_.dma_write(addr + 4, Bytes(entry).subspan(4)) || !host_.dma_store(addr, raw))
         responses_.bus_error();
     ++cqes_;
+    if (probe_) [[unlikely]]
+        record_cqe(EventKind::cqe, cq, cqe, gen);
     const bool wrap = index + 1 == size;
     cqc::index.set(c, wrap ? 0 : index + 1);
     cqc::gen.set(c, gen ^ (wrap ? 1U : 0U));

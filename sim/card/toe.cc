@@ -74,7 +74,12 @@ void Toe::reset() {
     auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.counters);
     fresh->params = old.params;
     fresh->knobs = old.knobs;
+    fresh->probe = old.probe;
     impl_ = std::move(fresh);
+}
+
+void Toe::record(Probe probe) {
+    impl_->probe = probe;
 }
 
 std::uint32_t Toe::mib(unsigned word) const {
@@ -241,6 +246,8 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
     const Bytes packet = frame.subspan(at);
     if (!engine.claims(packet, params.offload_mode))
         return false;
+    if (probe) [[unlikely]]
+        probe({.kind = EventKind::segment_in, .unit = static_cast<std::uint16_t>(port)}, frame);
     arrival = a;
     engine.input(packet, params.offload_mode);
     if (const auto asked = std::exchange(arrival.syn, std::nullopt))
@@ -282,6 +289,8 @@ void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
     put16(ethertype_ipv4);
     frame.insert(frame.end(), headers.begin(), headers.end());
     frame.insert(frame.end(), payload.begin(), payload.end());
+    if (probe) [[unlikely]]
+        probe({.kind = EventKind::segment_out, .unit = static_cast<std::uint16_t>(port), .tid = tid}, frame);
     mac.transmit(port, frame);
 }
 

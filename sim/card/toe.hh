@@ -16,6 +16,7 @@
 #include "sim/card/engines.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
+#include "sim/core/recorder.hh"
 #include "sim/tcp/params.hh"
 
 namespace t3sim {
@@ -59,6 +60,7 @@ public:
     [[nodiscard]] ToeKnobs& knobs();
     /// Power-on state. Connections vanish without a word on the wire; params and knobs stay.
     void reset();
+    void record(Probe probe);
 
     /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;

@@ -134,6 +134,7 @@ struct Toe::Impl final : tcp::Sink {
     void apply_hold(Tid tid, const Flow& flow);
 
     EventQueue& events;
+    Probe probe;
     SgeServices& sge;
     MacServices& mac;
     RnicServices& rnic;

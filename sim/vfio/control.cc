@@ -127,6 +127,21 @@ json capture(Context& context, const Arguments& arguments) {
     return context.rig.start_capture(arguments[1], limit);
 }
 
+json record(Context& context, const Arguments& arguments) {
+    if (arguments[0] == "stop" && arguments.size() == 1) {
+        if (!context.rig.stop_recording())
+            throw Refused("nothing is recorded");
+        return nullptr;
+    }
+    std::uint64_t limit = 0;
+    if (arguments[0] != "start" || arguments.size() < 2)
+        throw Refused("expected: record start FILE [SIZE] or record stop");
+    if (arguments.size() == 3 && !parse_size(arguments[2], limit))
+        throw Refused("'" + arguments[2] + "': expected a size such as 500K, 64M or 2G");
+    context.rig.start_recording(arguments[1], limit);
+    return nullptr;
+}
+
 json impair(Context& context, const Arguments& arguments) {
     Wire& wire = find_wire(context, arguments[0]);
     const auto& labels = wire.labels();
@@ -169,6 +184,9 @@ constexpr Row rows[] = {
     {"wire", 2, 2, wire, "wire up|down NAME     plugs or pulls a cable"},
     {"capture", 1, 3, capture,
      "capture start DIR [SIZE] | capture stop\n                      writes DIR/WIRE.pcapng for each wire"},
+    {"record", 1, 3, record,
+     "record start FILE [SIZE] | record stop\n                      records what the cards do, for t3sim "
+     "trace"},
     {"impair", 3, 16, impair,
      "impair WIRE END|all KEY=VALUE... | none\n                      spoils what END sends: loss, duplicate, "
      "reorder, corrupt (0 to 1), delay,\n                      jitter, reorder-delay (50us), rate (1G), "

@@ -14,6 +14,7 @@
 
 #include "sim/core/event_loop.hh"
 #include "sim/core/log.hh"
+#include "sim/trace/trace.hh"
 #include "sim/vfio/control.hh"
 #include "sim/vfio/options.hh"
 #include "sim/vfio/rig.hh"
@@ -56,6 +57,8 @@ int main(int argc, char** argv) {
     try {
         if (argc > 1 && arguments[1] == std::string_view("ctl"))
             return t3sim::control_client(arguments.subspan(2));
+        if (argc > 1 && arguments[1] == std::string_view("trace"))
+            return t3sim::trace::command(argc - 1, argv + 1);
         const auto parsed = t3sim::parse_options(argc, argv);
         if (!parsed.options) {
             fmt::print(parsed.status == 0 ? stdout : stderr, "{}", parsed.message);

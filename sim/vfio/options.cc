@@ -174,6 +174,7 @@ ParseResult parse_options(int argc, const char* const* argv) {
                  "into a guest over vfio-user, and whose ports are joined by Ethernet wires.",
                  "t3sim"};
     app.footer(R"(Running:   t3sim ctl SOCKET COMMAND...   talks to a running t3sim (t3sim ctl SOCKET help)
+Recording: t3sim trace FILE              shows what --record wrote (t3sim trace --help)
 
 Example:   t3sim --card a=/tmp/a.sock --card b=/tmp/b.sock --wire a.0,b.0 --capture /tmp/pcap --control /tmp/ctl.sock
            qemu-system-x86_64 -M q35 -accel tcg -m 512M -object memory-backend-memfd,id=ram,size=512M,share=on \
@@ -184,7 +185,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     app.set_version_flag("--version", version);
 
     std::vector<std::string> cards, wires, qemus, taps, macs, serials;
-    std::string capture_limit;
+    std::string capture_limit, record_limit;
     Options options;
     // One value per option: "--card a=x b=y" must not swallow what follows.
     const auto each = [&](const char* name, std::vector<std::string>& to, const char* type,
@@ -202,6 +203,11 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     app.add_option("--capture", options.capture, "Writes WIRE.pcapng for each wire here")->type_name("DIR");
     app.add_option("--capture-limit", capture_limit,
                    "Keeps only the last part of a capture, e.g. 64M per wire")
+        ->type_name("SIZE");
+    app.add_option("--record", options.record,
+                   "Records all that the cards do, for t3sim trace; t3sim ctl can start it later")
+        ->type_name("FILE");
+    app.add_option("--record-limit", record_limit, "Keeps only the last part of the recording, e.g. 64M")
         ->type_name("SIZE");
     app.add_option("--control", options.control, "Listens here for t3sim ctl")->type_name("SOCKET");
     app.add_option("--log-level", options.log_level,
@@ -253,6 +259,11 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
                 fmt::format("--capture-limit '{}': expected a size such as 500K, 64M or 2G", capture_limit));
         if (!capture_limit.empty() && options.capture.empty())
             throw Wrong("--capture-limit without --capture; add --capture DIR");
+        if (!record_limit.empty() && !parse_size(record_limit, options.record_limit))
+            throw Wrong(
+                fmt::format("--record-limit '{}': expected a size such as 500K, 64M or 2G", record_limit));
+        if (!record_limit.empty() && options.record.empty())
+            throw Wrong("--record-limit without --record; add --record FILE");
         if (std::string wrong; !set_log_levels(options.log_level, &wrong))
             throw Wrong(
                 fmt::format("--log-level: '{}' is neither a level nor PART=LEVEL; levels are trace, debug, "

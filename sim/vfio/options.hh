@@ -35,6 +35,8 @@ struct Options {
     std::vector<Wire> wires;
     std::string capture;             ///< directory; empty: none
     std::uint64_t capture_limit = 0; ///< bytes per wire; 0: none
+    std::string record;              ///< file of the flight recorder; empty: none
+    std::uint64_t record_limit = 0;  ///< bytes; 0: none
     std::string control;             ///< path of the control socket; empty: none
     std::string log_level = "info";
 };

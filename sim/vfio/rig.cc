@@ -25,6 +25,8 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
     }
     if (!options.capture.empty())
         start_capture(options.capture, options.capture_limit);
+    if (!options.record.empty())
+        start_recording(options.record, options.record_limit);
     // Last, so that no guest sees a card that has no wire yet.
     for (const auto& slot : slots_)
         slot.server->attach(*slot.card);
@@ -68,6 +70,19 @@ bool Rig::stop_capture() {
     const bool ran = !captures_.empty();
     captures_.clear();
     return ran;
+}
+
+void Rig::start_recording(const std::string& path, std::uint64_t limit) {
+    stop_recording();
+    recorder_ = std::make_unique<Recorder>(loop_.queue(), path, limit);
+    for (const auto& slot : slots_)
+        slot.card->record(recorder_.get());
+}
+
+bool Rig::stop_recording() {
+    for (const auto& slot : slots_)
+        slot.card->record(nullptr);
+    return std::exchange(recorder_, nullptr) != nullptr;
 }
 
 Rig::~Rig() {

@@ -9,6 +9,7 @@
 
 #include "sim/card/card.hh"
 #include "sim/core/event_loop.hh"
+#include "sim/core/recorder.hh"
 #include "sim/net/pcapng.hh"
 #include "sim/net/wire.hh"
 #include "sim/vfio/options.hh"
@@ -41,6 +42,12 @@ public:
     /// False if none runs.
     bool stop_capture();
 
+    /// Begins to record what all cards do (sim/core/recorder.hh), in place of a recording that runs. Throws
+    /// std::runtime_error; then none runs.
+    void start_recording(const std::string& path, std::uint64_t limit);
+    /// False if none runs.
+    bool stop_recording();
+
 private:
     void plug(Wire& wire, const Options::End& end);
 
@@ -49,6 +56,7 @@ private:
     std::vector<std::unique_ptr<Wire>> wires_;
     std::vector<std::unique_ptr<Endpoint>> others_; ///< QEMU sockets and TAP devices
     std::vector<std::unique_ptr<PcapngWriter>> captures_;
+    std::unique_ptr<Recorder> recorder_;
     std::vector<Slot> slots_;
 };
 

@@ -839,6 +839,11 @@ bool HostileGuest::alive() {
     return true;
 }
 
+void HostileGuest::record(Recorder* recorder) {
+    for (auto& side : sides_)
+        side->card.record(recorder);
+}
+
 std::string HostileGuest::counters() const {
     return "a\n" + sides_[0]->card.counters().text() + "b\n" + sides_[1]->card.counters().text();
 }

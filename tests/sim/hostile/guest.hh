@@ -18,6 +18,7 @@
 
 #include "sim/card/card.hh"
 #include "sim/core/event_queue.hh"
+#include "sim/core/recorder.hh"
 #include "sim/net/wire.hh"
 #include "tests/sim/fake_host.hh"
 
@@ -73,6 +74,10 @@ public:
     [[nodiscard]] bool alive();
 
     [[nodiscard]] std::string counters() const;
+
+    [[nodiscard]] const EventQueue& queue() const { return queue_; }
+    /// Of what both cards do from now on; nullptr: no more.
+    void record(Recorder* recorder);
 
 private:
     struct Ring {

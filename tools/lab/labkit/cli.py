@@ -64,8 +64,8 @@ def new_folder(text: str) -> Path:
 
 
 def _lab(options, name: str) -> Lab:
-    lab = Lab(options.guests, options.cards, suite=options.suite, capture=options.capture or False, load=options.load,
-              name=name, machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
+    lab = Lab(options.guests, options.cards, suite=options.suite, capture=options.capture or False, record=options.record,
+              load=options.load, name=name, machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
     if options.load == "rdma" and options.cards:
         build.everything(options.suite)
     return lab
@@ -175,6 +175,7 @@ def parser() -> Parser:
             sub.add_argument("--cards", type=number("count of cards", 0, MAX_CARDS), default=1, metavar="N", help="T3 cards per guest (default: 1)")
             sub.add_argument("--load", choices=stack.LEVELS, default="rdma", help="how much of the stack to load")
             sub.add_argument("--capture", type=new_folder, metavar="FOLDER", help="capture all wires there")
+            sub.add_argument("--record", type=Path, metavar="FILE", help="record what the cards do there, for `t3sim trace`")
             sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")
             sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm; by default guests are emulated")

@@ -28,12 +28,13 @@ class Lab:
             lab.guests[0].run("ibv_devices")
 
     cards: per guest. wires: by default port p of all cards is on wire "pP". capture: folder that gets a capture of each wire
-    (True: among the lab's logs). load: how much of the stack the guests load (see stack.LEVELS).
+    (True: among the lab's logs). record: file for what the cards do, see `t3sim trace`. load: how much of the stack the
+    guests load (see stack.LEVELS).
     """
 
     def __init__(self, guests: int = 2, cards: int = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
-                 capture: Path | bool = False, load: str = "rdma", name: str = "lab", machine: Machine = Machine(),
-                 sim_options: Sequence[str] = ()):
+                 capture: Path | bool = False, record: Path | None = None, load: str = "rdma", name: str = "lab",
+                 machine: Machine = Machine(), sim_options: Sequence[str] = ()):
         if guests < 1 or cards < 0 or guests * cards > MAX_CARDS:
             raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
         if machine.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -50,7 +51,7 @@ class Lab:
         self._wires = straight(guests * cards, PORTS) if wires is None else list(wires)
         self._load = stack.level(load if cards else "none")
         self._machine = machine
-        self._sim_options = sim_options
+        self._sim_options = [*sim_options, *(["--record", str(record)] if record else [])]
         self._ending = threading.Event()
         self._resources = contextlib.ExitStack()
 

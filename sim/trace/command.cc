@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "sim/trace/trace.hh"
+
+namespace t3sim::trace {
+namespace {
+
+constexpr int bad_input = 2;
+
+/// "1.5", "20ms", "300us": seconds, or what the unit says.
+bool parse_time(const std::string& text, Time& time) {
+    double value = 0;
+    const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string unit(next, text.data() + text.size());
+    const double factor = unit.empty() || unit == "s" ? 1e9
+                          : unit == "ms"              ? 1e6
+                          : unit == "us"              ? 1e3
+                          : unit == "ns"              ? 1
+                                                      : -1;
+    if (error != std::errc() || factor < 0 || !(value >= 0) || value * factor > 9e18)
+        return false;
+    time = static_cast<Time>(std::llround(value * factor));
+    return true;
+}
+
+void save(const std::string& path, const std::string& text) {
+    std::ofstream out(path, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out)
+        throw BadTrace(fmt::format("cannot write '{}'", path));
+}
+
+} // namespace
+
+int command(int argc, const char* const* argv) {
+    CLI::App app{"t3sim trace - shows a recording of t3sim --record", "t3sim trace"};
+    app.footer("Without an output: --text. Times are those of the text: seconds, or with a unit (20ms).");
+    std::string file, perfetto, ladder, from, to;
+    bool text = false;
+    Filter filter;
+    app.add_option("FILE", file, "The recording")->required();
+    app.add_flag("--text", text, "One event a line, to stdout");
+    app.add_option("--perfetto", perfetto, "Writes a file for ui.perfetto.dev or chrome://tracing")
+        ->type_name("OUT.json");
+    app.add_option("--ladder", ladder, "Draws one connection; without --tid or --qp the one with most FPDUs")
+        ->type_name("OUT.svg");
+    app.add_option("--card", filter.card, "Only this card; its connection, for --ladder")->type_name("NAME");
+    app.add_option("--tid", filter.tid, "Only the connection with this TID")->type_name("N");
+    app.add_option("--qp", filter.qp, "Only this queue pair and its connection")->type_name("N");
+    app.add_option("--from", from, "Nothing before")->type_name("T");
+    app.add_option("--to", to, "Nothing after")->type_name("T");
+    try {
+        app.parse(argc, argv);
+        if (!from.empty() && !parse_time(from, filter.from))
+            throw BadTrace(fmt::format("--from '{}': expected a time such as 1.5, 20ms or 300us", from));
+        if (!to.empty() && !parse_time(to, filter.to))
+            throw BadTrace(fmt::format("--to '{}': expected a time such as 1.5, 20ms or 300us", to));
+        const Trace trace = read(file);
+        if (text || (perfetto.empty() && ladder.empty()))
+            fmt::print("{}", to_text(trace, filter));
+        else if (!trace.remark.empty())
+            fmt::print(stderr, "t3sim: '{}': {}\n", file, trace.remark);
+        if (!perfetto.empty())
+            save(perfetto, to_perfetto(trace, filter));
+        if (!ladder.empty())
+            save(ladder, to_ladder(trace, filter));
+        return 0;
+    } catch (const CLI::CallForHelp&) {
+        fmt::print("{}", app.help());
+        return 0;
+    } catch (const CLI::ParseError& e) {
+        fmt::print(stderr, "t3sim: {} (see t3sim trace --help)\n", e.what());
+    } catch (const BadTrace& e) {
+        fmt::print(stderr, "t3sim: {}\n", e.what());
+    }
+    return bad_input;
+}
+
+} // namespace t3sim::trace

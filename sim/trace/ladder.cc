@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// One connection as one would draw it on a white board: four lines (host, card, card, host), time downwards,
+// an arrow for all that passes between two of them. Rows are events, not seconds: times stand at the left,
+// and long silences are marked.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/hw/cpl.hh"
+#include "sim/trace/decode.hh"
+
+namespace t3sim::trace {
+namespace {
+
+constexpr unsigned width = 1100, top = 96, row_height = 21, most_rows = 600;
+constexpr Time long_silence = 50'000'000;
+
+using Connection = std::pair<std::uint8_t, std::uint32_t>; ///< card, TID
+
+std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text)
+        out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+    return out;
+}
+
+std::string ms(Time time) {
+    return fmt::format("{:.3f}", static_cast<double>(time) / 1e6);
+}
+
+/// Whether @p received is what @p sent became on the wire, where short frames are padded.
+bool same_frame(const Event& sent, const Event& received) {
+    constexpr std::uint32_t shortest = 60;
+    const std::size_t common = std::min(sent.data.size(), received.data.size());
+    return std::max(sent.head.length, shortest) == received.head.length &&
+           std::equal(sent.data.begin(), sent.data.begin() + static_cast<std::ptrdiff_t>(common),
+                      received.data.begin());
+}
+
+std::string ip_text(std::uint32_t ip) {
+    return fmt::format("{}.{}.{}.{}", ip >> 24, ip >> 16 & 0xff, ip >> 8 & 0xff, ip & 0xff);
+}
+
+/// The two ends of the connection that is drawn.
+struct Pair {
+    Connection left, right;
+    bool has_right = false; ///< the peer is one of the recorded cards
+    Ends ends;              ///< as the left one sees them
+    bool knows_ends = false;
+    const Event* syn = nullptr; ///< that opened it; TIDs have had other connections before
+};
+
+/// The connection that the filter names; without one that of most FPDUs, or else of most events.
+Connection choose(const Trace& trace, const Filter& filter) {
+    std::map<Connection, std::pair<unsigned, unsigned>> seen;
+    for (const Event* e : select(trace, filter))
+        if (e->head.tid != RecordHead::none) {
+            auto& [fpdus, all] = seen[{e->card, e->head.tid}];
+            fpdus += e->head.kind == EventKind::fpdu_out || e->head.kind == EventKind::fpdu_in;
+            ++all;
+        }
+    if (seen.empty())
+        throw BadTrace("the recording has no such connection");
+    return std::max_element(seen.begin(), seen.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->first;
+}
+
+/// Who opened the connection stands at the left.
+Pair find_pair(const Trace& trace, const Filter& filter) {
+    Pair pair{.left = choose(trace, filter), .right = {}, .ends = {}};
+    const auto look = [&](const Event& e) -> std::optional<Segment> {
+        if (e.head.kind != EventKind::segment_out || e.time < filter.from || e.time > filter.to)
+            return std::nullopt;
+        return parse_frame(e.data, e.head.length);
+    };
+    for (const Event& e : trace.events)
+        if (const auto s = look(e); s && Connection(e.card, e.head.tid) == pair.left) {
+            pair.ends = s->ends;
+            pair.knows_ends = true;
+            if (s->flags == Segment::syn)
+                pair.syn = &e;
+        }
+    if (!pair.knows_ends)
+        return pair;
+    for (const Event& e : trace.events)
+        if (const auto s = look(e); s && s->ends == pair.ends.turned()) {
+            pair.right = {e.card, e.head.tid};
+            pair.has_right = pair.right != pair.left;
+            if (s->flags == Segment::syn)
+                pair.syn = &e;
+        }
+    const auto opens = pair.syn ? parse_frame(pair.syn->data, pair.syn->head.length) : std::nullopt;
+    if (opens && opens->ends != pair.ends && opens->ends != pair.ends.turned())
+        pair.syn = nullptr; // of another connection
+    if (pair.has_right && pair.syn && Connection(pair.syn->card, pair.syn->head.tid) == pair.right) {
+        std::swap(pair.left, pair.right);
+        pair.ends = pair.ends.turned();
+    }
+    return pair;
+}
+
+enum Lane : unsigned { left_host, left_card, right_card, right_host };
+constexpr unsigned lane_x[] = {130, 390, 780, 1040};
+
+constexpr std::size_t under_way = ~std::size_t{0};
+
+struct Arrow {
+    Lane from, to;
+    std::string label, tip;
+    const char* style;
+    std::size_t row, end_row;
+    bool lost = false;
+};
+
+class Ladder {
+public:
+    Ladder(const Trace& trace, const Filter& filter) : trace_(trace), pair_(find_pair(trace, filter)) {
+        for (const Event& e : trace.events)
+            if (e.time >= filter.from && e.time <= filter.to)
+                add(e);
+        for (auto& arrow : arrows_)
+            if (arrow.end_row == under_way) { // never arrived, or nobody saw it
+                arrow.end_row = arrow.row;
+                arrow.lost = pair_.has_right;
+            }
+    }
+
+    std::string svg() const {
+        const std::size_t rows = std::min<std::size_t>(times_.size(), most_rows);
+        const std::size_t height = top + (rows + 2) * row_height;
+        std::string out = fmt::format(
+            R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="DejaVu Sans, Verdana, sans-serif" font-size="11">
+<style>
+.lane {{ stroke: #888; stroke-width: 1.5 }} .a {{ stroke-width: 1.3; fill: none }} text {{ fill: #222 }}
+.l {{ text-anchor: middle; stroke: #fff; stroke-width: 3; paint-order: stroke }} .t {{ text-anchor: end; fill: #777; font-size: 10px }}
+.wr {{ stroke: #1f5fa8 }} .cpl {{ stroke: #7a4fa3 }} .tcp {{ stroke: #999 }} .fpdu {{ stroke: #c2571a }} .done {{ stroke: #2b8a3e }} .bell {{ stroke: #1f5fa8; stroke-dasharray: 2 3 }} .irq {{ stroke: #2b8a3e; stroke-dasharray: 4 3 }}
+</style>
+<defs><marker id="h" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#444"/></marker></defs>
+<rect width="{0}" height="{1}" fill="#fff"/>
+)",
+            width, height);
+        head(out, height);
+        for (std::size_t row = 0; row < rows; ++row)
+            time(out, row);
+        for (const Arrow& arrow : arrows_)
+            if (arrow.row < rows)
+                draw(out, arrow);
+        if (times_.size() > rows)
+            out += fmt::format(
+                "<text x=\"{}\" y=\"{}\">the first {} of {} rows; --from and --to show others</text>\n",
+                lane_x[0], height - 6, rows, times_.size());
+        return out + "</svg>\n";
+    }
+
+private:
+    [[nodiscard]] static unsigned y(std::size_t row) {
+        return top + static_cast<unsigned>(row + 1) * row_height;
+    }
+    [[nodiscard]] Time start() const { return times_.empty() ? 0 : times_.front(); }
+
+    std::size_t new_row(const Event& e) {
+        times_.push_back(e.time);
+        return times_.size() - 1;
+    }
+
+    void arrow(const Event& e, Lane from, Lane to, const char* style, std::string label) {
+        const std::size_t row = new_row(e);
+        const Words w = describe(e);
+        arrows_.push_back({.from = from,
+                           .to = to,
+                           .label = std::move(label),
+                           .tip = w.more,
+                           .style = style,
+                           .row = row,
+                           .end_row = row});
+    }
+
+    void add(const Event& e) {
+        const Connection connection{e.card, e.head.tid};
+        const bool is_left = connection == pair_.left,
+                   is_right = pair_.has_right && connection == pair_.right;
+        if (e.head.kind == EventKind::interrupt) {
+            // Interrupts belong to nobody; one that follows a message of ours at once announces it.
+            if (last_message_ && last_message_->card == e.card && last_message_->time == e.time &&
+                e.head.unit == 0)
+                arrow(e, card_of(on_left_), host_of(on_left_), "irq", describe(e).name);
+            last_message_ = nullptr;
+            return;
+        }
+        bool on_left = is_left;
+        if ((!is_left && !is_right) || (pair_.syn && &e < pair_.syn)) {
+            // Nobody knows the TID yet when the connection is asked for.
+            const auto side = opens(e);
+            if (!side)
+                return;
+            on_left = *side;
+        }
+        const Words w = describe(e);
+        const std::string label = w.brief.empty() ? w.name : w.name + ", " + w.brief;
+        const Lane host = host_of(on_left), card = card_of(on_left);
+        last_message_ = nullptr;
+        switch (e.head.kind) {
+        case EventKind::doorbell:
+            arrow(e, host, card, "bell", "doorbell");
+            break;
+        case EventKind::work_request:
+            arrow(e, host, card, e.head.qp == RecordHead::none ? "cpl" : "wr", label);
+            break;
+        case EventKind::cpl:
+            arrow(e, card, host, "cpl", label);
+            break;
+        case EventKind::cqe:
+        case EventKind::async_event:
+            arrow(e, card, host, "done", label);
+            break;
+        case EventKind::fpdu_out:
+        case EventKind::fpdu_in:
+            rdma_.insert(connection);
+            return;
+        case EventKind::segment_out:
+            segment_out(e, on_left, label);
+            return;
+        case EventKind::segment_in:
+            segment_in(e, on_left, label);
+            return;
+        default:
+            return;
+        }
+        if (e.head.kind == EventKind::cpl || e.head.kind == EventKind::async_event) {
+            last_message_ = &e;
+            on_left_ = on_left;
+        }
+    }
+
+    [[nodiscard]] static Lane host_of(bool left) { return left ? left_host : right_host; }
+    [[nodiscard]] static Lane card_of(bool left) { return left ? left_card : right_card; }
+
+    /// Whether @p e is the request that opens this connection, and on which side.
+    [[nodiscard]] std::optional<bool> opens(const Event& e) const {
+        if (e.head.kind != EventKind::work_request || e.head.tid != RecordHead::none || !pair_.knows_ends ||
+            e.card != pair_.left.first || opened_)
+            return std::nullopt;
+        const auto open = hw::load<hw::ActOpenReq>(e.data);
+        if (open.wr.op() != hw::FwOp::forward || open.opcode() != hw::Cpl::act_open_req ||
+            Ends{open.ends.local_ip, open.ends.peer_ip, open.ends.local_port, open.ends.peer_port} !=
+                pair_.ends)
+            return std::nullopt;
+        return true;
+    }
+
+    void segment_out(const Event& e, bool on_left, const std::string& plain) {
+        opened_ = true;
+        const auto s = parse_frame(e.data, e.head.length);
+        const bool fpdu = s && s->payload_length != 0 && rdma_.contains({e.card, e.head.tid});
+        const Words w = fpdu ? describe_fpdu(s->payload) : describe(e);
+        std::string label = fpdu ? w.name + ", " + w.brief : plain;
+        if (s && !sent_[on_left].insert({s->seq, s->payload_length, s->flags, s->ack}).second &&
+            s->payload_length != 0)
+            label += " (again)";
+        const std::size_t row = new_row(e);
+        arrows_.push_back({.from = card_of(on_left),
+                           .to = card_of(!on_left),
+                           .label = label,
+                           .tip = w.more,
+                           .style = fpdu ? "fpdu" : "tcp",
+                           .row = row,
+                           .end_row = under_way});
+        travelling_[on_left].push_back({&e, arrows_.size() - 1});
+    }
+
+    void segment_in(const Event& e, bool on_left, const std::string& label) {
+        auto& from = travelling_[!on_left];
+        const auto found =
+            std::find_if(from.begin(), from.end(), [&](const auto& t) { return same_frame(*t.first, e); });
+        if (found != from.end()) {
+            arrows_[found->second].end_row = new_row(e);
+            from.erase(found);
+        } else { // its sender was not recorded
+            arrow(e, card_of(!on_left), card_of(on_left), "tcp", label);
+        }
+    }
+
+    void head(std::string& out, std::size_t height) const {
+        const auto who = [&](const Connection& c) {
+            return fmt::format("{}, tid {}", trace_.cards[c.first], c.second);
+        };
+        const std::string peer = pair_.has_right ? who(pair_.right) : "not recorded";
+        const std::string titles[] = {"host", "card " + who(pair_.left), "card " + peer, "host"};
+        for (unsigned lane = 0; lane < 4; ++lane)
+            out += fmt::format("<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\" font-size=\"13\" "
+                               "font-weight=\"bold\">{2}</text>\n<line class=\"lane\" x1=\"{0}\" y1=\"{3}\" "
+                               "x2=\"{0}\" y2=\"{4}\"/>\n",
+                               lane_x[lane], top - 14, escaped(titles[lane]), top, height - row_height);
+        out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#777\">wire</text>\n",
+                           (lane_x[1] + lane_x[2]) / 2, top - 14);
+        out +=
+            fmt::format("<text x=\"16\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{}:{} - {}:{}</text>\n"
+                        "<text x=\"16\" y=\"44\">times in ms after {:.6f} s; an arrow over the wire ends "
+                        "where the segment arrived</text>\n",
+                        ip_text(pair_.ends.ip), pair_.ends.port, ip_text(pair_.ends.peer_ip),
+                        pair_.ends.peer_port, static_cast<double>(start()) / 1e9);
+    }
+
+    void time(std::string& out, std::size_t row) const {
+        const Time before = row == 0 ? ~Time{0} : times_[row - 1];
+        if (times_[row] == before)
+            return;
+        out += fmt::format("<text class=\"t\" x=\"78\" y=\"{}\">{}</text>\n", y(row) + 3,
+                           ms(times_[row] - start()));
+        if (row != 0 && times_[row] - before >= long_silence)
+            out += fmt::format("<line x1=\"16\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"#bbb\" "
+                               "stroke-dasharray=\"1 4\"/>\n",
+                               width - 16, y(row) - row_height / 2 - 4, y(row) - row_height / 2 - 4);
+    }
+
+    void draw(std::string& out, const Arrow& a) const {
+        const unsigned x1 = lane_x[a.from], y1 = y(a.row),
+                       y2 = y(std::min<std::size_t>(a.end_row, most_rows));
+        const unsigned x2 = a.lost ? (x1 + lane_x[a.to]) / 2 : lane_x[a.to];
+        const std::string tip = a.tip.empty() ? "" : "<title>" + escaped(a.tip) + "</title>";
+        out += fmt::format("<g>{}<line class=\"a {}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>", tip,
+                           a.style, x1, y1, x2, y2, a.lost ? "" : "marker-end=\"url(#h)\"");
+        if (a.lost)
+            out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#c00\" "
+                               "font-weight=\"bold\">x</text>",
+                               x2, y2 + 4);
+        // A label of a slanted arrow stands near its beginning, so that crossing arrows do not hide it.
+        const bool slanted = y1 != y2;
+        const double part = slanted && a.end_row > a.row + 2 ? 0.3 : 0.5;
+        out += fmt::format("<text class=\"l\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text></g>\n",
+                           x1 + (static_cast<double>(lane_x[a.to]) - x1) * part,
+                           y1 + (static_cast<double>(y2) - y1) * part - 3, escaped(a.label));
+    }
+
+    const Trace& trace_;
+    Pair pair_;
+    std::vector<Arrow> arrows_;
+    std::vector<Time> times_;   ///< of rows
+    std::set<Connection> rdma_; ///< what they send is FPDUs
+    std::vector<std::pair<const Event*, std::size_t>> travelling_[2];
+    std::set<std::array<std::uint32_t, 4>> sent_[2];
+    const Event* last_message_ = nullptr;
+    bool on_left_ = false, opened_ = false;
+};
+
+} // namespace
+
+std::string to_ladder(const Trace& trace, const Filter& filter) {
+    return Ladder(trace, filter).svg();
+}
+
+} // namespace t3sim::trace
