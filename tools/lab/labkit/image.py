@@ -116,7 +116,7 @@ def _make(suite: str, folder: Path) -> None:
     for program in ("mmdebstrap", "sqfstar", "mksquashfs", "depmod"):
         if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
             raise LabError(f"{program} is missing; packaging/build-deps.txt names the packages to install")
-    paths.need_room(folder, IMAGE_ROOM, "a guest image")
+    paths.need_room(paths.cache(), IMAGE_ROOM, "a guest image")
     paths.need_room(Path(tempfile.gettempdir()), TEMPORARY_ROOM, "making a guest image")
     with progress.step(f"making the {suite} guest image (downloads about 250 MB)"):
         guest = threading.Thread(target=_guest_root, args=(suite, folder))

@@ -53,7 +53,7 @@ def _private_command(entry: Path) -> list[str]:
 
 def _fetch(folder: Path) -> None:
     """Unpacks the package and all that it needs, with an apt state of our own."""
-    paths.need_room(folder, ROOM, "fetching QEMU")
+    paths.need_room(paths.cache(), ROOM, "fetching QEMU")
     for name in ("lists/partial", "cache/archives/partial", "root"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
