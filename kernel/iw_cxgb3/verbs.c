@@ -3,6 +3,7 @@
  * Queries, user contexts and their mappings, protection domains.
  */
 #include <linux/etherdevice.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
@@ -107,14 +108,24 @@ static int alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	int err = t3_udata_empty(udata);
 
-	if (!err)
-		t3_qp_groups_init(&to_t3_ucontext(ibuc)->groups);
-	return err;
+	if (err)
+		return err;
+	/*
+	 * Because objects can be taken away from a process, uverbs does not pin
+	 * this module for it. A card that goes leaves no choice; an rmmod does,
+	 * and is refused while anybody has the device open.
+	 */
+	if (!try_module_get(THIS_MODULE))
+		return -ENODEV;
+	t3_qp_groups_init(&to_t3_ucontext(ibuc)->groups);
+	return 0;
 }
 
 static void dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	t3_qp_groups_free(to_t3_dev(ibuc->device), &to_t3_ucontext(ibuc)->groups);
+	/* Unloading has to unregister the device first, which waits for our caller. */
+	module_put(THIS_MODULE);
 }
 
 /*

@@ -446,7 +446,7 @@ def test_ports_in_network_namespaces(make_lab):
     assert serving.wait(20).rc == 0
 
 
-# X16: the device comes back by itself.
+# X16, X20: the device comes back by itself.
 @pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started when it is unbound; its own")
 def test_the_card_goes_while_it_is_in_use(make_lab):
     lab = make_lab()

@@ -69,18 +69,20 @@ def test_traffic_goes_on_after_the_cable_was_out(pair):
     assert serving.wait(30).rc == 0
 
 
-# E14, X20
-def test_the_driver_can_go_while_it_is_used_and_comes_back(pair):
-    """As with other drivers that can take their users' objects away: whoever uses the device sees it go."""
+# E14
+def test_unloading_is_refused_while_the_device_is_used(pair):
     server, client = pair.guests
     serving, asking = in_traffic(pair)
-    client.check("rmmod iw_cxgb3", 60)
-    assert "cxgb3_0" not in client.check("rdma dev show")
-    ends_alone(serving)
-    asking.kill()
-    ends_alone(asking)
-    wait_no_objects(server)
-    client.check(stack.load_module("iw_cxgb3"), 60)
+    refused = client.run("rmmod iw_cxgb3", 60)
+    assert refused.rc != 0 and "in use" in refused.stderr, refused
+    told = asking.stdout.count("rdma-ping-")
+    client.check("sleep 1")
+    assert asking.running and asking.stdout.count("rdma-ping-") > told
+    for end in (asking, serving):
+        end.kill()
+        ends_alone(end)
+    for guest in pair.guests:
+        wait_no_objects(guest)
     for _ in range(3):
         client.check("rmmod iw_cxgb3", 60)
         assert "cxgb3_0" not in client.check("rdma dev show")
