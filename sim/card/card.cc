@@ -221,6 +221,9 @@ void Card::connect(unsigned port, Link& link) {
 const Counters& Card::counters() const {
     return impl_->counters;
 }
+void Card::raise_sge_cause(std::uint32_t bits) {
+    impl_->sge.fatal(bits);
+}
 
 void Card::record(Recorder* recorder) {
     const Probe probe = recorder ? Probe(recorder, recorder->add_card(impl_->config.name)) : Probe();

@@ -43,6 +43,8 @@ public:
     [[nodiscard]] const Counters& counters() const;
     /// From now on all that the card does goes to @p recorder, which must live as long; nullptr: no more.
     void record(Recorder* recorder);
+    /// What the model does not come to by itself: bits of SG_INT_CAUSE, as if the chip had found a reason.
+    void raise_sge_cause(std::uint32_t bits);
 
     [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;
     [[nodiscard]] unsigned msix_vectors() const override;

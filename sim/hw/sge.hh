@@ -168,6 +168,8 @@ constexpr std::uint32_t user_space_size(std::uint32_t v) {
 namespace sg_int {
 constexpr std::uint32_t r_req_framing_error = bit(15), uc_req_framing_error = bit(14), rspq_disabled = bit(3),
                         rspq_credit_overflow = bit(2), fl_empty = bit(1);
+/// Doorbell FIFOs of high and low priority: filled up, drained, overflown.
+constexpr std::uint32_t db_full = bit(7) | bit(5), db_empty = bit(6) | bit(4), db_drop = bit(11) | bit(10);
 } // namespace sg_int
 
 namespace rspq_fl_status {

@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
+#include "sim/hw/sge.hh"
+
 namespace t3sim {
 namespace {
 
@@ -163,6 +165,27 @@ json impair(Context& context, const Arguments& arguments) {
     return wire_state(wire);
 }
 
+struct Cause {
+    const char* name;
+    std::uint32_t bits;
+};
+constexpr Cause causes[] = {{"framing-error", hw::sg_int::r_req_framing_error},
+                            {"db-full", hw::sg_int::db_full},
+                            {"db-empty", hw::sg_int::db_empty},
+                            {"db-drop", hw::sg_int::db_drop}};
+
+json cause(Context& context, const Arguments& arguments) {
+    const auto* slot = context.rig.slot(arguments[0]);
+    if (!slot)
+        throw Refused("there is no card '" + arguments[0] + "'");
+    const auto* const row = std::find_if(std::begin(causes), std::end(causes),
+                                         [&](const Cause& c) { return c.name == arguments[1]; });
+    if (row == std::end(causes))
+        throw Refused("causes are: framing-error, db-full, db-empty, db-drop");
+    slot->card->raise_sge_cause(row->bits);
+    return nullptr;
+}
+
 json quit(Context& context, const Arguments&) {
     context.loop.stop();
     return nullptr;
@@ -191,6 +214,9 @@ constexpr Row rows[] = {
      "impair WIRE END|all KEY=VALUE... | none\n                      spoils what END sends: loss, duplicate, "
      "reorder, corrupt (0 to 1), delay,\n                      jitter, reorder-delay (50us), rate (1G), "
      "queue (64K), seed"},
+    {"cause", 2, 2, cause,
+     "cause CARD framing-error | db-full | db-empty | db-drop\n                      has the card report "
+     "what it does not come to by itself"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
 };

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Bugs that others had and that no other test of this folder would meet; the ids are those of docs/known-bugs.md."""
 
+import pytest
+from labkit import stack
 from programs import run_alone
 from stock import objects, rping_client, rping_server
 
@@ -48,3 +50,51 @@ def test_X14_counters_bear_the_names_of_what_they_count(pair):
         assert 0 < end[5] < end[6]
     sent, received = after[1][4] - before[1][4], after[0][3] - before[0][3]
     assert sent == received > 40, "each segment of the client is one that the server saw"
+
+
+def rounds(command):
+    return command.stdout.count("rdma-ping-")
+
+
+def test_A6_doorbells_that_the_card_has_no_room_for(pair):
+    """Full: nobody rings until it is empty. Dropped: everybody rings again by himself."""
+    server, client = pair.guests
+    drops, = counters(client, "doorbell_drops")
+    serving = rping_server(server, "-V")
+    asking = rping_client(client, server, "-v -V")
+    asking.expect("rdma-ping-20:", 60)
+
+    pair.sim.cause(1, "db-full")
+    client.check("sleep 0.3")
+    still = rounds(asking)
+    client.check("sleep 0.5")
+    assert rounds(asking) == still, "the client rings all the same"
+    pair.sim.cause(1, "db-empty")
+    asking.expect(f"rdma-ping-{still + 50}:", 30)
+
+    for _ in range(20):
+        pair.sim.cause(1, "db-drop")
+    asking.expect(f"rdma-ping-{rounds(asking) + 50}:", 30)
+    assert counters(client, "doorbell_drops")[0] > drops
+    asking.kill()
+    asking.wait(20)
+    serving.wait(20)
+
+
+@pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started; its own")
+def test_X16_the_card_comes_back_after_a_fatal_error(pair):
+    """cxgb3 resets the card under its users: offload goes down and comes up again, and so does RDMA."""
+    server, client = pair.guests
+    serving = rping_server(server, "-V")
+    asking = rping_client(client, server, "-v -V")
+    asking.expect("rdma-ping-20:", 60)
+    pair.sim.cause(1, "framing-error")
+    client.check("for try in $(seq 200); do dmesg | grep -q 'adapter reset succeeded' && exit; sleep 0.1; done; exit 1", 60)
+    assert asking.wait(60).rc != 0, "its device is gone"
+    serving.wait(60)
+    for name in client.interfaces:
+        client.check(stack.wait_carrier(name), 60)
+    client.check("for try in $(seq 100); do rdma link | grep -q 'cxgb3_.*ACTIVE' && exit; sleep 0.1; done; exit 1", 30)
+    again = rping_server(server, "-C 5 -V")
+    assert rping_client(client, server, "-C 5 -V").wait(60).rc == 0
+    assert again.wait(30).rc == 0

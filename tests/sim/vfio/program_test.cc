@@ -187,6 +187,8 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "cards", "args": ["x"]})", "usage: cards"},
         {R"({"command": "frob"})", "try help"},
         {R"({"command": "counters", "args": ["z"]})", "no card 'z'"},
+        {R"({"command": "cause", "args": ["z", "db-full"]})", "no card 'z'"},
+        {R"({"command": "cause", "args": ["a", "frob"]})", "causes are: framing-error"},
         {R"({"command": "wire", "args": ["down", "z"]})", "wires are: a.0-b.0"},
         {R"({"command": "wire", "args": ["off", "a.0-b.0"]})", "wire up NAME"},
         {R"({"command": "impair", "args": ["a.0-b.0", "z", "loss=1"]})", "ends are: all, a.0, b.0"},

@@ -100,6 +100,10 @@ class Sim:
     def counters(self, card: int) -> dict[str, int]:
         return self.control("counters", f"c{card}")[f"c{card}"]
 
+    def cause(self, card: int, name: str) -> None:
+        """Has a card report an error or a doorbell FIFO's state; see `t3sim ctl SOCKET help`."""
+        self.control("cause", f"c{card}", name)
+
     def end(self) -> int | None:
         self._child.end()
         return self._child.status
