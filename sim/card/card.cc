@@ -70,7 +70,8 @@ struct Card::Impl final : MacServices {
 
     void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
     void received(unsigned port, Bytes frame);
-    void record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
+    [[gnu::cold, gnu::noinline]] void record_mmio(EventKind kind, unsigned bar, std::uint64_t offset,
+                                                  unsigned size, std::uint64_t value);
     void add_hooks(RegisterHooks& hooks);
     void chip_reset();
     void update_toe();

@@ -57,7 +57,8 @@ private:
     static Bytes word(const std::uint32_t& raw) {
         return {reinterpret_cast<const std::uint8_t*>(&raw), sizeof raw};
     }
-    void record(EventKind kind, bool done, std::uint64_t addr, Bytes data) const {
+    [[gnu::cold, gnu::noinline]] void record(EventKind kind, bool done, std::uint64_t addr,
+                                             Bytes data) const {
         probe_({.kind = kind,
                 .flags = done ? std::uint16_t{0} : RecordHead::flag_failed,
                 .where = addr,

@@ -111,7 +111,7 @@ private:
                                           const hw::Sge* sge, const std::uint8_t* inline_data,
                                           OutMessage* message) const;
 
-    void record_slot(QpId context, std::uint32_t tid, Bytes slot) const;
+    [[gnu::cold]] void record_slot(QpId context, std::uint32_t tid, Bytes slot) const;
 
     // rnic_rx.cc: FPDUs
     void receive(Qp& qp, Bytes data);

@@ -71,8 +71,8 @@ private:
     Take gather(Bytes sgl, Wr& wr);
     void execute(hw::EgressType type, unsigned queue, const Wr& wr);
     Take framing_error(unsigned id);
-    void record_doorbell(unsigned id) const;
-    void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
+    [[gnu::cold]] void record_doorbell(unsigned id) const;
+    [[gnu::cold]] void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
     void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
 
     Host& host_;

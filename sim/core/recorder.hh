@@ -113,7 +113,7 @@ public:
 
     explicit operator bool() const { return recorder_ != nullptr; }
     /// Only if there is a recorder. Without a length in @p head it is that of @p data.
-    void operator()(RecordHead head, Bytes data = {}) const {
+    [[gnu::cold, gnu::noinline]] void operator()(RecordHead head, Bytes data = {}) const {
         if (head.length == 0)
             head.length = static_cast<std::uint32_t>(data.size());
         recorder_->record(card_, head, data);
