@@ -17,7 +17,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
-	@echo "  make sim        the card model, $(BUILD)/t3sim"
+	@echo "  make sim        the card model, $(BUILD)/sim/vfio/t3sim"
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
@@ -25,7 +25,7 @@ help:
 	@echo "  make bench      instructions per post and per completion"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
-	@echo "  make install    modules, provider and tools on this machine (DESTDIR= honoured)"
+	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= honoured)"
 	@echo "  make deps       installs the Debian packages of packaging/build-deps.txt"
 
 deps:
@@ -41,7 +41,7 @@ sim: configure
 	ninja -C $(BUILD) -j$(JOBS) t3sim
 
 provider: configure
-	ninja -C $(BUILD) -j$(JOBS) provider
+	ninja -C $(BUILD) -j$(JOBS) cxgb3_provider
 
 modules:
 	$(MAKE) -C kernel
@@ -79,8 +79,8 @@ tidy: build
 	@tools/dev/tidy $(BUILD)
 
 install: build modules
-	cmake --install $(BUILD) $(if $(DESTDIR),--prefix $(DESTDIR)/usr)
-	$(MAKE) -C kernel install
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix /usr
+	$(MAKE) -C kernel modules_install
 
 clean:
 	rm -rf $(BUILD)
