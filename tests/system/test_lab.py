@@ -64,7 +64,7 @@ def test_another_process_runs_commands_in_the_guest(plain):
 def test_a_guest_that_does_not_exist_is_refused(plain):
     done = subprocess.run([T3LAB, "exec", "--lab", "plain", "3", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (1, "t3lab: there is no guest 3; this lab has 0 to 0\n")
+    assert (done.returncode, done.stderr) == (2, "t3lab: there is no guest 3; lab plain has g0\n")
 
 
 def test_a_shell_has_a_terminal_of_the_callers_kind(plain):

@@ -9,12 +9,12 @@ DIRECTIONS = pytest.mark.parametrize("ends", [(0, 1), (1, 0)], ids=["g1-to-g0", 
 
 
 @DIRECTIONS
-@pytest.mark.parametrize("size, rounds", [(64, 1000), (1000, 1000), (4096, 1000), (65535, 300)])
+@pytest.mark.parametrize("size, rounds", [(64, 1000), (1000, 1000), (4096, 1000), (65535, 1000)])
 def test_rounds_with_verified_data(pair, ends, size, rounds):
     server, client = (pair.guests[number] for number in ends)
     options = f"-C {rounds} -S {size} -V"
     serving = rping_server(server, options)
-    done = rping_client(client, server, options).wait(120)
+    done = rping_client(client, server, options).wait(240)
     assert done.rc == 0, done
     assert serving.wait(20).rc == 0
 
