@@ -9,7 +9,9 @@
 
 BUILD ?= build
 JOBS  ?= $(shell nproc)
+# Clones share the compiler's results.
 export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help deps configure sim provider modules build format format-check check test test-long demo bench \
