@@ -22,7 +22,7 @@ help:
 	@echo "  make sim        the card model, $(BUILD)/sim/vfio/t3sim"
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
-	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
+	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1 and sparse"
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make bench      instructions per post and per completion"
 	@echo "  make tidy       clang-tidy"

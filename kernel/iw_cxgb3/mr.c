@@ -316,7 +316,7 @@ static int set_page(struct ib_mr *ibmr, u64 addr)
 }
 
 static int map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
-		 unsigned int *sg_offset)
+		     unsigned int *sg_offset)
 {
 	to_t3_mr(ibmr)->npages = 0;
 	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, set_page);
