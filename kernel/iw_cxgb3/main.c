@@ -21,6 +21,9 @@
  * When the module is removed the cards still work. They are retired first:
  * consumers and connections end in order, and the card is told to forget the
  * control ring; only then is remove allowed to cut the connection.
+ *
+ * That queue holds nothing else: ib_unregister_device() waits for consumers in
+ * the kernel, and these wait for completions, which other work may have to tell.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -41,6 +44,7 @@ MODULE_LICENSE("GPL");
 MODULE_SOFTDEP("pre: cxgb3");
 
 struct workqueue_struct *t3_wq;
+static struct workqueue_struct *life_wq;
 
 static struct dentry *debugfs_root;
 
@@ -307,7 +311,7 @@ static void add_card(struct t3cdev *tdev)
 	mutex_lock(&devices_mutex);
 	list_add_tail(&dev->node, &devices);
 	if (!exiting)
-		queue_work(t3_wq, &dev->register_work);
+		queue_work(life_wq, &dev->register_work);
 	mutex_unlock(&devices_mutex);
 	return;
 
@@ -338,10 +342,10 @@ static void remove_card(struct t3cdev *tdev)
 	mutex_lock(&devices_mutex);
 	list_del(&dev->node);
 	wait = !exiting && !test_bit(T3_DEV_DOWN, &dev->flags);
-	queue_work(t3_wq, &dev->unregister_work);
+	queue_work(life_wq, &dev->unregister_work);
 	mutex_unlock(&devices_mutex);
 	if (wait)
-		flush_workqueue(t3_wq);
+		flush_workqueue(life_wq);
 }
 
 static void event_handler(struct t3cdev *tdev, u32 event, u32 port)
@@ -365,19 +369,26 @@ static int __init t3_module_init(void)
 {
 	int err;
 
-	t3_wq = alloc_ordered_workqueue(DRV_NAME, WQ_MEM_RECLAIM);
+	t3_wq = alloc_workqueue(DRV_NAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!t3_wq)
 		return -ENOMEM;
+	life_wq = alloc_ordered_workqueue("iw_cxgb3_life", WQ_MEM_RECLAIM);
+	if (!life_wq) {
+		err = -ENOMEM;
+		goto err_wq;
+	}
 	debugfs_root = debugfs_create_dir(DRV_NAME, NULL);
 	err = t3_cm_init();
 	if (err)
-		goto err_wq;
+		goto err_life;
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, t3_async_event);
 	cxgb3_register_client(&t3_client);
 	return 0;
 
-err_wq:
+err_life:
 	debugfs_remove_recursive(debugfs_root);
+	destroy_workqueue(life_wq);
+err_wq:
 	destroy_workqueue(t3_wq);
 	return err;
 }
@@ -389,13 +400,14 @@ static void __exit t3_module_exit(void)
 	mutex_lock(&devices_mutex);
 	exiting = true;
 	list_for_each_entry(dev, &devices, node)
-		queue_work(t3_wq, &dev->retire_work);
+		queue_work(life_wq, &dev->retire_work);
 	mutex_unlock(&devices_mutex);
-	flush_workqueue(t3_wq);
+	flush_workqueue(life_wq);
 
 	cxgb3_unregister_client(&t3_client);
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);
 	synchronize_net();
+	destroy_workqueue(life_wq);
 	destroy_workqueue(t3_wq);
 	t3_cm_exit();
 	debugfs_remove_recursive(debugfs_root);
