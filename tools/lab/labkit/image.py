@@ -42,8 +42,8 @@ GUEST_PACKAGES = (
 )
 # Folders of the kernel's modules that guests may need; wireless and the like stay out.
 MODULE_FOLDERS = (
-    "arch", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache", "fs/nfs",
-    "fs/nfsd", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/ext4", "fs/jbd2", "drivers/infiniband", "drivers/virtio",
+    "arch", "block", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache",
+    "fs/nfs", "fs/nfsd", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/ext4", "fs/jbd2", "drivers/infiniband", "drivers/virtio",
     "drivers/block", "drivers/char", "drivers/nvme", "drivers/target", "drivers/scsi",
     "drivers/net/dummy.ko", "drivers/net/tun.ko", "drivers/net/veth.ko", "drivers/net/bonding", "drivers/net/macvlan.ko",
     "drivers/net/mdio.ko", "drivers/net/virtio_net.ko", "drivers/net/net_failover.ko", "drivers/net/ethernet/chelsio",
