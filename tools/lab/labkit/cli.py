@@ -147,7 +147,7 @@ def make_build(options) -> int:
 
 def show_cache(options) -> int:
     if options.action == "clean":
-        current = {cache.key("qemu", qemu.RECIPE), *(cache.key(f"image-{s}", image.recipe(s)) for s in image.SUITES)}
+        current = {cache.key("qemu", qemu.recipe()), *(cache.key(f"image-{s}", image.recipe(s)) for s in image.SUITES)}
         if options.all:
             current.clear()
         for item in cache.clean(keep=lambda name: name in current):

@@ -17,7 +17,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cache, paths, progress
+from . import cache, mirror, paths, progress
 from .cpio import Archive
 from .errors import LabError, UsageError
 from .process import run, tail
@@ -25,7 +25,6 @@ from .process import run, tail
 # Raised when the making of images changes in a way that the package lists do not show.
 RECIPE = 1
 
-MIRROR = "http://deb.debian.org/debian"
 SUITES = ("bookworm", "trixie", "forky")
 
 # MiB, with some to spare.
@@ -99,7 +98,7 @@ class Image:
 
 def recipe(suite: str) -> dict:
     """All that decides what an image holds."""
-    return {"recipe": RECIPE, "suite": suite, "mirror": MIRROR, "build": build_packages(), "guest": GUEST_PACKAGES,
+    return {"recipe": RECIPE, "suite": suite, "mirror": mirror.debian(), "build": build_packages(), "guest": GUEST_PACKAGES,
             "modules": MODULE_FOLDERS, "boot": BOOT_MODULES}
 
 
@@ -137,7 +136,7 @@ def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str) -> list[str]:
     return ["mmdebstrap", "--variant=essential", "--format=tar", f"--include={','.join(packages)}",
             '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
             "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-            "--dpkgopt=path-exclude=/usr/share/locale/*", *more, suite, "-", MIRROR]
+            "--dpkgopt=path-exclude=/usr/share/locale/*", *more, suite, "-", mirror.debian()]
 
 
 def _pipe(producer: list[str], consumer: list[str], log: Path) -> bool:

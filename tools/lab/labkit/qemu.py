@@ -11,18 +11,21 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cache, paths, progress
+from . import cache, mirror, paths, progress
 from .errors import LabError
 from .process import run
 
 MINIMUM = (10, 1)
-MIRROR = "http://deb.debian.org/debian"
 SUITES = ("trixie", "trixie-backports")
 PACKAGE = "qemu-system-x86"
 PROGRAM = "qemu-system-x86_64"
 ROOM = 600  # MiB, with some to spare
-RECIPE = {"mirror": MIRROR, "suites": SUITES, "package": PACKAGE}
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+def recipe() -> dict:
+    """All that decides what the private copy holds."""
+    return {"mirror": mirror.debian(), "suites": SUITES, "package": PACKAGE}
 
 
 def parse_version(text: str) -> tuple[int, int]:
@@ -58,7 +61,7 @@ def _fetch(folder: Path) -> None:
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
     (folder / "sources.list").write_text(
-        "".join(f"deb [signed-by={KEYRING}] {MIRROR} {suite} main\n" for suite in SUITES))
+        "".join(f"deb [signed-by={KEYRING}] {mirror.debian()} {suite} main\n" for suite in SUITES))
     apt = ["apt-get", "-q", "-y"]
     for setting in (f"Dir::Etc::sourcelist={folder}/sources.list", "Dir::Etc::sourceparts=/dev/null",
                     "Dir::Etc::preferencesparts=/dev/null", f"Dir::State={folder}", f"Dir::State::lists={folder}/lists",
@@ -82,4 +85,4 @@ def _fetch(folder: Path) -> None:
 
 def command() -> list[str]:
     """How to start QEMU."""
-    return _host_command() or _private_command(cache.entry("qemu", RECIPE, _fetch))
+    return _host_command() or _private_command(cache.entry("qemu", recipe(), _fetch))
