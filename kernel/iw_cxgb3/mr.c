@@ -104,24 +104,35 @@ free:
 	return err;
 }
 
-/* The entry goes into the card, the region into the table of kernel receives. */
+/*
+ * Gives the region its STag: the entry goes into the card, the region into the
+ * table of kernel receives.
+ */
 static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 {
-	u32 index = mr->tpt.stag >> T3_STAG_INDEX_SHIFT;
+	u32 index;
 	int err;
 
-	err = xa_insert_irq(&dev->mrs, index, mr, GFP_KERNEL);
+	err = stag_get(dev, &mr->tpt.stag);
 	if (err)
 		return err;
+	index = mr->tpt.stag >> T3_STAG_INDEX_SHIFT;
+	err = xa_insert_irq(&dev->mrs, index, mr, GFP_KERNEL);
+	if (err)
+		goto err_stag;
 	err = tpt_write(dev, &mr->tpt);
-	if (err) {
-		xa_erase_irq(&dev->mrs, index);
-		return err;
-	}
+	if (err)
+		goto err_mrs;
 	mr->ibmr.lkey = mr->tpt.stag;
 	mr->ibmr.rkey = mr->tpt.stag;
 	trace_t3_mr(dev, &mr->tpt, true);
 	return 0;
+
+err_mrs:
+	xa_erase_irq(&dev->mrs, index);
+err_stag:
+	stag_put(dev, mr->tpt.stag);
+	return err;
 }
 
 static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
@@ -190,12 +201,9 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	err = pbl_write(dev, mr);
 	if (err)
 		goto err_pbl;
-	err = stag_get(dev, &mr->tpt.stag);
-	if (err)
-		goto err_pbl;
 	err = mr_publish(dev, mr);
 	if (err)
-		goto err_stag;
+		goto err_pbl;
 
 	resp.pbl_addr = mr->tpt.pbl_index;
 	err = t3_udata_respond(udata, &resp, sizeof(resp));
@@ -206,8 +214,6 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	}
 	return &mr->ibmr;
 
-err_stag:
-	stag_put(dev, mr->tpt.stag);
 err_pbl:
 	pbl_put(dev, mr);
 err_umem:
@@ -251,16 +257,11 @@ static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
 	err = t3_ctrl_write(dev, mr->pbl_addr, list, sizeof(list));
 	if (err)
 		goto err_pbl;
-	err = stag_get(dev, &mr->tpt.stag);
-	if (err)
-		goto err_pbl;
 	err = mr_publish(dev, mr);
 	if (err)
-		goto err_stag;
+		goto err_pbl;
 	return &mr->ibmr;
 
-err_stag:
-	stag_put(dev, mr->tpt.stag);
 err_pbl:
 	pbl_put(dev, mr);
 err_mr:
@@ -288,16 +289,11 @@ static struct ib_mr *alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_nu
 	err = pbl_get(dev, mr, max_num_sg);
 	if (err)
 		goto err_mr;
-	err = stag_get(dev, &mr->tpt.stag);
-	if (err)
-		goto err_pbl;
 	err = mr_publish(dev, mr);
 	if (err)
-		goto err_stag;
+		goto err_pbl;
 	return &mr->ibmr;
 
-err_stag:
-	stag_put(dev, mr->tpt.stag);
 err_pbl:
 	pbl_put(dev, mr);
 err_mr:
