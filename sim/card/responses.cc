@@ -342,6 +342,7 @@ void Responses::post_async(unsigned queue, std::array<std::uint32_t, 2> head,
     post(queue, std::move(message));
 }
 
+/// At the threshold, or when the timer ends, or with the next response [guess G42].
 void Responses::return_credits(unsigned queue, TxQueue which, std::uint32_t count, bool now) {
     Queue& q = queues_[queue];
     const std::uint32_t th = regs_.peek(reg::SG_CMDQ_CREDIT_TH);

@@ -120,7 +120,8 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
     qps_[tid] = qp;
     tid_of_[qp->id()] = tid;
     parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
-    // The receives at the front of the ring are consumed before the WR is acknowledged [guess G1].
+    // The receives at the front of the ring, posted before [guess G35], are consumed before the WR is
+    // acknowledged [guess G1].
     run(*qp);
     return wr.rqe_count != 0 || knobs_.always_acknowledge_init;
 }

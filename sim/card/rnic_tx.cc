@@ -70,7 +70,7 @@ Rnic::Step Rnic::step(Qp& qp) {
 }
 
 bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const {
-    if (send_side && (!qp.switched || qp.held))
+    if (send_side && (!qp.switched || qp.held)) // and with it the receives behind it [guess G32]
         return true;
     // Earlier WRs of the ring are done when the next slot is looked at, all but reads.
     if (!qp.reads.empty() && (wr.flag(hw::wr_hi::read_fence) || wr.flag(hw::wr_hi::local_fence)))

@@ -191,7 +191,7 @@ void Sge::service(unsigned id) {
     if (!enabled() || ec::valid.get(c) == 0)
         return;
     if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma)
-        rnic_->doorbell(id);
+        rnic_->doorbell(id); // no descriptor credits [guess G31]
     else
         drain(id);
 }

@@ -20,7 +20,7 @@ constexpr std::size_t mac_header = 14, vlan_tag = 4;
 constexpr std::size_t rdma_send_buffer = 256U << 10;
 
 /// A released TID rests this long, so that what the host put into an offload ring before the release has
-/// been consumed before the TID lives again (G41).
+/// been consumed before the TID lives again [guess G41].
 constexpr Time tid_rest = tcp::millisecond;
 
 hw::Endpoints endpoints(const tcp::FourTuple& t) {
@@ -206,9 +206,9 @@ void Toe::Impl::ignored(const char* what, Tid tid) {
     log.debug("tid {}: {} ignored", tid, what);
 }
 
-unsigned Toe::Impl::queue_of(Tid tid) const {
+unsigned Toe::Impl::queue_of(Tid tid) const { // [guess G7]
     return tid & 1 ? knobs.odd_tid_queue.value_or(0) : 0;
-} // G7
+}
 
 void Toe::Impl::rearm() {
     const auto deadline = engine.next_deadline();

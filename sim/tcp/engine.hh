@@ -8,7 +8,7 @@
 //   - each send() is a record: it starts a segment, and where a segment ends is decided once, so a
 //     retransmission carries the same bytes (the RDMA engine sends one FPDU per record);
 //   - the owner grants the receive window, byte by byte, unless it turns auto_credit() on.
-// Timestamps and SACK are never negotiated.
+// Timestamps and SACK are never negotiated [guess G50].
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""docs/card-model.md tells the truth: its witnesses are known ones, its tests exist, and its guesses are those of the code."""
+
+import pathlib
+import re
+
+import pytest
+from named_tests import existing, named_tests
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/card-model.md").read_text()
+WITNESSES = {"cxgb3.ko", "siw", "Linux TCP", "tshark", "RFC text", "none"}
+TABLE_HEAD = "| Behaviour | Source of the fact | Witness | Tests |"
+
+
+def rows():
+    """Of all tables of witnesses: (behaviour, source, witness, tests)."""
+    found = []
+    inside = False
+    for line in PAGE.splitlines():
+        inside = line == TABLE_HEAD or (inside and line.startswith("|"))
+        if inside and line != TABLE_HEAD and not line.startswith("|---"):
+            found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+    return found
+
+
+def test_there_is_a_table_for_each_part():
+    assert PAGE.count(TABLE_HEAD) >= 3
+    assert len(rows()) > 30
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
+def test_row_names_its_source_a_known_witness_and_tests_that_exist(row):
+    assert len(row) == 4 and all(row)
+    _, _, witnesses, tests = row
+    assert set(witnesses.split(", ")) <= WITNESSES
+    assert witnesses == "none" or "none" not in witnesses
+    assert existing(tests)
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
+def test_what_a_driver_or_a_peer_confirms_it_confirms_in_a_test_with_it(row):
+    """A NIC driver or siw runs in guests only, tshark reads captures of guests or of the TAP, a Linux socket is in either."""
+    _, _, witnesses, tests = row
+    paths = {path for path, _ in named_tests(tests)}
+    if {"cxgb3.ko", "siw"} & set(witnesses.split(", ")):
+        assert any(path.startswith("system/") for path in paths)
+    if {"tshark", "Linux TCP"} & set(witnesses.split(", ")):
+        assert any(path.startswith("system/") or path == "sim/toe/linux_peer_test.cc" for path in paths)
+
+
+def guesses(text):
+    return {int(number) for number in re.findall(r"\bG(\d+)\b", text)}
+
+
+def test_guesses_are_marked_in_the_code_and_listed_on_the_page():
+    marked = set()
+    for path in [*ROOT.glob("sim/**/*.cc"), *ROOT.glob("sim/**/*.hh")]:
+        for mark in re.findall(r"\[guess ([^\]]*)\]", path.read_text()):
+            marked |= guesses(mark)
+    listed = set()
+    for cells in (line.split("|") for line in PAGE.splitlines() if line.startswith("| ")):
+        if re.fullmatch(r"[\d, ]+", cells[1]):
+            listed |= {int(number) for number in cells[1].split(",")}
+    assert marked - listed == set(), "marked in sim/, not listed in docs/card-model.md"
+    assert listed - marked == set(), "listed in docs/card-model.md, not marked in sim/"
