@@ -78,7 +78,8 @@ struct Card::Impl final : MacServices {
 
     CardConfig config;
     Probe probe;
-    RecordedHost host;
+    Host& machine;
+    RecordedHost recorded_machine;
     Counters counters;
     PciConfig pci;
     Vpd vpd;
@@ -94,9 +95,10 @@ struct Card::Impl final : MacServices {
     Rnic rnic;
 };
 
-Card::Impl::Impl(const CardConfig& card, Host& machine, EventQueue& queue)
-    : config(card), host(machine), pci(ids, 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs),
-      flash(regs), tp(regs), sge(host, queue, regs, irq, counters), nic(regs, tp, *this, sge, counters),
+Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
+    : config(card), machine(host), recorded_machine(host), pci(ids, 1), vpd(card.mac, card.serial),
+      irq(host, regs), memory(regs), flash(regs), tp(regs), sge(host, queue, regs, irq, counters),
+      nic(regs, tp, *this, sge, counters),
       macs{Mac(0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); }),
            Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })},
       toe(queue, sge, *this, rnic, counters), rnic({host, queue, sge, memory, toe, counters}) {
@@ -229,11 +231,13 @@ void Card::raise_sge_cause(std::uint32_t bits) {
 void Card::record(Recorder* recorder) {
     const Probe probe = recorder ? Probe(recorder, recorder->add_card(impl_->config.name)) : Probe();
     impl_->probe = probe;
-    impl_->host.record(probe);
-    impl_->sge.record(probe);
+    impl_->recorded_machine.record(probe);
+    Host& machine = probe ? impl_->recorded_machine : impl_->machine;
+    impl_->irq.use(machine);
+    impl_->sge.record(probe, machine);
     impl_->nic.record(probe);
     impl_->toe.record(probe);
-    impl_->rnic.record(probe);
+    impl_->rnic.record(probe, machine);
 }
 
 /// The value as the bus carries it.

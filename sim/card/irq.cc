@@ -72,7 +72,7 @@ void Irq::update() {
     reported_ = enabled;
     if (!news)
         return;
-    host_.raise_irq(slow_path_vector);
+    host_->raise_irq(slow_path_vector);
     if ((regs_.peek(reg::SG_CONTROL) & hw::sg_control::one_int_mult_q) != 0)
         set_pin(true);
 }
@@ -84,7 +84,7 @@ void Irq::data_intx(unsigned queue) {
 
 void Irq::set_pin(bool asserted) {
     if (pin_ != asserted)
-        host_.set_intx(asserted);
+        host_->set_intx(asserted);
     pin_ = asserted;
 }
 

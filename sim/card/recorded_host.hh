@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The machine as the card's parts see it: the real one, and the flight recorder looking on.
+// The machine with the flight recorder looking on. It stands between card and machine only while something is
+// recorded.
 #pragma once
 
 #include <algorithm>
@@ -17,36 +18,30 @@ public:
 
     bool dma_read(std::uint64_t addr, MutableBytes to) override {
         const bool done = host_.dma_read(addr, to);
-        if (probe_) [[unlikely]]
-            record(EventKind::dma_read, done, addr, to);
+        record(EventKind::dma_read, done, addr, to);
         return done;
     }
     bool dma_write(std::uint64_t addr, Bytes from) override {
         const bool done = host_.dma_write(addr, from);
-        if (probe_) [[unlikely]]
-            record(EventKind::dma_write, done, addr, from);
+        record(EventKind::dma_write, done, addr, from);
         return done;
     }
     bool dma_load(std::uint64_t addr, std::uint32_t& raw) override {
         const bool done = host_.dma_load(addr, raw);
-        if (probe_) [[unlikely]]
-            record(EventKind::dma_read, done, addr, word(raw));
+        record(EventKind::dma_read, done, addr, word(raw));
         return done;
     }
     bool dma_store(std::uint64_t addr, std::uint32_t raw) override {
         const bool done = host_.dma_store(addr, raw);
-        if (probe_) [[unlikely]]
-            record(EventKind::dma_write, done, addr, word(raw));
+        record(EventKind::dma_write, done, addr, word(raw));
         return done;
     }
     void raise_irq(unsigned vector) override {
-        if (probe_) [[unlikely]]
-            probe_({.kind = EventKind::interrupt, .where = vector});
+        probe_({.kind = EventKind::interrupt, .where = vector});
         host_.raise_irq(vector);
     }
     void set_intx(bool asserted) override {
-        if (probe_) [[unlikely]]
-            probe_({.kind = EventKind::interrupt, .unit = 1, .where = asserted});
+        probe_({.kind = EventKind::interrupt, .unit = 1, .where = asserted});
         host_.set_intx(asserted);
     }
 
@@ -57,8 +52,7 @@ private:
     static Bytes word(const std::uint32_t& raw) {
         return {reinterpret_cast<const std::uint8_t*>(&raw), sizeof raw};
     }
-    [[gnu::cold, gnu::noinline]] void record(EventKind kind, bool done, std::uint64_t addr,
-                                             Bytes data) const {
+    void record(EventKind kind, bool done, std::uint64_t addr, Bytes data) const {
         probe_({.kind = kind,
                 .flags = done ? std::uint16_t{0} : RecordHead::flag_failed,
                 .where = addr,

@@ -26,7 +26,7 @@ constexpr Time core_clocks(std::uint32_t n) {
 
 Responses::Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters,
                      std::function<void(unsigned)> drained)
-    : host_(host), events_(events), regs_(regs), irq_(irq), drained_(std::move(drained)),
+    : host_(&host), events_(events), regs_(regs), irq_(irq), drained_(std::move(drained)),
       responses_(counters["sge.responses"]), interrupts_(counters["sge.data_interrupts"]),
       bus_errors_(counters["sge.bus_errors"]), lost_(counters["sge.messages_lost"]),
       not_enabled_(counters["sge.messages_while_disabled"]),
@@ -101,7 +101,8 @@ void Responses::write_descriptor(unsigned queue, Descriptor& descriptor) {
     const std::uint64_t addr = ctx::base(c) + std::uint64_t{index} * hw::response_size;
     std::uint32_t raw;
     std::memcpy(&raw, &descriptor[last_word], sizeof raw);
-    if (!host_.dma_write(addr, Bytes(descriptor).first(last_word)) || !host_.dma_store(addr + last_word, raw))
+    if (!host_->dma_write(addr, Bytes(descriptor).first(last_word)) ||
+        !host_->dma_store(addr + last_word, raw))
         bus_error();
 
     const bool wrap = index + 1 == ctx::size.get(c);
@@ -137,7 +138,7 @@ Responses::Room Responses::find_buffers(unsigned list, std::size_t length) {
         const std::uint64_t at = fl::base(c) + std::uint64_t{index} * hw::free_list_entry;
         std::uint32_t gen2 = 0;
         std::array<std::uint8_t, hw::free_list_entry> entry;
-        if (!host_.dma_load(at + 8, gen2) || !host_.dma_read(at, entry)) {
+        if (!host_->dma_load(at + 8, gen2) || !host_->dma_read(at, entry)) {
             bus_error();
             return Room::never;
         }
@@ -180,7 +181,7 @@ Responses::Room Responses::write_buffers(unsigned queue, Descriptor& descriptor,
         const std::size_t part = std::min(entry_size, length - done);
         for (std::size_t filled = 0; filled < part;) {
             const std::size_t n = std::min(piece->size() - piece_done, part - filled);
-            if (n != 0 && !host_.dma_write(addr + filled, piece->subspan(piece_done, n)))
+            if (n != 0 && !host_->dma_write(addr + filled, piece->subspan(piece_done, n)))
                 bus_error();
             filled += n;
             piece_done += n;

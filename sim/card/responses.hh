@@ -42,7 +42,11 @@ public:
 
     void add_hooks(RegisterHooks& hooks);
     void reset();
-    void record(Probe probe) { probe_ = probe; }
+    /// From now on: what is recorded, and the machine as it is reached then.
+    void record(Probe probe, Host& host) {
+        probe_ = probe;
+        host_ = &host;
+    }
 
     // Contexts. Null: no such queue.
     [[nodiscard]] hw::Context* response_context(unsigned id) {
@@ -100,7 +104,7 @@ private:
     void gts(std::uint32_t value);
     void credit_return(std::uint32_t value);
 
-    Host& host_;
+    Host* host_;
     EventQueue& events_;
     Probe probe_;
     RegisterBank& regs_;

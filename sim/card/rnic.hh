@@ -50,7 +50,11 @@ public:
 
     /// Chip reset: forgets every connection and QP without a word to anybody.
     void reset();
-    void record(Probe probe) { probe_ = probe; }
+    /// From now on: what is recorded, and the machine as it is reached then.
+    void record(Probe probe, Host& host) {
+        probe_ = probe;
+        host_ = &host;
+    }
 
     bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) override;
     void control_wr(Bytes wr) override;
@@ -131,6 +135,7 @@ private:
     void memory_write(const hw::BypassWr& wr);
 
     Parts parts_;
+    Host* host_; ///< parts_.host, or a recorder in front of it
     Probe probe_;
     Knobs knobs_;
     Tpt tpt_;

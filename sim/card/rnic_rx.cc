@@ -93,7 +93,7 @@ Status Rnic::in_write(Qp& qp, const DdpSegment& segment) {
                        remote_write, &extent);
         if (status != Status::success)
             return status;
-        return write_extent(parts_.host, parts_.memory, extent, 0, segment.payload);
+        return write_extent(*host_, parts_.memory, extent, 0, segment.payload);
     }
     if (qp.init.rtr_type() == hw::rtr_write && segment.last)
         qp.held = false; // [guess G40]
@@ -138,7 +138,7 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
         Extent extent;
         Status status = tpt_.check(qp.who, segment.stag, segment.to, size, read_sink, &extent);
         if (status == Status::success)
-            status = write_extent(parts_.host, parts_.memory, extent, 0, segment.payload);
+            status = write_extent(*host_, parts_.memory, extent, 0, segment.payload);
         if (status != Status::success)
             return status;
         read.placed += size;
@@ -212,7 +212,7 @@ Status Rnic::place_message(const Qp& qp, std::uint32_t offset, Bytes payload) co
             continue;
         }
         const std::size_t chunk = std::min<std::size_t>(part.length - offset, payload.size());
-        const Status status = write_extent(parts_.host, parts_.memory, part, offset, payload.first(chunk));
+        const Status status = write_extent(*host_, parts_.memory, part, offset, payload.first(chunk));
         if (status != Status::success)
             return status;
         payload = payload.subspan(chunk);

@@ -211,7 +211,7 @@ Status Rnic::gather(const OutMessage& message, MutableBytes to) const {
             continue;
         }
         const std::size_t chunk = std::min<std::size_t>(part.length - skip, to.size());
-        const Status status = read_extent(parts_.host, parts_.memory, part, skip, to.first(chunk));
+        const Status status = read_extent(*host_, parts_.memory, part, skip, to.first(chunk));
         if (status != Status::success)
             return status;
         to = to.subspan(chunk);

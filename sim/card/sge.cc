@@ -28,7 +28,7 @@ std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t g
 } // namespace
 
 Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters)
-    : host_(host), events_(events), regs_(regs), irq_(irq),
+    : host_(&host), events_(events), regs_(regs), irq_(irq),
       responses_(host, events, regs, irq, counters, [this](unsigned) { resume(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
       doorbells_(counters["sge.doorbells"]), work_requests_(counters["sge.work_requests"]),
@@ -64,9 +64,10 @@ void Sge::reset() {
     resume_timer_ = {};
 }
 
-void Sge::record(Probe probe) {
+void Sge::record(Probe probe, Host& host) {
     probe_ = probe;
-    responses_.record(probe);
+    host_ = &host;
+    responses_.record(probe, host);
 }
 
 bool Sge::enabled() const {
@@ -219,13 +220,13 @@ SgeServices::Fetch Sge::read_slot(const hw::Context& c, std::uint32_t index, std
     // The host writes the word with the first generation after all the rest: once it is seen, the rest is
     // there.
     std::uint32_t lo = 0;
-    if (!host_.dma_load(addr + 4, lo)) {
+    if (!host_->dma_load(addr + 4, lo)) {
         responses_.bus_error();
         return Fetch::bus_error;
     }
     if (hw::wr::gen(__builtin_bswap32(lo)) != gen)
         return Fetch::empty;
-    if (!host_.dma_read(addr, slot)) {
+    if (!host_->dma_read(addr, slot)) {
         responses_.bus_error();
         return Fetch::bus_error;
     }
@@ -305,7 +306,7 @@ Sge::Take Sge::gather(Bytes sgl, Wr& wr) {
             ++framing_errors_;
             return false;
         }
-        if (!host_.dma_read(addr, MutableBytes(wr_).subspan(wr.size, length))) {
+        if (!host_->dma_read(addr, MutableBytes(wr_).subspan(wr.size, length))) {
             responses_.bus_error();
             return false;
         }
@@ -479,7 +480,7 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
     const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * hw::cqe_size;
     std::uint32_t raw;
     std::memcpy(&raw, entry.data(), sizeof raw);
-    if (!host_.dma_write(addr + 4, Bytes(entry).subspan(4)) || !host_.dma_store(addr, raw))
+    if (!host_->dma_write(addr + 4, Bytes(entry).subspan(4)) || !host_->dma_store(addr, raw))
         responses_.bus_error();
     ++cqes_;
     if (probe_) [[unlikely]]

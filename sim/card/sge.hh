@@ -29,7 +29,7 @@ public:
     void connect(Nic& nic, ToeServices& toe, RnicServices& rnic);
     void add_hooks(RegisterHooks& hooks);
     void reset();
-    void record(Probe probe);
+    void record(Probe probe, Host& host);
 
     /// A store into BAR2 of @p window bytes: the page names a group of QPs, the value one of it. [guess G25]
     void user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window);
@@ -75,7 +75,7 @@ private:
     [[gnu::cold]] void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
     void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
 
-    Host& host_;
+    Host* host_;
     EventQueue& events_;
     Probe probe_;
     RegisterBank& regs_;
