@@ -182,6 +182,8 @@ void HostileGuest::fill_free_lists(Side& side) {
 }
 
 void HostileGuest::bring_up() {
+    honest_ = true; // the cards shall get to work before the lies begin
+    let_pass(0);    // nothing of an earlier life is on its way
     for (Wire& wire : wires_)
         wire.set_up(true);
     for (unsigned n = 0; n < 2; n++) {
@@ -232,12 +234,12 @@ void HostileGuest::bring_up() {
         post(side, side.rings[control_ring], forward(l2t, hw::Cpl::l2t_write_req, 0));
     }
     connect();
+    honest_ = false;
 }
 
 /// What two honest drivers would do: B listens, A opens, both enter RDMA mode, register memory and post
-/// receives. It works if the cards are fresh; else it is one more piece of nonsense.
+/// receives. On cards that are in use it is one more piece of nonsense.
 void HostileGuest::connect() {
-    honest_ = true;
     honest_writes_ = 0;
     Side &a = *sides_[0], &b = *sides_[1];
     hw::PassOpenReq listen{};
@@ -287,10 +289,9 @@ void HostileGuest::connect() {
     }
     let_pass(1'000'000);
     for (unsigned n = 0; n < 2; n++) // something to complete on both sides
-        for (int i = 0; i < 6; i++)
+        for (int i = 0; i < first_sends; i++)
             post(*sides_[n], sides_[n]->rings[first_qp_ring], send_wr());
     let_pass(1'000'000);
-    honest_ = false;
 }
 
 void HostileGuest::time_passes() {

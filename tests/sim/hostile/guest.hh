@@ -66,14 +66,18 @@ public:
     explicit HostileGuest(Choices& choices);
     ~HostileGuest();
 
-    /// Brings both cards up as a driver would: queues, MACs, tables, a listener, regions for RDMA.
+    /// Brings both cards up as a driver would: queues, MACs, tables, a listener, regions for RDMA, a
+    /// connection, and `first_sends` sends each way. Cards that are fresh, or were reset, do all of it: there
+    /// are no lies in it.
     void bring_up();
+    static constexpr int first_sends = 6;
     /// Does one wicked thing.
     void step();
     /// Resets both cards and looks whether they still answer.
     [[nodiscard]] bool alive();
 
     [[nodiscard]] std::string counters() const;
+    [[nodiscard]] const Counters& counters(unsigned side) const { return sides_[side]->card.counters(); }
 
     [[nodiscard]] const EventQueue& queue() const { return queue_; }
     /// Of what both cards do from now on; nullptr: no more.

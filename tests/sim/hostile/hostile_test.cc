@@ -2,11 +2,13 @@
 //
 // Seeded runs of the hostile guest. T3_HOSTILE_SEED=N runs another seed, T3_HOSTILE_STEPS=N longer; a failure
 // names the seed. Build with -DT3_SANITIZE=ON to see more than crashes.
+#include <array>
 #include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "sim/core/counters.hh"
 #include "sim/core/log.hh"
 #include "tests/sim/hostile/guest.hh"
 
@@ -41,6 +43,45 @@ TEST_P(Hostile, TheCardsLiveOn) {
     EXPECT_TRUE(guest.alive());
     if (std::getenv("T3_HOSTILE_COUNTERS"))
         std::fputs(guest.counters().c_str(), stdout);
+}
+
+/// What bring_up() has done on both cards since @p before.
+void expect_that_all_came_through(const HostileGuest& guest,
+                                  const std::array<std::uint64_t, 2>& cqes_before) {
+    for (unsigned side = 0; side < 2; side++) {
+        const Counters& counters = guest.counters(side);
+        EXPECT_EQ(counters.value("sge.cqes") - cqes_before[side], 2U * HostileGuest::first_sends)
+            << "sends and receives of side " << side << '\n'
+            << guest.counters();
+    }
+}
+
+// If the guest spoilt its own beginning, all that follows would never get past the first check.
+TEST(HostileGuestTest, BringsFreshCardsToWorkWhateverTheSeed) {
+    ASSERT_TRUE(set_log_levels("off", nullptr));
+    for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        SeededChoices choices(seed, ~std::uint64_t{0});
+        HostileGuest guest(choices);
+        guest.bring_up();
+        expect_that_all_came_through(guest, {});
+    }
+}
+
+TEST(HostileGuestTest, BringsCardsToWorkThatWereResetInTheMiddleOfNonsense) {
+    ASSERT_TRUE(set_log_levels("off", nullptr));
+    SeededChoices choices(4711, ~std::uint64_t{0});
+    HostileGuest guest(choices);
+    for (int life = 0; life < 40 && !HasFailure(); life++) {
+        SCOPED_TRACE("life " + std::to_string(life));
+        for (int i = 0; i < 100; i++)
+            guest.step();
+        EXPECT_TRUE(guest.alive());
+        const std::array<std::uint64_t, 2> before{guest.counters(0).value("sge.cqes"),
+                                                  guest.counters(1).value("sge.cqes")};
+        guest.bring_up();
+        expect_that_all_came_through(guest, before);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Hostile, testing::Range(1U, 9U));
