@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/net/qemu_socket.hh"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -17,6 +18,8 @@ spdlog::logger& log = logger("wire");
 // QEMU's own limit for a packet (4 KiB of slack over 64 KiB).
 constexpr std::uint32_t max_frame = 65536 + 4096;
 constexpr std::size_t prefix = 4;
+// As much as a switch keeps for one port: a burst of a TCP window or two.
+constexpr std::size_t max_queue = 1 << 20;
 
 } // namespace
 
@@ -83,24 +86,29 @@ void QemuSocket::take_frames() {
 
 void QemuSocket::frame_in(Bytes frame) {
     // As on any network: a receiver that is too slow loses frames. A frame that was begun is finished.
-    if (!socket_ || !output_.empty()) {
+    if (!socket_ || (!output_.empty() && output_.size() + prefix + frame.size() > max_queue)) {
         dropped_++;
         return;
     }
     std::array<std::uint8_t, prefix> length{};
     put_be32(length.data(), static_cast<std::uint32_t>(frame.size()));
+    if (!output_.empty()) {
+        output_.insert(output_.end(), length.begin(), length.end());
+        output_.insert(output_.end(), frame.begin(), frame.end());
+        return;
+    }
     iovec vec[2] = {{length.data(), length.size()}, {const_cast<std::uint8_t*>(frame.data()), frame.size()}};
     msghdr msg{};
     msg.msg_iov = vec;
     msg.msg_iovlen = 2;
     const ssize_t n = sendmsg(socket_.get(), &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0) { // a lost connection shows itself when we read
+    if (n < 0 && errno != EAGAIN && errno != EINTR) { // a lost connection shows itself when we read
         dropped_++;
         return;
     }
-    if (const auto sent = static_cast<std::size_t>(n); sent < prefix + frame.size()) {
+    if (const auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0)); sent < prefix + frame.size()) {
         if (sent < prefix)
-            output_.assign(length.begin() + n, length.end());
+            output_.assign(length.begin() + static_cast<std::ptrdiff_t>(sent), length.end());
         const Bytes rest = frame.subspan(sent > prefix ? sent - prefix : 0);
         output_.insert(output_.end(), rest.begin(), rest.end());
         loop_.change(watch_, EPOLLIN | EPOLLOUT);

@@ -27,7 +27,7 @@ public:
     void carrier(bool) override {} // the protocol has no word for it
 
     [[nodiscard]] bool connected() const { return static_cast<bool>(socket_); }
-    /// Frames for QEMU that found its socket full, or no QEMU.
+    /// Frames for QEMU that found its queue full, or no QEMU.
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
 private:
@@ -42,7 +42,7 @@ private:
     Fd socket_;
     EventLoop::Watch watch_ = 0;
     Buffer input_;
-    Buffer output_; ///< the rest of a frame that the socket took in part
+    Buffer output_; ///< what the socket did not take yet; it may begin with the rest of a frame
     std::uint64_t dropped_ = 0;
     Listener listener_;
 };

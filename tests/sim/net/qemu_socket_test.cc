@@ -112,6 +112,26 @@ TEST_F(QemuSocketTest, AslowReaderLosesFramesButNeverHalfOfOne) {
         ASSERT_EQ(be32(stream.data() + at), 9000U);
 }
 
+TEST_F(QemuSocketTest, AburstOfAwindowIsKeptForAreaderWhoIsLate) {
+    for (std::uint32_t i = 0; i < 500; i++)
+        wire.send(card, numbered(i, 1514));
+    settle();
+    Buffer stream;
+    for (int idle = 0; idle < 5;) {
+        settle();
+        const Buffer got = receive(1 << 16);
+        idle = got.empty() ? idle + 1 : 0;
+        stream.insert(stream.end(), got.begin(), got.end());
+    }
+    EXPECT_EQ(end->dropped(), 0U);
+    Buffer expected;
+    for (std::uint32_t i = 0; i < 500; i++) {
+        const Buffer one = framed(numbered(i, 1514));
+        expected.insert(expected.end(), one.begin(), one.end());
+    }
+    EXPECT_EQ(stream, expected);
+}
+
 TEST_F(QemuSocketTest, WithoutQemuFramesAreDropped) {
     qemu.reset();
     settle();
