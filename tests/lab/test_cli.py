@@ -23,6 +23,8 @@ def t3lab(*words, **env):
     (("up", "--lab", "a/b"), "'a/b' is no name of a lab"),
     (("up", "--lab", ".."), "'..' is no name of a lab"),
     (("up", "--capture", "/etc/passwd/x"), "'/etc/passwd/x' is no folder"),
+    (("up", "--wire", "c0.0,c1.0"), "'c0.0,c1.0' is no wire"),
+    (("up", "--wire", "w=c0.0"), "'w=c0.0' is no wire"),
     (("run", "--timeout", "0", "true"), "'0' is no time in seconds"),
     (("up", "--suite", "buster"), "invalid choice: 'buster'"),
     (("shell",), "required: GUEST"),

@@ -12,12 +12,12 @@ import threading
 import time
 from pathlib import Path
 
-from . import build, cache, control, image, paths, qemu, stack
+from . import build, cache, control, image, paths, qemu, siw, stack
 from .errors import LabError, UsageError
 from .guest import Machine
 from .lab import Lab
 from .process import tail
-from .sim import MAX_CARDS
+from .sim import MAX_CARDS, Wire
 
 
 MAX_GUESTS = 16
@@ -63,11 +63,21 @@ def new_folder(text: str) -> Path:
     return path
 
 
+def wire(text: str) -> Wire:
+    name, equals, ends = text.partition("=")
+    if not name or not equals or ends.count(",") < 1 or "" in ends.split(","):
+        raise argparse.ArgumentTypeError(f"{text!r} is no wire, which is NAME=END,END, for example siw=c0.1,n1")
+    return Wire(name, tuple(ends.split(",")))
+
+
 def _lab(options, name: str) -> Lab:
-    lab = Lab(options.guests, options.cards, suite=options.suite, capture=options.capture or False, record=options.record,
-              load=options.load, name=name, machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
+    lab = Lab(options.guests, options.cards, suite=options.suite, wires=options.wire, capture=options.capture or False,
+              record=options.record, load=options.load, name=name,
+              machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
     if options.load == "rdma" and options.cards:
         build.everything(options.suite)
+        if lab.has_nics:
+            siw.module(options.suite)
     return lab
 
 
@@ -147,7 +157,11 @@ def make_build(options) -> int:
 
 def show_cache(options) -> int:
     if options.action == "clean":
-        current = {cache.key("qemu", qemu.recipe()), *(cache.key(f"image-{s}", image.recipe(s)) for s in image.SUITES)}
+        images = {cache.key(f"image-{s}", image.recipe(s)): s for s in image.SUITES}
+        current = {cache.key("qemu", qemu.recipe()), *images}
+        for name in images.keys() & {item.name for item in cache.entries()}:
+            made = image.get(images[name])
+            current.add(cache.key(f"siw-{made.suite}", siw.recipe(made)))
         if options.all:
             current.clear()
         for item in cache.clean(keep=lambda name: name in current):
@@ -174,6 +188,8 @@ def parser() -> Parser:
             sub.add_argument("--guests", type=number("count of guests", 1, MAX_GUESTS), default=2, metavar="N", help="default: 2")
             sub.add_argument("--cards", type=number("count of cards", 0, MAX_CARDS), default=1, metavar="N", help="T3 cards per guest (default: 1)")
             sub.add_argument("--load", choices=stack.LEVELS, default="rdma", help="how much of the stack to load")
+            sub.add_argument("--wire", type=wire, action="append", metavar="NAME=END,END",
+                             help="these wires instead of port to port; an end is cN.P (port of a card) or nG, a virtio-net NIC with siw in guest G")
             sub.add_argument("--capture", type=new_folder, metavar="FOLDER", help="capture all wires there")
             sub.add_argument("--record", type=Path, metavar="FILE", help="record what the cards do there, for `t3sim trace`")
             sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")

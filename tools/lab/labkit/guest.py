@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Sequence
+from typing import NamedTuple, Sequence
 
 from . import klog, paths
 from .channel import Channel, Command, Result, deadline
@@ -35,20 +35,29 @@ class Machine:
     arguments: str = ""  # more for the kernel's command line
 
 
+class Nic(NamedTuple):
+    """An ordinary network card, virtio-net, whose other side is an end of a wire."""
+
+    socket: Path  # where t3sim listens for it
+    network: int  # its address is stack.address(network, guest)
+
+
 class Guest:
     """A guest of a lab. Commands run as root in it; any number at a time."""
 
     def __init__(self, number: int, image: Image, machine: Machine, sockets: Path, artifacts: Path, share: Path,
-                 cards: Sequence[Path]):
+                 cards: Sequence[Path], nics: Sequence[Nic] = ()):
         self.number = number
         self.name = f"g{number}"
         self.image = image
         self.share = share
         self.interfaces: list[str] = []  # of its cards' ports, once the NIC driver is loaded
+        self.nics = nics
+        self.nic_interfaces: list[str] = []  # in the order of nics
         self.console = artifacts / f"{self.name}.console.log"
         self.kernel_log = artifacts / f"{self.name}.kernel.log"
         self._machine = machine
-        self._cards = cards
+        self.cards = cards
         self._agent_socket = sockets / f"{self.name}.agent"
         self._initramfs = artifacts / f"{self.name}.initramfs"
         self._qemu_log = artifacts / f"{self.name}.qemu.log"
@@ -203,6 +212,9 @@ class Guest:
 
     # QEMU
 
+    def mac(self, nic: int) -> str:
+        return f"52:54:00:74:{self.number:02x}:{nic:02x}"
+
     def _pinned(self) -> list[str]:
         """One guest per core: halves the latency of registers, since fewer sleeping cores have to wake up."""
         cores = sorted(os.sched_getaffinity(0))
@@ -228,7 +240,10 @@ class Guest:
                      "-device", f"virtio-blk-pci,drive={name}"]
         for tag, folder, extra in (("t3", paths.guest_build(self.image.suite), ",readonly=on"), ("share", self.share, "")):
             args += ["-virtfs", f"local,path={folder},mount_tag={tag},security_model=none,multidevs=remap{extra}"]
-        for number, card in enumerate(self._cards):
+        for number, nic in enumerate(self.nics):
+            args += ["-netdev", f"stream,id=net{number},server=off,addr.type=unix,addr.path={nic.socket}",
+                     "-device", f"virtio-net-pci,id=virtio{number},netdev=net{number},romfile=,mac={self.mac(number)}"]
+        for number, card in enumerate(self.cards):
             # A T3 reads its link width, which only a real port has; hot-unplug would abort this QEMU.
             args += ["-device", f"pcie-root-port,id=rp{number},chassis={number + 1},slot={number + 1},hotplug=off",
                      "-device", f'{{"driver":"vfio-user-pci","id":"nic{number}","bus":"rp{number}",'

@@ -14,8 +14,8 @@ from typing import Sequence
 from . import image, paths, progress, qemu, stack
 from .control import Server
 from .errors import LabError, UsageError
-from .guest import Guest, Machine
-from .sim import MAX_CARDS, Sim, Wire, straight
+from .guest import Guest, Machine, Nic
+from .sim import MAX_CARDS, Sim, Wire, nic_of, straight
 
 PORTS = 2  # of a card
 WATCH_PERIOD = 0.2
@@ -27,15 +27,17 @@ class Lab:
         with Lab(guests=2) as lab:
             lab.guests[0].run("ibv_devices")
 
-    cards: per guest. wires: by default port p of all cards is on wire "pP". capture: folder that gets a capture of each wire
+    cards: per guest, or a number for each guest. wires: by default port p of all cards is on wire "pP"; a wire's end "nG" gives
+    guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's place W in the list. capture: folder that gets a capture of each wire
     (True: among the lab's logs). record: file for what the cards do, see `t3sim trace`. load: how much of the stack the
     guests load (see stack.LEVELS).
     """
 
-    def __init__(self, guests: int = 2, cards: int = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
+    def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
                  capture: Path | bool = False, record: Path | None = None, load: str = "rdma", name: str = "lab",
                  machine: Machine = Machine(), sim_options: Sequence[str] = ()):
-        if guests < 1 or cards < 0 or guests * cards > MAX_CARDS:
+        counts = tuple(cards) if isinstance(cards, Sequence) else (cards,) * guests
+        if guests < 1 or len(counts) != guests or min(counts) < 0 or sum(counts) > MAX_CARDS:
             raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
         if machine.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise UsageError("/dev/kvm is not there or not open to you (group kvm); without --kvm guests are emulated")
@@ -43,13 +45,17 @@ class Lab:
         self.suite = suite
         self.guests: list[Guest] = []
         self.sim: Sim | None = None
-        self.cards_per_guest = cards
+        self.cards = counts
         self.ports = PORTS
         self.artifacts = paths.artifacts(name)
         self.capture = (self.artifacts / "wires" if capture is True else Path(capture)) if capture else None
         self._count = guests
-        self._wires = straight(guests * cards, PORTS) if wires is None else list(wires)
-        self._load = stack.level(load if cards else "none")
+        self._wires = straight(sum(counts), PORTS) if wires is None else list(wires)
+        for wire in self._wires:
+            for guest in map(nic_of, wire.ends):
+                if guest is not None and guest >= guests:
+                    raise UsageError(f"wire {wire} has a NIC of guest {guest}, and the lab has {guests} guests, the first of which is 0")
+        self._load = stack.level(load if sum(counts) else "none")
         self._machine = machine
         self._sim_options = [*sim_options, *(["--record", str(record)] if record else [])]
         self._ending = threading.Event()
@@ -80,14 +86,14 @@ class Lab:
         share.mkdir(parents=True)
 
         cards: list[Path] = []
-        if self.cards_per_guest:
-            self.sim = Sim(self._count * self.cards_per_guest, self._wires, sockets, self.artifacts, self.capture,
-                           self._sim_options)
+        wires, nics = self._with_nics(sockets)
+        if sum(self.cards):
+            self.sim = Sim(sum(self.cards), wires, sockets, self.artifacts, self.capture, self._sim_options)
             self.sim.wait_ready()
             cards = self.sim.cards
         for number in range(self._count):
-            own = cards[number * self.cards_per_guest:(number + 1) * self.cards_per_guest]
-            guest = Guest(number, made, self._machine, sockets, self.artifacts, share, own)
+            own = cards[sum(self.cards[:number]):sum(self.cards[:number + 1])]
+            guest = Guest(number, made, self._machine, sockets, self.artifacts, share, own, nics[number])
             self.guests.append(guest)
             guest.boot(emulator)
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
@@ -127,6 +133,21 @@ class Lab:
         self._resources.callback(lambda: [path.unlink(missing_ok=True) for path in folder.iterdir() if path.name != "lock"])
         return folder
 
+    def _with_nics(self, sockets: Path) -> tuple[list[Wire], list[list[Nic]]]:
+        """The wires as t3sim is told them, and the NICs that they give to each guest."""
+        wires: list[Wire] = []
+        nics: list[list[Nic]] = [[] for _ in range(self._count)]
+        for network, wire in enumerate(self._wires):
+            ends = list(wire.ends)
+            for at, end in enumerate(ends):
+                guest = nic_of(end)
+                if guest is not None:
+                    nic = Nic(sockets / f"g{guest}.nic{len(nics[guest])}", network)
+                    nics[guest].append(nic)
+                    ends[at] = f"qemu:{nic.socket}"
+            wires.append(Wire(wire.name, tuple(ends)))
+        return wires, nics
+
     def _watch(self) -> None:
         """A guest whose card is dead hangs; so when t3sim dies, its guests are ended and everybody who waits is told why."""
         while not self._ending.wait(WATCH_PERIOD):
@@ -146,8 +167,13 @@ class Lab:
 
     def wired(self, guest: int, port: int) -> bool:
         """Whether the port (counted through the guest's cards) has a cable."""
-        end = f"c{guest * self.cards_per_guest + port // PORTS}.{port % PORTS}"
+        end = f"c{sum(self.cards[:guest]) + port // PORTS}.{port % PORTS}"
         return any(end in wire.ends for wire in self._wires)
+
+    @property
+    def has_nics(self) -> bool:
+        """Whether guests have ordinary NICs, for which siw must have been built (siw.module())."""
+        return any(nic_of(end) is not None for wire in self._wires for end in wire.ends)
 
     def describe(self) -> dict:
         return {"name": self.name, "pid": os.getpid(), "suite": self.suite, "artifacts": str(self.artifacts),

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cache, mirror, paths, progress
+from . import apt, cache, mirror, paths, progress
 from .errors import LabError
 from .process import run
 
@@ -20,7 +20,6 @@ SUITES = ("trixie", "trixie-backports")
 PACKAGE = "qemu-system-x86"
 PROGRAM = "qemu-system-x86_64"
 ROOM = 600  # MiB, with some to spare
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def recipe() -> dict:
@@ -55,29 +54,13 @@ def _private_command(entry: Path) -> list[str]:
 
 
 def _fetch(folder: Path) -> None:
-    """Unpacks the package and all that it needs, with an apt state of our own."""
     paths.need_room(paths.cache(), ROOM, "fetching QEMU")
-    for name in ("lists/partial", "cache/archives/partial", "root"):
-        (folder / name).mkdir(parents=True)
-    (folder / "status").touch()
-    (folder / "sources.list").write_text(
-        "".join(f"deb [signed-by={KEYRING}] {mirror.debian()} {suite} main\n" for suite in SUITES))
-    apt = ["apt-get", "-q", "-y"]
-    for setting in (f"Dir::Etc::sourcelist={folder}/sources.list", "Dir::Etc::sourceparts=/dev/null",
-                    "Dir::Etc::preferencesparts=/dev/null", f"Dir::State={folder}", f"Dir::State::lists={folder}/lists",
-                    f"Dir::State::status={folder}/status", f"Dir::Cache={folder}/cache",
-                    "APT::Install-Recommends=false", "Acquire::Languages=none", "APT::Sandbox::User=",
-                    "APT::Architecture=amd64", "APT::Architectures=amd64", "Debug::NoLocking=true"):
-        apt += ["-o", setting]
     with progress.step(f"downloading {PACKAGE} of {SUITES[-1]} (about 40 MB)"):
-        run([*apt, "update"])
-        run([*apt, "-t", SUITES[-1], "--download-only", "install", PACKAGE])
-    packages = sorted((folder / "cache/archives").glob("*.deb"))
+        packages = apt.download(folder, SUITES, PACKAGE, dependencies=True)
     with progress.step(f"unpacking QEMU ({len(packages)} packages)"):
         for package in packages:
             run(["dpkg-deb", "-x", package, folder / "root"])
-    shutil.rmtree(folder / "lists")
-    shutil.rmtree(folder / "cache")
+    shutil.rmtree(folder / "debs")
     have = parse_version(run([*_private_command(folder), "--version"]))
     if have < MINIMUM:
         raise LabError(f"{SUITES[-1]} has QEMU {have[0]}.{have[1]}, needed is {MINIMUM[0]}.{MINIMUM[1]}")

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -20,13 +21,18 @@ MAX_CARDS = 8  # t3sim's own limit
 
 class Wire(NamedTuple):
     """A cable. Its ends are as t3sim names them: cN.P (port P of card N, cards counted through all guests),
-    qemu:PATH, tap:NAME."""
+    qemu:PATH, tap:NAME; and nG, which gives guest G an ordinary NIC (virtio-net) there."""
 
     name: str
     ends: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.name}={','.join(self.ends)}"
+
+
+def nic_of(end: str) -> int | None:
+    """The guest whose NIC an end is, if it is one."""
+    return int(end[1:]) if re.fullmatch(r"n\d+", end) else None
 
 
 def straight(cards: int, ports: int) -> list[Wire]:

@@ -15,14 +15,13 @@ class Level(NamedTuple):
 
     name: str
     nic: bool = False
-    modules: tuple[str, ...] = ()
-    provider: bool = False
+    rdma: bool = False
 
 
 LEVELS = {level.name: level for level in (
     Level("none"),
     Level("nic", nic=True),
-    Level("rdma", nic=True, modules=("iw_cxgb3", "ib_uverbs", "rdma_ucm"), provider=True),
+    Level("rdma", nic=True, rdma=True),
 )}
 
 
@@ -32,9 +31,9 @@ def level(name: str) -> Level:
     return LEVELS[name]
 
 
-def address(port: int, guest: int) -> str:
-    """The address of a guest's port; port p of all guests is one network."""
-    return f"10.0.{port}.{guest + 1}"
+def address(network: int, guest: int) -> str:
+    """An address of a guest. Port p of all guests is in network p, and a NIC in that of its wire."""
+    return f"10.0.{network}.{guest + 1}"
 
 
 def load_module(name: str, parameters: str = "") -> str:
@@ -70,9 +69,16 @@ def wait_carrier(name: str, up: bool = True, timeout: int = 30) -> str:
         echo 'carrier of {name} is not {int(up)} after {timeout} s'; exit 1"""
 
 
-def _everywhere(lab, script, timeout: float = 120.0) -> list[str]:
+# Prints the name of the interface with the address MAC.
+NAME_OF_MAC = """for path in /sys/class/net/*; do
+        [ "$(cat $path/address)" != MAC ] || exec basename $path
+    done
+    echo 'no interface has the address MAC'; exit 1"""
+
+
+def _everywhere(guests, script, timeout: float = 120.0) -> list[str]:
     """Runs a script (made by script(guest), or the same for all) in all guests at a time: they start side by side."""
-    running = [guest.start(script(guest) if callable(script) else script) for guest in lab.guests]
+    running = [guest.start(script(guest) if callable(script) else script) for guest in guests]
     outputs = []
     for command in running:
         done = command.wait(timeout)
@@ -82,22 +88,51 @@ def _everywhere(lab, script, timeout: float = 120.0) -> list[str]:
     return outputs
 
 
-def bring_up(lab, wanted: Level) -> None:
-    """Loads the stack in all guests of a lab."""
-    if not wanted.nic:
-        return
-    ports = lab.cards_per_guest * lab.ports
-    for guest, names in zip(lab.guests, _everywhere(lab, f"modprobe cxgb3 && {LIST_INTERFACES}")):
+def _bring_up_cards(lab) -> None:
+    guests = [guest for guest in lab.guests if guest.cards]
+    for guest, names in zip(guests, _everywhere(guests, f"modprobe cxgb3 && {LIST_INTERFACES}")):
         guest.interfaces = names.split()
+        ports = len(guest.cards) * lab.ports
         if len(guest.interfaces) != ports:
             raise LabError(f"{guest.name}: {ports} T3 ports expected, these are there: {names.split()}; its kernel says:\n"
                            f"{guest.dmesg()[-3000:]}")
-    _everywhere(lab, lambda guest: " && ".join(
+    _everywhere(guests, lambda guest: " && ".join(
         f"ip addr add {address(port, guest.number)}/24 dev {name} && ip link set {name} up"
         for port, name in enumerate(guest.interfaces)))
-    for port in range(ports):
-        _everywhere(lab, lambda guest: wait_carrier(guest.interfaces[port]) if lab.wired(guest.number, port) else "true")
-    for module in wanted.modules:
-        _everywhere(lab, load_module(module))
-    if wanted.provider:
-        _everywhere(lab, INSTALL_PROVIDER)
+    for guest in guests:
+        for port, name in enumerate(guest.interfaces):
+            if lab.wired(guest.number, port):
+                guest.check(wait_carrier(name), 120)
+
+
+def _bring_up_nics(lab) -> None:
+    guests = [guest for guest in lab.guests if guest.nics]
+    _everywhere(guests, "modprobe virtio_net")
+    for guest in guests:
+        guest.nic_interfaces = [guest.check(NAME_OF_MAC.replace("MAC", guest.mac(number))).strip()
+                                for number in range(len(guest.nics))]
+    _everywhere(guests, lambda guest: " && ".join(
+        f"ip addr add {address(nic.network, guest.number)}/24 dev {name} && ip link set {name} up"
+        for nic, name in zip(guest.nics, guest.nic_interfaces)))
+
+
+def _bring_up_rdma(lab) -> None:
+    """Our driver for cards, and siw, which makes an RDMA device of any NIC."""
+    cards = [guest for guest in lab.guests if guest.cards]
+    nics = [guest for guest in lab.guests if guest.nics]
+    _everywhere(cards, load_module("iw_cxgb3"))
+    _everywhere(cards, INSTALL_PROVIDER)
+    _everywhere(nics, load_module("siw"))
+    _everywhere(nics, lambda guest: " && ".join(
+        f"rdma link add siw{number} type siw netdev {name}" for number, name in enumerate(guest.nic_interfaces)))
+    for module in ("ib_uverbs", "rdma_ucm"):
+        _everywhere(lab.guests, load_module(module))
+
+
+def bring_up(lab, wanted: Level) -> None:
+    """Loads the stack in all guests of a lab."""
+    if wanted.nic:
+        _bring_up_cards(lab)
+        _bring_up_nics(lab)
+    if wanted.rdma:
+        _bring_up_rdma(lab)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Debian packages of any release, without root rights and without touching the host: apt with a state of our own."""
+
+import shutil
+from pathlib import Path
+from typing import Sequence
+
+from . import mirror
+from .process import run
+
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+def download(folder: Path, suites: Sequence[str], package: str, *, dependencies: bool) -> list[Path]:
+    """The package of the last of the suites, with all that it needs or alone, in a new folder `debs`."""
+    state, debs = folder / "apt", folder / "debs"
+    for name in ("lists/partial", "cache/archives/partial"):
+        (state / name).mkdir(parents=True)
+    debs.mkdir()
+    (state / "status").touch()
+    (state / "sources.list").write_text(
+        "".join(f"deb [signed-by={KEYRING}] {mirror.debian()} {suite} main\n" for suite in suites))
+    apt = ["apt-get", "-q", "-y"]
+    for setting in (f"Dir::Etc::sourcelist={state}/sources.list", "Dir::Etc::sourceparts=/dev/null",
+                    "Dir::Etc::preferencesparts=/dev/null", f"Dir::State={state}", f"Dir::State::lists={state}/lists",
+                    f"Dir::State::status={state}/status", f"Dir::Cache={state}/cache", f"Dir::Cache::archives={debs}",
+                    "APT::Install-Recommends=false", "Acquire::Languages=none", "APT::Sandbox::User=",
+                    "APT::Architecture=amd64", "APT::Architectures=amd64", "Debug::NoLocking=true"):
+        apt += ["-o", setting]
+    (debs / "partial").mkdir()
+    run([*apt, "update"])
+    if dependencies:
+        run([*apt, "-t", suites[-1], "--download-only", "install", package])
+    else:
+        run([*apt, "download", f"{package}/{suites[-1]}"], cwd=debs)
+    shutil.rmtree(state)
+    return sorted(debs.glob("*.deb"))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""siw, the kernel's iWARP in software, for guests: Debian does not build it, so it is made of Debian's own source
+(the package linux-source-X.Y of the guests' release).
+
+It is a witness, so its protocol stays as it is. Its settings are constants there; here they become module parameters, so that
+one module serves with and without CRC, and with both revisions of MPA.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import apt, build, cache, image, mirror, paths, progress
+from .errors import LabError
+
+PARAMETERS = {"mpa_crc_required": "bool", "mpa_crc_strict": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
+ROOM = 400  # MiB, until the one folder is taken out of the package
+
+
+def package(made: image.Image) -> str:
+    return f"linux-source-{'.'.join(made.release.split('.')[:2])}"
+
+
+def _fetch(made: image.Image, folder: Path) -> None:
+    paths.need_room(paths.cache(), ROOM, "fetching the source of siw")
+    name = package(made)
+    with progress.step(f"downloading {name} of {made.suite} for siw (about 140 MB)"):
+        [deb] = apt.download(folder, [made.suite], name, dependencies=False)
+        part = f"{name}/drivers/infiniband/sw/siw"
+        script = f"dpkg-deb --fsys-tarfile {deb} | tar -xO ./usr/src/{name}.tar.xz | tar -xJ -C {folder} --strip-components=4 {part}"
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, check=False)
+    if done.returncode or not (folder / "siw/siw_main.c").exists():
+        raise LabError(f"{name} has no siw: {done.stderr.strip()}")
+    shutil.rmtree(deb.parent)
+
+
+def recipe(made: image.Image) -> dict:
+    """All that decides which source it is."""
+    return {"mirror": mirror.debian(), "release": made.release, "package": package(made)}
+
+
+def source(made: image.Image) -> Path:
+    """The folder with Debian's siw, as it is."""
+    return cache.entry(f"siw-{made.suite}", recipe(made), lambda folder: _fetch(made, folder)) / "siw"
+
+
+def with_parameters(text: str, *, main: bool) -> str:
+    """A source file of siw whose settings are variables, and in its main file module parameters."""
+    for name, kind in PARAMETERS.items():
+        text = re.sub(rf"\bconst (bool {name};)", r"\1", text)
+        if main:
+            text += f"module_param({name}, {kind}, 0644);\n"
+    return text
+
+
+def module(suite: str = "bookworm") -> Path:
+    """siw.ko among the modules that guests load."""
+    made = image.get(suite)
+    goal = paths.guest_build(suite) / "siw"
+    original = source(made)
+    goal.mkdir(parents=True, exist_ok=True)
+    for path in original.iterdir():
+        text = path.read_text()
+        if path.name in ("siw_main.c", "siw.h"):
+            text = with_parameters(text, main=path.suffix == ".c")
+        target = goal / path.name
+        if not target.exists() or target.read_text() != text:
+            target.write_text(text)
+    with progress.step(f"building siw for {suite}"):
+        build.in_build_root(made, f"""
+            cd /src/build/guest/{suite}/siw
+            make -C /lib/modules/{made.release}/build M=$PWD CONFIG_RDMA_SIW=m -j{os.cpu_count()} modules
+            mkdir -p ../modules
+            cp -p siw.ko ../modules/""", paths.guest_build(suite) / "log/siw.log")
+    return paths.guest_build(suite) / "modules/siw.ko"
