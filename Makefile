@@ -72,6 +72,7 @@ demo: deps
 	@tools/lab/demo
 
 bench: build
+	ninja -C $(BUILD) -j$(JOBS) recorder_bench_bare >/dev/null
 	@bench/run --build $(BUILD)
 
 kernel-check: deps

@@ -70,8 +70,14 @@ struct Card::Impl final : MacServices {
 
     void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
     void received(unsigned port, Bytes frame);
-    [[gnu::cold, gnu::noinline]] void record_mmio(EventKind kind, unsigned bar, std::uint64_t offset,
-                                                  unsigned size, std::uint64_t value);
+    std::uint64_t read(unsigned bar, std::uint64_t offset, unsigned size);
+    void write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
+    // With a recording. Of their own, so that what they keep in registers costs nobody else.
+    [[gnu::cold, gnu::noinline]] std::uint64_t recorded_read(unsigned bar, std::uint64_t offset,
+                                                             unsigned size);
+    [[gnu::cold, gnu::noinline]] void recorded_write(unsigned bar, std::uint64_t offset, unsigned size,
+                                                     std::uint64_t value);
+    void record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
     void add_hooks(RegisterHooks& hooks);
     void chip_reset();
     void update_toe();
@@ -240,6 +246,28 @@ void Card::record(Recorder* recorder) {
     impl_->rnic.record(probe, machine);
 }
 
+inline std::uint64_t Card::Impl::read(unsigned bar, std::uint64_t offset, unsigned size) {
+    return bar == 0 ? regs.read_bytes(offset, size) : 0; // the doorbell window is write-only
+}
+
+inline void Card::Impl::write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) {
+    if (bar == 0)
+        regs.write_bytes(offset, size, value);
+    else if (bar == 2 && size == 4 && offset < doorbell_window)
+        sge.user_doorbell(offset, static_cast<std::uint32_t>(value), doorbell_window);
+}
+
+std::uint64_t Card::Impl::recorded_read(unsigned bar, std::uint64_t offset, unsigned size) {
+    const std::uint64_t value = read(bar, offset, size);
+    record_mmio(EventKind::mmio_read, bar, offset, size, value);
+    return value;
+}
+
+void Card::Impl::recorded_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) {
+    record_mmio(EventKind::mmio_write, bar, offset, size, value);
+    write(bar, offset, size, value);
+}
+
 /// The value as the bus carries it.
 void Card::Impl::record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size,
                              std::uint64_t value) {
@@ -258,20 +286,15 @@ unsigned Card::msix_vectors() const {
 }
 
 std::uint64_t Card::mmio_read(unsigned bar, std::uint64_t offset, unsigned size) {
-    const std::uint64_t value =
-        bar == 0 ? impl_->regs.read_bytes(offset, size) : 0; // the doorbell window is write-only
     if (impl_->probe) [[unlikely]]
-        impl_->record_mmio(EventKind::mmio_read, bar, offset, size, value);
-    return value;
+        return impl_->recorded_read(bar, offset, size);
+    return impl_->read(bar, offset, size);
 }
 
 void Card::mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) {
     if (impl_->probe) [[unlikely]]
-        impl_->record_mmio(EventKind::mmio_write, bar, offset, size, value);
-    if (bar == 0)
-        impl_->regs.write_bytes(offset, size, value);
-    else if (bar == 2 && size == 4 && offset < doorbell_window)
-        impl_->sge.user_doorbell(offset, static_cast<std::uint32_t>(value), doorbell_window);
+        return impl_->recorded_write(bar, offset, size, value);
+    impl_->write(bar, offset, size, value);
 }
 
 void Card::config_read(std::uint32_t offset, MutableBytes to) {

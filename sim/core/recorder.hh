@@ -111,7 +111,13 @@ public:
     Probe() = default;
     Probe(Recorder* recorder, std::uint8_t card) : recorder_(recorder), card_(card) {}
 
-    explicit operator bool() const { return recorder_ != nullptr; }
+    explicit operator bool() const {
+#ifdef T3_WITHOUT_RECORDER // bench/ measures against this what the hooks cost when nothing is recorded
+        return false;
+#else
+        return recorder_ != nullptr;
+#endif
+    }
     /// Only if there is a recorder. Without a length in @p head it is that of @p data.
     [[gnu::cold, gnu::noinline]] void operator()(RecordHead head, Bytes data = {}) const {
         if (head.length == 0)

@@ -294,6 +294,14 @@ void HostileGuest::connect() {
     let_pass(1'000'000);
 }
 
+void HostileGuest::honest_send() {
+    honest_ = true;
+    post(*sides_[1], sides_[1]->rings[first_qp_ring], receive_wr());
+    post(*sides_[0], sides_[0]->rings[first_qp_ring], send_wr());
+    let_pass(1'000'000);
+    honest_ = false;
+}
+
 void HostileGuest::time_passes() {
     let_pass(choices_.pick<Time>({0, 1000, 100'000, 1'000'000, 50'000'000, 1'000'000'000}));
 }

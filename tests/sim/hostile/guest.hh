@@ -71,6 +71,8 @@ public:
     /// are no lies in it.
     void bring_up();
     static constexpr int first_sends = 6;
+    /// After bring_up(): one more honest send from the first card to the second.
+    void honest_send();
     /// Does one wicked thing.
     void step();
     /// Resets both cards and looks whether they still answer.
