@@ -247,21 +247,6 @@ static int build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 	return 0;
 }
 
-static int take_atid(struct t3_ep *ep)
-{
-	int atid;
-
-	if (!t3_dev_enter(ep->dev))
-		return -ENODEV;
-	atid = cxgb3_alloc_atid(ep->dev->tdev, &t3_client, ep);
-	t3_dev_leave(ep->dev);
-	if (atid < 0)
-		return -ENOMEM;
-	ep->tid = atid;
-	ep->id_kind = T3_ID_ATID;
-	return 0;
-}
-
 static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	int ret;
@@ -274,7 +259,7 @@ static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 	if (!ret)
 		ret = build_request(ep, call);
 	if (!ret)
-		ret = take_atid(ep);
+		ret = t3_take_atid(ep);
 	if (ret) {
 		t3_ep_fire(ep, EP_EV_ABORT, ret);
 		return ret;
@@ -712,25 +697,45 @@ int t3_cm_open(struct t3_dev *dev)
 	return 0;
 }
 
-void t3_cm_stop(struct t3_dev *dev)
+/* No new endpoint or listener after this. */
+static void forbid(struct t3_cm_dev *cm)
 {
-	struct t3_cm_dev *cm = dev->cm;
-	struct t3_ep *ep;
-	unsigned long id;
-
 	spin_lock_bh(&cm->lock);
 	WRITE_ONCE(cm->stopped, true);
 	spin_unlock_bh(&cm->lock);
 	smp_mb();	/* pairs with the one in t3_ep_alloc() */
-	t3_listener_stop_all(cm);
+}
+
+/* Ask every endpoint; whether all have come to their end within the timeout. */
+static bool end_all(struct t3_cm_dev *cm, enum t3_ep_request req, unsigned long timeout)
+{
+	struct t3_ep *ep;
+	unsigned long id;
+
 	xa_for_each(&cm->eps, id, ep) {
-		ep = t3_ep_find(dev, id);
+		ep = t3_ep_find(cm->dev, id);
 		if (!ep)
 			continue;
-		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+		t3_ep_request(ep, req);
 		t3_ep_put(ep);
 	}
-	if (!wait_event_timeout(cm->idle, !atomic_read(&cm->live), T3_CARD_TIMEOUT))
+	return wait_event_timeout(cm->idle, !atomic_read(&cm->live), timeout);
+}
+
+void t3_cm_retire(struct t3_dev *dev)
+{
+	forbid(dev->cm);
+	/* What remains is opens that the card has yet to give up. */
+	end_all(dev->cm, T3_REQ_RETIRE, T3_RETIRE_TIMEOUT);
+}
+
+void t3_cm_stop(struct t3_dev *dev)
+{
+	struct t3_cm_dev *cm = dev->cm;
+
+	forbid(cm);
+	t3_listener_stop_all(cm);
+	if (!end_all(cm, T3_REQ_DEVICE_DOWN, T3_CARD_TIMEOUT))
 		ibdev_err(&dev->ibdev, "%d connections do not end\n", atomic_read(&cm->live));
 
 	/* cxgb3 frees its tables when we return. */

@@ -107,6 +107,7 @@ enum t3_ep_request {
 	T3_REQ_ORPHAN,			/* the listener is gone */
 	T3_REQ_ARP_FAILED,
 	T3_REQ_TIMER,
+	T3_REQ_RETIRE,			/* the driver leaves the card */
 	T3_REQ_DEVICE_DOWN,
 };
 
@@ -175,7 +176,8 @@ struct t3_ep {
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 
-	enum t3_ep_id_kind id_kind;	/* also written by the ACT_ESTABLISH handler */
+	spinlock_t id_lock;		/* id_kind and tid against the ACT_ESTABLISH handler */
+	enum t3_ep_id_kind id_kind;
 	u32 tid;			/* or ATID */
 	struct sockaddr_in local;
 	struct sockaddr_in remote;
@@ -261,6 +263,14 @@ bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call);
 int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call);
 int t3_ep_fire(struct t3_ep *ep, enum ep_event event, int status);
 void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout);
+
+/* ids.c */
+int t3_take_atid(struct t3_ep *ep);
+int t3_take_tid(struct t3_ep *ep, u32 tid);
+void t3_trade_atid(struct t3_ep *ep, u32 tid);
+void t3_return_id(struct t3_ep *ep);
+int t3_take_stid(struct t3_listener *l);
+void t3_return_stid(struct t3_listener *l);
 
 /* listen.c */
 void t3_listener_put(struct t3_listener *l);

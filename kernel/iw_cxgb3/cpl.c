@@ -555,9 +555,9 @@ static void on_terminate(struct t3_ep *ep, struct sk_buff *skb)
 static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_pass_accept_req *req = (const void *)skb->data;
+	u32 tid = be32_to_cpu(req->ot) & T3_CPL_ID;
 	int ret;
 
-	ep->tid = be32_to_cpu(req->ot) & T3_CPL_ID;
 	ep->local.sin_family = AF_INET;
 	ep->local.sin_port = req->local_port;
 	ep->local.sin_addr.s_addr = req->local_ip;
@@ -567,10 +567,9 @@ static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	ep->tos = FIELD_GET(T3_CPL_TOS, be32_to_cpu(req->tos_tid));
 
 	ret = t3_route_resolve(ep);
-	if (!ret && t3_dev_enter(ep->dev)) {
-		cxgb3_insert_tid(ep->dev->tdev, &t3_client, ep, ep->tid);
-		ep->id_kind = T3_ID_TID;
-		t3_dev_leave(ep->dev);
+	if (!ret)
+		ret = t3_take_tid(ep, tid);
+	if (!ret) {
 		t3_ep_fire(ep, EP_EV_SYN, 0);
 		if (t3_send_pass_accept_rpl(ep))
 			t3_ep_fire(ep, EP_EV_ARP_FAILED, 0);
@@ -580,7 +579,7 @@ static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	/* Giving the TID back makes the card answer the SYN with a RST. */
 	ibdev_dbg(&ep->dev->ibdev, "SYN from %pI4 refused: %d\n", &req->peer_ip, ret);
 	if (t3_dev_enter(ep->dev)) {
-		cxgb3_queue_tid_release(ep->dev->tdev, ep->tid);
+		cxgb3_queue_tid_release(ep->dev->tdev, tid);
 		t3_dev_leave(ep->dev);
 	}
 	t3_ep_fire(ep, EP_EV_ABORT, 0);
@@ -650,17 +649,10 @@ static int on_act_establish_irq(struct t3cdev *tdev, struct sk_buff *skb, void *
 {
 	const struct t3_cpl_establish *est = (const void *)skb->data;
 	struct t3_ep *ep = ctx;
-	u32 atid;
 
 	if (!t3_ep_tryget(ep))
 		return CPL_RET_BUF_DONE;
-	if (ep->id_kind == T3_ID_ATID) {
-		atid = ep->tid;
-		ep->tid = be32_to_cpu(est->ot) & T3_CPL_ID;
-		ep->id_kind = T3_ID_TID;
-		cxgb3_insert_tid(tdev, &t3_client, ep, ep->tid);
-		cxgb3_free_atid(tdev, atid);
-	}
+	t3_trade_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
 	skb_queue_tail(&ep->inbox, skb);
 	t3_ep_kick(ep);
 	t3_ep_put(ep);

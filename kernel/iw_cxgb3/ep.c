@@ -21,6 +21,7 @@ static const struct {
 	[T3_REQ_ABORT]		= { EP_EV_ABORT, -ECONNABORTED },
 	[T3_REQ_ARP_FAILED]	= { EP_EV_ARP_FAILED, -EHOSTUNREACH },
 	[T3_REQ_TIMER]		= { EP_EV_TIMEOUT, -ETIMEDOUT },
+	[T3_REQ_RETIRE]		= { EP_EV_RETIRE, -ENODEV },
 	[T3_REQ_DEVICE_DOWN]	= { EP_EV_DEVICE_DOWN, -ENODEV },
 };
 
@@ -191,22 +192,10 @@ static void ep_bury(struct t3_ep *ep)
 	spin_unlock_bh(&cm->lock);
 }
 
-/*
- * Give everything back that the card or the NIC driver lent. Once the adapter is
- * gone its tables are thrown away as a whole, so the ids need no care then.
- */
+/* Give everything back that the card or the NIC driver lent. */
 static void ep_release(struct t3_ep *ep)
 {
-	struct t3_dev *dev = ep->dev;
-
-	if (t3_dev_enter(dev)) {
-		if (ep->id_kind == T3_ID_ATID)
-			cxgb3_free_atid(dev->tdev, ep->tid);
-		else if (ep->id_kind == T3_ID_TID)
-			cxgb3_remove_tid(dev->tdev, ep, ep->tid);
-		t3_dev_leave(dev);
-	}
-	ep->id_kind = T3_ID_NONE;
+	t3_return_id(ep);
 	t3_route_release(ep);
 	t3_listener_forget(ep);
 	ep_bury(ep);
@@ -366,6 +355,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	skb_queue_head_init(&ep->inbox);
 	skb_queue_head_init(&ep->spare);
 	spin_lock_init(&ep->mailbox_lock);
+	spin_lock_init(&ep->id_lock);
 	spin_lock_init(&ep->route_lock);
 	INIT_WORK(&ep->work, ep_work);
 	INIT_DELAYED_WORK(&ep->timer, ep_timer_expired);

@@ -67,6 +67,7 @@ enum ep_event {
 	/* neither */
 	EP_EV_ARP_FAILED,	/* an opening message could not leave the host */
 	EP_EV_TIMEOUT,
+	EP_EV_RETIRE,		/* the driver leaves a card that works */
 	EP_EV_DEVICE_DOWN,	/* adapter dead or going: no message will come */
 	EP_NUM_EVENTS
 };

@@ -62,6 +62,7 @@
  * before the card is declared dead.
  */
 #define T3_CARD_TIMEOUT		(10 * HZ)
+#define T3_RETIRE_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
 
 struct t3_ep;	/* a connection or a listener, private to the connection manager */
 struct t3_cm_dev;	/* connection manager's part of a device, likewise */
@@ -463,6 +464,11 @@ int t3_cm_init(void);
 void t3_cm_exit(void);
 /* add callback; tables of tdev may be used. */
 int t3_cm_open(struct t3_dev *dev);
+/*
+ * The card works and will go on: every connection is aborted on it, so that it
+ * has none left of which nobody knows. Bounded, as t3_cm_stop().
+ */
+void t3_cm_retire(struct t3_dev *dev);
 /*
  * remove callback, T3_DEV_GONE is set and no handler runs any more: every
  * endpoint gives up its ids and L2T entry, reports LOST or CLOSED, and wakes

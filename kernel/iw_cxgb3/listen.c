@@ -162,51 +162,6 @@ static int wait_reply(struct t3_listener *l, const char *what)
 	return l->replied ? t3_cpl_status_to_errno(l->status) : -EIO;
 }
 
-/*
- * Ids of listeners. cxgb3 exported these two functions until 6.12, but they only
- * work on tables that all kernels have.
- */
-static int alloc_stid(struct t3_listener *l)
-{
-	union listen_entry *entry;
-	struct tid_info *tids;
-	int stid = -ENOMEM;
-
-	if (!t3_dev_enter(l->dev))
-		return -ENODEV;
-	tids = &t3c_data(l->dev->tdev)->tid_maps;
-	spin_lock_bh(&tids->stid_lock);
-	entry = tids->sfree;
-	if (entry) {
-		tids->sfree = entry->next;
-		entry->t3c_tid.ctx = l;
-		entry->t3c_tid.client = &t3_client;
-		tids->stids_in_use++;
-		stid = tids->stid_base + (entry - tids->stid_tab);
-	}
-	spin_unlock_bh(&tids->stid_lock);
-	t3_dev_leave(l->dev);
-	return stid;
-}
-
-static void free_stid(struct t3_listener *l)
-{
-	union listen_entry *entry;
-	struct tid_info *tids;
-
-	if (!t3_dev_enter(l->dev))
-		return;
-	tids = &t3c_data(l->dev->tdev)->tid_maps;
-	spin_lock_bh(&tids->stid_lock);
-	entry = &tids->stid_tab[l->stid - tids->stid_base];
-	entry->t3c_tid.ctx = NULL;
-	entry->next = tids->sfree;
-	tids->sfree = entry;
-	tids->stids_in_use--;
-	spin_unlock_bh(&tids->stid_lock);
-	t3_dev_leave(l->dev);
-}
-
 /* The card would give a SYN to either of two listeners that overlap. */
 static int enlist(struct t3_cm_dev *cm, struct t3_listener *l)
 {
@@ -294,11 +249,9 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	ret = enlist(l->cm, l);
 	if (ret)
 		goto err_put;
-	l->stid = alloc_stid(l);
-	if (l->stid < 0) {
-		ret = l->stid;
+	ret = t3_take_stid(l);
+	if (ret)
 		goto err_delist;
-	}
 	/* The first SYN may be faster than the reply that we wait for. */
 	cm_id->add_ref(cm_id);
 	l->cm_id = cm_id;
@@ -317,7 +270,7 @@ err_stop:
 	spin_unlock_bh(&l->lock);
 	cm_id->provider_data = NULL;
 	cm_id->rem_ref(cm_id);
-	free_stid(l);
+	t3_return_stid(l);
 err_delist:
 	delist(l);
 err_put:
@@ -359,7 +312,7 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 	l->replied = false;
 	if (!t3_send_close_listsrv_req(l))
 		wait_reply(l, "CLOSE_LISTSRV_REQ");
-	free_stid(l);
+	t3_return_stid(l);
 	orphan_children(l);
 	wait_event(l->wait, !READ_ONCE(l->upcalls));
 

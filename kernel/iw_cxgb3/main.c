@@ -8,8 +8,9 @@
  *
  *   add      make the device, queue register_work
  *   register open the control QP and the pools, register with ib_core
- *   remove   T3_DEV_GONE; wait until nobody touches the NIC driver's tables
- *            any more; stop the connection manager; queue unregister_work
+ *   remove   abort what connections the card has, if it works; T3_DEV_GONE; wait
+ *            until nobody touches the NIC driver's tables any more; stop the
+ *            connection manager; queue unregister_work
  *   unregister  ib_unregister_device(), which ends what consumers still hold,
  *            then free everything
  *
@@ -216,6 +217,8 @@ static void retire(struct t3_dev *dev)
 {
 	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags))
 		ib_unregister_device(&dev->ibdev);
+	if (!t3_dev_gone(dev))
+		t3_cm_retire(dev);
 	cancel_delayed_work_sync(&dev->db_work);
 	if (dev->ctrl.ready)
 		t3_ctrl_close(dev);
@@ -331,6 +334,8 @@ static void remove_card(struct t3cdev *tdev)
 
 	if (!dev)
 		return;
+	if (!t3_dev_gone(dev) && !test_bit(T3_DEV_DOWN, &dev->flags))
+		t3_cm_retire(dev);
 	set_bit(T3_DEV_GONE, &dev->flags);
 	wake_up_all(&dev->ctrl.wait);
 	complete(&dev->ctrl.modify_done);

@@ -120,6 +120,34 @@ def test_a_host_that_does_not_answer_is_unreachable(pair):
     wait_no_objects(client)
 
 
+# The card answers an open that was given up long after, when the module that asked is gone and another one is loaded.
+def test_an_answer_to_an_open_of_a_module_that_was_unloaded_finds_nobody(pair):
+    server, client = pair.guests
+    ghost, mac = "10.0.0.78", "02:00:00:00:00:78"
+    ours, theirs = client.interfaces[0], server.interfaces[0]
+    own_mac = server.check(f"cat /sys/class/net/{theirs}/address").strip()
+    client.check(f"ip neigh replace {ghost} lladdr {mac} dev {ours}; echo 1 > /sys/module/iw_cxgb3/parameters/ep_timeout_secs")
+    try:
+        done = client.run(f"rping -c -a {ghost} -C 1", 60)
+        assert "RDMA_CM_EVENT_UNREACHABLE" in done.stdout + done.stderr, done
+        assert "abandoned" in client.check("cat /sys/kernel/debug/iw_cxgb3/*/cm/endpoints")
+        client.check("rmmod iw_cxgb3", 60)
+        client.check(stack.load_module("iw_cxgb3"), 60)
+        # Now the host is there, and its TCP refuses the SYN that the card still repeats.
+        server.check(f"ip link set {theirs} address {mac}; ip addr add {ghost}/32 dev {theirs}")
+        client.check("""for try in $(seq 300); do
+                dmesg | grep -q 'clientless CPL command 0x' && exit 0
+                sleep 0.1
+            done
+            exit 1""", 120)
+    finally:
+        client.check(f"ip neigh del {ghost} dev {ours}")
+        server.check(f"ip addr del {ghost}/32 dev {theirs}; ip link set {theirs} address {own_mac}")
+    again = rping_server(server, "-C 5 -V")
+    assert rping_client(client, server, "-C 5 -V").wait(60).rc == 0
+    assert again.wait(30).rc == 0
+
+
 def test_a_hundred_connections_one_after_another_leave_nothing(pair):
     server, client = pair.guests
     before = [int(guest.check("awk '/^MemAvailable/ {print $2}' /proc/meminfo")) for guest in pair.guests]

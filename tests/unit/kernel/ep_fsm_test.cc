@@ -121,6 +121,17 @@ TEST(EpTable, every_state_survives_the_adapter) {
     }
 }
 
+// The module may be unloaded while the card lives on: what it knows must have been aborted, or be on its way
+// to an answer.
+TEST(EpTable, no_state_keeps_a_connection_when_the_driver_leaves) {
+    for (int s = 0; s < EP_NUM_STATES; ++s) {
+        const ep_step* step = ep_fsm(ep_state(s), EP_EV_RETIRE);
+        ASSERT_NE(step, nullptr) << ep_state_name(ep_state(s));
+        EXPECT_THAT(step->next, testing::AnyOf(EP_ABANDONED, EP_ABORTING, EP_ABORT_CROSSED, EP_DEAD))
+            << ep_state_name(ep_state(s));
+    }
+}
+
 // B9
 TEST(EpTable, every_wait_ends) {
     for (int s = 0; s < EP_NUM_STATES; ++s)

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connection ids: what of ours stands in cxgb3's tables.
+ *
+ * The tables map an id that the card names in a message to the endpoint or the
+ * listener that it is for, and cxgb3 calls our handlers with what it finds. It
+ * keeps them when this module goes and throws them away when the card goes. So
+ * an entry of ours is taken out whatever the state of the card: given back if
+ * the card works, else cleared, in which case the id is lost until the tables
+ * are made anew, but no message can find memory that is no more.
+ *
+ * An ATID of an open that the card has not answered cannot be given back: the
+ * answer would find the next user. It is cleared.
+ */
+#include "cm.h"
+
+/* The tables of the NIC driver, or NULL. RCU: see t3_cm_stop(). */
+static struct tid_info *id_tables(struct t3_cm_dev *cm)
+{
+	return READ_ONCE(cm->unplugged) ? NULL : &t3c_data(cm->dev->tdev)->tid_maps;
+}
+
+/**
+ * t3_take_atid - get an id for an active open
+ * @ep: endpoint
+ *
+ * Return: 0, -ENOMEM if none is free, -ENODEV
+ */
+int t3_take_atid(struct t3_ep *ep)
+{
+	int atid;
+
+	if (!t3_dev_enter(ep->dev))
+		return -ENODEV;
+	spin_lock_bh(&ep->id_lock);
+	atid = cxgb3_alloc_atid(ep->dev->tdev, &t3_client, ep);
+	if (atid >= 0) {
+		ep->tid = atid;
+		ep->id_kind = T3_ID_ATID;
+	}
+	spin_unlock_bh(&ep->id_lock);
+	t3_dev_leave(ep->dev);
+	return atid < 0 ? -ENOMEM : 0;
+}
+
+/**
+ * t3_take_tid - enter the id of a connection that the card has begun
+ * @ep: endpoint
+ * @tid: its id
+ *
+ * Return: 0, or -ENODEV
+ */
+int t3_take_tid(struct t3_ep *ep, u32 tid)
+{
+	if (!t3_dev_enter(ep->dev))
+		return -ENODEV;
+	spin_lock_bh(&ep->id_lock);
+	ep->tid = tid;
+	ep->id_kind = T3_ID_TID;
+	cxgb3_insert_tid(ep->dev->tdev, &t3_client, ep, tid);
+	spin_unlock_bh(&ep->id_lock);
+	t3_dev_leave(ep->dev);
+	return 0;
+}
+
+/**
+ * t3_trade_atid - an active open became a connection
+ * @ep: endpoint
+ * @tid: the connection's id
+ *
+ * Softirq. Nothing happens if the endpoint has given its id up meanwhile.
+ */
+void t3_trade_atid(struct t3_ep *ep, u32 tid)
+{
+	struct t3cdev *tdev = ep->dev->tdev;
+	u32 atid;
+
+	spin_lock_bh(&ep->id_lock);
+	if (ep->id_kind == T3_ID_ATID) {
+		atid = ep->tid;
+		ep->tid = tid;
+		ep->id_kind = T3_ID_TID;
+		cxgb3_insert_tid(tdev, &t3_client, ep, tid);
+		cxgb3_free_atid(tdev, atid);
+	}
+	spin_unlock_bh(&ep->id_lock);
+}
+
+static void clear_id(struct t3_ep *ep)
+{
+	struct tid_info *tids;
+
+	rcu_read_lock();
+	tids = id_tables(ep->cm);
+	if (tids && ep->id_kind == T3_ID_ATID)
+		WRITE_ONCE(tids->atid_tab[ep->tid - tids->atid_base].t3c_tid.ctx, NULL);
+	else if (tids && ep->id_kind == T3_ID_TID)
+		WRITE_ONCE(tids->tid_tab[ep->tid].ctx, NULL);
+	rcu_read_unlock();
+}
+
+/**
+ * t3_return_id - take an endpoint out of the tables
+ * @ep: endpoint; ->tid stays, for the records
+ */
+void t3_return_id(struct t3_ep *ep)
+{
+	struct t3_dev *dev = ep->dev;
+
+	spin_lock_bh(&ep->id_lock);
+	if (t3_dev_enter(dev)) {
+		if (ep->id_kind == T3_ID_ATID)
+			cxgb3_free_atid(dev->tdev, ep->tid);
+		else if (ep->id_kind == T3_ID_TID)
+			cxgb3_remove_tid(dev->tdev, ep, ep->tid);
+		t3_dev_leave(dev);
+	} else {
+		clear_id(ep);
+	}
+	ep->id_kind = T3_ID_NONE;
+	spin_unlock_bh(&ep->id_lock);
+}
+
+/*
+ * Ids of listeners. cxgb3 exported functions for them until 6.12, but these only
+ * work on tables that all kernels have.
+ */
+
+/**
+ * t3_take_stid - get an id for a listener
+ * @l: listener
+ *
+ * Return: 0, -ENOMEM if none is free, -ENODEV
+ */
+int t3_take_stid(struct t3_listener *l)
+{
+	union listen_entry *entry;
+	struct tid_info *tids;
+
+	if (!t3_dev_enter(l->dev))
+		return -ENODEV;
+	tids = &t3c_data(l->dev->tdev)->tid_maps;
+	spin_lock_bh(&tids->stid_lock);
+	entry = tids->sfree;
+	if (entry) {
+		tids->sfree = entry->next;
+		entry->t3c_tid.ctx = l;
+		entry->t3c_tid.client = &t3_client;
+		tids->stids_in_use++;
+		l->stid = tids->stid_base + (entry - tids->stid_tab);
+	}
+	spin_unlock_bh(&tids->stid_lock);
+	t3_dev_leave(l->dev);
+	return entry ? 0 : -ENOMEM;
+}
+
+/**
+ * t3_return_stid - take a listener out of the tables
+ * @l: listener
+ *
+ * Before the last reference goes, and after the card has forgotten it.
+ */
+void t3_return_stid(struct t3_listener *l)
+{
+	union listen_entry *entry;
+	struct tid_info *tids;
+
+	rcu_read_lock();
+	tids = id_tables(l->cm);
+	if (tids) {
+		spin_lock_bh(&tids->stid_lock);
+		entry = &tids->stid_tab[l->stid - tids->stid_base];
+		entry->t3c_tid.ctx = NULL;
+		if (!t3_dev_gone(l->dev)) {
+			entry->next = tids->sfree;
+			tids->sfree = entry;
+			tids->stids_in_use--;
+		}
+		spin_unlock_bh(&tids->stid_lock);
+	}
+	rcu_read_unlock();
+}
