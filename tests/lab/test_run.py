@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""How tests/run counts: what it is told by JUnit files, and what a second run of failed tests may change."""
+
+import importlib.machinery
+import importlib.util
+import pathlib
+
+import pytest
+
+RUN = pathlib.Path(__file__).resolve().parent.parent / "run"
+
+
+@pytest.fixture
+def tally():
+    loader = importlib.machinery.SourceFileLoader("tests_run", str(RUN))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_run", loader))
+    loader.exec_module(module)
+    return module.Tally
+
+
+def junit(path, *cases):
+    rows = "".join(f'<testcase classname="c" name="{name}">{f"<{what}/>" if what else ""}</testcase>' for name, what in cases)
+    path.write_text(f"<testsuites><testsuite>{rows}</testsuite></testsuites>")
+    return path
+
+
+def test_each_kind_of_result_is_counted(tally, tmp_path):
+    counted = tally()
+    assert counted.add_junit("s", junit(tmp_path / "x", ("a", ""), ("b", "failure"), ("c", "error"), ("d", "skipped")))
+    assert (counted.passed, counted.failures, counted.skipped) == (1, ["s: c::b", "s: c::c"], 1)
+
+
+def test_a_test_that_fails_and_whose_end_fails_is_one_failure(tally, tmp_path):
+    counted = tally()
+    counted.add_junit("s", junit(tmp_path / "x", ("a", "failure"), ("a", "error")))
+    assert counted.failures == ["s: c::a"]
+
+
+@pytest.mark.parametrize("text", ["", "<testsuites/>", "no XML"])
+def test_a_file_without_tests_is_no_success(tally, tmp_path, text):
+    (tmp_path / "x").write_text(text)
+    assert not tally().add_junit("s", tmp_path / "x")
+    assert not tally().add_junit("s", tmp_path / "absent")
+
+
+def test_only_what_passed_the_second_time_is_forgiven(tally, tmp_path):
+    first, second = tally(), tally()
+    first.failures = ["earlier: c::z"]
+    first.add_junit("s", junit(tmp_path / "x", ("a", "failure"), ("b", "failure")))
+    second.add_junit("s", junit(tmp_path / "y", ("a", ""), ("b", "error")))
+    first.forgive(1, second)
+    assert (first.failures, first.unstable, first.passed) == (["earlier: c::z", "s: c::b"], ["s: c::a"], 1)
