@@ -135,6 +135,8 @@ def _make(suite: str, folder: Path) -> None:
 def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str) -> list[str]:
     return ["mmdebstrap", "--variant=essential", "--format=tar", f"--include={','.join(packages)}",
             '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
+            # The mirror may be a snapshot whose index has run out.
+            '--aptopt=Acquire::Check-Valid-Until "false"',
             "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*", *more, suite, "-", mirror.debian()]
 

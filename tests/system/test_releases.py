@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Guests of the other Debian releases, each with its own kernel and rdma-core; Debian 12 is what all other tests run on.
+
+Making such an image takes minutes, so `make test` runs these where the image is in the cache, and `make test-long` makes it.
+"""
+
+import pytest
+from labkit import Lab, build, cache, image, paths
+from programs import BIN, SUM_PORT, run_pair
+from stock import address, objects, rping_client, rping_server, wait_listening
+
+# Debian release, its kernel, the private ABI of its libibverbs.
+RELEASES = (("trixie", "6.12.", "34"), ("forky", "7.2.", "65"))
+
+
+def cached(suite):
+    return (paths.cache() / cache.key(f"image-{suite}", image.recipe(suite))).is_dir()
+
+
+@pytest.fixture(scope="module", params=RELEASES, ids=[name for name, *_ in RELEASES])
+def release(request):
+    """A pair of guests of another release, and what must be found in them."""
+    suite, kernel, abi = request.param
+    if not cached(suite) and not request.config.getoption("--long"):
+        pytest.skip(f"there is no image of {suite} yet; --long makes it")
+    if not request.config.getoption("--no-build"):
+        build.everything(suite)
+    with Lab(guests=2, suite=suite, name=suite) as lab:
+        yield lab, kernel, abi
+
+
+@pytest.fixture
+def pair(release):
+    lab = release[0]
+    yield lab
+    for guest in lab.guests:
+        guest.end_commands()
+        assert not any(objects(guest).values())
+    assert not lab.new_trouble()
+
+
+def test_the_release_is_what_it_should_be(pair, release):
+    _, kernel, abi = release
+    for guest in pair.guests:
+        assert guest.check("uname -r").startswith(kernel)
+        assert f"libcxgb3-rdmav{abi}.so" in guest.check("ls /usr/lib/x86_64-linux-gnu/libibverbs")
+        shown = guest.check("ibv_devinfo -d cxgb3_0")
+        assert shown.count("PORT_ACTIVE") == 2 and "iWARP" in shown
+
+
+@pytest.mark.parametrize("size", [64, 65535])
+def test_rping(pair, size):
+    server, client = pair.guests
+    serving = rping_server(server, f"-C 200 -S {size} -V")
+    done = rping_client(client, server, f"-C 200 -S {size} -V").wait(120)
+    assert done.rc == 0, done
+    assert serving.wait(20).rc == 0
+
+
+def test_events_instead_of_polling(pair):
+    server, client = pair.guests
+    serving = server.start(f"exec {BIN}/sum-server --events")
+    wait_listening(server, SUM_PORT)
+    done = client.run(f"{BIN}/sum-client --events {address(server)} 3 4", 30)
+    assert (done.rc, done.stdout) == (0, "3 + 4 = 7\n")
+    assert serving.wait(20).rc == 0
+
+
+@pytest.mark.parametrize("name", ["verbs_smoke", "flush"])
+def test_verbs(pair, name):
+    run_pair(*pair.guests, name)
+
+
+def test_perftest(pair):
+    server, client = pair.guests
+    serving = server.start("exec ib_write_bw -R -d cxgb3_0 -s 4096 -n 200")
+    wait_listening(server, 18515)
+    done = client.run(f"ib_write_bw -R -d cxgb3_0 -s 4096 -n 200 {address(server)}", 90)
+    assert done.rc == 0, done
+    assert serving.wait(30).rc == 0
+
+
+def test_the_driver_leaves_and_comes_back(pair):
+    client = pair.guests[1]
+    for _ in range(2):
+        client.check("rmmod iw_cxgb3", 60)
+        assert "cxgb3_0" not in client.check("rdma dev show")
+        client.check("insmod /t3/modules/iw_cxgb3.ko", 60)
+        client.check("ibv_devinfo -d cxgb3_0")
