@@ -3,22 +3,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
-#include "sim/card/flash.hh"
-#include "sim/card/irq.hh"
-#include "sim/card/mac.hh"
-#include "sim/card/memory.hh"
-#include "sim/card/nic.hh"
-#include "sim/card/recorded_host.hh"
-#include "sim/card/rnic.hh"
-#include "sim/card/sge.hh"
-#include "sim/card/toe.hh"
-#include "sim/card/tp.hh"
-#include "sim/card/vpd.hh"
+#include "sim/card/card_impl.hh"
 #include "sim/core/log.hh"
-#include "sim/core/pci_config.hh"
 #include "sim/core/recorder.hh"
-#include "sim/hw/regs.hh"
 
 namespace t3sim {
 
@@ -65,49 +54,15 @@ Time ticks(std::uint32_t count, std::uint32_t resolution) {
 
 } // namespace
 
-struct Card::Impl final : MacServices {
-    Impl(const CardConfig& config, Host& host, EventQueue& queue);
-
-    void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
-    void received(unsigned port, Bytes frame);
-    std::uint64_t read(unsigned bar, std::uint64_t offset, unsigned size);
-    void write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
-    // With a recording. Of their own, so that what they keep in registers costs nobody else.
-    [[gnu::cold, gnu::noinline]] std::uint64_t recorded_read(unsigned bar, std::uint64_t offset,
-                                                             unsigned size);
-    [[gnu::cold, gnu::noinline]] void recorded_write(unsigned bar, std::uint64_t offset, unsigned size,
-                                                     std::uint64_t value);
-    void record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
-    void add_hooks(RegisterHooks& hooks);
-    void chip_reset();
-    void update_toe();
-
-    CardConfig config;
-    Probe probe;
-    Host& machine;
-    RecordedHost recorded_machine;
-    Counters counters;
-    PciConfig pci;
-    Vpd vpd;
-    RegisterBank regs{"bar0", reg::file_size};
-    Irq irq;
-    Memory memory;
-    Flash flash;
-    Tp tp;
-    Sge sge;
-    Nic nic;
-    std::array<Mac, Card::ports> macs;
-    Toe toe;
-    Rnic rnic;
-};
-
 Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
-    : config(card), machine(host), recorded_machine(host), pci(ids, 1), vpd(card.mac, card.serial),
-      irq(host, regs), memory(regs), flash(regs), tp(regs), sge(host, queue, regs, irq, counters),
-      nic(regs, tp, *this, sge, counters),
+    : config(card), events(queue), machine(host), faults(counters),
+      faulty_bus(host, queue, faults, counters["faults.late_dma_lost"]), recorded_machine(host), pci(ids, 1),
+      vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs), tp(regs),
+      sge(host, queue, regs, irq, faults, counters), nic(regs, tp, *this, sge, counters),
       macs{Mac(0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); }),
            Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })},
-      toe(queue, sge, *this, rnic, counters), rnic({host, queue, sge, memory, toe, counters}) {
+      toe(queue, sge, *this, rnic, faults, counters),
+      rnic({host, queue, sge, memory, toe, faults, counters}) {
     sge.connect(nic, toe, rnic);
     tp.set_mib_source([this](unsigned word) { return toe.mib(word); });
     tp.set_mtu_listener([this](unsigned index, std::uint16_t mtu) { toe.params().mtus[index] = mtu; });
@@ -171,6 +126,11 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
 
 /// PL_RST: all but PCI configuration, VPD, flash and cables.
 void Card::Impl::chip_reset() {
+    faults.reset();
+    if (std::exchange(bus_is_faulty, false)) {
+        faulty_bus.drop();
+        wire();
+    }
     rnic.reset();
     toe.reset();
     toe.params() = {}; // what came from registers goes with them
@@ -219,7 +179,9 @@ void Card::Impl::received(unsigned port, Bytes frame) {
 
 Card::Card(const CardConfig& config, Host& host, EventQueue& queue)
     : impl_(std::make_unique<Impl>(config, host, queue)) {}
-Card::~Card() = default;
+Card::~Card() {
+    impl_->events.cancel(impl_->signal_back);
+}
 
 Endpoint& Card::port(unsigned index) {
     return impl_->macs.at(index);
@@ -230,20 +192,22 @@ void Card::connect(unsigned port, Link& link) {
 const Counters& Card::counters() const {
     return impl_->counters;
 }
-void Card::raise_sge_cause(std::uint32_t bits) {
-    impl_->sge.fatal(bits);
-}
 
 void Card::record(Recorder* recorder) {
     const Probe probe = recorder ? Probe(recorder, recorder->add_card(impl_->config.name)) : Probe();
     impl_->probe = probe;
-    impl_->recorded_machine.record(probe);
-    Host& machine = probe ? impl_->recorded_machine : impl_->machine;
-    impl_->irq.use(machine);
-    impl_->sge.record(probe, machine);
-    impl_->nic.record(probe);
-    impl_->toe.record(probe);
-    impl_->rnic.record(probe, machine);
+    impl_->wire();
+}
+
+void Card::Impl::wire() {
+    Host& bus = bus_is_faulty ? static_cast<Host&>(faulty_bus) : machine;
+    recorded_machine.record(probe, bus);
+    Host& host = probe ? static_cast<Host&>(recorded_machine) : bus;
+    irq.use(host);
+    sge.record(probe, host);
+    nic.record(probe);
+    toe.record(probe);
+    rnic.record(probe, host);
 }
 
 inline std::uint64_t Card::Impl::read(unsigned bar, std::uint64_t offset, unsigned size) {
@@ -286,6 +250,8 @@ unsigned Card::msix_vectors() const {
 }
 
 std::uint64_t Card::mmio_read(unsigned bar, std::uint64_t offset, unsigned size) {
+    if (impl_->bus_is_faulty) [[unlikely]]
+        impl_->faulty_bus.flush();
     if (impl_->probe) [[unlikely]]
         return impl_->recorded_read(bar, offset, size);
     return impl_->read(bar, offset, size);

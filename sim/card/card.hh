@@ -8,7 +8,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/core/event_queue.hh"
 #include "sim/core/host.hh"
@@ -43,8 +47,19 @@ public:
     [[nodiscard]] const Counters& counters() const;
     /// From now on all that the card does goes to @p recorder, which must live as long; nullptr: no more.
     void record(Recorder* recorder);
-    /// What the model does not come to by itself: bits of SG_INT_CAUSE, as if the chip had found a reason.
-    void raise_sge_cause(std::uint32_t bits);
+
+    /// A fault that can be asked for (docs/faults.md).
+    struct Fault {
+        enum class Amount : std::uint8_t { none, times, time };
+        const char* name;
+        Amount amount;       ///< what inject() may be told besides the name
+        std::uint64_t usual; ///< if it is not told: times, or nanoseconds
+        const char* what;
+    };
+    [[nodiscard]] static std::vector<Fault> faults();
+    /// Has the fault happen, or happen from now on. Throws std::invalid_argument, with a complete sentence,
+    /// if there is no such fault or it has no amount.
+    void inject(std::string_view name, std::optional<std::uint64_t> amount = std::nullopt);
 
     [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;
     [[nodiscard]] unsigned msix_vectors() const override;
@@ -56,6 +71,9 @@ public:
 
 private:
     struct Impl;
+    struct FaultRow;
+    static std::span<const FaultRow> fault_rows();
+
     std::unique_ptr<Impl> impl_;
 };
 

@@ -58,7 +58,9 @@ public:
     virtual void open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) = 0;
     virtual void invalidate_qp_context(QpId qp) = 0;
 
-    enum class Fetch { slot, empty, bus_error, invalid_context };
+    /// busy: nobody has looked, since what comes of a slot would find no room; RnicServices::doorbell()
+    /// follows.
+    enum class Fetch { slot, empty, busy, bus_error, invalid_context };
     /// Takes the next slot of a type-0 context's ring if both of its generations are valid, and moves on.
     virtual Fetch fetch_slot(QpId context, Slot& slot) = 0;
     /// Gives the slot last fetched back: the next fetch_slot() delivers it again (a WR that must wait).

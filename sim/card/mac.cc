@@ -65,7 +65,7 @@ void Mac::add_hooks(RegisterHooks& hooks) {
     }
     for (std::uint32_t lane = 0; lane < 4; ++lane)
         hooks.on_read(reg::XGM_SERDES_STAT0 + block_ + 4 * lane,
-                      [this](std::uint32_t) { return link_ && link_->up() ? 0 : low_signal; });
+                      [this](std::uint32_t) { return linked() ? 0 : low_signal; });
     hooks.on_write(reg::XGM_STAT_CTRL + block_, [this](std::uint32_t written, std::uint32_t) {
         if ((written & clr_stats) != 0) {
             for (std::uint32_t at = reg::XGM_STAT_TX_BYTE_LOW; at <= reg::XGM_STAT_RX_SYM_CODE_ERR_FRAMES;
@@ -112,7 +112,7 @@ void Mac::count_frame(std::uint32_t first, Bytes frame) {
 
 void Mac::transmit(Bytes frame) {
     const bool off = (get(reg::XGM_TX_CTRL) & tx_en) == 0 || (get(reg::XGM_TXFIFO_CFG) & end_drop_pkt) != 0;
-    if (off || !link_ || frame.size() < header_size || frame.size() > max_frame) {
+    if (off || !link_ || !signal_ || frame.size() < header_size || frame.size() > max_frame) {
         ++tx_dropped_;
         return;
     }
@@ -146,7 +146,7 @@ bool Mac::filter(const std::uint8_t* destination) const {
 }
 
 void Mac::frame_in(Bytes frame) {
-    if ((get(reg::XGM_RX_CTRL) & rx_en) == 0) {
+    if (!signal_ || (get(reg::XGM_RX_CTRL) & rx_en) == 0) {
         ++rx_disabled_;
         return;
     }

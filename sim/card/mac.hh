@@ -25,6 +25,8 @@ public:
     /// After the registers were reset. The cable stays in.
     void reset();
     void connect(Link& link) { link_ = &link; }
+    /// A signal that is not there, though the cable is.
+    void set_signal(bool there) { signal_ = there; }
 
     /// A frame without FCS to the wire; short ones are padded.
     void transmit(Bytes frame);
@@ -34,6 +36,7 @@ public:
     void carrier(bool) override {} // nothing latches a change: the driver polls XGM_SERDES_STAT
 
 private:
+    [[nodiscard]] bool linked() const { return signal_ && link_ && link_->up(); }
     [[nodiscard]] std::uint32_t get(std::uint32_t offset) const { return regs_.peek(offset + block_); }
     void count(std::uint32_t offset, std::uint32_t n = 1);
     void count64(std::uint32_t low, std::uint32_t n);
@@ -45,6 +48,7 @@ private:
     RegisterBank& regs_;
     Accept accept_;
     Link* link_ = nullptr;
+    bool signal_ = true;
     std::array<bool, 8> armed_{}; ///< exact-match filters
     Counter &tx_dropped_, &rx_filtered_, &rx_disabled_, &rx_malformed_, &rx_too_long_;
 };

@@ -13,36 +13,40 @@ namespace t3sim {
 
 class RecordedHost final : public Host {
 public:
-    explicit RecordedHost(Host& host) : host_(host) {}
-    void record(Probe probe) { probe_ = probe; }
+    explicit RecordedHost(Host& host) : host_(&host) {}
+    /// What is done from now on goes to @p host.
+    void record(Probe probe, Host& host) {
+        probe_ = probe;
+        host_ = &host;
+    }
 
     bool dma_read(std::uint64_t addr, MutableBytes to) override {
-        const bool done = host_.dma_read(addr, to);
+        const bool done = host_->dma_read(addr, to);
         record(EventKind::dma_read, done, addr, to);
         return done;
     }
     bool dma_write(std::uint64_t addr, Bytes from) override {
-        const bool done = host_.dma_write(addr, from);
+        const bool done = host_->dma_write(addr, from);
         record(EventKind::dma_write, done, addr, from);
         return done;
     }
     bool dma_load(std::uint64_t addr, std::uint32_t& raw) override {
-        const bool done = host_.dma_load(addr, raw);
+        const bool done = host_->dma_load(addr, raw);
         record(EventKind::dma_read, done, addr, word(raw));
         return done;
     }
     bool dma_store(std::uint64_t addr, std::uint32_t raw) override {
-        const bool done = host_.dma_store(addr, raw);
+        const bool done = host_->dma_store(addr, raw);
         record(EventKind::dma_write, done, addr, word(raw));
         return done;
     }
     void raise_irq(unsigned vector) override {
         probe_({.kind = EventKind::interrupt, .where = vector});
-        host_.raise_irq(vector);
+        host_->raise_irq(vector);
     }
     void set_intx(bool asserted) override {
         probe_({.kind = EventKind::interrupt, .unit = 1, .where = asserted});
-        host_.set_intx(asserted);
+        host_->set_intx(asserted);
     }
 
 private:
@@ -60,7 +64,7 @@ private:
                data.first(std::min(data.size(), shown)));
     }
 
-    Host& host_;
+    Host* host_;
     Probe probe_;
 };
 

@@ -31,7 +31,7 @@ constexpr std::size_t max_early = 4U << 20;
 Rnic::Rnic(const Parts& parts) : Rnic(parts, Knobs{}) {}
 
 Rnic::Rnic(const Parts& parts, Knobs knobs)
-    : parts_(parts), host_(&parts.host), knobs_(knobs), tpt_(parts.memory),
+    : parts_(parts), host_(&parts.host), knobs_(knobs), tpt_(parts.memory, parts.faults.tpt_entry),
       count_wrs_(parts.counters["rnic.work_requests"]),
       count_malformed_(parts.counters["rnic.malformed_work_requests"]),
       count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),

@@ -12,6 +12,7 @@
 
 #include "sim/card/ddp.hh"
 #include "sim/card/engines.hh"
+#include "sim/card/faults.hh"
 #include "sim/card/tpt.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
@@ -35,6 +36,7 @@ public:
         SgeServices& sge;
         CardMemory& memory;
         RdmaStream& stream;
+        Faults& faults;
         Counters& counters; ///< "rnic.*"
     };
     struct Knobs {
@@ -74,6 +76,7 @@ private:
         idle,      ///< no valid slot, nothing to send
         wait_peer, ///< a fence, the ORD limit or the RTR hold
         wait_room, ///< of the TCP connection
+        wait_sge,  ///< the ring has not been looked at
     };
     using QpRef = std::shared_ptr<Qp>; // a call that ends in connection_gone() must not lose its QP under way
 

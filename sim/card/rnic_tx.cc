@@ -41,7 +41,7 @@ void Rnic::run(Qp& qp) {
     if (last == Step::progress) {
         parts_.events.cancel(qp.resume);
         qp.resume = parts_.events.after(pause, [this, tid = qp.tid] { stream_room(tid); });
-    } else if (last != Step::wait_room && qp.closing && !qp.fin_sent) {
+    } else if (last != Step::wait_room && last != Step::wait_sge && qp.closing && !qp.fin_sent) {
         // What still stands in the ring is never executed [guess G11].
         qp.finished = qp.fin_sent = true;
         parts_.stream.send_fin(qp.tid);
@@ -84,8 +84,8 @@ bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const
 
 Rnic::Step Rnic::next_slot(Qp& qp) {
     Slot slot;
-    if (parts_.sge.fetch_slot(qp.id(), slot) != SgeServices::Fetch::slot)
-        return Step::idle;
+    if (const auto got = parts_.sge.fetch_slot(qp.id(), slot); got != SgeServices::Fetch::slot)
+        return got == SgeServices::Fetch::busy ? Step::wait_sge : Step::idle;
     const auto wr = hw::load<hw::WrHeader>(slot);
     const WrRow* row = wr_row(wr.opcode());
     if (must_wait(qp, wr, !row || row->send_side)) {

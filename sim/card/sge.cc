@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace t3sim {
 
@@ -27,8 +28,8 @@ std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t g
 
 } // namespace
 
-Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters)
-    : host_(&host), events_(events), regs_(regs), irq_(irq),
+Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters)
+    : host_(&host), events_(events), regs_(regs), irq_(irq), faults_(faults),
       responses_(host, events, regs, irq, counters, [this](unsigned) { resume(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
       doorbells_(counters["sge.doorbells"]), work_requests_(counters["sge.work_requests"]),
@@ -38,6 +39,7 @@ Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters&
 
 Sge::~Sge() {
     events_.cancel(resume_timer_);
+    events_.cancel(stalled_timer_);
 }
 
 void Sge::connect(Nic& nic, ToeServices& toe, RnicServices& rnic) {
@@ -62,6 +64,8 @@ void Sge::reset() {
     resume_.clear();
     events_.cancel(resume_timer_);
     resume_timer_ = {};
+    stalled_.clear();
+    events_.cancel(stalled_timer_);
 }
 
 void Sge::record(Probe probe, Host& host) {
@@ -155,7 +159,10 @@ void Sge::kernel_doorbell(std::uint32_t value) {
     if ((value & select_egress) != 0) {
         if (probe_) [[unlikely]]
             record_doorbell(value & 0xffff);
-        service(value & 0xffff);
+        if (faults_.doorbell.strike()) [[unlikely]]
+            fatal(hw::sg_int::db_drop);
+        else
+            service(value & 0xffff);
     } else
         responses_.free_list_doorbell(value & 0xffff);
 }
@@ -171,7 +178,10 @@ void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t
         static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts;
     if (probe_) [[unlikely]]
         record_doorbell(id);
-    service(id);
+    if (faults_.doorbell.strike()) [[unlikely]]
+        fatal(hw::sg_int::db_drop);
+    else
+        service(id);
 }
 
 /// Only rings of QPs belong to one connection.
@@ -336,6 +346,8 @@ void Sge::drain(unsigned id) {
                                                             : Responses::control;
     // A host that posts as fast as we read must not keep us here: one round of the ring, then the others.
     for (std::uint32_t left = ec::size.get(c);;) {
+        if (type != hw::EgressType::ethernet && faults_.firmware_dead) [[unlikely]]
+            return;
         // Ethernet never produces messages; the rest waits until the host has taken some.
         if (type != hw::EgressType::ethernet && responses_.congested(queue)) {
             resume_.insert(id);
@@ -418,9 +430,11 @@ SgeServices::Fetch Sge::fetch_slot(QpId context, Slot& slot) {
     const std::uint32_t index = ec::index.get(c), gen = ec::gen.get(c), ring = ec::size.get(c);
     if (!enabled() || ec::valid.get(c) == 0 || index >= ring)
         return Fetch::invalid_context;
+    if (faults_.firmware_dead) [[unlikely]]
+        return Fetch::busy;
     if (responses_.congested(ec::rspq.get(c))) {
         resume_.insert(context);
-        return Fetch::empty;
+        return Fetch::busy;
     }
     const Fetch got = read_slot(c, index, gen, slot);
     if (got == Fetch::slot) {
@@ -459,7 +473,32 @@ void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe
                           {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_bytes(cqe, gen));
 }
 
+/// Completions and events stay in their order, whatever the fault holds back.
+void Sge::complete_late(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
+    if (stalled_.empty()) {
+        events_.cancel(stalled_timer_);
+        stalled_timer_ = events_.at(faults_.completion.until(), [this] { complete_stalled(); });
+    }
+    stalled_.push_back({cq, cqe, solicited});
+}
+
+void Sge::complete_stalled() {
+    faults_.completion.arm(0);
+    for (std::deque<Stalled> late = std::exchange(stalled_, {}); const Stalled& one : late) {
+        if (one.solicited)
+            complete(one.cq, one.cqe, *one.solicited);
+        else
+            async_event(one.cq, one.cqe);
+    }
+}
+
 void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
+    if (faults_.completion.holds(events_)) [[unlikely]] {
+        complete_late(cq, cqe, solicited);
+        return;
+    }
+    if (!stalled_.empty()) [[unlikely]]
+        complete_stalled();
     if (cq >= cqs_.size()) {
         ++cq_lost_;
         return;
@@ -501,6 +540,12 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
 
 void Sge::async_event(CqId cq, const Cqe& cqe) {
     constexpr std::uint8_t terminate = 7, modify_qp = 12;
+    if (faults_.completion.holds(events_)) [[unlikely]] {
+        complete_late(cq, cqe, std::nullopt);
+        return;
+    }
+    if (!stalled_.empty()) [[unlikely]]
+        complete_stalled();
     if (cq >= cqs_.size()) {
         ++cq_lost_;
         return;

@@ -9,10 +9,12 @@
 // descriptors as credits. Rings of type 0 (QPs) are different: their owner, the Rnic, fetches slot by slot.
 #pragma once
 
+#include <deque>
 #include <set>
 #include <vector>
 
 #include "sim/card/engines.hh"
+#include "sim/card/faults.hh"
 #include "sim/card/nic.hh"
 #include "sim/card/responses.hh"
 
@@ -20,7 +22,7 @@ namespace t3sim {
 
 class Sge final : public SgeServices, public PacketSink {
 public:
-    Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters);
+    Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters);
     ~Sge() override;
     Sge(const Sge&) = delete;
     Sge& operator=(const Sge&) = delete;
@@ -73,6 +75,8 @@ private:
     Take framing_error(unsigned id);
     [[gnu::cold]] void record_doorbell(unsigned id) const;
     [[gnu::cold]] void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
+    [[gnu::cold]] void complete_late(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
+    void complete_stalled();
     void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
 
     Host* host_;
@@ -80,6 +84,7 @@ private:
     Probe probe_;
     RegisterBank& regs_;
     Irq& irq_;
+    Faults& faults_;
     Responses responses_;
     Nic* nic_ = nullptr;
     ToeServices* toe_ = nullptr;
@@ -89,6 +94,15 @@ private:
     Buffer wr_;                 ///< the work request in hand
     std::set<unsigned> resume_; ///< contexts to look at again
     EventQueue::Id resume_timer_;
+
+    struct Stalled {
+        CqId cq;
+        Cqe cqe;
+        std::optional<bool> solicited; ///< of a completion; nothing: an async event
+    };
+    std::deque<Stalled> stalled_; ///< held back by a fault
+    EventQueue::Id stalled_timer_;
+
     Counter &doorbells_, &work_requests_, &framing_errors_, &unknown_wrs_, &cqes_, &async_events_, &cq_lost_,
         &bad_commands_;
 };

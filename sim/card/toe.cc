@@ -54,8 +54,9 @@ CplStatus status_of(tcp::AbortReason reason) {
 
 // ---- The class ----------------------------------------------------------------------------------------
 
-Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Counters& counters)
-    : impl_(std::make_unique<Impl>(events, sge, mac, rnic, counters)) {}
+Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Faults& faults,
+         Counters& counters)
+    : impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters)) {}
 
 Toe::~Toe() {
     impl_->events.cancel(impl_->timer);
@@ -71,7 +72,7 @@ ToeKnobs& Toe::knobs() {
 void Toe::reset() {
     Impl& old = *impl_;
     old.events.cancel(old.timer);
-    auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.counters);
+    auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters);
     fresh->params = old.params;
     fresh->knobs = old.knobs;
     fresh->probe = old.probe;
@@ -80,6 +81,19 @@ void Toe::reset() {
 
 void Toe::record(Probe probe) {
     impl_->probe = probe;
+}
+
+void Toe::abort_all() {
+    for (const Tid tid : impl_->established_tids()) {
+        impl_->engine.abort(tid, true);
+        impl_->aborted(tid, tcp::AbortReason::retransmit_timeout);
+    }
+    impl_->rearm();
+}
+
+void Toe::advise_all() {
+    for (const Tid tid : impl_->established_tids())
+        impl_->post_advice(tid, CplStatus::rtx_neg_advice);
 }
 
 std::uint32_t Toe::mib(unsigned word) const {
@@ -165,8 +179,8 @@ std::uint32_t Toe::emss(Tid tid) const {
 // ---- Identifiers --------------------------------------------------------------------------------------
 
 Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
-                Counters& counters_)
-    : events(events_), sge(sge_), mac(mac_), rnic(rnic_), counters(counters_),
+                Faults& faults_, Counters& counters_)
+    : events(events_), sge(sge_), mac(mac_), rnic(rnic_), faults(faults_), counters(counters_),
       engine(*this, params.tcp, [this] { return events.now(); }), log(logger("toe")) {}
 
 Flow* Toe::Impl::find(Tid tid) {
@@ -176,6 +190,8 @@ Flow* Toe::Impl::find(Tid tid) {
 
 /// First those that were never used, then the one released longest ago.
 std::optional<Tid> Toe::Impl::allocate_tid() {
+    if (faults.tid.strike()) [[unlikely]]
+        return std::nullopt;
     if (next_fresh_tid < params.tids)
         return next_fresh_tid++;
     if (free_tids.empty()) {
@@ -465,13 +481,26 @@ void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
 }
 
 void Toe::Impl::advice(tcp::ConnId tid, tcp::Advice advice) {
-    if (!knobs.negative_advice || !find(tid)) // [guess G14]
-        return;
+    if (knobs.negative_advice && find(tid)) // [guess G14]
+        post_advice(tid, advice == tcp::Advice::persist ? CplStatus::persist_neg_advice
+                                                        : CplStatus::rtx_neg_advice);
+}
+
+/// No abort: it comes once, and nothing ends.
+void Toe::Impl::post_advice(Tid tid, CplStatus status) {
     hw::AbortRss cpl{};
     cpl.ot = ot(Cpl::abort_req_rss, tid);
-    cpl.status = static_cast<std::uint8_t>(advice == tcp::Advice::persist ? CplStatus::persist_neg_advice
-                                                                          : CplStatus::rtx_neg_advice);
+    cpl.status = static_cast<std::uint8_t>(status);
     post_tp(tid, cpl);
+}
+
+std::vector<Tid> Toe::Impl::established_tids() const {
+    std::vector<Tid> tids;
+    for (const auto& [tid, flow] : flows)
+        if (flow.phase == Flow::Phase::up)
+            tids.push_back(tid);
+    std::sort(tids.begin(), tids.end());
+    return tids;
 }
 
 void Toe::Impl::post_abort(Tid tid, Cpl opcode, CplStatus status) {

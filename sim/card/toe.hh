@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "sim/card/engines.hh"
+#include "sim/card/faults.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/recorder.hh"
@@ -51,7 +52,8 @@ struct ToeKnobs {
 class Toe final : public ToeServices, public RdmaStream {
 public:
     /// All references must outlive the Toe; none is used by the constructor.
-    Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Counters& counters);
+    Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Faults& faults,
+        Counters& counters);
     ~Toe() override;
     Toe(const Toe&) = delete;
     Toe& operator=(const Toe&) = delete;
@@ -61,6 +63,11 @@ public:
     /// Power-on state. Connections vanish without a word on the wire; params and knobs stay.
     void reset();
     void record(Probe probe);
+
+    /// The card gives every established connection up, as if its retransmissions had failed.
+    void abort_all();
+    /// The card tells of every established connection that the next hop may be stale (CPL status 35).
+    void advise_all();
 
     /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;

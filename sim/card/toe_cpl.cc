@@ -177,7 +177,8 @@ void Toe::Impl::get_tcb(unsigned, const hw::GetTcb& req) {
 
 void Toe::Impl::pass_open(unsigned queue, const hw::PassOpenReq& req) {
     const std::uint32_t stid = req.id();
-    const bool fits = stid >= params.stid_base && stid - params.stid_base < params.stids;
+    const bool fits =
+        stid >= params.stid_base && stid - params.stid_base < params.stids && !faults.stid.strike();
     if (fits) {
         engine.unlisten(stid); // a TCAM entry is overwritten
         engine.listen(stid, req.ends.local_ip, req.ends.local_port);

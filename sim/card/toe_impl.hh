@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "sim/card/toe.hh"
 #include "sim/core/log.hh"
@@ -68,7 +69,8 @@ struct Flow {
 };
 
 struct Toe::Impl final : tcp::Sink {
-    Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_, Counters& counters_);
+    Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_, Faults& faults_,
+         Counters& counters_);
 
     // ---- toe.cc
     bool frame_in(unsigned port, Bytes frame);
@@ -84,6 +86,9 @@ struct Toe::Impl final : tcp::Sink {
         sge.post_cpl(queue, hw::bytes_of(cpl));
     }
     template <class Layout> void post_tp(Tid tid, const Layout& cpl) { post(queue_of(tid), cpl); }
+    void post_advice(Tid tid, hw::CplStatus status);
+    /// TIDs of the established connections, in order.
+    [[nodiscard]] std::vector<Tid> established_tids() const;
     void post_abort(Tid tid, hw::Cpl opcode, hw::CplStatus status);
     void announce_syn(Tid tid, const tcp::SynInfo& info);
     unsigned mtu_index(std::uint16_t mss) const;
@@ -138,6 +143,7 @@ struct Toe::Impl final : tcp::Sink {
     SgeServices& sge;
     MacServices& mac;
     RnicServices& rnic;
+    Faults& faults;
     Counters& counters;
     ToeParams params;
     ToeKnobs knobs;

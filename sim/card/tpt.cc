@@ -98,6 +98,8 @@ Status Tpt::check(const Protection& who, std::uint32_t stag, std::uint64_t to, s
     const auto found = find(stag);
     if (!found || !found->valid())
         return Status::invalid_stag;
+    if (ecc_error_.strike()) [[unlikely]]
+        return Status::ecc;
     const TptEntry& entry = *found;
     if (entry.pd() != who.pd)
         return Status::pd_mismatch;

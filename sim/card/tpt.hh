@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/card/engines.hh"
+#include "sim/card/faults.hh"
 #include "sim/hw/cqe.hh"
 #include "sim/hw/tpt.hh"
 #include "sim/hw/wr.hh"
@@ -50,7 +51,8 @@ enum Rights : unsigned {
 
 class Tpt {
 public:
-    explicit Tpt(CardMemory& memory) : memory_(memory) {}
+    /// @p ecc_error: strikes an access, once its entry has been found.
+    Tpt(CardMemory& memory, Strikes& ecc_error) : memory_(memory), ecc_error_(ecc_error) {}
 
     /// An access to [to, to + length) of a registered STag, with the checks of rdma 6.9 in their order.
     [[nodiscard]] hw::Status check(const Protection& who, std::uint32_t stag, std::uint64_t to,
@@ -76,6 +78,7 @@ private:
     void count_binding(std::uint32_t region, int change);
 
     CardMemory& memory_;
+    Strikes& ecc_error_;
 };
 
 /// Byte of the first page at which the region or window begins.

@@ -17,6 +17,7 @@ enum class Status : std::uint8_t {
     bounds = 0x06,
     inv_shared = 0x07,
     inv_bound = 0x08,
+    ecc = 0x09,
     pbl_bounds = 0x0b,
     crc = 0x10,
     marker = 0x11,

@@ -52,20 +52,25 @@ constexpr Row rows[] = {
      [](Impairments& i, double v) { i.seed = static_cast<std::uint64_t>(v); }},
 };
 
-std::optional<double> parse_value(std::string_view text, const Row& row) {
+std::optional<double> parse_value(std::string_view text, std::span<const Unit> units, double max) {
     double value = 0;
     const char* const end = text.data() + text.size();
     const auto [next, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc() || !std::isfinite(value) || value < 0)
         return std::nullopt;
     const std::string_view unit(next, static_cast<std::size_t>(end - next));
-    for (const auto& known : row.units)
-        if (unit == known.name && value * known.factor <= row.max)
+    for (const auto& known : units)
+        if (unit == known.name && value * known.factor <= max)
             return value * known.factor;
     return std::nullopt;
 }
 
 } // namespace
+
+std::optional<Time> parse_time(std::string_view text) {
+    const auto value = parse_value(text, time_units, hour);
+    return value ? std::optional(static_cast<Time>(*value)) : std::nullopt;
+}
 
 bool parse_impairment(std::string_view text, Impairments& impairments, std::string& wrong) {
     if (text == "none") {
@@ -79,8 +84,9 @@ bool parse_impairment(std::string_view text, Impairments& impairments, std::stri
         known += (known.empty() ? "" : ", ") + std::string(row.key);
         if (key != row.key)
             continue;
-        if (const auto value =
-                equals == text.npos ? std::nullopt : parse_value(text.substr(equals + 1), row)) {
+        if (const auto value = equals == text.npos
+                                   ? std::nullopt
+                                   : parse_value(text.substr(equals + 1), row.units, row.max)) {
             row.set(impairments, *value);
             return true;
         }

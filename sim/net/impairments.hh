@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct Impairments {
     std::uint64_t queue = 1 << 20; ///< bytes before a frame on a limited line; more: lost
     std::uint64_t seed = 1;
 };
+
+/// Reads "50us", "200ms" or "1s".
+std::optional<Time> parse_time(std::string_view text);
 
 /// Reads "loss=0.01", "delay=50us", "rate=1G", "queue=64K", "seed=7" and the like into @p impairments; false
 /// and a sentence in @p wrong if it is none of them. "none" resets all.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -12,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
-#include "sim/hw/sge.hh"
+#include "sim/net/impairments.hh"
 
 namespace t3sim {
 namespace {
@@ -165,24 +166,51 @@ json impair(Context& context, const Arguments& arguments) {
     return wire_state(wire);
 }
 
-struct Cause {
-    const char* name;
-    std::uint32_t bits;
-};
-constexpr Cause causes[] = {{"framing-error", hw::sg_int::r_req_framing_error},
-                            {"db-full", hw::sg_int::db_full},
-                            {"db-empty", hw::sg_int::db_empty},
-                            {"db-drop", hw::sg_int::db_drop}};
+json faults() {
+    constexpr std::array amounts{"", "[TIMES]", "[TIME]"};
+    json result = json::array();
+    for (const Card::Fault& fault : Card::faults())
+        result.push_back({{"name", fault.name},
+                          {"amount", amounts.at(static_cast<std::size_t>(fault.amount))},
+                          {"what", fault.what}});
+    return result;
+}
+
+/// Times are a bare number, a time has a unit; which one a fault wants, the catalogue says.
+std::uint64_t parse_amount(const Card::Fault& fault, const std::string& text) {
+    std::uint64_t times = 0;
+    switch (fault.amount) {
+    case Card::Fault::Amount::times: {
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), times);
+        if (error != std::errc() || end != text.data() + text.size())
+            throw Refused("'" + text + "': expected how many times, for example 3");
+        return times;
+    }
+    case Card::Fault::Amount::time:
+        if (const auto time = parse_time(text))
+            return *time;
+        throw Refused("'" + text + "': expected a time such as 200ms");
+    case Card::Fault::Amount::none:
+        break;
+    }
+    throw Refused(fmt::format("the fault '{}' has no amount", fault.name));
+}
 
 json cause(Context& context, const Arguments& arguments) {
+    if (arguments[0] == "--list" && arguments.size() == 1)
+        return faults();
     const auto* slot = context.rig.slot(arguments[0]);
     if (!slot)
         throw Refused("there is no card '" + arguments[0] + "'");
-    const auto* const row = std::find_if(std::begin(causes), std::end(causes),
-                                         [&](const Cause& c) { return c.name == arguments[1]; });
-    if (row == std::end(causes))
-        throw Refused("causes are: framing-error, db-full, db-empty, db-drop");
-    slot->card->raise_sge_cause(row->bits);
+    if (arguments.size() < 2)
+        throw Refused("expected: cause CARD FAULT; cause --list shows the faults");
+    const auto all = Card::faults();
+    const auto fault =
+        std::find_if(all.begin(), all.end(), [&](const Card::Fault& f) { return arguments[1] == f.name; });
+    if (fault == all.end())
+        throw Refused("there is no fault '" + arguments[1] + "'; cause --list shows all");
+    slot->card->inject(fault->name, arguments.size() == 3 ? std::optional(parse_amount(*fault, arguments[2]))
+                                                          : std::nullopt);
     return nullptr;
 }
 
@@ -214,9 +242,10 @@ constexpr Row rows[] = {
      "impair WIRE END|all KEY=VALUE... | none\n                      spoils what END sends: loss, duplicate, "
      "reorder, corrupt (0 to 1), delay,\n                      jitter, reorder-delay (50us), rate (1G), "
      "queue (64K), seed"},
-    {"cause", 2, 2, cause,
-     "cause CARD framing-error | db-full | db-empty | db-drop\n                      has the card report "
-     "what it does not come to by itself"},
+    {"cause", 1, 3, cause,
+     "cause CARD FAULT [TIMES|TIME] | cause --list\n                      has a fault happen to the card, "
+     "see "
+     "docs/faults.md"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
 };
@@ -345,6 +374,10 @@ int control_client(std::span<const char* const> arguments) {
     if (arguments[1] == std::string_view("help"))
         for (const auto& usage : result)
             fmt::print("{}\n", usage.get<std::string>());
+    else if (arguments[1] == std::string_view("cause") && result.is_array())
+        for (const auto& fault : result)
+            fmt::print("{:16} {:8} {}\n", fault["name"].get<std::string>(),
+                       fault["amount"].get<std::string>(), fault["what"].get<std::string>());
     else if (!result.is_null())
         fmt::print("{}\n", result.dump(2));
     return 0;

@@ -148,7 +148,8 @@ protected:
     RecordedToe toe;
     RecordedRnic rnic;
     RecordedMacs macs;
-    Sge sge{host, events, regs, irq, counters};
+    Faults faults{counters};
+    Sge sge{host, events, regs, irq, faults, counters};
     Nic nic{regs, tp, macs, sge, counters};
 
     ResponseRing rq{host, rspq_entries};
@@ -767,6 +768,53 @@ TEST_F(SgeTest, SlotsAreFetchedAndGivenBack) {
     EXPECT_FALSE(rq.next()) << "no descriptor credits for QP rings";
 }
 
+TEST_F(SgeTest, RingOfACongestedQueueIsNotEmpty) {
+    ready();
+    EgressRing qp{host, 4};
+    sge.open_qp_context(0x21, 0x12, qp.base, 4);
+    qp.post({op(0x14) | sop_eop, 6, 7, 0});
+    for (std::size_t n = 0; n < rspq_entries + Responses::waiting_high; ++n)
+        sge.post_cpl(0, Buffer(8, 0x23));
+    Slot slot;
+    EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::busy);
+    const auto rung = rnic.doorbells.size();
+    for (unsigned taken = 0; rq.next();)
+        credits(++taken != 0);
+    EXPECT_EQ(rnic.doorbells.size(), rung + 1) << "looked at again when there is room";
+    EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::slot);
+}
+
+TEST_F(SgeTest, DroppedDoorbellIsToldAndTheNextOneServesForBoth) {
+    ready();
+    faults.doorbell.arm(1);
+    post_frame(frame(98));
+    ring(8);
+    EXPECT_TRUE(macs.sent.empty());
+    EXPECT_EQ(regs.read(reg::SG_INT_CAUSE), hw::sg_int::db_drop);
+    post_frame(frame(99));
+    ring(8);
+    EXPECT_EQ(macs.sent.size(), 2U);
+    EXPECT_EQ(counters.value("faults.doorbells_dropped"), 1U);
+}
+
+TEST_F(SgeTest, DeadFirmwareTakesFramesOnly) {
+    ready();
+    EgressRing qp{host, 4};
+    sge.open_qp_context(0x21, 0x12, qp.base, 4);
+    faults.firmware_dead = true;
+    control.post({op(0x01) | sop_eop, 2, 0, 0});
+    offload.post({op(0x01) | sop_eop, 2, 0, 0});
+    qp.post({op(0x14) | sop_eop, 6, 0, 0});
+    post_frame(frame(98));
+    for (const unsigned id : {65528U, 0U, 8U})
+        ring(id);
+    Slot slot;
+    EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::busy);
+    EXPECT_TRUE(toe.control.empty());
+    EXPECT_TRUE(toe.offload.empty());
+    EXPECT_EQ(macs.sent.size(), 1U);
+}
+
 TEST_F(SgeTest, QueueSetContextsAreNoQps) {
     ready();
     const hw::Context before = read_context(hw::context_cmd::egress | 8);
@@ -832,6 +880,25 @@ TEST_F(CqTest, EntryAndEventAsInTheExample) {
         "00000000 00000000 00000000 00000000 00000001");
     sge.complete(5, cqe, false);
     EXPECT_FALSE(rq.next()) << "one event per arming";
+}
+
+TEST_F(CqTest, LateCompletionsKeepTheirOrderWithEvents) {
+    command(hw::context_cmd::cq_arm);
+    faults.completion.arm(1000);
+    sge.complete(5, cqe, false);
+    sge.async_event(5, {.qp = 0x41, .status = 1, .opcode = 3});
+    events.advance(999);
+    EXPECT_EQ(host.word(cq), 0U);
+    EXPECT_FALSE(rq.next());
+    events.advance(1000);
+    EXPECT_EQ(host.word(cq), 0x00040403U);
+    const auto first = rq.next(), second = rq.next();
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(be32(&first->bytes[16]) >> 12, 0x40U);
+    EXPECT_EQ(be32(&second->bytes[16]) >> 12, 0x41U);
+    sge.complete(5, cqe, false);
+    EXPECT_EQ(host.word(cq + 16), 0x00040403U) << "the fault is over";
+    EXPECT_EQ(counters.value("faults.completions_late"), 2U);
 }
 
 TEST_F(CqTest, SolicitedOnly) {

@@ -503,6 +503,15 @@ TEST(PostedErrors, SourceThatGoesInTheMiddleOfAMessage) {
     EXPECT_THAT(target.heard(), ElementsAre("event cq 4: 000407f0 00000000 00000007 00000000"));
 }
 
+TEST(PostedErrors, EccErrorOfATptEntryStrikesOnce) {
+    Target target;
+    target.faults.tpt_entry.arm(1);
+    target.run(wr::write(1, {{target.region.stag, target.region.va, 4}}, 0x1111, 0));
+    EXPECT_THAT(target.heard(), ElementsAre(HasSubstr("event cq 4: 00040530")))
+        << "status 9, send side, WRITE";
+    EXPECT_EQ(target.counters.value("faults.tpt_ecc_errors"), 1U);
+}
+
 TEST(PostedErrors, AnotherQpGoesOn) {
     Target target;
     const std::uint64_t ring = target.host.alloc(32 * slot_size);

@@ -318,6 +318,19 @@ TEST(Close, RunsTheRingToItsEnd) { // [guess G11]
     EXPECT_THAT(pair.a.heard(), IsEmpty()) << "what comes behind the FIN never runs";
 }
 
+TEST(Close, WaitsForARingThatNobodyHasLookedAt) {
+    Connection pair;
+    pair.connect();
+    pair.a.sge.busy = true; // the response queue is congested
+    pair.a.run(wr::send(1, {}));
+    pair.a.rnic.close_requested(0x12);
+    EXPECT_FALSE(pair.a.stream.fin) << "the send would be lost";
+    pair.a.sge.busy = false;
+    pair.a.ring_doorbell();
+    EXPECT_THAT(pair.a.sent(), SizeIs(1));
+    EXPECT_TRUE(pair.a.stream.fin);
+}
+
 TEST(Close, DoesNotWaitForThePeer) { // [guess G11]
     Connection pair;
     pair.connect();

@@ -120,6 +120,8 @@ public:
         const auto it = contexts.find(id);
         if (it == contexts.end())
             return Fetch::invalid_context;
+        if (busy)
+            return Fetch::busy;
         Context& c = it->second;
         if (!host_.dma_read(c.base + slot_size * c.index, slot))
             return Fetch::bus_error;
@@ -154,6 +156,7 @@ public:
     std::vector<Said> said;
     unsigned fetched = 0;
     unsigned fatals = 0;
+    bool busy = false; ///< does not look at rings
 
 private:
     FakeHost& host_;
@@ -209,7 +212,8 @@ struct Region {
 class Node {
 public:
     explicit Node(InitOptions init, Rnic::Knobs knobs = {})
-        : options(init), sge(host), rnic(Rnic::Parts{host, events, sge, memory, stream, counters}, knobs),
+        : options(init), sge(host),
+          rnic(Rnic::Parts{host, events, sge, memory, stream, faults, counters}, knobs),
           ring(host.alloc(init.slots * slot_size)) {}
 
     /// RDMA_INIT as cxgb3's ring shows it; the result is whether it is acknowledged.
@@ -327,6 +331,7 @@ public:
     FakeSge sge;
     FakeStream stream;
     Counters counters;
+    Faults faults{counters};
     Rnic rnic;
     std::uint64_t ring;
     std::uint32_t wptr = 0;

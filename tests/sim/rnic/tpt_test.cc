@@ -32,7 +32,9 @@ protected:
     Words get(std::uint32_t tag) { return memory.get(Node::tpt_address(tag), 8); }
 
     FakeMemory memory;
-    Tpt tpt{memory};
+    Counters counters;
+    Faults faults{counters};
+    Tpt tpt{memory, faults.tpt_entry};
     Protection who{.qp = 0x21, .pd = 1, .caps = 0x1f};
 };
 

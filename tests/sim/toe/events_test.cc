@@ -259,6 +259,29 @@ TEST_F(ToeEvent, NegativeAdviceOnlyByKnobAndOnce) {
     EXPECT_EQ(a.next(), "") << "no state has changed";
 }
 
+TEST_F(ToeEvent, NegativeAdviceOnRequestChangesNothing) {
+    connect();
+    a.opcodes();
+    a.toe.advise_all();
+    EXPECT_EQ(a.next(), "30000000 00000000 00230000 00000000");
+    EXPECT_EQ(a.next(), "") << "once, where aborts come twice";
+    a.offload(tx_data(0, "still here"));
+    EXPECT_EQ(a.opcodes(), "a0");
+}
+
+TEST_F(ToeEvent, AbortOnRequestIsOneLikeAnyOther) {
+    connect();
+    a.opcodes();
+    heard();
+    a.toe.abort_all();
+    EXPECT_EQ(a.next(), "30000000 00000000 001f0000 00000000");
+    EXPECT_EQ(a.next(), "30000000 00000000 001f0000 00000000");
+    EXPECT_EQ(a.next(), "");
+    EXPECT_NE(heard().find('R'), std::string::npos) << "the peer hears a RST";
+    a.toe.abort_all();
+    EXPECT_EQ(a.next(), "") << "nothing is left to give up";
+}
+
 TEST_F(ToeEvent, SynInsideTheWindowIsChallenged) {
     connect();
     say(flag_syn, script_isn + 100, 0);

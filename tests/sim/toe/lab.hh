@@ -119,13 +119,14 @@ public:
 
 /// One card's worth of it.
 struct Machine {
-    explicit Machine(EventQueue& queue) : events(queue), toe(events, sge, mac, rnic, counters) {}
+    explicit Machine(EventQueue& queue) : events(queue), toe(events, sge, mac, rnic, faults, counters) {}
 
     EventQueue& events;
     FakeSge sge;
     FakeMac mac;
     FakeRnic rnic;
     Counters counters;
+    Faults faults{counters};
     Toe toe;
 
     void control(const std::string& wr) { toe.control_wr(0, words(wr)); }

@@ -169,6 +169,21 @@ TEST_F(ToeMessage, ActOpenWithoutFreeTid) {
     EXPECT_EQ(a.next(), "40000000 c3501d2f 0a000001 0a000002 00010000 00000003");
 }
 
+TEST_F(ToeMessage, FullTcamRefusesConnectionsAndListenersForAWhile) {
+    a.opcodes();
+    a.faults.tid.arm(1);
+    a.control(act_open);
+    EXPECT_EQ(a.next(), "40000000 c3501d2f 0a000001 0a000002 00010000 00000003");
+    a.control(act_open);
+    EXPECT_EQ(a.next(), "") << "a SYN is on its way";
+    b.opcodes();
+    b.faults.stid.arm(1);
+    b.control(pass_open);
+    EXPECT_EQ(b.next(), "41003d7c 1d2f0000 00000000 00000000 00000000 00000003");
+    b.control(pass_open);
+    EXPECT_EQ(b.next(), "41003d7c 1d2f0000 00000000 00000000 00000000 00000000");
+}
+
 TEST_F(ToeMessage, ActOpenMssFollowsThePortMtuToo) {
     a.toe.params().port_mtu = {1492, 1492};
     a.control(act_open);

@@ -188,7 +188,11 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "frob"})", "try help"},
         {R"({"command": "counters", "args": ["z"]})", "no card 'z'"},
         {R"({"command": "cause", "args": ["z", "db-full"]})", "no card 'z'"},
-        {R"({"command": "cause", "args": ["a", "frob"]})", "causes are: framing-error"},
+        {R"({"command": "cause", "args": ["a"]})", "cause CARD FAULT"},
+        {R"({"command": "cause", "args": ["a", "frob"]})", "no fault 'frob'; cause --list shows all"},
+        {R"({"command": "cause", "args": ["a", "lost-interrupt", "1s"]})", "how many times"},
+        {R"({"command": "cause", "args": ["a", "late-dma", "7"]})", "a time such as 200ms"},
+        {R"({"command": "cause", "args": ["a", "abort", "7"]})", "has no amount"},
         {R"({"command": "wire", "args": ["down", "z"]})", "wires are: a.0-b.0"},
         {R"({"command": "wire", "args": ["off", "a.0-b.0"]})", "wire up NAME"},
         {R"({"command": "impair", "args": ["a.0-b.0", "z", "loss=1"]})", "ends are: all, a.0, b.0"},
@@ -213,7 +217,10 @@ TEST_F(Program, CtlIsTheClient) {
     EXPECT_EQ(std::system((ctl + " wire down a.0-b.0 >/dev/null").c_str()), 0);       // NOLINT(cert-env33-c)
     EXPECT_NE(std::system((ctl + " wire down nowhere 2>/dev/null").c_str()), 0);      // NOLINT(cert-env33-c)
     EXPECT_EQ(std::system((ctl + " help | grep -q 'wire up|down NAME'").c_str()), 0); // NOLINT(cert-env33-c)
-    EXPECT_EQ(std::system((ctl + " quit").c_str()), 0);                               // NOLINT(cert-env33-c)
+    // NOLINTNEXTLINE(cert-env33-c)
+    EXPECT_EQ(std::system((ctl + " cause --list | grep -q '^late-cqe *.TIME. '").c_str()), 0);
+    EXPECT_EQ(std::system((ctl + " cause a late-cqe 5ms").c_str()), 0); // NOLINT(cert-env33-c)
+    EXPECT_EQ(std::system((ctl + " quit").c_str()), 0);                 // NOLINT(cert-env33-c)
     EXPECT_EQ(wait_for_end(), 0);
 }
 

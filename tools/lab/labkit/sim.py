@@ -106,9 +106,9 @@ class Sim:
     def counters(self, card: int) -> dict[str, int]:
         return self.control("counters", f"c{card}")[f"c{card}"]
 
-    def cause(self, card: int, name: str) -> None:
-        """Has a card report an error or a doorbell FIFO's state; see `t3sim ctl SOCKET help`."""
-        self.control("cause", f"c{card}", name)
+    def cause(self, card: int, fault: str, *amount) -> None:
+        """Has a fault happen to a card; see `t3sim ctl SOCKET cause --list`."""
+        self.control("cause", f"c{card}", fault, *map(str, amount))
 
     def end(self) -> int | None:
         self._child.end()

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The card from inside: its parts and how they are wired. For card.cc and faults.cc only.
+#pragma once
+
+#include "sim/card/card.hh"
+#include "sim/card/faults.hh"
+#include "sim/card/faulty_host.hh"
+#include "sim/card/flash.hh"
+#include "sim/card/irq.hh"
+#include "sim/card/mac.hh"
+#include "sim/card/memory.hh"
+#include "sim/card/nic.hh"
+#include "sim/card/recorded_host.hh"
+#include "sim/card/rnic.hh"
+#include "sim/card/sge.hh"
+#include "sim/card/toe.hh"
+#include "sim/card/tp.hh"
+#include "sim/card/vpd.hh"
+#include "sim/core/pci_config.hh"
+#include "sim/hw/regs.hh"
+
+namespace t3sim {
+
+struct Card::Impl final : MacServices {
+    Impl(const CardConfig& config, Host& host, EventQueue& queue);
+
+    void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
+    void received(unsigned port, Bytes frame);
+    std::uint64_t read(unsigned bar, std::uint64_t offset, unsigned size);
+    void write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
+    // With a recording. Of their own, so that what they keep in registers costs nobody else.
+    [[gnu::cold, gnu::noinline]] std::uint64_t recorded_read(unsigned bar, std::uint64_t offset,
+                                                             unsigned size);
+    [[gnu::cold, gnu::noinline]] void recorded_write(unsigned bar, std::uint64_t offset, unsigned size,
+                                                     std::uint64_t value);
+    void record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
+    void add_hooks(RegisterHooks& hooks);
+    void chip_reset();
+    void update_toe();
+    /// Puts between the engines and the machine what belongs there now: nothing, faults, the recorder.
+    void wire();
+    /// From now on the bus may lose and delay things.
+    void break_bus();
+    /// The signal of both ports is gone for so long.
+    void flap(Time time);
+
+    CardConfig config;
+    EventQueue& events;
+    Probe probe;
+    Host& machine;
+    Counters counters;
+    Faults faults;
+    FaultyHost faulty_bus;
+    bool bus_is_faulty = false; ///< since a fault of the bus was asked for, until the next reset
+    RecordedHost recorded_machine;
+    PciConfig pci;
+    Vpd vpd;
+    RegisterBank regs{"bar0", reg::file_size};
+    Irq irq;
+    Memory memory;
+    Flash flash;
+    Tp tp;
+    Sge sge;
+    Nic nic;
+    std::array<Mac, Card::ports> macs;
+    Toe toe;
+    Rnic rnic;
+    EventQueue::Id signal_back;
+};
+
+} // namespace t3sim

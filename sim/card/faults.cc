@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The catalogue of faults. docs/faults.md says for each what a driver does and what user space sees.
+#include "sim/card/faults.hh"
+
+#include <stdexcept>
+#include <string>
+
+#include "sim/card/card_impl.hh"
+#include "sim/core/log.hh"
+
+namespace t3sim {
+
+namespace {
+
+spdlog::logger& flog = logger("faults");
+
+constexpr Time millisecond = 1'000'000;
+/// Written but not yet arrived; more than any driver has out at once.
+constexpr std::size_t max_posted = 64U << 20;
+
+constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
+constexpr std::uint32_t mc7_uncorrectable = hw::bit(1);
+
+} // namespace
+
+// ---- The bus ------------------------------------------------------------------------------------------
+
+void FaultyHost::post(Posted&& what) {
+    if (posted_.empty()) {
+        events_.cancel(timer_);
+        timer_ = events_.at(faults_.dma.until(), [this] { flush(); });
+    }
+    bytes_ += what.data.size();
+    posted_.push_back(std::move(what));
+    if (bytes_ > max_posted)
+        flush();
+}
+
+void FaultyHost::flush() {
+    bytes_ = 0;
+    for (; !posted_.empty(); posted_.pop_front()) {
+        const Posted& one = posted_.front();
+        bool arrived = true;
+        switch (one.kind) {
+        case Posted::Kind::write:
+            arrived = host_.dma_write(one.where, one.data);
+            break;
+        case Posted::Kind::store:
+            arrived = host_.dma_store(one.where, one.word);
+            break;
+        case Posted::Kind::interrupt:
+            host_.raise_irq(static_cast<unsigned>(one.where));
+            break;
+        case Posted::Kind::pin:
+            host_.set_intx(one.where != 0);
+            break;
+        }
+        if (!arrived)
+            ++lost_;
+    }
+}
+
+void FaultyHost::flush_if_touched(std::uint64_t addr, std::size_t size) {
+    for (const Posted& one : posted_) {
+        const std::size_t length = one.kind == Posted::Kind::store ? sizeof one.word : one.data.size();
+        if (addr < one.where + length && one.where < addr + size) {
+            flush();
+            return;
+        }
+    }
+}
+
+// ---- The catalogue ------------------------------------------------------------------------------------
+
+void Card::Impl::break_bus() {
+    bus_is_faulty = true;
+    wire();
+}
+
+void Card::Impl::flap(Time time) {
+    for (Mac& mac : macs)
+        mac.set_signal(false);
+    events.cancel(signal_back);
+    signal_back = events.after(time, [this] {
+        for (Mac& mac : macs)
+            mac.set_signal(true);
+    });
+}
+
+struct Card::FaultRow {
+    Fault fault;
+    void (*happen)(Impl& card, std::uint64_t amount);
+};
+
+std::span<const Card::FaultRow> Card::fault_rows() {
+    constexpr auto none = Fault::Amount::none;
+    constexpr auto times = Fault::Amount::times;
+    constexpr auto time = Fault::Amount::time;
+    static constexpr FaultRow rows[] = {
+        // The bus
+        {{"lost-interrupt", times, 1, "an MSI or MSI-X edge gets lost"},
+         [](Impl& card, std::uint64_t n) {
+             card.break_bus();
+             card.faults.interrupt.arm(n);
+         }},
+        {{"late-dma", time, 200 * millisecond,
+          "what the card writes reaches the host's memory late, in order"},
+         [](Impl& card, std::uint64_t t) {
+             card.break_bus();
+             card.faults.dma.arm(card.events.now() + t);
+         }},
+        {{"pci-error", none, 0, "the PCI Express block reports an error (fatal)"},
+         [](Impl& card, std::uint64_t) {
+             card.regs.set_bits(reg::PCIE_PEX_ERR, pex_err_completion);
+             card.irq.raise(reg::PCIE_INT_CAUSE, pcie_pexerr);
+         }},
+        // The SGE
+        {{"framing-error", none, 0, "the SGE reports an egress ring that makes no sense (fatal)"},
+         [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::r_req_framing_error); }},
+        {{"drop-doorbell", times, 1, "the doorbell FIFO drops a doorbell and says so"},
+         [](Impl& card, std::uint64_t n) { card.faults.doorbell.arm(n); }},
+        {{"db-full", none, 0, "the doorbell FIFO says that it is full"},
+         [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::db_full); }},
+        {{"db-empty", none, 0, "the doorbell FIFO says that it is empty"},
+         [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::db_empty); }},
+        {{"db-drop", none, 0, "the doorbell FIFO says that it has dropped something"},
+         [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::db_drop); }},
+        {{"late-cqe", time, 200 * millisecond, "completions and async events are made late, in order"},
+         [](Impl& card, std::uint64_t t) { card.faults.completion.arm(card.events.now() + t); }},
+        // Memory
+        {{"tpt-ecc", times, 1, "an access meets a TPT entry with an uncorrectable error"},
+         [](Impl& card, std::uint64_t n) { card.faults.tpt_entry.arm(n); }},
+        {{"pmrx-ecc", none, 0, "the memory of TPT, PBL and RQT reports an uncorrectable error (fatal)"},
+         [](Impl& card, std::uint64_t) { card.irq.raise(reg::MC7_INT_CAUSE, mc7_uncorrectable); }},
+        // The whole
+        {{"adapter-reset", none, 0, "the chip resets itself and says nothing"},
+         [](Impl& card, std::uint64_t) { card.chip_reset(); }},
+        {{"firmware-death", none, 0,
+          "no work request is executed until a reset, other than those of Ethernet"},
+         [](Impl& card, std::uint64_t) { card.faults.firmware_dead = true; }},
+        {{"link-flap", time, 500 * millisecond, "both ports are without a signal for a while"},
+         [](Impl& card, std::uint64_t t) { card.flap(t); }},
+        // Offload
+        {{"abort", none, 0, "the card gives up all offloaded connections (CPL status 31)"},
+         [](Impl& card, std::uint64_t) { card.toe.abort_all(); }},
+        {{"negative-advice", none, 0,
+          "the card doubts the next hop of all offloaded connections (CPL status 35)"},
+         [](Impl& card, std::uint64_t) { card.toe.advise_all(); }},
+        {{"no-tid", times, 1, "there is no room for a connection: SYNs are dropped, opens refused"},
+         [](Impl& card, std::uint64_t n) { card.faults.tid.arm(n); }},
+        {{"no-stid", times, 1, "there is no room for a listener"},
+         [](Impl& card, std::uint64_t n) { card.faults.stid.arm(n); }},
+    };
+    return rows;
+}
+
+std::vector<Card::Fault> Card::faults() {
+    std::vector<Fault> all;
+    for (const FaultRow& row : fault_rows())
+        all.push_back(row.fault);
+    return all;
+}
+
+void Card::inject(std::string_view name, std::optional<std::uint64_t> amount) {
+    for (const FaultRow& row : fault_rows()) {
+        if (name != row.fault.name)
+            continue;
+        if (amount && row.fault.amount == Fault::Amount::none)
+            throw std::invalid_argument("the fault '" + std::string(name) + "' has no amount");
+        flog.info("{}: {}", impl_->config.name, row.fault.name);
+        row.happen(*impl_, amount.value_or(row.fault.usual));
+        return;
+    }
+    throw std::invalid_argument("there is no fault '" + std::string(name) + "'; cause --list shows all");
+}
+
+} // namespace t3sim

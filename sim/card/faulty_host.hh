@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The machine, and a bus on which interrupts get lost and writes are late. It stands between card and machine
+// only since a fault of the bus was asked for. The bus keeps to the ordering rules of PCI: writes and
+// message-signaled interrupts stay in their order; a read that touches what is still under way pushes it on,
+// as does a read of a register by the host (flush()).
+#pragma once
+
+#include <deque>
+
+#include "sim/card/faults.hh"
+#include "sim/core/host.hh"
+
+namespace t3sim {
+
+class FaultyHost final : public Host {
+public:
+    FaultyHost(Host& host, EventQueue& events, Faults& faults, Counter& lost)
+        : host_(host), events_(events), faults_(faults), lost_(lost) {}
+    ~FaultyHost() override { events_.cancel(timer_); }
+    FaultyHost(const FaultyHost&) = delete;
+    FaultyHost& operator=(const FaultyHost&) = delete;
+
+    bool dma_read(std::uint64_t addr, MutableBytes to) override {
+        meet(addr, to.size());
+        return host_.dma_read(addr, to);
+    }
+    bool dma_load(std::uint64_t addr, std::uint32_t& raw) override {
+        meet(addr, sizeof raw);
+        return host_.dma_load(addr, raw);
+    }
+    bool dma_write(std::uint64_t addr, Bytes from) override {
+        if (late()) [[unlikely]] {
+            post({.kind = Posted::Kind::write, .where = addr, .data = Buffer(from.begin(), from.end())});
+            return true;
+        }
+        return host_.dma_write(addr, from);
+    }
+    bool dma_store(std::uint64_t addr, std::uint32_t raw) override {
+        if (late()) [[unlikely]] {
+            post({.kind = Posted::Kind::store, .where = addr, .word = raw});
+            return true;
+        }
+        return host_.dma_store(addr, raw);
+    }
+    void raise_irq(unsigned vector) override {
+        if (faults_.interrupt.strike()) [[unlikely]]
+            return;
+        if (late()) [[unlikely]]
+            post({.kind = Posted::Kind::interrupt, .where = vector});
+        else
+            host_.raise_irq(vector);
+    }
+    /// A level, told by messages that may be late but are not lost: the pin is asserted until it is served.
+    void set_intx(bool asserted) override {
+        if (late()) [[unlikely]]
+            post({.kind = Posted::Kind::pin, .where = asserted});
+        else
+            host_.set_intx(asserted);
+    }
+
+    /// All that is under way arrives.
+    void flush();
+    /// It never does: the card was reset.
+    void drop() { posted_.clear(); }
+
+private:
+    struct Posted {
+        enum class Kind : std::uint8_t { write, store, interrupt, pin } kind;
+        std::uint64_t where = 0;
+        std::uint32_t word = 0;
+        Buffer data{};
+    };
+
+    [[nodiscard]] bool late() {
+        if (faults_.dma.holds(events_)) [[unlikely]]
+            return true;
+        if (!posted_.empty()) [[unlikely]] // the stall is over, its timer has not run yet
+            flush();
+        return false;
+    }
+    void post(Posted&& what);
+    /// The card reads what it may have written itself.
+    void meet(std::uint64_t addr, std::size_t size) {
+        if (!posted_.empty()) [[unlikely]]
+            flush_if_touched(addr, size);
+    }
+    void flush_if_touched(std::uint64_t addr, std::size_t size);
+
+    Host& host_;
+    EventQueue& events_;
+    Faults& faults_;
+    Counter& lost_;
+    std::deque<Posted> posted_;
+    std::size_t bytes_ = 0;
+    EventQueue::Id timer_;
+};
+
+} // namespace t3sim

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Sees what happens to a connection in traffic: messages go to and fro until something ends them, or until
+// SIGTERM, upon which the program disconnects in good order. It judges nothing but its data; it reports
+// statuses of completions, events of the connection manager and of the device, and the longest pause.
+// --events sleeps on the completion channel; without it the program polls and needs no interrupt while all is
+// well.
+#include "program.hh"
+
+#include <algorithm>
+#include <csignal>
+
+using namespace prog;
+
+namespace {
+
+constexpr size_t message = 256;
+constexpr unsigned slots = 8;
+constexpr uint64_t recv_tag = uint64_t{1} << 32;
+constexpr uint64_t rounds_until_going = 20;
+
+volatile std::sig_atomic_t told_to_end = 0;
+
+class Witness {
+public:
+    Witness(Endpoint& e, const Args& args)
+        : end_(e), server_(args.server), patience_(args.number("patience", 30) * 1000),
+          memory_(e, 2 * slots * message, IBV_ACCESS_LOCAL_WRITE) {
+        for (unsigned i = 0; i < slots; i++)
+            post_recv();
+    }
+
+    void traffic() {
+        if (!server_)
+            post_send();
+        last_ = Clock::now();
+        while (!over()) {
+            if (const auto wc = end_.next_completion(in_ms(20)))
+                take(*wc);
+            look();
+            if (ms_since(last_) > patience_)
+                stalled_ = true;
+        }
+    }
+
+    // All that comes of the end: until everything is back and the connection's end was told, or nothing
+    // comes.
+    void aftermath() {
+        const auto until = in_ms(4000);
+        while (Clock::now() < until && !(done_ == posted_ && !cm_.empty())) {
+            if (const auto wc = end_.next_completion(in_ms(20)))
+                take(*wc);
+            look();
+        }
+        for (const auto quiet = in_ms(200); Clock::now() < quiet;)
+            look();
+    }
+
+    [[noreturn]] void report() const {
+        Json()
+            .add("rounds", rounds_)
+            .add("longest_pause_ms", static_cast<long long>(longest_))
+            .add("wc", wc_)
+            .add("lost", posted_ - done_)
+            .add("cm", cm_)
+            .add("async", async_)
+            .add("stalled", stalled_)
+            .add("post_errors", post_errors_)
+            .add("wrong_data", wrong_)
+            .finish(wrong_ == 0);
+    }
+
+private:
+    static long long ms_since(Clock::time_point then) {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count();
+    }
+    bool over() const { return told_to_end || stalled_ || !wc_.empty() || !cm_.empty() || !async_.empty(); }
+
+    static void note(std::vector<std::string>& list, const std::string& what) {
+        if (std::find(list.begin(), list.end(), what) == list.end())
+            list.push_back(what);
+    }
+
+    void post_recv() {
+        const size_t at = received_ % slots * message;
+        if (end_.post_recv(recv_tag, {memory_.sge(at, message)}))
+            post_errors_++;
+        else
+            posted_++;
+        received_++;
+    }
+    void post_send() {
+        const size_t at = (slots + sent_ % slots) * message;
+        for (size_t i = 0; i < message; i++)
+            memory_.bytes[at + i] = Memory::pattern(static_cast<uint8_t>(sent_), i);
+        ibv_send_wr wr{};
+        wr.opcode = IBV_WR_SEND;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        if (end_.post_send(wr, {memory_.sge(at, message)}))
+            post_errors_++;
+        else
+            posted_++;
+        sent_++;
+    }
+
+    void take(const ibv_wc& wc) {
+        done_++;
+        if (wc.status != IBV_WC_SUCCESS) {
+            note(wc_, ibv_wc_status_str(wc.status));
+            return;
+        }
+        if (!(wc.wr_id & recv_tag))
+            return;
+        const size_t at = rounds_ % slots * message;
+        if (!memory_.holds(static_cast<uint8_t>(rounds_), at, message))
+            wrong_++;
+        rounds_++;
+        longest_ = std::max(longest_, ms_since(last_));
+        last_ = Clock::now();
+        if (rounds_ == rounds_until_going)
+            std::fprintf(stderr, "going\n");
+        if (over() || post_errors_)
+            return;
+        post_recv();
+        post_send();
+    }
+
+    void look() {
+        while (const auto e = end_.next_event(Clock::now()))
+            note(cm_, rdma_event_str(e->type));
+        while (const auto e = end_.next_async_event(0))
+            note(async_, ibv_event_type_str(*e));
+    }
+
+    Endpoint& end_;
+    const bool server_;
+    const long long patience_;
+    Memory memory_;
+    uint64_t posted_ = 0, done_ = 0, sent_ = 0, received_ = 0, rounds_ = 0, wrong_ = 0, post_errors_ = 0;
+    long long longest_ = 0;
+    Clock::time_point last_;
+    bool stalled_ = false;
+    std::vector<std::string> wc_, cm_, async_;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Args args(argc, argv, "[--events] [--patience=S]");
+    std::signal(SIGTERM, [](int) { told_to_end = 1; });
+    Caps caps;
+    caps.events = args.has("events");
+    Endpoint end(caps);
+    if (args.server)
+        end.await_request(args);
+    else
+        end.resolve(args);
+    Witness witness(end, args);
+    if (args.server)
+        end.accept();
+    else if (!end.connect())
+        fail("not connected, errno %d", end.connect_error);
+    witness.traffic();
+    if (told_to_end)
+        rdma_disconnect(end.id);
+    witness.aftermath();
+    witness.report();
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The catalogue of faults: what a whole card shows of each. What engines do of theirs is in sge_test.cc and
+// in the tests of Toe and Rnic.
+#include <algorithm>
+
+#include "sim/card/faulty_host.hh"
+#include "tests/sim/nic/card_fixture.hh"
+
+namespace t3sim::test {
+namespace {
+
+class FaultyBus : public testing::Test {
+protected:
+    static Buffer some(std::uint8_t what) { return Buffer(8, what); }
+
+    FakeHost host;
+    EventQueue events;
+    Counters counters;
+    Faults faults{counters};
+    FaultyHost bus{host, events, faults, counters["lost"]};
+    std::uint64_t at = host.alloc(4096);
+};
+
+TEST_F(FaultyBus, WritesAreLateAndInOrder) {
+    faults.dma.arm(1000);
+    EXPECT_TRUE(bus.dma_write(at, some(1)));
+    EXPECT_TRUE(bus.dma_store(at + 4, 0x02020202));
+    bus.raise_irq(3);
+    bus.set_intx(true);
+    events.advance(999);
+    EXPECT_EQ(host.word(at), 0U);
+    EXPECT_EQ(host.irqs[3], 0U);
+    EXPECT_FALSE(host.intx);
+    events.advance(1000);
+    EXPECT_EQ(host.word(at), 0x01010101U);
+    EXPECT_EQ(host.word(at + 4), 0x02020202U) << "written later, so it stays";
+    EXPECT_EQ(host.irqs[3], 1U);
+    EXPECT_TRUE(host.intx);
+    EXPECT_TRUE(bus.dma_write(at, some(5)));
+    EXPECT_EQ(host.word(at), 0x05050505U) << "the fault is over";
+}
+
+TEST_F(FaultyBus, AReadPushesWhatItTouchesAndAllBeforeIt) {
+    faults.dma.arm(1000);
+    bus.dma_write(at, some(1));
+    bus.dma_write(at + 64, some(2));
+    Buffer back(8);
+    EXPECT_TRUE(bus.dma_read(at + 256, back));
+    EXPECT_EQ(host.word(at), 0U) << "elsewhere: it overtakes";
+    std::uint32_t raw = 0;
+    EXPECT_TRUE(bus.dma_load(at + 68, raw));
+    EXPECT_EQ(raw, 0x02020202U);
+    EXPECT_EQ(host.word(at), 0x01010101U);
+}
+
+TEST_F(FaultyBus, WhatFindsNoMemoryIsCounted) {
+    faults.dma.arm(1000);
+    EXPECT_TRUE(bus.dma_write(1, some(1))) << "nobody can know yet";
+    events.advance(1000);
+    EXPECT_EQ(counters.value("lost"), 1U);
+}
+
+TEST_F(FaultyBus, InterruptsGetLostAsOftenAsWasSaid) {
+    faults.interrupt.arm(2);
+    for (unsigned n = 0; n < 3; ++n)
+        bus.raise_irq(1);
+    bus.set_intx(true);
+    EXPECT_EQ(host.irqs[1], 1U);
+    EXPECT_TRUE(host.intx) << "a level cannot get lost";
+    EXPECT_EQ(counters.value("faults.interrupts_lost"), 2U);
+}
+
+class FaultsOfACard : public CardTest {
+protected:
+    /// Everything enabled that reports errors.
+    void listen() {
+        write(reg::SG_CONTROL, hw::sg_control::global_enable);
+        for (const std::uint32_t enable :
+             {reg::SG_INT_ENABLE, reg::PCIE_INT_ENABLE, reg::MC7_INT_ENABLE, reg::PL_INT_ENABLE0})
+            write(enable, ~0U);
+    }
+};
+
+TEST_F(FaultsOfACard, NamesAreChecked) {
+    EXPECT_THROW(card.inject("frob"), std::invalid_argument);
+    EXPECT_THROW(card.inject(""), std::invalid_argument);
+    EXPECT_THROW(card.inject("abort", 1), std::invalid_argument);
+}
+
+TEST_F(FaultsOfACard, EveryOneCanBeAskedForAtAnyTime) {
+    for (const Card::Fault& fault : Card::faults()) {
+        SCOPED_TRACE(fault.name);
+        const auto all = Card::faults();
+        EXPECT_EQ(std::count_if(all.begin(), all.end(),
+                                [&](const auto& f) { return std::string_view(f.name) == fault.name; }),
+                  1);
+        EXPECT_EQ(fault.usual != 0, fault.amount != Card::Fault::Amount::none);
+        card.inject(fault.name);
+        events.advance(events.now() + 2'000'000'000);
+    }
+}
+
+TEST_F(FaultsOfACard, ErrorsAreReportedByTheBlockThatHasThem) {
+    const struct {
+        const char* name;
+        std::uint32_t cause, bits, top;
+    } errors[] = {
+        {"pci-error", reg::PCIE_INT_CAUSE, hw::bit(0), hw::bit(1)},
+        {"framing-error", reg::SG_INT_CAUSE, hw::sg_int::r_req_framing_error, hw::bit(0)},
+        {"db-full", reg::SG_INT_CAUSE, hw::sg_int::db_full, hw::bit(0)},
+        {"db-empty", reg::SG_INT_CAUSE, hw::sg_int::db_empty, hw::bit(0)},
+        {"db-drop", reg::SG_INT_CAUSE, hw::sg_int::db_drop, hw::bit(0)},
+        {"pmrx-ecc", reg::MC7_INT_CAUSE, hw::bit(1), hw::bit(2)},
+    };
+    listen();
+    for (const auto& error : errors) {
+        const unsigned told = host.irqs[0];
+        card.inject(error.name);
+        EXPECT_EQ(read(error.cause), error.bits) << error.name;
+        EXPECT_EQ(read(reg::PL_INT_CAUSE0), error.top) << error.name;
+        EXPECT_EQ(host.irqs[0], told + 1) << error.name;
+        write(error.cause, error.bits);
+        write(reg::PL_INT_CAUSE0, error.top);
+    }
+}
+
+TEST_F(FaultsOfACard, LinkFlap) {
+    const auto signals = [&] {
+        return (read(reg::XGM_SERDES_STAT0) & 1) == 0 &&
+               (read(reg::XGM_SERDES_STAT0 + reg::xgm_stride) & 1) == 0;
+    };
+    EXPECT_TRUE(signals());
+    card.inject("link-flap", 1000);
+    EXPECT_FALSE(signals());
+    events.advance(500);
+    card.inject("link-flap", 1000);
+    events.advance(1499);
+    EXPECT_FALSE(signals()) << "the second one counts";
+    events.advance(1500);
+    EXPECT_TRUE(signals());
+}
+
+TEST_F(FaultsOfACard, AdapterResetIsSilentAndEndsOtherFaults) {
+    listen();
+    card.inject("lost-interrupt");
+    const unsigned told = host.irqs[0];
+    card.inject("adapter-reset");
+    EXPECT_EQ(read(reg::PL_INT_ENABLE0), 0U);
+    EXPECT_EQ(host.irqs[0], told);
+    listen();
+    card.inject("db-full");
+    EXPECT_EQ(host.irqs[0], told + 1) << "nothing is lost any more";
+}
+
+TEST_F(FaultsOfACard, AReadOfARegisterPushesLateWrites) {
+
+    listen();
+    card.inject("late-dma", 1000);
+    card.inject("db-full"); // its interrupt is a write as well
+    EXPECT_EQ(host.irqs[0], 0U);
+    (void)read(reg::SG_INT_CAUSE);
+    EXPECT_EQ(host.irqs[0], 1U);
+}
+
+} // namespace
+} // namespace t3sim::test
