@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "cm.h"
+#include "wire/rdmap.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace_cm.h"
@@ -57,13 +58,17 @@ static u8 negotiate_attrs(const struct mpa_startup *peer)
 
 /* --- telling the consumer ------------------------------------------------ */
 
+/*
+ * The depths of an event are the peer's: what it lets us read at a time is its
+ * ird, and our ord.
+ */
 static int tell(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_event_type type, int status)
 {
 	struct iw_cm_event event = {
 		.event = type,
 		.status = status,
-		.ird = ep->ird,
-		.ord = ep->ord,
+		.ird = ep->ord,
+		.ord = ep->ird,
 	};
 
 	memcpy(&event.local_addr, &ep->local, sizeof(ep->local));
@@ -91,8 +96,9 @@ static void complete_call(struct t3_ep_call *call, int ret)
 }
 
 /*
- * A peer that knows only revision 1 may reset a revision 2 request. The second
- * try is a connection of its own; it takes the consumer over.
+ * To a peer that knows only revision 1, a request in revision 2 is no MPA: it
+ * resets or closes the connection without a word. The second try is a connection
+ * of its own; it takes the consumer over.
  */
 static bool try_again_with_rev1(struct t3_ep *ep)
 {
@@ -100,7 +106,7 @@ static bool try_again_with_rev1(struct t3_ep *ep)
 	struct t3_ep *next;
 	struct t3_qp *qp;
 
-	if (!ep->active || ep->mpa_rev == MPA_REVISION_1 || ep->told)
+	if (!ep->active || ep->mpa_rev == MPA_REVISION_1 || ep->told || ep->rx_len)
 		return false;
 	qp = t3_qp_find(ep->dev, ep->qpn);
 	if (!qp)
@@ -141,7 +147,7 @@ void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
 
 	if (!cm_id)
 		return;
-	if (event == EP_EV_PEER_ABORT && try_again_with_rev1(ep))
+	if ((event == EP_EV_PEER_ABORT || event == EP_EV_PEER_CLOSE) && try_again_with_rev1(ep))
 		return;
 
 	ep->cm_id = NULL;
@@ -163,6 +169,7 @@ static int enter_rdma(struct t3_ep *ep, struct t3_qp *qp)
 	struct t3_conn_attrs attrs = {
 		.tid = ep->tid,
 		.channel = ep->smt_idx,
+		.mpa_rev = ep->mpa_rev,
 		.mpa_attrs = ep->mpa_attrs,
 		.rtr_type = ep->rtr_type,
 		.initiator = ep->active,
@@ -173,6 +180,7 @@ static int enter_rdma(struct t3_ep *ep, struct t3_qp *qp)
 	};
 	int ret;
 
+	trace_t3_mpa_agreed(ep);
 	ret = t3_qp_connect(qp, ep, &attrs, &ep->init_unacked);
 	if (!ret)
 		ep->qp = qp;
@@ -288,44 +296,69 @@ void t3_cm_established(struct t3_ep *ep)
 
 /*
  * What the reply makes of what we asked for. A reply in revision 1 to a request
- * in revision 2 is a peer that knows no better.
+ * in revision 2 is a peer that knows no better. Return: 0, or -EPROTO, and then
+ * in @code why, if RFC 6581 wants the peer told.
  */
-static int agree(struct t3_ep *ep, const struct mpa_startup *reply)
+static int agree(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
 {
+	*code = 0;
 	ep->mpa_attrs = negotiate_attrs(reply);
 	if (reply->rev > ep->mpa_rev)
 		return -EPROTO;
-	if (!ep->enhanced || !reply->enhanced)
+	ep->mpa_rev = reply->rev;
+	ep->enhanced &= reply->enhanced;
+	if (!ep->enhanced)
 		return 0;
 
 	if (reply->ird != MPA_V2_DEPTH_NONE)
 		ep->ord = min(ep->ord, reply->ird);
 	if (reply->ord != MPA_V2_DEPTH_NONE && reply->ord > ep->ird) {
-		if (reply->ord > T3_MAX_RD_ATOM)
+		if (reply->ord > T3_MAX_RD_ATOM) {
+			*code = MPA_ERR_IRD;
 			return -EPROTO;
+		}
 		ep->ird = reply->ord;
 	}
 	if (ep->rtr_type == T3_RTR_READ) {
-		if (!reply->peer_to_peer)
+		if (!reply->peer_to_peer) {
 			ep->rtr_type = T3_RTR_NONE;
-		else if (!(reply->rtr & MPA_RTR_READ) || !ep->ord)
+		} else if (!(reply->rtr & MPA_RTR_READ) || !ep->ord) {
+			*code = MPA_ERR_RTR;
 			return -EPROTO;
+		}
 	}
 	return 0;
+}
+
+/*
+ * We are still in streaming mode, and stay there; so the host writes the message
+ * that the card would. A peer that wants markers gets a reset instead.
+ */
+static void refuse_reply(struct t3_ep *ep, u8 code)
+{
+	int ret = -EPROTO;
+
+	if (code && !(ep->mpa_attrs & T3_MPA_TX_MARKERS)) {
+		ep->tx_len = mpa_build_terminate(ep->tx_frame, sizeof(ep->tx_frame), code);
+		ep->tx_sent = 0;
+		ret = t3_send_stream(ep, ep->tx_len);
+	}
+	t3_ep_fire(ep, ret ? EP_EV_MPA_BAD : EP_EV_MPA_REJECTED, -EPROTO);
 }
 
 static void got_reply(struct t3_ep *ep, const struct mpa_startup *reply)
 {
 	struct t3_qp *qp;
+	u8 code;
 	int ret;
 
 	if (reply->reject) {
 		t3_ep_fire(ep, EP_EV_MPA_REJECTED, -ECONNREFUSED);
 		return;
 	}
-	ret = agree(ep, reply);
+	ret = agree(ep, reply, &code);
 	if (ret) {
-		t3_ep_fire(ep, EP_EV_MPA_BAD, ret);
+		refuse_reply(ep, code);
 		return;
 	}
 	qp = t3_qp_find(ep->dev, ep->qpn);
@@ -358,8 +391,9 @@ static int build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bool rej
 		.rev = ep->mpa_rev,
 		.reject = reject,
 		.enhanced = ep->enhanced,
-		.ird = ep->ird,
-		.ord = ep->ord,
+		/* Who does not negotiate a depth is not answered with one. */
+		.ird = ep->peer_ord == MPA_V2_DEPTH_NONE ? MPA_V2_DEPTH_NONE : ep->ird,
+		.ord = ep->peer_ird == MPA_V2_DEPTH_NONE ? MPA_V2_DEPTH_NONE : ep->ord,
 		.pdata = call->pdata,
 		.pdata_len = call->pdata_len,
 	};

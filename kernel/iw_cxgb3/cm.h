@@ -195,8 +195,8 @@ struct t3_ep {
 	bool tx_init_done;
 
 	/* What the two sides agreed, or ask for. */
-	u8 mpa_rev;
-	bool enhanced;			/* revision 2 words in the request */
+	u8 mpa_rev;			/* of the frames that were or will be sent */
+	bool enhanced;			/* revision 2 words in them */
 	u8 mpa_attrs;			/* T3_MPA_* */
 	u8 rtr_type;			/* T3_RTR_* */
 	u16 ord;

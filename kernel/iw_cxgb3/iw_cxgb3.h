@@ -278,6 +278,7 @@ struct t3_cq {
 struct t3_conn_attrs {
 	u32 tid;
 	u8 channel;			/* egress port, L2T smt_idx */
+	u8 mpa_rev;
 	u8 mpa_attrs;			/* T3_MPA_* */
 	u8 rtr_type;			/* T3_RTR_* */
 	bool initiator;
@@ -286,6 +287,11 @@ struct t3_conn_attrs {
 	u32 ird;
 	u32 irs;			/* sequence number of the first FPDU byte */
 };
+
+static inline const char *t3_rtr_name(u8 type)
+{
+	return type == T3_RTR_READ ? "read" : "none";
+}
 
 /* One side of a QP, as an element of its CQ's ready list. */
 struct t3_half {

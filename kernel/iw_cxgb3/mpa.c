@@ -11,10 +11,14 @@
  * 16-bit words, {A, B, IRD} and {C, D, ORD}, which count in PD_Length but are
  * not the consumer's.
  */
+#include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/string.h>
+#include <asm/byteorder.h>
 
 #include "mpa.h"
+#include "wire/ddp.h"
+#include "wire/rdmap.h"
 
 #define FLAGS_AT	offsetof(struct mpa_frame, flags)
 #define REVISION_AT	offsetof(struct mpa_frame, revision)
@@ -111,6 +115,41 @@ int mpa_build(u8 *buf, size_t size, const struct mpa_startup *frame)
 	if (frame->pdata_len)
 		memcpy(buf + MPA_HDR_LEN + extra, frame->pdata, frame->pdata_len);
 	return MPA_HDR_LEN + pd_len;
+}
+
+/**
+ * mpa_build_terminate - write a Terminate message of layer LLP
+ * @buf: where to
+ * @size: room there, at least MPA_TERMINATE_LEN
+ * @code: MPA_ERR_*
+ *
+ * The first and only FPDU of a stream that never enters RDMA mode, so that its
+ * numbers are those of a beginning, and the host makes its CRC.
+ *
+ * Return: its length, or -ENOSPC.
+ */
+int mpa_build_terminate(u8 *buf, size_t size, u8 code)
+{
+	struct ddp_untagged_hdr *ddp = (void *)(buf + MPA_LENGTH_SIZE);
+	struct rdmap_terminate *term = (void *)(ddp + 1);
+	u32 crc;
+	int i;
+
+	if (size < MPA_TERMINATE_LEN)
+		return -ENOSPC;
+	memset(buf, 0, MPA_TERMINATE_LEN);
+	put_u16(buf, sizeof(*ddp) + sizeof(*term));
+	ddp->ddp_ctrl = DDP_CTRL_LAST | DDP_VERSION;
+	ddp->rdmap_ctrl = RDMAP_VERSION << RDMAP_CTRL_VERSION_SHIFT | RDMAP_TERMINATE;
+	ddp->qn = cpu_to_be32(RDMAP_QN_TERMINATE);
+	ddp->msn = cpu_to_be32(1);
+	term->layer_etype = RDMAP_TERM_LAYER_LLP << RDMAP_TERM_LAYER_SHIFT | MPA_ETYPE_MPA;
+	term->ecode = code;
+
+	crc = ~crc32c(~0, buf, MPA_TERMINATE_LEN - MPA_CRC_SIZE);
+	for (i = 0; i < MPA_CRC_SIZE; i++)
+		buf[MPA_TERMINATE_LEN - MPA_CRC_SIZE + i] = crc >> 8 * i;
+	return MPA_TERMINATE_LEN;
 }
 
 /**

@@ -75,7 +75,11 @@ enum mpa_status {
 	MPA_EXCESS,		/* bytes behind the frame: an FPDU before its time */
 };
 
+/* RFC 6581: what an initiator sends that cannot live with a reply. */
+#define MPA_TERMINATE_LEN	28
+
 int mpa_build(u8 *buf, size_t size, const struct mpa_startup *frame);
+int mpa_build_terminate(u8 *buf, size_t size, u8 code);
 enum mpa_status mpa_parse(enum mpa_kind kind, const u8 *buf, size_t len, struct mpa_startup *frame);
 const char *mpa_status_name(enum mpa_status status);
 

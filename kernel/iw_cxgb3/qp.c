@@ -878,6 +878,20 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
+static int fill_res_conn(struct sk_buff *msg, const struct t3_conn_attrs *conn)
+{
+	if (rdma_nl_put_driver_u32_hex(msg, "tid", conn->tid) ||
+	    rdma_nl_put_driver_u32(msg, "mpa_rev", conn->mpa_rev) ||
+	    rdma_nl_put_driver_u32(msg, "mpa_crc", !!(conn->mpa_attrs & T3_MPA_CRC)) ||
+	    rdma_nl_put_driver_u32(msg, "rx_markers", !!(conn->mpa_attrs & T3_MPA_RX_MARKERS)) ||
+	    rdma_nl_put_driver_u32(msg, "tx_markers", !!(conn->mpa_attrs & T3_MPA_TX_MARKERS)) ||
+	    rdma_nl_put_driver_string(msg, "rtr", t3_rtr_name(conn->rtr_type)) ||
+	    rdma_nl_put_driver_u32(msg, "ird", conn->ird) ||
+	    rdma_nl_put_driver_u32(msg, "ord", conn->ord))
+		return -EMSGSIZE;
+	return 0;
+}
+
 static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct t3_qp *qp = to_t3_qp(ibqp);
@@ -890,9 +904,9 @@ static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	    rdma_nl_put_driver_u32(msg, "sq", t3_sq_size(&qp->wq)) ||
 	    rdma_nl_put_driver_u32(msg, "rq", t3_rq_size(&qp->wq)) ||
 	    rdma_nl_put_driver_u32(msg, "user", qp->user) ||
-	    rdma_nl_put_driver_u32_hex(msg, "tid", qp->ep ? qp->conn.tid : 0) ||
 	    rdma_nl_put_driver_u32(msg, "sends", qp->wq.sq_wptr - qp->wq.sq_rptr) ||
-	    rdma_nl_put_driver_u32(msg, "recvs", qp->wq.rq_wptr - qp->wq.rq_rptr)) {
+	    rdma_nl_put_driver_u32(msg, "recvs", qp->wq.rq_wptr - qp->wq.rq_rptr) ||
+	    (qp->ep && fill_res_conn(msg, &qp->conn))) {
 		nla_nest_cancel(msg, table);
 		return -EMSGSIZE;
 	}

@@ -103,6 +103,40 @@ TRACE_EVENT(t3_mpa,
 		  mpa_status_name(__entry->status))
 );
 
+/* The conversation is over: this is how the connection will be. */
+TRACE_EVENT(t3_mpa_agreed,
+	TP_PROTO(const struct t3_ep *ep),
+	TP_ARGS(ep),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u32, tid)
+		__field(bool, active)
+		__field(u8, rev)
+		__field(bool, enhanced)
+		__field(u8, attrs)
+		__field(u8, rtr)
+		__field(u16, ird)
+		__field(u16, ord)
+	),
+	TP_fast_assign(
+		__entry->id = ep->id;
+		__entry->tid = ep->tid;
+		__entry->active = ep->active;
+		__entry->rev = ep->mpa_rev;
+		__entry->enhanced = ep->enhanced;
+		__entry->attrs = ep->mpa_attrs;
+		__entry->rtr = ep->rtr_type;
+		__entry->ird = ep->ird;
+		__entry->ord = ep->ord;
+	),
+	TP_printk("ep=%u tid=0x%x %s rev=%u%s crc=%u markers=%u/%u rtr=%s ird=%u ord=%u",
+		  __entry->id, __entry->tid, __entry->active ? "active" : "passive",
+		  __entry->rev, __entry->enhanced ? " enhanced" : "",
+		  !!(__entry->attrs & T3_MPA_CRC), !!(__entry->attrs & T3_MPA_RX_MARKERS),
+		  !!(__entry->attrs & T3_MPA_TX_MARKERS), t3_rtr_name(__entry->rtr),
+		  __entry->ird, __entry->ord)
+);
+
 #endif
 
 #undef TRACE_INCLUDE_PATH

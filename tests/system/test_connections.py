@@ -4,6 +4,7 @@
 import contextlib
 import json
 import pathlib
+import re
 
 import pytest
 from stock import address, objects, rping_client, rping_server, wait_listening
@@ -164,13 +165,41 @@ def test_each_revision_with_and_without_a_first_message(ends, rev, peer2peer):
         assert serving.wait(20).rc == 0
 
 
+# RFC 6581, 9.1: each side is told what it may ask of the other, and what the other will ask of it.
 def test_revision_2_tells_the_read_depths(ends):
     server, client = ends
     with parameters(ends, mpa_rev=2):
+        serving = listen(server, "--depths 5,2")
+        done = connect(client, server, "--depths 3,6")
+        assert done.rc == 0, done.stdout
+    asked, agreed = event(serving.wait(20), "CONNECT_REQUEST"), event(done, "ESTABLISHED")
+    assert (asked["responder_resources"], asked["initiator_depth"]) == (6, 3)
+    assert (agreed["responder_resources"], agreed["initiator_depth"]) == (3, 5)
+
+
+def test_depths_that_are_not_negotiated_are_not_answered_with_numbers(ends):
+    server, client = ends
+    serving = listen(server)
+    seen = stream(client, server, request(bytes.fromhex("3fff3fff"), flags=0x50, rev=2))
+    assert bytes.fromhex(seen["received"])[16:24].hex() == "50020004" "3fff3fff"
+    asked = event(serving.wait(20), "CONNECT_REQUEST")
+    assert (asked["responder_resources"], asked["initiator_depth"]) == (8, 8), "what the card can do"
+
+
+def test_what_was_agreed_is_told_by_the_trace_and_by_rdma_resource(ends):
+    server, client = ends
+    events = "/sys/kernel/tracing/events/iw_cxgb3_cm/t3_mpa_agreed/enable"
+    with parameters(ends, mpa_rev=2, peer2peer="Y"):
+        client.check(f"echo > /sys/kernel/tracing/trace; echo 1 > {events}")
         serving = listen(server)
-        assert connect(client, server).rc == 0
-        asked = event(serving.wait(20), "CONNECT_REQUEST")
-    assert (asked["responder_resources"], asked["initiator_depth"]) == (4, 4)
+        connected = client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --depths 3,6 --hold 5")
+        connected.expect("ESTABLISHED", 20)
+        told = client.check("rdma resource show qp -dd")
+        traced = client.check(f"echo 0 > {events}; cat /sys/kernel/tracing/trace")
+        connected.wait(20)
+        serving.wait(20)
+    assert re.search(r"drv_mpa_rev 2 drv_mpa_crc 1 .* drv_rtr read drv_ird 3 drv_ord 4", told), told
+    assert re.search(r"active rev=2 enhanced crc=1 markers=0/0 rtr=read ird=3 ord=4", traced), traced
 
 
 def test_without_crc(ends):
@@ -259,6 +288,18 @@ def test_an_answer_that_is_no_yes(ends, answer, seen, status):
     assert event(connect(client, server), seen)["status"] == status
 
 
+# RFC 6581, 9.1 and 9.2. The words: IRD 4, ORD 9, more than a card has; peer-to-peer, but only a zero-length write will do.
+@pytest.mark.parametrize("words, code", [("00040009", 6), ("80048004", 7)], ids=["reads", "first-message"])
+def test_an_enhanced_reply_that_will_not_do_is_answered_with_a_terminate(ends, words, code):
+    client, server = ends
+    peer = stream_listen(server, request(bytes.fromhex(words), key=KEY_REPLY, flags=0x50, rev=2), "--hold")
+    with parameters([client], mpa_rev=2, peer2peer="Y"):
+        assert event(connect(client, server), "CONNECT_ERROR")["status"] == -71
+    seen = json.loads(peer.wait(20).stdout.splitlines()[-1])
+    assert seen["end"] == "eof"
+    assert bytes.fromhex(seen["received"])[24:] == fpdu(untagged(7, 2, bytes([0x20, code, 0, 0])))
+
+
 def test_no_answer_at_all(ends):
     client, server = ends
     with parameters([client], ep_timeout_secs=2):
@@ -280,9 +321,10 @@ def test_a_host_that_is_not_there_any_more(ends):
 
 
 # X17
-def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(ends):
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(ends, how):
     client, server = ends
-    peer = stream_listen(server, request(b"no", key=KEY_REPLY, flags=0x20), "--connections 2 --reset")
+    peer = stream_listen(server, request(b"no", key=KEY_REPLY, flags=0x20), f"--connections 2 --turn-away {how}")
     with parameters([client], mpa_rev=2):
         done = connect(client, server, "--data 9")
     first, second = [bytes.fromhex(line["received"]) for line in lines(peer.wait(20))[1:]]

@@ -3,8 +3,8 @@
 """One end of an RDMA connection, for tests that stock programs cannot be made to do: private data of any length, rejects,
 hesitation. Speaks librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
 
-    cm.py listen ADDRESS PORT [--reject] [--data N] [--count N] [--wait SECONDS]
-    cm.py connect ADDRESS PORT [--data N] [--hold SECONDS]
+    cm.py listen ADDRESS PORT [--reject] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
+    cm.py connect ADDRESS PORT [--data N] [--depths IRD,ORD] [--hold SECONDS]
 """
 
 import argparse
@@ -64,10 +64,15 @@ def pattern(length):
     return bytes(7 * i % 251 for i in range(length))
 
 
-def conn_param(length, reads=4):
+def depths(text):
+    ird, ord_ = map(int, text.split(","))
+    return ird, ord_
+
+
+def conn_param(length, depths):
     data = pattern(length)
     keep = ctypes.create_string_buffer(data, len(data) or 1)
-    param = ConnParam(ctypes.cast(keep, ctypes.c_void_p) if length else None, length, reads, reads, 0, 7, 7)
+    param = ConnParam(ctypes.cast(keep, ctypes.c_void_p) if length else None, length, *depths, 0, 7, 7)
     param.keep = keep
     return param
 
@@ -119,7 +124,7 @@ def listen(options):
         name, cm_id = channel.event()
         if name == "CONNECT_REQUEST":
             time.sleep(options.wait)
-            param = conn_param(options.data)
+            param = conn_param(options.data, options.depths)
             if options.reject:
                 call("rdma_reject", cm_id, param.keep, ctypes.c_uint8(options.data))
                 call("rdma_destroy_id", cm_id)
@@ -143,7 +148,7 @@ def connect(options):
     call("rdma_resolve_route", cm_id, 2000)
     channel.until("ROUTE_RESOLVED")
     create_qp(cm_id)
-    call("rdma_connect", cm_id, ctypes.byref(conn_param(options.data)))
+    call("rdma_connect", cm_id, ctypes.byref(conn_param(options.data, options.depths)))
     channel.until("ESTABLISHED")
     time.sleep(options.hold)
     call("rdma_disconnect", cm_id)
@@ -160,6 +165,7 @@ def main():
         command.add_argument("address")
         command.add_argument("port", type=int)
         command.add_argument("--data", type=int, default=0, help="length of the private data")
+        command.add_argument("--depths", type=depths, default=(4, 4), help="reads that the peer, and that we may have outstanding")
         command.set_defaults(function=function)
         if name == "listen":
             command.add_argument("--reject", action="store_true")

@@ -3,7 +3,7 @@
 """A plain TCP peer of an iWARP endpoint, for what no iWARP peer would do.
 
     stream.py connect ADDRESS PORT HEX [--pause SECONDS | --answer BYTES] [--then HEX]
-    stream.py listen ADDRESS PORT [HEX] [--connections N] [--reset] [--hold SECONDS]
+    stream.py listen ADDRESS PORT [HEX] [--connections N] [--turn-away {reset,close}] [--hold]
 
 connect sends, perhaps in two parts, the second after a while or as soon as so many bytes of an answer are there. listen takes connections one after the other; of each it reads the MPA request, answers with
 the bytes and goes away. Both print for each connection what came and how it ended:
@@ -73,10 +73,10 @@ def listen(options):
                 connection.settimeout(options.patience)
                 started = time.monotonic()
                 request = read_request(connection)
-                # With --reset only the first connection is thrown out.
-                if options.reset and not number:
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    report(started, request, "thrown out")
+                if options.turn_away and not number:
+                    if options.turn_away == "reset":
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    report(started, request, "turned away")
                     continue
                 connection.sendall(options.hex)
                 if options.hold:
@@ -101,7 +101,7 @@ for name, function in (("connect", connect), ("listen", listen)):
         command.add_argument("--then", type=bytes.fromhex, default=b"")
     else:
         command.add_argument("--connections", type=int, default=1)
-        command.add_argument("--reset", action="store_true")
+        command.add_argument("--turn-away", choices=("reset", "close"), help="the first connection, without an answer")
         command.add_argument("--hold", action="store_true", help="read on until the peer ends the connection")
 arguments = parser.parse_args()
 arguments.function(arguments)

@@ -128,6 +128,21 @@ TEST(MpaBuild, never_writes_behind_the_buffer) {
     EXPECT_EQ(mpa_build(out.data(), MPA_MAX_FRAME_LEN - 1, &frame), -ENOSPC);
 }
 
+// RFC 6581, sections 8 and 9: layer 2, type 0, codes 6 and 7. The CRC was computed bit by bit elsewhere.
+TEST(MpaBuild, terminate_for_a_reply_that_will_not_do) {
+    Bytes out(MPA_TERMINATE_LEN);
+    for (const auto& [code, crc] :
+         {std::pair{6, Bytes{0x65, 0x40, 0xfb, 0x1b}}, std::pair{7, Bytes{0x1b, 0xd2, 0xba, 0xbe}}}) {
+        ASSERT_EQ(mpa_build_terminate(out.data(), out.size(), code), MPA_TERMINATE_LEN);
+        Bytes expected = {0, 22, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20};
+        expected.push_back(code);
+        expected.insert(expected.end(), {0, 0});
+        expected.insert(expected.end(), crc.begin(), crc.end());
+        EXPECT_EQ(out, expected);
+    }
+    EXPECT_EQ(mpa_build_terminate(out.data(), out.size() - 1, 6), -ENOSPC);
+}
+
 TEST(MpaParse, request_fields) {
     mpa_startup out{};
     Bytes bytes = frame_of(request_key, 0xc0, 1, 5, "hello");
