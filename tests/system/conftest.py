@@ -94,20 +94,25 @@ def _check(lab, request):
         pytest.fail("after the test:\n" + "\n".join(filter(None, trouble)), pytrace=False)
 
 
-@pytest.fixture
-def pair(request, _pair_keeper):
-    """The shared lab: two guests, one card each, port 0 to port 0 and port 1 to port 1."""
-    lab = _pair_keeper.get()
+def lend(keeper, request):
+    """A kept lab for one test; for fixtures: `yield from lend(keeper, request)`."""
+    lab = keeper.get()
     request.node.labs = [lab]
     yield lab
     failed = getattr(request.node, "failed", False)
     try:
         _check(lab, request)
     except BaseException:
-        _pair_keeper.drop()
+        keeper.drop()
         raise
     if failed and not _idle(lab):
-        _pair_keeper.drop()
+        keeper.drop()
+
+
+@pytest.fixture
+def pair(request, _pair_keeper):
+    """The shared lab: two guests, one card each, port 0 to port 0 and port 1 to port 1."""
+    yield from lend(_pair_keeper, request)
 
 
 def _idle(lab):

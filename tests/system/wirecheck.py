@@ -45,8 +45,8 @@ TSHARK = [
 
 FIN = 1
 OPCODE = re.compile(r" = OpCode: (.*) \(0x")
-# Nothing new is dissected in these, and nothing has to be.
-REPEATED = re.compile(r"retransmission|keep-?alive|zero ?window ?probe", re.IGNORECASE)
+# Nothing new is dissected in these, and nothing has to be. What is sent again within 3 ms tshark calls out of order.
+REPEATED = re.compile(r"retransmission|out-of-order|keep-?alive|zero ?window ?probe", re.IGNORECASE)
 
 
 @dataclasses.dataclass

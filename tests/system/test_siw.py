@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""siw as a witness: a guest with a card and a guest with an ordinary NIC and the kernel's iWARP in software, on one wire.
+
+None of us wrote siw, so what it takes for right says something about the card and its driver. The same programs run as between two
+cards, in both directions, and must give the same results; Wireshark reads what went over the wire.
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import signal
+
+import pytest
+import wirecheck
+from conftest import Keeper, lend
+from labkit import siw
+from labkit.channel import CommandTimeout
+from labkit.sim import Wire
+from programs import BIN, SUM_PORT
+from stock import address, objects, rping_client, rping_server, wait_listening
+
+HERE = pathlib.Path(__file__).parent / "guest"
+CM_PORT = 7500
+PERFTEST_PORT = 18515
+
+# siw, when it accepts, answers first and listens to the QP's data afterwards. What a fast initiator sends between the two lies
+# there until more comes, which in a request and response protocol is never.
+ATTEMPTS = 3
+PATIENCE = 20
+
+# perftest's own; see test_perftest.py
+pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+
+
+class Mixed:
+    """The lab and who is who in it."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.card, self.siw = lab.guests
+
+    def ends(self, server):
+        return (self.card, self.siw) if server == "card" else (self.siw, self.card)
+
+    def set(self, *, card=None, siw=None):
+        for guest, module, values in ((self.card, "iw_cxgb3", card), (self.siw, "siw", siw)):
+            guest.check("\n".join(f"echo {value} > /sys/module/{module}/parameters/{name}" for name, value in (values or {}).items()) or "true")
+
+
+DEFAULTS = {"card": {"mpa_rev": 1, "crc_enabled": "Y", "peer2peer": "N"},
+            "siw": {"mpa_version": 2, "mpa_crc_required": "N", "mpa_crc_strict": "N", "peer_to_peer": "N"}}
+SERVERS = pytest.mark.parametrize("server", ["card", "siw"], ids=["to-card", "to-siw"])
+
+
+@pytest.fixture(scope="module")
+def _keeper(suite, pytestconfig):
+    if not pytestconfig.getoption("--no-build"):
+        siw.module(suite)
+    keeper = Keeper(guests=2, cards=(1, 0), wires=[Wire("p0", ("c0.0", "n1"))], suite=suite, name="siw", capture=True)
+    yield keeper
+    keeper.drop()
+
+
+@pytest.fixture
+def mixed(request, _keeper):
+    lending = lend(_keeper, request)
+    made = Mixed(next(lending))
+    made.set(**DEFAULTS)
+    yield made
+    yield from lending
+
+
+@contextlib.contextmanager
+def agreed(mixed):
+    """What the driver's tracepoint says of connections made meanwhile, one line each."""
+    tracing = "/sys/kernel/tracing"
+    event = f"{tracing}/events/iw_cxgb3_cm/t3_mpa_agreed/enable"
+    mixed.card.check(f"echo > {tracing}/trace; echo 1 > {event}")
+    lines = []
+    yield lines
+    lines += re.findall(r"t3_mpa_agreed: (.*)", mixed.card.check(f"echo 0 > {event}; cat {tracing}/trace"))
+    assert lines
+
+
+def run(start_server, start_client, patience=PATIENCE):
+    """Results of client and server, which both must end well; see ATTEMPTS."""
+    for attempt in range(1, ATTEMPTS + 1):
+        serving = start_server()
+        client = start_client()
+        try:
+            done = client.wait(patience)
+        except CommandTimeout:
+            client.kill()
+            client.wait(10)
+            serving.kill()
+            serving.wait(10)
+            if attempt < ATTEMPTS:
+                continue
+            raise
+        if done.rc == -signal.SIGSEGV and attempt < ATTEMPTS:
+            serving.kill()
+            serving.wait(10)
+            continue
+        if done.rc:
+            serving.kill()
+        served = serving.wait(30)
+        assert done.rc == 0, f"client: {done}\nserver: {served}"
+        assert served.rc == 0, f"server: {served}"
+        return done, served
+
+
+def rping(mixed, server, options):
+    serving, client = mixed.ends(server)
+    run(lambda: rping_server(serving, options), lambda: rping_client(client, serving, options))
+
+
+@SERVERS
+@pytest.mark.parametrize("crc", ["Y", "N"], ids=["crc", "no-crc"])
+@pytest.mark.parametrize("size", [64, 65535])
+def test_rping_with_verified_data(mixed, server, crc, size):
+    mixed.set(card={"mpa_rev": 2, "crc_enabled": crc}, siw={"mpa_crc_required": crc})
+    with agreed(mixed) as told:
+        rping(mixed, server, f"-C 50 -V -S {size}")
+    assert f"crc={int(crc == 'Y')}" in told[-1]
+
+
+# RFC 5044: either side's wish decides for both.
+@SERVERS
+@pytest.mark.parametrize("card, siw, crc", [("Y", "N", 1), ("N", "Y", 1), ("N", "N", 0)])
+def test_one_side_that_wants_crcs_is_enough(mixed, server, card, siw, crc):
+    if server == "siw" and (card, siw) == ("N", "Y"):
+        crc = 0  # siw itself takes back its wish when the initiator does not share it
+    mixed.set(card={"mpa_rev": 2, "crc_enabled": card}, siw={"mpa_crc_required": siw})
+    with agreed(mixed) as told:
+        rping(mixed, server, "-C 10 -V")
+    assert f"crc={crc}" in told[-1]
+
+
+def test_a_peer_that_forbids_crcs_is_not_connected(mixed):
+    mixed.set(card={"mpa_rev": 2}, siw={"mpa_crc_strict": "Y"})
+    rping_server(mixed.siw)
+    done = rping_client(mixed.card, mixed.siw, "-C 1").wait(PATIENCE)
+    assert done.rc != 0 and "RDMA_CM_EVENT_REJECTED" in done.stderr
+
+
+# siw of revision 1 tells a server's consumer that it may read nothing, so rping cannot be that server; the sum needs no read.
+@pytest.mark.parametrize("server, card, siw, used", [
+    ("card", 1, 2, "rev=2 enhanced"),
+    ("card", 2, 2, "rev=2 enhanced"),
+    ("card", 2, 1, "rev=1"),
+    ("siw", 2, 1, "rev=2 enhanced"),
+    ("siw", 1, 2, "rev=1"),
+])
+def test_revisions(mixed, server, card, siw, used):
+    """The initiator chooses, the other follows."""
+    mixed.set(card={"mpa_rev": card}, siw={"mpa_version": siw})
+    with agreed(mixed) as told:
+        sum_of(mixed, server, 7, 8)
+    assert f" {used} crc" in told[-1] and "rtr=none" in told[-1]
+
+
+@SERVERS
+def test_the_accepting_side_may_speak_first(mixed, server):
+    mixed.set(card={"mpa_rev": 2, "peer2peer": "Y"}, siw={"peer_to_peer": "Y"})
+    with agreed(mixed) as told:
+        rping(mixed, server, "-C 20 -V")
+    assert "rev=2 enhanced" in told[-1] and "rtr=read" in told[-1]
+
+
+# RFC 6581, 9.1
+@SERVERS
+def test_depths(mixed, server):
+    mixed.set(card={"mpa_rev": 2})
+    for guest in (mixed.card, mixed.siw):
+        guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
+    serving, client = mixed.ends(server)
+
+    def listen():
+        process = serving.start(f"exec /tmp/cm.py listen {address(serving)} {CM_PORT} --depths 6,3")
+        wait_listening(serving, CM_PORT)
+        return process
+
+    with agreed(mixed) as told:
+        done, served = run(listen, lambda: client.start(f"exec /tmp/cm.py connect {address(serving)} {CM_PORT} --depths 4,5"))
+    asked = next(line for line in map(json.loads, served.stdout.splitlines()) if line.get("event") == "CONNECT_REQUEST")
+    assert (asked["responder_resources"], asked["initiator_depth"]) == (5, 4)
+    assert ("ird=6 ord=3" if server == "card" else "ird=4 ord=5") in told[-1]
+
+
+def sum_of(mixed, server, first, second):
+    serving, client = mixed.ends(server)
+
+    def listen():
+        process = serving.start(f"exec {BIN}/sum-server")
+        wait_listening(serving, SUM_PORT)
+        return process
+
+    done, served = run(listen, lambda: client.start(f"exec {BIN}/sum-client {address(serving)} {first} {second}"))
+    assert done.stdout == served.stdout == f"{first} + {second} = {first + second}\n"
+
+
+@SERVERS
+def test_the_sum_example(mixed, server):
+    sum_of(mixed, server, 123, 456)
+
+
+@SERVERS
+def test_ucmatose(mixed, server):
+    serving, client = mixed.ends(server)
+    options = "-c 4 -C 50"
+
+    def listen():
+        process = serving.start(f"exec ucmatose -b {address(serving)} {options}")
+        wait_listening(serving, SUM_PORT)  # the same one
+        return process
+
+    for side in run(listen, lambda: client.start(f"exec ucmatose -s {address(serving)} {options}"), 60):
+        assert "return status 0" in side.stdout
+
+
+@SERVERS
+@pytest.mark.parametrize("tool, size", [("ib_send_lat", 16), ("ib_write_bw", 65536), ("ib_read_bw", 65536)])
+def test_perftest(mixed, server, tool, size):
+    mixed.set(card={"mpa_rev": 2})
+    serving, client = mixed.ends(server)
+    options = f"-R -F -s {size} -n 50"
+
+    def listen():
+        process = serving.start(f"exec {tool} {options}")
+        wait_listening(serving, PERFTEST_PORT)
+        return process
+
+    done, _ = run(listen, lambda: client.start(f"exec {tool} {options} {address(serving)}"), 60)
+    assert re.search(rf"^ {size} +50 ", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_all_of_it_was_clean_iwarp(mixed):
+    """Runs last in this file: every frame of the above."""
+    report = wirecheck.check(mixed.lab.capture / "p0.pcapng")
+    assert all(report.messages[name] for name in ("Send", "Write", "Read Request", "Read Response")), report.messages
+    for guest in (mixed.card, mixed.siw):
+        left = objects(guest)
+        assert not any(left.values()), f"{guest.name} has {left}"
