@@ -16,12 +16,15 @@ class Level(NamedTuple):
     name: str
     nic: bool = False
     rdma: bool = False
+    uverbs: str = "ib_uverbs"
+    cm: str = "rdma_ucm"
 
 
 LEVELS = {level.name: level for level in (
     Level("none"),
     Level("nic", nic=True),
     Level("rdma", nic=True, rdma=True),
+    Level("rdma-t3cm", nic=True, rdma=True, cm="t3_rdma_cm"),
 )}
 
 
@@ -116,7 +119,7 @@ def _bring_up_nics(lab) -> None:
         for nic, name in zip(guest.nics, guest.nic_interfaces)))
 
 
-def _bring_up_rdma(lab) -> None:
+def _bring_up_rdma(lab, wanted: Level) -> None:
     """Our driver for cards, and siw, which makes an RDMA device of any NIC."""
     cards = [guest for guest in lab.guests if guest.cards]
     nics = [guest for guest in lab.guests if guest.nics]
@@ -125,7 +128,7 @@ def _bring_up_rdma(lab) -> None:
     _everywhere(nics, load_module("siw"))
     _everywhere(nics, lambda guest: " && ".join(
         f"rdma link add siw{number} type siw netdev {name}" for number, name in enumerate(guest.nic_interfaces)))
-    for module in ("ib_uverbs", "rdma_ucm"):
+    for module in (wanted.uverbs, wanted.cm):
         _everywhere(lab.guests, load_module(module))
 
 
@@ -135,4 +138,4 @@ def bring_up(lab, wanted: Level) -> None:
         _bring_up_cards(lab)
         _bring_up_nics(lab)
     if wanted.rdma:
-        _bring_up_rdma(lab)
+        _bring_up_rdma(lab, wanted)

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * t3_rdma_cm for other kernel modules.
+ *
+ * The types are those of <rdma/rdma_cm.h>, and so are the rules; a consumer of
+ * rdma_cm becomes one of t3_rdma_cm by the prefix of its calls. An id of one must
+ * never be given to the other.
+ *
+ * Where t3_rdma_cm differs, in the consumer's favour:
+ *
+ *  - nothing waits for the network: an id that is destroyed while it connects goes
+ *    away at once, and what comes of the connection later is undone;
+ *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it;
+ *  - an id without a QP gets CONNECT_RESPONSE when its connection was accepted,
+ *    and says t3_rdma_establish() when its QP is ready.
+ */
+#ifndef T3_RDMA_CM_API_H
+#define T3_RDMA_CM_API_H
+
+#include <rdma/rdma_cm.h>
+
+struct rdma_cm_id *__t3_rdma_create_id(struct net *net, rdma_cm_event_handler handler,
+				       void *context, enum rdma_ucm_port_space ps,
+				       enum ib_qp_type qp_type, const char *caller);
+#define t3_rdma_create_id(net, handler, context, ps, qp_type)			\
+	__t3_rdma_create_id(net, handler, context, ps, qp_type, KBUILD_MODNAME)
+void t3_rdma_destroy_id(struct rdma_cm_id *id);
+
+int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
+int t3_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
+			 const struct sockaddr *dst, unsigned long timeout_ms);
+int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
+
+int t3_rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd, struct ib_qp_init_attr *attr);
+void t3_rdma_destroy_qp(struct rdma_cm_id *id);
+int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *mask);
+
+int t3_rdma_listen(struct rdma_cm_id *id, int backlog);
+int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param);
+int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
+int t3_rdma_establish(struct rdma_cm_id *id);
+int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len);
+int t3_rdma_disconnect(struct rdma_cm_id *id);
+
+int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
+void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos);
+int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
+int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly);
+int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
+
+void t3_rdma_lock_handler(struct rdma_cm_id *id);
+void t3_rdma_unlock_handler(struct rdma_cm_id *id);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Pure: what one wants to know of a socket address, whatever its family. */
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/string.h>
+#include <rdma/ib.h>
+#include <net/ipv6.h>
+
+#include "rdma_cm.h"
+
+static const struct sockaddr_in *in4(const struct sockaddr *addr)
+{
+	return (const struct sockaddr_in *)addr;
+}
+
+static const struct sockaddr_in6 *in6(const struct sockaddr *addr)
+{
+	return (const struct sockaddr_in6 *)addr;
+}
+
+static const struct sockaddr_ib *ib(const struct sockaddr *addr)
+{
+	return (const struct sockaddr_ib *)addr;
+}
+
+bool cm_addr_any(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return !in4(addr)->sin_addr.s_addr;
+	case AF_INET6:
+		return ipv6_addr_any(&in6(addr)->sin6_addr);
+	case AF_IB:
+		return ib_addr_any(&ib(addr)->sib_addr);
+	default:
+		return true;
+	}
+}
+
+/* Whether two addresses are one, whatever their ports. */
+bool cm_addr_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family != b->sa_family)
+		return false;
+	switch (a->sa_family) {
+	case AF_INET:
+		return in4(a)->sin_addr.s_addr == in4(b)->sin_addr.s_addr;
+	case AF_INET6:
+		/* A link-local address is one per link. */
+		return ipv6_addr_equal(&in6(a)->sin6_addr, &in6(b)->sin6_addr) &&
+		       (!(ipv6_addr_type(&in6(a)->sin6_addr) & IPV6_ADDR_LINKLOCAL) ||
+			in6(a)->sin6_scope_id == in6(b)->sin6_scope_id);
+	default:
+		return false;
+	}
+}
+
+u16 cm_addr_port(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return ntohs(in4(addr)->sin_port);
+	case AF_INET6:
+		return ntohs(in6(addr)->sin6_port);
+	default:
+		return 0;
+	}
+}
+
+void cm_addr_set_port(struct sockaddr *addr, u16 port)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		((struct sockaddr_in *)addr)->sin_port = htons(port);
+		break;
+	case AF_INET6:
+		((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
+		break;
+	}
+}
+
+/* As much as the family has; nothing of an address that is none. */
+void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from)
+{
+	memcpy(to, from, rdma_addr_size(from));
+}

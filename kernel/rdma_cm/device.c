@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Devices: which there are, which one an address belongs to, who listens on all of
+ * them, and what happens to ids when one goes.
+ *
+ * Walks that call into a provider must not hold cm_devices_mutex. They remember
+ * the sequence number of where they are, and look up the next one each time; both lists
+ * are in order of that number. What joins during a walk is either still ahead of
+ * it or walks itself.
+ */
+#include <linux/if_vlan.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+
+#include "rdma_cm.h"
+
+static DEFINE_MUTEX(cm_devices_mutex);
+static LIST_HEAD(devices);
+static LIST_HEAD(wildcards);	/* ids that listen on all devices */
+static u64 last_seq;
+
+/* --- which device -------------------------------------------------------- */
+
+/*
+ * Whether a port is the RDMA side of a net device. ib_core knows, from the GID of
+ * the port; kernels that do not keep it there (6.1) have the MAC address in that GID.
+ */
+static bool port_is_on(struct ib_device *device, u32 port, struct net_device *ndev)
+{
+	const struct ib_gid_attr *attr;
+	struct net_device *of_port;
+	union ib_gid mac = {};
+	bool is;
+
+	attr = rdma_get_gid_attr(device, port, 0);
+	if (IS_ERR(attr))
+		return false;
+	rcu_read_lock();
+	of_port = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR_OR_NULL(of_port)) {
+		is = of_port == ndev;
+	} else {
+		memcpy(&mac, ndev->dev_addr, min_t(size_t, ndev->addr_len, sizeof(mac)));
+		is = !memcmp(&mac, &attr->gid, sizeof(mac));
+	}
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
+	return is;
+}
+
+/* The port that is on a net device; 0 if none is. */
+static u32 port_on(struct cm_dev *dev, struct net_device *ndev)
+{
+	u32 port;
+
+	rdma_for_each_port(dev->device, port)
+		if (rdma_cap_iw_cm(dev->device, port) && port_is_on(dev->device, port, ndev))
+			return port;
+	return 0;
+}
+
+/* A VLAN's connections run on the device below it. */
+static struct net_device *below_vlans(struct net_device *ndev)
+{
+	while (is_vlan_dev(ndev))
+		ndev = vlan_dev_real_dev(ndev);
+	return ndev;
+}
+
+void cm_dev_put(struct cm_dev *dev)
+{
+	if (refcount_dec_and_test(&dev->users))
+		complete(&dev->gone);
+}
+
+/**
+ * cm_dev_attach - give an id the device that its source address belongs to
+ * @id: the id; its dev_addr knows the net device
+ *
+ * Return: 0, or -ENODEV.
+ */
+int cm_dev_attach(struct cm_id *id)
+{
+	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
+	struct net_device *ndev;
+	struct cm_dev *dev;
+	int ret = -ENODEV;
+	u32 port;
+
+	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
+	if (!ndev)
+		return -ENODEV;
+	mutex_lock(&cm_devices_mutex);
+	list_for_each_entry(dev, &devices, item) {
+		if (!rdma_dev_access_netns(dev->device, dev_addr->net))
+			continue;
+		port = port_on(dev, below_vlans(ndev));
+		if (!port)
+			continue;
+		refcount_inc(&dev->users);
+		id->dev = dev;
+		id->mirror.id.device = dev->device;
+		id->mirror.id.port_num = port;
+		list_add_tail(&id->of_dev, &dev->ids);
+		ret = 0;
+		break;
+	}
+	mutex_unlock(&cm_devices_mutex);
+	dev_put(ndev);
+	return ret;
+}
+
+/* Off the device's list; the reference stays with the id until it is freed. */
+void cm_dev_detach(struct cm_id *id)
+{
+	mutex_lock(&cm_devices_mutex);
+	list_del_init(&id->of_dev);
+	mutex_unlock(&cm_devices_mutex);
+}
+
+/* The whole of cm_dev_attach() undone. */
+void cm_dev_release(struct cm_id *id)
+{
+	struct cm_dev *dev = id->dev;
+
+	if (!dev)
+		return;
+	cm_dev_detach(id);
+	id->dev = NULL;
+	id->mirror.id.device = NULL;
+	id->mirror.id.port_num = 0;
+	cm_dev_put(dev);
+}
+
+/* --- who listens --------------------------------------------------------- */
+
+/* False if the device is going: nothing would take the listener off again. */
+bool cm_dev_link_listener(struct cm_listener *l)
+{
+	bool linked;
+
+	mutex_lock(&cm_devices_mutex);
+	linked = !list_empty(&l->dev->item);
+	if (linked) {
+		refcount_inc(&l->dev->users);
+		list_add_tail(&l->of_dev, &l->dev->listeners);
+	}
+	mutex_unlock(&cm_devices_mutex);
+	return linked;
+}
+
+void cm_dev_unlink_listener(struct cm_listener *l)
+{
+	mutex_lock(&cm_devices_mutex);
+	list_del_init(&l->of_dev);
+	mutex_unlock(&cm_devices_mutex);
+}
+
+static struct cm_dev *next_device(u64 after)
+{
+	struct cm_dev *dev;
+
+	lockdep_assert_held(&cm_devices_mutex);
+	list_for_each_entry(dev, &devices, item) {
+		if (dev->seq <= after)
+			continue;
+		refcount_inc(&dev->users);
+		return dev;
+	}
+	return NULL;
+}
+
+static struct cm_id *next_wildcard(u64 after)
+{
+	struct cm_id *id;
+
+	lockdep_assert_held(&cm_devices_mutex);
+	list_for_each_entry(id, &wildcards, wildcard) {
+		if (id->wildcard_seq <= after)
+			continue;
+		cm_id_get(id);
+		return id;
+	}
+	return NULL;
+}
+
+/**
+ * cm_listen_on_all - listen on all devices, and on those that will come
+ * @id: the id
+ *
+ * Return: 0 if a device took it, or if there is none yet; else the first error.
+ */
+int cm_listen_on_all(struct cm_id *id)
+{
+	struct cm_dev *dev;
+	int first = 0, ret;
+	bool any = false;
+	u64 at = 0;
+
+	mutex_lock(&cm_devices_mutex);
+	id->wildcard_seq = ++last_seq;
+	list_add_tail(&id->wildcard, &wildcards);
+	while ((dev = next_device(at))) {
+		at = dev->seq;
+		mutex_unlock(&cm_devices_mutex);
+		ret = rdma_dev_access_netns(dev->device, cm_net(id)) ? cm_iw_listen(id, dev) : 0;
+		any |= !ret;
+		if (ret && !first)
+			first = ret;
+		cm_dev_put(dev);
+		mutex_lock(&cm_devices_mutex);
+	}
+	mutex_unlock(&cm_devices_mutex);
+	return any ? 0 : first;
+}
+
+void cm_listen_no_more(struct cm_id *id)
+{
+	mutex_lock(&cm_devices_mutex);
+	list_del_init(&id->wildcard);
+	mutex_unlock(&cm_devices_mutex);
+}
+
+/* --- devices come and go ------------------------------------------------- */
+
+static struct ib_client cm_client;
+
+static int cm_add_one(struct ib_device *device)
+{
+	struct cm_dev *dev;
+	struct cm_id *id;
+	u64 at = 0;
+
+	if (!cm_iw_able(device))
+		return -EOPNOTSUPP;
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	dev->device = device;
+	refcount_set(&dev->users, 1);
+	init_completion(&dev->gone);
+	INIT_LIST_HEAD(&dev->ids);
+	INIT_LIST_HEAD(&dev->listeners);
+	ib_set_client_data(device, &cm_client, dev);
+
+	mutex_lock(&cm_devices_mutex);
+	dev->seq = ++last_seq;
+	list_add_tail(&dev->item, &devices);
+	while ((id = next_wildcard(at))) {
+		at = id->wildcard_seq;
+		mutex_unlock(&cm_devices_mutex);
+		/* A device that cannot (IPv6, a port in use) does not matter to the others. */
+		if (rdma_dev_access_netns(device, cm_net(id)))
+			cm_iw_listen(id, dev);
+		cm_id_put(id);
+		mutex_lock(&cm_devices_mutex);
+	}
+	mutex_unlock(&cm_devices_mutex);
+	return 0;
+}
+
+/*
+ * Ids that are on the device are told, and told to let go; their consumers must
+ * destroy them. Ids that listen on all devices lose one ear. Returns when nobody
+ * uses the device any more.
+ */
+static void cm_remove_one(struct ib_device *device, void *data)
+{
+	struct cm_dev *dev = data;
+	struct cm_listener *l;
+	struct cm_id *id;
+
+	mutex_lock(&cm_devices_mutex);
+	list_del_init(&dev->item);
+	list_for_each_entry(id, &dev->ids, of_dev)
+		cm_post(id, id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, NULL);
+	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, of_dev))) {
+		id = l->id;
+		cm_id_get(id);
+		list_del_init(&l->of_dev);
+		mutex_unlock(&cm_devices_mutex);
+		cm_iw_unlisten(id, dev);
+		cm_id_put(id);
+		mutex_lock(&cm_devices_mutex);
+	}
+	mutex_unlock(&cm_devices_mutex);
+	cm_dev_put(dev);
+	wait_for_completion(&dev->gone);
+	kfree(dev);
+}
+
+/*
+ * The name is what librdmacm asks ib_core for: who answers to it first is the
+ * connection manager of this machine.
+ */
+static struct ib_client cm_client = {
+	.name = "rdma_cm",
+	.add = cm_add_one,
+	.remove = cm_remove_one,
+	.get_global_nl_info = cm_ucm_nl_info,
+};
+MODULE_ALIAS_RDMA_CLIENT("rdma_cm");
+
+int cm_devices_init(void)
+{
+	return ib_register_client(&cm_client);
+}
+
+void cm_devices_exit(void)
+{
+	ib_unregister_client(&cm_client);
+}

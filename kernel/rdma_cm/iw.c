@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The provider: its iw_* calls, and what it calls back. No other file talks to it.
+ *
+ * Upcalls come in any context, also inside our own calls. They remember what the peer
+ * said, queue an event, and return; only a connect request needs memory, and if there
+ * is none, or the listener's queue is full, the provider refuses it by itself.
+ */
+#include <linux/slab.h>
+
+#include "rdma_cm.h"
+#include "trace.h"
+
+bool cm_iw_able(struct ib_device *device)
+{
+	u32 port;
+
+	if (!device->ops.iw_connect || !device->ops.iw_accept || !device->ops.iw_reject ||
+	    !device->ops.iw_create_listen || !device->ops.iw_destroy_listen ||
+	    !device->ops.iw_get_qp || !device->ops.iw_add_ref || !device->ops.iw_rem_ref)
+		return false;
+	rdma_for_each_port(device, port)
+		if (rdma_cap_iw_cm(device, port))
+			return true;
+	return false;
+}
+
+/* --- connections --------------------------------------------------------- */
+
+static struct cm_id *iw_to_id(struct iw_cm_id *iw)
+{
+	return container_of(iw, struct cm_id, iw);
+}
+
+static void conn_get(struct iw_cm_id *iw)
+{
+	cm_id_get(iw_to_id(iw));
+}
+
+static void conn_put(struct iw_cm_id *iw)
+{
+	cm_id_put(iw_to_id(iw));
+}
+
+static int conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
+{
+	struct cm_id *id = iw_to_id(iw);
+	enum cm_event event;
+
+	trace_cm_upcall(id->number, said->event, said->status);
+	switch (said->event) {
+	case IW_CM_EVENT_CONNECT_REPLY:
+		if (said->status)
+			event = CM_EV_REPLY_FAILED;
+		else
+			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_REPLY_OK_QPLESS;
+		return cm_post(id, id, CM_SLOT_OPEN, event, said->status, said);
+	case IW_CM_EVENT_ESTABLISHED:
+		return cm_post(id, id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, said->status, said);
+	case IW_CM_EVENT_DISCONNECT:
+		return cm_post(id, id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE, said->status, NULL);
+	case IW_CM_EVENT_CLOSE:
+		return cm_post(id, id, CM_SLOT_CLOSE, CM_EV_CLOSE, said->status, NULL);
+	default:
+		return -EINVAL;
+	}
+}
+
+static void conn_init(struct cm_id *id, struct ib_device *device)
+{
+	id->iw.device = device;
+	id->iw.event_handler = conn_upcall;
+	id->iw.add_ref = conn_get;
+	id->iw.rem_ref = conn_put;
+}
+
+/* No port mapper: the mapped addresses are the addresses. */
+static void set_addresses(struct iw_cm_id *iw, struct cm_id *id)
+{
+	iw->local_addr = id->mirror.id.route.addr.src_addr;
+	iw->remote_addr = id->mirror.id.route.addr.dst_addr;
+	iw->m_local_addr = iw->local_addr;
+	iw->m_remote_addr = iw->remote_addr;
+	iw->tos = id->tos;
+	iw->tos_set = id->tos_set;
+	iw->afonly = id->bind.afonly;
+}
+
+/* The consumer's "responder resources" are what it lets the peer read: IRD. */
+static struct iw_cm_conn_param iw_param(const struct rdma_conn_param *param, u32 qpn)
+{
+	return (struct iw_cm_conn_param) {
+		.private_data = param->private_data,
+		.private_data_len = param->private_data_len,
+		.ord = param->initiator_depth,
+		.ird = param->responder_resources,
+		.qpn = qpn,
+	};
+}
+
+/**
+ * cm_iw_hold_qp - take the reference that a connection has on its QP
+ * @id: the id
+ * @qpn: number of the QP
+ *
+ * Return: 0, or -EINVAL if there is no such QP.
+ */
+int cm_iw_hold_qp(struct cm_id *id, u32 qpn)
+{
+	struct ib_device *device = id->mirror.id.device;
+	struct ib_qp *qp;
+
+	qp = device->ops.iw_get_qp(device, qpn);
+	if (!qp)
+		return -EINVAL;
+	device->ops.iw_add_ref(qp);
+	id->mirror.qp_num = qpn;
+	WRITE_ONCE(id->qp, qp);
+	return 0;
+}
+
+void cm_iw_drop_qp(struct cm_id *id)
+{
+	struct ib_qp *qp = xchg(&id->qp, NULL);
+
+	if (qp)
+		id->mirror.id.device->ops.iw_rem_ref(qp);
+}
+
+/* 0: a reply comes, and may be here already. Else: none will. */
+int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
+{
+	struct ib_device *device = id->mirror.id.device;
+	struct iw_cm_conn_param to_iw = iw_param(param, id->mirror.qp_num);
+
+	conn_init(id, device);
+	set_addresses(&id->iw, id);
+	return device->ops.iw_connect(&id->iw, &to_iw);
+}
+
+/* 0: ESTABLISHED or CLOSE comes, and may be here already. Else: neither will. */
+int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
+{
+	struct iw_cm_conn_param to_iw = iw_param(param, id->mirror.qp_num);
+
+	id->iw.tos = id->tos;
+	id->iw.tos_set = id->tos_set;
+	return id->iw.device->ops.iw_accept(&id->iw, &to_iw);
+}
+
+int cm_iw_refuse(struct cm_id *id, const void *data, u8 len)
+{
+	return id->iw.device->ops.iw_reject(&id->iw, data, len);
+}
+
+/*
+ * SQD is what iWARP providers take for a graceful close. A QP that has gone to
+ * another state is being closed by something else, so errors do not matter.
+ */
+void cm_iw_close(struct cm_id *id, bool abrupt)
+{
+	struct ib_qp_attr attr = { .qp_state = abrupt ? IB_QPS_ERR : IB_QPS_SQD };
+	struct ib_qp *qp = READ_ONCE(id->qp);
+
+	if (qp)
+		ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+
+/* --- listeners ----------------------------------------------------------- */
+
+static struct cm_listener *iw_to_listener(struct iw_cm_id *iw)
+{
+	return container_of(iw, struct cm_listener, iw);
+}
+
+static void listener_free(struct kref *ref)
+{
+	struct cm_listener *l = container_of(ref, struct cm_listener, ref);
+
+	cm_dev_put(l->dev);
+	cm_id_put(l->id);
+	kfree(l);
+}
+
+static void listener_get(struct iw_cm_id *iw)
+{
+	kref_get(&iw_to_listener(iw)->ref);
+}
+
+static void listener_put(struct iw_cm_id *iw)
+{
+	kref_put(&iw_to_listener(iw)->ref, listener_free);
+}
+
+static bool take_room(struct cm_id *id)
+{
+	unsigned long flags;
+	bool had;
+
+	spin_lock_irqsave(&id->lock, flags);
+	had = id->room > 0;
+	if (had)
+		id->room--;
+	spin_unlock_irqrestore(&id->lock, flags);
+	return had;
+}
+
+/*
+ * A request makes its id here, so that what the peer said has a place; the
+ * listener's worker makes the rest of it. It counts as one of the listener's @room until
+ * that worker has taken it.
+ */
+static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
+{
+	struct cm_listener *l = iw_to_listener(iw);
+	struct cm_id *listener = l->id, *id;
+
+	trace_cm_upcall(listener->number, said->event, said->status);
+	if (said->event != IW_CM_EVENT_CONNECT_REQUEST)
+		return -EINVAL;
+	if (!take_room(listener))
+		return -ENOMEM;
+	id = cm_id_make(cm_net(listener), listener->mirror.id.event_handler, NULL, RDMA_PS_TCP,
+			IB_QPT_RC, GFP_ATOMIC);
+	if (!id)
+		return -ENOMEM;
+	conn_init(id, iw->device);
+	id->iw.local_addr = said->local_addr;
+	id->iw.remote_addr = said->remote_addr;
+	id->iw.m_local_addr = said->local_addr;
+	id->iw.m_remote_addr = said->remote_addr;
+	id->iw.provider_data = said->provider_data;
+	id->tos = listener->tos;
+	id->tos_set = listener->tos_set;
+	/* The slot of a new id is free: this does not fail. */
+	return cm_post(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, said);
+}
+
+/* An id that listens on all devices is listed with each of them, by its ears. */
+static void listener_show(struct cm_listener *l)
+{
+	struct rdma_cm_id *mirror = &l->mirror.id, *id = &l->id->mirror.id;
+
+	if (l->id->dev)
+		return;
+	mirror->device = l->dev->device;
+	mirror->ps = id->ps;
+	mirror->qp_type = id->qp_type;
+	mirror->route.addr.src_addr = id->route.addr.src_addr;
+	mirror->route.addr.dst_addr.ss_family = id->route.addr.src_addr.ss_family;
+	l->mirror.state = cm_res_state(CM_LISTENING);
+	cm_res_init(&l->mirror, NULL, &l->id->mirror);
+	cm_res_show(&l->mirror);
+}
+
+static void listener_hide(struct cm_listener *l)
+{
+	if (!l->id->dev)
+		cm_res_hide(&l->mirror);
+}
+
+/**
+ * cm_iw_listen - listen on a device
+ * @id: the id
+ * @dev: the device
+ *
+ * Return: 0, also if it listens there already; -EINVAL if it no longer wants to listen;
+ * else what the provider says.
+ */
+int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
+{
+	struct cm_listener *l;
+	int ret = 0;
+
+	mutex_lock(&id->listen_mutex);
+	list_for_each_entry(l, &id->listeners, of_id)
+		if (l->dev == dev)
+			goto unlock;
+	if (cm_state(id) != CM_LISTENING) {
+		ret = -EINVAL;
+		goto unlock;
+	}
+	l = kzalloc(sizeof(*l), GFP_KERNEL);
+	if (!l) {
+		ret = -ENOMEM;
+		goto unlock;
+	}
+	kref_init(&l->ref);
+	l->id = id;
+	l->dev = dev;
+	if (!cm_dev_link_listener(l)) {
+		kfree(l);
+		ret = -ENODEV;
+		goto unlock;
+	}
+	cm_id_get(id);
+	l->iw.device = dev->device;
+	l->iw.event_handler = listener_upcall;
+	l->iw.add_ref = listener_get;
+	l->iw.rem_ref = listener_put;
+	set_addresses(&l->iw, id);
+
+	ret = dev->device->ops.iw_create_listen(&l->iw, id->backlog);
+	if (ret) {
+		cm_dev_unlink_listener(l);
+		listener_put(&l->iw);
+	} else {
+		list_add_tail(&l->of_id, &id->listeners);
+		listener_show(l);
+	}
+unlock:
+	mutex_unlock(&id->listen_mutex);
+	return ret;
+}
+
+/**
+ * cm_iw_unlisten - listen no more
+ * @id: the id
+ * @dev: on this device, or NULL: on none
+ */
+void cm_iw_unlisten(struct cm_id *id, struct cm_dev *dev)
+{
+	struct cm_listener *l, *next;
+
+	mutex_lock(&id->listen_mutex);
+	list_for_each_entry_safe(l, next, &id->listeners, of_id) {
+		if (dev && l->dev != dev)
+			continue;
+		l->dev->device->ops.iw_destroy_listen(&l->iw);
+		list_del(&l->of_id);
+		listener_hide(l);
+		cm_dev_unlink_listener(l);
+		listener_put(&l->iw);
+	}
+	mutex_unlock(&id->listen_mutex);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The module. */
+#include <linux/module.h>
+
+#include "rdma_cm.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+static int __init t3_rdma_cm_init(void)
+{
+	int ret;
+
+	ret = cm_ids_init();
+	if (ret)
+		return ret;
+	cm_debugfs_init();
+	/* Before the client: who asks ib_core for it gets the device's number. */
+	ret = cm_ucm_init();
+	if (ret)
+		goto ids;
+	ret = cm_devices_init();
+	if (ret)
+		goto ucm;
+	return 0;
+
+ucm:
+	cm_ucm_exit();
+ids:
+	cm_debugfs_exit();
+	cm_ids_exit();
+	return ret;
+}
+
+static void __exit t3_rdma_cm_exit(void)
+{
+	cm_devices_exit();
+	cm_ucm_exit();
+	cm_debugfs_exit();
+	cm_ids_exit();
+}
+
+module_init(t3_rdma_cm_init);
+module_exit(t3_rdma_cm_exit);
+
+MODULE_DESCRIPTION("RDMA connection manager for iWARP devices");
+MODULE_LICENSE("GPL");

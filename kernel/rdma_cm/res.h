@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What `rdma resource show cm_id` sees of an id.
+ *
+ * ib_core finds the id behind a resource entry by the layout of a struct that is
+ * private to the in-tree rdma_cm. struct cm_mirror is that struct as far as ib_core
+ * looks; members that it does not read are there for their size only. The offsets
+ * are asserted against what Debian's kernels have; where locks are debugged sizes
+ * follow the configuration, as the members have the real types.
+ */
+#ifndef T3_RDMA_CM_RES_H
+#define T3_RDMA_CM_RES_H
+
+#include <linux/completion.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/version.h>
+#include <rdma/rdma_cm.h>
+#include <rdma/restrack.h>
+
+#include "cm_fsm.h"
+
+/* The numbers that user space knows: enum rdma_cm_state of the in-tree rdma_cm. */
+enum cm_res_state {
+	CM_RES_IDLE,
+	CM_RES_ADDR_QUERY,
+	CM_RES_ADDR_RESOLVED,
+	CM_RES_ROUTE_QUERY,
+	CM_RES_ROUTE_RESOLVED,
+	CM_RES_CONNECT,
+	CM_RES_DISCONNECT,
+	CM_RES_ADDR_BOUND,
+	CM_RES_LISTEN,
+	CM_RES_DEVICE_REMOVAL,
+	CM_RES_DESTROYING,
+};
+
+struct cm_mirror {
+	struct rdma_cm_id id;
+	void *unused_bind_list;
+	struct hlist_node unused_node;
+	struct list_head unused_items[3];
+	void *unused_dev;
+	struct list_head unused_mc_list;
+	int unused_internal_id;
+	enum cm_res_state state;
+	spinlock_t unused_lock;
+	struct mutex unused_qp_mutex;
+	struct completion unused_comp;
+	refcount_t unused_refcount;
+	struct mutex unused_handler_mutex;
+	int unused_backlog;
+	int unused_timeout_ms;
+	void *unused_query;
+	int unused_query_id;
+	void *unused_cm_id;
+	u32 unused_seq_num;
+	u32 unused_qkey;
+	u32 qp_num;
+	u32 unused_options;
+	u8 unused_bytes[9];
+	enum ib_gid_type unused_gid_type;
+	struct rdma_restrack_entry res;
+	struct rdma_ucm_ece unused_ece;
+};
+
+#if defined(CONFIG_X86_64) && !defined(CONFIG_DEBUG_SPINLOCK) && !defined(CONFIG_DEBUG_LOCK_ALLOC)
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static_assert(offsetof(struct cm_mirror, state) == 604);
+static_assert(offsetof(struct cm_mirror, qp_num) == 760);
+static_assert(offsetof(struct cm_mirror, res) == 784);
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+static_assert(offsetof(struct cm_mirror, state) == 612);
+static_assert(offsetof(struct cm_mirror, qp_num) == 752);
+static_assert(offsetof(struct cm_mirror, res) == 776);
+#endif
+#endif
+
+/* Exported by ib_core, and declared in a header that is its own. */
+void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type);
+void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller);
+void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
+			       const struct rdma_restrack_entry *parent);
+void rdma_restrack_add(struct rdma_restrack_entry *res);
+void rdma_restrack_del(struct rdma_restrack_entry *res);
+
+void cm_res_init(struct cm_mirror *mirror, const char *caller, const struct cm_mirror *parent);
+void cm_res_show(struct cm_mirror *mirror);
+void cm_res_hide(struct cm_mirror *mirror);
+enum cm_res_state cm_res_state(enum cm_state state);
+
+#endif

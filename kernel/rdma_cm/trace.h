@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Tracepoints: events/t3_rdma_cm in tracefs. */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM t3_rdma_cm
+
+#if !defined(T3_RDMA_CM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define T3_RDMA_CM_TRACE_H
+
+#include <linux/tracepoint.h>
+
+#include "rdma_cm.h"
+
+TRACE_EVENT(cm_step,
+	TP_PROTO(u32 id, enum cm_state from, enum cm_event event, enum cm_state to, u16 actions,
+		 int status),
+	TP_ARGS(id, from, event, to, actions, status),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u8, from)
+		__field(u8, event)
+		__field(u8, to)
+		__field(u16, actions)
+		__field(int, status)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->from = from;
+		__entry->event = event;
+		__entry->to = to;
+		__entry->actions = actions;
+		__entry->status = status;
+	),
+	TP_printk("id=%u %s + %s -> %s actions=0x%x status=%d", __entry->id,
+		  cm_state_name(__entry->from), cm_event_name(__entry->event),
+		  cm_state_name(__entry->to), __entry->actions, __entry->status)
+);
+
+TRACE_EVENT(cm_refused,
+	TP_PROTO(u32 id, enum cm_state state, enum cm_event event, int status),
+	TP_ARGS(id, state, event, status),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u8, state)
+		__field(u8, event)
+		__field(int, status)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->state = state;
+		__entry->event = event;
+		__entry->status = status;
+	),
+	TP_printk("id=%u %s refuses %s status=%d", __entry->id, cm_state_name(__entry->state),
+		  cm_event_name(__entry->event), __entry->status)
+);
+
+TRACE_EVENT(cm_upcall,
+	TP_PROTO(u32 id, int type, int status),
+	TP_ARGS(id, type, status),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u8, type)
+		__field(int, status)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->type = type;
+		__entry->status = status;
+	),
+	TP_printk("id=%u %s status=%d", __entry->id,
+		  __print_symbolic(__entry->type,
+				   { IW_CM_EVENT_CONNECT_REQUEST, "CONNECT_REQUEST" },
+				   { IW_CM_EVENT_CONNECT_REPLY, "CONNECT_REPLY" },
+				   { IW_CM_EVENT_ESTABLISHED, "ESTABLISHED" },
+				   { IW_CM_EVENT_DISCONNECT, "DISCONNECT" },
+				   { IW_CM_EVENT_CLOSE, "CLOSE" }),
+		  __entry->status)
+);
+
+TRACE_EVENT(cm_tell,
+	TP_PROTO(u32 id, int event, int status, int answer),
+	TP_ARGS(id, event, status, answer),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u8, event)
+		__field(int, status)
+		__field(int, answer)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->event = event;
+		__entry->status = status;
+		__entry->answer = answer;
+	),
+	TP_printk("id=%u event=%u status=%d answer=%d", __entry->id, __entry->event,
+		  __entry->status, __entry->answer)
+);
+
+#endif
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>

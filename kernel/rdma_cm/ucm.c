@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The user device: files, contexts, and one table with a row per command. A row says
+ * what is checked before the command's function runs; see ucm.h for who holds what.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/sysctl.h>
+#include <linux/xarray.h>
+#include <net/net_namespace.h>
+#include <rdma/ib.h>
+
+#include "compat_sysctl.h"
+#include "rdma_cm.h"
+#include "ucm.h"
+
+#define STOCK_NAME "rdma_cm"
+
+static char *device_name = STOCK_NAME;
+module_param(device_name, charp, 0444);
+MODULE_PARM_DESC(device_name, "name below /dev/infiniband; another than rdma_cm beside the in-tree module");
+
+unsigned int ucm_max_backlog = 1024;
+module_param_named(max_backlog, ucm_max_backlog, uint, 0644);
+MODULE_PARM_DESC(max_backlog, "upper bound, and default, of a listener's backlog");
+
+static const struct file_operations ucm_fops;
+static DEFINE_XARRAY_ALLOC(ucm_contexts);
+
+/* --- contexts ------------------------------------------------------------ */
+
+static void context_free(struct kref *ref)
+{
+	struct ucm_context *ctx = container_of(ref, struct ucm_context, ref);
+
+	mutex_destroy(&ctx->mutex);
+	kfree(ctx);
+}
+
+void ucm_context_put(struct ucm_context *ctx)
+{
+	kref_put(&ctx->ref, context_free);
+}
+
+/* The device went: let go of it, whatever user space does. */
+static void context_close(struct work_struct *work)
+{
+	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
+	struct rdma_cm_id *id;
+
+	mutex_lock(&ctx->mutex);
+	id = ctx->cm_id;
+	ctx->cm_id = NULL;
+	mutex_unlock(&ctx->mutex);
+	if (id)
+		t3_rdma_destroy_id(id);
+	ucm_context_put(ctx);
+}
+
+/* A context with a number that nobody can use yet, and one reference: the table's. */
+struct ucm_context *ucm_context_make(struct ucm_file *file)
+{
+	struct ucm_context *ctx;
+
+	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
+	if (!ctx)
+		return NULL;
+	kref_init(&ctx->ref);
+	mutex_init(&ctx->mutex);
+	INIT_LIST_HEAD(&ctx->item);
+	INIT_WORK(&ctx->close, context_close);
+	ctx->file = file;
+	if (xa_alloc(&ucm_contexts, &ctx->number, NULL, xa_limit_32b, GFP_KERNEL)) {
+		kfree(ctx);
+		return NULL;
+	}
+	return ctx;
+}
+
+/* From now on user space can use it. Caller holds file->mutex. */
+int ucm_context_show(struct ucm_context *ctx)
+{
+	lockdep_assert_held(&ctx->file->mutex);
+	list_add_tail(&ctx->item, &ctx->file->contexts);
+	return xa_err(xa_store(&ucm_contexts, ctx->number, ctx, GFP_KERNEL));
+}
+
+/* Only one can end a context: who takes it off the table. */
+bool ucm_context_claim(struct ucm_context *ctx)
+{
+	return xa_cmpxchg(&ucm_contexts, ctx->number, ctx, XA_ZERO_ENTRY, GFP_KERNEL) == ctx;
+}
+
+/**
+ * ucm_context_end - destroy a context that was claimed, or never shown
+ * @ctx: the context; the caller has the table's reference, and it is put
+ *
+ * Return: how many of its events user space was given.
+ */
+u32 ucm_context_end(struct ucm_context *ctx)
+{
+	struct rdma_cm_id *id;
+	u32 reported;
+
+	mutex_lock(&ctx->mutex);
+	id = ctx->cm_id;
+	ctx->cm_id = NULL;
+	mutex_unlock(&ctx->mutex);
+	if (id)
+		t3_rdma_destroy_id(id);
+	/* A close that found the id first must be done with it before DESTROY_ID returns. */
+	if (cancel_work_sync(&ctx->close))
+		ucm_context_put(ctx);
+
+	ucm_drop_events(ctx);
+	reported = ctx->reported;
+	xa_erase(&ucm_contexts, ctx->number);
+	ucm_context_put(ctx);
+	return reported;
+}
+
+/* The context of a number, for a file, with a reference. */
+static struct ucm_context *context_get(struct ucm_file *file, u32 number)
+{
+	struct ucm_context *ctx;
+
+	xa_lock(&ucm_contexts);
+	ctx = xa_load(&ucm_contexts, number);
+	if (!ctx)
+		ctx = ERR_PTR(-ENOENT);
+	else if (READ_ONCE(ctx->file) != file)
+		ctx = ERR_PTR(-EINVAL);
+	else
+		kref_get(&ctx->ref);
+	xa_unlock(&ucm_contexts);
+	return ctx;
+}
+
+/* --- commands on contexts ------------------------------------------------ */
+
+static int ucm_create_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_create_id *cmd = call->cmd;
+	struct rdma_ucm_create_id_resp resp = {};
+	enum ib_qp_type qp_type;
+	struct ucm_context *ctx;
+	struct rdma_cm_id *id;
+	int ret;
+
+	switch (cmd->ps) {
+	case RDMA_PS_TCP:
+		qp_type = IB_QPT_RC;
+		break;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		qp_type = IB_QPT_UD;
+		break;
+	case RDMA_PS_IB:
+		qp_type = cmd->qp_type;
+		break;
+	default:
+		return -EINVAL;
+	}
+	ctx = ucm_context_make(call->file);
+	if (!ctx)
+		return -ENOMEM;
+	ctx->uid = cmd->uid;
+	id = cm_create_user_id(ucm_handler, ctx, cmd->ps, qp_type);
+	if (IS_ERR(id)) {
+		ret = PTR_ERR(id);
+		goto end;
+	}
+	ctx->cm_id = id;
+	resp.id = ctx->number;
+	ret = ucm_answer(call, cmd->response, &resp, sizeof(resp));
+	if (ret)
+		goto end;
+	mutex_lock(&call->file->mutex);
+	ret = ucm_context_show(ctx);
+	mutex_unlock(&call->file->mutex);
+	if (!ret)
+		return 0;
+end:
+	ucm_context_end(ctx);
+	return ret;
+}
+
+static int ucm_destroy_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_destroy_id *cmd = call->cmd;
+	struct rdma_ucm_destroy_id_resp resp = {};
+	struct ucm_context *ctx;
+	bool mine;
+
+	ctx = context_get(call->file, cmd->id);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	mine = ucm_context_claim(ctx);
+	if (mine)
+		resp.events_reported = ucm_context_end(ctx);
+	ucm_context_put(ctx);
+	return mine ? ucm_answer(call, cmd->response, &resp, sizeof(resp)) : -ENOENT;
+}
+
+/*
+ * The id comes to this file from the one that user space names by a descriptor. Its
+ * handler stands still meanwhile, so no event can go astray.
+ */
+static int migrate(struct ucm_call *call, struct ucm_file *from)
+{
+	const struct rdma_ucm_migrate_id *cmd = call->cmd;
+	struct rdma_ucm_migrate_resp resp = {};
+	struct ucm_context *ctx;
+	int ret = 0;
+
+	ctx = context_get(from, cmd->id);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	mutex_lock(&ctx->mutex);
+	if (!ctx->cm_id) {
+		ret = -ENXIO;
+	} else if (READ_ONCE(ctx->file) != from) {
+		ret = -ENOENT;	/* someone else was faster */
+	} else {
+		t3_rdma_lock_handler(ctx->cm_id);
+		ucm_move(ctx, call->file);
+		resp.events_reported = ctx->reported;
+		t3_rdma_unlock_handler(ctx->cm_id);
+	}
+	mutex_unlock(&ctx->mutex);
+	ucm_context_put(ctx);
+	return ret ? ret : ucm_answer(call, cmd->response, &resp, sizeof(resp));
+}
+
+static int ucm_migrate_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_migrate_id *cmd = call->cmd;
+	struct file *from;
+	int ret;
+
+	/* The reference keeps the other file, and with it its contexts, open. */
+	from = fget(cmd->fd);
+	if (!from)
+		return -ENOENT;
+	if (from->f_op == &ucm_fops)
+		ret = migrate(call, from->private_data);
+	else
+		ret = -EINVAL;
+	fput(from);
+	return ret;
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+/* On kernels before 7.1 <rdma/rdma_user_cm.h> does not know this one. */
+#define UCM_WRITE_EVENT	24
+
+/**
+ * struct ucm_row - a command
+ * @run: does it; NULL for ENOSYS
+ * @in: least length of the command
+ * @out: least room for the answer
+ * @id: where the id's number is, if the command is about an id
+ * @about_id: it is; @run finds call->ctx with its mutex held
+ * @on_device: the id must have a device
+ */
+struct ucm_row {
+	int (*run)(struct ucm_call *call);
+	u16 in;
+	u16 out;
+	u16 id;
+	bool about_id;
+	bool on_device;
+};
+
+#define PLAIN(fn, type, room)	{ .run = fn, .in = sizeof(type), .out = room }
+#define ABOUT_ID(fn, type, room) { .run = fn, .in = sizeof(type), .out = room, \
+				   .about_id = true, .id = offsetof(type, id) }
+#define ON_DEVICE(fn, type, length, room) { .run = fn, .in = length, .out = room, \
+				   .about_id = true, .on_device = true, .id = offsetof(type, id) }
+
+static const struct ucm_row ucm_table[] = {
+	[RDMA_USER_CM_CMD_CREATE_ID] =
+		PLAIN(ucm_create_id, struct rdma_ucm_create_id,
+		      sizeof(struct rdma_ucm_create_id_resp)),
+	[RDMA_USER_CM_CMD_DESTROY_ID] =
+		PLAIN(ucm_destroy_id, struct rdma_ucm_destroy_id,
+		      sizeof(struct rdma_ucm_destroy_id_resp)),
+	[RDMA_USER_CM_CMD_BIND_IP] = ABOUT_ID(ucm_bind_ip, struct rdma_ucm_bind_ip, 0),
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = ABOUT_ID(ucm_resolve_ip, struct rdma_ucm_resolve_ip, 0),
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] =
+		ON_DEVICE(ucm_resolve_route, struct rdma_ucm_resolve_route,
+			  sizeof(struct rdma_ucm_resolve_route), 0),
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] =
+		ABOUT_ID(ucm_query_route, struct rdma_ucm_query,
+			 offsetof(struct rdma_ucm_query_route_resp, ibdev_index)),
+	/* Libraries before ECE send connect and accept without it. */
+	[RDMA_USER_CM_CMD_CONNECT] =
+		ON_DEVICE(ucm_connect, struct rdma_ucm_connect,
+			  offsetofend(struct rdma_ucm_connect, reserved), 0),
+	[RDMA_USER_CM_CMD_LISTEN] = ABOUT_ID(ucm_listen, struct rdma_ucm_listen, 0),
+	[RDMA_USER_CM_CMD_ACCEPT] =
+		ON_DEVICE(ucm_accept, struct rdma_ucm_accept,
+			  offsetofend(struct rdma_ucm_accept, reserved), 0),
+	[RDMA_USER_CM_CMD_REJECT] =
+		ON_DEVICE(ucm_reject, struct rdma_ucm_reject, sizeof(struct rdma_ucm_reject), 0),
+	[RDMA_USER_CM_CMD_DISCONNECT] =
+		ON_DEVICE(ucm_disconnect, struct rdma_ucm_disconnect,
+			  sizeof(struct rdma_ucm_disconnect), 0),
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] =
+		ON_DEVICE(ucm_init_qp_attr, struct rdma_ucm_init_qp_attr,
+			  sizeof(struct rdma_ucm_init_qp_attr), sizeof(struct ib_uverbs_qp_attr)),
+	[RDMA_USER_CM_CMD_GET_EVENT] =
+		PLAIN(ucm_get_event, struct rdma_ucm_get_event,
+		      offsetof(struct rdma_ucm_event_resp, reserved)),
+	[RDMA_USER_CM_CMD_SET_OPTION] = ABOUT_ID(ucm_set_option, struct rdma_ucm_set_option, 0),
+	[RDMA_USER_CM_CMD_NOTIFY] =
+		ON_DEVICE(ucm_notify, struct rdma_ucm_notify, sizeof(struct rdma_ucm_notify), 0),
+	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
+		ABOUT_ID(ucm_join, struct rdma_ucm_join_ip_mcast,
+			 sizeof(struct rdma_ucm_create_id_resp)),
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] =
+		PLAIN(ucm_leave, struct rdma_ucm_destroy_id,
+		      sizeof(struct rdma_ucm_destroy_id_resp)),
+	[RDMA_USER_CM_CMD_MIGRATE_ID] =
+		PLAIN(ucm_migrate_id, struct rdma_ucm_migrate_id,
+		      sizeof(struct rdma_ucm_migrate_resp)),
+	[RDMA_USER_CM_CMD_QUERY] = ABOUT_ID(ucm_query, struct rdma_ucm_query, 0),
+	[RDMA_USER_CM_CMD_BIND] = ABOUT_ID(ucm_bind, struct rdma_ucm_bind, 0),
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] =
+		ABOUT_ID(ucm_resolve_addr, struct rdma_ucm_resolve_addr, 0),
+	[RDMA_USER_CM_CMD_JOIN_MCAST] =
+		ABOUT_ID(ucm_join, struct rdma_ucm_join_mcast,
+			 sizeof(struct rdma_ucm_create_id_resp)),
+	[UCM_WRITE_EVENT] = ABOUT_ID(ucm_write_event, struct ucm_write_event_cmd, 0),
+};
+
+/* Room for any of them. */
+union ucm_any_cmd {
+	struct rdma_ucm_connect connect;
+	struct rdma_ucm_accept accept;
+	struct rdma_ucm_reject reject;
+	struct rdma_ucm_resolve_addr resolve;
+	struct ucm_write_event_cmd event;
+	u32 words[1];
+};
+
+static int run_about_id(const struct ucm_row *row, struct ucm_call *call)
+{
+	u32 number;
+	int ret;
+
+	memcpy(&number, call->cmd + row->id, sizeof(number));
+	call->ctx = context_get(call->file, number);
+	if (IS_ERR(call->ctx))
+		return PTR_ERR(call->ctx);
+	mutex_lock(&call->ctx->mutex);
+	if (!call->ctx->cm_id)
+		ret = -ENXIO;
+	else if (row->on_device && !call->ctx->cm_id->device)
+		ret = -EINVAL;
+	else
+		ret = row->run(call);
+	mutex_unlock(&call->ctx->mutex);
+	ucm_context_put(call->ctx);
+	return ret;
+}
+
+static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, loff_t *pos)
+{
+	union ucm_any_cmd cmd = {};
+	struct rdma_ucm_cmd_hdr hdr;
+	const struct ucm_row *row;
+	struct ucm_call call;
+	int ret;
+
+	/* A descriptor must not make a more privileged process act for its sender. */
+	if (!ib_safe_file_access(filp))
+		return -EACCES;
+	if (len < sizeof(hdr))
+		return -EINVAL;
+	if (copy_from_user(&hdr, buf, sizeof(hdr)))
+		return -EFAULT;
+	if (hdr.cmd >= ARRAY_SIZE(ucm_table) || hdr.in + sizeof(hdr) > len)
+		return -EINVAL;
+	row = &ucm_table[array_index_nospec(hdr.cmd, ARRAY_SIZE(ucm_table))];
+	if (!row->run)
+		return hdr.cmd <= RDMA_USER_CM_CMD_JOIN_MCAST ? -ENOSYS : -EINVAL;
+	if (hdr.out < row->out)
+		return -ENOSPC;
+	if (hdr.in < row->in)
+		return -EINVAL;
+
+	call = (struct ucm_call) {
+		.filp = filp,
+		.file = filp->private_data,
+		.cmd = &cmd,
+		.in = min_t(size_t, hdr.in, sizeof(cmd)),
+		.out = hdr.out,
+	};
+	if (copy_from_user(&cmd, buf + sizeof(hdr), call.in))
+		return -EFAULT;
+	ret = row->about_id ? run_about_id(row, &call) : row->run(&call);
+	return ret ? ret : len;
+}
+
+/* --- files --------------------------------------------------------------- */
+
+static __poll_t ucm_poll(struct file *filp, struct poll_table_struct *wait)
+{
+	struct ucm_file *file = filp->private_data;
+
+	poll_wait(filp, &file->readers, wait);
+	return list_empty_careful(&file->events) ? 0 : EPOLLIN | EPOLLRDNORM;
+}
+
+static int ucm_open(struct inode *inode, struct file *filp)
+{
+	struct ucm_file *file;
+
+	file = kzalloc(sizeof(*file), GFP_KERNEL);
+	if (!file)
+		return -ENOMEM;
+	mutex_init(&file->mutex);
+	INIT_LIST_HEAD(&file->contexts);
+	INIT_LIST_HEAD(&file->events);
+	init_waitqueue_head(&file->readers);
+	filp->private_data = file;
+	return stream_open(inode, filp);
+}
+
+static struct ucm_context *oldest(struct ucm_file *file)
+{
+	struct ucm_context *ctx;
+
+	mutex_lock(&file->mutex);
+	ctx = list_first_entry_or_null(&file->contexts, struct ucm_context, item);
+	if (ctx)
+		kref_get(&ctx->ref);
+	mutex_unlock(&file->mutex);
+	return ctx;
+}
+
+/*
+ * No command of this file runs any more. Requests may still add contexts, but only
+ * behind their listener, and only until that is gone, so an empty list stays empty. A
+ * context that cannot be claimed ends with its listener, which is in another file.
+ */
+static int ucm_release(struct inode *inode, struct file *filp)
+{
+	struct ucm_file *file = filp->private_data;
+	struct ucm_context *ctx;
+
+	while ((ctx = oldest(file))) {
+		if (ucm_context_claim(ctx))
+			ucm_context_end(ctx);
+		else
+			cond_resched();
+		ucm_context_put(ctx);
+	}
+	ucm_free_events(file);
+	mutex_destroy(&file->mutex);
+	kfree(file);
+	return 0;
+}
+
+static const struct file_operations ucm_fops = {
+	.owner = THIS_MODULE,
+	.open = ucm_open,
+	.release = ucm_release,
+	.write = ucm_write,
+	.poll = ucm_poll,
+};
+
+/* --- the device ---------------------------------------------------------- */
+
+static struct miscdevice ucm_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.mode = 0666,
+	.fops = &ucm_fops,
+};
+
+/* What ib_core asks a client for; its header is its own. */
+struct ib_client_nl_info {
+	struct sk_buff *nl_msg;
+	struct device *cdev;
+	u32 port;
+	u64 abi;
+};
+
+/* librdmacm learns from this which device it is to open. */
+int cm_ucm_nl_info(struct ib_client_nl_info *res)
+{
+	res->abi = RDMA_USER_CM_ABI_VERSION;
+	res->cdev = ucm_misc.this_device;
+	return 0;
+}
+
+static ssize_t abi_version_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", RDMA_USER_CM_ABI_VERSION);
+}
+static DEVICE_ATTR_RO(abi_version);
+
+static struct attribute *ucm_attrs[] = { &dev_attr_abi_version.attr, NULL };
+ATTRIBUTE_GROUPS(ucm);
+
+/* The in-tree module's sysctl, where that is not loaded. */
+static struct ctl_table ucm_sysctls[] = {
+	{
+		.procname = "max_backlog",
+		.data = &ucm_max_backlog,
+		.maxlen = sizeof(ucm_max_backlog),
+		.mode = 0644,
+		.proc_handler = proc_douintvec,
+	},
+	T3_SYSCTL_END
+};
+static struct ctl_table_header *ucm_sysctl;
+
+int cm_ucm_init(void)
+{
+	int ret;
+
+	ucm_misc.name = device_name;
+	ucm_misc.groups = ucm_groups;
+	ucm_misc.nodename = kasprintf(GFP_KERNEL, "infiniband/%s", device_name);
+	if (!ucm_misc.nodename)
+		return -ENOMEM;
+	ret = misc_register(&ucm_misc);
+	if (ret) {
+		kfree(ucm_misc.nodename);
+		return ret;
+	}
+	if (!strcmp(device_name, STOCK_NAME))
+		ucm_sysctl = register_net_sysctl(&init_net, "net/rdma_ucm", ucm_sysctls);
+	return 0;
+}
+
+void cm_ucm_exit(void)
+{
+	if (ucm_sysctl)
+		unregister_net_sysctl_table(ucm_sysctl);
+	misc_deregister(&ucm_misc);
+	kfree(ucm_misc.nodename);
+}

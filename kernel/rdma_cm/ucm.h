@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The device /dev/infiniband/rdma_cm: the stock ABI of rdma_ucm over ids.
+ *
+ *	ucm.c		files, the table of commands, contexts
+ *	ucm_cmd.c	commands that are a call of t3_rdma_cm each
+ *	ucm_query.c	commands that answer with what an id knows
+ *	ucm_event.c	events, from an id's handler to GET_EVENT
+ *
+ * Life. A file has contexts; a context is an id with a number. The table of numbers, a
+ * command that runs, a queued event and a pending close each hold a reference
+ * on the context. Its id is a matter of ctx->mutex: whoever finds ctx->cm_id NULL
+ * came too late and answers ENXIO. So an id can be closed under its owner when the
+ * device goes, while the context stays until DESTROY_ID or the end of the file.
+ *
+ * Locks: ctx->mutex, then the id's handler mutex, then file->mutex. Handlers run under
+ * the handler mutex; ctx->file changes (MIGRATE_ID) under all three.
+ */
+#ifndef T3_UCM_H
+#define T3_UCM_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/uaccess.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <rdma/rdma_user_cm.h>
+
+#include <t3_rdma_cm.h>
+
+/**
+ * struct ucm_file - an open file
+ * @mutex: the lists, and the counters of the contexts on them
+ * @contexts: oldest first
+ * @events: oldest first, of all contexts
+ */
+struct ucm_file {
+	struct mutex mutex;
+	struct list_head contexts;
+	struct list_head events;
+	wait_queue_head_t readers;
+};
+
+/**
+ * struct ucm_context - an id with a number
+ * @mutex: one command at a time; @cm_id
+ * @cm_id: NULL once it is closed
+ * @uid: what user space knows it by; 0: a request that was not accepted, of which
+ *	nothing is told
+ * @reported: events that user space was given
+ * @room: how many more requests a listener may have undelivered
+ */
+struct ucm_context {
+	struct kref ref;
+	u32 number;
+	struct mutex mutex;
+	struct rdma_cm_id *cm_id;
+	struct ucm_file *file;
+	struct list_head item;
+	u64 uid;
+	u32 reported;
+	atomic_t room;
+	struct work_struct close;
+};
+
+/**
+ * struct ucm_event - an event that waits for GET_EVENT
+ * @request: the context of a connect request, or NULL
+ */
+struct ucm_event {
+	struct list_head item;
+	struct ucm_context *ctx;
+	struct ucm_context *request;
+	struct rdma_ucm_event_resp resp;
+};
+
+/**
+ * struct ucm_call - a command that runs
+ * @ctx: of the id that the command names; its mutex is held
+ * @cmd: the command, padded with zeros
+ * @in: how much of it user space sent
+ * @out: how much room there is for the answer
+ */
+struct ucm_call {
+	struct file *filp;
+	struct ucm_file *file;
+	struct ucm_context *ctx;
+	const void *cmd;
+	size_t in;
+	size_t out;
+};
+
+/* Of later kernels' rdma_ucm: a library sends an event to itself. */
+struct ucm_write_event_cmd {
+	__u32 id;
+	__u32 reserved;
+	__u32 event;
+	__u32 status;
+	union {
+		struct rdma_ucm_conn_param conn;
+		struct rdma_ucm_ud_param ud;
+		__u64 arg;
+	} param;
+};
+
+static_assert(sizeof(struct ucm_write_event_cmd) == 320);
+
+/* As much of the answer as there is room for. */
+static inline int ucm_answer(const struct ucm_call *call, u64 where, const void *answer, size_t len)
+{
+	return copy_to_user(u64_to_user_ptr(where), answer, min(len, call->out)) ? -EFAULT : 0;
+}
+
+/* ucm.c */
+extern unsigned int ucm_max_backlog;
+struct ucm_context *ucm_context_make(struct ucm_file *file);
+int ucm_context_show(struct ucm_context *ctx);
+void ucm_context_put(struct ucm_context *ctx);
+u32 ucm_context_end(struct ucm_context *ctx);
+bool ucm_context_claim(struct ucm_context *ctx);
+
+/* ucm_cmd.c */
+int ucm_bind_ip(struct ucm_call *call);
+int ucm_bind(struct ucm_call *call);
+int ucm_resolve_ip(struct ucm_call *call);
+int ucm_resolve_addr(struct ucm_call *call);
+int ucm_resolve_route(struct ucm_call *call);
+int ucm_connect(struct ucm_call *call);
+int ucm_listen(struct ucm_call *call);
+int ucm_accept(struct ucm_call *call);
+int ucm_reject(struct ucm_call *call);
+int ucm_disconnect(struct ucm_call *call);
+int ucm_set_option(struct ucm_call *call);
+int ucm_notify(struct ucm_call *call);
+int ucm_join(struct ucm_call *call);
+int ucm_leave(struct ucm_call *call);
+
+/* ucm_query.c */
+int ucm_query_route(struct ucm_call *call);
+int ucm_query(struct ucm_call *call);
+int ucm_init_qp_attr(struct ucm_call *call);
+
+/* ucm_event.c */
+int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+int ucm_get_event(struct ucm_call *call);
+int ucm_write_event(struct ucm_call *call);
+void ucm_drop_events(struct ucm_context *ctx);
+void ucm_move(struct ucm_context *ctx, struct ucm_file *to);
+void ucm_free_events(struct ucm_file *file);
+
+#endif

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Commands that are a call of t3_rdma_cm each; call->ctx is locked and has its id. */
+#include <linux/slab.h>
+#include <rdma/ib_cm.h>
+
+#include "rdma_cm.h"
+#include "ucm.h"
+
+/* --- addresses ----------------------------------------------------------- */
+
+/* Two families of commands: addresses of 28 bytes, and since AF_IB of any length. */
+
+int ucm_bind_ip(struct ucm_call *call)
+{
+	const struct rdma_ucm_bind_ip *cmd = call->cmd;
+	struct sockaddr_in6 addr = cmd->addr;
+
+	if (!rdma_addr_size_in6(&addr))
+		return -EINVAL;
+	return t3_rdma_bind_addr(call->ctx->cm_id, (struct sockaddr *)&addr);
+}
+
+int ucm_bind(struct ucm_call *call)
+{
+	const struct rdma_ucm_bind *cmd = call->cmd;
+	struct __kernel_sockaddr_storage addr = cmd->addr;
+
+	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != rdma_addr_size_kss(&addr))
+		return -EINVAL;
+	return t3_rdma_bind_addr(call->ctx->cm_id, (struct sockaddr *)&addr);
+}
+
+int ucm_resolve_ip(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_ip *cmd = call->cmd;
+	struct sockaddr_in6 src = cmd->src_addr, dst = cmd->dst_addr;
+
+	if ((src.sin6_family && !rdma_addr_size_in6(&src)) || !rdma_addr_size_in6(&dst))
+		return -EINVAL;
+	return t3_rdma_resolve_addr(call->ctx->cm_id, (struct sockaddr *)&src,
+				    (struct sockaddr *)&dst, cmd->timeout_ms);
+}
+
+int ucm_resolve_addr(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_addr *cmd = call->cmd;
+	struct __kernel_sockaddr_storage src = cmd->src_addr, dst = cmd->dst_addr;
+
+	if (cmd->reserved || (cmd->src_size && cmd->src_size != rdma_addr_size_kss(&src)) ||
+	    !cmd->dst_size || cmd->dst_size != rdma_addr_size_kss(&dst))
+		return -EINVAL;
+	return t3_rdma_resolve_addr(call->ctx->cm_id, (struct sockaddr *)&src,
+				    (struct sockaddr *)&dst, cmd->timeout_ms);
+}
+
+int ucm_resolve_route(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_route *cmd = call->cmd;
+
+	return t3_rdma_resolve_route(call->ctx->cm_id, cmd->timeout_ms);
+}
+
+/* --- connections --------------------------------------------------------- */
+
+static struct rdma_conn_param conn_param(const struct rdma_ucm_conn_param *from)
+{
+	return (struct rdma_conn_param) {
+		.private_data = from->private_data,
+		.private_data_len = from->private_data_len,
+		.responder_resources = from->responder_resources,
+		.initiator_depth = from->initiator_depth,
+		.flow_control = from->flow_control,
+		.retry_count = from->retry_count,
+		.rnr_retry_count = from->rnr_retry_count,
+		.srq = from->srq,
+		.qp_num = from->qp_num & 0xffffff,
+	};
+}
+
+int ucm_connect(struct ucm_call *call)
+{
+	const struct rdma_ucm_connect *cmd = call->cmd;
+	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+
+	if (!cmd->conn_param.valid)
+		return -EINVAL;
+	return t3_rdma_connect(call->ctx->cm_id, &param);
+}
+
+int ucm_listen(struct ucm_call *call)
+{
+	const struct rdma_ucm_listen *cmd = call->cmd;
+	int backlog = cmd->backlog;
+
+	if (backlog <= 0 || backlog > ucm_max_backlog)
+		backlog = ucm_max_backlog;
+	atomic_set(&call->ctx->room, backlog);
+	return t3_rdma_listen(call->ctx->cm_id, backlog);
+}
+
+/*
+ * With parameters: the answer to a request. Without: what librdmacm sends when the QP of
+ * a connection that was responded to is ready.
+ */
+int ucm_accept(struct ucm_call *call)
+{
+	const struct rdma_ucm_accept *cmd = call->cmd;
+	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+	struct rdma_cm_id *id = call->ctx->cm_id;
+	int ret;
+
+	if (!cmd->conn_param.valid)
+		return t3_rdma_establish(id);
+	/* No event before user space's name for the id is known. */
+	t3_rdma_lock_handler(id);
+	ret = t3_rdma_accept(id, &param);
+	if (!ret)
+		call->ctx->uid = cmd->uid;
+	t3_rdma_unlock_handler(id);
+	return ret;
+}
+
+/* The reason is for InfiniBand; what could not be said there is not said here. */
+int ucm_reject(struct ucm_call *call)
+{
+	const struct rdma_ucm_reject *cmd = call->cmd;
+
+	if (cmd->reason && cmd->reason != IB_CM_REJ_CONSUMER_DEFINED &&
+	    cmd->reason != IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
+		return -EINVAL;
+	return t3_rdma_reject(call->ctx->cm_id, cmd->private_data, cmd->private_data_len);
+}
+
+int ucm_disconnect(struct ucm_call *call)
+{
+	return t3_rdma_disconnect(call->ctx->cm_id);
+}
+
+int ucm_notify(struct ucm_call *call)
+{
+	const struct rdma_ucm_notify *cmd = call->cmd;
+
+	return t3_rdma_notify(call->ctx->cm_id, cmd->event);
+}
+
+/* --- options ------------------------------------------------------------- */
+
+static int set_tos(struct rdma_cm_id *id, int value)
+{
+	t3_rdma_set_service_type(id, value);
+	return 0;
+}
+
+static int set_ack_timeout(struct rdma_cm_id *id, int value)
+{
+	return t3_rdma_set_ack_timeout(id, value);
+}
+
+static int set_reuseaddr(struct rdma_cm_id *id, int value)
+{
+	return t3_rdma_set_reuseaddr(id, !!value);
+}
+
+static int set_afonly(struct rdma_cm_id *id, int value)
+{
+	return t3_rdma_set_afonly(id, !!value);
+}
+
+static const struct {
+	int (*set)(struct rdma_cm_id *id, int value);
+	u8 len;
+} id_options[] = {
+	[RDMA_OPTION_ID_TOS]		= { set_tos, sizeof(u8) },
+	[RDMA_OPTION_ID_REUSEADDR]	= { set_reuseaddr, sizeof(int) },
+	[RDMA_OPTION_ID_AFONLY]		= { set_afonly, sizeof(int) },
+	[RDMA_OPTION_ID_ACK_TIMEOUT]	= { set_ack_timeout, sizeof(u8) },
+};
+
+int ucm_set_option(struct ucm_call *call)
+{
+	const struct rdma_ucm_set_option *cmd = call->cmd;
+	union {
+		u8 byte;
+		int word;
+	} value = {};
+
+	/* Paths of InfiniBand: known, and of no use. */
+	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
+		return -EINVAL;
+	if (cmd->level != RDMA_OPTION_ID || cmd->optname >= ARRAY_SIZE(id_options))
+		return -ENOSYS;
+	if (cmd->optlen != id_options[cmd->optname].len)
+		return -EINVAL;
+	if (copy_from_user(&value, u64_to_user_ptr(cmd->optval), cmd->optlen))
+		return -EFAULT;
+	return id_options[cmd->optname].set(call->ctx->cm_id, cmd->optlen == sizeof(u8) ?
+					    value.byte : value.word);
+}
+
+/* --- what iWARP has not -------------------------------------------------- */
+
+int ucm_join(struct ucm_call *call)
+{
+	return call->ctx->cm_id->qp_type == IB_QPT_UD && call->ctx->cm_id->device ? -ENOSYS :
+										    -EINVAL;
+}
+
+int ucm_leave(struct ucm_call *call)
+{
+	return -ENOENT;
+}

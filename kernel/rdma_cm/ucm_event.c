@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Events, from an id's handler to GET_EVENT. */
+#include <linux/file.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "rdma_cm.h"
+#include "ucm.h"
+
+/* Values of later kernels' rdma_cm_event_type. */
+#define UCM_EVENT_USER		18
+#define UCM_EVENT_INTERNAL	19
+
+static void event_free(struct ucm_event *event)
+{
+	if (event->request)
+		ucm_context_put(event->request);
+	ucm_context_put(event->ctx);
+	kfree(event);
+}
+
+static struct ucm_event *event_make(struct ucm_context *ctx, u32 type)
+{
+	struct ucm_event *event;
+
+	event = kzalloc(sizeof(*event), GFP_KERNEL);
+	if (!event)
+		return NULL;
+	kref_get(&ctx->ref);
+	event->ctx = ctx;
+	event->resp.uid = ctx->uid;
+	event->resp.id = ctx->number;
+	event->resp.event = type;
+	return event;
+}
+
+static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_event *told)
+{
+	const struct rdma_conn_param *from = &told->param.conn;
+	struct rdma_ucm_conn_param *to;
+	struct ucm_event *event;
+
+	event = event_make(ctx, told->event);
+	if (!event)
+		return NULL;
+	to = &event->resp.param.conn;
+	event->resp.status = told->status;
+	if (from->private_data_len)
+		memcpy(to->private_data, from->private_data, from->private_data_len);
+	to->private_data_len = from->private_data_len;
+	to->responder_resources = from->responder_resources;
+	to->initiator_depth = from->initiator_depth;
+	to->qp_num = from->qp_num;
+	return event;
+}
+
+/* Behind all others of the file. Caller holds file->mutex. */
+static void queue(struct ucm_file *file, struct ucm_event *event)
+{
+	lockdep_assert_held(&file->mutex);
+	list_add_tail(&event->item, &file->events);
+	wake_up_interruptible(&file->readers);
+}
+
+/* A request gets a context, whose number user space learns with the event. */
+static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
+{
+	struct ucm_context *listener = id->context, *ctx;
+	struct ucm_file *file = listener->file;
+	struct ucm_event *event;
+	int ret = -ENOMEM;
+
+	if (!atomic_add_unless(&listener->room, -1, 0))
+		return -ENOMEM;
+	ctx = ucm_context_make(file);
+	if (!ctx)
+		goto give_back_room;
+	event = event_of(listener, told);
+	if (!event)
+		goto end_context;
+	event->resp.id = ctx->number;
+	event->request = ctx;
+	kref_get(&ctx->ref);
+	ctx->cm_id = id;
+	id->context = ctx;
+
+	mutex_lock(&file->mutex);
+	ret = ucm_context_show(ctx);
+	if (!ret)
+		queue(file, event);
+	mutex_unlock(&file->mutex);
+	if (!ret)
+		return 0;
+
+	event_free(event);
+end_context:
+	/* The id is destroyed by whoever called this handler. */
+	ctx->cm_id = NULL;
+	ucm_context_end(ctx);
+give_back_room:
+	atomic_inc(&listener->room);
+	return ret;
+}
+
+/**
+ * ucm_handler - the handler of all ids of processes
+ * @id: the id
+ * @told: the event
+ *
+ * Of a request that was not accepted nothing else is told: the accept will fail.
+ *
+ * Return: not 0 for a request that cannot be queued, which refuses it.
+ */
+int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
+{
+	struct ucm_context *ctx = id->context;
+	struct ucm_event *event;
+
+	if (told->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return queue_request(id, told);
+	if (ctx->uid) {
+		event = event_of(ctx, told);
+		if (event) {
+			mutex_lock(&ctx->file->mutex);
+			queue(ctx->file, event);
+			mutex_unlock(&ctx->file->mutex);
+		}
+	}
+	if (told->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		kref_get(&ctx->ref);
+		if (!queue_work(system_unbound_wq, &ctx->close))
+			ucm_context_put(ctx);
+	}
+	return 0;
+}
+
+int ucm_get_event(struct ucm_call *call)
+{
+	const struct rdma_ucm_get_event *cmd = call->cmd;
+	struct ucm_file *file = call->file;
+	struct ucm_event *event;
+	int ret;
+
+	mutex_lock(&file->mutex);
+	while (list_empty(&file->events)) {
+		mutex_unlock(&file->mutex);
+		if (call->filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		if (wait_event_interruptible(file->readers, !list_empty_careful(&file->events)))
+			return -ERESTARTSYS;
+		mutex_lock(&file->mutex);
+	}
+	event = list_first_entry(&file->events, struct ucm_event, item);
+	/* If it cannot be given it is not lost. */
+	ret = ucm_answer(call, cmd->response, &event->resp, sizeof(event->resp));
+	if (!ret) {
+		list_del(&event->item);
+		event->ctx->reported++;
+		if (event->request)
+			atomic_inc(&event->ctx->room);
+	}
+	mutex_unlock(&file->mutex);
+	if (!ret)
+		event_free(event);
+	return ret;
+}
+
+/* librdmacm's own events, which it sends itself through the id's file. */
+int ucm_write_event(struct ucm_call *call)
+{
+	const struct ucm_write_event_cmd *cmd = call->cmd;
+	struct ucm_event *event;
+
+	if (cmd->event != UCM_EVENT_USER && cmd->event != UCM_EVENT_INTERNAL)
+		return -EINVAL;
+	event = event_make(call->ctx, cmd->event);
+	if (!event)
+		return -ENOMEM;
+	event->resp.status = cmd->status;
+	memcpy(&event->resp.param, &cmd->param, sizeof(cmd->param.arg));
+	mutex_lock(&call->file->mutex);
+	queue(call->file, event);
+	mutex_unlock(&call->file->mutex);
+	return 0;
+}
+
+/*
+ * A context ends: what is queued of it is dropped. If it was a listener, requests that
+ * user space has not seen end with it.
+ */
+void ucm_drop_events(struct ucm_context *ctx)
+{
+	struct ucm_event *event, *next;
+	LIST_HEAD(dropped);
+
+	mutex_lock(&ctx->file->mutex);
+	list_for_each_entry_safe(event, next, &ctx->file->events, item)
+		if (event->ctx == ctx)
+			list_move_tail(&event->item, &dropped);
+	list_del_init(&ctx->item);
+	mutex_unlock(&ctx->file->mutex);
+
+	list_for_each_entry_safe(event, next, &dropped, item) {
+		if (event->request && ucm_context_claim(event->request))
+			ucm_context_end(event->request);
+		event_free(event);
+	}
+}
+
+/* What is left when no context is: events that were queued while their id moved away. */
+void ucm_free_events(struct ucm_file *file)
+{
+	struct ucm_event *event, *next;
+
+	list_for_each_entry_safe(event, next, &file->events, item)
+		event_free(event);
+}
+
+static void move_context(struct ucm_context *ctx, struct ucm_file *to)
+{
+	struct ucm_file *from = ctx->file;
+
+	lockdep_assert_held(&ctx->mutex);
+	mutex_lock(&from->mutex);
+	list_del_init(&ctx->item);
+	mutex_unlock(&from->mutex);
+
+	mutex_lock(&to->mutex);
+	WRITE_ONCE(ctx->file, to);
+	list_add_tail(&ctx->item, &to->contexts);
+	mutex_unlock(&to->mutex);
+}
+
+/**
+ * ucm_move - MIGRATE_ID: a context changes its file
+ * @ctx: the context, open; the caller holds its mutex, and its id's handler stands still
+ * @to: the new file
+ *
+ * Its events go along, and with a listener's requests their contexts.
+ */
+void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
+{
+	struct ucm_file *from = ctx->file;
+	struct ucm_event *event, *next;
+	LIST_HEAD(moved);
+
+	mutex_lock(&from->mutex);
+	list_for_each_entry_safe(event, next, &from->events, item)
+		if (event->ctx == ctx)
+			list_move_tail(&event->item, &moved);
+	mutex_unlock(&from->mutex);
+
+	move_context(ctx, to);
+	list_for_each_entry(event, &moved, item) {
+		if (!event->request)
+			continue;
+		mutex_lock_nested(&event->request->mutex, SINGLE_DEPTH_NESTING);
+		if (event->request->cm_id)
+			move_context(event->request, to);
+		mutex_unlock(&event->request->mutex);
+	}
+
+	mutex_lock(&to->mutex);
+	list_splice_tail(&moved, &to->events);
+	mutex_unlock(&to->mutex);
+	wake_up_interruptible(&to->readers);
+}
