@@ -24,6 +24,7 @@ help:
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1 and sparse"
 	@echo "  make test-long  the long, seeded runs"
+	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make bench      instructions per post and per completion"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
@@ -62,11 +63,14 @@ format-check: deps
 check: deps
 	@tests/run check --build $(BUILD)
 
+# CAPTURES=1: every system test with its wires captured and checked; the captures stay in build/captures.
+captures = $(if $(CAPTURES),--captures $(BUILD)/captures)
+
 test: deps
-	@tests/run test --build $(BUILD)
+	@tests/run test --build $(BUILD) $(captures)
 
 test-long: deps
-	@tests/run long --build $(BUILD)
+	@tests/run long --build $(BUILD) $(captures)
 
 demo: deps
 	@tools/lab/demo

@@ -296,31 +296,41 @@ enum t3_ae_class t3_ae_classify(const struct t3_cqe *cqe)
 #define TERM_DDP_UNTAGGED	0x12
 #define TERM_MPA		0x20
 
+/*
+ * Whose STag it is decides who complains of it (RFC 5040 7, RFC 5041 7.1): one
+ * in a tagged message is DDP's to check, one in a read request or in a SEND
+ * that invalidates RDMAP's. Rights are RDMAP's in both. Of our own buffers and
+ * work requests the peer knows nothing: to it the error is a local one.
+ */
 struct t3_term t3_term_for(u8 status, u8 opcode, bool is_sq)
 {
-	bool tagged = opcode == T3_RDMA_WRITE || (!is_sq && opcode == T3_RDMA_READ_RESP);
+	bool read = is_sq ? opcode == T3_RDMA_READ_RESP : opcode == T3_RDMA_READ_REQ;
+	bool tagged = !is_sq && (opcode == T3_RDMA_WRITE || opcode == T3_RDMA_READ_RESP);
+	bool inv = !is_sq && invalidates(opcode);
 
 #define TERM(layer, what) ((struct t3_term){ .layer_type = (layer), .code = (what) })
+#define LOCAL TERM(TERM_RDMAP_CATA, 0x00)
+#define BY_KIND(in_tagged, in_read, in_inv) \
+	(tagged ? (in_tagged) : read ? (in_read) : inv ? (in_inv) : LOCAL)
 	switch (status) {
 	case T3_STATUS_STAG:
-		return invalidates(opcode) ? TERM(TERM_RDMAP_OP, 0x09) :
-					     TERM(TERM_RDMAP_PROT, 0x00);
+		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x00), TERM(TERM_RDMAP_PROT, 0x00),
+			       TERM(TERM_RDMAP_OP, 0x09));
 	case T3_STATUS_PDID:
-		return invalidates(opcode) ? TERM(TERM_RDMAP_PROT, 0x09) :
-					     TERM(TERM_RDMAP_PROT, 0x03);
 	case T3_STATUS_QPID:
-		return TERM(TERM_RDMAP_PROT, 0x03);
+		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x02), TERM(TERM_RDMAP_PROT, 0x03),
+			       TERM(TERM_RDMAP_PROT, 0x09));
 	case T3_STATUS_ACCESS:
-		return TERM(TERM_RDMAP_PROT, 0x02);
+		return BY_KIND(TERM(TERM_RDMAP_PROT, 0x02), TERM(TERM_RDMAP_PROT, 0x02),
+			       TERM(TERM_RDMAP_OP, 0x09));
 	case T3_STATUS_WRAP:
-		return TERM(TERM_RDMAP_PROT, 0x04);
+		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x03), TERM(TERM_RDMAP_PROT, 0x04), LOCAL);
 	case T3_STATUS_BOUND:
-		return tagged ? TERM(TERM_DDP_TAGGED, 0x01) : TERM(TERM_RDMAP_PROT, 0x01);
+	case T3_STATUS_PBL_BOUND:
+		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x01), TERM(TERM_RDMAP_PROT, 0x01), LOCAL);
 	case T3_STATUS_INV_SHARED_MR:
 	case T3_STATUS_INV_BOUND_MR:
 		return TERM(TERM_RDMAP_OP, 0x09);
-	case T3_STATUS_PBL_BOUND:
-		return TERM(TERM_DDP_TAGGED, 0x01);
 	case T3_STATUS_CRC:
 		return TERM(TERM_MPA, 0x02);
 	case T3_STATUS_MARKER:
@@ -347,7 +357,9 @@ struct t3_term t3_term_for(u8 status, u8 opcode, bool is_sq)
 	case T3_STATUS_MO:
 		return TERM(TERM_DDP_UNTAGGED, 0x04);
 	default:
-		return TERM(TERM_RDMAP_CATA, 0x00);
+		return LOCAL;
 	}
+#undef BY_KIND
+#undef LOCAL
 #undef TERM
 }

@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/lab"))
 
+import wires  # noqa: E402
 from labkit import Lab, LabError, build, klog  # noqa: E402
 
 
@@ -19,10 +20,12 @@ def pytest_addoption(parser):
     group = parser.getgroup("t3rdma")
     group.addoption("--suite", default="bookworm", help="Debian release of the guests (default: bookworm)")
     group.addoption("--long", action="store_true", help="also the long runs")
+    wires.add_options(group)
     group.addoption("--no-build", action="store_true", help="use what is in build/guest as it is")
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(wires, "wires")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
     config.addinivalue_line("markers", "allow_log(pattern, why): a line in a kernel log that this test provokes")
 

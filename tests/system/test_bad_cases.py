@@ -5,8 +5,12 @@ The programs judge by themselves what each side sees; here stands what they must
 """
 
 import pytest
+from labkit import wirecheck
+from labkit.iwarp import Cause, Op, codes_for
 from programs import run_pair
 from stock import objects
+
+pytestmark = pytest.mark.wire
 
 REQUEST_ERROR = "invalid request local work queue error"  # what libibverbs calls IBV_EVENT_QP_REQ_ERR
 ERROR_STATE = 6  # IBV_QPS_ERR
@@ -22,10 +26,17 @@ def ends(pair):
 
 
 # X20: both programs ask for the QP's state.
-@pytest.mark.parametrize("operation", ["write", "read"])
-@pytest.mark.parametrize("case", ["wrong_rkey", "out_of_bounds", "no_permission"])
-def test_access_that_was_not_granted(ends, case, operation):
-    server, client = run_pair(*ends, "bad_access", f"--case={case} --op={operation}")
+@pytest.mark.parametrize("operation, message", [("write", Op.WRITE), ("read", Op.READ_REQUEST)], ids=["write", "read"])
+@pytest.mark.parametrize("case, cause", [
+    pytest.param("wrong_rkey", Cause.STAG, id="wrong_rkey"),
+    pytest.param("out_of_bounds", Cause.BOUNDS, id="out_of_bounds"),
+    pytest.param("no_permission", Cause.ACCESS, id="no_permission"),
+])
+def test_access_that_was_not_granted(pair, ends, tmp_path, case, cause, operation, message):
+    with pair.sim.capturing(tmp_path):
+        server, client = run_pair(*ends, "bad_access", f"--case={case} --op={operation}")
+    code, = wirecheck.check(tmp_path / "p0.pcapng").terminates
+    assert code in codes_for(cause, message)
     assert server["memory_intact"] and client["memory_intact"]
     assert (server["async_event"], client["async_event"]) == (REQUEST_ERROR, REQUEST_ERROR)
     assert (server["qp_state"], client["qp_state"]) == (ERROR_STATE, ERROR_STATE)
@@ -33,8 +44,11 @@ def test_access_that_was_not_granted(ends, case, operation):
         assert client["status"] == "Work Request Flushed Error"
 
 
-def test_send_without_a_receive(ends):
-    server, client = run_pair(*ends, "rnr")
+def test_send_without_a_receive(pair, ends, tmp_path):
+    with pair.sim.capturing(tmp_path):
+        server, client = run_pair(*ends, "rnr")
+    code, = wirecheck.check(tmp_path / "p0.pcapng").terminates
+    assert code in codes_for(Cause.NO_RECEIVE, Op.SEND)
     assert server["async_event"] == "local work queue catastrophic error"
     assert client["after"] == "Work Request Flushed Error", "work posted to a dead QP comes back"
 

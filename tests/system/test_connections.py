@@ -339,7 +339,7 @@ def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(end
 
 @pytest.mark.parametrize("wrong, told", [
     pytest.param(fpdu(untagged(3, 0, b"hello"), damage=1), "2002", id="crc"),
-    pytest.param(fpdu(tagged_write(0x123400, b"hello")), "0100", id="write-to-a-stag-that-is-none"),
+    pytest.param(fpdu(tagged_write(0x123400, b"hello")), "1100", id="write-to-a-stag-that-is-none"),
     pytest.param(fpdu(untagged(3, 7, b"hello")), "1201", id="queue-that-is-none"),
     pytest.param(fpdu(untagged(3, 0, b"hello")), "1202", id="send-without-a-receive"),
 ])

@@ -14,7 +14,10 @@ TOOLS = ["ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw", "ib_read_la
 
 # With -R both ends first agree over a connection of their own; then the server begins to listen for the next one while the
 # client already connects. A client that comes too early is rejected, and its retry uses ids that it has freed.
-pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"),
+]
 ATTEMPTS = 3
 
 

@@ -4,6 +4,8 @@
 import pytest
 from stock import objects, rping_client, rping_server
 
+pytestmark = pytest.mark.wire
+
 # (server, client)
 DIRECTIONS = pytest.mark.parametrize("ends", [(0, 1), (1, 0)], ids=["g1-to-g0", "g0-to-g1"])
 

@@ -12,9 +12,8 @@ import re
 import signal
 
 import pytest
-import wirecheck
 from conftest import Keeper, lend
-from labkit import siw
+from labkit import siw, wirecheck
 from labkit.channel import CommandTimeout
 from labkit.sim import Wire
 from programs import BIN, SUM_PORT

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """What goes over the wire between two guests, in the eyes of Wireshark."""
 
-import wirecheck
-from labkit import Lab
+from labkit import wirecheck
 from stock import rping_client, rping_server
 
 
-def test_rping_is_clean_iwarp(suite, tmp_path):
+def test_rping_is_clean_iwarp(pair, tmp_path):
     sizes, rounds = (64, 4096, 65535), 50
-    with Lab(guests=2, suite=suite, capture=tmp_path, name="wire") as lab:
-        server, client = lab.guests
+    server, client = pair.guests
+    with pair.sim.capturing(tmp_path):
         for size in sizes:
             options = f"-C {rounds} -S {size} -V"
             serving = rping_server(server, options)

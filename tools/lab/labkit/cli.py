@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import build, cache, control, image, paths, qemu, siw, stack
+from . import build, cache, control, image, paths, qemu, siw, stack, wirecheck
 from .errors import LabError, UsageError
 from .guest import Machine
 from .lab import Lab
@@ -155,6 +155,20 @@ def make_build(options) -> int:
     return 0
 
 
+def check_wire(options) -> int:
+    """0: all captures are right."""
+    failed = False
+    for path in options.captures:
+        if not path.is_file():
+            raise UsageError(f"there is no capture {path}")
+        try:
+            print(f"{path}: {wirecheck.check(path, options.connections)}")
+        except wirecheck.WireError as error:
+            print(error, file=sys.stderr)
+            failed = True
+    return int(failed)
+
+
 def show_cache(options) -> int:
     if options.action == "clean":
         images = {cache.key(f"image-{s}", image.recipe(s)): s for s in image.SUITES}
@@ -180,7 +194,7 @@ def parser() -> Parser:
     def command(name: str, function, text: str, *, sized: bool = False) -> Parser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(function=function)
-        if name not in ("image", "build", "cache"):
+        if name not in ("image", "build", "cache", "check-wire"):
             sub.add_argument("--lab", type=lab_name, metavar="NAME", help="which lab (default: the only one, or 'lab')")
         if sized or name in ("image", "build"):
             sub.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian release of the guests")
@@ -211,6 +225,10 @@ def parser() -> Parser:
     command("down", down, "end a running lab")
     command("image", make_image, "make the guest image, if it is not cached")
     command("build", make_build, "build modules, provider and programs for guests")
+    sub = command("check-wire", check_wire, "check the iWARP traffic in captures with tshark: framing, CRC, order, TERMINATEs")
+    sub.add_argument("captures", nargs="+", type=Path, metavar="FILE")
+    sub.add_argument("--connections", type=number("count of connections", 0, 1 << 20), default=1, metavar="N",
+                     help="at least so many RDMA connections in each (default: 1)")
     sub = command("cache", show_cache, "list what is cached, or clean it")
     sub.add_argument("action", nargs="?", choices=("list", "clean"), default="list")
     sub.add_argument("--all", action="store_true", help="clean: also what is in use now")

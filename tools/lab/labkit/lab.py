@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Sequence
 
@@ -31,7 +32,13 @@ class Lab:
     guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's place W in the list. capture: folder that gets a capture of each wire
     (True: among the lab's logs). record: file for what the cards do, see `t3sim trace`. load: how much of the stack the
     guests load (see stack.LEVELS).
+
+    Lab.living: the labs of this process that run now. Lab.capture_all: folder that gets the captures of labs that begin while it is
+    set and have no `capture` of their own.
     """
+
+    living: "weakref.WeakSet[Lab]" = weakref.WeakSet()
+    capture_all: Path | None = None
 
     def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
                  capture: Path | bool = False, record: Path | None = None, load: str = "rdma", name: str = "lab",
@@ -41,6 +48,8 @@ class Lab:
             raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
         if machine.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise UsageError("/dev/kvm is not there or not open to you (group kvm); without --kvm guests are emulated")
+        if not capture and Lab.capture_all:
+            capture = Lab.capture_all / name
         self.name = name
         self.suite = suite
         self.guests: list[Guest] = []
@@ -103,11 +112,13 @@ class Lab:
         stack.bring_up(self, self._load)
         self._server = Server(self, sockets / "control")
         (sockets / "lab.json").write_text(json.dumps(self.describe(), indent=2) + "\n")
+        Lab.living.add(self)
         progress.say(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
                      f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
 
     def end(self) -> None:
         """Ends everything; also safe after a failed start, and twice."""
+        Lab.living.discard(self)
         self._ending.set()
         for guest in self.guests:
             guest.end()

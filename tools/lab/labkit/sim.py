@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The card model's process: one for all cards of a lab and the wires between them."""
 
+import contextlib
 import json
 import os
 import re
 import socket
 import time
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import Iterator, NamedTuple, Sequence
 
 from . import paths
 from .channel import deadline
@@ -102,6 +103,16 @@ class Sim:
     def cable(self, wire: str, plugged: bool) -> None:
         """Plugs a wire in or pulls it."""
         self.control("wire", "up" if plugged else "down", wire)
+
+    @contextlib.contextmanager
+    def capturing(self, folder: Path) -> Iterator[list[Path]]:
+        """Captures all wires while it lasts, instead of a capture that runs already; gives the files, one a wire."""
+        files = [Path(name) for name in self.control("capture", "start", str(folder))]
+        try:
+            yield files
+        finally:
+            if self.alive:
+                self.control("capture", "stop")
 
     def counters(self, card: int) -> dict[str, int]:
         return self.control("counters", f"c{card}")[f"c{card}"]
