@@ -10,6 +10,7 @@ from named_tests import existing, named_tests
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/card-model.md").read_text()
 WITNESSES = {"cxgb3.ko", "siw", "Linux TCP", "tshark", "RFC text", "none"}
+LINUX_PEER = {"sim/toe/linux_peer_test.cc", "sim/toe/linux_wire_test.cc"}
 TABLE_HEAD = "| Behaviour | Source of the fact | Witness | Tests |"
 
 
@@ -46,7 +47,7 @@ def test_what_a_driver_or_a_peer_confirms_it_confirms_in_a_test_with_it(row):
     if {"cxgb3.ko", "siw"} & set(witnesses.split(", ")):
         assert any(path.startswith("system/") for path in paths)
     if {"tshark", "Linux TCP"} & set(witnesses.split(", ")):
-        assert any(path.startswith("system/") or path == "sim/toe/linux_peer_test.cc" for path in paths)
+        assert any(path.startswith("system/") or path in LINUX_PEER for path in paths)
 
 
 def guesses(text):
