@@ -16,9 +16,13 @@
 #include "trace.h"
 #include "umem.h"
 
+/*
+ * REMOTE_ATOMIC is taken and gives nothing: no peer can send an atomic over this
+ * iWARP, and libfabric asks for the permission whenever it asks for a write.
+ */
 #define T3_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
-			 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_MW_BIND | \
-			 IB_ACCESS_OPTIONAL)
+			 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC | \
+			 IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
 
 static u32 tpt_addr(const struct t3_dev *dev, u32 stag)
 {

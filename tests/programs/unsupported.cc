@@ -122,12 +122,6 @@ const std::vector<Verb> verbs{
          return ibv_rereg_mr(memory.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0) ? errno : 0;
      }},
     {"reg_dmabuf_mr", [](Endpoint& e) { return of(ibv_reg_dmabuf_mr(e.pd, 0, 4096, 0, -1, 0)); }},
-    {"reg_mr for atomics",
-     [](Endpoint& e) {
-         static uint8_t bytes[4096];
-         const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-         return of(ibv_reg_mr(e.pd, bytes, sizeof(bytes), access));
-     }},
     {"alloc_mw, type 2", [](Endpoint& e) { return of(ibv_alloc_mw(e.pd, IBV_MW_TYPE_2)); }},
     {"alloc_null_mr", [](Endpoint& e) { return of(ibv_alloc_null_mr(e.pd)); }},
     {"advise_mr",

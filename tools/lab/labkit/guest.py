@@ -33,6 +33,7 @@ class Machine:
     kernel: Path | None = None  # a bare vmlinux instead of the image's
     modules: Path | None = None  # squashfs with its modules
     arguments: str = ""  # more for the kernel's command line
+    packages: tuple[str, ...] = ()  # more than the image's
 
 
 class Nic(NamedTuple):

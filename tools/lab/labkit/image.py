@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import cache, mirror, paths, progress
@@ -42,7 +42,7 @@ GUEST_PACKAGES = (
 # Folders of the kernel's modules that guests may need; wireless and the like stay out.
 MODULE_FOLDERS = (
     "arch", "block", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache",
-    "fs/nfs", "fs/nfsd", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/ext4", "fs/jbd2", "drivers/infiniband", "drivers/virtio",
+    "fs/nfs", "fs/nfsd", "fs/nfs_common", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/ext4", "fs/jbd2", "drivers/infiniband", "drivers/virtio",
     "drivers/block", "drivers/char", "drivers/nvme", "drivers/target", "drivers/scsi",
     "drivers/net/dummy.ko", "drivers/net/tun.ko", "drivers/net/veth.ko", "drivers/net/bonding", "drivers/net/macvlan.ko",
     "drivers/net/mdio.ko", "drivers/net/virtio_net.ko", "drivers/net/net_failover.ko", "drivers/net/ethernet/chelsio",
@@ -68,6 +68,7 @@ class Image:
     folder: Path
     release: str  # of its kernel, as uname -r
     boot_modules: tuple[str, ...]  # file names in boot/, in loading order
+    other_root: Path | None = None  # instead of its own
 
     @property
     def build_root(self) -> Path:
@@ -80,7 +81,7 @@ class Image:
     @property
     def disks(self) -> tuple[Path, Path]:
         """Guest root and kernel modules, in this order vda and vdb."""
-        return self.folder / "root.squashfs", self.folder / "modules.squashfs"
+        return self.other_root or self.folder / "root.squashfs", self.folder / "modules.squashfs"
 
     def initramfs(self) -> bytes:
         """Made anew for each lab, so that the guest's init and agent are always the tree's."""
@@ -109,6 +110,21 @@ def get(suite: str = "bookworm") -> Image:
     folder = cache.entry(f"image-{suite}", recipe(suite), lambda path: _make(suite, path))
     made = json.loads((folder / "image.json").read_text())
     return Image(suite, folder, made["release"], tuple(made["boot_modules"]))
+
+
+def with_packages(image: Image, packages: tuple[str, ...]) -> Image:
+    """The same with more packages in the guest's root."""
+    wanted = tuple(sorted({*GUEST_PACKAGES, *packages}))
+
+    def make(folder: Path) -> None:
+        paths.need_room(paths.cache(), IMAGE_ROOM, "a guest root")
+        with progress.step(f"making a {image.suite} guest root with {', '.join(packages)}"):
+            _guest_root(image.suite, folder, wanted)
+        if not (folder / "root.squashfs").exists():
+            raise LabError(f"making the guest root failed:\n{tail(folder / 'guest.log', 30)}")
+
+    folder = cache.entry(f"root-{image.suite}", {"recipe": RECIPE, "mirror": mirror.debian(), "guest": wanted}, make)
+    return replace(image, other_root=folder / "root.squashfs")
 
 
 def _make(suite: str, folder: Path) -> None:
@@ -149,10 +165,10 @@ def _pipe(producer: list[str], consumer: list[str], log: Path) -> bool:
         return first.wait() == 0 and second.returncode == 0
 
 
-def _guest_root(suite: str, folder: Path) -> None:
+def _guest_root(suite: str, folder: Path, packages: tuple[str, ...] = GUEST_PACKAGES) -> None:
     target = folder / "root.squashfs"
     plain = ["-noI", "-noD", "-noF", "-noX", "-no-progress", "-quiet"]
-    if not _pipe(_mmdebstrap(suite, GUEST_PACKAGES), ["sqfstar", *plain, str(target)], folder / "guest.log"):
+    if not _pipe(_mmdebstrap(suite, packages), ["sqfstar", *plain, str(target)], folder / "guest.log"):
         target.unlink(missing_ok=True)
 
 

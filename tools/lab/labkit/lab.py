@@ -86,6 +86,8 @@ class Lab:
     def _start(self) -> None:
         started = time.monotonic()
         made = image.get(self.suite)
+        if self._machine.packages:
+            made = image.with_packages(made, self._machine.packages)
         emulator = qemu.command()
         paths.guest_build(self.suite).mkdir(parents=True, exist_ok=True)
         sockets = self._claim_name()

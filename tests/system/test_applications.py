@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What people have such cards for: MPI and NFS, with Debian's packages as they are.
+
+These need guests with more in them, which take a minute to make; so they run with --long only.
+"""
+
+import re
+
+import pytest
+from labkit import siw
+from labkit.guest import Machine
+from labkit.sim import Wire
+from stock import address, objects
+from test_known_bugs import counters
+
+PACKAGES = ("openmpi-bin", "python3-mpi4py", "openssh-server", "openssh-client", "nfs-kernel-server", "nfs-common")
+MACHINE = Machine(memory=1024, packages=PACKAGES)
+NFS_PORT = 20049
+FILE_MB = 16
+
+pytestmark = pytest.mark.long
+
+
+def trust_each_other(lab):
+    """ssh as root between the guests, which mpirun starts its helpers with."""
+    for number, guest in enumerate(lab.guests):
+        guest.check(f"hostname node{number}; for n in 0 1; do echo 10.0.0.$((n + 1)) node$n >> /etc/hosts; done")
+    first = lab.guests[0]
+    first.check("mkdir -p /root/.ssh && ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519", 120)
+    key = first.check("cat /root/.ssh/id_ed25519.pub").strip()
+    for guest in lab.guests:
+        guest.check(f"""mkdir -p /root/.ssh /run/sshd && echo '{key}' >> /root/.ssh/authorized_keys
+            echo 'StrictHostKeyChecking no' > /root/.ssh/config; chmod -R go= /root/.ssh; chown -R root: /root
+            /usr/sbin/sshd -o UsePAM=no""", 60)
+
+
+MPI_PROGRAM = """
+from mpi4py import MPI
+import hashlib, sys
+world = MPI.COMM_WORLD
+me, other = world.Get_rank(), 1 - world.Get_rank()
+for size in (1, 1000, 65536, 1 << 20):
+    block = bytearray(hashlib.shake_128(b'%d %d' % (me, size)).digest(size))
+    got = bytearray(size)
+    world.Sendrecv([block, MPI.BYTE], other, 0, [got, MPI.BYTE], other, 0)
+    assert got == hashlib.shake_128(b'%d %d' % (other, size)).digest(size), size
+total = world.allreduce(me + 1)
+print('rank', me, 'on', MPI.Get_processor_name(), 'of', world.Get_size(), 'total', total, flush=True)
+"""
+
+
+# Debian's Open MPI reaches verbs devices that are no InfiniBand through libfabric. It makes a completion queue for all ranks of
+# a job of 256 unless told how many there are, and the card has none that long.
+def test_mpi_moves_its_messages_over_the_card(make_lab):
+    lab = make_lab(machine=MACHINE)
+    trust_each_other(lab)
+    first = lab.guests[0]
+    for guest in lab.guests:
+        guest.push(MPI_PROGRAM.encode(), "/root/exchange.py")
+    opens = "tcpActiveOpens", "tcpPassiveOpens"
+    before = sum(counters(first, *opens))
+    done = first.run("""cd /root; ulimit -l unlimited
+        mpirun --allow-run-as-root -np 2 --host node0,node1 --mca oob_tcp_if_include 10.0.0.0/24 \\
+            --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' \\
+            -x FI_VERBS_IFACE=eth0 -x FI_UNIVERSE_SIZE=2 python3 exchange.py""", 300)
+    assert done.rc == 0, done.stdout + done.stderr
+    for rank in range(2):
+        assert re.search(rf"rank {rank} on node{rank} of 2 total 3", done.stdout), done.stdout
+    assert sum(counters(first, *opens)) > before
+    assert not any(objects(first).values())
+
+
+@pytest.mark.parametrize("version", ["3", "4.2"])
+def test_nfs_of_a_host_with_a_card(make_lab, suite, version):
+    """The client is siw: Linux's client wants to name 259 pages in 16 regions, and one of the T3 has 10 at most."""
+    siw.module(suite)
+    lab = make_lab(machine=MACHINE, cards=(1, 0), wires=[Wire("p0", ("c0.0", "n1"))])
+    server, client = lab.guests
+    server.check(f"""set -e
+        mount -t tmpfs none /srv; head -c {FILE_MB}M /dev/urandom > /srv/given
+        mkdir -p /run/rpcbind; rpcbind -w; mount -t nfsd none /proc/fs/nfsd; mkdir -p /var/lib/nfs/v4recovery
+        echo '/srv 10.0.0.0/24(rw,no_root_squash,fsid=0,insecure,no_subtree_check)' > /etc/exports
+        modprobe rpcrdma
+        exportfs -ra; rpc.nfsd --rdma={NFS_PORT} 2; rpc.mountd""", 120)
+    client.check(f"""set -e
+        modprobe rpcrdma; mkdir -p /run/rpcbind; rpcbind -w; mkdir -p /mnt/nfs
+        mount -t nfs -o vers={version},proto=rdma,port={NFS_PORT},nolock {address(server)}:{'/srv' if version == '3' else '/'} /mnt/nfs
+        grep -q proto=rdma /proc/mounts""", 120)
+    given = server.check("sha256sum < /srv/given", 60)
+    assert client.check("sha256sum < /mnt/nfs/given", 240) == given
+    client.check(f"head -c {FILE_MB}M /dev/urandom > /mnt/nfs/taken; sync", 240)
+    assert client.check("sha256sum < /mnt/nfs/taken", 240) == server.check("sha256sum < /srv/taken", 60)
+    assert objects(server)["qp"]
+    client.check("umount /mnt/nfs", 60)
+    server.check("rpc.nfsd 0; exportfs -ua; pkill rpc.mountd; umount /srv", 60)
