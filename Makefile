@@ -14,12 +14,13 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help deps configure sim provider modules build format format-check check test test-long demo bench \
+.PHONY: help deps configure sim tools provider modules build format format-check check test test-long demo bench \
 	kernel-check tidy install clean
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
 	@echo "  make sim        the card model, $(BUILD)/sim/vfio/t3sim"
+	@echo "  make tools      ofedctrl, t3info, t3doctor, ofed-check"
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1 and sparse"
@@ -45,6 +46,9 @@ sim: configure
 
 provider: configure
 	ninja -C $(BUILD) -j$(JOBS) cxgb3_provider
+
+tools: configure
+	ninja -C $(BUILD) -j$(JOBS) tools
 
 modules:
 	$(MAKE) -C kernel

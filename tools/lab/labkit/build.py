@@ -15,7 +15,7 @@ from . import image, paths, progress
 from .errors import LabError
 
 # Programs of the tree that guests can use, by the CMake target that makes them.
-CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs")
+CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs", "tools")
 
 
 def in_build_root(made: image.Image, script: str, log: Path) -> None:
@@ -84,7 +84,7 @@ def programs(made: image.Image, goal: Path) -> None:
         mkdir -p $out/provider $out/bin
         find $out/cmake/userspace/providers -name '*-rdmav*.so' -exec cp -p {{}} $out/provider/ \\;
         cp -p userspace/providers/cxgb3/cxgb3.driver $out/provider/
-        find $out/cmake/examples $out/cmake/tests/programs \\
+        find $out/cmake/examples $out/cmake/tools $out/cmake/tests/programs \\
             -name CMakeFiles -prune -o -type f -executable -exec cp -p {{}} $out/bin/ \\; 2>/dev/null || true
         """, goal / "log/programs.log")
 

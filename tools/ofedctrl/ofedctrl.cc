@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "tools/ofedctrl/ofedctrl.hh"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/common/stack.hh"
+
+namespace ofedctrl {
+
+using namespace t3tools;
+
+namespace {
+
+/// Written by --permanent, and removed by the package when it goes.
+constexpr const char* choice_file = "/etc/modprobe.d/t3rdma-choice.conf";
+
+/// A part of the stack that there are two modules for.
+struct Part {
+    const char* name;    // on the command line
+    const char* in_tree; // the kernel's module
+    const char* own;     // ours
+    const char* what;
+};
+constexpr std::array parts{Part{"verbs", "ib_uverbs", "t3_uverbs", "verbs dispatcher"},
+                           Part{"cm", "rdma_ucm", "t3_rdma_cm", "connection manager"}};
+
+/// In the order in which they can be taken out; those of the kernel that came as dependencies are last.
+constexpr std::array unload_order{"t3_rdma_cm", "rdma_ucm", "t3_uverbs", "ib_uverbs",
+                                  "iw_cxgb3",   "rdma_cm",  "iw_cm",     "ib_cm"};
+/// Modules that RDMA devices of other drivers need too.
+constexpr std::array shared{"rdma_ucm", "ib_uverbs", "rdma_cm", "iw_cm", "ib_cm", "t3_rdma_cm", "t3_uverbs"};
+
+template <typename Range> bool contains(const Range& range, const std::string& name) {
+    return std::find(range.begin(), range.end(), name) != range.end();
+}
+
+struct Options {
+    bool load = false;
+    bool unload = false;
+    bool query = false;
+    bool json = false;
+    bool permanent = false;
+    std::string module_set;
+    std::vector<std::string> own;
+    std::vector<std::string> in_tree;
+
+    bool wants_own(const Part& part) const { return contains(own, part.name) || contains(own, "all"); }
+    bool wants_in_tree(const Part& part) const {
+        return contains(in_tree, part.name) || contains(in_tree, "all");
+    }
+};
+
+/// An end before the work is done.
+struct Stop {
+    int status;
+    std::string why;
+};
+
+class Control {
+public:
+    Control(const Options& options, const Machine& machine, std::ostream& out)
+        : options_(options), machine_(machine), out_(out) {}
+
+    void load();
+    void unload();
+    int query() const;
+
+private:
+    bool choose_own(const Part& part) const;
+    bool is_loaded(const std::string& name) const { return find(loaded_modules(machine_), name) != nullptr; }
+    bool is_ours(const std::string& name) const {
+        return name == driver_module ||
+               std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return name == part.own; });
+    }
+    std::string file_of(const std::string& name) const { return options_.module_set + "/" + name + ".ko"; }
+    void need_root() const;
+    void refuse_if_used() const;
+    void insert(const std::string& name);
+    void take_out(const std::string& name);
+    void remember_choice() const;
+    [[noreturn]] void explain(const std::string& name, const Outcome& outcome) const;
+
+    const Options& options_;
+    const Machine& machine_;
+    std::ostream& out_;
+};
+
+void Control::need_root() const {
+    if (!machine_.privileged())
+        throw Stop{status::no_rights, "loading and unloading modules needs root"};
+}
+
+/// What is not said on the command line stays as it is: loaded by hand, or chosen with --permanent. Else the
+/// kernel's own.
+bool Control::choose_own(const Part& part) const {
+    if (options_.wants_own(part))
+        return true;
+    if (options_.wants_in_tree(part))
+        return false;
+    return is_loaded(part.own) ||
+           machine_.read(choice_file).value_or("").find(fmt::format("blacklist {}", part.in_tree)) !=
+               std::string::npos;
+}
+
+void Control::refuse_if_used() const {
+    std::string processes;
+    for (const auto& user : find_users(machine_))
+        processes += fmt::format("\n  {} {} has /dev/infiniband/{} open", user.pid, user.command, user.node);
+    if (!processes.empty())
+        throw Stop{status::in_use, "in use:" + processes};
+    // What stays loaded and stands on what should go.
+    const auto modules = loaded_modules(machine_);
+    for (const auto& name : {driver_module, "ib_uverbs", "rdma_ucm", "t3_uverbs", "t3_rdma_cm"})
+        if (const auto* module = find(modules, name))
+            for (const auto& user : module->used_by)
+                if (!contains(unload_order, user) && foreign_rdma_devices(machine_).empty())
+                    throw Stop{status::in_use, fmt::format("in use: {} is needed by module {}", name, user)};
+}
+
+void Control::explain(const std::string& name, const Outcome& outcome) const {
+    const auto& said = outcome.output;
+    const auto has = [&](const char* text) { return said.find(text) != said.npos; };
+    if (outcome.status == 127)
+        throw Stop{status::failed, fmt::format("cannot run modprobe ({})", said)};
+    if (has("not found in directory") || has("No such file"))
+        throw Stop{status::no_module,
+                   fmt::format("there is no {} for kernel {}{}", name, machine_.kernel_release(),
+                               is_ours(name) ? "; 'dkms status t3rdma' tells whether it was built" : "")};
+    if (has("Key was rejected"))
+        throw Stop{status::failed,
+                   fmt::format("the kernel takes no {} that is not signed with a key it knows (Secure Boot); "
+                               "see SECURE BOOT in ofedctrl(8)",
+                               name)};
+    if (has("Invalid module format") || has("Exec format"))
+        throw Stop{status::failed,
+                   fmt::format("{} was built for another kernel than {}; build it again ('dkms "
+                               "autoinstall', or 'make modules')",
+                               name, machine_.kernel_release())};
+    if (has("in use"))
+        throw Stop{status::in_use, fmt::format("{} is in use", name)};
+    throw Stop{status::failed, fmt::format("{}: {}", name, said)};
+}
+
+void Control::insert(const std::string& name) {
+    if (is_loaded(name)) {
+        out_ << fmt::format("{}: was loaded already\n", name);
+        return;
+    }
+    const std::string from = file_of(name);
+    if (options_.module_set.empty() || !is_ours(name)) {
+        const auto outcome = machine_.run({"modprobe", name});
+        if (outcome.status != 0)
+            explain(name, outcome);
+        out_ << fmt::format("{}: loaded\n", name);
+        return;
+    }
+    if (!machine_.exists(from))
+        throw Stop{status::no_module, fmt::format("there is no {}", from)};
+    // insmod knows no dependencies.
+    std::istringstream needed(machine_.run({"modinfo", "-F", "depends", from}).output);
+    for (std::string dependency; std::getline(needed, dependency, ',');)
+        if (!dependency.empty() && !is_loaded(dependency))
+            insert(dependency);
+    const auto outcome = machine_.run({"insmod", from});
+    if (outcome.status != 0)
+        explain(name, outcome);
+    out_ << fmt::format("{}: loaded from {}\n", name, from);
+}
+
+void Control::take_out(const std::string& name) {
+    const auto outcome = machine_.run({"rmmod", name});
+    if (outcome.status != 0)
+        explain(name, outcome);
+    out_ << fmt::format("{}: unloaded\n", name);
+}
+
+/// The file holds only what differs from the kernel's own choice.
+void Control::remember_choice() const {
+    std::string lines;
+    std::string own;
+    for (const auto& part : parts)
+        if (choose_own(part)) {
+            lines += fmt::format("blacklist {}\n", part.in_tree);
+            own += fmt::format(" {}", part.own);
+        }
+    if (!own.empty()) // nothing else would load ours
+        lines += fmt::format("softdep iw_cxgb3 post:{}\n", own);
+    const bool done = lines.empty()
+                          ? machine_.remove(choice_file)
+                          : machine_.write(choice_file, "# Written by ofedctrl --permanent.\n" + lines);
+    if (!done)
+        throw Stop{status::failed, fmt::format("cannot write {}", choice_file)};
+}
+
+void Control::load() {
+    need_root();
+    if (!options_.module_set.empty() && !machine_.exists(options_.module_set))
+        throw Stop{status::no_module, fmt::format("there is no folder {}", options_.module_set)};
+    // Whoever registers first answers libibverbs; so the one that is not wanted has to go before.
+    std::vector<std::string> unwanted;
+    for (const auto& part : parts)
+        if (const char* other = choose_own(part) ? part.in_tree : part.own; is_loaded(other))
+            unwanted.emplace_back(other);
+    if (!unwanted.empty()) {
+        refuse_if_used();
+        if (const auto foreign = foreign_rdma_devices(machine_); !foreign.empty())
+            throw Stop{status::in_use, fmt::format("{} is in use by RDMA device {}, which is no T3",
+                                                   unwanted.front(), foreign.front())};
+    }
+    for (const char* name : unload_order)
+        if (contains(unwanted, name)) {
+            // The kernel's CM stands on the kernel's dispatcher.
+            if (name == std::string("ib_uverbs") && is_loaded("rdma_ucm"))
+                take_out("rdma_ucm");
+            take_out(name);
+        }
+    insert(nic_module);
+    insert(driver_module);
+    for (const auto& part : parts)
+        insert(choose_own(part) ? part.own : part.in_tree);
+    if (options_.permanent)
+        remember_choice();
+    if (find_cards(machine_).empty())
+        out_ << "note: there is no T3 in this machine\n";
+}
+
+void Control::unload() {
+    need_root();
+    refuse_if_used();
+    const auto foreign = foreign_rdma_devices(machine_);
+    bool any = false;
+    for (const char* name : unload_order) {
+        const auto modules = loaded_modules(machine_);
+        const auto* module = find(modules, name);
+        if (module == nullptr)
+            continue;
+        const bool is_shared = contains(shared, name);
+        if (is_shared && !foreign.empty()) {
+            out_ << fmt::format("{}: stays, {} needs it\n", name, foreign.front());
+            continue;
+        }
+        if (is_shared && module->references > 0) {
+            out_ << fmt::format("{}: stays, it is in use{}{}\n", name, module->used_by.empty() ? "" : " by ",
+                                fmt::join(module->used_by, ", "));
+            continue;
+        }
+        take_out(name);
+        any = true;
+    }
+    if (!any)
+        out_ << "nothing to unload\n";
+}
+
+int Control::query() const {
+    const auto modules = loaded_modules(machine_);
+    const auto devices = find_rdma_devices(machine_);
+    const auto users = find_users(machine_);
+    bool complete = find(modules, driver_module) != nullptr;
+
+    struct Row {
+        std::string role, name, origin;
+        const Module* module;
+    };
+    std::vector<Row> rows{{"NIC driver", nic_module, "in-tree", find(modules, nic_module)},
+                          {"RDMA driver", driver_module, "own", find(modules, driver_module)}};
+    for (const auto& part : parts) {
+        const auto *in_tree = find(modules, part.in_tree), *own = find(modules, part.own);
+        complete = complete && (in_tree != nullptr || own != nullptr);
+        if (own != nullptr)
+            rows.push_back({part.what, part.own, "own", own});
+        if (in_tree != nullptr || own == nullptr)
+            rows.push_back({part.what, part.in_tree, "in-tree", in_tree});
+    }
+
+    if (options_.json) {
+        auto json = nlohmann::ordered_json{{"loaded", complete}, {"modules", nlohmann::json::array()}};
+        for (const auto& row : rows)
+            json["modules"].push_back({{"role", row.role},
+                                       {"name", row.name},
+                                       {"origin", row.origin},
+                                       {"loaded", row.module != nullptr},
+                                       {"references", row.module != nullptr ? row.module->references : 0}});
+        json["devices"] = nlohmann::json::array();
+        for (const auto& device : devices)
+            json["devices"].push_back({{"name", device.name},
+                                       {"firmware", device.firmware},
+                                       {"card", device.card},
+                                       {"node", device.node}});
+        json["users"] = nlohmann::json::array();
+        for (const auto& user : users)
+            json["users"].push_back({{"pid", user.pid}, {"command", user.command}, {"node", user.node}});
+        out_ << json.dump(2) << "\n";
+        return complete ? status::ok : status::not_loaded;
+    }
+    out_ << fmt::format("{:<20}{:<12}{:<9}{}\n", "PART", "MODULE", "ORIGIN", "STATE");
+    for (const auto& row : rows)
+        out_ << fmt::format("{:<20}{:<12}{:<9}{}\n", row.role, row.name, row.origin,
+                            row.module == nullptr ? "not loaded"
+                            : row.module->references == 0
+                                ? "loaded"
+                                : fmt::format("loaded, in use by {}", row.module->references));
+    for (const auto& device : devices)
+        out_ << fmt::format("device {}: card {}, firmware {}, {}\n", device.name, device.card,
+                            device.firmware,
+                            device.node.empty() ? "no verbs node" : "/dev/infiniband/" + device.node);
+    for (const auto& user : users)
+        out_ << fmt::format("used by {} {} ({})\n", user.pid, user.command, user.node);
+    return complete ? status::ok : status::not_loaded;
+}
+
+} // namespace
+
+int run(const std::vector<std::string>& arguments, const Machine& machine, std::ostream& out,
+        std::ostream& err) {
+    Options options;
+    CLI::App app("Loads, unloads and shows the RDMA stack of Chelsio T3 cards.", "ofedctrl");
+    auto* action = app.add_option_group("what to do, one of");
+    action->add_flag("-l,--load", options.load, "Load the stack");
+    action->add_flag("-u,--unload", options.unload, "Unload it; the NIC driver stays");
+    action->add_flag("-q,--query", options.query, "Show what is loaded (exit status 3: not all of it)");
+    action->require_option(1);
+    app.add_option("-k,--module-set", options.module_set, "Take our modules from this folder")
+        ->type_name("PATH");
+    const auto names = CLI::IsMember({"verbs", "cm", "all"});
+    app.add_option("--own", options.own, "Use our module for: verbs, cm or all")
+        ->type_name("PART")
+        ->check(names);
+    app.add_option("--in-tree", options.in_tree, "Use the kernel's module for: verbs, cm or all")
+        ->type_name("PART")
+        ->check(names);
+    app.add_flag("--permanent", options.permanent, "Make that choice hold at the next boot too");
+    app.add_flag("--json", options.json, "Show it as JSON");
+    if (const auto end = parse(app, arguments, out, err))
+        return *end;
+    const auto wrong = [&](const char* what) {
+        err << fmt::format("ofedctrl: {}; see ofedctrl --help\n", what);
+        return status::usage;
+    };
+    if (!options.load && (!options.own.empty() || !options.in_tree.empty() || options.permanent))
+        return wrong("--own, --in-tree and --permanent go with --load");
+    if (!options.load && !options.module_set.empty())
+        return wrong("--module-set goes with --load");
+    if (!options.query && options.json)
+        return wrong("--json goes with --query");
+    for (const auto& part : parts)
+        if (options.wants_own(part) && options.wants_in_tree(part))
+            return wrong("--own and --in-tree name the same part");
+
+    Control control(options, machine, out);
+    try {
+        if (options.load)
+            control.load();
+        if (options.unload)
+            control.unload();
+        return options.query ? control.query() : status::ok;
+    } catch (const Stop& stop) {
+        err << fmt::format("ofedctrl: {}\n", stop.why);
+        return stop.status;
+    }
+}
+
+} // namespace ofedctrl

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "tools/t3doctor/checks.hh"
+
+#include <algorithm>
+#include <array>
+#include <regex>
+
+#include <fmt/format.h>
+
+#include "tools/common/stack.hh"
+
+namespace t3doctor {
+
+using namespace t3tools;
+
+namespace {
+
+/// The firmware that the in-tree cxgb3 of 6.1 to 7.2 wants; it says so if it finds another one.
+constexpr const char* wanted_firmware = "7.12.0";
+/// Below this, programs with usual buffers cannot register them.
+constexpr std::uint64_t enough_memlock = 1 << 20;
+constexpr const char* driver_file = "/etc/libibverbs.d/cxgb3.driver";
+
+Finding fine(std::string what) {
+    return {State::fine, std::move(what), ""};
+}
+Finding note(std::string what, std::string cure) {
+    return {State::note, std::move(what), std::move(cure)};
+}
+Finding wrong(std::string what, std::string cure) {
+    return {State::wrong, std::move(what), std::move(cure)};
+}
+
+struct Case {
+    const Machine& machine;
+    Probe& probe;
+    const Question& question;
+    std::vector<Card> cards;
+    std::vector<Module> modules;
+
+    bool loaded(const char* name) const { return find(modules, name) != nullptr; }
+    std::vector<std::string> interfaces() const {
+        std::vector<std::string> names;
+        for (const auto& card : cards)
+            names.insert(names.end(), card.interfaces.begin(), card.interfaces.end());
+        return names;
+    }
+};
+
+Finding check_card(const Case& it) {
+    if (it.cards.empty())
+        return wrong(
+            "there is no Chelsio T3 on the PCI bus",
+            "look whether 'lspci -d 1425:' shows the card; if not, it is not seated, has no power, or the "
+            "firmware of the machine hides the slot. A T4 or later card needs cxgb4 and iw_cxgb4 instead");
+    std::string names;
+    for (const auto& card : it.cards)
+        names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", card.address, card.device);
+    return fine(fmt::format("T3 at {}", names));
+}
+
+Finding check_nic(const Case& it) {
+    for (const auto& card : it.cards) {
+        if (card.driver.empty() && !it.loaded(nic_module))
+            return wrong(
+                "the NIC driver cxgb3 is not loaded",
+                "modprobe cxgb3; if that does nothing, look for 'blacklist cxgb3' in /etc/modprobe.d");
+        if (card.driver.empty())
+            return wrong(fmt::format("cxgb3 is loaded but did not take the card {}", card.address),
+                         "the kernel log says why: dmesg | grep cxgb3");
+        if (card.driver != nic_module)
+            return wrong(fmt::format("the card {} is driven by {}, not by cxgb3", card.address, card.driver),
+                         fmt::format("give it back: echo {0} > /sys/bus/pci/drivers/{1}/unbind; "
+                                     "echo {0} > /sys/bus/pci/drivers/cxgb3/bind",
+                                     card.address, card.driver));
+    }
+    return fine("cxgb3 drives the card");
+}
+
+Finding check_firmware(const Case& it) {
+    for (const auto& name : it.interfaces()) {
+        const auto said = it.probe.interface(name).firmware; // "T 7.12.0 TP 1.1.0"
+        std::smatch found;
+        if (!std::regex_search(said, found, std::regex("(\\d+\\.\\d+\\.\\d+)")))
+            return wrong(
+                fmt::format("the NIC driver cannot tell the firmware of {} ('{}')", name, said),
+                "the card's flash may be empty; install the package firmware-misc-nonfree, which has "
+                "cxgb3/t3fw-7.12.0.bin, and load cxgb3 again");
+        if (found[1] != wanted_firmware)
+            return wrong(
+                fmt::format("{} has firmware {}, the driver wants {}", name, found[1].str(), wanted_firmware),
+                "install the package firmware-misc-nonfree, which has cxgb3/t3fw-7.12.0.bin, and load cxgb3 "
+                "again: it writes the firmware to the card");
+    }
+    return fine(fmt::format("firmware {}", wanted_firmware));
+}
+
+Finding check_link(const Case& it) {
+    std::string down, cut;
+    for (const auto& name : it.interfaces()) {
+        const auto interface = it.probe.interface(name);
+        if (interface.up && interface.carrier)
+            return fine(fmt::format("{} is up and has a link", name));
+        (interface.up ? cut : down) += " " + name;
+    }
+    if (!cut.empty())
+        return wrong(
+            fmt::format("no link on{}", cut),
+            "is the cable in, and the other end up? Both ends must be 10 Gbit/s Ethernet of the same kind");
+    return wrong(fmt::format("no interface of the card is up (these are down:{})", down),
+                 fmt::format("ip link set{} up", down.substr(0, down.find(' ', 1))));
+}
+
+Finding check_address(const Case& it) {
+    for (const auto& name : it.interfaces()) {
+        const auto interface = it.probe.interface(name);
+        if (interface.up && !interface.addresses.empty())
+            return fine(fmt::format("{} has the address {}", name, interface.addresses.front()));
+    }
+    return wrong(
+        "no interface of the card that is up has an IPv4 address",
+        fmt::format("ip addr add ADDRESS/24 dev {}", it.interfaces().empty() ? "NAME" : it.interfaces()[0]));
+}
+
+/// Not a link of a chain: a kernel that takes signed modules only has a say in what comes after.
+Finding check_signature(const Case& it) {
+    const bool enforced = it.machine.read("/sys/module/module/parameters/sig_enforce") == "Y";
+    const auto lockdown = it.machine.read("/sys/kernel/security/lockdown").value_or("[none]");
+    if (!enforced && lockdown.find("[none]") != lockdown.npos)
+        return fine("the kernel takes unsigned modules");
+    if (it.loaded(driver_module))
+        return fine("the kernel takes signed modules only, and took ours");
+    const auto signer = it.machine.run({"modinfo", "-F", "signer", driver_module});
+    if (signer.status == 0 && signer.output.empty())
+        return wrong("the kernel takes signed modules only (Secure Boot), and iw_cxgb3 is not signed",
+                     "let DKMS sign it and enrol its key: mokutil --import /var/lib/dkms/mok.pub, reboot, "
+                     "choose Enroll "
+                     "MOK; then dkms build --force t3rdma. SECURE BOOT in ofedctrl(8) has the steps");
+    return note(
+        fmt::format("the kernel takes signed modules only; iw_cxgb3 is signed by '{}'", signer.output),
+        "if it is refused (Key was rejected by service), that key is not enrolled: mokutil --import "
+        "/var/lib/dkms/mok.pub, reboot, choose Enroll MOK");
+}
+
+Finding check_modules(const Case& it) {
+    const auto core = it.machine.run({"modinfo", "-n", "ib_core"});
+    if (core.status == 0 && core.output.find("/kernel/drivers/infiniband/") == core.output.npos &&
+        core.output.find("/t3/") != 0)
+        return wrong(fmt::format("ib_core is not the kernel's own but {}", core.output),
+                     "iw_cxgb3 is built for the RDMA core of the kernel; remove the other one (MLNX_OFED or "
+                     "the like)");
+    for (const auto& [ours, theirs] :
+         {std::pair{"t3_uverbs", "ib_uverbs"}, std::pair{"t3_rdma_cm", "rdma_ucm"}})
+        if (it.loaded(ours) && it.loaded(theirs))
+            return note(
+                fmt::format("{} and {} are both loaded; programs use the one that came first", ours, theirs),
+                "ofedctrl -l --own all, or ofedctrl -l --in-tree all");
+    if (it.loaded(driver_module))
+        return fine("iw_cxgb3 is loaded");
+    const auto file = it.machine.run({"modinfo", "-n", driver_module});
+    if (file.status != 0)
+        return wrong(
+            fmt::format("there is no iw_cxgb3 for kernel {}", it.machine.kernel_release()),
+            "'dkms status t3rdma' tells whether it was built; it needs linux-headers of that kernel. Without "
+            "packages: make modules && make install");
+    for (const auto& name : it.machine.list("/etc/modprobe.d"))
+        if (const auto text = it.machine.read("/etc/modprobe.d/" + name);
+            text && std::regex_search(*text, std::regex("(^|\n)\\s*(blacklist|install)\\s+iw_cxgb3")))
+            return wrong(fmt::format("iw_cxgb3 is not loaded, and /etc/modprobe.d/{} forbids it", name),
+                         "remove that line, then ofedctrl -l");
+    return wrong("iw_cxgb3 is not loaded", "ofedctrl -l; if it fails it says why");
+}
+
+Finding check_device(const Case& it) {
+    const auto devices = find_rdma_devices(it.machine);
+    if (devices.empty())
+        return wrong("iw_cxgb3 is loaded but made no RDMA device of the card",
+                     "the kernel log says why: dmesg | grep iw_cxgb3");
+    for (const auto& device : devices) {
+        if (device.node.empty())
+            return wrong(fmt::format("{} has no verbs node: no dispatcher is loaded", device.name),
+                         "ofedctrl -l");
+        const std::string node = "/dev/infiniband/" + device.node;
+        if (!it.machine.exists(node))
+            return wrong(fmt::format("{} does not exist though the kernel has it", node),
+                         "udev makes it: udevadm trigger; in a container it has to be passed in");
+        if (!it.probe.may_open(node))
+            return wrong(
+                fmt::format("you may not open {}", node),
+                "with the package rdma-core everybody may: its udev rules set mode 0666; else become root");
+    }
+    if (!it.loaded("rdma_ucm") && !it.loaded("t3_rdma_cm"))
+        return wrong("no connection manager is loaded", "ofedctrl -l");
+    return fine(fmt::format("{} is there, with /dev/infiniband/{}", devices[0].name, devices[0].node));
+}
+
+/// The private ABI number in a provider's file name; empty: none.
+std::string abi_of(const std::string& text) {
+    std::smatch found;
+    return std::regex_search(text, found, std::regex("cxgb3-rdmav(\\d+)\\.so")) ? found[1].str() : "";
+}
+
+Finding check_provider(const Case& it) {
+    if (!it.machine.exists(driver_file))
+        return wrong(fmt::format("{} is missing, so libibverbs does not look for our provider", driver_file),
+                     "install the package libibverbs-cxgb3 (make install without packages)");
+    std::string file;
+    for (const auto& folder : it.machine.list("/usr/lib"))
+        for (const auto& name : it.machine.list("/usr/lib/" + folder + "/libibverbs"))
+            if (!abi_of(name).empty())
+                file = "/usr/lib/" + folder + "/libibverbs/" + name;
+    if (file.empty())
+        return wrong("the provider libcxgb3-rdmavNN.so is missing in /usr/lib/*/libibverbs",
+                     "install the package libibverbs-cxgb3 (make provider && make install without packages)");
+    const auto verbs = it.probe.verbs();
+    for (const auto& device : find_rdma_devices(it.machine))
+        if (std::find(verbs.devices.begin(), verbs.devices.end(), device.name) == verbs.devices.end()) {
+            const auto wanted = abi_of(verbs.warnings);
+            if (!wanted.empty() && wanted != abi_of(file))
+                return wrong(
+                    fmt::format("{} is for another rdma-core: libibverbs wants rdmav{}", file, wanted),
+                    "install the libibverbs-cxgb3 of this Debian release, or build it here: make provider");
+            return wrong(
+                fmt::format("libibverbs does not use {} for {}{}{}", file, device.name,
+                            verbs.warnings.empty() ? "" : "; it says: ", verbs.warnings),
+                "the provider must be built for exactly the rdma-core that is installed: install the "
+                "libibverbs-cxgb3 of this Debian release, or build it here: make provider");
+        }
+    return fine(fmt::format("libibverbs uses {}", file));
+}
+
+Finding check_memlock(const Case& it) {
+    const auto limit = it.probe.memlock();
+    if (limit.unlimited)
+        return fine("memory can be locked without limit");
+    const std::string cure =
+        "raise it for your users: '* - memlock unlimited' in /etc/security/limits.d/rdma.conf (log in "
+        "again), LimitMEMLOCK=infinity in a systemd unit";
+    const auto text = fmt::format("{} KiB of memory can be locked (ulimit -l)", limit.bytes >> 10);
+    if (limit.bytes < enough_memlock)
+        return wrong(text + ": registering memory will fail with 'Cannot allocate memory'", cure);
+    return note(text + ": larger buffers cannot be registered", cure);
+}
+
+Finding check_route(const Case& it) {
+    const auto route = it.probe.route(it.question.address);
+    if (route.source.empty())
+        return wrong(fmt::format("there is no route to {} ({})", it.question.address, route.error),
+                     "is the address right, and is the card's interface in that network? ip route get " +
+                         it.question.address);
+    for (const auto& name : it.interfaces()) {
+        const auto own = it.probe.interface(name).addresses;
+        if (std::find(own.begin(), own.end(), route.source) == own.end())
+            continue;
+        if (it.question.address == route.source)
+            return wrong(fmt::format("{} is an address of this machine", route.source),
+                         "a T3 has no loopback: give the address of the other machine");
+        return fine(fmt::format("the way to {} leads through {}", it.question.address, name));
+    }
+    return wrong(
+        fmt::format("the way to {} leads from {}, which is not on a T3", it.question.address, route.source),
+        fmt::format(
+            "use the address that the other machine has on the T3's network, or add a route: ip route add {} "
+            "dev {}",
+            it.question.address, it.interfaces().empty() ? "NAME" : it.interfaces()[0]));
+}
+
+Finding check_connection(const Case& it) {
+    using End = Probe::Connection::End;
+    const auto& [address, port] = it.question;
+    const auto connection = it.probe.connect(address, port);
+    switch (connection.end) {
+    case End::accepted:
+        return fine(fmt::format("connected to {} port {} over {}", address, port, connection.device));
+    case End::refused:
+        return note(fmt::format("{} answers over {}, but nobody listens on port {}", address,
+                                connection.device, port),
+                    fmt::format("start a server there: rping -s -a {} -p {}", address, port));
+    case End::no_address:
+        return wrong(
+            fmt::format("nobody answers for {} (ARP)", address),
+            "is that machine on, its interface up, in the same network (same VLAN and MTU)? ping it");
+    case End::no_device:
+        return wrong(fmt::format("the connection manager finds no RDMA device on the way to {}", address),
+                     "ofedctrl -q");
+    case End::no_answer:
+        return wrong(
+            fmt::format("{} answers ARP, but not the TCP connection to port {}", address, port),
+            "a firewall on the way drops it, or one of that machine if its RDMA is software (siw). Firewall "
+            "rules "
+            "of a machine with a T3 do not see its RDMA connections; switches and routers between do. Allow "
+            "that port, or look with tcpdump at the other end");
+    case End::other:
+        break;
+    }
+    return wrong(fmt::format("connecting to {} failed: {}", address, connection.said), "dmesg | grep cxgb3");
+}
+
+struct Check {
+    const char* name;
+    const char* title;
+    Finding (*run)(const Case&);
+    bool alone; // runs whatever came before
+    bool far;   // needs the address of another machine
+};
+constexpr std::array checks{
+    Check{"card", "card", check_card, false, false},
+    Check{"nic", "NIC driver", check_nic, false, false},
+    Check{"firmware", "firmware", check_firmware, false, false},
+    Check{"link", "link", check_link, false, false},
+    Check{"address", "address", check_address, false, false},
+    Check{"signature", "Secure Boot", check_signature, true, false},
+    Check{"modules", "modules", check_modules, true, false},
+    Check{"device", "RDMA device", check_device, false, false},
+    Check{"provider", "provider", check_provider, false, false},
+    Check{"memlock", "locked memory", check_memlock, true, false},
+    Check{"route", "route", check_route, false, true},
+    Check{"connection", "connection", check_connection, false, true},
+};
+
+} // namespace
+
+std::vector<std::pair<std::string, std::string>> all_checks() {
+    std::vector<std::pair<std::string, std::string>> names;
+    for (const auto& check : checks)
+        names.emplace_back(check.name, check.title);
+    return names;
+}
+
+std::vector<Result> examine(const Machine& machine, Probe& probe, const Question& question) {
+    const Case it{machine, probe, question, find_cards(machine), loaded_modules(machine)};
+    std::vector<Result> results;
+    const char* broken = nullptr;
+    for (const auto& check : checks) {
+        Finding finding;
+        if (check.far && question.address.empty())
+            continue;
+        if (broken != nullptr && !check.alone)
+            finding = {State::skipped, fmt::format("not checked, '{}' comes first", broken), ""};
+        else
+            finding = check.run(it);
+        // A limit spoils no connection that registers little.
+        if (finding.state == State::wrong && broken == nullptr && check.run != check_memlock)
+            broken = check.title;
+        results.push_back({check.name, check.title, std::move(finding)});
+    }
+    return results;
+}
+
+} // namespace t3doctor
