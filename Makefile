@@ -14,7 +14,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help deps configure sim tools provider modules build format format-check check test test-long demo bench \
+.PHONY: help deps configure sim tools provider modules build format format-check check test test-long demo bench bench-sim \
 	kernel-check tidy install clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make bench      instructions per post and per completion"
+	@echo "  make bench-sim  what the card model carries between two guests, beside siw in the same guests"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
 	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= honoured)"
@@ -82,6 +83,9 @@ demo: deps
 bench: build
 	ninja -C $(BUILD) -j$(JOBS) recorder_bench_bare >/dev/null
 	@bench/run --build $(BUILD)
+
+bench-sim: deps sim
+	@bench/sim
 
 kernel-check: deps
 	$(MAKE) -C kernel check
