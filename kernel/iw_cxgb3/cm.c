@@ -763,13 +763,25 @@ void t3_cm_retire(struct t3_dev *dev)
 	end_all(dev->cm, T3_REQ_RETIRE, T3_RETIRE_TIMEOUT);
 }
 
+void t3_cm_fatal(struct t3_dev *dev)
+{
+	forbid(dev->cm);
+	t3_listener_stop_all(dev->cm);
+	end_all(dev->cm, T3_REQ_DEVICE_DOWN, 0);
+}
+
+bool t3_cm_busy(struct t3_dev *dev)
+{
+	return atomic_read(&dev->cm->live);
+}
+
 void t3_cm_stop(struct t3_dev *dev)
 {
 	struct t3_cm_dev *cm = dev->cm;
 
 	forbid(cm);
 	t3_listener_stop_all(cm);
-	if (!end_all(cm, T3_REQ_DEVICE_DOWN, T3_CARD_TIMEOUT))
+	if (!end_all(cm, T3_REQ_DEVICE_DOWN, t3_card_timeout()))
 		ibdev_err(&dev->ibdev, "%d connections do not end\n", atomic_read(&cm->live));
 
 	/* cxgb3 frees its tables when we return. */

@@ -10,7 +10,7 @@
  *
  * Waiting cannot be interrupted. Memory that is on its way into or out of the
  * card's tables must not be freed before the card has confirmed it; if it does
- * not within T3_CARD_TIMEOUT, it is declared dead.
+ * not in time, it is declared dead (health.c).
  */
 #include <linux/dma-mapping.h>
 #include <linux/skbuff.h>
@@ -32,14 +32,7 @@ static bool reached(const struct t3_ctrl *ctrl, u32 counter)
 	return (s32)(READ_ONCE(ctrl->consumer) - counter) >= 0;
 }
 
-#define ctrl_wait(dev, cond) ({						\
-	struct t3_dev *_dev = (dev);					\
-									\
-	if (!wait_event_timeout(_dev->ctrl.wait, (cond) || t3_dev_gone(_dev), \
-				T3_CARD_TIMEOUT))			\
-		t3_dev_fatal(_dev, "the card does not write its memory"); \
-	t3_dev_gone(_dev) ? -EIO : 0;					\
-})
+static const char silent[] = "the card does not write its memory";
 
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 {
@@ -58,7 +51,7 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 		union t3_wr_slot *slot;
 		u32 flits;
 
-		err = ctrl_wait(dev, has_room(ctrl));
+		err = t3_card_wait(dev, ctrl->wait, has_room(ctrl), silent);
 		if (err)
 			break;
 		slot = &ctrl->ring[ctrl->producer % T3_CTRL_SLOTS];
@@ -75,7 +68,7 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 	mutex_unlock(&ctrl->mutex);
 	trace_t3_ctrl_write(dev, addr, len, target);
 
-	return err ? err : ctrl_wait(dev, reached(ctrl, target));
+	return err ? err : t3_card_wait(dev, ctrl->wait, reached(ctrl, target), silent);
 }
 
 /* Softirq. An async event of the control QP. */

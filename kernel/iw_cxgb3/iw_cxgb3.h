@@ -57,11 +57,6 @@
 #define T3_MAX_RD_ATOM		8
 #define T3_MAX_PBL_PAGES	BIT(20)
 
-/*
- * How long a sleeping caller waits for the card to answer a control message
- * before the card is declared dead.
- */
-#define T3_CARD_TIMEOUT		(10 * HZ)
 #define T3_RETIRE_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
 
 struct t3_ep;	/* a connection or a listener, private to the connection manager */
@@ -98,7 +93,7 @@ struct t3_qp_groups {
 	struct list_head list;		/* t3_qp_group */
 };
 
-/* Names of hardware counters and of our own error paths; see main.c. */
+/* Names of hardware counters and of our own error paths; see stats.c. */
 enum t3_counter {
 	T3_CNT_QP_BAD_EVENT,
 	T3_CNT_CQE_STALE,
@@ -111,6 +106,7 @@ enum t3_counter {
 	T3_CNT_DB_DROP,
 	T3_CNT_CM_BAD_EVENT,
 	T3_CNT_CM_ABORT,
+	T3_CNT_CARD_POLL,
 	T3_CNT_NUM
 };
 
@@ -156,6 +152,8 @@ struct t3_dev {
 	struct work_struct retire_work;
 	struct work_struct unregister_work;
 	struct delayed_work db_work;	/* rings every QP after lost doorbells */
+	struct delayed_work beat_work;	/* health.c */
+	struct work_struct fatal_work;
 
 	struct t3_cm_dev *cm;
 };
@@ -197,8 +195,39 @@ static inline void t3_dev_leave(struct t3_dev *dev)
 int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data);
 /* Always consumes the buffer; 0 or -errno, congestion is success. */
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb);
+
+/* --- health.c -------------------------------------------------------------- */
+
+void t3_health_init(struct t3_dev *dev);
+void t3_health_start(struct t3_dev *dev);
+void t3_health_stop(struct t3_dev *dev);
 /* The card does not answer: every waiter and every later use fails with -EIO. */
 void t3_dev_fatal(struct t3_dev *dev, const char *what);
+/* Looks for messages whose interrupt got lost. */
+void t3_card_poll(struct t3_dev *dev);
+/* How long a silent card is waited for. */
+unsigned long t3_card_timeout(void);
+
+#define T3_CARD_POLL	HZ
+
+/*
+ * Sleeps on a wait queue until the card has done something; 0, or -EIO once the
+ * device is gone, which it is when the card has taken too long.
+ */
+#define t3_card_wait(dev, wq, cond, what) ({				\
+	struct t3_dev *_dev = (dev);					\
+	unsigned long _end = jiffies + t3_card_timeout();		\
+									\
+	while (!wait_event_timeout(wq, (cond) || t3_dev_gone(_dev),	\
+				   T3_CARD_POLL)) {			\
+		if (time_after_eq(jiffies, _end)) {			\
+			t3_dev_fatal(_dev, what);			\
+			break;						\
+		}							\
+		t3_card_poll(_dev);					\
+	}								\
+	t3_dev_gone(_dev) ? -EIO : 0;					\
+})
 
 /* --- memory shared with the card and, perhaps, with user space ----------- */
 
@@ -481,6 +510,13 @@ void t3_cm_retire(struct t3_dev *dev);
  * its waiters. Bounded; must not take rtnl nor wait for someone who does.
  */
 void t3_cm_stop(struct t3_dev *dev);
+/*
+ * T3_DEV_GONE is set, but cxgb3 does not know: the same for endpoints and for
+ * those who wait for listeners, without waiting for them.
+ */
+void t3_cm_fatal(struct t3_dev *dev);
+/* Whether there is any endpoint. */
+bool t3_cm_busy(struct t3_dev *dev);
 /* After ib_unregister_device(): no endpoint is left. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];

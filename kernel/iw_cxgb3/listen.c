@@ -154,11 +154,9 @@ int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 
 static int wait_reply(struct t3_listener *l, const char *what)
 {
-	if (!wait_event_timeout(l->wait,
-				/* pairs with t3_listener_reply(): status after replied */
-				smp_load_acquire(&l->replied) || t3_dev_gone(l->dev),
-				T3_CARD_TIMEOUT))
-		t3_dev_fatal(l->dev, what);
+	t3_card_wait(l->dev, l->wait,
+		     /* pairs with t3_listener_reply(): status after replied */
+		     smp_load_acquire(&l->replied), what);
 	return l->replied ? t3_cpl_status_to_errno(l->status) : -EIO;
 }
 

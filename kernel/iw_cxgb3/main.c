@@ -90,22 +90,6 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 	return t3_handed_over(skb, ret);
 }
 
-void t3_dev_fatal(struct t3_dev *dev, const char *what)
-{
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.event = IB_EVENT_DEVICE_FATAL,
-	};
-
-	if (test_and_set_bit(T3_DEV_GONE, &dev->flags))
-		return;
-	dev_err(&dev->pdev->dev, "RDMA is down: %s\n", what);
-	wake_up_all(&dev->ctrl.wait);
-	complete(&dev->ctrl.modify_done);
-	if (test_bit(T3_DEV_REGISTERED, &dev->flags))
-		ib_dispatch_event(&event);
-}
-
 /* --- sysfs -------------------------------------------------------------------- */
 
 static ssize_t hw_rev_show(struct device *device, struct device_attribute *attr, char *buf)
@@ -200,6 +184,7 @@ static void register_work(struct work_struct *work)
 	if (err)
 		goto err;
 	dev->ctrl.ready = true;
+	t3_health_start(dev);
 	what = "register";
 	err = register_ibdev(dev);
 	if (err)
@@ -215,11 +200,14 @@ err:
 /* No consumer, no connection and no control QP any more. */
 static void retire(struct t3_dev *dev)
 {
-	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags))
+	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags)) {
+		flush_work(&dev->fatal_work);	/* may be about to tell of an event */
 		ib_unregister_device(&dev->ibdev);
+	}
 	if (!t3_dev_gone(dev))
 		t3_cm_retire(dev);
 	cancel_delayed_work_sync(&dev->db_work);
+	t3_health_stop(dev);
 	if (dev->ctrl.ready)
 		t3_ctrl_close(dev);
 	dev->ctrl.ready = false;
@@ -302,6 +290,7 @@ static void add_card(struct t3cdev *tdev)
 	INIT_WORK(&dev->retire_work, retire_work);
 	INIT_WORK(&dev->unregister_work, unregister_work);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
+	t3_health_init(dev);
 
 	err = t3_rsc_open(dev);
 	if (err)

@@ -54,6 +54,7 @@ static const char * const own[T3_CNT_NUM] = {
 	[T3_CNT_DB_DROP]	= "doorbell_drops",
 	[T3_CNT_CM_BAD_EVENT]	= "cm_refused_events",
 	[T3_CNT_CM_ABORT]	= "cm_aborts",
+	[T3_CNT_CARD_POLL]	= "card_polls",
 };
 
 #define MIB_NUM ARRAY_SIZE(mib)
