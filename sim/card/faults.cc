@@ -19,7 +19,8 @@ constexpr Time millisecond = 1'000'000;
 /// Written but not yet arrived; more than any driver has out at once.
 constexpr std::size_t max_posted = 64U << 20;
 
-constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
+constexpr std::uint32_t pcie_pexerr = hw::bit(0), pcie_unexpected_completion = hw::bit(6);
+constexpr std::uint32_t pex_err_completion = hw::bit(0);
 constexpr std::uint32_t mc7_uncorrectable = hw::bit(1);
 
 } // namespace
@@ -110,10 +111,10 @@ std::span<const Card::FaultRow> Card::fault_rows() {
              card.break_bus();
              card.faults.dma.arm(card.events.now() + t);
          }},
-        {{"pci-error", none, 0, "the PCI Express block reports an error (fatal)"},
+        {{"pci-error", none, 0, "the PCI Express block reports a completion that it never asked for (fatal)"},
          [](Impl& card, std::uint64_t) {
              card.regs.set_bits(reg::PCIE_PEX_ERR, pex_err_completion);
-             card.irq.raise(reg::PCIE_INT_CAUSE, pcie_pexerr);
+             card.irq.raise(reg::PCIE_INT_CAUSE, pcie_pexerr | pcie_unexpected_completion);
          }},
         // The SGE
         {{"framing-error", none, 0, "the SGE reports an egress ring that makes no sense (fatal)"},

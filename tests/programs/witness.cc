@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Sees what happens to a connection in traffic: messages go to and fro until something ends them, or until
-// SIGTERM, upon which the program disconnects in good order. It judges nothing but its data; it reports
-// statuses of completions, events of the connection manager and of the device, and the longest pause.
+// SIGTERM, upon which the program disconnects in good order; it says "going" now and then while they do. It
+// judges nothing but its data; it reports statuses of completions, events of the connection manager and of
+// the device, and the longest pause.
 // --events sleeps on the completion channel; without it the program polls and needs no interrupt while all is
 // well.
 #include "program.hh"
@@ -34,8 +35,7 @@ public:
             post_send();
         last_ = Clock::now();
         while (!over()) {
-            if (const auto wc = end_.next_completion(in_ms(20)))
-                take(*wc);
+            complete();
             look();
             if (ms_since(last_) > patience_)
                 stalled_ = true;
@@ -47,8 +47,7 @@ public:
     void aftermath() {
         const auto until = in_ms(4000);
         while (Clock::now() < until && !(done_ == posted_ && !cm_.empty())) {
-            if (const auto wc = end_.next_completion(in_ms(20)))
-                take(*wc);
+            complete();
             look();
         }
         for (const auto quiet = in_ms(200); Clock::now() < quiet;)
@@ -73,7 +72,8 @@ private:
     static long long ms_since(Clock::time_point then) {
         return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count();
     }
-    bool over() const { return told_to_end || stalled_ || !wc_.empty() || !cm_.empty() || !async_.empty(); }
+    // Asynchronous events alone end nothing: the port may be back in a moment.
+    bool over() const { return told_to_end || stalled_ || !wc_.empty() || !cm_.empty(); }
 
     static void note(std::vector<std::string>& list, const std::string& what) {
         if (std::find(list.begin(), list.end(), what) == list.end())
@@ -116,12 +116,27 @@ private:
         rounds_++;
         longest_ = std::max(longest_, ms_since(last_));
         last_ = Clock::now();
-        if (rounds_ == rounds_until_going)
+        if (rounds_ == rounds_until_going || last_ - told_ > std::chrono::milliseconds(500)) {
             std::fprintf(stderr, "going\n");
+            told_ = last_;
+        }
         if (over() || post_errors_)
             return;
         post_recv();
         post_send();
+    }
+
+    // With a channel only what an event announces, so that a lost one is missed.
+    void complete() {
+        const int patience = end_.channel ? 1 : 20;
+        if (end_.channel && !wait_readable(end_.channel->fd, in_ms(20)))
+            return;
+        for (unsigned n = 0; n < slots; n++) {
+            const auto wc = end_.next_completion(in_ms(patience));
+            if (!wc)
+                return;
+            take(*wc);
+        }
     }
 
     void look() {
@@ -137,7 +152,7 @@ private:
     Memory memory_;
     uint64_t posted_ = 0, done_ = 0, sent_ = 0, received_ = 0, rounds_ = 0, wrong_ = 0, post_errors_ = 0;
     long long longest_ = 0;
-    Clock::time_point last_;
+    Clock::time_point last_, told_ = Clock::now();
     bool stalled_ = false;
     std::vector<std::string> wc_, cm_, async_;
 };

@@ -106,7 +106,7 @@ TEST_F(FaultsOfACard, ErrorsAreReportedByTheBlockThatHasThem) {
         const char* name;
         std::uint32_t cause, bits, top;
     } errors[] = {
-        {"pci-error", reg::PCIE_INT_CAUSE, hw::bit(0), hw::bit(1)},
+        {"pci-error", reg::PCIE_INT_CAUSE, hw::bit(6) | hw::bit(0), hw::bit(1)},
         {"framing-error", reg::SG_INT_CAUSE, hw::sg_int::r_req_framing_error, hw::bit(0)},
         {"db-full", reg::SG_INT_CAUSE, hw::sg_int::db_full, hw::bit(0)},
         {"db-empty", reg::SG_INT_CAUSE, hw::sg_int::db_empty, hw::bit(0)},
