@@ -3,14 +3,16 @@
 
 import subprocess
 
+import pytest
 from labkit import image, paths
 
 
-def test_our_view_of_the_nic_driver_is_the_kernels(suite):
-    """iw_cxgb3 declares cxgb3.ko's structures by itself; no loader would notice a difference."""
+@pytest.mark.parametrize("ours, theirs", [("iw_cxgb3", "net/ethernet/chelsio/cxgb3/cxgb3"), ("t3_uverbs", "infiniband/core/ib_core")])
+def test_our_view_of_another_module_is_the_kernels(suite, ours, theirs):
+    """What iw_cxgb3 declares of cxgb3.ko, and t3_uverbs of ib_core.ko; no loader would notice a difference."""
     made = image.get(suite)
-    ours = paths.REPO / "build/guest" / suite / "modules/iw_cxgb3.ko"
-    (theirs,) = made.build_root.glob("lib/modules/*/kernel/drivers/net/ethernet/chelsio/cxgb3/cxgb3.ko*")
-    done = subprocess.run([paths.REPO / "tests/layout/check-btf", ours, "--cxgb3", theirs, "--base", made.vmlinux],
+    module = paths.REPO / "build/guest" / suite / f"modules/{ours}.ko"
+    (there,) = made.build_root.glob(f"lib/modules/*/kernel/drivers/{theirs}.ko*")
+    done = subprocess.run([paths.REPO / "tests/layout/check-btf", module, "--theirs", there, "--base", made.vmlinux],
                           capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Queue pairs. */
+
+#include <linux/slab.h>
+#include <rdma/ib_mad.h>
+
+#include "ah_attr.h"
+#include "args.h"
+#include "core_calls.h"
+
+struct mcast_entry {
+	struct list_head list;
+	union ib_gid gid;
+	u16 mlid;
+};
+
+static struct ib_uqp_object *uqp_of(struct ib_uobject *uobj)
+{
+	return container_of(uobj, struct ib_uqp_object, ev.obj.base);
+}
+
+static void *object_of(struct ib_uobject *uobj)
+{
+	return uobj ? uobj->object : NULL;
+}
+
+static int check_type(struct ib_device *dev, u8 type)
+{
+	switch (type) {
+	case IB_QPT_RAW_PACKET:
+		return uv_core_raw_cap(dev) ? 0 : -EPERM;
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+	case IB_QPT_XRC_INI:
+	case IB_QPT_DRIVER:
+		return 0;
+	default:
+		/* A target of XRC, too: it needs an XRC domain, and there are none. */
+		return -EINVAL;
+	}
+}
+
+int uv_do_create_qp(struct uv_call *call, void *args)
+{
+	struct uv_create_qp *a = args;
+	struct ib_uqp_object *uqp = uqp_of(a->qp);
+	bool initiator = a->type == IB_QPT_XRC_INI;
+	struct ib_qp_init_attr attr = {
+		.event_handler = uv_qp_event,
+		.send_cq = object_of(a->send_cq),
+		.recv_cq = initiator ? NULL : object_of(a->recv_cq),
+		.srq = object_of(a->srq),
+		.sq_sig_type = a->sq_sig_all || a->flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL ?
+			       IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
+		.qp_type = a->type,
+		.create_flags = a->flags & ~IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
+		.source_qpn = a->source_qpn,
+		.cap = {
+			.max_send_wr = a->cap.max_send_wr,
+			.max_recv_wr = initiator ? 0 : a->cap.max_recv_wr,
+			.max_send_sge = a->cap.max_send_sge,
+			.max_recv_sge = initiator ? 0 : a->cap.max_recv_sge,
+			.max_inline_data = a->cap.max_inline_data,
+		},
+	};
+	struct ib_qp *qp;
+	int err;
+
+	err = check_type(call->dev, a->type);
+	if (err)
+		return err;
+	if (!a->pd || !attr.send_cq || (!initiator && !attr.recv_cq))
+		return -ENOENT;
+	if (attr.srq && (initiator || attr.srq->srq_type == IB_SRQT_XRC))
+		return -EINVAL;
+	if (a->flags & IB_QP_CREATE_SOURCE_QPN && !uv_core_raw_cap(call->dev))
+		return -EPERM;
+
+	mutex_init(&uqp->mcast_lock);
+	INIT_LIST_HEAD(&uqp->mcast);
+	uv_evented_init(&uqp->ev, a->async, a->user_handle);
+	qp = uv_core_create_qp(a->pd->object, &attr, &call->attrs, uqp);
+	if (IS_ERR(qp)) {
+		uv_evented_release(&uqp->ev);
+		return PTR_ERR(qp);
+	}
+	ib_qp_usecnt_inc(qp);
+	a->qp->object = qp;
+	a->qp_num = qp->qp_num;
+	a->cap.max_send_wr = attr.cap.max_send_wr;
+	a->cap.max_recv_wr = attr.cap.max_recv_wr;
+	a->cap.max_send_sge = attr.cap.max_send_sge;
+	a->cap.max_recv_sge = attr.cap.max_recv_sge;
+	a->cap.max_inline_data = attr.cap.max_inline_data;
+	return 0;
+}
+
+/* Only this door knows which flags make sense for which type; by write() the driver decides. */
+int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
+{
+	struct uv_create_qp *a = args;
+	u32 flags = a->flags & ~IB_UVERBS_QP_CREATE_SQ_SIG_ALL;
+	u32 raw_only = IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING;
+
+	if (flags && a->type != IB_QPT_DRIVER && a->type != IB_QPT_RAW_PACKET &&
+	    (a->type != IB_QPT_UD || flags & raw_only))
+		return -EINVAL;
+	return uv_do_create_qp(call, args);
+}
+
+static int check_ports(const struct ib_qp *qp, struct ib_uverbs_modify_qp *m)
+{
+	struct ib_device *dev = qp->device;
+	u32 mask = m->attr_mask;
+
+	if (mask & IB_QP_PORT && !rdma_is_port_valid(dev, m->port_num))
+		return -EINVAL;
+	if (mask & IB_QP_AV) {
+		if (!rdma_is_port_valid(dev, m->dest.port_num))
+			return -EINVAL;
+		if (mask & IB_QP_STATE && m->qp_state == IB_QPS_RTR) {
+			/* INIT has set the port; this transition must not change it. */
+			if (m->dest.port_num != qp->real_qp->port)
+				return -EINVAL;
+		} else if (mask & IB_QP_PORT) {
+			if (m->port_num != m->dest.port_num)
+				return -EINVAL;
+		} else {
+			/* A new path may be at another port, which the QP must then use. */
+			m->attr_mask |= IB_QP_PORT;
+			m->port_num = m->dest.port_num;
+		}
+	}
+	if (mask & IB_QP_ALT_PATH &&
+	    (!rdma_is_port_valid(dev, m->alt_port_num) ||
+	     !rdma_is_port_valid(dev, m->alt_dest.port_num) ||
+	     m->alt_port_num != m->alt_dest.port_num))
+		return -EINVAL;
+	return 0;
+}
+
+/* Attributes that say nothing for this type are ignored, as the specification has it. */
+static int relevant(enum ib_qp_type type, int mask)
+{
+	if (type == IB_QPT_XRC_INI)
+		mask &= ~(IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	return mask;
+}
+
+int uv_do_modify_qp(struct uv_call *call, void *args)
+{
+	struct uv_modify_qp *a = args;
+	struct ib_uverbs_modify_qp *m = &a->attr.base;
+	struct ib_qp *qp = a->qp->object;
+	struct ib_qp_attr *attr;
+	u32 mask;
+	int err;
+
+	err = check_ports(qp, m);
+	if (err)
+		return err;
+	mask = m->attr_mask;
+	if ((mask & IB_QP_CUR_STATE && m->cur_qp_state > IB_QPS_ERR) ||
+	    (mask & IB_QP_STATE && m->qp_state > IB_QPS_ERR))
+		return -EINVAL;
+	/* The high bit says that it is a privileged one. */
+	if (mask & IB_QP_QKEY && m->qkey & IB_QP_SET_QKEY && !rdma_nl_get_privileged_qkey())
+		return -EPERM;
+
+	attr = kzalloc(sizeof(*attr), GFP_KERNEL);
+	if (!attr)
+		return -ENOMEM;
+	/* The mask says what counts; the rest may have any value. */
+	attr->qp_state = m->qp_state;
+	attr->cur_qp_state = m->cur_qp_state;
+	attr->path_mtu = m->path_mtu;
+	attr->path_mig_state = m->path_mig_state;
+	attr->qkey = m->qkey;
+	attr->rq_psn = m->rq_psn;
+	attr->sq_psn = m->sq_psn;
+	attr->dest_qp_num = m->dest_qp_num;
+	attr->qp_access_flags = m->qp_access_flags;
+	attr->pkey_index = m->pkey_index;
+	attr->en_sqd_async_notify = m->en_sqd_async_notify;
+	attr->max_rd_atomic = m->max_rd_atomic;
+	attr->max_dest_rd_atomic = m->max_dest_rd_atomic;
+	attr->min_rnr_timer = m->min_rnr_timer;
+	attr->port_num = m->port_num;
+	attr->timeout = m->timeout;
+	attr->retry_cnt = m->retry_cnt;
+	attr->rnr_retry = m->rnr_retry;
+	attr->rate_limit = a->attr.rate_limit;
+	if (mask & IB_QP_ALT_PATH) {
+		attr->alt_port_num = m->alt_port_num;
+		attr->alt_timeout = m->alt_timeout;
+		attr->alt_pkey_index = m->alt_pkey_index;
+		uv_ah_from_qp_dest(&attr->alt_ah_attr, call->dev, &m->alt_dest);
+	}
+	if (mask & IB_QP_AV)
+		uv_ah_from_qp_dest(&attr->ah_attr, call->dev, &m->dest);
+	err = ib_modify_qp_with_udata(qp, attr, relevant(qp->qp_type, mask), uv_udata(call));
+	kfree(attr);
+	return err;
+}
+
+int uv_do_query_qp(struct uv_call *call, void *args)
+{
+	struct uv_query_qp *a = args;
+	struct {
+		struct ib_qp_attr attr;
+		struct ib_qp_init_attr init;
+	} *q;
+	int err;
+
+	/* The driver may leave out what it was not asked for, and what it does not know. */
+	q = kzalloc(sizeof(*q), GFP_KERNEL);
+	if (!q)
+		return -ENOMEM;
+	err = ib_query_qp(a->qp->object, &q->attr, a->mask, &q->init);
+	if (err)
+		goto out;
+	a->resp.qp_state = q->attr.qp_state;
+	a->resp.cur_qp_state = q->attr.cur_qp_state;
+	a->resp.path_mtu = q->attr.path_mtu;
+	a->resp.path_mig_state = q->attr.path_mig_state;
+	a->resp.qkey = q->attr.qkey;
+	a->resp.rq_psn = q->attr.rq_psn;
+	a->resp.sq_psn = q->attr.sq_psn;
+	a->resp.dest_qp_num = q->attr.dest_qp_num;
+	a->resp.qp_access_flags = q->attr.qp_access_flags;
+	a->resp.pkey_index = q->attr.pkey_index;
+	a->resp.alt_pkey_index = q->attr.alt_pkey_index;
+	a->resp.sq_draining = q->attr.sq_draining;
+	a->resp.max_rd_atomic = q->attr.max_rd_atomic;
+	a->resp.max_dest_rd_atomic = q->attr.max_dest_rd_atomic;
+	a->resp.min_rnr_timer = q->attr.min_rnr_timer;
+	a->resp.port_num = q->attr.port_num;
+	a->resp.timeout = q->attr.timeout;
+	a->resp.retry_cnt = q->attr.retry_cnt;
+	a->resp.rnr_retry = q->attr.rnr_retry;
+	a->resp.alt_port_num = q->attr.alt_port_num;
+	a->resp.alt_timeout = q->attr.alt_timeout;
+	uv_ah_to_qp_dest(&a->resp.dest, &q->attr.ah_attr);
+	uv_ah_to_qp_dest(&a->resp.alt_dest, &q->attr.alt_ah_attr);
+	a->resp.max_send_wr = q->init.cap.max_send_wr;
+	a->resp.max_recv_wr = q->init.cap.max_recv_wr;
+	a->resp.max_send_sge = q->init.cap.max_send_sge;
+	a->resp.max_recv_sge = q->init.cap.max_recv_sge;
+	a->resp.max_inline_data = q->init.cap.max_inline_data;
+	a->resp.sq_sig_all = q->init.sq_sig_type == IB_SIGNAL_ALL_WR;
+out:
+	kfree(q);
+	return err;
+}
+
+/* Of a QP or SRQ that has been destroyed. */
+int uv_do_destroy_evented(struct uv_call *call, void *args)
+{
+	struct uv_destroy_evented *a = args;
+
+	a->reported = uv_evented_of(a->obj)->reported;
+	return 0;
+}
+
+/* Needs mcast_lock. */
+static struct mcast_entry *find_mcast(struct ib_uqp_object *uqp, const struct uv_mcast *a)
+{
+	struct mcast_entry *entry;
+
+	list_for_each_entry(entry, &uqp->mcast, list)
+		if (entry->mlid == a->mlid && !memcmp(entry->gid.raw, a->gid, sizeof(a->gid)))
+			return entry;
+	return NULL;
+}
+
+int uv_do_attach_mcast(struct uv_call *call, void *args)
+{
+	struct uv_mcast *a = args;
+	struct ib_uqp_object *uqp = uqp_of(a->qp);
+	struct mcast_entry *entry;
+	int err = 0;
+
+	mutex_lock(&uqp->mcast_lock);
+	if (find_mcast(uqp, a))
+		goto out;
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	if (!entry) {
+		err = -ENOMEM;
+		goto out;
+	}
+	entry->mlid = a->mlid;
+	memcpy(entry->gid.raw, a->gid, sizeof(a->gid));
+	err = ib_attach_mcast(a->qp->object, &entry->gid, a->mlid);
+	if (err)
+		kfree(entry);
+	else
+		list_add_tail(&entry->list, &uqp->mcast);
+out:
+	mutex_unlock(&uqp->mcast_lock);
+	return err;
+}
+
+int uv_do_detach_mcast(struct uv_call *call, void *args)
+{
+	struct uv_mcast *a = args;
+	struct ib_uqp_object *uqp = uqp_of(a->qp);
+	struct mcast_entry *entry;
+	int err = -EINVAL;
+
+	mutex_lock(&uqp->mcast_lock);
+	entry = find_mcast(uqp, a);
+	if (entry) {
+		list_del(&entry->list);
+		err = ib_detach_mcast(a->qp->object, &entry->gid, a->mlid);
+		kfree(entry);
+	}
+	mutex_unlock(&uqp->mcast_lock);
+	return err;
+}
+
+static int destroy_qp(struct ib_uobject *uobj, enum rdma_remove_reason why,
+		      struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uqp_object *uqp = uqp_of(uobj);
+	struct ib_qp *qp = uobj->object;
+	struct mcast_entry *entry, *next;
+	int err;
+
+	/* Groups have no handles, so nothing else would leave them when a program dies. */
+	if (why == RDMA_REMOVE_DESTROY && !list_empty(&uqp->mcast))
+		return -EBUSY;
+	list_for_each_entry_safe(entry, next, &uqp->mcast, list) {
+		ib_detach_mcast(qp, &entry->gid, entry->mlid);
+		list_del(&entry->list);
+		kfree(entry);
+	}
+	err = ib_destroy_qp_user(qp, &attrs->driver_udata);
+	if (err)
+		return err;
+	uv_evented_release(&uqp->ev);
+	return 0;
+}
+
+const struct uv_type uv_qp = {
+	.name = "qp",
+	.id = UVERBS_OBJECT_QP,
+	.size = sizeof(struct ib_uqp_object),
+	.destroy = destroy_qp,
+};

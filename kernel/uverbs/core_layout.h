@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The two structures of ib_uverbs that ib_core looks into: every ib_ucontext
+ * points to an ib_uverbs_file, and that to an ib_uverbs_device. No header has
+ * them before 7.2, so they stand here again: same members, same types, same
+ * order, whatever we use of them ourselves.
+ *
+ * ib_core uses: file->device, ucontext, umap_lock, umaps; device->ib_dev and
+ * disassociate_srcu. A layout that differs would be silent corruption, so
+ * tests/layout/check-btf compares both with the BTF of the kernel's ib_core.ko.
+ * Our own members stand behind them, in struct uv_file and struct uv_device.
+ */
+#ifndef T3_UVERBS_CORE_LAYOUT_H
+#define T3_UVERBS_CORE_LAYOUT_H
+
+#include <linux/cdev.h>
+#include <linux/completion.h>
+#include <linux/device.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/refcount.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/srcu.h>
+#include <linux/version.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_types.h>
+
+struct ib_uverbs_async_event_file;
+struct uverbs_api;
+
+struct ib_uverbs_device {
+	refcount_t				refcount;
+	u32					num_comp_vectors;
+	struct completion			comp;
+	struct device				dev;
+	const struct attribute_group		*groups[2];
+	struct ib_device	__rcu		*ib_dev;
+	int					devnum;
+	struct cdev				cdev;
+	struct rb_root				xrcd_tree;
+	struct mutex				xrcd_tree_mutex; /* unused here */
+	struct srcu_struct			disassociate_srcu;
+	struct mutex				lists_mutex; /* uverbs_file_list */
+	struct list_head			uverbs_file_list;
+	struct uverbs_api			*uapi;
+};
+
+/* In <rdma/uverbs_types.h> since 7.0. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+struct ib_uverbs_file {
+	struct kref				ref;
+	struct ib_uverbs_device			*device;
+	struct mutex				ucontext_lock; /* ucontext */
+	struct ib_ucontext			*ucontext;
+	struct ib_uverbs_async_event_file	*default_async_file;
+	struct list_head			list;
+	struct rw_semaphore			hw_destroy_rwsem;
+	spinlock_t				uobjects_lock; /* uobjects */
+	struct list_head			uobjects;
+	struct mutex				umap_lock; /* umaps, disassociate_page */
+	struct list_head			umaps;
+	struct page				*disassociate_page;
+	struct xarray				idr;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	struct mutex				disassociation_lock; /* unused here */
+#endif
+};
+#endif
+
+/* What ib_core passes to ib_client.get_nl_info. */
+struct ib_client_nl_info {
+	struct sk_buff *nl_msg;
+	struct device *cdev;
+	u32 port;
+	u64 abi;
+};
+
+/* What ib_core hangs on a VMA, and on ib_uverbs_file.umaps. */
+struct rdma_umap_priv {
+	struct vm_area_struct *vma;
+	struct list_head list;
+	struct rdma_user_mmap_entry *entry;
+};
+
+#endif

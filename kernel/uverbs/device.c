@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Devices and files: /dev/infiniband/uverbsN, and what opening it means.
+ *
+ * A struct uv_device is made when ib_core shows a device and lives as long as
+ * something refers to it: ib_core (until removal) and each open file hold a
+ * count in ->refcount, and a reference of its struct device.
+ *
+ * A struct uv_file is made by open(). The struct file holds one reference,
+ * each event file one more (events.c). Everything that it made on the device
+ * is destroyed when it is closed or the device is removed, whichever is first;
+ * the memory goes with the last reference.
+ *
+ * Removal: if the driver can live without its contexts (it has
+ * disassociate_ucontext), ib_dev is cleared, running calls are waited for, and
+ * every file is torn down; open files stay and say EIO. If not, removal waits
+ * until all files are closed, and an open file holds the driver's module.
+ */
+
+#include <linux/cdev.h>
+#include <linux/fs.h>
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+#include <net/netlink.h>
+#include <rdma/rdma_netlink.h>
+
+#include "core_calls.h"
+#include "uverbs.h"
+
+#define MAX_DEVICES 256
+
+static char *class_name = "infiniband_verbs";
+module_param(class_name, charp, 0444);
+MODULE_PARM_DESC(class_name, "class of the devices; give another one to have ib_uverbs beside us");
+
+static char *prefix = "uverbs";
+module_param(prefix, charp, 0444);
+MODULE_PARM_DESC(prefix, "names of the devices are this and a number");
+
+static dev_t first_devt;
+static DEFINE_IDA(numbers);
+static struct class *uv_class;
+
+/* ---- files ----------------------------------------------------------------------- */
+
+static void device_unref(struct uv_device *dev)
+{
+	if (refcount_dec_and_test(&dev->base.refcount))
+		complete(&dev->base.comp);
+	put_device(&dev->base.dev);
+}
+
+static void file_free(struct kref *ref)
+{
+	struct uv_file *file = container_of(ref, struct uv_file, base.ref);
+	struct uv_device *dev = uv_device_of(file);
+	struct ib_device *ib_dev;
+	int srcu;
+
+	uv_file_drop_handles(file);
+
+	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
+	ib_dev = uv_file_device(file);
+	if (ib_dev && !ib_dev->ops.disassociate_ucontext)
+		module_put(ib_dev->ops.owner);
+	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+
+	if (file->base.disassociate_page)
+		__free_page(file->base.disassociate_page);
+	mutex_destroy(&file->base.umap_lock);
+	mutex_destroy(&file->base.ucontext_lock);
+	kfree(file);
+	device_unref(dev);
+}
+
+void uv_file_put(struct uv_file *file)
+{
+	kref_put(&file->base.ref, file_free);
+}
+
+static struct uv_file *file_new(struct uv_device *dev)
+{
+	struct uv_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
+
+	if (!file)
+		return NULL;
+	file->base.device = &dev->base;
+	kref_init(&file->base.ref);
+	mutex_init(&file->base.ucontext_lock);
+	init_rwsem(&file->base.hw_destroy_rwsem);
+	spin_lock_init(&file->base.uobjects_lock);
+	INIT_LIST_HEAD(&file->base.uobjects);
+	mutex_init(&file->base.umap_lock);
+	INIT_LIST_HEAD(&file->base.umaps);
+	xa_init_flags(&file->base.idr, XA_FLAGS_ALLOC);
+	INIT_LIST_HEAD(&file->events);
+	return file;
+}
+
+static int uv_open(struct inode *inode, struct file *filp)
+{
+	struct uv_device *dev = container_of(inode->i_cdev, struct uv_device, base.cdev);
+	struct ib_device *ib_dev;
+	struct uv_file *file;
+	int srcu, err;
+
+	if (!refcount_inc_not_zero(&dev->base.refcount))
+		return -ENXIO;
+	get_device(&dev->base.dev);
+	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
+	mutex_lock(&dev->base.lists_mutex);
+
+	ib_dev = srcu_dereference(dev->base.ib_dev, &dev->base.disassociate_srcu);
+	err = -EIO;
+	if (!ib_dev)
+		goto err_unlock;
+	err = -EPERM;
+	if (!rdma_dev_access_netns(ib_dev, current->nsproxy->net_ns))
+		goto err_unlock;
+	err = -ENODEV;
+	if (!ib_dev->ops.disassociate_ucontext && !try_module_get(ib_dev->ops.owner))
+		goto err_unlock;
+	err = -ENOMEM;
+	file = file_new(dev);
+	if (!file)
+		goto err_module;
+	list_add_tail(&file->base.list, &dev->base.uverbs_file_list);
+
+	mutex_unlock(&dev->base.lists_mutex);
+	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+	/* ib_core compares this with the context's ufile. */
+	filp->private_data = file;
+	return stream_open(inode, filp);
+
+err_module:
+	if (!ib_dev->ops.disassociate_ucontext)
+		module_put(ib_dev->ops.owner);
+err_unlock:
+	mutex_unlock(&dev->base.lists_mutex);
+	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+	device_unref(dev);
+	return err;
+}
+
+static int uv_close(struct inode *inode, struct file *filp)
+{
+	struct uv_file *file = filp->private_data;
+	struct uv_device *dev = uv_device_of(file);
+	struct uv_events *async;
+
+	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
+
+	mutex_lock(&dev->base.lists_mutex);
+	list_del_init(&file->base.list);
+	mutex_unlock(&dev->base.lists_mutex);
+
+	async = file->async;
+	file->async = NULL;
+	uv_events_put(async);
+	uv_file_put(file);
+	return 0;
+}
+
+static const struct file_operations uv_fops = {
+	.owner = THIS_MODULE,
+	.open = uv_open,
+	.release = uv_close,
+	.write = uv_write,
+	.unlocked_ioctl = uv_ioctl,
+	/* No structure of either door differs for 32-bit callers. */
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = uv_mmap,
+};
+
+/* ---- devices ----------------------------------------------------------------------- */
+
+static ssize_t show(struct device *device, char *buf, bool name)
+{
+	struct uv_device *dev = container_of(device, struct uv_device, base.dev);
+	struct ib_device *ib_dev;
+	ssize_t ret = -ENODEV;
+	int srcu;
+
+	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
+	ib_dev = srcu_dereference(dev->base.ib_dev, &dev->base.disassociate_srcu);
+	if (ib_dev && name)
+		ret = sysfs_emit(buf, "%s\n", dev_name(&ib_dev->dev));
+	else if (ib_dev)
+		ret = sysfs_emit(buf, "%u\n", ib_dev->ops.uverbs_abi_ver);
+	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+	return ret;
+}
+
+static ssize_t ibdev_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	return show(device, buf, true);
+}
+static DEVICE_ATTR_RO(ibdev);
+
+static ssize_t abi_version_show(struct device *device, struct device_attribute *attr, char *buf)
+{
+	return show(device, buf, false);
+}
+static DEVICE_ATTR_RO(abi_version);
+
+static struct attribute *device_attrs[] = {
+	&dev_attr_ibdev.attr,
+	&dev_attr_abi_version.attr,
+	NULL,
+};
+
+static const struct attribute_group device_group = {
+	.attrs = device_attrs,
+};
+
+static void uv_device_release(struct device *device)
+{
+	struct uv_device *dev = container_of(device, struct uv_device, base.dev);
+
+	uv_stats_free(dev);
+	cleanup_srcu_struct(&dev->base.disassociate_srcu);
+	mutex_destroy(&dev->base.lists_mutex);
+	mutex_destroy(&dev->base.xrcd_tree_mutex);
+	kfree(dev);
+}
+
+static int client_add(struct ib_device *ib_dev)
+{
+	struct uv_device *dev;
+	int err;
+
+	/* Not for us; another client may serve it. */
+	if (!ib_dev->ops.alloc_ucontext || !uv_driver_allowed(ib_dev->ops.driver_id))
+		return -EOPNOTSUPP;
+
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	err = init_srcu_struct(&dev->base.disassociate_srcu);
+	if (err) {
+		kfree(dev);
+		return err;
+	}
+	device_initialize(&dev->base.dev);
+	dev->base.dev.class = uv_class;
+	/* libibverbs without netlink looks below the parent. */
+	dev->base.dev.parent = ib_dev->dev.parent;
+	dev->base.dev.release = uv_device_release;
+	dev->base.groups[0] = &device_group;
+	dev->base.dev.groups = dev->base.groups;
+	refcount_set(&dev->base.refcount, 1);
+	init_completion(&dev->base.comp);
+	dev->base.xrcd_tree = RB_ROOT;
+	mutex_init(&dev->base.xrcd_tree_mutex);
+	mutex_init(&dev->base.lists_mutex);
+	INIT_LIST_HEAD(&dev->base.uverbs_file_list);
+	rcu_assign_pointer(dev->base.ib_dev, ib_dev);
+	dev->base.num_comp_vectors = ib_dev->num_comp_vectors;
+
+	err = ida_alloc_max(&numbers, MAX_DEVICES - 1, GFP_KERNEL);
+	if (err < 0)
+		goto err_put;
+	dev->base.devnum = err;
+	dev->base.dev.devt = first_devt + dev->base.devnum;
+	err = dev_set_name(&dev->base.dev, "%s%d", prefix, dev->base.devnum);
+	if (!err)
+		err = uv_stats_add(dev, ib_dev);
+	if (err)
+		goto err_number;
+
+	cdev_init(&dev->base.cdev, &uv_fops);
+	dev->base.cdev.owner = THIS_MODULE;
+	err = cdev_device_add(&dev->base.cdev, &dev->base.dev);
+	if (err)
+		goto err_stats;
+	ib_set_client_data(ib_dev, &uv_client, dev);
+	return 0;
+
+err_stats:
+	uv_stats_hide(dev);
+err_number:
+	ida_free(&numbers, dev->base.devnum);
+err_put:
+	put_device(&dev->base.dev);
+	return err;
+}
+
+static void disassociate(struct uv_device *dev)
+{
+	struct uv_file *file;
+
+	rcu_assign_pointer(dev->base.ib_dev, NULL);
+	synchronize_srcu(&dev->base.disassociate_srcu);
+
+	mutex_lock(&dev->base.lists_mutex);
+	while (!list_empty(&dev->base.uverbs_file_list)) {
+		file = list_first_entry(&dev->base.uverbs_file_list, struct uv_file, base.list);
+		list_del_init(&file->base.list);
+		kref_get(&file->base.ref);
+		/* The teardown may close files, this one too. */
+		mutex_unlock(&dev->base.lists_mutex);
+		uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
+		uv_file_put(file);
+		mutex_lock(&dev->base.lists_mutex);
+	}
+	mutex_unlock(&dev->base.lists_mutex);
+}
+
+static void client_remove(struct ib_device *ib_dev, void *data)
+{
+	struct uv_device *dev = data;
+
+	cdev_device_del(&dev->base.cdev, &dev->base.dev);
+	uv_stats_hide(dev);
+	ida_free(&numbers, dev->base.devnum);
+	if (ib_dev->ops.disassociate_ucontext)
+		disassociate(dev);
+	if (refcount_dec_and_test(&dev->base.refcount))
+		complete(&dev->base.comp);
+	if (!ib_dev->ops.disassociate_ucontext)
+		wait_for_completion(&dev->base.comp);
+	put_device(&dev->base.dev);
+}
+
+/* The answer to libibverbs' question by netlink which character device is whose. */
+static int client_nl_info(struct ib_device *ib_dev, void *data, struct ib_client_nl_info *info)
+{
+	struct uv_device *dev = data;
+
+	if (info->port != -1)
+		return -EINVAL;
+	info->abi = ib_dev->ops.uverbs_abi_ver;
+	info->cdev = &dev->base.dev;
+	if (ib_dev->ops.uverbs_no_driver_id_binding)
+		return 0;
+	return nla_put_u32(info->nl_msg, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, ib_dev->ops.driver_id);
+}
+
+/* The name is the one that libibverbs asks for. The first client of that name answers. */
+struct ib_client uv_client = {
+	.name = "uverbs",
+	.no_kverbs_req = true,
+	.add = client_add,
+	.remove = client_remove,
+	.get_nl_info = client_nl_info,
+};
+
+static char *devnode(UV_DEVNODE_CONST struct device *device, umode_t *mode)
+{
+	if (mode)
+		*mode = 0666;
+	return kasprintf(GFP_KERNEL, "infiniband/%s", dev_name(device));
+}
+
+static CLASS_ATTR_STRING(abi_version, 0444, __stringify(IB_USER_VERBS_ABI_VERSION));
+
+int uv_devices_init(void)
+{
+	int err;
+
+	err = alloc_chrdev_region(&first_devt, 0, MAX_DEVICES, "t3_uverbs");
+	if (err)
+		return err;
+	uv_class = uv_core_class_create(class_name);
+	if (IS_ERR(uv_class)) {
+		err = PTR_ERR(uv_class);
+		pr_err("class %s cannot be made (%d); is ib_uverbs loaded? Give class_name= and prefix=\n",
+		       class_name, err);
+		goto err_region;
+	}
+	uv_class->devnode = devnode;
+	err = class_create_file(uv_class, &class_attr_abi_version.attr);
+	if (err)
+		goto err_class;
+	err = ib_register_client(&uv_client);
+	if (err)
+		goto err_class;
+	return 0;
+
+err_class:
+	class_destroy(uv_class);
+err_region:
+	unregister_chrdev_region(first_devt, MAX_DEVICES);
+	return err;
+}
+
+void uv_devices_exit(void)
+{
+	ib_unregister_client(&uv_client);
+	class_destroy(uv_class);
+	unregister_chrdev_region(first_devt, MAX_DEVICES);
+	/* Objects are freed by kfree_rcu(), which needs nothing of this module any more. */
+	ida_destroy(&numbers);
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The newer door: RDMA_VERBS_IOCTL with a list of attributes, each an id, a
+ * length and a value or address. The row's fields are the attributes that we
+ * know; those that we do not know are ignored unless the caller says that they
+ * matter. libibverbs goes to write() when it gets EPROTONOSUPPORT, so that is
+ * said only of a method or attribute that is not here, never by a handler.
+ */
+
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "args.h"
+
+/* An ioctl under way. */
+struct ioctl_call {
+	const struct uv_row *row;
+	struct ib_uverbs_attr __user *user;	/* the caller's list */
+	const struct ib_uverbs_attr *attrs;	/* our copy */
+	unsigned int nattrs;
+	u8 index[UV_MAX_FIELDS];	/* field -> attribute + 1, 0: not given */
+	u8 uhw_out;			/* the same for the driver's response */
+	struct uv_call call;		/* ends in a flexible array */
+};
+
+/* Lists up to this length do not need an allocation. QP.CREATE has 15, and 2 for the driver. */
+#define FEW_ATTRS 20
+
+/* Small values stand in the attribute itself. */
+static bool is_inline(const struct ib_uverbs_attr *attr)
+{
+	return attr->len <= sizeof(attr->data);
+}
+
+static int read_value(const struct ib_uverbs_attr *attr, void *to, size_t len)
+{
+	if (is_inline(attr))
+		memcpy(to, &attr->data, len);
+	else if (copy_from_user(to, u64_to_user_ptr(attr->data), len))
+		return -EFAULT;
+	return 0;
+}
+
+static int in_bytes(const struct uv_field *field, const struct ib_uverbs_attr *attr, void *args)
+{
+	if (attr->len > field->len && field->flags & UV_EXTENDS) {
+		int err;
+
+		if (is_inline(attr))
+			err = memchr_inv((const void *)&attr->data + field->len, 0,
+					 attr->len - field->len) ? -EOPNOTSUPP : 0;
+		else
+			err = uv_zero_tail(u64_to_user_ptr(attr->data), field->len, attr->len);
+		if (err)
+			return err;
+	}
+	if (attr->len < field->min || (attr->len > field->len && !(field->flags & UV_EXTENDS)))
+		return -EINVAL;
+	return read_value(attr, args + field->arg, min(attr->len, field->len));
+}
+
+static int in_const(const struct uv_field *field, const struct ib_uverbs_attr *attr, void *args)
+{
+	if (attr->len != sizeof(u64) ||
+	    (field->len < sizeof(u64) && attr->data >> (8 * field->len)))
+		return -EINVAL;
+	switch (field->len) {
+	case 1:
+		*(u8 *)(args + field->arg) = attr->data;
+		break;
+	case 2:
+		*(u16 *)(args + field->arg) = attr->data;
+		break;
+	case 4:
+		*(u32 *)(args + field->arg) = attr->data;
+		break;
+	case 8:
+		*(u64 *)(args + field->arg) = attr->data;
+		break;
+	}
+	return 0;
+}
+
+static int in_flags(const struct uv_field *field, const struct ib_uverbs_attr *attr, void *args)
+{
+	u64 flags;
+
+	if (attr->len == sizeof(u64))
+		flags = attr->data;
+	else if (attr->len == sizeof(u32))
+		flags = *(const u32 *)&attr->data;
+	else
+		return -EINVAL;
+	if (flags & ~(u64)field->allowed)
+		return -EINVAL;
+	*(u32 *)(args + field->arg) = flags;
+	return 0;
+}
+
+static int in_attr(struct ioctl_call *io, const struct uv_field *field,
+		   const struct ib_uverbs_attr *attr, void *args)
+{
+	struct uv_buf *buf;
+
+	if (attr->attr_data.reserved)
+		return -EINVAL;
+	switch (field->kind) {
+	case UV_IN:
+		return in_bytes(field, attr, args);
+	case UV_CONST:
+		return in_const(field, attr, args);
+	case UV_FLAGS:
+		return in_flags(field, attr, args);
+	case UV_OUT:
+		return attr->len < field->min ||
+		       (attr->len > field->len && !(field->flags & UV_EXTENDS)) ? -EINVAL : 0;
+	case UV_BUF:
+		if (attr->len < field->min)
+			return -EINVAL;
+		buf = args + field->arg;
+		buf->len = attr->len;
+		/* A small value to be read is where the attribute is. */
+		if (!(field->flags & UV_WRITES) && is_inline(attr))
+			buf->at = &io->user[attr - io->attrs].data;
+		else
+			buf->at = u64_to_user_ptr(attr->data);
+		return 0;
+	case UV_OBJ:
+	case UV_FD:
+		return attr->len ? -EINVAL : uv_take_handle(&io->call, field, attr->data, args);
+	case UV_NEW:
+	case UV_FD_NEW:
+		return attr->len ? -EINVAL : uv_make(&io->call, field, args);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int driver_attr(struct ioctl_call *io, const struct ib_uverbs_attr *attr)
+{
+	struct ib_udata *udata = uv_udata(&io->call);
+
+	if (attr->attr_data.reserved)
+		return -EINVAL;
+	if (attr->attr_id == UVERBS_ATTR_UHW_OUT) {
+		if (io->uhw_out)
+			return -EINVAL;
+		io->uhw_out = attr - io->attrs + 1;
+		udata->outbuf = u64_to_user_ptr(attr->data);
+		udata->outlen = attr->len;
+	} else {
+		if (udata->inbuf)
+			return -EINVAL;
+		udata->inbuf = is_inline(attr) ? &io->user[attr - io->attrs].data :
+						 u64_to_user_ptr(attr->data);
+		udata->inlen = attr->len;
+	}
+	return 0;
+}
+
+static const struct uv_field *find_field(const struct uv_row *row, u16 id)
+{
+	unsigned int i;
+
+	/* Fields stand in the order of their ids, most of them without gaps. */
+	if (id < row->nfields && row->fields[id].at == id)
+		return &row->fields[id];
+	for (i = 0; i < row->nfields; i++)
+		if (row->fields[i].at == id)
+			return &row->fields[i];
+	return NULL;
+}
+
+static int in_attrs(struct ioctl_call *io, void *args)
+{
+	const struct uv_row *row = io->row;
+	const struct ib_uverbs_attr *attr;
+	const struct uv_field *field;
+	unsigned int i;
+	int err;
+
+	for (attr = io->attrs; attr < io->attrs + io->nattrs; attr++) {
+		if (row->flags & UV_DRIVER_DATA && (attr->attr_id == UVERBS_ATTR_UHW_IN ||
+						    attr->attr_id == UVERBS_ATTR_UHW_OUT)) {
+			err = driver_attr(io, attr);
+			if (err)
+				return err;
+			continue;
+		}
+		field = find_field(row, attr->attr_id);
+		if (!field) {
+			if (attr->flags & UVERBS_ATTR_F_MANDATORY)
+				return -EPROTONOSUPPORT;
+			continue;
+		}
+		if (io->index[field - row->fields])
+			return -EINVAL;
+		io->index[field - row->fields] = attr - io->attrs + 1;
+		err = in_attr(io, field, attr, args);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < row->nfields; i++)
+		if (!io->index[i] && !(row->fields[i].flags & UV_OPTIONAL))
+			return -EINVAL;
+	return 0;
+}
+
+/* Tells the caller that an answer was written. */
+static int mark_output(struct ioctl_call *io, unsigned int index)
+{
+	return put_user((u16)(io->attrs[index].flags | UVERBS_ATTR_F_VALID_OUTPUT),
+			&io->user[index].flags) ? -EFAULT : 0;
+}
+
+static int out_bytes(struct ioctl_call *io, const struct uv_field *field, unsigned int index,
+		     const void *args)
+{
+	void __user *to = u64_to_user_ptr(io->attrs[index].data);
+	size_t room = io->attrs[index].len;
+	size_t len = min_t(size_t, room, field->len);
+
+	if (copy_to_user(to, args + field->arg, len) || clear_user(to + len, room - len))
+		return -EFAULT;
+	return mark_output(io, index);
+}
+
+static int out_attrs(struct ioctl_call *io, const void *args)
+{
+	const struct uv_row *row = io->row;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < row->nfields && !err; i++) {
+		const struct uv_field *field = &row->fields[i];
+		unsigned int index = io->index[i] - 1;
+
+		if (!io->index[i])
+			continue;
+		switch (field->kind) {
+		case UV_OUT:
+			err = out_bytes(io, field, index, args);
+			break;
+		case UV_BUF:
+			if (field->flags & UV_WRITES)
+				err = mark_output(io, index);
+			break;
+		case UV_NEW:
+		case UV_FD_NEW:
+			if (put_user((u64)uv_new_id(&io->call), &io->user[index].data))
+				err = -EFAULT;
+			break;
+		}
+	}
+	/* Drivers do not say whether they answered. */
+	if (!err && io->uhw_out)
+		err = mark_output(io, io->uhw_out - 1);
+	return err;
+}
+
+static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uverbs_ioctl_hdr *hdr,
+	       struct ib_uverbs_attr __user *user)
+{
+	struct ib_uverbs_attr few[FEW_ATTRS], *attrs = few;
+	u64 args[UV_MAX_ARGS / sizeof(u64)];
+	const struct uv_row *row;
+	struct ioctl_call io;
+	size_t bytes;
+	int err;
+
+	if (dev && hdr->driver_id != dev->ops.driver_id)
+		return -EINVAL;
+	row = uv_find_ioctl(hdr->object_id, hdr->method_id);
+	if (!row)
+		return -EPROTONOSUPPORT;
+	if (!uv_row_offered(row, dev)) {
+		/* Not done here, or not a method of this device: only then write() is tried. */
+		err = row->refused ? -EOPNOTSUPP : -EPROTONOSUPPORT;
+		uv_stats_count(uv_device_of(file), row, err);
+		return err;
+	}
+
+	bytes = array_size(hdr->num_attrs, sizeof(*attrs));
+	if (hdr->num_attrs > FEW_ATTRS) {
+		attrs = kmalloc(bytes, GFP_KERNEL);
+		if (!attrs)
+			return -ENOMEM;
+	}
+	memset(io.index, 0, sizeof(io.index));
+	io.uhw_out = 0;
+	io.row = row;
+	io.user = user;
+	io.attrs = attrs;
+	io.nattrs = hdr->num_attrs;
+	uv_call_init(&io.call, file, dev, row);
+	memset(args, 0, row->args);
+
+	err = copy_from_user(attrs, user, bytes) ? -EFAULT : in_attrs(&io, args);
+	if (!err) {
+		err = uv_execute(&io.call, args);
+		/* See the top: libibverbs would do it again, by write(). */
+		if (WARN_ON_ONCE(err == -EPROTONOSUPPORT))
+			err = -EINVAL;
+	}
+	if (!err)
+		err = out_attrs(&io, args);
+	uv_finish(&io.call, err);
+	if (attrs != few)
+		kfree(attrs);
+	return err;
+}
+
+long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct ib_uverbs_ioctl_hdr __user *user = (void __user *)arg;
+	struct uv_file *file = filp->private_data;
+	struct srcu_struct *srcu = &file->base.device->disassociate_srcu;
+	struct ib_uverbs_ioctl_hdr hdr;
+	int idx, err;
+
+	if (cmd != RDMA_VERBS_IOCTL)
+		return -ENOIOCTLCMD;
+	if (copy_from_user(&hdr, user, sizeof(hdr)))
+		return -EFAULT;
+	if (hdr.length > PAGE_SIZE || hdr.length != struct_size(&hdr, attrs, hdr.num_attrs))
+		return -EINVAL;
+	if (hdr.reserved1 || hdr.reserved2)
+		return -EPROTONOSUPPORT;
+
+	idx = srcu_read_lock(srcu);
+	err = run(file, uv_file_device(file), &hdr, user->attrs);
+	srcu_read_unlock(srcu, idx);
+	return err;
+}
+
+/*
+ * A command of the other door, carried through this one: it has no header, and
+ * the driver's parts are attributes of their own.
+ */
+int uv_do_invoke_write(struct uv_call *outer, void *args)
+{
+	const struct uv_invoke_write *a = args;
+	const struct uv_row *row = uv_find_write(a->command);
+	struct uv_call call;
+
+	if (IS_ERR(row))
+		return PTR_ERR(row);
+	if (!uv_row_offered(row, outer->dev)) {
+		uv_stats_count(uv_device_of(outer->file), row, -EOPNOTSUPP);
+		return -EOPNOTSUPP;
+	}
+	if (a->in.len < row->request_min || a->out.len < row->response_min)
+		return -ENOSPC;
+	uv_call_init(&call, outer->file, outer->dev, row);
+	if (row->flags & UV_DRIVER_DATA)
+		call.attrs.driver_udata = outer->attrs.driver_udata;
+	return uv_run_write(&call, a->in.at, a->in.len, a->out.at, a->out.len);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The older door: one write() is one command. Two headers are in use, both
+ * counted in words: the plain one in words of 4 bytes that include it, the
+ * extended one in words of 8 bytes that do not. The driver's part follows the
+ * core's, in the request and in the response.
+ */
+
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+
+#include "call.h"
+
+static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, const char __user *buf,
+		 size_t count)
+{
+	const struct uv_row *row = call->row;
+	size_t in_len = hdr->in_words * 4;
+	size_t out_len = hdr->out_words * 4;
+	struct ib_udata *udata = uv_udata(call);
+	u64 response = 0;
+
+	if (in_len != count)
+		return -EINVAL;
+	/*
+	 * libibverbs of rdma-core 18 and 19 says 16 bytes when it destroys a CQ,
+	 * and has 24 there. They have always got away with it.
+	 */
+	if (row->method == IB_USER_VERBS_CMD_DESTROY_CQ && count == 16)
+		in_len = sizeof(*hdr) + row->request;
+	if (in_len < sizeof(*hdr) + row->request || out_len < row->response)
+		return -ENOSPC;
+	in_len -= sizeof(*hdr);
+	buf += sizeof(*hdr);
+
+	/* A request that is answered begins with the address of the response. */
+	if (row->response && get_user(response, (const u64 __user *)buf))
+		return -EFAULT;
+	if (row->flags & UV_DRIVER_DATA) {
+		udata->inlen = in_len - row->request;
+		in_len = row->request;
+		if (udata->inlen)
+			udata->inbuf = buf + in_len;
+		if (row->response) {
+			udata->outlen = out_len - row->response;
+			out_len = row->response;
+			if (udata->outlen)
+				udata->outbuf = u64_to_user_ptr(response + out_len);
+		}
+	}
+	return uv_run_write(call, buf, in_len, u64_to_user_ptr(response), out_len);
+}
+
+static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
+		    const char __user *buf, size_t count)
+{
+	const struct uv_row *row = call->row;
+	struct ib_udata *udata = uv_udata(call);
+	struct ib_uverbs_ex_cmd_hdr ex;
+	size_t in_len = hdr->in_words * 8;
+	size_t out_len = hdr->out_words * 8;
+	size_t driver_in, driver_out;
+
+	if (count < sizeof(*hdr) + sizeof(ex))
+		return -EINVAL;
+	if (copy_from_user(&ex, buf + sizeof(*hdr), sizeof(ex)))
+		return -EFAULT;
+	driver_in = ex.provider_in_words * 8;
+	driver_out = ex.provider_out_words * 8;
+	if (in_len + driver_in != count - sizeof(*hdr) - sizeof(ex))
+		return -EINVAL;
+	if (in_len < row->request_min)
+		return -ENOSPC;
+	if (ex.cmd_hdr_reserved || !ex.response != !(out_len + driver_out))
+		return -EINVAL;
+	if (ex.response) {
+		if (out_len < row->response_min)
+			return -ENOSPC;
+		if (!access_ok(u64_to_user_ptr(ex.response), out_len + driver_out))
+			return -EFAULT;
+	}
+	buf += sizeof(*hdr) + sizeof(ex);
+	if (driver_in) {
+		udata->inbuf = buf + in_len;
+		udata->inlen = driver_in;
+	}
+	if (driver_out) {
+		udata->outbuf = u64_to_user_ptr(ex.response + out_len);
+		udata->outlen = driver_out;
+	}
+	return uv_run_write(call, buf, in_len, u64_to_user_ptr(ex.response), out_len);
+}
+
+ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t *pos)
+{
+	struct uv_file *file = filp->private_data;
+	struct uv_device *dev = uv_device_of(file);
+	struct ib_uverbs_cmd_hdr hdr;
+	const struct uv_row *row;
+	struct ib_device *ib_dev;
+	struct uv_call call;
+	int srcu, err;
+
+	/*
+	 * write() with effects: a file that is passed to a program of more
+	 * privilege as its standard output must not act with that privilege.
+	 */
+	if (filp->f_cred != current_cred()) {
+		pr_err_once("%s[%d]: credentials changed since the device was opened: refused\n",
+			    current->comm, task_tgid_vnr(current));
+		return -EACCES;
+	}
+	if (count < sizeof(hdr))
+		return -EINVAL;
+	if (copy_from_user(&hdr, buf, sizeof(hdr)))
+		return -EFAULT;
+	row = uv_find_write(hdr.command);
+	if (IS_ERR(row))
+		return PTR_ERR(row);
+
+	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
+	ib_dev = uv_file_device(file);
+	if (!uv_row_offered(row, ib_dev)) {
+		err = -EOPNOTSUPP;
+		uv_stats_count(dev, row, err);
+	} else {
+		uv_call_init(&call, file, ib_dev, row);
+		err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count) :
+						      plain(&call, &hdr, buf, count);
+	}
+	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+	return err ?: count;
+}

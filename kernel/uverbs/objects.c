@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Handles and the objects behind them.
+ *
+ * Life of an object:
+ *
+ *   made	uv_object_new(): has its handle, charged to the cgroup, and is
+ *		owned exclusively (usecnt -1) by the call that makes it. Who
+ *		guesses the handle finds nothing yet.
+ *   in use	uv_object_commit(): on the file's list, usecnt 0. Calls take it
+ *		shared or exclusively with uv_object_get() and give it back with
+ *		uv_object_put(). While any call has it, it cannot be destroyed.
+ *   destroyed	by the caller (uv_object_destroy()), because making it failed
+ *		(uv_object_abort()), or with its file (uv_file_teardown()).
+ *		The driver's object has gone, ->object is NULL. After a teardown
+ *		by device removal the handle stays until the file is closed, so
+ *		that a late destroy still succeeds and reports its events.
+ *   freed	with the last reference, an RCU period later, because lookups
+ *		run without a lock.
+ *
+ * References: the handle holds one, each call that took the object one more.
+ * What must be gone first is known to ib_core and the drivers by their own
+ * counters: a PD with regions cannot be destroyed and answers EBUSY.
+ *
+ * Order of a teardown: newest object first, because users are younger than
+ * what they use; again while anything could be destroyed; event files; the
+ * mappings (only on removal: on closing there are none left, they hold the
+ * file); the context last. What a driver will not give up after all of that is
+ * left behind with a warning.
+ *
+ * A teardown excludes commands: on closing no system call is under way, on
+ * removal ib_dev was cleared and SRCU waited for. hw_destroy_rwsem keeps the
+ * two from meeting each other.
+ */
+
+#include <linux/slab.h>
+
+#include "call.h"
+#include "core_calls.h"
+
+struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *type,
+				 struct ib_ucontext *context)
+{
+	struct ib_uobject *uobj;
+	struct uv_object *obj;
+	int err;
+
+	obj = kzalloc(type->size, GFP_KERNEL);
+	if (!obj)
+		return ERR_PTR(-ENOMEM);
+	obj->type = type;
+	uobj = &obj->base;
+	uobj->ufile = &file->base;
+	uobj->context = context;
+	INIT_LIST_HEAD(&uobj->list);
+	atomic_set(&uobj->usecnt, -1);
+	kref_init(&uobj->ref);
+
+	err = ib_rdmacg_try_charge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
+	if (err)
+		goto err_free;
+	err = xa_alloc(&file->base.idr, &uobj->id, uobj, xa_limit_32b, GFP_KERNEL);
+	if (err)
+		goto err_uncharge;
+	return uobj;
+
+err_uncharge:
+	ib_rdmacg_uncharge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
+err_free:
+	kfree(obj);
+	return ERR_PTR(err);
+}
+
+void uv_object_commit(struct ib_uobject *uobj)
+{
+	struct ib_uverbs_file *ufile = uobj->ufile;
+
+	spin_lock(&ufile->uobjects_lock);
+	list_add(&uobj->list, &ufile->uobjects);
+	spin_unlock(&ufile->uobjects_lock);
+	/* From here on others may take it, and destroy it. */
+	atomic_set_release(&uobj->usecnt, 0);
+}
+
+static void object_free(struct kref *ref)
+{
+	struct ib_uobject *uobj = container_of(ref, struct ib_uobject, ref);
+
+	/* Also frees what the object is the beginning of. */
+	kfree_rcu(uobj, rcu);
+}
+
+static void drop_handle(struct ib_uobject *uobj)
+{
+	xa_erase(&uobj->ufile->idr, uobj->id);
+	kref_put(&uobj->ref, object_free);
+}
+
+/* The driver's part. On success the object is only a handle; on error it is what it was. */
+static int destroy_hw(struct ib_uobject *uobj, enum rdma_remove_reason why,
+		      struct uverbs_attr_bundle *attrs)
+{
+	struct ib_device *dev;
+	int err;
+
+	if (!uobj->context)
+		return 0;
+	dev = uobj->context->device;
+	if (uobj->object) {
+		err = uv_object_of(uobj)->type->destroy(uobj, why, attrs);
+		if (err)
+			return err;
+		WRITE_ONCE(uobj->object, NULL);
+	}
+	ib_rdmacg_uncharge(&uobj->cg_obj, dev, RDMACG_RESOURCE_HCA_OBJECT);
+	uobj->context = NULL;
+	return 0;
+}
+
+/* Undoes uv_object_new() and, if the handler had succeeded, what it made. */
+void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
+{
+	uv_no_udata(attrs);
+	if (WARN_ON(destroy_hw(uobj, RDMA_REMOVE_ABORT, attrs))) {
+		/* The driver keeps it. Closing the file tries again. */
+		uv_object_commit(uobj);
+		return;
+	}
+	drop_handle(uobj);
+}
+
+static int try_own(struct ib_uobject *uobj, enum uv_access access)
+{
+	switch (access) {
+	case UV_READ:
+		if (atomic_fetch_add_unless(&uobj->usecnt, 1, -1) != -1)
+			return 0;
+		break;
+	case UV_WRITE:
+		if (atomic_cmpxchg(&uobj->usecnt, 0, -1) == 0)
+			return 0;
+		break;
+	case UV_DESTROY:
+		return 0;	/* uv_object_destroy() does */
+	}
+	/* Being made, or just destroyed: as good as not there. */
+	return READ_ONCE(uobj->object) ? -EBUSY : -ENOENT;
+}
+
+/*
+ * The object with a handle, if it is of that type. UV_DESTROY gives a reference
+ * only; uv_object_destroy() is to follow.
+ */
+struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *type, u64 handle,
+				 enum uv_access access)
+{
+	struct ib_uobject *uobj;
+	int err;
+
+	if (handle > U32_MAX)
+		return ERR_PTR((s64)handle < 0 ? -EINVAL : -ENOENT);
+	rcu_read_lock();
+	uobj = xa_load(&file->base.idr, handle);
+	if (uobj && !kref_get_unless_zero(&uobj->ref))
+		uobj = NULL;
+	rcu_read_unlock();
+	if (!uobj)
+		return ERR_PTR(-ENOENT);
+
+	err = uv_object_of(uobj)->type == type ? try_own(uobj, access) : -EINVAL;
+	if (err) {
+		kref_put(&uobj->ref, object_free);
+		return ERR_PTR(err);
+	}
+	return uobj;
+}
+
+/* Destroys an object that was taken with UV_DESTROY; the reference is still the caller's. */
+int uv_object_destroy(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uverbs_file *ufile = uobj->ufile;
+	int err;
+
+	if (atomic_cmpxchg(&uobj->usecnt, 0, -1) != 0)
+		return READ_ONCE(uobj->object) ? -EBUSY : -ENOENT;
+	err = destroy_hw(uobj, RDMA_REMOVE_DESTROY, attrs);
+	if (err) {
+		atomic_set_release(&uobj->usecnt, 0);
+		return err;
+	}
+	/* Stays owned: who has found it by RCU must not get hold of it. */
+	spin_lock(&ufile->uobjects_lock);
+	list_del_init(&uobj->list);
+	spin_unlock(&ufile->uobjects_lock);
+	drop_handle(uobj);
+	return 0;
+}
+
+void uv_object_put(struct ib_uobject *uobj, enum uv_access access)
+{
+	switch (access) {
+	case UV_READ:
+		atomic_dec(&uobj->usecnt);
+		break;
+	case UV_WRITE:
+		atomic_set_release(&uobj->usecnt, 0);
+		break;
+	case UV_DESTROY:
+		break;
+	}
+	kref_put(&uobj->ref, object_free);
+}
+
+/* The handles of a file's objects of one type; how many there was room for. */
+u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 room)
+{
+	struct ib_uobject *uobj;
+	u32 count = 0;
+
+	spin_lock(&file->base.uobjects_lock);
+	list_for_each_entry(uobj, &file->base.uobjects, list) {
+		if (count == room)
+			break;
+		if (uv_object_of(uobj)->type->id == type)
+			handles[count++] = uobj->id;
+	}
+	spin_unlock(&file->base.uobjects_lock);
+	return count;
+}
+
+/* One round over what is left, newest first. Returns whether anything could be destroyed. */
+static bool destroy_round(struct uv_file *file, enum rdma_remove_reason why)
+{
+	struct uverbs_attr_bundle attrs = { .ufile = &file->base };
+	struct ib_uobject *uobj, *next;
+	bool progress = false;
+
+	list_for_each_entry_safe(uobj, next, &file->base.uobjects, list) {
+		/* Nobody else can own it now; see the top. */
+		WARN_ON(atomic_cmpxchg(&uobj->usecnt, 0, -1) != 0);
+		attrs.context = uobj->context;
+		if (!destroy_hw(uobj, why, &attrs)) {
+			list_del_init(&uobj->list);
+			progress = true;
+		}
+		atomic_set(&uobj->usecnt, 0);
+	}
+	return progress;
+}
+
+static void context_free(struct uv_file *file, enum rdma_remove_reason why)
+{
+	struct ib_ucontext *context = file->base.ucontext;
+	struct ib_device *dev = context->device;
+
+	if (why == RDMA_REMOVE_DRIVER_REMOVE) {
+		uv_mmap_disassociate(file);
+		if (dev->ops.disassociate_ucontext)
+			dev->ops.disassociate_ucontext(context);
+	}
+	ib_rdmacg_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
+	rdma_restrack_del(&context->res);
+	dev->ops.dealloc_ucontext(context);
+	WARN_ON(!xa_empty(&context->mmap_xa));
+	kfree(context);
+	WRITE_ONCE(file->base.ucontext, NULL);
+}
+
+/* Destroys everything that the file made on its device. Harmless when that was done before. */
+void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
+{
+	struct ib_uobject *uobj;
+
+	down_write(&file->base.hw_destroy_rwsem);
+	if (file->base.ucontext) {
+		while (!list_empty(&file->base.uobjects) && destroy_round(file, why))
+			;
+		while (WARN_ON(!list_empty(&file->base.uobjects))) {
+			uobj = list_first_entry(&file->base.uobjects, struct ib_uobject, list);
+			list_del_init(&uobj->list);
+			uobj->object = NULL;
+			uobj->context = NULL;
+		}
+		uv_events_teardown(file, why);
+		context_free(file, why);
+	}
+	up_write(&file->base.hw_destroy_rwsem);
+}
+
+/* The last handles, of objects that went with their device. */
+void uv_file_drop_handles(struct uv_file *file)
+{
+	struct ib_uobject *uobj;
+	unsigned long handle;
+
+	xa_for_each(&file->base.idr, handle, uobj)
+		kref_put(&uobj->ref, object_free);
+	xa_destroy(&file->base.idr);
+}

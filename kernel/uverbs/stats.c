@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What was asked for, and how often it was refused: counters for each device
+ * and row of the table, in debugfs as t3_uverbs/<uverbsN>, one line for each
+ * row that was used:
+ *
+ *	door name calls refused
+ */
+
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "call.h"
+#include "trace.h"
+
+struct uv_stats {
+	struct dentry *dentry;
+	char name[IB_DEVICE_NAME_MAX];	/* of the ib_device, for traces */
+	struct {
+		atomic64_t calls;
+		atomic64_t refused;
+	} row[];
+};
+
+static struct dentry *root;
+
+void uv_stats_count(struct uv_device *dev, const struct uv_row *row, int err)
+{
+	struct uv_stats *stats = dev->stats;
+
+	atomic64_inc(&stats->row[row - uv_rows].calls);
+	if (err)
+		atomic64_inc(&stats->row[row - uv_rows].refused);
+	trace_t3_uverbs_command(stats->name, row, err);
+}
+
+static int commands_show(struct seq_file *seq, void *unused)
+{
+	static const char * const doors[] = { "write", "write_ex", "ioctl" };
+	struct uv_stats *stats = seq->private;
+	unsigned int i;
+
+	for (i = 0; i < uv_row_count; i++) {
+		s64 calls = atomic64_read(&stats->row[i].calls);
+
+		if (calls)
+			seq_printf(seq, "%s %s %lld %lld\n", doors[uv_rows[i].door],
+				   uv_rows[i].name, calls,
+				   atomic64_read(&stats->row[i].refused));
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(commands);
+
+int uv_stats_add(struct uv_device *dev, struct ib_device *ib_dev)
+{
+	struct uv_stats *stats = kzalloc(struct_size(stats, row, uv_row_count), GFP_KERNEL);
+
+	if (!stats)
+		return -ENOMEM;
+	strscpy(stats->name, dev_name(&ib_dev->dev), sizeof(stats->name));
+	dev->stats = stats;
+	stats->dentry = debugfs_create_file(dev_name(&dev->base.dev), 0400, root, stats,
+					    &commands_fops);
+	return 0;
+}
+
+/* The name is free for another device; open files may still count. */
+void uv_stats_hide(struct uv_device *dev)
+{
+	debugfs_remove(dev->stats->dentry);
+}
+
+void uv_stats_free(struct uv_device *dev)
+{
+	kfree(dev->stats);
+}
+
+int uv_stats_init(void)
+{
+	root = debugfs_create_dir("t3_uverbs", NULL);
+	return 0;
+}
+
+void uv_stats_exit(void)
+{
+	debugfs_remove(root);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The table of commands: one row for each way to ask for a command. CREATE_CQ
+ * can be asked for by write(), by extended write() and by ioctl, so it has
+ * three rows; they name the same handler and the same arguments.
+ *
+ * A row is data. What the dispatcher can check by looking at it - sizes,
+ * reserved bytes, which objects are taken and how - no handler checks again.
+ */
+#ifndef T3_UVERBS_TABLE_H
+#define T3_UVERBS_TABLE_H
+
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#include <linux/types.h>
+
+struct ib_device;
+struct uv_call;
+struct uv_type;
+
+enum uv_door {
+	UV_DOOR_WRITE,		/* struct ib_uverbs_cmd_hdr */
+	UV_DOOR_WRITE_EX,	/* the same with struct ib_uverbs_ex_cmd_hdr */
+	UV_DOOR_IOCTL,		/* struct ib_uverbs_ioctl_hdr */
+};
+
+/* How a field goes between the caller and the arguments of the handler. */
+enum uv_kind {
+	UV_IN,		/* bytes of the request into the arguments */
+	UV_CONST,	/* ioctl: 64 bits into a smaller unsigned number, must fit */
+	UV_FLAGS,	/* ioctl: 32 or 64 bits, only .allowed may be set */
+	UV_BITS,	/* write: 32 bits, only .allowed may be set, else .error; goes nowhere */
+	UV_OUT,		/* bytes of the arguments into the response */
+	UV_OUT_LEN,	/* extended write: how much of the response was filled */
+	UV_BUF,		/* ioctl: caller's memory, read or written by the handler: struct uv_buf */
+	UV_OBJ,		/* handle of an object: the struct ib_uobject * */
+	UV_NEW,		/* object to be made: the struct ib_uobject *; its handle is a result */
+	UV_FD,		/* event file, by its descriptor: the struct uv_events * */
+	UV_FD_NEW,	/* event file to be made: the struct uv_events *; its descriptor is a result */
+};
+
+enum uv_field_flags {
+	UV_OPTIONAL = BIT(0),	/* ioctl: may be left out; descriptor in write(): -1 is none */
+	UV_EXTENDS = BIT(1),	/* ioctl: may be longer if what we do not know is zero */
+	UV_WRITES = BIT(2),	/* UV_BUF: for results */
+	UV_ASYNC = BIT(3),	/* UV_FD, UV_FD_NEW: asynchronous events, not completions */
+};
+
+struct uv_field {
+	u8 kind;
+	u8 access;		/* UV_OBJ */
+	u8 flags;
+	s8 error;		/* UV_BITS */
+	u16 at;			/* ioctl: attribute; write(): offset in the request, or response */
+	u16 min, len;		/* bytes that the caller gives at least, and that we know */
+	u16 arg;		/* offset in the arguments */
+	u32 allowed;		/* UV_FLAGS, UV_BITS */
+	const struct uv_type *type;		/* UV_OBJ, UV_NEW */
+	bool (*when)(const void *request);	/* write(): the field counts only when this is so */
+};
+
+struct uv_buf {
+	void __user *at;
+	u32 len;
+};
+
+enum uv_row_flags {
+	UV_CONTEXT = BIT(0),	/* only with a context */
+	UV_DRIVER_DATA = BIT(1),	/* the driver's own data may follow, both ways */
+	UV_TAIL = BIT(2),	/* the handler reads what follows the request by itself */
+	UV_OWN_RESPONSE = BIT(3),	/* the handler writes the response by itself */
+};
+
+struct uv_row {
+	const char *name;
+	u8 door;
+	u8 flags;
+	u16 object;		/* ioctl */
+	u16 method;		/* ioctl: method; write(): number of the command */
+	u16 op[2];		/* offsets in struct ib_device_ops that must not be NULL */
+	u16 request, request_min;	/* write(): bytes that we know, that there must be */
+	u16 response, response_min;
+	u16 args;		/* bytes of the arguments */
+	u16 nfields;
+	const struct uv_field *fields;
+	int (*handler)(struct uv_call *call, void *args);	/* NULL: nothing to do */
+	bool refused;		/* known, and nothing that a device here could do */
+};
+
+extern const struct uv_row uv_rows[];
+extern const unsigned int uv_row_count;
+
+/* Sizes of what a call keeps on the stack; uv_table_init() checks every row against them. */
+#define UV_MAX_WIRE	320
+#define UV_MAX_ARGS	352
+#define UV_MAX_FIELDS	20
+#define UV_MAX_TAKEN	8
+
+int uv_table_init(void);
+const struct uv_row *uv_find_write(u32 command);
+const struct uv_row *uv_find_ioctl(u16 object, u16 method);
+bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev);
+
+#endif

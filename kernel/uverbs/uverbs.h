@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * t3_uverbs: the verbs dispatcher behind /dev/infiniband/uverbsN.
+ *
+ * A command comes in by one of two doors: write() (door_write.c) or the
+ * ioctl RDMA_VERBS_IOCTL (door_ioctl.c). Both find its row in the table
+ * (table.c), let call.c take what the row says out of the request - values,
+ * objects, event files - and put it into the arguments of a handler
+ * (cmd_*.c), and bring the results back. A handler only acts.
+ *
+ * Locks, outermost first. "A > B": B may be taken while A is held.
+ *
+ *   uv_device.disassociate_srcu   read: every system call on a uverbs file.
+ *	Whoever has it and sees ib_dev may use the device and the context
+ *	until it lets go. Removal clears ib_dev and waits for the readers.
+ *   > uobject.usecnt              not a lock but used like one: n > 0 users,
+ *	or -1 exclusively owned. Never waited for: who cannot have it gets
+ *	EBUSY. Taken by uv_object_get(), given back when the call ends.
+ *   > uv_file.ucontext_lock       making the context; the default async file.
+ *   > uv_device.lists_mutex       the device's files, a file's event files.
+ *   > uv_file.uobjects_lock       the list of a file's objects (spinlock).
+ *   > uv_events.lock              an event queue (spinlock, any context).
+ *
+ *   uv_file.hw_destroy_rwsem      held for write by the one who tears a file
+ *	down; closing and device removal may meet. > all but SRCU.
+ *   mmap_lock > uv_file.umap_lock   the I/O mappings of a file. Callbacks of
+ *	a VMA come with mmap_lock held, so removal takes them in this order too.
+ *
+ * Lifetimes are told where the objects live: objects.c (handles), events.c
+ * (event files), device.c (devices and files).
+ */
+#ifndef T3_UVERBS_H
+#define T3_UVERBS_H
+
+#include <linux/types.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "core_layout.h"
+
+struct uv_events;
+struct uv_row;
+struct uv_stats;
+
+/* ---- devices and files (device.c) ---------------------------------------- */
+
+struct uv_device {
+	struct ib_uverbs_device base;	/* what ib_core knows; must be first */
+	struct uv_stats *stats;
+};
+
+struct uv_file {
+	struct ib_uverbs_file base;	/* what ib_core knows; must be first */
+	struct list_head events;	/* uv_events.in_file, under lists_mutex */
+	struct uv_events *async;	/* the default one, set once, under ucontext_lock */
+};
+
+static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
+{
+	return container_of(base, struct uv_file, base);
+}
+
+static inline struct uv_device *uv_device_of(const struct uv_file *file)
+{
+	return container_of(file->base.device, struct uv_device, base);
+}
+
+/* The device, or NULL if it has gone. Needs disassociate_srcu. */
+static inline struct ib_device *uv_file_device(const struct uv_file *file)
+{
+	return srcu_dereference(file->base.device->ib_dev, &file->base.device->disassociate_srcu);
+}
+
+struct ib_client;
+extern struct ib_client uv_client;
+int uv_devices_init(void);
+void uv_devices_exit(void);
+void uv_file_put(struct uv_file *file);
+bool uv_driver_allowed(enum rdma_driver_id id);
+
+/* ---- objects (objects.c) ---------------------------------------------------- */
+
+enum uv_access {
+	UV_READ,	/* shared with other readers */
+	UV_WRITE,	/* exclusive */
+	UV_DESTROY,	/* exclusive, and gone afterwards */
+};
+
+/* A kind of object with handles. */
+struct uv_type {
+	const char *name;
+	u16 id;		/* UVERBS_OBJECT_* */
+	u16 size;	/* of the structure that begins with struct uv_object */
+	/* Destroys what the driver has. An error leaves the object as it was. */
+	int (*destroy)(struct ib_uobject *uobj, enum rdma_remove_reason why,
+		       struct uverbs_attr_bundle *attrs);
+};
+
+extern const struct uv_type uv_pd, uv_mr, uv_mw, uv_cq, uv_qp, uv_srq, uv_ah;
+
+struct uv_object {
+	struct ib_uobject base;		/* must be first: ib_core looks for it */
+	const struct uv_type *type;
+};
+
+/* An object that has asynchronous events: CQ, QP, SRQ. */
+struct uv_evented {
+	struct uv_object obj;
+	struct uv_events *async;	/* holds a reference */
+	struct list_head pending;	/* uv_event.in_object, under async->lock */
+	u32 reported;			/* events that were read */
+};
+
+/* The tags are ib_core's, which has pointers to them: a struct ib_uobject at the start. */
+struct ib_ucq_object {
+	struct uv_evented ev;
+	struct uv_events *channel;	/* holds a reference */
+	struct list_head comp_pending;	/* under channel->lock */
+	u32 comp_reported;
+};
+
+struct ib_uqp_object {
+	struct uv_evented ev;
+	struct mutex mcast_lock;	/* mcast */
+	struct list_head mcast;
+};
+
+struct ib_usrq_object {
+	struct uv_evented ev;
+};
+
+static inline struct uv_object *uv_object_of(struct ib_uobject *uobj)
+{
+	return container_of(uobj, struct uv_object, base);
+}
+
+static inline struct uv_evented *uv_evented_of(struct ib_uobject *uobj)
+{
+	return container_of(uobj, struct uv_evented, obj.base);
+}
+
+struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *type,
+				 struct ib_ucontext *context);
+void uv_object_commit(struct ib_uobject *uobj);
+void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs);
+struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *type, u64 handle,
+				 enum uv_access access);
+int uv_object_destroy(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs);
+void uv_object_put(struct ib_uobject *uobj, enum uv_access access);
+u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 room);
+void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why);
+void uv_file_drop_handles(struct uv_file *file);
+
+/* ---- events (events.c) ------------------------------------------------------- */
+
+struct uv_new_fd {
+	int fd;
+	struct file *filp;
+	struct uv_events *events;
+};
+
+int uv_events_new(struct uv_file *file, bool async, struct uv_new_fd *new);
+void uv_events_commit(struct uv_new_fd *new);
+void uv_events_abort(struct uv_new_fd *new);
+void uv_events_listen(struct uv_events *events, struct ib_device *dev);
+struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async);
+struct uv_events *uv_events_get(struct uv_events *events);
+void uv_events_put(struct uv_events *events);
+void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why);
+
+void uv_evented_init(struct uv_evented *ev, struct uv_events *async, u64 user_handle);
+void uv_evented_release(struct uv_evented *ev);
+void uv_cq_release_channel(struct ib_ucq_object *ucq);
+void uv_comp_handler(struct ib_cq *cq, void *context);
+void uv_cq_event(struct ib_event *event, void *context);
+void uv_qp_event(struct ib_event *event, void *context);
+void uv_srq_event(struct ib_event *event, void *context);
+
+/* ---- mappings (mmap.c) --------------------------------------------------------- */
+
+int uv_mmap(struct file *filp, struct vm_area_struct *vma);
+void uv_mmap_disassociate(struct uv_file *file);
+
+/* ---- doors ------------------------------------------------------------------------ */
+
+ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t *pos);
+long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+
+/* ---- counters (stats.c) -------------------------------------------------------------- */
+
+int uv_stats_init(void);
+void uv_stats_exit(void);
+int uv_stats_add(struct uv_device *dev, struct ib_device *ib_dev);
+void uv_stats_hide(struct uv_device *dev);
+void uv_stats_free(struct uv_device *dev);
+void uv_stats_count(struct uv_device *dev, const struct uv_row *row, int err);
+
+#endif
