@@ -19,6 +19,7 @@ from labkit import Lab, LabError, build, klog  # noqa: E402
 def pytest_addoption(parser):
     group = parser.getgroup("t3rdma")
     group.addoption("--suite", default="bookworm", help="Debian release of the guests (default: bookworm)")
+    group.addoption("--load", default="rdma", help="stack of the guests of `pair` and `make_lab`, see labkit/stack.py (default: rdma)")
     group.addoption("--long", action="store_true", help="also the long runs")
     wires.add_options(group)
     group.addoption("--no-build", action="store_true", help="use what is in build/guest as it is")
@@ -77,8 +78,8 @@ def suite(pytestconfig):
 
 
 @pytest.fixture(scope="session")
-def _pair_keeper(suite):
-    keeper = Keeper(guests=2, suite=suite, name="pair")
+def _pair_keeper(suite, pytestconfig):
+    keeper = Keeper(guests=2, suite=suite, name="pair", load=pytestconfig.getoption("--load"))
     yield keeper
     keeper.drop()
 
@@ -127,12 +128,12 @@ def _idle(lab):
 
 
 @pytest.fixture
-def make_lab(request, suite):
+def make_lab(request, suite, pytestconfig):
     """Makes labs of the test's own: make_lab(guests=1, cards=2)."""
     request.node.labs = labs = []
 
     def make(**options):
-        lab = Lab(**{"suite": suite, "name": "own", **options})
+        lab = Lab(**{"suite": suite, "name": "own", "load": pytestconfig.getoption("--load"), **options})
         labs.append(lab.__enter__())
         return lab
 

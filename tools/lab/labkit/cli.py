@@ -74,7 +74,7 @@ def _lab(options, name: str) -> Lab:
     lab = Lab(options.guests, options.cards, suite=options.suite, wires=options.wire, capture=options.capture or False,
               record=options.record, load=options.load, name=name,
               machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
-    if options.load == "rdma" and options.cards:
+    if stack.level(options.load).rdma and options.cards:
         build.everything(options.suite)
         if lab.has_nics:
             siw.module(options.suite)

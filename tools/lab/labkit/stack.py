@@ -10,21 +10,26 @@ MODULES = "/t3/modules"
 
 
 class Level(NamedTuple):
-    """How far the stack is loaded. Modules of the tree are looked for in /t3/modules first, so that e.g. rdma_ucm means
-    the in-tree module and t3_rdma_cm ours."""
+    """How far the stack is loaded, and through which modules user space reaches it: the first one that serves a kind of device
+    is the one that libibverbs and librdmacm use. Modules of the tree are looked for in /t3/modules first; parameters
+    follow the name."""
 
     name: str
     nic: bool = False
     rdma: bool = False
-    uverbs: str = "ib_uverbs"
-    cm: str = "rdma_ucm"
+    access: tuple[str, ...] = ()
 
+
+# Beside ib_uverbs, which rdma_ucm needs functions of (and on 6.1 and 6.12 so do siw and rxe), ours has other names.
+T3_UVERBS_BESIDE = "t3_uverbs class_name=t3_verbs prefix=t3uverbs"
 
 LEVELS = {level.name: level for level in (
     Level("none"),
     Level("nic", nic=True),
-    Level("rdma", nic=True, rdma=True),
-    Level("rdma-t3cm", nic=True, rdma=True, cm="t3_rdma_cm"),
+    Level("rdma", nic=True, rdma=True, access=("ib_uverbs", "rdma_ucm")),
+    Level("rdma-t3cm", nic=True, rdma=True, access=("ib_uverbs", "t3_rdma_cm")),
+    Level("rdma-t3uverbs", nic=True, rdma=True, access=(T3_UVERBS_BESIDE, "ib_uverbs", "rdma_ucm")),
+    Level("rdma-t3", nic=True, rdma=True, access=("t3_uverbs", "t3_rdma_cm")),
 )}
 
 
@@ -119,17 +124,17 @@ def _bring_up_nics(lab) -> None:
         for nic, name in zip(guest.nics, guest.nic_interfaces)))
 
 
-def _bring_up_rdma(lab, wanted: Level) -> None:
+def _bring_up_rdma(lab, access: tuple[str, ...]) -> None:
     """Our driver for cards, and siw, which makes an RDMA device of any NIC."""
     cards = [guest for guest in lab.guests if guest.cards]
     nics = [guest for guest in lab.guests if guest.nics]
+    for module in access:
+        _everywhere(lab.guests, load_module(*module.split(" ", 1)))
     _everywhere(cards, load_module("iw_cxgb3"))
     _everywhere(cards, INSTALL_PROVIDER)
     _everywhere(nics, load_module("siw"))
     _everywhere(nics, lambda guest: " && ".join(
         f"rdma link add siw{number} type siw netdev {name}" for number, name in enumerate(guest.nic_interfaces)))
-    for module in (wanted.uverbs, wanted.cm):
-        _everywhere(lab.guests, load_module(module))
 
 
 def bring_up(lab, wanted: Level) -> None:
@@ -138,4 +143,4 @@ def bring_up(lab, wanted: Level) -> None:
         _bring_up_cards(lab)
         _bring_up_nics(lab)
     if wanted.rdma:
-        _bring_up_rdma(lab, wanted)
+        _bring_up_rdma(lab, wanted.access)
