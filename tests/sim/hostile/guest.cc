@@ -69,42 +69,6 @@ template <typename T> Buffer forward(T cpl, hw::Cpl opcode, std::uint32_t id) {
 
 } // namespace
 
-// --- Choices -----------------------------------------------------------------------------------------------
-
-std::uint32_t Choices::nasty() {
-    switch (below(5)) {
-    case 0:
-        return below(16);
-    case 1:
-        return 1U << below(32);
-    case 2:
-        return (1U << below(32)) - 1;
-    case 3:
-        return pick<std::uint32_t>({0, 0xffffffff, 0x7fffffff, 0x80000000, 0xffff, 0x10000});
-    default:
-        return word();
-    }
-}
-
-std::uint32_t SeededChoices::word() {
-    if (left_ != 0)
-        left_--;
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return static_cast<std::uint32_t>(z ^ z >> 31);
-}
-
-std::uint32_t FuzzedChoices::word() {
-    // Few bytes per choice keep a fuzzer's mutations local; most choices are small.
-    std::uint32_t value = 0;
-    const std::size_t take = std::min<std::size_t>(2, data_.size());
-    for (std::size_t i = 0; i < take; i++)
-        value |= static_cast<std::uint32_t>(data_[i]) << 8 * i;
-    data_ = data_.subspan(take);
-    return value * 0x10001;
-}
-
 // --- Machine -----------------------------------------------------------------------------------------------
 
 HostileGuest::Side::Side(EventQueue& queue, unsigned number)

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -20,46 +19,10 @@
 #include "sim/core/event_queue.hh"
 #include "sim/core/recorder.hh"
 #include "sim/net/wire.hh"
+#include "tests/sim/choices.hh"
 #include "tests/sim/fake_host.hh"
 
 namespace t3sim::test {
-
-/// Where decisions come from.
-class Choices {
-public:
-    virtual ~Choices() = default;
-    virtual std::uint32_t word() = 0;
-    [[nodiscard]] virtual bool exhausted() const = 0;
-
-    /// 0 .. n-1.
-    std::uint32_t below(std::uint32_t n) { return word() % n; }
-    bool one_in(std::uint32_t n) { return below(n) == 0; }
-    template <typename T> T pick(std::initializer_list<T> from) {
-        return from.begin()[below(static_cast<std::uint32_t>(from.size()))];
-    }
-    /// A value that likes the borders.
-    std::uint32_t nasty();
-};
-
-class SeededChoices : public Choices {
-public:
-    SeededChoices(std::uint64_t seed, std::uint64_t count) : state_(seed), left_(count) {}
-    std::uint32_t word() override;
-    [[nodiscard]] bool exhausted() const override { return left_ == 0; }
-
-private:
-    std::uint64_t state_, left_;
-};
-
-class FuzzedChoices : public Choices {
-public:
-    explicit FuzzedChoices(Bytes data) : data_(data) {}
-    std::uint32_t word() override;
-    [[nodiscard]] bool exhausted() const override { return data_.empty(); }
-
-private:
-    Bytes data_;
-};
 
 class HostileGuest {
 public:
