@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A driver's part in as few words as possible, for whole cards: brings one up, opens or accepts any number of
+// connections, gives each a QP, and sends messages without payload over them. It does not exchange MPA
+// frames: both ends enter RDMA mode at once, as initiators.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/card/card.hh"
+#include "sim/card/engines.hh"
+#include "sim/core/counters.hh"
+#include "sim/core/event_queue.hh"
+#include "sim/hw/cpl.hh"
+#include "sim/hw/regs.hh"
+#include "sim/hw/wr.hh"
+#include "sim/net/wire.hh"
+#include "tests/sim/fake_host.hh"
+#include "tests/sim/nic/rings.hh"
+
+namespace t3sim::test {
+
+class StandIn {
+public:
+    static constexpr std::uint32_t rq_entries = 16, slots = 32;
+
+    StandIn(EventQueue& queue, unsigned number, unsigned connections)
+        : number_(number), host_((8U << 20) + std::size_t{connections} * 8192),
+          card_(CardConfig{.name = std::to_string(number), .mac = mac(number)}, host_, queue),
+          responses_(host_, entries), control_(host_, entries), offload_(host_, entries),
+          cq_(host_.alloc(std::size_t{cqes} * hw::cqe_size)) {
+        for (unsigned n = 0; n < connections; ++n)
+            qp_rings_.push_back(host_.alloc(slots * slot_size));
+        qp_index_.resize(connections);
+    }
+
+    Card& card() { return card_; }
+    FakeHost& host() { return host_; }
+
+    /// To speak with the stand-in @p peer.
+    void bring_up(unsigned peer) {
+        card_.config_write(4, std::array<std::uint8_t, 2>{6, 0});
+        write(reg::SG_CONTROL, 11U << 14 | 1U << 11 | hw::sg_control::global_enable);
+        context(hw::context_cmd::response_queue, responses_.context(1, 1 << 20));
+        write(reg::SG_RSPQ_CREDIT_RETURN, entries - 1);
+        context(hw::context_cmd::egress | control_context,
+                control_.context(hw::EgressType::control, 65536, 0));
+        context(hw::context_cmd::egress | offload_context, offload_.context(hw::EgressType::offload, 0, 0));
+        context(hw::context_cmd::cq | 1, {cqes << 16, static_cast<std::uint32_t>(cq_ >> 12),
+                                          static_cast<std::uint32_t>(cq_ >> 44) | 1U << 29, 0});
+        write(reg::XGM_RX_CFG, 1); // promiscuous
+        write(reg::XGM_RX_MAX_PKT_SIZE, 1518);
+        write(reg::XGM_TX_CTRL, 1);
+        write(reg::XGM_RX_CTRL, 1);
+        const std::pair<std::uint32_t, std::uint32_t> regions[] = {
+            {reg::ULPRX_STAG_LLIMIT, 1U << 20}, {reg::ULPRX_STAG_ULIMIT, (2U << 20) - 1},
+            {reg::ULPRX_PBL_LLIMIT, 2U << 20},  {reg::ULPRX_PBL_ULIMIT, (3U << 20) - 1},
+            {reg::ULPRX_RQ_LLIMIT, 16U << 20},  {reg::ULPRX_RQ_ULIMIT, (32U << 20) - 1},
+        };
+        for (const auto& [offset, value] : regions)
+            write(offset, value);
+        hw::SmtWriteReq smt{};
+        smt.src_mac0 = smt.src_mac1 = mac(number_);
+        forward(smt, hw::Cpl::smt_write_req, 0);
+        hw::L2tWriteReq l2t{};
+        l2t.params = hw::vlan_untagged << 11;
+        l2t.dst_mac = mac(peer);
+        forward(l2t, hw::Cpl::l2t_write_req, 0);
+    }
+    void listen() {
+        hw::PassOpenReq req{};
+        req.ends.local_port = server_port;
+        req.ends.local_ip = ip(number_);
+        forward(req, hw::Cpl::pass_open_req, first_stid);
+    }
+    /// Connection @p n.
+    void open(unsigned n, unsigned peer) {
+        hw::ActOpenReq req{};
+        req.ends.local_port = static_cast<std::uint16_t>(10000 + n);
+        req.ends.peer_port = server_port;
+        req.ends.local_ip = ip(number_);
+        req.ends.peer_ip = ip(peer);
+        req.opt0h = mtu_1500;
+        req.opt0l = window_64k;
+        forward(req, hw::Cpl::act_open_req, atid_base + n);
+    }
+    /// Posts a receive and a SEND of nothing on connection @p n; one doorbell for both.
+    void receive_and_send(unsigned n) {
+        hw::ReceiveWr receive{};
+        receive.header.hi = wr_hi(0x17, 0);
+        post_slot(n, receive, sizeof receive);
+        hw::SendWr send{};
+        send.header.hi = wr_hi(0x14, hw::wr_hi::completion);
+        send.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::send);
+        post_slot(n, send, offsetof(hw::SendWr, sge));
+        write(reg::SG_KDOORBELL, 1U << 31 | (first_qp + n));
+    }
+    void disconnect(unsigned n) {
+        Buffer bytes(24);
+        put_be32(&bytes[0], wr_hi(static_cast<std::uint32_t>(hw::FwOp::close_con), 0));
+        put_be32(&bytes[4], tids_.at(n) << 8 | 3);
+        offload_.post(bytes);
+        write(reg::SG_KDOORBELL, 1U << 31 | offload_context);
+    }
+
+    /// Reads what the card has said, as long as it says something, and does what a driver must about it.
+    bool take() {
+        unsigned taken = 0;
+        while (const auto response = responses_.next()) {
+            ++taken;
+            if ((response->flags() & hw::response::immediate) != 0)
+                handle(Bytes(response->bytes).subspan(hw::immediate_offset), response->opcode());
+        }
+        if (taken != 0)
+            write(reg::SG_RSPQ_CREDIT_RETURN, taken);
+        return taken != 0;
+    }
+
+    [[nodiscard]] std::size_t connected() const { return tids_.size(); }
+    [[nodiscard]] std::uint64_t completions() const { return card_.counters().value("sge.cqes"); }
+    unsigned closed = 0; ///< connections that have come to their end in order
+
+private:
+    static constexpr unsigned entries = 1024;
+    static constexpr std::uint32_t cqes = 32768;
+    static constexpr std::uint32_t control_context = 65528, offload_context = 8, first_qp = 64;
+    static constexpr std::uint32_t first_stid = 0x3d7c, atid_base = 0x10000;
+    static constexpr std::uint16_t server_port = 5001;
+    static constexpr std::uint32_t mtu_1500 = 8U << 28, window_64k = 64U << 12;
+
+    static std::array<std::uint8_t, 6> mac(unsigned number) {
+        return {0x00, 0x07, 0x43, 0x11, 0x22, static_cast<std::uint8_t>(0x10 * number)};
+    }
+    static std::uint32_t ip(unsigned number) { return 0x0a000001 + number; }
+    static std::uint32_t wr_hi(std::uint32_t opcode, std::uint32_t flags) {
+        return opcode << 24 | hw::wr::sop | hw::wr::eop | flags;
+    }
+
+    void write(std::uint32_t offset, std::uint32_t value) { card_.mmio_write(0, offset, 4, value); }
+    void context(std::uint32_t which, hw::Context words) {
+        for (std::uint32_t i = 0; i < words.size(); ++i) {
+            write(reg::SG_CONTEXT_DATA0 + 4 * i, words[i]);
+            write(reg::SG_CONTEXT_MASK0 + 4 * i, ~0U);
+        }
+        write(reg::SG_CONTEXT_CMD, hw::context_cmd::write << 28 | which);
+    }
+
+    void post(EgressRing& ring, std::uint32_t egress, Bytes wr) {
+        Buffer bytes(wr.begin(), wr.end());
+        bytes.resize((bytes.size() + 7) / 8 * 8);
+        put_be32(&bytes[4], (be32(&bytes[4]) & 0x0fffff00) | static_cast<std::uint32_t>(bytes.size() / 8));
+        ring.post(bytes);
+        write(reg::SG_KDOORBELL, 1U << 31 | egress);
+    }
+    template <typename T> void forward(T cpl, hw::Cpl opcode, std::uint32_t id) {
+        cpl.wr.hi = wr_hi(static_cast<std::uint32_t>(hw::FwOp::forward), 0);
+        cpl.ot = hw::ot(opcode, id);
+        post(control_, control_context, hw::bytes_of(cpl));
+    }
+    template <typename T> void post_slot(unsigned n, T wr, std::size_t size) {
+        const std::uint32_t index = qp_index_[n]++;
+        const std::uint32_t gen = index / slots % 2 == 0 ? 1 : 0;
+        wr.header.lo = gen << 31 | static_cast<std::uint32_t>(size / hw::flit);
+        std::uint8_t* slot = host_.at(qp_rings_[n] + index % slots * slot_size, slot_size);
+        const Bytes bytes = hw::bytes_of(wr);
+        std::copy_n(bytes.begin(), std::min(bytes.size(), slot_size - 8), slot);
+        put_be64(slot + 120, gen);
+    }
+
+    void handle(Bytes cpl, std::uint8_t opcode) {
+        switch (static_cast<hw::Cpl>(opcode)) {
+        case hw::Cpl::pass_accept_req: {
+            hw::PassAcceptRpl rpl{};
+            rpl.opt0h = mtu_1500;
+            rpl.opt0l = window_64k;
+            rpl.peer_ip = be32(&cpl[12]);
+            forward(rpl, hw::Cpl::pass_accept_rpl, tid_of(cpl));
+            break;
+        }
+        case hw::Cpl::act_establish:
+        case hw::Cpl::pass_establish:
+            rdma_init(*hw::parse<hw::Establish>(cpl));
+            break;
+        case hw::Cpl::close_con_rpl:
+            ++closed;
+            break;
+        case hw::Cpl::act_open_rpl:
+        case hw::Cpl::abort_req_rss:
+            throw std::runtime_error("a connection failed");
+        default:
+            break;
+        }
+    }
+    static std::uint32_t tid_of(Bytes cpl) { return be32(cpl.data()) & 0xffffff; }
+
+    void rdma_init(const hw::Establish& established) {
+        const auto n = static_cast<std::uint32_t>(tids_.size());
+        const std::uint32_t tid = established.ot & 0xffffff;
+        tids_.push_back(tid);
+        hw::RdmaInitWr init{};
+        init.header.hi = wr_hi(0x10, 0);
+        init.header.lo = tid << 8;
+        init.qpid = first_qp + n;
+        init.pdid = 1;
+        init.scqid = 1, init.rcqid = 1;
+        init.rq_addr = n * rq_entries * rqe_bytes;
+        init.rq_size = rq_entries;
+        init.mpa_attrs = hw::RdmaInitWr::crc;
+        init.qp_caps = 0x1f;
+        init.ulpdu_size = 1400;
+        init.flags_rtr_type = 1;
+        init.ord = 4, init.ird = 4;
+        init.qp_dma_addr = qp_rings_.at(n);
+        init.qp_dma_size = slots;
+        init.irs = established.rcv_isn;
+        post(offload_, offload_context, hw::bytes_of(init));
+    }
+    static constexpr std::uint32_t rqe_bytes = 64;
+
+    unsigned number_;
+    FakeHost host_;
+    Card card_;
+    ResponseRing responses_;
+    EgressRing control_, offload_;
+    std::uint64_t cq_;
+    std::vector<std::uint64_t> qp_rings_;
+    std::vector<std::uint32_t> qp_index_;
+    std::vector<std::uint32_t> tids_;
+};
+
+/// Cards in pairs, a wire for each pair.
+class Hall {
+public:
+    Hall(unsigned pairs, unsigned connections) : connections_(connections) {
+        for (unsigned pair = 0; pair < pairs; ++pair) {
+            wires_.push_back(std::make_unique<Wire>(queue_, "w" + std::to_string(pair)));
+            for (unsigned number : {2 * pair, 2 * pair + 1}) {
+                cards_.push_back(std::make_unique<StandIn>(queue_, number, connections));
+                cards_.back()->card().connect(0, *wires_.back());
+                wires_.back()->attach(cards_.back()->card().port(0), std::to_string(number));
+            }
+        }
+        for (unsigned number = 0; number < cards_.size(); ++number)
+            cards_[number]->bring_up(number ^ 1U);
+        for (unsigned number = 1; number < cards_.size(); number += 2)
+            cards_[number]->listen();
+        settle();
+    }
+
+    StandIn& card(unsigned number) { return *cards_.at(number); }
+    [[nodiscard]] unsigned size() const { return static_cast<unsigned>(cards_.size()); }
+
+    /// Connection @p n of every pair.
+    void connect(unsigned n) {
+        for (unsigned number = 0; number < cards_.size(); number += 2)
+            cards_[number]->open(n, number + 1);
+        settle();
+    }
+    void connect_all() {
+        for (unsigned n = 0; n < connections_; ++n)
+            connect(n);
+    }
+    /// A message each way on every connection.
+    void traffic() {
+        for (unsigned n = 0; n < connections_; ++n) {
+            for (auto& card : cards_)
+                card->receive_and_send(n);
+            settle();
+        }
+    }
+
+    void settle() {
+        bool busy = true;
+        while (busy) {
+            queue_.advance(queue_.now() + 100'000);
+            busy = false;
+            for (auto& card : cards_)
+                busy = card->take() || busy;
+        }
+    }
+
+private:
+    unsigned connections_;
+    EventQueue queue_;
+    std::vector<std::unique_ptr<Wire>> wires_;
+    std::vector<std::unique_ptr<StandIn>> cards_;
+};
+
+} // namespace t3sim::test
