@@ -226,14 +226,18 @@ bool Connection::process_ack(const Segment& s) {
     }
     if (transmit_timer_.running() && transmit_kind_ == TimerKind::persist)
         retries_ = 0; // somebody is there
-    if (s.ack > snd_una_)
+    const bool news = s.ack > snd_una_;
+    if (news)
         new_ack(s.ack);
     else if (s.ack == snd_una_ && snd_max_ > snd_una_ && s.length() == 0 &&
              std::uint32_t{s.window} << snd_scale_ == snd_wnd_)
         duplicate_ack();
     if (state_ == State::dead)
         return false;
-    if (wl1_ < s.seq || (wl1_ == s.seq && wl2_ <= s.ack)) {
+    // The window counts from snd_una_. RFC 9293 3.10.7.4 would leave it as it is when a retransmission, with
+    // its old sequence number, brings a new acknowledgement: then the edge would move on by what is
+    // acknowledged.
+    if (s.ack >= snd_una_ && (news || wl1_ < s.seq || (wl1_ == s.seq && wl2_ <= s.ack))) {
         snd_wnd_ = std::uint32_t{s.window} << snd_scale_;
         max_snd_wnd_ = std::max(max_snd_wnd_, snd_wnd_);
         wl1_ = s.seq;

@@ -172,7 +172,8 @@ private:
 class HostileWire : public testing::TestWithParam<unsigned> {};
 
 TEST_P(HostileWire, StreamsArriveWhole) {
-    for (unsigned seed = GetParam() * 50; seed < GetParam() * 50 + 50; ++seed) {
+    constexpr unsigned seeds = 250;
+    for (unsigned seed = GetParam() * seeds; seed < (GetParam() + 1) * seeds; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         Simulation s(seed);
         s.run_all();
@@ -180,7 +181,7 @@ TEST_P(HostileWire, StreamsArriveWhole) {
             return;
     }
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, HostileWire, testing::Range(0U, 8U));
+INSTANTIATE_TEST_SUITE_P(Seeds, HostileWire, testing::Range(0U, 20U));
 
 TEST(HostileWireOnce, SameSeedSamePackets) {
     Simulation one(4242), two(4242);

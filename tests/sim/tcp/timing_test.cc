@@ -136,6 +136,23 @@ TEST_F(TcpTiming, ZeroWindowIsProbedWithoutCuttingTheRecord) {
     EXPECT_EQ(heard(), "A 1600 5001") << "closed anew: from the start";
 }
 
+// A retransmission has an old sequence number and a new acknowledgement, and what it overtook the other way
+// round.
+TEST_F(TcpTiming, WindowIsThatOfTheNewestAckWhateverItsSequenceNumber) {
+    connect(2000);
+    send(1000);
+    send(1000);
+    say({.seq = 5501, .ack = 2001, .data = std::string(500, 'b'), .window = 1000});
+    EXPECT_EQ(end.engine.view(conn)->snd_wnd, 1000U);
+    say({.seq = 5001, .ack = 3001, .data = std::string(500, 'a'), .window = 0});
+    EXPECT_EQ(end.engine.view(conn)->snd_wnd, 0U) << "else the edge would be at 4001";
+    say_ack(2001, 1000, 6001);
+    EXPECT_EQ(end.engine.view(conn)->snd_wnd, 0U) << "counted from 3001 it would be beyond the edge";
+    heard();
+    send(1000);
+    EXPECT_EQ(heard(), "");
+}
+
 TEST_F(TcpTiming, AnsweredProbesGoOnForEver) {
     connect();
     say_ack(1001, 0);
