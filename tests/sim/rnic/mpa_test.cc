@@ -48,6 +48,15 @@ TEST(Crc32c, OfTheStandards) {
     EXPECT_EQ(crc32c({reinterpret_cast<const std::uint8_t*>(digits.data()), 9}), 0xe3069283U);
 }
 
+TEST(Crc32c, InstructionAndTableAgree) {
+    Buffer data(1500);
+    for (std::size_t i = 0; i < data.size(); ++i)
+        data[i] = static_cast<std::uint8_t>(i * i >> 3 ^ i);
+    for (std::size_t at = 0; at < 8; ++at)
+        for (std::size_t size : {0, 1, 7, 8, 9, 15, 16, 63, 1460})
+            EXPECT_EQ(crc32c(Bytes(data).subspan(at, size)), crc32c_by_table(Bytes(data).subspan(at, size)));
+}
+
 TEST(Mulpdu, OfTheTable) {
     const struct {
         std::uint32_t emss, plain, markers;
