@@ -20,6 +20,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("t3rdma")
     group.addoption("--suite", default="bookworm", help="Debian release of the guests (default: bookworm)")
     group.addoption("--load", default="rdma", help="stack of the guests of `pair` and `make_lab`, see labkit/stack.py (default: rdma)")
+    group.addoption("--kernel", help="run the guests with a kernel of ours, see `t3lab image --help` (default: Debian's)")
     group.addoption("--long", action="store_true", help="also the long runs")
     wires.add_options(group)
     group.addoption("--no-build", action="store_true", help="use what is in build/guest as it is")
@@ -28,6 +29,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.pluginmanager.register(wires, "wires")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
+    config.addinivalue_line("markers", "debug: needs the debug kernel (--kernel debug)")
     config.addinivalue_line("markers", "allow_log(pattern, why): a line in a kernel log that this test provokes")
 
 
@@ -36,6 +38,8 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="a long run: needs --long"))
+    if config.getoption("--kernel") != "debug":
+        items[:] = [item for item in items if not item.get_closest_marker("debug")]
 
 
 class Keeper:
@@ -62,6 +66,10 @@ class Keeper:
             self._failures = []
         return self._lab
 
+    def leaks(self):
+        """What the kernels of the living lab have lost, if they can tell."""
+        return self._lab.leaks() if self._lab and self._lab.healthy else ""
+
     def drop(self):
         if self._lab:
             self._lab.end()
@@ -73,15 +81,24 @@ def suite(pytestconfig):
     """The guests' Debian release, with all that guests run built for it."""
     name = pytestconfig.getoption("--suite")
     if not pytestconfig.getoption("--no-build"):
-        build.everything(name)
+        build.everything(name, pytestconfig.getoption("--kernel"))
     return name
 
 
 @pytest.fixture(scope="session")
-def _pair_keeper(suite, pytestconfig):
-    keeper = Keeper(guests=2, suite=suite, name="pair", load=pytestconfig.getoption("--load"))
+def kernel(pytestconfig):
+    """The kernel of ours that guests run, None: Debian's."""
+    return pytestconfig.getoption("--kernel")
+
+
+@pytest.fixture(scope="session")
+def _pair_keeper(suite, kernel, pytestconfig):
+    keeper = Keeper(guests=2, suite=suite, kernel=kernel, name="pair", load=pytestconfig.getoption("--load"))
     yield keeper
+    leaks = keeper.leaks()
     keeper.drop()
+    if leaks:
+        pytest.fail(f"after all tests, in memory that nobody can find any more:\n{leaks}", pytrace=False)
 
 
 def _check(lab, request):
@@ -128,12 +145,12 @@ def _idle(lab):
 
 
 @pytest.fixture
-def make_lab(request, suite, pytestconfig):
+def make_lab(request, suite, kernel, pytestconfig):
     """Makes labs of the test's own: make_lab(guests=1, cards=2)."""
     request.node.labs = labs = []
 
     def make(**options):
-        lab = Lab(**{"suite": suite, "name": "own", "load": pytestconfig.getoption("--load"), **options})
+        lab = Lab(**{"suite": suite, "kernel": kernel, "name": "own", "load": pytestconfig.getoption("--load"), **options})
         labs.append(lab.__enter__())
         return lab
 

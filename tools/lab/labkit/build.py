@@ -3,41 +3,23 @@
 
 The result is build/guest/SUITE, which guests see read-only as /t3:
     modules/*.ko    provider/*.so, *.driver    bin/*    log/*
+    kernels/NAME/modules/*.ko: the same for a kernel of ours (see kernel.py); guests that run it see them as /t3/modules
 """
 
 import filecmp
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from . import image, paths, progress
-from .errors import LabError
+from . import buildroot, image, paths, progress
 
 # Programs of the tree that guests can use, by the CMake target that makes them.
 CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs", "tools")
 
 
 def in_build_root(made: image.Image, script: str, log: Path) -> None:
-    """Runs a shell script in the build root; the tree is /src there. As an ordinary user this needs user namespaces."""
-    root = made.build_root
-    if not any(line.split()[4] == "/" for line in Path("/proc/self/mountinfo").read_text().splitlines()):
-        # Mounts made here could then be seen by, and stay in, the system around us.
-        raise LabError("building for guests needs a root that is a mount point, and a plain chroot's is none; "
-                       "before the chroot: mount --bind ROOT ROOT")
-    (root / "src").mkdir(exist_ok=True)
-    setup = f"mount --rbind /dev {root}/dev && mount --rbind /proc {root}/proc && mount --rbind {paths.REPO} {root}/src && " \
-            f"exec chroot {root} /bin/sh -euc \"$1\""
-    identity = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "wb") as output:
-        done = subprocess.run(["unshare", *identity, "--mount", "sh", "-euc", setup, "sh", script],
-                              stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False,
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp"})
-    if done.returncode:
-        text = log.read_text(errors="replace").splitlines()
-        wrong = [line for line in text if "error: " in line or "No rule to make" in line][:20] or text[-20:]
-        raise LabError(f"building for {made.suite} failed (all of it: {log}):\n" + "\n".join(wrong))
+    """Runs a shell script in the image's build root; the tree is /src there, and what a kernel of ours is built of /work."""
+    buildroot.run_script(made.build_root, script, log, made.kernel.folder if made.kernel else None)
 
 
 def mirror(source: Path, target: Path, skip=lambda path: False) -> None:
@@ -60,15 +42,37 @@ def built(path: Path) -> bool:
     return path.name.endswith((".o", ".ko", ".mod", ".mod.c", ".cmd")) or path.name in ("modules.order", "Module.symvers")
 
 
-def modules(made: image.Image, goal: Path) -> None:
-    for part in ("kernel", "include"):
+def modules_folder(made: image.Image) -> Path:
+    """Where modules for the image's kernel are built."""
+    return made.products / "kernels" / made.kernel.kind.name if made.kernel else made.products
+
+
+def _kbuild(made: image.Image, source: str, target: str) -> None:
+    """Builds the modules of a folder of the tree, with all sources that they may include next to them."""
+    out = modules_folder(made)
+    for part in ("include", "kernel", "tests/kunit"):
         if (paths.REPO / part).is_dir():
-            mirror(paths.REPO / part, goal / "src" / part, built)
+            mirror(paths.REPO / part, out / "src" / part, built)
+    headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
+    more = made.kernel.kind.make if made.kernel else ""
     in_build_root(made, f"""
-        cd /src/build/guest/{made.suite}/src/kernel
-        make -C /lib/modules/{made.release}/build M=$PWD -j{os.cpu_count()} modules
-        mkdir -p ../../modules
-        find . -name '*.ko' -exec cp -p {{}} ../../modules/ \\;""", goal / "log/modules.log")
+        cd /src/{out.relative_to(paths.REPO)}
+        make -C {headers} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
+        mkdir -p {target}
+        find src/{source} -name '*.ko' -exec cp -p {{}} {target}/ \\;""",
+        out / f"log/{target}.log")
+
+
+def modules(made: image.Image) -> None:
+    _kbuild(made, "kernel", "modules")
+
+
+def kunit(suite: str, kernel_name: str) -> Path:
+    """The KUnit suites for a kernel of ours; returns their folder."""
+    made = image.get(suite, kernel_name)
+    with progress.step(f"building KUnit suites for {suite}, kernel {kernel_name}"):
+        _kbuild(made, "tests/kunit", "kunit")
+    return modules_folder(made) / "kunit"
 
 
 def programs(made: image.Image, goal: Path) -> None:
@@ -89,12 +93,12 @@ def programs(made: image.Image, goal: Path) -> None:
         """, goal / "log/programs.log")
 
 
-def everything(suite: str = "bookworm") -> Path:
+def everything(suite: str = "bookworm", kernel_name: str | None = None) -> Path:
     """All that guests of a release run; only what changed is built anew."""
-    made = image.get(suite)
+    made = image.get(suite, kernel_name)
     goal = paths.guest_build(suite)
     goal.mkdir(parents=True, exist_ok=True)
-    with progress.step(f"building modules and programs for {suite}"):
-        modules(made, goal)
+    with progress.step(f"building modules and programs for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
+        modules(made)
         programs(made, goal)
     return goal

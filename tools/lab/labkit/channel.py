@@ -92,7 +92,7 @@ class Command:
         """Its result; kills it and raises CommandTimeout if it takes longer."""
         if not self._wait(lambda: self.rc is not None, timeout):
             self.kill()
-            raise CommandTimeout(f"{self.name}: not done after {timeout:g} s; it said:\n{self.output[-2000:]}")
+            raise CommandTimeout(f"{self.name}: not done after {timeout * self._channel.pace:g} s; it said:\n{self.output[-2000:]}")
         return Result(self.rc, self.stdout, self.stderr)
 
     def expect(self, pattern: str, timeout: float) -> re.Match:
@@ -102,7 +102,7 @@ class Command:
         found = wanted.search(self.output)
         if found:
             return found
-        state = f"ended with {self.rc}" if self.rc is not None else f"ran {timeout:g} s"
+        state = f"ended with {self.rc}" if self.rc is not None else f"ran {timeout * self._channel.pace:g} s"
         raise CommandTimeout(f"{self.name}: {state} without saying {pattern!r}; it said:\n{self.output[-2000:]}")
 
     def write(self, data: bytes) -> None:
@@ -118,7 +118,7 @@ class Command:
 
     def _wait(self, condition: Callable[[], object], timeout: float) -> bool:
         with self._changed:
-            met = self._changed.wait_for(lambda: self._failure or condition(), timeout)
+            met = self._changed.wait_for(lambda: self._failure or condition(), timeout * self._channel.pace)
             if self._failure:
                 raise self._failure
             return bool(met)
@@ -128,9 +128,10 @@ class Channel:
     """All commands of one guest, over one socket. Frames of channels that belong to a shell of another process
     (see control.py) are passed on to it."""
 
-    def __init__(self, name: str, on_kernel_log: Callable[[str], None], obituary: Callable[[], str]):
+    def __init__(self, name: str, on_kernel_log: Callable[[str], None], obituary: Callable[[], str], pace: float = 1.0):
         self.name = name
         self.hello: dict | None = None
+        self.pace = pace  # deadlines of commands grow with it
         self._on_kernel_log = on_kernel_log
         self._obituary = obituary
         self._socket: socket.socket | None = None

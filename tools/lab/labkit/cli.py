@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import build, cache, control, image, paths, qemu, siw, stack, wirecheck
+from . import build, cache, control, image, kernel, paths, qemu, siw, stack, wirecheck
 from .errors import LabError, UsageError
 from .guest import Machine
 from .lab import Lab
@@ -71,11 +71,11 @@ def wire(text: str) -> Wire:
 
 
 def _lab(options, name: str) -> Lab:
-    lab = Lab(options.guests, options.cards, suite=options.suite, wires=options.wire, capture=options.capture or False,
-              record=options.record, load=options.load, name=name,
+    lab = Lab(options.guests, options.cards, suite=options.suite, kernel=options.kernel, wires=options.wire,
+              capture=options.capture or False, record=options.record, load=options.load, name=name,
               machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
     if stack.level(options.load).rdma and options.cards:
-        build.everything(options.suite)
+        build.everything(options.suite, options.kernel)
         if lab.has_nics:
             siw.module(options.suite)
     return lab
@@ -144,14 +144,14 @@ def down(options) -> int:
 
 
 def make_image(options) -> int:
-    made = image.get(options.suite)
+    made = image.get(options.suite, options.kernel)
     qemu.command()
     print(f"{made.suite}: kernel {made.release}, {made.folder}")
     return 0
 
 
 def make_build(options) -> int:
-    print(build.everything(options.suite))
+    print(build.everything(options.suite, options.kernel))
     return 0
 
 
@@ -172,7 +172,7 @@ def check_wire(options) -> int:
 def show_cache(options) -> int:
     if options.action == "clean":
         images = {cache.key(f"image-{s}", image.recipe(s)): s for s in image.SUITES}
-        current = {cache.key("qemu", qemu.recipe()), *images}
+        current = {cache.key("qemu", qemu.recipe()), *images, *kernel.keys()}
         for name in images.keys() & {item.name for item in cache.entries()}:
             made = image.get(images[name])
             current.add(cache.key(f"siw-{made.suite}", siw.recipe(made)))
@@ -198,6 +198,7 @@ def parser() -> Parser:
             sub.add_argument("--lab", type=lab_name, metavar="NAME", help="which lab (default: the only one, or 'lab')")
         if sized or name in ("image", "build"):
             sub.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian release of the guests")
+            sub.add_argument("--kernel", choices=kernel.KINDS, help="one that the project builds, instead of Debian's")
         if sized:
             sub.add_argument("--guests", type=number("count of guests", 1, MAX_GUESTS), default=2, metavar="N", help="default: 2")
             sub.add_argument("--cards", type=number("count of cards", 0, MAX_CARDS), default=1, metavar="N", help="T3 cards per guest (default: 1)")

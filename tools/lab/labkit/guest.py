@@ -30,8 +30,6 @@ class Machine:
     memory: int = 512  # MiB
     cpus: int = 1
     kvm: bool = False
-    kernel: Path | None = None  # a bare vmlinux instead of the image's
-    modules: Path | None = None  # squashfs with its modules
     arguments: str = ""  # more for the kernel's command line
     packages: tuple[str, ...] = ()  # more than the image's
 
@@ -68,7 +66,7 @@ class Guest:
         self._log: list[str] = []
         self._checked = 0
         self._marks = 0
-        self.channel = Channel(self.name, self._take_kernel_log, self._obituary)
+        self.channel = self._new_channel()
 
     # life
 
@@ -83,7 +81,11 @@ class Guest:
                 raise LabError(f"{self.name}: QEMU did not start (status {self._qemu.status}):\n{self._qemu.tail()}")
             time.sleep(0.02)
 
+    def _new_channel(self) -> Channel:
+        return Channel(self.name, self._take_kernel_log, self._obituary, self.image.pace)
+
     def wait_ready(self, timeout: float = BOOT_DEADLINE) -> None:
+        timeout *= self.image.pace
         if not self.channel.wait_ready(timeout):
             state = f"did not boot within {timeout:g} s" if self.alive else "died while it booted"
             raise GuestDied(f"{self.name} {state}; the console says:\n{tail(self.console, 60)}\n{self._qemu.tail(10)}")
@@ -119,7 +121,7 @@ class Guest:
         self.end()
         with self._log_lock:
             self._log, self._checked, self._marks = [], 0, 0
-        self.channel = Channel(self.name, self._take_kernel_log, self._obituary)
+        self.channel = self._new_channel()
         self.boot(qemu)
         self._power_cycling = False
         self.wait_ready()
@@ -196,6 +198,14 @@ class Guest:
             found = klog.trouble(tail(self.console, 400), allowed)
         return found
 
+    def leaks(self) -> str:
+        """Memory that the kernel has lost, by kmemleak; empty: none, or the kernel cannot tell.
+
+        An object must have been there for five seconds before a scan believes that nobody points to it.
+        """
+        return self.check("""cd /sys/kernel/debug; [ -e kmemleak ] || exit 0
+            sleep 5.5; echo scan > kmemleak; echo scan > kmemleak; cat kmemleak""", 120.0)
+
     def _take_kernel_log(self, text: str) -> None:
         with self._log_lock:
             self._log.append(text)
@@ -221,22 +231,29 @@ class Guest:
         cores = sorted(os.sched_getaffinity(0))
         return ["taskset", "-c", str(cores[self.number % len(cores)])] if self._machine.cpus == 1 else []
 
+    def _kernel_arguments(self) -> str:
+        own = self.image.kernel
+        parts = [KERNEL_ARGUMENTS, f"t3lab.name={self.name}"]
+        if own:
+            parts += [f"t3lab.kernel={own.kind.name}", own.kind.arguments]
+        return " ".join(filter(None, (*parts, self._machine.arguments)))
+
     def _arguments(self) -> list[str]:
         machine = self._machine
+        memory = max(machine.memory, self.image.kernel.kind.memory if self.image.kernel else 0)
         root, modules = self.image.disks
         args = ["-M", "q35", "-accel", "kvm" if machine.kvm else "tcg,thread=multi",
                 "-cpu", "host" if machine.kvm else "qemu64,+rdrand", "-smp", str(machine.cpus),
                 # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
-                "-object", f"memory-backend-memfd,id=ram,size={machine.memory}M,share=on",
-                "-machine", "memory-backend=ram", "-m", f"{machine.memory}M",
+                "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
+                "-machine", "memory-backend=ram", "-m", f"{memory}M",
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-kernel", machine.kernel or self.image.vmlinux, "-initrd", self._initramfs,
-                "-append", f"{KERNEL_ARGUMENTS} t3lab.name={self.name} {machine.arguments}".rstrip(),
+                "-kernel", self.image.kernel_file, "-initrd", self._initramfs, "-append", self._kernel_arguments(),
                 "-serial", f"file:{self.console}",
                 "-device", "virtio-serial-pci",
                 "-chardev", f"socket,id=agent,path={self._agent_socket},server=on,wait=off",
                 "-device", "virtserialport,chardev=agent,name=t3.agent"]
-        for name, disk in (("root", root), ("modules", machine.modules or modules)):
+        for name, disk in (("root", root), ("modules", modules)):
             args += ["-drive", f"if=none,id={name},file={disk},format=raw,readonly=on,file.locking=off",
                      "-device", f"virtio-blk-pci,drive={name}"]
         for tag, folder, extra in (("t3", paths.guest_build(self.image.suite), ",readonly=on"), ("share", self.share, "")):

@@ -17,9 +17,10 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import cache, mirror, paths, progress
+from . import cache, kernel, mirror, paths, progress
 from .cpio import Archive
 from .errors import LabError, UsageError
+from .kernel import Kernel
 from .process import run, tail
 
 # Raised when the making of images changes in a way that the package lists do not show.
@@ -33,7 +34,7 @@ TEMPORARY_ROOM = 2000  # mmdebstrap's two roots, until they are packed
 
 BUILD_PACKAGES = (
     "linux-headers-amd64", "gcc", "g++", "make", "cmake", "ninja-build", "pkg-config", "busybox-static", "xz-utils",
-    "zstd", "kmod", "libibverbs-dev", "librdmacm-dev", "ca-certificates",
+    "zstd", "kmod", "bc", "bison", "flex", "libelf-dev", "libibverbs-dev", "librdmacm-dev", "ca-certificates",
 )
 GUEST_PACKAGES = (
     "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "ethtool", "iputils-ping",
@@ -69,6 +70,7 @@ class Image:
     release: str  # of its kernel, as uname -r
     boot_modules: tuple[str, ...]  # file names in boot/, in loading order
     other_root: Path | None = None  # instead of its own
+    kernel: Kernel | None = None  # one of ours instead of Debian's
 
     @property
     def build_root(self) -> Path:
@@ -76,12 +78,29 @@ class Image:
 
     @property
     def vmlinux(self) -> Path:
+        """Debian's kernel."""
         return self.folder / "vmlinux"
+
+    @property
+    def kernel_file(self) -> Path:
+        """What guests boot."""
+        return self.kernel.file if self.kernel else self.vmlinux
 
     @property
     def disks(self) -> tuple[Path, Path]:
         """Guest root and kernel modules, in this order vda and vdb."""
-        return self.other_root or self.folder / "root.squashfs", self.folder / "modules.squashfs"
+        own = self.kernel.modules if self.kernel else self.folder / "modules.squashfs"
+        return self.other_root or self.folder / "root.squashfs", own
+
+    @property
+    def pace(self) -> float:
+        """By how much deadlines grow."""
+        return self.kernel.kind.slowness if self.kernel else 1.0
+
+    @property
+    def products(self) -> Path:
+        """What was built for guests; modules are below it per kernel."""
+        return paths.guest_build(self.suite)
 
     def initramfs(self) -> bytes:
         """Made anew for each lab, so that the guest's init and agent are always the tree's."""
@@ -103,8 +122,12 @@ def recipe(suite: str) -> dict:
             "modules": MODULE_FOLDERS, "boot": BOOT_MODULES}
 
 
-def get(suite: str = "bookworm") -> Image:
-    """The image of a release, made if need be."""
+def get(suite: str = "bookworm", kernel_name: str | None = None) -> Image:
+    """The image of a release, made if need be; with a kernel of ours (see kernel.py) if one is named."""
+    if kernel_name:
+        made = get(suite)
+        own = kernel.get(kernel_name, suite, made.build_root)
+        return replace(made, kernel=own, release=own.release, boot_modules=())
     if suite not in SUITES:
         raise UsageError(f"no such Debian release: {suite} (known: {', '.join(SUITES)})")
     folder = cache.entry(f"image-{suite}", recipe(suite), lambda path: _make(suite, path))

@@ -31,7 +31,7 @@ class Lab:
     cards: per guest, or a number for each guest. wires: by default port p of all cards is on wire "pP"; a wire's end "nG" gives
     guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's place W in the list. capture: folder that gets a capture of each wire
     (True: among the lab's logs). record: file for what the cards do, see `t3sim trace`. load: how much of the stack the
-    guests load (see stack.LEVELS).
+    guests load (see stack.LEVELS). kernel: one of ours instead of Debian's (see kernel.KINDS).
 
     Lab.living: the labs of this process that run now. Lab.capture_all: folder that gets the captures of labs that begin while it is
     set and have no `capture` of their own.
@@ -40,8 +40,9 @@ class Lab:
     living: "weakref.WeakSet[Lab]" = weakref.WeakSet()
     capture_all: Path | None = None
 
-    def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str = "bookworm", wires: Sequence[Wire] | None = None,
-                 capture: Path | bool = False, record: Path | None = None, load: str = "rdma", name: str = "lab",
+    def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str = "bookworm", kernel: str | None = None,
+                 wires: Sequence[Wire] | None = None, capture: Path | bool = False, record: Path | None = None,
+                 load: str = "rdma", name: str = "lab",
                  machine: Machine = Machine(), sim_options: Sequence[str] = ()):
         counts = tuple(cards) if isinstance(cards, Sequence) else (cards,) * guests
         if guests < 1 or len(counts) != guests or min(counts) < 0 or sum(counts) > MAX_CARDS:
@@ -52,6 +53,7 @@ class Lab:
             capture = Lab.capture_all / name
         self.name = name
         self.suite = suite
+        self.kernel = kernel
         self.guests: list[Guest] = []
         self.sim: Sim | None = None
         self.cards = counts
@@ -85,11 +87,11 @@ class Lab:
 
     def _start(self) -> None:
         started = time.monotonic()
-        made = image.get(self.suite)
+        made = image.get(self.suite, self.kernel)
         if self._machine.packages:
             made = image.with_packages(made, self._machine.packages)
         emulator = qemu.command()
-        paths.guest_build(self.suite).mkdir(parents=True, exist_ok=True)
+        self._prepare_products(made)
         sockets = self._claim_name()
         if self.artifacts.exists():
             shutil.rmtree(self.artifacts)
@@ -117,6 +119,13 @@ class Lab:
         Lab.living.add(self)
         progress.say(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
                      f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
+
+    @staticmethod
+    def _prepare_products(made: image.Image) -> None:
+        """Folders that guests mount, which also a guest that loads nothing of ours has."""
+        (made.products / "modules").mkdir(parents=True, exist_ok=True)
+        if made.kernel:
+            (made.products / "kernels" / made.kernel.kind.name / "modules").mkdir(parents=True, exist_ok=True)
 
     def end(self) -> None:
         """Ends everything; also safe after a failed start, and twice."""
@@ -204,6 +213,11 @@ class Lab:
             elif not guest.alive:
                 found.append(f"{guest.name} is dead; its console's end:\n{guest.console.read_text(errors='replace')[-3000:]}")
         return "\n".join(found)
+
+    def leaks(self) -> str:
+        """Memory that the guests' kernels have lost, if they have kmemleak; takes some seconds."""
+        found = [(guest.name, guest.leaks()) for guest in self.guests]
+        return "\n".join(f"{name}:\n{text}" for name, text in found if text)
 
     def report(self, lines: int = 60) -> str:
         """Ends of all logs, for the report of a failed test."""

@@ -8,37 +8,29 @@ one module serves with and without CRC, and with both revisions of MPA.
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
-from . import apt, build, cache, image, mirror, paths, progress
+from . import build, cache, image, kernel, mirror, paths, progress
 from .errors import LabError
 
 PARAMETERS = {"mpa_crc_required": "bool", "mpa_crc_strict": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
-ROOM = 400  # MiB, until the one folder is taken out of the package
-
-
-def package(made: image.Image) -> str:
-    return f"linux-source-{'.'.join(made.release.split('.')[:2])}"
 
 
 def _fetch(made: image.Image, folder: Path) -> None:
-    paths.need_room(paths.cache(), ROOM, "fetching the source of siw")
-    name = package(made)
-    with progress.step(f"downloading {name} of {made.suite} for siw (about 140 MB)"):
-        [deb] = apt.download(folder, [made.suite], name, dependencies=False)
-        part = f"{name}/drivers/infiniband/sw/siw"
-        script = f"dpkg-deb --fsys-tarfile {deb} | tar -xO ./usr/src/{name}.tar.xz | tar -xJ -C {folder} --strip-components=4 {part}"
+    package = kernel.source(made.suite)
+    name = kernel.SOURCES[made.suite]
+    part = f"{name}/drivers/infiniband/sw/siw"
+    script = f"dpkg-deb --fsys-tarfile {package} | tar -xO ./usr/src/{name}.tar.xz | tar -xJ -C {folder} --strip-components=4 {part}"
+    with progress.step(f"unpacking siw of {name}"):
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, check=False)
     if done.returncode or not (folder / "siw/siw_main.c").exists():
         raise LabError(f"{name} has no siw: {done.stderr.strip()}")
-    shutil.rmtree(deb.parent)
 
 
 def recipe(made: image.Image) -> dict:
     """All that decides which source it is."""
-    return {"mirror": mirror.debian(), "release": made.release, "package": package(made)}
+    return {"mirror": mirror.debian(), "release": made.release, "package": kernel.SOURCES[made.suite]}
 
 
 def source(made: image.Image) -> Path:

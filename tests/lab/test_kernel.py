@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+import re
+
+import pytest
+from labkit import kernel
+from labkit.errors import LabError
+
+
+def configured(tmp_path, text, granted):
+    (tmp_path / "a.config").write_text(text)
+    kernel.configure(tmp_path, [tmp_path / "a.config"])
+    (tmp_path / ".config").write_text(granted)
+    return kernel.lost(tmp_path)
+
+
+def test_a_wish_that_kconfig_dropped_is_told(tmp_path):
+    assert configured(tmp_path, "# why\nCONFIG_KASAN=y\nCONFIG_SMP=y\n", "CONFIG_SMP=y\n# CONFIG_KASAN is not set\n") == ["CONFIG_KASAN=y"]
+
+
+def test_a_module_where_built_in_was_wished_is_told(tmp_path):
+    assert configured(tmp_path, "CONFIG_NET=y\n", "CONFIG_NET=m\n") == ["CONFIG_NET=y"]
+
+
+@pytest.mark.parametrize("granted, told", [("", []), ("# CONFIG_VT is not set\n", []), ("CONFIG_VT=y\n", ["# CONFIG_VT is not set"]),
+                                           ("CONFIG_VT_CONSOLE=y\n", [])])
+def test_what_is_not_wanted_may_be_absent_but_not_there(tmp_path, granted, told):
+    assert configured(tmp_path, "CONFIG_VT=n\n", granted) == told
+
+
+def test_a_later_fragment_counts(tmp_path):
+    for name, value in (("a", "n"), ("b", "y")):
+        (tmp_path / f"{name}.config").write_text(f"CONFIG_SLUB={value}\n")
+    kernel.configure(tmp_path, [tmp_path / "a.config", tmp_path / "b.config"])
+    assert (tmp_path / "wishes.config").read_text() == "CONFIG_SLUB=y\n"
+
+
+@pytest.mark.parametrize("fragment", sorted({name for kind in kernel.KINDS.values() for name in kind.fragments}))
+def test_fragments_are_well_formed_and_say_nothing_twice(fragment):
+    lines = (kernel.FRAGMENTS / f"{fragment}.config").read_text().splitlines()
+    wishes = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"CONFIG_[A-Z0-9_]+=(y|m|n|\d+)", line) for line in wishes)
+    names = [line.partition("=")[0] for line in wishes]
+    assert len(set(names)) == len(names)
+
+
+def test_an_unknown_kernel_is_refused_by_name():
+    with pytest.raises(LabError, match="fast.*base, debug"):
+        kernel.kind("fast")

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Kernels that the project builds itself, of Debian's source, because Debian's own have no KUnit and no KASAN.
+
+They are small: only what guests and the RDMA stack need, and everything that Debian's guests load to boot is built in. A kernel is made
+of the fragments tools/lab/kernels/*.config on top of the kernel's own tinyconfig.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from . import apt, buildroot, cache, mirror, paths, progress
+from .errors import LabError, UsageError
+from .process import run
+
+# Raised when the making of kernels changes in a way that the recipe does not show.
+RECIPE = 1
+
+FRAGMENTS = paths.REPO / "tools/lab/kernels"
+SOURCES = {"bookworm": "linux-source-6.1", "trixie": "linux-source-6.12", "forky": "linux-source-7.2"}
+
+SUITES = ("bookworm",)  # that kernels are built for; the fragments have not been tried with the others' sources
+
+SOURCE_ROOM = 300  # MiB
+ROOM = 3000  # MiB for the source and all objects, until they are removed
+
+# Never built here; Kconfig files stay, since others include them.
+LEFT_OUT = ("Documentation/*/*", "drivers/gpu/*.[ch]", "drivers/media/*.[ch]", "sound/*.[ch]", "drivers/staging/*.[ch]",
+            "tools/testing/*.[ch]", "arch/[a-tv-w]*/*.[chS]", "arch/*/*.dts*")
+# What building modules needs, next to all headers and makefiles.
+KEPT = ("include", "scripts", "arch/x86/include", "tools/objtool")
+
+
+class Kind(NamedTuple):
+    """A kernel that can be asked for by name."""
+
+    name: str
+    text: str
+    fragments: tuple[str, ...]
+    slowness: float  # how many times slower than Debian's it is; deadlines grow with it
+    memory: int  # MiB that a guest needs at least
+    arguments: str = ""
+    make: str = ""  # more for building modules
+
+
+KINDS = {kind.name: kind for kind in (
+    Kind("base", "small, with KUnit", ("base",), 1.0, 512),
+    Kind("debug", "with KUnit, KASAN, lockdep, kmemleak, debug objects, fault injection, KCOV", ("base", "debug"), 4.0, 1024,
+         "kmemleak=on", "KCOV_INSTRUMENT=y"),
+)}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that is built."""
+
+    kind: Kind
+    folder: Path
+    release: str  # as uname -r
+
+    @property
+    def file(self) -> Path:
+        """What QEMU boots. A bare vmlinux would be faster, but QEMU enters it before KASAN's shadow is there."""
+        return self.folder / "bzImage"
+
+    @property
+    def modules(self) -> Path:
+        """A squashfs."""
+        return self.folder / "modules.squashfs"
+
+    @property
+    def build(self) -> Path:
+        """What modules are built against."""
+        return self.folder / "build"
+
+
+def kind(name: str) -> Kind:
+    if name not in KINDS:
+        raise UsageError(f"no such kernel: {name} (known: {', '.join(KINDS)})")
+    return KINDS[name]
+
+
+def recipe(suite: str, wanted: Kind) -> dict:
+    """All that decides what a kernel is."""
+    return {"recipe": RECIPE, "source": SOURCES[suite], "mirror": mirror.debian(), "left out": LEFT_OUT, "kept": KEPT,
+            "fragments": [(FRAGMENTS / f"{name}.config").read_text() for name in wanted.fragments]}
+
+
+def source_recipe(suite: str) -> dict:
+    return {"source": SOURCES[suite], "mirror": mirror.debian()}
+
+
+def keys() -> set[str]:
+    """The names of all cache entries that the tree would use as it is now."""
+    return {cache.key(f"kernel-{suite}-{name}", recipe(suite, wanted)) for suite in SUITES for name, wanted in KINDS.items()} | \
+        {cache.key(SOURCES[suite], source_recipe(suite)) for suite in SOURCES}
+
+
+def get(name: str, suite: str, build_root: Path) -> Kernel:
+    """A kernel, built if need be with the compiler of a release's build root."""
+    wanted = kind(name)
+    if suite not in SUITES:
+        raise UsageError(f"no kernel of ours is built for {suite} (but for {', '.join(SUITES)})")
+    folder = cache.entry(f"kernel-{suite}-{name}", recipe(suite, wanted), lambda path: _make(suite, wanted, build_root, path))
+    return Kernel(wanted, folder, json.loads((folder / "kernel.json").read_text())["release"])
+
+
+def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
+    paths.need_room(paths.cache(), ROOM, "building a kernel")
+    tree = folder / "build"
+    _unpack(suite, tree)
+    with progress.step(f"building the {wanted.name} kernel of {SOURCES[suite]} (minutes)"):
+        buildroot.run_script(build_root, "cd /work/build && make -s tinyconfig", folder / "config.log", folder)
+        configure(tree, [FRAGMENTS / f"{name}.config" for name in wanted.fragments], f'CONFIG_LOCALVERSION="-t3-{wanted.name}"')
+        buildroot.run_script(build_root, "cd /work/build && make -s olddefconfig", folder / "config.log", folder)
+        missing = lost(tree)
+        if missing:
+            raise LabError(f"the kernel's configuration lacks what was asked for: {', '.join(missing)}")
+        buildroot.run_script(build_root, f"""
+            cd /work/build
+            nice -n 10 make -j{os.cpu_count()} bzImage modules
+            cp arch/x86/boot/bzImage ..
+            make -s modules_install INSTALL_MOD_PATH=/work/stage/usr
+            """, folder / "build.log", folder)
+    _pack_modules(folder)
+    _prune(tree)
+    made = (tree / "include/config/kernel.release").read_text().strip()
+    (folder / "kernel.json").write_text(json.dumps({"release": made}) + "\n")
+
+
+def source(suite: str) -> Path:
+    """The Debian package with the kernel's source, kept because several things are made of it."""
+    def fetch(folder: Path) -> None:
+        paths.need_room(paths.cache(), SOURCE_ROOM, "the kernel's source")
+        with progress.step(f"downloading {SOURCES[suite]} of {suite} (about 140 MB)"):
+            apt.download(folder, [suite], SOURCES[suite], dependencies=False)
+
+    folder = cache.entry(SOURCES[suite], source_recipe(suite), fetch)
+    [package] = (folder / "debs").glob("*.deb")
+    return package
+
+
+def _unpack(suite: str, tree: Path) -> None:
+    package = source(suite)
+    with progress.step(f"unpacking {SOURCES[suite]}"):
+        tree.mkdir()
+        archive = f"./usr/src/{SOURCES[suite]}.tar.xz"
+        excluded = " ".join(f"'--exclude={SOURCES[suite]}/{pattern}'" for pattern in LEFT_OUT)
+        run(["sh", "-euc", f"dpkg-deb --fsys-tarfile {package} | tar -xO {archive} | "
+             f"tar -xJ --strip-components=1 -C {tree} --wildcards --wildcards-match-slash {excluded}"])
+
+
+def configure(tree: Path, fragments: list[Path], *more: str) -> None:
+    """Adds the fragments to .config; what comes later counts. The wishes are also kept, to be compared with what came of them."""
+    wishes = {}
+    for line in [line for path in fragments for line in path.read_text().splitlines()] + list(more):
+        if line.startswith("CONFIG_"):
+            wishes[line.partition("=")[0]] = line.partition("=")[2]
+    lines = [f"# {name} is not set\n" if value == "n" else f"{name}={value}\n" for name, value in wishes.items()]
+    (tree / "wishes.config").write_text("".join(lines))
+    with open(tree / ".config", "a") as file:
+        file.writelines(lines)
+
+
+def lost(tree: Path) -> list[str]:
+    """Wishes that Kconfig did not grant: it drops silently what other options forbid."""
+    granted = (tree / ".config").read_text().splitlines()
+    options = {line.partition("=")[0] for line in granted}
+    wishes = (tree / "wishes.config").read_text().splitlines()
+    # "# CONFIG_X is not set" is also granted by an option that is not there at all.
+    return [wish for wish in wishes if (wish.split()[1] in options if wish.startswith("#") else wish not in granted)]
+
+
+def _pack_modules(folder: Path) -> None:
+    stage = folder / "stage"
+    for path in stage.glob("usr/lib/modules/*/*"):
+        if path.is_symlink():  # source and build: of no use in a guest
+            path.unlink()
+    (stage / "lib").symlink_to("usr/lib")
+    release = next((stage / "usr/lib/modules").iterdir()).name
+    run(["depmod", "-b", stage, release], env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    (stage / "lib").unlink()
+    run(["mksquashfs", stage, folder / "modules.squashfs", "-noI", "-noD", "-noF", "-noX", "-all-root", "-no-progress", "-quiet"])
+    shutil.rmtree(stage)
+
+
+def _prune(tree: Path) -> None:
+    """Leaves what modules are built against, a tenth of it."""
+    for path in sorted(tree.rglob("*"), reverse=True):
+        name = path.relative_to(tree).as_posix()
+        kept = name.startswith(tuple(f"{folder}/" for folder in KEPT)) or path.name.startswith(("Makefile", "Kbuild")) or \
+            name in (".config", "Module.symvers", "arch/x86/kernel/asm-offsets.s") or path.parent == tree and path.name == "wishes.config"
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif not kept or path.suffix == ".cmd":
+            path.unlink()
