@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Listeners on a card that is a function of this file: it answers at once, late, not at all, or
+ * badly. The card's table of listener ids is real, with four entries.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "cm.h"
+
+#include "ids.c"
+#include "listen.c"
+
+struct workqueue_struct *t3_cm_wq;
+struct cxgb3_client t3_client;
+
+enum answer { ANSWER_OK, ANSWER_FULL, ANSWER_NONE, SEND_FAILS };
+
+static struct {
+	enum answer answer;
+	unsigned int opened, closed, released_tids, orphaned, born;
+	bool no_memory;
+	bool fatal;
+} card;
+
+/* --- what lies around listen.c ------------------------------------------- */
+
+bool t3_dev_enter(struct t3_dev *dev)
+{
+	rcu_read_lock();
+	if (!t3_dev_gone(dev))
+		return true;
+	rcu_read_unlock();
+	return false;
+}
+
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
+	card.fatal = true;
+	set_bit(T3_DEV_GONE, &dev->flags);
+}
+
+int t3_cpl_status_to_errno(u8 status)
+{
+	return status ? -ENOMEM : 0;
+}
+
+/* Nobody wants to wait ten seconds for a card that is silent by intention. */
+unsigned long t3_card_timeout(void)
+{
+	return HZ / 10;
+}
+
+void t3_card_poll(struct t3_dev *dev)
+{
+}
+
+static int answer(struct t3_listener *l, u8 opcode)
+{
+	struct sk_buff *skb;
+	u8 *status;
+
+	if (card.answer == SEND_FAILS)
+		return -EIO;
+	if (card.answer == ANSWER_NONE)
+		return 0;
+	skb = alloc_skb(sizeof(struct t3_cpl_pass_open_rpl), GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	skb_put_zero(skb, sizeof(struct t3_cpl_pass_open_rpl));
+	skb->csum = (__force __wsum)cpu_to_be32((u32)opcode << 24);
+	status = opcode == T3_CPL_PASS_OPEN_RPL ?
+		&((struct t3_cpl_pass_open_rpl *)skb->data)->status :
+		&((struct t3_cpl_status *)skb->data)->status;
+	*status = card.answer == ANSWER_FULL ? T3_CPL_ERR_TCAM_FULL : T3_CPL_ERR_NONE;
+	if (t3_listener_reply(NULL, skb, l) & CPL_RET_BUF_DONE)
+		kfree_skb(skb);
+	return 0;
+}
+
+int t3_send_pass_open_req(struct t3_listener *l)
+{
+	card.opened++;
+	return answer(l, T3_CPL_PASS_OPEN_RPL);
+}
+
+int t3_send_close_listsrv_req(struct t3_listener *l)
+{
+	card.closed++;
+	return answer(l, T3_CPL_CLOSE_LISTSRV_RPL);
+}
+
+/* Of ids.c only the listeners' part is used here. */
+int cxgb3_alloc_atid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx)
+{
+	return -1;
+}
+
+void *cxgb3_free_atid(struct t3cdev *dev, int atid)
+{
+	return NULL;
+}
+
+void cxgb3_insert_tid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx, unsigned int tid)
+{
+}
+
+void cxgb3_remove_tid(struct t3cdev *dev, void *ctx, unsigned int tid)
+{
+}
+
+void cxgb3_queue_tid_release(struct t3cdev *dev, unsigned int tid)
+{
+	card.released_tids++;
+}
+
+struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
+{
+	struct t3_ep *ep = card.no_memory ? NULL : kzalloc(sizeof(*ep), GFP_KERNEL);
+
+	if (!ep)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&ep->ref);
+	ep->dev = dev;
+	ep->cm = dev->cm;
+	skb_queue_head_init(&ep->inbox);
+	ep->id = card.born++;
+	xa_store_bh(&dev->cm->eps, ep->id, ep, GFP_KERNEL);
+	return ep;
+}
+
+static void ep_free(struct kref *ref)
+{
+	struct t3_ep *ep = container_of(ref, struct t3_ep, ref);
+
+	skb_queue_purge(&ep->inbox);
+	kfree(ep);
+}
+
+void t3_ep_get(struct t3_ep *ep)
+{
+	kref_get(&ep->ref);
+}
+
+void t3_ep_put(struct t3_ep *ep)
+{
+	kref_put(&ep->ref, ep_free);
+}
+
+struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id)
+{
+	struct t3_ep *ep = xa_load(&dev->cm->eps, id);
+
+	if (ep)
+		t3_ep_get(ep);
+	return ep;
+}
+
+void t3_ep_kick(struct t3_ep *ep)
+{
+}
+
+/* An endpoint that is told to end does so at once. */
+static void ep_dies(struct t3_ep *ep)
+{
+	t3_listener_forget(ep);
+	xa_erase_bh(&ep->cm->eps, ep->id);
+	t3_ep_put(ep);
+}
+
+void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
+{
+	if (req == T3_REQ_ORPHAN)
+		card.orphaned++;
+	ep_dies(ep);
+}
+
+/* --- a device, and consumers' ids ---------------------------------------- */
+
+static struct t3_dev *dev;
+static union listen_entry stids[4];
+static struct t3cdev tdev;
+static struct t3c_data nic;
+
+static void id_ref(struct iw_cm_id *cm_id)
+{
+	/* provider_data is ours, so the context of the consumer counts. */
+	cm_id->context = (void *)((unsigned long)cm_id->context + 1);
+}
+
+static void id_unref(struct iw_cm_id *cm_id)
+{
+	cm_id->context = (void *)((unsigned long)cm_id->context - 1);
+}
+
+/* A consumer's id; too large for the stack. */
+static struct iw_cm_id *make_id(struct kunit *test, u32 addr, u16 port)
+{
+	struct iw_cm_id *cm_id = kunit_kzalloc(test, sizeof(*cm_id), GFP_KERNEL);
+	struct sockaddr_in *sin;
+
+	KUNIT_ASSERT_NOT_NULL(test, cm_id);
+	sin = (void *)&cm_id->m_local_addr;
+	cm_id->device = &dev->ibdev;
+	cm_id->add_ref = id_ref;
+	cm_id->rem_ref = id_unref;
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = cpu_to_be32(addr);
+	sin->sin_port = cpu_to_be16(port);
+	return cm_id;
+}
+
+static int listen_init(struct kunit *test)
+{
+	unsigned int i;
+
+	memset(&card, 0, sizeof(card));
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->cm = kunit_kzalloc(test, sizeof(*dev->cm), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev->cm);
+	dev->cm->dev = dev;
+	spin_lock_init(&dev->cm->lock);
+	INIT_LIST_HEAD(&dev->cm->listeners);
+	xa_init_flags(&dev->cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+
+	memset(&nic, 0, sizeof(nic));
+	nic.tid_maps.stid_tab = stids;
+	nic.tid_maps.nstids = ARRAY_SIZE(stids);
+	nic.tid_maps.stid_base = 1000;
+	spin_lock_init(&nic.tid_maps.stid_lock);
+	for (i = 0; i < ARRAY_SIZE(stids); i++)
+		stids[i].next = i + 1 < ARRAY_SIZE(stids) ? &stids[i + 1] : NULL;
+	nic.tid_maps.sfree = stids;
+	tdev.l4opt = &nic;
+	dev->tdev = &tdev;
+
+	t3_cm_wq = alloc_ordered_workqueue("listen_kunit", 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
+	return 0;
+}
+
+static void listen_exit(struct kunit *test)
+{
+	destroy_workqueue(t3_cm_wq);
+	/* Whatever happened, the NIC driver has its ids back and nobody is left. */
+	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&dev->cm->listeners));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cm->eps));
+	rcu_barrier();	/* listeners are freed by kfree_rcu() */
+}
+
+static int syn(struct t3_listener *l, u32 tid)
+{
+	struct sk_buff *skb = alloc_skb(sizeof(struct t3_cpl_pass_accept_req), GFP_KERNEL);
+	struct t3_cpl_pass_accept_req *req;
+
+	if (!skb)
+		return -ENOMEM;
+	req = skb_put_zero(skb, sizeof(*req));
+	req->ot = cpu_to_be32(tid);
+	if (t3_listener_enqueue(NULL, skb, l) & CPL_RET_BUF_DONE)
+		kfree_skb(skb);
+	return 0;
+}
+
+/* --- tests ------------------------------------------------------------------ */
+
+static void opened_and_closed(struct kunit *test)
+{
+	struct iw_cm_id *id;
+
+	id = make_id(test, 0x0a000001, 7174);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 5), 0);
+	KUNIT_EXPECT_PTR_EQ(test, id->context, (void *)1UL);
+	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 1);
+	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(id), 0);
+	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
+	KUNIT_EXPECT_EQ(test, card.opened, 1);
+	KUNIT_EXPECT_EQ(test, card.closed, 1);
+}
+
+/* The card would give a SYN to either of two that overlap. */
+static void overlapping_addresses_are_refused(struct kunit *test)
+{
+	struct iw_cm_id *any, *one, *other, *port;
+
+	one = make_id(test, 0x0a000001, 7174);
+	other = make_id(test, 0x0a000002, 7174);
+	port = make_id(test, 0x0a000001, 7175);
+	any = make_id(test, 0, 7174);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(one, 0), 0);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(one, 0), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(any, 0), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(other, 0), 0);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(port, 0), 0);
+	t3_cm_destroy_listen(one);
+	t3_cm_destroy_listen(other);
+	t3_cm_destroy_listen(port);
+
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(any, 0), 0);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(one, 0), -EADDRINUSE);
+	t3_cm_destroy_listen(any);
+}
+
+static void addresses_that_the_card_cannot_have(struct kunit *test)
+{
+	struct sockaddr_in6 *sin6;
+	struct iw_cm_id *id;
+
+	id = make_id(test, 0, 7174);
+	sin6 = (void *)&id->m_local_addr;
+	memset(sin6, 0, sizeof(*sin6));
+	sin6->sin6_family = AF_INET6;
+	sin6->sin6_port = cpu_to_be16(7174);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), 0);	/* "any" means IPv4 too */
+	t3_cm_destroy_listen(id);
+	id->afonly = true;
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
+	id->afonly = false;
+	sin6->sin6_addr.s6_addr[15] = 1;
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
+	sin6->sin6_family = AF_IB;
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
+	KUNIT_EXPECT_EQ(test, card.opened, 1);
+}
+
+static void ids_run_out_and_come_back(struct kunit *test)
+{
+	struct iw_cm_id *id[ARRAY_SIZE(stids) + 1];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(id); i++) {
+		id[i] = make_id(test, 0, 100 + i);
+		KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id[i], 0),
+				i < ARRAY_SIZE(stids) ? 0 : -ENOMEM);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, id[4]->provider_data, NULL);
+	t3_cm_destroy_listen(id[1]);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id[4], 0), 0);
+	for (i = 0; i < ARRAY_SIZE(id); i++)
+		if (i != 1)
+			t3_cm_destroy_listen(id[i]);
+}
+
+static void card_that_refuses(struct kunit *test)
+{
+	static const enum answer answers[] = { ANSWER_FULL, SEND_FAILS };
+	static const int errors[] = { -ENOMEM, -EIO };
+	struct iw_cm_id *id;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(answers); i++) {
+		card.answer = answers[i];
+		id = make_id(test, 0, 7174);
+		KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), errors[i]);
+		KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+		KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
+		KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
+	}
+	KUNIT_EXPECT_FALSE(test, card.fatal);
+}
+
+/* The wait ends, and the card is declared dead. */
+static void card_that_is_silent(struct kunit *test)
+{
+	unsigned long start = jiffies;
+	struct iw_cm_id *id;
+
+	card.answer = ANSWER_NONE;
+	id = make_id(test, 0, 7174);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EIO);
+	KUNIT_EXPECT_TRUE(test, card.fatal);
+	KUNIT_EXPECT_FALSE(test, time_before(jiffies, start + t3_card_timeout()));
+	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	/* Its tables are gone with it: nobody gives the id back. */
+	nic.tid_maps.stids_in_use = 0;
+}
+
+/* A SYN flood is answered with RST beyond the backlog, and what was born ends with the listener. */
+static void children_are_bounded_and_orphaned(struct kunit *test)
+{
+	const unsigned int room = 3 + T3_EMBRYO_SLACK;
+	struct t3_listener *l;
+	struct iw_cm_id *id;
+	unsigned int i;
+
+	id = make_id(test, 0, 7174);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 3), 0);
+	l = id->provider_data;
+	for (i = 0; i < room + 10; i++)
+		KUNIT_ASSERT_EQ(test, syn(l, i), 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, l->embryos, room);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 10);
+
+	card.no_memory = true;
+	KUNIT_ASSERT_EQ(test, syn(l, i), 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 11);
+
+	t3_cm_destroy_listen(id);
+	KUNIT_EXPECT_EQ(test, card.orphaned, room);
+}
+
+/* A SYN that the listener has in its mailbox when it goes. */
+static void late_syn_is_refused(struct kunit *test)
+{
+	struct t3_listener *l;
+	struct iw_cm_id *id;
+
+	id = make_id(test, 0, 7174);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
+	l = id->provider_data;
+	kref_get(&l->ref);	/* as a CPL handler that is just running */
+	t3_cm_destroy_listen(id);
+	KUNIT_ASSERT_EQ(test, syn(l, 7), 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_FALSE(test, t3_listener_upcall_begin(l));
+	t3_listener_put(l);
+}
+
+struct destroyer {
+	struct work_struct work;
+	struct iw_cm_id *id;
+	struct completion done;
+};
+
+static void destroy_work(struct work_struct *work)
+{
+	struct destroyer *d = container_of(work, struct destroyer, work);
+
+	t3_cm_destroy_listen(d->id);
+	complete(&d->done);
+}
+
+/* Destroy must not overtake a connect request that is being delivered. */
+static void destroy_waits_for_an_upcall(struct kunit *test)
+{
+	struct t3_listener *l;
+	struct destroyer d;
+	struct iw_cm_id *id;
+
+	id = make_id(test, 0, 7174);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
+	l = id->provider_data;
+	KUNIT_ASSERT_TRUE(test, t3_listener_upcall_begin(l));
+	INIT_WORK_ONSTACK(&d.work, destroy_work);
+	init_completion(&d.done);
+	d.id = id;
+	schedule_work(&d.work);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&d.done, HZ / 5), 0);
+	t3_listener_upcall_end(l);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&d.done, 20 * HZ), 0);
+	flush_work(&d.work);
+	destroy_work_on_stack(&d.work);
+}
+
+static struct kunit_case listen_cases[] = {
+	KUNIT_CASE(opened_and_closed),
+	KUNIT_CASE(overlapping_addresses_are_refused),
+	KUNIT_CASE(addresses_that_the_card_cannot_have),
+	KUNIT_CASE(ids_run_out_and_come_back),
+	KUNIT_CASE(card_that_refuses),
+	KUNIT_CASE(card_that_is_silent),
+	KUNIT_CASE(children_are_bounded_and_orphaned),
+	KUNIT_CASE(late_syn_is_refused),
+	KUNIT_CASE(destroy_waits_for_an_upcall),
+	{}
+};
+
+static struct kunit_suite listen_suite = {
+	.name = "iw_cxgb3_listen",
+	.init = listen_init,
+	.exit = listen_exit,
+	.test_cases = listen_cases,
+};
+
+kunit_test_suites(&listen_suite);
+
+MODULE_LICENSE("GPL");

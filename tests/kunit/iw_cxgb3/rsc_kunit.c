@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Allocators of ids and adapter memory, on a device that is nothing but its
+ * figures. Leaks are kmemleak's to find: each test gives all back.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "rsc.c"
+
+/* Small enough to be used up: 32 ids per doorbell page, 64 STags, 8 and 4 granules. */
+static const struct rdma_info small_card = {
+	.tpt_base = 0x1000, .tpt_top = 0x1000 + 64 * T3_TPT_ENTRY_BYTES - 1,
+	.pbl_base = 0x10000, .pbl_top = 0x10000 + 8 * T3_PBL_GRANULE - 1,
+	.rqt_base = 0x20000, .rqt_top = 0x20000 + 4 * T3_RQT_GRANULE - 1,
+	.udbell_len = 2048 << PAGE_SHIFT,
+};
+
+static struct t3_dev *open_card(struct kunit *test, const struct rdma_info *info)
+{
+	struct t3_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->info = *info;
+	KUNIT_ASSERT_EQ(test, t3_rsc_open(dev), 0);
+	return dev;
+}
+
+/* An id is handed out again only after all others were (late messages of the card). */
+static void freed_id_comes_back_last(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	u32 first, count, i;
+
+	first = t3_id_get(&dev->stags);
+	KUNIT_EXPECT_EQ(test, first, 1);	/* 0 is the special STag */
+	t3_id_put(&dev->stags, first);
+	count = dev->stags.max - dev->stags.min + 1;
+	KUNIT_EXPECT_EQ(test, count, 63);
+	for (i = 1; i < count; i++)
+		KUNIT_EXPECT_NE(test, t3_id_get(&dev->stags), (int)first);
+	KUNIT_EXPECT_EQ(test, t3_id_get(&dev->stags), (int)first);
+	KUNIT_EXPECT_EQ(test, t3_id_get(&dev->stags), -ENOSPC);
+	for (i = 0; i < count; i++)
+		t3_id_put(&dev->stags, dev->stags.min + i);
+	t3_rsc_close(dev);
+}
+
+static void ids_stay_in_what_the_old_library_can_index(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+
+	KUNIT_EXPECT_EQ(test, dev->qp_group_size, 32);
+	KUNIT_EXPECT_GE(test, dev->qp_groups.min * dev->qp_group_size, T3_MIN_QP_ID);
+	KUNIT_EXPECT_LE(test, (dev->qp_groups.max + 1) * dev->qp_group_size - 1, T3_MAX_ID);
+	KUNIT_EXPECT_GT(test, dev->cq_ids.min, T3_CTRL_CQ_ID);
+	KUNIT_EXPECT_LE(test, dev->cq_ids.max, T3_MAX_ID);
+	KUNIT_EXPECT_LE(test, dev->pd_ids.max, T3_MAX_ID);
+	t3_rsc_close(dev);
+}
+
+/* Two owners never share a doorbell page: either could ring the other's queues. */
+static void owners_do_not_share_a_doorbell_page(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_qp_groups a, b;
+	unsigned long pages_a[2] = {}, pages_b[2] = {};
+	u32 size = dev->qp_group_size, i;
+	int id;
+
+	t3_qp_groups_init(&a);
+	t3_qp_groups_init(&b);
+	for (i = 0; i < 3 * size; i++) {
+		id = t3_qp_id_get(dev, &a);
+		KUNIT_ASSERT_GE(test, id, 0);
+		__set_bit(id / size, pages_a);
+		id = t3_qp_id_get(dev, &b);
+		KUNIT_ASSERT_GE(test, id, 0);
+		__set_bit(id / size, pages_b);
+	}
+	KUNIT_EXPECT_EQ(test, bitmap_weight(pages_a, 128), 3);
+	KUNIT_EXPECT_EQ(test, bitmap_weight(pages_b, 128), 3);
+	KUNIT_EXPECT_FALSE(test, bitmap_intersects(pages_a, pages_b, 128));
+	t3_qp_groups_free(dev, &a);
+	t3_qp_groups_free(dev, &b);
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->qp_groups.ida));
+	t3_rsc_close(dev);
+}
+
+static void qp_ids_are_unique_and_end(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	unsigned long *seen = kunit_kzalloc(test, BITS_TO_LONGS(T3_MAX_ID + 1) * sizeof(long),
+					    GFP_KERNEL);
+	u32 wanted = (dev->qp_groups.max - dev->qp_groups.min + 1) * dev->qp_group_size;
+	u32 got = 0;
+	int id;
+
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	while ((id = t3_qp_id_get(dev, &dev->kernel_groups)) >= 0) {
+		KUNIT_ASSERT_LE(test, id, T3_MAX_ID);
+		KUNIT_ASSERT_FALSE(test, __test_and_set_bit(id, seen));
+		KUNIT_ASSERT_LE(test, ++got, wanted);
+	}
+	KUNIT_EXPECT_EQ(test, id, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, got, wanted);
+	t3_qp_id_put(dev, &dev->kernel_groups, 777);
+	KUNIT_EXPECT_EQ(test, t3_qp_id_get(dev, &dev->kernel_groups), 777);
+	t3_rsc_close(dev);
+}
+
+static void adapter_memory_is_all_there_and_no_more(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	u32 pbl[8], rqt[4], i;
+
+	for (i = 0; i < ARRAY_SIZE(pbl); i++) {
+		pbl[i] = t3_pbl_alloc(dev, 8);	/* rounded up to a granule */
+		KUNIT_EXPECT_GE(test, pbl[i], small_card.pbl_base);
+		KUNIT_EXPECT_LE(test, pbl[i] + T3_PBL_GRANULE - 1, small_card.pbl_top);
+	}
+	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, 8), 0);
+	t3_pbl_free(dev, pbl[3], 8);
+	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, T3_PBL_GRANULE), pbl[3]);
+	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, 2 * T3_PBL_GRANULE), 0);
+	for (i = 0; i < ARRAY_SIZE(pbl); i++)
+		t3_pbl_free(dev, pbl[i], 8);
+
+	for (i = 0; i < ARRAY_SIZE(rqt); i++)
+		rqt[i] = t3_rqt_alloc(dev, T3_RQT_GRANULE >> T3_RQE_SHIFT);
+	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, 1), 0);
+	for (i = 0; i < ARRAY_SIZE(rqt); i++)
+		t3_rqt_free(dev, rqt[i], T3_RQT_GRANULE >> T3_RQE_SHIFT);
+	/* gen_pool_destroy() in here has a BUG_ON() for what was not given back. */
+	t3_rsc_close(dev);
+}
+
+/* What the NIC driver says is not believed blindly. */
+static void nonsense_of_the_nic_driver_is_refused(struct kunit *test)
+{
+	static const struct {
+		const char *what;
+		size_t at;
+		u32 value;
+		int error;
+	} bad[] = {
+		{ "no doorbells", offsetof(struct rdma_info, udbell_len), 0, -ENODEV },
+		{ "no STags", offsetof(struct rdma_info, tpt_top), 0, -ENODEV },
+		{ "no page lists", offsetof(struct rdma_info, pbl_top), 0, -ENOMEM },
+		{ "no receive queues", offsetof(struct rdma_info, rqt_top), 0, -ENOMEM },
+	};
+	struct t3_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		dev->info = small_card;
+		memcpy((u8 *)&dev->info + bad[i].at, &bad[i].value, sizeof(bad[i].value));
+		KUNIT_EXPECT_EQ_MSG(test, t3_rsc_open(dev), bad[i].error, "%s", bad[i].what);
+	}
+}
+
+static struct kunit_case rsc_cases[] = {
+	KUNIT_CASE(freed_id_comes_back_last),
+	KUNIT_CASE(ids_stay_in_what_the_old_library_can_index),
+	KUNIT_CASE(owners_do_not_share_a_doorbell_page),
+	KUNIT_CASE(qp_ids_are_unique_and_end),
+	KUNIT_CASE(adapter_memory_is_all_there_and_no_more),
+	KUNIT_CASE(nonsense_of_the_nic_driver_is_refused),
+	{}
+};
+
+static struct kunit_suite rsc_suite = {
+	.name = "iw_cxgb3_rsc",
+	.test_cases = rsc_cases,
+};
+
+kunit_test_suites(&rsc_suite);
+
+MODULE_LICENSE("GPL");

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Every cell of an id's table, held to the rules at the head of cm_fsm.c. */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "cm_fsm.c"
+
+static void state_name(const enum cm_state *state, char *name)
+{
+	strscpy(name, cm_state_name(*state), KUNIT_PARAM_DESC_SIZE);
+}
+
+static const enum cm_state every_state[] = {
+	CM_IDLE, CM_BINDING, CM_BOUND, CM_ADDR_QUERY, CM_ADDR_RESOLVED, CM_ROUTE_QUERY,
+	CM_ROUTE_RESOLVED, CM_LISTENING, CM_CONNECTING, CM_ANSWERED, CM_REQUESTED, CM_ACCEPTING,
+	CM_CANCELLING, CM_CONNECTED, CM_CLOSING, CM_CLOSED, CM_REMOVED, CM_DYING,
+};
+
+static_assert(ARRAY_SIZE(every_state) == CM_NUM_STATES);
+
+KUNIT_ARRAY_PARAM(state, every_state, state_name);
+
+/* Calls return what they have to say. */
+static void calls_tell_nothing(struct kunit *test)
+{
+	enum cm_state from = *(const enum cm_state *)test->param_value;
+	enum cm_event event;
+
+	for (event = 0; event < CM_FIRST_QUEUED; event++) {
+		const struct cm_cell *cell = cm_fsm(from, event);
+
+		if (cell)
+			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_TELL_ANY, "%s, %s",
+					       cm_state_name(from), cm_event_name(event));
+	}
+}
+
+static bool has_qp(enum cm_state state)
+{
+	switch (state) {
+	case CM_CONNECTING:
+	case CM_ANSWERED:
+	case CM_ACCEPTING:
+	case CM_CANCELLING:
+	case CM_CONNECTED:
+	case CM_CLOSING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* CM_REMOVED and CM_DYING may hold one until the provider's last word. */
+static void qp_is_let_go_on_the_way_out(struct kunit *test)
+{
+	enum cm_state from = *(const enum cm_state *)test->param_value;
+	enum cm_event event;
+
+	for (event = 0; event < CM_NUM_EVENTS; event++) {
+		const struct cm_cell *cell = cm_fsm(from, event);
+
+		if (!cell)
+			continue;
+		if (has_qp(from) && !has_qp(cell->next) && cell->next != CM_REMOVED &&
+		    cell->next != CM_DYING)
+			KUNIT_EXPECT_TRUE_MSG(test, cell->actions & CM_DROP_QP, "%s, %s",
+					      cm_state_name(from), cm_event_name(event));
+		if (!has_qp(from) && from != CM_REMOVED && from != CM_DYING)
+			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_DROP_QP, "%s, %s",
+					       cm_state_name(from), cm_event_name(event));
+		if (has_qp(cell->next))
+			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_DROP_QP, "%s, %s",
+					       cm_state_name(from), cm_event_name(event));
+	}
+}
+
+static void every_state_can_be_destroyed_and_removed(struct kunit *test)
+{
+	enum cm_state from = *(const enum cm_state *)test->param_value;
+	const struct cm_cell *cell = cm_fsm(from, CM_EV_DESTROY);
+
+	if (from != CM_DYING) {
+		KUNIT_ASSERT_NOT_NULL(test, cell);
+		KUNIT_EXPECT_EQ(test, cell->next, CM_DYING);
+	}
+	cell = cm_fsm(from, CM_EV_REMOVE);
+	if (from != CM_IDLE && from != CM_REMOVED && from != CM_DYING) {
+		KUNIT_ASSERT_NOT_NULL(test, cell);
+		KUNIT_EXPECT_EQ(test, cell->next, CM_REMOVED);
+		KUNIT_EXPECT_TRUE(test, cell->actions & CM_TELL_REMOVAL);
+	}
+}
+
+/* An id that is taken from its consumer is silent, and goes nowhere but to its end. */
+static void the_dying_are_silent(struct kunit *test)
+{
+	enum cm_event event;
+
+	for (event = 0; event < CM_NUM_EVENTS; event++) {
+		const struct cm_cell *dying = cm_fsm(CM_DYING, event);
+		const struct cm_cell *removed = cm_fsm(CM_REMOVED, event);
+
+		if (dying) {
+			KUNIT_EXPECT_FALSE(test, dying->actions & CM_TELL_ANY);
+			KUNIT_EXPECT_EQ(test, dying->next, CM_DYING);
+		}
+		if (removed) {
+			KUNIT_EXPECT_FALSE(test, removed->actions & CM_TELL_ANY);
+			KUNIT_EXPECT_TRUE(test, removed->next == CM_REMOVED ||
+					  removed->next == CM_DYING);
+		}
+	}
+}
+
+static void what_is_no_cell_is_refused(struct kunit *test)
+{
+	KUNIT_EXPECT_NULL(test, cm_fsm(CM_NUM_STATES, CM_EV_BIND));
+	KUNIT_EXPECT_NULL(test, cm_fsm(CM_IDLE, CM_NUM_EVENTS));
+	KUNIT_EXPECT_NULL(test, cm_fsm(-1, -1));
+}
+
+static struct kunit_case cm_fsm_cases[] = {
+	KUNIT_CASE_PARAM(calls_tell_nothing, state_gen_params),
+	KUNIT_CASE_PARAM(qp_is_let_go_on_the_way_out, state_gen_params),
+	KUNIT_CASE_PARAM(every_state_can_be_destroyed_and_removed, state_gen_params),
+	KUNIT_CASE(the_dying_are_silent),
+	KUNIT_CASE(what_is_no_cell_is_refused),
+	{}
+};
+
+static struct kunit_suite cm_fsm_suite = {
+	.name = "t3_rdma_cm_fsm",
+	.test_cases = cm_fsm_cases,
+};
+
+kunit_test_suites(&cm_fsm_suite);
+
+MODULE_LICENSE("GPL");

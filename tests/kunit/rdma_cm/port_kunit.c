@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Port spaces: who may share what, and the host's sockets behind them. */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "address.c"
+#include "port.c"
+
+enum { ANY = INADDR_ANY, HERE = 0x0a000001, THERE = 0x0a000002 };
+
+static struct cm_id *make_id(struct kunit *test, u32 addr, u16 port)
+{
+	struct cm_id *id = kunit_kzalloc(test, sizeof(*id), GFP_KERNEL);
+	struct sockaddr_in *sin;
+
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	sin = (struct sockaddr_in *)cm_src(id);
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = htonl(addr);
+	sin->sin_port = htons(port);
+	id->mirror.id.route.addr.dev_addr.net = &init_net;
+	id->bind.ps = RDMA_PS_TCP;
+	return id;
+}
+
+/* --- tests ---------------------------------------------------------------- */
+
+struct pair {
+	const char *name;
+	u32 first, second;
+	bool reuse_first, reuse_second;
+	int result;
+};
+
+static const struct pair pairs[] = {
+	{ "the same address", HERE, HERE, false, false, -EADDRINUSE },
+	{ "other addresses", HERE, THERE, false, false, 0 },
+	{ "wildcard after address", HERE, ANY, false, false, -EADDRNOTAVAIL },
+	{ "address after wildcard", ANY, HERE, false, false, -EADDRNOTAVAIL },
+	{ "two wildcards", ANY, ANY, false, false, -EADDRNOTAVAIL },
+	{ "both reuse", HERE, HERE, true, true, 0 },
+	{ "both reuse, one is a wildcard", ANY, HERE, true, true, 0 },
+	{ "only the first reuses", HERE, HERE, true, false, -EADDRINUSE },
+	{ "only the second reuses", HERE, HERE, false, true, -EADDRINUSE },
+};
+
+static void pair_name(const struct pair *pair, char *name)
+{
+	strscpy(name, pair->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(pair, pairs, pair_name);
+
+static void two_who_want_one_port(struct kunit *test)
+{
+	const struct pair *pair = test->param_value;
+	struct cm_id *first = make_id(test, pair->first, 7174);
+	struct cm_id *second = make_id(test, pair->second, 7174);
+
+	first->bind.reuse = pair->reuse_first;
+	second->bind.reuse = pair->reuse_second;
+	KUNIT_ASSERT_EQ(test, cm_port_get(first), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_get(second), pair->result);
+	if (!pair->result)
+		cm_port_put(second);
+	cm_port_put(first);
+	/* It is free again for whoever was refused. */
+	KUNIT_EXPECT_EQ(test, cm_port_get(second), 0);
+	cm_port_put(second);
+	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
+}
+
+static void port_spaces_do_not_meet(struct kunit *test)
+{
+	struct cm_id *tcp = make_id(test, HERE, 7174), *udp = make_id(test, HERE, 7174);
+
+	udp->bind.ps = RDMA_PS_UDP;
+	KUNIT_EXPECT_EQ(test, cm_port_get(tcp), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_get(udp), 0);
+	cm_port_put(tcp);
+	cm_port_put(udp);
+}
+
+static void listener_shares_with_nobody(struct kunit *test)
+{
+	struct cm_id *first = make_id(test, HERE, 7174), *second = make_id(test, HERE, 7174);
+	struct cm_id *late = make_id(test, HERE, 7174);
+
+	first->bind.reuse = second->bind.reuse = late->bind.reuse = true;
+	KUNIT_ASSERT_EQ(test, cm_port_get(first), 0);
+	KUNIT_ASSERT_EQ(test, cm_port_get(second), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_listen(first), -EADDRINUSE);
+	cm_port_put(second);
+	KUNIT_EXPECT_EQ(test, cm_port_listen(first), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_get(late), -EADDRINUSE);
+	cm_port_put(first);
+}
+
+static void a_port_of_its_choice(struct kunit *test)
+{
+	struct cm_id *id[64];
+	int low, high;
+	unsigned int i, j;
+	u16 port;
+
+	inet_get_local_port_range(&init_net, &low, &high);
+	for (i = 0; i < ARRAY_SIZE(id); i++) {
+		id[i] = make_id(test, HERE, 0);
+		KUNIT_ASSERT_EQ(test, cm_port_get(id[i]), 0);
+		port = cm_addr_port(cm_src(id[i]));
+		KUNIT_EXPECT_EQ(test, port, id[i]->bind.port);
+		KUNIT_EXPECT_GE(test, port, low);
+		KUNIT_EXPECT_LE(test, port, high);
+		for (j = 0; j < i; j++)
+			KUNIT_EXPECT_NE(test, port, id[j]->bind.port);
+	}
+	for (i = 0; i < ARRAY_SIZE(id); i++)
+		cm_port_put(id[i]);
+}
+
+static struct socket *host_socket(struct kunit *test, u32 addr, u16 port, int *error)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(addr), .sin_port = htons(port),
+	};
+	struct socket *sock;
+
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP,
+					       &sock), 0);
+	*error = t3_kernel_bind(sock, (struct sockaddr *)&sin, sizeof(sin));
+	return sock;
+}
+
+/* With reserve_tcp_ports neither side takes a port from under the other; without, both may. */
+static void host_and_port_space(struct kunit *test)
+{
+	struct cm_id *id = make_id(test, ANY, 7174);
+	struct socket *sock;
+	int error;
+
+	reserve_tcp_ports = true;
+	KUNIT_ASSERT_EQ(test, cm_port_get(id), 0);
+	sock = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, -EADDRINUSE);
+	sock_release(sock);
+	cm_port_put(id);
+
+	sock = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_EXPECT_EQ(test, cm_port_get(id), -EADDRINUSE);
+	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
+	reserve_tcp_ports = false;
+	KUNIT_EXPECT_EQ(test, cm_port_get(id), 0);
+	cm_port_put(id);
+	sock_release(sock);
+}
+
+static struct kunit_case port_cases[] = {
+	KUNIT_CASE_PARAM(two_who_want_one_port, pair_gen_params),
+	KUNIT_CASE(port_spaces_do_not_meet),
+	KUNIT_CASE(listener_shares_with_nobody),
+	KUNIT_CASE(a_port_of_its_choice),
+	KUNIT_CASE(host_and_port_space),
+	{}
+};
+
+static struct kunit_suite port_suite = {
+	.name = "t3_rdma_cm_port",
+	.test_cases = port_cases,
+};
+
+kunit_test_suites(&port_suite);
+
+MODULE_LICENSE("GPL");
