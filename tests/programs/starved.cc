@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What is left when memory runs out in the middle of making something? Each way to make an object is tried
+// with its first allocation in the kernel failing, then with its second one, and so on until all have been
+// through; the kernel must have fault injection
+// (/proc/thread-self/fail-nth). Run as "client ADDRESS"; nobody needs to listen there. The result lists, by
+// step, how many allocations failed; the test looks at what is left in the kernel.
+#include "program.hh"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace prog;
+
+namespace {
+
+std::vector<std::string> failed;
+
+// The N-th allocation of this thread in the kernel fails, once.
+class FailNth {
+public:
+    FailNth() : fd_(open("/proc/thread-self/fail-nth", O_RDWR)) {
+        if (fd_ < 0)
+            fail("this kernel has no fault injection: %s", std::strerror(errno));
+    }
+    ~FailNth() { close(fd_); }
+
+    void arm(unsigned n) {
+        char text[16];
+        const int length = std::snprintf(text, sizeof(text), "%u", n);
+        if (pwrite(fd_, text, static_cast<size_t>(length), 0) != length)
+            fail("fail-nth: %s", std::strerror(errno));
+    }
+
+    // True if the fault has happened.
+    bool disarm() {
+        char text[16] = {};
+        if (pread(fd_, text, sizeof(text) - 1, 0) <= 0)
+            fail("fail-nth: %s", std::strerror(errno));
+        if (pwrite(fd_, "0", 1, 0) != 1)
+            fail("fail-nth: %s", std::strerror(errno));
+        return std::atoi(text) == 0;
+    }
+
+private:
+    int fd_;
+};
+
+// One way to make something: make() returns 0 or an errno, and unmake() takes back what make() made.
+struct Step {
+    const char* name;
+    std::function<int()> make;
+    std::function<void()> unmake;
+};
+
+int result(const void* object) {
+    return object ? 0 : errno;
+}
+
+// Allocations that failed until one attempt went through without any.
+unsigned starve(FailNth& faults, const Step& step) {
+    constexpr unsigned enough = 400;
+    for (unsigned n = 1; n <= enough; n++) {
+        faults.arm(n);
+        const int error = step.make();
+        const bool happened = faults.disarm();
+        if (error == 0)
+            step.unmake();
+        if (!happened) {
+            if (error)
+                failed.push_back(std::string(step.name) + ": without a fault: " + std::strerror(error));
+            return n - 1;
+        }
+        // Whatever fails for want of memory says so.
+        if (error && error != ENOMEM)
+            failed.push_back(std::string(step.name) + ", allocation " + std::to_string(n) + ": " +
+                             std::strerror(error));
+    }
+    failed.push_back(std::string(step.name) + ": no end");
+    return enough;
+}
+
+ibv_qp* make_qp(Endpoint& end) {
+    ibv_qp_init_attr attr{};
+    attr.qp_type = IBV_QPT_RC;
+    attr.send_cq = attr.recv_cq = end.send_cq;
+    attr.cap = {16, 16, 2, 2, 0};
+    return ibv_create_qp(end.pd, &attr);
+}
+
+int listen_somewhere(rdma_event_channel* events, rdma_cm_id** id, uint16_t port) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_port = htons(port);
+    if (rdma_create_id(events, id, nullptr, RDMA_PS_TCP))
+        return errno;
+    const int error =
+        rdma_bind_addr(*id, reinterpret_cast<sockaddr*>(&any)) || rdma_listen(*id, 4) ? errno : 0;
+    if (error)
+        rdma_destroy_id(*id);
+    return error;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Args args(argc, argv, "");
+    if (args.server)
+        fail("there is no server side");
+    FailNth faults;
+    Endpoint end{Caps{}};
+    end.resolve(args);
+    std::vector<uint8_t> memory(1 << 20);
+
+    ibv_context* context = nullptr;
+    ibv_pd* pd = nullptr;
+    ibv_comp_channel* channel = nullptr;
+    ibv_cq* cq = nullptr;
+    ibv_qp* qp = nullptr;
+    ibv_mr* mr = nullptr;
+    ibv_mw* mw = nullptr;
+    rdma_cm_id* listener = nullptr;
+    const auto reg = [&](size_t bytes) {
+        return result(
+            mr = ibv_reg_mr(end.pd, memory.data(), bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
+    };
+    const Step steps[] = {
+        {"open", [&] { return result(context = ibv_open_device(end.id->verbs->device)); },
+         [&] { ibv_close_device(context); }},
+        {"pd", [&] { return result(pd = ibv_alloc_pd(end.id->verbs)); }, [&] { ibv_dealloc_pd(pd); }},
+        {"mr-4k", [&] { return reg(4096); }, [&] { ibv_dereg_mr(mr); }},
+        {"mr-1m", [&] { return reg(memory.size()); }, [&] { ibv_dereg_mr(mr); }},
+        {"mw", [&] { return result(mw = ibv_alloc_mw(end.pd, IBV_MW_TYPE_1)); }, [&] { ibv_dealloc_mw(mw); }},
+        {"channel", [&] { return result(channel = ibv_create_comp_channel(end.id->verbs)); },
+         [&] { ibv_destroy_comp_channel(channel); }},
+        {"cq", [&] { return result(cq = ibv_create_cq(end.id->verbs, 1000, nullptr, nullptr, 0)); },
+         [&] { ibv_destroy_cq(cq); }},
+        {"qp", [&] { return result(qp = make_qp(end)); }, [&] { ibv_destroy_qp(qp); }},
+        {"listen", [&] { return listen_somewhere(end.events, &listener, 7999); },
+         [&] { rdma_destroy_id(listener); }},
+    };
+    Json json;
+    for (const auto& step : steps)
+        json.add(step.name, starve(faults, step));
+
+    // A connection is made by the driver's own context afterwards; what the caller's takes is all that can be
+    // starved here. After a failed attempt the id is of no more use, so each attempt has one of its own.
+    unsigned n = 0;
+    for (bool happened = true; happened && n < 100;) {
+        Endpoint attempt{Caps{}};
+        attempt.resolve(args);
+        rdma_conn_param param{};
+        faults.arm(++n);
+        const int error = rdma_connect(attempt.id, &param) ? errno : 0;
+        happened = faults.disarm();
+        if (error && error != ENOMEM)
+            failed.push_back("connect, allocation " + std::to_string(n) + ": " + std::strerror(error));
+        if (!error) {
+            const auto event = attempt.next_event(in_ms(20000));
+            if (!event || event->type == RDMA_CM_EVENT_ESTABLISHED)
+                failed.push_back("connect, allocation " + std::to_string(n) + ": nobody said no");
+        }
+    }
+    json.add("connect", n - 1).add("failed", failed).finish(failed.empty());
+}
