@@ -272,6 +272,7 @@ def test_a_first_message_that_we_cannot_make_is_refused(ends):
 
 
 # B11: each has its own event. E10: an answer and a close together.
+@pytest.mark.allow_wire("are not MPA", "half a reply")
 @pytest.mark.parametrize("answer, seen, status", [
     pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "CONNECT_ERROR", -71, id="another-protocol"),
     pytest.param(request(), "CONNECT_ERROR", -71, id="a-request"),
@@ -337,6 +338,7 @@ def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(end
 # errors in RDMA mode
 
 
+@pytest.mark.allow_wire(r"CRC check|SEND in queue 7", "the peer's message is wrong")
 @pytest.mark.parametrize("wrong, told", [
     pytest.param(fpdu(untagged(3, 0, b"hello"), damage=1), "2002", id="crc"),
     pytest.param(fpdu(tagged_write(0x123400, b"hello")), "1100", id="write-to-a-stag-that-is-none"),
