@@ -139,8 +139,8 @@ TEST_F(LinuxPeer, RateLimitWithAShortQueue) {
 
 class LinuxPeerSilence : public LinuxPeer {
 protected:
-    /// Timers that a test can wait for; those of the driver take minutes. Many retries: a busy machine may stop this
-    /// process for a second.
+    /// Timers that a test can wait for; those of the driver take minutes. Many retries: a busy machine may
+    /// stop this process for a second.
     void SetUp() override {
         LinuxPeer::SetUp();
         tcp::Params& params = a.toe.params().tcp;
