@@ -8,6 +8,7 @@
 #   make help       the rest
 
 BUILD ?= build
+PREFIX ?= /usr
 JOBS  ?= $(shell nproc)
 # Clones share the compiler's results.
 export CCACHE_BASEDIR ?= $(CURDIR)
@@ -15,7 +16,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help deps configure sim tools provider modules build format format-check check test test-long demo bench bench-sim \
-	kernel-check tidy install clean
+	kernel-check tidy install uninstall deb clean
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
@@ -30,7 +31,9 @@ help:
 	@echo "  make bench-sim  what the card model carries between two guests, beside siw in the same guests"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
-	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= honoured)"
+	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= and PREFIX= honoured)"
+	@echo "  make uninstall  takes that away again"
+	@echo "  make deb        Debian packages of each release in build/deb (SUITES='bookworm trixie forky'; needs root)"
 	@echo "  make deps       installs the Debian packages of packaging/build-deps.txt"
 
 deps:
@@ -93,9 +96,20 @@ kernel-check: deps
 tidy: build
 	@tools/dev/tidy $(BUILD)
 
-install: build modules
-	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix /usr
+install: sim provider tools modules
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 	$(MAKE) -C kernel modules_install
+	install -D -m 644 packaging/debian/t3rdma-dkms.udev $(DESTDIR)/etc/udev/rules.d/60-t3rdma.rules
+	install -D -m 644 packaging/debian/t3rdma-dkms.modprobe $(DESTDIR)/etc/modprobe.d/t3rdma.conf
+
+# What cmake put there is in its manifest.
+uninstall:
+	test ! -e $(BUILD)/install_manifest.txt || sed 's,^,$(DESTDIR),' $(BUILD)/install_manifest.txt | xargs -d '\n' rm -f
+	rm -f $(DESTDIR)/etc/udev/rules.d/60-t3rdma.rules $(DESTDIR)/etc/modprobe.d/t3rdma.conf
+	$(MAKE) -C kernel modules_uninstall
+
+deb: deps
+	@tools/dev/deb $(SUITES)
 
 clean:
 	rm -rf $(BUILD)

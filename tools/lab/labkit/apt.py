@@ -11,27 +11,30 @@ from .process import run
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def download(folder: Path, suites: Sequence[str], package: str, *, dependencies: bool) -> list[Path]:
-    """The package of the last of the suites, with all that it needs or alone, in a new folder `debs`."""
+def download(folder: Path, suites: Sequence[str], *packages: str, dependencies: bool, installed: Path | None = None) -> list[Path]:
+    """The packages of the last of the suites, with all that they need or alone, in a new folder `debs`. installed: the dpkg status
+    of a root that has some of it."""
     state, debs = folder / "apt", folder / "debs"
     for name in ("lists/partial", "cache/archives/partial"):
         (state / name).mkdir(parents=True)
     debs.mkdir()
-    (state / "status").touch()
+    (state / "status").write_bytes(installed.read_bytes() if installed else b"")
     (state / "sources.list").write_text(
         "".join(f"deb [signed-by={KEYRING}] {mirror.debian()} {suite} main\n" for suite in suites))
     apt = ["apt-get", "-q", "-y"]
     for setting in (f"Dir::Etc::sourcelist={state}/sources.list", "Dir::Etc::sourceparts=/dev/null",
                     "Dir::Etc::preferencesparts=/dev/null", f"Dir::State={state}", f"Dir::State::lists={state}/lists",
                     f"Dir::State::status={state}/status", f"Dir::Cache={state}/cache", f"Dir::Cache::archives={debs}",
-                    "APT::Install-Recommends=false", "Acquire::Languages=none", "APT::Sandbox::User=",
+                    "APT::Install-Recommends=false", "Acquire::Languages=none",
+                    "Acquire::Check-Valid-Until=false",  # the mirror may be a snapshot whose index has run out
+                    "APT::Sandbox::User=",
                     "APT::Architecture=amd64", "APT::Architectures=amd64", "Debug::NoLocking=true"):
         apt += ["-o", setting]
     (debs / "partial").mkdir()
     run([*apt, "update"])
     if dependencies:
-        run([*apt, "-t", suites[-1], "--download-only", "install", package])
+        run([*apt, "-t", suites[-1], "--download-only", "install", *packages])
     else:
-        run([*apt, "download", f"{package}/{suites[-1]}"], cwd=debs)
+        run([*apt, "download", *(f"{package}/{suites[-1]}" for package in packages)], cwd=debs)
     shutil.rmtree(state)
     return sorted(debs.glob("*.deb"))
