@@ -8,13 +8,19 @@
 #include "tests/sim/scale/stand_in.hh"
 
 int main(int argc, char** argv) {
-    const unsigned connections = argc == 2 ? static_cast<unsigned>(std::atoi(argv[1])) : 0;
-    if (connections == 0 || connections > 4096) {
-        std::fprintf(stderr, "usage: %s CONNECTIONS (1 to 4096)\n", argv[0]);
+    const unsigned connections = argc >= 2 ? static_cast<unsigned>(std::atoi(argv[1])) : 0;
+    const unsigned pairs = argc >= 3 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
+    if (connections == 0 || connections > 4096 || pairs == 0 || pairs > 4) {
+        std::fprintf(stderr, "usage: %s CONNECTIONS (1 to 4096) [PAIRS (1 to 4)]\n", argv[0]);
         return 2;
     }
-    t3sim::test::Hall hall(1, connections);
+    t3sim::test::Hall hall(pairs, connections);
     hall.connect_all();
     hall.traffic();
-    return hall.card(0).completions() == 2ULL * connections ? 0 : 1;
+    unsigned right = 0;
+    for (unsigned card = 0; card < hall.size(); ++card)
+        right += hall.card(card).completions() == 2ULL * connections ? 1 : 0;
+    std::printf("%u of %u cards had %u connections and a message each way on each\n", right, hall.size(),
+                connections);
+    return right == hall.size() ? 0 : 1;
 }
