@@ -23,15 +23,20 @@ static const struct sockaddr_ib *ib(const struct sockaddr *addr)
 	return (const struct sockaddr_ib *)addr;
 }
 
+/*
+ * No address of a device: what is bound to it is found on all. The loopback addresses
+ * are such, for RDMA does not run over the loopback interface.
+ */
 bool cm_addr_any(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
 	case AF_INET:
-		return !in4(addr)->sin_addr.s_addr;
+		return !in4(addr)->sin_addr.s_addr || ipv4_is_loopback(in4(addr)->sin_addr.s_addr);
 	case AF_INET6:
-		return ipv6_addr_any(&in6(addr)->sin6_addr);
+		return ipv6_addr_any(&in6(addr)->sin6_addr) ||
+		       ipv6_addr_loopback(&in6(addr)->sin6_addr);
 	case AF_IB:
-		return ib_addr_any(&ib(addr)->sib_addr);
+		return ib_addr_any(&ib(addr)->sib_addr) || ib_addr_loopback(&ib(addr)->sib_addr);
 	default:
 		return true;
 	}

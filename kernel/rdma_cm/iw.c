@@ -108,6 +108,7 @@ static struct iw_cm_conn_param iw_param(const struct rdma_conn_param *param, u32
 int cm_iw_hold_qp(struct cm_id *id, u32 qpn)
 {
 	struct ib_device *device = id->mirror.id.device;
+	unsigned long flags;
 	struct ib_qp *qp;
 
 	qp = device->ops.iw_get_qp(device, qpn);
@@ -115,14 +116,21 @@ int cm_iw_hold_qp(struct cm_id *id, u32 qpn)
 		return -EINVAL;
 	device->ops.iw_add_ref(qp);
 	id->mirror.qp_num = qpn;
-	WRITE_ONCE(id->qp, qp);
+	spin_lock_irqsave(&id->lock, flags);
+	id->qp = qp;
+	spin_unlock_irqrestore(&id->lock, flags);
 	return 0;
 }
 
 void cm_iw_drop_qp(struct cm_id *id)
 {
-	struct ib_qp *qp = xchg(&id->qp, NULL);
+	unsigned long flags;
+	struct ib_qp *qp;
 
+	spin_lock_irqsave(&id->lock, flags);
+	qp = id->qp;
+	id->qp = NULL;
+	spin_unlock_irqrestore(&id->lock, flags);
 	if (qp)
 		id->mirror.id.device->ops.iw_rem_ref(qp);
 }
@@ -155,15 +163,25 @@ int cm_iw_refuse(struct cm_id *id, const void *data, u8 len)
 
 /*
  * SQD is what iWARP providers take for a graceful close. A QP that has gone to
- * another state is being closed by something else, so errors do not matter.
+ * another state is being closed by something else, so errors do not matter. The worker
+ * may meanwhile take the provider's CLOSE and drop the connection's reference, and
+ * the QP's owner destroy it: so this holds one of its own.
  */
 void cm_iw_close(struct cm_id *id, bool abrupt)
 {
 	struct ib_qp_attr attr = { .qp_state = abrupt ? IB_QPS_ERR : IB_QPS_SQD };
-	struct ib_qp *qp = READ_ONCE(id->qp);
+	unsigned long flags;
+	struct ib_qp *qp;
 
+	spin_lock_irqsave(&id->lock, flags);
+	qp = id->qp;
 	if (qp)
-		ib_modify_qp(qp, &attr, IB_QP_STATE);
+		qp->device->ops.iw_add_ref(qp);
+	spin_unlock_irqrestore(&id->lock, flags);
+	if (!qp)
+		return;
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
+	qp->device->ops.iw_rem_ref(qp);
 }
 
 /* --- listeners ----------------------------------------------------------- */

@@ -38,7 +38,7 @@
  *			and never taken by what these could wait for.
  *  cm_devices_mutex	devices, ids and listeners of each, ids that listen on all.
  *  cm_ports_mutex	the port spaces.
- *  id->lock		state, queue and slots, counters, history. Taken in upcalls, that
+ *  id->lock		state, queue and slots, qp, counters, history. Taken in upcalls, that
  *			is in any context; nothing else is taken below it.
  *
  * Only listen_mutex and, in the worker, handler_mutex are held across a call into

@@ -136,6 +136,19 @@ def pair(request, _pair_keeper):
     yield from lend(_pair_keeper, request)
 
 
+@pytest.fixture(scope="module")
+def _t3cm_keeper(suite):
+    keeper = Keeper(guests=2, suite=suite, name="t3cm", load="rdma-t3cm")
+    yield keeper
+    keeper.drop()
+
+
+@pytest.fixture
+def t3cm(request, _t3cm_keeper):
+    """The same with our connection manager."""
+    yield from lend(_t3cm_keeper, request)
+
+
 def _idle(lab):
     """Whether nothing of a failed test is left in the guests."""
     try:

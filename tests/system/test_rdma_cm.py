@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Our connection manager, t3_rdma_cm, instead of rdma_cm, iw_cm and rdma_ucm: stock programs over it, what they are told, and a
+comparison with the in-tree modules, command by command."""
+
+import json
+import pathlib
+
+import pytest
+from labkit import stack
+from stock import address, objects, rping_client, rping_server, wait_listening
+
+HERE = pathlib.Path(__file__).parent / "guest"
+PORT = 7500
+TABLE = "/sys/kernel/debug/t3_rdma_cm/ids"
+
+
+@pytest.fixture
+def ends(t3cm):
+    for guest in t3cm.guests:
+        for program in ("cm.py", "ucm.py"):
+            guest.push(HERE / program, f"/tmp/{program}", 0o755)
+    return t3cm.guests
+
+
+def listen(guest, options="", port=PORT, at=None):
+    server = guest.start(f"exec /tmp/cm.py listen {at or address(guest)} {port} {options}")
+    wait_listening(guest, port)
+    return server
+
+
+def connect(guest, server, options="", port=PORT):
+    return guest.run(f"/tmp/cm.py connect {address(server)} {port} {options}", 30)
+
+
+def lines(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def events(result):
+    return [line["event"] for line in lines(result) if "event" in line]
+
+
+# stock programs
+
+
+def test_none_of_the_in_tree_managers_is_loaded(ends):
+    for guest in ends:
+        loaded = {line.split()[0] for line in guest.check("lsmod").splitlines()[1:]}
+        assert "t3_rdma_cm" in loaded
+        assert not loaded & {"rdma_cm", "iw_cm", "ib_cm", "rdma_ucm"}
+
+
+@pytest.mark.parametrize("options", ["-C 200 -S 4096 -V", "-C 20 -V -q"], ids=["rounds", "own-qp"])
+def test_rping(ends, options):
+    """With -q rping makes and moves its QP by itself, waits for CONNECT_RESPONSE, and says rdma_establish."""
+    server, client = ends
+    serving = rping_server(server, options)
+    done = rping_client(client, server, options).wait(60)
+    assert done.rc == 0, done
+    assert serving.wait(20).rc == 0
+
+
+def test_ucmatose(ends):
+    server, client = ends
+    serving = server.start("exec ucmatose -c 10 -C 20")
+    wait_listening(server, 7471)
+    done = client.run(f"ucmatose -s {address(server)} -c 10 -C 20", 60)
+    assert "return status 0" in done.stdout, done
+    assert "return status 0" in serving.wait(30).stdout
+
+
+def test_rdma_client_and_rdma_server(ends):
+    server, client = ends
+    serving = server.start("exec rdma_server -p 7480")
+    wait_listening(server, 7480)
+    done = client.run(f"rdma_client -s {address(server)} -p 7480", 60)
+    assert done.stdout.endswith("rdma_client: end 0\n"), done
+    assert serving.wait(20).stdout.endswith("rdma_server: end 0\n")
+
+
+def test_rcopy(ends):
+    server, client = ends
+    client.check("head -c 1000000 /dev/urandom > /tmp/sent")
+    serving = server.start("cd /tmp && exec rcopy")
+    wait_listening(server, 7427)
+    assert client.run(f"rcopy /tmp/sent {address(server)}:/tmp/received", 60).rc == 0
+    serving.wait(20) if not serving.running else serving.kill()
+    sent, received = (guest.check(f"sha256sum < {path}; rm {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
+    assert sent == received
+
+
+@pytest.mark.parametrize("program", ["rstream", "riostream"])
+def test_rsockets(ends, program):
+    server, client = ends
+    serving = server.start(f"exec {program} -b {address(server)} -S 1024 -I 10 -C 10")
+    wait_listening(server, 7471)
+    done = client.run(f"{program} -s {address(server)} -S 1024 -I 10 -C 10", 60)
+    assert done.rc == 0 and "1k" in done.stdout, done
+    assert serving.wait(20).rc == 0
+
+
+def test_cmtime(ends):
+    server, client = ends
+    serving = server.start(f"exec cmtime -b {address(server)} -c 50")
+    wait_listening(server, 7471)
+    done = client.run(f"cmtime -s {address(server)} -c 50", 60)
+    assert done.rc == 0 and "connect" in done.stdout, done
+    serving.kill()
+    serving.wait(10)
+
+
+# what consumers are told
+
+
+@pytest.mark.parametrize("length", [0, 1, 255])
+def test_a_connection_from_its_request_to_its_end(ends, length):
+    server, client = ends
+    serving = listen(server, f"--data {length} --depths 3,2")
+    done = connect(client, server, f"--data {length}")
+    assert done.rc == 0, done
+    assert events(done) == ["ADDR_RESOLVED", "ROUTE_RESOLVED", "ESTABLISHED", "DISCONNECTED"]
+    served = serving.wait(20)
+    assert events(served) == ["CONNECT_REQUEST", "ESTABLISHED", "DISCONNECTED"]
+    for said in (lines(done)[2], lines(served)[1]):
+        assert (said["length"], said["intact"]) == (length, True)
+
+
+@pytest.mark.parametrize("length", [0, 148])
+def test_a_reject_with_private_data(ends, length):
+    server, client = ends
+    serving = listen(server, f"--reject --data {length}")
+    refused = lines(connect(client, server))[-1]
+    assert (refused["event"], refused["status"], refused["length"], refused["intact"]) == ("REJECTED", -111, length, True)
+    assert serving.wait(20).rc == 0
+
+
+def test_nobody_listens(ends):
+    server, client = ends
+    refused = lines(connect(client, server, port=PORT + 1))[-1]
+    assert (refused["event"], refused["status"]) == ("REJECTED", -111)
+
+
+# C10
+def test_one_listener_on_all_devices(ends):
+    server, client = ends
+    serving = listen(server, "--count 2", at="0.0.0.0")
+    for card_port in (0, 1):
+        done = client.run(f"/tmp/cm.py connect {address(server, card_port)} {PORT}")
+        assert done.rc == 0, done
+    assert serving.wait(20).rc == 0
+
+
+# C22: a listener takes its memory when it needs it.
+def test_C22_a_backlog_is_counted_and_not_paid_for_in_advance(ends):
+    server, client = ends
+    serving = listen(server, "--backlog 1 --wait 2 --count 2")
+    running = [client.start(f"exec /tmp/cm.py connect {address(server)} {PORT}") for _ in range(4)]
+    ended = sorted(events(done.wait(30))[-1] for done in running)
+    assert "REJECTED" in ended and "DISCONNECTED" in ended
+    serving.kill()
+    serving.wait(10)
+
+
+# C4, C5, C14: whoever is killed, wherever its connection stands, leaves neither ids nor QPs.
+@pytest.mark.parametrize("victim", [0, 1], ids=["server", "client"])
+@pytest.mark.parametrize("when", ["connected", pytest.param("requested", marks=pytest.mark.long)])
+def test_C4_C5_C14_a_killed_process_leaves_nothing(ends, victim, when):
+    server, client = ends
+    server_options = "--wait 30" if when == "requested" else ""
+    running = [listen(server, server_options), client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold 30")]
+    running[0].expect("CONNECT_REQUEST" if when == "requested" else "ESTABLISHED", 10)
+    running[victim].kill()
+    if when == "connected":  # a client cannot go while its provider waits for the answer to a connect
+        running[victim].wait(10)
+    running[1 - victim].kill()
+    for process in running:
+        process.wait(10)
+    for guest in ends:
+        guest.check("for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
+
+
+@pytest.mark.long
+# Calls in the wrong order, twice, through another file, and addresses of wrong lengths.
+def test_C2_C8_C9_C19_every_command_answers_as_the_in_tree_manager_does(ends):
+    """The same program over both managers. What ours does otherwise is said here, with the reason."""
+    server, client = ends
+    script = f"/tmp/ucm.py {address(client)} {address(server)}"
+    ours = client.check(script, 60).splitlines()
+    client.check("rmmod t3_rdma_cm && modprobe rdma_ucm")
+    try:
+        theirs = client.check(script, 60).splitlines()
+    finally:
+        client.check("modprobe -r rdma_ucm rdma_cm iw_cm")
+        client.check(stack.load_module("t3_rdma_cm"))
+    assert ours and len(ours) == len(theirs)
+    different = {}
+    for mine, other in zip(map(json.loads, ours), map(json.loads, theirs)):
+        assert mine["what"] == other["what"]
+        if mine != other:
+            different[mine["what"]] = (mine["result"], other["result"])
+    assert different == OTHERWISE
+
+
+OTHERWISE = {
+}
+
+
+@pytest.mark.long
+@pytest.mark.allow_log(r"t3_sge_stop|__flush_work", "cxgb3 itself, see kernel/iw_cxgb3/README.md")
+def test_C17_C24_the_device_goes_and_comes_back(t3cm, ends):
+    server, client = ends
+    listening, idle = listen(server, "--count 9", at="0.0.0.0"), listen(server, "--count 9", port=PORT + 1)
+    running = client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold 60")
+    listening.expect("ESTABLISHED", 10)
+    card = server.check("basename $(readlink -f /sys/class/net/eth0/device)").strip()
+    server.check(f"echo {card} > /sys/bus/pci/drivers/cxgb3/unbind", 60)
+    # Who is bound to the device is told; who listens on all devices goes on listening.
+    idle.expect("DEVICE_REMOVAL", 10)
+    assert server.check("rdma link") == ""
+
+    server.check(f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind
+        for port in 0 1; do ip addr add 10.0.$port.1/24 dev eth$port; ip link set eth$port up; done
+        for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
+    running.kill()
+    idle.kill()
+    # Who listens on all devices listens on the new one.
+    wait_listening(server, PORT)
+    done = connect(client, server)
+    assert done.rc == 0, done
+    listening.kill()
+    for process in (running, idle, listening):
+        process.wait(10)
+
+
+def test_nothing_is_left_and_nothing_was_refused(ends):
+    """The last test of the file: it speaks for all of the above."""
+    for guest in ends:
+        left = objects(guest)
+        assert left and not any(left.values()), left
+        assert guest.check(f"cat {TABLE}") == ""

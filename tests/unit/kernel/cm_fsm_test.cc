@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The table of an id's life: rules that every cell obeys, and lives as scripts. What may come in which order
+// is for spin: tests/model.
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+extern "C" {
+#include "kernel/rdma_cm/cm_fsm.h"
+}
+
+namespace {
+
+struct Cell {
+    cm_state state;
+    cm_event event;
+    cm_cell cell;
+    std::string name() const { return std::string(cm_state_name(state)) + " + " + cm_event_name(event); }
+};
+
+std::vector<Cell> legal_cells() {
+    std::vector<Cell> cells;
+    for (int s = 0; s < CM_NUM_STATES; ++s)
+        for (int e = 0; e < CM_NUM_EVENTS; ++e)
+            if (const cm_cell* cell = cm_fsm(cm_state(s), cm_event(e)))
+                cells.push_back({cm_state(s), cm_event(e), *cell});
+    return cells;
+}
+
+// The connection holds a reference on its QP.
+bool holds_qp(int state) {
+    switch (state) {
+    case CM_CONNECTING:
+    case CM_ANSWERED:
+    case CM_ACCEPTING:
+    case CM_CANCELLING:
+    case CM_CONNECTED:
+    case CM_CLOSING:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// The provider has not answered yet: who leaves keeps the reference until it has.
+bool owed(int state) {
+    return state == CM_CONNECTING || state == CM_ACCEPTING || state == CM_CANCELLING;
+}
+
+void expect_complete_and_unique(std::vector<std::string> names) {
+    EXPECT_THAT(names, testing::Not(testing::Contains("?")));
+    std::sort(names.begin(), names.end());
+    EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(CmTable, names_are_complete_and_unique) {
+    std::vector<std::string> states, events, actions;
+    for (int s = 0; s < CM_NUM_STATES; ++s)
+        states.push_back(cm_state_name(cm_state(s)));
+    for (int e = 0; e < CM_NUM_EVENTS; ++e)
+        events.push_back(cm_event_name(cm_event(e)));
+    for (unsigned bit = 0; bit < CM_NUM_ACTIONS; ++bit)
+        actions.push_back(cm_action_name(bit));
+    for (const auto& names : {states, events, actions})
+        expect_complete_and_unique(names);
+}
+
+TEST(CmTable, numbers_outside_are_refused) {
+    EXPECT_EQ(cm_fsm(CM_NUM_STATES, CM_EV_DESTROY), nullptr);
+    EXPECT_EQ(cm_fsm(CM_IDLE, CM_NUM_EVENTS), nullptr);
+    EXPECT_EQ(cm_fsm(cm_state(-1), CM_EV_DESTROY), nullptr);
+}
+
+TEST(CmTable, every_way_out_of_a_connection_drops_its_qp_or_waits_for_the_provider) {
+    for (const Cell& c : legal_cells())
+        if (holds_qp(c.state) && !holds_qp(c.cell.next)) {
+            bool leaves_owing = owed(c.state) && (c.event == CM_EV_DESTROY || c.event == CM_EV_REMOVE);
+            EXPECT_EQ(bool(c.cell.actions & CM_DROP_QP), !leaves_owing) << c.name();
+        }
+}
+
+TEST(CmTable, nothing_but_the_provider_and_the_device_tells_of_an_end) {
+    for (const Cell& c : legal_cells()) {
+        if (c.cell.actions & CM_TELL_ANY) {
+            EXPECT_GE(c.event, CM_FIRST_QUEUED) << c.name();
+        }
+        if (c.cell.actions & (CM_TELL_FAILED | CM_TELL_DISCONNECTED)) {
+            EXPECT_EQ(c.cell.next, CM_CLOSED) << c.name();
+        }
+        if (c.cell.actions & CM_TELL_REMOVAL) {
+            EXPECT_EQ(c.cell.next, CM_REMOVED) << c.name();
+        }
+    }
+}
+
+TEST(CmTable, one_event_is_told_at_a_time) {
+    for (const Cell& c : legal_cells())
+        EXPECT_LE(__builtin_popcount(c.cell.actions & CM_TELL_ANY), 1) << c.name();
+}
+
+TEST(CmTable, after_established_it_cannot_come_again) {
+    for (const Cell& c : legal_cells())
+        for (cm_event again : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISHED})
+            if (c.cell.actions & (CM_TELL_ESTABLISHED | CM_TELL_RESPONSE)) {
+                EXPECT_EQ(cm_fsm(cm_state(c.cell.next), again), nullptr) << c.name();
+            }
+}
+
+// C17: a device may go, and an id be destroyed, wherever it stands.
+TEST(CmTable, C17_every_state_can_be_left) {
+    for (int s = 0; s < CM_NUM_STATES; ++s) {
+        const cm_cell* destroy = cm_fsm(cm_state(s), CM_EV_DESTROY);
+        EXPECT_EQ(destroy != nullptr, s != CM_DYING) << cm_state_name(cm_state(s));
+        if (destroy) {
+            EXPECT_EQ(destroy->next, CM_DYING);
+        }
+        if (s != CM_IDLE && s != CM_REMOVED && s != CM_DYING) {
+            ASSERT_NE(cm_fsm(cm_state(s), CM_EV_REMOVE), nullptr) << cm_state_name(cm_state(s));
+            EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_REMOVE)->next, CM_REMOVED);
+        }
+    }
+}
+
+// C13, C14: whatever is still on its way when an id dies is taken, told to nobody, and a connection that
+// comes of it is undone.
+TEST(CmTable, C13_C14_a_dying_id_undoes_what_comes_late) {
+    for (cm_event event : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISHED})
+        EXPECT_EQ(cm_fsm(CM_DYING, event)->actions, CM_ABORT | CM_DROP_QP);
+    for (const Cell& c : legal_cells())
+        if (c.state == CM_DYING) {
+            EXPECT_EQ(c.cell.next, CM_DYING) << c.name();
+            EXPECT_FALSE(c.cell.actions & CM_TELL_ANY) << c.name();
+        }
+}
+
+// C8: between the first call and its end an address belongs to nobody else.
+TEST(CmTable, C8_only_an_idle_id_can_be_bound) {
+    for (int s = 0; s < CM_NUM_STATES; ++s)
+        EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_BIND) != nullptr, s == CM_IDLE);
+    for (cm_event event : {CM_EV_BIND, CM_EV_RESOLVE_ADDR, CM_EV_LISTEN})
+        EXPECT_EQ(cm_fsm(CM_BINDING, event), nullptr);
+}
+
+struct Life {
+    const char* name;
+    std::vector<cm_event> events;
+    cm_state end;
+};
+
+class CmLife : public testing::TestWithParam<Life> {};
+
+TEST_P(CmLife, ends_where_it_should) {
+    cm_state state = CM_IDLE;
+    for (cm_event event : GetParam().events) {
+        const cm_cell* cell = cm_fsm(state, event);
+        ASSERT_NE(cell, nullptr) << cm_state_name(state) << " + " << cm_event_name(event);
+        state = cm_state(cell->next);
+    }
+    EXPECT_EQ(state, GetParam().end);
+}
+
+const std::vector<cm_event> kResolved = {CM_EV_BIND,      CM_EV_BIND_DONE,     CM_EV_RESOLVE_ADDR,
+                                         CM_EV_ADDR_DONE, CM_EV_RESOLVE_ROUTE, CM_EV_ROUTE_DONE};
+
+std::vector<cm_event> resolved(std::vector<cm_event> more) {
+    more.insert(more.begin(), kResolved.begin(), kResolved.end());
+    return more;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lives, CmLife,
+    testing::Values(
+        Life{"client",
+             resolved({CM_EV_CONNECT, CM_EV_REPLY_OK, CM_EV_DISCONNECT, CM_EV_CLOSE, CM_EV_DESTROY}),
+             CM_DYING},
+        Life{"own_qp",
+             resolved({CM_EV_CONNECT, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
+             CM_CLOSED},
+        Life{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_CLOSED},
+        Life{"tried_again", resolved({CM_EV_CONNECT, CM_EV_CONNECT_FAILED, CM_EV_CONNECT}), CM_CONNECTING},
+        Life{"cancelled", resolved({CM_EV_CONNECT, CM_EV_DISCONNECT, CM_EV_REPLY_OK, CM_EV_CLOSE}),
+             CM_CLOSED},
+        Life{
+            "server",
+            {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_ESTABLISHED, CM_EV_PEER_CLOSE, CM_EV_DISCONNECT, CM_EV_CLOSE},
+            CM_CLOSED},
+        Life{
+            "both_close",
+            {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_ESTABLISHED, CM_EV_DISCONNECT, CM_EV_PEER_CLOSE, CM_EV_CLOSE},
+            CM_CLOSED},
+        Life{"rejected", {CM_EV_REQUEST, CM_EV_REJECT, CM_EV_DESTROY}, CM_DYING},
+        Life{"accept_failed", {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_CLOSE}, CM_CLOSED},
+        Life{"listener", {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_LISTEN, CM_EV_DESTROY}, CM_DYING},
+        Life{"two_lookups",
+             {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_RESOLVE_ADDR, CM_EV_ADDR_FAILED, CM_EV_RESOLVE_ADDR,
+              CM_EV_ADDR_DONE},
+             CM_ADDR_RESOLVED}),
+    [](const auto& info) { return info.param.name; });
+
+} // namespace
