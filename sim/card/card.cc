@@ -21,11 +21,28 @@ constexpr std::uint32_t msix_table = 0, msix_pba = 0x2000;
 constexpr std::uint32_t tcam_tids = 16384; // of the smallest TCAM
 constexpr unsigned vectors = 9;            // the slow path and eight queue sets
 
-constexpr PciIds ids{.vendor = 0x1425,
-                     .device = 0x0036, // S320E-CR
-                     .subsystem_vendor = 0x1425,
-                     .subsystem_device = 0x0001,
-                     .class_code = 0x020000};
+/// What a driver tells chips apart by, as far as they differ for it.
+struct Variant {
+    Chip chip;
+    std::uint16_t device;   ///< PCI id of the board
+    std::uint32_t revision; ///< PL_REV
+};
+constexpr Variant variants[] = {
+    {Chip::t3b, 0x0031, 2}, // T3B20
+    {Chip::t3c, 0x0036, 4}, // S320E-CR
+};
+const Variant& variant(Chip chip) {
+    return *std::find_if(std::begin(variants), std::end(variants),
+                         [chip](const Variant& v) { return v.chip == chip; });
+}
+
+PciIds ids(Chip chip) {
+    return {.vendor = 0x1425,
+            .device = variant(chip).device,
+            .subsystem_vendor = 0x1425,
+            .subsystem_device = 0x0001,
+            .class_code = 0x020000};
+}
 
 constexpr std::uint32_t crst_wrm = hw::bit(1);                        // PL_RST
 constexpr std::uint32_t nic_mode = hw::bit(14);                       // TP_IN_CONFIG
@@ -56,9 +73,9 @@ Time ticks(std::uint32_t count, std::uint32_t resolution) {
 
 Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
     : config(card), events(queue), machine(host), faults(counters),
-      faulty_bus(host, queue, faults, counters["faults.late_dma_lost"]), recorded_machine(host), pci(ids, 1),
-      vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs), tp(regs),
-      sge(host, queue, regs, irq, faults, counters), nic(regs, tp, *this, sge, counters),
+      faulty_bus(host, queue, faults, counters["faults.late_dma_lost"]), recorded_machine(host),
+      pci(ids(card.chip), 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs),
+      tp(regs), sge(host, queue, regs, irq, faults, counters), nic(regs, tp, *this, sge, counters),
       macs{Mac(0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); }),
            Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })},
       toe(queue, sge, *this, rnic, faults, counters),
@@ -135,6 +152,7 @@ void Card::Impl::chip_reset() {
     toe.reset();
     toe.params() = {}; // what came from registers goes with them
     regs.reset();
+    regs.poke(reg::PL_REV, variant(config.chip).revision);
     irq.reset();
     memory.reset();
     flash.reset();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A Chelsio S320E-CR (PCI id 1425:0036, T3C, two 10 Gb/s ports) as one object: the PCI function on one side,
-// two Ethernet ports on the other, the engines of engines.hh between them. This class wires; it decides
-// nothing.
+// A Chelsio S320E-CR (T3C, two 10 Gb/s ports), or its predecessor with a T3B, as one object: the PCI function
+// on one side, two Ethernet ports on the other, the engines of engines.hh between them. This class wires; it
+// decides nothing.
 #pragma once
 
 #include <array>
@@ -23,10 +23,14 @@ namespace t3sim {
 class Counters;
 class Recorder;
 
+/// Revisions that are known well enough (docs/card-model.md).
+enum class Chip : std::uint8_t { t3b, t3c };
+
 struct CardConfig {
     std::string name;                  ///< in log lines and counters
     std::array<std::uint8_t, 6> mac{}; ///< of port 0; port 1 has the last octet + 1. Fourth octet < 0x80
     std::string serial = "SIM0000001"; ///< at most 16 characters
+    Chip chip = Chip::t3c;
 };
 
 class Card : public Device {

@@ -184,7 +184,7 @@ Example:   t3sim --card a=/tmp/a.sock --card b=/tmp/b.sock --wire a.0,b.0 --capt
 Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.)");
     app.set_version_flag("--version", version);
 
-    std::vector<std::string> cards, wires, qemus, taps, macs, serials;
+    std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips;
     std::string capture_limit, record_limit;
     Options options;
     // One value per option: "--card a=x b=y" must not swallow what follows.
@@ -194,6 +194,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     };
     each("--card", cards, "NAME=SOCKET", "A card (1 to 8), and where it listens for QEMU's vfio-user-pci");
     each("--mac", macs, "NAME=MAC", "Address of a card's port 0; port 1 has the next one");
+    each("--chip", chips, "NAME=t3b|t3c", "Chip of a card (default: t3c)");
     each("--serial", serials, "NAME=TEXT", "Serial number of a card (up to 16 characters)");
     each("--wire", wires, "[NAME=]END,END[,END...]",
          "Joins ends: CARD.PORT, qemu:PATH (a socket for QEMU's -netdev stream) or tap:NAME; more than two "
@@ -246,6 +247,12 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
             if (serial.size() > 16)
                 throw Wrong(fmt::format("--serial '{}': at most 16 characters", text));
             find_card(options, "--serial", name).serial = serial;
+        }
+        for (const auto& text : chips) {
+            const auto [name, chip] = key_value("--chip", text, "a=t3b");
+            if (chip != "t3b" && chip != "t3c")
+                throw Wrong(fmt::format("--chip '{}': there are t3b and t3c", text));
+            find_card(options, "--chip", name).chip = chip == "t3b" ? Chip::t3b : Chip::t3c;
         }
         for (const auto& text : wires)
             add_wire(options, text);

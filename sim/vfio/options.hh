@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/card/card.hh"
+
 namespace t3sim {
 
 struct Options {
@@ -17,6 +19,7 @@ struct Options {
         std::string socket; ///< where QEMU's vfio-user-pci connects
         std::array<std::uint8_t, 6> mac{};
         std::string serial;
+        Chip chip = Chip::t3c;
     };
     /// What is plugged into a wire.
     struct End {

@@ -13,9 +13,11 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
     for (const auto& description : options.cards) {
         Slot slot{.description = description, .server = {}, .card = {}};
         slot.server = std::make_unique<vfio::Server>(loop, description.socket);
-        slot.card = std::make_unique<Card>(
-            CardConfig{.name = description.name, .mac = description.mac, .serial = description.serial},
-            *slot.server, loop.queue());
+        slot.card = std::make_unique<Card>(CardConfig{.name = description.name,
+                                                      .mac = description.mac,
+                                                      .serial = description.serial,
+                                                      .chip = description.chip},
+                                           *slot.server, loop.queue());
         slots_.push_back(std::move(slot));
     }
     for (const auto& description : options.wires) {

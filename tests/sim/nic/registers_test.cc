@@ -20,6 +20,20 @@ TEST_F(Registers, IdentityAndStraps) {
     EXPECT_EQ(read(reg::XGM_RXFIFO_CFG + reg::xgm_stride), 0x80000000U);
 }
 
+TEST(Chips, DifferInIdAndRevision) {
+    FakeHost host;
+    EventQueue events;
+    const auto id_and_revision = [&](Chip chip) {
+        Card card(CardConfig{.name = "a", .mac = {0, 7, 0x43, 0x11, 0x22, 0}, .chip = chip}, host, events);
+        std::array<std::uint8_t, 2> id{};
+        card.config_read(2, id);
+        card.reset();
+        return std::pair(id[0] | id[1] << 8, card.mmio_read(0, reg::PL_REV, 4));
+    };
+    EXPECT_EQ(id_and_revision(Chip::t3b), std::pair(0x0031, std::uint64_t{2}));
+    EXPECT_EQ(id_and_revision(Chip::t3c), std::pair(0x0036, std::uint64_t{4}));
+}
+
 TEST_F(Registers, PlainOnesReadBack) {
     EXPECT_EQ(reread(reg::T3DBG_GPIO_EN, 0x0cf70463), 0x0cf70463U);
     EXPECT_EQ(reread(reg::TP_GLOBAL_CONFIG, 0x0100b840), 0x0100b840U);

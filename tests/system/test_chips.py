@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The other chip: cxgb3 takes other ways through its code for a T3B, and its RDMA side has another type."""
+
+from stock import address, rping_client, rping_server
+from test_life import wait_no_objects
+
+TYPE = "/sys/class/infiniband/cxgb3_0/hw_rev"
+
+
+def test_t3b_against_t3c(make_lab):
+    lab = make_lab(guests=2, name="chips", sim_options=["--chip", "c1=t3b"])
+    newer, older = lab.guests
+    for guest, device in ((newer, "0x0036"), (older, "0x0031")):
+        assert guest.check(f"cat /sys/class/net/{guest.interfaces[0]}/device/device").strip() == device
+    assert int(older.check(f"cat {TYPE}")) < int(newer.check(f"cat {TYPE}"))
+    older.check(f"ping -q -c 50 -i 0.01 {address(newer)}", 30)
+    for server, client in ((newer, older), (older, newer)):
+        serving = rping_server(server, "-C 50 -V -S 8192")
+        assert rping_client(client, server, "-C 50 -V -S 8192").wait(60).rc == 0
+        assert serving.wait(30).rc == 0
+    for guest in lab.guests:
+        wait_no_objects(guest)
