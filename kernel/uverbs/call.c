@@ -149,7 +149,6 @@ void uv_finish(struct uv_call *call, int err)
 			uv_object_put(call->taken[call->ntaken].object,
 				      call->taken[call->ntaken].access);
 	}
-	uv_stats_count(uv_device_of(call->file), call->row, err);
 }
 
 /* A caller newer than we are may send more than we know, if it is zero: it does without. */

@@ -305,6 +305,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	if (!err)
 		err = out_attrs(&io, args);
 	uv_finish(&io.call, err);
+	uv_stats_count(uv_device_of(file), row, err);
 	if (attrs != few)
 		kfree(attrs);
 	return err;
@@ -342,17 +343,20 @@ int uv_do_invoke_write(struct uv_call *outer, void *args)
 	const struct uv_invoke_write *a = args;
 	const struct uv_row *row = uv_find_write(a->command);
 	struct uv_call call;
+	int err;
 
 	if (IS_ERR(row))
 		return PTR_ERR(row);
 	if (!uv_row_offered(row, outer->dev)) {
-		uv_stats_count(uv_device_of(outer->file), row, -EOPNOTSUPP);
-		return -EOPNOTSUPP;
+		err = -EOPNOTSUPP;
+	} else if (a->in.len < row->request_min || a->out.len < row->response_min) {
+		err = -ENOSPC;
+	} else {
+		uv_call_init(&call, outer->file, outer->dev, row);
+		if (row->flags & UV_DRIVER_DATA)
+			call.attrs.driver_udata = outer->attrs.driver_udata;
+		err = uv_run_write(&call, a->in.at, a->in.len, a->out.at, a->out.len);
 	}
-	if (a->in.len < row->request_min || a->out.len < row->response_min)
-		return -ENOSPC;
-	uv_call_init(&call, outer->file, outer->dev, row);
-	if (row->flags & UV_DRIVER_DATA)
-		call.attrs.driver_udata = outer->attrs.driver_udata;
-	return uv_run_write(&call, a->in.at, a->in.len, a->out.at, a->out.len);
+	uv_stats_count(uv_device_of(outer->file), row, err);
+	return err;
 }

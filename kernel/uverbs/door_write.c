@@ -24,6 +24,8 @@ static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, cons
 
 	if (in_len != count)
 		return -EINVAL;
+	if (!uv_row_offered(row, call->dev))
+		return -EOPNOTSUPP;
 	/*
 	 * libibverbs of rdma-core 18 and 19 says 16 bytes when it destroys a CQ,
 	 * and has 24 there. They have always got away with it.
@@ -63,6 +65,8 @@ static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
 	size_t out_len = hdr->out_words * 8;
 	size_t driver_in, driver_out;
 
+	if (!uv_row_offered(row, call->dev))
+		return -EOPNOTSUPP;
 	if (count < sizeof(*hdr) + sizeof(ex))
 		return -EINVAL;
 	if (copy_from_user(&ex, buf + sizeof(*hdr), sizeof(ex)))
@@ -122,14 +126,10 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = uv_file_device(file);
-	if (!uv_row_offered(row, ib_dev)) {
-		err = -EOPNOTSUPP;
-		uv_stats_count(dev, row, err);
-	} else {
-		uv_call_init(&call, file, ib_dev, row);
-		err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count) :
-						      plain(&call, &hdr, buf, count);
-	}
+	uv_call_init(&call, file, ib_dev, row);
+	err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count) :
+					      plain(&call, &hdr, buf, count);
+	uv_stats_count(dev, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
 	return err ?: count;
 }
