@@ -86,7 +86,9 @@ static void listener_shares_with_nobody(struct kunit *test)
 	struct cm_id *first = make_id(test, HERE, 7174), *second = make_id(test, HERE, 7174);
 	struct cm_id *late = make_id(test, HERE, 7174);
 
-	first->bind.reuse = second->bind.reuse = late->bind.reuse = true;
+	first->bind.reuse = true;
+	second->bind.reuse = true;
+	late->bind.reuse = true;
 	KUNIT_ASSERT_EQ(test, cm_port_get(first), 0);
 	KUNIT_ASSERT_EQ(test, cm_port_get(second), 0);
 	KUNIT_EXPECT_EQ(test, cm_port_listen(first), -EADDRINUSE);
