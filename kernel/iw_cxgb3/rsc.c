@@ -226,6 +226,11 @@ int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size)
 				    DMA_BIDIRECTIONAL, GFP_KERNEL | __GFP_NOWARN);
 	if (!mem->page)
 		return -ENOMEM;
+	/* DMA-API debugging takes a handle that nobody has checked for a bug. */
+	if (dma_mapping_error(&dev->pdev->dev, mem->dma)) {
+		t3_dma_free(dev, mem);
+		return -ENOMEM;
+	}
 	mem->va = page_address(mem->page);
 	memset(mem->va, 0, mem->size);
 	return 0;

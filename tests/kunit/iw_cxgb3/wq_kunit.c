@@ -93,8 +93,11 @@ static void any_completion_at_all(struct kunit *test)
 			prandom_bytes_state(&random, &cqe, sizeof(cqe));
 			if (round & 1)	/* success, else nearly all of them are errors */
 				cqe.header &= ~cpu_to_be32(T3_CQE_STATUS);
-			if (round & 2)
-				cqe.header &= ~cpu_to_be32(0xc);
+			/* What is due, now and then: nobody would guess it. */
+			if (round % 3 == 0)
+				cqe.u.rq.msn = cpu_to_be32(wq->rq_done + 1);
+			if (round % 5 == 0)
+				cqe.u.sq.wrid_hi = wq->sq_rptr;
 			verdict = t3_wq_apply(wq, &cqe);
 			KUNIT_ASSERT_LE(test, verdict, T3_CQE_BAD);
 			seen[verdict]++;
