@@ -36,10 +36,10 @@ public:
         qp.qpid = qpid;
         qp.size_log2 = 7;
         qp.sq_size_log2 = qp.rq_size_log2 = 6;
-        if (cxgb3_core_create_cq(&cq_, true))
+        if (cxgb3_core_create_cq(&cq_, true, nullptr))
             std::abort();
         cxgb3_core_cq_use_ring(&cq_, &cq);
-        if (cxgb3_core_create_qp(&qp_, &qp, false, true))
+        if (cxgb3_core_create_qp(&qp_, &qp, false, true, nullptr))
             std::abort();
         for (auto& s : sge_)
             s = {reinterpret_cast<uintptr_t>(data_), 16, 0x1234ff};

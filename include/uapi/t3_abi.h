@@ -54,7 +54,8 @@ struct t3_create_qp_resp {
  * Two mailboxes in shared memory, both in host byte order.
  *
  * QP status: 64 bits at byte 104 of slot 0 of the ring (no user work request reaches that far).
- * CQ status: 32 bits directly behind the last entry of the CQ ring.
+ * CQ status: 32 bits directly behind the last entry of the CQ ring. The kernel knows only the value 1, and
+ * stores it whole; the other bits are the library's, which expects to lose them by that.
  */
 #define T3_QP_STATUS_OFFSET 104
 #define T3_QP_STATUS_ERROR  (1ULL << 0) /* the library must flush the QP */

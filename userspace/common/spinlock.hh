@@ -16,15 +16,16 @@ public:
     SpinLock& operator=(const SpinLock&) = delete;
 
     void lock() {
-        if (!needed_)
-            return;
-        while (locked_.exchange(true, std::memory_order_acquire))
+        while (!try_lock())
             [[unlikely]] wait();
     }
-    void unlock() {
-        if (needed_)
-            locked_.store(false, std::memory_order_release);
+    bool try_lock() {
+        if (needed_) [[likely]]
+            return !locked_.exchange(true, std::memory_order_acquire);
+        return true;
     }
+    // A lock that is not needed was never taken, and stays free.
+    void unlock() { locked_.store(false, std::memory_order_release); }
 
 private:
     // The owner may have lost its CPU: after a short spin the waiter offers its own.

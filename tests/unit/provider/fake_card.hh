@@ -4,6 +4,9 @@
 // completes.
 #pragma once
 
+#include "userspace/common/be.hh"
+#include "userspace/common/field.hh"
+#include "userspace/providers/cxgb3/border.h"
 #include "userspace/providers/cxgb3/cq.hh"
 #include "userspace/providers/cxgb3/qp.hh"
 
@@ -14,7 +17,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,70 @@ namespace fake {
 
 using common::from_be;
 using common::to_be;
+using t3::Completion;
+using t3::WorkOp;
+
+// Requests in the words of these tests; they are posted through the functions that libibverbs calls.
+struct Sge {
+    uint64_t addr;
+    uint32_t length;
+    uint32_t lkey;
+};
+enum class SendOp : uint8_t { send, send_inv, write, read, local_inv };
+struct SendRequest {
+    uint64_t wr_id = 0;
+    SendOp op = SendOp::send;
+    bool signaled = false;
+    bool solicited = false;
+    bool fence = false;
+    bool inline_data = false;
+    std::span<const Sge> sg = {};
+    uint32_t inv_stag = 0;    // send_inv: at the peer; local_inv: here
+    uint32_t remote_stag = 0; // write, read
+    uint64_t remote_addr = 0;
+};
+struct RecvRequest {
+    uint64_t wr_id = 0;
+    std::span<const Sge> sg = {};
+};
+
+static_assert(sizeof(Sge) == sizeof(ibv_sge));
+inline ibv_sge* sges(std::span<const Sge> sg) {
+    return const_cast<ibv_sge*>(reinterpret_cast<const ibv_sge*>(sg.data()));
+}
+
+inline ibv_send_wr verbs(const SendRequest& r) {
+    static constexpr std::array opcodes = {IBV_WR_SEND, IBV_WR_SEND_WITH_INV, IBV_WR_RDMA_WRITE,
+                                           IBV_WR_RDMA_READ, IBV_WR_LOCAL_INV};
+    ibv_send_wr wr{};
+    wr.wr_id = r.wr_id;
+    wr.opcode = opcodes[static_cast<size_t>(r.op)];
+    wr.send_flags = r.signaled * IBV_SEND_SIGNALED + r.solicited * IBV_SEND_SOLICITED +
+                    r.fence * IBV_SEND_FENCE + r.inline_data * IBV_SEND_INLINE;
+    wr.sg_list = sges(r.sg);
+    wr.num_sge = static_cast<int>(r.sg.size());
+    if (r.op == SendOp::send_inv || r.op == SendOp::local_inv)
+        wr.invalidate_rkey = r.inv_stag;
+    wr.wr.rdma.rkey = r.remote_stag;
+    wr.wr.rdma.remote_addr = r.remote_addr;
+    return wr;
+}
+inline ibv_recv_wr verbs(const RecvRequest& r) {
+    return {r.wr_id, nullptr, sges(r.sg), static_cast<int>(r.sg.size())};
+}
+inline Completion completion(const ibv_wc& wc) {
+    EXPECT_EQ(wc.status, t3_status_to_wc(static_cast<uint8_t>(wc.vendor_err)));
+    EXPECT_EQ(wc.src_qp | wc.pkey_index | wc.slid | wc.sl | wc.dlid_path_bits, 0u);
+    const bool inv = wc.wc_flags & IBV_WC_WITH_INV;
+    EXPECT_TRUE(inv || wc.invalidated_rkey == 0);
+    return {.wr_id = wc.wr_id,
+            .qpid = wc.qp_num,
+            .byte_len = wc.byte_len,
+            .invalidated_stag = wc.invalidated_rkey,
+            .op = static_cast<WorkOp>(wc.opcode),
+            .status = static_cast<uint8_t>(wc.vendor_err),
+            .with_invalidate = inv};
+}
 
 // 4 KiB aligned, zeroed memory, as the kernel maps it.
 class Pages {
@@ -41,6 +108,7 @@ struct CqMemory {
     explicit CqMemory(unsigned log2, bool threads = true)
         : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)), cq(threads) {
         cq.use_ring(pages.data(), log2);
+        handle.core = &cq;
     }
 
     t3_cqe* entry(uint32_t i) { return reinterpret_cast<t3_cqe*>(pages.data()) + i; }
@@ -70,20 +138,25 @@ struct CqMemory {
         write(qpid, false, opcode, status, len, to_be(stag), to_be(msn));
     }
 
-    std::vector<t3::Completion> poll(int n = 64) {
-        std::vector<t3::Completion> out;
-        const int got = cq.poll(n, [&](int i, const t3::Completion& c) {
-            EXPECT_EQ(i, static_cast<int>(out.size()));
-            out.push_back(c);
-        });
-        EXPECT_EQ(got, static_cast<int>(out.size()));
+    // Up to n completions, in calls for at most 64.
+    std::vector<Completion> poll(int n = 64) {
+        ibv_wc wc[64];
+        std::memset(wc, 0xaa, sizeof(wc)); // what is left out shows
+        std::vector<Completion> out;
+        const int got = cxgb3_poll_cq(&handle.vcq.cq, n, wc);
+        EXPECT_LE(got, n);
+        for (int i = 0; i < got; i++)
+            out.push_back(completion(wc[i]));
         return out;
     }
+    // The card's entries that were not polled yet.
+    uint32_t waiting() const { return (produced - cq.consumed()) & ((2u << log2) - 1); }
 
     unsigned log2;
     Pages pages;
     uint32_t produced = 0;
     t3::Cq cq;
+    cxgb3_cq handle{};
 };
 
 struct QpOptions {
@@ -106,7 +179,9 @@ struct QpMemory {
               .doorbell = &doorbell,
               .signal_all = o.signal_all,
               .threads = o.threads},
-             scq.cq, rcq.cq) {}
+             scq.cq, rcq.cq) {
+        handle.core = &qp;
+    }
 
     uint8_t* slot_bytes(uint32_t i) { return pages.data() + size_t{i} * T3_WR_SLOT_BYTES; }
     t3_wr_slot& slot(uint32_t i) { return *reinterpret_cast<t3_wr_slot*>(slot_bytes(i)); }
@@ -140,24 +215,19 @@ struct QpMemory {
         return was;
     }
 
-    struct Wr {
-        t3::SendRequest r;
-        Wr* next = nullptr;
-    };
-    struct RecvWr {
-        t3::RecvRequest r;
-        RecvWr* next = nullptr;
-    };
+    ibv_qp* ibqp() { return &handle.vqp.qp; }
+    int post(ibv_send_wr* wr, ibv_send_wr** bad) { return cxgb3_post_send(ibqp(), wr, bad); }
+    int post(ibv_recv_wr* wr, ibv_recv_wr** bad) { return cxgb3_post_recv(ibqp(), wr, bad); }
 
-    int send(const t3::SendRequest& r) {
-        Wr wr{r}, *bad = nullptr;
-        const int err = qp.post_list(&wr, &bad, [&](Wr& w) { return qp.post_send(w.r); });
+    int send(const SendRequest& r) {
+        ibv_send_wr wr = verbs(r), *bad = nullptr;
+        const int err = post(&wr, &bad);
         EXPECT_EQ(bad, err ? &wr : nullptr);
         return err;
     }
-    int recv(const t3::RecvRequest& r) {
-        RecvWr wr{r}, *bad = nullptr;
-        const int err = qp.post_list(&wr, &bad, [&](RecvWr& w) { return qp.post_recv(w.r); });
+    int recv(const RecvRequest& r) {
+        ibv_recv_wr wr = verbs(r), *bad = nullptr;
+        const int err = post(&wr, &bad);
         EXPECT_EQ(bad, err ? &wr : nullptr);
         return err;
     }
@@ -165,9 +235,9 @@ struct QpMemory {
     int send_signaled(uint64_t wr_id) { return send({.wr_id = wr_id, .signaled = true}); }
     int send_silent(uint64_t wr_id) { return send({.wr_id = wr_id}); }
     int read(uint64_t wr_id, uint32_t bytes, bool signaled = true) {
-        const t3::Sge sge{0x1000, bytes, 0x1234ff};
+        const Sge sge{0x1000, bytes, 0x1234ff};
         return send({.wr_id = wr_id,
-                     .op = t3::SendOp::read,
+                     .op = SendOp::read,
                      .signaled = signaled,
                      .sg = {&sge, 1},
                      .remote_stag = 0x2345ff,
@@ -181,6 +251,7 @@ struct QpMemory {
     uint32_t fetched = 0;
     CqMemory &scq, &rcq;
     t3::Qp qp;
+    cxgb3_qp handle{};
 };
 
 // "14c00100 80000006" as bytes.
@@ -196,13 +267,13 @@ inline std::vector<uint8_t> bytes(const std::string& hex) {
     return out;
 }
 
-inline std::vector<uint64_t> wr_ids(const std::vector<t3::Completion>& cs) {
+inline std::vector<uint64_t> wr_ids(const std::vector<Completion>& cs) {
     std::vector<uint64_t> out;
     for (const auto& c : cs)
         out.push_back(c.wr_id);
     return out;
 }
-inline std::vector<int> statuses(const std::vector<t3::Completion>& cs) {
+inline std::vector<int> statuses(const std::vector<Completion>& cs) {
     std::vector<int> out;
     for (const auto& c : cs)
         out.push_back(c.status);

@@ -6,7 +6,6 @@
 #include <set>
 
 using namespace fake;
-using t3::WorkOp;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -46,7 +45,7 @@ TEST_F(Flush, A2_ProgramThatOnlyPollsSeesEverythingFlushed) {
     EXPECT_THAT(wr_ids(r), ElementsAre(10, 11, 12, 13));
     EXPECT_EQ(r[0].op, WorkOp::recv);
     EXPECT_EQ(r[0].qpid, id);
-    EXPECT_EQ(scq.status_word(), 0u);
+    EXPECT_EQ(scq.status_word() & T3_CQ_STATUS_ERROR, 0u) << "the kernel's bit; others are the library's own";
     EXPECT_THAT(scq.poll(), IsEmpty());
     EXPECT_THAT(rcq.poll(), IsEmpty());
 }
@@ -173,7 +172,7 @@ TEST_F(Flush, DeadQpStillHasLimits) {
     for (int i = 0; i < 16; i++)
         ASSERT_EQ(q.send_signaled(i), 0);
     EXPECT_EQ(q.send_signaled(16), ENOMEM);
-    const t3::Sge five[5] = {};
+    const fake::Sge five[5] = {};
     EXPECT_EQ(q.recv({.sg = five}), EINVAL);
 }
 

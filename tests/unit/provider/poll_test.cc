@@ -3,7 +3,6 @@
 #include "tests/unit/provider/fake_card.hh"
 
 using namespace fake;
-using t3::WorkOp;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -244,11 +243,13 @@ TEST_F(Poll, OverflowOfTheRingFlushesInsteadOfHanging) {
 }
 
 // The consumer's counter is what the kernel compares with the card's index when it arms the CQ.
+// Position and lap are all that it looks at.
 TEST_F(Poll, ConsumerCounterCountsEveryEntryOfTheCard) {
     ASSERT_EQ(q.send_signaled(1), 0);
     cq.read_done(id, T3_RTR_STAG);
     cq.sent(id, 0);
     cq.poll();
+    cq.cq.tell_kernel();
     uint32_t counter;
     std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
     EXPECT_EQ(counter, 2u);
@@ -294,25 +295,41 @@ TEST_F(Poll, X6_QpDestroyedBetweenPollsWithWorkReady) {
     EXPECT_THAT(cq.poll(), IsEmpty());
 }
 
+namespace {
+
+constexpr uint32_t id = 0x21;
+
+void push(t3::SendQueue& sq, uint32_t pos, uint32_t i, bool read, bool signaled) {
+    if (read)
+        sq.remember_read(pos, t3::SendEntry::of_read(i, i, signaled));
+    else
+        sq.remember(pos, t3::SendEntry::of(i, WorkOp::send, signaled ? t3::SendEntry::signaled_flag : 0));
+    sq.publish(pos + 1);
+}
+
+} // namespace
+
 // Counters run freely; nothing happens at 2^32. Rather than post four thousand million requests, start close.
 TEST(PollWrap, A11_SendCountersThroughTwoToThe32) {
     for (unsigned log2 = 0; log2 <= 6; log2++) {
-        t3::SendQueue sq(log2);
+        t3::SendQueue sq(log2, id);
         const uint32_t start = 0u - 3;
         sq.reset(start);
-        t3::Completion c;
+        Completion c;
         for (uint32_t i = 0; i < 200; i++) {
             const bool read = i % 3 == 0;
-            ASSERT_FALSE(sq.full());
-            sq.push(i, read ? WorkOp::read : WorkOp::send, true, i);
-            EXPECT_EQ(sq.full(), log2 == 0);
+            ASSERT_FALSE(sq.full(start + i));
+            push(sq, start + i, i, read, true);
+            EXPECT_EQ(sq.full(start + i + 1), log2 == 0);
             ASSERT_TRUE(sq.holds(start + i));
+            EXPECT_EQ(sq.reads_outstanding(), read);
             if (read)
                 ASSERT_TRUE(sq.read_arrived());
             else
                 sq.executed(start + i);
             ASSERT_TRUE(sq.next_done(c)) << "log2 " << log2 << " i " << i;
             EXPECT_EQ(c.wr_id, i);
+            EXPECT_EQ(c.byte_len, read ? i : 0);
             EXPECT_FALSE(sq.holds(start + i));
             EXPECT_FALSE(sq.next_done(c));
         }
@@ -320,11 +337,11 @@ TEST(PollWrap, A11_SendCountersThroughTwoToThe32) {
 }
 
 TEST(PollWrap, A11_FlushAcrossTwoToThe32) {
-    t3::SendQueue sq(4);
+    t3::SendQueue sq(4, id);
     sq.reset(0u - 8);
-    for (int i = 0; i < 16; i++)
-        sq.push(i, i % 4 ? WorkOp::send : WorkOp::read, i % 2, 1);
-    t3::Completion c;
+    for (uint32_t i = 0; i < 16; i++)
+        push(sq, i - 8, i, i % 4 == 0, i % 2);
+    Completion c;
     int n = 0;
     while (sq.next_flushed(c))
         EXPECT_EQ(c.wr_id, static_cast<uint64_t>(n++));
@@ -332,11 +349,14 @@ TEST(PollWrap, A11_FlushAcrossTwoToThe32) {
 }
 
 TEST(PollWrap, ReceiveSequenceNumberThroughTwoToThe32) {
-    t3::RecvQueue rq(4);
+    t3::RecvQueue rq(4, id);
     rq.reset(0u - 2);
     for (uint32_t i = 0; i < 5; i++) {
-        rq.push(i);
-        EXPECT_EQ(rq.expected_msn(), 0u - 1 + i);
-        EXPECT_EQ(rq.pop(), i);
+        rq.push(i - 2, i);
+        const uint32_t head = rq.head_relaxed();
+        EXPECT_TRUE(rq.holds(head));
+        EXPECT_EQ(rq.msn(head), 0u - 1 + i);
+        EXPECT_EQ(rq.wr_id(head), i);
+        rq.retire(head);
     }
 }

@@ -5,8 +5,6 @@
 #include <numeric>
 
 using namespace fake;
-using t3::SendOp;
-using t3::Sge;
 
 namespace {
 
@@ -93,7 +91,7 @@ TEST_F(Post, A8_InlineOfEverySizeAndSplit) {
                 EXPECT_EQ(write ? s.write.num_sge : s.send.num_sge, 0u);
                 const void* payload = write ? &s.write.sge : &s.send.sge;
                 EXPECT_EQ(std::memcmp(payload, data.data(), len), 0) << len << " bytes in " << pieces;
-                cq.sent(0x21, q.qp.sq().next_position() - 1, write ? T3_RDMA_WRITE : T3_RDMA_SEND);
+                cq.sent(0x21, q.qp.sq().tail_relaxed() - 1, write ? T3_RDMA_WRITE : T3_RDMA_SEND);
                 EXPECT_EQ(cq.poll().size(), 1u);
             }
         }
@@ -164,15 +162,23 @@ TEST_F(Post, SendFlavours) {
 }
 
 TEST_F(Post, BindOfAWindow) {
-    ASSERT_EQ(q.qp.bind_mw({.wr_id = 1,
-                            .signaled = true,
-                            .mr_stag = 0x1234ff,
-                            .mw_stag = 0x777701,
-                            .addr = 0x7f0012345678,
-                            .length = 0x100,
-                            .perms = 3,
-                            .pbl_index = 0x20}),
-              0);
+    ibv_pd pd{};
+    cxgb3_mr mr{};
+    mr.vmr.ibv_mr.pd = &pd;
+    mr.vmr.ibv_mr.lkey = 0x1234ff;
+    mr.vmr.ibv_mr.length = 0x1000;
+    mr.hca_va = 0x7f0012345678;
+    mr.pbl_addr = 0x20;
+    ibv_mw mw{};
+    mw.pd = &pd;
+    mw.rkey = 0x777701;
+    mw.type = IBV_MW_TYPE_1;
+    ibv_mw_bind bind{};
+    bind.wr_id = 1;
+    bind.send_flags = IBV_SEND_SIGNALED;
+    bind.bind_info = {&mr.vmr.ibv_mr, 0x7f0012345678, 0x100,
+                      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
+    ASSERT_EQ(cxgb3_bind_mw(q.ibqp(), &mw, &bind), 0);
     EXPECT_TRUE(q.rung());
     const auto& s = last_slot();
     const auto* at = reinterpret_cast<const uint8_t*>(&s);
@@ -214,11 +220,13 @@ TEST_F(Post, BothGenerationsFlipOnEveryLap) {
 }
 
 TEST_F(Post, X3_FullQueuesSayEnomemAndNameTheRequest) {
-    std::array<QpMemory::Wr, 20> wr;
-    for (size_t i = 0; i < wr.size(); i++)
-        wr[i] = {{.wr_id = i, .signaled = true}, i + 1 < wr.size() ? &wr[i + 1] : nullptr};
-    QpMemory::Wr* bad = nullptr;
-    EXPECT_EQ(q.qp.post_list(&wr[0], &bad, [&](auto& w) { return q.qp.post_send(w.r); }), ENOMEM);
+    std::array<ibv_send_wr, 20> wr;
+    for (size_t i = 0; i < wr.size(); i++) {
+        wr[i] = verbs(SendRequest{.wr_id = i, .signaled = true});
+        wr[i].next = i + 1 < wr.size() ? &wr[i + 1] : nullptr;
+    }
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(q.post(&wr[0], &bad), ENOMEM);
     EXPECT_EQ(bad, &wr[16]);
     EXPECT_TRUE(q.rung()) << "those before the refused one are posted";
     EXPECT_EQ(q.fetch_all(), 16u);
@@ -231,13 +239,15 @@ TEST_F(Post, X3_FullQueuesSayEnomemAndNameTheRequest) {
 }
 
 TEST_F(Post, OneBadRequestInTheMiddleOfAList) {
-    std::array<QpMemory::Wr, 3> wr;
+    std::array<ibv_send_wr, 3> wr;
     const std::array<Sge, 5> five{};
-    wr[0] = {{.wr_id = 0}, &wr[1]};
-    wr[1] = {{.wr_id = 1, .sg = five}, &wr[2]};
-    wr[2] = {{.wr_id = 2}, nullptr};
-    QpMemory::Wr* bad = nullptr;
-    EXPECT_EQ(q.qp.post_list(&wr[0], &bad, [&](auto& w) { return q.qp.post_send(w.r); }), EINVAL);
+    wr[0] = verbs(SendRequest{.wr_id = 0});
+    wr[1] = verbs(SendRequest{.wr_id = 1, .sg = five});
+    wr[2] = verbs(SendRequest{.wr_id = 2});
+    wr[0].next = &wr[1];
+    wr[1].next = &wr[2];
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(q.post(&wr[0], &bad), EINVAL);
     EXPECT_EQ(bad, &wr[1]);
     EXPECT_EQ(q.fetch_all(), 1u);
     EXPECT_TRUE(q.rung());
@@ -246,8 +256,8 @@ TEST_F(Post, OneBadRequestInTheMiddleOfAList) {
 }
 
 TEST_F(Post, EmptyListRingsNothing) {
-    QpMemory::Wr* bad = nullptr;
-    EXPECT_EQ(q.qp.post_list(static_cast<QpMemory::Wr*>(nullptr), &bad, [](auto&) { return 0; }), 0);
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(q.post(static_cast<ibv_send_wr*>(nullptr), &bad), 0);
     EXPECT_FALSE(q.rung());
 }
 

@@ -43,7 +43,7 @@ public:
 
     // The card does one thing: executes the next slot, answers a read, or takes a message.
     void work(std::mt19937& rng) {
-        if (dead || cq_.produced - *static_cast<const uint32_t*>(cq_.cq.consumer_counter()) >= 60)
+        if (dead || cq_.waiting() >= 60)
             return;
         switch (rng() % 3) {
         case 0:

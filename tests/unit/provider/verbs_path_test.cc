@@ -15,7 +15,7 @@ protected:
     VerbsPath() : cq_pages(65 * 16), ring(32 * T3_WR_SLOT_BYTES) {
         cq.ring = cq_pages.data();
         const t3_create_cq_resp cq_resp{.key = 0, .cqid = 3, .size_log2 = 6, .memsize = 8192, .reserved = 0};
-        EXPECT_EQ(cxgb3_core_create_cq(&cq, true), 0);
+        EXPECT_EQ(cxgb3_core_create_cq(&cq, true, nullptr), 0);
         cxgb3_core_cq_use_ring(&cq, &cq_resp);
         make_qp(false);
     }
@@ -32,7 +32,7 @@ protected:
         qp.doorbell = &doorbell;
         const t3_create_qp_resp resp{
             .key = 0, .db_key = 0, .qpid = 0x21, .size_log2 = 5, .sq_size_log2 = 4, .rq_size_log2 = 4};
-        EXPECT_EQ(cxgb3_core_create_qp(&qp, &resp, signal_all, true), 0);
+        EXPECT_EQ(cxgb3_core_create_qp(&qp, &resp, signal_all, true, nullptr), 0);
     }
 
     int send(ibv_send_wr wr) {
@@ -254,6 +254,7 @@ TEST_F(Bind, OutsideTheRegionIsRefused) {
     EXPECT_EQ(bind(mr.hca_va + 1, ~0ull), EINVAL);
     EXPECT_EQ(bind(mr.hca_va, 1, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
     ibv_pd other{};
+    other.handle = pd.handle + 1;
     mw.pd = &other;
     EXPECT_EQ(bind(mr.hca_va, 1), EINVAL);
     EXPECT_EQ(doorbell, 0u);

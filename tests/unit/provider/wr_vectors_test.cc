@@ -42,7 +42,7 @@ protected:
 } // namespace
 
 TEST_F(Vectors, ReceiveOf256Bytes) {
-    const t3::Sge sge{0x00005500aabbc040, 256, 0x002345ff};
+    const fake::Sge sge{0x00005500aabbc040, 256, 0x002345ff};
     ASSERT_EQ(b.recv({.wr_id = 6, .sg = {&sge, 1}}), 0);
     expect_flits(b, 5, 0, 13,
                  "17c00100 8000000d  00000000 00000000  00000000 00000001  002345ff 00000100"
@@ -64,7 +64,7 @@ TEST_F(Vectors, ReceiveOf256Bytes) {
 }
 
 TEST_F(Vectors, SendOf100Bytes) {
-    const t3::Sge sge{0x00007f0012345ff8, 100, 0x001234ff};
+    const fake::Sge sge{0x00007f0012345ff8, 100, 0x001234ff};
     ASSERT_EQ(a.send({.wr_id = 77, .signaled = true, .sg = {&sge, 1}}), 0);
     expect_flits(a, 6, 0, 6,
                  "14c00100 80000006  05000000 00000000  03000000 00000000  00000064 00000001"
@@ -81,19 +81,19 @@ TEST_F(Vectors, SendOf100Bytes) {
 }
 
 TEST_F(Vectors, SolicitedSendDiffersInFlagAndOpcode) {
-    const t3::Sge sge{0x00007f0012345ff8, 100, 0x001234ff};
+    const fake::Sge sge{0x00007f0012345ff8, 100, 0x001234ff};
     ASSERT_EQ(a.send({.wr_id = 77, .signaled = true, .solicited = true, .sg = {&sge, 1}}), 0);
     expect_flits(a, 6, 0, 1, "14c00500 80000006");
     expect_flits(a, 6, 2, 1, "05000000 00000000");
 }
 
 TEST_F(Vectors, WriteThenReadCompleteInOrder) {
-    const t3::Sge first{0x00007f0012345ff8, 100, 0x001234ff};
+    const fake::Sge first{0x00007f0012345ff8, 100, 0x001234ff};
     ASSERT_EQ(a.send({.wr_id = 77, .signaled = true, .sg = {&first, 1}}), 0);
 
-    const t3::Sge source{0x00007f0012345678, 41, 0x001234ff};
+    const fake::Sge source{0x00007f0012345678, 41, 0x001234ff};
     ASSERT_EQ(a.send({.wr_id = 78,
-                      .op = t3::SendOp::write,
+                      .op = fake::SendOp::write,
                       .signaled = true,
                       .sg = {&source, 1},
                       .remote_stag = 0x002345ff,
@@ -104,9 +104,9 @@ TEST_F(Vectors, WriteThenReadCompleteInOrder) {
                  "00000029 00000001  001234ff 00000029  00007f00 12345678");
     expect_flits(a, 7, 15, 1, "00000000 00000001");
 
-    const t3::Sge sink{0x00007f00123456b8, 50, 0x001234ff};
+    const fake::Sge sink{0x00007f00123456b8, 50, 0x001234ff};
     ASSERT_EQ(a.send({.wr_id = 79,
-                      .op = t3::SendOp::read,
+                      .op = fake::SendOp::read,
                       .signaled = true,
                       .sg = {&sink, 1},
                       .remote_stag = 0x002345ff,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Between the C side (glue.c: commands, mappings, life of objects) and the C++ side (verbs_path.cc: the
- * core in the words of verbs). Objects are owned by the C side and carry an opaque pointer into the core.
+ * Between the C side (glue.c: commands, mappings, life of objects) and the C++ side (the data path
+ * and the core behind it). Objects are owned by the C side and carry an opaque pointer into the core.
  *
  * Functions here return 0 or a positive errno, pointers NULL with errno set; no exception crosses.
  */
@@ -9,6 +9,7 @@
 #define CXGB3_BORDER_H
 
 #include "include/uapi/t3_abi.h"
+#include "userspace/providers/cxgb3/counters.h"
 #include "userspace/providers/cxgb3/verbs_abi.h"
 
 #ifdef __cplusplus
@@ -21,6 +22,7 @@ extern "C" {
 struct cxgb3_context {
 	struct verbs_context vctx;
 	bool threads; /* false: the program promised to use each object from one thread */
+	struct cxgb3_counters *counters; /* NULL: nobody wants to know */
 };
 
 struct cxgb3_mr {
@@ -48,13 +50,13 @@ struct cxgb3_qp {
 /* ---- life of core objects ---- */
 
 /* First the core of a CQ, for the address of its counter, then, when the kernel has answered, its ring. */
-int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool threads) CXGB3_NOEXCEPT;
+int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool threads, struct cxgb3_counters *counters) CXGB3_NOEXCEPT;
 uint64_t cxgb3_core_cq_counter(const struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_cq_use_ring(struct cxgb3_cq *cq, const struct t3_create_cq_resp *resp) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_cq(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 
 int cxgb3_core_create_qp(struct cxgb3_qp *qp, const struct t3_create_qp_resp *resp, bool signal_all,
-			 bool threads) CXGB3_NOEXCEPT;
+			 bool threads, struct cxgb3_counters *counters) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 void cxgb3_core_reset_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 void cxgb3_core_fail_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
@@ -63,6 +65,9 @@ void cxgb3_core_fail_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 int cxgb3_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr) CXGB3_NOEXCEPT;
 int cxgb3_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr) CXGB3_NOEXCEPT;
 int cxgb3_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc) CXGB3_NOEXCEPT;
+int cxgb3_post_send_counted(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr) CXGB3_NOEXCEPT;
+int cxgb3_post_recv_counted(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr) CXGB3_NOEXCEPT;
+int cxgb3_poll_cq_counted(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc) CXGB3_NOEXCEPT;
 int cxgb3_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind) CXGB3_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The seldom-used half of completion: attaching, errors, flush, and odd entries.
+// Completing in all cases: reads that hold others back, errors, flush, and odd entries.
 #include "userspace/providers/cxgb3/cq.hh"
 
 #include <algorithm>
+#include <mutex>
 
 namespace t3 {
+
+static_assert(sizeof(t3_cqe) == T3_CQE_BYTES && T3_CQE_BYTES == 16);
+
+void Cq::use_ring(void* ring, unsigned log2) {
+    size_ = common::RingSize(log2);
+    ring_ = static_cast<t3_cqe*>(ring);
+    end_ = CqPosition(ring_ + size_.entries(), true);
+    status_ = reinterpret_cast<uint32_t*>(ring_ + size_.entries());
+    set_position(CqPosition(ring_, true));
+}
+
+// ---- positions
+
+uint32_t Cq::consumed() const {
+    const CqPosition p = glance();
+    return static_cast<uint32_t>(p.entry() - ring_) | (p.gen() ? 0 : size_.entries());
+}
+
+CqPosition Cq::after(CqPosition p, uint32_t n) const {
+    const uint32_t index = static_cast<uint32_t>(p.entry() - ring_) + n;
+    return CqPosition(ring_ + size_.index(index), p.gen() != static_cast<bool>(index >> size_.log2() & 1));
+}
+
+// ---- QPs
 
 void Cq::attach(Qp& qp) {
     std::lock_guard guard(lock_);
@@ -12,53 +37,215 @@ void Cq::attach(Qp& qp) {
     errored_.reserve(attached_.size() + 1); // so that polling never allocates
     qps_.insert(qp.qpid(), &qp);
     attached_.push_back(&qp);
-    last_id_ = nobody;
+    forget_last();
+    check_subscription();
 }
 
 void Cq::detach(Qp& qp) {
     std::lock_guard guard(lock_);
     std::erase(attached_, &qp);
     std::erase(errored_, &qp);
+    set_attention(errored, !errored_.empty());
     qps_.erase(qp.qpid(), &qp);
-    last_id_ = nobody;
-    last_ = nullptr;
-    if (backlog_ == &qp)
+    forget_last();
+    if (backlog_ == &qp) {
         backlog_ = nullptr;
-    for (uint32_t at = consumed(), end = at + size_.entries(); at != end && valid_at(at); at++) {
-        t3_cqe& e = ring_[size_.index(at)];
-        const uint32_t header = common::from_be(static_cast<uint32_t>(e.header));
-        if (common::field_get<T3_CQE_QPID>(header) == qp.qpid())
-            e.header = common::to_be(header | T3_CQE_QPID);
+        set_attention(backlog, false);
+    }
+    for (uint32_t n = 0; n < size_.entries() && after(position(), n).filled(); n++) {
+        t3_cqe& e = *after(position(), n).entry();
+        const uint32_t header = t3_from_be32(e.header);
+        if (t3_header_qpid(header) == qp.qpid()) {
+            e.header = t3_to_be32(header | T3_CQE_QPID);
+            voided_++;
+        }
+    }
+    check_subscription();
+}
+
+// A card that is allowed to complete more than the ring holds may overwrite what was not read, so polling
+// has to look out for it. Rings of the usual size never need to.
+void Cq::check_subscription() {
+    if (!position().filled())
+        voided_ = 0;
+    uint64_t most = voided_;
+    for (Qp* qp : attached_) {
+        most += &qp->send_cq() == this ? qp->sq().capacity() + 1 : 0; // and the kernel's own read
+        most += &qp->recv_cq() == this ? qp->rq().capacity() : 0;
+    }
+    set_attention(oversubscribed, most > size_.entries());
+}
+
+void Cq::set_attention(uint32_t why, bool on) {
+    attention_ = on ? attention_ | why : attention_ & ~why;
+    if (on)
+        __atomic_fetch_or(status_, why, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(status_, ~why, __ATOMIC_RELAXED);
+}
+
+void Cq::forget_last() {
+    last_send = last_read = {};
+    last_message = {};
+}
+
+bool Cq::learn(uint32_t header) {
+    Qp* const qp = qps_.find(t3_header_qpid(header));
+    if (!qp || t3_header_status(header) != T3_STATUS_SUCCESS)
+        return false;
+    const uint32_t key = t3_to_be32(header) & key_mask;
+    switch (t3_header_kind(header)) {
+    case T3_KIND_SENT:
+        last_send = {key, &qp->sq()};
+        return &qp->send_cq() == this;
+    case T3_KIND_READ:
+        last_read = {key, &qp->sq()};
+        return &qp->send_cq() == this;
+    case T3_KIND_MESSAGE:
+        last_message = {key, &qp->rq()};
+        return &qp->recv_cq() == this;
+    default:
+        return false;
     }
 }
 
-Qp* Cq::look_up(uint32_t id) {
-    last_ = qps_.find(id);
-    last_id_ = last_ ? id : nobody;
-    return last_;
+// ---- entries
+
+bool Cq::take_entry(Completion& c) {
+    common::dma_consume_barrier();
+    const CqPosition at = position();
+    const t3_cqe e = *at.entry();
+    set_position(behind(at));
+    before_flush_ -= before_flush_ != 0;
+    return take(e, c);
 }
 
-bool Cq::next_of_backlog(Completion& c) {
-    Qp& qp = *backlog_;
-    backlog_ = nullptr;
-    c.qpid = qp.qpid();
+bool Cq::next(Completion& c) {
+    if (backlog_ && next_of_backlog(c))
+        return true;
+    if (before_flush_ == 0 && next_flushed(c))
+        return true;
+    for (;;) {
+        if (!position().filled()) {
+            if (!may_be_overtaken())
+                break;
+            overflowed();
+            if (!position().filled())
+                break;
+        }
+        if (take_entry(c))
+            return true;
+    }
+    return next_flushed(c);
+}
+
+bool Cq::take(const t3_cqe& e, Completion& c) {
+    const uint32_t header = t3_from_be32(e.header);
+    Qp* const qp = qps_.find(t3_header_qpid(header));
+    if (!qp)
+        return false; // destroyed meanwhile
+    c.qpid = qp->qpid();
+    switch (t3_header_kind(header)) {
+    case T3_KIND_SENT:
+        return take_send(*qp, e, t3_header_status(header), c);
+    case T3_KIND_MESSAGE:
+    case T3_KIND_MESSAGE_INV:
+        return take_message(*qp, e, header, c);
+    case T3_KIND_READ:
+        return take_read_response(*qp, e, t3_header_status(header), c);
+    default:
+        // A TERMINATE, or a report about a peer's request that was refused. It completes nothing, but it is
+        // the end of the connection; so is a kind of entry that no card writes today.
+        fail(*qp);
+        return false;
+    }
+}
+
+bool Cq::take_send(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c) {
+    SendQueue& sq = qp.sq();
+    const uint32_t position = e.u.sq.wrid_hi;
+    if (&qp.send_cq() != this || sq.flushing() || !sq.holds(position))
+        return false; // late entry of a flushed QP
+    if (status != T3_STATUS_SUCCESS) {
+        sq.failed(position, status);
+        fail(qp);
+        return sq.next_flushed(c);
+    }
+    sq.executed(position);
     return next_of(qp, c);
 }
 
-bool Cq::take_read_response(Qp& qp, const CqeView& e, Completion& c) {
-    const bool ok = e.status() == T3_STATUS_SUCCESS;
+bool Cq::take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c) {
+    RecvQueue& rq = qp.rq();
+    const uint32_t head = rq.head_relaxed();
+    if (&qp.recv_cq() != this || !rq.holds(head)) {
+        fail(qp);
+        return false;
+    }
+    const uint32_t msn = t3_from_be32(e.u.rq.msn);
+    if (msn != rq.msn(head) && qp.in_error())
+        return false; // late entry of a flushed QP
+    c.status = t3_message_status(header, msn, rq.msn(head));
+    const bool ok = c.status == T3_STATUS_SUCCESS;
+    c.wr_id = rq.wr_id(head);
+    rq.retire(head);
+    c.op = WorkOp::recv;
+    c.byte_len = ok ? t3_from_be32(e.len) : 0;
+    c.with_invalidate = ok && t3_header_kind(header) == T3_KIND_MESSAGE_INV;
+    c.invalidated_stag = c.with_invalidate ? t3_from_be32(e.u.rq.stag) : 0;
+    if (!ok)
+        fail(qp);
+    return true;
+}
+
+bool Cq::take_read_response(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c) {
+    const bool ok = status == T3_STATUS_SUCCESS;
     // Data of the kernel's own read that opens a peer-to-peer connection belongs to nobody here.
-    if (e.stag() == T3_RTR_STAG || &qp.send_cq_ != this) {
+    if (t3_from_be32(e.u.rq.stag) == T3_RTR_STAG || &qp.send_cq() != this) {
         if (!ok)
             fail(qp);
         return false;
     }
     if (ok)
-        return qp.sq_.read_arrived() && next_of(qp, c);
-    if (!qp.sq_.read_failed(e.status()))
+        return qp.sq().read_arrived() && next_of(qp, c);
+    if (!qp.sq().read_failed(status))
         return false;
     fail(qp);
-    return qp.sq_.next_flushed(c);
+    return qp.sq().next_flushed(c);
+}
+
+// Delivers from the QP's sends, and remembers the QP if this was not all of it.
+bool Cq::next_of(Qp& qp, Completion& c) {
+    if (!qp.sq().next_done(c))
+        return false;
+    if (qp.sq().more_done()) {
+        backlog_ = &qp;
+        set_attention(backlog, true);
+    }
+    return true;
+}
+
+bool Cq::next_of_backlog(Completion& c) {
+    Qp& qp = *backlog_;
+    backlog_ = nullptr;
+    set_attention(backlog, false);
+    c.qpid = qp.qpid();
+    return next_of(qp, c);
+}
+
+// ---- errors
+
+// The kernel's flag is lowered first: a QP that fails from here on raises it again. Its store may have taken
+// our own bits away.
+void Cq::begin_odd_poll() {
+    if (!(__atomic_load_n(status_, __ATOMIC_RELAXED) & T3_CQ_STATUS_ERROR))
+        return;
+    __atomic_fetch_and(status_, ~T3_CQ_STATUS_ERROR, __ATOMIC_ACQ_REL);
+    __atomic_fetch_or(status_, attention_, __ATOMIC_RELAXED);
+    for (Qp* qp : attached_) {
+        if (qp->in_error())
+            note_errored(*qp);
+    }
 }
 
 void Cq::fail(Qp& qp) {
@@ -70,19 +257,10 @@ void Cq::note_errored(Qp& qp) {
     if (std::find(errored_.begin(), errored_.end(), &qp) != errored_.end())
         return;
     errored_.push_back(&qp);
-    uint32_t end = consumed();
-    while (end - consumed() < size_.entries() && valid_at(end))
-        end++;
-    flush_from_ = end;
-}
-
-// Somebody raised the flag. It is lowered first: a QP that fails from here on raises it again.
-void Cq::collect_errors() {
-    __atomic_exchange_n(status_, 0u, __ATOMIC_ACQ_REL);
-    for (Qp* qp : attached_) {
-        if (qp->in_error())
-            note_errored(*qp);
-    }
+    set_attention(errored, true);
+    before_flush_ = 0;
+    while (before_flush_ < size_.entries() && after(position(), before_flush_).filled())
+        before_flush_++;
 }
 
 // A QP stays in the list until it is reset or destroyed: work may be posted to it at any time, also by a
@@ -90,27 +268,36 @@ void Cq::collect_errors() {
 bool Cq::next_flushed(Completion& c) {
     for (Qp* qp : errored_) {
         c.qpid = qp->qpid();
-        if (&qp->send_cq_ == this && qp->sq_.next_flushed(c))
+        if (&qp->send_cq() == this && qp->sq().next_flushed(c))
             return true;
-        if (&qp->recv_cq_ == this && !qp->rq_.empty()) {
-            c = {.wr_id = qp->rq_.pop(),
+        if (&qp->recv_cq() == this && !qp->rq().empty()) {
+            const uint32_t head = qp->rq().head_relaxed();
+            c = {.wr_id = qp->rq().wr_id(head),
                  .qpid = qp->qpid(),
                  .byte_len = 0,
                  .invalidated_stag = 0,
                  .op = WorkOp::recv,
                  .status = T3_STATUS_FLUSH,
                  .with_invalidate = false};
+            qp->rq().retire(head);
             return true;
         }
     }
     return false;
 }
 
+// The entry before the next one, a lap later, can be there only if the card has overtaken us: or if it has
+// filled the ring to the last entry, which the next one then shows.
+bool Cq::may_be_overtaken() const {
+    return size_.entries() != 1 && after(glance(), size_.entries() - 1).filled();
+}
+
 // The program made the CQ too small for its work and the card has overwritten entries that were not read.
 // What they said is lost, so no QP here can be trusted to complete; all are put in error, and their work
 // flushed.
 void Cq::overflowed() {
-    consumed_.store(consumed() + size_.entries(), std::memory_order_relaxed);
+    set_position(position().other_lap());
+    end_ = end_.other_lap();
     for (Qp* qp : attached_)
         fail(*qp);
 }

@@ -5,196 +5,183 @@
 // the consumer has room for it; what an entry makes ready beyond that stays in the SendQueue it belongs to;
 // and flush completions are made one by one from what the QP still holds. So nothing can overflow here, and
 // every request is delivered once, because delivering it is what retires it.
+//
+// poll_cq.cc reads ordinary entries: successful, and completing in the order of posting. Everything else is
+// done by take() and next() here, and while anything of it is unfinished, attention() sends polling there.
 #pragma once
 
-#include "include/hw/t3_cqe.h"
+#include "include/hw/t3_cqe_decode.h"
 #include "userspace/common/barrier.hh"
 #include "userspace/common/ring.hh"
 #include "userspace/common/spinlock.hh"
-#include "userspace/providers/cxgb3/cqe_view.hh"
+#include "userspace/providers/cxgb3/counters.h"
 #include "userspace/providers/cxgb3/qp.hh"
 #include "userspace/providers/cxgb3/qp_map.hh"
 #include "userspace/providers/cxgb3/types.hh"
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 namespace t3 {
 
+// A position in the ring, in one word, so that a thread may look without holding the lock: the address of an
+// entry, 16 bytes in size and aligned, and in the bits below it the generation that the entry has once the
+// card has written it.
+class CqPosition {
+public:
+    CqPosition() = default;
+    CqPosition(const t3_cqe* entry, bool gen)
+        : bits_(reinterpret_cast<uintptr_t>(entry) | (gen ? gen_bit : 0)) {}
+
+    t3_cqe* entry() const { return reinterpret_cast<t3_cqe*>(bits_ & ~uintptr_t{15}); }
+    bool gen() const { return bits_ & gen_bit; }
+    CqPosition plus_one() const { return CqPosition(bits_ + T3_CQE_BYTES); }
+    CqPosition other_lap() const { return CqPosition(bits_ ^ gen_bit); }
+    bool operator==(const CqPosition&) const = default;
+
+    // The card has written the entry, and what is read of it from now on is not older.
+    bool filled() const { return filled(entry()); }
+    bool filled(const t3_cqe* entry) const { return !((gen_byte(entry) ^ bits_) & gen_bit); }
+
+private:
+    explicit CqPosition(uintptr_t bits) : bits_(bits) {}
+    // The third byte of a header, as it lies in memory. The thread sanitizer knows no loads of a part of what
+    // another thread has stored; for it, and with one instruction more, the byte is cut out of the whole.
+    static uint32_t gen_byte(const t3_cqe* entry) {
+#ifdef __SANITIZE_THREAD__
+        return t3_from_be32(static_cast<uint32_t>(__atomic_load_n(&entry->header, __ATOMIC_ACQUIRE))) >> 8;
+#else
+        return __atomic_load_n(reinterpret_cast<const uint8_t*>(entry) + 2, __ATOMIC_ACQUIRE);
+#endif
+    }
+    static constexpr uintptr_t gen_bit = T3_CQE_GEN >> 8;
+    uintptr_t bits_ = 0;
+};
+
+// What decides about an entry, as it lies in memory: QP, status, type and opcode. All others of the same
+// value are treated alike, so that polling looks a QP up once per run of its completions.
+inline constexpr uint32_t key_mask = t3_to_be32(T3_CQE_QPID | T3_CQE_STATUS | T3_CQE_TYPE_SQ | T3_CQE_OPCODE);
+
+// One kind of ordinary entry, and the queue that the last one of it belonged to.
+template <class Queue> struct LastOf {
+    static constexpr uint32_t none = ~0u; // no key: outside of key_mask
+    uint32_t key = none;
+    Queue* queue = nullptr;
+};
+
 class Cq {
 public:
     // threads: false if the program promises to use the CQ and its QPs from one thread.
-    explicit Cq(bool threads) : lock_(threads) {}
+    explicit Cq(bool threads, cxgb3_counters* counters = nullptr) : lock_(threads), counters_(counters) {}
     Cq(const Cq&) = delete;
     Cq& operator=(const Cq&) = delete;
 
     // Where the kernel reads how many of the card's entries were consumed when it arms the CQ. It wants to
-    // know before it says where the ring is, hence two steps.
-    const void* consumer_counter() const { return &consumed_; }
+    // know before it says where the ring is, hence two steps. It looks at no more of the count than the
+    // position in the ring and the lap; tell_kernel() brings it up to date.
+    const void* consumer_counter() const { return &consumed_for_kernel_; }
+    void tell_kernel() { consumed_for_kernel_.store(consumed(), std::memory_order_release); }
 
     // The ring: 2^log2 entries, and the status word behind them.
-    void use_ring(void* ring, unsigned log2) {
-        size_ = common::RingSize(log2);
-        ring_ = static_cast<t3_cqe*>(ring);
-        status_ = reinterpret_cast<uint32_t*>(ring_ + size_.entries());
-    }
+    void use_ring(void* ring, unsigned log2);
 
     uint32_t entries() const { return size_.entries(); }
+    // Entries consumed, modulo two laps.
+    uint32_t consumed() const;
+    cxgb3_counters* counters() const { return counters_; }
 
-    // Up to n completions, handed to sink(i, const Completion&). Returns how many. Never fails: an error of a
-    // QP is a completion like any other.
-    template <class Sink> int poll(int n, Sink&& sink) {
-        std::lock_guard guard(lock_);
-        begin_poll();
-        int i = 0;
-        Completion c;
-        for (; i < n && next(c); i++)
-            sink(i, c);
-        return i;
-    }
+    // ---- polling, data path
 
-    // The same in pieces, for the extended CQ calls: lock(), begin_poll(), next() while it gives, unlock().
     void lock() { lock_.lock(); }
+    bool try_lock() { return lock_.try_lock(); }
     void unlock() { lock_.unlock(); }
 
-    void begin_poll() {
-        if (__atomic_load_n(status_, __ATOMIC_RELAXED)) [[unlikely]]
-            collect_errors();
+    // Written with the lock held, and looked at without it.
+    CqPosition glance() const {
+        CqPosition p;
+        __atomic_load(&position_, &p, __ATOMIC_RELAXED);
+        return p;
+    }
+    CqPosition position() const { return position_; }
+    void set_position(CqPosition p) { __atomic_store(&position_, &p, __ATOMIC_RELAXED); }
+    CqPosition behind(CqPosition p) {
+        const CqPosition next = p.plus_one();
+        if (next != end_) [[likely]]
+            return next;
+        end_ = end_.other_lap();
+        return CqPosition(ring_, !p.gen());
     }
 
-    [[gnu::always_inline]] inline bool next(Completion& c) {
-        if (backlog_ && next_of_backlog(c))
-            return true;
-        if (!errored_.empty() && flush_due() && next_flushed(c)) [[unlikely]]
-            return true;
-        while (entry_ready()) {
-            if (take_entry(c))
-                return true;
-        }
-        return !errored_.empty() && next_flushed(c);
-    }
+    // Something is not as usual: polling goes through next(). True also if the kernel says so, in the word
+    // behind the ring; our own reasons stand there too, so that polling has to look in one place only.
+    bool attention() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) != 0; }
+    // The only reason is that the ring might overflow.
+    bool may_only_overflow() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) == oversubscribed; }
+
+    LastOf<SendQueue> last_send, last_read;
+    LastOf<RecvQueue> last_message;
+    // Finds the queue for an ordinary entry. False: it is not an ordinary one.
+    bool learn(uint32_t header);
+
+    // ---- polling, all cases
+
+    // Takes the entry at the position, which was found filled, and moves on. True if it gives a completion.
+    bool take_entry(Completion& c);
+    // Another completion, from wherever one may come.
+    bool next(Completion& c);
+    // Before the first next() of a call: notices what others have reported.
+    void begin_odd_poll();
+    // True if the card has written over entries that were not read, or may have.
+    bool may_be_overtaken() const;
+
+    // ---- QPs
 
     // A QP that completes into this CQ is in error: the next poll looks for it.
-    void raise_error_flag() { __atomic_store_n(status_, T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE); }
-
+    void raise_error_flag() { __atomic_fetch_or(status_, T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE); }
     // A QP says that it completes into this CQ, with its sends, its receives or both.
     void attach(Qp& qp);
     // Forgets the QP and voids its entries in the ring, so that a later QP of the same id does not get them.
     void detach(Qp& qp);
 
 private:
-    static constexpr uint32_t nobody = common::field_get<T3_CQE_QPID>(T3_CQE_QPID);
+    // Why polling needs attention; bits of the word behind the ring, where the kernel knows only the first.
+    enum : uint32_t {
+        errored = T3_CQ_STATUS_ERROR << 1,       // a QP in error
+        backlog = T3_CQ_STATUS_ERROR << 2,       // sends are ready that did not fit the last poll
+        oversubscribed = T3_CQ_STATUS_ERROR << 3 // more work can be outstanding than the ring has entries
+    };
 
-    bool valid_at(uint32_t counter) const {
-        const uint32_t header = common::from_be(
-            static_cast<uint32_t>(__atomic_load_n(&ring_[size_.index(counter)].header, __ATOMIC_ACQUIRE)));
-        return static_cast<bool>(header & T3_CQE_GEN) == size_.lap_bit(counter);
-    }
-
-    uint32_t consumed() const { return consumed_.load(std::memory_order_relaxed); }
-
-    bool entry_ready() {
-        if (!valid_at(consumed())) {
-            // The entry before this one, a lap later, can be there only if the card has overtaken us.
-            if (size_.entries() == 1 || !valid_at(consumed() + size_.entries() - 1)) [[likely]]
-                return false;
-            overflowed();
-            if (!valid_at(consumed()))
-                return false;
-        }
-        common::dma_consume_barrier();
-        return true;
-    }
-
-    [[gnu::always_inline]] inline bool take_entry(Completion& c) {
-        const CqeView e(ring_[size_.index(consumed())]);
-        consumed_.store(consumed() + 1, std::memory_order_relaxed);
-        Qp* const qp = e.qpid() == last_id_ ? last_ : look_up(e.qpid());
-        if (!qp) [[unlikely]]
-            return false; // destroyed meanwhile
-        c.qpid = e.qpid();
-        switch (e.kind()) {
-        case CqeView::Kind::sent:
-            return take_send(*qp, e, c);
-        case CqeView::Kind::message:
-            return take_message(*qp, e, c);
-        case CqeView::Kind::read_response:
-            return take_read_response(*qp, e, c);
-        default:
-            // A TERMINATE, or a report about a peer's request that was refused. It completes nothing, but it
-            // is the end of the connection; so is a kind of entry that no card writes today.
-            fail(*qp);
-            return false;
-        }
-    }
-
-    bool take_send(Qp& qp, const CqeView& e, Completion& c) {
-        SendQueue& sq = qp.sq_;
-        if (&qp.send_cq_ != this || !sq.holds(e.position())) [[unlikely]]
-            return false; // late entry of a flushed QP
-        if (e.status() != T3_STATUS_SUCCESS) [[unlikely]] {
-            sq.failed(e.position(), e.status());
-            fail(qp);
-            return sq.next_flushed(c);
-        }
-        sq.executed(e.position());
-        return next_of(qp, c);
-    }
-
-    bool take_message(Qp& qp, const CqeView& e, Completion& c) {
-        RecvQueue& rq = qp.rq_;
-        if (&qp.recv_cq_ != this || rq.empty()) [[unlikely]] {
-            fail(qp);
-            return false;
-        }
-        c.status = e.status();
-        if (e.msn() != rq.expected_msn()) [[unlikely]] {
-            if (qp.in_error())
-                return false; // late entry of a flushed QP
-            c.status |= T3_STATUS_MSN;
-        }
-        c.wr_id = rq.pop();
-        c.op = WorkOp::recv;
-        c.byte_len = c.status == T3_STATUS_SUCCESS ? e.len() : 0;
-        c.with_invalidate = e.invalidates() && c.status == T3_STATUS_SUCCESS;
-        c.invalidated_stag = c.with_invalidate ? e.stag() : 0;
-        if (c.status != T3_STATUS_SUCCESS) [[unlikely]]
-            fail(qp);
-        return true;
-    }
-
-    // Delivers from the QP's sends, and remembers the QP if this was not all of it.
-    bool next_of(Qp& qp, Completion& c) {
-        if (!qp.sq_.next_done(c))
-            return false;
-        if (qp.sq_.more_done())
-            backlog_ = &qp;
-        return true;
-    }
-
-    bool flush_due() const { return static_cast<int32_t>(consumed() - flush_from_) >= 0; }
-
-    Qp* look_up(uint32_t id);
+    // The entry n positions on from p.
+    CqPosition after(CqPosition p, uint32_t n) const;
+    void set_attention(uint32_t why, bool on);
+    void forget_last();
+    bool take(const t3_cqe& e, Completion& c);
+    bool take_send(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c);
+    bool take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c);
+    bool take_read_response(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c);
+    bool next_of(Qp& qp, Completion& c);
     bool next_of_backlog(Completion& c);
-    bool take_read_response(Qp& qp, const CqeView& e, Completion& c);
     bool next_flushed(Completion& c);
-    void collect_errors();
     void overflowed();
     void fail(Qp& qp);
     void note_errored(Qp& qp);
+    void check_subscription();
 
-    common::SpinLock lock_;
-    std::atomic<uint32_t> consumed_{0}; // entries of the card, never masked; the kernel reads it too
-    common::RingSize size_;
-    t3_cqe* ring_ = nullptr;
+    // What polling needs besides the three above.
+    alignas(64) CqPosition position_;
+    CqPosition end_;             // behind the last entry, in this lap
     uint32_t* status_ = nullptr; // mailbox behind the last entry
-    uint32_t last_id_ = nobody;
-    Qp* last_ = nullptr;
-    Qp* backlog_ = nullptr; // has sends ready that did not fit the last poll
+    common::SpinLock lock_;
 
-    std::vector<Qp*> errored_; // to be flushed into this CQ
-    uint32_t flush_from_ = 0;  // entries that were in the ring before an error come before its flush
+    uint32_t attention_ = 0; // our bits of *status_, which the kernel may overwrite
+    t3_cqe* ring_ = nullptr;
+    common::RingSize size_;
+    cxgb3_counters* const counters_;
+    std::atomic<uint32_t> consumed_for_kernel_{0};
+    Qp* backlog_ = nullptr;
+    std::vector<Qp*> errored_;  // to be flushed into this CQ
+    uint32_t before_flush_ = 0; // entries that were in the ring before an error come before its flush
+    uint32_t voided_ = 0;       // entries of QPs that are gone; as long as they may lie in the ring
     std::vector<Qp*> attached_;
     QpMap qps_;
 };

@@ -222,7 +222,7 @@ static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, stru
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
-	err = cxgb3_core_create_cq(cq, ctx->threads);
+	err = cxgb3_core_create_cq(cq, ctx->threads, ctx->counters);
 	if (err)
 		goto free_cq;
 	cmd.drv.user_rptr_addr = cxgb3_core_cq_counter(cq);
@@ -339,7 +339,8 @@ static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr
 	err = map_qp(qp, pd->context->cmd_fd, &resp.drv);
 	if (err)
 		goto destroy;
-	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, to_context(pd->context)->threads);
+	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, to_context(pd->context)->threads,
+				   to_context(pd->context)->counters);
 	if (err)
 		goto unmap;
 

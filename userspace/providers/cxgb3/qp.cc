@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The seldom-used half of posting: life, errors, doorbells that the kernel has switched off.
 #include "userspace/providers/cxgb3/qp.hh"
 
 #include "userspace/providers/cxgb3/cq.hh"
 
+#include <cstring>
+#include <mutex>
+
 namespace t3 {
 
+static_assert(sizeof(t3_wr_slot) == T3_WR_SLOT_BYTES);
+
 Qp::Qp(const QpConfig& cfg, Cq& send_cq, Cq& recv_cq)
-    : lock_(cfg.threads), signal_all_(cfg.signal_all), slots_(cfg.size_log2), qpid_(cfg.qpid),
-      ring_(static_cast<wr::Slot*>(cfg.ring)), doorbell_(cfg.doorbell),
+    : lock_(cfg.threads), signal_all_(cfg.signal_all ? SendEntry::signaled_flag : 0), qpid_(cfg.qpid),
+      cursor_(static_cast<t3_wr_slot*>(cfg.ring)), end_(cursor_.slot + (size_t{1} << cfg.size_log2)),
+      ring_(cursor_.slot), doorbell_(cfg.doorbell),
       status_(reinterpret_cast<uint64_t*>(static_cast<uint8_t*>(cfg.ring) + T3_QP_STATUS_OFFSET)),
-      sq_(cfg.sq_size_log2), rq_(cfg.rq_size_log2), send_cq_(send_cq), recv_cq_(recv_cq) {
+      counters_(cfg.counters), sq_(cfg.sq_size_log2, cfg.qpid), rq_(cfg.rq_size_log2, cfg.qpid),
+      send_cq_(send_cq), recv_cq_(recv_cq) {
     send_cq_.attach(*this);
     if (&recv_cq_ != &send_cq_)
         recv_cq_.attach(*this);
@@ -21,29 +29,28 @@ Qp::~Qp() {
         recv_cq_.detach(*this);
 }
 
-int Qp::bind_mw(const BindRequest& r) {
-    std::lock_guard guard(lock_);
-    if (sq_.full())
-        return ENOMEM;
-    const uint64_t status = begin_post();
-    wr::Slot& slot = next_slot();
-    wr::Header h;
-    const bool signaled = r.signaled || signal_all_;
-    wr::build_bind_mw(slot, r, signaled, h);
-    commit_send(slot, h, r.wr_id, WorkOp::bind_mw, signaled, 0);
-    if (!dead_)
-        ring_doorbell(status);
-    return 0;
-}
-
-void Qp::set_error() {
-    __atomic_fetch_or(status_, T3_QP_STATUS_ERROR, __ATOMIC_SEQ_CST);
+void Qp::notice_error() {
+    if (dead_)
+        return;
+    dead_ = true;
     send_cq_.raise_error_flag();
     recv_cq_.raise_error_flag();
 }
 
-void Qp::notice_error() {
-    dead_ = true;
+// The kernel, which has switched doorbells off, clears the bit, then rings for everyone. Seen set once more
+// after a full barrier, its ring comes after our request became visible; else it may not, and we ring.
+bool Qp::ring_if_told(uint64_t seen_status) {
+    if (seen_status & T3_QP_STATUS_DB_OFF) {
+        __sync_synchronize();
+        if (status() & T3_QP_STATUS_DB_OFF)
+            return false;
+    }
+    ring_doorbell();
+    return true;
+}
+
+void Qp::set_error() {
+    __atomic_fetch_or(status_, T3_QP_STATUS_ERROR, __ATOMIC_SEQ_CST);
     send_cq_.raise_error_flag();
     recv_cq_.raise_error_flag();
 }
@@ -56,9 +63,9 @@ void Qp::reset() {
         std::lock_guard guard(lock_);
         sq_.reset();
         rq_.reset();
-        wptr_ = 0;
+        cursor_ = SlotCursor(ring_);
         dead_ = false;
-        std::memset(ring_, 0, size_t{slots_.entries()} * sizeof(wr::Slot));
+        std::memset(static_cast<void*>(ring_), 0, static_cast<size_t>(end_ - ring_) * sizeof(t3_wr_slot));
     }
     send_cq_.attach(*this);
     if (&recv_cq_ != &send_cq_)

@@ -11,18 +11,14 @@
 // comes back flushed, so that a program may drain a dead QP as the verbs promise.
 #pragma once
 
-#include "include/hw/t3_wr.h"
+#include "include/hw/t3_wr_build.h"
 #include "include/uapi/t3_abi.h"
+#include "userspace/common/barrier.hh"
 #include "userspace/common/mmio.hh"
 #include "userspace/common/ring.hh"
 #include "userspace/common/spinlock.hh"
-#include "userspace/providers/cxgb3/types.hh"
+#include "userspace/providers/cxgb3/counters.h"
 #include "userspace/providers/cxgb3/work_queue.hh"
-#include "userspace/providers/cxgb3/wr_build.hh"
-
-#include <cerrno>
-#include <cstring>
-#include <mutex>
 
 namespace t3 {
 
@@ -38,6 +34,30 @@ struct QpConfig {
     volatile uint32_t* doorbell = nullptr;
     bool signal_all = false;
     bool threads = true; // false: the program promises one thread
+    cxgb3_counters* counters = nullptr;
+};
+
+// Where the next request goes. Posting works on a copy in registers and puts it back at the end of the call,
+// or does not: then nothing was posted.
+struct SlotCursor {
+    t3_wr_slot* slot;
+    uint64_t gen2; // as the slot's last flit must be
+    uint32_t lo;   // the generation as header word 1 has it
+
+    explicit SlotCursor(t3_wr_slot* ring) : slot(ring), gen2(t3_wr_gen2(true)), lo(t3_to_be32(T3_WR_GEN)) {}
+
+    // Makes the slot ready for the card. The rest of the slot, and what software remembers of the request,
+    // must not be seen later than these two words.
+    void publish(t3_wr_slot* here, uint32_t flits) const {
+        __atomic_store_n(&here->hdr.lo, lo | t3_to_be32(flits), __ATOMIC_RELEASE);
+        __atomic_store_n(&here->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
+    }
+    // The same in two steps, for requests that become valid together. A staged slot has its length, and the
+    // generations of the lap before, which are those that the card does not take.
+    void stage(t3_wr_slot* here, uint32_t flits) const {
+        here->hdr.lo = (lo ^ t3_to_be32(T3_WR_GEN)) | t3_to_be32(flits);
+    }
+    void publish_staged(t3_wr_slot* here) const { publish(here, t3_from_be32(here->hdr.lo) & T3_WR_LEN); }
 };
 
 class Qp {
@@ -50,77 +70,46 @@ public:
     uint32_t qpid() const { return qpid_; }
     Cq& send_cq() const { return send_cq_; }
     Cq& recv_cq() const { return recv_cq_; }
+    SendQueue& sq() { return sq_; }
+    RecvQueue& rq() { return rq_; }
+    cxgb3_counters* counters() const { return counters_; }
+    // A flag that every send gets: SendEntry::signaled_flag or nothing.
+    uint64_t signal_all() const { return signal_all_; }
 
-    // A list of requests, first to last until one is refused. Those before it are posted and rung for,
-    // *bad_wr names it, and the result is its positive errno. post_one is called as int(Wr&).
-    template <class Wr, class PostOne> int post_list(Wr* wr, Wr** bad_wr, PostOne&& post_one) {
-        std::lock_guard guard(lock_);
-        const uint64_t status = begin_post();
-        const uint32_t before = wptr_;
-        int error = 0;
-        for (; wr; wr = wr->next) {
-            error = post_one(*wr);
-            if (error) [[unlikely]] {
-                *bad_wr = wr;
-                break;
-            }
+    // ---- posting
+
+    void lock() { lock_.lock(); }
+    bool try_lock() { return lock_.try_lock(); }
+    void unlock() { lock_.unlock(); }
+
+    SlotCursor& cursor() { return cursor_; }
+    // To the next slot.
+    void step(t3_wr_slot* slot) {
+        if (++slot == end_) [[unlikely]] {
+            slot = ring_;
+            cursor_.lo ^= t3_to_be32(T3_WR_GEN);
+            cursor_.gen2 ^= t3_wr_gen2(true);
         }
-        if (wptr_ != before)
-            ring_doorbell(status);
-        return error;
+        cursor_.slot = slot;
     }
 
-    // One request into the ring, unrung: for post_list(). Positive errno if it is refused.
-    [[gnu::always_inline]] inline int post_send(SendRequest r) {
-        r.signaled |= signal_all_;
-        if (sq_.full()) [[unlikely]]
-            return ENOMEM;
-        wr::Slot& slot = next_slot();
-        wr::Header h;
-        WorkOp op = WorkOp::send;
-        int error;
-        switch (r.op) {
-        case SendOp::send:
-        case SendOp::send_inv:
-            error = wr::build_send(slot, r, h);
-            break;
-        case SendOp::write:
-            op = WorkOp::write;
-            error = wr::build_write(slot, r, h);
-            break;
-        case SendOp::read:
-            op = WorkOp::read;
-            error = wr::build_read(slot, r, h);
-            break;
-        case SendOp::local_inv:
-            op = WorkOp::local_inv;
-            error = wr::build_local_inv(slot, r, h);
-            break;
-        default:
-            return EINVAL;
-        }
-        if (error) [[unlikely]]
-            return error;
-        const uint32_t read_bytes = op == WorkOp::read && !r.sg.empty() ? r.sg[0].length : 0;
-        commit_send(slot, h, r.wr_id, op, r.signaled, read_bytes);
-        return 0;
-    }
+    // The mailbox in slot 0. Anything in it makes posting take the long way.
+    uint64_t status() const { return __atomic_load_n(status_, __ATOMIC_RELAXED); }
+    // Tells the CQs, once.
+    void notice_error();
+    // For posting to a dead QP: its requests are checked and remembered like all others, for polling to
+    // flush, but their slots are on paper only.
+    SlotCursor on_paper() { return SlotCursor(&on_paper_); }
 
-    [[gnu::always_inline]] inline int post_recv(const RecvRequest& r) {
-        if (rq_.full()) [[unlikely]]
-            return ENOMEM;
-        wr::Slot& slot = next_slot();
-        wr::Header h;
-        if (const int error = wr::build_recv(slot, r, h)) [[unlikely]]
-            return error;
-        slot.recv.id = {};
-        rq_.push(r.wr_id);
-        make_visible(slot, h);
-        return 0;
+    // It carries no index; the card looks at the ring until it finds an invalid slot.
+    void ring_doorbell() {
+        common::doorbell_barrier();
+        common::mmio_write32(doorbell_, qpid_);
     }
+    // Unless the status says that the kernel does it.
+    bool ring_if_told(uint64_t seen_status);
 
-    // Binds a window; rings by itself.
-    int bind_mw(const BindRequest& r);
+    // ---- the end
 
     // The connection is gone or about to go: everything outstanding will be flushed.
     void set_error();
@@ -129,70 +118,25 @@ public:
     // Back to RESET: counters, ring, error, and entries of this QP in its CQs.
     void reset();
 
-    SendQueue& sq() { return sq_; }
-    RecvQueue& rq() { return rq_; }
-
 private:
-    friend class Cq;
-
-    wr::Slot& next_slot() { return ring_[slots_.index(wptr_)]; }
-
-    void commit_send(wr::Slot& slot, wr::Header h, uint64_t wr_id, WorkOp op, bool signaled,
-                     uint32_t read_bytes) {
-        const uint32_t pos = sq_.next_position();
-        slot.send.id = {pos, 0};
-        sq_.push(wr_id, op, signaled, read_bytes);
-        make_visible(slot, h);
-    }
-
-    // The card must not find the request before software remembers it, hence after push().
-    void make_visible(wr::Slot& slot, wr::Header h) {
-        if (dead_) [[unlikely]]
-            return; // remembered only; polling flushes it
-        wr::publish(slot, h, slots_.lap_bit(wptr_));
-        wptr_++;
-    }
-
-    uint64_t status() const { return __atomic_load_n(status_, __ATOMIC_RELAXED); }
-
-    uint64_t begin_post() {
-        const uint64_t s = status();
-        if ((s & T3_QP_STATUS_ERROR) && !dead_) [[unlikely]]
-            notice_error();
-        return s;
-    }
-
-    void notice_error();
-
-    // One doorbell per call. It carries no index; the card looks at the ring until it finds an invalid slot.
-    void ring_doorbell(uint64_t seen_status) {
-        common::doorbell_barrier();
-        if (seen_status & T3_QP_STATUS_DB_OFF) [[unlikely]] {
-            // The kernel clears the bit, then rings for everyone. Seen set once more after a full barrier,
-            // its ring comes after our request became visible; else it may not, and we ring.
-            __sync_synchronize();
-            if (status() & T3_QP_STATUS_DB_OFF)
-                return;
-        }
-        common::mmio_write32(doorbell_, qpid_);
-    }
-
-    // What posting needs, on one cache line.
+    // What posting needs.
     alignas(64) common::SpinLock lock_;
     bool dead_ = false; // error seen by the posting side
-    const bool signal_all_;
-    const common::RingSize slots_;
-    uint32_t wptr_ = 0; // slots ever used
+    const uint64_t signal_all_;
     const uint32_t qpid_;
-    wr::Slot* const ring_;
+    SlotCursor cursor_;
+    t3_wr_slot* const end_;
+    t3_wr_slot* const ring_;
     volatile uint32_t* const doorbell_;
     uint64_t* const status_; // mailbox in slot 0
+    cxgb3_counters* const counters_;
 
     SendQueue sq_;
     RecvQueue rq_;
 
     Cq& send_cq_;
     Cq& recv_cq_;
+    t3_wr_slot on_paper_ = {};
 };
 
 } // namespace t3

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // What software remembers of posted requests until they complete. The posting thread is the producer (under
-// the QP's lock), the polling thread the consumer (under the lock of the queue's CQ); the two meet only in
-// the counters of a common::RingCounters.
+// the QP's lock), the polling thread the consumer (under the lock of the queue's CQ). They meet in counters
+// only: each publishes its own with release, and entries need no lock between the two sides.
 //
-// Arrays instead of an array of structures: a send touches 8 + 1 bytes here, a receive 8.
+// Counters run freely through 2^32 and are masked only to index.
 #pragma once
 
 #include "include/hw/t3_cqe.h"
+#include "include/hw/t3_host.h"
 #include "userspace/common/ring.hh"
 #include "userspace/providers/cxgb3/types.hh"
 
@@ -16,216 +17,184 @@
 
 namespace t3 {
 
+// One posted send, write, read, bind or invalidate: a quarter of a cache line. Its beginning and its end lie
+// as in a work completion, so that completing it begins with a copy.
+struct SendEntry {
+    uint64_t wr_id;
+    uint32_t more; // a read: how many bytes; any other: its flags
+    uint32_t op;   // WorkOp, and silent_read
+
+    static constexpr uint32_t signaled_flag = 2;   // where IBV_SEND_SIGNALED is
+    static constexpr uint32_t silent_read = 0x100; // nobody wants to hear of it
+
+    static SendEntry of(uint64_t wr_id, WorkOp op, uint32_t flags) {
+        return {wr_id, flags, static_cast<uint32_t>(op)};
+    }
+    static SendEntry of_read(uint64_t wr_id, uint32_t bytes, bool signaled) {
+        return {wr_id, bytes, static_cast<uint32_t>(WorkOp::read) | (signaled ? 0 : silent_read)};
+    }
+    WorkOp work_op() const { return static_cast<WorkOp>(op & 0xff); }
+    bool is_read() const { return work_op() == WorkOp::read; }
+    bool signaled() const {
+        return is_read() ? op != silent_read + static_cast<uint32_t>(WorkOp::read) : more & signaled_flag;
+    }
+};
+
 // Sends, writes, reads, binds and invalidates of one QP, in posting order.
 //
 // Two facts of the card carry the bookkeeping. Everything but reads is executed and completed in order, so
 // one completion stands for all earlier ones. Reads complete in order among themselves, late, and without
-// saying which one they are. So two positions say everything: up to where requests are known to be executed,
-// and the oldest read that still waits for its data. Nothing is delivered past that read: its slot must not
-// be reused.
+// saying which one they are. So as long as nothing completes behind an unfinished read, the head of the queue
+// is all there is to remember, and the data path needs no more than that (poll_cq.cc). Otherwise one more
+// number says everything: how far behind the head requests are known to be executed. Nothing is delivered
+// past a read that waits for its data: its slot must not be reused.
 class SendQueue {
 public:
-    explicit SendQueue(unsigned log2)
-        : size_(log2), wr_id_(new uint64_t[size_.entries()]), meta_(new uint8_t[size_.entries()]),
-          read_bytes_(new uint32_t[size_.entries()]), signaled_(new uint32_t[size_.entries()]),
-          reads_(new uint32_t[size_.entries()]) {}
+    SendQueue(unsigned log2, uint32_t qpid)
+        : size_(log2), limit_(size_.entries()), entries_(new SendEntry[size_.entries()]),
+          no_rkey_and_qpid_(t3_two_words(0, qpid)) {}
+
+    uint32_t capacity() const { return size_.entries(); }
+    // What a work completion says of the QP: {0, QP number}.
+    uint64_t no_rkey_and_qpid() const { return no_rkey_and_qpid_; }
 
     // ---- producer
 
-    bool full() { return ring_.full(size_.entries()); }
-    uint32_t next_position() const { return ring_.tail_relaxed(); }
-
-    void push(uint64_t wr_id, WorkOp op, bool signaled, uint32_t read_bytes) {
-        const uint32_t pos = ring_.tail_relaxed(), i = size_.index(pos);
-        wr_id_[i] = wr_id;
-        meta_[i] = static_cast<uint8_t>(static_cast<unsigned>(op) | (signaled ? signaled_flag : 0u));
-        if (signaled) {
-            const uint32_t t = signaled_tail_.load(std::memory_order_relaxed);
-            signaled_[size_.index(t)] = pos;
-            signaled_tail_.store(t + 1, std::memory_order_relaxed);
-        }
-        if (op == WorkOp::read) {
-            const uint32_t t = reads_tail_.load(std::memory_order_relaxed);
-            reads_[size_.index(t)] = pos;
-            read_bytes_[i] = read_bytes;
-            reads_tail_.store(t + 1, std::memory_order_relaxed);
-        }
-        ring_.publish_tail(pos + 1);
+    // The consumer's counter is looked at only when the last look at it does not suffice.
+    bool seems_full(uint32_t tail) const { return tail == limit_; }
+    bool full(uint32_t tail) {
+        if (seems_full(tail))
+            limit_ = head_.load(std::memory_order_acquire) + size_.entries();
+        return seems_full(tail);
     }
+    uint32_t tail_relaxed() const { return tail_.load(std::memory_order_relaxed); }
 
-    // ---- consumer
+    // Writes the entry of a position that is not published yet.
+    void remember(uint32_t pos, const SendEntry& e) { entries_[size_.index(pos)] = e; }
+    void remember_read(uint32_t pos, const SendEntry& e) {
+        remember(pos, e);
+        last_read_.store(pos, std::memory_order_relaxed);
+    }
+    void publish(uint32_t tail) { tail_.store(tail, std::memory_order_release); }
 
+    // ---- consumer: the ordinary case, in which requests complete in the order of posting
+
+    uint32_t head_relaxed() const { return head_.load(std::memory_order_relaxed); }
+    uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
     // False for a position that is retired already: a late entry of a flushed or reused QP.
-    bool holds(uint32_t pos) const {
-        return !flushing_ && common::counter_within(pos, ring_.head_relaxed(), ring_.tail());
-    }
+    bool holds(uint32_t pos) const { return pos - head_relaxed() < tail() - head_relaxed(); }
+    // The last read that was posted is still there.
+    bool reads_outstanding() const { return holds(last_read_.load(std::memory_order_relaxed)); }
+    // Nothing behind the head is known to be executed.
+    bool in_order() const { return ahead_ == 0; }
+    const SendEntry& entry(uint32_t pos) const { return entries_[size_.index(pos)]; }
+    void retire(uint32_t pos) { head_.store(pos + 1, std::memory_order_release); }
 
-    // The card has executed `pos`, which is not a read. `pos` must be held.
+    // ---- consumer: all cases
+
+    bool flushing() const { return flushing_; }
+
+    // The card has executed `pos`, which is held and not a read.
     void executed(uint32_t pos) { raise_executed(pos + 1); }
 
     // Data of the oldest read has arrived. False: no read waits (a stray entry).
-    bool read_arrived() {
-        (void)ring_.tail(); // acquires what push() stored
-        if (flushing_ || reads_head_ == reads_tail_.load(std::memory_order_relaxed))
-            return false;
-        raise_executed(reads_[size_.index(reads_head_++)] + 1);
-        return true;
-    }
-
+    bool read_arrived();
     // The card has refused `pos`: whatever comes before is executed, whatever comes after never will be.
-    void failed(uint32_t pos, uint8_t status) {
-        raise_executed(pos);
-        failed_pos_ = pos;
-        failed_status_ = status;
-    }
-
+    void failed(uint32_t pos, uint8_t status);
     // The oldest read was refused. False: no read waits.
-    bool read_failed(uint8_t status) {
-        (void)ring_.tail();
-        if (flushing_ || reads_head_ == reads_tail_.load(std::memory_order_relaxed))
-            return false;
-        failed(reads_[size_.index(reads_head_)], status);
-        return true;
-    }
+    bool read_failed(uint8_t status);
 
-    // The next completion owed to the consumer. Unsignaled requests are retired on the way.
-    bool next_done(Completion& c) {
-        const uint32_t head = ring_.head_relaxed(), done = done_until(head);
-        if (done == head)
-            return false;
-        if (signaled_head_ != signaled_tail_.load(std::memory_order_relaxed)) {
-            const uint32_t pos = signaled_[size_.index(signaled_head_)];
-            if (common::counter_within(pos, head, done)) {
-                signaled_head_++;
-                deliver(pos, T3_STATUS_SUCCESS, c);
-                return true;
-            }
-        }
-        ring_.publish_head(done);
-        return false;
-    }
-
+    // The next completion owed to the program. Unsignaled requests are retired on the way.
+    bool next_done(Completion& c);
     // True if next_done() has more to do: the completion just delivered was not the last of its batch.
-    bool more_done() const { return done_until(ring_.head_relaxed()) != ring_.head_relaxed(); }
+    bool more_done() const { return done() != 0; }
 
     // As next_done(), for a QP in error. First what was executed before the error; from then on everything is
     // delivered as flushed, signaled or not, and what the card may still report is ignored.
-    bool next_flushed(Completion& c) {
-        const uint32_t tail = ring_.tail();
-        if (!flushing_) {
-            if (next_done(c))
-                return true;
-            flushing_ = true;
-        }
-        const uint32_t pos = ring_.head_relaxed();
-        if (pos == tail)
-            return false;
-        // Nothing reads the positions any more, but they stay in step with the head.
-        const uint8_t meta = meta_[size_.index(pos)];
-        signaled_head_ += (meta & signaled_flag) != 0;
-        if ((meta & ~signaled_flag) == static_cast<uint8_t>(WorkOp::read) && oldest_read_is(pos))
-            reads_head_++;
-        executed_until_ = pos + 1;
-        const bool refused = failed_status_ != T3_STATUS_SUCCESS && pos == failed_pos_;
-        deliver(pos, refused ? failed_status_ : static_cast<uint8_t>(T3_STATUS_FLUSH), c);
-        return true;
-    }
+    bool next_flushed(Completion& c);
 
     // Both sides idle: a QP goes back to RESET.
-    void reset(uint32_t start = 0) {
-        ring_.reset(start);
-        signaled_tail_ = signaled_head_ = 0;
-        reads_tail_ = reads_head_ = 0;
-        executed_until_ = start;
-        failed_status_ = T3_STATUS_SUCCESS;
-        flushing_ = false;
-    }
+    void reset(uint32_t start = 0);
 
 private:
-    static constexpr uint8_t signaled_flag = 0x80;
-
-    uint32_t done_until(uint32_t head) const {
-        if (reads_head_ == reads_tail_.load(std::memory_order_relaxed))
-            return executed_until_;
-        const uint32_t oldest_read = reads_[size_.index(reads_head_)];
-        return oldest_read - head < executed_until_ - head ? oldest_read : executed_until_;
-    }
-
+    // Requests from the head on that are executed and not held back by a read.
+    uint32_t done() const;
+    // Where the oldest read is that waits for its data, or the tail.
+    uint32_t oldest_read(uint32_t tail) const;
     void raise_executed(uint32_t until) {
-        const uint32_t head = ring_.head_relaxed();
-        if (until - head > executed_until_ - head)
-            executed_until_ = until;
+        const uint32_t ahead = until - head_relaxed();
+        if (ahead > ahead_)
+            ahead_ = ahead;
     }
+    void advance(uint32_t n);
+    void deliver(uint32_t pos, uint8_t status, Completion& c) const;
 
-    bool oldest_read_is(uint32_t pos) const {
-        return reads_head_ != reads_tail_.load(std::memory_order_relaxed) &&
-               reads_[size_.index(reads_head_)] == pos;
-    }
-
-    void deliver(uint32_t pos, uint8_t status, Completion& c) {
-        const uint32_t i = size_.index(pos);
-        c.wr_id = wr_id_[i];
-        c.op = static_cast<WorkOp>(meta_[i] & ~signaled_flag);
-        c.status = status;
-        c.byte_len = c.op == WorkOp::read && status == T3_STATUS_SUCCESS ? read_bytes_[i] : 0;
-        c.invalidated_stag = 0;
-        c.with_invalidate = false;
-        ring_.publish_head(pos + 1);
-    }
-
+    // Written by the poster.
     const common::RingSize size_;
-    const std::unique_ptr<uint64_t[]> wr_id_;
-    const std::unique_ptr<uint8_t[]> meta_;        // WorkOp and signaled_flag
-    const std::unique_ptr<uint32_t[]> read_bytes_; // only of reads
-    const std::unique_ptr<uint32_t[]> signaled_;   // positions of signaled requests, a ring of its own
-    const std::unique_ptr<uint32_t[]> reads_;      // positions of reads, a ring of its own
-    std::atomic<uint32_t> signaled_tail_{0};
-    std::atomic<uint32_t> reads_tail_{0};
+    std::atomic<uint32_t> tail_{0};
+    uint32_t limit_;                       // the tail may run up to here
+    std::atomic<uint32_t> last_read_{~0u}; // its position, if it is still held
+    const std::unique_ptr<SendEntry[]> entries_;
+    const uint64_t no_rkey_and_qpid_;
 
-    common::RingCounters ring_; // keeps producer and consumer on separate lines
-    uint32_t signaled_head_ = 0;
-    uint32_t reads_head_ = 0;
-    uint32_t executed_until_ = 0;
+    // Written by the poller.
+    alignas(64) std::atomic<uint32_t> head_{0};
+    uint32_t ahead_ = 0;   // positions from the head on that the card has executed, but for reads among them
+    bool arrived_ = false; // the data of the oldest of these reads has come
     uint32_t failed_pos_ = 0;
     uint8_t failed_status_ = T3_STATUS_SUCCESS;
     bool flushing_ = false;
 };
 
-// Receives of one QP. Messages arrive in order; the card checks only four bits of the message sequence
-// number, so the whole of it is compared here.
+// Receives of one QP. Messages arrive in order.
 class RecvQueue {
 public:
-    explicit RecvQueue(unsigned log2) : size_(log2), wr_id_(new uint64_t[size_.entries()]) {}
+    RecvQueue(unsigned log2, uint32_t qpid)
+        : size_(log2), limit_(capacity()), wr_id_(new uint64_t[size_.entries()]),
+          no_rkey_and_qpid_(t3_two_words(0, qpid)) {}
+
+    // One entry stays free: the card takes a completely full queue for an empty one.
+    uint32_t capacity() const { return size_.entries() - 1; }
+    // What a work completion says of the QP: {0, QP number}.
+    uint64_t no_rkey_and_qpid() const { return no_rkey_and_qpid_; }
 
     // ---- producer
 
-    // One entry stays free: the card takes a completely full queue for an empty one.
-    bool full() { return ring_.full(size_.entries() - 1); }
-    void push(uint64_t wr_id) {
-        const uint32_t pos = ring_.tail_relaxed();
+    bool seems_full(uint32_t tail) const { return tail == limit_; }
+    bool full(uint32_t tail) {
+        if (seems_full(tail))
+            limit_ = head_.load(std::memory_order_acquire) + capacity();
+        return seems_full(tail);
+    }
+    uint32_t tail_relaxed() const { return tail_.load(std::memory_order_relaxed); }
+    void push(uint32_t pos, uint64_t wr_id) {
         wr_id_[size_.index(pos)] = wr_id;
-        ring_.publish_tail(pos + 1);
+        tail_.store(pos + 1, std::memory_order_release);
     }
 
     // ---- consumer
 
-    bool empty() const { return ring_.head_relaxed() == ring_.tail(); }
-    uint32_t expected_msn() const { return ring_.head_relaxed() + 1; }
+    uint32_t head_relaxed() const { return head_.load(std::memory_order_relaxed); }
+    bool empty() const { return head_relaxed() == tail_.load(std::memory_order_acquire); }
+    bool holds(uint32_t head) const { return head != tail_.load(std::memory_order_acquire); }
+    uint64_t wr_id(uint32_t head) const { return wr_id_[size_.index(head)]; }
+    void retire(uint32_t head) { head_.store(head + 1, std::memory_order_release); }
+    // Messages are counted from 1.
+    static uint32_t msn(uint32_t head) { return head + 1; }
 
-    // Retires the oldest receive. It must not be empty.
-    uint64_t pop() {
-        const uint32_t pos = ring_.head_relaxed();
-        const uint64_t wr_id = wr_id_[size_.index(pos)];
-        ring_.publish_head(pos + 1);
-        return wr_id;
+    void reset(uint32_t start = 0) {
+        head_.store(start, std::memory_order_relaxed);
+        tail_.store(start, std::memory_order_relaxed);
+        limit_ = start + capacity();
     }
-
-    void reset(uint32_t start = 0) { ring_.reset(start); }
 
 private:
     const common::RingSize size_;
+    std::atomic<uint32_t> tail_{0};
+    uint32_t limit_;
     const std::unique_ptr<uint64_t[]> wr_id_;
-    common::RingCounters ring_;
+    const uint64_t no_rkey_and_qpid_;
+    alignas(64) std::atomic<uint32_t> head_{0};
 };
 
 } // namespace t3

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What a program did on the data path. Counted only if CXGB3_COUNTERS is set in its environment: then the
+ * context gets other data path functions, so that counting costs nothing where nobody asked for it.
+ *
+ * The counters of a context lie in a file of their own in shared memory (CXGB3_COUNTERS_PATH), which anybody
+ * of the same user may map and read while the program runs; tools/cxgb3-counters prints it. Native byte order.
+ */
+#ifndef CXGB3_COUNTERS_H
+#define CXGB3_COUNTERS_H
+
+#include <stdint.h>
+
+#define CXGB3_COUNTERS_PATH "/dev/shm/cxgb3-counters.%d.%s" /* process, device */
+#define CXGB3_COUNTERS_MAGIC 0x63336378u
+#define CXGB3_COUNTERS_VERSION 1
+
+struct cxgb3_counters {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t post_send;	 /* calls, and ibv_wr_complete() */
+	uint64_t send_requests;	 /* requests that they posted */
+	uint64_t post_recv;
+	uint64_t recv_requests;
+	uint64_t doorbells;
+	uint64_t poll;		 /* calls, and ibv_start_poll() and ibv_next_poll() */
+	uint64_t empty_poll;	 /* those that found nothing */
+	uint64_t completions;
+	uint64_t arm;		 /* requests for an event */
+	uint64_t arm_system_calls;
+};
+
+#endif /* CXGB3_COUNTERS_H */

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Send-side requests in the words of verbs, put into slots: for ibv_post_send() and for the builders of
+// ibv_qp_ex. Inline, so that what a caller knows of a request costs nothing.
+#pragma once
+
+#include "userspace/providers/cxgb3/verbs_words.hh"
+
+namespace t3 {
+
+struct Built {
+    int error = 0;     // positive errno; then nothing else counts
+    __be32 header = 0; // word 0
+    uint32_t flits = 0;
+    WorkOp op = WorkOp::send;
+    uint32_t read_bytes = 0;
+};
+
+[[gnu::always_inline]] inline Built refuse(int error) {
+    return {.error = error};
+}
+
+[[gnu::always_inline]] inline Built built(int flits, __be32 header, WorkOp op, uint32_t read_bytes = 0) {
+    if (flits < 0) [[unlikely]]
+        return refuse(EINVAL);
+    return {.header = header, .flits = static_cast<uint32_t>(flits), .op = op, .read_bytes = read_bytes};
+}
+
+[[gnu::always_inline]] inline t3_send request(bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
+    t3_send r{};
+    r.is_inline = in_line;
+    r.num_sge = num_sge;
+    r.sge = sge;
+    return r;
+}
+
+// One of two opcodes, without a branch.
+[[gnu::always_inline]] inline uint8_t solicited(wr_flags flags, uint8_t without, uint8_t with) {
+    return static_cast<uint8_t>(without +
+                                (flags & IBV_SEND_SOLICITED) / IBV_SEND_SOLICITED * (with - without));
+}
+
+[[gnu::always_inline]] inline Built build_send(t3_wr_slot& slot, wr_flags flags, bool in_line,
+                                               uint32_t num_sge, const t3_host_sge* sge) {
+    t3_send r = request(in_line, num_sge, sge);
+    r.rdma_op = solicited(flags, T3_RDMA_SEND, T3_RDMA_SEND_SE);
+    return built(t3_build_send(&slot.send, &r), header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags],
+                 WorkOp::send);
+}
+
+[[gnu::always_inline]] inline Built build_send_inv(t3_wr_slot& slot, wr_flags flags, uint32_t stag,
+                                                   bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
+    t3_send r = request(in_line, num_sge, sge);
+    r.rdma_op = solicited(flags, T3_RDMA_SEND_INV, T3_RDMA_SEND_SE_INV);
+    r.inv_stag = stag;
+    return built(t3_build_send(&slot.send, &r), header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags],
+                 WorkOp::send);
+}
+
+[[gnu::always_inline]] inline Built build_write(t3_wr_slot& slot, wr_flags flags, uint32_t rkey,
+                                                uint64_t remote_addr, bool in_line, uint32_t num_sge,
+                                                const t3_host_sge* sge) {
+    t3_send r = request(in_line, num_sge, sge);
+    r.rkey = rkey;
+    r.remote_addr = remote_addr;
+    return built(t3_build_write(&slot.write, &r), header_of<T3_WR_OP_WRITE, T3_WR_F_READ_FENCE>[flags],
+                 WorkOp::write);
+}
+
+// A read always completes, and its flags must be 0 (firmware limit): fences are lost on it, which does no
+// harm because a peer answers reads in order.
+[[gnu::always_inline]] inline Built build_read(t3_wr_slot& slot, uint32_t rkey, uint64_t remote_addr,
+                                               bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
+    if (in_line) [[unlikely]]
+        return refuse(EINVAL);
+    t3_send r = request(false, num_sge, sge);
+    r.rkey = rkey;
+    r.remote_addr = remote_addr;
+    const uint32_t bytes = num_sge ? sge->len : 0;
+    return built(t3_build_read(&slot.read, &r), t3_wr_hi(T3_WR_OP_READ, 0), WorkOp::read, bytes);
+}
+
+[[gnu::always_inline]] inline Built build_local_inv(t3_wr_slot& slot, wr_flags flags, uint32_t stag) {
+    t3_send r{};
+    r.inv_stag = stag;
+    return built(t3_build_local_inv(&slot.local_inv, &r),
+                 header_of<T3_WR_OP_LOCAL_INV, T3_WR_F_LOCAL_FENCE>[flags], WorkOp::local_inv);
+}
+
+// What all requests have in common, once the body of the slot is built. Software remembers a request before
+// the card can see it: its completion may be there at once.
+[[gnu::always_inline]] inline void finish(SendQueue& sq, uint32_t pos, const SlotCursor& at, t3_wr_slot* slot,
+                                          uint64_t wr_id, wr_flags flags, const Built& built) {
+    slot->hdr.hi = built.header;
+    slot->send.id.hi = pos; // comes back with the completion; nobody writes or reads the other half
+    if (built.op == WorkOp::read)
+        sq.remember_read(pos, SendEntry::of_read(wr_id, built.read_bytes, flags & IBV_SEND_SIGNALED));
+    else
+        sq.remember(pos, SendEntry::of(wr_id, built.op, static_cast<uint32_t>(flags)));
+    sq.publish(pos + 1);
+    at.publish(slot, built.flits);
+}
+
+} // namespace t3

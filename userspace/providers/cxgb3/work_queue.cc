@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Completing sends when something has completed behind an unfinished read, and when the connection is gone.
+#include "userspace/providers/cxgb3/work_queue.hh"
+
+namespace t3 {
+
+uint32_t SendQueue::oldest_read(uint32_t tail) const {
+    uint32_t pos = head_relaxed();
+    while (pos != tail && !entry(pos).is_read())
+        pos++;
+    return pos;
+}
+
+// What lies between the head and a read that holds the rest back is retired by next_done(), so nothing is
+// looked at here again and again.
+uint32_t SendQueue::done() const {
+    const uint32_t head = head_relaxed();
+    bool arrived = arrived_;
+    for (uint32_t n = 0; n < ahead_; n++) {
+        if (!entry(head + n).is_read())
+            continue;
+        if (!arrived)
+            return n;
+        arrived = false;
+    }
+    return ahead_;
+}
+
+void SendQueue::advance(uint32_t n) {
+    for (uint32_t i = 0; arrived_ && i < n; i++)
+        arrived_ = !entry(head_relaxed() + i).is_read();
+    head_.store(head_relaxed() + n, std::memory_order_release);
+    ahead_ -= n;
+}
+
+bool SendQueue::read_arrived() {
+    const uint32_t end = tail(), read = oldest_read(end);
+    if (flushing_ || read == end)
+        return false;
+    raise_executed(read + 1);
+    arrived_ = true;
+    return true;
+}
+
+void SendQueue::failed(uint32_t pos, uint8_t status) {
+    raise_executed(pos);
+    failed_pos_ = pos;
+    failed_status_ = status;
+}
+
+bool SendQueue::read_failed(uint8_t status) {
+    const uint32_t end = tail(), read = oldest_read(end);
+    if (flushing_ || read == end)
+        return false;
+    failed(read, status);
+    return true;
+}
+
+bool SendQueue::next_done(Completion& c) {
+    const uint32_t head = head_relaxed(), ready = done();
+    for (uint32_t i = 0; i < ready; i++) {
+        if (!entry(head + i).signaled())
+            continue;
+        deliver(head + i, T3_STATUS_SUCCESS, c);
+        advance(i + 1);
+        return true;
+    }
+    if (ready)
+        advance(ready);
+    return false;
+}
+
+bool SendQueue::next_flushed(Completion& c) {
+    const uint32_t end = tail();
+    if (!flushing_) {
+        if (next_done(c))
+            return true;
+        flushing_ = true;
+        ahead_ = 0;
+        arrived_ = false;
+    }
+    const uint32_t pos = head_relaxed();
+    if (pos == end)
+        return false;
+    const bool refused = failed_status_ != T3_STATUS_SUCCESS && pos == failed_pos_;
+    deliver(pos, refused ? failed_status_ : static_cast<uint8_t>(T3_STATUS_FLUSH), c);
+    retire(pos);
+    return true;
+}
+
+void SendQueue::deliver(uint32_t pos, uint8_t status, Completion& c) const {
+    const SendEntry& e = entry(pos);
+    c.wr_id = e.wr_id;
+    c.op = e.work_op();
+    c.status = status;
+    c.byte_len = e.is_read() && status == T3_STATUS_SUCCESS ? e.more : 0;
+    c.invalidated_stag = 0;
+    c.with_invalidate = false;
+}
+
+void SendQueue::reset(uint32_t start) {
+    head_.store(start, std::memory_order_relaxed);
+    tail_.store(start, std::memory_order_relaxed);
+    last_read_.store(start - 1, std::memory_order_relaxed);
+    limit_ = start + size_.entries();
+    ahead_ = 0;
+    arrived_ = false;
+    failed_status_ = T3_STATUS_SUCCESS;
+    flushing_ = false;
+}
+
+} // namespace t3
