@@ -12,6 +12,8 @@
 #include "userspace/providers/cxgb3/counters.h"
 #include "userspace/providers/cxgb3/verbs_abi.h"
 
+#include <pthread.h>
+
 #ifdef __cplusplus
 extern "C" {
 #define CXGB3_NOEXCEPT noexcept
@@ -32,11 +34,16 @@ struct cxgb3_mr {
 	uint8_t page_code;
 };
 
+enum cxgb3_armed { CXGB3_NOT_ARMED, CXGB3_ARMED_SOLICITED, CXGB3_ARMED_ANY };
+
 struct cxgb3_cq {
 	struct verbs_cq vcq;
 	void *core;
 	void *ring;
 	size_t ring_bytes;
+	pthread_mutex_t arm_lock;
+	enum cxgb3_armed armed;	 /* and its event was not read yet */
+	enum cxgb3_armed wanted; /* asked for while it was armed */
 };
 
 struct cxgb3_qp {
@@ -53,6 +60,8 @@ struct cxgb3_qp {
 int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool threads, struct cxgb3_counters *counters) CXGB3_NOEXCEPT;
 uint64_t cxgb3_core_cq_counter(const struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_cq_use_ring(struct cxgb3_cq *cq, const struct t3_create_cq_resp *resp) CXGB3_NOEXCEPT;
+/* Before the kernel arms the CQ: how far it has been polled. */
+void cxgb3_core_tell_kernel(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_cq(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 
 int cxgb3_core_create_qp(struct cxgb3_qp *qp, const struct t3_create_qp_resp *resp, bool signal_all,

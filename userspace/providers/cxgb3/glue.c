@@ -222,6 +222,7 @@ static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, stru
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
+	pthread_mutex_init(&cq->arm_lock, NULL);
 	err = cxgb3_core_create_cq(cq, ctx->threads, ctx->counters);
 	if (err)
 		goto free_cq;
@@ -268,9 +269,59 @@ static int cxgb3_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-static int cxgb3_arm_cq(struct ibv_cq *cq, int solicited_only)
+/*
+ * Arming is a register of the card that no process may have, so it takes a system call, but not always: a CQ that
+ * was armed, and whose event nobody has read yet, needs no second one. The event is on its way, or will be.
+ */
+static int arm_for_real(struct cxgb3_cq *cq, enum cxgb3_armed how)
 {
-	return ibv_cmd_req_notify_cq(cq, solicited_only);
+	struct cxgb3_counters *counters = to_context(cq->vcq.cq.context)->counters;
+	int err;
+
+	cxgb3_core_tell_kernel(cq);
+	err = ibv_cmd_req_notify_cq(&cq->vcq.cq, how == CXGB3_ARMED_SOLICITED);
+	cq->armed = err ? CXGB3_NOT_ARMED : how;
+	if (counters)
+		__atomic_fetch_add(&counters->arm_system_calls, 1, __ATOMIC_RELAXED);
+	return err;
+}
+
+static int cxgb3_arm_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	const enum cxgb3_armed how = solicited_only ? CXGB3_ARMED_SOLICITED : CXGB3_ARMED_ANY;
+	struct cxgb3_counters *counters = to_context(ibcq->context)->counters;
+	struct cxgb3_cq *cq = to_cq(ibcq);
+	int err = 0;
+
+	if (counters)
+		__atomic_fetch_add(&counters->arm, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&cq->arm_lock);
+	if (ibcq->channel && cq->armed >= how) {
+		if (cq->wanted < how)
+			cq->wanted = how;
+	} else {
+		err = arm_for_real(cq, how);
+	}
+	pthread_mutex_unlock(&cq->arm_lock);
+	return err;
+}
+
+/*
+ * Somebody has read the event. If the CQ was armed once more before that, and another thread relies on it, it has
+ * to be armed now; else the program does it, or does not.
+ */
+static void cxgb3_cq_event(struct ibv_cq *ibcq)
+{
+	struct cxgb3_cq *cq = to_cq(ibcq);
+	enum cxgb3_armed wanted;
+
+	pthread_mutex_lock(&cq->arm_lock);
+	wanted = cq->wanted;
+	cq->armed = CXGB3_NOT_ARMED;
+	cq->wanted = CXGB3_NOT_ARMED;
+	if (wanted)
+		arm_for_real(cq, wanted);
+	pthread_mutex_unlock(&cq->arm_lock);
 }
 
 /* ---- queue pairs ---- */
@@ -422,6 +473,7 @@ static const struct verbs_context_ops cxgb3_context_ops = {
 	.alloc_pd = cxgb3_alloc_pd,
 	.async_event = cxgb3_async_event,
 	.bind_mw = cxgb3_bind_mw,
+	.cq_event = cxgb3_cq_event,
 	.create_cq = cxgb3_create_cq,
 	.create_qp = cxgb3_create_qp,
 	.dealloc_mw = cxgb3_dealloc_mw,

@@ -30,6 +30,10 @@ void cxgb3_core_cq_use_ring(cxgb3_cq* cq, const t3_create_cq_resp* resp) noexcep
     static_cast<t3::Cq*>(cq->core)->use_ring(cq->ring, resp->size_log2);
 }
 
+void cxgb3_core_tell_kernel(cxgb3_cq* cq) noexcept {
+    static_cast<t3::Cq*>(cq->core)->tell_kernel();
+}
+
 void cxgb3_core_destroy_cq(cxgb3_cq* cq) noexcept {
     delete static_cast<t3::Cq*>(cq->core);
 }

@@ -117,15 +117,16 @@ struct verbs_context_ops {
 #endif
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
 	verbs_op alloc_null_mr;
-	verbs_op alloc_parent_domain;
+	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *context,
+					      struct ibv_parent_domain_init_attr *attr);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
-	verbs_op alloc_td;
+	struct ibv_td *(*alloc_td)(struct ibv_context *context, struct ibv_td_init_attr *attr);
 	void (*async_event)(struct ibv_context *context, struct ibv_async_event *event);
 	verbs_op attach_counters_point_flow;
 	verbs_op attach_mcast;
 	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind);
 	verbs_op close_xrcd;
-	verbs_op cq_event;
+	void (*cq_event)(struct ibv_cq *cq);
 	verbs_op create_ah;
 #if T3_RDMA_CORE >= 65
 	verbs_op create_comp_cntr;
@@ -147,7 +148,7 @@ struct verbs_context_ops {
 #endif
 	int (*dealloc_mw)(struct ibv_mw *mw);
 	int (*dealloc_pd)(struct ibv_pd *pd);
-	verbs_op dealloc_td;
+	int (*dealloc_td)(struct ibv_td *td);
 	int (*dereg_mr)(struct verbs_mr *vmr);
 	verbs_op destroy_ah;
 #if T3_RDMA_CORE >= 65
