@@ -40,7 +40,7 @@ static __always_inline bool t3_header_gen(__u32 header)
 
 /* Type and opcode together say what an entry is about. */
 enum t3_cqe_kind {
-	T3_KIND_OTHER,		/* nobody's: a TERMINATE, a refused request of the peer, what no card writes */
+	T3_KIND_OTHER,		/* nobody's: a TERMINATE, a refused request, what no card writes */
 	T3_KIND_SENT,		/* a request of ours, but a read */
 	T3_KIND_READ,		/* a read of ours; such an entry calls itself a receive */
 	T3_KIND_MESSAGE,	/* a receive of ours */

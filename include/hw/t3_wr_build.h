@@ -89,7 +89,8 @@ struct t3_data {
 };
 
 /* Entries without bytes are left out: their STag would be checked for nothing. */
-static __always_inline struct t3_data t3_put_sgl(struct t3_sge *dst, const struct t3_host_sge *sge, __u32 num)
+static __always_inline struct t3_data t3_put_sgl(struct t3_sge *dst, const struct t3_host_sge *sge,
+						  __u32 num)
 {
 	struct t3_data data = { 0, 0, 0, 0 };
 	__u64 bytes = 0;
@@ -155,7 +156,8 @@ static __always_inline const __u8 *t3_sge_bytes(const struct t3_host_sge *sge)
 }
 
 /* One entry after the other, as one run of bytes. */
-static __always_inline struct t3_data t3_put_inline(__u8 *dst, const struct t3_host_sge *sge, __u32 num)
+static __always_inline struct t3_data t3_put_inline(__u8 *dst, const struct t3_host_sge *sge,
+						    __u32 num)
 {
 	struct t3_data data = { 0, 0, 0, 0 };
 	__u32 i;
@@ -181,8 +183,7 @@ static __always_inline struct t3_data t3_put_inline(__u8 *dst, const struct t3_h
 /* ---- requests ---- */
 
 /* A send-side request, of what verb it may be, not yet checked against the limits of the card. */
-struct t3_send {
-	__u8 op;	/* T3_WR_OP_SEND, WRITE, READ or LOCAL_INV */
+struct t3_request {
 	__u8 rdma_op;	/* T3_RDMA_* */
 	bool local_inv;	/* READ: invalidate the sink afterwards */
 	bool is_inline;	/* sge[].addr is a host pointer */
@@ -193,7 +194,7 @@ struct t3_send {
 	const struct t3_host_sge *sge;
 };
 
-static __always_inline struct t3_data t3_put_data(struct t3_sge *dst, const struct t3_send *req)
+static __always_inline struct t3_data t3_put_data(struct t3_sge *dst, const struct t3_request *req)
 {
 	return req->is_inline ? t3_put_inline((__u8 *)dst, req->sge, req->num_sge) :
 				t3_put_sgl(dst, req->sge, req->num_sge);
@@ -206,13 +207,15 @@ static __always_inline void t3_put_rdma_op(__u8 *at, __u8 op, __u8 flag)
 }
 
 /* The same for a SEND with the other half in one store, since most invalidate nothing. */
-static __always_inline void t3_put_send_op(struct t3_wr_send *wr, const struct t3_send *req)
+static __always_inline void t3_put_send_op(struct t3_wr_send *wr, const struct t3_request *req)
 {
-	*(t3_flit *)&wr->rdma_op = (__force __be64)
-		t3_two_words(t3_two_bytes(req->rdma_op, 0), (__force __u32)t3_to_be32(req->inv_stag));
+	__u32 stag = (__force __u32)t3_to_be32(req->inv_stag);
+
+	*(t3_flit *)&wr->rdma_op =
+		(__force __be64)t3_two_words(t3_two_bytes(req->rdma_op, 0), stag);
 }
 
-static __always_inline int t3_build_send(struct t3_wr_send *wr, const struct t3_send *req)
+static __always_inline int t3_build_send(struct t3_wr_send *wr, const struct t3_request *req)
 {
 	struct t3_data data = t3_put_data(wr->sge, req);
 
@@ -224,7 +227,7 @@ static __always_inline int t3_build_send(struct t3_wr_send *wr, const struct t3_
 	return T3_SEND_FLITS + (int)data.flits;
 }
 
-static __always_inline int t3_build_write(struct t3_wr_write *wr, const struct t3_send *req)
+static __always_inline int t3_build_write(struct t3_wr_write *wr, const struct t3_request *req)
 {
 	struct t3_data data = t3_put_data(wr->sge, req);
 
@@ -238,7 +241,7 @@ static __always_inline int t3_build_write(struct t3_wr_write *wr, const struct t
 	return T3_WRITE_FLITS + (int)data.flits;
 }
 
-static __always_inline int t3_build_read(struct t3_wr_read *wr, const struct t3_send *req)
+static __always_inline int t3_build_read(struct t3_wr_read *wr, const struct t3_request *req)
 {
 	__u32 bytes = req->num_sge ? req->sge->len : 0;
 
@@ -259,7 +262,7 @@ static __always_inline int t3_build_read(struct t3_wr_read *wr, const struct t3_
 	return T3_READ_FLITS;
 }
 
-static __always_inline int t3_build_local_inv(struct t3_wr_local_inv *wr, const struct t3_send *req)
+static __always_inline int t3_build_local_inv(struct t3_wr_local_inv *wr, const struct t3_request *req)
 {
 	wr->stag = t3_to_be32(req->inv_stag);
 	wr->rsvd = 0;
@@ -338,7 +341,8 @@ static __always_inline int t3_build_recv(struct t3_wr_recv *wr, const struct t3_
 	struct t3_data data;
 	__u32 i;
 
-	memset(&wr->sge[1], 0, 3 * sizeof(wr->sge[0]) + sizeof(wr->pbl_addr));
+	memset(&wr->sge[1], 0, (T3_MAX_SGE - 1) * sizeof(wr->sge[0]));
+	memset(wr->pbl_addr, 0, sizeof(wr->pbl_addr));
 	if (t3_unlikely(num != 1 || !sge->len))
 		memset(&wr->sge[0], 0, sizeof(wr->sge[0]));
 	data = t3_put_sgl(wr->sge, sge, num);

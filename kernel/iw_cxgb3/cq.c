@@ -26,10 +26,8 @@ static struct t3_cqe *ring_at(const struct t3_cq *cq, u32 ptr)
 
 static bool entry_valid(const struct t3_cq *cq, u32 ptr)
 {
-	__be32 header = READ_ONCE(ring_at(cq, ptr)->header);
-	bool gen = be32_to_cpu(header) & T3_CQE_GEN;
-
-	return gen == t3_gen(ptr, ilog2(cq->entries));
+	return t3_cqe_valid(READ_ONCE(ring_at(cq, ptr)->header),
+			    t3_gen(ptr, ilog2(cq->entries)));
 }
 
 /* --- references ------------------------------------------------------------- */

@@ -2,56 +2,66 @@
 /*
  * From completion entries to completions.
  */
+#include <linux/build_bug.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
 
 #include "cqe.h"
 
+/* hw/t3_cqe_decode.h names them by value. */
+static_assert(IB_WC_SUCCESS == T3_WC_SUCCESS);
+static_assert(IB_WC_LOC_LEN_ERR == T3_WC_LOC_LEN_ERR);
+static_assert(IB_WC_LOC_PROT_ERR == T3_WC_LOC_PROT_ERR);
+static_assert(IB_WC_WR_FLUSH_ERR == T3_WC_WR_FLUSH_ERR);
+static_assert(IB_WC_MW_BIND_ERR == T3_WC_MW_BIND_ERR);
+static_assert(IB_WC_LOC_ACCESS_ERR == T3_WC_LOC_ACCESS_ERR);
+static_assert(IB_WC_FATAL_ERR == T3_WC_FATAL_ERR);
+static_assert(IB_WC_GENERAL_ERR == T3_WC_GENERAL_ERR);
+
 struct status_row {
 	const char *name;
-	enum ib_wc_status wc;
 	enum t3_ae_class class;
 };
 
-#define ROW(str, status, cl) { .name = (str), .wc = IB_WC_##status, .class = T3_AE_##cl }
+#define ROW(str, cl) { .name = (str), .class = T3_AE_##cl }
 
 /* Indexed by the 5-bit status. Codes without a row are QP fatal. */
 static const struct status_row rows[32] = {
-	[T3_STATUS_SUCCESS]	  = ROW("success", SUCCESS, COMPLETION),
-	[T3_STATUS_STAG]	  = ROW("invalid STag", LOC_ACCESS_ERR, ACCESS),
-	[T3_STATUS_PDID]	  = ROW("PD mismatch", LOC_PROT_ERR, ACCESS),
-	[T3_STATUS_QPID]	  = ROW("QP mismatch", LOC_ACCESS_ERR, ACCESS),
-	[T3_STATUS_ACCESS]	  = ROW("access right missing", LOC_ACCESS_ERR, ACCESS),
-	[T3_STATUS_WRAP]	  = ROW("address wraps", GENERAL_ERR, ACCESS),
-	[T3_STATUS_BOUND]	  = ROW("base or bounds", LOC_LEN_ERR, ACCESS),
-	[T3_STATUS_INV_SHARED_MR] = ROW("invalidate of a shared region", MW_BIND_ERR, ACCESS),
-	[T3_STATUS_INV_BOUND_MR]  = ROW("invalidate of a bound region", MW_BIND_ERR, ACCESS),
-	[T3_STATUS_ECC]		  = ROW("ECC", FATAL_ERR, DEVICE),
-	[T3_STATUS_ECC_PSTAG]	  = ROW("ECC in parent STag", FATAL_ERR, DEVICE),
-	[T3_STATUS_PBL_BOUND]	  = ROW("PBL out of bounds", FATAL_ERR, FATAL),
-	[T3_STATUS_FLUSH]	  = ROW("flushed", WR_FLUSH_ERR, FATAL),
-	[T3_STATUS_CRC]		  = ROW("MPA CRC", FATAL_ERR, FATAL),
-	[T3_STATUS_MARKER]	  = ROW("MPA marker", FATAL_ERR, FATAL),
-	[T3_STATUS_PDU_LEN]	  = ROW("PDU length", FATAL_ERR, FATAL),
-	[T3_STATUS_NO_RECV]	  = ROW("no receive posted", FATAL_ERR, FATAL),
-	[T3_STATUS_DDP_VERSION]	  = ROW("DDP version", FATAL_ERR, FATAL),
-	[T3_STATUS_RDMAP_VERSION] = ROW("RDMAP version", FATAL_ERR, FATAL),
-	[T3_STATUS_OPCODE]	  = ROW("RDMAP opcode", FATAL_ERR, FATAL),
-	[T3_STATUS_DDP_QUEUE]	  = ROW("DDP queue number", FATAL_ERR, FATAL),
-	[T3_STATUS_MSN]		  = ROW("MSN", FATAL_ERR, FATAL),
-	[T3_STATUS_TBIT]	  = ROW("tagged bit", FATAL_ERR, FATAL),
-	[T3_STATUS_MO]		  = ROW("message offset", FATAL_ERR, FATAL),
-	[T3_STATUS_MSN_GAP]	  = ROW("MSN gap", FATAL_ERR, FATAL),
-	[T3_STATUS_MSN_RANGE]	  = ROW("MSN range", FATAL_ERR, FATAL),
-	[T3_STATUS_IRD_OVERFLOW]  = ROW("IRD overflow", FATAL_ERR, FATAL),
-	[T3_STATUS_RQE_BOUND]	  = ROW("RQE out of bounds", FATAL_ERR, FATAL),
-	[T3_STATUS_INTERNAL]	  = ROW("internal", FATAL_ERR, DEVICE),
+	[T3_STATUS_SUCCESS]	  = ROW("success", COMPLETION),
+	[T3_STATUS_STAG]	  = ROW("invalid STag", ACCESS),
+	[T3_STATUS_PDID]	  = ROW("PD mismatch", ACCESS),
+	[T3_STATUS_QPID]	  = ROW("QP mismatch", ACCESS),
+	[T3_STATUS_ACCESS]	  = ROW("access right missing", ACCESS),
+	[T3_STATUS_WRAP]	  = ROW("address wraps", ACCESS),
+	[T3_STATUS_BOUND]	  = ROW("base or bounds", ACCESS),
+	[T3_STATUS_INV_SHARED_MR] = ROW("invalidate of a shared region", ACCESS),
+	[T3_STATUS_INV_BOUND_MR]  = ROW("invalidate of a bound region", ACCESS),
+	[T3_STATUS_ECC]		  = ROW("ECC", DEVICE),
+	[T3_STATUS_ECC_PSTAG]	  = ROW("ECC in parent STag", DEVICE),
+	[T3_STATUS_PBL_BOUND]	  = ROW("PBL out of bounds", FATAL),
+	[T3_STATUS_FLUSH]	  = ROW("flushed", FATAL),
+	[T3_STATUS_CRC]		  = ROW("MPA CRC", FATAL),
+	[T3_STATUS_MARKER]	  = ROW("MPA marker", FATAL),
+	[T3_STATUS_PDU_LEN]	  = ROW("PDU length", FATAL),
+	[T3_STATUS_NO_RECV]	  = ROW("no receive posted", FATAL),
+	[T3_STATUS_DDP_VERSION]	  = ROW("DDP version", FATAL),
+	[T3_STATUS_RDMAP_VERSION] = ROW("RDMAP version", FATAL),
+	[T3_STATUS_OPCODE]	  = ROW("RDMAP opcode", FATAL),
+	[T3_STATUS_DDP_QUEUE]	  = ROW("DDP queue number", FATAL),
+	[T3_STATUS_MSN]		  = ROW("MSN", FATAL),
+	[T3_STATUS_TBIT]	  = ROW("tagged bit", FATAL),
+	[T3_STATUS_MO]		  = ROW("message offset", FATAL),
+	[T3_STATUS_MSN_GAP]	  = ROW("MSN gap", FATAL),
+	[T3_STATUS_MSN_RANGE]	  = ROW("MSN range", FATAL),
+	[T3_STATUS_IRD_OVERFLOW]  = ROW("IRD overflow", FATAL),
+	[T3_STATUS_RQE_BOUND]	  = ROW("RQE out of bounds", FATAL),
+	[T3_STATUS_INTERNAL]	  = ROW("internal", DEVICE),
 };
 
 static const struct status_row *row_of(u8 status)
 {
-	static const struct status_row unknown = ROW("undefined", FATAL_ERR, FATAL);
+	static const struct status_row unknown = ROW("undefined", FATAL);
 
 	if (status >= 32 || !rows[status].name)
 		return &unknown;
@@ -60,7 +70,7 @@ static const struct status_row *row_of(u8 status)
 
 enum ib_wc_status t3_wc_status(u8 status)
 {
-	return row_of(status)->wc;
+	return (enum ib_wc_status)t3_status_to_wc(status);
 }
 
 const char *t3_status_name(u8 status)
@@ -137,22 +147,20 @@ static enum t3_cqe_verdict apply_send(struct t3_wq *wq, const struct t3_cqe *cqe
 	return T3_CQE_SEND_DONE;
 }
 
-/* The card compares four bits of the MSN; a gap would hand out the wrong buffer. */
 static enum t3_cqe_verdict apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
+	u32 header = be32_to_cpu(cqe->header);
 	struct t3_rq_entry *e;
 
 	if (wq->rq_done == wq->rq_wptr)
 		return T3_CQE_BAD;
 	e = t3_rq_at(wq, wq->rq_done);
 	e->rdma_op = t3_cqe_opcode(cqe);
-	e->status = t3_cqe_status(cqe);
+	e->status = t3_message_status(header, be32_to_cpu(cqe->u.rq.msn), wq->rq_done + 1);
 	e->done = true;
-	if (be32_to_cpu(cqe->u.rq.msn) != wq->rq_done + 1)
-		e->status = T3_STATUS_MSN;
 	if (e->status == T3_STATUS_SUCCESS) {
 		e->len = be32_to_cpu(cqe->len);
-		if (invalidates(e->rdma_op))
+		if (t3_header_kind(header) == T3_KIND_MESSAGE_INV)
 			e->inv_stag = be32_to_cpu(cqe->u.rq.stag);
 	}
 	wq->rq_done++;
@@ -161,17 +169,22 @@ static enum t3_cqe_verdict apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe
 
 enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
-	u8 opcode = t3_cqe_opcode(cqe);
 	enum t3_cqe_verdict verdict;
 
-	if (t3_cqe_is_sq(cqe))
+	switch (t3_header_kind(be32_to_cpu(cqe->header))) {
+	case T3_KIND_SENT:
 		verdict = apply_send(wq, cqe);
-	else if (opcode == T3_RDMA_READ_RESP)
+		break;
+	case T3_KIND_READ:
 		verdict = apply_read(wq, cqe);
-	else if (is_message(opcode))
+		break;
+	case T3_KIND_MESSAGE:
+	case T3_KIND_MESSAGE_INV:
 		verdict = apply_recv(wq, cqe);
-	else
+		break;
+	default:
 		verdict = T3_CQE_BAD;
+	}
 
 	if (verdict == T3_CQE_BAD || t3_cqe_status(cqe) != T3_STATUS_SUCCESS)
 		wq->error = true;

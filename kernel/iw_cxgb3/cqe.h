@@ -14,31 +14,32 @@
 #include <rdma/ib_verbs.h>
 
 #include "hw/t3_cqe.h"
+#include "hw/t3_cqe_decode.h"
 #include "wq.h"
 
 static inline u32 t3_cqe_qpid(const struct t3_cqe *cqe)
 {
-	return (be32_to_cpu(cqe->header) & T3_CQE_QPID) >> 12;
+	return t3_header_qpid(be32_to_cpu(cqe->header));
 }
 
 static inline u8 t3_cqe_status(const struct t3_cqe *cqe)
 {
-	return (be32_to_cpu(cqe->header) & T3_CQE_STATUS) >> 5;
+	return t3_header_status(be32_to_cpu(cqe->header));
 }
 
 static inline u8 t3_cqe_opcode(const struct t3_cqe *cqe)
 {
-	return be32_to_cpu(cqe->header) & T3_CQE_OPCODE;
+	return t3_header_opcode(be32_to_cpu(cqe->header));
 }
 
 static inline bool t3_cqe_is_sq(const struct t3_cqe *cqe)
 {
-	return be32_to_cpu(cqe->header) & T3_CQE_TYPE_SQ;
+	return t3_header_is_sq(be32_to_cpu(cqe->header));
 }
 
 static inline bool t3_cqe_gen(const struct t3_cqe *cqe)
 {
-	return be32_to_cpu(cqe->header) & T3_CQE_GEN;
+	return t3_header_gen(be32_to_cpu(cqe->header));
 }
 
 enum t3_cqe_verdict {

@@ -17,6 +17,7 @@
 
 #include "hw/t3_cqe.h"
 #include "hw/t3_wr.h"
+#include "hw/t3_wr_build.h"
 
 struct t3_sq_entry {
 	u64 wr_id;
@@ -86,12 +87,6 @@ static inline struct t3_sq_entry *t3_sq_at(const struct t3_wq *wq, u32 ptr)
 static inline struct t3_rq_entry *t3_rq_at(const struct t3_wq *wq, u32 ptr)
 {
 	return &wq->rq[ptr & (t3_rq_size(wq) - 1)];
-}
-
-/* Generation of a running counter: 1 on the first lap of the ring, then 0, ... */
-static inline u32 t3_gen(u32 ptr, unsigned int log2)
-{
-	return !((ptr >> log2) & 1);
 }
 
 #endif

@@ -13,173 +13,41 @@
 
 #define FLITS(type)	(sizeof(type) / 8)
 
-/* Flits of a request without its scatter list. */
-#define SEND_FLITS	4
-#define WRITE_FLITS	5
-#define SGE_FLITS	2
-#define FASTREG_FLITS	5
-
-__be32 t3_wr_hi(u8 op, u8 flags)
-{
-	return cpu_to_be32(FIELD_PREP(T3_WR_OPCODE, op) | T3_WR_SOP | T3_WR_EOP |
-			   FIELD_PREP(T3_WR_FLAGS, flags));
-}
-
 void t3_wr_publish(union t3_wr_slot *slot, u32 flits, u32 tid, u32 gen)
 {
 	/* Everything the card reads must be there before it can find the slot valid. */
 	wmb();
-	slot->hdr.lo = cpu_to_be32((gen ? T3_WR_GEN : 0) | FIELD_PREP(T3_WR_TID, tid) |
-				   FIELD_PREP(T3_WR_LEN, flits));
-	slot->flit[T3_WR_GEN2_FLIT] = cpu_to_be64(gen);
+	slot->hdr.lo = t3_wr_lo(flits, tid, gen);
+	slot->flit[T3_WR_GEN2_FLIT] = t3_wr_gen2(gen);
 }
 
-static int total_len(const struct t3_host_sge *sge, u32 num, u32 *total)
+static int build(union t3_wr_slot *slot, const struct t3_send *send)
 {
-	u64 sum = 0;
-	u32 i;
+	const struct t3_request req = {
+		.rdma_op = send->rdma_op,
+		.local_inv = send->local_inv,
+		.is_inline = send->is_inline,
+		.inv_stag = send->inv_stag,
+		.rkey = send->rkey,
+		.remote_addr = send->remote_addr,
+		.num_sge = send->num_sge,
+		.sge = send->sge,
+	};
 
-	if (num > T3_MAX_SGE)
-		return -EINVAL;
-	for (i = 0; i < num; i++)
-		sum += sge[i].len;
-	if (sum > U32_MAX)
-		return -EMSGSIZE;
-	*total = sum;
-	return 0;
-}
-
-static void put_sgl(struct t3_sge *dst, const struct t3_host_sge *src, u32 num)
-{
-	u32 i;
-
-	for (i = 0; i < num; i++) {
-		dst[i].stag = cpu_to_be32(src[i].stag);
-		dst[i].len = cpu_to_be32(src[i].len);
-		dst[i].to = cpu_to_be64(src[i].addr);
-	}
-}
-
-/*
- * Payload of a SEND or WRITE: inline from the scatter list's place on, with
- * num_sge 0, or as a scatter list. Flits used, or -errno.
- */
-static int put_payload(const struct t3_send *req, struct t3_sge *sgl,
-		       __be32 *plen, __be32 *num_sge)
-{
-	u32 len, i;
-	u8 *dst = (u8 *)sgl;
-	int err;
-
-	err = total_len(req->sge, req->num_sge, &len);
-	if (err)
-		return err;
-	if (!req->is_inline) {
-		put_sgl(sgl, req->sge, req->num_sge);
-		*plen = cpu_to_be32(len);
-		*num_sge = cpu_to_be32(req->num_sge);
-		return SGE_FLITS * req->num_sge;
-	}
-
-	if (len > T3_MAX_INLINE)
-		return -EMSGSIZE;
-	for (i = 0; i < req->num_sge; i++) {
-		memcpy(dst, (const void *)(uintptr_t)req->sge[i].addr, req->sge[i].len);
-		dst += req->sge[i].len;
-	}
-	*plen = cpu_to_be32(len);
-	*num_sge = 0;
-	return (len + 7) / 8;
-}
-
-static int build_send(struct t3_wr_send *wr, const struct t3_send *req)
-{
-	int flits;
-
-	wr->rdma_op = req->rdma_op;
-	memset(wr->rsvd, 0, sizeof(wr->rsvd));
-	wr->inv_stag = cpu_to_be32(req->inv_stag);
-	flits = put_payload(req, wr->sge, &wr->plen, &wr->num_sge);
-	return flits < 0 ? flits : SEND_FLITS + flits;
-}
-
-static int build_write(struct t3_wr_write *wr, const struct t3_send *req)
-{
-	int flits;
-
-	wr->rdma_op = T3_RDMA_WRITE;
-	memset(wr->rsvd, 0, sizeof(wr->rsvd));
-	wr->sink_stag = cpu_to_be32(req->rkey);
-	wr->sink_to = cpu_to_be64(req->remote_addr);
-	flits = put_payload(req, wr->sge, &wr->plen, &wr->num_sge);
-	return flits < 0 ? flits : WRITE_FLITS + flits;
-}
-
-/*
- * A read of nothing still needs STags that are not 0, or the peer terminates
- * the connection; no STag of a zero-length read is looked up otherwise.
- */
-static int build_read(struct t3_wr_read *wr, const struct t3_send *req)
-{
-	bool empty = !req->num_sge || !req->sge[0].len;
-
-	if (req->num_sge > T3_MAX_READ_SGE)
-		return -EINVAL;
-	if (!empty && !req->sge[0].stag)
-		return -EINVAL;
-
-	wr->rdma_op = T3_RDMA_READ_REQ;
-	wr->local_inv = req->local_inv;
-	memset(wr->rsvd, 0, sizeof(wr->rsvd));
-	wr->rem_stag = cpu_to_be32(empty ? T3_RTR_STAG : req->rkey);
-	wr->rem_to = cpu_to_be64(empty ? 1 : req->remote_addr);
-	wr->local_stag = cpu_to_be32(empty ? T3_RTR_STAG : req->sge[0].stag);
-	wr->local_len = cpu_to_be32(empty ? 0 : req->sge[0].len);
-	wr->local_to = cpu_to_be64(empty ? 1 : req->sge[0].addr);
-	return FLITS(*wr);
-}
-
-static int build_local_inv(struct t3_wr_local_inv *wr, const struct t3_send *req)
-{
-	wr->stag = cpu_to_be32(req->inv_stag);
-	wr->rsvd = 0;
-	return FLITS(*wr);
-}
-
-static int build_fastreg(struct t3_wr_fastreg *wr, const struct t3_send *req)
-{
-	const struct t3_fastreg *fr = &req->fr;
-	u32 i;
-
-	if (!fr->npages || fr->npages > T3_MAX_FASTREG_PAGES)
-		return -EINVAL;
-	wr->stag = cpu_to_be32(fr->stag);
-	wr->len = cpu_to_be32(fr->len);
-	wr->va_hi = cpu_to_be32(fr->va >> 32);
-	wr->va_lo_fbo = cpu_to_be32((u32)fr->va);
-	wr->page_type_perms = cpu_to_be32(FIELD_PREP(T3_FASTREG_PAGES, fr->npages) |
-					  FIELD_PREP(T3_FASTREG_PAGE_CODE, fr->page_code) |
-					  T3_FASTREG_VA_BASED |
-					  FIELD_PREP(T3_FASTREG_PERMS, fr->perms));
-	wr->rsvd = 0;
-	for (i = 0; i < fr->npages; i++)
-		wr->page[i] = cpu_to_be64(fr->pages[i]);
-	return FASTREG_FLITS + fr->npages;
-}
-
-static int build(union t3_wr_slot *slot, const struct t3_send *req)
-{
-	switch (req->op) {
+	switch (send->op) {
 	case T3_WR_OP_SEND:
-		return build_send(&slot->send, req);
+		return t3_build_send(&slot->send, &req);
 	case T3_WR_OP_WRITE:
-		return build_write(&slot->write, req);
+		return t3_build_write(&slot->write, &req);
 	case T3_WR_OP_READ:
-		return build_read(&slot->read, req);
+		/* The card cannot place a response by bus address. */
+		if (send->num_sge && send->sge[0].len && !send->sge[0].stag)
+			return -EINVAL;
+		return t3_build_read(&slot->read, &req);
 	case T3_WR_OP_LOCAL_INV:
-		return build_local_inv(&slot->local_inv, req);
+		return t3_build_local_inv(&slot->local_inv, &req);
 	case T3_WR_OP_FASTREG:
-		return build_fastreg(&slot->fastreg, req);
+		return t3_build_fastreg(&slot->fastreg, &send->fr);
 	default:
 		return -EINVAL;
 	}
@@ -246,29 +114,18 @@ static void remember_recv(struct t3_wq *wq, const struct t3_recv *req)
 int t3_wq_post_recv(struct t3_wq *wq, const struct t3_recv *req)
 {
 	union t3_wr_slot *slot = next_slot(wq);
-	struct t3_wr_recv *wr = &slot->recv;
-	u32 len, i;
-	int err;
+	int flits;
 
 	if (!t3_rq_room(wq))
 		return -ENOMEM;
-	err = total_len(req->sge, req->num_sge, &len);
-	if (err)
-		return err;
+	flits = t3_build_recv(&slot->recv, req->sge, req->num_sge, &req->pages);
+	if (flits < 0)
+		return flits;
 
-	memset(wr->sge, 0, sizeof(wr->sge));
-	put_sgl(wr->sge, req->sge, req->num_sge);
-	for (i = 0; i < T3_MAX_SGE; i++) {
-		bool used = i < req->num_sge;
-
-		wr->pagesz[i] = used ? req->page_code[i] : 0;
-		wr->pbl_addr[i] = used ? cpu_to_be32(req->pbl_index[i]) : 0;
-	}
-	wr->num_sge = cpu_to_be32(req->num_sge);
-	wr->id.hi = 0;
-	wr->id.lo = 0;
+	slot->recv.id.hi = 0;
+	slot->recv.id.lo = 0;
 	slot->hdr.hi = t3_wr_hi(T3_WR_OP_RECV, T3_WR_F_COMPLETION);
-	t3_wr_publish(slot, FLITS(*wr), 0, t3_gen(wq->wptr, wq->slots_log2));
+	t3_wr_publish(slot, flits, 0, t3_gen(wq->wptr, wq->slots_log2));
 	remember_recv(wq, req);
 	wq->wptr++;
 	return 0;
@@ -296,16 +153,11 @@ u16 t3_wq_leading_recvs(const struct t3_wq *wq)
 	return n;
 }
 
-static __be32 ofld_lo(u32 tid, u32 flits)
-{
-	return cpu_to_be32(FIELD_PREP(T3_WR_TID, tid) | FIELD_PREP(T3_WR_LEN, flits));
-}
-
 void t3_wr_build_rdma_init(struct t3_wr_rdma_init *wr, const struct t3_rdma_init *init)
 {
 	memset(wr, 0, sizeof(*wr));
 	wr->hdr.hi = cpu_to_be32(FIELD_PREP(T3_WR_OPCODE, T3_WR_OP_RDMA_INIT));
-	wr->hdr.lo = ofld_lo(init->tid, FLITS(*wr));
+	wr->hdr.lo = t3_wr_lo(FLITS(*wr), init->tid, false);
 	wr->qpid = cpu_to_be32(init->qpid);
 	wr->pdid = cpu_to_be32(init->pdid);
 	wr->scqid = cpu_to_be32(init->scqid);
@@ -334,7 +186,7 @@ void t3_wr_build_terminate(void *buf, u32 tid, u8 layer_type, u8 code)
 	/* Only the first 40 bytes of the SEND exist: the control word is inline. */
 	memset(buf, 0, T3_TERMINATE_WR_BYTES);
 	wr->hdr.hi = t3_wr_hi(T3_WR_OP_SEND, T3_WR_F_COMPLETION | T3_WR_F_NOTIFY);
-	wr->hdr.lo = ofld_lo(tid, T3_TERMINATE_WR_BYTES / 8);
+	wr->hdr.lo = t3_wr_lo(T3_TERMINATE_WR_BYTES / 8, tid, false);
 	wr->rdma_op = T3_RDMA_TERMINATE;
 	wr->plen = cpu_to_be32(4);
 	term[0] = layer_type;
@@ -345,7 +197,7 @@ void t3_wr_build_rtr_read(struct t3_wr_read *wr, u32 tid)
 {
 	memset(wr, 0, sizeof(*wr));
 	wr->hdr.hi = t3_wr_hi(T3_WR_OP_READ, 0);
-	wr->hdr.lo = ofld_lo(tid, FLITS(*wr));
+	wr->hdr.lo = t3_wr_lo(FLITS(*wr), tid, false);
 	wr->rdma_op = T3_RDMA_READ_REQ;
 	wr->rem_stag = cpu_to_be32(T3_RTR_STAG);
 	wr->rem_to = cpu_to_be64(1);
@@ -361,7 +213,7 @@ void t3_wr_build_ctrl_context(struct t3_wr_modify_qp *wr, u64 ring_dma, u32 slot
 
 	memset(wr, 0, sizeof(*wr));
 	wr->hdr.hi = t3_wr_hi(T3_WR_OP_MODIFY_QP, T3_WR_F_COMPLETION | T3_WR_F_NOTIFY);
-	wr->hdr.lo = ofld_lo(0, FLITS(*wr));
+	wr->hdr.lo = t3_wr_lo(FLITS(*wr), 0, false);
 	wr->flags = cpu_to_be32(T3_MODQP_WRITE_EC);
 	if (slots) {
 		word[0] = FIELD_PREP(T3_EC0_CREDITS, 16);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Building work requests. Pure: no card, no locks, no memory of its own.
+ * Building work requests. Pure: no card, no locks, no memory of its own. How
+ * the requests of consumers lie in a slot is in hw/t3_wr_build.h, which the
+ * user library shares.
  *
  * The builders of slots write everything but the two generation bits; these
  * come last, from t3_wr_publish(), because the card may look at the slot at
@@ -12,23 +14,8 @@
 #include <linux/types.h>
 
 #include "hw/t3_wr.h"
+#include "hw/t3_wr_build.h"
 #include "wq.h"
-
-struct t3_host_sge {
-	u64 addr;
-	u32 len;
-	u32 stag;
-};
-
-struct t3_fastreg {
-	u32 stag;		/* with the new key */
-	u32 len;
-	u64 va;
-	u8 page_code;
-	u8 perms;		/* T3_PERM_* */
-	u8 npages;
-	const u64 *pages;
-};
 
 /* A send-side request, checked against what the verb allows but not against limits. */
 struct t3_send {
@@ -46,13 +33,11 @@ struct t3_send {
 	struct t3_fastreg fr;
 };
 
-/* How one scatter entry of a receive names its pages; see t3_wr_recv_sge(). */
 struct t3_recv {
 	u64 wr_id;
 	u32 num_sge;
 	struct t3_host_sge sge[T3_MAX_SGE];
-	u8 page_code[T3_MAX_SGE];
-	u32 pbl_index[T3_MAX_SGE];	/* 8-byte units from the PBL base */
+	struct t3_recv_pages pages;
 	u32 scratch;			/* STag 0: private PBL memory, absolute; else 0 */
 };
 
@@ -76,9 +61,6 @@ u16 t3_wq_leading_recvs(const struct t3_wq *wq);
 
 /* Make a slot valid, with both generation bits. */
 void t3_wr_publish(union t3_wr_slot *slot, u32 flits, u32 tid, u32 gen);
-
-/* Header word 0 of an RDMA request. */
-__be32 t3_wr_hi(u8 op, u8 flags);
 
 struct t3_rdma_init {
 	u32 tid;

@@ -114,7 +114,7 @@ TEST_F(InitiatorQueue, EmptyReadHasStagsThatAreNotZero) {
         req.num_sge = num_sge;
         const auto at = wq.wptr;
         ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
-        EXPECT_EQ(flits(at, 2, 4), "01000000 00000001 00000000 00000001 00000001 00000000 00000000 00000001");
+        EXPECT_EQ(flits(at, 2, 4), "01000000 00000002 00000000 00000000 00000002 00000000 00000000 00000000");
     }
 }
 
@@ -180,8 +180,13 @@ TEST_F(InitiatorQueue, FastRegister) {
     const std::array<std::uint64_t, T3_MAX_FASTREG_PAGES + 1> pages{0x100aa0000, 0x100bb1000};
     auto req = request(T3_WR_OP_FASTREG, T3_RDMA_FASTREG, 0, 0);
     req.num_sge = 0;
-    req.fr = {0x00123456, 0x1800,      0x7f0012345800, 0, T3_PERM_LOCAL_READ | T3_PERM_REMOTE_READ,
-              2,          pages.data()};
+    req.fr = {0x00123456,
+              0x1800,
+              0x7f0012345800,
+              0,
+              T3_PERM_LOCAL_READ | T3_PERM_REMOTE_READ,
+              2,
+              reinterpret_cast<const __u64*>(pages.data())};
     ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
     EXPECT_EQ(flits(6, 0, 7), "19c00100 80000007 05000000 00000000 00123456 00001800 00007f00 12345800 "
                               "0200010a 00000000 00000001 00aa0000 00000001 00bb1000");
@@ -197,7 +202,7 @@ TEST_F(Queue, ReceiveOfPages) {
     req.wr_id = 7;
     req.num_sge = 1;
     req.sge[0] = {0x40, 0x100, 0x002345ff};
-    req.pbl_index[0] = 0x40;
+    req.pages.pbl_index[0] = 0x40;
     ASSERT_EQ(t3_wq_post_recv(&wq, &req), 0);
     EXPECT_EQ(flits(5, 0, 13), "17c00100 8000000d 00000000 00000000 00000000 00000001 002345ff 00000100 "
                                "00000000 00000040 00000000 00000000 00000000 00000000 00000000 00000000 "

@@ -25,8 +25,8 @@ struct Built {
     return {.header = header, .flits = static_cast<uint32_t>(flits), .op = op, .read_bytes = read_bytes};
 }
 
-[[gnu::always_inline]] inline t3_send request(bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
-    t3_send r{};
+[[gnu::always_inline]] inline t3_request request(bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
+    t3_request r{};
     r.is_inline = in_line;
     r.num_sge = num_sge;
     r.sge = sge;
@@ -41,7 +41,7 @@ struct Built {
 
 [[gnu::always_inline]] inline Built build_send(t3_wr_slot& slot, wr_flags flags, bool in_line,
                                                uint32_t num_sge, const t3_host_sge* sge) {
-    t3_send r = request(in_line, num_sge, sge);
+    t3_request r = request(in_line, num_sge, sge);
     r.rdma_op = solicited(flags, T3_RDMA_SEND, T3_RDMA_SEND_SE);
     return built(t3_build_send(&slot.send, &r), header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags],
                  WorkOp::send);
@@ -49,7 +49,7 @@ struct Built {
 
 [[gnu::always_inline]] inline Built build_send_inv(t3_wr_slot& slot, wr_flags flags, uint32_t stag,
                                                    bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
-    t3_send r = request(in_line, num_sge, sge);
+    t3_request r = request(in_line, num_sge, sge);
     r.rdma_op = solicited(flags, T3_RDMA_SEND_INV, T3_RDMA_SEND_SE_INV);
     r.inv_stag = stag;
     return built(t3_build_send(&slot.send, &r), header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags],
@@ -59,7 +59,7 @@ struct Built {
 [[gnu::always_inline]] inline Built build_write(t3_wr_slot& slot, wr_flags flags, uint32_t rkey,
                                                 uint64_t remote_addr, bool in_line, uint32_t num_sge,
                                                 const t3_host_sge* sge) {
-    t3_send r = request(in_line, num_sge, sge);
+    t3_request r = request(in_line, num_sge, sge);
     r.rkey = rkey;
     r.remote_addr = remote_addr;
     return built(t3_build_write(&slot.write, &r), header_of<T3_WR_OP_WRITE, T3_WR_F_READ_FENCE>[flags],
@@ -72,7 +72,7 @@ struct Built {
                                                bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
     if (in_line) [[unlikely]]
         return refuse(EINVAL);
-    t3_send r = request(false, num_sge, sge);
+    t3_request r = request(false, num_sge, sge);
     r.rkey = rkey;
     r.remote_addr = remote_addr;
     const uint32_t bytes = num_sge ? sge->len : 0;
@@ -80,7 +80,7 @@ struct Built {
 }
 
 [[gnu::always_inline]] inline Built build_local_inv(t3_wr_slot& slot, wr_flags flags, uint32_t stag) {
-    t3_send r{};
+    t3_request r{};
     r.inv_stag = stag;
     return built(t3_build_local_inv(&slot.local_inv, &r),
                  header_of<T3_WR_OP_LOCAL_INV, T3_WR_F_LOCAL_FENCE>[flags], WorkOp::local_inv);
