@@ -13,6 +13,7 @@
 #include "include/hw/t3_wr.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -493,6 +494,36 @@ static const struct verbs_context_ops cxgb3_context_ops = {
 	.req_notify_cq = cxgb3_arm_cq,
 };
 
+/* What a program that wants to be counted gets over the table above. */
+static const struct verbs_context_ops cxgb3_counted_ops = {
+	.poll_cq = cxgb3_poll_cq_counted,
+	.post_recv = cxgb3_post_recv_counted,
+	.post_send = cxgb3_post_send_counted,
+};
+
+static struct cxgb3_counters *map_counters(const struct ibv_device *device)
+{
+	struct cxgb3_counters *counters;
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), CXGB3_COUNTERS_PATH, (int)getpid(), ibv_get_device_name((struct ibv_device *)device));
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return NULL;
+	if (ftruncate(fd, sizeof(*counters))) {
+		close(fd);
+		return NULL;
+	}
+	counters = mmap(NULL, sizeof(*counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (counters == MAP_FAILED)
+		return NULL;
+	counters->version = CXGB3_COUNTERS_VERSION;
+	counters->magic = CXGB3_COUNTERS_MAGIC;
+	return counters;
+}
+
 static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
 {
 	struct cxgb3_cmd_get_context cmd;
@@ -520,6 +551,10 @@ static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int 
 	}
 	ctx->threads = !single || strcmp(single, "1") != 0;
 	verbs_set_ops(&ctx->vctx, &cxgb3_context_ops);
+	if (getenv("CXGB3_COUNTERS"))
+		ctx->counters = map_counters(device);
+	if (ctx->counters)
+		verbs_set_ops(&ctx->vctx, &cxgb3_counted_ops);
 	return &ctx->vctx;
 }
 
@@ -527,6 +562,9 @@ static void cxgb3_free_context(struct ibv_context *context)
 {
 	struct cxgb3_context *ctx = to_context(context);
 
+	/* The file stays, for whoever wants to read it when the program is done. */
+	if (ctx->counters)
+		munmap(ctx->counters, sizeof(*ctx->counters));
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
 }

@@ -5,7 +5,7 @@
 // posting, reads each once, and retires the request by moving the head of its queue. As soon as anything else
 // turns up, the rest of the call is done by poll_rest(), by way of Cq::next() (cq.cc). The hot function calls
 // nothing, so that it needs no stack.
-#include "userspace/providers/cxgb3/poll.hh"
+#include "userspace/providers/cxgb3/verbs_words.hh"
 
 #include <cstring>
 
@@ -196,8 +196,4 @@ int cxgb3_poll_cq_counted(ibv_cq* ibcq, int n, ibv_wc* wc) noexcept {
     t3::count(counters.empty_poll, got == 0);
     t3::count(counters.completions, static_cast<uint64_t>(got));
     return got;
-}
-
-int t3::poll_locked(Cq& cq, int n, ibv_wc* wc) noexcept {
-    return poll_rest(cq, n, wc);
 }

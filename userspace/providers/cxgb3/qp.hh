@@ -52,12 +52,6 @@ struct SlotCursor {
         __atomic_store_n(&here->hdr.lo, lo | t3_to_be32(flits), __ATOMIC_RELEASE);
         __atomic_store_n(&here->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
     }
-    // The same in two steps, for requests that become valid together. A staged slot has its length, and the
-    // generations of the lap before, which are those that the card does not take.
-    void stage(t3_wr_slot* here, uint32_t flits) const {
-        here->hdr.lo = (lo ^ t3_to_be32(T3_WR_GEN)) | t3_to_be32(flits);
-    }
-    void publish_staged(t3_wr_slot* here) const { publish(here, t3_from_be32(here->hdr.lo) & T3_WR_LEN); }
 };
 
 class Qp {
