@@ -130,7 +130,8 @@ int main(int argc, char** argv) {
             continue;
         for (const bool threads : {true, false}) {
             auto* b = benchmark::RegisterBenchmark(
-                (std::string(c.name) + (threads ? "" : "/single_threaded")).c_str(), time_rounds, &c, threads);
+                (std::string(c.name) + (threads ? "" : "/single_threaded")).c_str(), time_rounds, &c,
+                threads);
             for (const unsigned batch : bench::batches)
                 b->Arg(batch);
         }
