@@ -235,8 +235,11 @@ def test_perftest(mixed, server, tool, size):
 
 
 def test_all_of_it_was_clean_iwarp(mixed):
-    """Runs last in this file: every frame of the above."""
-    report = wirecheck.check(mixed.lab.capture / "p0.pcapng")
+    """Runs last in this file: every frame of the above, and of one rping in case nothing of it ran."""
+    rping(mixed, "card", "-C 5 -V")
+    # siw sends pages where they are. Between the checksum of a repeated segment and its way out of the guest the program may write
+    # there; the card drops such a segment.
+    report = wirecheck.check(mixed.lab.capture / "p0.pcapng", allowed=[rf"wrong TCP checksum, from {re.escape(address(mixed.siw))}$"])
     assert all(report.messages[name] for name in ("Send", "Write", "Read Request", "Read Response")), report.messages
     for guest in (mixed.card, mixed.siw):
         left = objects(guest)

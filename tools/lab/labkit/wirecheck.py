@@ -46,7 +46,7 @@ class Report:
 
 
 # A line of columns for each frame, tabs between them, then the details of the iWARP protocols.
-COLUMNS = ("frame.number tcp.stream tcp.srcport tcp.len tcp.flags tcp.seq_raw tcp.ack_raw tcp.window_size "
+COLUMNS = ("frame.number tcp.stream ip.src tcp.srcport tcp.len tcp.flags tcp.seq_raw tcp.ack_raw tcp.window_size "
            "tcp.window_size_scalefactor ip.checksum.status tcp.checksum.status _ws.expert.severity _ws.expert.message")
 FORMAT = ",".join(f'"{field}","%Cus:{field}"' for field in COLUMNS.split()) + ',"info","%i"'
 TSHARK = [
@@ -118,8 +118,8 @@ class Frame:
 
     @classmethod
     def parse(cls, line: str) -> "Frame":
-        number, stream, port, length, flags, seq, ack, window, scale, ip_sum, tcp_sum, severity, message, info = line.split("\t", 13)
-        problems = [f"wrong {name} checksum" for name, status in (("IP", ip_sum), ("TCP", tcp_sum)) if "Bad" in status]
+        number, stream, source, port, length, flags, seq, ack, window, scale, ip_sum, tcp_sum, severity, message, info = line.split("\t", 14)
+        problems = [f"wrong {name} checksum, from {source}" for name, status in (("IP", ip_sum), ("TCP", tcp_sum)) if "Bad" in status]
         if "Error" in severity:
             problems.append(f"expert: {message}")
         flags = int(flags or "0", 16)
