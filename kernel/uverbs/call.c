@@ -21,11 +21,24 @@
 #include "call.h"
 #include "core_calls.h"
 
-void uv_call_init(struct uv_call *call, struct uv_file *file, struct ib_device *dev,
-		  const struct uv_row *row)
+/* The file's own, or, while another call has it, a new one. */
+struct uv_room *uv_room_get(struct uv_file *file)
+{
+	return xchg(&file->room, NULL) ?: kmalloc(sizeof(struct uv_room), GFP_KERNEL);
+}
+
+void uv_room_put(struct uv_file *file, struct uv_room *room)
+{
+	if (cmpxchg(&file->room, NULL, room))
+		kfree(room);
+}
+
+void uv_call_init(struct uv_call *call, struct uv_file *file, struct uv_room *room,
+		  struct ib_device *dev, const struct uv_row *row)
 {
 	memset(call, 0, sizeof(*call));
 	call->file = file;
+	call->room = room;
 	call->dev = dev;
 	call->row = row;
 	call->attrs.ufile = &file->base;
@@ -215,8 +228,8 @@ int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len, voi
 		 size_t out_len)
 {
 	const struct uv_row *row = call->row;
-	u64 wire[UV_MAX_WIRE / sizeof(u64)];
-	u64 args[UV_MAX_ARGS / sizeof(u64)];
+	void *wire = call->room->wire;
+	void *args = call->room->args;
 	size_t known = min_t(size_t, in_len, row->request);
 	const struct uv_field *field;
 	size_t room;
@@ -226,7 +239,7 @@ int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len, voi
 		err = -EFAULT;
 		goto done;
 	}
-	memset((void *)wire + known, 0, row->request - known);
+	memset(wire + known, 0, row->request - known);
 	if (row->flags & UV_TAIL) {
 		call->tail = in + known;
 		call->tail_len = in_len - known;

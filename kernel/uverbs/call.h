@@ -6,8 +6,23 @@
 #include "table.h"
 #include "uverbs.h"
 
+/*
+ * Where a call works: too large for the stack, and kept with the file for the
+ * next call. A command that is carried by another (invoke_write) shares it, so
+ * each has its own parts.
+ */
+struct uv_room {
+	/* ioctl: the caller's list, if it is no longer; QP.CREATE has 15, and 2 for the driver. */
+	struct ib_uverbs_attr attrs[20];
+	u64 ioctl_args[UV_MAX_ARGS / sizeof(u64)];
+	/* write(): request or response, and the arguments. */
+	u64 wire[UV_MAX_WIRE / sizeof(u64)];
+	u64 args[UV_MAX_ARGS / sizeof(u64)];
+};
+
 struct uv_call {
 	struct uv_file *file;
+	struct uv_room *room;
 	struct ib_device *dev;		/* NULL: has gone, only destroying makes sense */
 	const struct uv_row *row;
 
@@ -36,8 +51,10 @@ struct uv_call {
 	struct uverbs_attr_bundle attrs;
 };
 
-void uv_call_init(struct uv_call *call, struct uv_file *file, struct ib_device *dev,
-		  const struct uv_row *row);
+struct uv_room *uv_room_get(struct uv_file *file);
+void uv_room_put(struct uv_file *file, struct uv_room *room);
+void uv_call_init(struct uv_call *call, struct uv_file *file, struct uv_room *room,
+		  struct ib_device *dev, const struct uv_row *row);
 int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args);
 int uv_make(struct uv_call *call, const struct uv_field *field, void *args);
 int uv_execute(struct uv_call *call, void *args);

@@ -72,6 +72,7 @@ static void file_free(struct kref *ref)
 		__free_page(file->base.disassociate_page);
 	mutex_destroy(&file->base.umap_lock);
 	mutex_destroy(&file->base.ucontext_lock);
+	kfree(file->room);
 	kfree(file);
 	device_unref(dev);
 }

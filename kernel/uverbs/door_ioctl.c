@@ -23,9 +23,6 @@ struct ioctl_call {
 	struct uv_call call;		/* ends in a flexible array */
 };
 
-/* Lists up to this length do not need an allocation. QP.CREATE has 15, and 2 for the driver. */
-#define FEW_ATTRS 20
-
 /* Small values stand in the attribute itself. */
 static bool is_inline(const struct ib_uverbs_attr *attr)
 {
@@ -261,11 +258,12 @@ static int out_attrs(struct ioctl_call *io, const void *args)
 static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uverbs_ioctl_hdr *hdr,
 	       struct ib_uverbs_attr __user *user)
 {
-	struct ib_uverbs_attr few[FEW_ATTRS], *attrs = few;
-	u64 args[UV_MAX_ARGS / sizeof(u64)];
+	struct ib_uverbs_attr *attrs;
 	const struct uv_row *row;
+	struct uv_room *room;
 	struct ioctl_call io;
 	size_t bytes;
+	void *args;
 	int err;
 
 	if (dev && hdr->driver_id != dev->ops.driver_id)
@@ -280,11 +278,18 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 		return err;
 	}
 
+	room = uv_room_get(file);
+	if (!room)
+		return -ENOMEM;
+	args = room->ioctl_args;
+	attrs = room->attrs;
 	bytes = array_size(hdr->num_attrs, sizeof(*attrs));
-	if (hdr->num_attrs > FEW_ATTRS) {
+	if (hdr->num_attrs > ARRAY_SIZE(room->attrs)) {
 		attrs = kmalloc(bytes, GFP_KERNEL);
-		if (!attrs)
+		if (!attrs) {
+			uv_room_put(file, room);
 			return -ENOMEM;
+		}
 	}
 	memset(io.index, 0, sizeof(io.index));
 	io.uhw_out = 0;
@@ -292,7 +297,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	io.user = user;
 	io.attrs = attrs;
 	io.nattrs = hdr->num_attrs;
-	uv_call_init(&io.call, file, dev, row);
+	uv_call_init(&io.call, file, room, dev, row);
 	memset(args, 0, row->args);
 
 	err = copy_from_user(attrs, user, bytes) ? -EFAULT : in_attrs(&io, args);
@@ -306,8 +311,9 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 		err = out_attrs(&io, args);
 	uv_finish(&io.call, err);
 	uv_stats_count(uv_device_of(file), row, err);
-	if (attrs != few)
+	if (attrs != room->attrs)
 		kfree(attrs);
+	uv_room_put(file, room);
 	return err;
 }
 
@@ -352,7 +358,7 @@ int uv_do_invoke_write(struct uv_call *outer, void *args)
 	} else if (a->in.len < row->request_min || a->out.len < row->response_min) {
 		err = -ENOSPC;
 	} else {
-		uv_call_init(&call, outer->file, outer->dev, row);
+		uv_call_init(&call, outer->file, outer->room, outer->dev, row);
 		if (row->flags & UV_DRIVER_DATA)
 			call.attrs.driver_udata = outer->attrs.driver_udata;
 		err = uv_run_write(&call, a->in.at, a->in.len, a->out.at, a->out.len);

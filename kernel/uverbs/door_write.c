@@ -104,6 +104,7 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	struct ib_uverbs_cmd_hdr hdr;
 	const struct uv_row *row;
 	struct ib_device *ib_dev;
+	struct uv_room *room;
 	struct uv_call call;
 	int srcu, err;
 
@@ -124,12 +125,16 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	if (IS_ERR(row))
 		return PTR_ERR(row);
 
+	room = uv_room_get(file);
+	if (!room)
+		return -ENOMEM;
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = uv_file_device(file);
-	uv_call_init(&call, file, ib_dev, row);
+	uv_call_init(&call, file, room, ib_dev, row);
 	err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count) :
 					      plain(&call, &hdr, buf, count);
 	uv_stats_count(dev, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+	uv_room_put(file, room);
 	return err ?: count;
 }

@@ -91,7 +91,7 @@ struct uv_row {
 extern const struct uv_row uv_rows[];
 extern const unsigned int uv_row_count;
 
-/* Sizes of what a call keeps on the stack; uv_table_init() checks every row against them. */
+/* Sizes of what a call keeps in struct uv_room; uv_table_init() checks every row against them. */
 #define UV_MAX_WIRE	320
 #define UV_MAX_ARGS	352
 #define UV_MAX_FIELDS	20

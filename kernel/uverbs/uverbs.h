@@ -42,6 +42,7 @@
 #include "core_layout.h"
 
 struct uv_events;
+struct uv_room;
 struct uv_row;
 struct uv_stats;
 
@@ -56,6 +57,7 @@ struct uv_file {
 	struct ib_uverbs_file base;	/* what ib_core knows; must be first */
 	struct list_head events;	/* uv_events.in_file, under lists_mutex */
 	struct uv_events *async;	/* the default one, set once, under ucontext_lock */
+	struct uv_room *room;		/* for the next call; NULL: another one has it */
 };
 
 static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
