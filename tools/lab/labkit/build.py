@@ -88,6 +88,7 @@ def programs(made: image.Image, goal: Path) -> None:
         mkdir -p $out/provider $out/bin
         find $out/cmake/userspace/providers -name '*-rdmav*.so' -exec cp -p {{}} $out/provider/ \\;
         cp -p userspace/providers/cxgb3/cxgb3.driver $out/provider/
+        cp -p userspace/aix/ofed-env $out/bin/
         find $out/cmake/examples $out/cmake/tools $out/cmake/tests/programs \\
             -name CMakeFiles -prune -o -type f -executable -exec cp -p {{}} $out/bin/ \\; 2>/dev/null || true
         """, goal / "log/programs.log")
