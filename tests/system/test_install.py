@@ -80,7 +80,7 @@ def test_a_new_kernel_gets_its_modules(machine):
         run-parts --exit-on-error --arg={new} /etc/kernel/header_postinst.d""")
     assert f"{new}, x86_64: installed" in made.run("dkms status")
     assert made.run(f"find /lib/modules/{new}/updates/dkms -name 'iw_cxgb3.ko*'").strip()
-    made.run(f"dkms remove t3rdma/{package.version()} -k {new}; rm -r /usr/src/linux-headers-{new} /lib/modules/{new}")
+    made.run(f"dkms remove t3rdma/{paths.version()} -k {new}; rm -r /usr/src/linux-headers-{new} /lib/modules/{new}")
     record.add("kernel upgrade", "built again")
 
 

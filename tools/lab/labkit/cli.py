@@ -21,7 +21,8 @@ from .sim import MAX_CARDS, Wire
 
 
 MAX_GUESTS = 16
-PROGRAM = os.path.relpath(paths.REPO / "tools/lab/t3lab")  # as a reader of our output can copy it
+# As a reader of our output can copy it.
+PROGRAM = os.environ.get("T3LAB_PROGRAM") or os.path.relpath(paths.REPO / "tools/lab/t3lab")
 
 
 class Parser(argparse.ArgumentParser):
@@ -189,6 +190,7 @@ def show_cache(options) -> int:
 
 def parser() -> Parser:
     top = Parser(prog="t3lab", description="Guests with modelled T3 cards, and the wires between them.")
+    top.add_argument("--version", action="version", version=f"t3lab (t3rdma) {paths.version()}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
 
     def command(name: str, function, text: str, *, sized: bool = False) -> Parser:

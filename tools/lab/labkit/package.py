@@ -86,10 +86,6 @@ def _layer(name: str, made: image.Image, packages: Sequence[str]) -> Path:
     return cache.entry(f"{name}-{made.suite}", recipe, fill) / "upper"
 
 
-def version() -> str:
-    return next(line.split('"')[1] for line in (paths.REPO / "tools/common/cli.hh").read_text().splitlines() if "version = " in line)
-
-
 RELEASE_NUMBERS = {"bookworm": 12, "trixie": 13, "forky": 14}
 
 
@@ -116,7 +112,7 @@ def build(suite: str, with_sim: bool = True) -> list[Path]:
                 shutil.copy2(source, tree / name)
         shutil.copytree(tree / "packaging/debian", tree / "debian")
         changelog = tree / "debian/changelog"
-        changelog.write_text(changelog.read_text().replace(f"({version()})", f"({version()}+deb{RELEASE_NUMBERS[suite]})", 1))
+        changelog.write_text(changelog.read_text().replace(f"({paths.version()})", f"({paths.version()}+deb{RELEASE_NUMBERS[suite]})", 1))
         profiles = "" if with_sim else "export DEB_BUILD_PROFILES=pkg.t3rdma.nosim"
         in_root(root, f"""
             export CCACHE_DIR=/ccache CCACHE_BASEDIR=/work/t3rdma CCACHE_NOHASHDIR=1 DEB_BUILD_OPTIONS=parallel={os.cpu_count()}

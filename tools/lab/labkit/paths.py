@@ -12,6 +12,11 @@ REPO = Path(__file__).resolve().parents[3]
 GUEST_FILES = REPO / "tools/lab/guest"
 
 
+def version() -> str:
+    """Of the project; the tools in C++ have it from the same place."""
+    return next(line.split('"')[1] for line in (REPO / "tools/common/cli.hh").read_text().splitlines() if "version = " in line)
+
+
 def cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "t3rdma"
