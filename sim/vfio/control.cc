@@ -334,6 +334,13 @@ bool Control::read(Client& client) {
 }
 
 int control_client(std::span<const char* const> arguments) {
+    if (!arguments.empty() &&
+        (arguments[0] == std::string_view("--help") || arguments[0] == std::string_view("-h"))) {
+        fmt::print("Usage: t3sim ctl SOCKET COMMAND [ARG...]\n\nCommands:\n");
+        for (const auto& row : rows)
+            fmt::print("{}\n", row.usage);
+        return 0;
+    }
     if (arguments.size() < 2) {
         std::fputs(
             "t3sim: usage: t3sim ctl SOCKET COMMAND [ARG...]; t3sim ctl SOCKET help lists the commands\n",

@@ -4,35 +4,71 @@
 import re
 import subprocess
 
+import command_lines
 import pytest
+from command_lines import TOOLS, help_of, options_of, program
 from labkit import paths
 
 PAGES = {path.name.split(".")[0]: path for path in (paths.REPO / "docs/man").glob("*.scd")}
-TOOLS = ("ofedctrl", "t3info", "t3doctor", "ofed-check")
-
-
-def help_of(tool):
-    program = paths.REPO / "build/tools" / tool
-    if not program.exists():
-        pytest.skip(f"{program} is not built")
-    return subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_options_are_those_of_help(tool):
-    said = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", help_of(tool)))
     section = PAGES[tool].read_text().partition("# OPTIONS")[2].partition("\n# ")[0]
     documented = set(re.findall(r"\*(--?[a-z][a-z-]*)\*", "\n".join(line for line in section.splitlines() if line.startswith("*"))))
-    assert documented == said
+    assert documented == options_of(tool)
+
+
+@pytest.mark.parametrize("tool", ["t3lab", "t3sim"])
+def test_commands_are_those_of_help(tool):
+    section = PAGES[tool].read_text().partition("# COMMANDS")[2].partition("\n# ")[0]
+    documented = set(re.findall(r"\*([a-z-]+)[* ]", "\n".join(line for line in section.splitlines() if line[:1] in "[|")))
+    assert documented == set(command_lines.commands_of(tool))
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_pages_are_well_formed_and_refer_to_what_there_is(page):
+    subprocess.run(["scdoc"], input=page.read_bytes(), capture_output=True, check=True)
+    text = page.read_text()
+    assert text.startswith(page.name.removesuffix(".scd").replace(".", "(") + ")\n") and "\n# SEE ALSO\n" in text
+    names = {other.name.removesuffix(".scd") for other in PAGES.values()}
+    for name, section in re.findall(r"\*([\w-]+)\*\((\d)\)", text):
+        if re.match(r"t3|ofed|libcxgb3|iw_cxgb3", name):
+            assert f"{name}.{section}" in names
+
+
+def offered(*words):
+    """What bash offers for the last of these words."""
+    quoted = " ".join(f"'{word}'" for word in words)
+    script = f"""PATH={program(words[0]).parent}:$PATH; source {paths.REPO}/tools/completions/t3rdma
+        COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _t3rdma {words[0]}; printf '%s\\n' "${{COMPREPLY[@]}}" """
+    return set(subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split())
+
+
+def long_options(help_text):
+    return {option for option in command_lines.parse(help_text) if option.startswith("--")}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_completion_offers_what_help_says(tool):
-    script = f"""PATH={paths.REPO}/build/tools:$PATH; source {paths.REPO}/tools/completions/t3rdma
-        COMP_WORDS=({tool} --); COMP_CWORD=1; _t3rdma {tool}; printf '%s\\n' "${{COMPREPLY[@]}}"
-        COMP_WORDS=({tool} --own v); COMP_CWORD=2; _t3rdma {tool}; printf '%s\\n' "${{COMPREPLY[@]}}" """
-    offered = set(subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split())
-    assert offered == set(re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", help_of(tool))) | {"verbs"}
+    assert offered(tool, "--") == long_options(help_of(tool))
+
+
+@pytest.mark.parametrize("words, expected", [
+    (("ofedctrl", "--own", "v"), {"verbs"}),
+    (("t3info", "q"), {"qp"}),
+    (("t3lab", "s"), {"shell"}),
+    (("t3lab", ""), set(command_lines.commands_of("t3lab"))),
+    (("t3lab", "up", "--suite", "t"), {"trixie"}),
+    (("t3sim", "t"), {"trace"}),
+])
+def test_completion_knows_words(words, expected):
+    assert offered(*words) == expected
+
+
+@pytest.mark.parametrize("words", [("t3lab", "run"), ("t3lab", "check-wire"), ("t3sim", "trace")])
+def test_completion_knows_the_options_of_commands(words):
+    assert offered(*words, "--") == long_options(help_of(*words))
 
 
 @pytest.mark.parametrize("module, folder", [("iw_cxgb3", "iw_cxgb3"), ("t3_uverbs", "uverbs"), ("t3_rdma_cm", "rdma_cm")])
@@ -48,11 +84,17 @@ def test_module_parameters_of_the_page_are_in_the_sources(module, folder):
 
 def test_completion_and_packages_name_every_tool():
     completion = (paths.REPO / "tools/completions/t3rdma").read_text().splitlines()[-1]
-    installed = (paths.REPO / "packaging/debian/t3rdma-tools.install").read_text()
+    installed = "".join(path.read_text() for path in (paths.REPO / "packaging/debian").glob("*.install"))
     for tool in TOOLS:
         assert tool in completion.split() and f"bin/{tool}\n" in installed
 
 
-def test_one_version():
-    version = re.search(r'version = "([\d.]+)"', (paths.REPO / "tools/common/cli.hh").read_text())[1]
-    assert (paths.REPO / "packaging/debian/changelog").read_text().startswith(f"t3rdma ({version}) ")
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_tool_tells_the_one_version(tool):
+    done = subprocess.run([program(tool), "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tool} (t3rdma) {paths.version()}\n"
+
+
+def test_packages_have_that_version_too():
+    assert (paths.REPO / "packaging/debian/changelog").read_text().startswith(f"t3rdma ({paths.version()}) ")
+    assert f"Version: {paths.version()}\n" in (paths.REPO / "userspace/aix/ofedaix.pc.in").read_text()
