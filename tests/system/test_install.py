@@ -36,7 +36,7 @@ def machine(request):
     with package.Installed(suite, paths.REPO / "build/install" / suite) as made:
         made.run(f"depmod {made.made.release}")
         before = made.files()
-        made.run(f"{APT} install /debs/*.deb", [(debs[0].parent, "/debs")])
+        made.run(f"{APT} install $(for name in {OURS}; do ls /debs/${{name}}_*.deb; done)", [(debs[0].parent, "/debs")])
         record.add("apt install", f"{len(made.files() - before)} files")
         yield made, before, record
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
