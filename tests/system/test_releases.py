@@ -5,6 +5,7 @@ Making such an image takes minutes, so `make test` runs these where the image is
 """
 
 import pytest
+import test_layout
 from labkit import Lab, build, cache, image, paths
 from programs import BIN, SUM_PORT, run_pair
 from stock import address, objects, rping_client, rping_server, wait_listening
@@ -46,6 +47,11 @@ def test_the_release_is_what_it_should_be(pair, release):
         assert f"libcxgb3-rdmav{abi}.so" in guest.check("ls /usr/lib/x86_64-linux-gnu/libibverbs")
         shown = guest.check("ibv_devinfo -d cxgb3_0")
         assert shown.count("PORT_ACTIVE") == 2 and "iWARP" in shown
+
+
+@pytest.mark.parametrize("ours, theirs", test_layout.VIEWS)
+def test_our_view_of_another_module_is_the_kernels(pair, ours, theirs):
+    test_layout.compare(pair.suite, ours, theirs)
 
 
 @pytest.mark.parametrize("size", [64, 65535])
