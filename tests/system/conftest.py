@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/lab"))
 
+import matrix  # noqa: E402
 import wires  # noqa: E402
 from labkit import Lab, LabError, build, klog  # noqa: E402
 
@@ -27,6 +28,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(matrix, "matrix")
     config.pluginmanager.register(wires, "wires")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
     config.addinivalue_line("markers", "debug: needs the debug kernel (--kernel debug)")
@@ -101,9 +103,13 @@ def _pair_keeper(suite, kernel, pytestconfig):
         pytest.fail(f"after all tests, in memory that nobody can find any more:\n{leaks}", pytrace=False)
 
 
+def allowed_log(request):
+    return [klog.Allowed(*mark.args) for mark in request.node.iter_markers("allow_log")]
+
+
 def _check(lab, request):
     """What every test must leave behind: living guests, clean kernel logs, and no command that cannot be killed."""
-    allowed = [klog.Allowed(*mark.args) for mark in request.node.iter_markers("allow_log")]
+    allowed = allowed_log(request)
     trouble = []
     for guest in lab.guests:
         try:

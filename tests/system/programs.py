@@ -11,12 +11,12 @@ PORT = 7472
 SUM_PORT = 7471
 
 
-def run_pair(server: Guest, client: Guest, name: str, options: str = "", timeout: int = 60) -> tuple[dict, dict]:
+def run_pair(server: Guest, client: Guest, name: str, options: str = "", timeout: int = 60, network: int = 0) -> tuple[dict, dict]:
     """Runs a test program on both sides; the results of server and client. A side that ends without a word, as one that
     is to be killed does, has an empty result."""
     serving = server.start(f"exec {BIN}/t3-{name} server {options}")
     wait_listening(server, PORT)
-    client_done = client.start(f"exec {BIN}/t3-{name} client {address(server)} {options}").wait(timeout)
+    client_done = client.start(f"exec {BIN}/t3-{name} client {address(server, network)} {options}").wait(timeout)
     server_done = serving.wait(timeout)
     results = []
     for side, done in (("server", server_done), ("client", client_done)):

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Debian's own RDMA programs, as the tests start them."""
 
+import signal
+from collections import Counter
+from typing import Callable
+
 from labkit import stack
+from labkit.channel import Command, CommandTimeout, Result
 from labkit.guest import Guest
 
 RPING_PORT = 7174
+PERFTEST_PORT = 18515
+ATTEMPTS = 3
 
 
 def address(guest: Guest, port: int = 0) -> str:
@@ -32,7 +39,57 @@ def rping_client(guest: Guest, server: Guest, options: str = "", listen_port: in
     return guest.start(f"exec rping -c -a {address(server, card_port)} -p {listen_port} {options}")
 
 
-def objects(guest: Guest) -> dict[str, int]:
-    """Counts of the RDMA objects that exist in the guest, by kind."""
-    words = guest.check("rdma resource show").split()
-    return {kind: int(count) for kind, count in zip(words[2::2], words[3::2])}
+def objects(guest: Guest, device: str = "") -> dict[str, int]:
+    """Counts of the RDMA objects that exist in the guest, on one device or on all, by kind."""
+    counts: Counter[str] = Counter()
+    for words in map(str.split, guest.check(f"rdma resource show {device}").splitlines()):
+        counts.update({kind: int(count) for kind, count in zip(words[2::2], words[3::2])})
+    return dict(counts)
+
+
+def run_both(start_server: Callable[[], Command], start_client: Callable[[], Command], timeout: float = 120.0, *,
+             may_hang: bool = False) -> tuple[Result, Result]:
+    """Results of client and server, which both must end well.
+
+    Two things are another's fault, and are tried again. A perftest whose connection is rejected retries with ids that it has freed. And
+    siw (may_hang), when it accepts, answers first and listens to the QP's data afterwards: what a fast initiator sends between the two
+    lies there until more comes, which in a request and response protocol is never.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        serving = start_server()
+        client = start_client()
+        try:
+            done = client.wait(timeout)
+        except CommandTimeout:
+            client.kill()
+            client.wait(10)
+            serving.kill()
+            serving.wait(10)
+            if may_hang and attempt < ATTEMPTS:
+                continue
+            raise
+        if done.rc:
+            serving.kill()
+        served = serving.wait(30)
+        if done.rc != -signal.SIGSEGV or attempt == ATTEMPTS:
+            break
+    assert done.rc == 0, f"client: {done}\nserver: {served}"
+    assert served.rc == 0, f"server: {served}"
+    return done, served
+
+
+def perftest(server: Guest, client: Guest, tool: str, options: str, *, network: int = 0, timeout: float = 120.0,
+             may_hang: bool = False) -> list[str]:
+    """The columns of the client's line of figures."""
+    def start_server():
+        serving = server.start(f"exec {tool} -R -F {options}")
+        wait_listening(server, PERFTEST_PORT)
+        return serving
+
+    done, _ = run_both(start_server, lambda: client.start(f"exec {tool} -R -F {options} {address(server, network)}"), timeout,
+                       may_hang=may_hang)
+    lines = done.stdout.splitlines()
+    header = max(number for number, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
+    figures = next((line.split() for line in lines[header + 1:] if line.split()[:1] and line.split()[0].isdigit()), None)
+    assert figures, done
+    return figures

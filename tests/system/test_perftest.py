@@ -4,12 +4,9 @@
 The figures say nothing about a card (the guests' CPUs are emulated, and so is it); that every message arrives does.
 """
 
-import signal
-
 import pytest
-from stock import address, wait_listening
+from stock import perftest
 
-PORT = 18515
 TOOLS = ["ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw", "ib_read_lat", "ib_read_bw"]
 
 # With -R both ends first agree over a connection of their own; then the server begins to listen for the next one while the
@@ -18,26 +15,10 @@ pytestmark = [
     pytest.mark.wire,
     pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"),
 ]
-ATTEMPTS = 3
 
 
-def run_perftest(pair, tool: str, options: str, timeout: int = 120) -> list[str]:
-    """The columns of the client's line of figures."""
-    server, client = pair.guests
-    for _ in range(ATTEMPTS):
-        serving = server.start(f"exec {tool} -R -F {options}")
-        wait_listening(server, PORT)
-        done = client.start(f"exec {tool} -R -F {options} {address(server)}").wait(timeout)
-        if done.rc:
-            serving.kill()
-        served = serving.wait(30)
-        if done.rc != -signal.SIGSEGV:
-            break
-    assert done.rc == 0, f"client:\n{done.stdout}{done.stderr}\nserver:\n{served.stdout}{served.stderr}"
-    assert served.rc == 0, served.stdout + served.stderr
-    lines = done.stdout.splitlines()
-    header = max(number for number, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
-    return lines[header + 1].split()
+def run_perftest(pair, tool: str, options: str, timeout: float = 120) -> list[str]:
+    return perftest(*pair.guests, tool, options, timeout=timeout)
 
 
 @pytest.mark.parametrize("size, rounds", [(2, 100), (64, 100), (4096, 100), (65536, 50), (1048576, 10)])

@@ -9,23 +9,17 @@ import contextlib
 import json
 import pathlib
 import re
-import signal
 
 import pytest
 from conftest import Keeper, lend
 from labkit import siw, wirecheck
-from labkit.channel import CommandTimeout
 from labkit.sim import Wire
 from programs import BIN, SUM_PORT
-from stock import address, objects, rping_client, rping_server, wait_listening
+from stock import address, objects, perftest, rping_client, rping_server, run_both, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
 CM_PORT = 7500
-PERFTEST_PORT = 18515
 
-# siw, when it accepts, answers first and listens to the QP's data afterwards. What a fast initiator sends between the two lies
-# there until more comes, which in a request and response protocol is never.
-ATTEMPTS = 3
 PATIENCE = 20
 
 # perftest's own; see test_perftest.py
@@ -83,30 +77,7 @@ def agreed(mixed):
 
 
 def run(start_server, start_client, patience=PATIENCE):
-    """Results of client and server, which both must end well; see ATTEMPTS."""
-    for attempt in range(1, ATTEMPTS + 1):
-        serving = start_server()
-        client = start_client()
-        try:
-            done = client.wait(patience)
-        except CommandTimeout:
-            client.kill()
-            client.wait(10)
-            serving.kill()
-            serving.wait(10)
-            if attempt < ATTEMPTS:
-                continue
-            raise
-        if done.rc == -signal.SIGSEGV and attempt < ATTEMPTS:
-            serving.kill()
-            serving.wait(10)
-            continue
-        if done.rc:
-            serving.kill()
-        served = serving.wait(30)
-        assert done.rc == 0, f"client: {done}\nserver: {served}"
-        assert served.rc == 0, f"server: {served}"
-        return done, served
+    return run_both(start_server, start_client, patience, may_hang=True)
 
 
 def rping(mixed, server, options):
@@ -222,16 +193,8 @@ def test_ucmatose(mixed, server):
 @pytest.mark.parametrize("tool, size", [("ib_send_lat", 16), ("ib_write_bw", 65536), ("ib_read_bw", 65536)])
 def test_perftest(mixed, server, tool, size):
     mixed.set(card={"mpa_rev": 2})
-    serving, client = mixed.ends(server)
-    options = f"-R -F -s {size} -n 50"
-
-    def listen():
-        process = serving.start(f"exec {tool} {options}")
-        wait_listening(serving, PERFTEST_PORT)
-        return process
-
-    done, _ = run(listen, lambda: client.start(f"exec {tool} {options} {address(serving)}"), 60)
-    assert re.search(rf"^ {size} +50 ", done.stdout, re.MULTILINE), done.stdout
+    figures = perftest(*mixed.ends(server), tool, f"-s {size} -n 50", timeout=60, may_hang=True)
+    assert figures[:2] == [str(size), "50"]
 
 
 def test_all_of_it_was_clean_iwarp(mixed):

@@ -43,14 +43,9 @@ def calls(guest, device="t3uverbs0"):
     return {tuple(words[:2]): tuple(map(int, words[2:])) for words in map(str.split, lines)}
 
 
-# Whoever serves user space, users before what they use.
-ACCESS_MODULES = ("t3_rdma_cm", "rdma_ucm", "rdma_cm", "iw_cm", "ib_cm", "ib_uverbs", "t3_uverbs")
-
-
 def load_in_order(guest, modules):
-    guest.check(f"for module in {' '.join(ACCESS_MODULES)}; do [ ! -e /sys/module/$module ] || rmmod $module; done", 60)
-    for module in modules:
-        guest.check(stack.load_module(*module.split(" ", 1)), 60)
+    stack.unload_access([guest])
+    stack.load_access([guest], modules)
 
 
 def test_libibverbs_finds_and_uses_ours(pair):

@@ -33,6 +33,13 @@ LEVELS = {level.name: level for level in (
 )}
 
 
+# RDMA devices in software, and their modules.
+SOFTWARE = {"siw": "siw", "rxe": "rdma_rxe"}
+
+# Whoever serves user space, users before what they use. First the devices that on 6.1 and 6.12 need functions of ib_uverbs.
+_ACCESS_MODULES = (*SOFTWARE.values(), "t3_rdma_cm", "rdma_ucm", "rdma_cm", "iw_cm", "ib_cm", "ib_uverbs", "t3_uverbs")
+
+
 def level(name: str) -> Level:
     if name not in LEVELS:
         raise UsageError(f"no such level of the stack: {name} (known: {', '.join(LEVELS)})")
@@ -124,17 +131,35 @@ def _bring_up_nics(lab) -> None:
         for nic, name in zip(guest.nics, guest.nic_interfaces)))
 
 
-def _bring_up_rdma(lab, access: tuple[str, ...]) -> None:
-    """Our driver for cards, and siw, which makes an RDMA device of any NIC."""
-    cards = [guest for guest in lab.guests if guest.cards]
-    nics = [guest for guest in lab.guests if guest.nics]
+def add_links(guests, kind: str, wanted=lambda guest: guest.nic_interfaces) -> None:
+    """Makes RDMA devices in software, siw0 or rxe0 and so on, of ordinary NICs."""
+    _everywhere(guests, load_module(SOFTWARE[kind]))
+    _everywhere(guests, lambda guest: " && ".join(
+        f"rdma link add {kind}{number} type {kind} netdev {name}" for number, name in enumerate(wanted(guest))))
+
+
+def load_access(guests, access: tuple[str, ...]) -> None:
+    """Loads what serves user space, in this order."""
     for module in access:
-        _everywhere(lab.guests, load_module(*module.split(" ", 1)))
-    _everywhere(cards, load_module("iw_cxgb3"))
-    _everywhere(cards, INSTALL_PROVIDER)
-    _everywhere(nics, load_module("siw"))
-    _everywhere(nics, lambda guest: " && ".join(
-        f"rdma link add siw{number} type siw netdev {name}" for number, name in enumerate(guest.nic_interfaces)))
+        _everywhere(guests, load_module(*module.split(" ", 1)))
+
+
+def unload_access(guests) -> None:
+    """Takes away whatever serves user space, and devices in software."""
+    _everywhere(guests, f"for module in {' '.join(_ACCESS_MODULES)}; do [ ! -e /sys/module/$module ] || rmmod $module || exit; done")
+
+
+def bring_up_cards(guests) -> None:
+    """Our driver, and our provider for the programs."""
+    _everywhere(guests, load_module("iw_cxgb3"))
+    _everywhere(guests, INSTALL_PROVIDER)
+
+
+def _bring_up_rdma(lab, access: tuple[str, ...]) -> None:
+    """Our driver for cards, and siw for ordinary NICs."""
+    load_access(lab.guests, access)
+    bring_up_cards([guest for guest in lab.guests if guest.cards])
+    add_links([guest for guest in lab.guests if guest.nics], "siw")
 
 
 def bring_up(lab, wanted: Level) -> None:

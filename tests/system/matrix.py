@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The table of test_matrix.py, at the end of pytest's output: a test that has the user property `cell` fills one.
+
+    matrix                                     cxgb3          siw            rxe
+    bookworm: Linux 6.1.0-47-amd64
+      uverbs in-tree, manager ours             ok 8/8 6 s     rping 5/6 9 s  -
+"""
+
+from typing import NamedTuple
+
+HEADINGS = 44
+WIDTH = 24
+
+
+class Cell(NamedTuple):
+    """What was tried, and how it went."""
+
+    release: str
+    combination: str
+    device: str
+    tried: int
+    failed: tuple[str, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        good = self.tried - len(self.failed)
+        said = "ok" if not self.failed else ",".join(self.failed)
+        return f"{said} {good}/{self.tried} {self.seconds:.0f} s"
+
+
+def lines(cells: list[Cell]) -> list[str]:
+    """The table; what was not tried is a dash."""
+    devices = list(dict.fromkeys(cell.device for cell in cells))
+    found = {(cell.release, cell.combination, cell.device): cell for cell in cells}
+    shown = ["matrix".ljust(HEADINGS) + "".join(f" {device}".ljust(WIDTH) for device in devices)]
+    for release in dict.fromkeys(cell.release for cell in cells):
+        shown.append(release)
+        for combination in dict.fromkeys(cell.combination for cell in cells if cell.release == release):
+            row = (str(found.get((release, combination, device), "-")) for device in devices)
+            shown.append(f"  {combination}".ljust(HEADINGS) + "".join(f" {cell}".ljust(WIDTH) for cell in row))
+    return [line.rstrip() for line in shown]
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = (report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call")
+    cells = [value for report in reports for name, value in report.user_properties if name == "cell"]
+    if cells:
+        terminalreporter.section("dispatchers and connection managers")
+        for line in lines(cells):
+            terminalreporter.write_line(line)

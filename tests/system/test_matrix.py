@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Both verbs dispatchers with both connection managers, over every kind of device, on every release: the same stock programs must run.
+
+A cell of the matrix is a release, a pair of dispatcher and manager, and a device; it is short, and one test. The table of all is at the
+end of pytest's output. `make test` runs those of Debian 12 that no other file has; the others are long, and do more where both are ours.
+
+The guests of a release are booted once. Each has a card, and two ordinary NICs, one for siw and one for rxe; to get from one combination
+to the next, modules are changed.
+"""
+
+import json
+import pathlib
+import time
+from typing import Callable, NamedTuple
+
+import pytest
+from conftest import Keeper, allowed_log
+from labkit import build, siw, stack
+from labkit.guest import Guest
+from labkit.sim import Wire, straight
+from matrix import Cell
+from programs import BIN, SUM_PORT, run_pair
+from stock import address, objects, perftest, rping_client, rping_server, run_both, wait_listening
+
+pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+
+# Debian release, its kernel, the version of its rdma-core.
+RELEASES = {"bookworm": ("6.1.", "44"), "trixie": ("6.12.", "56"), "forky": ("7.2.", "65")}
+
+
+class Combination(NamedTuple):
+    """Who serves the devices of verbs, and who makes connections."""
+
+    uverbs: str
+    manager: str
+
+    def __str__(self) -> str:
+        return f"uverbs {self.uverbs}, manager {self.manager}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.uverbs}+{self.manager}"
+
+    @property
+    def access(self) -> tuple[str, ...]:
+        """ib_uverbs is there in any case: siw and rxe of 6.1 and 6.12 need functions of it. The first one serves."""
+        ours = (stack.T3_UVERBS_BESIDE,) if self.uverbs == "ours" else ()
+        return (*ours, "ib_uverbs", "t3_rdma_cm" if self.manager == "ours" else "rdma_ucm")
+
+
+COMBINATIONS = [Combination(uverbs, manager) for uverbs in ("in-tree", "ours") for manager in ("in-tree", "ours")]
+
+
+class Device(NamedTuple):
+    """A device of both guests."""
+
+    kind: str
+    name: str
+    network: int  # of its addresses, see Lab
+    may_hang: bool = False  # see stock.run_both()
+    of_ib_core: tuple[str, ...] = ()  # objects that are always there: RoCE has management datagrams
+
+
+WIRES = (*straight(2, 2), Wire("siw", ("n0", "n1")), Wire("rxe", ("n0", "n1")))
+DEVICES = [Device("cxgb3", "cxgb3_0", 0), Device("siw", "siw0", 2, may_hang=True), Device("rxe", "rxe0", 3, of_ib_core=("pd", "cq", "qp"))]
+SIW, RXE = 0, 1  # which of a guest's NICs
+
+# test_rdma_cm.py, test_uverbs.py and all others are about the card on Debian 12.
+IN_EVERY_RUN = {("ours", "ours", "cxgb3"), ("ours", "ours", "siw"), ("in-tree", "ours", "siw"), ("ours", "in-tree", "rxe")}
+
+
+HERE = pathlib.Path(__file__).parent / "guest"
+
+
+class Bench:
+    """The pair of guests of one release after the other, with one combination after the other."""
+
+    def __init__(self, may_build: bool):
+        self._may_build = may_build
+        self._keeper: Keeper | None = None
+        self._suite = self._combination = self._lab = None
+
+    def drop(self) -> None:
+        if self._keeper:
+            self._keeper.drop()
+        self._suite = self._keeper = self._lab = None
+
+    def get(self, suite: str, combination: Combination):
+        if suite != self._suite:
+            self.drop()
+            if self._may_build:
+                build.everything(suite)
+                siw.module(suite)
+            self._keeper = Keeper(guests=2, wires=WIRES, suite=suite, name="matrix", load="nic")
+            self._suite = suite
+        lab = self._keeper.get()
+        if lab is not self._lab:
+            stack.bring_up_cards(lab.guests)
+            self._combination = None
+        self._lab = lab
+        if combination != self._combination:
+            self._combination = None
+            stack.unload_access(lab.guests)
+            stack.load_access(lab.guests, combination.access)
+            stack.add_links(lab.guests, "siw", lambda guest: guest.nic_interfaces[SIW:SIW + 1])
+            stack.add_links(lab.guests, "rxe", lambda guest: guest.nic_interfaces[RXE:RXE + 1])
+            self._combination = combination
+        return lab
+
+    def changed(self) -> None:
+        """The modules are no combination's any more."""
+        self._combination = None
+
+    def broken(self) -> None:
+        """What is in the guests is not worth keeping."""
+        if self._keeper:
+            self._keeper.drop()
+
+
+@pytest.fixture(scope="module")
+def bench(pytestconfig):
+    made = Bench(not pytestconfig.getoption("--no-build"))
+    yield made
+    made.drop()
+
+
+class Tried(NamedTuple):
+    """What a cell is made of."""
+
+    guests: list[Guest]
+    combination: Combination
+    device: Device
+    thorough: bool
+
+
+def calls_of_ours(guest: Guest, device: Device) -> int:
+    """How many commands t3_uverbs has been asked for on a device."""
+    return int(guest.check(f"""for node in /sys/class/t3_verbs/*/ibdev; do
+            [ "$(cat $node 2>/dev/null)" != {device.name} ] || name=$(basename $(dirname $node))
+        done
+        [ -z "$name" ] || cat /sys/kernel/debug/t3_uverbs/$name | awk '{{ calls += $3 }} END {{ print calls + 0 }}'
+        [ -n "$name" ] || echo 0"""))
+
+
+def try_devinfo(t: Tried) -> None:
+    for guest in t.guests:
+        before = calls_of_ours(guest, t.device)
+        shown = guest.check(f"ibv_devinfo -v -d {t.device.name}")
+        assert f"hca_id:\t{t.device.name}" in shown and "PORT_ACTIVE" in shown, shown
+        assert (calls_of_ours(guest, t.device) > before) == (t.combination.uverbs == "ours")
+        loaded = {line.split()[0] for line in guest.check("lsmod").splitlines()[1:]}
+        assert ("t3_rdma_cm" in loaded, "rdma_ucm" in loaded) == (t.combination.manager == "ours", t.combination.manager == "in-tree")
+
+
+def rping(t: Tried, server: Guest, client: Guest) -> None:
+    options = f"-C {200 if t.thorough else 20} -S 4096 -V"
+    run_both(lambda: rping_server(server, options, card_port=t.device.network),
+             lambda: rping_client(client, server, options, card_port=t.device.network), 20 if t.device.may_hang else 60,
+             may_hang=t.device.may_hang)
+
+
+def try_rping(t: Tried) -> None:
+    rping(t, *t.guests)
+
+
+def try_rping_back(t: Tried) -> None:
+    rping(t, *reversed(t.guests))
+
+
+def listening(guest: Guest, command: str, port: int):
+    process = guest.start(f"exec {command}")
+    wait_listening(guest, port)
+    return process
+
+
+def try_ucmatose(t: Tried) -> None:
+    server, client = t.guests
+    options = "-c 4 -C 10"
+    at = address(server, t.device.network)
+    for side in run_both(lambda: listening(server, f"ucmatose -b {at} {options}", SUM_PORT),
+                         lambda: client.start(f"exec ucmatose -s {at} {options}"), 40, may_hang=t.device.may_hang):
+        assert "return status 0" in side.stdout, side
+
+
+def try_perftest(t: Tried) -> None:
+    tools = [f"ib_{what}_{how}" for how in ("bw", "lat") for what in ("write", "send", "read")]
+    for tool in tools if t.thorough else tools[:1]:
+        figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 4096 -n 50", network=t.device.network, timeout=40,
+                           may_hang=t.device.may_hang)
+        assert figures[:2] == ["4096", "50"], (tool, figures)
+
+
+def try_rdma_client(t: Tried) -> None:
+    server, client = t.guests
+    done, served = run_both(lambda: listening(server, "rdma_server -p 7480", 7480),
+                            lambda: client.start(f"exec rdma_client -s {address(server, t.device.network)} -p 7480"), 20,
+                            may_hang=t.device.may_hang)
+    assert done.stdout.endswith("rdma_client: end 0\n") and served.stdout.endswith("rdma_server: end 0\n"), (done, served)
+
+
+def try_rcopy(t: Tried) -> None:
+    server, client = t.guests
+    client.check("head -c 1000000 /dev/urandom > /tmp/sent")
+    serving = listening(server, "rcopy", 7427)
+    done = client.run(f"rcopy /tmp/sent {address(server, t.device.network)}:/tmp/received", 60)
+    assert done.rc == 0, done
+    serving.wait(20) if not serving.running else serving.kill()
+    sent, received = (guest.check(f"sha256sum < {path}; rm {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
+    assert sent == received
+
+
+def try_sum(t: Tried) -> None:
+    """Sleeping on completion channels."""
+    server, client = t.guests
+    done, served = run_both(lambda: listening(server, f"{BIN}/sum-server --events", SUM_PORT),
+                            lambda: client.start(f"exec {BIN}/sum-client --events {address(server, t.device.network)} 123 456"), 20,
+                            may_hang=t.device.may_hang)
+    assert done.stdout == served.stdout == "123 + 456 = 579\n", (done, served)
+
+
+def try_verbs(t: Tried) -> None:
+    _, result = run_pair(*t.guests, "verbs_smoke", timeout=60, network=t.device.network)
+    assert result["ok"], result
+
+
+def try_pingpong(t: Tried) -> None:
+    """Without a connection manager: the programs tell each other their QPs by TCP."""
+    server, client = t.guests
+    done, _ = run_both(lambda: server.start(f"exec ibv_rc_pingpong -d {t.device.name} -g 1 -n 100 -e"),
+                       lambda: client.start(f"""for try in $(seq 50); do
+                               ibv_rc_pingpong -d {t.device.name} -g 1 -n 100 -e {address(server, t.device.network)} && exit
+                               sleep 0.1
+                           done
+                           exit 1"""), 40)
+    assert "100 iters in" in done.stdout, done
+
+
+def try_nothing_is_left(t: Tried) -> None:
+    """Runs last."""
+    for guest in t.guests:
+        left = objects(guest, t.device.name)
+        assert left == {kind: int(kind in t.device.of_ib_core) for kind in left} and "qp" in left, (guest.name, left)
+        if t.combination.manager == "ours":
+            assert guest.check("cat /sys/kernel/debug/t3_rdma_cm/ids") == ""
+
+
+def attempts(device: Device, thorough: bool) -> list[Callable[[Tried], None]]:
+    many: list[Callable[[Tried], None]] = [try_devinfo, try_rping, try_rping_back, try_ucmatose, try_perftest, try_sum]
+    if device.kind == "cxgb3":  # siw's peer must not be so fast, and rxe has other rules for some of the requests
+        many.append(try_verbs)
+    if device.kind == "rxe":
+        many.append(try_pingpong)
+    if thorough:
+        many += [try_rdma_client, try_rcopy]
+    return [*many, try_nothing_is_left]
+
+
+def cells():
+    for suite in RELEASES:
+        for combination in COMBINATIONS:
+            for device in DEVICES:
+                if device.kind == "rxe" and combination.manager == "ours":
+                    continue  # ours is for iWARP
+                quick = suite == "bookworm" and (*combination, device.kind) in IN_EVERY_RUN
+                yield pytest.param(suite, combination, device, id=f"{suite}-{combination.name}-{device.kind}",
+                                   marks=[] if quick else [pytest.mark.long])
+
+
+@pytest.mark.parametrize("release, combination, device", cells())
+def test_cell(bench, request, record_property, release, combination, device):
+    started = time.monotonic()
+    lab = bench.get(release, combination)
+    request.node.labs = [lab]
+    kernel, rdma_core = RELEASES[release]
+    running = lab.guests[0].check("uname -r").strip()
+    assert running.startswith(kernel)
+    assert lab.guests[0].check("dpkg-query -W -f '${Version}' rdma-core").startswith(f"{rdma_core}.")
+
+    thorough = request.config.getoption("--long") and combination == Combination("ours", "ours")
+    tried = Tried(lab.guests, combination, device, thorough)
+    failed = {}
+    names = []
+    for attempt in attempts(device, tried.thorough):
+        names.append(attempt.__name__.removeprefix("try_"))
+        try:
+            attempt(tried)
+        except Exception as error:  # whatever it is, the others are tried too
+            failed[names[-1]] = f"{type(error).__name__}: {error}"
+            for guest in lab.guests:
+                if guest.alive:
+                    guest.end_commands()
+    trouble = lab.new_trouble(allowed_log(request))
+    if trouble:
+        failed["kernel log"] = trouble
+    record_property("cell", Cell(f"{release}: Linux {running}, rdma-core {rdma_core}", str(combination), device.kind, len(names) + 1,
+                                 tuple(failed), time.monotonic() - started))
+    if failed:
+        bench.broken()
+        pytest.fail("\n".join(f"--- {name}\n{text}" for name, text in failed.items()), pytrace=False)
+
+
+@pytest.mark.parametrize("release", [pytest.param(suite, marks=[] if suite == "bookworm" else [pytest.mark.long]) for suite in RELEASES])
+def test_both_dispatchers_side_by_side(bench, request, release):
+    """Under different names, whichever came first: libibverbs uses that one, and both work at once."""
+    combination = Combination("ours", "in-tree")
+    lab = bench.get(release, combination)
+    request.node.labs = [lab]
+    guest = lab.guests[0]
+    guest.push(HERE / "both.py", "/tmp/both.py", 0o755)
+    try:
+        for first in ("ours", "in-tree"):
+            if first == "in-tree":
+                guest.check("rmmod t3_uverbs")
+                stack.load_access([guest], (stack.T3_UVERBS_BESIDE,))
+            for device in DEVICES:
+                before = calls_of_ours(guest, device)
+                assert device.name in guest.check(f"ibv_devinfo -d {device.name}")
+                assert (calls_of_ours(guest, device) > before) == (first == "ours"), (device.name, first)
+                answer = json.loads(guest.check(f"/tmp/both.py {device.name} infiniband_verbs t3_verbs"))
+                assert answer["pds"] == 2, (device.name, answer)
+                in_tree, ours = answer["said"].values()
+                assert in_tree == ours and int(ours, 16), (device.name, answer)
+                assert calls_of_ours(guest, device) >= before + 3
+        trouble = lab.new_trouble(allowed_log(request))
+        assert not trouble, trouble
+    except BaseException:
+        bench.broken()
+        raise
+    finally:
+        bench.changed()
