@@ -29,6 +29,17 @@ struct Part {
 constexpr std::array parts{Part{"verbs", "ib_uverbs", "t3_uverbs", "verbs dispatcher"},
                            Part{"cm", "rdma_ucm", "t3_rdma_cm", "connection manager"}};
 
+constexpr const Part& verbs_part = parts[0];
+constexpr const Part& cm_part = parts[1];
+
+/// The kernel's rdma_ucm has functions of ib_uverbs and brings it along, so our dispatcher beside that
+/// manager needs other names. It has to be the first one: that is whom libibverbs uses.
+const std::vector<std::string> names_beside{"class_name=t3_verbs", "prefix=t3uverbs"};
+constexpr const char* class_of_own = "/sys/module/t3_uverbs/parameters/class_name";
+
+/// What the kernel's manager leaves behind.
+constexpr std::array below_manager{"rdma_cm", "iw_cm", "ib_cm"};
+
 /// In the order in which they can be taken out; those of the kernel that came as dependencies are last.
 constexpr std::array unload_order{"t3_rdma_cm", "rdma_ucm", "t3_uverbs", "ib_uverbs",
                                   "iw_cxgb3",   "rdma_cm",  "iw_cm",     "ib_cm"};
@@ -80,7 +91,8 @@ private:
     std::string file_of(const std::string& name) const { return options_.module_set + "/" + name + ".ko"; }
     void need_root() const;
     void refuse_if_used() const;
-    void insert(const std::string& name);
+    std::vector<std::string> unwanted() const;
+    void insert(const std::string& name, const std::vector<std::string>& parameters = {});
     void take_out(const std::string& name);
     void remember_choice() const;
     [[noreturn]] void explain(const std::string& name, const Outcome& outcome) const;
@@ -88,6 +100,9 @@ private:
     const Options& options_;
     const Machine& machine_;
     std::ostream& out_;
+    bool own_verbs_ = choose_own(verbs_part); // before anything is taken out
+    bool own_cm_ = choose_own(cm_part);
+    bool beside_ = own_verbs_ && !own_cm_;
 };
 
 void Control::need_root() const {
@@ -146,14 +161,16 @@ void Control::explain(const std::string& name, const Outcome& outcome) const {
     throw Stop{status::failed, fmt::format("{}: {}", name, said)};
 }
 
-void Control::insert(const std::string& name) {
+void Control::insert(const std::string& name, const std::vector<std::string>& parameters) {
     if (is_loaded(name)) {
         out_ << fmt::format("{}: was loaded already\n", name);
         return;
     }
     const std::string from = file_of(name);
     if (options_.module_set.empty() || !is_ours(name)) {
-        const auto outcome = machine_.run({"modprobe", name});
+        std::vector<std::string> words{"modprobe", name};
+        words.insert(words.end(), parameters.begin(), parameters.end());
+        const auto outcome = machine_.run(words);
         if (outcome.status != 0)
             explain(name, outcome);
         out_ << fmt::format("{}: loaded\n", name);
@@ -166,7 +183,9 @@ void Control::insert(const std::string& name) {
     for (std::string dependency; std::getline(needed, dependency, ',');)
         if (!dependency.empty() && !is_loaded(dependency))
             insert(dependency);
-    const auto outcome = machine_.run({"insmod", from});
+    std::vector<std::string> words{"insmod", from};
+    words.insert(words.end(), parameters.begin(), parameters.end());
+    const auto outcome = machine_.run(words);
     if (outcome.status != 0)
         explain(name, outcome);
     out_ << fmt::format("{}: loaded from {}\n", name, from);
@@ -182,14 +201,16 @@ void Control::take_out(const std::string& name) {
 /// The file holds only what differs from the kernel's own choice.
 void Control::remember_choice() const {
     std::string lines;
-    std::string own;
-    for (const auto& part : parts)
-        if (choose_own(part)) {
-            lines += fmt::format("blacklist {}\n", part.in_tree);
-            own += fmt::format(" {}", part.own);
-        }
-    if (!own.empty()) // nothing else would load ours
-        lines += fmt::format("softdep iw_cxgb3 post:{}\n", own);
+    if (own_verbs_)
+        lines += fmt::format("blacklist {}\n", verbs_part.in_tree);
+    if (own_cm_)
+        lines += fmt::format("blacklist {}\n", cm_part.in_tree);
+    if (!lines.empty()) // nothing else would load ours
+        lines += fmt::format("softdep iw_cxgb3 post:{}{}\n", own_verbs_ ? " t3_uverbs" : "",
+                             own_cm_ ? " t3_rdma_cm" : "");
+    if (beside_)
+        lines += fmt::format("options t3_uverbs {}\nsoftdep ib_uverbs pre: t3_uverbs\n",
+                             fmt::join(names_beside, " "));
     const bool done = lines.empty()
                           ? machine_.remove(choice_file)
                           : machine_.write(choice_file, "# Written by ofedctrl --permanent.\n" + lines);
@@ -197,32 +218,49 @@ void Control::remember_choice() const {
         throw Stop{status::failed, fmt::format("cannot write {}", choice_file)};
 }
 
+/// What is loaded and stands in the way of the choice. Whoever registers first answers libibverbs and
+/// librdmacm, so it has to go before the others come.
+std::vector<std::string> Control::unwanted() const {
+    std::vector<std::string> names;
+    const bool stands_beside =
+        is_loaded("t3_uverbs") && machine_.read(class_of_own).value_or("") == "t3_verbs";
+    if (beside_ && !stands_beside)
+        names = {"t3_uverbs", "ib_uverbs"};
+    else if (!beside_)
+        names = {own_verbs_ ? verbs_part.in_tree : verbs_part.own};
+    names.emplace_back(own_cm_ ? cm_part.in_tree : cm_part.own);
+    std::erase_if(names, [&](const std::string& name) { return !is_loaded(name); });
+    // The kernel's manager stands on the kernel's dispatcher.
+    if (contains(names, "ib_uverbs") && is_loaded("rdma_ucm") && !contains(names, "rdma_ucm"))
+        names.emplace_back("rdma_ucm");
+    return names;
+}
+
 void Control::load() {
     need_root();
     if (!options_.module_set.empty() && !machine_.exists(options_.module_set))
         throw Stop{status::no_module, fmt::format("there is no folder {}", options_.module_set)};
-    // Whoever registers first answers libibverbs; so the one that is not wanted has to go before.
-    std::vector<std::string> unwanted;
-    for (const auto& part : parts)
-        if (const char* other = choose_own(part) ? part.in_tree : part.own; is_loaded(other))
-            unwanted.emplace_back(other);
-    if (!unwanted.empty()) {
+    const auto going = unwanted();
+    if (!going.empty()) {
         refuse_if_used();
         if (const auto foreign = foreign_rdma_devices(machine_); !foreign.empty())
             throw Stop{status::in_use, fmt::format("{} is in use by RDMA device {}, which is no T3",
-                                                   unwanted.front(), foreign.front())};
+                                                   going.front(), foreign.front())};
     }
     for (const char* name : unload_order)
-        if (contains(unwanted, name)) {
-            // The kernel's CM stands on the kernel's dispatcher.
-            if (name == std::string("ib_uverbs") && is_loaded("rdma_ucm"))
-                take_out("rdma_ucm");
+        if (contains(going, name))
             take_out(name);
+    if (own_cm_)
+        for (const char* name : below_manager) {
+            const auto modules = loaded_modules(machine_);
+            if (const auto* module = find(modules, name); module != nullptr && module->references == 0)
+                take_out(name);
         }
     insert(nic_module);
     insert(driver_module);
-    for (const auto& part : parts)
-        insert(choose_own(part) ? part.own : part.in_tree);
+    insert(own_verbs_ ? verbs_part.own : verbs_part.in_tree,
+           beside_ ? names_beside : std::vector<std::string>());
+    insert(own_cm_ ? cm_part.own : cm_part.in_tree);
     if (options_.permanent)
         remember_choice();
     if (find_cards(machine_).empty())

@@ -65,11 +65,14 @@ public:
             return refused->second;
         if (words[0] == "modinfo")
             return {0, depends};
-        const std::string name = std::filesystem::path(words.back()).stem();
-        if (words[0] == "rmmod")
+        const std::string name = std::filesystem::path(words[1]).stem();
+        if (words[0] == "rmmod") {
+            if (name == "ib_uverbs" && std::ranges::find(loaded, "rdma_ucm") != loaded.end())
+                return {1, "rmmod: ERROR: Module ib_uverbs is in use by: rdma_ucm"};
             std::erase(loaded, name);
-        else
-            loaded.push_back(name);
+        } else {
+            load(name, words);
+        }
         update();
         return {0, ""};
     }
@@ -89,6 +92,16 @@ private:
     static std::filesystem::path make_folder() {
         std::string name = std::filesystem::temp_directory_path() / "t3-machine-XXXXXX";
         return mkdtemp(name.data());
+    }
+    void load(const std::string& name, const std::vector<std::string>& words) const {
+        // As in the kernel: the manager has functions of the dispatcher.
+        if (name == "rdma_ucm" && std::ranges::find(loaded, "ib_uverbs") == loaded.end())
+            loaded.emplace_back("ib_uverbs");
+        loaded.push_back(name);
+        if (name == "t3_uverbs")
+            file("/sys/module/t3_uverbs/parameters/class_name",
+                 std::ranges::find(words, "class_name=t3_verbs") == words.end() ? "infiniband_verbs\n"
+                                                                                : "t3_verbs\n");
     }
     void update() const {
         std::string text;

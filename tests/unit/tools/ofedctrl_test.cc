@@ -10,6 +10,8 @@
 
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -53,16 +55,39 @@ TEST_F(Ofedctrl, OneOfTwoCanBeOwn) {
     EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "ib_uverbs", "t3_rdma_cm"));
 }
 
-TEST_F(Ofedctrl, TheKernelsManagerGoesWithItsDispatcher) {
+TEST_F(Ofedctrl, OwnDispatcherStandsBesideWhatTheKernelsManagerBrings) {
+    const std::vector<std::string> both{"cxgb3", "iw_cxgb3", "t3_uverbs", "ib_uverbs", "rdma_ucm"};
     machine.set_loaded(in_tree_stack);
     EXPECT_EQ(run({"-l", "--own", "verbs"}), 0) << err.str();
-    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "t3_uverbs", "rdma_ucm"));
+    EXPECT_EQ(machine.loaded, both);
+    EXPECT_THAT(machine.ran,
+                Contains(ElementsAre("modprobe", "t3_uverbs", "class_name=t3_verbs", "prefix=t3uverbs")));
+    machine.ran.clear();
+    EXPECT_EQ(run({"-l"}), 0) << err.str(); // it stays as it is
+    EXPECT_THAT(machine.ran, IsEmpty());
+    EXPECT_EQ(run({"-l", "--in-tree", "all"}), 0) << err.str();
+    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "ib_uverbs", "rdma_ucm"));
+}
+
+TEST_F(Ofedctrl, OwnDispatcherChangesItsNamesForTheKernelsManager) {
+    EXPECT_EQ(run({"-l", "--own", "all"}), 0) << err.str();
+    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "t3_uverbs", "t3_rdma_cm"));
+    EXPECT_EQ(run({"-l", "--in-tree", "cm"}), 0) << err.str();
+    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "t3_uverbs", "ib_uverbs", "rdma_ucm"));
+    EXPECT_EQ(machine.read("/sys/module/t3_uverbs/parameters/class_name"), "t3_verbs");
+}
+
+TEST_F(Ofedctrl, WhatTheKernelsManagerStoodOnGoesWithIt) {
+    machine.set_loaded({"cxgb3", "iw_cxgb3", "ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm"});
+    machine.used_by["iw_cm"] = "some_module";
+    EXPECT_EQ(run({"-l", "--own", "cm"}), 0) << err.str();
+    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "iw_cm", "ib_uverbs", "t3_rdma_cm"));
 }
 
 TEST_F(Ofedctrl, WithoutAChoiceWhatIsLoadedStays) {
-    machine.set_loaded({"cxgb3", "iw_cxgb3", "t3_uverbs"});
+    machine.set_loaded({"cxgb3", "iw_cxgb3", "t3_uverbs", "t3_rdma_cm"});
     EXPECT_EQ(run({"-l"}), 0);
-    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "t3_uverbs", "rdma_ucm"));
+    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "t3_uverbs", "t3_rdma_cm"));
 }
 
 TEST_F(Ofedctrl, APermanentChoiceIsAFileThatTheOtherChoiceRemoves) {
@@ -77,6 +102,11 @@ TEST_F(Ofedctrl, APermanentChoiceIsAFileThatTheOtherChoiceRemoves) {
     EXPECT_EQ(run({"-l", "--in-tree", "all", "--permanent"}), 0) << err.str();
     EXPECT_FALSE(machine.exists(file));
     EXPECT_EQ(machine.loaded, in_tree_stack);
+    // Ours has to be there before the kernel's manager brings the kernel's dispatcher.
+    EXPECT_EQ(run({"-l", "--own", "verbs", "--permanent"}), 0) << err.str();
+    EXPECT_THAT(machine.read(file).value_or(""),
+                AllOf(HasSubstr("options t3_uverbs class_name=t3_verbs prefix=t3uverbs\n"),
+                      HasSubstr("softdep ib_uverbs pre: t3_uverbs")));
 }
 
 TEST_F(Ofedctrl, AModuleSetIsInsertedWithWhatItNeeds) {
@@ -84,7 +114,8 @@ TEST_F(Ofedctrl, AModuleSetIsInsertedWithWhatItNeeds) {
         machine.file(std::string("/opt/set/") + name + ".ko", "");
     machine.depends = "cxgb3,ib_core";
     EXPECT_EQ(run({"-l", "-k", "/opt/set", "--own", "verbs"}), 0) << err.str();
-    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "ib_core", "iw_cxgb3", "t3_uverbs", "rdma_ucm"));
+    EXPECT_THAT(machine.loaded,
+                ElementsAre("cxgb3", "ib_core", "iw_cxgb3", "t3_uverbs", "ib_uverbs", "rdma_ucm"));
     EXPECT_THAT(out.str(), HasSubstr("iw_cxgb3: loaded from /opt/set/iw_cxgb3.ko"));
 }
 
