@@ -2,6 +2,7 @@
 """ofedctrl, t3info, t3doctor and ofed-check in guests: what they say of real devices, and each cause that t3doctor knows, provoked."""
 
 import json
+import pathlib
 
 import pytest
 from labkit import Lab, stack
@@ -47,11 +48,20 @@ def patient(suite):
 def test_doctor_walks_a_machine_to_health(patient):
     expect(patient, "nic", "cxgb3 is not loaded", "modprobe cxgb3")
     patient.check("modprobe cxgb3")
+    patient.push(pathlib.Path(__file__).parent / "guest/firmware.py", "/tmp/firmware.py", 0o755)
+    patient.check("/tmp/firmware.py eth0 7.4.0")
+    expect(patient, "firmware", "eth0 has firmware 7.4.0, the driver wants 7.12.0", "firmware-misc-nonfree")
+    patient.check("/tmp/firmware.py eth0 7.12.0")
     told = expect(patient, "link", "are down: eth0 eth1", "ip link set eth0 up")
     assert told["firmware"][1] == "firmware 7.12.0" and told["address"][0] == "-"
     patient.check("ip link set eth1 up; ip link set eth0 up; " + stack.wait_carrier("eth0"))
     expect(patient, "address", "has an IPv4 address", "ip addr add ADDRESS/24 dev eth0")
     patient.check("ip addr add 10.0.0.1/24 dev eth0")
+    # As after the installation of MLNX_OFED, which brings a core of its own.
+    patient.check("""modules=/lib/modules/$(uname -r); mkdir $modules/updates
+        cp $(modinfo -n ib_core) $modules/updates/ && depmod""", 60)
+    expect(patient, "modules", "ib_core is not the kernel's own but /lib/modules/", "remove the other one")
+    patient.check("rm -r /lib/modules/$(uname -r)/updates; depmod", 60)
     expect(patient, "modules", "there is no iw_cxgb3 for kernel 6.1.0", "dkms status")
     patient.check("cp /t3/modules/iw_cxgb3.ko /lib/modules/$(uname -r)/ && depmod", 60)
     patient.check("echo blacklist iw_cxgb3 > /etc/modprobe.d/local.conf")
@@ -189,11 +199,59 @@ def test_info_names_processes_and_what_they_have(pair, tool):
     assert [end.wait(20).rc for end in (asking, serving)] == [-9, -9]
 
 
-def test_info_refuses_and_explains(tool):
-    assert tool("t3info", "-d cxgb3_7").rc == 3
-    assert tool("t3info", "nonsense").rc == 2
-    shown = tool("t3info", "--json -d cxgb3_0", NOBODY)
-    assert shown.rc == 0 and json.loads(shown.stdout)[0]["name"] == "cxgb3_0"
+@pytest.mark.parametrize("options, status, why", [
+    ("-d cxgb3_7", 3, "there is no T3 RDMA device cxgb3_7"),
+    ("--device", 2, "--device"),
+    ("nonsense", 2, "nonsense"),
+    ("--loud", 2, "--loud"),
+    ("--watch 0.01", 2, "--watch"),
+    ("-w 1 -n 0", 2, "--count"),
+    ("--count 2", 2, "--watch"),
+])
+def test_info_refuses(tool, options, status, why):
+    done = tool("t3info", options)
+    assert done.rc == status and why in done.stderr and not done.stdout, done
+
+
+def test_info_for_an_ordinary_user(pair, tool):
+    """He sees the devices and what there is on them; keys are root's."""
+    server, client = pair.guests
+    serving = rping_server(client, "-P")
+    for options in ("--json --device cxgb3_0", "all --json -d cxgb3_0"):
+        shown = tool("t3info", options, NOBODY)
+        assert shown.rc == 0 and json.loads(shown.stdout)[0]["name"] == "cxgb3_0"
+    told = json.loads(tool("t3info", "cm --json", NOBODY).stdout)[0]
+    assert [row["state"] for row in told["cm"]] == ["LISTEN"]
+    serving.kill()
+    serving.wait(10)
+
+
+def test_info_watches_as_json(tool):
+    lines = tool("t3info", "counters -w 0.2 -n 3 --json").stdout.splitlines()
+    assert len(lines) == 3 and all(json.loads(line)[0]["name"] == "cxgb3_0" for line in lines)
+
+
+def test_info_watches_on_a_terminal(pair):
+    """A live screen: each picture begins at the upper left, and Ctrl-C ends it like a man who has seen enough."""
+    watching = pair.guests[1].channel.start(f"exec {BIN}/t3info --watch 0.2", tty=(24, 80))
+    watching.expect(r"\x1b\[H\x1b\[2Jcxgb3_0: iw(.|\n)*\x1b\[H\x1b\[2Jcxgb3_0: iw", 30)
+    watching.write(b"\x03")
+    assert watching.wait(20).rc == 0
+
+
+# t3doctor's command line
+
+
+@pytest.mark.parametrize("options, why", [("10.0.0.300", "between 0 and 255"), ("--port 0 10.0.0.1", "--port"), ("-p", "--port"), ("--loud", "--loud")])
+def test_doctor_refuses(tool, options, why):
+    done = tool("t3doctor", options)
+    assert done.rc == 2 and why in done.stderr and not done.stdout, done
+
+
+def test_doctor_can_be_brief(pair, tool):
+    assert [tool("t3doctor", option).stdout for option in ("-b", "--brief")] == ["", ""]
+    shown = tool("t3doctor", f"-b -p 7199 {address(pair.guests[0])}").stdout
+    assert shown.startswith("connection    note   ") and len(shown.splitlines()) == 2
 
 
 # ofed-check
@@ -205,8 +263,9 @@ def test_check_says_where_the_way_leads(pair, tool):
     assert (done.rc, done.stdout) == (0, f"{address(server)}: over cxgb3_0 port 1\n")
     told = json.loads(tool("ofed-check", f"--json {address(server, 1)}").stdout)
     assert told["reachable"] and told["device"] == "cxgb3_0" and told["port"] == 2
-    quiet = tool("ofed-check", f"-q {address(server)}")
-    assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "", "")
+    for option in ("-q", "--quiet"):
+        quiet = tool("ofed-check", f"{option} {address(server)}", NOBODY)
+        assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("options, status, why", [
@@ -217,11 +276,17 @@ def test_check_says_where_the_way_leads(pair, tool):
     ("no.such.host.invalid", 1, "no.such.host.invalid: "),
     ("", 2, "address is required"),
     ("-t 0 10.0.0.1", 2, "--timeout"),
+    ("--timeout soon 10.0.0.1", 2, "--timeout"),
     ("--loud 10.0.0.1", 2, "--loud"),
-], ids=["no-route", "no-answer", "loopback", "own", "no-name", "nothing", "bad-timeout", "bad-option"])
+], ids=["no-route", "no-answer", "loopback", "own", "no-name", "nothing", "bad-timeout", "no-number", "bad-option"])
 def test_check_refuses(tool, options, status, why):
     done = tool("ofed-check", options)
     assert done.rc == status and why in done.stderr and not done.stdout, done
+
+
+def test_check_without_a_connection_manager(patient):
+    done = patient.run(f"{BIN}/ofed-check --json 10.0.0.2", 60)
+    assert done.rc == 4 and "'ofedctrl -l' loads one" in json.loads(done.stdout)["why"]
 
 
 # ofedctrl
@@ -257,10 +322,81 @@ def test_control_unloads_only_what_nobody_uses(pair, tool):
     ("-k /t3/modules", "", 2, "Exactly 1 option"),
     ("-l -u", "", 2, "Exactly 1 option"),
     ("-q --permanent", "", 2, "go with --load"),
+    ("--own cm", "", 2, "Exactly 1 option"),
+    ("-u --in-tree cm", "", 2, "go with --load"),
+    ("-l --own nonsense", "", 2, "nonsense"),
+    ("-l --own all --in-tree cm", "", 2, "the same part"),
+    ("-q -k /t3/modules", "", 2, "goes with --load"),
+    ("-l --json", "", 2, "goes with --query"),
+    ("-q --loud", "", 2, "--loud"),
 ])
 def test_control_refuses(tool, options, prefix, status, why):
     done = tool("ofedctrl", options, prefix)
     assert done.rc == status and why in done.stderr and not done.stdout, done
+
+
+CHOICE = "/etc/modprobe.d/t3rdma-choice.conf"
+
+
+def serving_modules(guest):
+    """Which dispatcher and which manager are there: {(part, module)}."""
+    told = json.loads(guest.check(f"{BIN}/ofedctrl --query --json"))
+    assert told["loaded"]
+    return {row["name"] for row in told["modules"] if row["loaded"]} - {"cxgb3", "iw_cxgb3"}
+
+
+def rounds(server, client):
+    serving = rping_server(server, "-C 3 -V")
+    done = rping_client(client, server, "-C 3 -V").wait(60)
+    assert done.rc == 0, done
+    assert serving.wait(20).rc == 0
+
+
+def test_control_chooses_whose_modules_serve(pair):
+    """There and back, and rping works each time; what is not named stays as it is."""
+    server, client = pair.guests
+    load = f"{BIN}/ofedctrl --load --module-set /t3/modules"
+    try:
+        for choice, modules in (
+            ("--own cm", {"ib_uverbs", "t3_rdma_cm"}),
+            ("--own verbs", {"t3_uverbs", "t3_rdma_cm"}),
+            ("--in-tree cm", {"t3_uverbs", "ib_uverbs", "rdma_ucm"}),
+            ("", {"t3_uverbs", "ib_uverbs", "rdma_ucm"}),
+            ("--own all", {"t3_uverbs", "t3_rdma_cm"}),
+            ("--in-tree all", {"ib_uverbs", "rdma_ucm"}),
+            ("--own verbs --in-tree cm", {"t3_uverbs", "ib_uverbs", "rdma_ucm"}),
+            ("--in-tree verbs --in-tree cm", {"ib_uverbs", "rdma_ucm"}),
+        ):
+            said = client.check(f"{load} {choice}", 60)
+            assert serving_modules(client) == modules, (choice, said)
+            rounds(server, client)
+    finally:
+        client.check(f"{load} --in-tree all", 60)
+
+
+def test_control_exchanges_nothing_that_is_used(pair, tool):
+    server, client = pair.guests
+    serving = rping_server(client, "-P")
+    for choice in ("--own cm", "--own verbs", "--own all"):
+        refused = tool("ofedctrl", f"-l -k /t3/modules {choice}")
+        assert refused.rc == 4 and "rping has /dev/infiniband/rdma_cm open" in refused.stderr, refused
+    assert serving_modules(client) == {"ib_uverbs", "rdma_ucm"}
+    serving.kill()
+    serving.wait(10)
+
+
+def test_control_remembers_a_choice(pair, tool):
+    client = pair.guests[1]
+    try:
+        assert tool("ofedctrl", "-l -k /t3/modules --own cm --permanent").rc == 0
+        written = client.check(f"cat {CHOICE}")
+        assert "blacklist rdma_ucm\n" in written and "softdep iw_cxgb3 post: t3_rdma_cm\n" in written and "uverbs" not in written
+        assert client.run("modprobe --use-blacklist --dry-run --verbose rdma_ucm").stdout == ""
+        assert tool("ofedctrl", "-l -k /t3/modules --in-tree all --permanent").rc == 0
+        assert client.run(f"test -e {CHOICE}").rc == 1
+    finally:
+        client.check(f"rm -f {CHOICE}; {BIN}/ofedctrl -l -k /t3/modules --in-tree all", 60)
+    assert serving_modules(client) == {"ib_uverbs", "rdma_ucm"}
 
 
 @pytest.mark.parametrize("name", ["ofedctrl", "t3info", "t3doctor", "ofed-check"])
