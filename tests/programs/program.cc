@@ -148,6 +148,10 @@ Endpoint::~Endpoint() {
         ibv_destroy_comp_channel(channel);
     if (pd)
         ibv_dealloc_pd(pd);
+    if (real_pd_)
+        ibv_dealloc_pd(real_pd_);
+    if (td_)
+        ibv_dealloc_td(td_);
     if (id)
         rdma_destroy_id(id);
     if (listener)
@@ -191,17 +195,65 @@ bool Endpoint::wait_disconnected(int ms) {
     return false;
 }
 
-void Endpoint::set_up() {
+void Endpoint::alloc_domains() {
     pd = ibv_alloc_pd(id->verbs);
     if (!pd)
         fail("ibv_alloc_pd: %s", std::strerror(errno));
+    if (!caps.extended)
+        return;
+    ibv_td_init_attr td{};
+    td_ = ibv_alloc_td(id->verbs, &td);
+    if (!td_)
+        fail("ibv_alloc_td: %s", std::strerror(errno));
+    ibv_parent_domain_init_attr parent{};
+    parent.pd = real_pd_ = pd;
+    parent.td = td_;
+    pd = ibv_alloc_parent_domain(id->verbs, &parent);
+    if (!pd)
+        fail("ibv_alloc_parent_domain: %s", std::strerror(errno));
+}
+
+ibv_cq* Endpoint::create_cq() {
+    if (!caps.extended)
+        return ibv_create_cq(id->verbs, caps.cqe, this, channel, 0);
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = static_cast<uint32_t>(caps.cqe);
+    attr.cq_context = this;
+    attr.channel = channel;
+    attr.wc_flags = IBV_WC_STANDARD_FLAGS;
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+    attr.parent_domain = pd;
+    ibv_cq_ex* cq = ibv_create_cq_ex(id->verbs, &attr);
+    return cq ? ibv_cq_ex_to_cq(cq) : nullptr;
+}
+
+int Endpoint::create_qp(ibv_qp_init_attr& attr) {
+    if (!caps.extended)
+        return rdma_create_qp(id, pd, &attr);
+    ibv_qp_init_attr_ex ex{};
+    ex.qp_context = attr.qp_context;
+    ex.send_cq = attr.send_cq;
+    ex.recv_cq = attr.recv_cq;
+    ex.cap = attr.cap;
+    ex.qp_type = attr.qp_type;
+    ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    ex.pd = pd;
+    ex.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
+                        IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+    const int err = rdma_create_qp_ex(id, &ex);
+    attr.cap = ex.cap;
+    return err;
+}
+
+void Endpoint::set_up() {
+    alloc_domains();
     if (caps.events) {
         channel = ibv_create_comp_channel(id->verbs);
         if (!channel)
             fail("ibv_create_comp_channel: %s", std::strerror(errno));
     }
-    send_cq = ibv_create_cq(id->verbs, caps.cqe, this, channel, 0);
-    recv_cq = caps.one_cq ? send_cq : ibv_create_cq(id->verbs, caps.cqe, this, channel, 0);
+    send_cq = create_cq();
+    recv_cq = caps.one_cq ? send_cq : create_cq();
     if (!send_cq || !recv_cq)
         fail("ibv_create_cq: %s", std::strerror(errno));
     if (caps.events && (ibv_req_notify_cq(send_cq, 0) || ibv_req_notify_cq(recv_cq, 0)))
@@ -214,7 +266,7 @@ void Endpoint::set_up() {
     attr.cap.max_recv_wr = caps.recv_wr;
     attr.cap.max_send_sge = attr.cap.max_recv_sge = caps.sge;
     attr.cap.max_inline_data = caps.inline_data;
-    if (rdma_create_qp(id, pd, &attr))
+    if (create_qp(attr))
         fail("rdma_create_qp: %s", std::strerror(errno));
     caps.send_wr = attr.cap.max_send_wr;
     caps.recv_wr = attr.cap.max_recv_wr;
@@ -297,7 +349,7 @@ std::optional<ibv_wc> Endpoint::next_completion(Clock::time_point until) {
     for (;;) {
         ibv_wc wc;
         for (ibv_cq* cq : {send_cq, recv_cq}) {
-            const int n = ibv_poll_cq(cq, 1, &wc);
+            const int n = caps.extended ? poll_cq_ex(cq, wc) : ibv_poll_cq(cq, 1, &wc);
             if (n < 0)
                 fail("ibv_poll_cq: %d", n);
             if (n)
@@ -353,7 +405,7 @@ int Endpoint::post_send(ibv_send_wr wr, const std::vector<ibv_sge>& sg) {
     ibv_send_wr* bad = nullptr;
     wr.sg_list = const_cast<ibv_sge*>(sg.data());
     wr.num_sge = static_cast<int>(sg.size());
-    return ibv_post_send(id->qp, &wr, &bad);
+    return caps.extended ? post_send_ex(id->qp, wr) : ibv_post_send(id->qp, &wr, &bad);
 }
 
 ibv_qp_state Endpoint::query_state() {

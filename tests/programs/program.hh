@@ -79,6 +79,7 @@ struct Caps {
     int cqe = 128;
     bool events = false; // sleep on a completion channel instead of polling
     bool one_cq = false;
+    bool extended = false; // by ibv_wr_*() and ibv_start_poll(), in a thread domain
 };
 
 class Memory;
@@ -130,7 +131,7 @@ public:
     rdma_event_channel* events = nullptr;
     rdma_cm_id* listener = nullptr;
     rdma_cm_id* id = nullptr;
-    ibv_pd* pd = nullptr;
+    ibv_pd* pd = nullptr; // a parent domain, if extended
     ibv_comp_channel* channel = nullptr;
     ibv_cq *send_cq = nullptr, *recv_cq = nullptr;
     std::vector<uint8_t> peer_data;
@@ -138,8 +139,18 @@ public:
 
 private:
     void set_up();
+    void alloc_domains();
+    ibv_cq* create_cq();
+    int create_qp(ibv_qp_init_attr& attr);
     Event wait_for(rdma_cm_event_type wanted, int ms);
+
+    ibv_td* td_ = nullptr;
+    ibv_pd* real_pd_ = nullptr;
 };
+
+// What ibv_post_send() and ibv_poll_cq() do, by the extended calls (extended_calls.cc).
+int post_send_ex(ibv_qp* qp, const ibv_send_wr& wr);
+int poll_cq_ex(ibv_cq* cq, ibv_wc& wc);
 
 // Registered memory with a pattern to compare.
 class Memory {

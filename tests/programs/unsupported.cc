@@ -28,15 +28,39 @@ int create_qp(Endpoint& end, ibv_qp_type type) {
     return of(ibv_create_qp(end.pd, &attr));
 }
 
+int create_cq_ex(Endpoint& end, uint64_t wc_flags, uint32_t flags = 0) {
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = 16;
+    attr.wc_flags = wc_flags;
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+    attr.flags = flags;
+    return of(ibv_create_cq_ex(end.id->verbs, &attr));
+}
+
+int create_qp_ex(Endpoint& end, uint64_t send_ops, uint32_t create_flags = 0) {
+    ibv_qp_init_attr_ex attr{};
+    attr.qp_type = IBV_QPT_RC;
+    attr.send_cq = end.send_cq;
+    attr.recv_cq = end.recv_cq;
+    attr.cap = {1, 1, 1, 1, 0};
+    attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+    attr.pd = end.pd;
+    attr.send_ops_flags = IBV_QP_EX_WITH_SEND | send_ops;
+    attr.create_flags = create_flags;
+    return of(ibv_create_qp_ex(end.id->verbs, &attr));
+}
+
 const std::vector<Verb> verbs{
     {"resize_cq", [](Endpoint& e) { return ibv_resize_cq(e.send_cq, 256); }},
-    {"create_cq_ex",
-     [](Endpoint& e) {
-         ibv_cq_init_attr_ex attr{};
-         attr.cqe = 16;
-         attr.wc_flags = IBV_WC_EX_WITH_BYTE_LEN;
-         return of(ibv_create_cq_ex(e.id->verbs, &attr));
-     }},
+    {"create_cq_ex, time stamps",
+     [](Endpoint& e) { return create_cq_ex(e, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP); }},
+    {"create_cq_ex, wall clock",
+     [](Endpoint& e) { return create_cq_ex(e, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK); }},
+    {"create_cq_ex, VLANs", [](Endpoint& e) { return create_cq_ex(e, IBV_WC_EX_WITH_CVLAN); }},
+    {"create_cq_ex, flow tags", [](Endpoint& e) { return create_cq_ex(e, IBV_WC_EX_WITH_FLOW_TAG); }},
+    {"create_cq_ex, matched tags", [](Endpoint& e) { return create_cq_ex(e, IBV_WC_EX_WITH_TM_INFO); }},
+    {"create_cq_ex, overruns ignored",
+     [](Endpoint& e) { return create_cq_ex(e, 0, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN); }},
     {"modify_cq",
      [](Endpoint& e) {
          ibv_modify_cq_attr attr{};
@@ -87,18 +111,17 @@ const std::vector<Verb> verbs{
     {"create_qp, UD", [](Endpoint& e) { return create_qp(e, IBV_QPT_UD); }},
     {"create_qp, raw packet", [](Endpoint& e) { return create_qp(e, IBV_QPT_RAW_PACKET); }},
     {"create_qp, driver", [](Endpoint& e) { return create_qp(e, IBV_QPT_DRIVER); }},
-    {"create_qp_ex, extended posting",
-     [](Endpoint& e) {
-         ibv_qp_init_attr_ex attr{};
-         attr.qp_type = IBV_QPT_RC;
-         attr.send_cq = e.send_cq;
-         attr.recv_cq = e.recv_cq;
-         attr.cap = {1, 1, 1, 1, 0};
-         attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-         attr.pd = e.pd;
-         attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
-         return of(ibv_create_qp_ex(e.id->verbs, &attr));
-     }},
+    {"create_qp_ex, send with immediate",
+     [](Endpoint& e) { return create_qp_ex(e, IBV_QP_EX_WITH_SEND_WITH_IMM); }},
+    {"create_qp_ex, write with immediate",
+     [](Endpoint& e) { return create_qp_ex(e, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM); }},
+    {"create_qp_ex, compare and swap",
+     [](Endpoint& e) { return create_qp_ex(e, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP); }},
+    {"create_qp_ex, fetch and add",
+     [](Endpoint& e) { return create_qp_ex(e, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD); }},
+    {"create_qp_ex, segmentation", [](Endpoint& e) { return create_qp_ex(e, IBV_QP_EX_WITH_TSO); }},
+    {"create_qp_ex, VLANs stripped",
+     [](Endpoint& e) { return create_qp_ex(e, 0, IBV_QP_CREATE_CVLAN_STRIPPING); }},
     {"open_qp",
      [](Endpoint& e) {
          ibv_qp_open_attr attr{};
@@ -135,15 +158,11 @@ const std::vector<Verb> verbs{
          attr.length = 64;
          return of(ibv_alloc_dm(e.id->verbs, &attr));
      }},
-    {"alloc_td",
-     [](Endpoint& e) {
-         ibv_td_init_attr attr{};
-         return of(ibv_alloc_td(e.id->verbs, &attr));
-     }},
-    {"alloc_parent_domain",
+    {"alloc_parent_domain, allocators",
      [](Endpoint& e) {
          ibv_parent_domain_init_attr attr{};
          attr.pd = e.pd;
+         attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
          return of(ibv_alloc_parent_domain(e.id->verbs, &attr));
      }},
     {"create_flow",

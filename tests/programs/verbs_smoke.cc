@@ -27,8 +27,14 @@ uint32_t checksum(const uint8_t* data, size_t n) {
     return s;
 }
 
+Caps caps(const Args& args) {
+    Caps caps;
+    caps.extended = args.has("extended");
+    return caps;
+}
+
 int serve(const Args& args) {
-    Endpoint end({});
+    Endpoint end(caps(args));
     end.await_request(args);
     Memory memory(end, window, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     Memory inbox(end, 8 * 8192, IBV_ACCESS_LOCAL_WRITE);
@@ -78,7 +84,7 @@ int serve(const Args& args) {
 
 class Client {
 public:
-    explicit Client(const Args& args) : end({}) {
+    explicit Client(const Args& args) : end(caps(args)) {
         end.resolve(args);
         local = std::make_unique<Memory>(end, window, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
         answer = std::make_unique<Memory>(end, sizeof(Answer), IBV_ACCESS_LOCAL_WRITE);
@@ -288,7 +294,7 @@ void check_window(Client& c, Json& out) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const Args args(argc, argv, "[--no-window]");
+    const Args args(argc, argv, "[--no-window] [--extended]");
     if (args.server)
         return serve(args);
     Client c(args);

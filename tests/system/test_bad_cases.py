@@ -83,9 +83,10 @@ def test_private_data(ends, length, answer):
     assert server["got"] >= length and client["got"] >= length
 
 
-# A8: inline of every length.
-def test_every_kind_of_work_request(ends):
-    server, client = run_pair(*ends, "verbs_smoke")
+# A8: inline of every length. --extended: by ibv_wr_*() and ibv_start_poll(), in a thread domain.
+@pytest.mark.parametrize("calls", ["", "--extended"], ids=["old", "extended"])
+def test_every_kind_of_work_request(ends, calls):
+    server, client = run_pair(*ends, "verbs_smoke", calls)
     assert client["failed"] == []
     assert client["checks"] > 300 and server["served"] > 70
     assert client["memory_window"] == "bound"

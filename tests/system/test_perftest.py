@@ -40,6 +40,12 @@ def test_lists_and_runs_without_completion(pair, tool):
     run_perftest(pair, tool, "-s 1024 -n 1024 -l 16 -Q 16 -t 64")
 
 
+# By itself it posts with ibv_wr_*().
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_lat", "ib_read_bw"])
+def test_the_old_way_of_posting(pair, tool):
+    assert run_perftest(pair, tool, "-s 4096 -n 100 --use_old_post_send")[:2] == ["4096", "100"]
+
+
 def test_both_directions_at_once(pair):
     run_perftest(pair, "ib_send_bw", "-s 4096 -n 200 -b")
 

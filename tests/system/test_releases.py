@@ -7,7 +7,7 @@ Making such an image takes minutes, so `make test` runs these where the image is
 import pytest
 import test_layout
 from labkit import Lab, build, cache, image, paths
-from programs import BIN, SUM_PORT, run_pair
+from programs import BIN, SUM_PORT, run_alone, run_pair
 from stock import address, objects, rping_client, rping_server, wait_listening
 
 # Debian release, its kernel, the private ABI of its libibverbs.
@@ -72,9 +72,14 @@ def test_events_instead_of_polling(pair):
     assert serving.wait(20).rc == 0
 
 
-@pytest.mark.parametrize("name", ["verbs_smoke", "flush"])
-def test_verbs(pair, name):
-    run_pair(*pair.guests, name)
+@pytest.mark.parametrize("name, options", [("verbs_smoke", ""), ("verbs_smoke", "--extended"), ("flush", ""), ("fork", "")])
+def test_verbs(pair, name, options):
+    run_pair(*pair.guests, name, options)
+
+
+def test_domains(pair):
+    server, client = pair.guests
+    run_alone(client, server, "domains")
 
 
 def test_perftest(pair):

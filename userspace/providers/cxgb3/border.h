@@ -39,11 +39,26 @@ enum cxgb3_armed { CXGB3_NOT_ARMED, CXGB3_ARMED_SOLICITED, CXGB3_ARMED_ANY };
 struct cxgb3_cq {
 	struct verbs_cq vcq;
 	void *core;
+	struct ibv_wc current;	 /* of an extended CQ, between ibv_start_poll() and ibv_end_poll() */
 	void *ring;
 	size_t ring_bytes;
+	struct ibv_pd *parent_domain; /* or NULL */
 	pthread_mutex_t arm_lock;
 	enum cxgb3_armed armed;	 /* and its event was not read yet */
 	enum cxgb3_armed wanted; /* asked for while it was armed */
+};
+
+/* A protection domain, or a parent domain: another name for one, by which objects are made for a thread domain. */
+struct cxgb3_td {
+	struct ibv_td td;
+	unsigned int users; /* parent domains */
+};
+
+struct cxgb3_pd {
+	struct ibv_pd pd;
+	struct cxgb3_pd *real; /* of a parent domain; else NULL */
+	struct cxgb3_td *td;
+	unsigned int users; /* parent domains, and objects made in a parent domain */
 };
 
 struct cxgb3_qp {
@@ -78,6 +93,10 @@ int cxgb3_post_send_counted(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ib
 int cxgb3_post_recv_counted(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr) CXGB3_NOEXCEPT;
 int cxgb3_poll_cq_counted(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc) CXGB3_NOEXCEPT;
 int cxgb3_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind) CXGB3_NOEXCEPT;
+
+/* ---- the extended interfaces: fills in the functions, which lie in the object ---- */
+void cxgb3_set_builders(struct cxgb3_qp *qp, bool counted) CXGB3_NOEXCEPT;
+void cxgb3_set_readers(struct cxgb3_cq *cq, bool counted) CXGB3_NOEXCEPT;
 
 #ifdef __cplusplus
 }

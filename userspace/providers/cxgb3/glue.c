@@ -6,6 +6,8 @@
  * the core, then the mappings. The kernel keeps mapped memory until it is unmapped.
  */
 #include "userspace/providers/cxgb3/border.h"
+#include "userspace/providers/cxgb3/domains.h"
+#include "userspace/providers/cxgb3/mapping.h"
 #include "userspace/providers/cxgb3/self_check.h"
 
 #include "include/hw/t3_cqe.h"
@@ -14,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,34 +45,7 @@ static struct cxgb3_qp *to_qp(struct ibv_qp *qp)
 	return container_of(qp, struct cxgb3_qp, vqp.qp);
 }
 
-static size_t page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static size_t whole_pages(size_t bytes)
-{
-	return (bytes + page_size() - 1) & ~(page_size() - 1);
-}
-
-/*
- * A ring shared with the card. A child after fork() must not touch it, and copy-on-write in the parent must not
- * move it away from the card, so a child does not get it at all.
- */
-static void *map_ring(int fd, size_t bytes, uint64_t key)
-{
-	void *ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)key);
-
-	if (ring == MAP_FAILED)
-		return NULL;
-	if (madvise(ring, bytes, MADV_DONTFORK)) {
-		munmap(ring, bytes);
-		return NULL;
-	}
-	return ring;
-}
-
-/* ---- device, port, protection domain ---- */
+/* ---- device, port ---- */
 
 static int cxgb3_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 				 struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -92,36 +68,6 @@ static int cxgb3_query_port(struct ibv_context *context, uint8_t port, struct ib
 	struct cxgb3_cmd_query_port cmd;
 
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
-}
-
-static struct ibv_pd *cxgb3_alloc_pd(struct ibv_context *context)
-{
-	struct cxgb3_cmd_alloc_pd cmd;
-	struct {
-		uint8_t core[CXGB3_CORE_RESP_ALLOC_PD];
-		struct t3_alloc_pd_resp drv;
-	} resp = { 0 };
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
-	int err;
-
-	if (!pd)
-		return NULL;
-	err = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp, sizeof(resp));
-	if (err) {
-		free(pd);
-		errno = err;
-		return NULL;
-	}
-	return pd;
-}
-
-static int cxgb3_dealloc_pd(struct ibv_pd *pd)
-{
-	int err = ibv_cmd_dealloc_pd(pd);
-
-	if (!err)
-		free(pd);
-	return err;
 }
 
 /* ---- memory ---- */
@@ -151,17 +97,21 @@ static struct ibv_mr *cxgb3_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	}
 	mr->hca_va = hca_va;
 	mr->pbl_addr = resp.drv.pbl_addr;
-	mr->page_code = (uint8_t)(__builtin_ctzl(page_size()) - T3_PAGE_CODE_SHIFT);
+	mr->page_code = (uint8_t)(__builtin_ctzl(cxgb3_page_size()) - T3_PAGE_CODE_SHIFT);
+	cxgb3_hold_pd(pd);
 	return &mr->vmr.ibv_mr;
 }
 
 static int cxgb3_dereg_mr(struct verbs_mr *vmr)
 {
+	struct ibv_pd *pd = vmr->ibv_mr.pd;
 	int err = ibv_cmd_dereg_mr(vmr);
 
-	if (!err)
-		free(container_of(vmr, struct cxgb3_mr, vmr));
-	return err;
+	if (err)
+		return err;
+	cxgb3_release_pd(pd);
+	free(container_of(vmr, struct cxgb3_mr, vmr));
+	return 0;
 }
 
 static struct ibv_mw *cxgb3_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
@@ -184,22 +134,26 @@ static struct ibv_mw *cxgb3_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		errno = err;
 		return NULL;
 	}
+	cxgb3_hold_pd(pd);
 	return mw;
 }
 
 static int cxgb3_dealloc_mw(struct ibv_mw *mw)
 {
+	struct ibv_pd *pd = mw->pd;
 	int err = ibv_cmd_dealloc_mw(mw);
 
-	if (!err)
-		free(mw);
-	return err;
+	if (err)
+		return err;
+	cxgb3_release_pd(pd);
+	free(mw);
+	return 0;
 }
 
 /* ---- completion queues ---- */
 
-static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
-				      int comp_vector)
+static struct cxgb3_cq *make_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+				int comp_vector, bool threads)
 {
 	struct {
 		uint8_t core[CXGB3_CORE_CMD_CREATE_CQ];
@@ -224,7 +178,7 @@ static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, stru
 	if (!cq)
 		return NULL;
 	pthread_mutex_init(&cq->arm_lock, NULL);
-	err = cxgb3_core_create_cq(cq, ctx->threads, ctx->counters);
+	err = cxgb3_core_create_cq(cq, threads, ctx->counters);
 	if (err)
 		goto free_cq;
 	cmd.drv.user_rptr_addr = cxgb3_core_cq_counter(cq);
@@ -234,18 +188,18 @@ static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, stru
 		goto free_core;
 
 	cq->ring_bytes = resp.drv.memsize;
-	if (resp.drv.size_log2 > 15 || whole_pages((((size_t)1 << resp.drv.size_log2) + 1) * T3_CQE_BYTES) > cq->ring_bytes) {
+	if (resp.drv.size_log2 > 15 || cxgb3_whole_pages((((size_t)1 << resp.drv.size_log2) + 1) * T3_CQE_BYTES) > cq->ring_bytes) {
 		err = EPROTO; /* a kernel that leaves no room for the status word */
 		goto destroy;
 	}
-	cq->ring = map_ring(context->cmd_fd, cq->ring_bytes, resp.drv.key);
+	cq->ring = cxgb3_map_ring(context->cmd_fd, cq->ring_bytes, resp.drv.key);
 	if (!cq->ring) {
 		err = errno;
 		goto destroy;
 	}
 	cxgb3_core_cq_use_ring(cq, &resp.drv);
 	cq->vcq.cq.cqe = 1 << resp.drv.size_log2;
-	return &cq->vcq.cq;
+	return cq;
 
 destroy:
 	ibv_cmd_destroy_cq(&cq->vcq.cq);
@@ -257,6 +211,62 @@ free_cq:
 	return NULL;
 }
 
+static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+				      int comp_vector)
+{
+	struct cxgb3_cq *cq = make_cq(context, cqe, channel, comp_vector, to_context(context)->threads);
+
+	return cq ? &cq->vcq.cq : NULL;
+}
+
+/*
+ * Completions of this card tell what an ibv_wc does, so that is what may be asked for: no time stamps, no VLANs, no
+ * flow tags, no tags that match. The card does not notice an overrun; we do, and cannot be told to ignore it.
+ */
+static int check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	    (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    (!attr->parent_domain || !cxgb3_is_parent_domain(attr->parent_domain)))
+		return EINVAL;
+	if (attr->cqe > T3_MAX_CQ_ENTRIES || attr->comp_vector > INT_MAX)
+		return EINVAL;
+	return 0;
+}
+
+static struct ibv_cq_ex *cxgb3_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	struct cxgb3_context *ctx = to_context(context);
+	bool threads = ctx->threads;
+	struct cxgb3_cq *cq;
+	int err;
+
+	err = check_cq_attr(attr);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		threads = false;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && cxgb3_has_thread_domain(attr->parent_domain))
+		threads = false;
+	cq = make_cq(context, (int)attr->cqe, attr->channel, (int)attr->comp_vector, threads);
+	if (!cq)
+		return NULL;
+	cxgb3_set_readers(cq, ctx->counters);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		cq->parent_domain = attr->parent_domain;
+		cxgb3_hold_pd(cq->parent_domain);
+	}
+	return &cq->vcq.cq_ex;
+}
+
 static int cxgb3_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct cxgb3_cq *cq = to_cq(ibcq);
@@ -264,6 +274,8 @@ static int cxgb3_destroy_cq(struct ibv_cq *ibcq)
 
 	if (err)
 		return err;
+	if (cq->parent_domain)
+		cxgb3_release_pd(cq->parent_domain);
 	cxgb3_core_destroy_cq(cq);
 	munmap(cq->ring, cq->ring_bytes);
 	free(cq);
@@ -345,12 +357,12 @@ static int map_qp(struct cxgb3_qp *qp, int fd, const struct t3_create_qp_resp *r
 
 	if (resp->size_log2 > 16 || resp->sq_size_log2 > 16 || resp->rq_size_log2 > 16 || resp->qpid > T3_MAX_ID)
 		return EPROTO;
-	qp->ring_bytes = whole_pages((size_t)T3_WR_SLOT_BYTES << resp->size_log2);
-	qp->ring = map_ring(fd, qp->ring_bytes, resp->key);
+	qp->ring_bytes = cxgb3_whole_pages((size_t)T3_WR_SLOT_BYTES << resp->size_log2);
+	qp->ring = cxgb3_map_ring(fd, qp->ring_bytes, resp->key);
 	if (!qp->ring)
 		return errno;
 	/* The kernel does not let a child inherit it. Keys are page aligned: the doorbell is the page's start. */
-	doorbell = mmap(NULL, page_size(), PROT_WRITE, MAP_SHARED, fd, (off_t)resp->db_key);
+	doorbell = mmap(NULL, cxgb3_page_size(), PROT_WRITE, MAP_SHARED, fd, (off_t)resp->db_key);
 	if (doorbell == MAP_FAILED) {
 		int err = errno;
 
@@ -363,12 +375,13 @@ static int map_qp(struct cxgb3_qp *qp, int fd, const struct t3_create_qp_resp *r
 
 static void unmap_qp(struct cxgb3_qp *qp)
 {
-	munmap((void *)qp->doorbell, page_size());
+	munmap((void *)qp->doorbell, cxgb3_page_size());
 	munmap(qp->ring, qp->ring_bytes);
 }
 
 static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+	struct cxgb3_context *ctx = to_context(pd->context);
 	struct cxgb3_cmd_create_qp cmd;
 	struct {
 		uint8_t core[CXGB3_CORE_RESP_CREATE_QP];
@@ -391,8 +404,8 @@ static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr
 	err = map_qp(qp, pd->context->cmd_fd, &resp.drv);
 	if (err)
 		goto destroy;
-	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, to_context(pd->context)->threads,
-				   to_context(pd->context)->counters);
+	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, ctx->threads && !cxgb3_has_thread_domain(pd),
+				   ctx->counters);
 	if (err)
 		goto unmap;
 
@@ -401,6 +414,7 @@ static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr
 	attr->cap.max_send_sge = T3_MAX_SGE;
 	attr->cap.max_recv_sge = T3_MAX_SGE;
 	attr->cap.max_inline_data = T3_MAX_INLINE;
+	cxgb3_hold_pd(pd);
 	return &qp->vqp.qp;
 
 unmap:
@@ -411,6 +425,44 @@ free_qp:
 	free(qp);
 	errno = err;
 	return NULL;
+}
+
+/* What ibv_wr_*() can post. */
+#define SEND_OPS                                                                                                     \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_LOCAL_INV |      \
+	 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV)
+
+static int check_qp_attr_ex(const struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+	if (attr->comp_mask & ~known)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~(uint64_t)SEND_OPS)
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
+		return EINVAL;
+	return 0;
+}
+
+static struct ibv_qp *cxgb3_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp;
+	int err;
+
+	_Static_assert(offsetof(struct ibv_qp_init_attr_ex, comp_mask) == offsetof(struct ibv_qp_init_attr, sq_sig_all) + 4,
+		       "the one begins with the other");
+	err = check_qp_attr_ex(attr);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	qp = cxgb3_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	if (qp && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		cxgb3_set_builders(to_qp(qp), to_context(context)->counters);
+	return qp;
 }
 
 static int cxgb3_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
@@ -444,6 +496,7 @@ static int cxgb3_destroy_qp(struct ibv_qp *ibqp)
 
 	if (err)
 		return err;
+	cxgb3_release_pd(ibqp->pd);
 	cxgb3_core_destroy_qp(qp);
 	unmap_qp(qp);
 	free(qp);
@@ -471,14 +524,19 @@ static void cxgb3_free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops cxgb3_context_ops = {
 	.alloc_mw = cxgb3_alloc_mw,
+	.alloc_parent_domain = cxgb3_alloc_parent_domain,
 	.alloc_pd = cxgb3_alloc_pd,
+	.alloc_td = cxgb3_alloc_td,
 	.async_event = cxgb3_async_event,
 	.bind_mw = cxgb3_bind_mw,
 	.cq_event = cxgb3_cq_event,
 	.create_cq = cxgb3_create_cq,
+	.create_cq_ex = cxgb3_create_cq_ex,
 	.create_qp = cxgb3_create_qp,
+	.create_qp_ex = cxgb3_create_qp_ex,
 	.dealloc_mw = cxgb3_dealloc_mw,
 	.dealloc_pd = cxgb3_dealloc_pd,
+	.dealloc_td = cxgb3_dealloc_td,
 	.dereg_mr = cxgb3_dereg_mr,
 	.destroy_cq = cxgb3_destroy_cq,
 	.destroy_qp = cxgb3_destroy_qp,

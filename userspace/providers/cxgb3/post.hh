@@ -86,18 +86,56 @@ struct Built {
                  header_of<T3_WR_OP_LOCAL_INV, T3_WR_F_LOCAL_FENCE>[flags], WorkOp::local_inv);
 }
 
+// Any request, of an opcode that is known only now. key: of the peer's memory, or to be invalidated. iWARP
+// has no immediate data and no atomics; an old driver that sent immediate data wrote four bytes over the
+// peer's memory instead.
+inline Built build_any(t3_wr_slot& slot, uint32_t opcode, wr_flags flags, uint32_t key, uint64_t remote_addr,
+                       bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
+    switch (opcode) {
+    case IBV_WR_SEND:
+        return build_send(slot, flags, in_line, num_sge, sge);
+    case IBV_WR_SEND_WITH_INV:
+        return build_send_inv(slot, flags, key, in_line, num_sge, sge);
+    case IBV_WR_RDMA_WRITE:
+        return build_write(slot, flags, key, remote_addr, in_line, num_sge, sge);
+    case IBV_WR_RDMA_READ:
+        return build_read(slot, key, remote_addr, in_line, num_sge, sge);
+    case IBV_WR_LOCAL_INV:
+        return build_local_inv(slot, flags, key);
+    default:
+        return refuse(EOPNOTSUPP);
+    }
+}
+
 // What all requests have in common, once the body of the slot is built. Software remembers a request before
 // the card can see it: its completion may be there at once.
-[[gnu::always_inline]] inline void finish(SendQueue& sq, uint32_t pos, const SlotCursor& at, t3_wr_slot* slot,
-                                          uint64_t wr_id, wr_flags flags, const Built& built) {
+[[gnu::always_inline]] inline void record(SendQueue& sq, uint32_t pos, t3_wr_slot* slot, uint64_t wr_id,
+                                          wr_flags flags, const Built& built) {
     slot->hdr.hi = built.header;
     slot->send.id.hi = pos; // comes back with the completion; nobody writes or reads the other half
     if (built.op == WorkOp::read)
         sq.remember_read(pos, SendEntry::of_read(wr_id, built.read_bytes, flags & IBV_SEND_SIGNALED));
     else
         sq.remember(pos, SendEntry::of(wr_id, built.op, static_cast<uint32_t>(flags)));
+}
+[[gnu::always_inline]] inline void finish(SendQueue& sq, uint32_t pos, const SlotCursor& at, t3_wr_slot* slot,
+                                          uint64_t wr_id, wr_flags flags, const Built& built) {
+    record(sq, pos, slot, wr_id, flags, built);
     sq.publish(pos + 1);
     at.publish(slot, built.flits);
+}
+
+// What ibv_bind_mw() and ibv_wr_bind_mw() post (bind_mw.cc). Binding to no bytes takes a window back, which
+// for the card is an invalidate: then `unbind`, and nothing else counts.
+struct BindRequest {
+    int error = 0; // positive errno
+    bool unbind = false;
+    t3_bind bind{};
+};
+BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept;
+inline Built build_bind(t3_wr_slot& slot, wr_flags flags, const t3_bind& bind) {
+    return built(t3_build_bind_mw(&slot.bind_mw, &bind), header_of<T3_WR_OP_BIND_MW, 0>[flags],
+                 WorkOp::bind_mw);
 }
 
 } // namespace t3

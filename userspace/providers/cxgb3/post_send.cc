@@ -21,26 +21,11 @@ using t3::SendQueue;
 using t3::SlotCursor;
 using t3::WorkOp;
 
-// Any request. iWARP has no immediate data and no atomics; an old driver that sent immediate data wrote four
-// bytes over the peer's memory instead.
 Built build(t3_wr_slot& slot, const ibv_send_wr& wr, t3::wr_flags flags) {
-    const auto num_sge = static_cast<uint32_t>(wr.num_sge);
-    const t3_host_sge* const sge = t3::host_sges(wr.sg_list);
-    const bool in_line = flags & IBV_SEND_INLINE;
-    switch (wr.opcode) {
-    case IBV_WR_SEND:
-        return t3::build_send(slot, flags, in_line, num_sge, sge);
-    case IBV_WR_SEND_WITH_INV:
-        return t3::build_send_inv(slot, flags, wr.invalidate_rkey, in_line, num_sge, sge);
-    case IBV_WR_RDMA_WRITE:
-        return t3::build_write(slot, flags, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, in_line, num_sge, sge);
-    case IBV_WR_RDMA_READ:
-        return t3::build_read(slot, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, in_line, num_sge, sge);
-    case IBV_WR_LOCAL_INV:
-        return t3::build_local_inv(slot, flags, wr.invalidate_rkey);
-    default:
-        return t3::refuse(EOPNOTSUPP);
-    }
+    const bool invalidates = wr.opcode == IBV_WR_SEND_WITH_INV || wr.opcode == IBV_WR_LOCAL_INV;
+    return t3::build_any(slot, wr.opcode, flags, invalidates ? wr.invalidate_rkey : wr.wr.rdma.rkey,
+                         wr.wr.rdma.remote_addr, flags & IBV_SEND_INLINE, static_cast<uint32_t>(wr.num_sge),
+                         t3::host_sges(wr.sg_list));
 }
 
 // The rest of a list, of any requests, first to last until one is refused. Those before it are posted and

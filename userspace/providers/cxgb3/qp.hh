@@ -52,6 +52,29 @@ struct SlotCursor {
         __atomic_store_n(&here->hdr.lo, lo | t3_to_be32(flits), __ATOMIC_RELEASE);
         __atomic_store_n(&here->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
     }
+
+    // The same in two steps, for requests that are to be seen together or not at all: first the length, with
+    // the generation of the last lap, which keeps the card away from the slot; later both generations.
+    void prepare(uint32_t flits) const { slot->hdr.lo = (lo ^ t3_to_be32(T3_WR_GEN)) | t3_to_be32(flits); }
+    void show() const {
+        __atomic_store_n(&slot->hdr.lo, slot->hdr.lo ^ t3_to_be32(T3_WR_GEN), __ATOMIC_RELEASE);
+        __atomic_store_n(&slot->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
+    }
+};
+
+// What lies between ibv_wr_start() and ibv_wr_complete() (post_wr.cc): requests that are built but not shown.
+struct Batch {
+    SlotCursor at{nullptr}; // where the next request goes
+    uint32_t pos = 0;       // and its position in the send queue
+    int error = 0;          // the first one: nothing will be posted
+    bool dead = false;      // on paper only
+    bool open = false;      // the request below waits for its data
+
+    uint64_t wr_id = 0;
+    uint64_t flags = 0;
+    uint64_t remote_addr = 0;
+    uint32_t key = 0; // of the peer's memory, or to be invalidated
+    uint32_t opcode = 0;
 };
 
 class Qp {
@@ -78,13 +101,14 @@ public:
 
     SlotCursor& cursor() { return cursor_; }
     // To the next slot.
-    void step(t3_wr_slot* slot) {
+    void step(t3_wr_slot* slot) { step(cursor_, slot); }
+    void step(SlotCursor& cursor, t3_wr_slot* slot) const {
         if (++slot == end_) [[unlikely]] {
             slot = ring_;
-            cursor_.lo ^= t3_to_be32(T3_WR_GEN);
-            cursor_.gen2 ^= t3_wr_gen2(true);
+            cursor.lo ^= t3_to_be32(T3_WR_GEN);
+            cursor.gen2 ^= t3_wr_gen2(true);
         }
-        cursor_.slot = slot;
+        cursor.slot = slot;
     }
 
     // The mailbox in slot 0. Anything in it makes posting take the long way.
@@ -94,6 +118,7 @@ public:
     // For posting to a dead QP: its requests are checked and remembered like all others, for polling to
     // flush, but their slots are on paper only.
     SlotCursor on_paper() { return SlotCursor(&on_paper_); }
+    Batch& batch() { return batch_; }
 
     // It carries no index; the card looks at the ring until it finds an invalid slot.
     void ring_doorbell() {
@@ -130,6 +155,7 @@ private:
 
     Cq& send_cq_;
     Cq& recv_cq_;
+    Batch batch_;
     t3_wr_slot on_paper_ = {};
 };
 

@@ -31,16 +31,18 @@ static const char *check_mirrors(const struct verbs_context *vctx, const struct 
 		verbs_op mirror;
 	} rows[] = {
 #define PUBLIC(op) { "verbs_context_ops." #op, (verbs_op)ops->op, (verbs_op)pub->op }
+#define EXTENDED(op) { "verbs_context_ops." #op, (verbs_op)ops->op, (verbs_op)vctx->op }
 #define COMPAT(op) { "verbs_context_ops." #op, (verbs_op)ops->op, (verbs_op)pub->_compat_##op }
 		PUBLIC(alloc_mw),	PUBLIC(bind_mw),	PUBLIC(dealloc_mw),    PUBLIC(poll_cq),
 		PUBLIC(post_recv),	PUBLIC(post_send),	PUBLIC(req_notify_cq), COMPAT(alloc_pd),
 		COMPAT(async_event),	COMPAT(cq_event),	COMPAT(create_cq),	COMPAT(create_qp),     COMPAT(dealloc_pd),
 		COMPAT(dereg_mr),	COMPAT(destroy_cq),	COMPAT(destroy_qp),    COMPAT(modify_qp),
 		COMPAT(query_qp),	COMPAT(reg_mr),
-		{ "verbs_context_ops.query_device_ex", (verbs_op)ops->query_device_ex,
-		  (verbs_op)vctx->query_device_ex },
+		EXTENDED(alloc_parent_domain), EXTENDED(alloc_td), EXTENDED(create_qp_ex), EXTENDED(dealloc_td),
+		EXTENDED(query_device_ex),
 #undef PUBLIC
 #undef COMPAT
+#undef EXTENDED
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -361,14 +361,24 @@ VERBS_ABI_ASSERT(sizeof(struct verbs_qp) == 376);
 #if T3_PABI == 34
 VERBS_ABI_ASSERT(sizeof(struct verbs_context_ops) == 608);
 VERBS_ABI_ASSERT(sizeof(struct verbs_context) == 648);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, alloc_parent_domain) == 32);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, alloc_td) == 48);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, create_cq_ex) == 128);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, create_qp) == 152);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, create_qp_ex) == 160);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, dealloc_td) == 216);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, free_context) == 312);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, post_send) == 440);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, req_notify_cq) == 552);
 #else
 VERBS_ABI_ASSERT(sizeof(struct verbs_context_ops) == 744);
 VERBS_ABI_ASSERT(sizeof(struct verbs_context) == 696);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, alloc_parent_domain) == 48);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, alloc_td) == 64);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, create_cq_ex) == 152);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, create_qp) == 176);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, create_qp_ex) == 184);
+VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, dealloc_td) == 248);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, free_context) == 368);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, post_send) == 512);
 VERBS_ABI_ASSERT(offsetof(struct verbs_context_ops, req_notify_cq) == 672);

@@ -83,8 +83,11 @@ public:
     uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
     // False for a position that is retired already: a late entry of a flushed or reused QP.
     bool holds(uint32_t pos) const { return pos - head_relaxed() < tail() - head_relaxed(); }
-    // The last read that was posted is still there.
-    bool reads_outstanding() const { return holds(last_read_.load(std::memory_order_relaxed)); }
+    // The last read that was posted is still there. One that is being posted counts as well, since it has
+    // taken the place of an earlier one that may be.
+    bool reads_outstanding() const {
+        return last_read_.load(std::memory_order_relaxed) - head_relaxed() < size_.entries();
+    }
     // Nothing behind the head is known to be executed.
     bool in_order() const { return ahead_ == 0; }
     const SendEntry& entry(uint32_t pos) const { return entries_[size_.index(pos)]; }

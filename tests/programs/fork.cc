@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// A program that forks while it sends and receives. What the card shares with the parent, rings and doorbell,
+// is not there in a child; registered memory stays the parent's, and where the kernel copies it for the
+// child, the child's own writing is not seen in the parent, nor the other way round. Children end in all the
+// ways there are.
+#include "program.hh"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace prog;
+
+namespace {
+
+constexpr size_t bytes = 4096;
+constexpr unsigned rounds = 120, depth = 8;
+
+unsigned mappings() {
+    std::ifstream maps("/proc/self/maps");
+    unsigned found = 0;
+    for (std::string line; std::getline(maps, line);)
+        found += line.find("/uverbs") != std::string::npos;
+    return found;
+}
+
+enum class Child { exits, execs, scribbles, destroys_nothing_and_waits };
+
+// In the child: 0 if all is as it should be.
+int live(Child how, Memory& memory, int parent_alive) {
+    if (mappings() != 0)
+        return 10;
+    char c;
+    switch (how) {
+    case Child::exits:
+        return 0;
+    case Child::execs:
+        execl("/bin/true", "true", nullptr);
+        return 11;
+    case Child::scribbles: // only where the memory was copied for us
+        std::fill(memory.bytes.begin(), memory.bytes.end(), uint8_t{0xee});
+        return 0;
+    case Child::destroys_nothing_and_waits:
+        return read(parent_alive, &c, 1) == 0 ? 0 : 12; // until the parent has closed its end
+    }
+    return 13;
+}
+
+class Children {
+public:
+    Children() {
+        if (pipe(pipe_))
+            fail("pipe");
+    }
+    void make(Child how, Memory& memory) {
+        const pid_t pid = fork();
+        if (pid < 0)
+            fail("fork: %s", std::strerror(errno));
+        if (pid == 0) {
+            alarm(50);
+            close(pipe_[1]);
+            _exit(live(how, memory, pipe_[0]));
+        }
+        made++;
+        (how == Child::destroys_nothing_and_waits ? late_ : early_).push_back(pid);
+    }
+    void reap_early() { reap(early_); }
+    void reap_late() {
+        close(pipe_[1]);
+        reap(late_);
+    }
+    unsigned made = 0, bad = 0;
+
+private:
+    void reap(std::vector<pid_t>& pids) {
+        for (const pid_t pid : pids) {
+            int status = 0;
+            if (waitpid(pid, &status, 0) != pid || status != 0) {
+                bad++;
+                std::fprintf(stderr, "child: status 0x%x\n", static_cast<unsigned>(status));
+            }
+        }
+        pids.clear();
+    }
+    int pipe_[2];
+    std::vector<pid_t> early_, late_;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Args args(argc, argv, "");
+    if (const int err = ibv_fork_init())
+        fail("ibv_fork_init: %s", std::strerror(err));
+    const bool copied = ibv_is_fork_initialized() == IBV_FORK_UNNEEDED;
+    Endpoint end({});
+    args.server ? end.await_request(args) : end.resolve(args);
+    Memory in(end, depth * bytes, IBV_ACCESS_LOCAL_WRITE), out(end, bytes, IBV_ACCESS_LOCAL_WRITE);
+    for (unsigned i = 0; i < depth; i++)
+        end.post_recv(i, {in.sge(i * bytes, bytes)});
+    if (args.server)
+        end.accept();
+    else if (!end.connect())
+        fail("rejected");
+    const unsigned mapped = mappings();
+
+    Children children;
+    unsigned wrong = 0;
+    for (unsigned round = 0; round < rounds; round++) {
+        // Between posting a receive and its arrival, which is when a page that moved away would be missed.
+        if (round % 10 == 3)
+            children.make(static_cast<Child>(round / 10 % 4 == 2 && !copied ? 0 : round / 10 % 4), in);
+        const auto seed = static_cast<uint8_t>(round + (args.server ? 100 : 0));
+        const auto expected = static_cast<uint8_t>(round + (args.server ? 0 : 100));
+        out.fill(seed); // writes to pages that children share
+        ibv_send_wr wr{};
+        wr.opcode = IBV_WR_SEND;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        if (end.post_send(wr, {out.sge(0, bytes)}))
+            fail("ibv_post_send in round %u", round);
+        for (int i = 0; i < 2; i++) { // sent and received, in either order
+            const auto wc = end.next_completion(in_ms(20000));
+            if (!wc || wc->status != IBV_WC_SUCCESS)
+                fail("round %u: %s", round, wc ? ibv_wc_status_str(wc->status) : "timeout");
+            if (wc->opcode != IBV_WC_RECV)
+                continue;
+            wrong += !in.holds(expected, wc->wr_id * bytes, bytes);
+            std::memset(&in.bytes[wc->wr_id * bytes], 0, bytes);
+            end.post_recv(wc->wr_id, {in.sge(wc->wr_id * bytes, bytes)});
+        }
+    }
+    children.reap_early();
+    // The connection outlives those that have ended, and those that have not.
+    const bool alive = end.query_state() == IBV_QPS_RTS;
+    children.reap_late();
+    Json()
+        .add("rounds", rounds)
+        .add("children", children.made)
+        .add("copied", copied)
+        .add("mapped", mapped)
+        .add("wrong", wrong)
+        .add("bad_children", children.bad)
+        .finish(wrong == 0 && children.bad == 0 && alive && mapped > 0);
+}
