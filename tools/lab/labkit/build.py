@@ -50,7 +50,7 @@ def modules_folder(made: image.Image) -> Path:
 def _kbuild(made: image.Image, source: str, target: str) -> None:
     """Builds the modules of a folder of the tree, with all sources that they may include next to them."""
     out = modules_folder(made)
-    for part in ("include", "kernel", "tests/kunit"):
+    for part in ("include", "kernel", "tests/kunit", "tests/tables"):
         if (paths.REPO / part).is_dir():
             mirror(paths.REPO / part, out / "src" / part, built)
     headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
