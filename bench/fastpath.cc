@@ -4,8 +4,12 @@
 //
 //   fastpath --count CASE BATCH ROUNDS [--single]
 //   fastpath --list            "case batch ref kind" a line
-//   fastpath --traffic         bytes and cache lines that a request writes into the ring, and doorbells
+//   fastpath --traffic         bytes and cache lines that a request writes into the ring
+//   fastpath_counted --barriers   barriers and doorbells of a call
 #include "bench/fastpath.hh"
+
+#include "userspace/common/barrier.hh"
+#include "userspace/common/mmio.hh"
 
 #include <benchmark/benchmark.h>
 
@@ -47,8 +51,12 @@ int count(int argc, char** argv) {
 void list() {
     for (const Case& c : bench::cases) {
         for (const unsigned batch : bench::batches)
-            std::printf("%s %u %u %s\n", c.name, batch, c.ref, c.is_poll ? "poll" : "post");
+            std::printf("%s %u %u %s\n", c.name, batch, c.ref, c.kind);
     }
+}
+
+bool posts(const Case& c) {
+    return c.kind == std::string("post") || c.kind == std::string("wr");
 }
 
 // The ring is filled with a pattern; what differs afterwards was written. Two patterns, so that nothing that
@@ -56,7 +64,7 @@ void list() {
 void traffic() {
     std::printf("| request | bytes of the ring | cache lines |\n|---|---|---|\n");
     for (const Case& c : bench::cases) {
-        if (c.is_poll)
+        if (!posts(c))
             continue;
         std::vector<bool> written;
         for (const int pattern : {0x5a, 0xa5}) {
@@ -80,6 +88,25 @@ void traffic() {
         std::printf("| %s | %u | %u |\n", c.name, bytes, lines);
     }
 }
+
+#ifdef T3_COUNT_BARRIERS
+// What every call passes and writes, counted where it happens: "case batch barriers doorbells" a line, of 64
+// calls.
+void barriers() {
+    for (const Case& c : bench::cases) {
+        if (!posts(c))
+            continue;
+        for (const unsigned batch : bench::batches) {
+            Rig rig;
+            common::barriers_passed = common::registers_written = 0;
+            for (int i = 0; i < 64; i++)
+                c.round(rig, batch);
+            std::printf("%s %u %g %g\n", c.name, batch, static_cast<double>(common::barriers_passed) / 64,
+                        static_cast<double>(common::registers_written) / 64);
+        }
+    }
+}
+#endif
 
 void time_rounds(benchmark::State& state, const Case* c, bool threads) {
     Rig rig(threads);
@@ -125,8 +152,12 @@ int main(int argc, char** argv) {
         return list(), 0;
     if (what == "--traffic")
         return traffic(), 0;
+#ifdef T3_COUNT_BARRIERS
+    if (what == "--barriers")
+        return barriers(), 0;
+#endif
     for (const Case& c : bench::cases) {
-        if (c.is_poll) // a round posts, completes and polls: one of each kind is enough
+        if (!posts(c)) // a round posts, completes and polls: one of each kind is enough
             continue;
         for (const bool threads : {true, false}) {
             auto* b = benchmark::RegisterBenchmark(

@@ -44,6 +44,8 @@ public:
         cxgb3_core_cq_use_ring(&cq_, &cq);
         if (cxgb3_core_create_qp(&qp_, &qp, false, threads, nullptr))
             std::abort();
+        cxgb3_set_builders(&qp_, false);
+        cxgb3_set_readers(&cq_, false);
         for (unsigned i = 0; i < most; i++) {
             sge_[i] = {reinterpret_cast<uintptr_t>(data_), 16, 0x1234ff};
             send_[i] = {};
@@ -85,6 +87,46 @@ public:
     }
     void poll(unsigned n, unsigned want) {
         if (cxgb3_poll_cq(&cq_.vcq.cq, static_cast<int>(n), wc_) != static_cast<int>(want))
+            std::abort();
+    }
+    // The same by the extended calls, as a program makes them.
+    void build_send(unsigned n) {
+        ibv_qp_ex* const ex = &qp_.vqp.qp_ex;
+        ibv_wr_start(ex);
+        for (unsigned i = 0; i < n; i++) {
+            const ibv_send_wr& wr = send_[i];
+            ex->wr_id = wr.wr_id;
+            ex->wr_flags = wr.send_flags;
+            if (wr.opcode == IBV_WR_SEND)
+                ibv_wr_send(ex);
+            else if (wr.opcode == IBV_WR_RDMA_WRITE)
+                ibv_wr_rdma_write(ex, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
+            else
+                ibv_wr_rdma_read(ex, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
+            if (wr.send_flags & IBV_SEND_INLINE)
+                ibv_wr_set_inline_data(ex, data_, sge_[i].length);
+            else
+                ibv_wr_set_sge(ex, sge_[i].lkey, sge_[i].addr, sge_[i].length);
+        }
+        if (ibv_wr_complete(ex))
+            std::abort();
+        sent_ += n;
+    }
+    // Reads of each completion what programs usually read.
+    void poll_extended(unsigned want) {
+        ibv_cq_ex* const ex = &cq_.vcq.cq_ex;
+        ibv_poll_cq_attr attr{};
+        unsigned got = 0;
+        if (ibv_start_poll(ex, &attr) == 0) {
+            do {
+                wc_[got] = {};
+                wc_[got].wr_id = ex->wr_id;
+                wc_[got].opcode = ibv_wc_read_opcode(ex);
+                wc_[got].byte_len = ibv_wc_read_byte_len(ex);
+            } while (++got < want && ibv_next_poll(ex) == 0);
+            ibv_end_poll(ex);
+        }
+        if (got != want)
             std::abort();
     }
     int poll_some(unsigned n) { return cxgb3_poll_cq(&cq_.vcq.cq, static_cast<int>(n), wc_); }
@@ -146,7 +188,7 @@ private:
 struct Case {
     const char* name;
     unsigned ref;
-    bool is_poll;
+    const char* kind; // which calls are counted: post, poll, and the extended ones
     // Prepares, posts, completes and polls n.
     void (*round)(Rig&, unsigned n);
 };
@@ -176,6 +218,37 @@ inline void write(Rig& r, unsigned n) {
 inline void read(Rig& r, unsigned n) {
     send_round(r, n, IBV_WR_RDMA_READ, 0, 0, 16);
 }
+inline void extended_round(Rig& r, unsigned n, ibv_wr_opcode op, unsigned card_op, unsigned flags,
+                           uint32_t bytes) {
+    r.prepare(n, op, flags, bytes);
+    r.build_send(n);
+    if (op == IBV_WR_RDMA_READ)
+        r.complete_reads(n);
+    else
+        r.complete_sends(n, card_op);
+    r.poll_extended(n);
+}
+inline void wr_send(Rig& r, unsigned n) {
+    extended_round(r, n, IBV_WR_SEND, T3_RDMA_SEND, 0, 16);
+}
+inline void wr_send_inline16(Rig& r, unsigned n) {
+    extended_round(r, n, IBV_WR_SEND, T3_RDMA_SEND, IBV_SEND_INLINE, 16);
+}
+inline void wr_send_inline64(Rig& r, unsigned n) {
+    extended_round(r, n, IBV_WR_SEND, T3_RDMA_SEND, IBV_SEND_INLINE, 64);
+}
+inline void wr_write(Rig& r, unsigned n) {
+    extended_round(r, n, IBV_WR_RDMA_WRITE, T3_RDMA_WRITE, 0, 16);
+}
+inline void wr_read(Rig& r, unsigned n) {
+    extended_round(r, n, IBV_WR_RDMA_READ, 0, 0, 16);
+}
+inline void recv_extended(Rig& r, unsigned n) {
+    r.prepare(n, IBV_WR_SEND, 0, 16);
+    r.post_recv(n);
+    r.complete_recvs(n);
+    r.poll_extended(n);
+}
 inline void recv(Rig& r, unsigned n) {
     r.prepare(n, IBV_WR_SEND, 0, 16);
     r.post_recv(n);
@@ -190,17 +263,25 @@ inline void empty(Rig& r, unsigned) {
 }
 
 inline constexpr Case cases[] = {
-    {"send", 181, false, send},
-    {"send_inline16", 205, false, send_inline16},
-    {"send_inline64", 206, false, send_inline64},
-    {"write", 186, false, write},
-    {"read", 158, false, read},
-    {"recv", 149, false, recv},
-    {"poll_send", 233, true, send},
-    {"poll_recv", 224, true, recv},
-    {"poll_read", 270, true, read},
-    {"write_unsignaled", 186, false, unsignaled}, // all but the last one of a batch
-    {"poll_unsignaled", 233, true, unsignaled},
+    {"send", 181, "post", send},
+    {"send_inline16", 205, "post", send_inline16},
+    {"send_inline64", 206, "post", send_inline64},
+    {"write", 186, "post", write},
+    {"read", 158, "post", read},
+    {"recv", 149, "post", recv},
+    {"poll_send", 233, "poll", send},
+    {"poll_recv", 224, "poll", recv},
+    {"poll_read", 270, "poll", read},
+    {"write_unsignaled", 186, "post", unsignaled}, // all but the last one of a batch
+    {"poll_unsignaled", 233, "poll", unsignaled},
+    {"wr_send", 181, "wr", wr_send}, // the old library had no such calls: beside its plain ones
+    {"wr_send_inline16", 205, "wr", wr_send_inline16},
+    {"wr_send_inline64", 206, "wr", wr_send_inline64},
+    {"wr_write", 186, "wr", wr_write},
+    {"wr_read", 158, "wr", wr_read},
+    {"next_send", 233, "next", wr_send},
+    {"next_recv", 224, "next", recv_extended},
+    {"next_read", 270, "next", wr_read},
 };
 inline constexpr unsigned batches[] = {1, 4, 16, 32};
 

@@ -9,6 +9,13 @@
 
 namespace common {
 
+#ifdef T3_COUNT_BARRIERS // for bench/fastpath_counted: how many were passed, whatever they are on this CPU
+inline unsigned long barriers_passed;
+#define T3_PASS_BARRIER() (void)(common::barriers_passed++)
+#else
+#define T3_PASS_BARRIER() (void)0
+#endif
+
 // Everything stored before is visible to DMA before anything stored after: a request before its valid bit.
 inline void dma_publish_barrier() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -34,6 +41,7 @@ inline void dma_consume_barrier() {
 
 // Everything stored before is visible to DMA before a doorbell stored after.
 inline void doorbell_barrier() {
+    T3_PASS_BARRIER();
 #if defined(__x86_64__) || defined(__i386__)
     asm volatile("" ::: "memory");
 #elif defined(__aarch64__)

@@ -8,7 +8,14 @@
 
 namespace common {
 
+#ifdef T3_COUNT_BARRIERS // as in barrier.hh
+inline unsigned long registers_written;
+#endif
+
 inline void mmio_write32(volatile uint32_t* reg, uint32_t value) {
+#ifdef T3_COUNT_BARRIERS
+    registers_written++;
+#endif
     *reg = to_le(value);
 }
 
