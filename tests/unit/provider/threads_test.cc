@@ -4,6 +4,7 @@
 #include "tests/unit/provider/fake_card.hh"
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 using namespace fake;
@@ -126,6 +127,151 @@ TEST(Threads, ErrorWhilePostingLosesNothing) {
         }
         EXPECT_EQ(cq.poll().size(), 0u);
     }
+}
+
+namespace {
+
+// Ways to post one request and to poll some.
+int post_batch(QpMemory& q, uint64_t wr_id) {
+    ibv_qp_ex* ex = &q.handle.vqp.qp_ex;
+    ibv_wr_start(ex);
+    ex->wr_id = wr_id;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_send(ex);
+    if (wr_id % 5 == 0) { // somebody changes his mind
+        ibv_wr_abort(ex);
+        ibv_wr_start(ex);
+        ibv_wr_send(ex);
+    }
+    char data[4] = {1, 2, 3, 4};
+    ibv_wr_set_inline_data(ex, data, sizeof(data));
+    return ibv_wr_complete(ex);
+}
+size_t poll_extended(CqMemory& cq, const std::function<void(uint64_t)>& take) {
+    ibv_cq_ex* ex = &cq.handle.vcq.cq_ex;
+    ibv_poll_cq_attr attr{};
+    if (ibv_start_poll(ex, &attr))
+        return 0;
+    size_t n = 0;
+    do {
+        take(ex->wr_id);
+        n++;
+    } while (n < 8 && ibv_next_poll(ex) == 0);
+    ibv_end_poll(ex);
+    return n;
+}
+size_t poll_old(CqMemory& cq, const std::function<void(uint64_t)>& take) {
+    ibv_wc wc[8];
+    const int got = cxgb3_poll_cq(&cq.handle.vcq.cq, 8, wc);
+    for (int i = 0; i < got; i++)
+        take(wc[i].wr_id);
+    return static_cast<size_t>(got);
+}
+
+} // namespace
+
+// Two threads poll, each in its own way; two post, each in its own way. Each request comes back once.
+TEST(Threads, TwoPollersOnOneCqShareWhatThereIs) {
+    CqMemory cq(6);
+    QpMemory q(cq, cq);
+    cxgb3_set_builders(&q.handle, false);
+    cxgb3_set_readers(&cq.handle, false);
+    CardThread card(q, cq);
+    constexpr uint64_t each = per_thread / 8; // five threads take turns on few CPUs
+    std::vector<std::atomic<uint8_t>> seen(2 * each);
+    std::atomic<uint64_t> delivered{0};
+    auto take = [&](uint64_t wr_id) {
+        seen.at(wr_id)++;
+        delivered++;
+    };
+    auto poll = [&](auto&& way) {
+        while (delivered < seen.size()) {
+            if (way(cq, take) == 0)
+                std::this_thread::yield();
+        }
+    };
+    auto post = [&](uint64_t first, auto&& way) {
+        for (uint64_t i = 0; i < each;) {
+            if (way(q, first + i) == 0)
+                i++;
+            else
+                std::this_thread::yield();
+        }
+    };
+    std::thread batches([&] { post(0, post_batch); });
+    std::thread lists([&] { post(each, [](QpMemory& to, uint64_t id) { return to.send_signaled(id); }); });
+    std::thread extended([&] { poll(poll_extended); });
+    poll(poll_old);
+    batches.join();
+    lists.join();
+    extended.join();
+    for (size_t i = 0; i < seen.size(); i++)
+        ASSERT_EQ(seen[i], 1u) << i;
+    EXPECT_EQ(cq.poll().size(), 0u);
+}
+
+TEST(Threads, ErrorInTheMiddleOfBatchesLosesNothing) {
+    for (int round = 0; round < 20; round++) {
+        CqMemory cq(6);
+        QpMemory q(cq, cq);
+        cxgb3_set_builders(&q.handle, false);
+        cxgb3_set_readers(&cq.handle, false);
+        std::atomic<uint64_t> posted{0};
+        std::atomic<bool> stop{false};
+        std::thread poster([&] {
+            for (uint64_t i = 0; !stop; i++) {
+                if (post_batch(q, i) == 0)
+                    posted++;
+                else
+                    std::this_thread::yield();
+            }
+        });
+        std::thread kernel([&] {
+            std::this_thread::yield();
+            q.qp.set_error();
+        });
+        uint64_t next = 0, wrong = 0, last = 0;
+        auto take = [&](uint64_t wr_id) {
+            wrong += next != 0 && wr_id <= last; // in order, and none twice
+            last = wr_id;
+            next++;
+        };
+        while (next < 200) {
+            if (poll_extended(cq, take) == 0)
+                std::this_thread::yield();
+        }
+        stop = true;
+        poster.join();
+        kernel.join();
+        while (next < posted)
+            ASSERT_GT(poll_extended(cq, take), 0u) << next << " of " << posted;
+        EXPECT_EQ(wrong, 0u);
+        EXPECT_EQ(poll_extended(cq, take), 0u);
+    }
+}
+
+// What CXGB3_SINGLE_THREADED=1 and thread domains switch off: one thread per QP and its CQ, many of them.
+TEST(Threads, EachWithItsOwnQpNeedsNoLocks) {
+    std::vector<std::thread> threads;
+    for (uint32_t n = 0; n < 3; n++) {
+        threads.emplace_back([n] {
+            CqMemory cq(6, false);
+            QpMemory q(cq, cq, {.qpid = 0x20 + n, .threads = false});
+            cxgb3_set_builders(&q.handle, false);
+            cxgb3_set_readers(&cq.handle, false);
+            uint64_t got = 0;
+            for (uint64_t i = 0; i < 2000; i++) {
+                ASSERT_EQ(i & 1 ? post_batch(q, i) : q.send_signaled(i), 0);
+                const t3_wr_slot* slot = q.fetch();
+                ASSERT_NE(slot, nullptr);
+                cq.sent(q.qp.qpid(), slot->send.id.hi);
+                const auto check = [&](uint64_t wr_id) { EXPECT_EQ(wr_id, got++); };
+                ASSERT_EQ(i & 2 ? poll_extended(cq, check) : poll_old(cq, check), 1u);
+            }
+        });
+    }
+    for (auto& thread : threads)
+        thread.join();
 }
 
 // E9, X6

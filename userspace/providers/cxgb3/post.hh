@@ -89,8 +89,9 @@ struct Built {
 // Any request, of an opcode that is known only now. key: of the peer's memory, or to be invalidated. iWARP
 // has no immediate data and no atomics; an old driver that sent immediate data wrote four bytes over the
 // peer's memory instead.
-inline Built build_any(t3_wr_slot& slot, uint32_t opcode, wr_flags flags, uint32_t key, uint64_t remote_addr,
-                       bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
+[[gnu::always_inline]] inline Built build_any(t3_wr_slot& slot, uint32_t opcode, wr_flags flags, uint32_t key,
+                                              uint64_t remote_addr, bool in_line, uint32_t num_sge,
+                                              const t3_host_sge* sge) {
     switch (opcode) {
     case IBV_WR_SEND:
         return build_send(slot, flags, in_line, num_sge, sge);

@@ -196,7 +196,11 @@ int wr_complete(ibv_qp_ex* ex) noexcept {
                 at.show();
                 qp.step(at.slot);
             } while (at.slot != b.at.slot);
-            qp.ring_if_told(qp.status());
+            const uint64_t status = qp.status();
+            if (status) [[unlikely]]
+                qp.ring_if_told(status);
+            else
+                qp.ring_doorbell();
         }
     }
     qp.unlock();

@@ -55,7 +55,9 @@ struct SlotCursor {
 
     // The same in two steps, for requests that are to be seen together or not at all: first the length, with
     // the generation of the last lap, which keeps the card away from the slot; later both generations.
-    void prepare(uint32_t flits) const { slot->hdr.lo = (lo ^ t3_to_be32(T3_WR_GEN)) | t3_to_be32(flits); }
+    void prepare(uint32_t flits) const {
+        __atomic_store_n(&slot->hdr.lo, (lo ^ t3_to_be32(T3_WR_GEN)) | t3_to_be32(flits), __ATOMIC_RELAXED);
+    }
     void show() const {
         __atomic_store_n(&slot->hdr.lo, slot->hdr.lo ^ t3_to_be32(T3_WR_GEN), __ATOMIC_RELEASE);
         __atomic_store_n(&slot->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// libibverbs' command functions with no kernel behind them: objects are counted, rings lie in a file in
+// memory, and any step can be made to fail.
+#pragma once
+
+#include "userspace/providers/cxgb3/border.h"
+
+namespace fake {
+
+struct Kernel {
+    int refuse_call = 0;    // the call of this number (from 1) is refused with ENOMEM
+    int calls = 0;          // so far
+    int refuse_destroy = 0; // errno of all that would destroy something
+    bool bad_ring = false;  // keys that cannot be mapped
+    bool bad_doorbell = false;
+    bool bad_sizes = false; // an answer that no driver of this card gives
+    int pds = 0, mrs = 0, mws = 0, cqs = 0, qps = 0;
+    int notify_calls = 0;
+    int fd = -1;
+    uint64_t bytes = 0;
+
+    int objects() const { return pds + mrs + mws + cqs + qps; }
+    // Room in the file; its offset is the key.
+    uint64_t make_room(uint64_t size);
+    int step();
+};
+
+extern Kernel kernel;
+
+} // namespace fake
+
+extern "C" const verbs_context_ops* glue_ops(void);

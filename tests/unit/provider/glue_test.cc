@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Objects of libibverbs over a kernel that refuses, answers nonsense, or will not let go.
+#include "tests/unit/provider/fake_kernel.hh"
+#include "userspace/providers/cxgb3/verbs_words.hh"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using fake::kernel;
+
+namespace {
+
+class Glue : public testing::Test {
+protected:
+    Glue() {
+        kernel = {};
+        kernel.fd = memfd_create("kernel", MFD_CLOEXEC);
+        context.threads = true;
+        ctx()->cmd_fd = kernel.fd;
+        pd = ops.alloc_pd(ctx());
+    }
+    ~Glue() override {
+        EXPECT_EQ(ops.dealloc_pd(pd), 0);
+        EXPECT_EQ(kernel.objects(), 0) << "nothing is left";
+        close(kernel.fd);
+    }
+    ibv_context* ctx() { return &context.vctx.context; }
+
+    ibv_cq* make_cq(int cqe = 16) { return ops.create_cq(ctx(), cqe, nullptr, 0); }
+    static ibv_cq_init_attr_ex cq_attr() {
+        ibv_cq_init_attr_ex attr{};
+        attr.cqe = 16;
+        attr.wc_flags = IBV_WC_STANDARD_FLAGS;
+        return attr;
+    }
+    ibv_qp_init_attr_ex qp_attr(ibv_cq* cq, ibv_pd* domain = nullptr) {
+        ibv_qp_init_attr_ex attr{};
+        attr.qp_type = IBV_QPT_RC;
+        attr.send_cq = attr.recv_cq = cq;
+        attr.cap = {16, 15, 4, 4, 64};
+        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.pd = domain ? domain : pd;
+        attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE;
+        return attr;
+    }
+    ibv_td* make_td() {
+        ibv_td_init_attr attr{};
+        return ops.alloc_td(ctx(), &attr);
+    }
+    ibv_pd* make_parent(ibv_td* td) {
+        ibv_parent_domain_init_attr attr{};
+        attr.pd = pd;
+        attr.td = td;
+        return ops.alloc_parent_domain(ctx(), &attr);
+    }
+    static bool locks(auto& object) { // it cannot be had twice
+        const bool first = object.try_lock(), second = object.try_lock();
+        EXPECT_TRUE(first);
+        object.unlock();
+        return !second;
+    }
+
+    const verbs_context_ops& ops = *glue_ops();
+    cxgb3_context context{};
+    ibv_pd* pd;
+};
+
+// Ways in which making an object can fail once the kernel has been asked.
+const std::vector<std::pair<int, std::function<void()>>> mishaps = {
+    {ENOMEM, [] { kernel.refuse_call = kernel.calls + 1; }},
+    {EINVAL, [] { kernel.bad_ring = true; }}, // of a key that is no page's
+    {EPROTO, [] { kernel.bad_sizes = true; }},
+};
+void mend() {
+    kernel.refuse_call = 0;
+    kernel.bad_ring = kernel.bad_doorbell = kernel.bad_sizes = false;
+}
+
+} // namespace
+
+TEST_F(Glue, AFailedStepLeavesNothing) {
+    ibv_cq* cq = make_cq();
+    ASSERT_NE(cq, nullptr);
+    const int before = kernel.objects();
+    const std::vector<std::function<bool()>> makers = {
+        [&] { return make_cq() != nullptr; },
+        [&] {
+            auto attr = cq_attr();
+            return ops.create_cq_ex(ctx(), &attr) != nullptr;
+        },
+        [&] {
+            auto attr = qp_attr(cq);
+            return ops.create_qp(pd, reinterpret_cast<ibv_qp_init_attr*>(&attr)) != nullptr;
+        },
+        [&] {
+            auto attr = qp_attr(cq);
+            return ops.create_qp_ex(ctx(), &attr) != nullptr;
+        },
+    };
+    for (const auto& make : makers) {
+        for (const auto& [error, mishap] : mishaps) {
+            mishap();
+            errno = 0;
+            EXPECT_FALSE(make());
+            EXPECT_EQ(errno, error);
+            EXPECT_EQ(kernel.objects(), before);
+            mend();
+        }
+    }
+    kernel.bad_doorbell = true;
+    EXPECT_FALSE(makers[3]());
+    EXPECT_EQ(errno, EINVAL);
+    EXPECT_EQ(kernel.objects(), before);
+    mend();
+    kernel.refuse_call = kernel.calls + 1;
+    EXPECT_EQ(ops.alloc_pd(ctx()), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    kernel.refuse_call = kernel.calls + 1;
+    EXPECT_EQ(ops.reg_mr(pd, this, 1, 0, 0), nullptr);
+    kernel.refuse_call = kernel.calls + 1;
+    EXPECT_EQ(ops.alloc_mw(pd, IBV_MW_TYPE_1), nullptr);
+    EXPECT_EQ(kernel.objects(), before);
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+// X5
+TEST_F(Glue, WhatTheKernelWillNotLetGoWorksOn) {
+    ibv_cq* cq = make_cq();
+    auto attr = qp_attr(cq);
+    ibv_qp* qp = ops.create_qp_ex(ctx(), &attr);
+    ASSERT_NE(qp, nullptr);
+    ibv_mr* mr = ops.reg_mr(pd, this, 1, 0, 0);
+    kernel.refuse_destroy = EBUSY;
+    EXPECT_EQ(ops.destroy_qp(qp), EBUSY);
+    EXPECT_EQ(ops.destroy_cq(cq), EBUSY);
+    EXPECT_EQ(ops.dealloc_pd(pd), EBUSY);
+    EXPECT_EQ(ops.dereg_mr(reinterpret_cast<verbs_mr*>(mr)), EBUSY);
+    ibv_send_wr wr{}, *bad;
+    wr.opcode = IBV_WR_SEND;
+    EXPECT_EQ(ops.post_send(qp, &wr, &bad), 0);
+    ibv_wc wc;
+    EXPECT_EQ(ops.poll_cq(cq, 1, &wc), 0);
+    kernel.refuse_destroy = 0;
+    EXPECT_EQ(ops.dereg_mr(reinterpret_cast<verbs_mr*>(mr)), 0);
+    EXPECT_EQ(ops.destroy_qp(qp), 0);
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+TEST_F(Glue, FlagsThatTheCardHasNot) {
+    for (const auto flag :
+         {IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG,
+          IBV_WC_EX_WITH_TM_INFO, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK}) {
+        auto attr = cq_attr();
+        attr.wc_flags |= flag;
+        EXPECT_EQ(ops.create_cq_ex(ctx(), &attr), nullptr);
+        EXPECT_EQ(errno, EOPNOTSUPP) << flag;
+    }
+    auto attr = cq_attr();
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+    attr.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+    EXPECT_EQ(ops.create_cq_ex(ctx(), &attr), nullptr);
+    EXPECT_EQ(errno, EOPNOTSUPP);
+    ibv_cq* cq = make_cq();
+    for (const auto flag :
+         {IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+          IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_ATOMIC_WRITE}) {
+        auto qp = qp_attr(cq);
+        qp.send_ops_flags |= flag;
+        EXPECT_EQ(ops.create_qp_ex(ctx(), &qp), nullptr);
+        EXPECT_EQ(errno, EOPNOTSUPP) << flag;
+    }
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+TEST_F(Glue, ParentDomainsOutliveWhatIsInThem) {
+    ibv_td* td = make_td();
+    ibv_pd *parent = make_parent(td), *other = make_parent(nullptr);
+    EXPECT_EQ(parent->handle, pd->handle);
+    EXPECT_EQ(ops.dealloc_td(td), EBUSY);
+    EXPECT_EQ(ops.dealloc_pd(pd), EBUSY);
+    EXPECT_EQ(ops.dealloc_pd(other), 0);
+    auto attr = cq_attr();
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+    attr.parent_domain = parent;
+    ibv_cq_ex* cq = ops.create_cq_ex(ctx(), &attr);
+    auto qp_init = qp_attr(ibv_cq_ex_to_cq(cq), parent);
+    ibv_qp* qp = ops.create_qp_ex(ctx(), &qp_init);
+    ASSERT_NE(qp, nullptr);
+    ibv_mr* mr = ops.reg_mr(parent, this, 1, 0, 0);
+    ibv_mw* mw = ops.alloc_mw(parent, IBV_MW_TYPE_1);
+    const std::vector<std::function<int()>> ends = {
+        [&] { return ops.destroy_qp(qp); }, [&] { return ops.destroy_cq(ibv_cq_ex_to_cq(cq)); },
+        [&] { return ops.dealloc_mw(mw); }, [&] { return ops.dereg_mr(reinterpret_cast<verbs_mr*>(mr)); }};
+    for (const auto& end : ends) {
+        EXPECT_EQ(ops.dealloc_pd(parent), EBUSY);
+        EXPECT_EQ(end(), 0);
+    }
+    EXPECT_EQ(ops.dealloc_pd(parent), 0);
+    EXPECT_EQ(ops.dealloc_td(td), 0);
+}
+
+TEST_F(Glue, WhoLocks) {
+    ibv_td* td = make_td();
+    ibv_pd *with = make_parent(td), *without = make_parent(nullptr);
+    const struct {
+        bool environment; // CXGB3_SINGLE_THREADED is not set
+        ibv_pd* domain;
+        uint32_t cq_flags;
+        bool cq_locks, qp_locks;
+    } rows[] = {
+        {true, nullptr, 0, true, true},    {true, without, 0, true, true},
+        {true, with, 0, false, false},     {true, nullptr, IBV_CREATE_CQ_ATTR_SINGLE_THREADED, false, true},
+        {false, nullptr, 0, false, false},
+    };
+    for (const auto& row : rows) {
+        context.threads = row.environment;
+        auto attr = cq_attr();
+        attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | (row.domain ? IBV_CQ_INIT_ATTR_MASK_PD : 0);
+        attr.parent_domain = row.domain;
+        attr.flags = row.cq_flags;
+        ibv_cq* cq = ibv_cq_ex_to_cq(ops.create_cq_ex(ctx(), &attr));
+        auto qp_init = qp_attr(cq, row.domain);
+        ibv_qp* qp = ops.create_qp_ex(ctx(), &qp_init);
+        EXPECT_EQ(locks(t3::core(cq)), row.cq_locks);
+        EXPECT_EQ(locks(t3::core(qp)), row.qp_locks);
+        EXPECT_EQ(ops.destroy_qp(qp), 0);
+        EXPECT_EQ(ops.destroy_cq(cq), 0);
+    }
+    EXPECT_EQ(ops.dealloc_pd(with), 0);
+    EXPECT_EQ(ops.dealloc_pd(without), 0);
+    EXPECT_EQ(ops.dealloc_td(td), 0);
+}
+
+// Arming costs a system call, unless the event of the last one is still to be read.
+TEST_F(Glue, ArmingAsksTheKernelOncePerEvent) {
+    ibv_comp_channel channel{};
+    ibv_cq* cq = ops.create_cq(ctx(), 16, &channel, 0);
+    ASSERT_NE(cq, nullptr);
+    EXPECT_EQ(ops.req_notify_cq(cq, 1), 0);
+    EXPECT_EQ(kernel.notify_calls, 1);
+    EXPECT_EQ(ops.req_notify_cq(cq, 1), 0);
+    EXPECT_EQ(kernel.notify_calls, 1) << "it is armed";
+    EXPECT_EQ(ops.req_notify_cq(cq, 0), 0);
+    EXPECT_EQ(kernel.notify_calls, 2) << "but for solicited ones only";
+    EXPECT_EQ(ops.req_notify_cq(cq, 0), 0);
+    ops.cq_event(cq);
+    EXPECT_EQ(kernel.notify_calls, 3) << "asked for once more before the event was read";
+    ops.cq_event(cq);
+    EXPECT_EQ(kernel.notify_calls, 3);
+    EXPECT_EQ(ops.req_notify_cq(cq, 0), 0);
+    EXPECT_EQ(kernel.notify_calls, 4);
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+TEST_F(Glue, ThreadsShareAThreadDomainOnlyToMakeParents) {
+    ibv_td* td = make_td();
+    std::vector<std::thread> threads;
+    for (int n = 0; n < 3; n++) {
+        threads.emplace_back([&] {
+            for (int i = 0; i < 500; i++) {
+                ibv_pd* parent = make_parent(td);
+                EXPECT_EQ(ops.dealloc_td(td), EBUSY);
+                EXPECT_EQ(ops.dealloc_pd(parent), 0);
+            }
+        });
+    }
+    for (auto& thread : threads)
+        thread.join();
+    EXPECT_EQ(ops.dealloc_td(td), 0);
+}
