@@ -15,13 +15,14 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help deps configure sim tools provider modules build format format-check check test test-long demo bench bench-sim \
+.PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long demo bench bench-sim \
 	kernel-check tidy install uninstall deb clean
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
 	@echo "  make sim        the card model, $(BUILD)/sim/vfio/t3sim"
 	@echo "  make tools      ofedctrl, t3info, t3doctor, ofed-check"
+	@echo "  make examples   the programs of examples/"
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1 and sparse"
@@ -53,6 +54,9 @@ provider: configure
 
 tools: configure
 	ninja -C $(BUILD) -j$(JOBS) tools
+
+examples: configure
+	ninja -C $(BUILD) -j$(JOBS) examples
 
 modules:
 	$(MAKE) -C kernel

@@ -2,12 +2,13 @@
 """The examples do what their README says."""
 
 import pytest
+from labkit import stack
 from programs import BIN, SUM_PORT
 from stock import address, wait_listening
 
 
 @pytest.mark.parametrize("options", ["", "--events"], ids=["polling", "events"])
-@pytest.mark.parametrize("first, second, total", [(123, 456, 579), (0, 0, 0), (4000000000, 294967295, 4294967295)])
+@pytest.mark.parametrize("first, second, total", [(3, 4, 7), (0, 0, 0), (4000000000, 294967295, 4294967295)])
 def test_sum(pair, options, first, second, total):
     server, client = pair.guests
     serving = server.start(f"exec {BIN}/sum-server {options}")
@@ -23,3 +24,91 @@ def test_sum_client_says_that_nobody_listens(pair):
     done = client.run(f"{BIN}/sum-client {address(server)} 1 2", 40)
     assert done.rc == 1
     assert "RDMA_CM_EVENT_REJECTED" in done.stderr or "RDMA_CM_EVENT_UNREACHABLE" in done.stderr
+
+
+EVENTS_PORT = 7473
+
+
+@pytest.mark.parametrize("receiver", ["cq-blocking", "cq-nonblocking"])
+@pytest.mark.parametrize("count", [1, 300])
+def test_completion_events(pair, receiver, count):
+    here, there = pair.guests
+    receiving = here.start(f"exec {BIN}/{receiver} {count}")
+    wait_listening(here, EVENTS_PORT)
+    sent = there.run(f"{BIN}/cq-sender {address(here)} {count}", 60)
+    assert (sent.rc, sent.stdout, sent.stderr) == (0, "", "")
+    received = receiving.wait(60)
+    assert (received.rc, received.stderr) == (0, f"{count} messages\n")
+    assert received.stdout.splitlines() == [f"message {number} of {count}" for number in range(1, count + 1)]
+
+
+def test_asynchronous_events(pair):
+    here = pair.guests[0]
+    watching = here.start(f"exec {BIN}/async-nonblocking cxgb3_0 2")
+    watching.expect("watching cxgb3_0", 20)
+    pair.sim.cable("p0", plugged=False)
+    try:
+        watching.expect("port error: port 1", 30)
+    finally:
+        pair.sim.cable("p0", plugged=True)
+        watching.expect("port active: port 1", 30)
+        for guest in pair.guests:
+            guest.check(stack.wait_carrier(guest.interfaces[0]), 40)
+    done = watching.wait(30)
+    assert (done.rc, done.stdout.splitlines(), done.stderr) == (0, ["watching cxgb3_0", "port error: port 1", "port active: port 1"], "")
+
+
+@pytest.mark.parametrize("command, status, said", [
+    ("sum-client", 2, "usage: "), ("sum-server 1 2", 2, "usage: "), ("cq-blocking", 2, "usage: "), ("cq-nonblocking 0", 2, "usage: "),
+    ("cq-sender 10.0.0.1", 2, "usage: "), ("async-nonblocking cxgb3_0", 2, "usage: "),
+    ("async-nonblocking cxgb3_9 1", 1, "cxgb3_9: No such device"), ("cq-sender 192.0.2.1 1", 1, "is there an RDMA device"),
+    ("sum-client 192.0.2.1 1 2", 1, "is there an RDMA device"),
+])
+def test_what_they_say_when_it_cannot_be(pair, command, status, said):
+    done = pair.guests[0].run(f"{BIN}/{command}", 40)
+    assert done.rc == status and said in done.stderr and not done.stdout, done
+
+
+# What AIX has otherwise
+
+
+@pytest.mark.parametrize("to, status, said", [("10.0.0.1", 0, "yes"), ("192.0.2.1", 1, "no: Network is unreachable"), ("nonsense", 2, "")])
+def test_a_program_written_for_aix(pair, to, status, said):
+    done = pair.guests[1].run(f"{BIN}/check-verbs-support {to}", 40)
+    assert (done.rc, done.stdout) == (status, f"{to}: {said}\n" if said else "")
+
+
+def test_ofed_env_takes_providers_of_another_folder(pair):
+    """As a program that was told of its provider on AIX, by IBV_CONFIG_DIR. The system's own file is away meanwhile."""
+    guest = pair.guests[0]
+    own = "/etc/libibverbs.d/cxgb3.driver"
+    guest.check(f"mkdir -p /tmp/config && mv {own} /tmp/config/")
+    try:
+        assert "cxgb3_0" not in guest.run("ibv_devices").stdout
+        assert "cxgb3_0" in guest.check(f"IBV_CONFIG_DIR=/tmp/config {BIN}/ofed-env ibv_devices")
+        # A path is allowed too, as in RDMAV_DRIVERS; what is there already stays.
+        guest.check(f"cp {stack.PROVIDERS}/libcxgb3-rdmav34.so /tmp/config/ && echo driver /tmp/config/libcxgb3 > /tmp/config/cxgb3.driver")
+        shown = guest.check(f"IBV_CONFIG_DIR=/tmp/config RDMAV_DRIVERS=siw {BIN}/ofed-env sh -c 'echo $RDMAV_DRIVERS; ibv_devices'")
+        assert shown.startswith("siw:/tmp/config/libcxgb3\n") and "cxgb3_0" in shown
+    finally:
+        guest.check(f"cp /t3/provider/cxgb3.driver {own}; rm -r /tmp/config")
+
+
+@pytest.mark.parametrize("environment, words, status, said", [
+    ("", "sh -c 'exit 7'", 7, ""),
+    ("", "", 125, "a program is required"),
+    ("", "--loud true", 125, "there is no option --loud"),
+    ("IBV_CONFIG_DIR=/nowhere", "true", 125, "there is no folder /nowhere"),
+    ("IBV_CONFIG_DIR=/usr/lib", "true", 125, "no file in /usr/lib names a driver"),
+    ("IBV_CONFIG_DIR=", "true", 0, ""),
+    ("", "/no/program", 127, "/no/program"),
+])
+def test_ofed_env_refuses_what_cannot_be(pair, environment, words, status, said):
+    done = pair.guests[0].run(f"{environment} {BIN}/ofed-env {words}", 20)
+    assert done.rc == status and said in done.stderr and not done.stdout, done
+
+
+def test_ofed_env_says_how_it_is_used(pair):
+    for option in ("-h", "--help"):
+        assert "Usage: ofed-env PROGRAM" in pair.guests[0].check(f"{BIN}/ofed-env {option}")
+    assert pair.guests[0].check(f"{BIN}/ofed-env --version") == "ofed-env (t3rdma) 0.1\n"
