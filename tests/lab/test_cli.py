@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+import os
 import subprocess
 
 import pytest
@@ -31,6 +32,14 @@ def t3lab(*words, **env):
     (("shell", "first"), "'first' is no guest"),
     (("exec", "0"), "no command given"),
     (("cache", "burn"), "invalid choice: 'burn'"),
+    (("up", "--kernel", "plain"), "invalid choice: 'plain'"),
+    (("up", "--load", "half"), "invalid choice: 'half'"),
+    (("up", "--cards", "9"), "'9' is no count of cards"),
+    (("up", "--record"), "expected one argument"),
+    (("logs", "--lines", "0"), "'0' is no count of lines"),
+    (("check-wire", "--connections", "-1", "x"), "--connections"),
+    (("check-wire",), "required: FILE"),
+    (("down", "--all"), "unrecognized arguments: --all"),
 ])
 def test_wrong_arguments_get_one_line_and_status_2(words, wrong):
     done = t3lab(*words)
@@ -72,6 +81,29 @@ def test_help_names_every_command():
     assert done.returncode == 0
     for name in ("up", "run", "shell", "exec", "logs", "down", "image", "build", "cache"):
         assert f"\n    {name} " in done.stdout
+
+
+@pytest.mark.parametrize("command", ["up", "run", "shell", "exec", "logs", "down", "image", "build", "check-wire", "cache"])
+def test_each_command_has_help(command):
+    for option in ("-h", "--help"):
+        done = t3lab(command, option)
+        assert done.returncode == 0 and done.stdout.startswith(f"usage: t3lab {command} ") and not done.stderr
+
+
+@pytest.mark.skipif(os.access("/dev/kvm", os.R_OK | os.W_OK), reason="/dev/kvm can be used here")
+def test_kvm_is_refused_where_there_is_none():
+    done = t3lab("run", "--kvm", "--cards", "0", "true")
+    assert done.returncode == 2 and "/dev/kvm is not there or not open to you" in done.stderr
+
+
+@pytest.mark.parametrize("options, left", [((), set()), (("--all",), set())], ids=["outdated", "all"])
+def test_the_cache_can_be_cleaned(tmp_path, options, left):
+    made = tmp_path / "t3rdma/image-bookworm-000000000000"
+    made.mkdir(parents=True)
+    (made / "root.squashfs").write_bytes(bytes(4096))
+    done = t3lab("cache", "clean", *options, XDG_CACHE_HOME=str(tmp_path), HOME=str(tmp_path))
+    assert done.returncode == 0 and "removed image-bookworm-000000000000" in done.stdout, done
+    assert {path.name for path in made.parent.iterdir() if not path.name.startswith(".")} == left
 
 
 def test_an_empty_cache_lists_nothing_but_its_place(tmp_path):

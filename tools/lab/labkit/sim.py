@@ -79,6 +79,11 @@ class Sim:
     def alive(self) -> bool:
         return self._child.status is None
 
+    @property
+    def control_socket(self) -> Path:
+        """For `t3sim ctl`."""
+        return self._control
+
     def obituary(self) -> str:
         return f"t3sim ended with status {self._child.status}; its log's end:\n{self._child.tail(60)}"
 

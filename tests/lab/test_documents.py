@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What the documents name is there: files that they link to, make's targets, folders."""
+
+import re
+import subprocess
+
+import pytest
+from labkit import paths
+
+DOCUMENTS = sorted(path for path in paths.REPO.rglob("*.md") if not {"build", ".git"} & set(path.relative_to(paths.REPO).parts))
+README = (paths.REPO / "README.md").read_text()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(paths.REPO)))
+def test_links_lead_to_files(document):
+    for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", re.sub(r"`[^`]*`|^```.*?^```", "", document.read_text(), flags=re.M | re.S)):
+        assert (document.parent / target).exists(), target
+
+
+def test_makes_targets_of_the_readme_exist():
+    makefile = (paths.REPO / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    named = {word for line in re.findall(r"(?:^|`|sudo |or: )make ([a-z -]+)", README, re.M) for word in line.split()}
+    assert named and named <= targets, named - targets
+
+
+def test_the_readme_names_every_part():
+    tracked = subprocess.run(["git", "ls-files"], cwd=paths.REPO, capture_output=True, text=True, check=True).stdout.splitlines()
+    parts = {name.split("/")[0] for name in tracked if "/" in name and not name.startswith((".", "LICENSES/"))}
+    parts |= {f"kernel/{name.split('/')[1]}" for name in tracked if re.fullmatch(r"kernel/\w+/Kbuild", name)}
+    for part in parts - {"kernel", "userspace", "include"}:
+        assert f"[`{part}`]({part})" in README or f"]({part}/" in README or part == "bench" and "make bench" in README, part
+
+
+def test_files_that_commands_of_the_readme_name_exist():
+    for word in re.findall(r"^(?:sudo )?((?:tools|tests|packaging)/[\w/.-]+)", README, re.M):
+        assert (paths.REPO / word).exists(), word
