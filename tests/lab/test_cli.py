@@ -3,7 +3,7 @@ import os
 import subprocess
 
 import pytest
-from labkit import errors, paths
+from labkit import control, errors, paths
 
 T3LAB = paths.REPO / "tools/lab/t3lab"
 
@@ -54,6 +54,19 @@ def test_a_lab_that_does_not_run_is_named(words):
     done = t3lab(*words)
     assert done.returncode == 2
     assert done.stderr == "t3lab: no lab called nobody is running (t3lab up starts one)\n"
+
+
+@pytest.mark.parametrize("running, asked, found", [
+    (["mine"], None, "mine"), (["lab", "mine"], None, "lab"), (["lab", "mine"], "mine", "mine"),
+    (["mine", "yours"], None, "several labs run"), ([], None, "no lab is running"), (["lab"], "mine", "no lab called mine"),
+])
+def test_a_lab_is_found_by_name_or_because_it_is_meant(monkeypatch, running, asked, found):
+    monkeypatch.setattr(control, "running", lambda: [{"name": name} for name in running])
+    if found in running:
+        assert control.find(asked)["name"] == found
+    else:
+        with pytest.raises(errors.UsageError, match=found):
+            control.find(asked)
 
 
 @pytest.mark.parametrize("words, wrong", [

@@ -22,6 +22,7 @@ def t3sim(*words):
     return run(sim.program(), *words)
 
 
+@pytest.mark.long
 def test_t3lab_run_with_all_that_can_be_said(suite, tmp_path):
     """One card whose own ports are joined; what was asked for is what the guest has, and what is left on the host."""
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 1, "--load", "nic", "--memory", 700, "--cpus", 2,
@@ -31,12 +32,14 @@ def test_t3lab_run_with_all_that_can_be_said(suite, tmp_path):
     cpus, memory = done.stdout.splitlines()
     assert cpus == "2" and 500_000 < int(memory.split()[0]) < 700_000
     assert (tmp_path / "wires/loop.pcapng").stat().st_size > 100
-    shown = t3sim("trace", tmp_path / "run.t3t", "--to", "1")
-    assert shown.returncode == 0 and "mmio" in shown.stdout.lower()
+    assert (tmp_path / "run.t3t").stat().st_size > 10_000
+    shown = t3sim("trace", tmp_path / "run.t3t", "--from", "1000000")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
     logs = t3lab("logs", "--lab", "options", "--lines", 3)
     assert logs.returncode == 0 and logs.stdout.count("==> ") >= 2 and len(logs.stdout.splitlines()) <= 6 * logs.stdout.count("==> ")
 
 
+@pytest.mark.long
 def test_t3lab_run_gives_a_command_its_time_and_no_more(suite):
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 0, "--timeout", 1, "sleep 30")
     assert done.returncode == 1 and "not done after 1 s" in done.stderr, done
@@ -53,6 +56,7 @@ def recording(tmp_path_factory):
     return tmp_path_factory.mktemp("recording") / "rping.t3t"
 
 
+@pytest.mark.long
 def test_t3sim_ctl_records_a_connection(pair, recording):
     socket = pair.sim.control_socket
     assert t3sim("ctl", socket, "record", "start", recording).returncode == 0
@@ -64,19 +68,21 @@ def test_t3sim_ctl_records_a_connection(pair, recording):
     assert {row["name"] for row in json.loads(t3sim("ctl", socket, "cards").stdout)} == {"c0", "c1"}
 
 
+@pytest.mark.long
 def test_t3sim_trace_shows_it(recording, tmp_path):
     everything = t3sim("trace", recording).stdout
     assert everything == t3sim("trace", "--text", recording).stdout
     only = t3sim("trace", recording, "--card", "c0").stdout
     assert 0 < len(only.splitlines()) < len(everything.splitlines())
-    last = float(everything.splitlines()[-1].split()[0])
-    early, late = (t3sim("trace", recording, option, f"{last / 2}").stdout.splitlines() for option in ("--to", "--from"))
+    first, last = (float(everything.splitlines()[at].split()[0]) for at in (0, -1))
+    early, late = (t3sim("trace", recording, option, f"{(first + last) / 2:.9f}").stdout.splitlines() for option in ("--to", "--from"))
     assert len(early) + len(late) >= len(everything.splitlines()) and late[-1] == everything.splitlines()[-1] != early[-1]
     picture, events = tmp_path / "ladder.svg", tmp_path / "events.json"
     drawn = t3sim("trace", recording, "--ladder", picture, "--perfetto", events)
     assert drawn.returncode == 0 and "</svg>" in picture.read_text() and json.loads(events.read_text())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words, status, said", [
     (("--qp", "0x7fff", "--ladder", "x.svg"), 2, "t3sim: "), (("--tid", "99999", "--ladder", "x.svg"), 2, "t3sim: "),
     (("--from", "soon"), 2, "--from 'soon'"), (("--to", "later"), 2, "--to 'later'"), (("--loud",), 2, "--loud"),

@@ -42,6 +42,7 @@ def test_completion_events(pair, receiver, count):
     assert received.stdout.splitlines() == [f"message {number} of {count}" for number in range(1, count + 1)]
 
 
+@pytest.mark.long
 def test_asynchronous_events(pair):
     here = pair.guests[0]
     watching = here.start(f"exec {BIN}/async-nonblocking cxgb3_0 2")

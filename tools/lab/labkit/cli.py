@@ -86,7 +86,7 @@ def up(options) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: ended.set())
-    with _lab(options, options.lab or "lab") as lab:
+    with _lab(options, options.lab or control.DEFAULT_NAME) as lab:
         print(f"lab {lab.name} is up: {', '.join(guest.name for guest in lab.guests)}. A shell: {PROGRAM} shell 0. "
               f"Logs: {lab.artifacts}. Ctrl-C or `{PROGRAM} down` ends it.", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
@@ -125,7 +125,7 @@ def execute(options) -> int:
 
 def logs(options) -> int:
     """Also of a lab that ended."""
-    folder = paths.artifacts(options.lab or "lab")
+    folder = paths.artifacts(options.lab or control.DEFAULT_NAME)
     found = sorted(folder.glob("*.log"))
     if not found:
         raise UsageError(f"no logs in {folder}")

@@ -24,6 +24,7 @@ from .errors import LabError, UsageError
 from .frames import CHUNK, Decoder, Frame, Kind, pack
 
 ESCAPE = b"\x1d"  # Ctrl-]
+DEFAULT_NAME = "lab"  # of what `t3lab up` starts
 
 
 class Server:
@@ -96,10 +97,10 @@ def _locked(path: Path) -> bool:
 
 
 def find(name: str | None) -> dict:
-    """The running lab of that name; without a name the only one."""
+    """The running lab of that name; without a name the only one, or that which has the name that `t3lab up` gives."""
     labs = running()
-    if name:
-        labs = [lab for lab in labs if lab["name"] == name]
+    if name or len(labs) > 1 and any(lab["name"] == DEFAULT_NAME for lab in labs):
+        labs = [lab for lab in labs if lab["name"] == (name or DEFAULT_NAME)]
     if not labs:
         raise UsageError(f"no lab {'called ' + name if name else ''} is running (t3lab up starts one)".replace("  ", " "))
     if len(labs) > 1:
