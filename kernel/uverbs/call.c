@@ -188,7 +188,8 @@ static int write_in(struct uv_call *call, const struct uv_field *field, void *wi
 		memcpy(args + field->arg, from, field->len);
 		return 0;
 	case UV_BITS:
-		return *(u32 *)from & ~field->allowed ? field->error : 0;
+		return (field->len == sizeof(u8) ? *(u8 *)from : *(u32 *)from) & ~field->allowed ?
+			       field->error : 0;
 	case UV_OBJ:
 		return uv_take_handle(call, field, *(u32 *)from, args);
 	case UV_FD:

@@ -297,6 +297,8 @@ int uv_do_info_handles(struct uv_call *call, void *args)
 	u32 *handles;
 	int err = 0;
 
+	if (a->type > UVERBS_OBJECT_ASYNC_EVENT)
+		return -ENOENT;
 	if (!room || a->list.len % sizeof(u32))
 		return -EINVAL;
 	handles = kcalloc(room, sizeof(*handles), GFP_KERNEL);

@@ -239,7 +239,8 @@ static int out_attrs(struct ioctl_call *io, const void *args)
 			err = out_bytes(io, field, index, args);
 			break;
 		case UV_BUF:
-			if (field->flags & UV_WRITES)
+			if (field->flags & UV_WRITES &&
+			    ((const struct uv_buf *)(args + field->arg))->len)
 				err = mark_output(io, index);
 			break;
 		case UV_NEW:
@@ -346,7 +347,7 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
  */
 int uv_do_invoke_write(struct uv_call *outer, void *args)
 {
-	const struct uv_invoke_write *a = args;
+	struct uv_invoke_write *a = args;
 	const struct uv_row *row = uv_find_write(a->command);
 	struct uv_call call;
 	int err;
@@ -362,6 +363,8 @@ int uv_do_invoke_write(struct uv_call *outer, void *args)
 		if (row->flags & UV_DRIVER_DATA)
 			call.attrs.driver_udata = outer->attrs.driver_udata;
 		err = uv_run_write(&call, a->in.at, a->in.len, a->out.at, a->out.len);
+		if (!row->response)
+			a->out.len = 0;
 	}
 	uv_stats_count(uv_device_of(outer->file), row, err);
 	return err;

@@ -22,10 +22,10 @@ static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, cons
 	struct ib_udata *udata = uv_udata(call);
 	u64 response = 0;
 
-	if (in_len != count)
-		return -EINVAL;
 	if (!uv_row_offered(row, call->dev))
 		return -EOPNOTSUPP;
+	if (in_len != count)
+		return -EINVAL;
 	/*
 	 * libibverbs of rdma-core 18 and 19 says 16 bytes when it destroys a CQ,
 	 * and has 24 there. They have always got away with it.

@@ -4,8 +4,8 @@
  *
  * Life of an object:
  *
- *   made	uv_object_new(): has its handle, charged to the cgroup, and is
- *		owned exclusively (usecnt -1) by the call that makes it. Who
+ *   made	uv_object_new(): its handle is taken, it is charged to the cgroup,
+ *		and owned exclusively (usecnt -1) by the call that makes it. Who
  *		guesses the handle finds nothing yet.
  *   in use	uv_object_commit(): on the file's list, usecnt 0. Calls take it
  *		shared or exclusively with uv_object_get() and give it back with
@@ -59,7 +59,8 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	err = ib_rdmacg_try_charge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
 	if (err)
 		goto err_free;
-	err = xa_alloc(&file->base.idr, &uobj->id, uobj, xa_limit_32b, GFP_KERNEL);
+	/* Only the number: who guesses it finds nothing, whatever it was before. */
+	err = xa_alloc(&file->base.idr, &uobj->id, NULL, xa_limit_32b, GFP_KERNEL);
 	if (err)
 		goto err_uncharge;
 	return uobj;
@@ -78,8 +79,12 @@ void uv_object_commit(struct ib_uobject *uobj)
 	spin_lock(&ufile->uobjects_lock);
 	list_add(&uobj->list, &ufile->uobjects);
 	spin_unlock(&ufile->uobjects_lock);
-	/* From here on others may take it, and destroy it. */
-	atomic_set_release(&uobj->usecnt, 0);
+	atomic_set(&uobj->usecnt, 0);
+	/*
+	 * From here on others may take it, and destroy it. The number has its
+	 * place already, so this cannot fail.
+	 */
+	WARN_ON(xa_is_err(xa_store(&ufile->idr, uobj->id, uobj, GFP_KERNEL)));
 }
 
 static void object_free(struct kref *ref)

@@ -37,6 +37,9 @@
 	.arg = offsetof(struct args, field) }
 #define W_BITS(wire, member, bits, err) { .kind = UV_BITS, .allowed = bits, .error = -(err), \
 	.at = offsetof(wire, member) + IS_HANDLE(wire, member), .len = sizeof(u32) }
+#define W_ZERO_BYTE(wire, member) { .kind = UV_BITS, .error = -EINVAL, \
+	.at = offsetof(wire, member), .len = sizeof_field(wire, member) + \
+	BUILD_BUG_ON_ZERO(sizeof_field(wire, member) != sizeof(u8)) }
 #define W_ZERO(wire, member) W_BITS(wire, member, 0, EINVAL)
 #define W_OUT_LEN(wire, member) { .kind = UV_OUT_LEN, .len = sizeof(u32), \
 	.at = offsetof(wire, member) + IS_HANDLE(wire, member) }
@@ -345,6 +348,7 @@ static const struct uv_field create_qp_write[] = {
 static const struct uv_field create_qp_ex[] = {
 	/* The only bit there is would name a table of receive queues. */
 	W_ZERO(struct ib_uverbs_ex_create_qp, comp_mask),
+	W_ZERO_BYTE(struct ib_uverbs_ex_create_qp, reserved),
 	W_BITS(struct ib_uverbs_ex_create_qp, create_flags, QP_CREATE_FLAGS, EINVAL),
 	W_NEW(qp, struct ib_uverbs_ex_create_qp_resp, base.qp_handle, uv_create_qp, qp),
 	W_OBJ(pd, UV_READ, struct ib_uverbs_ex_create_qp, pd_handle, uv_create_qp, pd),
@@ -517,9 +521,9 @@ static const struct uv_field destroy_ah_ioctl[] = {
 	offsetof(struct ib_device_ops, fn2) }
 #define REQUEST(wire) .request = sizeof(wire), .request_min = sizeof(wire)
 #define RESPONSE(wire) .response = sizeof(wire), .response_min = sizeof(wire)
-/* Of an extended command: up to which member it must be there. */
-#define REQUEST_TO(wire, last) .request = sizeof(wire), .request_min = offsetofend(wire, last)
-#define RESPONSE_TO(wire, last) .response = sizeof(wire), .response_min = offsetofend(wire, last)
+/* Of an extended command: what is missing is zero, what finds no room is not written. */
+#define EX_REQUEST(wire) .request = sizeof(wire)
+#define EX_RESPONSE(wire) .response = sizeof(wire)
 #define FIELDS(list, of) .fields = list, .nfields = ARRAY_SIZE(list), .args = sizeof(struct of)
 #define HANDLER(fn) .handler = uv_do_##fn
 #define FLAGS(bits) .flags = bits
@@ -541,8 +545,8 @@ const struct uv_row uv_rows[] = {
 	  FIELDS(query_device_write, uv_query_device), HANDLER(query_device) },
 	{ .name = "query_device_ex", BY_WRITE_EX(QUERY_DEVICE), FLAGS(UV_CONTEXT | UV_DRIVER_DATA),
 	  NEEDS(query_device),
-	  REQUEST_TO(struct ib_uverbs_ex_query_device, reserved),
-	  RESPONSE_TO(struct ib_uverbs_ex_query_device_resp, response_length),
+	  EX_REQUEST(struct ib_uverbs_ex_query_device),
+	  EX_RESPONSE(struct ib_uverbs_ex_query_device_resp),
 	  FIELDS(query_device_ex, uv_query_device), HANDLER(query_device_ex) },
 	{ .name = "query_port", BY_WRITE(QUERY_PORT), FLAGS(UV_CONTEXT), NEEDS(query_port),
 	  REQUEST(struct ib_uverbs_query_port), RESPONSE(struct ib_uverbs_query_port_resp),
@@ -578,7 +582,6 @@ const struct uv_row uv_rows[] = {
 	  FIELDS(dereg_mr_ioctl, uv_destroy) },
 	{ .name = "query_mr", BY_IOCTL(MR, QUERY_MR),
 	  FIELDS(query_mr_ioctl, uv_query_mr), HANDLER(query_mr) },
-	REFUSED("reg_dm_mr", BY_IOCTL(MR, DM_MR_REG)),
 	REFUSED("advise_mr", BY_IOCTL(MR, ADVISE_MR)),
 	REFUSED("reg_dmabuf_mr", BY_IOCTL(MR, REG_DMABUF_MR)),
 
@@ -598,8 +601,8 @@ const struct uv_row uv_rows[] = {
 	  REQUEST(struct ib_uverbs_create_cq), RESPONSE(struct ib_uverbs_create_cq_resp),
 	  FIELDS(create_cq_write, uv_create_cq), HANDLER(create_cq) },
 	{ .name = "create_cq", BY_WRITE_EX(CREATE_CQ), FLAGS(UV_DRIVER_DATA), NEEDS(create_cq),
-	  REQUEST_TO(struct ib_uverbs_ex_create_cq, reserved),
-	  RESPONSE_TO(struct ib_uverbs_ex_create_cq_resp, response_length),
+	  EX_REQUEST(struct ib_uverbs_ex_create_cq),
+	  EX_RESPONSE(struct ib_uverbs_ex_create_cq_resp),
 	  FIELDS(create_cq_ex, uv_create_cq), HANDLER(create_cq) },
 	{ .name = "create_cq", BY_IOCTL(CQ, CQ_CREATE), FLAGS(UV_DRIVER_DATA),
 	  NEEDS2(create_cq, destroy_cq),
@@ -608,7 +611,7 @@ const struct uv_row uv_rows[] = {
 	  REQUEST(struct ib_uverbs_resize_cq), RESPONSE(struct ib_uverbs_resize_cq_resp),
 	  FIELDS(resize_cq_write, uv_resize_cq), HANDLER(resize_cq) },
 	{ .name = "modify_cq", BY_WRITE_EX(MODIFY_CQ), NEEDS(modify_cq),
-	  REQUEST_TO(struct ib_uverbs_ex_modify_cq, reserved),
+	  EX_REQUEST(struct ib_uverbs_ex_modify_cq),
 	  FIELDS(modify_cq_ex, uv_modify_cq), HANDLER(modify_cq) },
 	{ .name = "poll_cq", BY_WRITE(POLL_CQ), FLAGS(UV_OWN_RESPONSE), NEEDS(poll_cq),
 	  REQUEST(struct ib_uverbs_poll_cq), RESPONSE(struct ib_uverbs_poll_cq_resp),
@@ -626,8 +629,8 @@ const struct uv_row uv_rows[] = {
 	  REQUEST(struct ib_uverbs_create_qp), RESPONSE(struct ib_uverbs_create_qp_resp),
 	  FIELDS(create_qp_write, uv_create_qp), HANDLER(create_qp) },
 	{ .name = "create_qp", BY_WRITE_EX(CREATE_QP), FLAGS(UV_DRIVER_DATA), NEEDS(create_qp),
-	  REQUEST_TO(struct ib_uverbs_ex_create_qp, comp_mask),
-	  RESPONSE_TO(struct ib_uverbs_ex_create_qp_resp, response_length),
+	  EX_REQUEST(struct ib_uverbs_ex_create_qp),
+	  EX_RESPONSE(struct ib_uverbs_ex_create_qp_resp),
 	  FIELDS(create_qp_ex, uv_create_qp), HANDLER(create_qp) },
 	{ .name = "create_qp", BY_IOCTL(QP, QP_CREATE), FLAGS(UV_DRIVER_DATA),
 	  NEEDS2(create_qp, destroy_qp),
@@ -636,8 +639,8 @@ const struct uv_row uv_rows[] = {
 	  REQUEST(struct ib_uverbs_modify_qp),
 	  FIELDS(modify_qp_write, uv_modify_qp), HANDLER(modify_qp) },
 	{ .name = "modify_qp", BY_WRITE_EX(MODIFY_QP), FLAGS(UV_DRIVER_DATA), NEEDS(modify_qp),
-	  REQUEST_TO(struct ib_uverbs_ex_modify_qp, base),
-	  RESPONSE_TO(struct ib_uverbs_ex_modify_qp_resp, response_length),
+	  EX_REQUEST(struct ib_uverbs_ex_modify_qp),
+	  EX_RESPONSE(struct ib_uverbs_ex_modify_qp_resp),
 	  FIELDS(modify_qp_ex, uv_modify_qp), HANDLER(modify_qp) },
 	{ .name = "query_qp", BY_WRITE(QUERY_QP), NEEDS(query_qp),
 	  REQUEST(struct ib_uverbs_query_qp), RESPONSE(struct ib_uverbs_query_qp_resp),

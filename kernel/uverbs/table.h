@@ -30,7 +30,7 @@ enum uv_kind {
 	UV_IN,		/* bytes of the request into the arguments */
 	UV_CONST,	/* ioctl: 64 bits into a smaller unsigned number, must fit */
 	UV_FLAGS,	/* ioctl: 32 or 64 bits, only .allowed may be set */
-	UV_BITS,	/* write: 32 bits, only .allowed may be set, else .error; goes nowhere */
+	UV_BITS,	/* write: 8 or 32 bits; only .allowed may be set, else .error */
 	UV_OUT,		/* bytes of the arguments into the response */
 	UV_OUT_LEN,	/* extended write: how much of the response was filled */
 	UV_BUF,		/* ioctl: caller's memory, read or written by the handler: struct uv_buf */
@@ -62,7 +62,7 @@ struct uv_field {
 
 struct uv_buf {
 	void __user *at;
-	u32 len;
+	u32 len;	/* a handler that has written nothing there sets it to 0 */
 };
 
 enum uv_row_flags {
