@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Handles and the objects behind them, without a device: who gets what when, and what is left afterwards. */
+#include <kunit/test.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+
+#include "objects.c"
+
+/* --- what lies around objects.c ---------------------------------------------------- */
+
+static struct {
+	int charged;
+	int charge_error;
+	int destroy_error;
+	unsigned int destroyed;
+	u32 last_destroyed;
+	enum rdma_remove_reason why;
+	unsigned int contexts_freed, disassociated, events_torn_down, mmaps_taken;
+	char order[32];	/* of a teardown: 'a' + user_handle for objects, E: events, M: mappings, C: context */
+} seen;
+
+static void note(char what)
+{
+	size_t length = strlen(seen.order);
+
+	if (length < sizeof(seen.order) - 1)
+		seen.order[length] = what;
+}
+
+int ib_rdmacg_try_charge(struct ib_rdmacg_object *cg, struct ib_device *dev,
+			 enum rdmacg_resource_type type)
+{
+	if (seen.charge_error)
+		return seen.charge_error;
+	seen.charged++;
+	return 0;
+}
+
+void ib_rdmacg_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
+			enum rdmacg_resource_type type)
+{
+	seen.charged--;
+}
+
+void rdma_restrack_del(struct rdma_restrack_entry *res)
+{
+}
+
+void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
+{
+	note('E');
+}
+
+void uv_mmap_disassociate(struct uv_file *file)
+{
+	note('M');
+}
+
+static int thing_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			 struct uverbs_attr_bundle *attrs)
+{
+	seen.why = why;
+	if (seen.destroy_error)
+		return seen.destroy_error;
+	/* One that others use: it goes when they have gone. */
+	if (uobj->user_handle == 'p' && seen.destroyed < 2 && why != RDMA_REMOVE_DESTROY)
+		return -EBUSY;
+	seen.destroyed++;
+	seen.last_destroyed = uobj->id;
+	note(uobj->user_handle ?: '.');
+	return 0;
+}
+
+static const struct uv_type thing = {
+	.name = "thing",
+	.id = 7,
+	.size = sizeof(struct uv_object),
+	.destroy = thing_destroy,
+};
+
+static const struct uv_type other = {
+	.name = "other",
+	.id = 8,
+	.size = sizeof(struct uv_object),
+	.destroy = thing_destroy,
+};
+
+static void fake_dealloc_ucontext(struct ib_ucontext *context)
+{
+	note('C');
+	seen.contexts_freed++;
+}
+
+static void fake_disassociate(struct ib_ucontext *context)
+{
+	seen.disassociated++;
+}
+
+/* --- a file with a context --------------------------------------------------------- */
+
+static struct uv_file *file;
+static struct ib_device *dev;
+static struct ib_ucontext *context;
+static struct uverbs_attr_bundle attrs;
+
+static int objects_init(struct kunit *test)
+{
+	memset(&seen, 0, sizeof(seen));
+	file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	context = kzalloc(sizeof(*context), GFP_KERNEL);	/* freed by the teardown */
+	KUNIT_ASSERT_TRUE(test, file && dev && context);
+	dev->ops.dealloc_ucontext = fake_dealloc_ucontext;
+	dev->ops.disassociate_ucontext = fake_disassociate;
+	context->device = dev;
+	xa_init(&context->mmap_xa);
+	seen.charged = 1;	/* the context */
+	file->base.ucontext = context;
+	init_rwsem(&file->base.hw_destroy_rwsem);
+	spin_lock_init(&file->base.uobjects_lock);
+	INIT_LIST_HEAD(&file->base.uobjects);
+	xa_init_flags(&file->base.idr, XA_FLAGS_ALLOC);
+	return 0;
+}
+
+/* Whatever a test did: closing the file leaves nothing. */
+static void objects_exit(struct kunit *test)
+{
+	seen.destroy_error = 0;
+	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
+	uv_file_drop_handles(file);
+	KUNIT_EXPECT_EQ(test, seen.charged, 0);
+	KUNIT_EXPECT_EQ(test, seen.contexts_freed, 1);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&file->base.idr));
+	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.uobjects));
+	rcu_barrier();
+}
+
+static struct ib_uobject *make(struct kunit *test, const struct uv_type *type, char name)
+{
+	struct ib_uobject *uobj = uv_object_new(file, type, context);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
+	uobj->user_handle = name;
+	uobj->object = &seen;
+	return uobj;
+}
+
+static u32 made(struct kunit *test, const struct uv_type *type, char name)
+{
+	struct ib_uobject *uobj = make(test, type, name);
+
+	uv_object_commit(uobj);
+	return uobj->id;
+}
+
+static struct ib_uobject *get(u32 handle, enum uv_access access)
+{
+	return uv_object_get(file, &thing, handle, access);
+}
+
+static int destroy(u32 handle)
+{
+	struct ib_uobject *uobj = get(handle, UV_DESTROY);
+	int err;
+
+	if (IS_ERR(uobj))
+		return PTR_ERR(uobj);
+	err = uv_object_destroy(uobj, &attrs);
+	uv_object_put(uobj, UV_DESTROY);
+	return err;
+}
+
+/* --- tests ---------------------------------------------------------------------------- */
+
+static void nobody_finds_what_is_being_made(struct kunit *test)
+{
+	struct ib_uobject *uobj = uv_object_new(file, &thing, context);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(uobj->id, UV_READ)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(uobj->id, UV_WRITE)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, destroy(uobj->id), -ENOENT);
+	uobj->object = &seen;
+	uv_object_commit(uobj);
+	KUNIT_EXPECT_PTR_EQ(test, get(uobj->id, UV_READ), uobj);
+	uv_object_put(uobj, UV_READ);
+}
+
+static void what_was_not_made_leaves_nothing(struct kunit *test)
+{
+	struct ib_uobject *uobj = uv_object_new(file, &thing, context);
+	u32 handle;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
+	handle = uobj->id;
+	uv_object_abort(uobj, &attrs);
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 0);	/* the driver had nothing */
+	KUNIT_EXPECT_EQ(test, seen.charged, 1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(handle, UV_READ)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), handle);
+}
+
+static void what_was_made_in_vain_is_destroyed(struct kunit *test)
+{
+	uv_object_abort(make(test, &thing, 0), &attrs);
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
+	KUNIT_EXPECT_EQ(test, (int)seen.why, RDMA_REMOVE_ABORT);
+	KUNIT_EXPECT_EQ(test, seen.charged, 1);
+}
+
+static void too_many_for_the_cgroup(struct kunit *test)
+{
+	seen.charge_error = -EAGAIN;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_new(file, &thing, context)), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&file->base.idr));
+}
+
+static void handle_of_another_type_or_of_nothing(struct kunit *test)
+{
+	u32 handle = made(test, &other, 0);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(handle, UV_READ)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, destroy(handle), -EINVAL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(handle + 1, UV_READ)), -ENOENT);
+	/* By ioctl a handle has 64 bits. */
+	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_get(file, &other, handle | BIT_ULL(32), UV_READ)),
+			-ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_get(file, &other, -1LL, UV_READ)), -EINVAL);
+}
+
+struct access_pair {
+	const char *name;
+	enum uv_access first, second;
+	int result;
+};
+
+static const struct access_pair access_pairs[] = {
+	{ "reader beside reader", UV_READ, UV_READ, 0 },
+	{ "writer beside reader", UV_READ, UV_WRITE, -EBUSY },
+	{ "destroyer beside reader", UV_READ, UV_DESTROY, -EBUSY },
+	{ "reader beside writer", UV_WRITE, UV_READ, -EBUSY },
+	{ "writer beside writer", UV_WRITE, UV_WRITE, -EBUSY },
+	{ "destroyer beside writer", UV_WRITE, UV_DESTROY, -EBUSY },
+};
+
+static void pair_name(const struct access_pair *pair, char *name)
+{
+	strscpy(name, pair->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(access_pair, access_pairs, pair_name);
+
+static void two_who_want_one_object(struct kunit *test)
+{
+	const struct access_pair *pair = test->param_value;
+	u32 handle = made(test, &thing, 0);
+	struct ib_uobject *first = get(handle, pair->first), *second;
+	int err = 0;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(first));
+	if (pair->second == UV_DESTROY) {
+		err = destroy(handle);
+	} else {
+		second = get(handle, pair->second);
+		if (IS_ERR(second))
+			err = PTR_ERR(second);
+		else
+			uv_object_put(second, pair->second);
+	}
+	KUNIT_EXPECT_EQ(test, err, pair->result);
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 0);
+	uv_object_put(first, pair->first);
+	/* Refusals have left no trace. */
+	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
+	KUNIT_EXPECT_EQ(test, destroy(handle), -ENOENT);
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
+}
+
+static void destroying_that_fails_changes_nothing(struct kunit *test)
+{
+	u32 handle = made(test, &thing, 0);
+	struct ib_uobject *uobj;
+
+	seen.destroy_error = -EBUSY;
+	KUNIT_EXPECT_EQ(test, destroy(handle), -EBUSY);
+	seen.destroy_error = 0;
+	uobj = get(handle, UV_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
+	uv_object_put(uobj, UV_WRITE);
+	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
+	KUNIT_EXPECT_EQ(test, (int)seen.why, RDMA_REMOVE_DESTROY);
+}
+
+static void handles_are_listed_by_type(struct kunit *test)
+{
+	u32 first = made(test, &thing, 0), second = made(test, &other, 0), third = made(test, &thing, 0);
+	u32 list[4] = {};
+
+	KUNIT_EXPECT_EQ(test, uv_objects_list(file, thing.id, list, 4), 2);
+	KUNIT_EXPECT_EQ(test, list[0] + list[1], first + third);
+	KUNIT_EXPECT_EQ(test, uv_objects_list(file, thing.id, list, 1), 1);
+	KUNIT_EXPECT_EQ(test, uv_objects_list(file, other.id, list, 4), 1);
+	KUNIT_EXPECT_EQ(test, list[0], second);
+	KUNIT_EXPECT_EQ(test, uv_objects_list(file, 99, list, 4), 0);
+}
+
+/* The newest first; 'p' is in use until two others have gone. */
+static void order_of_closing(struct kunit *test)
+{
+	made(test, &thing, 'a');
+	made(test, &thing, 'b');
+	made(test, &thing, 'p');
+	made(test, &thing, 'd');
+	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
+	KUNIT_EXPECT_STREQ(test, seen.order, "dbapEC");
+	KUNIT_EXPECT_EQ(test, (int)seen.why, RDMA_REMOVE_CLOSE);
+	KUNIT_EXPECT_EQ(test, seen.disassociated, 0);
+}
+
+/* The device goes: mappings are taken before the context, and handles survive. */
+static void order_of_removal(struct kunit *test)
+{
+	u32 handle = made(test, &thing, 'a');
+
+	uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
+	KUNIT_EXPECT_STREQ(test, seen.order, "aEMC");
+	KUNIT_EXPECT_EQ(test, seen.disassociated, 1);
+	KUNIT_EXPECT_EQ(test, seen.charged, 0);
+	/* A late destroy succeeds once, and asks nobody. */
+	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
+	KUNIT_EXPECT_EQ(test, destroy(handle), -ENOENT);
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
+}
+
+static void closing_after_removal_does_nothing_twice(struct kunit *test)
+{
+	made(test, &thing, 'a');
+	uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
+	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
+	KUNIT_EXPECT_STREQ(test, seen.order, "aEMC");
+}
+
+/* --- several at once --------------------------------------------------------------------- */
+
+static atomic_t winners;
+
+static int rush(void *data)
+{
+	u32 handle = *(u32 *)data;
+	struct ib_uobject *uobj;
+	int round;
+
+	for (round = 0; round < 200; round++) {
+		uobj = get(handle, round % 2 ? UV_READ : UV_WRITE);
+		if (!IS_ERR(uobj)) {
+			cond_resched();
+			uv_object_put(uobj, round % 2 ? UV_READ : UV_WRITE);
+		}
+		if (round > 100 && !destroy(handle))
+			atomic_inc(&winners);
+	}
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+static void only_one_destroys(struct kunit *test)
+{
+	u32 handle = made(test, &thing, 0);
+	struct task_struct *threads[4];
+	unsigned int i;
+
+	atomic_set(&winners, 0);
+	for (i = 0; i < ARRAY_SIZE(threads); i++) {
+		threads[i] = kthread_run(rush, &handle, "rush");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(threads[i]));
+	}
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		kthread_stop(threads[i]);
+	KUNIT_EXPECT_EQ(test, atomic_read(&winners), 1);
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
+}
+
+static struct kunit_case objects_cases[] = {
+	KUNIT_CASE(nobody_finds_what_is_being_made),
+	KUNIT_CASE(what_was_not_made_leaves_nothing),
+	KUNIT_CASE(what_was_made_in_vain_is_destroyed),
+	KUNIT_CASE(too_many_for_the_cgroup),
+	KUNIT_CASE(handle_of_another_type_or_of_nothing),
+	KUNIT_CASE_PARAM(two_who_want_one_object, access_pair_gen_params),
+	KUNIT_CASE(destroying_that_fails_changes_nothing),
+	KUNIT_CASE(handles_are_listed_by_type),
+	KUNIT_CASE(order_of_closing),
+	KUNIT_CASE(order_of_removal),
+	KUNIT_CASE(closing_after_removal_does_nothing_twice),
+	KUNIT_CASE(only_one_destroys),
+	{}
+};
+
+static struct kunit_suite objects_suite = {
+	.name = "t3_uverbs_objects",
+	.init = objects_init,
+	.exit = objects_exit,
+	.test_cases = objects_cases,
+};
+
+kunit_test_suites(&objects_suite);
+
+MODULE_LICENSE("GPL");
