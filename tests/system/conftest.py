@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/lab"
 
 import matrix  # noqa: E402
 import wires  # noqa: E402
+from stock import objects  # noqa: E402
 from labkit import Lab, LabError, build, klog  # noqa: E402
 
 
@@ -153,6 +154,27 @@ def _t3cm_keeper(suite):
 def t3cm(request, _t3cm_keeper):
     """The same with our connection manager."""
     yield from lend(_t3cm_keeper, request)
+
+
+@pytest.fixture(scope="session")
+def _t3uverbs_keeper(suite):
+    keeper = Keeper(guests=2, suite=suite, name="uverbs", load="rdma-t3uverbs")
+    yield keeper
+    keeper.drop()
+
+
+@pytest.fixture
+def t3uverbs(request, _t3uverbs_keeper):
+    """The same with both dispatchers, ours first; nothing may be left of any object."""
+    lab = _t3uverbs_keeper.get()
+    request.node.labs = [lab]
+    yield lab
+    try:
+        _check(lab, request)
+        assert not any(count for guest in lab.guests for count in objects(guest).values())
+    except BaseException:
+        _t3uverbs_keeper.drop()
+        raise
 
 
 def _idle(lab):

@@ -7,33 +7,17 @@ The whole of this folder runs over t3_uverbs with `--load rdma-t3uverbs`."""
 import re
 
 import pytest
-from conftest import Keeper, _check
 from labkit import stack
 from programs import run_alone, run_pair
-from stock import objects, rping_client, rping_server
+from stock import rping_client, rping_server
 
 OURS = "rdma-t3uverbs"
 
 
-@pytest.fixture(scope="module")
-def _uverbs_keeper(suite):
-    keeper = Keeper(guests=2, suite=suite, name="uverbs", load=OURS)
-    yield keeper
-    keeper.drop()
-
-
 @pytest.fixture
-def pair(request, _uverbs_keeper):
+def pair(t3uverbs):
     """Two guests with a card each, whose programs go through t3_uverbs."""
-    lab = _uverbs_keeper.get()
-    request.node.labs = [lab]
-    yield lab
-    try:
-        _check(lab, request)
-        assert not any(count for guest in lab.guests for count in objects(guest).values())
-    except BaseException:
-        _uverbs_keeper.drop()
-        raise
+    return t3uverbs
 
 
 def calls(guest, device="t3uverbs0"):

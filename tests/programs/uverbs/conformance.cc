@@ -73,8 +73,11 @@ public:
     }
 
 private:
-    static void say(const std::string& what, const std::string& result, const std::string& effect) {
-        std::printf("{\"case\": \"%s\", \"result\": \"%s\", \"effect\": \"%s\"}\n", what.c_str(),
+    // Fields of a request may share a name: then the cases are numbered.
+    void say(const std::string& what, const std::string& result, const std::string& effect) {
+        const unsigned times = ++said_[what];
+        const std::string name = times == 1 ? what : what + " #" + std::to_string(times);
+        std::printf("{\"case\": \"%s\", \"result\": \"%s\", \"effect\": \"%s\"}\n", name.c_str(),
                     result.c_str(), effect.c_str());
     }
 
@@ -151,6 +154,7 @@ private:
     World elsewhere_, here_; // what is opened last can be closed and opened again
     unsigned part_;
     std::string only_;
+    std::map<std::string, unsigned> said_;
     std::string census_ = here_.census();
 };
 

@@ -5,7 +5,7 @@
 #include <barrier>
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <deque>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -53,39 +53,39 @@ struct Round {
     std::vector<int> used;
 };
 
-Round run_round(const World& world, const Life& life, bool by_ioctl, uint32_t handle) {
+Round run_round(const World& world, std::deque<Doors>& doors, const Life& life, bool by_ioctl,
+                uint32_t handle) {
     Round round{std::vector<int>(destroyers), {}};
     std::barrier start(destroyers + 1);
     std::vector<std::thread> threads;
     std::atomic<unsigned> left{destroyers};
     for (unsigned i = 0; i < destroyers; i++) {
         threads.emplace_back([&, i] {
-            Doors doors(3);
             const Message message = about(world, life.destroy, life.handle_in_destroy, handle);
             Ioctl call = world.call(method(life.destroy_by_ioctl));
             call.attributes[0].data = handle;
             start.arrive_and_wait();
             round.destroyed[i] =
-                by_ioctl ? doors.ioctl(world.fd(), call).error : doors.write(world.fd(), message).error;
+                by_ioctl ? doors[i].ioctl(world.fd(), call).error : doors[i].write(world.fd(), message).error;
             left--;
         });
     }
-    Doors doors(3);
     start.arrive_and_wait();
     while (left && !life.use.empty()) {
         Message message = about(world, life.use, life.handle_in_use, handle);
         if (life.spoil_use)
             std::memcpy(&message.core[life.spoil_use->first], &life.spoil_use->second,
                         life.use == "rereg_mr" ? 4 : 1);
-        round.used.push_back(doors.write(world.fd(), message).error);
+        round.used.push_back(doors.back().write(world.fd(), message).error);
     }
     for (auto& thread : threads)
         thread.join();
     return round;
 }
 
-std::string judge(const World& world, const Life& life, bool by_ioctl, uint32_t handle) {
-    const Round round = run_round(world, life, by_ioctl, handle);
+std::string judge(const World& world, std::deque<Doors>& doors, const Life& life, bool by_ioctl,
+                  uint32_t handle) {
+    const Round round = run_round(world, doors, life, by_ioctl, handle);
     unsigned gone = 0;
     for (const int error : round.destroyed) {
         gone += error == 0;
@@ -98,9 +98,8 @@ std::string judge(const World& world, const Life& life, bool by_ioctl, uint32_t 
     if (gone > 1)
         return "destroyed more than once";
     // All found it busy: then it is there. Otherwise it is not.
-    Doors doors(3);
     const int error =
-        doors.write(world.fd(), about(world, life.destroy, life.handle_in_destroy, handle)).error;
+        doors.back().write(world.fd(), about(world, life.destroy, life.handle_in_destroy, handle)).error;
     if (error != (gone ? ENOENT : 0))
         return std::string("afterwards: ") + std::strerror(error);
     return "at most one wins";
@@ -110,14 +109,16 @@ std::string judge(const World& world, const Life& life, bool by_ioctl, uint32_t 
 
 void race(const World& world, unsigned rounds,
           const std::function<void(const std::string& what, const std::string& seen)>& sink) {
-    Doors doors(3);
+    std::deque<Doors> doors; // one for each thread
+    for (unsigned i = 0; i <= destroyers; i++)
+        doors.emplace_back(3);
     for (const Life& life : lives) {
         for (const bool by_ioctl : {false, true}) {
             std::string seen;
             for (unsigned i = 0; i < rounds && (seen.empty() || seen == "at most one wins"); i++) {
-                const Outcome made = doors.write(world.fd(), world.message(command(life.create)));
+                const Outcome made = doors.back().write(world.fd(), world.message(command(life.create)));
                 seen = made.error ? std::string("making: ") + std::strerror(made.error)
-                                  : judge(world, life, by_ioctl, made.handle());
+                                  : judge(world, doors, life, by_ioctl, made.handle());
             }
             sink(std::string(life.name) + (by_ioctl ? " by ioctl" : " by write"),
                  seen + ", " + world.census());

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What becomes of an open file of the verbs device - fork, passed descriptors, other users, cgroups, network namespaces, 32-bit callers,
+removal - over ib_uverbs and t3_uverbs: both must say the same, but for what is listed."""
+
+import json
+import re
+
+import pytest
+from labkit import stack
+from stock import rping_client, rping_server
+
+PROGRAM = "/t3/bin/t3-uverbs_life"
+OURS, IN_TREE = "/dev/infiniband/t3uverbs0", "/dev/infiniband/uverbs0"
+
+
+def seen(done):
+    assert done.rc == 0, done
+    return {line["case"]: line["result"] for line in map(json.loads, done.stdout.splitlines())}
+
+
+def run_both(guest, command, timeout=60):
+    """What is seen over ours and over in-tree; DEVICE in the command stands for the device."""
+    return [seen(guest.run(command.replace("DEVICE", device), timeout)) for device in (OURS, IN_TREE)]
+
+
+def differences(ours, in_tree):
+    assert ours.keys() == in_tree.keys()
+    return {case: (in_tree[case], ours[case]) for case in ours if ours[case] != in_tree[case]}
+
+
+# D1: a descriptor does not carry the rights of who opened it. D13: some keys are for the privileged.
+def test_D1_D13_files_in_other_processes(t3uverbs):
+    ours, in_tree = run_both(t3uverbs.guests[0], f"{PROGRAM} DEVICE sharing")
+    assert differences(ours, in_tree) == {
+        # Nothing will ever come: see docs/uverbs.md.
+        "event file after its device's file: read": ("EAGAIN", "EIO"),
+        "event file after its device's file: poll": ("not ready", "ready 8"),
+    }
+    for who in ("child: write", "other user: write", "passed file: write"):
+        assert ours[who] == "EACCES", who
+    for who in ("child: ioctl", "passed file: ioctl", "last holder: ioctl", "child: destroys a CQ of its parent"):
+        assert ours[who] == "ok", who
+    assert ours["other user, own file: a privileged key"] == "EPERM"
+    assert (ours["event file is closed on exec"], ours["channel is closed on exec"]) == ("1", "1")
+    assert ours["other process"] == "0"
+
+
+def test_a_cgroup_limits_contexts_and_objects(t3uverbs):
+    guest = t3uverbs.guests[0]
+    guest.check("""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +rdma > /tmp/cg/cgroup.subtree_control
+        mkdir /tmp/cg/few && echo 'cxgb3_0 hca_handle=2 hca_object=5' > /tmp/cg/few/rdma.max""")
+    try:
+        ours, in_tree = run_both(guest, f"sh -c 'echo $$ > /tmp/cg/few/cgroup.procs; exec {PROGRAM} DEVICE limits'")
+        assert guest.check("cat /tmp/cg/few/rdma.current").strip() in ("", "cxgb3_0 hca_handle=0 hca_object=0")
+    finally:
+        guest.check("rmdir /tmp/cg/few; umount /tmp/cg")
+    assert differences(ours, in_tree) == {}
+    assert ours["contexts"] == "2, then EAGAIN"
+    assert ours["objects"] == "5, then EAGAIN"
+    assert (ours["one destroyed"], ours["one that fails in the end"], ours["one made again"], ours["one too many"]) == ("ok", "EFAULT", "ok", "EAGAIN")
+
+
+def test_32_bit_callers(t3uverbs):
+    ours, in_tree = run_both(t3uverbs.guests[0], "/t3/bin/t3-uverbs_caller32 DEVICE")
+    assert differences(ours, in_tree) == {}
+    assert ours["32 bits: alloc_pd by write"] == "16" and ours["32 bits: get_context by ioctl"] == "0"
+    assert ours["32 bits: ports"] == "2" and ours["32 bits: query_port, the answer above 4 GB"] == "-14"
+    assert (ours["32 bits: destroy_pd by ioctl"], ours["32 bits: and again"]) == ("0", "-2")
+
+
+@pytest.mark.long
+def test_network_namespaces(t3uverbs):
+    """A device that belongs to one namespace cannot be opened in another, and moves with its character device."""
+    guest = t3uverbs.guests[0]
+    # In this order: the mode changes only while there is one namespace.
+    guest.check("rdma system set netns exclusive && ip netns add n && ip netns attach first 1")
+    try:
+        for where, here, there in (("n", "EPERM", "ok"), ("first", "ok", "EPERM")):
+            came_from = "" if where == "n" else "ip netns exec n "
+            guest.check(f"{came_from}rdma dev set cxgb3_0 netns {where}")
+            guest.check("for try in $(seq 100); do [ -e /dev/infiniband/t3uverbs0 -a -e /dev/infiniband/uverbs0 ] && exit; sleep 0.1; done; exit 1")
+            for prefix, expected in (("", here), ("ip netns exec n ", there)):
+                ours, in_tree = run_both(guest, f"{prefix}{PROGRAM} DEVICE open")
+                assert ours == in_tree == {"open": expected}, (where, prefix)
+        assert "cxgb3_0" in guest.check("ibv_devinfo")
+    finally:
+        guest.check(f"""ip netns exec n rdma dev set cxgb3_0 netns first 2>/dev/null; ip netns del n; ip netns del first
+            for try in $(seq 100); do rdma system set netns shared && exit; sleep 0.1; done; exit 1""")
+
+
+# What is different from call to call in a list of resources.
+CHANGING = re.compile(r"\b(ctxn|pdn|cqn|mrn|lqpn|pid|rkey|lkey|iova|qp_type|sq-psn|rq-psn) \S+")
+
+
+def listed(guest, device):
+    """What `rdma resource` says of a program that has an object of each kind."""
+    holder = guest.start(f"exec {PROGRAM} {device} hold")
+    holder.expect("ready", 20)
+    shown = {kind: CHANGING.sub(r"\1 N", guest.check(f"rdma -d resource show {kind}")).splitlines() for kind in ("ctx", "pd", "cq", "qp", "mr")}
+    shown["summary"] = guest.check("rdma resource show").splitlines()
+    holder.kill()
+    holder.wait(10)
+    return shown
+
+
+def test_the_same_resources_are_listed(t3uverbs):
+    guest = t3uverbs.guests[0]
+    ours, in_tree = listed(guest, OURS), listed(guest, IN_TREE)
+    for kind, count in (("ctx", 1), ("pd", 2), ("cq", 2), ("qp", 1), ("mr", 1)):
+        assert sum("comm t3-uverbs_life" in line for line in ours[kind]) == count, (kind, ours[kind])
+    assert ours == in_tree
+
+
+# D14
+def test_D14_a_device_changes_its_name(t3uverbs):
+    guest = t3uverbs.guests[0]
+    holder = guest.start(f"exec {PROGRAM} {OURS} hold")
+    holder.expect("ready", 20)
+    for name in ("other_0", "cxgb3_0"):
+        guest.check(f"rdma dev set {'cxgb3_0' if name == 'other_0' else 'other_0'} name {name}")
+        assert guest.check("cat /sys/class/t3_verbs/t3uverbs0/ibdev").strip() == name
+        assert name in guest.check("ibv_devices")
+        assert any(f"dev {name} " in line or f"{name}:" in line or name in line for line in guest.check("rdma resource show pd").splitlines())
+    holder.kill()
+    holder.wait(10)
+
+
+REMOVAL = {
+    "event": "16 bytes, type 8",  # IB_EVENT_DEVICE_FATAL
+    "who waits for completions": "EIO",
+    "poll for completions": "ready 8",
+    "write": "EIO", "extended write": "EIO", "ioctl": "EIO", "carried": "EIO",
+    "making a PD": "EIO", "making a channel": "EIO", "mapping": "EIO",
+    "doorbell": "survived",
+}
+CXGB3_ITSELF = pytest.mark.allow_log(r"WARNING: .*__flush_work|t3_sge_stop", "cxgb3.ko stops work that it never started when it is unbound; its own")
+
+
+@pytest.fixture
+def unbind(t3uverbs):
+    """Takes the card of the first guest away and brings it back: unbind(while_it_is_away)."""
+    guest = t3uverbs.guests[0]
+    card = guest.check("basename $(readlink -f /sys/class/net/eth0/device)").strip()
+
+    def both_ways(between=lambda: None):
+        guest.check(f"echo {card} > /sys/bus/pci/drivers/cxgb3/unbind", 60)
+        result = between()
+        guest.check(f"echo {card} > /sys/bus/pci/drivers/cxgb3/bind", 60)
+        for port in (0, 1):
+            guest.check(f"ip addr add {stack.address(port, guest.number)}/24 dev eth{port}; ip link set eth{port} up")
+        guest.check(stack.wait_carrier("eth0"), 60)
+        guest.check("for try in $(seq 100); do [ -e /dev/infiniband/t3uverbs0 -a -e /dev/infiniband/uverbs0 ] && exit; sleep 0.1; done; exit 1")
+        return result
+
+    return both_ways
+
+
+def test_the_driver_stays_while_a_context_is_there(t3uverbs):
+    guest = t3uverbs.guests[0]
+    for device in (OURS, IN_TREE):
+        holder = guest.start(f"exec {PROGRAM} {device} hold")
+        holder.expect("ready", 20)
+        refused = guest.run("rmmod iw_cxgb3", 60)
+        assert refused.rc != 0 and "in use" in refused.stderr, refused
+        holder.kill()
+        holder.wait(10)
+
+
+# D9: the event is there though the device is not. D10: who does not block learns of the end, too.
+@pytest.mark.long
+@CXGB3_ITSELF
+def test_D9_D10_the_card_goes_under_an_open_file(t3uverbs, unbind):
+    """Under files, mappings, event files, and a thread that waits."""
+    server, client = t3uverbs.guests
+    found = []
+    for device in (OURS, IN_TREE):
+        watching = server.start(f"exec {PROGRAM} {device} removal")
+        watching.expect("ready", 20)
+        found.append(seen(unbind(lambda: watching.wait(60))))
+    for case, result in REMOVAL.items():
+        assert found[0][case] == result, (case, found[0][case])
+    assert differences(*found) == {
+        # Nothing will ever come: see docs/uverbs.md.
+        "no further event": ("EAGAIN", "EIO"),
+        "poll for events": ("not ready", "ready 8"),
+    }
+    serving = rping_server(server, "-C 5 -V")
+    assert rping_client(client, server, "-C 5 -V").wait(60).rc == 0
+    assert serving.wait(20).rc == 0
+
+
+# D8: the mappings of processes that are just ending are taken away.
+@pytest.mark.long
+@CXGB3_ITSELF
+@pytest.mark.parametrize("rounds", [1, 20])
+def test_D8_the_card_goes_while_mappings_come_and_go(t3uverbs, unbind, rounds):
+    guest = t3uverbs.guests[0]
+    for _ in range(rounds):
+        running = [guest.start(f"exec {PROGRAM} {OURS} mapped") for _ in range(3)]
+        for each in running:
+            each.expect("ready", 20)
+        running[0].kill()
+        unbind(lambda: [each.kill() for each in running[1:]])
+        for each in running:
+            each.wait(20)
+    assert "cxgb3_0" in guest.check("ibv_devinfo")
