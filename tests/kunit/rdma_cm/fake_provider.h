@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * All of t3_rdma_cm but its user device, on an iWARP device that the test plays: what the provider
+ * says, in which context, and also inside our calls.
+ *
+ * The provider keeps its side of the contract: a reference on the iw_cm_id from a connect or an
+ * accept that succeeded to its last word. It counts what it is told.
+ */
+#ifndef T3_FAKE_PROVIDER_H
+#define T3_FAKE_PROVIDER_H
+
+#include <kunit/test.h>
+#include <linux/if_vlan.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/module.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+
+/* Instead of trace.h: no events of a test in tracefs. */
+#define T3_RDMA_CM_TRACE_H
+#include "rdma_cm.h"
+
+#define trace_cm_step(...)	do { } while (0)
+#define trace_cm_refused(...)	do { } while (0)
+#define trace_cm_upcall(...)	do { } while (0)
+#define trace_cm_tell(...)	do { } while (0)
+
+#define FAKE_QPN 7
+
+enum fake_context { IN_PROCESS, IN_SOFTIRQ, IN_HARDIRQ };
+
+/* What the provider says; also what it says inside one of our calls, before that returns. */
+enum fake_word { SAYS_NOTHING, SAYS_REPLY, SAYS_ESTABLISHED, SAYS_PEER_CLOSE, SAYS_CLOSE };
+
+static struct {
+	struct ib_device device;
+	struct ib_port_data port_data[2];
+	struct ib_gid_attr gid_attr;
+	struct ib_qp qp;
+	struct cm_dev *cm_dev;
+	enum fake_context context;
+	/* The provider's side of the connection, of a request, and of the listener. */
+	struct iw_cm_id *conn, *ear;
+	bool open;			/* there is a connection, so CLOSE is its last word */
+	int fails;			/* what the next call answers */
+	enum fake_word inside;		/* what the next call says before it returns */
+	int inside_status;
+	/* What it was told. */
+	atomic_t qp_refs;
+	unsigned int rejects, closes, aborts;
+	/* An address lookup. */
+	void (*found)(int status, struct sockaddr *src, struct rdma_dev_addr *addr, void *context);
+	void *looking;
+} fake;
+
+/* --- what it says --------------------------------------------------------- */
+
+struct fake_upcall {
+	struct iw_cm_id *to;
+	struct iw_cm_event said;
+	int ret;
+	struct irq_work irq_work;
+	struct tasklet_struct tasklet;
+	struct completion done;
+};
+
+static void fake_upcall_now(struct fake_upcall *up)
+{
+	up->ret = up->to->event_handler(up->to, &up->said);
+	complete(&up->done);
+}
+
+static void fake_upcall_softirq(struct tasklet_struct *tasklet)
+{
+	fake_upcall_now(container_of(tasklet, struct fake_upcall, tasklet));
+}
+
+static void fake_upcall_hardirq(struct irq_work *work)
+{
+	fake_upcall_now(container_of(work, struct fake_upcall, irq_work));
+}
+
+/* In the context that the test is about; returns when the upcall has. */
+static int fake_call_up(struct iw_cm_id *to, const struct iw_cm_event *said)
+{
+	struct fake_upcall up = { .to = to, .said = *said };
+
+	init_completion(&up.done);
+	switch (fake.context) {
+	case IN_PROCESS:
+		fake_upcall_now(&up);
+		break;
+	case IN_SOFTIRQ:
+		tasklet_setup(&up.tasklet, fake_upcall_softirq);
+		tasklet_schedule(&up.tasklet);
+		wait_for_completion(&up.done);
+		tasklet_kill(&up.tasklet);
+		break;
+	case IN_HARDIRQ:
+		init_irq_work(&up.irq_work, fake_upcall_hardirq);
+		irq_work_queue(&up.irq_work);
+		wait_for_completion(&up.done);
+		irq_work_sync(&up.irq_work);
+		break;
+	}
+	return up.ret;
+}
+
+static struct sockaddr_storage fake_address(u32 addr, u16 port)
+{
+	struct sockaddr_storage storage = {};
+	struct sockaddr_in *sin = (struct sockaddr_in *)&storage;
+
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = htonl(addr);
+	sin->sin_port = htons(port);
+	return storage;
+}
+
+enum { FAKE_HERE = 0x0a000001, FAKE_THERE = 0x0a000002 };
+
+/* Says something about the connection; its last word gives the reference back. */
+static int fake_say(enum fake_word word, int status)
+{
+	static char data[] = "private";
+	struct iw_cm_id *conn = fake.conn;
+	struct iw_cm_event said = { .status = status };
+	bool last = false;
+	int ret;
+
+	switch (word) {
+	case SAYS_REPLY:
+		said.event = IW_CM_EVENT_CONNECT_REPLY;
+		said.local_addr = fake_address(FAKE_HERE, 4000);
+		said.remote_addr = fake_address(FAKE_THERE, 7000);
+		said.private_data = data;
+		said.private_data_len = sizeof(data);
+		said.ird = 2;
+		said.ord = 3;
+		fake.open = !status;
+		last = status;
+		break;
+	case SAYS_ESTABLISHED:
+		said.event = IW_CM_EVENT_ESTABLISHED;
+		fake.open = true;
+		break;
+	case SAYS_PEER_CLOSE:
+		said.event = IW_CM_EVENT_DISCONNECT;
+		break;
+	case SAYS_CLOSE:
+		said.event = IW_CM_EVENT_CLOSE;
+		last = true;
+		break;
+	default:
+		return 0;
+	}
+	if (last) {
+		fake.conn = NULL;
+		fake.open = false;
+	}
+	ret = fake_call_up(conn, &said);
+	if (last)
+		conn->rem_ref(conn);
+	return ret;
+}
+
+/* A connect request; what the listener says to it. */
+static int fake_request(void)
+{
+	static char data[] = "hello";
+	struct iw_cm_event said = {
+		.event = IW_CM_EVENT_CONNECT_REQUEST,
+		.local_addr = fake_address(FAKE_HERE, 7000),
+		.remote_addr = fake_address(FAKE_THERE, 4000),
+		.private_data = data,
+		.private_data_len = sizeof(data),
+		.ird = 2,
+		.ord = 3,
+		.provider_data = &fake,
+	};
+
+	return fake_call_up(fake.ear, &said);
+}
+
+/* --- its calls ------------------------------------------------------------ */
+
+/* The end of each call: the test may have it fail, or say something before it returns. */
+static int fake_answer(struct iw_cm_id *iw)
+{
+	enum fake_word inside = fake.inside;
+	int ret = fake.fails;
+
+	fake.fails = 0;
+	fake.inside = SAYS_NOTHING;
+	if (ret)
+		return ret;
+	iw->add_ref(iw);
+	fake.conn = iw;
+	fake_say(inside, fake.inside_status);
+	return 0;
+}
+
+static int fake_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
+{
+	return fake_answer(iw);
+}
+
+static int fake_accept(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
+{
+	return fake_answer(iw);
+}
+
+static int fake_reject(struct iw_cm_id *iw, const void *data, u8 len)
+{
+	fake.rejects++;
+	return 0;
+}
+
+static int fake_create_listen(struct iw_cm_id *iw, int backlog)
+{
+	int ret = fake.fails;
+
+	fake.fails = 0;
+	if (ret)
+		return ret;
+	iw->add_ref(iw);
+	fake.ear = iw;
+	return 0;
+}
+
+static int fake_destroy_listen(struct iw_cm_id *iw)
+{
+	fake.ear = NULL;
+	iw->rem_ref(iw);
+	return 0;
+}
+
+static struct ib_qp *fake_get_qp(struct ib_device *device, int qpn)
+{
+	return qpn == FAKE_QPN ? &fake.qp : NULL;
+}
+
+static void fake_add_ref(struct ib_qp *qp)
+{
+	atomic_inc(&fake.qp_refs);
+}
+
+static void fake_rem_ref(struct ib_qp *qp)
+{
+	atomic_dec(&fake.qp_refs);
+}
+
+/* A close: an abort ends the connection at once, a graceful one when the test says so. */
+static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	enum fake_word inside = fake.inside;
+
+	if (attr->qp_state == IB_QPS_ERR)
+		fake.aborts++;
+	else
+		fake.closes++;
+	if (!fake.open)
+		return -EINVAL;
+	fake.inside = SAYS_NOTHING;
+	if (attr->qp_state == IB_QPS_ERR)
+		fake_say(SAYS_CLOSE, -ECONNRESET);
+	else
+		fake_say(inside, 0);
+	return 0;
+}
+
+/* --- what ib_core does ---------------------------------------------------- */
+
+static int fake_translate_ip(const struct sockaddr *addr, struct rdma_dev_addr *dev_addr)
+{
+	dev_addr->bound_dev_if = init_net.loopback_dev->ifindex;
+	return 0;
+}
+
+static int fake_resolve_ip(struct sockaddr *src, const struct sockaddr *dst,
+			   struct rdma_dev_addr *addr, unsigned long timeout_ms,
+			   void (*found)(int status, struct sockaddr *src,
+					 struct rdma_dev_addr *addr, void *context),
+			   bool by_gid, void *context)
+{
+	int ret = fake.fails;
+
+	fake.fails = 0;
+	if (ret)
+		return ret;
+	fake.found = found;
+	fake.looking = context;
+	return 0;
+}
+
+static void fake_addr_cancel(struct rdma_dev_addr *addr)
+{
+	fake.looking = NULL;
+}
+
+/* The lookup's end. */
+static void fake_find(int status)
+{
+	struct cm_id *id = fake.looking;
+	struct sockaddr_storage src = fake_address(FAKE_HERE, cm_addr_port(cm_src(id)));
+
+	fake_translate_ip(NULL, &id->mirror.id.route.addr.dev_addr);
+	fake.looking = NULL;
+	fake.found(status, (struct sockaddr *)&src, &id->mirror.id.route.addr.dev_addr, id);
+}
+
+static const struct ib_gid_attr *fake_get_gid_attr(struct ib_device *device, u32 port, int index)
+{
+	return &fake.gid_attr;
+}
+
+static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
+{
+	return init_net.loopback_dev;
+}
+
+#define ib_modify_qp			fake_modify_qp
+#define rdma_translate_ip		fake_translate_ip
+#define rdma_resolve_ip			fake_resolve_ip
+#define rdma_addr_cancel		fake_addr_cancel
+#define rdma_get_gid_attr		fake_get_gid_attr
+#define rdma_put_gid_attr(attr)		do { } while (0)
+#define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
+#define rdma_dev_access_netns(dev, net)	true
+#define ib_set_client_data(dev, client, data) (fake.cm_dev = (data))
+#define ib_register_client(client)	((void)(client), 0)
+#define ib_unregister_client(client)	((void)(client))
+#undef EXPORT_SYMBOL
+#define EXPORT_SYMBOL(symbol)
+#undef MODULE_ALIAS_RDMA_CLIENT
+#define MODULE_ALIAS_RDMA_CLIENT(name)
+
+int cm_ucm_nl_info(struct ib_client_nl_info *res)
+{
+	return 0;
+}
+
+void cm_res_init(struct cm_mirror *mirror, const char *caller, const struct cm_mirror *parent)
+{
+}
+
+void cm_res_show(struct cm_mirror *mirror)
+{
+}
+
+void cm_res_hide(struct cm_mirror *mirror)
+{
+}
+
+enum cm_res_state cm_res_state(enum cm_state state)
+{
+	return CM_RES_IDLE;
+}
+
+#include "address.c"
+#include "cm_fsm.c"
+#include "port.c"
+#include "device.c"
+#include "iw.c"
+#include "id.c"
+#include "resolve.c"
+#include "conn.c"
+
+/* --- its life -------------------------------------------------------------- */
+
+static void fake_plug_in(struct kunit *test, enum fake_context context)
+{
+	memset(&fake, 0, sizeof(fake));
+	fake.context = context;
+	fake.device.phys_port_cnt = 1;
+	fake.device.port_data = fake.port_data;
+	fake.port_data[1].immutable.core_cap_flags = RDMA_CORE_CAP_PROT_IWARP |
+						     RDMA_CORE_CAP_IW_CM;
+	fake.device.ops.iw_connect = fake_connect;
+	fake.device.ops.iw_accept = fake_accept;
+	fake.device.ops.iw_reject = fake_reject;
+	fake.device.ops.iw_create_listen = fake_create_listen;
+	fake.device.ops.iw_destroy_listen = fake_destroy_listen;
+	fake.device.ops.iw_get_qp = fake_get_qp;
+	fake.device.ops.iw_add_ref = fake_add_ref;
+	fake.device.ops.iw_rem_ref = fake_rem_ref;
+	fake.qp.device = &fake.device;
+	fake.qp.qp_num = FAKE_QPN;
+	KUNIT_ASSERT_EQ(test, cm_add_one(&fake.device), 0);
+}
+
+/* Tells all who use it, and waits until they have let go. */
+static void fake_unplug(struct work_struct *work)
+{
+	cm_remove_one(&fake.device, fake.cm_dev);
+}
+
+#endif
