@@ -6,6 +6,7 @@
 // step, how many allocations failed; the test looks at what is left in the kernel.
 #include "program.hh"
 
+#include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -91,6 +92,16 @@ ibv_qp* make_qp(Endpoint& end) {
     return ibv_create_qp(end.pd, &attr);
 }
 
+// The address is found later, by somebody else's context: what is starved is asking.
+int ask_the_way(rdma_event_channel* events, rdma_cm_id** id, sockaddr* where) {
+    if (rdma_create_id(events, id, nullptr, RDMA_PS_TCP))
+        return errno;
+    const int error = rdma_resolve_addr(*id, nullptr, where, 1000) ? errno : 0;
+    if (error)
+        rdma_destroy_id(*id);
+    return error;
+}
+
 int listen_somewhere(rdma_event_channel* events, rdma_cm_id** id, uint16_t port) {
     sockaddr_in any{};
     any.sin_family = AF_INET;
@@ -122,7 +133,14 @@ int main(int argc, char** argv) {
     ibv_qp* qp = nullptr;
     ibv_mr* mr = nullptr;
     ibv_mw* mw = nullptr;
-    rdma_cm_id* listener = nullptr;
+    rdma_cm_id *listener = nullptr, *asking = nullptr;
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_port = htons(args.port);
+    there.sin_addr.s_addr = inet_addr(args.address.c_str());
+    rdma_event_channel* apart = rdma_create_event_channel(); // its events are not read
+    if (!apart)
+        fail("rdma_create_event_channel: %s", std::strerror(errno));
     const auto reg = [&](size_t bytes) {
         return result(
             mr = ibv_reg_mr(end.pd, memory.data(), bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
@@ -139,6 +157,8 @@ int main(int argc, char** argv) {
         {"cq", [&] { return result(cq = ibv_create_cq(end.id->verbs, 1000, nullptr, nullptr, 0)); },
          [&] { ibv_destroy_cq(cq); }},
         {"qp", [&] { return result(qp = make_qp(end)); }, [&] { ibv_destroy_qp(qp); }},
+        {"resolve", [&] { return ask_the_way(apart, &asking, reinterpret_cast<sockaddr*>(&there)); },
+         [&] { rdma_destroy_id(asking); }},
         {"listen", [&] { return listen_somewhere(end.events, &listener, 7999); },
          [&] { rdma_destroy_id(listener); }},
     };

@@ -13,17 +13,25 @@ INJECT = """cd /sys/kernel/debug
     echo 0 > fail_page_alloc/min-order"""
 
 
-def test_no_memory_leaves_nothing_behind(pair):
+def starve(lab):
     """Each allocation of each call that makes something fails once."""
-    server, client = pair.guests
+    server, client = lab.guests
     before = client.check("rdma resource show")
     client.check(INJECT)
     seen = run_alone(client, server, "starved --timeout=300", timeout=120)
     assert seen["failed"] == []
     # The faults were really where objects are made: each step has allocations of the core and of ours.
-    assert all(seen[step] >= 2 for step in ("open", "pd", "mr-4k", "cq", "qp", "listen")), seen
+    assert all(seen[step] >= 2 for step in ("open", "pd", "mr-4k", "cq", "qp", "resolve", "listen")), seen
     assert client.check("rdma resource show") == before
     serving = rping_server(server, "-C 5 -V")
     assert rping_client(client, server, "-C 5 -V").wait(60).rc == 0
     assert serving.wait(60).rc == 0
     assert client.leaks() == ""
+
+
+def test_no_memory_leaves_nothing_behind(pair):
+    starve(pair)
+
+
+def test_no_memory_leaves_nothing_behind_in_our_dispatcher_and_manager(make_lab):
+    starve(make_lab(guests=2, load="rdma-t3"))
