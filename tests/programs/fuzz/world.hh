@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a worker has open while it runs a sequence, and how a call of a sequence becomes a system call.
+#pragma once
+
+#include "sequence.hh"
+
+#include <array>
+#include <mutex>
+#include <string>
+
+namespace fuzz {
+
+// Memory of one thread: requests, responses and data, a page that cannot be written, and one that is not
+// there.
+class Arena {
+public:
+    Arena();
+    ~Arena();
+    Arena(const Arena&) = delete;
+
+    uint8_t* request() const { return base_; }
+    uint8_t* response() const { return base_ + 2 * page; }
+    uint8_t* read_only() const { return base_ + 8 * page; }
+    uint8_t* hole() const { return base_ + 9 * page; } // the page before it is read_only()
+    // Some memory by a number: most numbers name memory that is there.
+    uint64_t pointer(uint64_t value) const;
+
+    static constexpr size_t page = 4096;
+
+private:
+    uint8_t* base_;
+};
+
+struct Targets {
+    std::string uverbs = "/dev/infiniband/uverbs0";
+    std::string cm = "/dev/infiniband/rdma_cm";
+    uint32_t driver_id = 3;     // RDMA_DRIVER_CXGB3
+    uint32_t own = 0, peer = 0; // addresses, in network order
+};
+
+class World {
+public:
+    explicit World(const Targets& targets) : targets_(targets) {}
+    ~World() { close_all(); }
+    World(const World&) = delete;
+
+    void open_all();
+    void close_all();
+    // 0 or an errno.
+    int run(const Call& call, const Arena& arena);
+
+private:
+    struct Mapping {
+        void* at;
+        size_t length;
+    };
+
+    int file(Door door, const Call& call);
+    uint64_t thing(Kind kind, uint64_t selector);
+    void remember(Kind kind, uint64_t handle);
+    void forget(Kind kind, uint64_t handle);
+    void put(const Field& field, uint64_t value, uint8_t* at, const Arena& arena);
+
+    int write(const Command& command, const Call& call, const Arena& arena);
+    int ioctl(const Command& command, const Call& call, const Arena& arena);
+    int act(const Command& command, const Call& call, const Arena& arena);
+    void take_results(const Command& command, const uint8_t* response, size_t room);
+    void read_events(const Arena& arena);
+
+    const Targets& targets_;
+    std::mutex mutex_; // what follows; never held across a system call
+    int uverbs_[2] = {-1, -1}, cm_[2] = {-1, -1};
+    std::array<std::vector<uint64_t>, Kinds> things_;
+    std::vector<Mapping> mappings_;
+};
+
+} // namespace fuzz

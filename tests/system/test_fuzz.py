@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Both doors of t3_uverbs and the one of t3_rdma_cm, fuzzed by two hosts that connect to each other (tests/programs/fuzz).
+
+On Debian's kernel for half a minute, led by the answers alone; on the debug kernel for ten minutes, led by KCOV, under KASAN, lockdep
+and kmemleak. Building that kernel takes too long for `make test`. The half minute is meant for `make test`, too, as soon as it has been
+seen to pass."""
+
+import json
+
+import pytest
+from programs import BIN
+from stock import address, rping_client, rping_server
+
+# What no device here has.
+NEVER = {"resize_cq", "attach_mcast", "detach_mcast", "create_srq", "destroy_srq", "create_srq_i", "destroy_srq_i", "create_ah", "destroy_ah",
+         "destroy_ah_i", "open_xrcd", "create_flow", "advise_mr_i", "modify_cq", "cm_join_ip", "cm_join", "cm_leave", "query_context_i",
+         "rereg_mr", "post_send", "post_recv", "poll_cq"}
+
+
+def fuzz(lab, seconds, workers):
+    """Lets both hosts of a lab fuzz; what they did."""
+    running = []
+    for guest, peer in zip(lab.guests, reversed(lab.guests)):
+        guest.check("ls /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm")
+        running.append(guest.start(f"exec {BIN}/t3-fuzz client {address(peer)} --own={address(guest)} --seconds={seconds} "
+                                   f"--workers={workers} --seed={guest.number + 1} --timeout={seconds + 200}"))
+    results = []
+    for guest, command in zip(lab.guests, running):
+        done = command.wait(seconds + 240)
+        assert done.rc == 0, (guest.name, done)
+        results.append(json.loads(done.stdout))
+        print(guest.name, results[-1])
+    return results
+
+
+def check(lab, results):
+    """It was through every command, and hosts and cards are as good as before."""
+    for seen in results:
+        assert seen["killed"] > 0 and seen["undead"] == 0
+        assert not set(seen["never_refused"]) - {"read_events", "fork", "wait", "reopen"}
+    # Some need the other host at the right place at the right time: once on one of them will do.
+    never = set.intersection(*(set(seen["never_accepted"]) for seen in results))
+    assert not never - NEVER
+    server, client = lab.guests
+    for guest in lab.guests:
+        guest.check("for try in $(seq 300); do rdma resource show | grep -q 'qp 0 cm_id 0 ' && exit 0; sleep 0.1; done; "
+                    "rdma resource show; exit 1", 60)
+    serving = rping_server(server, "-C 10 -V")
+    assert rping_client(client, server, "-C 10 -V").wait(60).rc == 0
+    assert serving.wait(60).rc == 0
+
+
+@pytest.mark.long
+def test_half_a_minute(make_lab):
+    lab = make_lab(guests=2, load="rdma-t3")
+    check(lab, fuzz(lab, 30, 3))
+
+
+@pytest.mark.debug
+def test_ten_minutes(make_lab):
+    lab = make_lab(guests=2, load="rdma-t3")
+    results = fuzz(lab, 600, 3)
+    assert all(seen["kcov"] for seen in results)
+    check(lab, results)
+    for guest in lab.guests:
+        assert guest.leaks() == ""
