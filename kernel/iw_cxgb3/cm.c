@@ -155,7 +155,8 @@ void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
 		complete_call(ep->pending, status ? status : -ECONNRESET);
 		ep->pending = NULL;
 	} else if (ep->told) {
-		tell(cm_id, ep, IW_CM_EVENT_CLOSE, status);
+		/* The peer's close is the end of ours, not a reset. */
+		tell(cm_id, ep, IW_CM_EVENT_CLOSE, event == EP_EV_PEER_CLOSE ? 0 : status);
 	} else if (ep->active) {
 		tell(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, status ? status : -ECONNRESET);
 	}
