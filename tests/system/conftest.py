@@ -79,6 +79,15 @@ class Keeper:
         self._lab = None
 
 
+def _keep(keeper):
+    """A keeper for as long as a fixture lives; then nothing may be lost."""
+    yield keeper
+    leaks = keeper.leaks()
+    keeper.drop()
+    if leaks:
+        pytest.fail(f"after all tests, in memory that nobody can find any more:\n{leaks}", pytrace=False)
+
+
 @pytest.fixture(scope="session")
 def suite(pytestconfig):
     """The guests' Debian release, with all that guests run built for it."""
@@ -96,12 +105,7 @@ def kernel(pytestconfig):
 
 @pytest.fixture(scope="session")
 def _pair_keeper(suite, kernel, pytestconfig):
-    keeper = Keeper(guests=2, suite=suite, kernel=kernel, name="pair", load=pytestconfig.getoption("--load"))
-    yield keeper
-    leaks = keeper.leaks()
-    keeper.drop()
-    if leaks:
-        pytest.fail(f"after all tests, in memory that nobody can find any more:\n{leaks}", pytrace=False)
+    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="pair", load=pytestconfig.getoption("--load")))
 
 
 def allowed_log(request):
@@ -144,10 +148,8 @@ def pair(request, _pair_keeper):
 
 
 @pytest.fixture(scope="module")
-def _t3cm_keeper(suite):
-    keeper = Keeper(guests=2, suite=suite, name="t3cm", load="rdma-t3cm")
-    yield keeper
-    keeper.drop()
+def _t3cm_keeper(suite, kernel):
+    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="t3cm", load="rdma-t3cm"))
 
 
 @pytest.fixture

@@ -4,9 +4,11 @@ comparison with the in-tree modules, command by command."""
 
 import json
 import pathlib
+import signal
 
 import pytest
 from labkit import stack
+from programs import BIN
 from stock import address, objects, rping_client, rping_server, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
@@ -140,8 +142,8 @@ def test_nobody_listens(ends):
     assert (refused["event"], refused["status"]) == ("REJECTED", -111)
 
 
-# C10
-def test_one_listener_on_all_devices(ends):
+
+def test_C10_one_listener_on_all_devices(ends):
     server, client = ends
     serving = listen(server, "--count 2", at="0.0.0.0")
     for card_port in (0, 1):
@@ -216,20 +218,116 @@ def test_C17_C24_the_device_goes_and_comes_back(t3cm, ends):
     server.check(f"echo {card} > /sys/bus/pci/drivers/cxgb3/unbind", 60)
     # Who is bound to the device is told; who listens on all devices goes on listening.
     idle.expect("DEVICE_REMOVAL", 10)
+    told = idle.wait(10)
+    assert told.rc == 0 and lines(told)[-2]["status"] == 0 and lines(told)[-1] == {"destroyed": True}
     assert server.check("rdma link") == ""
 
     server.check(f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind
         for port in 0 1; do ip addr add 10.0.$port.1/24 dev eth$port; ip link set eth$port up; done
         for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
     running.kill()
-    idle.kill()
     # Who listens on all devices listens on the new one.
     wait_listening(server, PORT)
     done = connect(client, server)
     assert done.rc == 0, done
     listening.kill()
-    for process in (running, idle, listening):
+    for process in (running, listening):
         process.wait(10)
+
+
+# the manual pages
+
+
+@pytest.fixture(params=[pytest.param("ours", marks=pytest.mark.long), pytest.param("in-tree", marks=pytest.mark.long)])
+def either(request):
+    """A pair with our connection manager, or with Linux's own."""
+    lab = request.getfixturevalue("t3cm" if request.param == "ours" else "pair")
+    return (*lab.guests, "" if request.param == "ours" else "--in-tree")
+
+
+def test_C24_every_rule_of_the_manual_pages(either):
+    """What each call takes, refuses and waits for, and each event that iWARP has: tests/programs/cm_pages*.cc."""
+    server, client, manager = either
+    serving = server.start(f"exec {BIN}/t3-cm_pages server --timeout=200")
+    wait_listening(server, 7472)
+    patience = "/sys/module/iw_cxgb3/parameters/ep_timeout_secs"
+    before = client.check(f"cat {patience}; echo 2 > {patience}")
+    try:
+        done = client.run(f"{BIN}/t3-cm_pages client {address(server)} --timeout=180 {manager}", 200)
+    finally:
+        client.check(f"echo {before.strip()} > {patience}")
+    said = json.loads(done.stdout or "{}")
+    assert said.get("failed") == [] and said["passed"] > 60, (said, done.stderr[-300:])
+    assert json.loads(serving.wait(30).stdout)["failed"] == []
+
+
+# ports
+
+
+BIND = """exec python3 -c "import signal, socket; s = socket.create_server(('{}', {})); print('bound', flush=True); signal.pause()" """
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("reserve", ["N", "Y"])
+def test_ports_of_the_host(ends, reserve):
+    """With reserve_tcp_ports neither the host's TCP nor RDMA takes a port that the other one has; as in-tree, without."""
+    server, _ = ends
+    parameter = "/sys/module/t3_rdma_cm/parameters/reserve_tcp_ports"
+    tcp_bind = BIND.format(address(server), PORT + 2)
+    server.check(f"echo {reserve} > {parameter}")
+    try:
+        listening = listen(server, port=PORT + 2)
+        after = server.start(tcp_bind)
+        if reserve == "Y":
+            assert "Address already in use" in after.wait(10).stderr
+        else:
+            after.expect("bound", 10)
+            after.kill()
+            after.wait(10)
+        listening.kill()
+        listening.wait(10)
+        before = server.start(tcp_bind)  # the port is free again
+        before.expect("bound", 10)
+        listening = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT + 2}")
+        if reserve == "Y":
+            assert lines(listening.wait(10))[-1]["errno"] == 98
+        else:
+            listening.expect("listening", 10)
+            listening.kill()
+            listening.wait(10)
+        before.kill()
+        before.wait(10)
+    finally:
+        server.check(f"echo N > {parameter}")
+
+
+# a storm
+
+
+def storm(server, client, connections, seed=1, timeout=120):
+    """Processes on both sides open, refuse, close, abort, migrate and forget connections, and are killed, by chance."""
+    serving = server.start(f"exec {BIN}/t3-cm_storm server --seed={seed} --timeout={timeout + 30}")
+    wait_listening(server, 7472)
+    done = client.run(f"{BIN}/t3-cm_storm client {address(server)} --connections={connections} --seed={seed} --timeout={timeout}", timeout + 20)
+    serving.kill(signal.SIGTERM)
+    served = serving.wait(30)
+    seen = [json.loads(side.stdout or "{}") for side in (done, served)]
+    print(f"seed {seed}: {seen}")
+    assert done.rc == 0 and served.rc == 0, (done, served)
+    nothing_is_left(server, client)
+    return seen
+
+
+def nothing_is_left(*guests):
+    for guest in guests:
+        guest.check("for try in $(seq 200); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
+
+
+@pytest.mark.parametrize("connections", [150, pytest.param(2000, marks=pytest.mark.debug)])
+def test_C2_C3_C4_C5_C14_C16_C23_a_storm_leaves_nothing(ends, connections):
+    opened, asked = storm(*ends, connections, timeout=120 if connections < 1000 else 600)
+    assert opened["attempts"] == connections and opened["established"] > connections / 4
+    assert asked["rejected"] and opened["migrated"] and opened["killed"] + asked["killed"]
 
 
 def test_nothing_is_left_and_nothing_was_refused(ends):

@@ -132,12 +132,15 @@ def listen(options):
             else:
                 create_qp(cm_id)
                 call("rdma_accept", cm_id, ctypes.byref(param))
+        elif name == "DEVICE_REMOVAL" and cm_id.value == listener.value:
+            break
         elif name == "DISCONNECTED":
             rdma.rdma_disconnect(cm_id)  # -EINVAL if the close is complete already
             rdma.rdma_destroy_qp(cm_id)
             call("rdma_destroy_id", cm_id)
             left -= 1
     call("rdma_destroy_id", listener)
+    say(destroyed=True)
 
 
 def connect(options):
