@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Addresses of both families, and network namespaces, over both connection managers: what works over one works over the other.
+
+One guest without a card: two siw devices on the ends of a veth pair, one end in a namespace of its own.
+"""
+
+import re
+
+import pytest
+from conftest import Keeper, lend
+from labkit import siw, stack
+from stock import RPING_PORT, objects, run_both, wait_listening
+
+MANAGERS = {"in-tree": ("ib_uverbs", "rdma_ucm"), "ours": ("ib_uverbs", "t3_rdma_cm")}
+NAMESPACE = "there"
+INSIDE = f"ip netns exec {NAMESPACE}"
+
+PAIR = f"""set -e
+    modprobe veth
+    ip netns add {NAMESPACE}
+    ip link add here type veth peer name far
+    ip link set far netns {NAMESPACE}
+    ip addr add 10.9.0.1/24 dev here
+    ip addr add fd09::1/64 dev here nodad
+    ip link set here up
+    {INSIDE} ip addr add 10.9.0.2/24 dev far
+    {INSIDE} ip addr add fd09::2/64 dev far nodad
+    {INSIDE} ip link set far up
+    for try in $(seq 100); do
+        ip -6 addr show dev here scope link | grep -q tentative || ! {INSIDE} ip -6 addr show dev far scope link | grep -q inet6 ||
+            {INSIDE} ip -6 addr show dev far scope link | grep -q tentative || exit 0
+        sleep 0.1
+    done
+    echo 'no link-local addresses'; exit 1"""
+
+
+@pytest.fixture(scope="module")
+def _keeper(suite, pytestconfig):
+    if not pytestconfig.getoption("--no-build"):
+        siw.module(suite)
+    keeper = Keeper(guests=1, cards=0, wires=[], suite=suite, name="addresses")
+    yield keeper
+    keeper.drop()
+
+
+@pytest.fixture
+def plain(request, _keeper):
+    """The guest with both ends of the pair, whatever modules it has."""
+    lending = lend(_keeper, request)
+    (made,) = next(lending).guests
+    if made.run("ip link show dev here").rc:
+        made.check(PAIR, 60)
+    yield made
+    yield from lending
+
+
+@pytest.fixture(scope="module", params=[pytest.param("in-tree", marks=pytest.mark.long), "ours"])
+def manager(request):
+    return request.param
+
+
+@pytest.fixture
+def guest(plain, manager):
+    if plain.run(f"grep -q '^{MANAGERS[manager][-1]} ' /proc/modules").rc:
+        load(plain, manager)
+    return plain
+
+
+def load(guest, manager):
+    stack.unload_access([guest])
+    stack.load_access([guest], MANAGERS[manager])
+    stack.add_links([guest], "siw", lambda _guest: ["here"])
+    guest.check(f"{INSIDE} rdma link add siw_far type siw netdev far")
+
+
+def link_local(guest, device, prefix=""):
+    return re.search(r"inet6 (fe80::[0-9a-f:]+)", guest.check(f"{prefix} ip -6 addr show dev {device} scope link"))[1]
+
+
+def serve(guest, at, prefix=INSIDE, options="-C 10 -V"):
+    server = guest.start(f"exec {prefix} rping -s -a {at} {options}")
+    wait_listening(guest, RPING_PORT)
+    return server
+
+
+def rping(guest, at):
+    """A server in the namespace, and a client outside."""
+    run_both(lambda: serve(guest, at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20, may_hang=True)
+    left = objects(guest)
+    assert left and not any(left.values()), left
+
+
+@pytest.mark.parametrize("address", ["10.9.0.2", "fd09::2"])
+def test_a_connection_into_a_namespace(guest, address):
+    rping(guest, address)
+
+
+def test_a_link_local_address_without_its_scope_is_refused(guest):
+    done = guest.run(f"rping -c -a {link_local(guest, 'far', INSIDE)} -C 1", 30)
+    assert done.rc != 0 and "ADDR" in (done.stdout + done.stderr).upper(), done
+
+
+def test_each_namespace_has_ports_of_its_own(guest):
+    far, near = serve(guest, "10.9.0.2"), serve(guest, "10.9.0.1", prefix="")
+    assert guest.check("rdma resource show cm_id").count(f":{RPING_PORT} ") == 2
+    for prefix, at in ((INSIDE, "10.9.0.2"), ("", "10.9.0.1")):
+        second = guest.run(f"{prefix} rping -s -a {at} -C 1", 20)
+        assert second.rc != 0 and "in use" in second.stdout + second.stderr, second
+    for server in (far, near):
+        server.kill()
+        server.wait(10)
+
+
+def test_an_address_of_another_namespace_is_none_of_ours(guest):
+    for prefix, at in (("", "10.9.0.2"), (INSIDE, "10.9.0.1")):
+        done = guest.run(f"{prefix} rping -s -a {at} -C 1", 20)
+        assert done.rc != 0 and "rdma_bind_addr" in done.stdout + done.stderr, done
