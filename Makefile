@@ -16,7 +16,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long demo bench bench-sim \
-	kernel-check tidy install uninstall deb clean
+	bench-uverbs bench-cm kernel-check tidy install uninstall deb clean
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
@@ -29,6 +29,8 @@ help:
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make bench      instructions per post and per completion"
+	@echo "  make bench-uverbs  instructions of verbs commands, beside the in-tree ib_uverbs on the same device"
+	@echo "  make bench-cm   instructions per connection and connections per second, beside the in-tree rdma_cm"
 	@echo "  make bench-sim  what the card model carries between two guests, beside siw in the same guests"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
@@ -93,6 +95,10 @@ bench: build
 
 bench-sim: deps sim
 	@bench/sim
+
+# They need a guest only, no card.
+bench-uverbs bench-cm: deps
+	@bench/$(@:bench-%=%)
 
 kernel-check: deps
 	$(MAKE) -C kernel check

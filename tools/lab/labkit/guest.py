@@ -30,6 +30,7 @@ class Machine:
     memory: int = 512  # MiB
     cpus: int = 1
     kvm: bool = False
+    counted: bool = False  # the guest's clock, and its TSC, count instructions: one is a nanosecond, and figures repeat
     arguments: str = ""  # more for the kernel's command line
     packages: tuple[str, ...] = ()  # more than the image's
 
@@ -242,7 +243,9 @@ class Guest:
         machine = self._machine
         memory = max(machine.memory, self.image.kernel.kind.memory if self.image.kernel else 0)
         root, modules = self.image.disks
-        args = ["-M", "q35", "-accel", "kvm" if machine.kvm else "tcg,thread=multi",
+        counted = ["-icount", "shift=0"] if machine.counted else []
+        accelerator = "kvm" if machine.kvm else f"tcg,thread={'single' if counted else 'multi'}"
+        args = ["-M", "q35", "-accel", accelerator, *counted,
                 "-cpu", "host" if machine.kvm else "qemu64,+rdrand", "-smp", str(machine.cpus),
                 # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
                 "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",

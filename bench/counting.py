@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What benchmarks of the kernel modules share: products for the guest, and a guest whose clock counts instructions."""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools/lab"))
+
+from labkit import Lab, build, image, paths, progress, siw, stack  # noqa: E402
+from labkit.guest import Guest, Machine  # noqa: E402
+
+SUITE = "bookworm"
+
+
+def products(*programs: str, modules: tuple[str, ...] = ()) -> None:
+    """Builds for the guest our modules, siw, and of this folder programs (of guest/) and modules (by their folders)."""
+    made = image.get(SUITE)
+    goal = paths.guest_build(SUITE)
+    goal.mkdir(parents=True, exist_ok=True)
+    with progress.step(f"building modules for {SUITE}"):
+        build.modules(made)
+    siw.module(SUITE)
+    for name in modules:
+        build.mirror(ROOT / "bench" / name, goal / "bench" / name, build.built)
+    script = [f"cd /src/{goal.relative_to(ROOT)}", "mkdir -p bin"]
+    for name in programs:
+        script.append(f"c++ -std=c++20 -O2 -Wall -Wextra -Werror -static-libstdc++ -static-libgcc -o bin/t3-{name.replace('_', '-')} "
+                      f"/src/bench/guest/{name}.cc -lrdmacm -libverbs -lpthread")
+    for name in modules:
+        script.append(f"make -C /lib/modules/{made.release}/build M=$PWD/bench/{name} modules && cp -p bench/{name}/*.ko modules/")
+    build.in_build_root(made, "\n".join(script), goal / "log/bench.log")
+
+
+def guest(name: str, *, counted: bool, cpus: int = 1) -> Lab:
+    """A lab of one guest without a card. counted: its TSC counts instructions, and so does its clock."""
+    return Lab(guests=1, cards=0, wires=[], name=name, load="none", machine=Machine(counted=counted, cpus=cpus))
+
+
+def load(machine: Guest, *modules: str) -> None:
+    """Modules by name, each followed by its parameters."""
+    for module in modules:
+        machine.check(stack.load_module(*module.split(" ", 1)), 120)
+
+
+def described(machine: Guest) -> str:
+    """What figures are comparable with: the kernel, and the compiler that made the modules (the kernel's own)."""
+    return machine.check("uname -r").strip()

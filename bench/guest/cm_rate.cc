@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// Connections through librdmacm, whichever connection manager is loaded: a server and a client in one
+// process, over one device.
+//
+//     t3-cm-rate ADDRESS PARALLEL COUNT
+//
+// The client makes COUNT connections, PARALLEL of them at a time: id, address, route, QP, connect, and as
+// soon as it is established disconnect and destroy; then the next one begins. The server accepts and follows.
+// Prints one line of names and numbers: nanoseconds, TSC cycles, nanoseconds that the first CPU idled (where
+// QEMU counts instructions, cycles without idling are instructions), and the cycles of an rdma_listen() with
+// a backlog of 1024.
+
+#include <arpa/inet.h>
+#include <rdma/rdma_cma.h>
+#include <x86intrin.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace {
+
+constexpr int backlog = 1024;
+constexpr int patience_ms = 10000;
+constexpr uint16_t port = 7475;
+
+[[noreturn]] void fail(const char* what) {
+    std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
+    std::exit(1);
+}
+
+void check(int result, const char* what) {
+    if (result > 0) // what comes from libibverbs is a number, and errno another one
+        errno = result;
+    if (result)
+        fail(what);
+}
+
+// What all connections of a side share, so that they cost no more than themselves.
+struct Shared {
+    ibv_pd* pd = nullptr;
+    ibv_cq* cq = nullptr;
+
+    void use(ibv_context* device) {
+        if (pd)
+            return;
+        pd = ibv_alloc_pd(device);
+        cq = ibv_create_cq(device, 16, nullptr, nullptr, 0);
+        if (!pd || !cq)
+            fail("PD and CQ");
+    }
+    void give_qp(rdma_cm_id* id) {
+        use(id->verbs);
+        ibv_qp_init_attr attr{};
+        attr.send_cq = attr.recv_cq = cq;
+        attr.cap.max_send_wr = attr.cap.max_recv_wr = 1;
+        attr.cap.max_send_sge = attr.cap.max_recv_sge = 1;
+        attr.qp_type = IBV_QPT_RC;
+        check(rdma_create_qp(id, pd, &attr), "rdma_create_qp");
+    }
+};
+
+void end(rdma_cm_id* id) {
+    rdma_destroy_qp(id);
+    check(rdma_destroy_id(id), "rdma_destroy_id");
+}
+
+// The next event, acknowledged: none here has anything that is wanted.
+rdma_cm_event_type next(rdma_event_channel* channel, rdma_cm_id*& id) {
+    rdma_cm_event* event = nullptr;
+    check(rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+    const rdma_cm_event_type type = event->event;
+    id = event->id;
+    if (event->status) {
+        std::fprintf(stderr, "%s: status %d\n", rdma_event_str(type), event->status);
+        std::exit(1);
+    }
+    check(rdma_ack_cm_event(event), "rdma_ack_cm_event");
+    return type;
+}
+
+[[noreturn]] void unexpected(rdma_cm_event_type type) {
+    std::fprintf(stderr, "%s was not expected\n", rdma_event_str(type));
+    std::exit(1);
+}
+
+void serve(rdma_event_channel* channel, int count) {
+    Shared shared;
+    rdma_conn_param param{};
+    for (int ended = 0; ended < count;) {
+        rdma_cm_id* id = nullptr;
+        const rdma_cm_event_type type = next(channel, id);
+        switch (type) {
+        case RDMA_CM_EVENT_CONNECT_REQUEST:
+            shared.give_qp(id);
+            check(rdma_accept(id, &param), "rdma_accept");
+            break;
+        case RDMA_CM_EVENT_ESTABLISHED:
+            break;
+        case RDMA_CM_EVENT_DISCONNECTED:
+            rdma_disconnect(id);
+            end(id);
+            ended++;
+            break;
+        default:
+            unexpected(type);
+        }
+    }
+}
+
+class Client {
+public:
+    Client(const sockaddr_in& server, int count) : server_(server), to_begin_(count), to_end_(count) {}
+
+    void run(int parallel) {
+        while (parallel--)
+            begin();
+        while (to_end_)
+            step();
+    }
+
+private:
+    void begin() {
+        if (!to_begin_)
+            return;
+        to_begin_--;
+        rdma_cm_id* id = nullptr;
+        check(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), "rdma_create_id");
+        check(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&server_), patience_ms),
+              "rdma_resolve_addr");
+    }
+    void step() {
+        rdma_cm_id* id = nullptr;
+        rdma_conn_param param{};
+        const rdma_cm_event_type type = next(channel_, id);
+        switch (type) {
+        case RDMA_CM_EVENT_ADDR_RESOLVED:
+            check(rdma_resolve_route(id, patience_ms), "rdma_resolve_route");
+            break;
+        case RDMA_CM_EVENT_ROUTE_RESOLVED:
+            shared_.give_qp(id);
+            check(rdma_connect(id, &param), "rdma_connect");
+            break;
+        case RDMA_CM_EVENT_ESTABLISHED:
+            check(rdma_disconnect(id), "rdma_disconnect");
+            break;
+        case RDMA_CM_EVENT_DISCONNECTED:
+            end(id);
+            to_end_--;
+            begin();
+            break;
+        default:
+            unexpected(type);
+        }
+    }
+
+    sockaddr_in server_;
+    int to_begin_, to_end_;
+    rdma_event_channel* channel_ = rdma_create_event_channel();
+    Shared shared_;
+};
+
+uint64_t idle_ns() {
+    std::ifstream file("/proc/timer_list");
+    std::string word, colon;
+    uint64_t value = 0;
+    while (file >> word)
+        if (word == ".idle_sleeptime" && file >> colon >> value)
+            return value;
+    return 0;
+}
+
+uint64_t ns_now() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    if (argc != 4 || inet_pton(AF_INET, argv[1], &address.sin_addr) != 1) {
+        std::fprintf(stderr, "usage: %s ADDRESS PARALLEL COUNT\n", argv[0]);
+        return 2;
+    }
+    const int parallel = std::atoi(argv[2]), count = std::atoi(argv[3]);
+
+    rdma_event_channel* channel = rdma_create_event_channel();
+    rdma_cm_id* listener = nullptr;
+    if (!channel || rdma_create_id(channel, &listener, nullptr, RDMA_PS_TCP))
+        fail("rdma_create_id");
+    check(rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&address)), "rdma_bind_addr");
+    const uint64_t before_listen = __rdtsc();
+    check(rdma_listen(listener, backlog), "rdma_listen");
+    const uint64_t listen_cycles = __rdtsc() - before_listen;
+
+    // The first ones find out what is where, on both sides, and are not counted.
+    std::thread server(serve, channel, 2 * parallel + count);
+    Client(address, 2 * parallel).run(parallel);
+    const uint64_t idle = idle_ns(), started = ns_now(), cycles = __rdtsc();
+    Client(address, count).run(parallel);
+    const uint64_t spent_cycles = __rdtsc() - cycles, spent = ns_now() - started, idled = idle_ns() - idle;
+    server.join();
+    std::printf("ns %llu cycles %llu idle %llu listen %llu\n", static_cast<unsigned long long>(spent),
+                static_cast<unsigned long long>(spent_cycles), static_cast<unsigned long long>(idled),
+                static_cast<unsigned long long>(listen_cycles));
+    return 0;
+}
