@@ -238,7 +238,7 @@ def test_C17_C24_the_device_goes_and_comes_back(t3cm, ends):
 # the manual pages
 
 
-@pytest.fixture(params=[pytest.param("ours", marks=pytest.mark.long), pytest.param("in-tree", marks=pytest.mark.long)])
+@pytest.fixture(params=["ours", pytest.param("in-tree", marks=pytest.mark.long)])
 def either(request):
     """A pair with our connection manager, or with Linux's own."""
     lab = request.getfixturevalue("t3cm" if request.param == "ours" else "pair")
@@ -267,7 +267,6 @@ def test_C24_every_rule_of_the_manual_pages(either):
 BIND = """exec python3 -c "import signal, socket; s = socket.create_server(('{}', {})); print('bound', flush=True); signal.pause()" """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("reserve", ["N", "Y"])
 def test_ports_of_the_host(ends, reserve):
     """With reserve_tcp_ports neither the host's TCP nor RDMA takes a port that the other one has; as in-tree, without."""
