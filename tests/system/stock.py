@@ -12,6 +12,7 @@ from labkit.guest import Guest
 RPING_PORT = 7174
 PERFTEST_PORT = 18515
 ATTEMPTS = 3
+SETTLE = 30  # seconds in which everything of a dead process must be gone
 
 
 def address(guest: Guest, port: int = 0) -> str:
@@ -93,3 +94,12 @@ def perftest(server: Guest, client: Guest, tool: str, options: str, *, network: 
     figures = next((line.split() for line in lines[header + 1:] if line.split()[:1] and line.split()[0].isdigit()), None)
     assert figures, done
     return figures
+
+
+def wait_no_objects(guest: Guest, timeout: int = SETTLE) -> None:
+    """Returns once no RDMA object is left in the guest."""
+    guest.check(f"""for try in $(seq {timeout * 10}); do
+            rdma resource show | grep -qE ' [a-z_]+ [1-9]' || exit 0
+            sleep 0.1
+        done
+        rdma resource show; rdma resource show qp; rdma resource show cm_id; exit 1""", timeout * 3)

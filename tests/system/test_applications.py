@@ -26,11 +26,11 @@ def trust_each_other(lab):
     for number, guest in enumerate(lab.guests):
         guest.check(f"hostname node{number}; for n in 0 1; do echo 10.0.0.$((n + 1)) node$n >> /etc/hosts; done")
     first = lab.guests[0]
-    first.check("mkdir -p /root/.ssh && ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519", 120)
-    key = first.check("cat /root/.ssh/id_ed25519.pub").strip()
+    first.check("mkdir -p ~/.ssh && ssh-keygen -q -t ed25519 -N '' -f ~/.ssh/id_ed25519", 120)
+    key = first.check("cat ~/.ssh/id_ed25519.pub").strip()
     for guest in lab.guests:
-        guest.check(f"""mkdir -p /root/.ssh /run/sshd && echo '{key}' >> /root/.ssh/authorized_keys
-            echo 'StrictHostKeyChecking no' > /root/.ssh/config; chmod -R go= /root/.ssh; chown -R root: /root
+        guest.check(f"""mkdir -p ~/.ssh /run/sshd && echo '{key}' >> ~/.ssh/authorized_keys
+            echo 'StrictHostKeyChecking no' > ~/.ssh/config; chmod -R go= ~/.ssh; chown -R root: ~
             /usr/sbin/sshd -o UsePAM=no""", 60)
 
 
@@ -56,13 +56,13 @@ def test_mpi_moves_its_messages_over_the_card(make_lab):
     trust_each_other(lab)
     first = lab.guests[0]
     for guest in lab.guests:
-        guest.push(MPI_PROGRAM.encode(), "/root/exchange.py")
+        guest.push(MPI_PROGRAM.encode(), "/tmp/exchange.py")
     opens = "tcpActiveOpens", "tcpPassiveOpens"
     before = sum(counters(first, *opens))
-    done = first.run("""cd /root; ulimit -l unlimited
+    done = first.run("""ulimit -l unlimited
         mpirun --allow-run-as-root -np 2 --host node0,node1 --mca oob_tcp_if_include 10.0.0.0/24 \\
             --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' \\
-            -x FI_VERBS_IFACE=eth0 -x FI_UNIVERSE_SIZE=2 python3 exchange.py""", 300)
+            -x FI_VERBS_IFACE=eth0 -x FI_UNIVERSE_SIZE=2 python3 /tmp/exchange.py""", 300)
     assert done.rc == 0, done.stdout + done.stderr
     for rank in range(2):
         assert re.search(rf"rank {rank} on node{rank} of 2 total 3", done.stdout), done.stdout

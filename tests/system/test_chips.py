@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The other chip: cxgb3 takes other ways through its code for a T3B, and its RDMA side has another type."""
 
-from stock import address, rping_client, rping_server
-from test_life import wait_no_objects
+from stock import address, rping_client, rping_server, wait_no_objects
 
 TYPE = "/sys/class/infiniband/cxgb3_0/hw_rev"
 

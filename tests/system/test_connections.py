@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Connections: how they open, how they are refused, how they end, and what a peer that misbehaves can do."""
 
-import contextlib
 import json
 import pathlib
 import re
 
 import pytest
+from conditions import parameters, silent_host
 from stock import address, objects, rping_client, rping_server, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
@@ -26,20 +26,6 @@ def ends(pair):
         for program in ("cm.py", "stream.py"):
             guest.push(HERE / program, f"/tmp/{program}", 0o755)
     return pair.guests
-
-
-@contextlib.contextmanager
-def parameters(guests, **values):
-    """Sets parameters of iw_cxgb3 for a while."""
-    folder = "/sys/module/iw_cxgb3/parameters"
-    before = [{name: guest.check(f"cat {folder}/{name}").strip() for name in values} for guest in guests]
-    try:
-        for guest in guests:
-            guest.check("\n".join(f"echo {value} > {folder}/{name}" for name, value in values.items()))
-        yield
-    finally:
-        for guest, old in zip(guests, before):
-            guest.check("\n".join(f"echo {value} > {folder}/{name}" for name, value in old.items()))
 
 
 def lines(result):
@@ -312,13 +298,9 @@ def test_no_answer_at_all(ends):
 def test_a_host_that_is_not_there_any_more(ends):
     """The neighbour is known, so the card sends SYNs, and nobody answers."""
     client, _ = ends
-    client.check("ip neigh replace 10.0.0.77 lladdr 02:00:00:00:00:77 dev eth0 nud permanent")
-    try:
-        with parameters([client], ep_timeout_secs=3):
-            done = client.run(f"/tmp/cm.py connect 10.0.0.77 {PORT}", 30)
-            assert event(done, "UNREACHABLE")["status"] == -110
-    finally:
-        client.check("ip neigh del 10.0.0.77 dev eth0")
+    with silent_host(client, patience=3) as ghost:
+        done = client.run(f"/tmp/cm.py connect {ghost} {PORT}", 30)
+        assert event(done, "UNREACHABLE")["status"] == -110
 
 
 # X17

@@ -9,10 +9,10 @@ import json
 import signal
 
 import pytest
+from conditions import silent_host, the_silent_host_appears
 from labkit import stack
 from programs import BIN, PORT, run_alone
-from stock import address, rping_client, rping_server, wait_listening
-from test_life import wait_no_objects
+from stock import address, rping_client, rping_server, wait_listening, wait_no_objects
 
 CLIENT = 1
 FLUSHED = "Work Request Flushed Error"
@@ -250,20 +250,11 @@ def test_memory_of_the_card_is_used_up(pair, what, laps):
 @pytest.mark.long
 def test_more_opens_than_the_card_has_ids_for(pair):
     server, client = pair.guests
-    ghost, mac = "10.0.0.78", "02:00:00:00:00:78"
-    ours, theirs = client.interfaces[0], server.interfaces[0]
-    own_mac = server.check(f"cat /sys/class/net/{theirs}/address").strip()
-    patience = "/sys/module/iw_cxgb3/parameters/ep_timeout_secs"
-    usual = client.check(f"cat {patience}").strip()
-    client.check(f"ip neigh replace {ghost} lladdr {mac} dev {ours}; echo 3600 > {patience}")
-    try:
+    with silent_host(client, patience=3600) as ghost:
         opening = client.start(f"exec {BIN}/t3-opens client {address(server)} --timeout=900 --ghost={ghost}")
         opening.expect("full", 600)
-        server.check(f"ip link set {theirs} address {mac}; ip addr add {ghost}/32 dev {theirs}")
-        done = opening.wait(300)
-    finally:
-        client.check(f"ip neigh del {ghost} dev {ours}; echo {usual} > {patience}")
-        server.check(f"ip addr del {ghost}/32 dev {theirs}; ip link set {theirs} address {own_mac}")
+        with the_silent_host_appears(server):
+            done = opening.wait(300)
     assert done.rc == 0, done
     seen = json.loads(done.stdout)
     assert seen["had"] > 1000 and seen["denied"] == seen["had"], seen

@@ -4,23 +4,14 @@
 import signal
 
 import pytest
+from conditions import silent_host, the_silent_host_appears
 from labkit import stack
-from stock import RPING_PORT, address, objects, rping_client, rping_server
-
-SETTLE = 30  # seconds in which everything of a dead process must be gone
+from stock import RPING_PORT, address, objects, rping_client, rping_server, wait_no_objects
 
 
 def ends_alone(command, timeout=60):
     """The status of a command that must end by itself because its peer is gone."""
     return command.wait(timeout).rc
-
-
-def wait_no_objects(guest, timeout=SETTLE):
-    guest.check(f"""for try in $(seq {timeout * 10}); do
-            rdma resource show | grep -qE ' [a-z_]+ [1-9]' || exit 0
-            sleep 0.1
-        done
-        rdma resource show; rdma resource show qp; rdma resource show cm_id; exit 1""", timeout * 3)
 
 
 def in_traffic(pair):
@@ -108,13 +99,8 @@ def test_an_address_without_a_host_does_not_resolve(pair):
 # B15: the message is given back by cxgb3.
 def test_a_host_that_does_not_answer_is_unreachable(pair):
     client = pair.guests[1]
-    patience = "/sys/module/iw_cxgb3/parameters/ep_timeout_secs"
-    usual = client.check(f"cat {patience}").strip()
-    client.check(f"ip neigh replace 10.0.0.78 lladdr 02:00:00:00:00:78 dev {client.interfaces[0]}; echo 5 > {patience}")
-    try:
-        done = client.run("rping -c -a 10.0.0.78 -C 1", 60)
-    finally:
-        client.check(f"ip neigh del 10.0.0.78 dev {client.interfaces[0]}; echo {usual} > {patience}")
+    with silent_host(client, patience=5) as ghost:
+        done = client.run(f"rping -c -a {ghost} -C 1", 60)
     assert done.rc != 0
     assert "RDMA_CM_EVENT_UNREACHABLE" in done.stdout + done.stderr, done
     wait_no_objects(client)
@@ -123,26 +109,19 @@ def test_a_host_that_does_not_answer_is_unreachable(pair):
 # The card answers an open that was given up long after, when the module that asked is gone and another one is loaded.
 def test_an_answer_to_an_open_of_a_module_that_was_unloaded_finds_nobody(pair):
     server, client = pair.guests
-    ghost, mac = "10.0.0.78", "02:00:00:00:00:78"
-    ours, theirs = client.interfaces[0], server.interfaces[0]
-    own_mac = server.check(f"cat /sys/class/net/{theirs}/address").strip()
-    client.check(f"ip neigh replace {ghost} lladdr {mac} dev {ours}; echo 1 > /sys/module/iw_cxgb3/parameters/ep_timeout_secs")
-    try:
+    with silent_host(client, patience=1) as ghost:
         done = client.run(f"rping -c -a {ghost} -C 1", 60)
         assert "RDMA_CM_EVENT_UNREACHABLE" in done.stdout + done.stderr, done
         assert "abandoned" in client.check("cat /sys/kernel/debug/iw_cxgb3/*/cm/endpoints")
         client.check("rmmod iw_cxgb3", 60)
         client.check(stack.load_module("iw_cxgb3"), 60)
         # Now the host is there, and its TCP refuses the SYN that the card still repeats.
-        server.check(f"ip link set {theirs} address {mac}; ip addr add {ghost}/32 dev {theirs}")
-        client.check("""for try in $(seq 300); do
-                dmesg | grep -q 'clientless CPL command 0x' && exit 0
-                sleep 0.1
-            done
-            exit 1""", 120)
-    finally:
-        client.check(f"ip neigh del {ghost} dev {ours}")
-        server.check(f"ip addr del {ghost}/32 dev {theirs}; ip link set {theirs} address {own_mac}")
+        with the_silent_host_appears(server):
+            client.check("""for try in $(seq 300); do
+                    dmesg | grep -q 'clientless CPL command 0x' && exit 0
+                    sleep 0.1
+                done
+                exit 1""", 120)
     again = rping_server(server, "-C 5 -V")
     assert rping_client(client, server, "-C 5 -V").wait(60).rc == 0
     assert again.wait(30).rc == 0

@@ -5,6 +5,7 @@ import json
 import pathlib
 
 import pytest
+from conditions import silent_host
 from labkit import Lab, stack
 from labkit.guest import Machine
 from labkit.sim import Wire
@@ -133,13 +134,8 @@ def test_doctor_silent_neighbours(pair):
     client = pair.guests[1]
     expect(client, "connection", "nobody answers for 10.0.0.77 (ARP)", "ping it", "10.0.0.77")
     # What a firewall does: somebody is there, and does not answer.
-    client.check(f"ip neigh replace 10.0.0.78 lladdr 02:00:00:00:00:78 dev {client.interfaces[0]}")
-    patience = "/sys/module/iw_cxgb3/parameters/ep_timeout_secs"
-    usual = client.check(f"cat {patience}; echo 3 > {patience}").strip()
-    try:
-        expect(client, "connection", "not the TCP connection to port 7174", "firewall", "10.0.0.78")
-    finally:
-        client.check(f"ip neigh del 10.0.0.78 dev {client.interfaces[0]}; echo {usual} > {patience}")
+    with silent_host(client, patience=3) as ghost:
+        expect(client, "connection", "not the TCP connection to port 7174", "firewall", ghost)
 
 
 def test_doctor_limits_and_rights(pair):
