@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -152,6 +153,20 @@ private:
 int post_send_ex(ibv_qp* qp, const ibv_send_wr& wr);
 int poll_cq_ex(ibv_cq* cq, ibv_wc& wc);
 
+// Whole pages: where libibverbs keeps registered pages from children (ibv_fork_init()), the heap around them
+// stays there.
+template <class T> struct WholePages {
+    using value_type = T;
+    static constexpr size_t page = 4096;
+    T* allocate(size_t n) {
+        if (void* memory = std::aligned_alloc(page, (n * sizeof(T) + page - 1) / page * page))
+            return static_cast<T*>(memory);
+        throw std::bad_alloc();
+    }
+    void deallocate(T* memory, size_t) { std::free(memory); }
+    friend bool operator==(const WholePages&, const WholePages&) { return true; }
+};
+
 // Registered memory with a pattern to compare.
 class Memory {
 public:
@@ -163,7 +178,7 @@ public:
     static uint8_t pattern(uint8_t seed, size_t i) { return static_cast<uint8_t>(seed + i * 7 + (i >> 8)); }
     bool holds(uint8_t seed, size_t offset, size_t length, size_t pattern_from = 0) const;
 
-    std::vector<uint8_t> bytes;
+    std::vector<uint8_t, WholePages<uint8_t>> bytes;
     ibv_mr* mr = nullptr;
 };
 
