@@ -51,6 +51,9 @@ static int bind_inet(struct cm_id *id, const struct sockaddr *addr, const struct
 	if (ret)
 		return ret;
 	cm_addr_copy(cm_src(id), addr);
+	/* Routing fills in the address but not its scope, and a provider's socket wants both. */
+	if (dev_addr->bound_dev_if)
+		((struct sockaddr_in6 *)cm_src(id))->sin6_scope_id = dev_addr->bound_dev_if;
 	if (dst)
 		cm_addr_copy(cm_dst(id), dst);
 	cm_dst(id)->sa_family = addr->sa_family;

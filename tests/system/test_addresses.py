@@ -83,9 +83,9 @@ def serve(guest, at, prefix=INSIDE, options="-C 10 -V"):
     return server
 
 
-def rping(guest, at):
+def rping(guest, at, server_at=None):
     """A server in the namespace, and a client outside."""
-    run_both(lambda: serve(guest, at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20, may_hang=True)
+    run_both(lambda: serve(guest, server_at or at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20, may_hang=True)
     left = objects(guest)
     assert left and not any(left.values()), left
 
@@ -93,6 +93,11 @@ def rping(guest, at):
 @pytest.mark.parametrize("address", ["10.9.0.2", "fd09::2"])
 def test_a_connection_into_a_namespace(guest, address):
     rping(guest, address)
+
+
+def test_link_local_addresses_have_a_scope(guest):
+    far = link_local(guest, "far", INSIDE)
+    rping(guest, f"{far}%here", f"{far}%far")
 
 
 def test_a_link_local_address_without_its_scope_is_refused(guest):
