@@ -260,7 +260,10 @@ void removal(const std::string& device) {
     uint64_t doorbell_key;
     const Mappings maps = map_queue(doors, world, doorbell_key);
     int woken = -1; // by the end of its channel
-    std::thread reader([&] { woken = read_error(channel, 8); });
+    std::thread reader([&] { // the driver may first tell it to look for flushed requests
+        while ((woken = read_error(channel, 8)) == 0)
+            ;
+    });
     say("ready", "ok");
 
     pollfd p{async, POLLIN, 0};
