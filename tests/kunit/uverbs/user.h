@@ -80,7 +80,8 @@ static inline struct file *user_open(void)
 
 static inline void user_close(struct file *filp)
 {
-	fput(filp);
+	/* Not fput(): a worker may have begun with it, and flush_delayed_fput() does not wait for that. */
+	__fput_sync(filp);
 	flush_delayed_fput();
 }
 
