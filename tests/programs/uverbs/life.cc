@@ -259,7 +259,7 @@ void removal(const std::string& device) {
               channel = static_cast<int>(world.of(Thing::channel));
     uint64_t doorbell_key;
     const Mappings maps = map_queue(doors, world, doorbell_key);
-    int woken = -1; // by the end of its channel
+    int woken = -1;          // by the end of its channel
     std::thread reader([&] { // the driver may first tell it to look for flushed requests
         while ((woken = read_error(channel, 8)) == 0)
             ;
