@@ -80,7 +80,8 @@ def programs(made: image.Image, goal: Path) -> None:
     in_build_root(made, f"""
         cd /src
         out=build/guest/{made.suite}
-        [ -e $out/cmake/build.ninja ] || cmake -G Ninja -S . -B $out/cmake >/dev/null
+        [ -e $out/cmake/build.ninja ] || cmake -G Ninja -S . -B $out/cmake \\
+            -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
         known=$(ninja -C $out/cmake -t targets all)
         for target in {' '.join(CMAKE_TARGETS)}; do
             echo "$known" | grep -q "^$target: phony" && ninja -C $out/cmake $target

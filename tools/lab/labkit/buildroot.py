@@ -10,13 +10,15 @@ from .errors import LabError
 
 
 def run_script(root: Path, script: str, log: Path, work: Path | None = None) -> None:
-    """Runs a shell script in the root; the tree is /src there, and the folder `work` is /work. As an ordinary user this needs user
-    namespaces."""
+    """Runs a shell script in the root; the tree is /src there, and the folder `work` is /work. What was compiled once is kept in the
+    cache for all trees, which the common name /src makes alike. As an ordinary user this needs user namespaces."""
     if not any(line.split()[4] == "/" for line in Path("/proc/self/mountinfo").read_text().splitlines()):
         # Mounts made here could then be seen by, and stay in, the system around us.
         raise LabError("building for guests needs a root that is a mount point, and a plain chroot's is none; "
                        "before the chroot: mount --bind ROOT ROOT")
-    mounts = {"dev": Path("/dev"), "proc": Path("/proc"), "src": paths.REPO, **({"work": work} if work else {})}
+    compiled = paths.cache() / "ccache"
+    compiled.mkdir(parents=True, exist_ok=True)
+    mounts = {"dev": Path("/dev"), "proc": Path("/proc"), "src": paths.REPO, "ccache": compiled, **({"work": work} if work else {})}
     for name in mounts:
         (root / name).mkdir(exist_ok=True)
     setup = "".join(f"mount --rbind {source} {root / name} && " for name, source in mounts.items()) + \
@@ -26,7 +28,8 @@ def run_script(root: Path, script: str, log: Path, work: Path | None = None) -> 
     with open(log, "wb") as output:
         done = subprocess.run(["unshare", *identity, "--mount", "sh", "-euc", setup, "sh", script],
                               stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False,
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp"})
+                              env={"PATH": "/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp",
+                                   "CCACHE_DIR": "/ccache", "CCACHE_MAXSIZE": "2G"})
     if done.returncode:
         text = log.read_text(errors="replace").splitlines()
         wrong = [line for line in text if "error: " in line or "No rule to make" in line][:20] or text[-20:]

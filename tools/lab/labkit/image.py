@@ -33,7 +33,7 @@ IMAGE_ROOM = 2000
 TEMPORARY_ROOM = 2000  # mmdebstrap's two roots, until they are packed
 
 BUILD_PACKAGES = (
-    "linux-headers-amd64", "gcc", "g++", "make", "cmake", "ninja-build", "pkg-config", "busybox-static", "xz-utils",
+    "linux-headers-amd64", "gcc", "g++", "ccache", "make", "cmake", "ninja-build", "pkg-config", "busybox-static", "xz-utils",
     "zstd", "kmod", "bc", "bison", "flex", "libelf-dev", "libibverbs-dev", "librdmacm-dev", "ca-certificates",
 )
 GUEST_PACKAGES = (
