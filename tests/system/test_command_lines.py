@@ -22,7 +22,6 @@ def t3sim(*words):
     return run(sim.program(), *words)
 
 
-@pytest.mark.long
 def test_t3lab_run_with_all_that_can_be_said(suite, tmp_path):
     """One card whose own ports are joined; what was asked for is what the guest has, and what is left on the host."""
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 1, "--load", "nic", "--memory", 700, "--cpus", 2,
@@ -39,7 +38,6 @@ def test_t3lab_run_with_all_that_can_be_said(suite, tmp_path):
     assert logs.returncode == 0 and logs.stdout.count("==> ") >= 2 and len(logs.stdout.splitlines()) <= 6 * logs.stdout.count("==> ")
 
 
-@pytest.mark.long
 def test_t3lab_run_gives_a_command_its_time_and_no_more(suite):
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 0, "--timeout", 1, "sleep 30")
     assert done.returncode == 1 and "not done after 1 s" in done.stderr, done
@@ -56,7 +54,6 @@ def recording(tmp_path_factory):
     return tmp_path_factory.mktemp("recording") / "rping.t3t"
 
 
-@pytest.mark.long
 def test_t3sim_ctl_records_a_connection(pair, recording):
     socket = pair.sim.control_socket
     assert t3sim("ctl", socket, "record", "start", recording).returncode == 0
@@ -68,7 +65,6 @@ def test_t3sim_ctl_records_a_connection(pair, recording):
     assert {row["name"] for row in json.loads(t3sim("ctl", socket, "cards").stdout)} == {"c0", "c1"}
 
 
-@pytest.mark.long
 def test_t3sim_trace_shows_it(recording, tmp_path):
     everything = t3sim("trace", recording).stdout
     assert everything == t3sim("trace", "--text", recording).stdout
@@ -82,7 +78,6 @@ def test_t3sim_trace_shows_it(recording, tmp_path):
     assert drawn.returncode == 0 and "</svg>" in picture.read_text() and json.loads(events.read_text())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("words, status, said", [
     (("--qp", "0x7fff", "--ladder", "x.svg"), 2, "t3sim: "), (("--tid", "99999", "--ladder", "x.svg"), 2, "t3sim: "),
     (("--from", "soon"), 2, "--from 'soon'"), (("--to", "later"), 2, "--to 'later'"), (("--loud",), 2, "--loud"),

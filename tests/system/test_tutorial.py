@@ -83,7 +83,6 @@ def reader(suite, tmp_path):
     made.leave()
 
 
-@pytest.mark.long
 def test_its_commands_do_what_it_says(reader):
     for kind, text in BLOCKS:
         if kind == "sh":
