@@ -136,6 +136,15 @@ Finding check_signature(const Case& it) {
                      "let DKMS sign it and enrol its key: mokutil --import /var/lib/dkms/mok.pub, reboot, "
                      "choose Enroll "
                      "MOK; then dkms build --force t3rdma. SECURE BOOT in ofedctrl(8) has the steps");
+    // Who is not privileged sees no keys there.
+    const auto keys = it.machine.read("/proc/keys").value_or("");
+    if (!signer.output.empty() && keys.find("asymmetri") != keys.npos &&
+        keys.find(signer.output + ":") == keys.npos)
+        return wrong(fmt::format("the kernel takes signed modules only (Secure Boot), and iw_cxgb3 is signed "
+                                 "by '{}', which is no key that it knows",
+                                 signer.output),
+                     "enrol that key: mokutil --import /var/lib/dkms/mok.pub, reboot, choose Enroll MOK. "
+                     "SECURE BOOT in ofedctrl(8) has the steps");
     return note(
         fmt::format("the kernel takes signed modules only; iw_cxgb3 is signed by '{}'", signer.output),
         "if it is refused (Key was rejected by service), that key is not enrolled: mokutil --import "
