@@ -182,7 +182,13 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 		err = PTR_ERR(mr->umem);
 		goto err_mr;
 	}
-	shift = t3_umem_page_shift(mr->umem, virt, T3_PAGE_SIZES);
+	/*
+	 * BIND_MW names the pages of the window itself. All that the library
+	 * knows of them is where the first one is, so they must be of the size
+	 * that it takes for granted.
+	 */
+	shift = t3_umem_page_shift(mr->umem, virt,
+				   access & IB_ACCESS_MW_BIND ? PAGE_SIZE : T3_PAGE_SIZES);
 	if (!shift) {
 		err = -EINVAL;
 		goto err_umem;

@@ -4,8 +4,11 @@
 // invalidated key.
 #include "program.hh"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include <sys/mman.h>
 
 using namespace prog;
 
@@ -271,14 +274,21 @@ void check_window(Client& c, Json& out) {
         out.add("memory_window", std::strerror(errno));
         return;
     }
-    ibv_mr* mr =
-        ibv_reg_mr(c.end.pd, c.local->bytes.data(), window, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    // In one piece of physical memory, if there is one: whoever binds knows of the region's pages only that
+    // they are of the usual size, so the driver may not make it of larger ones.
+    constexpr size_t huge = 2 << 20;
+    auto* memory = static_cast<uint8_t*>(std::aligned_alloc(huge, huge));
+    if (!memory)
+        fail("no memory");
+    madvise(memory, huge, MADV_HUGEPAGE);
+    std::memset(memory, 1, huge);
+    ibv_mr* mr = ibv_reg_mr(c.end.pd, memory, huge, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     c.check(mr != nullptr, "region for a window");
     if (mr) {
         ibv_mw_bind bind{};
         bind.wr_id = ++c.next_id;
         bind.send_flags = IBV_SEND_SIGNALED;
-        bind.bind_info = {mr, reinterpret_cast<uintptr_t>(c.local->bytes.data()) + 100, 1000,
+        bind.bind_info = {mr, reinterpret_cast<uintptr_t>(memory) + 5 * 4096 + 100, 10000,
                           IBV_ACCESS_REMOTE_READ};
         const int err = ibv_bind_mw(c.end.id->qp, mw, &bind);
         c.check(err == 0, "bind: " + std::string(std::strerror(err)));
@@ -289,6 +299,7 @@ void check_window(Client& c, Json& out) {
     c.check(ibv_dealloc_mw(mw) == 0, "window freed");
     if (mr)
         c.check(ibv_dereg_mr(mr) == 0, "region of the window freed");
+    std::free(memory);
 }
 
 } // namespace
