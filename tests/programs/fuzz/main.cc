@@ -40,6 +40,8 @@ struct Shared {
     std::atomic<uint64_t> accepted[max_commands], refused[max_commands];
     std::atomic<bool> kcov;
     std::atomic<uint32_t> kept; // places in the corpus that were taken
+    uint32_t seeds;             // the first of them
+    std::atomic<uint32_t> next_seed;
     std::atomic<uint8_t> ready[corpus_room];
     Sequence corpus[corpus_room];
 
@@ -53,6 +55,16 @@ struct Shared {
             copy.count = std::min(copy.count, max_calls);
         }
         return copy;
+    }
+
+    // First the seeds as they are, so that even a short run has been through them; then what came of them.
+    Sequence next(Random& random) {
+        if (const uint32_t i = next_seed++; i < seeds)
+            return corpus[i];
+        Sequence sequence = pick(random);
+        if (random() % 8)
+            mutate(sequence, pick(random), random);
+        return sequence;
     }
 
     void keep(const Sequence& sequence, Random& random) {
@@ -117,9 +129,7 @@ private:
     }
 
     void one() {
-        Sequence sequence = shared_.pick(random_);
-        if (random_() % 8)
-            mutate(sequence, shared_.pick(random_), random_);
+        const Sequence sequence = shared_.next(random_);
         if (verbose_)
             print(sequence);
         World world(targets_);
@@ -203,6 +213,7 @@ int main(int argc, char** argv) {
     Random random(seed);
     for (const auto& sequence : seeds())
         shared.keep(sequence, random);
+    shared.seeds = shared.kept;
 
     const auto end = prog::Clock::now() + std::chrono::seconds(seconds);
     const auto lifetime = [&random] { return prog::in_ms(200 + static_cast<int>(random() % 4000)); };
