@@ -118,7 +118,8 @@ TEST_F(Doctor, SecureBoot) {
     expect("signature", State::wrong, "iw_cxgb3 is not signed", "mokutil --import");
     machine.depends = "DKMS module signing key";
     expect("signature", State::note, "signed by 'DKMS module signing key'", "mokutil --import");
-    machine.file("/proc/keys", "00a I------ 1 perm 1f030000 0 0 asymmetri Debian Secure Boot CA: 6cce: X509.rsa\n");
+    machine.file("/proc/keys",
+                 "00a I------ 1 perm 1f030000 0 0 asymmetri Debian Secure Boot CA: 6cce: X509.rsa\n");
     expect("signature", State::wrong, "signed by 'DKMS module signing key', which is no key that it knows",
            "enrol that key: mokutil --import");
     machine.file("/proc/keys",
