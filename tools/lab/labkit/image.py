@@ -17,7 +17,7 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import cache, kernel, mirror, paths, progress
+from . import bzimage, cache, kernel, mirror, paths, progress
 from .cpio import Archive
 from .errors import LabError, UsageError
 from .kernel import Kernel
@@ -70,6 +70,8 @@ class Image:
     release: str  # of its kernel, as uname -r
     boot_modules: tuple[str, ...]  # file names in boot/, in loading order
     other_root: Path | None = None  # instead of its own
+    other_modules: Path | None = None  # the same; it lies above the root and may hold any files
+    own_init: bool = False  # the root's own init is process 1, and the agent is one of its services
     kernel: Kernel | None = None  # one of ours instead of Debian's
 
     @property
@@ -90,7 +92,7 @@ class Image:
     def disks(self) -> tuple[Path, Path]:
         """Guest root and kernel modules, in this order vda and vdb."""
         own = self.kernel.modules if self.kernel else self.folder / "modules.squashfs"
-        return self.other_root or self.folder / "root.squashfs", own
+        return self.other_root or self.folder / "root.squashfs", self.other_modules or own
 
     @property
     def pace(self) -> float:
@@ -113,6 +115,7 @@ class Image:
         archive.file("init", (paths.GUEST_FILES / "init").read_bytes(), 0o755)
         archive.file("agent/agent.py", (paths.GUEST_FILES / "agent.py").read_bytes())
         archive.file("agent/frames.py", (Path(__file__).parent / "frames.py").read_bytes())
+        archive.file("agent/t3lab-agent.service", (paths.GUEST_FILES / "t3lab-agent.service").read_bytes())
         return archive.data()
 
 
@@ -195,13 +198,16 @@ def _guest_root(suite: str, folder: Path, packages: tuple[str, ...] = GUEST_PACK
         target.unlink(missing_ok=True)
 
 
-def _build_root(suite: str, folder: Path) -> None:
-    root = folder / "build"
+def unpack_root(root: Path, log: Path, suite: str, packages: tuple[str, ...], *more: str) -> None:
+    """A Debian root in a new folder; more: options of mmdebstrap."""
     root.mkdir()
-    bootstrap = _mmdebstrap(suite, build_packages(), f"--customize-hook={paths.GUEST_FILES / 'unpack-kernel'}")
     owner = ["--same-owner"] if os.getuid() == 0 else ["--no-same-owner", "--exclude=./dev/*"]
-    if not _pipe(bootstrap, ["tar", "-x", "-C", str(root), *owner], folder / "build.log"):
-        raise LabError(f"making the build root failed:\n{tail(folder / 'build.log', 30)}")
+    if not _pipe(_mmdebstrap(suite, packages, *more), ["tar", "-x", "-C", str(root), *owner], log):
+        raise LabError(f"making a root of {suite} failed:\n{tail(log, 30)}")
+
+
+def _build_root(suite: str, folder: Path) -> None:
+    unpack_root(folder / "build", folder / "build.log", suite, build_packages(), f"--customize-hook={paths.GUEST_FILES / 'unpack-kernel'}")
 
 
 def _kernel(folder: Path) -> str:
@@ -213,19 +219,12 @@ def _kernel(folder: Path) -> str:
     return found[0].name.removeprefix("vmlinuz-")
 
 
-def unpack_kernel(image: bytes) -> bytes:
-    """The vmlinux inside a bzImage; where it lies is in the header of the x86 boot protocol."""
-    if image[0x202:0x206] != b"HdrS":
-        raise LabError("not a bzImage")
-    setup_sectors = image[0x1F1] or 4
-    offset, length = (int.from_bytes(image[at:at + 4], "little") for at in (0x248, 0x24C))
-    start = (setup_sectors + 1) * 512 + offset
-    payload = image[start:start + length - 4]  # its last word is the unpacked size
-    if payload.startswith(b"\xfd7zXZ\0"):
-        return lzma.decompress(payload)
-    if payload.startswith(b"\x28\xb5\x2f\xfd"):
-        return subprocess.run(["zstd", "-dc"], input=payload, stdout=subprocess.PIPE, check=True).stdout
-    raise LabError(f"unknown kernel compression (starts with {payload[:6].hex()})")
+def unpack_kernel(packed: bytes) -> bytes:
+    """The bare ELF of a bzImage."""
+    try:
+        return bzimage.unpack(packed)
+    except ValueError as error:
+        raise LabError(str(error)) from None
 
 
 def _modules(folder: Path, release: str) -> list[str]:
