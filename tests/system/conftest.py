@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/lab"))
 
 import matrix  # noqa: E402
+import steps  # noqa: E402
 import wires  # noqa: E402
 from stock import objects  # noqa: E402
 from labkit import Lab, LabError, build, klog  # noqa: E402
@@ -30,6 +31,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.pluginmanager.register(matrix, "matrix")
+    config.pluginmanager.register(steps, "steps")
     config.pluginmanager.register(wires, "wires")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
     config.addinivalue_line("markers", "debug: needs the debug kernel (--kernel debug)")

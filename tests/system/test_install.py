@@ -2,100 +2,169 @@
 """Packages, from `make deb` to `apt purge`, on a machine of each Debian release.
 
 The machine is a root of that release. What is installed in it is installed by apt, natively: modules are built by DKMS for the kernel that is
-there, which is not the one that runs. Nobody boots it yet.
+there, which is not the one that runs. Then two guests boot from it, as it is, by its own init. At the end comes a table.
 """
 
 import os
 
 import pytest
-from labkit import image, package, paths
+from labkit import image, package, paths, siw, stack
+from labkit.installed import APT, Installed
+from machines import DEVICE, OURS, booted, loaded, ours, rping
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="packages are built and installed by root")]
-OURS = "t3rdma-dkms libibverbs-cxgb3 t3rdma-tools"
-APT = "apt-get -qy -o Dpkg::Use-Pty=0 -o APT::Install-Recommends=false -o Acquire::Check-Valid-Until=false"
+CHOICE = "/etc/modprobe.d/t3rdma-choice.conf"
 
-
-class Record:
-    """What was done to a machine, in words, and what came of it."""
-
-    def __init__(self, suite):
-        self.suite = suite
-        self.rows = []
-
-    def add(self, what, result):
-        self.rows.append((what, result))
+# Debian release: its kernel, its rdma-core, the private ABI of its libibverbs.
+RELEASES = {"bookworm": ("6.1.", "44", "34"), "trixie": ("6.12.", "56", "34"), "forky": ("7.2.", "65", "65")}
 
 
 @pytest.fixture(scope="module", params=image.SUITES)
-def machine(request):
-    """A machine with our packages, and the record of it, which is shown at the end."""
-    suite = request.param
-    record = Record(suite)
-    debs = package.build(suite, with_sim=False)
-    record.add("build, lintian", f"{len(debs)} packages")
-    with package.Installed(suite, paths.REPO / "build/install" / suite) as made:
-        made.run(f"depmod {made.made.release}")
-        before = made.files()
-        made.run(f"{APT} install $(for name in {OURS}; do ls /debs/${{name}}_*.deb; done)", [(debs[0].parent, "/debs")])
-        record.add("apt install", f"{len(made.files() - before)} files")
-        yield made, before, record
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    reporter.write_line("")
-    for what, result in record.rows:
-        reporter.write_line(f"  {suite:<10}{what:<26}{result}")
+def debs(request):
+    return request.param, package.build(request.param, with_sim=False, i386=False)
 
 
-def test_modules_are_built_for_the_installed_kernel(machine):
-    made, _, record = machine
-    release = made.made.release
+@pytest.fixture(scope="module")
+def before(debs):
+    """The files of a machine without our packages."""
+    suite, _ = debs
+    with Installed(suite, paths.REPO / "build/install/bare") as made:
+        return made.files()
+
+
+@pytest.fixture(scope="module")
+def machine(debs):
+    """A machine with our packages; the last tests take them off."""
+    suite, built = debs
+    with Installed(suite, paths.REPO / "build/install" / suite, ours(built)) as made:
+        yield made
+
+
+def test_packages_are_built_and_installed(debs, before, machine, step):
+    suite, built = debs
+    kernel, rdma_core, abi = RELEASES[suite]
+    row = step(suite, "make deb, lintian")
+    assert machine.made.release.startswith(kernel)
+    row.result = f"{len(built)} packages"
+    row = step(suite, "apt install")
+    assert f"libcxgb3-rdmav{abi}.so" in machine.run("ls /usr/lib/x86_64-linux-gnu/libibverbs")
+    version = machine.run("dpkg-query -W -f '${Version}' libibverbs1")
+    assert version.startswith(f"{rdma_core}.")
+    row.result = f"{len(machine.files() - before)} files, libibverbs {version}"
+
+
+def test_modules_are_built_for_the_installed_kernel(machine, step):
+    release = machine.made.release
+    row = step(machine.made.suite, "DKMS")
     assert release != os.uname().release
-    status = made.run("dkms status")
+    status = machine.run("dkms status")
     assert f"{release}, x86_64: installed" in status, status
-    for module in made.run("ls /usr/src/t3rdma-*/kernel").split():
-        found = made.run(f"ls /lib/modules/{release}/updates/dkms/ | grep -c . || true")
-        assert module and int(found)
-    assert made.run(f"modinfo -k {release} -F vermagic iw_cxgb3").startswith(f"{release} ")
-    record.add("DKMS", f"built for {release}")
+    built = machine.run(f"ls /lib/modules/{release}/updates/dkms").split()
+    assert sorted(name.split(".")[0] for name in built) == ["iw_cxgb3", "t3_rdma_cm", "t3_uverbs"]
+    assert machine.run(f"modinfo -k {release} -F vermagic iw_cxgb3").startswith(f"{release} ")
+    row.result = f"built for {release}"
 
 
-def test_a_kernel_that_does_not_fit_is_refused_in_words(machine):
-    made, _, record = machine
-    said = made.run("/usr/src/t3rdma-*/check-kernel 5.10.0 /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
+def test_machines_boot_and_talk(machine, step):
+    """Nobody loads anything by hand: udev sees the card, and rdma-core's services the device."""
+    suite = machine.made.suite
+    row = step(suite, "boot")
+    with booted(machine) as lab:
+        for guest in lab.guests:
+            assert guest.check("uname -r").strip() == machine.made.release
+            assert "/updates/dkms/" in guest.check("modinfo -n iw_cxgb3")
+        row.result = guest.check("sed -n 's/^PRETTY_NAME=\"\\(.*\\)\"/\\1/p' /etc/os-release").strip()
+        row = step(suite, "ofedctrl -q")
+        for guest in lab.guests:
+            assert guest.check("command -v ofedctrl").strip() == "/usr/sbin/ofedctrl"
+            assert loaded(guest) == {"cxgb3", "iw_cxgb3", "ib_uverbs", "rdma_ucm"}
+            shown = guest.check("ofedctrl -q")
+            assert "iw_cxgb3" in shown and f"device {DEVICE}: card" in shown
+        row.result = "loaded by udev"
+        row = step(suite, "ibv_devinfo")
+        for guest in lab.guests:
+            shown = guest.check(f"ibv_devinfo -d {DEVICE}")
+            assert shown.count("PORT_ACTIVE") == 2 and "iWARP" in shown
+        row.result = "2 ports active"
+        row = step(suite, "rping")
+        row.result = rping(lab)
+        row = step(suite, "ofedctrl -u, -l")
+        for guest in lab.guests:
+            guest.check("ofedctrl -u", 60)
+            assert guest.run("ofedctrl -q").rc and not guest.check("ls /sys/class/infiniband")
+            guest.check("ofedctrl -l", 60)
+        row.result = "rping: " + rping(lab)
+
+
+def test_a_choice_survives_a_reboot(machine, step):
+    row = step(machine.made.suite, "--own all --permanent, reboot")
+    with booted(machine) as lab:
+        guest = lab.guests[0]
+        guest.check("ofedctrl -l --own all --permanent", 60)
+        assert loaded(guest) == {"cxgb3", "iw_cxgb3", "t3_uverbs", "t3_rdma_cm"}
+        choice = guest.check(f"cat {CHOICE}")
+    with booted(machine, later={CHOICE: choice.encode()}) as lab:
+        for guest in lab.guests:
+            assert loaded(guest) == {"cxgb3", "iw_cxgb3", "t3_uverbs", "t3_rdma_cm"}
+            # rdma_cm comes along with NFS, which rdma-core loads; nobody reaches it from user space.
+            assert not guest.check("lsmod | grep -E '^(ib_uverbs|rdma_ucm) ' || true")
+        row.result = "ours after it, rping: " + rping(lab)
+
+
+def test_a_kernel_that_does_not_fit_is_refused_in_words(machine, step):
+    row = step(machine.made.suite, "kernel that does not fit")
+    said = machine.run("/usr/src/t3rdma-*/check-kernel 5.10.0 /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
     assert "not for kernel 5.10.0: it is older than 6.1" in said
-    said = made.run("/usr/src/t3rdma-*/check-kernel 9.9.0-x /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
+    said = machine.run("/usr/src/t3rdma-*/check-kernel 9.9.0-x /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
     assert "it is newer than 7.2" in said
-    assert "its headers are not in /nowhere" in made.run("/usr/src/t3rdma-*/check-kernel 6.1.0 /nowhere 2>&1 || true")
-    record.add("kernel that does not fit", "refused, with the reason")
+    assert "its headers are not in /nowhere" in machine.run("/usr/src/t3rdma-*/check-kernel 6.1.0 /nowhere 2>&1 || true")
+    row.result = "refused, with the reason"
 
 
-def test_a_new_kernel_gets_its_modules(machine):
+def test_a_new_kernel_gets_its_modules(machine, step):
     """An upgrade, as far as DKMS sees it: headers of another release, and the hook that their package calls."""
-    made, _, record = machine
-    old, new = made.made.release, made.made.release.replace("-amd64", "-next-amd64")
-    made.run(f"""
+    row = step(machine.made.suite, "kernel upgrade")
+    old, new = machine.made.release, machine.made.release.replace("-amd64", "-next-amd64")
+    machine.run(f"""
         cp -a /usr/src/linux-headers-{old} /usr/src/linux-headers-{new}
         cd /usr/src/linux-headers-{new}
         grep -rlF {old} . --include='*.release' --include=utsrelease.h --include=Makefile --include='.kernel*' | xargs -r sed -i s/{old}/{new}/
         mkdir -p /lib/modules/{new} && ln -s /usr/src/linux-headers-{new} /lib/modules/{new}/build
         run-parts --exit-on-error --arg={new} /etc/kernel/header_postinst.d""")
-    assert f"{new}, x86_64: installed" in made.run("dkms status")
-    assert made.run(f"find /lib/modules/{new}/updates/dkms -name 'iw_cxgb3.ko*'").strip()
-    made.run(f"dkms remove t3rdma/{paths.version()} -k {new}; rm -r /usr/src/linux-headers-{new} /lib/modules/{new}")
-    record.add("kernel upgrade", "built again")
+    assert f"{new}, x86_64: installed" in machine.run("dkms status")
+    assert machine.run(f"find /lib/modules/{new}/updates/dkms -name 'iw_cxgb3.ko*'").strip()
+    assert machine.run(f"modinfo -k {new} -F vermagic iw_cxgb3").startswith(f"{new} ")
+    machine.run(f"dkms remove t3rdma/{paths.version()} -k {new}; rm -r /usr/src/linux-headers-{new} /lib/modules/{new}")
+    row.result = "built again"
 
 
-def test_a_kernel_that_does_not_fit_spoils_no_upgrade(machine):
-    made, _, record = machine
-    made.run(f"{APT} update && {APT} install linux-headers-rt-amd64")
-    assert "rt-amd64" not in made.run("dkms status")
-    made.run(f"{APT} purge 'linux-headers-*rt*' && {APT} autoremove --purge")
-    record.add("real-time kernel", "left out, apt goes on")
+def test_a_kernel_that_does_not_fit_spoils_no_upgrade(machine, step):
+    row = step(machine.made.suite, "real-time kernel")
+    machine.run(f"{APT} update && {APT} install linux-headers-rt-amd64")
+    status = machine.run("dkms status")
+    assert "rt-amd64" not in status and machine.made.release in status
+    machine.run(f"{APT} purge 'linux-headers-*rt*' && {APT} autoremove --purge")
+    row.result = "left out, apt goes on"
 
 
-def test_purge_leaves_nothing(machine):
-    made, before, record = machine
-    made.run(f"{APT} purge {OURS}")
-    left = {name for name in made.files() - before if not name.startswith("usr/lib/modules/") or "modules." not in name}
-    assert not left, sorted(left)[:40]
-    assert not made.run("find / -xdev -name '*t3rdma*' -not -path '/var/l*' -not -path '/debs/*' -not -path '/tmp/*'").strip()
-    record.add("apt purge", "nothing left")
+def test_purge_leaves_nothing(before, machine, step):
+    row = step(machine.made.suite, "apt purge")
+    machine.run(f"{APT} purge {' '.join(OURS)}")
+    after = machine.files()
+    assert not after - before, sorted(after - before)[:40]
+    assert not before - after, sorted(before - after)[:40]
+    assert not machine.run("find / -xdev -name '*t3rdma*' -not -path '/var/l*' -not -path '/debs/*' -not -path '/tmp/*'").strip()
+    row.result = "nothing left"
+
+
+def test_the_kernels_own_modules_work_afterwards(machine, step):
+    """Devices in software on the card's two ports; Debian has rxe, and siw is made of its source."""
+    row = step(machine.made.suite, "in-tree modules afterwards")
+    siw.module(machine.made.suite)
+    with booted(machine, "purged") as lab:
+        for guest in lab.guests:
+            assert guest.run("modinfo iw_cxgb3").rc and not guest.run("ls /sys/class/infiniband").stdout
+            guest.check("modprobe -a ib_uverbs rdma_ucm", 60)
+        stack.add_links(lab.guests, "siw", lambda guest: guest.interfaces[:1])
+        stack.add_links(lab.guests, "rxe", lambda guest: guest.interfaces[1:])
+        row.result = f"siw {rping(lab)}, rxe {rping(lab, card_port=1)}"

@@ -15,12 +15,20 @@ from .errors import GuestDied, LabError
 from .image import Image
 from .process import Child, tail
 
-BOOT_DEADLINE = 90.0
+BOOT_DEADLINE = 90.0  # more of these where UEFI starts before, and where a whole init does after
 QEMU_DEADLINE = 30.0  # until its sockets are there
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
                     "cryptomgr.notests random.trust_cpu=on "
                     # A stuck task is told within a test's deadline; a slow host alone is no stuck CPU.
                     "sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=90")
+
+
+class Firmware(NamedTuple):
+    """UEFI instead of QEMU's own loader. It has variables, which outlive the guest, and a kernel that it accepts."""
+
+    code: Path
+    variables: Path
+    kernel: Path
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,7 @@ class Machine:
     counted: bool = False  # the guest's clock, and its TSC, count instructions: one is a nanosecond, and figures repeat
     arguments: str = ""  # more for the kernel's command line
     packages: tuple[str, ...] = ()  # more than the image's
+    firmware: Firmware | None = None
 
 
 class Nic(NamedTuple):
@@ -86,7 +95,7 @@ class Guest:
         return Channel(self.name, self._take_kernel_log, self._obituary, self.image.pace)
 
     def wait_ready(self, timeout: float = BOOT_DEADLINE) -> None:
-        timeout *= self.image.pace
+        timeout *= self.image.pace * (1 + 2 * bool(self._machine.firmware) + 5 * self.image.own_init)
         if not self.channel.wait_ready(timeout):
             state = f"did not boot within {timeout:g} s" if self.alive else "died while it booted"
             raise GuestDied(f"{self.name} {state}; the console says:\n{tail(self.console, 60)}\n{self._qemu.tail(10)}")
@@ -235,6 +244,8 @@ class Guest:
     def _kernel_arguments(self) -> str:
         own = self.image.kernel
         parts = [KERNEL_ARGUMENTS, f"t3lab.name={self.name}"]
+        if self.image.own_init:
+            parts.append("t3lab.own_init systemd.unit=multi-user.target systemd.firstboot=off systemd.getty_auto=no")
         if own:
             parts += [f"t3lab.kernel={own.kind.name}", own.kind.arguments]
         return " ".join(filter(None, (*parts, self._machine.arguments)))
@@ -251,11 +262,16 @@ class Guest:
                 "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
                 "-machine", "memory-backend=ram", "-m", f"{memory}M",
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-kernel", self.image.kernel_file, "-initrd", self._initramfs, "-append", self._kernel_arguments(),
+                "-kernel", machine.firmware.kernel if machine.firmware else self.image.kernel_file, "-initrd", self._initramfs, "-append", self._kernel_arguments(),
                 "-serial", f"file:{self.console}",
                 "-device", "virtio-serial-pci",
                 "-chardev", f"socket,id=agent,path={self._agent_socket},server=on,wait=off",
                 "-device", "virtserialport,chardev=agent,name=t3.agent"]
+        if machine.firmware:
+            # Only System Management Mode may write to its variables.
+            args += ["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on",
+                     "-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={machine.firmware.code}",
+                     "-drive", f"if=pflash,unit=1,format=raw,file={machine.firmware.variables}"]
         for name, disk in (("root", root), ("modules", modules)):
             args += ["-drive", f"if=none,id={name},file={disk},format=raw,readonly=on,file.locking=off",
                      "-device", f"virtio-blk-pci,drive={name}"]

@@ -31,7 +31,8 @@ class Lab:
     cards: per guest, or a number for each guest. wires: by default port p of all cards is on wire "pP"; a wire's end "nG" gives
     guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's place W in the list. capture: folder that gets a capture of each wire
     (True: among the lab's logs). record: file for what the cards do, see `t3sim trace`. load: how much of the stack the
-    guests load (see stack.LEVELS). kernel: one of ours instead of Debian's (see kernel.KINDS).
+    guests load (see stack.LEVELS). kernel: one of ours instead of Debian's (see kernel.KINDS). installed: what guests boot instead of the
+    release's image (see installed.py).
 
     Lab.living: the labs of this process that run now. Lab.capture_all: folder that gets the captures of labs that begin while it is
     set and have no `capture` of their own.
@@ -43,7 +44,7 @@ class Lab:
     def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str = "bookworm", kernel: str | None = None,
                  wires: Sequence[Wire] | None = None, capture: Path | bool = False, record: Path | None = None,
                  load: str = "rdma", name: str = "lab",
-                 machine: Machine = Machine(), sim_options: Sequence[str] = ()):
+                 machine: Machine = Machine(), sim_options: Sequence[str] = (), installed: image.Image | None = None):
         counts = tuple(cards) if isinstance(cards, Sequence) else (cards,) * guests
         if guests < 1 or len(counts) != guests or min(counts) < 0 or sum(counts) > MAX_CARDS:
             raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
@@ -52,7 +53,8 @@ class Lab:
         if not capture and Lab.capture_all:
             capture = Lab.capture_all / name
         self.name = name
-        self.suite = suite
+        self._installed = installed
+        self.suite = installed.suite if installed else suite
         self.kernel = kernel
         self.guests: list[Guest] = []
         self.sim: Sim | None = None
@@ -87,7 +89,7 @@ class Lab:
 
     def _start(self) -> None:
         started = time.monotonic()
-        made = image.get(self.suite, self.kernel)
+        made = self._installed or image.get(self.suite, self.kernel)
         if self._machine.packages:
             made = image.with_packages(made, self._machine.packages)
         emulator = qemu.command()

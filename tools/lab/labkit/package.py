@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Debian packages of this tree, built and installed in a root of their release.
+"""Debian packages of this tree, built in a root of their release.
 
 Roots are layers over the image's build root (overlayfs), so that neither a package's build dependencies nor what it installs
 ever touches what other builds use. Making them needs root: dpkg gives files to many owners.
@@ -14,15 +14,15 @@ import tempfile
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from . import apt, cache, image, paths, progress
+from . import apt, cache, image, mirror, paths, progress
 from .errors import LabError
 from .process import run, tail
 
 # What packages are built with, beside the build root's compiler.
 PACKAGING = ("apt", "debhelper", "dh-dkms", "dpkg-dev", "fakeroot", "lintian", "scdoc", "ccache")
-# A small Debian that is somebody's machine: what our packages depend on or recommend, and an init that boots.
-MACHINE = ("apt", "dkms", "systemd-sysv", "udev", "dbus", "kmod", "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest",
-           "iproute2", "ethtool", "procps", "python3", "mokutil")
+# The same for another architecture has also what is in a build root, and what the provider needs.
+I386_PACKAGES = ("gcc", "g++", "make", "cmake", "ninja-build", "pkgconf", "libibverbs-dev")
+I386_ROOM = 1500  # MiB
 # The project has no public mail address.
 NO_ADDRESS = "bogus-mail-host,bogus-mail-host-in-debian-changelog"
 
@@ -71,7 +71,7 @@ def in_root(root: Path, script: str, log: Path, binds: Sequence[tuple[Path, str]
         raise LabError(f"this failed in a root (all of it: {log}):\n{tail(log, 40)}")
 
 
-def _layer(name: str, made: image.Image, packages: Sequence[str]) -> Path:
+def layer(name: str, made: image.Image, packages: Sequence[str]) -> Path:
     """The build root with more packages, as a layer that is made once."""
     def fill(folder: Path) -> None:
         with progress.step(f"installing {', '.join(packages)} for {made.suite}"):
@@ -87,77 +87,63 @@ def _layer(name: str, made: image.Image, packages: Sequence[str]) -> Path:
 
 
 RELEASE_NUMBERS = {"bookworm": 12, "trixie": 13, "forky": 14}
+# Releases that 32-bit programs are a part of: they get the provider for those too.
+WITH_I386 = ("bookworm",)
 
 
-def build(suite: str, with_sim: bool = True) -> list[Path]:
+def _i386_root(suite: str) -> Path:
+    """A root of that architecture, which the host's processor and kernel run as their own."""
+    def fill(folder: Path) -> None:
+        paths.need_room(paths.cache(), I386_ROOM, "a root for i386")
+        with progress.step(f"making a root for building i386 packages of {suite} (downloads about 150 MB)"):
+            image.unpack_root(folder / "root", folder / "log", suite, tuple(recipe["packages"]), "--architectures=i386", "--skip=check/qemu")
+
+    recipe = {"mirror": mirror.debian(), "packages": sorted({*PACKAGING, *I386_PACKAGES})}
+    return cache.entry(f"packaging-i386-{suite}", recipe, fill) / "root"
+
+
+def _sources(tree: Path, suite: str) -> None:
+    """A Debian source tree of this tree's files."""
+    files = run(["git", "-C", paths.REPO, "ls-files", "--cached", "--others", "--exclude-standard"]).split("\n")
+    for name in filter(None, files):
+        source = paths.REPO / name
+        if source.is_file() and not name.startswith(("tests/", "bench/", "docs/")) or name.startswith(("docs/man", "tests/layout/check-btf")):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, tree / name)
+    shutil.copytree(tree / "packaging/debian", tree / "debian")
+    changelog = tree / "debian/changelog"
+    changelog.write_text(changelog.read_text().replace(f"({paths.version()})", f"({paths.version()}+deb{RELEASE_NUMBERS[suite]})", 1))
+
+
+def _build(suite: str, lower: Sequence[Path], options: str, goal: Path, log: Path) -> None:
+    """Builds and checks what the root's architecture has; the packages are left in the folder goal."""
+    results = paths.cache() / "ccache-packaging"
+    results.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="deb-", dir=goal) as scratch, layered(lower, Path(scratch) / "upper") as root:
+        _sources(root / "work/t3rdma", suite)
+        in_root(root, f"""
+            export CCACHE_DIR=/ccache CCACHE_BASEDIR=/work/t3rdma CCACHE_NOHASHDIR=1 DEB_BUILD_OPTIONS="parallel={os.cpu_count()} noautodbgsym"
+            cd /work/t3rdma
+            dpkg-buildpackage -us -uc -d {options}
+            lintian --allow-root --fail-on error --suppress-tags {NO_ADDRESS} --tag-display-limit 0 ../*.changes
+            """, log, [(results, "/ccache")])
+        for path in (root / "work").glob("*.deb"):
+            shutil.copy2(path, goal)
+
+
+def build(suite: str, with_sim: bool = True, i386: bool | None = None) -> list[Path]:
     """Builds the packages of a release, and has lintian look at them; an error of lintian's is one of the build. They are left in
-    build/deb/SUITE."""
+    build/deb/SUITE. i386: also those for 32-bit programs (None: where the release has such)."""
     need_root()
     made = image.get(suite)
     goal = paths.REPO / "build/deb" / suite
     shutil.rmtree(goal, ignore_errors=True)
     goal.mkdir(parents=True)
-    tools = _layer("packaging", made, PACKAGING)
-    results = paths.cache() / "ccache-packaging"
-    results.mkdir(parents=True, exist_ok=True)
-    with progress.step(f"building packages for {suite}"), tempfile.TemporaryDirectory(prefix="deb-", dir=goal) as scratch, \
-            layered([tools, made.build_root], Path(scratch) / "upper") as root:
-        tree = root / "work/t3rdma"
-        tree.mkdir(parents=True)
-        files = run(["git", "-C", paths.REPO, "ls-files", "--cached", "--others", "--exclude-standard"]).split("\n")
-        for name in filter(None, files):
-            source = paths.REPO / name
-            if source.is_file() and not name.startswith(("tests/", "bench/", "docs/")) or name.startswith("docs/man"):
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, tree / name)
-        shutil.copytree(tree / "packaging/debian", tree / "debian")
-        changelog = tree / "debian/changelog"
-        changelog.write_text(changelog.read_text().replace(f"({paths.version()})", f"({paths.version()}+deb{RELEASE_NUMBERS[suite]})", 1))
-        profiles = "" if with_sim else "export DEB_BUILD_PROFILES=pkg.t3rdma.nosim"
-        in_root(root, f"""
-            export CCACHE_DIR=/ccache CCACHE_BASEDIR=/work/t3rdma CCACHE_NOHASHDIR=1 DEB_BUILD_OPTIONS=parallel={os.cpu_count()}
-            {profiles}
-            cd /work/t3rdma
-            dpkg-buildpackage -b -us -uc -d
-            lintian --allow-root --fail-on error --suppress-tags {NO_ADDRESS} --tag-display-limit 0 ../*.changes
-            """, goal / "log", [(results, "/ccache")])
-        for path in (root / "work").glob("*.deb"):
-            if "-dbgsym" not in path.name:
-                shutil.copy2(path, goal)
+    tools = layer("packaging", made, PACKAGING)
+    with progress.step(f"building packages for {suite}"):
+        _build(suite, [tools, made.build_root], "-b" if with_sim else "-b -Ppkg.t3rdma.nosim", goal, goal / "log")
+    if suite in WITH_I386 if i386 is None else i386:
+        root = _i386_root(suite)
+        with progress.step(f"building packages for {suite}, i386"):
+            _build(suite, [root], "-B", goal, goal / "log-i386")
     return sorted(goal.glob("*.deb"))
-
-
-class Installed:
-    """A machine of a release, as a root that commands run in."""
-
-    def __init__(self, suite: str, folder: Path):
-        need_root()
-        self.made = image.get(suite)
-        self.folder = folder
-        self._lower = [_layer("machine", self.made, MACHINE), self.made.build_root]
-        self._stack = contextlib.ExitStack()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-
-    def __enter__(self) -> "Installed":
-        self.root = self._stack.enter_context(layered(self._lower, self.folder / "upper"))
-        self._logs = 0
-        return self
-
-    def __exit__(self, *error) -> None:
-        self._stack.close()
-        cache.remove_tree(self.folder / "upper")
-
-    def run(self, script: str, binds: Sequence[tuple[Path, str]] = ()) -> str:
-        """A shell script in the machine, as if somebody was root there; returns what it wrote."""
-        self._logs += 1
-        log = self.folder / f"{self._logs:02}.log"
-        in_root(self.root, script, log, binds)
-        return log.read_text(errors="replace")
-
-    def files(self) -> set[str]:
-        """All files and links, without what changes with each run of apt, and without DKMS's own key."""
-        out = run(["find", self.root, "-xdev", "-not", "-type", "d", "-printf", "%P\n"])
-        volatile = ("var/lib/dpkg/", "var/lib/apt/", "var/cache/", "var/log/", "tmp/", "root/", "dev/", "proc/", "var/lib/systemd/", "debs/",
-                    "var/lib/dkms/mok.")
-        return {name for name in out.splitlines() if name and not name.startswith(volatile)}

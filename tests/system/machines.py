@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Installed machines (labkit/installed.py), as the tests use them."""
+
+import contextlib
+import json
+
+from labkit import Lab
+from labkit.guest import Machine
+from stock import rping_client, rping_server
+
+OURS = ("t3rdma-dkms", "libibverbs-cxgb3", "t3rdma-tools")
+DEVICE = "iwp1s0"  # as rdma-core's udev rules name it, by its place
+MEMORY = 1024  # MiB
+BOOT = 240  # seconds until everything that an init starts has started, on a busy machine
+
+
+def ours(debs):
+    """Those of the packages that a machine with a card wants."""
+    found = [path for path in debs if path.name.startswith(tuple(f"{name}_" for name in OURS)) and "_i386" not in path.name]
+    assert len(found) == len(OURS)
+    return found
+
+
+@contextlib.contextmanager
+def booted(made, name="machine", later=None, **options):
+    """Two guests that are this machine. What its own init starts has started; addresses are given by hand."""
+    with Lab(guests=2, installed=made.image(name, later), load="nic", name=f"installed-{made.made.suite}",
+             machine=Machine(memory=MEMORY), **options) as lab:
+        for guest in lab.guests:
+            guest.run("systemctl is-system-running --wait", BOOT)
+            assert guest.check("cat /proc/1/comm").strip() == "systemd"
+        yield lab
+        assert not lab.new_trouble()
+
+
+def rping(lab, rounds=20, card_port=0):
+    server, client = lab.guests
+    serving = rping_server(server, f"-C {rounds} -S 4096 -V", card_port=card_port)
+    done = rping_client(client, server, f"-C {rounds} -S 4096 -V", card_port=card_port).wait(120)
+    assert done.rc == 0, done
+    assert serving.wait(30).rc == 0
+    return f"{rounds} rounds"
+
+
+def loaded(guest):
+    """The modules of the stack that are loaded, as ofedctrl says."""
+    done = json.loads(guest.check("ofedctrl -q --json"))
+    assert done["loaded"], done
+    return {row["name"] for row in done["modules"] if row["loaded"]}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The table of what was done to an installed machine of each release, at the end of pytest's output: a test that takes the fixture `step`
+is a row of it.
+
+    installed machines     bookworm                   trixie
+    apt install            7 files                    7 files
+"""
+
+from dataclasses import dataclass
+
+import pytest
+
+HEADINGS = 34
+WIDTH = 36
+
+
+@dataclass
+class Step:
+    """result: what came of it, once it has been done; a test that does not get there leaves what is here."""
+
+    release: str
+    name: str
+    result: str = "FAILED"
+
+
+def lines(steps: list[Step]) -> list[str]:
+    """The table; what was not tried is a dash."""
+    releases = list(dict.fromkeys(step.release for step in steps))
+    found = {(step.release, step.name): step.result for step in steps}
+    shown = ["".ljust(HEADINGS) + "".join(release.ljust(WIDTH) for release in releases)]
+    for name in dict.fromkeys(step.name for step in steps):
+        shown.append(name.ljust(HEADINGS) + "".join(found.get((release, name), "-").ljust(WIDTH) for release in releases))
+    return [line.rstrip() for line in shown]
+
+
+@pytest.fixture
+def step(record_property):
+    """step(release, name) begins a row; the test puts what came of it in its result."""
+    def begin(release: str, name: str) -> Step:
+        made = Step(release, name)
+        record_property("step", made)
+        return made
+
+    return begin
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = (report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call")
+    steps = [value for report in reports for name, value in report.user_properties if name == "step"]
+    if steps:
+        terminalreporter.section("installed machines")
+        for line in lines(steps):
+            terminalreporter.write_line(line)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Somebody's machine of a Debian release: a root that packages are installed in, and that guests boot.
+
+Its modules and programs are those that its packages brought, and its own init starts them; nothing of it comes from the tree.
+"""
+
+import contextlib
+import hashlib
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Sequence
+
+from . import cache, image, package, paths, progress
+from .process import run
+
+# A small Debian: what our packages depend on or recommend, and an init that boots.
+PACKAGES = ("apt", "dkms", "systemd-sysv", "udev", "dbus", "kmod", "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest",
+            "iproute2", "ethtool", "procps", "python3", "mokutil")
+ROOM = 4000  # MiB for what is installed, and for what guests boot of it
+# Of no use to a guest; the folders stay.
+NOT_BOOTED = ("debs/*", "src/*", "work/*", "tmp/*", "dev/*", "proc/*", "var/cache/apt/*")
+
+
+# Newer than /usr, so that the first boot does not index all hardware and libraries anew: under emulation that takes minutes.
+UP_TO_DATE = {"/etc/.updated": b"", "/var/.updated": b""}
+APT = "apt-get -qy -o Dpkg::Use-Pty=0 -o APT::Install-Recommends=false -o Acquire::Check-Valid-Until=false"
+
+
+def _with_packages(made: image.Image, debs: Sequence[Path], lower: Sequence[Path]) -> Path:
+    """A layer in which apt installed these files. DKMS takes minutes, so it is kept for all that install the same."""
+    def fill(folder: Path) -> None:
+        with progress.step(f"installing {', '.join(path.name for path in debs)}"), package.layered(lower, folder / "upper") as root:
+            package.in_root(root, f"depmod {made.release} && {APT} install {' '.join(f'/debs/{path.name}' for path in debs)}",
+                            folder / "log", [(debs[0].parent, "/debs")])
+
+    recipe = {"root": [path.parent.name for path in lower], "debs": [hashlib.sha256(path.read_bytes()).hexdigest() for path in debs]}
+    return cache.entry(f"installed-{made.suite}", recipe, fill) / "upper"
+
+
+class Installed:
+    """A machine as a root that commands run in; with packages of ours, if they are given as files."""
+
+    def __init__(self, suite: str, folder: Path, debs: Sequence[Path] = ()):
+        package.need_root()
+        self.made = image.get(suite)
+        self.folder = folder
+        self._lower = [package.layer("machine", self.made, PACKAGES), self.made.build_root]
+        if debs:
+            self._lower.insert(0, _with_packages(self.made, debs, self._lower))
+        self._stack = contextlib.ExitStack()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        paths.need_room(folder, ROOM, "an installed machine")
+
+    def __enter__(self) -> "Installed":
+        self.root = self._stack.enter_context(package.layered(self._lower, self.folder / "upper"))
+        self._logs = 0
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._stack.close()
+        cache.remove_tree(self.folder / "upper")
+        for path in self.folder.glob("*.squashfs"):
+            path.unlink()
+
+    def run(self, script: str, binds: Sequence[tuple[Path, str]] = ()) -> str:
+        """A shell script in the machine, as if somebody was root there; returns what it wrote."""
+        self._logs += 1
+        log = self.folder / f"{self._logs:02}.log"
+        package.in_root(self.root, script, log, binds)
+        return log.read_text(errors="replace")
+
+    def files(self) -> set[str]:
+        """All files and links, without what changes with each run of apt, and without DKMS's own key."""
+        out = run(["find", self.root, "-xdev", "-not", "-type", "d", "-printf", "%P\n"])
+        volatile = ("var/lib/dpkg/", "var/lib/apt/", "var/cache/", "var/log/", "tmp/", "root/", "dev/", "proc/", "var/lib/systemd/", "debs/",
+                    "var/lib/dkms/mok.", f"usr/lib/modules/{self.made.release}/modules.")
+        return {name for name in out.splitlines() if name and not name.startswith(volatile)}
+
+    def image(self, name: str = "machine", later: dict[str, bytes] | None = None) -> image.Image:
+        """What guests boot: the machine as it is now. later: files (by path) that were written to its disk since it was packed under
+        that name; guests forget what they write."""
+        root, more = self.folder / f"{name}.squashfs", self.folder / f"{name}-later.squashfs"
+        if not root.exists():
+            with progress.step(f"packing an installed machine of {self.made.suite}"):
+                self._pack(self.root, root, "-wildcards", "-e", *NOT_BOOTED)
+        with tempfile.TemporaryDirectory(prefix="later-", dir=self.folder) as scratch:
+            for path, data in {**UP_TO_DATE, **(later or {})}.items():
+                target = Path(scratch, path.lstrip("/"))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+            Path(scratch).chmod(0o755)
+            self._pack(Path(scratch), more)
+        return replace(self.made, other_root=root, other_modules=more, own_init=True)
+
+    @staticmethod
+    def _pack(source: Path, target: Path, *more: str) -> None:
+        run(["mksquashfs", source, target, "-noappend", "-noI", "-noD", "-noF", "-noX", "-no-progress", "-quiet", *more])
