@@ -44,17 +44,18 @@ def test_completion_events(pair, receiver, count):
 
 @pytest.mark.long
 def test_asynchronous_events(pair):
+    """An interface goes down and comes back: on 6.1 the NIC driver tells its clients of nothing less."""
     here = pair.guests[0]
+    name = here.interfaces[0]
     watching = here.start(f"exec {BIN}/async-nonblocking cxgb3_0 2")
     watching.expect("watching cxgb3_0", 20)
-    pair.sim.cable("p0", plugged=False)
+    here.check(f"ip link set {name} down")
     try:
         watching.expect("port error: port 1", 30)
     finally:
-        pair.sim.cable("p0", plugged=True)
-        watching.expect("port active: port 1", 30)
+        here.check(f"ip link set {name} up")
         for guest in pair.guests:
-            guest.check(stack.wait_carrier(guest.interfaces[0]), 40)
+            guest.check(stack.wait_carrier(guest.interfaces[0]), 120)
     done = watching.wait(30)
     assert (done.rc, done.stdout.splitlines(), done.stderr) == (0, ["watching cxgb3_0", "port error: port 1", "port active: port 1"], "")
 
