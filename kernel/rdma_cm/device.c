@@ -60,12 +60,20 @@ static u32 port_on(struct cm_dev *dev, struct net_device *ndev)
 	return 0;
 }
 
-/* A VLAN's connections run on the device below it. */
-static struct net_device *below_vlans(struct net_device *ndev)
+/* The device that may be used in the namespace and has a port on a net device; or NULL. */
+static struct cm_dev *dev_on(struct net *net, struct net_device *ndev, u32 *port)
 {
-	while (is_vlan_dev(ndev))
-		ndev = vlan_dev_real_dev(ndev);
-	return ndev;
+	struct cm_dev *dev;
+
+	lockdep_assert_held(&cm_devices_mutex);
+	list_for_each_entry(dev, &devices, item) {
+		if (!rdma_dev_access_netns(dev->device, net))
+			continue;
+		*port = port_on(dev, ndev);
+		if (*port)
+			return dev;
+	}
+	return NULL;
 }
 
 void cm_dev_put(struct cm_dev *dev)
@@ -85,30 +93,26 @@ int cm_dev_attach(struct cm_id *id)
 	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
 	struct net_device *ndev;
 	struct cm_dev *dev;
-	int ret = -ENODEV;
 	u32 port;
 
 	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
 	if (!ndev)
 		return -ENODEV;
 	mutex_lock(&cm_devices_mutex);
-	list_for_each_entry(dev, &devices, item) {
-		if (!rdma_dev_access_netns(dev->device, dev_addr->net))
-			continue;
-		port = port_on(dev, below_vlans(ndev));
-		if (!port)
-			continue;
+	dev = dev_on(dev_addr->net, ndev, &port);
+	/* A VLAN that has no device of its own uses that of the interface below (C20). */
+	if (!dev && is_vlan_dev(ndev))
+		dev = dev_on(dev_addr->net, vlan_dev_real_dev(ndev), &port);
+	if (dev) {
 		refcount_inc(&dev->users);
 		id->dev = dev;
 		id->mirror.id.device = dev->device;
 		id->mirror.id.port_num = port;
 		list_add_tail(&id->of_dev, &dev->ids);
-		ret = 0;
-		break;
 	}
 	mutex_unlock(&cm_devices_mutex);
 	dev_put(ndev);
-	return ret;
+	return dev ? 0 : -ENODEV;
 }
 
 /* Off the device's list; the reference stays with the id until it is freed. */

@@ -26,6 +26,13 @@ PAIR = f"""set -e
     {INSIDE} ip addr add 10.9.0.2/24 dev far
     {INSIDE} ip addr add fd09::2/64 dev far nodad
     {INSIDE} ip link set far up
+    modprobe 8021q
+    ip link add link here name here.5 type vlan id 5
+    {INSIDE} ip link add link far name far.5 type vlan id 5
+    ip addr add 10.9.5.1/24 dev here.5
+    {INSIDE} ip addr add 10.9.5.2/24 dev far.5
+    ip link set here.5 up
+    {INSIDE} ip link set far.5 up
     for try in $(seq 100); do
         ip -6 addr show dev here scope link | grep -q tentative || ! {INSIDE} ip -6 addr show dev far scope link | grep -q inet6 ||
             {INSIDE} ip -6 addr show dev far scope link | grep -q tentative || exit 0
@@ -88,6 +95,12 @@ def rping(guest, at, server_at=None):
     run_both(lambda: serve(guest, server_at or at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20, may_hang=True)
     left = objects(guest)
     assert left and not any(left.values()), left
+
+
+def test_C20_a_vlan_has_the_device_of_the_interface_below(guest):
+    rping(guest, "10.9.5.2")
+    shown = guest.check("rdma link")
+    assert "netdev here" in shown and ".5" not in shown, shown
 
 
 @pytest.mark.parametrize("address", ["10.9.0.2", "fd09::2"])
