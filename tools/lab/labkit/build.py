@@ -47,14 +47,15 @@ def modules_folder(made: image.Image) -> Path:
     return made.products / "kernels" / made.kernel.kind.name if made.kernel else made.products
 
 
-def _kbuild(made: image.Image, source: str, target: str) -> None:
-    """Builds the modules of a folder of the tree, with all sources that they may include next to them."""
+def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None:
+    """Builds the modules of a folder of the tree, with all sources that they may include next to them. more: for make."""
     out = modules_folder(made)
-    for part in ("include", "kernel", "tests/kunit", "tests/tables"):
+    for part in ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables"):
         if (paths.REPO / part).is_dir():
             mirror(paths.REPO / part, out / "src" / part, built)
     headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
-    more = made.kernel.kind.make if made.kernel else ""
+    if made.kernel:
+        more = f"{made.kernel.kind.make} {more}"
     in_build_root(made, f"""
         cd /src/{out.relative_to(paths.REPO)}
         make -C {headers} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
@@ -73,6 +74,13 @@ def kunit(suite: str, kernel_name: str) -> Path:
     with progress.step(f"building KUnit suites for {suite}, kernel {kernel_name}"):
         _kbuild(made, "tests/kunit", "kunit")
     return modules_folder(made) / "kunit"
+
+
+def test_modules(suite: str, kernel_name: str | None = None) -> None:
+    """The modules of tests/modules, which use what ours export, among the modules that guests load. Ours are built already."""
+    made = image.get(suite, kernel_name)
+    with progress.step(f"building modules of tests for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
+        _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
 
 
 def programs(made: image.Image, goal: Path) -> None:
