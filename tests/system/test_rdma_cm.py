@@ -19,7 +19,7 @@ TABLE = "/sys/kernel/debug/t3_rdma_cm/ids"
 @pytest.fixture
 def ends(t3cm):
     for guest in t3cm.guests:
-        for program in ("cm.py", "ucm.py"):
+        for program in ("cm.py", "ucm.py", "ucm_race.py"):
             guest.push(HERE / program, f"/tmp/{program}", 0o755)
     return t3cm.guests
 
@@ -205,6 +205,17 @@ def test_C2_C8_C9_C19_every_command_answers_as_the_in_tree_manager_does(ends):
 
 OTHERWISE = {
 }
+
+
+@pytest.mark.long  # until it has run
+def test_C7_commands_about_one_id_at_the_same_time(ends):
+    """Processes that share a file bind, resolve, connect, listen with and destroy the same ids: one command is done before the next."""
+    server, client = ends
+    taken = json.loads(client.check(f"PYTHONDONTWRITEBYTECODE=1 /tmp/ucm_race.py {address(client)} {address(server)} 2", 60))
+    often = {name for name, count in taken.items() if count > 3}
+    assert often >= {"BIND", "LISTEN", "RESOLVE_ADDR", "RESOLVE_ROUTE", "GET_EVENT", "QUERY", "CREATE_ID", "DESTROY_ID", "refused"}, taken
+    nothing_is_left(client)
+    assert client.check(f"cat {TABLE}") == ""
 
 
 @pytest.mark.long

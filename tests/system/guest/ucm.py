@@ -319,4 +319,5 @@ def main():
         create(fd)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Processes that share a file of /dev/infiniband/rdma_cm, and send it commands about the same ids at the same time, by chance.
+
+    ucm_race.py ADDRESS PEER SECONDS      prints how many commands of each kind were taken, and how many were refused
+"""
+
+import collections
+import json
+import os
+import random
+import struct
+import sys
+import time
+
+import ucm
+
+PROCESSES = 4
+IDS = 3
+PORT = 7600
+
+
+def commands(number, address, peer):
+    yield from ucm.every(number)
+    yield "BIND", ucm.bind(number, address), 0
+    yield "RESOLVE_ADDR", ucm.resolve(number, peer, timeout=50, port=PORT), 0
+    yield "LISTEN", struct.pack("=II", number, 1), 0
+    yield "QUERY", struct.pack("=QII", ucm.WHERE, number, 1), 1024
+    yield "DESTROY_ID", struct.pack("=QII", ucm.WHERE, number, 0), 4
+    yield "CREATE_ID", struct.pack("=QQHB5x", 1, ucm.WHERE, ucm.TCP, 2), 4
+    yield "GET_EVENT", struct.pack("=Q", ucm.WHERE), 336
+
+
+def run(fd, numbers, address, peer, end, seed):
+    """Numbers are given out again when their id is gone, so all processes go on meeting at the same ones."""
+    chance, taken = random.Random(seed), collections.Counter()
+    while time.monotonic() < end:
+        known = list(commands(chance.choice(numbers), address, peer))
+        # The way to a connection is long: go along it more often than away from it.
+        name, payload, out = chance.choice(known + [one for one in known if one[0] in ("RESOLVE_ADDR", "RESOLVE_ROUTE")])
+        taken[name if ucm.send(fd, name, payload, out) == 0 else "refused"] += 1
+    return taken
+
+
+def main():
+    address, peer, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    fd = ucm.open_device()
+    numbers = [ucm.create(fd) for _ in range(IDS)]
+    end = time.monotonic() + seconds
+    results = []
+    for seed in range(PROCESSES):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.write(write, json.dumps(run(fd, numbers, address, peer, end, seed)).encode())
+            os._exit(0)
+        os.close(write)
+        results.append(read)
+    total = collections.Counter()
+    for read in results:
+        total.update(json.loads(os.read(read, 65536)))
+    print(json.dumps(total))
+
+
+main()
