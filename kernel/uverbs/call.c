@@ -15,34 +15,10 @@
  *	it is destroyed and its handle given back; what was taken is released.
  */
 
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "call.h"
-#include "core_calls.h"
-
-/* The file's own, or, while another call has it, a new one. */
-struct uv_room *uv_room_get(struct uv_file *file)
-{
-	return xchg(&file->room, NULL) ?: kmalloc(sizeof(struct uv_room), GFP_KERNEL);
-}
-
-void uv_room_put(struct uv_file *file, struct uv_room *room)
-{
-	if (cmpxchg(&file->room, NULL, room))
-		kfree(room);
-}
-
-void uv_call_init(struct uv_call *call, struct uv_file *file, struct uv_room *room,
-		  struct ib_device *dev, const struct uv_row *row)
-{
-	memset(call, 0, sizeof(*call));
-	call->file = file;
-	call->room = room;
-	call->dev = dev;
-	call->row = row;
-	call->attrs.ufile = &file->base;
-}
+#include "copy.h"
 
 static int need_context(struct uv_call *call)
 {
@@ -65,33 +41,37 @@ static void take(struct uv_call *call, const struct uv_field *field, void *objec
 	call->ntaken++;
 }
 
+static int take_events(struct uv_call *call, const struct uv_field *field, u64 fd, void *args)
+{
+	struct uv_events *events;
+
+	if (!call->dev)
+		return -EIO;
+	events = uv_events_get_fd(call->file, fd, field->flags & UV_ASYNC);
+	if (IS_ERR(events))
+		return PTR_ERR(events);
+	take(call, field, events);
+	*(struct uv_events **)(args + field->arg) = events;
+	return 0;
+}
+
 /* An object or event file that the caller names. */
 int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args)
 {
-	if (field->kind == UV_FD) {
-		struct uv_events *events;
+	struct ib_uobject *uobj;
 
-		if (!call->dev)
-			return -EIO;
-		events = uv_events_get_fd(call->file, id, field->flags & UV_ASYNC);
-		if (IS_ERR(events))
-			return PTR_ERR(events);
-		take(call, field, events);
-		*(struct uv_events **)(args + field->arg) = events;
-	} else {
-		struct ib_uobject *uobj;
-
-		if (!call->dev && field->access != UV_DESTROY)
-			return -EIO;
-		uobj = uv_object_get(call->file, field->type, id, field->access);
-		if (IS_ERR(uobj))
-			return PTR_ERR(uobj);
-		take(call, field, uobj);
-		if (field->access == UV_DESTROY)
-			call->doomed = uobj;
-		call->attrs.context = uobj->context;
-		*(struct ib_uobject **)(args + field->arg) = uobj;
-	}
+	if (field->kind == UV_FD)
+		return take_events(call, field, id, args);
+	if (!call->dev && field->access != UV_DESTROY)
+		return -EIO;
+	uobj = uv_object_get(call->file, field->type, id, field->access);
+	if (IS_ERR(uobj))
+		return PTR_ERR(uobj);
+	take(call, field, uobj);
+	if (field->access == UV_DESTROY)
+		call->doomed = uobj;
+	call->attrs.context = uobj->context;
+	*(struct ib_uobject **)(args + field->arg) = uobj;
 	return 0;
 }
 
@@ -177,6 +157,17 @@ int uv_zero_tail(const void __user *buf, size_t known, size_t len)
 	return zero ? 0 : -EOPNOTSUPP;
 }
 
+/* Most values have one of two lengths. */
+static void copy_value(void *to, const void *from, u16 len)
+{
+	if (len == sizeof(u32))
+		memcpy(to, from, sizeof(u32));
+	else if (len == sizeof(u64))
+		memcpy(to, from, sizeof(u64));
+	else
+		memcpy(to, from, len);
+}
+
 static int write_in(struct uv_call *call, const struct uv_field *field, void *wire, void *args)
 {
 	const void *from = wire + field->at;
@@ -185,7 +176,7 @@ static int write_in(struct uv_call *call, const struct uv_field *field, void *wi
 		return 0;
 	switch (field->kind) {
 	case UV_IN:
-		memcpy(args + field->arg, from, field->len);
+		copy_value(args + field->arg, from, field->len);
 		return 0;
 	case UV_BITS:
 		return (field->len == sizeof(u8) ? *(u8 *)from : *(u32 *)from) & ~field->allowed ?
@@ -198,6 +189,7 @@ static int write_in(struct uv_call *call, const struct uv_field *field, void *wi
 		return uv_take_handle(call, field, *(s32 *)from, args);
 	case UV_NEW:
 	case UV_FD_NEW:
+		call->new_field = field;
 		return uv_make(call, field, args);
 	default:
 		return 0;
@@ -209,14 +201,10 @@ static void write_out(struct uv_call *call, const struct uv_field *field, void *
 {
 	switch (field->kind) {
 	case UV_OUT:
-		memcpy(wire + field->at, args + field->arg, field->len);
+		copy_value(wire + field->at, args + field->arg, field->len);
 		break;
 	case UV_OUT_LEN:
 		*(u32 *)(wire + field->at) = min_t(size_t, out_len, call->row->response);
-		break;
-	case UV_NEW:
-	case UV_FD_NEW:
-		*(u32 *)(wire + field->at) = uv_new_id(call);
 		break;
 	}
 }
@@ -229,18 +217,19 @@ int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len, voi
 		 size_t out_len)
 {
 	const struct uv_row *row = call->row;
-	void *wire = call->room->wire;
-	void *args = call->room->args;
+	/* Of either only what the row says is used, and that is filled or zeroed first. */
+	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
+	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
 	size_t known = min_t(size_t, in_len, row->request);
-	const struct uv_field *field;
+	const struct uv_field *field, *end = row->fields + row->nfields;
 	size_t room;
 	int err;
 
-	if (copy_from_user(wire, in, known)) {
-		err = -EFAULT;
+	err = uv_copy_in(wire, in, known);
+	if (err)
 		goto done;
-	}
-	memset(wire + known, 0, row->request - known);
+	if (known < row->request)
+		memset((void *)wire + known, 0, row->request - known);
 	if (row->flags & UV_TAIL) {
 		call->tail = in + known;
 		call->tail_len = in_len - known;
@@ -253,7 +242,8 @@ int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len, voi
 	call->out_len = out_len;
 
 	memset(args, 0, row->args);
-	for (field = row->fields; field < row->fields + row->nfields; field++) {
+	/* Results stand behind all else; uv_table_init() has seen to that. */
+	for (field = row->fields; field < end && !uv_is_result(field); field++) {
 		err = write_in(call, field, wire, args);
 		if (err)
 			goto done;
@@ -264,10 +254,13 @@ int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len, voi
 		goto done;
 
 	memset(wire, 0, row->response);
-	for (field = row->fields; field < row->fields + row->nfields; field++)
+	if (call->new_field)
+		*(u32 *)((void *)wire + call->new_field->at) = uv_new_id(call);
+	for (; field < end; field++)
 		write_out(call, field, wire, args, out_len);
 	room = min_t(size_t, out_len, row->response);
-	if (copy_to_user(out, wire, room) || clear_user(out + room, out_len - room))
+	if (uv_copy_out(out, wire, room) ||
+	    (out_len > room && clear_user(out + room, out_len - room)))
 		err = -EFAULT;
 done:
 	uv_finish(call, err);

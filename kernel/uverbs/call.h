@@ -6,42 +6,28 @@
 #include "table.h"
 #include "uverbs.h"
 
-/*
- * Where a call works: too large for the stack, and kept with the file for the
- * next call. A command that is carried by another (invoke_write) shares it, so
- * each has its own parts.
- */
-struct uv_room {
-	/* ioctl: the caller's list, if it is no longer; QP.CREATE has 15, and 2 for the driver. */
-	struct ib_uverbs_attr attrs[20];
-	u64 ioctl_args[UV_MAX_ARGS / sizeof(u64)];
-	/* write(): request or response, and the arguments. */
-	u64 wire[UV_MAX_WIRE / sizeof(u64)];
-	u64 args[UV_MAX_ARGS / sizeof(u64)];
-};
-
 struct uv_call {
 	struct uv_file *file;
-	struct uv_room *room;
 	struct ib_device *dev;		/* NULL: has gone, only destroying makes sense */
 	const struct uv_row *row;
+
+	struct ib_uobject *new;		/* at most one object or event file is made */
+	struct uv_new_fd new_fd;	/* if it has ->events */
+	const struct uv_field *new_field;	/* write(): which one that is */
+	struct ib_uobject *doomed;	/* to be destroyed before the handler runs */
+	bool answer_error;		/* the response says what failed */
+	u8 ntaken;
+	struct {
+		void *object;
+		u8 kind;
+		u8 access;
+	} taken[UV_MAX_TAKEN];
 
 	/* write(): the core's part of request and response, for handlers of variable length. */
 	const void __user *tail;
 	u32 tail_len;
 	void __user *out;
 	u32 out_len;
-	bool answer_error;		/* the response says what failed */
-
-	struct {
-		void *object;
-		u8 kind;
-		u8 access;
-	} taken[UV_MAX_TAKEN];
-	u8 ntaken;
-	struct ib_uobject *new;		/* at most one object or event file is made */
-	struct uv_new_fd new_fd;
-	struct ib_uobject *doomed;	/* to be destroyed before the handler runs */
 
 	/*
 	 * What drivers get: each struct ib_udata that they see is the one in
@@ -51,10 +37,27 @@ struct uv_call {
 	struct uverbs_attr_bundle attrs;
 };
 
-struct uv_room *uv_room_get(struct uv_file *file);
-void uv_room_put(struct uv_file *file, struct uv_room *room);
-void uv_call_init(struct uv_call *call, struct uv_file *file, struct uv_room *room,
-		  struct ib_device *dev, const struct uv_row *row);
+/*
+ * What needs no value yet gets none: ->taken is told by ->ntaken, and
+ * uv_run_write() fills the rest. So the variable is declared __uninitialized,
+ * or a kernel that zeroes the stack would do it all once more.
+ */
+static inline void uv_call_init(struct uv_call *call, struct uv_file *file, struct ib_device *dev,
+				const struct uv_row *row)
+{
+	call->file = file;
+	call->dev = dev;
+	call->row = row;
+	call->new = NULL;
+	call->new_fd.events = NULL;
+	call->new_field = NULL;
+	call->doomed = NULL;
+	call->answer_error = false;
+	call->ntaken = 0;
+	memset(&call->attrs, 0, sizeof(call->attrs));
+	call->attrs.ufile = &file->base;
+}
+
 int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args);
 int uv_make(struct uv_call *call, const struct uv_field *field, void *args);
 int uv_execute(struct uv_call *call, void *args);

@@ -153,7 +153,8 @@ int uv_do_modify_qp(struct uv_call *call, void *args)
 	struct uv_modify_qp *a = args;
 	struct ib_uverbs_modify_qp *m = &a->attr.base;
 	struct ib_qp *qp = a->qp->object;
-	struct ib_qp_attr *attr;
+	/* The mask says what counts; the rest may have any value. */
+	struct ib_qp_attr attr = {};
 	u32 mask;
 	int err;
 
@@ -168,40 +169,34 @@ int uv_do_modify_qp(struct uv_call *call, void *args)
 	if (mask & IB_QP_QKEY && m->qkey & IB_QP_SET_QKEY && !rdma_nl_get_privileged_qkey())
 		return -EPERM;
 
-	attr = kzalloc(sizeof(*attr), GFP_KERNEL);
-	if (!attr)
-		return -ENOMEM;
-	/* The mask says what counts; the rest may have any value. */
-	attr->qp_state = m->qp_state;
-	attr->cur_qp_state = m->cur_qp_state;
-	attr->path_mtu = m->path_mtu;
-	attr->path_mig_state = m->path_mig_state;
-	attr->qkey = m->qkey;
-	attr->rq_psn = m->rq_psn;
-	attr->sq_psn = m->sq_psn;
-	attr->dest_qp_num = m->dest_qp_num;
-	attr->qp_access_flags = m->qp_access_flags;
-	attr->pkey_index = m->pkey_index;
-	attr->en_sqd_async_notify = m->en_sqd_async_notify;
-	attr->max_rd_atomic = m->max_rd_atomic;
-	attr->max_dest_rd_atomic = m->max_dest_rd_atomic;
-	attr->min_rnr_timer = m->min_rnr_timer;
-	attr->port_num = m->port_num;
-	attr->timeout = m->timeout;
-	attr->retry_cnt = m->retry_cnt;
-	attr->rnr_retry = m->rnr_retry;
-	attr->rate_limit = a->attr.rate_limit;
+	attr.qp_state = m->qp_state;
+	attr.cur_qp_state = m->cur_qp_state;
+	attr.path_mtu = m->path_mtu;
+	attr.path_mig_state = m->path_mig_state;
+	attr.qkey = m->qkey;
+	attr.rq_psn = m->rq_psn;
+	attr.sq_psn = m->sq_psn;
+	attr.dest_qp_num = m->dest_qp_num;
+	attr.qp_access_flags = m->qp_access_flags;
+	attr.pkey_index = m->pkey_index;
+	attr.en_sqd_async_notify = m->en_sqd_async_notify;
+	attr.max_rd_atomic = m->max_rd_atomic;
+	attr.max_dest_rd_atomic = m->max_dest_rd_atomic;
+	attr.min_rnr_timer = m->min_rnr_timer;
+	attr.port_num = m->port_num;
+	attr.timeout = m->timeout;
+	attr.retry_cnt = m->retry_cnt;
+	attr.rnr_retry = m->rnr_retry;
+	attr.rate_limit = a->attr.rate_limit;
 	if (mask & IB_QP_ALT_PATH) {
-		attr->alt_port_num = m->alt_port_num;
-		attr->alt_timeout = m->alt_timeout;
-		attr->alt_pkey_index = m->alt_pkey_index;
-		uv_ah_from_qp_dest(&attr->alt_ah_attr, call->dev, &m->alt_dest);
+		attr.alt_port_num = m->alt_port_num;
+		attr.alt_timeout = m->alt_timeout;
+		attr.alt_pkey_index = m->alt_pkey_index;
+		uv_ah_from_qp_dest(&attr.alt_ah_attr, call->dev, &m->alt_dest);
 	}
 	if (mask & IB_QP_AV)
-		uv_ah_from_qp_dest(&attr->ah_attr, call->dev, &m->dest);
-	err = ib_modify_qp_with_udata(qp, attr, relevant(qp->qp_type, mask), uv_udata(call));
-	kfree(attr);
-	return err;
+		uv_ah_from_qp_dest(&attr.ah_attr, call->dev, &m->dest);
+	return ib_modify_qp_with_udata(qp, &attr, relevant(qp->qp_type, mask), uv_udata(call));
 }
 
 int uv_do_query_qp(struct uv_call *call, void *args)

@@ -72,7 +72,6 @@ static void file_free(struct kref *ref)
 		__free_page(file->base.disassociate_page);
 	mutex_destroy(&file->base.umap_lock);
 	mutex_destroy(&file->base.ucontext_lock);
-	kfree(file->room);
 	kfree(file);
 	device_unref(dev);
 }
@@ -94,9 +93,9 @@ static struct uv_file *file_new(struct uv_device *dev)
 	init_rwsem(&file->base.hw_destroy_rwsem);
 	spin_lock_init(&file->base.uobjects_lock);
 	INIT_LIST_HEAD(&file->base.uobjects);
+	uv_handles_init(&file->handles);
 	mutex_init(&file->base.umap_lock);
 	INIT_LIST_HEAD(&file->base.umaps);
-	xa_init_flags(&file->base.idr, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&file->events);
 	return file;
 }
@@ -393,6 +392,5 @@ void uv_devices_exit(void)
 	ib_unregister_client(&uv_client);
 	class_destroy(uv_class);
 	unregister_chrdev_region(first_devt, MAX_DEVICES);
-	/* Objects are freed by kfree_rcu(), which needs nothing of this module any more. */
 	ida_destroy(&numbers);
 }

@@ -11,6 +11,10 @@
 #include <linux/uaccess.h>
 
 #include "args.h"
+#include "copy.h"
+
+/* The caller's list is on our stack unless it is longer; QP.CREATE has 15, and 2 for the driver. */
+#define FEW_ATTRS 20
 
 /* An ioctl under way. */
 struct ioctl_call {
@@ -33,8 +37,8 @@ static int read_value(const struct ib_uverbs_attr *attr, void *to, size_t len)
 {
 	if (is_inline(attr))
 		memcpy(to, &attr->data, len);
-	else if (copy_from_user(to, u64_to_user_ptr(attr->data), len))
-		return -EFAULT;
+	else
+		return uv_copy_in(to, u64_to_user_ptr(attr->data), len);
 	return 0;
 }
 
@@ -217,7 +221,8 @@ static int out_bytes(struct ioctl_call *io, const struct uv_field *field, unsign
 	size_t room = io->attrs[index].len;
 	size_t len = min_t(size_t, room, field->len);
 
-	if (copy_to_user(to, args + field->arg, len) || clear_user(to + len, room - len))
+	if (uv_copy_out(to, args + field->arg, len) ||
+	    (room > len && clear_user(to + len, room - len)))
 		return -EFAULT;
 	return mark_output(io, index);
 }
@@ -259,12 +264,11 @@ static int out_attrs(struct ioctl_call *io, const void *args)
 static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uverbs_ioctl_hdr *hdr,
 	       struct ib_uverbs_attr __user *user)
 {
-	struct ib_uverbs_attr *attrs;
+	struct ib_uverbs_attr few[FEW_ATTRS] __uninitialized, *attrs = few;
+	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
+	struct ioctl_call io __uninitialized;
 	const struct uv_row *row;
-	struct uv_room *room;
-	struct ioctl_call io;
 	size_t bytes;
-	void *args;
 	int err;
 
 	if (dev && hdr->driver_id != dev->ops.driver_id)
@@ -279,18 +283,11 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 		return err;
 	}
 
-	room = uv_room_get(file);
-	if (!room)
-		return -ENOMEM;
-	args = room->ioctl_args;
-	attrs = room->attrs;
 	bytes = array_size(hdr->num_attrs, sizeof(*attrs));
-	if (hdr->num_attrs > ARRAY_SIZE(room->attrs)) {
+	if (hdr->num_attrs > ARRAY_SIZE(few)) {
 		attrs = kmalloc(bytes, GFP_KERNEL);
-		if (!attrs) {
-			uv_room_put(file, room);
+		if (!attrs)
 			return -ENOMEM;
-		}
 	}
 	memset(io.index, 0, sizeof(io.index));
 	io.uhw_out = 0;
@@ -298,10 +295,10 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	io.user = user;
 	io.attrs = attrs;
 	io.nattrs = hdr->num_attrs;
-	uv_call_init(&io.call, file, room, dev, row);
+	uv_call_init(&io.call, file, dev, row);
 	memset(args, 0, row->args);
 
-	err = copy_from_user(attrs, user, bytes) ? -EFAULT : in_attrs(&io, args);
+	err = uv_copy_in(attrs, user, bytes) ?: in_attrs(&io, args);
 	if (!err) {
 		err = uv_execute(&io.call, args);
 		/* See the top: libibverbs would do it again, by write(). */
@@ -312,9 +309,8 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 		err = out_attrs(&io, args);
 	uv_finish(&io.call, err);
 	uv_stats_count(uv_device_of(file), row, err);
-	if (attrs != room->attrs)
+	if (attrs != few)
 		kfree(attrs);
-	uv_room_put(file, room);
 	return err;
 }
 
@@ -323,12 +319,12 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	struct ib_uverbs_ioctl_hdr __user *user = (void __user *)arg;
 	struct uv_file *file = filp->private_data;
 	struct srcu_struct *srcu = &file->base.device->disassociate_srcu;
-	struct ib_uverbs_ioctl_hdr hdr;
+	struct ib_uverbs_ioctl_hdr hdr __uninitialized;
 	int idx, err;
 
 	if (cmd != RDMA_VERBS_IOCTL)
 		return -ENOIOCTLCMD;
-	if (copy_from_user(&hdr, user, sizeof(hdr)))
+	if (uv_copy_in(&hdr, user, sizeof(hdr)))
 		return -EFAULT;
 	if (hdr.length > PAGE_SIZE || hdr.length != struct_size(&hdr, attrs, hdr.num_attrs))
 		return -EINVAL;
@@ -349,7 +345,7 @@ int uv_do_invoke_write(struct uv_call *outer, void *args)
 {
 	struct uv_invoke_write *a = args;
 	const struct uv_row *row = uv_find_write(a->command);
-	struct uv_call call;
+	struct uv_call call __uninitialized;
 	int err;
 
 	if (IS_ERR(row))
@@ -359,7 +355,7 @@ int uv_do_invoke_write(struct uv_call *outer, void *args)
 	} else if (a->in.len < row->request_min || a->out.len < row->response_min) {
 		err = -ENOSPC;
 	} else {
-		uv_call_init(&call, outer->file, outer->room, outer->dev, row);
+		uv_call_init(&call, outer->file, outer->dev, row);
 		if (row->flags & UV_DRIVER_DATA)
 			call.attrs.driver_udata = outer->attrs.driver_udata;
 		err = uv_run_write(&call, a->in.at, a->in.len, a->out.at, a->out.len);

@@ -12,6 +12,7 @@
 #include <linux/uaccess.h>
 
 #include "call.h"
+#include "copy.h"
 
 static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, const char __user *buf,
 		 size_t count)
@@ -69,7 +70,7 @@ static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
 		return -EOPNOTSUPP;
 	if (count < sizeof(*hdr) + sizeof(ex))
 		return -EINVAL;
-	if (copy_from_user(&ex, buf + sizeof(*hdr), sizeof(ex)))
+	if (uv_copy_in(&ex, buf + sizeof(*hdr), sizeof(ex)))
 		return -EFAULT;
 	driver_in = ex.provider_in_words * 8;
 	driver_out = ex.provider_out_words * 8;
@@ -101,11 +102,10 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 {
 	struct uv_file *file = filp->private_data;
 	struct uv_device *dev = uv_device_of(file);
-	struct ib_uverbs_cmd_hdr hdr;
+	struct ib_uverbs_cmd_hdr hdr __uninitialized;
 	const struct uv_row *row;
 	struct ib_device *ib_dev;
-	struct uv_room *room;
-	struct uv_call call;
+	struct uv_call call __uninitialized;
 	int srcu, err;
 
 	/*
@@ -119,22 +119,18 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	}
 	if (count < sizeof(hdr))
 		return -EINVAL;
-	if (copy_from_user(&hdr, buf, sizeof(hdr)))
+	if (uv_copy_in(&hdr, buf, sizeof(hdr)))
 		return -EFAULT;
 	row = uv_find_write(hdr.command);
 	if (IS_ERR(row))
 		return PTR_ERR(row);
 
-	room = uv_room_get(file);
-	if (!room)
-		return -ENOMEM;
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = uv_file_device(file);
-	uv_call_init(&call, file, room, ib_dev, row);
+	uv_call_init(&call, file, ib_dev, row);
 	err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count) :
 					      plain(&call, &hdr, buf, count);
 	uv_stats_count(dev, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
-	uv_room_put(file, room);
 	return err ?: count;
 }

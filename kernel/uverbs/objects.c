@@ -15,10 +15,12 @@
  *		The driver's object has gone, ->object is NULL. After a teardown
  *		by device removal the handle stays until the file is closed, so
  *		that a late destroy still succeeds and reports its events.
- *   freed	with the last reference, an RCU period later, because lookups
- *		run without a lock.
+ *   freed	by the only one who still knows it: the call that destroyed it, once
+ *		it has read the results, or the end of its file.
  *
- * References: the handle holds one, each call that took the object one more.
+ * A handle is looked up and the object taken in one go under uobjects_lock, so
+ * that who has found an object has it: nothing else keeps it alive. To give it
+ * back needs no lock; who then finds usecnt 0 sees all that was done before.
  * What must be gone first is known to ib_core and the drivers by their own
  * counters: a PD with regions cannot be destroyed and answers EBUSY.
  *
@@ -54,13 +56,12 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	uobj->context = context;
 	INIT_LIST_HEAD(&uobj->list);
 	atomic_set(&uobj->usecnt, -1);
-	kref_init(&uobj->ref);
 
 	err = ib_rdmacg_try_charge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
 	if (err)
 		goto err_free;
 	/* Only the number: who guesses it finds nothing, whatever it was before. */
-	err = xa_alloc(&file->base.idr, &uobj->id, NULL, xa_limit_32b, GFP_KERNEL);
+	err = uv_handle_reserve(file, &uobj->id);
 	if (err)
 		goto err_uncharge;
 	return uobj;
@@ -78,27 +79,15 @@ void uv_object_commit(struct ib_uobject *uobj)
 
 	spin_lock(&ufile->uobjects_lock);
 	list_add(&uobj->list, &ufile->uobjects);
-	spin_unlock(&ufile->uobjects_lock);
 	atomic_set(&uobj->usecnt, 0);
-	/*
-	 * From here on others may take it, and destroy it. The number has its
-	 * place already, so this cannot fail.
-	 */
-	WARN_ON(xa_is_err(xa_store(&ufile->idr, uobj->id, uobj, GFP_KERNEL)));
+	uv_handle_show(&uv_file_of(ufile)->handles, uobj);
+	/* From here on others may take it, and destroy it. */
+	spin_unlock(&ufile->uobjects_lock);
 }
 
-static void object_free(struct kref *ref)
+static void object_free(struct ib_uobject *uobj)
 {
-	struct ib_uobject *uobj = container_of(ref, struct ib_uobject, ref);
-
-	/* Also frees what the object is the beginning of. */
-	kfree_rcu(uobj, rcu);
-}
-
-static void drop_handle(struct ib_uobject *uobj)
-{
-	xa_erase(&uobj->ufile->idr, uobj->id);
-	kref_put(&uobj->ref, object_free);
+	kfree(uv_object_of(uobj));
 }
 
 /* The driver's part. On success the object is only a handle; on error it is what it was. */
@@ -131,89 +120,75 @@ void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
 		uv_object_commit(uobj);
 		return;
 	}
-	drop_handle(uobj);
+	spin_lock(&uobj->ufile->uobjects_lock);
+	uv_handle_drop(&uv_file_of(uobj->ufile)->handles, uobj->id);
+	spin_unlock(&uobj->ufile->uobjects_lock);
+	object_free(uobj);
 }
 
-static int try_own(struct ib_uobject *uobj, enum uv_access access)
+/* Needs uobjects_lock, without which nobody becomes a user or the owner. */
+static int own(struct ib_uobject *uobj, enum uv_access access)
 {
-	switch (access) {
-	case UV_READ:
-		if (atomic_fetch_add_unless(&uobj->usecnt, 1, -1) != -1)
+	if (access == UV_READ) {
+		if (atomic_read(&uobj->usecnt) >= 0) {
+			atomic_inc(&uobj->usecnt);
 			return 0;
-		break;
-	case UV_WRITE:
-		if (atomic_cmpxchg(&uobj->usecnt, 0, -1) == 0)
-			return 0;
-		break;
-	case UV_DESTROY:
-		return 0;	/* uv_object_destroy() does */
+		}
+	} else if (atomic_cmpxchg_acquire(&uobj->usecnt, 0, -1) == 0) {
+		return 0;
 	}
-	/* Being made, or just destroyed: as good as not there. */
+	/* Just destroyed, and its handle not yet given back: as good as not there. */
 	return READ_ONCE(uobj->object) ? -EBUSY : -ENOENT;
 }
 
 /*
- * The object with a handle, if it is of that type. UV_DESTROY gives a reference
- * only; uv_object_destroy() is to follow.
+ * The object with a handle, if it is of that type and can be had so. UV_DESTROY
+ * owns it like UV_WRITE; uv_object_destroy() is to follow.
  */
 struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *type, u64 handle,
 				 enum uv_access access)
 {
 	struct ib_uobject *uobj;
-	int err;
+	int err = -ENOENT;
 
 	if (handle > U32_MAX)
 		return ERR_PTR((s64)handle < 0 ? -EINVAL : -ENOENT);
-	rcu_read_lock();
-	uobj = xa_load(&file->base.idr, handle);
-	if (uobj && !kref_get_unless_zero(&uobj->ref))
-		uobj = NULL;
-	rcu_read_unlock();
-	if (!uobj)
-		return ERR_PTR(-ENOENT);
-
-	err = uv_object_of(uobj)->type == type ? try_own(uobj, access) : -EINVAL;
-	if (err) {
-		kref_put(&uobj->ref, object_free);
-		return ERR_PTR(err);
-	}
-	return uobj;
+	spin_lock(&file->base.uobjects_lock);
+	uobj = uv_handle_find(&file->handles, handle);
+	if (uobj)
+		err = uv_object_of(uobj)->type == type ? own(uobj, access) : -EINVAL;
+	spin_unlock(&file->base.uobjects_lock);
+	return err ? ERR_PTR(err) : uobj;
 }
 
-/* Destroys an object that was taken with UV_DESTROY; the reference is still the caller's. */
+/*
+ * Destroys an object that was taken with UV_DESTROY. Its memory stays until it
+ * is put: it tells how many events were read.
+ */
 int uv_object_destroy(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
 {
 	struct ib_uverbs_file *ufile = uobj->ufile;
 	int err;
 
-	if (atomic_cmpxchg(&uobj->usecnt, 0, -1) != 0)
-		return READ_ONCE(uobj->object) ? -EBUSY : -ENOENT;
 	err = destroy_hw(uobj, RDMA_REMOVE_DESTROY, attrs);
-	if (err) {
-		atomic_set_release(&uobj->usecnt, 0);
+	if (err)
 		return err;
-	}
-	/* Stays owned: who has found it by RCU must not get hold of it. */
 	spin_lock(&ufile->uobjects_lock);
-	list_del_init(&uobj->list);
+	list_del(&uobj->list);
+	uv_handle_drop(&uv_file_of(ufile)->handles, uobj->id);
 	spin_unlock(&ufile->uobjects_lock);
-	drop_handle(uobj);
+	uv_object_of(uobj)->gone = true;
 	return 0;
 }
 
 void uv_object_put(struct ib_uobject *uobj, enum uv_access access)
 {
-	switch (access) {
-	case UV_READ:
-		atomic_dec(&uobj->usecnt);
-		break;
-	case UV_WRITE:
+	if (access == UV_READ)
+		atomic_fetch_dec_release(&uobj->usecnt);
+	else if (access == UV_DESTROY && uv_object_of(uobj)->gone)
+		object_free(uobj);
+	else
 		atomic_set_release(&uobj->usecnt, 0);
-		break;
-	case UV_DESTROY:
-		break;
-	}
-	kref_put(&uobj->ref, object_free);
 }
 
 /* The handles of a file's objects of one type; how many there was room for. */
@@ -295,10 +270,5 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 /* The last handles, of objects that went with their device. */
 void uv_file_drop_handles(struct uv_file *file)
 {
-	struct ib_uobject *uobj;
-	unsigned long handle;
-
-	xa_for_each(&file->base.idr, handle, uobj)
-		kref_put(&uobj->ref, object_free);
-	xa_destroy(&file->base.idr);
+	uv_handles_end(&file->handles, object_free);
 }

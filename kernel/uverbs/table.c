@@ -766,7 +766,7 @@ bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev)
 static const char *mistake(const struct uv_row *row)
 {
 	const struct uv_field *field;
-	unsigned int taken = 0, made = 0;
+	unsigned int taken = 0, made = 0, results = 0;
 
 	if (row->request > UV_MAX_WIRE || row->response > UV_MAX_WIRE)
 		return "request or response too long";
@@ -790,6 +790,10 @@ static const char *mistake(const struct uv_row *row)
 			room = row->response;
 			break;
 		}
+		if (uv_is_result(field))
+			results++;
+		else if (results && row->door != UV_DOOR_IOCTL)
+			return "result before the end";
 		if (row->door != UV_DOOR_IOCTL && field->at + field->len > room)
 			return "field outside of the request or response";
 		if (field->kind <= UV_FLAGS && field->arg + field->len > row->args)

@@ -60,6 +60,12 @@ struct uv_field {
 	bool (*when)(const void *request);	/* write(): the field counts only when this is so */
 };
 
+/* Written when the command has been carried out. */
+static inline bool uv_is_result(const struct uv_field *field)
+{
+	return field->kind == UV_OUT || field->kind == UV_OUT_LEN;
+}
+
 struct uv_buf {
 	void __user *at;
 	u32 len;	/* a handler that has written nothing there sets it to 0 */
@@ -91,7 +97,7 @@ struct uv_row {
 extern const struct uv_row uv_rows[];
 extern const unsigned int uv_row_count;
 
-/* Sizes of what a call keeps in struct uv_room; uv_table_init() checks every row against them. */
+/* Sizes of what a call has on the stack; uv_table_init() checks every row against them. */
 #define UV_MAX_WIRE	320
 #define UV_MAX_ARGS	352
 #define UV_MAX_FIELDS	20

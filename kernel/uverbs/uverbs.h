@@ -15,10 +15,12 @@
  *	until it lets go. Removal clears ib_dev and waits for the readers.
  *   > uobject.usecnt              not a lock but used like one: n > 0 users,
  *	or -1 exclusively owned. Never waited for: who cannot have it gets
- *	EBUSY. Taken by uv_object_get(), given back when the call ends.
+ *	EBUSY. Taken by uv_object_get() with uobjects_lock, given back without
+ *	it when the call ends.
  *   > uv_file.ucontext_lock       making the context; the default async file.
  *   > uv_device.lists_mutex       the device's files, a file's event files.
- *   > uv_file.uobjects_lock       the list of a file's objects (spinlock).
+ *   > uv_file.uobjects_lock       the list of a file's objects, their numbers, who may
+ *	take them (spinlock).
  *   > uv_events.lock              an event queue (spinlock, any context).
  *
  *   uv_file.hw_destroy_rwsem      held for write by the one who tears a file
@@ -42,7 +44,6 @@
 #include "core_layout.h"
 
 struct uv_events;
-struct uv_room;
 struct uv_row;
 struct uv_stats;
 
@@ -53,11 +54,18 @@ struct uv_device {
 	struct uv_stats *stats;
 };
 
+/* Numbers of objects (handles.c). */
+struct uv_handles {
+	unsigned long *at;		/* ->few, until they are more */
+	u32 size, fresh, free;
+	unsigned long few[8];
+};
+
 struct uv_file {
 	struct ib_uverbs_file base;	/* what ib_core knows; must be first */
 	struct list_head events;	/* uv_events.in_file, under lists_mutex */
 	struct uv_events *async;	/* the default one, set once, under ucontext_lock */
-	struct uv_room *room;		/* for the next call; NULL: another one has it */
+	struct uv_handles handles;	/* under uobjects_lock */
 };
 
 static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
@@ -106,6 +114,7 @@ extern const struct uv_type uv_pd, uv_mr, uv_mw, uv_cq, uv_qp, uv_srq, uv_ah;
 struct uv_object {
 	struct ib_uobject base;		/* must be first: ib_core looks for it */
 	const struct uv_type *type;
+	bool gone;	/* destroyed, and its handle given back */
 };
 
 /* An object that has asynchronous events: CQ, QP, SRQ. */
@@ -155,6 +164,15 @@ void uv_object_put(struct ib_uobject *uobj, enum uv_access access);
 u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 room);
 void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why);
 void uv_file_drop_handles(struct uv_file *file);
+
+/* ---- their numbers (handles.c) ---------------------------------------------- */
+
+void uv_handles_init(struct uv_handles *table);
+void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uobj));
+int uv_handle_reserve(struct uv_file *file, u32 *handle);
+void uv_handle_show(struct uv_handles *table, struct ib_uobject *uobj);
+void uv_handle_drop(struct uv_handles *table, u32 handle);
+struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle);
 
 /* ---- events (events.c) ------------------------------------------------------- */
 

@@ -122,7 +122,8 @@ static void object_is_destroyed_by_ioctl(struct kunit *test)
 						 of->response), -ENOENT);
 }
 
-static void driver_that_refuses_leaves_no_handle(struct kunit *test)
+/* Something is made in vain once, and leaves nothing: neither object nor handle, nor a use of others. */
+static void undone(struct kunit *test, int driver_says, void __user *answer_at, int result)
 {
 	const struct object_kind *of = test->param_value;
 	int before = fake_live(fake);
@@ -130,27 +131,9 @@ static void driver_that_refuses_leaves_no_handle(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
 	KUNIT_ASSERT_EQ(test, of->unmake(opened, handle), 0);
-	fake->fail_make[of->kind] = -ENOSPC;
-	KUNIT_EXPECT_EQ(test, of->make(opened, &again), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, fake_live(fake), before);
-	/* Its handle has been given back, and what it used as well. */
-	KUNIT_EXPECT_EQ(test, of->make(opened, &again), 0);
-	KUNIT_EXPECT_EQ(test, again, handle);
-	KUNIT_EXPECT_EQ(test, of->unmake(opened, again), 0);
-	KUNIT_EXPECT_EQ(test, unmake_cq(opened, cq), 0);
-	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), 0);
-}
-
-static void answer_that_cannot_be_written_undoes_all(struct kunit *test)
-{
-	const struct object_kind *of = test->param_value;
-	int before = fake_live(fake);
-	u32 handle, again;
-
-	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
-	KUNIT_ASSERT_EQ(test, of->unmake(opened, handle), 0);
-	user_answer_at = USER_HOLE;
-	KUNIT_EXPECT_EQ(test, of->make(opened, &again), -EFAULT);
+	fake->fail_make[of->kind] = driver_says;
+	user_answer_at = answer_at;
+	KUNIT_EXPECT_EQ(test, of->make(opened, &again), result);
 	user_answer_at = NULL;
 	KUNIT_EXPECT_EQ(test, fake_live(fake), before);
 	KUNIT_EXPECT_EQ(test, of->make(opened, &again), 0);
@@ -158,6 +141,16 @@ static void answer_that_cannot_be_written_undoes_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, of->unmake(opened, again), 0);
 	KUNIT_EXPECT_EQ(test, unmake_cq(opened, cq), 0);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), 0);
+}
+
+static void driver_that_refuses_leaves_no_handle(struct kunit *test)
+{
+	undone(test, -ENOSPC, NULL, -ENOSPC);
+}
+
+static void answer_that_cannot_be_written_undoes_all(struct kunit *test)
+{
+	undone(test, 0, USER_HOLE, -EFAULT);
 }
 
 static void driver_that_will_not_destroy_keeps_the_object(struct kunit *test)

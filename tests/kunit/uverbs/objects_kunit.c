@@ -4,6 +4,7 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 
+#include "handles.c"
 #include "objects.c"
 
 /* --- what lies around objects.c ---------------------------------------------------- */
@@ -119,7 +120,7 @@ static int objects_init(struct kunit *test)
 	init_rwsem(&file->base.hw_destroy_rwsem);
 	spin_lock_init(&file->base.uobjects_lock);
 	INIT_LIST_HEAD(&file->base.uobjects);
-	xa_init_flags(&file->base.idr, XA_FLAGS_ALLOC);
+	uv_handles_init(&file->handles);
 	return 0;
 }
 
@@ -131,9 +132,7 @@ static void objects_exit(struct kunit *test)
 	uv_file_drop_handles(file);
 	KUNIT_EXPECT_EQ(test, seen.charged, 0);
 	KUNIT_EXPECT_EQ(test, seen.contexts_freed, 1);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&file->base.idr));
 	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.uobjects));
-	rcu_barrier();
 }
 
 static struct ib_uobject *make(struct kunit *test, const struct uv_type *type, char name)
@@ -213,7 +212,77 @@ static void too_many_for_the_cgroup(struct kunit *test)
 {
 	seen.charge_error = -EAGAIN;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_new(file, &thing, context)), -EAGAIN);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&file->base.idr));
+	/* It had no number. */
+	seen.charge_error = 0;
+	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), 0);
+}
+
+/* What was given back last comes first; a number that is free names nothing. */
+static void handles_are_used_again(struct kunit *test)
+{
+	u32 first = made(test, &thing, 0), second = made(test, &thing, 0), third = made(test, &thing, 0);
+
+	KUNIT_EXPECT_EQ(test, destroy(first), 0);
+	KUNIT_EXPECT_EQ(test, destroy(third), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(first, UV_READ)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(third, UV_READ)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), third);
+	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), first);
+	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), third + 1);
+	KUNIT_EXPECT_EQ(test, destroy(second), 0);
+}
+
+#define MANY 1000
+
+/* More than the file has places for: each keeps its number, and the object that it names. */
+static void many_handles(struct kunit *test)
+{
+	struct ib_uobject **objects = kunit_kcalloc(test, MANY, sizeof(*objects), GFP_KERNEL);
+	unsigned int i, wrong = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, objects);
+	for (i = 0; i < MANY; i++) {
+		objects[i] = make(test, &thing, 0);
+		uv_object_commit(objects[i]);
+	}
+	for (i = 0; i < MANY; i++) {
+		wrong += objects[i]->id != i || get(i, UV_READ) != objects[i];
+		uv_object_put(objects[i], UV_READ);
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(MANY, UV_READ)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(U32_MAX, UV_READ)), -ENOENT);
+	for (i = 0; i < MANY; i += 2)
+		wrong += destroy(i) != 0;
+	for (i = 0; i < MANY; i++)
+		wrong += destroy(i) != (i % 2 ? 0 : -ENOENT);
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+}
+
+/* There is an end to it, without a trace in what is there. */
+static void no_handles_left(struct kunit *test)
+{
+	u32 handle = made(test, &thing, 0), size = file->handles.size;
+
+	file->handles.size = file->handles.fresh = MOST;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_new(file, &thing, context)), -ENOSPC);
+	file->handles.size = size;
+	file->handles.fresh = 1;
+	KUNIT_EXPECT_EQ(test, seen.charged, 2);
+	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
+}
+
+/* A command that fails before it destroys what it was to destroy. */
+static void not_destroyed_after_all(struct kunit *test)
+{
+	u32 handle = made(test, &thing, 0);
+	struct ib_uobject *uobj = get(handle, UV_DESTROY);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(handle, UV_READ)), -EBUSY);
+	uv_object_put(uobj, UV_DESTROY);
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 0);
+	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
 }
 
 static void handle_of_another_type_or_of_nothing(struct kunit *test)
@@ -387,6 +456,10 @@ static struct kunit_case objects_cases[] = {
 	KUNIT_CASE(what_was_not_made_leaves_nothing),
 	KUNIT_CASE(what_was_made_in_vain_is_destroyed),
 	KUNIT_CASE(too_many_for_the_cgroup),
+	KUNIT_CASE(handles_are_used_again),
+	KUNIT_CASE(many_handles),
+	KUNIT_CASE(no_handles_left),
+	KUNIT_CASE(not_destroyed_after_all),
 	KUNIT_CASE(handle_of_another_type_or_of_nothing),
 	KUNIT_CASE_PARAM(two_who_want_one_object, access_pair_gen_params),
 	KUNIT_CASE(destroying_that_fails_changes_nothing),

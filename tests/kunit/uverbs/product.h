@@ -24,6 +24,7 @@ static inline void trace_t3_uverbs_command(const char *device, const struct uv_r
 #include "door_ioctl.c"
 #include "door_write.c"
 #include "events.c"
+#include "handles.c"
 #include "mmap.c"
 #include "objects.c"
 #include "stats.c"

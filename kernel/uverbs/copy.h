@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Copies of requests and answers: a few words, between the caller and our
+ * stack, of a length that was checked. copy_from_user() and copy_to_user()
+ * spend more on asking what the kernel's side is than on copying so little.
+ */
+#ifndef T3_UVERBS_COPY_H
+#define T3_UVERBS_COPY_H
+
+#include <linux/types.h>
+#include <linux/uaccess.h>
+
+#define UV_COPY_IN(type, at) \
+	unsafe_get_user(*(type *)(to + (at)), (const type __user *)(from + (at)), fault)
+#define UV_COPY_OUT(type, at) \
+	unsafe_put_user(*(const type *)(from + (at)), (type __user *)(to + (at)), fault)
+
+static inline int uv_copy_in(void *to, const void __user *from, size_t len)
+{
+	size_t at;
+
+	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
+		return copy_from_user(to, from, len) ? -EFAULT : 0;
+	if (!user_read_access_begin(from, len))
+		return -EFAULT;
+	for (at = 0; at + sizeof(u64) <= len; at += sizeof(u64))
+		UV_COPY_IN(u64, at);
+	if (len & sizeof(u32)) {
+		UV_COPY_IN(u32, at);
+		at += sizeof(u32);
+	}
+	for (; at < len; at++)
+		UV_COPY_IN(u8, at);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+static inline int uv_copy_out(void __user *to, const void *from, size_t len)
+{
+	size_t at;
+
+	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
+		return copy_to_user(to, from, len) ? -EFAULT : 0;
+	if (!user_write_access_begin(to, len))
+		return -EFAULT;
+	for (at = 0; at + sizeof(u64) <= len; at += sizeof(u64))
+		UV_COPY_OUT(u64, at);
+	if (len & sizeof(u32)) {
+		UV_COPY_OUT(u32, at);
+		at += sizeof(u32);
+	}
+	for (; at < len; at++)
+		UV_COPY_OUT(u8, at);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+#undef UV_COPY_IN
+#undef UV_COPY_OUT
+
+#endif

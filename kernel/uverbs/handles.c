@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Numbers of a file's objects: places in an array that grows. To take a
+ * number, to find its object and to give it back is one step each.
+ *
+ * A place holds the object; or 0, while the object is being made; or, marked
+ * by its lowest bit, the number of the next free place: the last number that
+ * was given back is the next one to be given away. Places from ->fresh on have
+ * never been used and hold nothing.
+ *
+ * Everything here is under the file's uobjects_lock. Most files have few
+ * objects, for which the array is a part of the file.
+ */
+
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/slab.h>
+
+#include "uverbs.h"
+
+/* The array is copied with the lock held, which bounds it; no device here has as many objects. */
+#define MOST (1U << 22)
+#define NONE U32_MAX
+
+static unsigned long free_place(u32 next)
+{
+	return (unsigned long)next << 1 | 1;
+}
+
+static bool is_free(unsigned long place)
+{
+	return place & 1;
+}
+
+void uv_handles_init(struct uv_handles *table)
+{
+	table->at = table->few;
+	table->size = ARRAY_SIZE(table->few);
+	table->fresh = 0;
+	table->free = NONE;
+}
+
+/* Calls for each object that still has a number. Nobody else is here any more. */
+void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uobj))
+{
+	u32 i;
+
+	for (i = 0; i < table->fresh; i++)
+		if (table->at[i] && !is_free(table->at[i]))
+			each((struct ib_uobject *)table->at[i]);
+	if (table->at != table->few)
+		kvfree(table->at);
+	uv_handles_init(table);
+}
+
+/* To twice the size, unless another call has been here meanwhile. */
+static int grow(struct uv_file *file, u32 from)
+{
+	struct uv_handles *table = &file->handles;
+	unsigned long *old;
+
+	if (from >= MOST)
+		return -ENOSPC;
+	/* Takes the place of whatever is given up below. */
+	old = kvmalloc_array(2 * from, sizeof(*old), GFP_KERNEL_ACCOUNT);
+	if (!old)
+		return -ENOMEM;
+	spin_lock(&file->base.uobjects_lock);
+	if (table->size == from) {
+		memcpy(old, table->at, array_size(from, sizeof(*old)));
+		swap(old, table->at);
+		table->size = 2 * from;
+	}
+	spin_unlock(&file->base.uobjects_lock);
+	if (old != table->few)
+		kvfree(old);
+	return 0;
+}
+
+/* Takes a number, under which nothing is found yet. Takes the lock by itself. */
+int uv_handle_reserve(struct uv_file *file, u32 *handle)
+{
+	struct uv_handles *table = &file->handles;
+	u32 size;
+	int err;
+
+	spin_lock(&file->base.uobjects_lock);
+	while (table->free == NONE && table->fresh == table->size) {
+		size = table->size;
+		spin_unlock(&file->base.uobjects_lock);
+		err = grow(file, size);
+		if (err)
+			return err;
+		spin_lock(&file->base.uobjects_lock);
+	}
+	if (table->free != NONE) {
+		*handle = table->free;
+		table->free = table->at[*handle] >> 1;
+	} else {
+		*handle = table->fresh++;
+	}
+	table->at[*handle] = 0;
+	spin_unlock(&file->base.uobjects_lock);
+	return 0;
+}
+
+/* From now on the object is found by its number. */
+void uv_handle_show(struct uv_handles *table, struct ib_uobject *uobj)
+{
+	table->at[uobj->id] = (unsigned long)uobj;
+}
+
+/* Gives a number back, whether or not its object could be found. */
+void uv_handle_drop(struct uv_handles *table, u32 handle)
+{
+	table->at[handle] = free_place(table->free);
+	table->free = handle;
+}
+
+/* The object of that number, or NULL. */
+struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle)
+{
+	unsigned long place;
+
+	if (handle >= table->fresh)
+		return NULL;
+	place = table->at[array_index_nospec(handle, table->fresh)];
+	return is_free(place) ? NULL : (struct ib_uobject *)place;
+}
