@@ -39,7 +39,7 @@ struct uv_call {
 
 /*
  * What needs no value yet gets none: ->taken is told by ->ntaken, and
- * uv_run_write() fills the rest. So the variable is declared __uninitialized,
+ * uv_run_write() fills ->tail and ->out. So the variable is declared __uninitialized,
  * or a kernel that zeroes the stack would do it all once more.
  */
 static inline void uv_call_init(struct uv_call *call, struct uv_file *file, struct ib_device *dev,
@@ -58,15 +58,60 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 	call->attrs.ufile = &file->base;
 }
 
+/* A device that has gone offers all that anybody could ask of it, and says EIO. */
+static inline bool uv_offered(const struct uv_file *file, const struct ib_device *dev,
+			      const struct uv_row *row)
+{
+	return dev ? test_bit(row - uv_rows, uv_device_of(file)->offered) : !row->refused;
+}
+
 int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args);
-int uv_make(struct uv_call *call, const struct uv_field *field, void *args);
-int uv_execute(struct uv_call *call, void *args);
+int uv_need_context(struct uv_call *call);
 s64 uv_new_id(const struct uv_call *call);
 void uv_finish(struct uv_call *call, int err);
 int uv_zero_tail(const void __user *buf, size_t known, size_t len);
 
-int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len, void __user *out,
-		 size_t out_len);
+/* What the command is to make: reserved now, seen by others only after uv_finish(). */
+static inline int uv_make(struct uv_call *call, const struct uv_field *field, void *args)
+{
+	int err;
+
+	if (field->kind == UV_FD_NEW) {
+		err = uv_events_new(call->file, field->flags & UV_ASYNC, &call->new_fd);
+		if (err)
+			return err;
+		*(struct uv_events **)(args + field->arg) = call->new_fd.events;
+	} else {
+		struct ib_uobject *uobj;
+
+		err = uv_need_context(call);
+		if (err)
+			return err;
+		uobj = uv_object_new(call->file, field->type, call->attrs.context);
+		if (IS_ERR(uobj))
+			return PTR_ERR(uobj);
+		call->new = uobj;
+		*(struct ib_uobject **)(args + field->arg) = uobj;
+	}
+	return 0;
+}
+
+static inline int uv_execute(struct uv_call *call, void *args)
+{
+	int err;
+
+	if (call->row->flags & UV_CONTEXT) {
+		err = uv_need_context(call);
+		if (err)
+			return err;
+	}
+	if (call->doomed) {
+		err = uv_object_destroy(call->doomed, &call->attrs);
+		if (err)
+			return err;
+	}
+	return call->row->handler ? call->row->handler(call, args) : 0;
+}
 
 static inline struct ib_udata *uv_udata(struct uv_call *call)
 {

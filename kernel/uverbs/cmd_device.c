@@ -26,7 +26,7 @@ static int make_context(struct uv_call *call)
 	rdma_restrack_set_name(&context->res, NULL);
 	call->attrs.context = context;
 
-	err = ib_rdmacg_try_charge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
+	err = uv_charge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
 	if (err)
 		goto err_free;
 	err = dev->ops.alloc_ucontext(context, uv_udata(call));
@@ -38,7 +38,7 @@ static int make_context(struct uv_call *call)
 	return 0;
 
 err_uncharge:
-	ib_rdmacg_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
+	uv_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
 err_free:
 	call->attrs.context = NULL;
 	rdma_restrack_put(&context->res);

@@ -10,6 +10,11 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
+/* Of kernels older than the attribute. */
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 #define UV_COPY_IN(type, at) \
 	unsafe_get_user(*(type *)(to + (at)), (const type __user *)(from + (at)), fault)
 #define UV_COPY_OUT(type, at) \
@@ -17,14 +22,14 @@
 
 static inline int uv_copy_in(void *to, const void __user *from, size_t len)
 {
-	size_t at;
+	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
 
 	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
 		return copy_from_user(to, from, len) ? -EFAULT : 0;
 	if (!user_read_access_begin(from, len))
 		return -EFAULT;
-	for (at = 0; at + sizeof(u64) <= len; at += sizeof(u64))
-		UV_COPY_IN(u64, at);
+	for (i = 0; i < words; i++)
+		UV_COPY_IN(u64, i * sizeof(u64));
 	if (len & sizeof(u32)) {
 		UV_COPY_IN(u32, at);
 		at += sizeof(u32);
@@ -40,14 +45,14 @@ fault:
 
 static inline int uv_copy_out(void __user *to, const void *from, size_t len)
 {
-	size_t at;
+	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
 
 	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
 		return copy_to_user(to, from, len) ? -EFAULT : 0;
 	if (!user_write_access_begin(to, len))
 		return -EFAULT;
-	for (at = 0; at + sizeof(u64) <= len; at += sizeof(u64))
-		UV_COPY_OUT(u64, at);
+	for (i = 0; i < words; i++)
+		UV_COPY_OUT(u64, i * sizeof(u64));
 	if (len & sizeof(u32)) {
 		UV_COPY_OUT(u32, at);
 		at += sizeof(u32);

@@ -259,6 +259,7 @@ static int client_add(struct ib_device *ib_dev)
 	INIT_LIST_HEAD(&dev->base.uverbs_file_list);
 	rcu_assign_pointer(dev->base.ib_dev, ib_dev);
 	dev->base.num_comp_vectors = ib_dev->num_comp_vectors;
+	uv_rows_offered(dev->offered, ib_dev);
 
 	err = ida_alloc_max(&numbers, MAX_DEVICES - 1, GFP_KERNEL);
 	if (err < 0)

@@ -7,11 +7,13 @@
  * said only of a method or attribute that is not here, never by a handler.
  */
 
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "args.h"
 #include "copy.h"
+#include "run_write.h"
 
 /* The caller's list is on our stack unless it is longer; QP.CREATE has 15, and 2 for the driver. */
 #define FEW_ATTRS 20
@@ -22,8 +24,9 @@ struct ioctl_call {
 	struct ib_uverbs_attr __user *user;	/* the caller's list */
 	const struct ib_uverbs_attr *attrs;	/* our copy */
 	unsigned int nattrs;
-	u8 index[UV_MAX_FIELDS];	/* field -> attribute + 1, 0: not given */
-	u8 uhw_out;			/* the same for the driver's response */
+	u32 given;			/* the fields that have an attribute */
+	u8 index[UV_MAX_FIELDS];	/* of a field that is given: its attribute */
+	u8 uhw_out;			/* the one for the driver's response + 1, 0: not given */
 	struct uv_call call;		/* ends in a flexible array */
 };
 
@@ -161,15 +164,9 @@ static int driver_attr(struct ioctl_call *io, const struct ib_uverbs_attr *attr)
 
 static const struct uv_field *find_field(const struct uv_row *row, u16 id)
 {
-	unsigned int i;
+	u8 place = id < UV_MAX_ATTRS ? row->place[array_index_nospec(id, UV_MAX_ATTRS)] : 0;
 
-	/* Fields stand in the order of their ids, most of them without gaps. */
-	if (id < row->nfields && row->fields[id].at == id)
-		return &row->fields[id];
-	for (i = 0; i < row->nfields; i++)
-		if (row->fields[i].at == id)
-			return &row->fields[i];
-	return NULL;
+	return place ? &row->fields[place - 1] : NULL;
 }
 
 static int in_attrs(struct ioctl_call *io, void *args)
@@ -177,7 +174,7 @@ static int in_attrs(struct ioctl_call *io, void *args)
 	const struct uv_row *row = io->row;
 	const struct ib_uverbs_attr *attr;
 	const struct uv_field *field;
-	unsigned int i;
+	u32 bit;
 	int err;
 
 	for (attr = io->attrs; attr < io->attrs + io->nattrs; attr++) {
@@ -194,17 +191,16 @@ static int in_attrs(struct ioctl_call *io, void *args)
 				return -EPROTONOSUPPORT;
 			continue;
 		}
-		if (io->index[field - row->fields])
+		bit = BIT(field - row->fields);
+		if (io->given & bit)
 			return -EINVAL;
-		io->index[field - row->fields] = attr - io->attrs + 1;
+		io->given |= bit;
+		io->index[field - row->fields] = attr - io->attrs;
 		err = in_attr(io, field, attr, args);
 		if (err)
 			return err;
 	}
-	for (i = 0; i < row->nfields; i++)
-		if (!io->index[i] && !(row->fields[i].flags & UV_OPTIONAL))
-			return -EINVAL;
-	return 0;
+	return row->wanted & ~io->given ? -EINVAL : 0;
 }
 
 /* Tells the caller that an answer was written. */
@@ -230,22 +226,19 @@ static int out_bytes(struct ioctl_call *io, const struct uv_field *field, unsign
 static int out_attrs(struct ioctl_call *io, const void *args)
 {
 	const struct uv_row *row = io->row;
-	unsigned int i;
+	u32 left = row->answered & io->given;
 	int err = 0;
 
-	for (i = 0; i < row->nfields && !err; i++) {
-		const struct uv_field *field = &row->fields[i];
-		unsigned int index = io->index[i] - 1;
+	for (; left && !err; left &= left - 1) {
+		const struct uv_field *field = &row->fields[__ffs(left)];
+		unsigned int index = io->index[field - row->fields];
 
-		if (!io->index[i])
-			continue;
 		switch (field->kind) {
 		case UV_OUT:
 			err = out_bytes(io, field, index, args);
 			break;
 		case UV_BUF:
-			if (field->flags & UV_WRITES &&
-			    ((const struct uv_buf *)(args + field->arg))->len)
+			if (((const struct uv_buf *)(args + field->arg))->len)
 				err = mark_output(io, index);
 			break;
 		case UV_NEW:
@@ -276,7 +269,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	row = uv_find_ioctl(hdr->object_id, hdr->method_id);
 	if (!row)
 		return -EPROTONOSUPPORT;
-	if (!uv_row_offered(row, dev)) {
+	if (!uv_offered(file, dev, row)) {
 		/* Not done here, or not a method of this device: only then write() is tried. */
 		err = row->refused ? -EOPNOTSUPP : -EPROTONOSUPPORT;
 		uv_stats_count(uv_device_of(file), row, err);
@@ -289,7 +282,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 		if (!attrs)
 			return -ENOMEM;
 	}
-	memset(io.index, 0, sizeof(io.index));
+	io.given = 0;
 	io.uhw_out = 0;
 	io.row = row;
 	io.user = user;
@@ -350,7 +343,7 @@ int uv_do_invoke_write(struct uv_call *outer, void *args)
 
 	if (IS_ERR(row))
 		return PTR_ERR(row);
-	if (!uv_row_offered(row, outer->dev)) {
+	if (!uv_offered(outer->file, outer->dev, row)) {
 		err = -EOPNOTSUPP;
 	} else if (a->in.len < row->request_min || a->out.len < row->response_min) {
 		err = -ENOSPC;

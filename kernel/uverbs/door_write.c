@@ -12,10 +12,17 @@
 #include <linux/uaccess.h>
 
 #include "call.h"
-#include "copy.h"
+#include "run_write.h"
+
+/* The core's parts of a request and its response, when the headers have been read. */
+struct parts {
+	const void __user *in;
+	void __user *out;
+	size_t in_len, out_len;
+};
 
 static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, const char __user *buf,
-		 size_t count)
+		 size_t count, struct parts *parts)
 {
 	const struct uv_row *row = call->row;
 	size_t in_len = hdr->in_words * 4;
@@ -23,7 +30,7 @@ static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, cons
 	struct ib_udata *udata = uv_udata(call);
 	u64 response = 0;
 
-	if (!uv_row_offered(row, call->dev))
+	if (!uv_offered(call->file, call->dev, row))
 		return -EOPNOTSUPP;
 	if (in_len != count)
 		return -EINVAL;
@@ -53,11 +60,12 @@ static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, cons
 				udata->outbuf = u64_to_user_ptr(response + out_len);
 		}
 	}
-	return uv_run_write(call, buf, in_len, u64_to_user_ptr(response), out_len);
+	*parts = (struct parts) { buf, u64_to_user_ptr(response), in_len, out_len };
+	return 0;
 }
 
 static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
-		    const char __user *buf, size_t count)
+		    const char __user *buf, size_t count, struct parts *parts)
 {
 	const struct uv_row *row = call->row;
 	struct ib_udata *udata = uv_udata(call);
@@ -66,7 +74,7 @@ static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
 	size_t out_len = hdr->out_words * 8;
 	size_t driver_in, driver_out;
 
-	if (!uv_row_offered(row, call->dev))
+	if (!uv_offered(call->file, call->dev, row))
 		return -EOPNOTSUPP;
 	if (count < sizeof(*hdr) + sizeof(ex))
 		return -EINVAL;
@@ -95,7 +103,8 @@ static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
 		udata->outbuf = u64_to_user_ptr(ex.response + out_len);
 		udata->outlen = driver_out;
 	}
-	return uv_run_write(call, buf, in_len, u64_to_user_ptr(ex.response), out_len);
+	*parts = (struct parts) { buf, u64_to_user_ptr(ex.response), in_len, out_len };
+	return 0;
 }
 
 ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t *pos)
@@ -106,6 +115,7 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	const struct uv_row *row;
 	struct ib_device *ib_dev;
 	struct uv_call call __uninitialized;
+	struct parts parts __uninitialized;
 	int srcu, err;
 
 	/*
@@ -128,8 +138,10 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = uv_file_device(file);
 	uv_call_init(&call, file, ib_dev, row);
-	err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count) :
-					      plain(&call, &hdr, buf, count);
+	err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count, &parts) :
+					      plain(&call, &hdr, buf, count, &parts);
+	if (!err)
+		err = uv_run_write(&call, parts.in, parts.in_len, parts.out, parts.out_len);
 	uv_stats_count(dev, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
 	return err ?: count;

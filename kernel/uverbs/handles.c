@@ -13,23 +13,17 @@
  */
 
 #include <linux/mm.h>
-#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "uverbs.h"
 
 /* The array is copied with the lock held, which bounds it; no device here has as many objects. */
-#define MOST (1U << 22)
+#define MOST BIT(22)
 #define NONE U32_MAX
 
 static unsigned long free_place(u32 next)
 {
 	return (unsigned long)next << 1 | 1;
-}
-
-static bool is_free(unsigned long place)
-{
-	return place & 1;
 }
 
 void uv_handles_init(struct uv_handles *table)
@@ -46,7 +40,7 @@ void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uo
 	u32 i;
 
 	for (i = 0; i < table->fresh; i++)
-		if (table->at[i] && !is_free(table->at[i]))
+		if (table->at[i] && !uv_handle_is_free(table->at[i]))
 			each((struct ib_uobject *)table->at[i]);
 	if (table->at != table->few)
 		kvfree(table->at);
@@ -115,15 +109,4 @@ void uv_handle_drop(struct uv_handles *table, u32 handle)
 {
 	table->at[handle] = free_place(table->free);
 	table->free = handle;
-}
-
-/* The object of that number, or NULL. */
-struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle)
-{
-	unsigned long place;
-
-	if (handle >= table->fresh)
-		return NULL;
-	place = table->at[array_index_nospec(handle, table->fresh)];
-	return is_free(place) ? NULL : (struct ib_uobject *)place;
 }

@@ -40,6 +40,22 @@
 #include "call.h"
 #include "core_calls.h"
 
+/* Sizes that are constants spare the allocator to look for its cache. */
+static struct uv_object *object_alloc(const struct uv_type *type)
+{
+	union evented {
+		struct ib_ucq_object cq;
+		struct ib_uqp_object qp;
+		struct ib_usrq_object srq;
+	};
+
+	if (type->size <= sizeof(struct uv_object))
+		return kzalloc(sizeof(struct uv_object), GFP_KERNEL);
+	if (type->size <= sizeof(union evented))
+		return kzalloc(sizeof(union evented), GFP_KERNEL);
+	return kzalloc(type->size, GFP_KERNEL);
+}
+
 struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *type,
 				 struct ib_ucontext *context)
 {
@@ -47,7 +63,7 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	struct uv_object *obj;
 	int err;
 
-	obj = kzalloc(type->size, GFP_KERNEL);
+	obj = object_alloc(type);
 	if (!obj)
 		return ERR_PTR(-ENOMEM);
 	obj->type = type;
@@ -57,7 +73,7 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	INIT_LIST_HEAD(&uobj->list);
 	atomic_set(&uobj->usecnt, -1);
 
-	err = ib_rdmacg_try_charge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
+	err = uv_charge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
 	if (err)
 		goto err_free;
 	/* Only the number: who guesses it finds nothing, whatever it was before. */
@@ -67,7 +83,7 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	return uobj;
 
 err_uncharge:
-	ib_rdmacg_uncharge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
+	uv_uncharge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
 err_free:
 	kfree(obj);
 	return ERR_PTR(err);
@@ -106,7 +122,7 @@ static int destroy_hw(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			return err;
 		WRITE_ONCE(uobj->object, NULL);
 	}
-	ib_rdmacg_uncharge(&uobj->cg_obj, dev, RDMACG_RESOURCE_HCA_OBJECT);
+	uv_uncharge(&uobj->cg_obj, dev, RDMACG_RESOURCE_HCA_OBJECT);
 	uobj->context = NULL;
 	return 0;
 }
@@ -238,7 +254,7 @@ static void context_free(struct uv_file *file, enum rdma_remove_reason why)
 		if (dev->ops.disassociate_ucontext)
 			dev->ops.disassociate_ucontext(context);
 	}
-	ib_rdmacg_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
+	uv_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
 	rdma_restrack_del(&context->res);
 	dev->ops.dealloc_ucontext(context);
 	WARN_ON(!xa_empty(&context->mmap_xa));

@@ -5,6 +5,7 @@
  * docs/uverbs.md shows it with an example.
  */
 
+#include <linux/cache.h>
 #include <linux/nospec.h>
 
 #include "args.h"
@@ -529,7 +530,7 @@ static const struct uv_field destroy_ah_ioctl[] = {
 #define FLAGS(bits) .flags = bits
 #define REFUSED(title, ...) { .name = title, __VA_ARGS__, .refused = true }
 
-const struct uv_row uv_rows[] = {
+struct uv_row uv_rows[] __ro_after_init = {
 	{ .name = "get_context", BY_WRITE(GET_CONTEXT), FLAGS(UV_DRIVER_DATA),
 	  REQUEST(struct ib_uverbs_get_context), RESPONSE(struct ib_uverbs_get_context_resp),
 	  FIELDS(get_context_write, uv_get_context), HANDLER(get_context) },
@@ -717,9 +718,9 @@ const unsigned int uv_row_count = ARRAY_SIZE(uv_rows);
 #define IOCTL_OBJECTS 20
 #define IOCTL_METHODS 8
 
-static const struct uv_row *by_write[WRITE_COMMANDS];
-static const struct uv_row *by_write_ex[WRITE_COMMANDS];
-static const struct uv_row *by_ioctl[IOCTL_OBJECTS][IOCTL_METHODS];
+static const struct uv_row *by_write[WRITE_COMMANDS] __ro_after_init;
+static const struct uv_row *by_write_ex[WRITE_COMMANDS] __ro_after_init;
+static const struct uv_row *by_ioctl[IOCTL_OBJECTS][IOCTL_METHODS] __ro_after_init;
 
 const struct uv_row *uv_find_write(u32 command)
 {
@@ -762,6 +763,36 @@ bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev)
 	return true;
 }
 
+/* The same of all rows, for a device that is there: a set of them. */
+void uv_rows_offered(unsigned long *rows, const struct ib_device *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < uv_row_count; i++)
+		if (uv_row_offered(&uv_rows[i], dev))
+			__set_bit(i, rows);
+}
+
+/* What both doors need not find out for each call. */
+static void derive(struct uv_row *row)
+{
+	unsigned int i;
+
+	for (i = 0; i < row->nfields; i++) {
+		const struct uv_field *field = &row->fields[i];
+
+		if (row->door == UV_DOOR_IOCTL)
+			row->place[field->at] = i + 1;
+		if (!(field->flags & UV_OPTIONAL))
+			row->wanted |= BIT(i);
+		if (field->kind == UV_OUT || field->kind == UV_NEW || field->kind == UV_FD_NEW ||
+		    (field->kind == UV_BUF && field->flags & UV_WRITES))
+			row->answered |= BIT(i);
+		if (!uv_is_result(field))
+			row->ninputs = i + 1;
+	}
+}
+
 /* Of a row that has a mistake, what it is. */
 static const char *mistake(const struct uv_row *row)
 {
@@ -794,6 +825,8 @@ static const char *mistake(const struct uv_row *row)
 			results++;
 		else if (results && row->door != UV_DOOR_IOCTL)
 			return "result before the end";
+		if (row->door == UV_DOOR_IOCTL && field->at >= UV_MAX_ATTRS)
+			return "attribute of a high number";
 		if (row->door != UV_DOOR_IOCTL && field->at + field->len > room)
 			return "field outside of the request or response";
 		if (field->kind <= UV_FLAGS && field->arg + field->len > row->args)
@@ -810,9 +843,11 @@ static const char *mistake(const struct uv_row *row)
 
 int uv_table_init(void)
 {
-	const struct uv_row *row, **place;
+	const struct uv_row **place;
 	const char *wrong;
+	struct uv_row *row;
 
+	BUILD_BUG_ON(ARRAY_SIZE(uv_rows) > UV_MAX_ROWS);
 	for (row = uv_rows; row < uv_rows + uv_row_count; row++) {
 		u32 number = row->method & IB_USER_VERBS_CMD_COMMAND_MASK;
 
@@ -826,6 +861,7 @@ int uv_table_init(void)
 			pr_err("row %s: %s\n", row->name, wrong);
 			return -EINVAL;
 		}
+		derive(row);
 		*place = row;
 	}
 	return 0;

@@ -78,6 +78,8 @@ enum uv_row_flags {
 	UV_OWN_RESPONSE = BIT(3),	/* the handler writes the response by itself */
 };
 
+#define UV_MAX_ATTRS	24	/* of the core; their ids are counted from 0 */
+
 struct uv_row {
 	const char *name;
 	u8 door;
@@ -92,20 +94,28 @@ struct uv_row {
 	const struct uv_field *fields;
 	int (*handler)(struct uv_call *call, void *args);	/* NULL: nothing to do */
 	bool refused;		/* known, and nothing that a device here could do */
+
+	/* What follows from the fields, as sets of them; filled by uv_table_init(). */
+	u32 wanted;	/* ioctl: may not be left out */
+	u32 answered;	/* ioctl: something is written when the command has been carried out */
+	u16 ninputs;	/* write(): the results stand behind them */
+	u8 place[UV_MAX_ATTRS];	/* ioctl: attribute -> its field + 1, 0: there is none */
 };
 
-extern const struct uv_row uv_rows[];
+extern struct uv_row uv_rows[];
 extern const unsigned int uv_row_count;
 
 /* Sizes of what a call has on the stack; uv_table_init() checks every row against them. */
 #define UV_MAX_WIRE	320
 #define UV_MAX_ARGS	352
-#define UV_MAX_FIELDS	20
+#define UV_MAX_FIELDS	20	/* at most 32: there are sets of them */
 #define UV_MAX_TAKEN	8
+#define UV_MAX_ROWS	128
 
 int uv_table_init(void);
 const struct uv_row *uv_find_write(u32 command);
 const struct uv_row *uv_find_ioctl(u16 object, u16 method);
 bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev);
+void uv_rows_offered(unsigned long *rows, const struct ib_device *dev);
 
 #endif

@@ -34,6 +34,7 @@
 #ifndef T3_UVERBS_H
 #define T3_UVERBS_H
 
+#include <linux/nospec.h>
 #include <linux/types.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -42,9 +43,9 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "core_layout.h"
+#include "table.h"
 
 struct uv_events;
-struct uv_row;
 struct uv_stats;
 
 /* ---- devices and files (device.c) ---------------------------------------- */
@@ -52,6 +53,7 @@ struct uv_stats;
 struct uv_device {
 	struct ib_uverbs_device base;	/* what ib_core knows; must be first */
 	struct uv_stats *stats;
+	DECLARE_BITMAP(offered, UV_MAX_ROWS);	/* rows that the device has the functions for */
 };
 
 /* Numbers of objects (handles.c). */
@@ -172,7 +174,29 @@ void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uo
 int uv_handle_reserve(struct uv_file *file, u32 *handle);
 void uv_handle_show(struct uv_handles *table, struct ib_uobject *uobj);
 void uv_handle_drop(struct uv_handles *table, u32 handle);
-struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle);
+
+/* Of a place in the table: whether it holds the number of the next free one. */
+static inline bool uv_handle_is_free(unsigned long place)
+{
+	return place & 1;
+}
+
+/* The object of that number, or NULL. */
+static inline struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle)
+{
+	unsigned long place;
+
+	if (handle >= table->fresh)
+		return NULL;
+	place = table->at[array_index_nospec(handle, table->fresh)];
+	return uv_handle_is_free(place) ? NULL : (struct ib_uobject *)place;
+}
+
+/* ---- what cgroups count (charge.c) --------------------------------------------- */
+
+int uv_charge(struct ib_rdmacg_object *cg, struct ib_device *dev, enum rdmacg_resource_type type);
+void uv_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
+		 enum rdmacg_resource_type type);
 
 /* ---- events (events.c) ------------------------------------------------------- */
 

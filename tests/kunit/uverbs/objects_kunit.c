@@ -28,8 +28,7 @@ static void note(char what)
 		seen.order[length] = what;
 }
 
-int ib_rdmacg_try_charge(struct ib_rdmacg_object *cg, struct ib_device *dev,
-			 enum rdmacg_resource_type type)
+int uv_charge(struct ib_rdmacg_object *cg, struct ib_device *dev, enum rdmacg_resource_type type)
 {
 	if (seen.charge_error)
 		return seen.charge_error;
@@ -37,8 +36,8 @@ int ib_rdmacg_try_charge(struct ib_rdmacg_object *cg, struct ib_device *dev,
 	return 0;
 }
 
-void ib_rdmacg_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
-			enum rdmacg_resource_type type)
+void uv_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
+		 enum rdmacg_resource_type type)
 {
 	seen.charged--;
 }

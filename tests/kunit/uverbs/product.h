@@ -3,6 +3,12 @@
 #ifndef T3_UVERBS_PRODUCT_H
 #define T3_UVERBS_PRODUCT_H
 
+#include <linux/cache.h>
+
+/* Suites run, and fill the table, when their module's init is over. */
+#undef __ro_after_init
+#define __ro_after_init
+
 /* Instead of trace.h: no events of a test in tracefs. */
 #define T3_UVERBS_TRACE_H
 #include "table.h"
@@ -12,6 +18,7 @@ static inline void trace_t3_uverbs_command(const char *device, const struct uv_r
 }
 
 #include "call.c"
+#include "charge.c"
 #include "cmd_ah.c"
 #include "cmd_cq.c"
 #include "cmd_device.c"

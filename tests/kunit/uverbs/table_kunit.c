@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The table of commands: how rows are found, what a device is offered, and which mistakes in a row are noticed. */
 #include <kunit/test.h>
+#include <linux/cache.h>
 #include <linux/module.h>
+
+/* Suites run, and fill the table, when their module's init is over. */
+#undef __ro_after_init
+#define __ro_after_init
 
 #include "table.c"
 
@@ -140,6 +145,29 @@ static void row_is_sound(struct kunit *test)
 	KUNIT_EXPECT_LE(test, destroyed, 1);
 }
 
+/* The sets say of each field what the doors would find by looking at it. */
+static void row_says_what_follows_from_its_fields(struct kunit *test)
+{
+	const struct uv_row *row = test->param_value;
+	unsigned int i;
+
+	KUNIT_EXPECT_LE(test, row->ninputs, row->nfields);
+	for (i = 0; i < row->nfields; i++) {
+		const struct uv_field *field = &row->fields[i];
+		bool made = field->kind == UV_NEW || field->kind == UV_FD_NEW;
+		bool result = field->kind == UV_OUT || field->kind == UV_OUT_LEN;
+		bool written = field->kind == UV_BUF && field->flags & UV_WRITES;
+
+		KUNIT_EXPECT_EQ(test, !(row->wanted & BIT(i)), !!(field->flags & UV_OPTIONAL));
+		if (row->door == UV_DOOR_IOCTL)
+			KUNIT_EXPECT_EQ(test, !!(row->answered & BIT(i)), made || result || written);
+		else
+			KUNIT_EXPECT_EQ(test, i < row->ninputs, !result);
+	}
+	KUNIT_EXPECT_EQ(test, row->wanted >> row->nfields, 0);
+	KUNIT_EXPECT_EQ(test, row->answered >> row->nfields, 0);
+}
+
 /* --- numbers that are no command ------------------------------------------------- */
 
 static void unknown_numbers_are_refused(struct kunit *test)
@@ -233,6 +261,12 @@ static const struct uv_field many[UV_MAX_TAKEN + 1] = {
 	[0 ... UV_MAX_TAKEN] = { .kind = UV_OBJ, .type = &uv_pd },
 };
 
+static const struct uv_field result_first[] = {
+	{ .kind = UV_OUT, .len = 4 },
+	{ .kind = UV_IN, .len = 4 },
+};
+static const struct uv_field high_attribute[] = { { .kind = UV_IN, .at = UV_MAX_ATTRS } };
+
 #define ROW(list, ...) { .name = #list, .request = 8, .response = 8, .args = 8, \
 	.fields = list, .nfields = ARRAY_SIZE(list), ##__VA_ARGS__ }
 
@@ -249,6 +283,8 @@ static const struct {
 	{ "field outside of the request or response", ROW(behind_response) },
 	{ "value outside of the arguments", ROW(behind_arguments) },
 	{ "result outside of the arguments", ROW(result_behind) },
+	{ "result before the end", ROW(result_first) },
+	{ "attribute of a high number", ROW(high_attribute, .door = UV_DOOR_IOCTL) },
 	{ "object without a type", ROW(no_type) },
 	{ "object without a type", ROW(new_without_type) },
 	{ "too many objects", ROW(two_new) },
@@ -272,6 +308,7 @@ static void second_row_for_a_command_is_noticed(struct kunit *test)
 static struct kunit_case table_cases[] = {
 	KUNIT_CASE_PARAM(row_is_found_by_its_number, next_row),
 	KUNIT_CASE_PARAM(row_is_sound, next_row),
+	KUNIT_CASE_PARAM(row_says_what_follows_from_its_fields, next_row),
 	KUNIT_CASE(unknown_numbers_are_refused),
 	KUNIT_CASE(command_needs_the_driver_s_function),
 	KUNIT_CASE(command_of_two_functions_needs_both),
