@@ -33,7 +33,7 @@
 namespace {
 
 constexpr int warm_up = 5;
-constexpr int rounds = 41;
+constexpr int rounds = 101;
 constexpr size_t small = 4096;
 constexpr size_t large = 1 << 20;
 constexpr uint32_t depth = 16;
@@ -88,6 +88,8 @@ public:
     virtual void destroy_cq(int fd, uint32_t cq) = 0;
     virtual void dereg_mr(int fd, uint32_t mr) = 0;
     virtual void dealloc_pd(int fd, uint32_t pd) = 0;
+    // A system call that is refused at once.
+    virtual void nothing(int fd) = 0;
 };
 
 using RegMr = Command<ib_uverbs_reg_mr, ib_uverbs_reg_mr_resp>;
@@ -112,30 +114,38 @@ Message<ib_uverbs_modify_qp> to_init(uint32_t qp) {
     return request;
 }
 
+// Commands that a door, Self, carries as they are.
+template <typename Self> class Carrier : public Door {
+public:
+    uint32_t alloc_pd(int fd) final {
+        Command<ib_uverbs_alloc_pd, ib_uverbs_alloc_pd_resp> command;
+        self().carry(fd, IB_USER_VERBS_CMD_ALLOC_PD, command);
+        return command.response->pd_handle;
+    }
+    uint32_t reg_mr(int fd, uint32_t pd, const void* memory, size_t length) final {
+        RegMr command = mr_command(pd, memory, length);
+        self().carry(fd, IB_USER_VERBS_CMD_REG_MR, command);
+        return command.response->mr_handle;
+    }
+
+private:
+    Self& self() { return static_cast<Self&>(*this); }
+};
+
 // ---- write()
 
-class Write final : public Door {
+class Write final : public Carrier<Write> {
 public:
     int context(int fd) override {
         Command<ib_uverbs_get_context, ib_uverbs_get_context_resp> command;
-        send(fd, IB_USER_VERBS_CMD_GET_CONTEXT, command);
+        carry(fd, IB_USER_VERBS_CMD_GET_CONTEXT, command);
         return static_cast<int>(command.response->async_fd);
-    }
-    uint32_t alloc_pd(int fd) override {
-        Command<ib_uverbs_alloc_pd, ib_uverbs_alloc_pd_resp> command;
-        send(fd, IB_USER_VERBS_CMD_ALLOC_PD, command);
-        return command.response->pd_handle;
-    }
-    uint32_t reg_mr(int fd, uint32_t pd, const void* memory, size_t length) override {
-        RegMr command = mr_command(pd, memory, length);
-        send(fd, IB_USER_VERBS_CMD_REG_MR, command);
-        return command.response->mr_handle;
     }
     uint32_t create_cq(int fd) override {
         Command<ib_uverbs_create_cq, ib_uverbs_create_cq_resp> command;
         command.request->cqe = depth;
         command.request->comp_channel = -1;
-        send(fd, IB_USER_VERBS_CMD_CREATE_CQ, command);
+        carry(fd, IB_USER_VERBS_CMD_CREATE_CQ, command);
         return command.response->cq_handle;
     }
     uint32_t create_qp(int fd, uint32_t pd, uint32_t cq) override {
@@ -146,7 +156,7 @@ public:
         request.max_send_wr = request.max_recv_wr = depth;
         request.max_send_sge = request.max_recv_sge = 1;
         request.qp_type = IB_UVERBS_QPT_RC;
-        send(fd, IB_USER_VERBS_CMD_CREATE_QP, command);
+        carry(fd, IB_USER_VERBS_CMD_CREATE_QP, command);
         return command.response->qp_handle;
     }
     void modify_qp(int fd, uint32_t qp) override {
@@ -156,12 +166,12 @@ public:
     void destroy_qp(int fd, uint32_t qp) override {
         Command<ib_uverbs_destroy_qp, ib_uverbs_destroy_qp_resp> command;
         command.request->qp_handle = qp;
-        send(fd, IB_USER_VERBS_CMD_DESTROY_QP, command, 0);
+        carry(fd, IB_USER_VERBS_CMD_DESTROY_QP, command, 0);
     }
     void destroy_cq(int fd, uint32_t cq) override {
         Command<ib_uverbs_destroy_cq, ib_uverbs_destroy_cq_resp> command;
         command.request->cq_handle = cq;
-        send(fd, IB_USER_VERBS_CMD_DESTROY_CQ, command, 0);
+        carry(fd, IB_USER_VERBS_CMD_DESTROY_CQ, command, 0);
     }
     void dereg_mr(int fd, uint32_t mr) override {
         Message<ib_uverbs_dereg_mr> request;
@@ -173,12 +183,18 @@ public:
         request->pd_handle = pd;
         transfer(fd, IB_USER_VERBS_CMD_DEALLOC_PD, request, sizeof(ib_uverbs_dealloc_pd), 0);
     }
+    void nothing(int fd) override {
+        constexpr char less_than_a_header[4]{};
+        if (write(fd, less_than_a_header, sizeof(less_than_a_header)) >= 0)
+            fail("write of too little");
+    }
 
 private:
+    friend class Carrier<Write>;
     // A command with a response, and with the driver's part in both directions if it has one.
     template <typename Request, typename Response>
-    void send(int fd, uint32_t number, Command<Request, Response>& command,
-              size_t driver = Message<Request>::driver_size) {
+    void carry(int fd, uint32_t number, Command<Request, Response>& command,
+               size_t driver = Message<Request>::driver_size) {
         command.request->response = address_of(command.response.core());
         transfer(fd, number, command.request, sizeof(Request) + driver, sizeof(Response) + driver);
     }
@@ -196,7 +212,7 @@ private:
 
 // ---- ioctl
 
-class Ioctl final : public Door {
+class Ioctl final : public Carrier<Ioctl> {
 public:
     explicit Ioctl(uint32_t driver) : driver_(driver) {}
 
@@ -211,16 +227,6 @@ public:
         Attributes events(UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, driver_);
         events.handle(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0).send(fd);
         return static_cast<int>(events.value(0));
-    }
-    uint32_t alloc_pd(int fd) override {
-        Command<ib_uverbs_alloc_pd, ib_uverbs_alloc_pd_resp> command;
-        invoke(fd, IB_USER_VERBS_CMD_ALLOC_PD, command);
-        return command.response->pd_handle;
-    }
-    uint32_t reg_mr(int fd, uint32_t pd, const void* memory, size_t length) override {
-        RegMr command = mr_command(pd, memory, length);
-        invoke(fd, IB_USER_VERBS_CMD_REG_MR, command);
-        return command.response->mr_handle;
     }
     uint32_t create_cq(int fd) override {
         uint32_t cqe = 0;
@@ -270,8 +276,13 @@ public:
     void dealloc_pd(int fd, uint32_t pd) override {
         destroy<char>(fd, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, pd);
     }
+    void nothing(int fd) override {
+        if (ioctl(fd, 0) >= 0)
+            fail("ioctl of no command");
+    }
 
 private:
+    friend class Carrier<Ioctl>;
     // The driver's part alone, of methods whose core's part is attributes.
     struct Driver {
         static constexpr size_t driver_size = Message<uint64_t>::driver_size;
@@ -326,7 +337,7 @@ private:
 
     // Commands that have no method of their own.
     template <typename Request, typename Response>
-    void invoke(int fd, uint32_t number, Command<Request, Response>& command) {
+    void carry(int fd, uint32_t number, Command<Request, Response>& command) {
         Attributes call(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, driver_);
         call.in(UVERBS_ATTR_CORE_IN, *command.request.core());
         call.out(UVERBS_ATTR_CORE_OUT, *command.response.core());
@@ -390,6 +401,9 @@ void live(Door& door, const char* device, const void* memory, Clock clock) {
     clock.start();
     door.modify_qp(fd, qp);
     clock.stop("modify_qp");
+    clock.start();
+    door.nothing(fd);
+    clock.stop("nothing");
     clock.start();
     door.destroy_qp(fd, qp);
     door.destroy_cq(fd, cq);
