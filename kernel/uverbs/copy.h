@@ -63,7 +63,8 @@ static inline int uv_copy_out(void __user *to, const void *from, size_t len)
 	return 0;
 fault:
 	user_write_access_end();
-	return -EFAULT;
+	/* Byte by byte as far as it goes, which is what callers have always seen. */
+	return copy_to_user(to, from, len) ? -EFAULT : 0;
 }
 
 #undef UV_COPY_IN
