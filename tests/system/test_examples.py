@@ -42,7 +42,6 @@ def test_completion_events(pair, receiver, count):
     assert received.stdout.splitlines() == [f"message {number} of {count}" for number in range(1, count + 1)]
 
 
-@pytest.mark.long
 def test_asynchronous_events(pair):
     """An interface goes down and comes back: on 6.1 the NIC driver tells its clients of nothing less."""
     here = pair.guests[0]
