@@ -38,8 +38,8 @@ def ends(t3cm, _module):
 
 
 def run(guest, command):
-    """The errno that a command of the module ends with, by name, or ""."""
-    done = guest.run(f"python3 -c 'import errno, sys; open(\"{FOLDER}/run\", \"w\").write(sys.argv[1])' '{command}'", 60)
+    """The error that a command of the module ends with, as Python shows it, or ""."""
+    done = guest.run(f"python3 -c 'import sys; open(\"{FOLDER}/run\", \"wb\", 0).write(sys.argv[1].encode())' '{command}'", 60)
     return done.stderr.splitlines()[-1] if done.rc else ""
 
 

@@ -209,7 +209,7 @@ OTHERWISE = {
 
 @pytest.mark.long  # until it has run
 def test_C7_commands_about_one_id_at_the_same_time(ends):
-    """Processes that share a file bind, resolve, connect, listen with and destroy the same ids: one command is done before the next."""
+    """Threads bind, resolve, connect, listen with and destroy the same ids: one command is done before the next."""
     server, client = ends
     taken = json.loads(client.check(f"PYTHONDONTWRITEBYTECODE=1 /tmp/ucm_race.py {address(client)} {address(server)} 2", 60))
     often = {name for name, count in taken.items() if count > 3}

@@ -1,21 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Processes that share a file of /dev/infiniband/rdma_cm, and send it commands about the same ids at the same time, by chance.
+"""Threads that send commands about the same ids to /dev/infiniband/rdma_cm at the same time, by chance. (Not processes: the file belongs to
+the credentials of whoever opened it.)
 
     ucm_race.py ADDRESS PEER SECONDS      prints how many commands of each kind were taken, and how many were refused
 """
 
 import collections
 import json
-import os
 import random
 import struct
 import sys
+import threading
 import time
 
 import ucm
 
-PROCESSES = 4
+THREADS = 4
 IDS = 3
 PORT = 7600
 
@@ -32,7 +33,7 @@ def commands(number, address, peer):
 
 
 def run(fd, numbers, address, peer, end, seed):
-    """Numbers are given out again when their id is gone, so all processes go on meeting at the same ones."""
+    """Numbers are given out again when their id is gone, so all threads go on meeting at the same ones."""
     chance, taken = random.Random(seed), collections.Counter()
     while time.monotonic() < end:
         known = list(commands(chance.choice(numbers), address, peer))
@@ -47,17 +48,12 @@ def main():
     fd = ucm.open_device()
     numbers = [ucm.create(fd) for _ in range(IDS)]
     end = time.monotonic() + seconds
-    results = []
-    for seed in range(PROCESSES):
-        read, write = os.pipe()
-        if os.fork() == 0:
-            os.write(write, json.dumps(run(fd, numbers, address, peer, end, seed)).encode())
-            os._exit(0)
-        os.close(write)
-        results.append(read)
     total = collections.Counter()
-    for read in results:
-        total.update(json.loads(os.read(read, 65536)))
+    threads = [threading.Thread(target=lambda seed=seed: total.update(run(fd, numbers, address, peer, end, seed))) for seed in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     print(json.dumps(total))
 
 
