@@ -498,38 +498,24 @@ TEST_F(Twins, BadEntriesAndStrangeOnes) {
 
 TEST(ExtendedPoll, CountsAsTheOldOne) {
     cxgb3_counters counters{};
-    t3::Cq cq(true, &counters);
-    Pages ring(17 * sizeof(t3_cqe)), slots(32 * sizeof(t3_wr_slot));
-    cq.use_ring(ring.data(), 4);
-    volatile uint32_t doorbell = 0;
-    t3::Qp qp({.qpid = 0x22,
-               .size_log2 = 5,
-               .sq_size_log2 = 4,
-               .rq_size_log2 = 4,
-               .ring = slots.data(),
-               .doorbell = &doorbell,
-               .counters = &counters},
-              cq, cq);
-    cxgb3_cq cq_handle{};
-    cxgb3_qp qp_handle{};
-    cq_handle.core = &cq;
-    qp_handle.core = &qp;
-    cxgb3_set_builders(&qp_handle, true);
-    cxgb3_set_readers(&cq_handle, true);
-    ibv_qp_ex* ex = &qp_handle.vqp.qp_ex;
+    CqMemory cq(4, true, &counters);
+    QpMemory q(cq, cq, {.qpid = 0x22, .counters = &counters});
+    cxgb3_set_builders(&q.handle, true);
+    cxgb3_set_readers(&cq.handle, true);
+    ibv_qp_ex* ex = &q.handle.vqp.qp_ex;
     ibv_wr_start(ex);
     ex->wr_flags = IBV_SEND_SIGNALED;
     ibv_wr_send(ex), ibv_wr_send(ex);
     ASSERT_EQ(ibv_wr_complete(ex), 0);
     ibv_wr_start(ex);
     ASSERT_EQ(ibv_wr_complete(ex), 0);
+    ibv_cq_ex* cq_ex = &cq.handle.vcq.cq_ex;
     ibv_poll_cq_attr attr{};
-    EXPECT_EQ(ibv_start_poll(&cq_handle.vcq.cq_ex, &attr), ENOENT);
-    auto* e = reinterpret_cast<t3_cqe*>(ring.data());
-    e->header = to_be(0x22u << 12 | T3_CQE_GEN | T3_CQE_TYPE_SQ | T3_RDMA_SEND);
-    EXPECT_EQ(ibv_start_poll(&cq_handle.vcq.cq_ex, &attr), 0);
-    EXPECT_EQ(ibv_next_poll(&cq_handle.vcq.cq_ex), ENOENT);
-    ibv_end_poll(&cq_handle.vcq.cq_ex);
+    EXPECT_EQ(ibv_start_poll(cq_ex, &attr), ENOENT);
+    cq.sent(0x22, 0);
+    EXPECT_EQ(ibv_start_poll(cq_ex, &attr), 0);
+    EXPECT_EQ(ibv_next_poll(cq_ex), ENOENT);
+    ibv_end_poll(cq_ex);
     EXPECT_EQ(counters.post_send, 2u);
     EXPECT_EQ(counters.send_requests, 2u);
     EXPECT_EQ(counters.doorbells, 1u);

@@ -105,8 +105,8 @@ private:
 };
 
 struct CqMemory {
-    explicit CqMemory(unsigned log2, bool threads = true)
-        : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)), cq(threads) {
+    explicit CqMemory(unsigned log2, bool threads = true, cxgb3_counters* counters = nullptr)
+        : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)), cq(threads, counters) {
         cq.use_ring(pages.data(), log2);
         handle.core = &cq;
     }
@@ -166,6 +166,7 @@ struct QpOptions {
     unsigned rq_log2 = 4;
     bool signal_all = false;
     bool threads = true;
+    cxgb3_counters* counters = nullptr; // none are kept
 };
 
 struct QpMemory {
@@ -178,7 +179,8 @@ struct QpMemory {
               .ring = pages.data(),
               .doorbell = &doorbell,
               .signal_all = o.signal_all,
-              .threads = o.threads},
+              .threads = o.threads,
+              .counters = o.counters},
              scq.cq, rcq.cq) {
         handle.core = &qp;
     }

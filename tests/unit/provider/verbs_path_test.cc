@@ -269,39 +269,22 @@ TEST_F(Bind, NoBytesTakesTheWindowBack) {
 // What CXGB3_COUNTERS counts.
 TEST(Counters, PostsDoorbellsAndPolls) {
     cxgb3_counters counters{};
-    t3::Cq counted_cq(true, &counters);
-    Pages ring(17 * sizeof(t3_cqe)), slots(32 * sizeof(t3_wr_slot));
-    counted_cq.use_ring(ring.data(), 4);
-    volatile uint32_t doorbell = 0;
-    t3::Qp qp({.qpid = 0x22,
-               .size_log2 = 5,
-               .sq_size_log2 = 4,
-               .rq_size_log2 = 4,
-               .ring = slots.data(),
-               .doorbell = &doorbell,
-               .counters = &counters},
-              counted_cq, counted_cq);
-    cxgb3_cq cq_handle{};
-    cxgb3_qp qp_handle{};
-    cq_handle.core = &counted_cq;
-    qp_handle.core = &qp;
+    CqMemory cq(4, true, &counters);
+    QpMemory q(cq, cq, {.qpid = 0x22, .counters = &counters});
 
     ibv_send_wr wr[3], *bad;
     for (int i = 0; i < 3; i++) {
         wr[i] = verbs(SendRequest{.wr_id = static_cast<uint64_t>(i), .signaled = true});
         wr[i].next = i < 2 ? &wr[i + 1] : nullptr;
     }
-    ibv_recv_wr recv{};
-    ASSERT_EQ(cxgb3_post_send_counted(&qp_handle.vqp.qp, wr, &bad), 0);
-    ibv_recv_wr* bad_recv;
-    ASSERT_EQ(cxgb3_post_recv_counted(&qp_handle.vqp.qp, &recv, &bad_recv), 0);
-    ASSERT_EQ(cxgb3_post_send_counted(&qp_handle.vqp.qp, nullptr, &bad), 0);
+    ibv_recv_wr recv{}, *bad_recv;
+    ASSERT_EQ(cxgb3_post_send_counted(q.ibqp(), wr, &bad), 0);
+    ASSERT_EQ(cxgb3_post_recv_counted(q.ibqp(), &recv, &bad_recv), 0);
+    ASSERT_EQ(cxgb3_post_send_counted(q.ibqp(), nullptr, &bad), 0);
     ibv_wc wc[4];
-    EXPECT_EQ(cxgb3_poll_cq_counted(&cq_handle.vcq.cq, 4, wc), 0);
-    auto* e = reinterpret_cast<t3_cqe*>(ring.data());
-    e->u.sq = {0, 0};
-    e->header = to_be(0x22u << 12 | T3_CQE_GEN | T3_CQE_TYPE_SQ | T3_RDMA_SEND);
-    EXPECT_EQ(cxgb3_poll_cq_counted(&cq_handle.vcq.cq, 4, wc), 1);
+    EXPECT_EQ(cxgb3_poll_cq_counted(&cq.handle.vcq.cq, 4, wc), 0);
+    cq.sent(0x22, 0);
+    EXPECT_EQ(cxgb3_poll_cq_counted(&cq.handle.vcq.cq, 4, wc), 1);
 
     EXPECT_EQ(counters.post_send, 2u);
     EXPECT_EQ(counters.send_requests, 3u);
