@@ -83,33 +83,20 @@ static void discard(struct uv_event *event)
 	kfree(event);
 }
 
-static void close_queue(struct uv_events *events, bool keep)
+static void tell(struct uv_events *events)
 {
-	struct uv_event *event, *next;
-
-	spin_lock_irq(&events->lock);
-	events->closed = true;
-	if (!keep)
-		list_for_each_entry_safe(event, next, &events->queue, in_queue)
-			discard(event);
-	spin_unlock_irq(&events->lock);
 	wake_up_interruptible(&events->wait);
 	kill_fasync(&events->fasync, SIGIO, POLL_IN);
 }
 
-/* Queues a record. If there is no memory for it, it is lost: nobody here can wait. */
-static void report(struct uv_events *events, const void *desc, size_t len,
-		   struct list_head *pending, u32 *reported)
+/* Queues a record. If there is no memory for it, it is lost: nobody here can wait. Needs the lock. */
+static bool enqueue(struct uv_events *events, const void *desc, size_t len,
+		    struct list_head *pending, u32 *reported)
 {
-	struct uv_event *event;
-	unsigned long flags;
+	struct uv_event *event = events->closed ? NULL : kmalloc(sizeof(*event), GFP_ATOMIC);
 
-	spin_lock_irqsave(&events->lock, flags);
-	event = events->closed ? NULL : kmalloc(sizeof(*event), GFP_ATOMIC);
-	if (!event) {
-		spin_unlock_irqrestore(&events->lock, flags);
-		return;
-	}
+	if (!event)
+		return false;
 	memcpy(&event->desc, desc, len);
 	event->reported = reported;
 	list_add_tail(&event->in_queue, &events->queue);
@@ -117,9 +104,37 @@ static void report(struct uv_events *events, const void *desc, size_t len,
 		list_add_tail(&event->in_object, pending);
 	else
 		INIT_LIST_HEAD(&event->in_object);
+	return true;
+}
+
+/* Nothing comes after last, which may be NULL; who has read it sees the end at once. */
+static void close_queue(struct uv_events *events, bool keep,
+			const struct ib_uverbs_async_event_desc *last)
+{
+	struct uv_event *event, *next;
+
+	spin_lock_irq(&events->lock);
+	if (last)
+		enqueue(events, last, sizeof(*last), NULL, NULL);
+	events->closed = true;
+	if (!keep)
+		list_for_each_entry_safe(event, next, &events->queue, in_queue)
+			discard(event);
+	spin_unlock_irq(&events->lock);
+	tell(events);
+}
+
+static void report(struct uv_events *events, const void *desc, size_t len,
+		   struct list_head *pending, u32 *reported)
+{
+	unsigned long flags;
+	bool queued;
+
+	spin_lock_irqsave(&events->lock, flags);
+	queued = enqueue(events, desc, len, pending, reported);
 	spin_unlock_irqrestore(&events->lock, flags);
-	wake_up_interruptible(&events->wait);
-	kill_fasync(&events->fasync, SIGIO, POLL_IN);
+	if (queued)
+		tell(events);
 }
 
 static void report_async(struct uv_events *events, u64 element, u32 type,
@@ -288,7 +303,7 @@ static int events_release(struct inode *inode, struct file *filp)
 	struct uv_events *events = filp->private_data;
 
 	leave_file(events);
-	close_queue(events, false);
+	close_queue(events, false, NULL);
 	uv_events_put(events);
 	return 0;
 }
@@ -404,7 +419,9 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 /* No events any more: the device goes, or the file is closed. */
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
+	const struct ib_uverbs_async_event_desc fatal = { .event_type = IB_EVENT_DEVICE_FATAL };
 	struct mutex *lists = &file->base.device->lists_mutex;
+	bool gone = why == RDMA_REMOVE_DRIVER_REMOVE;
 	struct uv_events *events;
 
 	mutex_lock(lists);
@@ -412,9 +429,7 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 		if (events->listening)
 			ib_unregister_event_handler(&events->handler);
 		events->listening = false;
-		if (events->async && why == RDMA_REMOVE_DRIVER_REMOVE)
-			report_async(events, 0, IB_EVENT_DEVICE_FATAL, NULL, NULL);
-		close_queue(events, events->async);
+		close_queue(events, events->async, gone && events->async ? &fatal : NULL);
 	}
 	mutex_unlock(lists);
 }
