@@ -203,32 +203,17 @@ void t3_ring_doorbell(struct t3_dev *dev, u32 context)
 
 /* --- adapter events -------------------------------------------------------------- */
 
-static void port_event(struct t3_dev *dev, u32 port, enum ib_event_type type)
-{
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.element.port_num = port + 1,
-		.event = type,
-	};
-
-	if (!T3_CORE_REPORTS_PORTS && test_bit(T3_DEV_REGISTERED, &dev->flags))
-		ib_dispatch_event(&event);
-}
-
-/* Process context, inside the NIC driver's client lock, perhaps with rtnl. */
-void t3_adapter_event(struct t3_dev *dev, u32 event, u32 port)
+/*
+ * Process context, inside the NIC driver's client lock, perhaps with rtnl.
+ * Of its ports' interfaces see port.c.
+ */
+void t3_adapter_event(struct t3_dev *dev, u32 event)
 {
 	switch (event) {
 	case OFFLOAD_STATUS_DOWN:
 		/* remove follows, with rtnl held */
 		set_bit(T3_DEV_DOWN, &dev->flags);
 		t3_dev_fatal(dev, "the adapter is being reset");
-		break;
-	case OFFLOAD_PORT_DOWN:
-		port_event(dev, port, IB_EVENT_PORT_ERR);
-		break;
-	case OFFLOAD_PORT_UP:
-		port_event(dev, port, IB_EVENT_PORT_ACTIVE);
 		break;
 	case OFFLOAD_DB_FULL:
 		doorbells_off(dev);

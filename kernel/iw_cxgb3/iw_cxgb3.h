@@ -129,6 +129,7 @@ struct t3_dev {
 	struct adap_ports ports;
 	struct ch_embedded_info fw;
 	unsigned long flags;		/* T3_DEV_* */
+	unsigned long ports_up;		/* bit per port, port.c */
 	struct t3_ctrl ctrl;
 
 	struct xarray qps;		/* id -> t3_qp, irq lock */
@@ -451,8 +452,13 @@ void t3_ring_doorbell(struct t3_dev *dev, u32 context);
 
 /* event.c */
 int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb);
-void t3_adapter_event(struct t3_dev *dev, u32 event, u32 port);
+void t3_adapter_event(struct t3_dev *dev, u32 event);
 void t3_doorbell_work(struct work_struct *work);
+
+/* port.c */
+void t3_ports_init(struct t3_dev *dev);
+int t3_ports_watch(void);
+void t3_ports_unwatch(void);
 
 /* stats.c */
 extern const struct ib_device_ops t3_stats_ops;

@@ -189,6 +189,7 @@ static void register_work(struct work_struct *work)
 	err = register_ibdev(dev);
 	if (err)
 		goto err;
+	t3_ports_init(dev);
 	set_bit(T3_DEV_REGISTERED, &dev->flags);
 	return;
 
@@ -347,7 +348,7 @@ static void event_handler(struct t3cdev *tdev, u32 event, u32 port)
 	struct t3_dev *dev = tdev->ulp;
 
 	if (dev)
-		t3_adapter_event(dev, event, port);
+		t3_adapter_event(dev, event);
 }
 
 struct cxgb3_client t3_client = {
@@ -375,10 +376,15 @@ static int __init t3_module_init(void)
 	err = t3_cm_init();
 	if (err)
 		goto err_life;
+	err = t3_ports_watch();
+	if (err)
+		goto err_cm;
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, t3_async_event);
 	cxgb3_register_client(&t3_client);
 	return 0;
 
+err_cm:
+	t3_cm_exit();
 err_life:
 	debugfs_remove_recursive(debugfs_root);
 	destroy_workqueue(life_wq);
@@ -391,6 +397,7 @@ static void __exit t3_module_exit(void)
 {
 	struct t3_dev *dev;
 
+	t3_ports_unwatch();
 	mutex_lock(&devices_mutex);
 	exiting = true;
 	list_for_each_entry(dev, &devices, node)

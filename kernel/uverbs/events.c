@@ -89,7 +89,7 @@ static void tell(struct uv_events *events)
 	kill_fasync(&events->fasync, SIGIO, POLL_IN);
 }
 
-/* Queues a record. If there is no memory for it, it is lost: nobody here can wait. Needs the lock. */
+/* Queues a record; without memory it is lost: nobody here can wait. Needs the lock. */
 static bool enqueue(struct uv_events *events, const void *desc, size_t len,
 		    struct list_head *pending, u32 *reported)
 {

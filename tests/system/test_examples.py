@@ -43,20 +43,26 @@ def test_completion_events(pair, receiver, count):
 
 
 def test_asynchronous_events(pair):
-    """An interface goes down and comes back: on 6.1 the NIC driver tells its clients of nothing less."""
+    """A cable is pulled and plugged in again, then an interface goes down and comes back."""
     here = pair.guests[0]
     name = here.interfaces[0]
-    watching = here.start(f"exec {BIN}/async-nonblocking cxgb3_0 2")
+    watching = here.start(f"exec {BIN}/async-nonblocking cxgb3_0 4")
     watching.expect("watching cxgb3_0", 20)
-    here.check(f"ip link set {name} down")
-    try:
-        watching.expect("port error: port 1", 30)
-    finally:
-        here.check(f"ip link set {name} up")
-        for guest in pair.guests:
-            guest.check(stack.wait_carrier(guest.interfaces[0]), 120)
+    for time, gone, back in (
+        (1, lambda: pair.sim.cable("p0", plugged=False), lambda: pair.sim.cable("p0", plugged=True)),
+        (2, lambda: here.check(f"ip link set {name} down"), lambda: here.check(f"ip link set {name} up")),
+    ):
+        gone()
+        try:
+            watching.expect(f"(?s)(port error: port 1.*){{{time}}}", 30)
+        finally:
+            back()
+            for guest in pair.guests:
+                guest.check(stack.wait_carrier(guest.interfaces[0]), 120)
+        watching.expect(f"(?s)(port active: port 1.*){{{time}}}", 30)
     done = watching.wait(30)
-    assert (done.rc, done.stdout.splitlines(), done.stderr) == (0, ["watching cxgb3_0", "port error: port 1", "port active: port 1"], "")
+    events = ["port error: port 1", "port active: port 1"]
+    assert (done.rc, done.stdout.splitlines(), done.stderr) == (0, ["watching cxgb3_0", *events, *events], "")
 
 
 @pytest.mark.parametrize("command, status, said", [
