@@ -8,6 +8,8 @@
 
 from typing import NamedTuple
 
+import recorded
+
 HEADINGS = 44
 WIDTH = 24
 
@@ -42,9 +44,4 @@ def lines(cells: list[Cell]) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter):
-    reports = (report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call")
-    cells = [value for report in reports for name, value in report.user_properties if name == "cell"]
-    if cells:
-        terminalreporter.section("dispatchers and connection managers")
-        for line in lines(cells):
-            terminalreporter.write_line(line)
+    recorded.show(terminalreporter, "dispatchers and connection managers", "cell", lines)

@@ -9,6 +9,7 @@ is a row of it.
 from dataclasses import dataclass
 
 import pytest
+import recorded
 
 HEADINGS = 34
 WIDTH = 36
@@ -45,9 +46,4 @@ def step(record_property):
 
 
 def pytest_terminal_summary(terminalreporter):
-    reports = (report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call")
-    steps = [value for report in reports for name, value in report.user_properties if name == "step"]
-    if steps:
-        terminalreporter.section("installed machines")
-        for line in lines(steps):
-            terminalreporter.write_line(line)
+    recorded.show(terminalreporter, "installed machines", "step", lines)
