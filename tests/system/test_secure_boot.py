@@ -44,10 +44,10 @@ def machine():
 @pytest.fixture(scope="module")
 def firmware(machine):
     machine.run(f"""
-        openssl rsa -in {EXAMPLE}.key -passin pass:snakeoil -out /root/example.key
-        sbsign --key /root/example.key --cert {EXAMPLE}.pem --output /root/vmlinuz /boot/vmlinuz-{machine.made.release}""")
+        openssl rsa -in {EXAMPLE}.key -passin pass:snakeoil -out /example.key
+        sbsign --key /example.key --cert {EXAMPLE}.pem --output /vmlinuz.signed /boot/vmlinuz-{machine.made.release}""")
     files = [shutil.copy(machine.root / name, machine.folder) for name in
-             ("usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "usr/share/OVMF/OVMF_VARS_4M.snakeoil.fd", "root/vmlinuz")]
+             ("usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "usr/share/OVMF/OVMF_VARS_4M.snakeoil.fd", "vmlinuz.signed")]
     return Firmware(*files)
 
 
