@@ -42,7 +42,6 @@
 MODULE_DESCRIPTION("Chelsio T3 RDMA driver");
 MODULE_AUTHOR("The t3rdma authors");
 MODULE_LICENSE("GPL");
-MODULE_SOFTDEP("pre: cxgb3");
 
 struct workqueue_struct *t3_wq;
 static struct workqueue_struct *life_wq;
