@@ -19,19 +19,6 @@
 
 #include "call.h"
 
-int uv_need_context(struct uv_call *call)
-{
-	/* Pairs with the release in make_context(). */
-	struct ib_ucontext *context = smp_load_acquire(&call->file->base.ucontext);
-
-	if (!call->dev)
-		return -EIO;
-	if (!context)
-		return -EINVAL;
-	call->attrs.context = context;
-	return 0;
-}
-
 static void take(struct uv_call *call, const struct uv_field *field, void *object)
 {
 	call->taken[call->ntaken].object = object;
@@ -72,12 +59,6 @@ int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, v
 	call->attrs.context = uobj->context;
 	*(struct ib_uobject **)(args + field->arg) = uobj;
 	return 0;
-}
-
-/* The handle or descriptor of what was made. */
-s64 uv_new_id(const struct uv_call *call)
-{
-	return call->new ? call->new->id : call->new_fd.fd;
 }
 
 void uv_finish(struct uv_call *call, int err)

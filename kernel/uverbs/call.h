@@ -62,14 +62,25 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 static inline bool uv_offered(const struct uv_file *file, const struct ib_device *dev,
 			      const struct uv_row *row)
 {
-	return dev ? test_bit(row - uv_rows, uv_device_of(file)->offered) : !row->refused;
+	return dev ? test_bit(row->number, uv_device_of(file)->offered) : !row->refused;
 }
 
 int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args);
-int uv_need_context(struct uv_call *call);
-s64 uv_new_id(const struct uv_call *call);
 void uv_finish(struct uv_call *call, int err);
 int uv_zero_tail(const void __user *buf, size_t known, size_t len);
+
+static inline int uv_need_context(struct uv_call *call)
+{
+	/* Pairs with the release in make_context(). */
+	struct ib_ucontext *context = smp_load_acquire(&call->file->base.ucontext);
+
+	if (!call->dev)
+		return -EIO;
+	if (!context)
+		return -EINVAL;
+	call->attrs.context = context;
+	return 0;
+}
 
 /* What the command is to make: reserved now, seen by others only after uv_finish(). */
 static inline int uv_make(struct uv_call *call, const struct uv_field *field, void *args)
@@ -111,6 +122,12 @@ static inline int uv_execute(struct uv_call *call, void *args)
 			return err;
 	}
 	return call->row->handler ? call->row->handler(call, args) : 0;
+}
+
+/* The handle or descriptor of what was made. */
+static inline s64 uv_new_id(const struct uv_call *call)
+{
+	return call->new ? call->new->id : call->new_fd.fd;
 }
 
 static inline struct ib_udata *uv_udata(struct uv_call *call)

@@ -17,9 +17,10 @@ static bool in_root(void)
 {
 	bool root;
 
-	rcu_read_lock();
-	root = !task_css_check(current, rdma_cgrp_id, false)->parent;
-	rcu_read_unlock();
+	/* Of RCU's flavours the one that is no function call anywhere. */
+	rcu_read_lock_sched();
+	root = !task_css_check(current, rdma_cgrp_id, rcu_read_lock_sched_held())->parent;
+	rcu_read_unlock_sched();
 	return root;
 }
 

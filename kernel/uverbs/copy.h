@@ -7,6 +7,9 @@
 #ifndef T3_UVERBS_COPY_H
 #define T3_UVERBS_COPY_H
 
+#include <linux/compiler.h>
+#include <linux/math.h>
+#include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -41,6 +44,22 @@ static inline int uv_copy_in(void *to, const void __user *from, size_t len)
 fault:
 	user_read_access_end();
 	return -EFAULT;
+}
+
+/*
+ * So many bytes, made up to words. For a few, memset() spends more on finding
+ * out how to write than on writing; the compiler would see one in plain stores.
+ */
+static inline void uv_zero(u64 *to, size_t len)
+{
+	const u64 *end = to + DIV_ROUND_UP(len, sizeof(*to));
+
+	if (len > 8 * sizeof(*to)) {
+		memset(to, 0, len);
+		return;
+	}
+	for (; to < end; to++)
+		WRITE_ONCE(*to, 0);
 }
 
 static inline int uv_copy_out(void __user *to, const void *from, size_t len)

@@ -140,10 +140,14 @@ static int in_attr(struct ioctl_call *io, const struct uv_field *field,
 	}
 }
 
-static int driver_attr(struct ioctl_call *io, const struct ib_uverbs_attr *attr)
+/* One that is no field: the driver's, or one that we do not know. */
+static int other_attr(struct ioctl_call *io, const struct ib_uverbs_attr *attr)
 {
 	struct ib_udata *udata = uv_udata(&io->call);
 
+	if (!(io->row->flags & UV_DRIVER_DATA) || (attr->attr_id != UVERBS_ATTR_UHW_IN &&
+						   attr->attr_id != UVERBS_ATTR_UHW_OUT))
+		return attr->flags & UVERBS_ATTR_F_MANDATORY ? -EPROTONOSUPPORT : 0;
 	if (attr->attr_data.reserved)
 		return -EINVAL;
 	if (attr->attr_id == UVERBS_ATTR_UHW_OUT) {
@@ -178,17 +182,11 @@ static int in_attrs(struct ioctl_call *io, void *args)
 	int err;
 
 	for (attr = io->attrs; attr < io->attrs + io->nattrs; attr++) {
-		if (row->flags & UV_DRIVER_DATA && (attr->attr_id == UVERBS_ATTR_UHW_IN ||
-						    attr->attr_id == UVERBS_ATTR_UHW_OUT)) {
-			err = driver_attr(io, attr);
-			if (err)
-				return err;
-			continue;
-		}
 		field = find_field(row, attr->attr_id);
 		if (!field) {
-			if (attr->flags & UVERBS_ATTR_F_MANDATORY)
-				return -EPROTONOSUPPORT;
+			err = other_attr(io, attr);
+			if (err)
+				return err;
 			continue;
 		}
 		bit = BIT(field - row->fields);
@@ -289,7 +287,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	io.attrs = attrs;
 	io.nattrs = hdr->num_attrs;
 	uv_call_init(&io.call, file, dev, row);
-	memset(args, 0, row->args);
+	uv_zero(args, row->args);
 
 	err = uv_copy_in(attrs, user, bytes) ?: in_attrs(&io, args);
 	if (!err) {

@@ -16,7 +16,8 @@
  *		by device removal the handle stays until the file is closed, so
  *		that a late destroy still succeeds and reports its events.
  *   freed	by the only one who still knows it: the call that destroyed it, once
- *		it has read the results, or the end of its file.
+ *		it has read the results, or the end of its file. Its number goes
+ *		with its memory, because the first numbers have theirs in the file.
  *
  * A handle is looked up and the object taken in one go under uobjects_lock, so
  * that who has found an object has it: nothing else keeps it alive. To give it
@@ -40,20 +41,43 @@
 #include "call.h"
 #include "core_calls.h"
 
-/* Sizes that are constants spare the allocator to look for its cache. */
-static struct uv_object *object_alloc(const struct uv_type *type)
+/*
+ * Objects with the first numbers have their place in the file: a program that
+ * has few of them costs no allocation. Not under KASAN, which is to see the
+ * end of each.
+ */
+static bool in_file(u32 handle)
 {
-	union evented {
-		struct ib_ucq_object cq;
-		struct ib_uqp_object qp;
-		struct ib_usrq_object srq;
-	};
+	return !IS_ENABLED(CONFIG_KASAN) && handle < UV_FEW;
+}
 
-	if (type->size <= sizeof(struct uv_object))
-		return kzalloc(sizeof(struct uv_object), GFP_KERNEL);
-	if (type->size <= sizeof(union evented))
-		return kzalloc(sizeof(union evented), GFP_KERNEL);
-	return kzalloc(type->size, GFP_KERNEL);
+static struct uv_object *object_alloc(struct uv_file *file, const struct uv_type *type, u32 handle)
+{
+	/* Sizes that are constants spare a search for the allocator's cache, and a call to zero. */
+	if (!in_file(handle))
+		return kzalloc(sizeof(union uv_room), GFP_KERNEL);
+	if (type->size == sizeof(struct uv_object))
+		return memset(&file->few[handle], 0, sizeof(struct uv_object));
+	return memset(&file->few[handle], 0, sizeof(union uv_room));
+}
+
+static void object_free(struct ib_uobject *uobj)
+{
+	if (!in_file(uobj->id))
+		kfree(uv_object_of(uobj));
+}
+
+/* Gives back the number and the memory, of which either may be another object's at once. */
+static void object_drop(struct ib_uobject *uobj)
+{
+	struct uv_file *file = uv_file_of(uobj->ufile);
+	struct uv_object *obj = in_file(uobj->id) ? NULL : uv_object_of(uobj);
+
+	spin_lock(&file->base.uobjects_lock);
+	list_del(&uobj->list);
+	uv_handle_drop(&file->handles, uobj->id);
+	spin_unlock(&file->base.uobjects_lock);
+	kfree(obj);
 }
 
 struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *type,
@@ -61,31 +85,37 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 {
 	struct ib_uobject *uobj;
 	struct uv_object *obj;
+	u32 handle;
 	int err;
 
-	obj = object_alloc(type);
-	if (!obj)
-		return ERR_PTR(-ENOMEM);
+	/* Only the number: who guesses it finds nothing, whatever it was before. */
+	err = uv_handle_reserve(file, &handle);
+	if (err)
+		return ERR_PTR(err);
+	obj = object_alloc(file, type, handle);
+	if (!obj) {
+		err = -ENOMEM;
+		goto err_handle;
+	}
 	obj->type = type;
 	uobj = &obj->base;
+	uobj->id = handle;
 	uobj->ufile = &file->base;
 	uobj->context = context;
 	INIT_LIST_HEAD(&uobj->list);
 	atomic_set(&uobj->usecnt, -1);
 
 	err = uv_charge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
-	if (err)
-		goto err_free;
-	/* Only the number: who guesses it finds nothing, whatever it was before. */
-	err = uv_handle_reserve(file, &uobj->id);
-	if (err)
-		goto err_uncharge;
+	if (err) {
+		object_drop(uobj);
+		return ERR_PTR(err);
+	}
 	return uobj;
 
-err_uncharge:
-	uv_uncharge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
-err_free:
-	kfree(obj);
+err_handle:
+	spin_lock(&file->base.uobjects_lock);
+	uv_handle_drop(&file->handles, handle);
+	spin_unlock(&file->base.uobjects_lock);
 	return ERR_PTR(err);
 }
 
@@ -99,11 +129,6 @@ void uv_object_commit(struct ib_uobject *uobj)
 	uv_handle_show(&uv_file_of(ufile)->handles, uobj);
 	/* From here on others may take it, and destroy it. */
 	spin_unlock(&ufile->uobjects_lock);
-}
-
-static void object_free(struct ib_uobject *uobj)
-{
-	kfree(uv_object_of(uobj));
 }
 
 /* The driver's part. On success the object is only a handle; on error it is what it was. */
@@ -136,10 +161,7 @@ void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
 		uv_object_commit(uobj);
 		return;
 	}
-	spin_lock(&uobj->ufile->uobjects_lock);
-	uv_handle_drop(&uv_file_of(uobj->ufile)->handles, uobj->id);
-	spin_unlock(&uobj->ufile->uobjects_lock);
-	object_free(uobj);
+	object_drop(uobj);
 }
 
 /* Needs uobjects_lock, without which nobody becomes a user or the owner. */
@@ -178,23 +200,16 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 }
 
 /*
- * Destroys an object that was taken with UV_DESTROY. Its memory stays until it
- * is put: it tells how many events were read.
+ * Destroys an object that was taken with UV_DESTROY. Its memory, and with it
+ * its number, stays until it is put: it tells how many events were read.
  */
 int uv_object_destroy(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
 {
-	struct ib_uverbs_file *ufile = uobj->ufile;
-	int err;
+	int err = destroy_hw(uobj, RDMA_REMOVE_DESTROY, attrs);
 
-	err = destroy_hw(uobj, RDMA_REMOVE_DESTROY, attrs);
-	if (err)
-		return err;
-	spin_lock(&ufile->uobjects_lock);
-	list_del(&uobj->list);
-	uv_handle_drop(&uv_file_of(ufile)->handles, uobj->id);
-	spin_unlock(&ufile->uobjects_lock);
-	uv_object_of(uobj)->gone = true;
-	return 0;
+	if (!err)
+		uv_object_of(uobj)->gone = true;
+	return err;
 }
 
 void uv_object_put(struct ib_uobject *uobj, enum uv_access access)
@@ -202,7 +217,7 @@ void uv_object_put(struct ib_uobject *uobj, enum uv_access access)
 	if (access == UV_READ)
 		atomic_fetch_dec_release(&uobj->usecnt);
 	else if (access == UV_DESTROY && uv_object_of(uobj)->gone)
-		object_free(uobj);
+		object_drop(uobj);
 	else
 		atomic_set_release(&uobj->usecnt, 0);
 }

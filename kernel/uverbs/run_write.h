@@ -95,7 +95,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	call->out = out;
 	call->out_len = out_len;
 
-	memset(args, 0, row->args);
+	uv_zero(args, row->args);
 	for (field = row->fields; field < end; field++) {
 		err = write_in(call, field, wire, args);
 		if (err)
@@ -106,7 +106,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	if ((err && !call->answer_error) || !row->response || row->flags & UV_OWN_RESPONSE)
 		goto done;
 
-	memset(wire, 0, row->response);
+	uv_zero(wire, row->response);
 	if (call->new_field)
 		*(u32 *)((void *)wire + call->new_field->at) = uv_new_id(call);
 	for (end = row->fields + row->nfields; field < end; field++)

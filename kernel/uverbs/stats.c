@@ -29,9 +29,9 @@ void uv_stats_count(struct uv_device *dev, const struct uv_row *row, int err)
 {
 	struct uv_stats *stats = dev->stats;
 
-	atomic64_inc(&stats->row[row - uv_rows].calls);
+	atomic64_inc(&stats->row[row->number].calls);
 	if (err)
-		atomic64_inc(&stats->row[row - uv_rows].refused);
+		atomic64_inc(&stats->row[row->number].refused);
 	trace_t3_uverbs_command(stats->name, row, err);
 }
 

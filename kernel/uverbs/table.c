@@ -714,37 +714,7 @@ const unsigned int uv_row_count = ARRAY_SIZE(uv_rows);
 
 /* ---- finding a row --------------------------------------------------------- */
 
-#define WRITE_COMMANDS 64
-#define IOCTL_OBJECTS 20
-#define IOCTL_METHODS 8
-
-static const struct uv_row *by_write[WRITE_COMMANDS] __ro_after_init;
-static const struct uv_row *by_write_ex[WRITE_COMMANDS] __ro_after_init;
-static const struct uv_row *by_ioctl[IOCTL_OBJECTS][IOCTL_METHODS] __ro_after_init;
-
-const struct uv_row *uv_find_write(u32 command)
-{
-	bool extended = command & IB_USER_VERBS_CMD_FLAG_EXTENDED;
-	u32 number = command & IB_USER_VERBS_CMD_COMMAND_MASK;
-	const struct uv_row *row;
-
-	if (command & ~(u32)(IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_CMD_COMMAND_MASK))
-		return ERR_PTR(-EINVAL);
-	if (number >= WRITE_COMMANDS)
-		return ERR_PTR(-EOPNOTSUPP);
-	number = array_index_nospec(number, WRITE_COMMANDS);
-	row = extended ? by_write_ex[number] : by_write[number];
-	return row ?: ERR_PTR(-EOPNOTSUPP);
-}
-
-const struct uv_row *uv_find_ioctl(u16 object, u16 method)
-{
-	if (object >= IOCTL_OBJECTS || method >= IOCTL_METHODS)
-		return NULL;
-	object = array_index_nospec(object, IOCTL_OBJECTS);
-	method = array_index_nospec(method, IOCTL_METHODS);
-	return by_ioctl[object][method];
-}
+struct uv_index uv_index __ro_after_init;
 
 /* Whether the device, if it is still there, can do that. */
 bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev)
@@ -778,6 +748,7 @@ static void derive(struct uv_row *row)
 {
 	unsigned int i;
 
+	row->number = row - uv_rows;
 	for (i = 0; i < row->nfields; i++) {
 		const struct uv_field *field = &row->fields[i];
 
@@ -852,10 +823,9 @@ int uv_table_init(void)
 		u32 number = row->method & IB_USER_VERBS_CMD_COMMAND_MASK;
 
 		if (row->door == UV_DOOR_IOCTL)
-			place = &by_ioctl[row->object][row->method];
+			place = &uv_index.ioctl[row->object][row->method];
 		else
-			place = row->door == UV_DOOR_WRITE_EX ? &by_write_ex[number] :
-								&by_write[number];
+			place = &uv_index.write[row->door == UV_DOOR_WRITE_EX][number];
 		wrong = *place ? "is there twice" : mistake(row);
 		if (wrong) {
 			pr_err("row %s: %s\n", row->name, wrong);

@@ -12,8 +12,11 @@
 
 #include <linux/bits.h>
 #include <linux/build_bug.h>
+#include <linux/err.h>
+#include <linux/nospec.h>
 #include <linux/stddef.h>
 #include <linux/types.h>
+#include <rdma/ib_user_verbs.h>
 
 struct ib_device;
 struct uv_call;
@@ -95,7 +98,8 @@ struct uv_row {
 	int (*handler)(struct uv_call *call, void *args);	/* NULL: nothing to do */
 	bool refused;		/* known, and nothing that a device here could do */
 
-	/* What follows from the fields, as sets of them; filled by uv_table_init(). */
+	/* Filled by uv_table_init(): its place, and what follows from the fields, as sets. */
+	u16 number;
 	u32 wanted;	/* ioctl: may not be left out */
 	u32 answered;	/* ioctl: something is written when the command has been carried out */
 	u16 ninputs;	/* write(): the results stand behind them */
@@ -113,9 +117,42 @@ extern const unsigned int uv_row_count;
 #define UV_MAX_ROWS	128
 
 int uv_table_init(void);
-const struct uv_row *uv_find_write(u32 command);
-const struct uv_row *uv_find_ioctl(u16 object, u16 method);
 bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev);
 void uv_rows_offered(unsigned long *rows, const struct ib_device *dev);
+
+/* Numbers that are there, or might be in the range of what is there. */
+#define UV_WRITE_COMMANDS	64
+#define UV_IOCTL_OBJECTS	20
+#define UV_IOCTL_METHODS	8
+
+/* The rows by what a caller says. */
+struct uv_index {
+	const struct uv_row *write[2][UV_WRITE_COMMANDS];	/* plain, extended */
+	const struct uv_row *ioctl[UV_IOCTL_OBJECTS][UV_IOCTL_METHODS];
+};
+
+extern struct uv_index uv_index;
+
+static inline const struct uv_row *uv_find_write(u32 command)
+{
+	bool extended = command & IB_USER_VERBS_CMD_FLAG_EXTENDED;
+	u32 number = command & IB_USER_VERBS_CMD_COMMAND_MASK;
+
+	if (command & ~(u32)(IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_CMD_COMMAND_MASK))
+		return ERR_PTR(-EINVAL);
+	if (number >= UV_WRITE_COMMANDS)
+		return ERR_PTR(-EOPNOTSUPP);
+	number = array_index_nospec(number, UV_WRITE_COMMANDS);
+	return uv_index.write[extended][number] ?: ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline const struct uv_row *uv_find_ioctl(u16 object, u16 method)
+{
+	if (object >= UV_IOCTL_OBJECTS || method >= UV_IOCTL_METHODS)
+		return NULL;
+	object = array_index_nospec(object, UV_IOCTL_OBJECTS);
+	method = array_index_nospec(method, UV_IOCTL_METHODS);
+	return uv_index.ioctl[object][method];
+}
 
 #endif

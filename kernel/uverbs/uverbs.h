@@ -46,52 +46,8 @@
 #include "table.h"
 
 struct uv_events;
+struct uv_file;
 struct uv_stats;
-
-/* ---- devices and files (device.c) ---------------------------------------- */
-
-struct uv_device {
-	struct ib_uverbs_device base;	/* what ib_core knows; must be first */
-	struct uv_stats *stats;
-	DECLARE_BITMAP(offered, UV_MAX_ROWS);	/* rows that the device has the functions for */
-};
-
-/* Numbers of objects (handles.c). */
-struct uv_handles {
-	unsigned long *at;		/* ->few, until they are more */
-	u32 size, fresh, free;
-	unsigned long few[8];
-};
-
-struct uv_file {
-	struct ib_uverbs_file base;	/* what ib_core knows; must be first */
-	struct list_head events;	/* uv_events.in_file, under lists_mutex */
-	struct uv_events *async;	/* the default one, set once, under ucontext_lock */
-	struct uv_handles handles;	/* under uobjects_lock */
-};
-
-static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
-{
-	return container_of(base, struct uv_file, base);
-}
-
-static inline struct uv_device *uv_device_of(const struct uv_file *file)
-{
-	return container_of(file->base.device, struct uv_device, base);
-}
-
-/* The device, or NULL if it has gone. Needs disassociate_srcu. */
-static inline struct ib_device *uv_file_device(const struct uv_file *file)
-{
-	return srcu_dereference(file->base.device->ib_dev, &file->base.device->disassociate_srcu);
-}
-
-struct ib_client;
-extern struct ib_client uv_client;
-int uv_devices_init(void);
-void uv_devices_exit(void);
-void uv_file_put(struct uv_file *file);
-bool uv_driver_allowed(enum rdma_driver_id id);
 
 /* ---- objects (objects.c) ---------------------------------------------------- */
 
@@ -116,7 +72,7 @@ extern const struct uv_type uv_pd, uv_mr, uv_mw, uv_cq, uv_qp, uv_srq, uv_ah;
 struct uv_object {
 	struct ib_uobject base;		/* must be first: ib_core looks for it */
 	const struct uv_type *type;
-	bool gone;	/* destroyed, and its handle given back */
+	bool gone;	/* destroyed; its handle is given back with its memory */
 };
 
 /* An object that has asynchronous events: CQ, QP, SRQ. */
@@ -145,6 +101,14 @@ struct ib_usrq_object {
 	struct uv_evented ev;
 };
 
+/* Room for any of them. */
+union uv_room {
+	struct uv_object obj;
+	struct ib_ucq_object cq;
+	struct ib_uqp_object qp;
+	struct ib_usrq_object srq;
+};
+
 static inline struct uv_object *uv_object_of(struct ib_uobject *uobj)
 {
 	return container_of(uobj, struct uv_object, base);
@@ -169,6 +133,15 @@ void uv_file_drop_handles(struct uv_file *file);
 
 /* ---- their numbers (handles.c) ---------------------------------------------- */
 
+/* Most files have few objects: so many are a part of the file, and so are their numbers. */
+#define UV_FEW 8
+
+struct uv_handles {
+	unsigned long *at;		/* ->few, until they are more */
+	u32 size, fresh, free;
+	unsigned long few[UV_FEW];
+};
+
 void uv_handles_init(struct uv_handles *table);
 void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uobj));
 int uv_handle_reserve(struct uv_file *file, u32 *handle);
@@ -191,6 +164,45 @@ static inline struct ib_uobject *uv_handle_find(const struct uv_handles *table, 
 	place = table->at[array_index_nospec(handle, table->fresh)];
 	return uv_handle_is_free(place) ? NULL : (struct ib_uobject *)place;
 }
+
+/* ---- devices and files (device.c) ---------------------------------------- */
+
+struct uv_device {
+	struct ib_uverbs_device base;	/* what ib_core knows; must be first */
+	struct uv_stats *stats;
+	DECLARE_BITMAP(offered, UV_MAX_ROWS);	/* rows that the device has the functions for */
+};
+
+struct uv_file {
+	struct ib_uverbs_file base;	/* what ib_core knows; must be first */
+	struct list_head events;	/* uv_events.in_file, under lists_mutex */
+	struct uv_events *async;	/* the default one, set once, under ucontext_lock */
+	struct uv_handles handles;	/* under uobjects_lock */
+	union uv_room few[UV_FEW];	/* of the objects with the first numbers */
+};
+
+static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
+{
+	return container_of(base, struct uv_file, base);
+}
+
+static inline struct uv_device *uv_device_of(const struct uv_file *file)
+{
+	return container_of(file->base.device, struct uv_device, base);
+}
+
+/* The device, or NULL if it has gone. Needs disassociate_srcu. */
+static inline struct ib_device *uv_file_device(const struct uv_file *file)
+{
+	return srcu_dereference(file->base.device->ib_dev, &file->base.device->disassociate_srcu);
+}
+
+struct ib_client;
+extern struct ib_client uv_client;
+int uv_devices_init(void);
+void uv_devices_exit(void);
+void uv_file_put(struct uv_file *file);
+bool uv_driver_allowed(enum rdma_driver_id id);
 
 /* ---- what cgroups count (charge.c) --------------------------------------------- */
 

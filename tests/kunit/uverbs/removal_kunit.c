@@ -235,9 +235,7 @@ static struct kunit_case stubborn_cases[] = {
 /* product_init() was called: its table is filled once. */
 static int stubborn_suite_init(struct kunit_suite *suite)
 {
-	memset(by_write, 0, sizeof(by_write));
-	memset(by_write_ex, 0, sizeof(by_write_ex));
-	memset(by_ioctl, 0, sizeof(by_ioctl));
+	memset(&uv_index, 0, sizeof(uv_index));
 	return user_suite_init(suite);
 }
 

@@ -178,15 +178,15 @@ static void unknown_numbers_are_refused(struct kunit *test)
 	for (bit = BIT(8); bit; bit <<= 1)
 		if (bit != extended)
 			KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(bit)), -EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(WRITE_COMMANDS - 1)), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(WRITE_COMMANDS)), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(UV_WRITE_COMMANDS - 1)), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(UV_WRITE_COMMANDS)), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(0xff)), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(extended | 0xff)), -EOPNOTSUPP);
 	/* There is no extended form of it. */
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(extended | IB_USER_VERBS_CMD_ALLOC_PD)),
 			-EOPNOTSUPP);
-	KUNIT_EXPECT_NULL(test, uv_find_ioctl(IOCTL_OBJECTS, 0));
-	KUNIT_EXPECT_NULL(test, uv_find_ioctl(0, IOCTL_METHODS));
+	KUNIT_EXPECT_NULL(test, uv_find_ioctl(UV_IOCTL_OBJECTS, 0));
+	KUNIT_EXPECT_NULL(test, uv_find_ioctl(0, UV_IOCTL_METHODS));
 	KUNIT_EXPECT_NULL(test, uv_find_ioctl(U16_MAX, U16_MAX));
 	/* A driver's own objects. */
 	KUNIT_EXPECT_NULL(test, uv_find_ioctl(1 << UVERBS_ID_NS_SHIFT, 0));
