@@ -26,10 +26,11 @@ def fuzz(lab, seconds, workers):
     for guest, peer in zip(lab.guests, reversed(lab.guests)):
         guest.check("ls /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm")
         running.append(guest.start(f"exec {BIN}/t3-fuzz client {address(peer)} --own={address(guest)} --seconds={seconds} "
-                                   f"--workers={workers} --seed={guest.number + 1} --timeout={seconds + 200}"))
+                                   f"--workers={workers} --seed={guest.number + 1} --patience={60 * guest.image.pace:g} "
+                                   f"--timeout={seconds + 300 * guest.image.pace:g}"))
     results = []
     for guest, command in zip(lab.guests, running):
-        done = command.wait(seconds + 240)
+        done = command.wait(seconds + 300)
         assert done.rc == 0, (guest.name, done)
         results.append(json.loads(done.stdout))
         print(guest.name, results[-1])

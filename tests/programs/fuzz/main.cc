@@ -163,8 +163,10 @@ pid_t start_worker(Shared& shared, const Targets& targets, uint64_t seed, bool v
     const pid_t child = fork();
     if (child < 0)
         prog::fail("fork: %s", std::strerror(errno));
-    if (child)
+    if (child) {
+        setpgid(child, child); // here too: it may be killed before it has come to its own
         return child;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);
     // What a sequence maps and touches may not be there any more.
@@ -198,10 +200,11 @@ struct Place {
 
 int main(int argc, char** argv) {
     const prog::Args args(
-        argc, argv, "--own=ADDRESS [--seconds=30] [--seed=1] [--workers=3] [--uverbs=PATH] [--verbose]");
+        argc, argv,
+        "--own=ADDRESS [--seconds=30] [--seed=1] [--workers=3] [--patience=60] [--uverbs=PATH] [--verbose]");
     const int seconds = args.number("seconds", 30), workers = args.number("workers", 3);
     const auto seed = static_cast<uint64_t>(args.number("seed", 1));
-    constexpr int patience_ms = 60000; // for a worker that was killed
+    const int patience_ms = 1000 * args.number("patience", 60); // for a worker that was killed
     Targets targets;
     targets.uverbs = args.value("uverbs", targets.uverbs);
     targets.own = inet_addr(args.value("own", "127.0.0.1").c_str());
