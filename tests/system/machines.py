@@ -21,6 +21,11 @@ def ours(debs):
     return found
 
 
+def settle(guest):
+    """What udev asks an init for when it has seen a device is started after the boot, and no boot waits for it."""
+    guest.check("udevadm settle --timeout 120; while [ \"$(systemctl list-jobs --no-legend)\" ]; do sleep 0.5; done", BOOT)
+
+
 @contextlib.contextmanager
 def booted(made, name="machine", later=None, **options):
     """Two guests that are this machine. What its own init starts has started; addresses are given by hand."""
@@ -28,6 +33,7 @@ def booted(made, name="machine", later=None, **options):
              machine=Machine(memory=MEMORY), **options) as lab:
         for guest in lab.guests:
             guest.run("systemctl is-system-running --wait", BOOT)
+            settle(guest)
             assert guest.check("cat /proc/1/comm").strip() == "systemd"
         yield lab
         assert not lab.new_trouble()
