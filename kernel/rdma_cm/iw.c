@@ -265,7 +265,6 @@ static void listener_show(struct cm_listener *l)
 	mirror->ps = id->ps;
 	mirror->qp_type = id->qp_type;
 	mirror->route.addr.src_addr = id->route.addr.src_addr;
-	mirror->route.addr.dst_addr.ss_family = id->route.addr.src_addr.ss_family;
 	l->mirror.state = cm_res_state(CM_LISTENING);
 	cm_res_init(&l->mirror, NULL, &l->id->mirror);
 	cm_res_show(&l->mirror);
