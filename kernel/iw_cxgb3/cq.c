@@ -55,10 +55,17 @@ void t3_cq_put(struct t3_cq *cq)
 	kref_put(&cq->ref, cq_release);
 }
 
+/*
+ * A kernel consumer gets one call for each time that it armed the CQ, and none
+ * if it never did: ib_core takes that for a bug. A process is told in any case,
+ * because its library must find out by itself that a QP is to be flushed.
+ */
 void t3_cq_notify(struct t3_cq *cq)
 {
 	unsigned long flags;
 
+	if (!cq->ibcq.uobject && !xchg(&cq->armed, false))
+		return;
 	spin_lock_irqsave(&cq->comp_lock, flags);
 	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	spin_unlock_irqrestore(&cq->comp_lock, flags);
@@ -309,6 +316,8 @@ static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		spin_unlock_irqrestore(&cq->lock, irq_flags);
 	}
 
+	/* Before the card knows: its event may be here before the answer is. */
+	WRITE_ONCE(cq->armed, true);
 	index = t3_dev_ctl(dev, RDMA_CQ_OP, &op);
 	if (index < 0)
 		return index;

@@ -290,6 +290,7 @@ struct t3_cq {
 	u32 entries;			/* power of two */
 	spinlock_t lock;		/* rptr, ready, state of kernel work queues */
 	spinlock_t comp_lock;		/* one completion handler at a time */
+	bool armed;			/* kernel CQ: a call of the handler is owed */
 	u32 rptr;			/* hardware entries consumed, unmasked */
 	struct list_head ready;		/* t3_half with retirable work */
 	struct xarray qps;		/* id -> t3_qp, those that use this CQ */
