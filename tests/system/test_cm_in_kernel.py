@@ -9,8 +9,6 @@ import pytest
 from labkit import build, stack
 from stock import address, objects, wait_listening, wait_no_objects
 
-pytestmark = pytest.mark.long  # until all of it has run
-
 HERE = pathlib.Path(__file__).parent / "guest"
 PORT = 7650
 FOLDER = "/sys/kernel/debug/t3_cm_user"

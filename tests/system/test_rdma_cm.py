@@ -207,7 +207,6 @@ OTHERWISE = {
 }
 
 
-@pytest.mark.long  # until it has run
 def test_C7_commands_about_one_id_at_the_same_time(ends):
     """Threads bind, resolve, connect, listen with and destroy the same ids: one command is done before the next."""
     server, client = ends
