@@ -148,9 +148,20 @@ private:
         check(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&server_), patience_ms),
               "rdma_resolve_addr");
     }
+    // A manager takes any port, and TCP may not yet have forgotten a connection that had it: another one,
+    // then.
+    void connect(rdma_cm_id* id) {
+        rdma_conn_param param{};
+        if (!rdma_connect(id, &param))
+            return;
+        if (errno != EADDRINUSE && errno != EADDRNOTAVAIL)
+            fail("rdma_connect");
+        end(id);
+        to_begin_++;
+        begin();
+    }
     void step() {
         rdma_cm_id* id = nullptr;
-        rdma_conn_param param{};
         const rdma_cm_event_type type = next(channel_, id);
         switch (type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -158,7 +169,7 @@ private:
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
             shared_.give_qp(id);
-            check(rdma_connect(id, &param), "rdma_connect");
+            connect(id);
             break;
         case RDMA_CM_EVENT_ESTABLISHED:
             check(rdma_disconnect(id), "rdma_disconnect");
@@ -203,8 +214,16 @@ void make_qp(const Shared& shared) {
     check(ibv_destroy_qp(qp), "ibv_destroy_qp");
 }
 
+// A socket that does not mind what TCP still remembers of its port, and that nobody else minds later.
+int tcp_socket() {
+    const int made = socket(AF_INET, SOCK_STREAM, 0);
+    const int yes = 1;
+    check(setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)), "SO_REUSEADDR");
+    return made;
+}
+
 void connect_tcp(int listening, const sockaddr_in& address) {
-    const int client = socket(AF_INET, SOCK_STREAM, 0);
+    const int client = tcp_socket();
     check(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), "connect");
     const int server = accept(listening, nullptr, nullptr);
     if (client < 0 || server < 0)
@@ -223,7 +242,7 @@ template <typename Work> uint64_t cycles_each(Work work) {
 
 uint64_t cycles_of_tcp(sockaddr_in address) {
     address.sin_port = htons(port + 1);
-    const int listening = socket(AF_INET, SOCK_STREAM, 0);
+    const int listening = tcp_socket();
     check(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), "bind");
     check(listen(listening, 1), "listen");
     const uint64_t cycles = cycles_each([&] { connect_tcp(listening, address); });
