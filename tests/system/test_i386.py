@@ -29,7 +29,7 @@ def test_the_package_fits_one_release_of_rdma_core(machine, step):
     needs = machine.run("dpkg-query -W -f '${Depends}' libibverbs-cxgb3:i386")
     assert re.search(r"libibverbs1 \(>= 44\), libibverbs1 \(<< 45~\)", needs), needs
     assert machine.run("ls /usr/lib/i386-linux-gnu/libibverbs/libcxgb3-rdmav34.so")
-    row.result = f"libibverbs1 {machine.run('dpkg-query -W -f ${Version} libibverbs1:i386')}"
+    row.result = "libibverbs1 " + machine.run("dpkg-query -W -f '${Version}' libibverbs1:i386")
 
 
 def test_32_bit_programs_talk(machine, step):
