@@ -52,7 +52,7 @@ def firmware(machine):
 
 
 def boot(machine, firmware):
-    lab = Lab(guests=1, installed=machine.image(), load="none", name="signed", machine=Machine(memory=MEMORY, firmware=firmware))
+    lab = Lab(guests=1, installed=machine.image(), load="nic", name="signed", machine=Machine(memory=MEMORY, firmware=firmware))
     lab.__enter__()
     guest = lab.guests[0]
     guest.run("systemctl is-system-running --wait", BOOT)
