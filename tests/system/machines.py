@@ -22,7 +22,8 @@ def ours(debs):
 
 
 def settle(guest):
-    """What udev asks an init for when it has seen a device is started after the boot, and no boot waits for it."""
+    """Until its init has nothing to do: what udev asks for when it has seen a device is started after the boot, which does not wait for it."""
+    guest.run("systemctl is-system-running --wait", BOOT)
     guest.check("udevadm settle --timeout 120; while [ \"$(systemctl list-jobs --no-legend)\" ]; do sleep 0.5; done", BOOT)
 
 
@@ -32,7 +33,6 @@ def booted(made, name="machine", later=None, **options):
     with Lab(guests=2, installed=made.image(name, later), load="nic", name=f"installed-{made.made.suite}",
              machine=Machine(memory=MEMORY), **options) as lab:
         for guest in lab.guests:
-            guest.run("systemctl is-system-running --wait", BOOT)
             settle(guest)
             assert guest.check("cat /proc/1/comm").strip() == "systemd"
         yield lab

@@ -14,7 +14,7 @@ import pytest
 from labkit import Lab, package, paths
 from labkit.guest import Firmware, Machine
 from labkit.installed import APT, Installed
-from machines import BOOT, DEVICE, MEMORY, loaded, ours, settle
+from machines import DEVICE, MEMORY, loaded, ours, settle
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="packages are built and installed by root")]
 SUITE = "bookworm"
@@ -55,7 +55,6 @@ def boot(machine, firmware):
     lab = Lab(guests=1, installed=machine.image(), load="nic", name="signed", machine=Machine(memory=MEMORY, firmware=firmware))
     lab.__enter__()
     guest = lab.guests[0]
-    guest.run("systemctl is-system-running --wait", BOOT)
     settle(guest)
     return lab, guest
 
