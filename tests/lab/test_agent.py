@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import time
+import types
 
 import pytest
-from labkit import channel, paths
+from labkit import channel, control, paths
 from labkit.errors import CommandTimeout, GuestDied, LabError
 
 START = "import os, sys; sys.path[:0] = {path!r}; import agent; agent.Agent({fd}).run()"
@@ -116,3 +117,29 @@ def test_everybody_who_waits_learns_of_the_agents_death(agent):
         waiting.wait(10)
     with pytest.raises(GuestDied):
         agent.start("true")
+
+
+@pytest.fixture
+def lab(agent, tmp_path, monkeypatch):
+    """What find() tells of a lab whose only guest is the agent."""
+    monkeypatch.setattr(paths, "runtime", lambda: tmp_path)
+    (tmp_path / "here").mkdir()
+    control.Server(types.SimpleNamespace(guests=[types.SimpleNamespace(channel=agent)]), tmp_path / "here/control")
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # its threads overtake each other wherever they can
+    yield {"name": "here", "guests": ["g0"]}
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.parametrize("leave", ["at once", "when it has ended"])
+def test_an_exec_that_goes_away_does_not_take_the_guest_with_it(agent, lab, leave):
+    for _ in range(200):
+        client = control.Client(lab, 0)
+        client._spawn(["echo", "fine"], None)
+        received = b""
+        while leave == "when it has ended" and b'"rc"' not in received:
+            data = client._socket.recv(4096)
+            assert data, received
+            received += data
+        client._socket.close()
+    assert run(agent, "echo still here").stdout == "still here\n"

@@ -228,14 +228,18 @@ class Channel:
     def _receive(self) -> None:
         decoder = Decoder()
         try:
-            while data := self._socket.recv(CHUNK):
+            while data := self._read():
                 for frame in decoder.feed(data):
                     self._dispatch(frame)
-        except OSError:
-            pass  # reset: the same end, only ruder
         except ValueError as error:
             self.lost(f"{self.name}: talk with its agent broke ({error})")
         self.lost(self._obituary())
+
+    def _read(self) -> bytes:
+        try:
+            return self._socket.recv(CHUNK)
+        except OSError:
+            return b""  # reset: the same end, only ruder
 
     def _dispatch(self, frame: Frame) -> None:
         if frame.kind == Kind.KLOG:

@@ -49,10 +49,10 @@ class Server:
         def answer(frame: Frame) -> None:
             try:
                 client.sendall(pack(1, frame.kind, frame.payload))
+                if frame.kind in (Kind.EXIT, Kind.FAILED):
+                    client.shutdown(socket.SHUT_WR)
             except OSError:
                 pass  # the client went away; its command is ended below
-            if frame.kind in (Kind.EXIT, Kind.FAILED):
-                client.shutdown(socket.SHUT_WR)
 
         try:
             while data := client.recv(CHUNK):
