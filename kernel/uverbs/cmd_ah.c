@@ -84,6 +84,6 @@ static int destroy_ah(struct ib_uobject *uobj, enum rdma_remove_reason why,
 const struct uv_type uv_ah = {
 	.name = "ah",
 	.id = UVERBS_OBJECT_AH,
-	.size = sizeof(struct uv_object),
+	.size = UV_SIZE(struct uv_object),
 	.destroy = destroy_ah,
 };

@@ -158,6 +158,6 @@ static int destroy_cq(struct ib_uobject *uobj, enum rdma_remove_reason why,
 const struct uv_type uv_cq = {
 	.name = "cq",
 	.id = UVERBS_OBJECT_CQ,
-	.size = sizeof(struct ib_ucq_object),
+	.size = UV_SIZE(struct ib_ucq_object),
 	.destroy = destroy_cq,
 };

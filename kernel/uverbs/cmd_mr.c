@@ -136,7 +136,7 @@ static int destroy_mr(struct ib_uobject *uobj, enum rdma_remove_reason why,
 const struct uv_type uv_mr = {
 	.name = "mr",
 	.id = UVERBS_OBJECT_MR,
-	.size = sizeof(struct uv_object),
+	.size = UV_SIZE(struct uv_object),
 	.destroy = destroy_mr,
 };
 
@@ -185,6 +185,6 @@ static int destroy_mw(struct ib_uobject *uobj, enum rdma_remove_reason why,
 const struct uv_type uv_mw = {
 	.name = "mw",
 	.id = UVERBS_OBJECT_MW,
-	.size = sizeof(struct uv_object),
+	.size = UV_SIZE(struct uv_object),
 	.destroy = destroy_mw,
 };

@@ -44,6 +44,6 @@ static int destroy_pd(struct ib_uobject *uobj, enum rdma_remove_reason why,
 const struct uv_type uv_pd = {
 	.name = "pd",
 	.id = UVERBS_OBJECT_PD,
-	.size = sizeof(struct uv_object),
+	.size = UV_SIZE(struct uv_object),
 	.destroy = destroy_pd,
 };

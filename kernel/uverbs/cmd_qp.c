@@ -340,6 +340,6 @@ static int destroy_qp(struct ib_uobject *uobj, enum rdma_remove_reason why,
 const struct uv_type uv_qp = {
 	.name = "qp",
 	.id = UVERBS_OBJECT_QP,
-	.size = sizeof(struct ib_uqp_object),
+	.size = UV_SIZE(struct ib_uqp_object),
 	.destroy = destroy_qp,
 };

@@ -70,6 +70,6 @@ static int destroy_srq(struct ib_uobject *uobj, enum rdma_remove_reason why,
 const struct uv_type uv_srq = {
 	.name = "srq",
 	.id = UVERBS_OBJECT_SRQ,
-	.size = sizeof(struct ib_usrq_object),
+	.size = UV_SIZE(struct ib_usrq_object),
 	.destroy = destroy_srq,
 };

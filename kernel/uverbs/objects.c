@@ -61,17 +61,22 @@ static struct uv_object *object_alloc(struct uv_file *file, const struct uv_type
 	return memset(&file->few[handle], 0, sizeof(union uv_room));
 }
 
+/* What of an object is to be freed: nothing if it has its place in the file. */
+static struct uv_object *allocated(struct ib_uobject *uobj)
+{
+	return in_file(uobj->id) ? NULL : uv_object_of(uobj);
+}
+
 static void object_free(struct ib_uobject *uobj)
 {
-	if (!in_file(uobj->id))
-		kfree(uv_object_of(uobj));
+	kfree(allocated(uobj));
 }
 
 /* Gives back the number and the memory, of which either may be another object's at once. */
 static void object_drop(struct ib_uobject *uobj)
 {
 	struct uv_file *file = uv_file_of(uobj->ufile);
-	struct uv_object *obj = in_file(uobj->id) ? NULL : uv_object_of(uobj);
+	struct uv_object *obj = allocated(uobj);
 
 	spin_lock(&file->base.uobjects_lock);
 	list_del(&uobj->list);

@@ -6,7 +6,6 @@
  */
 
 #include <linux/cache.h>
-#include <linux/nospec.h>
 
 #include "args.h"
 #include "core_calls.h"

@@ -34,6 +34,7 @@
 #ifndef T3_UVERBS_H
 #define T3_UVERBS_H
 
+#include <linux/build_bug.h>
 #include <linux/nospec.h>
 #include <linux/types.h>
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -108,6 +109,10 @@ union uv_room {
 	struct ib_uqp_object qp;
 	struct ib_usrq_object srq;
 };
+
+/* For uv_type.size. */
+#define UV_SIZE(object) \
+	(sizeof(object) + BUILD_BUG_ON_ZERO(sizeof(object) > sizeof(union uv_room)))
 
 static inline struct uv_object *uv_object_of(struct ib_uobject *uobj)
 {

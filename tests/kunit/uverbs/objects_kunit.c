@@ -74,14 +74,14 @@ static int thing_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 static const struct uv_type thing = {
 	.name = "thing",
 	.id = 7,
-	.size = sizeof(struct uv_object),
+	.size = UV_SIZE(struct uv_object),
 	.destroy = thing_destroy,
 };
 
 static const struct uv_type other = {
 	.name = "other",
 	.id = 8,
-	.size = sizeof(struct uv_object),
+	.size = UV_SIZE(struct uv_object),
 	.destroy = thing_destroy,
 };
 
