@@ -3,6 +3,7 @@
 #ifndef T3_COMPAT_MM_H
 #define T3_COMPAT_MM_H
 
+#include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/version.h>
 
@@ -18,6 +19,17 @@ static inline unsigned int t3_pin_flags(bool writable)
 	return FOLL_LONGTERM | (writable ? FOLL_WRITE : 0);
 #endif
 }
+
+/*
+ * Programs and the card share memory without a sync, and a page may be in several
+ * regions. Older kernels have no word for that; to them it is a mapping that leaves
+ * the caches alone, which is what a second one of the same page may be.
+ */
+#ifdef DMA_ATTR_REQUIRE_COHERENT
+#define T3_UMEM_DMA_ATTRS	DMA_ATTR_REQUIRE_COHERENT
+#else
+#define T3_UMEM_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
+#endif
 
 static inline void t3_vma_flags(struct vm_area_struct *vma, unsigned long set,
 				unsigned long clear)

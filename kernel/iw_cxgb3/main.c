@@ -27,6 +27,7 @@
  * the kernel, and these wait for completions, which other work may have to tell.
  */
 #include <linux/debugfs.h>
+#include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
@@ -168,6 +169,8 @@ static int register_ibdev(struct t3_dev *dev)
 		if (err)
 			return err;
 	}
+	/* Of a segment only the addresses of its pages are told to the card. */
+	dma_set_max_seg_size(&dev->pdev->dev, UINT_MAX);
 	return ib_register_device(ibdev, "cxgb3_%d", &dev->pdev->dev);
 }
 

@@ -100,7 +100,7 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 	err = pin(umem);
 	if (err)
 		goto err_charge;
-	err = dma_map_sgtable(device, &umem->table.sgt, DMA_BIDIRECTIONAL, 0);
+	err = dma_map_sgtable(device, &umem->table.sgt, DMA_BIDIRECTIONAL, T3_UMEM_DMA_ATTRS);
 	if (err)
 		goto err_pin;
 	return umem;
@@ -117,7 +117,7 @@ err_mm:
 
 void t3_umem_put(struct t3_umem *umem)
 {
-	dma_unmap_sgtable(umem->device, &umem->table.sgt, DMA_BIDIRECTIONAL, 0);
+	dma_unmap_sgtable(umem->device, &umem->table.sgt, DMA_BIDIRECTIONAL, T3_UMEM_DMA_ATTRS);
 	unpin(umem);
 	atomic64_sub(umem->npages, &umem->mm->pinned_vm);
 	mmdrop(umem->mm);
