@@ -126,8 +126,8 @@ int main(int argc, char** argv) {
     unsigned wrong = 0, sent = 0, received = 0;
     bool alive = false;
     for (unsigned round = 0; round < rounds; round++) {
-        // The connection outlives those that have ended, and those that have not. Asked before the last message: after
-        // it the peer may disconnect.
+        // The connection outlives those that have ended, and those that have not. Asked before the last
+        // message: after it the peer may disconnect.
         if (round == rounds - 1) {
             children.reap_early();
             alive = end.query_state() == IBV_QPS_RTS;

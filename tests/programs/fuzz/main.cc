@@ -5,8 +5,9 @@
 //
 // Workers run sequences of commands, each in files of its own, half of them with another sequence beside it
 // in a second thread on the same files. A sequence that reached something new is kept and changed further.
-// Each worker is killed after a while, at whatever it is doing, and another one takes its place; a worker
-// that does not die is a failure. What the kernel says meanwhile is for the test to look at.
+// The first two workers also listen and connect, so that there are connections. Each worker is killed after a
+// while, at whatever it is doing, and another one takes its place; a worker that does not die is a failure.
+// What the kernel says meanwhile is for the test to look at.
 //
 // The result lists how often each command was accepted and refused: one that was never accepted was not
 // tested.
@@ -18,7 +19,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <map>
+#include <iterator>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -57,10 +58,17 @@ struct Shared {
         return copy;
     }
 
-    // First the seeds as they are, so that even a short run has been through them; then what came of them.
-    Sequence next(Random& random) {
+    // First the seeds as they are, so that even a short run has been through them; then what came of them. A
+    // worker with a part comes back to it, since a connection needs two that meet.
+    Sequence next(Random& random, const Sequence* part) {
         if (const uint32_t i = next_seed++; i < seeds)
             return corpus[i];
+        if (part && random() % 2) {
+            Sequence sequence = *part;
+            if (random() % 2)
+                mutate(sequence, pick(random), random);
+            return sequence;
+        }
         Sequence sequence = pick(random);
         if (random() % 8)
             mutate(sequence, pick(random), random);
@@ -103,8 +111,8 @@ void print(const Sequence& sequence) {
 
 class Worker {
 public:
-    Worker(Shared& shared, const Targets& targets, uint64_t seed, bool verbose)
-        : shared_(shared), targets_(targets), random_(seed), verbose_(verbose) {}
+    Worker(Shared& shared, const Targets& targets, uint64_t seed, const Sequence* part, bool verbose)
+        : shared_(shared), targets_(targets), random_(seed), part_(part), verbose_(verbose) {}
 
     [[noreturn]] void run() {
         for (;;)
@@ -129,7 +137,7 @@ private:
     }
 
     void one() {
-        const Sequence sequence = shared_.next(random_);
+        const Sequence sequence = shared_.next(random_, part_);
         if (verbose_)
             print(sequence);
         World world(targets_);
@@ -154,12 +162,14 @@ private:
     Shared& shared_;
     const Targets& targets_;
     Random random_;
+    const Sequence* part_; // or NULL
     bool verbose_;
     Arena arena_, other_arena_;
     Coverage coverage_;
 };
 
-pid_t start_worker(Shared& shared, const Targets& targets, uint64_t seed, bool verbose) {
+pid_t start_worker(Shared& shared, const Targets& targets, uint64_t seed, const Sequence* part,
+                   bool verbose) {
     const pid_t child = fork();
     if (child < 0)
         prog::fail("fork: %s", std::strerror(errno));
@@ -175,7 +185,7 @@ pid_t start_worker(Shared& shared, const Targets& targets, uint64_t seed, bool v
     for (const int signal : {SIGIO, SIGPIPE})
         std::signal(signal, SIG_IGN);
     try {
-        Worker(shared, targets, seed, verbose).run();
+        Worker(shared, targets, seed, part, verbose).run();
     } catch (const std::exception&) {
         _exit(4); // no memory, no thread: as good as killed
     }
@@ -220,15 +230,21 @@ int main(int argc, char** argv) {
 
     const auto end = prog::Clock::now() + std::chrono::seconds(seconds);
     const auto lifetime = [&random] { return prog::in_ms(200 + static_cast<int>(random() % 4000)); };
-    std::vector<Place> places;
+    const Sequence parts[] = {listening(), connecting()};
     uint64_t generation = 0;
+    const auto start = [&](size_t place) -> Place {
+        return {start_worker(shared, targets, seed * 1000000 + ++generation,
+                             place < std::size(parts) ? &parts[place] : nullptr, args.has("verbose")),
+                lifetime()};
+    };
+    std::vector<Place> places;
     for (int i = 0; i < workers; i++)
-        places.push_back(
-            {start_worker(shared, targets, seed * 1000000 + ++generation, args.has("verbose")), lifetime()});
+        places.push_back(start(places.size()));
     unsigned killed = 0, undead = 0;
     while (prog::Clock::now() < end && !undead) {
         usleep(20000);
-        for (auto& place : places) {
+        for (size_t i = 0; i < places.size(); i++) {
+            Place& place = places[i];
             const bool ended = waitpid(place.worker, nullptr, WNOHANG) == place.worker;
             if (!ended && prog::Clock::now() < place.ends)
                 continue;
@@ -237,8 +253,7 @@ int main(int argc, char** argv) {
                 killed++;
                 undead += !dies(place.worker, prog::in_ms(patience_ms));
             }
-            place = {start_worker(shared, targets, seed * 1000000 + ++generation, args.has("verbose")),
-                     lifetime()};
+            place = start(i);
         }
     }
     for (const auto& place : places) {

@@ -39,6 +39,41 @@ static Sequence sequence(std::initializer_list<Step> steps) {
     return made;
 }
 
+Sequence connecting() {
+    return sequence({{"get_context"},   {"alloc_pd"},     {"create_cq"},
+                     {"create_qp"},     {"cm_create_id"}, {"cm_resolve_addr"},
+                     {"wait"},          {"cm_get_event"}, {"cm_resolve_route"},
+                     {"wait"},          {"cm_get_event"}, {"cm_init_qp_attr"},
+                     {"modify_qp"},     {"cm_connect"},   {"wait", {{0, 100}}},
+                     {"cm_get_event"},  {"map"},          {"touch"},
+                     {"cm_disconnect"}, {"wait"},         {"cm_get_event"},
+                     {"destroy_qp"},    {"cm_destroy_id"}});
+}
+
+Sequence listening() {
+    return sequence({{"get_context"},
+                     {"alloc_pd"},
+                     {"create_cq"},
+                     {"create_qp"},
+                     {"cm_create_id"},
+                     {"cm_set_option"},
+                     {"cm_bind_ip", {{1, 2}}},
+                     {"cm_listen"},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_init_qp_attr"},
+                     {"modify_qp"},
+                     {"cm_accept"},
+                     {"wait"},
+                     {"cm_get_event"},
+                     {"cm_disconnect"},
+                     {"wait"},
+                     {"cm_get_event"},
+                     {"destroy_qp"},
+                     {"cm_destroy_id"},
+                     {"cm_destroy_id", {{0, 1}}}});
+}
+
 std::vector<Sequence> seeds() {
     // Fields by number are those of uverbs_commands.cc and cm_commands.cc.
     constexpr unsigned state = 2, qp_option = 1, cq_channel = 3;
@@ -146,35 +181,8 @@ std::vector<Sequence> seeds() {
                   {"cm_join"},
                   {"cm_leave"},
                   {"cm_notify"}}),
-        // Both sides of a connection: whoever is first finds nobody listening.
-        sequence({{"get_context"},   {"alloc_pd"},     {"create_cq"},
-                  {"create_qp"},     {"cm_create_id"}, {"cm_resolve_addr"},
-                  {"wait"},          {"cm_get_event"}, {"cm_resolve_route"},
-                  {"wait"},          {"cm_get_event"}, {"cm_init_qp_attr"},
-                  {"modify_qp"},     {"cm_connect"},   {"wait", {{0, 100}}},
-                  {"cm_get_event"},  {"map"},          {"touch"},
-                  {"cm_disconnect"}, {"wait"},         {"cm_get_event"},
-                  {"destroy_qp"},    {"cm_destroy_id"}}),
-        sequence({{"get_context"},
-                  {"alloc_pd"},
-                  {"create_cq"},
-                  {"create_qp"},
-                  {"cm_create_id"},
-                  {"cm_set_option"},
-                  {"cm_bind_ip", {{1, 2}}},
-                  {"cm_listen"},
-                  {"wait", {{0, 200}}},
-                  {"cm_get_event"},
-                  {"cm_init_qp_attr"},
-                  {"cm_accept"},
-                  {"wait"},
-                  {"cm_get_event"},
-                  {"cm_disconnect"},
-                  {"wait"},
-                  {"cm_get_event"},
-                  {"destroy_qp"},
-                  {"cm_destroy_id"},
-                  {"cm_destroy_id", {{0, 1}}}}),
+        connecting(),
+        listening(),
     };
     return made;
 }

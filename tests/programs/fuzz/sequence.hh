@@ -54,6 +54,10 @@ struct Sequence {
     }
 };
 
+// The two sides of a connection.
+Sequence connecting();
+Sequence listening();
+
 // Well-formed ones, with which a corpus begins.
 std::vector<Sequence> seeds();
 
