@@ -256,15 +256,25 @@ static int build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 	return 0;
 }
 
+/*
+ * t3_cm_qp_goes() takes the QP out of the table and then looks for endpoints with its
+ * number; here it is the other way round, so that one of the two sees the other.
+ */
+static bool still_there(struct t3_ep *ep, const struct t3_qp *qp)
+{
+	WRITE_ONCE(ep->qpn, qp->id);
+	smp_mb();	/* pairs with the one in t3_cm_qp_goes() */
+	return xa_load(&ep->dev->qps, qp->id) == qp;
+}
+
 static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	int ret;
 
 	ep->active = true;
-	ep->qpn = call->qp->id;
 	ep->ord = peer2peer ? max(call->ord, 1U) : call->ord;
 	ep->ird = call->ird;
-	ret = t3_route_resolve(ep);
+	ret = still_there(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
 	if (!ret)
 		ret = build_request(ep, call);
 	if (!ret)
@@ -633,6 +643,30 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 out_qp:
 	t3_qp_put(call.qp);
 	return ret;
+}
+
+/**
+ * t3_cm_qp_goes - end the connect that a QP is meant for
+ * @dev: device
+ * @qpn: number of the QP, which is not in dev->qps any more
+ *
+ * Without this the QP would wait for the peer's answer, or for the timeout, since the
+ * consumer has a reference to it until CONNECT_REPLY.
+ */
+void t3_cm_qp_goes(struct t3_dev *dev, u32 qpn)
+{
+	struct t3_ep *ep;
+	unsigned long id;
+
+	smp_mb();	/* pairs with the one in still_there() */
+	xa_for_each(&dev->cm->eps, id, ep) {
+		ep = t3_ep_find(dev, id);
+		if (!ep)
+			continue;
+		if (READ_ONCE(ep->qpn) == qpn && READ_ONCE(ep->active))
+			t3_ep_request(ep, T3_REQ_ABORT);
+		t3_ep_put(ep);
+	}
 }
 
 /**

@@ -524,6 +524,8 @@ void t3_cm_stop(struct t3_dev *dev);
 void t3_cm_fatal(struct t3_dev *dev);
 /* Whether there is any endpoint. */
 bool t3_cm_busy(struct t3_dev *dev);
+/* A QP that was taken out of dev->qps: a connect that is meant for it ends now. */
+void t3_cm_qp_goes(struct t3_dev *dev, u32 qpn);
 /* After ib_unregister_device(): no endpoint is left. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];

@@ -860,6 +860,9 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	t3_qp_report(qp, T3_QPEV_DESTROY);
 	xa_erase_irq(&dev->qps, qp->id);
 	t3_qp_put(qp);
+	/* A connection that has begun ends by the state; one that is only asked for, here. */
+	if (!READ_ONCE(qp->busy) && !completion_done(&qp->released))
+		t3_cm_qp_goes(dev, qp->id);
 	/* The connection's reference goes when the card is through with the ring. */
 	wait_for_completion(&qp->released);
 

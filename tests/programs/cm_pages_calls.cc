@@ -96,22 +96,34 @@ void destroy_takes_events_that_nobody_took(const Run& run) {
     channel.expect_nothing();
 }
 
-// In-tree this waits for the peer.
-void destroy_while_it_connects(const Run& run) {
-    if (run.in_tree)
-        return;
+void destroy_while_it_connects(const Run& run, Port to, bool with_qp) {
     Channel channel;
-    Id id = ready_to_connect(channel, run.to(HOLDS_BACK));
+    Id id = ready_to_connect(channel, run.to(to));
     rdma_conn_param param = parameters();
     OK(rdma_connect(id, &param));
     rdma_cm_id* raw = id;
     const auto start = prog::Clock::now();
-    // Its QP waits for the provider, so it is left to the end of the process.
-    ibv_qp* qp = std::exchange(raw->qp, nullptr);
+    ibv_qp* qp = with_qp ? nullptr : std::exchange(raw->qp, nullptr);
     OK(id.destroy());
+    if (qp)
+        OK(ibv_destroy_qp(qp));
     HOLDS(prog::Clock::now() - start < std::chrono::seconds(5));
     channel.expect_nothing();
-    (void)qp;
+}
+
+// The peer has the request, but does not answer. In-tree the id waits for it.
+void destroy_the_id_before_its_qp(const Run& run) {
+    if (!run.in_tree)
+        destroy_while_it_connects(run, HOLDS_BACK, false);
+}
+
+void destroy_the_qp_before_its_id(const Run& run) {
+    destroy_while_it_connects(run, HOLDS_BACK, true);
+}
+
+// TCP is up, and that is all.
+void destroy_while_the_peer_is_silent(const Run& run) {
+    destroy_while_it_connects(run, SILENT, true);
 }
 
 // ---- rdma_bind_addr, rdma_get_src_port
@@ -566,7 +578,9 @@ const std::vector<Case> call_cases = {
     {"destroy_id: cancels a lookup", destroy_cancels_a_lookup},
     {"destroy_id: waits for what is not acknowledged", destroy_waits_for_what_is_not_acknowledged},
     {"destroy_id: takes events that nobody took", destroy_takes_events_that_nobody_took},
-    {"destroy_id: while it connects", destroy_while_it_connects},
+    {"destroy_id: while it connects", destroy_the_id_before_its_qp},
+    {"destroy_qp: while it connects", destroy_the_qp_before_its_id},
+    {"destroy_qp: while the peer is silent", destroy_while_the_peer_is_silent},
     {"bind_addr: a wildcard", bind_to_a_wildcard},
     {"bind_addr: an address", bind_to_an_address},
     {"bind_addr: what is not here", bind_to_what_is_not_here},
