@@ -201,10 +201,15 @@ def try_rdma_client(t: Tried) -> None:
 def try_rcopy(t: Tried) -> None:
     server, client = t.guests
     client.check("head -c 1000000 /dev/urandom > /tmp/sent")
-    serving = listening(server, "rcopy", 7427)
-    done = client.run(f"rcopy /tmp/sent {address(server, t.device.network)}:/tmp/received", 60)
+    for _ in range(4):
+        serving = listening(server, "rcopy", 7427)
+        done = client.run(f"rcopy /tmp/sent {address(server, t.device.network)}:/tmp/received", 60)
+        serving.kill()
+        serving.wait(20)
+        # The server of an rsocket speaks first. Now and then siw finds that with the reply, and refuses it; under either manager.
+        if t.device.kind != "siw" or "rconnect failed\n: Invalid argument" not in done.stderr:
+            break
     assert done.rc == 0, done
-    serving.wait(20) if not serving.running else serving.kill()
     sent, received = (guest.check(f"sha256sum < {path}; rm {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
     assert sent == received
 
