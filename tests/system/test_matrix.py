@@ -206,7 +206,7 @@ def try_rcopy(t: Tried) -> None:
         done = client.run(f"rcopy /tmp/sent {address(server, t.device.network)}:/tmp/received", 60)
         serving.kill()
         serving.wait(20)
-        # The server of an rsocket speaks first. Now and then siw finds that with the reply, and refuses it; under either manager.
+        # siw's own reply to the connect, now and then, under either manager; perhaps because the server of an rsocket speaks first.
         if t.device.kind != "siw" or "rconnect failed\n: Invalid argument" not in done.stderr:
             break
     assert done.rc == 0, done
