@@ -257,10 +257,11 @@ static int build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 }
 
 /*
- * t3_cm_qp_goes() takes the QP out of the table and then looks for endpoints with its
- * number; here it is the other way round, so that one of the two sees the other.
+ * Notes the QP, if it is not being destroyed. destroy_qp takes it out of the table and
+ * then looks for endpoints with its number; here it is the other way round, so that
+ * one of the two sees the other.
  */
-static bool still_there(struct t3_ep *ep, const struct t3_qp *qp)
+static bool claim_qp(struct t3_ep *ep, const struct t3_qp *qp)
 {
 	WRITE_ONCE(ep->qpn, qp->id);
 	smp_mb();	/* pairs with the one in t3_cm_qp_goes() */
@@ -274,7 +275,7 @@ static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 	ep->active = true;
 	ep->ord = peer2peer ? max(call->ord, 1U) : call->ord;
 	ep->ird = call->ird;
-	ret = still_there(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
+	ret = claim_qp(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
 	if (!ret)
 		ret = build_request(ep, call);
 	if (!ret)
@@ -645,6 +646,12 @@ out_qp:
 	return ret;
 }
 
+/* Only an endpoint that connects notes a number, and none is 0. */
+static bool is_for_qp(const struct t3_ep *ep, const void *qpn)
+{
+	return READ_ONCE(ep->qpn) == *(const u32 *)qpn;
+}
+
 /**
  * t3_cm_qp_goes - end the connect that a QP is meant for
  * @dev: device
@@ -655,18 +662,8 @@ out_qp:
  */
 void t3_cm_qp_goes(struct t3_dev *dev, u32 qpn)
 {
-	struct t3_ep *ep;
-	unsigned long id;
-
-	smp_mb();	/* pairs with the one in still_there() */
-	xa_for_each(&dev->cm->eps, id, ep) {
-		ep = t3_ep_find(dev, id);
-		if (!ep)
-			continue;
-		if (READ_ONCE(ep->qpn) == qpn && READ_ONCE(ep->active))
-			t3_ep_request(ep, T3_REQ_ABORT);
-		t3_ep_put(ep);
-	}
+	smp_mb();	/* pairs with the one in claim_qp() */
+	t3_ep_request_if(dev, T3_REQ_ABORT, is_for_qp, &qpn);
 }
 
 /**
@@ -775,19 +772,15 @@ static void forbid(struct t3_cm_dev *cm)
 	smp_mb();	/* pairs with the one in t3_ep_alloc() */
 }
 
+static bool is_any(const struct t3_ep *ep, const void *arg)
+{
+	return true;
+}
+
 /* Ask every endpoint; whether all have come to their end within the timeout. */
 static bool end_all(struct t3_cm_dev *cm, enum t3_ep_request req, unsigned long timeout)
 {
-	struct t3_ep *ep;
-	unsigned long id;
-
-	xa_for_each(&cm->eps, id, ep) {
-		ep = t3_ep_find(cm->dev, id);
-		if (!ep)
-			continue;
-		t3_ep_request(ep, req);
-		t3_ep_put(ep);
-	}
+	t3_ep_request_if(cm->dev, req, is_any, NULL);
 	return wait_event_timeout(cm->idle, !atomic_read(&cm->live), timeout);
 }
 

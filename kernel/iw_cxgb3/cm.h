@@ -259,6 +259,8 @@ struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
 bool t3_ep_tryget(struct t3_ep *ep);
 void t3_ep_kick(struct t3_ep *ep);
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req);
+void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
+		      bool (*meant)(const struct t3_ep *ep, const void *arg), const void *arg);
 bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call);
 int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call);
 int t3_ep_fire(struct t3_ep *ep, enum ep_event event, int status);

@@ -87,6 +87,29 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 	t3_ep_kick(ep);
 }
 
+/**
+ * t3_ep_request_if - ask something of every endpoint that is meant
+ * @dev: device
+ * @req: what is asked
+ * @meant: which endpoints are; called with a reference on @ep
+ * @arg: for @meant
+ */
+void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
+		      bool (*meant)(const struct t3_ep *ep, const void *arg), const void *arg)
+{
+	struct t3_ep *ep;
+	unsigned long id;
+
+	xa_for_each(&dev->cm->eps, id, ep) {
+		ep = t3_ep_find(dev, id);
+		if (!ep)
+			continue;
+		if (meant(ep, arg))
+			t3_ep_request(ep, req);
+		t3_ep_put(ep);
+	}
+}
+
 void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
 {
 	t3_ep_request(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT);

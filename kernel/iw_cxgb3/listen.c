@@ -276,20 +276,9 @@ err_put:
 	return ret;
 }
 
-/* Children that the consumer has not seen yet have nobody left to go to. */
-static void orphan_children(struct t3_listener *l)
+static bool is_child(const struct t3_ep *ep, const void *listener)
 {
-	struct t3_ep *ep;
-	unsigned long id;
-
-	xa_for_each(&l->cm->eps, id, ep) {
-		ep = t3_ep_find(l->dev, id);
-		if (!ep)
-			continue;
-		if (READ_ONCE(ep->listener) == l)
-			t3_ep_request(ep, T3_REQ_ORPHAN);
-		t3_ep_put(ep);
-	}
+	return READ_ONCE(ep->listener) == listener;
 }
 
 /**
@@ -311,7 +300,8 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 	if (!t3_send_close_listsrv_req(l))
 		wait_reply(l, "CLOSE_LISTSRV_REQ");
 	t3_return_stid(l);
-	orphan_children(l);
+	/* Children that the consumer has not seen yet have nobody left to go to. */
+	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, is_child, l);
 	wait_event(l->wait, !READ_ONCE(l->upcalls));
 
 	delist(l);

@@ -147,15 +147,6 @@ void t3_ep_put(struct t3_ep *ep)
 	kref_put(&ep->ref, ep_free);
 }
 
-struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id)
-{
-	struct t3_ep *ep = xa_load(&dev->cm->eps, id);
-
-	if (ep)
-		t3_ep_get(ep);
-	return ep;
-}
-
 void t3_ep_kick(struct t3_ep *ep)
 {
 }
@@ -173,6 +164,17 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 	if (req == T3_REQ_ORPHAN)
 		card.orphaned++;
 	ep_dies(ep);
+}
+
+void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
+		      bool (*meant)(const struct t3_ep *ep, const void *arg), const void *arg)
+{
+	struct t3_ep *ep;
+	unsigned long id;
+
+	xa_for_each(&dev->cm->eps, id, ep)
+		if (meant(ep, arg))
+			t3_ep_request(ep, req);
 }
 
 /* --- a device, and consumers' ids ---------------------------------------- */
