@@ -327,9 +327,10 @@ def test_ports_of_the_host(ends, reserve):
 
 def storm(server, client, connections, seed=1, timeout=120):
     """Processes on both sides open, refuse, close, abort, migrate and forget connections, and are killed, by chance."""
-    serving = server.start(f"exec {BIN}/t3-cm_storm server --seed={seed} --timeout={timeout + 30}")
+    patience = round(timeout * client.image.pace)  # run() and wait() know the pace, the programs' watchdogs do not
+    serving = server.start(f"exec {BIN}/t3-cm_storm server --seed={seed} --timeout={patience + 30}")
     wait_listening(server, 7472)
-    done = client.run(f"{BIN}/t3-cm_storm client {address(server)} --connections={connections} --seed={seed} --timeout={timeout}", timeout + 20)
+    done = client.run(f"{BIN}/t3-cm_storm client {address(server)} --connections={connections} --seed={seed} --timeout={patience}", timeout + 20)
     serving.kill(signal.SIGTERM)
     served = serving.wait(30)
     seen = [json.loads(side.stdout or "{}") for side in (done, served)]
