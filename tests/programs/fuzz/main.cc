@@ -63,14 +63,10 @@ struct Shared {
     Sequence next(Random& random, const Sequence* part) {
         if (const uint32_t i = next_seed++; i < seeds)
             return corpus[i];
-        if (part && random() % 2) {
-            Sequence sequence = *part;
-            if (random() % 2)
-                mutate(sequence, pick(random), random);
-            return sequence;
-        }
-        Sequence sequence = pick(random);
-        if (random() % 8)
+        const bool meets = part && random() % 2;
+        Sequence sequence = meets ? *part : pick(random);
+        const uint32_t unchanged_in = meets ? 2 : 8;
+        if (random() % unchanged_in)
             mutate(sequence, pick(random), random);
         return sequence;
     }
