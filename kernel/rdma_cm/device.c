@@ -278,7 +278,7 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&dev->item);
 	list_for_each_entry(id, &dev->ids, of_dev)
-		cm_post(id, id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, NULL);
+		cm_post(id, id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, NULL, CM_BY_WORKER);
 	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, of_dev))) {
 		id = l->id;
 		cm_id_get(id);

@@ -3,7 +3,7 @@
  * The provider: its iw_* calls, and what it calls back. No other file talks to it.
  *
  * Upcalls come in any context, also inside our own calls. They remember what the peer
- * said, queue an event, and return; only a connect request needs memory, and if there
+ * said, queue an event or, for a process, tell it, and return; only a connect request needs memory, and if there
  * is none, or the listener's queue is full, the provider refuses it by itself.
  */
 #include <linux/slab.h>
@@ -54,13 +54,17 @@ static int conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 			event = CM_EV_REPLY_FAILED;
 		else
 			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_REPLY_OK_QPLESS;
-		return cm_post(id, id, CM_SLOT_OPEN, event, said->status, said);
+		return cm_post(id, id, CM_SLOT_OPEN, event, said->status, said,
+			       CM_IN_UPCALL);
 	case IW_CM_EVENT_ESTABLISHED:
-		return cm_post(id, id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, said->status, said);
+		return cm_post(id, id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, said->status, said,
+			       CM_IN_UPCALL);
 	case IW_CM_EVENT_DISCONNECT:
-		return cm_post(id, id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE, said->status, NULL);
+		return cm_post(id, id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE, said->status, NULL,
+			       CM_IN_UPCALL);
 	case IW_CM_EVENT_CLOSE:
-		return cm_post(id, id, CM_SLOT_CLOSE, CM_EV_CLOSE, said->status, NULL);
+		return cm_post(id, id, CM_SLOT_CLOSE, CM_EV_CLOSE, said->status, NULL,
+			       CM_IN_UPCALL);
 	default:
 		return -EINVAL;
 	}
@@ -242,6 +246,7 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 			IB_QPT_RC, GFP_ATOMIC);
 	if (!id)
 		return -ENOMEM;
+	id->user = listener->user;
 	conn_init(id, iw->device);
 	id->iw.local_addr = said->local_addr;
 	id->iw.remote_addr = said->remote_addr;
@@ -251,7 +256,7 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
 	/* The slot of a new id is free: this does not fail. */
-	return cm_post(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, said);
+	return cm_post(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, said, CM_BY_WORKER);
 }
 
 /* An id that listens on all devices is listed with each of them, by its ears. */

@@ -11,14 +11,14 @@ static int __init t3_rdma_cm_init(void)
 {
 	int ret;
 
-	ret = cm_ids_init();
+	ret = cm_events_init();
 	if (ret)
 		return ret;
 	cm_debugfs_init();
 	/* Before the client: who asks ib_core for it gets the device's number. */
 	ret = cm_ucm_init();
 	if (ret)
-		goto ids;
+		goto events;
 	ret = cm_devices_init();
 	if (ret)
 		goto ucm;
@@ -26,9 +26,9 @@ static int __init t3_rdma_cm_init(void)
 
 ucm:
 	cm_ucm_exit();
-ids:
+events:
 	cm_debugfs_exit();
-	cm_ids_exit();
+	cm_events_exit();
 	return ret;
 }
 
@@ -37,7 +37,7 @@ static void __exit t3_rdma_cm_exit(void)
 	cm_devices_exit();
 	cm_ucm_exit();
 	cm_debugfs_exit();
-	cm_ids_exit();
+	cm_events_exit();
 }
 
 module_init(t3_rdma_cm_init);

@@ -4,9 +4,9 @@
  *
  *	consumer (ucm.c, or a kernel module)
  *	   | calls				   ^ events
- *	bind.c, resolve.c, conn.c		   |
+ *	resolve.c, conn.c			   |
  *	   | cm_step()				   |
- *	id.c: one table (cm_fsm.c), one queue and one worker per id
+ *	id.c: one table (cm_fsm.c); event.c: one queue and one worker per id
  *	   |					   ^ cm_post()
  *	iw.c: the provider's iw_* calls, and what it calls back
  *
@@ -31,8 +31,8 @@
  *
  * Locks, in the order in which they are taken
  *
- *  id->handler_mutex	an event is with the consumer. Held by the worker while it
- *			handles; taken by whoever must not run beside it. A request
+ *  id->handler_mutex	an event is with the consumer. Held by whoever handles it;
+ *			taken by whoever must not run beside that. A request
  *			is handled under the listener's and the new id's, in that order.
  *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen,
  *			and never taken by what these could wait for.
@@ -41,9 +41,18 @@
  *  id->lock		state, queue and slots, qp, counters, history. Taken in upcalls, that
  *			is in any context; nothing else is taken below it.
  *
- * Only listen_mutex and, in the worker, handler_mutex are held across a call into
- * the provider. Its upcalls take id->lock and return: they may come inside our calls,
- * from softirq, in any order.
+ * Only listen_mutex and handler_mutex are held across a call into the provider, the
+ * latter by who handles an event or ends an id. The provider's upcalls take id->lock,
+ * and handler_mutex if it is free: they may come inside our calls, from softirq, in any
+ * order, and wait for nothing.
+ *
+ * Who handles an event
+ *
+ * The worker, for ids of modules: their handlers may sleep and call what they like. The
+ * handler of processes (ucm.c) only queues, so what happens to their ids is handled where
+ * it happens, without the detour, as long as nobody else has the id, nothing needs
+ * to sleep, and who comes with it holds no spinlock. What remains (cm_id->rest) is the
+ * worker's. Connect requests are always the worker's.
  */
 #ifndef T3_RDMA_CM_H
 #define T3_RDMA_CM_H
@@ -126,6 +135,28 @@ struct cm_note {
 };
 
 /**
+ * enum cm_where - where an event of a process's id may be handled
+ * @CM_BY_WORKER: by the worker
+ * @CM_IN_CALL: before cm_post() returns, and that may sleep
+ * @CM_IN_UPCALL: before cm_post() returns, but nothing may sleep
+ */
+enum cm_where {
+	CM_BY_WORKER,
+	CM_IN_CALL,
+	CM_IN_UPCALL
+};
+
+/**
+ * struct cm_rest - an event whose step is done, and what is left to do of it
+ * @actions: set of enum cm_action; 0: nothing
+ */
+struct cm_rest {
+	u16 actions;
+	enum cm_event event;
+	int status;
+};
+
+/**
  * struct cm_peer_says - what the other side sent with a request or a reply
  */
 struct cm_peer_says {
@@ -170,6 +201,9 @@ struct cm_binding {
  * @mirror: the public part and what ib_core reads; must come first
  * @number: for traces and debugfs
  * @handler_task: who runs the consumer's handler right now
+ * @user: a process made it, or its listener
+ * @in_upcall: the handler must not sleep; it answers -ENOMEM and is called again
+ * @rest: for the worker to do before all that is queued
  * @says: written by upcalls before their note is queued; read by the worker
  * @room: how many more requests a listener's queue may take
  * @refused: events that the table did not take
@@ -183,8 +217,11 @@ struct cm_id {
 	struct kref ref;
 	u32 number;
 
-	struct mutex handler_mutex;	/* see above */
+	struct mutex handler_mutex;	/* see above; all down to @rest */
 	struct task_struct *handler_task;
+	bool user;
+	bool in_upcall;
+	struct cm_rest rest;
 
 	spinlock_t lock;		/* all down to @says */
 	enum cm_state state;
@@ -214,7 +251,6 @@ struct cm_id {
 	struct list_head wildcard;
 	u64 wildcard_seq;
 	int backlog;
-	bool user;
 
 	struct list_head of_all;
 };
@@ -250,12 +286,14 @@ void cm_id_end(struct cm_id *id);
 int cm_step(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell);
 void cm_act(struct cm_id *id, u16 actions);
 int cm_do(struct cm_id *id, enum cm_event event, int status);
-int cm_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
-	    int status, const struct iw_cm_event *said);
-void cm_remember(struct cm_peer_says *says, const struct iw_cm_event *said);
 enum cm_state cm_state(struct cm_id *id);
-int cm_ids_init(void);
-void cm_ids_exit(void);
+
+/* event.c */
+int cm_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
+	    int status, const struct iw_cm_event *said, enum cm_where where);
+void cm_queue_init(struct cm_id *id);
+int cm_events_init(void);
+void cm_events_exit(void);
 
 /* The consumer's handler of the id runs in this task. */
 static inline bool cm_in_handler(const struct cm_id *id)
@@ -269,6 +307,10 @@ bool cm_addr_same(const struct sockaddr *a, const struct sockaddr *b);
 u16 cm_addr_port(const struct sockaddr *addr);
 void cm_addr_set_port(struct sockaddr *addr, u16 port);
 void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from);
+
+/* route.c */
+bool cm_route_known(struct sockaddr *src, const struct sockaddr *dst,
+		    struct rdma_dev_addr *dev_addr);
 
 /* resolve.c */
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);

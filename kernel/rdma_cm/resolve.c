@@ -4,7 +4,7 @@
  *
  * Addresses of an id change only in states that belong to whoever changes them:
  * CM_BINDING and CM_ADDR_QUERY while a call runs, and the worker's. A lookup's
- * callback leaves its result in @says and posts it.
+ * callback leaves its result in @says and posts it, and so does a call that has it at once.
  */
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
@@ -129,10 +129,10 @@ static void addr_done(int status, struct sockaddr *src, struct rdma_dev_addr *ad
 	/* Once it is not pending any more nobody waits for this function to end. */
 	cm_id_get(id);
 	cm_addr_copy((struct sockaddr *)&id->says.local, src);
-	cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, NULL);
 	spin_lock_irqsave(&id->lock, flags);
 	id->addr_pending = false;
 	spin_unlock_irqrestore(&id->lock, flags);
+	cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, NULL, CM_IN_CALL);
 	cm_id_put(id);
 }
 
@@ -193,6 +193,7 @@ static void no_wildcard(struct sockaddr *dst)
 static int look_up(struct cm_id *id, const struct sockaddr *dst, unsigned long timeout_ms)
 {
 	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
+	struct sockaddr *src = (struct sockaddr *)&id->says.local;
 	int ret;
 
 	if (cm_src(id)->sa_family != dst->sa_family)
@@ -205,6 +206,9 @@ static int look_up(struct cm_id *id, const struct sockaddr *dst, unsigned long t
 	/* The last lookup may still be on its way out (C9). */
 	if (id->addr_used)
 		rdma_addr_cancel(dev_addr);
+	cm_addr_copy(src, cm_src(id));
+	if (cm_route_known(src, cm_dst(id), dev_addr))
+		return cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, NULL, CM_IN_CALL);
 	id->addr_used = true;
 	set_pending(id, true);
 	ret = rdma_resolve_ip(cm_src(id), cm_dst(id), dev_addr, timeout_ms, addr_done, false, id);
@@ -263,6 +267,6 @@ int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms)
 	ret = cm_step(cm, CM_EV_RESOLVE_ROUTE, 0, NULL);
 	if (ret)
 		return ret;
-	return cm_post(cm, cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, NULL);
+	return cm_post(cm, cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, NULL, CM_IN_CALL);
 }
 EXPORT_SYMBOL(t3_rdma_resolve_route);

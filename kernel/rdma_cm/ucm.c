@@ -264,6 +264,7 @@ static int ucm_migrate_id(struct ucm_call *call)
  * struct ucm_row - a command
  * @run: does it; NULL for ENOSYS
  * @in: least length of the command
+ * @whole: length of all that @run may look at; what user space did not send of it is zeros
  * @out: least room for the answer
  * @id: where the id's number is, if the command is about an id
  * @about_id: it is; @run finds call->ctx with its mutex held
@@ -272,16 +273,19 @@ static int ucm_migrate_id(struct ucm_call *call)
 struct ucm_row {
 	int (*run)(struct ucm_call *call);
 	u16 in;
+	u16 whole;
 	u16 out;
 	u16 id;
 	bool about_id;
 	bool on_device;
 };
 
-#define PLAIN(fn, type, room)	{ .run = fn, .in = sizeof(type), .out = room }
-#define ABOUT_ID(fn, type, room) { .run = fn, .in = sizeof(type), .out = room, \
+#define ROW(fn, type, length, room) \
+	.run = fn, .in = length, .whole = sizeof(type), .out = room
+#define PLAIN(fn, type, room)	{ ROW(fn, type, sizeof(type), room) }
+#define ABOUT_ID(fn, type, room) { ROW(fn, type, sizeof(type), room), \
 				   .about_id = true, .id = offsetof(type, id) }
-#define ON_DEVICE(fn, type, length, room) { .run = fn, .in = length, .out = room, \
+#define ON_DEVICE(fn, type, length, room) { ROW(fn, type, length, room), \
 				   .about_id = true, .on_device = true, .id = offsetof(type, id) }
 
 static const struct ucm_row ucm_table[] = {
@@ -373,7 +377,8 @@ static int run_about_id(const struct ucm_row *row, struct ucm_call *call)
 
 static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, loff_t *pos)
 {
-	union ucm_any_cmd cmd = {};
+	/* All of it that a handler reads is written below; clearing it first is a quarter of this. */
+	union ucm_any_cmd cmd __uninitialized;
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct ucm_row *row;
 	struct ucm_call call;
@@ -405,6 +410,8 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 	};
 	if (copy_from_user(&cmd, buf + sizeof(hdr), call.in))
 		return -EFAULT;
+	if (call.in < row->whole)
+		memset((void *)&cmd + call.in, 0, row->whole - call.in);
 	ret = row->about_id ? run_about_id(row, &call) : row->run(&call);
 	return ret ? ret : len;
 }
@@ -427,6 +434,7 @@ static int ucm_open(struct inode *inode, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	mutex_init(&file->mutex);
+	spin_lock_init(&file->lock);
 	INIT_LIST_HEAD(&file->contexts);
 	INIT_LIST_HEAD(&file->events);
 	init_waitqueue_head(&file->readers);

@@ -13,8 +13,10 @@
  * came too late and answers ENXIO. So an id can be closed under its owner when the
  * device goes, while the context stays until DESTROY_ID or the end of the file.
  *
- * Locks: ctx->mutex, then the id's handler mutex, then file->mutex. Handlers run under
- * the handler mutex; ctx->file changes (MIGRATE_ID) under all three.
+ * Locks: ctx->mutex, then the id's handler mutex, then file->mutex, then file->lock.
+ * Handlers run under the handler mutex and may not sleep in an upcall of the provider, so
+ * file->lock is all that they take to queue an event; who takes events off has the mutex
+ * too. ctx->file changes (MIGRATE_ID) under the three mutexes.
  */
 #ifndef T3_UCM_H
 #define T3_UCM_H
@@ -32,11 +34,13 @@
 /**
  * struct ucm_file - an open file
  * @mutex: the lists, and the counters of the contexts on them
+ * @lock: @events
  * @contexts: oldest first
  * @events: oldest first, of all contexts
  */
 struct ucm_file {
 	struct mutex mutex;
+	spinlock_t lock;
 	struct list_head contexts;
 	struct list_head events;
 	wait_queue_head_t readers;

@@ -106,17 +106,17 @@ int ucm_accept(struct ucm_call *call)
 {
 	const struct rdma_ucm_accept *cmd = call->cmd;
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
-	struct rdma_cm_id *id = call->ctx->cm_id;
+	struct ucm_context *ctx = call->ctx;
+	u64 before = ctx->uid;
 	int ret;
 
 	if (!cmd->conn_param.valid)
-		return t3_rdma_establish(id);
-	/* No event before user space's name for the id is known. */
-	t3_rdma_lock_handler(id);
-	ret = t3_rdma_accept(id, &param);
-	if (!ret)
-		call->ctx->uid = cmd->uid;
-	t3_rdma_unlock_handler(id);
+		return t3_rdma_establish(ctx->cm_id);
+	/* Events may come before the accept returns, and need user space's name for the id. */
+	WRITE_ONCE(ctx->uid, cmd->uid);
+	ret = t3_rdma_accept(ctx->cm_id, &param);
+	if (ret)
+		WRITE_ONCE(ctx->uid, before);
 	return ret;
 }
 

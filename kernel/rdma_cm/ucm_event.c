@@ -19,11 +19,11 @@ static void event_free(struct ucm_event *event)
 	kfree(event);
 }
 
-static struct ucm_event *event_make(struct ucm_context *ctx, u32 type)
+static struct ucm_event *event_make(struct ucm_context *ctx, u32 type, gfp_t gfp)
 {
 	struct ucm_event *event;
 
-	event = kzalloc(sizeof(*event), GFP_KERNEL);
+	event = kzalloc(sizeof(*event), gfp);
 	if (!event)
 		return NULL;
 	kref_get(&ctx->ref);
@@ -34,13 +34,14 @@ static struct ucm_event *event_make(struct ucm_context *ctx, u32 type)
 	return event;
 }
 
-static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_event *told)
+static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_event *told,
+				  gfp_t gfp)
 {
 	const struct rdma_conn_param *from = &told->param.conn;
 	struct rdma_ucm_conn_param *to;
 	struct ucm_event *event;
 
-	event = event_make(ctx, told->event);
+	event = event_make(ctx, told->event, gfp);
 	if (!event)
 		return NULL;
 	to = &event->resp.param.conn;
@@ -54,11 +55,12 @@ static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_
 	return event;
 }
 
-/* Behind all others of the file. Caller holds file->mutex. */
+/* Behind all others of the file. */
 static void queue(struct ucm_file *file, struct ucm_event *event)
 {
-	lockdep_assert_held(&file->mutex);
+	spin_lock(&file->lock);
 	list_add_tail(&event->item, &file->events);
+	spin_unlock(&file->lock);
 	wake_up_interruptible(&file->readers);
 }
 
@@ -75,7 +77,7 @@ static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	ctx = ucm_context_make(file);
 	if (!ctx)
 		goto give_back_room;
-	event = event_of(listener, told);
+	event = event_of(listener, told, GFP_KERNEL);
 	if (!event)
 		goto end_context;
 	event->resp.id = ctx->number;
@@ -109,22 +111,23 @@ give_back_room:
  *
  * Of a request that was not accepted nothing else is told: the accept will fail.
  *
- * Return: not 0 for a request that cannot be queued, which refuses it.
+ * Return: not 0 for a request that cannot be queued, which refuses it; in an upcall of the
+ * provider also -ENOMEM, if there is none without sleeping.
  */
 int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
 {
+	bool in_upcall = to_cm_id(id)->in_upcall;
 	struct ucm_context *ctx = id->context;
 	struct ucm_event *event;
 
 	if (told->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return queue_request(id, told);
-	if (ctx->uid) {
-		event = event_of(ctx, told);
-		if (event) {
-			mutex_lock(&ctx->file->mutex);
+	if (READ_ONCE(ctx->uid)) {
+		event = event_of(ctx, told, in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
+		if (event)
 			queue(ctx->file, event);
-			mutex_unlock(&ctx->file->mutex);
-		}
+		else if (in_upcall)
+			return -ENOMEM;
 	}
 	if (told->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		kref_get(&ctx->ref);
@@ -142,7 +145,7 @@ int ucm_get_event(struct ucm_call *call)
 	int ret;
 
 	mutex_lock(&file->mutex);
-	while (list_empty(&file->events)) {
+	while (list_empty_careful(&file->events)) {
 		mutex_unlock(&file->mutex);
 		if (call->filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
@@ -150,11 +153,15 @@ int ucm_get_event(struct ucm_call *call)
 			return -ERESTARTSYS;
 		mutex_lock(&file->mutex);
 	}
+	spin_lock(&file->lock);
 	event = list_first_entry(&file->events, struct ucm_event, item);
+	spin_unlock(&file->lock);
 	/* If it cannot be given it is not lost. */
 	ret = ucm_answer(call, cmd->response, &event->resp, sizeof(event->resp));
 	if (!ret) {
+		spin_lock(&file->lock);
 		list_del(&event->item);
+		spin_unlock(&file->lock);
 		event->ctx->reported++;
 		if (event->request)
 			atomic_inc(&event->ctx->room);
@@ -173,15 +180,27 @@ int ucm_write_event(struct ucm_call *call)
 
 	if (cmd->event != UCM_EVENT_USER && cmd->event != UCM_EVENT_INTERNAL)
 		return -EINVAL;
-	event = event_make(call->ctx, cmd->event);
+	event = event_make(call->ctx, cmd->event, GFP_KERNEL);
 	if (!event)
 		return -ENOMEM;
 	event->resp.status = cmd->status;
 	memcpy(&event->resp.param, &cmd->param, sizeof(cmd->param.arg));
-	mutex_lock(&call->file->mutex);
 	queue(call->file, event);
-	mutex_unlock(&call->file->mutex);
 	return 0;
+}
+
+/* Takes the events of a context off its file. */
+static void take_events(struct ucm_file *file, const struct ucm_context *ctx,
+			struct list_head *taken)
+{
+	struct ucm_event *event, *next;
+
+	lockdep_assert_held(&file->mutex);
+	spin_lock(&file->lock);
+	list_for_each_entry_safe(event, next, &file->events, item)
+		if (event->ctx == ctx)
+			list_move_tail(&event->item, taken);
+	spin_unlock(&file->lock);
 }
 
 /*
@@ -194,9 +213,7 @@ void ucm_drop_events(struct ucm_context *ctx)
 	LIST_HEAD(dropped);
 
 	mutex_lock(&ctx->file->mutex);
-	list_for_each_entry_safe(event, next, &ctx->file->events, item)
-		if (event->ctx == ctx)
-			list_move_tail(&event->item, &dropped);
+	take_events(ctx->file, ctx, &dropped);
 	list_del_init(&ctx->item);
 	mutex_unlock(&ctx->file->mutex);
 
@@ -241,13 +258,11 @@ static void move_context(struct ucm_context *ctx, struct ucm_file *to)
 void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 {
 	struct ucm_file *from = ctx->file;
-	struct ucm_event *event, *next;
+	struct ucm_event *event;
 	LIST_HEAD(moved);
 
 	mutex_lock(&from->mutex);
-	list_for_each_entry_safe(event, next, &from->events, item)
-		if (event->ctx == ctx)
-			list_move_tail(&event->item, &moved);
+	take_events(from, ctx, &moved);
 	mutex_unlock(&from->mutex);
 
 	move_context(ctx, to);
@@ -260,8 +275,8 @@ void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 		mutex_unlock(&event->request->mutex);
 	}
 
-	mutex_lock(&to->mutex);
+	spin_lock(&to->lock);
 	list_splice_tail(&moved, &to->events);
-	mutex_unlock(&to->mutex);
+	spin_unlock(&to->lock);
 	wake_up_interruptible(&to->readers);
 }

@@ -7,16 +7,10 @@
 #ifndef T3_UVERBS_COPY_H
 #define T3_UVERBS_COPY_H
 
-#include <linux/compiler.h>
 #include <linux/math.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
-
-/* Of kernels older than the attribute. */
-#ifndef __uninitialized
-#define __uninitialized
-#endif
 
 #define UV_COPY_IN(type, at) \
 	unsafe_get_user(*(type *)(to + (at)), (const type __user *)(from + (at)), fault)

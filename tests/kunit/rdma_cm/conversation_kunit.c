@@ -2,7 +2,8 @@
 /*
  * Conversations with the connection manager, as data: what the consumer calls, what the provider
  * says, and what the consumer must then have been told. Each is held three times, with the
- * provider speaking in process, softirq and hard interrupt context.
+ * provider speaking in process, softirq and hard interrupt context; and again with ids as processes
+ * have them, which are told in the upcall, and whose handler may have to be asked once more.
  *
  * And the same without a script: every order in which a provider that keeps its contract, a
  * consumer and a device that goes can do what they do, up to a number of moves.
@@ -33,11 +34,17 @@ static bool is_end(enum rdma_cm_event_type event)
 	       event == RDMA_CM_EVENT_CONNECT_ERROR || event == RDMA_CM_EVENT_DISCONNECTED;
 }
 
+static enum { OF_A_MODULE, OF_A_PROCESS, OF_A_POOR_PROCESS } ids;
+
 static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
-	struct told *told = &heard.told[heard.written++ % ARRAY_SIZE(heard.told)];
 	int answer = heard.answer;
+	struct told *told;
 
+	/* To answer otherwise is not for a process's handler. */
+	if (to_cm_id(id)->in_upcall && (answer || ids == OF_A_POOR_PROCESS))
+		return -ENOMEM;
+	told = &heard.told[heard.written++ % ARRAY_SIZE(heard.told)];
 	*told = (struct told) { event->event, event->status, event->param.conn.private_data_len };
 	heard.spoke_when_gone |= heard.gone == id;
 	if (event->event == RDMA_CM_EVENT_ESTABLISHED ||
@@ -56,7 +63,10 @@ static struct rdma_cm_id *make_id(void)
 {
 	struct cm_id *id = cm_id_make(&init_net, handler, NULL, RDMA_PS_TCP, IB_QPT_RC, GFP_KERNEL);
 
-	return id ? &id->mirror.id : NULL;
+	if (!id)
+		return NULL;
+	id->user = ids != OF_A_MODULE;
+	return &id->mirror.id;
 }
 
 static unsigned int ids_alive(void)
@@ -79,7 +89,7 @@ enum kind {
 	/* The provider; value: status, or what a request must be answered. */
 	FOUND, REQUEST, REPLY, ESTABLISHED, PEER_CLOSE, CLOSE,
 	/* Before a call: what it will meet. */
-	FAILS, INSIDE_REPLY, INSIDE_ESTABLISHED, INSIDE_CLOSE, INSIDE_PEER_CLOSE,
+	FAILS, KNOWN, INSIDE_REPLY, INSIDE_ESTABLISHED, INSIDE_CLOSE, INSIDE_PEER_CLOSE,
 	/* What must have been told, in this order; and that it was all. */
 	TOLD_ADDR, TOLD_ADDR_ERROR, TOLD_ROUTE, TOLD_REQUEST, TOLD_RESPONSE, TOLD_ESTABLISHED,
 	TOLD_REJECTED, TOLD_UNREACHABLE, TOLD_ERROR, TOLD_DISCONNECTED, TOLD_REMOVAL, SILENCE,
@@ -184,6 +194,17 @@ static const struct conversation conversations[] = {
 	{ "a lookup that cannot begin", {
 		S(BIND), V(FAILS, -ENETUNREACH), V(RESOLVE, -ENETUNREACH), S(SILENCE), S(RESOLVE),
 		V(FOUND, 0), S(TOLD_ADDR), S(DESTROY) } },
+	{ "a way that is known", {
+		S(BIND), S(KNOWN), S(RESOLVE), S(TOLD_ADDR), S(ROUTE), S(TOLD_ROUTE),
+		S(DESTROY) } },
+	{ "a way that is known by the second lookup", {
+		S(BIND), S(RESOLVE), V(FOUND, -ETIMEDOUT), V(TOLD_ADDR_ERROR, -ETIMEDOUT),
+		S(KNOWN), S(RESOLVE), S(TOLD_ADDR), S(SILENCE), S(DESTROY) } },
+	{ "C17: the handler of ADDR_RESOLVED destroys within the call", {
+		S(BIND), S(KNOWN), V(HANDLER_SAYS, 1), S(RESOLVE), S(TOLD_ADDR),
+		S(SILENCE) } },
+	{ "a way that is known while the handler is held", {
+		S(BIND), S(KNOWN), S(HOLD), S(RESOLVE), S(LET_GO_ON), S(TOLD_ADDR), S(DESTROY) } },
 	{ "C6 C9: destroyed while an address is looked up", {
 		S(BIND), S(RESOLVE), S(DESTROY), S(SILENCE) } },
 	{ "C6: destroyed with a route in the queue", {
@@ -263,7 +284,8 @@ static bool removing;
 static int start(struct kunit *test)
 {
 	INIT_WORK(&removal, fake_unplug);
-	return cm_ids_init();
+	ids = OF_A_MODULE;
+	return cm_events_init();
 }
 
 static void begin(struct kunit *test, enum fake_context context)
@@ -322,7 +344,7 @@ static void end(struct kunit *test)
 
 static void stop(struct kunit *test)
 {
-	cm_ids_exit();
+	cm_events_exit();
 }
 
 /*
@@ -460,6 +482,9 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 	case FAILS:
 		fake.fails = value;
 		break;
+	case KNOWN:
+		fake.known = true;
+		break;
 	case INSIDE_REPLY:
 		fake.inside = SAYS_REPLY;
 		fake.inside_status = value;
@@ -532,6 +557,16 @@ static void hold(struct kunit *test, enum fake_context context)
 static void in_process_context(struct kunit *test)
 {
 	hold(test, IN_PROCESS);
+}
+
+static void with_ids_of_a_process(struct kunit *test)
+{
+	ids = OF_A_PROCESS;
+	hold(test, IN_PROCESS);
+	ids = OF_A_POOR_PROCESS;
+	hold(test, IN_PROCESS);
+	ids = OF_A_PROCESS;
+	hold(test, IN_SOFTIRQ);
 }
 
 static void in_softirq_context(struct kunit *test)
@@ -756,13 +791,28 @@ static void every_order_passive(struct kunit *test)
 	every_order(test, false, true);
 }
 
+static void every_order_active_of_a_process(struct kunit *test)
+{
+	ids = OF_A_PROCESS;
+	every_order(test, true, true);
+}
+
+static void every_order_passive_of_a_process(struct kunit *test)
+{
+	ids = OF_A_PROCESS;
+	every_order(test, false, true);
+}
+
 static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_process_context, conversation_gen_params),
+	KUNIT_CASE_PARAM(with_ids_of_a_process, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_softirq_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_hardirq_context, conversation_gen_params),
 	KUNIT_CASE(every_order_active),
 	KUNIT_CASE(every_order_without_qp),
 	KUNIT_CASE(every_order_passive),
+	KUNIT_CASE(every_order_active_of_a_process),
+	KUNIT_CASE(every_order_passive_of_a_process),
 	{}
 };
 

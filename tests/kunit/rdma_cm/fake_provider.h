@@ -51,6 +51,7 @@ static struct {
 	atomic_t qp_refs;
 	unsigned int rejects, closes, aborts;
 	/* An address lookup. */
+	bool known;			/* the next one has nothing to wait for */
 	void (*found)(int status, struct sockaddr *src, struct rdma_dev_addr *addr, void *context);
 	void *looking;
 } fake;
@@ -90,7 +91,10 @@ static int fake_call_up(struct iw_cm_id *to, const struct iw_cm_event *said)
 	init_completion(&up.done);
 	switch (fake.context) {
 	case IN_PROCESS:
+		/* Nothing may sleep, though it is a task. */
+		non_block_start();
 		fake_upcall_now(&up);
+		non_block_end();
 		break;
 	case IN_SOFTIRQ:
 		tasklet_setup(&up.tasklet, fake_upcall_softirq);
@@ -295,6 +299,19 @@ static int fake_resolve_ip(struct sockaddr *src, const struct sockaddr *dst,
 	return 0;
 }
 
+static bool fake_route_known(struct sockaddr *src, const struct sockaddr *dst,
+			     struct rdma_dev_addr *addr)
+{
+	struct sockaddr_storage here = fake_address(FAKE_HERE, cm_addr_port(src));
+
+	if (!fake.known)
+		return false;
+	fake.known = false;
+	fake_translate_ip(NULL, addr);
+	cm_addr_copy(src, (struct sockaddr *)&here);
+	return true;
+}
+
 static void fake_addr_cancel(struct rdma_dev_addr *addr)
 {
 	fake.looking = NULL;
@@ -325,6 +342,7 @@ static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 #define rdma_translate_ip		fake_translate_ip
 #define rdma_resolve_ip			fake_resolve_ip
 #define rdma_addr_cancel		fake_addr_cancel
+#define cm_route_known			fake_route_known
 #define rdma_get_gid_attr		fake_get_gid_attr
 #define rdma_put_gid_attr(attr)		do { } while (0)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
@@ -364,6 +382,7 @@ enum cm_res_state cm_res_state(enum cm_state state)
 #include "port.c"
 #include "device.c"
 #include "iw.c"
+#include "event.c"
 #include "id.c"
 #include "resolve.c"
 #include "conn.c"
