@@ -369,7 +369,7 @@ def test_the_listener_goes_while_a_peer_is_in_the_middle(ends):
     server, client = ends
     serving = listen(server)
     peer = client.start(f"exec /tmp/stream.py connect {address(server)} {PORT} {request()[:8].hex()}")
-    client.check("sleep 1")
+    client.check(f"until ss -tnH state established dst {address(server)} | grep -q :{PORT}; do sleep 0.1; done", 30)
     serving.kill()
     assert json.loads(peer.wait(20).stdout)["end"] == "reset"
     assert objects(server)["cm_id"] == 0
