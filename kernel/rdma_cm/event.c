@@ -85,6 +85,15 @@ static int cm_tell(struct cm_id *id, u16 actions, enum cm_event event, int statu
 
 /* --- the queue ----------------------------------------------------------- */
 
+/*
+ * Of a reply that broke off siw has no data, and still steps over MPA's own words at their
+ * beginning: what it says is an address of a few bytes.
+ */
+static bool is_buffer(const void *data)
+{
+	return (unsigned long)data >= PAGE_SIZE;
+}
+
 /* Private data longer than any that the ABI can carry does not exist: len is a byte. */
 static void cm_remember(struct cm_peer_says *says, const struct iw_cm_event *said)
 {
@@ -94,7 +103,7 @@ static void cm_remember(struct cm_peer_says *says, const struct iw_cm_event *sai
 		return;
 	says->local = said->local_addr;
 	says->remote = said->remote_addr;
-	says->len = said->private_data ? said->private_data_len : 0;
+	says->len = is_buffer(said->private_data) ? said->private_data_len : 0;
 	if (says->len)
 		memcpy(says->data, said->private_data, says->len);
 }

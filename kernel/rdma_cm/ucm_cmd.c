@@ -112,8 +112,12 @@ int ucm_accept(struct ucm_call *call)
 
 	if (!cmd->conn_param.valid)
 		return t3_rdma_establish(ctx->cm_id);
-	/* Events may come before the accept returns, and need user space's name for the id. */
-	WRITE_ONCE(ctx->uid, cmd->uid);
+	/*
+	 * Events may come before the accept returns, and need user space's name for the id. Only
+	 * a request that was not accepted has none; of any other id this is an error.
+	 */
+	if (!before)
+		WRITE_ONCE(ctx->uid, cmd->uid);
 	ret = t3_rdma_accept(ctx->cm_id, &param);
 	if (ret)
 		WRITE_ONCE(ctx->uid, before);

@@ -248,6 +248,23 @@ static void move_context(struct ucm_context *ctx, struct ucm_file *to)
 	mutex_unlock(&to->mutex);
 }
 
+/*
+ * Of a listener's request, read or not: a process may have guessed its number, accepted it,
+ * and be told of it just now.
+ */
+static void move_request(struct ucm_context *ctx, struct ucm_file *to)
+{
+	struct cm_id *id;
+
+	lockdep_assert_held(&ctx->mutex);
+	if (!ctx->cm_id)
+		return;
+	id = to_cm_id(ctx->cm_id);
+	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
+	move_context(ctx, to);
+	mutex_unlock(&id->handler_mutex);
+}
+
 /**
  * ucm_move - MIGRATE_ID: a context changes its file
  * @ctx: the context, open; the caller holds its mutex, and its id's handler stands still
@@ -270,8 +287,7 @@ void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 		if (!event->request)
 			continue;
 		mutex_lock_nested(&event->request->mutex, SINGLE_DEPTH_NESTING);
-		if (event->request->cm_id)
-			move_context(event->request, to);
+		move_request(event->request, to);
 		mutex_unlock(&event->request->mutex);
 	}
 

@@ -90,11 +90,13 @@ enum kind {
 	FOUND, REQUEST, REPLY, ESTABLISHED, PEER_CLOSE, CLOSE,
 	/* Before a call: what it will meet. */
 	FAILS, KNOWN, INSIDE_REPLY, INSIDE_ESTABLISHED, INSIDE_CLOSE, INSIDE_PEER_CLOSE,
-	/* What must have been told, in this order; and that it was all. */
+	/* What must have been told, in this order; how much data with the last; and that it was all. */
 	TOLD_ADDR, TOLD_ADDR_ERROR, TOLD_ROUTE, TOLD_REQUEST, TOLD_RESPONSE, TOLD_ESTABLISHED,
-	TOLD_REJECTED, TOLD_UNREACHABLE, TOLD_ERROR, TOLD_DISCONNECTED, TOLD_REMOVAL, SILENCE,
+	TOLD_REJECTED, TOLD_UNREACHABLE, TOLD_ERROR, TOLD_DISCONNECTED, TOLD_REMOVAL, DATA, SILENCE,
 	/* The handler's next answer; events wait; events come. */
 	HANDLER_SAYS, HOLD, LET_GO_ON,
+	/* The provider speaks in this context; the worker of the id does not run; it does again. */
+	FROM, WORKER_IS_LATE, WORKER_COMES,
 	/* The device goes. */
 	REMOVE,
 	/* What the provider was told in all. */
@@ -132,13 +134,16 @@ static const struct conversation conversations[] = {
 		V(REPLY, 0), S(TOLD_ESTABLISHED), S(DESTROY), V(ABORTS, 1) } },
 	{ "refused", {
 		S(READY), S(CONNECT), V(REPLY, -ECONNREFUSED), V(TOLD_REJECTED, -ECONNREFUSED),
-		V(DISCONNECT, 0), S(DESTROY) } },
+		V(DATA, sizeof("private")), V(DISCONNECT, 0), S(DESTROY) } },
 	{ "reset", {
 		S(READY), S(CONNECT), V(REPLY, -ECONNRESET), V(TOLD_REJECTED, -ECONNRESET),
 		S(DESTROY) } },
 	{ "no answer", {
 		S(READY), S(CONNECT), V(REPLY, -ETIMEDOUT), V(TOLD_UNREACHABLE, -ETIMEDOUT),
 		S(DESTROY) } },
+	{ "broken off, with data that is not there", {
+		S(READY), S(CONNECT), V(REPLY, -ECONNABORTED), V(TOLD_ERROR, -ECONNABORTED),
+		V(DATA, 0), S(DESTROY) } },
 	{ "no MPA", {
 		S(READY), S(CONNECT), V(REPLY, -EPROTO), V(TOLD_ERROR, -EPROTO), S(DESTROY) } },
 	{ "an id without a QP is told of the response", {
@@ -267,17 +272,40 @@ static const struct conversation conversations[] = {
 		S(DESTROY_LISTENER) } },
 };
 
+/* Of an id of a process, whose events are handled in the upcall if they can be. */
+static const struct conversation of_a_process[] = {
+	{ "told in the upcall", {
+		S(READY), S(CONNECT), S(WORKER_IS_LATE), V(REPLY, 0), S(TOLD_ESTABLISHED),
+		S(CLOSE), S(TOLD_DISCONNECTED), S(DESTROY) } },
+	{ "told by the worker if the provider holds a lock", {
+		S(READY), S(CONNECT), S(WORKER_IS_LATE), V(FROM, UNDER_LOCK), V(REPLY, 0),
+		S(SILENCE), S(WORKER_COMES), S(TOLD_ESTABLISHED), S(DESTROY), V(ABORTS, 1) } },
+	{ "told by the worker if the provider is in a softirq", {
+		S(READY), S(CONNECT), S(WORKER_IS_LATE), V(FROM, IN_SOFTIRQ), V(REPLY, 0),
+		S(SILENCE), S(WORKER_COMES), S(TOLD_ESTABLISHED), S(DESTROY), V(ABORTS, 1) } },
+	{ "a close that the upcall left to the worker", {
+		S(READY), S(CONNECT), S(DISCONNECT), S(WORKER_IS_LATE), V(REPLY, 0),
+		S(TOLD_ESTABLISHED), V(CLOSES, 0), S(WORKER_COMES), V(CLOSES, 1), S(CLOSE),
+		S(TOLD_DISCONNECTED), S(DESTROY) } },
+	{ "a close that the upcall left to the worker, and the id goes first", {
+		S(READY), S(CONNECT), S(DISCONNECT), S(WORKER_IS_LATE), V(REPLY, 0),
+		S(TOLD_ESTABLISHED), S(DESTROY), V(CLOSES, 1), V(ABORTS, 0), S(CLOSE),
+		S(SILENCE) } },
+};
+
 static void conversation_name(const struct conversation *conversation, char *name)
 {
 	strscpy(name, conversation->name, KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(conversation, conversations, conversation_name);
+KUNIT_ARRAY_PARAM(of_a_process, of_a_process, conversation_name);
 
 /* --- the stage ------------------------------------------------------------- */
 
 static struct rdma_cm_id *id, *listener;
 static bool held;
+static struct cm_id *late;	/* its worker does not run */
 static struct work_struct removal;
 static bool removing;
 
@@ -305,6 +333,21 @@ static void let_events_come(void)
 	flush_workqueue(cm_wq);
 }
 
+/* Who queues the id's work finds it queued already, as long as this has not come to it. */
+static void worker_is_late(void)
+{
+	late = to_cm_id(id);
+	cm_id_get(late);
+	set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&late->work));
+}
+
+static void worker_comes(void)
+{
+	clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&late->work));
+	cm_to_worker(late);
+	late = NULL;
+}
+
 static void destroy(struct rdma_cm_id **victim)
 {
 	if (!*victim)
@@ -320,6 +363,8 @@ static void end(struct kunit *test)
 		t3_rdma_unlock_handler(id);
 		held = false;
 	}
+	if (late)
+		worker_comes();
 	flush_workqueue(cm_wq);
 	if (heard.gone == id)
 		id = NULL;		/* its handler did it */
@@ -499,6 +544,10 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 	case TOLD_ADDR ... TOLD_REMOVAL:
 		expect_told(test, name, number, told[now->kind], value);
 		break;
+	case DATA:
+		KUNIT_EXPECT_EQ_MSG(test, heard.told[(heard.read - 1) % ARRAY_SIZE(heard.told)].data_len,
+				    value, "%s, step %u", name, number);
+		break;
 	case SILENCE:
 		let_events_come();
 		KUNIT_EXPECT_EQ_MSG(test, heard.written, heard.read, "%s, step %u", name, number);
@@ -514,6 +563,16 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 	case LET_GO_ON:
 		t3_rdma_unlock_handler(id);
 		held = false;
+		break;
+	case FROM:
+		fake.context = value;
+		break;
+	case WORKER_IS_LATE:
+		let_events_come();
+		worker_is_late();
+		break;
+	case WORKER_COMES:
+		worker_comes();
 		break;
 	case REMOVE:
 		unplug();
@@ -567,6 +626,13 @@ static void with_ids_of_a_process(struct kunit *test)
 	hold(test, IN_PROCESS);
 	ids = OF_A_PROCESS;
 	hold(test, IN_SOFTIRQ);
+	hold(test, UNDER_LOCK);
+}
+
+static void who_tells_a_process(struct kunit *test)
+{
+	ids = OF_A_PROCESS;
+	hold(test, IN_PROCESS);
 }
 
 static void in_softirq_context(struct kunit *test)
@@ -806,6 +872,7 @@ static void every_order_passive_of_a_process(struct kunit *test)
 static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_process_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(with_ids_of_a_process, conversation_gen_params),
+	KUNIT_CASE_PARAM(who_tells_a_process, of_a_process_gen_params),
 	KUNIT_CASE_PARAM(in_softirq_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_hardirq_context, conversation_gen_params),
 	KUNIT_CASE(every_order_active),

@@ -29,7 +29,7 @@
 
 #define FAKE_QPN 7
 
-enum fake_context { IN_PROCESS, IN_SOFTIRQ, IN_HARDIRQ };
+enum fake_context { IN_PROCESS, IN_SOFTIRQ, IN_HARDIRQ, UNDER_LOCK };
 
 /* What the provider says; also what it says inside one of our calls, before that returns. */
 enum fake_word { SAYS_NOTHING, SAYS_REPLY, SAYS_ESTABLISHED, SAYS_PEER_CLOSE, SAYS_CLOSE };
@@ -67,6 +67,9 @@ struct fake_upcall {
 	struct completion done;
 };
 
+/* A lock of the provider's, which it also takes in softirqs. */
+static DEFINE_SPINLOCK(fake_lock);
+
 static void fake_upcall_now(struct fake_upcall *up)
 {
 	up->ret = up->to->event_handler(up->to, &up->said);
@@ -95,6 +98,11 @@ static int fake_call_up(struct iw_cm_id *to, const struct iw_cm_event *said)
 		non_block_start();
 		fake_upcall_now(&up);
 		non_block_end();
+		break;
+	case UNDER_LOCK:
+		spin_lock(&fake_lock);
+		fake_upcall_now(&up);
+		spin_unlock(&fake_lock);
 		break;
 	case IN_SOFTIRQ:
 		tasklet_setup(&up.tasklet, fake_upcall_softirq);
@@ -139,7 +147,8 @@ static int fake_say(enum fake_word word, int status)
 		said.event = IW_CM_EVENT_CONNECT_REPLY;
 		said.local_addr = fake_address(FAKE_HERE, 4000);
 		said.remote_addr = fake_address(FAKE_THERE, 7000);
-		said.private_data = data;
+		/* As siw has it: the length is what the peer announced, the data never came. */
+		said.private_data = status == -ECONNABORTED ? (void *)4 : data;
 		said.private_data_len = sizeof(data);
 		said.ird = 2;
 		said.ord = 3;
