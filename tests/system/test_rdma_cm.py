@@ -348,7 +348,8 @@ def nothing_is_left(*guests):
 @pytest.mark.parametrize("connections", [150, pytest.param(2000, marks=pytest.mark.debug)])
 def test_C2_C3_C4_C5_C14_C16_C23_a_storm_leaves_nothing(ends, connections):
     opened, asked = storm(*ends, connections, timeout=120 if connections < 1000 else 600)
-    assert opened["attempts"] == connections and opened["established"] > connections / 4
+    # The slower the kernel, the longer is a server that was killed away, and the more are refused.
+    assert opened["attempts"] == connections and opened["established"] > connections / 8
     assert asked["rejected"] and opened["migrated"] and opened["killed"] + asked["killed"]
 
 
