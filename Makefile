@@ -25,7 +25,7 @@ help:
 	@echo "  make examples   the programs of examples/"
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
-	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1 and sparse"
+	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make bench      instructions per post and per completion"

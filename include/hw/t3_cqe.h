@@ -10,7 +10,7 @@
 
 #define T3_CQE_SHIFT		4
 #define T3_CQE_BYTES		16
-#define T3_MAX_CQ_ENTRIES	32768 /* the size field has 16 bits: 65536 would switch the CQ off */
+#define T3_MAX_CQ_ENTRIES	32768 /* the size has 16 bits: 65536 would switch the CQ off */
 
 /*
  * The last two words depend on the type of the entry. Send queue: the WR id as

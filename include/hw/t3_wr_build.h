@@ -90,7 +90,7 @@ struct t3_data {
 
 /* Entries without bytes are left out: their STag would be checked for nothing. */
 static __always_inline struct t3_data t3_put_sgl(struct t3_sge *dst, const struct t3_host_sge *sge,
-						  __u32 num)
+						 __u32 num)
 {
 	struct t3_data data = { 0, 0, 0, 0 };
 	__u64 bytes = 0;
@@ -262,7 +262,8 @@ static __always_inline int t3_build_read(struct t3_wr_read *wr, const struct t3_
 	return T3_READ_FLITS;
 }
 
-static __always_inline int t3_build_local_inv(struct t3_wr_local_inv *wr, const struct t3_request *req)
+static __always_inline int t3_build_local_inv(struct t3_wr_local_inv *wr,
+					      const struct t3_request *req)
 {
 	wr->stag = t3_to_be32(req->inv_stag);
 	wr->rsvd = 0;
@@ -335,8 +336,8 @@ struct t3_recv_pages {
  * pages NULL: entries with full virtual addresses, which the card translates.
  * A receive is always 13 flits long, so what is not used must be 0.
  */
-static __always_inline int t3_build_recv(struct t3_wr_recv *wr, const struct t3_host_sge *sge, __u32 num,
-				const struct t3_recv_pages *pages)
+static __always_inline int t3_build_recv(struct t3_wr_recv *wr, const struct t3_host_sge *sge,
+					 __u32 num, const struct t3_recv_pages *pages)
 {
 	struct t3_data data;
 	__u32 i;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What iw_cxgb3 and its user library say to each other: the driver's own part of the verbs commands,
- * ABI version 1 of the old cxgb3 driver and library, kept unchanged so that each side also works with
- * the other's predecessor.
+ * What iw_cxgb3 and its user library say to each other: the driver's own part of the verbs
+ * commands, ABI version 1 of the old cxgb3 driver and library, kept unchanged so that each side
+ * also works with the other's predecessor.
  *
  * Rules: little or big endian as the host is, natural alignment, no pointers, no hidden padding.
- * A field never changes its place or meaning; new abilities are negotiated at the end of a structure.
+ * A field never changes its place or meaning; new abilities are negotiated at the end of a
+ * structure.
  */
 #ifndef T3_ABI_H
 #define T3_ABI_H
@@ -23,7 +24,8 @@ struct t3_reg_mr_resp {
 };
 
 struct t3_create_cq_req {
-	__aligned_u64 user_rptr_addr; /* of the library's __u32 count of consumed hardware entries, never masked */
+	/* Of the library's __u32 count of consumed hardware entries, never masked. */
+	__aligned_u64 user_rptr_addr;
 };
 
 /* Answer to a library that leaves less room than version 1 needs. */
@@ -54,8 +56,9 @@ struct t3_create_qp_resp {
  * Two mailboxes in shared memory, both in host byte order.
  *
  * QP status: 64 bits at byte 104 of slot 0 of the ring (no user work request reaches that far).
- * CQ status: 32 bits directly behind the last entry of the CQ ring. The kernel knows only the value 1, and
- * stores it whole; the other bits are the library's, which expects to lose them by that.
+ * CQ status: 32 bits directly behind the last entry of the CQ ring. The kernel knows only the
+ * value 1, and stores it whole; the other bits are the library's, which expects to lose them by
+ * that.
  */
 #define T3_QP_STATUS_OFFSET 104
 #define T3_QP_STATUS_ERROR  (1ULL << 0) /* the library must flush the QP */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Direct Data Placement over reliable transports (RFC 5041). A ULPDU starts with one of these headers; their
- * second byte belongs to the upper layer (rdmap.h).
+ * Direct Data Placement over reliable transports (RFC 5041). A ULPDU starts with one of these
+ * headers; their second byte belongs to the upper layer (rdmap.h).
  */
 #ifndef WIRE_DDP_H
 #define WIRE_DDP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Remote Direct Memory Access Protocol (RFC 5040): the second header byte and the bodies of the two messages
- * that RDMAP itself writes.
+ * Remote Direct Memory Access Protocol (RFC 5040): the second header byte and the bodies of the
+ * two messages that RDMAP itself writes.
  */
 #ifndef WIRE_RDMAP_H
 #define WIRE_RDMAP_H

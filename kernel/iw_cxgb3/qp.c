@@ -536,7 +536,8 @@ static int to_recv(struct t3_dev *dev, const struct ib_recv_wr *wr, struct t3_re
 			if (sge->len > 1U << (T3_PAGE_CODE_SHIFT + T3_STAG0_PAGE_CODE))
 				goto err;
 			req->pages.code[i] = T3_STAG0_PAGE_CODE;
-			req->pages.pbl_index[i] = ((req->scratch - dev->info.pbl_base) >> 3) + 2 * i;
+			req->pages.pbl_index[i] =
+				((req->scratch - dev->info.pbl_base) >> 3) + 2 * i;
 			continue;
 		}
 		err = t3_mr_resolve(dev, sge, &req->pages.code[i], &req->pages.pbl_index[i]);

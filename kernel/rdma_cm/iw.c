@@ -3,8 +3,9 @@
  * The provider: its iw_* calls, and what it calls back. No other file talks to it.
  *
  * Upcalls come in any context, also inside our own calls. They remember what the peer
- * said, queue an event or, for a process, tell it, and return; only a connect request needs memory, and if there
- * is none, or the listener's queue is full, the provider refuses it by itself.
+ * said, queue an event or, for a process, tell it, and return; only a connect request
+ * needs memory, and if there is none, or the listener's queue is full, the provider refuses
+ * it by itself.
  */
 #include <linux/slab.h>
 

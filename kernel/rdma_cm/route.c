@@ -26,8 +26,9 @@ static bool way_known(const struct rtable *rt, const struct sockaddr_in *dst,
 	struct net_device *ndev = READ_ONCE(rt->dst.dev);
 
 	/*
-	 * An address of this machine: RDMA has it on the device that it belongs to. Any other is
-	 * reached by a device that is known, and then rdma_translate_ip() does not ask for the address.
+	 * An address of this machine: RDMA has it on the device that it belongs to. Any other
+	 * is reached by a device that is known, and then rdma_translate_ip() does not ask for
+	 * the address.
 	 */
 	if (ndev->flags & IFF_LOOPBACK) {
 		if (rdma_translate_ip((const struct sockaddr *)dst, dev_addr))

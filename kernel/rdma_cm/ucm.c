@@ -377,7 +377,7 @@ static int run_about_id(const struct ucm_row *row, struct ucm_call *call)
 
 static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, loff_t *pos)
 {
-	/* All of it that a handler reads is written below; clearing it first is a quarter of this. */
+	/* All that a handler reads is written below; clearing it first is a quarter of this. */
 	union ucm_any_cmd cmd __uninitialized;
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct ucm_row *row;
@@ -529,6 +529,7 @@ static struct ctl_table ucm_sysctls[] = {
 	},
 	T3_SYSCTL_END
 };
+
 static struct ctl_table_header *ucm_sysctl;
 
 int cm_ucm_init(void)

@@ -39,8 +39,8 @@
  * @events: oldest first, of all contexts
  */
 struct ucm_file {
-	struct mutex mutex;
-	spinlock_t lock;
+	struct mutex mutex;	/* before @lock */
+	spinlock_t lock;	/* innermost */
 	struct list_head contexts;
 	struct list_head events;
 	wait_queue_head_t readers;
@@ -58,7 +58,7 @@ struct ucm_file {
 struct ucm_context {
 	struct kref ref;
 	u32 number;
-	struct mutex mutex;
+	struct mutex mutex;	/* outermost */
 	struct rdma_cm_id *cm_id;
 	struct ucm_file *file;
 	struct list_head item;

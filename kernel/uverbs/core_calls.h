@@ -31,7 +31,7 @@ void rdma_umap_priv_init(struct rdma_umap_priv *priv, struct vm_area_struct *vma
 			 struct rdma_user_mmap_entry *entry);
 void ib_qp_usecnt_inc(struct ib_qp *qp);
 
-/* Waits for readers of a resource's attributes; where it is missing in-tree does not wait either. */
+/* Waits for readers of a resource's attributes; where it is missing, in-tree does not either. */
 #ifdef T3_HAVE_rdma_restrack_sync
 void rdma_restrack_sync(struct rdma_restrack_entry *res);
 #else

@@ -40,7 +40,7 @@ enum uv_kind {
 	UV_OBJ,		/* handle of an object: the struct ib_uobject * */
 	UV_NEW,		/* object to be made: the struct ib_uobject *; its handle is a result */
 	UV_FD,		/* event file, by its descriptor: the struct uv_events * */
-	UV_FD_NEW,	/* event file to be made: the struct uv_events *; its descriptor is a result */
+	UV_FD_NEW,	/* event file to be made: the struct uv_events *; its fd is a result */
 };
 
 enum uv_field_flags {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the driver shares with the user library: requests in slots, and what completions mean. By the
- * tables that tests/unit/kernel/shared_test.cc runs in user space, here with the kernel's own byte
- * order, memcpy() and compiler flags.
+ * What the driver shares with the user library: requests in slots, and what completions mean.
+ * By the tables that tests/unit/kernel/shared_test.cc runs in user space, here with the kernel's
+ * own byte order, memcpy() and compiler flags.
  */
 #include <kunit/test.h>
 #include <linux/module.h>

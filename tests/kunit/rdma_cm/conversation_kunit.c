@@ -90,7 +90,7 @@ enum kind {
 	FOUND, REQUEST, REPLY, ESTABLISHED, PEER_CLOSE, CLOSE,
 	/* Before a call: what it will meet. */
 	FAILS, KNOWN, INSIDE_REPLY, INSIDE_ESTABLISHED, INSIDE_CLOSE, INSIDE_PEER_CLOSE,
-	/* What must have been told, in this order; how much data with the last; and that it was all. */
+	/* What must have been told, in this order; data with the last; and that it was all. */
 	TOLD_ADDR, TOLD_ADDR_ERROR, TOLD_ROUTE, TOLD_REQUEST, TOLD_RESPONSE, TOLD_ESTABLISHED,
 	TOLD_REJECTED, TOLD_UNREACHABLE, TOLD_ERROR, TOLD_DISCONNECTED, TOLD_REMOVAL, DATA, SILENCE,
 	/* The handler's next answer; events wait; events come. */
@@ -319,7 +319,8 @@ static int start(struct kunit *test)
 static void begin(struct kunit *test, enum fake_context context)
 {
 	memset(&heard, 0, sizeof(heard));
-	held = removing = false;
+	held = false;
+	removing = false;
 	listener = NULL;
 	fake_plug_in(test, context);
 	id = make_id();
@@ -497,6 +498,7 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 		[TOLD_DISCONNECTED] = RDMA_CM_EVENT_DISCONNECTED,
 		[TOLD_REMOVAL] = RDMA_CM_EVENT_DEVICE_REMOVAL,
 	};
+	const struct told *last;
 	int value = now->value;
 
 	switch (now->kind) {
@@ -545,8 +547,8 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 		expect_told(test, name, number, told[now->kind], value);
 		break;
 	case DATA:
-		KUNIT_EXPECT_EQ_MSG(test, heard.told[(heard.read - 1) % ARRAY_SIZE(heard.told)].data_len,
-				    value, "%s, step %u", name, number);
+		last = &heard.told[(heard.read - 1) % ARRAY_SIZE(heard.told)];
+		KUNIT_EXPECT_EQ_MSG(test, last->data_len, value, "%s, step %u", name, number);
 		break;
 	case SILENCE:
 		let_events_come();
@@ -648,8 +650,8 @@ static void in_hardirq_context(struct kunit *test)
 /* --- without a script ------------------------------------------------------ */
 
 /*
- * Choices that a run makes, one after another; next_run() makes the last one that has another
- * way to go go that way, until all have been gone.
+ * Choices that a run makes, one after another; next_run() changes the last one that can still
+ * be made otherwise, until all have been made in every way.
  */
 #define TURNS (IS_ENABLED(CONFIG_KASAN) ? 4 : 5)	/* there everything takes longer */
 #define MOST_TURNS 5

@@ -136,7 +136,7 @@ enum { FAKE_HERE = 0x0a000001, FAKE_THERE = 0x0a000002 };
 /* Says something about the connection; its last word gives the reference back. */
 static int fake_say(enum fake_word word, int status)
 {
-	static char data[] = "private";
+	char data[] = "private";
 	struct iw_cm_id *conn = fake.conn;
 	struct iw_cm_event said = { .status = status };
 	bool last = false;
@@ -182,7 +182,7 @@ static int fake_say(enum fake_word word, int status)
 /* A connect request; what the listener says to it. */
 static int fake_request(void)
 {
-	static char data[] = "hello";
+	char data[] = "hello";
 	struct iw_cm_event said = {
 		.event = IW_CM_EVENT_CONNECT_REQUEST,
 		.local_addr = fake_address(FAKE_HERE, 7000),

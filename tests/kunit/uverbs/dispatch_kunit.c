@@ -122,7 +122,7 @@ static void object_is_destroyed_by_ioctl(struct kunit *test)
 						 of->response), -ENOENT);
 }
 
-/* Something is made in vain once, and leaves nothing: neither object nor handle, nor a use of others. */
+/* Something is made in vain once, and leaves nothing: no object, no handle, no use of others. */
 static void undone(struct kunit *test, int driver_says, void __user *answer_at, int result)
 {
 	const struct object_kind *of = test->param_value;
@@ -315,7 +315,8 @@ static int post_two(u32 qp, u64 second_id, u32 *bad)
 			.qp_handle = qp, .wr_count = 2, .sge_count = 4,
 			.wqe_size = sizeof(struct ib_uverbs_send_wr),
 		},
-		.wr = { { .num_sge = 2, .opcode = IB_WR_SEND }, { .num_sge = 2, .opcode = IB_WR_SEND } },
+		.wr = { { .num_sge = 2, .opcode = IB_WR_SEND },
+			{ .num_sge = 2, .opcode = IB_WR_SEND } },
 	};
 	struct ib_uverbs_post_send_resp response = {};
 	int err;
@@ -363,7 +364,7 @@ static void groups_are_left_with_the_queue_pair(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->multicast, 0);
 }
 
-/* --- events -------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void completion_events_are_read_and_counted(struct kunit *test)
 {
@@ -459,7 +460,7 @@ static void events_of_objects_and_of_the_device(struct kunit *test)
 	close_fd(fd);
 }
 
-/* --- several at once -------------------------------------------------------------------------------- */
+/* --- several at once -------------------------------------------------------------------------- */
 
 static int use_domain(void *data)
 {

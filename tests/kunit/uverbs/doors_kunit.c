@@ -182,7 +182,8 @@ static void extended_header(struct kunit *test)
 		u64 more[2];
 	} __packed message = {
 		.hdr = {
-			.command = IB_USER_VERBS_EX_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED,
+			.command = IB_USER_VERBS_EX_CMD_QUERY_DEVICE |
+				   IB_USER_VERBS_CMD_FLAG_EXTENDED,
 			.in_words = c->in_words, .out_words = c->out_words,
 		},
 		.ex = {
@@ -217,7 +218,7 @@ static void extended_header(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ((u8 *)response)[room], 0xff);
 }
 
-/* --- ioctl: the header ------------------------------------------------------------------------- */
+/* --- ioctl: the header ------------------------------------------------------------------------ */
 
 static const struct ioctl_case {
 	const char *name;
@@ -273,10 +274,11 @@ static void ioctl_header(struct kunit *test)
 static void only_one_ioctl_is_known(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, uv_ioctl(opened, RDMA_VERBS_IOCTL + 1, user_base), -ENOIOCTLCMD);
-	KUNIT_EXPECT_EQ(test, uv_ioctl(opened, RDMA_VERBS_IOCTL, (unsigned long)USER_HOLE), -EFAULT);
+	KUNIT_EXPECT_EQ(test, uv_ioctl(opened, RDMA_VERBS_IOCTL, (unsigned long)USER_HOLE),
+			-EFAULT);
 }
 
-/* --- ioctl: attributes ----------------------------------------------------------------------------- */
+/* --- ioctl: attributes ------------------------------------------------------------------------ */
 
 /* What one change to a correct question does. */
 static const struct attr_case {
@@ -406,7 +408,7 @@ static void many_attributes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), 0);
 }
 
-/* --- ioctl: a command of write() within ----------------------------------------------------------- */
+/* --- ioctl: a command of write() within ------------------------------------------------------- */
 
 static void invoke(struct user_ioctl *io, u32 command, size_t in_len, size_t out_len)
 {
@@ -437,7 +439,7 @@ static void write_command_by_ioctl(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_PD], 0);
 }
 
-/* --- counters ------------------------------------------------------------------------------------------ */
+/* --- counters --------------------------------------------------------------------------------- */
 
 static void calls_and_refusals_are_counted(struct kunit *test)
 {

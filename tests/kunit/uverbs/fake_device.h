@@ -11,7 +11,9 @@
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
-enum fake_kind { FAKE_CTX, FAKE_PD, FAKE_MR, FAKE_MW, FAKE_CQ, FAKE_QP, FAKE_SRQ, FAKE_AH, FAKE_KINDS };
+enum fake_kind {
+	FAKE_CTX, FAKE_PD, FAKE_MR, FAKE_MW, FAKE_CQ, FAKE_QP, FAKE_SRQ, FAKE_AH, FAKE_KINDS
+};
 
 static const char fake_letters[FAKE_KINDS + 1] = "xprwcqsa";
 
@@ -88,11 +90,13 @@ static inline void fake_udata(struct ib_device *ib, struct ib_udata *udata)
 
 /* --- its functions ------------------------------------------------------------------ */
 
-static int fake_query_device(struct ib_device *ib, struct ib_device_attr *attr, struct ib_udata *udata)
+static int fake_query_device(struct ib_device *ib, struct ib_device_attr *attr,
+			     struct ib_udata *udata)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->max_qp = 1234;
-	attr->max_send_sge = attr->max_recv_sge = 4;
+	attr->max_send_sge = 4;
+	attr->max_recv_sge = 4;
 	return 0;
 }
 
@@ -160,7 +164,8 @@ static struct ib_mr *fake_new_mr(struct ib_device *ib)
 		kfree(mr);
 		return ERR_PTR(err);
 	}
-	mr->lkey = mr->rkey = 0x1700 + fake_of(ib)->live[FAKE_MR];
+	mr->lkey = 0x1700 + fake_of(ib)->live[FAKE_MR];
+	mr->rkey = mr->lkey;
 	return mr;
 }
 
@@ -170,7 +175,8 @@ static struct ib_mr *fake_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u
 	return fake_new_mr(pd->device);
 }
 
-static struct ib_mr *fake_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt,
+static struct ib_mr *fake_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
+					u64 virt,
 					int access, struct ib_pd *pd, struct ib_udata *udata)
 {
 	fake_of(pd->device)->mr_pd = pd;
@@ -202,7 +208,8 @@ static int fake_dealloc_mw(struct ib_mw *mw)
 	return fake_destroy(mw->device, FAKE_MW);
 }
 
-static int fake_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct ib_udata *udata)
+static int fake_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			  struct ib_udata *udata)
 {
 	fake_of(cq->device)->cq = cq;
 	fake_udata(cq->device, udata);
@@ -233,7 +240,8 @@ static int fake_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct
 	return fake_make(qp->device, FAKE_QP);
 }
 
-static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			  struct ib_udata *udata)
 {
 	return 0;
 }
@@ -250,7 +258,8 @@ static int fake_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	return fake_destroy(qp->device, FAKE_QP);
 }
 
-static int fake_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+static int fake_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad)
 {
 	for (; wr; wr = wr->next) {
 		if (wr->wr_id == 13) {
@@ -262,7 +271,8 @@ static int fake_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const s
 	return 0;
 }
 
-static int fake_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+static int fake_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad)
 {
 	for (; wr; wr = wr->next)
 		fake_of(qp->device)->posted += 1 + wr->num_sge;
@@ -281,7 +291,8 @@ static int fake_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 	return 0;
 }
 
-static int fake_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr, struct ib_udata *udata)
+static int fake_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
+			   struct ib_udata *udata)
 {
 	fake_of(srq->device)->srq = srq;
 	return fake_make(srq->device, FAKE_SRQ);

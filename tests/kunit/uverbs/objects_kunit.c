@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Handles and the objects behind them, without a device: who gets what when, and what is left afterwards. */
+/* Handles and the objects behind them, without a device: who gets what when, and what is left. */
 #include <kunit/test.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -17,7 +17,8 @@ static struct {
 	u32 last_destroyed;
 	enum rdma_remove_reason why;
 	unsigned int contexts_freed, disassociated, events_torn_down, mmaps_taken;
-	char order[32];	/* of a teardown: 'a' + user_handle for objects, E: events, M: mappings, C: context */
+	/* Of a teardown: 'a' + user_handle for objects, E: events, M: mappings, C: context. */
+	char order[32];
 } seen;
 
 static void note(char what)
@@ -219,7 +220,8 @@ static void too_many_for_the_cgroup(struct kunit *test)
 /* What was given back last comes first; a number that is free names nothing. */
 static void handles_are_used_again(struct kunit *test)
 {
-	u32 first = made(test, &thing, 0), second = made(test, &thing, 0), third = made(test, &thing, 0);
+	u32 first = made(test, &thing, 0), second = made(test, &thing, 0);
+	u32 third = made(test, &thing, 0);
 
 	KUNIT_EXPECT_EQ(test, destroy(first), 0);
 	KUNIT_EXPECT_EQ(test, destroy(third), 0);
@@ -263,7 +265,8 @@ static void no_handles_left(struct kunit *test)
 {
 	u32 handle = made(test, &thing, 0), size = file->handles.size;
 
-	file->handles.size = file->handles.fresh = MOST;
+	file->handles.size = MOST;
+	file->handles.fresh = MOST;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_new(file, &thing, context)), -ENOSPC);
 	file->handles.size = size;
 	file->handles.fresh = 1;
@@ -362,7 +365,8 @@ static void destroying_that_fails_changes_nothing(struct kunit *test)
 
 static void handles_are_listed_by_type(struct kunit *test)
 {
-	u32 first = made(test, &thing, 0), second = made(test, &other, 0), third = made(test, &thing, 0);
+	u32 first = made(test, &thing, 0), second = made(test, &other, 0);
+	u32 third = made(test, &thing, 0);
 	u32 list[4] = {};
 
 	KUNIT_EXPECT_EQ(test, uv_objects_list(file, thing.id, list, 4), 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A device that goes while programs have it open: what they can still do, and who waits for whom. */
+/* A device that goes while programs have it open: what they still can, and who waits for whom. */
 #include "user.h"
 
 static int async_fd;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The table of commands: how rows are found, what a device is offered, and which mistakes in a row are noticed. */
+/*
+ * The table of commands: how rows are found, what a device is offered, and which mistakes in a row
+ * are noticed.
+ */
 #include <kunit/test.h>
 #include <linux/cache.h>
 #include <linux/module.h>
@@ -160,7 +163,8 @@ static void row_says_what_follows_from_its_fields(struct kunit *test)
 
 		KUNIT_EXPECT_EQ(test, !(row->wanted & BIT(i)), !!(field->flags & UV_OPTIONAL));
 		if (row->door == UV_DOOR_IOCTL)
-			KUNIT_EXPECT_EQ(test, !!(row->answered & BIT(i)), made || result || written);
+			KUNIT_EXPECT_EQ(test, !!(row->answered & BIT(i)),
+					made || result || written);
 		else
 			KUNIT_EXPECT_EQ(test, i < row->ninputs, !result);
 	}
@@ -257,6 +261,7 @@ static const struct uv_field two_new[] = {
 	{ .kind = UV_NEW, .type = &uv_pd },
 	{ .kind = UV_FD_NEW },
 };
+
 static const struct uv_field many[UV_MAX_TAKEN + 1] = {
 	[0 ... UV_MAX_TAKEN] = { .kind = UV_OBJ, .type = &uv_pd },
 };
@@ -265,6 +270,7 @@ static const struct uv_field result_first[] = {
 	{ .kind = UV_OUT, .len = 4 },
 	{ .kind = UV_IN, .len = 4 },
 };
+
 static const struct uv_field high_attribute[] = { { .kind = UV_IN, .at = UV_MAX_ATTRS } };
 
 #define ROW(list, ...) { .name = #list, .request = 8, .response = 8, .args = 8, \

@@ -80,7 +80,7 @@ static inline struct file *user_open(void)
 
 static inline void user_close(struct file *filp)
 {
-	/* Not fput(): a worker may have begun with it, and flush_delayed_fput() does not wait for that. */
+	/* Not fput(): a worker may have begun, and flush_delayed_fput() does not wait for that. */
 	__fput_sync(filp);
 	flush_delayed_fput();
 }
@@ -124,14 +124,16 @@ static inline ssize_t user_write_raw(struct file *filp, const void *bytes, size_
 	return uv_write(filp, USER_REQUEST, count, &pos);
 }
 
+struct user_message {
+	struct ib_uverbs_cmd_hdr hdr;
+	u8 request[512];
+} __packed;
+
 /* A plain command. Its request begins with the address of the response if it has one. */
 static inline int user_ask(struct file *filp, u32 command, const void *request, size_t request_len,
 			   void *response, size_t response_len)
 {
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		u8 request[512];
-	} __packed *message;
+	struct user_message *message;
 	size_t count = sizeof(message->hdr) + request_len;
 	u64 at = (u64)(user_answer_at ?: USER_RESPONSE);
 	ssize_t ret;

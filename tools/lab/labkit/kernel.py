@@ -28,6 +28,7 @@ SOURCE_ROOM = 300  # MiB
 ROOM = 3000  # MiB for the source and all objects, until they are removed
 
 # Never built here; Kconfig files stay, since others include them.
+CHECKPATCH = ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch")  # of scripts/
 LEFT_OUT = ("Documentation/*/*", "drivers/gpu/*.[ch]", "drivers/media/*.[ch]", "sound/*.[ch]", "drivers/staging/*.[ch]",
             "tools/testing/*.[ch]", "arch/[a-tv-w]*/*.[chS]", "arch/*/*.dts*")
 # What building modules needs, next to all headers and makefiles.
@@ -96,7 +97,7 @@ def source_recipe(suite: str) -> dict:
 def keys() -> set[str]:
     """The names of all cache entries that the tree would use as it is now."""
     return {cache.key(f"kernel-{suite}-{name}", recipe(suite, wanted)) for suite in SUITES for name, wanted in KINDS.items()} | \
-        {cache.key(SOURCES[suite], source_recipe(suite)) for suite in SOURCES}
+        {cache.key(name, source_recipe(suite)) for suite in SOURCES for name in (SOURCES[suite], f"checkpatch-{suite}")}
 
 
 def get(name: str, suite: str, build_root: Path) -> Kernel:
@@ -143,14 +144,25 @@ def source(suite: str) -> Path:
     return package
 
 
-def _unpack(suite: str, tree: Path) -> None:
+def _extract(suite: str, folder: Path, selection: str) -> None:
+    """What tar's options select of the source, into an existing folder."""
     package = source(suite)
     with progress.step(f"unpacking {SOURCES[suite]}"):
-        tree.mkdir()
-        archive = f"./usr/src/{SOURCES[suite]}.tar.xz"
-        excluded = " ".join(f"'--exclude={SOURCES[suite]}/{pattern}'" for pattern in LEFT_OUT)
-        run(["sh", "-euc", f"dpkg-deb --fsys-tarfile {package} | tar -xO {archive} | "
-             f"tar -xJ --strip-components=1 -C {tree} --wildcards --wildcards-match-slash {excluded}"])
+        run(["sh", "-euc", f"dpkg-deb --fsys-tarfile {package} | tar -xO ./usr/src/{SOURCES[suite]}.tar.xz | "
+             f"tar -xJ --strip-components=1 -C {folder} --wildcards --wildcards-match-slash {selection}"])
+
+
+def _unpack(suite: str, tree: Path) -> None:
+    tree.mkdir()
+    _extract(suite, tree, " ".join(f"'--exclude={SOURCES[suite]}/{pattern}'" for pattern in LEFT_OUT))
+
+
+def checkpatch(suite: str) -> Path:
+    """The kernel's checkpatch.pl, beside the lists that it reads."""
+    def fill(folder: Path) -> None:
+        _extract(suite, folder, " ".join(f"{SOURCES[suite]}/scripts/{name}" for name in CHECKPATCH))
+
+    return cache.entry(f"checkpatch-{suite}", source_recipe(suite), fill) / "scripts" / CHECKPATCH[0]
 
 
 def configure(tree: Path, fragments: list[Path], *more: str) -> None:
