@@ -4,6 +4,7 @@
 import json
 import re
 
+import pytest
 from stock import address, objects, wait_listening
 
 
@@ -61,7 +62,9 @@ def test_rcopy_moves_ten_megabytes_unchanged(pair):
     serving = server.start("cd /tmp && exec rcopy")
     wait_listening(server, 7427)
     done = client.run(f"rcopy /tmp/sent {address(server)}:/tmp/received", 120)
-    assert done.rc == 0, done
+    if done.rc:
+        serving.kill()
+        pytest.fail(f"client: {done}\nserver: {serving.wait(20)}")
     serving.wait(20) if not serving.running else serving.kill()
     sent, received = (guest.check(f"sha256sum < {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
     assert sent == received
