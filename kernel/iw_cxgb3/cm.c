@@ -9,6 +9,8 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "cm.h"
 #include "wire/rdmap.h"
 
@@ -80,6 +82,7 @@ static int tell(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_event_type 
 		event.private_data = (void *)ep->peer_pdata;
 		event.private_data_len = ep->peer_pdata_len;
 	}
+	T3_RACE_POINT(t3_upcall);
 	return cm_id->event_handler(cm_id, &event);
 }
 
@@ -160,6 +163,7 @@ void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
 	} else if (ep->active) {
 		tell(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, status ? status : -ECONNRESET);
 	}
+	T3_RACE_POINT(t3_end_told);
 	cm_id->rem_ref(cm_id);
 }
 
@@ -286,7 +290,9 @@ static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 	}
 
 	ep->cm_id = call->cm_id;
+	T3_RACE_POINT(t3_connect_has_route);
 	t3_ep_fire(ep, EP_EV_CONNECT, 0);
+	T3_RACE_POINT(t3_connect_stepped);
 	/* From here on the result is an event. */
 	ret = t3_send_act_open_req(ep);
 	if (ret)
@@ -378,8 +384,10 @@ static void got_reply(struct t3_ep *ep, const struct mpa_startup *reply)
 		t3_ep_fire(ep, EP_EV_ABORT, -EINVAL);
 		return;
 	}
+	T3_RACE_POINT(t3_reply_qp_found);
 	ret = enter_rdma(ep, qp);
 	t3_qp_put(qp);
+	T3_RACE_POINT(t3_reply_in_rdma_mode);
 	if (ret) {
 		t3_ep_fire(ep, EP_EV_ABORT, ret);
 		return;
@@ -468,7 +476,9 @@ static void accept_request(struct t3_ep *ep, struct t3_ep_call *call)
 	ep->cm_id = call->cm_id;
 	ep->pending = call;
 	t3_ep_fire(ep, EP_EV_ACCEPT, 0);
+	T3_RACE_POINT(t3_accept_stepped);
 	ret = enter_rdma(ep, call->qp);
+	T3_RACE_POINT(t3_accept_in_rdma_mode);
 	if (ret)
 		t3_ep_fire(ep, EP_EV_ABORT, ret);
 	else if (!ep->init_unacked)
@@ -486,8 +496,10 @@ static void deliver_request(struct t3_ep *ep)
 		return;
 	}
 	t3_ep_get(ep);		/* for accept or reject */
+	T3_RACE_POINT(t3_request_deliver);
 	ret = tell(l->cm_id, ep, IW_CM_EVENT_CONNECT_REQUEST, 0);
 	t3_listener_upcall_end(l);
+	T3_RACE_POINT(t3_request_delivered);
 	t3_listener_forget(ep);
 	if (ret) {
 		/* The consumer has no room for another one. */

@@ -11,6 +11,8 @@
 #include <linux/slab.h>
 #include <rdma/restrack.h>
 
+#include <t3_race_point.h>
+
 #include "uapi/t3_abi.h"
 #include "compat_verbs.h"
 #include "iw_cxgb3.h"
@@ -318,6 +320,7 @@ static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 	/* Before the card knows: its event may be here before the answer is. */
 	WRITE_ONCE(cq->armed, true);
+	T3_RACE_POINT(t3_cq_arming);
 	index = t3_dev_ctl(dev, RDMA_CQ_OP, &op);
 	if (index < 0)
 		return index;
@@ -429,9 +432,11 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = hw_setup(dev, cq);
 	if (err)
 		goto err_ring;
+	T3_RACE_POINT(t3_create_cq_made);
 	err = xa_insert_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
 	if (err)
 		goto err_hw;
+	T3_RACE_POINT(t3_create_cq_published);
 	ibcq->cqe = cq->entries;
 	if (uc) {
 		err = user_respond(cq, uc, udata);
@@ -461,10 +466,12 @@ static int destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct t3_cq *cq = to_t3_cq(ibcq);
 
 	xa_erase_irq(&dev->cqs, cq->id);
+	T3_RACE_POINT(t3_destroy_cq_erased);
 	t3_cq_put(cq);
 	wait_for_completion(&cq->released);
 	cancel_work_sync(&cq->comp_work);
 
+	T3_RACE_POINT(t3_destroy_cq_released);
 	hw_clear(dev, cq);
 	if (cq->map)
 		rdma_user_mmap_entry_remove(&cq->map->rdma);

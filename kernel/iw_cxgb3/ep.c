@@ -6,6 +6,8 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "cm.h"
 #include "trace_cm.h"
 
@@ -149,6 +151,7 @@ int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	if (!t3_ep_post(ep, call))
 		return -EBUSY;
+	T3_RACE_POINT(t3_ep_call_posted);
 	wait_for_completion(&call->done);
 	return call->ret;
 }
@@ -162,6 +165,7 @@ static void ep_timer_expired(struct work_struct *work)
 {
 	struct t3_ep *ep = container_of(to_delayed_work(work), struct t3_ep, timer);
 
+	T3_RACE_POINT(t3_ep_timer);
 	t3_ep_request(ep, T3_REQ_TIMER);
 	t3_ep_put(ep);
 }
@@ -223,6 +227,7 @@ static void ep_release(struct t3_ep *ep)
 	t3_listener_forget(ep);
 	ep_bury(ep);
 
+	T3_RACE_POINT(t3_ep_released);
 	xa_erase_bh(&ep->cm->eps, ep->id);
 	if (atomic_dec_and_test(&ep->cm->live))
 		wake_up_all(&ep->cm->idle);
@@ -230,6 +235,7 @@ static void ep_release(struct t3_ep *ep)
 
 static void ep_act(struct t3_ep *ep, unsigned int actions, enum ep_event event, int status)
 {
+	T3_RACE_POINT(t3_ep_stepped);
 	if (actions & EP_STOP_TIMER)
 		ep_stop_timer(ep);
 	if (actions & EP_START_TIMER)
@@ -250,6 +256,7 @@ static void ep_act(struct t3_ep *ep, unsigned int actions, enum ep_event event, 
 		t3_cm_tell_peer_closed(ep);
 	if (actions & EP_QP_IDLE && ep->qp)
 		t3_qp_report(ep->qp, T3_QPEV_CLOSED);
+	T3_RACE_POINT(t3_ep_act_end);
 	if (actions & EP_QP_DETACH && ep->qp) {
 		t3_qp_disconnected(ep->qp);
 		ep->qp = NULL;

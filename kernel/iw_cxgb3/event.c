@@ -5,6 +5,8 @@
  */
 #include <linux/random.h>
 
+#include <t3_race_point.h>
+
 #include "uapi/t3_abi.h"
 #include "compat_verbs.h"
 #include "iw_cxgb3.h"
@@ -77,6 +79,7 @@ static void qp_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_clas
 					     t3_status_name(t3_cqe_status(cqe)),
 		  t3_cqe_opcode(cqe), t3_cqe_is_sq(cqe) ? "send" : "receive");
 	t3_count(dev, class == T3_AE_TERM_RCVD ? T3_CNT_TERM_RCVD : T3_CNT_AE_ERROR);
+	T3_RACE_POINT(t3_qp_error_noted);
 	t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR);
 	dispatch(qp, event_type(class));
 }
@@ -117,6 +120,7 @@ static void queue_event(struct t3_dev *dev, const struct t3_async_event *ae)
 	struct t3_qp *qp = t3_qp_find(dev, t3_cqe_qpid(&ae->cqe));
 
 	trace_t3_async_event(cq_id, &ae->cqe);
+	T3_RACE_POINT(t3_async_found);
 	if (!cq || !qp)
 		t3_count(dev, T3_CNT_AE_NO_OBJECT);
 	if (qp) {
@@ -176,12 +180,14 @@ static void doorbell_on(struct t3_qp *qp)
 static void doorbells_off(struct t3_dev *dev)
 {
 	set_bit(T3_DEV_DB_OFF, &dev->flags);
+	T3_RACE_POINT(t3_doorbells_off);
 	t3_for_each_qp(dev, doorbell_off);
 }
 
 static void doorbells_on(struct t3_dev *dev)
 {
 	clear_bit(T3_DEV_DB_OFF, &dev->flags);
+	T3_RACE_POINT(t3_doorbells_on);
 	t3_for_each_qp(dev, doorbell_on);
 }
 

@@ -19,6 +19,8 @@
 #include <linux/netdevice.h>
 #include <linux/pci.h>
 
+#include <t3_race_point.h>
+
 #include "iw_cxgb3.h"
 
 #define T3_BEAT		(2 * HZ)
@@ -63,8 +65,10 @@ static void fatal_work(struct work_struct *work)
 		.event = IB_EVENT_DEVICE_FATAL,
 	};
 
+	T3_RACE_POINT(t3_fatal_begins);
 	if (test_bit(T3_DEV_REGISTERED, &dev->flags))
 		ib_dispatch_event(&event);
+	T3_RACE_POINT(t3_fatal_reported);
 	t3_cm_fatal(dev);
 }
 
@@ -72,6 +76,7 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 	if (test_and_set_bit(T3_DEV_GONE, &dev->flags))
 		return;
+	T3_RACE_POINT(t3_fatal_gone);
 	if (test_bit(T3_DEV_DOWN, &dev->flags)) {
 		dev_err(&dev->pdev->dev, "RDMA is down: %s\n", what);
 	} else {

@@ -10,6 +10,8 @@
  */
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "cm.h"
 
 static void listener_free(struct kref *ref)
@@ -101,6 +103,7 @@ static void give_birth(struct t3_listener *l, struct sk_buff *skb)
 		return;
 	}
 	t3_ep_get(ep);
+	T3_RACE_POINT(t3_syn_endpoint_made);
 	if (adopt(l, ep)) {
 		skb_queue_tail(&ep->inbox, skb);
 	} else {
@@ -247,6 +250,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	ret = enlist(l->cm, l);
 	if (ret)
 		goto err_put;
+	T3_RACE_POINT(t3_listen_listed);
 	ret = t3_take_stid(l);
 	if (ret)
 		goto err_delist;
@@ -255,6 +259,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	l->cm_id = cm_id;
 	cm_id->provider_data = l;
 	l->listening = true;
+	T3_RACE_POINT(t3_listen_ready);
 	ret = t3_send_pass_open_req(l);
 	if (!ret)
 		ret = wait_reply(l, "PASS_OPEN_REQ");
@@ -297,9 +302,11 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 	spin_unlock_bh(&l->lock);
 
 	l->replied = false;
+	T3_RACE_POINT(t3_unlisten_begins);
 	if (!t3_send_close_listsrv_req(l))
 		wait_reply(l, "CLOSE_LISTSRV_REQ");
 	t3_return_stid(l);
+	T3_RACE_POINT(t3_unlisten_closed);
 	/* Children that the consumer has not seen yet have nobody left to go to. */
 	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, is_child, l);
 	wait_event(l->wait, !READ_ONCE(l->upcalls));

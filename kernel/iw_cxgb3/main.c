@@ -33,6 +33,8 @@
 #include <linux/slab.h>
 #include <rdma/ib_user_verbs.h>
 
+#include <t3_race_point.h>
+
 #include "uapi/t3_abi.h"
 #include "handover.h"
 #include "iw_cxgb3.h"
@@ -191,6 +193,7 @@ static void register_work(struct work_struct *work)
 	err = register_ibdev(dev);
 	if (err)
 		goto err;
+	T3_RACE_POINT(t3_register_done);
 	t3_ports_init(dev);
 	set_bit(T3_DEV_REGISTERED, &dev->flags);
 	return;
@@ -203,10 +206,12 @@ err:
 /* No consumer, no connection and no control QP any more. */
 static void retire(struct t3_dev *dev)
 {
+	T3_RACE_POINT(t3_retire_begins);
 	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags)) {
 		flush_work(&dev->fatal_work);	/* may be about to tell of an event */
 		ib_unregister_device(&dev->ibdev);
 	}
+	T3_RACE_POINT(t3_retire_unregistered);
 	if (!t3_dev_gone(dev))
 		t3_cm_retire(dev);
 	cancel_delayed_work_sync(&dev->db_work);
@@ -226,6 +231,7 @@ static void unregister_work(struct work_struct *work)
 	struct t3_dev *dev = container_of(work, struct t3_dev, unregister_work);
 
 	retire(dev);
+	T3_RACE_POINT(t3_unregister_retired);
 	t3_cm_close(dev);
 	debugfs_remove_recursive(dev->debugfs);
 	t3_rsc_close(dev);
@@ -302,6 +308,7 @@ static void add_card(struct t3cdev *tdev)
 	err = t3_cm_open(dev);
 	if (err)
 		goto err_rsc;
+	T3_RACE_POINT(t3_add_made);
 	WRITE_ONCE(tdev->ulp, dev);
 	mutex_lock(&devices_mutex);
 	list_add_tail(&dev->node, &devices);
@@ -328,13 +335,17 @@ static void remove_card(struct t3cdev *tdev)
 		return;
 	if (!t3_dev_gone(dev) && !test_bit(T3_DEV_DOWN, &dev->flags))
 		t3_cm_retire(dev);
+	T3_RACE_POINT(t3_remove_retired);
 	set_bit(T3_DEV_GONE, &dev->flags);
+	T3_RACE_POINT(t3_remove_gone);
 	wake_up_all(&dev->ctrl.wait);
 	complete(&dev->ctrl.modify_done);
 	WRITE_ONCE(tdev->ulp, NULL);
 	/* Handlers in softirq, and users between enter and leave. */
 	synchronize_net();
+	T3_RACE_POINT(t3_remove_synchronized);
 	t3_cm_stop(dev);
+	T3_RACE_POINT(t3_remove_stopped);
 
 	mutex_lock(&devices_mutex);
 	list_del(&dev->node);

@@ -10,6 +10,8 @@
 #include <linux/slab.h>
 #include <rdma/iter.h>
 
+#include <t3_race_point.h>
+
 #include "uapi/t3_abi.h"
 #include "compat_verbs.h"
 #include "iw_cxgb3.h"
@@ -124,9 +126,11 @@ static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	err = xa_insert_irq(&dev->mrs, index, mr, GFP_KERNEL);
 	if (err)
 		goto err_stag;
+	T3_RACE_POINT(t3_mr_inserted);
 	err = tpt_write(dev, &mr->tpt);
 	if (err)
 		goto err_mrs;
+	T3_RACE_POINT(t3_mr_written);
 	mr->ibmr.lkey = mr->tpt.stag;
 	mr->ibmr.rkey = mr->tpt.stag;
 	trace_t3_mr(dev, &mr->tpt, true);
@@ -146,8 +150,10 @@ static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	trace_t3_mr(dev, &mr->tpt, false);
 	xa_erase_irq(&dev->mrs, mr->tpt.stag >> T3_STAG_INDEX_SHIFT);
+	T3_RACE_POINT(t3_dereg_mr_erased);
 	/* Fails only if the card is dead, and then it reaches no memory either. */
 	tpt_clear(dev, mr->tpt.stag);
+	T3_RACE_POINT(t3_dereg_mr_cleared);
 	pbl_put(dev, mr);
 	if (mr->umem)
 		t3_umem_put(mr->umem);

@@ -7,6 +7,8 @@
 #include <linux/slab.h>
 #include <rdma/restrack.h>
 
+#include <t3_race_point.h>
+
 #include "uapi/t3_abi.h"
 #include "compat_verbs.h"
 #include "iw_cxgb3.h"
@@ -67,6 +69,7 @@ static struct ib_qp *iw_get_qp(struct ib_device *ibdev, int qpn)
 {
 	struct t3_qp *qp = xa_load(&to_t3_dev(ibdev)->qps, qpn);
 
+	T3_RACE_POINT(t3_get_qp_found);
 	return qp ? &qp->ibqp : NULL;
 }
 
@@ -84,6 +87,7 @@ void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
 		xa_unlock_irqrestore(&dev->qps, flags);
 		if (!qp)
 			return;
+		T3_RACE_POINT(t3_each_qp_found);
 		fn(qp);
 		t3_qp_put(qp);
 	}
@@ -222,8 +226,10 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 
+	T3_RACE_POINT(t3_qp_stepped);
 	if (step.actions & T3_QPA_FLUSH)
 		flush(qp);
+	T3_RACE_POINT(t3_qp_flushed);
 	if (!ep)
 		return 0;
 	if (step.actions & T3_QPA_TERMINATE)
@@ -819,9 +825,11 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	err = join_cqs(qp);
 	if (err)
 		goto err_arrays;
+	T3_RACE_POINT(t3_create_qp_made);
 	err = xa_insert_irq(&dev->qps, qp->id, qp, GFP_KERNEL);
 	if (err)
 		goto err_cqs;
+	T3_RACE_POINT(t3_create_qp_published);
 	if (uc) {
 		err = user_respond(qp, uc, udata);
 		if (err)
@@ -859,7 +867,9 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct t3_qp *qp = to_t3_qp(ibqp);
 
 	t3_qp_report(qp, T3_QPEV_DESTROY);
+	T3_RACE_POINT(t3_destroy_qp_stepped);
 	xa_erase_irq(&dev->qps, qp->id);
+	T3_RACE_POINT(t3_destroy_qp_erased);
 	t3_qp_put(qp);
 	/* A connection that has begun ends by the state; one that is only asked for, here. */
 	if (!READ_ONCE(qp->busy) && !completion_done(&qp->released))
@@ -867,6 +877,7 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	/* The connection's reference goes when the card is through with the ring. */
 	wait_for_completion(&qp->released);
 
+	T3_RACE_POINT(t3_destroy_qp_released);
 	leave_cqs(qp);
 	free_scratch(qp);
 	kvfree(qp->wq.sq);

@@ -5,6 +5,8 @@
  */
 #include <net/net_namespace.h>
 
+#include <t3_race_point.h>
+
 #include "rdma_cm.h"
 
 #define DEFAULT_BACKLOG	256
@@ -35,6 +37,7 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 		return ret;
 	cm->backlog = backlog > 0 ? backlog : DEFAULT_BACKLOG;
 	cm->room = cm->backlog;
+	T3_RACE_POINT(cm_listen_stepped);
 	ret = cm->bind.reuse ? cm_port_listen(cm) : 0;
 	if (!ret)
 		ret = cm->dev ? cm_iw_listen(cm, cm->dev) : cm_listen_on_all(cm);
@@ -71,6 +74,7 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	ret = cm_iw_hold_qp(cm, qp_of(cm, param));
 	if (!ret)
 		ret = cm_iw_connect(cm, param);
+	T3_RACE_POINT(cm_connect_asked);
 	if (ret)
 		cm_do(cm, CM_EV_CONNECT_FAILED, ret);
 	return ret;
@@ -102,6 +106,7 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 		return ret;
 	}
 	ret = cm_iw_accept(cm, param);
+	T3_RACE_POINT(cm_accept_asked);
 	if (ret)
 		cm_do(cm, CM_EV_ACCEPT_FAILED, ret);
 	return ret;

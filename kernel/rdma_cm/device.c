@@ -13,6 +13,8 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
+#include <t3_race_point.h>
+
 #include "rdma_cm.h"
 
 static DEFINE_MUTEX(cm_devices_mutex);
@@ -98,6 +100,7 @@ int cm_dev_attach(struct cm_id *id)
 	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
 	if (!ndev)
 		return -ENODEV;
+	T3_RACE_POINT(cm_attach_ndev_found);
 	mutex_lock(&cm_devices_mutex);
 	dev = dev_on(dev_addr->net, ndev, &port);
 	/* A VLAN that has no device of its own uses that of the interface below (C20). */
@@ -111,6 +114,7 @@ int cm_dev_attach(struct cm_id *id)
 		list_add_tail(&id->of_dev, &dev->ids);
 	}
 	mutex_unlock(&cm_devices_mutex);
+	T3_RACE_POINT(cm_attached);
 	dev_put(ndev);
 	return dev ? 0 : -ENODEV;
 }
@@ -208,6 +212,7 @@ int cm_listen_on_all(struct cm_id *id)
 	while ((dev = next_device(at))) {
 		at = dev->seq;
 		mutex_unlock(&cm_devices_mutex);
+		T3_RACE_POINT(cm_listen_next_device);
 		ret = rdma_dev_access_netns(dev->device, cm_net(id)) ? cm_iw_listen(id, dev) : 0;
 		any |= !ret;
 		if (ret && !first)
@@ -247,6 +252,7 @@ static int cm_add_one(struct ib_device *device)
 	INIT_LIST_HEAD(&dev->ids);
 	INIT_LIST_HEAD(&dev->listeners);
 	ib_set_client_data(device, &cm_client, dev);
+	T3_RACE_POINT(cm_add_made);
 
 	mutex_lock(&cm_devices_mutex);
 	dev->seq = ++last_seq;
@@ -254,6 +260,7 @@ static int cm_add_one(struct ib_device *device)
 	while ((id = next_wildcard(at))) {
 		at = id->wildcard_seq;
 		mutex_unlock(&cm_devices_mutex);
+		T3_RACE_POINT(cm_add_next_listener);
 		/* A device that cannot (IPv6, a port in use) does not matter to the others. */
 		if (rdma_dev_access_netns(device, cm_net(id)))
 			cm_iw_listen(id, dev);
@@ -275,6 +282,7 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	struct cm_listener *l;
 	struct cm_id *id;
 
+	T3_RACE_POINT(cm_remove_begins);
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&dev->item);
 	list_for_each_entry(id, &dev->ids, of_dev)
@@ -284,13 +292,16 @@ static void cm_remove_one(struct ib_device *device, void *data)
 		cm_id_get(id);
 		list_del_init(&l->of_dev);
 		mutex_unlock(&cm_devices_mutex);
+		T3_RACE_POINT(cm_remove_listener);
 		cm_iw_unlisten(id, dev);
 		cm_id_put(id);
 		mutex_lock(&cm_devices_mutex);
 	}
 	mutex_unlock(&cm_devices_mutex);
+	T3_RACE_POINT(cm_remove_unlinked);
 	cm_dev_put(dev);
 	wait_for_completion(&dev->gone);
+	T3_RACE_POINT(cm_remove_waited);
 	kfree(dev);
 }
 

@@ -3,6 +3,8 @@
  * Events, from where they happen to the consumer's handler: the queue of an id, its worker,
  * and the short way that ids of processes take.
  */
+#include <t3_race_point.h>
+
 #include "rdma_cm.h"
 #include "trace.h"
 
@@ -77,6 +79,7 @@ static int cm_tell(struct cm_id *id, u16 actions, enum cm_event event, int statu
 		told.param.conn.private_data_len = id->says.len;
 	}
 	WRITE_ONCE(id->handler_task, current);
+	T3_RACE_POINT(cm_handler_called);
 	ret = id->mirror.id.event_handler(&id->mirror.id, &told);
 	WRITE_ONCE(id->handler_task, NULL);
 	trace_cm_tell(id->number, told.event, told.status, ret);
@@ -149,6 +152,7 @@ int cm_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm
 	cm_id_get(queue_of);
 	spin_unlock_irqrestore(&queue_of->lock, flags);
 
+	T3_RACE_POINT(cm_posted);
 	/* The handler of a module may do what it likes, so it is called by the worker only. */
 	if (queue_of->user && where != CM_BY_WORKER)
 		cm_handle_here(queue_of, where);
@@ -195,6 +199,7 @@ static void cm_handle_request(struct cm_id *listener, struct cm_id *id)
 	const struct cm_cell *cell;
 	int ret;
 
+	T3_RACE_POINT(cm_request_taken);
 	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
 	cm_id_get(id);
 	/* A listener that has gone has no name to pass on. */
@@ -208,11 +213,13 @@ static void cm_handle_request(struct cm_id *listener, struct cm_id *id)
 		ret = rdma_translate_ip(cm_src(id), dev_addr);
 	if (!ret)
 		ret = cm_dev_attach(id);
+	T3_RACE_POINT(cm_request_attached);
 	if (!ret) {
 		cm_res_show(&id->mirror);
 		id->mirror.id.context = listener->mirror.id.context;
 		ret = cm_tell(id, cell->actions, CM_EV_REQUEST, 0);
 	}
+	T3_RACE_POINT(cm_request_handled);
 	if (ret)
 		cm_id_end(id);
 	mutex_unlock(&id->handler_mutex);
@@ -266,9 +273,11 @@ static void cm_id_work(struct work_struct *work)
 {
 	struct cm_id *id = container_of(work, struct cm_id, work);
 
+	T3_RACE_POINT(cm_work_begins);
 	mutex_lock(&id->handler_mutex);
 	cm_handle_all(id);
 	mutex_unlock(&id->handler_mutex);
+	T3_RACE_POINT(cm_work_ends);
 	cm_id_put(id);
 }
 
@@ -312,6 +321,7 @@ static void cm_handle_here(struct cm_id *id, enum cm_where where)
 		cm_to_worker(id);
 		return;
 	}
+	T3_RACE_POINT(cm_handle_here);
 	if (where == CM_IN_UPCALL)
 		done = cm_handle_upcalls(id);
 	else

@@ -5,6 +5,8 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
+#include <t3_race_point.h>
+
 #include "rdma_cm.h"
 #include "trace.h"
 
@@ -28,6 +30,7 @@ static void cm_id_free(struct kref *ref)
 	struct cm_dev *dev = id->dev;
 	unsigned long flags;
 
+	T3_RACE_POINT(cm_id_free);
 	spin_lock_irqsave(&all_ids_lock, flags);
 	list_del(&id->of_all);
 	spin_unlock_irqrestore(&all_ids_lock, flags);
@@ -102,6 +105,7 @@ int cm_step(struct cm_id *id, enum cm_event event, int status, const struct cm_c
 		return -EINVAL;
 	}
 	trace_cm_step(id->number, from, event, to->next, to->actions, status);
+	T3_RACE_POINT(cm_stepped);
 	if (cell)
 		*cell = to;
 	return 0;
@@ -194,10 +198,13 @@ void cm_id_end(struct cm_id *id)
 	cm_act(id, left);
 	if (cm_do(id, CM_EV_DESTROY, 0))
 		return;
+	T3_RACE_POINT(cm_ended);
 	cm_addr_stop(id);
 	cm_port_put(id);
+	T3_RACE_POINT(cm_end_port_put);
 	cm_res_hide(&id->mirror);
 	cm_dev_detach(id);
+	T3_RACE_POINT(cm_end_detached);
 	cm_id_put(id);
 }
 
@@ -254,6 +261,7 @@ void t3_rdma_destroy_id(struct rdma_cm_id *id)
 	if (WARN_ON(cm_in_handler(cm)))
 		return;
 	cm_id_get(cm);
+	T3_RACE_POINT(cm_destroy_begins);
 	mutex_lock(&cm->handler_mutex);
 	cm_id_end(cm);
 	mutex_unlock(&cm->handler_mutex);

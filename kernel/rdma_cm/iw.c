@@ -9,6 +9,8 @@
  */
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "rdma_cm.h"
 #include "trace.h"
 
@@ -49,6 +51,7 @@ static int conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 	enum cm_event event;
 
 	trace_cm_upcall(id->number, said->event, said->status);
+	T3_RACE_POINT(cm_upcall);
 	switch (said->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
 		if (said->status)
@@ -117,9 +120,11 @@ int cm_iw_hold_qp(struct cm_id *id, u32 qpn)
 	struct ib_qp *qp;
 
 	qp = device->ops.iw_get_qp(device, qpn);
+	T3_RACE_POINT(cm_qp_found);
 	if (!qp)
 		return -EINVAL;
 	device->ops.iw_add_ref(qp);
+	T3_RACE_POINT(cm_qp_held);
 	id->mirror.qp_num = qpn;
 	spin_lock_irqsave(&id->lock, flags);
 	id->qp = qp;
@@ -136,6 +141,7 @@ void cm_iw_drop_qp(struct cm_id *id)
 	qp = id->qp;
 	id->qp = NULL;
 	spin_unlock_irqrestore(&id->lock, flags);
+	T3_RACE_POINT(cm_qp_forgotten);
 	if (qp)
 		id->mirror.id.device->ops.iw_rem_ref(qp);
 }
@@ -148,6 +154,7 @@ int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 
 	conn_init(id, device);
 	set_addresses(&id->iw, id);
+	T3_RACE_POINT(cm_connect_provider);
 	return device->ops.iw_connect(&id->iw, &to_iw);
 }
 
@@ -158,11 +165,13 @@ int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 
 	id->iw.tos = id->tos;
 	id->iw.tos_set = id->tos_set;
+	T3_RACE_POINT(cm_accept_provider);
 	return id->iw.device->ops.iw_accept(&id->iw, &to_iw);
 }
 
 int cm_iw_refuse(struct cm_id *id, const void *data, u8 len)
 {
+	T3_RACE_POINT(cm_refuse_provider);
 	return id->iw.device->ops.iw_reject(&id->iw, data, len);
 }
 
@@ -185,6 +194,7 @@ void cm_iw_close(struct cm_id *id, bool abrupt)
 	spin_unlock_irqrestore(&id->lock, flags);
 	if (!qp)
 		return;
+	T3_RACE_POINT(cm_close_qp_held);
 	ib_modify_qp(qp, &attr, IB_QP_STATE);
 	qp->device->ops.iw_rem_ref(qp);
 }
@@ -241,6 +251,7 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 	trace_cm_upcall(listener->number, said->event, said->status);
 	if (said->event != IW_CM_EVENT_CONNECT_REQUEST)
 		return -EINVAL;
+	T3_RACE_POINT(cm_listener_upcall);
 	if (!take_room(listener))
 		return -ENOMEM;
 	id = cm_id_make(cm_net(listener), listener->mirror.id.event_handler, NULL, RDMA_PS_TCP,
@@ -256,6 +267,7 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 	id->iw.provider_data = said->provider_data;
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
+	T3_RACE_POINT(cm_request_made);
 	/* The slot of a new id is free: this does not fail. */
 	return cm_post(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, said, CM_BY_WORKER);
 }
@@ -323,7 +335,9 @@ int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 	l->iw.rem_ref = listener_put;
 	set_addresses(&l->iw, id);
 
+	T3_RACE_POINT(cm_listener_linked);
 	ret = dev->device->ops.iw_create_listen(&l->iw, id->backlog);
+	T3_RACE_POINT(cm_listener_listens);
 	if (ret) {
 		cm_dev_unlink_listener(l);
 		listener_put(&l->iw);
@@ -349,7 +363,9 @@ void cm_iw_unlisten(struct cm_id *id, struct cm_dev *dev)
 	list_for_each_entry_safe(l, next, &id->listeners, of_id) {
 		if (dev && l->dev != dev)
 			continue;
+		T3_RACE_POINT(cm_unlisten_provider);
 		l->dev->device->ops.iw_destroy_listen(&l->iw);
+		T3_RACE_POINT(cm_unlistened);
 		list_del(&l->of_id);
 		listener_hide(l);
 		cm_dev_unlink_listener(l);

@@ -22,6 +22,8 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
+#include <t3_race_point.h>
+
 #include "compat_net.h"
 #include "rdma_cm.h"
 
@@ -187,6 +189,7 @@ void cm_port_put(struct cm_id *id)
 	sock = id->bind.reserved;
 	id->bind.reserved = NULL;
 	mutex_unlock(&cm_ports_mutex);
+	T3_RACE_POINT(cm_port_given_back);
 	if (sock)
 		sock_release(sock);
 }

@@ -9,6 +9,8 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 
+#include <t3_race_point.h>
+
 #include "rdma_cm.h"
 
 /* --- bind ---------------------------------------------------------------- */
@@ -94,6 +96,7 @@ static int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct s
 	}
 	if (id->dev)
 		cm_res_show(&id->mirror);
+	T3_RACE_POINT(cm_bind_has_port);
 	return cm_step(id, CM_EV_BIND_DONE, 0, NULL);
 }
 
@@ -132,6 +135,7 @@ static void addr_done(int status, struct sockaddr *src, struct rdma_dev_addr *ad
 	spin_lock_irqsave(&id->lock, flags);
 	id->addr_pending = false;
 	spin_unlock_irqrestore(&id->lock, flags);
+	T3_RACE_POINT(cm_lookup_done);
 	cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, NULL, CM_IN_CALL);
 	cm_id_put(id);
 }
@@ -148,6 +152,7 @@ static void set_pending(struct cm_id *id, bool pending)
 /* When an id ends: a lookup that has not called back yet will not any more. */
 void cm_addr_stop(struct cm_id *id)
 {
+	T3_RACE_POINT(cm_lookup_stop);
 	if (READ_ONCE(id->addr_pending))
 		rdma_addr_cancel(&id->mirror.id.route.addr.dev_addr);
 }
@@ -206,11 +211,13 @@ static int look_up(struct cm_id *id, const struct sockaddr *dst, unsigned long t
 	/* The last lookup may still be on its way out (C9). */
 	if (id->addr_used)
 		rdma_addr_cancel(dev_addr);
+	T3_RACE_POINT(cm_lookup_begins);
 	cm_addr_copy(src, cm_src(id));
 	if (cm_route_known(src, cm_dst(id), dev_addr))
 		return cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, NULL, CM_IN_CALL);
 	id->addr_used = true;
 	set_pending(id, true);
+	T3_RACE_POINT(cm_lookup_pending);
 	ret = rdma_resolve_ip(cm_src(id), cm_dst(id), dev_addr, timeout_ms, addr_done, false, id);
 	if (ret)
 		set_pending(id, false);

@@ -15,6 +15,8 @@
 #include <net/net_namespace.h>
 #include <rdma/ib.h>
 
+#include <t3_race_point.h>
+
 #include "compat_sysctl.h"
 #include "rdma_cm.h"
 #include "ucm.h"
@@ -57,8 +59,10 @@ static void context_close(struct work_struct *work)
 	id = ctx->cm_id;
 	ctx->cm_id = NULL;
 	mutex_unlock(&ctx->mutex);
+	T3_RACE_POINT(ucm_close_took_id);
 	if (id)
 		t3_rdma_destroy_id(id);
+	T3_RACE_POINT(ucm_close_destroyed);
 	ucm_context_put(ctx);
 }
 
@@ -111,13 +115,17 @@ u32 ucm_context_end(struct ucm_context *ctx)
 	id = ctx->cm_id;
 	ctx->cm_id = NULL;
 	mutex_unlock(&ctx->mutex);
+	T3_RACE_POINT(ucm_end_took_id);
 	if (id)
 		t3_rdma_destroy_id(id);
+	T3_RACE_POINT(ucm_end_destroyed);
 	/* A close that found the id first must be done with it before DESTROY_ID returns. */
 	if (cancel_work_sync(&ctx->close))
 		ucm_context_put(ctx);
 
+	T3_RACE_POINT(ucm_end_closed);
 	ucm_drop_events(ctx);
+	T3_RACE_POINT(ucm_end_events_dropped);
 	reported = ctx->reported;
 	xa_erase(&ucm_contexts, ctx->number);
 	ucm_context_put(ctx);
@@ -177,9 +185,11 @@ static int ucm_create_id(struct ucm_call *call)
 	}
 	ctx->cm_id = id;
 	resp.id = ctx->number;
+	T3_RACE_POINT(ucm_create_made);
 	ret = ucm_answer(call, cmd->response, &resp, sizeof(resp));
 	if (ret)
 		goto end;
+	T3_RACE_POINT(ucm_create_answered);
 	mutex_lock(&call->file->mutex);
 	ret = ucm_context_show(ctx);
 	mutex_unlock(&call->file->mutex);
@@ -200,7 +210,9 @@ static int ucm_destroy_id(struct ucm_call *call)
 	ctx = context_get(call->file, cmd->id);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
+	T3_RACE_POINT(ucm_destroy_found);
 	mine = ucm_context_claim(ctx);
+	T3_RACE_POINT(ucm_destroy_claimed);
 	if (mine)
 		resp.events_reported = ucm_context_end(ctx);
 	ucm_context_put(ctx);
@@ -221,6 +233,7 @@ static int migrate(struct ucm_call *call, struct ucm_file *from)
 	ctx = context_get(from, cmd->id);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
+	T3_RACE_POINT(ucm_migrate_found);
 	mutex_lock(&ctx->mutex);
 	if (!ctx->cm_id) {
 		ret = -ENXIO;
@@ -247,6 +260,7 @@ static int ucm_migrate_id(struct ucm_call *call)
 	from = fget(cmd->fd);
 	if (!from)
 		return -ENOENT;
+	T3_RACE_POINT(ucm_migrate_file_found);
 	if (from->f_op == &ucm_fops)
 		ret = migrate(call, from->private_data);
 	else
@@ -363,7 +377,9 @@ static int run_about_id(const struct ucm_row *row, struct ucm_call *call)
 	call->ctx = context_get(call->file, number);
 	if (IS_ERR(call->ctx))
 		return PTR_ERR(call->ctx);
+	T3_RACE_POINT(ucm_command_found);
 	mutex_lock(&call->ctx->mutex);
+	T3_RACE_POINT(ucm_command_locked);
 	if (!call->ctx->cm_id)
 		ret = -ENXIO;
 	else if (row->on_device && !call->ctx->cm_id->device)
@@ -371,6 +387,7 @@ static int run_about_id(const struct ucm_row *row, struct ucm_call *call)
 	else
 		ret = row->run(call);
 	mutex_unlock(&call->ctx->mutex);
+	T3_RACE_POINT(ucm_command_done);
 	ucm_context_put(call->ctx);
 	return ret;
 }
@@ -412,6 +429,7 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 		return -EFAULT;
 	if (call.in < row->whole)
 		memset((void *)&cmd + call.in, 0, row->whole - call.in);
+	T3_RACE_POINT(ucm_command_copied);
 	ret = row->about_id ? run_about_id(row, &call) : row->run(&call);
 	return ret ? ret : len;
 }
@@ -465,12 +483,14 @@ static int ucm_release(struct inode *inode, struct file *filp)
 	struct ucm_context *ctx;
 
 	while ((ctx = oldest(file))) {
+		T3_RACE_POINT(ucm_release_found);
 		if (ucm_context_claim(ctx))
 			ucm_context_end(ctx);
 		else
 			cond_resched();
 		ucm_context_put(ctx);
 	}
+	T3_RACE_POINT(ucm_release_contexts_gone);
 	ucm_free_events(file);
 	mutex_destroy(&file->mutex);
 	kfree(file);

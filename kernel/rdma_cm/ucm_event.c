@@ -4,6 +4,8 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "rdma_cm.h"
 #include "ucm.h"
 
@@ -86,11 +88,14 @@ static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	ctx->cm_id = id;
 	id->context = ctx;
 
+	T3_RACE_POINT(ucm_request_made);
 	mutex_lock(&file->mutex);
 	ret = ucm_context_show(ctx);
+	T3_RACE_POINT(ucm_request_shown);
 	if (!ret)
 		queue(file, event);
 	mutex_unlock(&file->mutex);
+	T3_RACE_POINT(ucm_request_queued);
 	if (!ret)
 		return 0;
 
@@ -129,6 +134,7 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
 		else if (in_upcall)
 			return -ENOMEM;
 	}
+	T3_RACE_POINT(ucm_event_queued);
 	if (told->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		kref_get(&ctx->ref);
 		if (!queue_work(system_unbound_wq, &ctx->close))
@@ -144,6 +150,7 @@ int ucm_get_event(struct ucm_call *call)
 	struct ucm_event *event;
 	int ret;
 
+	T3_RACE_POINT(ucm_get_event_begins);
 	mutex_lock(&file->mutex);
 	while (list_empty_careful(&file->events)) {
 		mutex_unlock(&file->mutex);
@@ -156,6 +163,7 @@ int ucm_get_event(struct ucm_call *call)
 	spin_lock(&file->lock);
 	event = list_first_entry(&file->events, struct ucm_event, item);
 	spin_unlock(&file->lock);
+	T3_RACE_POINT(ucm_get_event_found);
 	/* If it cannot be given it is not lost. */
 	ret = ucm_answer(call, cmd->response, &event->resp, sizeof(event->resp));
 	if (!ret) {
@@ -167,6 +175,7 @@ int ucm_get_event(struct ucm_call *call)
 			atomic_inc(&event->ctx->room);
 	}
 	mutex_unlock(&file->mutex);
+	T3_RACE_POINT(ucm_get_event_taken);
 	if (!ret)
 		event_free(event);
 	return ret;
@@ -217,6 +226,7 @@ void ucm_drop_events(struct ucm_context *ctx)
 	list_del_init(&ctx->item);
 	mutex_unlock(&ctx->file->mutex);
 
+	T3_RACE_POINT(ucm_events_dropped);
 	list_for_each_entry_safe(event, next, &dropped, item) {
 		if (event->request && ucm_context_claim(event->request))
 			ucm_context_end(event->request);
@@ -242,6 +252,7 @@ static void move_context(struct ucm_context *ctx, struct ucm_file *to)
 	list_del_init(&ctx->item);
 	mutex_unlock(&from->mutex);
 
+	T3_RACE_POINT(ucm_move_off_list);
 	mutex_lock(&to->mutex);
 	WRITE_ONCE(ctx->file, to);
 	list_add_tail(&ctx->item, &to->contexts);
@@ -282,7 +293,9 @@ void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 	take_events(from, ctx, &moved);
 	mutex_unlock(&from->mutex);
 
+	T3_RACE_POINT(ucm_move_events_taken);
 	move_context(ctx, to);
+	T3_RACE_POINT(ucm_moved);
 	list_for_each_entry(event, &moved, item) {
 		if (!event->request)
 			continue;

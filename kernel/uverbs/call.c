@@ -17,6 +17,8 @@
 
 #include <linux/uaccess.h>
 
+#include <t3_race_point.h>
+
 #include "call.h"
 
 static void take(struct uv_call *call, const struct uv_field *field, void *object)
@@ -37,6 +39,7 @@ static int take_events(struct uv_call *call, const struct uv_field *field, u64 f
 	if (IS_ERR(events))
 		return PTR_ERR(events);
 	take(call, field, events);
+	T3_RACE_POINT(uverbs_events_taken);
 	*(struct uv_events **)(args + field->arg) = events;
 	return 0;
 }
@@ -54,6 +57,7 @@ int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, v
 	if (IS_ERR(uobj))
 		return PTR_ERR(uobj);
 	take(call, field, uobj);
+	T3_RACE_POINT(uverbs_object_taken);
 	if (field->access == UV_DESTROY)
 		call->doomed = uobj;
 	call->attrs.context = uobj->context;
@@ -73,6 +77,7 @@ void uv_finish(struct uv_call *call, int err)
 	else if (call->new_fd.events)
 		uv_events_commit(&call->new_fd);
 
+	T3_RACE_POINT(uverbs_kept_or_undone);
 	while (call->ntaken--) {
 		if (call->taken[call->ntaken].kind == UV_FD)
 			uv_events_put(call->taken[call->ntaken].object);

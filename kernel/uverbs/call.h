@@ -3,6 +3,8 @@
 #ifndef T3_UVERBS_CALL_H
 #define T3_UVERBS_CALL_H
 
+#include <t3_race_point.h>
+
 #include "table.h"
 #include "uverbs.h"
 
@@ -120,6 +122,7 @@ static inline int uv_execute(struct uv_call *call, void *args)
 		err = uv_object_destroy(call->doomed, &call->attrs);
 		if (err)
 			return err;
+		T3_RACE_POINT(uverbs_object_destroyed);
 	}
 	return call->row->handler ? call->row->handler(call, args) : 0;
 }

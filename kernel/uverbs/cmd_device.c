@@ -6,6 +6,8 @@
 #include <rdma/ib_cache.h>
 #include <rdma/opa_addr.h>
 
+#include <t3_race_point.h>
+
 #include "args.h"
 #include "core_calls.h"
 
@@ -33,6 +35,7 @@ static int make_context(struct uv_call *call)
 	if (err)
 		goto err_uncharge;
 	rdma_restrack_add(&context->res);
+	T3_RACE_POINT(uverbs_context_made);
 	/* Readers do without the lock. */
 	smp_store_release(&call->file->base.ucontext, context);
 	return 0;
@@ -58,6 +61,7 @@ int uv_do_get_context(struct uv_call *call, void *args)
 	mutex_unlock(&call->file->base.ucontext_lock);
 	if (err)
 		return err;
+	T3_RACE_POINT(uverbs_context_published);
 	if (a->async)
 		uv_events_listen(a->async, call->dev);
 	a->num_comp_vectors = call->file->base.device->num_comp_vectors;

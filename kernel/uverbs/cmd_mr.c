@@ -3,6 +3,8 @@
 
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "args.h"
 #include "core_calls.h"
 
@@ -60,6 +62,7 @@ static int replace(struct uv_call *call, struct uv_rereg_mr *a, struct ib_pd *pd
 	int err;
 
 	set_up(mr, pd, a->mr, moved ? a->virt : old->iova, moved ? a->length : old->length);
+	T3_RACE_POINT(uverbs_mr_replace);
 	err = ib_dereg_mr_user(old, uv_no_udata(&call->attrs));
 	if (err) {
 		WARN_ON(ib_dereg_mr_user(mr, uv_no_udata(&call->attrs)));

@@ -27,6 +27,8 @@
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
 
+#include <t3_race_point.h>
+
 #include "core_calls.h"
 #include "uverbs.h"
 
@@ -60,6 +62,7 @@ static void file_free(struct kref *ref)
 	struct ib_device *ib_dev;
 	int srcu;
 
+	T3_RACE_POINT(uverbs_file_free);
 	uv_file_drop_handles(file);
 
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
@@ -110,6 +113,7 @@ static int uv_open(struct inode *inode, struct file *filp)
 	if (!refcount_inc_not_zero(&dev->base.refcount))
 		return -ENXIO;
 	get_device(&dev->base.dev);
+	T3_RACE_POINT(uverbs_open_found);
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	mutex_lock(&dev->base.lists_mutex);
 
@@ -128,9 +132,11 @@ static int uv_open(struct inode *inode, struct file *filp)
 	if (!file)
 		goto err_module;
 	list_add_tail(&file->base.list, &dev->base.uverbs_file_list);
+	T3_RACE_POINT(uverbs_open_listed);
 
 	mutex_unlock(&dev->base.lists_mutex);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+	T3_RACE_POINT(uverbs_opened);
 	/* ib_core compares this with the context's ufile. */
 	filp->private_data = file;
 	return stream_open(inode, filp);
@@ -152,11 +158,13 @@ static int uv_close(struct inode *inode, struct file *filp)
 	struct uv_events *async;
 
 	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
+	T3_RACE_POINT(uverbs_close_torn_down);
 
 	mutex_lock(&dev->base.lists_mutex);
 	list_del_init(&file->base.list);
 	mutex_unlock(&dev->base.lists_mutex);
 
+	T3_RACE_POINT(uverbs_close_unlisted);
 	async = file->async;
 	file->async = NULL;
 	uv_events_put(async);
@@ -186,6 +194,7 @@ static ssize_t show(struct device *device, char *buf, bool name)
 
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = srcu_dereference(dev->base.ib_dev, &dev->base.disassociate_srcu);
+	T3_RACE_POINT(uverbs_sysfs_show);
 	if (ib_dev && name)
 		ret = sysfs_emit(buf, "%s\n", dev_name(&ib_dev->dev));
 	else if (ib_dev)
@@ -274,9 +283,11 @@ static int client_add(struct ib_device *ib_dev)
 
 	cdev_init(&dev->base.cdev, &uv_fops);
 	dev->base.cdev.owner = THIS_MODULE;
+	T3_RACE_POINT(uverbs_add_made);
 	err = cdev_device_add(&dev->base.cdev, &dev->base.dev);
 	if (err)
 		goto err_stats;
+	T3_RACE_POINT(uverbs_add_published);
 	ib_set_client_data(ib_dev, &uv_client, dev);
 	return 0;
 
@@ -294,7 +305,9 @@ static void disassociate(struct uv_device *dev)
 	struct uv_file *file;
 
 	rcu_assign_pointer(dev->base.ib_dev, NULL);
+	T3_RACE_POINT(uverbs_remove_cleared);
 	synchronize_srcu(&dev->base.disassociate_srcu);
+	T3_RACE_POINT(uverbs_remove_waited);
 
 	mutex_lock(&dev->base.lists_mutex);
 	while (!list_empty(&dev->base.uverbs_file_list)) {
@@ -303,7 +316,9 @@ static void disassociate(struct uv_device *dev)
 		kref_get(&file->base.ref);
 		/* The teardown may close files, this one too. */
 		mutex_unlock(&dev->base.lists_mutex);
+		T3_RACE_POINT(uverbs_remove_file);
 		uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
+		T3_RACE_POINT(uverbs_remove_torn_down);
 		uv_file_put(file);
 		mutex_lock(&dev->base.lists_mutex);
 	}
@@ -315,6 +330,7 @@ static void client_remove(struct ib_device *ib_dev, void *data)
 	struct uv_device *dev = data;
 
 	cdev_device_del(&dev->base.cdev, &dev->base.dev);
+	T3_RACE_POINT(uverbs_remove_unpublished);
 	uv_stats_hide(dev);
 	ida_free(&numbers, dev->base.devnum);
 	if (ib_dev->ops.disassociate_ucontext)

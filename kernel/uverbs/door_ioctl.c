@@ -11,6 +11,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include <t3_race_point.h>
+
 #include "args.h"
 #include "copy.h"
 #include "run_write.h"
@@ -290,14 +292,17 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	uv_zero(args, row->args);
 
 	err = uv_copy_in(attrs, user, bytes) ?: in_attrs(&io, args);
+	T3_RACE_POINT(uverbs_ioctl_read);
 	if (!err) {
 		err = uv_execute(&io.call, args);
 		/* See the top: libibverbs would do it again, by write(). */
 		if (WARN_ON_ONCE(err == -EPROTONOSUPPORT))
 			err = -EINVAL;
 	}
+	T3_RACE_POINT(uverbs_ioctl_executed);
 	if (!err)
 		err = out_attrs(&io, args);
+	T3_RACE_POINT(uverbs_ioctl_answered);
 	uv_finish(&io.call, err);
 	uv_stats_count(uv_device_of(file), row, err);
 	if (attrs != few)
@@ -322,8 +327,10 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	if (hdr.reserved1 || hdr.reserved2)
 		return -EPROTONOSUPPORT;
 
+	T3_RACE_POINT(uverbs_ioctl_copied);
 	idx = srcu_read_lock(srcu);
 	err = run(file, uv_file_device(file), &hdr, user->attrs);
+	T3_RACE_POINT(uverbs_ioctl_finished);
 	srcu_read_unlock(srcu, idx);
 	return err;
 }

@@ -11,6 +11,8 @@
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
+#include <t3_race_point.h>
+
 #include "call.h"
 #include "run_write.h"
 
@@ -135,13 +137,16 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	if (IS_ERR(row))
 		return PTR_ERR(row);
 
+	T3_RACE_POINT(uverbs_write_found);
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = uv_file_device(file);
+	T3_RACE_POINT(uverbs_write_entered);
 	uv_call_init(&call, file, ib_dev, row);
 	err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count, &parts) :
 					      plain(&call, &hdr, buf, count, &parts);
 	if (!err)
 		err = uv_run_write(&call, parts.in, parts.in_len, parts.out, parts.out_len);
+	T3_RACE_POINT(uverbs_write_finished);
 	uv_stats_count(dev, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
 	return err ?: count;

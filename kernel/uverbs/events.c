@@ -27,6 +27,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include <t3_race_point.h>
+
 #include "call.h"
 
 struct uv_events {
@@ -130,6 +132,7 @@ static void report(struct uv_events *events, const void *desc, size_t len,
 	unsigned long flags;
 	bool queued;
 
+	T3_RACE_POINT(uverbs_event_report);
 	spin_lock_irqsave(&events->lock, flags);
 	queued = enqueue(events, desc, len, pending, reported);
 	spin_unlock_irqrestore(&events->lock, flags);
@@ -258,6 +261,7 @@ static ssize_t events_read(struct file *filp, char __user *buf, size_t count, lo
 		++*event->reported;
 	spin_unlock_irq(&events->lock);
 
+	T3_RACE_POINT(uverbs_event_taken);
 	if (copy_to_user(buf, &event->desc, len))
 		ret = -EFAULT;
 	kfree(event);
@@ -302,7 +306,9 @@ static int events_release(struct inode *inode, struct file *filp)
 {
 	struct uv_events *events = filp->private_data;
 
+	T3_RACE_POINT(uverbs_events_release);
 	leave_file(events);
+	T3_RACE_POINT(uverbs_events_unlisted);
 	close_queue(events, false, NULL);
 	uv_events_put(events);
 	return 0;
@@ -354,6 +360,7 @@ int uv_events_new(struct uv_file *file, bool async, struct uv_new_fd *new)
 		goto err_fd;
 	}
 	new->events = events;
+	T3_RACE_POINT(uverbs_events_made);
 
 	mutex_lock(&file->base.device->lists_mutex);
 	list_add_tail(&events->in_file, &file->events);
@@ -370,6 +377,7 @@ err_events:
 void uv_events_commit(struct uv_new_fd *new)
 {
 	fd_install(new->fd, new->filp);
+	T3_RACE_POINT(uverbs_events_installed);
 }
 
 void uv_events_abort(struct uv_new_fd *new)
@@ -388,6 +396,7 @@ void uv_events_listen(struct uv_events *events, struct ib_device *dev)
 		WRITE_ONCE(file->async, uv_events_get(events));
 	mutex_unlock(&file->base.ucontext_lock);
 
+	T3_RACE_POINT(uverbs_events_listen);
 	mutex_lock(&file->base.device->lists_mutex);
 	INIT_IB_EVENT_HANDLER(&events->handler, dev, device_event);
 	ib_register_event_handler(&events->handler);
@@ -406,6 +415,7 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 	filp = fget(fd);
 	if (!filp)
 		return events;
+	T3_RACE_POINT(uverbs_events_found);
 	if (filp->f_op == (async ? &async_fops : &completion_fops)) {
 		struct uv_events *found = filp->private_data;
 

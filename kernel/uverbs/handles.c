@@ -15,6 +15,8 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "uverbs.h"
 
 /* The array is copied with the lock held, which bounds it; no device here has as many objects. */
@@ -59,6 +61,7 @@ static int grow(struct uv_file *file, u32 from)
 	old = kvmalloc_array(2 * from, sizeof(*old), GFP_KERNEL_ACCOUNT);
 	if (!old)
 		return -ENOMEM;
+	T3_RACE_POINT(uverbs_handles_grow);
 	spin_lock(&file->base.uobjects_lock);
 	if (table->size == from) {
 		memcpy(old, table->at, array_size(from, sizeof(*old)));

@@ -14,6 +14,8 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "core_calls.h"
 #include "uverbs.h"
 
@@ -33,6 +35,7 @@ static void umap_open(struct vm_area_struct *vma)
 	if (!from)
 		return;
 	idx = srcu_read_lock(srcu);
+	T3_RACE_POINT(uverbs_umap_open);
 	/* Removal waits for us if it has not begun, and finds the new one then. */
 	if (uv_file_device(file))
 		priv = kzalloc(sizeof(*priv), GFP_KERNEL);
@@ -51,6 +54,7 @@ static void umap_close(struct vm_area_struct *vma)
 
 	if (!priv)
 		return;
+	T3_RACE_POINT(uverbs_umap_close);
 	mutex_lock(&file->base.umap_lock);
 	if (priv->entry)
 		rdma_user_mmap_entry_put(priv->entry);
@@ -65,6 +69,7 @@ static vm_fault_t umap_fault(struct vm_fault *vmf)
 	struct page **page = &file->base.disassociate_page;
 	vm_fault_t ret = 0;
 
+	T3_RACE_POINT(uverbs_umap_fault);
 	if (!vmf->vma->vm_private_data)
 		return VM_FAULT_SIGBUS;
 	if (!(vmf->vma->vm_flags & (VM_WRITE | VM_MAYWRITE))) {
@@ -108,7 +113,9 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 		ret = -EINVAL;
 	} else {
 		vma->vm_ops = &umap_ops;
+		T3_RACE_POINT(uverbs_mmap_entered);
 		ret = context->device->ops.mmap(context, vma);
+		T3_RACE_POINT(uverbs_mmap_mapped);
 	}
 	srcu_read_unlock(srcu, idx);
 	return ret;
@@ -151,6 +158,7 @@ void uv_mmap_disassociate(struct uv_file *file)
 	struct mm_struct *mm;
 
 	while ((mm = next_mm(file))) {
+		T3_RACE_POINT(uverbs_umap_take_away);
 		mmap_read_lock(mm);
 		mutex_lock(&file->base.umap_lock);
 		list_for_each_entry_safe(priv, next, &file->base.umaps, list) {

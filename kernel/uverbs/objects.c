@@ -38,6 +38,8 @@
 
 #include <linux/slab.h>
 
+#include <t3_race_point.h>
+
 #include "call.h"
 #include "core_calls.h"
 
@@ -78,6 +80,7 @@ static void object_drop(struct ib_uobject *uobj)
 	struct uv_file *file = uv_file_of(uobj->ufile);
 	struct uv_object *obj = allocated(uobj);
 
+	T3_RACE_POINT(uverbs_object_drop);
 	spin_lock(&file->base.uobjects_lock);
 	list_del(&uobj->list);
 	uv_handle_drop(&file->handles, uobj->id);
@@ -97,6 +100,7 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	err = uv_handle_reserve(file, &handle);
 	if (err)
 		return ERR_PTR(err);
+	T3_RACE_POINT(uverbs_handle_reserved);
 	obj = object_alloc(file, type, handle);
 	if (!obj) {
 		err = -ENOMEM;
@@ -146,12 +150,14 @@ static int destroy_hw(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	if (!uobj->context)
 		return 0;
 	dev = uobj->context->device;
+	T3_RACE_POINT(uverbs_destroy_begins);
 	if (uobj->object) {
 		err = uv_object_of(uobj)->type->destroy(uobj, why, attrs);
 		if (err)
 			return err;
 		WRITE_ONCE(uobj->object, NULL);
 	}
+	T3_RACE_POINT(uverbs_driver_destroyed);
 	uv_uncharge(&uobj->cg_obj, dev, RDMACG_RESOURCE_HCA_OBJECT);
 	uobj->context = NULL;
 	return 0;
@@ -274,6 +280,7 @@ static void context_free(struct uv_file *file, enum rdma_remove_reason why)
 		if (dev->ops.disassociate_ucontext)
 			dev->ops.disassociate_ucontext(context);
 	}
+	T3_RACE_POINT(uverbs_context_disassociated);
 	uv_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
 	rdma_restrack_del(&context->res);
 	dev->ops.dealloc_ucontext(context);
@@ -287,6 +294,7 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct ib_uobject *uobj;
 
+	T3_RACE_POINT(uverbs_teardown_begins);
 	down_write(&file->base.hw_destroy_rwsem);
 	if (file->base.ucontext) {
 		while (!list_empty(&file->base.uobjects) && destroy_round(file, why))
@@ -297,6 +305,7 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 			uobj->object = NULL;
 			uobj->context = NULL;
 		}
+		T3_RACE_POINT(uverbs_teardown_objects_gone);
 		uv_events_teardown(file, why);
 		context_free(file, why);
 	}

@@ -7,6 +7,8 @@
 #ifndef T3_UVERBS_RUN_WRITE_H
 #define T3_UVERBS_RUN_WRITE_H
 
+#include <t3_race_point.h>
+
 #include "call.h"
 #include "copy.h"
 
@@ -82,6 +84,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	err = uv_copy_in(wire, in, known);
 	if (err)
 		goto done;
+	T3_RACE_POINT(uverbs_write_copied);
 	if (known < row->request)
 		memset((void *)wire + known, 0, row->request - known);
 	if (row->flags & UV_TAIL) {
@@ -102,7 +105,9 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 			goto done;
 	}
 
+	T3_RACE_POINT(uverbs_write_taken);
 	err = uv_execute(call, args);
+	T3_RACE_POINT(uverbs_write_executed);
 	if ((err && !call->answer_error) || !row->response || row->flags & UV_OWN_RESPONSE)
 		goto done;
 
@@ -116,6 +121,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	    (out_len > room && clear_user(out + room, out_len - room)))
 		err = -EFAULT;
 done:
+	T3_RACE_POINT(uverbs_write_answered);
 	uv_finish(call, err);
 	return err;
 }
