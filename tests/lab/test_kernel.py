@@ -34,7 +34,17 @@ def test_a_later_fragment_counts(tmp_path):
     assert (tmp_path / "wishes.config").read_text() == "CONFIG_SLUB=y\n"
 
 
-@pytest.mark.parametrize("fragment", sorted({name for kind in kernel.KINDS.values() for name in kind.fragments}))
+def test_each_fragment_belongs_to_a_kernel():
+    used = {path for suite in kernel.SUITES for kind in kernel.KINDS.values() for path in kernel.fragments(suite, kind)}
+    assert used == set(kernel.FRAGMENTS.glob("*.config"))
+
+
+def test_what_is_different_in_a_release_follows_and_changes_no_other_kernel():
+    assert [path.stem for path in kernel.fragments("forky", kernel.kind("debug"))] == ["base", "base-forky", "debug"]
+    assert [path.stem for path in kernel.fragments("bookworm", kernel.kind("debug"))] == ["base", "debug"]
+
+
+@pytest.mark.parametrize("fragment", sorted(path.stem for path in kernel.FRAGMENTS.glob("*.config")))
 def test_fragments_are_well_formed_and_say_nothing_twice(fragment):
     lines = (kernel.FRAGMENTS / f"{fragment}.config").read_text().splitlines()
     wishes = [line for line in lines if line and not line.startswith("#")]
@@ -44,5 +54,5 @@ def test_fragments_are_well_formed_and_say_nothing_twice(fragment):
 
 
 def test_an_unknown_kernel_is_refused_by_name():
-    with pytest.raises(LabError, match="fast.*base, debug"):
+    with pytest.raises(LabError, match="fast.*base, debug, kcsan"):
         kernel.kind("fast")

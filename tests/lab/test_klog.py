@@ -44,3 +44,34 @@ def test_known_warnings_of_the_nic_driver_are_no_trouble():
 def test_a_test_may_allow_what_it_provokes():
     log = "[ 9.0] rping[5]: segfault at 0 ip 0 sp 0 error 4\n"
     assert klog.trouble(log, [klog.Allowed("segfault at", "the test makes it")]) == ""
+
+
+def race(first, second, deep=""):
+    return f"""\
+[    5.0] ==================================================================
+[    5.0] BUG: KCSAN: data-race in {first} / {second}
+[    5.0]
+[    5.0] write to 0xffff88800123 of 4 bytes by task 77 on cpu 0:
+[    5.0]  {first}+0x10/0x20
+[    5.0]  caller+0x10/0x20
+[    5.0]  its_caller+0x10/0x20
+[    5.0]  {deep or "do_syscall_64"}
+[    5.0]
+[    5.0] read to 0xffff88800123 of 4 bytes by interrupt on cpu 1:
+[    5.0]  {second}+0x10/0x20
+[    5.0] ==================================================================
+"""
+
+
+def test_a_data_race_of_ours_is_trouble():
+    assert "t3_poll_cq" in klog.trouble(GOOD + race("t3_poll_cq+0x1/0x2 [iw_cxgb3]", "xa_load"))
+    assert "t3_poll_cq" in klog.trouble(GOOD + race("xa_load", "t3_poll_cq [iw_cxgb3]"))
+
+
+def test_a_data_race_between_others_is_not_ours():
+    assert klog.trouble(GOOD + race("tick_sched_do_timer", "can_stop_full_tick")) == ""
+    assert klog.trouble(GOOD + race("wakeup", "sched", "t3_poll_cq+0x1/0x2 [iw_cxgb3]")) == ""
+
+
+def test_what_follows_a_data_race_of_others_is_seen():
+    assert "Oops" in klog.trouble(race("a", "b") + "[    6.0] Oops: 0000 [#1] PREEMPT SMP NOPTI\n")

@@ -239,7 +239,11 @@ class Guest:
     def _pinned(self) -> list[str]:
         """One guest per core: halves the latency of registers, since fewer sleeping cores have to wake up."""
         cores = sorted(os.sched_getaffinity(0))
-        return ["taskset", "-c", str(cores[self.number % len(cores)])] if self._machine.cpus == 1 else []
+        return ["taskset", "-c", str(cores[self.number % len(cores)])] if self._cpus == 1 else []
+
+    @property
+    def _cpus(self) -> int:
+        return max(self._machine.cpus, self.image.kernel.kind.cpus if self.image.kernel else 1)
 
     def _kernel_arguments(self) -> str:
         own = self.image.kernel
@@ -257,7 +261,7 @@ class Guest:
         counted = ["-icount", "shift=0"] if machine.counted else []
         accelerator = "kvm" if machine.kvm else f"tcg,thread={'single' if counted else 'multi'}"
         args = ["-M", "q35", "-accel", accelerator, *counted,
-                "-cpu", "host" if machine.kvm else "qemu64,+rdrand", "-smp", str(machine.cpus),
+                "-cpu", "host" if machine.kvm else "qemu64,+rdrand", "-smp", str(self._cpus),
                 # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
                 "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
                 "-machine", "memory-backend=ram", "-m", f"{memory}M",

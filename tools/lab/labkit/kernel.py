@@ -2,7 +2,8 @@
 """Kernels that the project builds itself, of Debian's source, because Debian's own have no KUnit and no KASAN.
 
 They are small: only what guests and the RDMA stack need, and everything that Debian's guests load to boot is built in. A kernel is made
-of the fragments tools/lab/kernels/*.config on top of the kernel's own tinyconfig.
+of the fragments tools/lab/kernels/*.config on top of the kernel's own tinyconfig. Options that a release's source has under another name
+are in a fragment NAME-SUITE.config, which follows NAME.config.
 """
 
 import json
@@ -22,7 +23,7 @@ RECIPE = 1
 FRAGMENTS = paths.REPO / "tools/lab/kernels"
 SOURCES = {"bookworm": "linux-source-6.1", "trixie": "linux-source-6.12", "forky": "linux-source-7.2"}
 
-SUITES = ("bookworm",)  # that kernels are built for; the fragments have not been tried with the others' sources
+SUITES = ("bookworm", "forky")  # that kernels are built for; the fragments have not been tried with trixie's source
 
 SOURCE_ROOM = 300  # MiB
 ROOM = 3000  # MiB for the source and all objects, until they are removed
@@ -33,6 +34,18 @@ LEFT_OUT = ("Documentation/*/*", "drivers/gpu/*.[ch]", "drivers/media/*.[ch]", "
             "tools/testing/*.[ch]", "arch/[a-tv-w]*/*.[chS]", "arch/*/*.dts*")
 # What building modules needs, next to all headers and makefiles.
 KEPT = ("include", "scripts", "arch/x86/include", "tools/objtool")
+
+# KCSAN looks at one access in some hundreds, wherever it is. So that it looks at ours, and as often as it can, only modules that are
+# built out of the tree, the RDMA core and the NIC driver are instrumented; the rest reports its barriers alone, which the order of
+# accesses around locks is judged by.
+WATCHED = r"""sed -i \
+    -e 's/^\t\$(CFLAGS_KCSAN))$/\t$(if $(t3-watched),$(CFLAGS_KCSAN),-D__KCSAN_INSTRUMENT_BARRIERS__))/' \
+    -e '1a t3-watched = $(or $(KBUILD_EXTMOD),$(filter drivers/infiniband/core/% drivers/net/ethernet/chelsio/%,$(obj)/))' \
+    scripts/Makefile.lib
+grep -q 't3-watched),' scripts/Makefile.lib"""
+
+# 6.1 refuses the filter on this architecture for want of an unwinder, which it has.
+FILTERED = "sed -i '/^config FAULT_INJECTION_STACKTRACE_FILTER/,/select STACKTRACE/{/depends on !X86_64/d}' lib/Kconfig.debug"
 
 
 class Kind(NamedTuple):
@@ -45,12 +58,17 @@ class Kind(NamedTuple):
     memory: int  # MiB that a guest needs at least
     arguments: str = ""
     make: str = ""  # more for building modules
+    cpus: int = 1  # that a guest needs at least
+    edit: str = ""  # shell commands in the source, before it is configured
 
 
 KINDS = {kind.name: kind for kind in (
     Kind("base", "small, with KUnit", ("base",), 1.0, 512),
     Kind("debug", "with KUnit, KASAN, lockdep, kmemleak, debug objects, fault injection, KCOV", ("base", "debug"), 4.0, 1024,
-         "kmemleak=on", "KCOV_INSTRUMENT=y"),
+         "kmemleak=on", "KCOV_INSTRUMENT=y", edit=FILTERED),
+    # An access is watched for up to 200 us, since the other CPU of the guest may not run on the host just then.
+    Kind("kcsan", "with KUnit and KCSAN, which reports data races", ("base", "kcsan"), 4.0, 768,
+         "kcsan.skip_watch=500 kcsan.udelay_task=200 kcsan.udelay_interrupt=50", cpus=2, edit=WATCHED),
 )}
 
 
@@ -84,10 +102,16 @@ def kind(name: str) -> Kind:
     return KINDS[name]
 
 
+def fragments(suite: str, wanted: Kind) -> list[Path]:
+    """The fragments of a kernel, in their order."""
+    paths_of = [FRAGMENTS / f"{name}{of}.config" for name in wanted.fragments for of in ("", f"-{suite}")]
+    return [path for path in paths_of if path.exists()]
+
+
 def recipe(suite: str, wanted: Kind) -> dict:
     """All that decides what a kernel is."""
     return {"recipe": RECIPE, "source": SOURCES[suite], "mirror": mirror.debian(), "left out": LEFT_OUT, "kept": KEPT,
-            "fragments": [(FRAGMENTS / f"{name}.config").read_text() for name in wanted.fragments]}
+            "fragments": [path.read_text() for path in fragments(suite, wanted)], **({"edit": wanted.edit} if wanted.edit else {})}
 
 
 def source_recipe(suite: str) -> dict:
@@ -114,8 +138,8 @@ def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
     tree = folder / "build"
     _unpack(suite, tree)
     with progress.step(f"building the {wanted.name} kernel of {SOURCES[suite]} (minutes)"):
-        buildroot.run_script(build_root, "cd /work/build && make -s tinyconfig", folder / "config.log", folder)
-        configure(tree, [FRAGMENTS / f"{name}.config" for name in wanted.fragments], f'CONFIG_LOCALVERSION="-t3-{wanted.name}"')
+        buildroot.run_script(build_root, f"cd /work/build\n{wanted.edit}\nmake -s tinyconfig", folder / "config.log", folder)
+        configure(tree, fragments(suite, wanted), f'CONFIG_LOCALVERSION="-t3-{wanted.name}"')
         buildroot.run_script(build_root, "cd /work/build && make -s olddefconfig", folder / "config.log", folder)
         missing = lost(tree)
         if missing:

@@ -2,7 +2,7 @@
 """What a kernel log may not hold."""
 
 import re
-from typing import Iterable, NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 TROUBLE = re.compile(
     r"Kernel panic|\bOops\b|\bBUG\b|WARNING: |general protection fault|unable to handle|stack-protector|"
@@ -29,14 +29,38 @@ ALLOWED = (
 )
 
 
+# A data race is ours if one of our modules makes one of the two accesses, or calls the function that makes it.
+_OURS = re.compile(r"\[(iw_cxgb3|t3_uverbs|t3_rdma_cm|cm_user|\w+_kunit)\]")
+_RACE = re.compile(r"BUG: KCSAN: ")
+_RACE_ENDS = re.compile(r"={40,}\s*$")
+_ACCESS = re.compile(r"(read|write|race).* (to|at) 0x[0-9a-f]+ (\(\S+\) )?of \d+ bytes|(read|write).* by (task|interrupt)")
+_FRAMES = 3
+
+
+def _races_of_others(lines: list[str]) -> Iterator[int]:
+    """Line numbers of the reports of data races between accesses that are none of ours: the kernel has some."""
+    at = 0
+    while at < len(lines):
+        end = at + 1
+        if _RACE.search(lines[at]):
+            while end < len(lines) and not _RACE_ENDS.search(lines[end]) and not _RACE.search(lines[end]):
+                end += 1
+            report = lines[at:end]
+            near = [line for number, line in enumerate(report) if _ACCESS.search(line) for line in report[number:number + 1 + _FRAMES]]
+            if not any(_OURS.search(line) for line in (lines[at], *near)):
+                yield from range(at, end)
+        at = end
+
+
 def trouble(log: str, allowed: Iterable[Allowed] = ()) -> str:
     """The part of a kernel log that a test must not leave behind; empty: all is well."""
     fine = [re.compile(item.pattern) for item in (*ALLOWED, *allowed)]
     lines = log.splitlines()
     shown: list[str] = []
     upto = 0
+    foreign = set(_races_of_others(lines))
     for number, line in enumerate(lines):
-        if number < upto or not TROUBLE.search(line) or any(pattern.search(line) for pattern in fine):
+        if number < upto or number in foreign or not TROUBLE.search(line) or any(pattern.search(line) for pattern in fine):
             continue
         upto = number + CONTEXT
         shown += lines[number:upto]
