@@ -85,6 +85,59 @@ void cm_dev_put(struct cm_dev *dev)
 }
 
 /**
+ * cm_dev_hold - give an id a device that the caller keeps alive; in any context
+ * @id: the id, not published yet
+ * @dev: the device
+ *
+ * The reference lasts until the id is freed. cm_dev_link() puts the id on the
+ * device's list, which takes a mutex.
+ */
+void cm_dev_hold(struct cm_id *id, struct cm_dev *dev)
+{
+	refcount_inc(&dev->users);
+	id->dev = dev;
+	id->mirror.id.device = dev->device;
+}
+
+/* A link aggregate's or a bridge's address may be on no port of the device: then it is the first. */
+static u32 port_for(struct cm_dev *dev, struct net_device *ndev)
+{
+	u32 port = port_on(dev, ndev);
+
+	if (!port && is_vlan_dev(ndev))
+		port = port_on(dev, vlan_dev_real_dev(ndev));
+	return port ? port : rdma_start_port(dev->device);
+}
+
+/**
+ * cm_dev_link - put an id that has its device on that device's list
+ * @id: the id, after cm_dev_hold(); its dev_addr knows the net device
+ *
+ * From here on the id gets the device's removal as an event.
+ *
+ * Return: 0, or -ENODEV if the removal has begun already.
+ */
+int cm_dev_link(struct cm_id *id)
+{
+	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
+	struct net_device *ndev;
+	bool present;
+
+	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
+	if (!ndev)
+		return -ENODEV;
+	mutex_lock(&cm_devices_mutex);
+	present = !list_empty(&id->dev->item);
+	if (present) {
+		id->mirror.id.port_num = port_for(id->dev, ndev);
+		list_add_tail(&id->of_dev, &id->dev->ids);
+	}
+	mutex_unlock(&cm_devices_mutex);
+	dev_put(ndev);
+	return present ? 0 : -ENODEV;
+}
+
+/**
  * cm_dev_attach - give an id the device that its source address belongs to
  * @id: the id; its dev_addr knows the net device
  *
@@ -107,9 +160,7 @@ int cm_dev_attach(struct cm_id *id)
 	if (!dev && is_vlan_dev(ndev))
 		dev = dev_on(dev_addr->net, vlan_dev_real_dev(ndev), &port);
 	if (dev) {
-		refcount_inc(&dev->users);
-		id->dev = dev;
-		id->mirror.id.device = dev->device;
+		cm_dev_hold(id, dev);
 		id->mirror.id.port_num = port;
 		list_add_tail(&id->of_dev, &dev->ids);
 	}

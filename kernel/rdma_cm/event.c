@@ -212,7 +212,7 @@ static void cm_handle_request(struct cm_id *listener, struct cm_id *id)
 	if (!ret)
 		ret = rdma_translate_ip(cm_src(id), dev_addr);
 	if (!ret)
-		ret = cm_dev_attach(id);
+		ret = cm_dev_link(id);
 	T3_RACE_POINT(cm_request_attached);
 	if (!ret) {
 		cm_res_show(&id->mirror);

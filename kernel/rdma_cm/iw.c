@@ -259,7 +259,12 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 	if (!id)
 		return -ENOMEM;
 	id->user = listener->user;
-	conn_init(id, iw->device);
+	/*
+	 * The request is of the device that it arrived on, which the listener keeps alive here. The
+	 * reference makes cm_remove_one() wait for the request, however long it is queued.
+	 */
+	cm_dev_hold(id, l->dev);
+	conn_init(id, l->dev->device);
 	id->iw.local_addr = said->local_addr;
 	id->iw.remote_addr = said->remote_addr;
 	id->iw.m_local_addr = said->local_addr;

@@ -319,6 +319,8 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status);
 
 /* device.c */
 int cm_dev_attach(struct cm_id *id);
+void cm_dev_hold(struct cm_id *id, struct cm_dev *dev);
+int cm_dev_link(struct cm_id *id);
 void cm_dev_release(struct cm_id *id);
 void cm_dev_detach(struct cm_id *id);
 void cm_dev_put(struct cm_dev *dev);

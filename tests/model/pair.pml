@@ -10,7 +10,12 @@
  * A call, an event that a worker handles, a message that a provider takes: each is one step here. What may happen in the middle of them
  * is in one.pml.
  *
+ * A device goes when nothing holds it any more, as cm_dev.users counts: an id from the moment it is attached until it is freed, and a
+ * listener while its provider has it. Nobody may call a provider whose device has gone: asserted in each call.
+ *
  * CALLS: how often each consumer may call beside connect, accept and destroy. GOES: whose device goes, A or B; undefined: nobody's.
+ * ATTACHED_BY_WORKER: a request holds its device only when the listener's worker has come to it, as it once was; check-faults wants that
+ * found.
  */
 #define IDS 3
 #define A 0		/* connects */
@@ -30,6 +35,9 @@ byte provider[IDS];
 bool fin_sent[2], fin_seen[2];
 bool listens;		/* the provider of B has a listener */
 bool removing[2];
+bool attached[2];	/* the id holds its device */
+bool removed[2];	/* the device has gone */
+#define DEVICE_OF(i) (i == A -> A : B)
 bool asked;		/* the request has reached a listener's queue */
 bool known;		/* the listener's consumer was told of it */
 
@@ -54,6 +62,7 @@ inline provider_over(i) {
 }
 
 inline provider_close(i) {
+	assert(!removed[DEVICE_OF(i)]);
 	if
 	:: provider[i] == P_OPEN && !fin_sent[i] -> fin_sent[i] = true; send(i, M_FIN)
 	:: else
@@ -61,6 +70,7 @@ inline provider_close(i) {
 }
 
 inline provider_abort(i) {
+	assert(!removed[DEVICE_OF(i)]);
 	if
 	:: provider[i] == P_OPEN -> send(i, M_RESET); provider_over(i)
 	:: else
@@ -69,16 +79,19 @@ inline provider_abort(i) {
 
 inline provider_refuse(i) {
 	assert(i == B);
+	assert(!removed[B]);
 	send(B, M_REFUSE);
 	provider[B] = P_NONE
 }
 
 inline provider_unlisten(i) {
 	assert(i == L);
+	assert(!listens || !removed[B]);
 	listens = false
 }
 
 inline provider_connect(i, failed) {
+	assert(!removed[DEVICE_OF(i)]);
 	send(i, M_REQUEST);
 	provider[i] = P_OWES;
 	failed = false
@@ -86,10 +99,21 @@ inline provider_connect(i, failed) {
 
 /* The peer may have given up: then there is nothing to accept. */
 inline provider_accept(i, failed) {
+	assert(!removed[DEVICE_OF(i)]);
 	if
 	:: broken -> failed = true; provider[i] = P_NONE
 	:: else -> send(i, M_ACCEPT); post(i, SLOT_OPEN, E_ESTABLISHED); provider[i] = P_OPEN; failed = false
 	fi
+}
+
+/* listener_upcall(): in the provider, which has the listener, and so the device, at that moment. */
+inline request_arrives() {
+#ifndef ATTACHED_BY_WORKER
+	attached[B] = true;
+#endif
+	post_to(L, B, SLOT_REQUEST, E_REQUEST);
+	provider[B] = P_ASKED;
+	asked = true
 }
 
 /* What comes over the wire, and what its end brings about. */
@@ -98,7 +122,7 @@ proctype the_provider(byte i) {
 end:	do
 	:: atomic { wire[i]?said ->
 		if
-		:: said == M_REQUEST && listens -> post_to(L, B, SLOT_REQUEST, E_REQUEST); provider[B] = P_ASKED; asked = true
+		:: said == M_REQUEST && listens -> request_arrives()
 		:: said == M_REQUEST && !listens -> send(B, M_REFUSE)
 		:: said == M_ACCEPT && provider[i] == P_OWES ->
 			if
@@ -123,13 +147,13 @@ end:	do
 	od
 }
 
-/* cm_handle_request(): in the listener's worker. */
+/* cm_handle_request(): in the listener's worker. The listener may be one of all devices: then it does not go with this one. */
 inline handle_request() {
 	take_step(B, E_REQUEST);
 	assert(legal);
 	if
 	:: id[L].state != S_LISTENING || removing[B] -> end_id(B)
-	:: else -> known = true; tell(B); answer(B)
+	:: else -> attached[B] = true; known = true; tell(B); answer(B)
 	fi
 }
 
@@ -211,9 +235,10 @@ proctype remover() {
 		fi
 #else
 		listens = false;
+		/* On a wildcard address it stays for the other devices. */
 		if
 		:: id[L].state != S_DYING -> post(L, SLOT_REMOVE, E_REMOVE)
-		:: else
+		:: true
 		fi;
 		if
 		:: id[B].state != S_IDLE && id[B].state != S_DYING -> post(B, SLOT_REMOVE, E_REMOVE)
@@ -221,20 +246,16 @@ proctype remover() {
 		fi
 #endif
 	};
-#if GOES == A
-	FREED(A);
-	assert(!id[A].qp)
-#else
-	FREED(L) || empty(queue[L]);
-	ABSENT || FREED(B);
-	assert(!id[B].qp)
-#endif
+	/* The users: who is attached, and an id that is freed is not any more. */
+	atomic { !attached[GOES] || FREED(GOES) -> attached[GOES] = false; removed[GOES] = true };
+	assert(!id[GOES].qp)
 }
 #endif
 
 init {
 	atomic {
 		id[A].state = S_ROUTE_RESOLVED;
+		attached[A] = true;
 		id[L].state = S_LISTENING;
 		listens = true;
 		if

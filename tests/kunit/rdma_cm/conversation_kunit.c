@@ -380,7 +380,11 @@ static void end(struct kunit *test)
 	if (!removing)
 		queue_work(system_long_wq, &removal);
 	flush_work(&removal);		/* waits for the last user of the device */
+	if (fake_has_other)
+		cm_remove_one(&fake.other, fake.other_dev);
+	fake_has_other = false;
 	KUNIT_EXPECT_FALSE(test, heard.spoke_when_gone);
+	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
 	KUNIT_EXPECT_EQ(test, ids_alive(), 0u);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
 	KUNIT_EXPECT_NULL(test, fake.ear);
@@ -871,12 +875,63 @@ static void every_order_passive_of_a_process(struct kunit *test)
 	every_order(test, false, true);
 }
 
+/* --- devices --------------------------------------------------------------- */
+
+static void listen_on_wildcard(struct kunit *test)
+{
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+
+	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_ASSERT_EQ(test, call(LISTEN), 0);
+}
+
+/*
+ * The device goes while a request is in the queue of a listener that has no device of its own:
+ * the removal waits for the request, which is refused through the device.
+ */
+static void a_queued_request_keeps_its_device(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	t3_rdma_lock_handler(id);
+	held = true;
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	removing = true;
+	queue_work(system_long_wq, &removal);
+	while (!READ_ONCE(fake.removal_waits))
+		cond_resched();
+	KUNIT_EXPECT_TRUE(test, fake.removal_has_users);
+	t3_rdma_unlock_handler(id);
+	held = false;
+	flush_work(&removal);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, heard.written, 0u);
+	end(test);
+}
+
+/* Two devices are on one interface: a request is of the one that it arrived on. */
+static void a_request_is_of_the_device_it_arrived_on(struct kunit *test)
+{
+	fake_has_other = true;
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	KUNIT_ASSERT_NOT_NULL(test, fake.other_ear);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	expect_told(test, "request", 0, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	KUNIT_ASSERT_NOT_NULL(test, heard.child);
+	KUNIT_EXPECT_PTR_EQ(test, heard.child->device, &fake.device);
+	KUNIT_EXPECT_EQ(test, (int)heard.child->port_num, 1);
+	end(test);
+}
+
 static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_process_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(with_ids_of_a_process, conversation_gen_params),
 	KUNIT_CASE_PARAM(who_tells_a_process, of_a_process_gen_params),
 	KUNIT_CASE_PARAM(in_softirq_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_hardirq_context, conversation_gen_params),
+	KUNIT_CASE(a_queued_request_keeps_its_device),
+	KUNIT_CASE(a_request_is_of_the_device_it_arrived_on),
 	KUNIT_CASE(every_order_active),
 	KUNIT_CASE(every_order_without_qp),
 	KUNIT_CASE(every_order_passive),

@@ -18,6 +18,11 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
+/* Instead of t3_race_point.h: the test may let something else happen at a named point. */
+#define T3_RACE_POINT_H
+static void fake_point(const char *name);
+#define T3_RACE_POINT(name)	fake_point(#name)
+
 /* Instead of trace.h: no events of a test in tracefs. */
 #define T3_RDMA_CM_TRACE_H
 #include "rdma_cm.h"
@@ -34,15 +39,23 @@ enum fake_context { IN_PROCESS, IN_SOFTIRQ, IN_HARDIRQ, UNDER_LOCK };
 /* What the provider says; also what it says inside one of our calls, before that returns. */
 enum fake_word { SAYS_NOTHING, SAYS_REPLY, SAYS_ESTABLISHED, SAYS_PEER_CLOSE, SAYS_CLOSE };
 
+/* There is a second device, older than the first and on the same interface. */
+static bool fake_has_other;
+
 static struct {
-	struct ib_device device;
+	struct ib_device device, other;
 	struct ib_port_data port_data[2];
 	struct ib_gid_attr gid_attr;
 	struct ib_qp qp;
-	struct cm_dev *cm_dev;
+	struct cm_dev *cm_dev, *other_dev;
+	/* What happens when a thread comes to a named point, once. */
+	const char *at;
+	void (*meanwhile)(void);
+	/* cm_remove_one() waits; whether it had users to wait for; it has returned; used after that. */
+	bool removal_waits, removal_has_users, removed, used_when_removed;
 	enum fake_context context;
 	/* The provider's side of the connection, of a request, and of the listener. */
-	struct iw_cm_id *conn, *ear;
+	struct iw_cm_id *conn, *ear, *other_ear;
 	bool open;			/* there is a connection, so CLOSE is its last word */
 	int fails;			/* what the next call answers */
 	enum fake_word inside;		/* what the next call says before it returns */
@@ -55,6 +68,14 @@ static struct {
 	void (*found)(int status, struct sockaddr *src, struct rdma_dev_addr *addr, void *context);
 	void *looking;
 } fake;
+
+static void fake_point(const char *name)
+{
+	if (!fake.at || strcmp(fake.at, name))
+		return;
+	fake.at = NULL;
+	fake.meanwhile();
+}
 
 /* --- what it says --------------------------------------------------------- */
 
@@ -227,6 +248,7 @@ static int fake_accept(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 
 static int fake_reject(struct iw_cm_id *iw, const void *data, u8 len)
 {
+	fake.used_when_removed |= fake.removed;
 	fake.rejects++;
 	return 0;
 }
@@ -239,13 +261,13 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 	if (ret)
 		return ret;
 	iw->add_ref(iw);
-	fake.ear = iw;
+	*(iw->device == &fake.other ? &fake.other_ear : &fake.ear) = iw;
 	return 0;
 }
 
 static int fake_destroy_listen(struct iw_cm_id *iw)
 {
-	fake.ear = NULL;
+	*(iw->device == &fake.other ? &fake.other_ear : &fake.ear) = NULL;
 	iw->rem_ref(iw);
 	return 0;
 }
@@ -356,7 +378,8 @@ static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 #define rdma_put_gid_attr(attr)		do { } while (0)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns(dev, net)	true
-#define ib_set_client_data(dev, client, data) (fake.cm_dev = (data))
+#define ib_set_client_data(dev, client, data) \
+	(*((dev) == &fake.other ? &fake.other_dev : &fake.cm_dev) = (data))
 #define ib_register_client(client)	((void)(client), 0)
 #define ib_unregister_client(client)	((void)(client))
 #undef EXPORT_SYMBOL
@@ -386,10 +409,20 @@ enum cm_res_state cm_res_state(enum cm_state state)
 	return CM_RES_IDLE;
 }
 
+/* Of a device's removal. */
+static void fake_wait_for_users(struct completion *gone)
+{
+	fake.removal_has_users = !completion_done(gone);
+	WRITE_ONCE(fake.removal_waits, true);
+	wait_for_completion(gone);
+}
+
 #include "address.c"
 #include "cm_fsm.c"
 #include "port.c"
+#define wait_for_completion		fake_wait_for_users
 #include "device.c"
+#undef wait_for_completion
 #include "iw.c"
 #include "event.c"
 #include "id.c"
@@ -398,31 +431,39 @@ enum cm_res_state cm_res_state(enum cm_state state)
 
 /* --- its life -------------------------------------------------------------- */
 
+static void fake_add(struct kunit *test, struct ib_device *device)
+{
+	device->phys_port_cnt = 1;
+	device->port_data = fake.port_data;
+	device->ops.iw_connect = fake_connect;
+	device->ops.iw_accept = fake_accept;
+	device->ops.iw_reject = fake_reject;
+	device->ops.iw_create_listen = fake_create_listen;
+	device->ops.iw_destroy_listen = fake_destroy_listen;
+	device->ops.iw_get_qp = fake_get_qp;
+	device->ops.iw_add_ref = fake_add_ref;
+	device->ops.iw_rem_ref = fake_rem_ref;
+	KUNIT_ASSERT_EQ(test, cm_add_one(device), 0);
+}
+
 static void fake_plug_in(struct kunit *test, enum fake_context context)
 {
 	memset(&fake, 0, sizeof(fake));
 	fake.context = context;
-	fake.device.phys_port_cnt = 1;
-	fake.device.port_data = fake.port_data;
 	fake.port_data[1].immutable.core_cap_flags = RDMA_CORE_CAP_PROT_IWARP |
 						     RDMA_CORE_CAP_IW_CM;
-	fake.device.ops.iw_connect = fake_connect;
-	fake.device.ops.iw_accept = fake_accept;
-	fake.device.ops.iw_reject = fake_reject;
-	fake.device.ops.iw_create_listen = fake_create_listen;
-	fake.device.ops.iw_destroy_listen = fake_destroy_listen;
-	fake.device.ops.iw_get_qp = fake_get_qp;
-	fake.device.ops.iw_add_ref = fake_add_ref;
-	fake.device.ops.iw_rem_ref = fake_rem_ref;
 	fake.qp.device = &fake.device;
 	fake.qp.qp_num = FAKE_QPN;
-	KUNIT_ASSERT_EQ(test, cm_add_one(&fake.device), 0);
+	if (fake_has_other)
+		fake_add(test, &fake.other);
+	fake_add(test, &fake.device);
 }
 
 /* Tells all who use it, and waits until they have let go. */
 static void fake_unplug(struct work_struct *work)
 {
 	cm_remove_one(&fake.device, fake.cm_dev);
+	fake.removed = true;
 }
 
 #endif
