@@ -115,7 +115,24 @@ class Twins : public testing::Test {
 protected:
     explicit Twins(const QpOptions& o = {}) : old(false, o), ex(true, o) {}
 
+    // Inline data that ends inside of a flit: what is behind it means nothing, and is left from another
+    // request.
+    static void clear_padding(QpMemory& q) {
+        for (uint32_t i = 0; i < q.size.entries(); i++) {
+            t3_wr_slot& slot = q.slot(i);
+            const bool write = from_be<uint32_t>(slot.hdr.hi) >> 24 == T3_WR_OP_WRITE;
+            if (!write && from_be<uint32_t>(slot.hdr.hi) >> 24 != T3_WR_OP_SEND)
+                continue;
+            if (write ? slot.write.num_sge : slot.send.num_sge)
+                continue;
+            const uint32_t bytes = from_be<uint32_t>(write ? slot.write.plen : slot.send.plen);
+            auto* const data = reinterpret_cast<uint8_t*>(write ? slot.write.sge : slot.send.sge);
+            std::memset(data + bytes, 0, -bytes & 7);
+        }
+    }
     void expect_same_rings(const char* when) {
+        clear_padding(old.q);
+        clear_padding(ex.q);
         ASSERT_EQ(std::memcmp(old.q.pages.data(), ex.q.pages.data(), size_t{old.q.size.entries()} * 128), 0)
             << when;
         ASSERT_EQ(old.q.rung(), ex.q.rung()) << when;
@@ -199,6 +216,8 @@ TEST_F(Twins, EveryRequestOfEveryShape) {
                 refused += error != 0;
                 ASSERT_EQ(ex.post({wr}), error)
                     << op << " with " << sg.size() << " elements, flags " << flags;
+                if (error) // the old call has begun to build in the ring
+                    std::memcpy(old.q.pages.data(), ex.q.pages.data(), size_t{old.q.size.entries()} * 128);
                 expect_same_rings("posted");
                 both(complete_all);
                 expect_same_completions();
@@ -283,6 +302,96 @@ TEST(Builder, NothingIsSeenBeforeComplete) {
     ASSERT_EQ(ibv_wr_complete(s.ex()), 0);
     EXPECT_TRUE(s.q.rung());
     EXPECT_EQ(s.q.fetch_all(), 3u);
+}
+
+// Receives between the start and the end of a batch: the card sees them at once, whatever becomes of the
+// batch, and the batch comes behind them, whole and in order. From the same thread, with and without a lock.
+TEST(Builder, ReceivesInsideOfABatchAreSeenAtOnce) {
+    for (const bool threads : {true, false}) {
+        Side s(true, {.threads = threads});
+        uint32_t sends = 0, receives = 0;
+        for (unsigned round = 0; round < 200; round++) { // many laps of the ring
+            const unsigned before = round % 3, behind = round % 4, requests = 1 + round % 5;
+            const bool abort = round % 7 == 6;
+            auto receive = [&] {
+                ASSERT_EQ(s.q.recv_empty(1000 + receives), 0);
+                EXPECT_TRUE(s.q.rung());
+                const t3_wr_slot* slot = s.q.fetch();
+                ASSERT_NE(slot, nullptr) << "the card sees the receive at once";
+                EXPECT_EQ(from_be<uint32_t>(slot->hdr.hi) >> 24, unsigned{T3_WR_OP_RECV});
+                s.cq.received(s.q.qp.qpid(), ++receives, 0);
+            };
+            ibv_wr_start(s.ex());
+            for (unsigned i = 0; i < before; i++)
+                receive();
+            for (unsigned i = 0; i < requests; i++) {
+                s.ex()->wr_id = i;
+                s.ex()->wr_flags = IBV_SEND_SIGNALED;
+                ibv_wr_send(s.ex());
+                if (i == 0 && behind)
+                    receive(); // between a request and its data
+                ibv_wr_set_sge(s.ex(), 0x1234ff, 0x1000 + i, 64);
+            }
+            for (unsigned i = 1; i < behind; i++)
+                receive();
+            EXPECT_EQ(s.q.fetch(), nullptr);
+            if (abort) {
+                ibv_wr_abort(s.ex());
+                EXPECT_EQ(s.q.fetch(), nullptr);
+                EXPECT_FALSE(s.q.rung());
+            } else {
+                ASSERT_EQ(ibv_wr_complete(s.ex()), 0);
+                EXPECT_TRUE(s.q.rung());
+                for (unsigned i = 0; i < requests; i++) {
+                    const t3_wr_slot* slot = s.q.fetch();
+                    ASSERT_NE(slot, nullptr) << "request " << i << " of round " << round;
+                    EXPECT_EQ(from_be<uint32_t>(slot->hdr.hi) >> 24, unsigned{T3_WR_OP_SEND});
+                    EXPECT_EQ(from_be<uint64_t>(slot->send.sge[0].to), 0x1000 + i);
+                    s.cq.sent(s.q.qp.qpid(), sends++);
+                }
+            }
+            std::vector<uint64_t> got_sends, got_receives;
+            for (const ibv_wc& wc : s.poll()) {
+                EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+                (wc.opcode == IBV_WC_RECV ? got_receives : got_sends).push_back(wc.wr_id);
+            }
+            EXPECT_EQ(got_receives.size(), before + behind);
+            EXPECT_EQ(got_sends.size(), abort ? 0 : requests);
+        }
+    }
+}
+
+// A batch that fills the send queue, and receives that fill theirs, in a ring that is just large enough.
+TEST(Builder, AFullBatchBesideAFullReceiveQueue) {
+    Side s(true);
+    ibv_wr_start(s.ex());
+    for (uint64_t i = 0; i < 16; i++) {
+        if (i < 15) {
+            ASSERT_EQ(s.q.recv_empty(100 + i), 0);
+        }
+        s.build(verbs(SendRequest{.wr_id = i, .signaled = true}));
+    }
+    EXPECT_EQ(s.q.recv_empty(115), ENOMEM);
+    EXPECT_EQ(s.q.fetch_all(), 15u);
+    ASSERT_EQ(ibv_wr_complete(s.ex()), 0);
+    EXPECT_EQ(s.q.fetch_all(), 16u);
+}
+
+// The QP dies while a batch is open: its requests and the receives come back flushed.
+TEST(Builder, TheQpDiesInsideOfABatch) {
+    Side s(true);
+    ibv_wr_start(s.ex());
+    s.build(verbs(SendRequest{.wr_id = 1, .signaled = true}));
+    s.q.qp.set_error();
+    ASSERT_EQ(s.q.recv_empty(2), 0);
+    s.build(verbs(SendRequest{.wr_id = 3}));
+    ASSERT_EQ(ibv_wr_complete(s.ex()), 0);
+    EXPECT_EQ(s.q.fetch(), nullptr);
+    EXPECT_FALSE(s.q.rung());
+    const auto got = s.poll();
+    ASSERT_EQ(got.size(), 3u);
+    for (const ibv_wc& wc : got)
+        EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
 }
 
 TEST(Builder, AbortLeavesNothingBehind) {
@@ -475,8 +584,10 @@ TEST(ExtendedPoll, OneThreadTakesNoLock) {
     EXPECT_TRUE(s.cq.cq.try_lock());
     ibv_end_poll(s.cq_ex());
     ibv_wr_start(s.ex());
-    EXPECT_TRUE(s.q.qp.try_lock());
+    EXPECT_EQ(s.q.recv_empty(2), 0);
+    EXPECT_EQ(s.q.send_signaled(3), EBUSY) << "no send inside of a batch, but no waiting either";
     ibv_wr_abort(s.ex());
+    EXPECT_EQ(s.q.send_signaled(4), 0);
 }
 
 TEST_F(Twins, BadEntriesAndStrangeOnes) {

@@ -228,7 +228,7 @@ TEST_F(Glue, WhoLocks) {
         auto qp_init = qp_attr(cq, row.domain);
         ibv_qp* qp = ops.create_qp_ex(ctx(), &qp_init);
         EXPECT_EQ(locks(t3::core(cq)), row.cq_locks);
-        EXPECT_EQ(locks(t3::core(qp)), row.qp_locks);
+        EXPECT_EQ(locks(t3::core(qp).post_lock()), row.qp_locks);
         EXPECT_EQ(ops.destroy_qp(qp), 0);
         EXPECT_EQ(ops.destroy_cq(cq), 0);
     }

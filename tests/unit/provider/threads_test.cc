@@ -52,14 +52,20 @@ private:
 
 } // namespace
 
-TEST(Threads, TwoPostersOnePollerLoseNothing) {
+namespace {
+
+int post_batch(QpMemory& q, uint64_t wr_id);
+
+// One thread posts sends, of which every n-th is signaled, another receives.
+void two_posters_one_poller(uint64_t n, const std::function<int(QpMemory&, uint64_t)>& send) {
     CqMemory cq(6);
     QpMemory q(cq, cq);
+    ASSERT_EQ(cxgb3_set_builders(&q.handle, false), 0);
     CardThread card(q, cq);
 
     std::thread sender([&] {
         for (uint64_t i = 0; i < per_thread;) {
-            if (q.send({.wr_id = i, .signaled = i % 4 == 3}) == 0)
+            if (send(q, i) == 0)
                 i++;
             else
                 std::this_thread::yield();
@@ -75,14 +81,14 @@ TEST(Threads, TwoPostersOnePollerLoseNothing) {
     });
 
     uint64_t sends = 0, recvs = 0;
-    while (sends < per_thread / 4 || recvs < per_thread) {
+    while (sends < per_thread / n || recvs < per_thread) {
         uint64_t bad = 0;
         const auto got = cq.poll(8);
         for (const Completion& c : got) {
             if (c.op == WorkOp::recv)
                 bad += c.wr_id != 1000000 + recvs++;
             else
-                bad += c.wr_id != 4 * sends++ + 3;
+                bad += c.wr_id != n * sends++ + n - 1;
             bad += c.status != T3_STATUS_SUCCESS;
         }
         ASSERT_EQ(bad, 0u) << "after " << sends << " sends, " << recvs << " receives";
@@ -91,6 +97,31 @@ TEST(Threads, TwoPostersOnePollerLoseNothing) {
     }
     sender.join();
     receiver.join();
+}
+
+} // namespace
+
+TEST(Threads, TwoPostersOnePollerLoseNothing) {
+    two_posters_one_poller(
+        4, [](QpMemory& q, uint64_t i) { return q.send({.wr_id = i, .signaled = i % 4 == 3}); });
+}
+TEST(Threads, BatchesBesideReceivesLoseNothing) {
+    two_posters_one_poller(1, post_batch);
+}
+
+// A thread that has a batch open waits for another thread, which posts a receive first: nobody waits for
+// ever.
+TEST(Threads, AReceiveDoesNotWaitForAnOpenBatch) {
+    CqMemory cq(6);
+    QpMemory q(cq, cq);
+    ASSERT_EQ(cxgb3_set_builders(&q.handle, false), 0);
+    ibv_qp_ex* ex = &q.handle.vqp.qp_ex;
+    ibv_wr_start(ex);
+    ibv_wr_send(ex);
+    std::thread([&] { EXPECT_EQ(q.recv_empty(1), 0); }).join();
+    EXPECT_NE(q.fetch(), nullptr);
+    EXPECT_EQ(ibv_wr_complete(ex), 0);
+    EXPECT_NE(q.fetch(), nullptr);
 }
 
 // The error strikes while two threads post: what each was told is posted comes back exactly once.

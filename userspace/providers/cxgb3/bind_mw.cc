@@ -4,8 +4,6 @@
 
 #include "include/hw/t3_tpt.h"
 
-#include <mutex>
-
 namespace t3 {
 
 BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept {
@@ -48,11 +46,14 @@ int unbind(ibv_qp* qp, const ibv_mw* mw, const ibv_mw_bind* bind) {
 }
 
 int post(t3::Qp& qp, const t3_bind& bind, uint64_t wr_id, t3::wr_flags flags) {
-    std::lock_guard guard(qp);
+    if (!qp.post_lock().lock_send())
+        return EBUSY;
     t3::SendQueue& sq = qp.sq();
     const uint32_t pos = sq.tail_relaxed();
-    if (sq.full(pos))
+    if (sq.full(pos)) {
+        qp.post_lock().unlock();
         return ENOMEM;
+    }
     const uint64_t status = qp.status();
     const bool dead = status & T3_QP_STATUS_ERROR;
     if (dead)
@@ -63,6 +64,7 @@ int post(t3::Qp& qp, const t3_bind& bind, uint64_t wr_id, t3::wr_flags flags) {
         qp.step(at.slot);
         qp.ring_if_told(status);
     }
+    qp.post_lock().unlock();
     return 0;
 }
 

@@ -95,7 +95,7 @@ int cxgb3_poll_cq_counted(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 int cxgb3_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind) CXGB3_NOEXCEPT;
 
 /* ---- the extended interfaces: fills in the functions, which lie in the object ---- */
-void cxgb3_set_builders(struct cxgb3_qp *qp, bool counted) CXGB3_NOEXCEPT;
+int cxgb3_set_builders(struct cxgb3_qp *qp, bool counted) CXGB3_NOEXCEPT;
 void cxgb3_set_readers(struct cxgb3_cq *cq, bool counted) CXGB3_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -447,6 +447,8 @@ static int check_qp_attr_ex(const struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+static int cxgb3_destroy_qp(struct ibv_qp *ibqp);
+
 static struct ibv_qp *cxgb3_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp;
@@ -460,8 +462,14 @@ static struct ibv_qp *cxgb3_create_qp_ex(struct ibv_context *context, struct ibv
 		return NULL;
 	}
 	qp = cxgb3_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
-	if (qp && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		cxgb3_set_builders(to_qp(qp), to_context(context)->counters);
+	if (!qp || !(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return qp;
+	err = cxgb3_set_builders(to_qp(qp), to_context(context)->counters);
+	if (err) {
+		cxgb3_destroy_qp(qp);
+		errno = err;
+		return NULL;
+	}
 	return qp;
 }
 

@@ -52,12 +52,13 @@ using t3::SlotCursor;
         *bad_wr = wr;
     if (posted)
         qp.ring_if_told(status);
-    qp.unlock();
+    qp.post_lock().unlock_receive();
     return error;
 }
 
+// Another thread changes the ring, or a batch of sends is open, which does not hold receives up.
 [[gnu::noinline]] int wait_and_post(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
-    qp.lock();
+    qp.post_lock().lock_receive();
     return post_rest(qp, wr, bad_wr, false);
 }
 
@@ -69,7 +70,7 @@ bool is_usual(const ibv_recv_wr& wr) {
 
 int cxgb3_post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
     Qp& qp = t3::core(ibqp);
-    if (!qp.try_lock()) [[unlikely]]
+    if (!qp.post_lock().try_lock()) [[unlikely]]
         return wait_and_post(qp, wr, bad_wr);
     if (qp.status()) [[unlikely]]
         return post_rest(qp, wr, bad_wr, false);
@@ -91,7 +92,7 @@ int cxgb3_post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcep
             return post_rest(qp, wr, bad_wr, true);
     }
     qp.ring_doorbell();
-    qp.unlock();
+    qp.post_lock().unlock();
     return 0;
 }
 

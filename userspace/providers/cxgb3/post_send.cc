@@ -61,12 +61,15 @@ Built build(t3_wr_slot& slot, const ibv_send_wr& wr, t3::wr_flags flags) {
         *bad_wr = wr;
     if (posted)
         qp.ring_if_told(status);
-    qp.unlock();
+    qp.post_lock().unlock();
     return error;
 }
 
 [[gnu::noinline]] int wait_and_post(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
-    qp.lock();
+    if (!qp.post_lock().lock_send()) {
+        *bad_wr = wr;
+        return EBUSY; // in the middle of a batch of the only thread, which ibv_wr_start(3) forbids
+    }
     return post_rest(qp, wr, bad_wr, false);
 }
 
@@ -132,7 +135,7 @@ template <ibv_wr_opcode Op, bool Inline, bool Posted>
     if (wr->next)
         return post_next(qp, wr->next, bad_wr);
     qp.ring_doorbell();
-    qp.unlock();
+    qp.post_lock().unlock();
     return 0;
 }
 
@@ -176,7 +179,7 @@ template <ibv_wr_opcode Op, bool Inline, bool Posted>
 
 int cxgb3_post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad_wr) noexcept {
     Qp& qp = t3::core(ibqp);
-    if (!qp.try_lock()) [[unlikely]]
+    if (!qp.post_lock().try_lock()) [[unlikely]]
         return wait_and_post(qp, wr, bad_wr);
     if (qp.status()) [[unlikely]]
         return post_rest(qp, wr, bad_wr, false);

@@ -2,16 +2,19 @@
 // ibv_wr_start() ... ibv_wr_complete(): requests that are made one call at a time and posted together, or not
 // at all.
 //
-// ibv_wr_start() takes the QP's lock. A call like ibv_wr_send() opens a request, the setter behind it gives
-// the data and closes it: only then is its slot built, by the builders of ibv_post_send(). Slots keep a
-// generation that the card takes for unused until ibv_wr_complete() shows them all, with one barrier and one
-// doorbell. The first error makes it post nothing, as ibv_wr_abort() does: the QP's own cursor has not moved.
+// ibv_wr_start() opens the QP's batch, which excludes other sends. A call like ibv_wr_send() opens a request,
+// the setter behind it gives the data and closes it: only then is its slot built, by the builders of
+// ibv_post_send(), in the memory of the batch. ibv_wr_complete() copies the slots into the ring, with one
+// barrier and one doorbell. The first error makes it post nothing, as ibv_wr_abort() does.
 //
-// Sends and receives share the ring and the lock: ibv_post_recv() for the same QP has to wait for
-// ibv_wr_complete().
+// Sends and receives share the ring, and the card stops at the first slot that is not valid. A batch that was
+// built in the ring would hide the receives behind it until it is complete, and a receive that took its place
+// would destroy it. So an open batch has no place in the ring: ibv_post_recv() is possible at any time, and
+// what it posts is seen by the card at once.
 #include "userspace/providers/cxgb3/post.hh"
 
 #include <cstring>
+#include <new>
 
 namespace {
 
@@ -26,30 +29,32 @@ Qp& core(ibv_qp_ex* ex) {
 }
 
 [[gnu::cold, gnu::noinline]] void fail(Batch& b, int error) {
-    if (!b.error)
-        b.error = error;
-    b.open = false;
+    if (b.state <= 0)
+        b.state = error;
 }
 
 // The request is built: on to the next.
-[[gnu::always_inline]] inline void accept(Qp& qp, Batch& b, const Built& built) {
-    t3_wr_slot* const slot = b.at.slot;
+[[gnu::always_inline]] inline void accept(Qp& qp, Batch& b, t3_wr_slot* slot, t3::wr_flags flags,
+                                          const Built& built) {
     if (built.error) [[unlikely]]
         return fail(b, built.error);
-    t3::record(qp.sq(), b.pos, slot, b.wr_id, b.flags, built);
-    b.at.prepare(built.flits);
-    b.pos++;
-    b.open = false;
-    if (!b.dead) [[likely]]
-        qp.step(b.at, slot);
+    const uint32_t pos = b.pos;
+    slot->hdr.lo = t3_to_be32(built.flits);
+    t3::record(qp.sq(), pos, slot, b.wr_id, flags, built);
+    b.pos = pos + 1;
+    b.slot = slot + 1;
+    b.state = 0;
 }
 
 // Gives the open request its data.
 [[gnu::always_inline]] inline void close(Qp& qp, Batch& b, bool in_line, uint32_t num_sge,
                                          const t3_host_sge* sge) {
-    if (!b.open) [[unlikely]]
+    if (b.state != Batch::no_data) [[unlikely]]
         return fail(b, EINVAL); // a setter without a request, or a second one
-    accept(qp, b, t3::build_any(*b.at.slot, b.opcode, b.flags, b.key, b.remote_addr, in_line, num_sge, sge));
+    t3_wr_slot* const slot = b.slot;
+    const t3::wr_flags flags = b.flags;
+    accept(qp, b, slot, flags,
+           t3::build_any(*slot, b.opcode, flags, b.key, b.remote_addr, in_line, num_sge, sge));
 }
 
 [[gnu::noinline]] void close_without_data(Qp& qp, Batch& b) {
@@ -57,30 +62,50 @@ Qp& core(ibv_qp_ex* ex) {
 }
 
 // False: there is an error, and nothing is to be built any more.
-[[gnu::always_inline]] inline bool begin(Qp& qp, Batch& b, const ibv_qp_ex* ex) {
-    if (b.open) [[unlikely]]
+bool can_begin(Qp& qp, Batch& b) {
+    if (b.state == Batch::no_data)
         close_without_data(qp, b);
-    if (b.error) [[unlikely]]
+    if (b.state)
         return false;
-    if (qp.sq().seems_full(b.pos)) [[unlikely]] {
-        if (qp.sq().full(b.pos))
-            return fail(b, ENOMEM), false;
-    }
+    if (qp.sq().full(b.pos))
+        return fail(b, ENOMEM), false;
+    return true;
+}
+
+// Of a request that can begin.
+[[gnu::always_inline]] inline void begin(const Qp& qp, Batch& b, const ibv_qp_ex* ex) {
     b.wr_id = ex->wr_id;
     b.flags = (ex->wr_flags & (t3::known_flags & ~IBV_SEND_INLINE)) | qp.signal_all();
-    return true;
+}
+
+void open_rest(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key, uint64_t remote_addr) noexcept;
+
+[[gnu::always_inline]] inline void open_now(ibv_qp_ex* ex, Qp& qp, Batch& b, ibv_wr_opcode opcode,
+                                            uint32_t key, uint64_t remote_addr) {
+    begin(qp, b, ex);
+    b.opcode = opcode;
+    b.key = key;
+    b.remote_addr = remote_addr;
+    b.state = Batch::no_data;
 }
 
 [[gnu::always_inline]] inline void open(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
                                         uint64_t remote_addr) {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
-    if (!begin(qp, b, ex)) [[unlikely]]
-        return;
-    b.opcode = opcode;
-    b.key = key;
-    b.remote_addr = remote_addr;
-    b.open = true;
+    if (b.state || qp.sq().seems_full(b.pos)) [[unlikely]]
+        return open_rest(ex, opcode, key, remote_addr);
+    open_now(ex, qp, b, opcode, key, remote_addr);
+}
+
+// The request before it has no data, there was an error, or the queue is full as far as the last look at the
+// consumer's counter shows.
+[[gnu::noinline]] void open_rest(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
+                                 uint64_t remote_addr) noexcept {
+    Qp& qp = core(ex);
+    Batch& b = qp.batch();
+    if (can_begin(qp, b))
+        open_now(ex, qp, b, opcode, key, remote_addr);
 }
 
 // ---- requests
@@ -100,22 +125,25 @@ void wr_rdma_read(ibv_qp_ex* ex, uint32_t rkey, uint64_t remote_addr) noexcept {
 void wr_local_inv(ibv_qp_ex* ex, uint32_t invalidate_rkey) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
-    if (begin(qp, b, ex))
-        accept(qp, b, t3::build_local_inv(*b.at.slot, b.flags, invalidate_rkey));
+    if (!can_begin(qp, b))
+        return;
+    begin(qp, b, ex);
+    accept(qp, b, b.slot, b.flags, t3::build_local_inv(*b.slot, b.flags, invalidate_rkey));
 }
 // Windows of type 1 keep their key, so the new one must be the old one.
 void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
-    if (!begin(qp, b, ex))
+    if (!can_begin(qp, b))
         return;
+    begin(qp, b, ex);
     const BindRequest request = t3::check_bind(*mw, *info);
     if (request.error || rkey != mw->rkey)
         return fail(b, EINVAL);
     if (request.unbind)
-        return accept(qp, b, t3::build_local_inv(*b.at.slot, b.flags, mw->rkey));
+        return accept(qp, b, b.slot, b.flags, t3::build_local_inv(*b.slot, b.flags, mw->rkey));
     b.flags &= IBV_SEND_SIGNALED; // the card knows no fence here
-    accept(qp, b, t3::build_bind(*b.at.slot, b.flags, request.bind));
+    accept(qp, b, b.slot, b.flags, t3::build_bind(*b.slot, b.flags, request.bind));
 }
 
 // What iWARP, or this card, has not. A QP that asks for it is not created; who calls it all the same learns
@@ -164,63 +192,119 @@ void wr_set_inline_data_list(ibv_qp_ex* ex, size_t num_buf, const ibv_data_buf* 
 
 void wr_start(ibv_qp_ex* ex) noexcept {
     Qp& qp = core(ex);
-    qp.lock();
+    qp.post_lock().open_batch();
     Batch& b = qp.batch();
+    b.slot = b.slots.get();
     b.pos = qp.sq().tail_relaxed();
-    b.error = 0;
-    b.open = false;
-    b.dead = qp.status() & T3_QP_STATUS_ERROR;
-    if (b.dead) [[unlikely]] {
-        qp.notice_error();
-        b.at = qp.on_paper();
-    } else {
-        b.at = qp.cursor();
-    }
+    b.state = 0;
 }
 
 void wr_abort(ibv_qp_ex* ex) noexcept {
-    core(ex).unlock();
+    core(ex).post_lock().abort_batch();
+}
+
+[[gnu::always_inline]] inline void copy_two(t3_wr_slot& to, const t3_wr_slot& from, size_t flit) {
+    std::memcpy(&to.flit[flit], &from.flit[flit], 16);
+}
+
+// A request but for its header. Exactly its flits, two at a time, from the front and from the back: the
+// pieces overlap, and the compiler knows their size.
+[[gnu::always_inline]] inline void copy_body(t3_wr_slot& to, const t3_wr_slot& from, size_t flits) {
+    constexpr uint32_t most = T3_WRITE_FLITS + T3_MAX_INLINE / 8;
+    static_assert(most <= 13 && T3_LOCAL_INV_FLITS == 3);
+    if (flits - 5 <= 4) [[likely]] { // 5 to 9
+        copy_two(to, from, 1);
+        copy_two(to, from, 3);
+    } else if (flits > 9) {
+        copy_two(to, from, 1);
+        copy_two(to, from, 3);
+        copy_two(to, from, 5);
+        copy_two(to, from, 7);
+    } else {
+        copy_two(to, from, 1);
+        copy_two(to, from, flits - 2);
+        return;
+    }
+    copy_two(to, from, flits - 4);
+    copy_two(to, from, flits - 2);
+}
+
+// Into the ring. With the lock held.
+[[gnu::always_inline]] inline void publish(Qp& qp, const Batch& b) {
+    t3::SlotCursor at = qp.cursor();
+    const t3_wr_slot* from = b.slots.get();
+    do {
+        copy_body(*at.slot, *from, reinterpret_cast<const uint8_t*>(&from->hdr.lo)[3]);
+        at.publish_with_header(at.slot, from->flit[0]);
+        qp.step(at, at.slot);
+    } while (++from != b.slot);
+    qp.cursor() = at;
+}
+
+// The end of a batch of which nothing is posted.
+[[gnu::cold, gnu::noinline]] int give_up(Qp& qp, int error) {
+    qp.post_lock().abort_batch();
+    return error;
+}
+
+// The requests are in the ring, or the QP is in error and they are remembered only, for polling to flush.
+[[gnu::cold, gnu::noinline]] int finish_oddly(Qp& qp, uint64_t status) {
+    if (status & T3_QP_STATUS_ERROR)
+        qp.notice_error();
+    else
+        qp.ring_if_told(status);
+    qp.post_lock().close_batch();
+    return 0;
+}
+
+[[gnu::always_inline]] inline int complete(Qp& qp, Batch& b) {
+    if (b.state > 0 || b.slot == b.slots.get()) [[unlikely]]
+        return give_up(qp, b.state);
+    qp.post_lock().lock_in_batch();
+    const uint64_t status = qp.status();
+    qp.sq().publish(b.pos); // before the card can see them
+    if (status & T3_QP_STATUS_ERROR) [[unlikely]]
+        return finish_oddly(qp, status);
+    publish(qp, b);
+    if (status) [[unlikely]]
+        return finish_oddly(qp, status);
+    qp.ring_doorbell();
+    qp.post_lock().close_batch();
+    return 0;
+}
+
+[[gnu::noinline]] int complete_without_data(Qp& qp, Batch& b) {
+    close_without_data(qp, b);
+    return complete(qp, b);
 }
 
 int wr_complete(ibv_qp_ex* ex) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
-    if (b.open) [[unlikely]]
-        close_without_data(qp, b);
-    const int error = b.error;
-    if (!error) [[likely]] {
-        qp.sq().publish(b.pos);
-        t3::SlotCursor& at = qp.cursor();
-        if (!b.dead && at.slot != b.at.slot) [[likely]] {
-            do {
-                at.show();
-                qp.step(at.slot);
-            } while (at.slot != b.at.slot);
-            const uint64_t status = qp.status();
-            if (status) [[unlikely]]
-                qp.ring_if_told(status);
-            else
-                qp.ring_doorbell();
-        }
-    }
-    qp.unlock();
-    return error;
+    if (b.state == Batch::no_data) [[unlikely]]
+        return complete_without_data(qp, b);
+    return complete(qp, b);
 }
 
 int wr_complete_counted(ibv_qp_ex* ex) noexcept {
     Qp& qp = core(ex);
     const uint32_t before = qp.sq().tail_relaxed();
-    const t3_wr_slot* const slot = qp.cursor().slot;
     const int error = wr_complete(ex);
+    const uint32_t posted = qp.sq().tail_relaxed() - before;
     t3::count(qp.counters()->post_send);
-    t3::count(qp.counters()->send_requests, qp.sq().tail_relaxed() - before);
-    t3::count(qp.counters()->doorbells, qp.cursor().slot != slot);
+    t3::count(qp.counters()->send_requests, posted);
+    t3::count(qp.counters()->doorbells, posted && !qp.in_error());
     return error;
 }
 
 } // namespace
 
-void cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
+int cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
+    try {
+        static_cast<Qp*>(qp->core)->make_room_for_batches();
+    } catch (const std::bad_alloc&) {
+        return ENOMEM;
+    }
     ibv_qp_ex& ex = qp->vqp.qp_ex;
     ex.wr_atomic_cmp_swp = not_here;
     ex.wr_atomic_fetch_add = not_here;
@@ -247,4 +331,5 @@ void cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
     ex.wr_flush = not_here;
 #endif
     qp->vqp.comp_mask |= VERBS_QP_EX; // ibv_qp_to_qp_ex() may say so
+    return 0;
 }

@@ -5,7 +5,7 @@
 #include "userspace/providers/cxgb3/cq.hh"
 
 #include <cstring>
-#include <mutex>
+#include <new>
 
 namespace t3 {
 
@@ -27,6 +27,12 @@ Qp::~Qp() {
     send_cq_.detach(*this);
     if (&recv_cq_ != &send_cq_)
         recv_cq_.detach(*this);
+}
+
+void Qp::make_room_for_batches() {
+    const size_t bytes = size_t{sq_.capacity()} * sizeof(t3_wr_slot);
+    batch_.slots.reset(static_cast<t3_wr_slot*>(::operator new (bytes, std::align_val_t{64})));
+    std::memset(static_cast<void*>(batch_.slots.get()), 0, bytes); // the builders leave gaps
 }
 
 void Qp::notice_error() {
@@ -59,14 +65,13 @@ void Qp::reset() {
     send_cq_.detach(*this);
     if (&recv_cq_ != &send_cq_)
         recv_cq_.detach(*this);
-    {
-        std::lock_guard guard(lock_);
-        sq_.reset();
-        rq_.reset();
-        cursor_ = SlotCursor(ring_);
-        dead_ = false;
-        std::memset(static_cast<void*>(ring_), 0, static_cast<size_t>(end_ - ring_) * sizeof(t3_wr_slot));
-    }
+    lock_.lock_receive();
+    sq_.reset();
+    rq_.reset();
+    cursor_ = SlotCursor(ring_);
+    dead_ = false;
+    std::memset(static_cast<void*>(ring_), 0, static_cast<size_t>(end_ - ring_) * sizeof(t3_wr_slot));
+    lock_.unlock_receive();
     send_cq_.attach(*this);
     if (&recv_cq_ != &send_cq_)
         recv_cq_.attach(*this);

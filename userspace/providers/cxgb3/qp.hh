@@ -2,9 +2,9 @@
 // A queue pair: one ring in host memory that carries sends and receives in the order of posting, a doorbell,
 // and the memory of what was posted.
 //
-// Locks. Posting takes the QP's own lock. Completing takes no QP lock: sends are completed under the lock of
-// the send CQ, receives under that of the receive CQ, and SendQueue and RecvQueue are single producer, single
-// consumer. Order where both are needed: CQ before QP.
+// Locks. Posting takes the QP's own lock (post_lock.hh). Completing takes no QP lock: sends are completed
+// under the lock of the send CQ, receives under that of the receive CQ, and SendQueue and RecvQueue are
+// single producer, single consumer. Order where both are needed: CQ before QP.
 //
 // Error. The kernel, or whoever on this side notices first, sets T3_QP_STATUS_ERROR in slot 0 and a flag
 // behind each CQ's ring. Polling sees the flag and flushes. Work posted later is not given to the card; it
@@ -16,9 +16,11 @@
 #include "userspace/common/barrier.hh"
 #include "userspace/common/mmio.hh"
 #include "userspace/common/ring.hh"
-#include "userspace/common/spinlock.hh"
 #include "userspace/providers/cxgb3/counters.h"
+#include "userspace/providers/cxgb3/post_lock.hh"
 #include "userspace/providers/cxgb3/work_queue.hh"
+
+#include <memory>
 
 namespace t3 {
 
@@ -52,25 +54,28 @@ struct SlotCursor {
         __atomic_store_n(&here->hdr.lo, lo | t3_to_be32(flits), __ATOMIC_RELEASE);
         __atomic_store_n(&here->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
     }
-
-    // The same in two steps, for requests that are to be seen together or not at all: first the length, with
-    // the generation of the last lap, which keeps the card away from the slot; later both generations.
-    void prepare(uint32_t flits) const {
-        __atomic_store_n(&slot->hdr.lo, (lo ^ t3_to_be32(T3_WR_GEN)) | t3_to_be32(flits), __ATOMIC_RELAXED);
-    }
-    void show() const {
-        __atomic_store_n(&slot->hdr.lo, slot->hdr.lo ^ t3_to_be32(T3_WR_GEN), __ATOMIC_RELEASE);
-        __atomic_store_n(&slot->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
+    // The same with both words of a header that has its length, but no generation.
+    void publish_with_header(t3_wr_slot* here, uint64_t header) const {
+        __atomic_store_n(&here->flit[0], header | t3_two_words(0, lo), __ATOMIC_RELEASE);
+        __atomic_store_n(&here->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
     }
 };
 
-// What lies between ibv_wr_start() and ibv_wr_complete() (post_wr.cc): requests that are built but not shown.
+// What lies between ibv_wr_start() and ibv_wr_complete() (post_wr.cc): requests that are built, but not in
+// the ring.
 struct Batch {
-    SlotCursor at{nullptr}; // where the next request goes
-    uint32_t pos = 0;       // and its position in the send queue
-    int error = 0;          // the first one: nothing will be posted
-    bool dead = false;      // on paper only
-    bool open = false;      // the request below waits for its data
+    struct Free {
+        void operator()(t3_wr_slot* slots) const { ::operator delete (slots, std::align_val_t{64}); }
+    };
+    // As many slots as the send queue has entries; none if the QP was not created for such posting. The word
+    // of a request that will hold its generation holds its length only.
+    std::unique_ptr<t3_wr_slot[], Free> slots;
+
+    t3_wr_slot* slot = nullptr; // where the next request is built
+    uint32_t pos = 0;           // and its position in the send queue
+    static constexpr int no_data = -1;
+    int state =
+        0; // no_data: the request below waits for its data; positive: the first error, nothing is posted
 
     uint64_t wr_id = 0;
     uint64_t flags = 0;
@@ -97,9 +102,7 @@ public:
 
     // ---- posting
 
-    void lock() { lock_.lock(); }
-    bool try_lock() { return lock_.try_lock(); }
-    void unlock() { lock_.unlock(); }
+    PostLock& post_lock() { return lock_; }
 
     SlotCursor& cursor() { return cursor_; }
     // To the next slot.
@@ -121,6 +124,8 @@ public:
     // flush, but their slots are on paper only.
     SlotCursor on_paper() { return SlotCursor(&on_paper_); }
     Batch& batch() { return batch_; }
+    // Memory for the requests of a batch. Throws bad_alloc.
+    void make_room_for_batches();
 
     // It carries no index; the card looks at the ring until it finds an invalid slot.
     void ring_doorbell() {
@@ -141,7 +146,7 @@ public:
 
 private:
     // What posting needs.
-    alignas(64) common::SpinLock lock_;
+    alignas(64) PostLock lock_;
     bool dead_ = false; // error seen by the posting side
     const uint64_t signal_all_;
     const uint32_t qpid_;
