@@ -16,7 +16,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long demo bench bench-sim \
-	bench-uverbs bench-cm kernel-check tidy install uninstall deb clean
+	bench-uverbs bench-cm kernel-check mutants tidy install uninstall deb clean
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
@@ -28,6 +28,7 @@ help:
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
+	@echo "  make mutants    what the tests are worth: takes away one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
 	@echo "  make bench      instructions per post and per completion"
 	@echo "  make bench-uverbs  instructions of verbs commands, beside the in-tree ib_uverbs on the same device"
 	@echo "  make bench-cm   instructions per connection and connections per second, beside the in-tree rdma_cm"
@@ -102,6 +103,9 @@ bench-uverbs bench-cm: deps
 
 kernel-check: deps
 	$(MAKE) -C kernel check
+
+mutants: deps
+	@SAMPLE=$(SAMPLE) SEED=$(SEED) tests/mutants/run
 
 tidy: build
 	@tools/dev/tidy $(BUILD)
