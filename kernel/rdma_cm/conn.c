@@ -47,11 +47,6 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 }
 EXPORT_SYMBOL(t3_rdma_listen);
 
-static u32 qp_of(const struct cm_id *id, const struct rdma_conn_param *param)
-{
-	return id->mirror.id.qp ? id->mirror.id.qp->qp_num : param->qp_num;
-}
-
 /**
  * t3_rdma_connect - connect to where the route of an id leads
  * @id: the id
@@ -71,7 +66,7 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	ret = cm_step(cm, CM_EV_CONNECT, 0, NULL);
 	if (ret)
 		return ret;
-	ret = cm_iw_hold_qp(cm, qp_of(cm, param));
+	ret = cm_qp_hold(cm, param->qp_num);
 	if (!ret)
 		ret = cm_iw_connect(cm, param);
 	T3_RACE_POINT(cm_connect_asked);
@@ -95,14 +90,14 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 
 	if (cm_state(cm) != CM_REQUESTED)
 		return -EINVAL;
-	ret = cm_iw_hold_qp(cm, qp_of(cm, param));
+	ret = cm_qp_hold(cm, param->qp_num);
 	if (ret) {
 		cm_do(cm, CM_EV_REJECT, ret);
 		return ret;
 	}
 	ret = cm_step(cm, CM_EV_ACCEPT, 0, NULL);
 	if (ret) {
-		cm_iw_drop_qp(cm);
+		cm_qp_drop(cm);
 		return ret;
 	}
 	ret = cm_iw_accept(cm, param);

@@ -123,7 +123,7 @@ void cm_act(struct cm_id *id, u16 actions)
 	if (actions & CM_REFUSE)
 		cm_iw_refuse(id, NULL, 0);
 	if (actions & CM_DROP_QP)
-		cm_iw_drop_qp(id);
+		cm_qp_drop(id);
 }
 
 /* A step with its actions. For callers that are not the worker. */

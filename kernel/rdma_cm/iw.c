@@ -35,9 +35,11 @@ static struct cm_id *iw_to_id(struct iw_cm_id *iw)
 	return container_of(iw, struct cm_id, iw);
 }
 
+/* The provider takes it inside iw_connect or iw_accept, while it has the QP. */
 static void conn_get(struct iw_cm_id *iw)
 {
 	cm_id_get(iw_to_id(iw));
+	cm_qp_hold_late(iw_to_id(iw));
 }
 
 static void conn_put(struct iw_cm_id *iw)
@@ -104,46 +106,6 @@ static struct iw_cm_conn_param iw_param(const struct rdma_conn_param *param, u32
 		.ird = param->responder_resources,
 		.qpn = qpn,
 	};
-}
-
-/**
- * cm_iw_hold_qp - take the reference that a connection has on its QP
- * @id: the id
- * @qpn: number of the QP
- *
- * Return: 0, or -EINVAL if there is no such QP.
- */
-int cm_iw_hold_qp(struct cm_id *id, u32 qpn)
-{
-	struct ib_device *device = id->mirror.id.device;
-	unsigned long flags;
-	struct ib_qp *qp;
-
-	qp = device->ops.iw_get_qp(device, qpn);
-	T3_RACE_POINT(cm_qp_found);
-	if (!qp)
-		return -EINVAL;
-	device->ops.iw_add_ref(qp);
-	T3_RACE_POINT(cm_qp_held);
-	id->mirror.qp_num = qpn;
-	spin_lock_irqsave(&id->lock, flags);
-	id->qp = qp;
-	spin_unlock_irqrestore(&id->lock, flags);
-	return 0;
-}
-
-void cm_iw_drop_qp(struct cm_id *id)
-{
-	unsigned long flags;
-	struct ib_qp *qp;
-
-	spin_lock_irqsave(&id->lock, flags);
-	qp = id->qp;
-	id->qp = NULL;
-	spin_unlock_irqrestore(&id->lock, flags);
-	T3_RACE_POINT(cm_qp_forgotten);
-	if (qp)
-		id->mirror.id.device->ops.iw_rem_ref(qp);
 }
 
 /* 0: a reply comes, and may be here already. Else: none will. */

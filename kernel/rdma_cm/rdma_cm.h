@@ -209,6 +209,7 @@ struct cm_binding {
  * @refused: events that the table did not take
  * @qp_prepared: the consumer asked for attributes, or made a QP through us, before
  *	connect: it wants ESTABLISHED, not CONNECT_RESPONSE
+ * @qp_wanted: the provider is to find the QP, and the id takes its reference then
  * @addr_used: there was a lookup
  * @addr_pending: a lookup will still call back
  */
@@ -242,7 +243,8 @@ struct cm_id {
 	struct cm_binding bind;
 
 	struct iw_cm_id iw;
-	struct ib_qp *qp;
+	struct ib_qp *qp;	/* @lock; qp.c */
+	bool qp_wanted;		/* @lock */
 	u8 tos;
 	bool tos_set;
 
@@ -339,13 +341,16 @@ int cm_port_listen(struct cm_id *id);
 /* iw.c */
 int cm_iw_listen(struct cm_id *id, struct cm_dev *dev);
 void cm_iw_unlisten(struct cm_id *id, struct cm_dev *dev);
-int cm_iw_hold_qp(struct cm_id *id, u32 qpn);
-void cm_iw_drop_qp(struct cm_id *id);
 int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param);
 int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param);
 int cm_iw_refuse(struct cm_id *id, const void *data, u8 len);
 void cm_iw_close(struct cm_id *id, bool abrupt);
 bool cm_iw_able(struct ib_device *device);
+
+/* qp.c */
+int cm_qp_hold(struct cm_id *id, u32 qpn);
+void cm_qp_hold_late(struct cm_id *id);
+void cm_qp_drop(struct cm_id *id);
 
 /* ucm.c */
 int cm_ucm_nl_info(struct ib_client_nl_info *res);

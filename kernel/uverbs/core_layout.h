@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The two structures of ib_uverbs that ib_core looks into: every ib_ucontext
- * points to an ib_uverbs_file, and that to an ib_uverbs_device. No header has
- * them before 7.2, so they stand here again: same members, same types, same
- * order, whatever we use of them ourselves.
+ * points to an ib_uverbs_file (t3_uverbs_file.h), and that to an ib_uverbs_device.
+ * No header has them before 7.2, so they stand here again: same members, same
+ * types, same order, whatever we use of them ourselves.
  *
  * ib_core uses: file->device, ucontext, umap_lock, umaps; device->ib_dev and
  * disassociate_srcu. A layout that differs would be silent corruption, so
@@ -29,7 +29,8 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_types.h>
 
-struct ib_uverbs_async_event_file;
+#include <t3_uverbs_file.h>
+
 struct uverbs_api;
 
 struct ib_uverbs_device {
@@ -48,28 +49,6 @@ struct ib_uverbs_device {
 	struct list_head			uverbs_file_list;
 	struct uverbs_api			*uapi;
 };
-
-/* In <rdma/uverbs_types.h> since 7.0. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
-struct ib_uverbs_file {
-	struct kref				ref;
-	struct ib_uverbs_device			*device;
-	struct mutex				ucontext_lock; /* ucontext */
-	struct ib_ucontext			*ucontext;
-	struct ib_uverbs_async_event_file	*default_async_file;
-	struct list_head			list;
-	struct rw_semaphore			hw_destroy_rwsem;
-	spinlock_t				uobjects_lock; /* uobjects */
-	struct list_head			uobjects;
-	struct mutex				umap_lock; /* umaps, disassociate_page */
-	struct list_head			umaps;
-	struct page				*disassociate_page;
-	struct xarray				idr;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
-	struct mutex				disassociation_lock; /* unused here */
-#endif
-};
-#endif
 
 /* What ib_core passes to ib_client.get_nl_info. */
 struct ib_client_nl_info {

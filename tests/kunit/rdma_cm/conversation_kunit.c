@@ -323,6 +323,8 @@ static void begin(struct kunit *test, enum fake_context context)
 	removing = false;
 	listener = NULL;
 	fake_plug_in(test, context);
+	if (ids != OF_A_MODULE)
+		fake_give_qp_to_process();
 	id = make_id();
 	KUNIT_ASSERT_NOT_NULL(test, id);
 }
@@ -387,6 +389,9 @@ static void end(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
 	KUNIT_EXPECT_EQ(test, ids_alive(), 0u);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.uobject.usecnt), fake.qp_dying ? -1 : 0);
+	KUNIT_EXPECT_EQ(test, fake.entry_refs, 0);
+	KUNIT_EXPECT_FALSE(test, fake.qp_used_when_gone);
 	KUNIT_EXPECT_NULL(test, fake.ear);
 	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
 	KUNIT_EXPECT_TRUE(test, list_empty(&wildcards));
@@ -924,6 +929,110 @@ static void a_request_is_of_the_device_it_arrived_on(struct kunit *test)
 	end(test);
 }
 
+/* --- QPs ------------------------------------------------------------------- */
+
+struct qp_window {
+	const char *name;
+	void (*meanwhile)(void);
+	bool passive, untracked;
+	const char *at;
+};
+
+#define WINDOWS(text, how, side, tracking, call)						\
+	{ text ": entry", how, side, tracking, "cm_qp_entry_held" },				\
+	{ text ": provider", how, side, tracking, "cm_" call "_provider" },			\
+	{ text ": asked", how, side, tracking, "cm_" call "_asked" }
+
+#define TRACKED_WINDOWS(text, how, side, call)							\
+	WINDOWS(text, how, side, false, call),							\
+	{ text ": found", how, side, false, "cm_qp_found" },					\
+	{ text ": held", how, side, false, "cm_qp_held" }
+
+static const struct qp_window qp_windows[] = {
+	TRACKED_WINDOWS("connect, destroy", fake_destroy_qp, false, "connect"),
+	TRACKED_WINDOWS("connect, close", fake_close_verbs, false, "connect"),
+	TRACKED_WINDOWS("accept, destroy", fake_destroy_qp, true, "accept"),
+	TRACKED_WINDOWS("accept, close", fake_close_verbs, true, "accept"),
+	WINDOWS("connect, destroy, not tracked", fake_destroy_qp, false, true, "connect"),
+	WINDOWS("accept, destroy, not tracked", fake_destroy_qp, true, true, "accept"),
+};
+
+static void qp_window_name(const struct qp_window *window, char *name)
+{
+	strscpy(name, window->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(qp_window, qp_windows, qp_window_name);
+
+/*
+ * A process destroys a QP while it connects it: whatever comes first, no reference is taken on a
+ * QP that has gone, and of a QP that is tracked the provider never has to look for one that has.
+ */
+static void a_qp_is_destroyed_while_it_is_connected(struct kunit *test)
+{
+	const struct qp_window *window = test->param_value;
+	int ret;
+
+	ids = OF_A_PROCESS;
+	begin(test, IN_PROCESS);
+	fake.untracked = window->untracked;
+	shorthand(test, window->passive ? ASKED : READY);
+	fake.meanwhile = window->meanwhile;
+	fake.at = window->at;
+	ret = call(window->passive ? ACCEPT : CONNECT);
+	KUNIT_EXPECT_NULL_MSG(test, fake.at, "the call did not come to %s", window->at);
+	KUNIT_EXPECT_FALSE(test, fake.qp_used_when_gone);
+	if (ret) {
+		KUNIT_EXPECT_EQ(test, ret, -EINVAL);
+		KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+	} else {
+		KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
+		KUNIT_EXPECT_FALSE(test, fake.qp_gone);
+	}
+	if (!window->untracked)
+		KUNIT_EXPECT_FALSE(test, fake.qp_missed);
+	end(test);
+}
+
+/* A QP that resource tracking does not have is held all the same. */
+static void a_qp_that_is_not_tracked(struct kunit *test)
+{
+	ids = OF_A_PROCESS;
+	begin(test, IN_PROCESS);
+	fake.untracked = true;
+	shorthand(test, READY);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
+	KUNIT_EXPECT_EQ(test, fake_say(SAYS_REPLY, 0), 0);
+	KUNIT_EXPECT_EQ(test, call(DISCONNECT), 0);
+	KUNIT_EXPECT_EQ(test, fake.closes, 1u);
+	end(test);
+}
+
+/* A number may be guessed: a process has no part in QPs of modules, and of other users. */
+static void a_process_connects_its_own_qps(struct kunit *test)
+{
+	struct task_struct *stranger = kunit_kzalloc(test, sizeof(*stranger), GFP_KERNEL);
+	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, stranger);
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cred->uid = KUIDT_INIT(1000);
+	rcu_assign_pointer(stranger->real_cred, cred);
+	ids = OF_A_PROCESS;
+	begin(test, IN_PROCESS);
+	shorthand(test, READY);
+	fake.qp.res.task = stranger;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	fake.qp.uobject = NULL;
+	fake.qp.res.task = NULL;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+	fake_give_qp_to_process();
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	end(test);
+}
+
 static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_process_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(with_ids_of_a_process, conversation_gen_params),
@@ -932,6 +1041,9 @@ static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_hardirq_context, conversation_gen_params),
 	KUNIT_CASE(a_queued_request_keeps_its_device),
 	KUNIT_CASE(a_request_is_of_the_device_it_arrived_on),
+	KUNIT_CASE_PARAM(a_qp_is_destroyed_while_it_is_connected, qp_window_gen_params),
+	KUNIT_CASE(a_qp_that_is_not_tracked),
+	KUNIT_CASE(a_process_connects_its_own_qps),
 	KUNIT_CASE(every_order_active),
 	KUNIT_CASE(every_order_without_qp),
 	KUNIT_CASE(every_order_passive),

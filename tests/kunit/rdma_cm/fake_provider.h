@@ -25,6 +25,8 @@ static void fake_point(const char *name);
 
 /* Instead of trace.h: no events of a test in tracefs. */
 #define T3_RDMA_CM_TRACE_H
+#include <t3_uverbs_file.h>
+
 #include "rdma_cm.h"
 
 #define trace_cm_step(...)	do { } while (0)
@@ -48,6 +50,15 @@ static struct {
 	struct ib_gid_attr gid_attr;
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
+	/* The QP as an object of a process; whether resource tracking has it. */
+	struct ib_uobject uobject;
+	struct ib_uverbs_file ufile;
+	bool untracked;
+	int entry_refs;
+	/* Its destroy has begun; has ended; answered; a reference was taken, or it was used, after that. */
+	bool qp_dying, qp_gone, qp_used_when_gone;
+	int qp_destroyed;
+	bool qp_missed;			/* connected or accepted, and not there: siw warns */
 	/* What happens when a thread comes to a named point, once. */
 	const char *at;
 	void (*meanwhile)(void);
@@ -220,8 +231,52 @@ static int fake_request(void)
 
 /* --- its calls ------------------------------------------------------------ */
 
-/* The end of each call: the test may have it fail, or say something before it returns. */
-static int fake_answer(struct iw_cm_id *iw)
+static struct ib_qp *fake_get_qp(struct ib_device *device, int qpn)
+{
+	return qpn == FAKE_QPN && !fake.qp_gone ? &fake.qp : NULL;
+}
+
+static void fake_add_ref(struct ib_qp *qp)
+{
+	fake.qp_used_when_gone |= fake.qp_gone;
+	atomic_inc(&fake.qp_refs);
+}
+
+static void fake_rem_ref(struct ib_qp *qp)
+{
+	fake.qp_used_when_gone |= fake.qp_gone;
+	if (atomic_dec_and_test(&fake.qp_refs) && fake.qp_dying)
+		fake.qp_gone = true;
+}
+
+/*
+ * What a destroy in another thread comes to: the verbs file refuses it while somebody uses the
+ * object, and the provider waits for the last reference beside the QP's own.
+ */
+static void fake_destroy_qp(void)
+{
+	fake.qp_destroyed = atomic_cmpxchg(&fake.uobject.usecnt, 0, -1) ? -EBUSY : 0;
+	if (fake.qp_destroyed)
+		return;
+	fake.qp_dying = true;
+	fake.qp_gone = !atomic_read(&fake.qp_refs);
+}
+
+/* The same by the file's end, which waits for who is in a command. */
+static void fake_close_verbs(void)
+{
+	fake.qp_destroyed = -EBUSY;
+	if (!down_write_trylock(&fake.ufile.hw_destroy_rwsem))
+		return;
+	fake_destroy_qp();
+	up_write(&fake.ufile.hw_destroy_rwsem);
+}
+
+/*
+ * The end of each call: the test may have it fail, or say something before it returns. The QP is
+ * looked up here again, by its number, as providers do.
+ */
+static int fake_answer(struct iw_cm_id *iw, u32 qpn)
 {
 	enum fake_word inside = fake.inside;
 	int ret = fake.fails;
@@ -230,7 +285,13 @@ static int fake_answer(struct iw_cm_id *iw)
 	fake.inside = SAYS_NOTHING;
 	if (ret)
 		return ret;
+	if (!fake_get_qp(iw->device, qpn)) {
+		fake.qp_missed = true;
+		return -EINVAL;
+	}
+	fake_add_ref(&fake.qp);
 	iw->add_ref(iw);
+	fake_rem_ref(&fake.qp);
 	fake.conn = iw;
 	fake_say(inside, fake.inside_status);
 	return 0;
@@ -238,12 +299,12 @@ static int fake_answer(struct iw_cm_id *iw)
 
 static int fake_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
-	return fake_answer(iw);
+	return fake_answer(iw, param->qpn);
 }
 
 static int fake_accept(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
-	return fake_answer(iw);
+	return fake_answer(iw, param->qpn);
 }
 
 static int fake_reject(struct iw_cm_id *iw, const void *data, u8 len)
@@ -272,26 +333,12 @@ static int fake_destroy_listen(struct iw_cm_id *iw)
 	return 0;
 }
 
-static struct ib_qp *fake_get_qp(struct ib_device *device, int qpn)
-{
-	return qpn == FAKE_QPN ? &fake.qp : NULL;
-}
-
-static void fake_add_ref(struct ib_qp *qp)
-{
-	atomic_inc(&fake.qp_refs);
-}
-
-static void fake_rem_ref(struct ib_qp *qp)
-{
-	atomic_dec(&fake.qp_refs);
-}
-
 /* A close: an abort ends the connection at once, a graceful one when the test says so. */
 static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum fake_word inside = fake.inside;
 
+	fake.qp_used_when_gone |= fake.qp_gone;
 	if (attr->qp_state == IB_QPS_ERR)
 		fake.aborts++;
 	else
@@ -369,6 +416,23 @@ static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 	return init_net.loopback_dev;
 }
 
+static struct rdma_restrack_entry *fake_entry(struct ib_device *device,
+					      enum rdma_restrack_type type, u32 id)
+{
+	if (fake.untracked || fake.qp_gone || id != FAKE_QPN)
+		return ERR_PTR(-ENOENT);
+	fake.entry_refs++;
+	return &fake.qp.res;
+}
+
+static int fake_put_entry(struct rdma_restrack_entry *entry)
+{
+	fake.entry_refs--;
+	return 0;
+}
+
+#define rdma_restrack_get_byid		fake_entry
+#define rdma_restrack_put		fake_put_entry
 #define ib_modify_qp			fake_modify_qp
 #define rdma_translate_ip		fake_translate_ip
 #define rdma_resolve_ip			fake_resolve_ip
@@ -424,6 +488,7 @@ static void fake_wait_for_users(struct completion *gone)
 #include "device.c"
 #undef wait_for_completion
 #include "iw.c"
+#include "qp.c"
 #include "event.c"
 #include "id.c"
 #include "resolve.c"
@@ -457,6 +522,15 @@ static void fake_plug_in(struct kunit *test, enum fake_context context)
 	if (fake_has_other)
 		fake_add(test, &fake.other);
 	fake_add(test, &fake.device);
+}
+
+/* The QP is one of the process that runs now, not of a module. */
+static void fake_give_qp_to_process(void)
+{
+	init_rwsem(&fake.ufile.hw_destroy_rwsem);
+	fake.uobject.ufile = &fake.ufile;
+	fake.qp.uobject = (struct ib_uqp_object *)&fake.uobject;
+	fake.qp.res.task = current;
 }
 
 /* Tells all who use it, and waits until they have let go. */
