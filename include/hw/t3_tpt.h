@@ -10,7 +10,6 @@
 
 #define T3_STAG_INDEX_SHIFT	8
 #define T3_STAG_KEY		0x000000ffU
-#define T3_STAG_KEY_DEFAULT	0xff
 #define T3_MAX_STAGS		32768 /* the old library indexes a table of this size */
 
 #define T3_TPT_ENTRY_BYTES	32

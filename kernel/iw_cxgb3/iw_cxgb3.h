@@ -141,6 +141,7 @@ struct t3_dev {
 	struct t3_ids cq_ids;
 	struct t3_ids pd_ids;
 	struct t3_ids stags;
+	u8 *stag_keys;			/* by index: the key that it had last */
 	u32 qp_group_size;		/* ids per doorbell page */
 	struct gen_pool *pbl_pool;
 	struct gen_pool *rqt_pool;

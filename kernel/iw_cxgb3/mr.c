@@ -7,6 +7,7 @@
  * never has an entry whose page list or pages are not there.
  */
 #include <linux/dma-mapping.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <rdma/iter.h>
 
@@ -44,18 +45,27 @@ static int tpt_clear(struct t3_dev *dev, u32 stag)
 	return t3_ctrl_write(dev, tpt_addr(dev, stag), NULL, sizeof(struct t3_tpt_entry));
 }
 
-static int stag_get(struct t3_dev *dev, u32 *stag)
+/*
+ * A peer that knows one STag must not be able to tell the next one, and one that
+ * has kept an STag must not reach what its index is used for later. So the key is
+ * random, and not the one that the index had last.
+ */
+static int t3_stag_get(struct t3_dev *dev, u32 *stag)
 {
 	int index = t3_id_get(&dev->stags);
+	u8 key;
 
 	if (index < 0)
 		return index;
-	*stag = (u32)index << T3_STAG_INDEX_SHIFT | T3_STAG_KEY_DEFAULT;
+	key = dev->stag_keys[index] + 1 + get_random_u32_below(T3_STAG_KEY);
+	*stag = (u32)index << T3_STAG_INDEX_SHIFT | key;
 	return 0;
 }
 
-static void stag_put(struct t3_dev *dev, u32 stag)
+/* With the key that it has now, which fast registrations may have changed. */
+static void t3_stag_put(struct t3_dev *dev, u32 stag)
 {
+	dev->stag_keys[stag >> T3_STAG_INDEX_SHIFT] = stag & T3_STAG_KEY;
 	t3_id_put(&dev->stags, stag >> T3_STAG_INDEX_SHIFT);
 }
 
@@ -119,7 +129,7 @@ static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	u32 index;
 	int err;
 
-	err = stag_get(dev, &mr->tpt.stag);
+	err = t3_stag_get(dev, &mr->tpt.stag);
 	if (err)
 		return err;
 	index = mr->tpt.stag >> T3_STAG_INDEX_SHIFT;
@@ -139,7 +149,7 @@ static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 err_mrs:
 	xa_erase_irq(&dev->mrs, index);
 err_stag:
-	stag_put(dev, mr->tpt.stag);
+	t3_stag_put(dev, mr->tpt.stag);
 	return err;
 }
 
@@ -157,7 +167,7 @@ static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	pbl_put(dev, mr);
 	if (mr->umem)
 		t3_umem_put(mr->umem);
-	stag_put(dev, mr->tpt.stag);
+	t3_stag_put(dev, mr->tpt.stag);
 	kfree(mr);
 	return 0;
 }
@@ -334,7 +344,7 @@ static int map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, set_page);
 }
 
-/* A fast registration is being posted: what it says holds from now on. */
+/* A fast registration is being posted: what it says holds from now on. With the QP lock (irq). */
 int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
 		  struct t3_fastreg *fr)
 {
@@ -354,6 +364,7 @@ int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
 	if (fr->page_code > T3_MAX_PAGE_CODE)
 		return -EINVAL;
 
+	lockdep_assert_irqs_disabled();
 	xa_lock(&dev->mrs);
 	mr->tpt.stag = key;
 	mr->tpt.len = fr->len;
@@ -407,12 +418,12 @@ static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 	err = t3_udata_empty(udata);
 	if (err)
 		return err;
-	err = stag_get(dev, &tpt.stag);
+	err = t3_stag_get(dev, &tpt.stag);
 	if (err)
 		return err;
 	err = tpt_write(dev, &tpt);
 	if (err) {
-		stag_put(dev, tpt.stag);
+		t3_stag_put(dev, tpt.stag);
 		return err;
 	}
 	mw->rkey = tpt.stag;
@@ -424,7 +435,7 @@ static int dealloc_mw(struct ib_mw *mw)
 	struct t3_dev *dev = to_t3_dev(mw->device);
 
 	tpt_clear(dev, mw->rkey);
-	stag_put(dev, mw->rkey);
+	t3_stag_put(dev, mw->rkey);
 	return 0;
 }
 

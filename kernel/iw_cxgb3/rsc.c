@@ -51,7 +51,7 @@ void t3_qp_groups_init(struct t3_qp_groups *groups)
 	INIT_LIST_HEAD(&groups->list);
 }
 
-/* The owner has no QP any more. */
+/* The owner has no QP any more, and nobody else knows the list. */
 void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 {
 	struct t3_qp_group *group, *tmp;
@@ -64,7 +64,7 @@ void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 	mutex_destroy(&groups->mutex);
 }
 
-static int take_from(struct t3_qp_group *group, u32 size)
+static int t3_qp_group_take(struct t3_qp_group *group, u32 size)
 {
 	u32 bit = find_next_zero_bit(group->used, size, group->next);
 
@@ -85,7 +85,7 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
 
 	mutex_lock(&groups->mutex);
 	list_for_each_entry(group, &groups->list, node) {
-		id = take_from(group, size);
+		id = t3_qp_group_take(group, size);
 		if (id >= 0)
 			goto unlock;
 	}
@@ -102,7 +102,7 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
 	}
 	group->base = id * size;
 	list_add(&group->node, &groups->list);
-	id = take_from(group, size);
+	id = t3_qp_group_take(group, size);
 unlock:
 	mutex_unlock(&groups->mutex);
 	return id;
@@ -181,9 +181,12 @@ int t3_rsc_open(struct t3_dev *dev)
 	ids_init(&dev->stags, 1, stags - 1);
 	t3_qp_groups_init(&dev->kernel_groups);
 
+	dev->stag_keys = kvzalloc(stags, GFP_KERNEL);
+	if (!dev->stag_keys)
+		goto err_ids;
 	dev->pbl_pool = region_pool(info->pbl_base, info->pbl_top, T3_PBL_GRANULE);
 	if (!dev->pbl_pool)
-		goto err_ids;
+		goto err_keys;
 	dev->rqt_pool = region_pool(info->rqt_base, info->rqt_top, T3_RQT_GRANULE);
 	if (!dev->rqt_pool)
 		goto err_pbl;
@@ -191,6 +194,8 @@ int t3_rsc_open(struct t3_dev *dev)
 
 err_pbl:
 	gen_pool_destroy(dev->pbl_pool);
+err_keys:
+	kvfree(dev->stag_keys);
 err_ids:
 	ida_destroy(&dev->stags.ida);
 	ida_destroy(&dev->pd_ids.ida);
@@ -203,6 +208,7 @@ void t3_rsc_close(struct t3_dev *dev)
 {
 	gen_pool_destroy(dev->rqt_pool);
 	gen_pool_destroy(dev->pbl_pool);
+	kvfree(dev->stag_keys);
 	t3_qp_groups_free(dev, &dev->kernel_groups);
 	ida_destroy(&dev->stags.ida);
 	ida_destroy(&dev->pd_ids.ida);

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/* STags of regions and windows, with the real pools and a card that keeps its table in an array. */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+/* Instead of trace.h: no events of a test in tracefs. */
+#define T3_TRACE_H
+#include "iw_cxgb3.h"
+
+static inline void trace_t3_mr(const struct t3_dev *dev, const struct t3_tpt *tpt, bool made)
+{
+}
+
+#include "rsc.c"
+#include "tpt.c"
+#include "mr.c"
+
+#define STAGS	16
+
+static struct t3_tpt_entry table[STAGS];
+static struct t3_dev *dev;
+static struct t3_pd *pd;
+
+int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
+{
+	u32 index = (addr - dev->info.tpt_base) / T3_TPT_ENTRY_BYTES;
+
+	if (addr < dev->info.tpt_base || index >= STAGS)
+		return 0;	/* a page list */
+	if (data)
+		memcpy(&table[index], data, len);
+	else
+		memset(&table[index], 0, len);
+	return 0;
+}
+
+struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool writable)
+{
+	return ERR_PTR(-ENOMEM);
+}
+
+void t3_umem_put(struct t3_umem *umem)
+{
+}
+
+unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned long sizes)
+{
+	return 0;
+}
+
+static int mr_init(struct kunit *test)
+{
+	static const struct rdma_info small_card = {
+		.tpt_base = 0x1000, .tpt_top = 0x1000 + STAGS * T3_TPT_ENTRY_BYTES - 1,
+		.pbl_base = 0x10000, .pbl_top = 0x10000 + STAGS * T3_PBL_GRANULE - 1,
+		.rqt_base = 0x20000, .rqt_top = 0x20000 + T3_RQT_GRANULE - 1,
+		.udbell_len = 2048 << PAGE_SHIFT,
+	};
+
+	memset(table, 0, sizeof(table));
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	pd = kunit_kzalloc(test, sizeof(*pd), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, dev && pd);
+	dev->info = small_card;
+	xa_init_flags(&dev->mrs, XA_FLAGS_LOCK_IRQ);
+	pd->ibpd.device = &dev->ibdev;
+	KUNIT_ASSERT_EQ(test, t3_rsc_open(dev), 0);
+	return 0;
+}
+
+static void mr_exit(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->stags.ida));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->mrs));
+	t3_rsc_close(dev);
+}
+
+static struct ib_mr *make_mr(struct kunit *test)
+{
+	struct ib_mr *mr = alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, 4);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	mr->device = &dev->ibdev;
+	mr->pd = &pd->ibpd;
+	return mr;
+}
+
+static u8 key_in_the_card(u32 stag)
+{
+	return FIELD_GET(T3_TPT_KEY, be32_to_cpu(table[stag >> T3_STAG_INDEX_SHIFT].valid_stag_pdid));
+}
+
+static unsigned int distinct(const bool *used)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < 256; i++)
+		n += used[i];
+	return n;
+}
+
+static void each_registration_has_another_key(struct kunit *test)
+{
+	bool used[256] = {};
+	u8 last[STAGS] = {};
+	unsigned int i;
+
+	for (i = 0; i < 200 * STAGS; i++) {
+		struct ib_mr *mr = make_mr(test);
+		u32 index = mr->rkey >> T3_STAG_INDEX_SHIFT;
+		u8 key = mr->rkey & T3_STAG_KEY;
+
+		KUNIT_EXPECT_EQ(test, mr->lkey, mr->rkey);
+		KUNIT_EXPECT_EQ(test, key_in_the_card(mr->rkey), key);
+		KUNIT_ASSERT_LT(test, index, (u32)STAGS);
+		if (i >= STAGS)
+			KUNIT_EXPECT_NE(test, key, last[index]);
+		last[index] = key;
+		used[key] = true;
+		dereg_mr(mr, NULL);
+	}
+	/* 3,200 draws: that one of 256 keys is missing is possible, that 64 are is not. */
+	KUNIT_EXPECT_GT(test, distinct(used), 192U);
+}
+
+static void windows_have_keys_of_their_own(struct kunit *test)
+{
+	bool used[256] = {};
+	unsigned int i;
+
+	for (i = 0; i < 64; i++) {
+		struct ib_mw mw = { .device = &dev->ibdev, .pd = &pd->ibpd, .type = IB_MW_TYPE_1 };
+
+		KUNIT_ASSERT_EQ(test, alloc_mw(&mw, NULL), 0);
+		KUNIT_EXPECT_EQ(test, key_in_the_card(mw.rkey), (u8)(mw.rkey & T3_STAG_KEY));
+		used[mw.rkey & T3_STAG_KEY] = true;
+		dealloc_mw(&mw);
+	}
+	KUNIT_EXPECT_GT(test, distinct(used), 32U);
+}
+
+/* Consumers in the kernel count the key up before each fast registration. */
+static void fast_registration_brings_its_own_key(struct kunit *test)
+{
+	struct ib_mr *mr = make_mr(test);
+	struct t3_fastreg fr = {};
+	u32 first = mr->rkey;
+	unsigned long flags;
+	u32 stag;
+
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	KUNIT_EXPECT_EQ(test, mr->rkey >> T3_STAG_INDEX_SHIFT, first >> T3_STAG_INDEX_SHIFT);
+	mr->length = PAGE_SIZE;
+	mr->page_size = PAGE_SIZE;
+	to_t3_mr(mr)->npages = 1;
+	local_irq_save(flags);
+	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(dev, mr, mr->rkey, 0, &fr), 0);
+	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(dev, mr, mr->rkey + 256, 0, &fr), -EINVAL);
+	local_irq_restore(flags);
+	KUNIT_EXPECT_EQ(test, fr.stag, mr->rkey);
+	stag = mr->rkey;
+	dereg_mr(mr, NULL);
+	/* It is this key, not the first one, that the next owner of the index must not have. */
+	KUNIT_EXPECT_EQ(test, dev->stag_keys[stag >> T3_STAG_INDEX_SHIFT],
+			(u8)(stag & T3_STAG_KEY));
+}
+
+static struct kunit_case mr_cases[] = {
+	KUNIT_CASE(each_registration_has_another_key),
+	KUNIT_CASE(windows_have_keys_of_their_own),
+	KUNIT_CASE(fast_registration_brings_its_own_key),
+	{}
+};
+
+static struct kunit_suite mr_suite = {
+	.name = "iw_cxgb3_mr",
+	.init = mr_init,
+	.exit = mr_exit,
+	.test_cases = mr_cases,
+};
+
+kunit_test_suites(&mr_suite);
+
+MODULE_LICENSE("GPL");
