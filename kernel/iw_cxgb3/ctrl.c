@@ -6,7 +6,9 @@
  * Writes are executed in the order of the ring. The last write of a block, and
  * every T3_CTRL_HALF-th one, asks for a completion; it arrives as an async
  * event that carries the write's counter. The doorbell is rung for these only:
- * the card goes on until it finds a slot that is not valid.
+ * the card goes on until it finds a slot that is not valid. The card may drop a
+ * doorbell when programs ring theirs faster than it can take them, so it is rung
+ * again after such an event, and while somebody waits.
  *
  * Waiting cannot be interrupted. Memory that is on its way into or out of the
  * card's tables must not be freed before the card has confirmed it; if it does
@@ -32,7 +34,7 @@ static bool reached(const struct t3_ctrl *ctrl, u32 counter)
 	return (s32)(READ_ONCE(ctrl->consumer) - counter) >= 0;
 }
 
-static const char silent[] = "the card does not write its memory";
+static const char t3_ctrl_silent[] = "the card does not write its memory";
 
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 {
@@ -51,7 +53,7 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 		union t3_wr_slot *slot;
 		u32 flits;
 
-		err = t3_card_wait(dev, ctrl->wait, has_room(ctrl), silent);
+		err = t3_card_wait(dev, ctrl->wait, has_room(ctrl), t3_ctrl_silent);
 		if (err)
 			break;
 		slot = &ctrl->ring[ctrl->producer % T3_CTRL_SLOTS];
@@ -60,7 +62,7 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 					      ctrl->producer, completion);
 		t3_wr_publish(slot, flits, T3_CTRL_QP_CONTEXT,
 			      t3_gen(ctrl->producer, T3_CTRL_SLOTS_LOG2));
-		ctrl->producer++;
+		WRITE_ONCE(ctrl->producer, ctrl->producer + 1);
 		if (completion)
 			t3_ring_doorbell(dev, T3_CTRL_QP_CONTEXT);
 	}
@@ -68,7 +70,16 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 	mutex_unlock(&ctrl->mutex);
 	trace_t3_ctrl_write(dev, addr, len, target);
 
-	return err ? err : t3_card_wait(dev, ctrl->wait, reached(ctrl, target), silent);
+	return err ? err : t3_card_wait(dev, ctrl->wait, reached(ctrl, target), t3_ctrl_silent);
+}
+
+/* Any context. The doorbell of writes that the card has not confirmed may be lost. */
+void t3_ctrl_ring_again(struct t3_dev *dev)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+
+	if (READ_ONCE(ctrl->producer) != READ_ONCE(ctrl->consumer))
+		t3_ring_doorbell(dev, T3_CTRL_QP_CONTEXT);
 }
 
 /* Softirq. An async event of the control QP. */
@@ -80,7 +91,7 @@ void t3_ctrl_completed(struct t3_dev *dev, u32 counter)
 	wake_up(&ctrl->wait);
 }
 
-static int send_context(struct t3_dev *dev, u64 ring_dma, u32 slots)
+static int t3_ctrl_send_context(struct t3_dev *dev, u64 ring_dma, u32 slots)
 {
 	struct sk_buff *skb = alloc_skb(sizeof(struct t3_wr_modify_qp), GFP_KERNEL);
 
@@ -121,7 +132,7 @@ int t3_ctrl_open(struct t3_dev *dev)
 		err = -ENOMEM;
 		goto err_cq;
 	}
-	err = send_context(dev, ctrl->dma, T3_CTRL_SLOTS);
+	err = t3_ctrl_send_context(dev, ctrl->dma, T3_CTRL_SLOTS);
 	if (err)
 		goto err_ring;
 	/*
@@ -146,7 +157,7 @@ void t3_ctrl_close(struct t3_dev *dev)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
 
-	if (!send_context(dev, 0, 0) &&
+	if (!t3_ctrl_send_context(dev, 0, 0) &&
 	    !wait_for_completion_timeout(&ctrl->modify_done, HZ))
 		dev_dbg(&dev->pdev->dev, "no answer to the end of the control QP\n");
 	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,

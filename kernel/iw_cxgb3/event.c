@@ -161,8 +161,12 @@ int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
 
 /*
  * The doorbell FIFO of the card is full, or has dropped something. Posting goes
- * on, but nobody rings: the library is told by the QP's status word. When the
- * FIFO has drained every QP is rung once; ringing an idle one does no harm.
+ * on, but no doorbell is rung: the library reads that in the QP's status word.
+ * When the FIFO has drained every QP is rung once, and the control QP too;
+ * ringing an idle one does no harm.
+ *
+ * db_mutex keeps T3_DEV_DB_OFF and the status words of all QPs the same: a word
+ * that is left at "off" when the flag is off would stop its QP for ever.
  */
 static void doorbell_off(struct t3_qp *qp)
 {
@@ -179,16 +183,23 @@ static void doorbell_on(struct t3_qp *qp)
 
 static void doorbells_off(struct t3_dev *dev)
 {
+	mutex_lock(&dev->db_mutex);
 	set_bit(T3_DEV_DB_OFF, &dev->flags);
 	T3_RACE_POINT(t3_doorbells_off);
 	t3_for_each_qp(dev, doorbell_off);
+	mutex_unlock(&dev->db_mutex);
 }
 
 static void doorbells_on(struct t3_dev *dev)
 {
+	mutex_lock(&dev->db_mutex);
 	clear_bit(T3_DEV_DB_OFF, &dev->flags);
 	T3_RACE_POINT(t3_doorbells_on);
+	/* What is posted from here on is rung for by who posts it; see t3_ring_doorbell(). */
+	smp_mb__after_atomic();
 	t3_for_each_qp(dev, doorbell_on);
+	mutex_unlock(&dev->db_mutex);
+	t3_ctrl_ring_again(dev);
 }
 
 void t3_doorbell_work(struct work_struct *work)
@@ -196,10 +207,29 @@ void t3_doorbell_work(struct work_struct *work)
 	doorbells_on(container_of(to_delayed_work(work), struct t3_dev, db_work));
 }
 
+/* A new user QP, which doorbells_off() and doorbells_on() can find already. */
+void t3_doorbell_init(struct t3_qp *qp)
+{
+	struct t3_dev *dev = t3_qp_dev(qp);
+
+	mutex_lock(&dev->db_mutex);
+	if (test_bit(T3_DEV_DB_OFF, &dev->flags))
+		doorbell_off(qp);
+	mutex_unlock(&dev->db_mutex);
+}
+
 void t3_ring_doorbell(struct t3_dev *dev, u32 context)
 {
-	if (test_bit(T3_DEV_DB_OFF, &dev->flags) && context != T3_CTRL_QP_CONTEXT)
-		return;
+	if (context != T3_CTRL_QP_CONTEXT) {
+		/*
+		 * The slots are visible before the flag is read: either we see
+		 * that doorbells are on, or the ring of doorbells_on() comes
+		 * after the slots.
+		 */
+		smp_mb();
+		if (test_bit(T3_DEV_DB_OFF, &dev->flags))
+			return;
+	}
 	if (!t3_dev_enter(dev))
 		return;
 	/* writel() orders the slots before the doorbell. */

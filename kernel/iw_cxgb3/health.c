@@ -9,8 +9,12 @@
  *
  *   after T3_CARD_POLL        the NIC driver is asked to look into its response
  *                             queues. That is all that a lost interrupt needs.
+ *                             The control QP is rung again: its doorbell may be
+ *                             lost.
  *   after card_timeout_secs   the card is dead. It may still write memory, so
  *                             its bus mastering goes before anything is freed.
+ *                             Not if it reports that it drops doorbells: then it
+ *                             is alive, and somebody rings too often.
  *
  * What is dead stays dead until cxgb3 is loaded anew. Connections end as if the
  * card had been pulled: their queue pairs are flushed and their owners told.
@@ -40,7 +44,7 @@ unsigned long t3_card_timeout(void)
  * that concerns RDMA arrives on the first queue of the first port. Without netpoll
  * in the kernel a lost interrupt is a dead card.
  */
-void t3_card_poll(struct t3_dev *dev)
+static void t3_card_look(struct t3_dev *dev)
 {
 #ifdef CONFIG_NET_POLL_CONTROLLER
 	struct net_device *ndev = dev->ports.lldevs[0];
@@ -54,6 +58,12 @@ void t3_card_poll(struct t3_dev *dev)
 	local_irq_restore(flags);
 	t3_dev_leave(dev);
 #endif
+}
+
+void t3_card_poll(struct t3_dev *dev)
+{
+	t3_card_look(dev);
+	t3_ctrl_ring_again(dev);
 }
 
 /* Consumers hear of it twice, as from a card that was pulled: device and connections. */

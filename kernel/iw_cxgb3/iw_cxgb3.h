@@ -28,9 +28,11 @@
 #ifndef IW_CXGB3_H
 #define IW_CXGB3_H
 
+#include <linux/bitops.h>
 #include <linux/completion.h>
 #include <linux/genalloc.h>
 #include <linux/idr.h>
+#include <linux/jiffies.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
@@ -129,6 +131,7 @@ struct t3_dev {
 	struct adap_ports ports;
 	struct ch_embedded_info fw;
 	unsigned long flags;		/* T3_DEV_* */
+	struct mutex db_mutex;		/* T3_DEV_DB_OFF and the QPs' status words */
 	unsigned long ports_up;		/* bit per port, port.c */
 	struct t3_ctrl ctrl;
 
@@ -205,12 +208,29 @@ void t3_health_start(struct t3_dev *dev);
 void t3_health_stop(struct t3_dev *dev);
 /* The card does not answer: every waiter and every later use fails with -EIO. */
 void t3_dev_fatal(struct t3_dev *dev, const char *what);
-/* Looks for messages whose interrupt got lost. */
+/* Looks for messages whose interrupt got lost, and rings for doorbells that did. */
 void t3_card_poll(struct t3_dev *dev);
 /* How long a silent card is waited for. */
 unsigned long t3_card_timeout(void);
 
 #define T3_CARD_POLL	HZ
+
+struct t3_card_deadline {
+	unsigned long end;		/* jiffies */
+	s64 drops;			/* T3_CNT_DB_DROP when it was set */
+};
+
+/* Whether the deadline has passed. It moves when the card reports that it drops doorbells. */
+static inline bool t3_card_overdue(const struct t3_dev *dev, struct t3_card_deadline *deadline)
+{
+	s64 drops = atomic64_read(&dev->counters[T3_CNT_DB_DROP]);
+
+	if (drops != deadline->drops) {
+		deadline->drops = drops;
+		deadline->end = jiffies + t3_card_timeout();
+	}
+	return time_after_eq(jiffies, deadline->end);
+}
 
 /*
  * Sleeps on a wait queue until the card has done something; 0, or -EIO once the
@@ -218,11 +238,14 @@ unsigned long t3_card_timeout(void);
  */
 #define t3_card_wait(dev, wq, cond, what) ({				\
 	struct t3_dev *_dev = (dev);					\
-	unsigned long _end = jiffies + t3_card_timeout();		\
+	struct t3_card_deadline _deadline = {				\
+		.end = jiffies + t3_card_timeout(),			\
+		.drops = atomic64_read(&_dev->counters[T3_CNT_DB_DROP]),	\
+	};								\
 									\
 	while (!wait_event_timeout(wq, (cond) || t3_dev_gone(_dev),	\
 				   T3_CARD_POLL)) {			\
-		if (time_after_eq(jiffies, _end)) {			\
+		if (t3_card_overdue(_dev, &_deadline)) {		\
 			t3_dev_fatal(_dev, what);			\
 			break;						\
 		}							\
@@ -325,6 +348,15 @@ static inline const char *t3_rtr_name(u8 type)
 	return type == T3_RTR_READ ? "read" : "none";
 }
 
+/*
+ * A status word that a process has mapped. Kernel threads and the library change
+ * bits of it at the same time, each atomically.
+ */
+static inline void t3_status_change(u64 *word, u64 set, u64 clear)
+{
+	set_mask_bits(word, clear, set);
+}
+
 /* One side of a QP, as an element of its CQ's ready list. */
 struct t3_half {
 	struct list_head node;
@@ -415,6 +447,7 @@ void t3_ctrl_close(struct t3_dev *dev);
 /* Write to adapter memory, NULL writes zeroes; returns when the card has done it. */
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len);
 void t3_ctrl_completed(struct t3_dev *dev, u32 counter);
+void t3_ctrl_ring_again(struct t3_dev *dev);
 
 /* rsc.c */
 int t3_rsc_open(struct t3_dev *dev);
@@ -456,6 +489,7 @@ void t3_ring_doorbell(struct t3_dev *dev, u32 context);
 int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb);
 void t3_adapter_event(struct t3_dev *dev, u32 event);
 void t3_doorbell_work(struct work_struct *work);
+void t3_doorbell_init(struct t3_qp *qp);
 
 /* port.c */
 void t3_ports_init(struct t3_dev *dev);

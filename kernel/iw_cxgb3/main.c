@@ -293,6 +293,7 @@ static void add_card(struct t3cdev *tdev)
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->mrs, XA_FLAGS_LOCK_IRQ);
 	mutex_init(&dev->ctrl.mutex);
+	mutex_init(&dev->db_mutex);
 	init_waitqueue_head(&dev->ctrl.wait);
 	init_completion(&dev->ctrl.modify_done);
 	INIT_WORK(&dev->register_work, register_work);

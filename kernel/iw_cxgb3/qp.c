@@ -95,15 +95,10 @@ void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
 
 /* --- what the library sees of a user QP -------------------------------------- */
 
-/*
- * Both sides change the status word with plain read-modify-write; the library
- * only ever sets the error bit, which is never cleared but by a reset.
- */
+/* The library only ever sets the error bit, which is never cleared but by a reset. */
 void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear)
 {
-	u64 *word = qp->ring.va + T3_QP_STATUS_OFFSET;
-
-	WRITE_ONCE(*word, (READ_ONCE(*word) | set) & ~clear);
+	t3_status_change(qp->ring.va + T3_QP_STATUS_OFFSET, set, clear);
 }
 
 static void notify_cqs(struct t3_qp *qp)
@@ -834,8 +829,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 		err = user_respond(qp, uc, udata);
 		if (err)
 			goto err_table;
-		if (test_bit(T3_DEV_DB_OFF, &dev->flags))
-			t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
+		t3_doorbell_init(qp);
 	}
 
 	ibqp->qp_num = qp->id;

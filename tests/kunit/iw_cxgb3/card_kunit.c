@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Control QP, doorbells, events and the end of a card, on a card that is a function of this file:
+ * it executes what stands in the control ring when its doorbell is rung, drops doorbells, or is
+ * silent.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/io.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <linux/timer.h>
+
+/* Instead of trace.h: no events of a test in tracefs. */
+#define T3_TRACE_H
+#include "iw_cxgb3.h"
+
+static inline void trace_t3_ctrl_write(const struct t3_dev *dev, u32 addr, u32 len, u32 target)
+{
+}
+
+static inline void trace_t3_async_event(u32 cq_id, const struct t3_cqe *cqe)
+{
+}
+
+static void card_doorbell(u32 value);
+static void card_loses_mastering(struct pci_dev *pdev);
+static void consumers_of_device(const struct ib_event *event);
+
+#undef writel
+#define writel(value, addr) ((void)(addr), card_doorbell(value))
+#define pci_clear_master card_loses_mastering
+#define ib_dispatch_event consumers_of_device
+
+#include "cqe.c"
+#include "wr.c"
+#include "ctrl.c"
+#include "event.c"
+#include "health.c"
+
+#undef pci_clear_master
+#undef ib_dispatch_event
+
+struct workqueue_struct *t3_wq;
+static struct t3_dev *dev;
+static struct work_struct drop_work;	/* what cxgb3 does when it hears of a dropped doorbell */
+
+static struct {
+	atomic_t drop;			/* doorbells of the control QP to drop */
+	bool reports;			/* the NIC driver hears of it */
+	bool silent;
+	u32 executed;			/* writes of the control ring */
+	atomic_t dropped;
+	u32 qp_rings;
+	unsigned int masters_cleared;
+	bool gone_before_cleared;
+	unsigned int fatal;
+} card;
+
+static struct {
+	unsigned int qp[32], device[32], cq[32];
+	unsigned int device_events_to_objects;
+} events;
+
+/* --- the card -------------------------------------------------------------- */
+
+static void card_doorbell(u32 value)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+	const union t3_wr_slot *slot;
+	u32 gen;
+
+	if ((value & 0xffff) != T3_CTRL_QP_CONTEXT) {
+		card.qp_rings++;
+		return;
+	}
+	if (card.silent)
+		return;
+	if (atomic_add_unless(&card.drop, -1, 0)) {
+		atomic_inc(&card.dropped);
+		if (card.reports)
+			queue_work(system_wq, &drop_work);
+		return;
+	}
+	for (;;) {
+		slot = &ctrl->ring[card.executed % T3_CTRL_SLOTS];
+		gen = t3_gen(card.executed, T3_CTRL_SLOTS_LOG2);
+		if (slot->flit[T3_WR_GEN2_FLIT] != t3_wr_gen2(gen))
+			return;
+		card.executed++;
+		t3_ctrl_completed(dev, card.executed - 1);
+	}
+}
+
+static void card_loses_mastering(struct pci_dev *pdev)
+{
+	card.masters_cleared++;
+	if (t3_dev_gone(dev))
+		card.gone_before_cleared = true;
+}
+
+static void nic_driver_reports_a_drop(struct work_struct *work)
+{
+	t3_adapter_event(dev, OFFLOAD_DB_DROP);
+}
+
+bool t3_dev_enter(struct t3_dev *dev)
+{
+	rcu_read_lock();
+	if (!t3_dev_gone(dev))
+		return true;
+	rcu_read_unlock();
+	return false;
+}
+
+int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
+{
+	return 0;
+}
+
+int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
+{
+	kfree_skb(skb);
+	complete(&dev->ctrl.modify_done);
+	return 0;
+}
+
+/* --- queues, connections, consumers ---------------------------------------- */
+
+static struct t3_qp *qp;
+static struct t3_cq *cq;
+static u64 *status_word;
+
+static void note(unsigned int *seen, const struct ib_event *event)
+{
+	if (event->event < 32)
+		seen[event->event]++;
+}
+
+static bool is_of_a_device(const struct ib_event *event)
+{
+	return event->event == IB_EVENT_DEVICE_FATAL || event->event == IB_EVENT_PORT_ERR ||
+	       event->event == IB_EVENT_PORT_ACTIVE;
+}
+
+static void consumers_of_device(const struct ib_event *event)
+{
+	note(events.device, event);
+}
+
+static void consumer_of_qp(struct ib_event *event, void *context)
+{
+	note(events.qp, event);
+	if (is_of_a_device(event) || event->element.qp != &qp->ibqp)
+		events.device_events_to_objects++;
+}
+
+static void consumer_of_cq(struct ib_event *event, void *context)
+{
+	note(events.cq, event);
+	if (is_of_a_device(event) || event->element.cq != &cq->ibcq)
+		events.device_events_to_objects++;
+}
+
+struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
+{
+	return id == qp->id ? qp : NULL;
+}
+
+void t3_qp_put(struct t3_qp *qp)
+{
+}
+
+struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
+{
+	return id == cq->id ? cq : NULL;
+}
+
+void t3_cq_put(struct t3_cq *cq)
+{
+}
+
+void t3_cq_notify(struct t3_cq *cq)
+{
+}
+
+int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+{
+	return 0;
+}
+
+void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
+{
+	fn(qp);
+}
+
+void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear)
+{
+	t3_status_change(status_word, set, clear);
+}
+
+void t3_ep_get(struct t3_ep *ep)
+{
+}
+
+void t3_ep_put(struct t3_ep *ep)
+{
+}
+
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
+{
+}
+
+void t3_ep_confirm_neigh(struct t3_ep *ep)
+{
+}
+
+void t3_cm_fatal(struct t3_dev *dev)
+{
+	card.fatal++;
+}
+
+bool t3_cm_busy(struct t3_dev *dev)
+{
+	return false;
+}
+
+/* --- a device -------------------------------------------------------------- */
+
+static int card_init(struct kunit *test)
+{
+	static const struct net_device_ops no_poll;
+	struct net_device *ndev;
+
+	memset(&card, 0, sizeof(card));
+	memset(&events, 0, sizeof(events));
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+	ndev = kunit_kzalloc(test, sizeof(*ndev), GFP_KERNEL);
+	status_word = kunit_kzalloc(test, sizeof(*status_word), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, dev && qp && cq && ndev && status_word);
+	dev->pdev = kunit_kzalloc(test, sizeof(*dev->pdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev->pdev);
+	dev->pdev->dev.init_name = "card_kunit";
+	ndev->netdev_ops = &no_poll;
+	dev->ports.lldevs[0] = ndev;
+	dev->tdev = kunit_kzalloc(test, sizeof(*dev->tdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev->tdev);
+	dev->tdev->ulp = dev;
+
+	mutex_init(&dev->ctrl.mutex);
+	mutex_init(&dev->db_mutex);
+	init_waitqueue_head(&dev->ctrl.wait);
+	init_completion(&dev->ctrl.modify_done);
+	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
+	INIT_WORK(&drop_work, nic_driver_reports_a_drop);
+	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	t3_wq = alloc_workqueue("card_kunit", WQ_UNBOUND, 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_wq);
+	t3_health_init(dev);
+	set_bit(T3_DEV_REGISTERED, &dev->flags);
+	dev->ctrl.ring = kunit_kzalloc(test, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev->ctrl.ring);
+
+	spin_lock_init(&qp->lock);
+	qp->id = 32;
+	qp->user = true;
+	qp->state = T3_QPS_RTS;
+	qp->ibqp.device = &dev->ibdev;
+	qp->ibqp.event_handler = consumer_of_qp;
+	cq->id = 5;
+	cq->ibcq.device = &dev->ibdev;
+	cq->ibcq.event_handler = consumer_of_cq;
+	card_timeout_secs = 1;
+	return 0;
+}
+
+static void card_exit(struct kunit *test)
+{
+	flush_work(&drop_work);
+	cancel_delayed_work_sync(&dev->db_work);
+	t3_health_stop(dev);
+	destroy_workqueue(t3_wq);
+}
+
+/* A registration or the like, in a thread of its own. */
+struct writer {
+	struct work_struct work;
+	struct completion done;
+	u32 len;
+	int ret;
+};
+
+static void write_memory(struct work_struct *work)
+{
+	struct writer *w = container_of(work, struct writer, work);
+
+	w->ret = t3_ctrl_write(dev, 0x1000, NULL, w->len);
+	complete(&w->done);
+}
+
+static struct writer *start_writer(struct kunit *test, u32 len)
+{
+	struct writer *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	init_completion(&w->done);
+	w->len = len;
+	INIT_WORK(&w->work, write_memory);
+	queue_work(system_unbound_wq, &w->work);
+	return w;
+}
+
+static int end_writer(struct writer *w)
+{
+	wait_for_completion(&w->done);
+	flush_work(&w->work);
+	return w->ret;
+}
+
+static void wait_for_drops(int count)
+{
+	while (atomic_read(&card.dropped) < count)
+		msleep(20);
+}
+
+/* --- the control QP and doorbells ------------------------------------------ */
+
+static void writes_are_executed_in_order(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, t3_ctrl_write(dev, 0x1000, NULL,
+						    T3_CTRL_SLOTS * T3_BYPASS_MAX_DATA), 0);
+	KUNIT_EXPECT_EQ(test, card.executed, 3 * T3_CTRL_SLOTS);
+	KUNIT_EXPECT_EQ(test, dev->ctrl.producer, dev->ctrl.consumer);
+}
+
+static void dropped_doorbell_of_the_control_qp_is_rung_again(struct kunit *test)
+{
+	struct writer *w;
+
+	atomic_set(&card.drop, 1);
+	w = start_writer(test, 32);
+	wait_for_drops(1);
+	t3_adapter_event(dev, OFFLOAD_DB_DROP);
+	KUNIT_EXPECT_TRUE(test, test_bit(T3_DEV_DB_OFF, &dev->flags));
+	flush_delayed_work(&dev->db_work);
+	KUNIT_EXPECT_EQ(test, card.executed, 1);
+	KUNIT_EXPECT_EQ(test, end_writer(w), 0);
+	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
+}
+
+/* The interrupt that reports the drop can be lost as well. */
+static void doorbell_that_was_dropped_in_silence_is_rung_again(struct kunit *test)
+{
+	struct writer *w;
+
+	card_timeout_secs = 10;
+	atomic_set(&card.drop, 1);
+	w = start_writer(test, 32);
+	wait_for_drops(1);
+	KUNIT_EXPECT_EQ(test, end_writer(w), 0);
+	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
+}
+
+/* A program that floods its doorbell page must not get the card declared dead. */
+static void card_that_reports_drops_is_alive(struct kunit *test)
+{
+	struct writer *w;
+
+	card.reports = true;
+	atomic_set(&card.drop, INT_MAX);
+	w = start_writer(test, 32);
+	wait_for_drops(1);
+	msleep(3 * MSEC_PER_SEC);	/* three times as long as a silent card has */
+	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
+	atomic_set(&card.drop, 0);
+	KUNIT_EXPECT_EQ(test, end_writer(w), 0);
+	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
+}
+
+static void card_that_is_silent_is_dead(struct kunit *test)
+{
+	card.silent = true;
+	KUNIT_EXPECT_EQ(test, t3_ctrl_write(dev, 0x1000, NULL, 32), -EIO);
+	KUNIT_EXPECT_TRUE(test, t3_dev_gone(dev));
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
+	t3_dev_fatal(dev, "said twice");
+	flush_work(&dev->fatal_work);
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
+	KUNIT_EXPECT_EQ(test, card.fatal, 1);
+	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 1);
+}
+
+static void qps_are_told_when_doorbells_are_off_and_rung_when_on(struct kunit *test)
+{
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
+	KUNIT_EXPECT_EQ(test, *status_word, T3_QP_STATUS_DB_OFF);
+	t3_ring_doorbell(dev, qp->id);
+	KUNIT_EXPECT_EQ(test, card.qp_rings, 0);
+	t3_adapter_event(dev, OFFLOAD_DB_EMPTY);
+	KUNIT_EXPECT_EQ(test, *status_word, 0);
+	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
+}
+
+/* The error bit changes in softirq, in the middle of what the test does with the other one. */
+static struct {
+	struct timer_list timer;
+	struct completion done;
+	unsigned int fired, lost;
+	bool set;
+} softirq;
+
+static void change_the_error_bit(struct timer_list *timer)
+{
+	if (!(READ_ONCE(*status_word) & T3_QP_STATUS_ERROR) == softirq.set)
+		softirq.lost++;
+	softirq.set = !softirq.set;
+	t3_status_change(status_word, softirq.set ? T3_QP_STATUS_ERROR : 0,
+			 softirq.set ? 0 : T3_QP_STATUS_ERROR);
+	if (++softirq.fired < 1000)
+		mod_timer(&softirq.timer, jiffies + 1);
+	else
+		complete(&softirq.done);
+}
+
+static void bits_of_a_status_word_do_not_get_lost(struct kunit *test)
+{
+	unsigned int i, lost = 0;
+
+	memset(&softirq, 0, sizeof(softirq));
+	init_completion(&softirq.done);
+	timer_setup(&softirq.timer, change_the_error_bit, 0);
+	mod_timer(&softirq.timer, jiffies + 1);
+	while (!completion_done(&softirq.done)) {
+		for (i = 0; i < 256; i++) {
+			t3_status_change(status_word, T3_QP_STATUS_DB_OFF, 0);
+			lost += !(READ_ONCE(*status_word) & T3_QP_STATUS_DB_OFF);
+			t3_status_change(status_word, 0, T3_QP_STATUS_DB_OFF);
+			lost += !!(READ_ONCE(*status_word) & T3_QP_STATUS_DB_OFF);
+		}
+		cond_resched();
+	}
+	/* The function of the timer may still be on its way out. */
+	synchronize_rcu();
+	KUNIT_EXPECT_EQ(test, softirq.lost, 0);
+	KUNIT_EXPECT_EQ(test, lost, 0);
+}
+
+static void new_qp_learns_that_doorbells_are_off(struct kunit *test)
+{
+	t3_doorbell_init(qp);
+	KUNIT_EXPECT_EQ(test, *status_word, 0);
+	set_bit(T3_DEV_DB_OFF, &dev->flags);
+	t3_doorbell_init(qp);
+	KUNIT_EXPECT_EQ(test, *status_word, T3_QP_STATUS_DB_OFF);
+}
+
+static struct kunit_case card_cases[] = {
+	KUNIT_CASE(writes_are_executed_in_order),
+	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
+	KUNIT_CASE(doorbell_that_was_dropped_in_silence_is_rung_again),
+	KUNIT_CASE(card_that_reports_drops_is_alive),
+	KUNIT_CASE(card_that_is_silent_is_dead),
+	KUNIT_CASE(qps_are_told_when_doorbells_are_off_and_rung_when_on),
+	KUNIT_CASE(bits_of_a_status_word_do_not_get_lost),
+	KUNIT_CASE(new_qp_learns_that_doorbells_are_off),
+	{}
+};
+
+static struct kunit_suite card_suite = {
+	.name = "iw_cxgb3_card",
+	.init = card_init,
+	.exit = card_exit,
+	.test_cases = card_cases,
+};
+
+kunit_test_suites(&card_suite);
+
+MODULE_LICENSE("GPL");
