@@ -16,8 +16,9 @@
  *                             Not if it reports that it drops doorbells: then it
  *                             is alive, and somebody rings too often.
  *
- * What is dead stays dead until cxgb3 is loaded anew. Connections end as if the
- * card had been pulled: their queue pairs are flushed and their owners told.
+ * What is dead stays dead until cxgb3 resets the chip: it does when the card is
+ * unbound from it and bound again. Connections end as if the card had been
+ * pulled: their queue pairs are flushed, and consumers get an event.
  */
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -66,7 +67,7 @@ void t3_card_poll(struct t3_dev *dev)
 	t3_ctrl_ring_again(dev);
 }
 
-/* Consumers hear of it twice, as from a card that was pulled: device and connections. */
+/* Consumers get two events, as from a card that was pulled: of device and connections. */
 static void fatal_work(struct work_struct *work)
 {
 	struct t3_dev *dev = container_of(work, struct t3_dev, fatal_work);
@@ -82,19 +83,45 @@ static void fatal_work(struct work_struct *work)
 	t3_cm_fatal(dev);
 }
 
-void t3_dev_fatal(struct t3_dev *dev, const char *what)
+/*
+ * From T3_DEV_GONE on, requests are flushed and memory is freed without asking the
+ * card. If it may still transfer anything its bus mastering is off before that:
+ * when the command register has been written, what the card wrote before is in
+ * memory, and nothing comes behind it. The lock makes sure that a second caller
+ * does not do it to a card that cxgb3 has reset meanwhile.
+ */
+bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma)
 {
-	if (test_and_set_bit(T3_DEV_GONE, &dev->flags))
-		return;
-	T3_RACE_POINT(t3_fatal_gone);
-	if (test_bit(T3_DEV_DOWN, &dev->flags)) {
-		dev_err(&dev->pdev->dev, "RDMA is down: %s\n", what);
-	} else {
-		pci_clear_master(dev->pdev);
-		dev_err(&dev->pdev->dev, "RDMA is down: %s; load cxgb3 anew\n", what);
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&dev->gone_lock, flags);
+	first = !t3_dev_gone(dev);
+	if (first) {
+		if (stop_dma)
+			pci_clear_master(dev->pdev);
+		smp_mb__before_atomic();
+		set_bit(T3_DEV_GONE, &dev->flags);
 	}
+	spin_unlock_irqrestore(&dev->gone_lock, flags);
+
 	wake_up_all(&dev->ctrl.wait);
 	complete(&dev->ctrl.modify_done);
+	return first;
+}
+
+/* cxgb3 switches bus mastering on again when it has reset the chip. */
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
+	if (!t3_dev_set_gone(dev, true))
+		return;
+	T3_RACE_POINT(t3_fatal_gone);
+	if (test_bit(T3_DEV_DOWN, &dev->flags))
+		dev_err(&dev->pdev->dev, "RDMA is down: %s\n", what);
+	else
+		dev_err(&dev->pdev->dev,
+			"RDMA is down: %s; to recover, unbind the card from cxgb3 and bind it again\n",
+			what);
 	queue_work(t3_wq, &dev->fatal_work);
 }
 
@@ -112,6 +139,7 @@ static void beat(struct work_struct *work)
 
 void t3_health_init(struct t3_dev *dev)
 {
+	spin_lock_init(&dev->gone_lock);
 	INIT_WORK(&dev->fatal_work, fatal_work);
 	INIT_DELAYED_WORK(&dev->beat_work, beat);
 }

@@ -131,6 +131,7 @@ struct t3_dev {
 	struct adap_ports ports;
 	struct ch_embedded_info fw;
 	unsigned long flags;		/* T3_DEV_* */
+	spinlock_t gone_lock;		/* setting T3_DEV_GONE; irq */
 	struct mutex db_mutex;		/* T3_DEV_DB_OFF and the QPs' status words */
 	unsigned long ports_up;		/* bit per port, port.c */
 	struct t3_ctrl ctrl;
@@ -206,7 +207,13 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb);
 void t3_health_init(struct t3_dev *dev);
 void t3_health_start(struct t3_dev *dev);
 void t3_health_stop(struct t3_dev *dev);
-/* The card does not answer: every waiter and every later use fails with -EIO. */
+/*
+ * Every waiter and every later use of the card fails with -EIO. False if that was
+ * so before. stop_dma: unless the card has confirmed that it is done with all of
+ * our memory.
+ */
+bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma);
+/* The card does not answer. */
 void t3_dev_fatal(struct t3_dev *dev, const char *what);
 /* Looks for messages whose interrupt got lost, and rings for doorbells that did. */
 void t3_card_poll(struct t3_dev *dev);

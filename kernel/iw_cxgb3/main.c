@@ -337,10 +337,8 @@ static void remove_card(struct t3cdev *tdev)
 	if (!t3_dev_gone(dev) && !test_bit(T3_DEV_DOWN, &dev->flags))
 		t3_cm_retire(dev);
 	T3_RACE_POINT(t3_remove_retired);
-	set_bit(T3_DEV_GONE, &dev->flags);
+	t3_dev_set_gone(dev, false);
 	T3_RACE_POINT(t3_remove_gone);
-	wake_up_all(&dev->ctrl.wait);
-	complete(&dev->ctrl.modify_done);
 	WRITE_ONCE(tdev->ulp, NULL);
 	/* Handlers in softirq, and users between enter and leave. */
 	synchronize_net();

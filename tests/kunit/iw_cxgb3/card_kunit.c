@@ -396,6 +396,21 @@ static void card_that_is_silent_is_dead(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 1);
 }
 
+/* Whoever sees T3_DEV_GONE may free memory that the card knows. */
+static void mastering_ends_before_anybody_can_free(struct kunit *test)
+{
+	t3_dev_fatal(dev, "as a test");
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
+	KUNIT_EXPECT_FALSE(test, card.gone_before_cleared);
+}
+
+static void mastering_ends_before_a_reset(struct kunit *test)
+{
+	t3_adapter_event(dev, OFFLOAD_STATUS_DOWN);
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
+	KUNIT_EXPECT_FALSE(test, card.gone_before_cleared);
+}
+
 static void qps_are_told_when_doorbells_are_off_and_rung_when_on(struct kunit *test)
 {
 	t3_adapter_event(dev, OFFLOAD_DB_FULL);
@@ -466,6 +481,8 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(doorbell_that_was_dropped_in_silence_is_rung_again),
 	KUNIT_CASE(card_that_reports_drops_is_alive),
 	KUNIT_CASE(card_that_is_silent_is_dead),
+	KUNIT_CASE(mastering_ends_before_anybody_can_free),
+	KUNIT_CASE(mastering_ends_before_a_reset),
 	KUNIT_CASE(qps_are_told_when_doorbells_are_off_and_rung_when_on),
 	KUNIT_CASE(bits_of_a_status_word_do_not_get_lost),
 	KUNIT_CASE(new_qp_learns_that_doorbells_are_off),
