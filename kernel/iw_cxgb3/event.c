@@ -12,9 +12,25 @@
 #include "iw_cxgb3.h"
 #include "trace.h"
 
-/* --- async events ----------------------------------------------------------- */
+/* --- to the consumers --------------------------------------------------------- */
 
-static void dispatch(struct t3_qp *qp, enum ib_event_type type)
+/*
+ * An event of the device or of a port (0: of the device). Any context. The
+ * device must be registered, and stay so until this returns.
+ */
+void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = port,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+/* Only events that name a QP: a consumer counts them to it. */
+static void t3_qp_dispatch(struct t3_qp *qp, enum ib_event_type type)
 {
 	struct ib_event event = {
 		.device = qp->ibqp.device,
@@ -25,6 +41,20 @@ static void dispatch(struct t3_qp *qp, enum ib_event_type type)
 	if (qp->ibqp.event_handler)
 		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
 }
+
+static void t3_cq_dispatch(struct t3_cq *cq, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = cq->ibcq.device,
+		.element.cq = &cq->ibcq,
+		.event = type,
+	};
+
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+}
+
+/* --- async events ----------------------------------------------------------- */
 
 /* The QP's endpoint with a reference, or NULL. */
 static struct t3_ep *qp_ep(struct t3_qp *qp)
@@ -48,8 +78,6 @@ static enum ib_event_type event_type(enum t3_ae_class class)
 	case T3_AE_REQUEST:
 	case T3_AE_TERM_RCVD:
 		return IB_EVENT_QP_REQ_ERR;
-	case T3_AE_DEVICE:
-		return IB_EVENT_DEVICE_FATAL;
 	default:
 		return IB_EVENT_QP_FATAL;
 	}
@@ -81,7 +109,10 @@ static void qp_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_clas
 	t3_count(dev, class == T3_AE_TERM_RCVD ? T3_CNT_TERM_RCVD : T3_CNT_AE_ERROR);
 	T3_RACE_POINT(t3_qp_error_noted);
 	t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR);
-	dispatch(qp, event_type(class));
+	t3_qp_dispatch(qp, event_type(class));
+	/* The QP met it, but memory or logic of the card is at fault. */
+	if (class == T3_AE_DEVICE)
+		t3_dev_dispatch(dev, IB_EVENT_DEVICE_FATAL, 0);
 }
 
 static void qp_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
@@ -112,6 +143,21 @@ static void qp_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_clas
 	}
 }
 
+/*
+ * The card had to drop an entry, and completions are missing. It reports that
+ * of a CQ that counts credits only (overflow mode 1). Ours do not, so this is
+ * for firmware that does it all the same. Once for each CQ, as for QPs: what is
+ * missing does not come back.
+ */
+static void t3_cq_overflowed(struct t3_dev *dev, struct t3_cq *cq)
+{
+	if (xchg(&cq->overflowed, true))
+		return;
+	ibdev_dbg(&dev->ibdev, "cq %u: overflow\n", cq->id);
+	t3_count(dev, T3_CNT_CQ_OVERFLOW);
+	t3_cq_dispatch(cq, IB_EVENT_CQ_ERR);
+}
+
 static void queue_event(struct t3_dev *dev, const struct t3_async_event *ae)
 {
 	u32 cq_id = be32_to_cpu(ae->cq) & T3_AE_CQ_ID;
@@ -133,6 +179,8 @@ static void queue_event(struct t3_dev *dev, const struct t3_async_event *ae)
 	 * thread that has to flush its QP.
 	 */
 	if (cq) {
+		if (be32_to_cpu(ae->flags) & T3_AE_OVERFLOW)
+			t3_cq_overflowed(dev, cq);
 		t3_cq_notify(cq);
 		t3_cq_put(cq);
 	}

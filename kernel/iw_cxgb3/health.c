@@ -71,14 +71,10 @@ void t3_card_poll(struct t3_dev *dev)
 static void fatal_work(struct work_struct *work)
 {
 	struct t3_dev *dev = container_of(work, struct t3_dev, fatal_work);
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.event = IB_EVENT_DEVICE_FATAL,
-	};
 
 	T3_RACE_POINT(t3_fatal_begins);
 	if (test_bit(T3_DEV_REGISTERED, &dev->flags))
-		ib_dispatch_event(&event);
+		t3_dev_dispatch(dev, IB_EVENT_DEVICE_FATAL, 0);
 	T3_RACE_POINT(t3_fatal_reported);
 	t3_cm_fatal(dev);
 }

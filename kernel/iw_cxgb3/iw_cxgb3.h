@@ -109,6 +109,7 @@ enum t3_counter {
 	T3_CNT_CM_BAD_EVENT,
 	T3_CNT_CM_ABORT,
 	T3_CNT_CARD_POLL,
+	T3_CNT_CQ_OVERFLOW,
 	T3_CNT_NUM
 };
 
@@ -330,6 +331,7 @@ struct t3_cq {
 	struct t3_mmap *map;		/* user CQ: owner of the ring's memory */
 	u32 __user *user_rptr;
 	bool status_word;		/* user CQ: the library looks at it */
+	bool overflowed;		/* reported to the consumer */
 	struct kref ref;
 	struct completion released;
 };
@@ -497,6 +499,7 @@ int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb);
 void t3_adapter_event(struct t3_dev *dev, u32 event);
 void t3_doorbell_work(struct work_struct *work);
 void t3_doorbell_init(struct t3_qp *qp);
+void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port);
 
 /* port.c */
 void t3_ports_init(struct t3_dev *dev);

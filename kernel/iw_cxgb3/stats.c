@@ -55,6 +55,7 @@ static const char * const own[T3_CNT_NUM] = {
 	[T3_CNT_CM_BAD_EVENT]	= "cm_refused_events",
 	[T3_CNT_CM_ABORT]	= "cm_aborts",
 	[T3_CNT_CARD_POLL]	= "card_polls",
+	[T3_CNT_CQ_OVERFLOW]	= "cq_overflows",
 };
 
 #define MIB_NUM ARRAY_SIZE(mib)

@@ -475,6 +475,60 @@ static void new_qp_learns_that_doorbells_are_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *status_word, T3_QP_STATUS_DB_OFF);
 }
 
+/* --- events ---------------------------------------------------------------- */
+
+static void async_event(u32 flags, u32 qp_id, u8 status, u8 opcode)
+{
+	struct sk_buff *skb = alloc_skb(sizeof(struct t3_async_event), GFP_KERNEL);
+	struct t3_async_event *ae;
+
+	if (!skb)
+		return;
+	ae = skb_put_zero(skb, sizeof(*ae));
+	ae->flags = cpu_to_be32(flags);
+	ae->cq = cpu_to_be32(cq->id);
+	ae->cqe.header = cpu_to_be32(qp_id << 12 | status << 5 | T3_CQE_TYPE_SQ | opcode);
+	local_bh_disable();
+	t3_async_event(dev->tdev, skb);
+	local_bh_enable();
+	kfree_skb(skb);
+}
+
+/* A consumer counts what comes through its QP to the QP, and acknowledges it as the device's. */
+static void device_error_goes_to_the_device(struct kunit *test)
+{
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_ECC, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, events.device_events_to_objects, 0);
+	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 1);
+	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_DEVICE_FATAL], 0);
+	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_QP_FATAL], 1);
+}
+
+static void qp_error_goes_to_the_qp(struct kunit *test)
+{
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_ACCESS, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_QP_ACCESS_ERR], 1);
+	KUNIT_EXPECT_EQ(test, events.device_events_to_objects, 0);
+	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 0);
+}
+
+static void overflow_goes_to_the_cq_once(struct kunit *test)
+{
+	async_event(T3_AE_ASYNC | T3_AE_OVERFLOW, qp->id, T3_STATUS_SUCCESS, T3_RDMA_SEND);
+	async_event(T3_AE_ASYNC | T3_AE_OVERFLOW, 777, T3_STATUS_SUCCESS, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, events.cq[IB_EVENT_CQ_ERR], 1);
+	KUNIT_EXPECT_EQ(test, events.device_events_to_objects, 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CQ_OVERFLOW]), 1);
+}
+
+static void plain_completion_is_no_error(struct kunit *test)
+{
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_SUCCESS, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, events.cq[IB_EVENT_CQ_ERR], 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(events.qp, 0, sizeof(events.qp)));
+	KUNIT_EXPECT_NULL(test, memchr_inv(events.device, 0, sizeof(events.device)));
+}
+
 static struct kunit_case card_cases[] = {
 	KUNIT_CASE(writes_are_executed_in_order),
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
@@ -486,6 +540,10 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(qps_are_told_when_doorbells_are_off_and_rung_when_on),
 	KUNIT_CASE(bits_of_a_status_word_do_not_get_lost),
 	KUNIT_CASE(new_qp_learns_that_doorbells_are_off),
+	KUNIT_CASE(device_error_goes_to_the_device),
+	KUNIT_CASE(qp_error_goes_to_the_qp),
+	KUNIT_CASE(overflow_goes_to_the_cq_once),
+	KUNIT_CASE(plain_completion_is_no_error),
 	{}
 };
 
