@@ -99,7 +99,7 @@ void cm_dev_hold(struct cm_id *id, struct cm_dev *dev)
 	id->mirror.id.device = dev->device;
 }
 
-/* A link aggregate's or a bridge's address may be on no port of the device: then it is the first. */
+/* A bridge's or link aggregate's address may be on no port of the device: it is the first then. */
 static u32 port_for(struct cm_dev *dev, struct net_device *ndev)
 {
 	u32 port = port_on(dev, ndev);

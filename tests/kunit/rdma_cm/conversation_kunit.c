@@ -935,26 +935,26 @@ struct qp_window {
 	const char *name;
 	void (*meanwhile)(void);
 	bool passive, untracked;
-	const char *at;
 };
 
-#define WINDOWS(text, how, side, tracking, call)						\
-	{ text ": entry", how, side, tracking, "cm_qp_entry_held" },				\
-	{ text ": provider", how, side, tracking, "cm_" call "_provider" },			\
-	{ text ": asked", how, side, tracking, "cm_" call "_asked" }
-
-#define TRACKED_WINDOWS(text, how, side, call)							\
-	WINDOWS(text, how, side, false, call),							\
-	{ text ": found", how, side, false, "cm_qp_found" },					\
-	{ text ": held", how, side, false, "cm_qp_held" }
-
 static const struct qp_window qp_windows[] = {
-	TRACKED_WINDOWS("connect, destroy", fake_destroy_qp, false, "connect"),
-	TRACKED_WINDOWS("connect, close", fake_close_verbs, false, "connect"),
-	TRACKED_WINDOWS("accept, destroy", fake_destroy_qp, true, "accept"),
-	TRACKED_WINDOWS("accept, close", fake_close_verbs, true, "accept"),
-	WINDOWS("connect, destroy, not tracked", fake_destroy_qp, false, true, "connect"),
-	WINDOWS("accept, destroy, not tracked", fake_destroy_qp, true, true, "accept"),
+	{ "connect, destroy", fake_destroy_qp, false, false },
+	{ "connect, close", fake_close_verbs, false, false },
+	{ "accept, destroy", fake_destroy_qp, true, false },
+	{ "accept, close", fake_close_verbs, true, false },
+	{ "connect, destroy, not tracked", fake_destroy_qp, false, true },
+	{ "accept, destroy, not tracked", fake_destroy_qp, true, true },
+};
+
+/* Points that each call comes to; of a QP that is tracked, and of any. */
+static const char *const points_of_tracked[] = { "cm_qp_found", "cm_qp_held" };
+
+static const char *const points_of_connect[] = {
+	"cm_qp_entry_held", "cm_connect_provider", "cm_connect_asked",
+};
+
+static const char *const points_of_accept[] = {
+	"cm_qp_entry_held", "cm_accept_provider", "cm_accept_asked",
 };
 
 static void qp_window_name(const struct qp_window *window, char *name)
@@ -964,13 +964,8 @@ static void qp_window_name(const struct qp_window *window, char *name)
 
 KUNIT_ARRAY_PARAM(qp_window, qp_windows, qp_window_name);
 
-/*
- * A process destroys a QP while it connects it: whatever comes first, no reference is taken on a
- * QP that has gone, and of a QP that is tracked the provider never has to look for one that has.
- */
-static void a_qp_is_destroyed_while_it_is_connected(struct kunit *test)
+static void destroy_at(struct kunit *test, const struct qp_window *window, const char *at)
 {
-	const struct qp_window *window = test->param_value;
 	int ret;
 
 	ids = OF_A_PROCESS;
@@ -978,20 +973,36 @@ static void a_qp_is_destroyed_while_it_is_connected(struct kunit *test)
 	fake.untracked = window->untracked;
 	shorthand(test, window->passive ? ASKED : READY);
 	fake.meanwhile = window->meanwhile;
-	fake.at = window->at;
+	fake.at = at;
 	ret = call(window->passive ? ACCEPT : CONNECT);
-	KUNIT_EXPECT_NULL_MSG(test, fake.at, "the call did not come to %s", window->at);
-	KUNIT_EXPECT_FALSE(test, fake.qp_used_when_gone);
+	KUNIT_EXPECT_NULL_MSG(test, fake.at, "the call did not come to %s", at);
+	KUNIT_EXPECT_FALSE_MSG(test, fake.qp_used_when_gone, "%s", at);
 	if (ret) {
-		KUNIT_EXPECT_EQ(test, ret, -EINVAL);
-		KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+		KUNIT_EXPECT_EQ_MSG(test, ret, -EINVAL, "%s", at);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 0, "%s", at);
 	} else {
-		KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
-		KUNIT_EXPECT_FALSE(test, fake.qp_gone);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 1, "%s", at);
+		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_gone, "%s", at);
 	}
 	if (!window->untracked)
-		KUNIT_EXPECT_FALSE(test, fake.qp_missed);
+		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_missed, "%s", at);
 	end(test);
+}
+
+/*
+ * E9. A process destroys a QP while it connects it: whatever comes first, no reference is taken on
+ * a QP that has gone, and of a QP that is tracked the provider never has to look for one that has.
+ */
+static void a_qp_is_destroyed_while_it_is_connected(struct kunit *test)
+{
+	const struct qp_window *window = test->param_value;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(points_of_tracked) && !window->untracked; i++)
+		destroy_at(test, window, points_of_tracked[i]);
+	for (i = 0; i < ARRAY_SIZE(points_of_connect); i++)
+		destroy_at(test, window, window->passive ? points_of_accept[i] :
+							   points_of_connect[i]);
 }
 
 /* A QP that resource tracking does not have is held all the same. */

@@ -55,14 +55,14 @@ static struct {
 	struct ib_uverbs_file ufile;
 	bool untracked;
 	int entry_refs;
-	/* Its destroy has begun; has ended; answered; a reference was taken, or it was used, after that. */
+	/* Its destroy has begun; has ended; the QP was used after that. */
 	bool qp_dying, qp_gone, qp_used_when_gone;
-	int qp_destroyed;
+	int qp_destroyed;		/* what the destroy answered */
 	bool qp_missed;			/* connected or accepted, and not there: siw warns */
 	/* What happens when a thread comes to a named point, once. */
 	const char *at;
 	void (*meanwhile)(void);
-	/* cm_remove_one() waits; whether it had users to wait for; it has returned; used after that. */
+	/* cm_remove_one() waits; had users then; has returned; the device was used after. */
 	bool removal_waits, removal_has_users, removed, used_when_removed;
 	enum fake_context context;
 	/* The provider's side of the connection, of a request, and of the listener. */
