@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <ctime>
 #include <system_error>
+#include <utility>
 
 #include <sys/timerfd.h>
 
@@ -75,13 +76,14 @@ void EventLoop::run() {
 
 void EventLoop::run_once(int timeout_ms) {
     // What was scheduled from outside of the loop may be due already.
-    advance();
-    arm_timer();
+    if (!more_is_due_)
+        advance();
+    if (!more_is_due_)
+        arm_timer();
     std::array<epoll_event, 32> ready{};
-    const int n = epoll_wait(epoll_.get(), ready.data(), ready.size(), timeout_ms);
+    const int n = epoll_wait(epoll_.get(), ready.data(), ready.size(), more_is_due_ ? 0 : timeout_ms);
     if (n < 0 && errno != EINTR)
         fail("epoll_wait");
-    advance();
     for (int i = 0; i < n; i++) {
         // By value: epoll_event is packed, its members are not aligned.
         const epoll_event event = ready[static_cast<std::size_t>(i)];
@@ -91,13 +93,25 @@ void EventLoop::run_once(int timeout_ms) {
             continue;
         // Kept alive: the handler may forget its own entry.
         const auto entry = it->second;
+        const Time now = monotonic();
+        queue_.run_due(now - start_, [] { return false; }); // only moves the time
+        turn_end_ = now + turn_time;
         entry->handler(event.events);
     }
     advance();
 }
 
+bool EventLoop::turn_is_over() const {
+    return monotonic() >= turn_end_;
+}
+
 void EventLoop::advance() {
-    queue_.advance(monotonic() - start_);
+    const Time now = monotonic();
+    turn_end_ = now + turn_time;
+    unsigned left = turn_events;
+    bool first = true; // at least one event each time, however slow the machine is
+    more_is_due_ = queue_.run_due(
+        now - start_, [&] { return std::exchange(first, false) || (left-- != 0 && !turn_is_over()); });
 }
 
 void EventLoop::arm_timer() {

@@ -2,6 +2,10 @@
 //
 // The one thread of a running model: file descriptors by epoll, and the event queue advanced along
 // CLOCK_MONOTONIC. Sleeps whenever there is nothing to do.
+//
+// One turn is: events that are due, until the turn's budget is used up; then one look at the descriptors,
+// each of which has the same budget for its handler. So whatever the events are, and however many they make,
+// every descriptor is served after a few budgets.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +27,10 @@ public:
     /// Names one watched descriptor; 0 names none.
     using Watch = std::uint64_t;
 
+    /// Of the events of one turn, and of one handler.
+    static constexpr Time turn_time = 50'000;
+    static constexpr unsigned turn_events = 1024;
+
     /// Throws std::system_error if the kernel refuses.
     EventLoop();
     EventLoop(const EventLoop&) = delete;
@@ -39,8 +47,11 @@ public:
 
     void run();
     void stop() { stop_ = true; }
-    /// Waits for at most @p timeout_ms (-1: for ever) and handles what is ready and due.
+    /// One turn. Waits for at most @p timeout_ms (-1: for ever) if nothing is due.
     void run_once(int timeout_ms);
+    /// For handlers with much to do: true when they have used up their budget and should return. What is left
+    /// is still ready in the next turn.
+    [[nodiscard]] bool turn_is_over() const;
 
 private:
     struct Entry {
@@ -56,6 +67,8 @@ private:
     Fd timer_;
     Time start_; ///< CLOCK_MONOTONIC when the queue's time was 0
     Time armed_ = 0;
+    Time turn_end_ = 0;        ///< CLOCK_MONOTONIC
+    bool more_is_due_ = false; ///< the last turn ended before the events that were due
     Watch last_watch_ = 0;
     std::map<Watch, std::shared_ptr<Entry>> entries_;
     bool stop_ = false;

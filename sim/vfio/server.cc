@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -13,7 +14,8 @@ namespace {
 
 spdlog::logger& log = logger("vfio");
 
-// Between two messages of one client, the other cards and the timers get their turn after this many.
+// Between two messages of one client, the other cards and the timers get their turn after this many, or when
+// the turn's time is over.
 constexpr int messages_per_turn = 64;
 
 constexpr const char* capabilities =
@@ -92,6 +94,7 @@ Server::Server(EventLoop& loop, const std::string& path) : loop_(loop) {
 }
 
 Server::~Server() {
+    loop_.queue().cancel(writes_.more);
     if (connection_)
         loop_.forget(watch_);
 }
@@ -123,6 +126,8 @@ void Server::disconnect(const char* why) {
     else
         log.debug("client disconnected");
     loop_.forget(watch_);
+    loop_.queue().cancel(writes_.more);
+    writes_ = {};
     connection_.reset();
     // First nothing of the guest's memory, then reset: what the card does in its reset cannot reach a guest
     // that has gone.
@@ -142,7 +147,22 @@ void Server::ready(std::uint32_t events) {
             return;
         loop_.change(watch_, EPOLLIN);
     }
-    for (int i = 0; i < messages_per_turn; i++) {
+    receive();
+}
+
+void Server::receive() {
+    if (writes_.under_way) {
+        if (!write_some())
+            return;
+        answer(connection_->message().header, writes_.result);
+    }
+    for (int i = 0; connection_ && i < messages_per_turn; i++) {
+        if (connection_->output_waits()) {
+            loop_.change(watch_, EPOLLOUT);
+            return;
+        }
+        if (i != 0 && loop_.turn_is_over())
+            return;
         switch (connection_->receive()) {
         case Connection::Status::incomplete:
             return;
@@ -152,13 +172,11 @@ void Server::ready(std::uint32_t events) {
             break;
         }
         handle(connection_->message());
-        if (!connection_)
+        if (writes_.under_way)
             return;
-        if (connection_->output_waits()) {
-            loop_.change(watch_, EPOLLOUT);
-            return;
-        }
     }
+    if (connection_ && connection_->output_waits())
+        loop_.change(watch_, EPOLLOUT);
 }
 
 void Server::handle(Message& message) {
@@ -172,20 +190,26 @@ void Server::handle(Message& message) {
     const Row& row = header.command < commands.size() ? commands[header.command] : commands[0];
     reply_.clear();
     const Result error = row.handler ? (this->*row.handler)(message) : ENOTSUP;
+    if (!writes_.under_way)
+        answer(header, error);
+}
+
+void Server::answer(const Header& header, Result error) {
     if (error) {
         refused_++;
+        const Row& row = header.command < commands.size() ? commands[header.command] : commands[0];
         log.debug("{} ({}) refused: {}", row.name, header.command, std::strerror(error));
     }
     if (!connection_ || (header.flags & flag::no_reply) != 0)
         return;
     if (error)
         reply_.clear();
-    const Header answer{.id = header.id,
-                        .command = header.command,
-                        .size = static_cast<std::uint32_t>(sizeof(Header) + reply_.size()),
-                        .flags = flag::reply | (error ? flag::error : 0),
-                        .error = static_cast<std::uint32_t>(error)};
-    if (!connection_->send(answer, reply_))
+    const Header reply{.id = header.id,
+                       .command = header.command,
+                       .size = static_cast<std::uint32_t>(sizeof(Header) + reply_.size()),
+                       .flags = flag::reply | (error ? flag::error : 0),
+                       .error = static_cast<std::uint32_t>(error)};
+    if (!connection_->send(reply, reply_))
         disconnect("send error");
 }
 
@@ -356,18 +380,32 @@ Server::Result Server::region_write_multi(Message& message) {
     Bytes rest = Bytes(message.body).subspan(sizeof count);
     if (count > rest.size() / sizeof(WriteMultiElement) || rest.size() != count * sizeof(WriteMultiElement))
         return EINVAL;
-    // Each write stands for itself, as if it had come alone: a bad one does not undo the others.
-    Result result = 0;
-    for (; !rest.empty(); rest = rest.subspan(sizeof(WriteMultiElement))) {
+    writes_ = {.under_way = true, .next = sizeof count};
+    return write_some() ? writes_.result : 0;
+}
+
+/// Goes on with the writes of a message, as far as the turn's time allows; the rest comes after the next look
+/// at all descriptors. Each write stands for itself, as if it had come alone: a bad one does not undo the
+/// others. True: all are done, and the reply stands in reply_.
+bool Server::write_some() {
+    const Message& message = connection_->message();
+    loop_.queue().cancel(writes_.more);
+    while (writes_.next < message.body.size()) {
         WriteMultiElement element{};
-        take(rest, element);
+        take(Bytes(message.body).subspan(writes_.next), element);
+        writes_.next += sizeof element;
         if (element.count <= sizeof element.data && in_region(element.region, element.offset, element.count))
             write_region(element.region, element.offset, Bytes(element.data, element.count));
         else
-            result = EINVAL;
+            writes_.result = EINVAL;
+        if (writes_.next < message.body.size() && loop_.turn_is_over()) {
+            writes_.more = loop_.queue().after(0, [this] { receive(); });
+            return false;
+        }
     }
-    reply_with(count);
-    return result;
+    writes_.under_way = false;
+    reply_with(std::uint64_t{(writes_.next - sizeof(std::uint64_t)) / sizeof(WriteMultiElement)});
+    return true;
 }
 
 Server::Result Server::device_reset(Message&) {

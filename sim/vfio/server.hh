@@ -54,7 +54,10 @@ private:
     static const std::array<Row, 17> commands;
 
     void ready(std::uint32_t events);
+    void receive();
+    [[nodiscard]] bool write_some();
     void handle(Message& message);
+    void answer(const Header& header, Result error);
     void disconnect(const char* why);
 
     Result version(Message& message);
@@ -87,6 +90,14 @@ private:
     DmaTable dma_;
     Interrupts interrupts_;
     Buffer reply_;
+    /// A REGION_WRITE_MULTI under way: where its next write stands in the message, and what came of the
+    /// others.
+    struct Writes {
+        bool under_way = false;
+        std::size_t next = 0;
+        Result result = 0;
+        EventQueue::Id more = {};
+    } writes_;
     Counters counters_;
     Counter& messages_ = counters_["vfio.messages"];
     Counter& mmio_reads_ = counters_["vfio.bar_reads"];

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/core/event_loop.hh"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -49,6 +51,33 @@ TEST(EventLoop, AnEarlierEventIsNotLateBecauseOfALaterOne) {
     loop.run();
     EXPECT_EQ(first, 1);
     EXPECT_EQ(second, 2);
+}
+
+/// An event that comes again at once, for as long as it is let: descriptors, and events of later times, come
+/// in between.
+TEST(EventLoop, EventsWithoutEndLeaveTurnsToEverythingElse) {
+    EventLoop loop;
+    const Fd other(eventfd(1, EFD_CLOEXEC)); // always ready
+    constexpr unsigned endless = 2'000'000;
+    unsigned events = 0, at_look = 0, longest = 0, at_timer = 0;
+    const auto watch = loop.watch(other.get(), EPOLLIN, [&](std::uint32_t) {
+        longest = std::max(longest, events - at_look);
+        at_look = events;
+    });
+    std::function<void()> again = [&] {
+        if (++events < endless)
+            loop.queue().after(0, again);
+    };
+    loop.queue().after(0, again);
+    loop.queue().after(1, [&] { at_timer = events; });
+    for (int turns = 0; turns < 100; ++turns)
+        loop.run_once(-1);
+    EXPECT_LE(longest, 2 * EventLoop::turn_events);
+    EXPECT_GT(events, 0U);
+    EXPECT_LT(events, endless);
+    EXPECT_GT(at_timer, 0U);
+    EXPECT_LE(at_timer, 2 * EventLoop::turn_events);
+    loop.forget(watch);
 }
 
 TEST(EventLoop, HandlersMayForgetThemselvesAndOthers) {

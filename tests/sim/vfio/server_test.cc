@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <algorithm>
+#include <chrono>
 #include <random>
 
 #include "sim/core/log.hh"
@@ -109,6 +111,46 @@ TEST_F(ServerTest, WriteMultiKeepsOrderAndSkipsTheBad) {
     call(Command::region_write_multi, join({raw(std::uint64_t{0xaaaaaaaaaaaaaab}), Buffer(24)}), EINVAL);
     call(Command::region_write_multi, join({raw(std::uint64_t{2}), Buffer(24)}), EINVAL);
     EXPECT_EQ(call(Command::region_write_multi, raw(std::uint64_t{0})).as<std::uint64_t>(), 0U);
+}
+
+/// A device whose registers take longer than a turn: one message of many writes leaves turns to everybody
+/// else.
+TEST_F(ServerTest, AMessageOfManyLongWritesTakesManyTurns) {
+    struct Slow : RecordingDevice {
+        void mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) override {
+            RecordingDevice::mmio_write(bar, offset, size, value);
+            const auto end =
+                std::chrono::steady_clock::now() + 2 * std::chrono::nanoseconds(EventLoop::turn_time);
+            while (std::chrono::steady_clock::now() < end) {
+            }
+        }
+    } slow;
+    server.attach(slow);
+    negotiate();
+    constexpr std::uint32_t count = 100;
+    Buffer body = raw(std::uint64_t{count});
+    for (std::uint32_t n = 0; n < count; ++n)
+        body = join({body, raw(WriteMultiElement{.offset = 4 * n, .region = 2, .count = 4, .data = {}})});
+    send_raw(frame(Command::region_write_multi, body));
+
+    const Fd other(eventfd(1, EFD_CLOEXEC)); // always ready
+    std::size_t longest = 0, last = 0;
+    const auto watch = loop.watch(other.get(), EPOLLIN, [&](std::uint32_t) {
+        longest = std::max(longest, slow.writes.size() - last);
+        last = slow.writes.size();
+    });
+    for (int turns = 0; turns < 1000 && slow.writes.size() < count; ++turns)
+        loop.run_once(0);
+    loop.forget(watch);
+    EXPECT_EQ(slow.writes.size(), count);
+    EXPECT_LT(longest, 10U);
+    const auto reply = receive();
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->as<std::uint64_t>(), count);
+    set_command(0); // and the connection goes on
+    client.reset();
+    settle();
+    server.attach(device);
 }
 
 TEST_F(ServerTest, AccessesOutOfBounds) {
