@@ -76,8 +76,12 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
       faulty_bus(host, queue, faults, counters["faults.late_dma_lost"]), recorded_machine(host),
       pci(ids(card.chip), 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs),
       tp(regs), sge(host, queue, regs, irq, faults, counters), nic(regs, tp, *this, sge, counters),
-      macs{Mac(0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); }),
-           Mac(1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); })},
+      macs{Mac(
+               0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); },
+               [this](unsigned port, User user) { resume(port, user); }),
+           Mac(
+               1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); },
+               [this](unsigned port, User user) { resume(port, user); })},
       toe(queue, sge, *this, rnic, faults, counters),
       rnic({host, queue, sge, memory, toe, faults, counters}) {
     sge.connect(nic, toe, rnic);
@@ -157,6 +161,7 @@ void Card::Impl::chip_reset() {
     memory.reset();
     flash.reset();
     tp.reset();
+    nic.reset();
     sge.reset();
     for (Mac& mac : macs)
         mac.reset();
@@ -188,6 +193,13 @@ void Card::Impl::update_toe() {
         params.stids = filters - servers;
     }
     params.offload_mode = (regs.peek(reg::TP_IN_CONFIG) & nic_mode) == 0;
+}
+
+void Card::Impl::resume(unsigned port, User user) {
+    if (user == User::nic)
+        nic.resume(port);
+    else
+        toe.resume(port);
 }
 
 void Card::Impl::received(unsigned port, Bytes frame) {

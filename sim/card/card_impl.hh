@@ -26,6 +26,8 @@ struct Card::Impl final : MacServices {
     Impl(const CardConfig& config, Host& host, EventQueue& queue);
 
     void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
+    bool room(unsigned port, User user) override { return macs.at(port).room(user); }
+    void resume(unsigned port, User user);
     void received(unsigned port, Bytes frame);
     std::uint64_t read(unsigned bar, std::uint64_t offset, unsigned size);
     void write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);

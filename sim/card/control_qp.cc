@@ -17,8 +17,7 @@ spdlog::logger& rlog = logger("rnic");
 constexpr CqId control_cq = 0;
 constexpr QpId control_queue = 65528; // stands for the WR's own queue in the event of a MODIFY_QP
 
-constexpr unsigned slot_budget = 256;
-constexpr Time pause = 1000;
+constexpr unsigned slot_budget = 64;
 
 /// The four words of an egress context, in the order of their registers, as MODIFY_QP carries them.
 struct EgressContext {
@@ -85,7 +84,7 @@ void Rnic::run_control_qp() {
         memory_write(hw::load<hw::BypassWr>(slot));
     }
     parts_.events.cancel(control_resume_);
-    control_resume_ = parts_.events.after(pause, [this] { run_control_qp(); });
+    control_resume_ = parts_.events.after(0, [this] { run_control_qp(); });
 }
 
 /// A bad command is reported and skipped: the ring of the control QP serves every connection.

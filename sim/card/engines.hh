@@ -148,6 +148,12 @@ class MacServices {
 public:
     virtual ~MacServices() = default;
     virtual void transmit(unsigned port, Bytes frame) = 0;
+    /// Whether @p user should send more on @p port. False: the card calls it when it should; the users that
+    /// wait take turns.
+    enum class User : std::uint8_t { nic, toe };
+    [[nodiscard]] virtual bool room([[maybe_unused]] unsigned port, [[maybe_unused]] User user) {
+        return true;
+    }
 };
 
 } // namespace t3sim

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "sim/hw/sge.hh"
 
@@ -47,9 +48,9 @@ unsigned multicast_hash(const std::uint8_t* address) {
 
 } // namespace
 
-Mac::Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept)
+Mac::Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume)
     : port_(port), block_(port * reg::xgm_stride), regs_(regs), accept_(std::move(accept)),
-      tx_dropped_(counters["mac" + std::to_string(port) + ".tx_dropped"]),
+      resume_(std::move(resume)), tx_dropped_(counters["mac" + std::to_string(port) + ".tx_dropped"]),
       rx_filtered_(counters["mac" + std::to_string(port) + ".rx_filtered"]),
       rx_disabled_(counters["mac" + std::to_string(port) + ".rx_disabled"]),
       rx_malformed_(counters["mac" + std::to_string(port) + ".rx_malformed"]),
@@ -82,6 +83,7 @@ void Mac::add_hooks(RegisterHooks& hooks) {
 
 void Mac::reset() {
     armed_ = {};
+    waiting_ = {}; // the users were reset too
 }
 
 void Mac::count(std::uint32_t offset, std::uint32_t n) {
@@ -124,6 +126,29 @@ void Mac::transmit(Bytes frame) {
     std::array<std::uint8_t, min_frame> padded{};
     std::copy(frame.begin(), frame.end(), padded.begin());
     link_->send(*this, padded);
+}
+
+bool Mac::room(User user) {
+    const auto index = static_cast<std::size_t>(user);
+    const bool free = granting_ || !(waiting_[0] || waiting_[1]);
+    if (free && (!link_ || link_->room(*this)))
+        return true;
+    waiting_[index] = true;
+    return false;
+}
+
+void Mac::room() {
+    granting_ = true;
+    for (std::size_t turns = waiting_.size(); turns != 0; --turns) {
+        const unsigned user = next_user_;
+        next_user_ = (next_user_ + 1) % waiting_.size();
+        if (!std::exchange(waiting_[user], false))
+            continue;
+        resume_(port_, static_cast<User>(user));
+        if (waiting_[user]) // it has used all of the room
+            break;
+    }
+    granting_ = false;
 }
 
 bool Mac::filter(const std::uint8_t* destination) const {

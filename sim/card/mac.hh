@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "sim/card/engines.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/host.hh"
 #include "sim/hw/regs.hh"
@@ -17,10 +18,13 @@ namespace t3sim {
 
 class Mac final : public Endpoint {
 public:
+    using User = MacServices::User;
     /// @p accept gets the frames that pass the filters.
     using Accept = std::function<void(unsigned port, Bytes frame)>;
+    /// A user that was refused room may go on.
+    using Resume = std::function<void(unsigned port, User user)>;
 
-    Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept);
+    Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume);
     void add_hooks(RegisterHooks& hooks);
     /// After the registers were reset. The cable stays in.
     void reset();
@@ -30,8 +34,12 @@ public:
 
     /// A frame without FCS to the wire; short ones are padded.
     void transmit(Bytes frame);
+    /// As MacServices::room(). While somebody waits nobody else gets room, or the one that finds it by chance
+    /// would leave nothing to those that wait.
+    bool room(User user);
 
     // Endpoint
+    void room() override;
     void frame_in(Bytes frame) override;
     void carrier(bool) override {} // nothing latches a change: the driver polls XGM_SERDES_STAT
 
@@ -47,6 +55,10 @@ private:
     std::uint32_t block_; ///< of this MAC's registers, from those of port 0
     RegisterBank& regs_;
     Accept accept_;
+    Resume resume_;
+    std::array<bool, 2> waiting_{}; ///< users that were refused room
+    unsigned next_user_ = 0;        ///< whose turn it is
+    bool granting_ = false;
     Link* link_ = nullptr;
     bool signal_ = true;
     std::array<bool, 8> armed_{}; ///< exact-match filters

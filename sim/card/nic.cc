@@ -18,6 +18,9 @@ constexpr unsigned vlan_extraction_bit = 12; // of TP_OUT_CONFIG, for port 0
 constexpr std::size_t tcp_sequence = 4, tcp_flags = 13;
 constexpr std::uint8_t tcp_fin = 0x01, tcp_psh = 0x08, tcp_cwr = 0x80;
 
+/// TP_MTU_TABLE has no smaller one.
+constexpr std::size_t min_mtu = 88;
+
 /// Moves the addresses down by a tag's size and puts the tag behind them. There must be room in front.
 MutableBytes insert_tag(MutableBytes frame, std::uint16_t tci) {
     std::uint8_t* const start = frame.data() - inet::vlan_tag;
@@ -64,50 +67,95 @@ void Nic::transmit(MutableBytes wr) {
     }
     if ((control & hw::cpl::tx_vlan_valid) != 0)
         frame = insert_tag(frame, hw::cpl::tx_vlan(control));
-    ++tx_packets_;
-    send(port, frame);
+    start(port, {}, frame);
+}
+
+unsigned Nic::port_of(Bytes head) {
+    return hw::cpl::tx_interface(be32(&head[hw::flit])) % ports;
+}
+
+void Nic::start(unsigned port, Job&& job, Bytes frame) {
+    if (run(port, job, frame))
+        return;
+    job.kept.assign(frame.begin(), frame.end());
+    job.active = true;
+    jobs_[port] = std::move(job);
+}
+
+void Nic::resume(unsigned port) {
+    Job& job = jobs_[port];
+    if (!job.active || !run(port, job, job.kept))
+        return;
+    job = {};
+    host_.port_ready(port);
+}
+
+void Nic::reset() {
+    jobs_ = {};
 }
 
 /// One big TCP segment as many of at most MSS bytes: lengths, IP ids, sequence numbers and both checksums are
 /// new in each; FIN and PSH go with the last one, CWR with the first.
-void Nic::transmit_segments(unsigned port, MutableBytes frame, std::uint32_t control, std::uint32_t lso) {
-    const std::size_t ip = inet::eth_header + (hw::cpl::lso_eth_type(lso) == 1 ? inet::vlan_tag : 0);
-    const std::size_t tcp = ip + std::size_t{4} * hw::cpl::lso_ip_words(lso);
-    const std::size_t data = tcp + std::size_t{4} * hw::cpl::lso_tcp_words(lso);
-    const std::size_t mss = hw::cpl::lso_mss(lso);
-    if (tcp - ip < 20 || data - tcp < 20 || data > frame.size() || mss == 0 ||
+void Nic::transmit_segments(unsigned port, Bytes frame, std::uint32_t control, std::uint32_t lso) {
+    Job job{.segmented = true, .kept = {}, .control = control};
+    job.ip = inet::eth_header + (hw::cpl::lso_eth_type(lso) == 1 ? inet::vlan_tag : 0);
+    job.tcp = job.ip + std::size_t{4} * hw::cpl::lso_ip_words(lso);
+    job.data = job.tcp + std::size_t{4} * hw::cpl::lso_tcp_words(lso);
+    job.mss = hw::cpl::lso_mss(lso);
+    if (job.tcp - job.ip < 20 || job.data - job.tcp < 20 || job.data > frame.size() || job.mss == 0 ||
         hw::cpl::lso_eth_type(lso) > 1) {
         ++tx_malformed_;
         return;
     }
-    const std::uint32_t sequence = be32(&frame[tcp + tcp_sequence]);
-    const std::uint16_t ip_id = be16(&frame[ip + 4]);
-    const std::uint8_t flags = frame[tcp + tcp_flags];
-    const bool tag = (control & hw::cpl::tx_vlan_valid) != 0;
+    // The smallest MTU that the card's tables hold. [guess G52]
+    if (const std::size_t headers = job.data - job.ip; headers + job.mss < min_mtu)
+        job.mss = min_mtu > headers ? min_mtu - headers : 1;
+    start(port, std::move(job), frame);
+}
 
-    segment_.resize(inet::vlan_tag + data + mss);
-    std::uint16_t count = 0;
-    for (std::size_t done = 0; done < frame.size() - data || count == 0; ++count) {
-        const std::size_t part = std::min(mss, frame.size() - data - done);
-        const bool last = done + part == frame.size() - data;
+/// Sends @p frame, or of it what has not been sent, as long as there is room. False: something is left.
+bool Nic::run(unsigned port, Job& job, Bytes frame) {
+    if (!job.segmented) {
+        if (!macs_.room(port, MacServices::User::nic))
+            return false;
+        ++tx_packets_;
+        send(port, frame);
+        return true;
+    }
+    const std::size_t data = job.data, size = frame.size() - data;
+    const std::uint32_t sequence = be32(&frame[job.tcp + tcp_sequence]);
+    const std::uint16_t ip_id = be16(&frame[job.ip + 4]);
+    const std::uint8_t flags = frame[job.tcp + tcp_flags];
+    const bool tag = (job.control & hw::cpl::tx_vlan_valid) != 0;
+
+    segment_.resize(inet::vlan_tag + data + job.mss);
+    for (; job.done < size || job.count == 0; ++job.count) {
+        if (!macs_.room(port, MacServices::User::nic))
+            return false;
+        const std::size_t part = std::min(job.mss, size - job.done);
+        const bool last = job.done + part == size;
         MutableBytes segment = MutableBytes(segment_).subspan(inet::vlan_tag, data + part);
         std::memcpy(segment.data(), frame.data(), data);
-        std::memcpy(&segment[data], frame.data() + data + done, part);
-        put_be16(&segment[ip + 2], static_cast<std::uint16_t>(data - ip + part));
-        put_be16(&segment[ip + 4], static_cast<std::uint16_t>(ip_id + count));
-        put_be32(&segment[tcp + tcp_sequence], sequence + static_cast<std::uint32_t>(done));
-        segment[tcp + tcp_flags] =
-            static_cast<std::uint8_t>(flags & ~(last ? 0 : tcp_fin | tcp_psh) & ~(count == 0 ? 0 : tcp_cwr));
-        const inet::Ipv4 packet{
-            .ip = ip, .payload = tcp, .end = data + part, .protocol = inet::proto_tcp, .fragment = false};
+        std::memcpy(&segment[data], frame.data() + data + job.done, part);
+        put_be16(&segment[job.ip + 2], static_cast<std::uint16_t>(data - job.ip + part));
+        put_be16(&segment[job.ip + 4], static_cast<std::uint16_t>(ip_id + job.count));
+        put_be32(&segment[job.tcp + tcp_sequence], sequence + static_cast<std::uint32_t>(job.done));
+        segment[job.tcp + tcp_flags] = static_cast<std::uint8_t>(flags & ~(last ? 0 : tcp_fin | tcp_psh) &
+                                                                 ~(job.count == 0 ? 0 : tcp_cwr));
+        const inet::Ipv4 packet{.ip = job.ip,
+                                .payload = job.tcp,
+                                .end = data + part,
+                                .protocol = inet::proto_tcp,
+                                .fragment = false};
         inet::put_ip_checksum(segment, packet);
-        inet::put_l4_checksum(segment, packet, tcp + 16);
+        inet::put_l4_checksum(segment, packet, job.tcp + 16);
         if (tag)
-            segment = insert_tag(segment, hw::cpl::tx_vlan(control));
+            segment = insert_tag(segment, hw::cpl::tx_vlan(job.control));
         ++tx_packets_;
         send(port, segment);
-        done += part;
+        job.done += part;
     }
+    return true;
 }
 
 void Nic::send(unsigned port, Bytes frame) {

@@ -13,7 +13,6 @@
 #include "sim/card/mpa.hh"
 #include "sim/card/rqe.hh"
 #include "sim/card/tpt.hh"
-#include "sim/core/event_queue.hh"
 
 namespace t3sim {
 
@@ -70,7 +69,7 @@ struct Qp {
     bool fin_sent = false;
     bool gone = false;
     bool running = false;
-    EventQueue::Id resume;
+    bool in_turns = false; ///< waits for its turn: nothing else makes it run
 
     // Send side
     std::deque<OutMessage> out; ///< the first is under way; the ring waits until it is empty

@@ -48,9 +48,12 @@ void Responses::reset() {
 
 void Responses::restart(unsigned queue) {
     Queue& q = queues_[queue];
+    const bool was_congested = congested(queue);
     q.credits = 0;
     q.tx_credits = {};
     q.waiting.clear();
+    if (was_congested)
+        drained_(queue);
 }
 
 void Responses::add_hooks(RegisterHooks& hooks) {

@@ -46,10 +46,12 @@ Rnic::~Rnic() {
 void Rnic::reset() {
     for (auto& [tid, qp] : qps_) {
         qp->gone = true;
-        parts_.events.cancel(qp->resume);
     }
     qps_.clear();
     tid_of_.clear();
+    turns_.clear();
+    parts_.events.cancel(turn_);
+    turn_ = {};
     parts_.events.cancel(control_resume_);
 }
 
@@ -251,7 +253,6 @@ void Rnic::connection_gone(Tid tid) {
     if (!qp)
         return;
     qp->gone = true;
-    parts_.events.cancel(qp->resume);
     qps_.erase(tid);
     if (const auto it = tid_of_.find(qp->id()); it != tid_of_.end() && it->second == tid) {
         tid_of_.erase(it);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 
@@ -94,6 +95,8 @@ private:
 
     // rnic_tx.cc: slots, messages, segments
     void run(Qp& qp);
+    void run_later(Qp& qp);
+    void run_next();
     Step step(Qp& qp);
     Step next_slot(Qp& qp);
     [[nodiscard]] bool must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const;
@@ -143,6 +146,8 @@ private:
     Knobs knobs_;
     Tpt tpt_;
     EventQueue::Id control_resume_;
+    std::deque<Tid> turns_; ///< connections whose QP has more to do, the next one in front
+    EventQueue::Id turn_;
     std::unordered_map<Tid, QpRef> qps_;
     std::unordered_map<QpId, Tid> tid_of_; // of the QPs that have a context
 

@@ -19,9 +19,9 @@ namespace {
 
 spdlog::logger& rlog = logger("rnic");
 
-/// Steps in a row before the other connections and the machine get their turn.
-constexpr unsigned step_budget = 256;
-constexpr Time pause = 1000;
+/// What a QP does in a row before the other QPs of the card get their turn: segments, or slots of its ring,
+/// which cost less.
+constexpr unsigned work_budget = 256, segment_work = 16, slot_work = 1;
 
 /// Every stack has segments of this size (RFC 5044 asks for a MULPDU of 128).
 constexpr std::uint32_t min_emss = 136;
@@ -29,22 +29,44 @@ constexpr std::uint32_t min_emss = 136;
 } // namespace
 
 void Rnic::run(Qp& qp) {
-    if (qp.running || qp.gone)
-        return; // the loop below looks at everything again
+    if (qp.running || qp.gone || qp.in_turns)
+        return; // everything is looked at again, below or in its turn
     qp.running = true;
     Step last = Step::progress;
-    for (unsigned budget = step_budget; budget && last == Step::progress; --budget)
+    for (unsigned left = work_budget; left != 0 && last == Step::progress;) {
+        const unsigned work = qp.out.empty() ? slot_work : segment_work;
         last = step(qp);
+        left -= std::min(left, work);
+    }
     qp.running = false;
     if (qp.gone)
         return;
     if (last == Step::progress) {
-        parts_.events.cancel(qp.resume);
-        qp.resume = parts_.events.after(pause, [this, tid = qp.tid] { stream_room(tid); });
+        run_later(qp);
     } else if (last != Step::wait_room && last != Step::wait_sge && qp.closing && !qp.fin_sent) {
         // What still stands in the ring is never executed [guess G11].
         qp.finished = qp.fin_sent = true;
         parts_.stream.send_fin(qp.tid);
+    }
+}
+
+void Rnic::run_later(Qp& qp) {
+    qp.in_turns = true;
+    turns_.push_back(qp.tid);
+    if (turn_ == EventQueue::Id{})
+        turn_ = parts_.events.after(0, [this] { run_next(); });
+}
+
+/// One QP per event: behind it come the frames and the other cards.
+void Rnic::run_next() {
+    turn_ = {};
+    const Tid tid = turns_.front();
+    turns_.pop_front();
+    if (!turns_.empty())
+        turn_ = parts_.events.after(0, [this] { run_next(); });
+    if (const QpRef qp = find(tid); qp && qp->in_turns) {
+        qp->in_turns = false;
+        run(*qp);
     }
 }
 

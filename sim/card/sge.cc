@@ -16,6 +16,13 @@ namespace {
 /// Header and data of the longest work request that is taken: a 64 KiB segment with room to spare.
 constexpr std::size_t max_wr_bytes = 256 << 10;
 
+/// What a card does for its rings in one turn, whoever rings how many doorbells, and what it does for one
+/// ring before the next. In bytes; what a request costs beyond its bytes is counted as some more.
+constexpr std::size_t turn_work = 64 << 10, ring_work = 32 << 10;
+constexpr std::size_t look_work = 64, request_work = 512;
+/// Of a QP, whose work the Rnic limits by itself.
+constexpr std::size_t qp_work = 8 << 10;
+
 std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t gen) {
     std::array<std::uint8_t, hw::cqe_size> out;
     put_be32(&out[0], (cqe.qp & 0x7ffff) << 12 | gen << 10 | (cqe.status & 0x1fU) << 5 |
@@ -30,15 +37,16 @@ std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t g
 
 Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters)
     : host_(&host), events_(events), regs_(regs), irq_(irq), faults_(faults),
-      responses_(host, events, regs, irq, counters, [this](unsigned) { resume(); }),
+      responses_(host, events, regs, irq, counters, [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
-      doorbells_(counters["sge.doorbells"]), work_requests_(counters["sge.work_requests"]),
-      framing_errors_(counters["sge.framing_errors"]), unknown_wrs_(counters["sge.unknown_work_requests"]),
-      cqes_(counters["sge.cqes"]), async_events_(counters["sge.async_events"]),
-      cq_lost_(counters["sge.cqes_without_queue"]), bad_commands_(counters["sge.bad_context_commands"]) {}
+      line_of_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
+      work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
+      unknown_wrs_(counters["sge.unknown_work_requests"]), cqes_(counters["sge.cqes"]),
+      async_events_(counters["sge.async_events"]), cq_lost_(counters["sge.cqes_without_queue"]),
+      bad_commands_(counters["sge.bad_context_commands"]) {}
 
 Sge::~Sge() {
-    events_.cancel(resume_timer_);
+    events_.cancel(turn_);
     events_.cancel(stalled_timer_);
 }
 
@@ -61,9 +69,13 @@ void Sge::reset() {
     responses_.reset();
     std::fill(egress_.begin(), egress_.end(), hw::Context{});
     std::fill(cqs_.begin(), cqs_.end(), hw::Context{});
-    resume_.clear();
-    events_.cancel(resume_timer_);
-    resume_timer_ = {};
+    std::fill(line_of_.begin(), line_of_.end(), Line::none);
+    turns_.clear();
+    for (auto& waiting : waiting_for_port_)
+        waiting.clear();
+    waiting_for_responses_.clear();
+    events_.cancel(turn_);
+    turn_ = {};
     stalled_.clear();
     events_.cancel(stalled_timer_);
 }
@@ -197,30 +209,89 @@ void Sge::record_doorbell(unsigned id) const {
     probe_(head);
 }
 
+/// A doorbell. The first ones are served at once, as long as no event has come between them and the card's
+/// work is not used up; the others wait for a turn. A doorbell gives no second turn to a ring that waits for
+/// one.
 void Sge::service(unsigned id) {
+    if (line_of_[id] == Line::turn || line_of_[id] == Line::port0 || line_of_[id] == Line::port1)
+        return;
+    if (std::exchange(served_at_, events_.ran()) != events_.ran())
+        work_left_ = turn_work;
+    if (work_left_ == 0 || !turns_.empty())
+        later(id);
+    else
+        serve(id);
+}
+
+void Sge::serve(unsigned id) {
     const hw::Context& c = egress_[id];
     if (!enabled() || ec::valid.get(c) == 0)
         return;
-    if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma)
+    work_left_ -= std::min(work_left_, look_work);
+    if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma) {
+        work_left_ -= std::min(work_left_, qp_work);
         rnic_->doorbell(id); // no descriptor credits [guess G31]
-    else
+    } else {
         drain(id);
+    }
 }
 
 void Sge::later(unsigned id) {
-    resume_.insert(id);
-    if (resume_timer_ == EventQueue::Id{})
-        resume_timer_ = events_.after(0, [this] {
-            resume_timer_ = {};
-            resume();
-        });
+    if (line_of_[id] == Line::turn)
+        return;
+    line_of_[id] = Line::turn;
+    turns_.push_back(id);
+    if (turn_ == EventQueue::Id{})
+        turn_ = events_.after(0, [this] { next_turn(); });
 }
 
-void Sge::resume() {
-    std::set<unsigned> contexts;
-    contexts.swap(resume_);
-    for (unsigned id : contexts)
-        service(id);
+/// The event of the next turn comes after all that is due by then: frames, and the other cards.
+void Sge::next_turn() {
+    work_left_ = turn_work;
+    served_at_ = events_.ran();
+    for (std::size_t rings = turns_.size(); rings != 0 && work_left_ != 0; --rings) {
+        const unsigned id = turns_.front();
+        turns_.pop_front();
+        line_of_[id] = Line::none;
+        serve(id);
+    }
+    turn_ = turns_.empty() ? EventQueue::Id{} : events_.after(0, [this] { next_turn(); });
+}
+
+void Sge::wait_for_responses(unsigned id) {
+    if (line_of_[id] == Line::responses)
+        return;
+    line_of_[id] = Line::responses;
+    waiting_for_responses_.push_back(id);
+}
+
+void Sge::responses_drained() {
+    for (const unsigned id : std::exchange(waiting_for_responses_, {}))
+        if (line_of_[id] == Line::responses)
+            later(id);
+}
+
+/// Whether the next request of an Ethernet ring has to wait for its port; then it is looked at again when the
+/// port is ready.
+bool Sge::wait_for_port(unsigned id) {
+    if (!nic_->busy())
+        return false;
+    const hw::Context& c = egress_[id];
+    Slot slot;
+    if (read_slot(c, ec::index.get(c), ec::gen.get(c), slot) != Fetch::slot)
+        return false;
+    const unsigned port = Nic::port_of(slot);
+    if (!nic_->busy(port))
+        return false;
+    line_of_[id] = port == 0 ? Line::port0 : Line::port1;
+    waiting_for_port_[port].push_back(id);
+    return true;
+}
+
+void Sge::port_ready(unsigned port) {
+    for (const unsigned id : std::exchange(waiting_for_port_[port], {}))
+        if (line_of_[id] == (port == 0 ? Line::port0 : Line::port1))
+            later(id);
 }
 
 // --- Work requests -----------------------------------------------------------------------------------------
@@ -344,15 +415,17 @@ void Sge::drain(unsigned id) {
     const auto tx_queue = type == hw::EgressType::ethernet  ? Responses::ethernet
                           : type == hw::EgressType::offload ? Responses::offload
                                                             : Responses::control;
-    // A host that posts as fast as we read must not keep us here: one round of the ring, then the others.
-    for (std::uint32_t left = ec::size.get(c);;) {
+    // A host that posts as fast as we read must not keep us here: a piece of work, then the others.
+    for (std::size_t left = ring_work;;) {
         if (type != hw::EgressType::ethernet && faults_.firmware_dead) [[unlikely]]
             return;
         // Ethernet never produces messages; the rest waits until the host has taken some.
         if (type != hw::EgressType::ethernet && responses_.congested(queue)) {
-            resume_.insert(id);
+            wait_for_responses(id);
             return;
         }
+        if (type == hw::EgressType::ethernet && wait_for_port(id))
+            return;
         Wr wr;
         if (take_wr(id, wr) != Take::done)
             return;
@@ -364,11 +437,13 @@ void Sge::drain(unsigned id) {
             execute(type, queue, wr);
         const bool now = type == hw::EgressType::ethernet && (wr.hi & hw::wr::compl_) != 0;
         responses_.return_credits(queue, tx_queue, wr.descriptors, now);
-        if (left <= wr.descriptors) {
+        const std::size_t work = wr.size + request_work;
+        left -= std::min(left, work);
+        work_left_ -= std::min(work_left_, work);
+        if (left == 0 || work_left_ == 0) {
             later(id);
             return;
         }
-        left -= wr.descriptors;
     }
 }
 
@@ -433,7 +508,7 @@ SgeServices::Fetch Sge::fetch_slot(QpId context, Slot& slot) {
     if (faults_.firmware_dead) [[unlikely]]
         return Fetch::busy;
     if (responses_.congested(ec::rspq.get(c))) {
-        resume_.insert(context);
+        wait_for_responses(context);
         return Fetch::busy;
     }
     const Fetch got = read_slot(c, index, gen, slot);

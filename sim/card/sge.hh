@@ -10,7 +10,6 @@
 #pragma once
 
 #include <deque>
-#include <set>
 #include <vector>
 
 #include "sim/card/engines.hh"
@@ -38,6 +37,7 @@ public:
 
     // PacketSink
     bool post_packet(const RxPacket& packet) override { return responses_.post_packet(packet); }
+    void port_ready(unsigned port) override;
 
     // SgeServices
     void post_cpl(unsigned response_queue, Bytes cpl) override { responses_.post_cpl(response_queue, cpl); }
@@ -65,9 +65,13 @@ private:
     void cq_command(std::uint32_t opcode, CqId id);
 
     void service(unsigned id);
+    void serve(unsigned id);
     void drain(unsigned id);
     void later(unsigned id);
-    void resume();
+    void wait_for_responses(unsigned id);
+    [[nodiscard]] bool wait_for_port(unsigned id);
+    void responses_drained();
+    void next_turn();
     Fetch read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot);
     Take take_wr(unsigned id, Wr& wr);
     Take gather(Bytes sgl, Wr& wr);
@@ -91,9 +95,17 @@ private:
     RnicServices* rnic_ = nullptr;
 
     std::vector<hw::Context> egress_, cqs_;
-    Buffer wr_;                 ///< the work request in hand
-    std::set<unsigned> resume_; ///< contexts to look at again
-    EventQueue::Id resume_timer_;
+    Buffer wr_; ///< the work request in hand
+
+    /// Rings with work that is left for later stand in one line each, the next one in front.
+    enum class Line : std::uint8_t { none, turn, port0, port1, responses };
+    std::vector<Line> line_of_;  ///< by context
+    std::deque<unsigned> turns_; ///< to be served in one of the next turns
+    std::array<std::deque<unsigned>, Nic::ports> waiting_for_port_;
+    std::deque<unsigned> waiting_for_responses_;
+    EventQueue::Id turn_;                         ///< the next one, while there are rings in turns_
+    std::size_t work_left_ = 0;                   ///< in this turn, in bytes
+    std::uint64_t served_at_ = ~std::uint64_t{0}; ///< EventQueue::ran() when work_left_ was last looked at
 
     struct Stalled {
         CqId cq;

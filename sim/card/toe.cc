@@ -156,6 +156,10 @@ bool Toe::frame_in(unsigned port, Bytes frame) {
     return impl_->frame_in(port, frame);
 }
 
+void Toe::resume(unsigned port) {
+    impl_->resume(port);
+}
+
 void Toe::send_record(Tid tid, Buffer&& fpdu) {
     impl_->engine.send(tid, std::move(fpdu));
     impl_->rearm();
@@ -308,6 +312,36 @@ void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
     if (probe) [[unlikely]]
         probe({.kind = EventKind::segment_out, .unit = static_cast<std::uint16_t>(port), .tid = tid}, frame);
     mac.transmit(port, frame);
+}
+
+/// Connections take turns at a wire: one that finds no room stands behind all others that wait.
+bool Toe::Impl::room(tcp::ConnId tid) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return true;
+    const unsigned port = flow->channel % waiting_for_port.size();
+    if (flow->waits_for_port)
+        return false;
+    if (mac.room(port, MacServices::User::toe))
+        return true;
+    flow->waits_for_port = true;
+    waiting_for_port[port].push_back(tid);
+    return false;
+}
+
+void Toe::Impl::resume(unsigned port) {
+    auto& waiting = waiting_for_port[port % waiting_for_port.size()];
+    for (std::size_t turns = waiting.size(); turns != 0; --turns) {
+        const Tid tid = waiting.front();
+        waiting.pop_front();
+        Flow* flow = find(tid);
+        if (!flow || !std::exchange(flow->waits_for_port, false))
+            continue;
+        engine.resume(tid);
+        if (!mac.room(port, MacServices::User::toe))
+            break;
+    }
+    rearm();
 }
 
 // ---- What TCP reports (offload.md 10.2) ---------------------------------------------------------------

@@ -72,6 +72,9 @@ public:
     /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;
 
+    /// The wire of a port has room again (MacServices::room()).
+    void resume(unsigned port);
+
     // ToeServices
     void offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) override;
     void control_wr(unsigned control_queue, Bytes wr) override;

@@ -61,11 +61,12 @@ struct Flow {
     std::size_t send_buffer = 32U << 10;
 
     // RDMA
-    bool rdma = false;      // RDMA_INIT was taken
-    bool switching = false; // passive side: the next TX_DATA is the last streaming message (G4)
-    bool quiesced = false;  // TCB RX_QUIESCE
-    bool aborted = false;   // the last abort message was sent or received: nothing may follow
-    bool running = false;   // in run_pending()
+    bool rdma = false;           // RDMA_INIT was taken
+    bool switching = false;      // passive side: the next TX_DATA is the last streaming message (G4)
+    bool quiesced = false;       // TCB RX_QUIESCE
+    bool aborted = false;        // the last abort message was sent or received: nothing may follow
+    bool running = false;        // in run_pending()
+    bool waits_for_port = false; // is in waiting_for_port
 };
 
 struct Toe::Impl final : tcp::Sink {
@@ -106,6 +107,8 @@ struct Toe::Impl final : tcp::Sink {
     void aborted(tcp::ConnId id, tcp::AbortReason reason) override;
     void advice(tcp::ConnId id, tcp::Advice advice) override;
     void transmit(tcp::ConnId id, Bytes headers, Bytes payload) override;
+    bool room(tcp::ConnId id) override;
+    void resume(unsigned port);
 
     // ---- toe_cpl.cc. @p cpl starts with a work request header, whatever carried it.
     void forward(unsigned queue, Bytes cpl);
@@ -162,6 +165,8 @@ struct Toe::Impl final : tcp::Sink {
     std::deque<Tid> free_tids;         // released ones, oldest first (G41)
     Tid next_fresh_tid = 0;
     std::shared_ptr<int> lifetime = std::make_shared<int>(); // events outlive a reset
+
+    std::array<std::deque<Tid>, 2> waiting_for_port; // by channel; have segments for its wire
 
     tcp::Engine engine;
     EventQueue::Id timer{};

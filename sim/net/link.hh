@@ -15,6 +15,8 @@ public:
     virtual void frame_in(Bytes frame) = 0;
     /// The signal came or went (cable plugged or pulled).
     virtual void carrier(bool up) = 0;
+    /// The link has room again, after it refused it (Link::room()).
+    virtual void room() {}
 };
 
 /// The port's view of its cable.
@@ -24,6 +26,9 @@ public:
     /// Hands a frame to everybody else on the link, later (never from within this call).
     virtual void send(const Endpoint& from, Bytes frame) = 0;
     [[nodiscard]] virtual bool up() const = 0;
+    /// Whether @p from should send more. False: Endpoint::room() follows when it should. What is sent in
+    /// spite of it is taken, up to a limit that only small frames in answer to others should ever come near.
+    virtual bool room([[maybe_unused]] const Endpoint& from) { return true; }
 };
 
 } // namespace t3sim

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -45,6 +46,7 @@ void QemuSocket::hang_up(const char* why) {
     socket_.reset();
     input_.clear();
     output_.clear();
+    full_ = false;
     listener_.pause(false);
 }
 
@@ -56,7 +58,7 @@ void QemuSocket::ready(std::uint32_t events) {
         if (n > 0)
             output_.erase(output_.begin(), output_.begin() + n);
         if (output_.empty())
-            loop_.change(watch_, EPOLLIN);
+            watch_events();
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
         return;
@@ -70,6 +72,18 @@ void QemuSocket::ready(std::uint32_t events) {
     }
 }
 
+/// A peer that sends faster than the wire takes it waits for its socket.
+void QemuSocket::room() {
+    if (!std::exchange(full_, false) || !socket_)
+        return;
+    watch_events();
+    take_frames();
+}
+
+void QemuSocket::watch_events() {
+    loop_.change(watch_, (full_ ? 0U : EPOLLIN) | (output_.empty() ? 0U : EPOLLOUT));
+}
+
 void QemuSocket::take_frames() {
     std::size_t at = 0;
     while (input_.size() - at >= prefix) {
@@ -78,6 +92,11 @@ void QemuSocket::take_frames() {
             return hang_up(": impossible frame length");
         if (input_.size() - at - prefix < length)
             break;
+        if (!link_.room(*this)) {
+            full_ = true;
+            watch_events();
+            break;
+        }
         link_.send(*this, Bytes(input_).subspan(at + prefix, length));
         at += prefix + length;
     }
@@ -111,7 +130,7 @@ void QemuSocket::frame_in(Bytes frame) {
             output_.assign(length.begin() + static_cast<std::ptrdiff_t>(sent), length.end());
         const Bytes rest = frame.subspan(sent > prefix ? sent - prefix : 0);
         output_.insert(output_.end(), rest.begin(), rest.end());
-        loop_.change(watch_, EPOLLIN | EPOLLOUT);
+        watch_events();
     }
 }
 

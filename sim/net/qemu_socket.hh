@@ -25,6 +25,7 @@ public:
 
     void frame_in(Bytes frame) override;
     void carrier(bool) override {} // the protocol has no word for it
+    void room() override;
 
     [[nodiscard]] bool connected() const { return static_cast<bool>(socket_); }
     /// Frames for QEMU that found its queue full, or no QEMU.
@@ -35,6 +36,7 @@ private:
     void hang_up(const char* why);
     void ready(std::uint32_t events);
     void take_frames();
+    void watch_events();
 
     EventLoop& loop_;
     Link& link_;
@@ -42,7 +44,8 @@ private:
     Fd socket_;
     EventLoop::Watch watch_ = 0;
     Buffer input_;
-    Buffer output_; ///< what the socket did not take yet; it may begin with the rest of a frame
+    Buffer output_;     ///< what the socket did not take yet; it may begin with the rest of a frame
+    bool full_ = false; ///< the link has no room: nothing more is read
     std::uint64_t dropped_ = 0;
     Listener listener_;
 };

@@ -47,6 +47,10 @@ TapDevice::~TapDevice() {
 void TapDevice::ready() {
     std::array<std::uint8_t, max_frame> frame; // NOLINT: read() fills it
     for (int i = 0; i < frames_per_turn; i++) {
+        if (!link_.room(*this)) { // frames wait in the kernel, as in front of any slow port
+            loop_.change(watch_, 0);
+            return;
+        }
         const ssize_t n = ::read(fd_.get(), frame.data(), frame.size());
         if (n <= 0)
             return;
@@ -57,6 +61,10 @@ void TapDevice::ready() {
 void TapDevice::frame_in(Bytes frame) {
     if (::write(fd_.get(), frame.data(), frame.size()) != static_cast<ssize_t>(frame.size()))
         dropped_++;
+}
+
+void TapDevice::room() {
+    loop_.change(watch_, EPOLLIN);
 }
 
 void TapDevice::carrier(bool up) {

@@ -24,6 +24,7 @@ public:
 
     void frame_in(Bytes frame) override;
     void carrier(bool up) override;
+    void room() override;
     /// Frames that the interface did not take (it is down, or its queue is full).
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 

@@ -27,23 +27,36 @@ void Wire::impair(unsigned port, const Impairments& impairments) {
     ports_.at(port).impairer = std::make_unique<Impairer>(impairments);
 }
 
-void Wire::send(const Endpoint& from, Bytes frame) {
-    const auto it =
-        std::find_if(ports_.begin(), ports_.end(), [&](const Port& port) { return port.endpoint == &from; });
+unsigned Wire::port_of(const Endpoint& endpoint) const {
+    const auto it = std::find_if(ports_.begin(), ports_.end(),
+                                 [&](const Port& port) { return port.endpoint == &endpoint; });
     if (it == ports_.end())
         throw std::logic_error("wire " + name_ + ": send by somebody who is not attached");
+    return static_cast<unsigned>(it - ports_.begin());
+}
+
+bool Wire::room(const Endpoint& from) {
+    Port& port = ports_[port_of(from)];
+    if (port.backlog < room_limit)
+        return true;
+    port.refused = true;
+    return false;
+}
+
+void Wire::send(const Endpoint& from, Bytes frame) {
+    const unsigned port = port_of(from);
     if (!up_) {
         statistics_.lost_down++;
         return;
     }
-    const auto port = static_cast<unsigned>(it - ports_.begin());
     statistics_.frames++;
     statistics_.bytes += frame.size();
+    Impairer* const impairer = ports_[port].impairer.get();
     std::vector<Impairer::Copy> copies{{.when = queue_.now()}};
     std::string_view fate;
-    if (it->impairer) {
-        copies = it->impairer->plan(queue_.now(), frame.size());
-        fate = it->impairer->fate();
+    if (impairer) {
+        copies = impairer->plan(queue_.now(), frame.size());
+        fate = impairer->fate();
     }
     log.trace("{}: {} sends {} bytes {}", name_, labels_[port], frame.size(), fate);
     for (Tap* tap : taps_)
@@ -57,15 +70,35 @@ void Wire::send(const Endpoint& from, Bytes frame) {
 }
 
 void Wire::schedule(unsigned from, Time when, Buffer&& frame) {
-    queue_.at(when, [this, from, plug = plug_, frame = std::move(frame)] {
-        if (plug != plug_) {
-            statistics_.lost_down++;
-            return;
+    const bool late = when > queue_.now();
+    Port& port = ports_[from];
+    std::size_t& waiting = late ? port.delayed : port.backlog;
+    const std::size_t cost = frame.size() + frame_cost;
+    if (waiting + cost > (late ? delay_limit : backlog_limit)) {
+        statistics_.lost_full++;
+        return;
+    }
+    waiting += cost;
+    queue_.at(when, [this, from, late, plug = plug_, frame = std::move(frame)] {
+        Port& sender = ports_[from];
+        (late ? sender.delayed : sender.backlog) -= frame.size() + frame_cost;
+        deliver(from, plug, frame);
+        // Half of it at a time: a sender that wakes up has enough to do.
+        if (sender.refused && sender.backlog <= room_limit / 2) {
+            sender.refused = false;
+            sender.endpoint->room();
         }
-        for (unsigned port = 0; port < ports_.size(); port++)
-            if (port != from)
-                ports_[port].endpoint->frame_in(frame);
     });
+}
+
+void Wire::deliver(unsigned from, std::uint64_t plug, Bytes frame) {
+    if (plug != plug_) {
+        statistics_.lost_down++;
+        return;
+    }
+    for (unsigned port = 0; port < ports_.size(); port++)
+        if (port != from)
+            ports_[port].endpoint->frame_in(frame);
 }
 
 void Wire::set_up(bool up) {

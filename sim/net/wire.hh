@@ -2,6 +2,10 @@
 //
 // A cable (two endpoints) or a hub (more). What one endpoint sends, all others get, through the event queue:
 // nobody's frame_in() ever runs within somebody's send().
+//
+// What a port has sent and the others have not got is bounded twice: past `room_limit` a port is asked to
+// wait, past `backlog_limit` its frames are lost. What an impairment delays is bounded by `delay_limit`
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +45,16 @@ public:
 
     void send(const Endpoint& from, Bytes frame) override;
     [[nodiscard]] bool up() const override { return up_; }
+    bool room(const Endpoint& from) override;
+
+    /// What a frame on the way is counted with beyond its bytes: the event and its buffer.
+    static constexpr std::size_t frame_cost = 256;
+    /// Of one port, in bytes with frame_cost.
+    static constexpr std::size_t room_limit = 64 << 10, backlog_limit = 4 << 20, delay_limit = 64 << 20;
+    /// Bytes, with frame_cost, of the frames of @p port that are on the way.
+    [[nodiscard]] std::size_t on_the_way(unsigned port) const {
+        return ports_.at(port).backlog + ports_.at(port).delayed;
+    }
 
     /// Pulls or plugs the cable. What is on the way is lost.
     void set_up(bool up);
@@ -58,6 +72,7 @@ public:
         std::uint64_t frames = 0;
         std::uint64_t bytes = 0;
         std::uint64_t lost_down = 0; ///< sent while, or on the way when, the wire was down
+        std::uint64_t lost_full = 0; ///< more was on the way than a port may have there
     };
     [[nodiscard]] const Statistics& statistics() const { return statistics_; }
 
@@ -65,9 +80,14 @@ private:
     struct Port {
         Endpoint* endpoint;
         std::unique_ptr<Impairer> impairer;
+        std::size_t backlog = 0; ///< due, but not delivered yet
+        std::size_t delayed = 0; ///< held back by an impairment
+        bool refused = false;    ///< room() was, so the endpoint waits for room()
     };
 
+    [[nodiscard]] unsigned port_of(const Endpoint& endpoint) const;
     void schedule(unsigned from, Time when, Buffer&& frame);
+    void deliver(unsigned from, std::uint64_t plug, Bytes frame);
 
     EventQueue& queue_;
     std::string name_;

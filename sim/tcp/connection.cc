@@ -545,6 +545,7 @@ void Connection::output() {
     }
     if (std::exchange(retransmit_front_, false) && sent_ > 0)
         send_unit(queue_.front());
+    waits_for_wire_ = false;
     while (sent_ < queue_.size() && fits())
         send_unit(queue_[sent_++]);
     if (ack_now_)
@@ -572,6 +573,10 @@ bool Connection::fits() {
         if (options_.nagle && length < mss_ && !u.fin)
             return false;
     }
+    // Last: it is called again when the wire has room.
+    waits_for_wire_ = !engine_.sink_.room(id);
+    if (waits_for_wire_)
+        return false;
     if (cut) {
         Unit rest = u;
         rest.seq += length;
@@ -690,7 +695,7 @@ void Connection::arm_transmit_timer() {
             start_transmit_timer(TimerKind::tail_probe, probe_after);
         else
             start_transmit_timer(TimerKind::retransmit, rto());
-    } else if (sent_ < queue_.size()) {
+    } else if (sent_ < queue_.size() && !waits_for_wire_) {
         const TimerKind kind = usable_window() > 0 ? TimerKind::override_sws : TimerKind::persist;
         if (transmit_timer_.running() && transmit_kind_ == kind)
             return;

@@ -143,6 +143,7 @@ private:
     bool override_ = false; // the override timer has fired: a small segment may go
     bool syn_needed_ = false;
     bool retransmit_front_ = false;
+    bool waits_for_wire_ = false; // Sink::room() was refused: resume() follows
     Time syn_sent_at_ = 0;
 
     // Receive side

@@ -215,6 +215,15 @@ bool Engine::limit_mss(ConnId id, std::uint16_t mss) {
     return true;
 }
 
+bool Engine::resume(ConnId id) {
+    const Scope scope(*this);
+    Connection* c = find(id);
+    if (!c)
+        return false;
+    c->touch();
+    return true;
+}
+
 bool Engine::close(ConnId id) {
     const Scope scope(*this);
     Connection* c = find(id);

@@ -96,6 +96,9 @@ public:
     virtual void advice(ConnId id, Advice advice) = 0;
     /// A packet for the wire: headers, then payload.
     virtual void transmit(ConnId id, Bytes headers, Bytes payload) = 0;
+    /// Whether the wire takes more data of the connection. False: Engine::resume() follows. Not asked
+    /// for segments without data, nor for the single one that a duplicate ACK or a probe sends again.
+    virtual bool room([[maybe_unused]] ConnId id) { return true; }
 };
 
 /// RFC 2012 names, as the TP MIB has them.
@@ -168,6 +171,8 @@ public:
     bool hold(ConnId id, bool on);
     /// Lowers the largest segment that is sent, for records to come.
     bool limit_mss(ConnId id, std::uint16_t mss);
+    /// The wire has room for the connection again.
+    bool resume(ConnId id);
     /// FIN after all that is queued.
     bool close(ConnId id);
     /// Drops everything, with or without a RST, and forgets the connection. A held SYN is refused this way.

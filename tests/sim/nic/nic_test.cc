@@ -4,6 +4,7 @@
 // writes of the control QP down to the card's memory, as in the worked example.
 #include <numeric>
 
+#include "sim/net/wire.hh"
 #include "tests/sim/nic/card_fixture.hh"
 #include "tests/sim/nic/rings.hh"
 
@@ -425,6 +426,37 @@ TEST_F(NicPath, SegmentationBehindATagInTheFrame) {
     ASSERT_EQ(links[0].sent.size(), 2U);
     EXPECT_EQ(be16(&links[0].sent[1][12]), 0x8100);
     EXPECT_EQ(be16(&links[0].sent[1][20]), 90) << "IP length of the second segment";
+}
+
+/// What is cut from one request waits in the request, not on the wire; and no segment is shorter than the
+/// smallest MTU of the tables allows, or one descriptor would be a quarter of a million frames.
+TEST_F(NicPath, SegmentsAreMadeAsTheWireTakesThem) {
+    struct End : Endpoint {
+        void frame_in(Bytes frame) override { sizes.push_back(frame.size()); }
+        void carrier(bool) override {}
+        std::vector<std::size_t> sizes;
+    } end;
+    Wire wire(events, "w");
+    card.connect(0, wire);
+    wire.attach(card.port(0), "card");
+    wire.attach(end, "end");
+
+    constexpr std::size_t payload = 60'000, smallest = 88 - 40;
+    transmit(ip_frame(6, payload), tx_lso, {0, 5U << 20 | 5U << 16 | 1});
+    EXPECT_LE(wire.on_the_way(0), Wire::room_limit + 2000);
+    // The next request of the ring waits for the first, and another port for neither.
+    transmit(Buffer(100, 2), tx_pkt | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
+    transmit(Buffer(70, 2), tx_pkt | 1U << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
+    EXPECT_LE(wire.on_the_way(0), Wire::room_limit + 2000);
+
+    events.advance(events.now());
+    ASSERT_EQ(end.sizes.size(), payload / smallest + 1);
+    EXPECT_TRUE(std::all_of(end.sizes.begin(), end.sizes.end() - 1,
+                            [](std::size_t size) { return size == 14 + 40 + smallest; }));
+    EXPECT_EQ(end.sizes.back(), 100U) << "in the order of the ring";
+    EXPECT_EQ(links[1].sent.size(), 1U);
+    EXPECT_EQ(wire.on_the_way(0), 0U);
+    EXPECT_EQ(wire.statistics().lost_full, 0U);
 }
 
 // --- Reset

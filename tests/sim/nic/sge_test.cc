@@ -382,7 +382,7 @@ TEST_F(SgeTest, UnreadableDataDropsTheFrameOnly) {
     EXPECT_EQ(counters.value("sge.framing_errors"), 1U);
 }
 
-TEST_F(SgeTest, AnEndlessProducerGetsOneRoundAtATime) {
+TEST_F(SgeTest, AnEndlessProducerGetsAPieceOfWorkAtATime) {
     ready();
     // Each request makes the host post the next one, before the SGE looks again.
     unsigned seen = 0;
@@ -393,7 +393,8 @@ TEST_F(SgeTest, AnEndlessProducerGetsOneRoundAtATime) {
     };
     control.post({op(0x01) | sop_eop, 2, 0, 0});
     ring(65528);
-    EXPECT_EQ(seen, 8U);
+    EXPECT_GE(seen, 8U);
+    EXPECT_LT(seen, 100U);
     events.advance(events.now());
     EXPECT_EQ(seen, 1000U) << "the rest follows as events";
 }
@@ -568,6 +569,7 @@ TEST_F(SgeTest, CongestionStopsTheControlQueue) {
         control.post({op(0x01) | sop_eop, 2, 0, 0});
         ++posted;
         ring(65528);
+        events.advance(events.now());
     }
     EXPECT_LT(posted, rspq_entries + Responses::waiting_high + control.entries + 1);
     EXPECT_GE(toe.control.size(), Responses::waiting_high);
@@ -780,6 +782,7 @@ TEST_F(SgeTest, RingOfACongestedQueueIsNotEmpty) {
     const auto rung = rnic.doorbells.size();
     for (unsigned taken = 0; rq.next();)
         credits(++taken != 0);
+    events.advance(events.now());
     EXPECT_EQ(rnic.doorbells.size(), rung + 1) << "looked at again when there is room";
     EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::slot);
 }

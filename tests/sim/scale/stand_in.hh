@@ -32,7 +32,7 @@ public:
         : number_(number), host_((8U << 20) + std::size_t{connections} * 8192),
           card_(CardConfig{.name = std::to_string(number), .mac = mac(number)}, host_, queue),
           responses_(host_, entries), control_(host_, entries), offload_(host_, entries),
-          cq_(host_.alloc(std::size_t{cqes} * hw::cqe_size)) {
+          ethernet_(host_, entries), cq_(host_.alloc(std::size_t{cqes} * hw::cqe_size)) {
         for (unsigned n = 0; n < connections; ++n)
             qp_rings_.push_back(host_.alloc(slots * slot_size));
         qp_index_.resize(connections);
@@ -50,12 +50,16 @@ public:
         context(hw::context_cmd::egress | control_context,
                 control_.context(hw::EgressType::control, 65536, 0));
         context(hw::context_cmd::egress | offload_context, offload_.context(hw::EgressType::offload, 0, 0));
+        context(hw::context_cmd::egress | ethernet_context,
+                ethernet_.context(hw::EgressType::ethernet, 65544, 0));
         context(hw::context_cmd::cq | 1, {cqes << 16, static_cast<std::uint32_t>(cq_ >> 12),
                                           static_cast<std::uint32_t>(cq_ >> 44) | 1U << 29, 0});
-        write(reg::XGM_RX_CFG, 1); // promiscuous
-        write(reg::XGM_RX_MAX_PKT_SIZE, 1518);
-        write(reg::XGM_TX_CTRL, 1);
-        write(reg::XGM_RX_CTRL, 1);
+        for (const std::uint32_t port : {0U, reg::xgm_stride}) {
+            write(reg::XGM_RX_CFG + port, 1); // promiscuous
+            write(reg::XGM_RX_MAX_PKT_SIZE + port, 1518);
+            write(reg::XGM_TX_CTRL + port, 1);
+            write(reg::XGM_RX_CTRL + port, 1);
+        }
         const std::pair<std::uint32_t, std::uint32_t> regions[] = {
             {reg::ULPRX_STAG_LLIMIT, 1U << 20}, {reg::ULPRX_STAG_ULIMIT, (2U << 20) - 1},
             {reg::ULPRX_PBL_LLIMIT, 2U << 20},  {reg::ULPRX_PBL_ULIMIT, (3U << 20) - 1},
@@ -90,14 +94,35 @@ public:
     }
     /// Posts a receive and a SEND of nothing on connection @p n; one doorbell for both.
     void receive_and_send(unsigned n) {
-        hw::ReceiveWr receive{};
-        receive.header.hi = wr_hi(0x17, 0);
-        post_slot(n, receive, sizeof receive);
-        hw::SendWr send{};
-        send.header.hi = wr_hi(0x14, hw::wr_hi::completion);
-        send.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::send);
-        post_slot(n, send, offsetof(hw::SendWr, sge));
-        write(reg::SG_KDOORBELL, 1U << 31 | (first_qp + n));
+        post_receive(n);
+        post_send(n);
+        ring_doorbell(n);
+    }
+    void receive(unsigned n) {
+        post_receive(n);
+        ring_doorbell(n);
+    }
+    void send(unsigned n) {
+        post_send(n);
+        ring_doorbell(n);
+    }
+    /// An RDMA write of nothing; no doorbell.
+    void post_write(unsigned n) {
+        hw::WriteWr wr{};
+        wr.header.hi = wr_hi(0x11, 0);
+        wr.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::write);
+        wr.sink_stag = 0x100;
+        post_slot(n, wr, offsetof(hw::WriteWr, sge));
+    }
+    void ring_doorbell(unsigned n) { write(reg::SG_KDOORBELL, 1U << 31 | (first_qp + n)); }
+    /// An Ethernet frame of zeroes, which the request itself carries.
+    void transmit(unsigned port, std::uint32_t size) {
+        Buffer wr(16 + (size + 7) / 8 * 8);
+        put_be32(&wr[0], 3U << 24 | hw::wr::sop | hw::wr::eop);
+        put_be32(&wr[8],
+                 hw::cpl::tx_pkt << 24 | port << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
+        put_be32(&wr[12], size);
+        post(ethernet_, ethernet_context, wr);
     }
     void disconnect(unsigned n) {
         Buffer bytes(24);
@@ -127,7 +152,8 @@ public:
 private:
     static constexpr unsigned entries = 1024;
     static constexpr std::uint32_t cqes = 32768;
-    static constexpr std::uint32_t control_context = 65528, offload_context = 8, first_qp = 64;
+    static constexpr std::uint32_t control_context = 65528, offload_context = 8, ethernet_context = 0,
+                                   first_qp = 64;
     static constexpr std::uint32_t first_stid = 0x3d7c, atid_base = 0x10000;
     static constexpr std::uint16_t server_port = 5001;
     static constexpr std::uint32_t mtu_1500 = 8U << 28, window_64k = 64U << 12;
@@ -149,6 +175,17 @@ private:
         write(reg::SG_CONTEXT_CMD, hw::context_cmd::write << 28 | which);
     }
 
+    void post_receive(unsigned n) {
+        hw::ReceiveWr receive{};
+        receive.header.hi = wr_hi(0x17, 0);
+        post_slot(n, receive, sizeof receive);
+    }
+    void post_send(unsigned n) {
+        hw::SendWr send{};
+        send.header.hi = wr_hi(0x14, hw::wr_hi::completion);
+        send.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::send);
+        post_slot(n, send, offsetof(hw::SendWr, sge));
+    }
     void post(EgressRing& ring, std::uint32_t egress, Bytes wr) {
         Buffer bytes(wr.begin(), wr.end());
         bytes.resize((bytes.size() + 7) / 8 * 8);
@@ -225,7 +262,7 @@ private:
     FakeHost host_;
     Card card_;
     ResponseRing responses_;
-    EgressRing control_, offload_;
+    EgressRing control_, offload_, ethernet_;
     std::uint64_t cq_;
     std::vector<std::uint64_t> qp_rings_;
     std::vector<std::uint32_t> qp_index_;
@@ -235,7 +272,9 @@ private:
 /// Cards in pairs, a wire for each pair.
 class Hall {
 public:
-    Hall(unsigned pairs, unsigned connections) : connections_(connections) {
+    /// @p queue: nothing for one of its own.
+    Hall(unsigned pairs, unsigned connections, EventQueue* queue = nullptr)
+        : connections_(connections), queue_(queue ? *queue : own_queue_) {
         for (unsigned pair = 0; pair < pairs; ++pair) {
             wires_.push_back(std::make_unique<Wire>(queue_, "w" + std::to_string(pair)));
             for (unsigned number : {2 * pair, 2 * pair + 1}) {
@@ -251,6 +290,7 @@ public:
         settle();
     }
 
+    Wire& wire(unsigned pair) { return *wires_.at(pair); }
     StandIn& card(unsigned number) { return *cards_.at(number); }
     [[nodiscard]] unsigned size() const { return static_cast<unsigned>(cards_.size()); }
 
@@ -285,7 +325,8 @@ public:
 
 private:
     unsigned connections_;
-    EventQueue queue_;
+    EventQueue own_queue_;
+    EventQueue& queue_;
     std::vector<std::unique_ptr<Wire>> wires_;
     std::vector<std::unique_ptr<StandIn>> cards_;
 };
