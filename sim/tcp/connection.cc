@@ -155,7 +155,11 @@ void Connection::input(const Segment& s) {
     if (!syn_again && (s.seq + s.length() < rcv_nxt_ || s.seq > rcv_adv_)) {
         if (s.has(flag_rst))
             return;
-        if (s.length() > 0) {
+        // A keepalive or window probe, whose answer decides about the connection (RFC 9293 3.8.4, 3.8.6.1):
+        // never limited. Its answer has a good sequence number, so two ends cannot keep each other busy with
+        // it.
+        const bool probe = s.seq + 1 == rcv_nxt_;
+        if (s.length() > 0 || probe) {
             ack_now_ = true;
             touch();
         } else {

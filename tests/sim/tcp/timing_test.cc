@@ -282,6 +282,20 @@ TEST_F(TcpTiming, ChallengesAreLimitedInRate) {
     EXPECT_EQ(sent.size(), 1U);
 }
 
+/// The limit is the engine's, so a thousand connections that fall idle in one second would lose all but a
+/// hundred.
+TEST_F(TcpTiming, ProbesAreAnsweredHoweverManyComeInASecond) {
+    connect();
+    for (int i = 0; i < 1000; ++i)
+        say_ack(1001, 0xffff, 5000); // keepalive, zero window: one before what is expected
+    EXPECT_EQ(sent.size(), 1000U);
+    EXPECT_EQ(end.engine.stats().challenge_acks, 0U);
+    heard();
+    for (int i = 0; i < 1000; ++i)
+        say_ack(1001, 0xffff, 4000);
+    EXPECT_EQ(sent.size(), 100U) << "anything else is limited";
+}
+
 TEST_F(TcpTiming, OutOfOrderDataIsBoundedByTheWindow) {
     options.receive_buffer = 10'000;
     connect();
