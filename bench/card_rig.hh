@@ -58,6 +58,7 @@ struct Rig {
         eth.post({0x03000000 | hw::wr::sop | hw::wr::eop | hw::wr::sgl | 2 << 8, 4, 0x0e100000, size, size, 0,
                   static_cast<std::uint32_t>(at >> 32), static_cast<std::uint32_t>(at)});
         write(reg::SG_KDOORBELL, 0x80000008);
+        events.advance(events.now());
         if (rq.next())
             write(reg::SG_RSPQ_CREDIT_RETURN, 1);
     }

@@ -67,16 +67,19 @@ void Nic::transmit(MutableBytes wr) {
     }
     if ((control & hw::cpl::tx_vlan_valid) != 0)
         frame = insert_tag(frame, hw::cpl::tx_vlan(control));
-    start(port, {}, frame);
+    if (macs_.room(port, MacServices::User::nic)) {
+        ++tx_packets_;
+        send(port, frame);
+    } else {
+        keep(port, {}, frame);
+    }
 }
 
 unsigned Nic::port_of(Bytes head) {
     return hw::cpl::tx_interface(be32(&head[hw::flit])) % ports;
 }
 
-void Nic::start(unsigned port, Job&& job, Bytes frame) {
-    if (run(port, job, frame))
-        return;
+void Nic::keep(unsigned port, Job&& job, Bytes frame) {
     job.kept.assign(frame.begin(), frame.end());
     job.active = true;
     jobs_[port] = std::move(job);
@@ -110,7 +113,8 @@ void Nic::transmit_segments(unsigned port, Bytes frame, std::uint32_t control, s
     // The smallest MTU that the card's tables hold. [guess G52]
     if (const std::size_t headers = job.data - job.ip; headers + job.mss < min_mtu)
         job.mss = min_mtu > headers ? min_mtu - headers : 1;
-    start(port, std::move(job), frame);
+    if (!run(port, job, frame))
+        keep(port, std::move(job), frame);
 }
 
 /// Sends @p frame, or of it what has not been sent, as long as there is room. False: something is left.

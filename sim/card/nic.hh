@@ -70,7 +70,8 @@ private:
 
     void send(unsigned port, Bytes frame);
     [[nodiscard]] bool run(unsigned port, Job& job, Bytes frame);
-    void start(unsigned port, Job&& job, Bytes frame);
+    /// What is left of @p frame waits for room.
+    void keep(unsigned port, Job&& job, Bytes frame);
     void transmit_segments(unsigned port, Bytes frame, std::uint32_t control, std::uint32_t lso);
 
     RegisterBank& regs_;
