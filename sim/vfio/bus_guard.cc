@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/vfio/bus_guard.hh"
 
-#include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <vector>
+#include <iterator>
+#include <map>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,29 +12,30 @@
 namespace t3sim::vfio {
 namespace {
 
-struct Mapping {
-    std::uintptr_t start;
-    std::size_t size;
-};
-
-// The signal is synchronous and comes from copies only, never from code that changes this vector.
-std::vector<Mapping>& mappings() {
-    static auto* m = new std::vector<Mapping>;
+// By their first byte; disjoint. The signal is synchronous and comes from copies only, never from code that
+// changes this map.
+std::map<std::uintptr_t, std::size_t>& mappings() {
+    static auto* m = new std::map<std::uintptr_t, std::size_t>;
     return *m;
 }
 std::uintptr_t page_size = 4096;
 
+bool put_zeroes(std::uintptr_t from, std::uintptr_t to) {
+    void* const at = reinterpret_cast<void*>(from); // NOLINT(performance-no-int-to-ptr)
+    return mmap(at, to - from, PROT_READ | PROT_WRITE,
+                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == at;
+}
+
 void on_sigbus(int, siginfo_t* info, void*) {
     const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
-    for (const Mapping& mapping : mappings()) {
-        if (at - mapping.start >= mapping.size)
-            continue;
-        void* const page =
-            reinterpret_cast<void*>(at & ~(page_size - 1)); // NOLINT(performance-no-int-to-ptr)
-        if (mmap(page, page_size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-            page)
+    if (auto it = mappings().upper_bound(at); it != mappings().begin()) {
+        const auto [start, size] = *std::prev(it);
+        // All behind the first lost page is lost with it: one piece more in the process' address space,
+        // however many of the pages are used. Where there is none left the whole mapping goes, which takes
+        // none.
+        if (at - start < size &&
+            (put_zeroes(at & ~(page_size - 1), start + size) || put_zeroes(start, start + size)))
             return;
-        break;
     }
     // Not ours: die of it as if we had not been here.
     signal(SIGBUS, SIG_DFL);
@@ -50,12 +51,11 @@ void guard_mapping(void* start, std::size_t size) {
         action.sa_flags = SA_SIGINFO;
         sigaction(SIGBUS, &action, nullptr);
     }
-    mappings().push_back({reinterpret_cast<std::uintptr_t>(start), size});
+    mappings().emplace(reinterpret_cast<std::uintptr_t>(start), size);
 }
 
 void unguard_mapping(void* start) {
-    std::erase_if(mappings(),
-                  [start](const Mapping& m) { return m.start == reinterpret_cast<std::uintptr_t>(start); });
+    mappings().erase(reinterpret_cast<std::uintptr_t>(start));
 }
 
 } // namespace t3sim::vfio

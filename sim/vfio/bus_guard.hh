@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A client may shrink a file after it was mapped here; the next access to the lost pages is then a SIGBUS.
-// For guarded mappings the handler puts zeroed private memory in the place of the lost page, so the model
+// For guarded mappings the handler puts zeroed private memory in the place of the lost pages, so the model
 // goes on: the memory has become unreachable for the guest, which is the guest's own doing.
 #pragma once
 

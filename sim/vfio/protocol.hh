@@ -139,6 +139,8 @@ static_assert(sizeof(WriteMultiElement) == 24);
 constexpr std::size_t max_fds = 16;
 constexpr std::size_t max_data_xfer = 65536;
 constexpr std::size_t max_message = sizeof(Header) + sizeof(RegionAccess) + max_data_xfer;
-constexpr std::size_t max_dma_maps = 65535;
+/// Of one client. Each takes up to two of the process' mappings, of which Linux allows 65,530
+/// (vm.max_map_count): eight clients leave half of them. QEMU needs some dozens.
+constexpr std::size_t max_dma_maps = 2048;
 
 } // namespace t3sim::vfio

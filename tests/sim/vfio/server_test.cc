@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "sim/core/log.hh"
@@ -281,6 +283,40 @@ TEST_F(ServerTest, AfileThatShrinksDoesNotKillUs) {
     server.dma_read(0x8000, data);
     EXPECT_TRUE(server.connected());
     call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, 0x10000}));
+}
+
+/// However many of the lost pages are used: the process has 65,530 mappings, and dies when there is none
+/// left.
+TEST_F(ServerTest, AFileThatShrinksTakesNoMappingForEachPage) {
+    const auto mappings = [] {
+        std::ifstream maps("/proc/self/maps");
+        return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+    };
+    constexpr std::uint64_t page = 4096, pages = 2000;
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(pages * page);
+    map(0, pages * page, file);
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+    const auto before = mappings();
+    Buffer data(16, 9);
+    for (std::uint64_t n = 0; n < pages; n += 2)
+        EXPECT_TRUE(server.dma_write((pages - 2 - n) * page, data));
+    EXPECT_LE(mappings(), before + static_cast<std::ptrdiff_t>(pages / 2) + 2)
+        << "from the end: the worst case";
+    for (std::uint64_t n = 0; n < pages; ++n)
+        EXPECT_TRUE(server.dma_write(n * page, data));
+    EXPECT_LE(mappings(), before + 2);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, pages * page}));
+    map(0, page, memory_file(page));
+}
+
+TEST_F(ServerTest, OneClientCannotUseUpTheProcessMappings) {
+    negotiate();
+    const Fd file = memory_file(4096);
+    for (std::uint64_t n = 0; n < max_dma_maps; ++n)
+        map(n * 8192, 4096, file);
+    map(max_dma_maps * 8192, 4096, file, 0, dma_readable, ENOSPC);
 }
 
 TEST_F(ServerTest, MsixAsQemuSetsItUp) {
