@@ -32,8 +32,21 @@ SparseMemory::~SparseMemory() {
     munmap(bytes_, size_);
 }
 
-void SparseMemory::clear() {
+void SparseMemory::fill(std::uint32_t pattern) {
     madvise(bytes_, size_, MADV_DONTNEED);
+    pattern_ = pattern;
+    filled_.assign(pattern != 0 ? (size_ + piece - 1) / piece : 0, false);
+}
+
+void SparseMemory::fill_in(std::uint64_t addr, std::size_t count) {
+    for (std::size_t n = addr / piece;
+         n * piece < std::min<std::uint64_t>(addr + std::max<std::size_t>(count, 1), size_); ++n) {
+        if (filled_[n])
+            continue;
+        filled_[n] = true;
+        for (std::size_t at = n * piece; at < std::min((n + 1) * piece, size_); at += 4)
+            put_be32(bytes_ + at, pattern_);
+    }
 }
 
 Memory::Memory(RegisterBank& regs)
@@ -64,11 +77,7 @@ void Memory::reset() {
 /// controller's own words; the driver always names them all.
 void Memory::fill(unsigned which) {
     const std::uint32_t pattern = regs_.peek(reg::MC7_BIST_DATA + which * reg::mc7_stride);
-    SparseMemory& memory = memories_[which];
-    memory.clear();
-    if (pattern != 0)
-        for (std::size_t at = 0; at < memory.size(); at += 4)
-            put_be32(memory.at(at, 4), pattern);
+    memories_[which].fill(pattern);
 }
 
 /// One of the 2^WIDTH reads that make up a 64-bit word: WIDTH 0 gives all of it in DATA1 and DATA0, the

@@ -5,13 +5,14 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "sim/card/engines.hh"
 #include "sim/hw/regs.hh"
 
 namespace t3sim {
 
-/// Zeroed memory that costs nothing until it is touched.
+/// Memory full of one word, at first of 0, that costs nothing until it is touched.
 class SparseMemory {
 public:
     explicit SparseMemory(std::size_t size);
@@ -21,14 +22,25 @@ public:
 
     [[nodiscard]] std::size_t size() const { return size_; }
     /// Null if the range is not inside.
-    [[nodiscard]] std::uint8_t* at(std::uint64_t addr, std::size_t count) const {
-        return addr <= size_ && count <= size_ - addr ? bytes_ + addr : nullptr;
+    [[nodiscard]] std::uint8_t* at(std::uint64_t addr, std::size_t count) {
+        if (addr > size_ || count > size_ - addr)
+            return nullptr;
+        if (pattern_ != 0) [[unlikely]]
+            fill_in(addr, count);
+        return bytes_ + addr;
     }
-    void clear();
+    void clear() { fill(0); }
+    /// All of it becomes @p pattern, big-endian.
+    void fill(std::uint32_t pattern);
 
 private:
+    static constexpr std::size_t piece = 64 << 10; ///< in which a pattern is filled in
+    void fill_in(std::uint64_t addr, std::size_t count);
+
     std::size_t size_;
     std::uint8_t* bytes_;
+    std::uint32_t pattern_ = 0;
+    std::vector<bool> filled_; ///< pieces that hold the pattern, or what was written since
 };
 
 class Memory final : public CardMemory {
@@ -50,7 +62,7 @@ private:
     void fill(unsigned which);
 
     RegisterBank& regs_;
-    std::array<SparseMemory, 3> memories_;
+    mutable std::array<SparseMemory, 3> memories_; ///< a first look may have to fill in
 };
 
 } // namespace t3sim

@@ -4,6 +4,8 @@
 // itself, what must survive.
 #include <string>
 
+#include <fstream>
+
 #include "tests/sim/nic/card_fixture.hh"
 
 namespace t3sim::test {
@@ -166,6 +168,28 @@ TEST_F(Registers, BackDoorOfMemoryReadsSlices) {
     write(reg::MC7_BD_ADDR, 0xfffffff8);
     write(reg::MC7_BD_OP, 0);
     EXPECT_EQ(read(reg::MC7_BD_DATA1), 0U);
+}
+
+/// A self test with a pattern is one register write: it must not cost what 128 MB of memory cost.
+TEST_F(Registers, SelfTestOfMemoryTouchesNone) {
+    const auto resident = [] {
+        std::ifstream statm("/proc/self/statm");
+        std::size_t all = 0, pages = 0;
+        statm >> all >> pages;
+        return pages * 4096;
+    };
+    const std::size_t before = resident();
+    for (std::uint32_t n = 1; n <= 3000; ++n) {
+        write(reg::MC7_BIST_DATA, n);
+        write(reg::MC7_BIST_OP, 1);
+    }
+    EXPECT_LT(resident(), before + (16U << 20));
+    for (const std::uint32_t at : {0U, (8U << 20) - 16, 8U << 20}) {
+        write(reg::MC7_BD_ADDR, at);
+        write(reg::MC7_BD_OP, 0);
+        EXPECT_EQ(read(reg::MC7_BD_DATA1), 3000U) << at;
+    }
+    EXPECT_LT(resident(), before + (16U << 20));
 }
 
 TEST_F(Registers, MdioBusIsEmpty) {
