@@ -155,6 +155,8 @@ void Card::Impl::chip_reset() {
     rnic.reset();
     toe.reset();
     toe.params() = {}; // what came from registers goes with them
+    if (config.secret)
+        toe.params().tcp.iss_secret = *config.secret;
     regs.reset();
     regs.poke(reg::PL_REV, variant(config.chip).revision);
     irq.reset();

@@ -31,6 +31,8 @@ struct CardConfig {
     std::array<std::uint8_t, 6> mac{}; ///< of port 0; port 1 has the last octet + 1. Fourth octet < 0x80
     std::string serial = "SIM0000001"; ///< at most 16 characters
     Chip chip = Chip::t3c;
+    /// Of initial sequence numbers (RFC 6528); nothing: the one that all tests have, for runs that repeat.
+    std::optional<std::array<std::uint64_t, 2>> secret = std::nullopt;
 };
 
 class Card : public Device {

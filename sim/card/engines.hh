@@ -46,6 +46,8 @@ public:
     /// RDMA_TERMINATE (0xa2) has no opcode word in memory: the TID of @p cpl's first word goes into the RSS
     /// header's hash word with the flits of the rest in its bits 7:0, and the body starts behind that word.
     virtual void post_cpl(unsigned response_queue, Bytes cpl) = 0;
+    /// So many bytes wait for the host there that no more data should be taken from the wire.
+    [[nodiscard]] virtual bool full([[maybe_unused]] unsigned response_queue) const { return false; }
 
     /// Writes a completion to a CQ ring and, if the CQ is armed for it, posts the async event
     /// (rdma.md 11.10). @p solicited: a receive of opcode 5 or 6.
@@ -65,6 +67,9 @@ public:
     virtual Fetch fetch_slot(QpId context, Slot& slot) = 0;
     /// Gives the slot last fetched back: the next fetch_slot() delivers it again (a WR that must wait).
     virtual void unfetch_slot(QpId context) = 0;
+
+    /// ToeServices::congested() was true and is no longer.
+    virtual void offload_drained() {}
 
     /// The fatal-error path: raises the named cause bit of SG_INT_CAUSE / PL_INT_CAUSE.
     virtual void fatal(std::uint32_t sge_cause) = 0;
@@ -139,6 +144,9 @@ public:
     /// @p descriptors: how many the request took in the ring, which is what it costs in WR credits.
     virtual void offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) = 0;
     virtual void control_wr(unsigned control_queue, Bytes wr) = 0;
+    /// So much waits for room in send buffers that no more offload work requests should be fetched;
+    /// SgeServices::offload_drained() follows.
+    [[nodiscard]] virtual bool congested() { return false; }
     /// A frame from the wire. False: it is the NIC's.
     virtual bool frame_in(unsigned port, Bytes frame) = 0;
 };

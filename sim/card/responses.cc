@@ -52,6 +52,7 @@ void Responses::restart(unsigned queue) {
     q.credits = 0;
     q.tx_credits = {};
     q.waiting.clear();
+    q.waiting_bytes = 0;
     if (was_congested)
         drained_(queue);
 }
@@ -242,10 +243,19 @@ void Responses::post(unsigned queue, Message&& message) {
         regs_.set_bits(reg::SG_RSPQ_FL_STATUS, hw::rspq_fl_status::starved(queue));
         break;
     }
-    if (q.waiting.size() < waiting_limit)
+    if (q.waiting.size() < waiting_limit && q.waiting_bytes + message.cost() <= waiting_bytes_limit) {
+        q.waiting_bytes += message.cost();
         q.waiting.push_back(std::move(message));
-    else
+    } else {
         ++lost_;
+    }
+}
+
+std::size_t Responses::waiting_bytes() const {
+    std::size_t sum = 0;
+    for (const Queue& queue : queues_)
+        sum += queue.waiting_bytes;
+    return sum;
 }
 
 void Responses::wait_for_buffers(unsigned queue) {
@@ -270,6 +280,7 @@ void Responses::wake(unsigned queue) {
                 ++lost_;
             else
                 written = true;
+            q.waiting_bytes -= q.waiting.front().cost();
             q.waiting.pop_front();
         }
         if (written)

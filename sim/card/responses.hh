@@ -6,8 +6,9 @@
 // Life of a message: post_*() writes it if the queue has a credit and the free list enough buffers, and
 // nothing is waiting before it; else it waits, in order. Credits, buffers and GTS writes wake the queue up.
 // Ethernet packets never wait: without room they are dropped. Past `waiting_high` messages the queue counts
-// as congested, and the SGE stops taking work that could produce more; past `waiting_limit` a message is lost
-// and counted.
+// as congested, and the SGE stops taking work that could produce more; past `waiting_limit` or
+// `waiting_bytes_limit` a message is lost and counted. The TOE takes no data from the wire from half of that
+// on, so that only messages without data get there.
 #pragma once
 
 #include <array>
@@ -32,6 +33,8 @@ public:
     /// The TX queues of a queue set, as response descriptors number them.
     enum TxQueue : unsigned { ethernet = 0, offload = 1, control = 2 };
     static constexpr std::size_t waiting_high = 256, waiting_limit = 65536;
+    /// The same of their bytes, each message counted with what it costs beyond its body.
+    static constexpr std::size_t waiting_bytes_high = 4 << 20, waiting_bytes_limit = 8 << 20;
 
     /// @p drained is told that a queue is no longer congested.
     Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters,
@@ -70,6 +73,12 @@ public:
     [[nodiscard]] bool congested(unsigned queue) const {
         return queues_[queue].waiting.size() >= waiting_high;
     }
+    /// So much waits that what comes from the wire should not be taken.
+    [[nodiscard]] bool full(unsigned queue) const {
+        return queue < queues_.size() && queues_[queue].waiting_bytes >= waiting_bytes_high;
+    }
+    /// Bytes that wait for the host, of all queues.
+    [[nodiscard]] std::size_t waiting_bytes() const;
     /// New buffers may be in a free list.
     void free_list_doorbell(unsigned list);
 
@@ -81,12 +90,14 @@ private:
     struct Message {
         Descriptor descriptor{};
         Buffer body; ///< empty: all is in the descriptor
+        [[nodiscard]] std::size_t cost() const { return sizeof *this + body.size(); }
     };
     struct Queue {
         hw::Context context{};
         std::uint32_t credits = 0;
         std::array<std::uint32_t, 3> tx_credits{};
         std::deque<Message> waiting;
+        std::size_t waiting_bytes = 0;
         EventQueue::Id credit_timer, retry_timer;
     };
     enum class Room { yes, no_response, no_buffer, never };

@@ -24,7 +24,7 @@ constexpr QpId first_qp = 16;
 constexpr QpId last_qp = 65526;
 
 /// What a peer that does not wait for the MPA reply may send ahead; far above any TCP window.
-constexpr std::size_t max_early = 4U << 20;
+constexpr std::size_t max_early = 64U << 10;
 
 } // namespace
 

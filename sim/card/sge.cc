@@ -20,6 +20,8 @@ constexpr std::size_t max_wr_bytes = 256 << 10;
 /// ring before the next. In bytes; what a request costs beyond its bytes is counted as some more.
 constexpr std::size_t turn_work = 64 << 10, ring_work = 32 << 10;
 constexpr std::size_t look_work = 64, request_work = 512;
+/// Completions that a fault may hold back: as many as a completion queue has entries at most.
+constexpr std::size_t max_stalled = 65536;
 /// Of a QP, whose work the Rnic limits by itself.
 constexpr std::size_t qp_work = 8 << 10;
 
@@ -424,6 +426,10 @@ void Sge::drain(unsigned id) {
             wait_for_responses(id);
             return;
         }
+        if (type == hw::EgressType::offload && toe_->congested()) {
+            wait_for_responses(id);
+            return;
+        }
         if (type == hw::EgressType::ethernet && wait_for_port(id))
             return;
         Wr wr;
@@ -550,6 +556,8 @@ void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe
 
 /// Completions and events stay in their order, whatever the fault holds back.
 void Sge::complete_late(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
+    if (stalled_.size() >= max_stalled) // the fault ends early
+        complete_stalled();
     if (stalled_.empty()) {
         events_.cancel(stalled_timer_);
         stalled_timer_ = events_.at(faults_.completion.until(), [this] { complete_stalled(); });

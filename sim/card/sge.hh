@@ -35,18 +35,25 @@ public:
     /// A store into BAR2 of @p window bytes: the page names a group of QPs, the value one of it. [guess G25]
     void user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window);
 
+    /// Bytes of messages that wait for the host.
+    [[nodiscard]] std::size_t waiting_bytes() const { return responses_.waiting_bytes(); }
+
     // PacketSink
     bool post_packet(const RxPacket& packet) override { return responses_.post_packet(packet); }
     void port_ready(unsigned port) override;
 
     // SgeServices
     void post_cpl(unsigned response_queue, Bytes cpl) override { responses_.post_cpl(response_queue, cpl); }
+    [[nodiscard]] bool full(unsigned response_queue) const override {
+        return responses_.full(response_queue);
+    }
     void complete(CqId cq, const Cqe& cqe, bool solicited) override;
     void async_event(CqId cq, const Cqe& cqe) override;
     void open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) override;
     void invalidate_qp_context(QpId qp) override;
     Fetch fetch_slot(QpId context, Slot& slot) override;
     void unfetch_slot(QpId context) override;
+    void offload_drained() override { responses_drained(); }
     void fatal(std::uint32_t sge_cause) override { irq_.raise(reg::SG_INT_CAUSE, sge_cause); }
 
 private:

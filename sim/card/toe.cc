@@ -2,6 +2,7 @@
 #include "sim/card/toe.hh"
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/card/toe_impl.hh"
 
@@ -60,6 +61,7 @@ Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& r
 
 Toe::~Toe() {
     impl_->events.cancel(impl_->timer);
+    impl_->events.cancel(impl_->memory_timer);
 }
 
 ToeParams& Toe::params() {
@@ -72,6 +74,7 @@ ToeKnobs& Toe::knobs() {
 void Toe::reset() {
     Impl& old = *impl_;
     old.events.cancel(old.timer);
+    old.events.cancel(old.memory_timer);
     auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters);
     fresh->params = old.params;
     fresh->knobs = old.knobs;
@@ -152,6 +155,14 @@ void Toe::offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) {
 void Toe::control_wr(unsigned control_queue, Bytes wr) {
     impl_->control_wr(control_queue, wr);
 }
+bool Toe::congested() {
+    impl_->was_congested = impl_->pending_bytes >= work_request_memory;
+    return impl_->was_congested;
+}
+Toe::Memory Toe::memory() const {
+    const tcp::Engine::Memory& tcp = impl_->engine.memory();
+    return {.sending = tcp.sending, .work_requests = impl_->pending_bytes, .receiving = tcp.receiving};
+}
 bool Toe::frame_in(unsigned port, Bytes frame) {
     return impl_->frame_in(port, frame);
 }
@@ -166,8 +177,7 @@ void Toe::send_record(Tid tid, Buffer&& fpdu) {
 }
 
 std::size_t Toe::send_room(Tid tid) const {
-    const std::size_t used = impl_->engine.unacknowledged(tid);
-    return used < rdma_send_buffer ? rdma_send_buffer - used : 0;
+    return impl_->send_room(tid, rdma_send_buffer);
 }
 
 void Toe::send_fin(Tid tid) {
@@ -207,7 +217,60 @@ std::optional<Tid> Toe::Impl::allocate_tid() {
     return tid;
 }
 
+void Toe::Impl::drop_pending(Flow& flow) {
+    for (const Flow::PendingWr& wr : flow.pending)
+        pending_bytes -= wr.size;
+    flow.pending.clear();
+    flow.pending_descriptors = 0;
+}
+
+void Toe::Impl::no_longer_half_open(Flow& flow) {
+    if (!std::exchange(flow.half_open, false))
+        return;
+    const auto it = half_open.find(flow.peer_id);
+    if (--it->second == 0)
+        half_open.erase(it);
+}
+
+/// The memory of all connections is shared so that one which comes late finds some: nobody may have more than
+/// a quarter of what is free.
+std::size_t Toe::Impl::send_room(Tid tid, std::size_t buffer) {
+    const std::size_t used = engine.unacknowledged(tid), taken = engine.memory().sending;
+    const std::size_t free = taken < send_memory ? send_memory - taken : 0;
+    const std::size_t limit = std::min(buffer, free / 4);
+    if (used < limit)
+        return limit - used;
+    Flow* flow = find(tid);
+    if (used >= buffer || !flow)
+        return 0; // what the peer acknowledges makes room
+    memory_refused_at = taken;
+    if (!std::exchange(flow->waits_for_memory, true))
+        waiting_for_memory.push_back(tid);
+    return 0;
+}
+
+/// Some of those that wait go on, the oldest first.
+void Toe::Impl::give_memory() {
+    constexpr std::size_t at_a_time = 16;
+    memory_refused_at = std::numeric_limits<std::size_t>::max();
+    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0; --left) {
+        const Tid tid = waiting_for_memory.front();
+        waiting_for_memory.pop_front();
+        Flow* flow = find(tid);
+        if (!flow || !std::exchange(flow->waits_for_memory, false))
+            continue;
+        if (flow->rdma && !flow->switching)
+            rnic.stream_room(tid);
+        run_pending(tid);
+    }
+    rearm();
+}
+
 void Toe::Impl::release(Tid tid) {
+    if (Flow* flow = find(tid)) {
+        drop_pending(*flow);
+        no_longer_half_open(*flow);
+    }
     flows.erase(tid);
     tcbs.erase(tid);
     events.after(tid_rest, [alive = std::weak_ptr(lifetime), this, tid] {
@@ -231,6 +294,17 @@ unsigned Toe::Impl::queue_of(Tid tid) const { // [guess G7]
 }
 
 void Toe::Impl::rearm() {
+    if (was_congested && pending_bytes < work_request_memory / 2) [[unlikely]] {
+        was_congested = false;
+        sge.offload_drained();
+    }
+    // Only when there is more of it than one of them has found, or this would go on for ever.
+    if (!waiting_for_memory.empty() && memory_timer == EventQueue::Id{} &&
+        engine.memory().sending < memory_refused_at) [[unlikely]]
+        memory_timer = events.after(0, [this] {
+            memory_timer = {};
+            give_memory();
+        });
     const auto deadline = engine.next_deadline();
     if (timer_set && deadline && timer.when <= *deadline)
         return; // comes early and looks again: cheaper than moving it with every segment
@@ -347,12 +421,18 @@ void Toe::Impl::resume(unsigned port) {
 // ---- What TCP reports (offload.md 10.2) ---------------------------------------------------------------
 
 std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo& info) {
+    if (const auto it = half_open.find(stid); it != half_open.end() && it->second >= half_open_per_server) {
+        ++counters["toe.syn_backlog_full"];
+        return std::nullopt; // as a server of Linux without SYN cookies [guess G53]
+    }
     const auto tid = allocate_tid();
     if (!tid)
         return std::nullopt; // dropped without a word [guess G15]
     Flow& flow = flows[*tid];
     flow.phase = Flow::Phase::asked;
     flow.peer_id = stid;
+    flow.half_open = true;
+    ++half_open[stid];
     flow.channel = arrival.port;
     flow.tuple = info.tuple;
     flow.syn_dst = arrival.dst;
@@ -409,6 +489,7 @@ void Toe::Impl::established(tcp::ConnId tid, const tcp::Established& info) {
         return;
     const Cpl opcode = flow->phase == Flow::Phase::opening ? Cpl::act_establish : Cpl::pass_establish;
     flow->phase = Flow::Phase::up;
+    no_longer_half_open(*flow);
     const unsigned index = mtu_index(info.mss);
     // Segments keep to the table: the host computes the MSS from the index.
     engine.limit_mss(tid, static_cast<std::uint16_t>(std::max(params.mtus[index] - 40, 48)));
@@ -445,6 +526,14 @@ void Toe::Impl::received(tcp::ConnId tid, tcp::Seq seq, Bytes data, bool push) {
         message.insert(message.end(), part.begin(), part.end());
         sge.post_cpl(queue_of(tid), message);
     }
+}
+
+bool Toe::Impl::takes_data(tcp::ConnId tid) {
+    const Flow* flow = find(tid);
+    if (!flow || flow->rdma || !sge.full(queue_of(tid))) // RDMA data goes to memory, not into messages
+        return true;
+    ++counters["toe.segments_without_room"];
+    return false;
 }
 
 void Toe::Impl::acked(tcp::ConnId tid) {
@@ -488,7 +577,8 @@ void Toe::Impl::finished(tcp::ConnId tid) {
     if (!flow)
         return;
     flow->phase = Flow::Phase::gone;
-    flow->pending.clear();
+    drop_pending(*flow);
+    no_longer_half_open(*flow);
     leave_rdma(tid, *flow);
 }
 
@@ -498,7 +588,8 @@ void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
         return;
     const CplStatus status = status_of(reason);
     const bool opening = flow->phase == Flow::Phase::opening;
-    flow->pending.clear();
+    drop_pending(*flow);
+    no_longer_half_open(*flow);
     flow->phase = opening ? Flow::Phase::gone : Flow::Phase::dying;
     leave_rdma(tid, *flow);
     if (!opening) {

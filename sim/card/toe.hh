@@ -69,6 +69,17 @@ public:
     /// The card tells of every established connection that the next hop may be stale (CPL status 35).
     void advise_all();
 
+    /// Bounds, in bytes. Data of all connections that waits to be sent or acknowledged lies in the packet
+    /// memory for transmit; what does not fit waits in work requests, and past their bound the rings are left
+    /// alone. Each may be exceeded by one work request.
+    static constexpr std::size_t send_memory = 64U << 20, work_request_memory = 16U << 20;
+    /// SYNs of one server that are not answered by the host or whose SYN|ACK is not acknowledged [guess G53].
+    static constexpr unsigned half_open_per_server = 1024;
+    struct Memory {
+        std::size_t sending = 0, work_requests = 0, receiving = 0;
+    };
+    [[nodiscard]] Memory memory() const;
+
     /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;
 
@@ -78,6 +89,7 @@ public:
     // ToeServices
     void offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) override;
     void control_wr(unsigned control_queue, Bytes wr) override;
+    [[nodiscard]] bool congested() override;
     bool frame_in(unsigned port, Bytes frame) override;
 
     // RdmaStream

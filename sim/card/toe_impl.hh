@@ -54,6 +54,7 @@ struct Flow {
         unsigned queue;
         Buffer bytes;
         unsigned descriptors;
+        std::size_t size; // of bytes, also while they are executed
     };
     std::deque<PendingWr> pending;
     unsigned pending_descriptors = 0;
@@ -61,12 +62,14 @@ struct Flow {
     std::size_t send_buffer = 32U << 10;
 
     // RDMA
-    bool rdma = false;           // RDMA_INIT was taken
-    bool switching = false;      // passive side: the next TX_DATA is the last streaming message (G4)
-    bool quiesced = false;       // TCB RX_QUIESCE
-    bool aborted = false;        // the last abort message was sent or received: nothing may follow
-    bool running = false;        // in run_pending()
-    bool waits_for_port = false; // is in waiting_for_port
+    bool rdma = false;             // RDMA_INIT was taken
+    bool switching = false;        // passive side: the next TX_DATA is the last streaming message (G4)
+    bool quiesced = false;         // TCB RX_QUIESCE
+    bool aborted = false;          // the last abort message was sent or received: nothing may follow
+    bool running = false;          // in run_pending()
+    bool half_open = false;        // counted for its server
+    bool waits_for_memory = false; // is in waiting_for_memory
+    bool waits_for_port = false;   // is in waiting_for_port
 };
 
 struct Toe::Impl final : tcp::Sink {
@@ -77,6 +80,11 @@ struct Toe::Impl final : tcp::Sink {
     bool frame_in(unsigned port, Bytes frame);
     Flow* find(Tid tid);
     std::optional<Tid> allocate_tid();
+    void drop_pending(Flow& flow);
+    void no_longer_half_open(Flow& flow);
+    /// Bytes that a connection with a send buffer of @p buffer may queue now; 0: it is called again.
+    std::size_t send_room(Tid tid, std::size_t buffer);
+    void give_memory();
     void release(Tid tid);
     /// RDMA is over for the connection, TCP may follow.
     void leave_rdma(Tid tid, Flow& flow);
@@ -100,6 +108,7 @@ struct Toe::Impl final : tcp::Sink {
     std::optional<tcp::ConnId> syn(tcp::ListenId listener, const tcp::SynInfo& info) override;
     void established(tcp::ConnId id, const tcp::Established& info) override;
     void received(tcp::ConnId id, tcp::Seq seq, Bytes data, bool push) override;
+    bool takes_data(tcp::ConnId id) override;
     void acked(tcp::ConnId id) override;
     void peer_closed(tcp::ConnId id, tcp::Seq rcv_nxt) override;
     void closed(tcp::ConnId id, tcp::Seq snd_nxt, tcp::Seq rcv_nxt) override;
@@ -166,7 +175,13 @@ struct Toe::Impl final : tcp::Sink {
     Tid next_fresh_tid = 0;
     std::shared_ptr<int> lifetime = std::make_shared<int>(); // events outlive a reset
 
-    std::array<std::deque<Tid>, 2> waiting_for_port; // by channel; have segments for its wire
+    std::size_t pending_bytes = 0; // of all flows
+    bool was_congested = false;
+    std::deque<Tid> waiting_for_memory; // for room in the memory of all connections
+    std::size_t memory_refused_at = 0;  // what was taken when one of them last found none
+    EventQueue::Id memory_timer{};
+    std::unordered_map<std::uint32_t, unsigned> half_open; // by STID
+    std::array<std::deque<Tid>, 2> waiting_for_port;       // by channel; have segments for its wire
 
     tcp::Engine engine;
     EventQueue::Id timer{};

@@ -80,8 +80,9 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
             log.warn("tid {}: more than {} work requests outstanding", tid, max_outstanding);
             return;
         }
-        flow->pending.push_back({queue, Buffer(wr.begin(), wr.end()), descriptors});
+        flow->pending.push_back({queue, Buffer(wr.begin(), wr.end()), descriptors, wr.size()});
         flow->pending_descriptors += descriptors;
+        pending_bytes += wr.size();
         run_pending(tid);
         break;
     }
@@ -111,6 +112,7 @@ void Toe::Impl::run_pending(Tid tid) {
             return;
         }
         flow->pending_descriptors -= wr.descriptors;
+        pending_bytes -= wr.size;
         flow->pending.pop_front();
     }
 }
@@ -136,7 +138,7 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     }
     if (req->init())
         flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
-    if (engine.unacknowledged(tid) >= flow.send_buffer)
+    if (send_room(tid, flow.send_buffer) == 0)
         return false;
     const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
     const bool last_streaming = std::exchange(flow.switching, false);
@@ -226,8 +228,8 @@ void Toe::Impl::abort_req(Tid tid, Bytes wr) {
     if (!flow || flow->phase == Flow::Phase::opening) { // of an opening one the host cannot know the TID yet
         ignored("ABORT_REQ", tid);
     } else {
-        flow->pending.clear();
-        flow->pending_descriptors = 0;
+        drop_pending(*flow);
+        no_longer_half_open(*flow);
         leave_rdma(tid, *flow);
         if (flow->phase != Flow::Phase::dying) { // else the host owes us an ABORT_RPL still
             engine.abort(tid, req->cmd == hw::AbortWr::send_rst);

@@ -24,6 +24,30 @@ Connection::Connection(Engine& engine, ConnId conn_id, const FourTuple& four_tup
 
 Connection::~Connection() = default;
 
+// ---- Memory -------------------------------------------------------------------------------------------
+
+/// After every change of a queue.
+void Connection::account() {
+    const Engine::Memory now{.sending = queued_ + queue_.size() * Engine::segment_cost,
+                             .receiving = held_.size() + reassembly_.bytes()};
+    engine_.memory_.sending += now.sending - memory_.sending;
+    engine_.memory_.receiving += now.receiving - memory_.receiving;
+    memory_ = now;
+}
+
+/// Whether there is room for received data that cannot be delivered yet.
+bool Connection::keeps(std::size_t bytes) const {
+    return engine_.memory_.receiving + bytes <= params().receive_memory;
+}
+
+void Connection::drop_memory() {
+    queue_.clear();
+    sent_ = queued_ = 0;
+    reassembly_.clear();
+    held_ = {};
+    account();
+}
+
 // ---- Opening ------------------------------------------------------------------------------------------
 
 void Connection::start_active(const Options& options) {
@@ -275,6 +299,7 @@ void Connection::new_ack(Seq ack) {
         u.size -= part;
         queued_ -= part;
     }
+    account();
     snd_una_ = ack;
     if (measured && !retransmitted)
         measure_rtt(now() - sent_at);
@@ -363,8 +388,14 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         peer_fin_ = seq + static_cast<std::uint32_t>(data.size());
     if (seq != rcv_nxt_) {
         ack_now_ = true;
-        if (!reassembly_.insert(seq, data))
+        if (!keeps(data.size()) || !reassembly_.insert(seq, data))
             ++engine_.stats_.reassembly_dropped;
+        account();
+        return;
+    }
+    if (!data.empty() && (hold_ ? !keeps(data.size()) : !engine_.sink_.takes_data(id))) {
+        ack_now_ = true;
+        ++engine_.stats_.reassembly_dropped;
         return;
     }
     if (!data.empty()) {
@@ -375,6 +406,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         deliver(seq, data, push);
         while (state_ != State::dead) {
             const Buffer more = reassembly_.take(rcv_nxt_);
+            account();
             if (more.empty())
                 break;
             deliver(rcv_nxt_, more, push);
@@ -388,6 +420,7 @@ void Connection::deliver(Seq seq, Bytes data, bool push) {
     if (hold_) {
         held_.insert(held_.end(), data.begin(), data.end());
         held_push_ |= push;
+        account();
         return;
     }
     if (!auto_credit_)
@@ -403,6 +436,7 @@ void Connection::maybe_peer_fin() {
     rcv_nxt_ += 1;
     rcv_adv_ = std::max(rcv_adv_, rcv_nxt_);
     reassembly_.clear();
+    account();
     ack_now_ = true;
     touch();
     const State was = state_;
@@ -485,6 +519,7 @@ void Connection::hold(bool on) {
         return;
     if (!held_.empty()) {
         const Buffer data = std::exchange(held_, {});
+        account();
         const auto size = static_cast<std::uint32_t>(data.size());
         if (!auto_credit_)
             owed_ += size;
@@ -513,6 +548,7 @@ bool Connection::send(Buffer&& record, bool push) {
         offset += part;
     }
     queued_ += size;
+    account();
     touch();
     return true;
 }
@@ -526,6 +562,7 @@ bool Connection::close() {
         return false;
     fin_queued_ = true;
     queue_.push_back({.seq = queue_end(), .data = nullptr, .fin = true});
+    account();
     touch();
     return true;
 }
@@ -589,6 +626,7 @@ bool Connection::fits() {
         u.size = length;
         u.push = false;
         queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(sent_) + 1, std::move(rest));
+        account();
     }
     override_ = false;
     persist_shift_ = 0;
@@ -821,10 +859,7 @@ void Connection::die(AbortReason reason) {
         ++engine_.stats_.estab_resets;
     state_ = State::dead;
     stop_timers();
-    queue_.clear();
-    sent_ = queued_ = 0;
-    reassembly_.clear();
-    held_ = {};
+    drop_memory();
     engine_.sink_.aborted(id, reason);
 }
 

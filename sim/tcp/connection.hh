@@ -52,6 +52,7 @@ public:
     void touch(); // output() when the outermost call into the engine ends
     void die(AbortReason reason);
     void stop_timers();
+    void drop_memory();
 
     [[nodiscard]] State state() const { return state_; }
     [[nodiscard]] bool starts_again(const Segment& syn) const; // TIME_WAIT gives way to a later SYN
@@ -76,6 +77,9 @@ private:
         [[nodiscard]] std::uint32_t length() const { return size + fin; }
         [[nodiscard]] Seq end() const { return seq + length(); }
     };
+
+    void account();
+    [[nodiscard]] bool keeps(std::size_t bytes) const;
 
     // Receiving
     void input_syn_sent(const Segment& s);
@@ -130,6 +134,8 @@ private:
     Engine& engine_;
     Options options_;
     State state_ = State::dead;
+
+    Engine::Memory memory_; // as the engine counts it
 
     // Send side
     Seq iss_, snd_una_, snd_max_, wl1_, wl2_;

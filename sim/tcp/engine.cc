@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/tcp/connection.hh"
+#include "sim/tcp/siphash.hh"
 
 namespace t3sim::tcp {
 
@@ -71,6 +72,7 @@ Connection& Engine::add(ConnId id, const FourTuple& tuple) {
 void Engine::remove(Connection& c) {
     c.stop_timers();
     c.state_ = State::dead;
+    c.drop_memory();
     by_tuple_.erase(c.tuple);
     const auto it = by_id_.find(c.id);
     buried_.push_back(std::move(it->second));
@@ -265,8 +267,10 @@ std::size_t Engine::established() const {
 std::uint32_t Engine::choose_iss(const FourTuple& tuple) const {
     if (params_.iss)
         return params_.iss(tuple);
-    const std::uint64_t keyed = (TupleHash{}(tuple) ^ params_.iss_secret) * 0x94d049bb133111ebU;
-    return static_cast<std::uint32_t>(keyed >> 32) + static_cast<std::uint32_t>(clock_() / (4 * microsecond));
+    const auto keyed =
+        siphash(params_.iss_secret, {std::uint64_t{tuple.local_ip} << 32 | tuple.remote_ip,
+                                     std::uint64_t{tuple.local_port} << 16 | tuple.remote_port});
+    return static_cast<std::uint32_t>(keyed) + static_cast<std::uint32_t>(clock_() / (4 * microsecond));
 }
 
 bool Engine::may_challenge() {

@@ -82,6 +82,8 @@ public:
     virtual void established(ConnId id, const Established& info) = 0;
     /// The next bytes of the stream.
     virtual void received(ConnId id, Seq seq, Bytes data, bool push) = 0;
+    /// Whether the owner has room for data; if not, the segment is dropped and the peer sends it again.
+    virtual bool takes_data([[maybe_unused]] ConnId id) { return true; }
     /// Something that was sent has been acknowledged: unacknowledged() is smaller.
     virtual void acked(ConnId id) = 0;
     /// The peer's FIN, after all data. @p rcv_nxt counts it.
@@ -180,6 +182,13 @@ public:
     /// Forgets the connection without a word.
     bool forget(ConnId id);
 
+    /// What a segment in a send queue costs beyond its bytes.
+    static constexpr std::size_t segment_cost = 160;
+    /// Bytes in all send queues, with segment_cost; in all that is received and cannot be delivered.
+    struct Memory {
+        std::size_t sending = 0, receiving = 0;
+    };
+    [[nodiscard]] const Memory& memory() const { return memory_; }
     /// Bytes queued or in flight.
     [[nodiscard]] std::size_t unacknowledged(ConnId id) const;
     [[nodiscard]] std::optional<View> view(ConnId id) const;
@@ -208,6 +217,7 @@ private:
     const Params& params_;
     Clock clock_;
     Stats stats_;
+    Memory memory_;
     TimerHeap timers_;
     std::unordered_map<ConnId, std::unique_ptr<Connection>> by_id_;
     std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_;

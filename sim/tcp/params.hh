@@ -4,6 +4,7 @@
 // options of one connection. The defaults are what cxgb3 programs (offload.md 8.6).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -41,9 +42,13 @@ struct Params {
     unsigned persist_probes = 8;           // TP_SHIFT_CNT PERSHIFTMAX, counted while none is answered
     unsigned keepalive_probes = 9;         // TP_SHIFT_CNT KEEPALIVEMAX
     std::uint16_t default_mss = 536;       // of a peer that sends no MSS option (MTU 576)
+    /// Of all connections: received data that cannot be delivered, in bytes. What finds no room is dropped,
+    /// and the peer sends it again.
+    std::size_t receive_memory = 64U << 20;
     std::uint8_t ttl = 64;
-    std::uint64_t iss_secret =
-        0x7433736d7433736d; // RFC 6528: initial numbers are a keyed hash plus the clock
+    /// RFC 6528: initial sequence numbers are a keyed hash plus the clock. Whoever runs a card for others
+    /// must put something secret here; with this one a run can be repeated.
+    std::array<std::uint64_t, 2> iss_secret{0x7433736d7433736d, 0x6d7333746d733374};
     /// If set, chooses initial sequence numbers instead of RFC 6528; for reproducible captures.
     std::function<std::uint32_t(const FourTuple&)> iss;
 };

@@ -51,6 +51,13 @@ public:
         return true;
     }
 
+    [[nodiscard]] std::size_t bytes() const {
+        std::size_t sum = 0;
+        for (const Range& range : ranges_)
+            sum += range.data.size();
+        return sum;
+    }
+
     /// Takes out what follows @p next, dropping what lies before it. Empty: a hole is there still.
     Buffer take(Seq next) {
         while (!ranges_.empty() && ranges_.front().seq <= next) {

@@ -4,10 +4,23 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include <sys/random.h>
+
 #include "sim/net/qemu_socket.hh"
 #include "sim/net/tap.hh"
 
 namespace t3sim {
+
+namespace {
+
+std::array<std::uint64_t, 2> random_secret() {
+    std::array<std::uint64_t, 2> secret{};
+    if (getrandom(secret.data(), sizeof secret, 0) != sizeof secret)
+        throw std::runtime_error("the system has no random numbers");
+    return secret;
+}
+
+} // namespace
 
 Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
     for (const auto& description : options.cards) {
@@ -16,7 +29,8 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
         slot.card = std::make_unique<Card>(CardConfig{.name = description.name,
                                                       .mac = description.mac,
                                                       .serial = description.serial,
-                                                      .chip = description.chip},
+                                                      .chip = description.chip,
+                                                      .secret = random_secret()},
                                            *slot.server, loop.queue());
         slots_.push_back(std::move(slot));
     }

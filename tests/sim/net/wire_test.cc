@@ -118,5 +118,53 @@ TEST_F(WireTest, CorruptionFlipsOneBitOfTheCopy) {
     EXPECT_EQ(bits, 1);
 }
 
+TEST(Wire, WhatIsOnTheWayIsBounded) {
+    EventQueue queue;
+    Wire wire(queue, "w");
+    struct Waiting : Recorder {
+        using Recorder::Recorder;
+        void room() override { ++rooms; }
+        unsigned rooms = 0;
+    } a(queue);
+    struct Count : Endpoint {
+        void frame_in(Bytes) override { ++frames; }
+        void carrier(bool) override {}
+        unsigned frames = 0;
+    } b;
+    wire.attach(a, "a");
+    wire.attach(b, "b");
+    constexpr unsigned many = 300'000;
+
+    // One that asks gets the stop sign, and is called when half of it has gone.
+    unsigned sent = 0;
+    for (; sent < many && wire.room(a); ++sent)
+        wire.send(a, numbered(sent));
+    EXPECT_LE(wire.on_the_way(0), Wire::room_limit + Wire::frame_cost + 60);
+    queue.advance(queue.now());
+    EXPECT_EQ(b.frames, sent);
+    EXPECT_EQ(a.rooms, 1U);
+
+    // One that does not ask loses frames.
+    for (unsigned n = 0; n < many; ++n)
+        wire.send(a, numbered(n));
+    EXPECT_LE(wire.on_the_way(0), Wire::backlog_limit);
+    EXPECT_EQ(wire.on_the_way(1), 0U);
+    queue.advance(queue.now());
+    EXPECT_EQ(wire.on_the_way(0), 0U);
+    EXPECT_EQ(b.frames + wire.statistics().lost_full, sent + many);
+
+    // A long line holds more, but not without end.
+    Impairments far;
+    far.delay = 1'000'000'000;
+    wire.impair(0, far);
+    const auto lost = wire.statistics().lost_full;
+    for (unsigned n = 0; n < many; ++n)
+        wire.send(a, numbered(n));
+    EXPECT_LE(wire.on_the_way(0), Wire::delay_limit);
+    EXPECT_GT(wire.on_the_way(0), Wire::backlog_limit);
+    EXPECT_GT(wire.statistics().lost_full, lost);
+    EXPECT_TRUE(wire.room(a)) << "what is far away keeps nobody waiting";
+}
+
 } // namespace
 } // namespace t3sim

@@ -585,6 +585,22 @@ TEST_F(SgeTest, CongestionStopsTheControlQueue) {
     EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
 }
 
+TEST_F(SgeTest, WhatWaitsForTheHostIsBoundedInBytes) {
+    ready();
+    std::size_t half = 0;
+    for (unsigned n = 0; n < 3000; ++n) { // 24 MB
+        sge.post_cpl(0, Buffer(8192, 0x39));
+        half += sge.full(0) ? 0 : 1;
+    }
+    EXPECT_LE(sge.waiting_bytes(), Responses::waiting_bytes_limit);
+    EXPECT_GT(sge.waiting_bytes(), Responses::waiting_bytes_limit - 10'000);
+    EXPECT_GT(counters.value("sge.messages_lost"), 1000U);
+    EXPECT_GT(half, 400U);
+    EXPECT_LT(half, 600U) << "the wire is left alone long before";
+    context(hw::context_cmd::write << 28 | hw::context_cmd::response_queue | 0, {}, {0xffff0000, 0, 0, 0});
+    EXPECT_EQ(sge.waiting_bytes(), 0U);
+}
+
 TEST_F(SgeTest, ResponsesGoNowhereWithoutAQueue) {
     sge.post_cpl(0, Buffer(8, 0x23));
     EXPECT_EQ(counters.value("sge.messages_while_disabled"), 1U);

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "sim/tcp/siphash.hh"
 #include "tests/sim/toe/lab.hh"
 
 namespace t3sim::test {
@@ -577,6 +578,155 @@ TEST_F(ToeEvent, ResetForgetsEverything) {
     a.opcodes();
     EXPECT_EQ(heard(), "");
     EXPECT_FALSE(events.next().has_value()) << "an event outlived the reset";
+}
+
+// ---- Bounds ------------------------------------------------------------------------------------------
+
+/// TX_DATA of @p size bytes that asks for the largest send buffer there is: 65535 times 32 KiB.
+Buffer greedy_data(Tid tid, std::uint32_t size) {
+    Buffer wr =
+        words(offload_header("0de00000", tid, 15) + word(size) + " " + word(tx_init) + " 00000000 ffff0000");
+    wr.resize(wr.size() + size);
+    return wr;
+}
+
+TEST_F(ToeEvent, ASendBufferHasNoMoreThanTheCardsMemory) {
+    connect();
+    std::size_t offered = 0;
+    // The peer acknowledges nothing, and the host goes on as long as it may.
+    for (unsigned n = 0; n < 2000; ++n, offered += 64 << 10)
+        a.offload(greedy_data(0, 64 << 10));
+    ASSERT_GT(offered, Toe::send_memory);
+    EXPECT_LE(a.toe.memory().sending, Toe::send_memory);
+    EXPECT_GT(a.toe.memory().sending, 8U << 20) << "but it is much";
+    EXPECT_LE(a.toe.memory().work_requests, std::size_t{16} * (66 << 10));
+    a.offload(abort_req(0));
+    EXPECT_EQ(a.toe.memory().sending, 0U);
+    EXPECT_EQ(a.toe.memory().work_requests, 0U);
+}
+
+/// Connections share the memory: one takes a quarter of what is left, and work requests that wait stop the
+/// rings before they take more than their bound.
+TEST_F(ToeEvent, ManyGreedyConnectionsStayWithinTheBounds) {
+    constexpr unsigned connections = 100;
+    for (Tid tid = 0; tid < connections; ++tid) {
+        card_port = static_cast<std::uint16_t>(50000 + tid);
+        a.control("01c00000 81000005 03010000 " + word(std::uint32_t{card_port} << 16 | 7471) +
+                  " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
+        tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
+        s.mss = 1460;
+        a.toe.frame_in(0, frame(s));
+    }
+    a.opcodes();
+    a.mac.frames.clear();
+    const auto within = [&] {
+        return a.toe.memory().sending <= Toe::send_memory + (64U << 10) &&
+               a.toe.memory().work_requests <= Toe::work_request_memory + (66U << 10);
+    };
+    for (unsigned n = 0; n < 100; ++n)
+        for (Tid tid = 0; tid < connections && !a.toe.congested(); ++tid) {
+            a.offload(greedy_data(tid, 64 << 10));
+            ASSERT_TRUE(within()) << a.toe.memory().sending << " " << a.toe.memory().work_requests;
+        }
+    EXPECT_TRUE(a.toe.congested());
+    // What one gives back the others get, and the rings are read again.
+    for (Tid tid = 0; tid < connections / 2; ++tid)
+        a.offload(abort_req(tid));
+    run();
+    EXPECT_TRUE(within());
+    EXPECT_FALSE(a.toe.congested());
+    EXPECT_LT(a.toe.memory().work_requests, Toe::work_request_memory / 2);
+    for (Tid tid = connections / 2; tid < connections; ++tid)
+        a.offload(abort_req(tid));
+    run();
+    EXPECT_EQ(a.toe.memory().sending, 0U);
+    EXPECT_EQ(a.toe.memory().work_requests, 0U);
+}
+
+TEST_F(ToeEvent, DataForAHostThatDoesNotLookStaysWithThePeer) {
+    connect();
+    a.sge.is_full = true;
+    say(tcp::flag_ack, script_isn, card_isn, "abc");
+    EXPECT_EQ(a.opcodes(), "");
+    EXPECT_EQ(heard(), "A 10000001 20000001 0") << "not acknowledged";
+    EXPECT_EQ(a.counters.value("toe.segments_without_room"), 1U);
+    a.sge.is_full = false;
+    say(tcp::flag_ack, script_isn, card_isn, "abc");
+    EXPECT_EQ(heard(), "A 10000001 20000004 0");
+}
+
+/// While the host has quiesced a connection, what comes in order is kept; of all connections together no more
+/// than the card's memory holds.
+TEST_F(ToeEvent, DataThatIsHeldIsBounded) {
+    a.toe.params().tcp.receive_memory = 10'000;
+    connect();
+    a.control("01c00000 81000005 05000000 00000019 ffffffff ffffffff 00000000 00000002"); // RX_QUIESCE
+    a.opcodes();
+    heard();
+    for (std::uint32_t n = 0; n < 20; ++n)
+        say(tcp::flag_ack, script_isn + 1000 * n, card_isn, std::string(1000, 'x'));
+    EXPECT_EQ(a.toe.memory().receiving, 10'000U);
+    // What did not fit comes again, when there is room.
+    a.control("01c00000 81000005 05000000 00000019 ffffffff ffffffff 00000000 00000000");
+    EXPECT_EQ(a.toe.memory().receiving, 0U);
+    say(tcp::flag_ack, script_isn + 10'000, card_isn, std::string(1000, 'x'));
+    heard();
+    EXPECT_EQ(a.toe.memory().receiving, 0U);
+}
+
+/// SYNs of addresses that nobody has: they take no more than the server's share of the TIDs, and another
+/// server goes on.
+TEST_F(ToeEvent, HalfOpenConnectionsAreBoundedPerServer) {
+    a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
+    a.control("01c00000 81000005 01003d7d c3510000 00000000 00000000 00010001 00100000 00000000 00080000");
+    a.opcodes();
+    const auto asked = [&] {
+        const std::string all = a.opcodes();
+        return (all.size() + 1) / 3;
+    };
+    for (unsigned n = 0; n < 2 * Toe::half_open_per_server; ++n) {
+        script_port = static_cast<std::uint16_t>(10000 + n);
+        syn();
+    }
+    EXPECT_EQ(asked(), Toe::half_open_per_server);
+    EXPECT_EQ(a.counters.value("toe.syn_backlog_full"), Toe::half_open_per_server);
+    card_port = 50001;
+    syn();
+    EXPECT_EQ(asked(), 1U) << "the other server";
+    // One is established, one released: there is room for two.
+    card_port = 50000, script_port = 10000;
+    accept();
+    say(tcp::flag_ack, script_isn, card_isn);
+    a.opcodes();
+    a.control(tid_release(1));
+    for (unsigned n = 0; n < 10; ++n) {
+        script_port = static_cast<std::uint16_t>(20000 + n);
+        syn();
+    }
+    EXPECT_EQ(asked(), 2U);
+}
+
+/// The secret decides; nobody who does not know it can tell the next number from those that he has seen.
+TEST(InitialSequenceNumbers, AreAKeyedHash) {
+    // The vectors of the paper: key 00 01 .. 0f, words 00 01 .. 07 and so on.
+    const std::array<std::uint64_t, 2> key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
+    EXPECT_EQ(tcp::siphash(key, {}), 0x726fdb47dd0e0e31U);
+    EXPECT_EQ(tcp::siphash(key, {0x0706050403020100}), 0x93f5f5799a932462U);
+
+    const auto number = [](std::optional<std::uint64_t> secret, std::uint16_t port) {
+        EventQueue events;
+        Machine m{events};
+        if (secret)
+            m.toe.params().tcp.iss_secret = {*secret, 0};
+        m.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
+        m.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
+        m.control("01c00000 81000005 03010000 " + word(std::uint32_t{port} << 16 | 7471) +
+                  " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
+        return tcp::decode(Bytes(m.mac.frames.at(0)).subspan(14))->seq.value();
+    };
+    EXPECT_EQ(number(std::nullopt, 1), number(std::nullopt, 1)) << "a run repeats";
+    EXPECT_NE(number(1, 1), number(2, 1));
+    EXPECT_NE(number(1, 1), number(1, 2));
 }
 
 } // namespace

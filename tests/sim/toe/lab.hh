@@ -59,6 +59,8 @@ public:
     void post_cpl(unsigned queue, Bytes cpl) override {
         messages.push_back({queue, Buffer(cpl.begin(), cpl.end())});
     }
+    bool is_full = false;
+    [[nodiscard]] bool full(unsigned) const override { return is_full; }
     void complete(CqId, const Cqe&, bool) override {}
     void async_event(CqId, const Cqe&) override {}
     void open_qp_context(QpId, Tid, std::uint64_t, std::uint32_t) override {}
