@@ -8,7 +8,7 @@
  *   1. sizes, flags and reserved bytes are checked;
  *   2. objects are taken, in the order of the row's fields;
  *   3. a handle or descriptor for the new object is reserved;
- *   4. an object that is to be destroyed is destroyed;
+ *   4. an object that is to be destroyed is looked up and destroyed;
  *   5. the handler acts;
  *   6. the response goes to the caller's memory, which may fail;
  *   7. only now the new object can be found by others, or, if anything failed,
@@ -51,16 +51,34 @@ int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, v
 
 	if (field->kind == UV_FD)
 		return take_events(call, field, id, args);
-	if (!call->dev && field->access != UV_DESTROY)
+	if (field->access == UV_DESTROY) {
+		/* Looked up when it is destroyed, with the lock that keeps the teardown away. */
+		call->destroy = field;
+		call->destroy_id = id;
+		return 0;
+	}
+	if (!call->dev)
 		return -EIO;
 	uobj = uv_object_get(call->file, field->type, id, field->access);
 	if (IS_ERR(uobj))
 		return PTR_ERR(uobj);
 	take(call, field, uobj);
 	T3_RACE_POINT(uverbs_object_taken);
-	if (field->access == UV_DESTROY)
-		call->doomed = uobj;
 	call->attrs.context = uobj->context;
+	*(struct ib_uobject **)(args + field->arg) = uobj;
+	return 0;
+}
+
+/* Destroys what the caller named. The object stays until uv_finish(), for the handler to read. */
+int uv_destroy(struct uv_call *call, void *args)
+{
+	const struct uv_field *field = call->destroy;
+	struct ib_uobject *uobj;
+
+	uobj = uv_object_destroy(call->file, field->type, call->destroy_id, &call->attrs);
+	if (IS_ERR(uobj))
+		return PTR_ERR(uobj);
+	take(call, field, uobj);
 	*(struct ib_uobject **)(args + field->arg) = uobj;
 	return 0;
 }

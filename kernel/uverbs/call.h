@@ -16,7 +16,8 @@ struct uv_call {
 	struct ib_uobject *new;		/* at most one object or event file is made */
 	struct uv_new_fd new_fd;	/* if it has ->events */
 	const struct uv_field *new_field;	/* write(): which one that is */
-	struct ib_uobject *doomed;	/* to be destroyed before the handler runs */
+	const struct uv_field *destroy;	/* names what is destroyed before the handler runs */
+	u64 destroy_id;			/* the caller's handle for it */
 	bool answer_error;		/* the response says what failed */
 	u8 ntaken;
 	struct {
@@ -53,7 +54,7 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 	call->new = NULL;
 	call->new_fd.events = NULL;
 	call->new_field = NULL;
-	call->doomed = NULL;
+	call->destroy = NULL;
 	call->answer_error = false;
 	call->ntaken = 0;
 	memset(&call->attrs, 0, sizeof(call->attrs));
@@ -68,6 +69,7 @@ static inline bool uv_offered(const struct uv_file *file, const struct ib_device
 }
 
 int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args);
+int uv_destroy(struct uv_call *call, void *args);
 void uv_finish(struct uv_call *call, int err);
 int uv_zero_tail(const void __user *buf, size_t known, size_t len);
 
@@ -90,6 +92,8 @@ static inline int uv_make(struct uv_call *call, const struct uv_field *field, vo
 	int err;
 
 	if (field->kind == UV_FD_NEW) {
+		if (!call->dev)
+			return -EIO;
 		err = uv_events_new(call->file, field->flags & UV_ASYNC, &call->new_fd);
 		if (err)
 			return err;
@@ -118,8 +122,8 @@ static inline int uv_execute(struct uv_call *call, void *args)
 		if (err)
 			return err;
 	}
-	if (call->doomed) {
-		err = uv_object_destroy(call->doomed, &call->attrs);
+	if (call->destroy) {
+		err = uv_destroy(call, args);
 		if (err)
 			return err;
 		T3_RACE_POINT(uverbs_object_destroyed);

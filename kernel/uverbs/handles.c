@@ -8,8 +8,8 @@
  * was given back is the next one to be given away. Places from ->fresh on have
  * never been used and hold nothing.
  *
- * Everything here is under the file's uobjects_lock. Most files have few
- * objects, for which the array is a part of the file.
+ * Everything here is under the file's uobjects_lock. A file without objects
+ * has no array.
  */
 
 #include <linux/mm.h>
@@ -22,6 +22,7 @@
 /* The array is copied with the lock held, which bounds it; no device here has as many objects. */
 #define MOST BIT(22)
 #define NONE U32_MAX
+#define FIRST_SIZE 16U
 
 static unsigned long free_place(u32 next)
 {
@@ -30,8 +31,8 @@ static unsigned long free_place(u32 next)
 
 void uv_handles_init(struct uv_handles *table)
 {
-	table->at = table->few;
-	table->size = ARRAY_SIZE(table->few);
+	table->at = NULL;
+	table->size = 0;
 	table->fresh = 0;
 	table->free = NONE;
 }
@@ -44,8 +45,7 @@ void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uo
 	for (i = 0; i < table->fresh; i++)
 		if (table->at[i] && !uv_handle_is_free(table->at[i]))
 			each((struct ib_uobject *)table->at[i]);
-	if (table->at != table->few)
-		kvfree(table->at);
+	kvfree(table->at);
 	uv_handles_init(table);
 }
 
@@ -53,12 +53,13 @@ void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uo
 static int grow(struct uv_file *file, u32 from)
 {
 	struct uv_handles *table = &file->handles;
+	u32 size = max(2 * from, FIRST_SIZE);
 	unsigned long *old;
 
 	if (from >= MOST)
 		return -ENOSPC;
 	/* Takes the place of whatever is given up below. */
-	old = kvmalloc_array(2 * from, sizeof(*old), GFP_KERNEL_ACCOUNT);
+	old = kvmalloc_array(size, sizeof(*old), GFP_KERNEL_ACCOUNT);
 	if (!old)
 		return -ENOMEM;
 	T3_RACE_POINT(uverbs_handles_grow);
@@ -66,11 +67,10 @@ static int grow(struct uv_file *file, u32 from)
 	if (table->size == from) {
 		memcpy(old, table->at, array_size(from, sizeof(*old)));
 		swap(old, table->at);
-		table->size = 2 * from;
+		table->size = size;
 	}
 	spin_unlock(&file->base.uobjects_lock);
-	if (old != table->few)
-		kvfree(old);
+	kvfree(old);
 	return 0;
 }
 
@@ -104,12 +104,14 @@ int uv_handle_reserve(struct uv_file *file, u32 *handle)
 /* From now on the object is found by its number. */
 void uv_handle_show(struct uv_handles *table, struct ib_uobject *uobj)
 {
+	lockdep_assert_held(uv_handles_lock(table));
 	table->at[uobj->id] = (unsigned long)uobj;
 }
 
 /* Gives a number back, whether or not its object could be found. */
 void uv_handle_drop(struct uv_handles *table, u32 handle)
 {
+	lockdep_assert_held(uv_handles_lock(table));
 	table->at[handle] = free_place(table->free);
 	table->free = handle;
 }

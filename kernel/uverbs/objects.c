@@ -10,14 +10,14 @@
  *   in use	uv_object_commit(): on the file's list, usecnt 0. Calls take it
  *		shared or exclusively with uv_object_get() and give it back with
  *		uv_object_put(). While any call has it, it cannot be destroyed.
- *   destroyed	by the caller (uv_object_destroy()), because making it failed
+ *   destroyed	by a command (uv_object_destroy()), because making it failed
  *		(uv_object_abort()), or with its file (uv_file_teardown()).
- *		The driver's object has gone, ->object is NULL. After a teardown
- *		by device removal the handle stays until the file is closed, so
- *		that a late destroy still succeeds and reports its events.
+ *		The driver's object has gone, ->object is NULL, and the object is
+ *		on no list. After a teardown by device removal the handle stays
+ *		until the file is closed, so that a late destroy still succeeds
+ *		and reports its events.
  *   freed	by the only one who still knows it: the call that destroyed it, once
- *		it has read the results, or the end of its file. Its number goes
- *		with its memory, because the first numbers have theirs in the file.
+ *		it has read the results, or the end of its file.
  *
  * A handle is looked up and the object taken in one go under uobjects_lock, so
  * that who has found an object has it: nothing else keeps it alive. To give it
@@ -31,9 +31,11 @@
  * file); the context last. What a driver will not give up after all of that is
  * left behind with a warning.
  *
- * A teardown excludes commands: on closing no system call is under way, on
- * removal ib_dev was cleared and SRCU waited for. hw_destroy_rwsem keeps the
- * two from meeting each other.
+ * A teardown excludes the commands that make and use objects: on closing no
+ * system call is under way, on removal ib_dev was cleared and SRCU waited for.
+ * A destroy is allowed after ib_dev was cleared, so it excludes the teardown
+ * with hw_destroy_rwsem, held for reading from the lookup until the object is
+ * off the list. A destroy that comes second finds ->object NULL and succeeds.
  */
 
 #include <linux/slab.h>
@@ -43,49 +45,47 @@
 #include "call.h"
 #include "core_calls.h"
 
-/*
- * Objects with the first numbers have their place in the file: a program that
- * has few of them costs no allocation. Not under KASAN, which is to see the
- * end of each.
- */
-static bool in_file(u32 handle)
+/* A call that has seen the device: removal waits for disassociate_srcu before the teardown. */
+static void assert_in_call(const struct uv_file *file)
 {
-	return !IS_ENABLED(CONFIG_KASAN) && handle < UV_FEW;
+	lockdep_assert(srcu_read_lock_held(&file->base.device->disassociate_srcu));
 }
 
-static struct uv_object *object_alloc(struct uv_file *file, const struct uv_type *type, u32 handle)
+/* Sizes that are constants spare a search for the allocator's cache. */
+static struct uv_object *object_alloc(const struct uv_type *type)
 {
-	/* Sizes that are constants spare a search for the allocator's cache, and a call to zero. */
-	if (!in_file(handle))
-		return kzalloc(sizeof(union uv_room), GFP_KERNEL);
 	if (type->size == sizeof(struct uv_object))
-		return memset(&file->few[handle], 0, sizeof(struct uv_object));
-	return memset(&file->few[handle], 0, sizeof(union uv_room));
-}
-
-/* What of an object is to be freed: nothing if it has its place in the file. */
-static struct uv_object *allocated(struct ib_uobject *uobj)
-{
-	return in_file(uobj->id) ? NULL : uv_object_of(uobj);
+		return kzalloc(sizeof(struct uv_object), GFP_KERNEL_ACCOUNT);
+	return kzalloc(sizeof(union uv_any_object), GFP_KERNEL_ACCOUNT);
 }
 
 static void object_free(struct ib_uobject *uobj)
 {
-	kfree(allocated(uobj));
+	kfree(uv_object_of(uobj));
 }
 
-/* Gives back the number and the memory, of which either may be another object's at once. */
+/* Gives back the number and the memory of an object that is on no list. */
 static void object_drop(struct ib_uobject *uobj)
 {
 	struct uv_file *file = uv_file_of(uobj->ufile);
-	struct uv_object *obj = allocated(uobj);
 
+	WARN_ON_ONCE(!list_empty(&uobj->list));
 	T3_RACE_POINT(uverbs_object_drop);
 	spin_lock(&file->base.uobjects_lock);
-	list_del(&uobj->list);
 	uv_handle_drop(&file->handles, uobj->id);
 	spin_unlock(&file->base.uobjects_lock);
-	kfree(obj);
+	object_free(uobj);
+}
+
+/* Takes a destroyed object off the list, which INFO_HANDLES may be walking with the lock held. */
+static void object_unlist(struct ib_uobject *uobj)
+{
+	struct ib_uverbs_file *ufile = uobj->ufile;
+
+	lockdep_assert_held(&ufile->hw_destroy_rwsem);
+	spin_lock(&ufile->uobjects_lock);
+	list_del_init(&uobj->list);
+	spin_unlock(&ufile->uobjects_lock);
 }
 
 struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *type,
@@ -96,12 +96,13 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	u32 handle;
 	int err;
 
+	assert_in_call(file);
 	/* Only the number: who guesses it finds nothing, whatever it was before. */
 	err = uv_handle_reserve(file, &handle);
 	if (err)
 		return ERR_PTR(err);
 	T3_RACE_POINT(uverbs_handle_reserved);
-	obj = object_alloc(file, type, handle);
+	obj = object_alloc(type);
 	if (!obj) {
 		err = -ENOMEM;
 		goto err_handle;
@@ -132,6 +133,7 @@ void uv_object_commit(struct ib_uobject *uobj)
 {
 	struct ib_uverbs_file *ufile = uobj->ufile;
 
+	assert_in_call(uv_file_of(ufile));
 	spin_lock(&ufile->uobjects_lock);
 	list_add(&uobj->list, &ufile->uobjects);
 	atomic_set(&uobj->usecnt, 0);
@@ -140,13 +142,21 @@ void uv_object_commit(struct ib_uobject *uobj)
 	spin_unlock(&ufile->uobjects_lock);
 }
 
-/* The driver's part. On success the object is only a handle; on error it is what it was. */
+/*
+ * The driver's part. On success the object is only a handle; on error it is what it was. The caller
+ * owns the object, and keeps teardown and destroy apart: see the top.
+ */
 static int destroy_hw(struct ib_uobject *uobj, enum rdma_remove_reason why,
 		      struct uverbs_attr_bundle *attrs)
 {
 	struct ib_device *dev;
 	int err;
 
+	if (why == RDMA_REMOVE_ABORT)
+		assert_in_call(uv_file_of(uobj->ufile));
+	else
+		lockdep_assert_held(&uobj->ufile->hw_destroy_rwsem);
+	lockdep_assert(atomic_read(&uobj->usecnt) == -1);
 	if (!uobj->context)
 		return 0;
 	dev = uobj->context->device;
@@ -175,11 +185,15 @@ void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
 	object_drop(uobj);
 }
 
-/* Needs uobjects_lock, without which nobody becomes a user or the owner. */
+/*
+ * Needs uobjects_lock, without which there is no new user or owner. A user or owner leaves without
+ * it, so both ways in are an acquire, which pairs with the release in uv_object_put().
+ */
 static int own(struct ib_uobject *uobj, enum uv_access access)
 {
+	lockdep_assert_held(&uobj->ufile->uobjects_lock);
 	if (access == UV_READ) {
-		if (atomic_read(&uobj->usecnt) >= 0) {
+		if (atomic_read_acquire(&uobj->usecnt) >= 0) {
 			atomic_inc(&uobj->usecnt);
 			return 0;
 		}
@@ -190,10 +204,7 @@ static int own(struct ib_uobject *uobj, enum uv_access access)
 	return READ_ONCE(uobj->object) ? -EBUSY : -ENOENT;
 }
 
-/*
- * The object with a handle, if it is of that type and can be had so. UV_DESTROY
- * owns it like UV_WRITE; uv_object_destroy() is to follow.
- */
+/* The object with a handle, if it is of that type and can be had so: UV_READ or UV_WRITE. */
 struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *type, u64 handle,
 				 enum uv_access access)
 {
@@ -211,23 +222,42 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 }
 
 /*
- * Destroys an object that was taken with UV_DESTROY. Its memory, and with it
- * its number, stays until it is put: it tells how many events were read.
+ * Destroys the object with a handle. Its memory, and with it its number, stays until it is put with
+ * UV_DESTROY: it counts how many events were read. One that was destroyed with its device is found
+ * as well, and the driver is not called again.
  */
-int uv_object_destroy(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
+struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type *type, u64 handle,
+				     struct uverbs_attr_bundle *attrs)
 {
-	int err = destroy_hw(uobj, RDMA_REMOVE_DESTROY, attrs);
+	struct ib_uobject *uobj;
+	int err;
 
-	if (!err)
-		uv_object_of(uobj)->gone = true;
-	return err;
+	down_read(&file->base.hw_destroy_rwsem);
+	uobj = uv_object_get(file, type, handle, UV_WRITE);
+	if (IS_ERR(uobj))
+		goto out;
+	attrs->context = uobj->context;
+	err = destroy_hw(uobj, RDMA_REMOVE_DESTROY, attrs);
+	if (err) {
+		uv_object_put(uobj, UV_WRITE);
+		uobj = ERR_PTR(err);
+	} else {
+		object_unlist(uobj);
+	}
+out:
+	up_read(&file->base.hw_destroy_rwsem);
+	return uobj;
 }
 
 void uv_object_put(struct ib_uobject *uobj, enum uv_access access)
 {
-	if (access == UV_READ)
+	if (access == UV_READ) {
+		lockdep_assert(atomic_read(&uobj->usecnt) > 0);
 		atomic_fetch_dec_release(&uobj->usecnt);
-	else if (access == UV_DESTROY && uv_object_of(uobj)->gone)
+		return;
+	}
+	lockdep_assert(atomic_read(&uobj->usecnt) == -1);
+	if (access == UV_DESTROY)
 		object_drop(uobj);
 	else
 		atomic_set_release(&uobj->usecnt, 0);
@@ -257,15 +287,16 @@ static bool destroy_round(struct uv_file *file, enum rdma_remove_reason why)
 	struct ib_uobject *uobj, *next;
 	bool progress = false;
 
+	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	list_for_each_entry_safe(uobj, next, &file->base.uobjects, list) {
 		/* Nobody else can own it now; see the top. */
 		WARN_ON(atomic_cmpxchg(&uobj->usecnt, 0, -1) != 0);
 		attrs.context = uobj->context;
 		if (!destroy_hw(uobj, why, &attrs)) {
-			list_del_init(&uobj->list);
+			object_unlist(uobj);
 			progress = true;
 		}
-		atomic_set(&uobj->usecnt, 0);
+		atomic_set_release(&uobj->usecnt, 0);
 	}
 	return progress;
 }
@@ -275,6 +306,7 @@ static void context_free(struct uv_file *file, enum rdma_remove_reason why)
 	struct ib_ucontext *context = file->base.ucontext;
 	struct ib_device *dev = context->device;
 
+	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	if (why == RDMA_REMOVE_DRIVER_REMOVE) {
 		uv_mmap_disassociate(file);
 		if (dev->ops.disassociate_ucontext)
@@ -301,8 +333,8 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 			;
 		while (WARN_ON(!list_empty(&file->base.uobjects))) {
 			uobj = list_first_entry(&file->base.uobjects, struct ib_uobject, list);
-			list_del_init(&uobj->list);
-			uobj->object = NULL;
+			object_unlist(uobj);
+			WRITE_ONCE(uobj->object, NULL);
 			uobj->context = NULL;
 		}
 		T3_RACE_POINT(uverbs_teardown_objects_gone);

@@ -8,27 +8,9 @@
  * objects, event files - and put it into the arguments of a handler
  * (cmd_*.c), and bring the results back. A handler only acts.
  *
- * Locks, outermost first. "A > B": B may be taken while A is held.
+ * The locks and their order: docs/uverbs.md. A function that needs one asserts it.
  *
- *   uv_device.disassociate_srcu   read: every system call on a uverbs file.
- *	Whoever has it and sees ib_dev may use the device and the context
- *	until it lets go. Removal clears ib_dev and waits for the readers.
- *   > uobject.usecnt              not a lock but used like one: n > 0 users,
- *	or -1 exclusively owned. Never waited for: who cannot have it gets
- *	EBUSY. Taken by uv_object_get() with uobjects_lock, given back without
- *	it when the call ends.
- *   > uv_file.ucontext_lock       making the context; the default async file.
- *   > uv_device.lists_mutex       the device's files, a file's event files.
- *   > uv_file.uobjects_lock       the list of a file's objects, their numbers, who may
- *	take them (spinlock).
- *   > uv_events.lock              an event queue (spinlock, any context).
- *
- *   uv_file.hw_destroy_rwsem      held for write by the one who tears a file
- *	down; closing and device removal may meet. > all but SRCU.
- *   mmap_lock > uv_file.umap_lock   the I/O mappings of a file. Callbacks of
- *	a VMA come with mmap_lock held, so removal takes them in this order too.
- *
- * Lifetimes are told where the objects live: objects.c (handles), events.c
+ * Lifetimes stand where the objects live: objects.c (handles), events.c
  * (event files), device.c (devices and files).
  */
 #ifndef T3_UVERBS_H
@@ -55,7 +37,7 @@ struct uv_stats;
 enum uv_access {
 	UV_READ,	/* shared with other readers */
 	UV_WRITE,	/* exclusive */
-	UV_DESTROY,	/* exclusive, and gone afterwards */
+	UV_DESTROY,	/* destroyed before the handler runs; freed when it is put */
 };
 
 /* A kind of object with handles. */
@@ -73,7 +55,6 @@ extern const struct uv_type uv_pd, uv_mr, uv_mw, uv_cq, uv_qp, uv_srq, uv_ah;
 struct uv_object {
 	struct ib_uobject base;		/* must be first: ib_core looks for it */
 	const struct uv_type *type;
-	bool gone;	/* destroyed; its handle is given back with its memory */
 };
 
 /* An object that has asynchronous events: CQ, QP, SRQ. */
@@ -102,8 +83,8 @@ struct ib_usrq_object {
 	struct uv_evented ev;
 };
 
-/* Room for any of them. */
-union uv_room {
+/* As large as any of them. */
+union uv_any_object {
 	struct uv_object obj;
 	struct ib_ucq_object cq;
 	struct ib_uqp_object qp;
@@ -112,7 +93,7 @@ union uv_room {
 
 /* For uv_type.size. */
 #define UV_SIZE(object) \
-	(sizeof(object) + BUILD_BUG_ON_ZERO(sizeof(object) > sizeof(union uv_room)))
+	(sizeof(object) + BUILD_BUG_ON_ZERO(sizeof(object) > sizeof(union uv_any_object)))
 
 static inline struct uv_object *uv_object_of(struct ib_uobject *uobj)
 {
@@ -130,7 +111,8 @@ void uv_object_commit(struct ib_uobject *uobj);
 void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs);
 struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *type, u64 handle,
 				 enum uv_access access);
-int uv_object_destroy(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs);
+struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type *type, u64 handle,
+				     struct uverbs_attr_bundle *attrs);
 void uv_object_put(struct ib_uobject *uobj, enum uv_access access);
 u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 room);
 void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why);
@@ -138,13 +120,9 @@ void uv_file_drop_handles(struct uv_file *file);
 
 /* ---- their numbers (handles.c) ---------------------------------------------- */
 
-/* Most files have few objects: so many are a part of the file, and so are their numbers. */
-#define UV_FEW 8
-
 struct uv_handles {
-	unsigned long *at;		/* ->few, until they are more */
+	unsigned long *at;		/* NULL, until there is an object */
 	u32 size, fresh, free;
-	unsigned long few[UV_FEW];
 };
 
 void uv_handles_init(struct uv_handles *table);
@@ -157,17 +135,6 @@ void uv_handle_drop(struct uv_handles *table, u32 handle);
 static inline bool uv_handle_is_free(unsigned long place)
 {
 	return place & 1;
-}
-
-/* The object of that number, or NULL. */
-static inline struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle)
-{
-	unsigned long place;
-
-	if (handle >= table->fresh)
-		return NULL;
-	place = table->at[array_index_nospec(handle, table->fresh)];
-	return uv_handle_is_free(place) ? NULL : (struct ib_uobject *)place;
 }
 
 /* ---- devices and files (device.c) ---------------------------------------- */
@@ -183,12 +150,30 @@ struct uv_file {
 	struct list_head events;	/* uv_events.in_file, under lists_mutex */
 	struct uv_events *async;	/* the default one, set once, under ucontext_lock */
 	struct uv_handles handles;	/* under uobjects_lock */
-	union uv_room few[UV_FEW];	/* of the objects with the first numbers */
 };
 
 static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
 {
 	return container_of(base, struct uv_file, base);
+}
+
+static inline spinlock_t *uv_handles_lock(const struct uv_handles *table)
+{
+	struct uv_handles *handles = (struct uv_handles *)table;
+
+	return &container_of(handles, struct uv_file, handles)->base.uobjects_lock;
+}
+
+/* The object of that number, or NULL. */
+static inline struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle)
+{
+	unsigned long place;
+
+	lockdep_assert_held(uv_handles_lock(table));
+	if (handle >= table->fresh)
+		return NULL;
+	place = table->at[array_index_nospec(handle, table->fresh)];
+	return uv_handle_is_free(place) ? NULL : (struct ib_uobject *)place;
 }
 
 static inline struct uv_device *uv_device_of(const struct uv_file *file)

@@ -25,9 +25,18 @@ struct fake_ah { struct ib_ah ib; };
 struct fake_mw { struct ib_mw ib; };
 struct fake_ucontext { struct ib_ucontext ib; };
 
+/* A place where a test holds a thread. */
+struct fake_hold {
+	bool armed;
+	struct completion reached, release;
+};
+
 struct fake_device {
 	struct ib_device ib;
 	bool registered;
+	struct fake_hold hold_removal;	/* in the first destruction, which is the removal's */
+	struct fake_hold hold_others;	/* in a destruction by anyone else */
+	struct task_struct *remover;	/* who came to the first of them */
 	int live[FAKE_KINDS];		/* made and not destroyed */
 	int fail_make[FAKE_KINDS];	/* errno of the next creation, once */
 	int fail_destroy[FAKE_KINDS];	/* errno of the next destruction, once */
@@ -58,12 +67,37 @@ static inline int fake_make(struct ib_device *ib, enum fake_kind kind)
 	return err;
 }
 
+static inline void fake_hold_init(struct fake_hold *hold)
+{
+	hold->armed = true;
+	init_completion(&hold->reached);
+	init_completion(&hold->release);
+}
+
+static inline void fake_hold_here(struct fake_hold *hold)
+{
+	complete(&hold->reached);
+	wait_for_completion(&hold->release);
+}
+
+static inline void fake_hold(struct fake_device *fake)
+{
+	if (fake->hold_removal.armed && !fake->remover) {
+		fake->remover = current;
+		fake_hold_here(&fake->hold_removal);
+	} else if (fake->hold_others.armed && current != fake->remover) {
+		fake_hold_here(&fake->hold_others);
+	}
+}
+
 static inline int fake_destroy(struct ib_device *ib, enum fake_kind kind)
 {
 	struct fake_device *fake = fake_of(ib);
 	int err = fake->fail_destroy[kind];
-	size_t length = strlen(fake->order);
+	size_t length;
 
+	fake_hold(fake);
+	length = strlen(fake->order);
 	fake->fail_destroy[kind] = 0;
 	if (err)
 		return err;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A device that goes while programs have it open: what they still can, and who waits for whom. */
-#include "user.h"
+#include <linux/cred.h>
+
+#include "kinds.h"
 
 static int async_fd;
-static u32 pd, cq;
 
 static int removal_init(struct kunit *test)
 {
@@ -104,6 +105,196 @@ static void second_device_is_another_one(struct kunit *test)
 	user_close(opened);
 	opened = NULL;
 	fake_device_free(other);
+}
+
+/* --- a destroy beside the removal ------------------------------------------------------------- */
+
+/* A call by a thread of its own. */
+struct late_destroy {
+	struct task_struct *thread;
+	struct file *filp;
+	const struct object_kind *of;
+	bool by_ioctl;
+	u32 handle;
+	int err;
+	bool begun;
+	struct completion done;
+};
+
+static int late_destroy(void *data)
+{
+	struct late_destroy *late = data;
+	const struct object_kind *of = late->of;
+	const struct cred *old = override_creds(late->filp->f_cred);
+
+	kthread_use_mm(user_mm);
+	WRITE_ONCE(late->begun, true);
+	late->err = late->by_ioctl ?
+		user_ioctl_destroy(late->filp, of->object, of->method, late->handle, of->response) :
+		of->unmake(late->filp, late->handle);
+	kthread_unuse_mm(user_mm);
+	revert_creds(old);
+	complete(&late->done);
+	return 0;
+}
+
+/* Until the thread sleeps, in the driver or for a lock, or is through. */
+static void wait_until_asleep(struct task_struct *thread, struct completion *done)
+{
+	while (READ_ONCE(thread->__state) != TASK_UNINTERRUPTIBLE && !completion_done(done))
+		schedule_timeout_interruptible(1);
+}
+
+static void late_destroy_begin(struct kunit *test, struct late_destroy *late)
+{
+	init_completion(&late->done);
+	late->thread = kthread_create(late_destroy, late, "late");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(late->thread));
+	get_task_struct(late->thread);
+	wake_up_process(late->thread);
+	while (!READ_ONCE(late->begun))
+		schedule_timeout_interruptible(1);
+	wait_until_asleep(late->thread, &late->done);
+}
+
+static void late_destroy_end(struct late_destroy *late)
+{
+	wait_for_completion(&late->done);
+	kthread_stop(late->thread);
+	put_task_struct(late->thread);
+}
+
+struct removal {
+	struct task_struct *thread;
+	struct completion done;
+};
+
+static int remove_now(void *data)
+{
+	struct removal *removal = data;
+
+	fake_device_remove(fake);
+	complete(&removal->done);
+	return 0;
+}
+
+/* The removal is under way, and in the driver to destroy the newest object of the first file. */
+static void removal_begin(struct kunit *test, struct removal *removal)
+{
+	fake_hold_init(&fake->hold_removal);
+	fake_hold_init(&fake->hold_others);
+	init_completion(&removal->done);
+	removal->thread = kthread_create(remove_now, removal, "remove");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(removal->thread));
+	get_task_struct(removal->thread);
+	wake_up_process(removal->thread);
+	wait_for_completion(&fake->hold_removal.reached);
+}
+
+static void removal_end(struct removal *removal)
+{
+	wait_for_completion(&removal->done);
+	kthread_stop(removal->thread);
+	put_task_struct(removal->thread);
+}
+
+static void each_was_destroyed_once(struct kunit *test)
+{
+	int kind;
+
+	for (kind = 0; kind < FAKE_KINDS; kind++)
+		KUNIT_EXPECT_EQ_MSG(test, fake->live[kind], 0, "of kind %c", fake_letters[kind]);
+}
+
+/* The removal is at another object: it comes to this one next, and the driver must see it once. */
+static void destroy_of_what_the_removal_has_not_reached(struct kunit *test, bool by_ioctl)
+{
+	struct late_destroy late = {
+		.filp = opened, .of = test->param_value, .by_ioctl = by_ioctl,
+	};
+	struct removal removal;
+	u32 newest;
+
+	KUNIT_ASSERT_EQ(test, late.of->make(opened, &late.handle), 0);
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &newest), 0);
+	removal_begin(test, &removal);
+	late_destroy_begin(test, &late);
+	KUNIT_EXPECT_FALSE(test, completion_done(&fake->hold_others.reached));
+	KUNIT_EXPECT_FALSE(test, completion_done(&late.done));
+	complete(&fake->hold_removal.release);
+	removal_end(&removal);
+	complete(&fake->hold_others.release);
+	late_destroy_end(&late);
+	KUNIT_EXPECT_EQ(test, late.err, 0);
+	each_was_destroyed_once(test);
+}
+
+static void late_destroy_by_write_waits_for_the_removal(struct kunit *test)
+{
+	destroy_of_what_the_removal_has_not_reached(test, false);
+}
+
+static void late_destroy_by_ioctl_waits_for_the_removal(struct kunit *test)
+{
+	destroy_of_what_the_removal_has_not_reached(test, true);
+}
+
+/* The removal is at this very object: the destroy has lost, and succeeds. */
+static void destroy_of_what_is_being_removed(struct kunit *test, bool by_ioctl)
+{
+	struct late_destroy late = {
+		.filp = opened, .of = test->param_value, .by_ioctl = by_ioctl,
+	};
+	struct removal removal;
+
+	KUNIT_ASSERT_EQ(test, late.of->make(opened, &late.handle), 0);
+	removal_begin(test, &removal);
+	late_destroy_begin(test, &late);
+	complete(&fake->hold_removal.release);
+	complete(&fake->hold_others.release);
+	removal_end(&removal);
+	late_destroy_end(&late);
+	KUNIT_EXPECT_EQ(test, late.err, 0);
+	each_was_destroyed_once(test);
+}
+
+static void late_destroy_by_write_loses_and_succeeds(struct kunit *test)
+{
+	destroy_of_what_is_being_removed(test, false);
+}
+
+static void late_destroy_by_ioctl_loses_and_succeeds(struct kunit *test)
+{
+	destroy_of_what_is_being_removed(test, true);
+}
+
+/* The removal is at another file: a destroy in this one goes to the driver, and removal waits. */
+static void removal_waits_for_a_late_destroy(struct kunit *test)
+{
+	struct late_destroy late = { .of = test->param_value, .by_ioctl = true };
+	u32 first_pd = pd, first_cq = cq;
+	struct removal removal;
+
+	late.filp = user_open();
+	KUNIT_ASSERT_FALSE(test, IS_ERR(late.filp));
+	KUNIT_ASSERT_EQ(test, user_get_context(late.filp, NULL), 0);
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(late.filp, &pd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(late.filp, -1, &cq), 0);
+	KUNIT_ASSERT_EQ(test, late.of->make(late.filp, &late.handle), 0);
+	removal_begin(test, &removal);
+	late_destroy_begin(test, &late);
+	KUNIT_EXPECT_TRUE(test, completion_done(&fake->hold_others.reached));
+	complete(&fake->hold_removal.release);
+	wait_until_asleep(removal.thread, &removal.done);
+	KUNIT_EXPECT_FALSE(test, completion_done(&removal.done));
+	complete(&fake->hold_others.release);
+	late_destroy_end(&late);
+	removal_end(&removal);
+	KUNIT_EXPECT_EQ(test, late.err, 0);
+	each_was_destroyed_once(test);
+	user_close(late.filp);
+	pd = first_pd;
+	cq = first_cq;
 }
 
 /* --- mappings ----------------------------------------------------------------------------- */
@@ -211,6 +402,11 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(last_event_is_that_it_is_gone),
 	KUNIT_CASE(file_without_context_survives_removal),
 	KUNIT_CASE(second_device_is_another_one),
+	KUNIT_CASE_PARAM(late_destroy_by_write_waits_for_the_removal, kind_gen_params),
+	KUNIT_CASE_PARAM(late_destroy_by_ioctl_waits_for_the_removal, kind_gen_params),
+	KUNIT_CASE_PARAM(late_destroy_by_write_loses_and_succeeds, kind_gen_params),
+	KUNIT_CASE_PARAM(late_destroy_by_ioctl_loses_and_succeeds, kind_gen_params),
+	KUNIT_CASE_PARAM(removal_waits_for_a_late_destroy, kind_gen_params),
 	KUNIT_CASE(mapping_shows_the_device_and_then_zeros),
 	KUNIT_CASE(mapping_needs_a_context),
 	KUNIT_CASE(split_mapping_is_two),
