@@ -94,7 +94,8 @@ static inline int uv_make(struct uv_call *call, const struct uv_field *field, vo
 	if (field->kind == UV_FD_NEW) {
 		if (!call->dev)
 			return -EIO;
-		err = uv_events_new(call->file, field->flags & UV_ASYNC, &call->new_fd);
+		err = uv_events_new(call->file, call->dev, field->flags & UV_ASYNC,
+				    &call->new_fd);
 		if (err)
 			return err;
 		*(struct uv_events **)(args + field->arg) = call->new_fd.events;

@@ -30,7 +30,7 @@ int uv_do_create_cq(struct uv_call *call, void *args)
 	cq = rdma_zalloc_drv_obj(call->dev, ib_cq);
 	if (!cq)
 		return -ENOMEM;
-	INIT_LIST_HEAD(&ucq->comp_pending);
+	INIT_LIST_HEAD(&ucq->comp.in_queue);
 	ucq->channel = uv_events_get(a->channel);
 	uv_evented_init(&ucq->ev, a->async, a->user_handle);
 	cq->device = call->dev;
@@ -136,8 +136,8 @@ int uv_do_destroy_cq(struct uv_call *call, void *args)
 	struct uv_destroy_cq *a = args;
 	struct ib_ucq_object *ucq = ucq_of(a->cq);
 
-	a->resp.comp_events_reported = ucq->comp_reported;
-	a->resp.async_events_reported = ucq->ev.reported;
+	a->resp.comp_events_reported = ucq->comp.reported;
+	a->resp.async_events_reported = ucq->ev.source.base.reported;
 	return 0;
 }
 

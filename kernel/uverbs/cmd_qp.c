@@ -254,7 +254,7 @@ int uv_do_destroy_evented(struct uv_call *call, void *args)
 {
 	struct uv_destroy_evented *a = args;
 
-	a->reported = uv_evented_of(a->obj)->reported;
+	a->reported = uv_evented_of(a->obj)->source.base.reported;
 	return 0;
 }
 

@@ -165,8 +165,8 @@ static int uv_close(struct inode *inode, struct file *filp)
 	mutex_unlock(&dev->base.lists_mutex);
 
 	T3_RACE_POINT(uverbs_close_unlisted);
-	async = file->async;
-	file->async = NULL;
+	async = uv_file_async(file);
+	uv_file_set_async(file, NULL);
 	uv_events_put(async);
 	uv_file_put(file);
 	return 0;

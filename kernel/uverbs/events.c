@@ -11,13 +11,16 @@
  *
  * The queue is closed - what waits is woken, what comes is dropped - when the
  * descriptor is closed, and when the uverbs file is torn down. In the second
- * case the records that are there can still be read, IB_EVENT_DEVICE_FATAL
+ * case the events that are there can still be read, IB_EVENT_DEVICE_FATAL
  * among them; then read() says EIO.
  *
- * An event in the queue is also on a list of the object that it is about, so
- * that destroying the object takes back what nobody has read. Both lists, and
- * the object's counter of what was read, are under the lock of the queue:
- * handlers come from any context, interrupts included.
+ * The queue links sources: objects, and ports of the device, that have unread
+ * events. Each counts its own (struct uv_source), so to report one takes no
+ * memory and cannot fail, in whatever context a driver does it, and destroying
+ * the object takes back what was not read. read() takes one event of the first
+ * source, which goes to the end of the queue if it has more. Queue, sources
+ * and the count of what was read are under the lock of the queue: drivers
+ * report from any context, interrupts included.
  */
 
 #include <linux/anon_inodes.h>
@@ -39,21 +42,21 @@ struct uv_events {
 	bool listening;			/* under lists_mutex */
 	struct ib_event_handler handler;
 
-	spinlock_t lock;	/* what follows, and the lists of objects that report here */
+	spinlock_t lock;	/* what follows, and the sources that are objects */
 	bool closed;
-	struct list_head queue;
+	struct list_head queue;		/* uv_source.in_queue */
 	wait_queue_head_t wait;
 	struct fasync_struct *fasync;
+
+	/* Of an asynchronous one: the device itself and its ports, which count from 1. */
+	u32 nports;
+	struct uv_async_source port[];
 };
 
-struct uv_event {
-	struct list_head in_queue;
-	struct list_head in_object;
-	u32 *reported;		/* counts it when it is read; NULL: of the device */
-	union {
-		struct ib_uverbs_async_event_desc async;
-		struct ib_uverbs_comp_event_desc comp;
-	} desc;
+/* What read() returns. */
+union uv_event_desc {
+	struct ib_uverbs_async_event_desc async;
+	struct ib_uverbs_comp_event_desc comp;
 };
 
 static void events_free(struct kref *ref)
@@ -77,89 +80,118 @@ void uv_events_put(struct uv_events *events)
 		kref_put(&events->ref, events_free);
 }
 
-/* Drops an event that was not read. Needs the lock. */
-static void discard(struct uv_event *event)
-{
-	list_del(&event->in_queue);
-	list_del(&event->in_object);
-	kfree(event);
-}
-
-static void tell(struct uv_events *events)
+static void wake(struct uv_events *events)
 {
 	wake_up_interruptible(&events->wait);
 	kill_fasync(&events->fasync, SIGIO, POLL_IN);
 }
 
-/* Queues a record; without memory it is lost: nobody here can wait. Needs the lock. */
-static bool enqueue(struct uv_events *events, const void *desc, size_t len,
-		    struct list_head *pending, u32 *reported)
+/* Counts one more event of a source. Needs the lock. */
+static void enqueue(struct uv_events *events, struct uv_source *source)
 {
-	struct uv_event *event = events->closed ? NULL : kmalloc(sizeof(*event), GFP_ATOMIC);
+	lockdep_assert_held(&events->lock);
+	if (!source->unread++)
+		list_add_tail(&source->in_queue, &events->queue);
+}
 
-	if (!event)
+/* Takes back what was not read of a source. Needs the lock. */
+static void discard(struct uv_events *events, struct uv_source *source)
+{
+	lockdep_assert_held(&events->lock);
+	list_del_init(&source->in_queue);
+	source->unread = 0;
+}
+
+/*
+ * Adds an event to the runs of a source. If there is no place for another run, the event joins an
+ * earlier one of its type. False if it cannot be counted. Needs the lock.
+ */
+static bool add_to_run(struct uv_events *events, struct uv_async_source *source, u32 type)
+{
+	const u32 most = GENMASK(23, 0);
+	u32 i = source->nruns;
+
+	lockdep_assert_held(&events->lock);
+	if (WARN_ON_ONCE(type > U8_MAX))
 		return false;
-	memcpy(&event->desc, desc, len);
-	event->reported = reported;
-	list_add_tail(&event->in_queue, &events->queue);
-	if (pending)
-		list_add_tail(&event->in_object, pending);
-	else
-		INIT_LIST_HEAD(&event->in_object);
+	if (!i || source->run[i - 1].type != type) {
+		if (i < UV_ASYNC_RUNS) {
+			source->run[i].type = type;
+			source->run[i].count = 0;
+			source->nruns++;
+			i++;
+		} else {
+			while (i && source->run[i - 1].type != type)
+				i--;
+		}
+	}
+	if (WARN_ON_ONCE(!i) || source->run[i - 1].count == most)
+		return false;
+	source->run[i - 1].count++;
 	return true;
 }
 
-/* Nothing comes after last, which may be NULL; who has read it sees the end at once. */
-static void close_queue(struct uv_events *events, bool keep,
-			const struct ib_uverbs_async_event_desc *last)
+/* The type of the first event of a source, which is taken. Needs the lock. */
+static u32 take_from_run(struct uv_events *events, struct uv_async_source *source)
 {
-	struct uv_event *event, *next;
+	u32 type = source->run[0].type;
 
-	spin_lock_irq(&events->lock);
-	if (last)
-		enqueue(events, last, sizeof(*last), NULL, NULL);
-	events->closed = true;
-	if (!keep)
-		list_for_each_entry_safe(event, next, &events->queue, in_queue)
-			discard(event);
-	spin_unlock_irq(&events->lock);
-	tell(events);
+	lockdep_assert_held(&events->lock);
+	if (!--source->run[0].count)
+		memmove(&source->run[0], &source->run[1], --source->nruns * sizeof(source->run[0]));
+	return type;
 }
 
-static void report(struct uv_events *events, const void *desc, size_t len,
-		   struct list_head *pending, u32 *reported)
+static bool enqueue_async(struct uv_events *events, struct uv_async_source *source, u32 type)
+{
+	if (events->closed || !add_to_run(events, source, type))
+		return false;
+	enqueue(events, &source->base);
+	return true;
+}
+
+/* Nothing comes any more. An asynchronous queue keeps what is there, behind which comes the end. */
+static void close_queue(struct uv_events *events, bool keep, bool fatal)
+{
+	struct uv_source *source, *next;
+
+	spin_lock_irq(&events->lock);
+	if (fatal)
+		enqueue_async(events, &events->port[0], IB_EVENT_DEVICE_FATAL);
+	events->closed = true;
+	if (!keep)
+		list_for_each_entry_safe(source, next, &events->queue, in_queue)
+			discard(events, source);
+	spin_unlock_irq(&events->lock);
+	wake(events);
+}
+
+static void report_async(struct uv_events *events, struct uv_async_source *source, u32 type)
 {
 	unsigned long flags;
 	bool queued;
 
 	T3_RACE_POINT(uverbs_event_report);
 	spin_lock_irqsave(&events->lock, flags);
-	queued = enqueue(events, desc, len, pending, reported);
+	queued = enqueue_async(events, source, type);
 	spin_unlock_irqrestore(&events->lock, flags);
 	if (queued)
-		tell(events);
-}
-
-static void report_async(struct uv_events *events, u64 element, u32 type,
-			 struct list_head *pending, u32 *reported)
-{
-	struct ib_uverbs_async_event_desc desc = { .element = element, .event_type = type };
-
-	report(events, &desc, sizeof(desc), pending, reported);
+		wake(events);
 }
 
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct uv_events *events = container_of(handler, struct uv_events, handler);
+	u32 port = event->element.port_num;
 
-	report_async(events, event->element.port_num, event->event, NULL, NULL);
+	/* Not every driver fills the port in for an event of the whole device. */
+	report_async(events, &events->port[port <= events->nports ? port : 0], event->event);
 }
 
 static void evented_event(struct uv_evented *ev, enum ib_event_type type)
 {
 	if (ev->async)
-		report_async(ev->async, ev->obj.base.user_handle, type, &ev->pending,
-			     &ev->reported);
+		report_async(ev->async, &ev->source, type);
 }
 
 void uv_cq_event(struct ib_event *event, void *context)
@@ -180,33 +212,44 @@ void uv_srq_event(struct ib_event *event, void *context)
 void uv_comp_handler(struct ib_cq *cq, void *context)
 {
 	struct ib_ucq_object *ucq = cq->uobject;
-	struct ib_uverbs_comp_event_desc desc = {
-		.cq_handle = ucq->ev.obj.base.user_handle,
-	};
+	struct uv_events *channel = ucq->channel;
+	unsigned long flags;
+	bool queued;
 
-	if (ucq->channel)
-		report(ucq->channel, &desc, sizeof(desc), &ucq->comp_pending, &ucq->comp_reported);
+	if (!channel)
+		return;
+	T3_RACE_POINT(uverbs_event_report);
+	spin_lock_irqsave(&channel->lock, flags);
+	queued = !channel->closed && ucq->comp.unread < U32_MAX;
+	if (queued)
+		enqueue(channel, &ucq->comp);
+	spin_unlock_irqrestore(&channel->lock, flags);
+	if (queued)
+		wake(channel);
 }
 
 /* ---- objects that report ----------------------------------------------------- */
+
+static void source_init(struct uv_async_source *source, u64 element)
+{
+	INIT_LIST_HEAD(&source->base.in_queue);
+	source->element = element;
+}
 
 /* Before the driver makes the object: events may come at once. */
 void uv_evented_init(struct uv_evented *ev, struct uv_events *async, u64 user_handle)
 {
 	struct uv_file *file = uv_file_of(ev->obj.base.ufile);
 
-	ev->async = uv_events_get(async ?: READ_ONCE(file->async));
-	INIT_LIST_HEAD(&ev->pending);
+	ev->async = uv_events_get(async ?: uv_file_async(file));
+	source_init(&ev->source, user_handle);
 	ev->obj.base.user_handle = user_handle;
 }
 
-static void take_back(struct uv_events *events, struct list_head *pending)
+static void take_back(struct uv_events *events, struct uv_source *source)
 {
-	struct uv_event *event, *next;
-
 	spin_lock_irq(&events->lock);
-	list_for_each_entry_safe(event, next, pending, in_object)
-		discard(event);
+	discard(events, source);
 	spin_unlock_irq(&events->lock);
 	uv_events_put(events);
 }
@@ -215,26 +258,50 @@ static void take_back(struct uv_events *events, struct list_head *pending)
 void uv_evented_release(struct uv_evented *ev)
 {
 	if (ev->async)
-		take_back(ev->async, &ev->pending);
+		take_back(ev->async, &ev->source.base);
 	ev->async = NULL;
 }
 
 void uv_cq_release_channel(struct ib_ucq_object *ucq)
 {
 	if (ucq->channel)
-		take_back(ucq->channel, &ucq->comp_pending);
+		take_back(ucq->channel, &ucq->comp);
 	ucq->channel = NULL;
 }
 
 /* ---- the file ------------------------------------------------------------------- */
+
+/* Takes the first event of the queue, in which there is one. Needs the lock. */
+static void take_first(struct uv_events *events, union uv_event_desc *desc)
+{
+	struct uv_source *source;
+
+	lockdep_assert_held(&events->lock);
+	source = list_first_entry(&events->queue, struct uv_source, in_queue);
+	memset(desc, 0, sizeof(*desc));
+	if (events->async) {
+		struct uv_async_source *async = container_of(source, struct uv_async_source, base);
+
+		desc->async.element = async->element;
+		desc->async.event_type = take_from_run(events, async);
+	} else {
+		struct ib_ucq_object *ucq = container_of(source, struct ib_ucq_object, comp);
+
+		desc->comp.cq_handle = ucq->ev.source.element;
+	}
+	source->reported++;
+	if (--source->unread)
+		list_move_tail(&source->in_queue, &events->queue);
+	else
+		list_del_init(&source->in_queue);
+}
 
 static ssize_t events_read(struct file *filp, char __user *buf, size_t count, loff_t *pos)
 {
 	struct uv_events *events = filp->private_data;
 	size_t len = events->async ? sizeof(struct ib_uverbs_async_event_desc) :
 				     sizeof(struct ib_uverbs_comp_event_desc);
-	struct uv_event *event;
-	ssize_t ret = len;
+	union uv_event_desc desc;
 
 	spin_lock_irq(&events->lock);
 	while (list_empty(&events->queue)) {
@@ -254,18 +321,11 @@ static ssize_t events_read(struct file *filp, char __user *buf, size_t count, lo
 		spin_unlock_irq(&events->lock);
 		return -EINVAL;
 	}
-	event = list_first_entry(&events->queue, struct uv_event, in_queue);
-	list_del(&event->in_queue);
-	list_del(&event->in_object);
-	if (event->reported)
-		++*event->reported;
+	take_first(events, &desc);
 	spin_unlock_irq(&events->lock);
 
 	T3_RACE_POINT(uverbs_event_taken);
-	if (copy_to_user(buf, &event->desc, len))
-		ret = -EFAULT;
-	kfree(event);
-	return ret;
+	return copy_to_user(buf, &desc, len) ? -EFAULT : len;
 }
 
 static __poll_t events_poll(struct file *filp, struct poll_table_struct *table)
@@ -309,7 +369,7 @@ static int events_release(struct inode *inode, struct file *filp)
 	T3_RACE_POINT(uverbs_events_release);
 	leave_file(events);
 	T3_RACE_POINT(uverbs_events_unlisted);
-	close_queue(events, false, NULL);
+	close_queue(events, false, false);
 	uv_events_put(events);
 	return 0;
 }
@@ -331,14 +391,18 @@ static const struct file_operations async_fops = {
 	.release = events_release,
 };
 
-int uv_events_new(struct uv_file *file, bool async, struct uv_new_fd *new)
+int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struct uv_new_fd *new)
 {
+	u32 i, sources = async ? dev->phys_port_cnt + 1 : 0;
 	struct uv_events *events;
 	int err;
 
-	events = kzalloc(sizeof(*events), GFP_KERNEL);
+	events = kzalloc(struct_size(events, port, sources), GFP_KERNEL_ACCOUNT);
 	if (!events)
 		return -ENOMEM;
+	for (i = 0; i < sources; i++)
+		source_init(&events->port[i], i);
+	events->nports = dev->phys_port_cnt;
 	kref_init(&events->ref);
 	kref_get(&file->base.ref);
 	events->file = file;
@@ -392,8 +456,8 @@ void uv_events_listen(struct uv_events *events, struct ib_device *dev)
 	struct uv_file *file = events->file;
 
 	mutex_lock(&file->base.ucontext_lock);
-	if (!file->async)
-		WRITE_ONCE(file->async, uv_events_get(events));
+	if (!uv_file_async(file))
+		uv_file_set_async(file, uv_events_get(events));
 	mutex_unlock(&file->base.ucontext_lock);
 
 	T3_RACE_POINT(uverbs_events_listen);
@@ -429,7 +493,6 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 /* No events any more: the device goes, or the file is closed. */
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
-	const struct ib_uverbs_async_event_desc fatal = { .event_type = IB_EVENT_DEVICE_FATAL };
 	struct mutex *lists = &file->base.device->lists_mutex;
 	bool gone = why == RDMA_REMOVE_DRIVER_REMOVE;
 	struct uv_events *events;
@@ -439,7 +502,7 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 		if (events->listening)
 			ib_unregister_event_handler(&events->handler);
 		events->listening = false;
-		close_queue(events, events->async, gone && events->async ? &fatal : NULL);
+		close_queue(events, events->async, gone && events->async);
 	}
 	mutex_unlock(lists);
 }

@@ -57,20 +57,40 @@ struct uv_object {
 	const struct uv_type *type;
 };
 
+/*
+ * Unread events of one object or port. They are counted, not allocated: to report one takes no
+ * memory, and a program that reads none holds no more than its objects. All under uv_events.lock.
+ */
+struct uv_source {
+	struct list_head in_queue;	/* of uv_events.queue, while any are unread */
+	u32 unread;
+	u32 reported;			/* that were read */
+};
+
+/* Asynchronous events, in their order: runs of the same type. A QP has nine types, a port nine. */
+#define UV_ASYNC_RUNS 10
+
+struct uv_async_source {
+	struct uv_source base;	/* must be first: uv_events.queue links it */
+	u64 element;		/* what programs call the object, or the port */
+	u32 nruns;
+	struct {
+		u32 type : 8, count : 24;
+	} run[UV_ASYNC_RUNS];
+};
+
 /* An object that has asynchronous events: CQ, QP, SRQ. */
 struct uv_evented {
 	struct uv_object obj;
 	struct uv_events *async;	/* holds a reference */
-	struct list_head pending;	/* uv_event.in_object, under async->lock */
-	u32 reported;			/* events that were read */
+	struct uv_async_source source;	/* under async->lock */
 };
 
 /* The tags are ib_core's, which has pointers to them: a struct ib_uobject at the start. */
 struct ib_ucq_object {
 	struct uv_evented ev;
 	struct uv_events *channel;	/* holds a reference */
-	struct list_head comp_pending;	/* under channel->lock */
-	u32 comp_reported;
+	struct uv_source comp;		/* under channel->lock */
 };
 
 struct ib_uqp_object {
@@ -148,7 +168,6 @@ struct uv_device {
 struct uv_file {
 	struct ib_uverbs_file base;	/* what ib_core knows; must be first */
 	struct list_head events;	/* uv_events.in_file, under lists_mutex */
-	struct uv_events *async;	/* the default one, set once, under ucontext_lock */
 	struct uv_handles handles;	/* under uobjects_lock */
 };
 
@@ -174,6 +193,17 @@ static inline struct ib_uobject *uv_handle_find(const struct uv_handles *table, 
 		return NULL;
 	place = table->at[array_index_nospec(handle, table->fresh)];
 	return uv_handle_is_free(place) ? NULL : (struct ib_uobject *)place;
+}
+
+/* The default event file for asynchronous events, or NULL: set once, under ucontext_lock. */
+static inline struct uv_events *uv_file_async(const struct uv_file *file)
+{
+	return (struct uv_events *)READ_ONCE(file->base.default_async_file);
+}
+
+static inline void uv_file_set_async(struct uv_file *file, struct uv_events *async)
+{
+	WRITE_ONCE(file->base.default_async_file, (struct ib_uverbs_async_event_file *)async);
 }
 
 static inline struct uv_device *uv_device_of(const struct uv_file *file)
@@ -208,7 +238,7 @@ struct uv_new_fd {
 	struct uv_events *events;
 };
 
-int uv_events_new(struct uv_file *file, bool async, struct uv_new_fd *new);
+int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struct uv_new_fd *new);
 void uv_events_commit(struct uv_new_fd *new);
 void uv_events_abort(struct uv_new_fd *new);
 void uv_events_listen(struct uv_events *events, struct ib_device *dev);

@@ -309,6 +309,105 @@ static void completion_events_are_read_and_counted(struct kunit *test)
 	close_fd(fd);
 }
 
+/* Whoever reads none must not make the kernel keep more and more; nor may one be lost. */
+static void unread_events_take_no_memory(struct kunit *test)
+{
+#ifdef CONFIG_FAULT_INJECTION
+	struct ib_uverbs_comp_event_desc event;
+	unsigned int i, wrong = 0;
+	u32 handle;
+	int fd;
+
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &fd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(opened, fd, &handle), 0);
+	for (i = 0; i < 1000; i++) {
+		/* An allocation would fail. */
+		current->fail_nth = 1;
+		fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+		wrong += current->fail_nth != 1;
+		current->fail_nth = 0;
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	for (i = 0; i < 1000; i++)
+		wrong += user_read_event(fd, &event, sizeof(event)) != sizeof(event);
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, handle, NULL), 0);
+	close_fd(fd);
+#else
+	kunit_skip(test, "the kernel cannot make allocations fail");
+#endif
+}
+
+/* Two queues that share a channel: neither keeps the other's events waiting. */
+static void queues_of_a_channel_take_turns(struct kunit *test)
+{
+	static const char order[] = "abab";
+	struct ib_uverbs_comp_event_desc event = {};
+	struct ib_uverbs_create_cq request = { .cqe = 16 };
+	struct ib_uverbs_create_cq_resp response;
+	unsigned int i, j;
+	int fd;
+
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &fd), 0);
+	request.comp_channel = fd;
+	for (i = 0; i < 2; i++) {
+		request.user_handle = 'a' + i;
+		KUNIT_ASSERT_EQ(test, ASK(opened, CREATE_CQ, &request, &response), 0);
+		for (j = 0; j < 2; j++)
+			fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+	}
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), sizeof(event));
+		KUNIT_EXPECT_EQ(test, (char)event.cq_handle, order[i]);
+	}
+	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), -EAGAIN);
+	close_fd(fd);
+}
+
+/* What happened to a queue pair, in the order in which it happened, without memory for it. */
+static void async_events_keep_their_order(struct kunit *test)
+{
+	static const enum ib_event_type happened[] = {
+		IB_EVENT_COMM_EST, IB_EVENT_SQ_DRAINED, IB_EVENT_SQ_DRAINED, IB_EVENT_COMM_EST,
+		IB_EVENT_QP_FATAL, IB_EVENT_QP_LAST_WQE_REACHED, IB_EVENT_QP_FATAL,
+	};
+	struct ib_uverbs_async_event_desc event = {};
+	struct ib_event cause = { .device = &fake->ib };
+	struct file *second = user_open();
+	u32 second_pd, second_cq, qp, reported;
+	unsigned int i;
+	int fd;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	KUNIT_ASSERT_EQ(test, user_get_context(second, &fd), 0);
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(second, &second_pd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(second, -1, &second_cq), 0);
+	KUNIT_ASSERT_EQ(test, user_create_qp(second, second_pd, second_cq, -1, &qp), 0);
+	cause.element.qp = fake->qp;
+	for (i = 0; i < ARRAY_SIZE(happened); i++) {
+		cause.event = happened[i];
+		fake->qp->event_handler(&cause, fake->qp->qp_context);
+	}
+	for (i = 0; i < ARRAY_SIZE(happened); i++) {
+		KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), sizeof(event));
+		KUNIT_EXPECT_EQ(test, event.element, USER_COOKIE);
+		KUNIT_EXPECT_EQ(test, (int)event.event_type, (int)happened[i]);
+	}
+	/* More runs than there is place for: none is lost. */
+	for (i = 0; i < 100; i++) {
+		cause.event = i % 2 ? IB_EVENT_SQ_DRAINED : IB_EVENT_COMM_EST;
+		fake->qp->event_handler(&cause, fake->qp->qp_context);
+	}
+	for (i = 0; i < 100; i++)
+		KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), sizeof(event));
+	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, user_destroy_qp(second, qp, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 100 + ARRAY_SIZE(happened));
+	close_fd(fd);
+	user_close(second);
+}
+
 static void channel_may_be_closed_before_its_queue(struct kunit *test)
 {
 	u32 handle;
@@ -436,6 +535,9 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE(requests_are_posted),
 	KUNIT_CASE(groups_are_left_with_the_queue_pair),
 	KUNIT_CASE(completion_events_are_read_and_counted),
+	KUNIT_CASE(unread_events_take_no_memory),
+	KUNIT_CASE(queues_of_a_channel_take_turns),
+	KUNIT_CASE(async_events_keep_their_order),
 	KUNIT_CASE(channel_may_be_closed_before_its_queue),
 	KUNIT_CASE(only_channels_of_this_file_count),
 	KUNIT_CASE(events_of_objects_and_of_the_device),

@@ -77,6 +77,26 @@ static void last_event_is_that_it_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_read_event(async_fd, &event, sizeof(event)), -EIO);
 }
 
+/* D9: there is always memory for it. */
+static void last_event_is_not_lost_for_want_of_memory(struct kunit *test)
+{
+#ifdef CONFIG_FAULT_INJECTION
+	struct uv_file *file = opened->private_data;
+	struct ib_uverbs_async_event_desc event = {};
+
+	down_write(&file->base.hw_destroy_rwsem);
+	current->fail_nth = 1;
+	uv_events_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
+	current->fail_nth = 0;
+	up_write(&file->base.hw_destroy_rwsem);
+	KUNIT_EXPECT_EQ(test, user_read_event(async_fd, &event, sizeof(event)), sizeof(event));
+	KUNIT_EXPECT_EQ(test, (int)event.event_type, IB_EVENT_DEVICE_FATAL);
+	KUNIT_EXPECT_EQ(test, user_read_event(async_fd, &event, sizeof(event)), -EIO);
+#else
+	kunit_skip(test, "the kernel cannot make allocations fail");
+#endif
+}
+
 static void file_without_context_survives_removal(struct kunit *test)
 {
 	struct file *second = user_open();
@@ -107,7 +127,7 @@ static void second_device_is_another_one(struct kunit *test)
 	fake_device_free(other);
 }
 
-/* --- a destroy beside the removal ------------------------------------------------------------- */
+/* --- a destroy beside the removal: D7 --------------------------------------------------------- */
 
 /* A call by a thread of its own. */
 struct late_destroy {
@@ -400,6 +420,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(calls_say_eio_afterwards),
 	KUNIT_CASE(late_destroy_succeeds_and_reports),
 	KUNIT_CASE(last_event_is_that_it_is_gone),
+	KUNIT_CASE(last_event_is_not_lost_for_want_of_memory),
 	KUNIT_CASE(file_without_context_survives_removal),
 	KUNIT_CASE(second_device_is_another_one),
 	KUNIT_CASE_PARAM(late_destroy_by_write_waits_for_the_removal, kind_gen_params),
