@@ -27,7 +27,7 @@ int uv_do_create_cq(struct uv_call *call, void *args)
 
 	if (a->comp_vector >= call->file->base.device->num_comp_vectors)
 		return -EINVAL;
-	cq = rdma_zalloc_drv_obj(call->dev, ib_cq);
+	cq = rdma_zalloc_drv_obj_gfp(call->dev, ib_cq, GFP_KERNEL_ACCOUNT);
 	if (!cq)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&ucq->comp.in_queue);

@@ -18,7 +18,7 @@ static int make_context(struct uv_call *call)
 	struct ib_ucontext *context;
 	int err;
 
-	context = rdma_zalloc_drv_obj(dev, ib_ucontext);
+	context = rdma_zalloc_drv_obj_gfp(dev, ib_ucontext, GFP_KERNEL_ACCOUNT);
 	if (!context)
 		return -ENOMEM;
 	context->device = dev;
@@ -146,7 +146,7 @@ int uv_do_query_device_ex(struct uv_call *call, void *args)
 	struct ib_device_attr *from;
 	int err;
 
-	from = kzalloc(sizeof(*from), GFP_KERNEL);
+	from = kzalloc(sizeof(*from), GFP_KERNEL_ACCOUNT);
 	if (!from)
 		return -ENOMEM;
 	err = call->dev->ops.query_device(call->dev, from, uv_udata(call));
@@ -245,7 +245,7 @@ int uv_do_query_gid_table(struct uv_call *call, void *args)
 	room = a->entries.len / a->entry_size;
 	if (!room)
 		return -EINVAL;
-	entries = kvcalloc(room, sizeof(*entries), GFP_KERNEL);
+	entries = kvcalloc(room, sizeof(*entries), GFP_KERNEL_ACCOUNT);
 	if (!entries)
 		return -ENOMEM;
 	count = rdma_query_gid_table(call->dev, entries, room);
@@ -305,7 +305,7 @@ int uv_do_info_handles(struct uv_call *call, void *args)
 		return -ENOENT;
 	if (!room || a->list.len % sizeof(u32))
 		return -EINVAL;
-	handles = kcalloc(room, sizeof(*handles), GFP_KERNEL);
+	handles = kcalloc(room, sizeof(*handles), GFP_KERNEL_ACCOUNT);
 	if (!handles)
 		return -ENOMEM;
 	a->total = uv_objects_list(call->file, a->type, handles, room);

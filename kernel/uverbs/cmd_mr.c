@@ -152,7 +152,7 @@ int uv_do_alloc_mw(struct uv_call *call, void *args)
 
 	if (a->type != IB_MW_TYPE_1 && a->type != IB_MW_TYPE_2)
 		return -EINVAL;
-	mw = rdma_zalloc_drv_obj(call->dev, ib_mw);
+	mw = rdma_zalloc_drv_obj_gfp(call->dev, ib_mw, GFP_KERNEL_ACCOUNT);
 	if (!mw)
 		return -ENOMEM;
 	mw->device = call->dev;

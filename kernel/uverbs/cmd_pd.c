@@ -12,7 +12,7 @@ int uv_do_alloc_pd(struct uv_call *call, void *args)
 	struct ib_pd *pd;
 	int err;
 
-	pd = rdma_zalloc_drv_obj(call->dev, ib_pd);
+	pd = rdma_zalloc_drv_obj_gfp(call->dev, ib_pd, GFP_KERNEL_ACCOUNT);
 	if (!pd)
 		return -ENOMEM;
 	pd->device = call->dev;

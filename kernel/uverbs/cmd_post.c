@@ -46,7 +46,7 @@ static void *alloc_wr(struct tail *tail, size_t size, u32 num_sge, struct ib_sge
 		return ERR_PTR(-EINVAL);
 	size = ALIGN(size, sizeof(struct ib_sge));
 	wr = kzalloc(size_add(size, size_mul(num_sge, sizeof(struct ib_sge))),
-		     GFP_KERNEL | __GFP_NOWARN);
+		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!wr)
 		return ERR_PTR(-ENOMEM);
 	*sg_list = num_sge ? wr + size : NULL;

@@ -209,7 +209,7 @@ int uv_do_query_qp(struct uv_call *call, void *args)
 	int err;
 
 	/* The driver may leave out what it was not asked for, and what it does not know. */
-	q = kzalloc(sizeof(*q), GFP_KERNEL);
+	q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
 	if (!q)
 		return -ENOMEM;
 	err = ib_query_qp(a->qp->object, &q->attr, a->mask, &q->init);
@@ -279,7 +279,7 @@ int uv_do_attach_mcast(struct uv_call *call, void *args)
 	mutex_lock(&uqp->mcast_lock);
 	if (find_mcast(uqp, a))
 		goto out;
-	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
 	if (!entry) {
 		err = -ENOMEM;
 		goto out;

@@ -84,9 +84,12 @@ void uv_file_put(struct uv_file *file)
 	kref_put(&file->base.ref, file_free);
 }
 
+/* A process may have many: they are to take about as much memory as those of ib_uverbs. */
+static_assert(sizeof(struct uv_file) <= sizeof(struct ib_uverbs_file) + 40);
+
 static struct uv_file *file_new(struct uv_device *dev)
 {
-	struct uv_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
+	struct uv_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 
 	if (!file)
 		return NULL;

@@ -278,7 +278,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 
 	bytes = array_size(hdr->num_attrs, sizeof(*attrs));
 	if (hdr->num_attrs > ARRAY_SIZE(few)) {
-		attrs = kmalloc(bytes, GFP_KERNEL);
+		attrs = kmalloc(bytes, GFP_KERNEL_ACCOUNT);
 		if (!attrs)
 			return -ENOMEM;
 	}

@@ -38,7 +38,7 @@ static void umap_open(struct vm_area_struct *vma)
 	T3_RACE_POINT(uverbs_umap_open);
 	/* Removal waits for us if it has not begun, and finds the new one then. */
 	if (uv_file_device(file))
-		priv = kzalloc(sizeof(*priv), GFP_KERNEL);
+		priv = kzalloc(sizeof(*priv), GFP_KERNEL_ACCOUNT);
 	vma->vm_private_data = priv;
 	if (priv)
 		rdma_umap_priv_init(priv, vma, from->entry);
@@ -80,7 +80,7 @@ static vm_fault_t umap_fault(struct vm_fault *vmf)
 	/* Shared by all of the file's mappings: they are all dead. */
 	mutex_lock(&file->base.umap_lock);
 	if (!*page)
-		*page = alloc_pages(vmf->gfp_mask | __GFP_ZERO, 0);
+		*page = alloc_pages(vmf->gfp_mask | __GFP_ZERO | __GFP_ACCOUNT, 0);
 	if (*page) {
 		vmf->page = *page;
 		get_page(vmf->page);
