@@ -38,12 +38,12 @@ static bool is_inline(const struct ib_uverbs_attr *attr)
 	return attr->len <= sizeof(attr->data);
 }
 
-static int read_value(const struct ib_uverbs_attr *attr, void *to, size_t len)
+static int read_value(const struct ib_uverbs_attr *attr, void *to, size_t size, size_t len)
 {
 	if (is_inline(attr))
 		memcpy(to, &attr->data, len);
 	else
-		return uv_copy_in(to, u64_to_user_ptr(attr->data), len);
+		return uv_copy_in(to, size, u64_to_user_ptr(attr->data), len);
 	return 0;
 }
 
@@ -62,7 +62,8 @@ static int in_bytes(const struct uv_field *field, const struct ib_uverbs_attr *a
 	}
 	if (attr->len < field->min || (attr->len > field->len && !(field->flags & UV_EXTENDS)))
 		return -EINVAL;
-	return read_value(attr, args + field->arg, min(attr->len, field->len));
+	return read_value(attr, args + field->arg, UV_MAX_ARGS - field->arg,
+			  min(attr->len, field->len));
 }
 
 static int in_const(const struct uv_field *field, const struct ib_uverbs_attr *attr, void *args)
@@ -217,7 +218,7 @@ static int out_bytes(struct ioctl_call *io, const struct uv_field *field, unsign
 	size_t room = io->attrs[index].len;
 	size_t len = min_t(size_t, room, field->len);
 
-	if (uv_copy_out(to, args + field->arg, len) ||
+	if (uv_copy_out(to, args + field->arg, UV_MAX_ARGS - field->arg, len) ||
 	    (room > len && clear_user(to + len, room - len)))
 		return -EFAULT;
 	return mark_output(io, index);
@@ -258,6 +259,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	       struct ib_uverbs_attr __user *user)
 {
 	struct ib_uverbs_attr few[FEW_ATTRS] __uninitialized, *attrs = few;
+	size_t size = sizeof(few);
 	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
 	struct ioctl_call io __uninitialized;
 	const struct uv_row *row;
@@ -281,6 +283,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 		attrs = kmalloc(bytes, GFP_KERNEL_ACCOUNT);
 		if (!attrs)
 			return -ENOMEM;
+		size = bytes;
 	}
 	io.given = 0;
 	io.uhw_out = 0;
@@ -291,7 +294,7 @@ static int run(struct uv_file *file, struct ib_device *dev, const struct ib_uver
 	uv_call_init(&io.call, file, dev, row);
 	uv_zero(args, row->args);
 
-	err = uv_copy_in(attrs, user, bytes) ?: in_attrs(&io, args);
+	err = uv_copy_in(attrs, size, user, bytes) ?: in_attrs(&io, args);
 	T3_RACE_POINT(uverbs_ioctl_read);
 	if (!err) {
 		err = uv_execute(&io.call, args);
@@ -320,7 +323,7 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 
 	if (cmd != RDMA_VERBS_IOCTL)
 		return -ENOIOCTLCMD;
-	if (uv_copy_in(&hdr, user, sizeof(hdr)))
+	if (uv_copy_in(&hdr, sizeof(hdr), user, sizeof(hdr)))
 		return -EFAULT;
 	if (hdr.length > PAGE_SIZE || hdr.length != struct_size(&hdr, attrs, hdr.num_attrs))
 		return -EINVAL;

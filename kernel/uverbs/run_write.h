@@ -81,7 +81,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	size_t room;
 	int err;
 
-	err = uv_copy_in(wire, in, known);
+	err = uv_copy_in(wire, sizeof(wire), in, known);
 	if (err)
 		goto done;
 	T3_RACE_POINT(uverbs_write_copied);
@@ -117,7 +117,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	for (end = row->fields + row->nfields; field < end; field++)
 		write_out(call, field, wire, args, out_len);
 	room = min_t(size_t, out_len, row->response);
-	if (uv_copy_out(out, wire, room) ||
+	if (uv_copy_out(out, wire, sizeof(wire), room) ||
 	    (out_len > room && clear_user(out + room, out_len - room)))
 		err = -EFAULT;
 done:
