@@ -512,10 +512,14 @@ static const struct uv_field destroy_ah_ioctl[] = {
 
 /* ---- rows ------------------------------------------------------------------ */
 
-#define BY_WRITE(cmd) .door = UV_DOOR_WRITE, .method = IB_USER_VERBS_CMD_##cmd
-#define BY_WRITE_EX(cmd) .door = UV_DOOR_WRITE_EX, .method = IB_USER_VERBS_EX_CMD_##cmd
-#define BY_IOCTL(obj, cmd) .door = UV_DOOR_IOCTL, .object = UVERBS_OBJECT_##obj, \
-	.method = UVERBS_METHOD_##cmd
+/* A number that has its own place in the index: another one would land in its neighbour's. */
+#define NUMBER(number, end) ((number) + BUILD_BUG_ON_ZERO((number) >= (end)))
+#define COMMAND(number) NUMBER((number) & IB_USER_VERBS_CMD_COMMAND_MASK, UV_WRITE_COMMANDS)
+#define BY_WRITE(cmd) .door = UV_DOOR_WRITE, .method = COMMAND(IB_USER_VERBS_CMD_##cmd)
+#define BY_WRITE_EX(cmd) .door = UV_DOOR_WRITE_EX, .method = COMMAND(IB_USER_VERBS_EX_CMD_##cmd)
+#define BY_IOCTL(obj, cmd) .door = UV_DOOR_IOCTL, \
+	.object = NUMBER(UVERBS_OBJECT_##obj, UV_IOCTL_OBJECTS), \
+	.method = NUMBER(UVERBS_METHOD_##cmd, UV_IOCTL_METHODS)
 #define NEEDS(fn) .op = { offsetof(struct ib_device_ops, fn) }
 #define NEEDS2(fn, fn2) .op = { offsetof(struct ib_device_ops, fn), \
 	offsetof(struct ib_device_ops, fn2) }
@@ -769,6 +773,10 @@ static const char *mistake(const struct uv_row *row)
 	const struct uv_field *field;
 	unsigned int taken = 0, made = 0, results = 0;
 
+	if (row->door == UV_DOOR_IOCTL ?
+	    row->object >= UV_IOCTL_OBJECTS || row->method >= UV_IOCTL_METHODS :
+	    row->method >= UV_WRITE_COMMANDS)
+		return "number without a place in the index";
 	if (row->request > UV_MAX_WIRE || row->response > UV_MAX_WIRE)
 		return "request or response too long";
 	if (row->args > UV_MAX_ARGS || row->nfields > UV_MAX_FIELDS)
@@ -819,13 +827,15 @@ int uv_table_init(void)
 
 	BUILD_BUG_ON(ARRAY_SIZE(uv_rows) > UV_MAX_ROWS);
 	for (row = uv_rows; row < uv_rows + uv_row_count; row++) {
-		u32 number = row->method & IB_USER_VERBS_CMD_COMMAND_MASK;
-
-		if (row->door == UV_DOOR_IOCTL)
-			place = &uv_index.ioctl[row->object][row->method];
-		else
-			place = &uv_index.write[row->door == UV_DOOR_WRITE_EX][number];
-		wrong = *place ? "is there twice" : mistake(row);
+		wrong = mistake(row);
+		if (!wrong) {
+			if (row->door == UV_DOOR_IOCTL)
+				place = &uv_index.ioctl[row->object][row->method];
+			else
+				place = &uv_index.write[row->door == UV_DOOR_WRITE_EX][row->method];
+			if (*place)
+				wrong = "is there twice";
+		}
 		if (wrong) {
 			pr_err("row %s: %s\n", row->name, wrong);
 			return -EINVAL;

@@ -10,6 +10,11 @@
 #ifndef T3_UVERBS_TABLE_H
 #define T3_UVERBS_TABLE_H
 
+/* 64-bit values of user space are pointers, lengths and divisors here. */
+#ifndef CONFIG_64BIT
+#error "t3_uverbs needs a kernel of 64 bits"
+#endif
+
 #include <linux/bits.h>
 #include <linux/build_bug.h>
 #include <linux/err.h>
@@ -88,7 +93,7 @@ struct uv_row {
 	u8 door;
 	u8 flags;
 	u16 object;		/* ioctl */
-	u16 method;		/* ioctl: method; write(): number of the command */
+	u16 method;		/* ioctl: method; write(): number of the command, without flags */
 	u16 op[2];		/* offsets in struct ib_device_ops that must not be NULL */
 	u16 request, request_min;	/* write(): bytes that we know, that there must be */
 	u16 response, response_min;

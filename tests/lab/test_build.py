@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 import os
+import subprocess
 
-from labkit import build
+from labkit import build, paths
 
 
 def tree(path, **files):
@@ -42,3 +43,11 @@ def test_products_in_the_source_tree_are_not_taken(tmp_path):
         (source / product).write_text("for another kernel")
     build.mirror(source, target, build.built)
     assert [path.name for path in target.iterdir()] == ["a.c"]
+
+
+def test_the_dispatcher_refuses_a_kernel_of_32_bits():
+    """Its code divides 64-bit numbers, which does not link there: better said at the first line."""
+    for options, said in ((), True), (("-DCONFIG_64BIT",), False):
+        done = subprocess.run(["cc", "-E", "-nostdinc", "-x", "c", *options, paths.REPO / "kernel/uverbs/table.h"],
+                              capture_output=True, text=True)
+        assert ("needs a kernel of 64 bits" in done.stderr) == said, done.stderr
