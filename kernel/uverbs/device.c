@@ -32,9 +32,19 @@
 #include "core_calls.h"
 #include "uverbs.h"
 
-#define MAX_DEVICES 256
+#define MAX_DEVICES 1024
 
-static char *class_name = "infiniband_verbs";
+/*
+ * The numbers of ib_uverbs' devices: 32 fixed ones, and for more a range that the kernel chooses.
+ * Rules for devices (udev, cgroups) name the major number 231, or this name of /proc/devices. Who
+ * takes the class of ib_uverbs takes its numbers; beside it there is only the second range, under
+ * the same name.
+ */
+#define CHRDEV_NAME "infiniband_verbs"
+#define FIXED_DEVT MKDEV(231, 192)
+#define FIXED_DEVICES 32
+
+static char *class_name = CHRDEV_NAME;
 module_param(class_name, charp, 0444);
 MODULE_PARM_DESC(class_name, "class of the devices; give another one to have ib_uverbs beside us");
 
@@ -42,7 +52,8 @@ static char *prefix = "uverbs";
 module_param(prefix, charp, 0444);
 MODULE_PARM_DESC(prefix, "names of the devices are this and a number");
 
-static dev_t first_devt;
+static bool instead_of_ib_uverbs;
+static dev_t chosen_devt;
 static DEFINE_IDA(numbers);
 static struct class *uv_class;
 
@@ -239,6 +250,13 @@ static void uv_device_release(struct device *device)
 	kfree(dev);
 }
 
+static dev_t devt_of(int number)
+{
+	if (instead_of_ib_uverbs && number < FIXED_DEVICES)
+		return FIXED_DEVT + number;
+	return chosen_devt + number;
+}
+
 static int client_add(struct ib_device *ib_dev)
 {
 	struct uv_device *dev;
@@ -277,7 +295,7 @@ static int client_add(struct ib_device *ib_dev)
 	if (err < 0)
 		goto err_put;
 	dev->base.devnum = err;
-	dev->base.dev.devt = first_devt + dev->base.devnum;
+	dev->base.dev.devt = devt_of(dev->base.devnum);
 	err = dev_set_name(&dev->base.dev, "%s%d", prefix, dev->base.devnum);
 	if (!err)
 		err = uv_stats_add(dev, ib_dev);
@@ -377,19 +395,45 @@ static char *devnode(UV_DEVNODE_CONST struct device *device, umode_t *mode)
 
 static CLASS_ATTR_STRING(abi_version, 0444, __stringify(IB_USER_VERBS_ABI_VERSION));
 
+static int regions_register(void)
+{
+	int err;
+
+	instead_of_ib_uverbs = !strcmp(class_name, CHRDEV_NAME);
+	if (instead_of_ib_uverbs) {
+		err = register_chrdev_region(FIXED_DEVT, FIXED_DEVICES, CHRDEV_NAME);
+		if (err)
+			return err;
+	}
+	err = alloc_chrdev_region(&chosen_devt, 0, MAX_DEVICES, CHRDEV_NAME);
+	if (err && instead_of_ib_uverbs)
+		unregister_chrdev_region(FIXED_DEVT, FIXED_DEVICES);
+	return err;
+}
+
+static void regions_unregister(void)
+{
+	unregister_chrdev_region(chosen_devt, MAX_DEVICES);
+	if (instead_of_ib_uverbs)
+		unregister_chrdev_region(FIXED_DEVT, FIXED_DEVICES);
+}
+
 int uv_devices_init(void)
 {
 	int err;
 
-	err = alloc_chrdev_region(&first_devt, 0, MAX_DEVICES, "t3_uverbs");
-	if (err)
+	err = regions_register();
+	if (err) {
+		pr_err("no device numbers (%d); is ib_uverbs loaded? Give class_name= and prefix=\n",
+		       err);
 		return err;
+	}
 	uv_class = uv_core_class_create(class_name);
 	if (IS_ERR(uv_class)) {
 		err = PTR_ERR(uv_class);
 		pr_err("class %s cannot be made (%d); is ib_uverbs loaded? Give class_name= and prefix=\n",
 		       class_name, err);
-		goto err_region;
+		goto err_regions;
 	}
 	uv_class->devnode = devnode;
 	err = class_create_file(uv_class, &class_attr_abi_version.attr);
@@ -402,8 +446,8 @@ int uv_devices_init(void)
 
 err_class:
 	class_destroy(uv_class);
-err_region:
-	unregister_chrdev_region(first_devt, MAX_DEVICES);
+err_regions:
+	regions_unregister();
 	return err;
 }
 
@@ -411,6 +455,6 @@ void uv_devices_exit(void)
 {
 	ib_unregister_client(&uv_client);
 	class_destroy(uv_class);
-	unregister_chrdev_region(first_devt, MAX_DEVICES);
+	regions_unregister();
 	ida_destroy(&numbers);
 }

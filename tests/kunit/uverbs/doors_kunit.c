@@ -454,7 +454,25 @@ static void calls_and_refusals_are_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&stats->row[row - uv_rows].refused), 1);
 }
 
+/* --- the numbers of the character devices ------------------------------------------------ */
+
+/* Rules of systemd and of cgroups name 231: "DeviceAllow=char-infiniband_verbs", "c 231:* rwm". */
+static void instead_of_ib_uverbs_the_numbers_are_its_own(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, MAJOR(uverbs->base.dev.devt), 231);
+	KUNIT_EXPECT_EQ(test, MINOR(uverbs->base.dev.devt), 192 + uverbs->base.devnum);
+	KUNIT_EXPECT_EQ(test, MINOR(devt_of(31)), 223);
+	KUNIT_EXPECT_NE(test, MAJOR(devt_of(32)), 231);
+}
+
+static void beside_ib_uverbs_the_numbers_are_others(struct kunit *test)
+{
+	KUNIT_EXPECT_NE(test, MAJOR(uverbs->base.dev.devt), 231);
+	KUNIT_EXPECT_EQ(test, MAJOR(uverbs->base.dev.devt), MAJOR(chosen_devt));
+}
+
 static struct kunit_case doors_cases[] = {
+	KUNIT_CASE(instead_of_ib_uverbs_the_numbers_are_its_own),
 	KUNIT_CASE_PARAM(plain_header, plain_gen_params),
 	KUNIT_CASE(unreadable_request),
 	KUNIT_CASE(driver_sees_its_part),
@@ -482,6 +500,46 @@ static struct kunit_suite doors_suite = {
 	.test_cases = doors_cases,
 };
 
-kunit_test_suites(&doors_suite);
+static struct kunit_case beside_cases[] = {
+	KUNIT_CASE(beside_ib_uverbs_the_numbers_are_others),
+	{}
+};
+
+/* The numbers of ib_uverbs are taken, as by itself. */
+static int beside_suite_init(struct kunit_suite *suite)
+{
+	int err = register_chrdev_region(MKDEV(231, 192), 32, "infiniband_verbs");
+
+	if (err)
+		return err;
+	/* product_init() was called: its table is filled once. */
+	memset(&uv_index, 0, sizeof(uv_index));
+	err = uv_devices_init() == -EBUSY ? 0 : -EINVAL;
+	if (!err) {
+		class_name = "t3_kunit_verbs";
+		prefix = "t3kunit";
+		err = user_suite_init(suite);
+	}
+	if (err)
+		unregister_chrdev_region(MKDEV(231, 192), 32);
+	return err;
+}
+
+static void beside_suite_exit(struct kunit_suite *suite)
+{
+	user_suite_exit(suite);
+	unregister_chrdev_region(MKDEV(231, 192), 32);
+}
+
+static struct kunit_suite beside_suite = {
+	.name = "t3_uverbs_beside",
+	.suite_init = beside_suite_init,
+	.suite_exit = beside_suite_exit,
+	.init = doors_init,
+	.exit = user_end,
+	.test_cases = beside_cases,
+};
+
+kunit_test_suites(&doors_suite, &beside_suite);
 
 MODULE_LICENSE("GPL");
