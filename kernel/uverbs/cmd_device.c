@@ -18,6 +18,7 @@ static int make_context(struct uv_call *call)
 	struct ib_ucontext *context;
 	int err;
 
+	lockdep_assert_held(&call->file->base.ucontext_lock);
 	context = rdma_zalloc_drv_obj_gfp(dev, ib_ucontext, GFP_KERNEL_ACCOUNT);
 	if (!context)
 		return -ENOMEM;

@@ -263,6 +263,7 @@ static struct mcast_entry *find_mcast(struct ib_uqp_object *uqp, const struct uv
 {
 	struct mcast_entry *entry;
 
+	lockdep_assert_held(&uqp->mcast_lock);
 	list_for_each_entry(entry, &uqp->mcast, list)
 		if (entry->mlid == a->mlid && !memcmp(entry->gid.raw, a->gid, sizeof(a->gid)))
 			return entry;

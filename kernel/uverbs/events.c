@@ -490,13 +490,14 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 	return events;
 }
 
-/* No events any more: the device goes, or the file is closed. */
+/* No events any more: the device goes, or the file is closed. Needs hw_destroy_rwsem, to write. */
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct mutex *lists = &file->base.device->lists_mutex;
 	bool gone = why == RDMA_REMOVE_DRIVER_REMOVE;
 	struct uv_events *events;
 
+	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	mutex_lock(lists);
 	list_for_each_entry(events, &file->events, in_file) {
 		if (events->listening)

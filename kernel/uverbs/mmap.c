@@ -121,8 +121,10 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 	return ret;
 }
 
-static void forget(struct rdma_umap_priv *priv)
+/* Needs umap_lock. */
+static void forget(struct uv_file *file, struct rdma_umap_priv *priv)
 {
+	lockdep_assert_held(&file->base.umap_lock);
 	list_del_init(&priv->list);
 	if (priv->entry)
 		rdma_user_mmap_entry_put(priv->entry);
@@ -142,7 +144,7 @@ static struct mm_struct *next_mm(struct uv_file *file)
 			break;
 		}
 		/* exit_mmap() is at it and calls umap_close() soon: with nothing left to put. */
-		forget(priv);
+		forget(file, priv);
 	}
 	mutex_unlock(&file->base.umap_lock);
 	return mm;
@@ -157,6 +159,8 @@ void uv_mmap_disassociate(struct uv_file *file)
 	struct rdma_umap_priv *priv, *next;
 	struct mm_struct *mm;
 
+	/* Or two teardowns could take mappings of one file away at the same time. */
+	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	while ((mm = next_mm(file))) {
 		T3_RACE_POINT(uverbs_umap_take_away);
 		mmap_read_lock(mm);
@@ -165,7 +169,7 @@ void uv_mmap_disassociate(struct uv_file *file)
 			if (priv->vma->vm_mm != mm)
 				continue;
 			uv_zap_vma(priv->vma);
-			forget(priv);
+			forget(file, priv);
 		}
 		mutex_unlock(&file->base.umap_lock);
 		mmap_read_unlock(mm);
