@@ -33,5 +33,6 @@ def test_no_memory_leaves_nothing_behind(pair):
     starve(pair)
 
 
+# D3: memory that was not there.
 def test_no_memory_leaves_nothing_behind_in_our_dispatcher_and_manager(make_lab):
     starve(make_lab(guests=2, load="rdma-t3"))

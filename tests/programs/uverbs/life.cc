@@ -8,6 +8,7 @@
 //     t3-uverbs_life DEVICE mapped     maps, touches and unmaps until it is killed
 //     t3-uverbs_life DEVICE hold       has an object of each kind until it is killed
 //     t3-uverbs_life DEVICE open       whether it can be opened
+//     t3-uverbs_life DEVICE opens      opens it as often as it can, in the cgroup that $CGROUP names
 #include "world.hh"
 
 #include <cerrno>
@@ -18,6 +19,7 @@
 #include <poll.h>
 #include <string_view>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
@@ -325,6 +327,44 @@ void removal(const std::string& device) {
         pause();
 }
 
+// ---- opens
+
+// The memory that is charged to the cgroup in $CGROUP, which this process is in.
+long charged() {
+    const char* const group = std::getenv("CGROUP");
+    long bytes = 0;
+    std::FILE* const file =
+        group ? std::fopen((std::string(group) + "/memory.current").c_str(), "r") : nullptr;
+    if (!file || std::fscanf(file, "%ld", &bytes) != 1) {
+        std::fprintf(stderr, "$CGROUP names no cgroup with memory.current\n");
+        std::exit(1);
+    }
+    std::fclose(file);
+    return bytes;
+}
+
+// Opens the device until that fails, or until the process is killed.
+void opens(const std::string& device) {
+    constexpr rlim_t most = 400000;
+    constexpr long sample = 20000;
+    const rlimit files{most, most};
+    if (setrlimit(RLIMIT_NOFILE, &files)) {
+        std::perror("RLIMIT_NOFILE");
+        std::exit(1);
+    }
+    const long before = charged();
+    for (long count = 1;; count++) {
+        if (open(device.c_str(), O_RDWR | O_CLOEXEC) < 0) {
+            say("end", text(errno));
+            return;
+        }
+        if (count == sample)
+            say("bytes for each", std::to_string((charged() - before) / sample));
+        if (count % sample == 0)
+            say("opened", std::to_string(count));
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -340,8 +380,12 @@ int main(int argc, char** argv) {
         mapped(device);
     else if (mode == "hold")
         hold(device);
+    else if (mode == "opens")
+        opens(device);
     else if (mode == "open")
         say("open", text(open(device.c_str(), O_RDWR | O_CLOEXEC) < 0 ? errno : 0));
     else
-        return std::fprintf(stderr, "usage: %s DEVICE sharing|limits|removal|mapped|hold|open\n", argv[0]), 2;
+        return std::fprintf(stderr, "usage: %s DEVICE sharing|limits|removal|mapped|hold|open|opens\n",
+                            argv[0]),
+               2;
 }
