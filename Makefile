@@ -15,7 +15,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long demo bench bench-sim \
+.PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long test-races demo bench bench-sim \
 	bench-uverbs bench-cm kernel-check mutants tidy install uninstall deb clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
 	@echo "  make test-long  the long, seeded runs"
+	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n PAIR=name KERNEL=debug|stock SUITE=...)"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make mutants    what the tests are worth: takes away one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
 	@echo "  make bench      instructions per post and per completion"
@@ -86,6 +87,11 @@ test: deps
 
 test-long: deps
 	@tests/run long --build $(BUILD) $(captures)
+
+# SAMPLE=n: so many pairs, chosen by SEED=n. PAIR=name: that one again.
+test-races: deps
+	@tests/races/run $(if $(KERNEL),--kernel $(KERNEL)) $(if $(SUITE),--suite $(SUITE)) $(if $(SAMPLE),--sample $(SAMPLE)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(PAIR),--pair '$(PAIR)')
 
 demo: deps
 	@tools/lab/demo

@@ -28,6 +28,8 @@ const char* name_of(Where where) {
     return "?";
 }
 
+thread_local uint64_t (*Slot::moved)(uint64_t at, size_t bytes) = nullptr;
+
 Slot::Slot() {
     void* pages = mmap(nullptr, 4 * room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
@@ -71,7 +73,8 @@ uint64_t Slot::place(Where where, size_t bytes, std::span<const uint8_t> content
     std::memset(start_, filler, length_);
     if (!content.empty())
         std::memcpy(start_, content.data(), std::min(content.size(), length_));
-    return reinterpret_cast<uint64_t>(start_);
+    const auto at = reinterpret_cast<uint64_t>(start_);
+    return moved ? moved(at, length_) : at;
 }
 
 } // namespace uv

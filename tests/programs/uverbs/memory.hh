@@ -39,6 +39,10 @@ public:
 
     static constexpr uint8_t filler = 0xa5;
 
+    // If it is set, what place() says of memory that can be touched goes through it: a thread's memory can
+    // lie elsewhere than where it is prepared.
+    static thread_local uint64_t (*moved)(uint64_t at, size_t bytes);
+
 private:
     uint8_t* page_;
     uint8_t* start_ = nullptr;

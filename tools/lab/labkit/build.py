@@ -83,6 +83,25 @@ def test_modules(suite: str, kernel_name: str | None = None) -> None:
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
 
 
+def races(suite: str, kernel_name: str | None = None) -> Path:
+    """The product's modules with the points of kernel/include/t3_race_point.h, and the module that holds threads there; returns their
+    folder. Nothing else is ever built with -DT3_RACE_POINTS."""
+    made = image.get(suite, kernel_name)
+    out = modules_folder(made)
+    parts = ("include", "kernel", "tests/modules/races")
+    for part in parts:
+        mirror(paths.REPO / part, out / "races/src" / part, built)
+    (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
+    headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
+    more = made.kernel.kind.make if made.kernel else ""
+    with progress.step(f"building modules with race points for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
+        in_build_root(made, f"""
+            cd /src/{out.relative_to(paths.REPO)}/races
+            make -C {headers} M=$PWD/src -j{os.cpu_count()} {more} KCFLAGS=-DT3_RACE_POINTS modules
+            find src -name '*.ko' -exec cp -p {{}} . \;""", out / "log/races.log")
+    return out / "races"
+
+
 def programs(made: image.Image, goal: Path) -> None:
     """Provider and programs. They go where guests look: provider/ and bin/."""
     in_build_root(made, f"""

@@ -95,6 +95,14 @@ class Command:
             raise CommandTimeout(f"{self.name}: not done after {timeout * self._channel.pace:g} s; it said:\n{self.output[-2000:]}")
         return Result(self.rc, self.stdout, self.stderr)
 
+    def ended(self, seconds: float) -> int | None:
+        """Its status, if it ends within these seconds; raises if the guest dies."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or self.rc is not None, seconds)
+            if self._failure:
+                raise self._failure
+            return self.rc
+
     def expect(self, pattern: str, timeout: float) -> re.Match:
         """Waits until its output matches; raises if it ends or the time is over before."""
         wanted = re.compile(pattern, re.MULTILINE)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The module, its network interface, and /dev/t3_races. */
+#include <linux/etherdevice.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/uaccess.h>
+
+#include "races.h"
+
+static struct net_device *races_ndev;
+
+static netdev_tx_t drop(struct sk_buff *skb, struct net_device *ndev)
+{
+	dev_kfree_skb_any(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops ndev_ops = {
+	.ndo_start_xmit = drop,
+	.ndo_set_mac_address = eth_mac_addr,
+};
+
+static int state(struct t3_races_state __user *to)
+{
+	struct t3_races_state now = { .plugged = races_plugged() };
+	int kind;
+
+	for (kind = 0; kind < T3_RACES_KINDS; kind++)
+		now.live[kind] = atomic_read(&races_live[kind]);
+	return copy_to_user(to, &now, sizeof(now)) ? -EFAULT : 0;
+}
+
+static long races_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+	union {
+		struct t3_races_arm arm;
+		struct t3_races_say say;
+	} in;
+
+	switch (cmd) {
+	case T3_RACES_IOC_RECORD:
+		races_record();
+		return 0;
+	case T3_RACES_IOC_RECORDING:
+		return races_recording(user);
+	case T3_RACES_IOC_ARM:
+		if (copy_from_user(&in.arm, user, sizeof(in.arm)))
+			return -EFAULT;
+		filp->private_data = filp;
+		return races_arm(&in.arm);
+	case T3_RACES_IOC_WAIT:
+		return races_wait(arg);
+	case T3_RACES_IOC_RELEASE:
+		races_release();
+		return 0;
+	case T3_RACES_IOC_PLUG:
+		return races_plug(races_ndev);
+	case T3_RACES_IOC_UNPLUG:
+		return races_unplug();
+	case T3_RACES_IOC_SAY:
+		if (copy_from_user(&in.say, user, sizeof(in.say)))
+			return -EFAULT;
+		return races_say(&in.say);
+	case T3_RACES_IOC_STATE:
+		return state(user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* Who holds a thread may die: the thread must not stay. */
+static int races_close(struct inode *inode, struct file *filp)
+{
+	if (filp->private_data)
+		races_release();
+	return 0;
+}
+
+static int races_open(struct inode *inode, struct file *filp)
+{
+	filp->private_data = NULL;	/* misc_open() puts the device there */
+	return 0;
+}
+
+static const struct file_operations races_fops = {
+	.owner = THIS_MODULE,
+	.open = races_open,
+	.unlocked_ioctl = races_ioctl,
+	.release = races_close,
+};
+
+static struct miscdevice races_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "t3_races",
+	.fops = &races_fops,
+};
+
+static int __init races_init(void)
+{
+	int err;
+
+	races_ndev = alloc_etherdev(0);
+	if (!races_ndev)
+		return -ENOMEM;
+	strscpy(races_ndev->name, "race%d", IFNAMSIZ);
+	races_ndev->netdev_ops = &ndev_ops;
+	eth_hw_addr_random(races_ndev);
+	err = register_netdev(races_ndev);
+	if (err)
+		goto err_free;
+	err = misc_register(&races_misc);
+	if (err)
+		goto err_ndev;
+	return 0;
+
+err_ndev:
+	unregister_netdev(races_ndev);
+err_free:
+	free_netdev(races_ndev);
+	return err;
+}
+
+static void __exit races_exit(void)
+{
+	misc_deregister(&races_misc);
+	races_unplug();
+	unregister_netdev(races_ndev);
+	free_netdev(races_ndev);
+}
+
+module_init(races_init);
+module_exit(races_exit);
+
+MODULE_DESCRIPTION("Points at which tests hold threads, and a device for them");
+MODULE_LICENSE("GPL");

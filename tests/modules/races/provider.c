@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections of the device without hardware. It keeps a provider's side of the contract: a
+ * reference on the iw_cm_id from a connect or an accept that succeeded to its last word, one word
+ * at a time per connection, no request after its listener is destroyed. What the peer does is said
+ * by the test.
+ */
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+#include <net/sock.h>
+
+#include "races.h"
+
+enum races_conn_state { CONNECTING, ACCEPTING, OPEN, ENDED };
+
+struct races_conn {
+	struct kref ref;
+	struct mutex one_word;		/* held in upcalls */
+	enum races_conn_state state;	/* under one_word */
+	struct iw_cm_id *iw;
+	struct races_qp *qp;
+};
+
+struct races_listener {
+	struct list_head node;
+	struct iw_cm_id *iw;
+	struct races_device *dev;
+	u16 port;
+	unsigned int upcalls;	/* under races_conns_lock */
+};
+
+static DEFINE_SPINLOCK(races_conns_lock);
+static LIST_HEAD(listeners);
+static DECLARE_WAIT_QUEUE_HEAD(upcalls_done);
+
+static struct sockaddr_storage address(u32 addr, u16 port)
+{
+	struct sockaddr_storage storage = {};
+	struct sockaddr_in *sin = (struct sockaddr_in *)&storage;
+
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = htonl(addr);
+	sin->sin_port = htons(port);
+	return storage;
+}
+
+enum { HERE = 0x0a4d0001, THERE = 0x0a4d0002 };	/* 10.77.0.1, 10.77.0.2 */
+
+/* --- connections --------------------------------------------------------- */
+
+static void conn_free(struct kref *ref)
+{
+	struct races_conn *conn = container_of(ref, struct races_conn, ref);
+
+	atomic_dec(&races_live[T3_RACES_CONNECTION]);
+	kfree(conn);
+}
+
+static struct races_conn *conn_get(struct races_qp *qp)
+{
+	struct races_conn *conn;
+
+	spin_lock(&races_conns_lock);
+	conn = qp->conn;
+	if (conn)
+		kref_get(&conn->ref);
+	spin_unlock(&races_conns_lock);
+	return conn;
+}
+
+static int conn_make(struct iw_cm_id *iw, u32 qpn, enum races_conn_state state)
+{
+	struct races_qp *qp = races_qp_find(to_races_device(iw->device), qpn);
+	struct races_conn *conn;
+	int ret = -ENOMEM;
+
+	if (!qp)
+		return -EINVAL;
+	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	if (!conn)
+		goto put;
+	kref_init(&conn->ref);
+	mutex_init(&conn->one_word);
+	conn->state = state;
+	conn->iw = iw;
+	conn->qp = qp;
+	atomic_inc(&races_live[T3_RACES_CONNECTION]);
+	spin_lock(&races_conns_lock);
+	ret = qp->conn || completion_done(&qp->released) ? -EINVAL : 0;
+	if (!ret) {
+		iw->add_ref(iw);
+		qp->conn = conn;
+	}
+	spin_unlock(&races_conns_lock);
+	if (!ret)
+		return 0;
+	kref_put(&conn->ref, conn_free);
+put:
+	races_qp_put(qp);
+	return ret;
+}
+
+static int upcall(struct races_conn *conn, enum iw_cm_event_type type, int status)
+{
+	char data[] = "private";
+	struct iw_cm_event said = {
+		.event = type,
+		.status = status,
+		.local_addr = address(HERE, 4000),
+		.remote_addr = address(THERE, 7000),
+		.private_data = data,
+		.private_data_len = sizeof(data),
+		.ird = 2,
+		.ord = 3,
+	};
+
+	return conn->iw->event_handler(conn->iw, &said);
+}
+
+/* The last word. Needs one_word. */
+static void conn_end(struct races_conn *conn, int status)
+{
+	enum races_conn_state was = conn->state;
+	struct iw_cm_id *iw = conn->iw;
+
+	lockdep_assert_held(&conn->one_word);
+	if (was == ENDED)
+		return;
+	conn->state = ENDED;
+	spin_lock(&races_conns_lock);
+	conn->qp->conn = NULL;
+	spin_unlock(&races_conns_lock);
+	if (was == CONNECTING)
+		upcall(conn, IW_CM_EVENT_CONNECT_REPLY, status ?: -ECONNRESET);
+	else
+		upcall(conn, IW_CM_EVENT_CLOSE, status);
+	iw->rem_ref(iw);
+	races_qp_put(conn->qp);
+	kref_put(&conn->ref, conn_free);
+}
+
+/* The QP goes to an error or away. */
+void races_qp_disconnect(struct races_qp *qp, int status)
+{
+	struct races_conn *conn = conn_get(qp);
+
+	if (!conn)
+		return;
+	mutex_lock(&conn->one_word);
+	conn_end(conn, status);
+	mutex_unlock(&conn->one_word);
+	kref_put(&conn->ref, conn_free);
+}
+
+static int conn_say(struct races_conn *conn, u32 word, int status)
+{
+	switch (word) {
+	case T3_RACES_SAY_REPLY:
+		if (conn->state != CONNECTING)
+			return -EINVAL;
+		if (status) {
+			conn_end(conn, status);
+			return 0;
+		}
+		conn->state = OPEN;
+		return upcall(conn, IW_CM_EVENT_CONNECT_REPLY, 0);
+	case T3_RACES_SAY_ESTABLISHED:
+		if (conn->state != ACCEPTING)
+			return -EINVAL;
+		conn->state = OPEN;
+		return upcall(conn, IW_CM_EVENT_ESTABLISHED, 0);
+	case T3_RACES_SAY_PEER_CLOSE:
+		if (conn->state != OPEN)
+			return -EINVAL;
+		return upcall(conn, IW_CM_EVENT_DISCONNECT, 0);
+	case T3_RACES_SAY_CLOSE:
+		conn_end(conn, status);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int races_conn_say(struct races_qp *qp, const struct t3_races_say *say)
+{
+	struct races_conn *conn = conn_get(qp);
+	int ret;
+
+	if (!conn)
+		return -ENOTCONN;
+	mutex_lock(&conn->one_word);
+	ret = conn_say(conn, say->word, say->status);
+	mutex_unlock(&conn->one_word);
+	kref_put(&conn->ref, conn_free);
+	return ret;
+}
+
+static int iw_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
+{
+	return conn_make(iw, param->qpn, CONNECTING);
+}
+
+/* Of a request: what a real provider has an endpoint for. */
+struct races_request {
+	u16 port;
+};
+
+static void request_end(struct iw_cm_id *iw)
+{
+	struct races_request *request = iw->provider_data;
+
+	iw->provider_data = NULL;
+	kfree(request);
+	atomic_dec(&races_live[T3_RACES_REQUEST]);
+}
+
+static int iw_accept(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
+{
+	int ret = conn_make(iw, param->qpn, ACCEPTING);
+
+	/* A request is used up by an accept, whatever came of it. */
+	request_end(iw);
+	return ret;
+}
+
+static int iw_reject(struct iw_cm_id *iw, const void *data, u8 len)
+{
+	request_end(iw);
+	return 0;
+}
+
+/* --- listeners ----------------------------------------------------------- */
+
+static int iw_create_listen(struct iw_cm_id *iw, int backlog)
+{
+	struct races_listener *l = kzalloc(sizeof(*l), GFP_KERNEL);
+
+	if (!l)
+		return -ENOMEM;
+	l->iw = iw;
+	l->dev = to_races_device(iw->device);
+	l->port = ntohs(((struct sockaddr_in *)&iw->m_local_addr)->sin_port);
+	iw->add_ref(iw);
+	iw->provider_data = l;
+	atomic_inc(&races_live[T3_RACES_LISTENER]);
+	spin_lock(&races_conns_lock);
+	list_add_tail(&l->node, &listeners);
+	spin_unlock(&races_conns_lock);
+	return 0;
+}
+
+static bool no_upcalls(struct races_listener *l)
+{
+	bool none;
+
+	spin_lock(&races_conns_lock);
+	none = !l->upcalls;
+	spin_unlock(&races_conns_lock);
+	return none;
+}
+
+static int iw_destroy_listen(struct iw_cm_id *iw)
+{
+	struct races_listener *l = iw->provider_data;
+
+	spin_lock(&races_conns_lock);
+	list_del(&l->node);
+	spin_unlock(&races_conns_lock);
+	wait_event(upcalls_done, no_upcalls(l));
+	kfree(l);
+	atomic_dec(&races_live[T3_RACES_LISTENER]);
+	iw->rem_ref(iw);
+	return 0;
+}
+
+static struct races_listener *listener_begin(struct races_device *dev, u16 port)
+{
+	struct races_listener *l;
+
+	spin_lock(&races_conns_lock);
+	list_for_each_entry(l, &listeners, node) {
+		if (l->dev != dev || l->port != port)
+			continue;
+		l->upcalls++;
+		spin_unlock(&races_conns_lock);
+		return l;
+	}
+	spin_unlock(&races_conns_lock);
+	return NULL;
+}
+
+static void listener_end(struct races_listener *l)
+{
+	spin_lock(&races_conns_lock);
+	l->upcalls--;
+	/* Under the lock: the listener may be freed as soon as it is let go of. */
+	wake_up_all(&upcalls_done);
+	spin_unlock(&races_conns_lock);
+}
+
+int races_request(struct races_device *dev, u16 port)
+{
+	char data[] = "hello";
+	struct iw_cm_event said = {
+		.event = IW_CM_EVENT_CONNECT_REQUEST,
+		.local_addr = address(HERE, port),
+		.remote_addr = address(THERE, 4000),
+		.private_data = data,
+		.private_data_len = sizeof(data),
+		.ird = 2,
+		.ord = 3,
+	};
+	struct races_request *request = kzalloc(sizeof(*request), GFP_KERNEL);
+	struct races_listener *l;
+	int ret;
+
+	if (!request)
+		return -ENOMEM;
+	l = listener_begin(dev, port);
+	if (!l) {
+		kfree(request);
+		return -ECONNREFUSED;
+	}
+	request->port = port;
+	said.provider_data = request;
+	atomic_inc(&races_live[T3_RACES_REQUEST]);
+	ret = l->iw->event_handler(l->iw, &said);
+	listener_end(l);
+	if (ret) {
+		atomic_dec(&races_live[T3_RACES_REQUEST]);
+		kfree(request);
+	}
+	return ret;
+}
+
+/* --- QPs ----------------------------------------------------------------- */
+
+static void iw_add_ref(struct ib_qp *qp)
+{
+	kref_get(&to_races_qp(qp)->ref);
+}
+
+static void iw_rem_ref(struct ib_qp *qp)
+{
+	races_qp_put(to_races_qp(qp));
+}
+
+/* As providers have it: without a reference. */
+static struct ib_qp *iw_get_qp(struct ib_device *ib, int number)
+{
+	struct races_qp *qp = xa_load(&to_races_device(ib)->qps, number);
+
+	return qp ? &qp->ib : NULL;
+}
+
+const struct ib_device_ops races_iw_ops = {
+	.iw_connect = iw_connect,
+	.iw_accept = iw_accept,
+	.iw_reject = iw_reject,
+	.iw_create_listen = iw_create_listen,
+	.iw_destroy_listen = iw_destroy_listen,
+	.iw_add_ref = iw_add_ref,
+	.iw_rem_ref = iw_rem_ref,
+	.iw_get_qp = iw_get_qp,
+};

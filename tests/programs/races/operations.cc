@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "operations.hh"
+
+#include "netlink.hh"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <net/if.h>
+#include <poll.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_netlink.h>
+#include <sched.h>
+#include <set>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace races {
+
+std::string modules_folder = "/t3/races";
+
+namespace {
+
+constexpr const char* device_name = "race0";
+constexpr const char* other_name = "race77";
+constexpr const char* interface = "race0";
+constexpr const char* netns_path = "/run/t3_races_netns";
+
+using Operations = std::vector<Operation>;
+
+int error_of(long result) {
+    return result < 0 ? errno : 0;
+}
+
+// Each thread has its own memory for what it sends; it is never given back, so that a killed thread's stays.
+template <typename T, typename... Args> T& own(Args... args) {
+    return *new T(args...);
+}
+
+// ---- verbs
+
+Operation verbs(std::string name, bool second, std::function<int(Stage&)> run) {
+    return {.name = std::move(name), .place = Place::subject, .second = second, .inside = std::move(run)};
+}
+
+uv::Message message_for(Stage& stage, const uv::Command& command) {
+    return stage.world().message(command);
+}
+
+int fd_for(Stage& stage, bool fresh) {
+    return fresh ? stage.fresh : stage.world().fd();
+}
+
+// Where a handle stands in the request of a command that destroys.
+uv::Message about(Stage& stage, const char* name, size_t at, uint32_t handle) {
+    uv::Message message = stage.world().message(uv::command(name));
+    std::memcpy(&message.core[at], &handle, sizeof(handle));
+    return message;
+}
+
+// What the next object that somebody makes will be called.
+uint32_t next_handle(Stage& stage) {
+    return static_cast<uint32_t>(stage.world().of(uv::Thing::mw)) + 1;
+}
+
+void add_commands(Operations& list) {
+    static const std::set<std::string_view> seconds = {
+        "get_context", "alloc_pd",   "dealloc_pd", "reg_mr",        "rereg_mr",       "dereg_mr",
+        "dealloc_mw",  "create_cq",  "destroy_cq", "poll_cq",       "create_qp",      "query_qp",
+        "modify_qp",   "destroy_qp", "post_send",  "req_notify_cq", "query_device_ex"};
+    for (const uv::Command& command : uv::commands()) {
+        const std::string name(command.name);
+        list.push_back(verbs("write." + name, seconds.contains(command.name), [&command](Stage& stage) {
+            return own<uv::Doors>(3).write(fd_for(stage, command.fresh), message_for(stage, command)).error;
+        }));
+        if (!command.fresh)
+            list.push_back(verbs("carry." + name, false, [&command](Stage& stage) {
+                return own<uv::Doors>(3).carry(stage.world().fd(), message_for(stage, command)).error;
+            }));
+    }
+    static const std::set<std::string_view> ioctl_seconds = {
+        "info_handles", "destroy_qp", "destroy_cq", "destroy_mr", "create_cq", "alloc_async_event"};
+    for (const uv::Method& method : uv::methods())
+        list.push_back(verbs(
+            "ioctl." + std::string(method.name), ioctl_seconds.contains(method.name),
+            [&method](Stage& stage) {
+                return own<uv::Doors>(3).ioctl(fd_for(stage, method.fresh), stage.world().call(method)).error;
+            }));
+}
+
+int flush_qp(Stage& stage, uint32_t handle) {
+    uv::Message message = about(stage, "modify_qp", 64, handle);
+    const uint32_t state_only = 1;
+    std::memcpy(&message.core[68], &state_only, sizeof(state_only));
+    message.core[96] = 6; // ERR
+    return own<uv::Doors>(3).write(stage.world().fd(), message).error;
+}
+
+int read_event(int fd, size_t bytes) {
+    auto& slot = own<uv::Slot>();
+    const uint64_t at = slot.place(uv::Where::normal, bytes);
+    pollfd ready{fd, POLLIN, 0};
+    if (poll(&ready, 1, 0) < 1)
+        return EAGAIN;
+    return error_of(read(fd, reinterpret_cast<void*>(at), bytes));
+}
+
+void add_files(Operations& list) {
+    // Guesses at the handle of an object that is being made.
+    struct Guess {
+        const char *name, *command;
+        size_t at;
+    };
+    static constexpr Guess guesses[] = {
+        {"guess.dealloc_pd", "dealloc_pd", 0}, {"guess.destroy_cq", "destroy_cq", 8},
+        {"guess.destroy_qp", "destroy_qp", 8}, {"guess.query_qp", "query_qp", 8},
+        {"guess.dereg_mr", "dereg_mr", 0},     {"guess.dealloc_mw", "dealloc_mw", 0}};
+    for (const Guess& guess : guesses)
+        list.push_back(verbs(guess.name, true, [&guess](Stage& stage) {
+            return own<uv::Doors>(3)
+                .write(stage.world().fd(), about(stage, guess.command, guess.at, next_handle(stage)))
+                .error;
+        }));
+    list.push_back(verbs("flush_qp", true, [](Stage& stage) {
+        return flush_qp(stage, static_cast<uint32_t>(stage.world().of(uv::Thing::qp)));
+    }));
+    list.push_back(verbs("open", true, [](Stage&) {
+        const int fd = open(verbs_path().c_str(), O_RDWR | O_CLOEXEC);
+        const int error = error_of(fd);
+        if (fd >= 0)
+            close(fd);
+        return error;
+    }));
+    list.push_back(verbs("close", true, [](Stage& stage) { return error_of(close(stage.world().fd())); }));
+    list.push_back(verbs("close_async", true, [](Stage& stage) {
+        return error_of(close(static_cast<int>(stage.world().of(uv::Thing::async))));
+    }));
+    list.push_back(verbs("close_channel", true, [](Stage& stage) {
+        return error_of(close(static_cast<int>(stage.world().of(uv::Thing::channel))));
+    }));
+    list.push_back(verbs("read_async", true, [](Stage& stage) {
+        return read_event(static_cast<int>(stage.world().of(uv::Thing::async)),
+                          sizeof(ib_uverbs_async_event_desc));
+    }));
+    list.push_back(verbs("read_channel", true, [](Stage& stage) {
+        return read_event(static_cast<int>(stage.world().of(uv::Thing::channel)),
+                          sizeof(ib_uverbs_comp_event_desc));
+    }));
+    list.push_back(verbs("mmap", true, [](Stage& stage) {
+        void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, stage.world().fd(), 0);
+        return at == MAP_FAILED ? errno : 0;
+    }));
+    Operation touch = verbs("touch", true, [](Stage& stage) {
+        *static_cast<volatile uint32_t*>(stage.mapping) = 1;
+        return 0;
+    });
+    touch.mapped = true;
+    list.push_back(touch);
+    Operation unmap =
+        verbs("munmap", true, [](Stage& stage) { return error_of(munmap(stage.mapping, 4096)); });
+    unmap.mapped = true;
+    list.push_back(unmap);
+    Operation forks = verbs("fork", true, [](Stage&) {
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        return child < 0 ? errno : error_of(waitpid(child, nullptr, 0));
+    });
+    forks.mapped = true;
+    list.push_back(forks);
+    Operation exits = verbs("exit", false, [](Stage&) -> int { _exit(0); });
+    exits.mapped = true;
+    exits.ends_subject = true;
+    exits.connections = true;
+    list.push_back(exits);
+    list.push_back(verbs("sysfs", true, [](Stage&) {
+        int error = 0;
+        for (const char* name : {"ibdev", "abi_version"}) {
+            char text[64];
+            const std::string path = "/sys/class/infiniband_verbs/" +
+                                     std::filesystem::path(verbs_path()).filename().string() + "/" + name;
+            const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+            error = error_of(fd < 0 ? fd : read(fd, text, sizeof(text)));
+            if (fd >= 0)
+                close(fd);
+        }
+        return error;
+    }));
+}
+
+// ---- the connection manager
+
+Operation cm(std::string name, std::function<int(Stage&, CmDoor&)> run, bool second = true) {
+    return {.name = "cm." + name,
+            .place = Place::subject,
+            .connections = true,
+            .second = second,
+            .inside = [run = std::move(run)](Stage& stage) { return run(stage, own<CmDoor>()); }};
+}
+
+uint32_t qpn(const Facts& facts, Queue queue) {
+    return facts.qpn.at(static_cast<size_t>(queue));
+}
+
+void add_cm(Operations& list) {
+    list.push_back(cm("create", [](Stage& s, CmDoor& door) { return door.create(s.cm, nullptr); }));
+    for (size_t i = 0; i < static_cast<size_t>(Id::count); i++) {
+        const auto which = static_cast<Id>(i);
+        list.push_back(cm(std::string("destroy_") + name_of(which),
+                          [which](Stage& s, CmDoor& door) { return door.destroy(s.cm, s.id(which)); }));
+    }
+    list.push_back(
+        cm("bind", [](Stage& s, CmDoor& door) { return door.bind(s.cm, s.id(Id::idle), here, 0); }));
+    list.push_back(cm(
+        "resolve", [](Stage& s, CmDoor& door) { return door.resolve(s.cm, s.id(Id::bound), here, 1000); }));
+    list.push_back(cm("resolve_unbound",
+                      [](Stage& s, CmDoor& door) { return door.resolve(s.cm, s.id(Id::idle), here, 1000); }));
+    list.push_back(cm("resolve_nobody", [](Stage& s, CmDoor& door) {
+        return door.resolve(s.cm, s.id(Id::bound), nobody, 20);
+    }));
+    list.push_back(cm("route", [](Stage& s, CmDoor& door) { return door.route(s.cm, s.id(Id::resolved)); }));
+    list.push_back(cm("connect", [](Stage& s, CmDoor& door) {
+        return door.connect(s.cm, s.id(Id::routed), qpn(s.facts(), Queue::routed));
+    }));
+    list.push_back(cm("listen", [](Stage& s, CmDoor& door) { return door.listen(s.cm, s.id(Id::bound)); }));
+    list.push_back(
+        cm("listen_wildcard", [](Stage& s, CmDoor& door) { return door.listen(s.cm, s.id(Id::idle)); }));
+    list.push_back(cm("accept", [](Stage& s, CmDoor& door) {
+        return door.accept(s.cm, s.id(Id::requested), qpn(s.facts(), Queue::requested));
+    }));
+    list.push_back(
+        cm("reject", [](Stage& s, CmDoor& door) { return door.reject(s.cm, s.id(Id::requested)); }));
+    for (const Id which : {Id::connected, Id::connecting, Id::accepting})
+        list.push_back(cm(std::string("disconnect_") + name_of(which),
+                          [which](Stage& s, CmDoor& door) { return door.disconnect(s.cm, s.id(which)); }));
+    list.push_back(
+        cm("attributes", [](Stage& s, CmDoor& door) { return door.attributes(s.cm, s.id(Id::routed), 1); }));
+    list.push_back(cm("query_route",
+                      [](Stage& s, CmDoor& door) { return door.query_route(s.cm, s.id(Id::connected)); }));
+    for (const uint32_t option : {0U, 1U, 2U})
+        list.push_back(cm(
+            "query_" + std::to_string(option),
+            [option](Stage& s, CmDoor& door) { return door.query(s.cm, s.id(Id::routed), option); },
+            option == 0));
+    list.push_back(cm("option", [](Stage& s, CmDoor& door) { return door.option(s.cm, s.id(Id::idle)); }));
+    list.push_back(
+        cm("notify", [](Stage& s, CmDoor& door) { return door.notify(s.cm, s.id(Id::connected)); }));
+    list.push_back(cm("get_event", [](Stage& s, CmDoor& door) {
+        pollfd ready{s.cm, POLLIN, 0};
+        return poll(&ready, 1, 0) < 1 ? EAGAIN : door.event(s.cm, nullptr, nullptr);
+    }));
+    for (const Id which : {Id::connected, Id::listener, Id::wildcard, Id::requested})
+        list.push_back(cm(std::string("migrate_") + name_of(which), [which](Stage& s, CmDoor& door) {
+            return door.migrate(s.other_cm, s.id(which), s.cm);
+        }));
+    list.push_back(cm("write_event",
+                      [](Stage& s, CmDoor& door) { return door.write_event(s.cm, s.id(Id::connected)); }));
+    list.push_back(cm("close", [](Stage& s, CmDoor&) { return error_of(close(s.cm)); }));
+    list.push_back(cm("close_other", [](Stage& s, CmDoor&) { return error_of(close(s.other_cm)); }));
+    // The QPs below the connections.
+    struct Below {
+        const char* name;
+        Queue queue;
+    };
+    static constexpr Below queues[] = {{"routed", Queue::routed},
+                                       {"connecting", Queue::connecting},
+                                       {"connected", Queue::connected},
+                                       {"requested", Queue::requested},
+                                       {"accepting", Queue::accepting}};
+    for (const Below& below : queues) {
+        list.push_back(cm(std::string("destroy_qp_") + below.name, [&below](Stage& s, CmDoor&) {
+            return own<uv::Doors>(3)
+                .write(s.world().fd(), about(s, "destroy_qp", 8, s.queue(below.queue)))
+                .error;
+        }));
+        list.push_back(cm(std::string("flush_qp_") + below.name,
+                          [&below](Stage& s, CmDoor&) { return flush_qp(s, s.queue(below.queue)); }));
+    }
+}
+
+// ---- what the provider says
+
+Operation say(std::string name, bool connections, t3_races_word word,
+              std::function<uint32_t(const Facts&)> which, int status = 0) {
+    return {.name = "say." + name,
+            .place = Place::outside,
+            .connections = connections,
+            .second = true,
+            .outside = [=](const Outside& at) { return at.hook.say(word, which(at.facts), status); }};
+}
+
+void add_words(Operations& list) {
+    const auto world = [](const Facts& facts) { return facts.world_qpn; };
+    list.push_back(say("qp_event", false, T3_RACES_SAY_QP_EVENT, world));
+    list.push_back(say("cq_event", false, T3_RACES_SAY_CQ_EVENT, world));
+    list.push_back(say("completion", false, T3_RACES_SAY_COMPLETION, world));
+    list.push_back(say("device_fatal", false, T3_RACES_SAY_DEVICE_FATAL, world));
+    const auto of = [](Queue queue) { return [queue](const Facts& facts) { return qpn(facts, queue); }; };
+    list.push_back(say("request", true, T3_RACES_SAY_REQUEST, [](const Facts&) { return listener_port; }));
+    list.push_back(
+        say("request_wildcard", true, T3_RACES_SAY_REQUEST, [](const Facts&) { return wildcard_port; }));
+    list.push_back(say("reply", true, T3_RACES_SAY_REPLY, of(Queue::connecting)));
+    list.push_back(say("refused", true, T3_RACES_SAY_REPLY, of(Queue::connecting), -ECONNREFUSED));
+    list.push_back(say("established", true, T3_RACES_SAY_ESTABLISHED, of(Queue::accepting)));
+    list.push_back(say("not_established", true, T3_RACES_SAY_CLOSE, of(Queue::accepting), -ECONNRESET));
+    list.push_back(say("peer_close", true, T3_RACES_SAY_PEER_CLOSE, of(Queue::connected)));
+    list.push_back(say("close", true, T3_RACES_SAY_CLOSE, of(Queue::connected)));
+}
+
+// ---- the machine
+
+int link(bool up) {
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq request{};
+    std::strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
+    int error = error_of(ioctl(fd, SIOCGIFFLAGS, &request));
+    request.ifr_flags = static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
+    if (!error)
+        error = error_of(ioctl(fd, SIOCSIFFLAGS, &request));
+    close(fd);
+    return error;
+}
+
+int load(const std::string& module) {
+    const int fd = open((modules_folder + "/" + module + ".ko").c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    const int error = error_of(syscall(SYS_finit_module, fd, "", 0));
+    close(fd);
+    return error == EEXIST ? 0 : error;
+}
+
+int unload(const std::string& module) {
+    return error_of(syscall(SYS_delete_module, module.c_str(), O_NONBLOCK));
+}
+
+int rename_it() {
+    const auto device = find_device("race");
+    return device ? rename_device(device->index, device->name == device_name ? other_name : device_name)
+                  : ENODEV;
+}
+
+// Another network namespace, kept by a bind mount, so that nothing has to stay in it.
+int other_netns() {
+    static const int fd = [] {
+        const pid_t child = fork();
+        if (child == 0) {
+            close(open(netns_path, O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
+            _exit(unshare(CLONE_NEWNET) < 0 ||
+                  mount("/proc/self/ns/net", netns_path, nullptr, MS_BIND, nullptr) < 0);
+        }
+        waitpid(child, nullptr, 0);
+        return open(netns_path, O_RDONLY | O_CLOEXEC);
+    }();
+    return fd;
+}
+
+int move_away() {
+    const auto device = find_device("race");
+    return device ? move_device(device->index, other_netns()) : ENODEV;
+}
+
+int move_back() {
+    int error = ENODEV;
+    // Of this thread alone, which ends.
+    std::thread([&error] {
+        const int home = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
+        if (setns(other_netns(), CLONE_NEWNET) == 0)
+            if (const auto device = find_device("race"))
+                error = move_device(device->index, home);
+        close(home);
+    }).join();
+    return error;
+}
+
+Operation machine(std::string name, std::function<int(const Outside&)> run, bool patient = false) {
+    return {.name = std::move(name),
+            .place = Place::outside,
+            .second = true,
+            .outside = std::move(run),
+            .patient = patient};
+}
+
+int dump(int command) {
+    const auto device = find_device("race");
+    return device ? dump_resources(device->index, command) : ENODEV;
+}
+
+void add_machine(Operations& list) {
+    list.push_back({.name = "kill",
+                    .place = Place::ends,
+                    .second = true,
+                    .mapped = true,
+                    .outside = [](const Outside& at) { return error_of(kill(at.subject, SIGKILL)); }});
+    list.push_back(machine(
+        "unplug", [](const Outside& at) { return at.hook.unplug(); }, true));
+    list.push_back(machine(
+        "replug",
+        [](const Outside& at) {
+            const int error = at.hook.unplug();
+            return error ? error : at.hook.plug();
+        },
+        true));
+    list.push_back(machine(
+        "rename", [](const Outside&) { return rename_it(); }, true));
+    list.push_back(machine(
+        "move_netns", [](const Outside&) { return move_away(); }, true));
+    list.push_back(machine(
+        "link_down", [](const Outside&) { return link(false); }, true));
+    list.push_back(machine("dump_qp", [](const Outside&) { return dump(RDMA_NLDEV_CMD_RES_QP_GET); }));
+    list.push_back(machine("dump_cq", [](const Outside&) { return dump(RDMA_NLDEV_CMD_RES_CQ_GET); }));
+    list.push_back(machine("dump_mr", [](const Outside&) { return dump(RDMA_NLDEV_CMD_RES_MR_GET); }));
+    list.push_back(machine("dump_cm_id", [](const Outside&) { return dump(RDMA_NLDEV_CMD_RES_CM_ID_GET); }));
+    list.push_back(machine("debugfs_ids", [](const Outside&) {
+        std::ifstream ids("/sys/kernel/debug/t3_rdma_cm/ids");
+        std::string line;
+        while (std::getline(ids, line))
+            ;
+        return 0;
+    }));
+    for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
+        list.push_back(machine(
+            std::string("unload_") + module, [module](const Outside&) { return unload(module); }, true));
+}
+
+} // namespace
+
+const std::vector<Operation>& operations() {
+    static const Operations all = [] {
+        Operations list;
+        add_commands(list);
+        add_files(list);
+        add_cm(list);
+        add_words(list);
+        add_machine(list);
+        return list;
+    }();
+    return all;
+}
+
+std::string restore(Hook& hook) {
+    for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
+        if (!std::filesystem::exists(std::string("/sys/module/") + module))
+            if (const int error = load(module))
+                return std::string(module) + " cannot be loaded again: " + std::strerror(error);
+    if (!hook.state().plugged) {
+        if (const int error = hook.plug())
+            return std::string("the device cannot be plugged in again: ") + std::strerror(error);
+    } else if (!find_device("race")) {
+        if (const int error = move_back())
+            return std::string("the device cannot come back from its namespace: ") + std::strerror(error);
+    }
+    if (const auto device = find_device("race"); device && device->name != device_name)
+        if (const int error = rename_it())
+            return std::string("the device cannot have its name back: ") + std::strerror(error);
+    if (const int error = link(true))
+        return std::string("the link cannot come up again: ") + std::strerror(error);
+    return {};
+}
+
+} // namespace races

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "stage.hh"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <netinet/in.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace races {
+
+namespace {
+
+constexpr uint32_t write_event_command = 24; // newer than some <rdma/rdma_user_cm.h>
+constexpr uint32_t user_event = 18;
+
+// Of <rdma/rdma_cma.h>: in the order of the ABI.
+enum : uint32_t { addr_resolved = 0, route_resolved = 2, connect_request = 4, established = 9 };
+
+[[noreturn]] void fail(const char* what, int error) {
+    std::fprintf(stderr, "stage: %s: %s\n", what, std::strerror(error));
+    _exit(9);
+}
+
+void must(const char* what, int error) {
+    if (error)
+        fail(what, error);
+}
+
+sockaddr_in6 address(uint32_t ip, uint16_t port) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_addr.s_addr = htonl(ip);
+    v4.sin_port = htons(port);
+    sockaddr_in6 storage{};
+    std::memcpy(&storage, &v4, sizeof(v4));
+    return storage;
+}
+
+void set_parameters(rdma_ucm_conn_param& param, uint32_t qpn) {
+    param.qp_num = qpn;
+    param.responder_resources = 1;
+    param.initiator_depth = 1;
+    param.private_data_len = 4;
+    param.valid = 1;
+}
+
+} // namespace
+
+const char* name_of(Id id) {
+    static constexpr std::array<const char*, static_cast<size_t>(Id::count)> names = {
+        "idle",      "bound",    "resolved", "routed",    "connecting",
+        "connected", "wildcard", "listener", "requested", "accepting"};
+    return names.at(static_cast<size_t>(id));
+}
+
+std::string verbs_path() {
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/infiniband"))
+        if (entry.path().filename().string().starts_with("uverbs"))
+            return entry.path();
+    return "/dev/infiniband/uverbs0";
+}
+
+// ---- commands of the connection manager
+
+int CmDoor::send(int fd, uint32_t command, const void* request, size_t length, size_t answer) {
+    std::vector<uint8_t> bytes(sizeof(rdma_ucm_cmd_hdr) + length);
+    const rdma_ucm_cmd_hdr header{command, static_cast<uint16_t>(length), static_cast<uint16_t>(answer)};
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    std::memcpy(&bytes[sizeof(header)], request, length);
+    if (answer) {
+        // Every command that is answered begins with the address of the answer, or has it behind its id.
+        const uint64_t at = answer_.place(uv::Where::normal, answer);
+        size_t where = sizeof(header);
+        if (command == RDMA_USER_CM_CMD_CREATE_ID)
+            where += offsetof(rdma_ucm_create_id, response);
+        else if (command == RDMA_USER_CM_CMD_MIGRATE_ID)
+            where += offsetof(rdma_ucm_migrate_id, response);
+        else if (command == RDMA_USER_CM_CMD_INIT_QP_ATTR)
+            where += offsetof(rdma_ucm_init_qp_attr, response);
+        else if (command == RDMA_USER_CM_CMD_QUERY_ROUTE || command == RDMA_USER_CM_CMD_QUERY)
+            where += offsetof(rdma_ucm_query, response);
+        std::memcpy(&bytes[where], &at, sizeof(at));
+    }
+    const uint64_t at = request_.place(uv::Where::normal, bytes.size(), bytes);
+    return write(fd, reinterpret_cast<const void*>(at), bytes.size()) < 0 ? errno : 0;
+}
+
+int CmDoor::create(int fd, uint32_t* id) {
+    rdma_ucm_create_id cmd{};
+    cmd.uid = 77;
+    cmd.ps = RDMA_PS_TCP;
+    cmd.qp_type = 2;
+    const int error =
+        send(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
+    if (!error && id)
+        std::memcpy(id, answer_.content().data(), sizeof(*id));
+    return error;
+}
+
+int CmDoor::destroy(int fd, uint32_t id) {
+    rdma_ucm_destroy_id cmd{};
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(rdma_ucm_destroy_id_resp));
+}
+
+int CmDoor::bind(int fd, uint32_t id, uint32_t ip, uint16_t port) {
+    rdma_ucm_bind_ip cmd{};
+    const sockaddr_in6 at = address(ip, port);
+    std::memcpy(&cmd.addr, &at, sizeof(at));
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd));
+}
+
+int CmDoor::resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
+    rdma_ucm_resolve_ip cmd{};
+    const sockaddr_in6 to = address(destination, 9000);
+    std::memcpy(&cmd.dst_addr, &to, sizeof(to));
+    cmd.id = id;
+    cmd.timeout_ms = timeout_ms;
+    return send(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd));
+}
+
+int CmDoor::route(int fd, uint32_t id) {
+    rdma_ucm_resolve_route cmd{};
+    cmd.id = id;
+    cmd.timeout_ms = 1000;
+    return send(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &cmd, sizeof(cmd));
+}
+
+int CmDoor::listen(int fd, uint32_t id) {
+    rdma_ucm_listen cmd{};
+    cmd.id = id;
+    cmd.backlog = 8;
+    return send(fd, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd));
+}
+
+int CmDoor::connect(int fd, uint32_t id, uint32_t qpn) {
+    rdma_ucm_connect cmd{};
+    cmd.id = id;
+    set_parameters(cmd.conn_param, qpn);
+    return send(fd, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd));
+}
+
+int CmDoor::accept(int fd, uint32_t id, uint32_t qpn) {
+    rdma_ucm_accept cmd{};
+    cmd.uid = 78;
+    cmd.id = id;
+    set_parameters(cmd.conn_param, qpn);
+    return send(fd, RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd));
+}
+
+int CmDoor::reject(int fd, uint32_t id) {
+    rdma_ucm_reject cmd{};
+    cmd.id = id;
+    cmd.private_data_len = 4;
+    return send(fd, RDMA_USER_CM_CMD_REJECT, &cmd, sizeof(cmd));
+}
+
+int CmDoor::disconnect(int fd, uint32_t id) {
+    rdma_ucm_disconnect cmd{};
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd));
+}
+
+int CmDoor::attributes(int fd, uint32_t id, uint32_t state) {
+    rdma_ucm_init_qp_attr cmd{};
+    cmd.id = id;
+    cmd.qp_state = state;
+    return send(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &cmd, sizeof(cmd), sizeof(ib_uverbs_qp_attr));
+}
+
+int CmDoor::query_route(int fd, uint32_t id) {
+    rdma_ucm_query cmd{};
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_QUERY_ROUTE, &cmd, sizeof(cmd), sizeof(rdma_ucm_query_route_resp));
+}
+
+int CmDoor::query(int fd, uint32_t id, uint32_t option) {
+    rdma_ucm_query cmd{};
+    cmd.id = id;
+    cmd.option = option;
+    return send(fd, RDMA_USER_CM_CMD_QUERY, &cmd, sizeof(cmd), 1024);
+}
+
+int CmDoor::option(int fd, uint32_t id) {
+    rdma_ucm_set_option cmd{};
+    const std::array<uint8_t, 4> on = {1, 0, 0, 0};
+    cmd.optval = option_.place(uv::Where::normal, on.size(), on);
+    cmd.id = id;
+    cmd.level = RDMA_OPTION_ID;
+    cmd.optname = RDMA_OPTION_ID_REUSEADDR;
+    cmd.optlen = on.size();
+    return send(fd, RDMA_USER_CM_CMD_SET_OPTION, &cmd, sizeof(cmd));
+}
+
+int CmDoor::notify(int fd, uint32_t id) {
+    rdma_ucm_notify cmd{};
+    cmd.id = id;
+    cmd.event = 4;
+    return send(fd, RDMA_USER_CM_CMD_NOTIFY, &cmd, sizeof(cmd));
+}
+
+int CmDoor::event(int fd, uint32_t* event, uint32_t* id) {
+    rdma_ucm_get_event cmd{};
+    const int error = send(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(rdma_ucm_event_resp));
+    rdma_ucm_event_resp answer{};
+    std::memcpy(&answer, answer_.content().data(), std::min(sizeof(answer), answer_.content().size()));
+    if (event)
+        *event = answer.event;
+    if (id)
+        *id = answer.id;
+    return error;
+}
+
+int CmDoor::migrate(int fd, uint32_t id, int from) {
+    rdma_ucm_migrate_id cmd{};
+    cmd.id = id;
+    cmd.fd = static_cast<uint32_t>(from);
+    return send(fd, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), sizeof(rdma_ucm_migrate_resp));
+}
+
+int CmDoor::write_event(int fd, uint32_t id) {
+    struct {
+        uint32_t id, reserved, event, status;
+        uint8_t param[304];
+    } cmd{};
+    cmd.id = id;
+    cmd.event = user_event;
+    return send(fd, write_event_command, &cmd, sizeof(cmd));
+}
+
+// ---- the stage
+
+Stage::Stage(bool connections, bool mapped, Facts& facts, Hook& hook) : facts_(facts) {
+    const std::string path = verbs_path();
+    world_ = new uv::World(doors_, path);
+    fresh = world_->open_device();
+    // The number of a QP is the second word of the answer.
+    const auto create = [this](uint32_t* handle, uint32_t* number) {
+        const uv::Outcome made = doors_.write(world_->fd(), world_->message(uv::command("create_qp")));
+        must("create_qp", made.error);
+        *handle = made.handle();
+        *number = made.word(4);
+    };
+    facts_.world_qpn = 1;
+    hook.say(T3_RACES_SAY_QP_EVENT, facts_.world_qpn);
+    hook.say(T3_RACES_SAY_COMPLETION, facts_.world_qpn);
+    if (mapped) {
+        mapping = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, world_->fd(), 0);
+        if (mapping == MAP_FAILED)
+            fail("mmap", errno);
+    }
+    if (!connections)
+        return;
+    for (size_t i = 0; i < qp_handle_.size(); i++)
+        create(&qp_handle_.at(i), &facts_.qpn.at(i));
+    make_connections(hook);
+}
+
+uint32_t Stage::make_id(Id id) {
+    CmDoor door;
+    must("create an id", door.create(cm, &ids_.at(static_cast<size_t>(id))));
+    return ids_.at(static_cast<size_t>(id));
+}
+
+uint32_t Stage::next_event(uint32_t expected) {
+    CmDoor door;
+    uint32_t event, id;
+    must("get an event", door.event(cm, &event, &id));
+    if (event != expected) {
+        std::fprintf(stderr, "stage: event %u instead of %u\n", event, expected);
+        _exit(9);
+    }
+    return id;
+}
+
+void Stage::resolve(Id which, bool route) {
+    CmDoor door;
+    const uint32_t id = make_id(which);
+    must("resolve an address", door.resolve(cm, id, here, 1000));
+    next_event(addr_resolved);
+    if (!route)
+        return;
+    must("resolve a route", door.route(cm, id));
+    next_event(route_resolved);
+}
+
+void Stage::make_connections(Hook& hook) {
+    CmDoor door;
+    const auto qpn = [this](Queue queue) { return facts_.qpn.at(static_cast<size_t>(queue)); };
+
+    cm = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+    other_cm = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+    if (cm < 0 || other_cm < 0)
+        fail("/dev/infiniband/rdma_cm", errno);
+
+    make_id(Id::idle);
+    must("bind", door.bind(cm, make_id(Id::bound), here, 0));
+    resolve(Id::resolved, false);
+    resolve(Id::routed, true);
+    resolve(Id::connecting, true);
+    must("connect", door.connect(cm, id(Id::connecting), qpn(Queue::connecting)));
+    resolve(Id::connected, true);
+    must("ask for attributes", door.attributes(cm, id(Id::connected), 1));
+    must("connect", door.connect(cm, id(Id::connected), qpn(Queue::connected)));
+    must("reply", hook.say(T3_RACES_SAY_REPLY, qpn(Queue::connected)));
+    next_event(established);
+
+    must("bind", door.bind(cm, make_id(Id::wildcard), INADDR_ANY, wildcard_port));
+    must("listen", door.listen(cm, id(Id::wildcard)));
+    must("bind", door.bind(cm, make_id(Id::listener), here, listener_port));
+    must("listen", door.listen(cm, id(Id::listener)));
+    for (const Id passive : {Id::requested, Id::accepting}) {
+        must("request", hook.say(T3_RACES_SAY_REQUEST, listener_port));
+        ids_.at(static_cast<size_t>(passive)) = next_event(connect_request);
+    }
+    must("accept", door.accept(cm, id(Id::accepting), qpn(Queue::accepting)));
+    // One that waits to be read, of each listener.
+    must("request", hook.say(T3_RACES_SAY_REQUEST, listener_port));
+    must("request", hook.say(T3_RACES_SAY_REQUEST, wildcard_port));
+}
+
+} // namespace races

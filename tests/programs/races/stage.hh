@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// What a pair of operations acts upon: an open verbs device with an object of each kind and, for those that
+// are about connections, an open connection manager with an id in each state. It lives in a process of its
+// own, the subject, which is made anew for each pair.
+#pragma once
+
+#include "../uverbs/world.hh"
+#include "hook.hh"
+
+#include <array>
+#include <memory>
+#include <string>
+
+namespace races {
+
+// QPs beside the one that the verbs commands are about, by what their connection does.
+enum class Queue { routed, connecting, connected, requested, accepting, count };
+
+enum class Id {
+    idle,
+    bound,
+    resolved,
+    routed,
+    connecting,
+    connected,
+    wildcard,
+    listener,
+    requested,
+    accepting,
+    count
+};
+
+const char* name_of(Id id);
+
+// Written by the subject before the operations begin, read by operations outside it.
+struct Facts {
+    std::array<uint32_t, static_cast<size_t>(Queue::count)> qpn;
+    uint32_t world_qpn;
+};
+
+constexpr uint16_t wildcard_port = 7001, listener_port = 7002;
+
+class Stage {
+public:
+    // Ends the process with a message if it cannot be made.
+    Stage(bool connections, bool mapped, Facts& facts, Hook& hook);
+
+    uv::World& world() { return *world_; }
+    uint32_t queue(Queue queue) const { return qp_handle_.at(static_cast<size_t>(queue)); }
+    const Facts& facts() const { return facts_; }
+
+    int cm = -1, other_cm = -1;
+    int fresh = -1; // a file of the device without a context
+    void* mapping = nullptr;
+    uint32_t id(Id id) const { return ids_.at(static_cast<size_t>(id)); }
+
+private:
+    void make_connections(Hook& hook);
+    uint32_t make_id(Id id);
+    void resolve(Id id, bool route);
+    uint32_t next_event(uint32_t expected);
+
+    uv::Doors doors_{3};
+    uv::World* world_; // never destroyed: it would close what others use
+    Facts& facts_;
+    std::array<uint32_t, static_cast<size_t>(Queue::count)> qp_handle_{};
+    std::array<uint32_t, static_cast<size_t>(Id::count)> ids_{};
+};
+
+// One thread's way to the connection manager; returns 0 or an errno.
+class CmDoor {
+public:
+    int create(int fd, uint32_t* id);
+    int destroy(int fd, uint32_t id);
+    int bind(int fd, uint32_t id, uint32_t address, uint16_t port);
+    int resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms);
+    int route(int fd, uint32_t id);
+    int listen(int fd, uint32_t id);
+    int connect(int fd, uint32_t id, uint32_t qpn);
+    int accept(int fd, uint32_t id, uint32_t qpn);
+    int reject(int fd, uint32_t id);
+    int disconnect(int fd, uint32_t id);
+    int attributes(int fd, uint32_t id, uint32_t state);
+    int query_route(int fd, uint32_t id);
+    int query(int fd, uint32_t id, uint32_t option);
+    int option(int fd, uint32_t id);
+    int notify(int fd, uint32_t id);
+    int event(int fd, uint32_t* event, uint32_t* id);
+    int migrate(int fd, uint32_t id, int from);
+    int write_event(int fd, uint32_t id);
+
+private:
+    int send(int fd, uint32_t command, const void* request, size_t length, size_t answer = 0);
+    uv::Slot request_, answer_, option_;
+};
+
+constexpr uint32_t here = 0x0a4d0001, nobody = 0x0a4d0009; // 10.77.0.1, 10.77.0.9
+
+std::string verbs_path();
+
+} // namespace races
