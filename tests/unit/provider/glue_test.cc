@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -28,6 +30,7 @@ protected:
     ~Glue() override {
         EXPECT_EQ(ops.dealloc_pd(pd), 0);
         EXPECT_EQ(kernel.objects(), 0) << "nothing is left";
+        EXPECT_EQ(mappings(), 0) << "nothing is left mapped";
         close(kernel.fd);
     }
     ibv_context* ctx() { return &context.vctx.context; }
@@ -58,6 +61,14 @@ protected:
         attr.pd = pd;
         attr.td = td;
         return ops.alloc_parent_domain(ctx(), &attr);
+    }
+    // Rings and doorbells of the fake kernel's file.
+    static int mappings() {
+        std::ifstream maps("/proc/self/maps");
+        int count = 0;
+        for (std::string line; std::getline(maps, line);)
+            count += line.find("/memfd:kernel") != std::string::npos;
+        return count;
     }
     static bool locks(auto& object) { // it cannot be had twice
         const bool first = object.try_lock(), second = object.try_lock();
@@ -255,6 +266,28 @@ TEST_F(Glue, ArmingAsksTheKernelOncePerEvent) {
     EXPECT_EQ(kernel.notify_calls, 3);
     EXPECT_EQ(ops.req_notify_cq(cq, 0), 0);
     EXPECT_EQ(kernel.notify_calls, 4);
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+// One thread arms while another reads events; the sanitizer sees what the lock is for.
+TEST_F(Glue, ArmingBesideAThreadThatReadsEvents) {
+    ibv_comp_channel channel{};
+    ibv_cq* cq = ops.create_cq(ctx(), 16, &channel, 0);
+    ASSERT_NE(cq, nullptr);
+    std::vector<std::thread> threads;
+    for (int n = 0; n < 2; n++) {
+        threads.emplace_back([&] {
+            for (int i = 0; i < 500; i++)
+                EXPECT_EQ(ops.req_notify_cq(cq, i & 1), 0);
+        });
+    }
+    threads.emplace_back([&] {
+        for (int i = 0; i < 500; i++)
+            ops.cq_event(cq);
+    });
+    for (auto& thread : threads)
+        thread.join();
+    EXPECT_GT(kernel.notify_calls, 0);
     EXPECT_EQ(ops.destroy_cq(cq), 0);
 }
 
