@@ -40,7 +40,7 @@ def test_each_fragment_belongs_to_a_kernel():
 
 
 def test_what_is_different_in_a_release_follows_and_changes_no_other_kernel():
-    assert [path.stem for path in kernel.fragments("forky", kernel.kind("debug"))] == ["base", "base-forky", "debug"]
+    assert [path.stem for path in kernel.fragments("forky", kernel.kind("debug"))] == ["base", "base-forky", "debug", "debug-forky"]
     assert [path.stem for path in kernel.fragments("bookworm", kernel.kind("debug"))] == ["base", "debug"]
 
 
