@@ -30,9 +30,9 @@ bool parse_time(const std::string& text, Time& time) {
     return true;
 }
 
-void save(const std::string& path, const std::string& text) {
+void save(const std::string& path, const std::function<void(const Output&)>& write) {
     std::ofstream out(path, std::ios::binary);
-    out << text;
+    write([&out](std::string_view piece) { out << piece; });
     out.close();
     if (!out)
         throw BadTrace(fmt::format("cannot write '{}'", path));
@@ -63,15 +63,18 @@ int command(int argc, const char* const* argv) {
             throw BadTrace(fmt::format("--from '{}': expected a time such as 1.5, 20ms or 300us", from));
         if (!to.empty() && !parse_time(to, filter.to))
             throw BadTrace(fmt::format("--to '{}': expected a time such as 1.5, 20ms or 300us", to));
-        const Trace trace = read(file);
+        const File trace(file);
+        check(trace, filter); // before a file is made
         if (text || (perfetto.empty() && ladder.empty()))
-            fmt::print("{}", to_text(trace, filter));
-        else if (!trace.remark.empty())
-            fmt::print(stderr, "t3sim: '{}': {}\n", file, trace.remark);
+            to_text(trace, filter,
+                    [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });
+        else if (!trace.remark().empty())
+            fmt::print(stderr, "t3sim: '{}': {}\n", file, trace.remark());
         if (!perfetto.empty())
-            save(perfetto, to_perfetto(trace, filter));
+            save(perfetto, [&](const Output& out) { to_perfetto(trace, filter, out); });
         if (!ladder.empty())
-            save(ladder, to_ladder(trace, filter));
+            save(ladder,
+                 [&](const Output& out) { out(to_ladder(read(file, filter.from, filter.to), filter)); });
         return 0;
     } catch (const CLI::CallForHelp&) {
         fmt::print("{}", app.help());

@@ -3,8 +3,10 @@
 // The Trace Event Format (JSON) that ui.perfetto.dev and chrome://tracing open. A process is a card; its
 // threads are the engines and, below them, the connections: each of these a span with its events inside. A
 // flow leads from a QP's doorbell to the completion that follows.
+#include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -55,31 +57,44 @@ double us(Time time) {
     return static_cast<double>(time) / 1000;
 }
 
+struct Slice {
+    Time time = 0;
+    json what;
+};
+
+/// Written as it comes: takes memory for tracks, not for events.
 class Document {
 public:
-    explicit Document(const Trace& trace) : trace_(trace) {}
+    Document(const Source& source, const Output& output) : source_(source), output_(output) {}
 
-    std::string write(const std::vector<const Event*>& events) {
-        find_durations(events);
-        for (std::size_t card = 0; card < trace_.cards.size(); ++card)
-            name("process_name", static_cast<unsigned>(card), 0, "card " + trace_.cards[card]);
-        for (std::size_t i = 0; i < events.size(); ++i)
-            add(*events[i], i);
+    void write(const Filter& filter) {
+        output_("{\"traceEvents\":[");
+        for (std::size_t card = 0; card < source_.cards().size(); ++card)
+            name("process_name", static_cast<unsigned>(card), 0, "card " + source_.cards()[card]);
+        select(source_, filter, [this](const Event& e) { add(e); });
+        for (auto& [lane, slice] : held_)
+            release(lane, slice, slice.time + shown);
         for (const auto& [connection, last] : open_)
             put("E", connection.first, first_connection + connection.second, last, {});
-        json document{{"traceEvents", std::move(out_)}, {"displayTimeUnit", "ns"}};
-        if (!trace_.remark.empty())
-            document["metadata"] = {{"remark", trace_.remark}};
-        return document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+        output_("],\"displayTimeUnit\":\"ns\"");
+        if (!source_.remark().empty())
+            output_(",\"metadata\":" + text(json{{"remark", source_.remark()}}));
+        output_("}\n");
     }
 
 private:
     using Key = std::pair<unsigned, unsigned>; ///< card, and track or TID
+    /// Events have no length of their own; so long they are drawn.
+    static constexpr Time shown = 1000;
 
-    void put(const char* phase, unsigned card, unsigned track, Time time, json more) {
+    static std::string text(const json& value) {
+        return value.dump(-1, ' ', false, json::error_handler_t::replace);
+    }
+    void put(const char* phase, unsigned card, unsigned track, Time time, const json& more) {
         json event{{"ph", phase}, {"pid", card + 1}, {"tid", track}, {"ts", us(time)}};
         event.update(more.is_object() ? more : json::object());
-        out_.push_back(std::move(event));
+        output_(std::exchange(first_, false) ? "" : ",\n");
+        output_(text(event));
     }
     void name(const char* what, unsigned card, unsigned track, const std::string& text) {
         put("M", card, track, 0, {{"name", what}, {"args", {{"name", text}}}});
@@ -91,28 +106,19 @@ private:
         put("M", card, track, 0, {{"name", "thread_sort_index"}, {"args", {{"sort_index", track}}}});
     }
 
-    /// Events have no length of their own; what is drawn must not reach into the next one of its track.
-    void find_durations(const std::vector<const Event*>& events) {
-        constexpr Time shown = 1000;
-        std::map<Key, Time> next;
-        durations_.resize(events.size());
-        for (std::size_t i = events.size(); i-- != 0;) {
-            const Event& e = *events[i];
-            const auto look = [&](unsigned track) {
-                auto [it, last] = next.try_emplace({e.card, track}, e.time + shown);
-                const Time gap = it->second - e.time;
-                it->second = e.time;
-                return std::min(gap, shown);
-            };
-            durations_[i].engine = look(track_of(e.head.kind));
-            if (e.head.tid != RecordHead::none) {
-                durations_[i].connection = look(first_connection + e.head.tid);
-                ends_.try_emplace({e.card, e.head.tid}, e.time + shown);
-            }
-        }
+    /// The last event of each track is held back: what is drawn must not reach into the next one.
+    void hold(unsigned card, unsigned track, Time time, const json& slice) {
+        const auto [it, fresh] = held_.try_emplace({card, track});
+        if (!fresh)
+            release(it->first, it->second, time);
+        it->second = {time, slice};
+    }
+    void release(const Key& lane, Slice& slice, Time next) {
+        slice.what["dur"] = us(std::min(next - slice.time, shown));
+        put("X", lane.first, lane.second, slice.time, slice.what);
     }
 
-    void add(const Event& e, std::size_t i) {
+    void add(const Event& e) {
         const Track track = track_of(e.head.kind);
         name_track(e.card, track, track_names[track]);
         const Words w = describe(e);
@@ -125,17 +131,16 @@ private:
             args["qp"] = e.head.qp;
         if (e.head.tid != RecordHead::none)
             args["tid"] = e.head.tid;
-        json slice{{"name", w.name}, {"cat", kind_name(e.head.kind)}, {"args", args}};
-        slice["dur"] = us(durations_[i].engine);
-        put("X", e.card, track, e.time, slice);
+        const json slice{{"name", w.name}, {"cat", kind_name(e.head.kind)}, {"args", args}};
+        hold(e.card, track, e.time, slice);
         if (e.head.tid != RecordHead::none) {
-            const Key connection{e.card, e.head.tid};
             const unsigned lane = first_connection + e.head.tid;
             name_track(e.card, lane, "connection, tid " + std::to_string(e.head.tid));
-            if (open_.try_emplace(connection, ends_[connection]).second)
+            const auto [open, fresh] = open_.try_emplace({e.card, e.head.tid});
+            if (fresh)
                 put("B", e.card, lane, e.time, {{"name", "tid " + std::to_string(e.head.tid)}});
-            slice["dur"] = us(durations_[i].connection);
-            put("X", e.card, lane, e.time, slice);
+            open->second = e.time + shown;
+            hold(e.card, lane, e.time, slice);
         }
         add_flow(e);
     }
@@ -158,22 +163,26 @@ private:
         rung_.erase(rung);
     }
 
-    struct Durations {
-        Time engine = 0, connection = 0;
-    };
-
-    const Trace& trace_;
-    json out_ = json::array();
-    std::vector<Durations> durations_;
-    std::map<Key, Time> ends_, open_, rung_;
+    const Source& source_;
+    const Output& output_;
+    bool first_ = true;
+    std::map<Key, Slice> held_;
+    std::map<Key, Time> open_; ///< connections, and where their span ends so far
+    std::map<Key, Time> rung_;
     std::set<Key> named_;
     unsigned flows_ = 0;
 };
 
 } // namespace
 
+void to_perfetto(const Source& source, const Filter& filter, const Output& output) {
+    Document(source, output).write(filter);
+}
+
 std::string to_perfetto(const Trace& trace, const Filter& filter) {
-    return Document(trace).write(select(trace, filter));
+    std::string text;
+    to_perfetto(Memory(trace), filter, [&](std::string_view piece) { text += piece; });
+    return text;
 }
 
 } // namespace t3sim::trace

@@ -7,26 +7,29 @@
 
 namespace t3sim::trace {
 
-std::string to_text(const Trace& trace, const Filter& filter) {
+void to_text(const Source& source, const Filter& filter, const Output& output) {
     constexpr Time second = 1'000'000'000;
-    std::string text;
-    for (const Event* e : select(trace, filter)) {
-        const Words w = describe(*e);
+    select(source, filter, [&](const Event& e) {
+        const Words w = describe(e);
         std::string ids;
-        if (e->head.tid != RecordHead::none)
-            ids += fmt::format("tid {} ", e->head.tid);
-        if (e->head.qp != RecordHead::none)
-            ids += fmt::format("QP {:#x}", e->head.qp);
-        std::string line =
-            fmt::format("{:>6}.{:09} {:<4} {:<8} {:<15} {}", e->time / second, e->time % second,
-                        trace.cards[e->card], kind_name(e->head.kind), ids, w.name);
+        if (e.head.tid != RecordHead::none)
+            ids += fmt::format("tid {} ", e.head.tid);
+        if (e.head.qp != RecordHead::none)
+            ids += fmt::format("QP {:#x}", e.head.qp);
+        std::string line = fmt::format("{:>6}.{:09} {:<4} {:<8} {:<15} {}", e.time / second, e.time % second,
+                                       source.cards()[e.card], kind_name(e.head.kind), ids, w.name);
         for (const auto* part : {&w.brief, &w.more})
             if (!part->empty())
                 line += (part == &w.brief ? " " : "  ") + *part;
-        text += line + '\n';
-    }
-    if (!trace.remark.empty())
-        text += fmt::format("-- {} --\n", trace.remark);
+        output(line + '\n');
+    });
+    if (!source.remark().empty())
+        output(fmt::format("-- {} --\n", source.remark()));
+}
+
+std::string to_text(const Trace& trace, const Filter& filter) {
+    std::string text;
+    to_text(Memory(trace), filter, [&](std::string_view piece) { text += piece; });
     return text;
 }
 

@@ -2,6 +2,7 @@
 #include "sim/trace/trace.hh"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -29,21 +30,12 @@ struct FileHeader {
     std::uint64_t id = 0;
 };
 
-/// Nothing if the file cannot be opened.
-std::optional<Buffer> load(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in)
-        return std::nullopt;
-    Buffer bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (in.bad())
-        return std::nullopt;
-    return bytes;
-}
-
 /// Throws BadTrace.
-FileHeader header(const std::string& path, const Buffer& bytes) {
+FileHeader header(const std::string& path, std::istream& in) {
+    std::array<std::uint8_t, trace_file::header_size> bytes{};
+    in.read(reinterpret_cast<char*>(bytes.data()), bytes.size());
     const auto& magic = trace_file::magic;
-    if (bytes.size() < trace_file::header_size || !std::equal(magic.begin(), magic.end(), bytes.begin()))
+    if (in.gcount() != bytes.size() || !std::equal(magic.begin(), magic.end(), bytes.begin()))
         throw BadTrace(fmt::format("'{}' is no recording of t3sim", path));
     const auto version = get_le<std::uint16_t>(&bytes[8]);
     if (version != trace_file::version)
@@ -52,27 +44,41 @@ FileHeader header(const std::string& path, const Buffer& bytes) {
     const FileHeader h{.size = get_le<std::uint16_t>(&bytes[10]),
                        .part = get_le<std::uint32_t>(&bytes[12]),
                        .id = get_le<std::uint64_t>(&bytes[16])};
-    if (h.size < trace_file::header_size || h.size > bytes.size())
+    in.seekg(0, std::ios::end);
+    if (h.size < trace_file::header_size || in.tellg() < h.size)
         throw BadTrace(fmt::format("'{}' has a broken header", path));
     return h;
 }
 
-/// Adds the records of one file.
-void add_records(Trace& trace, Bytes file, std::size_t at) {
-    while (at != file.size()) {
-        const Bytes left = file.subspan(at);
-        const std::size_t size = left.size() >= 2 ? get_le<std::uint16_t>(left.data()) : 0;
-        if (left.size() < 2 || size > left.size()) {
-            trace.remark = fmt::format("the file ends in the middle of a record, {} bytes after the last "
-                                       "whole one",
-                                       left.size());
+} // namespace
+
+/// The records of one file. The first time it also finds out where the whole ones end, and the names of the
+/// cards.
+void File::each_record(Part& part, std::uint64_t& number, bool first_time, const Records& take) {
+    std::ifstream in(part.path, std::ios::binary);
+    in.seekg(static_cast<std::streamoff>(part.begin));
+    std::array<std::uint8_t, 1 << 16> record; // NOLINT: read() fills it
+    for (std::uint64_t at = part.begin; at != part.end;) {
+        const std::uint64_t left = part.end - at;
+        std::size_t size = 0;
+        if (left >= 2 && in.read(reinterpret_cast<char*>(record.data()), 2))
+            size = get_le<std::uint16_t>(record.data());
+        const bool whole = left >= 2 && size <= left &&
+                           (size < 2 || in.read(reinterpret_cast<char*>(&record[2]),
+                                                static_cast<std::streamsize>(size - 2)));
+        if (!whole) {
+            remark_ = fmt::format("the file ends in the middle of a record, {} bytes after the last "
+                                  "whole one",
+                                  left);
+            part.end = at;
             return;
         }
-        const std::uint8_t* p = left.data();
+        const std::uint8_t* p = record.data();
         Event e{.time = 0, .card = p[3], .head = {}, .data = {}};
         const bool known = size >= trace_file::head_size && p[2] < static_cast<unsigned>(EventKind::count);
-        if (!known || (p[2] != 0 && e.card >= trace.cards.size())) {
-            trace.remark = fmt::format("the file is damaged from byte {} on", at);
+        if (!known || (p[2] != 0 && e.card >= cards_.size())) {
+            remark_ = fmt::format("the file is damaged from byte {} on", at);
+            part.end = at;
             return;
         }
         e.head = {.kind = static_cast<EventKind>(p[2]),
@@ -83,69 +89,89 @@ void add_records(Trace& trace, Bytes file, std::size_t at) {
                   .tid = get_le<std::uint32_t>(p + 28),
                   .qp = get_le<std::uint32_t>(p + 32)};
         e.time = get_le<std::uint64_t>(p + 8);
-        e.data = left.subspan(trace_file::head_size, size - trace_file::head_size);
+        e.data = Bytes(record).subspan(trace_file::head_size, size - trace_file::head_size);
         at += size;
         if (e.head.kind != EventKind::card) {
-            trace.events.push_back(e);
+            take(number++, e);
             continue;
         }
-        if (e.card >= trace.cards.size())
-            trace.cards.resize(e.card + 1U);
-        trace.cards[e.card].assign(e.data.begin(), e.data.end());
+        if (!first_time)
+            continue;
+        if (e.card >= cards_.size())
+            cards_.resize(e.card + 1U);
+        cards_[e.card].assign(e.data.begin(), e.data.end());
     }
 }
 
-/// Gives messages and received segments the connection that they name. A received segment says only its
-/// addresses; which TID these are, the card's own segments tell: before for a connection that is there,
-/// afterwards for a SYN.
-void resolve(Trace& trace) {
-    std::map<std::pair<std::uint8_t, Ends>, std::vector<std::pair<std::size_t, std::uint32_t>>> sent;
-    for (std::size_t i = 0; i < trace.events.size(); ++i) {
-        Event& e = trace.events[i];
-        e.head.tid = tid_of(e);
-        if (e.head.kind == EventKind::segment_out)
-            if (const auto s = parse_frame(e.data, e.head.length))
-                sent[{e.card, s->ends}].emplace_back(i, e.head.tid);
-    }
-    for (std::size_t i = 0; i < trace.events.size(); ++i) {
-        Event& e = trace.events[i];
-        if (e.head.kind != EventKind::segment_in)
-            continue;
-        const auto s = parse_frame(e.data, e.head.length);
-        const auto found = s ? sent.find({e.card, s->ends.turned()}) : sent.end();
-        if (found == sent.end())
-            continue;
-        const auto& list = found->second;
-        auto it = std::lower_bound(list.begin(), list.end(), std::pair{i, 0U});
-        const bool opens = (s->flags & (Segment::syn | Segment::ack_flag)) == Segment::syn;
-        if (it == list.end() || (it != list.begin() && !opens))
-            --it;
-        e.head.tid = it->second;
-    }
-}
-
-} // namespace
-
-Trace read(const std::string& path) {
-    const auto newest = load(path);
+File::File(const std::string& path) {
+    std::ifstream newest(path, std::ios::binary);
     if (!newest)
         throw BadTrace(fmt::format("cannot read '{}'", path));
-    const FileHeader h = header(path, *newest);
-    Trace trace;
-    trace.files.reserve(2);
+    const FileHeader h = header(path, newest);
+    const auto end = [](std::istream& in) { return static_cast<std::uint64_t>(in.tellg()); };
     if (h.part != 0) {
         const std::string older_path = trace_file::older_part(path);
-        if (auto older = load(older_path)) {
-            const FileHeader o = header(older_path, *older);
-            if (o.id == h.id && o.part + 1 == h.part) {
-                trace.files.push_back(std::move(*older));
-                add_records(trace, trace.files.back(), o.size);
-            }
+        if (std::ifstream older(older_path, std::ios::binary); older) {
+            const FileHeader o = header(older_path, older);
+            if (o.id == h.id && o.part + 1 == h.part)
+                parts_.push_back({older_path, o.size, end(older)});
         }
     }
-    trace.files.push_back(*newest);
-    add_records(trace, trace.files.back(), h.size);
-    resolve(trace);
+    parts_.push_back({path, h.size, end(newest)});
+    // What the card's own segments say about addresses and TIDs.
+    std::uint64_t number = 0;
+    for (Part& part : parts_)
+        each_record(part, number, true, [this](std::uint64_t n, const Event& e) {
+            if (e.head.kind != EventKind::segment_out)
+                return;
+            const auto s = parse_frame(e.data, e.head.length);
+            if (!s)
+                return;
+            auto& runs = sent_[{e.card, s->ends}];
+            const std::uint32_t tid = tid_of(e);
+            if (runs.empty() || runs.back().tid != tid)
+                runs.push_back({n, n, tid});
+            runs.back().last = n;
+        });
+}
+
+/// A received segment says only its addresses; which TID these are, the card's own segments tell: before for
+/// a connection that is there, afterwards for a SYN.
+std::uint32_t File::tid_of_segment(std::uint64_t number, const Event& event) const {
+    const auto s = parse_frame(event.data, event.head.length);
+    const auto found = s ? sent_.find({event.card, s->ends.turned()}) : sent_.end();
+    if (found == sent_.end())
+        return tid_of(event);
+    const std::vector<Run>& runs = found->second;
+    const auto next =
+        std::partition_point(runs.begin(), runs.end(), [&](const Run& run) { return run.last < number; });
+    const auto behind =
+        std::partition_point(runs.begin(), runs.end(), [&](const Run& run) { return run.first < number; });
+    const bool opens = (s->flags & (Segment::syn | Segment::ack_flag)) == Segment::syn;
+    if (opens)
+        return (next != runs.end() ? *next : runs.back()).tid;
+    return (behind != runs.begin() ? *std::prev(behind) : runs.front()).tid;
+}
+
+void File::each(const Take& take) const {
+    File copy(*this); // each_record() may find less than before, if somebody has cut the file
+    std::uint64_t number = 0;
+    for (Part& part : copy.parts_)
+        copy.each_record(part, number, false, [&](std::uint64_t n, Event& e) {
+            e.head.tid = e.head.kind == EventKind::segment_in ? tid_of_segment(n, e) : tid_of(e);
+            take(e);
+        });
+}
+
+Trace read(const std::string& path, Time from, Time to) {
+    const File file(path);
+    Trace trace{.cards = file.cards(), .events = {}, .remark = file.remark(), .data = {}};
+    file.each([&](const Event& e) {
+        if (e.time < from || e.time > to)
+            return;
+        trace.events.push_back(e);
+        trace.events.back().data = trace.data.emplace_back(e.data.begin(), e.data.end());
+    });
     return trace;
 }
 
@@ -174,22 +200,34 @@ std::optional<Segment> parse_frame(Bytes frame, std::uint32_t length) {
     return s;
 }
 
-std::vector<const Event*> select(const Trace& trace, const Filter& filter) {
-    if (filter.card && std::find(trace.cards.begin(), trace.cards.end(), *filter.card) == trace.cards.end())
+void check(const Source& source, const Filter& filter) {
+    const std::vector<std::string>& cards = source.cards();
+    if (filter.card && std::find(cards.begin(), cards.end(), *filter.card) == cards.end())
         throw BadTrace(fmt::format("there is no card '{}' in the recording; cards are: {}", *filter.card,
-                                   fmt::join(trace.cards, ", ")));
+                                   fmt::join(cards, ", ")));
+}
+
+void select(const Source& source, const Filter& filter, const Source::Take& take) {
+    check(source, filter);
+    const std::vector<std::string>& cards = source.cards();
     // A QP's connection: its messages name the TID only.
     std::set<std::pair<std::uint8_t, std::uint32_t>> connections;
-    for (const Event& e : trace.events)
-        if (e.head.tid != RecordHead::none && filter.qp && e.head.qp == *filter.qp)
-            connections.emplace(e.card, e.head.tid);
-    std::vector<const Event*> events;
-    for (const Event& e : trace.events)
-        if (e.time >= filter.from && e.time <= filter.to &&
-            (!filter.card || trace.cards[e.card] == *filter.card) &&
+    if (filter.qp)
+        source.each([&](const Event& e) {
+            if (e.head.tid != RecordHead::none && e.head.qp == *filter.qp)
+                connections.emplace(e.card, e.head.tid);
+        });
+    source.each([&](const Event& e) {
+        if (e.time >= filter.from && e.time <= filter.to && (!filter.card || cards[e.card] == *filter.card) &&
             (!filter.tid || e.head.tid == *filter.tid) &&
             (!filter.qp || e.head.qp == *filter.qp || connections.contains({e.card, e.head.tid})))
-            events.push_back(&e);
+            take(e);
+    });
+}
+
+std::vector<const Event*> select(const Trace& trace, const Filter& filter) {
+    std::vector<const Event*> events;
+    select(Memory(trace), filter, [&](const Event& e) { events.push_back(&e); });
     return events;
 }
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A recording in memory: events in the order in which they happened, each with the connection that it belongs
-// to as far as that can be told.
+// A recording: events in the order in which they happened, each with the connection that it belongs to as far
+// as that can be told. Views that can do with one event at a time read them from the disk (File); the ladder
+// has them in memory (Trace).
 #pragma once
 
 #include <compare>
+#include <deque>
+#include <functional>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/core/recorder.hh"
@@ -29,12 +35,9 @@ struct Event {
 struct Trace {
     std::vector<std::string> cards;
     std::vector<Event> events;
-    std::string remark;        ///< what is wrong with the file's end; empty: nothing
-    std::vector<Buffer> files; ///< that the events' data lies in
+    std::string remark;      ///< what is wrong with the file's end; empty: nothing
+    std::deque<Buffer> data; ///< that of the events
 };
-
-/// Reads FILE, and the older part of a limited recording beside it. Throws BadTrace.
-Trace read(const std::string& path);
 
 /// A TCP segment's addresses as its sender sees them.
 struct Ends {
@@ -43,6 +46,51 @@ struct Ends {
     auto operator<=>(const Ends&) const = default;
     [[nodiscard]] Ends turned() const { return {peer_ip, ip, peer_port, port}; }
 };
+
+/// Whatever has events to give, one after the other. An event and its data are valid during the call only.
+class Source {
+public:
+    using Take = std::function<void(const Event&)>;
+    virtual ~Source() = default;
+    [[nodiscard]] virtual const std::vector<std::string>& cards() const = 0;
+    [[nodiscard]] virtual const std::string& remark() const = 0;
+    virtual void each(const Take& take) const = 0;
+};
+
+/// A recording on disk, read from its beginning each time: takes memory for its connections, not for its
+/// events. Throws BadTrace.
+class File final : public Source {
+public:
+    explicit File(const std::string& path);
+    [[nodiscard]] const std::vector<std::string>& cards() const override { return cards_; }
+    [[nodiscard]] const std::string& remark() const override { return remark_; }
+    void each(const Take& take) const override;
+
+private:
+    friend Trace read(const std::string& path, Time from, Time to);
+    struct Part {
+        std::string path;
+        std::uint64_t begin = 0, end = 0; ///< of the whole records
+    };
+    /// Segments of one TID in a row, by the numbers of their events.
+    struct Run {
+        std::uint64_t first, last;
+        std::uint32_t tid;
+    };
+    using Records = std::function<void(std::uint64_t number, Event& event)>;
+    void each_record(Part& part, std::uint64_t& number, bool first_time, const Records& take);
+    [[nodiscard]] std::uint32_t tid_of_segment(std::uint64_t number, const Event& event) const;
+
+    std::vector<Part> parts_;
+    std::vector<std::string> cards_;
+    std::string remark_;
+    std::map<std::pair<std::uint8_t, Ends>, std::vector<Run>> sent_;
+};
+
+/// Reads FILE into memory, and the older part of a limited recording beside it; of the events those from @p
+/// from to
+/// @p to. Throws BadTrace.
+Trace read(const std::string& path, Time from = 0, Time to = ~Time{0});
 
 struct Segment {
     Ends ends;
@@ -67,8 +115,30 @@ struct Filter {
 /// The events that pass. Throws BadTrace if there is no such card.
 std::vector<const Event*> select(const Trace& trace, const Filter& filter);
 
+/// Gets the output piece by piece.
+using Output = std::function<void(std::string_view)>;
+void to_text(const Source& source, const Filter& filter, const Output& output);
+void to_perfetto(const Source& source, const Filter& filter, const Output& output);
 std::string to_text(const Trace& trace, const Filter& filter);
 std::string to_perfetto(const Trace& trace, const Filter& filter);
+/// Throws BadTrace if the filter names a card that is not there.
+void check(const Source& source, const Filter& filter);
+/// The events of @p source that pass, in order. Throws BadTrace if there is no such card.
+void select(const Source& source, const Filter& filter, const Source::Take& take);
+/// A recording in memory as a source.
+class Memory final : public Source {
+public:
+    explicit Memory(const Trace& trace) : trace_(trace) {}
+    [[nodiscard]] const std::vector<std::string>& cards() const override { return trace_.cards; }
+    [[nodiscard]] const std::string& remark() const override { return trace_.remark; }
+    void each(const Take& take) const override {
+        for (const Event& event : trace_.events)
+            take(event);
+    }
+
+private:
+    const Trace& trace_;
+};
 /// Throws BadTrace if the recording has no such connection.
 std::string to_ladder(const Trace& trace, const Filter& filter);
 
