@@ -307,3 +307,15 @@ TEST_F(Glue, ThreadsShareAThreadDomainOnlyToMakeParents) {
         thread.join();
     EXPECT_EQ(ops.dealloc_td(td), 0);
 }
+
+// What orders the last use of a domain before its end is its count alone.
+TEST_F(Glue, AThreadDomainEndsBesideItsLastUser) {
+    for (int i = 0; i < 100; i++) {
+        ibv_td* td = make_td();
+        ibv_pd* parent = make_parent(td);
+        std::thread user([&, parent] { EXPECT_EQ(ops.dealloc_pd(parent), 0); });
+        while (ops.dealloc_td(td) == EBUSY)
+            std::this_thread::yield();
+        user.join();
+    }
+}
