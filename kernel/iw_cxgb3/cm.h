@@ -165,7 +165,6 @@ struct t3_ep {
 	bool peer_abort_seen;		/* one copy of ABORT_REQ_RSS */
 	bool abort_rpl_seen;		/* one copy of ABORT_RPL_RSS */
 	bool open_retried;		/* ACT_OPEN_REQ repeated after CONN_EXIST */
-	bool open_retry;		/* the timer shall repeat it */
 	bool init_unacked;		/* RDMA_INIT will be acknowledged */
 	bool rtr_due;			/* active: send the RTR read */
 	unsigned int streaming_unacked;	/* WRs with MPA frames */
@@ -264,11 +263,11 @@ void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call);
 int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call);
 int t3_ep_fire(struct t3_ep *ep, enum ep_event event, int status);
-void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout);
 
 /* ids.c */
 int t3_take_atid(struct t3_ep *ep);
 int t3_take_tid(struct t3_ep *ep, u32 tid);
+void t3_release_tid(struct t3_dev *dev, u32 tid);
 void t3_trade_atid(struct t3_ep *ep, u32 tid);
 void t3_return_id(struct t3_ep *ep);
 int t3_take_stid(struct t3_listener *l);

@@ -415,8 +415,7 @@ static void on_act_open_rpl(struct t3_ep *ep, struct sk_buff *skb)
 		/* The TID of a connection that has just ended may be on its way back. */
 		if (ep->state == EP_CONNECTING && !ep->open_retried) {
 			ep->open_retried = true;
-			ep->open_retry = true;
-			t3_ep_set_timer(ep, T3_CONN_EXIST_DELAY);
+			t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0);
 			return;
 		}
 		break;
@@ -425,11 +424,7 @@ static void on_act_open_rpl(struct t3_ep *ep, struct sk_buff *skb)
 		break;
 	default:
 		/* These come with a TID, which is ours to give back. */
-		if (t3_dev_enter(ep->dev)) {
-			cxgb3_queue_tid_release(ep->dev->tdev,
-						be32_to_cpu(rpl->ot) & T3_CPL_ID);
-			t3_dev_leave(ep->dev);
-		}
+		t3_release_tid(ep->dev, be32_to_cpu(rpl->ot) & T3_CPL_ID);
 	}
 	t3_ep_fire(ep, EP_EV_OPEN_FAILED, t3_cpl_status_to_errno(status));
 }
@@ -516,9 +511,11 @@ static void on_abort_rpl(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_abort_rss *rpl = (const void *)skb->data;
 
-	if (rpl->status == T3_CPL_ERR_ABORT_FAILED)
-		return;
-	if (!ep->abort_rpl_seen) {
+	/*
+	 * "Too late": both ends have closed, and the connection is gone. That is an
+	 * answer like any other, and it comes once.
+	 */
+	if (rpl->status != T3_CPL_ERR_ABORT_FAILED && !ep->abort_rpl_seen) {
 		ep->abort_rpl_seen = true;
 		return;
 	}
@@ -578,10 +575,7 @@ static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 
 	/* Giving the TID back makes the card answer the SYN with a RST. */
 	ibdev_dbg(&ep->dev->ibdev, "SYN from %pI4 refused: %d\n", &req->peer_ip, ret);
-	if (t3_dev_enter(ep->dev)) {
-		cxgb3_queue_tid_release(ep->dev->tdev, tid);
-		t3_dev_leave(ep->dev);
-	}
+	t3_release_tid(ep->dev, tid);
 	t3_ep_fire(ep, EP_EV_ABORT, 0);
 }
 

@@ -170,7 +170,22 @@ static void ep_timer_expired(struct work_struct *work)
 	t3_ep_put(ep);
 }
 
-void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
+/* How long the state that was just entered may last. */
+static unsigned long t3_ep_timeout(const struct t3_ep *ep)
+{
+	switch (ep->state) {
+	case EP_OPEN_DELAYED:
+		return T3_CONN_EXIST_DELAY;
+	case EP_ABORTING:
+	case EP_ABORT_CROSSED:
+		/* Only the card has to answer, and if it does not, it is dead. */
+		return max(t3_cm_timeout(), t3_card_timeout());
+	default:
+		return t3_cm_timeout();
+	}
+}
+
+static void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
 {
 	ep->deadline = jiffies + timeout;
 	ep->timer_armed = true;
@@ -239,7 +254,7 @@ static void ep_act(struct t3_ep *ep, unsigned int actions, enum ep_event event, 
 	if (actions & EP_STOP_TIMER)
 		ep_stop_timer(ep);
 	if (actions & EP_START_TIMER)
-		t3_ep_set_timer(ep, t3_cm_timeout());
+		t3_ep_set_timer(ep, t3_ep_timeout(ep));
 	if (actions & EP_QP_CLOSING && ep->qp)
 		t3_qp_report(ep->qp, T3_QPEV_PEER_CLOSE);
 	if (actions & EP_QP_ERROR && ep->qp)
@@ -265,6 +280,14 @@ static void ep_act(struct t3_ep *ep, unsigned int actions, enum ep_event event, 
 		ep_release(ep);
 	if (actions & EP_TELL_END)
 		t3_cm_tell_end(ep, event, status);
+	if (actions & EP_CARD_DEAD)
+		t3_dev_fatal(ep->dev, "an abort is not answered");
+	if (actions & EP_SEND_OPEN) {
+		int ret = t3_send_act_open_req(ep);
+
+		if (ret)
+			t3_ep_fire(ep, EP_EV_ARP_FAILED, ret);
+	}
 	/* The reference from birth; whoever called us has another one. */
 	if (actions & EP_RELEASE)
 		t3_ep_put(ep);
@@ -312,12 +335,6 @@ static void ep_handle_request(struct t3_ep *ep, enum t3_ep_request req,
 	case T3_REQ_TIMER:
 		if (!ep_timer_is_due(ep))
 			return;
-		if (ep->open_retry) {
-			ep->open_retry = false;
-			t3_ep_set_timer(ep, t3_cm_timeout());
-			t3_send_act_open_req(ep);
-			return;
-		}
 		break;
 	default:
 		break;

@@ -11,6 +11,8 @@
  *    with an attached QP has EP_QP_DETACH, for the ring may be freed only when
  *    the card has let go of it;
  *  - every way into EP_ABORTING has EP_SEND_ABORT;
+ *  - the way out of EP_ABORTING is an answer of the card, or the end of the card:
+ *    one that is merely late may still use the ring and the TID;
  *  - every state but EP_DEAD answers EP_EV_DEVICE_DOWN with EP_DEAD.
  */
 #include <linux/types.h>
@@ -39,11 +41,19 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	[EP_CONNECTING] = {
 		[EP_EV_ESTABLISHED]	= TO(EP_MPA_REQ_SENT, EP_START_TIMER),
 		[EP_EV_OPEN_FAILED]	= TO(EP_DEAD, GONE),
+		[EP_EV_OPEN_EXISTS]	= TO(EP_OPEN_DELAYED, EP_START_TIMER),
 		[EP_EV_ARP_FAILED]	= TO(EP_DEAD, GONE),
 		/* An active open cannot be called back; the card bounds it. */
 		[EP_EV_TIMEOUT]		= TO(EP_ABANDONED, EP_STOP_TIMER | EP_TELL_END),
 		[EP_EV_ABORT]		= TO(EP_ABANDONED, EP_STOP_TIMER | EP_TELL_END),
 		[EP_EV_RETIRE]		= TO(EP_ABANDONED, EP_STOP_TIMER | EP_TELL_END),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE),
+	},
+	/* The card has answered: it has nothing of this connection. */
+	[EP_OPEN_DELAYED] = {
+		[EP_EV_TIMEOUT]		= TO(EP_CONNECTING, EP_START_TIMER | EP_SEND_OPEN),
+		[EP_EV_ABORT]		= TO(EP_DEAD, GONE),
+		[EP_EV_RETIRE]		= TO(EP_DEAD, GONE),
 		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE),
 	},
 	[EP_ABANDONED] = {
@@ -142,13 +152,14 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
 	},
 	/*
-	 * An abort that is asked for after the FIN is not granted: a consumer that
-	 * disconnects and then destroys its QP wants its last messages delivered,
-	 * and a RST would take them back. The timer bounds the wait.
+	 * A consumer that disconnects and then destroys its QP wants its last
+	 * messages delivered; so a destroy asks for no abort (qp_fsm.c). One that
+	 * moves its QP to ERR wants its buffers back, and only an abort makes the
+	 * card let go of them before the peer closes, too.
 	 */
 	[EP_CLOSING] = {
 		[EP_EV_DISCONNECT]	= STAY(EP_CLOSING),
-		[EP_EV_ABORT]		= STAY(EP_CLOSING),
+		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TERMINATE]	= STAY(EP_CLOSING),
 		[EP_EV_INIT_DONE]	= STAY(EP_CLOSING),
 		[EP_EV_MPA_BAD]		= STAY(EP_CLOSING),
@@ -163,7 +174,7 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	},
 	[EP_FIN_WAIT] = {
 		[EP_EV_DISCONNECT]	= STAY(EP_FIN_WAIT),
-		[EP_EV_ABORT]		= STAY(EP_FIN_WAIT),
+		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TERMINATE]	= STAY(EP_FIN_WAIT),
 		[EP_EV_INIT_DONE]	= STAY(EP_FIN_WAIT),
 		[EP_EV_MPA_BAD]		= STAY(EP_FIN_WAIT),
@@ -177,7 +188,7 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	},
 	[EP_LAST_ACK] = {
 		[EP_EV_DISCONNECT]	= STAY(EP_LAST_ACK),
-		[EP_EV_ABORT]		= STAY(EP_LAST_ACK),
+		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TERMINATE]	= STAY(EP_LAST_ACK),
 		[EP_EV_INIT_DONE]	= STAY(EP_LAST_ACK),
 		[EP_EV_MPA_BAD]		= STAY(EP_LAST_ACK),
@@ -204,7 +215,7 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORTING),
 		[EP_EV_ESTABLISHED]	= STAY(EP_ABORTING),
 		[EP_EV_ARP_FAILED]	= STAY(EP_ABORTING),
-		[EP_EV_TIMEOUT]		= TO(EP_DEAD, GONE_WITH_QP),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, EP_START_TIMER | EP_CARD_DEAD),
 		[EP_EV_RETIRE]		= STAY(EP_ABORTING),
 		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP),
 		[EP_EV_PEER_ABORT]	= TO(EP_ABORTING, EP_SEND_ABORT_RPL),
@@ -222,7 +233,7 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORT_CROSSED),
 		[EP_EV_ESTABLISHED]	= STAY(EP_ABORT_CROSSED),
 		[EP_EV_ARP_FAILED]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_TIMEOUT]		= TO(EP_DEAD, GONE_WITH_QP),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORT_CROSSED, EP_START_TIMER | EP_CARD_DEAD),
 		[EP_EV_RETIRE]		= STAY(EP_ABORT_CROSSED),
 		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP),
 		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_SEND_ABORT_RPL),
@@ -242,6 +253,7 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 static const char *const ep_state_names[EP_NUM_STATES] = {
 	[EP_IDLE]		= "idle",
 	[EP_CONNECTING]		= "connecting",
+	[EP_OPEN_DELAYED]	= "open-delayed",
 	[EP_ABANDONED]		= "abandoned",
 	[EP_SYN_RCVD]		= "syn-rcvd",
 	[EP_MPA_REQ_SENT]	= "mpa-req-sent",
@@ -268,6 +280,7 @@ static const char *const ep_event_names[EP_NUM_EVENTS] = {
 	[EP_EV_SYN]		= "syn",
 	[EP_EV_ESTABLISHED]	= "established",
 	[EP_EV_OPEN_FAILED]	= "open-failed",
+	[EP_EV_OPEN_EXISTS]	= "open-exists",
 	[EP_EV_INIT_DONE]	= "init-done",
 	[EP_EV_MPA_FRAME]	= "mpa-frame",
 	[EP_EV_MPA_REJECTED]	= "mpa-rejected",
@@ -287,6 +300,7 @@ static const char *const ep_event_names[EP_NUM_EVENTS] = {
 static const char *const ep_action_names[EP_NUM_ACTIONS] = {
 	"stop-timer", "start-timer", "qp-closing", "qp-error", "send-close", "send-abort",
 	"send-abort-rpl", "tell-peer-closed", "qp-idle", "qp-detach", "release", "tell-end",
+	"send-open", "card-dead",
 };
 
 /**

@@ -12,13 +12,15 @@
 #include <linux/types.h>
 
 /*
- * The last column tells whether the endpoint's timer runs. There is no state
- * but those of the consumer's thinking time in which an endpoint waits for
- * something without a bound.
+ * The last column is whether the endpoint's timer runs. A state without a timer
+ * is one in which the consumer decides (MPA_REQ_RCVD, FPDU), nothing was sent
+ * (IDLE), everything is over (DEAD), or the card bounds the wait by itself and
+ * will answer (ABANDONED).
  */
 enum ep_state {
 	EP_IDLE,		/* made, nothing sent yet			     no  */
 	EP_CONNECTING,		/* active: ACT_OPEN_REQ sent			     yes */
+	EP_OPEN_DELAYED,	/* active: refused for a moment, to be sent again    yes */
 	EP_ABANDONED,		/* active: gave up; the card will still answer	     no  */
 	EP_SYN_RCVD,		/* passive: PASS_ACCEPT_RPL sent		     yes */
 	EP_MPA_REQ_SENT,	/* active: waiting for the MPA reply		     yes */
@@ -52,6 +54,7 @@ enum ep_event {
 	EP_EV_SYN,		/* PASS_ACCEPT_REQ: this endpoint is its child */
 	EP_EV_ESTABLISHED,	/* ACT_ESTABLISH, PASS_ESTABLISH */
 	EP_EV_OPEN_FAILED,	/* ACT_OPEN_RPL */
+	EP_EV_OPEN_EXISTS,	/* the same, CONN_EXIST for the first time */
 	EP_EV_INIT_DONE,	/* RDMA_INIT acknowledged, or sent when no ack comes */
 	/* stream, judged by mpa.c */
 	EP_EV_MPA_FRAME,	/* the frame that was due */
@@ -86,9 +89,11 @@ enum ep_action {
 	EP_QP_DETACH		= 1 << 9,
 	EP_RELEASE		= 1 << 10,	/* TID or ATID, route, L2T entry */
 	EP_TELL_END		= 1 << 11,	/* failed CONNECT_REPLY or accept, or CLOSE */
+	EP_SEND_OPEN		= 1 << 12,	/* ACT_OPEN_REQ; a failure is an event */
+	EP_CARD_DEAD		= 1 << 13,	/* DEVICE_DOWN follows */
 };
 
-#define EP_NUM_ACTIONS	12
+#define EP_NUM_ACTIONS	14
 
 /**
  * struct ep_step - one cell of the table

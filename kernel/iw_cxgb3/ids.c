@@ -43,17 +43,51 @@ int t3_take_atid(struct t3_ep *ep)
 	return atid < 0 ? -ENOMEM : 0;
 }
 
+/*
+ * cxgb3 uses a TID as an index into its table without looking at it. Whether the entry
+ * is in use cannot be asked: the one of a TID that was just given back is cleared only
+ * after the card may have used the TID again. Between enter and leave.
+ */
+static bool t3_tid_in_table(struct t3_dev *dev, u32 tid)
+{
+	const struct tid_info *tids = &t3c_data(dev->tdev)->tid_maps;
+
+	if (tid < tids->ntids)
+		return true;
+	t3_count(dev, T3_CNT_CM_BAD_EVENT);
+	ibdev_dbg(&dev->ibdev, "the card names TID %u of %u\n", tid, tids->ntids);
+	return false;
+}
+
+/**
+ * t3_release_tid - give a TID back that was not entered
+ * @dev: device
+ * @tid: the id, from a message of the card
+ */
+void t3_release_tid(struct t3_dev *dev, u32 tid)
+{
+	if (!t3_dev_enter(dev))
+		return;
+	if (t3_tid_in_table(dev, tid))
+		cxgb3_queue_tid_release(dev->tdev, tid);
+	t3_dev_leave(dev);
+}
+
 /**
  * t3_take_tid - enter the id of a connection that the card has begun
  * @ep: endpoint
- * @tid: its id
+ * @tid: its id, from a message of the card
  *
- * Return: 0, or -ENODEV
+ * Return: 0, -ENODEV, or -EPROTO if the id is out of range
  */
 int t3_take_tid(struct t3_ep *ep, u32 tid)
 {
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
+	if (!t3_tid_in_table(ep->dev, tid)) {
+		t3_dev_leave(ep->dev);
+		return -EPROTO;
+	}
 	spin_lock_bh(&ep->id_lock);
 	ep->tid = tid;
 	ep->id_kind = T3_ID_TID;

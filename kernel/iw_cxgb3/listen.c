@@ -65,10 +65,7 @@ static void refuse_syn(struct t3_dev *dev, struct sk_buff *skb)
 {
 	const struct t3_cpl_pass_accept_req *req = (const void *)skb->data;
 
-	if (t3_dev_enter(dev)) {
-		cxgb3_queue_tid_release(dev->tdev, be32_to_cpu(req->ot) & T3_CPL_ID);
-		t3_dev_leave(dev);
-	}
+	t3_release_tid(dev, be32_to_cpu(req->ot) & T3_CPL_ID);
 	kfree_skb(skb);
 }
 
@@ -214,6 +211,36 @@ static int listen_address(const struct iw_cm_id *cm_id, __be32 *addr, __be16 *po
 	}
 }
 
+static bool is_child(const struct t3_ep *ep, const void *listener)
+{
+	return READ_ONCE(ep->listener) == listener;
+}
+
+static void t3_listener_stop_upcalls(struct t3_listener *l)
+{
+	spin_lock_bh(&l->lock);
+	l->listening = false;
+	spin_unlock_bh(&l->lock);
+}
+
+/* Afterwards no SYN finds the listener, and no connect request of it is being delivered. */
+static void t3_listener_shut_down(struct t3_listener *l)
+{
+	struct iw_cm_id *cm_id = l->cm_id;
+
+	t3_return_stid(l);
+	T3_RACE_POINT(t3_unlisten_closed);
+	/* Children that the consumer has not seen yet have nobody left to go to. */
+	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, is_child, l);
+	wait_event(l->wait, !READ_ONCE(l->upcalls));
+
+	delist(l);
+	cm_id->provider_data = NULL;
+	l->cm_id = NULL;
+	cm_id->rem_ref(cm_id);
+	t3_listener_put(l);
+}
+
 /**
  * t3_cm_create_listen - iw_create_listen: take connections on an address
  * @cm_id: listener's id; gets connect requests until t3_cm_destroy_listen()
@@ -268,22 +295,15 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	return 0;
 
 err_stop:
-	spin_lock_bh(&l->lock);
-	l->listening = false;
-	spin_unlock_bh(&l->lock);
-	cm_id->provider_data = NULL;
-	cm_id->rem_ref(cm_id);
-	t3_return_stid(l);
+	/* The card may have opened it all the same, and sent connections. */
+	t3_listener_stop_upcalls(l);
+	t3_listener_shut_down(l);
+	return ret;
 err_delist:
 	delist(l);
 err_put:
 	t3_listener_put(l);
 	return ret;
-}
-
-static bool is_child(const struct t3_ep *ep, const void *listener)
-{
-	return READ_ONCE(ep->listener) == listener;
 }
 
 /**
@@ -297,25 +317,12 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 {
 	struct t3_listener *l = cm_id->provider_data;
 
-	spin_lock_bh(&l->lock);
-	l->listening = false;
-	spin_unlock_bh(&l->lock);
-
+	t3_listener_stop_upcalls(l);
 	l->replied = false;
 	T3_RACE_POINT(t3_unlisten_begins);
 	if (!t3_send_close_listsrv_req(l))
 		wait_reply(l, "CLOSE_LISTSRV_REQ");
-	t3_return_stid(l);
-	T3_RACE_POINT(t3_unlisten_closed);
-	/* Children that the consumer has not seen yet have nobody left to go to. */
-	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, is_child, l);
-	wait_event(l->wait, !READ_ONCE(l->upcalls));
-
-	delist(l);
-	cm_id->provider_data = NULL;
-	l->cm_id = NULL;
-	cm_id->rem_ref(cm_id);
-	t3_listener_put(l);
+	t3_listener_shut_down(l);
 	return 0;
 }
 

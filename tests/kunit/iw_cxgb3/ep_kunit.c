@@ -25,11 +25,12 @@ static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event eve
 
 static struct {
 	unsigned int sent_close, sent_abort, sent_abort_rpl, told_end, released, messages, calls,
-		     ids_returned;
+		     ids_returned, sent_open, cards_dead;
 	unsigned int last_event;
 	atomic_t inside;		/* contexts that are in the endpoint at once */
 	bool overlap;
 	bool no_memory;
+	int open_error;
 	unsigned long timeout;
 } seen;
 
@@ -94,7 +95,27 @@ void t3_qp_disconnected(struct t3_qp *qp)
 
 int t3_send_act_open_req(struct t3_ep *ep)
 {
-	return 0;
+	seen.sent_open++;
+	return seen.open_error;
+}
+
+unsigned long t3_card_timeout(void)
+{
+	return seen.timeout;
+}
+
+static bool is_any(const struct t3_ep *ep, const void *arg)
+{
+	return true;
+}
+
+/* As the work item of health.c does it: every connection of a dead card ends. */
+void t3_dev_fatal(struct t3_dev *fatal, const char *what)
+{
+	/* Else the card could still use what was given back. */
+	if (!seen.ids_returned)
+		seen.cards_dead = 1;
+	t3_ep_request_if(fatal, T3_REQ_DEVICE_DOWN, is_any, NULL);
 }
 
 void t3_send_close_con_req(struct t3_ep *ep)
@@ -196,9 +217,9 @@ static void state_name(const enum ep_state *state, char *name)
 }
 
 static const enum ep_state living_states[] = {
-	EP_IDLE, EP_CONNECTING, EP_ABANDONED, EP_SYN_RCVD, EP_MPA_REQ_SENT, EP_MPA_REQ_WAIT,
-	EP_MPA_REQ_RCVD, EP_ACCEPTING, EP_FPDU, EP_TERMINATING, EP_CLOSING, EP_FIN_WAIT,
-	EP_LAST_ACK, EP_ABORTING, EP_ABORT_CROSSED,
+	EP_IDLE, EP_CONNECTING, EP_OPEN_DELAYED, EP_ABANDONED, EP_SYN_RCVD, EP_MPA_REQ_SENT,
+	EP_MPA_REQ_WAIT, EP_MPA_REQ_RCVD, EP_ACCEPTING, EP_FPDU, EP_TERMINATING, EP_CLOSING,
+	EP_FIN_WAIT, EP_LAST_ACK, EP_ABORTING, EP_ABORT_CROSSED,
 };
 
 KUNIT_ARRAY_PARAM(living, living_states, state_name);
@@ -232,6 +253,48 @@ static void silence_ends_every_state(struct kunit *test)
 	if (ep->state == EP_ABANDONED)	/* the card itself ends this one */
 		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
 	flush_work(&ep->work);
+	/* What the card did not answer for may still be in its hands. */
+	KUNIT_EXPECT_EQ(test, seen.cards_dead, seen.sent_abort ||
+			state == EP_ABORTING || state == EP_ABORT_CROSSED);
+	expect_gone(test, ep);
+}
+
+static void refused_open_is_sent_again(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	KUNIT_EXPECT_EQ(test, t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0), 0);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_OPEN_DELAYED);
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_CONN_EXIST_DELAY));
+	KUNIT_EXPECT_EQ(test, t3_ep_fire(ep, EP_EV_TIMEOUT, 0), 0);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
+	KUNIT_EXPECT_EQ(test, seen.sent_open, 1);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_gone(test, ep);
+}
+
+/* The card has answered the first open, and nothing else was sent: no one would end this. */
+static void abort_before_the_second_open_ends_it(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0);
+	t3_ep_request(ep, T3_REQ_ABORT);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.sent_open, 0);
+	KUNIT_EXPECT_EQ(test, seen.told_end, 1);
+	expect_gone(test, ep);
+}
+
+static void second_open_that_cannot_be_sent_ends_it(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	seen.open_error = -ENOMEM;
+	t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0);
+	t3_ep_fire(ep, EP_EV_TIMEOUT, 0);
+	KUNIT_EXPECT_EQ(test, seen.told_end, 1);
+	KUNIT_EXPECT_EQ(test, seen.last_event, EP_EV_ARP_FAILED);
 	expect_gone(test, ep);
 }
 
@@ -384,6 +447,9 @@ static void graveyard_keeps_the_last(struct kunit *test)
 static struct kunit_case ep_cases[] = {
 	KUNIT_CASE_PARAM(device_down_frees_everything, living_gen_params),
 	KUNIT_CASE_PARAM(silence_ends_every_state, living_gen_params),
+	KUNIT_CASE(refused_open_is_sent_again),
+	KUNIT_CASE(abort_before_the_second_open_ends_it),
+	KUNIT_CASE(second_open_that_cannot_be_sent_ends_it),
 	KUNIT_CASE(stopped_timer_is_nobody),
 	KUNIT_CASE(event_without_a_cell_changes_nothing),
 	KUNIT_CASE(only_one_call_at_a_time),

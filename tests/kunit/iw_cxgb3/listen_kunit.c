@@ -4,6 +4,7 @@
  * badly. The card's table of listener ids is real, with four entries.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/module.h>
 
 #include "cm.h"
@@ -234,6 +235,7 @@ static int listen_init(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(stids); i++)
 		stids[i].next = i + 1 < ARRAY_SIZE(stids) ? &stids[i + 1] : NULL;
 	nic.tid_maps.sfree = stids;
+	nic.tid_maps.ntids = 1000;
 	tdev.l4opt = &nic;
 	dev->tdev = &tdev;
 
@@ -406,6 +408,26 @@ static void children_are_bounded_and_orphaned(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.orphaned, room);
 }
 
+/* B10: cxgb3 would use it as an index. */
+static void tid_that_is_none_is_not_given_back(struct kunit *test)
+{
+	struct t3_listener *l;
+	struct iw_cm_id *id;
+
+	id = make_id(test, 0, 7174);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 3), 0);
+	l = id->provider_data;
+	card.no_memory = true;
+	KUNIT_ASSERT_EQ(test, syn(l, nic.tid_maps.ntids), 0);
+	KUNIT_ASSERT_EQ(test, syn(l, 0xffffff), 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	KUNIT_ASSERT_EQ(test, syn(l, nic.tid_maps.ntids - 1), 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	t3_cm_destroy_listen(id);
+}
+
 /* A SYN that the listener has in its mailbox when it goes. */
 static void late_syn_is_refused(struct kunit *test)
 {
@@ -460,6 +482,59 @@ static void destroy_waits_for_an_upcall(struct kunit *test)
 	destroy_work_on_stack(&d.work);
 }
 
+struct creator {
+	struct work_struct work;
+	struct iw_cm_id *id;
+	struct completion done;
+	int ret;
+};
+
+static void create_work(struct work_struct *work)
+{
+	struct creator *c = container_of(work, struct creator, work);
+
+	c->ret = t3_cm_create_listen(c->id, 0);
+	complete(&c->done);
+}
+
+/* The card opened it and sent a connection, and died before it said so. */
+static void failed_create_waits_for_an_upcall(struct kunit *test)
+{
+	struct t3_listener *l = NULL;
+	struct iw_cm_id *id;
+	struct creator c;
+	unsigned int i;
+
+	card.answer = ANSWER_NONE;
+	id = make_id(test, 0, 7174);
+	INIT_WORK_ONSTACK(&c.work, create_work);
+	init_completion(&c.done);
+	c.id = id;
+	schedule_work(&c.work);
+	for (i = 0; i < 1000 && !(l && READ_ONCE(l->listening)); i++) {
+		l = READ_ONCE(id->provider_data);
+		cond_resched();
+		if (!l)
+			usleep_range(10, 50);
+	}
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	kref_get(&l->ref);	/* as the child that is being delivered */
+	KUNIT_EXPECT_TRUE(test, t3_listener_upcall_begin(l));
+	for (i = 0; i < 1000 && !READ_ONCE(card.fatal); i++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, card.fatal);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&c.done, HZ / 5), 0);
+	KUNIT_EXPECT_PTR_EQ(test, id->context, (void *)1UL);
+	t3_listener_upcall_end(l);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&c.done, 20 * HZ), 0);
+	flush_work(&c.work);
+	destroy_work_on_stack(&c.work);
+	KUNIT_EXPECT_EQ(test, c.ret, -EIO);
+	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	t3_listener_put(l);
+	nic.tid_maps.stids_in_use = 0;	/* lost with the card */
+}
+
 static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(opened_and_closed),
 	KUNIT_CASE(overlapping_addresses_are_refused),
@@ -468,8 +543,10 @@ static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(card_that_refuses),
 	KUNIT_CASE(card_that_is_silent),
 	KUNIT_CASE(children_are_bounded_and_orphaned),
+	KUNIT_CASE(tid_that_is_none_is_not_given_back),
 	KUNIT_CASE(late_syn_is_refused),
 	KUNIT_CASE(destroy_waits_for_an_upcall),
+	KUNIT_CASE(failed_create_waits_for_an_upcall),
 	{}
 };
 

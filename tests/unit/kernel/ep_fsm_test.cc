@@ -103,6 +103,53 @@ TEST(EpTable, the_end_releases_everything_once) {
     }
 }
 
+// Who waits without a timer waits for the consumer, or for an answer that the card owes. The answer of
+// CONN_EXIST has been given.
+TEST(EpTable, a_wait_without_a_timer_is_for_the_consumer_or_for_an_answer) {
+    for (int s = 0; s < EP_NUM_STATES; ++s)
+        if (!ep_state_has_timer(ep_state(s))) {
+            EXPECT_THAT(ep_state(s), testing::AnyOf(EP_IDLE, EP_ABANDONED, EP_MPA_REQ_RCVD, EP_FPDU, EP_DEAD))
+                << ep_state_name(ep_state(s));
+        }
+    for (const Cell& cell : legal_cells())
+        if (cell.step->next == EP_ABANDONED && cell.state != EP_ABANDONED) {
+            EXPECT_EQ(cell.state, EP_CONNECTING) << cell.name() << ": nothing is asked of the card here";
+        }
+    EXPECT_EQ(ep_fsm(EP_CONNECTING, EP_EV_OPEN_EXISTS)->next, EP_OPEN_DELAYED);
+    for (const ep_event event : {EP_EV_ABORT, EP_EV_RETIRE}) {
+        ASSERT_NE(ep_fsm(EP_OPEN_DELAYED, event), nullptr);
+        EXPECT_EQ(ep_fsm(EP_OPEN_DELAYED, event)->next, EP_DEAD);
+    }
+}
+
+// Ring and TID stay the card's until it answers, or is declared dead and its bus mastering is taken.
+TEST(EpTable, an_abort_ends_by_an_answer_or_with_the_card) {
+    for (const ep_state state : {EP_ABORTING, EP_ABORT_CROSSED})
+        for (int e = 0; e < EP_NUM_EVENTS; ++e) {
+            const ep_step* step = ep_fsm(state, ep_event(e));
+            if (!step || step->next != EP_DEAD)
+                continue;
+            EXPECT_THAT(ep_event(e), testing::AnyOf(EP_EV_ABORT_RPL, EP_EV_PEER_ABORT, EP_EV_DEVICE_DOWN))
+                << ep_state_name(state) << " + " << ep_event_name(ep_event(e));
+        }
+    for (const Cell& cell : legal_cells())
+        EXPECT_EQ(bool(cell.step->actions & EP_CARD_DEAD),
+                  cell.event == EP_EV_TIMEOUT &&
+                      (cell.state == EP_ABORTING || cell.state == EP_ABORT_CROSSED))
+            << cell.name();
+}
+
+// A consumer that moves its QP to ERR frees its buffers when they are flushed, and a FIN flushes nothing.
+TEST(EpTable, an_abort_is_granted_wherever_a_qp_is_attached) {
+    for (int s = 0; s < EP_NUM_STATES; ++s)
+        if (may_have_qp(ep_state(s))) {
+            const ep_step* step = ep_fsm(ep_state(s), EP_EV_ABORT);
+            ASSERT_NE(step, nullptr) << ep_state_name(ep_state(s));
+            EXPECT_THAT(step->next, testing::AnyOf(EP_ABORTING, EP_ABORT_CROSSED))
+                << ep_state_name(ep_state(s));
+        }
+}
+
 TEST(EpTable, dead_stays_dead) {
     for (const Cell& cell : legal_cells())
         if (cell.state == EP_DEAD) {
@@ -215,6 +262,15 @@ const std::vector<Script> scripts = {
     {"active_rejected",
      {EP_EV_CONNECT, EP_EV_ESTABLISHED, EP_EV_MPA_REJECTED, EP_EV_PEER_CLOSE, EP_EV_CLOSE_RPL},
      {EP_CONNECTING, EP_MPA_REQ_SENT, EP_CLOSING, EP_LAST_ACK, EP_DEAD}},
+    {"the_old_connection_is_still_there",
+     {EP_EV_CONNECT, EP_EV_OPEN_EXISTS, EP_EV_TIMEOUT, EP_EV_ESTABLISHED},
+     {EP_CONNECTING, EP_OPEN_DELAYED, EP_CONNECTING, EP_MPA_REQ_SENT}},
+    {"the_second_try_cannot_leave",
+     {EP_EV_CONNECT, EP_EV_OPEN_EXISTS, EP_EV_TIMEOUT, EP_EV_ARP_FAILED},
+     {EP_CONNECTING, EP_OPEN_DELAYED, EP_CONNECTING, EP_DEAD}},
+    {"aborted_before_the_second_try",
+     {EP_EV_CONNECT, EP_EV_OPEN_EXISTS, EP_EV_ABORT},
+     {EP_CONNECTING, EP_OPEN_DELAYED, EP_DEAD}},
     {"nobody_listens", {EP_EV_CONNECT, EP_EV_OPEN_FAILED}, {EP_CONNECTING, EP_DEAD}},
     {"no_neighbour", {EP_EV_CONNECT, EP_EV_ARP_FAILED}, {EP_CONNECTING, EP_DEAD}},
     {"slow_network_gives_up_first",
@@ -234,8 +290,8 @@ const std::vector<Script> scripts = {
       EP_EV_PEER_ABORT},
      {EP_CONNECTING, EP_MPA_REQ_SENT, EP_FPDU, EP_ABORTING, EP_ABORT_CROSSED, EP_DEAD}},
     {"card_never_answers_the_abort",
-     {EP_EV_CONNECT, EP_EV_ESTABLISHED, EP_EV_TIMEOUT, EP_EV_TIMEOUT},
-     {EP_CONNECTING, EP_MPA_REQ_SENT, EP_ABORTING, EP_DEAD}},
+     {EP_EV_CONNECT, EP_EV_ESTABLISHED, EP_EV_TIMEOUT, EP_EV_TIMEOUT, EP_EV_DEVICE_DOWN},
+     {EP_CONNECTING, EP_MPA_REQ_SENT, EP_ABORTING, EP_ABORTING, EP_DEAD}},
     {"terminate_then_close",
      {EP_EV_CONNECT, EP_EV_ESTABLISHED, EP_EV_MPA_FRAME, EP_EV_TERMINATE, EP_EV_DISCONNECT, EP_EV_CLOSE_RPL,
       EP_EV_PEER_CLOSE},
@@ -243,10 +299,10 @@ const std::vector<Script> scripts = {
     {"terminate_that_is_never_reported",
      {EP_EV_CONNECT, EP_EV_ESTABLISHED, EP_EV_MPA_FRAME, EP_EV_TERMINATE, EP_EV_TIMEOUT, EP_EV_ABORT_RPL},
      {EP_CONNECTING, EP_MPA_REQ_SENT, EP_FPDU, EP_TERMINATING, EP_ABORTING, EP_DEAD}},
-    {"destroy_after_disconnect_waits",
+    {"error_after_disconnect_aborts",
      {EP_EV_CONNECT, EP_EV_ESTABLISHED, EP_EV_MPA_FRAME, EP_EV_DISCONNECT, EP_EV_ABORT, EP_EV_CLOSE_RPL,
-      EP_EV_PEER_CLOSE},
-     {EP_CONNECTING, EP_MPA_REQ_SENT, EP_FPDU, EP_CLOSING, EP_CLOSING, EP_FIN_WAIT, EP_DEAD}},
+      EP_EV_PEER_CLOSE, EP_EV_ABORT_RPL},
+     {EP_CONNECTING, EP_MPA_REQ_SENT, EP_FPDU, EP_CLOSING, EP_ABORTING, EP_ABORTING, EP_ABORTING, EP_DEAD}},
     {"bad_close",
      {EP_EV_CONNECT, EP_EV_ESTABLISHED, EP_EV_MPA_FRAME, EP_EV_PEER_CLOSE, EP_EV_BAD_CLOSE, EP_EV_ABORT_RPL},
      {EP_CONNECTING, EP_MPA_REQ_SENT, EP_FPDU, EP_LAST_ACK, EP_ABORTING, EP_DEAD}},

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages of the card, decoded by the real cpl.c into the real table: what a TID in them
+ * may be, a refused open and its second try, and answers to an abort.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+/* Instead of trace_cm.h: no events of a test in tracefs. */
+#define IW_CXGB3_TRACE_CM_H
+#include "cm.h"
+
+static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
+				    enum ep_state next, int status)
+{
+}
+
+static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event event)
+{
+}
+
+static inline void trace_t3_cpl_in(const struct t3_ep *ep, u8 opcode)
+{
+}
+
+static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
+{
+}
+
+#include "ep_fsm.c"
+#include "ep.c"
+#include "ids.c"
+#include "cpl.c"
+
+struct cxgb3_client t3_client;
+
+static struct {
+	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached;
+	u32 last_tid;
+	int send_error;
+} card;
+
+/* --- what lies around cpl.c ----------------------------------------------- */
+
+bool t3_dev_enter(struct t3_dev *dev)
+{
+	rcu_read_lock();
+	return true;
+}
+
+int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
+{
+	card.sent += !card.send_error;
+	kfree_skb(skb);
+	return card.send_error;
+}
+
+int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed)
+{
+	return t3_dev_send(ep->dev, skb);
+}
+
+int cxgb3_ofld_send(struct t3cdev *tdev, struct sk_buff *skb)
+{
+	kfree_skb(skb);
+	return 0;
+}
+
+int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
+{
+	return -1;
+}
+
+void *cxgb3_free_atid(struct t3cdev *tdev, int atid)
+{
+	card.freed_atids++;
+	return NULL;
+}
+
+void cxgb3_insert_tid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx,
+		      unsigned int tid)
+{
+	card.inserted_tids++;
+	card.last_tid = tid;
+}
+
+void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
+{
+	card.released_tids++;
+	card.last_tid = tid;
+}
+
+void cxgb3_queue_tid_release(struct t3cdev *tdev, unsigned int tid)
+{
+	card.released_tids++;
+	card.last_tid = tid;
+}
+
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
+}
+
+unsigned long t3_card_timeout(void)
+{
+	return 60 * HZ;
+}
+
+unsigned long t3_cm_timeout(void)
+{
+	return 60 * HZ;
+}
+
+void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
+{
+}
+
+void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
+{
+	card.ended++;
+}
+
+void t3_cm_tell_peer_closed(struct t3_ep *ep)
+{
+}
+
+void t3_cm_established(struct t3_ep *ep)
+{
+}
+
+void t3_cm_rx_stream(struct t3_ep *ep)
+{
+}
+
+void t3_cm_init_acked(struct t3_ep *ep)
+{
+}
+
+int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+{
+	return 0;
+}
+
+void t3_qp_disconnected(struct t3_qp *qp)
+{
+	card.detached++;
+}
+
+int t3_route_resolve(struct t3_ep *ep)
+{
+	return 0;
+}
+
+void t3_route_release(struct t3_ep *ep)
+{
+}
+
+void t3_route_revalidate(struct t3_ep *ep)
+{
+}
+
+void t3_ep_confirm_neigh(struct t3_ep *ep)
+{
+}
+
+void t3_listener_forget(struct t3_ep *ep)
+{
+}
+
+int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return 0;
+}
+
+int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return 0;
+}
+
+/* --- a device --------------------------------------------------------------- */
+
+enum { TIDS = 64, ATID = 5 };
+
+static struct t3_dev *dev;
+static struct t3cdev tdev;
+static struct t3c_data nic;
+static struct l2t_entry l2t;
+
+static int cpl_init(struct kunit *test)
+{
+	struct t3_cm_dev *cm;
+
+	memset(&card, 0, sizeof(card));
+	memset(&nic, 0, sizeof(nic));
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, cm);
+	nic.tid_maps.tid_tab = kunit_kcalloc(test, TIDS, sizeof(struct t3c_tid_entry), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, nic.tid_maps.tid_tab);
+	nic.tid_maps.ntids = TIDS;
+	tdev.l4opt = &nic;
+	dev->tdev = &tdev;
+	dev->cm = cm;
+	cm->dev = dev;
+	cm->nmtus = 1;
+	cm->mtus[0] = 1500;
+	spin_lock_init(&cm->lock);
+	init_waitqueue_head(&cm->idle);
+	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+	t3_cm_wq = alloc_workqueue("cpl_kunit", 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
+	return 0;
+}
+
+static void cpl_exit(struct kunit *test)
+{
+	drain_workqueue(t3_cm_wq);
+	destroy_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	rcu_barrier();
+}
+
+/* With a reference of the test. An active open has an ATID, what comes later a TID. */
+static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	t3_ep_get(ep);
+	ep->state = state;
+	ep->active = true;
+	ep->l2t = &l2t;
+	ep->tid = ATID;
+	ep->id_kind = state == EP_CONNECTING ? T3_ID_ATID : T3_ID_TID;
+	if (ep_state_has_timer(state))
+		t3_ep_set_timer(ep, 60 * HZ);
+	return ep;
+}
+
+static void end(struct kunit *test, struct t3_ep *ep)
+{
+	if (ep->state != EP_DEAD)
+		t3_ep_fire(ep, EP_EV_DEVICE_DOWN, 0);
+	flush_work(&ep->work);
+	flush_delayed_work(&ep->timer);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), 1);
+	t3_ep_put(ep);
+}
+
+/* A message in the mailbox of an endpoint, and handled. */
+static void handle(struct kunit *test, struct t3_ep *ep, u8 opcode, const void *cpl, size_t len)
+{
+	struct sk_buff *skb = alloc_skb(len, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_data(skb, cpl, len);
+	skb->csum = (__force __wsum)cpu_to_be32((u32)opcode << 24);
+	t3_cpl_handle(ep, skb);
+	kfree_skb(skb);
+}
+
+static void open_rpl(struct kunit *test, struct t3_ep *ep, u8 status, u32 tid)
+{
+	const struct t3_cpl_act_open_rpl rpl = { .ot = cpu_to_be32(tid), .status = status };
+
+	handle(test, ep, T3_CPL_ACT_OPEN_RPL, &rpl, sizeof(rpl));
+}
+
+static void abort_rpl(struct kunit *test, struct t3_ep *ep, u8 status)
+{
+	const struct t3_cpl_abort_rss rpl = { .status = status };
+
+	handle(test, ep, T3_CPL_ABORT_RPL_RSS, &rpl, sizeof(rpl));
+}
+
+/* --- tests ------------------------------------------------------------------ */
+
+static void refused_open_gives_its_tid_back(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	open_rpl(test, ep, T3_CPL_ERR_CONN_RESET, TIDS - 1);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, card.last_tid, TIDS - 1);
+	KUNIT_EXPECT_EQ(test, card.freed_atids, 1);
+	KUNIT_EXPECT_EQ(test, card.ended, 1);
+	end(test, ep);
+}
+
+/* B10: cxgb3 would use it as an index. */
+static void tid_that_is_none_is_not_given_back(struct kunit *test)
+{
+	static const u32 bad[] = { TIDS, TIDS + 1, T3_CPL_ID };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+		open_rpl(test, ep, T3_CPL_ERR_CONN_RESET, bad[i]);
+		KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+		KUNIT_EXPECT_EQ(test, card.ended, i + 1);
+		end(test, ep);
+	}
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), i);
+}
+
+static void syn_with_a_tid_that_is_none_is_dropped(struct kunit *test)
+{
+	struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS) };
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->id_kind = T3_ID_NONE;
+	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	KUNIT_EXPECT_EQ(test, card.sent, 0);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	end(test, ep);
+
+	ep = new_ep(test, EP_IDLE);
+	ep->id_kind = T3_ID_NONE;
+	req.ot = cpu_to_be32(TIDS - 1);
+	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+	KUNIT_EXPECT_EQ(test, card.inserted_tids, 1);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_SYN_RCVD);
+	end(test, ep);
+}
+
+/* The card has answered, so nothing but the endpoint itself can end this wait. */
+static void abort_after_conn_exist_ends_the_open(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
+	KUNIT_EXPECT_EQ(test, card.ended, 0);
+	t3_ep_request(ep, T3_REQ_ABORT);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, card.ended, 1);
+	KUNIT_EXPECT_EQ(test, card.freed_atids, 1);
+	end(test, ep);
+}
+
+static void second_conn_exist_ends_the_open(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
+	t3_ep_fire(ep, EP_EV_TIMEOUT, 0);
+	KUNIT_EXPECT_EQ(test, card.sent, 1);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
+	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
+	KUNIT_EXPECT_EQ(test, card.ended, 1);
+	end(test, ep);
+}
+
+static void second_open_that_cannot_be_sent_ends_it(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
+	card.send_error = -EIO;
+	t3_ep_fire(ep, EP_EV_TIMEOUT, 0);
+	KUNIT_EXPECT_EQ(test, card.ended, 1);
+	KUNIT_EXPECT_EQ(test, card.freed_atids, 1);
+	end(test, ep);
+}
+
+static void answer_to_an_abort_comes_twice(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CLOSING);
+
+	ep->qp = (struct t3_qp *)ep;	/* any address: it goes to fakes only */
+	t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, card.sent, 1);
+	abort_rpl(test, ep, T3_CPL_ERR_NONE);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, card.detached, 0);
+	abort_rpl(test, ep, T3_CPL_ERR_NONE);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, card.detached, 1);
+	end(test, ep);
+}
+
+/* Both ends had closed: nothing else will come, and the card is not dead. */
+static void abort_that_came_too_late_is_answered(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_LAST_ACK);
+
+	t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+	abort_rpl(test, ep, T3_CPL_ERR_ABORT_FAILED);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	end(test, ep);
+}
+
+static struct kunit_case cpl_cases[] = {
+	KUNIT_CASE(refused_open_gives_its_tid_back),
+	KUNIT_CASE(tid_that_is_none_is_not_given_back),
+	KUNIT_CASE(syn_with_a_tid_that_is_none_is_dropped),
+	KUNIT_CASE(abort_after_conn_exist_ends_the_open),
+	KUNIT_CASE(second_conn_exist_ends_the_open),
+	KUNIT_CASE(second_open_that_cannot_be_sent_ends_it),
+	KUNIT_CASE(answer_to_an_abort_comes_twice),
+	KUNIT_CASE(abort_that_came_too_late_is_answered),
+	{}
+};
+
+static struct kunit_suite cpl_suite = {
+	.name = "iw_cxgb3_cpl",
+	.init = cpl_init,
+	.exit = cpl_exit,
+	.test_cases = cpl_cases,
+};
+
+kunit_test_suites(&cpl_suite);
+
+MODULE_LICENSE("GPL");
