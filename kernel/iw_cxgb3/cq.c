@@ -46,8 +46,8 @@ struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
 
 	xa_lock_irqsave(&dev->cqs, flags);
 	cq = xa_load(&dev->cqs, id);
-	if (cq)
-		kref_get(&cq->ref);
+	if (cq && !kref_get_unless_zero(&cq->ref))
+		cq = NULL;
 	xa_unlock_irqrestore(&dev->cqs, flags);
 	return cq;
 }
@@ -432,20 +432,22 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = hw_setup(dev, cq);
 	if (err)
 		goto err_ring;
-	T3_RACE_POINT(t3_create_cq_made);
-	err = xa_insert_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
+	err = xa_reserve_irq(&dev->cqs, cq->id, GFP_KERNEL);
 	if (err)
 		goto err_hw;
-	T3_RACE_POINT(t3_create_cq_published);
+	T3_RACE_POINT(t3_create_cq_made);
 	ibcq->cqe = cq->entries;
 	if (uc) {
 		err = user_respond(cq, uc, udata);
 		if (err)
-			goto err_table;
+			goto err_reserved;
 	}
+	/* Found from now on, since nothing can fail; the slot is there. */
+	WARN_ON_ONCE(xa_err(xa_store_irq(&dev->cqs, cq->id, cq, 0)));
+	T3_RACE_POINT(t3_create_cq_published);
 	return 0;
 
-err_table:
+err_reserved:
 	xa_erase_irq(&dev->cqs, cq->id);
 err_hw:
 	hw_clear(dev, cq);

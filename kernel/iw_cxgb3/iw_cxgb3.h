@@ -380,7 +380,8 @@ struct t3_half {
  * t3_qp_connect() until the card has said its last word about it, because
  * until then it may fetch from the ring; those of the iWARP CM core; one per
  * event in progress. Destroy moves the QP to ERROR, takes it out of the table
- * and waits for all of them.
+ * and waits for all of them. A lookup takes its reference under the table's lock,
+ * iw_get_qp() excepted, see there.
  *
  * ep is set between t3_qp_connect() and the event that detaches it; while it is
  * set the QP holds a reference on the endpoint.
@@ -399,6 +400,7 @@ struct t3_qp {
 	bool inited;			/* IDLE is INIT, not RESET */
 	bool used;			/* had a connection since the last reset */
 	bool busy;			/* the card may still fetch from the ring */
+	bool found_by_cm;		/* iw_get_qp() returned it; lock of t3_dev.qps */
 	bool sq_sig_all;
 	u32 max_ord;
 	u32 max_ird;

@@ -38,8 +38,8 @@ struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, id);
-	if (qp)
-		t3_qp_get(qp);
+	if (qp && !kref_get_unless_zero(&qp->ref))
+		qp = NULL;
 	xa_unlock_irqrestore(&dev->qps, flags);
 	return qp;
 }
@@ -64,11 +64,26 @@ static void iw_rem_ref(struct ib_qp *ibqp)
 	t3_qp_put(to_t3_qp(ibqp));
 }
 
-/* The CM core calls this with its own locks held and takes no reference by it. */
+/*
+ * The contract of the CM core: this returns a pointer, and iw_add_ref() takes a reference
+ * by it. iw_cm calls both under a spinlock, other callers must under rcu_read_lock(). So
+ * destroy takes the QP out of the table, lets a grace period pass, and only then drops
+ * the reference from creation: whoever found the QP has a reference by then. Grace periods
+ * cost time, so destroy asks whether the QP has ever been found in this way; the table's
+ * lock makes the answer final once the QP is out of the table.
+ */
 static struct ib_qp *iw_get_qp(struct ib_device *ibdev, int qpn)
 {
-	struct t3_qp *qp = xa_load(&to_t3_dev(ibdev)->qps, qpn);
+	struct t3_dev *dev = to_t3_dev(ibdev);
+	unsigned long flags;
+	struct t3_qp *qp;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "iw_get_qp() without a lock");
+	xa_lock_irqsave(&dev->qps, flags);
+	qp = xa_load(&dev->qps, qpn);
+	if (qp)
+		qp->found_by_cm = true;
+	xa_unlock_irqrestore(&dev->qps, flags);
 	T3_RACE_POINT(t3_get_qp_found);
 	return qp ? &qp->ibqp : NULL;
 }
@@ -81,9 +96,9 @@ void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
 
 	for (;; id++) {
 		xa_lock_irqsave(&dev->qps, flags);
-		qp = xa_find(&dev->qps, &id, ULONG_MAX, XA_PRESENT);
-		if (qp)
-			t3_qp_get(qp);
+		do {
+			qp = xa_find(&dev->qps, &id, ULONG_MAX, XA_PRESENT);
+		} while (qp && !kref_get_unless_zero(&qp->ref) && ++id);
 		xa_unlock_irqrestore(&dev->qps, flags);
 		if (!qp)
 			return;
@@ -739,21 +754,52 @@ static int kernel_arrays(struct t3_qp *qp)
 	return -ENOMEM;
 }
 
-/* A kernel QP is known to its CQs, which have to find it by the id in an entry. */
-static int join_cqs(struct t3_qp *qp)
+/*
+ * The tables in which a QP is found by its id: the device's, and for a kernel QP those of
+ * its CQs, which have the id in an entry. A slot is reserved while creation may still
+ * fail. It is filled when nothing can fail any more, and until then no lookup finds it: an
+ * id is easily guessed, and a connection may be made of whatever QP is found.
+ */
+static int t3_qp_reserve(struct t3_qp *qp)
 {
 	struct t3_cq *scq = to_t3_cq(qp->ibqp.send_cq), *rcq = to_t3_cq(qp->ibqp.recv_cq);
+	struct t3_dev *dev = t3_qp_dev(qp);
 	int err;
 
-	if (qp->user)
-		return 0;
-	err = xa_insert_irq(&scq->qps, qp->id, qp, GFP_KERNEL);
-	if (err || scq == rcq)
+	err = xa_reserve_irq(&dev->qps, qp->id, GFP_KERNEL);
+	if (err || qp->user)
 		return err;
-	err = xa_insert_irq(&rcq->qps, qp->id, qp, GFP_KERNEL);
+	err = xa_reserve_irq(&scq->qps, qp->id, GFP_KERNEL);
 	if (err)
-		xa_erase_irq(&scq->qps, qp->id);
+		goto err_dev;
+	/* Nothing more to do if they are the same. */
+	err = xa_reserve_irq(&rcq->qps, qp->id, GFP_KERNEL);
+	if (err)
+		goto err_scq;
+	return 0;
+
+err_scq:
+	xa_erase_irq(&scq->qps, qp->id);
+err_dev:
+	xa_erase_irq(&dev->qps, qp->id);
 	return err;
+}
+
+static void t3_qp_unreserve(struct t3_qp *qp)
+{
+	xa_erase_irq(&t3_qp_dev(qp)->qps, qp->id);
+	xa_erase_irq(&to_t3_cq(qp->ibqp.send_cq)->qps, qp->id);
+	xa_erase_irq(&to_t3_cq(qp->ibqp.recv_cq)->qps, qp->id);
+}
+
+/* Into reserved slots, which needs no memory. */
+static void t3_qp_publish(struct t3_qp *qp)
+{
+	if (!qp->user) {
+		xa_store_irq(&to_t3_cq(qp->ibqp.send_cq)->qps, qp->id, qp, 0);
+		xa_store_irq(&to_t3_cq(qp->ibqp.recv_cq)->qps, qp->id, qp, 0);
+	}
+	WARN_ON_ONCE(xa_err(xa_store_irq(&t3_qp_dev(qp)->qps, qp->id, qp, 0)));
 }
 
 static void leave_cqs(struct t3_qp *qp)
@@ -817,31 +863,29 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 		if (err)
 			goto err_ring;
 	}
-	err = join_cqs(qp);
+	err = t3_qp_reserve(qp);
 	if (err)
 		goto err_arrays;
 	T3_RACE_POINT(t3_create_qp_made);
-	err = xa_insert_irq(&dev->qps, qp->id, qp, GFP_KERNEL);
-	if (err)
-		goto err_cqs;
-	T3_RACE_POINT(t3_create_qp_published);
 	if (uc) {
 		err = user_respond(qp, uc, udata);
 		if (err)
-			goto err_table;
-		t3_doorbell_init(qp);
+			goto err_reserved;
 	}
 
 	ibqp->qp_num = qp->id;
 	init->cap.max_send_wr = sizes.sq;
 	init->cap.max_recv_wr = sizes.rq - 1;
 	init->cap.max_inline_data = T3_MAX_INLINE;
+	t3_qp_publish(qp);
+	T3_RACE_POINT(t3_create_qp_published);
+	/* Who switches doorbells off or on from now on finds the QP. */
+	if (uc)
+		t3_doorbell_init(qp);
 	return 0;
 
-err_table:
-	xa_erase_irq(&dev->qps, qp->id);
-err_cqs:
-	leave_cqs(qp);
+err_reserved:
+	t3_qp_unreserve(qp);
 err_arrays:
 	kvfree(qp->wq.sq);
 	kvfree(qp->wq.rq);
@@ -864,6 +908,8 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	T3_RACE_POINT(t3_destroy_qp_stepped);
 	xa_erase_irq(&dev->qps, qp->id);
 	T3_RACE_POINT(t3_destroy_qp_erased);
+	if (qp->found_by_cm)
+		synchronize_rcu_expedited();	/* see iw_get_qp() */
 	t3_qp_put(qp);
 	/* A connection that has begun ends by the state; one that is only asked for, here. */
 	if (!READ_ONCE(qp->busy) && !completion_done(&qp->released))

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queue pairs with their completion queues, the real qp.c and cq.c, on a card and with an
+ * endpoint that are functions of this file: when a QP can be found, who holds it, when its work
+ * is flushed, and what a move to another state does to it.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/skbuff.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+/* Instead of trace.h: no events of a test in tracefs. */
+#define T3_TRACE_H
+#include "iw_cxgb3.h"
+#include "uapi/t3_abi.h"
+
+static inline void trace_t3_qp_state(const struct t3_qp *qp, enum t3_qp_event ev,
+				     const struct t3_qp_step *step)
+{
+}
+
+static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
+{
+}
+
+static int fake_copy_from(void *to, struct ib_udata *udata, size_t len);
+static int fake_copy_to(struct ib_udata *udata, void *from, size_t len);
+static void fake_entry_remove(struct rdma_user_mmap_entry *entry);
+static void fake_grace_period(void);
+
+#define ib_copy_from_udata fake_copy_from
+#define ib_copy_to_udata fake_copy_to
+#define rdma_user_mmap_entry_remove fake_entry_remove
+#define synchronize_rcu_expedited fake_grace_period
+
+#include "qp_fsm.c"
+#include "wr.c"
+#include "cqe.c"
+#define user_respond qp_user_respond
+#include "qp.c"
+#undef user_respond
+#include "cq.c"
+
+struct workqueue_struct *t3_wq;
+
+static struct {
+	unsigned int sent, aborts, closes, rung, handlers;
+	int send_error, respond_error;
+	int ids, rqts, entries;		/* that are lent */
+	bool found_early;
+	unsigned int grace_periods;
+	struct ib_qp *late_reader;
+	u32 next_id;
+	u8 qp_caps;
+} card;
+
+static struct t3_dev *dev;
+static struct t3_ucontext *ucontext;
+
+/* --- what lies around qp.c and cq.c --------------------------------------- */
+
+bool t3_dev_enter(struct t3_dev *dev)
+{
+	rcu_read_lock();
+	return true;
+}
+
+int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
+{
+	return 0;
+}
+
+int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
+{
+	const struct t3_wr_rdma_init *init = (const void *)skb->data;
+
+	if (skb->len == sizeof(*init))
+		card.qp_caps = init->qp_caps;
+	card.sent++;
+	kfree_skb(skb);
+	return card.send_error;
+}
+
+int t3_id_get(struct t3_ids *ids)
+{
+	card.ids++;
+	return ++card.next_id;
+}
+
+void t3_id_put(struct t3_ids *ids, u32 id)
+{
+	card.ids--;
+}
+
+int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
+{
+	card.ids++;
+	return ++card.next_id;
+}
+
+void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id)
+{
+	card.ids--;
+}
+
+u32 t3_rqt_alloc(struct t3_dev *dev, u32 entries)
+{
+	card.rqts++;
+	return 0x1000;
+}
+
+void t3_rqt_free(struct t3_dev *dev, u32 addr, u32 entries)
+{
+	card.rqts--;
+}
+
+u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes)
+{
+	return 0;
+}
+
+void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
+{
+}
+
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size)
+{
+	mem->size = PAGE_ALIGN(size);
+	mem->va = kzalloc(mem->size, GFP_KERNEL);
+	return mem->va ? 0 : -ENOMEM;
+}
+
+void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
+{
+	kfree(mem->va);
+	mem->va = NULL;
+}
+
+/* Nothing that can still fail may be found. */
+static void look_for_objects(void)
+{
+	unsigned long id = 0;
+
+	if (xa_find(&dev->qps, &id, ULONG_MAX, XA_PRESENT))
+		card.found_early = true;
+	id = 0;
+	if (xa_find(&dev->cqs, &id, ULONG_MAX, XA_PRESENT))
+		card.found_early = true;
+}
+
+static int fake_copy_from(void *to, struct ib_udata *udata, size_t len)
+{
+	memset(to, 0xff, len);
+	return 0;
+}
+
+static int fake_copy_to(struct ib_udata *udata, void *from, size_t len)
+{
+	if (card.respond_error)
+		look_for_objects();
+	return card.respond_error;
+}
+
+struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
+{
+	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->mem = *mem;
+	card.entries++;
+	return map;
+}
+
+struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr)
+{
+	struct t3_dma none = {};
+
+	return t3_mmap_insert(uc, &none, PAGE_SIZE);
+}
+
+static void fake_entry_remove(struct rdma_user_mmap_entry *entry)
+{
+	struct t3_mmap *map = container_of(entry, struct t3_mmap, rdma);
+
+	kfree(map->mem.va);
+	kfree(map);
+	card.entries--;
+}
+
+/* No new reader finds the QP, and the one that has found it takes its reference. */
+static void fake_grace_period(void)
+{
+	card.grace_periods++;
+	if (!card.late_reader)
+		return;
+	if (completion_done(&to_t3_qp(card.late_reader)->released) ||
+	    xa_load(&dev->qps, to_t3_qp(card.late_reader)->id))
+		card.found_early = true;
+	iw_add_ref(card.late_reader);
+}
+
+int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
+		  struct t3_fastreg *fr)
+{
+	return -EINVAL;
+}
+
+int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index)
+{
+	return -EINVAL;
+}
+
+void t3_cm_qp_goes(struct t3_dev *dev, u32 qpn)
+{
+}
+
+void t3_ring_doorbell(struct t3_dev *dev, u32 context)
+{
+	card.rung++;
+}
+
+void t3_doorbell_init(struct t3_qp *qp)
+{
+}
+
+void t3_ep_get(struct t3_ep *ep)
+{
+}
+
+void t3_ep_put(struct t3_ep *ep)
+{
+}
+
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
+{
+	if (abrupt)
+		card.aborts++;
+	else
+		card.closes++;
+}
+
+void t3_ep_terminating(struct t3_ep *ep)
+{
+}
+
+/* --- a device, a CQ and QPs ------------------------------------------------ */
+
+static struct t3_cq *cq;
+static struct t3_pd pd;
+static struct uverbs_attr_bundle bundle;
+static u32 produced;
+
+static void on_completion(struct ib_cq *ibcq, void *context)
+{
+	card.handlers++;
+}
+
+static void make_cq(struct kunit *test)
+{
+	const struct ib_cq_init_attr attr = { .cqe = 64 };
+
+	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, cq);
+	cq->ibcq.device = &dev->ibdev;
+	cq->ibcq.comp_handler = on_completion;
+	KUNIT_ASSERT_EQ(test, create_cq(&cq->ibcq, &attr, NULL), 0);
+	produced = 0;
+}
+
+static int qp_init(struct kunit *test)
+{
+	memset(&card, 0, sizeof(card));
+	card.next_id = 100;
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	ucontext = kunit_kzalloc(test, sizeof(*ucontext), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ucontext);
+	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
+	dev->qp_group_size = 32;
+	memset(&bundle, 0, sizeof(bundle));
+	bundle.context = &ucontext->ibucontext;
+	bundle.driver_udata.outlen = 64;
+	t3_wq = alloc_workqueue("qp_kunit", 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_wq);
+	make_cq(test);
+	return 0;
+}
+
+static void qp_exit(struct kunit *test)
+{
+	destroy_workqueue(t3_wq);
+	KUNIT_EXPECT_EQ(test, destroy_cq(&cq->ibcq, NULL), 0);
+	KUNIT_EXPECT_EQ(test, card.ids, 0);
+	KUNIT_EXPECT_EQ(test, card.rqts, 0);
+	KUNIT_EXPECT_EQ(test, card.entries, 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->qps));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
+}
+
+static struct t3_qp *alloc_qp(struct kunit *test)
+{
+	struct t3_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, qp);
+	qp->ibqp.device = &dev->ibdev;
+	qp->ibqp.pd = &pd.ibpd;
+	qp->ibqp.send_cq = &cq->ibcq;
+	qp->ibqp.recv_cq = &cq->ibcq;
+	return qp;
+}
+
+static int create(struct t3_qp *qp, bool user)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = 8, .max_recv_wr = 7 },
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+	};
+
+	return create_qp(&qp->ibqp, &init, user ? &bundle.driver_udata : NULL);
+}
+
+static struct t3_qp *make_qp(struct kunit *test, bool user)
+{
+	struct t3_qp *qp = alloc_qp(test);
+
+	KUNIT_ASSERT_EQ(test, create(qp, user), 0);
+	return qp;
+}
+
+/* --- tests: who finds it ---------------------------------------------------- */
+
+/* E6: an id is easily guessed, and a connection may be made of whatever QP is found. */
+static void qp_is_found_when_it_cannot_fail_any_more(struct kunit *test)
+{
+	struct t3_qp *qp = alloc_qp(test);
+
+	xa_erase_irq(&dev->cqs, cq->id);	/* only what is made now counts */
+	card.respond_error = -EFAULT;
+	KUNIT_EXPECT_EQ(test, create(qp, true), -EFAULT);
+	KUNIT_EXPECT_FALSE(test, card.found_early);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->qps));
+	KUNIT_EXPECT_EQ(test, card.entries, 0);
+
+	card.respond_error = 0;
+	qp = alloc_qp(test);
+	KUNIT_ASSERT_EQ(test, create(qp, true), 0);
+	KUNIT_EXPECT_PTR_EQ(test, t3_qp_find(dev, qp->id), qp);
+	t3_qp_put(qp);
+	destroy_qp(&qp->ibqp, NULL);
+	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
+}
+
+static void cq_is_found_when_it_cannot_fail_any_more(struct kunit *test)
+{
+	const struct ib_cq_init_attr attr = { .cqe = 64 };
+	struct t3_cq *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	other->ibcq.device = &dev->ibdev;
+	xa_erase_irq(&dev->cqs, cq->id);
+	bundle.driver_udata.inlen = sizeof(struct t3_create_cq_req);
+	card.respond_error = -EFAULT;
+	KUNIT_EXPECT_EQ(test, create_cq(&other->ibcq, &attr, &bundle.driver_udata), -EFAULT);
+	KUNIT_EXPECT_FALSE(test, card.found_early);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
+	KUNIT_EXPECT_EQ(test, card.entries, 0);
+	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
+}
+
+static void kernel_qp_is_in_the_tables_of_its_cqs(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	KUNIT_EXPECT_PTR_EQ(test, xa_load(&cq->qps, qp->id), (void *)qp);
+	destroy_qp(&qp->ibqp, NULL);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&cq->qps));
+}
+
+struct destroyer {
+	struct work_struct work;
+	struct t3_qp *qp;
+	struct completion done;
+};
+
+static void destroy_work(struct work_struct *work)
+{
+	struct destroyer *d = container_of(work, struct destroyer, work);
+
+	destroy_qp(&d->qp->ibqp, NULL);
+	complete(&d->done);
+}
+
+/*
+ * E9: iw_cm calls iw_get_qp() and then iw_add_ref(), under a spinlock; a destroy in between must
+ * not come to its end, for then the QP is freed. Here the second call comes at the last moment
+ * that a grace period allows.
+ */
+static void destroy_waits_for_who_has_found_the_qp(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+	struct destroyer d = { .qp = qp };
+
+	rcu_read_lock();
+	card.late_reader = iw_get_qp(&dev->ibdev, qp->id);
+	rcu_read_unlock();
+	KUNIT_ASSERT_NOT_NULL(test, card.late_reader);
+	INIT_WORK_ONSTACK(&d.work, destroy_work);
+	init_completion(&d.done);
+	queue_work(system_unbound_wq, &d.work);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&d.done, HZ / 5), 0);
+	KUNIT_EXPECT_EQ(test, card.grace_periods, 1);
+	KUNIT_EXPECT_FALSE(test, card.found_early);
+	if (card.grace_periods)
+		iw_rem_ref(&qp->ibqp);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&d.done, 20 * HZ), 0);
+	flush_work(&d.work);
+	destroy_work_on_stack(&d.work);
+}
+
+static void grace_periods_are_for_those_that_were_found(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	KUNIT_EXPECT_PTR_EQ(test, t3_qp_find(dev, qp->id), qp);
+	t3_qp_put(qp);
+	destroy_qp(&qp->ibqp, NULL);
+	KUNIT_EXPECT_EQ(test, card.grace_periods, 0);
+}
+
+static void qp_without_a_reference_is_not_found(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	t3_qp_put(qp);	/* as if it were the last one */
+	KUNIT_EXPECT_NULL(test, t3_qp_find(dev, qp->id));
+	kref_init(&qp->ref);
+	reinit_completion(&qp->released);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
+static struct kunit_case qp_cases[] = {
+	KUNIT_CASE(qp_is_found_when_it_cannot_fail_any_more),
+	KUNIT_CASE(cq_is_found_when_it_cannot_fail_any_more),
+	KUNIT_CASE(kernel_qp_is_in_the_tables_of_its_cqs),
+	KUNIT_CASE(destroy_waits_for_who_has_found_the_qp),
+	KUNIT_CASE(grace_periods_are_for_those_that_were_found),
+	KUNIT_CASE(qp_without_a_reference_is_not_found),
+	{}
+};
+
+static struct kunit_suite qp_suite = {
+	.name = "iw_cxgb3_qp",
+	.init = qp_init,
+	.exit = qp_exit,
+	.test_cases = qp_cases,
+};
+
+kunit_test_suites(&qp_suite);
+
+MODULE_LICENSE("GPL");
