@@ -42,7 +42,7 @@ public:
         if (cxgb3_core_create_cq(&cq_, threads, nullptr))
             std::abort();
         cxgb3_core_cq_use_ring(&cq_, &cq);
-        if (cxgb3_core_create_qp(&qp_, &qp, false, threads, nullptr))
+        if (cxgb3_core_create_qp(&qp_, &qp, false, threads, nullptr, nullptr))
             std::abort();
         cxgb3_set_builders(&qp_, false);
         cxgb3_set_readers(&cq_, false);

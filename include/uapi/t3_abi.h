@@ -61,8 +61,14 @@ struct t3_create_qp_resp {
  * that.
  */
 #define T3_QP_STATUS_OFFSET 104
-#define T3_QP_STATUS_ERROR  (1ULL << 0) /* the library must flush the QP */
-#define T3_QP_STATUS_DB_OFF (1ULL << 1) /* queue work, but leave ringing to the kernel */
+#define T3_QP_STATUS_ERROR   (1ULL << 0) /* the library must flush the QP */
+#define T3_QP_STATUS_DB_OFF  (1ULL << 1) /* queue work, but leave ringing to the kernel */
+/*
+ * Keep new work from the card; it will be flushed. Unlike ERROR it does not say that the card has
+ * let go of what was posted before. Set by either side, and cleared by a reset. A library that does
+ * not know it posts to a ring that is not executed any more.
+ */
+#define T3_QP_STATUS_STOPPED (1ULL << 2)
 #define T3_CQ_STATUS_ERROR  1U          /* a QP of this CQ has T3_QP_STATUS_ERROR set */
 
 #ifdef __cplusplus

@@ -213,7 +213,7 @@ static void sweep(struct t3_cq *cq)
 /*
  * Complete everything that is outstanding on a QP whose connection is gone, as
  * a flush, behind what the card has really done. The caller holds a reference
- * on the QP and no lock.
+ * on the QP and no lock; a QP that was reset meanwhile has nothing to flush.
  */
 void t3_cq_flush_qp(struct t3_qp *qp)
 {
@@ -231,7 +231,8 @@ void t3_cq_flush_qp(struct t3_qp *qp)
 
 		spin_lock_irqsave(&cq->lock, flags);
 		spin_lock(&qp->lock);
-		t3_wq_flush(&qp->wq);
+		if (t3_qp_over(qp))
+			t3_wq_flush(&qp->wq);
 		if (cq == cqs[1] && t3_sq_retirable(&qp->wq))
 			t3_half_ready(cq, &qp->sq);
 		if (cq == cqs[0] && t3_rq_retirable(&qp->wq))

@@ -399,12 +399,13 @@ struct t3_qp {
 	bool user;
 	bool inited;			/* IDLE is INIT, not RESET */
 	bool used;			/* had a connection since the last reset */
-	bool busy;			/* the card may still fetch from the ring */
+	bool busy;			/* the card may still use ring and buffers */
+	bool resetting;			/* no connection now */
 	bool found_by_cm;		/* iw_get_qp() returned it; lock of t3_dev.qps */
 	bool sq_sig_all;
 	u32 max_ord;
 	u32 max_ird;
-	u32 access;			/* enum ib_access_flags, for query */
+	u32 access;			/* enum ib_access_flags; 0: all remote ones */
 	u32 rqt_addr;			/* absolute byte address */
 	struct t3_dma ring;
 	struct t3_mmap *map;		/* user QP: owner of the ring's memory */
@@ -442,6 +443,16 @@ static inline struct t3_qp *to_t3_qp(struct ib_qp *qp)
 static inline struct t3_dev *t3_qp_dev(const struct t3_qp *qp)
 {
 	return to_t3_dev(qp->ibqp.device);
+}
+
+/*
+ * The connection has ended, or will never be, and the card has let go of what was posted: it
+ * may be flushed. False while a connection still ends, whatever the state says.
+ */
+static inline bool t3_qp_over(const struct t3_qp *qp)
+{
+	lockdep_assert_held(&qp->lock);
+	return !qp->busy && (qp->state == T3_QPS_ERROR || (qp->state == T3_QPS_IDLE && qp->used));
 }
 
 /* --- between the files of the verbs side --------------------------------- */
@@ -518,7 +529,10 @@ extern const struct ib_device_ops t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops;
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id);
 void t3_qp_get(struct t3_qp *qp);
 void t3_qp_put(struct t3_qp *qp);
-/* The card has said its last word about the connection of t3_qp_connect(). */
+/*
+ * The card has said its last word about the connection of t3_qp_connect(), or has lost its
+ * bus mastering: what is outstanding is flushed.
+ */
 void t3_qp_disconnected(struct t3_qp *qp);
 
 /*
@@ -539,8 +553,8 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
  * machine refuses it (counted and traced). Events of the connection:
  *
  *   T3_QPEV_PEER_CLOSE	FIN of the peer, or our own graceful close has begun
- *   T3_QPEV_CLOSED	both directions closed: flush, detach, IDLE
- *   T3_QPEV_LOST	reset, timeout, bad close: flush, detach, ERROR
+ *   T3_QPEV_CLOSED	both directions closed: detach, IDLE
+ *   T3_QPEV_LOST	reset, timeout, bad close: detach, ERROR
  *
  * Detaching drops the QP's reference on the endpoint (t3_ep_put), and may be
  * the last thing that happens to it: the caller needs its own.

@@ -44,16 +44,6 @@ struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 	return qp;
 }
 
-void t3_qp_disconnected(struct t3_qp *qp)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&qp->lock, flags);
-	qp->busy = false;
-	spin_unlock_irqrestore(&qp->lock, flags);
-	t3_qp_put(qp);
-}
-
 static void iw_add_ref(struct ib_qp *ibqp)
 {
 	t3_qp_get(to_t3_qp(ibqp));
@@ -78,7 +68,7 @@ static struct ib_qp *iw_get_qp(struct ib_device *ibdev, int qpn)
 	unsigned long flags;
 	struct t3_qp *qp;
 
-	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "iw_get_qp() without a lock");
+	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "neither RCU nor a spinlock is held");
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
 	if (qp)
@@ -110,7 +100,7 @@ void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
 
 /* --- what the library sees of a user QP -------------------------------------- */
 
-/* The library only ever sets the error bit, which is never cleared but by a reset. */
+/* The library only ever sets the bit that stops it, and a reset clears all of them. */
 void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear)
 {
 	t3_status_change(qp->ring.va + T3_QP_STATUS_OFFSET, set, clear);
@@ -124,21 +114,48 @@ static void notify_cqs(struct t3_qp *qp)
 }
 
 /*
- * Complete what is outstanding. A user QP is flushed by its library, which
- * learns of it from the CQs' status words; a thread that waits for events must
- * be woken up for that.
+ * Complete what is outstanding, if the card has let go of it. A user QP is flushed by its
+ * library, which learns of it from the status words of QP and CQs; a thread that waits
+ * for events must be woken up for that.
  */
-static void flush(struct t3_qp *qp)
+static void t3_qp_flush(struct t3_qp *qp)
 {
+	unsigned long flags;
+	bool over;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	over = t3_qp_over(qp);
+	if (over && qp->user)
+		t3_qp_set_status(qp, T3_QP_STATUS_ERROR, 0);
+	spin_unlock_irqrestore(&qp->lock, flags);
+	if (!over)
+		return;
+
 	t3_count(t3_qp_dev(qp), T3_CNT_FLUSHED_QP);
 	if (qp->user) {
-		t3_qp_set_status(qp, T3_QP_STATUS_ERROR, 0);
 		t3_cq_tell_user(to_t3_cq(qp->ibqp.send_cq));
 		t3_cq_tell_user(to_t3_cq(qp->ibqp.recv_cq));
 	} else {
 		t3_cq_flush_qp(qp);
 	}
+	T3_RACE_POINT(t3_qp_flushed);
 	notify_cqs(qp);
+}
+
+/*
+ * The consumer may free a buffer when its request has come back, and those of a kernel
+ * consumer are not protected by an STag. So whatever ended the connection, the flush is here:
+ * the card has said its last word about it, or has lost its bus mastering.
+ */
+void t3_qp_disconnected(struct t3_qp *qp)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	qp->busy = false;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	t3_qp_flush(qp);
+	t3_qp_put(qp);
 }
 
 /* --- states --------------------------------------------------------------------- */
@@ -153,11 +170,12 @@ static void free_scratch(struct t3_qp *qp)
 			t3_pbl_free(t3_qp_dev(qp), t3_rq_at(wq, i)->pbl_addr, T3_PBL_GRANULE);
 }
 
-/* With the QP lock. The ring is as new, so that a connection can start at slot 0. */
+/* The ring is as new, so that a connection can start at slot 0. */
 static void reset(struct t3_qp *qp)
 {
 	struct t3_wq *wq = &qp->wq;
 
+	lockdep_assert_held(&qp->lock);
 	free_scratch(qp);
 	memset(qp->ring.va, 0, qp->ring.size);
 	wq->error = false;
@@ -189,23 +207,53 @@ static void send_terminate(struct t3_qp *qp, struct t3_ep *ep, u32 tid, struct t
 	t3_ep_terminating(ep);
 }
 
+/* What an event leads to, with what the table cannot know. */
+static struct t3_qp_step t3_qp_step(const struct t3_qp *qp, enum t3_qp_event ev)
+{
+	struct t3_qp_step step = t3_qp_fsm(qp->state, ev);
+
+	lockdep_assert_held(&qp->lock);
+	if (step.actions & T3_QPA_RESET && (qp->busy || qp->resetting))
+		step.legal = false;
+	/* The card starts at slot 0: a ring that was used must be reset first. */
+	if (ev == T3_QPEV_CONNECT && (qp->busy || qp->resetting || qp->used))
+		step.legal = false;
+	return step;
+}
+
+/*
+ * What waits in the CQs belongs to the time before a reset, and goes if the reset is
+ * granted. CQ locks are outside of the QP's, so a mark keeps a connection away meanwhile.
+ */
+static bool t3_qp_begin_reset(struct t3_qp *qp)
+{
+	unsigned long flags;
+	bool granted;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	granted = t3_qp_step(qp, T3_QPEV_USER_RESET).legal;
+	if (granted)
+		qp->resetting = true;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	if (granted)
+		t3_cq_purge_qp(qp);
+	return granted;
+}
+
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	struct t3_ep *ep = NULL;
 	struct t3_qp_step step;
 	struct t3_term term;
 	unsigned long flags;
-	bool detached;
+	bool resetting, detached;
 	u32 tid;
 
-	/* What waits in the CQs belongs to the time before a reset. */
-	if (ev == T3_QPEV_USER_RESET)
-		t3_cq_purge_qp(qp);
-
+	resetting = ev == T3_QPEV_USER_RESET && t3_qp_begin_reset(qp);
 	spin_lock_irqsave(&qp->lock, flags);
-	step = t3_qp_fsm(qp->state, ev);
-	if (step.actions & T3_QPA_RESET && qp->busy)
-		step.legal = false;
+	if (resetting)
+		qp->resetting = false;
+	step = t3_qp_step(qp, ev);
 	trace_t3_qp_state(qp, ev, &step);
 	if (!step.legal) {
 		spin_unlock_irqrestore(&qp->lock, flags);
@@ -218,7 +266,7 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	if (step.actions & T3_QPA_MARK_ERROR) {
 		qp->wq.error = true;
 		if (qp->user)
-			t3_qp_set_status(qp, T3_QP_STATUS_ERROR, 0);
+			t3_qp_set_status(qp, T3_QP_STATUS_STOPPED, 0);
 	}
 	if (step.actions & T3_QPA_RESET)
 		reset(qp);
@@ -237,9 +285,9 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	spin_unlock_irqrestore(&qp->lock, flags);
 
 	T3_RACE_POINT(t3_qp_stepped);
+	/* With a connection it is t3_qp_disconnected() that does it. */
 	if (step.actions & T3_QPA_FLUSH)
-		flush(qp);
-	T3_RACE_POINT(t3_qp_flushed);
+		t3_qp_flush(qp);
 	if (!ep)
 		return 0;
 	if (step.actions & T3_QPA_TERMINATE)
@@ -252,10 +300,20 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	return 0;
 }
 
-static u8 qp_caps(const struct t3_qp *qp)
+/*
+ * What the peer may do, as far as it is the QP that forbids it, and what the consumer may.
+ * No flag at all forbids nothing: rdma_cm moves each QP that is to connect to INIT with 0,
+ * whatever its owner wants. Who names any flag gets just those.
+ */
+static u8 t3_qp_caps(const struct t3_qp *qp)
 {
-	u8 caps = T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE | T3_QPCAP_BIND;
+	u8 caps = T3_QPCAP_BIND;
 
+	lockdep_assert_held(&qp->lock);
+	if (!qp->access || qp->access & IB_ACCESS_REMOTE_READ)
+		caps |= T3_QPCAP_RDMA_READ;
+	if (!qp->access || qp->access & IB_ACCESS_REMOTE_WRITE)
+		caps |= T3_QPCAP_RDMA_WRITE;
 	/* STag 0 is any bus address; no user space may have that. */
 	return qp->user ? caps : caps | T3_QPCAP_FASTREG | T3_QPCAP_STAG0;
 }
@@ -273,7 +331,6 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		.rq_addr = qp->rqt_addr - dev->info.rqt_base,
 		.rq_size = t3_rq_size(&qp->wq),
 		.mpa_attrs = attrs->mpa_attrs,
-		.qp_caps = qp_caps(qp),
 		.rtr_type = attrs->rtr_type,
 		.channel = attrs->channel,
 		.initiator = attrs->initiator,
@@ -294,9 +351,11 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		return -ENOMEM;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	step = t3_qp_fsm(qp->state, T3_QPEV_CONNECT);
-	/* The card starts at slot 0: a ring that was used must be reset first. */
-	if (qp->used || qp->busy)
+	init.qp_caps = t3_qp_caps(qp);
+	step = t3_qp_step(qp, T3_QPEV_CONNECT);
+	/* The peer is going to open with a read, if only of nothing. */
+	if (attrs->rtr_type == T3_RTR_READ && !attrs->initiator &&
+	    !(init.qp_caps & T3_QPCAP_RDMA_READ))
 		step.legal = false;
 	trace_t3_qp_state(qp, T3_QPEV_CONNECT, &step);
 	if (!step.legal) {
@@ -575,27 +634,22 @@ static bool ring_open(const struct t3_qp *qp)
 }
 
 /*
- * Nothing will ever complete this request but a flush: at once, if that has
- * taken place already, else together with the others. The handler is called
- * from a work item, since this may run inside it.
+ * Nothing will ever complete this request but a flush: at once, if the card has let go of
+ * those before it, else together with them. The handler is called from a work item, since
+ * this may run inside it.
  */
-static void flush_late(struct t3_qp *qp, struct t3_cq *cq, struct t3_half *half)
+static void flush_late(struct t3_qp *qp, struct t3_cq *cq)
 {
 	unsigned long flags;
-	bool now;
+	bool over;
 
-	spin_lock_irqsave(&cq->lock, flags);
-	spin_lock(&qp->lock);
-	now = qp->state == T3_QPS_ERROR || qp->state == T3_QPS_IDLE;
-	if (now) {
-		t3_wq_flush(&qp->wq);
-		if (half->send ? t3_sq_retirable(&qp->wq) : t3_rq_retirable(&qp->wq))
-			t3_half_ready(cq, half);
-	}
-	spin_unlock(&qp->lock);
-	spin_unlock_irqrestore(&cq->lock, flags);
-	if (now)
-		queue_work(t3_wq, &cq->comp_work);
+	spin_lock_irqsave(&qp->lock, flags);
+	over = t3_qp_over(qp);
+	spin_unlock_irqrestore(&qp->lock, flags);
+	if (!over)
+		return;
+	t3_cq_flush_qp(qp);
+	queue_work(t3_wq, &cq->comp_work);
 }
 
 static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -636,7 +690,7 @@ static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	if (ring)
 		t3_ring_doorbell(dev, qp->id);
 	if (late)
-		flush_late(qp, to_t3_cq(ibqp->send_cq), &qp->sq);
+		flush_late(qp, to_t3_cq(ibqp->send_cq));
 	return err;
 }
 
@@ -679,7 +733,7 @@ static int post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (ring)
 		t3_ring_doorbell(dev, qp->id);
 	if (late)
-		flush_late(qp, to_t3_cq(ibqp->recv_cq), &qp->rq);
+		flush_late(qp, to_t3_cq(ibqp->recv_cq));
 	return err;
 }
 

@@ -42,7 +42,7 @@ enum t3_qp_event {
 enum t3_qp_action {
 	T3_QPA_NONE		= 0,
 	T3_QPA_MARK_ERROR	= 1 << 0, /* no more work is put into the ring */
-	T3_QPA_FLUSH		= 1 << 1, /* complete what is outstanding */
+	T3_QPA_FLUSH		= 1 << 1, /* complete what is outstanding, once the card lets go */
 	T3_QPA_RESET		= 1 << 2, /* ring, counters, flags as new */
 	T3_QPA_TERMINATE	= 1 << 3, /* post a TERMINATE message */
 	T3_QPA_DISCONNECT	= 1 << 4, /* close with FIN */

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 
 import pytest
+from programs import run_pair
 from stock import address, rping_client, rping_server, wait_listening
 from test_perftest import run_perftest
 
@@ -95,6 +96,15 @@ def test_a_file_under_loss_and_reordering_is_the_same_file(pair):
     assert server.pull("/tmp/received") == data
     server.check("rm /tmp/received")
     client.check("rm /tmp/sent")
+
+
+@pytest.mark.parametrize("how", ["error", "disconnect"])
+def test_B3_buffers_that_came_back_are_left_alone(pair, how):
+    """A QP is moved to ERR, at once or after a disconnect, while both directions of a slow wire are full."""
+    with impaired(pair, "rate=50M", "queue=4M"):
+        server, client = run_pair(*pair.guests, "poison", f"--how={how}", timeout=120)
+    assert server["flushed"] > 20
+    assert (server["changed_receives"], server["changed_sinks"], client["leaked"]) == (0, 0, 0)
 
 
 @pytest.mark.long

@@ -249,6 +249,7 @@ void t3_ep_terminating(struct t3_ep *ep)
 
 /* --- a device, a CQ and QPs ------------------------------------------------ */
 
+static struct t3_ep *const some_ep = (struct t3_ep *)&card;	/* for fakes only */
 static struct t3_cq *cq;
 static struct t3_pd pd;
 static struct uverbs_attr_bundle bundle;
@@ -331,6 +332,68 @@ static struct t3_qp *make_qp(struct kunit *test, bool user)
 
 	KUNIT_ASSERT_EQ(test, create(qp, user), 0);
 	return qp;
+}
+
+static int connect(struct t3_qp *qp, u8 rtr_type)
+{
+	const struct t3_conn_attrs attrs = { .tid = 7, .rtr_type = rtr_type };
+	bool acked;
+
+	return t3_qp_connect(qp, some_ep, &attrs, &acked);
+}
+
+static int move(struct t3_qp *qp, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+
+	return modify_qp(&qp->ibqp, &attr, IB_QP_STATE, NULL);
+}
+
+static void recv(struct kunit *test, struct t3_qp *qp, u64 wr_id)
+{
+	const struct ib_recv_wr wr = { .wr_id = wr_id }, *bad;
+
+	KUNIT_EXPECT_EQ(test, post_recv(&qp->ibqp, &wr, &bad), 0);
+}
+
+static void send(struct kunit *test, struct t3_qp *qp, u64 wr_id)
+{
+	const struct ib_send_wr wr = { .wr_id = wr_id, .opcode = IB_WR_SEND }, *bad;
+
+	KUNIT_EXPECT_EQ(test, post_send(&qp->ibqp, &wr, &bad), 0);
+}
+
+/* The card places a message. */
+static void received(struct t3_qp *qp, u32 msn)
+{
+	struct t3_cqe *e = (struct t3_cqe *)cq->ring.va + produced;
+
+	e->u.rq.msn = cpu_to_be32(msn);
+	e->header = cpu_to_be32(T3_CQE_GEN | qp->id << 12 | T3_RDMA_SEND);
+	produced++;
+}
+
+/* How many completions come, all of them with this status. */
+static int polled(struct kunit *test, enum ib_wc_status status)
+{
+	struct ib_wc wc[16];
+	int i, n = poll_cq(&cq->ibcq, ARRAY_SIZE(wc), wc);
+
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ(test, (int)wc[i].status, (int)status);
+	return n;
+}
+
+static u64 status_of(const struct t3_qp *qp)
+{
+	return atomic64_read((atomic64_t *)(qp->ring.va + T3_QP_STATUS_OFFSET));
+}
+
+/* The endpoint reports the end, as its table has it: lost, and then detached. */
+static void connection_ends(struct t3_qp *qp, enum t3_qp_event ev)
+{
+	t3_qp_report(qp, ev);
+	t3_qp_disconnected(qp);
 }
 
 /* --- tests: who finds it ---------------------------------------------------- */
@@ -444,6 +507,226 @@ static void qp_without_a_reference_is_not_found(struct kunit *test)
 	destroy_qp(&qp->ibqp, NULL);
 }
 
+/* --- tests: when it is flushed ---------------------------------------------- */
+
+/* B3: whatever comes back may be freed, so it comes back when the card has let go of it. */
+static void flush_waits_for_the_card(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	recv(test, qp, 1);
+	recv(test, qp, 2);
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	send(test, qp, 3);
+	cq->armed = true;
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, card.aborts, 1);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
+	KUNIT_EXPECT_EQ(test, card.handlers, 0);
+
+	/* What ib_drain_qp() posts. */
+	card.rung = 0;
+	recv(test, qp, 4);
+	send(test, qp, 5);
+	flush_workqueue(t3_wq);
+	KUNIT_EXPECT_EQ(test, card.rung, 0);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
+
+	/* The card was not done yet. */
+	received(qp, 1);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 1);
+
+	connection_ends(qp, T3_QPEV_LOST);
+	KUNIT_EXPECT_EQ(test, card.handlers, 1);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 4);
+	recv(test, qp, 6);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
+	flush_workqueue(t3_wq);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
+static void user_qp_is_stopped_and_later_flushed(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, true);
+	u32 *cq_word = (u32 *)((struct t3_cqe *)cq->ring.va + cq->entries);
+
+	cq->status_word = true;
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, status_of(qp), T3_QP_STATUS_STOPPED);
+	KUNIT_EXPECT_EQ(test, *cq_word, 0);
+	connection_ends(qp, T3_QPEV_LOST);
+	KUNIT_EXPECT_EQ(test, status_of(qp), T3_QP_STATUS_STOPPED | T3_QP_STATUS_ERROR);
+	KUNIT_EXPECT_EQ(test, *cq_word, T3_CQ_STATUS_ERROR);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
+static void every_end_flushes_at_its_end(struct kunit *test)
+{
+	static const struct {
+		enum t3_qp_event before, end;
+	} ends[] = {
+		{ T3_QPEV_PEER_CLOSE, T3_QPEV_CLOSED },
+		{ T3_QPEV_PEER_CLOSE, T3_QPEV_LOST },
+		{ T3_QPEV_USER_CLOSE, T3_QPEV_CLOSED },
+		{ T3_QPEV_USER_ERROR, T3_QPEV_LOST },
+		{ T3_QPEV_PROTO_ERROR, T3_QPEV_CLOSED },
+		{ T3_QPEV_TERM_RCVD, T3_QPEV_LOST },
+		{ T3_QPEV_LOST, T3_QPEV_LOST },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		struct t3_qp *qp = make_qp(test, false);
+
+		KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+		recv(test, qp, 1);
+		send(test, qp, 2);
+		t3_qp_report(qp, ends[i].before);
+		KUNIT_EXPECT_EQ_MSG(test, polled(test, IB_WC_WR_FLUSH_ERR), 0, "%s",
+				    t3_qp_event_name(ends[i].before));
+		t3_qp_report(qp, ends[i].end);
+		KUNIT_EXPECT_EQ_MSG(test, polled(test, IB_WC_WR_FLUSH_ERR), 0, "%s",
+				    t3_qp_event_name(ends[i].end));
+		t3_qp_disconnected(qp);
+		KUNIT_EXPECT_EQ_MSG(test, polled(test, IB_WC_WR_FLUSH_ERR), 2, "%s, %s",
+				    t3_qp_event_name(ends[i].before),
+				    t3_qp_event_name(ends[i].end));
+		destroy_qp(&qp->ibqp, NULL);
+	}
+}
+
+static void without_a_connection_the_flush_is_at_once(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	recv(test, qp, 1);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
+	destroy_qp(&qp->ibqp, NULL);
+
+	/* Nor with one that was never made. */
+	qp = make_qp(test, false);
+	recv(test, qp, 1);
+	card.send_error = -EIO;
+	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), -EIO);
+	card.send_error = 0;
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
+/* After a disconnect, too: a FIN flushes nothing, and the peer may take its time. */
+static void error_after_a_disconnect_aborts(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_SQD), 0);
+	KUNIT_EXPECT_EQ(test, card.closes, 1);
+	KUNIT_EXPECT_EQ(test, card.aborts, 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, card.aborts, 1);
+	connection_ends(qp, T3_QPEV_LOST);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
+/* But a destroy does not: the last messages are still on their way. */
+static void destroy_after_a_disconnect_waits(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+	struct destroyer d = { .qp = qp };
+
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_SQD), 0);
+	INIT_WORK_ONSTACK(&d.work, destroy_work);
+	init_completion(&d.done);
+	queue_work(system_unbound_wq, &d.work);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&d.done, HZ / 5), 0);
+	KUNIT_EXPECT_EQ(test, card.aborts, 0);
+	connection_ends(qp, T3_QPEV_CLOSED);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&d.done, 20 * HZ), 0);
+	flush_work(&d.work);
+	destroy_work_on_stack(&d.work);
+}
+
+/* --- tests: reset, rights, status word --------------------------------------- */
+
+static void refused_reset_changes_nothing(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	recv(test, qp, 1);
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	received(qp, 1);
+	/* One that is known to its QP, and waits to be polled. */
+	spin_lock_irq(&cq->lock);
+	sweep(cq);
+	spin_unlock_irq(&cq->lock);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), -EINVAL);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 1);
+	connection_ends(qp, T3_QPEV_LOST);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
+static void reset_qp_connects_again(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	recv(test, qp, 1);
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	connection_ends(qp, T3_QPEV_LOST);
+	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), -EINVAL);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
+	/* A flush that was under way finds nothing to do. */
+	t3_qp_flush(qp);
+	recv(test, qp, 2);
+	t3_cq_flush_qp(qp);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
+	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	connection_ends(qp, T3_QPEV_LOST);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
+static void peer_has_the_rights_of_the_qp(struct kunit *test)
+{
+	static const struct {
+		int flags;
+		u8 caps;
+	} rights[] = {
+		{ -1, T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE },	/* none named */
+		{ 0, T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE },	/* what rdma_cm says */
+		{ IB_ACCESS_LOCAL_WRITE, 0 },
+		{ IB_ACCESS_REMOTE_READ, T3_QPCAP_RDMA_READ },
+		{ IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE, T3_QPCAP_RDMA_WRITE },
+		{ IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ,
+		  T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rights); i++) {
+		struct ib_qp_attr attr = {
+			.qp_state = IB_QPS_INIT, .qp_access_flags = rights[i].flags,
+		};
+		struct t3_qp *qp = make_qp(test, true);
+
+		if (rights[i].flags >= 0)
+			KUNIT_EXPECT_EQ(test, modify_qp(&qp->ibqp, &attr, IB_QP_STATE |
+							IB_QP_ACCESS_FLAGS, NULL), 0);
+		KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+		KUNIT_EXPECT_EQ(test, card.qp_caps, rights[i].caps | T3_QPCAP_BIND);
+		connection_ends(qp, T3_QPEV_LOST);
+		/* The peer that is to open with a read needs the right to. */
+		KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+		KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_READ),
+				rights[i].caps & T3_QPCAP_RDMA_READ ? 0 : -EINVAL);
+		if (qp->busy)
+			connection_ends(qp, T3_QPEV_LOST);
+		destroy_qp(&qp->ibqp, NULL);
+	}
+}
+
 static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_is_found_when_it_cannot_fail_any_more),
 	KUNIT_CASE(cq_is_found_when_it_cannot_fail_any_more),
@@ -451,6 +734,15 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(destroy_waits_for_who_has_found_the_qp),
 	KUNIT_CASE(grace_periods_are_for_those_that_were_found),
 	KUNIT_CASE(qp_without_a_reference_is_not_found),
+	KUNIT_CASE(flush_waits_for_the_card),
+	KUNIT_CASE(user_qp_is_stopped_and_later_flushed),
+	KUNIT_CASE(every_end_flushes_at_its_end),
+	KUNIT_CASE(without_a_connection_the_flush_is_at_once),
+	KUNIT_CASE(error_after_a_disconnect_aborts),
+	KUNIT_CASE(destroy_after_a_disconnect_waits),
+	KUNIT_CASE(refused_reset_changes_nothing),
+	KUNIT_CASE(reset_qp_connects_again),
+	KUNIT_CASE(peer_has_the_rights_of_the_qp),
 	{}
 };
 

@@ -114,6 +114,15 @@ TEST(QpFsm, DestroyLetsACloseComeToItsEnd) {
     EXPECT_TRUE(t3_qp_fsm(T3_QPS_RTS, T3_QPEV_DESTROY).actions & T3_QPA_ABORT);
 }
 
+// A consumer that moves its QP to ERR wants its buffers back; a FIN does not make the card let go of them.
+TEST(QpFsm, ErrorByTheConsumerAbortsWhereverAConnectionIs) {
+    for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE}) {
+        const auto step = t3_qp_fsm(state, T3_QPEV_USER_ERROR);
+        EXPECT_TRUE(step.legal && step.actions & T3_QPA_ABORT) << t3_qp_state_name(state);
+        EXPECT_TRUE(step.actions & T3_QPA_MARK_ERROR) << t3_qp_state_name(state);
+    }
+}
+
 TEST(QpFsm, NumbersOutOfRangeAreIllegal) {
     EXPECT_FALSE(t3_qp_fsm(static_cast<t3_qp_state>(T3_QPS_NUM), T3_QPEV_CLOSED).legal);
     EXPECT_FALSE(t3_qp_fsm(T3_QPS_IDLE, static_cast<t3_qp_event>(T3_QPEV_NUM)).legal);

@@ -382,7 +382,7 @@ TEST(Builder, TheQpDiesInsideOfABatch) {
     Side s(true);
     ibv_wr_start(s.ex());
     s.build(verbs(SendRequest{.wr_id = 1, .signaled = true}));
-    s.q.qp.set_error();
+    s.q.kernel_flushes();
     ASSERT_EQ(s.q.recv_empty(2), 0);
     s.build(verbs(SendRequest{.wr_id = 3}));
     ASSERT_EQ(ibv_wr_complete(s.ex()), 0);
@@ -485,7 +485,7 @@ TEST(Builder, AReadThatIsNotPostedYetHidesNoOther) {
 TEST_F(Twins, WorkOfADeadQpComesBackFlushed) {
     both([](Side& s) {
         ASSERT_EQ(s.post_one({.wr_id = 1, .signaled = true}), 0);
-        s.q.qp.set_error();
+        s.q.kernel_flushes();
         ASSERT_EQ(s.post_one({.wr_id = 2}), 0);
         ASSERT_EQ(s.q.recv_empty(3), 0);
         ASSERT_EQ(s.post_one({.wr_id = 4, .op = SendOp::write}), 0);

@@ -180,7 +180,9 @@ struct QpMemory {
               .doorbell = &doorbell,
               .signal_all = o.signal_all,
               .threads = o.threads,
-              .counters = o.counters},
+              .counters = o.counters,
+              .abort = [](void* self) { static_cast<QpMemory*>(self)->aborts++; },
+              .owner = this},
              scq.cq, rcq.cq) {
         handle.core = &qp;
     }
@@ -188,6 +190,13 @@ struct QpMemory {
     uint8_t* slot_bytes(uint32_t i) { return pages.data() + size_t{i} * T3_WR_SLOT_BYTES; }
     t3_wr_slot& slot(uint32_t i) { return *reinterpret_cast<t3_wr_slot*>(slot_bytes(i)); }
     uint64_t& status_word() { return *reinterpret_cast<uint64_t*>(slot_bytes(0) + T3_QP_STATUS_OFFSET); }
+    // What the kernel does when a connection is to end, and when the card has let go of it.
+    void kernel_stops() { __atomic_fetch_or(&status_word(), T3_QP_STATUS_STOPPED, __ATOMIC_SEQ_CST); }
+    void kernel_flushes() {
+        __atomic_fetch_or(&status_word(), T3_QP_STATUS_ERROR, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&scq.status_word(), T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE);
+        __atomic_store_n(&rcq.status_word(), T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE);
+    }
 
     // The slot at the card's consumer index, if both generations fit.
     const t3_wr_slot* fetch() {
@@ -251,6 +260,7 @@ struct QpMemory {
     Pages pages;
     volatile uint32_t doorbell = 0;
     uint32_t fetched = 0;
+    unsigned aborts = 0; // the library has asked the kernel for
     CqMemory &scq, &rcq;
     t3::Qp qp;
     cxgb3_qp handle{};

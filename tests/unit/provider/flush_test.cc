@@ -18,12 +18,7 @@ class Flush : public testing::Test {
 protected:
     Flush() : scq(5), rcq(5), q(scq, rcq) {}
 
-    // What the kernel does when a user QP has to be flushed.
-    static void kernel_reports_error(QpMemory& q) {
-        q.status_word() |= T3_QP_STATUS_ERROR;
-        q.scq.status_word() = 1;
-        q.rcq.status_word() = 1;
-    }
+    static void kernel_reports_error(QpMemory& q) { q.kernel_flushes(); }
 
     CqMemory scq, rcq;
     QpMemory q;
@@ -52,11 +47,11 @@ TEST_F(Flush, A2_ProgramThatOnlyPollsSeesEverythingFlushed) {
 
 TEST_F(Flush, A3_ReportedTwiceFlushedOnce) {
     ASSERT_EQ(q.send_signaled(1), 0);
+    q.qp.stop();
     kernel_reports_error(q);
-    q.qp.set_error();
     EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(1));
     kernel_reports_error(q);
-    q.qp.set_error();
+    q.qp.stop();
     EXPECT_THAT(scq.poll(), IsEmpty());
 }
 
@@ -234,12 +229,91 @@ TEST_F(Flush, ResetDropsEntriesThatWereNotPolled) {
     EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(2));
 }
 
+// A program may free the buffers of what came back, so nothing comes back before the card has let go of it:
+// not when the kernel begins to end the connection, not when the library finds an error, not when a neighbour
+// is flushed.
+TEST_F(Flush, B3_NothingIsFlushedBeforeTheKernelSaysSo) {
+    QpMemory neighbour(scq, rcq, {.qpid = 0x22});
+    ASSERT_EQ(q.send_signaled(1), 0);
+    ASSERT_EQ(q.recv_empty(2), 0);
+    q.rung();
+    q.kernel_stops();
+    q.qp.stop();
+    ASSERT_EQ(q.send_signaled(3), 0);
+    ASSERT_EQ(q.recv_empty(4), 0);
+    EXPECT_EQ(q.fetch_all(), 2u) << "late work is kept from the card";
+    EXPECT_FALSE(q.rung());
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    neighbour.kernel_flushes();
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    EXPECT_THAT(rcq.poll(), IsEmpty());
+    rcq.received(id, 1, 7); // placed after the stop
+    EXPECT_THAT(statuses(rcq.poll()), ElementsAre(ok));
+    q.kernel_flushes();
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(1, 3));
+    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(4));
+    EXPECT_EQ(q.aborts, 0u);
+}
+
+TEST_F(Flush, RefusalCompletesOneRequestAndFlushesNone) {
+    ASSERT_EQ(q.send_silent(1), 0);
+    ASSERT_EQ(q.read(2, 8), 0);
+    ASSERT_EQ(q.send_signaled(3), 0);
+    ASSERT_EQ(q.send_signaled(4), 0);
+    ASSERT_EQ(q.recv_empty(5), 0);
+    scq.sent(id, 2, T3_RDMA_SEND, T3_STATUS_BOUND);
+    EXPECT_THAT(scq.poll(), IsEmpty()) << "behind a read, whose data may still come";
+    scq.sent(id, 3);
+    EXPECT_THAT(scq.poll(), IsEmpty()) << "nothing is executed behind a refusal";
+    scq.read_done(id);
+    const auto c = scq.poll();
+    EXPECT_THAT(wr_ids(c), ElementsAre(2, 3));
+    EXPECT_THAT(statuses(c), ElementsAre(ok, T3_STATUS_BOUND));
+    EXPECT_THAT(rcq.poll(), IsEmpty());
+    q.kernel_flushes();
+    EXPECT_THAT(statuses(scq.poll()), ElementsAre(flushed));
+    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(5));
+}
+
+TEST_F(Flush, RefusalBehindAReadThatNeverFinishesKeepsItsStatus) {
+    ASSERT_EQ(q.read(1, 8), 0);
+    ASSERT_EQ(q.send_signaled(2), 0);
+    ASSERT_EQ(q.send_signaled(3), 0);
+    scq.sent(id, 1, T3_RDMA_SEND, T3_STATUS_BOUND);
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    q.kernel_flushes();
+    const auto c = scq.poll();
+    EXPECT_THAT(wr_ids(c), ElementsAre(1, 2, 3));
+    EXPECT_THAT(statuses(c), ElementsAre(flushed, T3_STATUS_BOUND, flushed));
+}
+
+// The kernel hears of errors that the card reports. What only the library can see, it asks the kernel to end.
+TEST_F(Flush, WhatOnlyTheLibrarySeesEndsTheConnectionOnce) {
+    ASSERT_EQ(q.recv_empty(1), 0);
+    ASSERT_EQ(q.recv_empty(2), 0);
+    rcq.received(id, 7, 0); // not the message that is due
+    EXPECT_THAT(statuses(rcq.poll()), ElementsAre(T3_STATUS_MSN));
+    EXPECT_EQ(q.aborts, 1u);
+    EXPECT_THAT(rcq.poll(), IsEmpty());
+    rcq.received(id, 9, 0);
+    rcq.received(id, 9, 0); // and one for which there is no receive
+    EXPECT_EQ(rcq.poll().size(), 1u);
+    EXPECT_EQ(q.aborts, 1u);
+
+    QpMemory reported(scq, rcq, {.qpid = 0x22});
+    ASSERT_EQ(reported.send_signaled(1), 0);
+    scq.sent(0x22, 0, T3_RDMA_SEND, T3_STATUS_BOUND);
+    EXPECT_EQ(scq.poll().size(), 1u);
+    EXPECT_EQ(reported.aborts, 0u) << "it ends by a TERMINATE, not by a reset";
+}
+
 TEST_F(Flush, FailedRequestOfTheRingThenTheRest) {
     ASSERT_EQ(q.send_silent(1), 0);
     ASSERT_EQ(q.send_silent(2), 0);
     ASSERT_EQ(q.send_silent(3), 0);
     ASSERT_EQ(q.recv_empty(4), 0);
     scq.sent(id, 1, T3_RDMA_SEND, T3_STATUS_BOUND);
+    q.kernel_flushes();
     const auto c = scq.poll();
     EXPECT_THAT(wr_ids(c), ElementsAre(2, 3)) << "delivered though unsignaled, because it failed";
     EXPECT_THAT(statuses(c), ElementsAre(T3_STATUS_BOUND, flushed));
@@ -250,6 +324,7 @@ TEST_F(Flush, FailedReadKeepsItsStatus) {
     ASSERT_EQ(q.read(1, 8), 0);
     ASSERT_EQ(q.read(2, 8), 0);
     scq.read_done(id, 0x1234ff, T3_STATUS_ACCESS);
+    q.kernel_flushes();
     const auto c = scq.poll();
     EXPECT_THAT(wr_ids(c), ElementsAre(1, 2));
     EXPECT_THAT(statuses(c), ElementsAre(T3_STATUS_ACCESS, flushed));

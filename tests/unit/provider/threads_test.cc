@@ -143,7 +143,7 @@ TEST(Threads, ErrorWhilePostingLosesNothing) {
         uint64_t delivered = 0;
         std::thread kernel([&] {
             std::this_thread::yield();
-            q.qp.set_error();
+            q.kernel_flushes();
         });
         while (delivered < 200)
             delivered += cq.poll(4).size();
@@ -259,7 +259,7 @@ TEST(Threads, ErrorInTheMiddleOfBatchesLosesNothing) {
         });
         std::thread kernel([&] {
             std::this_thread::yield();
-            q.qp.set_error();
+            q.kernel_flushes();
         });
         uint64_t next = 0, wrong = 0, last = 0;
         auto take = [&](uint64_t wr_id) {
@@ -316,7 +316,7 @@ TEST(Threads, QpsComeAndGoWhileTheirCqIsPolled) {
     for (int i = 0; i < 300; i++) {
         QpMemory q(cq, cq, {.qpid = 0x20u + i % 3});
         ASSERT_EQ(q.send_signaled(1), 0);
-        q.qp.set_error();
+        q.kernel_flushes();
     }
     stop = true;
     poller.join();

@@ -32,7 +32,7 @@ protected:
         qp.doorbell = &doorbell;
         const t3_create_qp_resp resp{
             .key = 0, .db_key = 0, .qpid = 0x21, .size_log2 = 5, .sq_size_log2 = 4, .rq_size_log2 = 4};
-        EXPECT_EQ(cxgb3_core_create_qp(&qp, &resp, signal_all, true, nullptr), 0);
+        EXPECT_EQ(cxgb3_core_create_qp(&qp, &resp, signal_all, true, nullptr, nullptr), 0);
     }
 
     int send(ibv_send_wr wr) {
@@ -175,9 +175,13 @@ TEST_F(VerbsPath, StatusOfTheCardInVerbs) {
     }
 }
 
-TEST_F(VerbsPath, ErrorByModifyOrEventFlushes) {
+TEST_F(VerbsPath, AfterModifyOrAnEventTheFlushIsTheKernels) {
     ASSERT_EQ(send(wr(IBV_WR_SEND, 0)), 0);
-    cxgb3_core_fail_qp(&qp);
+    cxgb3_core_stop_qp(&qp);
+    ibv_wc none[1];
+    EXPECT_EQ(cxgb3_poll_cq(&cq.vcq.cq, 1, none), 0) << "the card may still send from its buffer";
+    reinterpret_cast<uint64_t*>(ring.data())[T3_QP_STATUS_OFFSET / 8] |= T3_QP_STATUS_ERROR;
+    reinterpret_cast<uint32_t*>(cq_pages.data())[64 * 4] = T3_CQ_STATUS_ERROR;
     const ibv_wc wc = poll_one();
     EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
     EXPECT_EQ(wc.qp_num, 0x21u);

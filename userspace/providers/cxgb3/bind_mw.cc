@@ -55,9 +55,7 @@ int post(t3::Qp& qp, const t3_bind& bind, uint64_t wr_id, t3::wr_flags flags) {
         return ENOMEM;
     }
     const uint64_t status = qp.status();
-    const bool dead = status & T3_QP_STATUS_ERROR;
-    if (dead)
-        qp.notice_error();
+    const bool dead = qp.takes_no_work(status);
     const t3::SlotCursor at = dead ? qp.on_paper() : qp.cursor();
     t3::finish(sq, pos, at, at.slot, wr_id, flags, t3::build_bind(*at.slot, flags, bind));
     if (!dead) {

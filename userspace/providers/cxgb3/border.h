@@ -80,10 +80,10 @@ void cxgb3_core_tell_kernel(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_cq(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 
 int cxgb3_core_create_qp(struct cxgb3_qp *qp, const struct t3_create_qp_resp *resp, bool signal_all,
-			 bool threads, struct cxgb3_counters *counters) CXGB3_NOEXCEPT;
+			 bool threads, struct cxgb3_counters *counters, void (*abort)(void *qp)) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 void cxgb3_core_reset_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
-void cxgb3_core_fail_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
+void cxgb3_core_stop_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 
 /* ---- data path, as entries of the ops table ---- */
 int cxgb3_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr) CXGB3_NOEXCEPT;

@@ -155,8 +155,12 @@ bool Cq::take(const t3_cqe& e, Completion& c) {
         return take_read_response(*qp, e, t3_header_status(header), c);
     default:
         // A TERMINATE, or a report about a peer's request that was refused. It completes nothing, but it is
-        // the end of the connection; so is a kind of entry that no card writes today.
-        fail(*qp);
+        // the end of the connection, and the kernel has heard of it; so is a kind of entry that no card
+        // writes today, of which it may not have.
+        if (t3_header_status(header) != T3_STATUS_SUCCESS || t3_header_opcode(header) == T3_RDMA_TERMINATE)
+            qp->stop();
+        else
+            qp->abort();
         return false;
     }
 }
@@ -168,10 +172,10 @@ bool Cq::take_send(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c) {
         return false; // late entry of a flushed QP
     if (status != T3_STATUS_SUCCESS) {
         sq.failed(position, status);
-        fail(qp);
-        return sq.next_flushed(c);
+        qp.stop();
+    } else {
+        sq.executed(position);
     }
-    sq.executed(position);
     return next_of(qp, c);
 }
 
@@ -179,7 +183,7 @@ bool Cq::take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c) {
     RecvQueue& rq = qp.rq();
     const uint32_t head = rq.head_relaxed();
     if (&qp.recv_cq() != this || !rq.holds(head)) {
-        fail(qp);
+        qp.abort();
         return false;
     }
     const uint32_t msn = t3_from_be32(e.u.rq.msn);
@@ -193,8 +197,10 @@ bool Cq::take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c) {
     c.byte_len = ok ? t3_from_be32(e.len) : 0;
     c.with_invalidate = ok && t3_header_kind(header) == T3_KIND_MESSAGE_INV;
     c.invalidated_stag = c.with_invalidate ? t3_from_be32(e.u.rq.stag) : 0;
-    if (!ok)
-        fail(qp);
+    if (!ok && t3_header_status(header) == T3_STATUS_SUCCESS)
+        qp.abort(); // the card is content with it, we are not
+    else if (!ok)
+        qp.stop();
     return true;
 }
 
@@ -203,15 +209,12 @@ bool Cq::take_read_response(Qp& qp, const t3_cqe& e, uint8_t status, Completion&
     // Data of the kernel's own read that opens a peer-to-peer connection belongs to nobody here.
     if (t3_from_be32(e.u.rq.stag) == T3_RTR_STAG || &qp.send_cq() != this) {
         if (!ok)
-            fail(qp);
+            qp.stop();
         return false;
     }
-    if (ok)
-        return qp.sq().read_arrived() && next_of(qp, c);
-    if (!qp.sq().read_failed(status))
-        return false;
-    fail(qp);
-    return qp.sq().next_flushed(c);
+    if (!ok)
+        qp.stop();
+    return (ok ? qp.sq().read_arrived() : qp.sq().read_failed(status)) && next_of(qp, c);
 }
 
 // Delivers from the QP's sends, and remembers the QP if this was not all of it.
@@ -246,11 +249,6 @@ void Cq::begin_odd_poll() {
         if (qp->in_error())
             note_errored(*qp);
     }
-}
-
-void Cq::fail(Qp& qp) {
-    qp.set_error();
-    note_errored(qp);
 }
 
 void Cq::note_errored(Qp& qp) {
@@ -293,13 +291,13 @@ bool Cq::may_be_overtaken() const {
 }
 
 // The program made the CQ too small for its work and the card has overwritten entries that were not read.
-// What they said is lost, so no QP here can be trusted to complete; all are put in error, and their work
-// flushed.
+// What they said is lost, so no QP here can be trusted to complete; the connections of all are aborted, and
+// then their work is flushed.
 void Cq::overflowed() {
     set_position(position().other_lap());
     end_ = end_.other_lap();
     for (Qp* qp : attached_)
-        fail(*qp);
+        qp->abort();
 }
 
 } // namespace t3

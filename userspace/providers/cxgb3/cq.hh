@@ -163,7 +163,6 @@ private:
     bool next_of_backlog(Completion& c);
     bool next_flushed(Completion& c);
     void overflowed();
-    void fail(Qp& qp);
     void note_errored(Qp& qp);
     void check_subscription();
 

@@ -379,6 +379,19 @@ static void unmap_qp(struct cxgb3_qp *qp)
 	munmap(qp->ring, qp->ring_bytes);
 }
 
+/*
+ * Polling found what the card cannot have meant, and the kernel has not heard of it: the connection must end before its
+ * work can be flushed. Called with a CQ's lock held; others who poll it wait for this one system call.
+ */
+static void abort_qp(void *owner)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct cxgb3_cmd_modify_qp cmd = { 0 };
+	struct cxgb3_qp *qp = owner;
+
+	ibv_cmd_modify_qp(&qp->vqp.qp, &attr, IBV_QP_STATE, &cmd, sizeof(cmd));
+}
+
 static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct cxgb3_context *ctx = to_context(pd->context);
@@ -405,7 +418,7 @@ static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr
 	if (err)
 		goto destroy;
 	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, ctx->threads && !cxgb3_has_thread_domain(pd),
-				   ctx->counters);
+				   ctx->counters, abort_qp);
 	if (err)
 		goto unmap;
 
@@ -485,7 +498,7 @@ static int cxgb3_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int at
 	if (attr->qp_state == IBV_QPS_RESET)
 		cxgb3_core_reset_qp(qp);
 	else if (attr->qp_state == IBV_QPS_ERR)
-		cxgb3_core_fail_qp(qp);
+		cxgb3_core_stop_qp(qp);
 	return 0;
 }
 
@@ -511,7 +524,7 @@ static int cxgb3_destroy_qp(struct ibv_qp *ibqp)
 	return 0;
 }
 
-/* Called after the event was read and before the program sees it: then it already finds the work flushed. */
+/* Called after the event was read and before the program sees it: what it posts then does not go to the card. */
 static void cxgb3_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	(void)context;
@@ -519,7 +532,7 @@ static void cxgb3_async_event(struct ibv_context *context, struct ibv_async_even
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		cxgb3_core_fail_qp(to_qp(event->element.qp));
+		cxgb3_core_stop_qp(to_qp(event->element.qp));
 		break;
 	default:
 		break;

@@ -39,7 +39,7 @@ void cxgb3_core_destroy_cq(cxgb3_cq* cq) noexcept {
 }
 
 int cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signal_all, bool threads,
-                         cxgb3_counters* counters) noexcept {
+                         cxgb3_counters* counters, void (*abort)(void*)) noexcept {
     return guarded([&] {
         qp->core = new t3::Qp({.qpid = resp->qpid,
                                .size_log2 = resp->size_log2,
@@ -49,7 +49,9 @@ int cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signa
                                .doorbell = qp->doorbell,
                                .signal_all = signal_all,
                                .threads = threads,
-                               .counters = counters},
+                               .counters = counters,
+                               .abort = abort,
+                               .owner = qp},
                               t3::core(qp->vqp.qp.send_cq), t3::core(qp->vqp.qp.recv_cq));
     });
 }
@@ -60,6 +62,6 @@ void cxgb3_core_destroy_qp(cxgb3_qp* qp) noexcept {
 void cxgb3_core_reset_qp(cxgb3_qp* qp) noexcept {
     static_cast<t3::Qp*>(qp->core)->reset();
 }
-void cxgb3_core_fail_qp(cxgb3_qp* qp) noexcept {
-    static_cast<t3::Qp*>(qp->core)->set_error();
+void cxgb3_core_stop_qp(cxgb3_qp* qp) noexcept {
+    static_cast<t3::Qp*>(qp->core)->stop();
 }

@@ -26,9 +26,7 @@ using t3::SlotCursor;
 // the list before.
 [[gnu::noinline]] int post_rest(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr, bool posted) noexcept {
     const uint64_t status = qp.status();
-    const bool dead = status & T3_QP_STATUS_ERROR;
-    if (dead)
-        qp.notice_error();
+    const bool dead = qp.takes_no_work(status);
     RecvQueue& rq = qp.rq();
     int error = 0;
     for (; wr; wr = wr->next) {

@@ -33,9 +33,7 @@ Built build(t3_wr_slot& slot, const ibv_send_wr& wr, t3::wr_flags flags) {
 // was something of the list before.
 [[gnu::noinline]] int post_rest(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr, bool posted) noexcept {
     const uint64_t status = qp.status();
-    const bool dead = status & T3_QP_STATUS_ERROR;
-    if (dead)
-        qp.notice_error();
+    const bool dead = qp.takes_no_work(status);
     SendQueue& sq = qp.sq();
     int error = 0;
     for (; wr; wr = wr->next) {

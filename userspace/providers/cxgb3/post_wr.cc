@@ -249,9 +249,7 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
 
 // The requests are in the ring, or the QP is in error and they are remembered only, for polling to flush.
 [[gnu::cold, gnu::noinline]] int finish_oddly(Qp& qp, uint64_t status) {
-    if (status & T3_QP_STATUS_ERROR)
-        qp.notice_error();
-    else
+    if (!qp.takes_no_work(status))
         qp.ring_if_told(status);
     qp.post_lock().close_batch();
     return 0;
@@ -263,7 +261,7 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
     qp.post_lock().lock_in_batch();
     const uint64_t status = qp.status();
     qp.sq().publish(b.pos); // before the card can see them
-    if (status & T3_QP_STATUS_ERROR) [[unlikely]]
+    if (status & Qp::no_work) [[unlikely]]
         return finish_oddly(qp, status);
     publish(qp, b);
     if (status) [[unlikely]]
@@ -293,7 +291,7 @@ int wr_complete_counted(ibv_qp_ex* ex) noexcept {
     const uint32_t posted = qp.sq().tail_relaxed() - before;
     t3::count(qp.counters()->post_send);
     t3::count(qp.counters()->send_requests, posted);
-    t3::count(qp.counters()->doorbells, posted && !qp.in_error());
+    t3::count(qp.counters()->doorbells, posted && !(qp.status() & Qp::no_work));
     return error;
 }
 

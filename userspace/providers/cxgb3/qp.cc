@@ -17,7 +17,7 @@ Qp::Qp(const QpConfig& cfg, Cq& send_cq, Cq& recv_cq)
       ring_(cursor_.slot), doorbell_(cfg.doorbell),
       status_(reinterpret_cast<uint64_t*>(static_cast<uint8_t*>(cfg.ring) + T3_QP_STATUS_OFFSET)),
       counters_(cfg.counters), sq_(cfg.sq_size_log2, cfg.qpid), rq_(cfg.rq_size_log2, cfg.qpid),
-      send_cq_(send_cq), recv_cq_(recv_cq) {
+      send_cq_(send_cq), recv_cq_(recv_cq), abort_(cfg.abort), owner_(cfg.owner) {
     send_cq_.attach(*this);
     if (&recv_cq_ != &send_cq_)
         recv_cq_.attach(*this);
@@ -55,10 +55,14 @@ bool Qp::ring_if_told(uint64_t seen_status) {
     return true;
 }
 
-void Qp::set_error() {
-    __atomic_fetch_or(status_, T3_QP_STATUS_ERROR, __ATOMIC_SEQ_CST);
-    send_cq_.raise_error_flag();
-    recv_cq_.raise_error_flag();
+void Qp::stop() {
+    __atomic_fetch_or(status_, T3_QP_STATUS_STOPPED, __ATOMIC_SEQ_CST);
+}
+
+void Qp::abort() {
+    const uint64_t before = __atomic_fetch_or(status_, T3_QP_STATUS_STOPPED, __ATOMIC_SEQ_CST);
+    if (abort_ && !(before & no_work))
+        abort_(owner_);
 }
 
 void Qp::reset() {

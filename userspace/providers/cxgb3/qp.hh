@@ -6,9 +6,11 @@
 // under the lock of the send CQ, receives under that of the receive CQ, and SendQueue and RecvQueue are
 // single producer, single consumer. Order where both are needed: CQ before QP.
 //
-// Error. The kernel, or whoever on this side notices first, sets T3_QP_STATUS_ERROR in slot 0 and a flag
-// behind each CQ's ring. Polling sees the flag and flushes. Work posted later is not given to the card; it
-// comes back flushed, so that a program may drain a dead QP as the verbs promise.
+// Error. The kernel, or whoever on this side notices first, sets T3_QP_STATUS_STOPPED in slot 0: work posted
+// from then on is not given to the card, but kept to be flushed, so that a program may drain a dead QP as the
+// verbs promise. When the connection has ended and the card has let go of the buffers the kernel sets
+// T3_QP_STATUS_ERROR, and a flag behind each CQ's ring. Polling sees the flag and flushes. This side never
+// flushes before, since a program may free the buffers of what came back.
 #pragma once
 
 #include "include/hw/t3_wr_build.h"
@@ -37,6 +39,9 @@ struct QpConfig {
     bool signal_all = false;
     bool threads = true; // false: the program promises one thread
     cxgb3_counters* counters = nullptr;
+    // Makes the kernel abort the connection: for errors that the card does not report to it.
+    void (*abort)(void* owner) = nullptr;
+    void* owner = nullptr;
 };
 
 // Where the next request goes. Posting works on a copy in registers and puts it back at the end of the call,
@@ -118,8 +123,13 @@ public:
 
     // The mailbox in slot 0. Anything in it makes posting take the long way.
     uint64_t status() const { return __atomic_load_n(status_, __ATOMIC_RELAXED); }
-    // Tells the CQs, once.
-    void notice_error();
+    // Whether new work is kept from the card. If it may be flushed already, the CQs hear of it, once.
+    bool takes_no_work(uint64_t seen_status) {
+        if (seen_status & T3_QP_STATUS_ERROR)
+            notice_error();
+        return seen_status & no_work;
+    }
+    static constexpr uint64_t no_work = T3_QP_STATUS_ERROR | T3_QP_STATUS_STOPPED;
     // For posting to a dead QP: its requests are checked and remembered like all others, for polling to
     // flush, but their slots are on paper only.
     SlotCursor on_paper() { return SlotCursor(&on_paper_); }
@@ -137,14 +147,19 @@ public:
 
     // ---- the end
 
-    // The connection is gone or about to go: everything outstanding will be flushed.
-    void set_error();
+    // The connection is about to go: everything outstanding will be flushed when it has.
+    void stop();
+    // The same, and the kernel does not know yet.
+    void abort();
+    // The kernel says that the connection is gone.
     bool in_error() const { return status() & T3_QP_STATUS_ERROR; }
 
     // Back to RESET: counters, ring, error, and entries of this QP in its CQs.
     void reset();
 
 private:
+    void notice_error();
+
     // What posting needs.
     alignas(64) PostLock lock_;
     bool dead_ = false; // error seen by the posting side
@@ -164,6 +179,8 @@ private:
     Cq& recv_cq_;
     Batch batch_;
     t3_wr_slot on_paper_ = {};
+    void (*const abort_)(void*);
+    void* const owner_;
 };
 
 } // namespace t3

@@ -43,7 +43,10 @@ bool SendQueue::read_arrived() {
 }
 
 void SendQueue::failed(uint32_t pos, uint8_t status) {
+    if (refused_)
+        return; // the first one counts
     raise_executed(pos);
+    refused_ = refusal_owed_ = true;
     failed_pos_ = pos;
     failed_status_ = status;
 }
@@ -67,7 +70,16 @@ bool SendQueue::next_done(Completion& c) {
     }
     if (ready)
         advance(ready);
-    return false;
+    return next_refused(c);
+}
+
+bool SendQueue::next_refused(Completion& c) {
+    if (!refusal_is_next())
+        return false;
+    refusal_owed_ = false;
+    deliver(failed_pos_, failed_status_, c);
+    retire(failed_pos_);
+    return true;
 }
 
 bool SendQueue::next_flushed(Completion& c) {
@@ -82,8 +94,9 @@ bool SendQueue::next_flushed(Completion& c) {
     const uint32_t pos = head_relaxed();
     if (pos == end)
         return false;
-    const bool refused = failed_status_ != T3_STATUS_SUCCESS && pos == failed_pos_;
-    deliver(pos, refused ? failed_status_ : static_cast<uint8_t>(T3_STATUS_FLUSH), c);
+    if (next_refused(c))
+        return true;
+    deliver(pos, T3_STATUS_FLUSH, c);
     retire(pos);
     return true;
 }
@@ -105,7 +118,7 @@ void SendQueue::reset(uint32_t start) {
     limit_ = start + size_.entries();
     ahead_ = 0;
     arrived_ = false;
-    failed_status_ = T3_STATUS_SUCCESS;
+    refused_ = refusal_owed_ = false;
     flushing_ = false;
 }
 

@@ -97,12 +97,16 @@ public:
 
     bool flushing() const { return flushing_; }
 
-    // The card has executed `pos`, which is held and not a read.
-    void executed(uint32_t pos) { raise_executed(pos + 1); }
+    // The card has executed `pos`, which is held and not a read. Behind a refusal it executes nothing.
+    void executed(uint32_t pos) {
+        if (!refused_ || pos - head_relaxed() < failed_pos_ - head_relaxed())
+            raise_executed(pos + 1);
+    }
 
     // Data of the oldest read has arrived. False: no read waits (a stray entry).
     bool read_arrived();
-    // The card has refused `pos`: whatever comes before is executed, whatever comes after never will be.
+    // The card has refused `pos`: whatever comes before is executed, whatever comes after never will be. The
+    // refusal completes it, in its turn; the rest is still the card's until the flush.
     void failed(uint32_t pos, uint8_t status);
     // The oldest read was refused. False: no read waits.
     bool read_failed(uint8_t status);
@@ -110,7 +114,7 @@ public:
     // The next completion owed to the program. Unsignaled requests are retired on the way.
     bool next_done(Completion& c);
     // True if next_done() has more to do: the completion just delivered was not the last of its batch.
-    bool more_done() const { return done() != 0; }
+    bool more_done() const { return done() != 0 || refusal_is_next(); }
 
     // As next_done(), for a QP in error. First what was executed before the error; from then on everything is
     // delivered as flushed, signaled or not, and what the card may still report is ignored.
@@ -122,6 +126,8 @@ public:
 private:
     // Requests from the head on that are executed and not held back by a read.
     uint32_t done() const;
+    bool refusal_is_next() const { return refusal_owed_ && head_relaxed() == failed_pos_; }
+    bool next_refused(Completion& c);
     // Where the oldest read is that waits for its data, or the tail.
     uint32_t oldest_read(uint32_t tail) const;
     void raise_executed(uint32_t until) {
@@ -144,6 +150,8 @@ private:
     alignas(64) std::atomic<uint32_t> head_{0};
     uint32_t ahead_ = 0;   // positions from the head on that the card has executed, but for reads among them
     bool arrived_ = false; // the data of the oldest of these reads has come
+    bool refused_ = false; // failed_pos_ was
+    bool refusal_owed_ = false; // and that is not delivered yet
     uint32_t failed_pos_ = 0;
     uint8_t failed_status_ = T3_STATUS_SUCCESS;
     bool flushing_ = false;
