@@ -158,7 +158,7 @@ static void close_queue(struct uv_events *events, bool keep, bool fatal)
 	spin_lock_irq(&events->lock);
 	if (fatal)
 		enqueue_async(events, &events->port[0], IB_EVENT_DEVICE_FATAL);
-	events->closed = true;
+	WRITE_ONCE(events->closed, true);
 	if (!keep)
 		list_for_each_entry_safe(source, next, &events->queue, in_queue)
 			discard(events, source);
@@ -313,7 +313,7 @@ static ssize_t events_read(struct file *filp, char __user *buf, size_t count, lo
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
 		if (wait_event_interruptible(events->wait, !list_empty(&events->queue) ||
-					     events->closed))
+					     READ_ONCE(events->closed)))
 			return -ERESTARTSYS;
 		spin_lock_irq(&events->lock);
 	}
