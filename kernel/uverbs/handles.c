@@ -53,21 +53,25 @@ void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uo
 static int grow(struct uv_file *file, u32 from)
 {
 	struct uv_handles *table = &file->handles;
-	u32 size = max(2 * from, FIRST_SIZE);
+	u32 size = from ? 2 * from : FIRST_SIZE;
 	unsigned long *old;
 
 	if (from >= MOST)
 		return -ENOSPC;
-	/* Takes the place of whatever is given up below. */
-	old = kvmalloc_array(size, sizeof(*old), GFP_KERNEL_ACCOUNT);
+	/* Takes the place of whatever is given up below. A constant size spares a search. */
+	if (from)
+		old = kvmalloc_array(size, sizeof(*old), GFP_KERNEL_ACCOUNT);
+	else
+		old = kmalloc_array(FIRST_SIZE, sizeof(*old), GFP_KERNEL_ACCOUNT);
 	if (!old)
 		return -ENOMEM;
 	T3_RACE_POINT(uverbs_handles_grow);
 	spin_lock(&file->base.uobjects_lock);
 	if (table->size == from) {
-		memcpy(old, table->at, array_size(from, sizeof(*old)));
+		if (from)
+			memcpy(old, table->at, array_size(from, sizeof(*old)));
 		swap(old, table->at);
-		table->size = size;
+		WRITE_ONCE(table->size, size);
 	}
 	spin_unlock(&file->base.uobjects_lock);
 	kvfree(old);
@@ -81,6 +85,12 @@ int uv_handle_reserve(struct uv_file *file, u32 *handle)
 	u32 size;
 	int err;
 
+	/* The file's first object. */
+	if (!READ_ONCE(table->size)) {
+		err = grow(file, 0);
+		if (err)
+			return err;
+	}
 	spin_lock(&file->base.uobjects_lock);
 	while (table->free == NONE && table->fresh == table->size) {
 		size = table->size;

@@ -13,9 +13,9 @@
  *   destroyed	by a command (uv_object_destroy()), because making it failed
  *		(uv_object_abort()), or with its file (uv_file_teardown()).
  *		The driver's object has gone, ->object is NULL, and the object is
- *		on no list. After a teardown by device removal the handle stays
- *		until the file is closed, so that a late destroy still succeeds
- *		and reports its events.
+ *		on no list. A command gives the handle back at once; after a
+ *		teardown by device removal it stays until the file is closed, so
+ *		that a late destroy still succeeds and reports its events.
  *   freed	by the only one who still knows it: the call that destroyed it, once
  *		it has read the results, or the end of its file.
  *
@@ -64,28 +64,32 @@ static void object_free(struct ib_uobject *uobj)
 	kfree(uv_object_of(uobj));
 }
 
-/* Gives back the number and the memory of an object that is on no list. */
+/* Gives back the number and the memory of an object that was never on a list. */
 static void object_drop(struct ib_uobject *uobj)
 {
 	struct uv_file *file = uv_file_of(uobj->ufile);
 
 	WARN_ON_ONCE(!list_empty(&uobj->list));
-	T3_RACE_POINT(uverbs_object_drop);
 	spin_lock(&file->base.uobjects_lock);
 	uv_handle_drop(&file->handles, uobj->id);
 	spin_unlock(&file->base.uobjects_lock);
 	object_free(uobj);
 }
 
-/* Takes a destroyed object off the list, which INFO_HANDLES may be walking with the lock held. */
-static void object_unlist(struct ib_uobject *uobj)
+/*
+ * Takes a destroyed object off the list, which INFO_HANDLES may be walking with the lock held. Its
+ * number is given back as well when a command destroyed it.
+ */
+static void object_unlist(struct ib_uobject *uobj, enum rdma_remove_reason why)
 {
-	struct ib_uverbs_file *ufile = uobj->ufile;
+	struct uv_file *file = uv_file_of(uobj->ufile);
 
-	lockdep_assert_held(&ufile->hw_destroy_rwsem);
-	spin_lock(&ufile->uobjects_lock);
+	lockdep_assert_held(&file->base.hw_destroy_rwsem);
+	spin_lock(&file->base.uobjects_lock);
 	list_del_init(&uobj->list);
-	spin_unlock(&ufile->uobjects_lock);
+	if (why == RDMA_REMOVE_DESTROY)
+		uv_handle_drop(&file->handles, uobj->id);
+	spin_unlock(&file->base.uobjects_lock);
 }
 
 struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *type,
@@ -165,7 +169,7 @@ static int destroy_hw(struct ib_uobject *uobj, enum rdma_remove_reason why,
 		err = uv_object_of(uobj)->type->destroy(uobj, why, attrs);
 		if (err)
 			return err;
-		WRITE_ONCE(uobj->object, NULL);
+		uobj->object = NULL;
 	}
 	T3_RACE_POINT(uverbs_driver_destroyed);
 	uv_uncharge(&uobj->cg_obj, dev, RDMACG_RESOURCE_HCA_OBJECT);
@@ -200,8 +204,7 @@ static int own(struct ib_uobject *uobj, enum uv_access access)
 	} else if (atomic_cmpxchg_acquire(&uobj->usecnt, 0, -1) == 0) {
 		return 0;
 	}
-	/* Just destroyed, and its handle not yet given back: as good as not there. */
-	return READ_ONCE(uobj->object) ? -EBUSY : -ENOENT;
+	return -EBUSY;
 }
 
 /* The object with a handle, if it is of that type and can be had so: UV_READ or UV_WRITE. */
@@ -222,7 +225,7 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 }
 
 /*
- * Destroys the object with a handle. Its memory, and with it its number, stays until it is put with
+ * Destroys the object with a handle, which names nothing then. Its memory stays until it is put with
  * UV_DESTROY: it counts how many events were read. One that was destroyed with its device is found
  * as well, and the driver is not called again.
  */
@@ -242,7 +245,7 @@ struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type 
 		uv_object_put(uobj, UV_WRITE);
 		uobj = ERR_PTR(err);
 	} else {
-		object_unlist(uobj);
+		object_unlist(uobj, RDMA_REMOVE_DESTROY);
 	}
 out:
 	up_read(&file->base.hw_destroy_rwsem);
@@ -257,10 +260,12 @@ void uv_object_put(struct ib_uobject *uobj, enum uv_access access)
 		return;
 	}
 	lockdep_assert(atomic_read(&uobj->usecnt) == -1);
-	if (access == UV_DESTROY)
-		object_drop(uobj);
-	else
+	if (access == UV_DESTROY) {
+		T3_RACE_POINT(uverbs_object_drop);
+		object_free(uobj);
+	} else {
 		atomic_set_release(&uobj->usecnt, 0);
+	}
 }
 
 /* The handles of a file's objects of one type; how many there was room for. */
@@ -293,7 +298,7 @@ static bool destroy_round(struct uv_file *file, enum rdma_remove_reason why)
 		WARN_ON(atomic_cmpxchg(&uobj->usecnt, 0, -1) != 0);
 		attrs.context = uobj->context;
 		if (!destroy_hw(uobj, why, &attrs)) {
-			object_unlist(uobj);
+			object_unlist(uobj, why);
 			progress = true;
 		}
 		atomic_set_release(&uobj->usecnt, 0);
@@ -333,8 +338,8 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 			;
 		while (WARN_ON(!list_empty(&file->base.uobjects))) {
 			uobj = list_first_entry(&file->base.uobjects, struct ib_uobject, list);
-			object_unlist(uobj);
-			WRITE_ONCE(uobj->object, NULL);
+			object_unlist(uobj, why);
+			uobj->object = NULL;
 			uobj->context = NULL;
 		}
 		T3_RACE_POINT(uverbs_teardown_objects_gone);
