@@ -46,8 +46,8 @@ def test_products_in_the_source_tree_are_not_taken(tmp_path):
 
 
 def test_the_dispatcher_refuses_a_kernel_of_32_bits():
-    """Its code divides 64-bit numbers, which does not link there: better said at the first line."""
-    for options, said in ((), True), (("-DCONFIG_64BIT",), False):
+    """Its code divides 64-bit numbers, which does not link there, so the first line refuses."""
+    for options, refused in ((), True), (("-DCONFIG_64BIT",), False):
         done = subprocess.run(["cc", "-E", "-nostdinc", "-x", "c", *options, paths.REPO / "kernel/uverbs/table.h"],
                               capture_output=True, text=True)
-        assert ("needs a kernel of 64 bits" in done.stderr) == said, done.stderr
+        assert ("needs a kernel of 64 bits" in done.stderr) == refused, done.stderr

@@ -7,7 +7,7 @@
 #include <linux/sched/mm.h>
 #include <linux/uaccess.h>
 
-/* What the checkers of a debugging kernel were asked or told. */
+/* What was reported to the checkers of a debugging kernel. */
 static struct {
 	unsigned int may_sleep;
 	const void *written, *read;
@@ -131,7 +131,7 @@ static void checkers_are_asked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.read_len, 13);
 }
 
-static void copies_fail_when_they_are_told_to(struct kunit *test)
+static void injected_faults_fail_the_copy(struct kunit *test)
 {
 	u8 buffer[MOST] = {};
 
@@ -144,7 +144,7 @@ static struct kunit_case copy_cases[] = {
 	KUNIT_CASE(every_length_comes_in),
 	KUNIT_CASE(every_length_goes_out),
 	KUNIT_CASE(checkers_are_asked),
-	KUNIT_CASE(copies_fail_when_they_are_told_to),
+	KUNIT_CASE(injected_faults_fail_the_copy),
 	{}
 };
 

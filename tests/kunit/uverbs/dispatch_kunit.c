@@ -309,7 +309,7 @@ static void completion_events_are_read_and_counted(struct kunit *test)
 	close_fd(fd);
 }
 
-/* Whoever reads none must not make the kernel keep more and more; nor may one be lost. */
+/* A program that reads none takes no more memory, and no event is lost for want of it. */
 static void unread_events_take_no_memory(struct kunit *test)
 {
 #ifdef CONFIG_FAULT_INJECTION
