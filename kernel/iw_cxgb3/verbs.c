@@ -25,7 +25,7 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		return err;
 
 	memset(attr, 0, sizeof(*attr));
-	memcpy(&attr->sys_image_guid, dev->ports.lldevs[0]->dev_addr, ETH_ALEN);
+	attr->sys_image_guid = ibdev->node_guid;
 	attr->fw_ver = (u64)((dev->fw.fw_vers >> 16) & 0xfff) << 32 |
 		       ((dev->fw.fw_vers >> 8) & 0xff) << 16 | (dev->fw.fw_vers & 0xff);
 	attr->hw_ver = dev->tdev->type;

@@ -60,6 +60,25 @@ def test_traffic_goes_on_after_the_cable_was_out(pair):
     assert serving.wait(30).rc == 0
 
 
+def test_a_new_mac_address_is_the_new_gid(pair):
+    """Who asks ib_core for the GID gets the one that packets bear, not that of the time of registration."""
+    client = pair.guests[1]
+    name = client.interfaces[0]
+    mac = client.check(f"cat /sys/class/net/{name}/address").strip()
+    other = mac[:-2] + ("00" if mac[-2:] != "00" else "01")
+    try:
+        for now in (other, mac):
+            client.check(f"ip link set {name} address {now}")
+            raw = now.replace(":", "")
+            gid = f"{raw[:4]}:{raw[4:8]}:{raw[8:]}:0000"
+            client.check(f"""for try in $(seq 100); do
+                    grep -q '^{gid}:' /sys/class/infiniband/cxgb3_0/ports/1/gids/0 && exit 0
+                    sleep 0.1
+                done; cat /sys/class/infiniband/cxgb3_0/ports/1/gids/0; exit 1""", 60)
+    finally:
+        client.check(f"ip link set {name} address {mac}")
+
+
 # E14
 def test_unloading_is_refused_while_the_device_is_used(pair):
     server, client = pair.guests
