@@ -156,7 +156,7 @@ struct t3_dev {
 	struct dentry *debugfs;
 	struct list_head node;		/* in main.c */
 	struct work_struct register_work;
-	struct work_struct retire_work;
+	struct work_struct shutdown_work;
 	struct work_struct unregister_work;
 	struct delayed_work db_work;	/* rings every QP after lost doorbells */
 	struct delayed_work beat_work;	/* health.c */
@@ -170,6 +170,8 @@ struct t3_dev {
 #define T3_DEV_DOWN		1	/* being reset: remove will be called with rtnl held */
 #define T3_DEV_REGISTERED	2
 #define T3_DEV_DB_OFF		3	/* doorbell FIFO is full: queue work, do not ring */
+#define T3_DEV_UNBINDING	4	/* the PCI device loses its driver: abort connections */
+#define T3_DEV_SHUT_DOWN	5	/* the card knows none of our memory any more */
 
 static inline struct t3_dev *to_t3_dev(struct ib_device *ibdev)
 {

@@ -3,33 +3,41 @@
  * The module, and the life of a device.
  *
  * The NIC driver announces cards by add and takes them back by remove, both
- * with locks held that ib_core must not meet (its client lock always, rtnl
- * sometimes). So registration and its end are work items of one ordered queue:
+ * with its client lock held, and often with rtnl. ib_core and its other clients
+ * ask for rtnl while they have locks of their own, so nothing that ib_core does
+ * may be waited for there: registration and its end are work items of one
+ * ordered queue, and neither add nor remove waits for them.
  *
- *   add      make the device, queue register_work
- *   register open the control QP and the pools, register with ib_core
- *   remove   abort what connections the card has, if it works; T3_DEV_GONE; wait
- *            until nobody touches the NIC driver's tables any more; stop the
- *            connection manager; queue unregister_work
- *   unregister  ib_unregister_device(), which ends what consumers still hold,
- *            then free everything
+ *   add        make the device, queue register_work
+ *   register   open the control QP and the pools, register with ib_core
+ *   shutdown   ib_unregister_device(), which ends what consumers still hold;
+ *              end connections; the card gives the control ring back
+ *   remove     T3_DEV_GONE; wait until nobody touches the NIC driver's tables
+ *              any more; stop the connection manager; queue unregister_work
+ *   unregister shutdown, if that has not been, then free everything
  *
- * remove waits for unregister, because DMA memory must go before the PCI
- * device does. It does not in the two cases in which the PCI device stays: the
- * adapter is being reset (rtnl is held), and this module is being removed
- * (which waits for the queue by itself).
+ * There are three reasons for a remove:
  *
- * When the module is removed the cards still work. They are retired first:
- * consumers and connections end in order, and the card is told to forget the
- * control ring; only then is remove allowed to cut the connection.
+ *   the card is unbound    DMA memory must go before the PCI device does, and
+ *                          the card can only abort its connections before cxgb3
+ *                          stops it. The PCI bus notifies us before it calls
+ *                          cxgb3, with none of the locks held: then shutdown is
+ *                          queued and waited for.
+ *   the adapter is reset   The PCI device stays. cxgb3 reports it before, and
+ *                          the card loses its bus mastering until it is reset;
+ *                          shutdown takes place afterwards.
+ *   this module goes       Shutdown is waited for before the client is taken back.
  *
- * That queue holds nothing else: ib_unregister_device() waits for consumers in
- * the kernel, and these wait for completions, which other work may have to tell.
+ * The queue holds nothing else: ib_unregister_device() waits for consumers in
+ * the kernel, and these wait for completions, which other work may have to
+ * report. It is not for memory reclaim, because ib_core's queues, which
+ * ib_unregister_device() flushes, are not.
  */
 #include <linux/debugfs.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/pci.h>
 #include <linux/slab.h>
 #include <rdma/ib_user_verbs.h>
 
@@ -38,9 +46,6 @@
 #include "uapi/t3_abi.h"
 #include "handover.h"
 #include "iw_cxgb3.h"
-
-#define CREATE_TRACE_POINTS
-#include "trace.h"
 
 MODULE_DESCRIPTION("Chelsio T3 RDMA driver");
 MODULE_AUTHOR("The t3rdma authors");
@@ -182,7 +187,7 @@ static void register_work(struct work_struct *work)
 	const char *what = "open the control QP";
 	int err;
 
-	if (t3_dev_gone(dev))
+	if (t3_dev_gone(dev) || test_bit(T3_DEV_SHUT_DOWN, &dev->flags))
 		return;
 	err = t3_ctrl_open(dev);
 	if (err)
@@ -203,15 +208,41 @@ err:
 	dev_err(&dev->pdev->dev, "cannot %s: %d\n", what, err);
 }
 
-/* No consumer, no connection and no control QP any more. */
-static void retire(struct t3_dev *dev)
+/* Whether the card may still fetch from a QP's ring, or place into its buffers. */
+static bool t3_dev_connected(struct t3_dev *dev)
 {
-	T3_RACE_POINT(t3_retire_begins);
+	unsigned long id, flags;
+	bool connected = false;
+	struct t3_qp *qp;
+
+	xa_lock_irqsave(&dev->qps, flags);
+	xa_for_each(&dev->qps, id, qp)
+		connected = connected || READ_ONCE(qp->busy);
+	xa_unlock_irqrestore(&dev->qps, flags);
+	return connected;
+}
+
+/*
+ * On life_wq. Afterwards there is no consumer, no connection and no control QP
+ * any more, and the card knows none of our memory: it has confirmed that, or
+ * has lost its bus mastering.
+ */
+static void t3_dev_shutdown(struct t3_dev *dev)
+{
+	if (test_bit(T3_DEV_SHUT_DOWN, &dev->flags))
+		return;
+	T3_RACE_POINT(t3_shutdown_begins);
+	/* Nobody has time to wait until a peer answers a close. */
+	if (test_bit(T3_DEV_UNBINDING, &dev->flags) && !t3_dev_gone(dev)) {
+		t3_cm_retire(dev);
+		if (t3_dev_connected(dev))
+			t3_dev_fatal(dev, "it does not abort its connections");
+	}
 	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags)) {
-		flush_work(&dev->fatal_work);	/* may be about to tell of an event */
+		flush_work(&dev->fatal_work);	/* may be about to report an event */
 		ib_unregister_device(&dev->ibdev);
 	}
-	T3_RACE_POINT(t3_retire_unregistered);
+	T3_RACE_POINT(t3_shutdown_unregistered);
 	if (!t3_dev_gone(dev))
 		t3_cm_retire(dev);
 	cancel_delayed_work_sync(&dev->db_work);
@@ -219,24 +250,62 @@ static void retire(struct t3_dev *dev)
 	if (dev->ctrl.ready)
 		t3_ctrl_close(dev);
 	dev->ctrl.ready = false;
+	set_bit(T3_DEV_SHUT_DOWN, &dev->flags);
 }
 
-static void retire_work(struct work_struct *work)
+static void shutdown_work(struct work_struct *work)
 {
-	retire(container_of(work, struct t3_dev, retire_work));
+	t3_dev_shutdown(container_of(work, struct t3_dev, shutdown_work));
 }
 
 static void unregister_work(struct work_struct *work)
 {
 	struct t3_dev *dev = container_of(work, struct t3_dev, unregister_work);
 
-	retire(dev);
-	T3_RACE_POINT(t3_unregister_retired);
+	t3_dev_shutdown(dev);
+	T3_RACE_POINT(t3_unregister_shut_down);
+	/* What adapter events have queued since an earlier shutdown. */
+	cancel_delayed_work_sync(&dev->db_work);
+	flush_work(&dev->fatal_work);
 	t3_cm_close(dev);
 	debugfs_remove_recursive(dev->debugfs);
 	t3_rsc_close(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
+
+/*
+ * The PCI bus unbinds a driver: BUS_NOTIFY_UNBIND_DRIVER comes before the
+ * driver's remove, with the device's lock held and no other.
+ *
+ * A card that was announced between the two (this module was loaded just then,
+ * or an adapter reset had begun) is not shut down when its remove comes, and so
+ * loses bus mastering there. It is waited for at the end.
+ */
+static int t3_pci_event(struct notifier_block *nb, unsigned long action, void *data)
+{
+	struct device *device = data;
+	struct pci_dev *pdev = to_pci_dev(device);
+	struct t3_dev *dev;
+
+	if (action != BUS_NOTIFY_UNBIND_DRIVER && action != BUS_NOTIFY_UNBOUND_DRIVER)
+		return NOTIFY_DONE;
+	if (pdev->vendor != PCI_VENDOR_ID_CHELSIO)
+		return NOTIFY_DONE;
+	mutex_lock(&devices_mutex);
+	list_for_each_entry(dev, &devices, node) {
+		if (dev->pdev != pdev)
+			continue;
+		set_bit(T3_DEV_UNBINDING, &dev->flags);
+		queue_work(life_wq, &dev->shutdown_work);
+	}
+	mutex_unlock(&devices_mutex);
+	flush_workqueue(life_wq);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block t3_pci_watch = {
+	.notifier_call = t3_pci_event,
+};
 
 /* --- client of the NIC driver --------------------------------------------------- */
 
@@ -297,7 +366,7 @@ static void add_card(struct t3cdev *tdev)
 	init_waitqueue_head(&dev->ctrl.wait);
 	init_completion(&dev->ctrl.modify_done);
 	INIT_WORK(&dev->register_work, register_work);
-	INIT_WORK(&dev->retire_work, retire_work);
+	INIT_WORK(&dev->shutdown_work, shutdown_work);
 	INIT_WORK(&dev->unregister_work, unregister_work);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
 	t3_health_init(dev);
@@ -330,14 +399,11 @@ err_dev:
 static void remove_card(struct t3cdev *tdev)
 {
 	struct t3_dev *dev = tdev->ulp;
-	bool wait;
 
 	if (!dev)
 		return;
-	if (!t3_dev_gone(dev) && !test_bit(T3_DEV_DOWN, &dev->flags))
-		t3_cm_retire(dev);
-	T3_RACE_POINT(t3_remove_retired);
-	t3_dev_set_gone(dev, false);
+	T3_RACE_POINT(t3_remove_begins);
+	t3_dev_set_gone(dev, !test_bit(T3_DEV_SHUT_DOWN, &dev->flags));
 	T3_RACE_POINT(t3_remove_gone);
 	WRITE_ONCE(tdev->ulp, NULL);
 	/* Handlers in softirq, and users between enter and leave. */
@@ -348,11 +414,8 @@ static void remove_card(struct t3cdev *tdev)
 
 	mutex_lock(&devices_mutex);
 	list_del(&dev->node);
-	wait = !exiting && !test_bit(T3_DEV_DOWN, &dev->flags);
 	queue_work(life_wq, &dev->unregister_work);
 	mutex_unlock(&devices_mutex);
-	if (wait)
-		flush_workqueue(life_wq);
 }
 
 static void event_handler(struct t3cdev *tdev, u32 event, u32 port)
@@ -379,7 +442,7 @@ static int __init t3_module_init(void)
 	t3_wq = alloc_workqueue(DRV_NAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!t3_wq)
 		return -ENOMEM;
-	life_wq = alloc_ordered_workqueue("iw_cxgb3_life", WQ_MEM_RECLAIM);
+	life_wq = alloc_ordered_workqueue("iw_cxgb3_life", 0);
 	if (!life_wq) {
 		err = -ENOMEM;
 		goto err_wq;
@@ -391,10 +454,15 @@ static int __init t3_module_init(void)
 	err = t3_ports_watch();
 	if (err)
 		goto err_cm;
+	err = bus_register_notifier(&pci_bus_type, &t3_pci_watch);
+	if (err)
+		goto err_ports;
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, t3_async_event);
 	cxgb3_register_client(&t3_client);
 	return 0;
 
+err_ports:
+	t3_ports_unwatch();
 err_cm:
 	t3_cm_exit();
 err_life:
@@ -413,11 +481,12 @@ static void __exit t3_module_exit(void)
 	mutex_lock(&devices_mutex);
 	exiting = true;
 	list_for_each_entry(dev, &devices, node)
-		queue_work(life_wq, &dev->retire_work);
+		queue_work(life_wq, &dev->shutdown_work);
 	mutex_unlock(&devices_mutex);
 	flush_workqueue(life_wq);
 
 	cxgb3_unregister_client(&t3_client);
+	bus_unregister_notifier(&pci_bus_type, &t3_pci_watch);
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);
 	synchronize_net();
 	destroy_workqueue(life_wq);

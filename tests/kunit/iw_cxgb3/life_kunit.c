@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of a device, with a NIC driver and an ib_core that are functions of this file. They
+ * take stand-ins of the locks that the real ones take, so that lockdep sees the orders: the
+ * client lock and rtnl around add and remove, rtnl inside of ib_core.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <rdma/ib_verbs.h>
+
+/* The functions of the module are called by the tests. */
+#undef module_init
+#undef module_exit
+#define module_init(fn)
+#define module_exit(fn)
+#undef __init
+#undef __exit
+#define __init
+#define __exit
+
+static int core_registers(struct ib_device *ibdev);
+static void core_unregisters(struct ib_device *ibdev);
+static void card_loses_mastering(struct pci_dev *pdev);
+
+static unsigned int devices_freed;
+
+#define ib_register_device(ibdev, name, dma)	core_registers(ibdev)
+#define ib_unregister_device(ibdev)		core_unregisters(ibdev)
+#define ib_device_set_netdev(ibdev, ndev, port)	0
+#define ib_dispatch_event(event)		((void)(event))
+#define ib_dealloc_device(ibdev)		(devices_freed++, (ib_dealloc_device)(ibdev))
+#define pci_clear_master			card_loses_mastering
+
+#include "main.c"
+#include "health.c"
+
+static DEFINE_MUTEX(client_lock);	/* cxgb3_db_lock */
+static DEFINE_MUTEX(rtnl);
+
+static struct pci_dev *pdev;
+static struct net_device *ndev;
+static struct t3cdev *tdev;
+static struct device_dma_parameters dma_parms;
+static struct workqueue_struct *core_wq;	/* "infiniband": not for reclaim */
+static struct work_struct core_work;
+static struct t3_qp *qp;			/* of a consumer, connected */
+
+static struct {
+	unsigned int registered, unregistered;
+	bool gone_at_unregister;
+	bool connected_at_unregister;
+	bool mastering_at_unregister;
+	unsigned int aborted, stopped, masters_cleared, ctrl_closed;
+	bool gone_before_cleared;
+	bool does_not_abort;
+	bool core_refuses;
+} seen;
+
+static struct t3_dev *the_dev(void)
+{
+	return tdev->ulp;
+}
+
+/* --- ib_core ------------------------------------------------------------------- */
+
+static int core_registers(struct ib_device *ibdev)
+{
+	mutex_lock(&rtnl);	/* what a client does, or query_port of another driver */
+	seen.registered += !seen.core_refuses;
+	mutex_unlock(&rtnl);
+	return seen.core_refuses ? -ENFILE : 0;
+}
+
+static void takes_a_while(struct work_struct *work)
+{
+	msleep(50);
+}
+
+static void core_unregisters(struct ib_device *ibdev)
+{
+	struct t3_dev *dev = to_t3_dev(ibdev);
+
+	seen.unregistered++;
+	seen.gone_at_unregister = t3_dev_gone(dev);
+	seen.connected_at_unregister = qp->busy;
+	seen.mastering_at_unregister = !seen.masters_cleared;
+	mutex_lock(&rtnl);
+	mutex_unlock(&rtnl);
+	xa_erase_irq(&dev->qps, 32);
+	queue_work(core_wq, &core_work);
+	flush_workqueue(core_wq);
+}
+
+/* --- the rest of the driver ------------------------------------------------------ */
+
+static void card_loses_mastering(struct pci_dev *pdev)
+{
+	seen.masters_cleared++;
+	if (t3_dev_gone(the_dev()))
+		seen.gone_before_cleared = true;
+}
+
+void t3_cm_retire(struct t3_dev *dev)
+{
+	seen.aborted++;
+	if (!seen.does_not_abort)
+		qp->busy = false;
+}
+
+void t3_cm_stop(struct t3_dev *dev)
+{
+	seen.stopped++;
+	qp->busy = false;
+}
+
+void t3_cm_close(struct t3_dev *dev)
+{
+}
+
+void t3_cm_fatal(struct t3_dev *dev)
+{
+	qp->busy = false;
+}
+
+bool t3_cm_busy(struct t3_dev *dev)
+{
+	return false;
+}
+
+int t3_cm_open(struct t3_dev *dev)
+{
+	return 0;
+}
+
+int t3_cm_init(void)
+{
+	return 0;
+}
+
+void t3_cm_exit(void)
+{
+}
+
+int t3_ctrl_open(struct t3_dev *dev)
+{
+	return 0;
+}
+
+void t3_ctrl_close(struct t3_dev *dev)
+{
+	seen.ctrl_closed++;
+}
+
+int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
+{
+	return t3_dev_gone(dev) ? -EIO : 0;
+}
+
+void t3_ctrl_ring_again(struct t3_dev *dev)
+{
+}
+
+int t3_rsc_open(struct t3_dev *dev)
+{
+	return 0;
+}
+
+void t3_rsc_close(struct t3_dev *dev)
+{
+}
+
+bool t3_dma_usable(struct t3_dev *dev)
+{
+	return true;
+}
+
+void t3_ports_init(struct t3_dev *dev)
+{
+}
+
+int t3_ports_watch(void)
+{
+	return 0;
+}
+
+void t3_ports_unwatch(void)
+{
+}
+
+void t3_doorbell_work(struct work_struct *work)
+{
+}
+
+void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port)
+{
+}
+
+int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
+{
+	return CPL_RET_BUF_DONE;
+}
+
+void t3_adapter_event(struct t3_dev *dev, u32 event)
+{
+	set_bit(T3_DEV_DOWN, &dev->flags);
+	t3_dev_fatal(dev, "the adapter is being reset");
+}
+
+cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
+const struct ib_device_ops t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops, t3_stats_ops;
+
+int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new, struct l2t_entry *l2t)
+{
+	return 0;
+}
+
+int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
+{
+	return -ENODEV;
+}
+
+int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
+{
+	return -ENODEV;
+}
+
+int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
+{
+	return -ENODEV;
+}
+
+int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
+{
+	return -ENODEV;
+}
+
+int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
+{
+	return -ENODEV;
+}
+
+/* --- the NIC driver ---------------------------------------------------------------- */
+
+static int nic_ctl(struct t3cdev *tdev, unsigned int req, void *data)
+{
+	switch (req) {
+	case GET_EMBEDDED_INFO:
+		((struct ch_embedded_info *)data)->fw_vers = T3_FW_MAJOR << 16;
+		return 0;
+	case RDMA_GET_PARAMS:
+		((struct rdma_info *)data)->pdev = pdev;
+		return 0;
+	case GET_PORTS:
+		((struct adap_ports *)data)->nports = 1;
+		((struct adap_ports *)data)->lldevs[0] = ndev;
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* As cxgb_open() does: an interface is taken up. */
+static void nic_adds(void)
+{
+	mutex_lock(&rtnl);
+	mutex_lock(&client_lock);
+	t3_client.add(tdev);
+	mutex_unlock(&client_lock);
+	mutex_unlock(&rtnl);
+	flush_workqueue(life_wq);
+}
+
+/* As remove_one() does, when the bus unbinds it. */
+static void nic_removes(void)
+{
+	mutex_lock(&client_lock);
+	t3_client.remove(tdev);
+	mutex_unlock(&client_lock);
+}
+
+void cxgb3_register_client(struct cxgb3_client *client)
+{
+}
+
+void cxgb3_unregister_client(struct cxgb3_client *client)
+{
+	nic_removes();
+}
+
+void t3_register_cpl_handler(unsigned int opcode, cpl_handler_func h)
+{
+}
+
+int cxgb3_ofld_send(struct t3cdev *dev, struct sk_buff *skb)
+{
+	kfree_skb(skb);
+	return 0;
+}
+
+/* --- tests ------------------------------------------------------------------------- */
+
+static int life_init(struct kunit *test)
+{
+	static const struct net_device_ops no_poll;
+	static const u8 mac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
+
+	memset(&seen, 0, sizeof(seen));
+	devices_freed = 0;
+	exiting = false;
+	pdev = kunit_kzalloc(test, sizeof(*pdev), GFP_KERNEL);
+	ndev = kunit_kzalloc(test, sizeof(*ndev), GFP_KERNEL);
+	tdev = kunit_kzalloc(test, sizeof(*tdev), GFP_KERNEL);
+	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, pdev && ndev && tdev && qp);
+	pdev->vendor = PCI_VENDOR_ID_CHELSIO;
+	pdev->dev.init_name = "life_kunit";
+	pdev->dev.dma_parms = &dma_parms;
+	ndev->netdev_ops = &no_poll;
+	ndev->dev_addr = mac;
+	tdev->type = T3C;
+	tdev->ctl = nic_ctl;
+	core_wq = alloc_workqueue("life_kunit", 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, core_wq);
+	INIT_WORK(&core_work, takes_a_while);
+	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
+	return 0;
+}
+
+static void life_exit(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, devices_freed, 1);
+	KUNIT_EXPECT_EQ(test, seen.registered, seen.unregistered);
+	KUNIT_EXPECT_FALSE(test, seen.gone_before_cleared);
+	KUNIT_EXPECT_TRUE(test, list_empty(&devices));
+	t3_module_exit();
+	destroy_workqueue(core_wq);
+}
+
+static void device_with_a_connection(struct kunit *test)
+{
+	nic_adds();
+	KUNIT_ASSERT_NOT_NULL(test, the_dev());
+	KUNIT_ASSERT_EQ(test, seen.registered, 1);
+	qp->busy = true;
+	KUNIT_ASSERT_EQ(test, xa_insert_irq(&the_dev()->qps, 32, qp, GFP_KERNEL), 0);
+}
+
+static void bus_unbinds(void)
+{
+	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
+	nic_removes();
+	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
+}
+
+/* The card is asked to end its connections as long as cxgb3 lets it. */
+static void unbound_card_ends_in_order(struct kunit *test)
+{
+	device_with_a_connection(test);
+	bus_unbinds();
+	KUNIT_EXPECT_GE(test, seen.aborted, 1);
+	KUNIT_EXPECT_FALSE(test, seen.gone_at_unregister);
+	KUNIT_EXPECT_FALSE(test, seen.connected_at_unregister);
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 0);
+	KUNIT_EXPECT_EQ(test, seen.ctrl_closed, 1);
+}
+
+/* ib_core unpins what consumers have registered: the card must not reach it. */
+static void card_that_does_not_abort_loses_mastering(struct kunit *test)
+{
+	seen.does_not_abort = true;
+	device_with_a_connection(test);
+	bus_unbinds();
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
+	KUNIT_EXPECT_FALSE(test, seen.mastering_at_unregister);
+	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
+}
+
+static void other_devices_of_the_bus_are_not_ours(struct kunit *test)
+{
+	struct pci_dev *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	other->vendor = PCI_VENDOR_ID_CHELSIO;
+	device_with_a_connection(test);
+	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBIND_DRIVER, &other->dev);
+	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_BIND_DRIVER, &pdev->dev);
+	KUNIT_EXPECT_EQ(test, seen.unregistered, 0);
+	bus_unbinds();
+}
+
+/* As when the module is loaded while the bus unbinds the card. */
+static void remove_without_a_notice_stops_dma_first(struct kunit *test)
+{
+	device_with_a_connection(test);
+	nic_removes();
+	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
+	KUNIT_EXPECT_FALSE(test, seen.mastering_at_unregister);
+}
+
+/* cxgb3 holds rtnl from the report to the end of the reset: nothing may wait for it. */
+static void reset_stops_dma_and_does_not_wait(struct kunit *test)
+{
+	device_with_a_connection(test);
+	mutex_lock(&rtnl);
+	mutex_lock(&client_lock);
+	t3_client.event_handler(tdev, OFFLOAD_STATUS_DOWN, 0);
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
+	t3_client.remove(tdev);
+	mutex_unlock(&client_lock);
+	mutex_unlock(&rtnl);
+	flush_workqueue(life_wq);
+	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
+}
+
+/* The card goes on as a NIC. */
+static void module_that_goes_leaves_mastering_on(struct kunit *test)
+{
+	device_with_a_connection(test);
+	t3_module_exit();
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 0);
+	KUNIT_EXPECT_FALSE(test, seen.gone_at_unregister);
+	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
+	exiting = false;
+}
+
+static struct completion queue_goes_on;
+
+static void hold_the_queue(struct work_struct *work)
+{
+	wait_for_completion(&queue_goes_on);
+}
+
+/* B12: the adapter is reset again before the queue has come to the registration. */
+static void registration_that_is_too_late_does_nothing(struct kunit *test)
+{
+	static DECLARE_WORK(holder, hold_the_queue);
+
+	init_completion(&queue_goes_on);
+	queue_work(life_wq, &holder);
+	mutex_lock(&client_lock);
+	t3_client.add(tdev);
+	t3_client.event_handler(tdev, OFFLOAD_STATUS_DOWN, 0);
+	t3_client.remove(tdev);
+	mutex_unlock(&client_lock);
+	complete(&queue_goes_on);
+	flush_workqueue(life_wq);
+	KUNIT_EXPECT_EQ(test, seen.registered, 0);
+	KUNIT_EXPECT_EQ(test, seen.unregistered, 0);
+}
+
+/* X15, B13: the card stays a NIC, and the device that ib_core did not take goes with it, once. */
+static void refused_registration_is_undone_with_the_card(struct kunit *test)
+{
+	seen.core_refuses = true;
+	nic_adds();
+	KUNIT_ASSERT_NOT_NULL(test, the_dev());
+	KUNIT_EXPECT_FALSE(test, test_bit(T3_DEV_REGISTERED, &the_dev()->flags));
+	KUNIT_EXPECT_EQ(test, devices_freed, 0);
+	bus_unbinds();
+	KUNIT_EXPECT_EQ(test, seen.unregistered, 0);
+	KUNIT_EXPECT_EQ(test, seen.ctrl_closed, 1);
+	KUNIT_EXPECT_NULL(test, debugfs_lookup("life_kunit", debugfs_root));
+}
+
+static void dead_card_comes_back_when_bound_again(struct kunit *test)
+{
+	device_with_a_connection(test);
+	t3_dev_fatal(the_dev(), "as a test");
+	bus_unbinds();
+	KUNIT_EXPECT_NULL(test, the_dev());
+	KUNIT_EXPECT_EQ(test, seen.unregistered, 1);
+	KUNIT_EXPECT_EQ(test, devices_freed, 1);
+	nic_adds();
+	KUNIT_ASSERT_NOT_NULL(test, the_dev());
+	KUNIT_EXPECT_FALSE(test, t3_dev_gone(the_dev()));
+	KUNIT_EXPECT_EQ(test, seen.registered, 2);
+	bus_unbinds();
+	devices_freed--;
+}
+
+static struct kunit_case life_cases[] = {
+	KUNIT_CASE(unbound_card_ends_in_order),
+	KUNIT_CASE(card_that_does_not_abort_loses_mastering),
+	KUNIT_CASE(other_devices_of_the_bus_are_not_ours),
+	KUNIT_CASE(remove_without_a_notice_stops_dma_first),
+	KUNIT_CASE(reset_stops_dma_and_does_not_wait),
+	KUNIT_CASE(module_that_goes_leaves_mastering_on),
+	KUNIT_CASE(registration_that_is_too_late_does_nothing),
+	KUNIT_CASE(refused_registration_is_undone_with_the_card),
+	KUNIT_CASE(dead_card_comes_back_when_bound_again),
+	{}
+};
+
+static struct kunit_suite life_suite = {
+	.name = "iw_cxgb3_life",
+	.init = life_init,
+	.exit = life_exit,
+	.test_cases = life_cases,
+};
+
+kunit_test_suites(&life_suite);
