@@ -10,7 +10,8 @@
  *
  *  - nothing waits for the network: an id that is destroyed while it connects goes
  *    away at once, and what comes of the connection later is undone;
- *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it;
+ *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it and the port
+ *    is in use on none;
  *  - an id without a QP gets CONNECT_RESPONSE when its connection was accepted,
  *    and says t3_rdma_establish() when its QP is ready.
  */

@@ -186,7 +186,10 @@ void cm_dev_release(struct cm_id *id)
 	if (!dev)
 		return;
 	cm_dev_detach(id);
+	/* debugfs looks at it. */
+	spin_lock_irq(&id->lock);
 	id->dev = NULL;
+	spin_unlock_irq(&id->lock);
 	id->mirror.id.device = NULL;
 	id->mirror.id.port_num = 0;
 	cm_dev_put(dev);
@@ -248,13 +251,17 @@ static struct cm_id *next_wildcard(u64 after)
  * cm_listen_on_all - listen on all devices, and on those that will come
  * @id: the id
  *
- * Return: 0 if a device took it, or if there is none yet; else the first error.
+ * A device that cannot (it knows no IPv6, or no more listeners) does not matter to the others, but
+ * a port that is in use on one of them does: a part of the peers would reach somebody else.
+ *
+ * Return: 0 if a device took it, or if there is none for it yet; -EADDRINUSE, or else the first
+ * error, if it is to listen on none.
  */
 int cm_listen_on_all(struct cm_id *id)
 {
 	struct cm_dev *dev;
+	bool any = false, in_use = false, access;
 	int first = 0, ret;
-	bool any = false;
 	u64 at = 0;
 
 	mutex_lock(&cm_devices_mutex);
@@ -264,14 +271,21 @@ int cm_listen_on_all(struct cm_id *id)
 		at = dev->seq;
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_listen_next_device);
-		ret = rdma_dev_access_netns(dev->device, cm_net(id)) ? cm_iw_listen(id, dev) : 0;
-		any |= !ret;
-		if (ret && !first)
-			first = ret;
-		cm_dev_put(dev);
+		access = rdma_dev_access_netns(dev->device, cm_net(id));
+		ret = access ? cm_iw_listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
+		/* One of another namespace, or that is being removed, is not there. */
+		if (access && !list_empty(&dev->item)) {
+			any |= !ret;
+			in_use |= ret == -EADDRINUSE;
+			if (ret && !first)
+				first = ret;
+		}
+		cm_dev_put(dev);
 	}
 	mutex_unlock(&cm_devices_mutex);
+	if (in_use)
+		return -EADDRINUSE;
 	return any ? 0 : first;
 }
 

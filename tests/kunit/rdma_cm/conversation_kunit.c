@@ -382,12 +382,18 @@ static void end(struct kunit *test)
 	if (!removing)
 		queue_work(system_long_wq, &removal);
 	flush_work(&removal);		/* waits for the last user of the device */
+	fake_give_port_back();
+	reserve_tcp_ports = false;
 	if (fake_has_other)
 		cm_remove_one(&fake.other, fake.other_dev);
 	fake_has_other = false;
 	KUNIT_EXPECT_FALSE(test, heard.spoke_when_gone);
 	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
 	KUNIT_EXPECT_EQ(test, ids_alive(), 0u);
+	/* C12 */
+	KUNIT_EXPECT_EQ(test, fake_res.shown, 0);
+	KUNIT_EXPECT_FALSE(test, fake_res.without_device);
+	KUNIT_EXPECT_FALSE(test, fake_res.after_removal);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.uobject.usecnt), fake.qp_dying ? -1 : 0);
 	KUNIT_EXPECT_EQ(test, fake.entry_refs, 0);
@@ -929,6 +935,75 @@ static void a_request_is_of_the_device_it_arrived_on(struct kunit *test)
 	end(test);
 }
 
+struct wildcard {
+	const char *name;
+	bool has_other, other_elsewhere;
+	int other_answers, answers, result;
+};
+
+static const struct wildcard listens[] = {
+	{ "both listen", true, false, 0, 0, 0 },
+	{ "the port is in use on the only one", false, false, 0, -EADDRINUSE, -EADDRINUSE },
+	{ "the port is in use on one of two", true, false, 0, -EADDRINUSE, -EADDRINUSE },
+	{ "the port is in use, the other is elsewhere", true, true, 0, -EADDRINUSE, -EADDRINUSE },
+	{ "one cannot, one does", true, false, -EAFNOSUPPORT, 0, 0 },
+	{ "one cannot, the other is elsewhere", true, true, 0, -EAFNOSUPPORT, -EAFNOSUPPORT },
+	{ "neither can", true, false, -EAFNOSUPPORT, -ENOMEM, -EAFNOSUPPORT },
+};
+
+static void wildcard_name(const struct wildcard *wildcard, char *name)
+{
+	strscpy(name, wildcard->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wildcard, listens, wildcard_name);
+
+/* What the devices answer to a listener on all of them, and what it is told. */
+static void a_listener_on_all_devices(struct kunit *test)
+{
+	const struct wildcard *wildcard = test->param_value;
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+
+	fake_has_other = wildcard->has_other;
+	begin(test, IN_PROCESS);
+	fake.other_elsewhere = wildcard->other_elsewhere;
+	fake.other_listen_fails = wildcard->other_answers;
+	fake.listen_fails = wildcard->answers;
+	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), wildcard->result);
+	KUNIT_EXPECT_EQ(test, !!fake.ear, !wildcard->result && !wildcard->answers);
+	KUNIT_EXPECT_EQ(test, !!fake.other_ear, wildcard->has_other && !wildcard->result &&
+			!wildcard->other_elsewhere && !wildcard->other_answers);
+	end(test);
+}
+
+/* As in-tree: it listens on the devices that will come. */
+static void a_listener_without_a_device(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	removing = true;
+	fake_unplug(NULL);
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NULL(test, fake.ear);
+	fake_add(test, &fake.device);
+	KUNIT_EXPECT_NOT_NULL(test, fake.ear);
+	removing = false;
+	fake.removed = false;
+	end(test);
+}
+
+/* A device that goes while a listener comes to it is not there for it. */
+static void a_device_goes_while_a_listener_comes(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.at = "cm_listen_next_device";
+	fake.meanwhile = unplug;
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NULL(test, fake.at);
+	KUNIT_EXPECT_NULL(test, fake.ear);
+	end(test);
+}
+
 /* --- QPs ------------------------------------------------------------------- */
 
 struct qp_window {
@@ -1052,6 +1127,9 @@ static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_hardirq_context, conversation_gen_params),
 	KUNIT_CASE(a_queued_request_keeps_its_device),
 	KUNIT_CASE(a_request_is_of_the_device_it_arrived_on),
+	KUNIT_CASE_PARAM(a_listener_on_all_devices, wildcard_gen_params),
+	KUNIT_CASE(a_listener_without_a_device),
+	KUNIT_CASE(a_device_goes_while_a_listener_comes),
 	KUNIT_CASE_PARAM(a_qp_is_destroyed_while_it_is_connected, qp_window_gen_params),
 	KUNIT_CASE(a_qp_that_is_not_tracked),
 	KUNIT_CASE(a_process_connects_its_own_qps),

@@ -27,6 +27,7 @@ static void fake_point(const char *name);
 #define T3_RDMA_CM_TRACE_H
 #include <t3_uverbs_file.h>
 
+#include "compat_net.h"
 #include "rdma_cm.h"
 
 #define trace_cm_step(...)	do { } while (0)
@@ -74,6 +75,14 @@ static struct {
 	/* What it was told. */
 	atomic_t qp_refs;
 	unsigned int rejects, closes, aborts;
+	/* What the devices answer to a listen; the other one is in another namespace. */
+	int listen_fails, other_listen_fails;
+	bool other_elsewhere;
+	/* The provider takes ports in the host's TCP by sockets, as siw does. */
+	bool has_sockets;
+	struct socket *sock;
+	/* The interface that a lookup finds has no device. */
+	bool no_device;
 	/* An address lookup. */
 	bool known;			/* the next one has nothing to wait for */
 	void (*found)(int status, struct sockaddr *src, struct rdma_dev_addr *addr, void *context);
@@ -272,6 +281,32 @@ static void fake_close_verbs(void)
 	up_write(&fake.ufile.hw_destroy_rwsem);
 }
 
+static int fake_take_port(const struct iw_cm_id *iw)
+{
+	const struct sockaddr_in *local = (const struct sockaddr_in *)&iw->m_local_addr;
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = local->sin_port };
+	int ret;
+
+	if (!fake.has_sockets)
+		return 0;
+	ret = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &fake.sock);
+	if (ret)
+		return ret;
+	ret = t3_kernel_bind(fake.sock, (struct sockaddr *)&any, sizeof(any));
+	if (ret) {
+		sock_release(fake.sock);
+		fake.sock = NULL;
+	}
+	return ret;
+}
+
+static void fake_give_port_back(void)
+{
+	if (fake.sock)
+		sock_release(fake.sock);
+	fake.sock = NULL;
+}
+
 /*
  * The end of each call: the test may have it fail, or say something before it returns. The QP is
  * looked up here again, by its number, as providers do.
@@ -299,6 +334,10 @@ static int fake_answer(struct iw_cm_id *iw, u32 qpn)
 
 static int fake_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
+	int ret = fake_take_port(iw);
+
+	if (ret)
+		return ret;
 	return fake_answer(iw, param->qpn);
 }
 
@@ -319,6 +358,10 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 	int ret = fake.fails;
 
 	fake.fails = 0;
+	if (!ret)
+		ret = iw->device == &fake.other ? fake.other_listen_fails : fake.listen_fails;
+	if (!ret)
+		ret = fake_take_port(iw);
 	if (ret)
 		return ret;
 	iw->add_ref(iw);
@@ -329,6 +372,7 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 static int fake_destroy_listen(struct iw_cm_id *iw)
 {
 	*(iw->device == &fake.other ? &fake.other_ear : &fake.ear) = NULL;
+	fake_give_port_back();
 	iw->rem_ref(iw);
 	return 0;
 }
@@ -413,7 +457,12 @@ static const struct ib_gid_attr *fake_get_gid_attr(struct ib_device *device, u32
 
 static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 {
-	return init_net.loopback_dev;
+	return fake.no_device ? NULL : init_net.loopback_dev;
+}
+
+static bool fake_access_netns(const struct ib_device *device, const struct net *net)
+{
+	return !fake.other_elsewhere || device != &fake.other;
 }
 
 static struct rdma_restrack_entry *fake_entry(struct ib_device *device,
@@ -441,7 +490,7 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define rdma_get_gid_attr		fake_get_gid_attr
 #define rdma_put_gid_attr(attr)		do { } while (0)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
-#define rdma_dev_access_netns(dev, net)	true
+#define rdma_dev_access_netns		fake_access_netns
 #define ib_set_client_data(dev, client, data) \
 	(*((dev) == &fake.other ? &fake.other_dev : &fake.cm_dev) = (data))
 #define ib_register_client(client)	((void)(client), 0)
@@ -451,21 +500,37 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #undef MODULE_ALIAS_RDMA_CLIENT
 #define MODULE_ALIAS_RDMA_CLIENT(name)
 
+#ifndef FAKE_WITH_UCM
 int cm_ucm_nl_info(struct ib_client_nl_info *res)
 {
 	return 0;
 }
+#endif
 
 void cm_res_init(struct cm_mirror *mirror, const char *caller, const struct cm_mirror *parent)
 {
 }
 
+/* Entries that are shown; ever without a device, or when the device has gone (C12). */
+static struct {
+	int shown;
+	bool without_device, after_removal;
+} fake_res;
+
 void cm_res_show(struct cm_mirror *mirror)
 {
+	fake_res.without_device |= !mirror->id.device;
+	mirror->res.valid = true;
+	fake_res.shown++;
 }
 
 void cm_res_hide(struct cm_mirror *mirror)
 {
+	if (!mirror->res.valid)
+		return;
+	fake_res.without_device |= !mirror->id.device;
+	mirror->res.valid = false;
+	fake_res.shown--;
 }
 
 enum cm_res_state cm_res_state(enum cm_state state)
@@ -514,6 +579,7 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 static void fake_plug_in(struct kunit *test, enum fake_context context)
 {
 	memset(&fake, 0, sizeof(fake));
+	memset(&fake_res, 0, sizeof(fake_res));
 	fake.context = context;
 	fake.port_data[1].immutable.core_cap_flags = RDMA_CORE_CAP_PROT_IWARP |
 						     RDMA_CORE_CAP_IW_CM;
@@ -537,6 +603,7 @@ static void fake_give_qp_to_process(void)
 static void fake_unplug(struct work_struct *work)
 {
 	cm_remove_one(&fake.device, fake.cm_dev);
+	fake_res.after_removal |= fake_res.shown && !fake_has_other;
 	fake.removed = true;
 }
 
