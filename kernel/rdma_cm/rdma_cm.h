@@ -210,6 +210,7 @@ struct cm_binding {
  * @qp_prepared: the consumer asked for attributes, or made a QP through us, before
  *	connect: it wants ESTABLISHED, not CONNECT_RESPONSE
  * @qp_wanted: the provider is to find the QP, and the id takes its reference then
+ * @bound_if: the interface that the id was bound to before a lookup, or 0
  * @addr_used: there was a lookup
  * @addr_pending: a lookup will still call back
  */
@@ -247,6 +248,7 @@ struct cm_id {
 	bool qp_wanted;		/* @lock */
 	u8 tos;
 	bool tos_set;
+	int bound_if;
 
 	struct mutex listen_mutex;	/* @listeners */
 	struct list_head listeners;

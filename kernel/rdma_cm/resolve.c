@@ -152,6 +152,7 @@ static void set_pending(struct cm_id *id, bool pending)
 /* When an id ends: a lookup that has not called back yet will not any more. */
 void cm_addr_stop(struct cm_id *id)
 {
+	lockdep_assert_held(&id->handler_mutex);
 	T3_RACE_POINT(cm_lookup_stop);
 	if (READ_ONCE(id->addr_pending))
 		rdma_addr_cancel(&id->mirror.id.route.addr.dev_addr);
@@ -168,20 +169,24 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status)
 {
 	struct sockaddr_storage before = id->mirror.id.route.addr.src_addr;
 
-	if (*status)
-		return CM_EV_ADDR_FAILED;
+	lockdep_assert_held(&id->handler_mutex);
 	if (cm_state(id) != CM_ADDR_QUERY)
-		return CM_EV_ADDR_DONE;
+		return *status ? CM_EV_ADDR_FAILED : CM_EV_ADDR_DONE;
+	if (*status)
+		goto failed;
 	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->says.local);
 	if (id->dev)
 		return CM_EV_ADDR_DONE;
 	*status = cm_dev_attach(id);
-	if (*status) {
-		id->mirror.id.route.addr.src_addr = before;
-		return CM_EV_ADDR_FAILED;
-	}
+	if (*status)
+		goto failed;
 	cm_res_show(&id->mirror);
 	return CM_EV_ADDR_DONE;
+failed:
+	/* The next lookup may lead elsewhere. */
+	id->mirror.id.route.addr.src_addr = before;
+	id->mirror.id.route.addr.dev_addr.bound_dev_if = id->bound_if;
+	return CM_EV_ADDR_FAILED;
 }
 
 /* The wildcard as a destination is this machine, as for sockets. */
@@ -213,14 +218,18 @@ static int look_up(struct cm_id *id, const struct sockaddr *dst, unsigned long t
 		rdma_addr_cancel(dev_addr);
 	T3_RACE_POINT(cm_lookup_begins);
 	cm_addr_copy(src, cm_src(id));
+	id->bound_if = dev_addr->bound_dev_if;
 	if (cm_route_known(src, cm_dst(id), dev_addr))
 		return cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, NULL, CM_IN_CALL);
+	dev_addr->bound_dev_if = id->bound_if;
 	id->addr_used = true;
 	set_pending(id, true);
 	T3_RACE_POINT(cm_lookup_pending);
 	ret = rdma_resolve_ip(cm_src(id), cm_dst(id), dev_addr, timeout_ms, addr_done, false, id);
-	if (ret)
+	if (ret) {
 		set_pending(id, false);
+		dev_addr->bound_dev_if = id->bound_if;
+	}
 	return ret;
 }
 

@@ -1004,6 +1004,33 @@ static void a_device_goes_while_a_listener_comes(struct kunit *test)
 	end(test);
 }
 
+/* --- addresses ------------------------------------------------------------- */
+
+/* A lookup that fails leaves the id on no interface: the next one may lead elsewhere. */
+static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
+{
+	struct rdma_dev_addr *dev_addr;
+
+	begin(test, IN_PROCESS);
+	dev_addr = &id->route.addr.dev_addr;
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	fake_find(-ETIMEDOUT);
+	expect_told(test, "failed", 0, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	fake.no_device = true;
+	fake.gid_attr.gid.raw[0] = 1;
+	fake_find(0);
+	expect_told(test, "no device", 0, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
+	fake.no_device = false;
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	fake_find(0);
+	expect_told(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	KUNIT_EXPECT_NE(test, dev_addr->bound_dev_if, 0);
+	end(test);
+}
+
 /* --- QPs ------------------------------------------------------------------- */
 
 struct qp_window {
@@ -1130,6 +1157,7 @@ static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(a_listener_on_all_devices, wildcard_gen_params),
 	KUNIT_CASE(a_listener_without_a_device),
 	KUNIT_CASE(a_device_goes_while_a_listener_comes),
+	KUNIT_CASE(a_failed_lookup_binds_to_no_interface),
 	KUNIT_CASE_PARAM(a_qp_is_destroyed_while_it_is_connected, qp_window_gen_params),
 	KUNIT_CASE(a_qp_that_is_not_tracked),
 	KUNIT_CASE(a_process_connects_its_own_qps),
