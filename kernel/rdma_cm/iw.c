@@ -116,6 +116,7 @@ int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 
 	conn_init(id, device);
 	set_addresses(&id->iw, id);
+	cm_port_leave_to(id, device);
 	T3_RACE_POINT(cm_connect_provider);
 	return device->ops.iw_connect(&id->iw, &to_iw);
 }
@@ -302,6 +303,7 @@ int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 	l->iw.rem_ref = listener_put;
 	set_addresses(&l->iw, id);
 
+	cm_port_leave_to(id, dev->device);
 	T3_RACE_POINT(cm_listener_linked);
 	ret = dev->device->ops.iw_create_listen(&l->iw, id->backlog);
 	T3_RACE_POINT(cm_listener_listens);

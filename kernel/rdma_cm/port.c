@@ -9,8 +9,9 @@
  *
  * The host's TCP does not know of these ports. With reserve_tcp_ports=1 each bound id
  * of RDMA_PS_TCP holds a socket on its port, so that neither side takes one from under the
- * other. It is off by default, for rdma_cm does not do it, and not done for devices
- * that hold sockets themselves (siw).
+ * other. It is off by default, for rdma_cm does not do it. A device that has sockets of its
+ * own (siw) takes the port by them: an id on such a device has none here, and one that is on no
+ * device yet gives it back when it comes to listen or connect on such a device.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -52,6 +53,7 @@ static int may_share(struct cm_id *id, u16 port, bool reuse)
 {
 	struct cm_id *other;
 
+	lockdep_assert_held(&cm_ports_mutex);
 	hash_for_each_possible(ports, other, bind.item, key_of(id, port)) {
 		if (!is_owner(other, id, port) || (reuse && other->bind.reuse))
 			continue;
@@ -79,6 +81,7 @@ static bool is_unique(struct cm_id *id, u16 port)
 {
 	struct cm_id *other;
 
+	lockdep_assert_held(&cm_ports_mutex);
 	hash_for_each_possible(ports, other, bind.item, key_of(id, port))
 		if (is_owner(other, id, port) && !differ(cm_src(id), cm_src(other), false) &&
 		    !differ(cm_dst(id), cm_dst(other), true))
@@ -86,10 +89,15 @@ static bool is_unique(struct cm_id *id, u16 port)
 	return true;
 }
 
+static bool has_sockets(const struct ib_device *device)
+{
+	return device->iw_driver_flags & IW_F_NO_PORT_MAP;
+}
+
 static bool wants_socket(struct cm_id *id)
 {
 	return reserve_tcp_ports && id->bind.ps == RDMA_PS_TCP &&
-	       !(id->dev && id->dev->device->iw_driver_flags & IW_F_NO_PORT_MAP);
+	       !(id->dev && has_sockets(id->dev->device));
 }
 
 /* A socket that is bound, and never used. */
@@ -100,6 +108,7 @@ static int hold_tcp_port(struct cm_id *id, u16 port)
 	struct socket *sock;
 	int ret;
 
+	lockdep_assert_held(&cm_ports_mutex);
 	if (!wants_socket(id))
 		return 0;
 	cm_addr_set_port(addr, port);
@@ -122,6 +131,7 @@ static int take(struct cm_id *id, u16 port)
 {
 	int ret;
 
+	lockdep_assert_held(&cm_ports_mutex);
 	ret = hold_tcp_port(id, port);
 	if (ret)
 		return ret;
@@ -180,16 +190,42 @@ int cm_port_get(struct cm_id *id)
 	return ret;
 }
 
+static struct socket *forget_socket(struct cm_id *id)
+{
+	struct socket *sock = id->bind.reserved;
+
+	lockdep_assert_held(&cm_ports_mutex);
+	id->bind.reserved = NULL;
+	return sock;
+}
+
 void cm_port_put(struct cm_id *id)
 {
 	struct socket *sock;
 
 	mutex_lock(&cm_ports_mutex);
 	hash_del(&id->bind.item);
-	sock = id->bind.reserved;
-	id->bind.reserved = NULL;
+	sock = forget_socket(id);
 	mutex_unlock(&cm_ports_mutex);
 	T3_RACE_POINT(cm_port_given_back);
+	if (sock)
+		sock_release(sock);
+}
+
+/**
+ * cm_port_leave_to - let a provider take the id's port in the host's TCP, if it does so
+ * @id: the id
+ * @device: the provider's, which is about to listen or connect
+ */
+void cm_port_leave_to(struct cm_id *id, const struct ib_device *device)
+{
+	struct socket *sock;
+
+	if (!has_sockets(device))
+		return;
+	mutex_lock(&cm_ports_mutex);
+	sock = forget_socket(id);
+	mutex_unlock(&cm_ports_mutex);
 	if (sock)
 		sock_release(sock);
 }

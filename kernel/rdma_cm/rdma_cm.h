@@ -339,6 +339,7 @@ void cm_devices_exit(void);
 int cm_port_get(struct cm_id *id);
 void cm_port_put(struct cm_id *id);
 int cm_port_listen(struct cm_id *id);
+void cm_port_leave_to(struct cm_id *id, const struct ib_device *device);
 
 /* iw.c */
 int cm_iw_listen(struct cm_id *id, struct cm_dev *dev);

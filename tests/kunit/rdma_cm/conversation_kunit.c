@@ -1031,6 +1031,35 @@ static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
 	end(test);
 }
 
+/* --- ports of the host's TCP ------------------------------------------------ */
+
+/* reserve_tcp_ports does not take a port from a provider that takes it by a socket of its own. */
+static void a_provider_with_sockets_listens(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	reserve_tcp_ports = true;
+	fake.has_sockets = true;
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
+	end(test);
+}
+
+static void a_provider_with_sockets_connects(struct kunit *test)
+{
+	static const struct conversation ready = { "ready", {
+		S(RESOLVE), V(FOUND, 0), S(TOLD_ADDR), S(ROUTE), S(TOLD_ROUTE) } };
+
+	begin(test, IN_PROCESS);
+	reserve_tcp_ports = true;
+	fake.has_sockets = true;
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	run(test, &ready);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
+	end(test);
+}
+
 /* --- QPs ------------------------------------------------------------------- */
 
 struct qp_window {
@@ -1158,6 +1187,8 @@ static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE(a_listener_without_a_device),
 	KUNIT_CASE(a_device_goes_while_a_listener_comes),
 	KUNIT_CASE(a_failed_lookup_binds_to_no_interface),
+	KUNIT_CASE(a_provider_with_sockets_listens),
+	KUNIT_CASE(a_provider_with_sockets_connects),
 	KUNIT_CASE_PARAM(a_qp_is_destroyed_while_it_is_connected, qp_window_gen_params),
 	KUNIT_CASE(a_qp_that_is_not_tracked),
 	KUNIT_CASE(a_process_connects_its_own_qps),
