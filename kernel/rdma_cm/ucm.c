@@ -124,9 +124,8 @@ u32 ucm_context_end(struct ucm_context *ctx)
 		ucm_context_put(ctx);
 
 	T3_RACE_POINT(ucm_end_closed);
-	ucm_drop_events(ctx);
+	reported = ucm_drop_events(ctx);
 	T3_RACE_POINT(ucm_end_events_dropped);
-	reported = ctx->reported;
 	xa_erase(&ucm_contexts, ctx->number);
 	ucm_context_put(ctx);
 	return reported;
@@ -186,7 +185,7 @@ static int ucm_create_id(struct ucm_call *call)
 	ctx->cm_id = id;
 	resp.id = ctx->number;
 	T3_RACE_POINT(ucm_create_made);
-	ret = ucm_answer(call, cmd->response, &resp, sizeof(resp));
+	ret = ucm_copy_answer(call, cmd->response, &resp, sizeof(resp));
 	if (ret)
 		goto end;
 	T3_RACE_POINT(ucm_create_answered);
@@ -283,9 +282,11 @@ static int ucm_migrate_id(struct ucm_call *call)
  * @id: where the id's number is, if the command is about an id
  * @about_id: it is; @run finds call->ctx with its mutex held
  * @on_device: the id must have a device
+ * @prepare: runs before the id's context is looked up, to copy from user space; or NULL
  */
 struct ucm_row {
 	int (*run)(struct ucm_call *call);
+	void (*prepare)(struct ucm_call *call);
 	u16 in;
 	u16 whole;
 	u16 out;
@@ -336,7 +337,11 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_GET_EVENT] =
 		PLAIN(ucm_get_event, struct rdma_ucm_get_event,
 		      offsetof(struct rdma_ucm_event_resp, reserved)),
-	[RDMA_USER_CM_CMD_SET_OPTION] = ABOUT_ID(ucm_set_option, struct rdma_ucm_set_option, 0),
+	[RDMA_USER_CM_CMD_SET_OPTION] = {
+		ROW(ucm_set_option, struct rdma_ucm_set_option, sizeof(struct rdma_ucm_set_option),
+		    0),
+		.about_id = true, .id = offsetof(struct rdma_ucm_set_option, id),
+		.prepare = ucm_copy_option },
 	[RDMA_USER_CM_CMD_NOTIFY] =
 		ON_DEVICE(ucm_notify, struct rdma_ucm_notify, sizeof(struct rdma_ucm_notify), 0),
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
@@ -396,6 +401,7 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 {
 	/* All that a handler reads is written below; clearing it first is a quarter of this. */
 	union ucm_any_cmd cmd __uninitialized;
+	union ucm_any_answer answer __uninitialized;
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct ucm_row *row;
 	struct ucm_call call;
@@ -422,6 +428,7 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 		.filp = filp,
 		.file = filp->private_data,
 		.cmd = &cmd,
+		.answer = &answer,
 		.in = min_t(size_t, hdr.in, sizeof(cmd)),
 		.out = hdr.out,
 	};
@@ -430,7 +437,11 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 	if (call.in < row->whole)
 		memset((void *)&cmd + call.in, 0, row->whole - call.in);
 	T3_RACE_POINT(ucm_command_copied);
+	if (row->prepare)
+		row->prepare(&call);
 	ret = row->about_id ? run_about_id(row, &call) : row->run(&call);
+	if (!ret && call.answer_len)
+		ret = ucm_copy_answer(&call, call.answer_to, &answer, call.answer_len);
 	return ret ? ret : len;
 }
 

@@ -13,6 +13,8 @@
  * came too late and answers ENXIO. So an id can be closed under its owner when the
  * device goes, while the context stays until DESTROY_ID or the end of the file.
  *
+ * No lock is held while user memory is copied: the owner of that memory decides how long it takes.
+ *
  * Locks: ctx->mutex, then the id's handler mutex, then file->mutex, then file->lock.
  * Handlers run under the handler mutex and may not sleep in an upcall of the provider, so
  * file->lock is all that they take to queue an event; who takes events off has the mutex
@@ -27,6 +29,7 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 
 #include <t3_rdma_cm.h>
@@ -52,7 +55,8 @@ struct ucm_file {
  * @cm_id: NULL once it is closed
  * @uid: what user space knows it by; 0: a request that was not accepted, of which
  *	nothing is told
- * @reported: events that user space was given
+ * @reported: events that user space was given, or is just being given
+ * @ended: nothing is queued for it any more
  * @room: how many more requests a listener may have undelivered
  */
 struct ucm_context {
@@ -64,6 +68,7 @@ struct ucm_context {
 	struct list_head item;
 	u64 uid;
 	u32 reported;
+	bool ended;
 	atomic_t room;
 	struct work_struct close;
 };
@@ -79,12 +84,28 @@ struct ucm_event {
 	struct rdma_ucm_event_resp resp;
 };
 
+/* All answers but events. */
+union ucm_any_answer {
+	struct rdma_ucm_create_id_resp create;
+	struct rdma_ucm_destroy_id_resp destroy;
+	struct rdma_ucm_migrate_resp migrate;
+	struct rdma_ucm_query_route_resp route;
+	struct rdma_ucm_query_addr_resp addr;
+	struct rdma_ucm_query_path_resp path;
+	struct ib_uverbs_qp_attr attr;
+};
+
 /**
  * struct ucm_call - a command that runs
  * @ctx: of the id that the command names; its mutex is held
  * @cmd: the command, padded with zeros
  * @in: how much of it user space sent
- * @out: how much room there is for the answer
+ * @out: how much space there is for the answer
+ * @answer: what is copied to user space when the command has succeeded and holds no lock any more
+ * @answer_len: its length, 0 if there is none
+ * @answer_to: where user space wants it
+ * @option: of SET_OPTION, copied before the context is locked
+ * @option_fault: it could not be copied
  */
 struct ucm_call {
 	struct file *filp;
@@ -93,6 +114,11 @@ struct ucm_call {
 	const void *cmd;
 	size_t in;
 	size_t out;
+	union ucm_any_answer *answer;
+	size_t answer_len;
+	u64 answer_to;
+	int option;
+	bool option_fault;
 };
 
 /* Of later kernels' rdma_ucm: a library sends an event to itself. */
@@ -110,10 +136,29 @@ struct ucm_write_event_cmd {
 
 static_assert(sizeof(struct ucm_write_event_cmd) == 320);
 
-/* As much of the answer as there is room for. */
-static inline int ucm_answer(const struct ucm_call *call, u64 where, const void *answer, size_t len)
+/* The id that a command is about; nothing takes it away during the command. */
+static inline struct rdma_cm_id *ucm_id(const struct ucm_call *call)
+{
+	lockdep_assert_held(&call->ctx->mutex);
+	return call->ctx->cm_id;
+}
+
+/* As much of the answer as there is space for; at once, so the caller may hold no lock. */
+static inline int ucm_copy_answer(const struct ucm_call *call, u64 where, const void *answer,
+				  size_t len)
 {
 	return copy_to_user(u64_to_user_ptr(where), answer, min(len, call->out)) ? -EFAULT : 0;
+}
+
+/* The same when the command has returned. */
+static inline int ucm_answer(struct ucm_call *call, u64 where, const void *answer, size_t len)
+{
+	if (WARN_ON_ONCE(len > sizeof(*call->answer)))
+		return -EINVAL;
+	call->answer_len = min(len, call->out);
+	call->answer_to = where;
+	memcpy(call->answer, answer, call->answer_len);
+	return 0;
 }
 
 /* ucm.c */
@@ -135,6 +180,7 @@ int ucm_listen(struct ucm_call *call);
 int ucm_accept(struct ucm_call *call);
 int ucm_reject(struct ucm_call *call);
 int ucm_disconnect(struct ucm_call *call);
+void ucm_copy_option(struct ucm_call *call);
 int ucm_set_option(struct ucm_call *call);
 int ucm_notify(struct ucm_call *call);
 int ucm_join(struct ucm_call *call);
@@ -149,7 +195,7 @@ int ucm_init_qp_attr(struct ucm_call *call);
 int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 int ucm_get_event(struct ucm_call *call);
 int ucm_write_event(struct ucm_call *call);
-void ucm_drop_events(struct ucm_context *ctx);
+u32 ucm_drop_events(struct ucm_context *ctx);
 void ucm_move(struct ucm_context *ctx, struct ucm_file *to);
 void ucm_free_events(struct ucm_file *file);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands that are a call of t3_rdma_cm each; call->ctx is locked and has its id. */
+/* Commands that are a call of t3_rdma_cm each, on ucm_id(). */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
@@ -17,7 +17,7 @@ int ucm_bind_ip(struct ucm_call *call)
 
 	if (!rdma_addr_size_in6(&addr))
 		return -EINVAL;
-	return t3_rdma_bind_addr(call->ctx->cm_id, (struct sockaddr *)&addr);
+	return t3_rdma_bind_addr(ucm_id(call), (struct sockaddr *)&addr);
 }
 
 int ucm_bind(struct ucm_call *call)
@@ -27,7 +27,7 @@ int ucm_bind(struct ucm_call *call)
 
 	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != rdma_addr_size_kss(&addr))
 		return -EINVAL;
-	return t3_rdma_bind_addr(call->ctx->cm_id, (struct sockaddr *)&addr);
+	return t3_rdma_bind_addr(ucm_id(call), (struct sockaddr *)&addr);
 }
 
 int ucm_resolve_ip(struct ucm_call *call)
@@ -37,7 +37,7 @@ int ucm_resolve_ip(struct ucm_call *call)
 
 	if ((src.sin6_family && !rdma_addr_size_in6(&src)) || !rdma_addr_size_in6(&dst))
 		return -EINVAL;
-	return t3_rdma_resolve_addr(call->ctx->cm_id, (struct sockaddr *)&src,
+	return t3_rdma_resolve_addr(ucm_id(call), (struct sockaddr *)&src,
 				    (struct sockaddr *)&dst, cmd->timeout_ms);
 }
 
@@ -49,7 +49,7 @@ int ucm_resolve_addr(struct ucm_call *call)
 	if (cmd->reserved || (cmd->src_size && cmd->src_size != rdma_addr_size_kss(&src)) ||
 	    !cmd->dst_size || cmd->dst_size != rdma_addr_size_kss(&dst))
 		return -EINVAL;
-	return t3_rdma_resolve_addr(call->ctx->cm_id, (struct sockaddr *)&src,
+	return t3_rdma_resolve_addr(ucm_id(call), (struct sockaddr *)&src,
 				    (struct sockaddr *)&dst, cmd->timeout_ms);
 }
 
@@ -57,7 +57,7 @@ int ucm_resolve_route(struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_route *cmd = call->cmd;
 
-	return t3_rdma_resolve_route(call->ctx->cm_id, cmd->timeout_ms);
+	return t3_rdma_resolve_route(ucm_id(call), cmd->timeout_ms);
 }
 
 /* --- connections --------------------------------------------------------- */
@@ -84,7 +84,7 @@ int ucm_connect(struct ucm_call *call)
 
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
-	return t3_rdma_connect(call->ctx->cm_id, &param);
+	return t3_rdma_connect(ucm_id(call), &param);
 }
 
 int ucm_listen(struct ucm_call *call)
@@ -95,7 +95,7 @@ int ucm_listen(struct ucm_call *call)
 	if (backlog <= 0 || backlog > ucm_max_backlog)
 		backlog = ucm_max_backlog;
 	atomic_set(&call->ctx->room, backlog);
-	return t3_rdma_listen(call->ctx->cm_id, backlog);
+	return t3_rdma_listen(ucm_id(call), backlog);
 }
 
 /*
@@ -111,14 +111,14 @@ int ucm_accept(struct ucm_call *call)
 	int ret;
 
 	if (!cmd->conn_param.valid)
-		return t3_rdma_establish(ctx->cm_id);
+		return t3_rdma_establish(ucm_id(call));
 	/*
 	 * Events may come before the accept returns, and need user space's name for the id. Only
 	 * a request that was not accepted has none; of any other id this is an error.
 	 */
 	if (!before)
 		WRITE_ONCE(ctx->uid, cmd->uid);
-	ret = t3_rdma_accept(ctx->cm_id, &param);
+	ret = t3_rdma_accept(ucm_id(call), &param);
 	if (ret)
 		WRITE_ONCE(ctx->uid, before);
 	return ret;
@@ -132,19 +132,19 @@ int ucm_reject(struct ucm_call *call)
 	if (cmd->reason && cmd->reason != IB_CM_REJ_CONSUMER_DEFINED &&
 	    cmd->reason != IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
 		return -EINVAL;
-	return t3_rdma_reject(call->ctx->cm_id, cmd->private_data, cmd->private_data_len);
+	return t3_rdma_reject(ucm_id(call), cmd->private_data, cmd->private_data_len);
 }
 
 int ucm_disconnect(struct ucm_call *call)
 {
-	return t3_rdma_disconnect(call->ctx->cm_id);
+	return t3_rdma_disconnect(ucm_id(call));
 }
 
 int ucm_notify(struct ucm_call *call)
 {
 	const struct rdma_ucm_notify *cmd = call->cmd;
 
-	return t3_rdma_notify(call->ctx->cm_id, cmd->event);
+	return t3_rdma_notify(ucm_id(call), cmd->event);
 }
 
 /* --- options ------------------------------------------------------------- */
@@ -180,13 +180,24 @@ static const struct {
 	[RDMA_OPTION_ID_ACK_TIMEOUT]	= { set_ack_timeout, sizeof(u8) },
 };
 
-int ucm_set_option(struct ucm_call *call)
+/* Before the context is locked; what is wrong is found out behind it. */
+void ucm_copy_option(struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *cmd = call->cmd;
 	union {
 		u8 byte;
 		int word;
 	} value = {};
+
+	if (cmd->optlen != sizeof(value.byte) && cmd->optlen != sizeof(value.word))
+		return;
+	call->option_fault = copy_from_user(&value, u64_to_user_ptr(cmd->optval), cmd->optlen);
+	call->option = cmd->optlen == sizeof(value.byte) ? value.byte : value.word;
+}
+
+int ucm_set_option(struct ucm_call *call)
+{
+	const struct rdma_ucm_set_option *cmd = call->cmd;
 
 	/* Paths of InfiniBand: known, and of no use. */
 	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
@@ -195,18 +206,18 @@ int ucm_set_option(struct ucm_call *call)
 		return -ENOSYS;
 	if (cmd->optlen != id_options[cmd->optname].len)
 		return -EINVAL;
-	if (copy_from_user(&value, u64_to_user_ptr(cmd->optval), cmd->optlen))
+	if (call->option_fault)
 		return -EFAULT;
-	return id_options[cmd->optname].set(call->ctx->cm_id, cmd->optlen == sizeof(u8) ?
-					    value.byte : value.word);
+	return id_options[cmd->optname].set(ucm_id(call), call->option);
 }
 
 /* --- what iWARP has not -------------------------------------------------- */
 
 int ucm_join(struct ucm_call *call)
 {
-	return call->ctx->cm_id->qp_type == IB_QPT_UD && call->ctx->cm_id->device ? -ENOSYS :
-										    -EINVAL;
+	const struct rdma_cm_id *id = ucm_id(call);
+
+	return id->qp_type == IB_QPT_UD && id->device ? -ENOSYS : -EINVAL;
 }
 
 int ucm_leave(struct ucm_call *call)

@@ -21,6 +21,14 @@ static void event_free(struct ucm_event *event)
 	kfree(event);
 }
 
+/* One that user space will not see; the request that it is about ends. */
+static void event_drop(struct ucm_event *event)
+{
+	if (event->request && ucm_context_claim(event->request))
+		ucm_context_end(event->request);
+	event_free(event);
+}
+
 static struct ucm_event *event_make(struct ucm_context *ctx, u32 type, gfp_t gfp)
 {
 	struct ucm_event *event;
@@ -74,6 +82,8 @@ static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	struct ucm_event *event;
 	int ret = -ENOMEM;
 
+	/* And the listener's, which cannot be looked at: its context may have let go of it. */
+	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
 	if (!atomic_add_unless(&listener->room, -1, 0))
 		return -ENOMEM;
 	ctx = ucm_context_make(file);
@@ -125,6 +135,7 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	struct ucm_context *ctx = id->context;
 	struct ucm_event *event;
 
+	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
 	if (told->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return queue_request(id, told);
 	if (READ_ONCE(ctx->uid)) {
@@ -141,6 +152,29 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
 			ucm_context_put(ctx);
 	}
 	return 0;
+}
+
+/*
+ * An event that could not be copied is not lost, unless its context ended meanwhile; then it ends
+ * as if it had been in the queue.
+ */
+static void give_back(struct ucm_file *file, struct ucm_event *event)
+{
+	bool ended;
+
+	mutex_lock(&file->mutex);
+	event->ctx->reported--;
+	ended = event->ctx->ended;
+	if (!ended) {
+		spin_lock(&file->lock);
+		list_add(&event->item, &file->events);
+		spin_unlock(&file->lock);
+	}
+	mutex_unlock(&file->mutex);
+	if (ended)
+		event_drop(event);
+	else
+		wake_up_interruptible(&file->readers);
 }
 
 int ucm_get_event(struct ucm_call *call)
@@ -162,23 +196,22 @@ int ucm_get_event(struct ucm_call *call)
 	}
 	spin_lock(&file->lock);
 	event = list_first_entry(&file->events, struct ucm_event, item);
+	list_del_init(&event->item);
 	spin_unlock(&file->lock);
-	T3_RACE_POINT(ucm_get_event_found);
-	/* If it cannot be given it is not lost. */
-	ret = ucm_answer(call, cmd->response, &event->resp, sizeof(event->resp));
-	if (!ret) {
-		spin_lock(&file->lock);
-		list_del(&event->item);
-		spin_unlock(&file->lock);
-		event->ctx->reported++;
-		if (event->request)
-			atomic_inc(&event->ctx->room);
-	}
+	/* Counted before user space has it, so that DESTROY_ID waits for its acknowledgment. */
+	event->ctx->reported++;
 	mutex_unlock(&file->mutex);
+	T3_RACE_POINT(ucm_get_event_found);
+	ret = ucm_copy_answer(call, cmd->response, &event->resp, sizeof(event->resp));
 	T3_RACE_POINT(ucm_get_event_taken);
-	if (!ret)
-		event_free(event);
-	return ret;
+	if (ret) {
+		give_back(file, event);
+		return ret;
+	}
+	if (event->request)
+		atomic_inc(&event->ctx->room);
+	event_free(event);
+	return 0;
 }
 
 /* librdmacm's own events, which it sends itself through the id's file. */
@@ -214,24 +247,25 @@ static void take_events(struct ucm_file *file, const struct ucm_context *ctx,
 
 /*
  * A context ends: what is queued of it is dropped. If it was a listener, requests that
- * user space has not seen end with it.
+ * user space has not seen end with it. Returns how many of its events user space was given.
  */
-void ucm_drop_events(struct ucm_context *ctx)
+u32 ucm_drop_events(struct ucm_context *ctx)
 {
 	struct ucm_event *event, *next;
 	LIST_HEAD(dropped);
+	u32 reported;
 
 	mutex_lock(&ctx->file->mutex);
 	take_events(ctx->file, ctx, &dropped);
 	list_del_init(&ctx->item);
+	ctx->ended = true;
+	reported = ctx->reported;
 	mutex_unlock(&ctx->file->mutex);
 
 	T3_RACE_POINT(ucm_events_dropped);
-	list_for_each_entry_safe(event, next, &dropped, item) {
-		if (event->request && ucm_context_claim(event->request))
-			ucm_context_end(event->request);
-		event_free(event);
-	}
+	list_for_each_entry_safe(event, next, &dropped, item)
+		event_drop(event);
+	return reported;
 }
 
 /* What is left when no context is: events that were queued while their id moved away. */
@@ -289,6 +323,8 @@ void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 	struct ucm_event *event;
 	LIST_HEAD(moved);
 
+	lockdep_assert_held(&ctx->mutex);
+	lockdep_assert_held(&to_cm_id(ctx->cm_id)->handler_mutex);
 	mutex_lock(&from->mutex);
 	take_events(from, ctx, &moved);
 	mutex_unlock(&from->mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands that answer with what an id knows; call->ctx is locked and has its id. */
+/* Commands that answer with what an id knows. */
 #include <rdma/ib.h>
 #include <rdma/ib_addr.h>
 
@@ -15,7 +15,7 @@ static __u16 pkey_of(struct rdma_cm_id *id)
 int ucm_query_route(struct ucm_call *call)
 {
 	const struct rdma_ucm_query *cmd = call->cmd;
-	struct rdma_cm_id *id = call->ctx->cm_id;
+	struct rdma_cm_id *id = ucm_id(call);
 	struct rdma_addr *addr = &id->route.addr;
 	struct rdma_ucm_query_route_resp resp = {};
 
@@ -43,7 +43,7 @@ static void say_device(struct rdma_cm_id *id, struct rdma_ucm_query_addr_resp *r
 
 static int query_addr(struct ucm_call *call, u64 response)
 {
-	struct rdma_cm_id *id = call->ctx->cm_id;
+	struct rdma_cm_id *id = ucm_id(call);
 	struct sockaddr *src = (struct sockaddr *)&id->route.addr.src_addr;
 	struct sockaddr *dst = (struct sockaddr *)&id->route.addr.dst_addr;
 	struct rdma_ucm_query_addr_resp resp = {};
@@ -77,7 +77,7 @@ static void say_gid(struct rdma_cm_id *id, const struct sockaddr *addr,
 
 static int query_gid(struct ucm_call *call, u64 response)
 {
-	struct rdma_cm_id *id = call->ctx->cm_id;
+	struct rdma_cm_id *id = ucm_id(call);
 	struct rdma_ucm_query_addr_resp resp = {
 		.src_size = sizeof(struct sockaddr_ib),
 		.dst_size = sizeof(struct sockaddr_ib),
@@ -131,7 +131,7 @@ int ucm_init_qp_attr(struct ucm_call *call)
 	if (cmd->qp_state > IB_QPS_ERR)
 		return -EINVAL;
 	attr.qp_state = cmd->qp_state;
-	ret = t3_rdma_init_qp_attr(call->ctx->cm_id, &attr, &mask);
+	ret = t3_rdma_init_qp_attr(ucm_id(call), &attr, &mask);
 	if (ret)
 		return ret;
 	/* What else the struct can say is not iWARP's. */

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The user device over a provider that the test plays: commands as a process writes them, and
+ * user memory that takes its time or is not there. What happens meanwhile is run in the copy.
+ */
+#define FAKE_WITH_UCM
+#include "fake_provider.h"
+
+#include <linux/fs.h>
+#include <linux/uaccess.h>
+
+/* What happens during each copy, or only during those to @slow_memory; what is not there. */
+static void (*during_copy)(void);
+static const void *slow_memory, *missing_memory;
+
+static unsigned long copy_of_user(void *to, const void *from, unsigned long len)
+{
+	if (during_copy && (!slow_memory || to == slow_memory))
+		during_copy();
+	if (to == missing_memory)
+		return len;
+	memcpy(to, from, len);
+	return 0;
+}
+
+#undef copy_to_user
+#undef copy_from_user
+#define copy_to_user(to, from, len)	copy_of_user((void __force *)(to), from, len)
+#define copy_from_user(to, from, len)	copy_of_user(to, (const void __force *)(from), len)
+
+#include "ucm_cmd.c"
+#include "ucm_query.c"
+#include "ucm_event.c"
+#include "ucm.c"
+
+/* --- a process -------------------------------------------------------------- */
+
+static struct file filp, other_filp;
+static struct rdma_ucm_event_resp event;
+static struct work_struct removal;
+static bool unplugged;
+
+static struct ucm_file *ucm_of(struct file *of)
+{
+	return of->private_data;
+}
+
+static int command(u32 number, const void *cmd, u16 len, u16 out)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		u8 cmd[320];
+	} words = { .hdr = { .cmd = number, .in = len, .out = out } };
+	ssize_t ret;
+
+	memcpy(words.cmd, cmd, len);
+	ret = ucm_write(&filp, (const char __user __force *)&words, sizeof(words.hdr) + len, NULL);
+	return ret < 0 ? ret : 0;
+}
+
+static int get_event(void)
+{
+	struct rdma_ucm_get_event cmd = { .response = (uintptr_t)&event };
+
+	memset(&event, 0, sizeof(event));
+	return command(RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(event));
+}
+
+static u32 create(struct kunit *test)
+{
+	struct rdma_ucm_create_id_resp resp = {};
+	struct rdma_ucm_create_id cmd = {
+		.uid = 1, .response = (uintptr_t)&resp, .ps = RDMA_PS_TCP,
+	};
+
+	KUNIT_ASSERT_EQ(test, command(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)),
+			0);
+	return resp.id;
+}
+
+static int destroy(u32 id, u32 *reported)
+{
+	struct rdma_ucm_destroy_id_resp resp = {};
+	struct rdma_ucm_destroy_id cmd = { .id = id, .response = (uintptr_t)&resp };
+	int ret;
+
+	ret = command(RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(resp));
+	if (reported)
+		*reported = resp.events_reported;
+	return ret;
+}
+
+static int bind(u32 id, u32 addr)
+{
+	struct sockaddr_storage to = fake_address(addr, 7000);
+	struct rdma_ucm_bind_ip cmd = { .id = id };
+
+	memcpy(&cmd.addr, &to, sizeof(struct sockaddr_in));
+	return command(RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd), 0);
+}
+
+static int resolve_ip(u32 id)
+{
+	struct sockaddr_storage to = fake_address(FAKE_THERE, 7000);
+	struct rdma_ucm_resolve_ip cmd = { .id = id, .timeout_ms = 1000 };
+
+	memcpy(&cmd.dst_addr, &to, sizeof(struct sockaddr_in));
+	return command(RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), 0);
+}
+
+static u32 listener(struct kunit *test, u32 addr)
+{
+	struct rdma_ucm_listen cmd = { .id = create(test), .backlog = 4 };
+
+	KUNIT_ASSERT_EQ(test, bind(cmd.id, addr), 0);
+	KUNIT_ASSERT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0), 0);
+	return cmd.id;
+}
+
+static int open_files(struct kunit *test)
+{
+	int ret;
+
+	INIT_WORK(&removal, fake_unplug);
+	unplugged = false;
+	during_copy = NULL;
+	slow_memory = NULL;
+	missing_memory = NULL;
+	memset(&filp, 0, sizeof(filp));
+	filp.f_cred = current_cred();
+	filp.f_flags = O_NONBLOCK;
+	other_filp = filp;
+	ret = cm_events_init();
+	if (!ret)
+		ret = ucm_open(NULL, &filp);
+	if (!ret)
+		ret = ucm_open(NULL, &other_filp);
+	fake_plug_in(test, IN_PROCESS);
+	return ret;
+}
+
+static void close_files(struct kunit *test)
+{
+	during_copy = NULL;
+	flush_workqueue(cm_wq);
+	ucm_release(NULL, &filp);
+	ucm_release(NULL, &other_filp);
+	if (!unplugged)
+		queue_work(system_long_wq, &removal);
+	flush_work(&removal);
+	KUNIT_EXPECT_TRUE(test, list_empty(&all_ids));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
+	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
+	cm_events_exit();
+}
+
+/* --- tests ------------------------------------------------------------------- */
+
+static bool locked;
+
+static void look_for_locks(void)
+{
+	unsigned long number;
+	struct ucm_context *ctx;
+
+	locked |= mutex_is_locked(&ucm_of(&filp)->mutex) ||
+		  mutex_is_locked(&ucm_of(&other_filp)->mutex);
+	xa_for_each(&ucm_contexts, number, ctx)
+		locked |= mutex_is_locked(&ctx->mutex) ||
+			  (ctx->cm_id && mutex_is_locked(&to_cm_id(ctx->cm_id)->handler_mutex));
+}
+
+/* The owner of user memory decides how long a copy takes: nobody else may wait for it. */
+static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
+{
+	u8 answer[512] = {}, tos = 3;
+	struct rdma_ucm_query query = { .response = (uintptr_t)answer };
+	struct rdma_ucm_init_qp_attr attr = {
+		.response = (uintptr_t)answer, .qp_state = IB_QPS_INIT,
+	};
+	struct rdma_ucm_set_option option = {
+		.optval = (uintptr_t)&tos, .level = RDMA_OPTION_ID, .optname = RDMA_OPTION_ID_TOS,
+		.optlen = sizeof(tos),
+	};
+	u32 id;
+
+	locked = false;
+	during_copy = look_for_locks;
+	id = create(test);
+	query.id = id;
+	attr.id = id;
+	option.id = id;
+	KUNIT_EXPECT_EQ(test, bind(id, FAKE_HERE), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "CREATE_ID, BIND_IP");
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_QUERY_ROUTE, &query, sizeof(query),
+				      sizeof(struct rdma_ucm_query_route_resp)), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "QUERY_ROUTE");
+	query.option = RDMA_USER_CM_QUERY_ADDR;
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_QUERY, &query, sizeof(query),
+				      sizeof(struct rdma_ucm_query_addr_resp)), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "QUERY");
+	KUNIT_EXPECT_EQ(test, (int)((struct rdma_ucm_query_addr_resp *)answer)->src_size,
+			(int)sizeof(struct sockaddr_in));
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr),
+				      sizeof(struct ib_uverbs_qp_attr)), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "INIT_QP_ATTR");
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "SET_OPTION");
+	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
+	fake_find(0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "GET_EVENT");
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "DESTROY_ID");
+}
+
+/* An event that cannot be copied is read later, and counted once. */
+static void an_event_that_cannot_be_copied_is_not_lost(struct kunit *test)
+{
+	u32 id = create(test), reported;
+
+	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+	fake_find(0);
+	flush_workqueue(cm_wq);
+	missing_memory = &event;
+	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
+	missing_memory = NULL;
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+}
+
+static u32 victim, victim_reported;
+static int victim_result;
+
+static void destroy_victim(void)
+{
+	during_copy = NULL;
+	victim_result = destroy(victim, &victim_reported);
+}
+
+/*
+ * A listener is destroyed while the event of a request is copied. If user space gets the event, it
+ * is one that DESTROY_ID reported, and the request stays; if not, the request ends.
+ */
+static void a_listener_ends_while_its_event_is_copied(struct kunit *test)
+{
+	bool fails;
+
+	for (fails = false;; fails = true) {
+		fake.rejects = 0;
+		victim = listener(test, FAKE_HERE);
+		KUNIT_ASSERT_EQ(test, fake_request(), 0);
+		flush_workqueue(cm_wq);
+		slow_memory = &event;
+		missing_memory = fails ? &event : NULL;
+		during_copy = destroy_victim;
+		KUNIT_EXPECT_EQ(test, get_event(), fails ? -EFAULT : 0);
+		KUNIT_EXPECT_EQ(test, victim_result, 0);
+		missing_memory = NULL;
+		if (fails)
+			break;
+		KUNIT_EXPECT_EQ(test, victim_reported, 1u);
+		KUNIT_EXPECT_EQ(test, fake.rejects, 0u);
+		KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
+		KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	}
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+}
+
+/* All of it: returns when nobody uses the device. */
+static void unplug(void)
+{
+	during_copy = NULL;
+	unplugged = true;
+	queue_work(system_long_wq, &removal);
+	flush_work(&removal);
+}
+
+/* The device goes while an event is copied to memory that takes its time, and a request waits. */
+static void a_device_goes_while_an_event_is_copied(struct kunit *test)
+{
+	listener(test, INADDR_ANY);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	slow_memory = &event;
+	during_copy = unplug;
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_TRUE(test, fake.removed);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
+}
+
+static struct kunit_case ucm_cases[] = {
+	KUNIT_CASE(no_lock_is_held_while_user_memory_is_copied),
+	KUNIT_CASE(an_event_that_cannot_be_copied_is_not_lost),
+	KUNIT_CASE(a_listener_ends_while_its_event_is_copied),
+	KUNIT_CASE(a_device_goes_while_an_event_is_copied),
+	{}
+};
+
+static struct kunit_suite ucm_suite = {
+	.name = "t3_rdma_cm_ucm",
+	.init = open_files,
+	.exit = close_files,
+	.test_cases = ucm_cases,
+};
+
+kunit_test_suites(&ucm_suite);
+
+MODULE_LICENSE("GPL");
