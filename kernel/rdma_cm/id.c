@@ -2,6 +2,7 @@
 /*
  * Ids: how they are made and end, and the one function that changes their state.
  */
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
@@ -28,6 +29,7 @@ static void cm_id_free(struct kref *ref)
 {
 	struct cm_id *id = container_of(ref, struct cm_id, ref);
 	struct cm_dev *dev = id->dev;
+	struct mem_cgroup *memcg = id->memcg;
 	unsigned long flags;
 
 	T3_RACE_POINT(cm_id_free);
@@ -36,6 +38,7 @@ static void cm_id_free(struct kref *ref)
 	spin_unlock_irqrestore(&all_ids_lock, flags);
 	put_net(cm_net(id));
 	kfree(id);
+	mem_cgroup_put(memcg);
 	/* The module may be unloaded as soon as its devices have no users. */
 	if (dev)
 		cm_dev_put(dev);
@@ -140,6 +143,36 @@ int cm_do(struct cm_id *id, enum cm_event event, int status)
 
 /* --- made and ended ------------------------------------------------------ */
 
+static struct mem_cgroup *memcg_get(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	if (memcg)
+		css_get(&memcg->css);
+#endif
+	return memcg;
+}
+
+/**
+ * cm_zalloc - allocate on behalf of a process, whoever runs
+ * @memcg: what is charged; NULL: nobody
+ * @size: of the object
+ * @gfp: flags; where nothing may sleep the memory is charged also over the limit
+ *
+ * Return: memory of zeros, or NULL.
+ */
+void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
+{
+	struct mem_cgroup *before;
+	void *memory;
+
+	if (!memcg)
+		return kzalloc(size, gfp);
+	before = set_active_memcg(memcg);
+	memory = kzalloc(size, gfp | __GFP_ACCOUNT);
+	set_active_memcg(before);
+	return memory;
+}
+
 /**
  * cm_id_make - the common part of making an id
  * @net: its network namespace
@@ -147,19 +180,22 @@ int cm_do(struct cm_id *id, enum cm_event event, int status)
  * @context: the consumer's
  * @ps: port space
  * @qp_type: kind of QP
+ * @memcg: what is charged for it, and for all that it makes; NULL: nobody
  * @gfp: in upcalls GFP_ATOMIC
  *
  * Return: an id with one reference, or NULL. The caller owes it a cm_res_init().
  */
 struct cm_id *cm_id_make(struct net *net, rdma_cm_event_handler handler, void *context,
-			 enum rdma_ucm_port_space ps, enum ib_qp_type qp_type, gfp_t gfp)
+			 enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
+			 struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct cm_id *id;
 	unsigned long flags;
 
-	id = kzalloc(sizeof(*id), gfp);
+	id = cm_zalloc(memcg, sizeof(*id), gfp);
 	if (!id)
 		return NULL;
+	id->memcg = memcg_get(memcg);
 	kref_init(&id->ref);
 	id->number = atomic_inc_return(&cm_numbers);
 	mutex_init(&id->handler_mutex);
@@ -227,7 +263,7 @@ struct rdma_cm_id *__t3_rdma_create_id(struct net *net, rdma_cm_event_handler ha
 {
 	struct cm_id *id;
 
-	id = cm_id_make(net, handler, context, ps, qp_type, GFP_KERNEL);
+	id = cm_id_make(net, handler, context, ps, qp_type, NULL, GFP_KERNEL);
 	if (!id)
 		return ERR_PTR(-ENOMEM);
 	cm_res_init(&id->mirror, caller, NULL);
@@ -235,16 +271,20 @@ struct rdma_cm_id *__t3_rdma_create_id(struct net *net, rdma_cm_event_handler ha
 }
 EXPORT_SYMBOL(__t3_rdma_create_id);
 
-/* For a process; in its network namespace. */
+/* For a process; in its network namespace, and charged to its memory cgroup. */
 struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
 				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type)
 {
-	struct rdma_cm_id *id;
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(current->mm);
+	struct cm_id *id;
 
-	id = __t3_rdma_create_id(current->nsproxy->net_ns, handler, context, ps, qp_type, NULL);
-	if (!IS_ERR(id))
-		to_cm_id(id)->user = true;
-	return id;
+	id = cm_id_make(current->nsproxy->net_ns, handler, context, ps, qp_type, memcg, GFP_KERNEL);
+	mem_cgroup_put(memcg);
+	if (!id)
+		return ERR_PTR(-ENOMEM);
+	id->user = true;
+	cm_res_init(&id->mirror, NULL, NULL);
+	return &id->mirror.id;
 }
 
 /**

@@ -218,7 +218,7 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 	if (!take_room(listener))
 		return -ENOMEM;
 	id = cm_id_make(cm_net(listener), listener->mirror.id.event_handler, NULL, RDMA_PS_TCP,
-			IB_QPT_RC, GFP_ATOMIC);
+			IB_QPT_RC, listener->memcg, GFP_ATOMIC);
 	if (!id)
 		return -ENOMEM;
 	id->user = listener->user;
@@ -245,6 +245,7 @@ static void listener_show(struct cm_listener *l)
 {
 	struct rdma_cm_id *mirror = &l->mirror.id, *id = &l->id->mirror.id;
 
+	lockdep_assert_held(&l->id->listen_mutex);
 	if (l->id->dev)
 		return;
 	mirror->device = l->dev->device;
@@ -258,6 +259,7 @@ static void listener_show(struct cm_listener *l)
 
 static void listener_hide(struct cm_listener *l)
 {
+	lockdep_assert_held(&l->id->listen_mutex);
 	if (!l->id->dev)
 		cm_res_hide(&l->mirror);
 }
@@ -283,7 +285,7 @@ int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 		ret = -EINVAL;
 		goto unlock;
 	}
-	l = kzalloc(sizeof(*l), GFP_KERNEL);
+	l = cm_zalloc(id->memcg, sizeof(*l), GFP_KERNEL);
 	if (!l) {
 		ret = -ENOMEM;
 		goto unlock;

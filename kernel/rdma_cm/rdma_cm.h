@@ -29,7 +29,10 @@
  * struct cm_dev is a device. Ids and listeners count in users; it goes when
  * the device's removal has seen the last of them.
  *
- * Locks, in the order in which they are taken
+ * A connect request is attached to the listener's device in the provider's upcall, where
+ * the listener keeps the device alive, so the removal waits for it from then on.
+ *
+ * Locks, in the order in which they are taken; docs/rdma_cm.md has the map of the module
  *
  *  id->handler_mutex	an event is with the consumer. Held by whoever handles it;
  *			taken by whoever must not run beside that. A request
@@ -59,6 +62,7 @@
 
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/memcontrol.h>
 #include <linux/mutex.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
@@ -211,6 +215,7 @@ struct cm_binding {
  *	connect: it wants ESTABLISHED, not CONNECT_RESPONSE
  * @qp_wanted: the provider is to find the QP, and the id takes its reference then
  * @bound_if: the interface that the id was bound to before a lookup, or 0
+ * @memcg: what a process's id is charged to; NULL for ids of modules
  * @addr_used: there was a lookup
  * @addr_pending: a lookup will still call back
  */
@@ -224,6 +229,7 @@ struct cm_id {
 	bool user;
 	bool in_upcall;
 	struct cm_rest rest;
+	struct mem_cgroup *memcg;	/* set once */
 
 	spinlock_t lock;		/* all down to @says */
 	enum cm_state state;
@@ -281,7 +287,9 @@ static inline struct net *cm_net(struct cm_id *id)
 
 /* id.c */
 struct cm_id *cm_id_make(struct net *net, rdma_cm_event_handler handler, void *context,
-			 enum rdma_ucm_port_space ps, enum ib_qp_type qp_type, gfp_t gfp);
+			 enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
+			 struct mem_cgroup *memcg, gfp_t gfp);
+void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp);
 struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
 				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
 void cm_id_get(struct cm_id *id);

@@ -17,6 +17,7 @@
 
 #include <t3_race_point.h>
 
+#include "compat_event.h"
 #include "compat_sysctl.h"
 #include "rdma_cm.h"
 #include "ucm.h"
@@ -66,12 +67,15 @@ static void context_close(struct work_struct *work)
 	ucm_context_put(ctx);
 }
 
-/* A context with a number that nobody can use yet, and one reference: the table's. */
-struct ucm_context *ucm_context_make(struct ucm_file *file)
+/*
+ * A context with a number that nobody can use yet, and one reference: the table's. @memcg is
+ * charged.
+ */
+struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *memcg)
 {
 	struct ucm_context *ctx;
 
-	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
+	ctx = cm_zalloc(memcg, sizeof(*ctx), GFP_KERNEL);
 	if (!ctx)
 		return NULL;
 	kref_init(&ctx->ref);
@@ -79,7 +83,8 @@ struct ucm_context *ucm_context_make(struct ucm_file *file)
 	INIT_LIST_HEAD(&ctx->item);
 	INIT_WORK(&ctx->close, context_close);
 	ctx->file = file;
-	if (xa_alloc(&ucm_contexts, &ctx->number, NULL, xa_limit_32b, GFP_KERNEL)) {
+	if (xa_alloc(&ucm_contexts, &ctx->number, NULL, xa_limit_32b,
+		     GFP_KERNEL_ACCOUNT)) {
 		kfree(ctx);
 		return NULL;
 	}
@@ -155,6 +160,7 @@ static int ucm_create_id(struct ucm_call *call)
 	const struct rdma_ucm_create_id *cmd = call->cmd;
 	struct rdma_ucm_create_id_resp resp = {};
 	enum ib_qp_type qp_type;
+	struct mem_cgroup *memcg;
 	struct ucm_context *ctx;
 	struct rdma_cm_id *id;
 	int ret;
@@ -173,7 +179,9 @@ static int ucm_create_id(struct ucm_call *call)
 	default:
 		return -EINVAL;
 	}
-	ctx = ucm_context_make(call->file);
+	memcg = get_mem_cgroup_from_mm(current->mm);
+	ctx = ucm_context_make(call->file, memcg);
+	mem_cgroup_put(memcg);
 	if (!ctx)
 		return -ENOMEM;
 	ctx->uid = cmd->uid;
@@ -270,9 +278,6 @@ static int ucm_migrate_id(struct ucm_call *call)
 
 /* --- the table ----------------------------------------------------------- */
 
-/* On kernels before 7.1 <rdma/rdma_user_cm.h> does not know this one. */
-#define UCM_WRITE_EVENT	24
-
 /**
  * struct ucm_row - a command
  * @run: does it; NULL for ENOSYS
@@ -360,7 +365,9 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_JOIN_MCAST] =
 		ABOUT_ID(ucm_join, struct rdma_ucm_join_mcast,
 			 sizeof(struct rdma_ucm_create_id_resp)),
+#ifdef UCM_WRITE_EVENT
 	[UCM_WRITE_EVENT] = ABOUT_ID(ucm_write_event, struct ucm_write_event_cmd, 0),
+#endif
 };
 
 /* Room for any of them. */
@@ -459,7 +466,7 @@ static int ucm_open(struct inode *inode, struct file *filp)
 {
 	struct ucm_file *file;
 
-	file = kzalloc(sizeof(*file), GFP_KERNEL);
+	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return -ENOMEM;
 	mutex_init(&file->mutex);

@@ -58,6 +58,7 @@ struct ucm_file {
  * @reported: events that user space was given, or is just being given
  * @ended: nothing is queued for it any more
  * @room: how many more requests a listener may have undelivered
+ * @unread: events that wait for GET_EVENT
  */
 struct ucm_context {
 	struct kref ref;
@@ -70,8 +71,15 @@ struct ucm_context {
 	u32 reported;
 	bool ended;
 	atomic_t room;
+	atomic_t unread;
 	struct work_struct close;
 };
+
+/*
+ * Most events that a context may have unread when user space calls for another one. Those of a
+ * connection are few and are never lost; lookups that fail could go on for ever.
+ */
+#define UCM_MAX_UNREAD	64
 
 /**
  * struct ucm_event - an event that waits for GET_EVENT
@@ -121,7 +129,7 @@ struct ucm_call {
 	bool option_fault;
 };
 
-/* Of later kernels' rdma_ucm: a library sends an event to itself. */
+/* WRITE_CM_EVENT of 7.1 and later: a library sends an event to itself. */
 struct ucm_write_event_cmd {
 	__u32 id;
 	__u32 reserved;
@@ -163,7 +171,7 @@ static inline int ucm_answer(struct ucm_call *call, u64 where, const void *answe
 
 /* ucm.c */
 extern unsigned int ucm_max_backlog;
-struct ucm_context *ucm_context_make(struct ucm_file *file);
+struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *memcg);
 int ucm_context_show(struct ucm_context *ctx);
 void ucm_context_put(struct ucm_context *ctx);
 u32 ucm_context_end(struct ucm_context *ctx);

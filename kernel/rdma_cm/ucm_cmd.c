@@ -30,6 +30,15 @@ int ucm_bind(struct ucm_call *call)
 	return t3_rdma_bind_addr(ucm_id(call), (struct sockaddr *)&addr);
 }
 
+/* A lookup that fails may be repeated, and each one is an event: not without reading them. */
+static int resolve(struct ucm_call *call, struct sockaddr *src, struct sockaddr *dst,
+		   int timeout_ms)
+{
+	if (atomic_read(&call->ctx->unread) >= UCM_MAX_UNREAD)
+		return -ENOBUFS;
+	return t3_rdma_resolve_addr(ucm_id(call), src, dst, timeout_ms);
+}
+
 int ucm_resolve_ip(struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_ip *cmd = call->cmd;
@@ -37,8 +46,8 @@ int ucm_resolve_ip(struct ucm_call *call)
 
 	if ((src.sin6_family && !rdma_addr_size_in6(&src)) || !rdma_addr_size_in6(&dst))
 		return -EINVAL;
-	return t3_rdma_resolve_addr(ucm_id(call), (struct sockaddr *)&src,
-				    (struct sockaddr *)&dst, cmd->timeout_ms);
+	return resolve(call, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+		       cmd->timeout_ms);
 }
 
 int ucm_resolve_addr(struct ucm_call *call)
@@ -49,8 +58,8 @@ int ucm_resolve_addr(struct ucm_call *call)
 	if (cmd->reserved || (cmd->src_size && cmd->src_size != rdma_addr_size_kss(&src)) ||
 	    !cmd->dst_size || cmd->dst_size != rdma_addr_size_kss(&dst))
 		return -EINVAL;
-	return t3_rdma_resolve_addr(ucm_id(call), (struct sockaddr *)&src,
-				    (struct sockaddr *)&dst, cmd->timeout_ms);
+	return resolve(call, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+		       cmd->timeout_ms);
 }
 
 int ucm_resolve_route(struct ucm_call *call)
@@ -94,7 +103,9 @@ int ucm_listen(struct ucm_call *call)
 
 	if (backlog <= 0 || backlog > ucm_max_backlog)
 		backlog = ucm_max_backlog;
-	atomic_set(&call->ctx->room, backlog);
+	/* Before requests can come. Of an id that listens already it would be the backlog again. */
+	if (cm_state(to_cm_id(ucm_id(call))) != CM_LISTENING)
+		atomic_set(&call->ctx->room, backlog);
 	return t3_rdma_listen(ucm_id(call), backlog);
 }
 

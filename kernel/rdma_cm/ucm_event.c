@@ -6,6 +6,7 @@
 
 #include <t3_race_point.h>
 
+#include "compat_event.h"
 #include "rdma_cm.h"
 #include "ucm.h"
 
@@ -17,6 +18,7 @@ static void event_free(struct ucm_event *event)
 {
 	if (event->request)
 		ucm_context_put(event->request);
+	atomic_dec(&event->ctx->unread);
 	ucm_context_put(event->ctx);
 	kfree(event);
 }
@@ -29,14 +31,23 @@ static void event_drop(struct ucm_event *event)
 	event_free(event);
 }
 
-static struct ucm_event *event_make(struct ucm_context *ctx, u32 type, gfp_t gfp)
+/*
+ * @id: of the context, or the one that a request of it is about. Its process is charged. If that is
+ * over its limit the end of a connection is reported all the same: that is a few events per id.
+ */
+static struct ucm_event *event_make(struct ucm_context *ctx, const struct rdma_cm_id *id, u32 type,
+				    gfp_t gfp)
 {
+	struct mem_cgroup *memcg = container_of(id, struct cm_id, mirror.id)->memcg;
 	struct ucm_event *event;
 
-	event = kzalloc(sizeof(*event), gfp);
+	event = cm_zalloc(memcg, sizeof(*event), gfp);
+	if (!event && type != RDMA_CM_EVENT_CONNECT_REQUEST && gfpflags_allow_blocking(gfp))
+		event = kzalloc(sizeof(*event), gfp);
 	if (!event)
 		return NULL;
 	kref_get(&ctx->ref);
+	atomic_inc(&ctx->unread);
 	event->ctx = ctx;
 	event->resp.uid = ctx->uid;
 	event->resp.id = ctx->number;
@@ -44,14 +55,14 @@ static struct ucm_event *event_make(struct ucm_context *ctx, u32 type, gfp_t gfp
 	return event;
 }
 
-static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_event *told,
-				  gfp_t gfp)
+static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_id *id,
+				  const struct rdma_cm_event *told, gfp_t gfp)
 {
 	const struct rdma_conn_param *from = &told->param.conn;
 	struct rdma_ucm_conn_param *to;
 	struct ucm_event *event;
 
-	event = event_make(ctx, told->event, gfp);
+	event = event_make(ctx, id, told->event, gfp);
 	if (!event)
 		return NULL;
 	to = &event->resp.param.conn;
@@ -86,10 +97,10 @@ static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
 	if (!atomic_add_unless(&listener->room, -1, 0))
 		return -ENOMEM;
-	ctx = ucm_context_make(file);
+	ctx = ucm_context_make(file, to_cm_id(id)->memcg);
 	if (!ctx)
 		goto give_back_room;
-	event = event_of(listener, told, GFP_KERNEL);
+	event = event_of(listener, id, told, GFP_KERNEL);
 	if (!event)
 		goto end_context;
 	event->resp.id = ctx->number;
@@ -139,7 +150,7 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	if (told->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return queue_request(id, told);
 	if (READ_ONCE(ctx->uid)) {
-		event = event_of(ctx, told, in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
+		event = event_of(ctx, id, told, in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
 		if (event)
 			queue(ctx->file, event);
 		else if (in_upcall)
@@ -214,6 +225,7 @@ int ucm_get_event(struct ucm_call *call)
 	return 0;
 }
 
+#ifdef UCM_WRITE_EVENT
 /* librdmacm's own events, which it sends itself through the id's file. */
 int ucm_write_event(struct ucm_call *call)
 {
@@ -222,7 +234,9 @@ int ucm_write_event(struct ucm_call *call)
 
 	if (cmd->event != UCM_EVENT_USER && cmd->event != UCM_EVENT_INTERNAL)
 		return -EINVAL;
-	event = event_make(call->ctx, cmd->event, GFP_KERNEL);
+	if (atomic_read(&call->ctx->unread) >= UCM_MAX_UNREAD)
+		return -ENOBUFS;
+	event = event_make(call->ctx, call->ctx->cm_id, cmd->event, GFP_KERNEL);
 	if (!event)
 		return -ENOMEM;
 	event->resp.status = cmd->status;
@@ -230,6 +244,7 @@ int ucm_write_event(struct ucm_call *call)
 	queue(call->file, event);
 	return 0;
 }
+#endif
 
 /* Takes the events of a context off its file. */
 static void take_events(struct ucm_file *file, const struct ucm_context *ctx,

@@ -61,7 +61,8 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 static struct rdma_cm_id *make_id(void)
 {
-	struct cm_id *id = cm_id_make(&init_net, handler, NULL, RDMA_PS_TCP, IB_QPT_RC, GFP_KERNEL);
+	struct cm_id *id = cm_id_make(&init_net, handler, NULL, RDMA_PS_TCP, IB_QPT_RC, NULL,
+				      GFP_KERNEL);
 
 	if (!id)
 		return NULL;

@@ -298,11 +298,69 @@ static void a_device_goes_while_an_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
 }
 
+/* A lookup that fails again and again makes no more events than somebody reads. */
+static void unread_events_are_limited(struct kunit *test)
+{
+	u32 id = create(test);
+	int i, ret = 0;
+
+	for (i = 0; i < 4 * UCM_MAX_UNREAD && !ret; i++) {
+		ret = resolve_ip(id);
+		if (!ret)
+			fake_find(-ETIMEDOUT);
+		flush_workqueue(cm_wq);
+	}
+	KUNIT_EXPECT_EQ(test, ret, -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD + 1);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
+	fake_find(0);
+}
+
+/* To listen once more, which fails, does not give a listener its backlog once more. */
+static void a_backlog_is_given_once(struct kunit *test)
+{
+	struct rdma_ucm_listen cmd = { .id = listener(test, FAKE_HERE), .backlog = 4 };
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		KUNIT_EXPECT_EQ(test, fake_request(), 0);
+		flush_workqueue(cm_wq);
+		KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0),
+				-EINVAL);
+	}
+	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
+}
+
+/* WRITE_CM_EVENT is there where the in-tree manager has it: not on kernels before 7.1. */
+static void events_of_the_library(struct kunit *test)
+{
+	struct ucm_write_event_cmd cmd = { .id = create(test), .event = UCM_EVENT_USER };
+	int i, ret = 0;
+
+	for (i = 0; i < 4 * UCM_MAX_UNREAD && !ret; i++)
+		ret = command(24, &cmd, sizeof(cmd), 0);
+	if (LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)) {
+		KUNIT_EXPECT_EQ(test, ret, -EINVAL);
+		KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	} else {
+		KUNIT_EXPECT_EQ(test, ret, -ENOBUFS);
+		KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD + 1);
+	}
+}
+
 static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(no_lock_is_held_while_user_memory_is_copied),
 	KUNIT_CASE(an_event_that_cannot_be_copied_is_not_lost),
 	KUNIT_CASE(a_listener_ends_while_its_event_is_copied),
 	KUNIT_CASE(a_device_goes_while_an_event_is_copied),
+	KUNIT_CASE(unread_events_are_limited),
+	KUNIT_CASE(a_backlog_is_given_once),
+	KUNIT_CASE(events_of_the_library),
 	{}
 };
 
