@@ -53,6 +53,8 @@ EXPORT_SYMBOL(t3_rdma_listen);
  * @param: private data, depths, and the number of the QP if it was not made by
  *	t3_rdma_create_qp()
  *
+ * A module must not destroy the QP before this has returned; a process may.
+ *
  * Return: 0: ESTABLISHED, CONNECT_RESPONSE or one of REJECTED, UNREACHABLE and
  * CONNECT_ERROR follows. Else there is no event, and it may be tried again.
  */

@@ -199,6 +199,7 @@ static void cm_handle_request(struct cm_id *listener, struct cm_id *id)
 	const struct cm_cell *cell;
 	int ret;
 
+	lockdep_assert_held(&listener->handler_mutex);
 	T3_RACE_POINT(cm_request_taken);
 	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
 	cm_id_get(id);
@@ -231,6 +232,7 @@ static bool cm_begin(struct cm_id *id, const struct cm_note *note, struct cm_res
 {
 	const struct cm_cell *cell;
 
+	lockdep_assert_held(&id->handler_mutex);
 	rest->event = note->event;
 	rest->status = note->status;
 	if (note->event == CM_EV_ADDR_DONE)
@@ -247,6 +249,7 @@ static bool cm_begin(struct cm_id *id, const struct cm_note *note, struct cm_res
 
 static void cm_finish(struct cm_id *id, const struct cm_rest *rest)
 {
+	lockdep_assert_held(&id->handler_mutex);
 	cm_act(id, rest->actions);
 	if (rest->actions & CM_TELL_ANY && cm_tell(id, rest->actions, rest->event, rest->status))
 		cm_id_end(id);

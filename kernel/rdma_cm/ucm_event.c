@@ -49,7 +49,7 @@ static struct ucm_event *event_make(struct ucm_context *ctx, const struct rdma_c
 	kref_get(&ctx->ref);
 	atomic_inc(&ctx->unread);
 	event->ctx = ctx;
-	event->resp.uid = ctx->uid;
+	event->resp.uid = READ_ONCE(ctx->uid);
 	event->resp.id = ctx->number;
 	event->resp.event = type;
 	return event;
