@@ -10,6 +10,7 @@
  *   cpl.c     messages to and from the card
  *   route.c   routes and the card's L2 table
  *   debugfs.c connections that are and have been
+ *   res.c     connections in rdma resource
  *
  * Who runs where. CPL handlers run in softirq; they take a reference, put the
  * message into a mailbox and kick a work item. Consumers, the QP and the timer

@@ -601,6 +601,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
 int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len);
 int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog);
 int t3_cm_destroy_listen(struct iw_cm_id *cm_id);
+int t3_cm_fill_res_entry(struct sk_buff *msg, struct rdma_cm_id *cm_id);
 
 /* Atomic. */
 void t3_ep_get(struct t3_ep *ep);

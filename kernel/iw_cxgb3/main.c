@@ -145,6 +145,7 @@ static const struct ib_device_ops main_ops = {
 	.iw_reject	= t3_cm_reject,
 	.iw_create_listen = t3_cm_create_listen,
 	.iw_destroy_listen = t3_cm_destroy_listen,
+	.fill_res_cm_id_entry = t3_cm_fill_res_entry,
 };
 
 static int register_ibdev(struct t3_dev *dev)

@@ -10,6 +10,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <rdma/iter.h>
+#include <rdma/restrack.h>
 
 #include <t3_race_point.h>
 
@@ -401,6 +402,36 @@ unlock:
 	return err;
 }
 
+/* No key: who may see keys gets them from ib_core. */
+static int t3_mr_fill_res_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct t3_dev *dev = to_t3_dev(ibmr->device);
+	struct t3_mr *mr = to_t3_mr(ibmr);
+	unsigned long flags;
+	struct nlattr *table;
+	struct t3_tpt tpt;
+
+	/* Fast registrations change it. */
+	xa_lock_irqsave(&dev->mrs, flags);
+	tpt = mr->tpt;
+	xa_unlock_irqrestore(&dev->mrs, flags);
+
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!table)
+		return -EMSGSIZE;
+	if (rdma_nl_put_driver_u32(msg, "stag_index", tpt.stag >> T3_STAG_INDEX_SHIFT) ||
+	    rdma_nl_put_driver_u32(msg, "usable", tpt.usable) ||
+	    rdma_nl_put_driver_u32_hex(msg, "perms", tpt.perms) ||
+	    rdma_nl_put_driver_u32(msg, "page_shift", tpt.page_code + T3_PAGE_CODE_SHIFT) ||
+	    rdma_nl_put_driver_u32(msg, "pbl_index", tpt.pbl_index) ||
+	    rdma_nl_put_driver_u32(msg, "pbl_entries", tpt.pbl_entries)) {
+		nla_nest_cancel(msg, table);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
+	return 0;
+}
+
 /* --- windows ---------------------------------------------------------------- */
 
 /* Bound by a request in the QP's ring, which the kernel has no verb for. */
@@ -445,6 +476,7 @@ const struct ib_device_ops t3_mr_ops = {
 	.alloc_mr	= alloc_mr,
 	.map_mr_sg	= map_mr_sg,
 	.dereg_mr	= dereg_mr,
+	.fill_res_mr_entry = t3_mr_fill_res_entry,
 	.alloc_mw	= alloc_mw,
 	.dealloc_mw	= dealloc_mw,
 

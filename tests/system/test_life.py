@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """What happens in a long life: processes die, cables are pulled, modules are unloaded."""
 
+import re
 import signal
 
 import pytest
@@ -77,6 +78,19 @@ def test_a_new_mac_address_is_the_new_gid(pair):
                 done; cat /sys/class/infiniband/cxgb3_0/ports/1/gids/0; exit 1""", 60)
     finally:
         client.check(f"ip link set {name} address {mac}")
+
+
+def test_rdma_resource_shows_what_the_driver_knows(pair):
+    serving, asking = in_traffic(pair)
+    server, client = pair.guests
+    regions, ids, listeners = (guest.check(f"rdma resource show {what} -dd") for guest, what in
+                               ((client, "mr"), (client, "cm_id"), (server, "cm_id")))
+    assert re.search(r"drv_stag_index \d+ drv_usable 1 drv_perms 0x[0-9a-f]+ drv_page_shift \d+ drv_pbl_index \d+", regions), regions
+    assert re.search(r"drv_ep_state fpdu drv_tid 0x[0-9a-f]+ drv_active 1", ids), ids
+    assert re.search(r"drv_stid 0x[0-9a-f]+", listeners), listeners
+    for end in (asking, serving):
+        end.kill()
+        ends_alone(end)
 
 
 # E14

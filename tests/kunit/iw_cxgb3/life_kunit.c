@@ -242,6 +242,11 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 	return -ENODEV;
 }
 
+int t3_cm_fill_res_entry(struct sk_buff *msg, struct rdma_cm_id *cm_id)
+{
+	return 0;
+}
+
 /* --- the NIC driver ---------------------------------------------------------------- */
 
 static int nic_ctl(struct t3cdev *tdev, unsigned int req, void *data)

@@ -165,10 +165,29 @@ static void fast_registration_brings_its_own_key(struct kunit *test)
 			(u8)(stag & T3_STAG_KEY));
 }
 
+static void netlink_shows_a_region(struct kunit *test)
+{
+	struct sk_buff *msg = alloc_skb(256, GFP_KERNEL);
+	struct sk_buff *small = alloc_skb(0, GFP_KERNEL);
+	struct ib_mr *mr = make_mr(test);
+
+	KUNIT_ASSERT_TRUE(test, msg && small);
+	KUNIT_EXPECT_EQ(test, t3_mr_fill_res_entry(msg, mr), 0);
+	KUNIT_EXPECT_GT(test, msg->len, 64U);
+	skb_put(small, skb_tailroom(small) & ~63);
+	while (skb_tailroom(small) >= 64)
+		skb_put(small, 64);
+	KUNIT_EXPECT_EQ(test, t3_mr_fill_res_entry(small, mr), -EMSGSIZE);
+	dereg_mr(mr, NULL);
+	kfree_skb(small);
+	kfree_skb(msg);
+}
+
 static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(each_registration_has_another_key),
 	KUNIT_CASE(windows_have_keys_of_their_own),
 	KUNIT_CASE(fast_registration_brings_its_own_key),
+	KUNIT_CASE(netlink_shows_a_region),
 	{}
 };
 
