@@ -84,11 +84,12 @@ static void comp_work(struct work_struct *work)
 void t3_half_ready(struct t3_cq *cq, struct t3_half *half)
 {
 	lockdep_assert_held(&cq->lock);
+	lockdep_assert_held(&half->qp->lock);
 	if (list_empty(&half->node))
 		list_add_tail(&half->node, &cq->ready);
 }
 
-/* Apply the next hardware entry to its QP. False if there is none. */
+/* With the CQ lock. Apply the next hardware entry to its QP. False if there is none. */
 static bool consume(struct t3_cq *cq)
 {
 	struct t3_dev *dev = to_t3_dev(cq->ibcq.device);
@@ -96,6 +97,7 @@ static bool consume(struct t3_cq *cq)
 	struct t3_cqe cqe;
 	struct t3_qp *qp;
 
+	lockdep_assert_held(&cq->lock);
 	if (!entry_valid(cq, cq->rptr))
 		return false;
 	/* The entry's other words are not older than its generation. */
@@ -142,7 +144,7 @@ static enum ib_wc_opcode send_opcode(u8 rdma_op)
 	return opcodes[rdma_op];
 }
 
-/* Hand the next retired request to the consumer. False if there is none. */
+/* With the CQ lock. Hand the next retired request to the consumer. False if there is none. */
 static bool collect(struct t3_cq *cq, struct ib_wc *wc)
 {
 	struct t3_retired done;
@@ -150,6 +152,7 @@ static bool collect(struct t3_cq *cq, struct ib_wc *wc)
 	struct t3_qp *qp;
 	bool found, more;
 
+	lockdep_assert_held(&cq->lock);
 	while (!list_empty(&cq->ready)) {
 		half = list_first_entry(&cq->ready, struct t3_half, node);
 		qp = half->qp;

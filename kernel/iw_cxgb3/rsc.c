@@ -64,10 +64,12 @@ void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 	mutex_destroy(&groups->mutex);
 }
 
-static int t3_qp_group_take(struct t3_qp_group *group, u32 size)
+/* With the mutex of the groups that the group belongs to. */
+static int t3_qp_group_take(const struct t3_qp_groups *groups, struct t3_qp_group *group, u32 size)
 {
 	u32 bit = find_next_zero_bit(group->used, size, group->next);
 
+	lockdep_assert_held(&groups->mutex);
 	if (bit >= size)
 		bit = find_first_zero_bit(group->used, size);
 	if (bit >= size)
@@ -85,7 +87,7 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
 
 	mutex_lock(&groups->mutex);
 	list_for_each_entry(group, &groups->list, node) {
-		id = t3_qp_group_take(group, size);
+		id = t3_qp_group_take(groups, group, size);
 		if (id >= 0)
 			goto unlock;
 	}
@@ -102,7 +104,7 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
 	}
 	group->base = id * size;
 	list_add(&group->node, &groups->list);
-	id = t3_qp_group_take(group, size);
+	id = t3_qp_group_take(groups, group, size);
 unlock:
 	mutex_unlock(&groups->mutex);
 	return id;
