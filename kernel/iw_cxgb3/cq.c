@@ -57,20 +57,56 @@ void t3_cq_put(struct t3_cq *cq)
 	kref_put(&cq->ref, cq_release);
 }
 
-/*
- * A kernel consumer gets one call for each time that it armed the CQ, and none
- * if it never did: ib_core takes that for a bug. A process is told in any case,
- * because its library must find out by itself that a QP is to be flushed.
- */
-void t3_cq_notify(struct t3_cq *cq)
+static void call_handler(struct t3_cq *cq)
 {
 	unsigned long flags;
 
-	if (!cq->ibcq.uobject && !xchg(&cq->armed, false))
-		return;
 	spin_lock_irqsave(&cq->comp_lock, flags);
 	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	spin_unlock_irqrestore(&cq->comp_lock, flags);
+}
+
+/*
+ * One call for each time that the CQ was armed, and none if it never was: for
+ * a kernel consumer ib_core takes that for a bug, and a process would find its
+ * events grow in number, since an event that arming itself has raised leaves
+ * the card armed.
+ */
+static void notify_armed(struct t3_cq *cq)
+{
+	if (xchg(&cq->armed, false))
+		call_handler(cq);
+}
+
+static void note_written(struct t3_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->written = true;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* The card has written an entry after the CQ was armed. */
+void t3_cq_written(struct t3_cq *cq)
+{
+	note_written(cq);
+	notify_armed(cq);
+}
+
+/*
+ * There are completions to be had that no entry of the card announces. A
+ * process is notified even if the CQ is not armed, because its library must
+ * find out by itself that a QP is to be flushed.
+ */
+void t3_cq_notify(struct t3_cq *cq)
+{
+	if (!cq->ibcq.uobject) {
+		notify_armed(cq);
+		return;
+	}
+	note_written(cq);
+	call_handler(cq);
 }
 
 static void comp_work(struct work_struct *work)
@@ -279,8 +315,9 @@ void t3_cq_tell_user(struct t3_cq *cq)
 
 /*
  * Entries that the card produced before it was armed raise no event, and the
- * last of them may still be on its way. The consumer polls once more after
- * this call, and must find them then.
+ * last of them may still be on its way. A kernel consumer polls once more after
+ * arming and must find them then. A process that is going to sleep until the
+ * next event gets one at once, as it would have from a CQ in software.
  */
 static int wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
 {
@@ -297,6 +334,63 @@ static int wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
 	return 0;
 }
 
+/*
+ * How many entries waited to be read when the card was armed, by its index and
+ * that of the reader. Equal indexes mean none, or a whole ring of them: then
+ * the first was there before arming, or the last is now. The first alone is no
+ * proof if it is seen after arming, since the card may just have written it.
+ */
+static u32 entries_pending(const struct t3_cq *cq, u32 index, u32 rptr, bool first_seen)
+{
+	u32 pending = (index - rptr) & (cq->entries - 1);
+
+	if (!pending && (first_seen || entry_valid(cq, rptr + cq->entries - 1)))
+		pending = cq->entries;
+	return pending;
+}
+
+/* One of the entries that wait is a message with solicited event, or an error. */
+static bool solicited_pending(const struct t3_cq *cq, u32 rptr, u32 pending)
+{
+	struct t3_cqe cqe;
+	u8 opcode;
+	u32 i;
+
+	for (i = 0; i < pending; i++) {
+		cqe.header = READ_ONCE(ring_at(cq, rptr + i)->header);
+		opcode = t3_cqe_opcode(&cqe);
+		if (t3_cqe_status(&cqe) != T3_STATUS_SUCCESS ||
+		    (!t3_cqe_is_sq(&cqe) &&
+		     (opcode == T3_RDMA_SEND_SE || opcode == T3_RDMA_SEND_SE_INV)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A process may write what it likes into its reader's index and its ring, and
+ * an event costs memory of the kernel until it is read. So arming raises
+ * another event only if something has changed since the last one: the card has
+ * gone on, or fewer entries wait. A process that reads entries between its
+ * events gets every event that it needs; one that arms again and again without
+ * reading gets one.
+ */
+static bool may_raise(struct t3_cq *cq, u32 index, u32 pending)
+{
+	unsigned long flags;
+	bool may;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	may = cq->written || index != cq->raised_index || pending < cq->raised_pending;
+	if (may) {
+		cq->written = false;
+		cq->raised_index = index;
+		cq->raised_pending = pending;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return may;
+}
+
 static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct t3_dev *dev = to_t3_dev(ibcq->device);
@@ -308,7 +402,7 @@ static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	};
 	bool user = cq->user_rptr;
 	unsigned long irq_flags;
-	bool waiting = false;
+	bool waiting = false, first_seen;
 	u32 rptr, pending;
 	int index, err;
 
@@ -322,19 +416,24 @@ static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		spin_unlock_irqrestore(&cq->lock, irq_flags);
 	}
 
+	first_seen = entry_valid(cq, rptr);
 	/* Before the card knows: its event may be here before the answer is. */
 	WRITE_ONCE(cq->armed, true);
 	T3_RACE_POINT(t3_cq_arming);
 	index = t3_dev_ctl(dev, RDMA_CQ_OP, &op);
 	if (index < 0)
 		return index;
-	pending = (index - rptr) & (cq->entries - 1);
+	pending = entries_pending(cq, index, rptr, first_seen);
 	if (pending) {
 		/* A user's rptr is only a hint: it picks the entry to look at. */
 		err = wait_for_entry(cq, rptr + pending - 1, user);
 		if (err && !user)
 			return err;
 	}
+	if (user && pending &&
+	    (op.op == T3_CQ_OP_ARM_ANY || solicited_pending(cq, rptr, pending)) &&
+	    may_raise(cq, index, pending))
+		notify_armed(cq);
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && (pending || waiting);
 }
 
@@ -417,6 +516,7 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	}
 
 	cq->entries = roundup_pow_of_two(max(attr->cqe, 2U));
+	cq->raised_pending = U32_MAX;
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->comp_lock);
 	INIT_LIST_HEAD(&cq->ready);

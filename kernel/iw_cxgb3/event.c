@@ -181,7 +181,7 @@ static void queue_event(struct t3_dev *dev, const struct t3_async_event *ae)
 	if (cq) {
 		if (be32_to_cpu(ae->flags) & T3_AE_OVERFLOW)
 			t3_cq_overflowed(dev, cq);
-		t3_cq_notify(cq);
+		t3_cq_written(cq);
 		t3_cq_put(cq);
 	}
 }

@@ -324,7 +324,11 @@ struct t3_cq {
 	u32 entries;			/* power of two */
 	spinlock_t lock;		/* rptr, ready, state of kernel work queues */
 	spinlock_t comp_lock;		/* one completion handler at a time */
-	bool armed;			/* kernel CQ: a call of the handler is owed */
+	bool armed;			/* a call of the handler is owed */
+	/* User CQ, with the lock: of the last event that arming raised, see may_raise(). */
+	bool written;			/* the card has reported an entry since */
+	u32 raised_index;		/* where the card was */
+	u32 raised_pending;		/* entries that waited */
 	u32 rptr;			/* hardware entries consumed, unmasked */
 	struct list_head ready;		/* t3_half with retirable work */
 	struct xarray qps;		/* id -> t3_qp, those that use this CQ */
@@ -498,6 +502,7 @@ void t3_cq_purge_qp(struct t3_qp *qp);
 void t3_cq_flush_qp(struct t3_qp *qp);
 void t3_cq_tell_user(struct t3_cq *cq);
 void t3_cq_notify(struct t3_cq *cq);
+void t3_cq_written(struct t3_cq *cq);
 
 /* mr.c, for posting */
 int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,

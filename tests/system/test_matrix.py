@@ -190,6 +190,18 @@ def try_perftest(t: Tried) -> None:
         assert figures[:2] == ["4096", "50"], (tool, figures)
 
 
+def try_perftest_events(t: Tried) -> None:
+    """Sleeping until the next event. With -Q 1 more completions wait than a poll takes: arming must raise an event for the rest."""
+    tried = [("ib_send_bw", "-e -Q 1")]
+    if t.thorough:
+        tried += [(f"ib_{what}_bw", options) for what in ("send", "read") for options in ("-e", "-e -Q 1")]
+        tried += [("ib_send_lat", "-e"), ("ib_read_lat", "-e")]  # writes have no -e
+    for tool, options in tried:
+        figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 1024 -n 200 {options}", network=t.device.network, timeout=60,
+                           may_hang=t.device.may_hang)
+        assert figures[:2] == ["1024", "200"], (tool, options, figures)
+
+
 def try_rdma_client(t: Tried) -> None:
     server, client = t.guests
     done, served = run_both(lambda: listening(server, "rdma_server -p 7480", 7480),
@@ -250,7 +262,7 @@ def try_nothing_is_left(t: Tried) -> None:
 
 
 def attempts(device: Device, thorough: bool) -> list[Callable[[Tried], None]]:
-    many: list[Callable[[Tried], None]] = [try_devinfo, try_rping, try_rping_back, try_ucmatose, try_perftest, try_sum]
+    many: list[Callable[[Tried], None]] = [try_devinfo, try_rping, try_rping_back, try_ucmatose, try_perftest, try_perftest_events, try_sum]
     if device.kind == "cxgb3":  # siw's peer must not be so fast, and rxe has other rules for some of the requests
         many.append(try_verbs)
     if device.kind == "rxe":

@@ -50,6 +50,13 @@ def test_both_directions_at_once(pair):
     run_perftest(pair, "ib_send_bw", "-s 4096 -n 200 -b")
 
 
-@pytest.mark.parametrize("tool", ["ib_send_lat", "ib_read_lat"])
-def test_sleeping_on_completion_events(pair, tool):
-    run_perftest(pair, tool, "-s 64 -n 100 -e")
+# test_matrix.py has the same beside siw and rxe.
+@pytest.mark.parametrize("tool, options", [
+    ("ib_send_lat", "-n 100"), ("ib_read_lat", "-n 100"), ("ib_send_bw", "-n 1000 -Q 1"),  # writes have no -e
+    *(pytest.param(tool, options, marks=pytest.mark.long)
+      for tool in ("ib_send_bw", "ib_read_bw")
+      for options in ("-n 1000", "-n 1000 -Q 1", "-n 1000 -Q 1 -t 16", "-n 1000 -Q 1 -l 16", "-n 1000 -b", "-n 1000 -b -Q 1")),
+    *(pytest.param(tool, "-n 1000", marks=pytest.mark.long) for tool in ("ib_send_lat", "ib_read_lat")),
+])
+def test_sleeping_on_completion_events(pair, tool, options):
+    run_perftest(pair, tool, f"-s 64 -e {options}")

@@ -181,7 +181,7 @@ void t3_cq_put(struct t3_cq *cq)
 {
 }
 
-void t3_cq_notify(struct t3_cq *cq)
+void t3_cq_written(struct t3_cq *cq)
 {
 }
 

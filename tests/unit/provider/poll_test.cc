@@ -265,6 +265,75 @@ TEST_F(Poll, ConsumerCounterCountsEveryEntryOfTheCard) {
     EXPECT_EQ(counter, 2u);
 }
 
+// Completions that QPs hold back have no entry in the ring any more; for them as many entries less count as
+// consumed, so that the kernel raises an event when the CQ is armed.
+TEST_F(Poll, CompletionsThatAreHeldCountAsEntriesForTheKernel) {
+    const auto for_kernel = [&] {
+        uint32_t counter;
+        cq.cq.tell_kernel();
+        std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
+        return counter;
+    };
+    ASSERT_EQ(q.read(1, 10), 0);
+    for (uint64_t i = 2; i < 6; i++)
+        ASSERT_EQ(i == 3 ? q.send_silent(i) : q.send_signaled(i), 0);
+    for (uint32_t pos : {1u, 3u, 4u})
+        cq.sent(id, pos);
+    EXPECT_EQ(cq.poll().size(), 0u);
+    EXPECT_EQ(for_kernel(), 3u) << "nothing can be had before the read";
+    cq.read_done(id);
+    cq.sent(id, 0x99); // another entry, not read yet
+    EXPECT_EQ(for_kernel(), 3u);
+    EXPECT_EQ(cq.poll(1).size(), 1u);
+    for (uint32_t held = 3; held; held--) {
+        EXPECT_EQ(for_kernel(), 4 - held);
+        EXPECT_EQ(cq.poll(1).size(), 1u);
+    }
+    EXPECT_EQ(for_kernel(), 4u);
+    EXPECT_EQ(cq.poll(1).size(), 0u);
+    EXPECT_EQ(for_kernel(), 5u);
+}
+
+TEST_F(Poll, AFlushCountsAsEntriesForTheKernel) {
+    const auto for_kernel = [&] {
+        uint32_t counter;
+        cq.cq.tell_kernel();
+        std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
+        return static_cast<int32_t>(counter);
+    };
+    for (uint64_t i = 0; i < 15; i++) {
+        ASSERT_EQ(q.send_silent(i), 0);
+        ASSERT_EQ(q.recv_empty(i), 0);
+    }
+    EXPECT_EQ(for_kernel(), 0);
+    q.qp.set_error();
+    for (int held = 30; held; held--) {
+        EXPECT_EQ(for_kernel(), -held);
+        EXPECT_EQ(cq.poll(1).size(), 1u);
+    }
+    EXPECT_EQ(for_kernel(), 0);
+    // A thread that polls keeps the lock, perhaps until it calls ibv_end_poll() behind this.
+    ASSERT_EQ(q.recv_empty(1), 0);
+    ASSERT_TRUE(cq.cq.try_lock());
+    EXPECT_EQ(for_kernel(), 0);
+    cq.cq.unlock();
+    EXPECT_EQ(for_kernel(), -1);
+}
+
+// Never more than the ring has: the kernel knows the count modulo its size.
+TEST(SmallCq, NoMoreIsHeldThanTheRingHasEntries) {
+    CqMemory cq(2);
+    QpMemory q(cq, cq);
+    for (uint64_t i = 0; i < 15; i++)
+        ASSERT_EQ(q.recv_empty(i), 0);
+    q.qp.set_error();
+    cq.received(0x21, 1, 0);
+    cq.cq.tell_kernel();
+    int32_t counter;
+    std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
+    EXPECT_EQ(counter, -3);
+}
+
 TEST_F(Poll, SharedQueueKeepsQpsApart) {
     QpMemory other(cq, cq, {.qpid = 0x140});
     for (int i = 0; i < 8; i++) {

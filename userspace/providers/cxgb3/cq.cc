@@ -24,6 +24,35 @@ uint32_t Cq::consumed() const {
     return static_cast<uint32_t>(p.entry() - ring_) | (p.gen() ? 0 : size_.entries());
 }
 
+// A thread that polls at this moment, or between ibv_start_poll() and ibv_end_poll(), keeps the lock: then it
+// is that thread's business what is left.
+void Cq::tell_kernel() {
+    uint32_t count = consumed();
+    if (attention() && try_lock()) {
+        count = consumed();
+        if (uint32_t held = this->held()) {
+            uint32_t unread = 0;
+            while (unread < size_.entries() && after(position(), unread).filled())
+                unread++;
+            count -= std::min(held, size_.entries() - unread);
+        }
+        unlock();
+    }
+    consumed_for_kernel_.store(count, std::memory_order_release);
+}
+
+// Completions that can be polled although no entry of the card is left for them: sends that were held back by
+// a read, and the flush of QPs in error.
+uint32_t Cq::held() {
+    begin_odd_poll();
+    uint32_t n = backlog_ ? backlog_->sq().ready() : 0;
+    for (Qp* qp : errored_) {
+        n += &qp->send_cq() == this ? qp->sq().outstanding() : 0;
+        n += &qp->recv_cq() == this ? qp->rq().outstanding() : 0;
+    }
+    return n;
+}
+
 CqPosition Cq::after(CqPosition p, uint32_t n) const {
     const uint32_t index = static_cast<uint32_t>(p.entry() - ring_) + n;
     return CqPosition(ring_ + size_.index(index), p.gen() != static_cast<bool>(index >> size_.log2() & 1));

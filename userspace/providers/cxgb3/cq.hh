@@ -78,9 +78,11 @@ public:
 
     // Where the kernel reads how many of the card's entries were consumed when it arms the CQ. It wants to
     // know before it says where the ring is, hence two steps. It looks at no more of the count than the
-    // position in the ring and the lap; tell_kernel() brings it up to date.
+    // position in the ring and the lap; tell_kernel() brings it up to date. The kernel raises an event at
+    // once if entries wait. So that it does for completions that QPs still hold, too, as many entries less
+    // count as consumed.
     const void* consumer_counter() const { return &consumed_for_kernel_; }
-    void tell_kernel() { consumed_for_kernel_.store(consumed(), std::memory_order_release); }
+    void tell_kernel();
 
     // The ring: 2^log2 entries, and the status word behind them.
     void use_ring(void* ring, unsigned log2);
@@ -154,6 +156,7 @@ private:
     // The entry n positions on from p.
     CqPosition after(CqPosition p, uint32_t n) const;
     void set_attention(uint32_t why, bool on);
+    uint32_t held();
     void forget_last();
     bool take(const t3_cqe& e, Completion& c);
     bool take_send(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c);

@@ -82,6 +82,13 @@ bool SendQueue::next_refused(Completion& c) {
     return true;
 }
 
+uint32_t SendQueue::ready() const {
+    uint32_t n = 0;
+    for (uint32_t i = 0, end = done(); i < end; i++)
+        n += entry(head_relaxed() + i).signaled();
+    return n;
+}
+
 bool SendQueue::next_flushed(Completion& c) {
     const uint32_t end = tail();
     if (!flushing_) {

@@ -113,6 +113,9 @@ public:
 
     // The next completion owed to the program. Unsignaled requests are retired on the way.
     bool next_done(Completion& c);
+    // How many completions next_done() would give.
+    uint32_t ready() const;
+    uint32_t outstanding() const { return tail() - head_relaxed(); }
     // True if next_done() has more to do: the completion just delivered was not the last of its batch.
     bool more_done() const { return done() != 0 || refusal_is_next(); }
 
@@ -187,6 +190,7 @@ public:
 
     uint32_t head_relaxed() const { return head_.load(std::memory_order_relaxed); }
     bool empty() const { return head_relaxed() == tail_.load(std::memory_order_acquire); }
+    uint32_t outstanding() const { return tail_.load(std::memory_order_acquire) - head_relaxed(); }
     bool holds(uint32_t head) const { return head != tail_.load(std::memory_order_acquire); }
     uint64_t wr_id(uint32_t head) const { return wr_id_[size_.index(head)]; }
     void retire(uint32_t head) { head_.store(head + 1, std::memory_order_release); }

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arming: who is notified, when, and how often. With a ring in memory, a card that answers with
+ * an index, and a process whose reader's index may be anything.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/uaccess.h>
+
+/* Instead of trace.h: no events of a test in tracefs. */
+#define T3_TRACE_H
+
+struct t3_cqe;
+static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
+{
+}
+
+/* A test has no user memory. */
+#undef get_user
+#define get_user(x, ptr) ((x) = *(__force const u32 *)(ptr), 0)
+
+#include "cq.c"
+
+#define LOG2	3
+#define ENTRIES	(1U << LOG2)
+
+static struct {
+	u32 produced;			/* entries that the card has written */
+	u32 at_arming;			/* entries that it writes before it answers the next command */
+	u32 behind_arming;		/* and after */
+	unsigned int arms, calls;
+	u8 op;
+} card;
+
+static struct t3_dev device;
+static struct t3_cq cq;
+static struct ib_ucq_object *const some_object = (void *)&card;	/* never looked into */
+static u32 reader;
+static struct t3_cqe ring[ENTRIES + 1];
+
+/* --- what lies around cq.c ------------------------------------------------ */
+
+static void produce(unsigned int n, u32 what)
+{
+	while (n--) {
+		struct t3_cqe *cqe = &ring[card.produced % ENTRIES];
+
+		cqe->header = cpu_to_be32(what | (t3_gen(card.produced, LOG2) ? T3_CQE_GEN : 0));
+		card.produced++;
+	}
+}
+
+int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
+{
+	const struct rdma_cq_op *op = data;
+	u32 index;
+
+	card.arms++;
+	card.op = op->op;
+	produce(card.at_arming, T3_RDMA_SEND);
+	index = card.produced % ENTRIES;
+	produce(card.behind_arming, T3_RDMA_SEND);
+	card.at_arming = 0;
+	card.behind_arming = 0;
+	return index;
+}
+
+struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
+{
+	return NULL;
+}
+
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size)
+{
+	return -ENOMEM;
+}
+
+void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
+{
+}
+
+int t3_id_get(struct t3_ids *ids)
+{
+	return -ENOMEM;
+}
+
+void t3_id_put(struct t3_ids *ids, u32 id)
+{
+}
+
+void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
+{
+}
+
+enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
+{
+	return T3_CQE_STALE;
+}
+
+void t3_wq_flush(struct t3_wq *wq)
+{
+}
+
+bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out)
+{
+	return false;
+}
+
+bool t3_rq_retire(struct t3_wq *wq, struct t3_retired *out)
+{
+	return false;
+}
+
+bool t3_sq_retirable(const struct t3_wq *wq)
+{
+	return false;
+}
+
+bool t3_rq_retirable(const struct t3_wq *wq)
+{
+	return false;
+}
+
+enum ib_wc_status t3_wc_status(u8 status)
+{
+	return IB_WC_GENERAL_ERR;
+}
+
+/* --- a CQ ------------------------------------------------------------------- */
+
+static void handler(struct ib_cq *ibcq, void *context)
+{
+	card.calls++;
+}
+
+static int cq_init(struct kunit *test)
+{
+	memset(&card, 0, sizeof(card));
+	memset(&cq, 0, sizeof(cq));
+	memset(ring, 0, sizeof(ring));
+	reader = 0;
+	cq.ibcq.device = &device.ibdev;
+	cq.ibcq.comp_handler = handler;
+	cq.entries = ENTRIES;
+	cq.ring.va = ring;
+	cq.raised_pending = U32_MAX;
+	spin_lock_init(&cq.lock);
+	spin_lock_init(&cq.comp_lock);
+	INIT_LIST_HEAD(&cq.ready);
+	xa_init_flags(&cq.qps, XA_FLAGS_LOCK_IRQ);
+	return 0;
+}
+
+static void of_a_process(void)
+{
+	cq.user_rptr = (u32 __user *)&reader;
+	cq.ibcq.uobject = some_object;
+}
+
+/* How many calls of the handler arming made. */
+static unsigned int arm(struct kunit *test, enum ib_cq_notify_flags flags)
+{
+	unsigned int before = card.calls;
+
+	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, flags), 0);
+	return card.calls - before;
+}
+
+/* The event of the card for an entry that it has written since it was armed. */
+static unsigned int card_event(void)
+{
+	unsigned int before = card.calls;
+
+	t3_cq_written(&cq);
+	return card.calls - before;
+}
+
+/* --- processes ---------------------------------------------------------------- */
+
+static void entries_that_wait_raise_an_event(struct kunit *test)
+{
+	of_a_process();
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	produce(1, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+
+	/* Read one at a time: each arming finds what is left. */
+	produce(4, T3_RDMA_SEND);
+	for (reader = 1; reader < 5; reader++)
+		KUNIT_EXPECT_EQ_MSG(test, arm(test, IB_CQ_NEXT_COMP), 1, "%u read", reader);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+
+	/* What the card writes while the command is on its way may raise none of its own. */
+	card.at_arming = 1;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+}
+
+static void a_full_ring_raises_an_event(struct kunit *test)
+{
+	unsigned int lap;
+
+	of_a_process();
+	for (lap = 0; lap < 4; lap++) {
+		produce(ENTRIES, T3_RDMA_SEND);
+		KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+		reader += ENTRIES;
+		KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+		/* The card was armed all the time, and reports the first of the next lap. */
+		card_event();
+	}
+	card.at_arming = ENTRIES;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+}
+
+/* An empty ring stays one although the card has written an entry since: its own event follows. */
+static void an_entry_behind_arming_is_the_cards_to_report(struct kunit *test)
+{
+	of_a_process();
+	card.behind_arming = 1;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+}
+
+static void one_event_for_each_arming(struct kunit *test)
+{
+	of_a_process();
+	produce(2, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	/* The card is armed still. */
+	produce(1, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 0);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	reader = 3;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	produce(1, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+	KUNIT_EXPECT_EQ(test, card_event(), 0);
+}
+
+/* Nothing was read and nothing written: no storm, whatever the process writes into its index. */
+static void arming_without_reading_raises_one_event(struct kunit *test)
+{
+	unsigned int i, calls = 0;
+
+	of_a_process();
+	produce(3, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	for (i = 0; i < 100; i++)
+		calls += arm(test, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, calls, 0);
+
+	/* The ring is the process's memory as well: the entry that is waited for looks valid. */
+	for (i = 0; i < 1000; i++) {
+		u32 pending;
+
+		reader = i * 2654435761U;
+		pending = ((3 - reader) & (ENTRIES - 1)) ?: ENTRIES;
+		memset(ring, t3_gen(reader + pending - 1, LOG2) ? 0xff : 0, sizeof(ring));
+		calls += arm(test, i & 2 ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP);
+	}
+	KUNIT_EXPECT_LE(test, calls, ENTRIES);
+}
+
+static void a_lap_between_two_armings(struct kunit *test)
+{
+	of_a_process();
+	produce(2, T3_RDMA_SEND);
+	reader = 1;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	/* As many entries as the ring has, written and read: the card stands where it stood. */
+	produce(ENTRIES, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 0);
+	reader += ENTRIES;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+}
+
+static void solicited_only(struct kunit *test)
+{
+	static const struct {
+		u32 header;
+		unsigned int calls;
+	} rows[] = {
+		{ T3_RDMA_SEND, 0 },
+		{ T3_RDMA_SEND_INV, 0 },
+		{ T3_RDMA_READ_RESP, 0 },
+		{ T3_CQE_TYPE_SQ | T3_RDMA_SEND_SE, 0 },	/* one that was sent */
+		{ T3_RDMA_SEND_SE, 1 },
+		{ T3_RDMA_SEND_SE_INV, 1 },
+		{ T3_STATUS_ACCESS << 5 | T3_CQE_TYPE_SQ | T3_RDMA_WRITE, 1 },
+	};
+	unsigned int i;
+
+	of_a_process();
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		reader = card.produced;
+		produce(1, T3_RDMA_SEND);
+		produce(1, rows[i].header);
+		produce(1, T3_RDMA_SEND);
+		KUNIT_EXPECT_EQ_MSG(test, arm(test, IB_CQ_SOLICITED), rows[i].calls, "row %u", i);
+		KUNIT_EXPECT_EQ(test, card.op, T3_CQ_OP_ARM_SOLICITED);
+	}
+}
+
+/* Its library has to flush a QP: the process is woken whether it has armed the CQ or not. */
+static void the_end_of_a_qp_needs_no_arming(struct kunit *test)
+{
+	of_a_process();
+	t3_cq_notify(&cq);
+	KUNIT_EXPECT_EQ(test, card.calls, 1);
+	KUNIT_EXPECT_EQ(test, card_event(), 0);
+}
+
+/* --- kernel consumers --------------------------------------------------------- */
+
+/* Never called from inside of its own call; what waits is reported as a result, if it asks. */
+static void a_kernel_consumer_is_not_called(struct kunit *test)
+{
+	produce(2, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_SOLICITED), 0);
+	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
+			1);
+	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_SOLICITED | IB_CQ_REPORT_MISSED_EVENTS),
+			1);
+	produce(ENTRIES - 2, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
+			1);
+	cq.rptr = ENTRIES;
+	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
+			0);
+	card.behind_arming = 1;
+	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
+			0);
+	KUNIT_EXPECT_EQ(test, card.calls, 0);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+	KUNIT_EXPECT_EQ(test, card_event(), 0);
+}
+
+static struct kunit_case cq_cases[] = {
+	KUNIT_CASE(entries_that_wait_raise_an_event),
+	KUNIT_CASE(a_full_ring_raises_an_event),
+	KUNIT_CASE(an_entry_behind_arming_is_the_cards_to_report),
+	KUNIT_CASE(one_event_for_each_arming),
+	KUNIT_CASE(arming_without_reading_raises_one_event),
+	KUNIT_CASE(a_lap_between_two_armings),
+	KUNIT_CASE(solicited_only),
+	KUNIT_CASE(the_end_of_a_qp_needs_no_arming),
+	KUNIT_CASE(a_kernel_consumer_is_not_called),
+	{}
+};
+
+static struct kunit_suite cq_suite = {
+	.name = "iw_cxgb3_cq",
+	.init = cq_init,
+	.test_cases = cq_cases,
+};
+
+kunit_test_suites(&cq_suite);
+
+MODULE_LICENSE("GPL");
