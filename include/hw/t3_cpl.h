@@ -189,10 +189,15 @@ struct t3_wr_tx_data {
 
 /*
  * Longest work request that cxgb3 puts into a descriptor. A longer one takes its
- * scatter/gather path, which sends the wrong bytes (6.1 to 7.2).
+ * scatter/gather path, which sends the wrong bytes (6.1 to 7.2, docs/upstream).
  */
 #define T3_WR_IMM_MAX			120
 #define T3_TX_DATA_IMM_MAX		(T3_WR_IMM_MAX - 24)
+
+/* Bytes of a piece of a stream. A build against a cxgb3 that is mended may have more. */
+#ifndef T3_STREAM_PIECE_MAX
+#define T3_STREAM_PIECE_MAX		T3_TX_DATA_IMM_MAX
+#endif
 
 struct t3_cpl_act_open_rpl {
 	__be32 ot;		/* TID, unless the status is 3, 22 or 23 */

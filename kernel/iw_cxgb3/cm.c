@@ -463,8 +463,8 @@ static void accept_request(struct t3_ep *ep, struct t3_ep_call *call)
 
 	ret = build_reply(ep, call, false);
 	if (!ret) {
-		pieces = DIV_ROUND_UP(ep->tx_len, T3_TX_DATA_IMM_MAX);
-		ret = t3_send_stream(ep, (pieces - 1) * T3_TX_DATA_IMM_MAX);
+		pieces = DIV_ROUND_UP(ep->tx_len, T3_STREAM_PIECE_MAX);
+		ret = t3_send_stream(ep, (pieces - 1) * T3_STREAM_PIECE_MAX);
 	}
 	if (ret) {
 		t3_ep_fire(ep, EP_EV_ABORT, ret);

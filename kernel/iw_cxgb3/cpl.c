@@ -234,6 +234,8 @@ static int send_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
 				FIELD_PREP(T3_TX_SNDBUF, T3_SND_WIN >> 15));
 	if (!ep->tx_init_done)
 		wr->flags = cpu_to_be32(T3_TX_INIT);
+	/* Where the data begin if they do not fit the work request. */
+	skb_set_transport_header(skb, sizeof(*wr));
 	skb_put_data(skb, data, len);
 
 	ret = t3_route_send(ep, skb, data_arp_failed);
@@ -258,7 +260,7 @@ int t3_send_stream(struct t3_ep *ep, unsigned int until)
 	int ret;
 
 	while (ep->tx_sent < until) {
-		len = min_t(unsigned int, until - ep->tx_sent, T3_TX_DATA_IMM_MAX);
+		len = min_t(unsigned int, until - ep->tx_sent, T3_STREAM_PIECE_MAX);
 		ret = send_piece(ep, ep->tx_frame + ep->tx_sent, len);
 		if (ret)
 			return ret;

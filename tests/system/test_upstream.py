@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Our patch for the kernel's cxgb3 (docs/upstream): with it a driver may send a stream in one piece of any length, without it not.
+
+A connection carries private data that do not fit one work request; iw_cxgb3 is built so that it sends them as one piece.
+"""
+
+import json
+import pathlib
+
+import pytest
+from labkit import stack, upstream
+from stock import address, wait_listening
+
+HERE = pathlib.Path(__file__).parent / "guest"
+PORT = 7500
+LENGTHS = (76, 77, 148, 255)  # of which the first fits
+
+# How the card and the in-tree driver take it depends on where the guest's memory lies.
+RUINED = r"cxgb3|iw_cxgb3|DMAR|WARNING: |t3_"
+
+
+@pytest.fixture(scope="module")
+def modules(suite):
+    return upstream.modules(suite)
+
+
+def bring_up(lab, cxgb3: str) -> None:
+    """As Lab does, with these modules instead of those of the release and of the tree."""
+    for guest in lab.guests:
+        guest.check(cxgb3)
+    stack.bring_up(lab, stack.level("nic"))
+    stack.load_access(lab.guests, stack.level("rdma").access)
+    for guest in lab.guests:
+        guest.check("""for needed in $(modinfo -F depends /t3/upstream/whole/iw_cxgb3.ko | tr , ' '); do modprobe $needed || exit; done
+                       insmod /t3/upstream/whole/iw_cxgb3.ko""")
+        guest.check(stack.INSTALL_PROVIDER)
+        guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
+
+
+def private_data_arrive(lab, length: int) -> bool:
+    """Both ways: in the request and in the reply."""
+    server, client = lab.guests
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --data {length}")
+    wait_listening(server, PORT)
+    done = client.run(f"timeout 40 /tmp/cm.py connect {address(server)} {PORT} --data {length}", 60)
+    if done.rc:
+        serving.kill()
+    served = serving.wait(30)
+    events = [json.loads(line) for result in (done, served) for line in result.stdout.splitlines()]
+    whole = [line for line in events if line.get("event") in ("ESTABLISHED", "CONNECT_REQUEST") and line.get("length") == length]
+    return sum(bool(line["intact"]) for line in whole) >= 2
+
+
+@pytest.mark.long
+def test_with_the_patch_a_stream_may_be_sent_in_one_piece(make_lab, modules):
+    lab = make_lab(guests=2, load="none")
+    bring_up(lab, "modprobe mdio && insmod /t3/upstream/mended/cxgb3.ko")
+    assert [length for length in LENGTHS if not private_data_arrive(lab, length)] == []
+
+
+@pytest.mark.long
+@pytest.mark.allow_log(RUINED, "what this driver cannot do")
+def test_without_it_the_data_do_not_arrive(make_lab, modules):
+    lab = make_lab(guests=2, load="none")
+    bring_up(lab, "modprobe cxgb3")
+    assert private_data_arrive(lab, 76)
+    assert not private_data_arrive(lab, 77)
+
+
+@pytest.mark.parametrize("release", ["bookworm", "forky"])
+@pytest.mark.long
+def test_the_patch_applies_to(tmp_path, release):
+    upstream.patched(release, tmp_path / "linux")
