@@ -306,7 +306,7 @@ TEST_F(Poll, AFlushCountsAsEntriesForTheKernel) {
         ASSERT_EQ(q.recv_empty(i), 0);
     }
     EXPECT_EQ(for_kernel(), 0);
-    q.qp.set_error();
+    q.kernel_flushes();
     for (int held = 30; held; held--) {
         EXPECT_EQ(for_kernel(), -held);
         EXPECT_EQ(cq.poll(1).size(), 1u);
@@ -326,7 +326,7 @@ TEST(SmallCq, NoMoreIsHeldThanTheRingHasEntries) {
     QpMemory q(cq, cq);
     for (uint64_t i = 0; i < 15; i++)
         ASSERT_EQ(q.recv_empty(i), 0);
-    q.qp.set_error();
+    q.kernel_flushes();
     cq.received(0x21, 1, 0);
     cq.cq.tell_kernel();
     int32_t counter;
