@@ -96,7 +96,7 @@ bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma)
 	if (first) {
 		if (stop_dma)
 			pci_clear_master(dev->pdev);
-		smp_mb__before_atomic();
+		smp_mb__before_atomic();	/* who sees the flag sees a card without DMA */
 		set_bit(T3_DEV_GONE, &dev->flags);
 	}
 	spin_unlock_irqrestore(&dev->gone_lock, flags);

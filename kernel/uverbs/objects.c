@@ -225,9 +225,9 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 }
 
 /*
- * Destroys the object with a handle, which names nothing then. Its memory stays until it is put with
- * UV_DESTROY: it counts how many events were read. One that was destroyed with its device is found
- * as well, and the driver is not called again.
+ * Destroys the object with a handle, which names nothing then. Its memory stays until it is put
+ * with UV_DESTROY: it counts how many events were read. One that was destroyed with its device is
+ * found as well, and the driver is not called again.
  */
 struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type *type, u64 handle,
 				     struct uverbs_attr_bundle *attrs)

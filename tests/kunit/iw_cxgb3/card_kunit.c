@@ -13,10 +13,10 @@
 
 #include "uapi/t3_abi.h"
 
-/* Opens the window between read and write of one status word: somebody sets the error bit there. */
+/* Opens the window between read and write of one status word: the error bit is set there. */
 static u64 *after_read;
 
-static inline void somebody_else(const volatile void *word)
+static inline void t3_status_word_was_read(const void *word)
 {
 	if (!after_read || word != after_read)
 		return;
@@ -28,7 +28,7 @@ static inline void somebody_else(const volatile void *word)
 #define READ_ONCE(x) ({						\
 	__unqual_scalar_typeof(x) _seen = __READ_ONCE(x);	\
 								\
-	somebody_else(&(x));					\
+	t3_status_word_was_read((const void *)&(x));					\
 	_seen;							\
 })
 
@@ -442,7 +442,7 @@ static void qps_are_told_when_doorbells_are_off_and_rung_when_on(struct kunit *t
 	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
 }
 
-/* The error bit is set in softirq, right between the read and the write of who changes the other. */
+/* The error bit is set in softirq, between the read and the write of who changes the other. */
 static void bits_of_a_status_word_do_not_get_lost(struct kunit *test)
 {
 	after_read = status_word;

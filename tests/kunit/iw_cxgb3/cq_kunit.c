@@ -22,12 +22,12 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 #include "cq.c"
 
 #define LOG2	3
-#define ENTRIES	(1U << LOG2)
+#define ENTRIES	BIT(LOG2)
 
 static struct {
 	u32 produced;			/* entries that the card has written */
-	u32 at_arming;			/* entries that it writes before it answers the next command */
-	u32 behind_arming;		/* and after */
+	u32 at_arming;			/* written before the next command is answered */
+	u32 behind_arming;		/* written after that */
 	unsigned int arms, calls;
 	u8 op;
 } card;
@@ -221,7 +221,7 @@ static void an_entry_behind_arming_is_the_cards_to_report(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card_event(), 1);
 }
 
-static void one_event_for_each_arming(struct kunit *test)
+static void one_event_per_arming(struct kunit *test)
 {
 	of_a_process();
 	produce(2, T3_RDMA_SEND);
@@ -340,7 +340,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(entries_that_wait_raise_an_event),
 	KUNIT_CASE(a_full_ring_raises_an_event),
 	KUNIT_CASE(an_entry_behind_arming_is_the_cards_to_report),
-	KUNIT_CASE(one_event_for_each_arming),
+	KUNIT_CASE(one_event_per_arming),
 	KUNIT_CASE(arming_without_reading_raises_one_event),
 	KUNIT_CASE(a_lap_between_two_armings),
 	KUNIT_CASE(solicited_only),

@@ -87,7 +87,9 @@ static struct ib_mr *make_mr(struct kunit *test)
 
 static u8 key_in_the_card(u32 stag)
 {
-	return FIELD_GET(T3_TPT_KEY, be32_to_cpu(table[stag >> T3_STAG_INDEX_SHIFT].valid_stag_pdid));
+	__be32 word = table[stag >> T3_STAG_INDEX_SHIFT].valid_stag_pdid;
+
+	return FIELD_GET(T3_TPT_KEY, be32_to_cpu(word));
 }
 
 static unsigned int distinct(const bool *used)
