@@ -335,7 +335,8 @@ static void unread_events_take_no_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, handle, NULL), 0);
 	close_fd(fd);
 #else
-	kunit_skip(test, "the kernel cannot make allocations fail");
+	/* kunit_skip() ends the thread, and the file would be closed by another one, which may not. */
+	kunit_mark_skipped(test, "the kernel cannot make allocations fail");
 #endif
 }
 
