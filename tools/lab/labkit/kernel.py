@@ -66,9 +66,10 @@ KINDS = {kind.name: kind for kind in (
     Kind("base", "small, with KUnit", ("base",), 1.0, 512),
     Kind("debug", "with KUnit, KASAN, lockdep, kmemleak, debug objects, fault injection, KCOV", ("base", "debug"), 4.0, 1024,
          "kmemleak=on", "KCOV_INSTRUMENT=y", edit=FILTERED),
-    # An access is watched for up to 200 us, since the other CPU of the guest may not run on the host just then.
+    # An access is watched for up to 150 us, since the other CPU of the guest may not run on the host just then. More often than one in
+    # 2000 makes the longest KUnit suites take minutes.
     Kind("kcsan", "with KUnit and KCSAN, which reports data races", ("base", "kcsan"), 4.0, 768,
-         "kcsan.skip_watch=500 kcsan.udelay_task=200 kcsan.udelay_interrupt=50", cpus=2, edit=WATCHED),
+         "kcsan.skip_watch=2000 kcsan.udelay_task=150 kcsan.udelay_interrupt=50", cpus=2, edit=WATCHED),
 )}
 
 
