@@ -97,7 +97,9 @@ static int hold_by_number(struct cm_id *id, u32 qpn)
 	entry = rdma_restrack_get_byid(device, RDMA_RESTRACK_QP, qpn);
 	T3_RACE_POINT(cm_qp_entry_held);
 	/* Without a reference this is compared, and not followed. */
+	rcu_read_lock();
 	qp = device->ops.iw_get_qp(device, qpn);
+	rcu_read_unlock();
 	if (!qp)
 		ret = -EINVAL;
 	else if (!IS_ERR(entry) && qp == container_of(entry, struct ib_qp, res))
@@ -148,11 +150,13 @@ void cm_qp_hold_late(struct cm_id *id)
 	spin_unlock_irqrestore(&id->lock, flags);
 	if (!wanted)
 		return;
+	rcu_read_lock();
 	qp = device->ops.iw_get_qp(device, id->mirror.qp_num);
-	if (!qp)
-		return;
-	device->ops.iw_add_ref(qp);
-	set_qp(id, qp, false);
+	if (qp)
+		device->ops.iw_add_ref(qp);
+	rcu_read_unlock();
+	if (qp)
+		set_qp(id, qp, false);
 }
 
 void cm_qp_drop(struct cm_id *id)

@@ -50,12 +50,18 @@ void cm_res_init(struct cm_mirror *mirror, const char *caller, const struct cm_m
 }
 
 /*
- * List an id that got its device. Drivers that add to an entry take the id for one
- * of rdma_cm's and reach further into it: such a device's ids are not listed.
+ * Whether the driver may be asked to add to an entry. A driver may take the id for one of
+ * rdma_cm's and reach further into it, as cxgb4 does. iw_cxgb3 reads its public part only.
  */
+static bool cm_res_driver_is_safe(const struct ib_device *device)
+{
+	return !device->ops.fill_res_cm_id_entry || device->ops.driver_id == RDMA_DRIVER_CXGB3;
+}
+
+/* List an id that got its device, unless its driver would misread it. */
 void cm_res_show(struct cm_mirror *mirror)
 {
-	if (show_ids && !mirror->id.device->ops.fill_res_cm_id_entry)
+	if (show_ids && cm_res_driver_is_safe(mirror->id.device))
 		rdma_restrack_add(&mirror->res);
 }
 
