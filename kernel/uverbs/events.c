@@ -218,7 +218,7 @@ void uv_comp_handler(struct ib_cq *cq, void *context)
 
 	if (!channel)
 		return;
-	T3_RACE_POINT(uverbs_event_report);
+	T3_RACE_POINT(uverbs_comp_report);
 	spin_lock_irqsave(&channel->lock, flags);
 	queued = !channel->closed && ucq->comp.unread < U32_MAX;
 	if (queued)
