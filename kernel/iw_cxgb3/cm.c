@@ -17,10 +17,10 @@
 #define CREATE_TRACE_POINTS
 #include "trace_cm.h"
 
-static unsigned int mpa_rev = MPA_REVISION_1;
+static unsigned int mpa_rev = MPA_REVISION_2;
 module_param(mpa_rev, uint, 0644);
 MODULE_PARM_DESC(mpa_rev,
-		 "MPA revision of connections made from here: 1 (default), or 2 to negotiate read depths and RTR, with a second try in 1; both are answered");
+		 "MPA revision of connections made from here: 2 (default) negotiates read depths and RTR, with a second try in 1; or 1; both are answered");
 
 static bool crc_enabled = true;
 module_param(crc_enabled, bool, 0644);
@@ -30,10 +30,18 @@ static bool markers_enabled;
 module_param(markers_enabled, bool, 0644);
 MODULE_PARM_DESC(markers_enabled, "ask the peer for MPA markers (default N)");
 
-static bool peer2peer;
-module_param(peer2peer, bool, 0644);
+/*
+ * Ready to receive: RFC 5044 lets the accepting side send only when it has received a
+ * message, and programs do not know that (the server of an rsocket sends at once).
+ * Revision 2 negotiates that the connecting side opens with a zero-length read, until which
+ * the card holds the accepting side's queue. In revision 1 it is a convention of T3s.
+ */
+enum { T3_P2P_NEVER, T3_P2P_ALWAYS, T3_P2P_NEGOTIATED };
+
+static unsigned int peer2peer = T3_P2P_NEGOTIATED;
+module_param(peer2peer, uint, 0644);
 MODULE_PARM_DESC(peer2peer,
-		 "the connecting side opens with a zero-length read, so that the accepting side may send first (default N; with revision 1 both sides need it)");
+		 "the connecting side opens with a zero-length read, so that the accepting side may send first: 0 never, 2 (default) where MPA revision 2 negotiates it, 1 in revision 1 too, where both sides need it");
 
 static unsigned int ep_timeout_secs = 60;
 module_param(ep_timeout_secs, uint, 0644);
@@ -43,6 +51,13 @@ MODULE_PARM_DESC(ep_timeout_secs,
 unsigned long t3_cm_timeout(void)
 {
 	return clamp(READ_ONCE(ep_timeout_secs), 1U, 3600U) * HZ;
+}
+
+static bool rtr_wanted(bool enhanced)
+{
+	unsigned int when = READ_ONCE(peer2peer);
+
+	return enhanced ? when != T3_P2P_NEVER : when == T3_P2P_ALWAYS;
 }
 
 static u8 negotiate_attrs(const struct mpa_startup *peer)
@@ -247,12 +262,11 @@ static int build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 	int len;
 
 	/* Of the three kinds of RTR the T3 can make only the read. */
-	if (frame.enhanced && peer2peer) {
+	if (frame.enhanced && ep->rtr_type == T3_RTR_READ) {
 		frame.peer_to_peer = true;
 		frame.rtr = MPA_RTR_READ;
 	}
 	ep->enhanced = frame.enhanced;
-	ep->rtr_type = peer2peer ? T3_RTR_READ : T3_RTR_NONE;
 	len = mpa_build(ep->tx_frame, sizeof(ep->tx_frame), &frame);
 	if (len < 0)
 		return len;
@@ -277,7 +291,8 @@ static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 	int ret;
 
 	ep->active = true;
-	ep->ord = peer2peer ? max(call->ord, 1U) : call->ord;
+	ep->rtr_type = rtr_wanted(ep->mpa_rev == MPA_REVISION_2) ? T3_RTR_READ : T3_RTR_NONE;
+	ep->ord = ep->rtr_type == T3_RTR_READ ? max(call->ord, 1U) : call->ord;
 	ep->ird = call->ird;
 	ret = claim_qp(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
 	if (!ret)
@@ -325,8 +340,10 @@ static int agree(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
 		return -EPROTO;
 	ep->mpa_rev = reply->rev;
 	ep->enhanced &= reply->enhanced;
-	if (!ep->enhanced)
+	if (!ep->enhanced) {
+		ep->rtr_type = rtr_wanted(false) ? T3_RTR_READ : T3_RTR_NONE;
 		return 0;
+	}
 
 	if (reply->ird != MPA_V2_DEPTH_NONE)
 		ep->ord = min(ep->ord, reply->ird);
@@ -458,6 +475,9 @@ static void accept_request(struct t3_ep *ep, struct t3_ep_call *call)
 	ep->ord = call->ord;
 	if (ep->peer_ird != MPA_V2_DEPTH_NONE)
 		ep->ord = min(ep->ord, ep->peer_ird);
+	/* A QP that may not be read from is not opened by a read, if that can be negotiated. */
+	if (ep->enhanced && !t3_qp_readable(call->qp))
+		ep->rtr_type = T3_RTR_NONE;
 	if (ep->rtr_type == T3_RTR_READ)
 		ep->ird = max_t(u16, ep->ird, 1);
 
@@ -521,7 +541,7 @@ static void got_request(struct t3_ep *ep, const struct mpa_startup *request)
 	/* As the consumer sees it: its ird is what the peer may read. */
 	ep->ird = min_t(u16, request->ord, T3_MAX_RD_ATOM);
 	ep->ord = min_t(u16, request->ird, T3_MAX_RD_ATOM);
-	p2p = request->enhanced ? request->peer_to_peer : peer2peer;
+	p2p = request->enhanced ? request->peer_to_peer : rtr_wanted(false);
 	ep->rtr_type = p2p ? T3_RTR_READ : T3_RTR_NONE;
 
 	if (t3_ep_fire(ep, EP_EV_MPA_FRAME, 0))

@@ -542,6 +542,9 @@ void t3_qp_put(struct t3_qp *qp);
  */
 void t3_qp_disconnected(struct t3_qp *qp);
 
+/* The peer may read from memory of this QP, until the next modify. */
+bool t3_qp_readable(struct t3_qp *qp);
+
 /*
  * IDLE -> RTS: attach the endpoint, create the QP's context in the card with
  * an RDMA_INIT on the connection's offload queue. May sleep. On success the QP

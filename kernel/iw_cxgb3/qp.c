@@ -318,6 +318,17 @@ static u8 t3_qp_caps(const struct t3_qp *qp)
 	return qp->user ? caps : caps | T3_QPCAP_FASTREG | T3_QPCAP_STAG0;
 }
 
+bool t3_qp_readable(struct t3_qp *qp)
+{
+	unsigned long flags;
+	bool readable;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	readable = t3_qp_caps(qp) & T3_QPCAP_RDMA_READ;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return readable;
+}
+
 int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		  const struct t3_conn_attrs *attrs, bool *acked)
 {

@@ -41,7 +41,7 @@ class Mixed:
             guest.check("\n".join(f"echo {value} > /sys/module/{module}/parameters/{name}" for name, value in (values or {}).items()) or "true")
 
 
-DEFAULTS = {"card": {"mpa_rev": 1, "crc_enabled": "Y", "peer2peer": "N"},
+DEFAULTS = {"card": {"mpa_rev": 2, "crc_enabled": "Y", "peer2peer": 2},
             "siw": {"mpa_version": 2, "mpa_crc_required": "N", "mpa_crc_strict": "N", "peer_to_peer": "N"}}
 SERVERS = pytest.mark.parametrize("server", ["card", "siw"], ids=["to-card", "to-siw"])
 
@@ -124,7 +124,7 @@ def test_a_peer_that_forbids_crcs_is_not_connected(mixed):
 ])
 def test_revisions(mixed, server, card, siw, used):
     """The initiator chooses, the other follows."""
-    mixed.set(card={"mpa_rev": card}, siw={"mpa_version": siw})
+    mixed.set(card={"mpa_rev": card, "peer2peer": 0}, siw={"mpa_version": siw})
     with agreed(mixed) as told:
         sum_of(mixed, server, 7, 8)
     assert f" {used} crc" in told[-1] and "rtr=none" in told[-1]
@@ -132,7 +132,7 @@ def test_revisions(mixed, server, card, siw, used):
 
 @SERVERS
 def test_the_accepting_side_may_speak_first(mixed, server):
-    mixed.set(card={"mpa_rev": 2, "peer2peer": "Y"}, siw={"peer_to_peer": "Y"})
+    mixed.set(card={"mpa_rev": 2, "peer2peer": 1}, siw={"peer_to_peer": "Y"})
     with agreed(mixed) as told:
         rping(mixed, server, "-C 20 -V")
     assert "rev=2 enhanced" in told[-1] and "rtr=read" in told[-1]

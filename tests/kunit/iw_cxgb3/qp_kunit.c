@@ -716,6 +716,7 @@ static void peer_has_the_rights_of_the_qp(struct kunit *test)
 							IB_QP_ACCESS_FLAGS, NULL), 0);
 		KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 		KUNIT_EXPECT_EQ(test, card.qp_caps, rights[i].caps | T3_QPCAP_BIND);
+		KUNIT_EXPECT_EQ(test, t3_qp_readable(qp), !!(rights[i].caps & T3_QPCAP_RDMA_READ));
 		connection_ends(qp, T3_QPEV_LOST);
 		/* The peer that is to open with a read needs the right to. */
 		KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);

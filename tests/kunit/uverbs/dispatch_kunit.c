@@ -335,7 +335,7 @@ static void unread_events_take_no_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, handle, NULL), 0);
 	close_fd(fd);
 #else
-	/* kunit_skip() ends the thread, and the file would be closed by another one, which may not. */
+	/* kunit_skip() ends the thread. Another one would close the file, which is not allowed. */
 	kunit_mark_skipped(test, "the kernel cannot make allocations fail");
 #endif
 }
