@@ -417,6 +417,7 @@ static int event_for(enum ib_qp_state state)
 
 static enum ib_qp_state verbs_state(const struct t3_qp *qp)
 {
+	lockdep_assert_held(&qp->lock);
 	switch (qp->state) {
 	case T3_QPS_IDLE:
 		return qp->inited ? IB_QPS_INIT : IB_QPS_RESET;
@@ -429,6 +430,17 @@ static enum ib_qp_state verbs_state(const struct t3_qp *qp)
 	default:
 		return IB_QPS_ERR;
 	}
+}
+
+static bool t3_qp_is_in(struct t3_qp *qp, enum ib_qp_state state)
+{
+	unsigned long flags;
+	bool same;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	same = verbs_state(qp) == state;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return same;
 }
 
 static int set_attrs(struct t3_qp *qp, const struct ib_qp_attr *attr, int mask)
@@ -477,7 +489,7 @@ static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	err = set_attrs(qp, attr, mask);
 	if (err || !(mask & IB_QP_STATE) || attr->qp_state == IB_QPS_RTR)
 		return err;
-	if (attr->qp_state != IB_QPS_RESET && attr->qp_state == verbs_state(qp))
+	if (attr->qp_state != IB_QPS_RESET && t3_qp_is_in(qp, attr->qp_state))
 		return 0;
 	ev = event_for(attr->qp_state);
 	return ev < 0 ? ev : t3_qp_report(qp, ev);
@@ -487,14 +499,17 @@ static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init)
 {
 	struct t3_qp *qp = to_t3_qp(ibqp);
+	unsigned long flags;
 
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
+	spin_lock_irqsave(&qp->lock, flags);
 	attr->qp_state = verbs_state(qp);
-	attr->cur_qp_state = attr->qp_state;
 	attr->qp_access_flags = qp->access;
 	attr->max_rd_atomic = qp->used ? qp->conn.ord : qp->max_ord;
 	attr->max_dest_rd_atomic = qp->used ? qp->conn.ird : qp->max_ird;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	attr->cur_qp_state = attr->qp_state;
 	attr->port_num = 1;
 	attr->path_mtu = IB_MTU_4096;
 	attr->cap.max_send_wr = t3_sq_size(&qp->wq);
@@ -1012,21 +1027,36 @@ static int fill_res_conn(struct sk_buff *msg, const struct t3_conn_attrs *conn)
 	return 0;
 }
 
+/* One moment of the QP: a connection may begin or end meanwhile. */
 static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct t3_qp *qp = to_t3_qp(ibqp);
-	struct nlattr *table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	struct t3_conn_attrs conn;
+	enum t3_qp_state state;
+	struct nlattr *table;
+	unsigned long flags;
+	u32 sends, recvs;
+	bool connected;
 
+	spin_lock_irqsave(&qp->lock, flags);
+	state = qp->state;
+	conn = qp->conn;
+	connected = qp->ep;
+	sends = qp->wq.sq_wptr - qp->wq.sq_rptr;
+	recvs = qp->wq.rq_wptr - qp->wq.rq_rptr;
+	spin_unlock_irqrestore(&qp->lock, flags);
+
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	if (!table)
 		return -EMSGSIZE;
-	if (rdma_nl_put_driver_string(msg, "t3_state", t3_qp_state_name(qp->state)) ||
+	if (rdma_nl_put_driver_string(msg, "t3_state", t3_qp_state_name(state)) ||
 	    rdma_nl_put_driver_u32(msg, "slots", t3_wq_slots(&qp->wq)) ||
 	    rdma_nl_put_driver_u32(msg, "sq", t3_sq_size(&qp->wq)) ||
 	    rdma_nl_put_driver_u32(msg, "rq", t3_rq_size(&qp->wq)) ||
 	    rdma_nl_put_driver_u32(msg, "user", qp->user) ||
-	    rdma_nl_put_driver_u32(msg, "sends", qp->wq.sq_wptr - qp->wq.sq_rptr) ||
-	    rdma_nl_put_driver_u32(msg, "recvs", qp->wq.rq_wptr - qp->wq.rq_rptr) ||
-	    (qp->ep && fill_res_conn(msg, &qp->conn))) {
+	    rdma_nl_put_driver_u32(msg, "sends", sends) ||
+	    rdma_nl_put_driver_u32(msg, "recvs", recvs) ||
+	    (connected && fill_res_conn(msg, &conn))) {
 		nla_nest_cancel(msg, table);
 		return -EMSGSIZE;
 	}

@@ -160,6 +160,7 @@ def test_an_answer_to_an_open_of_a_module_that_was_unloaded_finds_nobody(pair):
     assert again.wait(30).rc == 0
 
 
+# A19, B7: on the debug kernel DMA-API debugging watches all of it.
 def test_a_hundred_connections_one_after_another_leave_nothing(pair):
     server, client = pair.guests
     before = [int(guest.check("awk '/^MemAvailable/ {print $2}' /proc/meminfo")) for guest in pair.guests]

@@ -20,11 +20,14 @@ static inline void trace_t3_mr(const struct t3_dev *dev, const struct t3_tpt *tp
 static struct t3_tpt_entry table[STAGS];
 static struct t3_dev *dev;
 static struct t3_pd *pd;
+static int write_error;
 
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 {
 	u32 index = (addr - dev->info.tpt_base) / T3_TPT_ENTRY_BYTES;
 
+	if (write_error)
+		return write_error;
 	if (addr < dev->info.tpt_base || index >= STAGS)
 		return 0;	/* a page list */
 	if (data)
@@ -58,6 +61,7 @@ static int mr_init(struct kunit *test)
 	};
 
 	memset(table, 0, sizeof(table));
+	write_error = 0;
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	pd = kunit_kzalloc(test, sizeof(*pd), GFP_KERNEL);
 	KUNIT_ASSERT_TRUE(test, dev && pd);
@@ -185,11 +189,41 @@ static void netlink_shows_a_region(struct kunit *test)
 	kfree_skb(msg);
 }
 
+/*
+ * B14, E8: the card does not take the entry. The region is not found by its STag, and STag and
+ * page list are free again (also mr_exit()).
+ */
+static void failed_write_leaves_no_region(struct kunit *test)
+{
+	size_t free = gen_pool_avail(dev->pbl_pool);
+	struct ib_mr *mr;
+	struct t3_mw mw = {};
+	unsigned int i;
+
+	mw.ibmw.device = &dev->ibdev;
+	mw.ibmw.pd = &pd->ibpd;
+	mw.ibmw.type = IB_MW_TYPE_1;
+	write_error = -EIO;
+	for (i = 0; i < 2 * STAGS; i++) {
+		mr = alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, 4);
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(mr), -EIO);
+		KUNIT_EXPECT_EQ(test, alloc_mw(&mw.ibmw, NULL), -EIO);
+	}
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->mrs));
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->stags.ida));
+	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free);
+
+	write_error = 0;
+	mr = make_mr(test);
+	KUNIT_EXPECT_EQ(test, dereg_mr(mr, NULL), 0);
+}
+
 static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(each_registration_has_another_key),
 	KUNIT_CASE(windows_have_keys_of_their_own),
 	KUNIT_CASE(fast_registration_brings_its_own_key),
 	KUNIT_CASE(netlink_shows_a_region),
+	KUNIT_CASE(failed_write_leaves_no_region),
 	{}
 };
 
