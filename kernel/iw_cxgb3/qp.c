@@ -254,6 +254,9 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	if (resetting)
 		qp->resetting = false;
 	step = t3_qp_step(qp, ev);
+	/* Refused above, even if it would be granted now: the CQs were not purged for it. */
+	if (ev == T3_QPEV_USER_RESET && !resetting)
+		step.legal = false;
 	trace_t3_qp_state(qp, ev, &step);
 	if (!step.legal) {
 		spin_unlock_irqrestore(&qp->lock, flags);

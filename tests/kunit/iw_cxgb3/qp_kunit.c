@@ -39,12 +39,29 @@ static void fake_grace_period(void);
 #include "qp_fsm.c"
 #include "wr.c"
 #include "cqe.c"
+static struct t3_qp_step looked_up(enum t3_qp_state from, enum t3_qp_event ev);
+
+#define t3_qp_fsm looked_up
 #define user_respond qp_user_respond
 #include "qp.c"
 #undef user_respond
+#undef t3_qp_fsm
 #include "cq.c"
 
 struct workqueue_struct *t3_wq;
+
+/* A QP that another thread resets, and comes to the end of it between two looks at the table. */
+static struct {
+	struct t3_qp *qp;
+	unsigned int looks;
+} other_reset;
+
+static struct t3_qp_step looked_up(enum t3_qp_state from, enum t3_qp_event ev)
+{
+	if (other_reset.qp && ++other_reset.looks == 2)
+		other_reset.qp->resetting = false;
+	return t3_qp_fsm(from, ev);
+}
 
 static struct {
 	unsigned int sent, aborts, closes, rung, handlers;
@@ -668,6 +685,25 @@ static void refused_reset_changes_nothing(struct kunit *test)
 	destroy_qp(&qp->ibqp, NULL);
 }
 
+/* What waits in the CQs would be taken for completions of the next connection. */
+static void reset_without_a_purge_is_refused(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	recv(test, qp, 1);
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	connection_ends(qp, T3_QPEV_LOST);
+	qp->resetting = true;
+	other_reset.qp = qp;
+	other_reset.looks = 0;
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), -EINVAL);
+	KUNIT_EXPECT_FALSE(test, qp->resetting);
+	other_reset.qp = NULL;
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
 static void reset_qp_connects_again(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -742,6 +778,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(error_after_a_disconnect_aborts),
 	KUNIT_CASE(destroy_after_a_disconnect_waits),
 	KUNIT_CASE(refused_reset_changes_nothing),
+	KUNIT_CASE(reset_without_a_purge_is_refused),
 	KUNIT_CASE(reset_qp_connects_again),
 	KUNIT_CASE(peer_has_the_rights_of_the_qp),
 	{}
