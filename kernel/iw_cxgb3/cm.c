@@ -14,7 +14,6 @@
 #include "cm.h"
 #include "wire/rdmap.h"
 
-#define CREATE_TRACE_POINTS
 #include "trace_cm.h"
 
 static unsigned int mpa_rev = MPA_REVISION_2;
@@ -411,12 +410,14 @@ static void got_reply(struct t3_ep *ep, const struct mpa_startup *reply)
 	}
 
 	t3_ep_fire(ep, EP_EV_MPA_FRAME, 0);
-	ep->told = true;
 	ep->rtr_due = ep->rtr_type == T3_RTR_READ;
 	if (ep->rtr_due && !ep->init_unacked)
 		send_rtr(ep);
-	if (ep->state == EP_FPDU)
-		tell(ep->cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, 0);
+	/* If the read could not be sent, the end of the abort is the consumer's CONNECT_REPLY. */
+	if (ep->state != EP_FPDU)
+		return;
+	ep->told = true;
+	tell(ep->cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, 0);
 }
 
 /* --- passive side -------------------------------------------------------- */

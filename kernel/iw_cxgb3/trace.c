@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The trace points of the verbs side; those of the connection manager are made in cm.c. */
+/* The trace points of both sides. */
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+#include "trace_cm.h"

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The active side's MPA reply, in the real cm.c, ep.c and tables: what the consumer hears of it,
+ * once, and what becomes of its reference. The card, the QP and the consumer are functions of
+ * this file.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+/* Instead of trace_cm.h: no events of a test in tracefs. */
+#define IW_CXGB3_TRACE_CM_H
+#include "cm.h"
+
+static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
+				    enum ep_state next, int status)
+{
+}
+
+static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event event)
+{
+}
+
+static inline void trace_t3_mpa(const struct t3_ep *ep, int status, unsigned int len)
+{
+}
+
+static inline void trace_t3_mpa_agreed(const struct t3_ep *ep)
+{
+}
+
+#include "ep_fsm.c"
+#include "ep.c"
+#include "mpa.c"
+#include "cm.c"
+
+enum { QPN = 32 };
+
+static struct {
+	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
+	int rtr_error, connect_error;
+	bool init_is_acked, no_qp;
+	int qp_refs;
+	unsigned int lost, detached;
+	u8 mpa_rev, rtr_type;
+} card;
+
+static struct {
+	unsigned int replies, closes, others;
+	int reply, close;
+	int refs;
+	unsigned int pdata_len;
+} consumer;
+
+static struct t3_dev *dev;
+static struct t3_qp *qp;
+static struct iw_cm_id cm_id;
+
+/* --- the consumer --------------------------------------------------------- */
+
+static int on_event(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	switch (event->event) {
+	case IW_CM_EVENT_CONNECT_REPLY:
+		consumer.replies++;
+		consumer.reply = event->status;
+		consumer.pdata_len = event->private_data_len;
+		break;
+	case IW_CM_EVENT_CLOSE:
+		consumer.closes++;
+		consumer.close = event->status;
+		break;
+	default:
+		consumer.others++;
+	}
+	return 0;
+}
+
+static void take(struct iw_cm_id *id)
+{
+	consumer.refs++;
+}
+
+static void drop(struct iw_cm_id *id)
+{
+	consumer.refs--;
+}
+
+/* --- the QP --------------------------------------------------------------- */
+
+struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
+{
+	if (card.no_qp || id != QPN)
+		return NULL;
+	card.qp_refs++;
+	return qp;
+}
+
+void t3_qp_put(struct t3_qp *qp)
+{
+	card.qp_refs--;
+}
+
+bool t3_qp_readable(struct t3_qp *qp)
+{
+	return true;
+}
+
+int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs *attrs,
+		  bool *acked)
+{
+	card.connects++;
+	card.mpa_rev = attrs->mpa_rev;
+	card.rtr_type = attrs->rtr_type;
+	*acked = card.init_is_acked;
+	return card.connect_error;
+}
+
+int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+{
+	card.lost += ev == T3_QPEV_LOST;
+	return 0;
+}
+
+void t3_qp_disconnected(struct t3_qp *qp)
+{
+	card.detached++;
+}
+
+/* --- the card ------------------------------------------------------------- */
+
+int t3_send_act_open_req(struct t3_ep *ep)
+{
+	card.opens++;
+	card.mpa_rev = ep->mpa_rev;
+	return 0;
+}
+
+int t3_send_stream(struct t3_ep *ep, unsigned int until)
+{
+	card.streams++;
+	return 0;
+}
+
+int t3_send_rtr_read(struct t3_ep *ep)
+{
+	card.rtrs += !card.rtr_error;
+	return card.rtr_error;
+}
+
+void t3_send_close_con_req(struct t3_ep *ep)
+{
+	card.closes++;
+}
+
+void t3_send_abort_req(struct t3_ep *ep)
+{
+	card.aborts++;
+}
+
+void t3_send_abort_rpl(struct t3_ep *ep)
+{
+	card.abort_rpls++;
+}
+
+int t3_cpl_reserve(struct t3_ep *ep)
+{
+	return 0;
+}
+
+void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
+{
+}
+
+unsigned long t3_card_timeout(void)
+{
+	return 60 * HZ;
+}
+
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
+}
+
+int t3_take_atid(struct t3_ep *ep)
+{
+	return 0;
+}
+
+void t3_return_id(struct t3_ep *ep)
+{
+}
+
+int t3_route_resolve(struct t3_ep *ep)
+{
+	return 0;
+}
+
+void t3_route_release(struct t3_ep *ep)
+{
+}
+
+bool t3_listener_upcall_begin(struct t3_listener *l)
+{
+	return true;
+}
+
+void t3_listener_upcall_end(struct t3_listener *l)
+{
+}
+
+void t3_listener_forget(struct t3_ep *ep)
+{
+}
+
+void t3_listener_stop_all(struct t3_cm_dev *cm)
+{
+}
+
+void t3_cm_debugfs_add(struct t3_cm_dev *cm)
+{
+}
+
+void t3_cm_debugfs_remove(struct t3_cm_dev *cm)
+{
+}
+
+/* --- a device, and a connection that waits for the reply ------------------- */
+
+static int cm_init(struct kunit *test)
+{
+	struct t3_cm_dev *cm;
+
+	memset(&card, 0, sizeof(card));
+	memset(&consumer, 0, sizeof(consumer));
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, dev && cm && qp);
+	qp->id = QPN;
+	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	KUNIT_ASSERT_EQ(test, xa_insert_irq(&dev->qps, QPN, qp, GFP_KERNEL), 0);
+	dev->cm = cm;
+	cm->dev = dev;
+	spin_lock_init(&cm->lock);
+	init_waitqueue_head(&cm->idle);
+	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+	cm_id.event_handler = on_event;
+	cm_id.add_ref = take;
+	cm_id.rem_ref = drop;
+	KUNIT_ASSERT_EQ(test, t3_cm_init(), 0);
+	return 0;
+}
+
+static void cm_exit(struct kunit *test)
+{
+	drain_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
+	KUNIT_EXPECT_EQ(test, consumer.others, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 0);
+	t3_cm_exit();
+	xa_destroy(&dev->qps);
+}
+
+/* Its request was an enhanced one, which offers a read as the first message. */
+static struct t3_ep *new_ep(struct kunit *test)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	t3_ep_get(ep);
+	ep->active = true;
+	ep->mpa_rev = MPA_REVISION_2;
+	ep->enhanced = true;
+	ep->rtr_type = T3_RTR_READ;
+	ep->ord = 4;
+	ep->ird = 4;
+	ep->qpn = QPN;
+	ep->cm_id = &cm_id;
+	take(&cm_id);
+	ep->state = EP_MPA_REQ_SENT;
+	t3_ep_set_timer(ep, 60 * HZ);
+	return ep;
+}
+
+static void end(struct kunit *test, struct t3_ep *ep)
+{
+	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_NULL(test, ep->cm_id);
+	flush_work(&ep->work);
+	flush_delayed_work(&ep->timer);
+	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), 1);
+	t3_ep_put(ep);
+}
+
+static struct mpa_startup good_reply(void)
+{
+	return (struct mpa_startup){
+		.kind = MPA_REPLY,
+		.rev = MPA_REVISION_2,
+		.crc = true,
+		.enhanced = true,
+		.peer_to_peer = true,
+		.rtr = MPA_RTR_READ,
+		.ird = 4,
+		.ord = 4,
+		.pdata = "hi",
+		.pdata_len = 2,
+	};
+}
+
+static void receive(struct kunit *test, struct t3_ep *ep, const struct mpa_startup *reply)
+{
+	int len = mpa_build(ep->rx_frame, sizeof(ep->rx_frame), reply);
+
+	KUNIT_ASSERT_GT(test, len, 0);
+	ep->rx_len = len;
+	t3_cm_rx_stream(ep);
+}
+
+/* --- tests ----------------------------------------------------------------- */
+
+static void good_reply_connects(struct kunit *test)
+{
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
+	KUNIT_EXPECT_EQ(test, card.connects, 1);
+	KUNIT_EXPECT_EQ(test, card.rtrs, 1);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, 0);
+	KUNIT_EXPECT_EQ(test, consumer.pdata_len, 2);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
+	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	KUNIT_EXPECT_EQ(test, consumer.close, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, card.detached, 1);
+	end(test, ep);
+}
+
+/* Receives were posted: the read follows the card's acknowledgment. */
+static void read_waits_for_the_receives(struct kunit *test)
+{
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	card.init_is_acked = true;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, card.rtrs, 0);
+	KUNIT_EXPECT_EQ(test, consumer.reply, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	ep->init_unacked = false;
+	t3_cm_init_acked(ep);
+	KUNIT_EXPECT_EQ(test, card.rtrs, 1);
+	t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	end(test, ep);
+}
+
+/* The consumer knows the connection by then, so its end is a CLOSE. */
+static void late_read_that_cannot_be_sent_closes(struct kunit *test)
+{
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	card.init_is_acked = true;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	card.rtr_error = -ENOMEM;
+	ep->init_unacked = false;
+	t3_cm_init_acked(ep);
+	KUNIT_EXPECT_EQ(test, card.aborts, 1);
+	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	end(test, ep);
+}
+
+static const struct rtr_end {
+	const char *name;
+	enum ep_event events[2];
+	int status;			/* of the last one */
+	int reply;
+} rtr_ends[] = {
+	{ "abort answered", { EP_EV_ABORT_RPL }, 0, -ECONNRESET },
+	{ "aborts cross", { EP_EV_ABORT_RPL_CROSSED, EP_EV_PEER_ABORT }, -ECONNRESET, -ECONNRESET },
+	{ "card gone", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
+};
+
+static void rtr_end_name(const struct rtr_end *end, char *name)
+{
+	strscpy(name, end->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rtr_end, rtr_ends, rtr_end_name);
+
+/* In iw_cm's CONN_SENT nothing but CONNECT_REPLY may come; a CLOSE is a BUG() there. */
+static void read_that_cannot_be_sent_fails_the_connect(struct kunit *test)
+{
+	const struct rtr_end *how = test->param_value;
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	card.rtr_error = -ENOMEM;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, card.aborts, 1);
+	KUNIT_EXPECT_EQ(test, card.lost, 1);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
+	t3_cm_tell_peer_closed(ep);
+	t3_ep_fire(ep, how->events[0], how->status);
+	if (how->events[1])
+		t3_ep_fire(ep, how->events[1], how->status);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, how->reply);
+	KUNIT_EXPECT_EQ(test, card.detached, 1);
+	/* The peer has answered: it speaks revision 2. */
+	drain_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.opens, 0);
+	end(test, ep);
+}
+
+static void qp_that_cannot_connect_fails_the_connect(struct kunit *test)
+{
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	card.connect_error = -EINVAL;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, -EINVAL);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
+	KUNIT_EXPECT_EQ(test, card.detached, 0);
+	KUNIT_EXPECT_EQ(test, card.rtrs, 0);
+	end(test, ep);
+}
+
+static void qp_that_is_gone_fails_the_connect(struct kunit *test)
+{
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	card.no_qp = true;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, card.connects, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, -EINVAL);
+	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
+	end(test, ep);
+}
+
+static void reject_is_refused_with_its_data(struct kunit *test)
+{
+	struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	reply.reject = true;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
+	KUNIT_EXPECT_EQ(test, card.closes, 1);
+	KUNIT_EXPECT_EQ(test, card.connects, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, -ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, consumer.pdata_len, 2);
+	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
+	end(test, ep);
+}
+
+/* A peer that answers an enhanced request without the words of revision 2 negotiates nothing. */
+static void plain_reply_connects_without_a_read(struct kunit *test)
+{
+	struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	reply.rev = MPA_REVISION_1;
+	reply.enhanced = false;
+	reply.peer_to_peer = false;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
+	KUNIT_EXPECT_EQ(test, card.mpa_rev, MPA_REVISION_1);
+	KUNIT_EXPECT_EQ(test, card.rtr_type, T3_RTR_NONE);
+	KUNIT_EXPECT_EQ(test, card.rtrs, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, 0);
+	t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	end(test, ep);
+}
+
+/* No word before the reset: the peer may know revision 1 only. */
+static void reset_without_a_reply_is_tried_again(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test);
+
+	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.opens, 1);
+	KUNIT_EXPECT_EQ(test, card.mpa_rev, MPA_REVISION_1);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
+	end(test, ep);
+	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, is_any, NULL);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
+}
+
+static struct kunit_case cm_cases[] = {
+	KUNIT_CASE(good_reply_connects),
+	KUNIT_CASE(read_waits_for_the_receives),
+	KUNIT_CASE(late_read_that_cannot_be_sent_closes),
+	KUNIT_CASE_PARAM(read_that_cannot_be_sent_fails_the_connect, rtr_end_gen_params),
+	KUNIT_CASE(qp_that_cannot_connect_fails_the_connect),
+	KUNIT_CASE(qp_that_is_gone_fails_the_connect),
+	KUNIT_CASE(reject_is_refused_with_its_data),
+	KUNIT_CASE(plain_reply_connects_without_a_read),
+	KUNIT_CASE(reset_without_a_reply_is_tried_again),
+	{}
+};
+
+static struct kunit_suite cm_suite = {
+	.name = "iw_cxgb3_cm",
+	.init = cm_init,
+	.exit = cm_exit,
+	.test_cases = cm_cases,
+};
+
+kunit_test_suites(&cm_suite);
+
+MODULE_LICENSE("GPL");
