@@ -303,9 +303,18 @@ static inline u8 t3_cpl_opcode(const struct sk_buff *skb)
 }
 
 /* route.c */
+
+/* In skb->cb of a message that may wait in cxgb3's ARP queue. */
+struct t3_route_cb {
+	struct l2t_skb_cb l2t;		/* must be first: cxgb3 looks here */
+	const struct t3_ep *owner;	/* to compare; no reference, never followed */
+	u32 ep_id;			/* the endpoint may be gone meanwhile */
+};
+
 int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
+bool t3_route_recall(struct t3_ep *ep);
 void t3_route_revalidate(struct t3_ep *ep);
 
 /* debugfs.c */

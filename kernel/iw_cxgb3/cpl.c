@@ -15,7 +15,6 @@
 #include <linux/minmax.h>
 
 #include "cm.h"
-#include "handover.h"
 #include "trace_cm.h"
 
 /* CLOSE_CON_REQ, ABORT_REQ and ABORT_RPL: one each in a connection's life. */
@@ -105,18 +104,10 @@ static __be32 opt2(void)
 			   FIELD_PREP(T3_OPT2_CONG_FLAVOR, T3_CONG_TAHOE));
 }
 
-/*
- * An opening message is lost for want of the next hop's address. The endpoint
- * may be gone meanwhile, so the buffer holds its number, not its address.
- */
-struct open_skb_cb {
-	struct l2t_skb_cb l2t;		/* must be first: cxgb3 looks here */
-	u32 ep_id;
-};
-
+/* An opening message is lost for want of the next hop's address. */
 static void open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 {
-	const struct open_skb_cb *cb = (const void *)skb->cb;
+	const struct t3_route_cb *cb = (const void *)skb->cb;
 	struct t3_ep *ep = NULL;
 	struct t3_dev *dev;
 
@@ -138,15 +129,6 @@ static void data_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* The peer cannot be told, but the card must forget the connection. */
-static void abort_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
-{
-	struct t3_cpl_abort *req = (struct t3_cpl_abort *)skb->data;
-
-	req->cmd = T3_ABORT_NO_RST;
-	t3_handed_over(skb, cxgb3_ofld_send(tdev, skb));
-}
-
 int t3_send_act_open_req(struct t3_ep *ep)
 {
 	struct t3_cpl_act_open_req *req;
@@ -164,7 +146,6 @@ int t3_send_act_open_req(struct t3_ep *ep)
 	req->opt0h = opt0h(ep);
 	req->opt0l = opt0l(ep);
 	req->opt2 = opt2();
-	((struct open_skb_cb *)skb->cb)->ep_id = ep->id;
 	return t3_route_send(ep, skb, open_arp_failed);
 }
 
@@ -183,7 +164,6 @@ int t3_send_pass_accept_rpl(struct t3_ep *ep)
 	rpl->peer_ip = ep->remote.sin_addr.s_addr;
 	rpl->opt0h = opt0h(ep);
 	rpl->opt0l_status = opt0l(ep);
-	((struct open_skb_cb *)skb->cb)->ep_id = ep->id;
 	return t3_route_send(ep, skb, open_arp_failed);
 }
 
@@ -344,10 +324,18 @@ static struct sk_buff *build_abort(struct t3_ep *ep, unsigned int wr_op, unsigne
 	return skb;
 }
 
+/*
+ * Never by way of cxgb3's ARP queue: a message stays there for ever if the neighbour entry goes
+ * away without a word, and a card that was never asked would be declared dead for its silence.
+ * What waits there for this connection is taken back first. It would come to the card behind
+ * the abort, for a TID that may be another connection's by then. Without the next hop's address
+ * the peer cannot be sent a RST, but the card must forget the connection.
+ */
 void t3_send_abort_req(struct t3_ep *ep)
 {
+	bool reachable = t3_route_recall(ep);
 	struct sk_buff *skb = build_abort(ep, T3_WR_OP_OFLD_ABORT_REQ, T3_CPL_ABORT_REQ,
-					  T3_ABORT_SEND_RST);
+					  reachable ? T3_ABORT_SEND_RST : T3_ABORT_NO_RST);
 	struct t3_cpl_abort *req;
 
 	if (!skb)
@@ -355,7 +343,8 @@ void t3_send_abort_req(struct t3_ep *ep)
 	req = (struct t3_cpl_abort *)skb->data;
 	req->snd_nxt = cpu_to_be32(ep->snd_nxt);
 	req->no_tx_data = !ep->tx_init_done;
-	t3_route_send(ep, skb, abort_arp_failed);
+	t3_route_revalidate(ep);
+	t3_dev_send(ep->dev, skb);
 }
 
 void t3_send_abort_rpl(struct t3_ep *ep)

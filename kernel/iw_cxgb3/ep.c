@@ -237,8 +237,8 @@ static void ep_bury(struct t3_ep *ep)
 /* Give everything back that the card or the NIC driver lent. */
 static void ep_release(struct t3_ep *ep)
 {
-	t3_return_id(ep);
 	t3_route_release(ep);
+	t3_return_id(ep);
 	t3_listener_forget(ep);
 	ep_bury(ep);
 

@@ -82,7 +82,7 @@ enum ep_action {
 	EP_QP_CLOSING		= 1 << 2,
 	EP_QP_ERROR		= 1 << 3,
 	EP_SEND_CLOSE		= 1 << 4,	/* CLOSE_CON_REQ */
-	EP_SEND_ABORT		= 1 << 5,	/* ABORT_REQ, with RST */
+	EP_SEND_ABORT		= 1 << 5,	/* ABORT_REQ, with RST if it can be sent */
 	EP_SEND_ABORT_RPL	= 1 << 6,
 	EP_TELL_PEER_CLOSED	= 1 << 7,	/* DISCONNECT event */
 	EP_QP_IDLE		= 1 << 8,

@@ -123,6 +123,56 @@ err_route:
 	return ret;
 }
 
+/*
+ * Takes what an endpoint has in an entry's ARP queue back. The queue is shared with other
+ * connections, ours and those of other clients of cxgb3. Between rcu_read_lock() and _unlock().
+ */
+static void l2t_recall(struct t3_ep *ep, struct l2t_entry *e)
+{
+	struct sk_buff *skb, *next;
+
+	if (READ_ONCE(ep->cm->unplugged))
+		return;
+	spin_lock_bh(&e->lock);
+	skb_queue_walk_safe(&e->arpq, skb, next) {
+		if (((const struct t3_route_cb *)skb->cb)->owner != ep)
+			continue;
+		__skb_unlink(skb, &e->arpq);
+		kfree_skb(skb);
+	}
+	spin_unlock_bh(&e->lock);
+}
+
+/**
+ * t3_route_recall - what still waits for the next hop's address shall not be sent
+ * @ep: endpoint
+ *
+ * Return: whether the card has the address.
+ */
+bool t3_route_recall(struct t3_ep *ep)
+{
+	bool reachable = false;
+	struct l2t_entry *e;
+
+	rcu_read_lock();
+	spin_lock_bh(&ep->route_lock);
+	e = ep->l2t;
+	if (e) {
+		l2t_recall(ep, e);
+		/* While somebody has a reference an entry does not become unresolved again. */
+		reachable = READ_ONCE(e->state) != L2T_STATE_RESOLVING;
+	}
+	spin_unlock_bh(&ep->route_lock);
+	rcu_read_unlock();
+	return reachable;
+}
+
+/**
+ * t3_route_release - give route and L2 entry back
+ * @ep: endpoint
+ *
+ * Before the TID is given back: what waits in the ARP queue would be the next connection's.
+ */
 void t3_route_release(struct t3_ep *ep)
 {
 	struct dst_entry *dst;
@@ -135,8 +185,12 @@ void t3_route_release(struct t3_ep *ep)
 	ep->l2t = NULL;
 	spin_unlock_bh(&ep->route_lock);
 
-	if (l2t)
+	if (l2t) {
+		rcu_read_lock();
+		l2t_recall(ep, l2t);
+		rcu_read_unlock();
 		l2t_put(ep, l2t);
+	}
 	dst_release(dst);
 }
 
@@ -150,11 +204,14 @@ void t3_route_release(struct t3_ep *ep)
  */
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed)
 {
+	struct t3_route_cb *cb = (struct t3_route_cb *)skb->cb;
 	struct t3_dev *dev = ep->dev;
 	struct l2t_entry *e;
 	int ret = -ENODEV;
 
-	((struct l2t_skb_cb *)skb->cb)->arp_failure_handler = failed;
+	cb->l2t.arp_failure_handler = failed;
+	cb->owner = ep;
+	cb->ep_id = ep->id;
 	if (t3_dev_enter(dev)) {
 		spin_lock_bh(&ep->route_lock);
 		e = ep->l2t;

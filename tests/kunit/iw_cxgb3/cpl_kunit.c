@@ -60,10 +60,9 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	return t3_dev_send(ep->dev, skb);
 }
 
-int cxgb3_ofld_send(struct t3cdev *tdev, struct sk_buff *skb)
+bool t3_route_recall(struct t3_ep *ep)
 {
-	kfree_skb(skb);
-	return 0;
+	return true;
 }
 
 int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)

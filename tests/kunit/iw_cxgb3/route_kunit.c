@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages of a connection whose next hop is not resolved, in the real route.c, cpl.c and table:
+ * what cxgb3's ARP queue may hold, and when it must be empty of them. cxgb3 is functions of this
+ * file.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+/* Instead of trace_cm.h: no events of a test in tracefs. */
+#define IW_CXGB3_TRACE_CM_H
+#include "cm.h"
+
+static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
+				    enum ep_state next, int status)
+{
+}
+
+static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event event)
+{
+}
+
+static inline void trace_t3_cpl_in(const struct t3_ep *ep, u8 opcode)
+{
+}
+
+static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
+{
+}
+
+#include "ep_fsm.c"
+#include "ep.c"
+#include "ids.c"
+#include "cpl.c"
+#include "route.c"
+
+struct cxgb3_client t3_client;
+
+enum { TIDS = 64, TID = 5 };
+
+static struct l2t_entry l2t;
+static struct neighbour next_hop;
+
+static struct {
+	unsigned int sent, others_sent, l2_freed, cards_dead;
+	u8 opcode, cmd;			/* of the last message */
+	unsigned int waiting_at_release;
+	bool released;
+} card;
+
+/* --- the NIC driver -------------------------------------------------------- */
+
+int cxgb3_ofld_send(struct t3cdev *tdev, struct sk_buff *skb)
+{
+	const struct t3_cpl_abort *msg = (const void *)skb->data;
+
+	if (skb->len < sizeof(*msg)) {
+		card.others_sent++;
+	} else {
+		card.sent++;
+		card.opcode = be32_to_cpu(msg->ot) >> 24;
+		card.cmd = msg->cmd;
+	}
+	kfree_skb(skb);
+	return 0;
+}
+
+int t3_l2t_send_slow(struct t3cdev *tdev, struct sk_buff *skb, struct l2t_entry *e)
+{
+	if (e->state == L2T_STATE_RESOLVING) {
+		__skb_queue_tail(&e->arpq, skb);
+		return 0;
+	}
+	e->state = L2T_STATE_VALID;
+	return cxgb3_ofld_send(tdev, skb);
+}
+
+/* The next hop's address is there. */
+static void resolve(struct t3cdev *tdev)
+{
+	struct sk_buff *skb;
+
+	l2t.state = L2T_STATE_VALID;
+	while ((skb = __skb_dequeue(&l2t.arpq)))
+		cxgb3_ofld_send(tdev, skb);
+}
+
+struct l2t_entry *t3_l2t_get(struct t3cdev *tdev, struct dst_entry *dst, struct net_device *ndev,
+			     const void *daddr)
+{
+	return NULL;
+}
+
+void t3_l2e_free(struct l2t_data *d, struct l2t_entry *e)
+{
+	card.l2_freed++;
+}
+
+int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
+{
+	return -1;
+}
+
+void *cxgb3_free_atid(struct t3cdev *tdev, int atid)
+{
+	return NULL;
+}
+
+void cxgb3_insert_tid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx,
+		      unsigned int tid)
+{
+}
+
+/* From now on the TID may be another connection's. */
+void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
+{
+	card.released = true;
+	card.waiting_at_release = skb_queue_len(&l2t.arpq);
+}
+
+void cxgb3_queue_tid_release(struct t3cdev *tdev, unsigned int tid)
+{
+}
+
+bool t3_dev_enter(struct t3_dev *dev)
+{
+	rcu_read_lock();
+	return true;
+}
+
+int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
+{
+	return cxgb3_ofld_send(dev->tdev, skb);
+}
+
+/* --- the rest of the driver ------------------------------------------------ */
+
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
+	card.cards_dead++;
+}
+
+unsigned long t3_card_timeout(void)
+{
+	return 60 * HZ;
+}
+
+unsigned long t3_cm_timeout(void)
+{
+	return 60 * HZ;
+}
+
+void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
+{
+}
+
+void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
+{
+}
+
+void t3_cm_tell_peer_closed(struct t3_ep *ep)
+{
+}
+
+void t3_cm_established(struct t3_ep *ep)
+{
+}
+
+void t3_cm_rx_stream(struct t3_ep *ep)
+{
+}
+
+void t3_cm_init_acked(struct t3_ep *ep)
+{
+}
+
+int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+{
+	return 0;
+}
+
+void t3_qp_disconnected(struct t3_qp *qp)
+{
+}
+
+void t3_listener_forget(struct t3_ep *ep)
+{
+}
+
+int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return 0;
+}
+
+int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return 0;
+}
+
+/* --- a connection ----------------------------------------------------------- */
+
+static struct t3_dev *dev;
+static struct t3cdev tdev;
+static struct t3c_data nic;
+
+static int route_init(struct kunit *test)
+{
+	struct t3_cm_dev *cm;
+
+	memset(&card, 0, sizeof(card));
+	memset(&l2t, 0, sizeof(l2t));
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, dev && cm);
+	nic.tid_maps.ntids = TIDS;
+	tdev.l4opt = &nic;
+	dev->tdev = &tdev;
+	dev->cm = cm;
+	cm->dev = dev;
+	spin_lock_init(&cm->lock);
+	init_waitqueue_head(&cm->idle);
+	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+	next_hop.nud_state = NUD_REACHABLE;
+	spin_lock_init(&l2t.lock);
+	__skb_queue_head_init(&l2t.arpq);
+	atomic_set(&l2t.refcnt, 2);
+	l2t.neigh = &next_hop;
+	l2t.state = L2T_STATE_RESOLVING;
+	t3_cm_wq = alloc_workqueue("route_kunit", 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
+	return 0;
+}
+
+static void route_exit(struct kunit *test)
+{
+	drain_workqueue(t3_cm_wq);
+	destroy_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
+	while (!skb_queue_empty(&l2t.arpq))
+		kfree_skb(__skb_dequeue(&l2t.arpq));
+	rcu_barrier();
+}
+
+static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	t3_ep_get(ep);
+	ep->state = state;
+	ep->l2t = &l2t;
+	ep->tid = TID;
+	ep->id_kind = T3_ID_TID;
+	if (ep_state_has_timer(state))
+		t3_ep_set_timer(ep, 60 * HZ);
+	return ep;
+}
+
+static void end(struct kunit *test, struct t3_ep *ep)
+{
+	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	if (ep->state != EP_DEAD)
+		t3_ep_fire(ep, EP_EV_DEVICE_DOWN, 0);
+	flush_work(&ep->work);
+	flush_delayed_work(&ep->timer);
+	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), 1);
+	t3_ep_put(ep);
+}
+
+/* What another client of cxgb3, or another connection, has in the queue. */
+static void queue_another(struct kunit *test)
+{
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	__skb_queue_tail(&l2t.arpq, skb);
+}
+
+/* --- tests ------------------------------------------------------------------ */
+
+/* A neighbour entry that goes away without an update leaves the queue as it is, for ever. */
+static void abort_does_not_wait_for_the_next_hop(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	queue_another(test);
+	t3_ep_fire(ep, EP_EV_DISCONNECT, 0);
+	queue_another(test);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 3);
+	KUNIT_EXPECT_EQ(test, card.sent, 0);
+	t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, card.sent, 1);
+	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
+	KUNIT_EXPECT_EQ(test, card.cmd, T3_ABORT_NO_RST);
+	/* The FIN is not sent behind it, whenever the address comes. */
+	resolve(&tdev);
+	KUNIT_EXPECT_EQ(test, card.sent, 1);
+	KUNIT_EXPECT_EQ(test, card.others_sent, 2);
+	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+	KUNIT_EXPECT_EQ(test, card.cards_dead, 0);
+	end(test, ep);
+}
+
+/* The next connection with this TID would be closed by it. */
+static void nothing_waits_when_the_tid_is_given_back(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	t3_ep_fire(ep, EP_EV_DISCONNECT, 0);
+	queue_another(test);
+	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_RPL);
+	KUNIT_EXPECT_TRUE(test, card.released);
+	KUNIT_EXPECT_EQ(test, card.waiting_at_release, 1);
+	resolve(&tdev);
+	KUNIT_EXPECT_EQ(test, card.sent, 1);
+	KUNIT_EXPECT_EQ(test, card.others_sent, 1);
+	end(test, ep);
+}
+
+static void reachable_peer_gets_a_reset(struct kunit *test)
+{
+	static const u16 known[] = { L2T_STATE_VALID, L2T_STATE_STALE };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+		atomic_set(&l2t.refcnt, 2);
+		l2t.state = known[i];
+		t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+		KUNIT_EXPECT_EQ(test, card.sent, i + 1);
+		KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
+		KUNIT_EXPECT_EQ(test, card.cmd, T3_ABORT_SEND_RST);
+		KUNIT_EXPECT_EQ(test, l2t.state, L2T_STATE_VALID);
+		t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+		end(test, ep);
+	}
+}
+
+static struct kunit_case route_cases[] = {
+	KUNIT_CASE(abort_does_not_wait_for_the_next_hop),
+	KUNIT_CASE(nothing_waits_when_the_tid_is_given_back),
+	KUNIT_CASE(reachable_peer_gets_a_reset),
+	{}
+};
+
+static struct kunit_suite route_suite = {
+	.name = "iw_cxgb3_route",
+	.init = route_init,
+	.exit = route_exit,
+	.test_cases = route_cases,
+};
+
+kunit_test_suites(&route_suite);
+
+MODULE_LICENSE("GPL");
