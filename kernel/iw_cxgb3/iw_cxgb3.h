@@ -155,6 +155,7 @@ struct t3_dev {
 	atomic64_t counters[T3_CNT_NUM];
 	struct dentry *debugfs;
 	struct list_head node;		/* in main.c */
+	struct workqueue_struct *life_wq;	/* of the card; for the next three */
 	struct work_struct register_work;
 	struct work_struct shutdown_work;
 	struct work_struct unregister_work;

@@ -6,7 +6,7 @@
  * with its client lock held, and often with rtnl. ib_core and its other clients
  * ask for rtnl while they have locks of their own, so nothing that ib_core does
  * may be waited for there: registration and its end are work items of one
- * ordered queue, and neither add nor remove waits for them.
+ * ordered queue per card, and neither add nor remove waits for them.
  *
  *   add        make the device, queue register_work
  *   register   open the control QP and the pools, register with ib_core
@@ -30,7 +30,12 @@
  *
  * The queue holds nothing else: ib_unregister_device() waits for consumers in
  * the kernel, and these wait for completions, which other work may have to
- * report. It is not for memory reclaim, because ib_core's queues, which
+ * report. It also waits for programs, and one may wait for a page that does not
+ * come; so no card waits in the queue of another one. When a card is reset a new
+ * device of it is there before the old one has ended; the queue keeps their
+ * order. A queue is found by the card's address and stays until the module goes:
+ * its last work item could not destroy it, and who waits for it needs no device,
+ * which may be freed meanwhile. It is not for memory reclaim, because ib_core's queues, which
  * ib_unregister_device() flushes, are not.
  */
 #include <linux/debugfs.h>
@@ -52,12 +57,19 @@ MODULE_AUTHOR("The t3rdma authors");
 MODULE_LICENSE("GPL");
 
 struct workqueue_struct *t3_wq;
-static struct workqueue_struct *life_wq;
 
 static struct dentry *debugfs_root;
 
+/* A card that there is or has been, by the address of its PCI device. */
+struct t3_card {
+	struct list_head node;
+	struct workqueue_struct *life_wq;
+	char name[];
+};
+
+static LIST_HEAD(cards);
 static LIST_HEAD(devices);
-static DEFINE_MUTEX(devices_mutex);	/* devices, exiting */
+static DEFINE_MUTEX(devices_mutex);	/* cards (which only grows), devices, exiting */
 static bool exiting;
 
 /* --- use of the NIC driver ------------------------------------------------- */
@@ -224,7 +236,7 @@ static bool t3_dev_connected(struct t3_dev *dev)
 }
 
 /*
- * On life_wq. Afterwards there is no consumer, no connection and no control QP
+ * On the card's life_wq. Afterwards there is no consumer, no connection and no control QP
  * any more, and the card knows none of our memory: it has confirmed that, or
  * has lost its bus mastering.
  */
@@ -274,6 +286,59 @@ static void unregister_work(struct work_struct *work)
 	ib_dealloc_device(&dev->ibdev);
 }
 
+static struct t3_card *find_card(struct pci_dev *pdev)
+{
+	struct t3_card *card;
+
+	lockdep_assert_held(&devices_mutex);
+	list_for_each_entry(card, &cards, node)
+		if (!strcmp(card->name, pci_name(pdev)))
+			return card;
+	return NULL;
+}
+
+static struct t3_card *find_or_make_card(struct pci_dev *pdev)
+{
+	const char *name = pci_name(pdev);
+	size_t size = strlen(name) + 1;
+	struct t3_card *card;
+
+	card = find_card(pdev);
+	if (card)
+		return card;
+	card = kzalloc(struct_size(card, name, size), GFP_KERNEL);
+	if (!card)
+		return NULL;
+	memcpy(card->name, name, size);
+	card->life_wq = alloc_ordered_workqueue("t3_life_%s", 0, name);
+	if (!card->life_wq) {
+		kfree(card);
+		return NULL;
+	}
+	list_add_tail(&card->node, &cards);
+	return card;
+}
+
+/* exiting is set, or no client registered: there will be no other card. */
+static void flush_cards(void)
+{
+	struct t3_card *card;
+
+	list_for_each_entry(card, &cards, node)
+		flush_workqueue(card->life_wq);
+}
+
+static void free_cards(void)
+{
+	struct t3_card *card, *next;
+
+	list_for_each_entry_safe(card, next, &cards, node) {
+		destroy_workqueue(card->life_wq);
+		list_del(&card->node);
+		kfree(card);
+	}
+}
+
 /*
  * The PCI bus unbinds a driver: BUS_NOTIFY_UNBIND_DRIVER comes before the
  * driver's remove, with the device's lock held and no other.
@@ -286,6 +351,7 @@ static int t3_pci_event(struct notifier_block *nb, unsigned long action, void *d
 {
 	struct device *device = data;
 	struct pci_dev *pdev = to_pci_dev(device);
+	struct t3_card *card;
 	struct t3_dev *dev;
 
 	if (action != BUS_NOTIFY_UNBIND_DRIVER && action != BUS_NOTIFY_UNBOUND_DRIVER)
@@ -297,10 +363,12 @@ static int t3_pci_event(struct notifier_block *nb, unsigned long action, void *d
 		if (dev->pdev != pdev)
 			continue;
 		set_bit(T3_DEV_UNBINDING, &dev->flags);
-		queue_work(life_wq, &dev->shutdown_work);
+		queue_work(dev->life_wq, &dev->shutdown_work);
 	}
+	card = find_card(pdev);
 	mutex_unlock(&devices_mutex);
-	flush_workqueue(life_wq);
+	if (card)
+		flush_workqueue(card->life_wq);
 	return NOTIFY_OK;
 }
 
@@ -339,6 +407,7 @@ static const char *unsuitable(struct t3_dev *dev)
 /* The card's first port came up, or the module was loaded. */
 static void add_card(struct t3cdev *tdev)
 {
+	struct t3_card *card;
 	const char *reason;
 	struct t3_dev *dev;
 	int err;
@@ -372,6 +441,14 @@ static void add_card(struct t3cdev *tdev)
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
 	t3_health_init(dev);
 
+	mutex_lock(&devices_mutex);
+	card = exiting ? NULL : find_or_make_card(dev->pdev);
+	mutex_unlock(&devices_mutex);
+	if (!card) {
+		err = -ENOMEM;
+		goto err_log;
+	}
+	dev->life_wq = card->life_wq;
 	err = t3_rsc_open(dev);
 	if (err)
 		goto err_log;
@@ -384,7 +461,7 @@ static void add_card(struct t3cdev *tdev)
 	mutex_lock(&devices_mutex);
 	list_add_tail(&dev->node, &devices);
 	if (!exiting)
-		queue_work(life_wq, &dev->register_work);
+		queue_work(dev->life_wq, &dev->register_work);
 	mutex_unlock(&devices_mutex);
 	return;
 
@@ -415,7 +492,7 @@ static void remove_card(struct t3cdev *tdev)
 
 	mutex_lock(&devices_mutex);
 	list_del(&dev->node);
-	queue_work(life_wq, &dev->unregister_work);
+	queue_work(dev->life_wq, &dev->unregister_work);
 	mutex_unlock(&devices_mutex);
 }
 
@@ -443,15 +520,10 @@ static int __init t3_module_init(void)
 	t3_wq = alloc_workqueue(DRV_NAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!t3_wq)
 		return -ENOMEM;
-	life_wq = alloc_ordered_workqueue("iw_cxgb3_life", 0);
-	if (!life_wq) {
-		err = -ENOMEM;
-		goto err_wq;
-	}
 	debugfs_root = debugfs_create_dir(DRV_NAME, NULL);
 	err = t3_cm_init();
 	if (err)
-		goto err_life;
+		goto err_debugfs;
 	err = t3_ports_watch();
 	if (err)
 		goto err_cm;
@@ -466,10 +538,8 @@ err_ports:
 	t3_ports_unwatch();
 err_cm:
 	t3_cm_exit();
-err_life:
+err_debugfs:
 	debugfs_remove_recursive(debugfs_root);
-	destroy_workqueue(life_wq);
-err_wq:
 	destroy_workqueue(t3_wq);
 	return err;
 }
@@ -482,15 +552,15 @@ static void __exit t3_module_exit(void)
 	mutex_lock(&devices_mutex);
 	exiting = true;
 	list_for_each_entry(dev, &devices, node)
-		queue_work(life_wq, &dev->shutdown_work);
+		queue_work(dev->life_wq, &dev->shutdown_work);
 	mutex_unlock(&devices_mutex);
-	flush_workqueue(life_wq);
+	flush_cards();
 
 	cxgb3_unregister_client(&t3_client);
 	bus_unregister_notifier(&pci_bus_type, &t3_pci_watch);
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);
 	synchronize_net();
-	destroy_workqueue(life_wq);
+	free_cards();
 	destroy_workqueue(t3_wq);
 	t3_cm_exit();
 	debugfs_remove_recursive(debugfs_root);

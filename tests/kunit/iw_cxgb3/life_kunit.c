@@ -57,7 +57,13 @@ static struct {
 	bool gone_before_cleared;
 	bool does_not_abort;
 	bool core_refuses;
+	bool page_stalls;
 } seen;
+
+/* A second card, and a consumer of the first one that holds ib_core up. */
+static struct pci_dev *other_pdev;
+static struct t3cdev *other_tdev;
+static struct completion core_waits, page_comes;
 
 static struct t3_dev *the_dev(void)
 {
@@ -87,6 +93,10 @@ static void core_unregisters(struct ib_device *ibdev)
 	seen.gone_at_unregister = t3_dev_gone(dev);
 	seen.connected_at_unregister = qp->busy;
 	seen.mastering_at_unregister = !seen.masters_cleared;
+	if (seen.page_stalls && dev->pdev == pdev) {
+		complete(&core_waits);
+		wait_for_completion(&page_comes);
+	}
 	mutex_lock(&rtnl);
 	mutex_unlock(&rtnl);
 	xa_erase_irq(&dev->qps, 32);
@@ -256,7 +266,7 @@ static int nic_ctl(struct t3cdev *tdev, unsigned int req, void *data)
 		((struct ch_embedded_info *)data)->fw_vers = T3_FW_MAJOR << 16;
 		return 0;
 	case RDMA_GET_PARAMS:
-		((struct rdma_info *)data)->pdev = pdev;
+		((struct rdma_info *)data)->pdev = tdev == other_tdev ? other_pdev : pdev;
 		return 0;
 	case GET_PORTS:
 		((struct adap_ports *)data)->nports = 1;
@@ -268,22 +278,32 @@ static int nic_ctl(struct t3cdev *tdev, unsigned int req, void *data)
 }
 
 /* As cxgb_open() does: an interface is taken up. */
-static void nic_adds(void)
+static void nic_adds_card(struct t3cdev *tdev)
 {
 	mutex_lock(&rtnl);
 	mutex_lock(&client_lock);
 	t3_client.add(tdev);
 	mutex_unlock(&client_lock);
 	mutex_unlock(&rtnl);
-	flush_workqueue(life_wq);
+	flush_cards();
+}
+
+static void nic_adds(void)
+{
+	nic_adds_card(tdev);
 }
 
 /* As remove_one() does, when the bus unbinds it. */
-static void nic_removes(void)
+static void nic_removes_card(struct t3cdev *tdev)
 {
 	mutex_lock(&client_lock);
 	t3_client.remove(tdev);
 	mutex_unlock(&client_lock);
+}
+
+static void nic_removes(void)
+{
+	nic_removes_card(tdev);
 }
 
 void cxgb3_register_client(struct cxgb3_client *client)
@@ -353,11 +373,16 @@ static void device_with_a_connection(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, xa_insert_irq(&the_dev()->qps, 32, qp, GFP_KERNEL), 0);
 }
 
-static void bus_unbinds(void)
+static void bus_unbinds_card(struct pci_dev *pdev, struct t3cdev *tdev)
 {
 	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
-	nic_removes();
+	nic_removes_card(tdev);
 	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
+}
+
+static void bus_unbinds(void)
+{
+	bus_unbinds_card(pdev, tdev);
 }
 
 /* The card is asked to end its connections as long as cxgb3 lets it. */
@@ -389,6 +414,7 @@ static void other_devices_of_the_bus_are_not_ours(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	other->vendor = PCI_VENDOR_ID_CHELSIO;
+	other->dev.init_name = "life_kunit_other";
 	device_with_a_connection(test);
 	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBIND_DRIVER, &other->dev);
 	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_BIND_DRIVER, &pdev->dev);
@@ -417,7 +443,7 @@ static void reset_stops_dma_and_does_not_wait(struct kunit *test)
 	t3_client.remove(tdev);
 	mutex_unlock(&client_lock);
 	mutex_unlock(&rtnl);
-	flush_workqueue(life_wq);
+	flush_cards();
 	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
 }
 
@@ -443,16 +469,21 @@ static void hold_the_queue(struct work_struct *work)
 static void registration_that_is_too_late_does_nothing(struct kunit *test)
 {
 	static DECLARE_WORK(holder, hold_the_queue);
+	struct t3_card *card;
 
 	init_completion(&queue_goes_on);
-	queue_work(life_wq, &holder);
+	mutex_lock(&devices_mutex);
+	card = find_or_make_card(pdev);
+	mutex_unlock(&devices_mutex);
+	KUNIT_ASSERT_NOT_NULL(test, card);
+	queue_work(card->life_wq, &holder);
 	mutex_lock(&client_lock);
 	t3_client.add(tdev);
 	t3_client.event_handler(tdev, OFFLOAD_STATUS_DOWN, 0);
 	t3_client.remove(tdev);
 	mutex_unlock(&client_lock);
 	complete(&queue_goes_on);
-	flush_workqueue(life_wq);
+	flush_cards();
 	KUNIT_EXPECT_EQ(test, seen.registered, 0);
 	KUNIT_EXPECT_EQ(test, seen.unregistered, 0);
 }
@@ -487,6 +518,53 @@ static void dead_card_comes_back_when_bound_again(struct kunit *test)
 	devices_freed--;
 }
 
+static void unbind_first(struct work_struct *work)
+{
+	bus_unbinds();
+}
+
+static struct completion other_is_unbound;
+
+static void unbind_other(struct work_struct *work)
+{
+	bus_unbinds_card(other_pdev, other_tdev);
+	complete(&other_is_unbound);
+}
+
+/* A program registers memory on the first card, and the page of it does not come. */
+static void card_does_not_wait_for_another(struct kunit *test)
+{
+	static DECLARE_WORK(first, unbind_first);
+	static DECLARE_WORK(other, unbind_other);
+
+	init_completion(&core_waits);
+	init_completion(&page_comes);
+	init_completion(&other_is_unbound);
+	other_pdev = kunit_kzalloc(test, sizeof(*other_pdev), GFP_KERNEL);
+	other_tdev = kunit_kzalloc(test, sizeof(*other_tdev), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, other_pdev && other_tdev);
+	other_pdev->vendor = PCI_VENDOR_ID_CHELSIO;
+	other_pdev->dev.init_name = "life_kunit_other";
+	other_pdev->dev.dma_parms = &dma_parms;
+	other_tdev->type = T3C;
+	other_tdev->ctl = nic_ctl;
+
+	device_with_a_connection(test);
+	nic_adds_card(other_tdev);
+	KUNIT_ASSERT_EQ(test, seen.registered, 2);
+	seen.page_stalls = true;
+	queue_work(system_unbound_wq, &first);
+	wait_for_completion(&core_waits);
+	queue_work(system_unbound_wq, &other);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&other_is_unbound, 10 * HZ), 0);
+	KUNIT_EXPECT_EQ(test, devices_freed, 1);
+	complete(&page_comes);
+	flush_work(&first);
+	flush_work(&other);
+	KUNIT_EXPECT_EQ(test, devices_freed, 2);
+	devices_freed--;
+}
+
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(unbound_card_ends_in_order),
 	KUNIT_CASE(card_that_does_not_abort_loses_mastering),
@@ -497,6 +575,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(registration_that_is_too_late_does_nothing),
 	KUNIT_CASE(refused_registration_is_undone_with_the_card),
 	KUNIT_CASE(dead_card_comes_back_when_bound_again),
+	KUNIT_CASE(card_does_not_wait_for_another),
 	{}
 };
 
