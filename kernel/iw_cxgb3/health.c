@@ -14,7 +14,8 @@
  *   after card_timeout_secs   the card is dead. It may still write memory, so
  *                             its bus mastering goes before anything is freed.
  *                             Not if it reports that it drops doorbells: then it
- *                             is alive, and somebody rings too often.
+ *                             is alive, and somebody rings too often. It has
+ *                             T3_CARD_PATIENCE times as long then.
  *
  * What is dead stays dead until cxgb3 resets the chip: it does when the card is
  * unbound from it and bound again. Connections end as if the card had been

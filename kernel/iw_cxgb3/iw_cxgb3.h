@@ -226,12 +226,19 @@ unsigned long t3_card_timeout(void);
 
 #define T3_CARD_POLL	HZ
 
+/* As many card timeouts are the most that a card is waited for that drops doorbells. */
+#define T3_CARD_PATIENCE	6
+
 struct t3_card_deadline {
 	unsigned long end;		/* jiffies */
+	unsigned long last;		/* likewise: end does not move beyond it */
 	s64 drops;			/* T3_CNT_DB_DROP when it was set */
 };
 
-/* Whether the deadline has passed. It moves when the card reports that it drops doorbells. */
+/*
+ * Whether the deadline has passed. It moves when the card reports that it drops doorbells, but
+ * not for ever: a program can make it drop them without an end, and what waits cannot be killed.
+ */
 static inline bool t3_card_overdue(const struct t3_dev *dev, struct t3_card_deadline *deadline)
 {
 	s64 drops = atomic64_read(&dev->counters[T3_CNT_DB_DROP]);
@@ -240,7 +247,7 @@ static inline bool t3_card_overdue(const struct t3_dev *dev, struct t3_card_dead
 		deadline->drops = drops;
 		deadline->end = jiffies + t3_card_timeout();
 	}
-	return time_after_eq(jiffies, deadline->end);
+	return time_after_eq(jiffies, deadline->end) || time_after_eq(jiffies, deadline->last);
 }
 
 /*
@@ -251,6 +258,7 @@ static inline bool t3_card_overdue(const struct t3_dev *dev, struct t3_card_dead
 	struct t3_dev *_dev = (dev);					\
 	struct t3_card_deadline _deadline = {				\
 		.end = jiffies + t3_card_timeout(),			\
+		.last = jiffies + T3_CARD_PATIENCE * t3_card_timeout(),	\
 		.drops = atomic64_read(&_dev->counters[T3_CNT_DB_DROP]),	\
 	};								\
 									\

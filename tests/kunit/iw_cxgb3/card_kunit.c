@@ -85,6 +85,11 @@ static struct {
 
 /* --- the card -------------------------------------------------------------- */
 
+/* Else a wait without a bound would never come back. */
+static unsigned long end_of_the_drops;
+
+#define T3_PATIENCE_AT_LEAST	(5 * HZ)
+
 static void card_doorbell(u32 value)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
@@ -97,6 +102,8 @@ static void card_doorbell(u32 value)
 	}
 	if (card.silent)
 		return;
+	if (end_of_the_drops && time_after(jiffies, end_of_the_drops))
+		atomic_set(&card.drop, 0);
 	if (atomic_add_unless(&card.drop, -1, 0)) {
 		atomic_inc(&card.dropped);
 		if (card.reports)
@@ -403,6 +410,21 @@ static void card_that_reports_drops_is_alive(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
 }
 
+/* But for ever it must not hold up what waits for the card, which cannot be killed. */
+static void card_that_drops_without_an_end_is_dead(struct kunit *test)
+{
+	unsigned long begin = jiffies;
+
+	card.reports = true;
+	atomic_set(&card.drop, INT_MAX);
+	end_of_the_drops = begin + 12 * HZ;
+	KUNIT_EXPECT_EQ(test, t3_ctrl_write(dev, 0x1000, NULL, 32), -EIO);
+	KUNIT_EXPECT_TRUE(test, t3_dev_gone(dev));
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begin + T3_PATIENCE_AT_LEAST));
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
+	end_of_the_drops = 0;
+}
+
 static void card_that_is_silent_is_dead(struct kunit *test)
 {
 	card.silent = true;
@@ -525,6 +547,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
 	KUNIT_CASE(doorbell_that_was_dropped_in_silence_is_rung_again),
 	KUNIT_CASE(card_that_reports_drops_is_alive),
+	KUNIT_CASE(card_that_drops_without_an_end_is_dead),
 	KUNIT_CASE(card_that_is_silent_is_dead),
 	KUNIT_CASE(mastering_ends_before_anybody_can_free),
 	KUNIT_CASE(mastering_ends_before_a_reset),
