@@ -11,6 +11,8 @@
  *    where the provider still owes us an answer the reference stays;
  *  - each connection that the consumer was told of ends in one of CM_TELL_END, or
  *    in the consumer's own DESTROY, and nothing is told afterwards;
+ *  - CLOSE is the provider's last word: every state that may hold a QP reference takes it
+ *    and drops the reference;
  *  - CM_TELL_ESTABLISHED leads to no state in which it could come again;
  *  - calls tell nothing: they return what they have to say;
  *  - every state but CM_DYING takes DESTROY, every state of a bound id REMOVE.
@@ -90,12 +92,16 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_UNLISTEN | CM_TELL_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_DYING, CM_UNLISTEN),
 	},
-	/* A provider cannot call a connect back: whoever gives up waits for its reply. */
+	/*
+	 * A provider cannot call a connect back: whoever gives up waits for its reply. It may
+	 * end the connection with CLOSE instead, and then there is no reply any more.
+	 */
 	[CM_CONNECTING] = {
 		[CM_EV_REPLY_OK]	= TO(CM_CONNECTED, CM_TELL_ESTABLISHED),
 		[CM_EV_REPLY_OK_QPLESS]	= TO(CM_ANSWERED, CM_TELL_RESPONSE),
 		[CM_EV_REPLY_FAILED]	= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_FAILED),
 		[CM_EV_CONNECT_FAILED]	= TO(CM_ROUTE_RESOLVED, CM_DROP_QP),
+		[CM_EV_CLOSE]		= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_FAILED),
 		[CM_EV_DISCONNECT]	= TO(CM_CANCELLING, 0),
 		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_TELL_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_DYING, 0),

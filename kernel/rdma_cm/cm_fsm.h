@@ -21,7 +21,7 @@ enum cm_state {
 	CM_ROUTE_QUERY,
 	CM_ROUTE_RESOLVED,
 	CM_LISTENING,
-	CM_CONNECTING,		/* active: the provider owes a reply */
+	CM_CONNECTING,		/* active: the provider owes a reply or CLOSE */
 	CM_ANSWERED,		/* active, no QP of ours: the consumer must establish */
 	CM_REQUESTED,		/* passive: the consumer thinks about accept or reject */
 	CM_ACCEPTING,		/* passive: the provider owes ESTABLISHED or CLOSE */

@@ -13,7 +13,7 @@
 /* The provider. */
 #define P_NONE 0	/* knows nothing; owes nothing */
 #define P_ASKED 1	/* told of a request; the peer may have given up by now */
-#define P_OWES 2	/* a reply */
+#define P_OWES 2	/* a reply, or CLOSE */
 #define P_OPEN 3	/* owes CLOSE */
 byte provider = P_NONE;
 bool peer_closed;	/* it said so */
@@ -73,6 +73,7 @@ end:	do
 		:: id[0].qpless -> post(0, SLOT_OPEN, E_REPLY_OK_QPLESS); provider = P_OPEN
 		:: !id[0].qpless -> post(0, SLOT_OPEN, E_REPLY_OK); provider = P_OPEN
 		:: post(0, SLOT_OPEN, E_REPLY_FAILED); provider = P_NONE
+		:: provider_over()	/* instead of a reply */
 		fi }
 	:: atomic { provider == P_OWES && !connecting ->
 		if

@@ -29,7 +29,7 @@
 
 #define P_NONE 0	/* knows nothing; owes nothing */
 #define P_ASKED 1	/* told of a request; the peer may have given up by now */
-#define P_OWES 2	/* a reply */
+#define P_OWES 2	/* a reply, or CLOSE */
 #define P_OPEN 3	/* owes CLOSE */
 byte provider[IDS];
 bool fin_sent[2], fin_seen[2];
@@ -143,6 +143,7 @@ end:	do
 		said = 0 }
 	:: atomic { provider[i] == P_OPEN && fin_sent[i] && fin_seen[i] -> provider_over(i) }
 	:: atomic { broken && provider[i] == P_OWES -> post(i, SLOT_OPEN, E_REPLY_FAILED); provider[i] = P_NONE }
+	:: atomic { broken && provider[i] == P_OWES -> provider_over(i) }
 	:: atomic { broken && provider[i] == P_OPEN -> provider_over(i) }
 	od
 }

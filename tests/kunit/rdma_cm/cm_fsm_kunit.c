@@ -74,6 +74,19 @@ static void qp_is_let_go_on_the_way_out(struct kunit *test)
 	}
 }
 
+/* The provider's last word: nothing else would drop the reference after it. */
+static void a_close_lets_the_qp_go(struct kunit *test)
+{
+	enum cm_state from = *(const enum cm_state *)test->param_value;
+	const struct cm_cell *cell = cm_fsm(from, CM_EV_CLOSE);
+
+	if (!has_qp(from) && from != CM_REMOVED && from != CM_DYING)
+		return;
+	KUNIT_ASSERT_NOT_NULL(test, cell);
+	KUNIT_EXPECT_TRUE(test, cell->actions & CM_DROP_QP);
+	KUNIT_EXPECT_EQ(test, !!(cell->actions & CM_TELL_END), has_qp(from));
+}
+
 static void every_state_can_be_destroyed_and_removed(struct kunit *test)
 {
 	enum cm_state from = *(const enum cm_state *)test->param_value;
@@ -122,6 +135,7 @@ static void what_is_no_cell_is_refused(struct kunit *test)
 static struct kunit_case cm_fsm_cases[] = {
 	KUNIT_CASE_PARAM(calls_tell_nothing, state_gen_params),
 	KUNIT_CASE_PARAM(qp_is_let_go_on_the_way_out, state_gen_params),
+	KUNIT_CASE_PARAM(a_close_lets_the_qp_go, state_gen_params),
 	KUNIT_CASE_PARAM(every_state_can_be_destroyed_and_removed, state_gen_params),
 	KUNIT_CASE(the_dying_are_silent),
 	KUNIT_CASE(what_is_no_cell_is_refused),

@@ -147,6 +147,20 @@ static const struct conversation conversations[] = {
 		V(DATA, 0), S(DESTROY) } },
 	{ "no MPA", {
 		S(READY), S(CONNECT), V(REPLY, -EPROTO), V(TOLD_ERROR, -EPROTO), S(DESTROY) } },
+	{ "closed instead of a reply", {
+		S(READY), S(CONNECT), V(CLOSE, -ECONNRESET), V(TOLD_ERROR, -ECONNRESET),
+		V(CONNECT, -EINVAL), V(DISCONNECT, 0), S(DESTROY), S(SILENCE) } },
+	{ "closed inside the connect", {
+		S(READY), S(INSIDE_CLOSE), S(CONNECT), V(TOLD_ERROR, -ECONNRESET), S(DESTROY),
+		S(SILENCE) } },
+	{ "disconnected while it connects, and closed instead of a reply", {
+		S(READY), S(CONNECT), S(DISCONNECT), S(CLOSE), V(TOLD_ERROR, -ECONNRESET),
+		S(DESTROY), S(SILENCE), V(CLOSES, 0) } },
+	{ "destroyed while it connects, and closed instead of a reply", {
+		S(READY), S(CONNECT), S(DESTROY), S(CLOSE), S(SILENCE), V(ABORTS, 0) } },
+	{ "the device goes while it connects, and it is closed instead of a reply", {
+		S(READY), S(CONNECT), S(REMOVE), S(TOLD_REMOVAL), S(CLOSE), S(DESTROY),
+		S(SILENCE), V(ABORTS, 0) } },
 	{ "an id without a QP is told of the response", {
 		S(BIND), S(RESOLVE), V(FOUND, 0), S(TOLD_ADDR), S(ROUTE), S(TOLD_ROUTE),
 		S(CONNECT), V(REPLY, 0), S(TOLD_RESPONSE), S(ESTABLISH), V(ESTABLISH, -EINVAL),

@@ -83,6 +83,20 @@ TEST(CmTable, every_way_out_of_a_connection_drops_its_qp_or_waits_for_the_provid
         }
 }
 
+// Also instead of the reply to a connect: ibv_destroy_qp() waits for that reference.
+TEST(CmTable, a_close_drops_the_qp_in_every_state_that_may_hold_one) {
+    for (int s = 0; s < CM_NUM_STATES; ++s) {
+        bool late = s == CM_REMOVED || s == CM_DYING;
+        if (!holds_qp(s) && !late)
+            continue;
+        const cm_cell* close = cm_fsm(cm_state(s), CM_EV_CLOSE);
+        ASSERT_NE(close, nullptr) << cm_state_name(cm_state(s));
+        EXPECT_EQ(close->next, late ? s : CM_CLOSED) << cm_state_name(cm_state(s));
+        int told = late ? 0 : owed(s) ? CM_TELL_FAILED : CM_TELL_DISCONNECTED;
+        EXPECT_EQ(close->actions, CM_DROP_QP | told) << cm_state_name(cm_state(s));
+    }
+}
+
 TEST(CmTable, nothing_but_the_provider_and_the_device_tells_of_an_end) {
     for (const Cell& c : legal_cells()) {
         if (c.cell.actions & CM_TELL_ANY) {
@@ -181,6 +195,8 @@ INSTANTIATE_TEST_SUITE_P(
              resolved({CM_EV_CONNECT, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
              CM_CLOSED},
         Life{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_CLOSED},
+        Life{"closed_instead_of_a_reply", resolved({CM_EV_CONNECT, CM_EV_CLOSE, CM_EV_DISCONNECT}),
+             CM_CLOSED},
         Life{"tried_again", resolved({CM_EV_CONNECT, CM_EV_CONNECT_FAILED, CM_EV_CONNECT}), CM_CONNECTING},
         Life{"cancelled", resolved({CM_EV_CONNECT, CM_EV_DISCONNECT, CM_EV_REPLY_OK, CM_EV_CLOSE}),
              CM_CLOSED},
