@@ -37,11 +37,25 @@ static DEFINE_XARRAY_ALLOC(ucm_contexts);
 
 /* --- contexts ------------------------------------------------------------ */
 
+static void file_free(struct kref *ref)
+{
+	struct ucm_file *file = container_of(ref, struct ucm_file, ref);
+
+	mutex_destroy(&file->mutex);
+	kfree(file);
+}
+
+void ucm_file_put(struct ucm_file *file)
+{
+	kref_put(&file->ref, file_free);
+}
+
 static void context_free(struct kref *ref)
 {
 	struct ucm_context *ctx = container_of(ref, struct ucm_context, ref);
 
 	mutex_destroy(&ctx->mutex);
+	ucm_file_put(ctx->file);
 	kfree(ctx);
 }
 
@@ -82,10 +96,11 @@ struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *m
 	mutex_init(&ctx->mutex);
 	INIT_LIST_HEAD(&ctx->item);
 	INIT_WORK(&ctx->close, context_close);
+	kref_get(&file->ref);
 	ctx->file = file;
 	if (xa_alloc(&ucm_contexts, &ctx->number, NULL, xa_limit_32b,
 		     GFP_KERNEL_ACCOUNT)) {
-		kfree(ctx);
+		ucm_context_put(ctx);
 		return NULL;
 	}
 	return ctx;
@@ -469,6 +484,7 @@ static int ucm_open(struct inode *inode, struct file *filp)
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return -ENOMEM;
+	kref_init(&file->ref);
 	mutex_init(&file->mutex);
 	spin_lock_init(&file->lock);
 	INIT_LIST_HEAD(&file->contexts);
@@ -510,8 +526,7 @@ static int ucm_release(struct inode *inode, struct file *filp)
 	}
 	T3_RACE_POINT(ucm_release_contexts_gone);
 	ucm_free_events(file);
-	mutex_destroy(&file->mutex);
-	kfree(file);
+	ucm_file_put(file);
 	return 0;
 }
 

@@ -18,7 +18,8 @@
  * Locks: ctx->mutex, then the id's handler mutex, then file->mutex, then file->lock.
  * Handlers run under the handler mutex and may not sleep in an upcall of the provider, so
  * file->lock is all that they take to queue an event; who takes events off has the mutex
- * too. ctx->file changes (MIGRATE_ID) under the three mutexes.
+ * too. ctx->file changes (MIGRATE_ID) under the three mutexes. A context keeps the memory of
+ * its file, also when that is closed: who holds one of the mutexes may lock what ctx->file is.
  */
 #ifndef T3_UCM_H
 #define T3_UCM_H
@@ -36,12 +37,14 @@
 
 /**
  * struct ucm_file - an open file
+ * @ref: of the open file, and of each context that is its own
  * @mutex: the lists, and the counters of the contexts on them
  * @lock: @events
  * @contexts: oldest first
  * @events: oldest first, of all contexts
  */
 struct ucm_file {
+	struct kref ref;
 	struct mutex mutex;	/* before @lock */
 	spinlock_t lock;	/* innermost */
 	struct list_head contexts;
@@ -174,6 +177,7 @@ extern unsigned int ucm_max_backlog;
 struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *memcg);
 int ucm_context_show(struct ucm_context *ctx);
 void ucm_context_put(struct ucm_context *ctx);
+void ucm_file_put(struct ucm_file *file);
 u32 ucm_context_end(struct ucm_context *ctx);
 bool ucm_context_claim(struct ucm_context *ctx);
 

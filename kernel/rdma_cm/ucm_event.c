@@ -165,27 +165,41 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	return 0;
 }
 
+static void move_request(struct ucm_context *ctx, struct ucm_file *to);
+
 /*
  * An event that could not be copied is not lost, unless its context ended meanwhile; then it ends
- * as if it had been in the queue.
+ * as if it had been in the queue. The context may have moved to another file during the copy: then
+ * the event belongs there, and so does the request that it is about. ctx->mutex keeps the context
+ * where it is.
  */
-static void give_back(struct ucm_file *file, struct ucm_event *event)
+static void give_back(struct ucm_event *event)
 {
+	struct ucm_context *ctx = event->ctx, *request = event->request;
+	struct ucm_file *file;
 	bool ended;
 
+	mutex_lock(&ctx->mutex);
+	file = ctx->file;
+	if (request && READ_ONCE(request->file) != file) {
+		mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
+		move_request(request, file);
+		mutex_unlock(&request->mutex);
+	}
+	T3_RACE_POINT(ucm_give_back_located);
 	mutex_lock(&file->mutex);
-	event->ctx->reported--;
-	ended = event->ctx->ended;
+	ctx->reported--;
+	ended = ctx->ended;
 	if (!ended) {
 		spin_lock(&file->lock);
 		list_add(&event->item, &file->events);
 		spin_unlock(&file->lock);
+		wake_up_interruptible(&file->readers);
 	}
 	mutex_unlock(&file->mutex);
+	mutex_unlock(&ctx->mutex);
 	if (ended)
 		event_drop(event);
-	else
-		wake_up_interruptible(&file->readers);
 }
 
 int ucm_get_event(struct ucm_call *call)
@@ -216,7 +230,7 @@ int ucm_get_event(struct ucm_call *call)
 	ret = ucm_copy_answer(call, cmd->response, &event->resp, sizeof(event->resp));
 	T3_RACE_POINT(ucm_get_event_taken);
 	if (ret) {
-		give_back(file, event);
+		give_back(event);
 		return ret;
 	}
 	if (event->request)
@@ -241,7 +255,8 @@ int ucm_write_event(struct ucm_call *call)
 		return -ENOMEM;
 	event->resp.status = cmd->status;
 	memcpy(&event->resp.param, &cmd->param, sizeof(cmd->param.arg));
-	queue(call->file, event);
+	/* Not call->file: the context may have moved before its mutex was taken. */
+	queue(call->ctx->file, event);
 	return 0;
 }
 #endif
@@ -266,16 +281,17 @@ static void take_events(struct ucm_file *file, const struct ucm_context *ctx,
  */
 u32 ucm_drop_events(struct ucm_context *ctx)
 {
+	struct ucm_file *file = ctx->file;
 	struct ucm_event *event, *next;
 	LIST_HEAD(dropped);
 	u32 reported;
 
-	mutex_lock(&ctx->file->mutex);
-	take_events(ctx->file, ctx, &dropped);
+	mutex_lock(&file->mutex);
+	take_events(file, ctx, &dropped);
 	list_del_init(&ctx->item);
 	ctx->ended = true;
 	reported = ctx->reported;
-	mutex_unlock(&ctx->file->mutex);
+	mutex_unlock(&file->mutex);
 
 	T3_RACE_POINT(ucm_events_dropped);
 	list_for_each_entry_safe(event, next, &dropped, item)
@@ -302,10 +318,12 @@ static void move_context(struct ucm_context *ctx, struct ucm_file *to)
 	mutex_unlock(&from->mutex);
 
 	T3_RACE_POINT(ucm_move_off_list);
+	kref_get(&to->ref);
 	mutex_lock(&to->mutex);
 	WRITE_ONCE(ctx->file, to);
 	list_add_tail(&ctx->item, &to->contexts);
 	mutex_unlock(&to->mutex);
+	ucm_file_put(from);
 }
 
 /*

@@ -6,6 +6,7 @@
 #define FAKE_WITH_UCM
 #include "fake_provider.h"
 
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/uaccess.h>
 
@@ -28,6 +29,12 @@ static unsigned long copy_of_user(void *to, const void *from, unsigned long len)
 #define copy_to_user(to, from, len)	copy_of_user((void __force *)(to), from, len)
 #define copy_from_user(to, from, len)	copy_of_user(to, (const void __force *)(from), len)
 
+/* The files by descriptor. */
+static struct file *file_of(unsigned int fd);
+
+#define fget(fd)	file_of(fd)
+#define fput(file)	((void)(file))
+
 #include "ucm_cmd.c"
 #include "ucm_query.c"
 #include "ucm_event.c"
@@ -45,7 +52,12 @@ static struct ucm_file *ucm_of(struct file *of)
 	return of->private_data;
 }
 
-static int command(u32 number, const void *cmd, u16 len, u16 out)
+static struct file *file_of(unsigned int fd)
+{
+	return fd ? &other_filp : &filp;
+}
+
+static int command_to(struct file *to, u32 number, const void *cmd, u16 len, u16 out)
 {
 	struct {
 		struct rdma_ucm_cmd_hdr hdr;
@@ -54,16 +66,26 @@ static int command(u32 number, const void *cmd, u16 len, u16 out)
 	ssize_t ret;
 
 	memcpy(words.cmd, cmd, len);
-	ret = ucm_write(&filp, (const char __user __force *)&words, sizeof(words.hdr) + len, NULL);
+	ret = ucm_write(to, (const char __user __force *)&words, sizeof(words.hdr) + len, NULL);
 	return ret < 0 ? ret : 0;
 }
 
-static int get_event(void)
+static int command(u32 number, const void *cmd, u16 len, u16 out)
+{
+	return command_to(&filp, number, cmd, len, out);
+}
+
+static int get_event_of(struct file *of)
 {
 	struct rdma_ucm_get_event cmd = { .response = (uintptr_t)&event };
 
 	memset(&event, 0, sizeof(event));
-	return command(RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(event));
+	return command_to(of, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(event));
+}
+
+static int get_event(void)
+{
+	return get_event_of(&filp);
 }
 
 static u32 create(struct kunit *test)
@@ -78,16 +100,31 @@ static u32 create(struct kunit *test)
 	return resp.id;
 }
 
-static int destroy(u32 id, u32 *reported)
+static int destroy_of(struct file *of, u32 id, u32 *reported)
 {
 	struct rdma_ucm_destroy_id_resp resp = {};
 	struct rdma_ucm_destroy_id cmd = { .id = id, .response = (uintptr_t)&resp };
 	int ret;
 
-	ret = command(RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(resp));
+	ret = command_to(of, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(resp));
 	if (reported)
 		*reported = resp.events_reported;
 	return ret;
+}
+
+static int destroy(u32 id, u32 *reported)
+{
+	return destroy_of(&filp, id, reported);
+}
+
+/* To the other file. */
+static int migrate_id(u32 id)
+{
+	struct rdma_ucm_migrate_resp resp = {};
+	struct rdma_ucm_migrate_id cmd = { .id = id, .response = (uintptr_t)&resp, .fd = 0 };
+
+	return command_to(&other_filp, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd),
+			  sizeof(resp));
 }
 
 static int bind(u32 id, u32 addr)
@@ -129,6 +166,7 @@ static int open_files(struct kunit *test)
 	memset(&filp, 0, sizeof(filp));
 	filp.f_cred = current_cred();
 	filp.f_flags = O_NONBLOCK;
+	filp.f_op = &ucm_fops;
 	other_filp = filp;
 	ret = cm_events_init();
 	if (!ret)
@@ -275,6 +313,100 @@ static void a_listener_ends_while_its_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
 }
 
+static void migrate_victim(void)
+{
+	during_copy = NULL;
+	victim_result = migrate_id(victim);
+}
+
+static void migrate_and_destroy_victim(void)
+{
+	migrate_victim();
+	if (!victim_result)
+		victim_result = destroy_of(&other_filp, victim, &victim_reported);
+}
+
+static void begin_copy_that_fails(void (*meanwhile)(void))
+{
+	slow_memory = &event;
+	missing_memory = &event;
+	during_copy = meanwhile;
+}
+
+/*
+ * An id moves to another file while its event is copied, and the copy fails. The event goes to the
+ * file that has the id now, or nowhere if the id is destroyed there; nothing of it is left here.
+ */
+static void an_id_moves_while_its_event_is_copied(struct kunit *test)
+{
+	u32 reported;
+
+	victim = create(test);
+	KUNIT_ASSERT_EQ(test, resolve_ip(victim), 0);
+	fake_find(0);
+	flush_workqueue(cm_wq);
+	begin_copy_that_fails(migrate_victim);
+	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
+	KUNIT_EXPECT_EQ(test, victim_result, 0);
+	missing_memory = NULL;
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "it is on the file that the id left");
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), -EAGAIN);
+}
+
+static void an_id_moves_and_ends_while_its_event_is_copied(struct kunit *test)
+{
+	victim = create(test);
+	KUNIT_ASSERT_EQ(test, resolve_ip(victim), 0);
+	fake_find(0);
+	flush_workqueue(cm_wq);
+	begin_copy_that_fails(migrate_and_destroy_victim);
+	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
+	KUNIT_EXPECT_EQ(test, victim_result, 0);
+	missing_memory = NULL;
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "an event of an id that is destroyed");
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+}
+
+/* And its end comes after the copy has failed. */
+static void an_id_moves_while_its_event_is_copied_and_ends(struct kunit *test)
+{
+	u32 reported;
+
+	victim = create(test);
+	KUNIT_ASSERT_EQ(test, resolve_ip(victim), 0);
+	fake_find(0);
+	flush_workqueue(cm_wq);
+	begin_copy_that_fails(migrate_victim);
+	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
+	missing_memory = NULL;
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 0u);
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "an event of an id that is destroyed");
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+}
+
+/* The same with a request: its context is where its event is. */
+static void a_listener_moves_while_its_event_is_copied(struct kunit *test)
+{
+	victim = listener(test, FAKE_HERE);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	begin_copy_that_fails(migrate_victim);
+	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
+	KUNIT_EXPECT_EQ(test, victim_result, 0);
+	missing_memory = NULL;
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, event.id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+}
+
 /* All of it: returns when nobody uses the device. */
 static void unplug(void)
 {
@@ -357,6 +489,10 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(no_lock_is_held_while_user_memory_is_copied),
 	KUNIT_CASE(an_event_that_cannot_be_copied_is_not_lost),
 	KUNIT_CASE(a_listener_ends_while_its_event_is_copied),
+	KUNIT_CASE(an_id_moves_while_its_event_is_copied),
+	KUNIT_CASE(an_id_moves_and_ends_while_its_event_is_copied),
+	KUNIT_CASE(an_id_moves_while_its_event_is_copied_and_ends),
+	KUNIT_CASE(a_listener_moves_while_its_event_is_copied),
 	KUNIT_CASE(a_device_goes_while_an_event_is_copied),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(a_backlog_is_given_once),
