@@ -490,6 +490,7 @@ static int ucm_open(struct inode *inode, struct file *filp)
 	INIT_LIST_HEAD(&file->contexts);
 	INIT_LIST_HEAD(&file->events);
 	init_waitqueue_head(&file->readers);
+	init_waitqueue_head(&file->contexts_left);
 	filp->private_data = file;
 	return stream_open(inode, filp);
 }
@@ -506,10 +507,17 @@ static struct ucm_context *oldest(struct ucm_file *file)
 	return ctx;
 }
 
+/* It has ended, or moved to another file; to this one nothing moves back. */
+static bool has_left(const struct ucm_context *ctx, const struct ucm_file *file)
+{
+	return READ_ONCE(ctx->ended) || READ_ONCE(ctx->file) != file;
+}
+
 /*
  * No command of this file runs any more. Requests may still add contexts, but only
  * behind their listener, and only until that is gone, so an empty list stays empty. A
- * context that cannot be claimed ends with its listener, which is in another file.
+ * context that cannot be claimed is ended by another thread, with its listener, which is in
+ * another file. That may take as long as an accept that is under way on it: a minute.
  */
 static int ucm_release(struct inode *inode, struct file *filp)
 {
@@ -521,7 +529,7 @@ static int ucm_release(struct inode *inode, struct file *filp)
 		if (ucm_context_claim(ctx))
 			ucm_context_end(ctx);
 		else
-			cond_resched();
+			wait_event(file->contexts_left, has_left(ctx, file));
 		ucm_context_put(ctx);
 	}
 	T3_RACE_POINT(ucm_release_contexts_gone);

@@ -42,6 +42,7 @@
  * @lock: @events
  * @contexts: oldest first
  * @events: oldest first, of all contexts
+ * @contexts_left: woken when a context has left @contexts
  */
 struct ucm_file {
 	struct kref ref;
@@ -50,6 +51,7 @@ struct ucm_file {
 	struct list_head contexts;
 	struct list_head events;
 	wait_queue_head_t readers;
+	wait_queue_head_t contexts_left;
 };
 
 /**

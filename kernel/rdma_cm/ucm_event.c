@@ -289,9 +289,10 @@ u32 ucm_drop_events(struct ucm_context *ctx)
 	mutex_lock(&file->mutex);
 	take_events(file, ctx, &dropped);
 	list_del_init(&ctx->item);
-	ctx->ended = true;
+	WRITE_ONCE(ctx->ended, true);
 	reported = ctx->reported;
 	mutex_unlock(&file->mutex);
+	wake_up(&file->contexts_left);
 
 	T3_RACE_POINT(ucm_events_dropped);
 	list_for_each_entry_safe(event, next, &dropped, item)
@@ -323,6 +324,7 @@ static void move_context(struct ucm_context *ctx, struct ucm_file *to)
 	WRITE_ONCE(ctx->file, to);
 	list_add_tail(&ctx->item, &to->contexts);
 	mutex_unlock(&to->mutex);
+	wake_up(&from->contexts_left);
 	ucm_file_put(from);
 }
 

@@ -8,6 +8,7 @@
 
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/kthread.h>
 #include <linux/uaccess.h>
 
 /* What happens during each copy, or only during those to @slow_memory; what is not there. */
@@ -407,6 +408,53 @@ static void a_listener_moves_while_its_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
 }
 
+static int release(void *unused)
+{
+	ucm_release(NULL, &filp);
+	return 0;
+}
+
+static DECLARE_COMPLETION(release_waits);
+
+static void release_has_come(void)
+{
+	complete(&release_waits);
+}
+
+/*
+ * A file is closed while another thread ends its context, which may take as long as a card does.
+ * The thread that closes it sleeps meanwhile, and is done when the context has ended.
+ */
+static void a_close_sleeps_while_a_context_ends(struct kunit *test)
+{
+	struct ucm_context *ctx = xa_load(&ucm_contexts, create(test));
+	struct task_struct *closer;
+	unsigned int i, ran = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	KUNIT_ASSERT_TRUE(test, ucm_context_claim(ctx));
+	reinit_completion(&release_waits);
+	closer = kthread_create(release, NULL, "ucm_close");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(closer));
+	get_task_struct(closer);
+	fake.meanwhile = release_has_come;
+	fake.at = "ucm_release_found";
+	wake_up_process(closer);
+	wait_for_completion(&release_waits);
+	msleep(200);
+	for (i = 0; i < 10; i++) {
+		ran += task_is_running(closer);
+		msleep(20);
+	}
+	KUNIT_EXPECT_EQ_MSG(test, ran, 0u, "the thread that closes the file runs");
+	KUNIT_EXPECT_EQ(test, READ_ONCE(closer->exit_state), 0);
+	ucm_context_end(ctx);
+	KUNIT_EXPECT_EQ(test, kthread_stop(closer), 0);
+	put_task_struct(closer);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+	KUNIT_ASSERT_EQ(test, ucm_open(NULL, &filp), 0);
+}
+
 /* All of it: returns when nobody uses the device. */
 static void unplug(void)
 {
@@ -493,6 +541,7 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(an_id_moves_and_ends_while_its_event_is_copied),
 	KUNIT_CASE(an_id_moves_while_its_event_is_copied_and_ends),
 	KUNIT_CASE(a_listener_moves_while_its_event_is_copied),
+	KUNIT_CASE(a_close_sleeps_while_a_context_ends),
 	KUNIT_CASE(a_device_goes_while_an_event_is_copied),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(a_backlog_is_given_once),
