@@ -27,7 +27,7 @@ help:
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
 	@echo "  make test-long  the long, seeded runs"
-	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n PAIR=name KERNEL=debug|stock SUITE=...)"
+	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n JOBS=n PAIR=name KERNEL=debug|stock SUITE=...)"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make mutants    what the tests are worth: takes away one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
 	@echo "  make bench      instructions per post and per completion"
@@ -88,10 +88,10 @@ test: deps
 test-long: deps
 	@tests/run long --build $(BUILD) $(captures)
 
-# SAMPLE=n: so many pairs, chosen by SEED=n. PAIR=name: that one again.
+# SAMPLE=n: so many pairs, chosen by SEED=n. PAIR=name: that one again. JOBS=n: in so many guests at once.
 test-races: deps
 	@tests/races/run $(if $(KERNEL),--kernel $(KERNEL)) $(if $(SUITE),--suite $(SUITE)) $(if $(SAMPLE),--sample $(SAMPLE)) \
-	  $(if $(SEED),--seed $(SEED)) $(if $(PAIR),--pair '$(PAIR)')
+	  $(if $(SEED),--seed $(SEED)) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS)) $(if $(PAIR),--pair '$(PAIR)')
 
 demo: deps
 	@tools/lab/demo

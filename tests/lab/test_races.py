@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The points of kernel/include/t3_race_point.h are for one build only."""
+"""The points of kernel/include/t3_race_point.h are for one build only; and how tests/races chooses pairs and counts those that cannot be."""
 
+import collections
+import importlib.machinery
+import importlib.util
 import re
 import subprocess
 
+import pytest
 from labkit import paths
 
 POINT = re.compile(r"\bT3_RACE_POINT\((\w+)\)")
@@ -30,3 +34,153 @@ def test_no_module_that_was_built_for_use_has_the_hook():
     """Whatever the last builds for guests have left in modules/."""
     for module in paths.guest_build("bookworm").parent.rglob("modules/*.ko"):
         assert HOOK.encode() not in module.read_bytes(), module
+
+
+@pytest.fixture(scope="module")
+def choice():
+    loader = importlib.machinery.SourceFileLoader("races_pairs", str(paths.REPO / "tests/races/pairs.py"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("races_pairs", loader))
+    loader.exec_module(module)
+    return module
+
+
+OPERATIONS = """
+operation write.a subject second
+operation write.b subject
+operation carry.a subject
+operation carry.b subject
+operation cm.a subject connections second
+operation cm.b subject connections
+operation exit subject connections ends_subject
+operation open subject second bare
+operation say.a outside connections second
+operation unplug outside second
+operation kill ends second
+operation unload outside second closed
+"""
+ALONE = """
+alone write.a
+point write.a p 1 sleeps
+point write.a p 2 sleeps
+point write.a q 1 atomic
+more write.a p 4
+alone cm.a
+point cm.a stall 1 sleeps
+refused cm.a Invalid argument
+alone carry.b
+point carry.b p 1 sleeps
+refused carry.b Operation not supported
+alone exit
+point exit r 1 sleeps
+alone unload
+point unload u 1 sleeps
+alone open
+"""
+
+
+@pytest.fixture
+def space(choice):
+    made = choice.Space(choice.operations(OPERATIONS))
+    made.add(ALONE)
+    return made
+
+
+def test_every_pair_is_chosen_left_out_or_has_a_cause(choice, space):
+    held, operations = 7, 12
+    assert space.size == (held + 4) * operations
+    causes = space.causes()
+    # Of the atomic point, all but the pair with unload; of exit, those whose second is of the process that it ends.
+    assert causes == {choice.LATER: 4 * operations, choice.ATOMIC: operations - 1, choice.ENDS: 8,
+                      choice.CLOSED: 6 + 7, choice.NO_OBJECTS: 1}
+    chosen = space.choose(1)
+    assert len(chosen) == len(set(chosen)) <= space.size - sum(causes.values())
+    assert not set(chosen) & {f"{held}+{second.name}" for held, second, _why in space.prevented()}
+    assert space.silent() == ["open"]
+
+
+def test_each_place_meets_what_is_about_the_same_objects_and_every_kind(space):
+    seconds = collections.defaultdict(set)
+    for name in space.choose(1):
+        held, second = name.split("+")
+        seconds[held].add(second)
+    assert {"write.a", "open", "say.a", "unplug", "kill"} <= seconds["write.a@p#1"]
+    kinds = {name: operation.kind for name, operation in space.operations.items()}
+    assert {kinds[name] for name in seconds["write.a@p#1"]} == set(kinds.values())
+    # What the device does not support meets one of each kind, not all.
+    assert len(seconds["carry.b@p#1"]) == len(set(kinds.values()))
+    assert {"unplug", "open"} <= seconds["unload@u#1"] and "write.a" not in seconds["unload@u#1"]
+
+
+def test_no_second_is_left_out_for_good(choice):
+    """Eight of one kind, none about the same objects: eight places, and each of them meets another one."""
+    operations = {f"ioctl.{number}": choice.Operation(f"ioctl.{number}", "subject", frozenset()) for number in range(8)}
+    made = choice.Space(operations)
+    made.add("".join(f"alone ioctl.{number}\npoint ioctl.{number} p 1 sleeps\n" for number in range(8)))
+    chosen = made.choose(3)
+    assert sorted(name.split("+")[1] for name in chosen) == sorted(operations)
+    assert made.choose(3) == chosen
+    assert made.choose(4) != chosen
+    assert len(made.choose(3, 5)) == 5 and set(made.choose(3, 5)) <= set(chosen)
+
+
+def test_a_limited_run_has_one_of_each_kind_at_each_place_before_the_rest(space):
+    kinds = {name: operation.kind for name, operation in space.operations.items()}
+
+    def kinds_by_place(names):
+        met = collections.defaultdict(set)
+        for name in names:
+            held, second = name.split("+")
+            met[held].add(kinds[second])
+        return met
+
+    whole = space.choose(1)
+    least = sum(len(met) for met in kinds_by_place(whole).values())
+    for most in range(1, len(whole) + 2):
+        chosen = space.choose(1, most)
+        assert len(chosen) == len(set(chosen)) == min(most, len(whole)) and set(chosen) <= set(whole)
+        # A place that is met at all has one of a kind first; half of a small run is for as many places as can be.
+        assert len(kinds_by_place(chosen)) >= min(len(kinds_by_place(whole)), (most + 1) // 2)
+        if most >= least:
+            assert kinds_by_place(chosen) == kinds_by_place(whole)
+
+
+def test_the_next_guest_goes_on_behind_what_was_begun(choice):
+    """By name: what the operations pass in another guest, and so the places of pairs in a list, may be different."""
+    assert choice.rest(["a+b", "a+c", "b+a", "b+c"], ["a+b", "a+c"]) == ["b+a", "b+c"]
+    assert choice.rest(["a+b"], ["a+b"]) == []
+
+
+def test_a_small_sample_runs_few_operations_alone(choice):
+    names = [f"write.{number}" for number in range(200)]
+    assert len(choice.some_operations(names, 40, 1)) == 8 == len(set(choice.some_operations(names, 40, 1)))
+    assert choice.some_operations(names, 0, 1) == names == choice.some_operations(names, 5000, 1)
+
+
+def test_a_pair_that_does_not_end_is_a_report_and_has_an_outcome(choice):
+    text = """begin write.a@p#1+unplug
+pair write.a@p#1+unplug: ran
+begin write.a@p#2+unplug
+report write.a@p#2+unplug: it does not end:
+    [<0>] t3_race_point+0x1
+   and
+    [<0>] wait_for_completion+0x1
+pair write.a@p#2+unplug: waits
+begin write.a@p#3+unplug
+"""
+    assert choice.outcomes(text) == [("write.a@p#1+unplug", "ran"), ("write.a@p#2+unplug", "waits"),
+                                     ("write.a@p#3+unplug", "no end: the kernel stands still")]
+    (pair, what), = choice.REPORT.findall(text)
+    assert pair == "write.a@p#2+unplug" and what.endswith("wait_for_completion+0x1")
+
+
+def test_the_program_prints_reports_at_the_beginning_of_a_line():
+    """Those of a pair come while it runs: a line that was begun before would swallow them."""
+    source = (paths.REPO / "tests/programs/races/main.cc").read_text()
+    prints = re.findall(r'printf\(\s*"((?:[^"\\]|\\.)*)"', source)
+    assert "report %s: %s\\n" in prints
+    assert [text for text in prints if not text.endswith("\\n")] == []
+
+
+def test_two_operations_of_one_name_are_refused(choice):
+    with pytest.raises(ValueError, match="same name: write.a$"):
+        choice.operations(OPERATIONS + "operation write.a subject\n")

@@ -2,11 +2,14 @@
 // Races, one after another: each pair of operations, the first held at one of the points that it passes, or
 // in one of its accesses to user memory, while the second runs to its end.
 //
-//     t3-races [--modules DIR] [--sample N] [--seed S] [--from K] [--pair NAME] [--list]
+//     t3-races --operations                      all operations: name, place and properties
+//     t3-races [--modules DIR] --alone FILE      runs each operation that FILE names alone: what it passes
+//     t3-races [--modules DIR] --pairs FILE      runs the pairs that FILE names, in that order
+//     t3-races [--modules DIR] --pair NAME
 //
-// A line for each pair: its place in the order, its name, and what came of it. The kernel's complaints,
-// objects that are left and threads that never end are reported with the pair. Exit status: 0, all ran; 3,
-// the kernel must be started anew before the next pair.
+// Two lines for each pair: its name, and what came of it. The kernel's complaints, objects that are left and
+// threads that never end are reported with the pair. Exit status: 0, all ran; 3, the kernel must be started
+// anew before the next one. tests/races/pairs.py chooses the pairs.
 #include "netlink.hh"
 #include "operations.hh"
 #include "stall.hh"
@@ -24,8 +27,6 @@
 #include <map>
 #include <optional>
 #include <poll.h>
-#include <random>
-#include <set>
 #include <string>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -46,6 +47,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* stall_point = "stall";
 constexpr unsigned most_of_a_point = 3; // a loop passes it as often as it turns
+constexpr unsigned most_of_memory = 8;  // accesses to user memory
 constexpr auto hung_after = 40s;        // the kernel itself complains a little later
 constexpr auto counts_settle = 10s;
 
@@ -54,7 +56,6 @@ struct Pair {
     std::string point;
     unsigned nth;
     const Operation* second;
-    std::string prevented; // why it need not be tried
 
     std::string name() const {
         return first->name + "@" + point + "#" + std::to_string(nth) + "+" + second->name;
@@ -95,6 +96,7 @@ struct Shared {
     std::array<pid_t, 2> thread;
     std::array<int, 2> result;
     uint32_t stalls;
+    std::array<char, 120> trouble; // why there is no stage
 };
 
 struct Signals {
@@ -261,6 +263,10 @@ public:
     void give_memory() { signals_.go_on.set(); }
     uint32_t stalls() const { return shared_->stalls; }
     int result(size_t which) const { return shared_->result.at(which); }
+    std::string trouble() const {
+        const std::string why(shared_->trouble.data());
+        return "no stage: " + (why.empty() ? "its process ended with " + std::to_string(status_) : why);
+    }
     bool subject_gone() {
         if (subject_ > 0 && waitpid(subject_, &status_, WNOHANG) == subject_)
             subject_ = -1;
@@ -277,14 +283,18 @@ private:
         setrlimit(RLIMIT_CORE, &no_core);
         hook_.forget();
         Hook hook;
+        stage_trouble = shared_->trouble;
         // What happens to the machine happens to both kinds of files.
         const bool connections = operations_[0]->connections || operations_[0]->place != Place::subject ||
                                  (operations_[1] && operations_[1]->connections);
         const bool mapped = operations_[0]->mapped || (operations_[1] && operations_[1]->mapped);
         auto* stage = new Stage(connections, mapped, shared_->facts, hook);
         Stall stall;
-        if (stall_ && !stall.begin())
+        if (stall_ && !stall.begin()) {
+            std::snprintf(shared_->trouble.data(), shared_->trouble.size(), "no userfaultfd: %s",
+                          std::strerror(errno));
             _exit(8);
+        }
         for (size_t which = 0; which < 2; which++)
             if (operations_.at(which) && operations_.at(which)->place == Place::subject)
                 std::thread([this, which, stage, &stall] { act(which, *stage, stall); }).detach();
@@ -342,40 +352,56 @@ std::vector<std::string> ids_left() {
     return ids;
 }
 
-class Explorer {
+// Where the time goes, in one word per step.
+class Times {
 public:
-    struct Options {
-        unsigned sample = 0, seed = 1, from = 0;
-        std::string only;
-        bool list = false;
-    };
-
-    explicit Explorer(Options options) : options_(std::move(options)) {}
-
-    int run();
+    template <typename Step> auto operator()(const char* name, Step step) {
+        const Add add{spent_[name], Clock::now()};
+        return step();
+    }
+    void print() const {
+        for (const auto& [name, spent] : spent_)
+            std::printf(
+                "time %s %lld ms\n", name.c_str(),
+                static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(spent).count()));
+    }
 
 private:
-    void enumerate();
+    struct Add {
+        Clock::duration& sum;
+        Clock::time_point since;
+        ~Add() { sum += Clock::now() - since; }
+    };
+    std::map<std::string, Clock::duration> spent_;
+};
+
+class Explorer {
+public:
+    // Returns the exit status.
+    int run_alone(const std::vector<std::string>& names);
+    int run_pairs(const std::vector<std::string>& names);
+
+private:
+    void begin();
+    int end() const;
     void alone(const Operation& operation);
-    void add(const Operation& first, const std::string& point, unsigned nth, const std::string& prevented);
+    void show_passages(const Operation& operation, const std::vector<Passage>& passages);
+    void stall_alone(const Operation& operation);
     std::string try_pair(const Pair& pair);
     std::string left();
     bool report(const std::string& name, const std::string& what);
-    bool find_named();
+    void settle(const std::string& name, bool changed);
 
-    Options options_;
     Hook hook_;
     KernelLog log_;
-    std::vector<Pair> pairs_;
+    Times times_;
     std::map<std::string, int> uses_; // of each module by its like, not by programs
-    unsigned refused_ = 0, reports_ = 0;
-    bool broken_ = false; // only a new kernel helps
+    bool broken_ = false;             // only a new kernel helps
 };
 
 bool Explorer::report(const std::string& name, const std::string& what) {
     if (what.empty())
         return false;
-    reports_++;
     std::printf("report %s: %s\n", name.c_str(), what.c_str());
     std::fflush(stdout);
     return true;
@@ -411,24 +437,35 @@ std::string Explorer::left() {
     }
 }
 
-void Explorer::add(const Operation& first, const std::string& point, unsigned nth,
-                   const std::string& prevented) {
-    for (const Operation& second : operations()) {
-        // Without connections there is nothing for it to meet.
-        if (!second.second || (second.connections && !first.connections && first.place == Place::subject))
-            continue;
-        // A process that ends does nothing else.
-        if (second.place == Place::subject && (first.ends_subject || first.place == Place::ends))
-            continue;
-        pairs_.push_back({&first, point, nth, &second, prevented});
+// The machine as it was, for the next: what is left once is left for ever, and the next pairs would be
+// blamed.
+void Explorer::settle(const std::string& name, bool changed) {
+    if (!broken_) {
+        if (changed)
+            broken_ = report(name, times_("restore", [this] { return restore(hook_); }));
+        broken_ |= report(name, times_("left", [this] { return left(); }));
     }
+    report(name, times_("log", [this] { return log_.complaints(); }));
+}
+
+void Explorer::show_passages(const Operation& operation, const std::vector<Passage>& passages) {
+    std::map<std::string, unsigned> seen;
+    for (const Passage& passage : passages)
+        if (++seen[passage.point] <= most_of_a_point)
+            std::printf("point %s %s %u %s\n", operation.name.c_str(), passage.point.c_str(),
+                        seen[passage.point], passage.may_sleep ? "sleeps" : "atomic");
+    for (const auto& [point, count] : seen)
+        if (count > most_of_a_point)
+            std::printf("more %s %s %u\n", operation.name.c_str(), point.c_str(), count - most_of_a_point);
+    if (passages.size() == T3_RACES_MOST)
+        std::printf("full %s\n", operation.name.c_str());
 }
 
 // The points that an operation passes when nothing else happens, and its accesses to user memory.
 void Explorer::alone(const Operation& operation) {
     Duel duel(hook_, operation, nullptr, std::nullopt);
     if (!duel.begin()) {
-        report(operation.name, "alone: no stage");
+        report(operation.name, "alone: " + duel.trouble());
         return;
     }
     hook_.record();
@@ -443,183 +480,202 @@ void Explorer::alone(const Operation& operation) {
         broken_ = true;
         return;
     }
-    report(operation.name, restore(hook_));
-    report(operation.name, left());
-    report(operation.name, log_.complaints());
-    if (result && !operation.name.starts_with("guess.")) {
-        refused_++;
-        if (options_.list)
-            std::printf("refused %s: %s\n", operation.name.c_str(), std::strerror(result));
-        if (result == EOPNOTSUPP || result == EPROTONOSUPPORT)
-            return;
-    }
-    std::map<std::string, unsigned> seen;
-    for (const Passage& passage : passages)
-        if (++seen[passage.point] <= most_of_a_point)
-            add(operation, passage.point, seen[passage.point],
-                passage.may_sleep ? "" : "an interrupt, or a spinlock held");
-    if (operation.place != Place::subject || operation.ends_subject)
-        return;
+    settle(operation.name, operation.changes);
+    show_passages(operation, passages);
+    if (result)
+        std::printf("refused %s %s\n", operation.name.c_str(), std::strerror(result));
+    if (operation.place == Place::subject && !operation.ends_subject && !broken_)
+        stall_alone(operation);
+}
 
-    Duel stalling(hook_, operation, nullptr, 0);
-    if (!stalling.begin())
-        return; // no userfaultfd here
-    stalling.start(0);
-    const bool came = stalling.done_by(0, Clock::now() + hung_after);
-    const uint32_t stalls = stalling.stalls();
-    if (!came || !stalling.end(Clock::now() + hung_after)) {
-        report(operation.name, "alone, with memory that comes late: it does not end" + stalling.stacks());
+void Explorer::stall_alone(const Operation& operation) {
+    Duel duel(hook_, operation, nullptr, 0);
+    if (!duel.begin()) {
+        std::printf("unstalled %s %s\n", operation.name.c_str(), duel.trouble().c_str());
+        return;
+    }
+    duel.start(0);
+    const bool came = duel.done_by(0, Clock::now() + hung_after);
+    const uint32_t stalls = duel.stalls();
+    if (!came || !duel.end(Clock::now() + hung_after)) {
+        report(operation.name, "alone, with memory that comes late: it does not end" + duel.stacks());
         broken_ = true;
         return;
     }
-    report(operation.name, restore(hook_));
-    report(operation.name, left());
-    for (unsigned nth = 1; nth <= std::min(stalls, 8U); nth++)
-        add(operation, stall_point, nth, "");
+    settle(operation.name, operation.changes);
+    for (unsigned nth = 1; nth <= std::min(stalls, most_of_memory); nth++)
+        std::printf("point %s %s %u sleeps\n", operation.name.c_str(), stall_point, nth);
+    if (stalls > most_of_memory)
+        std::printf("more %s %s %u\n", operation.name.c_str(), stall_point, stalls - most_of_memory);
+}
+
+// Why an operation did not come by the place where it was to be held.
+std::string why_missed(bool over, int result) {
+    if (!over)
+        return "missed: the first neither comes by nor returns within 10 s";
+    return result ? std::string("missed: the first is refused before it comes by: ") + std::strerror(result)
+                  : "missed: the first ends well on another way, which does not come by";
 }
 
 std::string Explorer::try_pair(const Pair& pair) {
     const bool stall = pair.point == stall_point;
     Duel duel(hook_, *pair.first, pair.second, stall ? std::optional(pair.nth) : std::nullopt);
-    if (!duel.begin()) {
-        report(pair.name(), "no stage");
-        return "no stage";
+    if (!times_("stage", [&duel] { return duel.begin(); })) {
+        report(pair.name(), duel.trouble());
+        return duel.trouble();
     }
     if (!stall)
         hook_.arm(pair.point, pair.nth);
-    duel.start(0);
-    int held = ETIMEDOUT;
-    const auto deadline = Clock::now() + 10s;
     bool over = false;
-    while (held == ETIMEDOUT && !over && Clock::now() < deadline) {
-        over = duel.done(0, 0);
-        // What an operation leaves to a worker comes a moment after it.
-        held = stall ? (duel.held_in_memory(over ? 1 : 10) ? 0 : ETIMEDOUT) : hook_.wait(over ? 60 : 10);
-    }
-    std::string outcome = held == 0 ? "" : held == EAGAIN ? "must not sleep there" : "does not pass there";
+    const int held = times_("first", [&] {
+        int got = ETIMEDOUT;
+        const auto deadline = Clock::now() + 10s;
+        duel.start(0);
+        while (got == ETIMEDOUT && !over && Clock::now() < deadline) {
+            over = duel.done(0, 0);
+            // What an operation leaves to a worker comes a moment after it.
+            got = stall ? (duel.held_in_memory(over ? 1 : 10) ? 0 : ETIMEDOUT) : hook_.wait(over ? 60 : 10);
+        }
+        return got;
+    });
+    std::string outcome;
     if (held == 0) {
         duel.start(1);
-        outcome = duel.second_ends_first() ? "ran" : "waits";
+        const bool ran = times_("second", [&duel] { return duel.second_ends_first(); });
+        outcome = ran ? "ran" : "waits";
+    } else if (held == EAGAIN) {
+        outcome = "missed: the first comes by with a spinlock held, or in an interrupt";
+    } else {
+        outcome = why_missed(over, duel.result(0));
     }
     if (stall)
         duel.give_memory();
     else
         hook_.release();
-    const auto patience = Clock::now() + hung_after;
-    const bool ended = duel.done_by(0, patience) && (held != 0 || duel.done_by(1, patience));
-    if (!ended || !duel.end(patience)) {
+    const bool ended = times_("end", [&] {
+        const auto patience = Clock::now() + hung_after;
+        return duel.done_by(0, patience) && (held != 0 || duel.done_by(1, patience)) && duel.end(patience);
+    });
+    if (!ended) {
         report(pair.name(), "it does not end:" + duel.stacks());
         broken_ = true;
     }
     return outcome;
 }
 
-bool Explorer::find_named() {
-    const size_t at = options_.only.find('@'), hash = options_.only.find('#'), plus = options_.only.find('+');
-    if (at == std::string::npos || hash == std::string::npos || plus == std::string::npos)
-        return false;
-    const auto find = [](const std::string& name) -> const Operation* {
-        for (const Operation& operation : operations())
-            if (operation.name == name)
-                return &operation;
-        return nullptr;
-    };
-    const Operation* first = find(options_.only.substr(0, at));
-    const Operation* second = find(options_.only.substr(plus + 1));
-    if (!first || !second)
-        return false;
-    pairs_.push_back({first, options_.only.substr(at + 1, hash - at - 1),
-                      static_cast<unsigned>(std::stoul(options_.only.substr(hash + 1, plus - hash - 1))),
-                      second, ""});
-    return true;
-}
-
-void Explorer::enumerate() {
-    std::vector<const Operation*> chosen;
+const Operation* find_operation(const std::string& name) {
     for (const Operation& operation : operations())
-        chosen.push_back(&operation);
-    // To learn what each of them passes would take longer than a small sample of pairs.
-    constexpr size_t pairs_of_each = 5;
-    if (options_.sample && options_.sample / pairs_of_each < chosen.size()) {
-        std::mt19937 random(options_.seed);
-        std::ranges::shuffle(chosen, random);
-        chosen.resize(std::max<size_t>(options_.sample / pairs_of_each, 2));
-    }
-    for (const Operation* operation : chosen)
-        if (!broken_)
-            alone(*operation);
+        if (operation.name == name)
+            return &operation;
+    return nullptr;
 }
 
-int Explorer::run() {
+std::optional<Pair> find_pair(const std::string& name) {
+    const size_t at = name.find('@'), hash = name.find('#'), plus = name.find('+');
+    if (at == std::string::npos || hash == std::string::npos || plus == std::string::npos)
+        return std::nullopt;
+    const Operation* first = find_operation(name.substr(0, at));
+    const Operation* second = find_operation(name.substr(plus + 1));
+    if (!first || !second)
+        return std::nullopt;
+    return Pair{first, name.substr(at + 1, hash - at - 1),
+                static_cast<unsigned>(std::stoul(name.substr(hash + 1, plus - hash - 1))), second};
+}
+
+int no_such(const std::string& name) {
+    std::fprintf(stderr, "there is no %s\n", name.c_str());
+    return 2;
+}
+
+void Explorer::begin() {
+    set_exclusive_namespaces();
     report("the beginning", restore(hook_));
     log_.complaints();
     for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
         uses_[module] = uses_of(module);
-    if (options_.only.empty()) {
-        enumerate();
-    } else if (!find_named()) {
-        std::fprintf(stderr, "no such pair: %s\n", options_.only.c_str());
-        return 2;
-    }
-    std::vector<size_t> order(pairs_.size());
-    for (size_t i = 0; i < order.size(); i++)
-        order[i] = i;
-    if (options_.sample && options_.sample < order.size()) {
-        std::mt19937 random(options_.seed);
-        std::ranges::shuffle(order, random);
-        order.resize(options_.sample);
-    }
-    std::printf("pairs %zu chosen %zu refused %u\n", pairs_.size(), order.size(), refused_);
-    std::fflush(stdout);
-    for (size_t i = options_.from; i < order.size() && !broken_; i++) {
-        const Pair& pair = pairs_[order[i]];
-        if (options_.list || !pair.prevented.empty()) {
-            std::printf("pair %zu %s: prevented: %s\n", i, pair.name().c_str(), pair.prevented.c_str());
-            continue;
-        }
-        std::printf("pair %zu %s: ", i, pair.name().c_str());
-        std::fflush(stdout);
-        const std::string outcome = try_pair(pair);
-        std::printf("%s\n", outcome.c_str());
-        std::fflush(stdout);
-        if (!broken_) {
-            broken_ = report(pair.name(), restore(hook_));
-            // What is left once is left for ever: the next pairs would be blamed for it.
-            broken_ |= report(pair.name(), left());
-        }
-        report(pair.name(), log_.complaints());
-    }
+}
+
+int Explorer::end() const {
+    times_.print();
     return broken_ ? 3 : 0;
+}
+
+int Explorer::run_alone(const std::vector<std::string>& names) {
+    begin();
+    for (const std::string& name : names) {
+        if (broken_)
+            break;
+        const Operation* operation = find_operation(name);
+        if (!operation)
+            return no_such(name);
+        std::printf("alone %s\n", name.c_str());
+        std::fflush(stdout);
+        alone(*operation);
+    }
+    return end();
+}
+
+int Explorer::run_pairs(const std::vector<std::string>& names) {
+    begin();
+    for (const std::string& name : names) {
+        if (broken_)
+            break;
+        const std::optional<Pair> pair = find_pair(name);
+        if (!pair)
+            return no_such(name);
+        std::printf("begin %s\n", name.c_str());
+        std::fflush(stdout);
+        const std::string outcome = try_pair(*pair);
+        std::printf("pair %s: %s\n", name.c_str(), outcome.c_str());
+        std::fflush(stdout);
+        settle(name, pair->first->changes || pair->second->changes);
+    }
+    return end();
+}
+
+void list_operations() {
+    static constexpr std::array<const char*, 3> places = {"subject", "outside", "ends"};
+    for (const Operation& operation : operations())
+        std::printf("operation %s %s%s%s%s\n", operation.name.c_str(),
+                    places.at(static_cast<size_t>(operation.place)),
+                    operation.connections ? " connections" : "", operation.second ? " second" : "",
+                    operation.ends_subject ? " ends_subject" : "");
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+    std::ifstream file(path);
+    std::vector<std::string> lines;
+    std::string line;
+    while (std::getline(file, line))
+        if (!line.empty())
+            lines.push_back(line);
+    return lines;
 }
 
 } // namespace
 
 int explore(int argc, char** argv) {
-    Explorer::Options options;
     for (int i = 1; i < argc; i++) {
         const std::string name = argv[i];
-        if (name == "--list") {
-            options.list = true;
-            continue;
+        if (name == "--operations") {
+            list_operations();
+            return 0;
         }
         if (i + 1 == argc)
             return 2;
         const std::string value = argv[++i];
-        if (name == "--sample")
-            options.sample = static_cast<unsigned>(std::stoul(value));
-        else if (name == "--seed")
-            options.seed = static_cast<unsigned>(std::stoul(value));
-        else if (name == "--from")
-            options.from = static_cast<unsigned>(std::stoul(value));
-        else if (name == "--pair")
-            options.only = value;
-        else if (name == "--modules")
+        if (name == "--modules")
             modules_folder = value;
+        else if (name == "--alone")
+            return Explorer().run_alone(lines_of(value));
+        else if (name == "--pairs")
+            return Explorer().run_pairs(lines_of(value));
+        else if (name == "--pair")
+            return Explorer().run_pairs({value});
         else
             return 2;
     }
-    set_exclusive_namespaces();
-    return Explorer(options).run();
+    return 2;
 }
 
 } // namespace races

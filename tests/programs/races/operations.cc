@@ -3,6 +3,7 @@
 
 #include "netlink.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -384,12 +385,13 @@ int move_back() {
     return error;
 }
 
-Operation machine(std::string name, std::function<int(const Outside&)> run, bool patient = false) {
+Operation machine(std::string name, std::function<int(const Outside&)> run, bool changes = false) {
     return {.name = std::move(name),
             .place = Place::outside,
             .second = true,
             .outside = std::move(run),
-            .patient = patient};
+            .patient = changes,
+            .changes = changes};
 }
 
 int dump(int command) {
@@ -444,6 +446,9 @@ const std::vector<Operation>& operations() {
         add_cm(list);
         add_words(list);
         add_machine(list);
+        // A pair's name is one word.
+        for (Operation& operation : list)
+            std::ranges::replace(operation.name, ' ', '_');
         return list;
     }();
     return all;

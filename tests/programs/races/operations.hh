@@ -20,12 +20,13 @@ struct Operation {
     std::string name;
     Place place;
     bool connections = false;                               // is about the connection manager
-    bool second = false;                                    // also races as the second of a pair
+    bool second = false;                                    // is second at each place of every first
     bool mapped = false;                                    // needs a mapping of the device
     std::function<int(Stage&)> inside = {};                 // for Place::subject; 0 or an errno
     std::function<int(const struct Outside&)> outside = {}; // for the others
     bool patient = false;      // may sleep for reasons of its own, such as a grace period of RCU
     bool ends_subject = false; // the process does not come back from it
+    bool changes = false;      // something that restore() brings back
 };
 
 struct Outside {

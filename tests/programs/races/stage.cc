@@ -17,6 +17,8 @@
 
 namespace races {
 
+std::span<char> stage_trouble;
+
 namespace {
 
 constexpr uint32_t write_event_command = 24; // newer than some <rdma/rdma_user_cm.h>
@@ -26,7 +28,7 @@ constexpr uint32_t user_event = 18;
 enum : uint32_t { addr_resolved = 0, route_resolved = 2, connect_request = 4, established = 9 };
 
 [[noreturn]] void fail(const char* what, int error) {
-    std::fprintf(stderr, "stage: %s: %s\n", what, std::strerror(error));
+    std::snprintf(stage_trouble.data(), stage_trouble.size(), "%s: %s", what, std::strerror(error));
     _exit(9);
 }
 
@@ -277,7 +279,7 @@ uint32_t Stage::next_event(uint32_t expected) {
     uint32_t event, id;
     must("get an event", door.event(cm, &event, &id));
     if (event != expected) {
-        std::fprintf(stderr, "stage: event %u instead of %u\n", event, expected);
+        std::snprintf(stage_trouble.data(), stage_trouble.size(), "event %u instead of %u", event, expected);
         _exit(9);
     }
     return id;

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace races {
@@ -39,6 +40,9 @@ struct Facts {
 };
 
 constexpr uint16_t wildcard_port = 7001, listener_port = 7002;
+
+// Where a process that cannot make its stage writes why.
+extern std::span<char> stage_trouble;
 
 class Stage {
 public:
