@@ -46,9 +46,10 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* stall_point = "stall";
-constexpr unsigned most_of_a_point = 3; // a loop passes it as often as it turns
-constexpr unsigned most_of_memory = 8;  // accesses to user memory
-constexpr auto hung_after = 40s;        // the kernel itself complains a little later
+constexpr unsigned most_of_a_point = 3;           // a loop passes it as often as it turns
+constexpr unsigned most_of_memory = 8;            // accesses to user memory
+constexpr unsigned looks = 6, patient_looks = 40; // 5 ms between two
+constexpr auto hung_after = 40s;                  // the kernel itself complains a little later
 constexpr auto counts_settle = 10s;
 
 struct Pair {
@@ -165,12 +166,30 @@ char state_of(pid_t thread) {
     return at == std::string::npos || at + 2 >= text.size() ? '\0' : text[at + 2];
 }
 
+// Threads that run or want to, this one among them.
+int running() {
+    std::ifstream load("/proc/loadavg");
+    std::string skipped;
+    int count = 1;
+    load >> skipped >> skipped >> skipped >> count;
+    return count;
+}
+
 std::string stack_of(pid_t thread) {
     std::ifstream file("/proc/" + std::to_string(thread) + "/stack");
     std::string text, line;
     for (int i = 0; i < 12 && std::getline(file, line); i++)
         text += "\n    " + line;
     return text;
+}
+
+// It may wait for a grace period, for a moment to pass, or for a worker that does: for nothing that is held.
+bool waits_for_time(pid_t thread) {
+    static constexpr std::array<const char*, 6> signs = {
+        "rcu", "sleep", "flush", "completion_timeout", "timeout_interruptible", "timeout_uninterruptible"};
+    const std::string stack = stack_of(thread);
+    return std::ranges::any_of(signs,
+                               [&stack](const char* sign) { return stack.find(sign) != std::string::npos; });
 }
 
 // A subject with its two threads, or threads out here, and the two operations in them.
@@ -232,16 +251,24 @@ public:
         return true;
     }
 
-    // Until the second operation is done, or sleeps for good: what it waits for is what the first one has.
+    // Until the second operation is done, or sleeps for good: what it waits for is what the first one has. It
+    // is looked at again and again while nothing else runs, longer if it may wait for time or a worker.
     bool second_ends_first() {
-        const unsigned patience = operations_[1]->patient ? 40 : 8;
-        for (unsigned asleep = 0; asleep < patience;) {
-            if (signals_.done[1].wait(10) && operations_[1]->place != Place::ends)
+        const bool ends = operations_[1]->place == Place::ends;
+        unsigned patience = operations_[1]->patient || ends ? patient_looks : looks;
+        const auto deadline = Clock::now() + 10s;
+        for (unsigned asleep = 0; asleep < patience && Clock::now() < deadline;) {
+            if (signals_.done[1].wait(5) && !ends)
                 return true;
             if (done(1, 0))
                 return true;
-            const char state = operations_[1]->place == Place::ends ? 'S' : state_of(shared_->thread[1]);
-            asleep = state == 'S' || state == 'D' ? asleep + 1 : 0;
+            const char state = ends ? 'S' : state_of(shared_->thread[1]);
+            if (state != 'S' && state != 'D')
+                asleep = 0;
+            else if (running() <= 1)
+                asleep++;
+            if (asleep == looks && patience == looks && waits_for_time(shared_->thread[1]))
+                patience = patient_looks;
         }
         return false;
     }
