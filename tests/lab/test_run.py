@@ -11,11 +11,16 @@ RUN = pathlib.Path(__file__).resolve().parent.parent / "run"
 
 
 @pytest.fixture
-def tally():
+def program():
     loader = importlib.machinery.SourceFileLoader("tests_run", str(RUN))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_run", loader))
     loader.exec_module(module)
-    return module.Tally
+    return module
+
+
+@pytest.fixture
+def tally(program):
+    return program.Tally
 
 
 def junit(path, *cases):
@@ -50,3 +55,17 @@ def test_only_what_passed_the_second_time_is_forgiven(tally, tmp_path):
     second.add_junit("s", junit(tmp_path / "y", ("a", ""), ("b", "error")))
     first.forgive(1, second)
     assert (first.failures, first.unstable, first.passed) == (["earlier: c::z", "s: c::b"], ["s: c::a"], 1)
+
+
+def test_the_long_run_has_races_on_the_debug_kernels_of_two_releases(program, tmp_path):
+    commands = [stage.command for stage in program.stages("long", tmp_path, None) if "tests/races/run" in stage.command]
+    assert all(command[command.index("--kernel") + 1] == "debug" for command in commands)
+    whole, = [command for command in commands if "--sample" not in command]
+    assert "--suite" not in whole
+    newest, = [command for command in commands if "--suite" in command]
+    assert newest[newest.index("--suite") + 1] == "forky" and int(newest[newest.index("--sample") + 1]) >= 1000
+
+
+def test_the_short_run_has_a_sample_of_races(program, tmp_path):
+    command, = [stage.command for stage in program.stages("test", tmp_path, None) if "tests/races/run" in stage.command]
+    assert command[command.index("--kernel") + 1] == "stock" and "--sample" in command
