@@ -311,11 +311,15 @@ private:
         hook_.forget();
         Hook hook;
         stage_trouble = shared_->trouble;
+        const auto either = [this](bool Operation::*property) {
+            return operations_[0]->*property || (operations_[1] && operations_[1]->*property);
+        };
         // What happens to the machine happens to both kinds of files.
-        const bool connections = operations_[0]->connections || operations_[0]->place != Place::subject ||
-                                 (operations_[1] && operations_[1]->connections);
-        const bool mapped = operations_[0]->mapped || (operations_[1] && operations_[1]->mapped);
-        auto* stage = new Stage(connections, mapped, shared_->facts, hook);
+        const bool connections = operations_[0]->place != Place::subject || either(&Operation::connections);
+        auto* stage = new Stage({.files = !either(&Operation::closed),
+                                 .connections = connections,
+                                 .mapped = either(&Operation::mapped)},
+                                shared_->facts, hook);
         Stall stall;
         if (stall_ && !stall.begin()) {
             std::snprintf(shared_->trouble.data(), shared_->trouble.size(), "no userfaultfd: %s",
@@ -663,10 +667,11 @@ int Explorer::run_pairs(const std::vector<std::string>& names) {
 void list_operations() {
     static constexpr std::array<const char*, 3> places = {"subject", "outside", "ends"};
     for (const Operation& operation : operations())
-        std::printf("operation %s %s%s%s%s\n", operation.name.c_str(),
+        std::printf("operation %s %s%s%s%s%s%s\n", operation.name.c_str(),
                     places.at(static_cast<size_t>(operation.place)),
                     operation.connections ? " connections" : "", operation.second ? " second" : "",
-                    operation.ends_subject ? " ends_subject" : "");
+                    operation.ends_subject ? " ends_subject" : "", operation.closed ? " closed" : "",
+                    operation.bare ? " bare" : "");
 }
 
 std::vector<std::string> lines_of(const std::string& path) {

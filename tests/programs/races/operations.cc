@@ -136,13 +136,15 @@ void add_files(Operations& list) {
     list.push_back(verbs("flush_qp", true, [](Stage& stage) {
         return flush_qp(stage, static_cast<uint32_t>(stage.world().of(uv::Thing::qp)));
     }));
-    list.push_back(verbs("open", true, [](Stage&) {
+    Operation opens = verbs("open", true, [](Stage&) {
         const int fd = open(verbs_path().c_str(), O_RDWR | O_CLOEXEC);
         const int error = error_of(fd);
         if (fd >= 0)
             close(fd);
         return error;
-    }));
+    });
+    opens.bare = true;
+    list.push_back(opens);
     list.push_back(verbs("close", true, [](Stage& stage) { return error_of(close(stage.world().fd())); }));
     list.push_back(verbs("close_async", true, [](Stage& stage) {
         return error_of(close(static_cast<int>(stage.world().of(uv::Thing::async))));
@@ -185,7 +187,7 @@ void add_files(Operations& list) {
     exits.ends_subject = true;
     exits.connections = true;
     list.push_back(exits);
-    list.push_back(verbs("sysfs", true, [](Stage&) {
+    Operation reads = verbs("sysfs", true, [](Stage&) {
         int error = 0;
         for (const char* name : {"ibdev", "abi_version"}) {
             char text[64];
@@ -197,7 +199,9 @@ void add_files(Operations& list) {
                 close(fd);
         }
         return error;
-    }));
+    });
+    reads.bare = true;
+    list.push_back(reads);
 }
 
 // ---- the connection manager
@@ -223,6 +227,12 @@ void add_cm(Operations& list) {
     }
     list.push_back(
         cm("bind", [](Stage& s, CmDoor& door) { return door.bind(s.cm, s.id(Id::idle), here, 0); }));
+    list.push_back(cm("bind_sockaddr", [](Stage& s, CmDoor& door) {
+        return door.bind_sockaddr(s.cm, s.id(Id::idle), here, 0);
+    }));
+    list.push_back(cm("resolve_sockaddr", [](Stage& s, CmDoor& door) {
+        return door.resolve_sockaddr(s.cm, s.id(Id::bound), here, 1000);
+    }));
     list.push_back(cm(
         "resolve", [](Stage& s, CmDoor& door) { return door.resolve(s.cm, s.id(Id::bound), here, 1000); }));
     list.push_back(cm("resolve_unbound",
@@ -257,6 +267,13 @@ void add_cm(Operations& list) {
     list.push_back(cm("option", [](Stage& s, CmDoor& door) { return door.option(s.cm, s.id(Id::idle)); }));
     list.push_back(
         cm("notify", [](Stage& s, CmDoor& door) { return door.notify(s.cm, s.id(Id::connected)); }));
+    // Refused on an iWARP device, after the id was found.
+    list.push_back(cm(
+        "join_ip", [](Stage& s, CmDoor& door) { return door.join_ip(s.cm, s.id(Id::resolved)); }, false));
+    list.push_back(cm(
+        "join", [](Stage& s, CmDoor& door) { return door.join(s.cm, s.id(Id::resolved)); }, false));
+    list.push_back(cm(
+        "leave", [](Stage& s, CmDoor& door) { return door.leave(s.cm, s.id(Id::resolved)); }, false));
     list.push_back(cm("get_event", [](Stage& s, CmDoor& door) {
         pollfd ready{s.cm, POLLIN, 0};
         return poll(&ready, 1, 0) < 1 ? EAGAIN : door.event(s.cm, nullptr, nullptr);

@@ -26,6 +26,8 @@ struct Operation {
     std::function<int(const struct Outside&)> outside = {}; // for the others
     bool patient = false;      // may sleep for reasons of its own, such as a grace period of RCU
     bool ends_subject = false; // the process does not come back from it
+    bool closed = false;       // needs that no file of the modules is open
+    bool bare = false;         // a thread of the subject, which needs none of its files
     bool changes = false;      // something that restore() brings back
 };
 

@@ -23,6 +23,7 @@ namespace {
 
 constexpr uint32_t write_event_command = 24; // newer than some <rdma/rdma_user_cm.h>
 constexpr uint32_t user_event = 18;
+constexpr uint32_t multicast = 0xe0010203; // 224.1.2.3
 
 // Of <rdma/rdma_cma.h>: in the order of the ABI.
 enum : uint32_t { addr_resolved = 0, route_resolved = 2, connect_request = 4, established = 9 };
@@ -131,6 +132,26 @@ int CmDoor::resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_
     return send(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd));
 }
 
+// The same two with a size and a longer address, as librdmacm sends them.
+int CmDoor::bind_sockaddr(int fd, uint32_t id, uint32_t ip, uint16_t port) {
+    rdma_ucm_bind cmd{};
+    const sockaddr_in6 at = address(ip, port);
+    std::memcpy(&cmd.addr, &at, sizeof(at));
+    cmd.addr_size = sizeof(sockaddr_in);
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd));
+}
+
+int CmDoor::resolve_sockaddr(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
+    rdma_ucm_resolve_addr cmd{};
+    const sockaddr_in6 to = address(destination, 9000);
+    std::memcpy(&cmd.dst_addr, &to, sizeof(to));
+    cmd.dst_size = sizeof(sockaddr_in);
+    cmd.id = id;
+    cmd.timeout_ms = timeout_ms;
+    return send(fd, RDMA_USER_CM_CMD_RESOLVE_ADDR, &cmd, sizeof(cmd));
+}
+
 int CmDoor::route(int fd, uint32_t id) {
     rdma_ucm_resolve_route cmd{};
     cmd.id = id;
@@ -211,6 +232,30 @@ int CmDoor::notify(int fd, uint32_t id) {
     return send(fd, RDMA_USER_CM_CMD_NOTIFY, &cmd, sizeof(cmd));
 }
 
+int CmDoor::join_ip(int fd, uint32_t id) {
+    rdma_ucm_join_ip_mcast cmd{};
+    const sockaddr_in6 group = address(multicast, 0);
+    std::memcpy(&cmd.addr, &group, sizeof(group));
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
+}
+
+int CmDoor::join(int fd, uint32_t id) {
+    rdma_ucm_join_mcast cmd{};
+    const sockaddr_in6 group = address(multicast, 0);
+    std::memcpy(&cmd.addr, &group, sizeof(group));
+    cmd.addr_size = sizeof(sockaddr_in);
+    cmd.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER;
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
+}
+
+int CmDoor::leave(int fd, uint32_t id) {
+    rdma_ucm_destroy_id cmd{};
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_destroy_id_resp));
+}
+
 int CmDoor::event(int fd, uint32_t* event, uint32_t* id) {
     rdma_ucm_get_event cmd{};
     const int error = send(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(rdma_ucm_event_resp));
@@ -242,7 +287,9 @@ int CmDoor::write_event(int fd, uint32_t id) {
 
 // ---- the stage
 
-Stage::Stage(bool connections, bool mapped, Facts& facts, Hook& hook) : facts_(facts) {
+Stage::Stage(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
+    if (!needs.files)
+        return;
     const std::string path = verbs_path();
     world_ = new uv::World(doors_, path);
     fresh = world_->open_device();
@@ -256,12 +303,12 @@ Stage::Stage(bool connections, bool mapped, Facts& facts, Hook& hook) : facts_(f
     facts_.world_qpn = 1;
     hook.say(T3_RACES_SAY_QP_EVENT, facts_.world_qpn);
     hook.say(T3_RACES_SAY_COMPLETION, facts_.world_qpn);
-    if (mapped) {
+    if (needs.mapped) {
         mapping = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, world_->fd(), 0);
         if (mapping == MAP_FAILED)
             fail("mmap", errno);
     }
-    if (!connections)
+    if (!needs.connections)
         return;
     for (size_t i = 0; i < qp_handle_.size(); i++)
         create(&qp_handle_.at(i), &facts_.qpn.at(i));

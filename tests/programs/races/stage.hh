@@ -46,8 +46,13 @@ extern std::span<char> stage_trouble;
 
 class Stage {
 public:
-    // Ends the process with a message if it cannot be made.
-    Stage(bool connections, bool mapped, Facts& facts, Hook& hook);
+    struct Needs {
+        bool files;       // all else is made by them; without, the modules are in no use
+        bool connections; // the connection manager, with ids
+        bool mapped;      // a page of the device
+    };
+    // Ends the process if it cannot be made.
+    Stage(const Needs& needs, Facts& facts, Hook& hook);
 
     uv::World& world() { return *world_; }
     uint32_t queue(Queue queue) const { return qp_handle_.at(static_cast<size_t>(queue)); }
@@ -65,7 +70,7 @@ private:
     uint32_t next_event(uint32_t expected);
 
     uv::Doors doors_{3};
-    uv::World* world_; // never destroyed: it would close what others use
+    uv::World* world_ = nullptr; // never destroyed: it would close what others use
     Facts& facts_;
     std::array<uint32_t, static_cast<size_t>(Queue::count)> qp_handle_{};
     std::array<uint32_t, static_cast<size_t>(Id::count)> ids_{};
@@ -77,7 +82,9 @@ public:
     int create(int fd, uint32_t* id);
     int destroy(int fd, uint32_t id);
     int bind(int fd, uint32_t id, uint32_t address, uint16_t port);
+    int bind_sockaddr(int fd, uint32_t id, uint32_t address, uint16_t port);
     int resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms);
+    int resolve_sockaddr(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms);
     int route(int fd, uint32_t id);
     int listen(int fd, uint32_t id);
     int connect(int fd, uint32_t id, uint32_t qpn);
@@ -89,6 +96,9 @@ public:
     int query(int fd, uint32_t id, uint32_t option);
     int option(int fd, uint32_t id);
     int notify(int fd, uint32_t id);
+    int join_ip(int fd, uint32_t id);
+    int join(int fd, uint32_t id);
+    int leave(int fd, uint32_t id);
     int event(int fd, uint32_t* event, uint32_t* id);
     int migrate(int fd, uint32_t id, int from);
     int write_event(int fd, uint32_t id);
