@@ -29,7 +29,7 @@ int t3_cpl_reserve(struct t3_ep *ep)
 	unsigned int i;
 
 	for (i = 0; i < SPARE_SKBS; i++) {
-		skb = alloc_skb(SPARE_SIZE, GFP_KERNEL);
+		skb = alloc_skb(SPARE_SIZE, GFP_KERNEL_ACCOUNT);
 		if (!skb)
 			return -ENOMEM;
 		__skb_queue_tail(&ep->spare, skb);

@@ -530,13 +530,13 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return id;
 	cq->id = id;
 	/* One more entry: behind the ring lies the status word of user CQs. */
-	err = t3_dma_alloc(dev, &cq->ring, (size_t)(cq->entries + 1) * T3_CQE_BYTES);
+	err = t3_dma_alloc(dev, &cq->ring, (size_t)(cq->entries + 1) * T3_CQE_BYTES, t3_gfp(uc));
 	if (err)
 		goto err_id;
 	err = hw_setup(dev, cq);
 	if (err)
 		goto err_ring;
-	err = xa_reserve_irq(&dev->cqs, cq->id, GFP_KERNEL);
+	err = xa_reserve_irq(&dev->cqs, cq->id, t3_gfp(uc));
 	if (err)
 		goto err_hw;
 	T3_RACE_POINT(t3_create_cq_made);

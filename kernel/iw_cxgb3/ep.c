@@ -383,7 +383,8 @@ static void ep_work(struct work_struct *work)
  * t3_ep_alloc - make an endpoint
  * @dev: device
  *
- * With everything in it that its end will need. May sleep.
+ * With everything in it that its end will need. May sleep. Charged to a process that
+ * connects; work items, which take connections, are charged for nothing.
  *
  * Return: the endpoint in EP_IDLE, or an error pointer.
  */
@@ -393,7 +394,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	struct t3_ep *ep;
 	int ret;
 
-	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
+	ep = kzalloc(sizeof(*ep), GFP_KERNEL_ACCOUNT);
 	if (!ep)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&ep->ref);

@@ -31,6 +31,7 @@
 #include <linux/bitops.h>
 #include <linux/completion.h>
 #include <linux/genalloc.h>
+#include <linux/gfp.h>
 #include <linux/idr.h>
 #include <linux/jiffies.h>
 #include <linux/kref.h>
@@ -470,6 +471,12 @@ static inline bool t3_qp_over(const struct t3_qp *qp)
 	return !qp->busy && (qp->state == T3_QPS_ERROR || (qp->state == T3_QPS_IDLE && qp->used));
 }
 
+/* What a process asks for is charged to its memory cgroup, which bounds it. */
+static inline gfp_t t3_gfp(bool user)
+{
+	return user ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
+}
+
 /* --- between the files of the verbs side --------------------------------- */
 
 extern struct workqueue_struct *t3_wq;
@@ -493,13 +500,13 @@ int t3_id_get(struct t3_ids *ids);
 void t3_id_put(struct t3_ids *ids, u32 id);
 void t3_qp_groups_init(struct t3_qp_groups *groups);
 void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups);
-int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups);
+int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp);
 void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id);
 u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes);
 void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes);
 u32 t3_rqt_alloc(struct t3_dev *dev, u32 entries);
 void t3_rqt_free(struct t3_dev *dev, u32 addr, u32 entries);
-int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size);
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp);
 void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem);
 bool t3_dma_usable(struct t3_dev *dev);
 

@@ -260,7 +260,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	ret = listen_address(cm_id, &addr, &port);
 	if (ret)
 		return ret;
-	l = kzalloc(sizeof(*l), GFP_KERNEL);
+	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
 		return -ENOMEM;
 	kref_init(&l->ref);

@@ -134,7 +134,7 @@ static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	if (err)
 		return err;
 	index = mr->tpt.stag >> T3_STAG_INDEX_SHIFT;
-	err = xa_insert_irq(&dev->mrs, index, mr, GFP_KERNEL);
+	err = xa_insert_irq(&dev->mrs, index, mr, t3_gfp(mr->umem));
 	if (err)
 		goto err_stag;
 	T3_RACE_POINT(t3_mr_inserted);
@@ -191,7 +191,7 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	if (err)
 		return ERR_PTR(err);
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->umem = t3_umem_get(&dev->pdev->dev, start, length, ib_access_writable(access));

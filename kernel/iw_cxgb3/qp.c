@@ -849,7 +849,7 @@ static int t3_qp_reserve(struct t3_qp *qp)
 	struct t3_dev *dev = t3_qp_dev(qp);
 	int err;
 
-	err = xa_reserve_irq(&dev->qps, qp->id, GFP_KERNEL);
+	err = xa_reserve_irq(&dev->qps, qp->id, t3_gfp(qp->user));
 	if (err || qp->user)
 		return err;
 	err = xa_reserve_irq(&scq->qps, qp->id, GFP_KERNEL);
@@ -928,7 +928,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	kref_init(&qp->ref);
 	init_completion(&qp->released);
 
-	id = t3_qp_id_get(dev, qp->groups);
+	id = t3_qp_id_get(dev, qp->groups, t3_gfp(uc));
 	if (id < 0)
 		return id;
 	qp->id = id;
@@ -937,7 +937,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 		err = -ENOMEM;
 		goto err_id;
 	}
-	err = t3_dma_alloc(dev, &qp->ring, (size_t)sizes.slots * T3_WR_SLOT_BYTES);
+	err = t3_dma_alloc(dev, &qp->ring, (size_t)sizes.slots * T3_WR_SLOT_BYTES, t3_gfp(uc));
 	if (err)
 		goto err_rqt;
 	qp->wq.slots = qp->ring.va;

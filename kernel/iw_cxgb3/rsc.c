@@ -79,7 +79,7 @@ static int t3_qp_group_take(const struct t3_qp_groups *groups, struct t3_qp_grou
 	return group->base + bit;
 }
 
-int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
+int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp)
 {
 	u32 size = dev->qp_group_size;
 	struct t3_qp_group *group;
@@ -92,7 +92,7 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
 			goto unlock;
 	}
 
-	group = kzalloc(struct_size(group, used, BITS_TO_LONGS(size)), GFP_KERNEL);
+	group = kzalloc(struct_size(group, used, BITS_TO_LONGS(size)), gfp);
 	if (!group) {
 		id = -ENOMEM;
 		goto unlock;
@@ -226,12 +226,16 @@ void t3_rsc_close(struct t3_dev *dev)
  * memory without struct page. Accesses of both sides must be coherent, which
  * they are on every platform that the card was made for; t3_dma_usable() has
  * seen to it.
+ *
+ * dma_alloc_pages() gives the flags to the page allocator, so that __GFP_ACCOUNT
+ * charges the pages. Where it takes them from a CMA area or from the pool of a
+ * restricted device instead, they are not charged, and the area is the limit.
  */
-int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size)
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 {
 	mem->size = PAGE_ALIGN(size);
 	mem->page = dma_alloc_pages(&dev->pdev->dev, mem->size, &mem->dma,
-				    DMA_BIDIRECTIONAL, GFP_KERNEL | __GFP_NOWARN);
+				    DMA_BIDIRECTIONAL, gfp | __GFP_NOWARN);
 	if (!mem->page)
 		return -ENOMEM;
 	/* DMA-API debugging takes a handle that nobody has checked for a bug. */
@@ -257,7 +261,7 @@ bool t3_dma_usable(struct t3_dev *dev)
 	struct t3_dma probe;
 	bool usable;
 
-	if (t3_dma_alloc(dev, &probe, PAGE_SIZE))
+	if (t3_dma_alloc(dev, &probe, PAGE_SIZE, GFP_KERNEL))
 		return false;
 	usable = !dma_need_sync(&dev->pdev->dev, probe.dma);
 	t3_dma_free(dev, &probe);

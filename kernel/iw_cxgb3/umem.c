@@ -61,7 +61,8 @@ static int pin(struct t3_umem *umem)
 		addr += (unsigned long)n << PAGE_SHIFT;
 		err = sg_alloc_append_table_from_pages(&umem->table, pages, n, 0,
 						       (unsigned long)n << PAGE_SHIFT,
-						       UINT_MAX & PAGE_MASK, left, GFP_KERNEL);
+						       UINT_MAX & PAGE_MASK, left,
+						       GFP_KERNEL_ACCOUNT);
 		if (err) {
 			unpin_user_pages_dirty_lock(pages, n, false);
 			break;
@@ -83,7 +84,7 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 	if (!len || check_add_overflow(addr, (u64)len, &end) || end > ULONG_MAX - PAGE_SIZE)
 		return ERR_PTR(-EINVAL);
 
-	umem = kzalloc(sizeof(*umem), GFP_KERNEL);
+	umem = kzalloc(sizeof(*umem), GFP_KERNEL_ACCOUNT);
 	if (!umem)
 		return ERR_PTR(-ENOMEM);
 	umem->device = device;

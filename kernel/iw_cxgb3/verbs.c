@@ -150,7 +150,7 @@ static struct t3_mmap *insert(struct t3_ucontext *uc, struct t3_mmap *map, size_
 
 struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
 {
-	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 
 	if (!map)
 		return ERR_PTR(-ENOMEM);
@@ -160,7 +160,7 @@ struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem,
 
 struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr)
 {
-	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 
 	if (!map)
 		return ERR_PTR(-ENOMEM);

@@ -70,7 +70,7 @@ struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem,
 	return NULL;
 }
 
-int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size)
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 {
 	return -ENOMEM;
 }

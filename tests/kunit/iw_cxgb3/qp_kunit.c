@@ -112,7 +112,7 @@ void t3_id_put(struct t3_ids *ids, u32 id)
 	card.ids--;
 }
 
-int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups)
+int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp)
 {
 	card.ids++;
 	return ++card.next_id;
@@ -143,7 +143,7 @@ void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
 {
 }
 
-int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size)
+int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 {
 	mem->size = PAGE_ALIGN(size);
 	mem->va = kzalloc(mem->size, GFP_KERNEL);

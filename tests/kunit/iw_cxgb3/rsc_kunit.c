@@ -71,10 +71,10 @@ static void owners_do_not_share_a_doorbell_page(struct kunit *test)
 	t3_qp_groups_init(&a);
 	t3_qp_groups_init(&b);
 	for (i = 0; i < 3 * size; i++) {
-		id = t3_qp_id_get(dev, &a);
+		id = t3_qp_id_get(dev, &a, GFP_KERNEL);
 		KUNIT_ASSERT_GE(test, id, 0);
 		__set_bit(id / size, pages_a);
-		id = t3_qp_id_get(dev, &b);
+		id = t3_qp_id_get(dev, &b, GFP_KERNEL);
 		KUNIT_ASSERT_GE(test, id, 0);
 		__set_bit(id / size, pages_b);
 	}
@@ -97,7 +97,7 @@ static void qp_ids_are_unique_and_end(struct kunit *test)
 	int id;
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
-	while ((id = t3_qp_id_get(dev, &dev->kernel_groups)) >= 0) {
+	while ((id = t3_qp_id_get(dev, &dev->kernel_groups, GFP_KERNEL)) >= 0) {
 		KUNIT_ASSERT_LE(test, id, T3_MAX_ID);
 		KUNIT_ASSERT_FALSE(test, __test_and_set_bit(id, seen));
 		KUNIT_ASSERT_LE(test, ++got, wanted);
@@ -105,7 +105,7 @@ static void qp_ids_are_unique_and_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, id, -ENOSPC);
 	KUNIT_EXPECT_EQ(test, got, wanted);
 	t3_qp_id_put(dev, &dev->kernel_groups, 777);
-	KUNIT_EXPECT_EQ(test, t3_qp_id_get(dev, &dev->kernel_groups), 777);
+	KUNIT_EXPECT_EQ(test, t3_qp_id_get(dev, &dev->kernel_groups, GFP_KERNEL), 777);
 	t3_rsc_close(dev);
 }
 
