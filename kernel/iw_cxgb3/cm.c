@@ -134,6 +134,7 @@ static bool try_again_with_rev1(struct t3_ep *ep)
 		return false;
 	}
 
+	next->quota = t3_quota_share(&ep->dev->quotas, ep->quota);
 	next->local = ep->local;
 	next->remote = ep->remote;
 	next->tos = ep->tos;
@@ -639,6 +640,7 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 		.ord = param->ord,
 		.ird = param->ird,
 	};
+	struct t3_quota *quota;
 	struct t3_ep *ep;
 	int ret;
 
@@ -651,11 +653,18 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	call.qp = t3_qp_find(dev, param->qpn);
 	if (!call.qp)
 		return -EINVAL;
+	quota = t3_quota_get(&dev->quotas);
+	if (IS_ERR(quota)) {
+		ret = PTR_ERR(quota);
+		goto out_qp;
+	}
 	ep = t3_ep_alloc(dev);
 	if (IS_ERR(ep)) {
+		t3_quota_put(&dev->quotas, quota);
 		ret = PTR_ERR(ep);
 		goto out_qp;
 	}
+	ep->quota = quota;
 
 	memcpy(&ep->local, &cm_id->m_local_addr, sizeof(ep->local));
 	memcpy(&ep->remote, &cm_id->m_remote_addr, sizeof(ep->remote));

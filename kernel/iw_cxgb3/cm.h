@@ -173,6 +173,7 @@ struct t3_ep {
 	struct t3_ep_call *pending;	/* accept that waits for RDMA_INIT's ack */
 	struct t3_ep_call second_try;	/* active: connect again with revision 1 */
 	u32 qpn;			/* active */
+	struct t3_quota *quota;		/* active, for the ATID; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 
@@ -229,6 +230,7 @@ struct t3_listener {
 	__be32 addr;			/* 0: any */
 	__be16 port;
 	int stid;
+	struct t3_quota *quota;		/* for the STID; with a reference while listening */
 
 	struct sk_buff_head inbox;	/* SYNs */
 	struct work_struct work;

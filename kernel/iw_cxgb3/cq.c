@@ -525,9 +525,15 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	kref_init(&cq->ref);
 	init_completion(&cq->released);
 
+	cq->quota = uc ? uc->quota : NULL;
+	err = t3_quota_charge(dev, cq->quota, T3_QUOTA_CQ, 1, t3_ids_all(&dev->cq_ids));
+	if (err)
+		return err;
 	id = t3_id_get(&dev->cq_ids);
-	if (id < 0)
-		return id;
+	if (id < 0) {
+		err = id;
+		goto err_quota;
+	}
 	cq->id = id;
 	/* One more entry: behind the ring lies the status word of user CQs. */
 	err = t3_dma_alloc(dev, &cq->ring, (size_t)(cq->entries + 1) * T3_CQE_BYTES, t3_gfp(uc));
@@ -561,6 +567,8 @@ err_ring:
 		t3_dma_free(dev, &cq->ring);
 err_id:
 	t3_id_put(&dev->cq_ids, cq->id);
+err_quota:
+	t3_quota_uncharge(cq->quota, T3_QUOTA_CQ, 1);
 	return err;
 }
 
@@ -585,6 +593,7 @@ static int destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		t3_dma_free(dev, &cq->ring);
 	xa_destroy(&cq->qps);
 	t3_id_put(&dev->cq_ids, cq->id);
+	t3_quota_uncharge(cq->quota, T3_QUOTA_CQ, 1);
 	return 0;
 }
 

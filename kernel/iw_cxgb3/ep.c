@@ -33,6 +33,7 @@ static void ep_free(struct kref *ref)
 
 	skb_queue_purge(&ep->inbox);
 	skb_queue_purge(&ep->spare);
+	t3_quota_put(&ep->dev->quotas, ep->quota);
 	kfree_rcu(ep, rcu);
 }
 

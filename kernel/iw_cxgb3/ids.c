@@ -28,10 +28,16 @@ static struct tid_info *id_tables(struct t3_cm_dev *cm)
  */
 int t3_take_atid(struct t3_ep *ep)
 {
-	int atid;
+	int atid, err;
 
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
+	err = t3_quota_charge(ep->dev, ep->quota, T3_QUOTA_ATID, 1,
+			      t3c_data(ep->dev->tdev)->tid_maps.natids);
+	if (err) {
+		t3_dev_leave(ep->dev);
+		return err;
+	}
 	spin_lock_bh(&ep->id_lock);
 	atid = cxgb3_alloc_atid(ep->dev->tdev, &t3_client, ep);
 	if (atid >= 0) {
@@ -40,7 +46,11 @@ int t3_take_atid(struct t3_ep *ep)
 	}
 	spin_unlock_bh(&ep->id_lock);
 	t3_dev_leave(ep->dev);
-	return atid < 0 ? -ENOMEM : 0;
+	if (atid < 0) {
+		t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 /*
@@ -116,6 +126,7 @@ void t3_trade_atid(struct t3_ep *ep, u32 tid)
 		ep->id_kind = T3_ID_TID;
 		cxgb3_insert_tid(tdev, &t3_client, ep, tid);
 		cxgb3_free_atid(tdev, atid);
+		t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
 	}
 	spin_unlock_bh(&ep->id_lock);
 }
@@ -151,6 +162,8 @@ void t3_return_id(struct t3_ep *ep)
 	} else {
 		clear_id(ep);
 	}
+	if (ep->id_kind == T3_ID_ATID)
+		t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
 	ep->id_kind = T3_ID_NONE;
 	spin_unlock_bh(&ep->id_lock);
 }
@@ -170,10 +183,16 @@ int t3_take_stid(struct t3_listener *l)
 {
 	union listen_entry *entry;
 	struct tid_info *tids;
+	int err;
 
 	if (!t3_dev_enter(l->dev))
 		return -ENODEV;
 	tids = &t3c_data(l->dev->tdev)->tid_maps;
+	err = t3_quota_charge(l->dev, l->quota, T3_QUOTA_STID, 1, tids->nstids);
+	if (err) {
+		t3_dev_leave(l->dev);
+		return err;
+	}
 	spin_lock_bh(&tids->stid_lock);
 	entry = tids->sfree;
 	if (entry) {
@@ -185,7 +204,11 @@ int t3_take_stid(struct t3_listener *l)
 	}
 	spin_unlock_bh(&tids->stid_lock);
 	t3_dev_leave(l->dev);
-	return entry ? 0 : -ENOMEM;
+	if (!entry) {
+		t3_quota_uncharge(l->quota, T3_QUOTA_STID, 1);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 /**
@@ -213,4 +236,5 @@ void t3_return_stid(struct t3_listener *l)
 		spin_unlock_bh(&tids->stid_lock);
 	}
 	rcu_read_unlock();
+	t3_quota_uncharge(l->quota, T3_QUOTA_STID, 1);
 }

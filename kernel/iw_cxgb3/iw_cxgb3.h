@@ -10,7 +10,7 @@
  *   mr.c      regions and windows; tpt.c their entries in the card
  *   ctrl.c    control QP: writes into adapter memory
  *   event.c   async events and adapter events
- *   rsc.c     ids, doorbell groups, adapter memory pools
+ *   rsc.c     ids, doorbell groups, adapter memory pools; quota.c shares of them
  *   cm.c, cpl.c, ep_fsm.c, mpa.c: connections (cm.h)
  *
  * Locks, outermost first (docs/locking.md has the reasons):
@@ -50,6 +50,7 @@
 #include "hw/t3_tpt.h"
 #include "hw/t3_wr.h"
 #include "qp_fsm.h"
+#include "quota.h"
 #include "tpt.h"
 #include "wq.h"
 #include "wr.h"
@@ -94,6 +95,7 @@ struct t3_ids {
 struct t3_qp_groups {
 	struct mutex mutex;		/* list and its elements */
 	struct list_head list;		/* t3_qp_group */
+	struct t3_quota *quota;		/* of the owner; NULL: no limit */
 };
 
 /* Names of hardware counters and of our own error paths; see stats.c. */
@@ -111,6 +113,7 @@ enum t3_counter {
 	T3_CNT_CM_ABORT,
 	T3_CNT_CARD_POLL,
 	T3_CNT_CQ_OVERFLOW,
+	T3_CNT_OVER_QUOTA,
 	T3_CNT_NUM
 };
 
@@ -152,6 +155,7 @@ struct t3_dev {
 	struct gen_pool *pbl_pool;
 	struct gen_pool *rqt_pool;
 	struct t3_qp_groups kernel_groups;
+	struct t3_quotas quotas;	/* shares of these */
 
 	atomic64_t counters[T3_CNT_NUM];
 	struct dentry *debugfs;
@@ -296,11 +300,13 @@ struct t3_mmap {
 struct t3_ucontext {
 	struct ib_ucontext ibucontext;
 	struct t3_qp_groups groups;
+	struct t3_quota *quota;		/* with a reference; objects borrow it */
 };
 
 struct t3_pd {
 	struct ib_pd ibpd;
 	u32 id;
+	struct t3_quota *quota;		/* of the context; regions and windows borrow it */
 };
 
 /*
@@ -313,6 +319,7 @@ struct t3_mr {
 	u32 pbl_addr;			/* absolute byte address; 0 if none */
 	u32 pbl_bytes;
 	struct t3_umem *umem;		/* user regions only */
+	struct t3_quota *quota;
 	/* Fast registration: the list for the next work request. */
 	u32 npages;
 	u64 pages[T3_MAX_FASTREG_PAGES];
@@ -320,6 +327,7 @@ struct t3_mr {
 
 struct t3_mw {
 	struct ib_mw ibmw;
+	struct t3_quota *quota;
 };
 
 /*
@@ -331,6 +339,7 @@ struct t3_mw {
 struct t3_cq {
 	struct ib_cq ibcq;
 	u32 id;
+	struct t3_quota *quota;
 	u32 entries;			/* power of two */
 	spinlock_t lock;		/* rptr, ready, state of kernel work queues */
 	spinlock_t comp_lock;		/* one completion handler at a time */
@@ -496,6 +505,17 @@ void t3_ctrl_ring_again(struct t3_dev *dev);
 /* rsc.c */
 int t3_rsc_open(struct t3_dev *dev);
 void t3_rsc_close(struct t3_dev *dev);
+/* How many there are, and how many bytes of page lists. */
+static inline u32 t3_ids_all(const struct t3_ids *ids)
+{
+	return ids->max - ids->min + 1;
+}
+
+static inline u32 t3_pbl_all(const struct t3_dev *dev)
+{
+	return dev->info.pbl_top - dev->info.pbl_base + 1;
+}
+
 int t3_id_get(struct t3_ids *ids);
 void t3_id_put(struct t3_ids *ids, u32 id);
 void t3_qp_groups_init(struct t3_qp_groups *groups);
@@ -504,8 +524,8 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp);
 void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id);
 u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes);
 void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes);
-u32 t3_rqt_alloc(struct t3_dev *dev, u32 entries);
-void t3_rqt_free(struct t3_dev *dev, u32 addr, u32 entries);
+u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries);
+void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entries);
 int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp);
 void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem);
 bool t3_dma_usable(struct t3_dev *dev);

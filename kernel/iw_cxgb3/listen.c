@@ -229,6 +229,7 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	struct iw_cm_id *cm_id = l->cm_id;
 
 	t3_return_stid(l);
+	t3_quota_put(&l->dev->quotas, l->quota);
 	T3_RACE_POINT(t3_unlisten_closed);
 	/* Children that the consumer has not seen yet have nobody left to go to. */
 	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, is_child, l);
@@ -274,9 +275,14 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	INIT_WORK(&l->work, listener_work);
 	init_waitqueue_head(&l->wait);
 
+	l->quota = t3_quota_get(&dev->quotas);
+	if (IS_ERR(l->quota)) {
+		ret = PTR_ERR(l->quota);
+		goto err_put;
+	}
 	ret = enlist(l->cm, l);
 	if (ret)
-		goto err_put;
+		goto err_quota;
 	T3_RACE_POINT(t3_listen_listed);
 	ret = t3_take_stid(l);
 	if (ret)
@@ -301,6 +307,8 @@ err_stop:
 	return ret;
 err_delist:
 	delist(l);
+err_quota:
+	t3_quota_put(&dev->quotas, l->quota);
 err_put:
 	t3_listener_put(l);
 	return ret;

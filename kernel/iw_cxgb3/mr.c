@@ -51,32 +51,43 @@ static int tpt_clear(struct t3_dev *dev, u32 stag)
  * has kept an STag must not reach what its index is used for later. So the key is
  * random, and not the one that the index had last.
  */
-static int t3_stag_get(struct t3_dev *dev, u32 *stag)
+static int t3_stag_get(struct t3_dev *dev, struct t3_quota *quota, u32 *stag)
 {
-	int index = t3_id_get(&dev->stags);
+	int index, err;
 	u8 key;
 
-	if (index < 0)
+	err = t3_quota_charge(dev, quota, T3_QUOTA_STAG, 1, t3_ids_all(&dev->stags));
+	if (err)
+		return err;
+	index = t3_id_get(&dev->stags);
+	if (index < 0) {
+		t3_quota_uncharge(quota, T3_QUOTA_STAG, 1);
 		return index;
+	}
 	key = dev->stag_keys[index] + 1 + get_random_u32_below(T3_STAG_KEY);
 	*stag = (u32)index << T3_STAG_INDEX_SHIFT | key;
 	return 0;
 }
 
 /* With the key that it has now, which fast registrations may have changed. */
-static void t3_stag_put(struct t3_dev *dev, u32 stag)
+static void t3_stag_put(struct t3_dev *dev, struct t3_quota *quota, u32 stag)
 {
 	dev->stag_keys[stag >> T3_STAG_INDEX_SHIFT] = stag & T3_STAG_KEY;
 	t3_id_put(&dev->stags, stag >> T3_STAG_INDEX_SHIFT);
+	t3_quota_uncharge(quota, T3_QUOTA_STAG, 1);
 }
 
 static int pbl_get(struct t3_dev *dev, struct t3_mr *mr, u32 entries)
 {
 	u32 bytes = ALIGN(entries * 8, T3_PBL_GRANULE);
 
-	mr->pbl_addr = t3_pbl_alloc(dev, bytes);
-	if (!mr->pbl_addr)
+	if (t3_quota_charge(dev, mr->quota, T3_QUOTA_PBL, bytes, t3_pbl_all(dev)))
 		return -ENOMEM;
+	mr->pbl_addr = t3_pbl_alloc(dev, bytes);
+	if (!mr->pbl_addr) {
+		t3_quota_uncharge(mr->quota, T3_QUOTA_PBL, bytes);
+		return -ENOMEM;
+	}
 	mr->pbl_bytes = bytes;
 	mr->tpt.pbl_index = (mr->pbl_addr - dev->info.pbl_base) >> 3;
 	mr->tpt.pbl_entries = entries;
@@ -85,8 +96,10 @@ static int pbl_get(struct t3_dev *dev, struct t3_mr *mr, u32 entries)
 
 static void pbl_put(struct t3_dev *dev, struct t3_mr *mr)
 {
-	if (mr->pbl_bytes)
+	if (mr->pbl_bytes) {
 		t3_pbl_free(dev, mr->pbl_addr, mr->pbl_bytes);
+		t3_quota_uncharge(mr->quota, T3_QUOTA_PBL, mr->pbl_bytes);
+	}
 	mr->pbl_bytes = 0;
 }
 
@@ -130,7 +143,7 @@ static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	u32 index;
 	int err;
 
-	err = t3_stag_get(dev, &mr->tpt.stag);
+	err = t3_stag_get(dev, mr->quota, &mr->tpt.stag);
 	if (err)
 		return err;
 	index = mr->tpt.stag >> T3_STAG_INDEX_SHIFT;
@@ -150,7 +163,7 @@ static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 err_mrs:
 	xa_erase_irq(&dev->mrs, index);
 err_stag:
-	t3_stag_put(dev, mr->tpt.stag);
+	t3_stag_put(dev, mr->quota, mr->tpt.stag);
 	return err;
 }
 
@@ -168,7 +181,7 @@ static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	pbl_put(dev, mr);
 	if (mr->umem)
 		t3_umem_put(mr->umem);
-	t3_stag_put(dev, mr->tpt.stag);
+	t3_stag_put(dev, mr->quota, mr->tpt.stag);
 	kfree(mr);
 	return 0;
 }
@@ -194,6 +207,7 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
+	mr->quota = to_t3_pd(pd)->quota;
 	mr->umem = t3_umem_get(&dev->pdev->dev, start, length, ib_access_writable(access));
 	if (IS_ERR(mr->umem)) {
 		err = PTR_ERR(mr->umem);
@@ -442,6 +456,7 @@ static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 		.pdid = to_t3_pd(mw->pd)->id,
 		.type = T3_TPT_TYPE_MW,
 	};
+	struct t3_quota *quota = to_t3_pd(mw->pd)->quota;
 	int err;
 
 	if (mw->type != IB_MW_TYPE_1)
@@ -449,14 +464,15 @@ static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 	err = t3_udata_empty(udata);
 	if (err)
 		return err;
-	err = t3_stag_get(dev, &tpt.stag);
+	err = t3_stag_get(dev, quota, &tpt.stag);
 	if (err)
 		return err;
 	err = tpt_write(dev, &tpt);
 	if (err) {
-		t3_stag_put(dev, tpt.stag);
+		t3_stag_put(dev, quota, tpt.stag);
 		return err;
 	}
+	container_of(mw, struct t3_mw, ibmw)->quota = quota;
 	mw->rkey = tpt.stag;
 	return 0;
 }
@@ -466,7 +482,7 @@ static int dealloc_mw(struct ib_mw *mw)
 	struct t3_dev *dev = to_t3_dev(mw->device);
 
 	tpt_clear(dev, mw->rkey);
-	t3_stag_put(dev, mw->rkey);
+	t3_stag_put(dev, container_of(mw, struct t3_mw, ibmw)->quota, mw->rkey);
 	return 0;
 }
 

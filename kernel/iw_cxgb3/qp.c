@@ -932,7 +932,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	if (id < 0)
 		return id;
 	qp->id = id;
-	qp->rqt_addr = t3_rqt_alloc(dev, sizes.rq);
+	qp->rqt_addr = t3_rqt_alloc(dev, qp->groups->quota, sizes.rq);
 	if (!qp->rqt_addr) {
 		err = -ENOMEM;
 		goto err_id;
@@ -976,7 +976,7 @@ err_ring:
 	if (IS_ERR_OR_NULL(qp->map))
 		t3_dma_free(dev, &qp->ring);
 err_rqt:
-	t3_rqt_free(dev, qp->rqt_addr, sizes.rq);
+	t3_rqt_free(dev, qp->groups->quota, qp->rqt_addr, sizes.rq);
 err_id:
 	t3_qp_id_put(dev, qp->groups, qp->id);
 	return err;
@@ -1011,7 +1011,7 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	} else {
 		t3_dma_free(dev, &qp->ring);
 	}
-	t3_rqt_free(dev, qp->rqt_addr, t3_rq_size(&qp->wq));
+	t3_rqt_free(dev, qp->groups->quota, qp->rqt_addr, t3_rq_size(&qp->wq));
 	t3_qp_id_put(dev, qp->groups, qp->id);
 	return 0;
 }

@@ -49,6 +49,7 @@ void t3_qp_groups_init(struct t3_qp_groups *groups)
 {
 	mutex_init(&groups->mutex);
 	INIT_LIST_HEAD(&groups->list);
+	groups->quota = NULL;
 }
 
 /* The owner has no QP any more, and nobody else knows the list. */
@@ -58,6 +59,7 @@ void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 
 	list_for_each_entry_safe(group, tmp, &groups->list, node) {
 		t3_id_put(&dev->qp_groups, group->base / dev->qp_group_size);
+		t3_quota_uncharge(groups->quota, T3_QUOTA_QP_GROUP, 1);
 		kfree(group);
 	}
 	INIT_LIST_HEAD(&groups->list);
@@ -97,17 +99,25 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp)
 		id = -ENOMEM;
 		goto unlock;
 	}
+	id = t3_quota_charge(dev, groups->quota, T3_QUOTA_QP_GROUP, 1,
+			     t3_ids_all(&dev->qp_groups));
+	if (id)
+		goto free;
 	id = t3_id_get(&dev->qp_groups);
-	if (id < 0) {
-		kfree(group);
-		goto unlock;
-	}
+	if (id < 0)
+		goto uncharge;
 	group->base = id * size;
 	list_add(&group->node, &groups->list);
 	id = t3_qp_group_take(groups, group, size);
 unlock:
 	mutex_unlock(&groups->mutex);
 	return id;
+
+uncharge:
+	t3_quota_uncharge(groups->quota, T3_QUOTA_QP_GROUP, 1);
+free:
+	kfree(group);
+	goto unlock;
 }
 
 void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id)
@@ -151,14 +161,30 @@ void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
 	gen_pool_free(dev->pbl_pool, addr, bytes);
 }
 
-u32 t3_rqt_alloc(struct t3_dev *dev, u32 entries)
+static u32 rqt_bytes(u32 entries)
 {
-	return gen_pool_alloc(dev->rqt_pool, entries << T3_RQE_SHIFT);
+	return ALIGN(entries << T3_RQE_SHIFT, T3_RQT_GRANULE);
 }
 
-void t3_rqt_free(struct t3_dev *dev, u32 addr, u32 entries)
+u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries)
 {
-	gen_pool_free(dev->rqt_pool, addr, entries << T3_RQE_SHIFT);
+	u32 all = dev->info.rqt_top - dev->info.rqt_base + 1;
+	u32 bytes = rqt_bytes(entries), addr;
+
+	if (t3_quota_charge(dev, quota, T3_QUOTA_RQT, bytes, all))
+		return 0;
+	addr = gen_pool_alloc(dev->rqt_pool, bytes);
+	if (!addr)
+		t3_quota_uncharge(quota, T3_QUOTA_RQT, bytes);
+	return addr;
+}
+
+void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entries)
+{
+	u32 bytes = rqt_bytes(entries);
+
+	gen_pool_free(dev->rqt_pool, addr, bytes);
+	t3_quota_uncharge(quota, T3_QUOTA_RQT, bytes);
 }
 
 /* ---------------------------------------------------------------------------- */
@@ -182,6 +208,7 @@ int t3_rsc_open(struct t3_dev *dev)
 	/* Index 0 is the special STag 0, "bus address". */
 	ids_init(&dev->stags, 1, stags - 1);
 	t3_qp_groups_init(&dev->kernel_groups);
+	t3_quotas_init(&dev->quotas);
 
 	dev->stag_keys = kvzalloc(stags, GFP_KERNEL);
 	if (!dev->stag_keys)
@@ -212,6 +239,7 @@ void t3_rsc_close(struct t3_dev *dev)
 	gen_pool_destroy(dev->pbl_pool);
 	kvfree(dev->stag_keys);
 	t3_qp_groups_free(dev, &dev->kernel_groups);
+	t3_quotas_close(&dev->quotas);
 	ida_destroy(&dev->stags.ida);
 	ida_destroy(&dev->pd_ids.ida);
 	ida_destroy(&dev->cq_ids.ida);

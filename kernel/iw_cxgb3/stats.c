@@ -56,6 +56,7 @@ static const char * const own[T3_CNT_NUM] = {
 	[T3_CNT_CM_ABORT]	= "cm_aborts",
 	[T3_CNT_CARD_POLL]	= "card_polls",
 	[T3_CNT_CQ_OVERFLOW]	= "cq_overflows",
+	[T3_CNT_OVER_QUOTA]	= "over_quota",
 };
 
 #define MIB_NUM ARRAY_SIZE(mib)

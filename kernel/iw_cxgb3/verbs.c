@@ -106,6 +106,8 @@ static void get_dev_fw_str(struct ib_device *ibdev, char *str)
 
 static int alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
+	struct t3_ucontext *uc = to_t3_ucontext(ibuc);
+	struct t3_dev *dev = to_t3_dev(ibuc->device);
 	int err = t3_udata_empty(udata);
 
 	if (err)
@@ -117,13 +119,23 @@ static int alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	 */
 	if (!try_module_get(THIS_MODULE))
 		return -ENODEV;
-	t3_qp_groups_init(&to_t3_ucontext(ibuc)->groups);
+	uc->quota = t3_quota_get(&dev->quotas);
+	if (IS_ERR(uc->quota)) {
+		module_put(THIS_MODULE);
+		return PTR_ERR(uc->quota);
+	}
+	t3_qp_groups_init(&uc->groups);
+	uc->groups.quota = uc->quota;
 	return 0;
 }
 
 static void dealloc_ucontext(struct ib_ucontext *ibuc)
 {
-	t3_qp_groups_free(to_t3_dev(ibuc->device), &to_t3_ucontext(ibuc)->groups);
+	struct t3_ucontext *uc = to_t3_ucontext(ibuc);
+	struct t3_dev *dev = to_t3_dev(ibuc->device);
+
+	t3_qp_groups_free(dev, &uc->groups);
+	t3_quota_put(&dev->quotas, uc->quota);
 	/* Unloading has to unregister the device first, which waits for our caller. */
 	module_put(THIS_MODULE);
 }
@@ -210,6 +222,7 @@ put:
 
 static int alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	struct t3_ucontext *uc = rdma_udata_to_drv_context(udata, struct t3_ucontext, ibucontext);
 	struct t3_dev *dev = to_t3_dev(ibpd->device);
 	struct t3_alloc_pd_resp resp = {};
 	struct t3_pd *pd = to_t3_pd(ibpd);
@@ -218,22 +231,37 @@ static int alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	err = t3_udata_empty(udata);
 	if (err)
 		return err;
+	pd->quota = uc ? uc->quota : NULL;
+	err = t3_quota_charge(dev, pd->quota, T3_QUOTA_PD, 1, t3_ids_all(&dev->pd_ids));
+	if (err)
+		return err;
 	id = t3_id_get(&dev->pd_ids);
-	if (id < 0)
-		return id;
+	if (id < 0) {
+		err = id;
+		goto err_quota;
+	}
 	pd->id = id;
 	resp.pdid = id;
 	if (udata) {
 		err = t3_udata_respond(udata, &resp, sizeof(resp));
 		if (err)
-			t3_id_put(&dev->pd_ids, id);
+			goto err_id;
 	}
+	return 0;
+
+err_id:
+	t3_id_put(&dev->pd_ids, id);
+err_quota:
+	t3_quota_uncharge(pd->quota, T3_QUOTA_PD, 1);
 	return err;
 }
 
 static int dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	t3_id_put(&to_t3_dev(ibpd->device)->pd_ids, to_t3_pd(ibpd)->id);
+	struct t3_pd *pd = to_t3_pd(ibpd);
+
+	t3_id_put(&to_t3_dev(ibpd->device)->pd_ids, pd->id);
+	t3_quota_uncharge(pd->quota, T3_QUOTA_PD, 1);
 	return 0;
 }
 

@@ -29,6 +29,7 @@ static inline void trace_t3_mpa_agreed(const struct t3_ep *ep)
 }
 
 #include "ep_fsm.c"
+#include "quota.c"
 #include "ep.c"
 #include "mpa.c"
 #include "cm.c"

@@ -29,6 +29,7 @@ static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
 
 #include "ep_fsm.c"
 #include "ep.c"
+#include "quota.c"
 #include "ids.c"
 #include "cpl.c"
 

@@ -19,6 +19,7 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 #undef get_user
 #define get_user(x, ptr) ((x) = *(__force const u32 *)(ptr), 0)
 
+#include "quota.c"
 #include "cq.c"
 
 #define LOG2	3

@@ -21,6 +21,7 @@ static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event eve
 }
 
 #include "ep_fsm.c"
+#include "quota.c"
 #include "ep.c"
 
 static struct {

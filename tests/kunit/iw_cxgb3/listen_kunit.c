@@ -9,6 +9,7 @@
 
 #include "cm.h"
 
+#include "quota.c"
 #include "ids.c"
 #include "listen.c"
 

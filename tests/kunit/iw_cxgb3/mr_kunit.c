@@ -11,6 +11,7 @@ static inline void trace_t3_mr(const struct t3_dev *dev, const struct t3_tpt *tp
 {
 }
 
+#include "quota.c"
 #include "rsc.c"
 #include "tpt.c"
 #include "mr.c"
@@ -129,18 +130,27 @@ static void each_registration_has_another_key(struct kunit *test)
 	KUNIT_EXPECT_GT(test, distinct(used), 192U);
 }
 
+static struct t3_mw a_window(void)
+{
+	return (struct t3_mw){
+		.ibmw = { .device = &dev->ibdev, .pd = &pd->ibpd, .type = IB_MW_TYPE_1 },
+	};
+}
+
 static void windows_have_keys_of_their_own(struct kunit *test)
 {
 	bool used[256] = {};
 	unsigned int i;
 
 	for (i = 0; i < 64; i++) {
-		struct ib_mw mw = { .device = &dev->ibdev, .pd = &pd->ibpd, .type = IB_MW_TYPE_1 };
+		struct t3_mw mw = a_window();
+		u32 rkey;
 
-		KUNIT_ASSERT_EQ(test, alloc_mw(&mw, NULL), 0);
-		KUNIT_EXPECT_EQ(test, key_in_the_card(mw.rkey), (u8)(mw.rkey & T3_STAG_KEY));
-		used[mw.rkey & T3_STAG_KEY] = true;
-		dealloc_mw(&mw);
+		KUNIT_ASSERT_EQ(test, alloc_mw(&mw.ibmw, NULL), 0);
+		rkey = mw.ibmw.rkey;
+		KUNIT_EXPECT_EQ(test, key_in_the_card(rkey), (u8)(rkey & T3_STAG_KEY));
+		used[rkey & T3_STAG_KEY] = true;
+		dealloc_mw(&mw.ibmw);
 	}
 	KUNIT_EXPECT_GT(test, distinct(used), 32U);
 }
@@ -218,10 +228,40 @@ static void failed_write_leaves_no_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dereg_mr(mr, NULL), 0);
 }
 
+/* STags and page lists go to the account of the protection domain, and come back to it. */
+static void regions_and_windows_are_charged(struct kunit *test)
+{
+	static struct t3_mw windows[STAGS];
+	struct t3_quota user = {};
+	struct t3_mr mr = { .quota = &user };
+	u32 all = STAGS - 1, share = all - all / 8, i;
+
+	pd->quota = &user;
+	for (i = 0; i < share; i++) {
+		windows[i] = a_window();
+		KUNIT_ASSERT_EQ(test, alloc_mw(&windows[i].ibmw, NULL), 0);
+	}
+	windows[i] = a_window();
+	KUNIT_EXPECT_EQ(test, alloc_mw(&windows[i].ibmw, NULL), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
+	pd->quota = NULL;	/* of another user, for whom a part is left */
+	KUNIT_EXPECT_EQ(test, alloc_mw(&windows[i].ibmw, NULL), 0);
+	for (i = 0; i <= share; i++)
+		dealloc_mw(&windows[i].ibmw);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_STAG]), 0);
+
+	KUNIT_EXPECT_EQ(test, pbl_get(dev, &mr, STAGS * T3_PBL_GRANULE / 8), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, pbl_get(dev, &mr, 1), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
+	pbl_put(dev, &mr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
+}
+
 static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(each_registration_has_another_key),
 	KUNIT_CASE(windows_have_keys_of_their_own),
 	KUNIT_CASE(fast_registration_brings_its_own_key),
+	KUNIT_CASE(regions_and_windows_are_charged),
 	KUNIT_CASE(netlink_shows_a_region),
 	KUNIT_CASE(failed_write_leaves_no_region),
 	{}

@@ -43,6 +43,7 @@ static struct t3_qp_step looked_up(enum t3_qp_state from, enum t3_qp_event ev);
 
 #define t3_qp_fsm looked_up
 #define user_respond qp_user_respond
+#include "quota.c"
 #include "qp.c"
 #undef user_respond
 #undef t3_qp_fsm
@@ -123,13 +124,13 @@ void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id)
 	card.ids--;
 }
 
-u32 t3_rqt_alloc(struct t3_dev *dev, u32 entries)
+u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries)
 {
 	card.rqts++;
 	return 0x1000;
 }
 
-void t3_rqt_free(struct t3_dev *dev, u32 addr, u32 entries)
+void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entries)
 {
 	card.rqts--;
 }

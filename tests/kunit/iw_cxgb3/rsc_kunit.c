@@ -4,8 +4,11 @@
  * figures. Leaks are kmemleak's to find: each test gives all back.
  */
 #include <kunit/test.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/module.h>
 
+#include "quota.c"
 #include "rsc.c"
 
 /* Small enough to be used up: 32 ids per doorbell page, 64 STags, 8 and 4 granules. */
@@ -127,11 +130,88 @@ static void adapter_memory_is_all_there_and_no_more(struct kunit *test)
 		t3_pbl_free(dev, pbl[i], 8);
 
 	for (i = 0; i < ARRAY_SIZE(rqt); i++)
-		rqt[i] = t3_rqt_alloc(dev, T3_RQT_GRANULE >> T3_RQE_SHIFT);
-	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, 1), 0);
+		rqt[i] = t3_rqt_alloc(dev, NULL, T3_RQT_GRANULE >> T3_RQE_SHIFT);
+	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, NULL, 1), 0);
 	for (i = 0; i < ARRAY_SIZE(rqt); i++)
-		t3_rqt_free(dev, rqt[i], T3_RQT_GRANULE >> T3_RQE_SHIFT);
+		t3_rqt_free(dev, NULL, rqt[i], T3_RQT_GRANULE >> T3_RQE_SHIFT);
 	/* gen_pool_destroy() in here has a BUG_ON() for what was not given back. */
+	t3_rsc_close(dev);
+}
+
+/* The account that a process of this user gets, who has no capability. */
+static struct t3_quota *account_of(struct kunit *test, struct t3_dev *dev, unsigned int uid)
+{
+	const struct cred *before;
+	struct t3_quota *quota;
+	struct cred *cred = prepare_creds();
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cred->uid = KUIDT_INIT(uid);
+	cap_lower(cred->cap_effective, CAP_SYS_RESOURCE);
+	before = override_creds(cred);
+	quota = t3_quota_get(&dev->quotas);
+	revert_creds(before);
+	put_cred(cred);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(quota));
+	return quota;
+}
+
+/* However many contexts a user has, an eighth of each resource is left for others. */
+static void a_user_gets_no_more_than_his_share(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_quota *one = account_of(test, dev, 1000), *again = account_of(test, dev, 1000);
+	struct t3_quota *other = account_of(test, dev, 1001);
+	const u32 entries = T3_RQT_GRANULE >> T3_RQE_SHIFT;
+	struct t3_qp_groups a, b, c;
+	u32 rqt[4], all, got = 0;
+	unsigned int i;
+
+	KUNIT_EXPECT_PTR_EQ(test, one, again);
+	KUNIT_EXPECT_PTR_NE(test, one, other);
+	KUNIT_EXPECT_NULL(test, t3_quota_get(&dev->quotas));	/* we have the capability */
+
+	for (i = 0; i < 3; i++) {
+		rqt[i] = t3_rqt_alloc(dev, one, entries - i);	/* whole granules are charged */
+		KUNIT_EXPECT_NE(test, rqt[i], 0);
+	}
+	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, again, entries), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
+	rqt[3] = t3_rqt_alloc(dev, other, entries);
+	KUNIT_EXPECT_NE(test, rqt[3], 0);
+	/* A refusal by the card itself costs nothing. */
+	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, other, entries), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&other->used[T3_QUOTA_RQT]), T3_RQT_GRANULE);
+	for (i = 0; i < 3; i++)
+		t3_rqt_free(dev, one, rqt[i], entries - i);
+	t3_rqt_free(dev, other, rqt[3], entries);
+
+	t3_qp_groups_init(&a);
+	t3_qp_groups_init(&b);
+	t3_qp_groups_init(&c);
+	a.quota = one;
+	b.quota = again;
+	c.quota = other;
+	all = t3_ids_all(&dev->qp_groups);
+	while (t3_qp_id_get(dev, got % 2 ? &a : &b, GFP_KERNEL) >= 0)
+		KUNIT_ASSERT_LE(test, ++got, all * dev->qp_group_size);
+	KUNIT_EXPECT_EQ(test, got, (all - all / 8) * dev->qp_group_size);
+	KUNIT_EXPECT_GE(test, t3_qp_id_get(dev, &c, GFP_KERNEL), 0);
+	t3_qp_groups_free(dev, &a);
+	t3_qp_groups_free(dev, &b);
+	t3_qp_groups_free(dev, &c);
+
+	for (i = 0; i < T3_QUOTA_NUM; i++) {
+		KUNIT_EXPECT_EQ(test, atomic_read(&one->used[i]), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&other->used[i]), 0);
+	}
+	t3_quota_put(&dev->quotas, one);
+	t3_quota_put(&dev->quotas, other);
+	KUNIT_EXPECT_PTR_EQ(test, t3_quota_share(&dev->quotas, again), one);
+	t3_quota_put(&dev->quotas, again);
+	KUNIT_EXPECT_FALSE(test, list_empty(&dev->quotas.list));
+	t3_quota_put(&dev->quotas, again);
+	KUNIT_EXPECT_TRUE(test, list_empty(&dev->quotas.list));
 	t3_rsc_close(dev);
 }
 
@@ -166,6 +246,7 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(owners_do_not_share_a_doorbell_page),
 	KUNIT_CASE(qp_ids_are_unique_and_end),
 	KUNIT_CASE(adapter_memory_is_all_there_and_no_more),
+	KUNIT_CASE(a_user_gets_no_more_than_his_share),
 	KUNIT_CASE(nonsense_of_the_nic_driver_is_refused),
 	{}
 };

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shares of a card's resources, by user.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/slab.h>
+
+#include "iw_cxgb3.h"
+
+static const char * const quota_names[T3_QUOTA_NUM] = {
+	[T3_QUOTA_PD]		= "protection domains",
+	[T3_QUOTA_CQ]		= "completion queues",
+	[T3_QUOTA_QP_GROUP]	= "doorbell pages",
+	[T3_QUOTA_STAG]		= "STags",
+	[T3_QUOTA_PBL]		= "bytes of page lists",
+	[T3_QUOTA_RQT]		= "bytes of receive queues",
+	[T3_QUOTA_ATID]		= "active opens",
+	[T3_QUOTA_STID]		= "listeners",
+};
+
+void t3_quotas_init(struct t3_quotas *quotas)
+{
+	spin_lock_init(&quotas->lock);
+	INIT_LIST_HEAD(&quotas->list);
+}
+
+/* Every context, endpoint and listener of the device is gone. */
+void t3_quotas_close(struct t3_quotas *quotas)
+{
+	WARN_ON(!list_empty(&quotas->list));
+}
+
+/* With the lock. */
+static struct t3_quota *quota_find(const struct t3_quotas *quotas, kuid_t uid)
+{
+	struct t3_quota *quota;
+
+	lockdep_assert_held(&quotas->lock);
+	list_for_each_entry(quota, &quotas->list, node)
+		if (uid_eq(quota->uid, uid))
+			return quota;
+	return NULL;
+}
+
+struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
+{
+	struct t3_quota *quota, *fresh;
+	unsigned long flags;
+
+	if (capable(CAP_SYS_RESOURCE))
+		return NULL;
+	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+	fresh->uid = current_uid();
+	spin_lock_irqsave(&quotas->lock, flags);
+	quota = quota_find(quotas, fresh->uid);
+	if (!quota) {
+		quota = fresh;
+		fresh = NULL;
+		list_add(&quota->node, &quotas->list);
+	}
+	quota->refs++;
+	spin_unlock_irqrestore(&quotas->lock, flags);
+	kfree(fresh);
+	return quota;
+}
+
+struct t3_quota *t3_quota_share(struct t3_quotas *quotas, struct t3_quota *quota)
+{
+	unsigned long flags;
+
+	if (quota) {
+		spin_lock_irqsave(&quotas->lock, flags);
+		quota->refs++;
+		spin_unlock_irqrestore(&quotas->lock, flags);
+	}
+	return quota;
+}
+
+void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota)
+{
+	unsigned long flags;
+	bool last;
+	int i;
+
+	if (!quota)
+		return;
+	spin_lock_irqsave(&quotas->lock, flags);
+	last = !--quota->refs;
+	if (last)
+		list_del(&quota->node);
+	spin_unlock_irqrestore(&quotas->lock, flags);
+	if (!last)
+		return;
+	for (i = 0; i < T3_QUOTA_NUM; i++)
+		WARN_ONCE(atomic_read(&quota->used[i]), "%d %s are still charged\n",
+			  atomic_read(&quota->used[i]), quota_names[i]);
+	kfree(quota);
+}
+
+int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
+		    u32 n, u32 all)
+{
+	u32 limit = all - all / 8;
+
+	if (!quota)
+		return 0;
+	if ((u32)atomic_add_return(n, &quota->used[kind]) <= limit)
+		return 0;
+	atomic_sub(n, &quota->used[kind]);
+	t3_count(dev, T3_CNT_OVER_QUOTA);
+	ibdev_dbg(&dev->ibdev, "user %u is at the limit for %s, %u of %u\n",
+		  __kuid_val(quota->uid), quota_names[kind], limit, all);
+	return -ENOMEM;
+}
+
+void t3_quota_uncharge(struct t3_quota *quota, enum t3_quota_kind kind, u32 n)
+{
+	if (quota)
+		WARN_ON_ONCE(atomic_sub_return(n, &quota->used[kind]) < 0);
+}

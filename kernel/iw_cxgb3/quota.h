@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Shares of a card's resources. What a card has, all users of the host share, and
+ * without a limit one of them could take it all. So the contexts of one user (a
+ * kuid) together get at most seven eighths of each resource of a device, and a part
+ * is left for others. Kernel consumers have no limit, nor have processes that open
+ * the device, listen or connect with CAP_SYS_RESOURCE.
+ *
+ * The account of a user ends with the last context, listener and endpoint of this
+ * user on the device. It must be at zero then.
+ */
+#ifndef T3_QUOTA_H
+#define T3_QUOTA_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/uidgid.h>
+
+struct t3_dev;
+
+enum t3_quota_kind {
+	T3_QUOTA_PD,
+	T3_QUOTA_CQ,
+	T3_QUOTA_QP_GROUP,
+	T3_QUOTA_STAG,
+	T3_QUOTA_PBL,			/* bytes */
+	T3_QUOTA_RQT,			/* bytes */
+	T3_QUOTA_ATID,
+	T3_QUOTA_STID,
+	T3_QUOTA_NUM
+};
+
+struct t3_quota {
+	struct list_head node;		/* in t3_quotas.list */
+	unsigned int refs;		/* with its lock */
+	kuid_t uid;
+	atomic_t used[T3_QUOTA_NUM];
+};
+
+/* Of a device. */
+struct t3_quotas {
+	spinlock_t lock;		/* list and references; irq */
+	struct list_head list;
+};
+
+void t3_quotas_init(struct t3_quotas *quotas);
+void t3_quotas_close(struct t3_quotas *quotas);
+
+/* Of the current process; NULL if it has no limit, or an error pointer. */
+struct t3_quota *t3_quota_get(struct t3_quotas *quotas);
+/* Another reference. Atomic; NULL is allowed here and below. */
+struct t3_quota *t3_quota_share(struct t3_quotas *quotas, struct t3_quota *quota);
+void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota);
+
+/*
+ * n more of a resource of which the device has "all". 0 or -ENOMEM, which is
+ * counted. The second gives them back. Atomic.
+ */
+int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
+		    u32 n, u32 all);
+void t3_quota_uncharge(struct t3_quota *quota, enum t3_quota_kind kind, u32 n);
+
+#endif
