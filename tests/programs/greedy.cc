@@ -176,7 +176,8 @@ int main(int argc, char** argv) {
     const uint32_t qp_num = end.id->qp->qp_num;
     std::vector<uint8_t, WholePages<uint8_t>> memory(page);
     std::unique_ptr<Scattered> scattered;
-    rdma_event_channel *const unread = new_channel(), *const opens = new_channel(), *const ids = new_channel();
+    rdma_event_channel *const unread = new_channel(), *const opens = new_channel(),
+                              *const ids = new_channel();
     uint16_t port = 20000;
     rdma_cm_id* id = nullptr;
 
@@ -227,8 +228,8 @@ int main(int argc, char** argv) {
         }
         bounded &= why != "no end";
         const long grown = cgroup.used() - before;
-        text += std::string(text.size() > 1 ? ", \"" : "\"") + kind.name + "\": [" + std::to_string(had) + ", \"" + why +
-                "\", " + std::to_string(grown) + "]";
+        text += std::string(text.size() > 1 ? ", \"" : "\"") + kind.name + "\": [" + std::to_string(had) +
+                ", \"" + why + "\", " + std::to_string(grown) + "]";
         std::fprintf(stderr, "%s: %u, %s, %ld bytes\n", kind.name, had, why.c_str(), grown);
     }
     const size_t rung = wanted.empty() ? flood(qp_num) : 0;
