@@ -526,14 +526,9 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	init_completion(&cq->released);
 
 	cq->quota = uc ? uc->quota : NULL;
-	err = t3_quota_charge(dev, cq->quota, T3_QUOTA_CQ, 1, t3_ids_all(&dev->cq_ids));
-	if (err)
-		return err;
-	id = t3_id_get(&dev->cq_ids);
-	if (id < 0) {
-		err = id;
-		goto err_quota;
-	}
+	id = t3_id_get(dev, &dev->cq_ids, cq->quota);
+	if (id < 0)
+		return id;
 	cq->id = id;
 	/* One more entry: behind the ring lies the status word of user CQs. */
 	err = t3_dma_alloc(dev, &cq->ring, (size_t)(cq->entries + 1) * T3_CQE_BYTES, t3_gfp(uc));
@@ -566,9 +561,7 @@ err_ring:
 	if (IS_ERR_OR_NULL(cq->map))
 		t3_dma_free(dev, &cq->ring);
 err_id:
-	t3_id_put(&dev->cq_ids, cq->id);
-err_quota:
-	t3_quota_uncharge(cq->quota, T3_QUOTA_CQ, 1);
+	t3_id_put(&dev->cq_ids, cq->quota, cq->id);
 	return err;
 }
 
@@ -592,8 +585,7 @@ static int destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	else
 		t3_dma_free(dev, &cq->ring);
 	xa_destroy(&cq->qps);
-	t3_id_put(&dev->cq_ids, cq->id);
-	t3_quota_uncharge(cq->quota, T3_QUOTA_CQ, 1);
+	t3_id_put(&dev->cq_ids, cq->quota, cq->id);
 	return 0;
 }
 

@@ -84,6 +84,7 @@ struct t3_ctrl {
 /* A range of ids that are reused as late as possible. */
 struct t3_ids {
 	struct ida ida;
+	enum t3_quota_kind kind;
 	u32 min, max, next;
 };
 
@@ -455,6 +456,11 @@ static inline struct t3_mr *to_t3_mr(struct ib_mr *mr)
 	return container_of(mr, struct t3_mr, ibmr);
 }
 
+static inline struct t3_mw *to_t3_mw(struct ib_mw *mw)
+{
+	return container_of(mw, struct t3_mw, ibmw);
+}
+
 static inline struct t3_cq *to_t3_cq(struct ib_cq *cq)
 {
 	return container_of(cq, struct t3_cq, ibcq);
@@ -516,8 +522,9 @@ static inline u32 t3_pbl_all(const struct t3_dev *dev)
 	return dev->info.pbl_top - dev->info.pbl_base + 1;
 }
 
-int t3_id_get(struct t3_ids *ids);
-void t3_id_put(struct t3_ids *ids, u32 id);
+/* Of a user's share, if there is a quota; to be given back with the same one. */
+int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota);
+void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id);
 void t3_qp_groups_init(struct t3_qp_groups *groups);
 void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups);
 int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp);

@@ -53,17 +53,11 @@ static int tpt_clear(struct t3_dev *dev, u32 stag)
  */
 static int t3_stag_get(struct t3_dev *dev, struct t3_quota *quota, u32 *stag)
 {
-	int index, err;
+	int index = t3_id_get(dev, &dev->stags, quota);
 	u8 key;
 
-	err = t3_quota_charge(dev, quota, T3_QUOTA_STAG, 1, t3_ids_all(&dev->stags));
-	if (err)
-		return err;
-	index = t3_id_get(&dev->stags);
-	if (index < 0) {
-		t3_quota_uncharge(quota, T3_QUOTA_STAG, 1);
+	if (index < 0)
 		return index;
-	}
 	key = dev->stag_keys[index] + 1 + get_random_u32_below(T3_STAG_KEY);
 	*stag = (u32)index << T3_STAG_INDEX_SHIFT | key;
 	return 0;
@@ -73,8 +67,7 @@ static int t3_stag_get(struct t3_dev *dev, struct t3_quota *quota, u32 *stag)
 static void t3_stag_put(struct t3_dev *dev, struct t3_quota *quota, u32 stag)
 {
 	dev->stag_keys[stag >> T3_STAG_INDEX_SHIFT] = stag & T3_STAG_KEY;
-	t3_id_put(&dev->stags, stag >> T3_STAG_INDEX_SHIFT);
-	t3_quota_uncharge(quota, T3_QUOTA_STAG, 1);
+	t3_id_put(&dev->stags, quota, stag >> T3_STAG_INDEX_SHIFT);
 }
 
 static int pbl_get(struct t3_dev *dev, struct t3_mr *mr, u32 entries)
@@ -472,7 +465,7 @@ static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 		t3_stag_put(dev, quota, tpt.stag);
 		return err;
 	}
-	container_of(mw, struct t3_mw, ibmw)->quota = quota;
+	to_t3_mw(mw)->quota = quota;
 	mw->rkey = tpt.stag;
 	return 0;
 }
@@ -482,7 +475,7 @@ static int dealloc_mw(struct ib_mw *mw)
 	struct t3_dev *dev = to_t3_dev(mw->device);
 
 	tpt_clear(dev, mw->rkey);
-	t3_stag_put(dev, container_of(mw, struct t3_mw, ibmw)->quota, mw->rkey);
+	t3_stag_put(dev, to_t3_mw(mw)->quota, mw->rkey);
 	return 0;
 }
 

@@ -8,9 +8,10 @@
 
 #include "iw_cxgb3.h"
 
-static void ids_init(struct t3_ids *ids, u32 min, u32 max)
+static void ids_init(struct t3_ids *ids, enum t3_quota_kind kind, u32 min, u32 max)
 {
 	ida_init(&ids->ida);
+	ids->kind = kind;
 	ids->min = min;
 	ids->max = max;
 	ids->next = min;
@@ -20,20 +21,26 @@ static void ids_init(struct t3_ids *ids, u32 min, u32 max)
  * Late entries and packets for an id that was freed are harmless as long as
  * nobody else has got it, so go round the whole range before reusing one.
  */
-int t3_id_get(struct t3_ids *ids)
+int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota)
 {
-	int id = ida_alloc_range(&ids->ida, READ_ONCE(ids->next), ids->max, GFP_KERNEL);
+	int id = t3_quota_charge(dev, quota, ids->kind, 1, t3_ids_all(ids));
 
+	if (id)
+		return id;
+	id = ida_alloc_range(&ids->ida, READ_ONCE(ids->next), ids->max, GFP_KERNEL);
 	if (id == -ENOSPC)
 		id = ida_alloc_range(&ids->ida, ids->min, ids->max, GFP_KERNEL);
 	if (id >= 0)
 		WRITE_ONCE(ids->next, id == ids->max ? ids->min : id + 1);
+	else
+		t3_quota_uncharge(quota, ids->kind, 1);
 	return id;
 }
 
-void t3_id_put(struct t3_ids *ids, u32 id)
+void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id)
 {
 	ida_free(&ids->ida, id);
+	t3_quota_uncharge(quota, ids->kind, 1);
 }
 
 /* --- QP ids ---------------------------------------------------------------- */
@@ -58,8 +65,7 @@ void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 	struct t3_qp_group *group, *tmp;
 
 	list_for_each_entry_safe(group, tmp, &groups->list, node) {
-		t3_id_put(&dev->qp_groups, group->base / dev->qp_group_size);
-		t3_quota_uncharge(groups->quota, T3_QUOTA_QP_GROUP, 1);
+		t3_id_put(&dev->qp_groups, groups->quota, group->base / dev->qp_group_size);
 		kfree(group);
 	}
 	INIT_LIST_HEAD(&groups->list);
@@ -99,25 +105,17 @@ int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp)
 		id = -ENOMEM;
 		goto unlock;
 	}
-	id = t3_quota_charge(dev, groups->quota, T3_QUOTA_QP_GROUP, 1,
-			     t3_ids_all(&dev->qp_groups));
-	if (id)
-		goto free;
-	id = t3_id_get(&dev->qp_groups);
-	if (id < 0)
-		goto uncharge;
+	id = t3_id_get(dev, &dev->qp_groups, groups->quota);
+	if (id < 0) {
+		kfree(group);
+		goto unlock;
+	}
 	group->base = id * size;
 	list_add(&group->node, &groups->list);
 	id = t3_qp_group_take(groups, group, size);
 unlock:
 	mutex_unlock(&groups->mutex);
 	return id;
-
-uncharge:
-	t3_quota_uncharge(groups->quota, T3_QUOTA_QP_GROUP, 1);
-free:
-	kfree(group);
-	goto unlock;
 }
 
 void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id)
@@ -201,12 +199,13 @@ int t3_rsc_open(struct t3_dev *dev)
 	stags = min_t(u32, stags, T3_MAX_STAGS);
 
 	/* The first group that has no id below T3_MIN_QP_ID, whole groups only. */
-	ids_init(&dev->qp_groups, DIV_ROUND_UP(T3_MIN_QP_ID, dev->qp_group_size),
+	ids_init(&dev->qp_groups, T3_QUOTA_QP_GROUP,
+		 DIV_ROUND_UP(T3_MIN_QP_ID, dev->qp_group_size),
 		 (T3_MAX_ID + 1) / dev->qp_group_size - 1);
-	ids_init(&dev->cq_ids, T3_CTRL_CQ_ID + 1, T3_MAX_ID);
-	ids_init(&dev->pd_ids, 1, T3_MAX_ID);
+	ids_init(&dev->cq_ids, T3_QUOTA_CQ, T3_CTRL_CQ_ID + 1, T3_MAX_ID);
+	ids_init(&dev->pd_ids, T3_QUOTA_PD, 1, T3_MAX_ID);
 	/* Index 0 is the special STag 0, "bus address". */
-	ids_init(&dev->stags, 1, stags - 1);
+	ids_init(&dev->stags, T3_QUOTA_STAG, 1, stags - 1);
 	t3_qp_groups_init(&dev->kernel_groups);
 	t3_quotas_init(&dev->quotas);
 

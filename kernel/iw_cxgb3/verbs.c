@@ -232,27 +232,16 @@ static int alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	if (err)
 		return err;
 	pd->quota = uc ? uc->quota : NULL;
-	err = t3_quota_charge(dev, pd->quota, T3_QUOTA_PD, 1, t3_ids_all(&dev->pd_ids));
-	if (err)
-		return err;
-	id = t3_id_get(&dev->pd_ids);
-	if (id < 0) {
-		err = id;
-		goto err_quota;
-	}
+	id = t3_id_get(dev, &dev->pd_ids, pd->quota);
+	if (id < 0)
+		return id;
 	pd->id = id;
 	resp.pdid = id;
 	if (udata) {
 		err = t3_udata_respond(udata, &resp, sizeof(resp));
 		if (err)
-			goto err_id;
+			t3_id_put(&dev->pd_ids, pd->quota, id);
 	}
-	return 0;
-
-err_id:
-	t3_id_put(&dev->pd_ids, id);
-err_quota:
-	t3_quota_uncharge(pd->quota, T3_QUOTA_PD, 1);
 	return err;
 }
 
@@ -260,8 +249,7 @@ static int dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct t3_pd *pd = to_t3_pd(ibpd);
 
-	t3_id_put(&to_t3_dev(ibpd->device)->pd_ids, pd->id);
-	t3_quota_uncharge(pd->quota, T3_QUOTA_PD, 1);
+	t3_id_put(&to_t3_dev(ibpd->device)->pd_ids, pd->quota, pd->id);
 	return 0;
 }
 

@@ -80,12 +80,12 @@ void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
 {
 }
 
-int t3_id_get(struct t3_ids *ids)
+int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota)
 {
 	return -ENOMEM;
 }
 
-void t3_id_put(struct t3_ids *ids, u32 id)
+void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id)
 {
 }
 

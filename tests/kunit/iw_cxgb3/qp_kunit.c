@@ -102,13 +102,13 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 	return card.send_error;
 }
 
-int t3_id_get(struct t3_ids *ids)
+int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota)
 {
 	card.ids++;
 	return ++card.next_id;
 }
 
-void t3_id_put(struct t3_ids *ids, u32 id)
+void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id)
 {
 	card.ids--;
 }

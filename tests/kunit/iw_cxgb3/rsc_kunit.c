@@ -35,17 +35,17 @@ static void freed_id_comes_back_last(struct kunit *test)
 	struct t3_dev *dev = open_card(test, &small_card);
 	u32 first, count, i;
 
-	first = t3_id_get(&dev->stags);
+	first = t3_id_get(dev, &dev->stags, NULL);
 	KUNIT_EXPECT_EQ(test, first, 1);	/* 0 is the special STag */
-	t3_id_put(&dev->stags, first);
+	t3_id_put(&dev->stags, NULL, first);
 	count = dev->stags.max - dev->stags.min + 1;
 	KUNIT_EXPECT_EQ(test, count, 63);
 	for (i = 1; i < count; i++)
-		KUNIT_EXPECT_NE(test, t3_id_get(&dev->stags), (int)first);
-	KUNIT_EXPECT_EQ(test, t3_id_get(&dev->stags), (int)first);
-	KUNIT_EXPECT_EQ(test, t3_id_get(&dev->stags), -ENOSPC);
+		KUNIT_EXPECT_NE(test, t3_id_get(dev, &dev->stags, NULL), (int)first);
+	KUNIT_EXPECT_EQ(test, t3_id_get(dev, &dev->stags, NULL), (int)first);
+	KUNIT_EXPECT_EQ(test, t3_id_get(dev, &dev->stags, NULL), -ENOSPC);
 	for (i = 0; i < count; i++)
-		t3_id_put(&dev->stags, dev->stags.min + i);
+		t3_id_put(&dev->stags, NULL, dev->stags.min + i);
 	t3_rsc_close(dev);
 }
 
