@@ -52,11 +52,13 @@ unsigned long t3_cm_timeout(void)
 	return clamp(READ_ONCE(ep_timeout_secs), 1U, 3600U) * HZ;
 }
 
-static bool rtr_wanted(bool enhanced)
+/* The first message that we ask for; of the three kinds of RTR the T3 can make only the read. */
+static u8 rtr_wanted(bool enhanced)
 {
 	unsigned int when = READ_ONCE(peer2peer);
+	bool wanted = enhanced ? when != T3_P2P_NEVER : when == T3_P2P_ALWAYS;
 
-	return enhanced ? when != T3_P2P_NEVER : when == T3_P2P_ALWAYS;
+	return wanted ? T3_RTR_READ : T3_RTR_NONE;
 }
 
 static u8 negotiate_attrs(const struct mpa_startup *peer)
@@ -261,7 +263,6 @@ static int build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 	};
 	int len;
 
-	/* Of the three kinds of RTR the T3 can make only the read. */
 	if (frame.enhanced && ep->rtr_type == T3_RTR_READ) {
 		frame.peer_to_peer = true;
 		frame.rtr = MPA_RTR_READ;
@@ -291,7 +292,7 @@ static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 	int ret;
 
 	ep->active = true;
-	ep->rtr_type = rtr_wanted(ep->mpa_rev == MPA_REVISION_2) ? T3_RTR_READ : T3_RTR_NONE;
+	ep->rtr_type = rtr_wanted(ep->mpa_rev == MPA_REVISION_2);
 	ep->ord = ep->rtr_type == T3_RTR_READ ? max(call->ord, 1U) : call->ord;
 	ep->ird = call->ird;
 	ret = claim_qp(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
@@ -341,7 +342,7 @@ static int agree(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
 	ep->mpa_rev = reply->rev;
 	ep->enhanced &= reply->enhanced;
 	if (!ep->enhanced) {
-		ep->rtr_type = rtr_wanted(false) ? T3_RTR_READ : T3_RTR_NONE;
+		ep->rtr_type = rtr_wanted(false);
 		return 0;
 	}
 
@@ -533,7 +534,6 @@ static void deliver_request(struct t3_ep *ep)
 static void got_request(struct t3_ep *ep, const struct mpa_startup *request)
 {
 	const struct t3_ep_call refuse = { .what = EP_EV_REJECT };
-	bool p2p;
 
 	ep->mpa_rev = request->rev;
 	ep->enhanced = request->enhanced;
@@ -543,8 +543,10 @@ static void got_request(struct t3_ep *ep, const struct mpa_startup *request)
 	/* As the consumer sees it: its ird is what the peer may read. */
 	ep->ird = min_t(u16, request->ord, T3_MAX_RD_ATOM);
 	ep->ord = min_t(u16, request->ird, T3_MAX_RD_ATOM);
-	p2p = request->enhanced ? request->peer_to_peer : rtr_wanted(false);
-	ep->rtr_type = p2p ? T3_RTR_READ : T3_RTR_NONE;
+	if (request->enhanced)
+		ep->rtr_type = request->peer_to_peer ? T3_RTR_READ : T3_RTR_NONE;
+	else
+		ep->rtr_type = rtr_wanted(false);
 
 	if (t3_ep_fire(ep, EP_EV_MPA_FRAME, 0))
 		return;
