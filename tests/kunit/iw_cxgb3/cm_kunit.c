@@ -4,29 +4,9 @@
  * once, and what becomes of its reference. The card, the QP and the consumer are functions of
  * this file.
  */
-#include <kunit/test.h>
 #include <linux/module.h>
 
-/* Instead of trace_cm.h: no events of a test in tracefs. */
-#define IW_CXGB3_TRACE_CM_H
-#include "cm.h"
-
-static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
-				    enum ep_state next, int status)
-{
-}
-
-static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event event)
-{
-}
-
-static inline void trace_t3_mpa(const struct t3_ep *ep, int status, unsigned int len)
-{
-}
-
-static inline void trace_t3_mpa_agreed(const struct t3_ep *ep)
-{
-}
+#include "conn.h"
 
 #include "ep_fsm.c"
 #include "quota.c"
@@ -228,22 +208,14 @@ void t3_cm_debugfs_remove(struct t3_cm_dev *cm)
 
 static int cm_init(struct kunit *test)
 {
-	struct t3_cm_dev *cm;
-
 	memset(&card, 0, sizeof(card));
 	memset(&consumer, 0, sizeof(consumer));
-	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	dev = conn_dev(test);
 	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, dev && cm && qp);
+	KUNIT_ASSERT_NOT_NULL(test, qp);
 	qp->id = QPN;
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	KUNIT_ASSERT_EQ(test, xa_insert_irq(&dev->qps, QPN, qp, GFP_KERNEL), 0);
-	dev->cm = cm;
-	cm->dev = dev;
-	spin_lock_init(&cm->lock);
-	init_waitqueue_head(&cm->idle);
-	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
 	cm_id.event_handler = on_event;
 	cm_id.add_ref = take;
 	cm_id.rem_ref = drop;

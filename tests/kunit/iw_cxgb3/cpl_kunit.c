@@ -3,29 +3,9 @@
  * Messages of the card, decoded by the real cpl.c into the real table: what a TID in them
  * may be, a refused open and its second try, and answers to an abort.
  */
-#include <kunit/test.h>
 #include <linux/module.h>
 
-/* Instead of trace_cm.h: no events of a test in tracefs. */
-#define IW_CXGB3_TRACE_CM_H
-#include "cm.h"
-
-static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
-				    enum ep_state next, int status)
-{
-}
-
-static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event event)
-{
-}
-
-static inline void trace_t3_cpl_in(const struct t3_ep *ep, u8 opcode)
-{
-}
-
-static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
-{
-}
+#include "conn.h"
 
 #include "ep_fsm.c"
 #include "ep.c"
@@ -33,7 +13,7 @@ static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
 #include "ids.c"
 #include "cpl.c"
 
-struct cxgb3_client t3_client;
+#include "around_cpl.h"
 
 static struct {
 	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached;
@@ -42,12 +22,6 @@ static struct {
 } card;
 
 /* --- what lies around cpl.c ----------------------------------------------- */
-
-bool t3_dev_enter(struct t3_dev *dev)
-{
-	rcu_read_lock();
-	return true;
-}
 
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
@@ -64,11 +38,6 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 bool t3_route_recall(struct t3_ep *ep)
 {
 	return true;
-}
-
-int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
-{
-	return -1;
 }
 
 void *cxgb3_free_atid(struct t3cdev *tdev, int atid)
@@ -100,44 +69,9 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 }
 
-unsigned long t3_card_timeout(void)
-{
-	return 60 * HZ;
-}
-
-unsigned long t3_cm_timeout(void)
-{
-	return 60 * HZ;
-}
-
-void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
-{
-}
-
 void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 	card.ended++;
-}
-
-void t3_cm_tell_peer_closed(struct t3_ep *ep)
-{
-}
-
-void t3_cm_established(struct t3_ep *ep)
-{
-}
-
-void t3_cm_rx_stream(struct t3_ep *ep)
-{
-}
-
-void t3_cm_init_acked(struct t3_ep *ep)
-{
-}
-
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
-{
-	return 0;
 }
 
 void t3_qp_disconnected(struct t3_qp *qp)
@@ -162,20 +96,6 @@ void t3_ep_confirm_neigh(struct t3_ep *ep)
 {
 }
 
-void t3_listener_forget(struct t3_ep *ep)
-{
-}
-
-int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return 0;
-}
-
-int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return 0;
-}
-
 /* --- a device --------------------------------------------------------------- */
 
 enum { TIDS = 64, ATID = 5 };
@@ -187,26 +107,16 @@ static struct l2t_entry l2t;
 
 static int cpl_init(struct kunit *test)
 {
-	struct t3_cm_dev *cm;
-
 	memset(&card, 0, sizeof(card));
 	memset(&nic, 0, sizeof(nic));
-	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, dev);
-	cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, cm);
+	dev = conn_dev(test);
 	nic.tid_maps.tid_tab = kunit_kcalloc(test, TIDS, sizeof(struct t3c_tid_entry), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, nic.tid_maps.tid_tab);
 	nic.tid_maps.ntids = TIDS;
 	tdev.l4opt = &nic;
 	dev->tdev = &tdev;
-	dev->cm = cm;
-	cm->dev = dev;
-	cm->nmtus = 1;
-	cm->mtus[0] = 1500;
-	spin_lock_init(&cm->lock);
-	init_waitqueue_head(&cm->idle);
-	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+	dev->cm->nmtus = 1;
+	dev->cm->mtus[0] = 1500;
 	t3_cm_wq = alloc_workqueue("cpl_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
 	return 0;

@@ -3,22 +3,10 @@
  * The endpoint's ordered context: references, mailbox, timer and end, with the real table and
  * fakes for everything that sends or tells.
  */
-#include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/module.h>
 
-/* Instead of trace_cm.h: no events of a test in tracefs. */
-#define IW_CXGB3_TRACE_CM_H
-#include "cm.h"
-
-static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
-				    enum ep_state next, int status)
-{
-}
-
-static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event event)
-{
-}
+#include "conn.h"
 
 #include "ep_fsm.c"
 #include "quota.c"
@@ -156,19 +144,9 @@ static struct t3_dev *dev;
 
 static int ep_init(struct kunit *test)
 {
-	struct t3_cm_dev *cm;
-
 	memset(&seen, 0, sizeof(seen));
 	seen.timeout = 60 * HZ;
-	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, dev);
-	cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, cm);
-	dev->cm = cm;
-	cm->dev = dev;
-	spin_lock_init(&cm->lock);
-	init_waitqueue_head(&cm->idle);
-	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+	dev = conn_dev(test);
 	t3_cm_wq = alloc_workqueue("ep_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
 	return 0;

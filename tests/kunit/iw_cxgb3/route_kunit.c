@@ -4,29 +4,9 @@
  * what cxgb3's ARP queue may hold, and when it must be empty of them. cxgb3 is functions of this
  * file.
  */
-#include <kunit/test.h>
 #include <linux/module.h>
 
-/* Instead of trace_cm.h: no events of a test in tracefs. */
-#define IW_CXGB3_TRACE_CM_H
-#include "cm.h"
-
-static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
-				    enum ep_state next, int status)
-{
-}
-
-static inline void trace_t3_ep_refused(const struct t3_ep *ep, enum ep_event event)
-{
-}
-
-static inline void trace_t3_cpl_in(const struct t3_ep *ep, u8 opcode)
-{
-}
-
-static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
-{
-}
+#include "conn.h"
 
 #include "ep_fsm.c"
 #include "quota.c"
@@ -35,7 +15,7 @@ static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
 #include "cpl.c"
 #include "route.c"
 
-struct cxgb3_client t3_client;
+#include "around_cpl.h"
 
 enum { TIDS = 64, TID = 5 };
 
@@ -97,11 +77,6 @@ void t3_l2e_free(struct l2t_data *d, struct l2t_entry *e)
 	card.l2_freed++;
 }
 
-int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
-{
-	return -1;
-}
-
 void *cxgb3_free_atid(struct t3cdev *tdev, int atid)
 {
 	return NULL;
@@ -123,12 +98,6 @@ void cxgb3_queue_tid_release(struct t3cdev *tdev, unsigned int tid)
 {
 }
 
-bool t3_dev_enter(struct t3_dev *dev)
-{
-	rcu_read_lock();
-	return true;
-}
-
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
 	return cxgb3_ofld_send(dev->tdev, skb);
@@ -141,61 +110,12 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 	card.cards_dead++;
 }
 
-unsigned long t3_card_timeout(void)
-{
-	return 60 * HZ;
-}
-
-unsigned long t3_cm_timeout(void)
-{
-	return 60 * HZ;
-}
-
-void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
-{
-}
-
 void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 }
 
-void t3_cm_tell_peer_closed(struct t3_ep *ep)
-{
-}
-
-void t3_cm_established(struct t3_ep *ep)
-{
-}
-
-void t3_cm_rx_stream(struct t3_ep *ep)
-{
-}
-
-void t3_cm_init_acked(struct t3_ep *ep)
-{
-}
-
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
-{
-	return 0;
-}
-
 void t3_qp_disconnected(struct t3_qp *qp)
 {
-}
-
-void t3_listener_forget(struct t3_ep *ep)
-{
-}
-
-int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return 0;
-}
-
-int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return 0;
 }
 
 /* --- a connection ----------------------------------------------------------- */
@@ -206,21 +126,12 @@ static struct t3c_data nic;
 
 static int route_init(struct kunit *test)
 {
-	struct t3_cm_dev *cm;
-
 	memset(&card, 0, sizeof(card));
 	memset(&l2t, 0, sizeof(l2t));
-	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, dev && cm);
+	dev = conn_dev(test);
 	nic.tid_maps.ntids = TIDS;
 	tdev.l4opt = &nic;
 	dev->tdev = &tdev;
-	dev->cm = cm;
-	cm->dev = dev;
-	spin_lock_init(&cm->lock);
-	init_waitqueue_head(&cm->idle);
-	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
 	next_hop.nud_state = NUD_REACHABLE;
 	spin_lock_init(&l2t.lock);
 	__skb_queue_head_init(&l2t.arpq);

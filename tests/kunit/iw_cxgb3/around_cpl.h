@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What lies around cpl.c, and does nothing: for suites that are about its messages. A NIC driver
+ * without ids, a connection manager without consumers, no listener. Behind conn.h.
+ */
+#ifndef T3_KUNIT_AROUND_CPL_H
+#define T3_KUNIT_AROUND_CPL_H
+
+struct cxgb3_client t3_client;
+
+bool t3_dev_enter(struct t3_dev *dev)
+{
+	rcu_read_lock();
+	return true;
+}
+
+int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
+{
+	return -1;
+}
+
+unsigned long t3_card_timeout(void)
+{
+	return 60 * HZ;
+}
+
+unsigned long t3_cm_timeout(void)
+{
+	return 60 * HZ;
+}
+
+void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
+{
+}
+
+void t3_cm_tell_peer_closed(struct t3_ep *ep)
+{
+}
+
+void t3_cm_established(struct t3_ep *ep)
+{
+}
+
+void t3_cm_rx_stream(struct t3_ep *ep)
+{
+}
+
+void t3_cm_init_acked(struct t3_ep *ep)
+{
+}
+
+int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+{
+	return 0;
+}
+
+void t3_listener_forget(struct t3_ep *ep)
+{
+}
+
+int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return 0;
+}
+
+int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return 0;
+}
+
+#endif
