@@ -327,11 +327,26 @@ static void migrate_and_destroy_victim(void)
 		victim_result = destroy_of(&other_filp, victim, &victim_reported);
 }
 
-static void begin_copy_that_fails(void (*meanwhile)(void))
+/* What happens while the next event is copied, which then fails. */
+static void fail_the_copy(struct kunit *test, void (*meanwhile)(void))
 {
 	slow_memory = &event;
 	missing_memory = &event;
 	during_copy = meanwhile;
+	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
+	KUNIT_EXPECT_EQ(test, victim_result, 0);
+	missing_memory = NULL;
+}
+
+/* An id with an event that is not read yet. */
+static u32 id_with_an_event(struct kunit *test)
+{
+	u32 id = create(test);
+
+	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+	fake_find(0);
+	flush_workqueue(cm_wq);
+	return id;
 }
 
 /*
@@ -342,14 +357,8 @@ static void an_id_moves_while_its_event_is_copied(struct kunit *test)
 {
 	u32 reported;
 
-	victim = create(test);
-	KUNIT_ASSERT_EQ(test, resolve_ip(victim), 0);
-	fake_find(0);
-	flush_workqueue(cm_wq);
-	begin_copy_that_fails(migrate_victim);
-	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
-	KUNIT_EXPECT_EQ(test, victim_result, 0);
-	missing_memory = NULL;
+	victim = id_with_an_event(test);
+	fail_the_copy(test, migrate_victim);
 	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "it is on the file that the id left");
 	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
 	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -360,14 +369,8 @@ static void an_id_moves_while_its_event_is_copied(struct kunit *test)
 
 static void an_id_moves_and_ends_while_its_event_is_copied(struct kunit *test)
 {
-	victim = create(test);
-	KUNIT_ASSERT_EQ(test, resolve_ip(victim), 0);
-	fake_find(0);
-	flush_workqueue(cm_wq);
-	begin_copy_that_fails(migrate_and_destroy_victim);
-	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
-	KUNIT_EXPECT_EQ(test, victim_result, 0);
-	missing_memory = NULL;
+	victim = id_with_an_event(test);
+	fail_the_copy(test, migrate_and_destroy_victim);
 	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "an event of an id that is destroyed");
 	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), -EAGAIN);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
@@ -378,13 +381,8 @@ static void an_id_moves_while_its_event_is_copied_and_ends(struct kunit *test)
 {
 	u32 reported;
 
-	victim = create(test);
-	KUNIT_ASSERT_EQ(test, resolve_ip(victim), 0);
-	fake_find(0);
-	flush_workqueue(cm_wq);
-	begin_copy_that_fails(migrate_victim);
-	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
-	missing_memory = NULL;
+	victim = id_with_an_event(test);
+	fail_the_copy(test, migrate_victim);
 	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, &reported), 0);
 	KUNIT_EXPECT_EQ(test, reported, 0u);
 	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "an event of an id that is destroyed");
@@ -397,10 +395,7 @@ static void a_listener_moves_while_its_event_is_copied(struct kunit *test)
 	victim = listener(test, FAKE_HERE);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	flush_workqueue(cm_wq);
-	begin_copy_that_fails(migrate_victim);
-	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
-	KUNIT_EXPECT_EQ(test, victim_result, 0);
-	missing_memory = NULL;
+	fail_the_copy(test, migrate_victim);
 	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
 	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
