@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Takes of every thing, one kind after another (or of those in --what=A,B), until it is refused, or until its
 // memory cgroup (--cgroup=DIRECTORY) has grown by --share=BYTES for that kind. Then it prints how many it has
-// of each and what was the end, says "holding" on stderr and keeps all until its standard input ends.
+// of each and what was the end, and "holding" on a line, and keeps all until its standard input ends.
 // --ghost=ADDRESS is a host that does not answer. Right is: every kind has an end.
 #include "program.hh"
 
@@ -150,8 +150,7 @@ std::vector<volatile uint32_t*> doorbells() {
 }
 
 // Of a queue pair that has nothing to do, for a second.
-size_t flood(uint32_t qp_num) {
-    const auto pages = doorbells();
+size_t flood(const std::vector<volatile uint32_t*>& pages, uint32_t qp_num) {
     size_t rung = 0;
     for (const auto until = in_ms(1000); !pages.empty() && Clock::now() < until;)
         for (int i = 0; i < 100; i++, rung++)
@@ -174,6 +173,7 @@ int main(int argc, char** argv) {
     end.resolve(args);
     ibv_context* const verbs = end.id->verbs;
     const uint32_t qp_num = end.id->qp->qp_num;
+    const auto doorbell_pages = doorbells(); // later there may be no descriptor left to read the maps with
     std::vector<uint8_t, WholePages<uint8_t>> memory(page);
     std::unique_ptr<Scattered> scattered;
     rdma_event_channel *const unread = new_channel(), *const opens = new_channel(),
@@ -232,10 +232,9 @@ int main(int argc, char** argv) {
                 ", \"" + why + "\", " + std::to_string(grown) + "]";
         std::fprintf(stderr, "%s: %u, %s, %ld bytes\n", kind.name, had, why.c_str(), grown);
     }
-    const size_t rung = wanted.empty() ? flood(qp_num) : 0;
-    std::printf("%s, \"doorbells\": [%zu, \"\", 0]}\n", text.c_str(), rung);
+    const size_t rung = wanted.empty() ? flood(doorbell_pages, qp_num) : 0;
+    std::printf("%s, \"doorbells\": [%zu, \"\", 0]}\nholding\n", text.c_str(), rung);
     std::fflush(stdout);
-    std::fprintf(stderr, "holding\n");
     for (char c; read(STDIN_FILENO, &c, 1) > 0;)
         ;
     _exit(bounded ? 0 : 1); // what is left is the kernel's to clean up
