@@ -292,7 +292,8 @@ static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 	int ret;
 
 	ep->active = true;
-	ep->rtr_type = rtr_wanted(ep->mpa_rev == MPA_REVISION_2);
+	ep->rtr_type = call->qp->rtr_entry ? rtr_wanted(ep->mpa_rev == MPA_REVISION_2) :
+					     T3_RTR_NONE;
 	ep->ord = ep->rtr_type == T3_RTR_READ ? max(call->ord, 1U) : call->ord;
 	ep->ird = call->ird;
 	ret = claim_qp(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
@@ -342,7 +343,8 @@ static int agree(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
 	ep->mpa_rev = reply->rev;
 	ep->enhanced &= reply->enhanced;
 	if (!ep->enhanced) {
-		ep->rtr_type = rtr_wanted(false);
+		if (ep->rtr_type == T3_RTR_READ)
+			ep->rtr_type = rtr_wanted(false);
 		return 0;
 	}
 

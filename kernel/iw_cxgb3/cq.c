@@ -500,7 +500,7 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > T3_MAX_CQ_ENTRIES || attr->comp_vector)
+	if (!attr->cqe || attr->cqe > T3_MAX_CQE || attr->comp_vector)
 		return -EINVAL;
 	if (udata) {
 		struct t3_create_cq_req req;
@@ -515,7 +515,9 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		cq->user_rptr = u64_to_user_ptr(req.user_rptr_addr);
 	}
 
-	cq->entries = roundup_pow_of_two(max(attr->cqe, 2U));
+	cq->entries = roundup_pow_of_two(attr->cqe + T3_CQ_SPARE);
+	/* Half of what is to spare: a QP that fails adds an error and a TERMINATE. */
+	atomic_set(&cq->rtr_left, (cq->entries - attr->cqe) / 2);
 	cq->raised_pending = U32_MAX;
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->comp_lock);
@@ -541,7 +543,7 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (err)
 		goto err_hw;
 	T3_RACE_POINT(t3_create_cq_made);
-	ibcq->cqe = cq->entries;
+	ibcq->cqe = attr->cqe;
 	if (uc) {
 		err = user_respond(cq, uc, udata);
 		if (err)

@@ -59,6 +59,9 @@
 #define T3_FW_MAJOR		7
 #define T3_MAX_PORTS		2
 #define T3_MAX_RD_ATOM		8
+/* Entries of a CQ beyond those asked for, for what the card writes by itself. */
+#define T3_CQ_SPARE		16
+#define T3_MAX_CQE		(T3_MAX_CQ_ENTRIES - T3_CQ_SPARE)
 #define T3_MAX_PBL_PAGES	BIT(20)
 
 #define T3_RETIRE_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
@@ -341,7 +344,8 @@ struct t3_cq {
 	struct ib_cq ibcq;
 	u32 id;
 	struct t3_quota *quota;
-	u32 entries;			/* power of two */
+	u32 entries;			/* power of two; T3_CQ_SPARE more than asked for, or more */
+	atomic_t rtr_left;		/* QPs that may still connect with an RTR read */
 	spinlock_t lock;		/* rptr, ready, state of kernel work queues */
 	spinlock_t comp_lock;		/* one completion handler at a time */
 	bool armed;			/* a call of the handler is owed */
@@ -429,6 +433,7 @@ struct t3_qp {
 	bool resetting;			/* no connection now */
 	bool found_by_cm;		/* iw_get_qp() returned it; lock of t3_dev.qps */
 	bool sq_sig_all;
+	bool rtr_entry;			/* the send CQ has one for the RTR read's response */
 	u32 max_ord;
 	u32 max_ird;
 	u32 access;			/* enum ib_access_flags; 0: all remote ones */

@@ -885,6 +885,23 @@ static void t3_qp_publish(struct t3_qp *qp)
 	WARN_ON_ONCE(xa_err(xa_store_irq(&t3_qp_dev(qp)->qps, qp->id, qp, 0)));
 }
 
+/*
+ * The response to an RTR read is an entry of the send CQ that no request of the consumer
+ * accounts for, and the card overwrites unread entries of a full CQ. If none is to spare,
+ * the QP connects without an RTR read.
+ */
+static void take_rtr_entry(struct t3_qp *qp)
+{
+	qp->rtr_entry = atomic_dec_if_positive(&to_t3_cq(qp->ibqp.send_cq)->rtr_left) >= 0;
+}
+
+static void return_rtr_entry(struct t3_qp *qp)
+{
+	if (qp->rtr_entry)
+		atomic_inc(&to_t3_cq(qp->ibqp.send_cq)->rtr_left);
+	qp->rtr_entry = false;
+}
+
 static void leave_cqs(struct t3_qp *qp)
 {
 	struct t3_cq *scq = to_t3_cq(qp->ibqp.send_cq), *rcq = to_t3_cq(qp->ibqp.recv_cq);
@@ -949,6 +966,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	err = t3_qp_reserve(qp);
 	if (err)
 		goto err_arrays;
+	take_rtr_entry(qp);
 	T3_RACE_POINT(t3_create_qp_made);
 	if (uc) {
 		err = user_respond(qp, uc, udata);
@@ -968,6 +986,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	return 0;
 
 err_reserved:
+	return_rtr_entry(qp);
 	t3_qp_unreserve(qp);
 err_arrays:
 	kvfree(qp->wq.sq);
@@ -1002,6 +1021,7 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	T3_RACE_POINT(t3_destroy_qp_released);
 	leave_cqs(qp);
+	return_rtr_entry(qp);
 	free_scratch(qp);
 	kvfree(qp->wq.sq);
 	kvfree(qp->wq.rq);

@@ -43,7 +43,7 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_qp_rd_atom = T3_MAX_RD_ATOM;
 	attr->max_qp_init_rd_atom = T3_MAX_RD_ATOM;
 	attr->max_cq = dev->cq_ids.max - dev->cq_ids.min + 1;
-	attr->max_cqe = T3_MAX_CQ_ENTRIES;
+	attr->max_cqe = T3_MAX_CQE;
 	attr->max_mr = dev->stags.max - dev->stags.min + 1;
 	attr->max_mw = attr->max_mr;
 	attr->max_pd = dev->pd_ids.max - dev->pd_ids.min + 1;

@@ -469,6 +469,35 @@ static void plain_reply_connects_without_a_read(struct kunit *test)
 	end(test, ep);
 }
 
+/* A QP whose send CQ has no entry to spare for the response connects without the read. */
+static void read_is_asked_for_if_its_response_has_an_entry(struct kunit *test)
+{
+	struct t3_ep_call call = { .qp = qp, .cm_id = &cm_id };
+	struct mpa_startup request;
+	bool entry = true;
+
+	do {
+		struct t3_ep *ep = t3_ep_alloc(dev);
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+		t3_ep_get(ep);
+		ep->mpa_rev = MPA_REVISION_2;
+		qp->rtr_entry = entry;
+		take(&cm_id);
+		consumer.replies = 0;
+		KUNIT_ASSERT_EQ(test, start_connect(ep, &call), 0);
+		KUNIT_EXPECT_EQ(test, ep->rtr_type, entry ? T3_RTR_READ : T3_RTR_NONE);
+		KUNIT_EXPECT_EQ(test, ep->ord, (u32)entry);
+		KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REQUEST, ep->tx_frame, ep->tx_len, &request),
+				MPA_COMPLETE);
+		KUNIT_EXPECT_EQ(test, request.peer_to_peer, entry);
+		KUNIT_EXPECT_EQ(test, request.rtr, entry ? MPA_RTR_READ : 0);
+		t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+		end(test, ep);
+		entry = !entry;
+	} while (!entry);
+}
+
 /* No word before the reset: the peer may know revision 1 only. */
 static void reset_without_a_reply_is_tried_again(struct kunit *test)
 {
@@ -495,6 +524,7 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(qp_that_is_gone_fails_the_connect),
 	KUNIT_CASE(reject_is_refused_with_its_data),
 	KUNIT_CASE(plain_reply_connects_without_a_read),
+	KUNIT_CASE(read_is_asked_for_if_its_response_has_an_entry),
 	KUNIT_CASE(reset_without_a_reply_is_tried_again),
 	{}
 };

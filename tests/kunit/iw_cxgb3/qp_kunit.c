@@ -454,6 +454,52 @@ static void cq_is_found_when_it_cannot_fail_any_more(struct kunit *test)
 	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
 }
 
+/* 64 entries are asked for, the ring has 128: of the others half are for responses to RTR reads. */
+static void rtr_read_needs_an_entry_of_the_send_cq(struct kunit *test)
+{
+	struct t3_qp *with, *without, *failing;
+
+	KUNIT_EXPECT_EQ(test, cq->ibcq.cqe, 64);
+	KUNIT_EXPECT_EQ(test, cq->entries, 128U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 32);
+	atomic_set(&cq->rtr_left, 1);
+	with = make_qp(test, false);
+	without = make_qp(test, false);
+	KUNIT_EXPECT_TRUE(test, with->rtr_entry);
+	KUNIT_EXPECT_FALSE(test, without->rtr_entry);
+	destroy_qp(&without->ibqp, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 0);
+	destroy_qp(&with->ibqp, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 1);
+	card.respond_error = -EFAULT;
+	failing = alloc_qp(test);
+	KUNIT_EXPECT_EQ(test, create(failing, true), -EFAULT);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 1);
+}
+
+static void cq_has_entries_for_what_the_card_adds(struct kunit *test)
+{
+	static const struct { u32 cqe; int err; u32 entries; } sizes[] = {
+		{ 0, -EINVAL, 0 }, { 1, 0, 32 }, { 16, 0, 32 }, { 112, 0, 128 }, { 113, 0, 256 },
+		{ 128, 0, 256 }, { 32752, 0, 32768 }, { 32753, -EINVAL, 0 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const struct ib_cq_init_attr attr = { .cqe = sizes[i].cqe };
+		struct t3_cq *sized = kunit_kzalloc(test, sizeof(*sized), GFP_KERNEL);
+
+		KUNIT_ASSERT_NOT_NULL(test, sized);
+		sized->ibcq.device = &dev->ibdev;
+		KUNIT_EXPECT_EQ(test, create_cq(&sized->ibcq, &attr, NULL), sizes[i].err);
+		if (sizes[i].err)
+			continue;
+		KUNIT_EXPECT_EQ(test, sized->entries, sizes[i].entries);
+		KUNIT_EXPECT_EQ(test, sized->ibcq.cqe, (int)sizes[i].cqe);
+		destroy_cq(&sized->ibcq, NULL);
+	}
+}
+
 static void kernel_qp_is_in_the_tables_of_its_cqs(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -768,6 +814,8 @@ static void peer_has_the_rights_of_the_qp(struct kunit *test)
 static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_is_found_when_it_cannot_fail_any_more),
 	KUNIT_CASE(cq_is_found_when_it_cannot_fail_any_more),
+	KUNIT_CASE(rtr_read_needs_an_entry_of_the_send_cq),
+	KUNIT_CASE(cq_has_entries_for_what_the_card_adds),
 	KUNIT_CASE(kernel_qp_is_in_the_tables_of_its_cqs),
 	KUNIT_CASE(destroy_waits_for_who_has_found_the_qp),
 	KUNIT_CASE(grace_periods_are_for_those_that_were_found),

@@ -198,7 +198,6 @@ static struct cxgb3_cq *make_cq(struct ibv_context *context, int cqe, struct ibv
 		goto destroy;
 	}
 	cxgb3_core_cq_use_ring(cq, &resp.drv);
-	cq->vcq.cq.cqe = 1 << resp.drv.size_log2;
 	return cq;
 
 destroy:
