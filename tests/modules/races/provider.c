@@ -177,6 +177,11 @@ static int conn_say(struct races_conn *conn, u32 word, int status)
 	case T3_RACES_SAY_CLOSE:
 		conn_end(conn, status);
 		return 0;
+	case T3_RACES_SAY_TIMEOUT:
+		if (conn->state != CONNECTING && conn->state != ACCEPTING)
+			return -EINVAL;
+		conn_end(conn, -ETIMEDOUT);
+		return 0;
 	default:
 		return -EINVAL;
 	}

@@ -36,6 +36,7 @@ enum t3_races_word {
 	T3_RACES_SAY_ESTABLISHED,
 	T3_RACES_SAY_PEER_CLOSE,
 	T3_RACES_SAY_CLOSE,
+	T3_RACES_SAY_TIMEOUT, /* ends a connection that the peer has not answered */
 	T3_RACES_SAY_QP_EVENT,
 	T3_RACES_SAY_CQ_EVENT, /* of the QP's send CQ */
 	T3_RACES_SAY_COMPLETION, /* on the QP's send CQ */

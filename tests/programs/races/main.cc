@@ -383,6 +383,15 @@ std::vector<std::string> ids_left() {
     return ids;
 }
 
+// The ids that somebody still waits for, with what they went through.
+std::string ids_with_history() {
+    std::ifstream file("/sys/kernel/debug/t3_rdma_cm/ids");
+    std::string text, line;
+    while (std::getline(file, line))
+        text += "\n    " + line;
+    return text.empty() ? "\n    no id is left" : "\n   and" + text;
+}
+
 // Where the time goes, in one word per step.
 class Times {
 public:
@@ -588,7 +597,7 @@ std::string Explorer::try_pair(const Pair& pair) {
         return duel.done_by(0, patience) && (held != 0 || duel.done_by(1, patience)) && duel.end(patience);
     });
     if (!ended) {
-        report(pair.name(), "it does not end:" + duel.stacks());
+        report(pair.name(), "it does not end:" + duel.stacks() + ids_with_history());
         broken_ = true;
     }
     return outcome;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include <rdma/rdma_netlink.h>
 #include <sched.h>
 #include <set>
+#include <stop_token>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -32,6 +34,8 @@ namespace races {
 std::string modules_folder = "/t3/races";
 
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr const char* device_name = "race0";
 constexpr const char* other_name = "race77";
@@ -411,6 +415,19 @@ Operation machine(std::string name, std::function<int(const Outside&)> run, bool
             .changes = changes};
 }
 
+// A connection that its peer has not answered keeps its id, and so the device, until the provider gives it
+// up. A real one has a timer; this one gives up a moment after the device began to go.
+int device_goes(const Outside& at, const std::function<int()>& go) {
+    std::jthread timer([&at](const std::stop_token& gone) {
+        while (!gone.stop_requested()) {
+            std::this_thread::sleep_for(50ms);
+            for (const uint32_t qpn : at.facts.qpn)
+                at.hook.say(T3_RACES_SAY_TIMEOUT, qpn);
+        }
+    });
+    return go();
+}
+
 int dump(int command) {
     const auto device = find_device("race");
     return device ? dump_resources(device->index, command) : ENODEV;
@@ -423,18 +440,19 @@ void add_machine(Operations& list) {
                     .mapped = true,
                     .outside = [](const Outside& at) { return error_of(kill(at.subject, SIGKILL)); }});
     list.push_back(machine(
-        "unplug", [](const Outside& at) { return at.hook.unplug(); }, true));
+        "unplug", [](const Outside& at) { return device_goes(at, [&at] { return at.hook.unplug(); }); },
+        true));
     list.push_back(machine(
         "replug",
         [](const Outside& at) {
-            const int error = at.hook.unplug();
+            const int error = device_goes(at, [&at] { return at.hook.unplug(); });
             return error ? error : at.hook.plug();
         },
         true));
     list.push_back(machine(
         "rename", [](const Outside&) { return rename_it(); }, true));
     list.push_back(machine(
-        "move_netns", [](const Outside&) { return move_away(); }, true));
+        "move_netns", [](const Outside& at) { return device_goes(at, move_away); }, true));
     list.push_back(machine(
         "link_down", [](const Outside&) { return link(false); }, true));
     list.push_back(machine("dump_qp", [](const Outside&) { return dump(RDMA_NLDEV_CMD_RES_QP_GET); }));
