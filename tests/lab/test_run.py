@@ -64,3 +64,8 @@ def test_the_long_run_has_races_on_the_debug_kernels_of_two_releases(program, tm
     assert "--suite" not in whole
     newest, = [command for command in commands if "--suite" in command]
     assert newest[newest.index("--suite") + 1] == "forky" and int(newest[newest.index("--sample") + 1]) >= 1000
+
+
+def test_the_short_run_has_a_sample_of_races(program, tmp_path):
+    command, = [stage.command for stage in program.stages("test", tmp_path, None) if "tests/races/run" in stage.command]
+    assert command[command.index("--kernel") + 1] == "stock" and "--sample" in command
