@@ -173,7 +173,7 @@ struct t3_ep {
 	struct t3_ep_call *pending;	/* accept that waits for RDMA_INIT's ack */
 	struct t3_ep_call second_try;	/* active: connect again with revision 1 */
 	u32 qpn;			/* active */
-	struct t3_quota *quota;		/* active, for the ATID; with a reference */
+	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 

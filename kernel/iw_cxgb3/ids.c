@@ -11,6 +11,10 @@
  *
  * An ATID of an open that the card has not answered cannot be given back: the
  * answer would find the next user. It is cleared.
+ *
+ * A TID is charged to the user who connects or listens: an active open before the card is
+ * asked, since the answer, which has the TID, cannot be refused; a request when its TID is
+ * entered. So a user who never answers requests leaves TIDs for others.
  */
 #include "cm.h"
 
@@ -18,6 +22,32 @@
 static struct tid_info *id_tables(struct t3_cm_dev *cm)
 {
 	return READ_ONCE(cm->unplugged) ? NULL : &t3c_data(cm->dev->tdev)->tid_maps;
+}
+
+static int charge_tid(struct t3_ep *ep)
+{
+	return t3_quota_charge(ep->dev, ep->quota, T3_QUOTA_TID, 1,
+			       t3c_data(ep->dev->tdev)->tid_maps.ntids);
+}
+
+/* The ATID that an active open has until the card answers, and the TID that it has then. */
+static int charge_open(struct t3_ep *ep)
+{
+	int err = charge_tid(ep);
+
+	if (err)
+		return err;
+	err = t3_quota_charge(ep->dev, ep->quota, T3_QUOTA_ATID, 1,
+			      t3c_data(ep->dev->tdev)->tid_maps.natids);
+	if (err)
+		t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
+	return err;
+}
+
+static void uncharge_open(struct t3_ep *ep)
+{
+	t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
+	t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
 }
 
 /**
@@ -32,8 +62,7 @@ int t3_take_atid(struct t3_ep *ep)
 
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
-	err = t3_quota_charge(ep->dev, ep->quota, T3_QUOTA_ATID, 1,
-			      t3c_data(ep->dev->tdev)->tid_maps.natids);
+	err = charge_open(ep);
 	if (err) {
 		t3_dev_leave(ep->dev);
 		return err;
@@ -47,7 +76,7 @@ int t3_take_atid(struct t3_ep *ep)
 	spin_unlock_bh(&ep->id_lock);
 	t3_dev_leave(ep->dev);
 	if (atid < 0) {
-		t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
+		uncharge_open(ep);
 		return -ENOMEM;
 	}
 	return 0;
@@ -88,15 +117,19 @@ void t3_release_tid(struct t3_dev *dev, u32 tid)
  * @ep: endpoint
  * @tid: its id, from a message of the card
  *
- * Return: 0, -ENODEV, or -EPROTO if the id is out of range
+ * Return: 0, -ENODEV, -ENOMEM if the listening user has his share, or -EPROTO if the id is
+ * out of range
  */
 int t3_take_tid(struct t3_ep *ep, u32 tid)
 {
+	int err;
+
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
-	if (!t3_tid_in_table(ep->dev, tid)) {
+	err = t3_tid_in_table(ep->dev, tid) ? charge_tid(ep) : -EPROTO;
+	if (err) {
 		t3_dev_leave(ep->dev);
-		return -EPROTO;
+		return err;
 	}
 	spin_lock_bh(&ep->id_lock);
 	ep->tid = tid;
@@ -163,7 +196,9 @@ void t3_return_id(struct t3_ep *ep)
 		clear_id(ep);
 	}
 	if (ep->id_kind == T3_ID_ATID)
-		t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
+		uncharge_open(ep);
+	else if (ep->id_kind == T3_ID_TID)
+		t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
 	ep->id_kind = T3_ID_NONE;
 	spin_unlock_bh(&ep->id_lock);
 }

@@ -76,8 +76,11 @@ static bool adopt(struct t3_listener *l, struct t3_ep *ep)
 
 	spin_lock_bh(&l->lock);
 	room = l->listening && l->embryos < l->max_embryos;
-	if (room)
+	if (room) {
 		l->embryos++;
+		/* The listener keeps its own reference until it no longer listens. */
+		ep->quota = t3_quota_share(&l->dev->quotas, l->quota);
+	}
 	spin_unlock_bh(&l->lock);
 	if (room) {
 		kref_get(&l->ref);

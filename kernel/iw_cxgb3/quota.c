@@ -17,6 +17,7 @@ static const char * const quota_names[T3_QUOTA_NUM] = {
 	[T3_QUOTA_RQT]		= "bytes of receive queues",
 	[T3_QUOTA_ATID]		= "active opens",
 	[T3_QUOTA_STID]		= "listeners",
+	[T3_QUOTA_TID]		= "connections",
 };
 
 void t3_quotas_init(struct t3_quotas *quotas)

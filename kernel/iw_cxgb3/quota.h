@@ -29,6 +29,7 @@ enum t3_quota_kind {
 	T3_QUOTA_RQT,			/* bytes */
 	T3_QUOTA_ATID,
 	T3_QUOTA_STID,
+	T3_QUOTA_TID,
 	T3_QUOTA_NUM
 };
 

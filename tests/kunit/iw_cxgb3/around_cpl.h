@@ -14,11 +14,6 @@ bool t3_dev_enter(struct t3_dev *dev)
 	return true;
 }
 
-int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
-{
-	return -1;
-}
-
 unsigned long t3_card_timeout(void)
 {
 	return 60 * HZ;

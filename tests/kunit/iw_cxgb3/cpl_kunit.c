@@ -19,6 +19,7 @@ static struct {
 	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached;
 	u32 last_tid;
 	int send_error;
+	int atid;		/* the one that is free; 0: none */
 } card;
 
 /* --- what lies around cpl.c ----------------------------------------------- */
@@ -38,6 +39,11 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 bool t3_route_recall(struct t3_ep *ep)
 {
 	return true;
+}
+
+int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
+{
+	return card.atid ?: -1;
 }
 
 void *cxgb3_free_atid(struct t3cdev *tdev, int atid)
@@ -238,6 +244,70 @@ static void syn_with_a_tid_that_is_none_is_dropped(struct kunit *test)
 }
 
 /* The card has answered, so nothing but the endpoint itself can end this wait. */
+/* B.7: of 64 TIDs one user gets 56, as requests that are never answered or as opens. */
+static void tids_are_charged_to_the_user(struct kunit *test)
+{
+	struct t3_cpl_pass_accept_req req = {};
+	struct t3_quota user = { .refs = 1000 };
+	struct t3_ep *eps[TIDS - TIDS / 8], *ep;
+	unsigned int i;
+
+	t3_quotas_init(&dev->quotas);
+	for (i = 0; i <= ARRAY_SIZE(eps); i++) {
+		ep = new_ep(test, EP_IDLE);
+		ep->id_kind = T3_ID_NONE;
+		ep->active = false;
+		ep->quota = &user;
+		req.ot = cpu_to_be32(i);
+		handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+		if (i < ARRAY_SIZE(eps))
+			eps[i] = ep;
+	}
+	KUNIT_EXPECT_EQ(test, card.inserted_tids, ARRAY_SIZE(eps));
+	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, card.last_tid, ARRAY_SIZE(eps));
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), (int)ARRAY_SIZE(eps));
+	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
+	end(test, ep);
+
+	for (i = 0; i < ARRAY_SIZE(eps); i++)
+		end(test, eps[i]);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
+}
+
+/* An open has its share of TIDs from the beginning: the card's answer cannot be refused. */
+static void open_is_charged_for_its_tid(struct kunit *test)
+{
+	struct t3_quota user = { .refs = 1000 };
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	t3_quotas_init(&dev->quotas);
+	nic.tid_maps.natids = 16;
+	ep->quota = &user;
+	ep->id_kind = T3_ID_NONE;
+	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), -ENOMEM);	/* cxgb3 has none */
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
+
+	card.atid = ATID;
+	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 1);
+	t3_trade_atid(ep, 7);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 1);
+	t3_return_id(ep);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
+
+	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), 0);
+	t3_return_id(ep);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
+	end(test, ep);
+}
+
 static void abort_after_conn_exist_ends_the_open(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
@@ -307,6 +377,8 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(refused_open_gives_its_tid_back),
 	KUNIT_CASE(tid_that_is_none_is_not_given_back),
 	KUNIT_CASE(syn_with_a_tid_that_is_none_is_dropped),
+	KUNIT_CASE(tids_are_charged_to_the_user),
+	KUNIT_CASE(open_is_charged_for_its_tid),
 	KUNIT_CASE(abort_after_conn_exist_ends_the_open),
 	KUNIT_CASE(second_conn_exist_ends_the_open),
 	KUNIT_CASE(second_open_that_cannot_be_sent_ends_it),

@@ -136,6 +136,7 @@ static void ep_free(struct kref *ref)
 	struct t3_ep *ep = container_of(ref, struct t3_ep, ref);
 
 	skb_queue_purge(&ep->inbox);
+	t3_quota_put(&ep->dev->quotas, ep->quota);
 	kfree(ep);
 }
 
@@ -224,6 +225,7 @@ static int listen_init(struct kunit *test)
 	dev->cm = kunit_kzalloc(test, sizeof(*dev->cm), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dev->cm);
 	dev->cm->dev = dev;
+	t3_quotas_init(&dev->quotas);
 	spin_lock_init(&dev->cm->lock);
 	INIT_LIST_HEAD(&dev->cm->listeners);
 	xa_init_flags(&dev->cm->eps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
@@ -387,6 +389,7 @@ static void card_that_is_silent(struct kunit *test)
 static void children_are_bounded_and_orphaned(struct kunit *test)
 {
 	const unsigned int room = 3 + T3_EMBRYO_SLACK;
+	struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
 	struct t3_listener *l;
 	struct iw_cm_id *id;
 	unsigned int i;
@@ -394,10 +397,12 @@ static void children_are_bounded_and_orphaned(struct kunit *test)
 	id = make_id(test, 0, 7174);
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 3), 0);
 	l = id->provider_data;
+	l->quota = &user;
 	for (i = 0; i < room + 10; i++)
 		KUNIT_ASSERT_EQ(test, syn(l, i), 0);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, l->embryos, room);
+	KUNIT_EXPECT_EQ(test, user.refs, 2 + room);
 	KUNIT_EXPECT_EQ(test, card.released_tids, 10);
 
 	card.no_memory = true;
@@ -405,8 +410,10 @@ static void children_are_bounded_and_orphaned(struct kunit *test)
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, card.released_tids, 11);
 
+	atomic_inc(&user.used[T3_QUOTA_STID]);
 	t3_cm_destroy_listen(id);
 	KUNIT_EXPECT_EQ(test, card.orphaned, room);
+	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
 /* B10: cxgb3 would use it as an index. */

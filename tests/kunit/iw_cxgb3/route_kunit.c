@@ -77,6 +77,11 @@ void t3_l2e_free(struct l2t_data *d, struct l2t_entry *e)
 	card.l2_freed++;
 }
 
+int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
+{
+	return -1;
+}
+
 void *cxgb3_free_atid(struct t3cdev *tdev, int atid)
 {
 	return NULL;
