@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace fake {
@@ -59,15 +60,16 @@ const char* cxgb3_self_check(const verbs_context_ops*) {
     return nullptr;
 }
 void verbs_register_driver_name(const verbs_device_ops*) {}
-void* _verbs_init_and_alloc_context(ibv_device*, int, size_t, verbs_context*, uint32_t) {
-    std::abort();
+void* _verbs_init_and_alloc_context(ibv_device* device, int fd, size_t size, verbs_context* offset,
+                                    uint32_t) {
+    auto* memory = static_cast<uint8_t*>(std::calloc(1, size));
+    auto* context = reinterpret_cast<verbs_context*>(memory + reinterpret_cast<uintptr_t>(offset));
+    context->context.device = device;
+    context->context.cmd_fd = fd;
+    return memory;
 }
-void verbs_uninit_context(verbs_context*) {
-    std::abort();
-}
-void verbs_set_ops(verbs_context*, const verbs_context_ops*) {
-    std::abort();
-}
+void verbs_uninit_context(verbs_context*) {}
+void verbs_set_ops(verbs_context*, const verbs_context_ops*) {}
 const char* ibv_get_device_name(ibv_device*) {
     return "fake";
 }
@@ -76,7 +78,7 @@ int ibv_cmd_get_context(verbs_context*, void*, size_t, void*, void*, size_t) {
 #else
 int ibv_cmd_get_context(verbs_context*, void*, size_t, void*, size_t) {
 #endif
-    return EIO;
+    return kernel.refuse_context ? EIO : 0;
 }
 int ibv_cmd_query_device_any(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr,
                              size_t size, void* resp, size_t*) {
@@ -155,6 +157,26 @@ int ibv_cmd_query_qp(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*, void*, size_
 }
 int ibv_cmd_destroy_qp(ibv_qp*) {
     return unmake(kernel.qps);
+}
+
+// The linker puts these in the place of the real ones (--wrap).
+decltype(cxgb3_core_create_qp) __real_cxgb3_core_create_qp;
+int __wrap_cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signal_all, bool threads,
+                                cxgb3_counters* counters, void (*abort)(void*)) noexcept {
+    return kernel.refuse_core_qp
+               ? ENOMEM
+               : __real_cxgb3_core_create_qp(qp, resp, signal_all, threads, counters, abort);
+}
+decltype(cxgb3_set_builders) __real_cxgb3_set_builders;
+int __wrap_cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
+    return kernel.refuse_builders ? ENOMEM : __real_cxgb3_set_builders(qp, counted);
+}
+decltype(madvise) __real_madvise;
+int __wrap_madvise(void* start, size_t bytes, int advice) noexcept {
+    if (!kernel.refuse_madvise)
+        return __real_madvise(start, bytes, advice);
+    errno = EINVAL;
+    return -1;
 }
 
 } // extern "C"

@@ -14,6 +14,10 @@ struct Kernel {
     bool bad_ring = false;  // keys that cannot be mapped
     bool bad_doorbell = false;
     bool bad_sizes = false; // an answer that no driver of this card gives
+    bool refuse_context = false;
+    // What needs memory of the process itself, or its kernel's consent: the steps of the provider that a test
+    // cannot make fail otherwise.
+    bool refuse_core_qp = false, refuse_builders = false, refuse_madvise = false;
     int pds = 0, mrs = 0, mws = 0, cqs = 0, qps = 0;
     int notify_calls = 0;
     int fd = -1;
@@ -30,3 +34,4 @@ extern Kernel kernel;
 } // namespace fake
 
 extern "C" const verbs_context_ops* glue_ops(void);
+extern "C" const verbs_device_ops* glue_device_ops(void);

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -63,12 +65,22 @@ protected:
         return ops.alloc_parent_domain(ctx(), &attr);
     }
     // Rings and doorbells of the fake kernel's file.
-    static int mappings() {
+    static int mappings(const std::string& file = "/memfd:kernel") {
         std::ifstream maps("/proc/self/maps");
         int count = 0;
         for (std::string line; std::getline(maps, line);)
-            count += line.find("/memfd:kernel") != std::string::npos;
+            count += line.find(file) != std::string::npos;
         return count;
+    }
+    // Of the QP that was made last, since this was asked last.
+    static bool doorbell_rung() {
+        const auto page = static_cast<off_t>(kernel.bytes - 4096);
+        std::vector<uint8_t> now(4096);
+        EXPECT_EQ(pread(kernel.fd, now.data(), now.size(), page), 4096);
+        const bool rung = std::ranges::any_of(now, [](uint8_t byte) { return byte != 0; });
+        std::ranges::fill(now, 0);
+        EXPECT_EQ(pwrite(kernel.fd, now.data(), now.size(), page), 4096);
+        return rung;
     }
     static bool locks(auto& object) { // it cannot be had twice
         const bool first = object.try_lock(), second = object.try_lock();
@@ -138,6 +150,87 @@ TEST_F(Glue, AFailedStepLeavesNothing) {
     EXPECT_EQ(ops.alloc_mw(pd, IBV_MW_TYPE_1), nullptr);
     EXPECT_EQ(kernel.objects(), before);
     EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+// By whatever means the process finds that it has no memory, or its kernel does not let it keep a ring from
+// its children.
+TEST_F(Glue, AStepOfTheProcessThatFailsLeavesNothing) {
+    ibv_cq* cq = make_cq();
+    ASSERT_NE(cq, nullptr);
+    const int before = kernel.objects(), mapped = mappings();
+    for (bool* refused : {&kernel.refuse_core_qp, &kernel.refuse_builders, &kernel.refuse_madvise}) {
+        *refused = true;
+        auto attr = qp_attr(cq);
+        EXPECT_EQ(ops.create_qp_ex(ctx(), &attr), nullptr);
+        EXPECT_EQ(errno, refused == &kernel.refuse_madvise ? EINVAL : ENOMEM);
+        EXPECT_EQ(kernel.objects(), before);
+        EXPECT_EQ(mappings(), mapped);
+        *refused = false;
+    }
+    kernel.refuse_madvise = true;
+    EXPECT_EQ(make_cq(), nullptr);
+    kernel.refuse_madvise = false;
+    EXPECT_EQ(kernel.objects(), before);
+    EXPECT_EQ(mappings(), mapped);
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+// The program need not wait for the kernel to mark the ring.
+TEST_F(Glue, AQpInErrorIsGivenNoMoreWork) {
+    const std::vector<std::function<void(ibv_qp*)>> ways = {
+        [&](ibv_qp* qp) {
+            ibv_qp_attr attr{};
+            attr.qp_state = IBV_QPS_ERR;
+            EXPECT_EQ(ops.modify_qp(qp, &attr, IBV_QP_STATE), 0);
+        },
+        [&](ibv_qp* qp) {
+            ibv_async_event event{};
+            event.event_type = IBV_EVENT_QP_FATAL;
+            event.element.qp = qp;
+            ops.async_event(ctx(), &event);
+        },
+    };
+    for (const auto& ends : ways) {
+        ibv_cq* cq = make_cq();
+        auto attr = qp_attr(cq);
+        ibv_qp* qp = ops.create_qp_ex(ctx(), &attr);
+        ASSERT_NE(qp, nullptr);
+        ibv_send_wr wr{}, *bad;
+        wr.opcode = IBV_WR_SEND;
+        EXPECT_EQ(ops.post_send(qp, &wr, &bad), 0);
+        EXPECT_TRUE(doorbell_rung());
+        ends(qp);
+        ops.post_send(qp, &wr, &bad);
+        EXPECT_FALSE(doorbell_rung());
+        EXPECT_EQ(ops.destroy_qp(qp), 0);
+        EXPECT_EQ(ops.destroy_cq(cq), 0);
+    }
+}
+
+// Leaks are for the sanitizer to find.
+TEST_F(Glue, ADeviceAndItsContextsComeAndGo) {
+    const verbs_device_ops& device_ops = *glue_device_ops();
+    verbs_device* device = device_ops.alloc_device(nullptr);
+    ASSERT_NE(device, nullptr);
+    kernel.refuse_context = true;
+    EXPECT_EQ(device_ops.alloc_context(&device->device, kernel.fd, nullptr), nullptr);
+    EXPECT_EQ(errno, EIO);
+    kernel.refuse_context = false;
+
+    const std::string counters = "/dev/shm/cxgb3-counters." + std::to_string(getpid()) + ".fake";
+    const int mapped = mappings(counters);
+    for (const bool counted : {false, true}) {
+        if (counted)
+            setenv("CXGB3_COUNTERS", "1", 1);
+        verbs_context* made = device_ops.alloc_context(&device->device, kernel.fd, nullptr);
+        unsetenv("CXGB3_COUNTERS");
+        ASSERT_NE(made, nullptr);
+        EXPECT_EQ(mappings(counters), mapped + counted);
+        ops.free_context(&made->context);
+        EXPECT_EQ(mappings(counters), mapped);
+    }
+    unlink(counters.c_str());
+    device_ops.uninit_device(device);
 }
 
 // X5

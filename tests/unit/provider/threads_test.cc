@@ -39,6 +39,8 @@ private:
             const uint32_t hi = from_be<uint32_t>(s->hdr.hi);
             if (hi >> 24 == T3_WR_OP_RECV)
                 cq_.received(q_.qp.qpid(), ++msn, 1);
+            else if (hi >> 24 == T3_WR_OP_READ)
+                cq_.read_done(q_.qp.qpid());
             else if (hi & T3_WR_F_COMPLETION << 8)
                 cq_.sent(q_.qp.qpid(), s->send.id.hi);
         }
@@ -105,6 +107,12 @@ TEST(Threads, TwoPostersOnePollerLoseNothing) {
     two_posters_one_poller(
         4, [](QpMemory& q, uint64_t i) { return q.send({.wr_id = i, .signaled = i % 4 == 3}); });
 }
+// Reads complete apart from the rest, so the queue is retired on another way, unsignaled requests with it.
+TEST(Threads, ReadsAmongUnsignaledSendsLoseNothing) {
+    two_posters_one_poller(4, [](QpMemory& q, uint64_t i) {
+        return i % 4 == 1 ? q.read(i, 64, false) : q.send({.wr_id = i, .signaled = i % 4 == 3});
+    });
+}
 TEST(Threads, BatchesBesideReceivesLoseNothing) {
     two_posters_one_poller(1, post_batch);
 }
@@ -124,7 +132,7 @@ TEST(Threads, AReceiveDoesNotWaitForAnOpenBatch) {
     EXPECT_NE(q.fetch(), nullptr);
 }
 
-// The error strikes while two threads post: what each was told is posted comes back exactly once.
+// The error strikes while three threads post: what each was told is posted comes back exactly once.
 TEST(Threads, ErrorWhilePostingLosesNothing) {
     for (int round = 0; round < 20; round++) {
         CqMemory cq(6);
@@ -140,6 +148,14 @@ TEST(Threads, ErrorWhilePostingLosesNothing) {
             }
         };
         std::thread one(post, 0), two(post, 1000000);
+        std::thread receiver([&] {
+            for (uint64_t i = 0; !stop; i++) {
+                if (q.recv_empty(2000000 + i) == 0)
+                    posted++;
+                else
+                    std::this_thread::yield();
+            }
+        });
         uint64_t delivered = 0;
         std::thread kernel([&] {
             std::this_thread::yield();
@@ -150,6 +166,7 @@ TEST(Threads, ErrorWhilePostingLosesNothing) {
         stop = true;
         one.join();
         two.join();
+        receiver.join();
         kernel.join();
         while (delivered < posted) {
             const auto more = cq.poll(4).size();

@@ -38,7 +38,8 @@ void Cq::tell_kernel() {
         }
         unlock();
     }
-    consumed_for_kernel_.store(count, std::memory_order_release);
+    // The kernel reads it in this thread's next system call.
+    consumed_for_kernel_.store(count, std::memory_order_relaxed);
 }
 
 // Completions that can be polled although no entry of the card is left for them: sends that were held back by
