@@ -91,12 +91,13 @@ void t3_ctrl_completed(struct t3_dev *dev, u32 counter)
 	wake_up(&ctrl->wait);
 }
 
-static int t3_ctrl_send_context(struct t3_dev *dev, u64 ring_dma, u32 slots)
+static struct sk_buff *context_skb(void)
 {
-	struct sk_buff *skb = alloc_skb(sizeof(struct t3_wr_modify_qp), GFP_KERNEL);
+	return alloc_skb(sizeof(struct t3_wr_modify_qp), GFP_KERNEL);
+}
 
-	if (!skb)
-		return -ENOMEM;
+static int t3_ctrl_send_context(struct t3_dev *dev, struct sk_buff *skb, u64 ring_dma, u32 slots)
+{
 	t3_wr_build_ctrl_context(skb_put(skb, sizeof(struct t3_wr_modify_qp)), ring_dma, slots);
 	skb->priority = CPL_PRIORITY_CONTROL;
 	reinit_completion(&dev->ctrl.modify_done);
@@ -121,18 +122,25 @@ static int setup_cq(struct t3_dev *dev, u32 size)
 int t3_ctrl_open(struct t3_dev *dev)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
+	struct sk_buff *skb;
 	int err;
 
 	err = setup_cq(dev, 1);
 	if (err)
 		return err;
+	err = -ENOMEM;
+	/* The end has no way to fail: the card would keep the address of a ring that is freed. */
+	ctrl->last_skb = context_skb();
+	if (!ctrl->last_skb)
+		goto err_cq;
 	ctrl->ring = dma_alloc_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
 					&ctrl->dma, GFP_KERNEL);
-	if (!ctrl->ring) {
-		err = -ENOMEM;
-		goto err_cq;
-	}
-	err = t3_ctrl_send_context(dev, ctrl->dma, T3_CTRL_SLOTS);
+	if (!ctrl->ring)
+		goto err_skb;
+	skb = context_skb();
+	if (!skb)
+		goto err_ring;
+	err = t3_ctrl_send_context(dev, skb, ctrl->dma, T3_CTRL_SLOTS);
 	if (err)
 		goto err_ring;
 	/*
@@ -147,6 +155,9 @@ int t3_ctrl_open(struct t3_dev *dev)
 err_ring:
 	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
 			  ctrl->ring, ctrl->dma);
+err_skb:
+	kfree_skb(ctrl->last_skb);
+	ctrl->last_skb = NULL;
 err_cq:
 	setup_cq(dev, 0);
 	return err;
@@ -156,8 +167,10 @@ err_cq:
 void t3_ctrl_close(struct t3_dev *dev)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
+	struct sk_buff *skb = ctrl->last_skb;
 
-	if (!t3_ctrl_send_context(dev, 0, 0) &&
+	ctrl->last_skb = NULL;
+	if (!t3_ctrl_send_context(dev, skb, 0, 0) &&
 	    !wait_for_completion_timeout(&ctrl->modify_done, HZ))
 		dev_dbg(&dev->pdev->dev, "no answer to the end of the control QP\n");
 	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,

@@ -81,6 +81,7 @@ struct t3_ctrl {
 	u32 consumer;			/* written by the event handler only */
 	wait_queue_head_t wait;
 	struct completion modify_done;	/* answer to a MODIFY_QP */
+	struct sk_buff *last_skb;	/* for the message that takes the ring from the card */
 	bool ready;
 };
 

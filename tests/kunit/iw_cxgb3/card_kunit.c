@@ -48,6 +48,16 @@ static void card_doorbell(u32 value);
 static void card_loses_mastering(struct pci_dev *pdev);
 static void consumers_of_device(const struct ib_event *event);
 
+#include "../failing_alloc.h"
+
+static void *ring_alloc(size_t size);
+static void ring_free(void *ring);
+
+#undef dma_alloc_coherent
+#undef dma_free_coherent
+#define dma_alloc_coherent(dev, size, dma, gfp) (*(dma) = 0x1000, ring_alloc(size))
+#define dma_free_coherent(dev, size, ring, dma) ring_free(ring)
+
 #undef writel
 #define writel(value, addr) ((void)(addr), card_doorbell(value))
 #define pci_clear_master card_loses_mastering
@@ -76,6 +86,8 @@ static struct {
 	unsigned int masters_cleared;
 	bool gone_before_cleared;
 	unsigned int fatal;
+	bool has_ring, freed_before;	/* of the control QP */
+	int queues, rings;		/* that are set up for it */
 } card;
 
 static struct {
@@ -143,11 +155,32 @@ bool t3_dev_enter(struct t3_dev *dev)
 
 int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 {
+	if (req == RDMA_CQ_SETUP)
+		card.queues += ((struct rdma_cq_setup *)data)->size ? 1 : -1;
 	return 0;
+}
+
+static void *ring_alloc(size_t size)
+{
+	void *ring = kzalloc(size, GFP_KERNEL);
+
+	card.rings += !!ring;
+	return ring;
+}
+
+/* The card would go on fetching from it. */
+static void ring_free(void *ring)
+{
+	card.freed_before |= card.has_ring;
+	card.rings--;
+	kfree(ring);
 }
 
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
+	const struct t3_wr_modify_qp *modify = (const void *)skb->data;
+
+	card.has_ring = modify->ctx1;
 	kfree_skb(skb);
 	complete(&dev->ctrl.modify_done);
 	return 0;
@@ -542,6 +575,35 @@ static void plain_completion_is_no_error(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(events.device, 0, sizeof(events.device)));
 }
 
+static void open_and_close(struct kunit *test)
+{
+	union t3_wr_slot *ring = dev->ctrl.ring;
+	int ret;
+
+	dev->ctrl.ring = NULL;
+	allocations_fail();
+	ret = t3_ctrl_open(dev);
+	if (!ret) {
+		KUNIT_EXPECT_TRUE(test, card.has_ring);
+		t3_ctrl_close(dev);
+	}
+	allocations_work();
+	dev->ctrl.ring = ring;
+	KUNIT_EXPECT_TRUE(test, !ret || (ret == -ENOMEM && failing.where));
+	KUNIT_EXPECT_FALSE_MSG(test, card.has_ring, "the card has the ring, %s",
+			       alloc_that_failed());
+	KUNIT_EXPECT_FALSE_MSG(test, card.freed_before, "the card had the ring, %s",
+			       alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, card.rings, 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, card.queues, 0, "%s", alloc_that_failed());
+}
+
+/* Of a probe and of a removal, which has no way to fail. */
+static void control_qp_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, open_and_close), 3U);
+}
+
 static struct kunit_case card_cases[] = {
 	KUNIT_CASE(writes_are_executed_in_order),
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
@@ -558,6 +620,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(qp_error_goes_to_the_qp),
 	KUNIT_CASE(overflow_goes_to_the_cq_once),
 	KUNIT_CASE(plain_completion_is_no_error),
+	KUNIT_CASE(control_qp_without_memory),
 	{}
 };
 

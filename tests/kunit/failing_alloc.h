@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Allocations of the product that fail, one in each run of a scenario: the first one, then the
+ * second one, and so on until a run asks for fewer. Of all threads and contexts, since what a
+ * scenario sets off runs in work items and softirqs too.
+ *
+ * Behind the kernel's headers and before the product's .c files. The suite's own allocations are
+ * the sure_*() ones, or lie outside of allocations_fail() and allocations_work(). What has
+ * __GFP_NOFAIL does not fail.
+ */
+#ifndef T3_KUNIT_FAILING_ALLOC_H
+#define T3_KUNIT_FAILING_ALLOC_H
+
+#include <kunit/test.h>
+#include <linux/atomic.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+static struct {
+	unsigned int nth;		/* the allocation of a run that fails */
+	atomic_t to_go;			/* until it does; 0: none fails */
+	const char *where;		/* the function that it failed in */
+} failing;
+
+static bool __maybe_unused alloc_fails(gfp_t gfp, const char *where)
+{
+	if (gfp & __GFP_NOFAIL || atomic_dec_if_positive(&failing.to_go))
+		return false;
+	WRITE_ONCE(failing.where, where);
+	return true;
+}
+
+static void allocations_fail(void)
+{
+	atomic_set(&failing.to_go, failing.nth);
+}
+
+static void allocations_work(void)
+{
+	atomic_set(&failing.to_go, 0);
+}
+
+/* For messages. */
+static const char *alloc_that_failed(void)
+{
+	return failing.where ? failing.where : "no allocation";
+}
+
+/**
+ * fail_each_allocation - run a scenario with each of its allocations failing once
+ * @test: the test
+ * @scenario: calls allocations_fail() and allocations_work(), and looks at what is left
+ *
+ * The last run is one in which none failed. Return: how many allocations were made to fail.
+ */
+static unsigned int fail_each_allocation(struct kunit *test, void (*scenario)(struct kunit *test))
+{
+	for (failing.nth = 1; failing.nth <= 100; failing.nth++) {
+		failing.where = NULL;
+		scenario(test);
+		allocations_work();
+		if (!failing.where)
+			return failing.nth - 1;
+	}
+	KUNIT_FAIL(test, "there is always one more allocation");
+	return 0;
+}
+
+static inline void *sure_kzalloc(size_t size, gfp_t gfp)
+{
+	return kzalloc(size, gfp);
+}
+
+static inline void *sure_kvzalloc(size_t size, gfp_t gfp)
+{
+	return kvzalloc(size, gfp);
+}
+
+static inline struct sk_buff *sure_skb(unsigned int size, gfp_t gfp)
+{
+	return alloc_skb(size, gfp);
+}
+
+#undef kzalloc
+#undef kvzalloc
+#undef alloc_skb
+#define kzalloc(size, gfp) \
+	(alloc_fails(gfp, __func__) ? NULL : sure_kzalloc(size, gfp))
+#define kvzalloc(size, gfp) \
+	(alloc_fails(gfp, __func__) ? NULL : sure_kvzalloc(size, gfp))
+#define alloc_skb(size, gfp) \
+	(alloc_fails(gfp, __func__) ? NULL : sure_skb(size, gfp))
+#define xa_alloc(xa, id, entry, limit, gfp) \
+	(alloc_fails(gfp, __func__) ? -ENOMEM : (xa_alloc)(xa, id, entry, limit, gfp))
+#define xa_alloc_cyclic_bh(xa, id, entry, limit, next, gfp) \
+	(alloc_fails(gfp, __func__) ? -ENOMEM : \
+				      (xa_alloc_cyclic_bh)(xa, id, entry, limit, next, gfp))
+#define xa_store(xa, index, entry, gfp) \
+	(alloc_fails(gfp, __func__) ? (void *)XA_ERROR(-ENOMEM) : \
+				      (xa_store)(xa, index, entry, gfp))
+#ifdef alloc_workqueue
+#undef alloc_workqueue
+#define alloc_workqueue(...) \
+	(alloc_fails(GFP_KERNEL, __func__) ? NULL : alloc_workqueue_noprof(__VA_ARGS__))
+#else
+#define alloc_workqueue(...) \
+	(alloc_fails(GFP_KERNEL, __func__) ? NULL : (alloc_workqueue)(__VA_ARGS__))
+#endif
+
+#endif
