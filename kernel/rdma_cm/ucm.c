@@ -120,6 +120,13 @@ bool ucm_context_claim(struct ucm_context *ctx)
 	return xa_cmpxchg(&ucm_contexts, ctx->number, ctx, XA_ZERO_ENTRY, GFP_KERNEL) == ctx;
 }
 
+/* With the table's reference. */
+static void context_put_number(struct ucm_context *ctx)
+{
+	xa_erase(&ucm_contexts, ctx->number);
+	ucm_context_put(ctx);
+}
+
 /**
  * ucm_context_end - destroy a context that was claimed, or never shown
  * @ctx: the context; the caller has the table's reference, and it is put
@@ -146,9 +153,21 @@ u32 ucm_context_end(struct ucm_context *ctx)
 	T3_RACE_POINT(ucm_end_closed);
 	reported = ucm_drop_events(ctx);
 	T3_RACE_POINT(ucm_end_events_dropped);
-	xa_erase(&ucm_contexts, ctx->number);
-	ucm_context_put(ctx);
+	context_put_number(ctx);
 	return reported;
+}
+
+/**
+ * ucm_context_unmake - undo ucm_context_make(), and an attempt to show the context
+ * @ctx: the context; user space cannot use it, and no event of it was queued
+ *
+ * For a handler, which must not take ctx->mutex. Its id stays the caller's.
+ */
+void ucm_context_unmake(struct ucm_context *ctx)
+{
+	ctx->cm_id = NULL;
+	ucm_drop_events(ctx);
+	context_put_number(ctx);
 }
 
 /* The context of a number, for a file, with a reference. */

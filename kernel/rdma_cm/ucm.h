@@ -181,6 +181,7 @@ int ucm_context_show(struct ucm_context *ctx);
 void ucm_context_put(struct ucm_context *ctx);
 void ucm_file_put(struct ucm_file *file);
 u32 ucm_context_end(struct ucm_context *ctx);
+void ucm_context_unmake(struct ucm_context *ctx);
 bool ucm_context_claim(struct ucm_context *ctx);
 
 /* ucm_cmd.c */

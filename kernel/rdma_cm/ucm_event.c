@@ -102,7 +102,7 @@ static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
 		goto give_back_room;
 	event = event_of(listener, id, told, GFP_KERNEL);
 	if (!event)
-		goto end_context;
+		goto unmake_context;
 	event->resp.id = ctx->number;
 	event->request = ctx;
 	kref_get(&ctx->ref);
@@ -121,10 +121,9 @@ static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
 		return 0;
 
 	event_free(event);
-end_context:
+unmake_context:
 	/* The id is destroyed by whoever called this handler. */
-	ctx->cm_id = NULL;
-	ucm_context_end(ctx);
+	ucm_context_unmake(ctx);
 give_back_room:
 	atomic_inc(&listener->room);
 	return ret;
