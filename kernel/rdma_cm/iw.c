@@ -201,6 +201,16 @@ static bool take_room(struct cm_id *id)
 	return had;
 }
 
+/* Of a request that did not come to the queue. */
+static void give_room_back(struct cm_id *id)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&id->lock, flags);
+	id->room++;
+	spin_unlock_irqrestore(&id->lock, flags);
+}
+
 /*
  * A request makes its id here, so that what the peer said has a place; the
  * listener's worker makes the rest of it. It counts as one of the listener's @room until
@@ -219,8 +229,10 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 		return -ENOMEM;
 	id = cm_id_make(cm_net(listener), listener->mirror.id.event_handler, NULL, RDMA_PS_TCP,
 			IB_QPT_RC, listener->memcg, GFP_ATOMIC);
-	if (!id)
+	if (!id) {
+		give_room_back(listener);
 		return -ENOMEM;
+	}
 	id->user = listener->user;
 	/*
 	 * The request is of the device that it arrived on, which the listener keeps alive here. The

@@ -2,7 +2,10 @@
 /*
  * The user device over a provider that the test plays: commands as a process writes them, and
  * user memory that takes its time or is not there. What happens meanwhile is run in the copy.
+ * And the kernel's memory that is not there, in commands, upcalls and events.
  */
+#include "../failing_alloc.h"
+
 #define FAKE_WITH_UCM
 #include "fake_provider.h"
 
@@ -180,6 +183,7 @@ static int open_files(struct kunit *test)
 
 static void close_files(struct kunit *test)
 {
+	allocations_work();
 	during_copy = NULL;
 	flush_workqueue(cm_wq);
 	ucm_release(NULL, &filp);
@@ -528,6 +532,344 @@ static void events_of_the_library(struct kunit *test)
 	}
 }
 
+/* --- one allocation fails ---------------------------------------------------- */
+
+enum { SMALL_BACKLOG = 4 };
+
+static unsigned int number_of_contexts(void)
+{
+	unsigned long number;
+	struct ucm_context *ctx;
+	unsigned int n = 0;
+
+	xa_for_each(&ucm_contexts, number, ctx)
+		n++;
+	return n;
+}
+
+static unsigned int number_of_ids(void)
+{
+	struct list_head *item;
+	unsigned int n = 0;
+
+	list_for_each(item, &all_ids)
+		n++;
+	return n;
+}
+
+/* Of a listener: nothing of a request is left, and there may be as many as before. */
+static void expect_whole_backlog(struct kunit *test, u32 number)
+{
+	struct ucm_context *ctx = xa_load(&ucm_contexts, number);
+	const char *what = alloc_that_failed();
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	KUNIT_EXPECT_EQ_MSG(test, to_cm_id(ctx->cm_id)->room, SMALL_BACKLOG, "id, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->room), SMALL_BACKLOG, "context, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->unread), 0, "events, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, number_of_contexts(), 1u, "contexts, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, number_of_ids(), 1u, "ids, %s", what);
+}
+
+/* If its event does not come, the peer is refused: by the provider itself, or by a reject. */
+static void take_a_request(struct kunit *test)
+{
+	int upcall, read;
+
+	fake.rejects = 0;
+	allocations_fail();
+	upcall = fake_request();
+	flush_workqueue(cm_wq);
+	read = get_event();
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, read, failing.where ? -EAGAIN : 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_TRUE(test, !upcall || upcall == -ENOMEM);
+	KUNIT_EXPECT_TRUE(test, !upcall || failing.where);
+	KUNIT_EXPECT_EQ_MSG(test, fake.rejects, read && !upcall, "%s", alloc_that_failed());
+	if (!read)
+		KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
+	expect_whole_backlog(test, victim);
+}
+
+static const enum fake_context upcall_contexts[] = {
+	IN_PROCESS, UNDER_LOCK, IN_SOFTIRQ, IN_HARDIRQ,
+};
+
+static void a_request_without_memory(struct kunit *test)
+{
+	unsigned int i;
+
+	victim = listener(test, FAKE_HERE);
+	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
+		fake.context = upcall_contexts[i];
+		KUNIT_EXPECT_GE(test, fail_each_allocation(test, take_a_request), 5u);
+	}
+	/* And they do come. */
+	for (i = 0; i < SMALL_BACKLOG; i++)
+		KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	for (i = 0; i < SMALL_BACKLOG; i++)
+		KUNIT_EXPECT_EQ(test, get_event(), 0);
+}
+
+/* The events of an id, in this order, each once. */
+static void expect_events(struct kunit *test, const u32 *events, unsigned int number)
+{
+	unsigned int i;
+
+	flush_workqueue(cm_wq);
+	for (i = 0; i < number; i++) {
+		KUNIT_EXPECT_EQ_MSG(test, get_event(), 0, "event %u, %s", i, alloc_that_failed());
+		KUNIT_EXPECT_EQ_MSG(test, event.event, events[i], "%s", alloc_that_failed());
+	}
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "%s", alloc_that_failed());
+}
+
+static int about_id(u32 number, u32 id)
+{
+	u8 answer[512];
+	struct rdma_ucm_connect connect = {
+		.id = id, .conn_param = { .qp_num = FAKE_QPN, .valid = 1 },
+	};
+	struct rdma_ucm_accept accept = {
+		.id = id, .uid = 1, .conn_param = { .qp_num = FAKE_QPN, .valid = 1 },
+	};
+	struct rdma_ucm_init_qp_attr attr = {
+		.response = (uintptr_t)answer, .id = id, .qp_state = IB_QPS_INIT,
+	};
+	struct rdma_ucm_resolve_route route = { .id = id, .timeout_ms = 1000 };
+	struct rdma_ucm_disconnect disconnect = { .id = id };
+	struct rdma_ucm_reject reject = { .id = id };
+
+	switch (number) {
+	case RDMA_USER_CM_CMD_CONNECT:
+		return command(number, &connect, sizeof(connect), 0);
+	case RDMA_USER_CM_CMD_ACCEPT:
+		return command(number, &accept, sizeof(accept), 0);
+	case RDMA_USER_CM_CMD_REJECT:
+		return command(number, &reject, sizeof(reject), 0);
+	case RDMA_USER_CM_CMD_DISCONNECT:
+		return command(number, &disconnect, sizeof(disconnect), 0);
+	case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
+		return command(number, &route, sizeof(route), 0);
+	case RDMA_USER_CM_CMD_INIT_QP_ATTR:
+		return command(number, &attr, sizeof(attr), sizeof(struct ib_uverbs_qp_attr));
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* The commands need no memory, and no event is lost: the worker comes again where it may sleep. */
+static void connect_and_close(struct kunit *test)
+{
+	static const u32 events[] = {
+		RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ROUTE_RESOLVED,
+		RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED,
+	};
+	u32 id = create(test), reported;
+
+	allocations_fail();
+	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
+	fake_find(0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_RESOLVE_ROUTE, id), 0);
+	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_INIT_QP_ATTR, id), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_CONNECT, id), 0);
+	fake_say(SAYS_REPLY, 0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_DISCONNECT, id), 0);
+	fake_say(SAYS_CLOSE, 0);
+	expect_events(test, events, ARRAY_SIZE(events));
+	allocations_work();
+	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, (u32)ARRAY_SIZE(events));
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+}
+
+static void a_connect_without_memory(struct kunit *test)
+{
+	unsigned int i;
+
+	fake_give_qp_to_process();
+	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
+		fake.context = upcall_contexts[i];
+		KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_and_close), 4u);
+	}
+}
+
+static void accept_and_close(struct kunit *test)
+{
+	static const u32 events[] = {
+		RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED,
+	};
+	u32 id;
+
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_ASSERT_EQ(test, get_event(), 0);
+	id = event.id;
+	allocations_fail();
+	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_ACCEPT, id), 0);
+	fake_say(SAYS_ESTABLISHED, 0);
+	fake_say(SAYS_PEER_CLOSE, 0);
+	flush_workqueue(cm_wq);
+	fake_say(SAYS_CLOSE, 0);
+	expect_events(test, events, ARRAY_SIZE(events));
+	allocations_work();
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+	expect_whole_backlog(test, victim);
+}
+
+static void an_accept_without_memory(struct kunit *test)
+{
+	unsigned int i;
+
+	fake_give_qp_to_process();
+	victim = listener(test, FAKE_HERE);
+	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
+		fake.context = upcall_contexts[i];
+		KUNIT_EXPECT_GE(test, fail_each_allocation(test, accept_and_close), 2u);
+	}
+}
+
+/* To reject, to migrate with events that wait, to read events: none of these asks for any. */
+static void reject_and_migrate(struct kunit *test)
+{
+	struct rdma_ucm_join_mcast join = {};
+	struct rdma_ucm_destroy_id leave = {};
+	u32 id;
+
+	victim = listener(test, FAKE_HERE);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_ASSERT_EQ(test, get_event(), 0);
+	id = event.id;
+	join.id = id;
+	leave.id = id;
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	fake.rejects = 0;
+	allocations_fail();
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_JOIN_MCAST, &join, sizeof(join),
+				      sizeof(struct rdma_ucm_create_id_resp)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave),
+				      sizeof(struct rdma_ucm_destroy_id_resp)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_REJECT, id), 0);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, migrate_id(victim), 0);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, event.id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
+	expect_whole_backlog(test, victim);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, NULL), 0);
+	allocations_work();
+}
+
+static void what_needs_no_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, fail_each_allocation(test, reject_and_migrate), 0u);
+}
+
+static u32 address;
+
+static void make_a_listener(struct kunit *test)
+{
+	struct rdma_ucm_create_id_resp resp = {};
+	struct rdma_ucm_create_id made = {
+		.uid = 1, .response = (uintptr_t)&resp, .ps = RDMA_PS_TCP,
+	};
+	struct rdma_ucm_listen cmd = { .backlog = SMALL_BACKLOG };
+	bool exists;
+	int ret;
+
+	allocations_fail();
+	ret = command(RDMA_USER_CM_CMD_CREATE_ID, &made, sizeof(made), sizeof(resp));
+	exists = !ret;
+	cmd.id = resp.id;
+	if (!ret)
+		ret = bind(cmd.id, address);
+	if (!ret)
+		ret = command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0);
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, !fake.ear, !!ret, "%s", alloc_that_failed());
+	/* Where only the listen has failed it may be tried again. */
+	if (ret && exists)
+		KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0), 0);
+	if (exists) {
+		expect_whole_backlog(test, cmd.id);
+		KUNIT_EXPECT_EQ(test, destroy(cmd.id, NULL), 0);
+	}
+	KUNIT_EXPECT_NULL(test, fake.ear);
+	KUNIT_EXPECT_EQ(test, number_of_contexts(), 0u);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+	KUNIT_EXPECT_EQ(test, refcount_read(&fake.cm_dev->users), 1u);
+}
+
+static void a_listener_without_memory(struct kunit *test)
+{
+	address = FAKE_HERE;
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_a_listener), 5u);
+	address = INADDR_ANY;
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_a_listener), 5u);
+}
+
+/* A device comes, while an id listens on all of them, and goes. */
+static void add_and_remove(struct kunit *test)
+{
+	int ret;
+
+	fake.other_dev = NULL;
+	allocations_fail();
+	ret = cm_add_one(&fake.other);
+	allocations_work();
+	KUNIT_EXPECT_TRUE(test, !ret || (ret == -ENOMEM && failing.where));
+	KUNIT_EXPECT_EQ_MSG(test, !fake.other_dev, !!ret, "%s", alloc_that_failed());
+	if (!failing.where)
+		KUNIT_EXPECT_NOT_NULL(test, fake.other_ear);
+	allocations_fail();
+	if (!ret)
+		cm_remove_one(&fake.other, fake.other_dev);
+	allocations_work();
+	KUNIT_EXPECT_NULL(test, fake.other_ear);
+	expect_whole_backlog(test, victim);
+}
+
+static void a_device_comes_without_memory(struct kunit *test)
+{
+	fake.other.ops = fake.device.ops;
+	fake.other.phys_port_cnt = 1;
+	fake.other.port_data = fake.port_data;
+	victim = listener(test, INADDR_ANY);
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, add_and_remove), 2u);
+}
+
+static void lose_the_device(struct kunit *test)
+{
+	static const u32 events[] = { RDMA_CM_EVENT_DEVICE_REMOVAL };
+	u32 id = create(test);
+
+	KUNIT_ASSERT_EQ(test, bind(id, FAKE_HERE), 0);
+	allocations_fail();
+	unplug();
+	expect_events(test, events, ARRAY_SIZE(events));
+	allocations_work();
+	KUNIT_EXPECT_TRUE(test, fake.removed);
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+	fake_plug_in(test, IN_PROCESS);
+	unplugged = false;
+}
+
+static void a_device_goes_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, lose_the_device), 1u);
+}
+
 static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(no_lock_is_held_while_user_memory_is_copied),
 	KUNIT_CASE(an_event_that_cannot_be_copied_is_not_lost),
@@ -541,6 +883,13 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(a_backlog_is_given_once),
 	KUNIT_CASE(events_of_the_library),
+	KUNIT_CASE(a_request_without_memory),
+	KUNIT_CASE(a_connect_without_memory),
+	KUNIT_CASE(an_accept_without_memory),
+	KUNIT_CASE(what_needs_no_memory),
+	KUNIT_CASE(a_listener_without_memory),
+	KUNIT_CASE(a_device_comes_without_memory),
+	KUNIT_CASE(a_device_goes_without_memory),
 	{}
 };
 
