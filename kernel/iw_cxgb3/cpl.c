@@ -426,8 +426,14 @@ static void on_rx_data(struct t3_ep *ep, struct sk_buff *skb)
 	unsigned int room = sizeof(ep->rx_frame) - ep->rx_len;
 	unsigned int len = be16_to_cpu(rx->len);
 	u32 seq = be32_to_cpu(rx->seq);
+	int ret;
 
-	t3_send_rx_data_ack(ep, len);
+	/* What is not given back the window lacks as long as the connection lives. */
+	ret = t3_send_rx_data_ack(ep, len);
+	if (ret) {
+		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		return;
+	}
 	if (len > skb->len - sizeof(*rx) || seq != ep->rcv_nxt) {
 		ibdev_dbg(&ep->dev->ibdev, "ep %u: RX_DATA at 0x%x, expected 0x%x, %u of %u bytes\n",
 			  ep->id, seq, ep->rcv_nxt, skb->len, len);
