@@ -11,6 +11,8 @@
 #include <linux/pci.h>
 #include <rdma/ib_verbs.h>
 
+#include "../failing_alloc.h"
+
 /* The functions of the module are called by the tests. */
 #undef module_init
 #undef module_exit
@@ -25,11 +27,15 @@ static int core_registers(struct ib_device *ibdev);
 static void core_unregisters(struct ib_device *ibdev);
 static void card_loses_mastering(struct pci_dev *pdev);
 
-static unsigned int devices_freed;
+static unsigned int devices_made, devices_freed;
 
 #define ib_register_device(ibdev, name, dma)	core_registers(ibdev)
 #define ib_unregister_device(ibdev)		core_unregisters(ibdev)
-#define ib_device_set_netdev(ibdev, ndev, port)	0
+#define ib_device_set_netdev(ibdev, ndev, port)	\
+	(alloc_fails(GFP_KERNEL, __func__) ? -ENOMEM : 0)
+#define _ib_alloc_device(...)			\
+	(alloc_fails(GFP_KERNEL, __func__) ?	\
+		NULL : (devices_made++, (_ib_alloc_device)(__VA_ARGS__)))
 #define ib_dispatch_event(event)		((void)(event))
 #define ib_dealloc_device(ibdev)		(devices_freed++, (ib_dealloc_device)(ibdev))
 #define pci_clear_master			card_loses_mastering
@@ -58,7 +64,17 @@ static struct {
 	bool does_not_abort;
 	bool core_refuses;
 	bool page_stalls;
+	int lent;			/* parts of devices that are set up */
 } seen;
+
+/* Stands for the allocations of a part of a device, which other suites make to fail. */
+static int set_up_part(const char *what)
+{
+	if (alloc_fails(GFP_KERNEL, what))
+		return -ENOMEM;
+	seen.lent++;
+	return 0;
+}
 
 /* A second card, and a consumer of the first one that holds ib_core up. */
 static struct pci_dev *other_pdev;
@@ -75,9 +91,13 @@ static struct t3_dev *the_dev(void)
 static int core_registers(struct ib_device *ibdev)
 {
 	mutex_lock(&rtnl);	/* what a client does, or query_port of another driver */
-	seen.registered += !seen.core_refuses;
 	mutex_unlock(&rtnl);
-	return seen.core_refuses ? -ENFILE : 0;
+	if (seen.core_refuses)
+		return -ENFILE;
+	if (alloc_fails(GFP_KERNEL, __func__))
+		return -ENOMEM;
+	seen.registered++;
+	return 0;
 }
 
 static void takes_a_while(struct work_struct *work)
@@ -128,6 +148,7 @@ void t3_cm_stop(struct t3_dev *dev)
 
 void t3_cm_close(struct t3_dev *dev)
 {
+	seen.lent--;
 }
 
 void t3_cm_fatal(struct t3_dev *dev)
@@ -142,26 +163,28 @@ bool t3_cm_busy(struct t3_dev *dev)
 
 int t3_cm_open(struct t3_dev *dev)
 {
-	return 0;
+	return set_up_part(__func__);
 }
 
 int t3_cm_init(void)
 {
-	return 0;
+	return set_up_part(__func__);
 }
 
 void t3_cm_exit(void)
 {
+	seen.lent--;
 }
 
 int t3_ctrl_open(struct t3_dev *dev)
 {
-	return 0;
+	return set_up_part(__func__);
 }
 
 void t3_ctrl_close(struct t3_dev *dev)
 {
 	seen.ctrl_closed++;
+	seen.lent--;
 }
 
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
@@ -175,11 +198,12 @@ void t3_ctrl_ring_again(struct t3_dev *dev)
 
 int t3_rsc_open(struct t3_dev *dev)
 {
-	return 0;
+	return set_up_part(__func__);
 }
 
 void t3_rsc_close(struct t3_dev *dev)
 {
+	seen.lent--;
 }
 
 bool t3_dma_usable(struct t3_dev *dev)
@@ -193,11 +217,12 @@ void t3_ports_init(struct t3_dev *dev)
 
 int t3_ports_watch(void)
 {
-	return 0;
+	return set_up_part(__func__);
 }
 
 void t3_ports_unwatch(void)
 {
+	seen.lent--;
 }
 
 void t3_doorbell_work(struct work_struct *work)
@@ -333,6 +358,7 @@ static int life_init(struct kunit *test)
 	static const u8 mac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
 
 	memset(&seen, 0, sizeof(seen));
+	devices_made = 0;
 	devices_freed = 0;
 	exiting = false;
 	pdev = kunit_kzalloc(test, sizeof(*pdev), GFP_KERNEL);
@@ -565,6 +591,65 @@ static void card_does_not_wait_for_another(struct kunit *test)
 	devices_freed--;
 }
 
+static void (*card_goes)(void);
+
+static void adapter_is_reset(void)
+{
+	mutex_lock(&client_lock);
+	t3_client.event_handler(tdev, OFFLOAD_STATUS_DOWN, 0);
+	t3_client.remove(tdev);
+	mutex_unlock(&client_lock);
+	flush_cards();
+}
+
+static void module_goes(void)
+{
+}
+
+/* All of the module's life, with a card that comes and goes. */
+static void probe_and_remove(struct kunit *test)
+{
+	unsigned int made = devices_made, freed = devices_freed;
+	int ret;
+
+	t3_module_exit();
+	exiting = false;
+	KUNIT_ASSERT_EQ(test, seen.lent, 0);
+	seen.registered = 0;
+	seen.unregistered = 0;
+	allocations_fail();
+	ret = t3_module_init();
+	if (!ret) {
+		nic_adds();
+		card_goes();
+		t3_module_exit();
+	}
+	allocations_work();
+	KUNIT_EXPECT_TRUE(test, !ret || (ret == -ENOMEM && failing.where));
+	KUNIT_EXPECT_NULL_MSG(test, the_dev(), "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, devices_made - made, devices_freed - freed, "devices, %s",
+			    alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, seen.lent, 0, "parts of devices, %s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, seen.registered, seen.unregistered, "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, seen.registered, !failing.where, "%s", alloc_that_failed());
+	KUNIT_EXPECT_TRUE(test, list_empty(&devices));
+	KUNIT_EXPECT_TRUE(test, list_empty(&cards));
+	exiting = false;
+	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
+}
+
+static void probe_without_memory(struct kunit *test)
+{
+	static void (*const ways[])(void) = { bus_unbinds, adapter_is_reset, module_goes };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		card_goes = ways[i];
+		KUNIT_EXPECT_GE(test, fail_each_allocation(test, probe_and_remove), 11U);
+	}
+	devices_freed = 1;
+}
+
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(unbound_card_ends_in_order),
 	KUNIT_CASE(card_that_does_not_abort_loses_mastering),
@@ -576,6 +661,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(refused_registration_is_undone_with_the_card),
 	KUNIT_CASE(dead_card_comes_back_when_bound_again),
 	KUNIT_CASE(card_does_not_wait_for_another),
+	KUNIT_CASE(probe_without_memory),
 	{}
 };
 

@@ -26,6 +26,13 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 {
 }
 
+#include "../failing_alloc.h"
+
+#undef kvcalloc
+#define kvcalloc(n, size, gfp) kvzalloc((n) * (size), gfp)
+#define xa_reserve_irq(xa, index, gfp) \
+	(alloc_fails(gfp, __func__) ? -ENOMEM : (xa_reserve_irq)(xa, index, gfp))
+
 static int fake_copy_from(void *to, struct ib_udata *udata, size_t len);
 static int fake_copy_to(struct ib_udata *udata, void *from, size_t len);
 static void fake_entry_remove(struct rdma_user_mmap_entry *entry);
@@ -811,6 +818,75 @@ static void peer_has_the_rights_of_the_qp(struct kunit *test)
 	}
 }
 
+/* --- tests: one allocation fails --------------------------------------------- */
+
+/* A connection that cannot be made leaves the QP as it was, and it can be tried again. */
+static void make_and_connect(struct kunit *test)
+{
+	struct t3_qp *qp = alloc_qp(test);
+	const int rtr_entries = atomic_read(&cq->rtr_left);
+	unsigned int refs;
+	int ret;
+
+	card.sent = 0;
+	allocations_fail();
+	ret = create(qp, false);
+	if (ret)
+		goto out;
+	refs = kref_read(&qp->ref);
+	ret = connect(qp, T3_RTR_NONE);
+	allocations_work();
+	if (ret) {
+		KUNIT_EXPECT_EQ(test, (int)qp->state, (int)T3_QPS_IDLE);
+		KUNIT_EXPECT_FALSE(test, qp->busy);
+		KUNIT_EXPECT_NULL(test, qp->ep);
+		KUNIT_EXPECT_EQ(test, kref_read(&qp->ref), refs);
+		KUNIT_EXPECT_EQ(test, card.sent, 0);
+		KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	}
+	connection_ends(qp, T3_QPEV_LOST);
+	KUNIT_EXPECT_EQ(test, kref_read(&qp->ref), refs);
+	KUNIT_EXPECT_EQ(test, destroy_qp(&qp->ibqp, NULL), 0);
+out:
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, card.ids, 1, "ids, %s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, card.rqts, 0, "receive queues, %s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&cq->rtr_left), rtr_entries, "entries, %s",
+			    alloc_that_failed());
+	KUNIT_EXPECT_TRUE_MSG(test, xa_empty(&dev->qps), "%s", alloc_that_failed());
+	KUNIT_EXPECT_TRUE_MSG(test, xa_empty(&cq->qps), "%s", alloc_that_failed());
+}
+
+static void connect_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_and_connect), 7U);
+}
+
+/* In a softirq. A peer that cannot be sent a TERMINATE is sent a reset. */
+static void fail_while_connected(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	card.sent = 0;
+	card.aborts = 0;
+	local_bh_disable();
+	allocations_fail();
+	KUNIT_EXPECT_EQ(test, t3_qp_report(qp, T3_QPEV_PROTO_ERROR), 0);
+	allocations_work();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, card.sent, !failing.where);
+	KUNIT_EXPECT_EQ(test, card.aborts, !!failing.where);
+	connection_ends(qp, T3_QPEV_LOST);
+	KUNIT_EXPECT_EQ(test, destroy_qp(&qp->ibqp, NULL), 0);
+}
+
+static void terminate_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, fail_while_connected), 1U);
+}
+
 static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_is_found_when_it_cannot_fail_any_more),
 	KUNIT_CASE(cq_is_found_when_it_cannot_fail_any_more),
@@ -830,6 +906,8 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(reset_without_a_purge_is_refused),
 	KUNIT_CASE(reset_qp_connects_again),
 	KUNIT_CASE(peer_has_the_rights_of_the_qp),
+	KUNIT_CASE(connect_without_memory),
+	KUNIT_CASE(terminate_without_memory),
 	{}
 };
 

@@ -6,7 +6,15 @@
 #include <kunit/test.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/genalloc.h>
 #include <linux/module.h>
+
+#include "../failing_alloc.h"
+
+#define gen_pool_create(order, nid) \
+	(alloc_fails(GFP_KERNEL, __func__) ? NULL : (gen_pool_create)(order, nid))
+#define gen_pool_add(pool, addr, size, nid) \
+	(alloc_fails(GFP_KERNEL, __func__) ? -ENOMEM : (gen_pool_add)(pool, addr, size, nid))
 
 #include "quota.c"
 #include "rsc.c"
@@ -240,6 +248,27 @@ static void nonsense_of_the_nic_driver_is_refused(struct kunit *test)
 	}
 }
 
+static void open_and_close(struct kunit *test)
+{
+	struct t3_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->info = small_card;
+	allocations_fail();
+	ret = t3_rsc_open(dev);
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	if (!ret)
+		t3_rsc_close(dev);
+}
+
+/* A probe that fails. */
+static void open_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, open_and_close), 5U);
+}
+
 static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(freed_id_comes_back_last),
 	KUNIT_CASE(ids_stay_in_what_the_old_library_can_index),
@@ -248,6 +277,7 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(adapter_memory_is_all_there_and_no_more),
 	KUNIT_CASE(a_user_gets_no_more_than_his_share),
 	KUNIT_CASE(nonsense_of_the_nic_driver_is_refused),
+	KUNIT_CASE(open_without_memory),
 	{}
 };
 
