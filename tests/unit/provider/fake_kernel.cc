@@ -4,6 +4,7 @@
 #include "include/hw/t3_cqe.h"
 #include "include/hw/t3_wr.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
@@ -25,6 +26,11 @@ uint64_t Kernel::make_room(uint64_t size) {
 
 int Kernel::step() {
     return ++calls == refuse_call ? ENOMEM : 0;
+}
+
+void Kernel::look_at_answer(const void* resp, size_t size) {
+    const auto* bytes_of = static_cast<const uint8_t*>(resp);
+    dirty_answers += std::any_of(bytes_of, bytes_of + size, [](uint8_t byte) { return byte != 0; });
 }
 
 namespace {
@@ -81,7 +87,8 @@ int ibv_cmd_get_context(verbs_context*, void*, size_t, void*, size_t) {
     return kernel.refuse_context ? EIO : 0;
 }
 int ibv_cmd_query_device_any(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr,
-                             size_t size, void* resp, size_t*) {
+                             size_t size, void* resp, size_t* resp_size) {
+    kernel.look_at_answer(resp, *resp_size);
     std::memset(static_cast<void*>(attr), 0, size);
     static_cast<cxgb3_query_device_resp*>(resp)->fw_ver = 7ull << 32 | 12 << 16;
     return kernel.step();
@@ -97,14 +104,17 @@ int ibv_cmd_alloc_pd(ibv_context* context, ibv_pd* pd, void*, size_t, void*, siz
 int ibv_cmd_dealloc_pd(ibv_pd*) {
     return unmake(kernel.pds);
 }
-int ibv_cmd_reg_mr(ibv_pd* pd, void*, size_t, uint64_t, int, verbs_mr* mr, void*, size_t, void*, size_t) {
+int ibv_cmd_reg_mr(ibv_pd* pd, void*, size_t, uint64_t, int, verbs_mr* mr, void*, size_t, void* resp,
+                   size_t size) {
+    kernel.look_at_answer(resp, size);
     mr->ibv_mr.pd = pd; // libibverbs does it afterwards
     return make(kernel.mrs);
 }
 int ibv_cmd_dereg_mr(verbs_mr*) {
     return unmake(kernel.mrs);
 }
-int ibv_cmd_alloc_mw(ibv_pd* pd, ibv_mw_type, ibv_mw* mw, void*, size_t, void*, size_t) {
+int ibv_cmd_alloc_mw(ibv_pd* pd, ibv_mw_type, ibv_mw* mw, void*, size_t, void* resp, size_t size) {
+    kernel.look_at_answer(resp, size);
     mw->pd = pd;
     return make(kernel.mws);
 }
@@ -112,7 +122,8 @@ int ibv_cmd_dealloc_mw(ibv_mw*) {
     return unmake(kernel.mws);
 }
 int ibv_cmd_create_cq(ibv_context* context, int cqe, ibv_comp_channel* channel, int, ibv_cq* cq, void*,
-                      size_t, void* resp, size_t) {
+                      size_t, void* resp, size_t size) {
+    kernel.look_at_answer(resp, size);
     if (const int err = make(kernel.cqs))
         return err;
     cq->context = context;
@@ -132,7 +143,9 @@ int ibv_cmd_req_notify_cq(ibv_cq*, int) {
 int ibv_cmd_destroy_cq(ibv_cq*) {
     return unmake(kernel.cqs);
 }
-int ibv_cmd_create_qp(ibv_pd* pd, ibv_qp* qp, ibv_qp_init_attr* attr, void*, size_t, void* resp, size_t) {
+int ibv_cmd_create_qp(ibv_pd* pd, ibv_qp* qp, ibv_qp_init_attr* attr, void*, size_t, void* resp,
+                      size_t size) {
+    kernel.look_at_answer(resp, size);
     if (const int err = make(kernel.qps))
         return err;
     qp->context = pd->context;

@@ -18,6 +18,7 @@ struct Kernel {
     // What needs memory of the process itself, or its kernel's consent: the steps of the provider that a test
     // cannot make fail otherwise.
     bool refuse_core_qp = false, refuse_builders = false, refuse_madvise = false;
+    int dirty_answers = 0; // memory for an answer that was not zero when the kernel was asked
     int pds = 0, mrs = 0, mws = 0, cqs = 0, qps = 0;
     int notify_calls = 0;
     int fd = -1;
@@ -27,6 +28,7 @@ struct Kernel {
     // Room in the file; its offset is the key.
     uint64_t make_room(uint64_t size);
     int step();
+    void look_at_answer(const void* resp, size_t size);
 };
 
 extern Kernel kernel;

@@ -107,6 +107,7 @@ void mend() {
 
 } // namespace
 
+// B6
 TEST_F(Glue, AFailedStepLeavesNothing) {
     ibv_cq* cq = make_cq();
     ASSERT_NE(cq, nullptr);
@@ -231,6 +232,42 @@ TEST_F(Glue, ADeviceAndItsContextsComeAndGo) {
     }
     unlink(counters.c_str());
     device_ops.uninit_device(device);
+}
+
+// What lay on the stack below the next call.
+[[gnu::noinline]] static void dirty_stack() {
+    volatile uint8_t bytes[16384];
+    for (volatile uint8_t& byte : bytes)
+        byte = 0xa5;
+}
+
+// B6: an older kernel writes less than all of an answer.
+TEST_F(Glue, B6_AnswersAreEmptyUntilTheKernelWritesThem) {
+    ibv_device_attr_ex device{};
+    dirty_stack();
+    EXPECT_EQ(ops.query_device_ex(ctx(), nullptr, &device, sizeof(device)), 0);
+    EXPECT_EQ(kernel.dirty_answers, 0) << "query_device";
+    dirty_stack();
+    ibv_mr* mr = ops.reg_mr(pd, this, 1, 0, 0);
+    EXPECT_EQ(kernel.dirty_answers, 0) << "reg_mr";
+    dirty_stack();
+    ibv_mw* mw = ops.alloc_mw(pd, IBV_MW_TYPE_1);
+    EXPECT_EQ(kernel.dirty_answers, 0) << "alloc_mw";
+    dirty_stack();
+    ibv_cq* cq = make_cq();
+    EXPECT_EQ(kernel.dirty_answers, 0) << "create_cq";
+    auto attr = qp_attr(cq);
+    dirty_stack();
+    ibv_qp* qp = ops.create_qp(pd, reinterpret_cast<ibv_qp_init_attr*>(&attr));
+    EXPECT_EQ(kernel.dirty_answers, 0) << "create_qp";
+    dirty_stack();
+    ibv_qp* extended = ops.create_qp_ex(ctx(), &attr);
+    EXPECT_EQ(kernel.dirty_answers, 0) << "create_qp_ex";
+    EXPECT_EQ(ops.destroy_qp(extended), 0);
+    EXPECT_EQ(ops.destroy_qp(qp), 0);
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+    EXPECT_EQ(ops.dealloc_mw(mw), 0);
+    EXPECT_EQ(ops.dereg_mr(reinterpret_cast<verbs_mr*>(mr)), 0);
 }
 
 // X5
