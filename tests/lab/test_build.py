@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 import os
+import re
 import subprocess
 
+import pytest
 from labkit import build, paths
 
 
@@ -43,6 +45,17 @@ def test_products_in_the_source_tree_are_not_taken(tmp_path):
         (source / product).write_text("for another kernel")
     build.mirror(source, target, build.built)
     assert [path.name for path in target.iterdir()] == ["a.c"]
+
+
+# D15
+@pytest.mark.parametrize("module", ["iw_cxgb3", "rdma_cm", "uverbs"])
+def test_nothing_that_rcu_calls_outlives_its_module(module):
+    """A module that leaves memory or a function of its own to RCU waits in its end until that was called."""
+    text = "\n".join(path.read_text() for path in sorted((paths.REPO / "kernel" / module).glob("*.[ch]")))
+    left_to_rcu = re.findall(r"\b(?:call_s?rcu\w*|kv?free_rcu\w*|queue_rcu_work)\(", text)
+    ends = re.findall(r"^static void __exit \w+\(void\)\n\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    assert len(ends) == 1
+    assert not left_to_rcu or "rcu_barrier();" in ends[0], left_to_rcu
 
 
 def test_the_dispatcher_refuses_a_kernel_of_32_bits():
