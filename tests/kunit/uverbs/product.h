@@ -17,6 +17,77 @@ static inline void trace_t3_uverbs_command(const char *device, const struct uv_r
 {
 }
 
+/* --- whom memory is charged to -------------------------------------------------------- */
+
+/*
+ * Allocations of a running call, which is one of a process, that its memory cgroup is not charged
+ * for. The driver allocates for itself.
+ */
+static atomic_t product_calls, product_uncharged;
+
+static inline gfp_t charged(gfp_t gfp)
+{
+	if (atomic_read(&product_calls) && !(gfp & __GFP_ACCOUNT))
+		atomic_inc(&product_uncharged);
+	return gfp;
+}
+
+static inline void *charged_kmalloc(size_t size, gfp_t gfp)
+{
+	return kmalloc(size, charged(gfp));
+}
+
+static inline void *charged_kzalloc(size_t size, gfp_t gfp)
+{
+	return kzalloc(size, charged(gfp));
+}
+
+static inline void *charged_kmalloc_array(size_t n, size_t size, gfp_t gfp)
+{
+	return kmalloc_array(n, size, charged(gfp));
+}
+
+static inline void *charged_kcalloc(size_t n, size_t size, gfp_t gfp)
+{
+	return kcalloc(n, size, charged(gfp));
+}
+
+static inline void *charged_kvmalloc_array(size_t n, size_t size, gfp_t gfp)
+{
+	return kvmalloc_array(n, size, charged(gfp));
+}
+
+static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
+{
+	return kvcalloc(n, size, charged(gfp));
+}
+
+#pragma push_macro("kmalloc")
+#pragma push_macro("kzalloc")
+#pragma push_macro("kmalloc_array")
+#pragma push_macro("kcalloc")
+#pragma push_macro("kvmalloc_array")
+#pragma push_macro("kvcalloc")
+#pragma push_macro("rdma_zalloc_drv_obj")
+#pragma push_macro("rdma_zalloc_drv_obj_gfp")
+#undef kmalloc
+#undef kzalloc
+#undef kmalloc_array
+#undef kcalloc
+#undef kvmalloc_array
+#undef kvcalloc
+#undef rdma_zalloc_drv_obj
+#undef rdma_zalloc_drv_obj_gfp
+#define kmalloc charged_kmalloc
+#define kzalloc charged_kzalloc
+#define kmalloc_array charged_kmalloc_array
+#define kcalloc charged_kcalloc
+#define kvmalloc_array charged_kvmalloc_array
+#define kvcalloc charged_kvcalloc
+#define rdma_zalloc_drv_obj_gfp(dev, type, gfp) \
+	((struct type *)rdma_zalloc_obj(dev, (dev)->ops.size_##type, charged(gfp), false))
+#define rdma_zalloc_drv_obj(dev, type) rdma_zalloc_drv_obj_gfp(dev, type, GFP_KERNEL)
+
 #include "call.c"
 #include "charge.c"
 #include "cmd_ah.c"
@@ -36,6 +107,15 @@ static inline void trace_t3_uverbs_command(const char *device, const struct uv_r
 #include "objects.c"
 #include "stats.c"
 #include "table.c"
+
+#pragma pop_macro("rdma_zalloc_drv_obj_gfp")
+#pragma pop_macro("rdma_zalloc_drv_obj")
+#pragma pop_macro("kvcalloc")
+#pragma pop_macro("kvmalloc_array")
+#pragma pop_macro("kcalloc")
+#pragma pop_macro("kmalloc_array")
+#pragma pop_macro("kzalloc")
+#pragma pop_macro("kmalloc")
 
 /* Of main.c. */
 bool uv_driver_allowed(enum rdma_driver_id id)

@@ -69,7 +69,9 @@ static inline struct file *user_open(void)
 	if (IS_ERR(filp))
 		return filp;
 	inode.i_cdev = &uverbs->base.cdev;
+	atomic_inc(&product_calls);
 	err = uv_open(&inode, filp);
+	atomic_dec(&product_calls);
 	if (err) {
 		fput(filp);
 		return ERR_PTR(err);
@@ -88,6 +90,7 @@ static inline void user_close(struct file *filp)
 static inline void user_begin(struct kunit *test, bool removable)
 {
 	kthread_use_mm(user_mm);
+	atomic_set(&product_uncharged, 0);
 	fake = fake_device_new(removable);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(fake));
 	uverbs = ib_get_client_data(&fake->ib, &uv_client);
@@ -96,13 +99,15 @@ static inline void user_begin(struct kunit *test, bool removable)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(opened));
 }
 
-/* Whatever a test did: the device has nothing when all files are closed. */
+/* Whatever a test did: the device has nothing when all files are closed, and memory was charged. */
 static inline void user_end(struct kunit *test)
 {
 	if (opened)
 		user_close(opened);
 	opened = NULL;
 	KUNIT_EXPECT_EQ(test, fake_live(fake), 0);
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&product_uncharged), 0,
+			    "memory of a process that its cgroup is not charged for");
 	fake_device_free(fake);
 	rcu_barrier();
 	if (current->mm)
@@ -118,10 +123,14 @@ static void __user *user_answer_at;
 static inline ssize_t user_write_raw(struct file *filp, const void *bytes, size_t count)
 {
 	loff_t pos = 0;
+	ssize_t ret;
 
 	if (copy_to_user(USER_REQUEST, bytes, count))
 		return -EIO;
-	return uv_write(filp, USER_REQUEST, count, &pos);
+	atomic_inc(&product_calls);
+	ret = uv_write(filp, USER_REQUEST, count, &pos);
+	atomic_dec(&product_calls);
+	return ret;
 }
 
 struct user_message {
@@ -199,7 +208,9 @@ static inline int user_ioctl(struct file *filp, struct user_ioctl *io)
 	bytes = min_t(size_t, io->hdr.length, sizeof(*io));
 	if (copy_to_user(USER_REQUEST, io, bytes))
 		return -EIO;
+	atomic_inc(&product_calls);
 	err = uv_ioctl(filp, RDMA_VERBS_IOCTL, user_base);
+	atomic_dec(&product_calls);
 	if (copy_from_user(io, USER_REQUEST, bytes))
 		return -EIO;
 	return err;
