@@ -19,11 +19,54 @@ static void watched_list_del_init(struct list_head *entry)
 	list_del_init(entry);
 }
 
-/* The tests are the calls, without a device. */
+/*
+ * The order that who takes an object and who gives it back ask the processor for. x86 loads and
+ * stores in order whatever it is asked for, so no result shows a missing one.
+ */
+static struct {
+	unsigned int acquires, releases;
+} orders;
+
+static int watched_read_acquire(const atomic_t *v)
+{
+	orders.acquires++;
+	return atomic_read_acquire(v);
+}
+
+static int watched_cmpxchg_acquire(atomic_t *v, int old, int new)
+{
+	orders.acquires++;
+	return atomic_cmpxchg_acquire(v, old, new);
+}
+
+static void watched_set_release(atomic_t *v, int i)
+{
+	orders.releases++;
+	atomic_set_release(v, i);
+}
+
+static int watched_fetch_dec_release(atomic_t *v)
+{
+	orders.releases++;
+	return atomic_fetch_dec_release(v);
+}
+
+/* The tests are the calls, without a device. The code is the one that ships, which has no KASAN. */
+#pragma push_macro("CONFIG_KASAN")
+#undef CONFIG_KASAN
 #define srcu_read_lock_held(ssp) true
 #define list_del_init watched_list_del_init
+#define atomic_read_acquire watched_read_acquire
+#define atomic_cmpxchg_acquire watched_cmpxchg_acquire
+#define atomic_set_release watched_set_release
+#define atomic_fetch_dec_release watched_fetch_dec_release
 #include "objects.c"
 #undef list_del_init
+#undef atomic_read_acquire
+#undef atomic_cmpxchg_acquire
+#undef atomic_set_release
+#undef atomic_fetch_dec_release
+#pragma pop_macro("CONFIG_KASAN")
 
 /* --- what lies around objects.c ---------------------------------------------------- */
 
@@ -223,6 +266,38 @@ static void what_was_made_in_vain_is_destroyed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
 	KUNIT_EXPECT_EQ(test, (int)seen.why, RDMA_REMOVE_ABORT);
 	KUNIT_EXPECT_EQ(test, seen.charged, 1);
+}
+
+/* So KASAN watches the beginning and the end of each, on the same path as in kernels without it. */
+static void each_object_is_an_allocation(struct kunit *test)
+{
+	struct ib_uobject *first = make(test, &thing, 0), *second = make(test, &other, 0);
+	const void *begin = file, *end = file + 1;
+
+	KUNIT_EXPECT_TRUE(test, (void *)first < begin || (void *)first >= end);
+	KUNIT_EXPECT_TRUE(test, (void *)second < begin || (void *)second >= end);
+	uv_object_commit(first);
+	uv_object_commit(second);
+}
+
+/* Who gives an object back holds no lock, so who takes it must see what was done before. */
+static void owners_see_what_others_did_before(struct kunit *test)
+{
+	static const enum uv_access ways[] = { UV_READ, UV_WRITE };
+	u32 handle = made(test, &thing, 0);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct ib_uobject *uobj;
+
+		memset(&orders, 0, sizeof(orders));
+		uobj = get(handle, ways[i]);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
+		KUNIT_EXPECT_EQ(test, orders.acquires, 1);
+		KUNIT_EXPECT_EQ(test, orders.releases, 0);
+		uv_object_put(uobj, ways[i]);
+		KUNIT_EXPECT_EQ(test, orders.releases, 1);
+	}
 }
 
 static void too_many_for_the_cgroup(struct kunit *test)
@@ -462,6 +537,8 @@ static struct kunit_case objects_cases[] = {
 	KUNIT_CASE(nobody_finds_what_is_being_made),
 	KUNIT_CASE(what_was_not_made_leaves_nothing),
 	KUNIT_CASE(what_was_made_in_vain_is_destroyed),
+	KUNIT_CASE(each_object_is_an_allocation),
+	KUNIT_CASE(owners_see_what_others_did_before),
 	KUNIT_CASE(too_many_for_the_cgroup),
 	KUNIT_CASE(handles_are_used_again),
 	KUNIT_CASE(many_handles),
