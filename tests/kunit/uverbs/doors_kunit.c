@@ -456,6 +456,26 @@ static void calls_and_refusals_are_counted(struct kunit *test)
 
 /* --- the numbers of the character devices ------------------------------------------------ */
 
+/* /proc/devices while the suite runs, where systemd looks for names of devices. */
+static char proc_devices[4096];
+
+/* The program that loads the module sees /proc, the threads that run tests do not. */
+static int doors_suite_init(struct kunit_suite *suite)
+{
+	int err = user_suite_init(suite);
+	struct file *filp;
+	loff_t pos = 0;
+
+	if (err)
+		return err;
+	filp = filp_open("/proc/devices", O_RDONLY, 0);
+	if (!IS_ERR(filp)) {
+		kernel_read(filp, proc_devices, sizeof(proc_devices) - 1, &pos);
+		filp_close(filp, NULL);
+	}
+	return 0;
+}
+
 /* Rules of systemd and of cgroups name 231: "DeviceAllow=char-infiniband_verbs", "c 231:* rwm". */
 static void instead_of_ib_uverbs_the_numbers_are_its_own(struct kunit *test)
 {
@@ -463,6 +483,9 @@ static void instead_of_ib_uverbs_the_numbers_are_its_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, MINOR(uverbs->base.dev.devt), 192 + uverbs->base.devnum);
 	KUNIT_EXPECT_EQ(test, MINOR(devt_of(31)), 223);
 	KUNIT_EXPECT_NE(test, MAJOR(devt_of(32)), 231);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(proc_devices, "\n231 infiniband_verbs\n"), "%s",
+				  proc_devices);
+	KUNIT_EXPECT_NULL(test, strstr(proc_devices, "t3_uverbs"));
 }
 
 static void beside_ib_uverbs_the_numbers_are_others(struct kunit *test)
@@ -493,7 +516,7 @@ static struct kunit_case doors_cases[] = {
 
 static struct kunit_suite doors_suite = {
 	.name = "t3_uverbs_doors",
-	.suite_init = user_suite_init,
+	.suite_init = doors_suite_init,
 	.suite_exit = user_suite_exit,
 	.init = doors_init,
 	.exit = user_end,
