@@ -546,6 +546,19 @@ static void fake_wait_for_users(struct completion *gone)
 	wait_for_completion(gone);
 }
 
+/* Allocations that no memory cgroup is charged for; the device's own do not count. */
+static unsigned int fake_uncharged;
+
+static inline void *fake_kzalloc(size_t size, gfp_t gfp)
+{
+	if (!(gfp & __GFP_ACCOUNT))
+		fake_uncharged++;
+	return kzalloc(size, gfp);
+}
+
+#undef kzalloc
+#define kzalloc				fake_kzalloc
+
 #include "address.c"
 #include "cm_fsm.c"
 #include "port.c"
@@ -563,6 +576,8 @@ static void fake_wait_for_users(struct completion *gone)
 
 static void fake_add(struct kunit *test, struct ib_device *device)
 {
+	unsigned int uncharged = fake_uncharged;
+
 	device->phys_port_cnt = 1;
 	device->port_data = fake.port_data;
 	device->ops.iw_connect = fake_connect;
@@ -574,6 +589,7 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	device->ops.iw_add_ref = fake_add_ref;
 	device->ops.iw_rem_ref = fake_rem_ref;
 	KUNIT_ASSERT_EQ(test, cm_add_one(device), 0);
+	fake_uncharged = uncharged;
 }
 
 static void fake_plug_in(struct kunit *test, enum fake_context context)

@@ -164,6 +164,7 @@ static int open_files(struct kunit *test)
 
 	INIT_WORK(&removal, fake_unplug);
 	unplugged = false;
+	fake_uncharged = 0;
 	during_copy = NULL;
 	slow_memory = NULL;
 	missing_memory = NULL;
@@ -195,6 +196,9 @@ static void close_files(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
 	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
 	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
+	if (!mem_cgroup_disabled())
+		KUNIT_EXPECT_EQ_MSG(test, fake_uncharged, 0u,
+				    "memory of a process that its cgroup is not charged for");
 	cm_events_exit();
 }
 
