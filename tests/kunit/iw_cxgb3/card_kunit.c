@@ -44,6 +44,37 @@ static inline void trace_t3_async_event(u32 cq_id, const struct t3_cqe *cqe)
 {
 }
 
+/*
+ * Two processors. What the first one posts is in its store buffer, where the card does not see it,
+ * until its next full barrier; what it reads meanwhile it may read at once. The second one comes in
+ * behind a read of a flag.
+ */
+static struct {
+	bool second_runs;
+	bool slot_seen_by_card;
+	void (*second)(void);
+} cpus;
+
+static void full_barrier(void)
+{
+	if (!cpus.second_runs)
+		cpus.slot_seen_by_card = true;
+}
+
+static bool flag_is_read(int nr, const unsigned long *flags)
+{
+	void (*second)(void) = cpus.second;
+	bool set = test_bit(nr, flags);
+
+	cpus.second = NULL;
+	if (second) {
+		cpus.second_runs = true;
+		second();
+		cpus.second_runs = false;
+	}
+	return set;
+}
+
 static void card_doorbell(u32 value);
 static void card_loses_mastering(struct pci_dev *pdev);
 static void consumers_of_device(const struct ib_event *event);
@@ -66,7 +97,15 @@ static void ring_free(void *ring);
 #include "cqe.c"
 #include "wr.c"
 #include "ctrl.c"
+#pragma push_macro("smp_mb")
+#pragma push_macro("test_bit")
+#undef smp_mb
+#undef test_bit
+#define smp_mb() full_barrier()	/* the one of the first processor */
+#define test_bit(nr, flags) flag_is_read(nr, flags)
 #include "event.c"
+#pragma pop_macro("test_bit")
+#pragma pop_macro("smp_mb")
 #include "health.c"
 
 #undef pci_clear_master
@@ -83,6 +122,7 @@ static struct {
 	u32 executed;			/* writes of the control ring */
 	atomic_t dropped;
 	u32 qp_rings;
+	u32 slots_found;		/* of the QP, when its doorbell was rung */
 	unsigned int masters_cleared;
 	bool gone_before_cleared;
 	unsigned int fatal;
@@ -110,6 +150,7 @@ static void card_doorbell(u32 value)
 
 	if ((value & 0xffff) != T3_CTRL_QP_CONTEXT) {
 		card.qp_rings++;
+		card.slots_found += cpus.slot_seen_by_card;
 		return;
 	}
 	if (card.silent)
@@ -295,6 +336,7 @@ static int card_init(struct kunit *test)
 
 	memset(&card, 0, sizeof(card));
 	memset(&events, 0, sizeof(events));
+	memset(&cpus, 0, sizeof(cpus));
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
 	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
@@ -497,6 +539,25 @@ static void qps_are_told_when_doorbells_are_off_and_rung_when_on(struct kunit *t
 	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
 }
 
+static void doorbells_come_on(void)
+{
+	doorbells_on(dev);
+}
+
+/*
+ * Doorbells come on right behind the poster's look at the flag. It does not ring, so the ring of
+ * who switches them on must find the slot, which needs a full barrier in front of the look.
+ */
+static void slot_is_there_before_the_flag_is_read(struct kunit *test)
+{
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
+	cpus.second = doorbells_come_on;
+	t3_ring_doorbell(dev, qp->id);
+	KUNIT_EXPECT_NULL(test, cpus.second);
+	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
+	KUNIT_EXPECT_EQ_MSG(test, card.slots_found, 1, "the last doorbell comes before the slot");
+}
+
 /* The error bit is set in softirq, between the read and the write of who changes the other. */
 static void bits_of_a_status_word_do_not_get_lost(struct kunit *test)
 {
@@ -614,6 +675,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(mastering_ends_before_anybody_can_free),
 	KUNIT_CASE(mastering_ends_before_a_reset),
 	KUNIT_CASE(qps_are_told_when_doorbells_are_off_and_rung_when_on),
+	KUNIT_CASE(slot_is_there_before_the_flag_is_read),
 	KUNIT_CASE(bits_of_a_status_word_do_not_get_lost),
 	KUNIT_CASE(new_qp_learns_that_doorbells_are_off),
 	KUNIT_CASE(device_error_goes_to_the_device),
