@@ -75,6 +75,7 @@ static bool flag_is_read(int nr, const unsigned long *flags)
 	return set;
 }
 
+static struct ib_device *device_of_port(const struct net_device *netdev);
 static void card_doorbell(u32 value);
 static void card_loses_mastering(struct pci_dev *pdev);
 static void consumers_of_device(const struct ib_event *event);
@@ -107,6 +108,9 @@ static void ring_free(void *ring);
 #pragma pop_macro("test_bit")
 #pragma pop_macro("smp_mb")
 #include "health.c"
+#define ib_device_get_by_netdev(netdev, driver) device_of_port(netdev)
+#define ib_device_put(ibdev) ((void)(ibdev))
+#include "port.c"
 
 #undef pci_clear_master
 #undef ib_dispatch_event
@@ -134,6 +138,11 @@ static struct {
 	unsigned int qp[32], device[32], cq[32];
 	unsigned int device_events_to_objects;
 } events;
+
+static struct ib_device *device_of_port(const struct net_device *netdev)
+{
+	return netdev == dev->ports.lldevs[0] ? &dev->ibdev : NULL;
+}
 
 /* --- the card -------------------------------------------------------------- */
 
@@ -665,6 +674,23 @@ static void control_qp_without_memory(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, open_and_close), 3U);
 }
 
+/* The GID is the MAC address, which ib_core has in its cache. */
+static void new_mac_address_is_a_new_gid(struct kunit *test)
+{
+	struct netdev_notifier_info info = { .dev = dev->ports.lldevs[0] };
+
+	dev->ibdev.ops.owner = THIS_MODULE;
+	dev->ports.nports = 1;
+	rtnl_lock();
+	netdev_event(&watch, NETDEV_CHANGEADDR, &info);
+	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
+	rtnl_lock();
+	netdev_event(&watch, NETDEV_CHANGENAME, &info);
+	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
+}
+
 static struct kunit_case card_cases[] = {
 	KUNIT_CASE(writes_are_executed_in_order),
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
@@ -683,6 +709,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(overflow_goes_to_the_cq_once),
 	KUNIT_CASE(plain_completion_is_no_error),
 	KUNIT_CASE(control_qp_without_memory),
+	KUNIT_CASE(new_mac_address_is_a_new_gid),
 	{}
 };
 

@@ -650,6 +650,14 @@ static void probe_without_memory(struct kunit *test)
 	devices_freed = 1;
 }
 
+/* res_kunit has what it is answered. */
+static void netlink_may_ask_for_connections(struct kunit *test)
+{
+	nic_adds();
+	KUNIT_EXPECT_PTR_EQ(test, main_ops.fill_res_cm_id_entry, &t3_cm_fill_res_entry);
+	bus_unbinds();
+}
+
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(unbound_card_ends_in_order),
 	KUNIT_CASE(card_that_does_not_abort_loses_mastering),
@@ -662,6 +670,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(dead_card_comes_back_when_bound_again),
 	KUNIT_CASE(card_does_not_wait_for_another),
 	KUNIT_CASE(probe_without_memory),
+	KUNIT_CASE(netlink_may_ask_for_connections),
 	{}
 };
 

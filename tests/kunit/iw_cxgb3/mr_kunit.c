@@ -188,6 +188,7 @@ static void netlink_shows_a_region(struct kunit *test)
 	struct ib_mr *mr = make_mr(test);
 
 	KUNIT_ASSERT_TRUE(test, msg && small);
+	KUNIT_EXPECT_PTR_EQ(test, t3_mr_ops.fill_res_mr_entry, &t3_mr_fill_res_entry);
 	KUNIT_EXPECT_EQ(test, t3_mr_fill_res_entry(msg, mr), 0);
 	KUNIT_EXPECT_GT(test, msg->len, 64U);
 	skb_put(small, skb_tailroom(small) & ~63);
