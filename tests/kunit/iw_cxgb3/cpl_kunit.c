@@ -18,7 +18,8 @@
 static struct {
 	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached;
 	u32 last_tid;
-	int send_error;
+	int send_error, route_error;
+	struct t3_cpl_pass_accept_rpl accepted;		/* the last one */
 	int atid;		/* the one that is free; 0: none */
 } card;
 
@@ -33,6 +34,8 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed)
 {
+	if (skb->len == sizeof(card.accepted))
+		memcpy(&card.accepted, skb->data, sizeof(card.accepted));
 	return t3_dev_send(ep->dev, skb);
 }
 
@@ -87,7 +90,7 @@ void t3_qp_disconnected(struct t3_qp *qp)
 
 int t3_route_resolve(struct t3_ep *ep)
 {
-	return 0;
+	return card.route_error;
 }
 
 void t3_route_release(struct t3_ep *ep)
@@ -243,7 +246,45 @@ static void syn_with_a_tid_that_is_none_is_dropped(struct kunit *test)
 	end(test, ep);
 }
 
-/* The card has answered, so nothing but the endpoint itself can end this wait. */
+/* B16: the address was taken away behind the listener, say. route_kunit has what is refused. */
+static void syn_to_an_address_of_no_port_is_refused(struct kunit *test)
+{
+	struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS - 1) };
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->id_kind = T3_ID_NONE;
+	card.route_error = -EADDRNOTAVAIL;
+	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, card.last_tid, TIDS - 1);
+	KUNIT_EXPECT_EQ(test, card.sent, 0);
+	end(test, ep);
+}
+
+/* B19: DSCP of the SYN, which is what the answer gets; the bits below it are ECN's. */
+static void tos_of_the_peer_is_answered_with(struct kunit *test)
+{
+	static const u8 tos[] = { 0, 0x03, 0xb8, 0xbb, 0xff };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(tos); i++) {
+		struct t3_cpl_pass_accept_req req = {
+			.ot = cpu_to_be32(TIDS - 1),
+			.tos_tid = cpu_to_be32(FIELD_PREP(T3_CPL_TOS, tos[i])),
+		};
+		struct t3_ep *ep = new_ep(test, EP_IDLE);
+		u32 dscp;
+
+		ep->id_kind = T3_ID_NONE;
+		handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+		KUNIT_EXPECT_EQ(test, card.sent, i + 1);
+		dscp = FIELD_GET(T3_OPT0L_TOS, be32_to_cpu(card.accepted.opt0l_status));
+		KUNIT_EXPECT_EQ(test, dscp, (u32)tos[i] >> 2);
+		end(test, ep);
+	}
+}
+
 /* B.7: of 64 TIDs one user gets 56, as requests that are never answered or as opens. */
 static void tids_are_charged_to_the_user(struct kunit *test)
 {
@@ -308,6 +349,7 @@ static void open_is_charged_for_its_tid(struct kunit *test)
 	end(test, ep);
 }
 
+/* The card has answered, so nothing but the endpoint itself can end this wait. */
 static void abort_after_conn_exist_ends_the_open(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
@@ -379,6 +421,8 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(syn_with_a_tid_that_is_none_is_dropped),
 	KUNIT_CASE(tids_are_charged_to_the_user),
 	KUNIT_CASE(open_is_charged_for_its_tid),
+	KUNIT_CASE(syn_to_an_address_of_no_port_is_refused),
+	KUNIT_CASE(tos_of_the_peer_is_answered_with),
 	KUNIT_CASE(abort_after_conn_exist_ends_the_open),
 	KUNIT_CASE(second_conn_exist_ends_the_open),
 	KUNIT_CASE(second_open_that_cannot_be_sent_ends_it),

@@ -256,10 +256,41 @@ static void reachable_peer_gets_a_reset(struct kunit *test)
 	}
 }
 
+/* B16: the local address is on no interface, or on one that is not the card's. */
+static void local_address_must_be_on_the_card(struct kunit *test)
+{
+	static const u32 bad[] = { 0xc0000201, INADDR_LOOPBACK };	/* 192.0.2.1 */
+	struct net_device *port = kunit_kzalloc(test, sizeof(*port), GFP_KERNEL);
+	struct net_device *lo = ip_dev_find(&init_net, htonl(INADDR_LOOPBACK));
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, port);
+	KUNIT_ASSERT_NOT_NULL_MSG(test, lo, "the loopback interface is down");
+	dev_put(lo);
+	dev_net_set(port, &init_net);
+	dev->ports.nports = 1;
+	dev->ports.lldevs[0] = port;
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+		ep->l2t = NULL;
+		ep->id_kind = T3_ID_NONE;
+		ep->local.sin_addr.s_addr = htonl(bad[i]);
+		ep->remote.sin_addr.s_addr = htonl(0xc0000202);
+		KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EADDRNOTAVAIL);
+		KUNIT_EXPECT_NULL(test, ep->l2t);
+		KUNIT_EXPECT_NULL(test, ep->dst);
+		t3_ep_fire(ep, EP_EV_ABORT, 0);
+		end(test, ep);
+	}
+	atomic_dec(&l2t.refcnt);	/* as if an endpoint had given it back */
+}
+
 static struct kunit_case route_cases[] = {
 	KUNIT_CASE(abort_does_not_wait_for_the_next_hop),
 	KUNIT_CASE(nothing_waits_when_the_tid_is_given_back),
 	KUNIT_CASE(reachable_peer_gets_a_reset),
+	KUNIT_CASE(local_address_must_be_on_the_card),
 	{}
 };
 
