@@ -40,7 +40,7 @@ static struct {
 	struct workqueue_struct *wq;
 	struct work_struct work;
 	struct sk_buff_head sent;	/* to it, and not handled yet */
-	atomic_t handled;
+	atomic_t messages;		/* ever sent to it */
 	void *atid_ctx, *tid_ctx[TIDS];
 	u32 tid;			/* of the last connection */
 	bool active;
@@ -266,7 +266,6 @@ static void card_work(struct work_struct *work)
 	while ((skb = skb_dequeue(&card.sent))) {
 		on_message(skb);
 		kfree_skb(skb);
-		atomic_inc(&card.handled);
 	}
 }
 
@@ -292,22 +291,32 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 			break;
 		}
 	}
+	atomic_inc(&card.messages);
 	skb_queue_tail(&card.sent, skb);
 	queue_work(card.wq, &card.work);
 	return 0;
 }
 
-/* Until all have said what they have to say. */
+/* A work item of a listener or an endpoint may queue that of another endpoint. */
+static void flush_endpoints(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		flush_workqueue(t3_cm_wq);
+}
+
+/* Until what the card has answered leads to no other message. */
 static void let_it_happen(void)
 {
 	int before;
 
 	do {
-		before = atomic_read(&card.handled);
-		flush_workqueue(t3_cm_wq);
+		before = atomic_read(&card.messages);
+		flush_endpoints();
 		flush_workqueue(card.wq);
-		flush_workqueue(t3_cm_wq);
-	} while (before != atomic_read(&card.handled) || !skb_queue_empty(&card.sent));
+		flush_endpoints();
+	} while (before != atomic_read(&card.messages));
 }
 
 /* --- the NIC driver -------------------------------------------------------- */
