@@ -75,6 +75,7 @@ static struct {
 	unsigned int sent, aborts, closes, rung, handlers;
 	int send_error, respond_error;
 	int ids, rqts, entries;		/* that are lent */
+	unsigned int uncharged;		/* ids and rings that no cgroup is charged for */
 	bool found_early;
 	unsigned int grace_periods;
 	struct ib_qp *late_reader;
@@ -122,6 +123,7 @@ void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id)
 
 int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp)
 {
+	card.uncharged += !(gfp & __GFP_ACCOUNT);
 	card.ids++;
 	return ++card.next_id;
 }
@@ -153,6 +155,7 @@ void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
 
 int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 {
+	card.uncharged += !(gfp & __GFP_ACCOUNT);
 	mem->size = PAGE_ALIGN(size);
 	mem->va = kzalloc(mem->size, GFP_KERNEL);
 	return mem->va ? 0 : -ENOMEM;
@@ -459,6 +462,32 @@ static void cq_is_found_when_it_cannot_fail_any_more(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
 	KUNIT_EXPECT_EQ(test, card.entries, 0);
 	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
+}
+
+/* Of a process the memory cgroup is charged; kernel consumers have none. */
+static void rings_of_a_process_are_charged_to_it(struct kunit *test)
+{
+	const struct ib_cq_init_attr attr = { .cqe = 64 };
+	struct t3_cq *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct t3_qp *qp = alloc_qp(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	card.uncharged = 0;
+	KUNIT_ASSERT_EQ(test, create(qp, true), 0);
+	KUNIT_EXPECT_EQ(test, card.uncharged, 0);
+	destroy_qp(&qp->ibqp, NULL);
+
+	qp = alloc_qp(test);
+	KUNIT_ASSERT_EQ(test, create(qp, false), 0);
+	KUNIT_EXPECT_EQ(test, card.uncharged, 2);
+	destroy_qp(&qp->ibqp, NULL);
+
+	card.uncharged = 0;
+	other->ibcq.device = &dev->ibdev;
+	bundle.driver_udata.inlen = sizeof(struct t3_create_cq_req);
+	card.respond_error = -EFAULT;	/* made, and undone */
+	KUNIT_EXPECT_EQ(test, create_cq(&other->ibcq, &attr, &bundle.driver_udata), -EFAULT);
+	KUNIT_EXPECT_EQ(test, card.uncharged, 0);
 }
 
 /* 64 entries are asked for, the ring has 128: of the others half are for responses to RTR reads. */
@@ -890,6 +919,7 @@ static void terminate_without_memory(struct kunit *test)
 static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_is_found_when_it_cannot_fail_any_more),
 	KUNIT_CASE(cq_is_found_when_it_cannot_fail_any_more),
+	KUNIT_CASE(rings_of_a_process_are_charged_to_it),
 	KUNIT_CASE(rtr_read_needs_an_entry_of_the_send_cq),
 	KUNIT_CASE(cq_has_entries_for_what_the_card_adds),
 	KUNIT_CASE(kernel_qp_is_in_the_tables_of_its_cqs),
