@@ -287,16 +287,33 @@ static bool claim_qp(struct t3_ep *ep, const struct t3_qp *qp)
 	return xa_load(&ep->dev->qps, qp->id) == qp;
 }
 
+/*
+ * Without an entry for the response revision 2 can agree on no RTR. Where the read is a
+ * convention of both sides (peer2peer 1, perhaps after a reply in revision 1) the peer would
+ * wait for it.
+ */
+static int choose_rtr(struct t3_ep *ep, struct t3_qp *qp)
+{
+	ep->rtr_type = rtr_wanted(ep->mpa_rev == MPA_REVISION_2);
+	if (ep->rtr_type == T3_RTR_NONE || t3_qp_take_rtr_entry(qp))
+		return 0;
+	ibdev_dbg(&ep->dev->ibdev, "QP %u: its send CQ has no entry for an RTR read\n", qp->id);
+	if (rtr_wanted(false) == T3_RTR_READ)
+		return -ENOMEM;
+	ep->rtr_type = T3_RTR_NONE;
+	return 0;
+}
+
 static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	int ret;
 
 	ep->active = true;
-	ep->rtr_type = call->qp->rtr_entry ? rtr_wanted(ep->mpa_rev == MPA_REVISION_2) :
-					     T3_RTR_NONE;
+	ret = choose_rtr(ep, call->qp);
 	ep->ord = ep->rtr_type == T3_RTR_READ ? max(call->ord, 1U) : call->ord;
 	ep->ird = call->ird;
-	ret = claim_qp(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
+	if (!ret)
+		ret = claim_qp(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
 	if (!ret)
 		ret = build_request(ep, call);
 	if (!ret)
@@ -632,7 +649,8 @@ static int check_params(const struct iw_cm_conn_param *param)
  *
  * Return: 0, and exactly one CONNECT_REPLY comes, perhaps before the return; or
  * -errno and no event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6,
- * -EADDRNOTAVAIL, -EOPNOTSUPP and -EHOSTUNREACH as t3_route_resolve(), -ENOMEM,
+ * -EADDRNOTAVAIL, -EOPNOTSUPP and -EHOSTUNREACH as t3_route_resolve(), -ENOMEM (also: no
+ * entry of the send CQ is to spare for the RTR read that peer2peer 1 demands),
  * -ENODEV.
  */
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)

@@ -428,9 +428,12 @@ static void on_rx_data(struct t3_ep *ep, struct sk_buff *skb)
 	u32 seq = be32_to_cpu(rx->seq);
 	int ret;
 
-	/* What is not given back the window lacks as long as the connection lives. */
+	/*
+	 * What is not given back the window lacks as long as the connection lives. One that
+	 * closes needs no window.
+	 */
 	ret = t3_send_rx_data_ack(ep, len);
-	if (ret) {
+	if (ret && (ep->state == EP_MPA_REQ_SENT || ep->state == EP_MPA_REQ_WAIT)) {
 		t3_ep_fire(ep, EP_EV_ABORT, ret);
 		return;
 	}

@@ -516,8 +516,7 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	}
 
 	cq->entries = roundup_pow_of_two(attr->cqe + T3_CQ_SPARE);
-	/* Half of what is to spare: a QP that fails adds an error and a TERMINATE. */
-	atomic_set(&cq->rtr_left, (cq->entries - attr->cqe) / 2);
+	atomic_set(&cq->rtr_left, cq->entries - attr->cqe);
 	cq->raised_pending = U32_MAX;
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->comp_lock);

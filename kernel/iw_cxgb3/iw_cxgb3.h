@@ -345,8 +345,8 @@ struct t3_cq {
 	struct ib_cq ibcq;
 	u32 id;
 	struct t3_quota *quota;
-	u32 entries;			/* power of two; T3_CQ_SPARE more than asked for, or more */
-	atomic_t rtr_left;		/* QPs that may still connect with an RTR read */
+	u32 entries;			/* power of two, cqe + T3_CQ_SPARE at least */
+	atomic_t rtr_left;		/* spare entries, for t3_qp_take_rtr_entry() */
 	spinlock_t lock;		/* rptr, ready, state of kernel work queues */
 	spinlock_t comp_lock;		/* one completion handler at a time */
 	bool armed;			/* a call of the handler is owed */
@@ -591,6 +591,7 @@ void t3_qp_put(struct t3_qp *qp);
  */
 void t3_qp_disconnected(struct t3_qp *qp);
 
+bool t3_qp_take_rtr_entry(struct t3_qp *qp);
 /* The peer may read from memory of this QP, until the next modify. */
 bool t3_qp_readable(struct t3_qp *qp);
 

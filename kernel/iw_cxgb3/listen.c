@@ -78,7 +78,7 @@ static bool adopt(struct t3_listener *l, struct t3_ep *ep)
 	room = l->listening && l->embryos < l->max_embryos;
 	if (room) {
 		l->embryos++;
-		/* The listener keeps its own reference until it no longer listens. */
+		/* l->quota is valid as long as l->listening, which l->lock keeps. */
 		ep->quota = t3_quota_share(&l->dev->quotas, l->quota);
 	}
 	spin_unlock_bh(&l->lock);

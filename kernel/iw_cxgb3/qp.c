@@ -321,6 +321,25 @@ static u8 t3_qp_caps(const struct t3_qp *qp)
 	return qp->user ? caps : caps | T3_QPCAP_FASTREG | T3_QPCAP_STAG0;
 }
 
+/*
+ * A connection that opens with an RTR read needs an entry of the send CQ for its response,
+ * which no request of the consumer accounts for: the card overwrites unread entries of a full
+ * CQ. The QP keeps the entry until it is destroyed. False: none is to spare.
+ */
+bool t3_qp_take_rtr_entry(struct t3_qp *qp)
+{
+	struct t3_cq *cq = to_t3_cq(qp->ibqp.send_cq);
+	unsigned long flags;
+	bool taken;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	if (!qp->rtr_entry)
+		qp->rtr_entry = atomic_dec_if_positive(&cq->rtr_left) >= 0;
+	taken = qp->rtr_entry;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return taken;
+}
+
 bool t3_qp_readable(struct t3_qp *qp)
 {
 	unsigned long flags;
@@ -885,16 +904,6 @@ static void t3_qp_publish(struct t3_qp *qp)
 	WARN_ON_ONCE(xa_err(xa_store_irq(&t3_qp_dev(qp)->qps, qp->id, qp, 0)));
 }
 
-/*
- * The response to an RTR read is an entry of the send CQ that no request of the consumer
- * accounts for, and the card overwrites unread entries of a full CQ. If none is to spare,
- * the QP connects without an RTR read.
- */
-static void take_rtr_entry(struct t3_qp *qp)
-{
-	qp->rtr_entry = atomic_dec_if_positive(&to_t3_cq(qp->ibqp.send_cq)->rtr_left) >= 0;
-}
-
 static void return_rtr_entry(struct t3_qp *qp)
 {
 	if (qp->rtr_entry)
@@ -966,7 +975,6 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	err = t3_qp_reserve(qp);
 	if (err)
 		goto err_arrays;
-	take_rtr_entry(qp);
 	T3_RACE_POINT(t3_create_qp_made);
 	if (uc) {
 		err = user_respond(qp, uc, udata);
@@ -986,7 +994,6 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	return 0;
 
 err_reserved:
-	return_rtr_entry(qp);
 	t3_qp_unreserve(qp);
 err_arrays:
 	kvfree(qp->wq.sq);

@@ -172,6 +172,9 @@ int main(int argc, char** argv) {
     Endpoint end{Caps{}};
     end.resolve(args);
     ibv_context* const verbs = end.id->verbs;
+    ibv_device_attr limits{};
+    if (ibv_query_device(verbs, &limits))
+        fail("ibv_query_device");
     const uint32_t qp_num = end.id->qp->qp_num;
     const auto doorbell_pages = doorbells(); // later there may be no descriptor left to read the maps with
     std::vector<uint8_t, WholePages<uint8_t>> memory(page);
@@ -183,7 +186,7 @@ int main(int argc, char** argv) {
 
     const Kind kinds[] = {
         {"PDs", [&] { return result(ibv_alloc_pd(verbs)); }},
-        {"large CQs", [&] { return result(ibv_create_cq(verbs, 32767, nullptr, nullptr, 0)); }},
+        {"large CQs", [&] { return result(ibv_create_cq(verbs, limits.max_cqe, nullptr, nullptr, 0)); }},
         {"CQs", [&] { return result(ibv_create_cq(verbs, 1, nullptr, nullptr, 0)); }},
         {"large QPs", [&] { return create_qp(end, 1023); }},
         {"QPs", [&] { return create_qp(end, 1); }},

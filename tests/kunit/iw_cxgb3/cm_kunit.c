@@ -19,7 +19,7 @@ enum { QPN = 32 };
 static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
 	int rtr_error, connect_error;
-	bool init_is_acked, no_qp;
+	bool init_is_acked, no_qp, no_rtr_entry;
 	int qp_refs;
 	unsigned int lost, detached;
 	u8 mpa_rev, rtr_type;
@@ -79,6 +79,11 @@ struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 void t3_qp_put(struct t3_qp *qp)
 {
 	card.qp_refs--;
+}
+
+bool t3_qp_take_rtr_entry(struct t3_qp *qp)
+{
+	return !card.no_rtr_entry;
 }
 
 bool t3_qp_readable(struct t3_qp *qp)
@@ -469,33 +474,63 @@ static void plain_reply_connects_without_a_read(struct kunit *test)
 	end(test, ep);
 }
 
-/* A QP whose send CQ has no entry to spare for the response connects without the read. */
-static void read_is_asked_for_if_its_response_has_an_entry(struct kunit *test)
+static const struct rtr_case {
+	const char *name;
+	unsigned int peer2peer;
+	u8 rev;
+	bool no_entry;
+	int ret;
+	u8 rtr_type;
+} rtr_cases[] = {
+	{ "an entry", T3_P2P_NEGOTIATED, MPA_REVISION_2, false, 0, T3_RTR_READ },
+	{ "no entry", T3_P2P_NEGOTIATED, MPA_REVISION_2, true, 0, T3_RTR_NONE },
+	{ "revision 1", T3_P2P_NEGOTIATED, MPA_REVISION_1, false, 0, T3_RTR_NONE },
+	{ "by convention", T3_P2P_ALWAYS, MPA_REVISION_1, false, 0, T3_RTR_READ },
+	{ "by convention, no entry", T3_P2P_ALWAYS, MPA_REVISION_1, true, -ENOMEM, 0 },
+	{ "the reply may be in revision 1", T3_P2P_ALWAYS, MPA_REVISION_2, true, -ENOMEM, 0 },
+	{ "never, no entry", T3_P2P_NEVER, MPA_REVISION_2, true, 0, T3_RTR_NONE },
+};
+
+static void rtr_case_name(const struct rtr_case *c, char *name)
 {
+	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rtr_case, rtr_cases, rtr_case_name);
+
+/* The response is an entry of the send CQ. Where both sides count on the read there must be one. */
+static void read_needs_an_entry_for_its_response(struct kunit *test)
+{
+	const struct rtr_case *c = test->param_value;
 	struct t3_ep_call call = { .qp = qp, .cm_id = &cm_id };
+	struct t3_ep *ep = t3_ep_alloc(dev);
 	struct mpa_startup request;
-	bool entry = true;
+	bool read = c->rtr_type == T3_RTR_READ;
 
-	do {
-		struct t3_ep *ep = t3_ep_alloc(dev);
-
-		KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
-		t3_ep_get(ep);
-		ep->mpa_rev = MPA_REVISION_2;
-		qp->rtr_entry = entry;
-		take(&cm_id);
-		consumer.replies = 0;
-		KUNIT_ASSERT_EQ(test, start_connect(ep, &call), 0);
-		KUNIT_EXPECT_EQ(test, ep->rtr_type, entry ? T3_RTR_READ : T3_RTR_NONE);
-		KUNIT_EXPECT_EQ(test, ep->ord, (u32)entry);
-		KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REQUEST, ep->tx_frame, ep->tx_len, &request),
-				MPA_COMPLETE);
-		KUNIT_EXPECT_EQ(test, request.peer_to_peer, entry);
-		KUNIT_EXPECT_EQ(test, request.rtr, entry ? MPA_RTR_READ : 0);
-		t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	t3_ep_get(ep);
+	ep->mpa_rev = c->rev;
+	card.no_rtr_entry = c->no_entry;
+	peer2peer = c->peer2peer;
+	take(&cm_id);
+	KUNIT_EXPECT_EQ(test, start_connect(ep, &call), c->ret);
+	peer2peer = T3_P2P_NEGOTIATED;
+	if (c->ret) {
+		KUNIT_EXPECT_EQ(test, card.opens, 0);
+		/* As connect does it that failed. */
+		drop(&cm_id);
+		consumer.replies++;
 		end(test, ep);
-		entry = !entry;
-	} while (!entry);
+		return;
+	}
+	KUNIT_EXPECT_EQ(test, ep->rtr_type, c->rtr_type);
+	KUNIT_EXPECT_EQ(test, ep->ord, (u16)read);
+	KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REQUEST, ep->tx_frame, ep->tx_len, &request),
+			MPA_COMPLETE);
+	KUNIT_EXPECT_EQ(test, request.rev, c->rev);
+	KUNIT_EXPECT_EQ(test, request.peer_to_peer, read && c->rev == MPA_REVISION_2);
+	t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	end(test, ep);
 }
 
 /* No word before the reset: the peer may know revision 1 only. */
@@ -524,7 +559,7 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(qp_that_is_gone_fails_the_connect),
 	KUNIT_CASE(reject_is_refused_with_its_data),
 	KUNIT_CASE(plain_reply_connects_without_a_read),
-	KUNIT_CASE(read_is_asked_for_if_its_response_has_an_entry),
+	KUNIT_CASE_PARAM(read_needs_an_entry_for_its_response, rtr_case_gen_params),
 	KUNIT_CASE(reset_without_a_reply_is_tried_again),
 	{}
 };

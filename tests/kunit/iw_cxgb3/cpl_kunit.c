@@ -285,7 +285,7 @@ static void tos_of_the_peer_is_answered_with(struct kunit *test)
 	}
 }
 
-/* B.7: of 64 TIDs one user gets 56, as requests that are never answered or as opens. */
+/* Of 64 TIDs one user gets 56, as requests that are never answered or as opens. */
 static void tids_are_charged_to_the_user(struct kunit *test)
 {
 	struct t3_cpl_pass_accept_req req = {};
@@ -309,7 +309,12 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.last_tid, ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), (int)ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	/* An open is refused by the same share; cxgb3 has an ATID for it. */
+	card.atid = ATID;
+	nic.tid_maps.natids = 16;
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
 	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 2);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
 	end(test, ep);
 
