@@ -193,17 +193,20 @@ def try_perftest(t: Tried) -> None:
 def try_perftest_events(t: Tried) -> None:
     """Sleeping until the next event. A T3 must raise one when a CQ is armed that holds more entries than perftest polls at once.
 
-    siw and rxe do not, and a run in which more than those 16 entries wait hangs there, under the in-tree modules too. So it is short.
+    Over siw and rxe ib_send_bw and ib_read_bw hang in this, under the in-tree modules too (siw: the last of 16 messages does not come, in
+    4 of 4 runs). One message at a time must pass everywhere.
     """
-    count = 200 if t.device.kind == "cxgb3" else 16
-    tried = [("ib_send_bw", "-e -Q 1")]
+    tried = [("ib_send_lat", "-e")]  # writes have no -e
+    if t.device.kind == "cxgb3":
+        tried.append(("ib_send_bw", "-e -Q 1"))
     if t.thorough:
-        tried += [(f"ib_{what}_bw", options) for what in ("send", "read") for options in ("-e", "-e -Q 1")]
-        tried += [("ib_send_lat", "-e"), ("ib_read_lat", "-e")]  # writes have no -e
+        tried.append(("ib_read_lat", "-e"))
+        if t.device.kind == "cxgb3":
+            tried += [("ib_send_bw", "-e"), ("ib_read_bw", "-e"), ("ib_read_bw", "-e -Q 1")]
     for tool, options in tried:
-        figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 1024 -n {count} {options}", network=t.device.network, timeout=60,
+        figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 1024 -n 200 {options}", network=t.device.network, timeout=60,
                            may_hang=t.device.may_hang)
-        assert figures[:2] == ["1024", str(count)], (tool, options, figures)
+        assert figures[:2] == ["1024", "200"], (tool, options, figures)
 
 
 def try_rdma_client(t: Tried) -> None:
