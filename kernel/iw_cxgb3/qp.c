@@ -904,13 +904,6 @@ static void t3_qp_publish(struct t3_qp *qp)
 	WARN_ON_ONCE(xa_err(xa_store_irq(&t3_qp_dev(qp)->qps, qp->id, qp, 0)));
 }
 
-static void return_rtr_entry(struct t3_qp *qp)
-{
-	if (qp->rtr_entry)
-		atomic_inc(&to_t3_cq(qp->ibqp.send_cq)->rtr_left);
-	qp->rtr_entry = false;
-}
-
 static void leave_cqs(struct t3_qp *qp)
 {
 	struct t3_cq *scq = to_t3_cq(qp->ibqp.send_cq), *rcq = to_t3_cq(qp->ibqp.recv_cq);
@@ -920,6 +913,8 @@ static void leave_cqs(struct t3_qp *qp)
 	xa_erase_irq(&rcq->qps, qp->id);
 	/* Whoever polls now does not find the QP; whoever did has let go of it. */
 	t3_cq_purge_qp(qp);
+	if (qp->rtr_entry)
+		atomic_inc(&scq->rtr_left);
 }
 
 static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
@@ -1028,7 +1023,6 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	T3_RACE_POINT(t3_destroy_qp_released);
 	leave_cqs(qp);
-	return_rtr_entry(qp);
 	free_scratch(qp);
 	kvfree(qp->wq.sq);
 	kvfree(qp->wq.rq);

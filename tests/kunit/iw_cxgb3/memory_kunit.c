@@ -48,7 +48,7 @@ static struct {
 	unsigned int request_len;
 	unsigned int window, credits;	/* received for the host; given back by it */
 	int atids, tids, routes;	/* that are lent */
-	atomic_t qp_refs;	/* by the caller of connect and by the endpoint's worker */
+	atomic_t qp_refs;		/* by the caller of connect and by the endpoint's worker */
 	int qp_users;
 	unsigned int dead;
 	/* What is to happen. */
@@ -521,7 +521,6 @@ static int memory_init(struct kunit *test)
 	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, qp);
 	qp->id = QPN;
-	qp->rtr_entry = true;
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	KUNIT_ASSERT_EQ(test, xa_insert_irq(&dev->qps, QPN, qp, GFP_KERNEL), 0);
 	skb_queue_head_init(&card.sent);
