@@ -466,9 +466,15 @@ void add_machine(Operations& list) {
             ;
         return 0;
     }));
-    for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
+    for (const char* module : {"t3_uverbs", "t3_rdma_cm"}) {
+        // Refused while the subject has files open, and done when it has none.
         list.push_back(machine(
             std::string("unload_") + module, [module](const Outside&) { return unload(module); }, true));
+        list.push_back(machine(
+            std::string("unload_unused_") + module, [module](const Outside&) { return unload(module); },
+            true));
+        list.back().closed = true;
+    }
 }
 
 } // namespace
