@@ -334,7 +334,7 @@ std::string table_as_markdown() {
         text += std::string("| ") + ep_state_name(cell.state) + " | " + ep_event_name(cell.event) + " | " +
                 ep_state_name(ep_state(cell.step->next)) + " | " + actions + " |\n";
     }
-    text += "\nLegal, but nothing is left to do:\n\n| State | Events |\n|---|---|\n";
+    text += "\nLegal events without an action:\n\n| State | Events |\n|---|---|\n";
     for (int s = 0; s < EP_NUM_STATES; ++s) {
         std::string events;
         for (const Cell& cell : legal_cells())
