@@ -9,7 +9,7 @@
 #define PORT "7475"
 #define SIZE 256
 
-/* What the server tells the client: where it may write, and the key to it. In network byte order. */
+/* What the server sends to the client: where it may write, and the key for it. In network byte order. */
 struct target {
 	uint64_t address;
 	uint32_t rkey;
@@ -30,7 +30,7 @@ static struct ibv_qp_init_attr queues(void)
 	};
 }
 
-/* A completion tells that a request is done, and whether it went well. */
+/* A completion reports that a request is done, and its status. */
 static void check(int found, const struct ibv_wc *wc, const char *what)
 {
 	if (found < 0)
@@ -57,11 +57,11 @@ static void serve(void)
 	if (rdma_listen(listener, 1) || rdma_get_request(listener, &id))
 		die("rdma_get_request");
 
-	/* From now on the card may write there, for whom has the key. */
+	/* From now on a peer that has the key may write there. */
 	mr = rdma_reg_write(id, buffer, sizeof(buffer));
 	if (!mr)
 		die("rdma_reg_write");
-	/* A receive for the message that says "I have written". It brings no data, so it needs no memory. */
+	/* A receive for the message that reports the write. It carries no data, so it needs no memory. */
 	if (rdma_post_recvv(id, NULL, NULL, 0))
 		die("rdma_post_recvv");
 
@@ -72,7 +72,7 @@ static void serve(void)
 		die("rdma_accept");
 
 	check(rdma_get_recv_comp(id, &wc), &wc, "receive");
-	printf("somebody wrote: %s\n", buffer);
+	printf("the client wrote: %s\n", buffer);
 
 	rdma_disconnect(id);
 	rdma_dereg_mr(mr);
@@ -97,19 +97,19 @@ static void write_to(const char *host, const char *text)
 	if (rdma_connect(id, NULL))
 		die("rdma_connect");
 	if (id->event->param.conn.private_data_len < sizeof(target)) {
-		fprintf(stderr, "the server did not say where to write\n");
+		fprintf(stderr, "the server did not send an address\n");
 		exit(1);
 	}
 	memcpy(&target, id->event->param.conn.private_data, sizeof(target));
 
-	/* The card reads from here: that memory has to be registered too. */
+	/* The card reads from this memory, so it must be registered too. */
 	mr = rdma_reg_msgs(id, buffer, sizeof(buffer));
 	if (!mr)
 		die("rdma_reg_msgs");
-	/* The first RDMA write. The server's processor has no part in it. */
+	/* The first RDMA write. The server's processor takes no part in it. */
 	if (rdma_post_write(id, NULL, buffer, strlen(buffer) + 1, mr, 0, be64toh(target.address), be32toh(target.rkey)))
 		die("rdma_post_write");
-	/* An empty message behind it tells the server. It cannot arrive before the data is there. */
+	/* An empty message notifies the server. It cannot arrive before the data. */
 	if (rdma_post_sendv(id, NULL, NULL, 0, 0))
 		die("rdma_post_sendv");
 	check(rdma_get_send_comp(id, &wc), &wc, "RDMA write");
