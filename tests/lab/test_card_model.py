@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""docs/card-model.md tells the truth: its witnesses are known ones, its tests exist, and its guesses are those of the code."""
+"""docs/card-model.md: each row names a known party that confirms it and existing tests, and the guesses are those of the code."""
 
 import pathlib
 import re
@@ -9,13 +9,13 @@ from named_tests import existing, named_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/card-model.md").read_text()
-WITNESSES = {"cxgb3.ko", "siw", "Linux TCP", "tshark", "RFC text", "none"}
+PARTIES = {"cxgb3.ko", "siw", "Linux TCP", "tshark", "RFC text", "none"}
 LINUX_PEER = {"sim/toe/linux_peer_test.cc", "sim/toe/linux_wire_test.cc"}
-TABLE_HEAD = "| Behaviour | Source of the fact | Witness | Tests |"
+TABLE_HEAD = "| Behaviour | Source of the fact | Confirmed by | Tests |"
 
 
 def rows():
-    """Of all tables of witnesses: (behaviour, source, witness, tests)."""
+    """The rows of all such tables: (behaviour, source, parties, tests)."""
     found = []
     inside = False
     for line in PAGE.splitlines():
@@ -31,22 +31,22 @@ def test_there_is_a_table_for_each_part():
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
-def test_row_names_its_source_a_known_witness_and_tests_that_exist(row):
+def test_row_names_its_source_a_known_party_and_tests_that_exist(row):
     assert len(row) == 4 and all(row)
-    _, _, witnesses, tests = row
-    assert set(witnesses.split(", ")) <= WITNESSES
-    assert witnesses == "none" or "none" not in witnesses
+    _, _, parties, tests = row
+    assert set(parties.split(", ")) <= PARTIES
+    assert parties == "none" or "none" not in parties
     assert existing(tests)
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
-def test_what_a_driver_or_a_peer_confirms_it_confirms_in_a_test_with_it(row):
+def test_a_driver_or_a_peer_confirms_in_a_test_that_runs_it(row):
     """A NIC driver or siw runs in guests only, tshark reads captures of guests or of the TAP, a Linux socket is in either."""
-    _, _, witnesses, tests = row
+    _, _, parties, tests = row
     paths = {path for path, _ in named_tests(tests)}
-    if {"cxgb3.ko", "siw"} & set(witnesses.split(", ")):
+    if {"cxgb3.ko", "siw"} & set(parties.split(", ")):
         assert any(path.startswith("system/") for path in paths)
-    if {"tshark", "Linux TCP"} & set(witnesses.split(", ")):
+    if {"tshark", "Linux TCP"} & set(parties.split(", ")):
         assert any(path.startswith("system/") or path in LINUX_PEER for path in paths)
 
 
