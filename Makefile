@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# The front door. CMake builds user space and the card model, Kbuild builds the modules, tools/lab runs guests.
+# The entry point. CMake builds user space and the card model, Kbuild builds the modules, tools/lab runs guests.
 #
 #   make demo       two emulated machines with T3 cards, and a stock rping between them
 #   make check      format, build without warnings, unit tests        (the fast part of the tests)
 #   make test       check, and the system tests in guests
-#   make help       the rest
+#   make help       all other targets
 
 BUILD ?= build
 PREFIX ?= /usr
@@ -29,15 +29,15 @@ help:
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n JOBS=n PAIR=name KERNEL=debug|stock SUITE=...)"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
-	@echo "  make mutants    what the tests are worth: takes away one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
+	@echo "  make mutants    quality of the tests: removes one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
 	@echo "  make bench      instructions per post and per completion"
 	@echo "  make bench-uverbs  instructions of verbs commands, beside the in-tree ib_uverbs on the same device"
 	@echo "  make bench-cm   instructions per connection and connections per second, beside the in-tree rdma_cm"
-	@echo "  make bench-sim  what the card model carries between two guests, beside siw in the same guests"
+	@echo "  make bench-sim  bandwidth and latency of the card model between two guests, beside siw in the same guests"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
 	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= and PREFIX= honoured)"
-	@echo "  make uninstall  takes that away again"
+	@echo "  make uninstall  removes these files again"
 	@echo "  make deb        Debian packages of each release in build/deb (SUITES='bookworm trixie forky'; needs root)"
 	@echo "  make deps       installs the Debian packages of packaging/build-deps.txt"
 
@@ -88,7 +88,7 @@ test: deps
 test-long: deps
 	@tests/run long --build $(BUILD) $(captures)
 
-# SAMPLE=n: so many pairs, chosen by SEED=n. PAIR=name: that one again. JOBS=n: in so many guests at once.
+# SAMPLE=n: number of pairs, chosen by SEED=n. PAIR=name: runs one pair again. JOBS=n: number of guests at once.
 test-races: deps
 	@tests/races/run $(if $(KERNEL),--kernel $(KERNEL)) $(if $(SUITE),--suite $(SUITE)) $(if $(SAMPLE),--sample $(SAMPLE)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS)) $(if $(PAIR),--pair '$(PAIR)')
@@ -103,7 +103,7 @@ bench: build
 bench-sim: deps sim
 	@bench/sim
 
-# They need a guest only, no card.
+# These need only a guest, no card.
 bench-uverbs bench-cm: deps
 	@bench/$(@:bench-%=%)
 
@@ -122,7 +122,7 @@ install: sim provider tools modules
 	install -D -m 644 packaging/debian/t3rdma-dkms.udev $(DESTDIR)/etc/udev/rules.d/60-t3rdma.rules
 	install -D -m 644 packaging/debian/t3rdma-dkms.modprobe $(DESTDIR)/etc/modprobe.d/t3rdma.conf
 
-# What cmake put there is in its manifest.
+# The manifest lists the files that cmake installed.
 uninstall:
 	test ! -e $(BUILD)/install_manifest.txt || sed 's,^,$(DESTDIR),' $(BUILD)/install_manifest.txt | xargs -d '\n' rm -f
 	rm -f $(DESTDIR)/etc/udev/rules.d/60-t3rdma.rules $(DESTDIR)/etc/modprobe.d/t3rdma.conf

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The check_ofed_verbs_support() sample of the AIX reference as a port to Linux: it is written to AIX's rules, and keeps them by
- * AIX's headers and libofedaix. The reference forgot to declare `event`, and to destroy what it made.
+ * The check_ofed_verbs_support() sample of the AIX reference as a port to Linux. It is written to AIX's rules; AIX's headers and
+ * libofedaix implement these rules. The reference does not declare `event`, and does not destroy its objects.
  */
 #include <rdma/rdma_cm.h>
 
@@ -11,7 +11,7 @@
 
 #define RESOLVE_TIMEOUT_MS 2000
 
-/* 0: an RNIC leads to the address. Else what stood against it; below -1 it is -errno, as AIX has it. */
+/* 0: an RNIC leads to the address. Else an error; below -1 it is -errno, as in AIX. */
 static int check_ofed_verbs_support(struct sockaddr *address)
 {
 	struct rdma_event_channel *channel;
@@ -33,7 +33,7 @@ static int check_ofed_verbs_support(struct sockaddr *address)
 		goto destroy_id;
 	result = event->status;
 	rdma_ack_cm_event(event);
-	/* On Linux an address that no RNIC leads to may resolve too, without a device. */
+	/* On Linux an address without an RNIC may resolve too, but without a device. */
 	if (!result && !id->verbs)
 		result = -1;
 destroy_id:

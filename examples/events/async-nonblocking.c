@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Asynchronous events, non-blocking: what happens to a device and its ports, while the program does other things.
+ * Asynchronous events, non-blocking: reports events of a device and its ports, while the program does other work.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +32,14 @@ static struct ibv_context *open_device(const char *name)
 		if (!context)
 			die(name, errno);
 	}
-	/* What is open stays open. */
+	/* An opened device stays open without the list. */
 	ibv_free_device_list(list);
 	if (!context)
 		die(name, ENODEV);
 	return context;
 }
 
-/* Prints one event if there is one. */
+/* Prints one event; false if there is none. */
 static bool take_event(struct ibv_context *context)
 {
 	struct ibv_async_event event;
@@ -58,7 +58,7 @@ static bool take_event(struct ibv_context *context)
 		printf("%s\n", ibv_event_type_str(event.event_type));
 	}
 	fflush(stdout);
-	/* Destroying what an event is about waits until the event is acknowledged. */
+	/* Destroying the object of an event waits until the event is acknowledged. */
 	ibv_ack_async_event(&event);
 	return true;
 }
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 	int flags, count, seen = 0;
 
 	if (argc != 3 || (count = atoi(argv[2])) < 1) {
-		fprintf(stderr, "usage: %s DEVICE COUNT   (of events after which it ends)\n", argv[0]);
+		fprintf(stderr, "usage: %s DEVICE COUNT   (ends after COUNT events)\n", argv[0]);
 		return 2;
 	}
 	context = open_device(argv[1]);

@@ -21,13 +21,13 @@ int main(int argc, char **argv)
 			die("ibv_get_cq_event", errno);
 		events++;
 		/*
-		 * An event is told once. Arm for the next one first, and look afterwards: a message that comes in between is
-		 * found now, and its event finds nothing; the other way round it would be lost until the one after it.
+		 * Each arm gives one event. Arm first and poll afterwards. The poll then finds a message that comes in between.
+		 * In the reverse order such a message would be found only with the next event.
 		 */
 		receiver_arm(&r);
 		messages += receiver_drain(&r);
 	}
-	/* ibv_destroy_cq() waits until every event is acknowledged. Once for all is cheaper: it takes a lock. */
+	/* ibv_destroy_cq() waits until every event is acknowledged. One call for all is cheaper: it takes a lock. */
 	ibv_ack_cq_events(r.cq, events);
 	fprintf(stderr, "%u messages\n", messages);
 	receiver_close(&r);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion events, non-blocking: the channel is a file descriptor among others in the program's own poll() loop, which has
- * other things to do meanwhile.
+ * Completion events, non-blocking: the channel is one of the file descriptors in the program's own poll() loop. The program
+ * does other work meanwhile.
  */
 #include "receiver.h"
 
@@ -18,7 +18,7 @@ static void do_not_block(int fd)
 		die("fcntl", errno);
 }
 
-/* All events that are there; false if there is none. */
+/* Reads and acknowledges all pending events; false if there is none. */
 static bool take_events(struct receiver *r)
 {
 	struct ibv_cq *cq;
@@ -57,11 +57,11 @@ int main(int argc, char **argv)
 		idle_ms = 0;
 		if (!take_events(&r))
 			continue;
-		/* Arm, then look: see cq-blocking.c. */
+		/* Arm, then poll: see cq-blocking.c. */
 		receiver_arm(&r);
 		messages += receiver_drain(&r);
 	}
-	/* One more may have come after the last message was found; ibv_destroy_cq() waits for no event that nobody took. */
+	/* One more event may be unread here. ibv_destroy_cq() waits only for events that were read. */
 	fprintf(stderr, "%u messages\n", messages);
 	receiver_close(&r);
 	return 0;

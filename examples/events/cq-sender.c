@@ -22,7 +22,7 @@ static struct rdma_cm_id *connect_to(const char *host)
 
 	if (rdma_getaddrinfo(host, PORT, &hints, &there))
 		die(host, errno);
-	/* Address, route, queues and QP in one call; the CQs are librdmacm's. */
+	/* Address, route, queues and QP in one call; librdmacm creates the CQs. */
 	if (rdma_create_ep(&id, there, NULL, &attr))
 		die("rdma_create_ep (is there an RDMA device towards the receiver?)", errno);
 	rdma_freeaddrinfo(there);
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 
 		if (rdma_post_send(id, NULL, message, length, mr, 0))
 			die("rdma_post_send", errno);
-		/* Before that the message belongs to the card, and must not change. */
+		/* Until the completion the card may read the message, so it must not change. */
 		n = rdma_get_send_comp(id, &wc);
 		if (n < 0)
 			die("rdma_get_send_comp", errno);

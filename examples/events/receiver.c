@@ -18,7 +18,7 @@ unsigned int count_argument(int argc, char **argv)
 	int count = argc == 2 ? atoi(argv[1]) : 0;
 
 	if (count < 1 || count > 512) {
-		fprintf(stderr, "usage: %s COUNT   (of messages that will come, 1 to 512)\n", argv[0]);
+		fprintf(stderr, "usage: %s COUNT   (number of messages, 1 to 512)\n", argv[0]);
 		exit(2);
 	}
 	return count;
@@ -51,7 +51,7 @@ static void make_queues(struct receiver *r)
 	r->channel = ibv_create_comp_channel(r->id->verbs);
 	if (!r->channel)
 		die("ibv_create_comp_channel", errno);
-	/* Room for every completion that can be outstanding: a CQ that overflows takes the connection with it. */
+	/* One entry for every completion that can be outstanding: a CQ that overflows ends the connection. */
 	r->cq = ibv_create_cq(r->id->verbs, r->count + 1, r, r->channel, 0);
 	if (!r->cq)
 		die("ibv_create_cq", errno);
@@ -84,7 +84,7 @@ void receiver_open(struct receiver *r, unsigned int count)
 	*r = (struct receiver){ .count = count };
 	r->id = wait_for_client(r);
 	make_queues(r);
-	/* All before accepting: from then on messages may come. */
+	/* Do this before accepting: from then on messages may come. */
 	post_receives(r);
 	receiver_arm(r);
 	if (rdma_accept(r->id, NULL))
@@ -118,7 +118,7 @@ unsigned int receiver_drain(struct receiver *r)
 	int n;
 
 	while ((n = ibv_poll_cq(r->cq, 1, &wc)) > 0) {
-		/* Of a request that failed, only status, id and QP are defined. */
+		/* If a request failed, only status, id and QP are defined. */
 		if (wc.status != IBV_WC_SUCCESS) {
 			fprintf(stderr, "receive failed: %s\n", ibv_wc_status_str(wc.status));
 			exit(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A connection that only receives, with the completion channel that tells of its messages. How to wait on that channel
- * is what the programs of this folder show.
+ * A connection that only receives, with a completion channel that reports its messages. The programs of this folder show
+ * how to wait on this channel.
  */
 #ifndef RECEIVER_H
 #define RECEIVER_H
@@ -20,22 +20,22 @@ struct receiver {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	char *messages;
-	unsigned int count;	/* of messages that will come, each with a receive posted for it */
+	unsigned int count;	/* expected messages; a receive is posted for each */
 };
 
-/* Prints what was tried and why it failed, and leaves the program with status 1. */
+/* Prints what failed and why, and exits with status 1. */
 void die(const char *what, int err) __attribute__((noreturn));
 
-/* The count on the command line, which has nothing else; leaves with status 2 if it is not there. */
+/* The only argument of the command line, a count; exits with status 2 if it is missing. */
 unsigned int count_argument(int argc, char **argv);
 
 /* Waits for a client, and connects with a receive posted for each of `count` messages. */
 void receiver_open(struct receiver *r, unsigned int count);
 void receiver_close(struct receiver *r);
 
-/* Asks for an event at the next completion. */
+/* Requests an event for the next completion. */
 void receiver_arm(struct receiver *r);
-/* Prints all messages that are there, without waiting; returns how many. */
+/* Prints all messages that have arrived, without waiting; returns their number. */
 unsigned int receiver_drain(struct receiver *r);
 
 #endif

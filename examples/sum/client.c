@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Gives the server two numbers, one by RDMA write into its memory and one by send, and prints the sum that
- * comes back.
+ * Sends two numbers to the server, one by RDMA write into its memory and one by send, and prints the sum that
+ * the server returns.
  */
 #include "sum.h"
 
@@ -44,7 +44,7 @@ static void connect_to(struct rdma_cm_id *id, struct sum_target *target)
 		sum_die("rdma_connect", errno);
 	event = sum_wait_event(id->channel, RDMA_CM_EVENT_ESTABLISHED);
 	if (event->param.conn.private_data_len < sizeof(*target))
-		sum_die("the server did not say where to write", 0);
+		sum_die("the server did not send an address", 0);
 	memcpy(target, event->param.conn.private_data, sizeof(*target));
 	rdma_ack_cm_event(event);
 }
@@ -68,11 +68,11 @@ int main(int argc, char **argv)
 	end.numbers->first = htonl(strtoul(args[1], NULL, 0));
 	end.numbers->second = htonl(strtoul(args[2], NULL, 0));
 
-	/* Before anything that makes the server answer. */
+	/* Post the receive before any message that makes the server reply. */
 	sum_post_recv(&end, &end.numbers->sum);
 	connect_to(end.id, &target);
 
-	/* In this order, so that the first number is there when the message with the second arrives. */
+	/* In this order the first number is in place when the message with the second one arrives. */
 	sum_post_write(&end, &end.numbers->first, &target);
 	sum_post_send(&end, &end.numbers->second);
 	sum_wait_completion(&end, IBV_WC_RECV);

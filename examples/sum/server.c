@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	rdma_ack_cm_event(event);
 
 	sum_set_up(&end, child, events);
-	/* Before accepting: from then on the client may send. */
+	/* Post it before accepting: from then on the client may send. */
 	sum_post_recv(&end, &end.numbers->second);
 	accept_with(&end);
 
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 	sum_wait_completion(&end, IBV_WC_SEND);
 	printf("%u + %u = %u\n", ntohl(end.numbers->first), ntohl(end.numbers->second), sum);
 
-	/* The client closes when it has the answer. */
+	/* The client closes when it has the sum. */
 	sum_expect_event(channel, RDMA_CM_EVENT_DISCONNECTED);
 	rdma_disconnect(end.id);
 	sum_tear_down(&end);

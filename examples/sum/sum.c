@@ -184,7 +184,7 @@ void sum_wait_completion(struct sum_end *end, enum ibv_wc_opcode wanted)
 		if (ibv_get_cq_event(end->channel, &cq, &context))
 			sum_die("ibv_get_cq_event", errno);
 		ibv_ack_cq_events(cq, 1);
-		/* Arm first, then look: what came in between is found by the next poll. */
+		/* Arm first, then poll: the next poll finds completions that came in between. */
 		if (ibv_req_notify_cq(cq, 0))
 			sum_die("ibv_req_notify_cq", errno);
 	}
