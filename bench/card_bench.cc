@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What the card model itself costs per frame and per register write, with memory standing in for guest and
+// Cost of the card model itself per frame and per register write, with memory instead of guest and
 // wire.
 #include <benchmark/benchmark.h>
 
@@ -34,7 +34,7 @@ void transmit(benchmark::State& state) {
 }
 BENCHMARK(transmit)->Arg(60)->Arg(1514);
 
-/// Most of a bring-up is this.
+/// This is most of a bring-up.
 void tcam_write(benchmark::State& state) {
     Rig rig;
     for (auto _ : state)

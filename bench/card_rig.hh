@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A card with one Ethernet queue set, memory in place of a guest and nobody at the wire's other end.
+// A card with one Ethernet queue set, with memory instead of a guest and without a peer on the wire.
 #pragma once
 
 #include "sim/card/card.hh"

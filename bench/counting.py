@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What benchmarks of the kernel modules share: products for the guest, and a guest whose clock counts instructions."""
+"""Common code of the benchmarks of kernel modules: products for the guest, and a guest whose clock counts instructions."""
 
 import pathlib
 import sys
@@ -44,5 +44,5 @@ def load(machine: Guest, *modules: str) -> None:
 
 
 def described(machine: Guest) -> str:
-    """What figures are comparable with: the kernel, and the compiler that made the modules (the kernel's own)."""
+    """The name under which figures are comparable: the kernel's release. Its compiler also builds the modules."""
     return machine.check("uname -r").strip()

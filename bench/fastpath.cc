@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Times of the data path on this machine, by Google Benchmark; for counting instructions, one case and
-// nothing else (bench/run):
+// Times of the data path on this machine, by Google Benchmark. To count instructions, it runs a single
+// case (bench/run):
 //
 //   fastpath --count CASE BATCH ROUNDS [--single]
 //   fastpath --list            "case batch ref kind" a line
@@ -59,8 +59,8 @@ bool posts(const Case& c) {
     return c.kind == std::string("post") || c.kind == std::string("wr");
 }
 
-// The ring is filled with a pattern; what differs afterwards was written. Two patterns, so that nothing that
-// happens to be the same is missed.
+// The ring is filled with a pattern; bytes that differ afterwards were written. A second pattern finds bytes
+// that are equal to the first one.
 void traffic() {
     std::printf("| request | bytes of the ring | cache lines |\n|---|---|---|\n");
     for (const Case& c : bench::cases) {
@@ -71,7 +71,7 @@ void traffic() {
             Rig rig;
             std::memset(rig.ring() + T3_WR_SLOT_BYTES, pattern, rig.ring_bytes() - T3_WR_SLOT_BYTES);
             written.resize(T3_WR_SLOT_BYTES);
-            c.round(rig, 1); // slot 0, in which the mailbox lies
+            c.round(rig, 1); // slot 0, which has the mailbox
             c.round(rig, 1);
             const uint8_t* slot = rig.ring() + T3_WR_SLOT_BYTES;
             for (size_t i = 0; i < T3_WR_SLOT_BYTES; i++)
@@ -90,7 +90,7 @@ void traffic() {
 }
 
 #ifdef T3_COUNT_BARRIERS
-// What every call passes and writes, counted where it happens: "case batch barriers doorbells" a line, of 64
+// Barriers and doorbells of every call, counted in the code: "case batch barriers doorbells" a line, of 64
 // calls.
 void barriers() {
     for (const Case& c : bench::cases) {

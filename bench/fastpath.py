@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What the provider's data path costs: instructions per request and per completion, counted by callgrind, against the old library's.
+"""Cost of the provider's data path: instructions per request and per completion, counted by callgrind, against the old library's.
 
-Counts do not depend on the load of the machine, so a change in them is a change in the code or of the compiler. They are held
-against bench/fastpath.json: more than 3% above what is recorded there for the same compiler is a failure, and so is missing one of
-the aims. --record writes the file anew, --svg draws instructions against the length of the lists.
+Counts do not depend on the load of the machine. So a change in them is a change of the code or of the compiler. They are compared
+with bench/fastpath.json: a count more than 3% above the recorded one for the same compiler is a failure, and so is a missed
+aim. --record rewrites the file, --svg draws instructions against the length of the lists.
 """
 
 import argparse
@@ -22,13 +22,13 @@ RECORDED = HERE / "fastpath.json"
 ROUNDS = 256
 SLACK = 1.03
 QUICK = [("send", 1), ("write", 16), ("recv", 1), ("poll_send", 1), ("poll_recv", 16), ("poll_empty", 1), ("wr_send", 1), ("next_recv", 16)]
-# Instructions of the old library's single call that may be used: of one request, and of one in a list of 16.
+# Aims, as shares of the instructions of the old library's single call: for one request, and for one in a list of 16.
 AIMS = {("post", 1): 0.50, ("post", 16): 0.40, ("poll", 1): 0.33, ("poll", 16): 0.25}
 EMPTY_POLL = 15
 INSIDE = {
     "post": ("cxgb3_post_send", "cxgb3_post_recv"),
     "poll": ("cxgb3_poll_cq",),
-    # Of the extended interfaces the functions that lie in the objects; they call one another in no case that is counted.
+    # Of the extended interfaces: the functions whose addresses are in the objects. They do not call one another in the counted cases.
     "wr": ("(anonymous namespace)::wr_*",),
     "next": tuple(f"(anonymous namespace)::{name}*" for name in ("start_poll", "next_poll", "end_poll", "read<")) + ("auto (anonymous namespace)::read<*",),
 }
@@ -39,7 +39,7 @@ def run(*command) -> subprocess.CompletedProcess:
 
 
 def instructions(program: pathlib.Path, name: str, batch: int, kind: str, rounds: int, *options: str) -> int:
-    """All that is spent inside the calls of that kind."""
+    """Instructions inside the calls of that kind."""
     toggles = [f"--toggle-collect={function}" for function in INSIDE[kind]]
     done = run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no", *toggles, program, "--count",
                name, batch, rounds, *options)
@@ -47,7 +47,7 @@ def instructions(program: pathlib.Path, name: str, batch: int, kind: str, rounds
 
 
 def cost(program: pathlib.Path, name: str, batch: int, kind: str, *options: str) -> float:
-    """Set-up and first use are the same in both runs and fall out of the difference."""
+    """Set-up and first use are the same in both runs, so the difference does not include them."""
     few, many = (instructions(program, name, batch, kind, rounds, *options) for rounds in (ROUNDS, 3 * ROUNDS))
     return (many - few) / (2 * ROUNDS) / batch
 
@@ -93,7 +93,7 @@ def table(found: dict) -> None:
 
 
 def barriers(counts: list) -> str:
-    """The counts of fastpath_counted, which is compiled to count."""
+    """The counts of fastpath_counted, which is compiled with counters."""
     passed, rung = (sorted({row[column] for row in counts}) for column in (2, 3))
     return (f"barriers per call: {', '.join(f'{n:g}' for n in passed)}; doorbells per call: {', '.join(f'{n:g}' for n in rung)} "
             f"(counted in {len(counts)} cases, lists of {', '.join(str(n) for n in sorted({row[1] for row in counts}))})")

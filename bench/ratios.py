@@ -12,7 +12,7 @@ SLACK = 1.03  # a ratio may be that much worse than the recorded one
 
 
 class Figure(NamedTuple):
-    """What something costs us, and the reference. Of a rate more is better, of a cost less."""
+    """A cost or a rate: ours, and the reference's. Of a rate more is better, of a cost less."""
 
     name: str
     ours: float
@@ -27,8 +27,8 @@ class Figure(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What the ratio of each figure with such a name is to be; `mean`: what their geometric mean is to be; `ours`: what our own cost
-    may be at most."""
+    """Bounds of the ratio of each figure with such a name; `mean`: maximum of their geometric mean; `ours`: maximum of our own
+    cost."""
 
     names: str  # a regular expression for the whole name
     most: float | None = None
@@ -38,7 +38,7 @@ class Aim(NamedTuple):
 
 
 def parse(lines: Iterable[str]) -> list[Figure]:
-    """Figures as they were printed; other lines are passed over."""
+    """Figures as they were printed; other lines are skipped."""
     found = (re.fullmatch(r"bench (\S+) ours=(\S+) ref=(\S+) ratio=\S+", line.strip()) for line in lines)
     return [Figure(match[1], float(match[2]), float(match[3])) for match in found if match]
 
@@ -50,7 +50,7 @@ def mean(figures: Iterable[Figure]) -> float:
 
 
 def missed(figures: list[Figure], aims: Iterable[Aim]) -> list[str]:
-    """Aims that are not met. An aim that no figure has to do with is not met."""
+    """Aims that are not met. An aim without a figure is not met."""
     said = []
     for aim in aims:
         concerned = [figure for figure in figures if re.fullmatch(aim.names, figure.name)]
@@ -70,7 +70,7 @@ def missed(figures: list[Figure], aims: Iterable[Aim]) -> list[str]:
 
 
 def grown(figures: Iterable[Figure], file: pathlib.Path, machine: str) -> list[str]:
-    """Costs whose ratio is worse than what is recorded for such a machine. Rates are not recorded: they depend on the host."""
+    """Costs whose ratio is worse than the recorded one for such a machine. Rates are not recorded: they depend on the host."""
     recorded = json.loads(file.read_text()) if file.exists() else {}
     if recorded.get("machine") != machine:
         return []
@@ -84,8 +84,8 @@ def record(figures: Iterable[Figure], file: pathlib.Path, machine: str) -> None:
 
 
 def conclude(what: str, figures: list[Figure], aims: Iterable[Aim], file: pathlib.Path, machine: str, write: bool, costs: str = ".*") -> int:
-    """Prints the figures and what is wrong with them, and writes the record anew if that is asked for; returns an exit status. costs: names
-    of those that are recorded."""
+    """Prints the figures and the missed aims, and rewrites the record if `write` is set; returns an exit status. costs: names
+    of the figures that are recorded."""
     print(*figures, sep="\n")
     recorded = [figure for figure in figures if re.fullmatch(costs, figure.name)]
     said = missed(figures, aims)

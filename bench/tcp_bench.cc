@@ -2,7 +2,7 @@
 //
 //   tcp_bench CONNECTIONS COUNT     COUNT data segments, each to another of so many connections of one engine
 //
-// bench/run counts instructions: a segment must cost the same however many connections there are.
+// bench/run counts instructions: the cost of a segment must not depend on the number of connections.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Connections through librdmacm, whichever connection manager is loaded: a server and a client in one
+// Connections through librdmacm with the loaded connection manager: a server and a client in one
 // process, over one device.
 //
 //     t3-cm-rate ADDRESS PARALLEL COUNT
@@ -8,8 +8,8 @@
 // soon as it is established disconnect and destroy; then the next one begins. The server accepts and follows.
 // Prints one line of names and numbers: nanoseconds, TSC cycles, nanoseconds that the first CPU idled (where
 // QEMU counts instructions, cycles without idling are instructions), and the cycles of an rdma_listen() with
-// a backlog of 1024. "qp" and "tcp" are cycles of what no connection manager has to do with: a QP that is
-// made, moved to INIT and destroyed, and a connection of ordinary TCP over the same address, both ends.
+// a backlog of 1024. "qp" and "tcp" are cycles that do not depend on the connection manager: a QP that is
+// created, moved to INIT and destroyed, and a connection of ordinary TCP over the same address, both ends.
 
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
@@ -33,11 +33,11 @@ namespace {
 constexpr int backlog = 1024;
 constexpr int patience_ms = 10000;
 constexpr uint16_t port = 7475;
-// libsiw takes 0x90000 for an offset that says "no queue", but the kernel gives offsets to mmap one after
-// another, a page or more to each queue: the QP that would get that one, the 72nd of a context, cannot be
-// made (and errno is not set). The first CQ is so large that this page is inside its queue.
+// libsiw takes the offset 0x90000 for "no queue", but the kernel assigns mmap offsets one after
+// another, a page or more to each queue. The QP that would get this offset, the 72nd of a context, cannot be
+// created (and errno is not set). The first CQ is so large that this page is inside its queue.
 constexpr int cq_entries = 32768;
-constexpr int samples = 100; // of what is the same under any manager
+constexpr int samples = 100; // of figures that do not depend on the manager
 
 [[noreturn]] void fail(const char* what) {
     std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
@@ -45,13 +45,13 @@ constexpr int samples = 100; // of what is the same under any manager
 }
 
 void check(int result, const char* what) {
-    if (result > 0) // what comes from libibverbs is a number, and errno another one
+    if (result > 0) // libibverbs returns an error number, which need not be in errno
         errno = result;
     if (result)
         fail(what);
 }
 
-// What all connections of a side share, so that they cost no more than themselves.
+// Objects that all connections of a side share, so that their cost is not part of a connection.
 struct Shared {
     ibv_pd* pd = nullptr;
     ibv_cq* cq = nullptr;
@@ -200,7 +200,7 @@ uint64_t idle_ns() {
     return 0;
 }
 
-// What no connection manager has to do with.
+// Figures that do not depend on the connection manager.
 
 void make_qp(const Shared& shared) {
     ibv_qp_init_attr attr = shared.qp_attr();
@@ -214,7 +214,7 @@ void make_qp(const Shared& shared) {
     check(ibv_destroy_qp(qp), "ibv_destroy_qp");
 }
 
-// A socket that does not mind what TCP still remembers of its port, and that nobody else minds later.
+// A socket whose port may be in TIME_WAIT, and may be bound again while it is in TIME_WAIT later.
 int tcp_socket() {
     const int made = socket(AF_INET, SOCK_STREAM, 0);
     const int yes = 1;
@@ -275,7 +275,7 @@ int main(int argc, char** argv) {
     check(rdma_listen(listener, backlog), "rdma_listen");
     const uint64_t listen_cycles = __rdtsc() - before_listen;
 
-    // The first ones find out what is where, on both sides, and are not counted.
+    // The first connections warm up caches on both sides, and are not counted.
     std::thread server(serve, channel, 2 * parallel + count);
     Client(address, 2 * parallel).run(parallel);
     const uint64_t idle = idle_ns(), started = ns_now(), cycles = __rdtsc();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Instructions of verbs commands, as a guest's TSC counts them when QEMU runs with -icount: one life of a
-// context, from opening the device to closing it, again and again, by the commands that libibverbs would
-// send, without a library between.
+// Instructions of verbs commands, as a guest's TSC counts them when QEMU runs with -icount. A round is the
+// lifetime of a context, from opening the device to closing it, with the commands that libibverbs would
+// send, but without a library.
 //
 //     t3-uverbs-cost DRIVER-ID write|ioctl DEVICE...
 //
-// Prints a line "CASE DEVICE INSTRUCTIONS" for each command and device: the lowest of the rounds, since what
-// comes on top of it are interrupts, callbacks of RCU and new pages for slabs, which are nobody's. The
-// devices take turns.
+// Prints a line "CASE DEVICE INSTRUCTIONS" for each command and device. The figure is the lowest of the
+// rounds, since interrupts, callbacks of RCU and new pages for slabs add to the others. The devices take
+// turns.
 
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -51,8 +51,8 @@ uint64_t address_of(const void* what) {
     return reinterpret_cast<uintptr_t>(what);
 }
 
-// A request or a response: room for the header that write() has in front, the core's part, and behind it the
-// driver's: the same room for every driver, zeros from us.
+// A request or a response: space for the header of write(), the core's part, and behind it the driver's
+// part. The driver's part has the same length for every driver, and is zero.
 template <typename Core> class Message {
 public:
     Core* operator->() { return reinterpret_cast<Core*>(bytes_ + header_size); }
@@ -76,7 +76,7 @@ template <typename Request, typename Response> struct Command {
 class Door {
 public:
     virtual ~Door() = default;
-    // Everything up to a usable context: it, and its file of asynchronous events. Returns that file's
+    // Creates a usable context with its file of asynchronous events. Returns that file's
     // descriptor.
     virtual int context(int fd) = 0;
     virtual uint32_t alloc_pd(int fd) = 0;
@@ -114,7 +114,7 @@ Message<ib_uverbs_modify_qp> to_init(uint32_t qp) {
     return request;
 }
 
-// Commands that a door, Self, carries as they are.
+// Commands that Self, write() or ioctl, sends unchanged.
 template <typename Self> class Carrier : public Door {
 public:
     uint32_t alloc_pd(int fd) final {
@@ -356,7 +356,7 @@ private:
     uint32_t driver_;
 };
 
-// ---- a life
+// ---- a round
 
 using Samples = std::map<std::string, std::vector<uint64_t>>;
 

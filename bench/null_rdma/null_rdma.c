@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An RDMA device that does nothing, at once: its functions return and its objects
- * are only what ib_core makes of them. What a command costs on it is what the
- * dispatcher and ib_core cost. It says that it is rxe's, so that t3_uverbs serves
- * it as well as ib_uverbs does.
+ * An RDMA device that does nothing: its functions return at once, and its objects
+ * have only the part of ib_core. So a command on it has the cost of the dispatcher
+ * and of ib_core. It reports the driver number of rxe, so that t3_uverbs serves it,
+ * as ib_uverbs does.
  */
 
 #include <linux/module.h>
