@@ -125,8 +125,12 @@ def findings(words):
     """Lines "file:line: word -> replacement"."""
     found = []
     forms = [(word, form.strip(), _pattern(form)) for word in words for form in word.forms.split(",")]
+    # Most lines have none of the words: this finds them without their words being separated.
+    candidate = re.compile("|".join(sorted({re.split("[- ]", form)[0] for _, form, _ in forms})), re.I)
     for name, text in _files():
         for number, line in enumerate(text.splitlines(), 1):
+            if not candidate.search(line):
+                continue
             spaced = _spaced(line)
             for word, form, pattern in forms:
                 if pattern.search(spaced) and not any(fnmatch.fnmatch(name, place) and re.search(regex, line) for place, regex in word.allowed):
