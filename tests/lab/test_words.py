@@ -126,7 +126,7 @@ def findings(words):
     found = []
     forms = [(word, form.strip(), _pattern(form)) for word in words for form in word.forms.split(",")]
     # Most lines have none of the words: this finds them without their words being separated.
-    candidate = re.compile("|".join(sorted({re.split("[- ]", form)[0] for _, form, _ in forms})), re.I)
+    candidate = re.compile(r"(?:(?<![A-Za-z])|(?=[A-Z]))(?i:%s)" % "|".join(sorted({re.split("[- ]", form)[0] for _, form, _ in forms})))
     for name, text in _files():
         for number, line in enumerate(text.splitlines(), 1):
             if not candidate.search(line):
