@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Addresses as user space writes them, and as ib_core does (cmd_ah.c). */
+/* Conversion between the address vectors of the ABI and of ib_core (cmd_ah.c). */
 #ifndef T3_UVERBS_AH_ATTR_H
 #define T3_UVERBS_AH_ATTR_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The arguments of each handler. By whichever door a command came, this is
- * what its handler sees; a line "out:" begins the results.
+ * The arguments of each handler, which are the same for both ABIs. The members
+ * after the line "out:" are results.
  */
 #ifndef T3_UVERBS_ARGS_H
 #define T3_UVERBS_ARGS_H
@@ -9,7 +9,7 @@
 #include "call.h"
 
 struct uv_get_context {
-	struct uv_events *async;	/* NULL by ioctl: async_event_alloc follows */
+	struct uv_events *async;	/* ioctl: NULL, ASYNC_EVENT_ALLOC creates it */
 	/* out: */
 	u32 num_comp_vectors;
 	u64 core_support;
@@ -106,7 +106,7 @@ struct uv_create_cq {
 
 struct uv_resize_cq {
 	struct ib_uobject *cq;
-	u32 cqe;	/* and out */
+	u32 cqe;	/* also a result */
 };
 
 struct uv_modify_cq {
@@ -137,7 +137,7 @@ struct uv_create_qp {
 	u64 user_handle;
 	u32 flags, source_qpn;
 	u8 type, sq_sig_all;
-	struct ib_uverbs_qp_cap cap;	/* and out */
+	struct ib_uverbs_qp_cap cap;	/* also a result */
 	/* out: */
 	u32 qp_num;
 };
@@ -154,7 +154,7 @@ struct uv_query_qp {
 	struct ib_uverbs_query_qp_resp resp;
 };
 
-/* Destroying a QP or SRQ. */
+/* DESTROY_QP and DESTROY_SRQ. */
 struct uv_destroy_evented {
 	struct ib_uobject *obj;
 	/* out: */
@@ -178,7 +178,7 @@ struct uv_create_srq {
 	struct ib_uobject *srq, *pd, *cq;
 	struct uv_events *async;
 	u64 user_handle;
-	u32 max_wr, max_sge, limit;	/* the first two also out */
+	u32 max_wr, max_sge, limit;	/* max_wr and max_sge are also results */
 	u32 type, tags;
 	/* out: */
 	u32 srq_num;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A command under way: what both doors share (call.c), and the handlers (cmd_*.c) see. */
+/* One call of a command: the state that write.c, ioctl.c, call.c and the handlers share. */
 #ifndef T3_UVERBS_CALL_H
 #define T3_UVERBS_CALL_H
 
@@ -10,40 +10,42 @@
 
 struct uv_call {
 	struct uv_file *file;
-	struct ib_device *dev;		/* NULL: has gone, only destroying makes sense */
+	struct ib_device *dev;		/* NULL: was removed; only a destroy can succeed */
 	const struct uv_row *row;
 
-	struct ib_uobject *new;		/* at most one object or event file is made */
-	struct uv_new_fd new_fd;	/* if it has ->events */
-	const struct uv_field *new_field;	/* write(): which one that is */
-	const struct uv_field *destroy;	/* names what is destroyed before the handler runs */
-	u64 destroy_id;			/* the caller's handle for it */
-	bool answer_error;		/* the response says what failed */
-	u8 ntaken;
+	/* A call creates at most one object or event file. */
+	struct ib_uobject *new;
+	struct uv_new_fd new_fd;	/* valid if ->events is set */
+	const struct uv_field *new_field;	/* write(): the field of its handle or descriptor */
+	const struct uv_field *destroy;	/* the object to destroy before the handler runs */
+	u64 destroy_id;			/* its handle */
+	bool respond_on_error;		/* write(): an error has a response too */
+	u8 nheld;
 	struct {
 		void *object;
 		u8 kind;
 		u8 access;
-	} taken[UV_MAX_TAKEN];
+	} held[UV_MAX_HELD];		/* released by uv_call_finish() */
 
-	/* write(): the core's part of request and response, for handlers of variable length. */
+	/* write(): for handlers whose request or response has a variable length. */
 	const void __user *tail;
 	u32 tail_len;
 	void __user *out;
 	u32 out_len;
 
 	/*
-	 * What drivers get: each struct ib_udata that they see is the one in
-	 * here, because they go from it to the context by container_of().
-	 * Ends in a flexible array, which stays empty: no attribute is present.
+	 * Drivers get &attrs.driver_udata. They use container_of() to get the
+	 * bundle and its context from it, so they must not get any other
+	 * struct ib_udata. The bundle ends in a flexible array of attributes,
+	 * which stays empty.
 	 */
 	struct uverbs_attr_bundle attrs;
 };
 
 /*
- * What needs no value yet gets none: ->taken is told by ->ntaken, and
- * uv_run_write() fills ->tail and ->out. So the variable is declared __uninitialized,
- * or a kernel that zeroes the stack would do it all once more.
+ * Initializes only what is read before it is written. ->nheld bounds ->held, and uv_run_write()
+ * sets ->tail and ->out. Callers declare the variable __uninitialized, because a kernel with
+ * INIT_STACK_ALL_ZERO would otherwise clear all of it in each call.
  */
 static inline void uv_call_init(struct uv_call *call, struct uv_file *file, struct ib_device *dev,
 				const struct uv_row *row)
@@ -55,27 +57,30 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 	call->new_fd.events = NULL;
 	call->new_field = NULL;
 	call->destroy = NULL;
-	call->answer_error = false;
-	call->ntaken = 0;
+	call->respond_on_error = false;
+	call->nheld = 0;
 	memset(&call->attrs, 0, sizeof(call->attrs));
 	call->attrs.ufile = &file->base;
 }
 
-/* A device that has gone offers all that anybody could ask of it, and says EIO. */
-static inline bool uv_offered(const struct uv_file *file, const struct ib_device *dev,
-			      const struct uv_row *row)
+/*
+ * Whether the device supports the command. After its removal the answer is yes for all commands but
+ * those that no device supports: the call then fails with EIO, or destroys an object.
+ */
+static inline bool uv_file_supports(const struct uv_file *file, const struct ib_device *dev,
+				    const struct uv_row *row)
 {
-	return dev ? test_bit(row->number, uv_device_of(file)->offered) : !row->refused;
+	return dev ? test_bit(row->number, uv_file_uvdev(file)->supported) : !row->unsupported;
 }
 
-int uv_take_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args);
-int uv_destroy(struct uv_call *call, void *args);
-void uv_finish(struct uv_call *call, int err);
-int uv_zero_tail(const void __user *buf, size_t known, size_t len);
+int uv_call_get_handle(struct uv_call *call, const struct uv_field *field, u64 id, void *args);
+int uv_call_destroy(struct uv_call *call, void *args);
+void uv_call_finish(struct uv_call *call, int err);
+int uv_check_zero_tail(const void __user *buf, size_t known, size_t len);
 
-static inline int uv_need_context(struct uv_call *call)
+static inline int uv_call_need_context(struct uv_call *call)
 {
-	/* Pairs with the release in make_context(). */
+	/* Pairs with the release in uv_context_create(). */
 	struct ib_ucontext *context = smp_load_acquire(&call->file->base.ucontext);
 
 	if (!call->dev)
@@ -86,8 +91,8 @@ static inline int uv_need_context(struct uv_call *call)
 	return 0;
 }
 
-/* What the command is to make: reserved now, seen by others only after uv_finish(). */
-static inline int uv_make(struct uv_call *call, const struct uv_field *field, void *args)
+/* Reserves the new object or event file. Other calls find it only after uv_call_finish(). */
+static inline int uv_call_create(struct uv_call *call, const struct uv_field *field, void *args)
 {
 	int err;
 
@@ -102,7 +107,7 @@ static inline int uv_make(struct uv_call *call, const struct uv_field *field, vo
 	} else {
 		struct ib_uobject *uobj;
 
-		err = uv_need_context(call);
+		err = uv_call_need_context(call);
 		if (err)
 			return err;
 		uobj = uv_object_new(call->file, field->type, call->attrs.context);
@@ -114,17 +119,17 @@ static inline int uv_make(struct uv_call *call, const struct uv_field *field, vo
 	return 0;
 }
 
-static inline int uv_execute(struct uv_call *call, void *args)
+static inline int uv_call_execute(struct uv_call *call, void *args)
 {
 	int err;
 
 	if (call->row->flags & UV_CONTEXT) {
-		err = uv_need_context(call);
+		err = uv_call_need_context(call);
 		if (err)
 			return err;
 	}
 	if (call->destroy) {
-		err = uv_destroy(call, args);
+		err = uv_call_destroy(call, args);
 		if (err)
 			return err;
 		T3_RACE_POINT(uverbs_object_destroyed);
@@ -132,8 +137,8 @@ static inline int uv_execute(struct uv_call *call, void *args)
 	return call->row->handler ? call->row->handler(call, args) : 0;
 }
 
-/* The handle or descriptor of what was made. */
-static inline s64 uv_new_id(const struct uv_call *call)
+/* The handle or descriptor of the new object or event file. */
+static inline s64 uv_call_new_id(const struct uv_call *call)
 {
 	return call->new ? call->new->id : call->new_fd.fd;
 }
@@ -143,7 +148,7 @@ static inline struct ib_udata *uv_udata(struct uv_call *call)
 	return &call->attrs.driver_udata;
 }
 
-/* For undoing: the driver must not find the caller's data again. */
+/* Before the driver is called to undo something: it must not read or write the caller's data. */
 static inline struct ib_udata *uv_no_udata(struct uverbs_attr_bundle *attrs)
 {
 	attrs->driver_udata = (struct ib_udata){};

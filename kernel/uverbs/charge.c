@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts and objects are charged to the rdma cgroup of who makes them. The
- * root of that hierarchy has no limits and shows no counts, so what is made
- * there is charged to nobody: ib_core would go through a lock that all
- * processes share, to count what no one can read.
+ * Contexts and objects are charged to the rdma cgroup of the process that creates
+ * them. The root of that hierarchy has no limits and shows no counts, so for a
+ * process in the root nothing is charged. This avoids ib_core's lock, which all
+ * processes share.
  */
 
 #include <linux/cgroup.h>
@@ -13,11 +13,11 @@
 
 #ifdef CONFIG_CGROUP_RDMA
 
-static bool in_root(void)
+static bool uv_in_root_cgroup(void)
 {
 	bool root;
 
-	/* Of RCU's flavours the one that is no function call anywhere. */
+	/* The flavour of RCU that needs no function call in any configuration. */
 	rcu_read_lock_sched();
 	root = !task_css_check(current, rdma_cgrp_id, rcu_read_lock_sched_held())->parent;
 	rcu_read_unlock_sched();
@@ -26,13 +26,13 @@ static bool in_root(void)
 
 int uv_charge(struct ib_rdmacg_object *cg, struct ib_device *dev, enum rdmacg_resource_type type)
 {
-	if (!in_root())
+	if (!uv_in_root_cgroup())
 		return ib_rdmacg_try_charge(cg, dev, type);
 	cg->cg = NULL;
 	return 0;
 }
 
-/* Whom it was charged to, wherever the caller is now. */
+/* Uncharges the cgroup that was charged, which need not be that of the caller. */
 void uv_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
 		 enum rdmacg_resource_type type)
 {

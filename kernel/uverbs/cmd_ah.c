@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Address handles. No iWARP device has any; rxe has. */
+/* Address handles, of rxe. iWARP has none. */
 
 #include "ah_attr.h"
 #include "args.h"
@@ -74,8 +74,8 @@ int uv_do_create_ah(struct uv_call *call, void *args)
 	return 0;
 }
 
-static int destroy_ah(struct ib_uobject *uobj, enum rdma_remove_reason why,
-		      struct uverbs_attr_bundle *attrs)
+static int uv_ah_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			 struct uverbs_attr_bundle *attrs)
 {
 	return rdma_destroy_ah_user(uobj->object, RDMA_DESTROY_AH_SLEEPABLE,
 				    &attrs->driver_udata);
@@ -85,5 +85,5 @@ const struct uv_type uv_ah = {
 	.name = "ah",
 	.id = UVERBS_OBJECT_AH,
 	.size = UV_SIZE(struct uv_object),
-	.destroy = destroy_ah,
+	.destroy = uv_ah_destroy,
 };

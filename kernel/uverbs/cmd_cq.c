@@ -8,7 +8,7 @@
 #include "args.h"
 #include "core_calls.h"
 
-static struct ib_ucq_object *ucq_of(struct ib_uobject *uobj)
+static struct ib_ucq_object *uv_ucq_of(struct ib_uobject *uobj)
 {
 	return container_of(uobj, struct ib_ucq_object, ev.obj.base);
 }
@@ -16,7 +16,7 @@ static struct ib_ucq_object *ucq_of(struct ib_uobject *uobj)
 int uv_do_create_cq(struct uv_call *call, void *args)
 {
 	struct uv_create_cq *a = args;
-	struct ib_ucq_object *ucq = ucq_of(a->cq);
+	struct ib_ucq_object *ucq = uv_ucq_of(a->cq);
 	struct ib_cq_init_attr attr = {
 		.cqe = a->cqe,
 		.comp_vector = a->comp_vector,
@@ -75,7 +75,7 @@ int uv_do_modify_cq(struct uv_call *call, void *args)
 				      a->moderation.cq_period);
 }
 
-static void wc_to_user(struct ib_uverbs_wc *to, struct ib_device *dev, const struct ib_wc *from)
+static void uv_wc_to_user(struct ib_uverbs_wc *to, struct ib_device *dev, const struct ib_wc *from)
 {
 	*to = (struct ib_uverbs_wc) {
 		.wr_id = from->wr_id,
@@ -96,7 +96,7 @@ static void wc_to_user(struct ib_uverbs_wc *to, struct ib_device *dev, const str
 	};
 }
 
-/* The response grows while it is written: a count, and as many completions. */
+/* The response is a count and that many completions. */
 int uv_do_poll_cq(struct uv_call *call, void *args)
 {
 	struct uv_poll_cq *a = args;
@@ -113,7 +113,7 @@ int uv_do_poll_cq(struct uv_call *call, void *args)
 			return polled;
 		if (!polled)
 			break;
-		wc_to_user(&wc_user, call->dev, &wc);
+		uv_wc_to_user(&wc_user, call->dev, &wc);
 		if (copy_to_user(&to[resp.count], &wc_user, sizeof(wc_user)))
 			return -EFAULT;
 		resp.count++;
@@ -125,26 +125,26 @@ int uv_do_notify_cq(struct uv_call *call, void *args)
 {
 	struct uv_notify_cq *a = args;
 
-	/* Whether completions were missed is the caller's to find out, by polling again. */
+	/* The ABI has no result for missed completions: the caller polls again. */
 	ib_req_notify_cq(a->cq->object, a->solicited_only ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP);
 	return 0;
 }
 
-/* The CQ is gone. The library waits until the program has seen this many of its events. */
+/* The CQ is destroyed. libibverbs waits until the program has acknowledged this many events. */
 int uv_do_destroy_cq(struct uv_call *call, void *args)
 {
 	struct uv_destroy_cq *a = args;
-	struct ib_ucq_object *ucq = ucq_of(a->cq);
+	struct ib_ucq_object *ucq = uv_ucq_of(a->cq);
 
 	a->resp.comp_events_reported = ucq->comp.reported;
 	a->resp.async_events_reported = ucq->ev.source.base.reported;
 	return 0;
 }
 
-static int destroy_cq(struct ib_uobject *uobj, enum rdma_remove_reason why,
-		      struct uverbs_attr_bundle *attrs)
+static int uv_cq_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			 struct uverbs_attr_bundle *attrs)
 {
-	struct ib_ucq_object *ucq = ucq_of(uobj);
+	struct ib_ucq_object *ucq = uv_ucq_of(uobj);
 	int err;
 
 	err = ib_destroy_cq_user(uobj->object, &attrs->driver_udata);
@@ -159,5 +159,5 @@ const struct uv_type uv_cq = {
 	.name = "cq",
 	.id = UVERBS_OBJECT_CQ,
 	.size = UV_SIZE(struct ib_ucq_object),
-	.destroy = destroy_cq,
+	.destroy = uv_cq_destroy,
 };

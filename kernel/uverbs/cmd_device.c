@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The context, and questions about the device and its ports. */
+/* The context, and queries of the device and its ports. */
 
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -11,8 +11,8 @@
 #include "args.h"
 #include "core_calls.h"
 
-/* Needs ucontext_lock. */
-static int make_context(struct uv_call *call)
+/* Creates the context of a file. Needs ucontext_lock. */
+static int uv_context_create(struct uv_call *call)
 {
 	struct ib_device *dev = call->dev;
 	struct ib_ucontext *context;
@@ -37,7 +37,7 @@ static int make_context(struct uv_call *call)
 		goto err_uncharge;
 	rdma_restrack_add(&context->res);
 	T3_RACE_POINT(uverbs_context_made);
-	/* Readers do without the lock. */
+	/* Read without the lock. */
 	smp_store_release(&call->file->base.ucontext, context);
 	return 0;
 
@@ -58,13 +58,13 @@ int uv_do_get_context(struct uv_call *call, void *args)
 	if (!call->dev)
 		return -EIO;
 	mutex_lock(&call->file->base.ucontext_lock);
-	err = call->file->base.ucontext ? -EINVAL : make_context(call);
+	err = call->file->base.ucontext ? -EINVAL : uv_context_create(call);
 	mutex_unlock(&call->file->base.ucontext_lock);
 	if (err)
 		return err;
 	T3_RACE_POINT(uverbs_context_published);
 	if (a->async)
-		uv_events_listen(a->async, call->dev);
+		uv_events_register(a->async, call->dev);
 	a->num_comp_vectors = call->file->base.device->num_comp_vectors;
 	a->core_support = uv_core_support(call->dev);
 	return 0;
@@ -74,7 +74,7 @@ int uv_do_async_event_alloc(struct uv_call *call, void *args)
 {
 	struct uv_async_event_alloc *a = args;
 
-	uv_events_listen(a->events, call->dev);
+	uv_events_register(a->events, call->dev);
 	return 0;
 }
 
@@ -89,8 +89,9 @@ int uv_do_query_context(struct uv_call *call, void *args)
 	return call->dev->ops.query_ucontext(call->attrs.context, &call->attrs);
 }
 
-static void device_to_user(struct ib_uverbs_query_device_resp *to, const struct ib_device *dev,
-			   const struct ib_device_attr *from)
+static void uv_device_attr_to_user(struct ib_uverbs_query_device_resp *to,
+				   const struct ib_device *dev,
+				   const struct ib_device_attr *from)
 {
 	to->fw_ver = from->fw_ver;
 	to->node_guid = dev->node_guid;
@@ -136,7 +137,7 @@ int uv_do_query_device(struct uv_call *call, void *args)
 {
 	struct uv_query_device *a = args;
 
-	device_to_user(&a->resp.base, call->dev, &call->dev->attrs);
+	uv_device_attr_to_user(&a->resp.base, call->dev, &call->dev->attrs);
 	return 0;
 }
 
@@ -153,7 +154,7 @@ int uv_do_query_device_ex(struct uv_call *call, void *args)
 	err = call->dev->ops.query_device(call->dev, from, uv_udata(call));
 	if (err)
 		goto out;
-	device_to_user(&to->base, call->dev, from);
+	uv_device_attr_to_user(&to->base, call->dev, from);
 	to->odp_caps.general_caps = from->odp_caps.general_caps;
 	to->odp_caps.per_transport_caps.rc_odp_caps =
 		from->odp_caps.per_transport_caps.rc_odp_caps;
@@ -184,7 +185,7 @@ out:
 	return err;
 }
 
-static u16 lid_to_user(struct ib_device *dev, u32 port, u32 lid)
+static u16 uv_lid_to_user(struct ib_device *dev, u32 port, u32 lid)
 {
 	return rdma_cap_opa_ah(dev, port) ? OPA_TO_IB_UCAST_LID(lid) : ib_lid_cpu16(lid);
 }
@@ -204,7 +205,7 @@ int uv_do_query_port(struct uv_call *call, void *args)
 	to->max_mtu = from.max_mtu;
 	to->active_mtu = from.active_mtu;
 	to->gid_tbl_len = from.gid_tbl_len;
-	/* Bit 26 has got a meaning of its own in this interface. */
+	/* In this ABI bit 26 is IB_UVERBS_PCF_IP_BASED_GIDS. */
 	to->port_cap_flags = from.port_cap_flags & ~(u32)IB_UVERBS_PCF_IP_BASED_GIDS;
 	if (from.ip_gids)
 		to->port_cap_flags |= IB_UVERBS_PCF_IP_BASED_GIDS;
@@ -214,15 +215,15 @@ int uv_do_query_port(struct uv_call *call, void *args)
 	to->pkey_tbl_len = from.pkey_tbl_len;
 	if (rdma_is_grh_required(dev, a->port))
 		to->flags |= IB_UVERBS_QPF_GRH_REQUIRED;
-	to->lid = lid_to_user(dev, a->port, from.lid);
-	to->sm_lid = lid_to_user(dev, a->port, from.sm_lid);
+	to->lid = uv_lid_to_user(dev, a->port, from.lid);
+	to->sm_lid = uv_lid_to_user(dev, a->port, from.sm_lid);
 	to->lmc = from.lmc;
 	to->max_vl_num = from.max_vl_num;
 	to->sm_sl = from.sm_sl;
 	to->subnet_timeout = from.subnet_timeout;
 	to->init_type_reply = from.init_type_reply;
 	to->active_width = from.active_width;
-	/* Eight bits; what is faster has its own field from 7.2 on. */
+	/* 8 bits. Since 7.2 active_speed_ex has higher speeds. */
 	to->active_speed = min_t(u16, from.active_speed, IB_SPEED_NDR);
 	to->phys_state = from.phys_state;
 	to->link_layer = rdma_port_get_link_layer(dev, a->port);
@@ -235,26 +236,26 @@ int uv_do_query_gid_table(struct uv_call *call, void *args)
 {
 	struct uv_query_gid_table *a = args;
 	struct ib_uverbs_gid_entry *entries;
-	void __user *to = a->entries.at;
+	void __user *to = a->entries.ptr;
 	size_t known = min_t(u64, a->entry_size, sizeof(*entries));
 	ssize_t count;
-	u64 room, i;
+	u64 max, i;
 	int err = 0;
 
 	if (!a->entry_size || a->entries.len % a->entry_size)
 		return -EINVAL;
-	room = a->entries.len / a->entry_size;
-	if (!room)
+	max = a->entries.len / a->entry_size;
+	if (!max)
 		return -EINVAL;
-	entries = kvcalloc(room, sizeof(*entries), GFP_KERNEL_ACCOUNT);
+	entries = kvcalloc(max, sizeof(*entries), GFP_KERNEL_ACCOUNT);
 	if (!entries)
 		return -ENOMEM;
-	count = rdma_query_gid_table(call->dev, entries, room);
+	count = rdma_query_gid_table(call->dev, entries, max);
 	if (count < 0) {
 		err = -EINVAL;
 		goto out;
 	}
-	/* The caller's entries may be shorter or longer than ours. */
+	/* An entry of the caller may be shorter or longer than struct ib_uverbs_gid_entry. */
 	for (i = 0; i < count; i++, to += a->entry_size) {
 		if (copy_to_user(to, &entries[i], known) ||
 		    clear_user(to + known, a->entry_size - known)) {
@@ -298,19 +299,19 @@ int uv_do_query_gid_entry(struct uv_call *call, void *args)
 int uv_do_info_handles(struct uv_call *call, void *args)
 {
 	struct uv_info_handles *a = args;
-	u32 room = a->list.len / sizeof(u32);
+	u32 max = a->list.len / sizeof(u32);
 	u32 *handles;
 	int err = 0;
 
 	if (a->type > UVERBS_OBJECT_ASYNC_EVENT)
 		return -ENOENT;
-	if (!room || a->list.len % sizeof(u32))
+	if (!max || a->list.len % sizeof(u32))
 		return -EINVAL;
-	handles = kcalloc(room, sizeof(*handles), GFP_KERNEL_ACCOUNT);
+	handles = kcalloc(max, sizeof(*handles), GFP_KERNEL_ACCOUNT);
 	if (!handles)
 		return -ENOMEM;
-	a->total = uv_objects_list(call->file, a->type, handles, room);
-	if (copy_to_user(a->list.at, handles, a->total * sizeof(*handles)))
+	a->total = uv_objects_list(call->file, a->type, handles, max);
+	if (copy_to_user(a->list.ptr, handles, a->total * sizeof(*handles)))
 		err = -EFAULT;
 	kfree(handles);
 	return err;

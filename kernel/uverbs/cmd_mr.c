@@ -8,15 +8,15 @@
 #include "args.h"
 #include "core_calls.h"
 
-/* A region's offset in its first page is the same in memory and on the wire. */
-static bool same_offset(u64 start, u64 virt)
+/* The offset in the first page must be the same in the virtual address and in the IOVA. */
+static bool uv_mr_same_offset(u64 start, u64 virt)
 {
 	return offset_in_page(start) == offset_in_page(virt);
 }
 
-/* What the driver leaves to us. */
-static void set_up(struct ib_mr *mr, struct ib_pd *pd, struct ib_uobject *uobj, u64 virt,
-		   u64 length)
+/* Initializes the members that the driver does not. */
+static void uv_mr_init(struct ib_mr *mr, struct ib_pd *pd, struct ib_uobject *uobj, u64 virt,
+		       u64 length)
 {
 	mr->device = pd->device;
 	mr->pd = pd;
@@ -39,7 +39,7 @@ int uv_do_reg_mr(struct uv_call *call, void *args)
 	struct ib_mr *mr;
 	int err;
 
-	if (!same_offset(a->start, a->virt))
+	if (!uv_mr_same_offset(a->start, a->virt))
 		return -EINVAL;
 	err = ib_check_mr_access(call->dev, a->access);
 	if (err)
@@ -47,21 +47,22 @@ int uv_do_reg_mr(struct uv_call *call, void *args)
 	mr = uv_core_reg_user_mr(pd, a->start, a->length, a->virt, a->access, uv_udata(call));
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	set_up(mr, pd, a->mr, a->virt, a->length);
+	uv_mr_init(mr, pd, a->mr, a->virt, a->length);
 	a->mr->object = mr;
 	a->lkey = mr->lkey;
 	a->rkey = mr->rkey;
 	return 0;
 }
 
-/* The driver made a new region: it takes the place of the old one, under the same handle. */
-static int replace(struct uv_call *call, struct uv_rereg_mr *a, struct ib_pd *pd, struct ib_mr *mr)
+/* The driver has created a new region. It replaces the old one under the same handle. */
+static int uv_mr_replace(struct uv_call *call, struct uv_rereg_mr *a, struct ib_pd *pd,
+			 struct ib_mr *mr)
 {
 	struct ib_mr *old = a->mr->object;
 	bool moved = a->flags & IB_MR_REREG_TRANS;
 	int err;
 
-	set_up(mr, pd, a->mr, moved ? a->virt : old->iova, moved ? a->length : old->length);
+	uv_mr_init(mr, pd, a->mr, moved ? a->virt : old->iova, moved ? a->length : old->length);
 	T3_RACE_POINT(uverbs_mr_replace);
 	err = ib_dereg_mr_user(old, uv_no_udata(&call->attrs));
 	if (err) {
@@ -82,7 +83,7 @@ int uv_do_rereg_mr(struct uv_call *call, void *args)
 
 	if (!a->flags)
 		return -EINVAL;
-	if (a->flags & IB_MR_REREG_TRANS && !same_offset(a->start, a->virt))
+	if (a->flags & IB_MR_REREG_TRANS && !uv_mr_same_offset(a->start, a->virt))
 		return -EINVAL;
 	if (a->flags & IB_MR_REREG_ACCESS) {
 		err = ib_check_mr_access(call->dev, a->access);
@@ -97,7 +98,7 @@ int uv_do_rereg_mr(struct uv_call *call, void *args)
 	if (IS_ERR(new))
 		return PTR_ERR(new);
 	if (new) {
-		err = replace(call, a, pd, new);
+		err = uv_mr_replace(call, a, pd, new);
 		if (err)
 			return err;
 		mr = new;
@@ -130,8 +131,8 @@ int uv_do_query_mr(struct uv_call *call, void *args)
 	return 0;
 }
 
-static int destroy_mr(struct ib_uobject *uobj, enum rdma_remove_reason why,
-		      struct uverbs_attr_bundle *attrs)
+static int uv_mr_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			 struct uverbs_attr_bundle *attrs)
 {
 	return ib_dereg_mr_user(uobj->object, &attrs->driver_udata);
 }
@@ -140,7 +141,7 @@ const struct uv_type uv_mr = {
 	.name = "mr",
 	.id = UVERBS_OBJECT_MR,
 	.size = UV_SIZE(struct uv_object),
-	.destroy = destroy_mr,
+	.destroy = uv_mr_destroy,
 };
 
 int uv_do_alloc_mw(struct uv_call *call, void *args)
@@ -170,8 +171,8 @@ int uv_do_alloc_mw(struct uv_call *call, void *args)
 	return 0;
 }
 
-static int destroy_mw(struct ib_uobject *uobj, enum rdma_remove_reason why,
-		      struct uverbs_attr_bundle *attrs)
+static int uv_mw_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			 struct uverbs_attr_bundle *attrs)
 {
 	struct ib_mw *mw = uobj->object;
 	struct ib_pd *pd = mw->pd;
@@ -189,5 +190,5 @@ const struct uv_type uv_mw = {
 	.name = "mw",
 	.id = UVERBS_OBJECT_MW,
 	.size = UV_SIZE(struct uv_object),
-	.destroy = destroy_mw,
+	.destroy = uv_mw_destroy,
 };

@@ -31,8 +31,8 @@ int uv_do_alloc_pd(struct uv_call *call, void *args)
 	return 0;
 }
 
-static int destroy_pd(struct ib_uobject *uobj, enum rdma_remove_reason why,
-		      struct uverbs_attr_bundle *attrs)
+static int uv_pd_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			 struct uverbs_attr_bundle *attrs)
 {
 	struct ib_pd *pd = uobj->object;
 
@@ -45,5 +45,5 @@ const struct uv_type uv_pd = {
 	.name = "pd",
 	.id = UVERBS_OBJECT_PD,
 	.size = UV_SIZE(struct uv_object),
-	.destroy = destroy_pd,
+	.destroy = uv_pd_destroy,
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Posting through the kernel: for devices whose queues user space does not
- * write, and as a doorbell, with no request at all, for siw and rxe.
+ * Work requests that are posted through the kernel: for devices whose queues are
+ * not mapped to user space. siw and rxe use a post without requests as a doorbell.
  *
- * After the fixed part come wr_count requests of wqe_size bytes each, which may
- * be longer than what we know, and then all their scatter/gather elements.
+ * The fixed part is followed by wr_count requests of wqe_size bytes each, which
+ * may be longer than the structures of this version, and then by the
+ * scatter/gather elements of all requests.
  */
 
 #include <linux/overflow.h>
@@ -13,15 +14,15 @@
 
 #include "args.h"
 
-/* Where the two arrays are in the caller's memory. */
-struct tail {
+/* The two arrays in the caller's memory. */
+struct uv_post_tail {
 	const void __user *wqes;
 	const struct ib_uverbs_sge __user *sges;
-	u32 sge_count;	/* left */
+	u32 sge_count;	/* that remain */
 };
 
-static int read_tail(struct uv_call *call, const struct uv_post *a, size_t wqe_min,
-		     struct tail *tail)
+static int uv_post_read_tail(struct uv_call *call, const struct uv_post *a, size_t wqe_min,
+			     struct uv_post_tail *tail)
 {
 	size_t wqes = size_mul(a->wqe_size, a->wr_count);
 	size_t sges = size_mul(a->sge_count, sizeof(struct ib_uverbs_sge));
@@ -33,11 +34,14 @@ static int read_tail(struct uv_call *call, const struct uv_post *a, size_t wqe_m
 	tail->wqes = call->tail;
 	tail->sges = call->tail + wqes;
 	tail->sge_count = a->sge_count;
-	return uv_zero_tail(call->tail, wqes + sges, call->tail_len);
+	return uv_check_zero_tail(call->tail, wqes + sges, call->tail_len);
 }
 
-/* Memory for a request of that size with its elements behind it, which are read into it. */
-static void *alloc_wr(struct tail *tail, size_t size, u32 num_sge, struct ib_sge **sg_list)
+/*
+ * Allocates a request of this size and, behind it, its elements, which are copied from the caller.
+ */
+static void *uv_post_alloc_wr(struct uv_post_tail *tail, size_t size, u32 num_sge,
+			      struct ib_sge **sg_list)
 {
 	void *wr;
 
@@ -61,19 +65,19 @@ static void *alloc_wr(struct tail *tail, size_t size, u32 num_sge, struct ib_sge
 
 /* ---- send ---------------------------------------------------------------------------- */
 
-static struct ib_send_wr *ud_wr_from_user(struct uv_call *call, struct tail *tail,
-					  const struct ib_uverbs_send_wr *from,
-					  struct ib_sge **sg_list)
+static struct ib_send_wr *uv_ud_wr_from_user(struct uv_call *call, struct uv_post_tail *tail,
+					     const struct ib_uverbs_send_wr *from,
+					     struct ib_sge **sg_list)
 {
 	struct ib_uobject *ah;
 	struct ib_ud_wr *wr;
 
 	if (from->opcode != IB_WR_SEND && from->opcode != IB_WR_SEND_WITH_IMM)
 		return ERR_PTR(-EINVAL);
-	wr = alloc_wr(tail, sizeof(*wr), from->num_sge, sg_list);
+	wr = uv_post_alloc_wr(tail, sizeof(*wr), from->num_sge, sg_list);
 	if (IS_ERR(wr))
 		return ERR_CAST(wr);
-	/* One for each request: more than a call could note down, so put back by free_send(). */
+	/* One for each request, more than uv_call.held can list. uv_free_send_wrs() puts them. */
 	ah = uv_object_get(call->file, &uv_ah, from->wr.ud.ah, UV_READ);
 	if (IS_ERR(ah)) {
 		kfree(wr);
@@ -85,10 +89,11 @@ static struct ib_send_wr *ud_wr_from_user(struct uv_call *call, struct tail *tai
 	return &wr->wr;
 }
 
-static struct ib_send_wr *rdma_wr_from_user(struct tail *tail, const struct ib_uverbs_send_wr *from,
-					    struct ib_sge **sg_list)
+static struct ib_send_wr *uv_rdma_wr_from_user(struct uv_post_tail *tail,
+					       const struct ib_uverbs_send_wr *from,
+					       struct ib_sge **sg_list)
 {
-	struct ib_rdma_wr *wr = alloc_wr(tail, sizeof(*wr), from->num_sge, sg_list);
+	struct ib_rdma_wr *wr = uv_post_alloc_wr(tail, sizeof(*wr), from->num_sge, sg_list);
 
 	if (IS_ERR(wr))
 		return ERR_CAST(wr);
@@ -97,11 +102,11 @@ static struct ib_send_wr *rdma_wr_from_user(struct tail *tail, const struct ib_u
 	return &wr->wr;
 }
 
-static struct ib_send_wr *atomic_wr_from_user(struct tail *tail,
-					      const struct ib_uverbs_send_wr *from,
-					      struct ib_sge **sg_list)
+static struct ib_send_wr *uv_atomic_wr_from_user(struct uv_post_tail *tail,
+						 const struct ib_uverbs_send_wr *from,
+						 struct ib_sge **sg_list)
 {
-	struct ib_atomic_wr *wr = alloc_wr(tail, sizeof(*wr), from->num_sge, sg_list);
+	struct ib_atomic_wr *wr = uv_post_alloc_wr(tail, sizeof(*wr), from->num_sge, sg_list);
 
 	if (IS_ERR(wr))
 		return ERR_CAST(wr);
@@ -112,29 +117,30 @@ static struct ib_send_wr *atomic_wr_from_user(struct tail *tail,
 	return &wr->wr;
 }
 
-static struct ib_send_wr *send_wr_from_user(struct uv_call *call, bool ud, struct tail *tail,
-					    const struct ib_uverbs_send_wr *from)
+static struct ib_send_wr *uv_send_wr_from_user(struct uv_call *call, bool ud,
+					       struct uv_post_tail *tail,
+					       const struct ib_uverbs_send_wr *from)
 {
 	struct ib_send_wr *wr;
 	struct ib_sge *sg_list;
 
 	if (ud) {
-		wr = ud_wr_from_user(call, tail, from, &sg_list);
+		wr = uv_ud_wr_from_user(call, tail, from, &sg_list);
 	} else {
 		switch (from->opcode) {
 		case IB_WR_RDMA_WRITE:
 		case IB_WR_RDMA_WRITE_WITH_IMM:
 		case IB_WR_RDMA_READ:
-			wr = rdma_wr_from_user(tail, from, &sg_list);
+			wr = uv_rdma_wr_from_user(tail, from, &sg_list);
 			break;
 		case IB_WR_ATOMIC_CMP_AND_SWP:
 		case IB_WR_ATOMIC_FETCH_AND_ADD:
-			wr = atomic_wr_from_user(tail, from, &sg_list);
+			wr = uv_atomic_wr_from_user(tail, from, &sg_list);
 			break;
 		case IB_WR_SEND:
 		case IB_WR_SEND_WITH_IMM:
 		case IB_WR_SEND_WITH_INV:
-			wr = alloc_wr(tail, sizeof(*wr), from->num_sge, &sg_list);
+			wr = uv_post_alloc_wr(tail, sizeof(*wr), from->num_sge, &sg_list);
 			break;
 		default:
 			return ERR_PTR(-EINVAL);
@@ -154,7 +160,7 @@ static struct ib_send_wr *send_wr_from_user(struct uv_call *call, bool ud, struc
 	return wr;
 }
 
-static void free_send(struct ib_send_wr *wr, bool ud)
+static void uv_free_send_wrs(struct ib_send_wr *wr, bool ud)
 {
 	struct ib_send_wr *next;
 
@@ -174,11 +180,11 @@ int uv_do_post_send(struct uv_call *call, void *args)
 	struct ib_uverbs_send_wr from;
 	struct ib_send_wr *first = NULL, **link = &first, *wr;
 	const struct ib_send_wr *bad = NULL;
-	struct tail tail;
+	struct uv_post_tail tail;
 	u32 i;
 	int err;
 
-	err = read_tail(call, a, sizeof(from), &tail);
+	err = uv_post_read_tail(call, a, sizeof(from), &tail);
 	if (err)
 		return err;
 	for (i = 0; i < a->wr_count; i++, tail.wqes += a->wqe_size) {
@@ -186,7 +192,7 @@ int uv_do_post_send(struct uv_call *call, void *args)
 			err = -EFAULT;
 			goto out;
 		}
-		wr = send_wr_from_user(call, ud, &tail, &from);
+		wr = uv_send_wr_from_user(call, ud, &tail, &from);
 		if (IS_ERR(wr)) {
 			err = PTR_ERR(wr);
 			goto out;
@@ -195,20 +201,20 @@ int uv_do_post_send(struct uv_call *call, void *args)
 		link = &wr->next;
 	}
 	err = call->dev->ops.post_send(qp->real_qp, first, &bad);
-	call->answer_error = true;
+	call->respond_on_error = true;
 	for (wr = err ? first : NULL; wr; wr = wr->next) {
 		a->bad_wr++;
 		if (wr == bad)
 			break;
 	}
 out:
-	free_send(first, ud);
+	uv_free_send_wrs(first, ud);
 	return err;
 }
 
 /* ---- receive --------------------------------------------------------------------------- */
 
-static void free_recv(struct ib_recv_wr *wr)
+static void uv_free_recv_wrs(struct ib_recv_wr *wr)
 {
 	struct ib_recv_wr *next;
 
@@ -218,16 +224,16 @@ static void free_recv(struct ib_recv_wr *wr)
 	}
 }
 
-static struct ib_recv_wr *read_recv(struct uv_call *call, const struct uv_post *a)
+static struct ib_recv_wr *uv_read_recv_wrs(struct uv_call *call, const struct uv_post *a)
 {
 	struct ib_uverbs_recv_wr from;
 	struct ib_recv_wr *first = NULL, **link = &first, *wr;
 	struct ib_sge *sg_list;
-	struct tail tail;
+	struct uv_post_tail tail;
 	u32 i;
 	int err;
 
-	err = read_tail(call, a, sizeof(from), &tail);
+	err = uv_post_read_tail(call, a, sizeof(from), &tail);
 	if (err)
 		return ERR_PTR(err);
 	for (i = 0; i < a->wr_count; i++, tail.wqes += a->wqe_size) {
@@ -235,7 +241,7 @@ static struct ib_recv_wr *read_recv(struct uv_call *call, const struct uv_post *
 			err = -EFAULT;
 			goto err_free;
 		}
-		wr = alloc_wr(&tail, sizeof(*wr), from.num_sge, &sg_list);
+		wr = uv_post_alloc_wr(&tail, sizeof(*wr), from.num_sge, &sg_list);
 		if (IS_ERR(wr)) {
 			err = PTR_ERR(wr);
 			goto err_free;
@@ -249,11 +255,11 @@ static struct ib_recv_wr *read_recv(struct uv_call *call, const struct uv_post *
 	return first;
 
 err_free:
-	free_recv(first);
+	uv_free_recv_wrs(first);
 	return ERR_PTR(err);
 }
 
-static u32 count_until(const struct ib_recv_wr *wr, const struct ib_recv_wr *bad)
+static u32 uv_recv_wr_position(const struct ib_recv_wr *wr, const struct ib_recv_wr *bad)
 {
 	u32 count = 0;
 
@@ -269,33 +275,33 @@ int uv_do_post_recv(struct uv_call *call, void *args)
 {
 	struct uv_post *a = args;
 	struct ib_qp *qp = a->obj->object;
-	struct ib_recv_wr *first = read_recv(call, a);
+	struct ib_recv_wr *first = uv_read_recv_wrs(call, a);
 	const struct ib_recv_wr *bad = NULL;
 	int err;
 
 	if (IS_ERR(first))
 		return PTR_ERR(first);
 	err = call->dev->ops.post_recv(qp->real_qp, first, &bad);
-	call->answer_error = true;
+	call->respond_on_error = true;
 	if (err)
-		a->bad_wr = count_until(first, bad);
-	free_recv(first);
+		a->bad_wr = uv_recv_wr_position(first, bad);
+	uv_free_recv_wrs(first);
 	return err;
 }
 
 int uv_do_post_srq_recv(struct uv_call *call, void *args)
 {
 	struct uv_post *a = args;
-	struct ib_recv_wr *first = read_recv(call, a);
+	struct ib_recv_wr *first = uv_read_recv_wrs(call, a);
 	const struct ib_recv_wr *bad = NULL;
 	int err;
 
 	if (IS_ERR(first))
 		return PTR_ERR(first);
 	err = call->dev->ops.post_srq_recv(a->obj->object, first, &bad);
-	call->answer_error = true;
+	call->respond_on_error = true;
 	if (err)
-		a->bad_wr = count_until(first, bad);
-	free_recv(first);
+		a->bad_wr = uv_recv_wr_position(first, bad);
+	uv_free_recv_wrs(first);
 	return err;
 }

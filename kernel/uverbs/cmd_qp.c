@@ -8,23 +8,23 @@
 #include "args.h"
 #include "core_calls.h"
 
-struct mcast_entry {
+struct uv_mcast_entry {
 	struct list_head list;
 	union ib_gid gid;
 	u16 mlid;
 };
 
-static struct ib_uqp_object *uqp_of(struct ib_uobject *uobj)
+static struct ib_uqp_object *uv_uqp_of(struct ib_uobject *uobj)
 {
 	return container_of(uobj, struct ib_uqp_object, ev.obj.base);
 }
 
-static void *object_of(struct ib_uobject *uobj)
+static void *uv_hw_object(struct ib_uobject *uobj)
 {
 	return uobj ? uobj->object : NULL;
 }
 
-static int check_type(struct ib_device *dev, u8 type)
+static int uv_qp_check_type(struct ib_device *dev, u8 type)
 {
 	switch (type) {
 	case IB_QPT_RAW_PACKET:
@@ -36,7 +36,7 @@ static int check_type(struct ib_device *dev, u8 type)
 	case IB_QPT_DRIVER:
 		return 0;
 	default:
-		/* A target of XRC, too: it needs an XRC domain, and there are none. */
+		/* Also XRC_TGT, which needs an XRC domain: there are none. */
 		return -EINVAL;
 	}
 }
@@ -44,13 +44,13 @@ static int check_type(struct ib_device *dev, u8 type)
 int uv_do_create_qp(struct uv_call *call, void *args)
 {
 	struct uv_create_qp *a = args;
-	struct ib_uqp_object *uqp = uqp_of(a->qp);
+	struct ib_uqp_object *uqp = uv_uqp_of(a->qp);
 	bool initiator = a->type == IB_QPT_XRC_INI;
 	struct ib_qp_init_attr attr = {
 		.event_handler = uv_qp_event,
-		.send_cq = object_of(a->send_cq),
-		.recv_cq = initiator ? NULL : object_of(a->recv_cq),
-		.srq = object_of(a->srq),
+		.send_cq = uv_hw_object(a->send_cq),
+		.recv_cq = initiator ? NULL : uv_hw_object(a->recv_cq),
+		.srq = uv_hw_object(a->srq),
 		.sq_sig_type = a->sq_sig_all || a->flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL ?
 			       IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.qp_type = a->type,
@@ -67,7 +67,7 @@ int uv_do_create_qp(struct uv_call *call, void *args)
 	struct ib_qp *qp;
 	int err;
 
-	err = check_type(call->dev, a->type);
+	err = uv_qp_check_type(call->dev, a->type);
 	if (err)
 		return err;
 	if (!a->pd || !attr.send_cq || (!initiator && !attr.recv_cq))
@@ -96,7 +96,7 @@ int uv_do_create_qp(struct uv_call *call, void *args)
 	return 0;
 }
 
-/* Only this door knows which flags make sense for which type; by write() the driver decides. */
+/* In the ioctl ABI the core checks which flags a type may have. In write() the driver does. */
 int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
 {
 	struct uv_create_qp *a = args;
@@ -109,7 +109,7 @@ int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
 	return uv_do_create_qp(call, args);
 }
 
-static int check_ports(const struct ib_qp *qp, struct ib_uverbs_modify_qp *m)
+static int uv_qp_check_ports(const struct ib_qp *qp, struct ib_uverbs_modify_qp *m)
 {
 	struct ib_device *dev = qp->device;
 	u32 mask = m->attr_mask;
@@ -120,14 +120,14 @@ static int check_ports(const struct ib_qp *qp, struct ib_uverbs_modify_qp *m)
 		if (!rdma_is_port_valid(dev, m->dest.port_num))
 			return -EINVAL;
 		if (mask & IB_QP_STATE && m->qp_state == IB_QPS_RTR) {
-			/* INIT has set the port; this transition must not change it. */
+			/* The port was set in the transition to INIT and cannot change here. */
 			if (m->dest.port_num != qp->real_qp->port)
 				return -EINVAL;
 		} else if (mask & IB_QP_PORT) {
 			if (m->port_num != m->dest.port_num)
 				return -EINVAL;
 		} else {
-			/* A new path may be at another port, which the QP must then use. */
+			/* The new path may use another port, which becomes the QP's port. */
 			m->attr_mask |= IB_QP_PORT;
 			m->port_num = m->dest.port_num;
 		}
@@ -140,8 +140,8 @@ static int check_ports(const struct ib_qp *qp, struct ib_uverbs_modify_qp *m)
 	return 0;
 }
 
-/* Attributes that say nothing for this type are ignored, as the specification has it. */
-static int relevant(enum ib_qp_type type, int mask)
+/* Attributes that do not apply to the type are ignored, as the IB specification requires. */
+static int uv_qp_relevant_mask(enum ib_qp_type type, int mask)
 {
 	if (type == IB_QPT_XRC_INI)
 		mask &= ~(IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
@@ -153,19 +153,19 @@ int uv_do_modify_qp(struct uv_call *call, void *args)
 	struct uv_modify_qp *a = args;
 	struct ib_uverbs_modify_qp *m = &a->attr.base;
 	struct ib_qp *qp = a->qp->object;
-	/* The mask says what counts; the rest may have any value. */
+	/* Only the members in the mask are used. */
 	struct ib_qp_attr attr = {};
 	u32 mask;
 	int err;
 
-	err = check_ports(qp, m);
+	err = uv_qp_check_ports(qp, m);
 	if (err)
 		return err;
 	mask = m->attr_mask;
 	if ((mask & IB_QP_CUR_STATE && m->cur_qp_state > IB_QPS_ERR) ||
 	    (mask & IB_QP_STATE && m->qp_state > IB_QPS_ERR))
 		return -EINVAL;
-	/* The high bit says that it is a privileged one. */
+	/* The high bit marks a privileged Q_Key. */
 	if (mask & IB_QP_QKEY && m->qkey & IB_QP_SET_QKEY && !rdma_nl_get_privileged_qkey())
 		return -EPERM;
 
@@ -196,7 +196,8 @@ int uv_do_modify_qp(struct uv_call *call, void *args)
 	}
 	if (mask & IB_QP_AV)
 		uv_ah_from_qp_dest(&attr.ah_attr, call->dev, &m->dest);
-	return ib_modify_qp_with_udata(qp, &attr, relevant(qp->qp_type, mask), uv_udata(call));
+	return ib_modify_qp_with_udata(qp, &attr, uv_qp_relevant_mask(qp->qp_type, mask),
+				       uv_udata(call));
 }
 
 int uv_do_query_qp(struct uv_call *call, void *args)
@@ -208,7 +209,7 @@ int uv_do_query_qp(struct uv_call *call, void *args)
 	} *q;
 	int err;
 
-	/* The driver may leave out what it was not asked for, and what it does not know. */
+	/* Zeroed: the driver need not set what is not in the mask. */
 	q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
 	if (!q)
 		return -ENOMEM;
@@ -249,7 +250,7 @@ out:
 	return err;
 }
 
-/* Of a QP or SRQ that has been destroyed. */
+/* The result of DESTROY_QP and DESTROY_SRQ. */
 int uv_do_destroy_evented(struct uv_call *call, void *args)
 {
 	struct uv_destroy_evented *a = args;
@@ -259,9 +260,9 @@ int uv_do_destroy_evented(struct uv_call *call, void *args)
 }
 
 /* Needs mcast_lock. */
-static struct mcast_entry *find_mcast(struct ib_uqp_object *uqp, const struct uv_mcast *a)
+static struct uv_mcast_entry *uv_qp_find_mcast(struct ib_uqp_object *uqp, const struct uv_mcast *a)
 {
-	struct mcast_entry *entry;
+	struct uv_mcast_entry *entry;
 
 	lockdep_assert_held(&uqp->mcast_lock);
 	list_for_each_entry(entry, &uqp->mcast, list)
@@ -273,12 +274,12 @@ static struct mcast_entry *find_mcast(struct ib_uqp_object *uqp, const struct uv
 int uv_do_attach_mcast(struct uv_call *call, void *args)
 {
 	struct uv_mcast *a = args;
-	struct ib_uqp_object *uqp = uqp_of(a->qp);
-	struct mcast_entry *entry;
+	struct ib_uqp_object *uqp = uv_uqp_of(a->qp);
+	struct uv_mcast_entry *entry;
 	int err = 0;
 
 	mutex_lock(&uqp->mcast_lock);
-	if (find_mcast(uqp, a))
+	if (uv_qp_find_mcast(uqp, a))
 		goto out;
 	entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
 	if (!entry) {
@@ -300,12 +301,12 @@ out:
 int uv_do_detach_mcast(struct uv_call *call, void *args)
 {
 	struct uv_mcast *a = args;
-	struct ib_uqp_object *uqp = uqp_of(a->qp);
-	struct mcast_entry *entry;
+	struct ib_uqp_object *uqp = uv_uqp_of(a->qp);
+	struct uv_mcast_entry *entry;
 	int err = -EINVAL;
 
 	mutex_lock(&uqp->mcast_lock);
-	entry = find_mcast(uqp, a);
+	entry = uv_qp_find_mcast(uqp, a);
 	if (entry) {
 		list_del(&entry->list);
 		err = ib_detach_mcast(a->qp->object, &entry->gid, a->mlid);
@@ -315,15 +316,15 @@ int uv_do_detach_mcast(struct uv_call *call, void *args)
 	return err;
 }
 
-static int destroy_qp(struct ib_uobject *uobj, enum rdma_remove_reason why,
-		      struct uverbs_attr_bundle *attrs)
+static int uv_qp_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			 struct uverbs_attr_bundle *attrs)
 {
-	struct ib_uqp_object *uqp = uqp_of(uobj);
+	struct ib_uqp_object *uqp = uv_uqp_of(uobj);
 	struct ib_qp *qp = uobj->object;
-	struct mcast_entry *entry, *next;
+	struct uv_mcast_entry *entry, *next;
 	int err;
 
-	/* Groups have no handles, so nothing else would leave them when a program dies. */
+	/* Groups have no handles: the teardown of a file leaves them here. */
 	if (why == RDMA_REMOVE_DESTROY && !list_empty(&uqp->mcast))
 		return -EBUSY;
 	list_for_each_entry_safe(entry, next, &uqp->mcast, list) {
@@ -342,5 +343,5 @@ const struct uv_type uv_qp = {
 	.name = "qp",
 	.id = UVERBS_OBJECT_QP,
 	.size = UV_SIZE(struct ib_uqp_object),
-	.destroy = destroy_qp,
+	.destroy = uv_qp_destroy,
 };

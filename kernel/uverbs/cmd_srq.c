@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shared receive queues. T3 has none; siw and rxe have. */
+/* Shared receive queues, of siw and rxe. T3 has none. */
 
 #include "args.h"
 #include "core_calls.h"
@@ -17,7 +17,7 @@ int uv_do_create_srq(struct uv_call *call, void *args)
 	};
 	struct ib_srq *srq;
 
-	/* XRC needs a domain, and there are none; no device matches tags. */
+	/* There are no XRC domains, and no device supports tag matching. */
 	if (a->type != IB_SRQT_BASIC)
 		return a->type == IB_SRQT_XRC ? -EINVAL : -EOPNOTSUPP;
 	uv_evented_init(&usrq->ev, a->async, a->user_handle);
@@ -55,8 +55,8 @@ int uv_do_query_srq(struct uv_call *call, void *args)
 	return 0;
 }
 
-static int destroy_srq(struct ib_uobject *uobj, enum rdma_remove_reason why,
-		       struct uverbs_attr_bundle *attrs)
+static int uv_srq_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			  struct uverbs_attr_bundle *attrs)
 {
 	int err;
 
@@ -71,5 +71,5 @@ const struct uv_type uv_srq = {
 	.name = "srq",
 	.id = UVERBS_OBJECT_SRQ,
 	.size = UV_SIZE(struct ib_usrq_object),
-	.destroy = destroy_srq,
+	.destroy = uv_srq_destroy,
 };

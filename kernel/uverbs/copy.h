@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Copies of requests and answers: a few words, between the caller and a buffer
- * of known size on our stack. They do what copy_from_user() and copy_to_user()
- * do for debugging kernels, which costs nothing in others: might_fault(), fault
- * injection, and the report of what is read and written to KASAN, KCSAN and
- * KMSAN. check_object_size() is replaced by the size that the caller gives,
- * which is exact, where the former knows only the frame of the stack.
+ * Copies of requests and responses: a few words between user space and a buffer of
+ * known size on the stack. As copy_from_user() and copy_to_user() they have
+ * might_fault(), fault injection and the hooks of KASAN, KCSAN and KMSAN, all of
+ * which are empty in kernels without debugging. In place of check_object_size()
+ * they compare with the size of the buffer, which the caller passes. That is
+ * stricter: check_object_size() knows only the bounds of the stack frame.
  */
 #ifndef T3_UVERBS_COPY_H
 #define T3_UVERBS_COPY_H
@@ -24,7 +24,7 @@
 #define UV_COPY_OUT(type, at) \
 	unsafe_put_user(*(const type *)(from + (at)), (type __user *)(to + (at)), fault)
 
-/* len bytes into a buffer of size bytes. */
+/* Copies len bytes into a buffer of size bytes. */
 static inline int uv_copy_in(void *to, size_t size, const void __user *from, size_t len)
 {
 	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
@@ -54,8 +54,9 @@ fault:
 }
 
 /*
- * So many bytes, made up to words. For a few, memset() spends more on finding
- * out how to write than on writing; the compiler would see one in plain stores.
+ * Clears len bytes, rounded up to words. For a few words memset() spends more instructions on the
+ * selection of a method than on the stores. WRITE_ONCE() keeps the compiler from making a memset()
+ * of the loop.
  */
 static inline void uv_zero(u64 *to, size_t len)
 {
@@ -69,7 +70,7 @@ static inline void uv_zero(u64 *to, size_t len)
 		WRITE_ONCE(*to, 0);
 }
 
-/* len bytes of a buffer of size bytes. */
+/* Copies len bytes of a buffer of size bytes. */
 static inline int uv_copy_out(void __user *to, const void *from, size_t size, size_t len)
 {
 	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
@@ -94,7 +95,7 @@ static inline int uv_copy_out(void __user *to, const void *from, size_t size, si
 	return 0;
 fault:
 	user_write_access_end();
-	/* Byte by byte as far as it goes, which is what callers have always seen. */
+	/* Writes the bytes before the fault, as copy_to_user() in ib_uverbs does. */
 	return copy_to_user(to, from, len) ? -EFAULT : 0;
 }
 

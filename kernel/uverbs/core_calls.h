@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions that ib_core exports but declares in no public header, and what
- * differs between 6.1, 6.12 and 7.2 in the calls that a dispatcher makes. The
- * loader does not compare a prototype written here with the real one: change
- * this file with the kernel's source at hand.
+ * Functions that ib_core exports but declares in no public header, and differences
+ * between 6.1, 6.12 and 7.2 in the functions that a dispatcher calls. The loader
+ * does not compare these prototypes with the real ones: before a change here read
+ * the source of the kernel.
  */
 #ifndef T3_UVERBS_CORE_CALLS_H
 #define T3_UVERBS_CORE_CALLS_H
@@ -31,7 +31,7 @@ void rdma_umap_priv_init(struct rdma_umap_priv *priv, struct vm_area_struct *vma
 			 struct rdma_user_mmap_entry *entry);
 void ib_qp_usecnt_inc(struct ib_qp *qp);
 
-/* Waits for readers of a resource's attributes; where it is missing, in-tree does not either. */
+/* Waits for readers of a resource's attributes. Kernels without it do not wait. */
 #ifdef T3_HAVE_rdma_restrack_sync
 void rdma_restrack_sync(struct rdma_restrack_entry *res);
 #else
@@ -40,7 +40,7 @@ static inline void rdma_restrack_sync(struct rdma_restrack_entry *res)
 }
 #endif
 
-/* Before an administrator could allow everybody to use privileged Q_Keys. */
+/* Older kernels have no sysctl that allows all users privileged Q_Keys. */
 #ifdef T3_HAVE_rdma_nl_get_privileged_qkey
 bool rdma_nl_get_privileged_qkey(void);
 #else
@@ -112,7 +112,7 @@ static inline bool uv_core_raw_cap(struct ib_device *dev)
 #endif
 }
 
-/* What we can do beyond what the ABI has had from the start. */
+/* IB_UVERBS_CORE_SUPPORT_*: the extensions of the ABI that this module has. */
 static inline u64 uv_core_support(const struct ib_device *dev)
 {
 	u64 bits = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
@@ -147,7 +147,7 @@ static inline struct class *uv_core_class_create(const char *name)
 #endif
 }
 
-/* Takes the I/O pages out of a mapping; the next access faults. */
+/* Unmaps the I/O pages of a mapping. The next access faults. */
 static inline void uv_zap_vma(struct vm_area_struct *vma)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)

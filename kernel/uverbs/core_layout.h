@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The two structures of ib_uverbs that ib_core looks into: every ib_ucontext
- * points to an ib_uverbs_file (t3_uverbs_file.h), and that to an ib_uverbs_device.
- * No header has them before 7.2, so they stand here again: same members, same
- * types, same order, whatever we use of them ourselves.
+ * The two structures of ib_uverbs that ib_core accesses: each ib_ucontext points to
+ * an ib_uverbs_file (t3_uverbs_file.h), which points to an ib_uverbs_device. No
+ * header declares them before 7.2, so they are repeated: with the same members,
+ * types and order, also of members that this module does not use.
  *
- * ib_core uses: file->device, ucontext, umap_lock, umaps; device->ib_dev and
- * disassociate_srcu. A layout that differs would be silent corruption, so
- * tests/layout/check-btf compares both with the BTF of the kernel's ib_core.ko.
- * Our own members stand behind them, in struct uv_file and struct uv_device.
+ * ib_core uses file->device, ucontext, umap_lock and umaps, and device->ib_dev and
+ * disassociate_srcu. A different layout would corrupt memory, so
+ * tests/layout/check-btf compares both structures with the BTF of the kernel's
+ * ib_core.ko. This module's own members follow them in struct uv_file and struct
+ * uv_device.
  */
 #ifndef T3_UVERBS_CORE_LAYOUT_H
 #define T3_UVERBS_CORE_LAYOUT_H
@@ -50,7 +51,7 @@ struct ib_uverbs_device {
 	struct uverbs_api			*uapi;
 };
 
-/* What ib_core passes to ib_client.get_nl_info. */
+/* The argument of ib_client.get_nl_info. */
 struct ib_client_nl_info {
 	struct sk_buff *nl_msg;
 	struct device *cdev;
@@ -58,7 +59,7 @@ struct ib_client_nl_info {
 	u64 abi;
 };
 
-/* What ib_core hangs on a VMA, and on ib_uverbs_file.umaps. */
+/* vma->vm_private_data of a mapping of I/O pages, listed in ib_uverbs_file.umaps. */
 struct rdma_umap_priv {
 	struct vm_area_struct *vma;
 	struct list_head list;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices and files: /dev/infiniband/uverbsN, and what opening it means.
+ * Devices and files: /dev/infiniband/uverbsN and open().
  *
- * A struct uv_device is made when ib_core shows a device and lives as long as
- * something refers to it: ib_core (until removal) and each open file hold a
- * count in ->refcount, and a reference of its struct device.
+ * ib_core calls uv_client_add() for each RDMA device, which creates a struct
+ * uv_device. It is freed with the last reference: ib_core (until removal) and
+ * each open file hold one count of ->refcount and one reference on its struct
+ * device.
  *
- * A struct uv_file is made by open(). The struct file holds one reference,
- * each event file one more (events.c). Everything that it made on the device
- * is destroyed when it is closed or the device is removed, whichever is first;
- * the memory goes with the last reference.
+ * open() creates a struct uv_file. The struct file holds one reference, each
+ * event file one more (events.c). The objects that the file has created are
+ * destroyed when it is closed or the device is removed, whichever is first. Its
+ * memory is freed with the last reference.
  *
- * Removal: if the driver can live without its contexts (it has
- * disassociate_ucontext), ib_dev is cleared, running calls are waited for, and
- * every file is torn down; open files stay and say EIO. If not, removal waits
- * until all files are closed, and an open file holds the driver's module.
+ * Removal: if the driver has disassociate_ucontext, ib_dev is cleared, running
+ * calls are waited for, and the objects of each file are destroyed. The files
+ * stay open and return EIO. If the driver does not have it, removal waits until
+ * all files are closed, and an open file holds the driver's module.
  */
 
 #include <linux/cdev.h>
@@ -32,13 +33,13 @@
 #include "core_calls.h"
 #include "uverbs.h"
 
-#define MAX_DEVICES 1024
+#define UV_MAX_DEVICES 1024
 
 /*
- * The numbers of ib_uverbs' devices: 32 fixed ones, and for more a range that the kernel chooses.
- * Rules for devices (udev, cgroups) name the major number 231, or this name of /proc/devices. Who
- * takes the class of ib_uverbs takes its numbers; beside it there is only the second range, under
- * the same name.
+ * The device numbers of ib_uverbs: 32 fixed ones and, for more devices, a dynamic range. Rules of
+ * udev and cgroups have the major number 231 or this name from /proc/devices. If this module
+ * replaces ib_uverbs, that is, has its class name, it uses the same numbers. Beside ib_uverbs it
+ * has only a dynamic range under the same name.
  */
 #define CHRDEV_NAME "infiniband_verbs"
 #define FIXED_DEVT MKDEV(231, 192)
@@ -46,38 +47,38 @@
 
 static char *class_name = CHRDEV_NAME;
 module_param(class_name, charp, 0444);
-MODULE_PARM_DESC(class_name, "class of the devices; give another one to have ib_uverbs beside us");
+MODULE_PARM_DESC(class_name, "class of the devices; another one than the default lets ib_uverbs be loaded, too");
 
 static char *prefix = "uverbs";
 module_param(prefix, charp, 0444);
-MODULE_PARM_DESC(prefix, "names of the devices are this and a number");
+MODULE_PARM_DESC(prefix, "the name of a device is this and a number");
 
-static bool instead_of_ib_uverbs;
-static dev_t chosen_devt;
-static DEFINE_IDA(numbers);
+static bool replaces_ib_uverbs;
+static dev_t dynamic_devt;
+static DEFINE_IDA(uv_devnums);
 static struct class *uv_class;
 
 /* ---- files ----------------------------------------------------------------------- */
 
-static void device_unref(struct uv_device *dev)
+static void uv_device_unref(struct uv_device *dev)
 {
 	if (refcount_dec_and_test(&dev->base.refcount))
 		complete(&dev->base.comp);
 	put_device(&dev->base.dev);
 }
 
-static void file_free(struct kref *ref)
+static void uv_file_free(struct kref *ref)
 {
 	struct uv_file *file = container_of(ref, struct uv_file, base.ref);
-	struct uv_device *dev = uv_device_of(file);
+	struct uv_device *dev = uv_file_uvdev(file);
 	struct ib_device *ib_dev;
 	int srcu;
 
 	T3_RACE_POINT(uverbs_file_free);
-	uv_file_drop_handles(file);
+	uv_file_free_handles(file);
 
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
-	ib_dev = uv_file_device(file);
+	ib_dev = uv_file_ibdev(file);
 	if (ib_dev && !ib_dev->ops.disassociate_ucontext)
 		module_put(ib_dev->ops.owner);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
@@ -87,18 +88,18 @@ static void file_free(struct kref *ref)
 	mutex_destroy(&file->base.umap_lock);
 	mutex_destroy(&file->base.ucontext_lock);
 	kfree(file);
-	device_unref(dev);
+	uv_device_unref(dev);
 }
 
 void uv_file_put(struct uv_file *file)
 {
-	kref_put(&file->base.ref, file_free);
+	kref_put(&file->base.ref, uv_file_free);
 }
 
-/* A process may have many: they are to take about as much memory as those of ib_uverbs. */
+/* Many files may be open: one must not need much more memory than one of ib_uverbs. */
 static_assert(sizeof(struct uv_file) <= sizeof(struct ib_uverbs_file) + 40);
 
-static struct uv_file *file_new(struct uv_device *dev)
+static struct uv_file *uv_file_new(struct uv_device *dev)
 {
 	struct uv_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 
@@ -142,7 +143,7 @@ static int uv_open(struct inode *inode, struct file *filp)
 	if (!ib_dev->ops.disassociate_ucontext && !try_module_get(ib_dev->ops.owner))
 		goto err_unlock;
 	err = -ENOMEM;
-	file = file_new(dev);
+	file = uv_file_new(dev);
 	if (!file)
 		goto err_module;
 	list_add_tail(&file->base.list, &dev->base.uverbs_file_list);
@@ -161,14 +162,14 @@ err_module:
 err_unlock:
 	mutex_unlock(&dev->base.lists_mutex);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
-	device_unref(dev);
+	uv_device_unref(dev);
 	return err;
 }
 
 static int uv_close(struct inode *inode, struct file *filp)
 {
 	struct uv_file *file = filp->private_data;
-	struct uv_device *dev = uv_device_of(file);
+	struct uv_device *dev = uv_file_uvdev(file);
 	struct uv_events *async;
 
 	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
@@ -192,14 +193,14 @@ static const struct file_operations uv_fops = {
 	.release = uv_close,
 	.write = uv_write,
 	.unlocked_ioctl = uv_ioctl,
-	/* No structure of either door differs for 32-bit callers. */
+	/* The structures of both ABIs are the same for 32-bit callers. */
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = uv_mmap,
 };
 
 /* ---- devices ----------------------------------------------------------------------- */
 
-static ssize_t show(struct device *device, char *buf, bool name)
+static ssize_t uv_device_show(struct device *device, char *buf, bool name)
 {
 	struct uv_device *dev = container_of(device, struct uv_device, base.dev);
 	struct ib_device *ib_dev;
@@ -219,24 +220,24 @@ static ssize_t show(struct device *device, char *buf, bool name)
 
 static ssize_t ibdev_show(struct device *device, struct device_attribute *attr, char *buf)
 {
-	return show(device, buf, true);
+	return uv_device_show(device, buf, true);
 }
 static DEVICE_ATTR_RO(ibdev);
 
 static ssize_t abi_version_show(struct device *device, struct device_attribute *attr, char *buf)
 {
-	return show(device, buf, false);
+	return uv_device_show(device, buf, false);
 }
 static DEVICE_ATTR_RO(abi_version);
 
-static struct attribute *device_attrs[] = {
+static struct attribute *uv_device_attrs[] = {
 	&dev_attr_ibdev.attr,
 	&dev_attr_abi_version.attr,
 	NULL,
 };
 
-static const struct attribute_group device_group = {
-	.attrs = device_attrs,
+static const struct attribute_group uv_device_group = {
+	.attrs = uv_device_attrs,
 };
 
 static void uv_device_release(struct device *device)
@@ -250,19 +251,19 @@ static void uv_device_release(struct device *device)
 	kfree(dev);
 }
 
-static dev_t devt_of(int number)
+static dev_t uv_devt(int number)
 {
-	if (instead_of_ib_uverbs && number < FIXED_DEVICES)
+	if (replaces_ib_uverbs && number < FIXED_DEVICES)
 		return FIXED_DEVT + number;
-	return chosen_devt + number;
+	return dynamic_devt + number;
 }
 
-static int client_add(struct ib_device *ib_dev)
+static int uv_client_add(struct ib_device *ib_dev)
 {
 	struct uv_device *dev;
 	int err;
 
-	/* Not for us; another client may serve it. */
+	/* Not served by this module; another client may serve it. */
 	if (!ib_dev->ops.alloc_ucontext || !uv_driver_allowed(ib_dev->ops.driver_id))
 		return -EOPNOTSUPP;
 
@@ -276,10 +277,10 @@ static int client_add(struct ib_device *ib_dev)
 	}
 	device_initialize(&dev->base.dev);
 	dev->base.dev.class = uv_class;
-	/* libibverbs without netlink looks below the parent. */
+	/* Without netlink libibverbs searches the directory of the parent. */
 	dev->base.dev.parent = ib_dev->dev.parent;
 	dev->base.dev.release = uv_device_release;
-	dev->base.groups[0] = &device_group;
+	dev->base.groups[0] = &uv_device_group;
 	dev->base.dev.groups = dev->base.groups;
 	refcount_set(&dev->base.refcount, 1);
 	init_completion(&dev->base.comp);
@@ -289,13 +290,13 @@ static int client_add(struct ib_device *ib_dev)
 	INIT_LIST_HEAD(&dev->base.uverbs_file_list);
 	rcu_assign_pointer(dev->base.ib_dev, ib_dev);
 	dev->base.num_comp_vectors = ib_dev->num_comp_vectors;
-	uv_rows_offered(dev->offered, ib_dev);
+	uv_rows_supported(dev->supported, ib_dev);
 
-	err = ida_alloc_max(&numbers, MAX_DEVICES - 1, GFP_KERNEL);
+	err = ida_alloc_max(&uv_devnums, UV_MAX_DEVICES - 1, GFP_KERNEL);
 	if (err < 0)
 		goto err_put;
 	dev->base.devnum = err;
-	dev->base.dev.devt = devt_of(dev->base.devnum);
+	dev->base.dev.devt = uv_devt(dev->base.devnum);
 	err = dev_set_name(&dev->base.dev, "%s%d", prefix, dev->base.devnum);
 	if (!err)
 		err = uv_stats_add(dev, ib_dev);
@@ -315,13 +316,13 @@ static int client_add(struct ib_device *ib_dev)
 err_stats:
 	uv_stats_hide(dev);
 err_number:
-	ida_free(&numbers, dev->base.devnum);
+	ida_free(&uv_devnums, dev->base.devnum);
 err_put:
 	put_device(&dev->base.dev);
 	return err;
 }
 
-static void disassociate(struct uv_device *dev)
+static void uv_device_disassociate(struct uv_device *dev)
 {
 	struct uv_file *file;
 
@@ -335,7 +336,7 @@ static void disassociate(struct uv_device *dev)
 		file = list_first_entry(&dev->base.uverbs_file_list, struct uv_file, base.list);
 		list_del_init(&file->base.list);
 		kref_get(&file->base.ref);
-		/* The teardown may close files, this one too. */
+		/* The teardown may close files, also this one. */
 		mutex_unlock(&dev->base.lists_mutex);
 		T3_RACE_POINT(uverbs_remove_file);
 		uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
@@ -346,16 +347,16 @@ static void disassociate(struct uv_device *dev)
 	mutex_unlock(&dev->base.lists_mutex);
 }
 
-static void client_remove(struct ib_device *ib_dev, void *data)
+static void uv_client_remove(struct ib_device *ib_dev, void *data)
 {
 	struct uv_device *dev = data;
 
 	cdev_device_del(&dev->base.cdev, &dev->base.dev);
 	T3_RACE_POINT(uverbs_remove_unpublished);
 	uv_stats_hide(dev);
-	ida_free(&numbers, dev->base.devnum);
+	ida_free(&uv_devnums, dev->base.devnum);
 	if (ib_dev->ops.disassociate_ucontext)
-		disassociate(dev);
+		uv_device_disassociate(dev);
 	if (refcount_dec_and_test(&dev->base.refcount))
 		complete(&dev->base.comp);
 	if (!ib_dev->ops.disassociate_ucontext)
@@ -363,8 +364,8 @@ static void client_remove(struct ib_device *ib_dev, void *data)
 	put_device(&dev->base.dev);
 }
 
-/* The answer to libibverbs' question by netlink which character device is whose. */
-static int client_nl_info(struct ib_device *ib_dev, void *data, struct ib_client_nl_info *info)
+/* RDMA_NLDEV_CMD_GET_CHARDEV: libibverbs queries the character device of an RDMA device. */
+static int uv_client_nl_info(struct ib_device *ib_dev, void *data, struct ib_client_nl_info *info)
 {
 	struct uv_device *dev = data;
 
@@ -377,16 +378,16 @@ static int client_nl_info(struct ib_device *ib_dev, void *data, struct ib_client
 	return nla_put_u32(info->nl_msg, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, ib_dev->ops.driver_id);
 }
 
-/* The name is the one that libibverbs asks for. The first client of that name answers. */
+/* libibverbs queries the client of this name. The first client of the name replies. */
 struct ib_client uv_client = {
 	.name = "uverbs",
 	.no_kverbs_req = true,
-	.add = client_add,
-	.remove = client_remove,
-	.get_nl_info = client_nl_info,
+	.add = uv_client_add,
+	.remove = uv_client_remove,
+	.get_nl_info = uv_client_nl_info,
 };
 
-static char *devnode(UV_DEVNODE_CONST struct device *device, umode_t *mode)
+static char *uv_devnode(UV_DEVNODE_CONST struct device *device, umode_t *mode)
 {
 	if (mode)
 		*mode = 0666;
@@ -395,26 +396,26 @@ static char *devnode(UV_DEVNODE_CONST struct device *device, umode_t *mode)
 
 static CLASS_ATTR_STRING(abi_version, 0444, __stringify(IB_USER_VERBS_ABI_VERSION));
 
-static int regions_register(void)
+static int uv_chrdev_register(void)
 {
 	int err;
 
-	instead_of_ib_uverbs = !strcmp(class_name, CHRDEV_NAME);
-	if (instead_of_ib_uverbs) {
+	replaces_ib_uverbs = !strcmp(class_name, CHRDEV_NAME);
+	if (replaces_ib_uverbs) {
 		err = register_chrdev_region(FIXED_DEVT, FIXED_DEVICES, CHRDEV_NAME);
 		if (err)
 			return err;
 	}
-	err = alloc_chrdev_region(&chosen_devt, 0, MAX_DEVICES, CHRDEV_NAME);
-	if (err && instead_of_ib_uverbs)
+	err = alloc_chrdev_region(&dynamic_devt, 0, UV_MAX_DEVICES, CHRDEV_NAME);
+	if (err && replaces_ib_uverbs)
 		unregister_chrdev_region(FIXED_DEVT, FIXED_DEVICES);
 	return err;
 }
 
-static void regions_unregister(void)
+static void uv_chrdev_unregister(void)
 {
-	unregister_chrdev_region(chosen_devt, MAX_DEVICES);
-	if (instead_of_ib_uverbs)
+	unregister_chrdev_region(dynamic_devt, UV_MAX_DEVICES);
+	if (replaces_ib_uverbs)
 		unregister_chrdev_region(FIXED_DEVT, FIXED_DEVICES);
 }
 
@@ -422,20 +423,20 @@ int uv_devices_init(void)
 {
 	int err;
 
-	err = regions_register();
+	err = uv_chrdev_register();
 	if (err) {
-		pr_err("no device numbers (%d); is ib_uverbs loaded? Give class_name= and prefix=\n",
+		pr_err("no device numbers (%d); is ib_uverbs loaded? Set class_name= and prefix=\n",
 		       err);
 		return err;
 	}
 	uv_class = uv_core_class_create(class_name);
 	if (IS_ERR(uv_class)) {
 		err = PTR_ERR(uv_class);
-		pr_err("class %s cannot be made (%d); is ib_uverbs loaded? Give class_name= and prefix=\n",
+		pr_err("cannot create class %s (%d); is ib_uverbs loaded? Set class_name= and prefix=\n",
 		       class_name, err);
 		goto err_regions;
 	}
-	uv_class->devnode = devnode;
+	uv_class->devnode = uv_devnode;
 	err = class_create_file(uv_class, &class_attr_abi_version.attr);
 	if (err)
 		goto err_class;
@@ -447,7 +448,7 @@ int uv_devices_init(void)
 err_class:
 	class_destroy(uv_class);
 err_regions:
-	regions_unregister();
+	uv_chrdev_unregister();
 	return err;
 }
 
@@ -455,6 +456,6 @@ void uv_devices_exit(void)
 {
 	ib_unregister_client(&uv_client);
 	class_destroy(uv_class);
-	regions_unregister();
-	ida_destroy(&numbers);
+	uv_chrdev_unregister();
+	ida_destroy(&uv_devnums);
 }

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Event files: completion channels and asynchronous events. Both are a queue of
- * small records that read() takes one at a time.
+ * Event files: completion channels and files of asynchronous events. Both are a
+ * queue of small records; each read() returns one.
  *
- * Life of an event file: made with its descriptor reserved (uv_events_new()),
- * visible with fd_install() (uv_events_commit()). References are held by the
- * struct file, by each object that reports there, and, for a file's default
- * asynchronous one, by the file. It holds one on its uv_file: the descriptor
- * may be passed to another process and outlive the one of the device.
+ * uv_events_new() creates an event file and reserves its descriptor;
+ * uv_events_commit() installs it. References are held by the struct file, by each
+ * object that reports to it, and by the uverbs file for its default asynchronous
+ * event file. The event file holds a reference on its uv_file, because its
+ * descriptor may be passed to another process and be closed after that of the
+ * device.
  *
- * The queue is closed - what waits is woken, what comes is dropped - when the
- * descriptor is closed, and when the uverbs file is torn down. In the second
- * case the events that are there can still be read, IB_EVENT_DEVICE_FATAL
- * among them; then read() says EIO.
+ * The queue is closed when the descriptor is closed and when the uverbs file is
+ * torn down: readers are woken and new events are dropped. After a teardown the
+ * events in the queue, IB_EVENT_DEVICE_FATAL among them, can still be read; then
+ * read() returns EIO.
  *
- * The queue links sources: objects, and ports of the device, that have unread
- * events. Each counts its own (struct uv_source), so to report one takes no
- * memory and cannot fail, in whatever context a driver does it, and destroying
- * the object takes back what was not read. read() takes one event of the first
- * source, which goes to the end of the queue if it has more. Queue, sources
- * and the count of what was read are under the lock of the queue: drivers
- * report from any context, interrupts included.
+ * The queue links sources that have unread events. A source is an object or a
+ * port of the device. It counts its events (struct uv_source), so a driver can
+ * report an event in any context without an allocation that could fail, and the
+ * destruction of the object discards its unread events. read() returns one event
+ * of the first source, which moves to the end of the queue if it has more.
  */
 
 #include <linux/anon_inodes.h>
@@ -39,27 +38,27 @@ struct uv_events {
 	struct uv_file *file;		/* holds a reference */
 	struct list_head in_file;	/* under the device's lists_mutex */
 	bool async;
-	bool listening;			/* under lists_mutex */
+	bool registered;		/* handler, under lists_mutex */
 	struct ib_event_handler handler;
 
-	spinlock_t lock;	/* what follows, and the sources that are objects */
+	spinlock_t lock;	/* the members below and the sources in the queue; irq */
 	bool closed;
 	struct list_head queue;		/* uv_source.in_queue */
 	wait_queue_head_t wait;
 	struct fasync_struct *fasync;
 
-	/* Of an asynchronous one: the device itself and its ports, which count from 1. */
+	/* For asynchronous events: the device (0) and its ports, which are numbered from 1. */
 	u32 nports;
 	struct uv_async_source port[];
 };
 
-/* What read() returns. */
+/* The record that read() returns. */
 union uv_event_desc {
 	struct ib_uverbs_async_event_desc async;
 	struct ib_uverbs_comp_event_desc comp;
 };
 
-static void events_free(struct kref *ref)
+static void uv_events_free(struct kref *ref)
 {
 	struct uv_events *events = container_of(ref, struct uv_events, ref);
 
@@ -77,25 +76,25 @@ struct uv_events *uv_events_get(struct uv_events *events)
 void uv_events_put(struct uv_events *events)
 {
 	if (events)
-		kref_put(&events->ref, events_free);
+		kref_put(&events->ref, uv_events_free);
 }
 
-static void wake(struct uv_events *events)
+static void uv_events_wake(struct uv_events *events)
 {
 	wake_up_interruptible(&events->wait);
 	kill_fasync(&events->fasync, SIGIO, POLL_IN);
 }
 
 /* Counts one more event of a source. Needs the lock. */
-static void enqueue(struct uv_events *events, struct uv_source *source)
+static void uv_events_enqueue(struct uv_events *events, struct uv_source *source)
 {
 	lockdep_assert_held(&events->lock);
 	if (!source->unread++)
 		list_add_tail(&source->in_queue, &events->queue);
 }
 
-/* Takes back what was not read of a source. Needs the lock. */
-static void discard(struct uv_events *events, struct uv_source *source)
+/* Discards the unread events of a source. Needs the lock. */
+static void uv_events_discard(struct uv_events *events, struct uv_source *source)
 {
 	lockdep_assert_held(&events->lock);
 	list_del_init(&source->in_queue);
@@ -103,10 +102,10 @@ static void discard(struct uv_events *events, struct uv_source *source)
 }
 
 /*
- * Adds an event to the runs of a source. If there is no place for another run, the event joins an
- * earlier one of its type. False if it cannot be counted. Needs the lock.
+ * Adds an event to the runs of a source. If all runs are used, it joins an earlier run of its type.
+ * Returns false if the event cannot be counted. Needs the lock.
  */
-static bool add_to_run(struct uv_events *events, struct uv_async_source *source, u32 type)
+static bool uv_async_run_add(struct uv_events *events, struct uv_async_source *source, u32 type)
 {
 	const u32 most = GENMASK(23, 0);
 	u32 i = source->nruns;
@@ -131,8 +130,8 @@ static bool add_to_run(struct uv_events *events, struct uv_async_source *source,
 	return true;
 }
 
-/* The type of the first event of a source, which is taken. Needs the lock. */
-static u32 take_from_run(struct uv_events *events, struct uv_async_source *source)
+/* Removes the first event of a source and returns its type. Needs the lock. */
+static u32 uv_async_run_take(struct uv_events *events, struct uv_async_source *source)
 {
 	u32 type = source->run[0].type;
 
@@ -142,71 +141,76 @@ static u32 take_from_run(struct uv_events *events, struct uv_async_source *sourc
 	return type;
 }
 
-static bool enqueue_async(struct uv_events *events, struct uv_async_source *source, u32 type)
+static bool uv_events_enqueue_async(struct uv_events *events, struct uv_async_source *source,
+				    u32 type)
 {
-	if (events->closed || !add_to_run(events, source, type))
+	if (events->closed || !uv_async_run_add(events, source, type))
 		return false;
-	enqueue(events, &source->base);
+	uv_events_enqueue(events, &source->base);
 	return true;
 }
 
-/* Nothing comes any more. An asynchronous queue keeps what is there, behind which comes the end. */
-static void close_queue(struct uv_events *events, bool keep, bool fatal)
+/*
+ * Closes the queue for new events. @keep: unread events stay, @fatal: and DEVICE_FATAL is the last.
+ */
+static void uv_events_close_queue(struct uv_events *events, bool keep, bool fatal)
 {
 	struct uv_source *source, *next;
 
 	spin_lock_irq(&events->lock);
 	if (fatal)
-		enqueue_async(events, &events->port[0], IB_EVENT_DEVICE_FATAL);
+		uv_events_enqueue_async(events, &events->port[0], IB_EVENT_DEVICE_FATAL);
 	WRITE_ONCE(events->closed, true);
 	if (!keep)
 		list_for_each_entry_safe(source, next, &events->queue, in_queue)
-			discard(events, source);
+			uv_events_discard(events, source);
 	spin_unlock_irq(&events->lock);
-	wake(events);
+	uv_events_wake(events);
 }
 
-static void report_async(struct uv_events *events, struct uv_async_source *source, u32 type)
+static void uv_events_report_async(struct uv_events *events, struct uv_async_source *source,
+				   u32 type)
 {
 	unsigned long flags;
 	bool queued;
 
 	T3_RACE_POINT(uverbs_event_report);
 	spin_lock_irqsave(&events->lock, flags);
-	queued = enqueue_async(events, source, type);
+	queued = uv_events_enqueue_async(events, source, type);
 	spin_unlock_irqrestore(&events->lock, flags);
 	if (queued)
-		wake(events);
+		uv_events_wake(events);
 }
 
-static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+static void uv_events_device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct uv_events *events = container_of(handler, struct uv_events, handler);
 	u32 port = event->element.port_num;
 
-	/* Not every driver fills the port in for an event of the whole device. */
-	report_async(events, &events->port[port <= events->nports ? port : 0], event->event);
+	/* Some drivers do not set the port in an event of the device. */
+	uv_events_report_async(events, &events->port[port <= events->nports ? port : 0],
+			       event->event);
 }
 
-static void evented_event(struct uv_evented *ev, enum ib_event_type type)
+static void uv_evented_report(struct uv_evented *ev, enum ib_event_type type)
 {
 	if (ev->async)
-		report_async(ev->async, &ev->source, type);
+		uv_events_report_async(ev->async, &ev->source, type);
 }
 
 void uv_cq_event(struct ib_event *event, void *context)
 {
-	evented_event(&event->element.cq->uobject->ev, event->event);
+	uv_evented_report(&event->element.cq->uobject->ev, event->event);
 }
 
 void uv_qp_event(struct ib_event *event, void *context)
 {
-	evented_event(&event->element.qp->uobject->ev, event->event);
+	uv_evented_report(&event->element.qp->uobject->ev, event->event);
 }
 
 void uv_srq_event(struct ib_event *event, void *context)
 {
-	evented_event(&event->element.srq->uobject->ev, event->event);
+	uv_evented_report(&event->element.srq->uobject->ev, event->event);
 }
 
 void uv_comp_handler(struct ib_cq *cq, void *context)
@@ -222,57 +226,57 @@ void uv_comp_handler(struct ib_cq *cq, void *context)
 	spin_lock_irqsave(&channel->lock, flags);
 	queued = !channel->closed && ucq->comp.unread < U32_MAX;
 	if (queued)
-		enqueue(channel, &ucq->comp);
+		uv_events_enqueue(channel, &ucq->comp);
 	spin_unlock_irqrestore(&channel->lock, flags);
 	if (queued)
-		wake(channel);
+		uv_events_wake(channel);
 }
 
 /* ---- objects that report ----------------------------------------------------- */
 
-static void source_init(struct uv_async_source *source, u64 element)
+static void uv_async_source_init(struct uv_async_source *source, u64 element)
 {
 	INIT_LIST_HEAD(&source->base.in_queue);
 	source->element = element;
 }
 
-/* Before the driver makes the object: events may come at once. */
+/* Before the driver creates the object, which may report events at once. */
 void uv_evented_init(struct uv_evented *ev, struct uv_events *async, u64 user_handle)
 {
 	struct uv_file *file = uv_file_of(ev->obj.base.ufile);
 
 	ev->async = uv_events_get(async ?: uv_file_async(file));
-	source_init(&ev->source, user_handle);
+	uv_async_source_init(&ev->source, user_handle);
 	ev->obj.base.user_handle = user_handle;
 }
 
-static void take_back(struct uv_events *events, struct uv_source *source)
+static void uv_source_release(struct uv_events *events, struct uv_source *source)
 {
 	spin_lock_irq(&events->lock);
-	discard(events, source);
+	uv_events_discard(events, source);
 	spin_unlock_irq(&events->lock);
 	uv_events_put(events);
 }
 
-/* After the driver has destroyed the object: no event comes any more. */
+/* After the driver has destroyed the object, which reports no more events. */
 void uv_evented_release(struct uv_evented *ev)
 {
 	if (ev->async)
-		take_back(ev->async, &ev->source.base);
+		uv_source_release(ev->async, &ev->source.base);
 	ev->async = NULL;
 }
 
 void uv_cq_release_channel(struct ib_ucq_object *ucq)
 {
 	if (ucq->channel)
-		take_back(ucq->channel, &ucq->comp);
+		uv_source_release(ucq->channel, &ucq->comp);
 	ucq->channel = NULL;
 }
 
 /* ---- the file ------------------------------------------------------------------- */
 
-/* Takes the first event of the queue, in which there is one. Needs the lock. */
-static void take_first(struct uv_events *events, union uv_event_desc *desc)
+/* Removes the first event of a queue that is not empty. Needs the lock. */
+static void uv_events_dequeue(struct uv_events *events, union uv_event_desc *desc)
 {
 	struct uv_source *source;
 
@@ -283,7 +287,7 @@ static void take_first(struct uv_events *events, union uv_event_desc *desc)
 		struct uv_async_source *async = container_of(source, struct uv_async_source, base);
 
 		desc->async.element = async->element;
-		desc->async.event_type = take_from_run(events, async);
+		desc->async.event_type = uv_async_run_take(events, async);
 	} else {
 		struct ib_ucq_object *ucq = container_of(source, struct ib_ucq_object, comp);
 
@@ -296,7 +300,7 @@ static void take_first(struct uv_events *events, union uv_event_desc *desc)
 		list_del_init(&source->in_queue);
 }
 
-static ssize_t events_read(struct file *filp, char __user *buf, size_t count, loff_t *pos)
+static ssize_t uv_events_read(struct file *filp, char __user *buf, size_t count, loff_t *pos)
 {
 	struct uv_events *events = filp->private_data;
 	size_t len = events->async ? sizeof(struct ib_uverbs_async_event_desc) :
@@ -321,14 +325,14 @@ static ssize_t events_read(struct file *filp, char __user *buf, size_t count, lo
 		spin_unlock_irq(&events->lock);
 		return -EINVAL;
 	}
-	take_first(events, &desc);
+	uv_events_dequeue(events, &desc);
 	spin_unlock_irq(&events->lock);
 
 	T3_RACE_POINT(uverbs_event_taken);
 	return copy_to_user(buf, &desc, len) ? -EFAULT : len;
 }
 
-static __poll_t events_poll(struct file *filp, struct poll_table_struct *table)
+static __poll_t uv_events_poll(struct file *filp, struct poll_table_struct *table)
 {
 	struct uv_events *events = filp->private_data;
 	__poll_t ready = 0;
@@ -343,52 +347,52 @@ static __poll_t events_poll(struct file *filp, struct poll_table_struct *table)
 	return ready;
 }
 
-static int events_fasync(int fd, struct file *filp, int on)
+static int uv_events_fasync(int fd, struct file *filp, int on)
 {
 	struct uv_events *events = filp->private_data;
 
 	return fasync_helper(fd, filp, on, &events->fasync);
 }
 
-static void leave_file(struct uv_events *events)
+static void uv_events_unlist(struct uv_events *events)
 {
 	struct mutex *lists = &events->file->base.device->lists_mutex;
 
 	mutex_lock(lists);
 	list_del_init(&events->in_file);
-	if (events->listening)
+	if (events->registered)
 		ib_unregister_event_handler(&events->handler);
-	events->listening = false;
+	events->registered = false;
 	mutex_unlock(lists);
 }
 
-static int events_release(struct inode *inode, struct file *filp)
+static int uv_events_release(struct inode *inode, struct file *filp)
 {
 	struct uv_events *events = filp->private_data;
 
 	T3_RACE_POINT(uverbs_events_release);
-	leave_file(events);
+	uv_events_unlist(events);
 	T3_RACE_POINT(uverbs_events_unlisted);
-	close_queue(events, false, false);
+	uv_events_close_queue(events, false, false);
 	uv_events_put(events);
 	return 0;
 }
 
-static const struct file_operations completion_fops = {
+static const struct file_operations uv_comp_fops = {
 	.owner = THIS_MODULE,
-	.read = events_read,
-	.poll = events_poll,
-	.fasync = events_fasync,
-	.release = events_release,
+	.read = uv_events_read,
+	.poll = uv_events_poll,
+	.fasync = uv_events_fasync,
+	.release = uv_events_release,
 };
 
-/* Another address than completion_fops: that is how a descriptor's kind is told. */
-static const struct file_operations async_fops = {
+/* The same functions as uv_comp_fops. Its address identifies a file of asynchronous events. */
+static const struct file_operations uv_async_fops = {
 	.owner = THIS_MODULE,
-	.read = events_read,
-	.poll = events_poll,
-	.fasync = events_fasync,
-	.release = events_release,
+	.read = uv_events_read,
+	.poll = uv_events_poll,
+	.fasync = uv_events_fasync,
+	.release = uv_events_release,
 };
 
 int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struct uv_new_fd *new)
@@ -401,7 +405,7 @@ int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struc
 	if (!events)
 		return -ENOMEM;
 	for (i = 0; i < sources; i++)
-		source_init(&events->port[i], i);
+		uv_async_source_init(&events->port[i], i);
 	events->nports = dev->phys_port_cnt;
 	kref_init(&events->ref);
 	kref_get(&file->base.ref);
@@ -417,7 +421,7 @@ int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struc
 		err = new->fd;
 		goto err_events;
 	}
-	new->filp = anon_inode_getfile("[infinibandevent]", async ? &async_fops : &completion_fops,
+	new->filp = anon_inode_getfile("[infinibandevent]", async ? &uv_async_fops : &uv_comp_fops,
 				       events, O_RDONLY);
 	if (IS_ERR(new->filp)) {
 		err = PTR_ERR(new->filp);
@@ -447,11 +451,14 @@ void uv_events_commit(struct uv_new_fd *new)
 void uv_events_abort(struct uv_new_fd *new)
 {
 	put_unused_fd(new->fd);
-	fput(new->filp);	/* events_release() does the rest */
+	fput(new->filp);	/* calls uv_events_release() */
 }
 
-/* The events of the device come here from now on; those of objects if it is the file's first. */
-void uv_events_listen(struct uv_events *events, struct ib_device *dev)
+/*
+ * Registers an event file for the events of the device. The first one of a uverbs file becomes its
+ * default for the events of objects.
+ */
+void uv_events_register(struct uv_events *events, struct ib_device *dev)
 {
 	struct uv_file *file = events->file;
 
@@ -462,13 +469,13 @@ void uv_events_listen(struct uv_events *events, struct ib_device *dev)
 
 	T3_RACE_POINT(uverbs_events_listen);
 	mutex_lock(&file->base.device->lists_mutex);
-	INIT_IB_EVENT_HANDLER(&events->handler, dev, device_event);
+	INIT_IB_EVENT_HANDLER(&events->handler, dev, uv_events_device_event);
 	ib_register_event_handler(&events->handler);
-	events->listening = true;
+	events->registered = true;
 	mutex_unlock(&file->base.device->lists_mutex);
 }
 
-/* The event file behind a descriptor of the caller, if it belongs to this uverbs file. */
+/* The event file of a descriptor, if it belongs to this uverbs file. */
 struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 {
 	struct uv_events *events = ERR_PTR(-EBADF);
@@ -480,7 +487,7 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 	if (!filp)
 		return events;
 	T3_RACE_POINT(uverbs_events_found);
-	if (filp->f_op == (async ? &async_fops : &completion_fops)) {
+	if (filp->f_op == (async ? &uv_async_fops : &uv_comp_fops)) {
 		struct uv_events *found = filp->private_data;
 
 		if (found->file == file)
@@ -490,7 +497,10 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 	return events;
 }
 
-/* No events any more: the device goes, or the file is closed. Needs hw_destroy_rwsem, to write. */
+/*
+ * Closes all event queues of a file before the context is freed. Needs hw_destroy_rwsem for
+ * writing.
+ */
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct mutex *lists = &file->base.device->lists_mutex;
@@ -500,10 +510,10 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	mutex_lock(lists);
 	list_for_each_entry(events, &file->events, in_file) {
-		if (events->listening)
+		if (events->registered)
 			ib_unregister_event_handler(&events->handler);
-		events->listening = false;
-		close_queue(events, events->async, gone && events->async);
+		events->registered = false;
+		uv_events_close_queue(events, events->async, gone && events->async);
 	}
 	mutex_unlock(lists);
 }

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Numbers of a file's objects: places in an array that grows. To take a
- * number, to find its object and to give it back is one step each.
+ * Handles of the objects of a file: indices of slots in an array that grows.
+ * To allocate, look up or release a handle takes constant time.
  *
- * A place holds the object; or 0, while the object is being made; or, marked
- * by its lowest bit, the number of the next free place: the last number that
- * was given back is the next one to be given away. Places from ->fresh on have
- * never been used and hold nothing.
+ * A slot contains one of:
  *
- * Everything here is under the file's uobjects_lock. A file without objects
- * has no array.
+ *	the pointer to the object;
+ *	0, if the handle is reserved for an object under creation;
+ *	if bit 0 is set, the number of the next free slot. The free slots form a
+ *	list, so that the handle released last is the next to be allocated.
+ *
+ * Slots from ->used on were never used and are not initialized.
+ *
+ * The file's uobjects_lock protects the array. A file without objects has none.
  */
 
 #include <linux/mm.h>
@@ -19,66 +22,67 @@
 
 #include "uverbs.h"
 
-/* The array is copied with the lock held, which bounds it; no device here has as many objects. */
-#define MOST BIT(22)
-#define NONE U32_MAX
-#define FIRST_SIZE 16U
+/* To grow the array copies it under the lock. The limit bounds the time that this takes. */
+#define UV_MAX_HANDLES BIT(22)
+#define UV_NO_HANDLE U32_MAX
+#define UV_FIRST_SLOTS 16U
 
-static unsigned long free_place(u32 next)
+static unsigned long uv_slot_free(u32 next)
 {
 	return (unsigned long)next << 1 | 1;
 }
 
 void uv_handles_init(struct uv_handles *table)
 {
-	table->at = NULL;
+	table->slots = NULL;
 	table->size = 0;
-	table->fresh = 0;
-	table->free = NONE;
+	table->used = 0;
+	table->free = UV_NO_HANDLE;
 }
 
-/* Calls for each object that still has a number. Nobody else is here any more. */
-void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uobj))
+/* Calls free() for each object that still has a handle. No other user of the table is left. */
+void uv_handles_free(struct uv_handles *table, void (*free)(struct ib_uobject *uobj))
 {
 	u32 i;
 
-	for (i = 0; i < table->fresh; i++)
-		if (table->at[i] && !uv_handle_is_free(table->at[i]))
-			each((struct ib_uobject *)table->at[i]);
-	kvfree(table->at);
+	for (i = 0; i < table->used; i++)
+		if (table->slots[i] && !uv_slot_is_free(table->slots[i]))
+			free((struct ib_uobject *)table->slots[i]);
+	kvfree(table->slots);
 	uv_handles_init(table);
 }
 
-/* To twice the size, unless another call has been here meanwhile. */
-static int grow(struct uv_file *file, u32 from)
+/* Doubles the array, unless another call has changed its size from @from. */
+static int uv_handles_grow(struct uv_file *file, u32 from)
 {
 	struct uv_handles *table = &file->handles;
-	u32 size = from ? 2 * from : FIRST_SIZE;
-	unsigned long *old;
+	u32 size = from ? 2 * from : UV_FIRST_SLOTS;
+	unsigned long *slots;
 
-	if (from >= MOST)
+	if (from >= UV_MAX_HANDLES)
 		return -ENOSPC;
-	/* Takes the place of whatever is given up below. A constant size spares a search. */
+	/* With a constant size the compiler selects the slab cache. */
 	if (from)
-		old = kvmalloc_array(size, sizeof(*old), GFP_KERNEL_ACCOUNT);
+		slots = kvmalloc_array(size, sizeof(*slots), GFP_KERNEL_ACCOUNT);
 	else
-		old = kmalloc_array(FIRST_SIZE, sizeof(*old), GFP_KERNEL_ACCOUNT);
-	if (!old)
+		slots = kmalloc_array(UV_FIRST_SLOTS, sizeof(*slots), GFP_KERNEL_ACCOUNT);
+	if (!slots)
 		return -ENOMEM;
 	T3_RACE_POINT(uverbs_handles_grow);
 	spin_lock(&file->base.uobjects_lock);
 	if (table->size == from) {
 		if (from)
-			memcpy(old, table->at, array_size(from, sizeof(*old)));
-		swap(old, table->at);
+			memcpy(slots, table->slots, array_size(from, sizeof(*slots)));
+		swap(slots, table->slots);
 		WRITE_ONCE(table->size, size);
 	}
 	spin_unlock(&file->base.uobjects_lock);
-	kvfree(old);
+	/* The old array, or the new one if it was not used. */
+	kvfree(slots);
 	return 0;
 }
 
-/* Takes a number, under which nothing is found yet. Takes the lock by itself. */
+/* Reserves a handle. A lookup does not find it before uv_handle_publish(). Takes the lock. */
 int uv_handle_reserve(struct uv_file *file, u32 *handle)
 {
 	struct uv_handles *table = &file->handles;
@@ -87,41 +91,41 @@ int uv_handle_reserve(struct uv_file *file, u32 *handle)
 
 	/* The file's first object. */
 	if (!READ_ONCE(table->size)) {
-		err = grow(file, 0);
+		err = uv_handles_grow(file, 0);
 		if (err)
 			return err;
 	}
 	spin_lock(&file->base.uobjects_lock);
-	while (table->free == NONE && table->fresh == table->size) {
+	while (table->free == UV_NO_HANDLE && table->used == table->size) {
 		size = table->size;
 		spin_unlock(&file->base.uobjects_lock);
-		err = grow(file, size);
+		err = uv_handles_grow(file, size);
 		if (err)
 			return err;
 		spin_lock(&file->base.uobjects_lock);
 	}
-	if (table->free != NONE) {
+	if (table->free != UV_NO_HANDLE) {
 		*handle = table->free;
-		table->free = table->at[*handle] >> 1;
+		table->free = table->slots[*handle] >> 1;
 	} else {
-		*handle = table->fresh++;
+		*handle = table->used++;
 	}
-	table->at[*handle] = 0;
+	table->slots[*handle] = 0;
 	spin_unlock(&file->base.uobjects_lock);
 	return 0;
 }
 
-/* From now on the object is found by its number. */
-void uv_handle_show(struct uv_handles *table, struct ib_uobject *uobj)
+/* Makes the object visible to lookups of its handle. */
+void uv_handle_publish(struct uv_handles *table, struct ib_uobject *uobj)
 {
 	lockdep_assert_held(uv_handles_lock(table));
-	table->at[uobj->id] = (unsigned long)uobj;
+	table->slots[uobj->id] = (unsigned long)uobj;
 }
 
-/* Gives a number back, whether or not its object could be found. */
-void uv_handle_drop(struct uv_handles *table, u32 handle)
+/* Releases a handle, published or not. */
+void uv_handle_release(struct uv_handles *table, u32 handle)
 {
 	lockdep_assert_held(uv_handles_lock(table));
-	table->at[handle] = free_place(table->free);
+	table->slots[handle] = uv_slot_free(table->free);
 	table->free = handle;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Loading and unloading, and the devices that we serve. */
+/* Module init and exit, and the parameter that selects the drivers. */
 
 #include <linux/module.h>
 #include <linux/string.h>
@@ -13,29 +13,30 @@
 
 static char *drivers = "cxgb3,siw,rxe";
 module_param(drivers, charp, 0444);
-MODULE_PARM_DESC(drivers, "drivers whose devices are served, of cxgb3, siw, rxe; those of others are left alone");
+MODULE_PARM_DESC(drivers, "drivers whose devices are served: a list of cxgb3, siw, rxe");
 
 /*
- * Served devices take nothing from ib_uverbs but what <rdma/uverbs_ioctl.h> has
- * inline. A driver that parses attributes of its own would find none.
+ * These drivers use no function of ib_uverbs, only the inline functions of
+ * <rdma/uverbs_ioctl.h>. Others may have attributes of their own, which this module
+ * does not pass on.
  */
 static const struct {
 	const char *name;
 	enum rdma_driver_id id;
-} known_drivers[] = {
+} uv_known_drivers[] = {
 	{ "cxgb3", RDMA_DRIVER_CXGB3 },
 	{ "siw", RDMA_DRIVER_SIW },
 	{ "rxe", RDMA_DRIVER_RXE },
 };
 
-static u64 allowed;	/* bits by enum rdma_driver_id */
+static u64 uv_allowed_drivers;	/* set of enum rdma_driver_id */
 
 bool uv_driver_allowed(enum rdma_driver_id id)
 {
-	return id < 64 && allowed & BIT_ULL(id);
+	return id < 64 && uv_allowed_drivers & BIT_ULL(id);
 }
 
-static int read_drivers(void)
+static int uv_parse_drivers(void)
 {
 	const char *name = drivers;
 	size_t len;
@@ -43,15 +44,15 @@ static int read_drivers(void)
 
 	while (*name) {
 		len = strcspn(name, ",");
-		for (i = 0; i < ARRAY_SIZE(known_drivers); i++)
-			if (len == strlen(known_drivers[i].name) &&
-			    !strncmp(name, known_drivers[i].name, len))
+		for (i = 0; i < ARRAY_SIZE(uv_known_drivers); i++)
+			if (len == strlen(uv_known_drivers[i].name) &&
+			    !strncmp(name, uv_known_drivers[i].name, len))
 				break;
-		if (i == ARRAY_SIZE(known_drivers)) {
-			pr_err("drivers=: %.*s is none of cxgb3, siw, rxe\n", (int)len, name);
+		if (i == ARRAY_SIZE(uv_known_drivers)) {
+			pr_err("drivers=: %.*s is not one of cxgb3, siw, rxe\n", (int)len, name);
 			return -EINVAL;
 		}
-		allowed |= BIT_ULL(known_drivers[i].id);
+		uv_allowed_drivers |= BIT_ULL(uv_known_drivers[i].id);
 		name += len;
 		if (*name)
 			name++;
@@ -63,7 +64,7 @@ static int __init uv_init(void)
 {
 	int err;
 
-	err = read_drivers();
+	err = uv_parse_drivers();
 	if (err)
 		return err;
 	err = uv_table_init();
@@ -89,4 +90,4 @@ module_exit(uv_exit);
 
 MODULE_DESCRIPTION("Verbs dispatcher of t3rdma");
 MODULE_LICENSE("GPL");
-/* No alias rdma-client-uverbs: ib_uverbs has it, modprobe would load both, and one would fail. */
+/* No alias rdma-client-uverbs: ib_uverbs has it. modprobe would load both, and one would fail. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings of a device's memory. The driver decides what an offset means and
- * maps it; this file keeps track of the I/O pages, which ib_core's
- * rdma_user_mmap_io() registers in file->umaps, so that they can be taken away
- * when the device goes: they would be somebody else's by then.
+ * Mappings of device memory. The driver interprets the offset and maps the pages.
+ * ib_core's rdma_user_mmap_io() registers each mapping of I/O pages in
+ * file->umaps. This file unmaps them when the device is removed, because the pages
+ * may then belong to another device.
  *
- * A mapping copied by fork() or split is registered again (umap_open()). After
- * a removal an access finds a page of zeros instead of the device, so that a
- * library that polls or rings a doorbell at that moment survives.
+ * uv_umap_open() registers the copy of a mapping after fork() or a split. After
+ * removal an access faults, and the fault maps a page of zeros, so that a library
+ * that polls a queue or writes a doorbell at that time does not get SIGBUS.
  */
 
 #include <linux/mm.h>
@@ -19,14 +19,14 @@
 #include "core_calls.h"
 #include "uverbs.h"
 
-static struct uv_file *file_of(const struct vm_area_struct *vma)
+static struct uv_file *uv_vma_file(const struct vm_area_struct *vma)
 {
 	return vma->vm_file->private_data;
 }
 
-static void umap_open(struct vm_area_struct *vma)
+static void uv_umap_open(struct vm_area_struct *vma)
 {
-	struct uv_file *file = file_of(vma);
+	struct uv_file *file = uv_vma_file(vma);
 	struct srcu_struct *srcu = &file->base.device->disassociate_srcu;
 	struct rdma_umap_priv *from = vma->vm_private_data;
 	struct rdma_umap_priv *priv = NULL;
@@ -36,20 +36,20 @@ static void umap_open(struct vm_area_struct *vma)
 		return;
 	idx = srcu_read_lock(srcu);
 	T3_RACE_POINT(uverbs_umap_open);
-	/* Removal waits for us if it has not begun, and finds the new one then. */
-	if (uv_file_device(file))
+	/* If the device is still there, removal waits for this reader and then finds the copy. */
+	if (uv_file_ibdev(file))
 		priv = kzalloc(sizeof(*priv), GFP_KERNEL_ACCOUNT);
 	vma->vm_private_data = priv;
 	if (priv)
 		rdma_umap_priv_init(priv, vma, from->entry);
 	else
-		uv_zap_vma(vma);	/* cannot be refused here, and must not stay untracked */
+		uv_zap_vma(vma);	/* open() cannot fail; I/O pages must not stay untracked */
 	srcu_read_unlock(srcu, idx);
 }
 
-static void umap_close(struct vm_area_struct *vma)
+static void uv_umap_close(struct vm_area_struct *vma)
 {
-	struct uv_file *file = file_of(vma);
+	struct uv_file *file = uv_vma_file(vma);
 	struct rdma_umap_priv *priv = vma->vm_private_data;
 
 	if (!priv)
@@ -63,9 +63,9 @@ static void umap_close(struct vm_area_struct *vma)
 	kfree(priv);
 }
 
-static vm_fault_t umap_fault(struct vm_fault *vmf)
+static vm_fault_t uv_umap_fault(struct vm_fault *vmf)
 {
-	struct uv_file *file = file_of(vmf->vma);
+	struct uv_file *file = uv_vma_file(vmf->vma);
 	struct page **page = &file->base.disassociate_page;
 	vm_fault_t ret = 0;
 
@@ -77,7 +77,7 @@ static vm_fault_t umap_fault(struct vm_fault *vmf)
 		get_page(vmf->page);
 		return 0;
 	}
-	/* Shared by all of the file's mappings: they are all dead. */
+	/* One page for all mappings of the file: its device is gone. */
 	mutex_lock(&file->base.umap_lock);
 	if (!*page)
 		*page = alloc_pages(vmf->gfp_mask | __GFP_ZERO | __GFP_ACCOUNT, 0);
@@ -91,10 +91,10 @@ static vm_fault_t umap_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-static const struct vm_operations_struct umap_ops = {
-	.open = umap_open,
-	.close = umap_close,
-	.fault = umap_fault,
+static const struct vm_operations_struct uv_umap_ops = {
+	.open = uv_umap_open,
+	.close = uv_umap_close,
+	.fault = uv_umap_fault,
 };
 
 int uv_mmap(struct file *filp, struct vm_area_struct *vma)
@@ -105,14 +105,14 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 	int idx, ret;
 
 	idx = srcu_read_lock(srcu);
-	/* Pairs with the release in make_context(). */
+	/* Pairs with the release in uv_context_create(). */
 	context = smp_load_acquire(&file->base.ucontext);
-	if (!uv_file_device(file)) {
+	if (!uv_file_ibdev(file)) {
 		ret = -EIO;
 	} else if (!context) {
 		ret = -EINVAL;
 	} else {
-		vma->vm_ops = &umap_ops;
+		vma->vm_ops = &uv_umap_ops;
 		T3_RACE_POINT(uverbs_mmap_entered);
 		ret = context->device->ops.mmap(context, vma);
 		T3_RACE_POINT(uverbs_mmap_mapped);
@@ -121,8 +121,8 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 	return ret;
 }
 
-/* Needs umap_lock. */
-static void forget(struct uv_file *file, struct rdma_umap_priv *priv)
+/* Removes a mapping from the list. Needs umap_lock. */
+static void uv_umap_untrack(struct uv_file *file, struct rdma_umap_priv *priv)
 {
 	lockdep_assert_held(&file->base.umap_lock);
 	list_del_init(&priv->list);
@@ -131,8 +131,10 @@ static void forget(struct uv_file *file, struct rdma_umap_priv *priv)
 	priv->entry = NULL;
 }
 
-/* An mm that has mappings here, with a reference; mappings of dying ones are forgotten. */
-static struct mm_struct *next_mm(struct uv_file *file)
+/*
+ * Gets an mm that has a mapping on the list. Mappings of an exiting mm are removed from the list.
+ */
+static struct mm_struct *uv_umap_next_mm(struct uv_file *file)
 {
 	struct rdma_umap_priv *priv, *next;
 	struct mm_struct *mm = NULL;
@@ -143,25 +145,27 @@ static struct mm_struct *next_mm(struct uv_file *file)
 			mm = priv->vma->vm_mm;
 			break;
 		}
-		/* exit_mmap() is at it and calls umap_close() soon: with nothing left to put. */
-		forget(file, priv);
+		/*
+		 * exit_mmap() unmaps it and calls uv_umap_close(), which has no entry left to put.
+		 */
+		uv_umap_untrack(file, priv);
 	}
 	mutex_unlock(&file->base.umap_lock);
 	return mm;
 }
 
 /*
- * Takes all I/O pages away. One mm at a time, because its mmap_lock comes
- * before umap_lock and the list is known only under the latter.
+ * Unmaps all I/O pages, one mm at a time: mmap_lock must be taken before umap_lock,
+ * which protects the list.
  */
 void uv_mmap_disassociate(struct uv_file *file)
 {
 	struct rdma_umap_priv *priv, *next;
 	struct mm_struct *mm;
 
-	/* Or two teardowns could take mappings of one file away at the same time. */
+	/* Excludes another teardown of the same file. */
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
-	while ((mm = next_mm(file))) {
+	while ((mm = uv_umap_next_mm(file))) {
 		T3_RACE_POINT(uverbs_umap_take_away);
 		mmap_read_lock(mm);
 		mutex_lock(&file->base.umap_lock);
@@ -169,7 +173,7 @@ void uv_mmap_disassociate(struct uv_file *file)
 			if (priv->vma->vm_mm != mm)
 				continue;
 			uv_zap_vma(priv->vma);
-			forget(file, priv);
+			uv_umap_untrack(file, priv);
 		}
 		mutex_unlock(&file->base.umap_lock);
 		mmap_read_unlock(mm);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Carrying out a command of the write() ABI. It comes by write() or in an ioctl
- * (INVOKE_WRITE); both doors have it as a part of their own function, because
- * most commands are so short that another call shows.
+ * Runs a command of the write() ABI. write.c and INVOKE_WRITE in ioctl.c inline
+ * it: most commands are so short that a function call is measurable.
  */
 #ifndef T3_UVERBS_RUN_WRITE_H
 #define T3_UVERBS_RUN_WRITE_H
@@ -12,8 +11,8 @@
 #include "call.h"
 #include "copy.h"
 
-/* Most values have one of two lengths. */
-static inline void copy_value(void *to, const void *from, u16 len)
+/* Most values have 4 or 8 bytes. */
+static inline void uv_copy_value(void *to, const void *from, u16 len)
 {
 	if (len == sizeof(u32))
 		memcpy(to, from, sizeof(u32));
@@ -23,8 +22,8 @@ static inline void copy_value(void *to, const void *from, u16 len)
 		memcpy(to, from, len);
 }
 
-static inline int write_in(struct uv_call *call, const struct uv_field *field, void *wire,
-			   void *args)
+static inline int uv_write_in(struct uv_call *call, const struct uv_field *field, void *wire,
+			      void *args)
 {
 	const void *from = wire + field->at;
 
@@ -32,32 +31,32 @@ static inline int write_in(struct uv_call *call, const struct uv_field *field, v
 		return 0;
 	switch (field->kind) {
 	case UV_IN:
-		copy_value(args + field->arg, from, field->len);
+		uv_copy_value(args + field->arg, from, field->len);
 		return 0;
 	case UV_BITS:
 		return (field->len == sizeof(u8) ? *(u8 *)from : *(u32 *)from) & ~field->allowed ?
 			       field->error : 0;
 	case UV_OBJ:
-		return uv_take_handle(call, field, *(u32 *)from, args);
+		return uv_call_get_handle(call, field, *(u32 *)from, args);
 	case UV_FD:
 		if (field->flags & UV_OPTIONAL && *(s32 *)from < 0)
 			return 0;
-		return uv_take_handle(call, field, *(s32 *)from, args);
+		return uv_call_get_handle(call, field, *(s32 *)from, args);
 	case UV_NEW:
 	case UV_FD_NEW:
 		call->new_field = field;
-		return uv_make(call, field, args);
+		return uv_call_create(call, field, args);
 	default:
 		return 0;
 	}
 }
 
-static inline void write_out(struct uv_call *call, const struct uv_field *field, void *wire,
-			     void *args, size_t out_len)
+static inline void uv_write_out(struct uv_call *call, const struct uv_field *field, void *wire,
+				void *args, size_t out_len)
 {
 	switch (field->kind) {
 	case UV_OUT:
-		copy_value(wire + field->at, args + field->arg, field->len);
+		uv_copy_value(wire + field->at, args + field->arg, field->len);
 		break;
 	case UV_OUT_LEN:
 		*(u32 *)(wire + field->at) = min_t(size_t, out_len, call->row->response);
@@ -66,19 +65,19 @@ static inline void write_out(struct uv_call *call, const struct uv_field *field,
 }
 
 /*
- * Runs a command of the write() ABI whose header a door has read; both know
- * that the request is not too short. call->attrs.driver_udata has been set.
+ * The caller has parsed the header, checked that the request is not too short and set
+ * call->attrs.driver_udata.
  */
 static __always_inline int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len,
 					void __user *out, size_t out_len)
 {
 	const struct uv_row *row = call->row;
-	/* Of either only what the row says is used, and that is filled or zeroed first. */
+	/* Only the sizes of the row are used. They are copied to or cleared first. */
 	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
 	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
 	size_t known = min_t(size_t, in_len, row->request);
 	const struct uv_field *field, *end = row->fields + row->ninputs;
-	size_t room;
+	size_t space;
 	int err;
 
 	err = uv_copy_in(wire, sizeof(wire), in, known);
@@ -91,7 +90,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 		call->tail = in + known;
 		call->tail_len = in_len - known;
 	} else {
-		err = uv_zero_tail(in, known, in_len);
+		err = uv_check_zero_tail(in, known, in_len);
 		if (err)
 			goto done;
 	}
@@ -100,29 +99,29 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 
 	uv_zero(args, row->args);
 	for (field = row->fields; field < end; field++) {
-		err = write_in(call, field, wire, args);
+		err = uv_write_in(call, field, wire, args);
 		if (err)
 			goto done;
 	}
 
 	T3_RACE_POINT(uverbs_write_taken);
-	err = uv_execute(call, args);
+	err = uv_call_execute(call, args);
 	T3_RACE_POINT(uverbs_write_executed);
-	if ((err && !call->answer_error) || !row->response || row->flags & UV_OWN_RESPONSE)
+	if ((err && !call->respond_on_error) || !row->response || row->flags & UV_OWN_RESPONSE)
 		goto done;
 
 	uv_zero(wire, row->response);
 	if (call->new_field)
-		*(u32 *)((void *)wire + call->new_field->at) = uv_new_id(call);
+		*(u32 *)((void *)wire + call->new_field->at) = uv_call_new_id(call);
 	for (end = row->fields + row->nfields; field < end; field++)
-		write_out(call, field, wire, args, out_len);
-	room = min_t(size_t, out_len, row->response);
-	if (uv_copy_out(out, wire, sizeof(wire), room) ||
-	    (out_len > room && clear_user(out + room, out_len - room)))
+		uv_write_out(call, field, wire, args, out_len);
+	space = min_t(size_t, out_len, row->response);
+	if (uv_copy_out(out, wire, sizeof(wire), space) ||
+	    (out_len > space && clear_user(out + space, out_len - space)))
 		err = -EFAULT;
 done:
 	T3_RACE_POINT(uverbs_write_answered);
-	uv_finish(call, err);
+	uv_call_finish(call, err);
 	return err;
 }
 

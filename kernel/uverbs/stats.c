@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What was asked for, and how often it was refused: counters for each device
- * and row of the table, in debugfs as t3_uverbs/<uverbsN>, one line for each
- * row that was used:
+ * Counters of the calls and failed calls of each device and row of the table. In
+ * debugfs t3_uverbs/<uverbsN> has one line for each row that was called:
  *
- *	door name calls refused
+ *	abi name calls failed
  */
 
 #include <linux/debugfs.h>
@@ -19,11 +18,11 @@ struct uv_stats {
 	char name[IB_DEVICE_NAME_MAX];	/* of the ib_device, for traces */
 	struct {
 		atomic64_t calls;
-		atomic64_t refused;
+		atomic64_t failed;
 	} row[];
 };
 
-static struct dentry *root;
+static struct dentry *uv_debugfs_root;
 
 void uv_stats_count(struct uv_device *dev, const struct uv_row *row, int err)
 {
@@ -31,13 +30,13 @@ void uv_stats_count(struct uv_device *dev, const struct uv_row *row, int err)
 
 	atomic64_inc(&stats->row[row->number].calls);
 	if (err)
-		atomic64_inc(&stats->row[row->number].refused);
+		atomic64_inc(&stats->row[row->number].failed);
 	trace_t3_uverbs_command(stats->name, row, err);
 }
 
-static int commands_show(struct seq_file *seq, void *unused)
+static int uv_commands_show(struct seq_file *seq, void *unused)
 {
-	static const char * const doors[] = { "write", "write_ex", "ioctl" };
+	static const char * const abis[] = { "write", "write_ex", "ioctl" };
 	struct uv_stats *stats = seq->private;
 	unsigned int i;
 
@@ -45,13 +44,13 @@ static int commands_show(struct seq_file *seq, void *unused)
 		s64 calls = atomic64_read(&stats->row[i].calls);
 
 		if (calls)
-			seq_printf(seq, "%s %s %lld %lld\n", doors[uv_rows[i].door],
+			seq_printf(seq, "%s %s %lld %lld\n", abis[uv_rows[i].abi],
 				   uv_rows[i].name, calls,
-				   atomic64_read(&stats->row[i].refused));
+				   atomic64_read(&stats->row[i].failed));
 	}
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(commands);
+DEFINE_SHOW_ATTRIBUTE(uv_commands);
 
 int uv_stats_add(struct uv_device *dev, struct ib_device *ib_dev)
 {
@@ -61,12 +60,12 @@ int uv_stats_add(struct uv_device *dev, struct ib_device *ib_dev)
 		return -ENOMEM;
 	strscpy(stats->name, dev_name(&ib_dev->dev), sizeof(stats->name));
 	dev->stats = stats;
-	stats->dentry = debugfs_create_file(dev_name(&dev->base.dev), 0400, root, stats,
-					    &commands_fops);
+	stats->dentry = debugfs_create_file(dev_name(&dev->base.dev), 0400, uv_debugfs_root, stats,
+					    &uv_commands_fops);
 	return 0;
 }
 
-/* The name is free for another device; open files may still count. */
+/* Frees the name for another device. Calls on open files still count. */
 void uv_stats_hide(struct uv_device *dev)
 {
 	debugfs_remove(dev->stats->dentry);
@@ -79,11 +78,11 @@ void uv_stats_free(struct uv_device *dev)
 
 int uv_stats_init(void)
 {
-	root = debugfs_create_dir("t3_uverbs", NULL);
+	uv_debugfs_root = debugfs_create_dir("t3_uverbs", NULL);
 	return 0;
 }
 
 void uv_stats_exit(void)
 {
-	debugfs_remove(root);
+	debugfs_remove(uv_debugfs_root);
 }

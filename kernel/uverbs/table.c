@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The table of commands. To add one: its arguments in args.h, a handler in a
- * cmd_*.c, its fields and its row here, for each door that it comes by.
- * docs/uverbs.md shows it with an example.
+ * cmd_*.c, and here its fields and its row for each ABI. docs/uverbs.md has an
+ * example.
  */
 
 #include <linux/cache.h>
@@ -11,8 +11,8 @@
 #include "core_calls.h"
 
 /*
- * Fields of write(). A value has the same size on both sides; that a handle is
- * 32 bits wide is checked too.
+ * Fields of write(). The build checks that a value has the same size in the
+ * request and in the arguments, and that a handle has 32 bits.
  */
 #define SAME_SIZE(wire, member, args, field) \
 	BUILD_BUG_ON_ZERO(sizeof_field(wire, member) != sizeof_field(struct args, field))
@@ -24,7 +24,7 @@
 #define W_OUT(wire, member, args, field) { .kind = UV_OUT, \
 	.at = offsetof(wire, member), .arg = offsetof(struct args, field), \
 	.len = sizeof_field(wire, member) + SAME_SIZE(wire, member, args, field) }
-/* Several neighbours at once, which have the same order in the arguments. */
+/* Consecutive members that have the same order in the arguments. */
 #define W_IN_SPAN(wire, member, last, args, field) { .kind = UV_IN, \
 	.at = offsetof(wire, member), .arg = offsetof(struct args, field), \
 	.len = offsetofend(wire, last) - offsetof(wire, member) }
@@ -122,13 +122,13 @@ static const struct uv_field query_port_write[] = {
 
 static const struct uv_field query_port_ioctl[] = {
 	A_CONST(QUERY_PORT_PORT_NUM, uv_query_port, port),
-	A_OUT(QUERY_PORT_RESP, uv_query_port, resp, .flags = UV_EXTENDS),
+	A_OUT(QUERY_PORT_RESP, uv_query_port, resp, .flags = UV_EXTENSIBLE),
 };
 
 static const struct uv_field query_gid_table_ioctl[] = {
 	A_CONST(QUERY_GID_TABLE_ENTRY_SIZE, uv_query_gid_table, entry_size),
 	A_FLAGS(QUERY_GID_TABLE_FLAGS, 0, uv_query_gid_table, flags, OPTIONAL),
-	A_BUF(QUERY_GID_TABLE_RESP_ENTRIES, 0, uv_query_gid_table, entries, UV_WRITES),
+	A_BUF(QUERY_GID_TABLE_RESP_ENTRIES, 0, uv_query_gid_table, entries, UV_BUF_OUT),
 	A_OUT(QUERY_GID_TABLE_RESP_NUM_ENTRIES, uv_query_gid_table, count),
 };
 
@@ -136,18 +136,18 @@ static const struct uv_field query_gid_entry_ioctl[] = {
 	A_CONST(QUERY_GID_ENTRY_PORT, uv_query_gid_entry, port),
 	A_CONST(QUERY_GID_ENTRY_GID_INDEX, uv_query_gid_entry, index),
 	A_FLAGS(QUERY_GID_ENTRY_FLAGS, 0, uv_query_gid_entry, flags),
-	A_OUT(QUERY_GID_ENTRY_RESP_ENTRY, uv_query_gid_entry, entry, .flags = UV_EXTENDS),
+	A_OUT(QUERY_GID_ENTRY_RESP_ENTRY, uv_query_gid_entry, entry, .flags = UV_EXTENSIBLE),
 };
 
 static const struct uv_field info_handles_ioctl[] = {
 	A_CONST(INFO_OBJECT_ID, uv_info_handles, type),
 	A_OUT(INFO_TOTAL_HANDLES, uv_info_handles, total, OPTIONAL),
-	A_BUF(INFO_HANDLES_LIST, sizeof(u32), uv_info_handles, list, UV_WRITES | UV_OPTIONAL),
+	A_BUF(INFO_HANDLES_LIST, sizeof(u32), uv_info_handles, list, UV_BUF_OUT | UV_OPTIONAL),
 };
 
 static const struct uv_field invoke_write_ioctl[] = {
 	A_BUF(CORE_IN, sizeof(u32), uv_invoke_write, in, UV_OPTIONAL),
-	A_BUF(CORE_OUT, 0, uv_invoke_write, out, UV_WRITES | UV_OPTIONAL),
+	A_BUF(CORE_OUT, 0, uv_invoke_write, out, UV_BUF_OUT | UV_OPTIONAL),
 	A_CONST(WRITE_CMD, uv_invoke_write, command),
 };
 
@@ -176,7 +176,7 @@ static const struct uv_field reg_mr_write[] = {
 	W_OUT(struct ib_uverbs_reg_mr_resp, rkey, uv_reg_mr, rkey),
 };
 
-static bool rereg_has_pd(const void *request)
+static bool uv_rereg_has_pd(const void *request)
 {
 	return ((const struct ib_uverbs_rereg_mr *)request)->flags & IB_MR_REREG_PD;
 }
@@ -184,7 +184,7 @@ static bool rereg_has_pd(const void *request)
 static const struct uv_field rereg_mr_write[] = {
 	W_BITS(struct ib_uverbs_rereg_mr, flags, IB_MR_REREG_SUPPORTED, EOPNOTSUPP),
 	W_OBJ(mr, UV_WRITE, struct ib_uverbs_rereg_mr, mr_handle, uv_rereg_mr, mr),
-	W_OBJ_WHEN(rereg_has_pd, pd, UV_READ, struct ib_uverbs_rereg_mr, pd_handle, uv_rereg_mr,
+	W_OBJ_WHEN(uv_rereg_has_pd, pd, UV_READ, struct ib_uverbs_rereg_mr, pd_handle, uv_rereg_mr,
 		   pd),
 	W_IN(struct ib_uverbs_rereg_mr, flags, uv_rereg_mr, flags),
 	W_IN(struct ib_uverbs_rereg_mr, start, uv_rereg_mr, start),
@@ -302,22 +302,22 @@ static const struct uv_field destroy_cq_ioctl[] = {
 
 /* ---- queue pairs ----------------------------------------------------------- */
 
-static bool qp_has_srq(const void *request)
+static bool uv_qp_has_srq(const void *request)
 {
 	return ((const struct ib_uverbs_create_qp *)request)->is_srq;
 }
 
-static bool qp_receives(const void *request)
+static bool uv_qp_has_recv_cq(const void *request)
 {
 	return ((const struct ib_uverbs_create_qp *)request)->qp_type != IB_QPT_XRC_INI;
 }
 
-static bool qp_ex_has_srq(const void *request)
+static bool uv_qp_ex_has_srq(const void *request)
 {
 	return ((const struct ib_uverbs_ex_create_qp *)request)->is_srq;
 }
 
-static bool qp_ex_receives(const void *request)
+static bool uv_qp_ex_has_recv_cq(const void *request)
 {
 	return ((const struct ib_uverbs_ex_create_qp *)request)->qp_type != IB_QPT_XRC_INI;
 }
@@ -326,9 +326,10 @@ static const struct uv_field create_qp_write[] = {
 	W_NEW(qp, struct ib_uverbs_create_qp_resp, qp_handle, uv_create_qp, qp),
 	W_OBJ(pd, UV_READ, struct ib_uverbs_create_qp, pd_handle, uv_create_qp, pd),
 	W_OBJ(cq, UV_READ, struct ib_uverbs_create_qp, send_cq_handle, uv_create_qp, send_cq),
-	W_OBJ_WHEN(qp_receives, cq, UV_READ, struct ib_uverbs_create_qp, recv_cq_handle,
+	W_OBJ_WHEN(uv_qp_has_recv_cq, cq, UV_READ, struct ib_uverbs_create_qp, recv_cq_handle,
 		   uv_create_qp, recv_cq),
-	W_OBJ_WHEN(qp_has_srq, srq, UV_READ, struct ib_uverbs_create_qp, srq_handle, uv_create_qp,
+	W_OBJ_WHEN(uv_qp_has_srq, srq, UV_READ, struct ib_uverbs_create_qp, srq_handle,
+		   uv_create_qp,
 		   srq),
 	W_IN(struct ib_uverbs_create_qp, user_handle, uv_create_qp, user_handle),
 	W_IN(struct ib_uverbs_create_qp, sq_sig_all, uv_create_qp, sq_sig_all),
@@ -346,16 +347,16 @@ static const struct uv_field create_qp_write[] = {
 	 IB_QP_CREATE_PCI_WRITE_END_PADDING)
 
 static const struct uv_field create_qp_ex[] = {
-	/* The only bit there is would name a table of receive queues. */
+	/* The only bit is for a table of receive work queues, which are not supported. */
 	W_ZERO(struct ib_uverbs_ex_create_qp, comp_mask),
 	W_ZERO_BYTE(struct ib_uverbs_ex_create_qp, reserved),
 	W_BITS(struct ib_uverbs_ex_create_qp, create_flags, QP_CREATE_FLAGS, EINVAL),
 	W_NEW(qp, struct ib_uverbs_ex_create_qp_resp, base.qp_handle, uv_create_qp, qp),
 	W_OBJ(pd, UV_READ, struct ib_uverbs_ex_create_qp, pd_handle, uv_create_qp, pd),
 	W_OBJ(cq, UV_READ, struct ib_uverbs_ex_create_qp, send_cq_handle, uv_create_qp, send_cq),
-	W_OBJ_WHEN(qp_ex_receives, cq, UV_READ, struct ib_uverbs_ex_create_qp, recv_cq_handle,
+	W_OBJ_WHEN(uv_qp_ex_has_recv_cq, cq, UV_READ, struct ib_uverbs_ex_create_qp, recv_cq_handle,
 		   uv_create_qp, recv_cq),
-	W_OBJ_WHEN(qp_ex_has_srq, srq, UV_READ, struct ib_uverbs_ex_create_qp, srq_handle,
+	W_OBJ_WHEN(uv_qp_ex_has_srq, srq, UV_READ, struct ib_uverbs_ex_create_qp, srq_handle,
 		   uv_create_qp, srq),
 	W_IN(struct ib_uverbs_ex_create_qp, user_handle, uv_create_qp, user_handle),
 	W_IN(struct ib_uverbs_ex_create_qp, sq_sig_all, uv_create_qp, sq_sig_all),
@@ -376,14 +377,14 @@ static const struct uv_field create_qp_ioctl[] = {
 	A_OBJ(cq, UV_READ, CREATE_QP_SEND_CQ_HANDLE, uv_create_qp, send_cq, OPTIONAL),
 	A_OBJ(cq, UV_READ, CREATE_QP_RECV_CQ_HANDLE, uv_create_qp, recv_cq, OPTIONAL),
 	A_IN(CREATE_QP_USER_HANDLE, uv_create_qp, user_handle),
-	A_IN(CREATE_QP_CAP, uv_create_qp, cap, .flags = UV_EXTENDS),
+	A_IN(CREATE_QP_CAP, uv_create_qp, cap, .flags = UV_EXTENSIBLE),
 	A_CONST(CREATE_QP_TYPE, uv_create_qp, type),
 	A_FLAGS(CREATE_QP_FLAGS, IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK |
 		IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING |
 		IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING | IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
 		uv_create_qp, flags, OPTIONAL),
 	A_FD(CREATE_QP_EVENT_FD, uv_create_qp, async, UV_OPTIONAL | UV_ASYNC),
-	A_OUT(CREATE_QP_RESP_CAP, uv_create_qp, cap, .flags = UV_EXTENDS),
+	A_OUT(CREATE_QP_RESP_CAP, uv_create_qp, cap, .flags = UV_EXTENSIBLE),
 	A_OUT(CREATE_QP_RESP_QP_NUM, uv_create_qp, qp_num),
 };
 
@@ -512,26 +513,26 @@ static const struct uv_field destroy_ah_ioctl[] = {
 
 /* ---- rows ------------------------------------------------------------------ */
 
-/* A number that has its own place in the index: another one would land in its neighbour's. */
+/* A larger number would use the entry of another command in the index. */
 #define NUMBER(number, end) ((number) + BUILD_BUG_ON_ZERO((number) >= (end)))
 #define COMMAND(number) NUMBER((number) & IB_USER_VERBS_CMD_COMMAND_MASK, UV_WRITE_COMMANDS)
-#define BY_WRITE(cmd) .door = UV_DOOR_WRITE, .method = COMMAND(IB_USER_VERBS_CMD_##cmd)
-#define BY_WRITE_EX(cmd) .door = UV_DOOR_WRITE_EX, .method = COMMAND(IB_USER_VERBS_EX_CMD_##cmd)
-#define BY_IOCTL(obj, cmd) .door = UV_DOOR_IOCTL, \
+#define BY_WRITE(cmd) .abi = UV_ABI_WRITE, .method = COMMAND(IB_USER_VERBS_CMD_##cmd)
+#define BY_WRITE_EX(cmd) .abi = UV_ABI_WRITE_EX, .method = COMMAND(IB_USER_VERBS_EX_CMD_##cmd)
+#define BY_IOCTL(obj, cmd) .abi = UV_ABI_IOCTL, \
 	.object = NUMBER(UVERBS_OBJECT_##obj, UV_IOCTL_OBJECTS), \
 	.method = NUMBER(UVERBS_METHOD_##cmd, UV_IOCTL_METHODS)
-#define NEEDS(fn) .op = { offsetof(struct ib_device_ops, fn) }
-#define NEEDS2(fn, fn2) .op = { offsetof(struct ib_device_ops, fn), \
+#define NEEDS_FN(fn) .op = { offsetof(struct ib_device_ops, fn) }
+#define NEEDS_FN2(fn, fn2) .op = { offsetof(struct ib_device_ops, fn), \
 	offsetof(struct ib_device_ops, fn2) }
 #define REQUEST(wire) .request = sizeof(wire), .request_min = sizeof(wire)
 #define RESPONSE(wire) .response = sizeof(wire), .response_min = sizeof(wire)
-/* Of an extended command: what is missing is zero, what finds no room is not written. */
+/* An extended command: a short request is padded with zeros, a short response is truncated. */
 #define EX_REQUEST(wire) .request = sizeof(wire)
 #define EX_RESPONSE(wire) .response = sizeof(wire)
 #define FIELDS(list, of) .fields = list, .nfields = ARRAY_SIZE(list), .args = sizeof(struct of)
 #define HANDLER(fn) .handler = uv_do_##fn
 #define FLAGS(bits) .flags = bits
-#define REFUSED(title, ...) { .name = title, __VA_ARGS__, .refused = true }
+#define UNSUPPORTED(title, ...) { .name = title, __VA_ARGS__, .unsupported = true }
 
 struct uv_row uv_rows[] __ro_after_init = {
 	{ .name = "get_context", BY_WRITE(GET_CONTEXT), FLAGS(UV_DRIVER_DATA),
@@ -548,14 +549,15 @@ struct uv_row uv_rows[] __ro_after_init = {
 	  REQUEST(struct ib_uverbs_query_device), RESPONSE(struct ib_uverbs_query_device_resp),
 	  FIELDS(query_device_write, uv_query_device), HANDLER(query_device) },
 	{ .name = "query_device_ex", BY_WRITE_EX(QUERY_DEVICE), FLAGS(UV_CONTEXT | UV_DRIVER_DATA),
-	  NEEDS(query_device),
+	  NEEDS_FN(query_device),
 	  EX_REQUEST(struct ib_uverbs_ex_query_device),
 	  EX_RESPONSE(struct ib_uverbs_ex_query_device_resp),
 	  FIELDS(query_device_ex, uv_query_device), HANDLER(query_device_ex) },
-	{ .name = "query_port", BY_WRITE(QUERY_PORT), FLAGS(UV_CONTEXT), NEEDS(query_port),
+	{ .name = "query_port", BY_WRITE(QUERY_PORT), FLAGS(UV_CONTEXT), NEEDS_FN(query_port),
 	  REQUEST(struct ib_uverbs_query_port), RESPONSE(struct ib_uverbs_query_port_resp),
 	  FIELDS(query_port_write, uv_query_port), HANDLER(query_port) },
-	{ .name = "query_port", BY_IOCTL(DEVICE, QUERY_PORT), FLAGS(UV_CONTEXT), NEEDS(query_port),
+	{ .name = "query_port", BY_IOCTL(DEVICE, QUERY_PORT), FLAGS(UV_CONTEXT),
+	  NEEDS_FN(query_port),
 	  FIELDS(query_port_ioctl, uv_query_port), HANDLER(query_port) },
 	{ .name = "query_gid_table", BY_IOCTL(DEVICE, QUERY_GID_TABLE), FLAGS(UV_CONTEXT),
 	  FIELDS(query_gid_table_ioctl, uv_query_gid_table), HANDLER(query_gid_table) },
@@ -566,169 +568,170 @@ struct uv_row uv_rows[] __ro_after_init = {
 	{ .name = "invoke_write", BY_IOCTL(DEVICE, INVOKE_WRITE), FLAGS(UV_DRIVER_DATA),
 	  FIELDS(invoke_write_ioctl, uv_invoke_write), HANDLER(invoke_write) },
 
-	{ .name = "alloc_pd", BY_WRITE(ALLOC_PD), FLAGS(UV_DRIVER_DATA), NEEDS(alloc_pd),
+	{ .name = "alloc_pd", BY_WRITE(ALLOC_PD), FLAGS(UV_DRIVER_DATA), NEEDS_FN(alloc_pd),
 	  REQUEST(struct ib_uverbs_alloc_pd), RESPONSE(struct ib_uverbs_alloc_pd_resp),
 	  FIELDS(alloc_pd_write, uv_alloc_pd), HANDLER(alloc_pd) },
-	{ .name = "dealloc_pd", BY_WRITE(DEALLOC_PD), NEEDS(dealloc_pd),
+	{ .name = "dealloc_pd", BY_WRITE(DEALLOC_PD), NEEDS_FN(dealloc_pd),
 	  REQUEST(struct ib_uverbs_dealloc_pd), FIELDS(dealloc_pd_write, uv_destroy) },
-	{ .name = "dealloc_pd", BY_IOCTL(PD, PD_DESTROY), NEEDS(dealloc_pd),
+	{ .name = "dealloc_pd", BY_IOCTL(PD, PD_DESTROY), NEEDS_FN(dealloc_pd),
 	  FIELDS(dealloc_pd_ioctl, uv_destroy) },
 
-	{ .name = "reg_mr", BY_WRITE(REG_MR), FLAGS(UV_DRIVER_DATA), NEEDS(reg_user_mr),
+	{ .name = "reg_mr", BY_WRITE(REG_MR), FLAGS(UV_DRIVER_DATA), NEEDS_FN(reg_user_mr),
 	  REQUEST(struct ib_uverbs_reg_mr), RESPONSE(struct ib_uverbs_reg_mr_resp),
 	  FIELDS(reg_mr_write, uv_reg_mr), HANDLER(reg_mr) },
-	{ .name = "rereg_mr", BY_WRITE(REREG_MR), FLAGS(UV_DRIVER_DATA), NEEDS(rereg_user_mr),
+	{ .name = "rereg_mr", BY_WRITE(REREG_MR), FLAGS(UV_DRIVER_DATA), NEEDS_FN(rereg_user_mr),
 	  REQUEST(struct ib_uverbs_rereg_mr), RESPONSE(struct ib_uverbs_rereg_mr_resp),
 	  FIELDS(rereg_mr_write, uv_rereg_mr), HANDLER(rereg_mr) },
-	{ .name = "dereg_mr", BY_WRITE(DEREG_MR), NEEDS(dereg_mr),
+	{ .name = "dereg_mr", BY_WRITE(DEREG_MR), NEEDS_FN(dereg_mr),
 	  REQUEST(struct ib_uverbs_dereg_mr), FIELDS(dereg_mr_write, uv_destroy) },
-	{ .name = "dereg_mr", BY_IOCTL(MR, MR_DESTROY), NEEDS(dereg_mr),
+	{ .name = "dereg_mr", BY_IOCTL(MR, MR_DESTROY), NEEDS_FN(dereg_mr),
 	  FIELDS(dereg_mr_ioctl, uv_destroy) },
 	{ .name = "query_mr", BY_IOCTL(MR, QUERY_MR),
 	  FIELDS(query_mr_ioctl, uv_query_mr), HANDLER(query_mr) },
-	REFUSED("advise_mr", BY_IOCTL(MR, ADVISE_MR)),
-	REFUSED("reg_dmabuf_mr", BY_IOCTL(MR, REG_DMABUF_MR)),
+	UNSUPPORTED("advise_mr", BY_IOCTL(MR, ADVISE_MR)),
+	UNSUPPORTED("reg_dmabuf_mr", BY_IOCTL(MR, REG_DMABUF_MR)),
 
-	{ .name = "alloc_mw", BY_WRITE(ALLOC_MW), FLAGS(UV_DRIVER_DATA), NEEDS(alloc_mw),
+	{ .name = "alloc_mw", BY_WRITE(ALLOC_MW), FLAGS(UV_DRIVER_DATA), NEEDS_FN(alloc_mw),
 	  REQUEST(struct ib_uverbs_alloc_mw), RESPONSE(struct ib_uverbs_alloc_mw_resp),
 	  FIELDS(alloc_mw_write, uv_alloc_mw), HANDLER(alloc_mw) },
-	{ .name = "dealloc_mw", BY_WRITE(DEALLOC_MW), NEEDS(dealloc_mw),
+	{ .name = "dealloc_mw", BY_WRITE(DEALLOC_MW), NEEDS_FN(dealloc_mw),
 	  REQUEST(struct ib_uverbs_dealloc_mw), FIELDS(dealloc_mw_write, uv_destroy) },
-	{ .name = "dealloc_mw", BY_IOCTL(MW, MW_DESTROY), NEEDS(dealloc_mw),
+	{ .name = "dealloc_mw", BY_IOCTL(MW, MW_DESTROY), NEEDS_FN(dealloc_mw),
 	  FIELDS(dealloc_mw_ioctl, uv_destroy) },
 
 	{ .name = "create_comp_channel", BY_WRITE(CREATE_COMP_CHANNEL), FLAGS(UV_CONTEXT),
 	  REQUEST(struct ib_uverbs_create_comp_channel),
 	  RESPONSE(struct ib_uverbs_create_comp_channel_resp),
 	  FIELDS(comp_channel_write, uv_comp_channel) },
-	{ .name = "create_cq", BY_WRITE(CREATE_CQ), FLAGS(UV_DRIVER_DATA), NEEDS(create_cq),
+	{ .name = "create_cq", BY_WRITE(CREATE_CQ), FLAGS(UV_DRIVER_DATA), NEEDS_FN(create_cq),
 	  REQUEST(struct ib_uverbs_create_cq), RESPONSE(struct ib_uverbs_create_cq_resp),
 	  FIELDS(create_cq_write, uv_create_cq), HANDLER(create_cq) },
-	{ .name = "create_cq", BY_WRITE_EX(CREATE_CQ), FLAGS(UV_DRIVER_DATA), NEEDS(create_cq),
+	{ .name = "create_cq", BY_WRITE_EX(CREATE_CQ), FLAGS(UV_DRIVER_DATA), NEEDS_FN(create_cq),
 	  EX_REQUEST(struct ib_uverbs_ex_create_cq),
 	  EX_RESPONSE(struct ib_uverbs_ex_create_cq_resp),
 	  FIELDS(create_cq_ex, uv_create_cq), HANDLER(create_cq) },
 	{ .name = "create_cq", BY_IOCTL(CQ, CQ_CREATE), FLAGS(UV_DRIVER_DATA),
-	  NEEDS2(create_cq, destroy_cq),
+	  NEEDS_FN2(create_cq, destroy_cq),
 	  FIELDS(create_cq_ioctl, uv_create_cq), HANDLER(create_cq) },
-	{ .name = "resize_cq", BY_WRITE(RESIZE_CQ), FLAGS(UV_DRIVER_DATA), NEEDS(UV_OP_RESIZE_CQ),
+	{ .name = "resize_cq", BY_WRITE(RESIZE_CQ), FLAGS(UV_DRIVER_DATA),
+	  NEEDS_FN(UV_OP_RESIZE_CQ),
 	  REQUEST(struct ib_uverbs_resize_cq), RESPONSE(struct ib_uverbs_resize_cq_resp),
 	  FIELDS(resize_cq_write, uv_resize_cq), HANDLER(resize_cq) },
-	{ .name = "modify_cq", BY_WRITE_EX(MODIFY_CQ), NEEDS(modify_cq),
+	{ .name = "modify_cq", BY_WRITE_EX(MODIFY_CQ), NEEDS_FN(modify_cq),
 	  EX_REQUEST(struct ib_uverbs_ex_modify_cq),
 	  FIELDS(modify_cq_ex, uv_modify_cq), HANDLER(modify_cq) },
-	{ .name = "poll_cq", BY_WRITE(POLL_CQ), FLAGS(UV_OWN_RESPONSE), NEEDS(poll_cq),
+	{ .name = "poll_cq", BY_WRITE(POLL_CQ), FLAGS(UV_OWN_RESPONSE), NEEDS_FN(poll_cq),
 	  REQUEST(struct ib_uverbs_poll_cq), RESPONSE(struct ib_uverbs_poll_cq_resp),
 	  FIELDS(poll_cq_write, uv_poll_cq), HANDLER(poll_cq) },
-	{ .name = "req_notify_cq", BY_WRITE(REQ_NOTIFY_CQ), NEEDS(req_notify_cq),
+	{ .name = "req_notify_cq", BY_WRITE(REQ_NOTIFY_CQ), NEEDS_FN(req_notify_cq),
 	  REQUEST(struct ib_uverbs_req_notify_cq),
 	  FIELDS(notify_cq_write, uv_notify_cq), HANDLER(notify_cq) },
-	{ .name = "destroy_cq", BY_WRITE(DESTROY_CQ), NEEDS(destroy_cq),
+	{ .name = "destroy_cq", BY_WRITE(DESTROY_CQ), NEEDS_FN(destroy_cq),
 	  REQUEST(struct ib_uverbs_destroy_cq), RESPONSE(struct ib_uverbs_destroy_cq_resp),
 	  FIELDS(destroy_cq_write, uv_destroy_cq), HANDLER(destroy_cq) },
-	{ .name = "destroy_cq", BY_IOCTL(CQ, CQ_DESTROY), NEEDS(destroy_cq),
+	{ .name = "destroy_cq", BY_IOCTL(CQ, CQ_DESTROY), NEEDS_FN(destroy_cq),
 	  FIELDS(destroy_cq_ioctl, uv_destroy_cq), HANDLER(destroy_cq) },
 
-	{ .name = "create_qp", BY_WRITE(CREATE_QP), FLAGS(UV_DRIVER_DATA), NEEDS(create_qp),
+	{ .name = "create_qp", BY_WRITE(CREATE_QP), FLAGS(UV_DRIVER_DATA), NEEDS_FN(create_qp),
 	  REQUEST(struct ib_uverbs_create_qp), RESPONSE(struct ib_uverbs_create_qp_resp),
 	  FIELDS(create_qp_write, uv_create_qp), HANDLER(create_qp) },
-	{ .name = "create_qp", BY_WRITE_EX(CREATE_QP), FLAGS(UV_DRIVER_DATA), NEEDS(create_qp),
+	{ .name = "create_qp", BY_WRITE_EX(CREATE_QP), FLAGS(UV_DRIVER_DATA), NEEDS_FN(create_qp),
 	  EX_REQUEST(struct ib_uverbs_ex_create_qp),
 	  EX_RESPONSE(struct ib_uverbs_ex_create_qp_resp),
 	  FIELDS(create_qp_ex, uv_create_qp), HANDLER(create_qp) },
 	{ .name = "create_qp", BY_IOCTL(QP, QP_CREATE), FLAGS(UV_DRIVER_DATA),
-	  NEEDS2(create_qp, destroy_qp),
+	  NEEDS_FN2(create_qp, destroy_qp),
 	  FIELDS(create_qp_ioctl, uv_create_qp), HANDLER(create_qp_ioctl) },
-	{ .name = "modify_qp", BY_WRITE(MODIFY_QP), NEEDS(modify_qp),
+	{ .name = "modify_qp", BY_WRITE(MODIFY_QP), NEEDS_FN(modify_qp),
 	  REQUEST(struct ib_uverbs_modify_qp),
 	  FIELDS(modify_qp_write, uv_modify_qp), HANDLER(modify_qp) },
-	{ .name = "modify_qp", BY_WRITE_EX(MODIFY_QP), FLAGS(UV_DRIVER_DATA), NEEDS(modify_qp),
+	{ .name = "modify_qp", BY_WRITE_EX(MODIFY_QP), FLAGS(UV_DRIVER_DATA), NEEDS_FN(modify_qp),
 	  EX_REQUEST(struct ib_uverbs_ex_modify_qp),
 	  EX_RESPONSE(struct ib_uverbs_ex_modify_qp_resp),
 	  FIELDS(modify_qp_ex, uv_modify_qp), HANDLER(modify_qp) },
-	{ .name = "query_qp", BY_WRITE(QUERY_QP), NEEDS(query_qp),
+	{ .name = "query_qp", BY_WRITE(QUERY_QP), NEEDS_FN(query_qp),
 	  REQUEST(struct ib_uverbs_query_qp), RESPONSE(struct ib_uverbs_query_qp_resp),
 	  FIELDS(query_qp_write, uv_query_qp), HANDLER(query_qp) },
-	{ .name = "destroy_qp", BY_WRITE(DESTROY_QP), NEEDS(destroy_qp),
+	{ .name = "destroy_qp", BY_WRITE(DESTROY_QP), NEEDS_FN(destroy_qp),
 	  REQUEST(struct ib_uverbs_destroy_qp), RESPONSE(struct ib_uverbs_destroy_qp_resp),
 	  FIELDS(destroy_qp_write, uv_destroy_evented), HANDLER(destroy_evented) },
-	{ .name = "destroy_qp", BY_IOCTL(QP, QP_DESTROY), NEEDS(destroy_qp),
+	{ .name = "destroy_qp", BY_IOCTL(QP, QP_DESTROY), NEEDS_FN(destroy_qp),
 	  FIELDS(destroy_qp_ioctl, uv_destroy_evented), HANDLER(destroy_evented) },
-	{ .name = "attach_mcast", BY_WRITE(ATTACH_MCAST), NEEDS2(attach_mcast, detach_mcast),
+	{ .name = "attach_mcast", BY_WRITE(ATTACH_MCAST), NEEDS_FN2(attach_mcast, detach_mcast),
 	  REQUEST(struct ib_uverbs_attach_mcast),
 	  FIELDS(mcast_write, uv_mcast), HANDLER(attach_mcast) },
-	{ .name = "detach_mcast", BY_WRITE(DETACH_MCAST), NEEDS(detach_mcast),
+	{ .name = "detach_mcast", BY_WRITE(DETACH_MCAST), NEEDS_FN(detach_mcast),
 	  REQUEST(struct ib_uverbs_detach_mcast),
 	  FIELDS(mcast_write, uv_mcast), HANDLER(detach_mcast) },
-	{ .name = "post_send", BY_WRITE(POST_SEND), FLAGS(UV_TAIL), NEEDS(post_send),
+	{ .name = "post_send", BY_WRITE(POST_SEND), FLAGS(UV_TAIL), NEEDS_FN(post_send),
 	  REQUEST(struct ib_uverbs_post_send), RESPONSE(struct ib_uverbs_post_send_resp),
 	  FIELDS(post_send_write, uv_post), HANDLER(post_send) },
-	{ .name = "post_recv", BY_WRITE(POST_RECV), FLAGS(UV_TAIL), NEEDS(post_recv),
+	{ .name = "post_recv", BY_WRITE(POST_RECV), FLAGS(UV_TAIL), NEEDS_FN(post_recv),
 	  REQUEST(struct ib_uverbs_post_recv), RESPONSE(struct ib_uverbs_post_recv_resp),
 	  FIELDS(post_recv_write, uv_post), HANDLER(post_recv) },
 
-	{ .name = "create_srq", BY_WRITE(CREATE_SRQ), FLAGS(UV_DRIVER_DATA), NEEDS(create_srq),
+	{ .name = "create_srq", BY_WRITE(CREATE_SRQ), FLAGS(UV_DRIVER_DATA), NEEDS_FN(create_srq),
 	  REQUEST(struct ib_uverbs_create_srq), RESPONSE(struct ib_uverbs_create_srq_resp),
 	  FIELDS(create_srq_write, uv_create_srq), HANDLER(create_srq) },
-	{ .name = "create_xsrq", BY_WRITE(CREATE_XSRQ), FLAGS(UV_DRIVER_DATA), NEEDS(create_srq),
+	{ .name = "create_xsrq", BY_WRITE(CREATE_XSRQ), FLAGS(UV_DRIVER_DATA), NEEDS_FN(create_srq),
 	  REQUEST(struct ib_uverbs_create_xsrq), RESPONSE(struct ib_uverbs_create_srq_resp),
 	  FIELDS(create_xsrq_write, uv_create_srq), HANDLER(create_srq) },
 	{ .name = "create_srq", BY_IOCTL(SRQ, SRQ_CREATE), FLAGS(UV_DRIVER_DATA),
-	  NEEDS2(create_srq, destroy_srq),
+	  NEEDS_FN2(create_srq, destroy_srq),
 	  FIELDS(create_srq_ioctl, uv_create_srq), HANDLER(create_srq) },
-	{ .name = "modify_srq", BY_WRITE(MODIFY_SRQ), FLAGS(UV_DRIVER_DATA), NEEDS(modify_srq),
+	{ .name = "modify_srq", BY_WRITE(MODIFY_SRQ), FLAGS(UV_DRIVER_DATA), NEEDS_FN(modify_srq),
 	  REQUEST(struct ib_uverbs_modify_srq),
 	  FIELDS(modify_srq_write, uv_modify_srq), HANDLER(modify_srq) },
-	{ .name = "query_srq", BY_WRITE(QUERY_SRQ), NEEDS(query_srq),
+	{ .name = "query_srq", BY_WRITE(QUERY_SRQ), NEEDS_FN(query_srq),
 	  REQUEST(struct ib_uverbs_query_srq), RESPONSE(struct ib_uverbs_query_srq_resp),
 	  FIELDS(query_srq_write, uv_query_srq), HANDLER(query_srq) },
-	{ .name = "destroy_srq", BY_WRITE(DESTROY_SRQ), NEEDS(destroy_srq),
+	{ .name = "destroy_srq", BY_WRITE(DESTROY_SRQ), NEEDS_FN(destroy_srq),
 	  REQUEST(struct ib_uverbs_destroy_srq), RESPONSE(struct ib_uverbs_destroy_srq_resp),
 	  FIELDS(destroy_srq_write, uv_destroy_evented), HANDLER(destroy_evented) },
-	{ .name = "destroy_srq", BY_IOCTL(SRQ, SRQ_DESTROY), NEEDS(destroy_srq),
+	{ .name = "destroy_srq", BY_IOCTL(SRQ, SRQ_DESTROY), NEEDS_FN(destroy_srq),
 	  FIELDS(destroy_srq_ioctl, uv_destroy_evented), HANDLER(destroy_evented) },
-	{ .name = "post_srq_recv", BY_WRITE(POST_SRQ_RECV), FLAGS(UV_TAIL), NEEDS(post_srq_recv),
+	{ .name = "post_srq_recv", BY_WRITE(POST_SRQ_RECV), FLAGS(UV_TAIL), NEEDS_FN(post_srq_recv),
 	  REQUEST(struct ib_uverbs_post_srq_recv), RESPONSE(struct ib_uverbs_post_srq_recv_resp),
 	  FIELDS(post_srq_recv_write, uv_post), HANDLER(post_srq_recv) },
 
 	{ .name = "create_ah", BY_WRITE(CREATE_AH), FLAGS(UV_DRIVER_DATA),
-	  NEEDS2(create_user_ah, destroy_ah),
+	  NEEDS_FN2(create_user_ah, destroy_ah),
 	  REQUEST(struct ib_uverbs_create_ah), RESPONSE(struct ib_uverbs_create_ah_resp),
 	  FIELDS(create_ah_write, uv_create_ah), HANDLER(create_ah) },
-	{ .name = "destroy_ah", BY_WRITE(DESTROY_AH), NEEDS2(create_user_ah, destroy_ah),
+	{ .name = "destroy_ah", BY_WRITE(DESTROY_AH), NEEDS_FN2(create_user_ah, destroy_ah),
 	  REQUEST(struct ib_uverbs_destroy_ah), FIELDS(destroy_ah_write, uv_destroy) },
-	{ .name = "destroy_ah", BY_IOCTL(AH, AH_DESTROY), NEEDS2(create_user_ah, destroy_ah),
+	{ .name = "destroy_ah", BY_IOCTL(AH, AH_DESTROY), NEEDS_FN2(create_user_ah, destroy_ah),
 	  FIELDS(destroy_ah_ioctl, uv_destroy) },
 
-	/* XRC domains, receive work queues and flows: on no device that is served. */
-	REFUSED("open_xrcd", BY_WRITE(OPEN_XRCD)),
-	REFUSED("close_xrcd", BY_WRITE(CLOSE_XRCD)),
-	REFUSED("open_qp", BY_WRITE(OPEN_QP)),
-	REFUSED("create_flow", BY_WRITE_EX(CREATE_FLOW)),
-	REFUSED("destroy_flow", BY_WRITE_EX(DESTROY_FLOW)),
-	REFUSED("create_wq", BY_WRITE_EX(CREATE_WQ)),
-	REFUSED("modify_wq", BY_WRITE_EX(MODIFY_WQ)),
-	REFUSED("destroy_wq", BY_WRITE_EX(DESTROY_WQ)),
-	REFUSED("create_rwq_ind_tbl", BY_WRITE_EX(CREATE_RWQ_IND_TBL)),
-	REFUSED("destroy_rwq_ind_tbl", BY_WRITE_EX(DESTROY_RWQ_IND_TBL)),
+	/* XRC domains, receive work queues and flows: no device that is served has them. */
+	UNSUPPORTED("open_xrcd", BY_WRITE(OPEN_XRCD)),
+	UNSUPPORTED("close_xrcd", BY_WRITE(CLOSE_XRCD)),
+	UNSUPPORTED("open_qp", BY_WRITE(OPEN_QP)),
+	UNSUPPORTED("create_flow", BY_WRITE_EX(CREATE_FLOW)),
+	UNSUPPORTED("destroy_flow", BY_WRITE_EX(DESTROY_FLOW)),
+	UNSUPPORTED("create_wq", BY_WRITE_EX(CREATE_WQ)),
+	UNSUPPORTED("modify_wq", BY_WRITE_EX(MODIFY_WQ)),
+	UNSUPPORTED("destroy_wq", BY_WRITE_EX(DESTROY_WQ)),
+	UNSUPPORTED("create_rwq_ind_tbl", BY_WRITE_EX(CREATE_RWQ_IND_TBL)),
+	UNSUPPORTED("destroy_rwq_ind_tbl", BY_WRITE_EX(DESTROY_RWQ_IND_TBL)),
 };
 
 const unsigned int uv_row_count = ARRAY_SIZE(uv_rows);
 
-/* ---- finding a row --------------------------------------------------------- */
+/* ---- lookup --------------------------------------------------------- */
 
 struct uv_index uv_index __ro_after_init;
 
-/* Whether the device, if it is still there, can do that. */
-bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev)
+/* Whether the driver has the functions of the command. A removed device (NULL) supports all. */
+bool uv_row_supported(const struct uv_row *row, const struct ib_device *dev)
 {
 	int i;
 
-	if (row->refused)
+	if (row->unsupported)
 		return false;
 	if (!dev)
 		return true;
-	if (row->door == UV_DOOR_WRITE && !(dev->uverbs_cmd_mask & BIT_ULL(row->method)))
+	if (row->abi == UV_ABI_WRITE && !(dev->uverbs_cmd_mask & BIT_ULL(row->method)))
 		return false;
 	for (i = 0; i < ARRAY_SIZE(row->op); i++)
 		if (row->op[i] && !*(void * const *)((const void *)&dev->ops + row->op[i]))
@@ -736,18 +739,18 @@ bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev)
 	return true;
 }
 
-/* The same of all rows, for a device that is there: a set of them. */
-void uv_rows_offered(unsigned long *rows, const struct ib_device *dev)
+/* The set of rows that the device supports. */
+void uv_rows_supported(unsigned long *rows, const struct ib_device *dev)
 {
 	unsigned int i;
 
 	for (i = 0; i < uv_row_count; i++)
-		if (uv_row_offered(&uv_rows[i], dev))
+		if (uv_row_supported(&uv_rows[i], dev))
 			__set_bit(i, rows);
 }
 
-/* What both doors need not find out for each call. */
-static void derive(struct uv_row *row)
+/* Sets the members that follow from the fields. */
+static void uv_row_derive(struct uv_row *row)
 {
 	unsigned int i;
 
@@ -755,57 +758,57 @@ static void derive(struct uv_row *row)
 	for (i = 0; i < row->nfields; i++) {
 		const struct uv_field *field = &row->fields[i];
 
-		if (row->door == UV_DOOR_IOCTL)
-			row->place[field->at] = i + 1;
+		if (row->abi == UV_ABI_IOCTL)
+			row->field_of_attr[field->at] = i + 1;
 		if (!(field->flags & UV_OPTIONAL))
-			row->wanted |= BIT(i);
+			row->mandatory |= BIT(i);
 		if (field->kind == UV_OUT || field->kind == UV_NEW || field->kind == UV_FD_NEW ||
-		    (field->kind == UV_BUF && field->flags & UV_WRITES))
-			row->answered |= BIT(i);
-		if (!uv_is_result(field))
+		    (field->kind == UV_BUF && field->flags & UV_BUF_OUT))
+			row->outputs |= BIT(i);
+		if (!uv_field_is_result(field))
 			row->ninputs = i + 1;
 	}
 }
 
-/* Of a row that has a mistake, what it is. */
-static const char *mistake(const struct uv_row *row)
+/* Returns the description of an error in the row, or NULL. */
+static const char *uv_row_check(const struct uv_row *row)
 {
 	const struct uv_field *field;
-	unsigned int taken = 0, made = 0, results = 0;
+	unsigned int held = 0, created = 0, results = 0;
 
-	if (row->door == UV_DOOR_IOCTL ?
+	if (row->abi == UV_ABI_IOCTL ?
 	    row->object >= UV_IOCTL_OBJECTS || row->method >= UV_IOCTL_METHODS :
 	    row->method >= UV_WRITE_COMMANDS)
-		return "number without a place in the index";
+		return "number out of range";
 	if (row->request > UV_MAX_WIRE || row->response > UV_MAX_WIRE)
 		return "request or response too long";
 	if (row->args > UV_MAX_ARGS || row->nfields > UV_MAX_FIELDS)
 		return "too many arguments";
 	for (field = row->fields; field < row->fields + row->nfields; field++) {
-		u16 room = row->request;
+		u16 size = row->request;
 
 		switch (field->kind) {
 		case UV_OBJ:
 		case UV_FD:
-			taken++;
+			held++;
 			break;
 		case UV_NEW:
 		case UV_FD_NEW:
-			made++;
-			room = row->response;
+			created++;
+			size = row->response;
 			break;
 		case UV_OUT:
 		case UV_OUT_LEN:
-			room = row->response;
+			size = row->response;
 			break;
 		}
-		if (uv_is_result(field))
+		if (uv_field_is_result(field))
 			results++;
-		else if (results && row->door != UV_DOOR_IOCTL)
-			return "result before the end";
-		if (row->door == UV_DOOR_IOCTL && field->at >= UV_MAX_ATTRS)
-			return "attribute of a high number";
-		if (row->door != UV_DOOR_IOCTL && field->at + field->len > room)
+		else if (results && row->abi != UV_ABI_IOCTL)
+			return "input after a result";
+		if (row->abi == UV_ABI_IOCTL && field->at >= UV_MAX_ATTRS)
+			return "attribute id out of range";
+		if (row->abi != UV_ABI_IOCTL && field->at + field->len > size)
 			return "field outside of the request or response";
 		if (field->kind <= UV_FLAGS && field->arg + field->len > row->args)
 			return "value outside of the arguments";
@@ -814,34 +817,34 @@ static const char *mistake(const struct uv_row *row)
 		if ((field->kind == UV_OBJ || field->kind == UV_NEW) && !field->type)
 			return "object without a type";
 	}
-	if (taken > UV_MAX_TAKEN || made > 1)
+	if (held > UV_MAX_HELD || created > 1)
 		return "too many objects";
 	return NULL;
 }
 
 int uv_table_init(void)
 {
-	const struct uv_row **place;
-	const char *wrong;
+	const struct uv_row **entry;
+	const char *error;
 	struct uv_row *row;
 
 	BUILD_BUG_ON(ARRAY_SIZE(uv_rows) > UV_MAX_ROWS);
 	for (row = uv_rows; row < uv_rows + uv_row_count; row++) {
-		wrong = mistake(row);
-		if (!wrong) {
-			if (row->door == UV_DOOR_IOCTL)
-				place = &uv_index.ioctl[row->object][row->method];
+		error = uv_row_check(row);
+		if (!error) {
+			if (row->abi == UV_ABI_IOCTL)
+				entry = &uv_index.ioctl[row->object][row->method];
 			else
-				place = &uv_index.write[row->door == UV_DOOR_WRITE_EX][row->method];
-			if (*place)
-				wrong = "is there twice";
+				entry = &uv_index.write[row->abi == UV_ABI_WRITE_EX][row->method];
+			if (*entry)
+				error = "duplicate";
 		}
-		if (wrong) {
-			pr_err("row %s: %s\n", row->name, wrong);
+		if (error) {
+			pr_err("row %s: %s\n", row->name, error);
 			return -EINVAL;
 		}
-		derive(row);
-		*place = row;
+		uv_row_derive(row);
+		*entry = row;
 	}
 	return 0;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of commands: one row for each way to ask for a command. CREATE_CQ
- * can be asked for by write(), by extended write() and by ioctl, so it has
- * three rows; they name the same handler and the same arguments.
+ * The table of commands. It has one row for each command and ABI: CREATE_CQ
+ * exists as write(), as extended write() and as ioctl, so it has three rows,
+ * which share a handler and the structure of its arguments.
  *
- * A row is data. What the dispatcher can check by looking at it - sizes,
- * reserved bytes, which objects are taken and how - no handler checks again.
+ * A row is data. The dispatcher uses it to check sizes, reserved bytes, flags
+ * and handles, so no handler checks them again.
  */
 #ifndef T3_UVERBS_TABLE_H
 #define T3_UVERBS_TABLE_H
 
-/* 64-bit values of user space are pointers, lengths and divisors here. */
+/* 64-bit values of user space are used as pointers, lengths and divisors. */
 #ifndef CONFIG_64BIT
 #error "t3_uverbs needs a kernel of 64 bits"
 #endif
@@ -27,32 +27,32 @@ struct ib_device;
 struct uv_call;
 struct uv_type;
 
-enum uv_door {
-	UV_DOOR_WRITE,		/* struct ib_uverbs_cmd_hdr */
-	UV_DOOR_WRITE_EX,	/* the same with struct ib_uverbs_ex_cmd_hdr */
-	UV_DOOR_IOCTL,		/* struct ib_uverbs_ioctl_hdr */
+enum uv_abi {
+	UV_ABI_WRITE,		/* struct ib_uverbs_cmd_hdr */
+	UV_ABI_WRITE_EX,	/* the same with struct ib_uverbs_ex_cmd_hdr */
+	UV_ABI_IOCTL,		/* struct ib_uverbs_ioctl_hdr */
 };
 
-/* How a field goes between the caller and the arguments of the handler. */
+/* How a field is converted between the caller's memory and the arguments of the handler. */
 enum uv_kind {
 	UV_IN,		/* bytes of the request into the arguments */
-	UV_CONST,	/* ioctl: 64 bits into a smaller unsigned number, must fit */
+	UV_CONST,	/* ioctl: 64 bits into an unsigned number that may be smaller; must fit */
 	UV_FLAGS,	/* ioctl: 32 or 64 bits, only .allowed may be set */
 	UV_BITS,	/* write: 8 or 32 bits; only .allowed may be set, else .error */
 	UV_OUT,		/* bytes of the arguments into the response */
-	UV_OUT_LEN,	/* extended write: how much of the response was filled */
-	UV_BUF,		/* ioctl: caller's memory, read or written by the handler: struct uv_buf */
-	UV_OBJ,		/* handle of an object: the struct ib_uobject * */
-	UV_NEW,		/* object to be made: the struct ib_uobject *; its handle is a result */
-	UV_FD,		/* event file, by its descriptor: the struct uv_events * */
-	UV_FD_NEW,	/* event file to be made: the struct uv_events *; its fd is a result */
+	UV_OUT_LEN,	/* extended write: how many bytes of the response were written */
+	UV_BUF,		/* ioctl: the caller's memory, which the handler accesses: struct uv_buf */
+	UV_OBJ,		/* handle of an object into a struct ib_uobject * */
+	UV_NEW,		/* new object, a struct ib_uobject *; its handle is a result */
+	UV_FD,		/* descriptor of an event file into a struct uv_events * */
+	UV_FD_NEW,	/* new event file, a struct uv_events *; its descriptor is a result */
 };
 
 enum uv_field_flags {
-	UV_OPTIONAL = BIT(0),	/* ioctl: may be left out; descriptor in write(): -1 is none */
-	UV_EXTENDS = BIT(1),	/* ioctl: may be longer if what we do not know is zero */
-	UV_WRITES = BIT(2),	/* UV_BUF: for results */
-	UV_ASYNC = BIT(3),	/* UV_FD, UV_FD_NEW: asynchronous events, not completions */
+	UV_OPTIONAL = BIT(0),	/* ioctl: may be absent; UV_FD in write(): -1 is none */
+	UV_EXTENSIBLE = BIT(1),	/* ioctl: may be longer if the excess is zero */
+	UV_BUF_OUT = BIT(2),	/* UV_BUF: the handler writes to it */
+	UV_ASYNC = BIT(3),	/* UV_FD, UV_FD_NEW: for asynchronous events, not completions */
 };
 
 struct uv_field {
@@ -61,76 +61,78 @@ struct uv_field {
 	u8 flags;
 	s8 error;		/* UV_BITS */
 	u16 at;			/* ioctl: attribute; write(): offset in the request, or response */
-	u16 min, len;		/* bytes that the caller gives at least, and that we know */
+	u16 min, len;		/* least size from the caller, size of the value */
 	u16 arg;		/* offset in the arguments */
 	u32 allowed;		/* UV_FLAGS, UV_BITS */
 	const struct uv_type *type;		/* UV_OBJ, UV_NEW */
-	bool (*when)(const void *request);	/* write(): the field counts only when this is so */
+	bool (*when)(const void *request);	/* write(): the field is ignored unless true */
 };
 
-/* Written when the command has been carried out. */
-static inline bool uv_is_result(const struct uv_field *field)
+/* Written after the handler has returned. */
+static inline bool uv_field_is_result(const struct uv_field *field)
 {
 	return field->kind == UV_OUT || field->kind == UV_OUT_LEN;
 }
 
 struct uv_buf {
-	void __user *at;
-	u32 len;	/* a handler that has written nothing there sets it to 0 */
+	void __user *ptr;
+	u32 len;	/* the handler sets it to 0 if it has written nothing */
 };
 
 enum uv_row_flags {
-	UV_CONTEXT = BIT(0),	/* only with a context */
-	UV_DRIVER_DATA = BIT(1),	/* the driver's own data may follow, both ways */
-	UV_TAIL = BIT(2),	/* the handler reads what follows the request by itself */
-	UV_OWN_RESPONSE = BIT(3),	/* the handler writes the response by itself */
+	UV_CONTEXT = BIT(0),	/* needs a context */
+	UV_DRIVER_DATA = BIT(1),	/* the driver's data may follow request and response */
+	UV_TAIL = BIT(2),	/* the handler reads what follows the request */
+	UV_OWN_RESPONSE = BIT(3),	/* the handler writes the response */
 };
 
-#define UV_MAX_ATTRS	24	/* of the core; their ids are counted from 0 */
+#define UV_MAX_ATTRS	24	/* largest id of a core attribute + 1 */
 
 struct uv_row {
 	const char *name;
-	u8 door;
+	u8 abi;
 	u8 flags;
 	u16 object;		/* ioctl */
 	u16 method;		/* ioctl: method; write(): number of the command, without flags */
-	u16 op[2];		/* offsets in struct ib_device_ops that must not be NULL */
-	u16 request, request_min;	/* write(): bytes that we know, that there must be */
+	u16 op[2];		/* offsets of the functions in struct ib_device_ops that it needs */
+	u16 request, request_min;	/* write(): size of the structure, least size */
 	u16 response, response_min;
-	u16 args;		/* bytes of the arguments */
+	u16 args;		/* size of the arguments */
 	u16 nfields;
 	const struct uv_field *fields;
-	int (*handler)(struct uv_call *call, void *args);	/* NULL: nothing to do */
-	bool refused;		/* known, and nothing that a device here could do */
+	int (*handler)(struct uv_call *call, void *args);	/* NULL: none */
+	bool unsupported;	/* a command of the ABI that no device here supports */
 
-	/* Filled by uv_table_init(): its place, and what follows from the fields, as sets. */
-	u16 number;
-	u32 wanted;	/* ioctl: may not be left out */
-	u32 answered;	/* ioctl: something is written when the command has been carried out */
-	u16 ninputs;	/* write(): the results stand behind them */
-	u8 place[UV_MAX_ATTRS];	/* ioctl: attribute -> its field + 1, 0: there is none */
+	/* Set by uv_table_init(). mandatory and outputs are sets of indices of fields. */
+	u16 number;	/* of the row */
+	u32 mandatory;	/* ioctl: fields that must be present */
+	u32 outputs;	/* ioctl: fields that are written after the handler has returned */
+	u16 ninputs;	/* write(): the fields before the results */
+	u8 field_of_attr[UV_MAX_ATTRS];	/* ioctl: index of the attribute's field + 1, 0: none */
 };
 
 extern struct uv_row uv_rows[];
 extern const unsigned int uv_row_count;
 
-/* Sizes of what a call has on the stack; uv_table_init() checks every row against them. */
+/*
+ * Sizes of the arrays that a call has on the stack. uv_table_init() checks each row against them.
+ */
 #define UV_MAX_WIRE	320
 #define UV_MAX_ARGS	352
-#define UV_MAX_FIELDS	20	/* at most 32: there are sets of them */
-#define UV_MAX_TAKEN	8
+#define UV_MAX_FIELDS	20	/* at most 32: sets of fields have 32 bits */
+#define UV_MAX_HELD	8
 #define UV_MAX_ROWS	128
 
 int uv_table_init(void);
-bool uv_row_offered(const struct uv_row *row, const struct ib_device *dev);
-void uv_rows_offered(unsigned long *rows, const struct ib_device *dev);
+bool uv_row_supported(const struct uv_row *row, const struct ib_device *dev);
+void uv_rows_supported(unsigned long *rows, const struct ib_device *dev);
 
-/* Numbers that are there, or might be in the range of what is there. */
+/* Sizes of the lookup arrays below. Each number of a command must be smaller. */
 #define UV_WRITE_COMMANDS	64
 #define UV_IOCTL_OBJECTS	20
 #define UV_IOCTL_METHODS	8
 
-/* The rows by what a caller says. */
+/* The rows by the numbers in the caller's header. */
 struct uv_index {
 	const struct uv_row *write[2][UV_WRITE_COMMANDS];	/* plain, extended */
 	const struct uv_row *ioctl[UV_IOCTL_OBJECTS][UV_IOCTL_METHODS];

@@ -2,16 +2,17 @@
 /*
  * t3_uverbs: the verbs dispatcher behind /dev/infiniband/uverbsN.
  *
- * A command comes in by one of two doors: write() (door_write.c) or the
- * ioctl RDMA_VERBS_IOCTL (door_ioctl.c). Both find its row in the table
- * (table.c), let call.c take what the row says out of the request - values,
- * objects, event files - and put it into the arguments of a handler
- * (cmd_*.c), and bring the results back. A handler only acts.
+ * A command arrives by write() (write.c) or by the ioctl RDMA_VERBS_IOCTL
+ * (ioctl.c). Both look up its row in the table of commands (table.c). The row
+ * lists the fields of the request. The dispatcher converts them - values,
+ * handles, descriptors - to the arguments of a handler (cmd_*.c), calls the
+ * handler and copies its results to the response.
  *
- * The locks and their order: docs/uverbs.md. A function that needs one asserts it.
+ * docs/uverbs.md has the locks and their order. A function that needs a lock
+ * asserts it.
  *
- * Lifetimes stand where the objects live: objects.c (handles), events.c
- * (event files), device.c (devices and files).
+ * The rules of lifetime are in objects.c (objects and handles), events.c
+ * (event files) and device.c (devices and files).
  */
 #ifndef T3_UVERBS_H
 #define T3_UVERBS_H
@@ -37,15 +38,15 @@ struct uv_stats;
 enum uv_access {
 	UV_READ,	/* shared with other readers */
 	UV_WRITE,	/* exclusive */
-	UV_DESTROY,	/* destroyed before the handler runs; freed when it is put */
+	UV_DESTROY,	/* destroyed before the handler runs, freed by uv_object_put() */
 };
 
-/* A kind of object with handles. */
+/* A type of object that has handles. */
 struct uv_type {
 	const char *name;
 	u16 id;		/* UVERBS_OBJECT_* */
 	u16 size;	/* of the structure that begins with struct uv_object */
-	/* Destroys what the driver has. An error leaves the object as it was. */
+	/* Destroys the driver's object. On error the object is unchanged. */
 	int (*destroy)(struct ib_uobject *uobj, enum rdma_remove_reason why,
 		       struct uverbs_attr_bundle *attrs);
 };
@@ -53,40 +54,43 @@ struct uv_type {
 extern const struct uv_type uv_pd, uv_mr, uv_mw, uv_cq, uv_qp, uv_srq, uv_ah;
 
 struct uv_object {
-	struct ib_uobject base;		/* must be first: ib_core looks for it */
+	struct ib_uobject base;		/* must be first: ib_core has pointers to it */
 	const struct uv_type *type;
 };
 
 /*
- * Unread events of one object or port. They are counted, not allocated: to report one takes no
- * memory, and a program that reads none holds no more than its objects. All under uv_events.lock.
+ * Unread events of one object or port. They are counted, not allocated: to report an event needs no
+ * memory, so it cannot fail, and unread events cannot exhaust memory. All under uv_events.lock.
  */
 struct uv_source {
-	struct list_head in_queue;	/* of uv_events.queue, while any are unread */
+	struct list_head in_queue;	/* in uv_events.queue while unread > 0 */
 	u32 unread;
-	u32 reported;			/* that were read */
+	u32 reported;			/* events that were read */
 };
 
-/* Asynchronous events, in their order: runs of the same type. A QP has nine types, a port nine. */
+/*
+ * Asynchronous events in their order, as runs of the same type. A QP has nine types of events, and
+ * so has a port.
+ */
 #define UV_ASYNC_RUNS 10
 
 struct uv_async_source {
 	struct uv_source base;	/* must be first: uv_events.queue links it */
-	u64 element;		/* what programs call the object, or the port */
+	u64 element;		/* user_handle of the object, or number of the port */
 	u32 nruns;
 	struct {
 		u32 type : 8, count : 24;
 	} run[UV_ASYNC_RUNS];
 };
 
-/* An object that has asynchronous events: CQ, QP, SRQ. */
+/* An object that reports asynchronous events: CQ, QP, SRQ. */
 struct uv_evented {
 	struct uv_object obj;
 	struct uv_events *async;	/* holds a reference */
 	struct uv_async_source source;	/* under async->lock */
 };
 
-/* The tags are ib_core's, which has pointers to them: a struct ib_uobject at the start. */
+/* ib_core has pointers to structures of these tags and expects a struct ib_uobject at offset 0. */
 struct ib_ucq_object {
 	struct uv_evented ev;
 	struct uv_events *channel;	/* holds a reference */
@@ -95,15 +99,15 @@ struct ib_ucq_object {
 
 struct ib_uqp_object {
 	struct uv_evented ev;
-	struct mutex mcast_lock;	/* mcast */
-	struct list_head mcast;
+	struct mutex mcast_lock;	/* protects mcast */
+	struct list_head mcast;		/* uv_mcast_entry.list */
 };
 
 struct ib_usrq_object {
 	struct uv_evented ev;
 };
 
-/* As large as any of them. */
+/* As large as the largest object. */
 union uv_any_object {
 	struct uv_object obj;
 	struct ib_ucq_object cq;
@@ -111,7 +115,7 @@ union uv_any_object {
 	struct ib_usrq_object srq;
 };
 
-/* For uv_type.size. */
+/* The value of uv_type.size; uv_object_alloc() allocates no more than the union. */
 #define UV_SIZE(object) \
 	(sizeof(object) + BUILD_BUG_ON_ZERO(sizeof(object) > sizeof(union uv_any_object)))
 
@@ -134,39 +138,41 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type *type, u64 handle,
 				     struct uverbs_attr_bundle *attrs);
 void uv_object_put(struct ib_uobject *uobj, enum uv_access access);
-u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 room);
+u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 max);
 void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why);
-void uv_file_drop_handles(struct uv_file *file);
+void uv_file_free_handles(struct uv_file *file);
 
-/* ---- their numbers (handles.c) ---------------------------------------------- */
+/* ---- handles (handles.c) ---------------------------------------------- */
 
 struct uv_handles {
-	unsigned long *at;		/* NULL, until there is an object */
-	u32 size, fresh, free;
+	unsigned long *slots;		/* NULL until the first object is created */
+	u32 size;			/* of slots */
+	u32 used;			/* slots from here on were never used */
+	u32 free;			/* the first of the list of free slots, or UV_NO_HANDLE */
 };
 
 void uv_handles_init(struct uv_handles *table);
-void uv_handles_end(struct uv_handles *table, void (*each)(struct ib_uobject *uobj));
+void uv_handles_free(struct uv_handles *table, void (*free)(struct ib_uobject *uobj));
 int uv_handle_reserve(struct uv_file *file, u32 *handle);
-void uv_handle_show(struct uv_handles *table, struct ib_uobject *uobj);
-void uv_handle_drop(struct uv_handles *table, u32 handle);
+void uv_handle_publish(struct uv_handles *table, struct ib_uobject *uobj);
+void uv_handle_release(struct uv_handles *table, u32 handle);
 
-/* Of a place in the table: whether it holds the number of the next free one. */
-static inline bool uv_handle_is_free(unsigned long place)
+/* Whether a slot holds the number of the next free slot. */
+static inline bool uv_slot_is_free(unsigned long slot)
 {
-	return place & 1;
+	return slot & 1;
 }
 
 /* ---- devices and files (device.c) ---------------------------------------- */
 
 struct uv_device {
-	struct ib_uverbs_device base;	/* what ib_core knows; must be first */
+	struct ib_uverbs_device base;	/* the part that ib_core reads; must be first */
 	struct uv_stats *stats;
-	DECLARE_BITMAP(offered, UV_MAX_ROWS);	/* rows that the device has the functions for */
+	DECLARE_BITMAP(supported, UV_MAX_ROWS);	/* uv_row.number: the driver has the functions */
 };
 
 struct uv_file {
-	struct ib_uverbs_file base;	/* what ib_core knows; must be first */
+	struct ib_uverbs_file base;	/* the part that ib_core reads; must be first */
 	struct list_head events;	/* uv_events.in_file, under lists_mutex */
 	struct uv_handles handles;	/* under uobjects_lock */
 };
@@ -183,19 +189,19 @@ static inline spinlock_t *uv_handles_lock(const struct uv_handles *table)
 	return &container_of(handles, struct uv_file, handles)->base.uobjects_lock;
 }
 
-/* The object of that number, or NULL. */
+/* The object with this handle, or NULL. */
 static inline struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle)
 {
-	unsigned long place;
+	unsigned long slot;
 
 	lockdep_assert_held(uv_handles_lock(table));
-	if (handle >= table->fresh)
+	if (handle >= table->used)
 		return NULL;
-	place = table->at[array_index_nospec(handle, table->fresh)];
-	return uv_handle_is_free(place) ? NULL : (struct ib_uobject *)place;
+	slot = table->slots[array_index_nospec(handle, table->used)];
+	return uv_slot_is_free(slot) ? NULL : (struct ib_uobject *)slot;
 }
 
-/* The default event file for asynchronous events, or NULL: set once, under ucontext_lock. */
+/* The default file for asynchronous events, or NULL. It is set once, under ucontext_lock. */
 static inline struct uv_events *uv_file_async(const struct uv_file *file)
 {
 	return (struct uv_events *)READ_ONCE(file->base.default_async_file);
@@ -206,13 +212,13 @@ static inline void uv_file_set_async(struct uv_file *file, struct uv_events *asy
 	WRITE_ONCE(file->base.default_async_file, (struct ib_uverbs_async_event_file *)async);
 }
 
-static inline struct uv_device *uv_device_of(const struct uv_file *file)
+static inline struct uv_device *uv_file_uvdev(const struct uv_file *file)
 {
 	return container_of(file->base.device, struct uv_device, base);
 }
 
-/* The device, or NULL if it has gone. Needs disassociate_srcu. */
-static inline struct ib_device *uv_file_device(const struct uv_file *file)
+/* The RDMA device, or NULL if it was removed. Needs disassociate_srcu. */
+static inline struct ib_device *uv_file_ibdev(const struct uv_file *file)
 {
 	return srcu_dereference(file->base.device->ib_dev, &file->base.device->disassociate_srcu);
 }
@@ -224,7 +230,7 @@ void uv_devices_exit(void);
 void uv_file_put(struct uv_file *file);
 bool uv_driver_allowed(enum rdma_driver_id id);
 
-/* ---- what cgroups count (charge.c) --------------------------------------------- */
+/* ---- charges to cgroups (charge.c) --------------------------------------------- */
 
 int uv_charge(struct ib_rdmacg_object *cg, struct ib_device *dev, enum rdmacg_resource_type type);
 void uv_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
@@ -241,7 +247,7 @@ struct uv_new_fd {
 int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struct uv_new_fd *new);
 void uv_events_commit(struct uv_new_fd *new);
 void uv_events_abort(struct uv_new_fd *new);
-void uv_events_listen(struct uv_events *events, struct ib_device *dev);
+void uv_events_register(struct uv_events *events, struct ib_device *dev);
 struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async);
 struct uv_events *uv_events_get(struct uv_events *events);
 void uv_events_put(struct uv_events *events);
@@ -260,7 +266,7 @@ void uv_srq_event(struct ib_event *event, void *context);
 int uv_mmap(struct file *filp, struct vm_area_struct *vma);
 void uv_mmap_disassociate(struct uv_file *file);
 
-/* ---- doors ------------------------------------------------------------------------ */
+/* ---- system calls (write.c, ioctl.c) --------------------------------------------------------- */
 
 ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t *pos);
 long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The dispatcher's own copies from and to user space: exact, and announced to debugging kernels. */
+/* uv_copy_in() and uv_copy_out(): each length, and the hooks of debugging kernels. */
 #include <kunit/test.h>
 #include <linux/kthread.h>
 #include <linux/mman.h>
@@ -7,7 +7,7 @@
 #include <linux/sched/mm.h>
 #include <linux/uaccess.h>
 
-/* What was reported to the checkers of a debugging kernel. */
+/* The arguments of the hooks of a debugging kernel. */
 static struct {
 	unsigned int may_sleep;
 	const void *written, *read;
@@ -39,12 +39,12 @@ static inline void read_by(const void *from, size_t len)
 #undef instrument_copy_from_user_before
 #undef instrument_copy_to_user
 
-#define MOST 64
+#define MAX_LEN 64
 
 static struct mm_struct *user_mm;
 static u8 __user *user;
 
-/* Suites begin in the program that loads the module: its memory is borrowed. */
+/* A suite starts in the process that loads the module; the tests use that process's memory. */
 static int copy_suite_init(struct kunit_suite *suite)
 {
 	unsigned long at;
@@ -55,9 +55,9 @@ static int copy_suite_init(struct kunit_suite *suite)
 		     MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	if (IS_ERR_VALUE(at))
 		return at;
-	/* What is copied ends where the memory does. */
+	/* The buffer ends at the end of the mapping. */
 	vm_munmap(at + PAGE_SIZE, PAGE_SIZE);
-	user = (u8 __user *)(at + PAGE_SIZE - MOST);
+	user = (u8 __user *)(at + PAGE_SIZE - MAX_LEN);
 	user_mm = current->mm;
 	mmget(user_mm);
 	return 0;
@@ -82,44 +82,44 @@ static void copy_exit(struct kunit *test)
 		kthread_unuse_mm(user_mm);
 }
 
-static void every_length_comes_in(struct kunit *test)
+static void copy_in_each_length(struct kunit *test)
 {
-	u8 pattern[MOST], to[MOST];
+	u8 pattern[MAX_LEN], to[MAX_LEN];
 	size_t len, i;
 
-	for (i = 0; i < MOST; i++)
+	for (i = 0; i < MAX_LEN; i++)
 		pattern[i] = i + 1;
-	for (len = 0; len <= MOST; len++) {
+	for (len = 0; len <= MAX_LEN; len++) {
 		memset(to, 0, sizeof(to));
-		KUNIT_ASSERT_EQ(test, copy_to_user(user + MOST - len, pattern, len), 0);
-		KUNIT_EXPECT_EQ(test, uv_copy_in(to, sizeof(to), user + MOST - len, len), 0);
+		KUNIT_ASSERT_EQ(test, copy_to_user(user + MAX_LEN - len, pattern, len), 0);
+		KUNIT_EXPECT_EQ(test, uv_copy_in(to, sizeof(to), user + MAX_LEN - len, len), 0);
 		KUNIT_EXPECT_EQ(test, memcmp(to, pattern, len), 0);
 		KUNIT_EXPECT_NULL(test, memchr_inv(to + len, 0, sizeof(to) - len));
 	}
-	KUNIT_EXPECT_EQ(test, uv_copy_in(to, sizeof(to), user + 1, MOST), -EFAULT);
+	KUNIT_EXPECT_EQ(test, uv_copy_in(to, sizeof(to), user + 1, MAX_LEN), -EFAULT);
 }
 
-static void every_length_goes_out(struct kunit *test)
+static void copy_out_each_length(struct kunit *test)
 {
-	u8 pattern[MOST], back[MOST];
+	u8 pattern[MAX_LEN], back[MAX_LEN];
 	size_t len, i;
 
-	for (i = 0; i < MOST; i++)
+	for (i = 0; i < MAX_LEN; i++)
 		pattern[i] = i + 1;
-	for (len = 0; len <= MOST; len++) {
-		KUNIT_ASSERT_EQ(test, clear_user(user, MOST), 0);
-		KUNIT_EXPECT_EQ(test, uv_copy_out(user + MOST - len, pattern, MOST, len), 0);
-		KUNIT_ASSERT_EQ(test, copy_from_user(back, user, MOST), 0);
-		KUNIT_EXPECT_EQ(test, memcmp(back + MOST - len, pattern, len), 0);
-		KUNIT_EXPECT_NULL(test, memchr_inv(back, 0, MOST - len));
+	for (len = 0; len <= MAX_LEN; len++) {
+		KUNIT_ASSERT_EQ(test, clear_user(user, MAX_LEN), 0);
+		KUNIT_EXPECT_EQ(test, uv_copy_out(user + MAX_LEN - len, pattern, MAX_LEN, len), 0);
+		KUNIT_ASSERT_EQ(test, copy_from_user(back, user, MAX_LEN), 0);
+		KUNIT_EXPECT_EQ(test, memcmp(back + MAX_LEN - len, pattern, len), 0);
+		KUNIT_EXPECT_NULL(test, memchr_inv(back, 0, MAX_LEN - len));
 	}
-	KUNIT_EXPECT_EQ(test, uv_copy_out(user + 1, pattern, MOST, MOST), -EFAULT);
+	KUNIT_EXPECT_EQ(test, uv_copy_out(user + 1, pattern, MAX_LEN, MAX_LEN), -EFAULT);
 }
 
-/* As copy_from_user() and copy_to_user() do: KASAN and the others see the path that ships. */
-static void checkers_are_asked(struct kunit *test)
+/* The same hooks as in copy_from_user() and copy_to_user(): KASAN, KCSAN, KMSAN. */
+static void debug_hooks_are_called(struct kunit *test)
 {
-	u8 buffer[MOST] = {};
+	u8 buffer[MAX_LEN] = {};
 
 	KUNIT_EXPECT_EQ(test, uv_copy_in(buffer + 8, sizeof(buffer) - 8, user, 21), 0);
 	KUNIT_EXPECT_EQ(test, seen.may_sleep, 1);
@@ -133,7 +133,7 @@ static void checkers_are_asked(struct kunit *test)
 
 static void injected_faults_fail_the_copy(struct kunit *test)
 {
-	u8 buffer[MOST] = {};
+	u8 buffer[MAX_LEN] = {};
 
 	seen.fail = true;
 	KUNIT_EXPECT_EQ(test, uv_copy_in(buffer, sizeof(buffer), user, 8), -EFAULT);
@@ -141,9 +141,9 @@ static void injected_faults_fail_the_copy(struct kunit *test)
 }
 
 static struct kunit_case copy_cases[] = {
-	KUNIT_CASE(every_length_comes_in),
-	KUNIT_CASE(every_length_goes_out),
-	KUNIT_CASE(checkers_are_asked),
+	KUNIT_CASE(copy_in_each_length),
+	KUNIT_CASE(copy_out_each_length),
+	KUNIT_CASE(debug_hooks_are_called),
 	KUNIT_CASE(injected_faults_fail_the_copy),
 	{}
 };

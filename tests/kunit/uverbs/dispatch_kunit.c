@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands on a device without hardware: what is made, undone, refused and reported. */
+/* Commands on a device without hardware: creation and its undo, errors, events. */
 #include "kinds.h"
 
 static int dispatch_init(struct kunit *test)
 {
-	user_answer_at = NULL;
+	user_response_at = NULL;
 	user_begin(test, true);
 	KUNIT_ASSERT_EQ(test, user_get_context(opened, NULL), 0);
 	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &pd), 0);
@@ -12,28 +12,28 @@ static int dispatch_init(struct kunit *test)
 	return 0;
 }
 
-/* --- every kind of object ------------------------------------------------------------- */
+/* --- each type of object ------------------------------------------------------------- */
 
-static void object_is_made_and_destroyed(struct kunit *test)
+static void create_and_destroy_by_write(struct kunit *test)
 {
 	const struct object_kind *of = test->param_value;
 	int before = fake->live[of->kind];
 	u32 handle;
 
-	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
+	KUNIT_ASSERT_EQ(test, of->create(opened, &handle), 0);
 	KUNIT_EXPECT_EQ(test, fake->live[of->kind], before + 1);
-	KUNIT_EXPECT_EQ(test, of->unmake(opened, handle), 0);
+	KUNIT_EXPECT_EQ(test, of->destroy(opened, handle), 0);
 	KUNIT_EXPECT_EQ(test, fake->live[of->kind], before);
-	KUNIT_EXPECT_EQ(test, of->unmake(opened, handle), -ENOENT);
+	KUNIT_EXPECT_EQ(test, of->destroy(opened, handle), -ENOENT);
 }
 
-static void object_is_destroyed_by_ioctl(struct kunit *test)
+static void destroy_by_ioctl(struct kunit *test)
 {
 	const struct object_kind *of = test->param_value;
 	int before = fake->live[of->kind];
 	u32 handle;
 
-	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
+	KUNIT_ASSERT_EQ(test, of->create(opened, &handle), 0);
 	KUNIT_EXPECT_EQ(test, user_ioctl_destroy(opened, of->object, of->method, handle,
 						 of->response), 0);
 	KUNIT_EXPECT_EQ(test, fake->live[of->kind], before);
@@ -41,86 +41,87 @@ static void object_is_destroyed_by_ioctl(struct kunit *test)
 						 of->response), -ENOENT);
 }
 
-/* Something is made in vain once, and leaves nothing: no object, no handle, no use of others. */
-static void undone(struct kunit *test, int driver_says, void __user *answer_at, int result)
+/* A creation that fails leaves no object and no handle, and no use of other objects. */
+static void expect_undone(struct kunit *test, int driver_result, void __user *response_at,
+			  int result)
 {
 	const struct object_kind *of = test->param_value;
 	int before = fake_live(fake);
 	u32 handle, again;
 
-	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
-	KUNIT_ASSERT_EQ(test, of->unmake(opened, handle), 0);
-	fake->fail_make[of->kind] = driver_says;
-	user_answer_at = answer_at;
-	KUNIT_EXPECT_EQ(test, of->make(opened, &again), result);
-	user_answer_at = NULL;
+	KUNIT_ASSERT_EQ(test, of->create(opened, &handle), 0);
+	KUNIT_ASSERT_EQ(test, of->destroy(opened, handle), 0);
+	fake->fail_create[of->kind] = driver_result;
+	user_response_at = response_at;
+	KUNIT_EXPECT_EQ(test, of->create(opened, &again), result);
+	user_response_at = NULL;
 	KUNIT_EXPECT_EQ(test, fake_live(fake), before);
-	KUNIT_EXPECT_EQ(test, of->make(opened, &again), 0);
+	KUNIT_EXPECT_EQ(test, of->create(opened, &again), 0);
 	KUNIT_EXPECT_EQ(test, again, handle);
-	KUNIT_EXPECT_EQ(test, of->unmake(opened, again), 0);
-	KUNIT_EXPECT_EQ(test, unmake_cq(opened, cq), 0);
+	KUNIT_EXPECT_EQ(test, of->destroy(opened, again), 0);
+	KUNIT_EXPECT_EQ(test, destroy_cq(opened, cq), 0);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), 0);
 }
 
-static void driver_that_refuses_leaves_no_handle(struct kunit *test)
+static void failed_creation_leaves_no_handle(struct kunit *test)
 {
-	undone(test, -ENOSPC, NULL, -ENOSPC);
+	expect_undone(test, -ENOSPC, NULL, -ENOSPC);
 }
 
-static void answer_that_cannot_be_written_undoes_all(struct kunit *test)
+static void unwritable_response_undoes_creation(struct kunit *test)
 {
-	undone(test, 0, USER_HOLE, -EFAULT);
+	expect_undone(test, 0, USER_HOLE, -EFAULT);
 }
 
-static void driver_that_will_not_destroy_keeps_the_object(struct kunit *test)
+static void failed_destroy_keeps_the_object(struct kunit *test)
 {
 	const struct object_kind *of = test->param_value;
 	u32 handle;
 
-	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
+	KUNIT_ASSERT_EQ(test, of->create(opened, &handle), 0);
 	fake->fail_destroy[of->kind] = -EBUSY;
-	KUNIT_EXPECT_EQ(test, of->unmake(opened, handle), -EBUSY);
-	KUNIT_EXPECT_EQ(test, of->unmake(opened, handle), 0);
+	KUNIT_EXPECT_EQ(test, of->destroy(opened, handle), -EBUSY);
+	KUNIT_EXPECT_EQ(test, of->destroy(opened, handle), 0);
 }
 
-static void handle_of_another_file_is_none(struct kunit *test)
+static void handle_of_another_file_is_enoent(struct kunit *test)
 {
 	const struct object_kind *of = test->param_value;
 	struct file *second = user_open();
 	u32 handle;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
-	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
-	KUNIT_EXPECT_EQ(test, of->unmake(second, handle), -ENOENT);
-	KUNIT_EXPECT_EQ(test, of->unmake(opened, handle), 0);
+	KUNIT_ASSERT_EQ(test, of->create(opened, &handle), 0);
+	KUNIT_EXPECT_EQ(test, of->destroy(second, handle), -ENOENT);
+	KUNIT_EXPECT_EQ(test, of->destroy(opened, handle), 0);
 	user_close(second);
 }
 
-static void closing_destroys_it(struct kunit *test)
+static void close_destroys_the_object(struct kunit *test)
 {
 	const struct object_kind *of = test->param_value;
 	u32 handle;
 
-	KUNIT_ASSERT_EQ(test, of->make(opened, &handle), 0);
+	KUNIT_ASSERT_EQ(test, of->create(opened, &handle), 0);
 	user_close(opened);
 	opened = NULL;
 	KUNIT_EXPECT_EQ(test, fake_live(fake), 0);
 }
 
-/* --- what uses what ---------------------------------------------------------------------- */
+/* --- objects that use others ------------------------------------------------------------------ */
 
-static void what_is_in_use_cannot_be_destroyed(struct kunit *test)
+static void destroy_of_used_object_is_ebusy(struct kunit *test)
 {
 	u32 mr, mw, qp, srq, ah;
 
 	KUNIT_ASSERT_EQ(test, user_create_srq(opened, pd, &srq), 0);
 	KUNIT_ASSERT_EQ(test, user_create_qp(opened, pd, cq, srq, &qp), 0);
-	KUNIT_EXPECT_EQ(test, unmake_cq(opened, cq), -EBUSY);
-	KUNIT_EXPECT_EQ(test, unmake_srq(opened, srq), -EBUSY);
+	KUNIT_EXPECT_EQ(test, destroy_cq(opened, cq), -EBUSY);
+	KUNIT_EXPECT_EQ(test, destroy_srq(opened, srq), -EBUSY);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), -EBUSY);
-	KUNIT_EXPECT_EQ(test, unmake_qp(opened, qp), 0);
-	KUNIT_EXPECT_EQ(test, unmake_cq(opened, cq), 0);
-	KUNIT_EXPECT_EQ(test, unmake_srq(opened, srq), 0);
+	KUNIT_EXPECT_EQ(test, destroy_qp(opened, qp), 0);
+	KUNIT_EXPECT_EQ(test, destroy_cq(opened, cq), 0);
+	KUNIT_EXPECT_EQ(test, destroy_srq(opened, srq), 0);
 
 	KUNIT_ASSERT_EQ(test, user_reg_mr(opened, pd, &mr), 0);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), -EBUSY);
@@ -134,7 +135,7 @@ static void what_is_in_use_cannot_be_destroyed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), 0);
 }
 
-static void closing_destroys_the_newest_first(struct kunit *test)
+static void close_destroys_newest_first(struct kunit *test)
 {
 	u32 handle, srq;
 
@@ -147,8 +148,8 @@ static void closing_destroys_the_newest_first(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, fake->order, "aqsrcpx");
 }
 
-/* An older object that was given a younger one to use: a second round finds it free. */
-static void closing_tries_again(struct kunit *test)
+/* REREG_MR makes an older object use a newer one, so the newer is destroyed in the second round. */
+static void close_repeats_failed_destroys(struct kunit *test)
 {
 	u32 mr, young;
 	struct ib_uverbs_rereg_mr request = { .flags = IB_MR_REREG_PD };
@@ -158,13 +159,13 @@ static void closing_tries_again(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &young), 0);
 	request.mr_handle = mr;
 	request.pd_handle = young;
-	KUNIT_ASSERT_EQ(test, ASK(opened, REREG_MR, &request, &response), 0);
+	KUNIT_ASSERT_EQ(test, UV_CMD(opened, REREG_MR, &request, &response), 0);
 	user_close(opened);
 	opened = NULL;
 	KUNIT_EXPECT_STREQ(test, fake->order, "rcppx");
 }
 
-static void region_moves_to_another_domain(struct kunit *test)
+static void rereg_mr_changes_pd(struct kunit *test)
 {
 	struct ib_uverbs_rereg_mr request = { .flags = IB_MR_REREG_PD };
 	struct ib_uverbs_rereg_mr_resp response;
@@ -174,28 +175,28 @@ static void region_moves_to_another_domain(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &second), 0);
 	request.mr_handle = mr;
 	request.pd_handle = second;
-	KUNIT_EXPECT_EQ(test, ASK(opened, REREG_MR, &request, &response), 0);
+	KUNIT_EXPECT_EQ(test, UV_CMD(opened, REREG_MR, &request, &response), 0);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, second), -EBUSY);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), 0);
 	KUNIT_EXPECT_EQ(test, user_dereg_mr(opened, mr), 0);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, second), 0);
 }
 
-/* The driver may answer with a new region: the handle stays. */
-static void region_is_replaced(struct kunit *test)
+/* The driver may return a new region: the handle stays. */
+static void rereg_mr_replaces_region(struct kunit *test)
 {
 	struct ib_uverbs_rereg_mr request = { .flags = IB_MR_REREG_ACCESS };
 	struct ib_uverbs_rereg_mr_resp response;
 	u32 mr;
 
-	fake->rereg_makes_new = true;
+	fake->rereg_returns_new = true;
 	KUNIT_ASSERT_EQ(test, user_reg_mr(opened, pd, &mr), 0);
 	request.mr_handle = mr;
-	KUNIT_EXPECT_EQ(test, ASK(opened, REREG_MR, &request, &response), 0);
+	KUNIT_EXPECT_EQ(test, UV_CMD(opened, REREG_MR, &request, &response), 0);
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_MR], 1);
-	/* The old one will not go: the new one is given up. */
+	/* The old one cannot be destroyed: the new one is. */
 	fake->fail_destroy[FAKE_MR] = -EBUSY;
-	KUNIT_EXPECT_EQ(test, ASK(opened, REREG_MR, &request, &response), -EBUSY);
+	KUNIT_EXPECT_EQ(test, UV_CMD(opened, REREG_MR, &request, &response), -EBUSY);
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_MR], 1);
 	KUNIT_EXPECT_EQ(test, user_dereg_mr(opened, mr), 0);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, pd), 0);
@@ -203,14 +204,14 @@ static void region_is_replaced(struct kunit *test)
 
 /* --- the context ------------------------------------------------------------------------------ */
 
-static void nothing_goes_without_a_context(struct kunit *test)
+static void commands_need_a_context(struct kunit *test)
 {
 	struct file *second = user_open();
 	u32 handle;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
 	KUNIT_EXPECT_EQ(test, user_alloc_pd(second, &handle), -EINVAL);
-	fake->fail_make[FAKE_CTX] = -ENOMEM;
+	fake->fail_create[FAKE_CTX] = -ENOMEM;
 	KUNIT_EXPECT_EQ(test, user_get_context(second, NULL), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, user_alloc_pd(second, &handle), -EINVAL);
 	KUNIT_EXPECT_EQ(test, user_get_context(second, NULL), 0);
@@ -220,10 +221,10 @@ static void nothing_goes_without_a_context(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_CTX], 1);
 }
 
-/* --- requests that act ----------------------------------------------------------------------- */
+/* --- posted work requests and multicast ------------------------------------------------------- */
 
-/* Two requests of two elements each, the second one with an id of the caller's choice. */
-static int post_two(u32 qp, u64 second_id, u32 *bad)
+/* Posts two requests of two elements each, the second one with this id. */
+static int post_two_sends(u32 qp, u64 second_id, u32 *bad)
 {
 	struct {
 		struct ib_uverbs_post_send head;
@@ -241,43 +242,44 @@ static int post_two(u32 qp, u64 second_id, u32 *bad)
 	int err;
 
 	request.wr[1].wr_id = second_id;
-	err = ASK(opened, POST_SEND, &request, &response);
+	err = UV_CMD(opened, POST_SEND, &request, &response);
 	if (copy_from_user(&response, USER_RESPONSE, sizeof(response)))
 		return -EIO;
 	*bad = response.bad_wr;
 	return err;
 }
 
-static void requests_are_posted(struct kunit *test)
+static void post_send_returns_bad_wr(struct kunit *test)
 {
 	u32 qp, bad;
 
-	KUNIT_ASSERT_EQ(test, make_qp(opened, &qp), 0);
-	KUNIT_EXPECT_EQ(test, post_two(qp, 7, &bad), 0);
+	KUNIT_ASSERT_EQ(test, create_qp(opened, &qp), 0);
+	KUNIT_EXPECT_EQ(test, post_two_sends(qp, 7, &bad), 0);
 	KUNIT_EXPECT_EQ(test, bad, 0);
 	KUNIT_EXPECT_EQ(test, fake->posted, 6);
-	/* The driver takes the first only: the caller learns which one it was. */
-	KUNIT_EXPECT_EQ(test, post_two(qp, 13, &bad), -ENOMEM);
+	/* The driver refuses the second one: bad_wr is its position. */
+	KUNIT_EXPECT_EQ(test, post_two_sends(qp, 13, &bad), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, bad, 2);
 	KUNIT_EXPECT_EQ(test, fake->posted, 9);
 }
 
-static void groups_are_left_with_the_queue_pair(struct kunit *test)
+static void close_detaches_mcast(struct kunit *test)
 {
 	struct ib_uverbs_attach_mcast request = { .gid = { 0xff, 0x0e } };
 	u32 qp;
 
-	KUNIT_ASSERT_EQ(test, make_qp(opened, &qp), 0);
+	KUNIT_ASSERT_EQ(test, create_qp(opened, &qp), 0);
 	request.qp_handle = qp;
-	/* ib_core has groups for UD only. */
+	/* ib_core supports multicast for UD only. */
 	fake->qp->qp_type = IB_QPT_UD;
-	KUNIT_EXPECT_EQ(test, TELL(opened, ATTACH_MCAST, &request), 0);
-	KUNIT_EXPECT_EQ(test, TELL(opened, ATTACH_MCAST, &request), 0);	/* is in it already */
+	KUNIT_EXPECT_EQ(test, UV_CMD_NO_RESP(opened, ATTACH_MCAST, &request), 0);
+	/* attached already */
+	KUNIT_EXPECT_EQ(test, UV_CMD_NO_RESP(opened, ATTACH_MCAST, &request), 0);
 	KUNIT_EXPECT_EQ(test, fake->multicast, 1);
-	KUNIT_EXPECT_EQ(test, unmake_qp(opened, qp), -EBUSY);
-	KUNIT_EXPECT_EQ(test, TELL(opened, DETACH_MCAST, &request), 0);
-	KUNIT_EXPECT_EQ(test, TELL(opened, DETACH_MCAST, &request), -EINVAL);
-	KUNIT_EXPECT_EQ(test, TELL(opened, ATTACH_MCAST, &request), 0);
+	KUNIT_EXPECT_EQ(test, destroy_qp(opened, qp), -EBUSY);
+	KUNIT_EXPECT_EQ(test, UV_CMD_NO_RESP(opened, DETACH_MCAST, &request), 0);
+	KUNIT_EXPECT_EQ(test, UV_CMD_NO_RESP(opened, DETACH_MCAST, &request), -EINVAL);
+	KUNIT_EXPECT_EQ(test, UV_CMD_NO_RESP(opened, ATTACH_MCAST, &request), 0);
 	user_close(opened);
 	opened = NULL;
 	KUNIT_EXPECT_EQ(test, fake->multicast, 0);
@@ -302,15 +304,15 @@ static void completion_events_are_read_and_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event) - 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), sizeof(event));
 	KUNIT_EXPECT_EQ(test, event.cq_handle, USER_COOKIE);
-	/* One was read; the other goes with its CQ. */
+	/* One was read; the other is discarded with its CQ. */
 	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, handle, &response), 0);
 	KUNIT_EXPECT_EQ(test, response.comp_events_reported, 1);
 	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), -EAGAIN);
 	close_fd(fd);
 }
 
-/* A program that reads none takes no more memory, and no event is lost for want of it. */
-static void unread_events_take_no_memory(struct kunit *test)
+/* Unread events need no allocation, so none is lost when memory is short. */
+static void events_need_no_allocation(struct kunit *test)
 {
 #ifdef CONFIG_FAULT_INJECTION
 	struct ib_uverbs_comp_event_desc event;
@@ -340,8 +342,8 @@ static void unread_events_take_no_memory(struct kunit *test)
 #endif
 }
 
-/* Two queues that share a channel: neither keeps the other's events waiting. */
-static void queues_of_a_channel_take_turns(struct kunit *test)
+/* Two CQs share a channel: read() alternates between them. */
+static void cqs_of_a_channel_alternate(struct kunit *test)
 {
 	static const char order[] = "abab";
 	struct ib_uverbs_comp_event_desc event = {};
@@ -354,7 +356,7 @@ static void queues_of_a_channel_take_turns(struct kunit *test)
 	request.comp_channel = fd;
 	for (i = 0; i < 2; i++) {
 		request.user_handle = 'a' + i;
-		KUNIT_ASSERT_EQ(test, ASK(opened, CREATE_CQ, &request, &response), 0);
+		KUNIT_ASSERT_EQ(test, UV_CMD(opened, CREATE_CQ, &request, &response), 0);
 		for (j = 0; j < 2; j++)
 			fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
 	}
@@ -366,7 +368,7 @@ static void queues_of_a_channel_take_turns(struct kunit *test)
 	close_fd(fd);
 }
 
-/* What happened to a queue pair, in the order in which it happened, without memory for it. */
+/* The events of a QP are read in their order. */
 static void async_events_keep_their_order(struct kunit *test)
 {
 	static const enum ib_event_type happened[] = {
@@ -395,7 +397,7 @@ static void async_events_keep_their_order(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, event.element, USER_COOKIE);
 		KUNIT_EXPECT_EQ(test, (int)event.event_type, (int)happened[i]);
 	}
-	/* More runs than there is place for: none is lost. */
+	/* More runs than UV_ASYNC_RUNS: no event is lost. */
 	for (i = 0; i < 100; i++) {
 		cause.event = i % 2 ? IB_EVENT_SQ_DRAINED : IB_EVENT_COMM_EST;
 		fake->qp->event_handler(&cause, fake->qp->qp_context);
@@ -409,7 +411,7 @@ static void async_events_keep_their_order(struct kunit *test)
 	user_close(second);
 }
 
-static void channel_may_be_closed_before_its_queue(struct kunit *test)
+static void channel_closed_before_its_cq(struct kunit *test)
 {
 	u32 handle;
 	int fd;
@@ -423,7 +425,7 @@ static void channel_may_be_closed_before_its_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, handle, NULL), 0);
 }
 
-static void only_channels_of_this_file_count(struct kunit *test)
+static void channel_of_another_file_is_ebadf(struct kunit *test)
 {
 	struct file *second = user_open();
 	int fd, async_fd;
@@ -441,7 +443,7 @@ static void only_channels_of_this_file_count(struct kunit *test)
 	user_close(second);
 }
 
-static void events_of_objects_and_of_the_device(struct kunit *test)
+static void async_events_of_qp_and_device(struct kunit *test)
 {
 	struct ib_uverbs_async_event_desc event = {};
 	struct ib_event cause = { .device = &fake->ib };
@@ -473,15 +475,15 @@ static void events_of_objects_and_of_the_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event.element, 1);
 	KUNIT_EXPECT_EQ(test, (int)event.event_type, IB_EVENT_PORT_ERR);
 	user_close(second);
-	/* Nothing will come any more. */
+	/* The queue is closed. */
 	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), -EIO);
 	KUNIT_EXPECT_EQ(test, (int)user_poll(fd), (int)EPOLLERR);
 	close_fd(fd);
 }
 
-/* --- several at once -------------------------------------------------------------------------- */
+/* --- concurrent calls ------------------------------------------------------------------------- */
 
-static int use_domain(void *data)
+static int get_and_put_pd(void *data)
 {
 	struct uv_file *file = opened->private_data;
 	struct ib_uobject *uobj;
@@ -499,14 +501,14 @@ static int use_domain(void *data)
 	return 0;
 }
 
-static void destroying_waits_for_nobody(struct kunit *test)
+static void destroy_of_locked_object_is_ebusy(struct kunit *test)
 {
 	struct task_struct *threads[3];
 	unsigned int i, busy = 0;
 	int err;
 
 	for (i = 0; i < ARRAY_SIZE(threads); i++) {
-		threads[i] = kthread_run(use_domain, NULL, "use");
+		threads[i] = kthread_run(get_and_put_pd, NULL, "use");
 		KUNIT_ASSERT_FALSE(test, IS_ERR(threads[i]));
 	}
 	while ((err = user_dealloc_pd(opened, pd)) == -EBUSY) {
@@ -520,29 +522,29 @@ static void destroying_waits_for_nobody(struct kunit *test)
 }
 
 static struct kunit_case dispatch_cases[] = {
-	KUNIT_CASE_PARAM(object_is_made_and_destroyed, kind_gen_params),
-	KUNIT_CASE_PARAM(object_is_destroyed_by_ioctl, kind_gen_params),
-	KUNIT_CASE_PARAM(driver_that_refuses_leaves_no_handle, kind_gen_params),
-	KUNIT_CASE_PARAM(answer_that_cannot_be_written_undoes_all, kind_gen_params),
-	KUNIT_CASE_PARAM(driver_that_will_not_destroy_keeps_the_object, kind_gen_params),
-	KUNIT_CASE_PARAM(handle_of_another_file_is_none, kind_gen_params),
-	KUNIT_CASE_PARAM(closing_destroys_it, kind_gen_params),
-	KUNIT_CASE(what_is_in_use_cannot_be_destroyed),
-	KUNIT_CASE(closing_destroys_the_newest_first),
-	KUNIT_CASE(closing_tries_again),
-	KUNIT_CASE(region_moves_to_another_domain),
-	KUNIT_CASE(region_is_replaced),
-	KUNIT_CASE(nothing_goes_without_a_context),
-	KUNIT_CASE(requests_are_posted),
-	KUNIT_CASE(groups_are_left_with_the_queue_pair),
+	KUNIT_CASE_PARAM(create_and_destroy_by_write, kind_gen_params),
+	KUNIT_CASE_PARAM(destroy_by_ioctl, kind_gen_params),
+	KUNIT_CASE_PARAM(failed_creation_leaves_no_handle, kind_gen_params),
+	KUNIT_CASE_PARAM(unwritable_response_undoes_creation, kind_gen_params),
+	KUNIT_CASE_PARAM(failed_destroy_keeps_the_object, kind_gen_params),
+	KUNIT_CASE_PARAM(handle_of_another_file_is_enoent, kind_gen_params),
+	KUNIT_CASE_PARAM(close_destroys_the_object, kind_gen_params),
+	KUNIT_CASE(destroy_of_used_object_is_ebusy),
+	KUNIT_CASE(close_destroys_newest_first),
+	KUNIT_CASE(close_repeats_failed_destroys),
+	KUNIT_CASE(rereg_mr_changes_pd),
+	KUNIT_CASE(rereg_mr_replaces_region),
+	KUNIT_CASE(commands_need_a_context),
+	KUNIT_CASE(post_send_returns_bad_wr),
+	KUNIT_CASE(close_detaches_mcast),
 	KUNIT_CASE(completion_events_are_read_and_counted),
-	KUNIT_CASE(unread_events_take_no_memory),
-	KUNIT_CASE(queues_of_a_channel_take_turns),
+	KUNIT_CASE(events_need_no_allocation),
+	KUNIT_CASE(cqs_of_a_channel_alternate),
 	KUNIT_CASE(async_events_keep_their_order),
-	KUNIT_CASE(channel_may_be_closed_before_its_queue),
-	KUNIT_CASE(only_channels_of_this_file_count),
-	KUNIT_CASE(events_of_objects_and_of_the_device),
-	KUNIT_CASE(destroying_waits_for_nobody),
+	KUNIT_CASE(channel_closed_before_its_cq),
+	KUNIT_CASE(channel_of_another_file_is_ebadf),
+	KUNIT_CASE(async_events_of_qp_and_device),
+	KUNIT_CASE(destroy_of_locked_object_is_ebusy),
 	{}
 };
 

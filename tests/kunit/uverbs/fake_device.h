@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A device without hardware, registered with the real ib_core. It counts what
- * was made and destroyed, fails when it is told to, and notes the order in
- * which things end.
+ * A device without hardware, registered with the real ib_core. It counts the
+ * objects, injects errors and records the order of destructions.
  */
 #ifndef T3_UVERBS_FAKE_DEVICE_H
 #define T3_UVERBS_FAKE_DEVICE_H
@@ -25,7 +24,7 @@ struct fake_ah { struct ib_ah ib; };
 struct fake_mw { struct ib_mw ib; };
 struct fake_ucontext { struct ib_ucontext ib; };
 
-/* A place where a test holds a thread. */
+/* A point at which a test stops a thread. */
 struct fake_hold {
 	bool armed;
 	struct completion reached, release;
@@ -34,21 +33,21 @@ struct fake_hold {
 struct fake_device {
 	struct ib_device ib;
 	bool registered;
-	struct fake_hold hold_removal;	/* in the first destruction, which is the removal's */
-	struct fake_hold hold_others;	/* in a destruction by anyone else */
-	struct task_struct *remover;	/* who came to the first of them */
-	int live[FAKE_KINDS];		/* made and not destroyed */
-	int fail_make[FAKE_KINDS];	/* errno of the next creation, once */
+	struct fake_hold hold_removal;	/* in the first destruction, by the removal */
+	struct fake_hold hold_others;	/* in a destruction by another thread */
+	struct task_struct *remover;	/* the thread of the removal */
+	int live[FAKE_KINDS];		/* created and not destroyed */
+	int fail_create[FAKE_KINDS];	/* errno of the next creation, once */
 	int fail_destroy[FAKE_KINDS];	/* errno of the next destruction, once */
-	char order[64];			/* letters of what was destroyed */
-	struct ib_cq *cq;		/* the last ones */
+	char order[64];			/* fake_letters of the destroyed objects */
+	struct ib_cq *cq;		/* created last */
 	struct ib_qp *qp;
 	struct ib_srq *srq;
 	struct ib_pd *mr_pd;
 	unsigned int posted, multicast;
-	bool rereg_makes_new;
-	struct page *page;		/* mmap() maps it as if it were of the device */
-	size_t udata_in, udata_out;	/* lengths that the last creation saw */
+	bool rereg_returns_new;
+	struct page *page;		/* the device memory that mmap() maps */
+	size_t udata_in, udata_out;	/* lengths in the last creation */
 };
 
 static inline struct fake_device *fake_of(struct ib_device *ib)
@@ -56,12 +55,12 @@ static inline struct fake_device *fake_of(struct ib_device *ib)
 	return container_of(ib, struct fake_device, ib);
 }
 
-static inline int fake_make(struct ib_device *ib, enum fake_kind kind)
+static inline int fake_create(struct ib_device *ib, enum fake_kind kind)
 {
 	struct fake_device *fake = fake_of(ib);
-	int err = fake->fail_make[kind];
+	int err = fake->fail_create[kind];
 
-	fake->fail_make[kind] = 0;
+	fake->fail_create[kind] = 0;
 	if (!err)
 		fake->live[kind]++;
 	return err;
@@ -122,7 +121,7 @@ static inline void fake_udata(struct ib_device *ib, struct ib_udata *udata)
 	fake_of(ib)->udata_out = udata ? udata->outlen : 0;
 }
 
-/* --- its functions ------------------------------------------------------------------ */
+/* --- driver functions ------------------------------------------------------------------ */
 
 static int fake_query_device(struct ib_device *ib, struct ib_device_attr *attr,
 			     struct ib_udata *udata)
@@ -145,7 +144,7 @@ static int fake_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *
 
 static int fake_port_immutable(struct ib_device *ib, u32 port, struct ib_port_immutable *immutable)
 {
-	/* Not iWARP: ib_core would want a network interface. */
+	/* Not iWARP, for which ib_core needs a network interface. */
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_RAW_PACKET;
 	immutable->gid_tbl_len = 1;
 	return 0;
@@ -160,7 +159,7 @@ static int fake_query_gid(struct ib_device *ib, u32 port, int index, union ib_gi
 static int fake_alloc_ucontext(struct ib_ucontext *context, struct ib_udata *udata)
 {
 	fake_udata(context->device, udata);
-	return fake_make(context->device, FAKE_CTX);
+	return fake_create(context->device, FAKE_CTX);
 }
 
 static void fake_dealloc_ucontext(struct ib_ucontext *context)
@@ -181,7 +180,7 @@ static int fake_mmap(struct ib_ucontext *context, struct vm_area_struct *vma)
 static int fake_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
 	fake_udata(pd->device, udata);
-	return fake_make(pd->device, FAKE_PD);
+	return fake_create(pd->device, FAKE_PD);
 }
 
 static int fake_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
@@ -192,7 +191,7 @@ static int fake_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 static struct ib_mr *fake_new_mr(struct ib_device *ib)
 {
 	struct ib_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	int err = mr ? fake_make(ib, FAKE_MR) : -ENOMEM;
+	int err = mr ? fake_create(ib, FAKE_MR) : -ENOMEM;
 
 	if (err) {
 		kfree(mr);
@@ -214,7 +213,7 @@ static struct ib_mr *fake_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, 
 					int access, struct ib_pd *pd, struct ib_udata *udata)
 {
 	fake_of(pd->device)->mr_pd = pd;
-	return fake_of(pd->device)->rereg_makes_new ? fake_new_mr(pd->device) : NULL;
+	return fake_of(pd->device)->rereg_returns_new ? fake_new_mr(pd->device) : NULL;
 }
 
 static struct ib_mr *fake_get_dma_mr(struct ib_pd *pd, int access)
@@ -234,7 +233,7 @@ static int fake_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 static int fake_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 {
 	mw->rkey = 0x2700;
-	return fake_make(mw->device, FAKE_MW);
+	return fake_create(mw->device, FAKE_MW);
 }
 
 static int fake_dealloc_mw(struct ib_mw *mw)
@@ -247,8 +246,8 @@ static int fake_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 {
 	fake_of(cq->device)->cq = cq;
 	fake_udata(cq->device, udata);
-	cq->cqe = attr->cqe + 1;	/* a little more than was asked for */
-	return fake_make(cq->device, FAKE_CQ);
+	cq->cqe = attr->cqe + 1;	/* more than requested, to see it in the response */
+	return fake_create(cq->device, FAKE_CQ);
 }
 
 static int fake_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
@@ -271,7 +270,7 @@ static int fake_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct
 	fake_of(qp->device)->qp = qp;
 	qp->qp_num = 0x37;
 	attr->cap.max_send_wr++;
-	return fake_make(qp->device, FAKE_QP);
+	return fake_create(qp->device, FAKE_QP);
 }
 
 static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
@@ -329,7 +328,7 @@ static int fake_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 			   struct ib_udata *udata)
 {
 	fake_of(srq->device)->srq = srq;
-	return fake_make(srq->device, FAKE_SRQ);
+	return fake_create(srq->device, FAKE_SRQ);
 }
 
 static int fake_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
@@ -339,7 +338,7 @@ static int fake_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
 
 static int fake_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
-	return fake_make(ah->device, FAKE_AH);
+	return fake_create(ah->device, FAKE_AH);
 }
 
 static int fake_destroy_ah(struct ib_ah *ah, u32 flags)
@@ -392,12 +391,12 @@ static const struct ib_device_ops fake_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, fake_ucontext, ib),
 };
 
-/* Drivers that can live without their contexts have this. */
+/* With it removal does not wait for open files. */
 static const struct ib_device_ops fake_removable_ops = {
 	.disassociate_ucontext = fake_disassociate_ucontext,
 };
 
-/* --- its life ------------------------------------------------------------------------- */
+/* --- registration ------------------------------------------------------------------------- */
 
 static inline struct fake_device *fake_device_new(bool removable)
 {

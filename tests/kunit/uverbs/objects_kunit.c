@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Handles and the objects behind them, without a device: who gets what when, and what is left. */
+/* Handles and objects without a device: creation, locking, destruction and teardown. */
 #include <kunit/test.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -9,7 +9,7 @@
 static struct uv_file *file;
 static unsigned int unlocked_changes;
 
-/* The list of a file's objects is walked with the lock held, and so is changed with it. */
+/* The list of a file's objects must be changed under uobjects_lock. */
 static void watched_list_del_init(struct list_head *entry)
 {
 #ifdef CONFIG_LOCKDEP
@@ -20,8 +20,8 @@ static void watched_list_del_init(struct list_head *entry)
 }
 
 /*
- * The order that who takes an object and who gives it back ask the processor for. x86 loads and
- * stores in order whatever it is asked for, so no result shows a missing one.
+ * Counts the acquires and releases of usecnt. x86 has a strong memory order, so that no result of a
+ * test depends on them.
  */
 static struct {
 	unsigned int acquires, releases;
@@ -51,7 +51,10 @@ static int watched_fetch_dec_release(atomic_t *v)
 	return atomic_fetch_dec_release(v);
 }
 
-/* The tests are the calls, without a device. The code is the one that ships, which has no KASAN. */
+/*
+ * There is no device, so no SRCU. Without CONFIG_KASAN: the tests run the code of kernels that are
+ * in production.
+ */
 #pragma push_macro("CONFIG_KASAN")
 #undef CONFIG_KASAN
 #define srcu_read_lock_held(ssp) true
@@ -68,7 +71,7 @@ static int watched_fetch_dec_release(atomic_t *v)
 #undef atomic_fetch_dec_release
 #pragma pop_macro("CONFIG_KASAN")
 
-/* --- what lies around objects.c ---------------------------------------------------- */
+/* --- stubs of the other files ---------------------------------------------------- */
 
 static struct {
 	int charged;
@@ -78,11 +81,11 @@ static struct {
 	u32 last_destroyed;
 	enum rdma_remove_reason why;
 	unsigned int contexts_freed, disassociated, events_torn_down, mmaps_taken;
-	/* Of a teardown: 'a' + user_handle for objects, E: events, M: mappings, C: context. */
+	/* The order of a teardown: user_handle of an object, E events, M mappings, C context. */
 	char order[32];
 } seen;
 
-static void note(char what)
+static void record(char what)
 {
 	size_t length = strlen(seen.order);
 
@@ -110,12 +113,12 @@ void rdma_restrack_del(struct rdma_restrack_entry *res)
 
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
-	note('E');
+	record('E');
 }
 
 void uv_mmap_disassociate(struct uv_file *file)
 {
-	note('M');
+	record('M');
 }
 
 static int thing_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
@@ -124,12 +127,12 @@ static int thing_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	seen.why = why;
 	if (seen.destroy_error)
 		return seen.destroy_error;
-	/* One that others use: it goes when they have gone. */
+	/* Is used by others: cannot be destroyed before two of them are. */
 	if (uobj->user_handle == 'p' && seen.destroyed < 2 && why != RDMA_REMOVE_DESTROY)
 		return -EBUSY;
 	seen.destroyed++;
 	seen.last_destroyed = uobj->id;
-	note(uobj->user_handle ?: '.');
+	record(uobj->user_handle ?: '.');
 	return 0;
 }
 
@@ -149,7 +152,7 @@ static const struct uv_type other = {
 
 static void fake_dealloc_ucontext(struct ib_ucontext *context)
 {
-	note('C');
+	record('C');
 	seen.contexts_freed++;
 }
 
@@ -185,19 +188,19 @@ static int objects_init(struct kunit *test)
 	return 0;
 }
 
-/* Whatever a test did: closing the file leaves nothing. */
+/* After each test: close leaves no object. */
 static void objects_exit(struct kunit *test)
 {
 	seen.destroy_error = 0;
 	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
-	uv_file_drop_handles(file);
+	uv_file_free_handles(file);
 	KUNIT_EXPECT_EQ(test, seen.charged, 0);
 	KUNIT_EXPECT_EQ(test, seen.contexts_freed, 1);
 	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.uobjects));
 	KUNIT_EXPECT_EQ(test, unlocked_changes, 0);
 }
 
-static struct ib_uobject *make(struct kunit *test, const struct uv_type *type, char name)
+static struct ib_uobject *new_object(struct kunit *test, const struct uv_type *type, char name)
 {
 	struct ib_uobject *uobj = uv_object_new(file, type, context);
 
@@ -207,9 +210,9 @@ static struct ib_uobject *make(struct kunit *test, const struct uv_type *type, c
 	return uobj;
 }
 
-static u32 made(struct kunit *test, const struct uv_type *type, char name)
+static u32 create(struct kunit *test, const struct uv_type *type, char name)
 {
-	struct ib_uobject *uobj = make(test, type, name);
+	struct ib_uobject *uobj = new_object(test, type, name);
 
 	uv_object_commit(uobj);
 	return uobj->id;
@@ -232,7 +235,7 @@ static int destroy(u32 handle)
 
 /* --- tests ---------------------------------------------------------------------------- */
 
-static void nobody_finds_what_is_being_made(struct kunit *test)
+static void new_object_is_not_found(struct kunit *test)
 {
 	struct ib_uobject *uobj = uv_object_new(file, &thing, context);
 
@@ -246,7 +249,7 @@ static void nobody_finds_what_is_being_made(struct kunit *test)
 	uv_object_put(uobj, UV_READ);
 }
 
-static void what_was_not_made_leaves_nothing(struct kunit *test)
+static void abort_before_driver_creation(struct kunit *test)
 {
 	struct ib_uobject *uobj = uv_object_new(file, &thing, context);
 	u32 handle;
@@ -254,24 +257,25 @@ static void what_was_not_made_leaves_nothing(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
 	handle = uobj->id;
 	uv_object_abort(uobj, &attrs);
-	KUNIT_EXPECT_EQ(test, seen.destroyed, 0);	/* the driver had nothing */
+	KUNIT_EXPECT_EQ(test, seen.destroyed, 0);	/* the driver had no object */
 	KUNIT_EXPECT_EQ(test, seen.charged, 1);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(get(handle, UV_READ)), -ENOENT);
-	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), handle);
+	KUNIT_EXPECT_EQ(test, create(test, &thing, 0), handle);
 }
 
-static void what_was_made_in_vain_is_destroyed(struct kunit *test)
+static void abort_after_driver_creation(struct kunit *test)
 {
-	uv_object_abort(make(test, &thing, 0), &attrs);
+	uv_object_abort(new_object(test, &thing, 0), &attrs);
 	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
 	KUNIT_EXPECT_EQ(test, (int)seen.why, RDMA_REMOVE_ABORT);
 	KUNIT_EXPECT_EQ(test, seen.charged, 1);
 }
 
-/* So KASAN watches the beginning and the end of each, on the same path as in kernels without it. */
-static void each_object_is_an_allocation(struct kunit *test)
+/* Each has its own allocation, so that KASAN finds accesses beyond it. */
+static void each_object_is_its_own_allocation(struct kunit *test)
 {
-	struct ib_uobject *first = make(test, &thing, 0), *second = make(test, &other, 0);
+	struct ib_uobject *first = new_object(test, &thing, 0), *second = new_object(test, &other,
+										     0);
 	const void *begin = file, *end = file + 1;
 
 	KUNIT_EXPECT_TRUE(test, (void *)first < begin || (void *)first >= end);
@@ -280,54 +284,54 @@ static void each_object_is_an_allocation(struct kunit *test)
 	uv_object_commit(second);
 }
 
-/* Who gives an object back holds no lock, so who takes it must see what was done before. */
-static void owners_see_what_others_did_before(struct kunit *test)
+/* uv_object_put() holds no lock, so the next uv_object_get() must acquire. */
+static void get_acquires_and_put_releases(struct kunit *test)
 {
-	static const enum uv_access ways[] = { UV_READ, UV_WRITE };
-	u32 handle = made(test, &thing, 0);
+	static const enum uv_access accesses[] = { UV_READ, UV_WRITE };
+	u32 handle = create(test, &thing, 0);
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+	for (i = 0; i < ARRAY_SIZE(accesses); i++) {
 		struct ib_uobject *uobj;
 
 		memset(&orders, 0, sizeof(orders));
-		uobj = get(handle, ways[i]);
+		uobj = get(handle, accesses[i]);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
 		KUNIT_EXPECT_EQ(test, orders.acquires, 1);
 		KUNIT_EXPECT_EQ(test, orders.releases, 0);
-		uv_object_put(uobj, ways[i]);
+		uv_object_put(uobj, accesses[i]);
 		KUNIT_EXPECT_EQ(test, orders.releases, 1);
 	}
 }
 
-static void too_many_for_the_cgroup(struct kunit *test)
+static void cgroup_limit_fails_creation(struct kunit *test)
 {
 	seen.charge_error = -EAGAIN;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_new(file, &thing, context)), -EAGAIN);
-	/* It had no number. */
+	/* The handle was released. */
 	seen.charge_error = 0;
-	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), 0);
+	KUNIT_EXPECT_EQ(test, create(test, &thing, 0), 0);
 }
 
-/* What was given back last comes first; a number that is free names nothing. */
-static void handles_are_used_again(struct kunit *test)
+/* The handle released last is allocated first. A lookup of a free handle fails. */
+static void handles_are_reused(struct kunit *test)
 {
-	u32 first = made(test, &thing, 0), second = made(test, &thing, 0);
-	u32 third = made(test, &thing, 0);
+	u32 first = create(test, &thing, 0), second = create(test, &thing, 0);
+	u32 third = create(test, &thing, 0);
 
 	KUNIT_EXPECT_EQ(test, destroy(first), 0);
 	KUNIT_EXPECT_EQ(test, destroy(third), 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(get(first, UV_READ)), -ENOENT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(get(third, UV_READ)), -ENOENT);
-	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), third);
-	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), first);
-	KUNIT_EXPECT_EQ(test, made(test, &thing, 0), third + 1);
+	KUNIT_EXPECT_EQ(test, create(test, &thing, 0), third);
+	KUNIT_EXPECT_EQ(test, create(test, &thing, 0), first);
+	KUNIT_EXPECT_EQ(test, create(test, &thing, 0), third + 1);
 	KUNIT_EXPECT_EQ(test, destroy(second), 0);
 }
 
 #define MANY 1000
 
-/* More than the file has places for: each keeps its number, and the object that it names. */
+/* The array of handles grows: each object keeps its handle. */
 static void many_handles(struct kunit *test)
 {
 	struct ib_uobject **objects = kunit_kcalloc(test, MANY, sizeof(*objects), GFP_KERNEL);
@@ -335,7 +339,7 @@ static void many_handles(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, objects);
 	for (i = 0; i < MANY; i++) {
-		objects[i] = make(test, &thing, 0);
+		objects[i] = new_object(test, &thing, 0);
 		uv_object_commit(objects[i]);
 	}
 	for (i = 0; i < MANY; i++) {
@@ -352,23 +356,23 @@ static void many_handles(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 }
 
-/* There is an end to it, without a trace in what is there. */
-static void no_handles_left(struct kunit *test)
+/* A file with the greatest number of handles: creation fails and changes nothing. */
+static void handle_limit_is_enospc(struct kunit *test)
 {
-	u32 handle = made(test, &thing, 0), size = file->handles.size;
+	u32 handle = create(test, &thing, 0), size = file->handles.size;
 
-	file->handles.size = MOST;
-	file->handles.fresh = MOST;
+	file->handles.size = UV_MAX_HANDLES;
+	file->handles.used = UV_MAX_HANDLES;
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_object_new(file, &thing, context)), -ENOSPC);
 	file->handles.size = size;
-	file->handles.fresh = 1;
+	file->handles.used = 1;
 	KUNIT_EXPECT_EQ(test, seen.charged, 2);
 	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
 }
 
-static void handle_of_another_type_or_of_nothing(struct kunit *test)
+static void handle_of_wrong_type_or_unknown(struct kunit *test)
 {
-	u32 handle = made(test, &other, 0);
+	u32 handle = create(test, &other, 0);
 
 	KUNIT_EXPECT_EQ(test, PTR_ERR(get(handle, UV_READ)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, destroy(handle), -EINVAL);
@@ -401,10 +405,10 @@ static void pair_name(const struct access_pair *pair, char *name)
 
 KUNIT_ARRAY_PARAM(access_pair, access_pairs, pair_name);
 
-static void two_who_want_one_object(struct kunit *test)
+static void second_lock_of_an_object(struct kunit *test)
 {
 	const struct access_pair *pair = test->param_value;
-	u32 handle = made(test, &thing, 0);
+	u32 handle = create(test, &thing, 0);
 	struct ib_uobject *first = get(handle, pair->first), *second;
 	int err = 0;
 
@@ -421,15 +425,15 @@ static void two_who_want_one_object(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err, pair->result);
 	KUNIT_EXPECT_EQ(test, seen.destroyed, 0);
 	uv_object_put(first, pair->first);
-	/* Refusals have left no trace. */
+	/* The failure has not changed usecnt. */
 	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
 	KUNIT_EXPECT_EQ(test, destroy(handle), -ENOENT);
 	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
 }
 
-static void destroying_that_fails_changes_nothing(struct kunit *test)
+static void failed_destroy_changes_nothing(struct kunit *test)
 {
-	u32 handle = made(test, &thing, 0);
+	u32 handle = create(test, &thing, 0);
 	struct ib_uobject *uobj;
 
 	seen.destroy_error = -EBUSY;
@@ -444,8 +448,8 @@ static void destroying_that_fails_changes_nothing(struct kunit *test)
 
 static void handles_are_listed_by_type(struct kunit *test)
 {
-	u32 first = made(test, &thing, 0), second = made(test, &other, 0);
-	u32 third = made(test, &thing, 0);
+	u32 first = create(test, &thing, 0), second = create(test, &other, 0);
+	u32 third = create(test, &thing, 0);
 	u32 list[4] = {};
 
 	KUNIT_EXPECT_EQ(test, uv_objects_list(file, thing.id, list, 4), 2);
@@ -456,47 +460,47 @@ static void handles_are_listed_by_type(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, uv_objects_list(file, 99, list, 4), 0);
 }
 
-/* The newest first; 'p' is in use until two others have gone. */
-static void order_of_closing(struct kunit *test)
+/* The newest first; 'p' is used by two others. */
+static void close_order(struct kunit *test)
 {
-	made(test, &thing, 'a');
-	made(test, &thing, 'b');
-	made(test, &thing, 'p');
-	made(test, &thing, 'd');
+	create(test, &thing, 'a');
+	create(test, &thing, 'b');
+	create(test, &thing, 'p');
+	create(test, &thing, 'd');
 	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
 	KUNIT_EXPECT_STREQ(test, seen.order, "dbapEC");
 	KUNIT_EXPECT_EQ(test, (int)seen.why, RDMA_REMOVE_CLOSE);
 	KUNIT_EXPECT_EQ(test, seen.disassociated, 0);
 }
 
-/* The device goes: mappings are taken before the context, and handles survive. */
-static void order_of_removal(struct kunit *test)
+/* Mappings are removed before the context. Handles stay. */
+static void removal_order(struct kunit *test)
 {
-	u32 handle = made(test, &thing, 'a');
+	u32 handle = create(test, &thing, 'a');
 
 	uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
 	KUNIT_EXPECT_STREQ(test, seen.order, "aEMC");
 	KUNIT_EXPECT_EQ(test, seen.disassociated, 1);
 	KUNIT_EXPECT_EQ(test, seen.charged, 0);
-	/* A late destroy succeeds once, and asks nobody. */
+	/* A later destroy succeeds once and does not call the driver. */
 	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
 	KUNIT_EXPECT_EQ(test, destroy(handle), -ENOENT);
 	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
 }
 
-static void closing_after_removal_does_nothing_twice(struct kunit *test)
+static void close_after_removal_does_nothing(struct kunit *test)
 {
-	made(test, &thing, 'a');
+	create(test, &thing, 'a');
 	uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
 	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
 	KUNIT_EXPECT_STREQ(test, seen.order, "aEMC");
 }
 
-/* --- several at once --------------------------------------------------------------------- */
+/* --- concurrent calls --------------------------------------------------------------------- */
 
-static atomic_t winners;
+static atomic_t destroyed_by;
 
-static int rush(void *data)
+static int get_and_destroy(void *data)
 {
 	u32 handle = *(u32 *)data;
 	struct ib_uobject *uobj;
@@ -509,48 +513,48 @@ static int rush(void *data)
 			uv_object_put(uobj, round % 2 ? UV_READ : UV_WRITE);
 		}
 		if (round > 100 && !destroy(handle))
-			atomic_inc(&winners);
+			atomic_inc(&destroyed_by);
 	}
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(1);
 	return 0;
 }
 
-static void only_one_destroys(struct kunit *test)
+static void one_of_concurrent_destroys_succeeds(struct kunit *test)
 {
-	u32 handle = made(test, &thing, 0);
+	u32 handle = create(test, &thing, 0);
 	struct task_struct *threads[4];
 	unsigned int i;
 
-	atomic_set(&winners, 0);
+	atomic_set(&destroyed_by, 0);
 	for (i = 0; i < ARRAY_SIZE(threads); i++) {
-		threads[i] = kthread_run(rush, &handle, "rush");
+		threads[i] = kthread_run(get_and_destroy, &handle, "rush");
 		KUNIT_ASSERT_FALSE(test, IS_ERR(threads[i]));
 	}
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		kthread_stop(threads[i]);
-	KUNIT_EXPECT_EQ(test, atomic_read(&winners), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&destroyed_by), 1);
 	KUNIT_EXPECT_EQ(test, seen.destroyed, 1);
 }
 
 static struct kunit_case objects_cases[] = {
-	KUNIT_CASE(nobody_finds_what_is_being_made),
-	KUNIT_CASE(what_was_not_made_leaves_nothing),
-	KUNIT_CASE(what_was_made_in_vain_is_destroyed),
-	KUNIT_CASE(each_object_is_an_allocation),
-	KUNIT_CASE(owners_see_what_others_did_before),
-	KUNIT_CASE(too_many_for_the_cgroup),
-	KUNIT_CASE(handles_are_used_again),
+	KUNIT_CASE(new_object_is_not_found),
+	KUNIT_CASE(abort_before_driver_creation),
+	KUNIT_CASE(abort_after_driver_creation),
+	KUNIT_CASE(each_object_is_its_own_allocation),
+	KUNIT_CASE(get_acquires_and_put_releases),
+	KUNIT_CASE(cgroup_limit_fails_creation),
+	KUNIT_CASE(handles_are_reused),
 	KUNIT_CASE(many_handles),
-	KUNIT_CASE(no_handles_left),
-	KUNIT_CASE(handle_of_another_type_or_of_nothing),
-	KUNIT_CASE_PARAM(two_who_want_one_object, access_pair_gen_params),
-	KUNIT_CASE(destroying_that_fails_changes_nothing),
+	KUNIT_CASE(handle_limit_is_enospc),
+	KUNIT_CASE(handle_of_wrong_type_or_unknown),
+	KUNIT_CASE_PARAM(second_lock_of_an_object, access_pair_gen_params),
+	KUNIT_CASE(failed_destroy_changes_nothing),
 	KUNIT_CASE(handles_are_listed_by_type),
-	KUNIT_CASE(order_of_closing),
-	KUNIT_CASE(order_of_removal),
-	KUNIT_CASE(closing_after_removal_does_nothing_twice),
-	KUNIT_CASE(only_one_destroys),
+	KUNIT_CASE(close_order),
+	KUNIT_CASE(removal_order),
+	KUNIT_CASE(close_after_removal_does_nothing),
+	KUNIT_CASE(one_of_concurrent_destroys_succeeds),
 	{}
 };
 

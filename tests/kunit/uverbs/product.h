@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The whole of t3_uverbs but for main.c, in one file: for suites that come in by its doors. */
+/* All files of t3_uverbs but main.c, for suites that use its system calls. */
 #ifndef T3_UVERBS_PRODUCT_H
 #define T3_UVERBS_PRODUCT_H
 
 #include <linux/cache.h>
 
-/* Suites run, and fill the table, when their module's init is over. */
+/* Suites fill the table after their module's init has returned. */
 #undef __ro_after_init
 #define __ro_after_init
 
-/* Instead of trace.h: no events of a test in tracefs. */
+/* Replaces trace.h: a test has no tracepoints. */
 #define T3_UVERBS_TRACE_H
 #include "table.h"
 
@@ -17,11 +17,11 @@ static inline void trace_t3_uverbs_command(const char *device, const struct uv_r
 {
 }
 
-/* --- whom memory is charged to -------------------------------------------------------- */
+/* --- charges to the memory cgroup -------------------------------------------------------- */
 
 /*
- * Allocations of a running call, which is one of a process, that its memory cgroup is not charged
- * for. The driver allocates for itself.
+ * Counts allocations of a running call that are not charged to the memory cgroup of the calling
+ * process. Those of the driver are not counted.
  */
 static atomic_t product_calls, product_uncharged;
 
@@ -99,8 +99,8 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 #include "cmd_qp.c"
 #include "cmd_srq.c"
 #include "device.c"
-#include "door_ioctl.c"
-#include "door_write.c"
+#include "ioctl.c"
+#include "write.c"
 #include "events.c"
 #include "handles.c"
 #include "mmap.c"
@@ -117,7 +117,7 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 #pragma pop_macro("kzalloc")
 #pragma pop_macro("kmalloc")
 
-/* Of main.c. */
+/* Replaces the one in main.c. */
 bool uv_driver_allowed(enum rdma_driver_id id)
 {
 	return id == RDMA_DRIVER_UNKNOWN;

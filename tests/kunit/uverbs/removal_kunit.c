@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A device that goes while programs have it open: what they still can, and who waits for whom. */
+/* Removal of a device that has open files: later calls, and what removal waits for. */
 #include <linux/cred.h>
 
 #include "kinds.h"
@@ -21,7 +21,7 @@ static void removal_exit(struct kunit *test)
 	user_end(test);
 }
 
-static void objects_go_with_the_device(struct kunit *test)
+static void removal_destroys_objects(struct kunit *test)
 {
 	u32 handle;
 
@@ -32,7 +32,7 @@ static void objects_go_with_the_device(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, fake->order, "rqcpx");
 }
 
-static void calls_say_eio_afterwards(struct kunit *test)
+static void calls_after_removal_are_eio(struct kunit *test)
 {
 	struct user_ioctl io;
 	u32 handle;
@@ -46,8 +46,8 @@ static void calls_say_eio_afterwards(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(user_open()), -EIO);
 }
 
-/* Programs clean up behind themselves, and must not be told that they have done wrong. */
-static void late_destroy_succeeds_and_reports(struct kunit *test)
+/* Programs destroy their objects after the removal: this must not fail. */
+static void destroy_after_removal_reports_events(struct kunit *test)
 {
 	struct ib_uverbs_async_event_desc event;
 	struct ib_event cause = { .device = &fake->ib, .event = IB_EVENT_QP_FATAL };
@@ -66,7 +66,7 @@ static void late_destroy_succeeds_and_reports(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, cq, NULL), 0);
 }
 
-static void last_event_is_that_it_is_gone(struct kunit *test)
+static void last_event_is_device_fatal(struct kunit *test)
 {
 	struct ib_uverbs_async_event_desc event = {};
 
@@ -77,8 +77,8 @@ static void last_event_is_that_it_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_read_event(async_fd, &event, sizeof(event)), -EIO);
 }
 
-/* D9: there is always memory for it. */
-static void last_event_is_not_lost_for_want_of_memory(struct kunit *test)
+/* D9: DEVICE_FATAL needs no allocation, so it is never lost. */
+static void device_fatal_needs_no_allocation(struct kunit *test)
 {
 #ifdef CONFIG_FAULT_INJECTION
 	struct uv_file *file = opened->private_data;
@@ -97,7 +97,7 @@ static void last_event_is_not_lost_for_want_of_memory(struct kunit *test)
 #endif
 }
 
-static void file_without_context_survives_removal(struct kunit *test)
+static void removal_with_file_without_context(struct kunit *test)
 {
 	struct file *second = user_open();
 	u32 handle;
@@ -108,7 +108,7 @@ static void file_without_context_survives_removal(struct kunit *test)
 	user_close(second);
 }
 
-static void second_device_is_another_one(struct kunit *test)
+static void second_device_is_independent(struct kunit *test)
 {
 	struct fake_device *other = fake_device_new(true);
 	u32 handle;
@@ -127,10 +127,10 @@ static void second_device_is_another_one(struct kunit *test)
 	fake_device_free(other);
 }
 
-/* --- a destroy beside the removal: D7 --------------------------------------------------------- */
+/* --- destroy and removal at the same time: D7 ------------------------------------------------- */
 
-/* A call by a thread of its own. */
-struct late_destroy {
+/* A destroy in a thread of its own. */
+struct destroyer {
 	struct task_struct *thread;
 	struct file *filp;
 	const struct object_kind *of;
@@ -141,9 +141,9 @@ struct late_destroy {
 	struct completion done;
 };
 
-static int late_destroy(void *data)
+static int destroyer(void *data)
 {
-	struct late_destroy *late = data;
+	struct destroyer *late = data;
 	const struct object_kind *of = late->of;
 	const struct cred *old = override_creds(late->filp->f_cred);
 
@@ -151,24 +151,24 @@ static int late_destroy(void *data)
 	WRITE_ONCE(late->begun, true);
 	late->err = late->by_ioctl ?
 		user_ioctl_destroy(late->filp, of->object, of->method, late->handle, of->response) :
-		of->unmake(late->filp, late->handle);
+		of->destroy(late->filp, late->handle);
 	kthread_unuse_mm(user_mm);
 	revert_creds(old);
 	complete(&late->done);
 	return 0;
 }
 
-/* Until the thread sleeps, in the driver or for a lock, or is through. */
+/* Waits until the thread sleeps in the driver or for a lock, or has finished. */
 static void wait_until_asleep(struct task_struct *thread, struct completion *done)
 {
 	while (READ_ONCE(thread->__state) != TASK_UNINTERRUPTIBLE && !completion_done(done))
 		schedule_timeout_interruptible(1);
 }
 
-static void late_destroy_begin(struct kunit *test, struct late_destroy *late)
+static void destroyer_begin(struct kunit *test, struct destroyer *late)
 {
 	init_completion(&late->done);
-	late->thread = kthread_create(late_destroy, late, "late");
+	late->thread = kthread_create(destroyer, late, "late");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(late->thread));
 	get_task_struct(late->thread);
 	wake_up_process(late->thread);
@@ -177,7 +177,7 @@ static void late_destroy_begin(struct kunit *test, struct late_destroy *late)
 	wait_until_asleep(late->thread, &late->done);
 }
 
-static void late_destroy_end(struct late_destroy *late)
+static void destroyer_end(struct destroyer *late)
 {
 	wait_for_completion(&late->done);
 	kthread_stop(late->thread);
@@ -189,7 +189,7 @@ struct removal {
 	struct completion done;
 };
 
-static int remove_now(void *data)
+static int removal_thread(void *data)
 {
 	struct removal *removal = data;
 
@@ -198,13 +198,13 @@ static int remove_now(void *data)
 	return 0;
 }
 
-/* The removal is under way, and in the driver to destroy the newest object of the first file. */
+/* Starts a removal and waits until it is in the driver to destroy the newest object of a file. */
 static void removal_begin(struct kunit *test, struct removal *removal)
 {
 	fake_hold_init(&fake->hold_removal);
 	fake_hold_init(&fake->hold_others);
 	init_completion(&removal->done);
-	removal->thread = kthread_create(remove_now, removal, "remove");
+	removal->thread = kthread_create(removal_thread, removal, "remove");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(removal->thread));
 	get_task_struct(removal->thread);
 	wake_up_process(removal->thread);
@@ -218,7 +218,7 @@ static void removal_end(struct removal *removal)
 	put_task_struct(removal->thread);
 }
 
-static void each_was_destroyed_once(struct kunit *test)
+static void expect_each_destroyed_once(struct kunit *test)
 {
 	int kind;
 
@@ -226,72 +226,72 @@ static void each_was_destroyed_once(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, fake->live[kind], 0, "of kind %c", fake_letters[kind]);
 }
 
-/* The removal is at another object: it comes to this one next, and the driver must see it once. */
-static void destroy_of_what_the_removal_has_not_reached(struct kunit *test, bool by_ioctl)
+/* The removal is at another object and comes to this one next: the driver destroys it once. */
+static void destroy_before_removal_reaches_object(struct kunit *test, bool by_ioctl)
 {
-	struct late_destroy late = {
+	struct destroyer late = {
 		.filp = opened, .of = test->param_value, .by_ioctl = by_ioctl,
 	};
 	struct removal removal;
 	u32 newest;
 
-	KUNIT_ASSERT_EQ(test, late.of->make(opened, &late.handle), 0);
+	KUNIT_ASSERT_EQ(test, late.of->create(opened, &late.handle), 0);
 	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &newest), 0);
 	removal_begin(test, &removal);
-	late_destroy_begin(test, &late);
+	destroyer_begin(test, &late);
 	KUNIT_EXPECT_FALSE(test, completion_done(&fake->hold_others.reached));
 	KUNIT_EXPECT_FALSE(test, completion_done(&late.done));
 	complete(&fake->hold_removal.release);
 	removal_end(&removal);
 	complete(&fake->hold_others.release);
-	late_destroy_end(&late);
+	destroyer_end(&late);
 	KUNIT_EXPECT_EQ(test, late.err, 0);
-	each_was_destroyed_once(test);
+	expect_each_destroyed_once(test);
 }
 
-static void late_destroy_by_write_waits_for_the_removal(struct kunit *test)
+static void destroy_by_write_waits_for_removal(struct kunit *test)
 {
-	destroy_of_what_the_removal_has_not_reached(test, false);
+	destroy_before_removal_reaches_object(test, false);
 }
 
-static void late_destroy_by_ioctl_waits_for_the_removal(struct kunit *test)
+static void destroy_by_ioctl_waits_for_removal(struct kunit *test)
 {
-	destroy_of_what_the_removal_has_not_reached(test, true);
+	destroy_before_removal_reaches_object(test, true);
 }
 
-/* The removal is at this very object: the destroy has lost, and succeeds. */
-static void destroy_of_what_is_being_removed(struct kunit *test, bool by_ioctl)
+/* The removal is destroying this object: the destroy waits and succeeds. */
+static void destroy_while_removal_destroys_object(struct kunit *test, bool by_ioctl)
 {
-	struct late_destroy late = {
+	struct destroyer late = {
 		.filp = opened, .of = test->param_value, .by_ioctl = by_ioctl,
 	};
 	struct removal removal;
 
-	KUNIT_ASSERT_EQ(test, late.of->make(opened, &late.handle), 0);
+	KUNIT_ASSERT_EQ(test, late.of->create(opened, &late.handle), 0);
 	removal_begin(test, &removal);
-	late_destroy_begin(test, &late);
+	destroyer_begin(test, &late);
 	complete(&fake->hold_removal.release);
 	complete(&fake->hold_others.release);
 	removal_end(&removal);
-	late_destroy_end(&late);
+	destroyer_end(&late);
 	KUNIT_EXPECT_EQ(test, late.err, 0);
-	each_was_destroyed_once(test);
+	expect_each_destroyed_once(test);
 }
 
-static void late_destroy_by_write_loses_and_succeeds(struct kunit *test)
+static void destroy_by_write_during_removal_succeeds(struct kunit *test)
 {
-	destroy_of_what_is_being_removed(test, false);
+	destroy_while_removal_destroys_object(test, false);
 }
 
-static void late_destroy_by_ioctl_loses_and_succeeds(struct kunit *test)
+static void destroy_by_ioctl_during_removal_succeeds(struct kunit *test)
 {
-	destroy_of_what_is_being_removed(test, true);
+	destroy_while_removal_destroys_object(test, true);
 }
 
-/* The removal is at another file: a destroy in this one goes to the driver, and removal waits. */
-static void removal_waits_for_a_late_destroy(struct kunit *test)
+/* The removal is at another file: the destroy calls the driver, and removal waits for it. */
+static void removal_waits_for_running_destroy(struct kunit *test)
 {
-	struct late_destroy late = { .of = test->param_value, .by_ioctl = true };
+	struct destroyer late = { .of = test->param_value, .by_ioctl = true };
 	u32 first_pd = pd, first_cq = cq;
 	struct removal removal;
 
@@ -300,18 +300,18 @@ static void removal_waits_for_a_late_destroy(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, user_get_context(late.filp, NULL), 0);
 	KUNIT_ASSERT_EQ(test, user_alloc_pd(late.filp, &pd), 0);
 	KUNIT_ASSERT_EQ(test, user_create_cq(late.filp, -1, &cq), 0);
-	KUNIT_ASSERT_EQ(test, late.of->make(late.filp, &late.handle), 0);
+	KUNIT_ASSERT_EQ(test, late.of->create(late.filp, &late.handle), 0);
 	removal_begin(test, &removal);
-	late_destroy_begin(test, &late);
+	destroyer_begin(test, &late);
 	KUNIT_EXPECT_TRUE(test, completion_done(&fake->hold_others.reached));
 	complete(&fake->hold_removal.release);
 	wait_until_asleep(removal.thread, &removal.done);
 	KUNIT_EXPECT_FALSE(test, completion_done(&removal.done));
 	complete(&fake->hold_others.release);
-	late_destroy_end(&late);
+	destroyer_end(&late);
 	removal_end(&removal);
 	KUNIT_EXPECT_EQ(test, late.err, 0);
-	each_was_destroyed_once(test);
+	expect_each_destroyed_once(test);
 	user_close(late.filp);
 	pd = first_pd;
 	cq = first_cq;
@@ -324,7 +324,7 @@ static unsigned long map(struct file *filp)
 	return vm_mmap(filp, 0, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 }
 
-static void mapping_shows_the_device_and_then_zeros(struct kunit *test)
+static void removal_replaces_mapping_with_zeros(struct kunit *test)
 {
 	unsigned long at = map(opened);
 	struct file *second;
@@ -333,7 +333,7 @@ static void mapping_shows_the_device_and_then_zeros(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
 	KUNIT_EXPECT_EQ(test, put_user(0x12345678, (u32 __user *)at), 0);
 	KUNIT_EXPECT_EQ(test, *(u32 *)page_address(fake->page), 0x12345678);
-	/* The mapping keeps the file, but not the device. */
+	/* The mapping holds the file, but does not delay the removal. */
 	second = opened;
 	fake_device_remove(fake);
 	KUNIT_EXPECT_EQ(test, fake_live(fake), 0);
@@ -345,7 +345,7 @@ static void mapping_shows_the_device_and_then_zeros(struct kunit *test)
 	vm_munmap(at, PAGE_SIZE);
 }
 
-static void mapping_needs_a_context(struct kunit *test)
+static void mmap_needs_a_context(struct kunit *test)
 {
 	struct file *second = user_open();
 
@@ -354,7 +354,7 @@ static void mapping_needs_a_context(struct kunit *test)
 	user_close(second);
 }
 
-static void split_mapping_is_two(struct kunit *test)
+static void both_parts_of_split_mapping_are_tracked(struct kunit *test)
 {
 	unsigned long at = vm_mmap(opened, 0, 2 * PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	struct uv_file *file = opened->private_data;
@@ -367,7 +367,7 @@ static void split_mapping_is_two(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.umaps));
 }
 
-/* --- a driver that cannot do without its contexts --------------------------------------------- */
+/* --- a driver without disassociate_ucontext --------------------------------------------- */
 
 static int remove_device(void *data)
 {
@@ -378,7 +378,7 @@ static int remove_device(void *data)
 	return 0;
 }
 
-static int stubborn_init(struct kunit *test)
+static int no_disassociate_init(struct kunit *test)
 {
 	user_begin(test, false);
 	KUNIT_ASSERT_EQ(test, user_get_context(opened, NULL), 0);
@@ -400,7 +400,7 @@ static void removal_waits_for_the_last_file(struct kunit *test)
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&removed, 20 * HZ), 0);
 }
 
-static void open_file_holds_the_driver(struct kunit *test)
+static void open_file_holds_driver_module(struct kunit *test)
 {
 	struct file *second;
 	int before;
@@ -409,28 +409,28 @@ static void open_file_holds_the_driver(struct kunit *test)
 	before = module_refcount(THIS_MODULE);
 	second = user_open();
 	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
-	/* Once by the struct file, once for the driver. */
+	/* One by the struct file, one for the driver. */
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + 2);
 	user_close(second);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
 }
 
 static struct kunit_case removal_cases[] = {
-	KUNIT_CASE(objects_go_with_the_device),
-	KUNIT_CASE(calls_say_eio_afterwards),
-	KUNIT_CASE(late_destroy_succeeds_and_reports),
-	KUNIT_CASE(last_event_is_that_it_is_gone),
-	KUNIT_CASE(last_event_is_not_lost_for_want_of_memory),
-	KUNIT_CASE(file_without_context_survives_removal),
-	KUNIT_CASE(second_device_is_another_one),
-	KUNIT_CASE_PARAM(late_destroy_by_write_waits_for_the_removal, kind_gen_params),
-	KUNIT_CASE_PARAM(late_destroy_by_ioctl_waits_for_the_removal, kind_gen_params),
-	KUNIT_CASE_PARAM(late_destroy_by_write_loses_and_succeeds, kind_gen_params),
-	KUNIT_CASE_PARAM(late_destroy_by_ioctl_loses_and_succeeds, kind_gen_params),
-	KUNIT_CASE_PARAM(removal_waits_for_a_late_destroy, kind_gen_params),
-	KUNIT_CASE(mapping_shows_the_device_and_then_zeros),
-	KUNIT_CASE(mapping_needs_a_context),
-	KUNIT_CASE(split_mapping_is_two),
+	KUNIT_CASE(removal_destroys_objects),
+	KUNIT_CASE(calls_after_removal_are_eio),
+	KUNIT_CASE(destroy_after_removal_reports_events),
+	KUNIT_CASE(last_event_is_device_fatal),
+	KUNIT_CASE(device_fatal_needs_no_allocation),
+	KUNIT_CASE(removal_with_file_without_context),
+	KUNIT_CASE(second_device_is_independent),
+	KUNIT_CASE_PARAM(destroy_by_write_waits_for_removal, kind_gen_params),
+	KUNIT_CASE_PARAM(destroy_by_ioctl_waits_for_removal, kind_gen_params),
+	KUNIT_CASE_PARAM(destroy_by_write_during_removal_succeeds, kind_gen_params),
+	KUNIT_CASE_PARAM(destroy_by_ioctl_during_removal_succeeds, kind_gen_params),
+	KUNIT_CASE_PARAM(removal_waits_for_running_destroy, kind_gen_params),
+	KUNIT_CASE(removal_replaces_mapping_with_zeros),
+	KUNIT_CASE(mmap_needs_a_context),
+	KUNIT_CASE(both_parts_of_split_mapping_are_tracked),
 	{}
 };
 
@@ -443,28 +443,28 @@ static struct kunit_suite removal_suite = {
 	.test_cases = removal_cases,
 };
 
-static struct kunit_case stubborn_cases[] = {
+static struct kunit_case no_disassociate_cases[] = {
 	KUNIT_CASE(removal_waits_for_the_last_file),
-	KUNIT_CASE(open_file_holds_the_driver),
+	KUNIT_CASE(open_file_holds_driver_module),
 	{}
 };
 
-/* product_init() was called: its table is filled once. */
-static int stubborn_suite_init(struct kunit_suite *suite)
+/* uv_table_init() was called by the first suite and fails for a filled index. */
+static int no_disassociate_suite_init(struct kunit_suite *suite)
 {
 	memset(&uv_index, 0, sizeof(uv_index));
 	return user_suite_init(suite);
 }
 
-static struct kunit_suite stubborn_suite = {
-	.name = "t3_uverbs_stubborn_driver",
-	.suite_init = stubborn_suite_init,
+static struct kunit_suite no_disassociate_suite = {
+	.name = "t3_uverbs_no_disassociate",
+	.suite_init = no_disassociate_suite_init,
 	.suite_exit = user_suite_exit,
-	.init = stubborn_init,
+	.init = no_disassociate_init,
 	.exit = user_end,
-	.test_cases = stubborn_cases,
+	.test_cases = no_disassociate_cases,
 };
 
-kunit_test_suites(&removal_suite, &stubborn_suite);
+kunit_test_suites(&removal_suite, &no_disassociate_suite);
 
 MODULE_LICENSE("GPL");

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of commands: how rows are found, what a device is offered, and which mistakes in a row
- * are noticed.
+ * The table of commands: lookup of rows, the commands that a device supports, and the errors that
+ * uv_row_check() finds.
  */
 #include <kunit/test.h>
 #include <linux/cache.h>
 #include <linux/module.h>
 
-/* Suites run, and fill the table, when their module's init is over. */
+/* Suites fill the table after their module's init has returned. */
 #undef __ro_after_init
 #define __ro_after_init
 
 #include "table.c"
 
-/* Only their addresses count here. */
+/* Only their addresses are used. */
 #define NO_TYPE(name) const struct uv_type uv_##name = {}
 NO_TYPE(pd);
 NO_TYPE(mr);
@@ -66,26 +66,26 @@ static int table_suite_init(struct kunit_suite *suite)
 	return uv_table_init();
 }
 
-/* --- every row ---------------------------------------------------------------- */
+/* --- each row ---------------------------------------------------------------- */
 
-/* All rows are an array of parameters, which ends by returning NULL. */
+/* The parameters are the rows. NULL ends them. */
 static const void *next_row(const void *previous, char *name)
 {
-	static const char * const doors[] = { "write", "write_ex", "ioctl" };
+	static const char * const abis[] = { "write", "write_ex", "ioctl" };
 	const struct uv_row *row = previous ? (const struct uv_row *)previous + 1 : uv_rows;
 
 	if (row == uv_rows + uv_row_count)
 		return NULL;
-	snprintf(name, KUNIT_PARAM_DESC_SIZE, "%s %s", doors[row->door], row->name);
+	snprintf(name, KUNIT_PARAM_DESC_SIZE, "%s %s", abis[row->abi], row->name);
 	return row;
 }
 
-static void row_is_found_by_its_number(struct kunit *test)
+static void lookup_finds_each_row(struct kunit *test)
 {
 	const struct uv_row *row = test->param_value;
-	u32 flag = row->door == UV_DOOR_WRITE_EX ? IB_USER_VERBS_CMD_FLAG_EXTENDED : 0;
+	u32 flag = row->abi == UV_ABI_WRITE_EX ? IB_USER_VERBS_CMD_FLAG_EXTENDED : 0;
 
-	if (row->door == UV_DOOR_IOCTL)
+	if (row->abi == UV_ABI_IOCTL)
 		KUNIT_EXPECT_PTR_EQ(test, uv_find_ioctl(row->object, row->method), row);
 	else
 		KUNIT_EXPECT_PTR_EQ(test, uv_find_write((row->method & 0xff) | flag), row);
@@ -111,20 +111,20 @@ static bool makes(const struct uv_row *row)
 	return false;
 }
 
-/* What call.c and the doors rely on, and uv_table_init() does not look at. */
-static void row_is_sound(struct kunit *test)
+/* Conditions that call.c, write.c and ioctl.c rely on and uv_table_init() does not check. */
+static void row_is_consistent(struct kunit *test)
 {
 	const struct uv_row *row = test->param_value;
 	unsigned int i, destroyed = 0;
 
-	KUNIT_EXPECT_NULL(test, mistake(row));
+	KUNIT_EXPECT_NULL(test, uv_row_check(row));
 	KUNIT_EXPECT_LE(test, row->request_min, row->request);
 	KUNIT_EXPECT_LE(test, row->response_min, row->response);
-	if (row->refused) {
+	if (row->unsupported) {
 		KUNIT_EXPECT_NULL(test, row->handler);
 		return;
 	}
-	/* Nothing is both made and destroyed by one command, and a command does something. */
+	/* No command both creates and destroys, and each has an effect. */
 	KUNIT_EXPECT_FALSE(test, makes(row) && takes(row, UV_DESTROY));
 	KUNIT_EXPECT_TRUE(test, row->handler || makes(row) || takes(row, UV_DESTROY));
 	for (i = 0; i < row->nfields; i++) {
@@ -132,7 +132,7 @@ static void row_is_sound(struct kunit *test)
 
 		destroyed += field->kind == UV_OBJ && field->access == UV_DESTROY;
 		KUNIT_EXPECT_LE(test, field->min, field->len ?: field->min);
-		if (row->door != UV_DOOR_IOCTL) {
+		if (row->abi != UV_ABI_IOCTL) {
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_CONST);
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_FLAGS);
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_BUF);
@@ -141,15 +141,15 @@ static void row_is_sound(struct kunit *test)
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_OUT_LEN);
 			KUNIT_EXPECT_NULL(test, field->when);
 		}
-		/* A reserved field is refused, with an errno. */
+		/* A reserved field that is set fails with an errno. */
 		if (field->kind == UV_BITS)
 			KUNIT_EXPECT_LT(test, field->error, 0);
 	}
 	KUNIT_EXPECT_LE(test, destroyed, 1);
 }
 
-/* The sets say of each field what the doors would find by looking at it. */
-static void row_says_what_follows_from_its_fields(struct kunit *test)
+/* The derived members agree with each field. */
+static void derived_members_match_fields(struct kunit *test)
 {
 	const struct uv_row *row = test->param_value;
 	unsigned int i;
@@ -159,22 +159,22 @@ static void row_says_what_follows_from_its_fields(struct kunit *test)
 		const struct uv_field *field = &row->fields[i];
 		bool made = field->kind == UV_NEW || field->kind == UV_FD_NEW;
 		bool result = field->kind == UV_OUT || field->kind == UV_OUT_LEN;
-		bool written = field->kind == UV_BUF && field->flags & UV_WRITES;
+		bool written = field->kind == UV_BUF && field->flags & UV_BUF_OUT;
 
-		KUNIT_EXPECT_EQ(test, !(row->wanted & BIT(i)), !!(field->flags & UV_OPTIONAL));
-		if (row->door == UV_DOOR_IOCTL)
-			KUNIT_EXPECT_EQ(test, !!(row->answered & BIT(i)),
+		KUNIT_EXPECT_EQ(test, !(row->mandatory & BIT(i)), !!(field->flags & UV_OPTIONAL));
+		if (row->abi == UV_ABI_IOCTL)
+			KUNIT_EXPECT_EQ(test, !!(row->outputs & BIT(i)),
 					made || result || written);
 		else
 			KUNIT_EXPECT_EQ(test, i < row->ninputs, !result);
 	}
-	KUNIT_EXPECT_EQ(test, row->wanted >> row->nfields, 0);
-	KUNIT_EXPECT_EQ(test, row->answered >> row->nfields, 0);
+	KUNIT_EXPECT_EQ(test, row->mandatory >> row->nfields, 0);
+	KUNIT_EXPECT_EQ(test, row->outputs >> row->nfields, 0);
 }
 
-/* --- numbers that are no command ------------------------------------------------- */
+/* --- unknown numbers ------------------------------------------------- */
 
-static void unknown_numbers_are_refused(struct kunit *test)
+static void unknown_numbers_fail(struct kunit *test)
 {
 	const u32 extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
 	u32 bit;
@@ -186,75 +186,76 @@ static void unknown_numbers_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(UV_WRITE_COMMANDS)), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(0xff)), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(extended | 0xff)), -EOPNOTSUPP);
-	/* There is no extended form of it. */
+	/* It has no extended form. */
 	KUNIT_EXPECT_EQ(test, PTR_ERR(uv_find_write(extended | IB_USER_VERBS_CMD_ALLOC_PD)),
 			-EOPNOTSUPP);
 	KUNIT_EXPECT_NULL(test, uv_find_ioctl(UV_IOCTL_OBJECTS, 0));
 	KUNIT_EXPECT_NULL(test, uv_find_ioctl(0, UV_IOCTL_METHODS));
 	KUNIT_EXPECT_NULL(test, uv_find_ioctl(U16_MAX, U16_MAX));
-	/* A driver's own objects. */
+	/* An object of a driver. */
 	KUNIT_EXPECT_NULL(test, uv_find_ioctl(1 << UVERBS_ID_NS_SHIFT, 0));
 }
 
-/* --- what a device is offered ------------------------------------------------------ */
+/* --- commands that a device supports ------------------------------------------------- */
 
-static int some_function(struct ib_pd *pd, struct ib_udata *udata)
+static int driver_function(struct ib_pd *pd, struct ib_udata *udata)
 {
 	return 0;
 }
 
-static void command_needs_the_driver_s_function(struct kunit *test)
+static void command_needs_driver_function(struct kunit *test)
 {
 	const struct uv_row *alloc = uv_find_write(IB_USER_VERBS_CMD_ALLOC_PD);
 	struct ib_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->uverbs_cmd_mask = BIT_ULL(IB_USER_VERBS_CMD_ALLOC_PD);
-	KUNIT_EXPECT_FALSE(test, uv_row_offered(alloc, dev));
-	dev->ops.alloc_pd = some_function;
-	KUNIT_EXPECT_TRUE(test, uv_row_offered(alloc, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_supported(alloc, dev));
+	dev->ops.alloc_pd = driver_function;
+	KUNIT_EXPECT_TRUE(test, uv_row_supported(alloc, dev));
 	dev->uverbs_cmd_mask = 0;
-	KUNIT_EXPECT_FALSE(test, uv_row_offered(alloc, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_supported(alloc, dev));
 }
 
-/* By ioctl the mask says nothing, and both functions must be there. */
-static void command_of_two_functions_needs_both(struct kunit *test)
+/* An ioctl does not depend on uverbs_cmd_mask and needs both functions. */
+static void command_needs_both_driver_functions(struct kunit *test)
 {
 	const struct uv_row *create = uv_find_ioctl(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE);
 	struct ib_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	void *function = some_function;
+	void *function = driver_function;
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->ops.create_cq = function;
-	KUNIT_EXPECT_FALSE(test, uv_row_offered(create, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_supported(create, dev));
 	dev->ops.destroy_cq = function;
-	KUNIT_EXPECT_TRUE(test, uv_row_offered(create, dev));
+	KUNIT_EXPECT_TRUE(test, uv_row_supported(create, dev));
 }
 
-static void refused_command_is_offered_by_nobody(struct kunit *test)
+static void unsupported_command_on_any_device(struct kunit *test)
 {
 	const struct uv_row *row = uv_find_write(IB_USER_VERBS_CMD_OPEN_XRCD);
 	struct ib_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->uverbs_cmd_mask = ~0ULL;
-	KUNIT_EXPECT_FALSE(test, uv_row_offered(row, dev));
-	KUNIT_EXPECT_FALSE(test, uv_row_offered(row, NULL));
+	KUNIT_EXPECT_FALSE(test, uv_row_supported(row, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_supported(row, NULL));
 }
 
-/* Its objects can still be destroyed, and calls say EIO, not that the command is unknown. */
-static void device_that_has_gone_offers_everything(struct kunit *test)
+/* Objects can still be destroyed, and other calls return EIO instead of EOPNOTSUPP. */
+static void removed_device_supports_all_commands(struct kunit *test)
 {
-	KUNIT_EXPECT_TRUE(test, uv_row_offered(uv_find_write(IB_USER_VERBS_CMD_ALLOC_PD), NULL));
-	KUNIT_EXPECT_TRUE(test, uv_row_offered(uv_find_write(IB_USER_VERBS_CMD_DESTROY_CQ), NULL));
+	KUNIT_EXPECT_TRUE(test, uv_row_supported(uv_find_write(IB_USER_VERBS_CMD_ALLOC_PD), NULL));
+	KUNIT_EXPECT_TRUE(test,
+			  uv_row_supported(uv_find_write(IB_USER_VERBS_CMD_DESTROY_CQ), NULL));
 }
 
-/* --- mistakes ------------------------------------------------------------------------ */
+/* --- errors in rows ------------------------------------------------------------------------ */
 
-static const struct uv_field behind_request[] = { { .kind = UV_IN, .at = 5, .len = 4 } };
-static const struct uv_field behind_response[] = { { .kind = UV_OUT, .at = 5, .len = 4 } };
-static const struct uv_field behind_arguments[] = { { .kind = UV_IN, .arg = 5, .len = 4 } };
-static const struct uv_field result_behind[] = { { .kind = UV_OUT, .arg = 5, .len = 4 } };
+static const struct uv_field field_beyond_request[] = { { .kind = UV_IN, .at = 5, .len = 4 } };
+static const struct uv_field field_beyond_response[] = { { .kind = UV_OUT, .at = 5, .len = 4 } };
+static const struct uv_field field_beyond_args[] = { { .kind = UV_IN, .arg = 5, .len = 4 } };
+static const struct uv_field result_beyond_args[] = { { .kind = UV_OUT, .arg = 5, .len = 4 } };
 static const struct uv_field no_type[] = { { .kind = UV_OBJ, .len = 4 } };
 static const struct uv_field new_without_type[] = { { .kind = UV_NEW, .len = 4 } };
 static const struct uv_field two_new[] = {
@@ -262,8 +263,8 @@ static const struct uv_field two_new[] = {
 	{ .kind = UV_FD_NEW },
 };
 
-static const struct uv_field many[UV_MAX_TAKEN + 1] = {
-	[0 ... UV_MAX_TAKEN] = { .kind = UV_OBJ, .type = &uv_pd },
+static const struct uv_field held_too_many[UV_MAX_HELD + 1] = {
+	[0 ... UV_MAX_HELD] = { .kind = UV_OBJ, .type = &uv_pd },
 };
 
 static const struct uv_field result_first[] = {
@@ -277,62 +278,62 @@ static const struct uv_field high_attribute[] = { { .kind = UV_IN, .at = UV_MAX_
 	.fields = list, .nfields = ARRAY_SIZE(list), ##__VA_ARGS__ }
 
 static const struct {
-	const char *wrong;
+	const char *error;
 	struct uv_row row;
-} wrong_rows[] = {
-	/* Each would take a place that is another command's, or behind the index. */
-	{ "number without a place in the index",
-	  { .name = "high method", .door = UV_DOOR_IOCTL, .method = UV_IOCTL_METHODS } },
-	{ "number without a place in the index",
-	  { .name = "high object", .door = UV_DOOR_IOCTL, .object = UV_IOCTL_OBJECTS } },
-	{ "number without a place in the index",
-	  { .name = "high command", .door = UV_DOOR_WRITE, .method = UV_WRITE_COMMANDS } },
-	{ "number without a place in the index",
-	  { .name = "high extended command", .door = UV_DOOR_WRITE_EX,
+} invalid_rows[] = {
+	/* Each would use the entry of another command or one beyond the index. */
+	{ "number out of range",
+	  { .name = "high method", .abi = UV_ABI_IOCTL, .method = UV_IOCTL_METHODS } },
+	{ "number out of range",
+	  { .name = "high object", .abi = UV_ABI_IOCTL, .object = UV_IOCTL_OBJECTS } },
+	{ "number out of range",
+	  { .name = "high command", .abi = UV_ABI_WRITE, .method = UV_WRITE_COMMANDS } },
+	{ "number out of range",
+	  { .name = "high extended command", .abi = UV_ABI_WRITE_EX,
 	    .method = UV_WRITE_COMMANDS } },
 	{ "request or response too long", { .name = "long request", .request = UV_MAX_WIRE + 1 } },
 	{ "request or response too long",
 	  { .name = "long response", .response = UV_MAX_WIRE + 1 } },
 	{ "too many arguments", { .name = "long arguments", .args = UV_MAX_ARGS + 1 } },
 	{ "too many arguments", { .name = "many fields", .nfields = UV_MAX_FIELDS + 1 } },
-	{ "field outside of the request or response", ROW(behind_request) },
-	{ "field outside of the request or response", ROW(behind_response) },
-	{ "value outside of the arguments", ROW(behind_arguments) },
-	{ "result outside of the arguments", ROW(result_behind) },
-	{ "result before the end", ROW(result_first) },
-	{ "attribute of a high number", ROW(high_attribute, .door = UV_DOOR_IOCTL) },
+	{ "field outside of the request or response", ROW(field_beyond_request) },
+	{ "field outside of the request or response", ROW(field_beyond_response) },
+	{ "value outside of the arguments", ROW(field_beyond_args) },
+	{ "result outside of the arguments", ROW(result_beyond_args) },
+	{ "input after a result", ROW(result_first) },
+	{ "attribute id out of range", ROW(high_attribute, .abi = UV_ABI_IOCTL) },
 	{ "object without a type", ROW(no_type) },
 	{ "object without a type", ROW(new_without_type) },
 	{ "too many objects", ROW(two_new) },
-	{ "too many objects", ROW(many) },
+	{ "too many objects", ROW(held_too_many) },
 };
 
-static void wrong_row_is_noticed(struct kunit *test)
+static void invalid_row_is_reported(struct kunit *test)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(wrong_rows); i++)
-		KUNIT_EXPECT_STREQ(test, mistake(&wrong_rows[i].row) ?: "nothing",
-				   wrong_rows[i].wrong);
+	for (i = 0; i < ARRAY_SIZE(invalid_rows); i++)
+		KUNIT_EXPECT_STREQ(test, uv_row_check(&invalid_rows[i].row) ?: "nothing",
+				   invalid_rows[i].error);
 }
 
-static void second_row_for_a_command_is_noticed(struct kunit *test)
+static void duplicate_row_is_reported(struct kunit *test)
 {
-	/* All places are taken by table_suite_init(). */
+	/* table_suite_init() has filled the index. */
 	KUNIT_EXPECT_EQ(test, uv_table_init(), -EINVAL);
 }
 
 static struct kunit_case table_cases[] = {
-	KUNIT_CASE_PARAM(row_is_found_by_its_number, next_row),
-	KUNIT_CASE_PARAM(row_is_sound, next_row),
-	KUNIT_CASE_PARAM(row_says_what_follows_from_its_fields, next_row),
-	KUNIT_CASE(unknown_numbers_are_refused),
-	KUNIT_CASE(command_needs_the_driver_s_function),
-	KUNIT_CASE(command_of_two_functions_needs_both),
-	KUNIT_CASE(refused_command_is_offered_by_nobody),
-	KUNIT_CASE(device_that_has_gone_offers_everything),
-	KUNIT_CASE(wrong_row_is_noticed),
-	KUNIT_CASE(second_row_for_a_command_is_noticed),
+	KUNIT_CASE_PARAM(lookup_finds_each_row, next_row),
+	KUNIT_CASE_PARAM(row_is_consistent, next_row),
+	KUNIT_CASE_PARAM(derived_members_match_fields, next_row),
+	KUNIT_CASE(unknown_numbers_fail),
+	KUNIT_CASE(command_needs_driver_function),
+	KUNIT_CASE(command_needs_both_driver_functions),
+	KUNIT_CASE(unsupported_command_on_any_device),
+	KUNIT_CASE(removed_device_supports_all_commands),
+	KUNIT_CASE(invalid_row_is_reported),
+	KUNIT_CASE(duplicate_row_is_reported),
 	{}
 };
 

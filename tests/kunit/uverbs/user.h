@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a program is to the dispatcher: memory of its own, open files, and
- * commands by both doors. Suites run in kernel threads, which have no memory
- * of a program; they borrow that of the program that loads the module, which
- * waits meanwhile.
+ * A user process of the dispatcher: memory, open files, and commands of both
+ * ABIs. Suites run in kernel threads, which have no user memory. They use that of
+ * the process that loads the module, which waits until they have finished.
  */
 #ifndef T3_UVERBS_USER_H
 #define T3_UVERBS_USER_H
@@ -21,7 +20,7 @@
 
 /* --- memory ------------------------------------------------------------------- */
 
-/* Two pages that are there, and one that is not. */
+/* Two mapped pages and an unmapped one. */
 static struct mm_struct *user_mm;
 static unsigned long user_base;
 
@@ -29,7 +28,7 @@ static unsigned long user_base;
 #define USER_RESPONSE	((void __user *)(user_base + PAGE_SIZE))
 #define USER_HOLE	((void __user *)(user_base + 2 * PAGE_SIZE))
 
-/* Of a suite, which begins in the program that loads the module. */
+/* A suite starts in the process that loads the module. */
 static inline int user_suite_init(struct kunit_suite *suite)
 {
 	user_mm = current->mm;
@@ -52,13 +51,13 @@ static inline void user_suite_exit(struct kunit_suite *suite)
 	mmput(user_mm);
 }
 
-/* --- a program with an open device ------------------------------------------------ */
+/* --- an open device ------------------------------------------------ */
 
 static struct fake_device *fake;
 static struct uv_device *uverbs;
 static struct file *opened;
 
-/* open() without a name: the inode says which device it is. */
+/* open() without a path: the inode selects the device. */
 static inline struct file *user_open(void)
 {
 	static const struct file_operations not_yet = { .owner = THIS_MODULE };
@@ -82,7 +81,7 @@ static inline struct file *user_open(void)
 
 static inline void user_close(struct file *filp)
 {
-	/* Not fput(): a worker may have begun, and flush_delayed_fput() does not wait for that. */
+	/* Not fput(): flush_delayed_fput() does not wait for a running worker. */
 	__fput_sync(filp);
 	flush_delayed_fput();
 }
@@ -99,7 +98,7 @@ static inline void user_begin(struct kunit *test, bool removable)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(opened));
 }
 
-/* Whatever a test did: the device has nothing when all files are closed, and memory was charged. */
+/* After each test: close has destroyed all objects, and all memory was charged. */
 static inline void user_end(struct kunit *test)
 {
 	if (opened)
@@ -107,7 +106,7 @@ static inline void user_end(struct kunit *test)
 	opened = NULL;
 	KUNIT_EXPECT_EQ(test, fake_live(fake), 0);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&product_uncharged), 0,
-			    "memory of a process that its cgroup is not charged for");
+			    "allocation without GFP_KERNEL_ACCOUNT");
 	fake_device_free(fake);
 	rcu_barrier();
 	if (current->mm)
@@ -116,10 +115,10 @@ static inline void user_end(struct kunit *test)
 
 /* --- write() ------------------------------------------------------------------------ */
 
-/* Where the next response goes; USER_HOLE: cannot be written. */
-static void __user *user_answer_at;
+/* Address of the next response, NULL: USER_RESPONSE. USER_HOLE cannot be written. */
+static void __user *user_response_at;
 
-/* The bytes as they are, but with lengths of one's own. */
+/* Writes the bytes unchanged. */
 static inline ssize_t user_write_raw(struct file *filp, const void *bytes, size_t count)
 {
 	loff_t pos = 0;
@@ -139,12 +138,13 @@ struct user_message {
 } __packed;
 
 /* A plain command. Its request begins with the address of the response if it has one. */
-static inline int user_ask(struct file *filp, u32 command, const void *request, size_t request_len,
-			   void *response, size_t response_len)
+static inline int user_command(struct file *filp, u32 command, const void *request,
+			       size_t request_len,
+			       void *response, size_t response_len)
 {
 	struct user_message *message;
 	size_t count = sizeof(message->hdr) + request_len;
-	u64 at = (u64)(user_answer_at ?: USER_RESPONSE);
+	u64 at = (u64)(user_response_at ?: USER_RESPONSE);
 	ssize_t ret;
 
 	message = kzalloc(sizeof(*message), GFP_KERNEL);
@@ -163,11 +163,11 @@ static inline int user_ask(struct file *filp, u32 command, const void *request, 
 	return ret == count ? 0 : ret;
 }
 
-#define ASK(filp, command, request, response) \
-	user_ask(filp, IB_USER_VERBS_CMD_##command, request, sizeof(*(request)), response, \
+#define UV_CMD(filp, command, request, response) \
+	user_command(filp, IB_USER_VERBS_CMD_##command, request, sizeof(*(request)), response, \
 		 sizeof(*(response)))
-#define TELL(filp, command, request) \
-	user_ask(filp, IB_USER_VERBS_CMD_##command, request, sizeof(*(request)), NULL, 0)
+#define UV_CMD_NO_RESP(filp, command, request) \
+	user_command(filp, IB_USER_VERBS_CMD_##command, request, sizeof(*(request)), NULL, 0)
 
 /* --- ioctl ---------------------------------------------------------------------------- */
 
@@ -197,7 +197,7 @@ static inline struct ib_uverbs_attr *user_attr(struct user_ioctl *io, u16 id, u1
 	return attr;
 }
 
-/* The attributes come back as the kernel left them. */
+/* Copies the attributes back. */
 static inline int user_ioctl(struct file *filp, struct user_ioctl *io)
 {
 	size_t bytes;
@@ -216,7 +216,7 @@ static inline int user_ioctl(struct file *filp, struct user_ioctl *io)
 	return err;
 }
 
-/* Destroys an object by ioctl; response_len bytes come to USER_RESPONSE. */
+/* Destroys an object by ioctl with a response of response_len bytes at USER_RESPONSE. */
 static inline int user_ioctl_destroy(struct file *filp, u16 object, u16 method, u32 handle,
 				     u16 response_len)
 {
@@ -235,7 +235,7 @@ static inline int user_get_context(struct file *filp, int *async_fd)
 {
 	struct ib_uverbs_get_context request = {};
 	struct ib_uverbs_get_context_resp response = {};
-	int err = ASK(filp, GET_CONTEXT, &request, &response);
+	int err = UV_CMD(filp, GET_CONTEXT, &request, &response);
 
 	if (async_fd)
 		*async_fd = response.async_fd;
@@ -248,7 +248,7 @@ static inline int user_alloc_pd(struct file *filp, u32 *handle)
 {
 	struct ib_uverbs_alloc_pd request = {};
 	struct ib_uverbs_alloc_pd_resp response = {};
-	int err = ASK(filp, ALLOC_PD, &request, &response);
+	int err = UV_CMD(filp, ALLOC_PD, &request, &response);
 
 	*handle = response.pd_handle;
 	return err;
@@ -258,7 +258,7 @@ static inline int user_dealloc_pd(struct file *filp, u32 handle)
 {
 	struct ib_uverbs_dealloc_pd request = { .pd_handle = handle };
 
-	return TELL(filp, DEALLOC_PD, &request);
+	return UV_CMD_NO_RESP(filp, DEALLOC_PD, &request);
 }
 
 static inline int user_reg_mr(struct file *filp, u32 pd, u32 *handle)
@@ -268,7 +268,7 @@ static inline int user_reg_mr(struct file *filp, u32 pd, u32 *handle)
 		.access_flags = IB_ACCESS_LOCAL_WRITE,
 	};
 	struct ib_uverbs_reg_mr_resp response = {};
-	int err = ASK(filp, REG_MR, &request, &response);
+	int err = UV_CMD(filp, REG_MR, &request, &response);
 
 	*handle = response.mr_handle;
 	return err;
@@ -278,14 +278,14 @@ static inline int user_dereg_mr(struct file *filp, u32 handle)
 {
 	struct ib_uverbs_dereg_mr request = { .mr_handle = handle };
 
-	return TELL(filp, DEREG_MR, &request);
+	return UV_CMD_NO_RESP(filp, DEREG_MR, &request);
 }
 
 static inline int user_alloc_mw(struct file *filp, u32 pd, u32 *handle)
 {
 	struct ib_uverbs_alloc_mw request = { .pd_handle = pd, .mw_type = IB_MW_TYPE_1 };
 	struct ib_uverbs_alloc_mw_resp response = {};
-	int err = ASK(filp, ALLOC_MW, &request, &response);
+	int err = UV_CMD(filp, ALLOC_MW, &request, &response);
 
 	*handle = response.mw_handle;
 	return err;
@@ -295,20 +295,20 @@ static inline int user_dealloc_mw(struct file *filp, u32 handle)
 {
 	struct ib_uverbs_dealloc_mw request = { .mw_handle = handle };
 
-	return TELL(filp, DEALLOC_MW, &request);
+	return UV_CMD_NO_RESP(filp, DEALLOC_MW, &request);
 }
 
 static inline int user_create_channel(struct file *filp, int *fd)
 {
 	struct ib_uverbs_create_comp_channel request = {};
 	struct ib_uverbs_create_comp_channel_resp response = {};
-	int err = ASK(filp, CREATE_COMP_CHANNEL, &request, &response);
+	int err = UV_CMD(filp, CREATE_COMP_CHANNEL, &request, &response);
 
 	*fd = response.fd;
 	return err;
 }
 
-/* What programs call the object in events. */
+/* user_handle of the objects, which identifies them in events. */
 #define USER_COOKIE 0x1122334455667788ULL
 
 static inline int user_create_cq(struct file *filp, int channel, u32 *handle)
@@ -317,7 +317,7 @@ static inline int user_create_cq(struct file *filp, int channel, u32 *handle)
 		.user_handle = USER_COOKIE, .cqe = 16, .comp_channel = channel,
 	};
 	struct ib_uverbs_create_cq_resp response = {};
-	int err = ASK(filp, CREATE_CQ, &request, &response);
+	int err = UV_CMD(filp, CREATE_CQ, &request, &response);
 
 	*handle = response.cq_handle;
 	return err;
@@ -329,7 +329,7 @@ static inline int user_destroy_cq(struct file *filp, u32 handle,
 	struct ib_uverbs_destroy_cq request = { .cq_handle = handle };
 	struct ib_uverbs_destroy_cq_resp unread = {};
 
-	return ASK(filp, DESTROY_CQ, &request, response ?: &unread);
+	return UV_CMD(filp, DESTROY_CQ, &request, response ?: &unread);
 }
 
 static inline int user_create_qp(struct file *filp, u32 pd, u32 cq, int srq, u32 *handle)
@@ -341,7 +341,7 @@ static inline int user_create_qp(struct file *filp, u32 pd, u32 cq, int srq, u32
 		.qp_type = IB_QPT_RC,
 	};
 	struct ib_uverbs_create_qp_resp response = {};
-	int err = ASK(filp, CREATE_QP, &request, &response);
+	int err = UV_CMD(filp, CREATE_QP, &request, &response);
 
 	*handle = response.qp_handle;
 	return err;
@@ -351,7 +351,7 @@ static inline int user_destroy_qp(struct file *filp, u32 handle, u32 *reported)
 {
 	struct ib_uverbs_destroy_qp request = { .qp_handle = handle };
 	struct ib_uverbs_destroy_qp_resp response = {};
-	int err = ASK(filp, DESTROY_QP, &request, &response);
+	int err = UV_CMD(filp, DESTROY_QP, &request, &response);
 
 	if (reported)
 		*reported = response.events_reported;
@@ -364,7 +364,7 @@ static inline int user_create_srq(struct file *filp, u32 pd, u32 *handle)
 		.user_handle = USER_COOKIE, .pd_handle = pd, .max_wr = 4, .max_sge = 1,
 	};
 	struct ib_uverbs_create_srq_resp response = {};
-	int err = ASK(filp, CREATE_SRQ, &request, &response);
+	int err = UV_CMD(filp, CREATE_SRQ, &request, &response);
 
 	*handle = response.srq_handle;
 	return err;
@@ -374,7 +374,7 @@ static inline int user_destroy_srq(struct file *filp, u32 handle, u32 *reported)
 {
 	struct ib_uverbs_destroy_srq request = { .srq_handle = handle };
 	struct ib_uverbs_destroy_srq_resp response = {};
-	int err = ASK(filp, DESTROY_SRQ, &request, &response);
+	int err = UV_CMD(filp, DESTROY_SRQ, &request, &response);
 
 	if (reported)
 		*reported = response.events_reported;
@@ -385,7 +385,7 @@ static inline int user_create_ah(struct file *filp, u32 pd, u32 *handle)
 {
 	struct ib_uverbs_create_ah request = { .pd_handle = pd, .attr.port_num = 1 };
 	struct ib_uverbs_create_ah_resp response = {};
-	int err = ASK(filp, CREATE_AH, &request, &response);
+	int err = UV_CMD(filp, CREATE_AH, &request, &response);
 
 	*handle = response.ah_handle;
 	return err;
@@ -395,12 +395,12 @@ static inline int user_destroy_ah(struct file *filp, u32 handle)
 {
 	struct ib_uverbs_destroy_ah request = { .ah_handle = handle };
 
-	return TELL(filp, DESTROY_AH, &request);
+	return UV_CMD_NO_RESP(filp, DESTROY_AH, &request);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* read() of an event file that does not wait. */
+/* A read() with O_NONBLOCK. */
 static inline ssize_t user_read_event(int fd, void *record, size_t count)
 {
 	struct file *filp = fget(fd);

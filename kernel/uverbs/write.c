@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The older door: one write() is one command. Two headers are in use, both
- * counted in words: the plain one in words of 4 bytes that include it, the
- * extended one in words of 8 bytes that do not. The driver's part follows the
- * core's, in the request and in the response.
+ * The write() ABI: one write() is one command. It has two headers. The plain
+ * header counts words of 4 bytes and includes itself. The extended header counts
+ * words of 8 bytes and does not include itself. The driver's part follows the
+ * core's part in the request and in the response.
  */
 
 #include <linux/cred.h>
@@ -16,15 +16,16 @@
 #include "call.h"
 #include "run_write.h"
 
-/* The core's parts of a request and its response, when the headers have been read. */
-struct parts {
+/* The core's parts of a request and of its response. */
+struct uv_write_parts {
 	const void __user *in;
 	void __user *out;
 	size_t in_len, out_len;
 };
 
-static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, const char __user *buf,
-		 size_t count, struct parts *parts)
+static int uv_write_parse(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
+			  const char __user *buf,
+			  size_t count, struct uv_write_parts *parts)
 {
 	const struct uv_row *row = call->row;
 	size_t in_len = hdr->in_words * 4;
@@ -32,13 +33,13 @@ static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, cons
 	struct ib_udata *udata = uv_udata(call);
 	u64 response = 0;
 
-	if (!uv_offered(call->file, call->dev, row))
+	if (!uv_file_supports(call->file, call->dev, row))
 		return -EOPNOTSUPP;
 	if (in_len != count)
 		return -EINVAL;
 	/*
-	 * libibverbs of rdma-core 18 and 19 says 16 bytes when it destroys a CQ,
-	 * and has 24 there. They have always got away with it.
+	 * libibverbs of rdma-core 18 and 19 passes a length of 16 bytes for
+	 * DESTROY_CQ, whose request has 24. ib_uverbs accepts it, too.
 	 */
 	if (row->method == IB_USER_VERBS_CMD_DESTROY_CQ && count == 16)
 		in_len = sizeof(*hdr) + row->request;
@@ -47,7 +48,7 @@ static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, cons
 	in_len -= sizeof(*hdr);
 	buf += sizeof(*hdr);
 
-	/* A request that is answered begins with the address of the response. */
+	/* A request that has a response begins with the address of the response. */
 	if (row->response && get_user(response, (const u64 __user *)buf))
 		return -EFAULT;
 	if (row->flags & UV_DRIVER_DATA) {
@@ -62,12 +63,12 @@ static int plain(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr, cons
 				udata->outbuf = u64_to_user_ptr(response + out_len);
 		}
 	}
-	*parts = (struct parts) { buf, u64_to_user_ptr(response), in_len, out_len };
+	*parts = (struct uv_write_parts) { buf, u64_to_user_ptr(response), in_len, out_len };
 	return 0;
 }
 
-static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
-		    const char __user *buf, size_t count, struct parts *parts)
+static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
+			     const char __user *buf, size_t count, struct uv_write_parts *parts)
 {
 	const struct uv_row *row = call->row;
 	struct ib_udata *udata = uv_udata(call);
@@ -76,7 +77,7 @@ static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
 	size_t out_len = hdr->out_words * 8;
 	size_t driver_in, driver_out;
 
-	if (!uv_offered(call->file, call->dev, row))
+	if (!uv_file_supports(call->file, call->dev, row))
 		return -EOPNOTSUPP;
 	if (count < sizeof(*hdr) + sizeof(ex))
 		return -EINVAL;
@@ -105,24 +106,25 @@ static int extended(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
 		udata->outbuf = u64_to_user_ptr(ex.response + out_len);
 		udata->outlen = driver_out;
 	}
-	*parts = (struct parts) { buf, u64_to_user_ptr(ex.response), in_len, out_len };
+	*parts = (struct uv_write_parts) { buf, u64_to_user_ptr(ex.response), in_len, out_len };
 	return 0;
 }
 
 ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t *pos)
 {
 	struct uv_file *file = filp->private_data;
-	struct uv_device *dev = uv_device_of(file);
+	struct uv_device *dev = uv_file_uvdev(file);
 	struct ib_uverbs_cmd_hdr hdr __uninitialized;
 	const struct uv_row *row;
 	struct ib_device *ib_dev;
 	struct uv_call call __uninitialized;
-	struct parts parts __uninitialized;
+	struct uv_write_parts parts __uninitialized;
 	int srcu, err;
 
 	/*
-	 * write() with effects: a file that is passed to a program of more
-	 * privilege as its standard output must not act with that privilege.
+	 * A process could pass this file as standard output to a program of
+	 * higher privilege. What that program writes must not run as a command
+	 * with its privilege.
 	 */
 	if (filp->f_cred != current_cred()) {
 		pr_err_once("%s[%d]: credentials changed since the device was opened: refused\n",
@@ -139,11 +141,11 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 
 	T3_RACE_POINT(uverbs_write_found);
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
-	ib_dev = uv_file_device(file);
+	ib_dev = uv_file_ibdev(file);
 	T3_RACE_POINT(uverbs_write_entered);
 	uv_call_init(&call, file, ib_dev, row);
-	err = row->door == UV_DOOR_WRITE_EX ? extended(&call, &hdr, buf, count, &parts) :
-					      plain(&call, &hdr, buf, count, &parts);
+	err = row->abi == UV_ABI_WRITE_EX ? uv_write_parse_ex(&call, &hdr, buf, count, &parts) :
+					      uv_write_parse(&call, &hdr, buf, count, &parts);
 	if (!err)
 		err = uv_run_write(&call, parts.in, parts.in_len, parts.out, parts.out_len);
 	T3_RACE_POINT(uverbs_write_finished);

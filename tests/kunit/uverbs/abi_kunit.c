@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the two doors refuse before a command is looked at, and what they hand to the driver. */
+/* The headers, lengths and attributes of both ABIs, and the data for the driver. */
 #include "user.h"
 
-static int doors_init(struct kunit *test)
+static int abi_init(struct kunit *test)
 {
-	user_answer_at = NULL;
+	user_response_at = NULL;
 	user_begin(test, true);
 	KUNIT_ASSERT_EQ(test, user_get_context(opened, NULL), 0);
 	return 0;
@@ -14,14 +14,14 @@ static int doors_init(struct kunit *test)
 
 #define ALLOC_PD_WORDS ((sizeof(struct ib_uverbs_cmd_hdr) + sizeof(struct ib_uverbs_alloc_pd)) / 4)
 
-static const struct plain_case {
+static const struct write_case {
 	const char *name;
 	u32 command;
 	u16 in_words, out_words;
 	size_t count;
 	int result;
-} plain_cases[] = {
-	{ "as it should be", IB_USER_VERBS_CMD_ALLOC_PD, ALLOC_PD_WORDS, 1, 4 * ALLOC_PD_WORDS, 0 },
+} write_cases[] = {
+	{ "valid", IB_USER_VERBS_CMD_ALLOC_PD, ALLOC_PD_WORDS, 1, 4 * ALLOC_PD_WORDS, 0 },
 	{ "no header", IB_USER_VERBS_CMD_ALLOC_PD, ALLOC_PD_WORDS, 1, 7, -EINVAL },
 	{ "fewer words than bytes", IB_USER_VERBS_CMD_ALLOC_PD, ALLOC_PD_WORDS - 1, 1,
 	  4 * ALLOC_PD_WORDS, -EINVAL },
@@ -29,27 +29,27 @@ static const struct plain_case {
 	  4 * ALLOC_PD_WORDS, -EINVAL },
 	{ "short request", IB_USER_VERBS_CMD_ALLOC_PD, ALLOC_PD_WORDS - 1, 1,
 	  4 * (ALLOC_PD_WORDS - 1), -ENOSPC },
-	{ "no room for the response", IB_USER_VERBS_CMD_ALLOC_PD, ALLOC_PD_WORDS, 0,
+	{ "response too short", IB_USER_VERBS_CMD_ALLOC_PD, ALLOC_PD_WORDS, 0,
 	  4 * ALLOC_PD_WORDS, -ENOSPC },
-	{ "no such flag", IB_USER_VERBS_CMD_ALLOC_PD | BIT(30), ALLOC_PD_WORDS, 1,
+	{ "unknown flag", IB_USER_VERBS_CMD_ALLOC_PD | BIT(30), ALLOC_PD_WORDS, 1,
 	  4 * ALLOC_PD_WORDS, -EINVAL },
-	{ "no such command", 63, ALLOC_PD_WORDS, 1, 4 * ALLOC_PD_WORDS, -EOPNOTSUPP },
-	{ "refused", IB_USER_VERBS_CMD_OPEN_XRCD, ALLOC_PD_WORDS, 1, 4 * ALLOC_PD_WORDS,
+	{ "unknown command", 63, ALLOC_PD_WORDS, 1, 4 * ALLOC_PD_WORDS, -EOPNOTSUPP },
+	{ "unsupported", IB_USER_VERBS_CMD_OPEN_XRCD, ALLOC_PD_WORDS, 1, 4 * ALLOC_PD_WORDS,
 	  -EOPNOTSUPP },
-	{ "not of this driver", IB_USER_VERBS_CMD_RESIZE_CQ, ALLOC_PD_WORDS, 1,
+	{ "not supported by the driver", IB_USER_VERBS_CMD_RESIZE_CQ, ALLOC_PD_WORDS, 1,
 	  4 * ALLOC_PD_WORDS, -EOPNOTSUPP },
 };
 
-static void plain_name(const struct plain_case *c, char *name)
+static void write_name(const struct write_case *c, char *name)
 {
 	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(plain, plain_cases, plain_name);
+KUNIT_ARRAY_PARAM(write, write_cases, write_name);
 
-static void plain_header(struct kunit *test)
+static void write_header(struct kunit *test)
 {
-	const struct plain_case *c = test->param_value;
+	const struct write_case *c = test->param_value;
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_alloc_pd request;
@@ -66,7 +66,7 @@ static void plain_header(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_PD], c->result ? 0 : 1);
 }
 
-static void unreadable_request(struct kunit *test)
+static void unreadable_request_is_efault(struct kunit *test)
 {
 	struct ib_uverbs_cmd_hdr hdr = {
 		.command = IB_USER_VERBS_CMD_ALLOC_PD, .in_words = ALLOC_PD_WORDS, .out_words = 1,
@@ -74,14 +74,14 @@ static void unreadable_request(struct kunit *test)
 	loff_t pos = 0;
 
 	KUNIT_EXPECT_EQ(test, uv_write(opened, USER_HOLE, sizeof(hdr), &pos), -EFAULT);
-	/* The header is there, and what follows is not. */
+	/* The header can be read, the request cannot. */
 	KUNIT_ASSERT_EQ(test, copy_to_user(USER_HOLE - sizeof(hdr), &hdr, sizeof(hdr)), 0);
 	KUNIT_EXPECT_EQ(test, uv_write(opened, USER_HOLE - sizeof(hdr), 4 * ALLOC_PD_WORDS, &pos),
 			-EFAULT);
 }
 
-/* What lies behind request and response is the driver's. */
-static void driver_sees_its_part(struct kunit *test)
+/* The data after request and response belongs to the driver. */
+static void driver_gets_its_part(struct kunit *test)
 {
 	struct {
 		struct ib_uverbs_alloc_pd request;
@@ -92,13 +92,13 @@ static void driver_sees_its_part(struct kunit *test)
 		u32 of_driver[2];
 	} __packed response = {};
 
-	KUNIT_EXPECT_EQ(test, ASK(opened, ALLOC_PD, &request, &response), 0);
+	KUNIT_EXPECT_EQ(test, UV_CMD(opened, ALLOC_PD, &request, &response), 0);
 	KUNIT_EXPECT_EQ(test, fake->udata_in, 12);
 	KUNIT_EXPECT_EQ(test, fake->udata_out, 8);
 }
 
-/* rdma-core 18 and 19 say 16 bytes, and have always got away with it. */
-static void short_destroy_cq_of_old_libraries(struct kunit *test)
+/* rdma-core 18 and 19 pass a length of 16 bytes for a request of 24. */
+static void destroy_cq_of_rdma_core_18(struct kunit *test)
 {
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
@@ -120,7 +120,7 @@ static void short_destroy_cq_of_old_libraries(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_CQ], 0);
 }
 
-static void credentials_must_be_those_of_open(struct kunit *test)
+static void other_credentials_are_eacces(struct kunit *test)
 {
 	const struct cred *before;
 	struct cred *other = prepare_creds();
@@ -139,7 +139,7 @@ static void credentials_must_be_those_of_open(struct kunit *test)
 /* --- write(): the extended header ----------------------------------------------------------- */
 
 #define QUERY_WORDS (sizeof(struct ib_uverbs_ex_query_device) / 8)
-#define ANSWER_WORDS (sizeof(struct ib_uverbs_ex_query_device_resp) / 8)
+#define RESPONSE_WORDS (sizeof(struct ib_uverbs_ex_query_device_resp) / 8)
 
 static const struct extended_case {
 	const char *name;
@@ -148,21 +148,22 @@ static const struct extended_case {
 	bool no_response, cut;
 	int result;
 } extended_cases[] = {
-	{ "as it should be", QUERY_WORDS, ANSWER_WORDS },
+	{ "valid", QUERY_WORDS, RESPONSE_WORDS },
 	{ "short response", QUERY_WORDS, 26 },
-	{ "long response", QUERY_WORDS, ANSWER_WORDS + 4 },
-	{ "zeros that we do not know", QUERY_WORDS + 1, ANSWER_WORDS },
-	{ "words of the driver", QUERY_WORDS, ANSWER_WORDS, 1, 1 },
-	{ "no extended header", QUERY_WORDS, ANSWER_WORDS, .cut = true, .result = -EINVAL },
-	{ "no request: it is zero", 0, ANSWER_WORDS, QUERY_WORDS },
-	{ "room for one word", QUERY_WORDS, 1 },
-	{ "reserved in the header", QUERY_WORDS, ANSWER_WORDS, .hdr_reserved = 1,
+	{ "long response", QUERY_WORDS, RESPONSE_WORDS + 4 },
+	{ "longer request of zeros", QUERY_WORDS + 1, RESPONSE_WORDS },
+	{ "words for the driver", QUERY_WORDS, RESPONSE_WORDS, 1, 1 },
+	{ "no extended header", QUERY_WORDS, RESPONSE_WORDS, .cut = true, .result = -EINVAL },
+	{ "no request, which reads as zero", 0, RESPONSE_WORDS, QUERY_WORDS },
+	{ "response of one word", QUERY_WORDS, 1 },
+	{ "reserved in the header", QUERY_WORDS, RESPONSE_WORDS, .hdr_reserved = 1,
 	  .result = -EINVAL },
-	{ "length without address", QUERY_WORDS, ANSWER_WORDS, .no_response = true,
+	{ "length without address", QUERY_WORDS, RESPONSE_WORDS, .no_response = true,
 	  .result = -EINVAL },
 	{ "address without length", QUERY_WORDS, 0, .result = -EINVAL },
-	{ "unknown bit", QUERY_WORDS, ANSWER_WORDS, .comp_mask = 2, .result = -EINVAL },
-	{ "reserved in the request", QUERY_WORDS, ANSWER_WORDS, .reserved = 1, .result = -EINVAL },
+	{ "unknown bit", QUERY_WORDS, RESPONSE_WORDS, .comp_mask = 2, .result = -EINVAL },
+	{ "reserved in the request", QUERY_WORDS, RESPONSE_WORDS, .reserved = 1,
+	  .result = -EINVAL },
 };
 
 static void extended_name(const struct extended_case *c, char *name)
@@ -172,7 +173,7 @@ static void extended_name(const struct extended_case *c, char *name)
 
 KUNIT_ARRAY_PARAM(extended, extended_cases, extended_name);
 
-static void extended_header(struct kunit *test)
+static void write_ex_header(struct kunit *test)
 {
 	const struct extended_case *c = test->param_value;
 	struct {
@@ -196,7 +197,7 @@ static void extended_header(struct kunit *test)
 	size_t count = c->cut ? sizeof(message.hdr) :
 		       sizeof(message.hdr) + sizeof(message.ex) + 8 * (c->in_words + c->driver_in);
 	struct ib_uverbs_ex_query_device_resp *response;
-	size_t room = 8 * c->out_words;
+	size_t space = 8 * c->out_words;
 
 	response = kunit_kzalloc(test, sizeof(*response) + 64, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, response);
@@ -208,26 +209,26 @@ static void extended_header(struct kunit *test)
 		KUNIT_EXPECT_NULL(test, memchr_inv(response, 0xff, sizeof(*response) + 64));
 		return;
 	}
-	if (room >= offsetofend(struct ib_uverbs_ex_query_device_resp, response_length)) {
+	if (space >= offsetofend(struct ib_uverbs_ex_query_device_resp, response_length)) {
 		KUNIT_EXPECT_EQ(test, response->base.max_qp, 1234);
-		KUNIT_EXPECT_EQ(test, response->response_length, min(room, sizeof(*response)));
+		KUNIT_EXPECT_EQ(test, response->response_length, min(space, sizeof(*response)));
 	}
-	/* Zeros after what we know, and not a byte after what the caller has room for. */
-	if (room > sizeof(*response))
-		KUNIT_EXPECT_NULL(test, memchr_inv(response + 1, 0, room - sizeof(*response)));
-	KUNIT_EXPECT_EQ(test, ((u8 *)response)[room], 0xff);
+	/* Zeros after the known structure, and no byte beyond the caller's buffer. */
+	if (space > sizeof(*response))
+		KUNIT_EXPECT_NULL(test, memchr_inv(response + 1, 0, space - sizeof(*response)));
+	KUNIT_EXPECT_EQ(test, ((u8 *)response)[space], 0xff);
 }
 
 /* --- ioctl: the header ------------------------------------------------------------------------ */
 
 static const struct ioctl_case {
 	const char *name;
-	int length;		/* more or less than is right */
+	int length;		/* difference to the valid length */
 	u16 object, method;
 	u32 driver, reserved;
 	int result;
 } ioctl_cases[] = {
-	{ "as it should be", 0, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT },
+	{ "valid", 0, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT },
 	{ "too short", -1, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, .result = -EINVAL },
 	{ "too long", 1, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, .result = -EINVAL },
 	{ "longer than a page", PAGE_SIZE, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT,
@@ -236,11 +237,11 @@ static const struct ioctl_case {
 	  .result = -EPROTONOSUPPORT },
 	{ "another driver", 0, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, .driver = 3,
 	  .result = -EINVAL },
-	{ "no such object", 0, 19, 0, .result = -EPROTONOSUPPORT },
-	{ "no such method", 0, UVERBS_OBJECT_DEVICE, 7, .result = -EPROTONOSUPPORT },
-	{ "an object of a driver", 0, 1 << UVERBS_ID_NS_SHIFT, 0, .result = -EPROTONOSUPPORT },
-	/* libibverbs must not try it by write(). */
-	{ "refused", 0, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, .result = -EOPNOTSUPP },
+	{ "unknown object", 0, 19, 0, .result = -EPROTONOSUPPORT },
+	{ "unknown method", 0, UVERBS_OBJECT_DEVICE, 7, .result = -EPROTONOSUPPORT },
+	{ "object of a driver", 0, 1 << UVERBS_ID_NS_SHIFT, 0, .result = -EPROTONOSUPPORT },
+	/* Not EPROTONOSUPPORT: libibverbs must not repeat it by write(). */
+	{ "unsupported", 0, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, .result = -EOPNOTSUPP },
 };
 
 static void ioctl_name(const struct ioctl_case *c, char *name)
@@ -250,11 +251,11 @@ static void ioctl_name(const struct ioctl_case *c, char *name)
 
 KUNIT_ARRAY_PARAM(ioctl, ioctl_cases, ioctl_name);
 
-static void query_port(struct user_ioctl *io, u16 room)
+static void query_port(struct user_ioctl *io, u16 space)
 {
 	user_ioctl_begin(io, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
 	user_attr(io, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 8, 1);
-	user_attr(io, UVERBS_ATTR_QUERY_PORT_RESP, room, (u64)USER_RESPONSE);
+	user_attr(io, UVERBS_ATTR_QUERY_PORT_RESP, space, (u64)USER_RESPONSE);
 }
 
 static void ioctl_header(struct kunit *test)
@@ -271,7 +272,7 @@ static void ioctl_header(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), c->result);
 }
 
-static void only_one_ioctl_is_known(struct kunit *test)
+static void other_ioctls_are_enoioctlcmd(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, uv_ioctl(opened, RDMA_VERBS_IOCTL + 1, user_base), -ENOIOCTLCMD);
 	KUNIT_EXPECT_EQ(test, uv_ioctl(opened, RDMA_VERBS_IOCTL, (unsigned long)USER_HOLE),
@@ -280,15 +281,15 @@ static void only_one_ioctl_is_known(struct kunit *test)
 
 /* --- ioctl: attributes ------------------------------------------------------------------------ */
 
-/* What one change to a correct question does. */
+/* One change each to a valid QUERY_PORT. */
 static const struct attr_case {
 	const char *name;
 	u16 index;
-	int id, len, flags, reserved;	/* -1: as it is */
-	u64 data;			/* 0: as it is */
+	int id, len, flags, reserved;	/* -1: unchanged */
+	u64 data;			/* 0: unchanged */
 	int result;
 } attr_cases[] = {
-	{ "as it should be", 0, -1, -1, -1, -1 },
+	{ "valid", 0, -1, -1, -1, -1 },
 	{ "unknown and not mandatory", 2, 77, 4, 0, 0, 5 },
 	{ "unknown and mandatory", 2, 77, 4, UVERBS_ATTR_F_MANDATORY, 0, 5, -EPROTONOSUPPORT },
 	{ "twice", 2, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 8, 1, 0, 1, -EINVAL },
@@ -297,8 +298,8 @@ static const struct attr_case {
 	{ "constant of the wrong length", 0, -1, 4, -1, -1, 0, -EINVAL },
 	{ "constant that does not fit", 0, -1, -1, -1, -1, 0x101, -EINVAL },
 	{ "no such port", 0, -1, -1, -1, -1, 9, -EINVAL },
-	{ "no room for the answer", 1, -1, 8, -1, -1, 0, -EINVAL },
-	{ "answer that cannot be written", 1, -1, -1, -1, -1, 1, -EFAULT },
+	{ "short response", 1, -1, 8, -1, -1, 0, -EINVAL },
+	{ "unwritable response", 1, -1, -1, -1, -1, 1, -EFAULT },
 };
 
 static void attr_name(const struct attr_case *c, char *name)
@@ -308,7 +309,7 @@ static void attr_name(const struct attr_case *c, char *name)
 
 KUNIT_ARRAY_PARAM(attr, attr_cases, attr_name);
 
-static void attributes(struct kunit *test)
+static void ioctl_attributes(struct kunit *test)
 {
 	const struct attr_case *c = test->param_value;
 	struct ib_uverbs_attr *attr;
@@ -332,20 +333,20 @@ static void attributes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, !!(io.attrs[1].flags & UVERBS_ATTR_F_VALID_OUTPUT), !c->result);
 }
 
-static void longer_answer_ends_in_zeros(struct kunit *test)
+static void longer_response_is_zero_padded(struct kunit *test)
 {
 	const size_t known = sizeof(struct ib_uverbs_query_port_resp_ex);
 	struct user_ioctl io;
-	u8 *answer = kunit_kzalloc(test, known + 16, GFP_KERNEL);
+	u8 *response = kunit_kzalloc(test, known + 16, GFP_KERNEL);
 
-	KUNIT_ASSERT_NOT_NULL(test, answer);
-	memset(answer, 0xff, known + 16);
-	KUNIT_ASSERT_EQ(test, copy_to_user(USER_RESPONSE, answer, known + 16), 0);
+	KUNIT_ASSERT_NOT_NULL(test, response);
+	memset(response, 0xff, known + 16);
+	KUNIT_ASSERT_EQ(test, copy_to_user(USER_RESPONSE, response, known + 16), 0);
 	query_port(&io, known + 8);
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), 0);
-	KUNIT_ASSERT_EQ(test, copy_from_user(answer, USER_RESPONSE, known + 16), 0);
-	KUNIT_EXPECT_NULL(test, memchr_inv(answer + known, 0, 8));
-	KUNIT_EXPECT_NULL(test, memchr_inv(answer + known + 8, 0xff, 8));
+	KUNIT_ASSERT_EQ(test, copy_from_user(response, USER_RESPONSE, known + 16), 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(response + known, 0, 8));
+	KUNIT_EXPECT_NULL(test, memchr_inv(response + known + 8, 0xff, 8));
 }
 
 static void create_cq(struct user_ioctl *io, u64 vector)
@@ -358,7 +359,7 @@ static void create_cq(struct user_ioctl *io, u64 vector)
 	user_attr(io, UVERBS_ATTR_CREATE_CQ_RESP_CQE, 4, (u64)USER_RESPONSE);
 }
 
-static void handle_comes_back_in_its_attribute(struct kunit *test)
+static void handle_is_returned_in_its_attribute(struct kunit *test)
 {
 	struct user_ioctl io;
 	u32 cqe = 0;
@@ -370,7 +371,7 @@ static void handle_comes_back_in_its_attribute(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe, 17);
 	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, io.attrs[0].data, NULL), 0);
 
-	/* A vector that the device has not: nothing is made, and the handle stays what it was. */
+	/* An invalid vector: no CQ is created, and the attribute is unchanged. */
 	create_cq(&io, 2);
 	io.attrs[0].data = 0x5555;
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), -EINVAL);
@@ -378,7 +379,7 @@ static void handle_comes_back_in_its_attribute(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_CQ], 0);
 }
 
-static void unknown_flags_are_refused(struct kunit *test)
+static void unknown_flags_are_einval(struct kunit *test)
 {
 	struct user_ioctl io;
 
@@ -396,8 +397,8 @@ static void unknown_flags_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), 0);
 }
 
-/* More attributes than the stack has room for, nearly all of them unknown. */
-static void many_attributes(struct kunit *test)
+/* More than STACK_ATTRS attributes, nearly all of them unknown. */
+static void more_attributes_than_on_stack(struct kunit *test)
 {
 	struct user_ioctl io;
 	int i;
@@ -408,9 +409,9 @@ static void many_attributes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), 0);
 }
 
-/* --- ioctl: a command of write() within ------------------------------------------------------- */
+/* --- INVOKE_WRITE ------------------------------------------------------- */
 
-static void invoke(struct user_ioctl *io, u32 command, size_t in_len, size_t out_len)
+static void user_invoke_write(struct user_ioctl *io, u32 command, size_t in_len, size_t out_len)
 {
 	user_ioctl_begin(io, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
 	user_attr(io, UVERBS_ATTR_CORE_IN, in_len, (u64)USER_REQUEST + 1024);
@@ -418,49 +419,49 @@ static void invoke(struct user_ioctl *io, u32 command, size_t in_len, size_t out
 	user_attr(io, UVERBS_ATTR_WRITE_CMD, 8, command);
 }
 
-static void write_command_by_ioctl(struct kunit *test)
+static void invoke_write(struct kunit *test)
 {
 	struct ib_uverbs_alloc_pd request = {};
 	struct user_ioctl io;
 	u32 handle = 0;
 
 	KUNIT_ASSERT_EQ(test, copy_to_user(USER_REQUEST + 1024, &request, sizeof(request)), 0);
-	invoke(&io, IB_USER_VERBS_CMD_ALLOC_PD, sizeof(request), 4);
+	user_invoke_write(&io, IB_USER_VERBS_CMD_ALLOC_PD, sizeof(request), 4);
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), 0);
 	KUNIT_ASSERT_EQ(test, get_user(handle, (u32 __user *)USER_RESPONSE), 0);
 	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, handle), 0);
 
-	invoke(&io, IB_USER_VERBS_CMD_ALLOC_PD, sizeof(request) - 4, 4);
+	user_invoke_write(&io, IB_USER_VERBS_CMD_ALLOC_PD, sizeof(request) - 4, 4);
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), -ENOSPC);
-	invoke(&io, 62, sizeof(request), 4);
+	user_invoke_write(&io, 62, sizeof(request), 4);
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), -EOPNOTSUPP);
-	invoke(&io, IB_USER_VERBS_CMD_OPEN_XRCD, sizeof(request), 4);
+	user_invoke_write(&io, IB_USER_VERBS_CMD_OPEN_XRCD, sizeof(request), 4);
 	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_PD], 0);
 }
 
 /* --- counters --------------------------------------------------------------------------------- */
 
-static void calls_and_refusals_are_counted(struct kunit *test)
+static void calls_and_failures_are_counted(struct kunit *test)
 {
 	const struct uv_row *row = uv_find_write(IB_USER_VERBS_CMD_ALLOC_PD);
 	struct uv_stats *stats = uverbs->stats;
 	u32 handle;
 
 	KUNIT_EXPECT_EQ(test, user_alloc_pd(opened, &handle), 0);
-	fake->fail_make[FAKE_PD] = -ENOMEM;
+	fake->fail_create[FAKE_PD] = -ENOMEM;
 	KUNIT_EXPECT_EQ(test, user_alloc_pd(opened, &handle), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&stats->row[row - uv_rows].calls), 2);
-	KUNIT_EXPECT_EQ(test, atomic64_read(&stats->row[row - uv_rows].refused), 1);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&stats->row[row - uv_rows].failed), 1);
 }
 
 /* --- the numbers of the character devices ------------------------------------------------ */
 
-/* /proc/devices while the suite runs, where systemd looks for names of devices. */
+/* /proc/devices during the suite. systemd reads the names of devices there. */
 static char proc_devices[4096];
 
-/* The program that loads the module sees /proc, the threads that run tests do not. */
-static int doors_suite_init(struct kunit_suite *suite)
+/* The process that loads the module has /proc, the threads that run tests do not. */
+static int abi_suite_init(struct kunit_suite *suite)
 {
 	int err = user_suite_init(suite);
 	struct file *filp;
@@ -476,66 +477,66 @@ static int doors_suite_init(struct kunit_suite *suite)
 	return 0;
 }
 
-/* Rules of systemd and of cgroups name 231: "DeviceAllow=char-infiniband_verbs", "c 231:* rwm". */
-static void instead_of_ib_uverbs_the_numbers_are_its_own(struct kunit *test)
+/* As rules expect: "DeviceAllow=char-infiniband_verbs" of systemd, "c 231:* rwm" of cgroups. */
+static void numbers_if_replacing_ib_uverbs(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, MAJOR(uverbs->base.dev.devt), 231);
 	KUNIT_EXPECT_EQ(test, MINOR(uverbs->base.dev.devt), 192 + uverbs->base.devnum);
-	KUNIT_EXPECT_EQ(test, MINOR(devt_of(31)), 223);
-	KUNIT_EXPECT_NE(test, MAJOR(devt_of(32)), 231);
+	KUNIT_EXPECT_EQ(test, MINOR(uv_devt(31)), 223);
+	KUNIT_EXPECT_NE(test, MAJOR(uv_devt(32)), 231);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(proc_devices, "\n231 infiniband_verbs\n"), "%s",
 				  proc_devices);
 	KUNIT_EXPECT_NULL(test, strstr(proc_devices, "t3_uverbs"));
 }
 
-static void beside_ib_uverbs_the_numbers_are_others(struct kunit *test)
+static void numbers_beside_ib_uverbs(struct kunit *test)
 {
 	KUNIT_EXPECT_NE(test, MAJOR(uverbs->base.dev.devt), 231);
-	KUNIT_EXPECT_EQ(test, MAJOR(uverbs->base.dev.devt), MAJOR(chosen_devt));
+	KUNIT_EXPECT_EQ(test, MAJOR(uverbs->base.dev.devt), MAJOR(dynamic_devt));
 }
 
-static struct kunit_case doors_cases[] = {
-	KUNIT_CASE(instead_of_ib_uverbs_the_numbers_are_its_own),
-	KUNIT_CASE_PARAM(plain_header, plain_gen_params),
-	KUNIT_CASE(unreadable_request),
-	KUNIT_CASE(driver_sees_its_part),
-	KUNIT_CASE(short_destroy_cq_of_old_libraries),
-	KUNIT_CASE(credentials_must_be_those_of_open),
-	KUNIT_CASE_PARAM(extended_header, extended_gen_params),
+static struct kunit_case abi_cases[] = {
+	KUNIT_CASE(numbers_if_replacing_ib_uverbs),
+	KUNIT_CASE_PARAM(write_header, write_gen_params),
+	KUNIT_CASE(unreadable_request_is_efault),
+	KUNIT_CASE(driver_gets_its_part),
+	KUNIT_CASE(destroy_cq_of_rdma_core_18),
+	KUNIT_CASE(other_credentials_are_eacces),
+	KUNIT_CASE_PARAM(write_ex_header, extended_gen_params),
 	KUNIT_CASE_PARAM(ioctl_header, ioctl_gen_params),
-	KUNIT_CASE(only_one_ioctl_is_known),
-	KUNIT_CASE_PARAM(attributes, attr_gen_params),
-	KUNIT_CASE(longer_answer_ends_in_zeros),
-	KUNIT_CASE(handle_comes_back_in_its_attribute),
-	KUNIT_CASE(unknown_flags_are_refused),
-	KUNIT_CASE(many_attributes),
-	KUNIT_CASE(write_command_by_ioctl),
-	KUNIT_CASE(calls_and_refusals_are_counted),
+	KUNIT_CASE(other_ioctls_are_enoioctlcmd),
+	KUNIT_CASE_PARAM(ioctl_attributes, attr_gen_params),
+	KUNIT_CASE(longer_response_is_zero_padded),
+	KUNIT_CASE(handle_is_returned_in_its_attribute),
+	KUNIT_CASE(unknown_flags_are_einval),
+	KUNIT_CASE(more_attributes_than_on_stack),
+	KUNIT_CASE(invoke_write),
+	KUNIT_CASE(calls_and_failures_are_counted),
 	{}
 };
 
-static struct kunit_suite doors_suite = {
-	.name = "t3_uverbs_doors",
-	.suite_init = doors_suite_init,
+static struct kunit_suite abi_suite = {
+	.name = "t3_uverbs_abi",
+	.suite_init = abi_suite_init,
 	.suite_exit = user_suite_exit,
-	.init = doors_init,
+	.init = abi_init,
 	.exit = user_end,
-	.test_cases = doors_cases,
+	.test_cases = abi_cases,
 };
 
 static struct kunit_case beside_cases[] = {
-	KUNIT_CASE(beside_ib_uverbs_the_numbers_are_others),
+	KUNIT_CASE(numbers_beside_ib_uverbs),
 	{}
 };
 
-/* The numbers of ib_uverbs are taken, as by itself. */
+/* Registers the numbers of ib_uverbs, as ib_uverbs does. */
 static int beside_suite_init(struct kunit_suite *suite)
 {
 	int err = register_chrdev_region(MKDEV(231, 192), 32, "infiniband_verbs");
 
 	if (err)
 		return err;
-	/* product_init() was called: its table is filled once. */
+	/* uv_table_init() was called by the first suite and fails for a filled index. */
 	memset(&uv_index, 0, sizeof(uv_index));
 	err = uv_devices_init() == -EBUSY ? 0 : -EINVAL;
 	if (!err) {
@@ -558,11 +559,11 @@ static struct kunit_suite beside_suite = {
 	.name = "t3_uverbs_beside",
 	.suite_init = beside_suite_init,
 	.suite_exit = beside_suite_exit,
-	.init = doors_init,
+	.init = abi_init,
 	.exit = user_end,
 	.test_cases = beside_cases,
 };
 
-kunit_test_suites(&doors_suite, &beside_suite);
+kunit_test_suites(&abi_suite, &beside_suite);
 
 MODULE_LICENSE("GPL");

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ioctl ABI: RDMA_VERBS_IOCTL with a list of attributes, each of which has an
+ * id, a length and a value or address. The row's fields are the known attributes.
+ * An unknown attribute is ignored unless it has UVERBS_ATTR_F_MANDATORY.
+ *
+ * After EPROTONOSUPPORT libibverbs repeats the command by write(). So only an
+ * unknown method or attribute returns it, never a handler.
+ */
+
+#include <linux/nospec.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <t3_race_point.h>
+
+#include "args.h"
+#include "copy.h"
+#include "run_write.h"
+
+/* A longer list is allocated. QP_CREATE has 15 attributes and 2 for the driver. */
+#define STACK_ATTRS 20
+
+struct uv_ioctl_call {
+	const struct uv_row *row;
+	struct ib_uverbs_attr __user *user;	/* the caller's list */
+	const struct ib_uverbs_attr *attrs;	/* the copy in the kernel */
+	unsigned int nattrs;
+	u32 present;			/* set of the fields that have an attribute */
+	u8 attr_of_field[UV_MAX_FIELDS];	/* index of the attribute of a present field */
+	u8 uhw_out;			/* index of UHW_OUT + 1, 0: absent */
+	struct uv_call call;		/* ends in a flexible array */
+};
+
+/* A value of up to 8 bytes is stored in the attribute itself. */
+static bool uv_attr_is_inline(const struct ib_uverbs_attr *attr)
+{
+	return attr->len <= sizeof(attr->data);
+}
+
+static int uv_attr_read(const struct ib_uverbs_attr *attr, void *to, size_t size, size_t len)
+{
+	if (uv_attr_is_inline(attr))
+		memcpy(to, &attr->data, len);
+	else
+		return uv_copy_in(to, size, u64_to_user_ptr(attr->data), len);
+	return 0;
+}
+
+static int uv_ioctl_in_bytes(const struct uv_field *field, const struct ib_uverbs_attr *attr,
+			     void *args)
+{
+	if (attr->len > field->len && field->flags & UV_EXTENSIBLE) {
+		int err;
+
+		if (uv_attr_is_inline(attr))
+			err = memchr_inv((const void *)&attr->data + field->len, 0,
+					 attr->len - field->len) ? -EOPNOTSUPP : 0;
+		else
+			err = uv_check_zero_tail(u64_to_user_ptr(attr->data), field->len,
+						 attr->len);
+		if (err)
+			return err;
+	}
+	if (attr->len < field->min || (attr->len > field->len && !(field->flags & UV_EXTENSIBLE)))
+		return -EINVAL;
+	return uv_attr_read(attr, args + field->arg, UV_MAX_ARGS - field->arg,
+			    min(attr->len, field->len));
+}
+
+static int uv_ioctl_in_const(const struct uv_field *field, const struct ib_uverbs_attr *attr,
+			     void *args)
+{
+	if (attr->len != sizeof(u64) ||
+	    (field->len < sizeof(u64) && attr->data >> (8 * field->len)))
+		return -EINVAL;
+	switch (field->len) {
+	case 1:
+		*(u8 *)(args + field->arg) = attr->data;
+		break;
+	case 2:
+		*(u16 *)(args + field->arg) = attr->data;
+		break;
+	case 4:
+		*(u32 *)(args + field->arg) = attr->data;
+		break;
+	case 8:
+		*(u64 *)(args + field->arg) = attr->data;
+		break;
+	}
+	return 0;
+}
+
+static int uv_ioctl_in_flags(const struct uv_field *field, const struct ib_uverbs_attr *attr,
+			     void *args)
+{
+	u64 flags;
+
+	if (attr->len == sizeof(u64))
+		flags = attr->data;
+	else if (attr->len == sizeof(u32))
+		flags = *(const u32 *)&attr->data;
+	else
+		return -EINVAL;
+	if (flags & ~(u64)field->allowed)
+		return -EINVAL;
+	*(u32 *)(args + field->arg) = flags;
+	return 0;
+}
+
+static int uv_ioctl_in_attr(struct uv_ioctl_call *io, const struct uv_field *field,
+			    const struct ib_uverbs_attr *attr, void *args)
+{
+	struct uv_buf *buf;
+
+	if (attr->attr_data.reserved)
+		return -EINVAL;
+	switch (field->kind) {
+	case UV_IN:
+		return uv_ioctl_in_bytes(field, attr, args);
+	case UV_CONST:
+		return uv_ioctl_in_const(field, attr, args);
+	case UV_FLAGS:
+		return uv_ioctl_in_flags(field, attr, args);
+	case UV_OUT:
+		return attr->len < field->min ||
+		       (attr->len > field->len && !(field->flags & UV_EXTENSIBLE)) ? -EINVAL : 0;
+	case UV_BUF:
+		if (attr->len < field->min)
+			return -EINVAL;
+		buf = args + field->arg;
+		buf->len = attr->len;
+		/* An inline value is read from the attribute in the caller's memory. */
+		if (!(field->flags & UV_BUF_OUT) && uv_attr_is_inline(attr))
+			buf->ptr = &io->user[attr - io->attrs].data;
+		else
+			buf->ptr = u64_to_user_ptr(attr->data);
+		return 0;
+	case UV_OBJ:
+	case UV_FD:
+		return attr->len ? -EINVAL : uv_call_get_handle(&io->call, field, attr->data, args);
+	case UV_NEW:
+	case UV_FD_NEW:
+		return attr->len ? -EINVAL : uv_call_create(&io->call, field, args);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* An attribute without a field: the driver's, or an unknown one. */
+static int uv_ioctl_other_attr(struct uv_ioctl_call *io, const struct ib_uverbs_attr *attr)
+{
+	struct ib_udata *udata = uv_udata(&io->call);
+
+	if (!(io->row->flags & UV_DRIVER_DATA) || (attr->attr_id != UVERBS_ATTR_UHW_IN &&
+						   attr->attr_id != UVERBS_ATTR_UHW_OUT))
+		return attr->flags & UVERBS_ATTR_F_MANDATORY ? -EPROTONOSUPPORT : 0;
+	if (attr->attr_data.reserved)
+		return -EINVAL;
+	if (attr->attr_id == UVERBS_ATTR_UHW_OUT) {
+		if (io->uhw_out)
+			return -EINVAL;
+		io->uhw_out = attr - io->attrs + 1;
+		udata->outbuf = u64_to_user_ptr(attr->data);
+		udata->outlen = attr->len;
+	} else {
+		if (udata->inbuf)
+			return -EINVAL;
+		udata->inbuf = uv_attr_is_inline(attr) ? &io->user[attr - io->attrs].data :
+						 u64_to_user_ptr(attr->data);
+		udata->inlen = attr->len;
+	}
+	return 0;
+}
+
+static const struct uv_field *uv_ioctl_find_field(const struct uv_row *row, u16 id)
+{
+	u8 index;
+
+	if (id >= UV_MAX_ATTRS)
+		return NULL;
+	index = row->field_of_attr[array_index_nospec(id, UV_MAX_ATTRS)];
+	return index ? &row->fields[index - 1] : NULL;
+}
+
+static int uv_ioctl_in_attrs(struct uv_ioctl_call *io, void *args)
+{
+	const struct uv_row *row = io->row;
+	const struct ib_uverbs_attr *attr;
+	const struct uv_field *field;
+	u32 bit;
+	int err;
+
+	for (attr = io->attrs; attr < io->attrs + io->nattrs; attr++) {
+		field = uv_ioctl_find_field(row, attr->attr_id);
+		if (!field) {
+			err = uv_ioctl_other_attr(io, attr);
+			if (err)
+				return err;
+			continue;
+		}
+		bit = BIT(field - row->fields);
+		if (io->present & bit)
+			return -EINVAL;
+		io->present |= bit;
+		io->attr_of_field[field - row->fields] = attr - io->attrs;
+		err = uv_ioctl_in_attr(io, field, attr, args);
+		if (err)
+			return err;
+	}
+	return row->mandatory & ~io->present ? -EINVAL : 0;
+}
+
+/* Marks an attribute as written. */
+static int uv_ioctl_mark_output(struct uv_ioctl_call *io, unsigned int index)
+{
+	return put_user((u16)(io->attrs[index].flags | UVERBS_ATTR_F_VALID_OUTPUT),
+			&io->user[index].flags) ? -EFAULT : 0;
+}
+
+static int uv_ioctl_out_bytes(struct uv_ioctl_call *io, const struct uv_field *field,
+			      unsigned int index,
+			      const void *args)
+{
+	void __user *to = u64_to_user_ptr(io->attrs[index].data);
+	size_t space = io->attrs[index].len;
+	size_t len = min_t(size_t, space, field->len);
+
+	if (uv_copy_out(to, args + field->arg, UV_MAX_ARGS - field->arg, len) ||
+	    (space > len && clear_user(to + len, space - len)))
+		return -EFAULT;
+	return uv_ioctl_mark_output(io, index);
+}
+
+static int uv_ioctl_out_attrs(struct uv_ioctl_call *io, const void *args)
+{
+	const struct uv_row *row = io->row;
+	u32 pending = row->outputs & io->present;
+	int err = 0;
+
+	for (; pending && !err; pending &= pending - 1) {
+		const struct uv_field *field = &row->fields[__ffs(pending)];
+		unsigned int index = io->attr_of_field[field - row->fields];
+
+		switch (field->kind) {
+		case UV_OUT:
+			err = uv_ioctl_out_bytes(io, field, index, args);
+			break;
+		case UV_BUF:
+			if (((const struct uv_buf *)(args + field->arg))->len)
+				err = uv_ioctl_mark_output(io, index);
+			break;
+		case UV_NEW:
+		case UV_FD_NEW:
+			if (put_user((u64)uv_call_new_id(&io->call), &io->user[index].data))
+				err = -EFAULT;
+			break;
+		}
+	}
+	/* Drivers do not report whether they wrote a response. */
+	if (!err && io->uhw_out)
+		err = uv_ioctl_mark_output(io, io->uhw_out - 1);
+	return err;
+}
+
+static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
+			const struct ib_uverbs_ioctl_hdr *hdr,
+			struct ib_uverbs_attr __user *user)
+{
+	struct ib_uverbs_attr stack_attrs[STACK_ATTRS] __uninitialized, *attrs = stack_attrs;
+	size_t size = sizeof(stack_attrs);
+	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
+	struct uv_ioctl_call io __uninitialized;
+	const struct uv_row *row;
+	size_t bytes;
+	int err;
+
+	if (dev && hdr->driver_id != dev->ops.driver_id)
+		return -EINVAL;
+	row = uv_find_ioctl(hdr->object_id, hdr->method_id);
+	if (!row)
+		return -EPROTONOSUPPORT;
+	if (!uv_file_supports(file, dev, row)) {
+		/*
+		 * libibverbs repeats the command by write() only if the device has no such method.
+		 */
+		err = row->unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
+		uv_stats_count(uv_file_uvdev(file), row, err);
+		return err;
+	}
+
+	bytes = array_size(hdr->num_attrs, sizeof(*attrs));
+	if (hdr->num_attrs > ARRAY_SIZE(stack_attrs)) {
+		attrs = kmalloc(bytes, GFP_KERNEL_ACCOUNT);
+		if (!attrs)
+			return -ENOMEM;
+		size = bytes;
+	}
+	io.present = 0;
+	io.uhw_out = 0;
+	io.row = row;
+	io.user = user;
+	io.attrs = attrs;
+	io.nattrs = hdr->num_attrs;
+	uv_call_init(&io.call, file, dev, row);
+	uv_zero(args, row->args);
+
+	err = uv_copy_in(attrs, size, user, bytes) ?: uv_ioctl_in_attrs(&io, args);
+	T3_RACE_POINT(uverbs_ioctl_read);
+	if (!err) {
+		err = uv_call_execute(&io.call, args);
+		/* See the top: libibverbs would repeat the command by write(). */
+		if (WARN_ON_ONCE(err == -EPROTONOSUPPORT))
+			err = -EINVAL;
+	}
+	T3_RACE_POINT(uverbs_ioctl_executed);
+	if (!err)
+		err = uv_ioctl_out_attrs(&io, args);
+	T3_RACE_POINT(uverbs_ioctl_answered);
+	uv_call_finish(&io.call, err);
+	uv_stats_count(uv_file_uvdev(file), row, err);
+	if (attrs != stack_attrs)
+		kfree(attrs);
+	return err;
+}
+
+long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct ib_uverbs_ioctl_hdr __user *user = (void __user *)arg;
+	struct uv_file *file = filp->private_data;
+	struct srcu_struct *srcu = &file->base.device->disassociate_srcu;
+	struct ib_uverbs_ioctl_hdr hdr __uninitialized;
+	int idx, err;
+
+	if (cmd != RDMA_VERBS_IOCTL)
+		return -ENOIOCTLCMD;
+	if (uv_copy_in(&hdr, sizeof(hdr), user, sizeof(hdr)))
+		return -EFAULT;
+	if (hdr.length > PAGE_SIZE || hdr.length != struct_size(&hdr, attrs, hdr.num_attrs))
+		return -EINVAL;
+	if (hdr.reserved1 || hdr.reserved2)
+		return -EPROTONOSUPPORT;
+
+	T3_RACE_POINT(uverbs_ioctl_copied);
+	idx = srcu_read_lock(srcu);
+	err = uv_ioctl_run(file, uv_file_ibdev(file), &hdr, user->attrs);
+	T3_RACE_POINT(uverbs_ioctl_finished);
+	srcu_read_unlock(srcu, idx);
+	return err;
+}
+
+/*
+ * INVOKE_WRITE: a command of the write() ABI in an ioctl. It has no header; the driver's parts are
+ * the UHW attributes.
+ */
+int uv_do_invoke_write(struct uv_call *outer, void *args)
+{
+	struct uv_invoke_write *a = args;
+	const struct uv_row *row = uv_find_write(a->command);
+	struct uv_call call __uninitialized;
+	int err;
+
+	if (IS_ERR(row))
+		return PTR_ERR(row);
+	if (!uv_file_supports(outer->file, outer->dev, row)) {
+		err = -EOPNOTSUPP;
+	} else if (a->in.len < row->request_min || a->out.len < row->response_min) {
+		err = -ENOSPC;
+	} else {
+		uv_call_init(&call, outer->file, outer->dev, row);
+		if (row->flags & UV_DRIVER_DATA)
+			call.attrs.driver_udata = outer->attrs.driver_udata;
+		err = uv_run_write(&call, a->in.ptr, a->in.len, a->out.ptr, a->out.len);
+		if (!row->response)
+			a->out.len = 0;
+	}
+	uv_stats_count(uv_file_uvdev(outer->file), row, err);
+	return err;
+}
