@@ -2,7 +2,7 @@
 /* Address handles, of rxe. iWARP has none. */
 
 #include "ah_attr.h"
-#include "args.h"
+#include "rows.h"
 
 void uv_ah_from_qp_dest(struct rdma_ah_attr *to, struct ib_device *dev,
 			const struct ib_uverbs_qp_dest *from)
@@ -43,7 +43,13 @@ void uv_ah_to_qp_dest(struct ib_uverbs_qp_dest *to, struct rdma_ah_attr *from)
 	to->port_num = rdma_ah_get_port_num(from);
 }
 
-int uv_do_create_ah(struct uv_call *call, void *args)
+struct uv_create_ah {
+	struct ib_uobject *ah, *pd;
+	u64 user_handle;
+	struct ib_uverbs_ah_attr attr;
+};
+
+static int uv_do_create_ah(struct uv_call *call, void *args)
 {
 	struct uv_create_ah *a = args;
 	struct ib_uverbs_qp_dest dest = {
@@ -74,6 +80,19 @@ int uv_do_create_ah(struct uv_call *call, void *args)
 	return 0;
 }
 
+static struct uv_row create_ah_write __ro_after_init = {
+	.name = "create_ah",
+	UV_WRITE_CMD(CREATE_AH),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN2(create_user_ah, destroy_ah),
+	.handler = uv_do_create_ah,
+	UV_WRITE_FIELDS(uv_create_ah, ib_uverbs_create_ah, ib_uverbs_create_ah_resp,
+			W_NEW(ah, ah_handle, ah),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN(user_handle, user_handle),
+			W_IN(attr, attr)),
+};
+
 static int uv_ah_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -86,4 +105,27 @@ const struct uv_type uv_ah = {
 	.id = UVERBS_OBJECT_AH,
 	.size = UV_SIZE(struct uv_object),
 	.destroy = uv_ah_destroy,
+};
+
+static struct uv_row destroy_ah_write __ro_after_init = {
+	.name = "destroy_ah",
+	UV_WRITE_CMD(DESTROY_AH),
+	UV_NEEDS_FN2(create_user_ah, destroy_ah),
+	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_destroy_ah, uv_none,
+			W_OBJ(ah, UV_DESTROY, ah_handle, obj)),
+};
+
+static struct uv_row destroy_ah_ioctl __ro_after_init = {
+	.name = "destroy_ah",
+	UV_IOCTL_METHOD(AH, AH_DESTROY),
+	UV_NEEDS_FN2(create_user_ah, destroy_ah),
+	UV_IOCTL_FIELDS(uv_destroy,
+			A_OBJ(ah, UV_DESTROY, DESTROY_AH_HANDLE, obj)),
+};
+
+struct uv_row *const uv_ah_rows[] = {
+	&create_ah_write,
+	&destroy_ah_write,
+	&destroy_ah_ioctl,
+	NULL,
 };

@@ -8,8 +8,8 @@
 
 #include <t3_race_point.h>
 
-#include "args.h"
 #include "core_calls.h"
+#include "rows.h"
 
 /* Creates the context of a file. Needs ucontext_lock. */
 static int uv_context_create(struct uv_call *call)
@@ -50,7 +50,14 @@ err_free:
 	return err;
 }
 
-int uv_do_get_context(struct uv_call *call, void *args)
+struct uv_get_context {
+	struct uv_events *async;	/* ioctl: NULL, ASYNC_EVENT_ALLOC creates it */
+	/* out: */
+	u32 num_comp_vectors;
+	u64 core_support;
+};
+
+static int uv_do_get_context(struct uv_call *call, void *args)
 {
 	struct uv_get_context *a = args;
 	int err;
@@ -70,7 +77,31 @@ int uv_do_get_context(struct uv_call *call, void *args)
 	return 0;
 }
 
-int uv_do_async_event_alloc(struct uv_call *call, void *args)
+static struct uv_row get_context_write __ro_after_init = {
+	.name = "get_context",
+	UV_WRITE_CMD(GET_CONTEXT),
+	.flags = UV_DRIVER_DATA,
+	.handler = uv_do_get_context,
+	UV_WRITE_FIELDS(uv_get_context, ib_uverbs_get_context, ib_uverbs_get_context_resp,
+			W_FD_NEW(UV_ASYNC, async_fd, async),
+			W_OUT(num_comp_vectors, num_comp_vectors)),
+};
+
+static struct uv_row get_context_ioctl __ro_after_init = {
+	.name = "get_context",
+	UV_IOCTL_METHOD(DEVICE, GET_CONTEXT),
+	.flags = UV_DRIVER_DATA,
+	.handler = uv_do_get_context,
+	UV_IOCTL_FIELDS(uv_get_context,
+			A_OUT(GET_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, OPTIONAL),
+			A_OUT(GET_CONTEXT_CORE_SUPPORT, core_support, OPTIONAL)),
+};
+
+struct uv_async_event_alloc {
+	struct uv_events *events;
+};
+
+static int uv_do_async_event_alloc(struct uv_call *call, void *args)
 {
 	struct uv_async_event_alloc *a = args;
 
@@ -78,7 +109,16 @@ int uv_do_async_event_alloc(struct uv_call *call, void *args)
 	return 0;
 }
 
-int uv_do_query_context(struct uv_call *call, void *args)
+static struct uv_row async_event_alloc_ioctl __ro_after_init = {
+	.name = "async_event_alloc",
+	UV_IOCTL_METHOD(ASYNC_EVENT, ASYNC_EVENT_ALLOC),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_async_event_alloc,
+	UV_IOCTL_FIELDS(uv_async_event_alloc,
+			A_FD_NEW(ASYNC_EVENT_ALLOC_FD_HANDLE, events, UV_ASYNC)),
+};
+
+static int uv_do_query_context(struct uv_call *call, void *args)
 {
 	struct uv_get_context *a = args;
 
@@ -88,6 +128,16 @@ int uv_do_query_context(struct uv_call *call, void *args)
 	a->core_support = uv_core_support(call->dev);
 	return call->dev->ops.query_ucontext(call->attrs.context, &call->attrs);
 }
+
+static struct uv_row query_context_ioctl __ro_after_init = {
+	.name = "query_context",
+	UV_IOCTL_METHOD(DEVICE, QUERY_CONTEXT),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_context,
+	UV_IOCTL_FIELDS(uv_get_context,
+			A_OUT(QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, OPTIONAL),
+			A_OUT(QUERY_CONTEXT_CORE_SUPPORT, core_support, OPTIONAL)),
+};
 
 static void uv_device_attr_to_user(struct ib_uverbs_query_device_resp *to,
 				   const struct ib_device *dev,
@@ -133,7 +183,12 @@ static void uv_device_attr_to_user(struct ib_uverbs_query_device_resp *to,
 	to->phys_port_cnt = min_t(u32, dev->phys_port_cnt, U8_MAX);
 }
 
-int uv_do_query_device(struct uv_call *call, void *args)
+struct uv_query_device {
+	/* out: */
+	struct ib_uverbs_ex_query_device_resp resp;
+};
+
+static int uv_do_query_device(struct uv_call *call, void *args)
 {
 	struct uv_query_device *a = args;
 
@@ -141,7 +196,16 @@ int uv_do_query_device(struct uv_call *call, void *args)
 	return 0;
 }
 
-int uv_do_query_device_ex(struct uv_call *call, void *args)
+static struct uv_row query_device_write __ro_after_init = {
+	.name = "query_device",
+	UV_WRITE_CMD(QUERY_DEVICE),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_device,
+	UV_WRITE_FIELDS(uv_query_device, ib_uverbs_query_device, ib_uverbs_query_device_resp,
+			W_OUT_ALL(resp)),
+};
+
+static int uv_do_query_device_ex(struct uv_call *call, void *args)
 {
 	struct uv_query_device *a = args;
 	struct ib_uverbs_ex_query_device_resp *to = &a->resp;
@@ -185,12 +249,31 @@ out:
 	return err;
 }
 
+static struct uv_row query_device_ex __ro_after_init = {
+	.name = "query_device_ex",
+	UV_WRITE_EX_CMD(QUERY_DEVICE),
+	.flags = UV_CONTEXT | UV_DRIVER_DATA,
+	UV_NEEDS_FN(query_device),
+	.handler = uv_do_query_device_ex,
+	UV_WRITE_FIELDS(uv_query_device, ib_uverbs_ex_query_device, ib_uverbs_ex_query_device_resp,
+			W_ZERO(comp_mask),
+			W_ZERO(reserved),
+			W_OUT_ALL(resp),
+			W_OUT_LEN(response_length)),
+};
+
 static u16 uv_lid_to_user(struct ib_device *dev, u32 port, u32 lid)
 {
 	return rdma_cap_opa_ah(dev, port) ? OPA_TO_IB_UCAST_LID(lid) : ib_lid_cpu16(lid);
 }
 
-int uv_do_query_port(struct uv_call *call, void *args)
+struct uv_query_port {
+	u8 port;
+	/* out: */
+	struct ib_uverbs_query_port_resp_ex resp;
+};
+
+static int uv_do_query_port(struct uv_call *call, void *args)
 {
 	struct uv_query_port *a = args;
 	struct ib_uverbs_query_port_resp *to = &a->resp.legacy_resp;
@@ -232,7 +315,37 @@ int uv_do_query_port(struct uv_call *call, void *args)
 	return 0;
 }
 
-int uv_do_query_gid_table(struct uv_call *call, void *args)
+static struct uv_row query_port_write __ro_after_init = {
+	.name = "query_port",
+	UV_WRITE_CMD(QUERY_PORT),
+	.flags = UV_CONTEXT,
+	UV_NEEDS_FN(query_port),
+	.handler = uv_do_query_port,
+	UV_WRITE_FIELDS(uv_query_port, ib_uverbs_query_port, ib_uverbs_query_port_resp,
+			W_IN(port_num, port),
+			W_OUT_ALL(resp.legacy_resp)),
+};
+
+static struct uv_row query_port_ioctl __ro_after_init = {
+	.name = "query_port",
+	UV_IOCTL_METHOD(DEVICE, QUERY_PORT),
+	.flags = UV_CONTEXT,
+	UV_NEEDS_FN(query_port),
+	.handler = uv_do_query_port,
+	UV_IOCTL_FIELDS(uv_query_port,
+			A_CONST(QUERY_PORT_PORT_NUM, port),
+			A_OUT(QUERY_PORT_RESP, resp, EXTENSIBLE)),
+};
+
+struct uv_query_gid_table {
+	u64 entry_size;
+	u32 flags;
+	struct uv_buf entries;
+	/* out: */
+	u64 count;
+};
+
+static int uv_do_query_gid_table(struct uv_call *call, void *args)
 {
 	struct uv_query_gid_table *a = args;
 	struct ib_uverbs_gid_entry *entries;
@@ -269,7 +382,27 @@ out:
 	return err;
 }
 
-int uv_do_query_gid_entry(struct uv_call *call, void *args)
+static struct uv_row query_gid_table_ioctl __ro_after_init = {
+	.name = "query_gid_table",
+	UV_IOCTL_METHOD(DEVICE, QUERY_GID_TABLE),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_gid_table,
+	UV_IOCTL_FIELDS(uv_query_gid_table,
+			A_CONST(QUERY_GID_TABLE_ENTRY_SIZE, entry_size),
+			A_FLAGS(QUERY_GID_TABLE_FLAGS, 0, flags, OPTIONAL),
+			A_BUF(QUERY_GID_TABLE_RESP_ENTRIES, 0, entries, UV_BUF_OUT),
+			A_OUT(QUERY_GID_TABLE_RESP_NUM_ENTRIES, count)),
+};
+
+struct uv_query_gid_entry {
+	u32 port;
+	u32 index;
+	u32 flags;
+	/* out: */
+	struct ib_uverbs_gid_entry entry;
+};
+
+static int uv_do_query_gid_entry(struct uv_call *call, void *args)
 {
 	struct uv_query_gid_entry *a = args;
 	const struct ib_gid_attr *gid;
@@ -296,7 +429,26 @@ int uv_do_query_gid_entry(struct uv_call *call, void *args)
 	return err;
 }
 
-int uv_do_info_handles(struct uv_call *call, void *args)
+static struct uv_row query_gid_entry_ioctl __ro_after_init = {
+	.name = "query_gid_entry",
+	UV_IOCTL_METHOD(DEVICE, QUERY_GID_ENTRY),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_gid_entry,
+	UV_IOCTL_FIELDS(uv_query_gid_entry,
+			A_CONST(QUERY_GID_ENTRY_PORT, port),
+			A_CONST(QUERY_GID_ENTRY_GID_INDEX, index),
+			A_FLAGS(QUERY_GID_ENTRY_FLAGS, 0, flags),
+			A_OUT(QUERY_GID_ENTRY_RESP_ENTRY, entry, EXTENSIBLE)),
+};
+
+struct uv_info_handles {
+	u16 type;
+	struct uv_buf list;
+	/* out: */
+	u32 total;
+};
+
+static int uv_do_info_handles(struct uv_call *call, void *args)
 {
 	struct uv_info_handles *a = args;
 	u32 max = a->list.len / sizeof(u32);
@@ -316,3 +468,28 @@ int uv_do_info_handles(struct uv_call *call, void *args)
 	kfree(handles);
 	return err;
 }
+
+static struct uv_row info_handles_ioctl __ro_after_init = {
+	.name = "info_handles",
+	UV_IOCTL_METHOD(DEVICE, INFO_HANDLES),
+	.handler = uv_do_info_handles,
+	UV_IOCTL_FIELDS(uv_info_handles,
+			A_CONST(INFO_OBJECT_ID, type),
+			A_OUT(INFO_TOTAL_HANDLES, total, OPTIONAL),
+			A_BUF(INFO_HANDLES_LIST, sizeof(u32), list, UV_BUF_OUT | UV_OPTIONAL)),
+};
+
+struct uv_row *const uv_device_rows[] = {
+	&get_context_write,
+	&get_context_ioctl,
+	&query_context_ioctl,
+	&async_event_alloc_ioctl,
+	&query_device_write,
+	&query_device_ex,
+	&query_port_write,
+	&query_port_ioctl,
+	&query_gid_table_ioctl,
+	&query_gid_entry_ioctl,
+	&info_handles_ioctl,
+	NULL,
+};

@@ -5,8 +5,8 @@
 
 #include <t3_race_point.h>
 
-#include "args.h"
 #include "core_calls.h"
+#include "rows.h"
 
 /* The offset in the first page must be the same in the virtual address and in the IOVA. */
 static bool uv_mr_same_offset(u64 start, u64 virt)
@@ -32,7 +32,15 @@ static void uv_mr_init(struct ib_mr *mr, struct ib_pd *pd, struct ib_uobject *uo
 	rdma_restrack_add(&mr->res);
 }
 
-int uv_do_reg_mr(struct uv_call *call, void *args)
+struct uv_reg_mr {
+	struct ib_uobject *mr, *pd;
+	u64 start, length, virt;
+	u32 access;
+	/* out: */
+	u32 lkey, rkey;
+};
+
+static int uv_do_reg_mr(struct uv_call *call, void *args)
 {
 	struct uv_reg_mr *a = args;
 	struct ib_pd *pd = a->pd->object;
@@ -54,6 +62,32 @@ int uv_do_reg_mr(struct uv_call *call, void *args)
 	return 0;
 }
 
+static struct uv_row reg_mr_write __ro_after_init = {
+	.name = "reg_mr",
+	UV_WRITE_CMD(REG_MR),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(reg_user_mr),
+	.handler = uv_do_reg_mr,
+	UV_WRITE_FIELDS(uv_reg_mr, ib_uverbs_reg_mr, ib_uverbs_reg_mr_resp,
+			W_NEW(mr, mr_handle, mr),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN(start, start),
+			W_IN(length, length),
+			W_IN(hca_va, virt),
+			W_IN(access_flags, access),
+			W_OUT(lkey, lkey),
+			W_OUT(rkey, rkey)),
+};
+
+struct uv_rereg_mr {
+	struct ib_uobject *mr, *pd;
+	u32 flags;
+	u64 start, length, virt;
+	u32 access;
+	/* out: */
+	u32 lkey, rkey;
+};
+
 /* The driver has created a new region. It replaces the old one under the same handle. */
 static int uv_mr_replace(struct uv_call *call, struct uv_rereg_mr *a, struct ib_pd *pd,
 			 struct ib_mr *mr)
@@ -73,7 +107,7 @@ static int uv_mr_replace(struct uv_call *call, struct uv_rereg_mr *a, struct ib_
 	return 0;
 }
 
-int uv_do_rereg_mr(struct uv_call *call, void *args)
+static int uv_do_rereg_mr(struct uv_call *call, void *args)
 {
 	struct uv_rereg_mr *a = args;
 	struct ib_mr *mr = a->mr->object, *new;
@@ -119,7 +153,38 @@ int uv_do_rereg_mr(struct uv_call *call, void *args)
 	return 0;
 }
 
-int uv_do_query_mr(struct uv_call *call, void *args)
+static bool uv_rereg_has_pd(const void *request)
+{
+	return ((const struct ib_uverbs_rereg_mr *)request)->flags & IB_MR_REREG_PD;
+}
+
+static struct uv_row rereg_mr_write __ro_after_init = {
+	.name = "rereg_mr",
+	UV_WRITE_CMD(REREG_MR),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(rereg_user_mr),
+	.handler = uv_do_rereg_mr,
+	UV_WRITE_FIELDS(uv_rereg_mr, ib_uverbs_rereg_mr, ib_uverbs_rereg_mr_resp,
+			W_BITS(flags, IB_MR_REREG_SUPPORTED, EOPNOTSUPP),
+			W_OBJ(mr, UV_WRITE, mr_handle, mr),
+			W_OBJ_WHEN(uv_rereg_has_pd, pd, UV_READ, pd_handle, pd),
+			W_IN(flags, flags),
+			W_IN(start, start),
+			W_IN(length, length),
+			W_IN(hca_va, virt),
+			W_IN(access_flags, access),
+			W_OUT(lkey, lkey),
+			W_OUT(rkey, rkey)),
+};
+
+struct uv_query_mr {
+	struct ib_uobject *mr;
+	/* out: */
+	u32 lkey, rkey;
+	u64 length, iova;
+};
+
+static int uv_do_query_mr(struct uv_call *call, void *args)
 {
 	struct uv_query_mr *a = args;
 	struct ib_mr *mr = a->mr->object;
@@ -130,6 +195,18 @@ int uv_do_query_mr(struct uv_call *call, void *args)
 	a->iova = mr->iova;
 	return 0;
 }
+
+static struct uv_row query_mr_ioctl __ro_after_init = {
+	.name = "query_mr",
+	UV_IOCTL_METHOD(MR, QUERY_MR),
+	.handler = uv_do_query_mr,
+	UV_IOCTL_FIELDS(uv_query_mr,
+			A_OBJ(mr, UV_READ, QUERY_MR_HANDLE, mr),
+			A_OUT(QUERY_MR_RESP_LKEY, lkey),
+			A_OUT(QUERY_MR_RESP_RKEY, rkey),
+			A_OUT(QUERY_MR_RESP_LENGTH, length),
+			A_OUT(QUERY_MR_RESP_IOVA, iova, OPTIONAL)),
+};
 
 static int uv_mr_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
@@ -144,7 +221,30 @@ const struct uv_type uv_mr = {
 	.destroy = uv_mr_destroy,
 };
 
-int uv_do_alloc_mw(struct uv_call *call, void *args)
+static struct uv_row dereg_mr_write __ro_after_init = {
+	.name = "dereg_mr",
+	UV_WRITE_CMD(DEREG_MR),
+	UV_NEEDS_FN(dereg_mr),
+	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_dereg_mr, uv_none,
+			W_OBJ(mr, UV_DESTROY, mr_handle, obj)),
+};
+
+static struct uv_row dereg_mr_ioctl __ro_after_init = {
+	.name = "dereg_mr",
+	UV_IOCTL_METHOD(MR, MR_DESTROY),
+	UV_NEEDS_FN(dereg_mr),
+	UV_IOCTL_FIELDS(uv_destroy,
+			A_OBJ(mr, UV_DESTROY, DESTROY_MR_HANDLE, obj)),
+};
+
+struct uv_alloc_mw {
+	struct ib_uobject *mw, *pd;
+	u8 type;
+	/* out: */
+	u32 rkey;
+};
+
+static int uv_do_alloc_mw(struct uv_call *call, void *args)
 {
 	struct uv_alloc_mw *a = args;
 	struct ib_pd *pd = a->pd->object;
@@ -171,6 +271,19 @@ int uv_do_alloc_mw(struct uv_call *call, void *args)
 	return 0;
 }
 
+static struct uv_row alloc_mw_write __ro_after_init = {
+	.name = "alloc_mw",
+	UV_WRITE_CMD(ALLOC_MW),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(alloc_mw),
+	.handler = uv_do_alloc_mw,
+	UV_WRITE_FIELDS(uv_alloc_mw, ib_uverbs_alloc_mw, ib_uverbs_alloc_mw_resp,
+			W_NEW(mw, mw_handle, mw),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN(mw_type, type),
+			W_OUT(rkey, rkey)),
+};
+
 static int uv_mw_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -191,4 +304,32 @@ const struct uv_type uv_mw = {
 	.id = UVERBS_OBJECT_MW,
 	.size = UV_SIZE(struct uv_object),
 	.destroy = uv_mw_destroy,
+};
+
+static struct uv_row dealloc_mw_write __ro_after_init = {
+	.name = "dealloc_mw",
+	UV_WRITE_CMD(DEALLOC_MW),
+	UV_NEEDS_FN(dealloc_mw),
+	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_dealloc_mw, uv_none,
+			W_OBJ(mw, UV_DESTROY, mw_handle, obj)),
+};
+
+static struct uv_row dealloc_mw_ioctl __ro_after_init = {
+	.name = "dealloc_mw",
+	UV_IOCTL_METHOD(MW, MW_DESTROY),
+	UV_NEEDS_FN(dealloc_mw),
+	UV_IOCTL_FIELDS(uv_destroy,
+			A_OBJ(mw, UV_DESTROY, DESTROY_MW_HANDLE, obj)),
+};
+
+struct uv_row *const uv_mr_rows[] = {
+	&reg_mr_write,
+	&rereg_mr_write,
+	&query_mr_ioctl,
+	&dereg_mr_write,
+	&dereg_mr_ioctl,
+	&alloc_mw_write,
+	&dealloc_mw_write,
+	&dealloc_mw_ioctl,
+	NULL,
 };

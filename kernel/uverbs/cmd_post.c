@@ -12,7 +12,15 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "args.h"
+#include "copy.h"
+#include "rows.h"
+
+struct uv_post {
+	struct ib_uobject *obj;
+	u32 wr_count, sge_count, wqe_size;
+	/* out: */
+	u32 bad_wr;
+};
 
 /* The two arrays in the caller's memory. */
 struct uv_post_tail {
@@ -172,7 +180,7 @@ static void uv_free_send_wrs(struct ib_send_wr *wr, bool ud)
 	}
 }
 
-int uv_do_post_send(struct uv_call *call, void *args)
+static int uv_do_post_send(struct uv_call *call, void *args)
 {
 	struct uv_post *a = args;
 	struct ib_qp *qp = a->obj->object;
@@ -211,6 +219,18 @@ out:
 	uv_free_send_wrs(first, ud);
 	return err;
 }
+
+static struct uv_row post_send_write __ro_after_init = {
+	.name = "post_send",
+	UV_WRITE_CMD(POST_SEND),
+	.flags = UV_TAIL,
+	UV_NEEDS_FN(post_send),
+	.handler = uv_do_post_send,
+	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_send, ib_uverbs_post_send_resp,
+			W_OBJ(qp, UV_READ, qp_handle, obj),
+			W_IN_SPAN(wr_count, wqe_size, wr_count),
+			W_OUT(bad_wr, bad_wr)),
+};
 
 /* ---- receive --------------------------------------------------------------------------- */
 
@@ -271,7 +291,7 @@ static u32 uv_recv_wr_position(const struct ib_recv_wr *wr, const struct ib_recv
 	return count;
 }
 
-int uv_do_post_recv(struct uv_call *call, void *args)
+static int uv_do_post_recv(struct uv_call *call, void *args)
 {
 	struct uv_post *a = args;
 	struct ib_qp *qp = a->obj->object;
@@ -289,7 +309,19 @@ int uv_do_post_recv(struct uv_call *call, void *args)
 	return err;
 }
 
-int uv_do_post_srq_recv(struct uv_call *call, void *args)
+static struct uv_row post_recv_write __ro_after_init = {
+	.name = "post_recv",
+	UV_WRITE_CMD(POST_RECV),
+	.flags = UV_TAIL,
+	UV_NEEDS_FN(post_recv),
+	.handler = uv_do_post_recv,
+	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_recv, ib_uverbs_post_recv_resp,
+			W_OBJ(qp, UV_READ, qp_handle, obj),
+			W_IN_SPAN(wr_count, wqe_size, wr_count),
+			W_OUT(bad_wr, bad_wr)),
+};
+
+static int uv_do_post_srq_recv(struct uv_call *call, void *args)
 {
 	struct uv_post *a = args;
 	struct ib_recv_wr *first = uv_read_recv_wrs(call, a);
@@ -305,3 +337,22 @@ int uv_do_post_srq_recv(struct uv_call *call, void *args)
 	uv_free_recv_wrs(first);
 	return err;
 }
+
+static struct uv_row post_srq_recv_write __ro_after_init = {
+	.name = "post_srq_recv",
+	UV_WRITE_CMD(POST_SRQ_RECV),
+	.flags = UV_TAIL,
+	UV_NEEDS_FN(post_srq_recv),
+	.handler = uv_do_post_srq_recv,
+	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_srq_recv, ib_uverbs_post_srq_recv_resp,
+			W_OBJ(srq, UV_READ, srq_handle, obj),
+			W_IN_SPAN(wr_count, wqe_size, wr_count),
+			W_OUT(bad_wr, bad_wr)),
+};
+
+struct uv_row *const uv_post_rows[] = {
+	&post_send_write,
+	&post_recv_write,
+	&post_srq_recv_write,
+	NULL,
+};

@@ -5,8 +5,8 @@
 #include <rdma/ib_mad.h>
 
 #include "ah_attr.h"
-#include "args.h"
 #include "core_calls.h"
+#include "rows.h"
 
 struct uv_mcast_entry {
 	struct list_head list;
@@ -41,7 +41,18 @@ static int uv_qp_check_type(struct ib_device *dev, u8 type)
 	}
 }
 
-int uv_do_create_qp(struct uv_call *call, void *args)
+struct uv_create_qp {
+	struct ib_uobject *qp, *pd, *send_cq, *recv_cq, *srq;
+	struct uv_events *async;
+	u64 user_handle;
+	u32 flags, source_qpn;
+	u8 type, sq_sig_all;
+	struct ib_uverbs_qp_cap cap;	/* also a result */
+	/* out: */
+	u32 qp_num;
+};
+
+static int uv_do_create_qp(struct uv_call *call, void *args)
 {
 	struct uv_create_qp *a = args;
 	struct ib_uqp_object *uqp = uv_uqp_of(a->qp);
@@ -96,8 +107,81 @@ int uv_do_create_qp(struct uv_call *call, void *args)
 	return 0;
 }
 
+static bool uv_qp_has_srq(const void *request)
+{
+	return ((const struct ib_uverbs_create_qp *)request)->is_srq;
+}
+
+static bool uv_qp_has_recv_cq(const void *request)
+{
+	return ((const struct ib_uverbs_create_qp *)request)->qp_type != IB_QPT_XRC_INI;
+}
+
+static bool uv_qp_ex_has_srq(const void *request)
+{
+	return ((const struct ib_uverbs_ex_create_qp *)request)->is_srq;
+}
+
+static bool uv_qp_ex_has_recv_cq(const void *request)
+{
+	return ((const struct ib_uverbs_ex_create_qp *)request)->qp_type != IB_QPT_XRC_INI;
+}
+
+#define UV_QP_CREATE_FLAGS \
+	(IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_QP_CREATE_CROSS_CHANNEL | \
+	 IB_QP_CREATE_MANAGED_SEND | IB_QP_CREATE_MANAGED_RECV | IB_QP_CREATE_SCATTER_FCS | \
+	 IB_QP_CREATE_CVLAN_STRIPPING | IB_QP_CREATE_SOURCE_QPN | \
+	 IB_QP_CREATE_PCI_WRITE_END_PADDING)
+
+static struct uv_row create_qp_write __ro_after_init = {
+	.name = "create_qp",
+	UV_WRITE_CMD(CREATE_QP),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_qp),
+	.handler = uv_do_create_qp,
+	UV_WRITE_FIELDS(uv_create_qp, ib_uverbs_create_qp, ib_uverbs_create_qp_resp,
+			W_NEW(qp, qp_handle, qp),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_OBJ(cq, UV_READ, send_cq_handle, send_cq),
+			W_OBJ_WHEN(uv_qp_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
+			W_OBJ_WHEN(uv_qp_has_srq, srq, UV_READ, srq_handle, srq),
+			W_IN(user_handle, user_handle),
+			W_IN(sq_sig_all, sq_sig_all),
+			W_IN(qp_type, type),
+			W_IN_SPAN(max_send_wr, max_inline_data, cap),
+			W_OUT(qpn, qp_num),
+			W_OUT_SPAN(max_send_wr, max_inline_data, cap)),
+};
+
+static struct uv_row create_qp_ex __ro_after_init = {
+	.name = "create_qp",
+	UV_WRITE_EX_CMD(CREATE_QP),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_qp),
+	.handler = uv_do_create_qp,
+	UV_WRITE_FIELDS(uv_create_qp, ib_uverbs_ex_create_qp, ib_uverbs_ex_create_qp_resp,
+			/* Its only bit is for a table of receive work queues. */
+			W_ZERO(comp_mask),
+			W_ZERO_BYTE(reserved),
+			W_BITS(create_flags, UV_QP_CREATE_FLAGS, EINVAL),
+			W_NEW(qp, base.qp_handle, qp),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_OBJ(cq, UV_READ, send_cq_handle, send_cq),
+			W_OBJ_WHEN(uv_qp_ex_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
+			W_OBJ_WHEN(uv_qp_ex_has_srq, srq, UV_READ, srq_handle, srq),
+			W_IN(user_handle, user_handle),
+			W_IN(sq_sig_all, sq_sig_all),
+			W_IN(qp_type, type),
+			W_IN(create_flags, flags),
+			W_IN(source_qpn, source_qpn),
+			W_IN_SPAN(max_send_wr, max_inline_data, cap),
+			W_OUT(base.qpn, qp_num),
+			W_OUT_SPAN(base.max_send_wr, base.max_inline_data, cap),
+			W_OUT_LEN(response_length)),
+};
+
 /* In the ioctl ABI the core checks which flags a type may have. In write() the driver does. */
-int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
+static int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
 {
 	struct uv_create_qp *a = args;
 	u32 flags = a->flags & ~IB_UVERBS_QP_CREATE_SQ_SIG_ALL;
@@ -108,6 +192,32 @@ int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
 		return -EINVAL;
 	return uv_do_create_qp(call, args);
 }
+
+#define UV_QP_IOCTL_FLAGS \
+	(IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_UVERBS_QP_CREATE_SCATTER_FCS | \
+	 IB_UVERBS_QP_CREATE_CVLAN_STRIPPING | IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING | \
+	 IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
+
+static struct uv_row create_qp_ioctl __ro_after_init = {
+	.name = "create_qp",
+	UV_IOCTL_METHOD(QP, QP_CREATE),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN2(create_qp, destroy_qp),
+	.handler = uv_do_create_qp_ioctl,
+	UV_IOCTL_FIELDS(uv_create_qp,
+			A_NEW(qp, CREATE_QP_HANDLE, qp),
+			A_OBJ(pd, UV_READ, CREATE_QP_PD_HANDLE, pd, OPTIONAL),
+			A_OBJ(srq, UV_READ, CREATE_QP_SRQ_HANDLE, srq, OPTIONAL),
+			A_OBJ(cq, UV_READ, CREATE_QP_SEND_CQ_HANDLE, send_cq, OPTIONAL),
+			A_OBJ(cq, UV_READ, CREATE_QP_RECV_CQ_HANDLE, recv_cq, OPTIONAL),
+			A_IN(CREATE_QP_USER_HANDLE, user_handle),
+			A_IN(CREATE_QP_CAP, cap, EXTENSIBLE),
+			A_CONST(CREATE_QP_TYPE, type),
+			A_FLAGS(CREATE_QP_FLAGS, UV_QP_IOCTL_FLAGS, flags, OPTIONAL),
+			A_FD(CREATE_QP_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC),
+			A_OUT(CREATE_QP_RESP_CAP, cap, EXTENSIBLE),
+			A_OUT(CREATE_QP_RESP_QP_NUM, qp_num)),
+};
 
 static int uv_qp_check_ports(const struct ib_qp *qp, struct ib_uverbs_modify_qp *m)
 {
@@ -148,7 +258,12 @@ static int uv_qp_relevant_mask(enum ib_qp_type type, int mask)
 	return mask;
 }
 
-int uv_do_modify_qp(struct uv_call *call, void *args)
+struct uv_modify_qp {
+	struct ib_uobject *qp;
+	struct ib_uverbs_ex_modify_qp attr;
+};
+
+static int uv_do_modify_qp(struct uv_call *call, void *args)
 {
 	struct uv_modify_qp *a = args;
 	struct ib_uverbs_modify_qp *m = &a->attr.base;
@@ -200,7 +315,39 @@ int uv_do_modify_qp(struct uv_call *call, void *args)
 				       uv_udata(call));
 }
 
-int uv_do_query_qp(struct uv_call *call, void *args)
+static struct uv_row modify_qp_write __ro_after_init = {
+	.name = "modify_qp",
+	UV_WRITE_CMD(MODIFY_QP),
+	UV_NEEDS_FN(modify_qp),
+	.handler = uv_do_modify_qp,
+	UV_WRITE_FIELDS(uv_modify_qp, ib_uverbs_modify_qp, uv_none,
+			W_BITS(attr_mask, IB_QP_ATTR_STANDARD_BITS, EOPNOTSUPP),
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN_ALL(attr.base)),
+};
+
+static struct uv_row modify_qp_ex __ro_after_init = {
+	.name = "modify_qp",
+	UV_WRITE_EX_CMD(MODIFY_QP),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(modify_qp),
+	.handler = uv_do_modify_qp,
+	UV_WRITE_FIELDS(uv_modify_qp, ib_uverbs_ex_modify_qp, ib_uverbs_ex_modify_qp_resp,
+			W_BITS(base.attr_mask, IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT,
+			       EOPNOTSUPP),
+			W_OBJ(qp, UV_READ, base.qp_handle, qp),
+			W_IN_ALL(attr),
+			W_OUT_LEN(response_length)),
+};
+
+struct uv_query_qp {
+	struct ib_uobject *qp;
+	u32 mask;
+	/* out: */
+	struct ib_uverbs_query_qp_resp resp;
+};
+
+static int uv_do_query_qp(struct uv_call *call, void *args)
 {
 	struct uv_query_qp *a = args;
 	struct {
@@ -250,6 +397,17 @@ out:
 	return err;
 }
 
+static struct uv_row query_qp_write __ro_after_init = {
+	.name = "query_qp",
+	UV_WRITE_CMD(QUERY_QP),
+	UV_NEEDS_FN(query_qp),
+	.handler = uv_do_query_qp,
+	UV_WRITE_FIELDS(uv_query_qp, ib_uverbs_query_qp, ib_uverbs_query_qp_resp,
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN(attr_mask, mask),
+			W_OUT_ALL(resp)),
+};
+
 /* The result of DESTROY_QP and DESTROY_SRQ. */
 int uv_do_destroy_evented(struct uv_call *call, void *args)
 {
@@ -258,6 +416,32 @@ int uv_do_destroy_evented(struct uv_call *call, void *args)
 	a->reported = uv_evented_of(a->obj)->source.base.reported;
 	return 0;
 }
+
+static struct uv_row destroy_qp_write __ro_after_init = {
+	.name = "destroy_qp",
+	UV_WRITE_CMD(DESTROY_QP),
+	UV_NEEDS_FN(destroy_qp),
+	.handler = uv_do_destroy_evented,
+	UV_WRITE_FIELDS(uv_destroy_evented, ib_uverbs_destroy_qp, ib_uverbs_destroy_qp_resp,
+			W_OBJ(qp, UV_DESTROY, qp_handle, obj),
+			W_OUT(events_reported, reported)),
+};
+
+static struct uv_row destroy_qp_ioctl __ro_after_init = {
+	.name = "destroy_qp",
+	UV_IOCTL_METHOD(QP, QP_DESTROY),
+	UV_NEEDS_FN(destroy_qp),
+	.handler = uv_do_destroy_evented,
+	UV_IOCTL_FIELDS(uv_destroy_evented,
+			A_OBJ(qp, UV_DESTROY, DESTROY_QP_HANDLE, obj),
+			A_OUT(DESTROY_QP_RESP, reported)),
+};
+
+struct uv_mcast {
+	struct ib_uobject *qp;
+	u8 gid[16];
+	u16 mlid;
+};
 
 /* Needs mcast_lock. */
 static struct uv_mcast_entry *uv_qp_find_mcast(struct ib_uqp_object *uqp, const struct uv_mcast *a)
@@ -271,7 +455,7 @@ static struct uv_mcast_entry *uv_qp_find_mcast(struct ib_uqp_object *uqp, const 
 	return NULL;
 }
 
-int uv_do_attach_mcast(struct uv_call *call, void *args)
+static int uv_do_attach_mcast(struct uv_call *call, void *args)
 {
 	struct uv_mcast *a = args;
 	struct ib_uqp_object *uqp = uv_uqp_of(a->qp);
@@ -298,7 +482,18 @@ out:
 	return err;
 }
 
-int uv_do_detach_mcast(struct uv_call *call, void *args)
+static struct uv_row attach_mcast_write __ro_after_init = {
+	.name = "attach_mcast",
+	UV_WRITE_CMD(ATTACH_MCAST),
+	UV_NEEDS_FN2(attach_mcast, detach_mcast),
+	.handler = uv_do_attach_mcast,
+	UV_WRITE_FIELDS(uv_mcast, ib_uverbs_attach_mcast, uv_none,
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN(gid, gid),
+			W_IN(mlid, mlid)),
+};
+
+static int uv_do_detach_mcast(struct uv_call *call, void *args)
 {
 	struct uv_mcast *a = args;
 	struct ib_uqp_object *uqp = uv_uqp_of(a->qp);
@@ -315,6 +510,17 @@ int uv_do_detach_mcast(struct uv_call *call, void *args)
 	mutex_unlock(&uqp->mcast_lock);
 	return err;
 }
+
+static struct uv_row detach_mcast_write __ro_after_init = {
+	.name = "detach_mcast",
+	UV_WRITE_CMD(DETACH_MCAST),
+	UV_NEEDS_FN(detach_mcast),
+	.handler = uv_do_detach_mcast,
+	UV_WRITE_FIELDS(uv_mcast, ib_uverbs_detach_mcast, uv_none,
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN(gid, gid),
+			W_IN(mlid, mlid)),
+};
 
 static int uv_qp_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
@@ -344,4 +550,18 @@ const struct uv_type uv_qp = {
 	.id = UVERBS_OBJECT_QP,
 	.size = UV_SIZE(struct ib_uqp_object),
 	.destroy = uv_qp_destroy,
+};
+
+struct uv_row *const uv_qp_rows[] = {
+	&create_qp_write,
+	&create_qp_ex,
+	&create_qp_ioctl,
+	&modify_qp_write,
+	&modify_qp_ex,
+	&query_qp_write,
+	&destroy_qp_write,
+	&destroy_qp_ioctl,
+	&attach_mcast_write,
+	&detach_mcast_write,
+	NULL,
 };

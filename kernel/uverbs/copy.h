@@ -99,6 +99,21 @@ fault:
 	return copy_to_user(to, from, len) ? -EFAULT : 0;
 }
 
+/*
+ * The part of a request that this version does not know must be zero: the caller does not use it.
+ */
+static inline int uv_check_zero_tail(const void __user *buf, size_t known, size_t len)
+{
+	int zero;
+
+	if (len <= known)
+		return 0;
+	zero = check_zeroed_user(buf + known, len - known);
+	if (zero < 0)
+		return zero;
+	return zero ? 0 : -EOPNOTSUPP;
+}
+
 #undef UV_COPY_IN
 #undef UV_COPY_OUT
 

@@ -14,9 +14,10 @@
 
 #include <t3_race_point.h>
 
-#include "args.h"
 #include "copy.h"
+#include "rows.h"
 #include "run_write.h"
+#include "steps.h"
 
 /* A longer list is allocated. QP_CREATE has 15 attributes and 2 for the driver. */
 #define STACK_ATTRS 20
@@ -47,51 +48,52 @@ static int uv_attr_read(const struct ib_uverbs_attr *attr, void *to, size_t size
 	return 0;
 }
 
-static int uv_ioctl_in_bytes(const struct uv_field *field, const struct ib_uverbs_attr *attr,
+static int uv_ioctl_in_bytes(const struct uv_ioctl_field *field, const struct ib_uverbs_attr *attr,
 			     void *args)
 {
-	if (attr->len > field->len && field->flags & UV_EXTENSIBLE) {
+	if (attr->len > field->f.len && field->f.flags & UV_EXTENSIBLE) {
 		int err;
 
 		if (uv_attr_is_inline(attr))
-			err = memchr_inv((const void *)&attr->data + field->len, 0,
-					 attr->len - field->len) ? -EOPNOTSUPP : 0;
+			err = memchr_inv((const void *)&attr->data + field->f.len, 0,
+					 attr->len - field->f.len) ? -EOPNOTSUPP : 0;
 		else
-			err = uv_check_zero_tail(u64_to_user_ptr(attr->data), field->len,
+			err = uv_check_zero_tail(u64_to_user_ptr(attr->data), field->f.len,
 						 attr->len);
 		if (err)
 			return err;
 	}
-	if (attr->len < field->min || (attr->len > field->len && !(field->flags & UV_EXTENSIBLE)))
+	if (attr->len < field->min_len ||
+	    (attr->len > field->f.len && !(field->f.flags & UV_EXTENSIBLE)))
 		return -EINVAL;
-	return uv_attr_read(attr, args + field->arg, UV_MAX_ARGS - field->arg,
-			    min(attr->len, field->len));
+	return uv_attr_read(attr, args + field->f.arg, UV_MAX_ARGS - field->f.arg,
+			    min(attr->len, field->f.len));
 }
 
-static int uv_ioctl_in_const(const struct uv_field *field, const struct ib_uverbs_attr *attr,
+static int uv_ioctl_in_const(const struct uv_ioctl_field *field, const struct ib_uverbs_attr *attr,
 			     void *args)
 {
 	if (attr->len != sizeof(u64) ||
-	    (field->len < sizeof(u64) && attr->data >> (8 * field->len)))
+	    (field->f.len < sizeof(u64) && attr->data >> (8 * field->f.len)))
 		return -EINVAL;
-	switch (field->len) {
+	switch (field->f.len) {
 	case 1:
-		*(u8 *)(args + field->arg) = attr->data;
+		*(u8 *)(args + field->f.arg) = attr->data;
 		break;
 	case 2:
-		*(u16 *)(args + field->arg) = attr->data;
+		*(u16 *)(args + field->f.arg) = attr->data;
 		break;
 	case 4:
-		*(u32 *)(args + field->arg) = attr->data;
+		*(u32 *)(args + field->f.arg) = attr->data;
 		break;
 	case 8:
-		*(u64 *)(args + field->arg) = attr->data;
+		*(u64 *)(args + field->f.arg) = attr->data;
 		break;
 	}
 	return 0;
 }
 
-static int uv_ioctl_in_flags(const struct uv_field *field, const struct ib_uverbs_attr *attr,
+static int uv_ioctl_in_flags(const struct uv_ioctl_field *field, const struct ib_uverbs_attr *attr,
 			     void *args)
 {
 	u64 flags;
@@ -102,20 +104,20 @@ static int uv_ioctl_in_flags(const struct uv_field *field, const struct ib_uverb
 		flags = *(const u32 *)&attr->data;
 	else
 		return -EINVAL;
-	if (flags & ~(u64)field->allowed)
+	if (flags & ~(u64)field->f.allowed)
 		return -EINVAL;
-	*(u32 *)(args + field->arg) = flags;
+	*(u32 *)(args + field->f.arg) = flags;
 	return 0;
 }
 
-static int uv_ioctl_in_attr(struct uv_ioctl_call *io, const struct uv_field *field,
+static int uv_ioctl_in_attr(struct uv_ioctl_call *io, const struct uv_ioctl_field *field,
 			    const struct ib_uverbs_attr *attr, void *args)
 {
 	struct uv_buf *buf;
 
 	if (attr->attr_data.reserved)
 		return -EINVAL;
-	switch (field->kind) {
+	switch (field->f.kind) {
 	case UV_IN:
 		return uv_ioctl_in_bytes(field, attr, args);
 	case UV_CONST:
@@ -123,25 +125,27 @@ static int uv_ioctl_in_attr(struct uv_ioctl_call *io, const struct uv_field *fie
 	case UV_FLAGS:
 		return uv_ioctl_in_flags(field, attr, args);
 	case UV_OUT:
-		return attr->len < field->min ||
-		       (attr->len > field->len && !(field->flags & UV_EXTENSIBLE)) ? -EINVAL : 0;
+		return attr->len < field->min_len ||
+		       (attr->len > field->f.len &&
+			!(field->f.flags & UV_EXTENSIBLE)) ? -EINVAL : 0;
 	case UV_BUF:
-		if (attr->len < field->min)
+		if (attr->len < field->min_len)
 			return -EINVAL;
-		buf = args + field->arg;
+		buf = args + field->f.arg;
 		buf->len = attr->len;
 		/* An inline value is read from the attribute in the caller's memory. */
-		if (!(field->flags & UV_BUF_OUT) && uv_attr_is_inline(attr))
+		if (!(field->f.flags & UV_BUF_OUT) && uv_attr_is_inline(attr))
 			buf->ptr = &io->user[attr - io->attrs].data;
 		else
 			buf->ptr = u64_to_user_ptr(attr->data);
 		return 0;
 	case UV_OBJ:
 	case UV_FD:
-		return attr->len ? -EINVAL : uv_call_get_handle(&io->call, field, attr->data, args);
+		return attr->len ? -EINVAL : uv_call_get_handle(&io->call, &field->f, attr->data,
+								args);
 	case UV_NEW:
 	case UV_FD_NEW:
-		return attr->len ? -EINVAL : uv_call_create(&io->call, field, args);
+		return attr->len ? -EINVAL : uv_call_create(&io->call, &field->f, args);
 	default:
 		return -EINVAL;
 	}
@@ -173,21 +177,21 @@ static int uv_ioctl_other_attr(struct uv_ioctl_call *io, const struct ib_uverbs_
 	return 0;
 }
 
-static const struct uv_field *uv_ioctl_find_field(const struct uv_row *row, u16 id)
+static const struct uv_ioctl_field *uv_ioctl_find_field(const struct uv_row *row, u16 id)
 {
 	u8 index;
 
 	if (id >= UV_MAX_ATTRS)
 		return NULL;
-	index = row->field_of_attr[array_index_nospec(id, UV_MAX_ATTRS)];
-	return index ? &row->fields[index - 1] : NULL;
+	index = row->ioctl.field_of_attr[array_index_nospec(id, UV_MAX_ATTRS)];
+	return index ? &row->ioctl.fields[index - 1] : NULL;
 }
 
 static int uv_ioctl_in_attrs(struct uv_ioctl_call *io, void *args)
 {
 	const struct uv_row *row = io->row;
 	const struct ib_uverbs_attr *attr;
-	const struct uv_field *field;
+	const struct uv_ioctl_field *field;
 	u32 bit;
 	int err;
 
@@ -199,16 +203,16 @@ static int uv_ioctl_in_attrs(struct uv_ioctl_call *io, void *args)
 				return err;
 			continue;
 		}
-		bit = BIT(field - row->fields);
+		bit = BIT(field - row->ioctl.fields);
 		if (io->present & bit)
 			return -EINVAL;
 		io->present |= bit;
-		io->attr_of_field[field - row->fields] = attr - io->attrs;
+		io->attr_of_field[field - row->ioctl.fields] = attr - io->attrs;
 		err = uv_ioctl_in_attr(io, field, attr, args);
 		if (err)
 			return err;
 	}
-	return row->mandatory & ~io->present ? -EINVAL : 0;
+	return row->ioctl.mandatory & ~io->present ? -EINVAL : 0;
 }
 
 /* Marks an attribute as written. */
@@ -218,15 +222,15 @@ static int uv_ioctl_mark_output(struct uv_ioctl_call *io, unsigned int index)
 			&io->user[index].flags) ? -EFAULT : 0;
 }
 
-static int uv_ioctl_out_bytes(struct uv_ioctl_call *io, const struct uv_field *field,
+static int uv_ioctl_out_bytes(struct uv_ioctl_call *io, const struct uv_ioctl_field *field,
 			      unsigned int index,
 			      const void *args)
 {
 	void __user *to = u64_to_user_ptr(io->attrs[index].data);
 	size_t space = io->attrs[index].len;
-	size_t len = min_t(size_t, space, field->len);
+	size_t len = min_t(size_t, space, field->f.len);
 
-	if (uv_copy_out(to, args + field->arg, UV_MAX_ARGS - field->arg, len) ||
+	if (uv_copy_out(to, args + field->f.arg, UV_MAX_ARGS - field->f.arg, len) ||
 	    (space > len && clear_user(to + len, space - len)))
 		return -EFAULT;
 	return uv_ioctl_mark_output(io, index);
@@ -235,19 +239,19 @@ static int uv_ioctl_out_bytes(struct uv_ioctl_call *io, const struct uv_field *f
 static int uv_ioctl_out_attrs(struct uv_ioctl_call *io, const void *args)
 {
 	const struct uv_row *row = io->row;
-	u32 pending = row->outputs & io->present;
+	u32 pending = row->ioctl.outputs & io->present;
 	int err = 0;
 
 	for (; pending && !err; pending &= pending - 1) {
-		const struct uv_field *field = &row->fields[__ffs(pending)];
-		unsigned int index = io->attr_of_field[field - row->fields];
+		const struct uv_ioctl_field *field = &row->ioctl.fields[__ffs(pending)];
+		unsigned int index = io->attr_of_field[field - row->ioctl.fields];
 
-		switch (field->kind) {
+		switch (field->f.kind) {
 		case UV_OUT:
 			err = uv_ioctl_out_bytes(io, field, index, args);
 			break;
 		case UV_BUF:
-			if (((const struct uv_buf *)(args + field->arg))->len)
+			if (((const struct uv_buf *)(args + field->f.arg))->len)
 				err = uv_ioctl_mark_output(io, index);
 			break;
 		case UV_NEW:
@@ -303,7 +307,7 @@ static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
 	io.attrs = attrs;
 	io.nattrs = hdr->num_attrs;
 	uv_call_init(&io.call, file, dev, row);
-	uv_zero(args, row->args);
+	uv_zero(args, row->args_size);
 
 	err = uv_copy_in(attrs, size, user, bytes) ?: uv_ioctl_in_attrs(&io, args);
 	T3_RACE_POINT(uverbs_ioctl_read);
@@ -349,11 +353,16 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	return err;
 }
 
+struct uv_invoke_write {
+	u32 command;
+	struct uv_buf in, out;
+};
+
 /*
  * INVOKE_WRITE: a command of the write() ABI in an ioctl. It has no header; the driver's parts are
  * the UHW attributes.
  */
-int uv_do_invoke_write(struct uv_call *outer, void *args)
+static int uv_do_invoke_write(struct uv_call *outer, void *args)
 {
 	struct uv_invoke_write *a = args;
 	const struct uv_row *row = uv_find_write(a->command);
@@ -364,16 +373,32 @@ int uv_do_invoke_write(struct uv_call *outer, void *args)
 		return PTR_ERR(row);
 	if (!uv_file_supports(outer->file, outer->dev, row)) {
 		err = -EOPNOTSUPP;
-	} else if (a->in.len < row->request_min || a->out.len < row->response_min) {
+	} else if (a->in.len < row->write.request_min || a->out.len < row->write.response_min) {
 		err = -ENOSPC;
 	} else {
 		uv_call_init(&call, outer->file, outer->dev, row);
 		if (row->flags & UV_DRIVER_DATA)
 			call.attrs.driver_udata = outer->attrs.driver_udata;
 		err = uv_run_write(&call, a->in.ptr, a->in.len, a->out.ptr, a->out.len);
-		if (!row->response)
+		if (!row->write.response)
 			a->out.len = 0;
 	}
 	uv_stats_count(uv_file_uvdev(outer->file), row, err);
 	return err;
 }
+
+static struct uv_row invoke_write_ioctl __ro_after_init = {
+	.name = "invoke_write",
+	UV_IOCTL_METHOD(DEVICE, INVOKE_WRITE),
+	.flags = UV_DRIVER_DATA,
+	.handler = uv_do_invoke_write,
+	UV_IOCTL_FIELDS(uv_invoke_write,
+			A_BUF(CORE_IN, sizeof(u32), in, UV_OPTIONAL),
+			A_BUF(CORE_OUT, 0, out, UV_BUF_OUT | UV_OPTIONAL),
+			A_CONST(WRITE_CMD, command)),
+};
+
+struct uv_row *const uv_ioctl_rows[] = {
+	&invoke_write_ioctl,
+	NULL,
+};

@@ -8,8 +8,8 @@
 
 #include <t3_race_point.h>
 
-#include "call.h"
 #include "copy.h"
+#include "steps.h"
 
 /* Most values have 4 or 8 bytes. */
 static inline void uv_copy_value(void *to, const void *from, u16 len)
@@ -22,44 +22,46 @@ static inline void uv_copy_value(void *to, const void *from, u16 len)
 		memcpy(to, from, len);
 }
 
-static inline int uv_write_in(struct uv_call *call, const struct uv_field *field, void *wire,
+static inline int uv_write_in(struct uv_call *call, const struct uv_write_field *field, void *wire,
 			      void *args)
 {
-	const void *from = wire + field->at;
+	const void *from = wire + field->request_offset;
+	u32 bits;
 
 	if (field->when && !field->when(wire))
 		return 0;
-	switch (field->kind) {
+	switch (field->f.kind) {
 	case UV_IN:
-		uv_copy_value(args + field->arg, from, field->len);
+		uv_copy_value(args + field->f.arg, from, field->f.len);
 		return 0;
 	case UV_BITS:
-		return (field->len == sizeof(u8) ? *(u8 *)from : *(u32 *)from) & ~field->allowed ?
-			       field->error : 0;
+		bits = field->f.len == sizeof(u8) ? *(u8 *)from : *(u32 *)from;
+		return bits & ~field->f.allowed ? field->error : 0;
 	case UV_OBJ:
-		return uv_call_get_handle(call, field, *(u32 *)from, args);
+		return uv_call_get_handle(call, &field->f, *(u32 *)from, args);
 	case UV_FD:
-		if (field->flags & UV_OPTIONAL && *(s32 *)from < 0)
+		if (field->f.flags & UV_OPTIONAL && *(s32 *)from < 0)
 			return 0;
-		return uv_call_get_handle(call, field, *(s32 *)from, args);
+		return uv_call_get_handle(call, &field->f, *(s32 *)from, args);
 	case UV_NEW:
 	case UV_FD_NEW:
 		call->new_field = field;
-		return uv_call_create(call, field, args);
+		return uv_call_create(call, &field->f, args);
 	default:
 		return 0;
 	}
 }
 
-static inline void uv_write_out(struct uv_call *call, const struct uv_field *field, void *wire,
-				void *args, size_t out_len)
+static inline void uv_write_out(struct uv_call *call, const struct uv_write_field *field,
+				void *wire, void *args, size_t out_len)
 {
-	switch (field->kind) {
+	switch (field->f.kind) {
 	case UV_OUT:
-		uv_copy_value(wire + field->at, args + field->arg, field->len);
+		uv_copy_value(wire + field->response_offset, args + field->f.arg, field->f.len);
 		break;
 	case UV_OUT_LEN:
-		*(u32 *)(wire + field->at) = min_t(size_t, out_len, call->row->response);
+		*(u32 *)(wire + field->response_offset) = min_t(size_t, out_len,
+								call->row->write.response);
 		break;
 	}
 }
@@ -75,8 +77,8 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	/* Only the sizes of the row are used. They are copied to or cleared first. */
 	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
 	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
-	size_t known = min_t(size_t, in_len, row->request);
-	const struct uv_field *field, *end = row->fields + row->ninputs;
+	size_t known = min_t(size_t, in_len, row->write.request);
+	const struct uv_write_field *field, *end = row->write.fields + row->write.ninputs;
 	size_t space;
 	int err;
 
@@ -84,8 +86,8 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	if (err)
 		goto done;
 	T3_RACE_POINT(uverbs_write_copied);
-	if (known < row->request)
-		memset((void *)wire + known, 0, row->request - known);
+	if (known < row->write.request)
+		memset((void *)wire + known, 0, row->write.request - known);
 	if (row->flags & UV_TAIL) {
 		call->tail = in + known;
 		call->tail_len = in_len - known;
@@ -97,8 +99,8 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	call->out = out;
 	call->out_len = out_len;
 
-	uv_zero(args, row->args);
-	for (field = row->fields; field < end; field++) {
+	uv_zero(args, row->args_size);
+	for (field = row->write.fields; field < end; field++) {
 		err = uv_write_in(call, field, wire, args);
 		if (err)
 			goto done;
@@ -107,15 +109,16 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	T3_RACE_POINT(uverbs_write_taken);
 	err = uv_call_execute(call, args);
 	T3_RACE_POINT(uverbs_write_executed);
-	if ((err && !call->respond_on_error) || !row->response || row->flags & UV_OWN_RESPONSE)
+	if ((err && !call->respond_on_error) || !row->write.response ||
+	    row->flags & UV_OWN_RESPONSE)
 		goto done;
 
-	uv_zero(wire, row->response);
+	uv_zero(wire, row->write.response);
 	if (call->new_field)
-		*(u32 *)((void *)wire + call->new_field->at) = uv_call_new_id(call);
-	for (end = row->fields + row->nfields; field < end; field++)
+		*(u32 *)((void *)wire + call->new_field->response_offset) = uv_call_new_id(call);
+	for (end = row->write.fields + row->nfields; field < end; field++)
 		uv_write_out(call, field, wire, args, out_len);
-	space = min_t(size_t, out_len, row->response);
+	space = min_t(size_t, out_len, row->write.response);
 	if (uv_copy_out(out, wire, sizeof(wire), space) ||
 	    (out_len > space && clear_user(out + space, out_len - space)))
 		err = -EFAULT;

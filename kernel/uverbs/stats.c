@@ -44,8 +44,8 @@ static int uv_commands_show(struct seq_file *seq, void *unused)
 		s64 calls = atomic64_read(&stats->row[i].calls);
 
 		if (calls)
-			seq_printf(seq, "%s %s %lld %lld\n", abis[uv_rows[i].abi],
-				   uv_rows[i].name, calls,
+			seq_printf(seq, "%s %s %lld %lld\n", abis[uv_rows[i]->abi],
+				   uv_rows[i]->name, calls,
 				   atomic64_read(&stats->row[i].failed));
 	}
 	return 0;

@@ -55,17 +55,29 @@ enum uv_field_flags {
 	UV_ASYNC = BIT(3),	/* UV_FD, UV_FD_NEW: for asynchronous events, not completions */
 };
 
+/* What both ABIs have. */
 struct uv_field {
 	u8 kind;
 	u8 access;		/* UV_OBJ */
 	u8 flags;
-	s8 error;		/* UV_BITS */
-	u16 at;			/* ioctl: attribute; write(): offset in the request, or response */
-	u16 min, len;		/* least size from the caller, size of the value */
 	u16 arg;		/* offset in the arguments */
+	u16 len;		/* size of the value */
 	u32 allowed;		/* UV_FLAGS, UV_BITS */
-	const struct uv_type *type;		/* UV_OBJ, UV_NEW */
-	bool (*when)(const void *request);	/* write(): the field is ignored unless true */
+	const struct uv_type *type;	/* UV_OBJ, UV_NEW */
+};
+
+struct uv_write_field {
+	struct uv_field f;
+	u16 request_offset;
+	u16 response_offset;	/* UV_OUT, UV_OUT_LEN, UV_NEW, UV_FD_NEW */
+	s8 error;		/* UV_BITS */
+	bool (*when)(const void *request);	/* the field is ignored unless true */
+};
+
+struct uv_ioctl_field {
+	struct uv_field f;
+	u16 attr;		/* id of the attribute */
+	u16 min_len;		/* least size of the attribute */
 };
 
 /* Written after the handler has returned. */
@@ -88,31 +100,55 @@ enum uv_row_flags {
 
 #define UV_MAX_ATTRS	24	/* largest id of a core attribute + 1 */
 
+/* UV_ABI_WRITE and UV_ABI_WRITE_EX. */
+struct uv_write_row {
+	u16 command;		/* without flags */
+	u16 request, response;	/* sizes of the structures */
+	const struct uv_write_field *fields;	/* inputs before results */
+
+	/* Set by uv_table_init(). */
+	u16 request_min, response_min;	/* least sizes from the caller; extended: 0 */
+	u16 ninputs;		/* the fields before the results */
+};
+
+/* UV_ABI_IOCTL. */
+struct uv_ioctl_row {
+	u16 object, method;
+	const struct uv_ioctl_field *fields;
+
+	/* Set by uv_table_init(). The sets have a bit for each field. */
+	u32 mandatory;		/* set of fields that must be present */
+	u32 outputs;		/* set of fields that are written after the handler has returned */
+	u8 field_of_attr[UV_MAX_ATTRS];	/* index of the attribute's field + 1, 0: none */
+};
+
 struct uv_row {
 	const char *name;
 	u8 abi;
 	u8 flags;
-	u16 object;		/* ioctl */
-	u16 method;		/* ioctl: method; write(): number of the command, without flags */
-	u16 op[2];		/* offsets of the functions in struct ib_device_ops that it needs */
-	u16 request, request_min;	/* write(): size of the structure, least size */
-	u16 response, response_min;
-	u16 args;		/* size of the arguments */
-	u16 nfields;
-	const struct uv_field *fields;
-	int (*handler)(struct uv_call *call, void *args);	/* NULL: none */
 	bool unsupported;	/* a command of the ABI that no device here supports */
-
-	/* Set by uv_table_init(). mandatory and outputs are sets of indices of fields. */
-	u16 number;	/* of the row */
-	u32 mandatory;	/* ioctl: fields that must be present */
-	u32 outputs;	/* ioctl: fields that are written after the handler has returned */
-	u16 ninputs;	/* write(): the fields before the results */
-	u8 field_of_attr[UV_MAX_ATTRS];	/* ioctl: index of the attribute's field + 1, 0: none */
+	u16 op[2];		/* offsets of the functions in struct ib_device_ops that it needs */
+	u16 args_size;
+	u16 nfields;
+	u16 number;		/* in uv_rows, set by uv_table_init() */
+	int (*handler)(struct uv_call *call, void *args);	/* NULL: none */
+	struct uv_write_row write;
+	struct uv_ioctl_row ioctl;
 };
 
-extern struct uv_row uv_rows[];
-extern const unsigned int uv_row_count;
+extern struct uv_row *uv_rows[];
+extern unsigned int uv_row_count;
+
+/* The rows of each file, which NULL ends. */
+extern struct uv_row *const uv_device_rows[];
+extern struct uv_row *const uv_pd_rows[];
+extern struct uv_row *const uv_mr_rows[];
+extern struct uv_row *const uv_cq_rows[];
+extern struct uv_row *const uv_qp_rows[];
+extern struct uv_row *const uv_post_rows[];
+extern struct uv_row *const uv_srq_rows[];
+extern struct uv_row *const uv_ah_rows[];
+extern struct uv_row *const uv_ioctl_rows[];
 
 /*
  * Sizes of the arrays that a call has on the stack. uv_table_init() checks each row against them.

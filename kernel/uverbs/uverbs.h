@@ -6,7 +6,7 @@
  * (ioctl.c). Both look up its row in the table of commands (table.c). The row
  * lists the fields of the request. The dispatcher converts them - values,
  * handles, descriptors - to the arguments of a handler (cmd_*.c), calls the
- * handler and copies its results to the response.
+ * handler and copies its results to the response (steps.h).
  *
  * docs/uverbs.md has the locks and their order. A function that needs a lock
  * asserts it.

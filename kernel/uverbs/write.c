@@ -13,8 +13,8 @@
 
 #include <t3_race_point.h>
 
-#include "call.h"
 #include "run_write.h"
+#include "steps.h"
 
 /* The core's parts of a request and of its response. */
 struct uv_write_parts {
@@ -41,24 +41,24 @@ static int uv_write_parse(struct uv_call *call, const struct ib_uverbs_cmd_hdr *
 	 * libibverbs of rdma-core 18 and 19 passes a length of 16 bytes for
 	 * DESTROY_CQ, whose request has 24. ib_uverbs accepts it, too.
 	 */
-	if (row->method == IB_USER_VERBS_CMD_DESTROY_CQ && count == 16)
-		in_len = sizeof(*hdr) + row->request;
-	if (in_len < sizeof(*hdr) + row->request || out_len < row->response)
+	if (row->write.command == IB_USER_VERBS_CMD_DESTROY_CQ && count == 16)
+		in_len = sizeof(*hdr) + row->write.request;
+	if (in_len < sizeof(*hdr) + row->write.request || out_len < row->write.response)
 		return -ENOSPC;
 	in_len -= sizeof(*hdr);
 	buf += sizeof(*hdr);
 
 	/* A request that has a response begins with the address of the response. */
-	if (row->response && get_user(response, (const u64 __user *)buf))
+	if (row->write.response && get_user(response, (const u64 __user *)buf))
 		return -EFAULT;
 	if (row->flags & UV_DRIVER_DATA) {
-		udata->inlen = in_len - row->request;
-		in_len = row->request;
+		udata->inlen = in_len - row->write.request;
+		in_len = row->write.request;
 		if (udata->inlen)
 			udata->inbuf = buf + in_len;
-		if (row->response) {
-			udata->outlen = out_len - row->response;
-			out_len = row->response;
+		if (row->write.response) {
+			udata->outlen = out_len - row->write.response;
+			out_len = row->write.response;
 			if (udata->outlen)
 				udata->outbuf = u64_to_user_ptr(response + out_len);
 		}
@@ -87,12 +87,12 @@ static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hd
 	driver_out = ex.provider_out_words * 8;
 	if (in_len + driver_in != count - sizeof(*hdr) - sizeof(ex))
 		return -EINVAL;
-	if (in_len < row->request_min)
+	if (in_len < row->write.request_min)
 		return -ENOSPC;
 	if (ex.cmd_hdr_reserved || !ex.response != !(out_len + driver_out))
 		return -EINVAL;
 	if (ex.response) {
-		if (out_len < row->response_min)
+		if (out_len < row->write.response_min)
 			return -ENOSPC;
 		if (!access_ok(u64_to_user_ptr(ex.response), out_len + driver_out))
 			return -EFAULT;

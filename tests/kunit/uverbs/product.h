@@ -88,7 +88,6 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 	((struct type *)rdma_zalloc_obj(dev, (dev)->ops.size_##type, charged(gfp), false))
 #define rdma_zalloc_drv_obj(dev, type) rdma_zalloc_drv_obj_gfp(dev, type, GFP_KERNEL)
 
-#include "call.c"
 #include "charge.c"
 #include "cmd_ah.c"
 #include "cmd_cq.c"

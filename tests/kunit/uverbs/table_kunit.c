@@ -4,62 +4,9 @@
  * uv_row_check() finds.
  */
 #include <kunit/test.h>
-#include <linux/cache.h>
 #include <linux/module.h>
 
-/* Suites fill the table after their module's init has returned. */
-#undef __ro_after_init
-#define __ro_after_init
-
-#include "table.c"
-
-/* Only their addresses are used. */
-#define NO_TYPE(name) const struct uv_type uv_##name = {}
-NO_TYPE(pd);
-NO_TYPE(mr);
-NO_TYPE(mw);
-NO_TYPE(cq);
-NO_TYPE(qp);
-NO_TYPE(srq);
-NO_TYPE(ah);
-
-#define NO_HANDLER(name) \
-	int uv_do_##name(struct uv_call *call, void *args) { return 0; }
-NO_HANDLER(get_context)
-NO_HANDLER(async_event_alloc)
-NO_HANDLER(query_context)
-NO_HANDLER(query_device)
-NO_HANDLER(query_device_ex)
-NO_HANDLER(query_port)
-NO_HANDLER(query_gid_table)
-NO_HANDLER(query_gid_entry)
-NO_HANDLER(info_handles)
-NO_HANDLER(invoke_write)
-NO_HANDLER(alloc_pd)
-NO_HANDLER(reg_mr)
-NO_HANDLER(rereg_mr)
-NO_HANDLER(query_mr)
-NO_HANDLER(alloc_mw)
-NO_HANDLER(create_cq)
-NO_HANDLER(resize_cq)
-NO_HANDLER(modify_cq)
-NO_HANDLER(poll_cq)
-NO_HANDLER(notify_cq)
-NO_HANDLER(destroy_cq)
-NO_HANDLER(create_qp)
-NO_HANDLER(create_qp_ioctl)
-NO_HANDLER(modify_qp)
-NO_HANDLER(query_qp)
-NO_HANDLER(destroy_evented)
-NO_HANDLER(attach_mcast)
-NO_HANDLER(detach_mcast)
-NO_HANDLER(post_send)
-NO_HANDLER(post_recv)
-NO_HANDLER(post_srq_recv)
-NO_HANDLER(create_srq)
-NO_HANDLER(modify_srq)
-NO_HANDLER(query_srq)
-NO_HANDLER(create_ah)
+#include "product.h"
 
 static int table_suite_init(struct kunit_suite *suite)
 {
@@ -68,13 +15,14 @@ static int table_suite_init(struct kunit_suite *suite)
 
 /* --- each row ---------------------------------------------------------------- */
 
-/* The parameters are the rows. NULL ends them. */
+/* The parameters are the rows. */
 static const void *next_row(const void *previous, char *name)
 {
 	static const char * const abis[] = { "write", "write_ex", "ioctl" };
-	const struct uv_row *row = previous ? (const struct uv_row *)previous + 1 : uv_rows;
+	unsigned int number = previous ? ((const struct uv_row *)previous)->number + 1 : 0;
+	const struct uv_row *row = uv_rows[number];
 
-	if (row == uv_rows + uv_row_count)
+	if (number == uv_row_count)
 		return NULL;
 	snprintf(name, KUNIT_PARAM_DESC_SIZE, "%s %s", abis[row->abi], row->name);
 	return row;
@@ -86,9 +34,9 @@ static void lookup_finds_each_row(struct kunit *test)
 	u32 flag = row->abi == UV_ABI_WRITE_EX ? IB_USER_VERBS_CMD_FLAG_EXTENDED : 0;
 
 	if (row->abi == UV_ABI_IOCTL)
-		KUNIT_EXPECT_PTR_EQ(test, uv_find_ioctl(row->object, row->method), row);
+		KUNIT_EXPECT_PTR_EQ(test, uv_find_ioctl(row->ioctl.object, row->ioctl.method), row);
 	else
-		KUNIT_EXPECT_PTR_EQ(test, uv_find_write((row->method & 0xff) | flag), row);
+		KUNIT_EXPECT_PTR_EQ(test, uv_find_write(row->write.command | flag), row);
 }
 
 static bool takes(const struct uv_row *row, enum uv_access access)
@@ -96,7 +44,7 @@ static bool takes(const struct uv_row *row, enum uv_access access)
 	unsigned int i;
 
 	for (i = 0; i < row->nfields; i++)
-		if (row->fields[i].kind == UV_OBJ && row->fields[i].access == access)
+		if (uv_row_field(row, i)->kind == UV_OBJ && uv_row_field(row, i)->access == access)
 			return true;
 	return false;
 }
@@ -106,20 +54,20 @@ static bool makes(const struct uv_row *row)
 	unsigned int i;
 
 	for (i = 0; i < row->nfields; i++)
-		if (row->fields[i].kind == UV_NEW || row->fields[i].kind == UV_FD_NEW)
+		if (uv_row_field(row, i)->kind == UV_NEW || uv_row_field(row, i)->kind == UV_FD_NEW)
 			return true;
 	return false;
 }
 
-/* Conditions that call.c, write.c and ioctl.c rely on and uv_table_init() does not check. */
+/* Conditions that steps.h, write.c and ioctl.c rely on and uv_table_init() does not check. */
 static void row_is_consistent(struct kunit *test)
 {
 	const struct uv_row *row = test->param_value;
 	unsigned int i, destroyed = 0;
 
 	KUNIT_EXPECT_NULL(test, uv_row_check(row));
-	KUNIT_EXPECT_LE(test, row->request_min, row->request);
-	KUNIT_EXPECT_LE(test, row->response_min, row->response);
+	KUNIT_EXPECT_LE(test, row->write.request_min, row->write.request);
+	KUNIT_EXPECT_LE(test, row->write.response_min, row->write.response);
 	if (row->unsupported) {
 		KUNIT_EXPECT_NULL(test, row->handler);
 		return;
@@ -128,10 +76,9 @@ static void row_is_consistent(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, makes(row) && takes(row, UV_DESTROY));
 	KUNIT_EXPECT_TRUE(test, row->handler || makes(row) || takes(row, UV_DESTROY));
 	for (i = 0; i < row->nfields; i++) {
-		const struct uv_field *field = &row->fields[i];
+		const struct uv_field *field = uv_row_field(row, i);
 
 		destroyed += field->kind == UV_OBJ && field->access == UV_DESTROY;
-		KUNIT_EXPECT_LE(test, field->min, field->len ?: field->min);
 		if (row->abi != UV_ABI_IOCTL) {
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_CONST);
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_FLAGS);
@@ -139,11 +86,12 @@ static void row_is_consistent(struct kunit *test)
 		} else {
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_BITS);
 			KUNIT_EXPECT_NE(test, (int)field->kind, UV_OUT_LEN);
-			KUNIT_EXPECT_NULL(test, field->when);
+			KUNIT_EXPECT_LE(test, row->ioctl.fields[i].min_len,
+					field->len ?: row->ioctl.fields[i].min_len);
 		}
 		/* A reserved field that is set fails with an errno. */
 		if (field->kind == UV_BITS)
-			KUNIT_EXPECT_LT(test, field->error, 0);
+			KUNIT_EXPECT_LT(test, row->write.fields[i].error, 0);
 	}
 	KUNIT_EXPECT_LE(test, destroyed, 1);
 }
@@ -154,22 +102,24 @@ static void derived_members_match_fields(struct kunit *test)
 	const struct uv_row *row = test->param_value;
 	unsigned int i;
 
-	KUNIT_EXPECT_LE(test, row->ninputs, row->nfields);
+	KUNIT_EXPECT_LE(test, row->write.ninputs, row->nfields);
 	for (i = 0; i < row->nfields; i++) {
-		const struct uv_field *field = &row->fields[i];
+		const struct uv_field *field = uv_row_field(row, i);
 		bool made = field->kind == UV_NEW || field->kind == UV_FD_NEW;
 		bool result = field->kind == UV_OUT || field->kind == UV_OUT_LEN;
 		bool written = field->kind == UV_BUF && field->flags & UV_BUF_OUT;
 
-		KUNIT_EXPECT_EQ(test, !(row->mandatory & BIT(i)), !!(field->flags & UV_OPTIONAL));
-		if (row->abi == UV_ABI_IOCTL)
-			KUNIT_EXPECT_EQ(test, !!(row->outputs & BIT(i)),
-					made || result || written);
-		else
-			KUNIT_EXPECT_EQ(test, i < row->ninputs, !result);
+		if (row->abi != UV_ABI_IOCTL) {
+			KUNIT_EXPECT_EQ(test, i < row->write.ninputs, !result);
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, !(row->ioctl.mandatory & BIT(i)),
+				!!(field->flags & UV_OPTIONAL));
+		KUNIT_EXPECT_EQ(test, !!(row->ioctl.outputs & BIT(i)), made || result || written);
+		KUNIT_EXPECT_EQ(test, row->ioctl.field_of_attr[row->ioctl.fields[i].attr], i + 1);
 	}
-	KUNIT_EXPECT_EQ(test, row->mandatory >> row->nfields, 0);
-	KUNIT_EXPECT_EQ(test, row->outputs >> row->nfields, 0);
+	KUNIT_EXPECT_EQ(test, row->ioctl.mandatory >> row->nfields, 0);
+	KUNIT_EXPECT_EQ(test, row->ioctl.outputs >> row->nfields, 0);
 }
 
 /* --- unknown numbers ------------------------------------------------- */
@@ -252,30 +202,49 @@ static void removed_device_supports_all_commands(struct kunit *test)
 
 /* --- errors in rows ------------------------------------------------------------------------ */
 
-static const struct uv_field field_beyond_request[] = { { .kind = UV_IN, .at = 5, .len = 4 } };
-static const struct uv_field field_beyond_response[] = { { .kind = UV_OUT, .at = 5, .len = 4 } };
-static const struct uv_field field_beyond_args[] = { { .kind = UV_IN, .arg = 5, .len = 4 } };
-static const struct uv_field result_beyond_args[] = { { .kind = UV_OUT, .arg = 5, .len = 4 } };
-static const struct uv_field no_type[] = { { .kind = UV_OBJ, .len = 4 } };
-static const struct uv_field new_without_type[] = { { .kind = UV_NEW, .len = 4 } };
-static const struct uv_field two_new[] = {
-	{ .kind = UV_NEW, .type = &uv_pd },
-	{ .kind = UV_FD_NEW },
+static const struct uv_write_field field_beyond_request[] = {
+	{ .f = { .kind = UV_IN, .len = 4 }, .request_offset = 5 },
 };
 
-static const struct uv_field held_too_many[UV_MAX_HELD + 1] = {
-	[0 ... UV_MAX_HELD] = { .kind = UV_OBJ, .type = &uv_pd },
+static const struct uv_write_field field_beyond_response[] = {
+	{ .f = { .kind = UV_OUT, .len = 4 }, .response_offset = 5 },
 };
 
-static const struct uv_field result_first[] = {
-	{ .kind = UV_OUT, .len = 4 },
-	{ .kind = UV_IN, .len = 4 },
+static const struct uv_write_field handle_beyond_response[] = {
+	{ .f = { .kind = UV_NEW, .type = &uv_pd, .len = 4 }, .response_offset = 5 },
 };
 
-static const struct uv_field high_attribute[] = { { .kind = UV_IN, .at = UV_MAX_ATTRS } };
+static const struct uv_write_field field_beyond_args[] = {
+	{ .f = { .kind = UV_IN, .arg = 5, .len = 4 } },
+};
 
-#define ROW(list, ...) { .name = #list, .request = 8, .response = 8, .args = 8, \
-	.fields = list, .nfields = ARRAY_SIZE(list), ##__VA_ARGS__ }
+static const struct uv_write_field result_beyond_args[] = {
+	{ .f = { .kind = UV_OUT, .arg = 5, .len = 4 } },
+};
+
+static const struct uv_write_field no_type[] = { { .f = { .kind = UV_OBJ, .len = 4 } } };
+static const struct uv_write_field new_without_type[] = { { .f = { .kind = UV_NEW, .len = 4 } } };
+
+static const struct uv_write_field two_new[] = {
+	{ .f = { .kind = UV_NEW, .type = &uv_pd } },
+	{ .f = { .kind = UV_FD_NEW } },
+};
+
+static const struct uv_write_field held_too_many[UV_MAX_HELD + 1] = {
+	[0 ... UV_MAX_HELD] = { .f = { .kind = UV_OBJ, .type = &uv_pd } },
+};
+
+static const struct uv_write_field result_first[] = {
+	{ .f = { .kind = UV_OUT, .len = 4 } },
+	{ .f = { .kind = UV_IN, .len = 4 } },
+};
+
+static const struct uv_ioctl_field high_attribute[] = {
+	{ .f = { .kind = UV_IN }, .attr = UV_MAX_ATTRS },
+};
+
+#define WRITE_ROW(list) { .name = #list, .args_size = 8, .nfields = ARRAY_SIZE(list), \
+	.write = { .request = 8, .response = 8, .fields = list } }
 
 static const struct {
 	const char *error;
@@ -283,29 +252,33 @@ static const struct {
 } invalid_rows[] = {
 	/* Each would use the entry of another command or one beyond the index. */
 	{ "number out of range",
-	  { .name = "high method", .abi = UV_ABI_IOCTL, .method = UV_IOCTL_METHODS } },
+	  { .name = "high method", .abi = UV_ABI_IOCTL, .ioctl.method = UV_IOCTL_METHODS } },
 	{ "number out of range",
-	  { .name = "high object", .abi = UV_ABI_IOCTL, .object = UV_IOCTL_OBJECTS } },
+	  { .name = "high object", .abi = UV_ABI_IOCTL, .ioctl.object = UV_IOCTL_OBJECTS } },
 	{ "number out of range",
-	  { .name = "high command", .abi = UV_ABI_WRITE, .method = UV_WRITE_COMMANDS } },
+	  { .name = "high command", .abi = UV_ABI_WRITE, .write.command = UV_WRITE_COMMANDS } },
 	{ "number out of range",
 	  { .name = "high extended command", .abi = UV_ABI_WRITE_EX,
-	    .method = UV_WRITE_COMMANDS } },
-	{ "request or response too long", { .name = "long request", .request = UV_MAX_WIRE + 1 } },
+	    .write.command = UV_WRITE_COMMANDS } },
 	{ "request or response too long",
-	  { .name = "long response", .response = UV_MAX_WIRE + 1 } },
-	{ "too many arguments", { .name = "long arguments", .args = UV_MAX_ARGS + 1 } },
+	  { .name = "long request", .write.request = UV_MAX_WIRE + 1 } },
+	{ "request or response too long",
+	  { .name = "long response", .write.response = UV_MAX_WIRE + 1 } },
+	{ "too many arguments", { .name = "long arguments", .args_size = UV_MAX_ARGS + 1 } },
 	{ "too many arguments", { .name = "many fields", .nfields = UV_MAX_FIELDS + 1 } },
-	{ "field outside of the request or response", ROW(field_beyond_request) },
-	{ "field outside of the request or response", ROW(field_beyond_response) },
-	{ "value outside of the arguments", ROW(field_beyond_args) },
-	{ "result outside of the arguments", ROW(result_beyond_args) },
-	{ "input after a result", ROW(result_first) },
-	{ "attribute id out of range", ROW(high_attribute, .abi = UV_ABI_IOCTL) },
-	{ "object without a type", ROW(no_type) },
-	{ "object without a type", ROW(new_without_type) },
-	{ "too many objects", ROW(two_new) },
-	{ "too many objects", ROW(held_too_many) },
+	{ "field outside of the request or response", WRITE_ROW(field_beyond_request) },
+	{ "field outside of the request or response", WRITE_ROW(field_beyond_response) },
+	{ "field outside of the request or response", WRITE_ROW(handle_beyond_response) },
+	{ "value outside of the arguments", WRITE_ROW(field_beyond_args) },
+	{ "result outside of the arguments", WRITE_ROW(result_beyond_args) },
+	{ "input after a result", WRITE_ROW(result_first) },
+	{ "attribute id out of range",
+	  { .name = "high attribute", .abi = UV_ABI_IOCTL, .args_size = 8,
+	    .nfields = ARRAY_SIZE(high_attribute), .ioctl.fields = high_attribute } },
+	{ "object without a type", WRITE_ROW(no_type) },
+	{ "object without a type", WRITE_ROW(new_without_type) },
+	{ "too many objects", WRITE_ROW(two_new) },
+	{ "too many objects", WRITE_ROW(held_too_many) },
 };
 
 static void invalid_row_is_reported(struct kunit *test)

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The steps of a call, after write.c or ioctl.c has found the row of the
+ * command. They have the same order in each command, so that a failure in any
+ * of them can be undone:
+ *
+ *   1. sizes, flags and reserved bytes are checked;
+ *   2. the objects and event files that the request names are looked up and
+ *	held;
+ *   3. a handle or descriptor is reserved for a new object or event file;
+ *   4. an object to be destroyed is looked up and destroyed;
+ *   5. the handler runs;
+ *   6. the response is copied to the caller's memory, which may fail;
+ *   7. the new object becomes visible to other calls or, after an error, is
+ *	destroyed and its handle released. What the call holds is released.
+ *
+ * Steps 1 to 3 are done field by field: by write() in the order of the row, by
+ * ioctl in the order of the caller's attributes. Each call ends with
+ * uv_call_finish(), also after an error.
+ *
+ * write.c and ioctl.c inline the steps: most commands are so short that function
+ * calls are measurable.
+ */
+#ifndef T3_UVERBS_STEPS_H
+#define T3_UVERBS_STEPS_H
+
+#include <t3_race_point.h>
+
+#include "call.h"
+#include "copy.h"
+
+/*
+ * Initializes only what is read before it is written. ->nheld bounds ->held, and uv_run_write()
+ * sets ->tail and ->out. Callers declare the variable __uninitialized, because a kernel with
+ * INIT_STACK_ALL_ZERO would otherwise clear all of it in each call.
+ */
+static inline void uv_call_init(struct uv_call *call, struct uv_file *file, struct ib_device *dev,
+				const struct uv_row *row)
+{
+	call->file = file;
+	call->dev = dev;
+	call->row = row;
+	call->new = NULL;
+	call->new_fd.events = NULL;
+	call->new_field = NULL;
+	call->destroy = NULL;
+	call->respond_on_error = false;
+	call->nheld = 0;
+	memset(&call->attrs, 0, sizeof(call->attrs));
+	call->attrs.ufile = &file->base;
+}
+
+/*
+ * Whether the device supports the command. After its removal the answer is yes for all commands but
+ * those that no device supports: the call then fails with EIO, or destroys an object.
+ */
+static inline bool uv_file_supports(const struct uv_file *file, const struct ib_device *dev,
+				    const struct uv_row *row)
+{
+	return dev ? test_bit(row->number, uv_file_uvdev(file)->supported) : !row->unsupported;
+}
+
+static inline int uv_call_need_context(struct uv_call *call)
+{
+	/* Pairs with the release in uv_context_create(). */
+	struct ib_ucontext *context = smp_load_acquire(&call->file->base.ucontext);
+
+	if (!call->dev)
+		return -EIO;
+	if (!context)
+		return -EINVAL;
+	call->attrs.context = context;
+	return 0;
+}
+
+/* ---- 1. check --------------------------------------------------------------------- */
+
+/*
+ * write.c and ioctl.c compare sizes with the row. run_write.h and ioctl.c check flags and reserved
+ * bytes with its fields (UV_BITS, UV_CONST, UV_FLAGS). uv_check_zero_tail() (copy.h) checks the
+ * bytes that follow a known structure.
+ */
+
+/* ---- 2. look up and hold ------------------------------------------------------------ */
+
+static inline void uv_call_hold(struct uv_call *call, const struct uv_field *field, void *object)
+{
+	call->held[call->nheld].object = object;
+	call->held[call->nheld].kind = field->kind;
+	call->held[call->nheld].access = field->access;
+	call->nheld++;
+}
+
+static inline int uv_call_get_events(struct uv_call *call, const struct uv_field *field, u64 fd,
+				     void *args)
+{
+	struct uv_events *events;
+
+	if (!call->dev)
+		return -EIO;
+	events = uv_events_get_fd(call->file, fd, field->flags & UV_ASYNC);
+	if (IS_ERR(events))
+		return PTR_ERR(events);
+	uv_call_hold(call, field, events);
+	T3_RACE_POINT(uverbs_events_taken);
+	*(struct uv_events **)(args + field->arg) = events;
+	return 0;
+}
+
+/* An object or event file of the request. */
+static inline int uv_call_get_handle(struct uv_call *call, const struct uv_field *field, u64 id,
+				     void *args)
+{
+	struct ib_uobject *uobj;
+
+	if (field->kind == UV_FD)
+		return uv_call_get_events(call, field, id, args);
+	if (field->access == UV_DESTROY) {
+		/* uv_call_destroy() looks it up, under the lock that excludes the teardown. */
+		call->destroy = field;
+		call->destroy_id = id;
+		return 0;
+	}
+	if (!call->dev)
+		return -EIO;
+	uobj = uv_object_get(call->file, field->type, id, field->access);
+	if (IS_ERR(uobj))
+		return PTR_ERR(uobj);
+	uv_call_hold(call, field, uobj);
+	T3_RACE_POINT(uverbs_object_taken);
+	call->attrs.context = uobj->context;
+	*(struct ib_uobject **)(args + field->arg) = uobj;
+	return 0;
+}
+
+/* ---- 3. reserve ---------------------------------------------------------------------- */
+
+/* Reserves the new object or event file. Other calls find it only after uv_call_finish(). */
+static inline int uv_call_create(struct uv_call *call, const struct uv_field *field, void *args)
+{
+	int err;
+
+	if (field->kind == UV_FD_NEW) {
+		if (!call->dev)
+			return -EIO;
+		err = uv_events_new(call->file, call->dev, field->flags & UV_ASYNC,
+				    &call->new_fd);
+		if (err)
+			return err;
+		*(struct uv_events **)(args + field->arg) = call->new_fd.events;
+	} else {
+		struct ib_uobject *uobj;
+
+		err = uv_call_need_context(call);
+		if (err)
+			return err;
+		uobj = uv_object_new(call->file, field->type, call->attrs.context);
+		if (IS_ERR(uobj))
+			return PTR_ERR(uobj);
+		call->new = uobj;
+		*(struct ib_uobject **)(args + field->arg) = uobj;
+	}
+	return 0;
+}
+
+/* ---- 4. destroy ------------------------------------------------------------------------ */
+
+/*
+ * Destroys the object of the request. Its memory is freed by uv_call_finish(), so the
+ * handler can read the counters of events.
+ */
+static inline int uv_call_destroy(struct uv_call *call, void *args)
+{
+	const struct uv_field *field = call->destroy;
+	struct ib_uobject *uobj;
+
+	uobj = uv_object_destroy(call->file, field->type, call->destroy_id, &call->attrs);
+	if (IS_ERR(uobj))
+		return PTR_ERR(uobj);
+	uv_call_hold(call, field, uobj);
+	*(struct ib_uobject **)(args + field->arg) = uobj;
+	return 0;
+}
+
+/* ---- 5. run the handler ----------------------------------------------------------------- */
+
+/* Does step 4 first if the command has it. */
+static inline int uv_call_execute(struct uv_call *call, void *args)
+{
+	int err;
+
+	if (call->row->flags & UV_CONTEXT) {
+		err = uv_call_need_context(call);
+		if (err)
+			return err;
+	}
+	if (call->destroy) {
+		err = uv_call_destroy(call, args);
+		if (err)
+			return err;
+		T3_RACE_POINT(uverbs_object_destroyed);
+	}
+	return call->row->handler ? call->row->handler(call, args) : 0;
+}
+
+/* ---- 6. respond -------------------------------------------------------------------------- */
+
+/*
+ * uv_run_write() and uv_ioctl_out_attrs() copy the results of the handler and the handle or
+ * descriptor of the new object or event file, which this returns.
+ */
+static inline s64 uv_call_new_id(const struct uv_call *call)
+{
+	return call->new ? call->new->id : call->new_fd.fd;
+}
+
+/* ---- 7. commit or undo --------------------------------------------------------------------- */
+
+static inline void uv_call_finish(struct uv_call *call, int err)
+{
+	if (call->new && err)
+		uv_object_abort(call->new, &call->attrs);
+	else if (call->new)
+		uv_object_commit(call->new);
+
+	if (call->new_fd.events && err)
+		uv_events_abort(&call->new_fd);
+	else if (call->new_fd.events)
+		uv_events_commit(&call->new_fd);
+
+	T3_RACE_POINT(uverbs_kept_or_undone);
+	while (call->nheld--) {
+		if (call->held[call->nheld].kind == UV_FD)
+			uv_events_put(call->held[call->nheld].object);
+		else
+			uv_object_put(call->held[call->nheld].object,
+				      call->held[call->nheld].access);
+	}
+}
+
+#endif
