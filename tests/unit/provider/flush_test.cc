@@ -340,3 +340,25 @@ TEST_F(Flush, DestroyedDeadQpLeavesNothingBehind) {
     dead.reset();
     EXPECT_THAT(scq.poll(), IsEmpty());
 }
+
+// Entries that were in the ring before the error are delivered before the flush. Those of a QP that is
+// destroyed meanwhile no longer count.
+TEST_F(Flush, DestroyedQpDoesNotDelayTheFlush) {
+    auto gone = std::make_unique<QpMemory>(scq, rcq, QpOptions{.qpid = 0x60});
+    QpMemory other(scq, rcq, {.qpid = 0x61});
+    ASSERT_EQ(q.send_signaled(1), 0);
+    ASSERT_EQ(other.send_signaled(2), 0);
+    ASSERT_EQ(other.send_signaled(3), 0);
+    ASSERT_EQ(other.send_signaled(4), 0);
+    for (uint32_t pos = 0; pos < 2; pos++) {
+        ASSERT_EQ(gone->send_signaled(9), 0);
+        scq.sent(0x61, pos);
+        scq.sent(0x60, pos);
+    }
+    kernel_reports_error(q);
+    EXPECT_THAT(wr_ids(scq.poll(1)), ElementsAre(2)); // and three entries before the flush
+    scq.sent(0x61, 2);
+    gone.reset();
+    EXPECT_EQ(scq.waiting(), 2u);
+    EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(3, 1, 4));
+}

@@ -374,6 +374,40 @@ TEST_F(Poll, X6_QpDestroyedBetweenPollsWithWorkReady) {
     EXPECT_THAT(cq.poll(), IsEmpty());
 }
 
+// A QP that is destroyed leaves no entry in the ring: the kernel lends the entries of such a QP to the next
+// one at once. Without that, QPs that connect and go over a CQ that is never polled fill it.
+TEST(SmallCq, EntriesOfDestroyedQpsTakeNoPlaceInTheRing) {
+    CqMemory cq(2);
+    QpMemory q(cq, cq, {.sq_log2 = 1, .rq_log2 = 1});
+    for (uint32_t i = 0; i < 10; i++) {
+        QpMemory brief(cq, cq, {.qpid = 0x50 + i, .sq_log2 = 1, .rq_log2 = 1});
+        cq.read_done(0x50 + i, T3_RTR_STAG);
+    }
+    EXPECT_EQ(cq.waiting(), 0u);
+    // Nor behind and before an entry of another QP, through both generations.
+    ASSERT_EQ(q.send_signaled(1), 0);
+    cq.read_done(0x50); // of a QP that is attached below
+    {
+        QpMemory brief(cq, cq, {.qpid = 0x50, .sq_log2 = 1, .rq_log2 = 1});
+        cq.sent(0x21, 0);
+        cq.read_done(0x50);
+    }
+    EXPECT_EQ(cq.waiting(), 1u);
+    for (uint32_t i = 0; i < 10; i++) {
+        QpMemory brief(cq, cq, {.qpid = 0x50, .sq_log2 = 1, .rq_log2 = 1});
+        cq.read_done(0x50);
+        cq.read_done(0x50);
+        EXPECT_EQ(cq.waiting(), 3u);
+    }
+    EXPECT_EQ(cq.waiting(), 1u);
+    EXPECT_THAT(wr_ids(cq.poll()), ElementsAre(1));
+    EXPECT_THAT(cq.poll(), IsEmpty());
+    EXPECT_EQ(q.aborts, 0u);
+    ASSERT_EQ(q.send_signaled(2), 0);
+    cq.sent(0x21, 1);
+    EXPECT_THAT(wr_ids(cq.poll()), ElementsAre(2));
+}
+
 namespace {
 
 constexpr uint32_t id = 0x21;

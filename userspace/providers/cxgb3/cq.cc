@@ -30,12 +30,8 @@ void Cq::tell_kernel() {
     uint32_t count = consumed();
     if (attention() && try_lock()) {
         count = consumed();
-        if (uint32_t held = this->held()) {
-            uint32_t unread = 0;
-            while (unread < size_.entries() && after(position(), unread).filled())
-                unread++;
-            count -= std::min(held, size_.entries() - unread);
-        }
+        if (uint32_t held = this->held())
+            count -= std::min(held, size_.entries() - unread());
         unlock();
     }
     // The kernel reads it in this thread's next system call.
@@ -82,23 +78,50 @@ void Cq::detach(Qp& qp) {
         backlog_ = nullptr;
         set_attention(backlog, false);
     }
-    for (uint32_t n = 0; n < size_.entries() && after(position(), n).filled(); n++) {
-        t3_cqe& e = *after(position(), n).entry();
-        const uint32_t header = t3_from_be32(e.header);
-        if (t3_header_qpid(header) == qp.qpid()) {
-            e.header = t3_to_be32(header | T3_CQE_QPID);
-            voided_++;
-        }
-    }
+    remove_entries(qp.qpid());
     check_subscription();
+}
+
+uint32_t Cq::unread() const {
+    uint32_t n = 0;
+    while (n < size_.entries() && after(position(), n).filled())
+        n++;
+    return n;
+}
+
+// Moves the unread entries of other QPs up to the place where the card writes next, and the position behind
+// what is removed. An entry keeps no place in the ring when its QP is gone: the kernel gives the entries of
+// that QP to another one.
+void Cq::remove_entries(uint32_t qpid) {
+    const uint32_t filled = unread();
+    uint32_t to = filled;
+    for (uint32_t from = filled; from-- > 0;) {
+        const t3_cqe e = *after(position(), from).entry();
+        const uint32_t header = t3_from_be32(e.header);
+        if (t3_header_qpid(header) == qpid) {
+            before_flush_ -= from < before_flush_;
+            continue;
+        }
+        if (--to == from)
+            continue;
+        const CqPosition target = after(position(), to);
+        target.entry()->len = e.len;
+        target.entry()->u = e.u;
+        // Atomic for the threads that look for an entry without the lock.
+        __atomic_store_n(&target.entry()->header,
+                         t3_to_be32((header & ~T3_CQE_GEN) | (target.gen() ? T3_CQE_GEN : 0)),
+                         __ATOMIC_RELAXED);
+    }
+    CqPosition first = position();
+    for (uint32_t n = 0; n < to; n++)
+        first = behind(first);
+    set_position(first);
 }
 
 // A card that is allowed to complete more than the ring holds may overwrite what was not read, so polling
 // has to look out for it. Rings of the usual size never need to.
 void Cq::check_subscription() {
-    if (!position().filled())
-        voided_ = 0;
-    uint64_t most = voided_;
+    uint64_t most = 0;
     for (Qp* qp : attached_) {
         most += &qp->send_cq() == this ? qp->sq().capacity() + 1 : 0; // and the kernel's own read
         most += &qp->recv_cq() == this ? qp->rq().capacity() : 0;
@@ -286,9 +309,7 @@ void Cq::note_errored(Qp& qp) {
         return;
     errored_.push_back(&qp);
     set_attention(errored, true);
-    before_flush_ = 0;
-    while (before_flush_ < size_.entries() && after(position(), before_flush_).filled())
-        before_flush_++;
+    before_flush_ = unread();
 }
 
 // A QP stays in the list until it is reset or destroyed: work may be posted to it at any time, also by a

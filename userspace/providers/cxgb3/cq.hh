@@ -142,7 +142,8 @@ public:
     void raise_error_flag() { __atomic_fetch_or(status_, T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE); }
     // A QP says that it completes into this CQ, with its sends, its receives or both.
     void attach(Qp& qp);
-    // Forgets the QP and voids its entries in the ring, so that a later QP of the same id does not get them.
+    // Forgets the QP and removes its entries from the ring, so that a later QP of the same id does not get
+    // them.
     void detach(Qp& qp);
 
 private:
@@ -155,6 +156,9 @@ private:
 
     // The entry n positions on from p.
     CqPosition after(CqPosition p, uint32_t n) const;
+    // Entries that the card has written from the position on.
+    uint32_t unread() const;
+    void remove_entries(uint32_t qpid);
     void set_attention(uint32_t why, bool on);
     uint32_t held();
     void forget_last();
@@ -183,7 +187,6 @@ private:
     Qp* backlog_ = nullptr;
     std::vector<Qp*> errored_;  // to be flushed into this CQ
     uint32_t before_flush_ = 0; // entries that were in the ring before an error come before its flush
-    uint32_t voided_ = 0;       // entries of QPs that are gone; as long as they may lie in the ring
     std::vector<Qp*> attached_;
     QpMap qps_;
 };
