@@ -428,7 +428,6 @@ struct t3_qp {
 	struct t3_half sq, rq;		/* in t3_cq.ready; CQ lock */
 	struct t3_term term;		/* what the next TERMINATE says */
 	bool user;
-	bool inited;			/* IDLE is INIT, not RESET */
 	bool used;			/* had a connection since the last reset */
 	bool busy;			/* the card may still use ring and buffers */
 	bool resetting;			/* no connection now */

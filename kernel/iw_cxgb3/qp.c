@@ -273,8 +273,6 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	}
 	if (step.actions & T3_QPA_RESET)
 		reset(qp);
-	if (ev == T3_QPEV_USER_RESET || ev == T3_QPEV_USER_INIT)
-		qp->inited = ev == T3_QPEV_USER_INIT;
 	term = qp->term;
 	tid = qp->conn.tid;
 	detached = step.actions & T3_QPA_DETACH;
@@ -437,12 +435,16 @@ static int event_for(enum ib_qp_state state)
 	}
 }
 
+/*
+ * An iWARP QP has no RESET state that a consumer can see: it takes receives from its creation
+ * on, which verbs allows in INIT. All in-tree iWARP drivers report INIT too.
+ */
 static enum ib_qp_state verbs_state(const struct t3_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 	switch (qp->state) {
 	case T3_QPS_IDLE:
-		return qp->inited ? IB_QPS_INIT : IB_QPS_RESET;
+		return IB_QPS_INIT;
 	case T3_QPS_RTS:
 		return IB_QPS_RTS;
 	case T3_QPS_CLOSING:

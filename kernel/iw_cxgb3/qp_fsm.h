@@ -3,7 +3,7 @@
  * States of a QP, as a table. Pure: no card, no locks, no memory.
  *
  * iWARP has no separate ready-to-receive state, and a QP gets to RTS only by
- * its connection. IDLE stands for the verbs states RESET and INIT.
+ * its connection. IDLE is reported as the verbs state INIT.
  */
 #ifndef T3_QP_FSM_H
 #define T3_QP_FSM_H

@@ -7,6 +7,7 @@
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -308,6 +309,12 @@ static int qp_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	ucontext = kunit_kzalloc(test, sizeof(*ucontext), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ucontext);
+	dev->ports.lldevs[0] = kunit_kzalloc(test, sizeof(struct net_device), GFP_KERNEL);
+	dev->ports.lldevs[1] = kunit_kzalloc(test, sizeof(struct net_device), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, dev->ports.lldevs[0] && dev->ports.lldevs[1]);
+	dev->ports.nports = 2;
+	dev->ports.lldevs[0]->mtu = 1500;
+	dev->ports.lldevs[1]->mtu = 9000;
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	dev->qp_group_size = 32;
@@ -807,6 +814,31 @@ static void reset_qp_connects_again(struct kunit *test)
 	destroy_qp(&qp->ibqp, NULL);
 }
 
+static void query(struct t3_qp *qp, struct ib_qp_attr *attr)
+{
+	struct ib_qp_init_attr init;
+
+	query_qp(&qp->ibqp, attr, IB_QP_STATE | IB_QP_PATH_MTU, &init);
+}
+
+/* As every in-tree iWARP driver does, and as rdma-core's test_query_rc_qp expects. */
+static void idle_qp_is_reported_in_init(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, true);
+	struct ib_qp_attr attr;
+
+	query(qp, &attr);
+	KUNIT_EXPECT_EQ(test, (int)attr.qp_state, (int)IB_QPS_INIT);
+	KUNIT_EXPECT_EQ(test, (int)attr.cur_qp_state, (int)IB_QPS_INIT);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_INIT), 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_INIT), -EINVAL);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+	query(qp, &attr);
+	KUNIT_EXPECT_EQ(test, (int)attr.qp_state, (int)IB_QPS_INIT);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
 static void peer_has_the_rights_of_the_qp(struct kunit *test)
 {
 	static const struct {
@@ -934,6 +966,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(refused_reset_changes_nothing),
 	KUNIT_CASE(reset_without_a_purge_is_refused),
 	KUNIT_CASE(reset_qp_connects_again),
+	KUNIT_CASE(idle_qp_is_reported_in_init),
 	KUNIT_CASE(peer_has_the_rights_of_the_qp),
 	KUNIT_CASE(connect_without_memory),
 	KUNIT_CASE(terminate_without_memory),
