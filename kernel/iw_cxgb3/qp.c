@@ -3,6 +3,7 @@
  * Queue pairs: life, states, posting.
  */
 #include <linux/log2.h>
+#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <rdma/restrack.h>
@@ -522,8 +523,10 @@ static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init)
 {
+	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
 	unsigned long flags;
+	u32 port;
 
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
@@ -532,10 +535,12 @@ static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->qp_access_flags = qp->access;
 	attr->max_rd_atomic = qp->used ? qp->conn.ord : qp->max_ord;
 	attr->max_dest_rd_atomic = qp->used ? qp->conn.ird : qp->max_ird;
+	port = qp->ep ? qp->conn.channel + 1 : 1;
 	spin_unlock_irqrestore(&qp->lock, flags);
 	attr->cur_qp_state = attr->qp_state;
-	attr->port_num = 1;
-	attr->path_mtu = IB_MTU_4096;
+	attr->port_num = port;
+	/* As ib_core reports the active MTU of the port. */
+	attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(dev->ports.lldevs[port - 1]->mtu));
 	attr->cap.max_send_wr = t3_sq_size(&qp->wq);
 	attr->cap.max_recv_wr = t3_rq_size(&qp->wq) - 1;
 	attr->cap.max_send_sge = T3_MAX_SGE;

@@ -369,12 +369,18 @@ static struct t3_qp *make_qp(struct kunit *test, bool user)
 	return qp;
 }
 
+static int connect_attrs(struct t3_qp *qp, const struct t3_conn_attrs *attrs)
+{
+	bool acked;
+
+	return t3_qp_connect(qp, some_ep, attrs, &acked);
+}
+
 static int connect(struct t3_qp *qp, u8 rtr_type)
 {
 	const struct t3_conn_attrs attrs = { .tid = 7, .rtr_type = rtr_type };
-	bool acked;
 
-	return t3_qp_connect(qp, some_ep, &attrs, &acked);
+	return connect_attrs(qp, &attrs);
 }
 
 static int move(struct t3_qp *qp, enum ib_qp_state state)
@@ -839,6 +845,24 @@ static void idle_qp_is_reported_in_init(struct kunit *test)
 	destroy_qp(&qp->ibqp, NULL);
 }
 
+/* The largest IB MTU that fits into the port's, as ib_query_port() has it. */
+static void path_mtu_is_the_active_mtu_of_the_port(struct kunit *test)
+{
+	const struct t3_conn_attrs over_port_2 = { .tid = 7, .channel = 1 };
+	struct t3_qp *qp = make_qp(test, true);
+	struct ib_qp_attr attr;
+
+	query(qp, &attr);
+	KUNIT_EXPECT_EQ(test, attr.port_num, 1);
+	KUNIT_EXPECT_EQ(test, (int)attr.path_mtu, (int)IB_MTU_1024);
+	KUNIT_ASSERT_EQ(test, connect_attrs(qp, &over_port_2), 0);
+	query(qp, &attr);
+	KUNIT_EXPECT_EQ(test, attr.port_num, 2);
+	KUNIT_EXPECT_EQ(test, (int)attr.path_mtu, (int)IB_MTU_4096);
+	connection_ends(qp, T3_QPEV_LOST);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
 static void peer_has_the_rights_of_the_qp(struct kunit *test)
 {
 	static const struct {
@@ -967,6 +991,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(reset_without_a_purge_is_refused),
 	KUNIT_CASE(reset_qp_connects_again),
 	KUNIT_CASE(idle_qp_is_reported_in_init),
+	KUNIT_CASE(path_mtu_is_the_active_mtu_of_the_port),
 	KUNIT_CASE(peer_has_the_rights_of_the_qp),
 	KUNIT_CASE(connect_without_memory),
 	KUNIT_CASE(terminate_without_memory),
