@@ -497,8 +497,10 @@ unlock:
 }
 
 /*
- * iWARP: RTS comes from the connection, and there is no RTR. librdmacm asks for
- * RTR all the same, and later for nothing but a port; both are fine.
+ * iWARP: a QP gets to RTS by its connection, and there is no RTR. librdmacm moves a QP to
+ * RTR all the same, and later sets nothing but a port; both succeed and change nothing. A
+ * program that connects QPs itself (ibv_rc_pingpong) sets the InfiniBand path to the peer
+ * with RTR. That is refused at once, since no such QP ever gets to RTS.
  */
 static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_udata *udata)
@@ -511,6 +513,11 @@ static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	err = t3_udata_empty(udata);
 	if (err)
 		return err;
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR &&
+	    mask & (IB_QP_AV | IB_QP_DEST_QPN)) {
+		ibdev_dbg(ibqp->device, "qp %u: iWARP connects by the RDMA CM only\n", qp->id);
+		return -EOPNOTSUPP;
+	}
 	err = set_attrs(qp, attr, mask);
 	if (err || !(mask & IB_QP_STATE) || attr->qp_state == IB_QPS_RTR)
 		return err;

@@ -863,6 +863,24 @@ static void path_mtu_is_the_active_mtu_of_the_port(struct kunit *test)
 	destroy_qp(&qp->ibqp, NULL);
 }
 
+/* rdma_cm moves to RTR without a path; ibv_rc_pingpong with the path to its peer. */
+static void rtr_with_an_infiniband_path_is_refused(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR, .max_dest_rd_atomic = 4 };
+	struct t3_qp *qp = make_qp(test, true);
+
+	KUNIT_EXPECT_EQ(test, modify_qp(&qp->ibqp, &attr, IB_QP_STATE | IB_QP_ACCESS_FLAGS, NULL),
+			0);
+	KUNIT_EXPECT_EQ(test, modify_qp(&qp->ibqp, &attr, IB_QP_STATE | IB_QP_AV |
+					IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+					IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER, NULL),
+			-EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, qp->max_ird, 1U);
+	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	connection_ends(qp, T3_QPEV_LOST);
+	destroy_qp(&qp->ibqp, NULL);
+}
+
 static void peer_has_the_rights_of_the_qp(struct kunit *test)
 {
 	static const struct {
@@ -992,6 +1010,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(reset_qp_connects_again),
 	KUNIT_CASE(idle_qp_is_reported_in_init),
 	KUNIT_CASE(path_mtu_is_the_active_mtu_of_the_port),
+	KUNIT_CASE(rtr_with_an_infiniband_path_is_refused),
 	KUNIT_CASE(peer_has_the_rights_of_the_qp),
 	KUNIT_CASE(connect_without_memory),
 	KUNIT_CASE(terminate_without_memory),
