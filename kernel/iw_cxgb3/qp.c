@@ -1065,7 +1065,10 @@ static int fill_res_conn(struct sk_buff *msg, const struct t3_conn_attrs *conn)
 	return 0;
 }
 
-/* One moment of the QP: a connection may begin or end meanwhile. */
+/*
+ * The values of one point in time: a connection may begin or end meanwhile. The requests of
+ * a user QP are posted and counted by its library alone, so they are left out.
+ */
 static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct t3_qp *qp = to_t3_qp(ibqp);
@@ -1092,8 +1095,8 @@ static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	    rdma_nl_put_driver_u32(msg, "sq", t3_sq_size(&qp->wq)) ||
 	    rdma_nl_put_driver_u32(msg, "rq", t3_rq_size(&qp->wq)) ||
 	    rdma_nl_put_driver_u32(msg, "user", qp->user) ||
-	    rdma_nl_put_driver_u32(msg, "sends", sends) ||
-	    rdma_nl_put_driver_u32(msg, "recvs", recvs) ||
+	    (!qp->user && rdma_nl_put_driver_u32(msg, "sends", sends)) ||
+	    (!qp->user && rdma_nl_put_driver_u32(msg, "recvs", recvs)) ||
 	    (connected && fill_res_conn(msg, &conn))) {
 		nla_nest_cancel(msg, table);
 		return -EMSGSIZE;

@@ -10,7 +10,9 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
+#include <net/netlink.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 
 /* Instead of trace.h: no events of a test in tracefs. */
@@ -881,6 +883,45 @@ static void rtr_with_an_infiniband_path_is_refused(struct kunit *test)
 	destroy_qp(&qp->ibqp, NULL);
 }
 
+/* The u32 that rdma(8) shows under a name, or -1. */
+static s64 driver_u32(const struct sk_buff *skb, const char *name)
+{
+	const struct nlattr *table = (const void *)skb->data, *attr;
+	bool found = false;
+	int left;
+
+	nla_for_each_nested(attr, table, left) {
+		if (nla_type(attr) == RDMA_NLDEV_ATTR_DRIVER_STRING)
+			found = !nla_strcmp(attr, name);
+		else if (nla_type(attr) == RDMA_NLDEV_ATTR_DRIVER_U32 && found)
+			return nla_get_u32(attr);
+	}
+	return -1;
+}
+
+static void resource_shows_requests_of_kernel_qps_only(struct kunit *test)
+{
+	struct t3_qp *kernel = make_qp(test, false), *user = make_qp(test, true);
+	struct sk_buff *skb = alloc_skb(PAGE_SIZE, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	recv(test, kernel, 1);
+	recv(test, kernel, 2);
+	send(test, kernel, 3);
+	KUNIT_EXPECT_EQ(test, fill_res_qp_entry(skb, &kernel->ibqp), 0);
+	KUNIT_EXPECT_EQ(test, driver_u32(skb, "recvs"), 2LL);
+	KUNIT_EXPECT_EQ(test, driver_u32(skb, "sends"), 1LL);
+	skb_trim(skb, 0);
+	/* The kernel does not see what a process posts. */
+	KUNIT_EXPECT_EQ(test, fill_res_qp_entry(skb, &user->ibqp), 0);
+	KUNIT_EXPECT_EQ(test, driver_u32(skb, "user"), 1LL);
+	KUNIT_EXPECT_EQ(test, driver_u32(skb, "recvs"), -1LL);
+	KUNIT_EXPECT_EQ(test, driver_u32(skb, "sends"), -1LL);
+	kfree_skb(skb);
+	destroy_qp(&user->ibqp, NULL);
+	destroy_qp(&kernel->ibqp, NULL);
+}
+
 static void peer_has_the_rights_of_the_qp(struct kunit *test)
 {
 	static const struct {
@@ -1011,6 +1052,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(idle_qp_is_reported_in_init),
 	KUNIT_CASE(path_mtu_is_the_active_mtu_of_the_port),
 	KUNIT_CASE(rtr_with_an_infiniband_path_is_refused),
+	KUNIT_CASE(resource_shows_requests_of_kernel_qps_only),
 	KUNIT_CASE(peer_has_the_rights_of_the_qp),
 	KUNIT_CASE(connect_without_memory),
 	KUNIT_CASE(terminate_without_memory),
