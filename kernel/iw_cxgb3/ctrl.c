@@ -91,6 +91,13 @@ void t3_ctrl_completed(struct t3_dev *dev, u32 counter)
 	wake_up(&ctrl->wait);
 }
 
+/* Softirq. An async event: the card has executed a MODIFY_QP. */
+void t3_ctrl_modified(struct t3_dev *dev)
+{
+	WRITE_ONCE(dev->ctrl.modified, true);
+	wake_up(&dev->ctrl.wait);
+}
+
 static struct sk_buff *context_skb(void)
 {
 	return alloc_skb(sizeof(struct t3_wr_modify_qp), GFP_KERNEL);
@@ -100,7 +107,7 @@ static int t3_ctrl_send_context(struct t3_dev *dev, struct sk_buff *skb, u64 rin
 {
 	t3_wr_build_ctrl_context(skb_put(skb, sizeof(struct t3_wr_modify_qp)), ring_dma, slots);
 	skb->priority = CPL_PRIORITY_CONTROL;
-	reinit_completion(&dev->ctrl.modify_done);
+	WRITE_ONCE(dev->ctrl.modified, false);
 	return t3_dev_send(dev, skb);
 }
 
@@ -117,6 +124,15 @@ static int setup_cq(struct t3_dev *dev, u32 size)
 	};
 
 	return t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
+}
+
+/* Up to a second; false: no reply. */
+static bool t3_ctrl_wait_modified(struct t3_dev *dev)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+
+	return wait_event_timeout(ctrl->wait, READ_ONCE(ctrl->modified) || t3_dev_gone(dev), HZ) &&
+	       READ_ONCE(ctrl->modified);
 }
 
 int t3_ctrl_open(struct t3_dev *dev)
@@ -144,11 +160,12 @@ int t3_ctrl_open(struct t3_dev *dev)
 	if (err)
 		goto err_ring;
 	/*
-	 * That this request is answered is not certain for all firmware; the
-	 * first write will tell whether the card works.
+	 * It is not certain that all firmware replies to this request. The first write
+	 * shows whether the card works.
 	 */
-	if (!wait_for_completion_timeout(&ctrl->modify_done, HZ))
-		dev_dbg(&dev->pdev->dev, "no answer to the control QP's context\n");
+	ctrl->replies_to_modify = t3_ctrl_wait_modified(dev);
+	if (!ctrl->replies_to_modify)
+		dev_dbg(&dev->pdev->dev, "no reply to the control QP's context\n");
 	if (!t3_dev_gone(dev))
 		return 0;
 	err = -EIO;
@@ -163,16 +180,31 @@ err_cq:
 	return err;
 }
 
-/* The card forgets the ring before its memory goes. */
-void t3_ctrl_close(struct t3_dev *dev)
+/*
+ * The card confirms that it has given up the ring, or it loses its bus mastering. Firmware that
+ * does not reply to a MODIFY_QP gets a second: it does not fetch from a ring in which every
+ * write is confirmed.
+ */
+static void t3_ctrl_take_ring(struct t3_dev *dev)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
 	struct sk_buff *skb = ctrl->last_skb;
 
 	ctrl->last_skb = NULL;
-	if (!t3_ctrl_send_context(dev, skb, 0, 0) &&
-	    !wait_for_completion_timeout(&ctrl->modify_done, HZ))
-		dev_dbg(&dev->pdev->dev, "no answer to the end of the control QP\n");
+	if (t3_ctrl_send_context(dev, skb, 0, 0))
+		t3_dev_fatal(dev, "the control QP cannot be closed");
+	else if (ctrl->replies_to_modify)
+		t3_card_wait(dev, ctrl->wait, READ_ONCE(ctrl->modified),
+			     "the card does not close its control QP");
+	else if (!t3_ctrl_wait_modified(dev))
+		dev_dbg(&dev->pdev->dev, "no reply to the end of the control QP\n");
+}
+
+void t3_ctrl_close(struct t3_dev *dev)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+
+	t3_ctrl_take_ring(dev);
 	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
 			  ctrl->ring, ctrl->dma);
 	setup_cq(dev, 0);

@@ -199,7 +199,7 @@ int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
 	if (qpid == T3_CTRL_QP_CONTEXT)
 		t3_ctrl_completed(dev, ae->cqe.u.sq.wrid_lo);
 	else if (qpid == T3_CTRL_QUEUE_CONTEXT)
-		complete(&dev->ctrl.modify_done);
+		t3_ctrl_modified(dev);
 	else
 		queue_event(dev, ae);
 	return CPL_RET_BUF_DONE;

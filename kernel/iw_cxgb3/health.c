@@ -103,7 +103,6 @@ bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma)
 	spin_unlock_irqrestore(&dev->gone_lock, flags);
 
 	wake_up_all(&dev->ctrl.wait);
-	complete(&dev->ctrl.modify_done);
 	return first;
 }
 

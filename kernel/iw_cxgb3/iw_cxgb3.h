@@ -80,7 +80,8 @@ struct t3_ctrl {
 	u32 producer;
 	u32 consumer;			/* written by the event handler only */
 	wait_queue_head_t wait;
-	struct completion modify_done;	/* answer to a MODIFY_QP */
+	bool modified;			/* the card has replied to the last MODIFY_QP */
+	bool replies_to_modify;		/* and has replied to the first one */
 	struct sk_buff *last_skb;	/* for the message that takes the ring from the card */
 	bool ready;
 };
@@ -511,6 +512,7 @@ void t3_ctrl_close(struct t3_dev *dev);
 /* Write to adapter memory, NULL writes zeroes; returns when the card has done it. */
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len);
 void t3_ctrl_completed(struct t3_dev *dev, u32 counter);
+void t3_ctrl_modified(struct t3_dev *dev);
 void t3_ctrl_ring_again(struct t3_dev *dev);
 
 /* rsc.c */

@@ -434,7 +434,6 @@ static void add_card(struct t3cdev *tdev)
 	mutex_init(&dev->ctrl.mutex);
 	mutex_init(&dev->db_mutex);
 	init_waitqueue_head(&dev->ctrl.wait);
-	init_completion(&dev->ctrl.modify_done);
 	INIT_WORK(&dev->register_work, register_work);
 	INIT_WORK(&dev->shutdown_work, shutdown_work);
 	INIT_WORK(&dev->unregister_work, unregister_work);

@@ -122,7 +122,8 @@ static struct work_struct drop_work;	/* what cxgb3 does when it hears of a dropp
 static struct {
 	atomic_t drop;			/* doorbells of the control QP to drop */
 	bool reports;			/* the NIC driver hears of it */
-	bool silent;
+	bool silent, no_reply_to_modify;
+	int send_error;
 	u32 executed;			/* writes of the control ring */
 	atomic_t dropped;
 	u32 qp_rings;
@@ -221,7 +222,7 @@ static void *ring_alloc(size_t size)
 /* The card would go on fetching from it. */
 static void ring_free(void *ring)
 {
-	card.freed_before |= card.has_ring;
+	card.freed_before |= card.has_ring && !card.masters_cleared;
 	card.rings--;
 	kfree(ring);
 }
@@ -230,9 +231,14 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
 	const struct t3_wr_modify_qp *modify = (const void *)skb->data;
 
+	if (card.send_error || card.silent) {
+		kfree_skb(skb);
+		return card.send_error;
+	}
 	card.has_ring = modify->ctx1;
 	kfree_skb(skb);
-	complete(&dev->ctrl.modify_done);
+	if (!card.no_reply_to_modify)
+		t3_ctrl_modified(dev);
 	return 0;
 }
 
@@ -364,7 +370,6 @@ static int card_init(struct kunit *test)
 	mutex_init(&dev->ctrl.mutex);
 	mutex_init(&dev->db_mutex);
 	init_waitqueue_head(&dev->ctrl.wait);
-	init_completion(&dev->ctrl.modify_done);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
 	INIT_WORK(&drop_work, nic_driver_reports_a_drop);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
@@ -674,6 +679,46 @@ static void control_qp_without_memory(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, open_and_close), 3U);
 }
 
+/* The card could still fetch from the ring whose memory is freed. */
+static void card_that_keeps_the_ring_loses_mastering(struct kunit *test)
+{
+	union t3_wr_slot *ring = dev->ctrl.ring;
+
+	KUNIT_ASSERT_EQ(test, t3_ctrl_open(dev), 0);
+	card.silent = true;
+	t3_ctrl_close(dev);
+	KUNIT_EXPECT_TRUE(test, card.has_ring);
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
+	KUNIT_EXPECT_FALSE(test, card.freed_before);
+	KUNIT_EXPECT_EQ(test, card.rings, 0);
+	dev->ctrl.ring = ring;
+}
+
+static void card_that_takes_no_message_at_the_end_loses_mastering(struct kunit *test)
+{
+	union t3_wr_slot *ring = dev->ctrl.ring;
+
+	KUNIT_ASSERT_EQ(test, t3_ctrl_open(dev), 0);
+	card.send_error = -ENOMEM;
+	t3_ctrl_close(dev);
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
+	KUNIT_EXPECT_FALSE(test, card.freed_before);
+	dev->ctrl.ring = ring;
+}
+
+/* Else its Ethernet would end with this module. */
+static void firmware_without_replies_to_modify_keeps_mastering(struct kunit *test)
+{
+	union t3_wr_slot *ring = dev->ctrl.ring;
+
+	card.no_reply_to_modify = true;
+	KUNIT_ASSERT_EQ(test, t3_ctrl_open(dev), 0);
+	t3_ctrl_close(dev);
+	KUNIT_EXPECT_EQ(test, card.masters_cleared, 0);
+	KUNIT_EXPECT_FALSE(test, card.freed_before);
+	dev->ctrl.ring = ring;
+}
+
 /* The GID is the MAC address, which ib_core has in its cache. */
 static void new_mac_address_is_a_new_gid(struct kunit *test)
 {
@@ -709,6 +754,9 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(overflow_goes_to_the_cq_once),
 	KUNIT_CASE(plain_completion_is_no_error),
 	KUNIT_CASE(control_qp_without_memory),
+	KUNIT_CASE(card_that_keeps_the_ring_loses_mastering),
+	KUNIT_CASE(card_that_takes_no_message_at_the_end_loses_mastering),
+	KUNIT_CASE(firmware_without_replies_to_modify_keeps_mastering),
 	KUNIT_CASE(new_mac_address_is_a_new_gid),
 	{}
 };
