@@ -542,7 +542,8 @@ u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries);
 void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entries);
 int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp);
 void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem);
-bool t3_dma_usable(struct t3_dev *dev);
+/* 0, -ENOMEM, or -EOPNOTSUPP if memory shared with the card would need syncing. */
+int t3_dma_check(struct t3_dev *dev);
 
 /* cq.c; the last three for async events and flushing, any context */
 struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id);

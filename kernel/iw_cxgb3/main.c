@@ -391,7 +391,8 @@ static int query_card(struct t3_dev *dev)
 	return err;
 }
 
-static const char *unsuitable(struct t3_dev *dev)
+/* Why the card cannot be used, or NULL. */
+static const char *t3_card_unsuitable(struct t3_dev *dev)
 {
 	if (dev->tdev->type == T3A)
 		return "revision A of the chip is not supported";
@@ -399,9 +400,14 @@ static const char *unsuitable(struct t3_dev *dev)
 		return "firmware 7 is needed";
 	if (!dev->ports.nports || dev->ports.nports > T3_MAX_PORTS)
 		return "it has no usable port";
-	if (!t3_dma_usable(dev))
-		return "its DMA is not coherent";
-	return NULL;
+	switch (t3_dma_check(dev)) {
+	case 0:
+		return NULL;
+	case -ENOMEM:
+		return "no memory for DMA to it";
+	default:
+		return "DMA to it is not coherent or needs bounce buffers";
+	}
 }
 
 /* The card's first port came up, or the module was loaded. */
@@ -422,7 +428,7 @@ static void add_card(struct t3cdev *tdev)
 		goto err_dev;
 	}
 	dev->pdev = dev->info.pdev;
-	reason = unsuitable(dev);
+	reason = t3_card_unsuitable(dev);
 	if (reason) {
 		dev_info(&dev->pdev->dev, "no RDMA on this card: %s\n", reason);
 		goto err_dev;

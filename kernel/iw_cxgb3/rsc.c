@@ -251,8 +251,8 @@ void t3_rsc_close(struct t3_dev *dev)
  * Physically contiguous, page aligned and zeroed. The pages of a ring go to
  * user space as they are, hence no dma_alloc_coherent(), which may hand out
  * memory without struct page. Accesses of both sides must be coherent, which
- * they are on every platform that the card was made for; t3_dma_usable() has
- * seen to it.
+ * they are on every platform that the card was made for; t3_dma_check()
+ * has verified it.
  *
  * dma_alloc_pages() gives the flags to the page allocator, so that __GFP_ACCOUNT
  * charges the pages. Where it takes them from a CMA area or from the pool of a
@@ -283,14 +283,17 @@ void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
 	mem->page = NULL;
 }
 
-bool t3_dma_usable(struct t3_dev *dev)
+int t3_dma_check(struct t3_dev *dev)
 {
 	struct t3_dma probe;
-	bool usable;
+	int err;
 
-	if (t3_dma_alloc(dev, &probe, PAGE_SIZE, GFP_KERNEL))
-		return false;
-	usable = !dma_need_sync(&dev->pdev->dev, probe.dma);
+	err = t3_dma_alloc(dev, &probe, PAGE_SIZE, GFP_KERNEL);
+	if (err)
+		return err;
+	/* Not coherent, or behind a bounce buffer. */
+	if (dma_need_sync(&dev->pdev->dev, probe.dma))
+		err = -EOPNOTSUPP;
 	t3_dma_free(dev, &probe);
-	return usable;
+	return err;
 }

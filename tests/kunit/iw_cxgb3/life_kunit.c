@@ -64,6 +64,7 @@ static struct {
 	bool does_not_abort;
 	bool core_refuses;
 	bool page_stalls;
+	int dma_error;
 	int lent;			/* parts of devices that are set up */
 } seen;
 
@@ -206,9 +207,9 @@ void t3_rsc_close(struct t3_dev *dev)
 	seen.lent--;
 }
 
-bool t3_dma_usable(struct t3_dev *dev)
+int t3_dma_check(struct t3_dev *dev)
 {
-	return true;
+	return seen.dma_error;
 }
 
 void t3_ports_init(struct t3_dev *dev)
@@ -650,6 +651,23 @@ static void probe_without_memory(struct kunit *test)
 	devices_freed = 1;
 }
 
+/* A shortage of memory is no property of the platform. */
+static void reason_against_a_card_is_the_real_one(struct kunit *test)
+{
+	struct t3_dev *dev;
+
+	nic_adds();
+	dev = the_dev();
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_EXPECT_NULL(test, t3_card_unsuitable(dev));
+	seen.dma_error = -ENOMEM;
+	KUNIT_EXPECT_NOT_NULL(test, strstr(t3_card_unsuitable(dev), "no memory"));
+	seen.dma_error = -EOPNOTSUPP;
+	KUNIT_EXPECT_NOT_NULL(test, strstr(t3_card_unsuitable(dev), "not coherent"));
+	seen.dma_error = 0;
+	bus_unbinds();
+}
+
 /* res_kunit has what it is answered. */
 static void netlink_may_ask_for_connections(struct kunit *test)
 {
@@ -670,6 +688,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(dead_card_comes_back_when_bound_again),
 	KUNIT_CASE(card_does_not_wait_for_another),
 	KUNIT_CASE(probe_without_memory),
+	KUNIT_CASE(reason_against_a_card_is_the_real_one),
 	KUNIT_CASE(netlink_may_ask_for_connections),
 	{}
 };
