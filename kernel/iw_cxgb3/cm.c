@@ -295,7 +295,7 @@ static bool claim_qp(struct t3_ep *ep, const struct t3_qp *qp)
 static int choose_rtr(struct t3_ep *ep, struct t3_qp *qp)
 {
 	ep->rtr_type = rtr_wanted(ep->mpa_rev == MPA_REVISION_2);
-	if (ep->rtr_type == T3_RTR_NONE || t3_qp_take_rtr_entry(qp))
+	if (ep->rtr_type == T3_RTR_NONE || t3_qp_reserve_rtr_entry(qp))
 		return 0;
 	ibdev_dbg(&ep->dev->ibdev, "QP %u: its send CQ has no entry for an RTR read\n", qp->id);
 	if (rtr_wanted(false) == T3_RTR_READ)
@@ -498,7 +498,7 @@ static void accept_request(struct t3_ep *ep, struct t3_ep_call *call)
 	if (ep->peer_ird != MPA_V2_DEPTH_NONE)
 		ep->ord = min(ep->ord, ep->peer_ird);
 	/* A QP that may not be read from is not opened by a read, if that can be negotiated. */
-	if (ep->enhanced && !t3_qp_readable(call->qp))
+	if (ep->enhanced && !t3_qp_allows_remote_read(call->qp))
 		ep->rtr_type = T3_RTR_NONE;
 	if (ep->rtr_type == T3_RTR_READ)
 		ep->ird = max_t(u16, ep->ird, 1);

@@ -8,8 +8,8 @@
 #include <linux/version.h>
 
 /*
- * Until 6.2 a read-only long-term pin does not break copy-on-write, so that
- * the card would go on reading a page which the process has left behind.
+ * Before 6.2 a read-only long-term pin does not break copy-on-write: the card
+ * would read a page that the process does not map any more.
  */
 static inline unsigned int t3_pin_flags(bool writable)
 {
@@ -21,9 +21,9 @@ static inline unsigned int t3_pin_flags(bool writable)
 }
 
 /*
- * Programs and the card share memory without a sync, and a page may be in several
- * regions. Older kernels have no word for that; to them it is a mapping that leaves
- * the caches alone, which is what a second one of the same page may be.
+ * Programs and the card share memory without syncs, and a page may be in several
+ * regions. Older kernels lack the attribute; they get a mapping without cache
+ * maintenance, which a page may have more than once.
  */
 #ifdef DMA_ATTR_REQUIRE_COHERENT
 #define T3_UMEM_DMA_ATTRS	DMA_ATTR_REQUIRE_COHERENT

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Verbs entry points whose signature differs between 6.1, 6.12 and 7.2. The
- * driver's functions have one signature; T3_OP_*() makes the one that the
- * kernel wants.
+ * driver's functions have one signature; T3_DEFINE_*() defines functions with
+ * the signature of the kernel.
  */
 #ifndef T3_COMPAT_VERBS_H
 #define T3_COMPAT_VERBS_H
@@ -28,7 +28,7 @@ static int name(struct ib_cq *cq, const struct ib_cq_init_attr *attr,		\
 }
 #endif
 
-/* reg_user_mr: a DMA handle since 6.17, which T3 has no use for. */
+/* reg_user_mr: a DMA handle since 6.17, which the T3 does not support. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define T3_DEFINE_REG_USER_MR(name, impl)					\
 static struct ib_mr *name(struct ib_pd *pd, u64 start, u64 length, u64 virt,	\
@@ -48,12 +48,10 @@ static struct ib_mr *name(struct ib_pd *pd, u64 start, u64 length, u64 virt,	\
 }
 #endif
 
-/* From 6.14 on ib_core itself reports the state of a port's net device. */
+/* Since 6.14 ib_core reports the state of a port's net device itself. */
 #define T3_CORE_REPORTS_PORTS (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0))
 
-/*
- * A command's driver part: nothing is expected, so it must be absent or zero.
- */
+/* Check the driver part of a command that has none: it must be absent or zero. */
 static inline int t3_udata_empty(struct ib_udata *udata)
 {
 	if (!udata || !udata->inlen)
@@ -61,7 +59,7 @@ static inline int t3_udata_empty(struct ib_udata *udata)
 	return ib_is_udata_cleared(udata, 0, udata->inlen) ? 0 : -EINVAL;
 }
 
-/* Answer with as much as there is room for. */
+/* Write as much of the response as fits into the buffer of the caller. */
 static inline int t3_udata_respond(struct ib_udata *udata, void *resp, size_t len)
 {
 	return ib_copy_to_udata(udata, resp, min(len, udata->outlen));

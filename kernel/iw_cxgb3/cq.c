@@ -2,10 +2,10 @@
 /*
  * Completion queues.
  *
- * A user CQ is read by the library; the kernel only arms it and says when a QP
- * of it must be flushed. A kernel CQ is read here: each hardware entry is
- * applied to the work queue of its QP (cqe.c), and QPs with something to
- * retire stand in the CQ's ready list until the consumer has taken it.
+ * The library reads a user CQ; the kernel only arms it and reports when one of
+ * its QPs must be flushed. A kernel CQ is read here: each hardware entry is
+ * applied to the work queue of its QP (cqe.c), and a QP with completions to poll
+ * is in the CQ's ready list until the consumer has polled them.
  */
 #include <linux/delay.h>
 #include <linux/slab.h>
@@ -18,23 +18,23 @@
 #include "iw_cxgb3.h"
 #include "trace.h"
 
-/* How long an entry that was written before arming may take to arrive. */
+/* Longest time that an entry written before arming may take to arrive in memory. */
 #define T3_ARM_WAIT_US	10000
 
-static struct t3_cqe *ring_at(const struct t3_cq *cq, u32 ptr)
+static struct t3_cqe *t3_cq_entry(const struct t3_cq *cq, u32 ptr)
 {
 	return (struct t3_cqe *)cq->ring.va + (ptr & (cq->entries - 1));
 }
 
-static bool entry_valid(const struct t3_cq *cq, u32 ptr)
+static bool t3_cq_entry_valid(const struct t3_cq *cq, u32 ptr)
 {
-	return t3_cqe_valid(READ_ONCE(ring_at(cq, ptr)->header),
+	return t3_cqe_valid(READ_ONCE(t3_cq_entry(cq, ptr)->header),
 			    t3_gen(ptr, ilog2(cq->entries)));
 }
 
 /* --- references ------------------------------------------------------------- */
 
-static void cq_release(struct kref *ref)
+static void t3_cq_release(struct kref *ref)
 {
 	complete(&container_of(ref, struct t3_cq, ref)->released);
 }
@@ -54,10 +54,10 @@ struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
 
 void t3_cq_put(struct t3_cq *cq)
 {
-	kref_put(&cq->ref, cq_release);
+	kref_put(&cq->ref, t3_cq_release);
 }
 
-static void call_handler(struct t3_cq *cq)
+static void t3_cq_call_handler(struct t3_cq *cq)
 {
 	unsigned long flags;
 
@@ -67,18 +67,17 @@ static void call_handler(struct t3_cq *cq)
 }
 
 /*
- * One call for each time that the CQ was armed, and none if it never was: for
- * a kernel consumer ib_core takes that for a bug, and a process would find its
- * events grow in number, since an event that arming itself has raised leaves
- * the card armed.
+ * Call the handler once for each time that the CQ was armed. ib_core warns of
+ * a call for a kernel CQ that is not armed. A process would get more and more
+ * events, since an event raised by arming leaves the card armed.
  */
-static void notify_armed(struct t3_cq *cq)
+static void t3_cq_notify_armed(struct t3_cq *cq)
 {
 	if (xchg(&cq->armed, false))
-		call_handler(cq);
+		t3_cq_call_handler(cq);
 }
 
-static void note_written(struct t3_cq *cq)
+static void t3_cq_set_written(struct t3_cq *cq)
 {
 	unsigned long flags;
 
@@ -90,43 +89,43 @@ static void note_written(struct t3_cq *cq)
 /* The card has written an entry after the CQ was armed. */
 void t3_cq_written(struct t3_cq *cq)
 {
-	note_written(cq);
-	notify_armed(cq);
+	t3_cq_set_written(cq);
+	t3_cq_notify_armed(cq);
 }
 
 /*
- * There are completions to be had that no entry of the card announces. A
- * process is notified even if the CQ is not armed, because its library must
- * find out by itself that a QP is to be flushed.
+ * There are completions without an entry of the card: a QP was flushed. A process
+ * is notified even if the CQ is not armed, because its library detects only by
+ * reading the status word that a QP must be flushed.
  */
 void t3_cq_notify(struct t3_cq *cq)
 {
 	if (!cq->ibcq.uobject) {
-		notify_armed(cq);
+		t3_cq_notify_armed(cq);
 		return;
 	}
-	note_written(cq);
-	call_handler(cq);
+	t3_cq_set_written(cq);
+	t3_cq_call_handler(cq);
 }
 
-static void comp_work(struct work_struct *work)
+static void t3_cq_comp_work(struct work_struct *work)
 {
 	t3_cq_notify(container_of(work, struct t3_cq, comp_work));
 }
 
 /* --- polling ---------------------------------------------------------------- */
 
-/* With the CQ lock and the QP lock: the consumer has something to collect. */
-void t3_half_ready(struct t3_cq *cq, struct t3_half *half)
+/* With the CQ lock and the QP lock. The QP has a completion for the consumer to poll. */
+void t3_cq_add_ready(struct t3_cq *cq, struct t3_qp_side *side)
 {
 	lockdep_assert_held(&cq->lock);
-	lockdep_assert_held(&half->qp->lock);
-	if (list_empty(&half->node))
-		list_add_tail(&half->node, &cq->ready);
+	lockdep_assert_held(&side->qp->lock);
+	if (list_empty(&side->node))
+		list_add_tail(&side->node, &cq->ready);
 }
 
 /* With the CQ lock. Apply the next hardware entry to its QP. False if there is none. */
-static bool consume(struct t3_cq *cq)
+static bool t3_cq_consume(struct t3_cq *cq)
 {
 	struct t3_dev *dev = to_t3_dev(cq->ibcq.device);
 	enum t3_cqe_verdict verdict;
@@ -134,14 +133,14 @@ static bool consume(struct t3_cq *cq)
 	struct t3_qp *qp;
 
 	lockdep_assert_held(&cq->lock);
-	if (!entry_valid(cq, cq->rptr))
+	if (!t3_cq_entry_valid(cq, cq->rptr))
 		return false;
-	/* The entry's other words are not older than its generation. */
+	/* Read the entry's other words after its generation. */
 	dma_rmb();
-	cqe = *ring_at(cq, cq->rptr);
+	cqe = *t3_cq_entry(cq, cq->rptr);
 	cq->rptr++;
 
-	/* A QP stays in this table until its destruction has purged the CQ. */
+	/* A QP is in this table until destroy has purged the CQ. */
 	qp = xa_load(&cq->qps, t3_cqe_qpid(&cqe));
 	if (!qp) {
 		t3_count(dev, T3_CNT_CQE_STALE);
@@ -150,10 +149,10 @@ static bool consume(struct t3_cq *cq)
 
 	spin_lock(&qp->lock);
 	verdict = t3_wq_apply(&qp->wq, &cqe);
-	if (qp->ibqp.send_cq == &cq->ibcq && t3_sq_retirable(&qp->wq))
-		t3_half_ready(cq, &qp->sq);
-	if (qp->ibqp.recv_cq == &cq->ibcq && t3_rq_retirable(&qp->wq))
-		t3_half_ready(cq, &qp->rq);
+	if (qp->ibqp.send_cq == &cq->ibcq && t3_sq_has_completion(&qp->wq))
+		t3_cq_add_ready(cq, &qp->sq);
+	if (qp->ibqp.recv_cq == &cq->ibcq && t3_rq_has_completion(&qp->wq))
+		t3_cq_add_ready(cq, &qp->rq);
 	spin_unlock(&qp->lock);
 
 	trace_t3_cqe(cq->id, &cqe, verdict);
@@ -164,7 +163,7 @@ static bool consume(struct t3_cq *cq)
 	return true;
 }
 
-static enum ib_wc_opcode send_opcode(u8 rdma_op)
+static enum ib_wc_opcode t3_cq_send_opcode(u8 rdma_op)
 {
 	static const enum ib_wc_opcode opcodes[] = {
 		[T3_RDMA_WRITE]		= IB_WC_RDMA_WRITE,
@@ -180,24 +179,25 @@ static enum ib_wc_opcode send_opcode(u8 rdma_op)
 	return opcodes[rdma_op];
 }
 
-/* With the CQ lock. Hand the next retired request to the consumer. False if there is none. */
-static bool collect(struct t3_cq *cq, struct ib_wc *wc)
+/* With the CQ lock. Return the next completion to the consumer. False if there is none. */
+static bool t3_cq_next_wc(struct t3_cq *cq, struct ib_wc *wc)
 {
-	struct t3_retired done;
-	struct t3_half *half;
+	struct t3_completion done;
+	struct t3_qp_side *side;
 	struct t3_qp *qp;
 	bool found, more;
 
 	lockdep_assert_held(&cq->lock);
 	while (!list_empty(&cq->ready)) {
-		half = list_first_entry(&cq->ready, struct t3_half, node);
-		qp = half->qp;
+		side = list_first_entry(&cq->ready, struct t3_qp_side, node);
+		qp = side->qp;
 		spin_lock(&qp->lock);
-		found = half->send ? t3_sq_retire(&qp->wq, &done) : t3_rq_retire(&qp->wq, &done);
-		more = half->send ? t3_sq_retirable(&qp->wq) : t3_rq_retirable(&qp->wq);
+		found = side->send ? t3_sq_next_completion(&qp->wq, &done) :
+				     t3_rq_next_completion(&qp->wq, &done);
+		more = side->send ? t3_sq_has_completion(&qp->wq) : t3_rq_has_completion(&qp->wq);
 		spin_unlock(&qp->lock);
 		if (!more)
-			list_del_init(&half->node);
+			list_del_init(&side->node);
 		if (found)
 			goto fill;
 	}
@@ -210,8 +210,8 @@ fill:
 	wc->vendor_err = done.status;
 	wc->qp = &qp->ibqp;
 	wc->byte_len = done.len;
-	if (half->send) {
-		wc->opcode = send_opcode(done.rdma_op);
+	if (side->send) {
+		wc->opcode = t3_cq_send_opcode(done.rdma_op);
 		return true;
 	}
 	wc->opcode = IB_WC_RECV;
@@ -224,7 +224,7 @@ fill:
 	return true;
 }
 
-static int poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+static int t3_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct t3_cq *cq = to_t3_cq(ibcq);
 	unsigned long flags;
@@ -232,27 +232,27 @@ static int poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	while (n < num) {
-		if (collect(cq, &wc[n]))
+		if (t3_cq_next_wc(cq, &wc[n]))
 			n++;
-		else if (!consume(cq))
+		else if (!t3_cq_consume(cq))
 			break;
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }
 
-/* All entries that the card has written so far are known to their QPs. */
-static void sweep(struct t3_cq *cq)
+/* Apply all entries that the card has written so far. */
+static void t3_cq_consume_all(struct t3_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
-	while (consume(cq))
+	while (t3_cq_consume(cq))
 		;
 }
 
 /*
- * Complete everything that is outstanding on a QP whose connection is gone, as
- * a flush, behind what the card has really done. The caller holds a reference
- * on the QP and no lock; a QP that was reset meanwhile has nothing to flush.
+ * Flush all outstanding requests of a QP without a connection, after the
+ * completions that the card has written. The caller holds a reference on the
+ * QP and no lock. A QP that was reset meanwhile has nothing to flush.
  */
 void t3_cq_flush_qp(struct t3_qp *qp)
 {
@@ -262,7 +262,7 @@ void t3_cq_flush_qp(struct t3_qp *qp)
 
 	for (i = 0; i < 2; i++) {
 		spin_lock_irqsave(&cqs[i]->lock, flags);
-		sweep(cqs[i]);
+		t3_cq_consume_all(cqs[i]);
 		spin_unlock_irqrestore(&cqs[i]->lock, flags);
 	}
 	for (i = 0; i < 2; i++) {
@@ -270,18 +270,18 @@ void t3_cq_flush_qp(struct t3_qp *qp)
 
 		spin_lock_irqsave(&cq->lock, flags);
 		spin_lock(&qp->lock);
-		if (t3_qp_over(qp))
+		if (t3_qp_flushable(qp))
 			t3_wq_flush(&qp->wq);
-		if (cq == cqs[1] && t3_sq_retirable(&qp->wq))
-			t3_half_ready(cq, &qp->sq);
-		if (cq == cqs[0] && t3_rq_retirable(&qp->wq))
-			t3_half_ready(cq, &qp->rq);
+		if (cq == cqs[1] && t3_sq_has_completion(&qp->wq))
+			t3_cq_add_ready(cq, &qp->sq);
+		if (cq == cqs[0] && t3_rq_has_completion(&qp->wq))
+			t3_cq_add_ready(cq, &qp->rq);
 		spin_unlock(&qp->lock);
 		spin_unlock_irqrestore(&cq->lock, flags);
 	}
 }
 
-/* The QP is being destroyed or reset: forget it, whatever waits in the CQs. */
+/* The QP is being destroyed or reset: discard its entries in both CQs. */
 void t3_cq_purge_qp(struct t3_qp *qp)
 {
 	struct t3_cq *cqs[] = { to_t3_cq(qp->ibqp.recv_cq), to_t3_cq(qp->ibqp.send_cq) };
@@ -291,7 +291,7 @@ void t3_cq_purge_qp(struct t3_qp *qp)
 	for (i = 0; i < 2; i++) {
 		spin_lock_irqsave(&cqs[i]->lock, flags);
 		if (!qp->user)
-			sweep(cqs[i]);
+			t3_cq_consume_all(cqs[i]);
 		if (i == 0)
 			list_del_init(&qp->rq.node);
 		else
@@ -302,10 +302,10 @@ void t3_cq_purge_qp(struct t3_qp *qp)
 
 /* --- user CQs --------------------------------------------------------------- */
 
-/* A QP of this CQ is in error: the library has to flush it, so wake its owner. */
-void t3_cq_tell_user(struct t3_cq *cq)
+/* A QP of this CQ is in error: report to the library that it must flush the QP. */
+void t3_cq_set_user_error(struct t3_cq *cq)
 {
-	u32 *word = (u32 *)(ring_at(cq, 0) + cq->entries);
+	u32 *word = (u32 *)(t3_cq_entry(cq, 0) + cq->entries);
 
 	if (cq->status_word)
 		WRITE_ONCE(*word, T3_CQ_STATUS_ERROR);
@@ -314,16 +314,16 @@ void t3_cq_tell_user(struct t3_cq *cq)
 /* --- arming ------------------------------------------------------------------- */
 
 /*
- * Entries that the card produced before it was armed raise no event, and the
- * last of them may still be on its way. A kernel consumer polls once more after
- * arming and must find them then. A process that is going to sleep until the
- * next event gets one at once, as it would have from a CQ in software.
+ * Entries that the card wrote before it was armed raise no event, and the last
+ * of them may not have arrived in memory yet. A kernel consumer polls once more
+ * after arming and must find them. A process, which sleeps until the next
+ * event, gets an event at once, as a software driver would raise it.
  */
-static int wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
+static int t3_cq_wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
 {
 	unsigned int waited;
 
-	for (waited = 0; !entry_valid(cq, ptr); waited++) {
+	for (waited = 0; !t3_cq_entry_valid(cq, ptr); waited++) {
 		if (waited == T3_ARM_WAIT_US)
 			return -EIO;
 		if (may_sleep)
@@ -335,29 +335,30 @@ static int wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
 }
 
 /*
- * How many entries waited to be read when the card was armed, by its index and
- * that of the reader. Equal indexes mean none, or a whole ring of them: then
- * the first was there before arming, or the last is now. The first alone is no
- * proof if it is seen after arming, since the card may just have written it.
+ * Number of unread entries when the card was armed, from its index and the
+ * reader's. Equal indexes mean an empty or a full ring. The ring is full if the
+ * first entry was valid before arming, or if the last one is valid now. The first
+ * entry alone, seen after arming, proves nothing: the card may just have written
+ * it.
  */
-static u32 entries_pending(const struct t3_cq *cq, u32 index, u32 rptr, bool first_seen)
+static u32 t3_cq_entries_pending(const struct t3_cq *cq, u32 index, u32 rptr, bool first_seen)
 {
 	u32 pending = (index - rptr) & (cq->entries - 1);
 
-	if (!pending && (first_seen || entry_valid(cq, rptr + cq->entries - 1)))
+	if (!pending && (first_seen || t3_cq_entry_valid(cq, rptr + cq->entries - 1)))
 		pending = cq->entries;
 	return pending;
 }
 
-/* One of the entries that wait is a message with solicited event, or an error. */
-static bool solicited_pending(const struct t3_cq *cq, u32 rptr, u32 pending)
+/* True if an unread entry is a message with solicited event, or an error. */
+static bool t3_cq_solicited_pending(const struct t3_cq *cq, u32 rptr, u32 pending)
 {
 	struct t3_cqe cqe;
 	u8 opcode;
 	u32 i;
 
 	for (i = 0; i < pending; i++) {
-		cqe.header = READ_ONCE(ring_at(cq, rptr + i)->header);
+		cqe.header = READ_ONCE(t3_cq_entry(cq, rptr + i)->header);
 		opcode = t3_cqe_opcode(&cqe);
 		if (t3_cqe_status(&cqe) != T3_STATUS_SUCCESS ||
 		    (!t3_cqe_is_sq(&cqe) &&
@@ -368,14 +369,14 @@ static bool solicited_pending(const struct t3_cq *cq, u32 rptr, u32 pending)
 }
 
 /*
- * A process may write what it likes into its reader's index and its ring, and
- * an event costs memory of the kernel until it is read. So arming raises
- * another event only if something has changed since the last one: the card has
- * gone on, or fewer entries wait. A process that reads entries between its
- * events gets every event that it needs; one that arms again and again without
- * reading gets one.
+ * A process can write any value into its reader's index and its ring, and an
+ * event takes kernel memory until it is read. So arming raises another event
+ * only if there was progress since the last one: the card has written more
+ * entries, or fewer entries are unread. A process that reads entries between its
+ * events gets every event that it needs; one that arms repeatedly without
+ * reading gets a single event.
  */
-static bool may_raise(struct t3_cq *cq, u32 index, u32 pending)
+static bool t3_cq_may_raise(struct t3_cq *cq, u32 index, u32 pending)
 {
 	unsigned long flags;
 	bool may;
@@ -391,7 +392,7 @@ static bool may_raise(struct t3_cq *cq, u32 index, u32 pending)
 	return may;
 }
 
-static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct t3_dev *dev = to_t3_dev(ibcq->device);
 	struct t3_cq *cq = to_t3_cq(ibcq);
@@ -416,30 +417,30 @@ static int req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		spin_unlock_irqrestore(&cq->lock, irq_flags);
 	}
 
-	first_seen = entry_valid(cq, rptr);
-	/* Before the card knows: its event may be here before the answer is. */
+	first_seen = t3_cq_entry_valid(cq, rptr);
+	/* Set before the card is armed: its event may arrive before the command returns. */
 	WRITE_ONCE(cq->armed, true);
 	T3_RACE_POINT(t3_cq_arming);
 	index = t3_dev_ctl(dev, RDMA_CQ_OP, &op);
 	if (index < 0)
 		return index;
-	pending = entries_pending(cq, index, rptr, first_seen);
+	pending = t3_cq_entries_pending(cq, index, rptr, first_seen);
 	if (pending) {
 		/* A user's rptr is only a hint: it picks the entry to look at. */
-		err = wait_for_entry(cq, rptr + pending - 1, user);
+		err = t3_cq_wait_for_entry(cq, rptr + pending - 1, user);
 		if (err && !user)
 			return err;
 	}
 	if (user && pending &&
-	    (op.op == T3_CQ_OP_ARM_ANY || solicited_pending(cq, rptr, pending)) &&
-	    may_raise(cq, index, pending))
-		notify_armed(cq);
+	    (op.op == T3_CQ_OP_ARM_ANY || t3_cq_solicited_pending(cq, rptr, pending)) &&
+	    t3_cq_may_raise(cq, index, pending))
+		t3_cq_notify_armed(cq);
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && (pending || waiting);
 }
 
-/* --- life ----------------------------------------------------------------------- */
+/* --- creation and destruction ---------------------------------------------------- */
 
-static int hw_setup(struct t3_dev *dev, struct t3_cq *cq)
+static int t3_cq_hw_setup(struct t3_dev *dev, struct t3_cq *cq)
 {
 	struct rdma_cq_setup setup = {
 		.id = cq->id,
@@ -453,7 +454,7 @@ static int hw_setup(struct t3_dev *dev, struct t3_cq *cq)
 	return t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
 }
 
-static void hw_clear(struct t3_dev *dev, struct t3_cq *cq)
+static void t3_cq_hw_clear(struct t3_dev *dev, struct t3_cq *cq)
 {
 	struct rdma_cq_setup setup = { .id = cq->id };
 
@@ -461,10 +462,10 @@ static void hw_clear(struct t3_dev *dev, struct t3_cq *cq)
 }
 
 /*
- * A library that leaves no room for the size to map is an older one: it maps
- * the entries only and knows no status word.
+ * A response buffer without space for memsize comes from an older library,
+ * which maps the entries only and does not read the status word.
  */
-static int user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct ib_udata *udata)
+static int t3_cq_user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct ib_udata *udata)
 {
 	struct t3_create_cq_resp resp = {
 		.cqid = cq->id,
@@ -490,8 +491,8 @@ static int user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct ib_udat
 	return err;
 }
 
-static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		     struct ib_udata *udata)
+static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			struct ib_udata *udata)
 {
 	struct t3_ucontext *uc = rdma_udata_to_drv_context(udata, struct t3_ucontext, ibucontext);
 	struct t3_dev *dev = to_t3_dev(ibcq->device);
@@ -516,13 +517,13 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	}
 
 	cq->entries = roundup_pow_of_two(attr->cqe + T3_CQ_SPARE);
-	atomic_set(&cq->rtr_left, cq->entries - attr->cqe);
+	atomic_set(&cq->rtr_avail, cq->entries - attr->cqe);
 	cq->raised_pending = U32_MAX;
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->comp_lock);
 	INIT_LIST_HEAD(&cq->ready);
 	xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
-	INIT_WORK(&cq->comp_work, comp_work);
+	INIT_WORK(&cq->comp_work, t3_cq_comp_work);
 	kref_init(&cq->ref);
 	init_completion(&cq->released);
 
@@ -531,11 +532,11 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (id < 0)
 		return id;
 	cq->id = id;
-	/* One more entry: behind the ring lies the status word of user CQs. */
+	/* One more entry: the status word of a user CQ is located behind the ring. */
 	err = t3_dma_alloc(dev, &cq->ring, (size_t)(cq->entries + 1) * T3_CQE_BYTES, t3_gfp(uc));
 	if (err)
 		goto err_id;
-	err = hw_setup(dev, cq);
+	err = t3_cq_hw_setup(dev, cq);
 	if (err)
 		goto err_ring;
 	err = xa_reserve_irq(&dev->cqs, cq->id, t3_gfp(uc));
@@ -544,11 +545,11 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	T3_RACE_POINT(t3_create_cq_made);
 	ibcq->cqe = attr->cqe;
 	if (uc) {
-		err = user_respond(cq, uc, udata);
+		err = t3_cq_user_respond(cq, uc, udata);
 		if (err)
 			goto err_reserved;
 	}
-	/* Found from now on, since nothing can fail; the slot is there. */
+	/* Nothing can fail any more: fill the reserved slot, so that lookups find the CQ. */
 	WARN_ON_ONCE(xa_err(xa_store_irq(&dev->cqs, cq->id, cq, 0)));
 	T3_RACE_POINT(t3_create_cq_published);
 	return 0;
@@ -556,9 +557,9 @@ static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 err_reserved:
 	xa_erase_irq(&dev->cqs, cq->id);
 err_hw:
-	hw_clear(dev, cq);
+	t3_cq_hw_clear(dev, cq);
 err_ring:
-	/* An entry that was made for user space owns the memory, even when removed. */
+	/* The mmap entry of a user CQ owns the memory, even when it was removed. */
 	if (IS_ERR_OR_NULL(cq->map))
 		t3_dma_free(dev, &cq->ring);
 err_id:
@@ -566,9 +567,9 @@ err_id:
 	return err;
 }
 
-T3_DEFINE_CREATE_CQ(op_create_cq, create_cq)
+T3_DEFINE_CREATE_CQ(t3_create_cq_op, t3_create_cq)
 
-static int destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+static int t3_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(ibcq->device);
 	struct t3_cq *cq = to_t3_cq(ibcq);
@@ -580,7 +581,7 @@ static int destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	cancel_work_sync(&cq->comp_work);
 
 	T3_RACE_POINT(t3_destroy_cq_released);
-	hw_clear(dev, cq);
+	t3_cq_hw_clear(dev, cq);
 	if (cq->map)
 		rdma_user_mmap_entry_remove(&cq->map->rdma);
 	else
@@ -590,7 +591,7 @@ static int destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-static int fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+static int t3_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct t3_cq *cq = to_t3_cq(ibcq);
 	struct nlattr *table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
@@ -609,11 +610,11 @@ static int fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 }
 
 const struct ib_device_ops t3_cq_ops = {
-	.create_cq	= op_create_cq,
-	.destroy_cq	= destroy_cq,
-	.poll_cq	= poll_cq,
-	.req_notify_cq	= req_notify_cq,
-	.fill_res_cq_entry = fill_res_cq_entry,
+	.create_cq	= t3_create_cq_op,
+	.destroy_cq	= t3_destroy_cq,
+	.poll_cq	= t3_poll_cq,
+	.req_notify_cq	= t3_req_notify_cq,
+	.fill_res_cq_entry = t3_fill_res_cq_entry,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, t3_cq, ibcq),
 };

@@ -9,7 +9,7 @@
 
 #include "cqe.h"
 
-/* hw/t3_cqe_decode.h names them by value. */
+/* hw/t3_cqe_decode.h defines the statuses by value. */
 static_assert(IB_WC_SUCCESS == T3_WC_SUCCESS);
 static_assert(IB_WC_LOC_LEN_ERR == T3_WC_LOC_LEN_ERR);
 static_assert(IB_WC_LOC_PROT_ERR == T3_WC_LOC_PROT_ERR);
@@ -19,7 +19,7 @@ static_assert(IB_WC_LOC_ACCESS_ERR == T3_WC_LOC_ACCESS_ERR);
 static_assert(IB_WC_FATAL_ERR == T3_WC_FATAL_ERR);
 static_assert(IB_WC_GENERAL_ERR == T3_WC_GENERAL_ERR);
 
-struct status_row {
+struct t3_status_row {
 	const char *name;
 	enum t3_ae_class class;
 };
@@ -27,7 +27,7 @@ struct status_row {
 #define ROW(str, cl) { .name = (str), .class = T3_AE_##cl }
 
 /* Indexed by the 5-bit status. Codes without a row are QP fatal. */
-static const struct status_row rows[32] = {
+static const struct t3_status_row t3_statuses[32] = {
 	[T3_STATUS_SUCCESS]	  = ROW("success", COMPLETION),
 	[T3_STATUS_STAG]	  = ROW("invalid STag", ACCESS),
 	[T3_STATUS_PDID]	  = ROW("PD mismatch", ACCESS),
@@ -59,13 +59,13 @@ static const struct status_row rows[32] = {
 	[T3_STATUS_INTERNAL]	  = ROW("internal", DEVICE),
 };
 
-static const struct status_row *row_of(u8 status)
+static const struct t3_status_row *t3_status_row_of(u8 status)
 {
-	static const struct status_row unknown = ROW("undefined", FATAL);
+	static const struct t3_status_row unknown = ROW("undefined", FATAL);
 
-	if (status >= 32 || !rows[status].name)
+	if (status >= 32 || !t3_statuses[status].name)
 		return &unknown;
-	return &rows[status];
+	return &t3_statuses[status];
 }
 
 enum ib_wc_status t3_wc_status(u8 status)
@@ -75,25 +75,25 @@ enum ib_wc_status t3_wc_status(u8 status)
 
 const char *t3_status_name(u8 status)
 {
-	return row_of(status)->name;
+	return t3_status_row_of(status)->name;
 }
 
-static bool is_message(u8 opcode)
+static bool t3_opcode_is_send(u8 opcode)
 {
 	return opcode >= T3_RDMA_SEND && opcode <= T3_RDMA_SEND_SE_INV;
 }
 
-static bool invalidates(u8 opcode)
+static bool t3_opcode_invalidates(u8 opcode)
 {
 	return opcode == T3_RDMA_SEND_INV || opcode == T3_RDMA_SEND_SE_INV;
 }
 
 /*
- * The request at ptr is done. Requests before it were processed earlier; if
- * they are unsignaled and not reads they are done too, and silent. Reads have
- * an entry of their own.
+ * The request at ptr is done. The card processed earlier requests before it:
+ * those that are unsignaled and not reads are done too, and are not reported.
+ * Each read has an entry of its own.
  */
-static void send_done(struct t3_wq *wq, u32 ptr, u8 status)
+static void t3_sq_mark_done(struct t3_wq *wq, u32 ptr, u8 status)
 {
 	struct t3_sq_entry *e = t3_sq_at(wq, ptr);
 	u32 i;
@@ -107,8 +107,8 @@ static void send_done(struct t3_wq *wq, u32 ptr, u8 status)
 	}
 }
 
-/* Reads complete in posting order, but their entry does not say which one it is. */
-static enum t3_cqe_verdict apply_read(struct t3_wq *wq, const struct t3_cqe *cqe)
+/* Reads complete in posting order. Their entry does not identify the request. */
+static enum t3_cqe_verdict t3_wq_apply_read(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 i;
 
@@ -120,20 +120,20 @@ static enum t3_cqe_verdict apply_read(struct t3_wq *wq, const struct t3_cqe *cqe
 		const struct t3_sq_entry *e = t3_sq_at(wq, i);
 
 		if (e->rdma_op == T3_RDMA_READ_REQ && !e->done) {
-			send_done(wq, i, t3_cqe_status(cqe));
+			t3_sq_mark_done(wq, i, t3_cqe_status(cqe));
 			return T3_CQE_SEND_DONE;
 		}
 	}
 	return T3_CQE_STALE;
 }
 
-static bool same_request(u8 posted, u8 completed)
+static bool t3_opcode_matches(u8 posted, u8 completed)
 {
-	/* A real entry carries the exact flavour of a SEND. */
-	return posted == completed || (is_message(posted) && is_message(completed));
+	/* The kinds of SEND are not distinguished here: the card reports the one it sent. */
+	return posted == completed || (t3_opcode_is_send(posted) && t3_opcode_is_send(completed));
 }
 
-static enum t3_cqe_verdict apply_send(struct t3_wq *wq, const struct t3_cqe *cqe)
+static enum t3_cqe_verdict t3_wq_apply_send(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 ptr = cqe->u.sq.wrid_hi;
 
@@ -141,13 +141,13 @@ static enum t3_cqe_verdict apply_send(struct t3_wq *wq, const struct t3_cqe *cqe
 		return T3_CQE_STALE;
 	if (t3_sq_at(wq, ptr)->done)
 		return T3_CQE_STALE;
-	if (!same_request(t3_sq_at(wq, ptr)->rdma_op, t3_cqe_opcode(cqe)))
+	if (!t3_opcode_matches(t3_sq_at(wq, ptr)->rdma_op, t3_cqe_opcode(cqe)))
 		return T3_CQE_BAD;
-	send_done(wq, ptr, t3_cqe_status(cqe));
+	t3_sq_mark_done(wq, ptr, t3_cqe_status(cqe));
 	return T3_CQE_SEND_DONE;
 }
 
-static enum t3_cqe_verdict apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe)
+static enum t3_cqe_verdict t3_wq_apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 header = be32_to_cpu(cqe->header);
 	struct t3_rq_entry *e;
@@ -173,14 +173,14 @@ enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
 
 	switch (t3_header_kind(be32_to_cpu(cqe->header))) {
 	case T3_KIND_SENT:
-		verdict = apply_send(wq, cqe);
+		verdict = t3_wq_apply_send(wq, cqe);
 		break;
 	case T3_KIND_READ:
-		verdict = apply_read(wq, cqe);
+		verdict = t3_wq_apply_read(wq, cqe);
 		break;
 	case T3_KIND_MESSAGE:
 	case T3_KIND_MESSAGE_INV:
-		verdict = apply_recv(wq, cqe);
+		verdict = t3_wq_apply_recv(wq, cqe);
 		break;
 	default:
 		verdict = T3_CQE_BAD;
@@ -191,7 +191,7 @@ enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
 	return verdict;
 }
 
-void t3_wq_note_error(struct t3_wq *wq, const struct t3_cqe *cqe)
+void t3_wq_record_error(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 ptr = cqe->u.sq.wrid_hi;
 
@@ -201,8 +201,8 @@ void t3_wq_note_error(struct t3_wq *wq, const struct t3_cqe *cqe)
 		return;
 	if (ptr - wq->sq_rptr >= wq->sq_wptr - wq->sq_rptr || t3_sq_at(wq, ptr)->done)
 		return;
-	if (same_request(t3_sq_at(wq, ptr)->rdma_op, t3_cqe_opcode(cqe)))
-		send_done(wq, ptr, t3_cqe_status(cqe));
+	if (t3_opcode_matches(t3_sq_at(wq, ptr)->rdma_op, t3_cqe_opcode(cqe)))
+		t3_sq_mark_done(wq, ptr, t3_cqe_status(cqe));
 }
 
 void t3_wq_flush(struct t3_wq *wq)
@@ -228,27 +228,27 @@ void t3_wq_flush(struct t3_wq *wq)
 	}
 }
 
-static bool silent(const struct t3_sq_entry *e)
+static bool t3_sq_entry_unreported(const struct t3_sq_entry *e)
 {
 	return !e->signaled && e->status == T3_STATUS_SUCCESS;
 }
 
-bool t3_sq_retirable(const struct t3_wq *wq)
+bool t3_sq_has_completion(const struct t3_wq *wq)
 {
 	u32 i;
 
 	for (i = wq->sq_rptr; i != wq->sq_wptr && t3_sq_at(wq, i)->done; i++)
-		if (!silent(t3_sq_at(wq, i)))
+		if (!t3_sq_entry_unreported(t3_sq_at(wq, i)))
 			return true;
 	return false;
 }
 
-bool t3_rq_retirable(const struct t3_wq *wq)
+bool t3_rq_has_completion(const struct t3_wq *wq)
 {
 	return wq->rq_rptr != wq->rq_done;
 }
 
-bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out)
+bool t3_sq_next_completion(struct t3_wq *wq, struct t3_completion *out)
 {
 	while (wq->sq_rptr != wq->sq_wptr) {
 		const struct t3_sq_entry *e = t3_sq_at(wq, wq->sq_rptr);
@@ -256,7 +256,7 @@ bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out)
 		if (!e->done)
 			return false;
 		wq->sq_rptr++;
-		if (silent(e))
+		if (t3_sq_entry_unreported(e))
 			continue;
 		memset(out, 0, sizeof(*out));
 		out->wr_id = e->wr_id;
@@ -268,7 +268,7 @@ bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out)
 	return false;
 }
 
-bool t3_rq_retire(struct t3_wq *wq, struct t3_retired *out)
+bool t3_rq_next_completion(struct t3_wq *wq, struct t3_completion *out)
 {
 	const struct t3_rq_entry *e;
 
@@ -297,7 +297,7 @@ enum t3_ae_class t3_ae_classify(const struct t3_cqe *cqe)
 		return T3_AE_COMPLETION;
 	if ((sq && opcode == T3_RDMA_READ_RESP) || (!sq && opcode == T3_RDMA_WRITE))
 		return T3_AE_REQUEST;
-	return row_of(status)->class;
+	return t3_status_row_of(status)->class;
 }
 
 /* Layer in the high nibble, error type in the low one (RFC 5040, 5041, 5044). */
@@ -310,16 +310,17 @@ enum t3_ae_class t3_ae_classify(const struct t3_cqe *cqe)
 #define TERM_MPA		0x20
 
 /*
- * Whose STag it is decides who complains of it (RFC 5040 7, RFC 5041 7.1): one
- * in a tagged message is DDP's to check, one in a read request or in a SEND
- * that invalidates RDMAP's. Rights are RDMAP's in both. Of our own buffers and
- * work requests the peer knows nothing: to it the error is a local one.
+ * The layer that checks an STag reports its errors (RFC 5040 7, RFC 5041 7.1):
+ * DDP checks the STag of a tagged message, RDMAP the STag of a read request or
+ * of a SEND with invalidate. RDMAP checks access rights in all of them. The peer
+ * has no knowledge of our buffers and work requests: their errors are reported
+ * to it as local catastrophic errors.
  */
 struct t3_term t3_term_for(u8 status, u8 opcode, bool is_sq)
 {
 	bool read = is_sq ? opcode == T3_RDMA_READ_RESP : opcode == T3_RDMA_READ_REQ;
 	bool tagged = !is_sq && (opcode == T3_RDMA_WRITE || opcode == T3_RDMA_READ_RESP);
-	bool inv = !is_sq && invalidates(opcode);
+	bool inv = !is_sq && t3_opcode_invalidates(opcode);
 
 #define TERM(layer, what) ((struct t3_term){ .layer_type = (layer), .code = (what) })
 #define LOCAL TERM(TERM_RDMAP_CATA, 0x00)

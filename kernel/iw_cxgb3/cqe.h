@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Reading completion entries. Pure: no card, no locks, no memory of its own.
+ * Completion entries. Pure logic: no card, no locks, no memory of its own.
  *
  * An entry is applied to the work queue it belongs to, which marks requests as
- * done; what is done at the head of the queue is retired, in posting order,
- * to the consumer. Flushing marks the rest as done. So there is no list of
- * software completions that could overflow, and nothing to count.
+ * done. Requests that are done at the head of the queue complete to the consumer,
+ * in posting order. A flush marks the remaining requests as done. So there is no
+ * list of software completions that could overflow, and no count to maintain.
  */
 #ifndef T3_CQE_H
 #define T3_CQE_H
@@ -43,44 +43,44 @@ static inline bool t3_cqe_gen(const struct t3_cqe *cqe)
 }
 
 enum t3_cqe_verdict {
-	T3_CQE_SEND_DONE,	/* look at the head of the send queue */
-	T3_CQE_RECV_DONE,	/* look at the head of the receive queue */
-	T3_CQE_SWALLOWED,	/* response to our zero-byte RTR read */
-	T3_CQE_STALE,		/* belongs to nothing that is outstanding */
-	T3_CQE_BAD,		/* cannot be: the queue is in error now */
+	T3_CQE_SEND_DONE,	/* the head of the send queue may have completed */
+	T3_CQE_RECV_DONE,	/* the head of the receive queue has completed */
+	T3_CQE_SWALLOWED,	/* response to our zero-length RTR read */
+	T3_CQE_STALE,		/* matches no outstanding request */
+	T3_CQE_BAD,		/* contradicts the queue, which is in error now */
 };
 
 enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe);
 
 /*
- * A local error of a send-side request, as an async event reports it: note the
- * status, so that the flush which follows does not hide it.
+ * Record the status of a send-side request that an async event reports as failed,
+ * so that the following flush does not replace it.
  */
-void t3_wq_note_error(struct t3_wq *wq, const struct t3_cqe *cqe);
+void t3_wq_record_error(struct t3_wq *wq, const struct t3_cqe *cqe);
 
-/* Everything outstanding is done, as a flush. */
+/* Mark all outstanding requests as done, with status flushed. */
 void t3_wq_flush(struct t3_wq *wq);
 
-/* A retired request. */
-struct t3_retired {
+/* A completed request. */
+struct t3_completion {
 	u64 wr_id;
 	u32 len;
 	u32 inv_stag;
-	u32 scratch;		/* PBL memory to give back, 0 if none */
+	u32 scratch;		/* PBL memory to free, 0 if none */
 	u8 status;		/* T3_STATUS_* */
 	u8 rdma_op;		/* T3_RDMA_* */
 };
 
-bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out);
-bool t3_rq_retire(struct t3_wq *wq, struct t3_retired *out);
+bool t3_sq_next_completion(struct t3_wq *wq, struct t3_completion *out);
+bool t3_rq_next_completion(struct t3_wq *wq, struct t3_completion *out);
 
-/* True if the next call of the above would return something. */
-bool t3_sq_retirable(const struct t3_wq *wq);
-bool t3_rq_retirable(const struct t3_wq *wq);
+/* True if the next call of the functions above returns a completion. */
+bool t3_sq_has_completion(const struct t3_wq *wq);
+bool t3_rq_has_completion(const struct t3_wq *wq);
 
 enum ib_wc_status t3_wc_status(u8 status);
 
-/* What an async event asks for. */
+/* Classes of async events, by the reaction that they require. */
 enum t3_ae_class {
 	T3_AE_COMPLETION,
 	T3_AE_ACCESS,		/* QP access error */
@@ -93,7 +93,7 @@ enum t3_ae_class {
 
 enum t3_ae_class t3_ae_classify(const struct t3_cqe *cqe);
 
-/* TERMINATE control word for an error found here. */
+/* TERMINATE control word for an error detected here. */
 struct t3_term {
 	u8 layer_type;
 	u8 code;

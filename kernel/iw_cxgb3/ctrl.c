@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The control QP: a ring of memory writes through which the TPT and the page
- * lists get into adapter memory.
+ * The control QP: a ring of memory writes, by which the driver writes the TPT and
+ * the page lists in adapter memory.
  *
- * Writes are executed in the order of the ring. The last write of a block, and
- * every T3_CTRL_HALF-th one, asks for a completion; it arrives as an async
- * event that carries the write's counter. The doorbell is rung for these only:
- * the card goes on until it finds a slot that is not valid. The card may drop a
- * doorbell when programs ring theirs faster than it can take them, so it is rung
- * again after such an event, and while somebody waits.
+ * The card executes writes in the order of the ring. The last write of a block, and
+ * every T3_CTRL_HALF-th one, requests a completion: an async event with the write's
+ * counter. Only these ring the doorbell, since the card reads slots until it finds
+ * one that is not valid. When programs ring their doorbells faster than the card
+ * handles them, it may drop this one. So it is rung again after a report of dropped
+ * doorbells, and periodically while a write is waited for.
  *
- * Waiting cannot be interrupted. Memory that is on its way into or out of the
- * card's tables must not be freed before the card has confirmed it; if it does
- * not in time, it is declared dead (health.c).
+ * The waits are uninterruptible: memory must not be freed before the card has
+ * confirmed that it was entered into or removed from its tables. A card that does
+ * not confirm in time is marked as gone (health.c).
  */
 #include <linux/dma-mapping.h>
 #include <linux/skbuff.h>
@@ -24,17 +24,17 @@
 #define T3_CTRL_SLOTS		BIT(T3_CTRL_SLOTS_LOG2)
 #define T3_CTRL_HALF		(T3_CTRL_SLOTS / 2)
 
-static bool has_room(const struct t3_ctrl *ctrl)
+static bool t3_ctrl_has_slot(const struct t3_ctrl *ctrl)
 {
 	return ctrl->producer - READ_ONCE(ctrl->consumer) < T3_CTRL_SLOTS;
 }
 
-static bool reached(const struct t3_ctrl *ctrl, u32 counter)
+static bool t3_ctrl_confirmed(const struct t3_ctrl *ctrl, u32 counter)
 {
 	return (s32)(READ_ONCE(ctrl->consumer) - counter) >= 0;
 }
 
-static const char t3_ctrl_silent[] = "the card does not write its memory";
+static const char t3_ctrl_no_reply[] = "the card does not write its memory";
 
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 {
@@ -53,7 +53,7 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 		union t3_wr_slot *slot;
 		u32 flits;
 
-		err = t3_card_wait(dev, ctrl->wait, has_room(ctrl), t3_ctrl_silent);
+		err = t3_wait_or_fatal(dev, ctrl->wait, t3_ctrl_has_slot(ctrl), t3_ctrl_no_reply);
 		if (err)
 			break;
 		slot = &ctrl->ring[ctrl->producer % T3_CTRL_SLOTS];
@@ -70,10 +70,13 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 	mutex_unlock(&ctrl->mutex);
 	trace_t3_ctrl_write(dev, addr, len, target);
 
-	return err ? err : t3_card_wait(dev, ctrl->wait, reached(ctrl, target), t3_ctrl_silent);
+	if (err)
+		return err;
+	return t3_wait_or_fatal(dev, ctrl->wait, t3_ctrl_confirmed(ctrl, target),
+				t3_ctrl_no_reply);
 }
 
-/* Any context. The doorbell of writes that the card has not confirmed may be lost. */
+/* Any context. Ring for writes that the card has not confirmed: their doorbell may be lost. */
 void t3_ctrl_ring_again(struct t3_dev *dev)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
@@ -98,7 +101,7 @@ void t3_ctrl_modified(struct t3_dev *dev)
 	wake_up(&dev->ctrl.wait);
 }
 
-static struct sk_buff *context_skb(void)
+static struct sk_buff *t3_ctrl_context_skb(void)
 {
 	return alloc_skb(sizeof(struct t3_wr_modify_qp), GFP_KERNEL);
 }
@@ -115,7 +118,7 @@ static int t3_ctrl_send_context(struct t3_dev *dev, struct sk_buff *skb, u64 rin
  * The control CQ has no memory: without credits and in overflow mode 1 the SGE
  * turns each of its entries into an async event.
  */
-static int setup_cq(struct t3_dev *dev, u32 size)
+static int t3_ctrl_setup_cq(struct t3_dev *dev, u32 size)
 {
 	struct rdma_cq_setup setup = {
 		.id = T3_CTRL_CQ_ID,
@@ -141,19 +144,19 @@ int t3_ctrl_open(struct t3_dev *dev)
 	struct sk_buff *skb;
 	int err;
 
-	err = setup_cq(dev, 1);
+	err = t3_ctrl_setup_cq(dev, 1);
 	if (err)
 		return err;
 	err = -ENOMEM;
-	/* The end has no way to fail: the card would keep the address of a ring that is freed. */
-	ctrl->last_skb = context_skb();
+	/* Allocated now, since t3_ctrl_close() must not fail: the card would keep a freed ring. */
+	ctrl->last_skb = t3_ctrl_context_skb();
 	if (!ctrl->last_skb)
 		goto err_cq;
 	ctrl->ring = dma_alloc_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
 					&ctrl->dma, GFP_KERNEL);
 	if (!ctrl->ring)
 		goto err_skb;
-	skb = context_skb();
+	skb = t3_ctrl_context_skb();
 	if (!skb)
 		goto err_ring;
 	err = t3_ctrl_send_context(dev, skb, ctrl->dma, T3_CTRL_SLOTS);
@@ -176,7 +179,7 @@ err_skb:
 	kfree_skb(ctrl->last_skb);
 	ctrl->last_skb = NULL;
 err_cq:
-	setup_cq(dev, 0);
+	t3_ctrl_setup_cq(dev, 0);
 	return err;
 }
 
@@ -194,8 +197,8 @@ static void t3_ctrl_take_ring(struct t3_dev *dev)
 	if (t3_ctrl_send_context(dev, skb, 0, 0))
 		t3_dev_fatal(dev, "the control QP cannot be closed");
 	else if (ctrl->replies_to_modify)
-		t3_card_wait(dev, ctrl->wait, READ_ONCE(ctrl->modified),
-			     "the card does not close its control QP");
+		t3_wait_or_fatal(dev, ctrl->wait, READ_ONCE(ctrl->modified),
+				 "the card does not close its control QP");
 	else if (!t3_ctrl_wait_modified(dev))
 		dev_dbg(&dev->pdev->dev, "no reply to the end of the control QP\n");
 }
@@ -207,5 +210,5 @@ void t3_ctrl_close(struct t3_dev *dev)
 	t3_ctrl_take_ring(dev);
 	dma_free_coherent(&dev->pdev->dev, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES,
 			  ctrl->ring, ctrl->dma);
-	setup_cq(dev, 0);
+	t3_ctrl_setup_cq(dev, 0);
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the in-tree NIC driver cxgb3.ko offers to an upper-layer driver.
+ * Interface of the in-tree NIC driver cxgb3.ko for upper-layer drivers.
  *
  * No header package ships cxgb3's own headers, so its interface is declared
- * here, from its documented layout. A wrong layout is not detected when the
- * module is loaded (7.2 has no MODVERSIONS, and a CRC comes from the exporter
- * anyway), so there are two guards: the assertions at the end of this file,
- * and tests/layout/check-btf, which compares every structure below with the
- * BTF of the target kernel's cxgb3.ko.
+ * here, from its documented layout. Loading the module does not detect a wrong
+ * layout (7.2 has no MODVERSIONS, and a CRC is that of the exporter anyway). So
+ * there are two checks: the assertions at the end of this file, and
+ * tests/layout/check-btf, which compares every structure below with the BTF of
+ * the target kernel's cxgb3.ko.
  *
- * Tag names are cxgb3's own, because on a kernel with control-flow integrity
- * they are part of the type of a callback.
+ * Tag names are cxgb3's own, because they are part of a callback's type on a
+ * kernel with control-flow integrity.
  *
- * 6.1 and 6.12 export three functions which 7.2 lacks (cxgb3_alloc_stid,
- * cxgb3_free_stid, t3_l2t_send_event). They are declared on no kernel: the
- * tables behind them are still there on all three, and the connection manager
- * works on these alike.
+ * 6.1 and 6.12 export three functions that 7.2 lacks (cxgb3_alloc_stid,
+ * cxgb3_free_stid, t3_l2t_send_event). They are not declared: all three kernels
+ * have the tables that they work on, and the connection manager uses these.
  */
 #ifndef CXGB3_ULP_H
 #define CXGB3_ULP_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs: connections and listeners of a device, with their last steps, and the
- * last connections that have ended.
+ * debugfs: connections of a device with their last transitions, the last ended
+ * connections, and listeners.
  *
  *   12 tid 0x0003 10.0.0.1:41234 -> 10.0.0.2:7471 fpdu
  *        0.000000 idle + connect -> connecting
@@ -13,7 +13,7 @@
 
 #include "cm.h"
 
-static void show_steps(struct seq_file *s, const struct t3_ep_log *log)
+static void t3_ep_show_steps(struct seq_file *s, const struct t3_ep_log *log)
 {
 	unsigned int kept = min_t(unsigned int, log->nsteps, T3_EP_STEPS);
 	unsigned int i, first = log->nsteps - kept;
@@ -33,16 +33,16 @@ static void show_steps(struct seq_file *s, const struct t3_ep_log *log)
 	}
 }
 
-static void show_head(struct seq_file *s, u32 id, u32 tid, const struct sockaddr_in *local,
-		      const struct sockaddr_in *remote, bool active, const char *state)
+static void t3_ep_show_head(struct seq_file *s, u32 id, u32 tid, const struct sockaddr_in *local,
+			    const struct sockaddr_in *remote, bool active, const char *state)
 {
 	seq_printf(s, "%u tid 0x%04x %pISpc %s %pISpc %s\n", id, tid, local,
 		   active ? "->" : "<-", remote, state);
 }
 
 /*
- * The ordered contexts go on while we look: a line may be a moment old, and a
- * step that is being written may be half new.
+ * The work items of the endpoints run concurrently: a line may be outdated, and a
+ * transition that is being recorded may be incomplete.
  */
 static int endpoints_show(struct seq_file *s, void *unused)
 {
@@ -54,9 +54,9 @@ static int endpoints_show(struct seq_file *s, void *unused)
 		ep = t3_ep_find(cm->dev, id);
 		if (!ep)
 			continue;
-		show_head(s, ep->id, ep->tid, &ep->local, &ep->remote, ep->active,
-			  ep_state_name(READ_ONCE(ep->state)));
-		show_steps(s, &ep->log);
+		t3_ep_show_head(s, ep->id, ep->tid, &ep->local, &ep->remote, ep->active,
+				ep_state_name(READ_ONCE(ep->state)));
+		t3_ep_show_steps(s, &ep->log);
 		t3_ep_put(ep);
 	}
 	return 0;
@@ -78,8 +78,9 @@ static int graveyard_show(struct seq_file *s, void *unused)
 		spin_unlock_bh(&cm->lock);
 		if (!log->nsteps)
 			continue;
-		show_head(s, log->id, log->tid, &log->local, &log->remote, log->active, "ended");
-		show_steps(s, log);
+		t3_ep_show_head(s, log->id, log->tid, &log->local, &log->remote, log->active,
+				"ended");
+		t3_ep_show_steps(s, log);
 	}
 	kfree(log);
 	return 0;

@@ -12,7 +12,7 @@
 #include "iw_cxgb3.h"
 #include "trace.h"
 
-/* --- to the consumers --------------------------------------------------------- */
+/* --- events for consumers ------------------------------------------------------ */
 
 /*
  * An event of the device or of a port (0: of the device). Any context. The
@@ -29,7 +29,7 @@ void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port)
 	ib_dispatch_event(&event);
 }
 
-/* Only events that name a QP: a consumer counts them to it. */
+/* For events of a QP only: uverbs counts every event of this handler to the QP. */
 static void t3_qp_dispatch(struct t3_qp *qp, enum ib_event_type type)
 {
 	struct ib_event event = {
@@ -57,7 +57,7 @@ static void t3_cq_dispatch(struct t3_cq *cq, enum ib_event_type type)
 /* --- async events ----------------------------------------------------------- */
 
 /* The QP's endpoint with a reference, or NULL. */
-static struct t3_ep *qp_ep(struct t3_qp *qp)
+static struct t3_ep *t3_qp_get_ep(struct t3_qp *qp)
 {
 	struct t3_ep *ep;
 	unsigned long flags;
@@ -70,7 +70,7 @@ static struct t3_ep *qp_ep(struct t3_qp *qp)
 	return ep;
 }
 
-static enum ib_event_type event_type(enum t3_ae_class class)
+static enum ib_event_type t3_ae_event_type(enum t3_ae_class class)
 {
 	switch (class) {
 	case T3_AE_ACCESS:
@@ -83,8 +83,8 @@ static enum ib_event_type event_type(enum t3_ae_class class)
 	}
 }
 
-/* An error, found here or by the peer. The first one counts. */
-static void qp_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
+/* An error, detected here or by the peer. Only the first one of a QP is handled. */
+static void t3_qp_async_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
 {
 	struct t3_dev *dev = t3_qp_dev(qp);
 	unsigned long flags;
@@ -96,7 +96,7 @@ static void qp_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_clas
 		qp->term = t3_term_for(t3_cqe_status(cqe), t3_cqe_opcode(cqe),
 				       t3_cqe_is_sq(cqe));
 		if (!qp->user)
-			t3_wq_note_error(&qp->wq, cqe);
+			t3_wq_record_error(&qp->wq, cqe);
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 	if (!first)
@@ -109,13 +109,13 @@ static void qp_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_clas
 	t3_count(dev, class == T3_AE_TERM_RCVD ? T3_CNT_TERM_RCVD : T3_CNT_AE_ERROR);
 	T3_RACE_POINT(t3_qp_error_noted);
 	t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR);
-	t3_qp_dispatch(qp, event_type(class));
-	/* The QP met it, but memory or logic of the card is at fault. */
+	t3_qp_dispatch(qp, t3_ae_event_type(class));
+	/* Memory or logic of the card has failed, not only the QP. */
 	if (class == T3_AE_DEVICE)
 		t3_dev_dispatch(dev, IB_EVENT_DEVICE_FATAL, 0);
 }
 
-static void qp_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
+static void t3_qp_async_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
 {
 	struct t3_ep *ep;
 
@@ -124,30 +124,30 @@ static void qp_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_clas
 		/* A completed request was acknowledged by the peer. */
 		if (!t3_cqe_is_sq(cqe))
 			break;
-		ep = qp_ep(qp);
+		ep = t3_qp_get_ep(qp);
 		if (!ep)
 			break;
 		t3_ep_confirm_neigh(ep);
 		t3_ep_put(ep);
 		break;
 	case T3_AE_TERM_SENT:
-		ep = qp_ep(qp);
+		ep = t3_qp_get_ep(qp);
 		if (!ep)
 			break;
 		t3_ep_disconnect(ep, false);
 		t3_ep_put(ep);
 		break;
 	default:
-		qp_error(qp, cqe, class);
+		t3_qp_async_error(qp, cqe, class);
 		break;
 	}
 }
 
 /*
- * The card had to drop an entry, and completions are missing. It reports that
- * of a CQ that counts credits only (overflow mode 1). Ours do not, so this is
- * for firmware that does it all the same. Once for each CQ, as for QPs: what is
- * missing does not come back.
+ * The card has dropped an entry, so completions are missing. It reports that only
+ * for a CQ that counts credits (overflow mode 1), and ours do not; firmware may
+ * report it nevertheless. Reported once for each CQ, since the lost completions
+ * do not come back.
  */
 static void t3_cq_overflowed(struct t3_dev *dev, struct t3_cq *cq)
 {
@@ -158,7 +158,7 @@ static void t3_cq_overflowed(struct t3_dev *dev, struct t3_cq *cq)
 	t3_cq_dispatch(cq, IB_EVENT_CQ_ERR);
 }
 
-static void queue_event(struct t3_dev *dev, const struct t3_async_event *ae)
+static void t3_queue_async_event(struct t3_dev *dev, const struct t3_async_event *ae)
 {
 	u32 cq_id = be32_to_cpu(ae->cq) & T3_AE_CQ_ID;
 	enum t3_ae_class class = t3_ae_classify(&ae->cqe);
@@ -170,13 +170,13 @@ static void queue_event(struct t3_dev *dev, const struct t3_async_event *ae)
 	if (!cq || !qp)
 		t3_count(dev, T3_CNT_AE_NO_OBJECT);
 	if (qp) {
-		qp_event(qp, &ae->cqe, class);
+		t3_qp_async_event(qp, &ae->cqe, class);
 		t3_qp_put(qp);
 	}
 	/*
-	 * The CQ was disarmed by this event, so its owner must hear of it even
-	 * if the QP is gone: others use the CQ too. After an error it wakes a
-	 * thread that has to flush its QP.
+	 * This event has disarmed the CQ, so its consumer must be notified even
+	 * if the QP is gone: other QPs use the CQ too. After an error this wakes
+	 * a thread that has to flush its QP.
 	 */
 	if (cq) {
 		if (be32_to_cpu(ae->flags) & T3_AE_OVERFLOW)
@@ -201,68 +201,68 @@ int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
 	else if (qpid == T3_CTRL_QUEUE_CONTEXT)
 		t3_ctrl_modified(dev);
 	else
-		queue_event(dev, ae);
+		t3_queue_async_event(dev, ae);
 	return CPL_RET_BUF_DONE;
 }
 
 /* --- doorbells ------------------------------------------------------------------ */
 
 /*
- * The doorbell FIFO of the card is full, or has dropped something. Posting goes
- * on, but no doorbell is rung: the library reads that in the QP's status word.
- * When the FIFO has drained every QP is rung once, and the control QP too;
- * ringing an idle one does no harm.
+ * When the doorbell FIFO of the card is full, or has dropped a doorbell, requests
+ * are still posted but no doorbell is rung. The library reads that in the QP's
+ * status word. When the FIFO has drained, every QP is rung once, and the control
+ * QP too; a doorbell for an idle QP has no effect.
  *
- * db_mutex keeps T3_DEV_DB_OFF and the status words of all QPs the same: a word
- * that is left at "off" when the flag is off would stop its QP for ever.
+ * db_mutex keeps T3_DEV_DB_OFF and the status words of all QPs consistent: a QP
+ * whose word stays at "off" while the flag is clear would never be rung again.
  */
-static void doorbell_off(struct t3_qp *qp)
+static void t3_qp_doorbell_off(struct t3_qp *qp)
 {
 	if (qp->user)
 		t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
 }
 
-static void doorbell_on(struct t3_qp *qp)
+static void t3_qp_doorbell_on(struct t3_qp *qp)
 {
 	if (qp->user)
 		t3_qp_set_status(qp, 0, T3_QP_STATUS_DB_OFF);
 	t3_ring_doorbell(t3_qp_dev(qp), qp->id);
 }
 
-static void doorbells_off(struct t3_dev *dev)
+static void t3_doorbells_off(struct t3_dev *dev)
 {
 	mutex_lock(&dev->db_mutex);
 	set_bit(T3_DEV_DB_OFF, &dev->flags);
 	T3_RACE_POINT(t3_doorbells_off);
-	t3_for_each_qp(dev, doorbell_off);
+	t3_for_each_qp(dev, t3_qp_doorbell_off);
 	mutex_unlock(&dev->db_mutex);
 }
 
-static void doorbells_on(struct t3_dev *dev)
+static void t3_doorbells_on(struct t3_dev *dev)
 {
 	mutex_lock(&dev->db_mutex);
 	clear_bit(T3_DEV_DB_OFF, &dev->flags);
 	T3_RACE_POINT(t3_doorbells_on);
-	/* What is posted from here on is rung for by who posts it; see t3_ring_doorbell(). */
+	/* From here on each post rings its own doorbell, see t3_ring_doorbell(). */
 	smp_mb__after_atomic();
-	t3_for_each_qp(dev, doorbell_on);
+	t3_for_each_qp(dev, t3_qp_doorbell_on);
 	mutex_unlock(&dev->db_mutex);
 	t3_ctrl_ring_again(dev);
 }
 
 void t3_doorbell_work(struct work_struct *work)
 {
-	doorbells_on(container_of(to_delayed_work(work), struct t3_dev, db_work));
+	t3_doorbells_on(container_of(to_delayed_work(work), struct t3_dev, db_work));
 }
 
-/* A new user QP, which doorbells_off() and doorbells_on() can find already. */
+/* Set up the status word of a new user QP, which t3_for_each_qp() can already find. */
 void t3_doorbell_init(struct t3_qp *qp)
 {
 	struct t3_dev *dev = t3_qp_dev(qp);
 
 	mutex_lock(&dev->db_mutex);
 	if (test_bit(T3_DEV_DB_OFF, &dev->flags))
-		doorbell_off(qp);
+		t3_qp_doorbell_off(qp);
 	mutex_unlock(&dev->db_mutex);
 }
 
@@ -270,9 +270,9 @@ void t3_ring_doorbell(struct t3_dev *dev, u32 context)
 {
 	if (context != T3_CTRL_QP_CONTEXT) {
 		/*
-		 * The slots are visible before the flag is read: either we see
-		 * that doorbells are on, or the ring of doorbells_on() comes
-		 * after the slots.
+		 * Make the slots visible before reading the flag: either the flag
+		 * is clear here, or t3_doorbells_on() rings after the slots are
+		 * visible.
 		 */
 		smp_mb();
 		if (test_bit(T3_DEV_DB_OFF, &dev->flags))
@@ -288,8 +288,8 @@ void t3_ring_doorbell(struct t3_dev *dev, u32 context)
 /* --- adapter events -------------------------------------------------------------- */
 
 /*
- * Process context, inside the NIC driver's client lock, perhaps with rtnl.
- * Of its ports' interfaces see port.c.
+ * Process context, with the NIC driver's client lock held, and sometimes rtnl.
+ * port.c handles events of the ports' interfaces.
  */
 void t3_adapter_event(struct t3_dev *dev, u32 event)
 {
@@ -300,15 +300,15 @@ void t3_adapter_event(struct t3_dev *dev, u32 event)
 		t3_dev_fatal(dev, "the adapter is being reset");
 		break;
 	case OFFLOAD_DB_FULL:
-		doorbells_off(dev);
+		t3_doorbells_off(dev);
 		break;
 	case OFFLOAD_DB_EMPTY:
-		doorbells_on(dev);
+		t3_doorbells_on(dev);
 		break;
 	case OFFLOAD_DB_DROP:
 		t3_count(dev, T3_CNT_DB_DROP);
-		doorbells_off(dev);
-		/* Not every host of a cluster at the same moment. */
+		t3_doorbells_off(dev);
+		/* Random, so that the hosts of a cluster do not ring at the same time. */
 		queue_delayed_work(t3_wq, &dev->db_work,
 				   usecs_to_jiffies(1000 + (get_random_u32() & 1023)));
 		break;

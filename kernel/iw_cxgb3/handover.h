@@ -5,10 +5,10 @@
 #include <linux/skbuff.h>
 
 /*
- * Whose is a message that was handed to the NIC driver? Its send functions give
- * back a negative errno if they do not want it, and otherwise NET_XMIT_*: the
- * message is theirs, and NET_XMIT_CN only means that it waits for room. To free
- * it then is to free it twice (CVE-2015-8812).
+ * Ownership of a message that was passed to the NIC driver. Its send functions
+ * return a negative errno if they have not taken the message. Otherwise they own it
+ * and return NET_XMIT_*; NET_XMIT_CN only means that it is queued for free slots.
+ * Freeing the message then would be a double free (CVE-2015-8812).
  */
 static inline int t3_handed_over(struct sk_buff *skb, int ret)
 {

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Is the card alive?
+ * Detection of an unresponsive card.
  *
- * Three things can make it silent: an interrupt got lost, its firmware hangs, or
- * it was reset behind our back. cxgb3 notices none of them, so each wait for the
- * card looks by itself (t3_card_wait()), and while somebody has a queue pair a
- * beat sees to it that there is such a wait:
+ * A card stops replying for one of three reasons: an interrupt was lost, its
+ * firmware hangs, or it was reset without a notice. cxgb3 detects none of them. So
+ * every wait for the card has a deadline (t3_wait_or_fatal()), and as long as there
+ * are queue pairs or endpoints a periodic work item performs such a wait:
  *
- *   after T3_CARD_POLL        the NIC driver is asked to look into its response
- *                             queues. That is all that a lost interrupt needs.
- *                             The control QP is rung again: its doorbell may be
- *                             lost.
- *   after card_timeout_secs   the card is dead. It may still write memory, so
- *                             its bus mastering goes before anything is freed.
- *                             Not if it reports that it drops doorbells: then it
- *                             is alive, and somebody rings too often. It has
- *                             T3_CARD_PATIENCE times as long then.
+ *   after T3_CARD_POLL        poll the response queues of the NIC driver, which
+ *                             makes up for a lost interrupt, and ring the control
+ *                             QP again, whose doorbell may be lost
+ *   after card_timeout_secs   the card is unusable. It may still write to memory,
+ *                             so its bus mastering is disabled before anything is
+ *                             freed. A card that reports dropped doorbells works,
+ *                             and a program rings too often: it gets up to
+ *                             T3_CARD_TIMEOUT_LIMIT times as long.
  *
- * What is dead stays dead until cxgb3 resets the chip: it does when the card is
- * unbound from it and bound again. Connections end as if the card had been
- * pulled: their queue pairs are flushed, and consumers get an event.
+ * The card stays unusable until cxgb3 resets the chip, which it does when the card
+ * is unbound from it and bound again. Connections end as if the card had been
+ * unplugged: their queue pairs are flushed, and consumers get an event.
  */
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -29,12 +28,12 @@
 
 #include "iw_cxgb3.h"
 
-#define T3_BEAT		(2 * HZ)
+#define T3_HEALTH_INTERVAL		(2 * HZ)
 
 static unsigned int card_timeout_secs = 10;
 module_param(card_timeout_secs, uint, 0644);
 MODULE_PARM_DESC(card_timeout_secs,
-		 "seconds without an answer after which the card is declared dead (default 10)");
+		 "seconds without a reply after which the card is declared dead (default 10)");
 
 unsigned long t3_card_timeout(void)
 {
@@ -42,11 +41,11 @@ unsigned long t3_card_timeout(void)
 }
 
 /*
- * As netconsole does it: the interrupt handlers of a port's queues run once. All
- * that concerns RDMA arrives on the first queue of the first port. Without netpoll
- * in the kernel a lost interrupt is a dead card.
+ * Run the interrupt handlers of a port's queues once, as netconsole does. All
+ * messages for RDMA arrive on the first queue of the first port. In a kernel without
+ * netpoll a lost interrupt makes the card unusable.
  */
-static void t3_card_look(struct t3_dev *dev)
+static void t3_card_poll_queues(struct t3_dev *dev)
 {
 #ifdef CONFIG_NET_POLL_CONTROLLER
 	struct net_device *ndev = dev->ports.lldevs[0];
@@ -64,12 +63,12 @@ static void t3_card_look(struct t3_dev *dev)
 
 void t3_card_poll(struct t3_dev *dev)
 {
-	t3_card_look(dev);
+	t3_card_poll_queues(dev);
 	t3_ctrl_ring_again(dev);
 }
 
-/* Consumers get two events, as from a card that was pulled: of device and connections. */
-static void fatal_work(struct work_struct *work)
+/* Consumers get an event of the device and one of each connection, as after an unplug. */
+static void t3_dev_fatal_work(struct work_struct *work)
 {
 	struct t3_dev *dev = container_of(work, struct t3_dev, fatal_work);
 
@@ -81,11 +80,11 @@ static void fatal_work(struct work_struct *work)
 }
 
 /*
- * From T3_DEV_GONE on, requests are flushed and memory is freed without asking the
- * card. If it may still transfer anything its bus mastering is off before that:
- * when the command register has been written, what the card wrote before is in
- * memory, and nothing comes behind it. The lock makes sure that a second caller
- * does not do it to a card that cxgb3 has reset meanwhile.
+ * With T3_DEV_GONE set, requests are flushed and memory is freed without a
+ * confirmation of the card. So bus mastering of a card that may still transfer data
+ * is disabled before: after the write to the command register all earlier writes of
+ * the card are in memory, and no others follow. The lock ensures that a second
+ * caller does not disable it on a card that cxgb3 has reset meanwhile.
  */
 bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma)
 {
@@ -97,7 +96,7 @@ bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma)
 	if (first) {
 		if (stop_dma)
 			pci_clear_master(dev->pdev);
-		smp_mb__before_atomic();	/* who sees the flag sees a card without DMA */
+		smp_mb__before_atomic();	/* the flag implies that DMA has stopped */
 		set_bit(T3_DEV_GONE, &dev->flags);
 	}
 	spin_unlock_irqrestore(&dev->gone_lock, flags);
@@ -106,7 +105,7 @@ bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma)
 	return first;
 }
 
-/* cxgb3 switches bus mastering on again when it has reset the chip. */
+/* cxgb3 enables bus mastering again after it has reset the chip. */
 void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 	if (!t3_dev_set_gone(dev, true))
@@ -121,33 +120,33 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 	queue_work(t3_wq, &dev->fatal_work);
 }
 
-static void beat(struct work_struct *work)
+static void t3_health_work(struct work_struct *work)
 {
-	struct t3_dev *dev = container_of(to_delayed_work(work), struct t3_dev, beat_work);
+	struct t3_dev *dev = container_of(to_delayed_work(work), struct t3_dev, health_work);
 
 	if (t3_dev_gone(dev))
 		return;
-	/* Entry 0 of the TPT is nobody's: zeroes to zeroes. */
+	/* Entry 0 of the TPT is unused and zero: the write does not change it. */
 	if (!xa_empty(&dev->qps) || t3_cm_busy(dev))
 		t3_ctrl_write(dev, dev->info.tpt_base, NULL, T3_TPT_ENTRY_BYTES);
-	queue_delayed_work(t3_wq, &dev->beat_work, T3_BEAT);
+	queue_delayed_work(t3_wq, &dev->health_work, T3_HEALTH_INTERVAL);
 }
 
 void t3_health_init(struct t3_dev *dev)
 {
 	spin_lock_init(&dev->gone_lock);
-	INIT_WORK(&dev->fatal_work, fatal_work);
-	INIT_DELAYED_WORK(&dev->beat_work, beat);
+	INIT_WORK(&dev->fatal_work, t3_dev_fatal_work);
+	INIT_DELAYED_WORK(&dev->health_work, t3_health_work);
 }
 
-/* From when the control QP works until it is closed. */
+/* The control QP works. It must not be closed before t3_health_stop(). */
 void t3_health_start(struct t3_dev *dev)
 {
-	queue_delayed_work(t3_wq, &dev->beat_work, T3_BEAT);
+	queue_delayed_work(t3_wq, &dev->health_work, T3_HEALTH_INTERVAL);
 }
 
 void t3_health_stop(struct t3_dev *dev)
 {
-	cancel_delayed_work_sync(&dev->beat_work);
+	cancel_delayed_work_sync(&dev->health_work);
 	flush_work(&dev->fatal_work);
 }

@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connection ids: what of ours stands in cxgb3's tables.
+ * Connection ids: entries for our endpoints and listeners in cxgb3's tables.
  *
- * The tables map an id that the card names in a message to the endpoint or the
- * listener that it is for, and cxgb3 calls our handlers with what it finds. It
- * keeps them when this module goes and throws them away when the card goes. So
- * an entry of ours is taken out whatever the state of the card: given back if
- * the card works, else cleared, in which case the id is lost until the tables
- * are made anew, but no message can find memory that is no more.
+ * The tables map the id in a message of the card to an endpoint or a listener, and
+ * cxgb3 calls our handlers with it. cxgb3 keeps the tables when this module is
+ * unloaded, and frees them when the card is removed. So our entries are removed in
+ * any state of the card. If the card works, the id is freed. Otherwise the entry is
+ * cleared: the id is lost until the tables are allocated again, but no message leads
+ * to freed memory.
  *
- * An ATID of an open that the card has not answered cannot be given back: the
- * answer would find the next user. It is cleared.
+ * An ATID is cleared as well if the card has not replied to its open: if it were
+ * freed, the reply would be for its next user.
  *
- * A TID is charged to the user who connects or listens: an active open before the card is
- * asked, since the answer, which has the TID, cannot be refused; a request when its TID is
- * entered. So a user who never answers requests leaves TIDs for others.
+ * A TID is charged to the user who connects or listens. For an active open it is
+ * charged before the request, since the reply, which carries the TID, cannot be
+ * refused; for a connect request when the TID is entered. So a user who never
+ * accepts or rejects requests leaves TIDs for other users.
  */
 #include "cm.h"
 
-/* The tables of the NIC driver, or NULL. RCU: see t3_cm_stop(). */
-static struct tid_info *id_tables(struct t3_cm_dev *cm)
+/* The tables of the NIC driver, or NULL. Under RCU, see t3_cm_stop(). */
+static struct tid_info *t3_id_tables(struct t3_cm_dev *cm)
 {
 	return READ_ONCE(cm->unplugged) ? NULL : &t3c_data(cm->dev->tdev)->tid_maps;
 }
 
-static int charge_tid(struct t3_ep *ep)
+static int t3_charge_tid(struct t3_ep *ep)
 {
 	return t3_quota_charge(ep->dev, ep->quota, T3_QUOTA_TID, 1,
 			       t3c_data(ep->dev->tdev)->tid_maps.ntids);
 }
 
-/* The ATID that an active open has until the card answers, and the TID that it has then. */
-static int charge_open(struct t3_ep *ep)
+/* Charge the ATID of an active open, and the TID that it gets with the card's reply. */
+static int t3_charge_open(struct t3_ep *ep)
 {
-	int err = charge_tid(ep);
+	int err = t3_charge_tid(ep);
 
 	if (err)
 		return err;
@@ -44,7 +45,7 @@ static int charge_open(struct t3_ep *ep)
 	return err;
 }
 
-static void uncharge_open(struct t3_ep *ep)
+static void t3_uncharge_open(struct t3_ep *ep)
 {
 	t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
 	t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
@@ -62,7 +63,7 @@ int t3_take_atid(struct t3_ep *ep)
 
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
-	err = charge_open(ep);
+	err = t3_charge_open(ep);
 	if (err) {
 		t3_dev_leave(ep->dev);
 		return err;
@@ -76,16 +77,16 @@ int t3_take_atid(struct t3_ep *ep)
 	spin_unlock_bh(&ep->id_lock);
 	t3_dev_leave(ep->dev);
 	if (atid < 0) {
-		uncharge_open(ep);
+		t3_uncharge_open(ep);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
 /*
- * cxgb3 uses a TID as an index into its table without looking at it. Whether the entry
- * is in use cannot be asked: the one of a TID that was just given back is cleared only
- * after the card may have used the TID again. Between enter and leave.
+ * cxgb3 uses a TID as an index into its table without a check. A check whether the
+ * entry is in use is not possible: the entry of a freed TID is cleared only after
+ * the card may have used the TID again. Between t3_dev_enter() and t3_dev_leave().
  */
 static bool t3_tid_in_table(struct t3_dev *dev, u32 tid)
 {
@@ -94,12 +95,12 @@ static bool t3_tid_in_table(struct t3_dev *dev, u32 tid)
 	if (tid < tids->ntids)
 		return true;
 	t3_count(dev, T3_CNT_CM_BAD_EVENT);
-	ibdev_dbg(&dev->ibdev, "the card names TID %u of %u\n", tid, tids->ntids);
+	ibdev_dbg(&dev->ibdev, "TID %u of the card is out of range (%u)\n", tid, tids->ntids);
 	return false;
 }
 
 /**
- * t3_release_tid - give a TID back that was not entered
+ * t3_release_tid - free a TID that was not entered
  * @dev: device
  * @tid: the id, from a message of the card
  */
@@ -113,11 +114,11 @@ void t3_release_tid(struct t3_dev *dev, u32 tid)
 }
 
 /**
- * t3_take_tid - enter the id of a connection that the card has begun
+ * t3_take_tid - enter the id of a connection that the card has opened
  * @ep: endpoint
  * @tid: its id, from a message of the card
  *
- * Return: 0, -ENODEV, -ENOMEM if the listening user has his share, or -EPROTO if the id is
+ * Return: 0, -ENODEV, -ENOMEM if the listening user is at the limit, or -EPROTO if the id is
  * out of range
  */
 int t3_take_tid(struct t3_ep *ep, u32 tid)
@@ -126,7 +127,7 @@ int t3_take_tid(struct t3_ep *ep, u32 tid)
 
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
-	err = t3_tid_in_table(ep->dev, tid) ? charge_tid(ep) : -EPROTO;
+	err = t3_tid_in_table(ep->dev, tid) ? t3_charge_tid(ep) : -EPROTO;
 	if (err) {
 		t3_dev_leave(ep->dev);
 		return err;
@@ -145,7 +146,7 @@ int t3_take_tid(struct t3_ep *ep, u32 tid)
  * @ep: endpoint
  * @tid: the connection's id
  *
- * Softirq. Nothing happens if the endpoint has given its id up meanwhile.
+ * Softirq. Does nothing if the endpoint has returned its id meanwhile.
  */
 void t3_trade_atid(struct t3_ep *ep, u32 tid)
 {
@@ -164,12 +165,12 @@ void t3_trade_atid(struct t3_ep *ep, u32 tid)
 	spin_unlock_bh(&ep->id_lock);
 }
 
-static void clear_id(struct t3_ep *ep)
+static void t3_clear_id(struct t3_ep *ep)
 {
 	struct tid_info *tids;
 
 	rcu_read_lock();
-	tids = id_tables(ep->cm);
+	tids = t3_id_tables(ep->cm);
 	if (tids && ep->id_kind == T3_ID_ATID)
 		WRITE_ONCE(tids->atid_tab[ep->tid - tids->atid_base].t3c_tid.ctx, NULL);
 	else if (tids && ep->id_kind == T3_ID_TID)
@@ -178,8 +179,8 @@ static void clear_id(struct t3_ep *ep)
 }
 
 /**
- * t3_return_id - take an endpoint out of the tables
- * @ep: endpoint; ->tid stays, for the records
+ * t3_return_id - remove an endpoint from the tables
+ * @ep: endpoint; keeps ->tid, for logs
  */
 void t3_return_id(struct t3_ep *ep)
 {
@@ -193,10 +194,10 @@ void t3_return_id(struct t3_ep *ep)
 			cxgb3_remove_tid(dev->tdev, ep, ep->tid);
 		t3_dev_leave(dev);
 	} else {
-		clear_id(ep);
+		t3_clear_id(ep);
 	}
 	if (ep->id_kind == T3_ID_ATID)
-		uncharge_open(ep);
+		t3_uncharge_open(ep);
 	else if (ep->id_kind == T3_ID_TID)
 		t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
 	ep->id_kind = T3_ID_NONE;
@@ -204,8 +205,8 @@ void t3_return_id(struct t3_ep *ep)
 }
 
 /*
- * Ids of listeners. cxgb3 exported functions for them until 6.12, but these only
- * work on tables that all kernels have.
+ * Ids of listeners. cxgb3 of 6.1 and 6.12 exports functions for them; all kernels have
+ * the tables that these work on.
  */
 
 /**
@@ -247,10 +248,10 @@ int t3_take_stid(struct t3_listener *l)
 }
 
 /**
- * t3_return_stid - take a listener out of the tables
+ * t3_return_stid - remove a listener from the tables
  * @l: listener
  *
- * Before the last reference goes, and after the card has forgotten it.
+ * Before the last reference is dropped, and after the card has closed the listener.
  */
 void t3_return_stid(struct t3_listener *l)
 {
@@ -258,7 +259,7 @@ void t3_return_stid(struct t3_listener *l)
 	struct tid_info *tids;
 
 	rcu_read_lock();
-	tids = id_tables(l->cm);
+	tids = t3_id_tables(l->cm);
 	if (tids) {
 		spin_lock_bh(&tids->stid_lock);
 		entry = &tids->stid_tab[l->stid - tids->stid_base];

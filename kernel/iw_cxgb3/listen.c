@@ -157,9 +157,9 @@ int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 
 static int wait_reply(struct t3_listener *l, const char *what)
 {
-	t3_card_wait(l->dev, l->wait,
-		     /* pairs with t3_listener_reply(): status after replied */
-		     smp_load_acquire(&l->replied), what);
+	t3_wait_or_fatal(l->dev, l->wait,
+			 /* pairs with t3_listener_reply(): status after replied */
+			 smp_load_acquire(&l->replied), what);
 	return l->replied ? t3_cpl_status_to_errno(l->status) : -EIO;
 }
 

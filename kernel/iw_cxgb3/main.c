@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module, and the life of a device.
+ * The module, and the lifetime of a device.
  *
- * The NIC driver announces cards by add and takes them back by remove, both
- * with its client lock held, and often with rtnl. ib_core and its other clients
- * ask for rtnl while they have locks of their own, so nothing that ib_core does
- * may be waited for there: registration and its end are work items of one
- * ordered queue per card, and neither add nor remove waits for them.
+ * The NIC driver calls add for a new card and remove for one that it gives up,
+ * both with its client lock held, and often with rtnl. ib_core and its other
+ * clients take rtnl while they hold their own locks, so add and remove must not
+ * wait for ib_core: registration and unregistration are work items of one ordered
+ * queue per card, and neither add nor remove waits for them.
  *
- *   add        make the device, queue register_work
- *   register   open the control QP and the pools, register with ib_core
- *   shutdown   ib_unregister_device(), which ends what consumers still hold;
- *              end connections; the card gives the control ring back
- *   remove     T3_DEV_GONE; wait until nobody touches the NIC driver's tables
- *              any more; stop the connection manager; queue unregister_work
- *   unregister shutdown, if that has not been, then free everything
+ *   add        allocate the device, queue register_work
+ *   register   open the control QP, register with ib_core
+ *   shutdown   ib_unregister_device(), which destroys the objects of consumers;
+ *              end connections; close the control QP
+ *   remove     set T3_DEV_GONE; wait for users of the NIC driver's tables; stop
+ *              the connection manager; queue unregister_work
+ *   unregister shutdown, unless it has run already; then free everything
  *
  * There are three reasons for a remove:
  *
- *   the card is unbound    DMA memory must go before the PCI device does, and
- *                          the card can only abort its connections before cxgb3
- *                          stops it. The PCI bus notifies us before it calls
- *                          cxgb3, with none of the locks held: then shutdown is
- *                          queued and waited for.
- *   the adapter is reset   The PCI device stays. cxgb3 reports it before, and
- *                          the card loses its bus mastering until it is reset;
- *                          shutdown takes place afterwards.
- *   this module goes       Shutdown is waited for before the client is taken back.
+ *   the card is unbound      DMA memory must be freed before the PCI device, and
+ *                            the card can abort its connections only before cxgb3
+ *                            stops it. The PCI bus notifies us before it calls
+ *                            cxgb3, with none of the locks held: the notifier
+ *                            queues shutdown and waits for it.
+ *   the adapter is reset     The PCI device stays. cxgb3 reports the reset
+ *                            beforehand, and the card loses its bus mastering
+ *                            until it is reset. Shutdown runs afterwards.
+ *   this module is unloaded  Shutdown completes before the client is unregistered.
  *
- * The queue holds nothing else: ib_unregister_device() waits for consumers in
- * the kernel, and these wait for completions, which other work may have to
- * report. It also waits for programs, and one may wait for a page that does not
- * come; so no card waits in the queue of another one. When a card is reset a new
- * device of it is there before the old one has ended; the queue keeps their
- * order. A queue is found by the card's address and stays until the module goes:
- * its last work item could not destroy it, and who waits for it needs no device,
- * which may be freed meanwhile. It is not for memory reclaim, because ib_core's queues, which
- * ib_unregister_device() flushes, are not.
+ * The queue runs no other work: ib_unregister_device() waits for kernel consumers,
+ * and these wait for completions, which other work may have to report. It also waits
+ * for processes, and one of them may wait for a page that is never provided. So each
+ * card has its own queue. When a card is reset, its new device is added before the
+ * old one is unregistered, and the queue keeps their order. Queues are found by the
+ * card's PCI address and exist until the module is unloaded: a queue cannot be
+ * destroyed by its own last work item, and flushing it needs no device, which may be
+ * freed meanwhile. The queues are not WQ_MEM_RECLAIM, because they flush those of
+ * ib_core, which are not either.
  */
 #include <linux/debugfs.h>
 #include <linux/dma-mapping.h>
@@ -60,7 +60,7 @@ struct workqueue_struct *t3_wq;
 
 static struct dentry *debugfs_root;
 
-/* A card that there is or has been, by the address of its PCI device. */
+/* A card that is or was present, by the address of its PCI device. */
 struct t3_card {
 	struct list_head node;
 	struct workqueue_struct *life_wq;
@@ -146,7 +146,7 @@ static const struct attribute_group t3_attr_group = {
 
 /* --- registration ---------------------------------------------------------------- */
 
-static const struct ib_device_ops main_ops = {
+static const struct ib_device_ops t3_main_ops = {
 	.owner		= THIS_MODULE,
 	.driver_id	= RDMA_DRIVER_CXGB3,
 	.uverbs_abi_ver	= T3_ABI_VERSION,
@@ -160,13 +160,13 @@ static const struct ib_device_ops main_ops = {
 	.fill_res_cm_id_entry = t3_cm_fill_res_entry,
 };
 
-static int register_ibdev(struct t3_dev *dev)
+static int t3_register_ibdev(struct t3_dev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;
 	u32 port;
 	int err;
 
-	ib_set_device_ops(ibdev, &main_ops);
+	ib_set_device_ops(ibdev, &t3_main_ops);
 	ib_set_device_ops(ibdev, &t3_verbs_ops);
 	ib_set_device_ops(ibdev, &t3_qp_ops);
 	ib_set_device_ops(ibdev, &t3_cq_ops);
@@ -181,7 +181,7 @@ static int register_ibdev(struct t3_dev *dev)
 	ibdev->num_comp_vectors = 1;
 	ibdev->local_dma_lkey = 0;
 	strscpy(ibdev->iw_ifname, dev->ports.lldevs[0]->name, sizeof(ibdev->iw_ifname));
-	/* User CQs are armed by the kernel, which is not in the core's default. */
+	/* The kernel arms user CQs; ib_core does not enable the command by default. */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 
 	for (port = 1; port <= dev->ports.nports; port++) {
@@ -189,12 +189,12 @@ static int register_ibdev(struct t3_dev *dev)
 		if (err)
 			return err;
 	}
-	/* Of a segment only the addresses of its pages are told to the card. */
+	/* The card gets page addresses only, so a segment may have any length. */
 	dma_set_max_seg_size(&dev->pdev->dev, UINT_MAX);
 	return ib_register_device(ibdev, "cxgb3_%d", &dev->pdev->dev);
 }
 
-static void register_work(struct work_struct *work)
+static void t3_register_work(struct work_struct *work)
 {
 	struct t3_dev *dev = container_of(work, struct t3_dev, register_work);
 	const char *what = "open the control QP";
@@ -208,7 +208,7 @@ static void register_work(struct work_struct *work)
 	dev->ctrl.ready = true;
 	t3_health_start(dev);
 	what = "register";
-	err = register_ibdev(dev);
+	err = t3_register_ibdev(dev);
 	if (err)
 		goto err;
 	T3_RACE_POINT(t3_register_done);
@@ -217,11 +217,11 @@ static void register_work(struct work_struct *work)
 	return;
 
 err:
-	/* unregister_work undoes what has been done, when the card goes. */
+	/* unregister_work cleans up when the card is removed. */
 	dev_err(&dev->pdev->dev, "cannot %s: %d\n", what, err);
 }
 
-/* Whether the card may still fetch from a QP's ring, or place into its buffers. */
+/* True if the card may still fetch from a QP's ring, or place data into its buffers. */
 static bool t3_dev_connected(struct t3_dev *dev)
 {
 	unsigned long id, flags;
@@ -236,23 +236,23 @@ static bool t3_dev_connected(struct t3_dev *dev)
 }
 
 /*
- * On the card's life_wq. Afterwards there is no consumer, no connection and no control QP
- * any more, and the card knows none of our memory: it has confirmed that, or
- * has lost its bus mastering.
+ * Runs on the card's life_wq. Afterwards there is no consumer, no connection and no
+ * control QP, and the card does not access our memory: it has confirmed that, or has
+ * lost its bus mastering.
  */
 static void t3_dev_shutdown(struct t3_dev *dev)
 {
 	if (test_bit(T3_DEV_SHUT_DOWN, &dev->flags))
 		return;
 	T3_RACE_POINT(t3_shutdown_begins);
-	/* Nobody has time to wait until a peer answers a close. */
+	/* The unbind does not wait for a peer's reply to a close: abort. */
 	if (test_bit(T3_DEV_UNBINDING, &dev->flags) && !t3_dev_gone(dev)) {
 		t3_cm_retire(dev);
 		if (t3_dev_connected(dev))
 			t3_dev_fatal(dev, "it does not abort its connections");
 	}
 	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags)) {
-		flush_work(&dev->fatal_work);	/* may be about to report an event */
+		flush_work(&dev->fatal_work);	/* dispatches an event of the device */
 		ib_unregister_device(&dev->ibdev);
 	}
 	T3_RACE_POINT(t3_shutdown_unregistered);
@@ -266,18 +266,18 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 	set_bit(T3_DEV_SHUT_DOWN, &dev->flags);
 }
 
-static void shutdown_work(struct work_struct *work)
+static void t3_shutdown_work(struct work_struct *work)
 {
 	t3_dev_shutdown(container_of(work, struct t3_dev, shutdown_work));
 }
 
-static void unregister_work(struct work_struct *work)
+static void t3_unregister_work(struct work_struct *work)
 {
 	struct t3_dev *dev = container_of(work, struct t3_dev, unregister_work);
 
 	t3_dev_shutdown(dev);
 	T3_RACE_POINT(t3_unregister_shut_down);
-	/* What adapter events have queued since an earlier shutdown. */
+	/* Adapter events may have queued these since an earlier shutdown. */
 	cancel_delayed_work_sync(&dev->db_work);
 	flush_work(&dev->fatal_work);
 	t3_cm_close(dev);
@@ -286,7 +286,7 @@ static void unregister_work(struct work_struct *work)
 	ib_dealloc_device(&dev->ibdev);
 }
 
-static struct t3_card *find_card(struct pci_dev *pdev)
+static struct t3_card *t3_card_find(struct pci_dev *pdev)
 {
 	struct t3_card *card;
 
@@ -297,13 +297,13 @@ static struct t3_card *find_card(struct pci_dev *pdev)
 	return NULL;
 }
 
-static struct t3_card *find_or_make_card(struct pci_dev *pdev)
+static struct t3_card *t3_card_find_or_create(struct pci_dev *pdev)
 {
 	const char *name = pci_name(pdev);
 	size_t size = strlen(name) + 1;
 	struct t3_card *card;
 
-	card = find_card(pdev);
+	card = t3_card_find(pdev);
 	if (card)
 		return card;
 	card = kzalloc(struct_size(card, name, size), GFP_KERNEL);
@@ -319,8 +319,8 @@ static struct t3_card *find_or_make_card(struct pci_dev *pdev)
 	return card;
 }
 
-/* exiting is set, or no client registered: there will be no other card. */
-static void flush_cards(void)
+/* exiting is set, or the client is not registered: no card is added meanwhile. */
+static void t3_cards_flush(void)
 {
 	struct t3_card *card;
 
@@ -328,7 +328,7 @@ static void flush_cards(void)
 		flush_workqueue(card->life_wq);
 }
 
-static void free_cards(void)
+static void t3_cards_free(void)
 {
 	struct t3_card *card, *next;
 
@@ -340,12 +340,13 @@ static void free_cards(void)
 }
 
 /*
- * The PCI bus unbinds a driver: BUS_NOTIFY_UNBIND_DRIVER comes before the
- * driver's remove, with the device's lock held and no other.
+ * The PCI bus unbinds a driver. BUS_NOTIFY_UNBIND_DRIVER precedes the driver's
+ * remove, and only the device's lock is held.
  *
- * A card that was announced between the two (this module was loaded just then,
- * or an adapter reset had begun) is not shut down when its remove comes, and so
- * loses bus mastering there. It is waited for at the end.
+ * A card that was added between this notification and remove (the module was just
+ * loaded, or an adapter reset had begun) is not shut down when remove is called. It
+ * loses its bus mastering there, and BUS_NOTIFY_UNBOUND_DRIVER waits for its
+ * shutdown.
  */
 static int t3_pci_event(struct notifier_block *nb, unsigned long action, void *data)
 {
@@ -365,20 +366,20 @@ static int t3_pci_event(struct notifier_block *nb, unsigned long action, void *d
 		set_bit(T3_DEV_UNBINDING, &dev->flags);
 		queue_work(dev->life_wq, &dev->shutdown_work);
 	}
-	card = find_card(pdev);
+	card = t3_card_find(pdev);
 	mutex_unlock(&devices_mutex);
 	if (card)
 		flush_workqueue(card->life_wq);
 	return NOTIFY_OK;
 }
 
-static struct notifier_block t3_pci_watch = {
+static struct notifier_block t3_pci_notifier = {
 	.notifier_call = t3_pci_event,
 };
 
 /* --- client of the NIC driver --------------------------------------------------- */
 
-static int query_card(struct t3_dev *dev)
+static int t3_dev_query_card(struct t3_dev *dev)
 {
 	struct t3cdev *tdev = dev->tdev;
 	int err;
@@ -391,7 +392,7 @@ static int query_card(struct t3_dev *dev)
 	return err;
 }
 
-/* Why the card cannot be used, or NULL. */
+/* The reason why the card cannot be used, or NULL. */
 static const char *t3_card_unsuitable(struct t3_dev *dev)
 {
 	if (dev->tdev->type == T3A)
@@ -410,8 +411,8 @@ static const char *t3_card_unsuitable(struct t3_dev *dev)
 	}
 }
 
-/* The card's first port came up, or the module was loaded. */
-static void add_card(struct t3cdev *tdev)
+/* The card's first port is up, or the module was loaded. */
+static void t3_client_add(struct t3cdev *tdev)
 {
 	struct t3_card *card;
 	const char *reason;
@@ -422,9 +423,9 @@ static void add_card(struct t3cdev *tdev)
 	if (!dev)
 		return;
 	dev->tdev = tdev;
-	err = query_card(dev);
+	err = t3_dev_query_card(dev);
 	if (err) {
-		pr_err(DRV_NAME ": %s does not describe itself: %d\n", tdev->name, err);
+		pr_err(DRV_NAME ": cannot query %s: %d\n", tdev->name, err);
 		goto err_dev;
 	}
 	dev->pdev = dev->info.pdev;
@@ -440,14 +441,14 @@ static void add_card(struct t3cdev *tdev)
 	mutex_init(&dev->ctrl.mutex);
 	mutex_init(&dev->db_mutex);
 	init_waitqueue_head(&dev->ctrl.wait);
-	INIT_WORK(&dev->register_work, register_work);
-	INIT_WORK(&dev->shutdown_work, shutdown_work);
-	INIT_WORK(&dev->unregister_work, unregister_work);
+	INIT_WORK(&dev->register_work, t3_register_work);
+	INIT_WORK(&dev->shutdown_work, t3_shutdown_work);
+	INIT_WORK(&dev->unregister_work, t3_unregister_work);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
 	t3_health_init(dev);
 
 	mutex_lock(&devices_mutex);
-	card = exiting ? NULL : find_or_make_card(dev->pdev);
+	card = exiting ? NULL : t3_card_find_or_create(dev->pdev);
 	mutex_unlock(&devices_mutex);
 	if (!card) {
 		err = -ENOMEM;
@@ -479,7 +480,7 @@ err_dev:
 	ib_dealloc_device(&dev->ibdev);
 }
 
-static void remove_card(struct t3cdev *tdev)
+static void t3_client_remove(struct t3cdev *tdev)
 {
 	struct t3_dev *dev = tdev->ulp;
 
@@ -489,7 +490,7 @@ static void remove_card(struct t3cdev *tdev)
 	t3_dev_set_gone(dev, !test_bit(T3_DEV_SHUT_DOWN, &dev->flags));
 	T3_RACE_POINT(t3_remove_gone);
 	WRITE_ONCE(tdev->ulp, NULL);
-	/* Handlers in softirq, and users between enter and leave. */
+	/* Wait for handlers in softirq, and for users between enter and leave. */
 	synchronize_net();
 	T3_RACE_POINT(t3_remove_synchronized);
 	t3_cm_stop(dev);
@@ -501,7 +502,7 @@ static void remove_card(struct t3cdev *tdev)
 	mutex_unlock(&devices_mutex);
 }
 
-static void event_handler(struct t3cdev *tdev, u32 event, u32 port)
+static void t3_client_event(struct t3cdev *tdev, u32 event, u32 port)
 {
 	struct t3_dev *dev = tdev->ulp;
 
@@ -511,11 +512,11 @@ static void event_handler(struct t3cdev *tdev, u32 event, u32 port)
 
 struct cxgb3_client t3_client = {
 	.name		= DRV_NAME,
-	.add		= add_card,
-	.remove		= remove_card,
+	.add		= t3_client_add,
+	.remove		= t3_client_remove,
 	.handlers	= t3_cpl_handlers,
 	.redirect	= t3_cm_redirect,
-	.event_handler	= event_handler,
+	.event_handler	= t3_client_event,
 };
 
 static int __init t3_module_init(void)
@@ -532,7 +533,7 @@ static int __init t3_module_init(void)
 	err = t3_ports_watch();
 	if (err)
 		goto err_cm;
-	err = bus_register_notifier(&pci_bus_type, &t3_pci_watch);
+	err = bus_register_notifier(&pci_bus_type, &t3_pci_notifier);
 	if (err)
 		goto err_ports;
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, t3_async_event);
@@ -559,17 +560,17 @@ static void __exit t3_module_exit(void)
 	list_for_each_entry(dev, &devices, node)
 		queue_work(dev->life_wq, &dev->shutdown_work);
 	mutex_unlock(&devices_mutex);
-	flush_cards();
+	t3_cards_flush();
 
 	cxgb3_unregister_client(&t3_client);
-	bus_unregister_notifier(&pci_bus_type, &t3_pci_watch);
+	bus_unregister_notifier(&pci_bus_type, &t3_pci_notifier);
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);
 	synchronize_net();
-	free_cards();
+	t3_cards_free();
 	destroy_workqueue(t3_wq);
 	t3_cm_exit();
 	debugfs_remove_recursive(debugfs_root);
-	/* Objects that were freed by RCU must not outlive the code. */
+	/* RCU callbacks of this module must run before its code is unmapped. */
 	rcu_barrier();
 }
 

@@ -3,8 +3,8 @@
  * Memory regions and windows: entries of the card's TPT, with page lists in
  * its PBL.
  *
- * Each step below is one confirmed write into adapter memory, so that the card
- * never has an entry whose page list or pages are not there.
+ * The card confirms every write to adapter memory before the next step, so its
+ * TPT never has an entry without a valid page list and pinned pages.
  */
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
@@ -21,35 +21,35 @@
 #include "umem.h"
 
 /*
- * REMOTE_ATOMIC is taken and gives nothing: no peer can send an atomic over this
- * iWARP, and libfabric asks for the permission whenever it asks for a write.
+ * REMOTE_ATOMIC is accepted without effect: a T3 has no atomics, but libfabric
+ * requests this access whenever it requests remote write.
  */
 #define T3_MR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
 
-static u32 tpt_addr(const struct t3_dev *dev, u32 stag)
+static u32 t3_tpt_addr(const struct t3_dev *dev, u32 stag)
 {
 	return dev->info.tpt_base + (stag >> T3_STAG_INDEX_SHIFT) * T3_TPT_ENTRY_BYTES;
 }
 
-static int tpt_write(struct t3_dev *dev, const struct t3_tpt *tpt)
+static int t3_tpt_write(struct t3_dev *dev, const struct t3_tpt *tpt)
 {
 	struct t3_tpt_entry entry;
 
 	t3_tpt_build(&entry, tpt);
-	return t3_ctrl_write(dev, tpt_addr(dev, tpt->stag), &entry, sizeof(entry));
+	return t3_ctrl_write(dev, t3_tpt_addr(dev, tpt->stag), &entry, sizeof(entry));
 }
 
-static int tpt_clear(struct t3_dev *dev, u32 stag)
+static int t3_tpt_clear(struct t3_dev *dev, u32 stag)
 {
-	return t3_ctrl_write(dev, tpt_addr(dev, stag), NULL, sizeof(struct t3_tpt_entry));
+	return t3_ctrl_write(dev, t3_tpt_addr(dev, stag), NULL, sizeof(struct t3_tpt_entry));
 }
 
 /*
- * A peer that knows one STag must not be able to tell the next one, and one that
- * has kept an STag must not reach what its index is used for later. So the key is
- * random, and not the one that the index had last.
+ * A peer with one STag must not be able to predict others, and a stale STag must
+ * not give access to the next region with the same index. So the key is random,
+ * and differs from the previous key of the index.
  */
 static int t3_stag_get(struct t3_dev *dev, struct t3_quota *quota, u32 *stag)
 {
@@ -63,18 +63,18 @@ static int t3_stag_get(struct t3_dev *dev, struct t3_quota *quota, u32 *stag)
 	return 0;
 }
 
-/* With the key that it has now, which fast registrations may have changed. */
+/* Record the current key, which fast registrations may have changed. */
 static void t3_stag_put(struct t3_dev *dev, struct t3_quota *quota, u32 stag)
 {
 	dev->stag_keys[stag >> T3_STAG_INDEX_SHIFT] = stag & T3_STAG_KEY;
 	t3_id_put(&dev->stags, quota, stag >> T3_STAG_INDEX_SHIFT);
 }
 
-static int pbl_get(struct t3_dev *dev, struct t3_mr *mr, u32 entries)
+static int t3_mr_pbl_alloc(struct t3_dev *dev, struct t3_mr *mr, u32 entries)
 {
 	u32 bytes = ALIGN(entries * 8, T3_PBL_GRANULE);
 
-	if (t3_quota_charge(dev, mr->quota, T3_QUOTA_PBL, bytes, t3_pbl_all(dev)))
+	if (t3_quota_charge(dev, mr->quota, T3_QUOTA_PBL, bytes, t3_pbl_total(dev)))
 		return -ENOMEM;
 	mr->pbl_addr = t3_pbl_alloc(dev, bytes);
 	if (!mr->pbl_addr) {
@@ -87,7 +87,7 @@ static int pbl_get(struct t3_dev *dev, struct t3_mr *mr, u32 entries)
 	return 0;
 }
 
-static void pbl_put(struct t3_dev *dev, struct t3_mr *mr)
+static void t3_mr_pbl_free(struct t3_dev *dev, struct t3_mr *mr)
 {
 	if (mr->pbl_bytes) {
 		t3_pbl_free(dev, mr->pbl_addr, mr->pbl_bytes);
@@ -96,8 +96,8 @@ static void pbl_put(struct t3_dev *dev, struct t3_mr *mr)
 	mr->pbl_bytes = 0;
 }
 
-/* Page lists go out a page at a time: a large region must not need large memory. */
-static int pbl_write(struct t3_dev *dev, struct t3_mr *mr)
+/* The list is written in pieces of a page: a large region needs no large buffer. */
+static int t3_mr_pbl_write(struct t3_dev *dev, struct t3_mr *mr)
 {
 	const u32 max = PAGE_SIZE / sizeof(__be64);
 	unsigned long pgsz = 1UL << (T3_PAGE_CODE_SHIFT + mr->tpt.page_code);
@@ -128,10 +128,10 @@ free:
 }
 
 /*
- * Gives the region its STag: the entry goes into the card, the region into the
- * table of kernel receives.
+ * Allocate the STag of a region, enter the region into dev->mrs, where kernel
+ * receives look it up, and write its TPT entry.
  */
-static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
+static int t3_mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 {
 	u32 index;
 	int err;
@@ -144,7 +144,7 @@ static int mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	if (err)
 		goto err_stag;
 	T3_RACE_POINT(t3_mr_inserted);
-	err = tpt_write(dev, &mr->tpt);
+	err = t3_tpt_write(dev, &mr->tpt);
 	if (err)
 		goto err_mrs;
 	T3_RACE_POINT(t3_mr_written);
@@ -160,7 +160,7 @@ err_stag:
 	return err;
 }
 
-static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+static int t3_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(ibmr->device);
 	struct t3_mr *mr = to_t3_mr(ibmr);
@@ -168,10 +168,10 @@ static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	trace_t3_mr(dev, &mr->tpt, false);
 	xa_erase_irq(&dev->mrs, mr->tpt.stag >> T3_STAG_INDEX_SHIFT);
 	T3_RACE_POINT(t3_dereg_mr_erased);
-	/* Fails only if the card is dead, and then it reaches no memory either. */
-	tpt_clear(dev, mr->tpt.stag);
+	/* Fails only if the card is gone, and then it has no DMA any more. */
+	t3_tpt_clear(dev, mr->tpt.stag);
 	T3_RACE_POINT(t3_dereg_mr_cleared);
-	pbl_put(dev, mr);
+	t3_mr_pbl_free(dev, mr);
 	if (mr->umem)
 		t3_umem_put(mr->umem);
 	t3_stag_put(dev, mr->quota, mr->tpt.stag);
@@ -179,8 +179,8 @@ static int dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return 0;
 }
 
-static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt,
-				 int access, struct ib_udata *udata)
+static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt,
+				    int access, struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(pd->device);
 	struct t3_reg_mr_resp resp = {};
@@ -207,9 +207,9 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 		goto err_mr;
 	}
 	/*
-	 * BIND_MW names the pages of the window itself. All that the library
-	 * knows of them is where the first one is, so they must be of the size
-	 * that it takes for granted.
+	 * BIND_MW names the pages of the window. The library has only the
+	 * index of the region's first page, so the pages must have the size
+	 * that it assumes.
 	 */
 	shift = t3_umem_page_shift(mr->umem, virt,
 				   access & IB_ACCESS_MW_BIND ? PAGE_SIZE : T3_PAGE_SIZES);
@@ -229,13 +229,13 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 		err = -ENOMEM;
 		goto err_umem;
 	}
-	err = pbl_get(dev, mr, pages);
+	err = t3_mr_pbl_alloc(dev, mr, pages);
 	if (err)
 		goto err_umem;
-	err = pbl_write(dev, mr);
+	err = t3_mr_pbl_write(dev, mr);
 	if (err)
 		goto err_pbl;
-	err = mr_publish(dev, mr);
+	err = t3_mr_publish(dev, mr);
 	if (err)
 		goto err_pbl;
 
@@ -243,13 +243,13 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	err = t3_udata_respond(udata, &resp, sizeof(resp));
 	if (err) {
 		mr->ibmr.device = pd->device;
-		dereg_mr(&mr->ibmr, udata);
+		t3_dereg_mr(&mr->ibmr, udata);
 		return ERR_PTR(err);
 	}
 	return &mr->ibmr;
 
 err_pbl:
-	pbl_put(dev, mr);
+	t3_mr_pbl_free(dev, mr);
 err_umem:
 	t3_umem_put(mr->umem);
 err_mr:
@@ -257,13 +257,13 @@ err_mr:
 	return ERR_PTR(err);
 }
 
-T3_DEFINE_REG_USER_MR(op_reg_user_mr, reg_user_mr)
+T3_DEFINE_REG_USER_MR(t3_reg_user_mr_op, t3_reg_user_mr)
 
 /*
- * All of memory, for kernel consumers that do not use the local DMA key. An
- * STag covers 4 GiB, so this is for small hosts only: 64 pages of 64 MiB.
+ * A region of all memory, for kernel consumers that do not use the local DMA
+ * key. An STag covers 4 GiB (64 pages of 64 MiB), so larger hosts are refused.
  */
-static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
+static struct ib_mr *t3_get_dma_mr(struct ib_pd *pd, int access)
 {
 	enum { PAGES = 64, PAGE_CODE = 14 };
 	struct t3_dev *dev = to_t3_dev(pd->device);
@@ -285,19 +285,19 @@ static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
 	for (i = 0; i < PAGES; i++)
 		list[i] = cpu_to_be64((u64)i << (T3_PAGE_CODE_SHIFT + PAGE_CODE));
 
-	err = pbl_get(dev, mr, PAGES);
+	err = t3_mr_pbl_alloc(dev, mr, PAGES);
 	if (err)
 		goto err_mr;
 	err = t3_ctrl_write(dev, mr->pbl_addr, list, sizeof(list));
 	if (err)
 		goto err_pbl;
-	err = mr_publish(dev, mr);
+	err = t3_mr_publish(dev, mr);
 	if (err)
 		goto err_pbl;
 	return &mr->ibmr;
 
 err_pbl:
-	pbl_put(dev, mr);
+	t3_mr_pbl_free(dev, mr);
 err_mr:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -305,7 +305,7 @@ err_mr:
 
 /* --- fast registration ----------------------------------------------------- */
 
-static struct ib_mr *alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
+static struct ib_mr *t3_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
 {
 	struct t3_dev *dev = to_t3_dev(pd->device);
 	struct t3_mr *mr;
@@ -320,22 +320,22 @@ static struct ib_mr *alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_nu
 		return ERR_PTR(-ENOMEM);
 	mr->tpt.pdid = to_t3_pd(pd)->id;
 	mr->tpt.type = T3_TPT_TYPE_MR;
-	err = pbl_get(dev, mr, max_num_sg);
+	err = t3_mr_pbl_alloc(dev, mr, max_num_sg);
 	if (err)
 		goto err_mr;
-	err = mr_publish(dev, mr);
+	err = t3_mr_publish(dev, mr);
 	if (err)
 		goto err_pbl;
 	return &mr->ibmr;
 
 err_pbl:
-	pbl_put(dev, mr);
+	t3_mr_pbl_free(dev, mr);
 err_mr:
 	kfree(mr);
 	return ERR_PTR(err);
 }
 
-static int set_page(struct ib_mr *ibmr, u64 addr)
+static int t3_mr_set_page(struct ib_mr *ibmr, u64 addr)
 {
 	struct t3_mr *mr = to_t3_mr(ibmr);
 
@@ -345,14 +345,14 @@ static int set_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-static int map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
-		     unsigned int *sg_offset)
+static int t3_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+			unsigned int *sg_offset)
 {
 	to_t3_mr(ibmr)->npages = 0;
-	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, set_page);
+	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, t3_mr_set_page);
 }
 
-/* A fast registration is being posted: what it says holds from now on. With the QP lock (irq). */
+/* With the QP lock (irq). A fast registration is posted: the region changes from now on. */
 int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
 		  struct t3_fastreg *fr)
 {
@@ -384,8 +384,9 @@ int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
 }
 
 /*
- * A receive of the kernel names pages, not addresses: page size and index of
- * the first page of each entry, and the offset in it as address.
+ * Translate an SGE of a kernel receive, which names pages instead of virtual
+ * addresses: page size and PBL index of its first page, and as address the
+ * offset in this page.
  */
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index)
 {
@@ -409,8 +410,8 @@ unlock:
 	return err;
 }
 
-/* No key: who may see keys gets them from ib_core. */
-static int t3_mr_fill_res_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+/* Without keys: ib_core shows them to privileged callers. */
+static int t3_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct t3_dev *dev = to_t3_dev(ibmr->device);
 	struct t3_mr *mr = to_t3_mr(ibmr);
@@ -441,8 +442,8 @@ static int t3_mr_fill_res_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 
 /* --- windows ---------------------------------------------------------------- */
 
-/* Bound by a request in the QP's ring, which the kernel has no verb for. */
-static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
+/* A window is bound by a request in a QP's ring. There is no kernel verb for that. */
+static int t3_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(mw->device);
 	struct t3_tpt tpt = {
@@ -460,7 +461,7 @@ static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 	err = t3_stag_get(dev, quota, &tpt.stag);
 	if (err)
 		return err;
-	err = tpt_write(dev, &tpt);
+	err = t3_tpt_write(dev, &tpt);
 	if (err) {
 		t3_stag_put(dev, quota, tpt.stag);
 		return err;
@@ -470,24 +471,24 @@ static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 	return 0;
 }
 
-static int dealloc_mw(struct ib_mw *mw)
+static int t3_dealloc_mw(struct ib_mw *mw)
 {
 	struct t3_dev *dev = to_t3_dev(mw->device);
 
-	tpt_clear(dev, mw->rkey);
+	t3_tpt_clear(dev, mw->rkey);
 	t3_stag_put(dev, to_t3_mw(mw)->quota, mw->rkey);
 	return 0;
 }
 
 const struct ib_device_ops t3_mr_ops = {
-	.reg_user_mr	= op_reg_user_mr,
-	.get_dma_mr	= get_dma_mr,
-	.alloc_mr	= alloc_mr,
-	.map_mr_sg	= map_mr_sg,
-	.dereg_mr	= dereg_mr,
-	.fill_res_mr_entry = t3_mr_fill_res_entry,
-	.alloc_mw	= alloc_mw,
-	.dealloc_mw	= dealloc_mw,
+	.reg_user_mr	= t3_reg_user_mr_op,
+	.get_dma_mr	= t3_get_dma_mr,
+	.alloc_mr	= t3_alloc_mr,
+	.map_mr_sg	= t3_map_mr_sg,
+	.dereg_mr	= t3_dereg_mr,
+	.fill_res_mr_entry = t3_fill_res_mr_entry,
+	.alloc_mw	= t3_alloc_mw,
+	.dealloc_mw	= t3_dealloc_mw,
 
 	INIT_RDMA_OBJ_SIZE(ib_mw, t3_mw, ibmw),
 };

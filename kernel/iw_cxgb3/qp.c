@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queue pairs: life, states, posting.
+ * Queue pairs: creation and destruction, states, posting.
  */
 #include <linux/log2.h>
 #include <linux/netdevice.h>
@@ -17,7 +17,7 @@
 
 /* --- references ------------------------------------------------------------- */
 
-static void qp_release(struct kref *ref)
+static void t3_qp_release(struct kref *ref)
 {
 	complete(&container_of(ref, struct t3_qp, ref)->released);
 }
@@ -29,7 +29,7 @@ void t3_qp_get(struct t3_qp *qp)
 
 void t3_qp_put(struct t3_qp *qp)
 {
-	kref_put(&qp->ref, qp_release);
+	kref_put(&qp->ref, t3_qp_release);
 }
 
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
@@ -45,25 +45,25 @@ struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 	return qp;
 }
 
-static void iw_add_ref(struct ib_qp *ibqp)
+static void t3_iw_add_ref(struct ib_qp *ibqp)
 {
 	t3_qp_get(to_t3_qp(ibqp));
 }
 
-static void iw_rem_ref(struct ib_qp *ibqp)
+static void t3_iw_rem_ref(struct ib_qp *ibqp)
 {
 	t3_qp_put(to_t3_qp(ibqp));
 }
 
 /*
- * The contract of the CM core: this returns a pointer, and iw_add_ref() takes a reference
- * by it. iw_cm calls both under a spinlock, other callers must under rcu_read_lock(). So
- * destroy takes the QP out of the table, lets a grace period pass, and only then drops
- * the reference from creation: whoever found the QP has a reference by then. Grace periods
- * cost time, so destroy asks whether the QP has ever been found in this way; the table's
- * lock makes the answer final once the QP is out of the table.
+ * The iWARP CM core calls this for a pointer and then t3_iw_add_ref() for a reference. iw_cm
+ * calls both under a spinlock; other callers must call both under rcu_read_lock(). So destroy
+ * removes the QP from the table, waits for a grace period, and only then drops the reference
+ * from creation: each caller that has found the QP holds a reference by then. A grace period
+ * takes time, so destroy waits only if found_by_cm is set. The flag changes under the
+ * table's lock, so it cannot change any more when the QP is removed from the table.
  */
-static struct ib_qp *iw_get_qp(struct ib_device *ibdev, int qpn)
+static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
 	struct t3_dev *dev = to_t3_dev(ibdev);
 	unsigned long flags;
@@ -79,7 +79,7 @@ static struct ib_qp *iw_get_qp(struct ib_device *ibdev, int qpn)
 	return qp ? &qp->ibqp : NULL;
 }
 
-/* Every QP of the device, with a reference during the call. */
+/* Call fn for every QP of the device, with a reference held during the call. */
 void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
 {
 	unsigned long id = 0, flags;
@@ -99,15 +99,15 @@ void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
 	}
 }
 
-/* --- what the library sees of a user QP -------------------------------------- */
+/* --- status word of a user QP, and flushing ------------------------------------ */
 
-/* The library only ever sets the bit that stops it, and a reset clears all of them. */
+/* The library sets only T3_QP_STATUS_STOPPED. A reset clears all bits. */
 void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear)
 {
 	t3_status_change(qp->ring.va + T3_QP_STATUS_OFFSET, set, clear);
 }
 
-static void notify_cqs(struct t3_qp *qp)
+static void t3_qp_notify_cqs(struct t3_qp *qp)
 {
 	t3_cq_notify(to_t3_cq(qp->ibqp.recv_cq));
 	if (qp->ibqp.send_cq != qp->ibqp.recv_cq)
@@ -115,38 +115,38 @@ static void notify_cqs(struct t3_qp *qp)
 }
 
 /*
- * Complete what is outstanding, if the card has let go of it. A user QP is flushed by its
- * library, which learns of it from the status words of QP and CQs; a thread that waits
- * for events must be woken up for that.
+ * Flush outstanding requests, if the card does not access them any more. A user QP is flushed
+ * by its library, which reads the status words of QP and CQs. A thread of the process that
+ * sleeps until the next completion event must be woken up for that.
  */
 static void t3_qp_flush(struct t3_qp *qp)
 {
 	unsigned long flags;
-	bool over;
+	bool flush;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	over = t3_qp_over(qp);
-	if (over && qp->user)
+	flush = t3_qp_flushable(qp);
+	if (flush && qp->user)
 		t3_qp_set_status(qp, T3_QP_STATUS_ERROR, 0);
 	spin_unlock_irqrestore(&qp->lock, flags);
-	if (!over)
+	if (!flush)
 		return;
 
 	t3_count(t3_qp_dev(qp), T3_CNT_FLUSHED_QP);
 	if (qp->user) {
-		t3_cq_tell_user(to_t3_cq(qp->ibqp.send_cq));
-		t3_cq_tell_user(to_t3_cq(qp->ibqp.recv_cq));
+		t3_cq_set_user_error(to_t3_cq(qp->ibqp.send_cq));
+		t3_cq_set_user_error(to_t3_cq(qp->ibqp.recv_cq));
 	} else {
 		t3_cq_flush_qp(qp);
 	}
 	T3_RACE_POINT(t3_qp_flushed);
-	notify_cqs(qp);
+	t3_qp_notify_cqs(qp);
 }
 
 /*
- * The consumer may free a buffer when its request has come back, and those of a kernel
- * consumer are not protected by an STag. So whatever ended the connection, the flush is here:
- * the card has said its last word about it, or has lost its bus mastering.
+ * The consumer may free a buffer as soon as its request completes, and the buffers of a kernel
+ * consumer are not protected by an STag. So every QP that was connected is flushed here: the
+ * card has sent its last message about the connection, or has lost its bus mastering.
  */
 void t3_qp_disconnected(struct t3_qp *qp)
 {
@@ -161,7 +161,7 @@ void t3_qp_disconnected(struct t3_qp *qp)
 
 /* --- states --------------------------------------------------------------------- */
 
-static void free_scratch(struct t3_qp *qp)
+static void t3_qp_free_scratch(struct t3_qp *qp)
 {
 	struct t3_wq *wq = &qp->wq;
 	u32 i;
@@ -171,13 +171,13 @@ static void free_scratch(struct t3_qp *qp)
 			t3_pbl_free(t3_qp_dev(qp), t3_rq_at(wq, i)->pbl_addr, T3_PBL_GRANULE);
 }
 
-/* The ring is as new, so that a connection can start at slot 0. */
-static void reset(struct t3_qp *qp)
+/* Clear the ring and all counters: the next connection starts at slot 0. */
+static void t3_qp_reset_ring(struct t3_qp *qp)
 {
 	struct t3_wq *wq = &qp->wq;
 
 	lockdep_assert_held(&qp->lock);
-	free_scratch(qp);
+	t3_qp_free_scratch(qp);
 	memset(qp->ring.va, 0, qp->ring.size);
 	wq->error = false;
 	wq->rtr_expected = false;
@@ -190,7 +190,7 @@ static void reset(struct t3_qp *qp)
 	qp->used = false;
 }
 
-static void send_terminate(struct t3_qp *qp, struct t3_ep *ep, u32 tid, struct t3_term term)
+static void t3_qp_send_terminate(struct t3_qp *qp, struct t3_ep *ep, u32 tid, struct t3_term term)
 {
 	struct t3_dev *dev = t3_qp_dev(qp);
 	struct sk_buff *skb = alloc_skb(T3_TERMINATE_WR_BYTES, GFP_ATOMIC);
@@ -203,28 +203,29 @@ static void send_terminate(struct t3_qp *qp, struct t3_ep *ep, u32 tid, struct t
 			      term.layer_type, term.code);
 	skb->priority = CPL_PRIORITY_DATA;
 	t3_count(dev, T3_CNT_TERM_SENT);
-	/* If the message or the answer to it is lost, the deadline decides. */
+	/* If the message or the reply is lost, the endpoint's deadline aborts the connection. */
 	t3_dev_send(dev, skb);
 	t3_ep_terminating(ep);
 }
 
-/* What an event leads to, with what the table cannot know. */
-static struct t3_qp_step t3_qp_step(const struct t3_qp *qp, enum t3_qp_event ev)
+/* The transition of the table, with the conditions that are not part of the state. */
+static struct t3_qp_transition t3_qp_next_transition(const struct t3_qp *qp, enum t3_qp_event ev)
 {
-	struct t3_qp_step step = t3_qp_fsm(qp->state, ev);
+	struct t3_qp_transition tr = t3_qp_fsm(qp->state, ev);
 
 	lockdep_assert_held(&qp->lock);
-	if (step.actions & T3_QPA_RESET && (qp->busy || qp->resetting))
-		step.legal = false;
+	if (tr.actions & T3_QPA_RESET && (qp->busy || qp->resetting))
+		tr.legal = false;
 	/* The card starts at slot 0: a ring that was used must be reset first. */
 	if (ev == T3_QPEV_CONNECT && (qp->busy || qp->resetting || qp->used))
-		step.legal = false;
-	return step;
+		tr.legal = false;
+	return tr;
 }
 
 /*
- * What waits in the CQs belongs to the time before a reset, and goes if the reset is
- * granted. CQ locks are outside of the QP's, so a mark keeps a connection away meanwhile.
+ * A reset discards the completions that the CQs still hold. CQ locks are taken before the QP's
+ * lock, so the CQs are purged without it, and the resetting flag refuses a connect meanwhile.
+ * False if the reset is refused; then the CQs keep their completions.
  */
 static bool t3_qp_begin_reset(struct t3_qp *qp)
 {
@@ -232,7 +233,7 @@ static bool t3_qp_begin_reset(struct t3_qp *qp)
 	bool granted;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	granted = t3_qp_step(qp, T3_QPEV_USER_RESET).legal;
+	granted = t3_qp_next_transition(qp, T3_QPEV_USER_RESET).legal;
 	if (granted)
 		qp->resetting = true;
 	spin_unlock_irqrestore(&qp->lock, flags);
@@ -244,7 +245,7 @@ static bool t3_qp_begin_reset(struct t3_qp *qp)
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	struct t3_ep *ep = NULL;
-	struct t3_qp_step step;
+	struct t3_qp_transition tr;
 	struct t3_term term;
 	unsigned long flags;
 	bool resetting, detached;
@@ -254,58 +255,58 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	spin_lock_irqsave(&qp->lock, flags);
 	if (resetting)
 		qp->resetting = false;
-	step = t3_qp_step(qp, ev);
-	/* Refused above, even if it would be granted now: the CQs were not purged for it. */
+	tr = t3_qp_next_transition(qp, ev);
+	/* A reset that was refused above stays refused: the CQs were not purged. */
 	if (ev == T3_QPEV_USER_RESET && !resetting)
-		step.legal = false;
-	trace_t3_qp_state(qp, ev, &step);
-	if (!step.legal) {
+		tr.legal = false;
+	trace_t3_qp_state(qp, ev, &tr);
+	if (!tr.legal) {
 		spin_unlock_irqrestore(&qp->lock, flags);
 		t3_count(t3_qp_dev(qp), T3_CNT_QP_BAD_EVENT);
 		ibdev_dbg(qp->ibqp.device, "qp %u: %s refused in %s\n", qp->id,
 			  t3_qp_event_name(ev), t3_qp_state_name(qp->state));
 		return -EINVAL;
 	}
-	qp->state = step.next;
-	if (step.actions & T3_QPA_MARK_ERROR) {
+	qp->state = tr.next;
+	if (tr.actions & T3_QPA_MARK_ERROR) {
 		qp->wq.error = true;
 		if (qp->user)
 			t3_qp_set_status(qp, T3_QP_STATUS_STOPPED, 0);
 	}
-	if (step.actions & T3_QPA_RESET)
-		reset(qp);
+	if (tr.actions & T3_QPA_RESET)
+		t3_qp_reset_ring(qp);
 	term = qp->term;
 	tid = qp->conn.tid;
-	detached = step.actions & T3_QPA_DETACH;
+	detached = tr.actions & T3_QPA_DROP_EP;
 	if (detached) {
 		ep = qp->ep;
 		qp->ep = NULL;
-	} else if (qp->ep && step.actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT)) {
+	} else if (qp->ep && tr.actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT)) {
 		ep = qp->ep;
 		t3_ep_get(ep);
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 
 	T3_RACE_POINT(t3_qp_stepped);
-	/* With a connection it is t3_qp_disconnected() that does it. */
-	if (step.actions & T3_QPA_FLUSH)
+	/* A connected QP is flushed by t3_qp_disconnected(). */
+	if (tr.actions & T3_QPA_FLUSH)
 		t3_qp_flush(qp);
 	if (!ep)
 		return 0;
-	if (step.actions & T3_QPA_TERMINATE)
-		send_terminate(qp, ep, tid, term);
-	if (step.actions & T3_QPA_DISCONNECT)
+	if (tr.actions & T3_QPA_TERMINATE)
+		t3_qp_send_terminate(qp, ep, tid, term);
+	if (tr.actions & T3_QPA_DISCONNECT)
 		t3_ep_disconnect(ep, false);
-	if (step.actions & T3_QPA_ABORT)
+	if (tr.actions & T3_QPA_ABORT)
 		t3_ep_disconnect(ep, true);
 	t3_ep_put(ep);
 	return 0;
 }
 
 /*
- * What the peer may do, as far as it is the QP that forbids it, and what the consumer may.
- * No flag at all forbids nothing: rdma_cm moves each QP that is to connect to INIT with 0,
- * whatever its owner wants. Who names any flag gets just those.
+ * Rights of the peer and of the consumer. Access flags of 0 grant all remote access, because
+ * rdma_cm moves each QP to INIT with 0 before it connects, whatever its owner intends.
+ * Otherwise exactly the named remote rights are granted.
  */
 static u8 t3_qp_caps(const struct t3_qp *qp)
 {
@@ -316,38 +317,39 @@ static u8 t3_qp_caps(const struct t3_qp *qp)
 		caps |= T3_QPCAP_RDMA_READ;
 	if (!qp->access || qp->access & IB_ACCESS_REMOTE_WRITE)
 		caps |= T3_QPCAP_RDMA_WRITE;
-	/* STag 0 is any bus address; no user space may have that. */
+	/* STag 0 addresses all of memory by bus address: never for user space. */
 	return qp->user ? caps : caps | T3_QPCAP_FASTREG | T3_QPCAP_STAG0;
 }
 
 /*
- * A connection that opens with an RTR read needs an entry of the send CQ for its response,
- * which no request of the consumer accounts for: the card overwrites unread entries of a full
- * CQ. The QP keeps the entry until it is destroyed. False: none is to spare.
+ * The response to an RTR read takes an entry of the send CQ that no request of the consumer
+ * accounts for, and the card overwrites unread entries of a full CQ. So a connection that opens
+ * with an RTR read reserves a spare entry. The QP keeps it until it is destroyed. False if the
+ * CQ has no spare entry left.
  */
-bool t3_qp_take_rtr_entry(struct t3_qp *qp)
+bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 {
 	struct t3_cq *cq = to_t3_cq(qp->ibqp.send_cq);
 	unsigned long flags;
-	bool taken;
+	bool reserved;
 
 	spin_lock_irqsave(&qp->lock, flags);
 	if (!qp->rtr_entry)
-		qp->rtr_entry = atomic_dec_if_positive(&cq->rtr_left) >= 0;
-	taken = qp->rtr_entry;
+		qp->rtr_entry = atomic_dec_if_positive(&cq->rtr_avail) >= 0;
+	reserved = qp->rtr_entry;
 	spin_unlock_irqrestore(&qp->lock, flags);
-	return taken;
+	return reserved;
 }
 
-bool t3_qp_readable(struct t3_qp *qp)
+bool t3_qp_allows_remote_read(struct t3_qp *qp)
 {
 	unsigned long flags;
-	bool readable;
+	bool allowed;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	readable = t3_qp_caps(qp) & T3_QPCAP_RDMA_READ;
+	allowed = t3_qp_caps(qp) & T3_QPCAP_RDMA_READ;
 	spin_unlock_irqrestore(&qp->lock, flags);
-	return readable;
+	return allowed;
 }
 
 int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
@@ -373,7 +375,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		.ring_slots = t3_wq_slots(&qp->wq),
 		.irs = attrs->irs,
 	};
-	struct t3_qp_step step;
+	struct t3_qp_transition tr;
 	struct sk_buff *skb;
 	unsigned long flags;
 	int err;
@@ -384,19 +386,19 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 
 	spin_lock_irqsave(&qp->lock, flags);
 	init.qp_caps = t3_qp_caps(qp);
-	step = t3_qp_step(qp, T3_QPEV_CONNECT);
-	/* The peer is going to open with a read, if only of nothing. */
+	tr = t3_qp_next_transition(qp, T3_QPEV_CONNECT);
+	/* The peer opens with a zero-length RDMA READ and needs the right for it. */
 	if (attrs->rtr_type == T3_RTR_READ && !attrs->initiator &&
 	    !(init.qp_caps & T3_QPCAP_RDMA_READ))
-		step.legal = false;
-	trace_t3_qp_state(qp, T3_QPEV_CONNECT, &step);
-	if (!step.legal) {
+		tr.legal = false;
+	trace_t3_qp_state(qp, T3_QPEV_CONNECT, &tr);
+	if (!tr.legal) {
 		spin_unlock_irqrestore(&qp->lock, flags);
 		t3_count(dev, T3_CNT_QP_BAD_EVENT);
 		kfree_skb(skb);
 		return -EINVAL;
 	}
-	qp->state = step.next;
+	qp->state = tr.next;
 	qp->used = true;
 	qp->busy = true;
 	qp->ep = ep;
@@ -418,7 +420,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 	return err;
 }
 
-static int event_for(enum ib_qp_state state)
+static int t3_qp_event_for(enum ib_qp_state state)
 {
 	switch (state) {
 	case IB_QPS_RESET:
@@ -440,7 +442,7 @@ static int event_for(enum ib_qp_state state)
  * An iWARP QP has no RESET state that a consumer can see: it takes receives from its creation
  * on, which verbs allows in INIT. All in-tree iWARP drivers report INIT too.
  */
-static enum ib_qp_state verbs_state(const struct t3_qp *qp)
+static enum ib_qp_state t3_qp_verbs_state(const struct t3_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 	switch (qp->state) {
@@ -457,18 +459,18 @@ static enum ib_qp_state verbs_state(const struct t3_qp *qp)
 	}
 }
 
-static bool t3_qp_is_in(struct t3_qp *qp, enum ib_qp_state state)
+static bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
 {
 	unsigned long flags;
 	bool same;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	same = verbs_state(qp) == state;
+	same = t3_qp_verbs_state(qp) == state;
 	spin_unlock_irqrestore(&qp->lock, flags);
 	return same;
 }
 
-static int set_attrs(struct t3_qp *qp, const struct ib_qp_attr *attr, int mask)
+static int t3_qp_set_attrs(struct t3_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	unsigned long flags;
 	int err = 0;
@@ -502,8 +504,8 @@ unlock:
  * program that connects QPs itself (ibv_rc_pingpong) sets the InfiniBand path to the peer
  * with RTR. That is refused at once, since no such QP ever gets to RTS.
  */
-static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		     struct ib_udata *udata)
+static int t3_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+			struct ib_udata *udata)
 {
 	struct t3_qp *qp = to_t3_qp(ibqp);
 	int ev, err;
@@ -518,17 +520,17 @@ static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		ibdev_dbg(ibqp->device, "qp %u: iWARP connects by the RDMA CM only\n", qp->id);
 		return -EOPNOTSUPP;
 	}
-	err = set_attrs(qp, attr, mask);
+	err = t3_qp_set_attrs(qp, attr, mask);
 	if (err || !(mask & IB_QP_STATE) || attr->qp_state == IB_QPS_RTR)
 		return err;
-	if (attr->qp_state != IB_QPS_RESET && t3_qp_is_in(qp, attr->qp_state))
+	if (attr->qp_state != IB_QPS_RESET && t3_qp_in_state(qp, attr->qp_state))
 		return 0;
-	ev = event_for(attr->qp_state);
+	ev = t3_qp_event_for(attr->qp_state);
 	return ev < 0 ? ev : t3_qp_report(qp, ev);
 }
 
-static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		    struct ib_qp_init_attr *init)
+static int t3_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		       struct ib_qp_init_attr *init)
 {
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
@@ -538,7 +540,7 @@ static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
 	spin_lock_irqsave(&qp->lock, flags);
-	attr->qp_state = verbs_state(qp);
+	attr->qp_state = t3_qp_verbs_state(qp);
 	attr->qp_access_flags = qp->access;
 	attr->max_rd_atomic = qp->used ? qp->conn.ord : qp->max_ord;
 	attr->max_dest_rd_atomic = qp->used ? qp->conn.ird : qp->max_ird;
@@ -565,8 +567,8 @@ static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 /* --- posting, for kernel consumers -------------------------------------------- */
 
-static int to_send(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr *wr,
-		   struct t3_send *req)
+static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr *wr,
+			   struct t3_send *req)
 {
 	int i;
 
@@ -621,7 +623,7 @@ static int to_send(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr
 		return t3_mr_fastreg(dev, reg_wr(wr)->mr, reg_wr(wr)->key,
 				     reg_wr(wr)->access, &req->fr);
 	default:
-		/* No immediate data and no atomics in iWARP; binding has no kernel verb. */
+		/* iWARP has no immediate data and no atomics; there is no kernel verb to bind. */
 		return -EOPNOTSUPP;
 	}
 
@@ -637,11 +639,11 @@ static int to_send(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr
 }
 
 /*
- * A receive goes out in one of two forms: through STag 0 with private PBL
- * memory into which the firmware puts the pages, or as pages of a region. They
- * do not mix.
+ * A receive has one of two forms: STag 0 with private PBL memory, into which
+ * the firmware writes the page addresses, or pages of a region. A receive with
+ * both forms is refused.
  */
-static int to_recv(struct t3_dev *dev, const struct ib_recv_wr *wr, struct t3_recv *req)
+static int t3_recv_from_wr(struct t3_dev *dev, const struct ib_recv_wr *wr, struct t3_recv *req)
 {
 	bool stag0;
 	int i, err;
@@ -689,33 +691,33 @@ err:
 	return err;
 }
 
-/* In IDLE the ring is filled before a connection; afterwards only in RTS. */
-static bool ring_open(const struct t3_qp *qp)
+/* The ring accepts requests in RTS, and in IDLE before the first connection. */
+static bool t3_qp_can_post(const struct t3_qp *qp)
 {
 	return qp->state == T3_QPS_RTS || (qp->state == T3_QPS_IDLE && !qp->used);
 }
 
 /*
- * Nothing will ever complete this request but a flush: at once, if the card has let go of
- * those before it, else together with them. The handler is called from a work item, since
- * this may run inside it.
+ * Only a flush completes a request that was deferred: now, if the card does not access earlier
+ * requests any more, otherwise together with these. The completion handler is called from a
+ * work item, since the caller may be the handler itself.
  */
-static void flush_late(struct t3_qp *qp, struct t3_cq *cq)
+static void t3_qp_flush_deferred(struct t3_qp *qp, struct t3_cq *cq)
 {
 	unsigned long flags;
-	bool over;
+	bool flush;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	over = t3_qp_over(qp);
+	flush = t3_qp_flushable(qp);
 	spin_unlock_irqrestore(&qp->lock, flags);
-	if (!over)
+	if (!flush)
 		return;
 	t3_cq_flush_qp(qp);
 	queue_work(t3_wq, &cq->comp_work);
 }
 
-static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		     const struct ib_send_wr **bad_wr)
+static int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+			const struct ib_send_wr **bad_wr)
 {
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
@@ -730,10 +732,10 @@ static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	}
 	spin_lock_irqsave(&qp->lock, flags);
 	for (; wr; wr = wr->next) {
-		err = to_send(dev, qp, wr, &req);
+		err = t3_send_from_wr(dev, qp, wr, &req);
 		if (err)
 			break;
-		if (ring_open(qp)) {
+		if (t3_qp_can_post(qp)) {
 			err = t3_wq_post_send(&qp->wq, &req);
 			ring = ring || !err;
 		} else {
@@ -748,16 +750,16 @@ static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 	if (err)
 		*bad_wr = wr;
-	/* Also for the requests that were placed before a bad one. */
+	/* Requests before a bad one are in the ring. */
 	if (ring)
 		t3_ring_doorbell(dev, qp->id);
 	if (late)
-		flush_late(qp, to_t3_cq(ibqp->send_cq));
+		t3_qp_flush_deferred(qp, to_t3_cq(ibqp->send_cq));
 	return err;
 }
 
-static int post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		     const struct ib_recv_wr **bad_wr)
+static int t3_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad_wr)
 {
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
@@ -772,10 +774,10 @@ static int post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	}
 	spin_lock_irqsave(&qp->lock, flags);
 	for (; wr; wr = wr->next) {
-		err = to_recv(dev, wr, &req);
+		err = t3_recv_from_wr(dev, wr, &req);
 		if (err)
 			break;
-		if (ring_open(qp)) {
+		if (t3_qp_can_post(qp)) {
 			err = t3_wq_post_recv(&qp->wq, &req);
 			ring = ring || !err;
 		} else {
@@ -795,17 +797,17 @@ static int post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (ring)
 		t3_ring_doorbell(dev, qp->id);
 	if (late)
-		flush_late(qp, to_t3_cq(ibqp->recv_cq));
+		t3_qp_flush_deferred(qp, to_t3_cq(ibqp->recv_cq));
 	return err;
 }
 
-/* --- life ----------------------------------------------------------------------- */
+/* --- creation and destruction ---------------------------------------------------- */
 
-struct qp_sizes {
+struct t3_qp_sizes {
 	u32 sq, rq, slots;
 };
 
-static int check_init(const struct ib_qp_init_attr *init, struct qp_sizes *sizes)
+static int t3_qp_check_init(const struct ib_qp_init_attr *init, struct t3_qp_sizes *sizes)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
@@ -822,7 +824,7 @@ static int check_init(const struct ib_qp_init_attr *init, struct qp_sizes *sizes
 	return 0;
 }
 
-static int user_respond(struct t3_qp *qp, struct t3_ucontext *uc, struct ib_udata *udata)
+static int t3_qp_user_respond(struct t3_qp *qp, struct t3_ucontext *uc, struct ib_udata *udata)
 {
 	struct t3_dev *dev = t3_qp_dev(qp);
 	struct t3_create_qp_resp resp = {
@@ -859,7 +861,7 @@ err_map:
 	return err;
 }
 
-static int kernel_arrays(struct t3_qp *qp)
+static int t3_qp_alloc_arrays(struct t3_qp *qp)
 {
 	qp->wq.sq = kvcalloc(t3_sq_size(&qp->wq), sizeof(*qp->wq.sq), GFP_KERNEL);
 	qp->wq.rq = kvcalloc(t3_rq_size(&qp->wq), sizeof(*qp->wq.rq), GFP_KERNEL);
@@ -871,10 +873,10 @@ static int kernel_arrays(struct t3_qp *qp)
 }
 
 /*
- * The tables in which a QP is found by its id: the device's, and for a kernel QP those of
- * its CQs, which have the id in an entry. A slot is reserved while creation may still
- * fail. It is filled when nothing can fail any more, and until then no lookup finds it: an
- * id is easily guessed, and a connection may be made of whatever QP is found.
+ * A QP is looked up by its id in the device's table, and a kernel QP also in the tables of its
+ * CQs, whose entries name the id. Slots of the tables are reserved while creation may still
+ * fail, and filled when it cannot fail any more. Until then no lookup finds the QP: ids are
+ * easy to guess, and a connect uses any QP that it finds.
  */
 static int t3_qp_reserve(struct t3_qp *qp)
 {
@@ -888,7 +890,7 @@ static int t3_qp_reserve(struct t3_qp *qp)
 	err = xa_reserve_irq(&scq->qps, qp->id, GFP_KERNEL);
 	if (err)
 		goto err_dev;
-	/* Nothing more to do if they are the same. */
+	/* Does nothing if both CQs are the same. */
 	err = xa_reserve_irq(&rcq->qps, qp->id, GFP_KERNEL);
 	if (err)
 		goto err_scq;
@@ -908,7 +910,7 @@ static void t3_qp_unreserve(struct t3_qp *qp)
 	xa_erase_irq(&to_t3_cq(qp->ibqp.recv_cq)->qps, qp->id);
 }
 
-/* Into reserved slots, which needs no memory. */
+/* Fill the reserved slots, which needs no memory. */
 static void t3_qp_publish(struct t3_qp *qp)
 {
 	if (!qp->user) {
@@ -918,28 +920,28 @@ static void t3_qp_publish(struct t3_qp *qp)
 	WARN_ON_ONCE(xa_err(xa_store_irq(&t3_qp_dev(qp)->qps, qp->id, qp, 0)));
 }
 
-static void leave_cqs(struct t3_qp *qp)
+static void t3_qp_leave_cqs(struct t3_qp *qp)
 {
 	struct t3_cq *scq = to_t3_cq(qp->ibqp.send_cq), *rcq = to_t3_cq(qp->ibqp.recv_cq);
 
 	t3_cq_purge_qp(qp);
 	xa_erase_irq(&scq->qps, qp->id);
 	xa_erase_irq(&rcq->qps, qp->id);
-	/* Whoever polls now does not find the QP; whoever did has let go of it. */
+	/* From now on a poll does not find the QP. Discard what an earlier one has added. */
 	t3_cq_purge_qp(qp);
 	if (qp->rtr_entry)
-		atomic_inc(&scq->rtr_left);
+		atomic_inc(&scq->rtr_avail);
 }
 
-static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct t3_ucontext *uc = rdma_udata_to_drv_context(udata, struct t3_ucontext, ibucontext);
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
-	struct qp_sizes sizes;
+	struct t3_qp_sizes sizes;
 	int id, err;
 
-	err = check_init(init, &sizes);
+	err = t3_qp_check_init(init, &sizes);
 	if (err)
 		return err;
 	err = t3_udata_empty(udata);
@@ -956,8 +958,8 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	qp->wq.sq_log2 = ilog2(sizes.sq);
 	qp->wq.rq_log2 = ilog2(sizes.rq);
 	spin_lock_init(&qp->lock);
-	qp->sq = (struct t3_half){ .qp = qp, .send = true };
-	qp->rq = (struct t3_half){ .qp = qp, .send = false };
+	qp->sq = (struct t3_qp_side){ .qp = qp, .send = true };
+	qp->rq = (struct t3_qp_side){ .qp = qp, .send = false };
 	INIT_LIST_HEAD(&qp->sq.node);
 	INIT_LIST_HEAD(&qp->rq.node);
 	kref_init(&qp->ref);
@@ -977,7 +979,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 		goto err_rqt;
 	qp->wq.slots = qp->ring.va;
 	if (!qp->user) {
-		err = kernel_arrays(qp);
+		err = t3_qp_alloc_arrays(qp);
 		if (err)
 			goto err_ring;
 	}
@@ -986,7 +988,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 		goto err_arrays;
 	T3_RACE_POINT(t3_create_qp_made);
 	if (uc) {
-		err = user_respond(qp, uc, udata);
+		err = t3_qp_user_respond(qp, uc, udata);
 		if (err)
 			goto err_reserved;
 	}
@@ -997,7 +999,7 @@ static int create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	init->cap.max_inline_data = T3_MAX_INLINE;
 	t3_qp_publish(qp);
 	T3_RACE_POINT(t3_create_qp_published);
-	/* Who switches doorbells off or on from now on finds the QP. */
+	/* From now on t3_for_each_qp() finds the QP and updates its status word. */
 	if (uc)
 		t3_doorbell_init(qp);
 	return 0;
@@ -1017,7 +1019,7 @@ err_id:
 	return err;
 }
 
-static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
@@ -1027,17 +1029,17 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	xa_erase_irq(&dev->qps, qp->id);
 	T3_RACE_POINT(t3_destroy_qp_erased);
 	if (qp->found_by_cm)
-		synchronize_rcu_expedited();	/* see iw_get_qp() */
+		synchronize_rcu_expedited();	/* see t3_iw_get_qp() */
 	t3_qp_put(qp);
-	/* A connection that has begun ends by the state; one that is only asked for, here. */
+	/* The ERROR state ends a connection; a connect that is still pending is ended here. */
 	if (!READ_ONCE(qp->busy) && !completion_done(&qp->released))
 		t3_cm_qp_goes(dev, qp->id);
-	/* The connection's reference goes when the card is through with the ring. */
+	/* The connection's reference is dropped when the card is done with the ring. */
 	wait_for_completion(&qp->released);
 
 	T3_RACE_POINT(t3_destroy_qp_released);
-	leave_cqs(qp);
-	free_scratch(qp);
+	t3_qp_leave_cqs(qp);
+	t3_qp_free_scratch(qp);
 	kvfree(qp->wq.sq);
 	kvfree(qp->wq.rq);
 	if (qp->map) {
@@ -1051,7 +1053,7 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
-static int fill_res_conn(struct sk_buff *msg, const struct t3_conn_attrs *conn)
+static int t3_qp_fill_res_conn(struct sk_buff *msg, const struct t3_conn_attrs *conn)
 {
 	if (rdma_nl_put_driver_u32_hex(msg, "tid", conn->tid) ||
 	    rdma_nl_put_driver_u32(msg, "mpa_rev", conn->mpa_rev) ||
@@ -1069,7 +1071,7 @@ static int fill_res_conn(struct sk_buff *msg, const struct t3_conn_attrs *conn)
  * The values of one point in time: a connection may begin or end meanwhile. The requests of
  * a user QP are posted and counted by its library alone, so they are left out.
  */
-static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+static int t3_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct t3_qp *qp = to_t3_qp(ibqp);
 	struct t3_conn_attrs conn;
@@ -1097,7 +1099,7 @@ static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	    rdma_nl_put_driver_u32(msg, "user", qp->user) ||
 	    (!qp->user && rdma_nl_put_driver_u32(msg, "sends", sends)) ||
 	    (!qp->user && rdma_nl_put_driver_u32(msg, "recvs", recvs)) ||
-	    (connected && fill_res_conn(msg, &conn))) {
+	    (connected && t3_qp_fill_res_conn(msg, &conn))) {
 		nla_nest_cancel(msg, table);
 		return -EMSGSIZE;
 	}
@@ -1106,16 +1108,16 @@ static int fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 }
 
 const struct ib_device_ops t3_qp_ops = {
-	.create_qp	= create_qp,
-	.destroy_qp	= destroy_qp,
-	.modify_qp	= modify_qp,
-	.query_qp	= query_qp,
-	.post_send	= post_send,
-	.post_recv	= post_recv,
-	.fill_res_qp_entry = fill_res_qp_entry,
-	.iw_add_ref	= iw_add_ref,
-	.iw_rem_ref	= iw_rem_ref,
-	.iw_get_qp	= iw_get_qp,
+	.create_qp	= t3_create_qp,
+	.destroy_qp	= t3_destroy_qp,
+	.modify_qp	= t3_modify_qp,
+	.query_qp	= t3_query_qp,
+	.post_send	= t3_post_send,
+	.post_recv	= t3_post_recv,
+	.fill_res_qp_entry = t3_fill_res_qp_entry,
+	.iw_add_ref	= t3_iw_add_ref,
+	.iw_rem_ref	= t3_iw_rem_ref,
+	.iw_get_qp	= t3_iw_get_qp,
 
 	INIT_RDMA_OBJ_SIZE(ib_qp, t3_qp, ibqp),
 };

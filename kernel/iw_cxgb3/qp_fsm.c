@@ -1,83 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * QP transitions. An empty row is an illegal event: it is counted and refused
- * by the caller, and changes nothing.
+ * QP transitions. An event without a row is illegal: the caller counts and
+ * refuses it, and nothing changes.
  */
 #include "qp_fsm.h"
 
-#define TO_ERROR	(T3_QPA_MARK_ERROR | T3_QPA_FLUSH | T3_QPA_DETACH)
+#define END_IN_ERROR	(T3_QPA_MARK_ERROR | T3_QPA_FLUSH | T3_QPA_DROP_EP)
 
-#define GO(state, act) { .legal = true, .next = T3_QPS_##state, .actions = (act) }
+#define TO(state, acts) { .legal = true, .next = T3_QPS_##state, .actions = (acts) }
 
-static const struct t3_qp_step steps[T3_QPS_NUM][T3_QPEV_NUM] = {
+static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] = {
 	[T3_QPS_IDLE] = {
-		[T3_QPEV_CONNECT]	= GO(RTS, T3_QPA_NONE),
-		[T3_QPEV_LOST]		= GO(ERROR, TO_ERROR),
-		[T3_QPEV_USER_RESET]	= GO(IDLE, T3_QPA_RESET),
-		[T3_QPEV_USER_INIT]	= GO(IDLE, T3_QPA_NONE),
-		/* The peer may have completed the close before the consumer asks for it. */
-		[T3_QPEV_USER_CLOSE]	= GO(IDLE, T3_QPA_NONE),
-		[T3_QPEV_USER_ERROR]	= GO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
-		[T3_QPEV_DESTROY]	= GO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
+		[T3_QPEV_CONNECT]	= TO(RTS, T3_QPA_NONE),
+		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		[T3_QPEV_USER_RESET]	= TO(IDLE, T3_QPA_RESET),
+		[T3_QPEV_USER_INIT]	= TO(IDLE, T3_QPA_NONE),
+		/* The peer may have completed the close before the consumer requests one. */
+		[T3_QPEV_USER_CLOSE]	= TO(IDLE, T3_QPA_NONE),
+		[T3_QPEV_USER_ERROR]	= TO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
+		[T3_QPEV_DESTROY]	= TO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
 	},
 	[T3_QPS_RTS] = {
-		[T3_QPEV_PEER_CLOSE]	= GO(CLOSING, T3_QPA_NONE),
-		[T3_QPEV_CLOSED]	= GO(IDLE, T3_QPA_FLUSH | T3_QPA_DETACH),
-		[T3_QPEV_LOST]		= GO(ERROR, TO_ERROR),
-		[T3_QPEV_PROTO_ERROR]	= GO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_TERMINATE),
-		[T3_QPEV_TERM_RCVD]	= GO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_DISCONNECT),
-		[T3_QPEV_USER_TERM]	= GO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_TERMINATE),
-		[T3_QPEV_USER_CLOSE]	= GO(CLOSING, T3_QPA_DISCONNECT),
-		[T3_QPEV_USER_ERROR]	= GO(ERROR, TO_ERROR | T3_QPA_ABORT),
-		[T3_QPEV_DESTROY]	= GO(ERROR, TO_ERROR | T3_QPA_ABORT),
+		[T3_QPEV_PEER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
+		[T3_QPEV_CLOSED]	= TO(IDLE, T3_QPA_FLUSH | T3_QPA_DROP_EP),
+		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		[T3_QPEV_PROTO_ERROR]	= TO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_TERMINATE),
+		[T3_QPEV_TERM_RCVD]	= TO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_DISCONNECT),
+		[T3_QPEV_USER_TERM]	= TO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_TERMINATE),
+		[T3_QPEV_USER_CLOSE]	= TO(CLOSING, T3_QPA_DISCONNECT),
+		[T3_QPEV_USER_ERROR]	= TO(ERROR, END_IN_ERROR | T3_QPA_ABORT),
+		[T3_QPEV_DESTROY]	= TO(ERROR, END_IN_ERROR | T3_QPA_ABORT),
 	},
 	/*
-	 * Destroy lets a close that has begun come to its end, instead of
-	 * throwing away data that the peer has not acknowledged yet: the
-	 * connection manager has a deadline for it.
+	 * Destroy lets a close in progress complete, so that data which the peer
+	 * has not acknowledged yet is not lost. The connection manager's deadline
+	 * limits it.
 	 */
 	[T3_QPS_CLOSING] = {
-		[T3_QPEV_PEER_CLOSE]	= GO(CLOSING, T3_QPA_NONE),
-		[T3_QPEV_CLOSED]	= GO(IDLE, T3_QPA_FLUSH | T3_QPA_DETACH),
-		[T3_QPEV_LOST]		= GO(ERROR, TO_ERROR),
-		[T3_QPEV_PROTO_ERROR]	= GO(CLOSING, T3_QPA_NONE),
-		[T3_QPEV_TERM_RCVD]	= GO(CLOSING, T3_QPA_NONE),
-		[T3_QPEV_USER_CLOSE]	= GO(CLOSING, T3_QPA_NONE),
-		[T3_QPEV_USER_ERROR]	= GO(ERROR, TO_ERROR | T3_QPA_ABORT),
-		[T3_QPEV_DESTROY]	= GO(CLOSING, T3_QPA_NONE),
+		[T3_QPEV_PEER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
+		[T3_QPEV_CLOSED]	= TO(IDLE, T3_QPA_FLUSH | T3_QPA_DROP_EP),
+		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		[T3_QPEV_PROTO_ERROR]	= TO(CLOSING, T3_QPA_NONE),
+		[T3_QPEV_TERM_RCVD]	= TO(CLOSING, T3_QPA_NONE),
+		[T3_QPEV_USER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
+		[T3_QPEV_USER_ERROR]	= TO(ERROR, END_IN_ERROR | T3_QPA_ABORT),
+		[T3_QPEV_DESTROY]	= TO(CLOSING, T3_QPA_NONE),
 	},
-	/* The way out of here is the end of the connection. */
+	/* Left only when the connection ends. */
 	[T3_QPS_TERMINATE] = {
-		[T3_QPEV_PEER_CLOSE]	= GO(TERMINATE, T3_QPA_NONE),
-		[T3_QPEV_CLOSED]	= GO(ERROR, TO_ERROR),
-		[T3_QPEV_LOST]		= GO(ERROR, TO_ERROR),
-		[T3_QPEV_PROTO_ERROR]	= GO(TERMINATE, T3_QPA_NONE),
-		[T3_QPEV_TERM_RCVD]	= GO(TERMINATE, T3_QPA_DISCONNECT),
-		[T3_QPEV_USER_TERM]	= GO(TERMINATE, T3_QPA_NONE),
-		[T3_QPEV_USER_CLOSE]	= GO(TERMINATE, T3_QPA_NONE),
-		[T3_QPEV_USER_ERROR]	= GO(ERROR, TO_ERROR | T3_QPA_ABORT),
-		[T3_QPEV_DESTROY]	= GO(TERMINATE, T3_QPA_NONE),
+		[T3_QPEV_PEER_CLOSE]	= TO(TERMINATE, T3_QPA_NONE),
+		[T3_QPEV_CLOSED]	= TO(ERROR, END_IN_ERROR),
+		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		[T3_QPEV_PROTO_ERROR]	= TO(TERMINATE, T3_QPA_NONE),
+		[T3_QPEV_TERM_RCVD]	= TO(TERMINATE, T3_QPA_DISCONNECT),
+		[T3_QPEV_USER_TERM]	= TO(TERMINATE, T3_QPA_NONE),
+		[T3_QPEV_USER_CLOSE]	= TO(TERMINATE, T3_QPA_NONE),
+		[T3_QPEV_USER_ERROR]	= TO(ERROR, END_IN_ERROR | T3_QPA_ABORT),
+		[T3_QPEV_DESTROY]	= TO(TERMINATE, T3_QPA_NONE),
 	},
-	/* Late events of a connection that was given up are no error. */
+	/* Late events of a dropped connection are legal. */
 	[T3_QPS_ERROR] = {
-		[T3_QPEV_PEER_CLOSE]	= GO(ERROR, T3_QPA_NONE),
-		[T3_QPEV_CLOSED]	= GO(ERROR, T3_QPA_NONE),
-		[T3_QPEV_LOST]		= GO(ERROR, T3_QPA_NONE),
-		[T3_QPEV_PROTO_ERROR]	= GO(ERROR, T3_QPA_NONE),
-		[T3_QPEV_TERM_RCVD]	= GO(ERROR, T3_QPA_NONE),
-		[T3_QPEV_USER_RESET]	= GO(IDLE, T3_QPA_RESET),
-		[T3_QPEV_USER_ERROR]	= GO(ERROR, T3_QPA_NONE),
-		[T3_QPEV_DESTROY]	= GO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_PEER_CLOSE]	= TO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_CLOSED]	= TO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_LOST]		= TO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_PROTO_ERROR]	= TO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_TERM_RCVD]	= TO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_USER_RESET]	= TO(IDLE, T3_QPA_RESET),
+		[T3_QPEV_USER_ERROR]	= TO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_DESTROY]	= TO(ERROR, T3_QPA_NONE),
 	},
 };
 
-struct t3_qp_step t3_qp_fsm(enum t3_qp_state from, enum t3_qp_event ev)
+struct t3_qp_transition t3_qp_fsm(enum t3_qp_state from, enum t3_qp_event ev)
 {
-	static const struct t3_qp_step illegal;
+	static const struct t3_qp_transition illegal;
 
 	if ((unsigned int)from >= T3_QPS_NUM || (unsigned int)ev >= T3_QPEV_NUM)
 		return illegal;
-	return steps[from][ev];
+	return t3_qp_transitions[from][ev];
 }
 
 const char *t3_qp_state_name(enum t3_qp_state state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * States of a QP, as a table. Pure: no card, no locks, no memory.
+ * States of a QP, as a table. Pure logic: no card, no locks, no memory.
  *
- * iWARP has no separate ready-to-receive state, and a QP gets to RTS only by
- * its connection. IDLE is reported as the verbs state INIT.
+ * iWARP has no RTR state, and only a connection moves a QP to RTS. IDLE is
+ * reported as the verbs state INIT.
  */
 #ifndef T3_QP_FSM_H
 #define T3_QP_FSM_H
@@ -23,11 +23,11 @@ enum t3_qp_event {
 	/* from the connection manager */
 	T3_QPEV_CONNECT,	/* through t3_qp_connect() */
 	T3_QPEV_PEER_CLOSE,	/* a graceful close has begun */
-	T3_QPEV_CLOSED,		/* and is complete */
+	T3_QPEV_CLOSED,		/* the graceful close is complete */
 	T3_QPEV_LOST,		/* reset, timeout, bad close, card gone */
 	/* from async events */
-	T3_QPEV_PROTO_ERROR,	/* error found here: send a TERMINATE */
-	T3_QPEV_TERM_RCVD,	/* error found by the peer */
+	T3_QPEV_PROTO_ERROR,	/* error detected here: send a TERMINATE */
+	T3_QPEV_TERM_RCVD,	/* error detected by the peer */
 	/* from the consumer, ib_modify_qp() and destroy */
 	T3_QPEV_USER_RESET,
 	T3_QPEV_USER_INIT,
@@ -38,26 +38,26 @@ enum t3_qp_event {
 	T3_QPEV_NUM
 };
 
-/* What a transition does besides changing the state, in this order. */
+/* Actions of a transition besides the change of state, in this order. */
 enum t3_qp_action {
 	T3_QPA_NONE		= 0,
-	T3_QPA_MARK_ERROR	= 1 << 0, /* no more work is put into the ring */
-	T3_QPA_FLUSH		= 1 << 1, /* complete what is outstanding, once the card lets go */
-	T3_QPA_RESET		= 1 << 2, /* ring, counters, flags as new */
+	T3_QPA_MARK_ERROR	= 1 << 0, /* stop adding requests to the ring */
+	T3_QPA_FLUSH		= 1 << 1, /* flush, once the card is done with the buffers */
+	T3_QPA_RESET		= 1 << 2, /* clear ring, counters and flags */
 	T3_QPA_TERMINATE	= 1 << 3, /* post a TERMINATE message */
 	T3_QPA_DISCONNECT	= 1 << 4, /* close with FIN */
 	T3_QPA_ABORT		= 1 << 5, /* close with RST */
-	T3_QPA_DETACH		= 1 << 6, /* give up the connection */
+	T3_QPA_DROP_EP		= 1 << 6, /* drop the endpoint */
 };
 
-struct t3_qp_step {
+struct t3_qp_transition {
 	bool legal;
 	enum t3_qp_state next;
 	unsigned int actions; /* T3_QPA_* */
 };
 
-/* The only place that knows the transitions. */
-struct t3_qp_step t3_qp_fsm(enum t3_qp_state from, enum t3_qp_event ev);
+/* Look up a transition; not legal for any pair outside of the table. */
+struct t3_qp_transition t3_qp_fsm(enum t3_qp_state from, enum t3_qp_event ev);
 
 const char *t3_qp_state_name(enum t3_qp_state state);
 const char *t3_qp_event_name(enum t3_qp_event ev);

@@ -8,7 +8,7 @@
 
 #include "iw_cxgb3.h"
 
-static const char * const quota_names[T3_QUOTA_NUM] = {
+static const char * const t3_quota_names[T3_QUOTA_NUM] = {
 	[T3_QUOTA_PD]		= "protection domains",
 	[T3_QUOTA_CQ]		= "completion queues",
 	[T3_QUOTA_QP_GROUP]	= "doorbell pages",
@@ -26,14 +26,14 @@ void t3_quotas_init(struct t3_quotas *quotas)
 	INIT_LIST_HEAD(&quotas->list);
 }
 
-/* Every context, endpoint and listener of the device is gone. */
+/* All contexts, endpoints and listeners of the device are released. */
 void t3_quotas_close(struct t3_quotas *quotas)
 {
 	WARN_ON(!list_empty(&quotas->list));
 }
 
 /* With the lock. */
-static struct t3_quota *quota_find(const struct t3_quotas *quotas, kuid_t uid)
+static struct t3_quota *t3_quota_find(const struct t3_quotas *quotas, kuid_t uid)
 {
 	struct t3_quota *quota;
 
@@ -46,25 +46,25 @@ static struct t3_quota *quota_find(const struct t3_quotas *quotas, kuid_t uid)
 
 struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 {
-	struct t3_quota *quota, *fresh;
+	struct t3_quota *quota, *new;
 	unsigned long flags;
 
 	if (capable(CAP_SYS_RESOURCE))
 		return NULL;
-	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
-	if (!fresh)
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	if (!new)
 		return ERR_PTR(-ENOMEM);
-	fresh->uid = current_uid();
+	new->uid = current_uid();
 	spin_lock_irqsave(&quotas->lock, flags);
-	quota = quota_find(quotas, fresh->uid);
+	quota = t3_quota_find(quotas, new->uid);
 	if (!quota) {
-		quota = fresh;
-		fresh = NULL;
+		quota = new;
+		new = NULL;
 		list_add(&quota->node, &quotas->list);
 	}
 	quota->refs++;
 	spin_unlock_irqrestore(&quotas->lock, flags);
-	kfree(fresh);
+	kfree(new);
 	return quota;
 }
 
@@ -97,14 +97,14 @@ void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota)
 		return;
 	for (i = 0; i < T3_QUOTA_NUM; i++)
 		WARN_ONCE(atomic_read(&quota->used[i]), "%d %s are still charged\n",
-			  atomic_read(&quota->used[i]), quota_names[i]);
+			  atomic_read(&quota->used[i]), t3_quota_names[i]);
 	kfree(quota);
 }
 
 int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
-		    u32 n, u32 all)
+		    u32 n, u32 total)
 {
-	u32 limit = all - all / 8;
+	u32 limit = total - total / 8;
 
 	if (!quota)
 		return 0;
@@ -113,7 +113,7 @@ int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_ki
 	atomic_sub(n, &quota->used[kind]);
 	t3_count(dev, T3_CNT_OVER_QUOTA);
 	ibdev_dbg(&dev->ibdev, "user %u is at the limit for %s, %u of %u\n",
-		  __kuid_val(quota->uid), quota_names[kind], limit, all);
+		  __kuid_val(quota->uid), t3_quota_names[kind], limit, total);
 	return -ENOMEM;
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shares of a card's resources. What a card has, all users of the host share, and
- * without a limit one of them could take it all. So the contexts of one user (a
- * kuid) together get at most seven eighths of each resource of a device, and a part
- * is left for others. Kernel consumers have no limit, nor have processes that open
- * the device, listen or connect with CAP_SYS_RESOURCE.
+ * Per-user limits for a card's resources. All users of the host share a card, and
+ * without a limit one user could exhaust it. So all contexts of one user (a kuid)
+ * together get at most seven eighths of each resource of a device, and the
+ * remainder is available to other users. Kernel consumers have no limit, and
+ * neither have processes that open the device, listen or connect with
+ * CAP_SYS_RESOURCE.
  *
- * The account of a user ends with the last context, listener and endpoint of this
- * user on the device. It must be at zero then.
+ * A user's quota is freed with the last context, listener and endpoint of this
+ * user on the device. No charge may be left then.
  */
 #ifndef T3_QUOTA_H
 #define T3_QUOTA_H
@@ -49,18 +50,18 @@ struct t3_quotas {
 void t3_quotas_init(struct t3_quotas *quotas);
 void t3_quotas_close(struct t3_quotas *quotas);
 
-/* Of the current process; NULL if it has no limit, or an error pointer. */
+/* The quota of the current process; NULL if it has no limit, or an error pointer. */
 struct t3_quota *t3_quota_get(struct t3_quotas *quotas);
 /* Another reference. Atomic; NULL is allowed here and below. */
 struct t3_quota *t3_quota_share(struct t3_quotas *quotas, struct t3_quota *quota);
 void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota);
 
 /*
- * n more of a resource of which the device has "all". 0 or -ENOMEM, which is
- * counted. The second gives them back. Atomic.
+ * Charge n of a resource of which the device has a total, and uncharge them.
+ * 0, or -ENOMEM above the limit, which is counted. Any context.
  */
 int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
-		    u32 n, u32 all);
+		    u32 n, u32 total);
 void t3_quota_uncharge(struct t3_quota *quota, enum t3_quota_kind kind, u32 n);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What `rdma resource show cm_id -dd` shows of a connection or a listener. The
- * id is the connection manager's, in-tree or ours: what it has of ours is private
- * to it. Its addresses are not, so they find the endpoint.
+ * Details of a connection or a listener for `rdma resource show cm_id -dd`. The
+ * id belongs to the RDMA connection manager (in-tree or ours), and its pointer to
+ * our endpoint is private. So the endpoint is looked up by the addresses.
  */
 #include <rdma/rdma_cm.h>
 #include <rdma/restrack.h>
@@ -15,7 +15,7 @@ static bool t3_addr_is(const struct sockaddr_in *a, const struct sockaddr_in *b)
 	       a->sin_addr.s_addr == b->sin_addr.s_addr && a->sin_port == b->sin_port;
 }
 
-/* With a reference, or NULL. */
+/* The endpoint with a reference, or NULL. */
 static struct t3_ep *t3_ep_find_by_addr(struct t3_cm_dev *cm, const struct sockaddr_in *local,
 					const struct sockaddr_in *remote)
 {
@@ -35,7 +35,7 @@ static struct t3_ep *t3_ep_find_by_addr(struct t3_cm_dev *cm, const struct socka
 	return found;
 }
 
-/* A number may be a moment old: the endpoint's context goes on. */
+/* The values may be outdated: the endpoint's work item runs concurrently. */
 static int t3_ep_fill_res(struct sk_buff *msg, const struct t3_ep *ep)
 {
 	if (rdma_nl_put_driver_u32(msg, "ep", ep->id) ||
@@ -68,7 +68,7 @@ static int t3_listener_fill_res(struct sk_buff *msg, struct t3_cm_dev *cm,
 	return err;
 }
 
-/* ib_core holds the device while it asks, so dev->cm is there. */
+/* ib_core holds the device during the call, so dev->cm is valid. */
 int t3_cm_fill_res_entry(struct sk_buff *msg, struct rdma_cm_id *cm_id)
 {
 	const struct sockaddr_in *remote = (const void *)&cm_id->route.addr.dst_addr;

@@ -8,7 +8,7 @@
 
 #include "iw_cxgb3.h"
 
-static void ids_init(struct t3_ids *ids, enum t3_quota_kind kind, u32 min, u32 max)
+static void t3_ids_init(struct t3_ids *ids, enum t3_quota_kind kind, u32 min, u32 max)
 {
 	ida_init(&ids->ida);
 	ids->kind = kind;
@@ -18,12 +18,12 @@ static void ids_init(struct t3_ids *ids, enum t3_quota_kind kind, u32 min, u32 m
 }
 
 /*
- * Late entries and packets for an id that was freed are harmless as long as
- * nobody else has got it, so go round the whole range before reusing one.
+ * Late entries and packets for a freed id are harmless as long as the id has no
+ * new user. So all other ids of the range are allocated before one is reused.
  */
 int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota)
 {
-	int id = t3_quota_charge(dev, quota, ids->kind, 1, t3_ids_all(ids));
+	int id = t3_quota_charge(dev, quota, ids->kind, 1, t3_ids_total(ids));
 
 	if (id)
 		return id;
@@ -59,7 +59,7 @@ void t3_qp_groups_init(struct t3_qp_groups *groups)
 	groups->quota = NULL;
 }
 
-/* The owner has no QP any more, and nobody else knows the list. */
+/* The owner has no QP any more, and no other thread uses the list. */
 void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 {
 	struct t3_qp_group *group, *tmp;
@@ -72,7 +72,7 @@ void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 	mutex_destroy(&groups->mutex);
 }
 
-/* With the mutex of the groups that the group belongs to. */
+/* With groups->mutex. The next free id of a group of the list, or -ENOSPC. */
 static int t3_qp_group_take(const struct t3_qp_groups *groups, struct t3_qp_group *group, u32 size)
 {
 	u32 bit = find_next_zero_bit(group->used, size, group->next);
@@ -135,7 +135,7 @@ void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id)
 /* --- adapter memory -------------------------------------------------------- */
 
 /* "top" is the last byte of the region. */
-static struct gen_pool *region_pool(u32 base, u32 top, u32 granule)
+static struct gen_pool *t3_region_pool(u32 base, u32 top, u32 granule)
 {
 	struct gen_pool *pool = gen_pool_create(ilog2(granule), -1);
 
@@ -148,7 +148,7 @@ static struct gen_pool *region_pool(u32 base, u32 top, u32 granule)
 	return pool;
 }
 
-/* Absolute byte address in adapter memory, or 0 if there is none left. */
+/* Absolute byte address in adapter memory, or 0 if the memory is exhausted. */
 u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes)
 {
 	return gen_pool_alloc(dev->pbl_pool, bytes);
@@ -159,17 +159,17 @@ void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
 	gen_pool_free(dev->pbl_pool, addr, bytes);
 }
 
-static u32 rqt_bytes(u32 entries)
+static u32 t3_rqt_bytes(u32 entries)
 {
 	return ALIGN(entries << T3_RQE_SHIFT, T3_RQT_GRANULE);
 }
 
 u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries)
 {
-	u32 all = dev->info.rqt_top - dev->info.rqt_base + 1;
-	u32 bytes = rqt_bytes(entries), addr;
+	u32 total = dev->info.rqt_top - dev->info.rqt_base + 1;
+	u32 bytes = t3_rqt_bytes(entries), addr;
 
-	if (t3_quota_charge(dev, quota, T3_QUOTA_RQT, bytes, all))
+	if (t3_quota_charge(dev, quota, T3_QUOTA_RQT, bytes, total))
 		return 0;
 	addr = gen_pool_alloc(dev->rqt_pool, bytes);
 	if (!addr)
@@ -179,13 +179,13 @@ u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries)
 
 void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entries)
 {
-	u32 bytes = rqt_bytes(entries);
+	u32 bytes = t3_rqt_bytes(entries);
 
 	gen_pool_free(dev->rqt_pool, addr, bytes);
 	t3_quota_uncharge(quota, T3_QUOTA_RQT, bytes);
 }
 
-/* ---------------------------------------------------------------------------- */
+/* --- resources of a device ------------------------------------------------- */
 
 int t3_rsc_open(struct t3_dev *dev)
 {
@@ -198,24 +198,24 @@ int t3_rsc_open(struct t3_dev *dev)
 	dev->qp_group_size = 65536 >> min(ilog2(pages), 16);
 	stags = min_t(u32, stags, T3_MAX_STAGS);
 
-	/* The first group that has no id below T3_MIN_QP_ID, whole groups only. */
-	ids_init(&dev->qp_groups, T3_QUOTA_QP_GROUP,
-		 DIV_ROUND_UP(T3_MIN_QP_ID, dev->qp_group_size),
+	/* Whole groups only; the first one has no id below T3_MIN_QP_ID. */
+	t3_ids_init(&dev->qp_groups, T3_QUOTA_QP_GROUP,
+		    DIV_ROUND_UP(T3_MIN_QP_ID, dev->qp_group_size),
 		 (T3_MAX_ID + 1) / dev->qp_group_size - 1);
-	ids_init(&dev->cq_ids, T3_QUOTA_CQ, T3_CTRL_CQ_ID + 1, T3_MAX_ID);
-	ids_init(&dev->pd_ids, T3_QUOTA_PD, 1, T3_MAX_ID);
+	t3_ids_init(&dev->cq_ids, T3_QUOTA_CQ, T3_CTRL_CQ_ID + 1, T3_MAX_ID);
+	t3_ids_init(&dev->pd_ids, T3_QUOTA_PD, 1, T3_MAX_ID);
 	/* Index 0 is the special STag 0, "bus address". */
-	ids_init(&dev->stags, T3_QUOTA_STAG, 1, stags - 1);
+	t3_ids_init(&dev->stags, T3_QUOTA_STAG, 1, stags - 1);
 	t3_qp_groups_init(&dev->kernel_groups);
 	t3_quotas_init(&dev->quotas);
 
 	dev->stag_keys = kvzalloc(stags, GFP_KERNEL);
 	if (!dev->stag_keys)
 		goto err_ids;
-	dev->pbl_pool = region_pool(info->pbl_base, info->pbl_top, T3_PBL_GRANULE);
+	dev->pbl_pool = t3_region_pool(info->pbl_base, info->pbl_top, T3_PBL_GRANULE);
 	if (!dev->pbl_pool)
 		goto err_keys;
-	dev->rqt_pool = region_pool(info->rqt_base, info->rqt_top, T3_RQT_GRANULE);
+	dev->rqt_pool = t3_region_pool(info->rqt_base, info->rqt_top, T3_RQT_GRANULE);
 	if (!dev->rqt_pool)
 		goto err_pbl;
 	return 0;
@@ -248,15 +248,14 @@ void t3_rsc_close(struct t3_dev *dev)
 /* --- memory shared with the card ------------------------------------------- */
 
 /*
- * Physically contiguous, page aligned and zeroed. The pages of a ring go to
- * user space as they are, hence no dma_alloc_coherent(), which may hand out
- * memory without struct page. Accesses of both sides must be coherent, which
- * they are on every platform that the card was made for; t3_dma_check()
- * has verified it.
+ * Physically contiguous, page aligned and zeroed. User space maps the pages of a
+ * ring, so dma_alloc_coherent() is not used, which may return memory without
+ * struct page. DMA must be coherent, as it is on every platform that the card was
+ * made for; t3_dma_check() has verified it.
  *
- * dma_alloc_pages() gives the flags to the page allocator, so that __GFP_ACCOUNT
- * charges the pages. Where it takes them from a CMA area or from the pool of a
- * restricted device instead, they are not charged, and the area is the limit.
+ * dma_alloc_pages() passes the flags to the page allocator, so that __GFP_ACCOUNT
+ * charges the pages. Pages from a CMA area or from the pool of a restricted
+ * device are not charged; the size of the area limits them.
  */
 int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 {
@@ -265,7 +264,7 @@ int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 				    DMA_BIDIRECTIONAL, gfp | __GFP_NOWARN);
 	if (!mem->page)
 		return -ENOMEM;
-	/* DMA-API debugging takes a handle that nobody has checked for a bug. */
+	/* DMA-API debugging reports an unchecked handle as a bug. */
 	if (dma_mapping_error(&dev->pdev->dev, mem->dma)) {
 		t3_dma_free(dev, mem);
 		return -ENOMEM;

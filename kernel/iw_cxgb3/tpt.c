@@ -42,14 +42,14 @@ u8 t3_perms(unsigned int access)
 	return perms;
 }
 
-static u64 page_mask(u8 page_code)
+static u64 t3_page_mask(u8 page_code)
 {
 	return (1ULL << (T3_PAGE_CODE_SHIFT + page_code)) - 1;
 }
 
 u64 t3_page_index(u64 va, u64 addr, u8 page_code)
 {
-	return ((addr - va) + (va & page_mask(page_code))) >> (T3_PAGE_CODE_SHIFT + page_code);
+	return ((addr - va) + (va & t3_page_mask(page_code))) >> (T3_PAGE_CODE_SHIFT + page_code);
 }
 
 u64 t3_pages(u64 va, u64 len, u8 page_code)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Entries of the card's memory table. Pure: no card, no locks, no memory.
+ * Entries of the card's memory table. Pure logic: no card, no locks, no memory.
  */
 #ifndef T3_TPT_H
 #define T3_TPT_H
@@ -33,7 +33,7 @@ u8 t3_perms(unsigned int access);
  */
 u64 t3_page_index(u64 va, u64 addr, u8 page_code);
 
-/* Pages of a region, counting the partial ones at both ends. */
+/* Number of pages of a region, including partial pages at both ends. */
 u64 t3_pages(u64 va, u64 len, u8 page_code);
 
 #endif

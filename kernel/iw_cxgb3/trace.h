@@ -11,8 +11,8 @@
 
 TRACE_EVENT(t3_qp_state,
 	TP_PROTO(const struct t3_qp *qp, enum t3_qp_event ev,
-		 const struct t3_qp_step *step),
-	TP_ARGS(qp, ev, step),
+		 const struct t3_qp_transition *tr),
+	TP_ARGS(qp, ev, tr),
 	TP_STRUCT__entry(
 		__field(u32, id)
 		__field(int, from)
@@ -24,10 +24,10 @@ TRACE_EVENT(t3_qp_state,
 	TP_fast_assign(
 		__entry->id = qp->id;
 		__entry->from = qp->state;
-		__entry->to = step->next;
+		__entry->to = tr->next;
 		__entry->ev = ev;
-		__entry->actions = step->actions;
-		__entry->legal = step->legal;
+		__entry->actions = tr->actions;
+		__entry->legal = tr->legal;
 	),
 	TP_printk("qp %u: %s in %s%s%s actions %#x", __entry->id,
 		  t3_qp_event_name(__entry->ev), t3_qp_state_name(__entry->from),

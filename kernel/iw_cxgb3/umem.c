@@ -10,10 +10,10 @@
 #include "umem.h"
 
 /* Pages pinned per step: what fits into one page of pointers. */
-#define STEP	(PAGE_SIZE / sizeof(struct page *))
+#define T3_PIN_BATCH	(PAGE_SIZE / sizeof(struct page *))
 
-/* Charge before pinning, so that the limit cannot be passed for a moment. */
-static int charge(struct mm_struct *mm, unsigned long npages)
+/* Charged before pinning, so that the limit is never exceeded. */
+static int t3_umem_charge(struct mm_struct *mm, unsigned long npages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 
@@ -24,7 +24,7 @@ static int charge(struct mm_struct *mm, unsigned long npages)
 	return 0;
 }
 
-static void unpin(struct t3_umem *umem)
+static void t3_umem_unpin(struct t3_umem *umem)
 {
 	struct scatterlist *sg;
 	unsigned int i;
@@ -36,7 +36,7 @@ static void unpin(struct t3_umem *umem)
 	sg_free_append_table(&umem->table);
 }
 
-static int pin(struct t3_umem *umem)
+static int t3_umem_pin(struct t3_umem *umem)
 {
 	unsigned long addr = umem->addr & PAGE_MASK;
 	unsigned long left = umem->npages;
@@ -52,7 +52,7 @@ static int pin(struct t3_umem *umem)
 			err = -EINTR;
 			break;
 		}
-		n = pin_user_pages_fast(addr, min(left, STEP), flags, pages);
+		n = pin_user_pages_fast(addr, min(left, T3_PIN_BATCH), flags, pages);
 		if (n <= 0) {
 			err = n ? n : -EFAULT;
 			break;
@@ -71,7 +71,7 @@ static int pin(struct t3_umem *umem)
 	}
 	free_page((unsigned long)pages);
 	if (err)
-		unpin(umem);
+		t3_umem_unpin(umem);
 	return err;
 }
 
@@ -95,10 +95,10 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 	umem->mm = current->mm;
 	mmgrab(umem->mm);
 
-	err = charge(umem->mm, umem->npages);
+	err = t3_umem_charge(umem->mm, umem->npages);
 	if (err)
 		goto err_mm;
-	err = pin(umem);
+	err = t3_umem_pin(umem);
 	if (err)
 		goto err_charge;
 	err = dma_map_sgtable(device, &umem->table.sgt, DMA_BIDIRECTIONAL, T3_UMEM_DMA_ATTRS);
@@ -107,7 +107,7 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 	return umem;
 
 err_pin:
-	unpin(umem);
+	t3_umem_unpin(umem);
 err_charge:
 	atomic64_sub(umem->npages, &umem->mm->pinned_vm);
 err_mm:
@@ -119,7 +119,7 @@ err_mm:
 void t3_umem_put(struct t3_umem *umem)
 {
 	dma_unmap_sgtable(umem->device, &umem->table.sgt, DMA_BIDIRECTIONAL, T3_UMEM_DMA_ATTRS);
-	unpin(umem);
+	t3_umem_unpin(umem);
 	atomic64_sub(umem->npages, &umem->mm->pinned_vm);
 	mmdrop(umem->mm);
 	kfree(umem);
@@ -127,7 +127,7 @@ void t3_umem_put(struct t3_umem *umem)
 
 unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned long sizes)
 {
-	/* A bit that differs somewhere below a page's size rules that size out. */
+	/* A bit below a page size that is set here rules this size out. */
 	u64 differs = 0;
 	struct scatterlist *sg;
 	unsigned int i;
@@ -140,7 +140,7 @@ unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned lon
 		if (i + 1 < umem->table.sgt.nents)
 			differs |= sg_dma_address(sg) + sg_dma_len(sg);
 	}
-	/* No page larger than what is pinned, although the region ends inside of it. */
+	/* No page may exceed the pinned memory, even if the region ends inside the page. */
 	differs |= roundup_pow_of_two(umem->npages << PAGE_SHIFT);
 	sizes &= (2ULL << __ffs64(differs)) - 1;
 	if ((va ^ umem->addr) & ~PAGE_MASK)

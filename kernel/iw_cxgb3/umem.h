@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pinned user memory. Our own, because ib_umem lives in ib_uverbs.ko on 6.1
- * and 6.12, which must be replaceable.
+ * Pinned user memory. ib_umem is not used, because it is part of ib_uverbs.ko in
+ * 6.1 and 6.12, and that module must be replaceable.
  */
 #ifndef T3_UMEM_H
 #define T3_UMEM_H
@@ -13,8 +13,8 @@ struct device;
 struct mm_struct;
 
 /*
- * Holds the pages, the DMA mapping, the charge on the owner's pinned_vm, and
- * with mmgrab() the mm_struct to which that charge goes back.
+ * Pinned pages and their DMA mapping. The pages are charged to the owner's
+ * pinned_vm; mmgrab() keeps its mm_struct until they are uncharged.
  */
 struct t3_umem {
 	struct device *device;
@@ -30,9 +30,9 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 void t3_umem_put(struct t3_umem *umem);
 
 /*
- * log2 of the largest page size, of those in the bitmap, in which the memory
- * is made of whole pages when it is addressed from va on. PAGE_SHIFT at least,
- * or 0 if va and the memory do not fit together.
+ * log2 of the largest page size in the bitmap that divides the memory, addressed
+ * from va on, into whole pages. At least PAGE_SHIFT, or 0 if va and the memory
+ * differ in their offset in a page.
  */
 unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned long sizes);
 

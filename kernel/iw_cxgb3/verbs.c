@@ -14,8 +14,8 @@
 
 /* --- queries ---------------------------------------------------------------- */
 
-static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
-			struct ib_udata *udata)
+static int t3_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			   struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(ibdev);
 	int err;
@@ -52,23 +52,23 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	return 0;
 }
 
-/* Constants: ib_get_eth_speed() takes rtnl, which the NIC driver's remove may hold. */
-static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+/* A constant speed: ib_get_eth_speed() takes rtnl, which the NIC driver's remove may hold. */
+static int t3_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_SNMP_TUNNEL_SUP | IB_PORT_REINIT_SUP |
 			       IB_PORT_DEVICE_MGMT_SUP | IB_PORT_VENDOR_CLASS_SUP |
 			       IB_PORT_BOOT_MGMT_SUP;
 	attr->gid_tbl_len = 1;
 	attr->pkey_tbl_len = 1;
-	/* 10 Gbit/s Ethernet, in the words that ib_core has for it. */
+	/* 10 Gbit/s Ethernet, as an InfiniBand width and speed. */
 	attr->active_width = IB_WIDTH_1X;
 	attr->active_speed = IB_SPEED_FDR10;
 	attr->max_msg_sz = U32_MAX;
 	return 0;
 }
 
-static int get_port_immutable(struct ib_device *ibdev, u32 port,
-			      struct ib_port_immutable *immutable)
+static int t3_get_port_immutable(struct ib_device *ibdev, u32 port,
+				 struct ib_port_immutable *immutable)
 {
 	immutable->gid_tbl_len = 1;
 	immutable->pkey_tbl_len = 1;
@@ -76,7 +76,7 @@ static int get_port_immutable(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
-static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+static int t3_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
 {
 	struct t3_dev *dev = to_t3_dev(ibdev);
 
@@ -85,14 +85,14 @@ static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid 
 	return 0;
 }
 
-static int query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+static int t3_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	*pkey = 0;
 	return 0;
 }
 
-/* As ethtool says it; old libraries parse it. */
-static void get_dev_fw_str(struct ib_device *ibdev, char *str)
+/* The format of ethtool -i, which old libraries parse. */
+static void t3_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
 	const struct ch_embedded_info *fw = &to_t3_dev(ibdev)->fw;
 
@@ -104,7 +104,7 @@ static void get_dev_fw_str(struct ib_device *ibdev, char *str)
 
 /* --- user contexts ------------------------------------------------------------ */
 
-static int alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+static int t3_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct t3_ucontext *uc = to_t3_ucontext(ibuc);
 	struct t3_dev *dev = to_t3_dev(ibuc->device);
@@ -113,9 +113,9 @@ static int alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (err)
 		return err;
 	/*
-	 * Because objects can be taken away from a process, uverbs does not pin
-	 * this module for it. A card that goes leaves no choice; an rmmod does,
-	 * and is refused while anybody has the device open.
+	 * uverbs does not pin this module for a process, because it can
+	 * disassociate the process from its objects. That is for cards that are
+	 * removed. rmmod is refused while a process has the device open.
 	 */
 	if (!try_module_get(THIS_MODULE))
 		return -ENODEV;
@@ -129,26 +129,26 @@ static int alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	return 0;
 }
 
-static void dealloc_ucontext(struct ib_ucontext *ibuc)
+static void t3_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	struct t3_ucontext *uc = to_t3_ucontext(ibuc);
 	struct t3_dev *dev = to_t3_dev(ibuc->device);
 
 	t3_qp_groups_free(dev, &uc->groups);
 	t3_quota_put(&dev->quotas, uc->quota);
-	/* Unloading has to unregister the device first, which waits for our caller. */
+	/* Unloading unregisters the device first, which waits for our caller. */
 	module_put(THIS_MODULE);
 }
 
 /*
- * Every mapping is made with rdma_user_mmap_io(), so that uverbs takes it away
- * from the process before this is called, and nothing is left to do.
+ * All mappings are made with rdma_user_mmap_io(), and uverbs zaps them before it
+ * calls this. Nothing else is to be done.
  */
-static void disassociate_ucontext(struct ib_ucontext *ibuc)
+static void t3_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 }
 
-static struct t3_mmap *insert(struct t3_ucontext *uc, struct t3_mmap *map, size_t len)
+static struct t3_mmap *t3_mmap_entry_insert(struct t3_ucontext *uc, struct t3_mmap *map, size_t len)
 {
 	/* Keys are page aligned and fit 32 bits, as old libraries expect. */
 	int err = rdma_user_mmap_entry_insert(&uc->ibucontext, &map->rdma, len);
@@ -167,7 +167,7 @@ struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem,
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 	map->mem = *mem;
-	return insert(uc, map, len);
+	return t3_mmap_entry_insert(uc, map, len);
 }
 
 struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr)
@@ -177,11 +177,11 @@ struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 	map->doorbell = addr;
-	return insert(uc, map, PAGE_SIZE);
+	return t3_mmap_entry_insert(uc, map, PAGE_SIZE);
 }
 
-/* The last mapping is gone, and the object too. */
-static void mmap_free(struct rdma_user_mmap_entry *entry)
+/* Neither the object nor a mapping uses the memory any more. */
+static void t3_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	struct t3_mmap *map = container_of(entry, struct t3_mmap, rdma);
 
@@ -189,7 +189,7 @@ static void mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-/* The length must be that of the entry, which the lookup checks. */
+/* The lookup verifies that the length is that of the entry. */
 static int t3_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(ibuc, vma);
@@ -209,7 +209,7 @@ static int t3_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		err = -EPERM;
 		goto put;
 	}
-	/* A child must not ring for its parent. */
+	/* A child process must not ring the doorbells of its parent. */
 	t3_vma_flags(vma, VM_DONTCOPY | VM_DONTEXPAND, VM_MAYREAD);
 	err = rdma_user_mmap_io(ibuc, vma, map->doorbell >> PAGE_SHIFT, len,
 				pgprot_noncached(vma->vm_page_prot), entry);
@@ -220,7 +220,7 @@ put:
 
 /* --- protection domains ---------------------------------------------------------- */
 
-static int alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+static int t3_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct t3_ucontext *uc = rdma_udata_to_drv_context(udata, struct t3_ucontext, ibucontext);
 	struct t3_dev *dev = to_t3_dev(ibpd->device);
@@ -245,7 +245,7 @@ static int alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return err;
 }
 
-static int dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+static int t3_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct t3_pd *pd = to_t3_pd(ibpd);
 
@@ -254,19 +254,19 @@ static int dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 }
 
 const struct ib_device_ops t3_verbs_ops = {
-	.query_device	= query_device,
-	.query_port	= query_port,
-	.get_port_immutable = get_port_immutable,
-	.query_gid	= query_gid,
-	.query_pkey	= query_pkey,
-	.get_dev_fw_str	= get_dev_fw_str,
-	.alloc_ucontext	= alloc_ucontext,
-	.dealloc_ucontext = dealloc_ucontext,
-	.disassociate_ucontext = disassociate_ucontext,
+	.query_device	= t3_query_device,
+	.query_port	= t3_query_port,
+	.get_port_immutable = t3_get_port_immutable,
+	.query_gid	= t3_query_gid,
+	.query_pkey	= t3_query_pkey,
+	.get_dev_fw_str	= t3_get_dev_fw_str,
+	.alloc_ucontext	= t3_alloc_ucontext,
+	.dealloc_ucontext = t3_dealloc_ucontext,
+	.disassociate_ucontext = t3_disassociate_ucontext,
 	.mmap		= t3_mmap,
-	.mmap_free	= mmap_free,
-	.alloc_pd	= alloc_pd,
-	.dealloc_pd	= dealloc_pd,
+	.mmap_free	= t3_mmap_free,
+	.alloc_pd	= t3_alloc_pd,
+	.dealloc_pd	= t3_dealloc_pd,
 
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, t3_ucontext, ibucontext),
 	INIT_RDMA_OBJ_SIZE(ib_pd, t3_pd, ibpd),

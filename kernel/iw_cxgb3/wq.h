@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The host's view of a QP's work queue: one ring of slots for sends and
- * receives in posting order, and two arrays that remember what was posted.
- * Pure: no card, no locks, no memory of its own.
+ * receives in posting order, and two arrays that record the posted requests.
+ * Pure logic: no card, no locks, no memory of its own.
  *
- * All counters run freely over 32 bits; compare them by difference only.
+ * All counters are free-running 32-bit values; compare them by difference only.
  *
- *   post:    wr.c builds the slot, sq_wptr or rq_wptr moves
- *   done:    cqe.c marks entries as done when their completion comes
- *   retire:  the head of each array goes to the consumer once it is done
+ *   post:      wr.c builds the slot and advances sq_wptr or rq_wptr
+ *   done:      cqe.c marks requests as done when their entry arrives
+ *   complete:  a request that is done at the head of its array goes to the
+ *              consumer, and sq_rptr or rq_rptr advances
  */
 #ifndef T3_WQ_H
 #define T3_WQ_H
@@ -45,11 +46,11 @@ struct t3_wq {
 	u8 slots_log2;
 	u8 sq_log2;
 	u8 rq_log2;
-	bool error;		/* every completion from now on is a flush */
-	bool rtr_expected;	/* swallow the response to the zero-byte RTR read */
+	bool error;		/* an entry failed, or the queue was flushed */
+	bool rtr_expected;	/* discard the response to the zero-length RTR read */
 	u32 wptr;		/* slots */
-	u32 sq_wptr, sq_rptr;	/* sends posted, retired */
-	u32 rq_wptr, rq_rptr;	/* receives posted, retired */
+	u32 sq_wptr, sq_rptr;	/* sends posted, completed */
+	u32 rq_wptr, rq_rptr;	/* receives posted, completed */
 	u32 rq_done;		/* receives done; rq_rptr <= rq_done <= rq_wptr */
 };
 
@@ -68,13 +69,13 @@ static inline u32 t3_rq_size(const struct t3_wq *wq)
 	return 1U << wq->rq_log2;
 }
 
-/* One receive entry of the hardware stays unused. */
-static inline u32 t3_sq_room(const struct t3_wq *wq)
+/* Free entries. One receive entry of the hardware stays unused. */
+static inline u32 t3_sq_avail(const struct t3_wq *wq)
 {
 	return t3_sq_size(wq) - (wq->sq_wptr - wq->sq_rptr);
 }
 
-static inline u32 t3_rq_room(const struct t3_wq *wq)
+static inline u32 t3_rq_avail(const struct t3_wq *wq)
 {
 	return t3_rq_size(wq) - (wq->rq_wptr - wq->rq_rptr) - 1;
 }

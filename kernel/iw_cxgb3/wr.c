@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From a request of the consumer to the bytes of a slot.
+ * Building work requests from the requests of consumers.
  */
 #include <linux/bitfield.h>
 #include <linux/errno.h>
@@ -15,13 +15,13 @@
 
 void t3_wr_publish(union t3_wr_slot *slot, u32 flits, u32 tid, u32 gen)
 {
-	/* Everything the card reads must be there before it can find the slot valid. */
+	/* The card must not see a valid generation before the slot is complete. */
 	wmb();
 	slot->hdr.lo = t3_wr_lo(flits, tid, gen);
 	slot->flit[T3_WR_GEN2_FLIT] = t3_wr_gen2(gen);
 }
 
-static int build(union t3_wr_slot *slot, const struct t3_send *send)
+static int t3_wq_build_send(union t3_wr_slot *slot, const struct t3_send *send)
 {
 	const struct t3_request req = {
 		.rdma_op = send->rdma_op,
@@ -53,7 +53,7 @@ static int build(union t3_wr_slot *slot, const struct t3_send *send)
 	}
 }
 
-static void remember_send(struct t3_wq *wq, const struct t3_send *req)
+static void t3_sq_record(struct t3_wq *wq, const struct t3_send *req)
 {
 	struct t3_sq_entry *e = t3_sq_at(wq, wq->sq_wptr);
 
@@ -66,21 +66,21 @@ static void remember_send(struct t3_wq *wq, const struct t3_send *req)
 	wq->sq_wptr++;
 }
 
-static union t3_wr_slot *next_slot(const struct t3_wq *wq)
+static union t3_wr_slot *t3_wq_next_slot(const struct t3_wq *wq)
 {
 	return &wq->slots[wq->wptr & (t3_wq_slots(wq) - 1)];
 }
 
 int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *req)
 {
-	union t3_wr_slot *slot = next_slot(wq);
-	/* The card wants no flags on a read; it completes always. */
+	union t3_wr_slot *slot = t3_wq_next_slot(wq);
+	/* A read has no flags; the card always writes an entry for it. */
 	u8 flags = req->op == T3_WR_OP_READ ? 0 : req->flags;
 	int flits;
 
-	if (!t3_sq_room(wq))
+	if (!t3_sq_avail(wq))
 		return -ENOMEM;
-	flits = build(slot, req);
+	flits = t3_wq_build_send(slot, req);
 	if (flits < 0)
 		return flits;
 
@@ -88,20 +88,20 @@ int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *req)
 	slot->send.id.hi = wq->sq_wptr;
 	slot->send.id.lo = 0;
 	t3_wr_publish(slot, flits, 0, t3_gen(wq->wptr, wq->slots_log2));
-	remember_send(wq, req);
+	t3_sq_record(wq, req);
 	wq->wptr++;
 	return 0;
 }
 
 int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *req)
 {
-	if (!t3_sq_room(wq))
+	if (!t3_sq_avail(wq))
 		return -ENOMEM;
-	remember_send(wq, req);
+	t3_sq_record(wq, req);
 	return 0;
 }
 
-static void remember_recv(struct t3_wq *wq, const struct t3_recv *req)
+static void t3_rq_record(struct t3_wq *wq, const struct t3_recv *req)
 {
 	struct t3_rq_entry *e = t3_rq_at(wq, wq->rq_wptr);
 
@@ -113,10 +113,10 @@ static void remember_recv(struct t3_wq *wq, const struct t3_recv *req)
 
 int t3_wq_post_recv(struct t3_wq *wq, const struct t3_recv *req)
 {
-	union t3_wr_slot *slot = next_slot(wq);
+	union t3_wr_slot *slot = t3_wq_next_slot(wq);
 	int flits;
 
-	if (!t3_rq_room(wq))
+	if (!t3_rq_avail(wq))
 		return -ENOMEM;
 	flits = t3_build_recv(&slot->recv, req->sge, req->num_sge, &req->pages);
 	if (flits < 0)
@@ -126,16 +126,16 @@ int t3_wq_post_recv(struct t3_wq *wq, const struct t3_recv *req)
 	slot->recv.id.lo = 0;
 	slot->hdr.hi = t3_wr_hi(T3_WR_OP_RECV, T3_WR_F_COMPLETION);
 	t3_wr_publish(slot, flits, 0, t3_gen(wq->wptr, wq->slots_log2));
-	remember_recv(wq, req);
+	t3_rq_record(wq, req);
 	wq->wptr++;
 	return 0;
 }
 
 int t3_wq_defer_recv(struct t3_wq *wq, const struct t3_recv *req)
 {
-	if (!t3_rq_room(wq))
+	if (!t3_rq_avail(wq))
 		return -ENOMEM;
-	remember_recv(wq, req);
+	t3_rq_record(wq, req);
 	return 0;
 }
 
@@ -183,7 +183,7 @@ void t3_wr_build_terminate(void *buf, u32 tid, u8 layer_type, u8 code)
 	struct t3_wr_send *wr = buf;
 	u8 *term = (u8 *)wr->sge;
 
-	/* Only the first 40 bytes of the SEND exist: the control word is inline. */
+	/* The work request is the first 40 bytes of a SEND: the control word is inline. */
 	memset(buf, 0, T3_TERMINATE_WR_BYTES);
 	wr->hdr.hi = t3_wr_hi(T3_WR_OP_SEND, T3_WR_F_COMPLETION | T3_WR_F_NOTIFY);
 	wr->hdr.lo = t3_wr_lo(T3_TERMINATE_WR_BYTES / 8, tid, false);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Building work requests. Pure: no card, no locks, no memory of its own. How
- * the requests of consumers lie in a slot is in hw/t3_wr_build.h, which the
- * user library shares.
+ * Building work requests. Pure logic: no card, no locks, no memory of its own.
+ * hw/t3_wr_build.h, which the user library uses too, has the layout of a
+ * consumer's request in a slot.
  *
- * The builders of slots write everything but the two generation bits; these
- * come last, from t3_wr_publish(), because the card may look at the slot at
- * any time.
+ * The builders write a slot except for its two generation bits. t3_wr_publish()
+ * writes these last, because the card may read the slot at any time.
  */
 #ifndef T3_WR_H
 #define T3_WR_H
@@ -17,12 +16,12 @@
 #include "hw/t3_wr_build.h"
 #include "wq.h"
 
-/* A send-side request, checked against what the verb allows but not against limits. */
+/* A send-side request: its fields fit the verb, but are not checked against limits. */
 struct t3_send {
 	u64 wr_id;
 	u8 op;			/* T3_WR_OP_SEND, WRITE, READ, LOCAL_INV or FASTREG */
 	u8 rdma_op;		/* T3_RDMA_* */
-	u8 flags;		/* T3_WR_F_*; COMPLETION: the consumer wants to hear of it */
+	u8 flags;		/* T3_WR_F_*; COMPLETION: signaled */
 	bool local_inv;		/* READ: invalidate the sink afterwards */
 	bool is_inline;		/* sge[].addr is a host pointer */
 	u32 inv_stag;		/* SEND with invalidate, LOCAL_INV */
@@ -42,24 +41,24 @@ struct t3_recv {
 };
 
 /*
- * Write a request into the next slot, remember it, move the counters. 0, or
- * -ENOMEM (queue full), -EMSGSIZE (too long), -EINVAL (malformed, or a form
- * that the card does not have). Nothing has changed on an error.
+ * Write a request into the next slot, record it, advance the counters. 0, or
+ * -ENOMEM (queue full), -EMSGSIZE (too long), -EINVAL (malformed, or not
+ * supported by the card). On an error nothing has changed.
  */
 int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *req);
 int t3_wq_post_recv(struct t3_wq *wq, const struct t3_recv *req);
 
-/* The same for a queue that is in error: the request gets no slot. */
+/* Record a request of a queue that is in error, without a slot: a flush completes it. */
 int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *req);
 int t3_wq_defer_recv(struct t3_wq *wq, const struct t3_recv *req);
 
 /*
- * Number of leading slots that hold receives. The ring may belong to user
- * space: whatever it contains, the result is bounded by the ring and 16 bits.
+ * Number of leading slots that hold receives. User space may write to the ring:
+ * for any content the result is bounded by the ring and by 16 bits.
  */
 u16 t3_wq_leading_recvs(const struct t3_wq *wq);
 
-/* Make a slot valid, with both generation bits. */
+/* Make a slot valid: write both generation bits. */
 void t3_wr_publish(union t3_wr_slot *slot, u32 flits, u32 tid, u32 gen);
 
 struct t3_rdma_init {
@@ -76,7 +75,7 @@ struct t3_rdma_init {
 	u32 irs;
 };
 
-/* For the offload queue: generation, SOP and EOP are the NIC driver's. */
+/* For the offload queue: the NIC driver sets generation, SOP and EOP. */
 void t3_wr_build_rdma_init(struct t3_wr_rdma_init *wr, const struct t3_rdma_init *init);
 
 #define T3_TERMINATE_WR_BYTES	40
@@ -84,10 +83,10 @@ void t3_wr_build_rdma_init(struct t3_wr_rdma_init *wr, const struct t3_rdma_init
 /* term: terminate control word, layer and type in the first byte. */
 void t3_wr_build_terminate(void *wr, u32 tid, u8 layer_type, u8 code);
 
-/* The zero-byte read with which an initiator tells the peer that it is ready. */
+/* The zero-length RDMA READ of an initiator: the RTR message of MPA revision 2 (RFC 6581). */
 void t3_wr_build_rtr_read(struct t3_wr_read *wr, u32 tid);
 
-/* Egress context of the control QP; slots == 0 takes it back. */
+/* Egress context of the control QP; slots == 0 invalidates it. */
 void t3_wr_build_ctrl_context(struct t3_wr_modify_qp *wr, u64 ring_dma, u32 slots);
 
 /* A memory write of up to T3_BYPASS_MAX_DATA bytes; data == NULL writes zeroes. Returns flits. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Allocations of the product that fail, one in each run of a scenario: the first one, then the
- * second one, and so on until a run asks for fewer. Of all threads and contexts, since what a
- * scenario sets off runs in work items and softirqs too.
+ * Failing allocations of the driver, one in each run of a scenario: the first allocation, then the
+ * second one, and so on until a run has fewer. Allocations of all threads and contexts count,
+ * since a scenario also runs work items and softirqs.
  *
- * Behind the kernel's headers and before the product's .c files. The suite's own allocations are
- * the sure_*() ones, or lie outside of allocations_fail() and allocations_work(). What has
- * __GFP_NOFAIL does not fail.
+ * Include after the kernel's headers and before the driver's .c files. The suite's own allocations
+ * use sure_*(), or are outside of allocations_fail() and allocations_work(). Allocations with
+ * __GFP_NOFAIL do not fail.
  */
 #ifndef T3_KUNIT_FAILING_ALLOC_H
 #define T3_KUNIT_FAILING_ALLOC_H
@@ -20,8 +20,8 @@
 
 static struct {
 	unsigned int nth;		/* the allocation of a run that fails */
-	atomic_t to_go;			/* until it does; 0: none fails */
-	const char *where;		/* the function that it failed in */
+	atomic_t to_go;			/* allocations until then; 0: none fails */
+	const char *where;		/* the function whose allocation failed */
 } failing;
 
 static bool __maybe_unused alloc_fails(gfp_t gfp, const char *where)
@@ -51,9 +51,9 @@ static const char *alloc_that_failed(void)
 /**
  * fail_each_allocation - run a scenario with each of its allocations failing once
  * @test: the test
- * @scenario: calls allocations_fail() and allocations_work(), and looks at what is left
+ * @scenario: calls allocations_fail() and allocations_work(), and checks for leaks
  *
- * The last run is one in which none failed. Return: how many allocations were made to fail.
+ * No allocation fails in the last run. Return: the number of failed allocations.
  */
 static unsigned int fail_each_allocation(struct kunit *test, void (*scenario)(struct kunit *test))
 {
@@ -64,7 +64,7 @@ static unsigned int fail_each_allocation(struct kunit *test, void (*scenario)(st
 		if (!failing.where)
 			return failing.nth - 1;
 	}
-	KUNIT_FAIL(test, "there is always one more allocation");
+	KUNIT_FAIL(test, "more than 100 allocations");
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What lies around cpl.c, and does nothing: for suites that are about its messages. A NIC driver
- * without ids, a connection manager without consumers, no listener. Behind conn.h.
+ * Stubs for the callees of cpl.c, for suites that test its messages: a NIC driver without ids, a
+ * connection manager without consumers, no listener. Include after conn.h.
  */
 #ifndef T3_KUNIT_AROUND_CPL_H
 #define T3_KUNIT_AROUND_CPL_H

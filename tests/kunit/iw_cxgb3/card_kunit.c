@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Control QP, doorbells, events and the end of a card, on a card that is a function of this file:
- * it executes what stands in the control ring when its doorbell is rung, drops doorbells, or is
- * silent.
+ * Control QP, doorbells, events and the shutdown of a card. Functions of this file simulate the
+ * card: it executes the writes in the control ring when its doorbell is rung, drops doorbells, or
+ * does not respond.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -13,26 +13,26 @@
 
 #include "uapi/t3_abi.h"
 
-/* Opens the window between read and write of one status word: the error bit is set there. */
-static u64 *after_read;
+/* The error bit of this status word is set concurrently, between a read and a write of it. */
+static u64 *set_error_after_read;
 
-static inline void t3_status_word_was_read(const void *word)
+static inline void status_word_was_read(const void *word)
 {
-	if (!after_read || word != after_read)
+	if (!set_error_after_read || word != set_error_after_read)
 		return;
-	*after_read |= T3_QP_STATUS_ERROR;
-	after_read = NULL;
+	*set_error_after_read |= T3_QP_STATUS_ERROR;
+	set_error_after_read = NULL;
 }
 
 #undef READ_ONCE
 #define READ_ONCE(x) ({						\
 	__unqual_scalar_typeof(x) _seen = __READ_ONCE(x);	\
 								\
-	t3_status_word_was_read((const void *)&(x));					\
+	status_word_was_read((const void *)&(x));					\
 	_seen;							\
 })
 
-/* Instead of trace.h: no events of a test in tracefs. */
+/* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
 #include "iw_cxgb3.h"
 
@@ -45,40 +45,40 @@ static inline void trace_t3_async_event(u32 cq_id, const struct t3_cqe *cqe)
 }
 
 /*
- * Two processors. What the first one posts is in its store buffer, where the card does not see it,
- * until its next full barrier; what it reads meanwhile it may read at once. The second one comes in
- * behind a read of a flag.
+ * Two CPUs. The slot that the first one posts stays in its store buffer, invisible to the card,
+ * until its next full barrier, while its reads may execute at once. The second CPU runs right after
+ * a read of a flag.
  */
 static struct {
-	bool second_runs;
-	bool slot_seen_by_card;
+	bool second_cpu;
+	bool slot_visible;
 	void (*second)(void);
 } cpus;
 
 static void full_barrier(void)
 {
-	if (!cpus.second_runs)
-		cpus.slot_seen_by_card = true;
+	if (!cpus.second_cpu)
+		cpus.slot_visible = true;
 }
 
-static bool flag_is_read(int nr, const unsigned long *flags)
+static bool test_flag(int nr, const unsigned long *flags)
 {
 	void (*second)(void) = cpus.second;
 	bool set = test_bit(nr, flags);
 
 	cpus.second = NULL;
 	if (second) {
-		cpus.second_runs = true;
+		cpus.second_cpu = true;
 		second();
-		cpus.second_runs = false;
+		cpus.second_cpu = false;
 	}
 	return set;
 }
 
-static struct ib_device *device_of_port(const struct net_device *netdev);
+static struct ib_device *ibdev_of_netdev(const struct net_device *netdev);
 static void card_doorbell(u32 value);
 static void card_loses_mastering(struct pci_dev *pdev);
-static void consumers_of_device(const struct ib_event *event);
+static void count_device_event(const struct ib_event *event);
 
 #include "../failing_alloc.h"
 
@@ -93,7 +93,7 @@ static void ring_free(void *ring);
 #undef writel
 #define writel(value, addr) ((void)(addr), card_doorbell(value))
 #define pci_clear_master card_loses_mastering
-#define ib_dispatch_event consumers_of_device
+#define ib_dispatch_event count_device_event
 
 #include "cqe.c"
 #include "wr.c"
@@ -102,13 +102,13 @@ static void ring_free(void *ring);
 #pragma push_macro("test_bit")
 #undef smp_mb
 #undef test_bit
-#define smp_mb() full_barrier()	/* the one of the first processor */
-#define test_bit(nr, flags) flag_is_read(nr, flags)
+#define smp_mb() full_barrier()	/* of the first CPU */
+#define test_bit(nr, flags) test_flag(nr, flags)
 #include "event.c"
 #pragma pop_macro("test_bit")
 #pragma pop_macro("smp_mb")
 #include "health.c"
-#define ib_device_get_by_netdev(netdev, driver) device_of_port(netdev)
+#define ib_device_get_by_netdev(netdev, driver) ibdev_of_netdev(netdev)
 #define ib_device_put(ibdev) ((void)(ibdev))
 #include "port.c"
 
@@ -117,12 +117,12 @@ static void ring_free(void *ring);
 
 struct workqueue_struct *t3_wq;
 static struct t3_dev *dev;
-static struct work_struct drop_work;	/* what cxgb3 does when it hears of a dropped doorbell */
+static struct work_struct drop_work;	/* cxgb3 reports a dropped doorbell */
 
 static struct {
 	atomic_t drop;			/* doorbells of the control QP to drop */
-	bool reports;			/* the NIC driver hears of it */
-	bool silent, no_reply_to_modify;
+	bool reports;			/* to the NIC driver */
+	bool unresponsive, no_reply_to_modify;
 	int send_error;
 	u32 executed;			/* writes of the control ring */
 	atomic_t dropped;
@@ -132,25 +132,25 @@ static struct {
 	bool gone_before_cleared;
 	unsigned int fatal;
 	bool has_ring, freed_before;	/* of the control QP */
-	int queues, rings;		/* that are set up for it */
+	int queues, rings;		/* set up for the control QP */
 } card;
 
 static struct {
 	unsigned int qp[32], device[32], cq[32];
-	unsigned int device_events_to_objects;
+	unsigned int misdirected;
 } events;
 
-static struct ib_device *device_of_port(const struct net_device *netdev)
+static struct ib_device *ibdev_of_netdev(const struct net_device *netdev)
 {
 	return netdev == dev->ports.lldevs[0] ? &dev->ibdev : NULL;
 }
 
 /* --- the card -------------------------------------------------------------- */
 
-/* Else a wait without a bound would never come back. */
-static unsigned long end_of_the_drops;
+/* From then on the card drops no more: else an unbounded wait would never end. */
+static unsigned long drops_end;
 
-#define T3_PATIENCE_AT_LEAST	(5 * HZ)
+#define MIN_EXTENDED_TIMEOUT	(5 * HZ)
 
 static void card_doorbell(u32 value)
 {
@@ -160,12 +160,12 @@ static void card_doorbell(u32 value)
 
 	if ((value & 0xffff) != T3_CTRL_QP_CONTEXT) {
 		card.qp_rings++;
-		card.slots_found += cpus.slot_seen_by_card;
+		card.slots_found += cpus.slot_visible;
 		return;
 	}
-	if (card.silent)
+	if (card.unresponsive)
 		return;
-	if (end_of_the_drops && time_after(jiffies, end_of_the_drops))
+	if (drops_end && time_after(jiffies, drops_end))
 		atomic_set(&card.drop, 0);
 	if (atomic_add_unless(&card.drop, -1, 0)) {
 		atomic_inc(&card.dropped);
@@ -190,7 +190,7 @@ static void card_loses_mastering(struct pci_dev *pdev)
 		card.gone_before_cleared = true;
 }
 
-static void nic_driver_reports_a_drop(struct work_struct *work)
+static void nic_driver_reports_drop(struct work_struct *work)
 {
 	t3_adapter_event(dev, OFFLOAD_DB_DROP);
 }
@@ -219,7 +219,7 @@ static void *ring_alloc(size_t size)
 	return ring;
 }
 
-/* The card would go on fetching from it. */
+/* A card with bus mastering could still fetch from a ring that it has. */
 static void ring_free(void *ring)
 {
 	card.freed_before |= card.has_ring && !card.masters_cleared;
@@ -231,7 +231,7 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
 	const struct t3_wr_modify_qp *modify = (const void *)skb->data;
 
-	if (card.send_error || card.silent) {
+	if (card.send_error || card.unresponsive) {
 		kfree_skb(skb);
 		return card.send_error;
 	}
@@ -242,41 +242,41 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 	return 0;
 }
 
-/* --- queues, connections, consumers ---------------------------------------- */
+/* --- stubs of queues and connections, and consumers ------------------------- */
 
 static struct t3_qp *qp;
 static struct t3_cq *cq;
 static u64 *status_word;
 
-static void note(unsigned int *seen, const struct ib_event *event)
+static void count_event(unsigned int *seen, const struct ib_event *event)
 {
 	if (event->event < 32)
 		seen[event->event]++;
 }
 
-static bool is_of_a_device(const struct ib_event *event)
+static bool is_device_event(const struct ib_event *event)
 {
 	return event->event == IB_EVENT_DEVICE_FATAL || event->event == IB_EVENT_PORT_ERR ||
 	       event->event == IB_EVENT_PORT_ACTIVE;
 }
 
-static void consumers_of_device(const struct ib_event *event)
+static void count_device_event(const struct ib_event *event)
 {
-	note(events.device, event);
+	count_event(events.device, event);
 }
 
-static void consumer_of_qp(struct ib_event *event, void *context)
+static void count_qp_event(struct ib_event *event, void *context)
 {
-	note(events.qp, event);
-	if (is_of_a_device(event) || event->element.qp != &qp->ibqp)
-		events.device_events_to_objects++;
+	count_event(events.qp, event);
+	if (is_device_event(event) || event->element.qp != &qp->ibqp)
+		events.misdirected++;
 }
 
-static void consumer_of_cq(struct ib_event *event, void *context)
+static void count_cq_event(struct ib_event *event, void *context)
 {
-	note(events.cq, event);
-	if (is_of_a_device(event) || event->element.cq != &cq->ibcq)
-		events.device_events_to_objects++;
+	count_event(events.cq, event);
+	if (is_device_event(event) || event->element.cq != &cq->ibcq)
+		events.misdirected++;
 }
 
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
@@ -371,7 +371,7 @@ static int card_init(struct kunit *test)
 	mutex_init(&dev->db_mutex);
 	init_waitqueue_head(&dev->ctrl.wait);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
-	INIT_WORK(&drop_work, nic_driver_reports_a_drop);
+	INIT_WORK(&drop_work, nic_driver_reports_drop);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	t3_wq = alloc_workqueue("card_kunit", WQ_UNBOUND, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_wq);
@@ -385,10 +385,10 @@ static int card_init(struct kunit *test)
 	qp->user = true;
 	qp->state = T3_QPS_RTS;
 	qp->ibqp.device = &dev->ibdev;
-	qp->ibqp.event_handler = consumer_of_qp;
+	qp->ibqp.event_handler = count_qp_event;
 	cq->id = 5;
 	cq->ibcq.device = &dev->ibdev;
-	cq->ibcq.event_handler = consumer_of_cq;
+	cq->ibcq.event_handler = count_cq_event;
 	card_timeout_secs = 1;
 	return 0;
 }
@@ -401,7 +401,7 @@ static void card_exit(struct kunit *test)
 	destroy_workqueue(t3_wq);
 }
 
-/* A registration or the like, in a thread of its own. */
+/* A memory write in a thread of its own, as a registration does it. */
 struct writer {
 	struct work_struct work;
 	struct completion done;
@@ -471,7 +471,7 @@ static void dropped_doorbell_of_the_control_qp_is_rung_again(struct kunit *test)
 }
 
 /* The interrupt that reports the drop can be lost as well. */
-static void doorbell_that_was_dropped_in_silence_is_rung_again(struct kunit *test)
+static void doorbell_drop_without_a_report_is_rung_again(struct kunit *test)
 {
 	struct writer *w;
 
@@ -484,7 +484,7 @@ static void doorbell_that_was_dropped_in_silence_is_rung_again(struct kunit *tes
 }
 
 /* A program that floods its doorbell page must not get the card declared dead. */
-static void card_that_reports_drops_is_alive(struct kunit *test)
+static void reported_drops_are_not_fatal(struct kunit *test)
 {
 	struct writer *w;
 
@@ -492,57 +492,57 @@ static void card_that_reports_drops_is_alive(struct kunit *test)
 	atomic_set(&card.drop, INT_MAX);
 	w = start_writer(test, 32);
 	wait_for_drops(1);
-	msleep(3 * MSEC_PER_SEC);	/* three times as long as a silent card has */
+	msleep(3 * MSEC_PER_SEC);	/* three times card_timeout_secs */
 	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
 	atomic_set(&card.drop, 0);
 	KUNIT_EXPECT_EQ(test, end_writer(w), 0);
 	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
 }
 
-/* But for ever it must not hold up what waits for the card, which cannot be killed. */
-static void card_that_drops_without_an_end_is_dead(struct kunit *test)
+/* The extension is limited, because the waiter cannot be killed. */
+static void endless_drops_are_fatal(struct kunit *test)
 {
 	unsigned long begin = jiffies;
 
 	card.reports = true;
 	atomic_set(&card.drop, INT_MAX);
-	end_of_the_drops = begin + 12 * HZ;
+	drops_end = begin + 12 * HZ;
 	KUNIT_EXPECT_EQ(test, t3_ctrl_write(dev, 0x1000, NULL, 32), -EIO);
 	KUNIT_EXPECT_TRUE(test, t3_dev_gone(dev));
-	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begin + T3_PATIENCE_AT_LEAST));
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begin + MIN_EXTENDED_TIMEOUT));
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
-	end_of_the_drops = 0;
+	drops_end = 0;
 }
 
-static void card_that_is_silent_is_dead(struct kunit *test)
+static void unresponsive_card_is_fatal(struct kunit *test)
 {
-	card.silent = true;
+	card.unresponsive = true;
 	KUNIT_EXPECT_EQ(test, t3_ctrl_write(dev, 0x1000, NULL, 32), -EIO);
 	KUNIT_EXPECT_TRUE(test, t3_dev_gone(dev));
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
-	t3_dev_fatal(dev, "said twice");
+	t3_dev_fatal(dev, "second report");
 	flush_work(&dev->fatal_work);
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
 	KUNIT_EXPECT_EQ(test, card.fatal, 1);
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 1);
 }
 
-/* Whoever sees T3_DEV_GONE may free memory that the card knows. */
-static void mastering_ends_before_anybody_can_free(struct kunit *test)
+/* With T3_DEV_GONE set, memory is freed whose address the card has. */
+static void bus_mastering_ends_before_gone_is_set(struct kunit *test)
 {
 	t3_dev_fatal(dev, "as a test");
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
 	KUNIT_EXPECT_FALSE(test, card.gone_before_cleared);
 }
 
-static void mastering_ends_before_a_reset(struct kunit *test)
+static void bus_mastering_ends_before_a_reset(struct kunit *test)
 {
 	t3_adapter_event(dev, OFFLOAD_STATUS_DOWN);
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
 	KUNIT_EXPECT_FALSE(test, card.gone_before_cleared);
 }
 
-static void qps_are_told_when_doorbells_are_off_and_rung_when_on(struct kunit *test)
+static void doorbells_off_sets_status_and_on_rings(struct kunit *test)
 {
 	t3_adapter_event(dev, OFFLOAD_DB_FULL);
 	KUNIT_EXPECT_EQ(test, *status_word, T3_QP_STATUS_DB_OFF);
@@ -553,41 +553,41 @@ static void qps_are_told_when_doorbells_are_off_and_rung_when_on(struct kunit *t
 	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
 }
 
-static void doorbells_come_on(void)
+static void switch_doorbells_on(void)
 {
-	doorbells_on(dev);
+	t3_doorbells_on(dev);
 }
 
 /*
- * Doorbells come on right behind the poster's look at the flag. It does not ring, so the ring of
- * who switches them on must find the slot, which needs a full barrier in front of the look.
+ * Doorbells are switched on right after the poster has read the flag. The poster does not ring, so
+ * the doorbell of t3_doorbells_on() must find the slot: a full barrier precedes the read.
  */
-static void slot_is_there_before_the_flag_is_read(struct kunit *test)
+static void slot_is_visible_before_the_flag_is_read(struct kunit *test)
 {
 	t3_adapter_event(dev, OFFLOAD_DB_FULL);
-	cpus.second = doorbells_come_on;
+	cpus.second = switch_doorbells_on;
 	t3_ring_doorbell(dev, qp->id);
 	KUNIT_EXPECT_NULL(test, cpus.second);
 	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
 	KUNIT_EXPECT_EQ_MSG(test, card.slots_found, 1, "the last doorbell comes before the slot");
 }
 
-/* The error bit is set in softirq, between the read and the write of who changes the other. */
-static void bits_of_a_status_word_do_not_get_lost(struct kunit *test)
+/* The error bit is set in softirq, between the read and the write of another change. */
+static void concurrent_changes_of_a_status_word_are_kept(struct kunit *test)
 {
-	after_read = status_word;
+	set_error_after_read = status_word;
 	t3_status_change(status_word, T3_QP_STATUS_DB_OFF, 0);
-	KUNIT_EXPECT_NULL(test, after_read);
+	KUNIT_EXPECT_NULL(test, set_error_after_read);
 	KUNIT_EXPECT_EQ(test, *status_word, T3_QP_STATUS_DB_OFF | T3_QP_STATUS_ERROR);
 
 	*status_word = T3_QP_STATUS_DB_OFF;
-	after_read = status_word;
+	set_error_after_read = status_word;
 	t3_status_change(status_word, 0, T3_QP_STATUS_DB_OFF);
-	KUNIT_EXPECT_NULL(test, after_read);
+	KUNIT_EXPECT_NULL(test, set_error_after_read);
 	KUNIT_EXPECT_EQ(test, *status_word, T3_QP_STATUS_ERROR);
 }
 
-static void new_qp_learns_that_doorbells_are_off(struct kunit *test)
+static void new_qp_gets_the_doorbell_status(struct kunit *test)
 {
 	t3_doorbell_init(qp);
 	KUNIT_EXPECT_EQ(test, *status_word, 0);
@@ -615,11 +615,11 @@ static void async_event(u32 flags, u32 qp_id, u8 status, u8 opcode)
 	kfree_skb(skb);
 }
 
-/* A consumer counts what comes through its QP to the QP, and acknowledges it as the device's. */
+/* uverbs would count the event to the QP, but the consumer acknowledges it as a device event. */
 static void device_error_goes_to_the_device(struct kunit *test)
 {
 	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_ECC, T3_RDMA_SEND);
-	KUNIT_EXPECT_EQ(test, events.device_events_to_objects, 0);
+	KUNIT_EXPECT_EQ(test, events.misdirected, 0);
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 1);
 	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_DEVICE_FATAL], 0);
 	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_QP_FATAL], 1);
@@ -629,7 +629,7 @@ static void qp_error_goes_to_the_qp(struct kunit *test)
 {
 	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_ACCESS, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_QP_ACCESS_ERR], 1);
-	KUNIT_EXPECT_EQ(test, events.device_events_to_objects, 0);
+	KUNIT_EXPECT_EQ(test, events.misdirected, 0);
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 0);
 }
 
@@ -638,7 +638,7 @@ static void overflow_goes_to_the_cq_once(struct kunit *test)
 	async_event(T3_AE_ASYNC | T3_AE_OVERFLOW, qp->id, T3_STATUS_SUCCESS, T3_RDMA_SEND);
 	async_event(T3_AE_ASYNC | T3_AE_OVERFLOW, 777, T3_STATUS_SUCCESS, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, events.cq[IB_EVENT_CQ_ERR], 1);
-	KUNIT_EXPECT_EQ(test, events.device_events_to_objects, 0);
+	KUNIT_EXPECT_EQ(test, events.misdirected, 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CQ_OVERFLOW]), 1);
 }
 
@@ -673,19 +673,19 @@ static void open_and_close(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, card.queues, 0, "%s", alloc_that_failed());
 }
 
-/* Of a probe and of a removal, which has no way to fail. */
+/* Allocations of a probe fail. The removal must not need any. */
 static void control_qp_without_memory(struct kunit *test)
 {
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, open_and_close), 3U);
 }
 
-/* The card could still fetch from the ring whose memory is freed. */
-static void card_that_keeps_the_ring_loses_mastering(struct kunit *test)
+/* With bus mastering the card could still fetch from the freed ring. */
+static void unconfirmed_close_ends_bus_mastering(struct kunit *test)
 {
 	union t3_wr_slot *ring = dev->ctrl.ring;
 
 	KUNIT_ASSERT_EQ(test, t3_ctrl_open(dev), 0);
-	card.silent = true;
+	card.unresponsive = true;
 	t3_ctrl_close(dev);
 	KUNIT_EXPECT_TRUE(test, card.has_ring);
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
@@ -694,7 +694,7 @@ static void card_that_keeps_the_ring_loses_mastering(struct kunit *test)
 	dev->ctrl.ring = ring;
 }
 
-static void card_that_takes_no_message_at_the_end_loses_mastering(struct kunit *test)
+static void close_that_cannot_be_sent_ends_bus_mastering(struct kunit *test)
 {
 	union t3_wr_slot *ring = dev->ctrl.ring;
 
@@ -706,8 +706,8 @@ static void card_that_takes_no_message_at_the_end_loses_mastering(struct kunit *
 	dev->ctrl.ring = ring;
 }
 
-/* Else its Ethernet would end with this module. */
-static void firmware_without_replies_to_modify_keeps_mastering(struct kunit *test)
+/* Otherwise each rmmod would take the Ethernet of such a card down. */
+static void firmware_without_modify_replies_keeps_bus_mastering(struct kunit *test)
 {
 	union t3_wr_slot *ring = dev->ctrl.ring;
 
@@ -719,8 +719,8 @@ static void firmware_without_replies_to_modify_keeps_mastering(struct kunit *tes
 	dev->ctrl.ring = ring;
 }
 
-/* The GID is the MAC address, which ib_core has in its cache. */
-static void new_mac_address_is_a_new_gid(struct kunit *test)
+/* The GID is the MAC address, and ib_core caches it. */
+static void mac_address_change_reports_gid_change(struct kunit *test)
 {
 	struct netdev_notifier_info info = { .dev = dev->ports.lldevs[0] };
 
@@ -739,25 +739,25 @@ static void new_mac_address_is_a_new_gid(struct kunit *test)
 static struct kunit_case card_cases[] = {
 	KUNIT_CASE(writes_are_executed_in_order),
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
-	KUNIT_CASE(doorbell_that_was_dropped_in_silence_is_rung_again),
-	KUNIT_CASE(card_that_reports_drops_is_alive),
-	KUNIT_CASE(card_that_drops_without_an_end_is_dead),
-	KUNIT_CASE(card_that_is_silent_is_dead),
-	KUNIT_CASE(mastering_ends_before_anybody_can_free),
-	KUNIT_CASE(mastering_ends_before_a_reset),
-	KUNIT_CASE(qps_are_told_when_doorbells_are_off_and_rung_when_on),
-	KUNIT_CASE(slot_is_there_before_the_flag_is_read),
-	KUNIT_CASE(bits_of_a_status_word_do_not_get_lost),
-	KUNIT_CASE(new_qp_learns_that_doorbells_are_off),
+	KUNIT_CASE(doorbell_drop_without_a_report_is_rung_again),
+	KUNIT_CASE(reported_drops_are_not_fatal),
+	KUNIT_CASE(endless_drops_are_fatal),
+	KUNIT_CASE(unresponsive_card_is_fatal),
+	KUNIT_CASE(bus_mastering_ends_before_gone_is_set),
+	KUNIT_CASE(bus_mastering_ends_before_a_reset),
+	KUNIT_CASE(doorbells_off_sets_status_and_on_rings),
+	KUNIT_CASE(slot_is_visible_before_the_flag_is_read),
+	KUNIT_CASE(concurrent_changes_of_a_status_word_are_kept),
+	KUNIT_CASE(new_qp_gets_the_doorbell_status),
 	KUNIT_CASE(device_error_goes_to_the_device),
 	KUNIT_CASE(qp_error_goes_to_the_qp),
 	KUNIT_CASE(overflow_goes_to_the_cq_once),
 	KUNIT_CASE(plain_completion_is_no_error),
 	KUNIT_CASE(control_qp_without_memory),
-	KUNIT_CASE(card_that_keeps_the_ring_loses_mastering),
-	KUNIT_CASE(card_that_takes_no_message_at_the_end_loses_mastering),
-	KUNIT_CASE(firmware_without_replies_to_modify_keeps_mastering),
-	KUNIT_CASE(new_mac_address_is_a_new_gid),
+	KUNIT_CASE(unconfirmed_close_ends_bus_mastering),
+	KUNIT_CASE(close_that_cannot_be_sent_ends_bus_mastering),
+	KUNIT_CASE(firmware_without_modify_replies_keeps_bus_mastering),
+	KUNIT_CASE(mac_address_change_reports_gid_change),
 	{}
 };
 

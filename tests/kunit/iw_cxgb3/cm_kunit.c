@@ -81,12 +81,12 @@ void t3_qp_put(struct t3_qp *qp)
 	card.qp_refs--;
 }
 
-bool t3_qp_take_rtr_entry(struct t3_qp *qp)
+bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 {
 	return !card.no_rtr_entry;
 }
 
-bool t3_qp_readable(struct t3_qp *qp)
+bool t3_qp_allows_remote_read(struct t3_qp *qp)
 {
 	return true;
 }

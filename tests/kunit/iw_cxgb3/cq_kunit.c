@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Arming: who is notified, when, and how often. With a ring in memory, a card that answers with
- * an index, and a process whose reader's index may be anything.
+ * Arming of CQs: which events are raised, when, and how often. With a ring in memory, a card that
+ * returns its index, and a process that may write any value into its reader's index.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/uaccess.h>
 
-/* Instead of trace.h: no events of a test in tracefs. */
+/* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
 
 struct t3_cqe;
@@ -15,7 +15,7 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 {
 }
 
-/* A test has no user memory. */
+/* Tests have no user memory. */
 #undef get_user
 #define get_user(x, ptr) ((x) = *(__force const u32 *)(ptr), 0)
 
@@ -27,19 +27,19 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 
 static struct {
 	u32 produced;			/* entries that the card has written */
-	u32 at_arming;			/* written before the next command is answered */
-	u32 behind_arming;		/* written after that */
+	u32 at_arming;			/* to be written before the next command returns */
+	u32 after_arming;		/* to be written after that */
 	unsigned int arms, calls;
 	u8 op;
 } card;
 
 static struct t3_dev device;
 static struct t3_cq cq;
-static struct ib_ucq_object *const some_object = (void *)&card;	/* never looked into */
+static struct ib_ucq_object *const some_object = (void *)&card;	/* never dereferenced */
 static u32 reader;
 static struct t3_cqe ring[ENTRIES + 1];
 
-/* --- what lies around cq.c ------------------------------------------------ */
+/* --- stubs of the driver --------------------------------------------------- */
 
 static void produce(unsigned int n, u32 what)
 {
@@ -60,9 +60,9 @@ int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 	card.op = op->op;
 	produce(card.at_arming, T3_RDMA_SEND);
 	index = card.produced % ENTRIES;
-	produce(card.behind_arming, T3_RDMA_SEND);
+	produce(card.after_arming, T3_RDMA_SEND);
 	card.at_arming = 0;
-	card.behind_arming = 0;
+	card.after_arming = 0;
 	return index;
 }
 
@@ -102,22 +102,22 @@ void t3_wq_flush(struct t3_wq *wq)
 {
 }
 
-bool t3_sq_retire(struct t3_wq *wq, struct t3_retired *out)
+bool t3_sq_next_completion(struct t3_wq *wq, struct t3_completion *out)
 {
 	return false;
 }
 
-bool t3_rq_retire(struct t3_wq *wq, struct t3_retired *out)
+bool t3_rq_next_completion(struct t3_wq *wq, struct t3_completion *out)
 {
 	return false;
 }
 
-bool t3_sq_retirable(const struct t3_wq *wq)
+bool t3_sq_has_completion(const struct t3_wq *wq)
 {
 	return false;
 }
 
-bool t3_rq_retirable(const struct t3_wq *wq)
+bool t3_rq_has_completion(const struct t3_wq *wq)
 {
 	return false;
 }
@@ -152,19 +152,24 @@ static int cq_init(struct kunit *test)
 	return 0;
 }
 
-static void of_a_process(void)
+static void make_user_cq(void)
 {
 	cq.user_rptr = (u32 __user *)&reader;
 	cq.ibcq.uobject = some_object;
 }
 
-/* How many calls of the handler arming made. */
+/* The number of handler calls that arming makes. */
 static unsigned int arm(struct kunit *test, enum ib_cq_notify_flags flags)
 {
 	unsigned int before = card.calls;
 
-	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, flags), 0);
+	KUNIT_EXPECT_EQ(test, t3_req_notify_cq(&cq.ibcq, flags), 0);
 	return card.calls - before;
+}
+
+static int arm_reporting_missed(enum ib_cq_notify_flags flags)
+{
+	return t3_req_notify_cq(&cq.ibcq, flags | IB_CQ_REPORT_MISSED_EVENTS);
 }
 
 /* The event of the card for an entry that it has written since it was armed. */
@@ -178,56 +183,56 @@ static unsigned int card_event(void)
 
 /* --- processes ---------------------------------------------------------------- */
 
-static void entries_that_wait_raise_an_event(struct kunit *test)
+static void unread_entries_raise_an_event(struct kunit *test)
 {
-	of_a_process();
+	make_user_cq();
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
 	produce(1, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, card_event(), 1);
 
-	/* Read one at a time: each arming finds what is left. */
+	/* Read one entry at a time: each arming finds the unread ones. */
 	produce(4, T3_RDMA_SEND);
 	for (reader = 1; reader < 5; reader++)
 		KUNIT_EXPECT_EQ_MSG(test, arm(test, IB_CQ_NEXT_COMP), 1, "%u read", reader);
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
 
-	/* What the card writes while the command is on its way may raise none of its own. */
+	/* An entry that is written during the command may raise no event of the card. */
 	card.at_arming = 1;
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
 }
 
-static void a_full_ring_raises_an_event(struct kunit *test)
+static void full_ring_raises_an_event(struct kunit *test)
 {
 	unsigned int lap;
 
-	of_a_process();
+	make_user_cq();
 	for (lap = 0; lap < 4; lap++) {
 		produce(ENTRIES, T3_RDMA_SEND);
 		KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
 		reader += ENTRIES;
 		KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
-		/* The card was armed all the time, and reports the first of the next lap. */
+		/* The card is still armed, and reports the first entry of the next lap. */
 		card_event();
 	}
 	card.at_arming = ENTRIES;
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
 }
 
-/* An empty ring stays one although the card has written an entry since: its own event follows. */
-static void an_entry_behind_arming_is_the_cards_to_report(struct kunit *test)
+/* The ring was empty when it was armed. The card reports the entry that it writes afterwards. */
+static void entry_after_arming_is_reported_by_the_card(struct kunit *test)
 {
-	of_a_process();
-	card.behind_arming = 1;
+	make_user_cq();
+	card.after_arming = 1;
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
 	KUNIT_EXPECT_EQ(test, card_event(), 1);
 }
 
 static void one_event_per_arming(struct kunit *test)
 {
-	of_a_process();
+	make_user_cq();
 	produce(2, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
-	/* The card is armed still. */
+	/* The card is still armed. */
 	produce(1, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, card_event(), 0);
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
@@ -238,19 +243,19 @@ static void one_event_per_arming(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card_event(), 0);
 }
 
-/* Nothing was read and nothing written: no storm, whatever the process writes into its index. */
+/* Without progress of reader or card there is one event, for any value of the reader's index. */
 static void arming_without_reading_raises_one_event(struct kunit *test)
 {
 	unsigned int i, calls = 0;
 
-	of_a_process();
+	make_user_cq();
 	produce(3, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
 	for (i = 0; i < 100; i++)
 		calls += arm(test, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, calls, 0);
 
-	/* The ring is the process's memory as well: the entry that is waited for looks valid. */
+	/* The process can write to the ring: make the entry that is waited for look valid. */
 	for (i = 0; i < 1000; i++) {
 		u32 pending;
 
@@ -262,20 +267,20 @@ static void arming_without_reading_raises_one_event(struct kunit *test)
 	KUNIT_EXPECT_LE(test, calls, ENTRIES);
 }
 
-static void a_lap_between_two_armings(struct kunit *test)
+static void full_lap_between_two_armings_raises_an_event(struct kunit *test)
 {
-	of_a_process();
+	make_user_cq();
 	produce(2, T3_RDMA_SEND);
 	reader = 1;
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
-	/* As many entries as the ring has, written and read: the card stands where it stood. */
+	/* A full lap is written and read: the card has the same index as before. */
 	produce(ENTRIES, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, card_event(), 0);
 	reader += ENTRIES;
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
 }
 
-static void solicited_only(struct kunit *test)
+static void solicited_arming_ignores_other_entries(struct kunit *test)
 {
 	static const struct {
 		u32 header;
@@ -291,7 +296,7 @@ static void solicited_only(struct kunit *test)
 	};
 	unsigned int i;
 
-	of_a_process();
+	make_user_cq();
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		reader = card.produced;
 		produce(1, T3_RDMA_SEND);
@@ -302,10 +307,10 @@ static void solicited_only(struct kunit *test)
 	}
 }
 
-/* Its library has to flush a QP: the process is woken whether it has armed the CQ or not. */
-static void the_end_of_a_qp_needs_no_arming(struct kunit *test)
+/* The library has to flush a QP: the process is notified even if the CQ is not armed. */
+static void qp_flush_notifies_without_arming(struct kunit *test)
 {
-	of_a_process();
+	make_user_cq();
 	t3_cq_notify(&cq);
 	KUNIT_EXPECT_EQ(test, card.calls, 1);
 	KUNIT_EXPECT_EQ(test, card_event(), 0);
@@ -313,40 +318,35 @@ static void the_end_of_a_qp_needs_no_arming(struct kunit *test)
 
 /* --- kernel consumers --------------------------------------------------------- */
 
-/* Never called from inside of its own call; what waits is reported as a result, if it asks. */
-static void a_kernel_consumer_is_not_called(struct kunit *test)
+/* Arming does not call the handler; unread entries are reported by the return value, on request. */
+static void arming_never_calls_a_kernel_consumer(struct kunit *test)
 {
 	produce(2, T3_RDMA_SEND);
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
 	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_SOLICITED), 0);
-	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
-			1);
-	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_SOLICITED | IB_CQ_REPORT_MISSED_EVENTS),
-			1);
+	KUNIT_EXPECT_EQ(test, arm_reporting_missed(IB_CQ_NEXT_COMP), 1);
+	KUNIT_EXPECT_EQ(test, arm_reporting_missed(IB_CQ_SOLICITED), 1);
 	produce(ENTRIES - 2, T3_RDMA_SEND);
-	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
-			1);
+	KUNIT_EXPECT_EQ(test, arm_reporting_missed(IB_CQ_NEXT_COMP), 1);
 	cq.rptr = ENTRIES;
-	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
-			0);
-	card.behind_arming = 1;
-	KUNIT_EXPECT_EQ(test, req_notify_cq(&cq.ibcq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS),
-			0);
+	KUNIT_EXPECT_EQ(test, arm_reporting_missed(IB_CQ_NEXT_COMP), 0);
+	card.after_arming = 1;
+	KUNIT_EXPECT_EQ(test, arm_reporting_missed(IB_CQ_NEXT_COMP), 0);
 	KUNIT_EXPECT_EQ(test, card.calls, 0);
 	KUNIT_EXPECT_EQ(test, card_event(), 1);
 	KUNIT_EXPECT_EQ(test, card_event(), 0);
 }
 
 static struct kunit_case cq_cases[] = {
-	KUNIT_CASE(entries_that_wait_raise_an_event),
-	KUNIT_CASE(a_full_ring_raises_an_event),
-	KUNIT_CASE(an_entry_behind_arming_is_the_cards_to_report),
+	KUNIT_CASE(unread_entries_raise_an_event),
+	KUNIT_CASE(full_ring_raises_an_event),
+	KUNIT_CASE(entry_after_arming_is_reported_by_the_card),
 	KUNIT_CASE(one_event_per_arming),
 	KUNIT_CASE(arming_without_reading_raises_one_event),
-	KUNIT_CASE(a_lap_between_two_armings),
-	KUNIT_CASE(solicited_only),
-	KUNIT_CASE(the_end_of_a_qp_needs_no_arming),
-	KUNIT_CASE(a_kernel_consumer_is_not_called),
+	KUNIT_CASE(full_lap_between_two_armings_raises_an_event),
+	KUNIT_CASE(solicited_arming_ignores_other_entries),
+	KUNIT_CASE(qp_flush_notifies_without_arming),
+	KUNIT_CASE(arming_never_calls_a_kernel_consumer),
 	{}
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The life of a device, with a NIC driver and an ib_core that are functions of this file. They
- * take stand-ins of the locks that the real ones take, so that lockdep sees the orders: the
- * client lock and rtnl around add and remove, rtnl inside of ib_core.
+ * The lifetime of a device, with stubs for the NIC driver and ib_core. The stubs take mutexes in
+ * place of the real locks, so that lockdep checks their order: the client lock and rtnl around add
+ * and remove, rtnl inside ib_core.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -13,7 +13,7 @@
 
 #include "../failing_alloc.h"
 
-/* The functions of the module are called by the tests. */
+/* The tests call the init and exit functions. */
 #undef module_init
 #undef module_exit
 #define module_init(fn)
@@ -63,24 +63,24 @@ static struct {
 	bool gone_before_cleared;
 	bool does_not_abort;
 	bool core_refuses;
-	bool page_stalls;
+	bool page_missing;
 	int dma_error;
-	int lent;			/* parts of devices that are set up */
+	int allocated;			/* parts of devices */
 } seen;
 
-/* Stands for the allocations of a part of a device, which other suites make to fail. */
+/* The allocations of a part of a device; other suites test it with failing allocations. */
 static int set_up_part(const char *what)
 {
 	if (alloc_fails(GFP_KERNEL, what))
 		return -ENOMEM;
-	seen.lent++;
+	seen.allocated++;
 	return 0;
 }
 
-/* A second card, and a consumer of the first one that holds ib_core up. */
+/* A second card, and a consumer of the first one that blocks ib_unregister_device(). */
 static struct pci_dev *other_pdev;
 static struct t3cdev *other_tdev;
-static struct completion core_waits, page_comes;
+static struct completion core_blocked, page_provided;
 
 static struct t3_dev *the_dev(void)
 {
@@ -91,7 +91,7 @@ static struct t3_dev *the_dev(void)
 
 static int core_registers(struct ib_device *ibdev)
 {
-	mutex_lock(&rtnl);	/* what a client does, or query_port of another driver */
+	mutex_lock(&rtnl);	/* as a client does, or query_port of another driver */
 	mutex_unlock(&rtnl);
 	if (seen.core_refuses)
 		return -ENFILE;
@@ -114,9 +114,9 @@ static void core_unregisters(struct ib_device *ibdev)
 	seen.gone_at_unregister = t3_dev_gone(dev);
 	seen.connected_at_unregister = qp->busy;
 	seen.mastering_at_unregister = !seen.masters_cleared;
-	if (seen.page_stalls && dev->pdev == pdev) {
-		complete(&core_waits);
-		wait_for_completion(&page_comes);
+	if (seen.page_missing && dev->pdev == pdev) {
+		complete(&core_blocked);
+		wait_for_completion(&page_provided);
 	}
 	mutex_lock(&rtnl);
 	mutex_unlock(&rtnl);
@@ -125,7 +125,7 @@ static void core_unregisters(struct ib_device *ibdev)
 	flush_workqueue(core_wq);
 }
 
-/* --- the rest of the driver ------------------------------------------------------ */
+/* --- stubs of the driver ---------------------------------------------------------- */
 
 static void card_loses_mastering(struct pci_dev *pdev)
 {
@@ -149,7 +149,7 @@ void t3_cm_stop(struct t3_dev *dev)
 
 void t3_cm_close(struct t3_dev *dev)
 {
-	seen.lent--;
+	seen.allocated--;
 }
 
 void t3_cm_fatal(struct t3_dev *dev)
@@ -174,7 +174,7 @@ int t3_cm_init(void)
 
 void t3_cm_exit(void)
 {
-	seen.lent--;
+	seen.allocated--;
 }
 
 int t3_ctrl_open(struct t3_dev *dev)
@@ -185,7 +185,7 @@ int t3_ctrl_open(struct t3_dev *dev)
 void t3_ctrl_close(struct t3_dev *dev)
 {
 	seen.ctrl_closed++;
-	seen.lent--;
+	seen.allocated--;
 }
 
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
@@ -204,7 +204,7 @@ int t3_rsc_open(struct t3_dev *dev)
 
 void t3_rsc_close(struct t3_dev *dev)
 {
-	seen.lent--;
+	seen.allocated--;
 }
 
 int t3_dma_check(struct t3_dev *dev)
@@ -223,7 +223,7 @@ int t3_ports_watch(void)
 
 void t3_ports_unwatch(void)
 {
-	seen.lent--;
+	seen.allocated--;
 }
 
 void t3_doorbell_work(struct work_struct *work)
@@ -303,7 +303,7 @@ static int nic_ctl(struct t3cdev *tdev, unsigned int req, void *data)
 	}
 }
 
-/* As cxgb_open() does: an interface is taken up. */
+/* As cxgb_open() does when an interface is set up. */
 static void nic_adds_card(struct t3cdev *tdev)
 {
 	mutex_lock(&rtnl);
@@ -311,7 +311,7 @@ static void nic_adds_card(struct t3cdev *tdev)
 	t3_client.add(tdev);
 	mutex_unlock(&client_lock);
 	mutex_unlock(&rtnl);
-	flush_cards();
+	t3_cards_flush();
 }
 
 static void nic_adds(void)
@@ -319,7 +319,7 @@ static void nic_adds(void)
 	nic_adds_card(tdev);
 }
 
-/* As remove_one() does, when the bus unbinds it. */
+/* As remove_one() does when the bus unbinds the card. */
 static void nic_removes_card(struct t3cdev *tdev)
 {
 	mutex_lock(&client_lock);
@@ -402,9 +402,9 @@ static void device_with_a_connection(struct kunit *test)
 
 static void bus_unbinds_card(struct pci_dev *pdev, struct t3cdev *tdev)
 {
-	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
 	nic_removes_card(tdev);
-	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
 }
 
 static void bus_unbinds(void)
@@ -412,8 +412,8 @@ static void bus_unbinds(void)
 	bus_unbinds_card(pdev, tdev);
 }
 
-/* The card is asked to end its connections as long as cxgb3 lets it. */
-static void unbound_card_ends_in_order(struct kunit *test)
+/* The card can abort its connections only before cxgb3 stops it. */
+static void unbind_aborts_connections_before_remove(struct kunit *test)
 {
 	device_with_a_connection(test);
 	bus_unbinds();
@@ -424,8 +424,8 @@ static void unbound_card_ends_in_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.ctrl_closed, 1);
 }
 
-/* ib_core unpins what consumers have registered: the card must not reach it. */
-static void card_that_does_not_abort_loses_mastering(struct kunit *test)
+/* ib_unregister_device() unpins memory: the card must not access it any more. */
+static void failed_abort_at_unbind_ends_bus_mastering(struct kunit *test)
 {
 	seen.does_not_abort = true;
 	device_with_a_connection(test);
@@ -435,7 +435,7 @@ static void card_that_does_not_abort_loses_mastering(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
 }
 
-static void other_devices_of_the_bus_are_not_ours(struct kunit *test)
+static void unbind_of_other_devices_is_ignored(struct kunit *test)
 {
 	struct pci_dev *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
 
@@ -443,23 +443,23 @@ static void other_devices_of_the_bus_are_not_ours(struct kunit *test)
 	other->vendor = PCI_VENDOR_ID_CHELSIO;
 	other->dev.init_name = "life_kunit_other";
 	device_with_a_connection(test);
-	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBIND_DRIVER, &other->dev);
-	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_BIND_DRIVER, &pdev->dev);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBIND_DRIVER, &other->dev);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_BIND_DRIVER, &pdev->dev);
 	KUNIT_EXPECT_EQ(test, seen.unregistered, 0);
 	bus_unbinds();
 }
 
-/* As when the module is loaded while the bus unbinds the card. */
-static void remove_without_a_notice_stops_dma_first(struct kunit *test)
+/* The module was loaded while the bus unbinds the card. */
+static void remove_without_notification_stops_dma_first(struct kunit *test)
 {
 	device_with_a_connection(test);
 	nic_removes();
-	t3_pci_event(&t3_pci_watch, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
 	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
 	KUNIT_EXPECT_FALSE(test, seen.mastering_at_unregister);
 }
 
-/* cxgb3 holds rtnl from the report to the end of the reset: nothing may wait for it. */
+/* cxgb3 holds rtnl from the report to the end of the reset: neither callback may wait for it. */
 static void reset_stops_dma_and_does_not_wait(struct kunit *test)
 {
 	device_with_a_connection(test);
@@ -470,12 +470,12 @@ static void reset_stops_dma_and_does_not_wait(struct kunit *test)
 	t3_client.remove(tdev);
 	mutex_unlock(&client_lock);
 	mutex_unlock(&rtnl);
-	flush_cards();
+	t3_cards_flush();
 	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
 }
 
-/* The card goes on as a NIC. */
-static void module_that_goes_leaves_mastering_on(struct kunit *test)
+/* The card still works as a NIC. */
+static void module_unload_keeps_bus_mastering(struct kunit *test)
 {
 	device_with_a_connection(test);
 	t3_module_exit();
@@ -492,15 +492,15 @@ static void hold_the_queue(struct work_struct *work)
 	wait_for_completion(&queue_goes_on);
 }
 
-/* B12: the adapter is reset again before the queue has come to the registration. */
-static void registration_that_is_too_late_does_nothing(struct kunit *test)
+/* B12: the adapter is reset again before the queue runs the registration. */
+static void late_registration_does_nothing(struct kunit *test)
 {
 	static DECLARE_WORK(holder, hold_the_queue);
 	struct t3_card *card;
 
 	init_completion(&queue_goes_on);
 	mutex_lock(&devices_mutex);
-	card = find_or_make_card(pdev);
+	card = t3_card_find_or_create(pdev);
 	mutex_unlock(&devices_mutex);
 	KUNIT_ASSERT_NOT_NULL(test, card);
 	queue_work(card->life_wq, &holder);
@@ -510,13 +510,13 @@ static void registration_that_is_too_late_does_nothing(struct kunit *test)
 	t3_client.remove(tdev);
 	mutex_unlock(&client_lock);
 	complete(&queue_goes_on);
-	flush_cards();
+	t3_cards_flush();
 	KUNIT_EXPECT_EQ(test, seen.registered, 0);
 	KUNIT_EXPECT_EQ(test, seen.unregistered, 0);
 }
 
-/* X15, B13: the card stays a NIC, and the device that ib_core did not take goes with it, once. */
-static void refused_registration_is_undone_with_the_card(struct kunit *test)
+/* X15, B13: the card still works as a NIC; the device is freed once, when the card is removed. */
+static void failed_registration_is_undone_on_remove(struct kunit *test)
 {
 	seen.core_refuses = true;
 	nic_adds();
@@ -529,7 +529,7 @@ static void refused_registration_is_undone_with_the_card(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, debugfs_lookup("life_kunit", debugfs_root));
 }
 
-static void dead_card_comes_back_when_bound_again(struct kunit *test)
+static void fatal_card_recovers_after_rebind(struct kunit *test)
 {
 	device_with_a_connection(test);
 	t3_dev_fatal(the_dev(), "as a test");
@@ -558,14 +558,14 @@ static void unbind_other(struct work_struct *work)
 	complete(&other_is_unbound);
 }
 
-/* A program registers memory on the first card, and the page of it does not come. */
+/* A program registers memory on the first card, and its page is never provided. */
 static void card_does_not_wait_for_another(struct kunit *test)
 {
 	static DECLARE_WORK(first, unbind_first);
 	static DECLARE_WORK(other, unbind_other);
 
-	init_completion(&core_waits);
-	init_completion(&page_comes);
+	init_completion(&core_blocked);
+	init_completion(&page_provided);
 	init_completion(&other_is_unbound);
 	other_pdev = kunit_kzalloc(test, sizeof(*other_pdev), GFP_KERNEL);
 	other_tdev = kunit_kzalloc(test, sizeof(*other_tdev), GFP_KERNEL);
@@ -579,20 +579,20 @@ static void card_does_not_wait_for_another(struct kunit *test)
 	device_with_a_connection(test);
 	nic_adds_card(other_tdev);
 	KUNIT_ASSERT_EQ(test, seen.registered, 2);
-	seen.page_stalls = true;
+	seen.page_missing = true;
 	queue_work(system_unbound_wq, &first);
-	wait_for_completion(&core_waits);
+	wait_for_completion(&core_blocked);
 	queue_work(system_unbound_wq, &other);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&other_is_unbound, 10 * HZ), 0);
 	KUNIT_EXPECT_EQ(test, devices_freed, 1);
-	complete(&page_comes);
+	complete(&page_provided);
 	flush_work(&first);
 	flush_work(&other);
 	KUNIT_EXPECT_EQ(test, devices_freed, 2);
 	devices_freed--;
 }
 
-static void (*card_goes)(void);
+static void (*remove_the_card)(void);
 
 static void adapter_is_reset(void)
 {
@@ -600,14 +600,14 @@ static void adapter_is_reset(void)
 	t3_client.event_handler(tdev, OFFLOAD_STATUS_DOWN, 0);
 	t3_client.remove(tdev);
 	mutex_unlock(&client_lock);
-	flush_cards();
+	t3_cards_flush();
 }
 
-static void module_goes(void)
+static void unload_only(void)
 {
 }
 
-/* All of the module's life, with a card that comes and goes. */
+/* Load, add and remove a card, unload. */
 static void probe_and_remove(struct kunit *test)
 {
 	unsigned int made = devices_made, freed = devices_freed;
@@ -615,14 +615,14 @@ static void probe_and_remove(struct kunit *test)
 
 	t3_module_exit();
 	exiting = false;
-	seen.lent = 0;
+	seen.allocated = 0;
 	seen.registered = 0;
 	seen.unregistered = 0;
 	allocations_fail();
 	ret = t3_module_init();
 	if (!ret) {
 		nic_adds();
-		card_goes();
+		remove_the_card();
 		t3_module_exit();
 	}
 	allocations_work();
@@ -630,7 +630,7 @@ static void probe_and_remove(struct kunit *test)
 	KUNIT_EXPECT_NULL_MSG(test, the_dev(), "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, devices_made - made, devices_freed - freed, "devices, %s",
 			    alloc_that_failed());
-	KUNIT_EXPECT_EQ_MSG(test, seen.lent, 0, "parts of devices, %s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, seen.allocated, 0, "parts of devices, %s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, seen.registered, seen.unregistered, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, seen.registered, !failing.where, "%s", alloc_that_failed());
 	KUNIT_EXPECT_TRUE(test, list_empty(&devices));
@@ -641,18 +641,18 @@ static void probe_and_remove(struct kunit *test)
 
 static void probe_without_memory(struct kunit *test)
 {
-	static void (*const ways[])(void) = { bus_unbinds, adapter_is_reset, module_goes };
+	static void (*const removals[])(void) = { bus_unbinds, adapter_is_reset, unload_only };
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(ways); i++) {
-		card_goes = ways[i];
+	for (i = 0; i < ARRAY_SIZE(removals); i++) {
+		remove_the_card = removals[i];
 		KUNIT_EXPECT_GE(test, fail_each_allocation(test, probe_and_remove), 11U);
 	}
 	devices_freed = 1;
 }
 
-/* A shortage of memory is no property of the platform. */
-static void reason_against_a_card_is_the_real_one(struct kunit *test)
+/* Lack of memory is not reported as a property of the platform. */
+static void unsuitable_card_reports_the_cause(struct kunit *test)
 {
 	struct t3_dev *dev;
 
@@ -668,28 +668,28 @@ static void reason_against_a_card_is_the_real_one(struct kunit *test)
 	bus_unbinds();
 }
 
-/* res_kunit has what it is answered. */
-static void netlink_may_ask_for_connections(struct kunit *test)
+/* res_kunit tests the operation itself. */
+static void restrack_op_for_cm_ids_is_set(struct kunit *test)
 {
 	nic_adds();
-	KUNIT_EXPECT_PTR_EQ(test, main_ops.fill_res_cm_id_entry, &t3_cm_fill_res_entry);
+	KUNIT_EXPECT_PTR_EQ(test, t3_main_ops.fill_res_cm_id_entry, &t3_cm_fill_res_entry);
 	bus_unbinds();
 }
 
 static struct kunit_case life_cases[] = {
-	KUNIT_CASE(unbound_card_ends_in_order),
-	KUNIT_CASE(card_that_does_not_abort_loses_mastering),
-	KUNIT_CASE(other_devices_of_the_bus_are_not_ours),
-	KUNIT_CASE(remove_without_a_notice_stops_dma_first),
+	KUNIT_CASE(unbind_aborts_connections_before_remove),
+	KUNIT_CASE(failed_abort_at_unbind_ends_bus_mastering),
+	KUNIT_CASE(unbind_of_other_devices_is_ignored),
+	KUNIT_CASE(remove_without_notification_stops_dma_first),
 	KUNIT_CASE(reset_stops_dma_and_does_not_wait),
-	KUNIT_CASE(module_that_goes_leaves_mastering_on),
-	KUNIT_CASE(registration_that_is_too_late_does_nothing),
-	KUNIT_CASE(refused_registration_is_undone_with_the_card),
-	KUNIT_CASE(dead_card_comes_back_when_bound_again),
+	KUNIT_CASE(module_unload_keeps_bus_mastering),
+	KUNIT_CASE(late_registration_does_nothing),
+	KUNIT_CASE(failed_registration_is_undone_on_remove),
+	KUNIT_CASE(fatal_card_recovers_after_rebind),
 	KUNIT_CASE(card_does_not_wait_for_another),
 	KUNIT_CASE(probe_without_memory),
-	KUNIT_CASE(reason_against_a_card_is_the_real_one),
-	KUNIT_CASE(netlink_may_ask_for_connections),
+	KUNIT_CASE(unsuitable_card_reports_the_cause),
+	KUNIT_CASE(restrack_op_for_cm_ids_is_set),
 	{}
 };
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections and listeners for which one allocation fails, in the real connection manager: of a
- * connect, an accept, a reject, and of all that the card's messages set off. The consumer hears
- * of it once, and nothing is left: no endpoint, id, route, reference, charge or half-open child,
- * and the card has its credits back. Card, peer, NIC driver, QP and consumer are functions of
- * this file.
+ * Connections and listeners with one failing allocation, in the real connection manager: in a
+ * connect, an accept, a reject, and in the handling of the card's messages. The consumer gets one
+ * event, and nothing leaks: no endpoint, id, route, reference, charge or half-open child, and all
+ * credits are returned to the card. Card, peer, NIC driver, QP and consumer are stubs in this file.
  */
 #include <linux/capability.h>
 #include <linux/module.h>
@@ -12,7 +11,7 @@
 #include "conn.h"
 #include "../failing_alloc.h"
 
-/* Else the quotas would not count: the test is root. */
+/* The test runs as root, for whom quotas would not count. */
 #define capable(cap) false
 
 #include "ep_fsm.c"
@@ -39,28 +38,28 @@ static struct t3_quota *quota;		/* of this user */
 static struct {
 	struct workqueue_struct *wq;
 	struct work_struct work;
-	struct sk_buff_head sent;	/* to it, and not handled yet */
-	atomic_t messages;		/* ever sent to it */
+	struct sk_buff_head sent;	/* to the card, and not handled yet */
+	atomic_t messages;		/* total sent to the card */
 	void *atid_ctx, *tid_ctx[TIDS];
 	u32 tid;			/* of the last connection */
 	bool active;
-	u8 request[MPA_MAX_FRAME_LEN];	/* what the host has sent, if it is the active side */
+	u8 request[MPA_MAX_FRAME_LEN];	/* sent by the host as the active side */
 	unsigned int request_len;
-	unsigned int window, credits;	/* received for the host; given back by it */
-	int atids, tids, routes;	/* that are lent */
-	atomic_t qp_refs;		/* by the caller of connect and by the endpoint's worker */
+	unsigned int window, credits;	/* received by the host; returned by it */
+	int atids, tids, routes;	/* allocated */
+	atomic_t qp_refs;		/* of the caller of connect and of the endpoint's work item */
 	int qp_users;
 	unsigned int dead;
-	/* What is to happen. */
+	/* Behaviour in this test. */
 	bool init_is_acked;		/* receives were posted */
-	bool knows_rev1_only;
+	bool rev1_only;
 } card;
 
 static struct {
 	unsigned int replies, established, closes, others, requests;
 	int reply;
 	int refs;
-	bool no_room;			/* for a connect request */
+	bool refuses;			/* connect requests, with -ENOMEM */
 	struct t3_ep *request;
 } consumer;
 
@@ -85,7 +84,7 @@ static int on_event(struct iw_cm_id *id, struct iw_cm_event *event)
 		return 0;
 	case IW_CM_EVENT_CONNECT_REQUEST:
 		consumer.requests++;
-		if (consumer.no_room)
+		if (consumer.refuses)
 			return -ENOMEM;
 		consumer.request = event->provider_data;
 		return 0;
@@ -95,20 +94,20 @@ static int on_event(struct iw_cm_id *id, struct iw_cm_event *event)
 	}
 }
 
-static void take(struct iw_cm_id *id)
+static void get_id_ref(struct iw_cm_id *id)
 {
 	consumer.refs++;
 }
 
-static void drop(struct iw_cm_id *id)
+static void put_id_ref(struct iw_cm_id *id)
 {
 	consumer.refs--;
 }
 
 /* --- the card, and the peer ------------------------------------------------ */
 
-/* What the NIC driver does with a message of the card: calls the handler. */
-static void say(void *ctx, u8 opcode, const void *cpl, size_t len, const void *data,
+/* A message of the card: call the handler, as the NIC driver does. */
+static void deliver(void *ctx, u8 opcode, const void *cpl, size_t len, const void *data,
 		size_t data_len)
 {
 	struct sk_buff *skb = sure_skb(len + data_len, GFP_KERNEL);
@@ -126,9 +125,9 @@ static void say(void *ctx, u8 opcode, const void *cpl, size_t len, const void *d
 	local_bh_enable();
 }
 
-static void say_to_tid(u8 opcode, const void *cpl, size_t len)
+static void deliver_to_tid(u8 opcode, const void *cpl, size_t len)
 {
-	say(card.tid_ctx[card.tid], opcode, cpl, len, NULL, 0);
+	deliver(card.tid_ctx[card.tid], opcode, cpl, len, NULL, 0);
 }
 
 static void peer_sends(const u8 *data, unsigned int len)
@@ -139,7 +138,7 @@ static void peer_sends(const u8 *data, unsigned int len)
 	};
 
 	card.window += len;
-	say(card.tid_ctx[card.tid], T3_CPL_RX_DATA, &rx, sizeof(rx), data, len);
+	deliver(card.tid_ctx[card.tid], T3_CPL_RX_DATA, &rx, sizeof(rx), data, len);
 }
 
 static void peer_sends_frame(enum mpa_kind kind, u8 rev)
@@ -165,13 +164,13 @@ static void peer_sends_frame(enum mpa_kind kind, u8 rev)
 	peer_sends(bytes, len);
 }
 
-/* An abort, or the answer to one; the card sends both twice. */
+/* An abort, or the reply to one; the card sends both twice. */
 static void abort_message(u8 opcode)
 {
 	const struct t3_cpl_abort_rss msg = { .status = T3_CPL_ERR_NONE };
 
-	say_to_tid(opcode, &msg, sizeof(msg));
-	say_to_tid(opcode, &msg, sizeof(msg));
+	deliver_to_tid(opcode, &msg, sizeof(msg));
+	deliver_to_tid(opcode, &msg, sizeof(msg));
 }
 
 static void established(u8 opcode, void *ctx)
@@ -182,10 +181,10 @@ static void established(u8 opcode, void *ctx)
 		.rcv_isn = cpu_to_be32(RCV_ISN),
 	};
 
-	say(ctx, opcode, &est, sizeof(est), NULL, 0);
+	deliver(ctx, opcode, &est, sizeof(est), NULL, 0);
 }
 
-/* The peer of an active open, which has received some bytes. */
+/* The peer of an active open receives some bytes. */
 static void peer_receives(const u8 *data, unsigned int len)
 {
 	struct mpa_startup request;
@@ -196,7 +195,7 @@ static void peer_receives(const u8 *data, unsigned int len)
 	card.request_len += len;
 	if (mpa_parse(MPA_REQUEST, card.request, card.request_len, &request) != MPA_COMPLETE)
 		return;
-	if (request.rev == MPA_REVISION_2 && card.knows_rev1_only)
+	if (request.rev == MPA_REVISION_2 && card.rev1_only)
 		abort_message(T3_CPL_ABORT_REQ_RSS);
 	else
 		peer_sends_frame(MPA_REPLY, request.rev);
@@ -242,17 +241,17 @@ static void on_message(struct sk_buff *skb)
 		on_forwarded((const void *)skb->data);
 		break;
 	case T3_WR_OP_OFLD_TX_DATA:
-		say_to_tid(T3_CPL_TX_DMA_ACK, &ack, sizeof(ack));
+		deliver_to_tid(T3_CPL_TX_DMA_ACK, &ack, sizeof(ack));
 		peer_receives(skb->data + sizeof(struct t3_wr_tx_data),
 			      skb->len - sizeof(struct t3_wr_tx_data));
 		break;
 	case T3_WR_OP_RDMA_INIT:
 		if (card.init_is_acked)
-			say_to_tid(T3_CPL_TX_DMA_ACK, &ack, sizeof(ack));
+			deliver_to_tid(T3_CPL_TX_DMA_ACK, &ack, sizeof(ack));
 		break;
 	case T3_WR_OP_OFLD_CLOSE_CON:
-		say_to_tid(T3_CPL_PEER_CLOSE, &peer_close, sizeof(peer_close));
-		say_to_tid(T3_CPL_CLOSE_CON_RPL, &closed, sizeof(closed));
+		deliver_to_tid(T3_CPL_PEER_CLOSE, &peer_close, sizeof(peer_close));
+		deliver_to_tid(T3_CPL_CLOSE_CON_RPL, &closed, sizeof(closed));
 		break;
 	case T3_WR_OP_OFLD_ABORT_REQ:
 		abort_message(T3_CPL_ABORT_RPL_RSS);
@@ -270,12 +269,12 @@ static void card_work(struct work_struct *work)
 	}
 }
 
-/* Who opens or closes a listener waits for the answer. */
-static void answer_listener(u8 opcode)
+/* The thread that opens or closes a listener waits for this reply. */
+static void reply_to_listener(u8 opcode)
 {
 	const struct t3_cpl_pass_open_rpl rpl = {};
 
-	say(stids[0].t3c_tid.ctx, opcode, &rpl, sizeof(rpl), NULL, 0);
+	deliver(stids[0].t3c_tid.ctx, opcode, &rpl, sizeof(rpl), NULL, 0);
 }
 
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
@@ -285,10 +284,10 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 	if (FIELD_GET(T3_WR_OPCODE, be32_to_cpu(msg->wr.hi)) == T3_WR_OP_FORWARD) {
 		switch (be32_to_cpu(msg->ot) >> 24) {
 		case T3_CPL_PASS_OPEN_REQ:
-			answer_listener(T3_CPL_PASS_OPEN_RPL);
+			reply_to_listener(T3_CPL_PASS_OPEN_RPL);
 			break;
 		case T3_CPL_CLOSE_LISTSRV_REQ:
-			answer_listener(T3_CPL_CLOSE_LISTSRV_RPL);
+			reply_to_listener(T3_CPL_CLOSE_LISTSRV_RPL);
 			break;
 		}
 	}
@@ -298,7 +297,7 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 	return 0;
 }
 
-/* A work item of a listener or an endpoint may queue that of another endpoint. */
+/* The work item of a listener or an endpoint may queue that of another endpoint. */
 static void flush_endpoints(void)
 {
 	int i;
@@ -307,8 +306,8 @@ static void flush_endpoints(void)
 		flush_workqueue(t3_cm_wq);
 }
 
-/* Until what the card has answered leads to no other message. */
-static void let_it_happen(void)
+/* Run until the replies of the card lead to no other message. */
+static void settle(void)
 {
 	int before;
 
@@ -355,7 +354,7 @@ void cxgb3_queue_tid_release(struct t3cdev *tdev, unsigned int tid)
 	card.tids--;
 }
 
-/* --- the rest of the driver ------------------------------------------------ */
+/* --- stubs of the driver ---------------------------------------------------- */
 
 bool t3_dev_enter(struct t3_dev *dev)
 {
@@ -434,17 +433,17 @@ void t3_qp_put(struct t3_qp *qp)
 	atomic_dec(&card.qp_refs);
 }
 
-bool t3_qp_take_rtr_entry(struct t3_qp *qp)
+bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 {
 	return true;
 }
 
-bool t3_qp_readable(struct t3_qp *qp)
+bool t3_qp_allows_remote_read(struct t3_qp *qp)
 {
 	return true;
 }
 
-/* qp_kunit has the real one. */
+/* qp_kunit tests the real function. */
 int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs *attrs,
 		  bool *acked)
 {
@@ -483,8 +482,8 @@ static void make_id(struct iw_cm_id *id)
 	memset(id, 0, sizeof(*id));
 	id->device = &dev->ibdev;
 	id->event_handler = on_event;
-	id->add_ref = take;
-	id->rem_ref = drop;
+	id->add_ref = get_id_ref;
+	id->rem_ref = put_id_ref;
 	sin = (void *)&id->m_local_addr;
 	sin->sin_family = AF_INET;
 	sin->sin_addr.s_addr = cpu_to_be32(0x0a000001);
@@ -536,7 +535,7 @@ static int memory_init(struct kunit *test)
 static void memory_exit(struct kunit *test)
 {
 	allocations_work();
-	let_it_happen();
+	settle();
 	KUNIT_EXPECT_EQ(test, quota->refs, 1);
 	t3_quota_put(&dev->quotas, quota);
 	KUNIT_EXPECT_TRUE(test, list_empty(&dev->quotas.list));
@@ -554,7 +553,7 @@ static void begin(void)
 	make_id(&conn_id);
 }
 
-/* Whatever failed, all of it has come to its end by itself. */
+/* Whichever allocation failed, all objects are freed without further calls. */
 static void expect_nothing_left(struct kunit *test, unsigned int listeners)
 {
 	const char *what = alloc_that_failed();
@@ -574,19 +573,19 @@ static void expect_nothing_left(struct kunit *test, unsigned int listeners)
 	KUNIT_EXPECT_EQ_MSG(test, quota->refs, 1 + listeners, "users of the quota, %s", what);
 	for (i = 0; i < T3_QUOTA_NUM; i++)
 		KUNIT_EXPECT_EQ_MSG(test, (unsigned int)atomic_read(&quota->used[i]),
-				    i == T3_QUOTA_STID ? listeners : 0, "%s, %s", quota_names[i],
+				    i == T3_QUOTA_STID ? listeners : 0, "%s, %s", t3_quota_names[i],
 				    what);
 	KUNIT_EXPECT_EQ_MSG(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 0,
 			    "refused events, %s", what);
 }
 
-/* A connection that came about has the whole window; then it is closed. */
+/* All credits of an established connection were returned; then it is closed. */
 static void close_connection(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ_MSG(test, card.credits, card.window, "credits, %s", alloc_that_failed());
 	if (qp->ep)
 		t3_ep_disconnect(qp->ep, false);
-	let_it_happen();
+	settle();
 }
 
 /* --- the active side ---------------------------------------------------------- */
@@ -604,7 +603,7 @@ static void connect_and_close(struct kunit *test)
 	begin();
 	allocations_fail();
 	ret = t3_cm_connect(&conn_id, &param);
-	let_it_happen();
+	settle();
 	connected = !ret && !consumer.reply;
 	if (connected)
 		close_connection(test);
@@ -623,16 +622,16 @@ static void connect_without_memory(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_and_close), 13U);
 }
 
-/* The peer resets what it does not know, and there is a second connection. */
+/* The peer resets revision 2, and there is a second connection in revision 1. */
 static void second_try_without_memory(struct kunit *test)
 {
-	card.knows_rev1_only = true;
+	card.rev1_only = true;
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_and_close), 20U);
 }
 
 /* --- the passive side ---------------------------------------------------------- */
 
-static enum { ACCEPTS, REJECTS, HAS_NO_ROOM } listener_does;
+static enum { ACCEPTS, REJECTS, REFUSES } listener_does;
 
 static void peer_connects(struct t3_listener *l)
 {
@@ -643,11 +642,11 @@ static void peer_connects(struct t3_listener *l)
 
 	begin_connection(false);
 	req.ot = cpu_to_be32(card.tid);
-	say(l, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req), NULL, 0);
-	let_it_happen();
+	deliver(l, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req), NULL, 0);
+	settle();
 }
 
-static int answer_request(void)
+static int accept_or_reject(void)
 {
 	static const u8 pdata[MPA_MAX_CONSUMER_PD];
 	struct iw_cm_conn_param param = {
@@ -659,21 +658,21 @@ static int answer_request(void)
 	conn_id.provider_data = consumer.request;
 	ret = listener_does == ACCEPTS ? t3_cm_accept(&conn_id, &param) :
 					 t3_cm_reject(&conn_id, pdata, sizeof(pdata));
-	let_it_happen();
+	settle();
 	return ret;
 }
 
-static void take_a_connection(struct kunit *test)
+static void accept_one(struct kunit *test)
 {
 	struct t3_listener *l = listen_id.provider_data;
 	bool accepted = false;
 
 	begin();
-	consumer.no_room = listener_does == HAS_NO_ROOM;
+	consumer.refuses = listener_does == REFUSES;
 	allocations_fail();
 	peer_connects(l);
 	if (consumer.request)
-		accepted = !answer_request() && listener_does == ACCEPTS;
+		accepted = !accept_or_reject() && listener_does == ACCEPTS;
 	if (accepted)
 		close_connection(test);
 	allocations_work();
@@ -690,32 +689,32 @@ static void take_a_connection(struct kunit *test)
 	expect_nothing_left(test, 1);
 }
 
-static void take_connections(struct kunit *test, unsigned int allocations)
+static void accept_connections(struct kunit *test, unsigned int allocations)
 {
 	make_id(&listen_id);
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(&listen_id, BACKLOG), 0);
-	KUNIT_EXPECT_GE(test, fail_each_allocation(test, take_a_connection), allocations);
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, accept_one), allocations);
 	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(&listen_id), 0);
 }
 
 static void accept_without_memory(struct kunit *test)
 {
 	listener_does = ACCEPTS;
-	take_connections(test, 11);
+	accept_connections(test, 11);
 	card.init_is_acked = true;
-	take_connections(test, 11);
+	accept_connections(test, 11);
 }
 
 static void reject_without_memory(struct kunit *test)
 {
 	listener_does = REJECTS;
-	take_connections(test, 10);
+	accept_connections(test, 10);
 }
 
-static void refusal_without_memory(struct kunit *test)
+static void consumer_refusal_without_memory(struct kunit *test)
 {
-	listener_does = HAS_NO_ROOM;
-	take_connections(test, 8);
+	listener_does = REFUSES;
+	accept_connections(test, 8);
 }
 
 static void listen_and_stop(struct kunit *test)
@@ -728,7 +727,7 @@ static void listen_and_stop(struct kunit *test)
 	if (!ret)
 		ret = t3_cm_destroy_listen(&listen_id);
 	allocations_work();
-	let_it_happen();
+	settle();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
 	KUNIT_EXPECT_TRUE(test, list_empty(&dev->cm->listeners));
 	expect_nothing_left(test, 0);
@@ -769,7 +768,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(second_try_without_memory),
 	KUNIT_CASE(accept_without_memory),
 	KUNIT_CASE(reject_without_memory),
-	KUNIT_CASE(refusal_without_memory),
+	KUNIT_CASE(consumer_refusal_without_memory),
 	KUNIT_CASE(listener_without_memory),
 	KUNIT_CASE(manager_without_memory),
 	{}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* STags of regions and windows, with the real pools and a card that keeps its table in an array. */
+/* STags of regions and windows, with the pools of rsc.c and an array as the TPT of the card. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
-/* Instead of trace.h: no events of a test in tracefs. */
+/* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
 #include "iw_cxgb3.h"
 
@@ -82,7 +82,7 @@ static void mr_exit(struct kunit *test)
 
 static struct ib_mr *make_mr(struct kunit *test)
 {
-	struct ib_mr *mr = alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mr *mr = t3_alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, 4);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	mr->device = &dev->ibdev;
@@ -90,7 +90,7 @@ static struct ib_mr *make_mr(struct kunit *test)
 	return mr;
 }
 
-static u8 key_in_the_card(u32 stag)
+static u8 tpt_key(u32 stag)
 {
 	__be32 word = table[stag >> T3_STAG_INDEX_SHIFT].valid_stag_pdid;
 
@@ -106,7 +106,7 @@ static unsigned int distinct(const bool *used)
 	return n;
 }
 
-static void each_registration_has_another_key(struct kunit *test)
+static void each_registration_gets_a_new_key(struct kunit *test)
 {
 	bool used[256] = {};
 	u8 last[STAGS] = {};
@@ -118,45 +118,45 @@ static void each_registration_has_another_key(struct kunit *test)
 		u8 key = mr->rkey & T3_STAG_KEY;
 
 		KUNIT_EXPECT_EQ(test, mr->lkey, mr->rkey);
-		KUNIT_EXPECT_EQ(test, key_in_the_card(mr->rkey), key);
+		KUNIT_EXPECT_EQ(test, tpt_key(mr->rkey), key);
 		KUNIT_ASSERT_LT(test, index, (u32)STAGS);
 		if (i >= STAGS)
 			KUNIT_EXPECT_NE(test, key, last[index]);
 		last[index] = key;
 		used[key] = true;
-		dereg_mr(mr, NULL);
+		t3_dereg_mr(mr, NULL);
 	}
-	/* 3,200 draws: that one of 256 keys is missing is possible, that 64 are is not. */
+	/* Of 3,200 random keys one of 256 values may be missing, but not 64. */
 	KUNIT_EXPECT_GT(test, distinct(used), 192U);
 }
 
-static struct t3_mw a_window(void)
+static struct t3_mw make_window(void)
 {
 	return (struct t3_mw){
 		.ibmw = { .device = &dev->ibdev, .pd = &pd->ibpd, .type = IB_MW_TYPE_1 },
 	};
 }
 
-static void windows_have_keys_of_their_own(struct kunit *test)
+static void each_window_gets_a_random_key(struct kunit *test)
 {
 	bool used[256] = {};
 	unsigned int i;
 
 	for (i = 0; i < 64; i++) {
-		struct t3_mw mw = a_window();
+		struct t3_mw mw = make_window();
 		u32 rkey;
 
-		KUNIT_ASSERT_EQ(test, alloc_mw(&mw.ibmw, NULL), 0);
+		KUNIT_ASSERT_EQ(test, t3_alloc_mw(&mw.ibmw, NULL), 0);
 		rkey = mw.ibmw.rkey;
-		KUNIT_EXPECT_EQ(test, key_in_the_card(rkey), (u8)(rkey & T3_STAG_KEY));
+		KUNIT_EXPECT_EQ(test, tpt_key(rkey), (u8)(rkey & T3_STAG_KEY));
 		used[rkey & T3_STAG_KEY] = true;
-		dealloc_mw(&mw.ibmw);
+		t3_dealloc_mw(&mw.ibmw);
 	}
 	KUNIT_EXPECT_GT(test, distinct(used), 32U);
 }
 
-/* Consumers in the kernel count the key up before each fast registration. */
-static void fast_registration_brings_its_own_key(struct kunit *test)
+/* Kernel consumers increment the key before each fast registration. */
+static void fast_registration_key_is_recorded(struct kunit *test)
 {
 	struct ib_mr *mr = make_mr(test);
 	struct t3_fastreg fr = {};
@@ -175,36 +175,36 @@ static void fast_registration_brings_its_own_key(struct kunit *test)
 	local_irq_restore(flags);
 	KUNIT_EXPECT_EQ(test, fr.stag, mr->rkey);
 	stag = mr->rkey;
-	dereg_mr(mr, NULL);
-	/* It is this key, not the first one, that the next owner of the index must not have. */
+	t3_dereg_mr(mr, NULL);
+	/* The next STag of the index must differ from this key, not from the first one. */
 	KUNIT_EXPECT_EQ(test, dev->stag_keys[stag >> T3_STAG_INDEX_SHIFT],
 			(u8)(stag & T3_STAG_KEY));
 }
 
-static void netlink_shows_a_region(struct kunit *test)
+static void restrack_shows_a_region(struct kunit *test)
 {
 	struct sk_buff *msg = alloc_skb(256, GFP_KERNEL);
 	struct sk_buff *small = alloc_skb(0, GFP_KERNEL);
 	struct ib_mr *mr = make_mr(test);
 
 	KUNIT_ASSERT_TRUE(test, msg && small);
-	KUNIT_EXPECT_PTR_EQ(test, t3_mr_ops.fill_res_mr_entry, &t3_mr_fill_res_entry);
-	KUNIT_EXPECT_EQ(test, t3_mr_fill_res_entry(msg, mr), 0);
+	KUNIT_EXPECT_PTR_EQ(test, t3_mr_ops.fill_res_mr_entry, &t3_fill_res_mr_entry);
+	KUNIT_EXPECT_EQ(test, t3_fill_res_mr_entry(msg, mr), 0);
 	KUNIT_EXPECT_GT(test, msg->len, 64U);
 	skb_put(small, skb_tailroom(small) & ~63);
 	while (skb_tailroom(small) >= 64)
 		skb_put(small, 64);
-	KUNIT_EXPECT_EQ(test, t3_mr_fill_res_entry(small, mr), -EMSGSIZE);
-	dereg_mr(mr, NULL);
+	KUNIT_EXPECT_EQ(test, t3_fill_res_mr_entry(small, mr), -EMSGSIZE);
+	t3_dereg_mr(mr, NULL);
 	kfree_skb(small);
 	kfree_skb(msg);
 }
 
 /*
- * B14, E8: the card does not take the entry. The region is not found by its STag, and STag and
- * page list are free again (also mr_exit()).
+ * B14, E8: the write of the entry fails. No lookup finds the region, and STag and page list are
+ * freed (mr_exit() checks it too).
  */
-static void failed_write_leaves_no_region(struct kunit *test)
+static void failed_tpt_write_frees_the_region(struct kunit *test)
 {
 	size_t free = gen_pool_avail(dev->pbl_pool);
 	struct ib_mr *mr;
@@ -216,9 +216,9 @@ static void failed_write_leaves_no_region(struct kunit *test)
 	mw.ibmw.type = IB_MW_TYPE_1;
 	write_error = -EIO;
 	for (i = 0; i < 2 * STAGS; i++) {
-		mr = alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, 4);
+		mr = t3_alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, 4);
 		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(mr), -EIO);
-		KUNIT_EXPECT_EQ(test, alloc_mw(&mw.ibmw, NULL), -EIO);
+		KUNIT_EXPECT_EQ(test, t3_alloc_mw(&mw.ibmw, NULL), -EIO);
 	}
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->mrs));
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->stags.ida));
@@ -226,10 +226,10 @@ static void failed_write_leaves_no_region(struct kunit *test)
 
 	write_error = 0;
 	mr = make_mr(test);
-	KUNIT_EXPECT_EQ(test, dereg_mr(mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, t3_dereg_mr(mr, NULL), 0);
 }
 
-/* STags and page lists go to the account of the protection domain, and come back to it. */
+/* STags and page lists are charged to the quota of the protection domain, and uncharged. */
 static void regions_and_windows_are_charged(struct kunit *test)
 {
 	static struct t3_mw windows[STAGS];
@@ -239,32 +239,32 @@ static void regions_and_windows_are_charged(struct kunit *test)
 
 	pd->quota = &user;
 	for (i = 0; i < share; i++) {
-		windows[i] = a_window();
-		KUNIT_ASSERT_EQ(test, alloc_mw(&windows[i].ibmw, NULL), 0);
+		windows[i] = make_window();
+		KUNIT_ASSERT_EQ(test, t3_alloc_mw(&windows[i].ibmw, NULL), 0);
 	}
-	windows[i] = a_window();
-	KUNIT_EXPECT_EQ(test, alloc_mw(&windows[i].ibmw, NULL), -ENOMEM);
+	windows[i] = make_window();
+	KUNIT_EXPECT_EQ(test, t3_alloc_mw(&windows[i].ibmw, NULL), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
-	pd->quota = NULL;	/* of another user, for whom a part is left */
-	KUNIT_EXPECT_EQ(test, alloc_mw(&windows[i].ibmw, NULL), 0);
+	pd->quota = NULL;	/* the remainder is available without this quota */
+	KUNIT_EXPECT_EQ(test, t3_alloc_mw(&windows[i].ibmw, NULL), 0);
 	for (i = 0; i <= share; i++)
-		dealloc_mw(&windows[i].ibmw);
+		t3_dealloc_mw(&windows[i].ibmw);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_STAG]), 0);
 
-	KUNIT_EXPECT_EQ(test, pbl_get(dev, &mr, STAGS * T3_PBL_GRANULE / 8), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, pbl_get(dev, &mr, 1), 0);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, STAGS * T3_PBL_GRANULE / 8), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
-	pbl_put(dev, &mr);
+	t3_mr_pbl_free(dev, &mr);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
 }
 
 static struct kunit_case mr_cases[] = {
-	KUNIT_CASE(each_registration_has_another_key),
-	KUNIT_CASE(windows_have_keys_of_their_own),
-	KUNIT_CASE(fast_registration_brings_its_own_key),
+	KUNIT_CASE(each_registration_gets_a_new_key),
+	KUNIT_CASE(each_window_gets_a_random_key),
+	KUNIT_CASE(fast_registration_key_is_recorded),
 	KUNIT_CASE(regions_and_windows_are_charged),
-	KUNIT_CASE(netlink_shows_a_region),
-	KUNIT_CASE(failed_write_leaves_no_region),
+	KUNIT_CASE(restrack_shows_a_region),
+	KUNIT_CASE(failed_tpt_write_frees_the_region),
 	{}
 };
 

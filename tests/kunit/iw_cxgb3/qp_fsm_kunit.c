@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Every cell of the queue pair's table, held to what the rest of the driver relies on. */
+/* Every transition of the QP table, against the rules that the driver relies on. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -23,45 +23,45 @@ static bool connected(enum t3_qp_state state)
 	return state == T3_QPS_RTS || state == T3_QPS_TERMINATE || state == T3_QPS_CLOSING;
 }
 
-/* A consumer's ring must not take work that no completion will ever come for. */
-static void error_means_no_more_work_and_a_flush(struct kunit *test)
+/* The ring must not accept requests that would never complete. */
+static void entering_error_stops_posting_and_flushes(struct kunit *test)
 {
 	enum t3_qp_state from = *(const enum t3_qp_state *)test->param_value;
 	enum t3_qp_event ev;
 
 	for (ev = 0; ev < T3_QPEV_NUM; ev++) {
-		struct t3_qp_step step = t3_qp_fsm(from, ev);
+		struct t3_qp_transition tr = t3_qp_fsm(from, ev);
 
-		if (!step.legal || step.next == from)
+		if (!tr.legal || tr.next == from)
 			continue;
-		if (step.next == T3_QPS_ERROR)
+		if (tr.next == T3_QPS_ERROR)
 			KUNIT_EXPECT_EQ_MSG(test,
-					    step.actions & (T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
+					    tr.actions & (T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
 					    T3_QPA_MARK_ERROR | T3_QPA_FLUSH, "%s, %s",
 					    t3_qp_state_name(from), t3_qp_event_name(ev));
-		if (step.next == T3_QPS_TERMINATE)
-			KUNIT_EXPECT_TRUE_MSG(test, step.actions & T3_QPA_MARK_ERROR, "%s, %s",
+		if (tr.next == T3_QPS_TERMINATE)
+			KUNIT_EXPECT_TRUE_MSG(test, tr.actions & T3_QPA_MARK_ERROR, "%s, %s",
 					      t3_qp_state_name(from), t3_qp_event_name(ev));
 	}
 }
 
-/* Else the endpoint would never be freed. */
-static void end_of_a_connection_gives_it_up(struct kunit *test)
+/* Otherwise the endpoint would never be freed. */
+static void end_of_a_connection_drops_the_endpoint(struct kunit *test)
 {
 	enum t3_qp_state from = *(const enum t3_qp_state *)test->param_value;
 	enum t3_qp_event ev;
 
 	for (ev = 0; ev < T3_QPEV_NUM; ev++) {
-		struct t3_qp_step step = t3_qp_fsm(from, ev);
+		struct t3_qp_transition tr = t3_qp_fsm(from, ev);
 
-		if (!step.legal || !connected(from))
+		if (!tr.legal || !connected(from))
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, !!(step.actions & T3_QPA_DETACH), !connected(step.next),
+		KUNIT_EXPECT_EQ_MSG(test, !!(tr.actions & T3_QPA_DROP_EP), !connected(tr.next),
 				    "%s, %s", t3_qp_state_name(from), t3_qp_event_name(ev));
 	}
 }
 
-/* The connection manager reports these two whatever the consumer has done meanwhile. */
+/* The connection manager reports these events in any state that the consumer has set. */
 static void end_is_legal_in_all_connected_states(struct kunit *test)
 {
 	enum t3_qp_state from = *(const enum t3_qp_state *)test->param_value;
@@ -75,8 +75,8 @@ static void end_is_legal_in_all_connected_states(struct kunit *test)
 	}
 }
 
-/* verbs: a QP is reset from ERROR or when it was never used, not under a living connection. */
-static void reset_never_meets_a_connection(struct kunit *test)
+/* A QP can be reset in ERROR or IDLE, not while it is connected. */
+static void connected_qp_cannot_be_reset(struct kunit *test)
 {
 	enum t3_qp_state from = *(const enum t3_qp_state *)test->param_value;
 
@@ -84,7 +84,7 @@ static void reset_never_meets_a_connection(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_qp_fsm(from, T3_QPEV_CONNECT).legal, from == T3_QPS_IDLE);
 }
 
-static void what_is_no_cell_is_refused(struct kunit *test)
+static void out_of_range_state_and_event_are_refused(struct kunit *test)
 {
 	KUNIT_EXPECT_FALSE(test, t3_qp_fsm(T3_QPS_NUM, T3_QPEV_LOST).legal);
 	KUNIT_EXPECT_FALSE(test, t3_qp_fsm(T3_QPS_RTS, T3_QPEV_NUM).legal);
@@ -94,11 +94,11 @@ static void what_is_no_cell_is_refused(struct kunit *test)
 }
 
 static struct kunit_case qp_fsm_cases[] = {
-	KUNIT_CASE_PARAM(error_means_no_more_work_and_a_flush, state_gen_params),
-	KUNIT_CASE_PARAM(end_of_a_connection_gives_it_up, state_gen_params),
+	KUNIT_CASE_PARAM(entering_error_stops_posting_and_flushes, state_gen_params),
+	KUNIT_CASE_PARAM(end_of_a_connection_drops_the_endpoint, state_gen_params),
 	KUNIT_CASE_PARAM(end_is_legal_in_all_connected_states, state_gen_params),
-	KUNIT_CASE_PARAM(reset_never_meets_a_connection, state_gen_params),
-	KUNIT_CASE(what_is_no_cell_is_refused),
+	KUNIT_CASE_PARAM(connected_qp_cannot_be_reset, state_gen_params),
+	KUNIT_CASE(out_of_range_state_and_event_are_refused),
 	{}
 };
 

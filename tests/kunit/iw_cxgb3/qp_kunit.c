@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queue pairs with their completion queues, the real qp.c and cq.c, on a card and with an
- * endpoint that are functions of this file: when a QP can be found, who holds it, when its work
- * is flushed, and what a move to another state does to it.
+ * Queue pairs with their completion queues: qp.c and cq.c with stubs for the card and the
+ * endpoint. When lookups find a QP, its references, when its requests are flushed, and the effects
+ * of a modify.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -15,13 +15,13 @@
 #include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 
-/* Instead of trace.h: no events of a test in tracefs. */
+/* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
 #include "iw_cxgb3.h"
 #include "uapi/t3_abi.h"
 
 static inline void trace_t3_qp_state(const struct t3_qp *qp, enum t3_qp_event ev,
-				     const struct t3_qp_step *step)
+				     const struct t3_qp_transition *tr)
 {
 }
 
@@ -39,37 +39,35 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 static int fake_copy_from(void *to, struct ib_udata *udata, size_t len);
 static int fake_copy_to(struct ib_udata *udata, void *from, size_t len);
 static void fake_entry_remove(struct rdma_user_mmap_entry *entry);
-static void fake_grace_period(void);
+static void count_grace_period(void);
 
 #define ib_copy_from_udata fake_copy_from
 #define ib_copy_to_udata fake_copy_to
 #define rdma_user_mmap_entry_remove fake_entry_remove
-#define synchronize_rcu_expedited fake_grace_period
+#define synchronize_rcu_expedited count_grace_period
 
 #include "qp_fsm.c"
 #include "wr.c"
 #include "cqe.c"
-static struct t3_qp_step looked_up(enum t3_qp_state from, enum t3_qp_event ev);
+static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_event ev);
 
-#define t3_qp_fsm looked_up
-#define user_respond qp_user_respond
+#define t3_qp_fsm fsm_lookup
 #include "quota.c"
 #include "qp.c"
-#undef user_respond
 #undef t3_qp_fsm
 #include "cq.c"
 
 struct workqueue_struct *t3_wq;
 
-/* A QP that another thread resets, and comes to the end of it between two looks at the table. */
+/* Another thread resets this QP, and finishes between two lookups in the table. */
 static struct {
 	struct t3_qp *qp;
-	unsigned int looks;
+	unsigned int lookups;
 } other_reset;
 
-static struct t3_qp_step looked_up(enum t3_qp_state from, enum t3_qp_event ev)
+static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_event ev)
 {
-	if (other_reset.qp && ++other_reset.looks == 2)
+	if (other_reset.qp && ++other_reset.lookups == 2)
 		other_reset.qp->resetting = false;
 	return t3_qp_fsm(from, ev);
 }
@@ -77,8 +75,8 @@ static struct t3_qp_step looked_up(enum t3_qp_state from, enum t3_qp_event ev)
 static struct {
 	unsigned int sent, aborts, closes, rung, handlers;
 	int send_error, respond_error;
-	int ids, rqts, entries;		/* that are lent */
-	unsigned int uncharged;		/* ids and rings that no cgroup is charged for */
+	int ids, rqts, entries;		/* allocated */
+	unsigned int uncharged;		/* ids and rings allocated without a memory cgroup */
 	bool found_early;
 	unsigned int grace_periods;
 	struct ib_qp *late_reader;
@@ -89,7 +87,7 @@ static struct {
 static struct t3_dev *dev;
 static struct t3_ucontext *ucontext;
 
-/* --- what lies around qp.c and cq.c --------------------------------------- */
+/* --- stubs of the driver --------------------------------------------------- */
 
 bool t3_dev_enter(struct t3_dev *dev)
 {
@@ -170,7 +168,7 @@ void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
 	mem->va = NULL;
 }
 
-/* Nothing that can still fail may be found. */
+/* No lookup may find an object whose creation can still fail. */
 static void look_for_objects(void)
 {
 	unsigned long id = 0;
@@ -222,8 +220,8 @@ static void fake_entry_remove(struct rdma_user_mmap_entry *entry)
 	card.entries--;
 }
 
-/* No new reader finds the QP, and the one that has found it takes its reference. */
-static void fake_grace_period(void)
+/* A grace period: the QP is removed from the table, and the last reader takes its reference. */
+static void count_grace_period(void)
 {
 	card.grace_periods++;
 	if (!card.late_reader)
@@ -231,7 +229,7 @@ static void fake_grace_period(void)
 	if (completion_done(&to_t3_qp(card.late_reader)->released) ||
 	    xa_load(&dev->qps, to_t3_qp(card.late_reader)->id))
 		card.found_early = true;
-	iw_add_ref(card.late_reader);
+	t3_iw_add_ref(card.late_reader);
 }
 
 int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
@@ -299,7 +297,7 @@ static void make_cq(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, cq);
 	cq->ibcq.device = &dev->ibdev;
 	cq->ibcq.comp_handler = on_completion;
-	KUNIT_ASSERT_EQ(test, create_cq(&cq->ibcq, &attr, NULL), 0);
+	KUNIT_ASSERT_EQ(test, t3_create_cq(&cq->ibcq, &attr, NULL), 0);
 	produced = 0;
 }
 
@@ -332,7 +330,7 @@ static int qp_init(struct kunit *test)
 static void qp_exit(struct kunit *test)
 {
 	destroy_workqueue(t3_wq);
-	KUNIT_EXPECT_EQ(test, destroy_cq(&cq->ibcq, NULL), 0);
+	KUNIT_EXPECT_EQ(test, t3_destroy_cq(&cq->ibcq, NULL), 0);
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.rqts, 0);
 	KUNIT_EXPECT_EQ(test, card.entries, 0);
@@ -360,7 +358,7 @@ static int create(struct t3_qp *qp, bool user)
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 	};
 
-	return create_qp(&qp->ibqp, &init, user ? &bundle.driver_udata : NULL);
+	return t3_create_qp(&qp->ibqp, &init, user ? &bundle.driver_udata : NULL);
 }
 
 static struct t3_qp *make_qp(struct kunit *test, bool user)
@@ -389,24 +387,24 @@ static int move(struct t3_qp *qp, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
 
-	return modify_qp(&qp->ibqp, &attr, IB_QP_STATE, NULL);
+	return t3_modify_qp(&qp->ibqp, &attr, IB_QP_STATE, NULL);
 }
 
 static void recv(struct kunit *test, struct t3_qp *qp, u64 wr_id)
 {
 	const struct ib_recv_wr wr = { .wr_id = wr_id }, *bad;
 
-	KUNIT_EXPECT_EQ(test, post_recv(&qp->ibqp, &wr, &bad), 0);
+	KUNIT_EXPECT_EQ(test, t3_post_recv(&qp->ibqp, &wr, &bad), 0);
 }
 
 static void send(struct kunit *test, struct t3_qp *qp, u64 wr_id)
 {
 	const struct ib_send_wr wr = { .wr_id = wr_id, .opcode = IB_WR_SEND }, *bad;
 
-	KUNIT_EXPECT_EQ(test, post_send(&qp->ibqp, &wr, &bad), 0);
+	KUNIT_EXPECT_EQ(test, t3_post_send(&qp->ibqp, &wr, &bad), 0);
 }
 
-/* The card places a message. */
+/* The card receives a message and writes an entry for it. */
 static void received(struct t3_qp *qp, u32 msn)
 {
 	struct t3_cqe *e = (struct t3_cqe *)cq->ring.va + produced;
@@ -416,11 +414,11 @@ static void received(struct t3_qp *qp, u32 msn)
 	produced++;
 }
 
-/* How many completions come, all of them with this status. */
+/* The number of completions, which must all have this status. */
 static int polled(struct kunit *test, enum ib_wc_status status)
 {
 	struct ib_wc wc[16];
-	int i, n = poll_cq(&cq->ibcq, ARRAY_SIZE(wc), wc);
+	int i, n = t3_poll_cq(&cq->ibcq, ARRAY_SIZE(wc), wc);
 
 	for (i = 0; i < n; i++)
 		KUNIT_EXPECT_EQ(test, (int)wc[i].status, (int)status);
@@ -432,21 +430,21 @@ static u64 status_of(const struct t3_qp *qp)
 	return atomic64_read((atomic64_t *)(qp->ring.va + T3_QP_STATUS_OFFSET));
 }
 
-/* The endpoint reports the end, as its table has it: lost, and then detached. */
+/* The endpoint reports the end of the connection, and the last message of the card. */
 static void connection_ends(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	t3_qp_report(qp, ev);
 	t3_qp_disconnected(qp);
 }
 
-/* --- tests: who finds it ---------------------------------------------------- */
+/* --- tests: lookups and references ------------------------------------------ */
 
-/* E6: an id is easily guessed, and a connection may be made of whatever QP is found. */
-static void qp_is_found_when_it_cannot_fail_any_more(struct kunit *test)
+/* E6: ids are easy to guess, and a connect uses any QP that it finds. */
+static void qp_is_published_only_after_success(struct kunit *test)
 {
 	struct t3_qp *qp = alloc_qp(test);
 
-	xa_erase_irq(&dev->cqs, cq->id);	/* only what is made now counts */
+	xa_erase_irq(&dev->cqs, cq->id);	/* for look_for_objects() */
 	card.respond_error = -EFAULT;
 	KUNIT_EXPECT_EQ(test, create(qp, true), -EFAULT);
 	KUNIT_EXPECT_FALSE(test, card.found_early);
@@ -458,11 +456,11 @@ static void qp_is_found_when_it_cannot_fail_any_more(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, create(qp, true), 0);
 	KUNIT_EXPECT_PTR_EQ(test, t3_qp_find(dev, qp->id), qp);
 	t3_qp_put(qp);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
 }
 
-static void cq_is_found_when_it_cannot_fail_any_more(struct kunit *test)
+static void cq_is_published_only_after_success(struct kunit *test)
 {
 	const struct ib_cq_init_attr attr = { .cqe = 64 };
 	struct t3_cq *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
@@ -472,15 +470,15 @@ static void cq_is_found_when_it_cannot_fail_any_more(struct kunit *test)
 	xa_erase_irq(&dev->cqs, cq->id);
 	bundle.driver_udata.inlen = sizeof(struct t3_create_cq_req);
 	card.respond_error = -EFAULT;
-	KUNIT_EXPECT_EQ(test, create_cq(&other->ibcq, &attr, &bundle.driver_udata), -EFAULT);
+	KUNIT_EXPECT_EQ(test, t3_create_cq(&other->ibcq, &attr, &bundle.driver_udata), -EFAULT);
 	KUNIT_EXPECT_FALSE(test, card.found_early);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
 	KUNIT_EXPECT_EQ(test, card.entries, 0);
 	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
 }
 
-/* Of a process the memory cgroup is charged; kernel consumers have none. */
-static void rings_of_a_process_are_charged_to_it(struct kunit *test)
+/* Memory of user objects is charged to a memory cgroup, that of kernel consumers is not. */
+static void user_rings_are_charged_to_the_memcg(struct kunit *test)
 {
 	const struct ib_cq_init_attr attr = { .cqe = 64 };
 	struct t3_cq *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
@@ -490,44 +488,44 @@ static void rings_of_a_process_are_charged_to_it(struct kunit *test)
 	card.uncharged = 0;
 	KUNIT_ASSERT_EQ(test, create(qp, true), 0);
 	KUNIT_EXPECT_EQ(test, card.uncharged, 0);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 
 	qp = alloc_qp(test);
 	KUNIT_ASSERT_EQ(test, create(qp, false), 0);
 	KUNIT_EXPECT_EQ(test, card.uncharged, 2);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 
 	card.uncharged = 0;
 	other->ibcq.device = &dev->ibdev;
 	bundle.driver_udata.inlen = sizeof(struct t3_create_cq_req);
-	card.respond_error = -EFAULT;	/* made, and undone */
-	KUNIT_EXPECT_EQ(test, create_cq(&other->ibcq, &attr, &bundle.driver_udata), -EFAULT);
+	card.respond_error = -EFAULT;	/* after all allocations */
+	KUNIT_EXPECT_EQ(test, t3_create_cq(&other->ibcq, &attr, &bundle.driver_udata), -EFAULT);
 	KUNIT_EXPECT_EQ(test, card.uncharged, 0);
 }
 
-/* 64 entries are asked for, the ring has 128: the others are for responses to RTR reads. */
+/* The ring has 128 entries for the 64 requested: the others are for RTR reads. */
 static void rtr_read_needs_an_entry_of_the_send_cq(struct kunit *test)
 {
 	struct t3_qp *with, *without;
 
 	KUNIT_EXPECT_EQ(test, cq->ibcq.cqe, 64);
 	KUNIT_EXPECT_EQ(test, cq->entries, 128U);
-	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 64);
-	atomic_set(&cq->rtr_left, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_avail), 64);
+	atomic_set(&cq->rtr_avail, 1);
 	with = make_qp(test, false);
 	without = make_qp(test, false);
-	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 1);	/* one that accepts needs none */
-	KUNIT_EXPECT_TRUE(test, t3_qp_take_rtr_entry(with));
-	KUNIT_EXPECT_TRUE(test, t3_qp_take_rtr_entry(with));	/* connects again */
-	KUNIT_EXPECT_FALSE(test, t3_qp_take_rtr_entry(without));
-	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 0);
-	destroy_qp(&without->ibqp, NULL);
-	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 0);
-	destroy_qp(&with->ibqp, NULL);
-	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_left), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_avail), 1);	/* reserved by a connect only */
+	KUNIT_EXPECT_TRUE(test, t3_qp_reserve_rtr_entry(with));
+	KUNIT_EXPECT_TRUE(test, t3_qp_reserve_rtr_entry(with));	/* connects again */
+	KUNIT_EXPECT_FALSE(test, t3_qp_reserve_rtr_entry(without));
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_avail), 0);
+	t3_destroy_qp(&without->ibqp, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_avail), 0);
+	t3_destroy_qp(&with->ibqp, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->rtr_avail), 1);
 }
 
-static void cq_has_entries_for_what_the_card_adds(struct kunit *test)
+static void cq_has_spare_entries(struct kunit *test)
 {
 	static const struct { u32 cqe; int err; u32 entries; } sizes[] = {
 		{ 0, -EINVAL, 0 }, { 1, 0, 32 }, { 16, 0, 32 }, { 112, 0, 128 }, { 113, 0, 256 },
@@ -541,12 +539,12 @@ static void cq_has_entries_for_what_the_card_adds(struct kunit *test)
 
 		KUNIT_ASSERT_NOT_NULL(test, sized);
 		sized->ibcq.device = &dev->ibdev;
-		KUNIT_EXPECT_EQ(test, create_cq(&sized->ibcq, &attr, NULL), sizes[i].err);
+		KUNIT_EXPECT_EQ(test, t3_create_cq(&sized->ibcq, &attr, NULL), sizes[i].err);
 		if (sizes[i].err)
 			continue;
 		KUNIT_EXPECT_EQ(test, sized->entries, sizes[i].entries);
 		KUNIT_EXPECT_EQ(test, sized->ibcq.cqe, (int)sizes[i].cqe);
-		destroy_cq(&sized->ibcq, NULL);
+		t3_destroy_cq(&sized->ibcq, NULL);
 	}
 }
 
@@ -555,7 +553,7 @@ static void kernel_qp_is_in_the_tables_of_its_cqs(struct kunit *test)
 	struct t3_qp *qp = make_qp(test, false);
 
 	KUNIT_EXPECT_PTR_EQ(test, xa_load(&cq->qps, qp->id), (void *)qp);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&cq->qps));
 }
 
@@ -569,22 +567,22 @@ static void destroy_work(struct work_struct *work)
 {
 	struct destroyer *d = container_of(work, struct destroyer, work);
 
-	destroy_qp(&d->qp->ibqp, NULL);
+	t3_destroy_qp(&d->qp->ibqp, NULL);
 	complete(&d->done);
 }
 
 /*
- * E9: iw_cm calls iw_get_qp() and then iw_add_ref(), under a spinlock; a destroy in between must
- * not come to its end, for then the QP is freed. Here the second call comes at the last moment
- * that a grace period allows.
+ * E9: iw_cm calls t3_iw_get_qp() and then t3_iw_add_ref(), under a spinlock. A destroy in between
+ * must not complete, because the QP is freed then. Here the second call comes at the very end of
+ * the grace period.
  */
-static void destroy_waits_for_who_has_found_the_qp(struct kunit *test)
+static void destroy_waits_for_callers_of_iw_get_qp(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
 	struct destroyer d = { .qp = qp };
 
 	rcu_read_lock();
-	card.late_reader = iw_get_qp(&dev->ibdev, qp->id);
+	card.late_reader = t3_iw_get_qp(&dev->ibdev, qp->id);
 	rcu_read_unlock();
 	KUNIT_ASSERT_NOT_NULL(test, card.late_reader);
 	INIT_WORK_ONSTACK(&d.work, destroy_work);
@@ -594,36 +592,36 @@ static void destroy_waits_for_who_has_found_the_qp(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.grace_periods, 1);
 	KUNIT_EXPECT_FALSE(test, card.found_early);
 	if (card.grace_periods)
-		iw_rem_ref(&qp->ibqp);
+		t3_iw_rem_ref(&qp->ibqp);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&d.done, 20 * HZ), 0);
 	flush_work(&d.work);
 	destroy_work_on_stack(&d.work);
 }
 
-static void grace_periods_are_for_those_that_were_found(struct kunit *test)
+static void no_grace_period_without_iw_get_qp(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
 
 	KUNIT_EXPECT_PTR_EQ(test, t3_qp_find(dev, qp->id), qp);
 	t3_qp_put(qp);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 	KUNIT_EXPECT_EQ(test, card.grace_periods, 0);
 }
 
-static void qp_without_a_reference_is_not_found(struct kunit *test)
+static void qp_without_references_is_not_found(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
 
-	t3_qp_put(qp);	/* as if it were the last one */
+	t3_qp_put(qp);	/* the last reference */
 	KUNIT_EXPECT_NULL(test, t3_qp_find(dev, qp->id));
 	kref_init(&qp->ref);
 	reinit_completion(&qp->released);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
-/* --- tests: when it is flushed ---------------------------------------------- */
+/* --- tests: flushing ---------------------------------------------------------- */
 
-/* B3: whatever comes back may be freed, so it comes back when the card has let go of it. */
+/* B3: buffers of completed requests may be freed, so a flush waits until the card is done. */
 static void flush_waits_for_the_card(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -638,7 +636,7 @@ static void flush_waits_for_the_card(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
 	KUNIT_EXPECT_EQ(test, card.handlers, 0);
 
-	/* What ib_drain_qp() posts. */
+	/* As ib_drain_qp() does. */
 	card.rung = 0;
 	recv(test, qp, 4);
 	send(test, qp, 5);
@@ -646,7 +644,7 @@ static void flush_waits_for_the_card(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.rung, 0);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
 
-	/* The card was not done yet. */
+	/* The card still completes a request. */
 	received(qp, 1);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 1);
 
@@ -656,7 +654,7 @@ static void flush_waits_for_the_card(struct kunit *test)
 	recv(test, qp, 6);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
 	flush_workqueue(t3_wq);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
 static void user_qp_is_stopped_and_later_flushed(struct kunit *test)
@@ -672,10 +670,10 @@ static void user_qp_is_stopped_and_later_flushed(struct kunit *test)
 	connection_ends(qp, T3_QPEV_LOST);
 	KUNIT_EXPECT_EQ(test, status_of(qp), T3_QP_STATUS_STOPPED | T3_QP_STATUS_ERROR);
 	KUNIT_EXPECT_EQ(test, *cq_word, T3_CQ_STATUS_ERROR);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
-static void every_end_flushes_at_its_end(struct kunit *test)
+static void every_end_of_a_connection_flushes_once(struct kunit *test)
 {
 	static const struct {
 		enum t3_qp_event before, end;
@@ -706,30 +704,30 @@ static void every_end_flushes_at_its_end(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, polled(test, IB_WC_WR_FLUSH_ERR), 2, "%s, %s",
 				    t3_qp_event_name(ends[i].before),
 				    t3_qp_event_name(ends[i].end));
-		destroy_qp(&qp->ibqp, NULL);
+		t3_destroy_qp(&qp->ibqp, NULL);
 	}
 }
 
-static void without_a_connection_the_flush_is_at_once(struct kunit *test)
+static void unconnected_qp_is_flushed_at_once(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
 
 	recv(test, qp, 1);
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 
-	/* Nor with one that was never made. */
+	/* Likewise if the connect fails. */
 	qp = make_qp(test, false);
 	recv(test, qp, 1);
 	card.send_error = -EIO;
 	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), -EIO);
 	card.send_error = 0;
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
-/* After a disconnect, too: a FIN flushes nothing, and the peer may take its time. */
+/* Also after a disconnect: a FIN flushes nothing, and the peer may not reply for long. */
 static void error_after_a_disconnect_aborts(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -741,10 +739,10 @@ static void error_after_a_disconnect_aborts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
 	KUNIT_EXPECT_EQ(test, card.aborts, 1);
 	connection_ends(qp, T3_QPEV_LOST);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
-/* But a destroy does not: the last messages are still on their way. */
+/* A destroy does not abort: the last messages may still be in flight. */
 static void destroy_after_a_disconnect_waits(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -772,17 +770,17 @@ static void refused_reset_changes_nothing(struct kunit *test)
 	recv(test, qp, 1);
 	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 	received(qp, 1);
-	/* One that is known to its QP, and waits to be polled. */
+	/* Applied to the QP, but not polled yet. */
 	spin_lock_irq(&cq->lock);
-	sweep(cq);
+	t3_cq_consume_all(cq);
 	spin_unlock_irq(&cq->lock);
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), -EINVAL);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 1);
 	connection_ends(qp, T3_QPEV_LOST);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
-/* What waits in the CQs would be taken for completions of the next connection. */
+/* Old entries in the CQs would be taken for completions of the next connection. */
 static void reset_without_a_purge_is_refused(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -792,13 +790,13 @@ static void reset_without_a_purge_is_refused(struct kunit *test)
 	connection_ends(qp, T3_QPEV_LOST);
 	qp->resetting = true;
 	other_reset.qp = qp;
-	other_reset.looks = 0;
+	other_reset.lookups = 0;
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), -EINVAL);
 	KUNIT_EXPECT_FALSE(test, qp->resetting);
 	other_reset.qp = NULL;
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
 static void reset_qp_connects_again(struct kunit *test)
@@ -811,7 +809,7 @@ static void reset_qp_connects_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), -EINVAL);
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
-	/* A flush that was under way finds nothing to do. */
+	/* A concurrent flush finds nothing to do. */
 	t3_qp_flush(qp);
 	recv(test, qp, 2);
 	t3_cq_flush_qp(qp);
@@ -819,14 +817,14 @@ static void reset_qp_connects_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 	connection_ends(qp, T3_QPEV_LOST);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
 static void query(struct t3_qp *qp, struct ib_qp_attr *attr)
 {
 	struct ib_qp_init_attr init;
 
-	query_qp(&qp->ibqp, attr, IB_QP_STATE | IB_QP_PATH_MTU, &init);
+	t3_query_qp(&qp->ibqp, attr, IB_QP_STATE | IB_QP_PATH_MTU, &init);
 }
 
 /* As every in-tree iWARP driver does, and as rdma-core's test_query_rc_qp expects. */
@@ -844,7 +842,7 @@ static void idle_qp_is_reported_in_init(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
 	query(qp, &attr);
 	KUNIT_EXPECT_EQ(test, (int)attr.qp_state, (int)IB_QPS_INIT);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
 /* The largest IB MTU that fits into the port's, as ib_query_port() has it. */
@@ -862,7 +860,7 @@ static void path_mtu_is_the_active_mtu_of_the_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, attr.port_num, 2);
 	KUNIT_EXPECT_EQ(test, (int)attr.path_mtu, (int)IB_MTU_4096);
 	connection_ends(qp, T3_QPEV_LOST);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
 /* rdma_cm moves to RTR without a path; ibv_rc_pingpong with the path to its peer. */
@@ -871,16 +869,16 @@ static void rtr_with_an_infiniband_path_is_refused(struct kunit *test)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR, .max_dest_rd_atomic = 4 };
 	struct t3_qp *qp = make_qp(test, true);
 
-	KUNIT_EXPECT_EQ(test, modify_qp(&qp->ibqp, &attr, IB_QP_STATE | IB_QP_ACCESS_FLAGS, NULL),
-			0);
-	KUNIT_EXPECT_EQ(test, modify_qp(&qp->ibqp, &attr, IB_QP_STATE | IB_QP_AV |
+	KUNIT_EXPECT_EQ(test, t3_modify_qp(&qp->ibqp, &attr,
+					   IB_QP_STATE | IB_QP_ACCESS_FLAGS, NULL), 0);
+	KUNIT_EXPECT_EQ(test, t3_modify_qp(&qp->ibqp, &attr, IB_QP_STATE | IB_QP_AV |
 					IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
 					IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER, NULL),
 			-EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, qp->max_ird, 1U);
 	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 	connection_ends(qp, T3_QPEV_LOST);
-	destroy_qp(&qp->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
 /* The u32 that rdma(8) shows under a name, or -1. */
@@ -908,28 +906,28 @@ static void resource_shows_requests_of_kernel_qps_only(struct kunit *test)
 	recv(test, kernel, 1);
 	recv(test, kernel, 2);
 	send(test, kernel, 3);
-	KUNIT_EXPECT_EQ(test, fill_res_qp_entry(skb, &kernel->ibqp), 0);
+	KUNIT_EXPECT_EQ(test, t3_fill_res_qp_entry(skb, &kernel->ibqp), 0);
 	KUNIT_EXPECT_EQ(test, driver_u32(skb, "recvs"), 2LL);
 	KUNIT_EXPECT_EQ(test, driver_u32(skb, "sends"), 1LL);
 	skb_trim(skb, 0);
-	/* The kernel does not see what a process posts. */
-	KUNIT_EXPECT_EQ(test, fill_res_qp_entry(skb, &user->ibqp), 0);
+	/* The kernel does not see the posts of a process. */
+	KUNIT_EXPECT_EQ(test, t3_fill_res_qp_entry(skb, &user->ibqp), 0);
 	KUNIT_EXPECT_EQ(test, driver_u32(skb, "user"), 1LL);
 	KUNIT_EXPECT_EQ(test, driver_u32(skb, "recvs"), -1LL);
 	KUNIT_EXPECT_EQ(test, driver_u32(skb, "sends"), -1LL);
 	kfree_skb(skb);
-	destroy_qp(&user->ibqp, NULL);
-	destroy_qp(&kernel->ibqp, NULL);
+	t3_destroy_qp(&user->ibqp, NULL);
+	t3_destroy_qp(&kernel->ibqp, NULL);
 }
 
-static void peer_has_the_rights_of_the_qp(struct kunit *test)
+static void qp_access_flags_limit_the_peer(struct kunit *test)
 {
 	static const struct {
 		int flags;
 		u8 caps;
 	} rights[] = {
-		{ -1, T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE },	/* none named */
-		{ 0, T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE },	/* what rdma_cm says */
+		{ -1, T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE },	/* never set */
+		{ 0, T3_QPCAP_RDMA_READ | T3_QPCAP_RDMA_WRITE },	/* as rdma_cm sets them */
 		{ IB_ACCESS_LOCAL_WRITE, 0 },
 		{ IB_ACCESS_REMOTE_READ, T3_QPCAP_RDMA_READ },
 		{ IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE, T3_QPCAP_RDMA_WRITE },
@@ -945,29 +943,30 @@ static void peer_has_the_rights_of_the_qp(struct kunit *test)
 		struct t3_qp *qp = make_qp(test, true);
 
 		if (rights[i].flags >= 0)
-			KUNIT_EXPECT_EQ(test, modify_qp(&qp->ibqp, &attr, IB_QP_STATE |
+			KUNIT_EXPECT_EQ(test, t3_modify_qp(&qp->ibqp, &attr, IB_QP_STATE |
 							IB_QP_ACCESS_FLAGS, NULL), 0);
 		KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 		KUNIT_EXPECT_EQ(test, card.qp_caps, rights[i].caps | T3_QPCAP_BIND);
-		KUNIT_EXPECT_EQ(test, t3_qp_readable(qp), !!(rights[i].caps & T3_QPCAP_RDMA_READ));
+		KUNIT_EXPECT_EQ(test, t3_qp_allows_remote_read(qp),
+				!!(rights[i].caps & T3_QPCAP_RDMA_READ));
 		connection_ends(qp, T3_QPEV_LOST);
-		/* The peer that is to open with a read needs the right to. */
+		/* A peer that opens with an RTR read needs the right to read. */
 		KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
 		KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_READ),
 				rights[i].caps & T3_QPCAP_RDMA_READ ? 0 : -EINVAL);
 		if (qp->busy)
 			connection_ends(qp, T3_QPEV_LOST);
-		destroy_qp(&qp->ibqp, NULL);
+		t3_destroy_qp(&qp->ibqp, NULL);
 	}
 }
 
 /* --- tests: one allocation fails --------------------------------------------- */
 
-/* A connection that cannot be made leaves the QP as it was, and it can be tried again. */
+/* A failed connect leaves the QP unchanged, and can be repeated. */
 static void make_and_connect(struct kunit *test)
 {
 	struct t3_qp *qp = alloc_qp(test);
-	const int rtr_entries = atomic_read(&cq->rtr_left);
+	const int rtr_entries = atomic_read(&cq->rtr_avail);
 	unsigned int refs;
 	int ret;
 
@@ -989,13 +988,13 @@ static void make_and_connect(struct kunit *test)
 	}
 	connection_ends(qp, T3_QPEV_LOST);
 	KUNIT_EXPECT_EQ(test, kref_read(&qp->ref), refs);
-	KUNIT_EXPECT_EQ(test, destroy_qp(&qp->ibqp, NULL), 0);
+	KUNIT_EXPECT_EQ(test, t3_destroy_qp(&qp->ibqp, NULL), 0);
 out:
 	allocations_work();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, card.ids, 1, "ids, %s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, card.rqts, 0, "receive queues, %s", alloc_that_failed());
-	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&cq->rtr_left), rtr_entries, "entries, %s",
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&cq->rtr_avail), rtr_entries, "entries, %s",
 			    alloc_that_failed());
 	KUNIT_EXPECT_TRUE_MSG(test, xa_empty(&dev->qps), "%s", alloc_that_failed());
 	KUNIT_EXPECT_TRUE_MSG(test, xa_empty(&cq->qps), "%s", alloc_that_failed());
@@ -1006,7 +1005,7 @@ static void connect_without_memory(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_and_connect), 7U);
 }
 
-/* In a softirq. A peer that cannot be sent a TERMINATE is sent a reset. */
+/* In softirq. Without memory for a TERMINATE the connection is aborted. */
 static void fail_while_connected(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -1022,7 +1021,7 @@ static void fail_while_connected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.sent, !failing.where);
 	KUNIT_EXPECT_EQ(test, card.aborts, !!failing.where);
 	connection_ends(qp, T3_QPEV_LOST);
-	KUNIT_EXPECT_EQ(test, destroy_qp(&qp->ibqp, NULL), 0);
+	KUNIT_EXPECT_EQ(test, t3_destroy_qp(&qp->ibqp, NULL), 0);
 }
 
 static void terminate_without_memory(struct kunit *test)
@@ -1031,19 +1030,19 @@ static void terminate_without_memory(struct kunit *test)
 }
 
 static struct kunit_case qp_cases[] = {
-	KUNIT_CASE(qp_is_found_when_it_cannot_fail_any_more),
-	KUNIT_CASE(cq_is_found_when_it_cannot_fail_any_more),
-	KUNIT_CASE(rings_of_a_process_are_charged_to_it),
+	KUNIT_CASE(qp_is_published_only_after_success),
+	KUNIT_CASE(cq_is_published_only_after_success),
+	KUNIT_CASE(user_rings_are_charged_to_the_memcg),
 	KUNIT_CASE(rtr_read_needs_an_entry_of_the_send_cq),
-	KUNIT_CASE(cq_has_entries_for_what_the_card_adds),
+	KUNIT_CASE(cq_has_spare_entries),
 	KUNIT_CASE(kernel_qp_is_in_the_tables_of_its_cqs),
-	KUNIT_CASE(destroy_waits_for_who_has_found_the_qp),
-	KUNIT_CASE(grace_periods_are_for_those_that_were_found),
-	KUNIT_CASE(qp_without_a_reference_is_not_found),
+	KUNIT_CASE(destroy_waits_for_callers_of_iw_get_qp),
+	KUNIT_CASE(no_grace_period_without_iw_get_qp),
+	KUNIT_CASE(qp_without_references_is_not_found),
 	KUNIT_CASE(flush_waits_for_the_card),
 	KUNIT_CASE(user_qp_is_stopped_and_later_flushed),
-	KUNIT_CASE(every_end_flushes_at_its_end),
-	KUNIT_CASE(without_a_connection_the_flush_is_at_once),
+	KUNIT_CASE(every_end_of_a_connection_flushes_once),
+	KUNIT_CASE(unconnected_qp_is_flushed_at_once),
 	KUNIT_CASE(error_after_a_disconnect_aborts),
 	KUNIT_CASE(destroy_after_a_disconnect_waits),
 	KUNIT_CASE(refused_reset_changes_nothing),
@@ -1053,7 +1052,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(path_mtu_is_the_active_mtu_of_the_port),
 	KUNIT_CASE(rtr_with_an_infiniband_path_is_refused),
 	KUNIT_CASE(resource_shows_requests_of_kernel_qps_only),
-	KUNIT_CASE(peer_has_the_rights_of_the_qp),
+	KUNIT_CASE(qp_access_flags_limit_the_peer),
 	KUNIT_CASE(connect_without_memory),
 	KUNIT_CASE(terminate_without_memory),
 	{}

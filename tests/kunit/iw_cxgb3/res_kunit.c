@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What netlink shows of connections and listeners, which are found by their addresses. */
+/* Details of connections and listeners in netlink, looked up by their addresses. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <net/netlink.h>
@@ -74,7 +74,7 @@ static void res_exit(struct kunit *test)
 	kfree_skb(msg);
 }
 
-/* Whether an attribute with this name is in the message. */
+/* True if the message has an attribute with this name. */
 static bool shows(const char *name)
 {
 	size_t length = strlen(name) + 1;
@@ -110,16 +110,16 @@ static void listener_is_found_by_its_address(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, shows("ep_state"));
 }
 
-/* The connection managers leave a remote address of zeroes in the id of a listener. */
-static void remote_address_of_zeroes_is_none(struct kunit *test)
+/* The id of a listener has a zero remote address. */
+static void zero_remote_address_means_listener(struct kunit *test)
 {
 	set_addresses(address(0x0a000001, 7174), address(0, 0));
 	KUNIT_EXPECT_EQ(test, t3_cm_fill_res_entry(msg, id), 0);
 	KUNIT_EXPECT_TRUE(test, shows("stid"));
 }
 
-/* netlink asks again with a larger message, which must not find half of the first try. */
-static void message_that_is_full_is_as_before(struct kunit *test)
+/* netlink repeats the dump with a larger message, so a failed attempt must leave no attributes. */
+static void full_message_is_left_unchanged(struct kunit *test)
 {
 	unsigned int length;
 
@@ -135,8 +135,8 @@ static struct kunit_case res_cases[] = {
 	KUNIT_CASE(connection_is_found_by_both_addresses),
 	KUNIT_CASE(other_port_is_another_connection),
 	KUNIT_CASE(listener_is_found_by_its_address),
-	KUNIT_CASE(remote_address_of_zeroes_is_none),
-	KUNIT_CASE(message_that_is_full_is_as_before),
+	KUNIT_CASE(zero_remote_address_means_listener),
+	KUNIT_CASE(full_message_is_left_unchanged),
 	{}
 };
 

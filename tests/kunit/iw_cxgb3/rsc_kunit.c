@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocators of ids and adapter memory, on a device that is nothing but its
- * figures. Leaks are kmemleak's to find: each test gives all back.
+ * Allocators of ids and adapter memory, on a device that consists of its figures
+ * only. Each test frees all memory; kmemleak detects leaks.
  */
 #include <kunit/test.h>
 #include <linux/capability.h>
@@ -19,7 +19,7 @@
 #include "quota.c"
 #include "rsc.c"
 
-/* Small enough to be used up: 32 ids per doorbell page, 64 STags, 8 and 4 granules. */
+/* Small enough to exhaust: 32 ids per doorbell page, 64 STags, 8 and 4 granules. */
 static const struct rdma_info small_card = {
 	.tpt_base = 0x1000, .tpt_top = 0x1000 + 64 * T3_TPT_ENTRY_BYTES - 1,
 	.pbl_base = 0x10000, .pbl_top = 0x10000 + 8 * T3_PBL_GRANULE - 1,
@@ -37,8 +37,8 @@ static struct t3_dev *open_card(struct kunit *test, const struct rdma_info *info
 	return dev;
 }
 
-/* An id is handed out again only after all others were (late messages of the card). */
-static void freed_id_comes_back_last(struct kunit *test)
+/* An id is reused only after all others were allocated, because of late messages of the card. */
+static void freed_id_is_reused_last(struct kunit *test)
 {
 	struct t3_dev *dev = open_card(test, &small_card);
 	u32 first, count, i;
@@ -57,7 +57,7 @@ static void freed_id_comes_back_last(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
-static void ids_stay_in_what_the_old_library_can_index(struct kunit *test)
+static void ids_fit_the_tables_of_the_old_library(struct kunit *test)
 {
 	struct t3_dev *dev = open_card(test, &small_card);
 
@@ -71,7 +71,7 @@ static void ids_stay_in_what_the_old_library_can_index(struct kunit *test)
 }
 
 /* Two owners never share a doorbell page: either could ring the other's queues. */
-static void owners_do_not_share_a_doorbell_page(struct kunit *test)
+static void owners_never_share_a_doorbell_page(struct kunit *test)
 {
 	struct t3_dev *dev = open_card(test, &small_card);
 	struct t3_qp_groups a, b;
@@ -98,7 +98,7 @@ static void owners_do_not_share_a_doorbell_page(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
-static void qp_ids_are_unique_and_end(struct kunit *test)
+static void qp_ids_are_unique_and_limited(struct kunit *test)
 {
 	struct t3_dev *dev = open_card(test, &small_card);
 	unsigned long *seen = kunit_kzalloc(test, BITS_TO_LONGS(T3_MAX_ID + 1) * sizeof(long),
@@ -120,7 +120,7 @@ static void qp_ids_are_unique_and_end(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
-static void adapter_memory_is_all_there_and_no_more(struct kunit *test)
+static void all_adapter_memory_can_be_allocated_once(struct kunit *test)
 {
 	struct t3_dev *dev = open_card(test, &small_card);
 	u32 pbl[8], rqt[4], i;
@@ -142,12 +142,12 @@ static void adapter_memory_is_all_there_and_no_more(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, NULL, 1), 0);
 	for (i = 0; i < ARRAY_SIZE(rqt); i++)
 		t3_rqt_free(dev, NULL, rqt[i], T3_RQT_GRANULE >> T3_RQE_SHIFT);
-	/* gen_pool_destroy() in here has a BUG_ON() for what was not given back. */
+	/* gen_pool_destroy() has a BUG_ON() for memory that was not freed. */
 	t3_rsc_close(dev);
 }
 
-/* The account that a process of this user gets, who has no capability. */
-static struct t3_quota *account_of(struct kunit *test, struct t3_dev *dev, unsigned int uid)
+/* The quota of a process of this user, without the capability. */
+static struct t3_quota *quota_of_uid(struct kunit *test, struct t3_dev *dev, unsigned int uid)
 {
 	const struct cred *before;
 	struct t3_quota *quota;
@@ -164,12 +164,13 @@ static struct t3_quota *account_of(struct kunit *test, struct t3_dev *dev, unsig
 	return quota;
 }
 
-/* However many contexts a user has, an eighth of each resource is left for others. */
-static void a_user_gets_no_more_than_his_share(struct kunit *test)
+/* For any number of contexts of a user, an eighth of each resource remains for others. */
+static void user_is_limited_to_seven_eighths(struct kunit *test)
 {
 	struct t3_dev *dev = open_card(test, &small_card);
-	struct t3_quota *one = account_of(test, dev, 1000), *again = account_of(test, dev, 1000);
-	struct t3_quota *other = account_of(test, dev, 1001);
+	struct t3_quota *one = quota_of_uid(test, dev, 1000);
+	struct t3_quota *again = quota_of_uid(test, dev, 1000);
+	struct t3_quota *other = quota_of_uid(test, dev, 1001);
 	const u32 entries = T3_RQT_GRANULE >> T3_RQE_SHIFT;
 	struct t3_qp_groups a, b, c;
 	u32 rqt[4], all, got = 0;
@@ -177,7 +178,7 @@ static void a_user_gets_no_more_than_his_share(struct kunit *test)
 
 	KUNIT_EXPECT_PTR_EQ(test, one, again);
 	KUNIT_EXPECT_PTR_NE(test, one, other);
-	KUNIT_EXPECT_NULL(test, t3_quota_get(&dev->quotas));	/* we have the capability */
+	KUNIT_EXPECT_NULL(test, t3_quota_get(&dev->quotas));	/* the test has the capability */
 
 	for (i = 0; i < 3; i++) {
 		rqt[i] = t3_rqt_alloc(dev, one, entries - i);	/* whole granules are charged */
@@ -187,7 +188,7 @@ static void a_user_gets_no_more_than_his_share(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
 	rqt[3] = t3_rqt_alloc(dev, other, entries);
 	KUNIT_EXPECT_NE(test, rqt[3], 0);
-	/* A refusal by the card itself costs nothing. */
+	/* A failed allocation is not charged. */
 	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, other, entries), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&other->used[T3_QUOTA_RQT]), T3_RQT_GRANULE);
 	for (i = 0; i < 3; i++)
@@ -200,7 +201,7 @@ static void a_user_gets_no_more_than_his_share(struct kunit *test)
 	a.quota = one;
 	b.quota = again;
 	c.quota = other;
-	all = t3_ids_all(&dev->qp_groups);
+	all = t3_ids_total(&dev->qp_groups);
 	while (t3_qp_id_get(dev, got % 2 ? &a : &b, GFP_KERNEL) >= 0)
 		KUNIT_ASSERT_LE(test, ++got, all * dev->qp_group_size);
 	KUNIT_EXPECT_EQ(test, got, (all - all / 8) * dev->qp_group_size);
@@ -223,8 +224,8 @@ static void a_user_gets_no_more_than_his_share(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
-/* What the NIC driver says is not believed blindly. */
-static void nonsense_of_the_nic_driver_is_refused(struct kunit *test)
+/* The figures that the NIC driver reports are checked. */
+static void invalid_figures_of_the_nic_driver_are_refused(struct kunit *test)
 {
 	static const struct {
 		const char *what;
@@ -263,20 +264,20 @@ static void open_and_close(struct kunit *test)
 		t3_rsc_close(dev);
 }
 
-/* A probe that fails. */
+/* Each allocation of a probe fails once. */
 static void open_without_memory(struct kunit *test)
 {
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, open_and_close), 5U);
 }
 
 static struct kunit_case rsc_cases[] = {
-	KUNIT_CASE(freed_id_comes_back_last),
-	KUNIT_CASE(ids_stay_in_what_the_old_library_can_index),
-	KUNIT_CASE(owners_do_not_share_a_doorbell_page),
-	KUNIT_CASE(qp_ids_are_unique_and_end),
-	KUNIT_CASE(adapter_memory_is_all_there_and_no_more),
-	KUNIT_CASE(a_user_gets_no_more_than_his_share),
-	KUNIT_CASE(nonsense_of_the_nic_driver_is_refused),
+	KUNIT_CASE(freed_id_is_reused_last),
+	KUNIT_CASE(ids_fit_the_tables_of_the_old_library),
+	KUNIT_CASE(owners_never_share_a_doorbell_page),
+	KUNIT_CASE(qp_ids_are_unique_and_limited),
+	KUNIT_CASE(all_adapter_memory_can_be_allocated_once),
+	KUNIT_CASE(user_is_limited_to_seven_eighths),
+	KUNIT_CASE(invalid_figures_of_the_nic_driver_are_refused),
 	KUNIT_CASE(open_without_memory),
 	{}
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the driver shares with the user library: requests in slots, and what completions mean.
- * By the tables that tests/unit/kernel/shared_test.cc runs in user space, here with the kernel's
- * own byte order, memcpy() and compiler flags.
+ * Code that the driver shares with the user library: building requests and decoding completions.
+ * Uses the tables of tests/unit/kernel/shared_test.cc, here with the kernel's byte order, memcpy()
+ * and compiler flags.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -23,7 +23,7 @@ KUNIT_ARRAY_PARAM(request, t3_request_rows, t3_request_row_name);
 KUNIT_ARRAY_PARAM(header, t3_header_rows, t3_header_row_name);
 KUNIT_ARRAY_PARAM(entry, t3_entry_rows, t3_entry_row_name);
 
-static void a_request_lies_in_the_slot_as_it_should(struct kunit *test)
+static void request_is_built_as_tabulated(struct kunit *test)
 {
 	const struct t3_request_row *row = test->param_value;
 	union t3_wr_slot *slot = kunit_kzalloc(test, sizeof(*slot), GFP_KERNEL);
@@ -38,7 +38,7 @@ static void a_request_lies_in_the_slot_as_it_should(struct kunit *test)
 		if (row->flits < 0)
 			continue;
 		KUNIT_EXPECT_EQ(test, t3_row_compare(row->words, bytes + 16), 8 * (row->flits - 2));
-		/* The header is the caller's; behind lie the status word and a generation. */
+		/* The builder must not write the header, the status word or the generation. */
 		for (i = 0; i < 16; i++)
 			KUNIT_EXPECT_EQ(test, bytes[i], patterns[p]);
 		for (i = 8 * T3_RECV_FLITS; i < sizeof(*slot); i++)
@@ -46,7 +46,7 @@ static void a_request_lies_in_the_slot_as_it_should(struct kunit *test)
 	}
 }
 
-static void a_header_says_what_it_is(struct kunit *test)
+static void wr_header_is_built_as_tabulated(struct kunit *test)
 {
 	const struct t3_header_row *row = test->param_value;
 	const __be32 words[] = { t3_wr_hi(row->opcode, row->flags),
@@ -55,7 +55,7 @@ static void a_header_says_what_it_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_row_compare(row->words, (const u8 *)words), 8);
 }
 
-static void an_entry_is_read(struct kunit *test)
+static void cqe_header_is_decoded_as_tabulated(struct kunit *test)
 {
 	const struct t3_entry_row *row = test->param_value;
 
@@ -69,7 +69,7 @@ static void an_entry_is_read(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t3_cqe_valid(cpu_to_be32(row->header), !row->gen));
 }
 
-static void entries_of_every_type_and_opcode(struct kunit *test)
+static void every_type_and_opcode_is_classified(struct kunit *test)
 {
 	unsigned int op;
 
@@ -82,7 +82,7 @@ static void entries_of_every_type_and_opcode(struct kunit *test)
 	}
 }
 
-static void every_status_in_verbs(struct kunit *test)
+static void every_status_maps_to_a_wc_status(struct kunit *test)
 {
 	unsigned int status, i, known = 0;
 
@@ -100,7 +100,7 @@ static void every_status_in_verbs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, known, ARRAY_SIZE(t3_status_rows));
 }
 
-static void status_of_a_message_by_its_number(struct kunit *test)
+static void msn_gap_fails_a_message(struct kunit *test)
 {
 	unsigned int i;
 
@@ -113,12 +113,12 @@ static void status_of_a_message_by_its_number(struct kunit *test)
 }
 
 static struct kunit_case shared_cases[] = {
-	KUNIT_CASE_PARAM(a_request_lies_in_the_slot_as_it_should, request_gen_params),
-	KUNIT_CASE_PARAM(a_header_says_what_it_is, header_gen_params),
-	KUNIT_CASE_PARAM(an_entry_is_read, entry_gen_params),
-	KUNIT_CASE(entries_of_every_type_and_opcode),
-	KUNIT_CASE(every_status_in_verbs),
-	KUNIT_CASE(status_of_a_message_by_its_number),
+	KUNIT_CASE_PARAM(request_is_built_as_tabulated, request_gen_params),
+	KUNIT_CASE_PARAM(wr_header_is_built_as_tabulated, header_gen_params),
+	KUNIT_CASE_PARAM(cqe_header_is_decoded_as_tabulated, entry_gen_params),
+	KUNIT_CASE(every_type_and_opcode_is_classified),
+	KUNIT_CASE(every_status_maps_to_a_wc_status),
+	KUNIT_CASE(msn_gap_fails_a_message),
 	{}
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page arithmetic against counting pages one by one, and entries as the card reads them. */
+/* Page arithmetic against a count of pages, and TPT entries in the card's format. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 
 #include "tpt.c"
 
-/* By definition: how many pages lie between the first byte and the last one. */
+/* By definition: the number of pages from the first byte to the last one. */
 static u64 count_pages(u64 va, u64 len, u8 page_code)
 {
 	unsigned int shift = T3_PAGE_CODE_SHIFT + page_code;
@@ -35,15 +35,15 @@ static void pages_are_counted_right(struct kunit *test)
 	}
 }
 
-/* B17: the arithmetic of a region that ends with the address space. */
-static void top_of_the_address_space_does_not_wrap(struct kunit *test)
+/* B17: a region at the end of the address space. */
+static void page_count_does_not_overflow(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, t3_pages(~0ULL, 1, 0), 1);
 	KUNIT_EXPECT_EQ(test, t3_pages(~0ULL - 4096, 4097, 0), 2);
 	KUNIT_EXPECT_EQ(test, t3_pages(0, ~0U, 0), 0x100000);
 }
 
-static void entry_is_big_endian_and_complete(struct kunit *test)
+static void tpt_entry_is_big_endian_and_complete(struct kunit *test)
 {
 	struct t3_tpt tpt = {
 		.stag = 0x001234ab, .pdid = 0x7fff, .perms = t3_perms(IB_ACCESS_LOCAL_WRITE),
@@ -62,7 +62,7 @@ static void entry_is_big_endian_and_complete(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(&entry, wanted, sizeof(wanted)), 0);
 }
 
-static void nobody_gets_a_right_he_did_not_ask_for(struct kunit *test)
+static void access_flags_map_to_exactly_their_permissions(struct kunit *test)
 {
 	static const struct {
 		unsigned int access;
@@ -91,9 +91,9 @@ static void nobody_gets_a_right_he_did_not_ask_for(struct kunit *test)
 
 static struct kunit_case tpt_cases[] = {
 	KUNIT_CASE(pages_are_counted_right),
-	KUNIT_CASE(top_of_the_address_space_does_not_wrap),
-	KUNIT_CASE(entry_is_big_endian_and_complete),
-	KUNIT_CASE(nobody_gets_a_right_he_did_not_ask_for),
+	KUNIT_CASE(page_count_does_not_overflow),
+	KUNIT_CASE(tpt_entry_is_big_endian_and_complete),
+	KUNIT_CASE(access_flags_map_to_exactly_their_permissions),
 	{}
 };
 

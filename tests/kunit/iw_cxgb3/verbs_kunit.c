@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How the memory of the card and of its rings is mapped into a process, by the real verbs.c. */
+/* Mappings of doorbell pages and rings into a process, by verbs.c. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <rdma/ib_verbs.h>
@@ -20,7 +20,7 @@ static inline struct rdma_user_mmap_entry *look_up(void)
 	return seen.entry;
 }
 
-/* Counted, since processors without PAT know of no other memory that is not cached. */
+/* Counted, because without PAT all uncached attributes are the same. */
 static inline pgprot_t uncached(pgprot_t prot)
 {
 	seen.uncached++;
@@ -38,7 +38,7 @@ static inline int mapped_io(unsigned long pfn, unsigned long size, pgprot_t prot
 #define rdma_user_mmap_entry_get(context, vma) look_up()
 #define rdma_user_mmap_entry_put(entry) ((void)(entry), seen.puts++)
 #define rdma_user_mmap_io(context, vma, pfn, size, prot, entry) mapped_io(pfn, size, prot)
-/* The test's VMA is in no address space, so its lock is not held. */
+/* The test's VMA has no mm, so its lock cannot be held. */
 #define t3_vma_flags(vma, bits, no_bits) ((void)(vma), seen.set = (bits), seen.cleared = (no_bits))
 #pragma push_macro("pgprot_noncached")
 #undef pgprot_noncached
@@ -46,7 +46,7 @@ static inline int mapped_io(unsigned long pfn, unsigned long size, pgprot_t prot
 #include "verbs.c"
 #pragma pop_macro("pgprot_noncached")
 
-/* --- what lies around verbs.c ------------------------------------------------ */
+/* --- stubs of the driver ------------------------------------------------------- */
 
 struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 {
@@ -110,8 +110,8 @@ static int mapped(unsigned long pages, unsigned long flags)
 }
 
 /*
- * B4: stores to memory that combines writes are not ordered by what orders others, and the library
- * has no more than that between a request and its doorbell.
+ * B4: stores to write-combining memory are not ordered by the barrier that the library has between
+ * a request and its doorbell.
  */
 static void doorbells_are_uncached(struct kunit *test)
 {
@@ -121,7 +121,7 @@ static void doorbells_are_uncached(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.size, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, pgprot_val(seen.prot), pgprot_val(pgprot_noncached(PAGE_SHARED)));
 	KUNIT_EXPECT_EQ(test, seen.uncached, 1);
-	/* A child has no part in it, and nothing is read from there. */
+	/* A child process does not inherit the mapping, and it is write only. */
 	KUNIT_EXPECT_EQ(test, seen.set & VM_DONTCOPY, VM_DONTCOPY);
 	KUNIT_EXPECT_EQ(test, seen.cleared, VM_MAYREAD);
 	KUNIT_EXPECT_EQ(test, mapped(1, VM_READ | VM_WRITE | VM_SHARED), -EPERM);
@@ -137,7 +137,7 @@ static void rings_are_cached(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.uncached, 0);
 }
 
-static void key_of_nothing_is_refused(struct kunit *test)
+static void unknown_mmap_key_is_refused(struct kunit *test)
 {
 	seen.entry = NULL;
 	KUNIT_EXPECT_EQ(test, mapped(1, VM_WRITE | VM_SHARED), -EINVAL);
@@ -147,7 +147,7 @@ static void key_of_nothing_is_refused(struct kunit *test)
 static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(doorbells_are_uncached),
 	KUNIT_CASE(rings_are_cached),
-	KUNIT_CASE(key_of_nothing_is_refused),
+	KUNIT_CASE(unknown_mmap_key_is_refused),
 	{}
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work queues against a card that says anything at all: whatever completions it makes up, each
- * request comes back once, in the order of posting, and nobody writes outside the arrays (KASAN
- * sees it). What right completions mean is tested in user space (tests/unit/kernel).
+ * Work queues with random completion entries: each request completes once, in posting order, and
+ * no write is outside of the arrays (KASAN detects it). tests/unit/kernel tests valid completions.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -30,10 +29,10 @@ static struct t3_wq *make_wq(struct kunit *test)
 	return wq;
 }
 
-/* Both sides' progress, as a consumer sees it. */
+/* Progress of both sides, as a consumer sees it. */
 struct ledger {
 	u64 sent, received;		/* posted */
-	u64 sends_back, receives_back;	/* retired */
+	u64 sends_back, receives_back;	/* completed */
 };
 
 static void post_some(struct t3_wq *wq, struct ledger *l, struct rnd_state *random)
@@ -41,7 +40,7 @@ static void post_some(struct t3_wq *wq, struct ledger *l, struct rnd_state *rand
 	static const u8 ops[] = { T3_RDMA_SEND, T3_RDMA_WRITE, T3_RDMA_READ_REQ };
 	unsigned int n;
 
-	for (n = prandom_u32_state(random) % 5; n && t3_sq_room(wq); n--) {
+	for (n = prandom_u32_state(random) % 5; n && t3_sq_avail(wq); n--) {
 		struct t3_sq_entry *sq = t3_sq_at(wq, wq->sq_wptr++);
 
 		*sq = (struct t3_sq_entry){
@@ -49,32 +48,32 @@ static void post_some(struct t3_wq *wq, struct ledger *l, struct rnd_state *rand
 			.signaled = true, .read_len = 64,
 		};
 	}
-	for (n = prandom_u32_state(random) % 4; n && t3_rq_room(wq); n--) {
+	for (n = prandom_u32_state(random) % 4; n && t3_rq_avail(wq); n--) {
 		struct t3_rq_entry *rq = t3_rq_at(wq, wq->rq_wptr++);
 
 		*rq = (struct t3_rq_entry){ .wr_id = l->received++ };
 	}
 }
 
-static void retire_all(struct kunit *test, struct t3_wq *wq, struct ledger *l)
+static void poll_all(struct kunit *test, struct t3_wq *wq, struct ledger *l)
 {
-	struct t3_retired out;
+	struct t3_completion out;
 
-	while (t3_sq_retirable(wq)) {
-		KUNIT_ASSERT_TRUE(test, t3_sq_retire(wq, &out));
+	while (t3_sq_has_completion(wq)) {
+		KUNIT_ASSERT_TRUE(test, t3_sq_next_completion(wq, &out));
 		KUNIT_ASSERT_EQ(test, out.wr_id, l->sends_back++);
 	}
-	KUNIT_EXPECT_FALSE(test, t3_sq_retire(wq, &out));
-	while (t3_rq_retirable(wq)) {
-		KUNIT_ASSERT_TRUE(test, t3_rq_retire(wq, &out));
+	KUNIT_EXPECT_FALSE(test, t3_sq_next_completion(wq, &out));
+	while (t3_rq_has_completion(wq)) {
+		KUNIT_ASSERT_TRUE(test, t3_rq_next_completion(wq, &out));
 		KUNIT_ASSERT_EQ(test, out.wr_id, l->receives_back++);
 	}
-	KUNIT_EXPECT_FALSE(test, t3_rq_retire(wq, &out));
+	KUNIT_EXPECT_FALSE(test, t3_rq_next_completion(wq, &out));
 	KUNIT_ASSERT_LE(test, l->sends_back, l->sent);
 	KUNIT_ASSERT_LE(test, l->receives_back, l->received);
 }
 
-static void any_completion_at_all(struct kunit *test)
+static void random_entries_complete_each_request_once(struct kunit *test)
 {
 	unsigned int seen[T3_CQE_BAD + 1] = {}, life, round;
 	struct rnd_state random;
@@ -91,9 +90,9 @@ static void any_completion_at_all(struct kunit *test)
 
 			post_some(wq, &l, &random);
 			prandom_bytes_state(&random, &cqe, sizeof(cqe));
-			if (round & 1)	/* success, else nearly all of them are errors */
+			if (round & 1)	/* success: nearly all random entries are errors */
 				cqe.header &= ~cpu_to_be32(T3_CQE_STATUS);
-			/* What is due, now and then: nobody would guess it. */
+			/* Sometimes the expected value, which is never random. */
 			if (round % 3 == 0)
 				cqe.u.rq.msn = cpu_to_be32(wq->rq_done + 1);
 			if (round % 5 == 0)
@@ -102,12 +101,12 @@ static void any_completion_at_all(struct kunit *test)
 			KUNIT_ASSERT_LE(test, verdict, T3_CQE_BAD);
 			seen[verdict]++;
 			if (round % 7 == 0)
-				t3_wq_note_error(wq, &cqe);
+				t3_wq_record_error(wq, &cqe);
 			if (round % 3)
-				retire_all(test, wq, &l);
+				poll_all(test, wq, &l);
 		}
 		t3_wq_flush(wq);
-		retire_all(test, wq, &l);
+		poll_all(test, wq, &l);
 		KUNIT_ASSERT_EQ(test, l.sends_back, l.sent);
 		KUNIT_ASSERT_EQ(test, l.receives_back, l.received);
 		kunit_kfree(test, wq->rq);
@@ -121,7 +120,7 @@ static void any_completion_at_all(struct kunit *test)
 	KUNIT_EXPECT_NE(test, seen[T3_CQE_BAD], 0);
 }
 
-static void every_status_and_opcode_has_a_meaning(struct kunit *test)
+static void every_status_and_opcode_is_mapped(struct kunit *test)
 {
 	unsigned int status, opcode;
 
@@ -139,21 +138,21 @@ static void every_status_and_opcode_has_a_meaning(struct kunit *test)
 	}
 }
 
-static void generation_turns_with_each_lap(struct kunit *test)
+static void generation_flips_with_each_lap(struct kunit *test)
 {
 	u32 ptr;
 
 	for (ptr = 0; ptr < 4 << SLOTS_LOG2; ptr++)
 		KUNIT_ASSERT_EQ(test, t3_gen(ptr, SLOTS_LOG2), !((ptr >> SLOTS_LOG2) % 2));
-	/* The counter itself runs over. */
+	/* The counter wraps. */
 	KUNIT_EXPECT_EQ(test, t3_gen(~0U, SLOTS_LOG2), 0);
 	KUNIT_EXPECT_EQ(test, t3_gen(~0U + 1, SLOTS_LOG2), 1);
 }
 
 static struct kunit_case wq_cases[] = {
-	KUNIT_CASE(any_completion_at_all),
-	KUNIT_CASE(every_status_and_opcode_has_a_meaning),
-	KUNIT_CASE(generation_turns_with_each_lap),
+	KUNIT_CASE(random_entries_complete_each_request_once),
+	KUNIT_CASE(every_status_and_opcode_is_mapped),
+	KUNIT_CASE(generation_flips_with_each_lap),
 	{}
 };
 

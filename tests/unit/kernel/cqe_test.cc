@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Completion entries: from the bytes that the card writes to what the consumer is told.
+// Completion entries: from the bytes that the card writes to the completions of the consumer.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -74,21 +74,21 @@ protected:
         ASSERT_EQ(t3_wq_post_recv(&wq, &req), 0);
     }
 
-    /// What the consumer gets now, as "id:status" of the send or the receive side.
-    std::string sends() { return drain(t3_sq_retire, t3_sq_retirable); }
-    std::string recvs() { return drain(t3_rq_retire, t3_rq_retirable); }
+    /// The completions that the consumer polls now, as "id:status", of the send or the receive side.
+    std::string sends() { return drain(t3_sq_next_completion, t3_sq_has_completion); }
+    std::string recvs() { return drain(t3_rq_next_completion, t3_rq_has_completion); }
 
     t3_cqe_verdict apply(const t3_cqe& e) { return t3_wq_apply(&wq, &e); }
 
     t3_wq wq{};
-    t3_retired last{};
+    t3_completion last{};
 
 private:
-    template <typename Retire, typename Retirable> std::string drain(Retire retire, Retirable retirable) {
+    template <typename Next, typename Has> std::string drain(Next next_completion, Has has_completion) {
         std::string all;
         for (;;) {
-            const bool announced = retirable(&wq);
-            const bool got = retire(&wq, &last);
+            const bool announced = has_completion(&wq);
+            const bool got = next_completion(&wq, &last);
             EXPECT_EQ(announced, got);
             if (!got)
                 return all;
@@ -163,7 +163,7 @@ TEST_F(Completions, ReceiveWithInvalidateNamesTheStag) {
 }
 
 // Sends complete in posting order, although a read's data comes late.
-TEST_F(Completions, AReadAtTheHeadHoldsBackWhatIsBehindIt) {
+TEST_F(Completions, ReadAtTheHeadDelaysLaterCompletions) {
     post(1, T3_RDMA_READ_REQ);
     post(2, T3_RDMA_SEND);
     post(3, T3_RDMA_WRITE);
@@ -184,7 +184,7 @@ TEST_F(Completions, ReadsCompleteInPostingOrder) {
     EXPECT_EQ(apply(read_response()), T3_CQE_STALE);
 }
 
-TEST_F(Completions, UnsignaledRequestsRetireSilently) {
+TEST_F(Completions, UnsignaledRequestsAreNotReported) {
     post(1, T3_RDMA_SEND, false);
     post(2, T3_RDMA_WRITE, false);
     post(3, T3_RDMA_SEND);
@@ -193,8 +193,8 @@ TEST_F(Completions, UnsignaledRequestsRetireSilently) {
     EXPECT_EQ(wq.sq_rptr, 3u);
 }
 
-// X2: an unsignaled read has an entry all the same; nobody is told, nothing is passed by.
-TEST_F(Completions, UnsignaledReadHoldsBackButIsSilent) {
+// X2: an unsignaled read has an entry too. It is not reported, and later requests wait for it.
+TEST_F(Completions, UnsignaledReadDelaysLaterCompletions) {
     post(1, T3_RDMA_READ_REQ, false);
     post(2, T3_RDMA_SEND);
     apply(sent(1));
@@ -203,8 +203,8 @@ TEST_F(Completions, UnsignaledReadHoldsBackButIsSilent) {
     EXPECT_EQ(sends(), "2:0");
 }
 
-// A10: the response to the zero-byte RTR read is not the consumer's.
-TEST_F(Completions, RtrResponseIsSwallowedOnce) {
+// A10: the response to the zero-length RTR read is not reported to the consumer.
+TEST_F(Completions, RtrResponseIsDiscardedOnce) {
     wq.rtr_expected = true;
     post(1, T3_RDMA_READ_REQ);
     EXPECT_EQ(apply(read_response(T3_RTR_STAG)), T3_CQE_SWALLOWED);
@@ -213,7 +213,7 @@ TEST_F(Completions, RtrResponseIsSwallowedOnce) {
     EXPECT_EQ(sends(), "1:0");
 }
 
-TEST_F(Completions, EntriesOfTheDistantPastAreStale) {
+TEST_F(Completions, EntriesOfCompletedRequestsAreStale) {
     post(1, T3_RDMA_SEND);
     apply(sent(0));
     EXPECT_EQ(sends(), "1:0");
@@ -224,20 +224,20 @@ TEST_F(Completions, EntriesOfTheDistantPastAreStale) {
     EXPECT_EQ(wq.sq_rptr, 1u);
 }
 
-TEST_F(Completions, AnEntryForAnotherKindOfRequestIsAnError) {
+TEST_F(Completions, EntryForAnotherKindOfRequestIsAnError) {
     post(1, T3_RDMA_WRITE);
     EXPECT_EQ(apply(sent(0, T3_RDMA_SEND)), T3_CQE_BAD);
     EXPECT_TRUE(wq.error);
 }
 
-TEST_F(Completions, AMessageWithoutAReceiveIsAnError) {
+TEST_F(Completions, MessageWithoutAReceiveIsAnError) {
     EXPECT_EQ(apply(received(1, 8)), T3_CQE_BAD);
     EXPECT_TRUE(wq.error);
     EXPECT_EQ(recvs(), "");
 }
 
 // The card compares four bits of the MSN, software all of them.
-TEST_F(Completions, AGapInTheMsnIsAnError) {
+TEST_F(Completions, GapInTheMsnIsAnError) {
     post_recv(1);
     EXPECT_EQ(apply(received(17, 8)), T3_CQE_BAD);
     EXPECT_TRUE(wq.error);
@@ -245,14 +245,14 @@ TEST_F(Completions, AGapInTheMsnIsAnError) {
     EXPECT_EQ(last.len, 0u);
 }
 
-// X10, X11: what cannot be must not stop the queue.
-TEST_F(Completions, ImpossibleEntries) {
+// X10, X11: invalid entries must not block the queue.
+TEST_F(Completions, InvalidEntriesAreErrors) {
     for (const unsigned opcode : {0U, 1U, 7U, 8U, 13U, 15U})
         EXPECT_EQ(apply(cqe(header(false, opcode), 0, 0, 0)), T3_CQE_BAD) << opcode;
 }
 
 // B2
-TEST_F(Completions, FlushCompletesEverythingInOrderBehindWhatWasDone) {
+TEST_F(Completions, FlushCompletesOutstandingRequestsInOrder) {
     post(1, T3_RDMA_SEND);
     post(2, T3_RDMA_SEND, false);
     post(3, T3_RDMA_READ_REQ);
@@ -266,8 +266,8 @@ TEST_F(Completions, FlushCompletesEverythingInOrderBehindWhatWasDone) {
     EXPECT_EQ(recvs(), "11:0 12:" + flushed);
 }
 
-// A3, X8: a second flush finds nothing, and late entries do not come back to life.
-TEST_F(Completions, FlushTwiceAndLateEntries) {
+// A3, X8: a second flush completes nothing, and late entries have no effect.
+TEST_F(Completions, SecondFlushAndLateEntriesCompleteNothing) {
     post(1, T3_RDMA_SEND);
     post_recv(11);
     t3_wq_flush(&wq);
@@ -282,7 +282,7 @@ TEST_F(Completions, FlushTwiceAndLateEntries) {
 }
 
 // Draining posts to a queue in error: the request completes at the next flush.
-TEST_F(Completions, DeferredRequestsAreFlushedToo) {
+TEST_F(Completions, DeferredRequestsAreFlushed) {
     t3_wq_flush(&wq);
     t3_send req{};
     req.wr_id = 9;
@@ -294,18 +294,18 @@ TEST_F(Completions, DeferredRequestsAreFlushedToo) {
     EXPECT_EQ(sends(), "9:" + std::to_string(T3_STATUS_FLUSH));
 }
 
-TEST_F(Completions, ALocalErrorKeepsItsStatusThroughTheFlush) {
+TEST_F(Completions, FlushKeepsTheStatusOfALocalError) {
     post(1, T3_RDMA_SEND);
     post(2, T3_RDMA_WRITE);
     post(3, T3_RDMA_SEND);
     const auto error = sent(1, T3_RDMA_WRITE, T3_STATUS_ACCESS);
-    t3_wq_note_error(&wq, &error);
+    t3_wq_record_error(&wq, &error);
     t3_wq_flush(&wq);
     const auto flushed = std::to_string(T3_STATUS_FLUSH);
     EXPECT_EQ(sends(), "1:" + flushed + " 2:" + std::to_string(T3_STATUS_ACCESS) + " 3:" + flushed);
 }
 
-TEST_F(Completions, EveryRingSizeAcrossTheEndOfTheCounter) {
+TEST_F(Completions, SendCounterWraps) {
     wq.sq_wptr = wq.sq_rptr = 0xfffffffc;
     for (std::uint32_t i = 0; i < 16; i++) {
         const auto ptr = wq.sq_wptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// QP transitions: rules that must hold for the table as a whole, and the ways through it.
+// QP transitions: sequences of events, and rules that hold for the whole table.
 #include <string>
 #include <vector>
 
@@ -41,7 +41,7 @@ void walk(const std::string& name, const std::vector<Step>& steps) {
     }
 }
 
-TEST(QpFsm, WaysThrough) {
+TEST(QpFsm, Sequences) {
     walk("peer closes", {{T3_QPEV_USER_INIT, T3_QPS_IDLE},
                          {T3_QPEV_CONNECT, T3_QPS_RTS},
                          {T3_QPEV_PEER_CLOSE, T3_QPS_CLOSING},
@@ -58,14 +58,14 @@ TEST(QpFsm, WaysThrough) {
                                                    {T3_QPEV_CLOSED, T3_QPS_ERROR},
                                                    {T3_QPEV_USER_RESET, T3_QPS_IDLE},
                                                    {T3_QPEV_CONNECT, T3_QPS_RTS}});
-    walk("error found here", {{T3_QPEV_CONNECT, T3_QPS_RTS},
-                              {T3_QPEV_PROTO_ERROR, T3_QPS_TERMINATE},
-                              {T3_QPEV_PROTO_ERROR, T3_QPS_TERMINATE},
-                              {T3_QPEV_PEER_CLOSE, T3_QPS_TERMINATE},
-                              {T3_QPEV_CLOSED, T3_QPS_ERROR}});
+    walk("error detected here", {{T3_QPEV_CONNECT, T3_QPS_RTS},
+                                 {T3_QPEV_PROTO_ERROR, T3_QPS_TERMINATE},
+                                 {T3_QPEV_PROTO_ERROR, T3_QPS_TERMINATE},
+                                 {T3_QPEV_PEER_CLOSE, T3_QPS_TERMINATE},
+                                 {T3_QPEV_CLOSED, T3_QPS_ERROR}});
 }
 
-TEST(QpFsm, RtsOnlyByAConnection) {
+TEST(QpFsm, OnlyAConnectionLeadsToRts) {
     for (const auto state : states())
         for (const auto event : events()) {
             const auto step = t3_qp_fsm(state, event);
@@ -76,7 +76,7 @@ TEST(QpFsm, RtsOnlyByAConnection) {
         }
 }
 
-TEST(QpFsm, WhoeverLeavesTheConnectionFlushesAndDetaches) {
+TEST(QpFsm, EndOfAConnectionFlushesAndDropsTheEndpoint) {
     for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE})
         for (const auto event : events()) {
             const auto step = t3_qp_fsm(state, event);
@@ -85,37 +85,37 @@ TEST(QpFsm, WhoeverLeavesTheConnectionFlushesAndDetaches) {
                 continue;
             EXPECT_TRUE(step.actions & T3_QPA_FLUSH)
                 << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
-            EXPECT_TRUE(step.actions & T3_QPA_DETACH)
+            EXPECT_TRUE(step.actions & T3_QPA_DROP_EP)
                 << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
         }
 }
 
 // A3: a second error must not flush again.
-TEST(QpFsm, NothingIsFlushedTwice) {
+TEST(QpFsm, ErrorStateDoesNotFlushAgain) {
     for (const auto event : events())
         EXPECT_FALSE(t3_qp_fsm(T3_QPS_ERROR, event).actions & T3_QPA_FLUSH) << t3_qp_event_name(event);
 }
 
-// The end of a connection must be accepted wherever a connection can be.
-TEST(QpFsm, TheEndOfAConnectionIsNeverRefused) {
+// The end of a connection is legal in each state that can have one.
+TEST(QpFsm, EndOfAConnectionIsNeverRefused) {
     for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE, T3_QPS_ERROR})
         for (const auto event : {T3_QPEV_CLOSED, T3_QPEV_LOST, T3_QPEV_PEER_CLOSE, T3_QPEV_DESTROY})
             EXPECT_TRUE(t3_qp_fsm(state, event).legal)
                 << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
 }
 
-TEST(QpFsm, AResetWithAConnectionIsRefused) {
+TEST(QpFsm, ResetOfAConnectedQpIsRefused) {
     for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE})
         EXPECT_FALSE(t3_qp_fsm(state, T3_QPEV_USER_RESET).legal);
 }
 
-TEST(QpFsm, DestroyLetsACloseComeToItsEnd) {
+TEST(QpFsm, DestroyLetsACloseComplete) {
     EXPECT_EQ(t3_qp_fsm(T3_QPS_CLOSING, T3_QPEV_DESTROY).actions, unsigned{T3_QPA_NONE});
     EXPECT_TRUE(t3_qp_fsm(T3_QPS_RTS, T3_QPEV_DESTROY).actions & T3_QPA_ABORT);
 }
 
-// A consumer that moves its QP to ERR wants its buffers back; a FIN does not make the card let go of them.
-TEST(QpFsm, ErrorByTheConsumerAbortsWhereverAConnectionIs) {
+// A consumer that moves its QP to ERR frees its buffers next. After a FIN the card may still access them.
+TEST(QpFsm, ModifyToErrorAbortsEveryConnection) {
     for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE}) {
         const auto step = t3_qp_fsm(state, T3_QPEV_USER_ERROR);
         EXPECT_TRUE(step.legal && step.actions & T3_QPA_ABORT) << t3_qp_state_name(state);
@@ -123,14 +123,14 @@ TEST(QpFsm, ErrorByTheConsumerAbortsWhereverAConnectionIs) {
     }
 }
 
-TEST(QpFsm, NumbersOutOfRangeAreIllegal) {
+TEST(QpFsm, OutOfRangeValuesAreIllegal) {
     EXPECT_FALSE(t3_qp_fsm(static_cast<t3_qp_state>(T3_QPS_NUM), T3_QPEV_CLOSED).legal);
     EXPECT_FALSE(t3_qp_fsm(T3_QPS_IDLE, static_cast<t3_qp_event>(T3_QPEV_NUM)).legal);
     EXPECT_FALSE(t3_qp_fsm(static_cast<t3_qp_state>(-1), static_cast<t3_qp_event>(-1)).legal);
     EXPECT_STREQ(t3_qp_state_name(static_cast<t3_qp_state>(99)), "?");
 }
 
-TEST(QpFsm, EverythingHasAName) {
+TEST(QpFsm, EveryStateAndEventHasAName) {
     for (const auto state : states())
         EXPECT_STRNE(t3_qp_state_name(state), "?");
     for (const auto event : events())

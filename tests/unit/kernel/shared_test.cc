@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What driver and provider share, by the tables that tests/kunit/iw_cxgb3/shared_kunit.c runs in the kernel.
+// Code that driver and provider share, with the tables that tests/kunit/iw_cxgb3/shared_kunit.c uses in the
+// kernel.
 #include <cctype>
 #include <cstring>
 #include <string>
@@ -26,7 +27,7 @@ class Entry : public testing::TestWithParam<t3_entry_row> {};
 
 } // namespace
 
-TEST_P(Request, LiesInTheSlotAsItShould) {
+TEST_P(Request, IsBuiltAsTabulated) {
     const t3_request_row& row = GetParam();
     for (const int pattern : {0xa5, 0x5a}) {
         t3_wr_slot slot;
@@ -44,14 +45,14 @@ TEST_P(Request, LiesInTheSlotAsItShould) {
 }
 INSTANTIATE_TEST_SUITE_P(Shared, Request, rows(t3_request_rows), name_of<t3_request_row>);
 
-TEST_P(Header, SaysWhatItIs) {
+TEST_P(Header, IsBuiltAsTabulated) {
     const t3_header_row& row = GetParam();
     const __be32 words[] = {t3_wr_hi(row.opcode, row.flags), t3_wr_lo(row.flits, row.tid, row.gen)};
     EXPECT_EQ(t3_row_compare(row.words, reinterpret_cast<const uint8_t*>(words)), 8);
 }
 INSTANTIATE_TEST_SUITE_P(Shared, Header, rows(t3_header_rows), name_of<t3_header_row>);
 
-TEST_P(Entry, IsRead) {
+TEST_P(Entry, IsDecodedAsTabulated) {
     const t3_entry_row& row = GetParam();
     EXPECT_EQ(t3_header_qpid(row.header), row.qpid);
     EXPECT_EQ(t3_header_status(row.header), row.status);
@@ -64,7 +65,7 @@ TEST_P(Entry, IsRead) {
 }
 INSTANTIATE_TEST_SUITE_P(Shared, Entry, rows(t3_entry_rows), name_of<t3_entry_row>);
 
-TEST(Entry, OfEveryTypeAndOpcode) {
+TEST(Entry, IsClassifiedByTypeAndOpcode) {
     for (unsigned op = 0; op < 16; op++) {
         EXPECT_EQ(t3_header_kind(T3_CQE_TYPE_SQ | op) == T3_KIND_SENT, (T3_SENT_OPCODES >> op & 1) != 0)
             << op;
@@ -73,7 +74,7 @@ TEST(Entry, OfEveryTypeAndOpcode) {
     }
 }
 
-TEST(Status, InVerbs) {
+TEST(Status, MapsToAWcStatus) {
     unsigned known = 0;
     for (unsigned status = 0; status < 256; status++) {
         uint8_t wc = T3_WC_FATAL_ERR;
@@ -88,7 +89,7 @@ TEST(Status, InVerbs) {
     EXPECT_EQ(known, std::size(t3_status_rows));
 }
 
-TEST(Status, OfAMessageByItsNumber) {
+TEST(Status, MsnGapFailsAMessage) {
     for (const auto& row : t3_msn_rows)
         EXPECT_EQ(t3_message_status(static_cast<uint32_t>(row.status) << 5, row.msn, row.expected),
                   row.verdict)

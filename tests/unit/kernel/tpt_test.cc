@@ -84,7 +84,7 @@ TEST(TptPages, IndexCountsFromTheFirstPage) {
 
 // A region of nearly 4 GiB at the top of the address space.
 // B17
-TEST(TptPages, NoOverflowAtTheTop) {
+TEST(TptPages, CountDoesNotOverflow) {
     const std::uint64_t va = 0xffffffff00000000;
     EXPECT_EQ(t3_pages(va, 0xffffffff, 0), 0x100000u);
 }

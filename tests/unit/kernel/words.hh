@@ -22,7 +22,7 @@ inline std::string words(const void* memory, std::size_t n) {
     return out.str();
 }
 
-/// The other way round.
+/// The inverse of words().
 template <typename T> T from_words(const std::string& text) {
     T object{};
     std::istringstream in(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Work requests, byte by byte against the documented examples, and what must be refused.
+// Work requests, byte by byte against the documented examples, and requests that must be refused.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -15,7 +15,7 @@ extern "C" {
 
 namespace {
 
-/// A work queue of 32 slots, 16 sends and 16 receives, at the documented point of its life.
+/// A work queue of 32 slots, 16 sends and 16 receives, with the documented counters.
 class Queue : public ::testing::Test {
 protected:
     Queue() {
@@ -107,8 +107,8 @@ TEST_F(InitiatorQueue, ReadHasNoFlags) {
     EXPECT_TRUE(t3_sq_at(&wq, 7)->signaled);
 }
 
-// A9: a read of nothing with STag 0 would make the peer terminate the connection.
-TEST_F(InitiatorQueue, EmptyReadHasStagsThatAreNotZero) {
+// A9: a zero-length read with STag 0 would make the peer terminate the connection.
+TEST_F(InitiatorQueue, ZeroLengthReadHasNonzeroStags) {
     auto req = request(T3_WR_OP_READ, T3_RDMA_READ_REQ, 0, 0, 0);
     for (const unsigned num_sge : {0U, 1U}) {
         req.num_sge = num_sge;
@@ -211,7 +211,7 @@ TEST_F(Queue, ReceiveOfPages) {
     EXPECT_EQ(flits(5, 15, 1), "00000000 00000001");
 }
 
-TEST_F(Queue, ReceiveOfNothing) {
+TEST_F(Queue, ZeroLengthReceive) {
     const t3_recv req{};
     ASSERT_EQ(t3_wq_post_recv(&wq, &req), 0);
     EXPECT_EQ(flits(0, 0, 3), "17c00100 8000000d 00000000 00000000 00000000 00000000");
@@ -232,8 +232,8 @@ TEST_F(Queue, FullQueues) {
     EXPECT_EQ(wq.wptr, 31u);
 }
 
-// A11: counters run through 2^32, the generation alternates with each lap.
-TEST_F(Queue, GenerationAcrossLapsAndTheEndOfTheCounter) {
+// A11: counters wrap at 2^32, the generation alternates with each lap.
+TEST_F(Queue, GenerationAlternatesAcrossTheWrap) {
     const auto req = request(T3_WR_OP_SEND, T3_RDMA_SEND, 0x1000, 1);
     wq.wptr = 0xffffffc0; // a multiple of both sizes of ring
     wq.sq_wptr = wq.sq_rptr = 0xfffffff8;
@@ -257,7 +257,7 @@ TEST_F(Queue, LeadingReceives) {
     ASSERT_EQ(t3_wq_post_send(&wq, &send), 0);
     ASSERT_EQ(t3_wq_post_recv(&wq, &recv), 0);
     EXPECT_EQ(t3_wq_leading_recvs(&wq), 2);
-    // A ring of a user may say what it likes.
+    // User space can write any content to its ring.
     std::memset(static_cast<void*>(wq.slots), 0x17, 32 * sizeof(t3_wr_slot));
     EXPECT_EQ(t3_wq_leading_recvs(&wq), 32);
 }
@@ -303,14 +303,14 @@ TEST(WrRdmaInit, RtrTypeAndChannel) {
     EXPECT_EQ(words(&wr.flags_rtr_type, 1), "00140001");
 }
 
-TEST(WrTerminate, IsASendOfItsControlWord) {
+TEST(WrTerminate, IsASendOfTheControlWord) {
     std::array<std::uint8_t, T3_TERMINATE_WR_BYTES> wr;
     t3_wr_build_terminate(wr.data(), 0x12, 0x11, 0x01);
     EXPECT_EQ(words(wr.data(), 10), "14c00300 00001205 00000000 00000000 07000000 00000000 00000004 00000000 "
                                     "11010000 00000000");
 }
 
-TEST(WrRtrRead, IsAReadOfNothingWithStagOne) {
+TEST(WrRtrRead, IsAZeroLengthReadWithStagOne) {
     t3_wr_read wr;
     t3_wr_build_rtr_read(&wr, 0x12);
     EXPECT_EQ(words(&wr, 12), "16c00000 00001206 00000000 00000000 01000000 00000001 00000000 00000001 "
