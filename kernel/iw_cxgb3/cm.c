@@ -152,8 +152,16 @@ static bool try_again_with_rev1(struct t3_ep *ep)
 	call->pdata = next->pdata;
 	call->pdata_len = next->pdata_len;
 	call->nobody_waits = true;
+	t3_ep_get(next);
+	if (t3_ep_publish(next)) {
+		t3_ep_put(next);
+		t3_ep_put(next);
+		t3_qp_put(qp);
+		return false;
+	}
 	ep->cm_id = NULL;
 	t3_ep_post(next, call);
+	t3_ep_put(next);
 	return true;
 }
 
@@ -687,7 +695,6 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 		goto out_qp;
 	}
 	ep->quota = quota;
-
 	memcpy(&ep->local, &cm_id->m_local_addr, sizeof(ep->local));
 	memcpy(&ep->remote, &cm_id->m_remote_addr, sizeof(ep->remote));
 	ep->tos = cm_id->tos_set ? cm_id->tos : 0;
@@ -698,13 +705,20 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	call.pdata = ep->pdata;
 	call.pdata_len = ep->pdata_len;
 
+	t3_ep_get(ep);
+	ret = t3_ep_publish(ep);
+	if (ret) {
+		t3_ep_put(ep);
+		goto out_ep;
+	}
 	/* The reference is the endpoint's; it ends with the last event. */
 	cm_id->add_ref(cm_id);
-	t3_ep_get(ep);
+	T3_RACE_POINT(t3_connect_published);
 	ret = t3_ep_call(ep, &call);
-	t3_ep_put(ep);
 	if (ret)
 		cm_id->rem_ref(cm_id);
+out_ep:
+	t3_ep_put(ep);
 out_qp:
 	t3_qp_put(call.qp);
 	return ret;

@@ -136,7 +136,7 @@ enum t3_ep_id_kind {
 /*
  * One end of a connection.
  *
- * References: one from birth to EP_DEAD; one while the timer runs, and one while
+ * References: one from t3_ep_alloc() to EP_DEAD; one while the timer runs, and one while
  * the work item is queued; the QP's, while it is attached; the consumer's, from
  * the connect request to the end of accept or reject. The memory is freed after
  * a grace period, because a CPL handler may have fetched the pointer from the
@@ -257,6 +257,7 @@ void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status);
 /* ep.c */
 extern struct workqueue_struct *t3_cm_wq;
 struct t3_ep *t3_ep_alloc(struct t3_dev *dev);
+int t3_ep_publish(struct t3_ep *ep);
 struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
 bool t3_ep_tryget(struct t3_ep *ep);
 void t3_ep_kick(struct t3_ep *ep);

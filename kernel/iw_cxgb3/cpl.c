@@ -555,6 +555,11 @@ static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	u32 tid = be32_to_cpu(req->ot) & T3_CPL_ID;
 	int ret;
 
+	/* The device ended the endpoint before its first message. */
+	if (ep->state == EP_DEAD) {
+		t3_release_tid(ep->dev, tid);
+		return;
+	}
 	ep->local.sin_family = AF_INET;
 	ep->local.sin_port = req->local_port;
 	ep->local.sin_addr.s_addr = req->local_ip;
@@ -607,8 +612,8 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 	u8 opcode = t3_cpl_opcode(skb);
 
 	trace_t3_cpl_in(ep, opcode);
-	/* Queued before the end; nothing in it matters any more. */
-	if (ep->state == EP_DEAD)
+	/* A message from before the end has no effect, but a SYN has a TID to release. */
+	if (ep->state == EP_DEAD && opcode != T3_CPL_PASS_ACCEPT_REQ)
 		return;
 	if (!pskb_may_pull(skb, ep_messages[opcode].min_len)) {
 		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);

@@ -226,6 +226,7 @@ static void ep_bury(struct t3_ep *ep)
 {
 	struct t3_cm_dev *cm = ep->cm;
 
+	ep->log.id = ep->id;
 	ep->log.tid = ep->tid;
 	ep->log.local = ep->local;
 	ep->log.remote = ep->remote;
@@ -381,17 +382,20 @@ static void ep_work(struct work_struct *work)
 }
 
 /**
- * t3_ep_alloc - make an endpoint
+ * t3_ep_alloc - allocate an endpoint
  * @dev: device
  *
- * With everything in it that its end will need. May sleep. Charged to a process that
- * connects; work items, which take connections, are charged for nothing.
+ * Allocates the messages of its teardown too. May sleep. The memory is charged to the
+ * cgroup of a process that connects; a work item, which creates the endpoint of a
+ * connection request, is charged for nothing.
+ *
+ * Nothing can find the endpoint before t3_ep_publish(). Until then the caller fills it in,
+ * and frees it with t3_ep_put().
  *
  * Return: the endpoint in EP_IDLE, or an error pointer.
  */
 struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 {
-	struct t3_cm_dev *cm = dev->cm;
 	struct t3_ep *ep;
 	int ret;
 
@@ -400,7 +404,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&ep->ref);
 	ep->dev = dev;
-	ep->cm = cm;
+	ep->cm = dev->cm;
 	skb_queue_head_init(&ep->inbox);
 	skb_queue_head_init(&ep->spare);
 	spin_lock_init(&ep->mailbox_lock);
@@ -411,30 +415,41 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	ep->state = EP_IDLE;
 
 	ret = t3_cpl_reserve(ep);
-	if (ret)
-		goto err_free;
+	if (ret) {
+		t3_ep_put(ep);
+		return ERR_PTR(ret);
+	}
+	return ep;
+}
+
+/**
+ * t3_ep_publish - enter an endpoint into the device's table
+ * @ep: endpoint from t3_ep_alloc(), complete
+ *
+ * May sleep. Afterwards the initial reference belongs to the ordered context, which drops
+ * it in EP_DEAD. Events of the device (EP_EV_RETIRE, EP_EV_DEVICE_DOWN) can end the endpoint
+ * at once, so a caller that still uses it must hold another reference.
+ *
+ * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM, and then the
+ * endpoint is still the caller's to free.
+ */
+int t3_ep_publish(struct t3_ep *ep)
+{
+	struct t3_cm_dev *cm = ep->cm;
+	int ret = -ENODEV;
 
 	/*
-	 * Counted before the check: t3_cm_stop() first forbids and then waits, so
-	 * either we see the ban or it sees us.
+	 * Counted before the check. t3_cm_stop() sets @stopped before it waits for the
+	 * count, so either this function sees the flag or t3_cm_stop() sees the endpoint.
 	 */
 	atomic_inc(&cm->live);
 	smp_mb__after_atomic();		/* pairs with the one in t3_cm_stop() */
-	if (READ_ONCE(cm->stopped)) {
-		ret = -ENODEV;
-		goto err_uncount;
-	}
-	ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
-				 GFP_KERNEL);
-	if (ret < 0)
-		goto err_uncount;
-	ep->log.id = ep->id;
-	return ep;
-
-err_uncount:
+	if (!READ_ONCE(cm->stopped))
+		ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
+					 GFP_KERNEL);
+	if (ret >= 0)
+		return 0;
 	if (atomic_dec_and_test(&cm->live))
 		wake_up_all(&cm->idle);
-err_free:
-	t3_ep_put(ep);
-	return ERR_PTR(ret);
+	return ret;
 }

@@ -89,6 +89,11 @@ static bool adopt(struct t3_listener *l, struct t3_ep *ep)
 	return room;
 }
 
+/*
+ * The endpoint enters the table when it has its listener and its SYN. From then on an
+ * event of the device may end it, and that end needs both: the listener's count and
+ * reference, and the TID in the SYN, which on_pass_accept_req() releases.
+ */
 static void give_birth(struct t3_listener *l, struct sk_buff *skb)
 {
 	struct t3_ep *ep;
@@ -102,16 +107,25 @@ static void give_birth(struct t3_listener *l, struct sk_buff *skb)
 		refuse_syn(l->dev, skb);
 		return;
 	}
-	t3_ep_get(ep);
 	T3_RACE_POINT(t3_syn_endpoint_made);
-	if (adopt(l, ep)) {
-		skb_queue_tail(&ep->inbox, skb);
-	} else {
-		refuse_syn(l->dev, skb);
-		t3_ep_request(ep, T3_REQ_ABORT);
-	}
+	if (!adopt(l, ep))
+		goto err_free;
+	skb_queue_tail(&ep->inbox, skb);
+	t3_ep_get(ep);
+	if (t3_ep_publish(ep))
+		goto err_forget;
+	T3_RACE_POINT(t3_syn_endpoint_published);
 	t3_ep_kick(ep);
 	t3_ep_put(ep);
+	return;
+
+err_forget:
+	skb_unlink(skb, &ep->inbox);
+	t3_listener_forget(ep);
+	t3_ep_put(ep);
+err_free:
+	t3_ep_put(ep);
+	refuse_syn(l->dev, skb);
 }
 
 static void listener_work(struct work_struct *work)

@@ -247,6 +247,7 @@ static struct t3_ep *new_ep(struct kunit *test)
 	struct t3_ep *ep = t3_ep_alloc(dev);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
 	t3_ep_get(ep);
 	ep->active = true;
 	ep->mpa_rev = MPA_REVISION_2;
@@ -508,6 +509,7 @@ static void read_needs_an_entry_for_its_response(struct kunit *test)
 	bool read = c->rtr_type == T3_RTR_READ;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
 	t3_ep_get(ep);
 	ep->mpa_rev = c->rev;
 	card.no_rtr_entry = c->no_entry;

@@ -145,6 +145,7 @@ static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 	struct t3_ep *ep = t3_ep_alloc(dev);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
 	t3_ep_get(ep);
 	ep->state = state;
 	ep->active = true;
@@ -420,10 +421,26 @@ static void abort_that_came_too_late_is_answered(struct kunit *test)
 	end(test, ep);
 }
 
+/* The device ended the endpoint between the SYN and its handling: the card still has the TID. */
+static void syn_of_an_ended_endpoint_gives_its_tid_back(struct kunit *test)
+{
+	const struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS - 1) };
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->id_kind = T3_ID_NONE;
+	t3_ep_fire(ep, EP_EV_RETIRE, -ENODEV);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, card.last_tid, TIDS - 1);
+	end(test, ep);
+}
+
 static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(refused_open_gives_its_tid_back),
 	KUNIT_CASE(tid_that_is_none_is_not_given_back),
 	KUNIT_CASE(syn_with_a_tid_that_is_none_is_dropped),
+	KUNIT_CASE(syn_of_an_ended_endpoint_gives_its_tid_back),
 	KUNIT_CASE(tids_are_charged_to_the_user),
 	KUNIT_CASE(open_is_charged_for_its_tid),
 	KUNIT_CASE(syn_to_an_address_of_no_port_is_refused),

@@ -169,6 +169,7 @@ static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 	struct t3_ep *ep = t3_ep_alloc(dev);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
 	t3_ep_get(ep);
 	ep->state = state;
 	if (ep_state_has_timer(state))
@@ -397,12 +398,31 @@ static void nothing_is_born_after_the_stop(struct kunit *test)
 
 	dev->cm->stopped = true;
 	ep = t3_ep_alloc(dev);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(ep), -ENODEV);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_EXPECT_EQ(test, t3_ep_publish(ep), -ENODEV);
+	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), 1);
+	t3_ep_put(ep);
 	dev->cm->stopped = false;
 	seen.no_memory = true;
 	ep = t3_ep_alloc(dev);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ep), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+}
+
+/* An event of the device would drop the only reference to it, while its maker fills it in. */
+static void event_cannot_find_an_incomplete_endpoint(struct kunit *test)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	t3_ep_get(ep);
+	t3_ep_request_if(dev, T3_REQ_RETIRE, is_any, NULL);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_IDLE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
+	t3_ep_request_if(dev, T3_REQ_RETIRE, is_any, NULL);
+	expect_gone(test, ep);
 }
 
 /* What is left of the dead is the end of their lives, and the newest of them. */
@@ -435,6 +455,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(dead_endpoint_is_not_taken_again),
 	KUNIT_CASE(context_is_ordered),
 	KUNIT_CASE(nothing_is_born_after_the_stop),
+	KUNIT_CASE(event_cannot_find_an_incomplete_endpoint),
 	KUNIT_CASE(graveyard_keeps_the_last),
 	{}
 };

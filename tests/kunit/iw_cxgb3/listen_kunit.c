@@ -7,6 +7,11 @@
 #include <linux/delay.h>
 #include <linux/module.h>
 
+/* Instead of t3_race_point.h: a test may let an event happen at a named point. */
+#define T3_RACE_POINT_H
+static void listen_point(const char *name);
+#define T3_RACE_POINT(name)	listen_point(#name)
+
 #include "cm.h"
 
 #include "quota.c"
@@ -18,11 +23,14 @@ struct cxgb3_client t3_client;
 
 enum answer { ANSWER_OK, ANSWER_FULL, ANSWER_NONE, SEND_FAILS };
 
+static struct t3_dev *dev;
+
 static struct {
 	enum answer answer;
 	unsigned int opened, closed, released_tids, orphaned, born;
 	bool no_memory;
 	bool fatal;
+	const char *retire_at;		/* point at which the driver ends all connections */
 } card;
 
 /* --- what lies around listen.c ------------------------------------------- */
@@ -126,9 +134,15 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	ep->dev = dev;
 	ep->cm = dev->cm;
 	skb_queue_head_init(&ep->inbox);
-	ep->id = card.born++;
-	xa_store_bh(&dev->cm->eps, ep->id, ep, GFP_KERNEL);
 	return ep;
+}
+
+int t3_ep_publish(struct t3_ep *ep)
+{
+	if (ep->cm->stopped)
+		return -ENODEV;
+	ep->id = card.born++;
+	return xa_err(xa_store_bh(&ep->cm->eps, ep->id, ep, GFP_KERNEL));
 }
 
 static void ep_free(struct kref *ref)
@@ -154,9 +168,10 @@ void t3_ep_kick(struct t3_ep *ep)
 {
 }
 
-/* An endpoint that is told to end does so at once. */
+/* An endpoint ends at once on any request. It releases the TID of a SYN that it still has. */
 static void ep_dies(struct t3_ep *ep)
 {
+	card.released_tids += !skb_queue_empty(&ep->inbox);
 	t3_listener_forget(ep);
 	xa_erase_bh(&ep->cm->eps, ep->id);
 	t3_ep_put(ep);
@@ -180,9 +195,19 @@ void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 			t3_ep_request(ep, req);
 }
 
+static bool is_any(const struct t3_ep *ep, const void *arg)
+{
+	return true;
+}
+
+static void listen_point(const char *name)
+{
+	if (card.retire_at && !strcmp(name, card.retire_at))
+		t3_ep_request_if(dev, T3_REQ_RETIRE, is_any, NULL);
+}
+
 /* --- a device, and consumers' ids ---------------------------------------- */
 
-static struct t3_dev *dev;
 static union listen_entry stids[4];
 static struct t3cdev tdev;
 static struct t3c_data nic;
@@ -436,6 +461,51 @@ static void tid_that_is_none_is_not_given_back(struct kunit *test)
 	t3_cm_destroy_listen(id);
 }
 
+static const char * const retire_points[] = {
+	"t3_syn_endpoint_made", "t3_syn_endpoint_published", "",
+};
+
+static void retire_point_name(const char * const *point, char *name)
+{
+	strscpy(name, **point ? *point : "no new endpoints", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(retire_point, retire_points, retire_point_name);
+
+/*
+ * The device ends all connections while a SYN becomes an endpoint. The listener must not keep a
+ * reference or a count of it, and the TID goes back to the card: at once, or with the device.
+ */
+static void device_ends_while_a_syn_is_taken(struct kunit *test)
+{
+	const char *point = *(const char * const *)test->param_value;
+	struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
+	struct t3_listener *l;
+	struct iw_cm_id *id;
+
+	id = make_id(test, 0, 7174);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 3), 0);
+	l = id->provider_data;
+	l->quota = &user;
+	if (*point)
+		card.retire_at = point;
+	else
+		dev->cm->stopped = true;
+	KUNIT_ASSERT_EQ(test, syn(l, 7), 0);
+	flush_workqueue(t3_cm_wq);
+	card.retire_at = NULL;
+	/* The endpoint that the event found no entry of is an ordinary one. */
+	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, is_any, NULL);
+	KUNIT_EXPECT_EQ(test, l->embryos, 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&l->ref), 1);
+	KUNIT_EXPECT_EQ(test, user.refs, 2);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	dev->cm->stopped = false;
+	atomic_inc(&user.used[T3_QUOTA_STID]);
+	t3_cm_destroy_listen(id);
+	KUNIT_EXPECT_EQ(test, user.refs, 1);
+}
+
 /* A SYN that the listener has in its mailbox when it goes. */
 static void late_syn_is_refused(struct kunit *test)
 {
@@ -552,6 +622,7 @@ static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(card_that_is_silent),
 	KUNIT_CASE(children_are_bounded_and_orphaned),
 	KUNIT_CASE(tid_that_is_none_is_not_given_back),
+	KUNIT_CASE_PARAM(device_ends_while_a_syn_is_taken, retire_point_gen_params),
 	KUNIT_CASE(late_syn_is_refused),
 	KUNIT_CASE(destroy_waits_for_an_upcall),
 	KUNIT_CASE(failed_create_waits_for_an_upcall),
