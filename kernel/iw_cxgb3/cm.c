@@ -115,17 +115,22 @@ static void complete_call(struct t3_ep_call *call, int ret)
 }
 
 /*
- * To a peer that knows only revision 1, a request in revision 2 is no MPA: it
- * resets or closes the connection without a word. The second try is a connection
- * of its own; it takes the consumer over.
+ * A peer that implements only revision 1 does not take a request in revision 2 for
+ * MPA. It resets or closes the connection without a reply.
  */
+static bool peer_may_be_rev1(const struct t3_ep *ep)
+{
+	return ep->active && ep->mpa_rev != MPA_REVISION_1 && !ep->told && !ep->rx_len;
+}
+
+/* The second try is a connection of its own, which takes over the consumer. */
 static bool try_again_with_rev1(struct t3_ep *ep)
 {
 	struct t3_ep_call *call;
 	struct t3_ep *next;
 	struct t3_qp *qp;
 
-	if (!ep->active || ep->mpa_rev == MPA_REVISION_1 || ep->told || ep->rx_len)
+	if (!peer_may_be_rev1(ep))
 		return false;
 	qp = t3_qp_find(ep->dev, ep->qpn);
 	if (!qp)
@@ -175,7 +180,17 @@ void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
 
 	if (!cm_id)
 		return;
-	if ((event == EP_EV_PEER_ABORT || event == EP_EV_PEER_CLOSE) && try_again_with_rev1(ep))
+	/*
+	 * After a FIN the first connection has its TID until both sides have closed. The
+	 * second try waits for that: one connect never has two TIDs, nor two charges for
+	 * them, and the card has no connection with the same addresses and ports.
+	 */
+	if (ep->state == EP_LAST_ACK && peer_may_be_rev1(ep)) {
+		ep->rev1_due = true;
+		return;
+	}
+	if ((event == EP_EV_PEER_ABORT || (event == EP_EV_CLOSE_RPL && ep->rev1_due)) &&
+	    try_again_with_rev1(ep))
 		return;
 
 	ep->cm_id = NULL;

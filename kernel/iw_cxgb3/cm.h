@@ -166,6 +166,7 @@ struct t3_ep {
 	bool peer_abort_seen;		/* one copy of ABORT_REQ_RSS */
 	bool abort_rpl_seen;		/* one copy of ABORT_RPL_RSS */
 	bool open_retried;		/* ACT_OPEN_REQ repeated after CONN_EXIST */
+	bool rev1_due;			/* active: connect in revision 1 after the close */
 	bool init_unacked;		/* RDMA_INIT will be acknowledged */
 	bool rtr_due;			/* active: send the RTR read */
 	unsigned int streaming_unacked;	/* WRs with MPA frames */

@@ -21,6 +21,7 @@ static struct {
 	int rtr_error, connect_error;
 	bool init_is_acked, no_qp, no_rtr_entry;
 	int qp_refs;
+	unsigned int ids, max_ids;		/* ATIDs and TIDs, each of which is charged */
 	unsigned int lost, detached;
 	u8 mpa_rev, rtr_type;
 } card;
@@ -168,11 +169,15 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 
 int t3_take_atid(struct t3_ep *ep)
 {
+	ep->id_kind = T3_ID_ATID;
+	card.max_ids = max(card.max_ids, ++card.ids);
 	return 0;
 }
 
 void t3_return_id(struct t3_ep *ep)
 {
+	card.ids -= ep->id_kind != T3_ID_NONE;
+	ep->id_kind = T3_ID_NONE;
 }
 
 int t3_route_resolve(struct t3_ep *ep)
@@ -232,6 +237,7 @@ static void cm_exit(struct kunit *test)
 {
 	drain_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_EQ(test, consumer.others, 0);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
@@ -257,6 +263,8 @@ static struct t3_ep *new_ep(struct kunit *test)
 	ep->ird = 4;
 	ep->qpn = QPN;
 	ep->cm_id = &cm_id;
+	ep->id_kind = T3_ID_TID;
+	card.max_ids = max(card.max_ids, ++card.ids);
 	take(&cm_id);
 	ep->state = EP_MPA_REQ_SENT;
 	t3_ep_set_timer(ep, 60 * HZ);
@@ -552,6 +560,69 @@ static void reset_without_a_reply_is_tried_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
 }
 
+/*
+ * A FIN instead of a reply: the second try follows when the first connection is closed and its
+ * TID is free, so that a connect has one TID at a time.
+ */
+static void fin_without_a_reply_is_tried_again(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test);
+
+	t3_ep_fire(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.closes, 1);
+	KUNIT_EXPECT_EQ(test, card.opens, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
+	t3_ep_fire(ep, EP_EV_CLOSE_RPL, 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.opens, 1);
+	KUNIT_EXPECT_EQ(test, card.mpa_rev, MPA_REVISION_1);
+	KUNIT_EXPECT_EQ(test, card.max_ids, 1);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
+	end(test, ep);
+	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, is_any, NULL);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
+}
+
+static const struct fin_end {
+	const char *name;
+	enum ep_event events[2];
+	int status;			/* of the last one */
+	int reply;
+} fin_ends[] = {
+	{ "close times out", { EP_EV_TIMEOUT, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
+	{ "QP is destroyed", { EP_EV_ABORT, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
+	{ "driver leaves the card", { EP_EV_RETIRE, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
+	{ "card gone", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
+};
+
+static void fin_end_name(const struct fin_end *end, char *name)
+{
+	strscpy(name, end->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(fin_end, fin_ends, fin_end_name);
+
+/* The close of the first connection fails: no second try, and one CONNECT_REPLY. */
+static void fin_then_a_failed_close_fails_the_connect(struct kunit *test)
+{
+	const struct fin_end *how = test->param_value;
+	struct t3_ep *ep = new_ep(test);
+	unsigned int i;
+
+	t3_ep_fire(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
+	for (i = 0; i < ARRAY_SIZE(how->events) && how->events[i]; i++)
+		t3_ep_fire(ep, how->events[i], how->status);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.opens, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, how->reply);
+	KUNIT_EXPECT_EQ(test, card.lost, 0);
+	end(test, ep);
+}
+
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(good_reply_connects),
 	KUNIT_CASE(read_waits_for_the_receives),
@@ -563,6 +634,8 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(plain_reply_connects_without_a_read),
 	KUNIT_CASE_PARAM(read_needs_an_entry_for_its_response, rtr_case_gen_params),
 	KUNIT_CASE(reset_without_a_reply_is_tried_again),
+	KUNIT_CASE(fin_without_a_reply_is_tried_again),
+	KUNIT_CASE_PARAM(fin_then_a_failed_close_fails_the_connect, fin_end_gen_params),
 	{}
 };
 
