@@ -204,8 +204,9 @@ static void delist(struct t3_listener *l)
 }
 
 /*
- * IPv4 only. "Any" in IPv6 means IPv4 too unless the consumer says otherwise, and
- * that much the card can do.
+ * The card terminates TCP over IPv4 only. A wildcard IPv6 listener accepts IPv4
+ * connections too, and the card takes those, unless the consumer set afonly
+ * (IPV6_V6ONLY). Every other IPv6 address is -EAFNOSUPPORT.
  */
 static int listen_address(const struct iw_cm_id *cm_id, __be32 *addr, __be16 *port)
 {
@@ -264,7 +265,8 @@ static void t3_listener_shut_down(struct t3_listener *l)
  * @cm_id: listener's id; gets connect requests until t3_cm_destroy_listen()
  * @backlog: half-open connections that the consumer expects at most
  *
- * Waits for the card. Return: 0; -EADDRINUSE, -EAFNOSUPPORT, -ENOMEM (memory, or
+ * Waits for the card. Return: 0; -EADDRINUSE; -EAFNOSUPPORT for an IPv6 address that
+ * cannot mean IPv4 (a specific one, or the wildcard with afonly); -ENOMEM (memory, or
  * no free listener id), -ENODEV, -EIO.
  */
 int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
@@ -276,8 +278,11 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	int ret;
 
 	ret = listen_address(cm_id, &addr, &port);
-	if (ret)
+	if (ret) {
+		ibdev_dbg(&dev->ibdev, "listen refused: %pISpc%s, and the card has no IPv6\n",
+			  &cm_id->m_local_addr, cm_id->afonly ? " (IPv6 only)" : "");
 		return ret;
+	}
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
 		return -ENOMEM;

@@ -6,6 +6,7 @@
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/module.h>
+#include <net/ipv6.h>
 
 /* Instead of t3_race_point.h: a test may let an event happen at a named point. */
 #define T3_RACE_POINT_H
@@ -353,6 +354,10 @@ static void addresses_that_the_card_cannot_have(struct kunit *test)
 	id->afonly = false;
 	sin6->sin6_addr.s6_addr[15] = 1;
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
+	ipv6_addr_set_v4mapped(cpu_to_be32(0x0a000001), &sin6->sin6_addr);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
+	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
 	sin6->sin6_family = AF_IB;
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
 	KUNIT_EXPECT_EQ(test, card.opened, 1);
