@@ -727,11 +727,11 @@ static void mac_address_change_reports_gid_change(struct kunit *test)
 	dev->ibdev.ops.owner = THIS_MODULE;
 	dev->ports.nports = 1;
 	rtnl_lock();
-	netdev_event(&watch, NETDEV_CHANGEADDR, &info);
+	t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGEADDR, &info);
 	rtnl_unlock();
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
 	rtnl_lock();
-	netdev_event(&watch, NETDEV_CHANGENAME, &info);
+	t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGENAME, &info);
 	rtnl_unlock();
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
 }
