@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MPA start-up frames: bytes to struct mpa_startup and back.
+ * MPA Request and Reply Frames: conversion between bytes and struct mpa_startup.
  *
  *	 0               16      17    18          20
  *	+---------------+-------+-----+-----------+-------------------------+
  *	| key           | flags | rev | PD_Length | PD_Length bytes of data |
  *	+---------------+-------+-----+-----------+-------------------------+
  *
- * In a revision 2 frame with the S flag the data starts with two big-endian
- * 16-bit words, {A, B, IRD} and {C, D, ORD}, which count in PD_Length but are
- * not the consumer's.
+ * In a revision 2 frame with the S flag the data starts with two big-endian 16-bit
+ * words, {A, B, IRD} and {C, D, ORD}. PD_Length includes them, but they are not part of
+ * the consumer's private data.
  */
 #include <linux/crc32c.h>
 #include <linux/errno.h>
@@ -29,18 +29,18 @@ static const char mpa_key[][MPA_KEY_SIZE + 1] = {
 	[MPA_REPLY]	= MPA_KEY_REPLY,
 };
 
-static void put_u16(u8 *at, u16 value)
+static void mpa_put_u16(u8 *at, u16 value)
 {
 	at[0] = value >> 8;
 	at[1] = value & 0xff;
 }
 
-static u16 get_u16(const u8 *at)
+static u16 mpa_get_u16(const u8 *at)
 {
 	return at[0] << 8 | at[1];
 }
 
-static void put_enhanced(u8 *at, const struct mpa_startup *frame)
+static void mpa_put_enhanced(u8 *at, const struct mpa_startup *frame)
 {
 	u16 ird = frame->ird & MPA_V2_DEPTH_MASK;
 	u16 ord = frame->ord & MPA_V2_DEPTH_MASK;
@@ -53,14 +53,14 @@ static void put_enhanced(u8 *at, const struct mpa_startup *frame)
 		ord |= MPA_V2_ORD_RTR_WRITE;
 	if (frame->rtr & MPA_RTR_READ)
 		ord |= MPA_V2_ORD_RTR_READ;
-	put_u16(at, ird);
-	put_u16(at + 2, ord);
+	mpa_put_u16(at, ird);
+	mpa_put_u16(at + 2, ord);
 }
 
-static void get_enhanced(const u8 *at, struct mpa_startup *frame)
+static void mpa_get_enhanced(const u8 *at, struct mpa_startup *frame)
 {
-	u16 ird = get_u16(at);
-	u16 ord = get_u16(at + 2);
+	u16 ird = mpa_get_u16(at);
+	u16 ord = mpa_get_u16(at + 2);
 
 	frame->ird = ird & MPA_V2_DEPTH_MASK;
 	frame->ord = ord & MPA_V2_DEPTH_MASK;
@@ -74,13 +74,13 @@ static void get_enhanced(const u8 *at, struct mpa_startup *frame)
 }
 
 /**
- * mpa_build - write a frame
- * @buf: where to
- * @size: room there; MPA_MAX_FRAME_LEN is always enough
- * @frame: what it shall say
+ * mpa_build - build a frame
+ * @buf: buffer for it
+ * @size: size of @buf; MPA_MAX_FRAME_LEN is always sufficient
+ * @frame: contents
  *
- * Return: the length of the frame; -EINVAL if @frame asks for what its revision
- * cannot express or for too much private data; -ENOSPC if it does not fit.
+ * Return: the length of the frame; -EINVAL if the revision of @frame cannot express its
+ * contents, or if it has too much private data; -ENOSPC if it does not fit into @buf.
  */
 int mpa_build(u8 *buf, size_t size, const struct mpa_startup *frame)
 {
@@ -109,22 +109,22 @@ int mpa_build(u8 *buf, size_t size, const struct mpa_startup *frame)
 	memcpy(buf, mpa_key[frame->kind], MPA_KEY_SIZE);
 	buf[FLAGS_AT] = flags;
 	buf[REVISION_AT] = frame->rev;
-	put_u16(buf + PD_LENGTH_AT, pd_len);
+	mpa_put_u16(buf + PD_LENGTH_AT, pd_len);
 	if (frame->enhanced)
-		put_enhanced(buf + MPA_HDR_LEN, frame);
+		mpa_put_enhanced(buf + MPA_HDR_LEN, frame);
 	if (frame->pdata_len)
 		memcpy(buf + MPA_HDR_LEN + extra, frame->pdata, frame->pdata_len);
 	return MPA_HDR_LEN + pd_len;
 }
 
 /**
- * mpa_build_terminate - write a Terminate message of layer LLP
- * @buf: where to
- * @size: room there, at least MPA_TERMINATE_LEN
+ * mpa_build_terminate - build a Terminate message of layer LLP
+ * @buf: buffer for it
+ * @size: size of @buf, at least MPA_TERMINATE_LEN
  * @code: MPA_ERR_*
  *
- * The first and only FPDU of a stream that never enters RDMA mode, so that its
- * numbers are those of a beginning, and the host makes its CRC.
+ * The message is the first and only FPDU of a stream that does not enter RDMA mode. So
+ * its MSN is 1, and the host computes its CRC.
  *
  * Return: its length, or -ENOSPC.
  */
@@ -138,7 +138,7 @@ int mpa_build_terminate(u8 *buf, size_t size, u8 code)
 	if (size < MPA_TERMINATE_LEN)
 		return -ENOSPC;
 	memset(buf, 0, MPA_TERMINATE_LEN);
-	put_u16(buf, sizeof(*ddp) + sizeof(*term));
+	mpa_put_u16(buf, sizeof(*ddp) + sizeof(*term));
 	ddp->ddp_ctrl = DDP_CTRL_LAST | DDP_VERSION;
 	ddp->rdmap_ctrl = RDMAP_VERSION << RDMAP_CTRL_VERSION_SHIFT | RDMAP_TERMINATE;
 	ddp->qn = cpu_to_be32(RDMAP_QN_TERMINATE);
@@ -153,16 +153,15 @@ int mpa_build_terminate(u8 *buf, size_t size, u8 code)
 }
 
 /**
- * mpa_parse - read a frame
- * @kind: what is due
- * @buf: everything that the stream has delivered so far
+ * mpa_parse - parse a frame
+ * @kind: the kind that is expected
+ * @buf: all bytes of the stream so far
  * @len: bytes in @buf
- * @frame: filled when MPA_COMPLETE is returned
+ * @frame: filled if the return value is MPA_COMPLETE
  *
- * A wrong byte is reported as soon as it is there, not when the frame is
- * complete: what is not MPA need not wait for the timer. Reserved flags are
- * ignored, as the RFC demands; so is R in a request. The S flag means something
- * in revision 2 only.
+ * A wrong byte is an error at once, not only in a complete frame, so a stream that is not
+ * MPA fails before the timeout. Reserved flags are ignored, as RFC 5044 requires, and R in
+ * a request. The S flag is defined in revision 2 only.
  */
 enum mpa_status mpa_parse(enum mpa_kind kind, const u8 *buf, size_t len, struct mpa_startup *frame)
 {
@@ -183,7 +182,7 @@ enum mpa_status mpa_parse(enum mpa_kind kind, const u8 *buf, size_t len, struct 
 
 	enhanced = rev == MPA_REVISION_2 && flags & MPA_FLAG_ENHANCED;
 	extra = enhanced ? MPA_ENHANCED_LEN : 0;
-	pd_len = get_u16(buf + PD_LENGTH_AT);
+	pd_len = mpa_get_u16(buf + PD_LENGTH_AT);
 	if (pd_len > extra + MPA_MAX_CONSUMER_PD)
 		return MPA_PD_TOO_LONG;
 	if (pd_len < extra)
@@ -203,7 +202,7 @@ enum mpa_status mpa_parse(enum mpa_kind kind, const u8 *buf, size_t len, struct 
 	frame->ird = MPA_V2_DEPTH_NONE;
 	frame->ord = MPA_V2_DEPTH_NONE;
 	if (enhanced)
-		get_enhanced(buf + MPA_HDR_LEN, frame);
+		mpa_get_enhanced(buf + MPA_HDR_LEN, frame);
 	frame->pdata = buf + MPA_HDR_LEN + extra;
 	frame->pdata_len = pd_len - extra;
 	return MPA_COMPLETE;
@@ -225,7 +224,7 @@ const char *mpa_status_name(enum mpa_status status)
 	case MPA_BAD_ENHANCED:
 		return "enhanced header missing";
 	case MPA_EXCESS:
-		return "bytes behind the frame";
+		return "bytes after the frame";
 	}
 	return "?";
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * MPA start-up frames, revision 1 (RFC 5044) and revision 2 (RFC 6581), both ways.
+ * MPA Request and Reply Frames in revision 1 (RFC 5044) and revision 2 (RFC 6581): build
+ * and parse.
  *
- * Pure: works on bytes and takes no lock, no memory and no time, so that the
- * same code runs in the driver, in user-space tests and under a fuzzer.
+ * Pure: no locks, no allocations, no clock. The same code runs in the driver, in
+ * user-space tests and in a fuzzer.
  */
 #ifndef IW_CXGB3_MPA_H
 #define IW_CXGB3_MPA_H
@@ -16,9 +17,9 @@
 #define MPA_ENHANCED_LEN	sizeof(struct mpa_v2_params)
 
 /*
- * struct iw_cm_event carries the length of the private data in eight bits, so a
- * longer piece, although legal on the wire, could not be handed to a consumer.
- * One limit for both directions.
+ * struct iw_cm_event has eight bits for the length of the private data. Longer private
+ * data are legal on the wire, but cannot be delivered to a consumer. The limit applies in
+ * both directions.
  */
 #define MPA_MAX_CONSUMER_PD	255
 #define MPA_MAX_FRAME_LEN	(MPA_HDR_LEN + MPA_ENHANCED_LEN + MPA_MAX_CONSUMER_PD)
@@ -28,7 +29,7 @@ enum mpa_kind {
 	MPA_REPLY,
 };
 
-/* Zero-length messages that can serve as "ready to receive" (RFC 6581, section 9). */
+/* Zero-length RTR messages (ready to receive; RFC 6581, section 9). */
 enum mpa_rtr {
 	MPA_RTR_SEND	= 1 << 0,
 	MPA_RTR_WRITE	= 1 << 1,
@@ -36,18 +37,18 @@ enum mpa_rtr {
 };
 
 /**
- * struct mpa_startup - what a start-up frame says
+ * struct mpa_startup - contents of an MPA Request or Reply Frame
  * @kind: request or reply
  * @rev: revision, MPA_REVISION_1 or MPA_REVISION_2
- * @markers: the sender of the frame wants markers in what it receives
- * @crc: the sender wants CRCs in both directions
+ * @markers: the sender of the frame requires markers in the stream that it receives
+ * @crc: the sender requests CRCs in both directions
  * @reject: connection refused (replies only)
  * @enhanced: the four fields below are on the wire (revision 2 only)
- * @peer_to_peer: the initiator will send a ready-to-receive message
- * @rtr: set of enum mpa_rtr that the sender can generate or accept
- * @ird: reads that the sender accepts, or MPA_V2_DEPTH_NONE
- * @ord: reads that the sender will have outstanding, or MPA_V2_DEPTH_NONE
- * @pdata: the consumer's data; after mpa_parse() it points into the parsed buffer
+ * @peer_to_peer: the initiator sends an RTR message
+ * @rtr: set of enum mpa_rtr that the sender supports
+ * @ird: inbound RDMA reads that the sender accepts at a time, or MPA_V2_DEPTH_NONE
+ * @ord: outbound RDMA reads that the sender issues at a time, or MPA_V2_DEPTH_NONE
+ * @pdata: the consumer's private data; mpa_parse() lets it point into the parsed buffer
  * @pdata_len: its length
  */
 struct mpa_startup {
@@ -66,16 +67,16 @@ struct mpa_startup {
 };
 
 enum mpa_status {
-	MPA_COMPLETE,		/* the buffer holds exactly one good frame */
-	MPA_INCOMPLETE,		/* good so far; more bytes are needed */
-	MPA_BAD_KEY,		/* not MPA, or a reply where a request is due */
-	MPA_BAD_REV,		/* a revision that we do not speak */
+	MPA_COMPLETE,		/* the buffer holds exactly one valid frame */
+	MPA_INCOMPLETE,		/* valid so far; more bytes are needed */
+	MPA_BAD_KEY,		/* not MPA, or the other kind of frame */
+	MPA_BAD_REV,		/* unsupported revision */
 	MPA_PD_TOO_LONG,	/* more private data than can be delivered */
-	MPA_BAD_ENHANCED,	/* the S flag without the four bytes that it promises */
-	MPA_EXCESS,		/* bytes behind the frame: an FPDU before its time */
+	MPA_BAD_ENHANCED,	/* S flag without the two words that it announces */
+	MPA_EXCESS,		/* bytes after the frame: an FPDU that is too early */
 };
 
-/* RFC 6581: what an initiator sends that cannot live with a reply. */
+/* Terminate message of an initiator that cannot accept a reply (RFC 6581). */
 #define MPA_TERMINATE_LEN	28
 
 int mpa_build(u8 *buf, size_t size, const struct mpa_startup *frame);

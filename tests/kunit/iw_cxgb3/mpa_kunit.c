@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MPA start-up frames. Frames to be parsed lie in allocations of exactly their
- * size, so that on a kernel with KASAN one byte read too much is seen.
+ * MPA Request and Reply Frames. The buffer of a frame to parse has exactly its size, so
+ * that KASAN detects a read beyond the end.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -47,7 +47,7 @@ static const struct shape shapes[] = {
 			   .ird = MPA_V2_DEPTH_NONE, .ord = 0,
 			   .rtr = MPA_RTR_SEND | MPA_RTR_WRITE } },
 	{ "rev 2 without depths", { .kind = MPA_REQUEST, .rev = 2 } },
-	{ "rev 2, all the data there can be",
+	{ "rev 2, longest private data",
 	  { .kind = MPA_REPLY, .rev = 2, .enhanced = true, .ird = 1, .ord = 1, .pdata = pdata,
 	    .pdata_len = sizeof(pdata) } },
 };
@@ -59,7 +59,7 @@ static void shape_name(const struct shape *shape, char *name)
 
 KUNIT_ARRAY_PARAM(shape, shapes, shape_name);
 
-static void what_was_built_is_read(struct kunit *test)
+static void built_frame_is_parsed(struct kunit *test)
 {
 	const struct mpa_startup *sent = &((const struct shape *)test->param_value)->frame;
 	u8 *buf = kunit_kzalloc(test, MPA_MAX_FRAME_LEN, GFP_KERNEL);
@@ -86,8 +86,8 @@ static void what_was_built_is_read(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, memcmp(got.pdata, pdata, sent->pdata_len), 0);
 }
 
-/* Any prefix is incomplete, one byte more is too much, and nobody reads behind the end. */
-static void every_length_but_one_is_no_frame(struct kunit *test)
+/* Each prefix is incomplete, one more byte is an error, and no byte after the end is read. */
+static void other_lengths_are_not_complete(struct kunit *test)
 {
 	const struct mpa_startup *sent = &((const struct shape *)test->param_value)->frame;
 	u8 *buf = kunit_kzalloc(test, MPA_MAX_FRAME_LEN + 1, GFP_KERNEL);
@@ -104,8 +104,8 @@ static void every_length_but_one_is_no_frame(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse_exactly(test, !sent->kind, buf, len, &got), MPA_BAD_KEY);
 }
 
-/* Bytes at random behind a good key: never a crash, never a frame that contradicts itself. */
-static void garbage_is_survived(struct kunit *test)
+/* Random bytes after a valid key: no crash, and no inconsistent frame. */
+static void random_bytes_are_safe(struct kunit *test)
 {
 	u8 *buf = kunit_kzalloc(test, 64, GFP_KERNEL);
 	unsigned int seen[MPA_EXCESS + 1] = {};
@@ -139,12 +139,12 @@ static void garbage_is_survived(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, MPA_HDR_LEN + (got.enhanced ? MPA_ENHANCED_LEN : 0) +
 				got.pdata_len, len);
 	}
-	/* The rounds must have been to all the places that there are. */
+	/* The rounds must cover each status. */
 	for (round = 0; round < ARRAY_SIZE(seen); round++)
 		KUNIT_EXPECT_NE_MSG(test, seen[round], 0, "%s", mpa_status_name(round));
 }
 
-static void what_a_revision_cannot_say_is_not_built(struct kunit *test)
+static void invalid_contents_are_not_built(struct kunit *test)
 {
 	struct mpa_startup frame = { .kind = MPA_REQUEST, .rev = 1, .enhanced = true };
 	u8 buf[MPA_HDR_LEN + MPA_ENHANCED_LEN];
@@ -158,10 +158,10 @@ static void what_a_revision_cannot_say_is_not_built(struct kunit *test)
 }
 
 static struct kunit_case mpa_cases[] = {
-	KUNIT_CASE_PARAM(what_was_built_is_read, shape_gen_params),
-	KUNIT_CASE_PARAM(every_length_but_one_is_no_frame, shape_gen_params),
-	KUNIT_CASE(garbage_is_survived),
-	KUNIT_CASE(what_a_revision_cannot_say_is_not_built),
+	KUNIT_CASE_PARAM(built_frame_is_parsed, shape_gen_params),
+	KUNIT_CASE_PARAM(other_lengths_are_not_complete, shape_gen_params),
+	KUNIT_CASE(random_bytes_are_safe),
+	KUNIT_CASE(invalid_contents_are_not_built),
 	{}
 };
 

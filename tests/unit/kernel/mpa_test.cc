@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// MPA start-up frames as the driver builds and reads them. The first vectors are the documented exchange of
-// two cards.
+// MPA Request and Reply Frames as the driver builds and parses them. The first vectors are the documented
+// exchange of two cards.
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -103,7 +103,7 @@ TEST(MpaBuild, private_data_limit) {
     EXPECT_EQ(mpa_build(out.data(), out.size(), &frame), -EINVAL);
 }
 
-TEST(MpaBuild, refuses_what_the_revision_cannot_say) {
+TEST(MpaBuild, invalid_contents_are_refused) {
     Bytes out(MPA_MAX_FRAME_LEN);
     mpa_startup frame{};
     frame.kind = MPA_REQUEST;
@@ -115,7 +115,7 @@ TEST(MpaBuild, refuses_what_the_revision_cannot_say) {
     EXPECT_EQ(mpa_build(out.data(), out.size(), &frame), -EINVAL) << "only a reply can reject";
 }
 
-TEST(MpaBuild, never_writes_behind_the_buffer) {
+TEST(MpaBuild, writes_within_the_buffer) {
     std::string data(255, 'p');
     mpa_startup frame{};
     frame.kind = MPA_REPLY;
@@ -128,8 +128,9 @@ TEST(MpaBuild, never_writes_behind_the_buffer) {
     EXPECT_EQ(mpa_build(out.data(), MPA_MAX_FRAME_LEN - 1, &frame), -ENOSPC);
 }
 
-// RFC 6581, sections 8 and 9: layer 2, type 0, codes 6 and 7. The CRC was computed bit by bit elsewhere.
-TEST(MpaBuild, terminate_for_a_reply_that_will_not_do) {
+// RFC 6581, sections 8 and 9: layer 2, type 0, codes 6 and 7. The CRCs come from an independent bit-by-bit
+// computation.
+TEST(MpaBuild, terminate_for_an_unacceptable_reply) {
     Bytes out(MPA_TERMINATE_LEN);
     for (const auto& [code, crc] :
          {std::pair{6, Bytes{0x65, 0x40, 0xfb, 0x1b}}, std::pair{7, Bytes{0x1b, 0xd2, 0xba, 0xbe}}}) {
@@ -156,7 +157,7 @@ TEST(MpaParse, request_fields) {
     EXPECT_EQ(std::string(out.pdata, out.pdata + out.pdata_len), "hello");
 }
 
-TEST(MpaParse, reject_counts_in_a_reply_only) {
+TEST(MpaParse, reject_flag_is_ignored_in_a_request) {
     mpa_startup out{};
     ASSERT_EQ(parse(MPA_REPLY, frame_of(reply_key, 0x20, 1, 0), &out), MPA_COMPLETE);
     EXPECT_TRUE(out.reject);
@@ -168,10 +169,10 @@ TEST(MpaParse, reserved_flags_are_ignored) {
     mpa_startup out{};
     EXPECT_EQ(parse(MPA_REQUEST, frame_of(request_key, 0x4f, 1, 0), &out), MPA_COMPLETE);
     EXPECT_EQ(parse(MPA_REQUEST, frame_of(request_key, 0x50, 1, 0), &out), MPA_COMPLETE);
-    EXPECT_FALSE(out.enhanced) << "S means nothing in revision 1";
+    EXPECT_FALSE(out.enhanced) << "revision 1 does not define S";
 }
 
-TEST(MpaParse, enhanced_words_are_not_the_consumers) {
+TEST(MpaParse, enhanced_words_are_not_private_data) {
     mpa_startup out{};
     Bytes bytes = frame_of(request_key, 0x50, 2, 6, std::string_view("\xc0\x10\xbf\xffhi", 6));
     ASSERT_EQ(parse(MPA_REQUEST, bytes, &out), MPA_COMPLETE);
@@ -191,17 +192,17 @@ TEST(MpaParse, revision_2_without_enhanced_words) {
 }
 
 // E4
-TEST(MpaParse, every_prefix_waits_and_every_byte_behind_is_refused) {
+TEST(MpaParse, prefixes_are_incomplete_and_excess_is_refused) {
     mpa_startup out{};
-    Bytes whole = frame_of(request_key, 0x50, 2, 9, std::string_view("\x00\x01\x00\x01hello", 9));
-    for (std::size_t length = 0; length < whole.size(); ++length)
-        EXPECT_EQ(mpa_parse(MPA_REQUEST, whole.data(), length, &out), MPA_INCOMPLETE) << length;
-    EXPECT_EQ(parse(MPA_REQUEST, whole, &out), MPA_COMPLETE);
-    whole.push_back(0);
-    EXPECT_EQ(parse(MPA_REQUEST, whole, &out), MPA_EXCESS);
+    Bytes frame = frame_of(request_key, 0x50, 2, 9, std::string_view("\x00\x01\x00\x01hello", 9));
+    for (std::size_t length = 0; length < frame.size(); ++length)
+        EXPECT_EQ(mpa_parse(MPA_REQUEST, frame.data(), length, &out), MPA_INCOMPLETE) << length;
+    EXPECT_EQ(parse(MPA_REQUEST, frame, &out), MPA_COMPLETE);
+    frame.push_back(0);
+    EXPECT_EQ(parse(MPA_REQUEST, frame, &out), MPA_EXCESS);
 }
 
-TEST(MpaParse, garbage_is_refused_at_its_first_byte) {
+TEST(MpaParse, wrong_key_is_refused_at_its_first_byte) {
     mpa_startup out{};
     EXPECT_EQ(parse(MPA_REQUEST, {'G'}, &out), MPA_BAD_KEY);
     EXPECT_EQ(parse(MPA_REQUEST, {'M', 'P', 'A', '_'}, &out), MPA_BAD_KEY);
@@ -238,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(Table, MpaParseBad,
                                          BadFrame{"enhanced_cut", 0x10, 2, 3, MPA_BAD_ENHANCED}),
                          [](const auto& info) { return info.param.name; });
 
-// Whatever the builder can say, the parser reads back.
+// The parser returns what the builder got.
 TEST(Mpa, round_trip) {
     std::mt19937 random(20240229);
     std::string data(MPA_MAX_CONSUMER_PD, ' ');
