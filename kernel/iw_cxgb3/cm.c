@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What consumers ask for and are told (iw_cm), and the MPA conversation between.
+ * The iw_cm operations of consumers, the MPA negotiation, and the iw_cm events.
  *
- * connect, accept and reject are carried out in the endpoint's ordered context;
- * the caller waits for the result, which every time has a bound. Events go out
- * from there too, with no lock held.
+ * The endpoint's ordered context executes connect, accept and reject. The caller waits
+ * for the result, and each wait is bounded. The ordered context also delivers the
+ * events, with no lock held.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -19,49 +19,50 @@
 static unsigned int mpa_rev = MPA_REVISION_2;
 module_param(mpa_rev, uint, 0644);
 MODULE_PARM_DESC(mpa_rev,
-		 "MPA revision of connections made from here: 2 (default) negotiates read depths and RTR, with a second try in 1; or 1; both are answered");
+		 "MPA revision of outgoing connections: 2 (default) negotiates read depths and RTR, and is retried in 1; or 1. Requests in both revisions are accepted");
 
 static bool crc_enabled = true;
 module_param(crc_enabled, bool, 0644);
-MODULE_PARM_DESC(crc_enabled, "ask for MPA CRCs (default Y); they are used if either side asks");
+MODULE_PARM_DESC(crc_enabled, "request MPA CRCs (default Y); they are used if either side requests them");
 
 static bool markers_enabled;
 module_param(markers_enabled, bool, 0644);
-MODULE_PARM_DESC(markers_enabled, "ask the peer for MPA markers (default N)");
+MODULE_PARM_DESC(markers_enabled, "request MPA markers from the peer (default N)");
 
 /*
- * Ready to receive: RFC 5044 lets the accepting side send only when it has received a
- * message, and programs do not know that (the server of an rsocket sends at once).
- * Revision 2 negotiates that the connecting side opens with a zero-length read, until which
- * the card holds the accepting side's queue. In revision 1 it is a convention of T3s.
+ * Ready to receive (RTR). RFC 5044 allows the responder to send only after it has received
+ * a message, but programs do not observe that: the server of an rsocket sends at once.
+ * Revision 2 negotiates that the initiator starts with a zero-length RDMA READ. The card
+ * holds the responder's send queue until the read arrives. In revision 1 the read is a
+ * convention among T3s.
  */
 enum { T3_P2P_NEVER, T3_P2P_ALWAYS, T3_P2P_NEGOTIATED };
 
 static unsigned int peer2peer = T3_P2P_NEGOTIATED;
 module_param(peer2peer, uint, 0644);
 MODULE_PARM_DESC(peer2peer,
-		 "the connecting side opens with a zero-length read, so that the accepting side may send first: 0 never, 2 (default) where MPA revision 2 negotiates it, 1 in revision 1 too, where both sides need it");
+		 "the connecting side starts with a zero-length read, so that the accepting side may send first: 0 never, 2 (default) if MPA revision 2 negotiates it, 1 in revision 1 too, which both sides must then have");
 
 static unsigned int ep_timeout_secs = 60;
 module_param(ep_timeout_secs, uint, 0644);
 MODULE_PARM_DESC(ep_timeout_secs,
-		 "seconds to wait for the peer or the card in each step of opening and closing (default 60)");
+		 "timeout in seconds for the peer or the card in each state of opening and closing (default 60)");
 
 unsigned long t3_cm_timeout(void)
 {
 	return clamp(READ_ONCE(ep_timeout_secs), 1U, 3600U) * HZ;
 }
 
-/* The first message that we ask for; of the three kinds of RTR the T3 can make only the read. */
-static u8 rtr_wanted(bool enhanced)
+/* The RTR message to negotiate. Of the three kinds the T3 can generate only the read. */
+static u8 t3_cm_rtr_type(bool enhanced)
 {
-	unsigned int when = READ_ONCE(peer2peer);
-	bool wanted = enhanced ? when != T3_P2P_NEVER : when == T3_P2P_ALWAYS;
+	unsigned int mode = READ_ONCE(peer2peer);
+	bool use_rtr = enhanced ? mode != T3_P2P_NEVER : mode == T3_P2P_ALWAYS;
 
-	return wanted ? T3_RTR_READ : T3_RTR_NONE;
+	return use_rtr ? T3_RTR_READ : T3_RTR_NONE;
 }
 
-static u8 negotiate_attrs(const struct mpa_startup *peer)
+static u8 t3_cm_mpa_attrs(const struct mpa_startup *peer)
 {
 	u8 attrs = T3_MPA_IETF;
 
@@ -74,13 +75,11 @@ static u8 negotiate_attrs(const struct mpa_startup *peer)
 	return attrs;
 }
 
-/* --- telling the consumer ------------------------------------------------ */
+/* --- events to the consumer ---------------------------------------------- */
 
-/*
- * The depths of an event are the peer's: what it lets us read at a time is its
- * ird, and our ord.
- */
-static int tell(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_event_type type, int status)
+/* The read depths of an event are the peer's: its IRD is our ORD. */
+static int t3_cm_upcall(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_event_type type,
+			int status)
 {
 	struct iw_cm_event event = {
 		.event = type,
@@ -102,35 +101,35 @@ static int tell(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_event_type 
 	return cm_id->event_handler(cm_id, &event);
 }
 
-void t3_cm_tell_peer_closed(struct t3_ep *ep)
+void t3_cm_report_peer_close(struct t3_ep *ep)
 {
-	if (ep->cm_id && ep->told)
-		tell(ep->cm_id, ep, IW_CM_EVENT_DISCONNECT, 0);
+	if (ep->cm_id && ep->est_reported)
+		t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_DISCONNECT, 0);
 }
 
-static void complete_call(struct t3_ep_call *call, int ret)
+static void t3_ep_complete_call(struct t3_ep_call *call, int ret)
 {
 	call->ret = ret;
 	complete(&call->done);
 }
 
 /*
- * A peer that implements only revision 1 does not take a request in revision 2 for
- * MPA. It resets or closes the connection without a reply.
+ * To a peer that implements only revision 1 a request in revision 2 is not MPA. It
+ * resets or closes the connection without a reply.
  */
-static bool peer_may_be_rev1(const struct t3_ep *ep)
+static bool t3_cm_peer_may_be_rev1(const struct t3_ep *ep)
 {
-	return ep->active && ep->mpa_rev != MPA_REVISION_1 && !ep->told && !ep->rx_len;
+	return ep->active && ep->mpa_rev != MPA_REVISION_1 && !ep->est_reported && !ep->rx_len;
 }
 
-/* The second try is a connection of its own, which takes over the consumer. */
-static bool try_again_with_rev1(struct t3_ep *ep)
+/* Connect again in revision 1: a new endpoint, which takes over the consumer. */
+static bool t3_cm_retry_rev1(struct t3_ep *ep)
 {
 	struct t3_ep_call *call;
 	struct t3_ep *next;
 	struct t3_qp *qp;
 
-	if (!peer_may_be_rev1(ep))
+	if (!t3_cm_peer_may_be_rev1(ep))
 		return false;
 	qp = t3_qp_find(ep->dev, ep->qpn);
 	if (!qp)
@@ -148,15 +147,15 @@ static bool try_again_with_rev1(struct t3_ep *ep)
 	next->mpa_rev = MPA_REVISION_1;
 	next->pdata_len = ep->pdata_len;
 	memcpy(next->pdata, ep->pdata, ep->pdata_len);
-	call = &next->second_try;
-	call->what = EP_EV_CONNECT;
+	call = &next->retry_call;
+	call->event = EP_EV_CONNECT;
 	call->cm_id = ep->cm_id;
 	call->qp = qp;
 	call->ord = ep->ord;
 	call->ird = ep->ird;
 	call->pdata = next->pdata;
 	call->pdata_len = next->pdata_len;
-	call->nobody_waits = true;
+	call->async = true;
 	t3_ep_get(next);
 	if (t3_ep_publish(next)) {
 		t3_ep_put(next);
@@ -165,16 +164,16 @@ static bool try_again_with_rev1(struct t3_ep *ep)
 		return false;
 	}
 	ep->cm_id = NULL;
-	t3_ep_post(next, call);
+	t3_ep_post_call(next, call);
 	t3_ep_put(next);
 	return true;
 }
 
 /*
- * The last word to whoever waits for one: a failed accept, a failed connect, or
- * CLOSE. The consumer's reference ends here, so it comes once.
+ * Report the end to the consumer: the accept or the connect fails, or CLOSE. Called at
+ * most once with a cm_id, because it drops the reference on it.
  */
-void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
+void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 	struct iw_cm_id *cm_id = ep->cm_id;
 
@@ -182,34 +181,34 @@ void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
 		return;
 	/*
 	 * After a FIN the first connection has its TID until both sides have closed. The
-	 * second try waits for that: one connect never has two TIDs, nor two charges for
-	 * them, and the card has no connection with the same addresses and ports.
+	 * retry waits for that. So a connect has one TID and one charge for it at any
+	 * time, and the card has no other connection with the same four-tuple.
 	 */
-	if (ep->state == EP_LAST_ACK && peer_may_be_rev1(ep)) {
+	if (ep->state == EP_LAST_ACK && t3_cm_peer_may_be_rev1(ep)) {
 		ep->rev1_due = true;
 		return;
 	}
 	if ((event == EP_EV_PEER_ABORT || (event == EP_EV_CLOSE_RPL && ep->rev1_due)) &&
-	    try_again_with_rev1(ep))
+	    t3_cm_retry_rev1(ep))
 		return;
 
 	ep->cm_id = NULL;
 	if (ep->pending) {
-		complete_call(ep->pending, status ? status : -ECONNRESET);
+		t3_ep_complete_call(ep->pending, status ? status : -ECONNRESET);
 		ep->pending = NULL;
-	} else if (ep->told) {
-		/* The peer's close is the end of ours, not a reset. */
-		tell(cm_id, ep, IW_CM_EVENT_CLOSE, event == EP_EV_PEER_CLOSE ? 0 : status);
+	} else if (ep->est_reported) {
+		/* A FIN of the peer completes a graceful close: no error. */
+		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CLOSE, event == EP_EV_PEER_CLOSE ? 0 : status);
 	} else if (ep->active) {
-		tell(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, status ? status : -ECONNRESET);
+		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, status ? status : -ECONNRESET);
 	}
-	T3_RACE_POINT(t3_end_told);
+	T3_RACE_POINT(t3_end_reported);
 	cm_id->rem_ref(cm_id);
 }
 
 /* --- RDMA mode ----------------------------------------------------------- */
 
-static int enter_rdma(struct t3_ep *ep, struct t3_qp *qp)
+static int t3_cm_enter_rdma(struct t3_ep *ep, struct t3_qp *qp)
 {
 	struct t3_conn_attrs attrs = {
 		.tid = ep->tid,
@@ -225,53 +224,53 @@ static int enter_rdma(struct t3_ep *ep, struct t3_qp *qp)
 	};
 	int ret;
 
-	trace_t3_mpa_agreed(ep);
+	trace_t3_mpa_negotiated(ep);
 	ret = t3_qp_connect(qp, ep, &attrs, &ep->init_unacked);
 	if (!ret)
 		ep->qp = qp;
 	return ret;
 }
 
-/* The last streaming message switches the card to RDMA mode (firmware 4.3). */
-static void finish_accept(struct t3_ep *ep)
+/* The last streaming-mode message switches the card to RDMA mode (firmware 4.3). */
+static void t3_cm_finish_accept(struct t3_ep *ep)
 {
 	int ret = t3_send_stream(ep, ep->tx_len);
 
 	if (ret) {
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 		return;
 	}
-	if (t3_ep_fire(ep, EP_EV_INIT_DONE, 0))
+	if (t3_ep_fsm_apply(ep, EP_EV_INIT_DONE, 0))
 		return;
-	ep->told = true;
-	tell(ep->cm_id, ep, IW_CM_EVENT_ESTABLISHED, 0);
-	complete_call(ep->pending, 0);
+	ep->est_reported = true;
+	t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_ESTABLISHED, 0);
+	t3_ep_complete_call(ep->pending, 0);
 	ep->pending = NULL;
 }
 
-static void send_rtr(struct t3_ep *ep)
+static void t3_cm_send_rtr(struct t3_ep *ep)
 {
 	int ret = t3_send_rtr_read(ep);
 
 	ep->rtr_due = false;
 	if (ret)
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 }
 
-/* RDMA_INIT is done: the receives that were posted before are in place. */
+/* The card has acknowledged RDMA_INIT: it has the receives that were posted before. */
 void t3_cm_init_acked(struct t3_ep *ep)
 {
 	if (ep->state == EP_ACCEPTING) {
-		finish_accept(ep);
+		t3_cm_finish_accept(ep);
 		return;
 	}
-	if (!t3_ep_fire(ep, EP_EV_INIT_DONE, 0) && ep->rtr_due && ep->state == EP_FPDU)
-		send_rtr(ep);
+	if (!t3_ep_fsm_apply(ep, EP_EV_INIT_DONE, 0) && ep->rtr_due && ep->state == EP_FPDU)
+		t3_cm_send_rtr(ep);
 }
 
 /* --- active side --------------------------------------------------------- */
 
-static int build_request(struct t3_ep *ep, const struct t3_ep_call *call)
+static int t3_cm_build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 {
 	struct mpa_startup frame = {
 		.kind = MPA_REQUEST,
@@ -299,65 +298,65 @@ static int build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 }
 
 /*
- * Notes the QP, if it is not being destroyed. destroy_qp takes it out of the table and
- * then looks for endpoints with its number; here it is the other way round, so that
- * one of the two sees the other.
+ * Store the QP number. Return: false if the QP is being destroyed. destroy_qp removes the
+ * QP from the table and then looks for endpoints with its number. This function stores
+ * the number and then looks for the QP, so one of the two sees the other.
  */
-static bool claim_qp(struct t3_ep *ep, const struct t3_qp *qp)
+static bool t3_cm_set_qpn(struct t3_ep *ep, const struct t3_qp *qp)
 {
 	WRITE_ONCE(ep->qpn, qp->id);
-	smp_mb();	/* pairs with the one in t3_cm_qp_goes() */
+	smp_mb();	/* pairs with the one in t3_cm_qp_removed() */
 	return xa_load(&ep->dev->qps, qp->id) == qp;
 }
 
 /*
- * Without an entry for the response revision 2 can agree on no RTR. Where the read is a
- * convention of both sides (peer2peer 1, perhaps after a reply in revision 1) the peer would
- * wait for it.
+ * The response of the RTR read needs an entry of the send CQ. Without one revision 2 can
+ * negotiate no RTR. With peer2peer 1 the peer may expect the read without negotiation,
+ * also after a reply in revision 1, so the connect fails.
  */
-static int choose_rtr(struct t3_ep *ep, struct t3_qp *qp)
+static int t3_cm_choose_rtr(struct t3_ep *ep, struct t3_qp *qp)
 {
-	ep->rtr_type = rtr_wanted(ep->mpa_rev == MPA_REVISION_2);
+	ep->rtr_type = t3_cm_rtr_type(ep->mpa_rev == MPA_REVISION_2);
 	if (ep->rtr_type == T3_RTR_NONE || t3_qp_reserve_rtr_entry(qp))
 		return 0;
 	ibdev_dbg(&ep->dev->ibdev, "QP %u: its send CQ has no entry for an RTR read\n", qp->id);
-	if (rtr_wanted(false) == T3_RTR_READ)
+	if (t3_cm_rtr_type(false) == T3_RTR_READ)
 		return -ENOMEM;
 	ep->rtr_type = T3_RTR_NONE;
 	return 0;
 }
 
-static int start_connect(struct t3_ep *ep, struct t3_ep_call *call)
+static int t3_cm_start_connect(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	int ret;
 
 	ep->active = true;
-	ret = choose_rtr(ep, call->qp);
+	ret = t3_cm_choose_rtr(ep, call->qp);
 	ep->ord = ep->rtr_type == T3_RTR_READ ? max(call->ord, 1U) : call->ord;
 	ep->ird = call->ird;
 	if (!ret)
-		ret = claim_qp(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
+		ret = t3_cm_set_qpn(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
 	if (!ret)
-		ret = build_request(ep, call);
+		ret = t3_cm_build_request(ep, call);
 	if (!ret)
 		ret = t3_take_atid(ep);
 	if (ret) {
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 		return ret;
 	}
 
 	ep->cm_id = call->cm_id;
 	T3_RACE_POINT(t3_connect_has_route);
-	t3_ep_fire(ep, EP_EV_CONNECT, 0);
-	T3_RACE_POINT(t3_connect_stepped);
-	/* From here on the result is an event. */
+	t3_ep_fsm_apply(ep, EP_EV_CONNECT, 0);
+	T3_RACE_POINT(t3_connect_fsm_applied);
+	/* From here on a CONNECT_REPLY reports the result. */
 	ret = t3_send_act_open_req(ep);
 	if (ret)
-		t3_ep_fire(ep, EP_EV_ARP_FAILED, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ARP_FAILED, ret);
 	return 0;
 }
 
-/* TCP is up. The initiator speaks first. */
+/* The TCP connection is established. The initiator sends the MPA request. */
 void t3_cm_established(struct t3_ep *ep)
 {
 	int ret;
@@ -366,25 +365,25 @@ void t3_cm_established(struct t3_ep *ep)
 		return;
 	ret = t3_send_stream(ep, ep->tx_len);
 	if (ret)
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 }
 
 /*
- * What the reply makes of what we asked for. A reply in revision 1 to a request
- * in revision 2 is a peer that knows no better. Return: 0, or -EPROTO, and then
- * in @code why, if RFC 6581 wants the peer told.
+ * Reduce our offer to what the reply allows. A reply in revision 1 to a request in
+ * revision 2 is accepted. Return: 0; or -EPROTO with the error for a Terminate message in
+ * @code, or 0 there if RFC 6581 requires none.
  */
-static int agree(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
+static int t3_cm_negotiate(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
 {
 	*code = 0;
-	ep->mpa_attrs = negotiate_attrs(reply);
+	ep->mpa_attrs = t3_cm_mpa_attrs(reply);
 	if (reply->rev > ep->mpa_rev)
 		return -EPROTO;
 	ep->mpa_rev = reply->rev;
 	ep->enhanced &= reply->enhanced;
 	if (!ep->enhanced) {
 		if (ep->rtr_type == T3_RTR_READ)
-			ep->rtr_type = rtr_wanted(false);
+			ep->rtr_type = t3_cm_rtr_type(false);
 		return 0;
 	}
 
@@ -409,10 +408,10 @@ static int agree(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
 }
 
 /*
- * We are still in streaming mode, and stay there; so the host writes the message
- * that the card would. A peer that wants markers gets a reset instead.
+ * The connection stays in streaming mode, so the host builds the Terminate message. A
+ * peer that requires markers gets a RST instead.
  */
-static void refuse_reply(struct t3_ep *ep, u8 code)
+static void t3_cm_refuse_reply(struct t3_ep *ep, u8 code)
 {
 	int ret = -EPROTO;
 
@@ -421,59 +420,59 @@ static void refuse_reply(struct t3_ep *ep, u8 code)
 		ep->tx_sent = 0;
 		ret = t3_send_stream(ep, ep->tx_len);
 	}
-	t3_ep_fire(ep, ret ? EP_EV_MPA_BAD : EP_EV_MPA_REJECTED, -EPROTO);
+	t3_ep_fsm_apply(ep, ret ? EP_EV_MPA_BAD : EP_EV_MPA_REJECTED, -EPROTO);
 }
 
-static void got_reply(struct t3_ep *ep, const struct mpa_startup *reply)
+static void t3_cm_rx_reply(struct t3_ep *ep, const struct mpa_startup *reply)
 {
 	struct t3_qp *qp;
 	u8 code;
 	int ret;
 
 	if (reply->reject) {
-		t3_ep_fire(ep, EP_EV_MPA_REJECTED, -ECONNREFUSED);
+		t3_ep_fsm_apply(ep, EP_EV_MPA_REJECTED, -ECONNREFUSED);
 		return;
 	}
-	ret = agree(ep, reply, &code);
+	ret = t3_cm_negotiate(ep, reply, &code);
 	if (ret) {
-		refuse_reply(ep, code);
+		t3_cm_refuse_reply(ep, code);
 		return;
 	}
 	qp = t3_qp_find(ep->dev, ep->qpn);
 	if (!qp) {
-		t3_ep_fire(ep, EP_EV_ABORT, -EINVAL);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, -EINVAL);
 		return;
 	}
 	T3_RACE_POINT(t3_reply_qp_found);
-	ret = enter_rdma(ep, qp);
+	ret = t3_cm_enter_rdma(ep, qp);
 	t3_qp_put(qp);
 	T3_RACE_POINT(t3_reply_in_rdma_mode);
 	if (ret) {
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 		return;
 	}
 
-	t3_ep_fire(ep, EP_EV_MPA_FRAME, 0);
+	t3_ep_fsm_apply(ep, EP_EV_MPA_FRAME, 0);
 	ep->rtr_due = ep->rtr_type == T3_RTR_READ;
 	if (ep->rtr_due && !ep->init_unacked)
-		send_rtr(ep);
-	/* If the read could not be sent, the end of the abort is the consumer's CONNECT_REPLY. */
+		t3_cm_send_rtr(ep);
+	/* If the read could not be sent, the end of the abort makes the CONNECT_REPLY. */
 	if (ep->state != EP_FPDU)
 		return;
-	ep->told = true;
-	tell(ep->cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, 0);
+	ep->est_reported = true;
+	t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, 0);
 }
 
 /* --- passive side -------------------------------------------------------- */
 
-static int build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bool reject)
+static int t3_cm_build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bool reject)
 {
 	struct mpa_startup frame = {
 		.kind = MPA_REPLY,
 		.rev = ep->mpa_rev,
 		.reject = reject,
 		.enhanced = ep->enhanced,
-		/* Who does not negotiate a depth is not answered with one. */
+		/* A depth that the peer did not negotiate stays out of the reply. */
 		.ird = ep->peer_ord == MPA_V2_DEPTH_NONE ? MPA_V2_DEPTH_NONE : ep->ird,
 		.ord = ep->peer_ird == MPA_V2_DEPTH_NONE ? MPA_V2_DEPTH_NONE : ep->ord,
 		.pdata = call->pdata,
@@ -497,21 +496,21 @@ static int build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bool rej
 	return 0;
 }
 
-static void reject_request(struct t3_ep *ep, const struct t3_ep_call *call)
+static void t3_cm_send_reject(struct t3_ep *ep, const struct t3_ep_call *call)
 {
-	int ret = build_reply(ep, call, true);
+	int ret = t3_cm_build_reply(ep, call, true);
 
 	if (!ret)
 		ret = t3_send_stream(ep, ep->tx_len);
-	t3_ep_fire(ep, ret ? EP_EV_ABORT : EP_EV_REJECT, ret);
+	t3_ep_fsm_apply(ep, ret ? EP_EV_ABORT : EP_EV_REJECT, ret);
 }
 
 /*
- * In this order on the offload queue: all of the reply but its last piece,
- * RDMA_INIT, the last piece. If receives are posted the card must have taken
- * them before the peer may send.
+ * The order on the offload queue: the reply without its last piece, RDMA_INIT, the last
+ * piece. The peer may send after the reply, so the card must have the posted receives
+ * before: the last piece waits for the ack of RDMA_INIT.
  */
-static void accept_request(struct t3_ep *ep, struct t3_ep_call *call)
+static void t3_cm_start_accept(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	unsigned int pieces;
 	int ret;
@@ -520,87 +519,87 @@ static void accept_request(struct t3_ep *ep, struct t3_ep_call *call)
 	ep->ord = call->ord;
 	if (ep->peer_ird != MPA_V2_DEPTH_NONE)
 		ep->ord = min(ep->ord, ep->peer_ird);
-	/* A QP that may not be read from is not opened by a read, if that can be negotiated. */
+	/* A QP that denies remote reads negotiates no RTR read. */
 	if (ep->enhanced && !t3_qp_allows_remote_read(call->qp))
 		ep->rtr_type = T3_RTR_NONE;
 	if (ep->rtr_type == T3_RTR_READ)
 		ep->ird = max_t(u16, ep->ird, 1);
 
-	ret = build_reply(ep, call, false);
+	ret = t3_cm_build_reply(ep, call, false);
 	if (!ret) {
 		pieces = DIV_ROUND_UP(ep->tx_len, T3_STREAM_PIECE_MAX);
 		ret = t3_send_stream(ep, (pieces - 1) * T3_STREAM_PIECE_MAX);
 	}
 	if (ret) {
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
-		complete_call(call, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
+		t3_ep_complete_call(call, ret);
 		return;
 	}
 
 	call->cm_id->add_ref(call->cm_id);
 	ep->cm_id = call->cm_id;
 	ep->pending = call;
-	t3_ep_fire(ep, EP_EV_ACCEPT, 0);
-	T3_RACE_POINT(t3_accept_stepped);
-	ret = enter_rdma(ep, call->qp);
+	t3_ep_fsm_apply(ep, EP_EV_ACCEPT, 0);
+	T3_RACE_POINT(t3_accept_fsm_applied);
+	ret = t3_cm_enter_rdma(ep, call->qp);
 	T3_RACE_POINT(t3_accept_in_rdma_mode);
 	if (ret)
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 	else if (!ep->init_unacked)
-		finish_accept(ep);
+		t3_cm_finish_accept(ep);
 }
 
-static void deliver_request(struct t3_ep *ep)
+static void t3_cm_deliver_request(struct t3_ep *ep)
 {
-	const struct t3_ep_call refuse = { .what = EP_EV_REJECT };
+	const struct t3_ep_call refuse = { .event = EP_EV_REJECT };
 	struct t3_listener *l = ep->listener;
 	int ret;
 
 	if (!t3_listener_upcall_begin(l)) {
-		t3_ep_fire(ep, EP_EV_ABORT, 0);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 		return;
 	}
 	t3_ep_get(ep);		/* for accept or reject */
 	T3_RACE_POINT(t3_request_deliver);
-	ret = tell(l->cm_id, ep, IW_CM_EVENT_CONNECT_REQUEST, 0);
+	ret = t3_cm_upcall(l->cm_id, ep, IW_CM_EVENT_CONNECT_REQUEST, 0);
 	t3_listener_upcall_end(l);
 	T3_RACE_POINT(t3_request_delivered);
-	t3_listener_forget(ep);
+	t3_listener_remove_child(ep);
 	if (ret) {
-		/* The consumer has no room for another one. */
-		reject_request(ep, &refuse);
+		/* The consumer's backlog is full. */
+		t3_cm_send_reject(ep, &refuse);
 		t3_ep_put(ep);
 	}
 }
 
-static void got_request(struct t3_ep *ep, const struct mpa_startup *request)
+static void t3_cm_rx_request(struct t3_ep *ep, const struct mpa_startup *request)
 {
-	const struct t3_ep_call refuse = { .what = EP_EV_REJECT };
+	const struct t3_ep_call refuse = { .event = EP_EV_REJECT };
 
 	ep->mpa_rev = request->rev;
 	ep->enhanced = request->enhanced;
-	ep->mpa_attrs = negotiate_attrs(request);
+	ep->mpa_attrs = t3_cm_mpa_attrs(request);
 	ep->peer_ird = request->ird;
 	ep->peer_ord = request->ord;
-	/* As the consumer sees it: its ird is what the peer may read. */
+	/* Our IRD is bounded by the peer's ORD, and our ORD by its IRD. */
 	ep->ird = min_t(u16, request->ord, T3_MAX_RD_ATOM);
 	ep->ord = min_t(u16, request->ird, T3_MAX_RD_ATOM);
 	if (request->enhanced)
 		ep->rtr_type = request->peer_to_peer ? T3_RTR_READ : T3_RTR_NONE;
 	else
-		ep->rtr_type = rtr_wanted(false);
+		ep->rtr_type = t3_cm_rtr_type(false);
 
-	if (t3_ep_fire(ep, EP_EV_MPA_FRAME, 0))
+	if (t3_ep_fsm_apply(ep, EP_EV_MPA_FRAME, 0))
 		return;
 	if (request->peer_to_peer && !(request->rtr & MPA_RTR_READ)) {
-		/* No RTR in common; the reject says which one we know. */
-		reject_request(ep, &refuse);
+		/* No RTR in common. The reject offers the one that we support. */
+		t3_cm_send_reject(ep, &refuse);
 		return;
 	}
-	deliver_request(ep);
+	t3_cm_deliver_request(ep);
 }
 
-/* More bytes in rx_frame. */
+/* rx_frame has more bytes. */
 void t3_cm_rx_stream(struct t3_ep *ep)
 {
 	enum mpa_kind kind = ep->active ? MPA_REPLY : MPA_REQUEST;
@@ -616,48 +615,48 @@ void t3_cm_rx_stream(struct t3_ep *ep)
 		ep->peer_pdata = frame.pdata;
 		ep->peer_pdata_len = frame.pdata_len;
 		if (ep->active)
-			got_reply(ep, &frame);
+			t3_cm_rx_reply(ep, &frame);
 		else
-			got_request(ep, &frame);
+			t3_cm_rx_request(ep, &frame);
 		return;
 	default:
 		ibdev_dbg(&ep->dev->ibdev, "ep %u: MPA: %s\n", ep->id, mpa_status_name(status));
-		t3_ep_fire(ep, EP_EV_MPA_BAD, -EPROTO);
+		t3_ep_fsm_apply(ep, EP_EV_MPA_BAD, -EPROTO);
 	}
 }
 
 /* --- iw_cm ops ----------------------------------------------------------- */
 
 /* Ordered context. */
-void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
+void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
 {
-	enum ep_state due = call->what == EP_EV_CONNECT ? EP_IDLE : EP_MPA_REQ_RCVD;
+	enum ep_state expected = call->event == EP_EV_CONNECT ? EP_IDLE : EP_MPA_REQ_RCVD;
 	struct iw_cm_id *cm_id = call->cm_id;
 	int ret = 0;
 
-	if (ep->state != due) {
-		ret = due == EP_IDLE ? -ENODEV : -ECONNRESET;
-	} else if (call->what == EP_EV_ACCEPT) {
-		accept_request(ep, call);	/* completes the call itself */
+	if (ep->state != expected) {
+		ret = expected == EP_IDLE ? -ENODEV : -ECONNRESET;
+	} else if (call->event == EP_EV_ACCEPT) {
+		t3_cm_start_accept(ep, call);	/* completes the call itself */
 		return;
-	} else if (call->what == EP_EV_REJECT) {
-		reject_request(ep, call);
+	} else if (call->event == EP_EV_REJECT) {
+		t3_cm_send_reject(ep, call);
 	} else {
-		ret = start_connect(ep, call);
+		ret = t3_cm_start_connect(ep, call);
 	}
 
-	if (!call->nobody_waits) {
-		complete_call(call, ret);
+	if (!call->async) {
+		t3_ep_complete_call(call, ret);
 		return;
 	}
 	t3_qp_put(call->qp);
 	if (ret) {
-		tell(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, ret);
+		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, ret);
 		cm_id->rem_ref(cm_id);
 	}
 }
 
-static int check_params(const struct iw_cm_conn_param *param)
+static int t3_cm_check_params(const struct iw_cm_conn_param *param)
 {
 	if (param->ord > T3_MAX_RD_ATOM || param->ird > T3_MAX_RD_ATOM ||
 	    param->private_data_len > MPA_MAX_CONSUMER_PD)
@@ -670,17 +669,16 @@ static int check_params(const struct iw_cm_conn_param *param)
  * @cm_id: the consumer's id, with mapped addresses
  * @param: QP, read depths, private data
  *
- * Return: 0, and exactly one CONNECT_REPLY comes, perhaps before the return; or
- * -errno and no event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6,
- * -EADDRNOTAVAIL, -EOPNOTSUPP and -EHOSTUNREACH as t3_route_resolve(), -ENOMEM (also: no
- * entry of the send CQ is to spare for the RTR read that peer2peer 1 demands),
- * -ENODEV.
+ * Return: 0 and exactly one CONNECT_REPLY, possibly before the return; or -errno and no
+ * event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6, -EADDRNOTAVAIL, -EOPNOTSUPP and
+ * -EHOSTUNREACH from t3_route_resolve(), -ENOMEM (also if the send CQ has no free entry
+ * for the RTR read that peer2peer 1 requires), -ENODEV.
  */
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	struct t3_dev *dev = to_t3_dev(cm_id->device);
 	struct t3_ep_call call = {
-		.what = EP_EV_CONNECT,
+		.event = EP_EV_CONNECT,
 		.cm_id = cm_id,
 		.ord = param->ord,
 		.ird = param->ird,
@@ -692,7 +690,7 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	if (cm_id->m_local_addr.ss_family != AF_INET ||
 	    cm_id->m_remote_addr.ss_family != AF_INET)
 		return -EAFNOSUPPORT;
-	ret = check_params(param);
+	ret = t3_cm_check_params(param);
 	if (ret)
 		return ret;
 	call.qp = t3_qp_find(dev, param->qpn);
@@ -726,7 +724,7 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 		t3_ep_put(ep);
 		goto out_ep;
 	}
-	/* The reference is the endpoint's; it ends with the last event. */
+	/* The endpoint's reference, dropped after the last event. */
 	cm_id->add_ref(cm_id);
 	T3_RACE_POINT(t3_connect_published);
 	ret = t3_ep_call(ep, &call);
@@ -739,41 +737,41 @@ out_qp:
 	return ret;
 }
 
-/* Only an endpoint that connects notes a number, and none is 0. */
-static bool is_for_qp(const struct t3_ep *ep, const void *qpn)
+/* Only the active side stores a QP number, and no QP has number 0. */
+static bool t3_cm_match_qpn(const struct t3_ep *ep, const void *qpn)
 {
 	return READ_ONCE(ep->qpn) == *(const u32 *)qpn;
 }
 
 /**
- * t3_cm_qp_goes - end the connect that a QP is meant for
+ * t3_cm_qp_removed - abort the pending connect of a QP
  * @dev: device
- * @qpn: number of the QP, which is not in dev->qps any more
+ * @qpn: number of the QP, which was removed from dev->qps
  *
- * Without this the QP would wait for the peer's answer, or for the timeout, since the
- * consumer has a reference to it until CONNECT_REPLY.
+ * The iWARP CM holds a reference on the QP until CONNECT_REPLY. Without the abort a
+ * destroy would wait for the peer's reply or for the timeout.
  */
-void t3_cm_qp_goes(struct t3_dev *dev, u32 qpn)
+void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn)
 {
-	smp_mb();	/* pairs with the one in claim_qp() */
-	t3_ep_request_if(dev, T3_REQ_ABORT, is_for_qp, &qpn);
+	smp_mb();	/* pairs with the one in t3_cm_set_qpn() */
+	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qpn, &qpn);
 }
 
 /**
- * t3_cm_accept - iw_accept: answer a connect request with yes
+ * t3_cm_accept - iw_accept: accept a connect request
  * @cm_id: id of the new connection
  * @param: QP, read depths, private data
  *
- * Waits until the card is in RDMA mode. Return: 0 after the ESTABLISHED event;
- * -ECONNRESET if the peer has gone, -EINVAL for parameters, -ETIMEDOUT. After a
- * failure the connection is closed.
+ * Waits until the connection is in RDMA mode. Return: 0 after the ESTABLISHED event;
+ * -ECONNRESET if the peer has closed or reset the connection, -EINVAL for parameters,
+ * -ETIMEDOUT. A failure closes the connection.
  */
 int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	struct t3_dev *dev = to_t3_dev(cm_id->device);
 	struct t3_ep *ep = cm_id->provider_data;
 	struct t3_ep_call call = {
-		.what = EP_EV_ACCEPT,
+		.event = EP_EV_ACCEPT,
 		.cm_id = cm_id,
 		.ord = param->ord,
 		.ird = param->ird,
@@ -782,7 +780,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	};
 	int ret;
 
-	ret = check_params(param);
+	ret = t3_cm_check_params(param);
 	if (!ret) {
 		call.qp = t3_qp_find(dev, param->qpn);
 		if (!call.qp)
@@ -800,18 +798,18 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 }
 
 /**
- * t3_cm_reject - iw_reject: answer a connect request with no
- * @cm_id: id of the connection that will not be
- * @pdata: what to tell the peer
+ * t3_cm_reject - iw_reject: reject a connect request
+ * @cm_id: id of the request
+ * @pdata: private data for the peer
  * @len: its length
  *
- * Return: 0, or -ECONNRESET if the peer has gone.
+ * Return: 0, or -ECONNRESET if the peer has closed or reset the connection.
  */
 int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 {
 	struct t3_ep *ep = cm_id->provider_data;
 	struct t3_ep_call call = {
-		.what = EP_EV_REJECT,
+		.event = EP_EV_REJECT,
 		.pdata = pdata,
 		.pdata_len = len,
 	};
@@ -822,7 +820,7 @@ int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 	return ret;
 }
 
-/* --- life of the connection manager -------------------------------------- */
+/* --- init and exit, devices ----------------------------------------------- */
 
 int t3_cm_init(void)
 {
@@ -856,56 +854,56 @@ int t3_cm_open(struct t3_dev *dev)
 	return 0;
 }
 
-/* No new endpoint or listener after this. */
-static void forbid(struct t3_cm_dev *cm)
+/* Refuse new endpoints and listeners. */
+static void t3_cm_refuse_new(struct t3_cm_dev *cm)
 {
 	spin_lock_bh(&cm->lock);
 	WRITE_ONCE(cm->stopped, true);
 	spin_unlock_bh(&cm->lock);
-	smp_mb();	/* pairs with the one in t3_ep_alloc() */
+	smp_mb();	/* pairs with the one in t3_ep_publish() */
 }
 
-static bool is_any(const struct t3_ep *ep, const void *arg)
+static bool t3_cm_match_any(const struct t3_ep *ep, const void *arg)
 {
 	return true;
 }
 
-/* Ask every endpoint; whether all have come to their end within the timeout. */
-static bool end_all(struct t3_cm_dev *cm, enum t3_ep_request req, unsigned long timeout)
+/* Make a request of every endpoint. Return: all of them closed within the timeout. */
+static bool t3_cm_end_all(struct t3_cm_dev *cm, enum t3_ep_request req, unsigned long timeout)
 {
-	t3_ep_request_if(cm->dev, req, is_any, NULL);
-	return wait_event_timeout(cm->idle, !atomic_read(&cm->live), timeout);
+	t3_ep_request_if(cm->dev, req, t3_cm_match_any, NULL);
+	return wait_event_timeout(cm->idle, !atomic_read(&cm->num_eps), timeout);
 }
 
-void t3_cm_retire(struct t3_dev *dev)
+void t3_cm_shut_down(struct t3_dev *dev)
 {
-	forbid(dev->cm);
-	/* What remains is opens that the card has yet to give up. */
-	end_all(dev->cm, T3_REQ_RETIRE, T3_RETIRE_TIMEOUT);
+	t3_cm_refuse_new(dev->cm);
+	/* Only abandoned opens may remain, to which the card has not replied yet. */
+	t3_cm_end_all(dev->cm, T3_REQ_SHUT_DOWN, T3_RETIRE_TIMEOUT);
 }
 
 void t3_cm_fatal(struct t3_dev *dev)
 {
-	forbid(dev->cm);
-	t3_listener_stop_all(dev->cm);
-	end_all(dev->cm, T3_REQ_DEVICE_DOWN, 0);
+	t3_cm_refuse_new(dev->cm);
+	t3_listener_wake_all(dev->cm);
+	t3_cm_end_all(dev->cm, T3_REQ_DEVICE_DOWN, 0);
 }
 
 bool t3_cm_busy(struct t3_dev *dev)
 {
-	return atomic_read(&dev->cm->live);
+	return atomic_read(&dev->cm->num_eps);
 }
 
 void t3_cm_stop(struct t3_dev *dev)
 {
 	struct t3_cm_dev *cm = dev->cm;
 
-	forbid(cm);
-	t3_listener_stop_all(cm);
-	if (!end_all(cm, T3_REQ_DEVICE_DOWN, t3_card_timeout()))
-		ibdev_err(&dev->ibdev, "%d connections do not end\n", atomic_read(&cm->live));
+	t3_cm_refuse_new(cm);
+	t3_listener_wake_all(cm);
+	if (!t3_cm_end_all(cm, T3_REQ_DEVICE_DOWN, t3_card_timeout()))
+		ibdev_err(&dev->ibdev, "%d connections do not end\n", atomic_read(&cm->num_eps));
 
-	/* cxgb3 frees its tables when we return. */
+	/* cxgb3 frees its tables when this function returns. */
 	WRITE_ONCE(cm->unplugged, true);
 	synchronize_rcu();
 }
@@ -914,7 +912,7 @@ void t3_cm_close(struct t3_dev *dev)
 {
 	struct t3_cm_dev *cm = dev->cm;
 
-	wait_event(cm->idle, !atomic_read(&cm->live));
+	wait_event(cm->idle, !atomic_read(&cm->num_eps));
 	flush_workqueue(t3_cm_wq);
 	t3_cm_debugfs_remove(cm);
 	xa_destroy(&cm->eps);

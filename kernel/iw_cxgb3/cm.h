@@ -2,31 +2,33 @@
 /*
  * Connection manager of iw_cxgb3.
  *
- *   cm.c      what the consumer asks for (iw_cm ops), MPA, events to the consumer
+ *   cm.c      calls of the consumer (iw_cm ops), MPA negotiation, events to the consumer
  *   ep.c      the endpoint: references, mailbox, timer, the setter of its state
  *   ep_fsm.c  the table behind the setter (pure)
- *   mpa.c     start-up frames (pure)
- *   listen.c  listeners and the endpoints that they give birth to
+ *   mpa.c     MPA Request and Reply Frames (pure)
+ *   listen.c  listeners, and the endpoints of connection requests
  *   cpl.c     messages to and from the card
+ *   ids.c     TIDs, ATIDs and STIDs
  *   route.c   routes and the card's L2 table
- *   debugfs.c connections that are and have been
+ *   debugfs.c open and closed connections
  *   res.c     connections in rdma resource
  *
- * Who runs where. CPL handlers run in softirq; they take a reference, put the
- * message into a mailbox and kick a work item. Consumers, the QP and the timer
- * leave requests in the same mailbox. The work item is the endpoint's ordered
- * context: it alone changes state, sends, and calls the consumer, and it holds
- * no lock while it does. So no two events of a connection are ever handled at
- * once, and no message has to be undone because a timer was faster.
+ * Contexts. A CPL handler runs in softirq. It takes a reference, puts the message into
+ * the endpoint's mailbox and queues its work item. Consumers, the QP and the timer leave
+ * requests in the same mailbox. The work item is the endpoint's ordered context: only it
+ * changes the state, sends, and calls the consumer, and it holds no lock meanwhile. So
+ * the events of a connection are handled one after another, and a timeout never races
+ * with a message.
  *
  * Locks:
  *
  *   t3_ep.mailbox_lock	requests, call (BH); innermost
+ *   t3_ep.id_lock	id_kind, tid (BH)
  *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends, since a redirect
- *			may exchange both
- *   t3_listener.lock	listening, upcalls, embryos (BH)
+ *			replaces both
+ *   t3_listener.lock	listening, upcalls, half_open (BH)
  *   t3_cm_dev.eps	its xarray lock (BH)
- *   t3_cm_dev.lock	listeners, graveyard (BH)
+ *   t3_cm_dev.lock	listeners, closed_logs, writes of stopped (BH)
  */
 #ifndef IW_CXGB3_CM_H
 #define IW_CXGB3_CM_H
@@ -51,14 +53,14 @@
 #define T3_RCV_WIN		(256 * 1024)
 #define T3_SND_WIN		(32 * 1024)
 
-/* A four-tuple may still be in the card for a moment after its close. */
+/* The card may keep a four-tuple for a short time after the close: then CONN_EXIST. */
 #define T3_CONN_EXIST_DELAY	(HZ / 2)
 
-/* Half-open children beyond the backlog, before SYNs are answered with RST. */
-#define T3_EMBRYO_SLACK		128
+/* Half-open connections beyond the backlog before a SYN is answered with RST. */
+#define T3_HALF_OPEN_SLACK		128
 
-/* One step of an endpoint's life, for debugfs. */
-struct t3_ep_step {
+/* One transition of an endpoint, for debugfs. */
+struct t3_ep_log_entry {
 	u64 ns;
 	u8 from;
 	u8 event;
@@ -66,7 +68,7 @@ struct t3_ep_step {
 	u8 refused;
 };
 
-#define T3_EP_STEPS		16	/* power of two */
+#define T3_EP_LOG_ENTRIES		16	/* power of two */
 
 struct t3_ep_log {
 	u32 id;
@@ -74,29 +76,29 @@ struct t3_ep_log {
 	struct sockaddr_in local;
 	struct sockaddr_in remote;
 	bool active;
-	unsigned int nsteps;		/* ever taken; the last T3_EP_STEPS are kept */
-	struct t3_ep_step steps[T3_EP_STEPS];
+	unsigned int nentries;		/* ever written; the last T3_EP_LOG_ENTRIES are kept */
+	struct t3_ep_log_entry entries[T3_EP_LOG_ENTRIES];
 };
 
 #define T3_CM_MTUS		16	/* size of the card's MTU table */
-#define T3_GRAVES		32	/* power of two */
+#define T3_CLOSED_LOGS		32	/* power of two */
 
 struct t3_cm_dev {
 	struct t3_dev *dev;
 	unsigned int nmtus;		/* the card's MTU table */
 	u16 mtus[T3_CM_MTUS];
-	struct xarray eps;		/* endpoints that are not dead, by id */
+	struct xarray eps;		/* endpoints before EP_CLOSED, by id */
 	u32 next_ep_id;
-	atomic_t live;			/* their number */
-	wait_queue_head_t idle;		/* live may be 0 */
+	atomic_t num_eps;
+	wait_queue_head_t idle;		/* woken when num_eps is 0 */
 
-	spinlock_t lock;		/* listeners, graves; writing stopped */
+	spinlock_t lock;		/* listeners, closed_logs; writes of stopped */
 	struct list_head listeners;
-	bool stopped;			/* no new endpoints and listeners */
-	bool unplugged;			/* tables of tdev are gone (RCU) */
+	bool stopped;			/* new endpoints and listeners are refused */
+	bool unplugged;			/* tables of tdev are freed (RCU) */
 	struct dentry *debugfs;
-	unsigned int nburied;
-	struct t3_ep_log graves[T3_GRAVES];	/* the last ones that died */
+	unsigned int nclosed;
+	struct t3_ep_log closed_logs[T3_CLOSED_LOGS];	/* of the last endpoints that closed */
 };
 
 /* Requests in the mailbox of an endpoint. */
@@ -105,28 +107,28 @@ enum t3_ep_request {
 	T3_REQ_TERMINATE,
 	T3_REQ_DISCONNECT,
 	T3_REQ_ABORT,
-	T3_REQ_ORPHAN,			/* the listener is gone */
+	T3_REQ_ORPHAN,			/* the listener was destroyed */
 	T3_REQ_ARP_FAILED,
 	T3_REQ_TIMER,
-	T3_REQ_RETIRE,			/* the driver leaves the card */
+	T3_REQ_SHUT_DOWN,		/* the driver is unbound from a working card */
 	T3_REQ_DEVICE_DOWN,
 };
 
-/* A consumer's call on its way through the ordered context. */
+/* A consumer's call, which the ordered context executes. */
 struct t3_ep_call {
-	enum ep_event what;		/* EP_EV_CONNECT, _ACCEPT or _REJECT */
-	struct iw_cm_id *cm_id;		/* not for a reject */
-	struct t3_qp *qp;		/* likewise; with a reference of the caller */
+	enum ep_event event;		/* EP_EV_CONNECT, _ACCEPT or _REJECT */
+	struct iw_cm_id *cm_id;		/* NULL for a reject */
+	struct t3_qp *qp;		/* NULL for a reject; with a reference of the caller */
 	u32 ord;
 	u32 ird;
 	const void *pdata;
 	u16 pdata_len;
 	int ret;
-	bool nobody_waits;		/* a failure is the consumer's CONNECT_REPLY */
+	bool async;			/* no caller waits: a failure makes a CONNECT_REPLY */
 	struct completion done;
 };
 
-/* Who knows the connection in the card's tables. */
+/* The cxgb3 table that has an entry for the connection. */
 enum t3_ep_id_kind {
 	T3_ID_NONE,
 	T3_ID_ATID,
@@ -136,11 +138,11 @@ enum t3_ep_id_kind {
 /*
  * One end of a connection.
  *
- * References: one from t3_ep_alloc() to EP_DEAD; one while the timer runs, and one while
- * the work item is queued; the QP's, while it is attached; the consumer's, from
- * the connect request to the end of accept or reject. The memory is freed after
- * a grace period, because a CPL handler may have fetched the pointer from the
- * TID table just before it was taken out.
+ * References: the initial one, from t3_ep_alloc() to EP_CLOSED; one while the timer
+ * runs; one while the work item is queued; the QP's, while it is attached; the
+ * consumer's, from the connect request to the end of accept or reject. The memory is
+ * freed after a grace period, because a CPL handler may have read the pointer from the
+ * TID table just before the entry was removed.
  */
 struct t3_ep {
 	struct kref ref;
@@ -160,20 +162,20 @@ struct t3_ep {
 	bool timer_armed;
 
 	/* From here on: ordered context, unless noted. */
-	enum ep_state state;		/* written by ep_fire() only */
+	enum ep_state state;		/* written by t3_ep_fsm_apply() only */
 	bool active;
-	bool told;			/* the consumer knows it as connected */
+	bool est_reported;		/* ESTABLISHED or a good CONNECT_REPLY was delivered */
 	bool peer_abort_seen;		/* one copy of ABORT_REQ_RSS */
 	bool abort_rpl_seen;		/* one copy of ABORT_RPL_RSS */
 	bool open_retried;		/* ACT_OPEN_REQ repeated after CONN_EXIST */
 	bool rev1_due;			/* active: connect in revision 1 after the close */
-	bool init_unacked;		/* RDMA_INIT will be acknowledged */
-	bool rtr_due;			/* active: send the RTR read */
+	bool init_unacked;		/* the ack of RDMA_INIT is pending */
+	bool rtr_due;			/* active: the RTR read is to be sent */
 	unsigned int streaming_unacked;	/* WRs with MPA frames */
 	struct iw_cm_id *cm_id;		/* with a reference */
-	struct t3_ep_call *pending;	/* accept that waits for RDMA_INIT's ack */
-	struct t3_ep_call second_try;	/* active: connect again with revision 1 */
-	u32 qpn;			/* active */
+	struct t3_ep_call *pending;	/* accept that waits for the ack of RDMA_INIT */
+	struct t3_ep_call retry_call;	/* active: the connect in revision 1 */
+	u32 qpn;			/* active; else 0, which is no QP's */
 	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
@@ -196,28 +198,28 @@ struct t3_ep {
 	u16 emss;
 	bool tx_init_done;
 
-	/* What the two sides agreed, or ask for. */
-	u8 mpa_rev;			/* of the frames that were or will be sent */
-	bool enhanced;			/* revision 2 words in them */
+	/* MPA parameters: our offer, and after the negotiation its result. */
+	u8 mpa_rev;			/* of the frames that this side sends */
+	bool enhanced;			/* they have the revision 2 words */
 	u8 mpa_attrs;			/* T3_MPA_* */
 	u8 rtr_type;			/* T3_RTR_* */
 	u16 ord;
 	u16 ird;
-	u16 peer_ord;			/* MPA_V2_DEPTH_NONE if the request does not say */
+	u16 peer_ord;			/* MPA_V2_DEPTH_NONE if not in the request */
 	u16 peer_ird;
 
-	/* Frame to send (active: from connect on) and frame being received. */
+	/* The frame to send (active: from connect on) and the one being received. */
 	u16 tx_len;
 	u16 tx_sent;
 	u16 rx_len;
-	u16 pdata_len;			/* active: the consumer's, for a second try */
+	u16 pdata_len;			/* active: the consumer's, kept for a retry */
 	u16 peer_pdata_len;
 	const u8 *peer_pdata;		/* in rx_frame */
 	u8 pdata[MPA_MAX_CONSUMER_PD];
 	u8 tx_frame[MPA_MAX_FRAME_LEN];
 	u8 rx_frame[MPA_MAX_FRAME_LEN + 1];
 
-	struct sk_buff_head spare;	/* for messages of the tear-down */
+	struct sk_buff_head spare;	/* for the messages of the teardown */
 	struct t3_ep_log log;
 };
 
@@ -236,12 +238,12 @@ struct t3_listener {
 	struct sk_buff_head inbox;	/* SYNs */
 	struct work_struct work;
 
-	spinlock_t lock;		/* listening, upcalls, embryos */
+	spinlock_t lock;		/* listening, upcalls, half_open */
 	bool listening;
 	unsigned int upcalls;		/* in progress */
-	unsigned int embryos;
-	unsigned int max_embryos;
-	bool replied;			/* card's answer to open or close */
+	unsigned int half_open;		/* endpoints before their connect request */
+	unsigned int max_half_open;
+	bool replied;			/* the card replied to open or close */
 	u8 status;
 	wait_queue_head_t wait;
 };
@@ -251,9 +253,9 @@ unsigned long t3_cm_timeout(void);
 void t3_cm_established(struct t3_ep *ep);
 void t3_cm_rx_stream(struct t3_ep *ep);
 void t3_cm_init_acked(struct t3_ep *ep);
-void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call);
-void t3_cm_tell_peer_closed(struct t3_ep *ep);
-void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status);
+void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call);
+void t3_cm_report_peer_close(struct t3_ep *ep);
+void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status);
 
 /* ep.c */
 extern struct workqueue_struct *t3_cm_wq;
@@ -264,10 +266,10 @@ bool t3_ep_tryget(struct t3_ep *ep);
 void t3_ep_kick(struct t3_ep *ep);
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req);
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
-		      bool (*meant)(const struct t3_ep *ep, const void *arg), const void *arg);
-bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call);
+		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
+bool t3_ep_post_call(struct t3_ep *ep, struct t3_ep_call *call);
 int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call);
-int t3_ep_fire(struct t3_ep *ep, enum ep_event event, int status);
+int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 
 /* ids.c */
 int t3_take_atid(struct t3_ep *ep);
@@ -282,8 +284,8 @@ void t3_return_stid(struct t3_listener *l);
 void t3_listener_put(struct t3_listener *l);
 bool t3_listener_upcall_begin(struct t3_listener *l);
 void t3_listener_upcall_end(struct t3_listener *l);
-void t3_listener_forget(struct t3_ep *ep);
-void t3_listener_stop_all(struct t3_cm_dev *cm);
+void t3_listener_remove_child(struct t3_ep *ep);
+void t3_listener_wake_all(struct t3_cm_dev *cm);
 int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
 int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
 
@@ -310,15 +312,15 @@ static inline u8 t3_cpl_opcode(const struct sk_buff *skb)
 
 /* In skb->cb of a message that may wait in cxgb3's ARP queue. */
 struct t3_route_cb {
-	struct l2t_skb_cb l2t;		/* must be first: cxgb3 looks here */
-	const struct t3_ep *owner;	/* to compare; no reference, never followed */
-	u32 ep_id;			/* the endpoint may be gone meanwhile */
+	struct l2t_skb_cb l2t;		/* must be first: cxgb3 reads it */
+	const struct t3_ep *owner;	/* to compare; no reference, never dereferenced */
+	u32 ep_id;			/* for t3_ep_find(), since the endpoint may be freed */
 };
 
 int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
-bool t3_route_recall(struct t3_ep *ep);
+bool t3_route_purge(struct t3_ep *ep);
 void t3_route_revalidate(struct t3_ep *ep);
 
 /* debugfs.c */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages to and from the card.
+ * Messages to and from the card (CPL).
  *
- * In: a handler runs in softirq, takes a reference and queues the message; the
- * endpoint's ordered context decodes it by the table at the end of this file.
- * Out: each function builds one message. Only the ordered context sends for a
- * connection, so what goes on one queue stays in order.
+ * Receive: a handler runs in softirq, takes a reference and queues the message. The
+ * endpoint's ordered context dispatches it through t3_cpl_messages[].
+ * Send: each function builds one message. Only the ordered context sends for a
+ * connection, so the messages on one queue stay in order.
  *
- * Every message must fit one descriptor (T3_WR_IMM_MAX): cxgb3 drops a longer one
- * on a control queue and garbles it on an offload queue. So an MPA frame leaves
- * in pieces.
+ * Each message must fit into one descriptor (T3_WR_IMM_MAX): cxgb3 drops a longer one
+ * on a control queue and corrupts it on an offload queue. So an MPA frame is sent in
+ * pieces.
  */
 #include <linux/bitfield.h>
 #include <linux/minmax.h>
@@ -17,7 +17,7 @@
 #include "cm.h"
 #include "trace_cm.h"
 
-/* CLOSE_CON_REQ, ABORT_REQ and ABORT_RPL: one each in a connection's life. */
+/* CLOSE_CON_REQ, ABORT_REQ and ABORT_RPL: a connection sends each at most once. */
 #define SPARE_SKBS	3
 #define SPARE_SIZE	sizeof(struct t3_cpl_abort)
 
@@ -38,10 +38,10 @@ int t3_cpl_reserve(struct t3_ep *ep)
 }
 
 /*
- * Make room for a message of len bytes at the end of an empty buffer and fill
- * its work request header. cxgb3 adds length, generation and the like.
+ * Append a zeroed message of len bytes to an empty buffer, and fill its work request
+ * header. cxgb3 adds the length, the generation and other fields.
  */
-static void *wr_put(struct sk_buff *skb, size_t len, unsigned int wr_op, u32 tid)
+static void *t3_cpl_put_wr(struct sk_buff *skb, size_t len, unsigned int wr_op, u32 tid)
 {
 	struct t3_wr_hdr *wr = skb_put_zero(skb, len);
 
@@ -50,21 +50,21 @@ static void *wr_put(struct sk_buff *skb, size_t len, unsigned int wr_op, u32 tid
 	return wr;
 }
 
-static __be32 cpl_word(unsigned int opcode, u32 id)
+static __be32 t3_cpl_word(unsigned int opcode, u32 id)
 {
 	trace_t3_cpl_out(id, opcode);
 	return cpu_to_be32(FIELD_PREP(T3_CPL_OPCODE, opcode) | FIELD_PREP(T3_CPL_ID, id));
 }
 
-/* A message that TP handles by itself, on the control queue. */
-static void *forward_put(struct sk_buff *skb, size_t len)
+/* A message on the control queue, which the card forwards to TP. */
+static void *t3_cpl_put_forward(struct sk_buff *skb, size_t len)
 {
 	skb->priority = CPL_PRIORITY_CONTROL;
-	return wr_put(skb, len, T3_WR_OP_FORWARD, 0);
+	return t3_cpl_put_wr(skb, len, T3_WR_OP_FORWARD, 0);
 }
 
-/* The card's number for the largest MTU that the path carries. */
-static unsigned int mss_index(struct t3_ep *ep)
+/* Index of the largest MTU in the card's table that fits the path. */
+static unsigned int t3_cpl_mss_index(struct t3_ep *ep)
 {
 	const struct t3_cm_dev *cm = ep->cm;
 	unsigned int i = 0;
@@ -74,7 +74,7 @@ static unsigned int mss_index(struct t3_ep *ep)
 	return i;
 }
 
-static unsigned int wnd_scale(void)
+static unsigned int t3_cpl_wnd_scale(void)
 {
 	unsigned int shift = 0;
 
@@ -83,29 +83,29 @@ static unsigned int wnd_scale(void)
 	return shift;
 }
 
-static __be32 opt0h(struct t3_ep *ep)
+static __be32 t3_cpl_opt0h(struct t3_ep *ep)
 {
 	return cpu_to_be32(T3_OPT0H_KEEP_ALIVE | T3_OPT0H_TCAM_BYPASS |
-			   FIELD_PREP(T3_OPT0H_WND_SCALE, wnd_scale()) |
-			   FIELD_PREP(T3_OPT0H_MSS_IDX, mss_index(ep)) |
+			   FIELD_PREP(T3_OPT0H_WND_SCALE, t3_cpl_wnd_scale()) |
+			   FIELD_PREP(T3_OPT0H_MSS_IDX, t3_cpl_mss_index(ep)) |
 			   FIELD_PREP(T3_OPT0H_L2T_IDX, ep->l2t->idx) |
 			   FIELD_PREP(T3_OPT0H_TX_CHANNEL, ep->smt_idx));
 }
 
-static __be32 opt0l(struct t3_ep *ep)
+static __be32 t3_cpl_opt0l(struct t3_ep *ep)
 {
 	return cpu_to_be32(FIELD_PREP(T3_OPT0L_TOS, ep->tos >> 2) |
 			   FIELD_PREP(T3_OPT0L_RCV_BUFSIZ, T3_RCV_WIN >> 10));
 }
 
-static __be32 opt2(void)
+static __be32 t3_cpl_opt2(void)
 {
 	return cpu_to_be32(T3_OPT2_RX_COALESCE_VALID | T3_OPT2_FLAVORS_VALID |
 			   FIELD_PREP(T3_OPT2_CONG_FLAVOR, T3_CONG_TAHOE));
 }
 
-/* An opening message is lost for want of the next hop's address. */
-static void open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
+/* An opening message is dropped, because the next hop's address could not be resolved. */
+static void t3_cpl_open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 {
 	const struct t3_route_cb *cb = (const void *)skb->cb;
 	struct t3_ep *ep = NULL;
@@ -123,8 +123,8 @@ static void open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* Data or a FIN that cannot leave: the endpoint's timer will see to it. */
-static void data_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
+/* Data or a FIN that cannot be sent. The endpoint's timer handles the failure. */
+static void t3_cpl_data_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 {
 	kfree_skb(skb);
 }
@@ -137,16 +137,16 @@ int t3_send_act_open_req(struct t3_ep *ep)
 	skb = alloc_skb(sizeof(*req), GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
-	req = forward_put(skb, sizeof(*req));
-	req->ot = cpl_word(T3_CPL_ACT_OPEN_REQ, ep->tid);
+	req = t3_cpl_put_forward(skb, sizeof(*req));
+	req->ot = t3_cpl_word(T3_CPL_ACT_OPEN_REQ, ep->tid);
 	req->local_port = ep->local.sin_port;
 	req->peer_port = ep->remote.sin_port;
 	req->local_ip = ep->local.sin_addr.s_addr;
 	req->peer_ip = ep->remote.sin_addr.s_addr;
-	req->opt0h = opt0h(ep);
-	req->opt0l = opt0l(ep);
-	req->opt2 = opt2();
-	return t3_route_send(ep, skb, open_arp_failed);
+	req->opt0h = t3_cpl_opt0h(ep);
+	req->opt0l = t3_cpl_opt0l(ep);
+	req->opt2 = t3_cpl_opt2();
+	return t3_route_send(ep, skb, t3_cpl_open_arp_failed);
 }
 
 int t3_send_pass_accept_rpl(struct t3_ep *ep)
@@ -157,14 +157,14 @@ int t3_send_pass_accept_rpl(struct t3_ep *ep)
 	skb = alloc_skb(sizeof(*rpl), GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
-	rpl = forward_put(skb, sizeof(*rpl));
-	rpl->ot = cpl_word(T3_CPL_PASS_ACCEPT_RPL, ep->tid);
-	rpl->opt2 = opt2();
+	rpl = t3_cpl_put_forward(skb, sizeof(*rpl));
+	rpl->ot = t3_cpl_word(T3_CPL_PASS_ACCEPT_RPL, ep->tid);
+	rpl->opt2 = t3_cpl_opt2();
 	rpl->opt2_copy = rpl->opt2;
 	rpl->peer_ip = ep->remote.sin_addr.s_addr;
-	rpl->opt0h = opt0h(ep);
-	rpl->opt0l_status = opt0l(ep);
-	return t3_route_send(ep, skb, open_arp_failed);
+	rpl->opt0h = t3_cpl_opt0h(ep);
+	rpl->opt0l_status = t3_cpl_opt0l(ep);
+	return t3_route_send(ep, skb, t3_cpl_open_arp_failed);
 }
 
 int t3_send_pass_open_req(struct t3_listener *l)
@@ -175,8 +175,8 @@ int t3_send_pass_open_req(struct t3_listener *l)
 	skb = alloc_skb(sizeof(*req), GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
-	req = forward_put(skb, sizeof(*req));
-	req->ot = cpl_word(T3_CPL_PASS_OPEN_REQ, l->stid);
+	req = t3_cpl_put_forward(skb, sizeof(*req));
+	req->ot = t3_cpl_word(T3_CPL_PASS_OPEN_REQ, l->stid);
 	req->local_port = l->port;
 	req->local_ip = l->addr;
 	req->opt0h = cpu_to_be32(T3_OPT0H_DELACK | T3_OPT0H_TCAM_BYPASS);
@@ -191,12 +191,12 @@ int t3_send_close_listsrv_req(struct t3_listener *l)
 	struct sk_buff *skb;
 
 	skb = alloc_skb(sizeof(*req), GFP_KERNEL | __GFP_NOFAIL);
-	req = forward_put(skb, sizeof(*req));
-	req->ot = cpl_word(T3_CPL_CLOSE_LISTSRV_REQ, l->stid);
+	req = t3_cpl_put_forward(skb, sizeof(*req));
+	req->ot = t3_cpl_word(T3_CPL_CLOSE_LISTSRV_REQ, l->stid);
 	return t3_dev_send(l->dev, skb);
 }
 
-static int send_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
+static int t3_send_stream_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
 {
 	struct t3_wr_tx_data *wr;
 	struct sk_buff *skb;
@@ -206,7 +206,7 @@ static int send_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
 	if (!skb)
 		return -ENOMEM;
 	skb->priority = CPL_PRIORITY_DATA;
-	wr = wr_put(skb, sizeof(*wr), T3_WR_OP_OFLD_TX_DATA, ep->tid);
+	wr = t3_cpl_put_wr(skb, sizeof(*wr), T3_WR_OP_OFLD_TX_DATA, ep->tid);
 	wr->wr.hi |= cpu_to_be32(T3_WR_COMPL);
 	wr->len = cpu_to_be32(len);
 	wr->sndseq = cpu_to_be32(ep->snd_nxt);
@@ -214,11 +214,11 @@ static int send_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
 				FIELD_PREP(T3_TX_SNDBUF, T3_SND_WIN >> 15));
 	if (!ep->tx_init_done)
 		wr->flags = cpu_to_be32(T3_TX_INIT);
-	/* Where the data begin if they do not fit the work request. */
+	/* cxgb3 starts the SGL of data that do not fit the work request here. */
 	skb_set_transport_header(skb, sizeof(*wr));
 	skb_put_data(skb, data, len);
 
-	ret = t3_route_send(ep, skb, data_arp_failed);
+	ret = t3_route_send(ep, skb, t3_cpl_data_arp_failed);
 	if (ret)
 		return ret;
 	ep->tx_init_done = true;
@@ -230,7 +230,7 @@ static int send_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
 /**
  * t3_send_stream - send the next part of the MPA frame in tx_frame
  * @ep: endpoint
- * @until: send what is not yet sent of the first @until bytes
+ * @until: number of bytes of the frame to have sent afterwards
  *
  * Return: 0 or -errno.
  */
@@ -241,7 +241,7 @@ int t3_send_stream(struct t3_ep *ep, unsigned int until)
 
 	while (ep->tx_sent < until) {
 		len = min_t(unsigned int, until - ep->tx_sent, T3_STREAM_PIECE_MAX);
-		ret = send_piece(ep, ep->tx_frame + ep->tx_sent, len);
+		ret = t3_send_stream_piece(ep, ep->tx_frame + ep->tx_sent, len);
 		if (ret)
 			return ret;
 		ep->tx_sent += len;
@@ -257,15 +257,15 @@ int t3_send_rx_data_ack(struct t3_ep *ep, unsigned int credits)
 	skb = alloc_skb(sizeof(*ack), GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
-	ack = forward_put(skb, sizeof(*ack));
-	ack->ot = cpl_word(T3_CPL_RX_DATA_ACK, ep->tid);
+	ack = t3_cpl_put_forward(skb, sizeof(*ack));
+	ack->ot = t3_cpl_word(T3_CPL_RX_DATA_ACK, ep->tid);
 	ack->credit_dack = cpu_to_be32(T3_RX_FORCE_ACK | FIELD_PREP(T3_RX_CREDITS, credits));
 	return t3_dev_send(ep->dev, skb);
 }
 
 /*
- * "Ready to receive": a zero-length read on the offload queue, behind RDMA_INIT.
- * The card holds the QP's own sends until it is out.
+ * Ready to receive (RTR): a zero-length read on the offload queue, behind RDMA_INIT.
+ * The card holds the QP's own requests until it has sent the read.
  */
 int t3_send_rtr_read(struct t3_ep *ep)
 {
@@ -276,7 +276,7 @@ int t3_send_rtr_read(struct t3_ep *ep)
 	if (!skb)
 		return -ENOMEM;
 	skb->priority = CPL_PRIORITY_DATA;
-	wr = wr_put(skb, sizeof(*wr), T3_WR_OP_READ, ep->tid);
+	wr = t3_cpl_put_wr(skb, sizeof(*wr), T3_WR_OP_READ, ep->tid);
 	wr->rdma_op = T3_RDMA_READ_REQ;
 	wr->rem_stag = cpu_to_be32(1);
 	wr->rem_to = cpu_to_be64(1);
@@ -285,8 +285,8 @@ int t3_send_rtr_read(struct t3_ep *ep)
 	return t3_dev_send(ep->dev, skb);
 }
 
-/* NULL only if the card makes a connection end more often than it can. */
-static struct sk_buff *take_spare(struct t3_ep *ep)
+/* Return: NULL only if the card sends more teardown messages than a connection allows. */
+static struct sk_buff *t3_cpl_take_spare(struct t3_ep *ep)
 {
 	struct sk_buff *skb = __skb_dequeue(&ep->spare);
 
@@ -297,44 +297,45 @@ static struct sk_buff *take_spare(struct t3_ep *ep)
 
 void t3_send_close_con_req(struct t3_ep *ep)
 {
-	struct sk_buff *skb = take_spare(ep);
+	struct sk_buff *skb = t3_cpl_take_spare(ep);
 	struct t3_cpl_close_con_req *req;
 
 	if (!skb)
 		return;
 	skb->priority = CPL_PRIORITY_DATA;
-	req = wr_put(skb, sizeof(*req), T3_WR_OP_OFLD_CLOSE_CON, ep->tid);
-	req->ot = cpl_word(T3_CPL_CLOSE_CON_REQ, ep->tid);
+	req = t3_cpl_put_wr(skb, sizeof(*req), T3_WR_OP_OFLD_CLOSE_CON, ep->tid);
+	req->ot = t3_cpl_word(T3_CPL_CLOSE_CON_REQ, ep->tid);
 	req->snd_nxt = cpu_to_be32(ep->snd_nxt);
-	t3_route_send(ep, skb, data_arp_failed);
+	t3_route_send(ep, skb, t3_cpl_data_arp_failed);
 }
 
-static struct sk_buff *build_abort(struct t3_ep *ep, unsigned int wr_op, unsigned int opcode,
-				   u8 cmd)
+static struct sk_buff *t3_cpl_build_abort(struct t3_ep *ep, unsigned int wr_op,
+					  unsigned int opcode, u8 cmd)
 {
-	struct sk_buff *skb = take_spare(ep);
+	struct sk_buff *skb = t3_cpl_take_spare(ep);
 	struct t3_cpl_abort *msg;
 
 	if (!skb)
 		return NULL;
 	skb->priority = CPL_PRIORITY_DATA;
-	msg = wr_put(skb, sizeof(*msg), wr_op, ep->tid);
-	msg->ot = cpl_word(opcode, ep->tid);
+	msg = t3_cpl_put_wr(skb, sizeof(*msg), wr_op, ep->tid);
+	msg->ot = t3_cpl_word(opcode, ep->tid);
 	msg->cmd = cmd;
 	return skb;
 }
 
 /*
- * Never by way of cxgb3's ARP queue: a message stays there for ever if the neighbour entry goes
- * away without a word, and a card that was never asked would be declared dead for its silence.
- * What waits there for this connection is taken back first. It would come to the card behind
- * the abort, for a TID that may be another connection's by then. Without the next hop's address
- * the peer cannot be sent a RST, but the card must forget the connection.
+ * The request bypasses cxgb3's ARP queue. A message stays in that queue for ever if the
+ * neighbour entry is removed without a report, and then the missing reply of the card would
+ * be taken for a failure of the device. Messages of this connection in the queue are purged
+ * first: the card would receive them after the abort, for a TID that may belong to another
+ * connection by then. Without the next hop's address no RST can be sent to the peer, but the
+ * card must release the connection.
  */
 void t3_send_abort_req(struct t3_ep *ep)
 {
-	bool reachable = t3_route_recall(ep);
-	struct sk_buff *skb = build_abort(ep, T3_WR_OP_OFLD_ABORT_REQ, T3_CPL_ABORT_REQ,
+	bool reachable = t3_route_purge(ep);
+	struct sk_buff *skb = t3_cpl_build_abort(ep, T3_WR_OP_OFLD_ABORT_REQ, T3_CPL_ABORT_REQ,
 					  reachable ? T3_ABORT_SEND_RST : T3_ABORT_NO_RST);
 	struct t3_cpl_abort *req;
 
@@ -349,7 +350,7 @@ void t3_send_abort_req(struct t3_ep *ep)
 
 void t3_send_abort_rpl(struct t3_ep *ep)
 {
-	struct sk_buff *skb = build_abort(ep, T3_WR_OP_OFLD_ABORT_RPL, T3_CPL_ABORT_RPL,
+	struct sk_buff *skb = t3_cpl_build_abort(ep, T3_WR_OP_OFLD_ABORT_RPL, T3_CPL_ABORT_RPL,
 					  T3_ABORT_NO_RST);
 
 	if (skb)
@@ -376,9 +377,9 @@ int t3_cpl_status_to_errno(u8 status)
 	}
 }
 
-/* --- the ordered context decodes ----------------------------------------- */
+/* --- receive, ordered context --------------------------------------------- */
 
-static void on_establish(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_establish(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_establish *est = (const void *)skb->data;
 	const struct t3_cm_dev *cm = ep->cm;
@@ -392,21 +393,21 @@ static void on_establish(struct t3_ep *ep, struct sk_buff *skb)
 		ep->emss -= 12;
 	ep->emss = max_t(u16, ep->emss, 128);
 	t3_ep_confirm_neigh(ep);
-	if (!t3_ep_fire(ep, EP_EV_ESTABLISHED, 0))
+	if (!t3_ep_fsm_apply(ep, EP_EV_ESTABLISHED, 0))
 		t3_cm_established(ep);
 }
 
-static void on_act_open_rpl(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_act_open_rpl(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_act_open_rpl *rpl = (const void *)skb->data;
 	u8 status = rpl->status;
 
 	switch (status) {
 	case T3_CPL_ERR_CONN_EXIST:
-		/* The TID of a connection that has just ended may be on its way back. */
+		/* The TID of a connection that has just closed may not be released yet. */
 		if (ep->state == EP_CONNECTING && !ep->open_retried) {
 			ep->open_retried = true;
-			t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0);
+			t3_ep_fsm_apply(ep, EP_EV_OPEN_EXISTS, 0);
 			return;
 		}
 		break;
@@ -414,55 +415,55 @@ static void on_act_open_rpl(struct t3_ep *ep, struct sk_buff *skb)
 	case T3_CPL_ERR_ARP_MISS:
 		break;
 	default:
-		/* These come with a TID, which is ours to give back. */
+		/* These replies have a TID, which the driver must release. */
 		t3_release_tid(ep->dev, be32_to_cpu(rpl->ot) & T3_CPL_ID);
 	}
-	t3_ep_fire(ep, EP_EV_OPEN_FAILED, t3_cpl_status_to_errno(status));
+	t3_ep_fsm_apply(ep, EP_EV_OPEN_FAILED, t3_cpl_status_to_errno(status));
 }
 
-static void on_rx_data(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_rx_data(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_rx_data *rx = (const void *)skb->data;
-	unsigned int room = sizeof(ep->rx_frame) - ep->rx_len;
+	unsigned int avail = sizeof(ep->rx_frame) - ep->rx_len;
 	unsigned int len = be16_to_cpu(rx->len);
 	u32 seq = be32_to_cpu(rx->seq);
 	int ret;
 
 	/*
-	 * What is not given back the window lacks as long as the connection lives. One that
-	 * closes needs no window.
+	 * Credits that are not returned reduce the receive window for the rest of the
+	 * connection. A connection that closes needs no window.
 	 */
 	ret = t3_send_rx_data_ack(ep, len);
 	if (ret && (ep->state == EP_MPA_REQ_SENT || ep->state == EP_MPA_REQ_WAIT)) {
-		t3_ep_fire(ep, EP_EV_ABORT, ret);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 		return;
 	}
 	if (len > skb->len - sizeof(*rx) || seq != ep->rcv_nxt) {
 		ibdev_dbg(&ep->dev->ibdev, "ep %u: RX_DATA at 0x%x, expected 0x%x, %u of %u bytes\n",
 			  ep->id, seq, ep->rcv_nxt, skb->len, len);
-		t3_ep_fire(ep, EP_EV_MPA_BAD, -EPROTO);
+		t3_ep_fsm_apply(ep, EP_EV_MPA_BAD, -EPROTO);
 		return;
 	}
 	if (!len)
 		return;
 	ep->rcv_nxt += len;
 	if (ep->state != EP_MPA_REQ_SENT && ep->state != EP_MPA_REQ_WAIT) {
-		t3_ep_fire(ep, EP_EV_MPA_BAD, -EPROTO);
+		t3_ep_fsm_apply(ep, EP_EV_MPA_BAD, -EPROTO);
 		return;
 	}
 	/*
-	 * The frame's own limit is one byte below the room, so a byte that does
-	 * not fit is always one too many.
+	 * rx_frame has one byte more than the longest frame, so mpa_parse() sees a frame
+	 * that is too long although the rest of it is cut off.
 	 */
-	if (skb_copy_bits(skb, sizeof(*rx), ep->rx_frame + ep->rx_len, min(len, room))) {
-		t3_ep_fire(ep, EP_EV_MPA_BAD, -EPROTO);
+	if (skb_copy_bits(skb, sizeof(*rx), ep->rx_frame + ep->rx_len, min(len, avail))) {
+		t3_ep_fsm_apply(ep, EP_EV_MPA_BAD, -EPROTO);
 		return;
 	}
-	ep->rx_len += min(len, room);
+	ep->rx_len += min(len, avail);
 	t3_cm_rx_stream(ep);
 }
 
-static void on_wr_ack(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_wr_ack(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_wr_ack *ack = (const void *)skb->data;
 	unsigned int credits = be16_to_cpu(ack->credits);
@@ -477,18 +478,18 @@ static void on_wr_ack(struct t3_ep *ep, struct sk_buff *skb)
 	t3_cm_init_acked(ep);
 }
 
-static void on_peer_close(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_peer_close(struct t3_ep *ep, struct sk_buff *skb)
 {
 	t3_ep_confirm_neigh(ep);
-	t3_ep_fire(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
 }
 
-static void on_close_con_rpl(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_close_con_rpl(struct t3_ep *ep, struct sk_buff *skb)
 {
-	t3_ep_fire(ep, EP_EV_CLOSE_RPL, 0);
+	t3_ep_fsm_apply(ep, EP_EV_CLOSE_RPL, 0);
 }
 
-static void on_abort_req(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_abort_req(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_abort_rss *req = (const void *)skb->data;
 
@@ -498,65 +499,65 @@ static void on_abort_req(struct t3_ep *ep, struct sk_buff *skb)
 		t3_route_revalidate(ep);
 		return;
 	}
-	/* TP and the firmware speak of the same abort; answer when both have. */
+	/* TP and the firmware each report the abort. The reply follows the second report. */
 	if (!ep->peer_abort_seen) {
 		ep->peer_abort_seen = true;
 		return;
 	}
 	ep->peer_abort_seen = false;
-	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
 }
 
-static void on_abort_rpl(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_abort_rpl(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_abort_rss *rpl = (const void *)skb->data;
 
 	/*
-	 * "Too late": both ends have closed, and the connection is gone. That is an
-	 * answer like any other, and it comes once.
+	 * ABORT_FAILED: both ends had closed already, and the connection is released. The
+	 * card sends this reply once.
 	 */
 	if (rpl->status != T3_CPL_ERR_ABORT_FAILED && !ep->abort_rpl_seen) {
 		ep->abort_rpl_seen = true;
 		return;
 	}
 	ep->abort_rpl_seen = false;
-	t3_ep_fire(ep, ep->peer_abort_seen ? EP_EV_ABORT_RPL_CROSSED : EP_EV_ABORT_RPL, 0);
+	t3_ep_fsm_apply(ep, ep->peer_abort_seen ? EP_EV_ABORT_RPL_CROSSED : EP_EV_ABORT_RPL, 0);
 }
 
-static void on_ec_status(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_ec_status(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_status *ec = (const void *)skb->data;
 
 	if (ec->status)
-		t3_ep_fire(ep, EP_EV_BAD_CLOSE, -ECONNRESET);
+		t3_ep_fsm_apply(ep, EP_EV_BAD_CLOSE, -ECONNRESET);
 }
 
 /*
- * The peer's last word. What it means for the QP comes as an async event; this
- * message only has the details, for whoever reads the log.
+ * TERMINATE from the peer. An async event reports it to the QP. This message has the
+ * details, for the debug log.
  */
-static void on_terminate(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_terminate(struct t3_ep *ep, struct sk_buff *skb)
 {
 	unsigned int flits = be32_to_cpu((__force __be32)skb->priority) & T3_TERM_FLITS;
 	unsigned int len = min_t(unsigned int, 8 * flits, skb->len);
 	const struct t3_cpl_rdma_terminate *term = (const void *)skb->data;
-	u8 word[4];
+	u8 hdr[4];
 
-	if (len < sizeof(*term) + sizeof(word) ||
-	    skb_copy_bits(skb, sizeof(*term), word, sizeof(word)))
+	if (len < sizeof(*term) + sizeof(hdr) ||
+	    skb_copy_bits(skb, sizeof(*term), hdr, sizeof(hdr)))
 		return;
 	ibdev_dbg(&ep->dev->ibdev, "ep %u: TERMINATE from the peer: layer %u type %u code 0x%02x\n",
-		  ep->id, word[0] >> 4, word[0] & 0xf, word[1]);
+		  ep->id, hdr[0] >> 4, hdr[0] & 0xf, hdr[1]);
 }
 
-static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
+static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_pass_accept_req *req = (const void *)skb->data;
 	u32 tid = be32_to_cpu(req->ot) & T3_CPL_ID;
 	int ret;
 
-	/* The device ended the endpoint before its first message. */
-	if (ep->state == EP_DEAD) {
+	/* An event of the device closed the endpoint before its first message. */
+	if (ep->state == EP_CLOSED) {
 		t3_release_tid(ep->dev, tid);
 		return;
 	}
@@ -572,63 +573,64 @@ static void on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	if (!ret)
 		ret = t3_take_tid(ep, tid);
 	if (!ret) {
-		t3_ep_fire(ep, EP_EV_SYN, 0);
+		t3_ep_fsm_apply(ep, EP_EV_SYN, 0);
 		if (t3_send_pass_accept_rpl(ep))
-			t3_ep_fire(ep, EP_EV_ARP_FAILED, 0);
+			t3_ep_fsm_apply(ep, EP_EV_ARP_FAILED, 0);
 		return;
 	}
 
-	/* Giving the TID back makes the card answer the SYN with a RST. */
+	/* When its TID is released, the card answers the SYN with a RST. */
 	ibdev_dbg(&ep->dev->ibdev, "SYN from %pI4 refused: %d\n", &req->peer_ip, ret);
 	t3_release_tid(ep->dev, tid);
-	t3_ep_fire(ep, EP_EV_ABORT, 0);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 }
 
 static const struct {
 	void (*handle)(struct t3_ep *ep, struct sk_buff *skb);
 	size_t min_len;
-} ep_messages[CXGB3_NUM_CPL_CMDS] = {
-	[T3_CPL_PEER_CLOSE]	= { on_peer_close, sizeof(struct t3_cpl_peer_close) },
-	[T3_CPL_ABORT_REQ_RSS]	= { on_abort_req, sizeof(struct t3_cpl_abort_rss) },
-	[T3_CPL_ABORT_RPL_RSS]	= { on_abort_rpl, sizeof(struct t3_cpl_abort_rss) },
-	[T3_CPL_CLOSE_CON_RPL]	= { on_close_con_rpl, sizeof(struct t3_cpl_close_con_rpl) },
-	[T3_CPL_RX_DATA]	= { on_rx_data, sizeof(struct t3_cpl_rx_data) },
-	[T3_CPL_ACT_OPEN_RPL]	= { on_act_open_rpl, sizeof(struct t3_cpl_act_open_rpl) },
-	[T3_CPL_ACT_ESTABLISH]	= { on_establish, sizeof(struct t3_cpl_establish) },
-	[T3_CPL_PASS_ESTABLISH]	= { on_establish, sizeof(struct t3_cpl_establish) },
-	[T3_CPL_PASS_ACCEPT_REQ] = { on_pass_accept_req, sizeof(struct t3_cpl_pass_accept_req) },
-	[T3_CPL_TX_DMA_ACK]	= { on_wr_ack, sizeof(struct t3_cpl_wr_ack) },
-	[T3_CPL_RDMA_TERMINATE]	= { on_terminate, sizeof(struct t3_cpl_rdma_terminate) },
-	[T3_CPL_RDMA_EC_STATUS]	= { on_ec_status, sizeof(struct t3_cpl_status) },
+} t3_cpl_messages[CXGB3_NUM_CPL_CMDS] = {
+	[T3_CPL_PEER_CLOSE]	= { t3_cpl_on_peer_close, sizeof(struct t3_cpl_peer_close) },
+	[T3_CPL_ABORT_REQ_RSS]	= { t3_cpl_on_abort_req, sizeof(struct t3_cpl_abort_rss) },
+	[T3_CPL_ABORT_RPL_RSS]	= { t3_cpl_on_abort_rpl, sizeof(struct t3_cpl_abort_rss) },
+	[T3_CPL_CLOSE_CON_RPL]	= { t3_cpl_on_close_con_rpl, sizeof(struct t3_cpl_close_con_rpl) },
+	[T3_CPL_RX_DATA]	= { t3_cpl_on_rx_data, sizeof(struct t3_cpl_rx_data) },
+	[T3_CPL_ACT_OPEN_RPL]	= { t3_cpl_on_act_open_rpl, sizeof(struct t3_cpl_act_open_rpl) },
+	[T3_CPL_ACT_ESTABLISH]	= { t3_cpl_on_establish, sizeof(struct t3_cpl_establish) },
+	[T3_CPL_PASS_ESTABLISH]	= { t3_cpl_on_establish, sizeof(struct t3_cpl_establish) },
+	[T3_CPL_PASS_ACCEPT_REQ] = { t3_cpl_on_pass_accept_req,
+				     sizeof(struct t3_cpl_pass_accept_req) },
+	[T3_CPL_TX_DMA_ACK]	= { t3_cpl_on_wr_ack, sizeof(struct t3_cpl_wr_ack) },
+	[T3_CPL_RDMA_TERMINATE]	= { t3_cpl_on_terminate, sizeof(struct t3_cpl_rdma_terminate) },
+	[T3_CPL_RDMA_EC_STATUS]	= { t3_cpl_on_ec_status, sizeof(struct t3_cpl_status) },
 };
 
 /**
- * t3_cpl_handle - act on a message in the ordered context
+ * t3_cpl_handle - handle a message in the ordered context
  * @ep: endpoint
- * @skb: message; stays the caller's
+ * @skb: message; the caller frees it
  */
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 {
 	u8 opcode = t3_cpl_opcode(skb);
 
 	trace_t3_cpl_in(ep, opcode);
-	/* A message from before the end has no effect, but a SYN has a TID to release. */
-	if (ep->state == EP_DEAD && opcode != T3_CPL_PASS_ACCEPT_REQ)
+	/* After the close a message has no effect, but a SYN has a TID to release. */
+	if (ep->state == EP_CLOSED && opcode != T3_CPL_PASS_ACCEPT_REQ)
 		return;
-	if (!pskb_may_pull(skb, ep_messages[opcode].min_len)) {
+	if (!pskb_may_pull(skb, t3_cpl_messages[opcode].min_len)) {
 		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
 		return;
 	}
-	ep_messages[opcode].handle(ep, skb);
+	t3_cpl_messages[opcode].handle(ep, skb);
 }
 
-/* --- softirq: take a reference and queue --------------------------------- */
+/* --- receive, softirq: take a reference and queue ------------------------- */
 
 /*
- * ctx came out of the TID table without a lock. It stays readable until the end
- * of this softirq (RCU), but may have lost its last reference.
+ * cxgb3 reads ctx from the TID table without a lock. RCU keeps the memory until the end
+ * of this softirq, but the last reference may be dropped already.
  */
-static int ep_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static int t3_cpl_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
 	struct t3_ep *ep = ctx;
 
@@ -641,10 +643,10 @@ static int ep_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 }
 
 /*
- * The TID must be in the table before the next message for it arrives, and that
- * may be the very next one of this poll.
+ * The TID must be in the table before the next message for it, which may be the next
+ * one of this poll. So the ATID is exchanged here, not in the ordered context.
  */
-static int on_act_establish_irq(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static int t3_cpl_enqueue_act_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
 	const struct t3_cpl_establish *est = (const void *)skb->data;
 	struct t3_ep *ep = ctx;
@@ -662,15 +664,15 @@ cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS] = {
 	[T3_CPL_CLOSE_LISTSRV_RPL]	= t3_listener_reply,
 	[T3_CPL_PASS_OPEN_RPL]		= t3_listener_reply,
 	[T3_CPL_PASS_ACCEPT_REQ]	= t3_listener_enqueue,
-	[T3_CPL_ACT_ESTABLISH]		= on_act_establish_irq,
-	[T3_CPL_ACT_OPEN_RPL]		= ep_enqueue,
-	[T3_CPL_PASS_ESTABLISH]		= ep_enqueue,
-	[T3_CPL_PEER_CLOSE]		= ep_enqueue,
-	[T3_CPL_ABORT_REQ_RSS]		= ep_enqueue,
-	[T3_CPL_ABORT_RPL_RSS]		= ep_enqueue,
-	[T3_CPL_CLOSE_CON_RPL]		= ep_enqueue,
-	[T3_CPL_RX_DATA]		= ep_enqueue,
-	[T3_CPL_TX_DMA_ACK]		= ep_enqueue,
-	[T3_CPL_RDMA_TERMINATE]		= ep_enqueue,
-	[T3_CPL_RDMA_EC_STATUS]		= ep_enqueue,
+	[T3_CPL_ACT_ESTABLISH]		= t3_cpl_enqueue_act_establish,
+	[T3_CPL_ACT_OPEN_RPL]		= t3_cpl_enqueue,
+	[T3_CPL_PASS_ESTABLISH]		= t3_cpl_enqueue,
+	[T3_CPL_PEER_CLOSE]		= t3_cpl_enqueue,
+	[T3_CPL_ABORT_REQ_RSS]		= t3_cpl_enqueue,
+	[T3_CPL_ABORT_RPL_RSS]		= t3_cpl_enqueue,
+	[T3_CPL_CLOSE_CON_RPL]		= t3_cpl_enqueue,
+	[T3_CPL_RX_DATA]		= t3_cpl_enqueue,
+	[T3_CPL_TX_DMA_ACK]		= t3_cpl_enqueue,
+	[T3_CPL_RDMA_TERMINATE]		= t3_cpl_enqueue,
+	[T3_CPL_RDMA_EC_STATUS]		= t3_cpl_enqueue,
 };

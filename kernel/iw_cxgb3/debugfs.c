@@ -15,15 +15,15 @@
 
 static void t3_ep_show_steps(struct seq_file *s, const struct t3_ep_log *log)
 {
-	unsigned int kept = min_t(unsigned int, log->nsteps, T3_EP_STEPS);
-	unsigned int i, first = log->nsteps - kept;
-	const struct t3_ep_step *step;
+	unsigned int kept = min_t(unsigned int, log->nentries, T3_EP_LOG_ENTRIES);
+	unsigned int i, first = log->nentries - kept;
+	const struct t3_ep_log_entry *step;
 	u64 start = 0;
 	u32 usec;
 	u64 sec;
 
 	for (i = 0; i < kept; i++) {
-		step = &log->steps[(first + i) & (T3_EP_STEPS - 1)];
+		step = &log->entries[(first + i) & (T3_EP_LOG_ENTRIES - 1)];
 		if (!i)
 			start = step->ns;
 		sec = div_u64_rem(div_u64(step->ns - start, NSEC_PER_USEC), USEC_PER_SEC, &usec);
@@ -63,7 +63,7 @@ static int endpoints_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(endpoints);
 
-static int graveyard_show(struct seq_file *s, void *unused)
+static int closed_endpoints_show(struct seq_file *s, void *unused)
 {
 	struct t3_cm_dev *cm = s->private;
 	struct t3_ep_log *log;
@@ -72,11 +72,11 @@ static int graveyard_show(struct seq_file *s, void *unused)
 	log = kmalloc(sizeof(*log), GFP_KERNEL);
 	if (!log)
 		return -ENOMEM;
-	for (i = 0; i < T3_GRAVES; i++) {
+	for (i = 0; i < T3_CLOSED_LOGS; i++) {
 		spin_lock_bh(&cm->lock);
-		*log = cm->graves[(cm->nburied + i) & (T3_GRAVES - 1)];
+		*log = cm->closed_logs[(cm->nclosed + i) & (T3_CLOSED_LOGS - 1)];
 		spin_unlock_bh(&cm->lock);
-		if (!log->nsteps)
+		if (!log->nentries)
 			continue;
 		t3_ep_show_head(s, log->id, log->tid, &log->local, &log->remote, log->active,
 				"ended");
@@ -85,7 +85,7 @@ static int graveyard_show(struct seq_file *s, void *unused)
 	kfree(log);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(graveyard);
+DEFINE_SHOW_ATTRIBUTE(closed_endpoints);
 
 static int listeners_show(struct seq_file *s, void *unused)
 {
@@ -95,7 +95,7 @@ static int listeners_show(struct seq_file *s, void *unused)
 	spin_lock_bh(&cm->lock);
 	list_for_each_entry(l, &cm->listeners, link)
 		seq_printf(s, "stid 0x%x %pI4:%u half-open %u of %u\n", l->stid, &l->addr,
-			   be16_to_cpu(l->port), READ_ONCE(l->embryos), l->max_embryos);
+			   be16_to_cpu(l->port), READ_ONCE(l->half_open), l->max_half_open);
 	spin_unlock_bh(&cm->lock);
 	return 0;
 }
@@ -106,7 +106,7 @@ void t3_cm_debugfs_add(struct t3_cm_dev *cm)
 	struct dentry *dir = debugfs_create_dir("cm", cm->dev->debugfs);
 
 	debugfs_create_file("endpoints", 0400, dir, cm, &endpoints_fops);
-	debugfs_create_file("graveyard", 0400, dir, cm, &graveyard_fops);
+	debugfs_create_file("closed_endpoints", 0400, dir, cm, &closed_endpoints_fops);
 	debugfs_create_file("listeners", 0400, dir, cm, &listeners_fops);
 	cm->debugfs = dir;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The endpoint: its references, its mailbox, its timer, and the one function
+ * The endpoint: references, mailbox, timer, and t3_ep_fsm_apply(), the only function
  * that changes its state.
  */
 #include <linux/ktime.h>
@@ -13,21 +13,21 @@
 
 struct workqueue_struct *t3_cm_wq;
 
-/* Requests are handled in this order when several are waiting. */
+/* The event of each request. Pending requests are handled in this order. */
 static const struct {
 	enum ep_event event;
 	int status;
-} request_events[] = {
+} t3_ep_request_events[] = {
 	[T3_REQ_TERMINATE]	= { EP_EV_TERMINATE, 0 },
 	[T3_REQ_DISCONNECT]	= { EP_EV_DISCONNECT, 0 },
 	[T3_REQ_ABORT]		= { EP_EV_ABORT, -ECONNABORTED },
 	[T3_REQ_ARP_FAILED]	= { EP_EV_ARP_FAILED, -EHOSTUNREACH },
 	[T3_REQ_TIMER]		= { EP_EV_TIMEOUT, -ETIMEDOUT },
-	[T3_REQ_RETIRE]		= { EP_EV_RETIRE, -ENODEV },
+	[T3_REQ_SHUT_DOWN]		= { EP_EV_SHUT_DOWN, -ENODEV },
 	[T3_REQ_DEVICE_DOWN]	= { EP_EV_DEVICE_DOWN, -ENODEV },
 };
 
-static void ep_free(struct kref *ref)
+static void t3_ep_free(struct kref *ref)
 {
 	struct t3_ep *ep = container_of(ref, struct t3_ep, ref);
 
@@ -42,7 +42,7 @@ void t3_ep_get(struct t3_ep *ep)
 	kref_get(&ep->ref);
 }
 
-/* For a pointer out of the TID table, under RCU. */
+/* For a pointer from the TID table, under RCU. */
 bool t3_ep_tryget(struct t3_ep *ep)
 {
 	return kref_get_unless_zero(&ep->ref);
@@ -50,15 +50,15 @@ bool t3_ep_tryget(struct t3_ep *ep)
 
 void t3_ep_put(struct t3_ep *ep)
 {
-	kref_put(&ep->ref, ep_free);
+	kref_put(&ep->ref, t3_ep_free);
 }
 
 /**
- * t3_ep_find - endpoint by its number
+ * t3_ep_find - look up an endpoint by id
  * @dev: device
- * @id: number, from struct t3_ep
+ * @id: t3_ep.id
  *
- * Return: the endpoint with a reference, or NULL if it is dead. Any context.
+ * Any context. Return: the endpoint with a reference, or NULL if it has closed.
  */
 struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id)
 {
@@ -72,7 +72,7 @@ struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id)
 	return ep;
 }
 
-/* Run the ordered context once more. Any context; the caller has a reference. */
+/* Queue the ordered context. Any context; the caller holds a reference. */
 void t3_ep_kick(struct t3_ep *ep)
 {
 	t3_ep_get(ep);
@@ -91,14 +91,14 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 }
 
 /**
- * t3_ep_request_if - ask something of every endpoint that is meant
+ * t3_ep_request_if - make a request of each endpoint that matches
  * @dev: device
- * @req: what is asked
- * @meant: which endpoints are; called with a reference on @ep
- * @arg: for @meant
+ * @req: request
+ * @match: predicate, called with a reference on @ep
+ * @arg: argument of @match
  */
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
-		      bool (*meant)(const struct t3_ep *ep, const void *arg), const void *arg)
+		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg)
 {
 	struct t3_ep *ep;
 	unsigned long id;
@@ -107,7 +107,7 @@ void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		ep = t3_ep_find(dev, id);
 		if (!ep)
 			continue;
-		if (meant(ep, arg))
+		if (match(ep, arg))
 			t3_ep_request(ep, req);
 		t3_ep_put(ep);
 	}
@@ -124,13 +124,13 @@ void t3_ep_terminating(struct t3_ep *ep)
 }
 
 /**
- * t3_ep_post - leave a consumer's call in the mailbox
+ * t3_ep_post_call - put a consumer's call into the mailbox
  * @ep: endpoint
- * @call: what to do; must stay until it is done
+ * @call: the call; must remain valid until it is done
  *
- * Return: false if another one is there already.
+ * Return: false if another call is pending.
  */
-bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call)
+bool t3_ep_post_call(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	bool busy;
 
@@ -147,10 +147,10 @@ bool t3_ep_post(struct t3_ep *ep, struct t3_ep_call *call)
 	return !busy;
 }
 
-/* The same, and wait for it. The endpoint's timer bounds the wait. */
+/* Post a call and wait for its result. The endpoint's timer bounds the wait. */
 int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call)
 {
-	if (!t3_ep_post(ep, call))
+	if (!t3_ep_post_call(ep, call))
 		return -EBUSY;
 	T3_RACE_POINT(t3_ep_call_posted);
 	wait_for_completion(&call->done);
@@ -158,11 +158,10 @@ int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call)
 }
 
 /*
- * The timer only leaves a request. Whether it still matters is decided by the
- * ordered context, which compares with the deadline of the moment: a timer that
- * was stopped or restarted meanwhile is nobody.
+ * The timer only makes a request. The ordered context compares with the current
+ * deadline, and ignores the request if the timer was stopped or restarted meanwhile.
  */
-static void ep_timer_expired(struct work_struct *work)
+static void t3_ep_timer_expired(struct work_struct *work)
 {
 	struct t3_ep *ep = container_of(to_delayed_work(work), struct t3_ep, timer);
 
@@ -171,7 +170,7 @@ static void ep_timer_expired(struct work_struct *work)
 	t3_ep_put(ep);
 }
 
-/* How long the state that was just entered may last. */
+/* Timeout of the state that was just entered. */
 static unsigned long t3_ep_timeout(const struct t3_ep *ep)
 {
 	switch (ep->state) {
@@ -179,7 +178,7 @@ static unsigned long t3_ep_timeout(const struct t3_ep *ep)
 		return T3_CONN_EXIST_DELAY;
 	case EP_ABORTING:
 	case EP_ABORT_CROSSED:
-		/* Only the card has to answer, and if it does not, it is dead. */
+		/* Only the card's reply is pending. Without one the device has failed. */
 		return max(t3_cm_timeout(), t3_card_timeout());
 	default:
 		return t3_cm_timeout();
@@ -195,14 +194,14 @@ static void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
 		t3_ep_put(ep);
 }
 
-static void ep_stop_timer(struct t3_ep *ep)
+static void t3_ep_stop_timer(struct t3_ep *ep)
 {
 	ep->timer_armed = false;
 	if (cancel_delayed_work(&ep->timer))
 		t3_ep_put(ep);
 }
 
-static bool ep_timer_is_due(struct t3_ep *ep)
+static bool t3_ep_timer_is_due(struct t3_ep *ep)
 {
 	if (!ep->timer_armed || time_before(jiffies, ep->deadline))
 		return false;
@@ -210,19 +209,21 @@ static bool ep_timer_is_due(struct t3_ep *ep)
 	return true;
 }
 
-static void ep_log(struct t3_ep *ep, enum ep_event event, enum ep_state to, bool refused)
+static void t3_ep_log_transition(struct t3_ep *ep, enum ep_event event, enum ep_state to,
+				 bool refused)
 {
-	struct t3_ep_step *step = &ep->log.steps[ep->log.nsteps++ & (T3_EP_STEPS - 1)];
+	unsigned int i = ep->log.nentries++ & (T3_EP_LOG_ENTRIES - 1);
+	struct t3_ep_log_entry *entry = &ep->log.entries[i];
 
-	step->ns = ktime_get_ns();
-	step->from = ep->state;
-	step->event = event;
-	step->to = to;
-	step->refused = refused;
+	entry->ns = ktime_get_ns();
+	entry->from = ep->state;
+	entry->event = event;
+	entry->to = to;
+	entry->refused = refused;
 }
 
-/* What is left of an endpoint goes to the device's graveyard, for debugfs. */
-static void ep_bury(struct t3_ep *ep)
+/* Copy the log to the device's closed_logs, for debugfs. */
+static void t3_ep_log_close(struct t3_ep *ep)
 {
 	struct t3_cm_dev *cm = ep->cm;
 
@@ -232,119 +233,120 @@ static void ep_bury(struct t3_ep *ep)
 	ep->log.remote = ep->remote;
 	ep->log.active = ep->active;
 	spin_lock_bh(&cm->lock);
-	cm->graves[cm->nburied++ & (T3_GRAVES - 1)] = ep->log;
+	cm->closed_logs[cm->nclosed++ & (T3_CLOSED_LOGS - 1)] = ep->log;
 	spin_unlock_bh(&cm->lock);
 }
 
-/* Give everything back that the card or the NIC driver lent. */
-static void ep_release(struct t3_ep *ep)
+/* Release what belongs to the card or the NIC driver, and leave the device's table. */
+static void t3_ep_release(struct t3_ep *ep)
 {
 	t3_route_release(ep);
 	t3_return_id(ep);
-	t3_listener_forget(ep);
-	ep_bury(ep);
+	t3_listener_remove_child(ep);
+	t3_ep_log_close(ep);
 
 	T3_RACE_POINT(t3_ep_released);
 	xa_erase_bh(&ep->cm->eps, ep->id);
-	if (atomic_dec_and_test(&ep->cm->live))
+	if (atomic_dec_and_test(&ep->cm->num_eps))
 		wake_up_all(&ep->cm->idle);
 }
 
-static void ep_act(struct t3_ep *ep, unsigned int actions, enum ep_event event, int status)
+static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_event event,
+			      int status)
 {
-	T3_RACE_POINT(t3_ep_stepped);
-	if (actions & EP_STOP_TIMER)
-		ep_stop_timer(ep);
-	if (actions & EP_START_TIMER)
+	T3_RACE_POINT(t3_ep_fsm_applied);
+	if (actions & EP_ACT_STOP_TIMER)
+		t3_ep_stop_timer(ep);
+	if (actions & EP_ACT_START_TIMER)
 		t3_ep_set_timer(ep, t3_ep_timeout(ep));
-	if (actions & EP_QP_CLOSING && ep->qp)
+	if (actions & EP_ACT_QP_PEER_CLOSE && ep->qp)
 		t3_qp_report(ep->qp, T3_QPEV_PEER_CLOSE);
-	if (actions & EP_QP_ERROR && ep->qp)
+	if (actions & EP_ACT_QP_LOST && ep->qp)
 		t3_qp_report(ep->qp, T3_QPEV_LOST);
-	if (actions & EP_SEND_CLOSE)
+	if (actions & EP_ACT_SEND_CLOSE)
 		t3_send_close_con_req(ep);
-	if (actions & EP_SEND_ABORT) {
+	if (actions & EP_ACT_SEND_ABORT) {
 		t3_count(ep->dev, T3_CNT_CM_ABORT);
 		t3_send_abort_req(ep);
 	}
-	if (actions & EP_SEND_ABORT_RPL)
+	if (actions & EP_ACT_SEND_ABORT_RPL)
 		t3_send_abort_rpl(ep);
-	if (actions & EP_TELL_PEER_CLOSED)
-		t3_cm_tell_peer_closed(ep);
-	if (actions & EP_QP_IDLE && ep->qp)
+	if (actions & EP_ACT_REPORT_PEER_CLOSE)
+		t3_cm_report_peer_close(ep);
+	if (actions & EP_ACT_QP_CLOSED && ep->qp)
 		t3_qp_report(ep->qp, T3_QPEV_CLOSED);
-	T3_RACE_POINT(t3_ep_act_end);
-	if (actions & EP_QP_DETACH && ep->qp) {
+	T3_RACE_POINT(t3_ep_actions_end);
+	if (actions & EP_ACT_QP_DISCONNECTED && ep->qp) {
 		t3_qp_disconnected(ep->qp);
 		ep->qp = NULL;
 	}
-	if (actions & EP_RELEASE)
-		ep_release(ep);
-	if (actions & EP_TELL_END)
-		t3_cm_tell_end(ep, event, status);
-	if (actions & EP_CARD_DEAD)
-		t3_dev_fatal(ep->dev, "an abort is not answered");
-	if (actions & EP_SEND_OPEN) {
+	if (actions & EP_ACT_RELEASE)
+		t3_ep_release(ep);
+	if (actions & EP_ACT_REPORT_END)
+		t3_cm_report_end(ep, event, status);
+	if (actions & EP_ACT_DEVICE_FATAL)
+		t3_dev_fatal(ep->dev, "no reply to an abort");
+	if (actions & EP_ACT_SEND_OPEN) {
 		int ret = t3_send_act_open_req(ep);
 
 		if (ret)
-			t3_ep_fire(ep, EP_EV_ARP_FAILED, ret);
+			t3_ep_fsm_apply(ep, EP_EV_ARP_FAILED, ret);
 	}
-	/* The reference from birth; whoever called us has another one. */
-	if (actions & EP_RELEASE)
+	/* The initial reference. The caller holds another one. */
+	if (actions & EP_ACT_RELEASE)
 		t3_ep_put(ep);
 }
 
 /**
- * t3_ep_fire - an event happened: change the state and do what belongs to it
+ * t3_ep_fsm_apply - apply an event: change the state and run the actions
  * @ep: endpoint
  * @event: the event
- * @status: what to tell the consumer if this is the end, 0 or -errno
+ * @status: 0 or -errno, for the consumer if the event ends the connection
  *
  * Ordered context only. Return: 0, or -EINVAL if the table refuses the event.
  */
-int t3_ep_fire(struct t3_ep *ep, enum ep_event event, int status)
+int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 {
-	const struct ep_step *step = ep_fsm(ep->state, event);
+	const struct ep_transition *transition = ep_fsm(ep->state, event);
 
-	if (!step) {
+	if (!transition) {
 		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
-		ep_log(ep, event, ep->state, true);
+		t3_ep_log_transition(ep, event, ep->state, true);
 		trace_t3_ep_refused(ep, event);
 		ibdev_dbg(&ep->dev->ibdev, "ep %u: %s refused in %s\n", ep->id,
 			  ep_event_name(event), ep_state_name(ep->state));
 		return -EINVAL;
 	}
-	ep_log(ep, event, step->next, false);
-	trace_t3_ep_step(ep, event, step->next, status);
-	ep->state = step->next;
-	ep_act(ep, step->actions, event, status);
+	t3_ep_log_transition(ep, event, transition->next, false);
+	trace_t3_ep_transition(ep, event, transition->next, status);
+	ep->state = transition->next;
+	t3_ep_run_actions(ep, transition->actions, event, status);
 	return 0;
 }
 
-static void ep_handle_request(struct t3_ep *ep, enum t3_ep_request req,
-			      struct t3_ep_call *call)
+static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req,
+				 struct t3_ep_call *call)
 {
 	switch (req) {
 	case T3_REQ_CALL:
-		t3_cm_do_call(ep, call);
+		t3_cm_run_call(ep, call);
 		return;
 	case T3_REQ_ORPHAN:
-		/* Once the consumer has it, its listener does not matter. */
+		/* After the connect request the endpoint does not depend on its listener. */
 		if (ep->state == EP_SYN_RCVD || ep->state == EP_MPA_REQ_WAIT)
-			t3_ep_fire(ep, EP_EV_ABORT, 0);
+			t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 		return;
 	case T3_REQ_TIMER:
-		if (!ep_timer_is_due(ep))
+		if (!t3_ep_timer_is_due(ep))
 			return;
 		break;
 	default:
 		break;
 	}
-	t3_ep_fire(ep, request_events[req].event, request_events[req].status);
+	t3_ep_fsm_apply(ep, t3_ep_request_events[req].event, t3_ep_request_events[req].status);
 }
 
-static void ep_handle_requests(struct t3_ep *ep)
+static void t3_ep_handle_requests(struct t3_ep *ep)
 {
 	struct t3_ep_call *call;
 	unsigned long requests;
@@ -358,20 +360,20 @@ static void ep_handle_requests(struct t3_ep *ep)
 	spin_unlock_irq(&ep->mailbox_lock);
 
 	for_each_set_bit(req, &requests, T3_REQ_DEVICE_DOWN + 1)
-		ep_handle_request(ep, req, call);
+		t3_ep_handle_request(ep, req, call);
 }
 
 /*
- * The ordered context. Requests are looked at before each message, so that a
- * stream of messages cannot starve the timer.
+ * The ordered context. It handles requests before each message, so that a stream of
+ * messages cannot starve the timer.
  */
-static void ep_work(struct work_struct *work)
+static void t3_ep_work(struct work_struct *work)
 {
 	struct t3_ep *ep = container_of(work, struct t3_ep, work);
 	struct sk_buff *skb;
 
 	do {
-		ep_handle_requests(ep);
+		t3_ep_handle_requests(ep);
 		skb = skb_dequeue(&ep->inbox);
 		if (skb) {
 			t3_cpl_handle(ep, skb);
@@ -385,7 +387,7 @@ static void ep_work(struct work_struct *work)
  * t3_ep_alloc - allocate an endpoint
  * @dev: device
  *
- * Allocates the messages of its teardown too. May sleep. The memory is charged to the
+ * Also allocates the messages of its teardown. May sleep. The memory is charged to the
  * cgroup of a process that connects; a work item, which creates the endpoint of a
  * connection request, is charged for nothing.
  *
@@ -410,8 +412,8 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	spin_lock_init(&ep->mailbox_lock);
 	spin_lock_init(&ep->id_lock);
 	spin_lock_init(&ep->route_lock);
-	INIT_WORK(&ep->work, ep_work);
-	INIT_DELAYED_WORK(&ep->timer, ep_timer_expired);
+	INIT_WORK(&ep->work, t3_ep_work);
+	INIT_DELAYED_WORK(&ep->timer, t3_ep_timer_expired);
 	ep->state = EP_IDLE;
 
 	ret = t3_cpl_reserve(ep);
@@ -427,7 +429,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
  * @ep: endpoint from t3_ep_alloc(), complete
  *
  * May sleep. Afterwards the initial reference belongs to the ordered context, which drops
- * it in EP_DEAD. Events of the device (EP_EV_RETIRE, EP_EV_DEVICE_DOWN) can end the endpoint
+ * it in EP_CLOSED. Events of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint
  * at once, so a caller that still uses it must hold another reference.
  *
  * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM, and then the
@@ -442,14 +444,14 @@ int t3_ep_publish(struct t3_ep *ep)
 	 * Counted before the check. t3_cm_stop() sets @stopped before it waits for the
 	 * count, so either this function sees the flag or t3_cm_stop() sees the endpoint.
 	 */
-	atomic_inc(&cm->live);
+	atomic_inc(&cm->num_eps);
 	smp_mb__after_atomic();		/* pairs with the one in t3_cm_stop() */
 	if (!READ_ONCE(cm->stopped))
 		ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
 					 GFP_KERNEL);
 	if (ret >= 0)
 		return 0;
-	if (atomic_dec_and_test(&cm->live))
+	if (atomic_dec_and_test(&cm->num_eps))
 		wake_up_all(&cm->idle);
 	return ret;
 }

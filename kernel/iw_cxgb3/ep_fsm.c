@@ -1,161 +1,162 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The connection table. Read a row as: in this state, this event leads there and
- * makes cm.c do that. A pair that is not listed is refused.
+ * Transition table of a connection. In each state, a row gives the next state and
+ * the actions for an event. An event that a state does not list is refused.
  *
- * Conventions that the unit tests hold the table to:
+ * Rules, which the unit tests check:
  *
- *  - a state with a timer is entered with EP_START_TIMER or keeps the running
- *    one, and is left with EP_STOP_TIMER;
- *  - every way into EP_DEAD has EP_RELEASE, and every way there from a state
- *    with an attached QP has EP_QP_DETACH, for the ring may be freed only when
- *    the card has let go of it;
- *  - every way into EP_ABORTING has EP_SEND_ABORT;
- *  - the way out of EP_ABORTING is an answer of the card, or the end of the card:
- *    one that is merely late may still use the ring and the TID;
- *  - every state but EP_DEAD answers EP_EV_DEVICE_DOWN with EP_DEAD.
+ *  - A transition into a state with a timer has EP_ACT_START_TIMER or keeps the
+ *    running timer. One into a state without a timer has EP_ACT_STOP_TIMER.
+ *  - Each transition into EP_CLOSED has EP_ACT_RELEASE. From a state with an attached
+ *    QP it also has EP_ACT_QP_DISCONNECTED, which lets the QP free its ring: the card
+ *    does not access the ring any more.
+ *  - Each transition into EP_ABORTING has EP_ACT_SEND_ABORT.
+ *  - EP_ABORTING ends with a reply of the card or with EP_EV_DEVICE_DOWN, never with
+ *    a timeout alone: a card that is only slow may still use the ring and the TID.
+ *  - EP_EV_DEVICE_DOWN leads from every state to EP_CLOSED.
  */
 #include <linux/types.h>
 
 #include "ep_fsm.h"
 
 #define TO(next_state, acts)	{ .legal = true, .next = (next_state), .actions = (acts) }
-/* Late or repeated, and harmless: it is on that way already, or was when it came. */
+/* Late or repeated: the state already implies what the event requests. */
 #define STAY(state)		TO(state, 0)
 
-/* What the end of a connection has in common. */
-#define GONE			(EP_STOP_TIMER | EP_RELEASE | EP_TELL_END)
-#define GONE_WITH_QP		(GONE | EP_QP_DETACH)
-#define ABORT			(EP_START_TIMER | EP_SEND_ABORT)
-#define ABORT_WITH_QP		(ABORT | EP_QP_ERROR)
-#define CLOSE			(EP_START_TIMER | EP_SEND_CLOSE)
+/* Common sets of actions. "WITH_QP": in states with an attached QP. */
+#define ENDED			(EP_ACT_STOP_TIMER | EP_ACT_RELEASE | EP_ACT_REPORT_END)
+#define ENDED_WITH_QP		(ENDED | EP_ACT_QP_DISCONNECTED)
+#define LOST_WITH_QP		(ENDED_WITH_QP | EP_ACT_QP_LOST)
+#define RESET_WITH_QP		(LOST_WITH_QP | EP_ACT_SEND_ABORT_RPL)
+#define ABORT			(EP_ACT_START_TIMER | EP_ACT_SEND_ABORT)
+#define ABORT_WITH_QP		(ABORT | EP_ACT_QP_LOST)
+#define CLOSE			(EP_ACT_START_TIMER | EP_ACT_SEND_CLOSE)
+/* The card has not replied to an abort. DEVICE_DOWN follows. */
+#define NO_REPLY		(EP_ACT_START_TIMER | EP_ACT_DEVICE_FATAL)
 
-static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
+static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	[EP_IDLE] = {
-		[EP_EV_CONNECT]		= TO(EP_CONNECTING, EP_START_TIMER),
-		[EP_EV_SYN]		= TO(EP_SYN_RCVD, EP_START_TIMER),
-		[EP_EV_ABORT]		= TO(EP_DEAD, EP_RELEASE),
-		[EP_EV_RETIRE]		= TO(EP_DEAD, EP_RELEASE),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, EP_RELEASE),
+		[EP_EV_CONNECT]		= TO(EP_CONNECTING, EP_ACT_START_TIMER),
+		[EP_EV_SYN]		= TO(EP_SYN_RCVD, EP_ACT_START_TIMER),
+		[EP_EV_ABORT]		= TO(EP_CLOSED, EP_ACT_RELEASE),
+		[EP_EV_SHUT_DOWN]	= TO(EP_CLOSED, EP_ACT_RELEASE),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, EP_ACT_RELEASE),
 	},
 	[EP_CONNECTING] = {
-		[EP_EV_ESTABLISHED]	= TO(EP_MPA_REQ_SENT, EP_START_TIMER),
-		[EP_EV_OPEN_FAILED]	= TO(EP_DEAD, GONE),
-		[EP_EV_OPEN_EXISTS]	= TO(EP_OPEN_DELAYED, EP_START_TIMER),
-		[EP_EV_ARP_FAILED]	= TO(EP_DEAD, GONE),
-		/* An active open cannot be called back; the card bounds it. */
-		[EP_EV_TIMEOUT]		= TO(EP_ABANDONED, EP_STOP_TIMER | EP_TELL_END),
-		[EP_EV_ABORT]		= TO(EP_ABANDONED, EP_STOP_TIMER | EP_TELL_END),
-		[EP_EV_RETIRE]		= TO(EP_ABANDONED, EP_STOP_TIMER | EP_TELL_END),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE),
+		[EP_EV_ESTABLISHED]	= TO(EP_MPA_REQ_SENT, EP_ACT_START_TIMER),
+		[EP_EV_OPEN_FAILED]	= TO(EP_CLOSED, ENDED),
+		[EP_EV_OPEN_EXISTS]	= TO(EP_OPEN_DELAYED, EP_ACT_START_TIMER),
+		[EP_EV_ARP_FAILED]	= TO(EP_CLOSED, ENDED),
+		/* An active open cannot be cancelled. The card's retries bound it. */
+		[EP_EV_TIMEOUT]		= TO(EP_ABANDONED, EP_ACT_STOP_TIMER | EP_ACT_REPORT_END),
+		[EP_EV_ABORT]		= TO(EP_ABANDONED, EP_ACT_STOP_TIMER | EP_ACT_REPORT_END),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABANDONED, EP_ACT_STOP_TIMER | EP_ACT_REPORT_END),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
 	},
-	/* The card has answered: it has nothing of this connection. */
+	/* The card has replied, and has no state of this connection. */
 	[EP_OPEN_DELAYED] = {
-		[EP_EV_TIMEOUT]		= TO(EP_CONNECTING, EP_START_TIMER | EP_SEND_OPEN),
-		[EP_EV_ABORT]		= TO(EP_DEAD, GONE),
-		[EP_EV_RETIRE]		= TO(EP_DEAD, GONE),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE),
+		[EP_EV_TIMEOUT]		= TO(EP_CONNECTING, EP_ACT_START_TIMER | EP_ACT_SEND_OPEN),
+		[EP_EV_ABORT]		= TO(EP_CLOSED, ENDED),
+		[EP_EV_SHUT_DOWN]	= TO(EP_CLOSED, ENDED),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
 	},
 	[EP_ABANDONED] = {
 		[EP_EV_ESTABLISHED]	= TO(EP_ABORTING, ABORT),
-		[EP_EV_OPEN_FAILED]	= TO(EP_DEAD, EP_RELEASE),
-		[EP_EV_ARP_FAILED]	= TO(EP_DEAD, EP_RELEASE),
+		[EP_EV_OPEN_FAILED]	= TO(EP_CLOSED, EP_ACT_RELEASE),
+		[EP_EV_ARP_FAILED]	= TO(EP_CLOSED, EP_ACT_RELEASE),
 		[EP_EV_ABORT]		= STAY(EP_ABANDONED),
-		[EP_EV_RETIRE]		= STAY(EP_ABANDONED),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, EP_RELEASE),
+		[EP_EV_SHUT_DOWN]	= STAY(EP_ABANDONED),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, EP_ACT_RELEASE),
 	},
 	[EP_SYN_RCVD] = {
-		[EP_EV_ESTABLISHED]	= TO(EP_MPA_REQ_WAIT, EP_START_TIMER),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE | EP_SEND_ABORT_RPL),
-		[EP_EV_ARP_FAILED]	= TO(EP_DEAD, GONE),
+		[EP_EV_ESTABLISHED]	= TO(EP_MPA_REQ_WAIT, EP_ACT_START_TIMER),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED | EP_ACT_SEND_ABORT_RPL),
+		[EP_EV_ARP_FAILED]	= TO(EP_CLOSED, ENDED),
 		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
 	},
 	[EP_MPA_REQ_SENT] = {
-		[EP_EV_MPA_FRAME]	= TO(EP_FPDU, EP_STOP_TIMER),
-		[EP_EV_MPA_REJECTED]	= TO(EP_CLOSING, CLOSE | EP_TELL_END),
-		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT | EP_TELL_END),
-		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_TELL_END),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE | EP_SEND_ABORT_RPL),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT | EP_TELL_END),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT | EP_TELL_END),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT | EP_TELL_END),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE),
+		[EP_EV_MPA_FRAME]	= TO(EP_FPDU, EP_ACT_STOP_TIMER),
+		[EP_EV_MPA_REJECTED]	= TO(EP_CLOSING, CLOSE | EP_ACT_REPORT_END),
+		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
+		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_ACT_REPORT_END),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED | EP_ACT_SEND_ABORT_RPL),
+		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
 	},
 	[EP_MPA_REQ_WAIT] = {
-		[EP_EV_MPA_FRAME]	= TO(EP_MPA_REQ_RCVD, EP_STOP_TIMER),
+		[EP_EV_MPA_FRAME]	= TO(EP_MPA_REQ_RCVD, EP_ACT_STOP_TIMER),
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE | EP_SEND_ABORT_RPL),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED | EP_ACT_SEND_ABORT_RPL),
 		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
 	},
 	/*
-	 * The consumer learns of an end in this state from its accept or reject,
-	 * which finds the endpoint elsewhere.
+	 * An end in this state is not reported: the consumer's accept or reject
+	 * fails, because the endpoint is in another state.
 	 */
 	[EP_MPA_REQ_RCVD] = {
-		[EP_EV_ACCEPT]		= TO(EP_ACCEPTING, EP_START_TIMER),
+		[EP_EV_ACCEPT]		= TO(EP_ACCEPTING, EP_ACT_START_TIMER),
 		[EP_EV_REJECT]		= TO(EP_CLOSING, CLOSE),
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, EP_SEND_ABORT_RPL | EP_RELEASE),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, EP_ACT_SEND_ABORT_RPL | EP_ACT_RELEASE),
 		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, EP_RELEASE),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, EP_ACT_RELEASE),
 	},
 	[EP_ACCEPTING] = {
-		[EP_EV_INIT_DONE]	= TO(EP_FPDU, EP_STOP_TIMER),
-		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_TELL_END),
-		[EP_EV_PEER_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_TELL_END),
-		[EP_EV_DISCONNECT]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_TELL_END),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_TELL_END),
-		[EP_EV_TERMINATE]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_TELL_END),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_TELL_END),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
-						      EP_SEND_ABORT_RPL),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_TELL_END),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
+		[EP_EV_INIT_DONE]	= TO(EP_FPDU, EP_ACT_STOP_TIMER),
+		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
+		[EP_EV_PEER_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
+		[EP_EV_DISCONNECT]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
+		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
+		[EP_EV_TERMINATE]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
 	},
 	[EP_FPDU] = {
-		/* Active side: the init's ack comes when we are here already. */
+		/* Active side: the card acknowledges RDMA_INIT in this state. */
 		[EP_EV_INIT_DONE]	= STAY(EP_FPDU),
 		[EP_EV_DISCONNECT]	= TO(EP_CLOSING, CLOSE),
-		[EP_EV_TERMINATE]	= TO(EP_TERMINATING, EP_START_TIMER),
-		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_QP_CLOSING |
-							  EP_TELL_PEER_CLOSED),
+		[EP_EV_TERMINATE]	= TO(EP_TERMINATING, EP_ACT_START_TIMER),
+		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_ACT_QP_PEER_CLOSE |
+							  EP_ACT_REPORT_PEER_CLOSE),
 		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		/* The card left RDMA mode: the stream position is lost. */
+		/* RX_DATA: the card left RDMA mode, the stream position is lost. */
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
-						      EP_SEND_ABORT_RPL),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
 	},
 	[EP_TERMINATING] = {
 		[EP_EV_INIT_DONE]	= STAY(EP_TERMINATING),
 		[EP_EV_TERMINATE]	= STAY(EP_TERMINATING),
 		[EP_EV_DISCONNECT]	= TO(EP_CLOSING, CLOSE),
-		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_TELL_PEER_CLOSED),
+		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_ACT_REPORT_PEER_CLOSE),
 		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
-						      EP_SEND_ABORT_RPL),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
 	},
 	/*
-	 * A consumer that disconnects and then destroys its QP wants its last
-	 * messages delivered; so a destroy asks for no abort (qp_fsm.c). One that
-	 * moves its QP to ERR wants its buffers back, and only an abort makes the
-	 * card let go of them before the peer closes, too.
+	 * A consumer that disconnects and then destroys its QP expects delivery of
+	 * its last messages, so a destroy requests no abort (qp_fsm.c). A consumer
+	 * that moves its QP to ERR expects its buffers back. Only an abort stops the
+	 * card from using them before the peer closes too.
 	 */
 	[EP_CLOSING] = {
 		[EP_EV_DISCONNECT]	= STAY(EP_CLOSING),
@@ -163,12 +164,11 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_TERMINATE]	= STAY(EP_CLOSING),
 		[EP_EV_INIT_DONE]	= STAY(EP_CLOSING),
 		[EP_EV_MPA_BAD]		= STAY(EP_CLOSING),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
-						      EP_SEND_ABORT_RPL),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
 		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, 0),
 		[EP_EV_CLOSE_RPL]	= TO(EP_FIN_WAIT, 0),
 	},
@@ -178,13 +178,12 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_TERMINATE]	= STAY(EP_FIN_WAIT),
 		[EP_EV_INIT_DONE]	= STAY(EP_FIN_WAIT),
 		[EP_EV_MPA_BAD]		= STAY(EP_FIN_WAIT),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
-						      EP_SEND_ABORT_RPL),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
 		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
-		[EP_EV_PEER_CLOSE]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_IDLE),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		[EP_EV_PEER_CLOSE]	= TO(EP_CLOSED, ENDED_WITH_QP | EP_ACT_QP_CLOSED),
 	},
 	[EP_LAST_ACK] = {
 		[EP_EV_DISCONNECT]	= STAY(EP_LAST_ACK),
@@ -192,17 +191,16 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_TERMINATE]	= STAY(EP_LAST_ACK),
 		[EP_EV_INIT_DONE]	= STAY(EP_LAST_ACK),
 		[EP_EV_MPA_BAD]		= STAY(EP_LAST_ACK),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR |
-						      EP_SEND_ABORT_RPL),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
 		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_RETIRE]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_ERROR),
-		[EP_EV_CLOSE_RPL]	= TO(EP_DEAD, GONE_WITH_QP | EP_QP_IDLE),
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		[EP_EV_CLOSE_RPL]	= TO(EP_CLOSED, ENDED_WITH_QP | EP_ACT_QP_CLOSED),
 	},
 	/*
-	 * The two aborts may cross. Each one that was started must be finished
-	 * before the TID goes back to the card.
+	 * Our abort and the peer's may cross. Both exchanges must be complete before
+	 * the TID is released to the card.
 	 */
 	[EP_ABORTING] = {
 		[EP_EV_DISCONNECT]	= STAY(EP_ABORTING),
@@ -215,11 +213,11 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORTING),
 		[EP_EV_ESTABLISHED]	= STAY(EP_ABORTING),
 		[EP_EV_ARP_FAILED]	= STAY(EP_ABORTING),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, EP_START_TIMER | EP_CARD_DEAD),
-		[EP_EV_RETIRE]		= STAY(EP_ABORTING),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP),
-		[EP_EV_PEER_ABORT]	= TO(EP_ABORTING, EP_SEND_ABORT_RPL),
-		[EP_EV_ABORT_RPL]	= TO(EP_DEAD, GONE_WITH_QP),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, NO_REPLY),
+		[EP_EV_SHUT_DOWN]	= STAY(EP_ABORTING),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED_WITH_QP),
+		[EP_EV_PEER_ABORT]	= TO(EP_ABORTING, EP_ACT_SEND_ABORT_RPL),
+		[EP_EV_ABORT_RPL]	= TO(EP_CLOSED, ENDED_WITH_QP),
 		[EP_EV_ABORT_RPL_CROSSED] = TO(EP_ABORT_CROSSED, 0),
 	},
 	[EP_ABORT_CROSSED] = {
@@ -233,20 +231,20 @@ static const struct ep_step ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORT_CROSSED),
 		[EP_EV_ESTABLISHED]	= STAY(EP_ABORT_CROSSED),
 		[EP_EV_ARP_FAILED]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORT_CROSSED, EP_START_TIMER | EP_CARD_DEAD),
-		[EP_EV_RETIRE]		= STAY(EP_ABORT_CROSSED),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_DEAD, GONE_WITH_QP),
-		[EP_EV_PEER_ABORT]	= TO(EP_DEAD, GONE_WITH_QP | EP_SEND_ABORT_RPL),
+		[EP_EV_TIMEOUT]		= TO(EP_ABORT_CROSSED, NO_REPLY),
+		[EP_EV_SHUT_DOWN]	= STAY(EP_ABORT_CROSSED),
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED_WITH_QP),
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED_WITH_QP | EP_ACT_SEND_ABORT_RPL),
 	},
-	/* What the host had queued when the end came. */
-	[EP_DEAD] = {
-		[EP_EV_DISCONNECT]	= STAY(EP_DEAD),
-		[EP_EV_ABORT]		= STAY(EP_DEAD),
-		[EP_EV_TERMINATE]	= STAY(EP_DEAD),
-		[EP_EV_TIMEOUT]		= STAY(EP_DEAD),
-		[EP_EV_ARP_FAILED]	= STAY(EP_DEAD),
-		[EP_EV_RETIRE]		= STAY(EP_DEAD),
-		[EP_EV_DEVICE_DOWN]	= STAY(EP_DEAD),
+	/* Events that the host had queued before the end. */
+	[EP_CLOSED] = {
+		[EP_EV_DISCONNECT]	= STAY(EP_CLOSED),
+		[EP_EV_ABORT]		= STAY(EP_CLOSED),
+		[EP_EV_TERMINATE]	= STAY(EP_CLOSED),
+		[EP_EV_TIMEOUT]		= STAY(EP_CLOSED),
+		[EP_EV_ARP_FAILED]	= STAY(EP_CLOSED),
+		[EP_EV_SHUT_DOWN]	= STAY(EP_CLOSED),
+		[EP_EV_DEVICE_DOWN]	= STAY(EP_CLOSED),
 	},
 };
 
@@ -267,7 +265,7 @@ static const char *const ep_state_names[EP_NUM_STATES] = {
 	[EP_LAST_ACK]		= "last-ack",
 	[EP_ABORTING]		= "aborting",
 	[EP_ABORT_CROSSED]	= "abort-crossed",
-	[EP_DEAD]		= "dead",
+	[EP_CLOSED]		= "closed",
 };
 
 static const char *const ep_event_names[EP_NUM_EVENTS] = {
@@ -293,34 +291,34 @@ static const char *const ep_event_names[EP_NUM_EVENTS] = {
 	[EP_EV_BAD_CLOSE]	= "bad-close",
 	[EP_EV_ARP_FAILED]	= "arp-failed",
 	[EP_EV_TIMEOUT]		= "timeout",
-	[EP_EV_RETIRE]		= "retire",
+	[EP_EV_SHUT_DOWN]	= "shut-down",
 	[EP_EV_DEVICE_DOWN]	= "device-down",
 };
 
 static const char *const ep_action_names[EP_NUM_ACTIONS] = {
-	"stop-timer", "start-timer", "qp-closing", "qp-error", "send-close", "send-abort",
-	"send-abort-rpl", "tell-peer-closed", "qp-idle", "qp-detach", "release", "tell-end",
-	"send-open", "card-dead",
+	"stop-timer", "start-timer", "qp-peer-close", "qp-lost", "send-close", "send-abort",
+	"send-abort-rpl", "report-peer-close", "qp-closed", "qp-disconnected", "release",
+	"report-end", "send-open", "device-fatal",
 };
 
 /**
- * ep_fsm - look a pair up
+ * ep_fsm - look up a transition
  * @state: state of the endpoint
- * @event: what happened
+ * @event: the event
  *
- * Return: the step, or NULL if the event is not legal in this state.
+ * Return: the transition, or NULL if the state refuses the event.
  */
-const struct ep_step *ep_fsm(enum ep_state state, enum ep_event event)
+const struct ep_transition *ep_fsm(enum ep_state state, enum ep_event event)
 {
-	const struct ep_step *step;
+	const struct ep_transition *transition;
 
 	if ((unsigned int)state >= EP_NUM_STATES || (unsigned int)event >= EP_NUM_EVENTS)
 		return NULL;
-	step = &ep_table[state][event];
-	return step->legal ? step : NULL;
+	transition = &ep_table[state][event];
+	return transition->legal ? transition : NULL;
 }
 
-/* Waiting for something that another machine or the card must send. */
+/* The state waits for a message of the peer or the card. */
 bool ep_state_has_timer(enum ep_state state)
 {
 	switch (state) {
@@ -328,7 +326,7 @@ bool ep_state_has_timer(enum ep_state state)
 	case EP_ABANDONED:
 	case EP_MPA_REQ_RCVD:
 	case EP_FPDU:
-	case EP_DEAD:
+	case EP_CLOSED:
 		return false;
 	default:
 		return true;

@@ -636,7 +636,7 @@ int t3_cm_open(struct t3_dev *dev);
  * The card works and keeps working: abort every connection, so that the card has
  * no connection without an endpoint. Waits for a limited time.
  */
-void t3_cm_retire(struct t3_dev *dev);
+void t3_cm_shut_down(struct t3_dev *dev);
 /*
  * In the remove callback. T3_DEV_GONE is set and no handler runs any more. Every
  * endpoint releases its ids and L2T entry, reports LOST or CLOSED, and wakes its
@@ -652,7 +652,7 @@ void t3_cm_fatal(struct t3_dev *dev);
 /* True if the device has endpoints. */
 bool t3_cm_busy(struct t3_dev *dev);
 /* A QP was removed from dev->qps: end a pending connect for it. */
-void t3_cm_qp_goes(struct t3_dev *dev, u32 qpn);
+void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn);
 /* After ib_unregister_device(), when no endpoint is left. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];

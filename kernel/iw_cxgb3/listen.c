@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listeners, and the endpoints that they give birth to.
+ * Listeners, and the endpoints of their connection requests (children).
  *
- * A SYN becomes an endpoint in the listener's work item, the rest of its life
- * takes place in the endpoint's own. A listener may go away before its children
- * have reached the consumer: they are aborted then, and so that none slips
- * through, a connect request is delivered between t3_listener_upcall_begin() and
- * _end(), which destroy waits for.
+ * The listener's work item creates an endpoint for each SYN. All later events are
+ * handled in the endpoint's ordered context. Destroying a listener aborts the children
+ * whose connect request was not delivered yet. Connect requests are delivered between
+ * t3_listener_upcall_begin() and _end(), and destroy waits for the end, so that no
+ * request is delivered after it.
  */
 #include <linux/slab.h>
 
@@ -14,7 +14,7 @@
 
 #include "cm.h"
 
-static void listener_free(struct kref *ref)
+static void t3_listener_free(struct kref *ref)
 {
 	struct t3_listener *l = container_of(ref, struct t3_listener, ref);
 
@@ -24,7 +24,7 @@ static void listener_free(struct kref *ref)
 
 void t3_listener_put(struct t3_listener *l)
 {
-	kref_put(&l->ref, listener_free);
+	kref_put(&l->ref, t3_listener_free);
 }
 
 bool t3_listener_upcall_begin(struct t3_listener *l)
@@ -47,8 +47,8 @@ void t3_listener_upcall_end(struct t3_listener *l)
 	wake_up_all(&l->wait);
 }
 
-/* The child has reached the consumer, or died before. */
-void t3_listener_forget(struct t3_ep *ep)
+/* The connect request was delivered, or the child closed before. */
+void t3_listener_remove_child(struct t3_ep *ep)
 {
 	struct t3_listener *l = ep->listener;
 
@@ -56,12 +56,12 @@ void t3_listener_forget(struct t3_ep *ep)
 		return;
 	ep->listener = NULL;
 	spin_lock_bh(&l->lock);
-	l->embryos--;
+	l->half_open--;
 	spin_unlock_bh(&l->lock);
 	t3_listener_put(l);
 }
 
-static void refuse_syn(struct t3_dev *dev, struct sk_buff *skb)
+static void t3_listener_refuse_syn(struct t3_dev *dev, struct sk_buff *skb)
 {
 	const struct t3_cpl_pass_accept_req *req = (const void *)skb->data;
 
@@ -69,32 +69,32 @@ static void refuse_syn(struct t3_dev *dev, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* Count a child, unless the consumer lets too many of them pile up. */
-static bool adopt(struct t3_listener *l, struct t3_ep *ep)
+/* Count a child. Return: false if the listener stops or has too many half-open ones. */
+static bool t3_listener_add_child(struct t3_listener *l, struct t3_ep *ep)
 {
-	bool room;
+	bool admit;
 
 	spin_lock_bh(&l->lock);
-	room = l->listening && l->embryos < l->max_embryos;
-	if (room) {
-		l->embryos++;
-		/* l->quota is valid as long as l->listening, which l->lock keeps. */
+	admit = l->listening && l->half_open < l->max_half_open;
+	if (admit) {
+		l->half_open++;
+		/* l->quota is valid while l->listening, which l->lock protects. */
 		ep->quota = t3_quota_share(&l->dev->quotas, l->quota);
 	}
 	spin_unlock_bh(&l->lock);
-	if (room) {
+	if (admit) {
 		kref_get(&l->ref);
 		ep->listener = l;
 	}
-	return room;
+	return admit;
 }
 
 /*
  * The endpoint enters the table when it has its listener and its SYN. From then on an
- * event of the device may end it, and that end needs both: the listener's count and
- * reference, and the TID in the SYN, which on_pass_accept_req() releases.
+ * event of the device may close it. The close needs both: it drops the listener's count
+ * and reference, and t3_cpl_on_pass_accept_req() releases the TID in the SYN.
  */
-static void give_birth(struct t3_listener *l, struct sk_buff *skb)
+static void t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 {
 	struct t3_ep *ep;
 
@@ -104,11 +104,11 @@ static void give_birth(struct t3_listener *l, struct sk_buff *skb)
 	}
 	ep = t3_ep_alloc(l->dev);
 	if (IS_ERR(ep)) {
-		refuse_syn(l->dev, skb);
+		t3_listener_refuse_syn(l->dev, skb);
 		return;
 	}
 	T3_RACE_POINT(t3_syn_endpoint_made);
-	if (!adopt(l, ep))
+	if (!t3_listener_add_child(l, ep))
 		goto err_free;
 	skb_queue_tail(&ep->inbox, skb);
 	t3_ep_get(ep);
@@ -121,20 +121,20 @@ static void give_birth(struct t3_listener *l, struct sk_buff *skb)
 
 err_forget:
 	skb_unlink(skb, &ep->inbox);
-	t3_listener_forget(ep);
+	t3_listener_remove_child(ep);
 	t3_ep_put(ep);
 err_free:
 	t3_ep_put(ep);
-	refuse_syn(l->dev, skb);
+	t3_listener_refuse_syn(l->dev, skb);
 }
 
-static void listener_work(struct work_struct *work)
+static void t3_listener_work(struct work_struct *work)
 {
 	struct t3_listener *l = container_of(work, struct t3_listener, work);
 	struct sk_buff *skb;
 
 	while ((skb = skb_dequeue(&l->inbox)))
-		give_birth(l, skb);
+		t3_listener_new_child(l, skb);
 	t3_listener_put(l);
 }
 
@@ -162,23 +162,23 @@ int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 			l->status = ((const struct t3_cpl_pass_open_rpl *)skb->data)->status;
 		else
 			l->status = ((const struct t3_cpl_status *)skb->data)->status;
-		smp_store_release(&l->replied, true); /* status is there */
+		smp_store_release(&l->replied, true); /* after status */
 		wake_up_all(&l->wait);
 		t3_listener_put(l);
 	}
 	return CPL_RET_BUF_DONE;
 }
 
-static int wait_reply(struct t3_listener *l, const char *what)
+static int t3_listener_wait_reply(struct t3_listener *l, const char *what)
 {
 	t3_wait_or_fatal(l->dev, l->wait,
-			 /* pairs with t3_listener_reply(): status after replied */
+			 /* pairs with t3_listener_reply(): read status after replied */
 			 smp_load_acquire(&l->replied), what);
 	return l->replied ? t3_cpl_status_to_errno(l->status) : -EIO;
 }
 
-/* The card would give a SYN to either of two listeners that overlap. */
-static int enlist(struct t3_cm_dev *cm, struct t3_listener *l)
+/* Of two overlapping listeners the card would choose an arbitrary one for a SYN. */
+static int t3_listener_insert(struct t3_cm_dev *cm, struct t3_listener *l)
 {
 	struct t3_listener *other;
 	int ret = 0;
@@ -196,7 +196,7 @@ static int enlist(struct t3_cm_dev *cm, struct t3_listener *l)
 	return ret;
 }
 
-static void delist(struct t3_listener *l)
+static void t3_listener_remove(struct t3_listener *l)
 {
 	spin_lock_bh(&l->cm->lock);
 	list_del(&l->link);
@@ -208,7 +208,7 @@ static void delist(struct t3_listener *l)
  * connections too, and the card takes those, unless the consumer set afonly
  * (IPV6_V6ONLY). Every other IPv6 address is -EAFNOSUPPORT.
  */
-static int listen_address(const struct iw_cm_id *cm_id, __be32 *addr, __be16 *port)
+static int t3_listener_address(const struct iw_cm_id *cm_id, __be32 *addr, __be16 *port)
 {
 	const struct sockaddr_in6 *sin6 = (const void *)&cm_id->m_local_addr;
 	const struct sockaddr_in *sin = (const void *)&cm_id->m_local_addr;
@@ -229,7 +229,7 @@ static int listen_address(const struct iw_cm_id *cm_id, __be32 *addr, __be16 *po
 	}
 }
 
-static bool is_child(const struct t3_ep *ep, const void *listener)
+static bool t3_listener_match_child(const struct t3_ep *ep, const void *listener)
 {
 	return READ_ONCE(ep->listener) == listener;
 }
@@ -241,7 +241,7 @@ static void t3_listener_stop_upcalls(struct t3_listener *l)
 	spin_unlock_bh(&l->lock);
 }
 
-/* Afterwards no SYN finds the listener, and no connect request of it is being delivered. */
+/* Afterwards no SYN finds the listener, and none of its connect requests is in delivery. */
 static void t3_listener_shut_down(struct t3_listener *l)
 {
 	struct iw_cm_id *cm_id = l->cm_id;
@@ -249,11 +249,11 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	t3_return_stid(l);
 	t3_quota_put(&l->dev->quotas, l->quota);
 	T3_RACE_POINT(t3_unlisten_closed);
-	/* Children that the consumer has not seen yet have nobody left to go to. */
-	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, is_child, l);
+	/* Children without a delivered connect request have no consumer any more. */
+	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, t3_listener_match_child, l);
 	wait_event(l->wait, !READ_ONCE(l->upcalls));
 
-	delist(l);
+	t3_listener_remove(l);
 	cm_id->provider_data = NULL;
 	l->cm_id = NULL;
 	cm_id->rem_ref(cm_id);
@@ -261,9 +261,9 @@ static void t3_listener_shut_down(struct t3_listener *l)
 }
 
 /**
- * t3_cm_create_listen - iw_create_listen: take connections on an address
- * @cm_id: listener's id; gets connect requests until t3_cm_destroy_listen()
- * @backlog: half-open connections that the consumer expects at most
+ * t3_cm_create_listen - iw_create_listen: listen on an address
+ * @cm_id: listener's id; receives connect requests until t3_cm_destroy_listen()
+ * @backlog: limit of half-open connections, to which T3_HALF_OPEN_SLACK is added
  *
  * Waits for the card. Return: 0; -EADDRINUSE; -EAFNOSUPPORT for an IPv6 address that
  * cannot mean IPv4 (a specific one, or the wildcard with afonly); -ENOMEM (memory, or
@@ -277,7 +277,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	__be16 port;
 	int ret;
 
-	ret = listen_address(cm_id, &addr, &port);
+	ret = t3_listener_address(cm_id, &addr, &port);
 	if (ret) {
 		ibdev_dbg(&dev->ibdev, "listen refused: %pISpc%s, and the card has no IPv6\n",
 			  &cm_id->m_local_addr, cm_id->afonly ? " (IPv6 only)" : "");
@@ -291,10 +291,10 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	l->cm = dev->cm;
 	l->addr = addr;
 	l->port = port;
-	l->max_embryos = max(backlog, 0) + T3_EMBRYO_SLACK;
+	l->max_half_open = max(backlog, 0) + T3_HALF_OPEN_SLACK;
 	spin_lock_init(&l->lock);
 	skb_queue_head_init(&l->inbox);
-	INIT_WORK(&l->work, listener_work);
+	INIT_WORK(&l->work, t3_listener_work);
 	init_waitqueue_head(&l->wait);
 
 	l->quota = t3_quota_get(&dev->quotas);
@@ -302,14 +302,14 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 		ret = PTR_ERR(l->quota);
 		goto err_put;
 	}
-	ret = enlist(l->cm, l);
+	ret = t3_listener_insert(l->cm, l);
 	if (ret)
 		goto err_quota;
 	T3_RACE_POINT(t3_listen_listed);
 	ret = t3_take_stid(l);
 	if (ret)
 		goto err_delist;
-	/* The first SYN may be faster than the reply that we wait for. */
+	/* The first SYN may arrive before the reply. */
 	cm_id->add_ref(cm_id);
 	l->cm_id = cm_id;
 	cm_id->provider_data = l;
@@ -317,18 +317,18 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	T3_RACE_POINT(t3_listen_ready);
 	ret = t3_send_pass_open_req(l);
 	if (!ret)
-		ret = wait_reply(l, "PASS_OPEN_REQ");
+		ret = t3_listener_wait_reply(l, "PASS_OPEN_REQ");
 	if (ret)
 		goto err_stop;
 	return 0;
 
 err_stop:
-	/* The card may have opened it all the same, and sent connections. */
+	/* The card may have opened the listener nevertheless, and sent SYNs. */
 	t3_listener_stop_upcalls(l);
 	t3_listener_shut_down(l);
 	return ret;
 err_delist:
-	delist(l);
+	t3_listener_remove(l);
 err_quota:
 	t3_quota_put(&dev->quotas, l->quota);
 err_put:
@@ -337,11 +337,11 @@ err_put:
 }
 
 /**
- * t3_cm_destroy_listen - iw_destroy_listen: no connect request after this
+ * t3_cm_destroy_listen - iw_destroy_listen: stop listening
  * @cm_id: listener's id
  *
- * Waits for the card, and for connect requests that are being delivered.
- * Return: 0.
+ * Waits for the card, and for connect requests in delivery. None is delivered after the
+ * return. Return: 0.
  */
 int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 {
@@ -351,13 +351,13 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 	l->replied = false;
 	T3_RACE_POINT(t3_unlisten_begins);
 	if (!t3_send_close_listsrv_req(l))
-		wait_reply(l, "CLOSE_LISTSRV_REQ");
+		t3_listener_wait_reply(l, "CLOSE_LISTSRV_REQ");
 	t3_listener_shut_down(l);
 	return 0;
 }
 
-/* The adapter is going: whoever waits for it need not any longer. */
-void t3_listener_stop_all(struct t3_cm_dev *cm)
+/* The device is gone: wake the calls that wait for the card's replies. */
+void t3_listener_wake_all(struct t3_cm_dev *cm)
 {
 	struct t3_listener *l;
 

@@ -247,7 +247,7 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 	T3_RACE_POINT(t3_shutdown_begins);
 	/* The unbind does not wait for a peer's reply to a close: abort. */
 	if (test_bit(T3_DEV_UNBINDING, &dev->flags) && !t3_dev_gone(dev)) {
-		t3_cm_retire(dev);
+		t3_cm_shut_down(dev);
 		if (t3_dev_connected(dev))
 			t3_dev_fatal(dev, "it does not abort its connections");
 	}
@@ -257,7 +257,7 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 	}
 	T3_RACE_POINT(t3_shutdown_unregistered);
 	if (!t3_dev_gone(dev))
-		t3_cm_retire(dev);
+		t3_cm_shut_down(dev);
 	cancel_delayed_work_sync(&dev->db_work);
 	t3_health_stop(dev);
 	if (dev->ctrl.ready)

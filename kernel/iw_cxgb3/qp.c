@@ -1033,7 +1033,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	t3_qp_put(qp);
 	/* The ERROR state ends a connection; a connect that is still pending is ended here. */
 	if (!READ_ONCE(qp->busy) && !completion_done(&qp->released))
-		t3_cm_qp_goes(dev, qp->id);
+		t3_cm_qp_removed(dev, qp->id);
 	/* The connection's reference is dropped when the card is done with the ring. */
 	wait_for_completion(&qp->released);
 

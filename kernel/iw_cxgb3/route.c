@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From a pair of addresses to a port of the card and an entry of its L2 table.
+ * Routes: from the addresses of a connection to a port of the card and an entry of its L2
+ * table.
  */
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
@@ -13,10 +14,10 @@
 #include "handover.h"
 
 /*
- * cxgb3 reads driver-private memory behind any net_device that it is given, so
- * only its own may be: the port under a VLAN device, never the VLAN device.
+ * cxgb3 reads the driver-private memory of each net_device that it gets. So it must only
+ * get its own: the port below a VLAN device, never the VLAN device.
  */
-static struct net_device *port_below(struct t3_dev *dev, struct net_device *ndev)
+static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *ndev)
 {
 	unsigned int i;
 
@@ -29,11 +30,11 @@ static struct net_device *port_below(struct t3_dev *dev, struct net_device *ndev
 }
 
 /*
- * The interface that owns the local address, with a reference. An iw_cm_id does
- * not say which network namespace it belongs to, but its address does: it lives
- * on one of our ports, or on a VLAN on top, in whatever namespace that is.
+ * The interface with the local address, with a reference. An iw_cm_id has no network
+ * namespace. The address is looked up in the namespace of each port, and must belong to a
+ * port or to a VLAN device on it.
  */
-static struct net_device *find_local(struct t3_dev *dev, __be32 addr)
+static struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
 {
 	struct net_device *ndev;
 	unsigned int i;
@@ -42,15 +43,15 @@ static struct net_device *find_local(struct t3_dev *dev, __be32 addr)
 		ndev = ip_dev_find(dev_net(dev->ports.lldevs[i]), addr);
 		if (!ndev)
 			continue;
-		if (port_below(dev, ndev))
+		if (t3_route_port(dev, ndev))
 			return ndev;
 		dev_put(ndev);
 	}
 	return NULL;
 }
 
-/* Put back an L2 reference. RCU: the table may be on its way out. */
-static void l2t_put(struct t3_ep *ep, struct l2t_entry *e)
+/* Drop an L2T reference. RCU, because cxgb3 may be freeing the table. */
+static void t3_route_put_l2t(struct t3_ep *ep, struct l2t_entry *e)
 {
 	struct l2t_data *d;
 
@@ -64,12 +65,12 @@ static void l2t_put(struct t3_ep *ep, struct l2t_entry *e)
 }
 
 /**
- * t3_route_resolve - fill route, L2 entry, port and path MTU of an endpoint
+ * t3_route_resolve - set route, L2T entry, port and path MTU of an endpoint
  * @ep: endpoint with both addresses set
  *
- * May sleep. Return: 0; -EADDRNOTAVAIL if the local address is on none of the
- * card's ports, -EOPNOTSUPP if the destination is this machine (the card does not
- * talk to itself), -EHOSTUNREACH if there is no way there through this card.
+ * May sleep. Return: 0; -EADDRNOTAVAIL if no port of the card has the local address,
+ * -EOPNOTSUPP if the destination is this host (the card has no loopback),
+ * -EHOSTUNREACH if no route to the destination leads through this card.
  */
 int t3_route_resolve(struct t3_ep *ep)
 {
@@ -85,7 +86,7 @@ int t3_route_resolve(struct t3_ep *ep)
 	struct rtable *rt;
 	int ret;
 
-	ndev = find_local(dev, fl4.saddr);
+	ndev = t3_route_local_dev(dev, fl4.saddr);
 	if (!ndev)
 		return -EADDRNOTAVAIL;
 	fl4.flowi4_oif = ndev->ifindex;
@@ -97,7 +98,7 @@ int t3_route_resolve(struct t3_ep *ep)
 		ret = -EOPNOTSUPP;
 		goto err_route;
 	}
-	port = port_below(dev, rt->dst.dev);
+	port = t3_route_port(dev, rt->dst.dev);
 	if (!port) {
 		ret = -EHOSTUNREACH;
 		goto err_route;
@@ -124,10 +125,10 @@ err_route:
 }
 
 /*
- * Takes what an endpoint has in an entry's ARP queue back. The queue is shared with other
- * connections, ours and those of other clients of cxgb3. Between rcu_read_lock() and _unlock().
+ * Free the endpoint's messages in the ARP queue of an L2T entry. Other connections share
+ * the queue, also those of other clients of cxgb3. The caller holds rcu_read_lock().
  */
-static void l2t_recall(struct t3_ep *ep, struct l2t_entry *e)
+static void t3_route_purge_l2t(struct t3_ep *ep, struct l2t_entry *e)
 {
 	struct sk_buff *skb, *next;
 
@@ -144,12 +145,12 @@ static void l2t_recall(struct t3_ep *ep, struct l2t_entry *e)
 }
 
 /**
- * t3_route_recall - what still waits for the next hop's address shall not be sent
+ * t3_route_purge - free messages that wait for the next hop's address
  * @ep: endpoint
  *
- * Return: whether the card has the address.
+ * Return: true if the L2T entry has the address.
  */
-bool t3_route_recall(struct t3_ep *ep)
+bool t3_route_purge(struct t3_ep *ep)
 {
 	bool reachable = false;
 	struct l2t_entry *e;
@@ -158,8 +159,8 @@ bool t3_route_recall(struct t3_ep *ep)
 	spin_lock_bh(&ep->route_lock);
 	e = ep->l2t;
 	if (e) {
-		l2t_recall(ep, e);
-		/* While somebody has a reference an entry does not become unresolved again. */
+		t3_route_purge_l2t(ep, e);
+		/* An entry with a reference does not become unresolved again. */
 		reachable = READ_ONCE(e->state) != L2T_STATE_RESOLVING;
 	}
 	spin_unlock_bh(&ep->route_lock);
@@ -168,10 +169,11 @@ bool t3_route_recall(struct t3_ep *ep)
 }
 
 /**
- * t3_route_release - give route and L2 entry back
+ * t3_route_release - release route and L2T entry
  * @ep: endpoint
  *
- * Before the TID is given back: what waits in the ARP queue would be the next connection's.
+ * Must precede the release of the TID: messages in the ARP queue would otherwise be sent
+ * for the next connection with this TID.
  */
 void t3_route_release(struct t3_ep *ep)
 {
@@ -187,9 +189,9 @@ void t3_route_release(struct t3_ep *ep)
 
 	if (l2t) {
 		rcu_read_lock();
-		l2t_recall(ep, l2t);
+		t3_route_purge_l2t(ep, l2t);
 		rcu_read_unlock();
-		l2t_put(ep, l2t);
+		t3_route_put_l2t(ep, l2t);
 	}
 	dst_release(dst);
 }
@@ -198,7 +200,7 @@ void t3_route_release(struct t3_ep *ep)
  * t3_route_send - send a message that needs the next hop's address
  * @ep: endpoint
  * @skb: message; always consumed
- * @failed: called, perhaps much later, if the address cannot be resolved
+ * @failed: called, possibly much later, if the address cannot be resolved
  *
  * Return: 0 or -errno
  */
@@ -226,8 +228,8 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 }
 
 /*
- * The card's retransmissions fail: have the kernel look for the next hop again.
- * (cxgb3 exported t3_l2t_send_event() for this until 6.12; the same here.)
+ * The card's retransmissions fail: make the kernel resolve the next hop again. Until 6.12
+ * cxgb3 exported t3_l2t_send_event() for this. This function does the same.
  */
 void t3_route_revalidate(struct t3_ep *ep)
 {
@@ -265,14 +267,15 @@ void t3_ep_confirm_neigh(struct t3_ep *ep)
 }
 
 /**
- * t3_cm_redirect - a route was redirected; cxgb3 asks every connection
- * @ctx: whatever is in the TID table
- * @old: route that is no more
- * @new: the one instead
- * @l2t: its L2 entry
+ * t3_cm_redirect - move a connection to a redirected route
+ * @ctx: context of an entry of the TID table, or NULL
+ * @old: the route that was replaced
+ * @new: its replacement
+ * @l2t: L2T entry of @new
  *
- * Return: 1 if the connection has moved, and cxgb3 takes a reference on @l2t for
- * us and tells the card; 0 if it does not use @old.
+ * cxgb3 calls this for each TID after a redirect. Return: 1 if the connection uses @new
+ * now: then cxgb3 takes a reference on @l2t for it and updates the card; 0 if it does not
+ * use @old.
  */
 int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new,
 		   struct l2t_entry *l2t)
@@ -293,7 +296,7 @@ int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new,
 	ep->l2t = l2t;
 	spin_unlock_bh(&ep->route_lock);
 
-	l2t_put(ep, old_l2t);
+	t3_route_put_l2t(ep, old_l2t);
 	dst_release(old);
 	return 1;
 }

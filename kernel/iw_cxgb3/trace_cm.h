@@ -10,7 +10,7 @@
 
 #include "cm.h"
 
-TRACE_EVENT(t3_ep_step,
+TRACE_EVENT(t3_ep_transition,
 	TP_PROTO(const struct t3_ep *ep, enum ep_event event, enum ep_state next, int status),
 	TP_ARGS(ep, event, next, status),
 	TP_STRUCT__entry(
@@ -103,8 +103,8 @@ TRACE_EVENT(t3_mpa,
 		  mpa_status_name(__entry->status))
 );
 
-/* The conversation is over: this is how the connection will be. */
-TRACE_EVENT(t3_mpa_agreed,
+/* The result of the MPA negotiation. */
+TRACE_EVENT(t3_mpa_negotiated,
 	TP_PROTO(const struct t3_ep *ep),
 	TP_ARGS(ep),
 	TP_STRUCT__entry(

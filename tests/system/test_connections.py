@@ -174,7 +174,7 @@ def test_depths_that_are_not_negotiated_are_not_answered_with_numbers(ends):
 
 def test_what_was_agreed_is_told_by_the_trace_and_by_rdma_resource(ends):
     server, client = ends
-    events = "/sys/kernel/tracing/events/iw_cxgb3_cm/t3_mpa_agreed/enable"
+    events = "/sys/kernel/tracing/events/iw_cxgb3_cm/t3_mpa_negotiated/enable"
     with parameters(ends, mpa_rev=2, peer2peer=1):
         client.check(f"echo > /sys/kernel/tracing/trace; echo 1 > {events}")
         serving = listen(server)

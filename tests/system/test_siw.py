@@ -68,11 +68,11 @@ def mixed(request, _keeper):
 def agreed(mixed):
     """What the driver's tracepoint says of connections made meanwhile, one line each."""
     tracing = "/sys/kernel/tracing"
-    event = f"{tracing}/events/iw_cxgb3_cm/t3_mpa_agreed/enable"
+    event = f"{tracing}/events/iw_cxgb3_cm/t3_mpa_negotiated/enable"
     mixed.card.check(f"echo > {tracing}/trace; echo 1 > {event}")
     lines = []
     yield lines
-    lines += re.findall(r"t3_mpa_agreed: (.*)", mixed.card.check(f"echo 0 > {event}; cat {tracing}/trace"))
+    lines += re.findall(r"t3_mpa_negotiated: (.*)", mixed.card.check(f"echo 0 > {event}; cat {tracing}/trace"))
     assert lines
 
 

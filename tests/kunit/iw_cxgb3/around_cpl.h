@@ -24,11 +24,11 @@ unsigned long t3_cm_timeout(void)
 	return 60 * HZ;
 }
 
-void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
+void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
 {
 }
 
-void t3_cm_tell_peer_closed(struct t3_ep *ep)
+void t3_cm_report_peer_close(struct t3_ep *ep)
 {
 }
 
@@ -49,7 +49,7 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	return 0;
 }
 
-void t3_listener_forget(struct t3_ep *ep)
+void t3_listener_remove_child(struct t3_ep *ep)
 {
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The active side's MPA reply, in the real cm.c, ep.c and tables: what the consumer hears of it,
- * once, and what becomes of its reference. The card, the QP and the consumer are functions of
- * this file.
+ * The MPA reply on the active side, with the real cm.c, ep.c and tables: the consumer gets one
+ * event, and its reference is dropped once. The card, the QP and the consumer are fakes in this
+ * file.
  */
 #include <linux/module.h>
 
@@ -198,11 +198,11 @@ void t3_listener_upcall_end(struct t3_listener *l)
 {
 }
 
-void t3_listener_forget(struct t3_ep *ep)
+void t3_listener_remove_child(struct t3_ep *ep)
 {
 }
 
-void t3_listener_stop_all(struct t3_cm_dev *cm)
+void t3_listener_wake_all(struct t3_cm_dev *cm)
 {
 }
 
@@ -236,7 +236,7 @@ static int cm_init(struct kunit *test)
 static void cm_exit(struct kunit *test)
 {
 	drain_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_EQ(test, consumer.others, 0);
@@ -247,7 +247,7 @@ static void cm_exit(struct kunit *test)
 	xa_destroy(&dev->qps);
 }
 
-/* Its request was an enhanced one, which offers a read as the first message. */
+/* It has sent a request in revision 2 that offers the RTR read. */
 static struct t3_ep *new_ep(struct kunit *test)
 {
 	struct t3_ep *ep = t3_ep_alloc(dev);
@@ -273,7 +273,7 @@ static struct t3_ep *new_ep(struct kunit *test)
 
 static void end(struct kunit *test, struct t3_ep *ep)
 {
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	KUNIT_EXPECT_NULL(test, ep->cm_id);
 	flush_work(&ep->work);
 	flush_delayed_work(&ep->timer);
@@ -321,15 +321,15 @@ static void good_reply_connects(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.reply, 0);
 	KUNIT_EXPECT_EQ(test, consumer.pdata_len, 2);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
-	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 	KUNIT_EXPECT_EQ(test, consumer.close, -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, card.detached, 1);
 	end(test, ep);
 }
 
-/* Receives were posted: the read follows the card's acknowledgment. */
-static void read_waits_for_the_receives(struct kunit *test)
+/* With posted receives the read follows the ack of RDMA_INIT. */
+static void rtr_read_waits_for_the_init_ack(struct kunit *test)
 {
 	const struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
@@ -342,13 +342,13 @@ static void read_waits_for_the_receives(struct kunit *test)
 	ep->init_unacked = false;
 	t3_cm_init_acked(ep);
 	KUNIT_EXPECT_EQ(test, card.rtrs, 1);
-	t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, -ENODEV);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 	end(test, ep);
 }
 
-/* The consumer knows the connection by then, so its end is a CLOSE. */
-static void late_read_that_cannot_be_sent_closes(struct kunit *test)
+/* The connect was reported before, so the end is a CLOSE. */
+static void late_rtr_failure_closes(struct kunit *test)
 {
 	const struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
@@ -360,7 +360,7 @@ static void late_read_that_cannot_be_sent_closes(struct kunit *test)
 	ep->init_unacked = false;
 	t3_cm_init_acked(ep);
 	KUNIT_EXPECT_EQ(test, card.aborts, 1);
-	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 	end(test, ep);
 }
@@ -371,9 +371,9 @@ static const struct rtr_end {
 	int status;			/* of the last one */
 	int reply;
 } rtr_ends[] = {
-	{ "abort answered", { EP_EV_ABORT_RPL }, 0, -ECONNRESET },
+	{ "reply to the abort", { EP_EV_ABORT_RPL }, 0, -ECONNRESET },
 	{ "aborts cross", { EP_EV_ABORT_RPL_CROSSED, EP_EV_PEER_ABORT }, -ECONNRESET, -ECONNRESET },
-	{ "card gone", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
+	{ "device down", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
 };
 
 static void rtr_end_name(const struct rtr_end *end, char *name)
@@ -383,8 +383,8 @@ static void rtr_end_name(const struct rtr_end *end, char *name)
 
 KUNIT_ARRAY_PARAM(rtr_end, rtr_ends, rtr_end_name);
 
-/* In iw_cm's CONN_SENT nothing but CONNECT_REPLY may come; a CLOSE is a BUG() there. */
-static void read_that_cannot_be_sent_fails_the_connect(struct kunit *test)
+/* iw_cm in CONN_SENT expects a CONNECT_REPLY only. A CLOSE is a BUG() there. */
+static void rtr_failure_fails_the_connect(struct kunit *test)
 {
 	const struct rtr_end *how = test->param_value;
 	const struct mpa_startup reply = good_reply();
@@ -396,21 +396,21 @@ static void read_that_cannot_be_sent_fails_the_connect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.aborts, 1);
 	KUNIT_EXPECT_EQ(test, card.lost, 1);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
-	t3_cm_tell_peer_closed(ep);
-	t3_ep_fire(ep, how->events[0], how->status);
+	t3_cm_report_peer_close(ep);
+	t3_ep_fsm_apply(ep, how->events[0], how->status);
 	if (how->events[1])
-		t3_ep_fire(ep, how->events[1], how->status);
+		t3_ep_fsm_apply(ep, how->events[1], how->status);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
 	KUNIT_EXPECT_EQ(test, consumer.reply, how->reply);
 	KUNIT_EXPECT_EQ(test, card.detached, 1);
-	/* The peer has answered: it speaks revision 2. */
+	/* The peer has sent a reply, so it implements revision 2: no retry. */
 	drain_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, card.opens, 0);
 	end(test, ep);
 }
 
-static void qp_that_cannot_connect_fails_the_connect(struct kunit *test)
+static void qp_error_fails_the_connect(struct kunit *test)
 {
 	const struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
@@ -421,14 +421,14 @@ static void qp_that_cannot_connect_fails_the_connect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
 	KUNIT_EXPECT_EQ(test, consumer.reply, -EINVAL);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
-	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
 	KUNIT_EXPECT_EQ(test, card.detached, 0);
 	KUNIT_EXPECT_EQ(test, card.rtrs, 0);
 	end(test, ep);
 }
 
-static void qp_that_is_gone_fails_the_connect(struct kunit *test)
+static void missing_qp_fails_the_connect(struct kunit *test)
 {
 	const struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
@@ -439,12 +439,12 @@ static void qp_that_is_gone_fails_the_connect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.connects, 0);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
 	KUNIT_EXPECT_EQ(test, consumer.reply, -EINVAL);
-	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
 	end(test, ep);
 }
 
-static void reject_is_refused_with_its_data(struct kunit *test)
+static void reject_is_reported_with_its_data(struct kunit *test)
 {
 	struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
@@ -457,13 +457,13 @@ static void reject_is_refused_with_its_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
 	KUNIT_EXPECT_EQ(test, consumer.reply, -ECONNREFUSED);
 	KUNIT_EXPECT_EQ(test, consumer.pdata_len, 2);
-	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
 	end(test, ep);
 }
 
-/* A peer that answers an enhanced request without the words of revision 2 negotiates nothing. */
-static void plain_reply_connects_without_a_read(struct kunit *test)
+/* A reply in revision 1 to a request in revision 2 negotiates no RTR. */
+static void rev1_reply_connects_without_rtr(struct kunit *test)
 {
 	struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
@@ -478,7 +478,7 @@ static void plain_reply_connects_without_a_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.rtrs, 0);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
 	KUNIT_EXPECT_EQ(test, consumer.reply, 0);
-	t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, -ENODEV);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 	end(test, ep);
 }
@@ -507,8 +507,8 @@ static void rtr_case_name(const struct rtr_case *c, char *name)
 
 KUNIT_ARRAY_PARAM(rtr_case, rtr_cases, rtr_case_name);
 
-/* The response is an entry of the send CQ. Where both sides count on the read there must be one. */
-static void read_needs_an_entry_for_its_response(struct kunit *test)
+/* The response of the read takes an entry of the send CQ. peer2peer 1 requires one. */
+static void rtr_needs_a_cq_entry(struct kunit *test)
 {
 	const struct rtr_case *c = test->param_value;
 	struct t3_ep_call call = { .qp = qp, .cm_id = &cm_id };
@@ -523,11 +523,11 @@ static void read_needs_an_entry_for_its_response(struct kunit *test)
 	card.no_rtr_entry = c->no_entry;
 	peer2peer = c->peer2peer;
 	take(&cm_id);
-	KUNIT_EXPECT_EQ(test, start_connect(ep, &call), c->ret);
+	KUNIT_EXPECT_EQ(test, t3_cm_start_connect(ep, &call), c->ret);
 	peer2peer = T3_P2P_NEGOTIATED;
 	if (c->ret) {
 		KUNIT_EXPECT_EQ(test, card.opens, 0);
-		/* As connect does it that failed. */
+		/* As t3_cm_connect() after a failure. */
 		drop(&cm_id);
 		consumer.replies++;
 		end(test, ep);
@@ -539,41 +539,41 @@ static void read_needs_an_entry_for_its_response(struct kunit *test)
 			MPA_COMPLETE);
 	KUNIT_EXPECT_EQ(test, request.rev, c->rev);
 	KUNIT_EXPECT_EQ(test, request.peer_to_peer, read && c->rev == MPA_REVISION_2);
-	t3_ep_fire(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, -ENODEV);
 	end(test, ep);
 }
 
-/* No word before the reset: the peer may know revision 1 only. */
-static void reset_without_a_reply_is_tried_again(struct kunit *test)
+/* A reset instead of a reply: the peer may implement only revision 1. */
+static void reset_without_a_reply_retries_rev1(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test);
 
-	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, card.opens, 1);
 	KUNIT_EXPECT_EQ(test, card.mpa_rev, MPA_REVISION_1);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
 	end(test, ep);
-	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, is_any, NULL);
+	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, t3_cm_match_any, NULL);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
 }
 
 /*
- * A FIN instead of a reply: the second try follows when the first connection is closed and its
- * TID is free, so that a connect has one TID at a time.
+ * A FIN instead of a reply: the retry follows when the first connection is closed and its TID is
+ * released, so that a connect has one TID at a time.
  */
-static void fin_without_a_reply_is_tried_again(struct kunit *test)
+static void fin_without_a_reply_retries_rev1(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test);
 
-	t3_ep_fire(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, card.closes, 1);
 	KUNIT_EXPECT_EQ(test, card.opens, 0);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
-	t3_ep_fire(ep, EP_EV_CLOSE_RPL, 0);
+	t3_ep_fsm_apply(ep, EP_EV_CLOSE_RPL, 0);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, card.opens, 1);
 	KUNIT_EXPECT_EQ(test, card.mpa_rev, MPA_REVISION_1);
@@ -581,7 +581,7 @@ static void fin_without_a_reply_is_tried_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
 	end(test, ep);
-	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, is_any, NULL);
+	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, t3_cm_match_any, NULL);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
 }
@@ -594,8 +594,8 @@ static const struct fin_end {
 } fin_ends[] = {
 	{ "close times out", { EP_EV_TIMEOUT, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
 	{ "QP is destroyed", { EP_EV_ABORT, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
-	{ "driver leaves the card", { EP_EV_RETIRE, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
-	{ "card gone", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
+	{ "driver is unbound", { EP_EV_SHUT_DOWN, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
+	{ "device down", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
 };
 
 static void fin_end_name(const struct fin_end *end, char *name)
@@ -605,16 +605,16 @@ static void fin_end_name(const struct fin_end *end, char *name)
 
 KUNIT_ARRAY_PARAM(fin_end, fin_ends, fin_end_name);
 
-/* The close of the first connection fails: no second try, and one CONNECT_REPLY. */
+/* The close of the first connection fails: no retry, and one CONNECT_REPLY. */
 static void fin_then_a_failed_close_fails_the_connect(struct kunit *test)
 {
 	const struct fin_end *how = test->param_value;
 	struct t3_ep *ep = new_ep(test);
 	unsigned int i;
 
-	t3_ep_fire(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
 	for (i = 0; i < ARRAY_SIZE(how->events) && how->events[i]; i++)
-		t3_ep_fire(ep, how->events[i], how->status);
+		t3_ep_fsm_apply(ep, how->events[i], how->status);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, card.opens, 0);
 	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
@@ -625,16 +625,16 @@ static void fin_then_a_failed_close_fails_the_connect(struct kunit *test)
 
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(good_reply_connects),
-	KUNIT_CASE(read_waits_for_the_receives),
-	KUNIT_CASE(late_read_that_cannot_be_sent_closes),
-	KUNIT_CASE_PARAM(read_that_cannot_be_sent_fails_the_connect, rtr_end_gen_params),
-	KUNIT_CASE(qp_that_cannot_connect_fails_the_connect),
-	KUNIT_CASE(qp_that_is_gone_fails_the_connect),
-	KUNIT_CASE(reject_is_refused_with_its_data),
-	KUNIT_CASE(plain_reply_connects_without_a_read),
-	KUNIT_CASE_PARAM(read_needs_an_entry_for_its_response, rtr_case_gen_params),
-	KUNIT_CASE(reset_without_a_reply_is_tried_again),
-	KUNIT_CASE(fin_without_a_reply_is_tried_again),
+	KUNIT_CASE(rtr_read_waits_for_the_init_ack),
+	KUNIT_CASE(late_rtr_failure_closes),
+	KUNIT_CASE_PARAM(rtr_failure_fails_the_connect, rtr_end_gen_params),
+	KUNIT_CASE(qp_error_fails_the_connect),
+	KUNIT_CASE(missing_qp_fails_the_connect),
+	KUNIT_CASE(reject_is_reported_with_its_data),
+	KUNIT_CASE(rev1_reply_connects_without_rtr),
+	KUNIT_CASE_PARAM(rtr_needs_a_cq_entry, rtr_case_gen_params),
+	KUNIT_CASE(reset_without_a_reply_retries_rev1),
+	KUNIT_CASE(fin_without_a_reply_retries_rev1),
 	KUNIT_CASE_PARAM(fin_then_a_failed_close_fails_the_connect, fin_end_gen_params),
 	{}
 };

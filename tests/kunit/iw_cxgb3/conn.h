@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For suites that include the connection manager's .c files: its events without tracefs, and a
- * device with nothing but a connection manager. Before any of the .c files.
+ * For suites that include .c files of the connection manager: empty tracepoints, and a device
+ * that has only a connection manager. Include before the .c files.
  */
 #ifndef T3_KUNIT_CONN_H
 #define T3_KUNIT_CONN_H
 
 #include <kunit/test.h>
 
-/* Instead of trace_cm.h: no events of a test in tracefs. */
+/* Replaces trace_cm.h, so that tests write no events to tracefs. */
 #define IW_CXGB3_TRACE_CM_H
 #include "cm.h"
 
-static inline void trace_t3_ep_step(const struct t3_ep *ep, enum ep_event event,
-				    enum ep_state next, int status)
+static inline void trace_t3_ep_transition(const struct t3_ep *ep, enum ep_event event,
+					  enum ep_state next, int status)
 {
 }
 
@@ -33,11 +33,11 @@ static inline void trace_t3_mpa(const struct t3_ep *ep, int status, unsigned int
 {
 }
 
-static inline void trace_t3_mpa_agreed(const struct t3_ep *ep)
+static inline void trace_t3_mpa_negotiated(const struct t3_ep *ep)
 {
 }
 
-/* Freed with the test. */
+/* Freed at the end of the test. */
 static struct t3_dev *conn_dev(struct kunit *test)
 {
 	struct t3_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);

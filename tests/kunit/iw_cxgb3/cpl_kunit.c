@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of the card, decoded by the real cpl.c into the real table: what a TID in them
- * may be, a refused open and its second try, and answers to an abort.
+ * Messages of the card through the real cpl.c into the real table: the range of TIDs, a failed
+ * open and its repetition, and replies to an abort.
  */
 #include <linux/module.h>
 
@@ -23,7 +23,7 @@ static struct {
 	int atid;		/* the one that is free; 0: none */
 } card;
 
-/* --- what lies around cpl.c ----------------------------------------------- */
+/* --- fakes of the other files --------------------------------------------- */
 
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
@@ -39,7 +39,7 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	return t3_dev_send(ep->dev, skb);
 }
 
-bool t3_route_recall(struct t3_ep *ep)
+bool t3_route_purge(struct t3_ep *ep)
 {
 	return true;
 }
@@ -78,7 +78,7 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 }
 
-void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
+void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 	card.ended++;
 }
@@ -135,11 +135,11 @@ static void cpl_exit(struct kunit *test)
 {
 	drain_workqueue(t3_cm_wq);
 	destroy_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	rcu_barrier();
 }
 
-/* With a reference of the test. An active open has an ATID, what comes later a TID. */
+/* With a reference of the test. An active open has an ATID, later states have a TID. */
 static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 {
 	struct t3_ep *ep = t3_ep_alloc(dev);
@@ -159,16 +159,16 @@ static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 
 static void end(struct kunit *test, struct t3_ep *ep)
 {
-	if (ep->state != EP_DEAD)
-		t3_ep_fire(ep, EP_EV_DEVICE_DOWN, 0);
+	if (ep->state != EP_CLOSED)
+		t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
 	flush_work(&ep->work);
 	flush_delayed_work(&ep->timer);
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), 1);
 	t3_ep_put(ep);
 }
 
-/* A message in the mailbox of an endpoint, and handled. */
+/* Let an endpoint handle a message. */
 static void handle(struct kunit *test, struct t3_ep *ep, u8 opcode, const void *cpl, size_t len)
 {
 	struct sk_buff *skb = alloc_skb(len, GFP_KERNEL);
@@ -196,7 +196,7 @@ static void abort_rpl(struct kunit *test, struct t3_ep *ep, u8 status)
 
 /* --- tests ------------------------------------------------------------------ */
 
-static void refused_open_gives_its_tid_back(struct kunit *test)
+static void failed_open_releases_its_tid(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
@@ -208,8 +208,8 @@ static void refused_open_gives_its_tid_back(struct kunit *test)
 	end(test, ep);
 }
 
-/* B10: cxgb3 would use it as an index. */
-static void tid_that_is_none_is_not_given_back(struct kunit *test)
+/* B10: cxgb3 would use the TID as an index. */
+static void out_of_range_tid_is_not_released(struct kunit *test)
 {
 	static const u32 bad[] = { TIDS, TIDS + 1, T3_CPL_ID };
 	unsigned int i;
@@ -225,7 +225,7 @@ static void tid_that_is_none_is_not_given_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), i);
 }
 
-static void syn_with_a_tid_that_is_none_is_dropped(struct kunit *test)
+static void syn_with_an_out_of_range_tid_is_dropped(struct kunit *test)
 {
 	struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS) };
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
@@ -235,7 +235,7 @@ static void syn_with_a_tid_that_is_none_is_dropped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
 	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
 	KUNIT_EXPECT_EQ(test, card.sent, 0);
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	end(test, ep);
 
 	ep = new_ep(test, EP_IDLE);
@@ -247,8 +247,8 @@ static void syn_with_a_tid_that_is_none_is_dropped(struct kunit *test)
 	end(test, ep);
 }
 
-/* B16: the address was taken away behind the listener, say. route_kunit has what is refused. */
-static void syn_to_an_address_of_no_port_is_refused(struct kunit *test)
+/* B16: for example, the address was removed after the listen. route_kunit has the cases. */
+static void syn_to_an_address_not_on_a_port_is_refused(struct kunit *test)
 {
 	struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS - 1) };
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
@@ -263,8 +263,8 @@ static void syn_to_an_address_of_no_port_is_refused(struct kunit *test)
 	end(test, ep);
 }
 
-/* B19: DSCP of the SYN, which is what the answer gets; the bits below it are ECN's. */
-static void tos_of_the_peer_is_answered_with(struct kunit *test)
+/* B19: the reply has the DSCP of the SYN. The two bits below it are ECN. */
+static void accept_reply_has_the_dscp_of_the_syn(struct kunit *test)
 {
 	static const u8 tos[] = { 0, 0x03, 0xb8, 0xbb, 0xff };
 	unsigned int i;
@@ -286,7 +286,7 @@ static void tos_of_the_peer_is_answered_with(struct kunit *test)
 	}
 }
 
-/* Of 64 TIDs one user gets 56, as requests that are never answered or as opens. */
+/* Of 64 TIDs one user gets 56, for requests that are never accepted and for opens. */
 static void tids_are_charged_to_the_user(struct kunit *test)
 {
 	struct t3_cpl_pass_accept_req req = {};
@@ -309,8 +309,8 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
 	KUNIT_EXPECT_EQ(test, card.last_tid, ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), (int)ARRAY_SIZE(eps));
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
-	/* An open is refused by the same share; cxgb3 has an ATID for it. */
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
+	/* The same limit refuses an open, although cxgb3 has a free ATID. */
 	card.atid = ATID;
 	nic.tid_maps.natids = 16;
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
@@ -324,7 +324,7 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
 }
 
-/* An open has its share of TIDs from the beginning: the card's answer cannot be refused. */
+/* An open is charged for its TID at once: the reply with the TID cannot be refused. */
 static void open_is_charged_for_its_tid(struct kunit *test)
 {
 	struct t3_quota user = { .refs = 1000 };
@@ -355,8 +355,8 @@ static void open_is_charged_for_its_tid(struct kunit *test)
 	end(test, ep);
 }
 
-/* The card has answered, so nothing but the endpoint itself can end this wait. */
-static void abort_after_conn_exist_ends_the_open(struct kunit *test)
+/* The card has replied, so no message ends this state. */
+static void abort_after_conn_exist_closes(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
@@ -369,12 +369,12 @@ static void abort_after_conn_exist_ends_the_open(struct kunit *test)
 	end(test, ep);
 }
 
-static void second_conn_exist_ends_the_open(struct kunit *test)
+static void second_conn_exist_fails_the_open(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
 	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
-	t3_ep_fire(ep, EP_EV_TIMEOUT, 0);
+	t3_ep_fsm_apply(ep, EP_EV_TIMEOUT, 0);
 	KUNIT_EXPECT_EQ(test, card.sent, 1);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
 	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
@@ -382,53 +382,53 @@ static void second_conn_exist_ends_the_open(struct kunit *test)
 	end(test, ep);
 }
 
-static void second_open_that_cannot_be_sent_ends_it(struct kunit *test)
+static void unsent_second_open_fails_the_open(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
 	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
 	card.send_error = -EIO;
-	t3_ep_fire(ep, EP_EV_TIMEOUT, 0);
+	t3_ep_fsm_apply(ep, EP_EV_TIMEOUT, 0);
 	KUNIT_EXPECT_EQ(test, card.ended, 1);
 	KUNIT_EXPECT_EQ(test, card.freed_atids, 1);
 	end(test, ep);
 }
 
-static void answer_to_an_abort_comes_twice(struct kunit *test)
+static void abort_reply_has_two_copies(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CLOSING);
 
-	ep->qp = (struct t3_qp *)ep;	/* any address: it goes to fakes only */
-	t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+	ep->qp = (struct t3_qp *)ep;	/* any address: only fakes get it */
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, -ECONNABORTED);
 	KUNIT_EXPECT_EQ(test, card.sent, 1);
 	abort_rpl(test, ep, T3_CPL_ERR_NONE);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
 	KUNIT_EXPECT_EQ(test, card.detached, 0);
 	abort_rpl(test, ep, T3_CPL_ERR_NONE);
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	KUNIT_EXPECT_EQ(test, card.detached, 1);
 	end(test, ep);
 }
 
-/* Both ends had closed: nothing else will come, and the card is not dead. */
-static void abort_that_came_too_late_is_answered(struct kunit *test)
+/* Both ends had closed: the card sends this reply once, and the device has not failed. */
+static void abort_failed_reply_closes(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_LAST_ACK);
 
-	t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, -ECONNABORTED);
 	abort_rpl(test, ep, T3_CPL_ERR_ABORT_FAILED);
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	end(test, ep);
 }
 
-/* The device ended the endpoint between the SYN and its handling: the card still has the TID. */
-static void syn_of_an_ended_endpoint_gives_its_tid_back(struct kunit *test)
+/* An event of the device closed the endpoint before it handled the SYN. */
+static void syn_of_a_closed_endpoint_releases_its_tid(struct kunit *test)
 {
 	const struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS - 1) };
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
 
 	ep->id_kind = T3_ID_NONE;
-	t3_ep_fire(ep, EP_EV_RETIRE, -ENODEV);
+	t3_ep_fsm_apply(ep, EP_EV_SHUT_DOWN, -ENODEV);
 	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
 	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
 	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
@@ -437,19 +437,19 @@ static void syn_of_an_ended_endpoint_gives_its_tid_back(struct kunit *test)
 }
 
 static struct kunit_case cpl_cases[] = {
-	KUNIT_CASE(refused_open_gives_its_tid_back),
-	KUNIT_CASE(tid_that_is_none_is_not_given_back),
-	KUNIT_CASE(syn_with_a_tid_that_is_none_is_dropped),
-	KUNIT_CASE(syn_of_an_ended_endpoint_gives_its_tid_back),
+	KUNIT_CASE(failed_open_releases_its_tid),
+	KUNIT_CASE(out_of_range_tid_is_not_released),
+	KUNIT_CASE(syn_with_an_out_of_range_tid_is_dropped),
+	KUNIT_CASE(syn_of_a_closed_endpoint_releases_its_tid),
 	KUNIT_CASE(tids_are_charged_to_the_user),
 	KUNIT_CASE(open_is_charged_for_its_tid),
-	KUNIT_CASE(syn_to_an_address_of_no_port_is_refused),
-	KUNIT_CASE(tos_of_the_peer_is_answered_with),
-	KUNIT_CASE(abort_after_conn_exist_ends_the_open),
-	KUNIT_CASE(second_conn_exist_ends_the_open),
-	KUNIT_CASE(second_open_that_cannot_be_sent_ends_it),
-	KUNIT_CASE(answer_to_an_abort_comes_twice),
-	KUNIT_CASE(abort_that_came_too_late_is_answered),
+	KUNIT_CASE(syn_to_an_address_not_on_a_port_is_refused),
+	KUNIT_CASE(accept_reply_has_the_dscp_of_the_syn),
+	KUNIT_CASE(abort_after_conn_exist_closes),
+	KUNIT_CASE(second_conn_exist_fails_the_open),
+	KUNIT_CASE(unsent_second_open_fails_the_open),
+	KUNIT_CASE(abort_reply_has_two_copies),
+	KUNIT_CASE(abort_failed_reply_closes),
 	{}
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every cell of the connection table, held to the conventions at the head of
- * ep_fsm.c. What single paths mean is tested in user space (tests/unit/kernel).
+ * Every cell of the connection table is checked against the rules at the head of
+ * ep_fsm.c. tests/unit/kernel has sequences of events.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 
 #include "ep_fsm.c"
 
-/* States whose endpoint may have a QP that the card fetches for. */
+/* States in which a QP may be attached, whose ring the card reads. */
 static bool has_qp(enum ep_state state)
 {
 	switch (state) {
@@ -29,7 +29,7 @@ static bool has_qp(enum ep_state state)
 static const enum ep_state every_state[] = {
 	EP_IDLE, EP_CONNECTING, EP_OPEN_DELAYED, EP_ABANDONED, EP_SYN_RCVD, EP_MPA_REQ_SENT,
 	EP_MPA_REQ_WAIT, EP_MPA_REQ_RCVD, EP_ACCEPTING, EP_FPDU, EP_TERMINATING, EP_CLOSING,
-	EP_FIN_WAIT, EP_LAST_ACK, EP_ABORTING, EP_ABORT_CROSSED, EP_DEAD,
+	EP_FIN_WAIT, EP_LAST_ACK, EP_ABORTING, EP_ABORT_CROSSED, EP_CLOSED,
 };
 
 static_assert(ARRAY_SIZE(every_state) == EP_NUM_STATES);
@@ -41,82 +41,83 @@ static void state_name(const enum ep_state *state, char *name)
 
 KUNIT_ARRAY_PARAM(state, every_state, state_name);
 
-/* A timer that runs in a state was started on the way in, and is stopped on the way out. */
-static void timer_follows_the_state(struct kunit *test)
+/* A state with a timer is entered with a start of the timer, and left with a stop. */
+static void timer_runs_in_states_with_a_timer(struct kunit *test)
 {
 	enum ep_state from = *(const enum ep_state *)test->param_value;
 	enum ep_event event;
 
 	for (event = 0; event < EP_NUM_EVENTS; event++) {
-		const struct ep_step *step = ep_fsm(from, event);
+		const struct ep_transition *t = ep_fsm(from, event);
 		bool before, after;
 
-		if (!step)
+		if (!t)
 			continue;
 		before = ep_state_has_timer(from);
-		after = ep_state_has_timer(step->next);
+		after = ep_state_has_timer(t->next);
 		if (before && !after)
-			KUNIT_EXPECT_TRUE_MSG(test, step->actions & EP_STOP_TIMER, "%s, %s",
+			KUNIT_EXPECT_TRUE_MSG(test, t->actions & EP_ACT_STOP_TIMER, "%s, %s",
 					      ep_state_name(from), ep_event_name(event));
 		if (!before && after)
-			KUNIT_EXPECT_TRUE_MSG(test, step->actions & EP_START_TIMER, "%s, %s",
+			KUNIT_EXPECT_TRUE_MSG(test, t->actions & EP_ACT_START_TIMER, "%s, %s",
 					      ep_state_name(from), ep_event_name(event));
 		if (!after)
-			KUNIT_EXPECT_FALSE_MSG(test, step->actions & EP_START_TIMER, "%s, %s",
+			KUNIT_EXPECT_FALSE_MSG(test, t->actions & EP_ACT_START_TIMER, "%s, %s",
 					       ep_state_name(from), ep_event_name(event));
 	}
 }
 
-static void death_releases_once(struct kunit *test)
+static void closing_transition_releases_once(struct kunit *test)
 {
 	enum ep_state from = *(const enum ep_state *)test->param_value;
 	enum ep_event event;
 
 	for (event = 0; event < EP_NUM_EVENTS; event++) {
-		const struct ep_step *step = ep_fsm(from, event);
-		bool dies;
+		const struct ep_transition *t = ep_fsm(from, event);
+		bool closes;
 
-		if (!step)
+		if (!t)
 			continue;
-		dies = step->next == EP_DEAD && from != EP_DEAD;
-		KUNIT_EXPECT_EQ_MSG(test, !!(step->actions & EP_RELEASE), dies, "%s, %s",
+		closes = t->next == EP_CLOSED && from != EP_CLOSED;
+		KUNIT_EXPECT_EQ_MSG(test, !!(t->actions & EP_ACT_RELEASE), closes, "%s, %s",
 				    ep_state_name(from), ep_event_name(event));
-		KUNIT_EXPECT_EQ_MSG(test, !!(step->actions & EP_QP_DETACH), dies && has_qp(from),
-				    "%s, %s", ep_state_name(from), ep_event_name(event));
-		if (from == EP_DEAD)
-			KUNIT_EXPECT_EQ_MSG(test, step->actions, 0, "%s", ep_event_name(event));
+		KUNIT_EXPECT_EQ_MSG(test, !!(t->actions & EP_ACT_QP_DISCONNECTED),
+				    closes && has_qp(from), "%s, %s", ep_state_name(from),
+				    ep_event_name(event));
+		if (from == EP_CLOSED)
+			KUNIT_EXPECT_EQ_MSG(test, t->actions, 0, "%s", ep_event_name(event));
 	}
 }
 
-static void way_into_abort_sends_one(struct kunit *test)
+static void entering_aborting_sends_one_abort(struct kunit *test)
 {
 	enum ep_state from = *(const enum ep_state *)test->param_value;
 	enum ep_event event;
 
 	for (event = 0; event < EP_NUM_EVENTS; event++) {
-		const struct ep_step *step = ep_fsm(from, event);
-		bool begins;
+		const struct ep_transition *t = ep_fsm(from, event);
+		bool enters;
 
-		if (!step)
+		if (!t)
 			continue;
-		begins = step->next == EP_ABORTING && from != EP_ABORTING;
-		KUNIT_EXPECT_EQ_MSG(test, !!(step->actions & EP_SEND_ABORT), begins, "%s, %s",
+		enters = t->next == EP_ABORTING && from != EP_ABORTING;
+		KUNIT_EXPECT_EQ_MSG(test, !!(t->actions & EP_ACT_SEND_ABORT), enters, "%s, %s",
 				    ep_state_name(from), ep_event_name(event));
 	}
 }
 
-static void every_state_ends_with_the_device(struct kunit *test)
+static void device_down_closes_every_state(struct kunit *test)
 {
 	enum ep_state from = *(const enum ep_state *)test->param_value;
-	const struct ep_step *step = ep_fsm(from, EP_EV_DEVICE_DOWN);
+	const struct ep_transition *t = ep_fsm(from, EP_EV_DEVICE_DOWN);
 
-	KUNIT_ASSERT_NOT_NULL(test, step);
-	KUNIT_EXPECT_EQ(test, step->next, EP_DEAD);
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	KUNIT_EXPECT_EQ(test, t->next, EP_CLOSED);
 	if (ep_state_has_timer(from))
 		KUNIT_EXPECT_NOT_NULL(test, ep_fsm(from, EP_EV_TIMEOUT));
 }
 
-static void every_state_is_reached_and_left(struct kunit *test)
+static void every_state_is_reachable(struct kunit *test)
 {
 	unsigned long reached = BIT(EP_IDLE), before;
 	enum ep_event event;
@@ -132,7 +133,7 @@ static void every_state_is_reached_and_left(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reached, BIT(EP_NUM_STATES) - 1);
 }
 
-static void what_is_no_cell_is_refused(struct kunit *test)
+static void out_of_range_is_refused(struct kunit *test)
 {
 	KUNIT_EXPECT_NULL(test, ep_fsm(EP_NUM_STATES, EP_EV_ABORT));
 	KUNIT_EXPECT_NULL(test, ep_fsm(EP_FPDU, EP_NUM_EVENTS));
@@ -142,7 +143,7 @@ static void what_is_no_cell_is_refused(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, ep_action_name(EP_NUM_ACTIONS), "?");
 }
 
-static void everything_has_a_name_of_its_own(struct kunit *test)
+static void names_are_unique(struct kunit *test)
 {
 	unsigned int a, b;
 
@@ -158,13 +159,13 @@ static void everything_has_a_name_of_its_own(struct kunit *test)
 }
 
 static struct kunit_case ep_fsm_cases[] = {
-	KUNIT_CASE_PARAM(timer_follows_the_state, state_gen_params),
-	KUNIT_CASE_PARAM(death_releases_once, state_gen_params),
-	KUNIT_CASE_PARAM(way_into_abort_sends_one, state_gen_params),
-	KUNIT_CASE_PARAM(every_state_ends_with_the_device, state_gen_params),
-	KUNIT_CASE(every_state_is_reached_and_left),
-	KUNIT_CASE(what_is_no_cell_is_refused),
-	KUNIT_CASE(everything_has_a_name_of_its_own),
+	KUNIT_CASE_PARAM(timer_runs_in_states_with_a_timer, state_gen_params),
+	KUNIT_CASE_PARAM(closing_transition_releases_once, state_gen_params),
+	KUNIT_CASE_PARAM(entering_aborting_sends_one_abort, state_gen_params),
+	KUNIT_CASE_PARAM(device_down_closes_every_state, state_gen_params),
+	KUNIT_CASE(every_state_is_reachable),
+	KUNIT_CASE(out_of_range_is_refused),
+	KUNIT_CASE(names_are_unique),
 	{}
 };
 

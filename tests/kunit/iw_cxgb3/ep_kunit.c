@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The endpoint's ordered context: references, mailbox, timer and end, with the real table and
- * fakes for everything that sends or tells.
+ * The endpoint's ordered context: references, mailbox, timer and close. The transition table is
+ * real. Everything that sends, or reports to the consumer, is a fake.
  */
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -13,17 +13,17 @@
 #include "ep.c"
 
 static struct {
-	unsigned int sent_close, sent_abort, sent_abort_rpl, told_end, released, messages, calls,
-		     ids_returned, sent_open, cards_dead;
+	unsigned int sent_close, sent_abort, sent_abort_rpl, reported_end, released, messages,
+		     calls, ids_returned, sent_open, fatal_calls;
 	unsigned int last_event;
-	atomic_t inside;		/* contexts that are in the endpoint at once */
+	atomic_t inside;		/* contexts that use the endpoint at the same time */
 	bool overlap;
 	bool no_memory;
 	int open_error;
 	unsigned long timeout;
 } seen;
 
-/* --- what lies around ep.c ------------------------------------------------ */
+/* --- fakes of the other files --------------------------------------------- */
 
 static void in_the_ordered_context(void)
 {
@@ -54,7 +54,7 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 	seen.messages++;
 }
 
-void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
+void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
 {
 	in_the_ordered_context();
 	seen.calls++;
@@ -62,14 +62,14 @@ void t3_cm_do_call(struct t3_ep *ep, struct t3_ep_call *call)
 	complete(&call->done);
 }
 
-void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
+void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 	in_the_ordered_context();
-	seen.told_end++;
+	seen.reported_end++;
 	seen.last_event = event;
 }
 
-void t3_cm_tell_peer_closed(struct t3_ep *ep)
+void t3_cm_report_peer_close(struct t3_ep *ep)
 {
 }
 
@@ -93,18 +93,18 @@ unsigned long t3_card_timeout(void)
 	return seen.timeout;
 }
 
-static bool is_any(const struct t3_ep *ep, const void *arg)
+static bool match_any(const struct t3_ep *ep, const void *arg)
 {
 	return true;
 }
 
-/* As the work item of health.c does it: every connection of a dead card ends. */
+/* As the work item of health.c: close every connection of the failed device. */
 void t3_dev_fatal(struct t3_dev *fatal, const char *what)
 {
-	/* Else the card could still use what was given back. */
+	/* Called before the ids are released: else the card could still use them. */
 	if (!seen.ids_returned)
-		seen.cards_dead = 1;
-	t3_ep_request_if(fatal, T3_REQ_DEVICE_DOWN, is_any, NULL);
+		seen.fatal_calls = 1;
+	t3_ep_request_if(fatal, T3_REQ_DEVICE_DOWN, match_any, NULL);
 }
 
 void t3_send_close_con_req(struct t3_ep *ep)
@@ -129,7 +129,7 @@ void t3_route_release(struct t3_ep *ep)
 	seen.released++;
 }
 
-void t3_listener_forget(struct t3_ep *ep)
+void t3_listener_remove_child(struct t3_ep *ep)
 {
 }
 
@@ -152,18 +152,18 @@ static int ep_init(struct kunit *test)
 	return 0;
 }
 
-/* No test leaves an endpoint: a missing reference is a use after free, one too many shows here. */
+/* No test leaves an endpoint. A missing reference is a use after free, a leaked one shows here. */
 static void ep_exit(struct kunit *test)
 {
 	drain_workqueue(t3_cm_wq);
 	destroy_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cm->eps));
 	KUNIT_EXPECT_FALSE(test, seen.overlap);
 	rcu_barrier();
 }
 
-/* Puts an endpoint into a state by force; the caller gets a reference of its own. */
+/* An endpoint in the given state, with a reference of the caller. */
 static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 {
 	struct t3_ep *ep = t3_ep_alloc(dev);
@@ -178,12 +178,12 @@ static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 }
 
 /* The last reference is the test's own. */
-static void expect_gone(struct kunit *test, struct t3_ep *ep)
+static void expect_closed(struct kunit *test, struct t3_ep *ep)
 {
 	flush_work(&ep->work);
 	flush_delayed_work(&ep->timer);
 	flush_work(&ep->work);
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), 1);
 	KUNIT_EXPECT_NULL(test, t3_ep_find(dev, ep->id));
 	t3_ep_put(ep);
@@ -196,15 +196,15 @@ static void state_name(const enum ep_state *state, char *name)
 	strscpy(name, ep_state_name(*state), KUNIT_PARAM_DESC_SIZE);
 }
 
-static const enum ep_state living_states[] = {
+static const enum ep_state open_states[] = {
 	EP_IDLE, EP_CONNECTING, EP_OPEN_DELAYED, EP_ABANDONED, EP_SYN_RCVD, EP_MPA_REQ_SENT,
 	EP_MPA_REQ_WAIT, EP_MPA_REQ_RCVD, EP_ACCEPTING, EP_FPDU, EP_TERMINATING, EP_CLOSING,
 	EP_FIN_WAIT, EP_LAST_ACK, EP_ABORTING, EP_ABORT_CROSSED,
 };
 
-KUNIT_ARRAY_PARAM(living, living_states, state_name);
+KUNIT_ARRAY_PARAM(open_state, open_states, state_name);
 
-static void device_down_frees_everything(struct kunit *test)
+static void device_down_releases_everything(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, *(const enum ep_state *)test->param_value);
 
@@ -213,11 +213,11 @@ static void device_down_frees_everything(struct kunit *test)
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.released, 1);
 	KUNIT_EXPECT_EQ(test, seen.ids_returned, 1);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
-/* A state with a timer gets to its end by time alone, whatever the card and the peer do not do. */
-static void silence_ends_every_state(struct kunit *test)
+/* Without any message of the card or the peer, timeouts end every state with a timer. */
+static void timeout_ends_every_state(struct kunit *test)
 {
 	enum ep_state state = *(const enum ep_state *)test->param_value;
 	struct t3_ep *ep;
@@ -227,116 +227,116 @@ static void silence_ends_every_state(struct kunit *test)
 		return;
 	seen.timeout = 1;
 	ep = new_ep(test, state);
-	for (tries = 0; tries < 500 && READ_ONCE(ep->state) != EP_DEAD &&
+	for (tries = 0; tries < 500 && READ_ONCE(ep->state) != EP_CLOSED &&
 	     READ_ONCE(ep->state) != EP_ABANDONED; tries++)
 		msleep(20);
-	if (ep->state == EP_ABANDONED)	/* the card itself ends this one */
+	if (ep->state == EP_ABANDONED)	/* only the card's reply ends this state */
 		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
 	flush_work(&ep->work);
-	/* What the card did not answer for may still be in its hands. */
-	KUNIT_EXPECT_EQ(test, seen.cards_dead, seen.sent_abort ||
+	/* Without a reply to the abort the card may still use ring and TID. */
+	KUNIT_EXPECT_EQ(test, seen.fatal_calls, seen.sent_abort ||
 			state == EP_ABORTING || state == EP_ABORT_CROSSED);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
-static void refused_open_is_sent_again(struct kunit *test)
+static void conn_exist_repeats_the_open(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
-	KUNIT_EXPECT_EQ(test, t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0), 0);
+	KUNIT_EXPECT_EQ(test, t3_ep_fsm_apply(ep, EP_EV_OPEN_EXISTS, 0), 0);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_OPEN_DELAYED);
 	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_CONN_EXIST_DELAY));
-	KUNIT_EXPECT_EQ(test, t3_ep_fire(ep, EP_EV_TIMEOUT, 0), 0);
+	KUNIT_EXPECT_EQ(test, t3_ep_fsm_apply(ep, EP_EV_TIMEOUT, 0), 0);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
 	KUNIT_EXPECT_EQ(test, seen.sent_open, 1);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
-/* The card has answered the first open, and nothing else was sent: no one would end this. */
-static void abort_before_the_second_open_ends_it(struct kunit *test)
+/* The card has replied to the first open, and no other message is pending. */
+static void abort_before_the_second_open_closes(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
-	t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0);
+	t3_ep_fsm_apply(ep, EP_EV_OPEN_EXISTS, 0);
 	t3_ep_request(ep, T3_REQ_ABORT);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.sent_open, 0);
-	KUNIT_EXPECT_EQ(test, seen.told_end, 1);
-	expect_gone(test, ep);
+	KUNIT_EXPECT_EQ(test, seen.reported_end, 1);
+	expect_closed(test, ep);
 }
 
-static void second_open_that_cannot_be_sent_ends_it(struct kunit *test)
+static void unsent_second_open_closes(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
 	seen.open_error = -ENOMEM;
-	t3_ep_fire(ep, EP_EV_OPEN_EXISTS, 0);
-	t3_ep_fire(ep, EP_EV_TIMEOUT, 0);
-	KUNIT_EXPECT_EQ(test, seen.told_end, 1);
+	t3_ep_fsm_apply(ep, EP_EV_OPEN_EXISTS, 0);
+	t3_ep_fsm_apply(ep, EP_EV_TIMEOUT, 0);
+	KUNIT_EXPECT_EQ(test, seen.reported_end, 1);
 	KUNIT_EXPECT_EQ(test, seen.last_event, EP_EV_ARP_FAILED);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
-static void stopped_timer_is_nobody(struct kunit *test)
+static void stopped_timer_is_ignored(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 
-	/* One that expired, and was started anew before anybody looked at its request. */
+	/* It expired, and was restarted before the ordered context handled the request. */
 	t3_ep_set_timer(ep, 60 * HZ);
 	t3_ep_request(ep, T3_REQ_TIMER);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
-	ep_stop_timer(ep);
+	t3_ep_stop_timer(ep);
 	t3_ep_request(ep, T3_REQ_TIMER);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 0);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
-static void event_without_a_cell_changes_nothing(struct kunit *test)
+static void refused_event_changes_nothing(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 
-	KUNIT_EXPECT_EQ(test, t3_ep_fire(ep, EP_EV_SYN, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, t3_ep_fsm_apply(ep, EP_EV_SYN, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 1);
-	KUNIT_EXPECT_EQ(test, ep->log.nsteps, 1);
-	KUNIT_EXPECT_TRUE(test, ep->log.steps[0].refused);
+	KUNIT_EXPECT_EQ(test, ep->log.nentries, 1);
+	KUNIT_EXPECT_TRUE(test, ep->log.entries[0].refused);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
 static void only_one_call_at_a_time(struct kunit *test)
 {
-	struct t3_ep_call first = { .what = EP_EV_CONNECT }, second = { .what = EP_EV_REJECT };
+	struct t3_ep_call first = { .event = EP_EV_CONNECT }, second = { .event = EP_EV_REJECT };
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
 
 	KUNIT_EXPECT_EQ(test, t3_ep_call(ep, &first), 42);
-	ep->call = &first;	/* one that nobody has taken yet */
+	ep->call = &first;	/* pending */
 	KUNIT_EXPECT_EQ(test, t3_ep_call(ep, &second), -EBUSY);
 	ep->call = NULL;
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	t3_ep_request(ep, T3_REQ_ABORT);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
-/* A pointer out of the TID table may be to an endpoint that has no reference left. */
-static void dead_endpoint_is_not_taken_again(struct kunit *test)
+/* A pointer from the TID table may refer to an endpoint without references. */
+static void endpoint_without_references_is_not_found(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
 	u32 id = ep->id;
 
 	rcu_read_lock();
 	t3_ep_put(ep);
-	t3_ep_put(ep);	/* the one from birth: as if it had died */
+	t3_ep_put(ep);	/* the initial one, as if it had closed */
 	KUNIT_EXPECT_FALSE(test, t3_ep_tryget(ep));
 	KUNIT_EXPECT_NULL(test, t3_ep_find(dev, id));
 	rcu_read_unlock();
 	xa_erase_bh(&dev->cm->eps, id);
-	atomic_dec(&dev->cm->live);
+	atomic_dec(&dev->cm->num_eps);
 }
 
 struct pusher {
@@ -365,7 +365,7 @@ static void push(struct work_struct *work)
 	t3_ep_put(p->ep);
 }
 
-/* Many senders, one context: nothing is handled twice, nothing is lost, no two at once. */
+/* Many senders, one context: each message is handled once, and one after another. */
 static void context_is_ordered(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
@@ -389,10 +389,10 @@ static void context_is_ordered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.sent_close, 1);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_gone(test, ep);
+	expect_closed(test, ep);
 }
 
-static void nothing_is_born_after_the_stop(struct kunit *test)
+static void stopped_device_refuses_new_endpoints(struct kunit *test)
 {
 	struct t3_ep *ep;
 
@@ -406,57 +406,57 @@ static void nothing_is_born_after_the_stop(struct kunit *test)
 	seen.no_memory = true;
 	ep = t3_ep_alloc(dev);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(ep), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 }
 
-/* An event of the device would drop the only reference to it, while its maker fills it in. */
-static void event_cannot_find_an_incomplete_endpoint(struct kunit *test)
+/* An event of the device would drop its only reference while the caller fills it in. */
+static void unpublished_endpoint_is_not_found(struct kunit *test)
 {
 	struct t3_ep *ep = t3_ep_alloc(dev);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
 	t3_ep_get(ep);
-	t3_ep_request_if(dev, T3_REQ_RETIRE, is_any, NULL);
+	t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_IDLE);
-	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
-	t3_ep_request_if(dev, T3_REQ_RETIRE, is_any, NULL);
-	expect_gone(test, ep);
+	t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);
+	expect_closed(test, ep);
 }
 
-/* What is left of the dead is the end of their lives, and the newest of them. */
-static void graveyard_keeps_the_last(struct kunit *test)
+/* The logs of the last closed endpoints are kept, each with its last transitions. */
+static void closed_logs_keep_the_last(struct kunit *test)
 {
 	unsigned int i;
 
-	for (i = 0; i < T3_GRAVES + 3; i++) {
+	for (i = 0; i < T3_CLOSED_LOGS + 3; i++) {
 		struct t3_ep *ep = new_ep(test, EP_IDLE);
 
 		ep->tid = 100 + i;
 		t3_ep_request(ep, T3_REQ_ABORT);
-		expect_gone(test, ep);
+		expect_closed(test, ep);
 	}
-	KUNIT_EXPECT_EQ(test, dev->cm->nburied, T3_GRAVES + 3);
-	KUNIT_EXPECT_EQ(test, dev->cm->graves[2].tid, 100 + T3_GRAVES + 2);
-	KUNIT_EXPECT_EQ(test, dev->cm->graves[3].tid, 103);
-	KUNIT_EXPECT_EQ(test, dev->cm->graves[2].steps[0].event, EP_EV_ABORT);
+	KUNIT_EXPECT_EQ(test, dev->cm->nclosed, T3_CLOSED_LOGS + 3);
+	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[2].tid, 100 + T3_CLOSED_LOGS + 2);
+	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[3].tid, 103);
+	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[2].entries[0].event, EP_EV_ABORT);
 }
 
 static struct kunit_case ep_cases[] = {
-	KUNIT_CASE_PARAM(device_down_frees_everything, living_gen_params),
-	KUNIT_CASE_PARAM(silence_ends_every_state, living_gen_params),
-	KUNIT_CASE(refused_open_is_sent_again),
-	KUNIT_CASE(abort_before_the_second_open_ends_it),
-	KUNIT_CASE(second_open_that_cannot_be_sent_ends_it),
-	KUNIT_CASE(stopped_timer_is_nobody),
-	KUNIT_CASE(event_without_a_cell_changes_nothing),
+	KUNIT_CASE_PARAM(device_down_releases_everything, open_state_gen_params),
+	KUNIT_CASE_PARAM(timeout_ends_every_state, open_state_gen_params),
+	KUNIT_CASE(conn_exist_repeats_the_open),
+	KUNIT_CASE(abort_before_the_second_open_closes),
+	KUNIT_CASE(unsent_second_open_closes),
+	KUNIT_CASE(stopped_timer_is_ignored),
+	KUNIT_CASE(refused_event_changes_nothing),
 	KUNIT_CASE(only_one_call_at_a_time),
-	KUNIT_CASE(dead_endpoint_is_not_taken_again),
+	KUNIT_CASE(endpoint_without_references_is_not_found),
 	KUNIT_CASE(context_is_ordered),
-	KUNIT_CASE(nothing_is_born_after_the_stop),
-	KUNIT_CASE(event_cannot_find_an_incomplete_endpoint),
-	KUNIT_CASE(graveyard_keeps_the_last),
+	KUNIT_CASE(stopped_device_refuses_new_endpoints),
+	KUNIT_CASE(unpublished_endpoint_is_not_found),
+	KUNIT_CASE(closed_logs_keep_the_last),
 	{}
 };
 

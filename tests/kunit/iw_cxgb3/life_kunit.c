@@ -134,7 +134,7 @@ static void card_loses_mastering(struct pci_dev *pdev)
 		seen.gone_before_cleared = true;
 }
 
-void t3_cm_retire(struct t3_dev *dev)
+void t3_cm_shut_down(struct t3_dev *dev)
 {
 	seen.aborted++;
 	if (!seen.does_not_abort)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listeners on a card that is a function of this file: it answers at once, late, not at all, or
- * badly. The card's table of listener ids is real, with four entries.
+ * Listeners on a fake card, which replies at once, not at all, or with an error. The table of
+ * listener ids is real, with four entries.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/module.h>
 #include <net/ipv6.h>
 
-/* Instead of t3_race_point.h: a test may let an event happen at a named point. */
+/* Replaces t3_race_point.h: a test can inject an event at a named point. */
 #define T3_RACE_POINT_H
 static void listen_point(const char *name);
 #define T3_RACE_POINT(name)	listen_point(#name)
@@ -22,19 +22,19 @@ static void listen_point(const char *name);
 struct workqueue_struct *t3_cm_wq;
 struct cxgb3_client t3_client;
 
-enum answer { ANSWER_OK, ANSWER_FULL, ANSWER_NONE, SEND_FAILS };
+enum reply { REPLY_OK, REPLY_FULL, NO_REPLY, SEND_FAILS };
 
 static struct t3_dev *dev;
 
 static struct {
-	enum answer answer;
-	unsigned int opened, closed, released_tids, orphaned, born;
+	enum reply reply;
+	unsigned int opened, closed, released_tids, orphaned, endpoints;
 	bool no_memory;
 	bool fatal;
-	const char *retire_at;		/* point at which the driver ends all connections */
+	const char *shut_down_at;	/* point at which the driver closes all connections */
 } card;
 
-/* --- what lies around listen.c ------------------------------------------- */
+/* --- fakes of the other files -------------------------------------------- */
 
 bool t3_dev_enter(struct t3_dev *dev)
 {
@@ -56,7 +56,7 @@ int t3_cpl_status_to_errno(u8 status)
 	return status ? -ENOMEM : 0;
 }
 
-/* Nobody wants to wait ten seconds for a card that is silent by intention. */
+/* Short, since some tests run into it. */
 unsigned long t3_card_timeout(void)
 {
 	return HZ / 10;
@@ -66,14 +66,14 @@ void t3_card_poll(struct t3_dev *dev)
 {
 }
 
-static int answer(struct t3_listener *l, u8 opcode)
+static int reply(struct t3_listener *l, u8 opcode)
 {
 	struct sk_buff *skb;
 	u8 *status;
 
-	if (card.answer == SEND_FAILS)
+	if (card.reply == SEND_FAILS)
 		return -EIO;
-	if (card.answer == ANSWER_NONE)
+	if (card.reply == NO_REPLY)
 		return 0;
 	skb = alloc_skb(sizeof(struct t3_cpl_pass_open_rpl), GFP_KERNEL);
 	if (!skb)
@@ -83,7 +83,7 @@ static int answer(struct t3_listener *l, u8 opcode)
 	status = opcode == T3_CPL_PASS_OPEN_RPL ?
 		&((struct t3_cpl_pass_open_rpl *)skb->data)->status :
 		&((struct t3_cpl_status *)skb->data)->status;
-	*status = card.answer == ANSWER_FULL ? T3_CPL_ERR_TCAM_FULL : T3_CPL_ERR_NONE;
+	*status = card.reply == REPLY_FULL ? T3_CPL_ERR_TCAM_FULL : T3_CPL_ERR_NONE;
 	if (t3_listener_reply(NULL, skb, l) & CPL_RET_BUF_DONE)
 		kfree_skb(skb);
 	return 0;
@@ -92,16 +92,16 @@ static int answer(struct t3_listener *l, u8 opcode)
 int t3_send_pass_open_req(struct t3_listener *l)
 {
 	card.opened++;
-	return answer(l, T3_CPL_PASS_OPEN_RPL);
+	return reply(l, T3_CPL_PASS_OPEN_RPL);
 }
 
 int t3_send_close_listsrv_req(struct t3_listener *l)
 {
 	card.closed++;
-	return answer(l, T3_CPL_CLOSE_LISTSRV_RPL);
+	return reply(l, T3_CPL_CLOSE_LISTSRV_RPL);
 }
 
-/* Of ids.c only the listeners' part is used here. */
+/* ids.c needs these. The tests use its listener part only. */
 int cxgb3_alloc_atid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx)
 {
 	return -1;
@@ -142,11 +142,11 @@ int t3_ep_publish(struct t3_ep *ep)
 {
 	if (ep->cm->stopped)
 		return -ENODEV;
-	ep->id = card.born++;
+	ep->id = card.endpoints++;
 	return xa_err(xa_store_bh(&ep->cm->eps, ep->id, ep, GFP_KERNEL));
 }
 
-static void ep_free(struct kref *ref)
+static void fake_ep_free(struct kref *ref)
 {
 	struct t3_ep *ep = container_of(ref, struct t3_ep, ref);
 
@@ -162,18 +162,18 @@ void t3_ep_get(struct t3_ep *ep)
 
 void t3_ep_put(struct t3_ep *ep)
 {
-	kref_put(&ep->ref, ep_free);
+	kref_put(&ep->ref, fake_ep_free);
 }
 
 void t3_ep_kick(struct t3_ep *ep)
 {
 }
 
-/* An endpoint ends at once on any request. It releases the TID of a SYN that it still has. */
-static void ep_dies(struct t3_ep *ep)
+/* The fake endpoint closes at once on any request, and releases the TID of a pending SYN. */
+static void fake_ep_close(struct t3_ep *ep)
 {
 	card.released_tids += !skb_queue_empty(&ep->inbox);
-	t3_listener_forget(ep);
+	t3_listener_remove_child(ep);
 	xa_erase_bh(&ep->cm->eps, ep->id);
 	t3_ep_put(ep);
 }
@@ -182,29 +182,29 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 {
 	if (req == T3_REQ_ORPHAN)
 		card.orphaned++;
-	ep_dies(ep);
+	fake_ep_close(ep);
 }
 
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
-		      bool (*meant)(const struct t3_ep *ep, const void *arg), const void *arg)
+		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg)
 {
 	struct t3_ep *ep;
 	unsigned long id;
 
 	xa_for_each(&dev->cm->eps, id, ep)
-		if (meant(ep, arg))
+		if (match(ep, arg))
 			t3_ep_request(ep, req);
 }
 
-static bool is_any(const struct t3_ep *ep, const void *arg)
+static bool match_any(const struct t3_ep *ep, const void *arg)
 {
 	return true;
 }
 
 static void listen_point(const char *name)
 {
-	if (card.retire_at && !strcmp(name, card.retire_at))
-		t3_ep_request_if(dev, T3_REQ_RETIRE, is_any, NULL);
+	if (card.shut_down_at && !strcmp(name, card.shut_down_at))
+		t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);
 }
 
 /* --- a device, and consumers' ids ---------------------------------------- */
@@ -215,7 +215,7 @@ static struct t3c_data nic;
 
 static void id_ref(struct iw_cm_id *cm_id)
 {
-	/* provider_data is ours, so the context of the consumer counts. */
+	/* provider_data belongs to the driver, so the consumer's context is the count. */
 	cm_id->context = (void *)((unsigned long)cm_id->context + 1);
 }
 
@@ -276,7 +276,7 @@ static int listen_init(struct kunit *test)
 static void listen_exit(struct kunit *test)
 {
 	destroy_workqueue(t3_cm_wq);
-	/* Whatever happened, the NIC driver has its ids back and nobody is left. */
+	/* After each test all ids are released, and no listener and endpoint exists. */
 	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&dev->cm->listeners));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cm->eps));
@@ -299,7 +299,7 @@ static int syn(struct t3_listener *l, u32 tid)
 
 /* --- tests ------------------------------------------------------------------ */
 
-static void opened_and_closed(struct kunit *test)
+static void listen_and_unlisten(struct kunit *test)
 {
 	struct iw_cm_id *id;
 
@@ -314,7 +314,7 @@ static void opened_and_closed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.closed, 1);
 }
 
-/* The card would give a SYN to either of two that overlap. */
+/* Of two overlapping listeners the card would choose an arbitrary one for a SYN. */
 static void overlapping_addresses_are_refused(struct kunit *test)
 {
 	struct iw_cm_id *any, *one, *other, *port;
@@ -337,7 +337,7 @@ static void overlapping_addresses_are_refused(struct kunit *test)
 	t3_cm_destroy_listen(any);
 }
 
-static void addresses_that_the_card_cannot_have(struct kunit *test)
+static void unsupported_addresses_are_refused(struct kunit *test)
 {
 	struct sockaddr_in6 *sin6;
 	struct iw_cm_id *id;
@@ -347,7 +347,7 @@ static void addresses_that_the_card_cannot_have(struct kunit *test)
 	memset(sin6, 0, sizeof(*sin6));
 	sin6->sin6_family = AF_INET6;
 	sin6->sin6_port = cpu_to_be16(7174);
-	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), 0);	/* "any" means IPv4 too */
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), 0);	/* accepts IPv4 too */
 	t3_cm_destroy_listen(id);
 	id->afonly = true;
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
@@ -363,7 +363,7 @@ static void addresses_that_the_card_cannot_have(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.opened, 1);
 }
 
-static void ids_run_out_and_come_back(struct kunit *test)
+static void stids_are_limited_and_reused(struct kunit *test)
 {
 	struct iw_cm_id *id[ARRAY_SIZE(stids) + 1];
 	unsigned int i;
@@ -381,15 +381,15 @@ static void ids_run_out_and_come_back(struct kunit *test)
 			t3_cm_destroy_listen(id[i]);
 }
 
-static void card_that_refuses(struct kunit *test)
+static void failed_open_frees_the_listener(struct kunit *test)
 {
-	static const enum answer answers[] = { ANSWER_FULL, SEND_FAILS };
+	static const enum reply replies[] = { REPLY_FULL, SEND_FAILS };
 	static const int errors[] = { -ENOMEM, -EIO };
 	struct iw_cm_id *id;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(answers); i++) {
-		card.answer = answers[i];
+	for (i = 0; i < ARRAY_SIZE(replies); i++) {
+		card.reply = replies[i];
 		id = make_id(test, 0, 7174);
 		KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), errors[i]);
 		KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
@@ -399,26 +399,26 @@ static void card_that_refuses(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, card.fatal);
 }
 
-/* The wait ends, and the card is declared dead. */
-static void card_that_is_silent(struct kunit *test)
+/* The wait ends, and the device is declared failed. */
+static void missing_reply_is_fatal(struct kunit *test)
 {
 	unsigned long start = jiffies;
 	struct iw_cm_id *id;
 
-	card.answer = ANSWER_NONE;
+	card.reply = NO_REPLY;
 	id = make_id(test, 0, 7174);
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EIO);
 	KUNIT_EXPECT_TRUE(test, card.fatal);
 	KUNIT_EXPECT_FALSE(test, time_before(jiffies, start + t3_card_timeout()));
 	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
-	/* Its tables are gone with it: nobody gives the id back. */
+	/* The STID is lost with the device. */
 	nic.tid_maps.stids_in_use = 0;
 }
 
-/* A SYN flood is answered with RST beyond the backlog, and what was born ends with the listener. */
-static void children_are_bounded_and_orphaned(struct kunit *test)
+/* SYNs beyond the limit are refused, and half-open endpoints close with the listener. */
+static void half_open_connections_are_limited(struct kunit *test)
 {
-	const unsigned int room = 3 + T3_EMBRYO_SLACK;
+	const unsigned int limit = 3 + T3_HALF_OPEN_SLACK;
 	struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
 	struct t3_listener *l;
 	struct iw_cm_id *id;
@@ -428,11 +428,11 @@ static void children_are_bounded_and_orphaned(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 3), 0);
 	l = id->provider_data;
 	l->quota = &user;
-	for (i = 0; i < room + 10; i++)
+	for (i = 0; i < limit + 10; i++)
 		KUNIT_ASSERT_EQ(test, syn(l, i), 0);
 	flush_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, l->embryos, room);
-	KUNIT_EXPECT_EQ(test, user.refs, 2 + room);
+	KUNIT_EXPECT_EQ(test, l->half_open, limit);
+	KUNIT_EXPECT_EQ(test, user.refs, 2 + limit);
 	KUNIT_EXPECT_EQ(test, card.released_tids, 10);
 
 	card.no_memory = true;
@@ -442,12 +442,12 @@ static void children_are_bounded_and_orphaned(struct kunit *test)
 
 	atomic_inc(&user.used[T3_QUOTA_STID]);
 	t3_cm_destroy_listen(id);
-	KUNIT_EXPECT_EQ(test, card.orphaned, room);
+	KUNIT_EXPECT_EQ(test, card.orphaned, limit);
 	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
-/* B10: cxgb3 would use it as an index. */
-static void tid_that_is_none_is_not_given_back(struct kunit *test)
+/* B10: cxgb3 would use the TID as an index. */
+static void out_of_range_tid_is_not_released(struct kunit *test)
 {
 	struct t3_listener *l;
 	struct iw_cm_id *id;
@@ -466,22 +466,22 @@ static void tid_that_is_none_is_not_given_back(struct kunit *test)
 	t3_cm_destroy_listen(id);
 }
 
-static const char * const retire_points[] = {
+static const char * const shut_down_points[] = {
 	"t3_syn_endpoint_made", "t3_syn_endpoint_published", "",
 };
 
-static void retire_point_name(const char * const *point, char *name)
+static void shut_down_point_name(const char * const *point, char *name)
 {
 	strscpy(name, **point ? *point : "no new endpoints", KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(retire_point, retire_points, retire_point_name);
+KUNIT_ARRAY_PARAM(shut_down_point, shut_down_points, shut_down_point_name);
 
 /*
- * The device ends all connections while a SYN becomes an endpoint. The listener must not keep a
- * reference or a count of it, and the TID goes back to the card: at once, or with the device.
+ * The driver closes all connections while an endpoint is created for a SYN. The listener keeps
+ * no reference and no count of the endpoint, and the TID is released.
  */
-static void device_ends_while_a_syn_is_taken(struct kunit *test)
+static void device_event_during_a_syn(struct kunit *test)
 {
 	const char *point = *(const char * const *)test->param_value;
 	struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
@@ -493,15 +493,15 @@ static void device_ends_while_a_syn_is_taken(struct kunit *test)
 	l = id->provider_data;
 	l->quota = &user;
 	if (*point)
-		card.retire_at = point;
+		card.shut_down_at = point;
 	else
 		dev->cm->stopped = true;
 	KUNIT_ASSERT_EQ(test, syn(l, 7), 0);
 	flush_workqueue(t3_cm_wq);
-	card.retire_at = NULL;
-	/* The endpoint that the event found no entry of is an ordinary one. */
-	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, is_any, NULL);
-	KUNIT_EXPECT_EQ(test, l->embryos, 0);
+	card.shut_down_at = NULL;
+	/* An endpoint that was not in the table at the point of the event remains open. */
+	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, match_any, NULL);
+	KUNIT_EXPECT_EQ(test, l->half_open, 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&l->ref), 1);
 	KUNIT_EXPECT_EQ(test, user.refs, 2);
 	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
@@ -511,8 +511,8 @@ static void device_ends_while_a_syn_is_taken(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
-/* A SYN that the listener has in its mailbox when it goes. */
-static void late_syn_is_refused(struct kunit *test)
+/* The SYN is in the listener's mailbox when the listener is destroyed. */
+static void syn_after_unlisten_is_refused(struct kunit *test)
 {
 	struct t3_listener *l;
 	struct iw_cm_id *id;
@@ -520,7 +520,7 @@ static void late_syn_is_refused(struct kunit *test)
 	id = make_id(test, 0, 7174);
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
 	l = id->provider_data;
-	kref_get(&l->ref);	/* as a CPL handler that is just running */
+	kref_get(&l->ref);	/* as a running CPL handler */
 	t3_cm_destroy_listen(id);
 	KUNIT_ASSERT_EQ(test, syn(l, 7), 0);
 	flush_workqueue(t3_cm_wq);
@@ -543,7 +543,7 @@ static void destroy_work(struct work_struct *work)
 	complete(&d->done);
 }
 
-/* Destroy must not overtake a connect request that is being delivered. */
+/* Destroy must wait for a connect request in delivery. */
 static void destroy_waits_for_an_upcall(struct kunit *test)
 {
 	struct t3_listener *l;
@@ -580,7 +580,7 @@ static void create_work(struct work_struct *work)
 	complete(&c->done);
 }
 
-/* The card opened it and sent a connection, and died before it said so. */
+/* The card opened the listener and sent a SYN, but failed before its reply. */
 static void failed_create_waits_for_an_upcall(struct kunit *test)
 {
 	struct t3_listener *l = NULL;
@@ -588,7 +588,7 @@ static void failed_create_waits_for_an_upcall(struct kunit *test)
 	struct creator c;
 	unsigned int i;
 
-	card.answer = ANSWER_NONE;
+	card.reply = NO_REPLY;
 	id = make_id(test, 0, 7174);
 	INIT_WORK_ONSTACK(&c.work, create_work);
 	init_completion(&c.done);
@@ -601,7 +601,7 @@ static void failed_create_waits_for_an_upcall(struct kunit *test)
 			usleep_range(10, 50);
 	}
 	KUNIT_ASSERT_NOT_NULL(test, l);
-	kref_get(&l->ref);	/* as the child that is being delivered */
+	kref_get(&l->ref);	/* as the child in delivery */
 	KUNIT_EXPECT_TRUE(test, t3_listener_upcall_begin(l));
 	for (i = 0; i < 1000 && !READ_ONCE(card.fatal); i++)
 		msleep(20);
@@ -619,16 +619,16 @@ static void failed_create_waits_for_an_upcall(struct kunit *test)
 }
 
 static struct kunit_case listen_cases[] = {
-	KUNIT_CASE(opened_and_closed),
+	KUNIT_CASE(listen_and_unlisten),
 	KUNIT_CASE(overlapping_addresses_are_refused),
-	KUNIT_CASE(addresses_that_the_card_cannot_have),
-	KUNIT_CASE(ids_run_out_and_come_back),
-	KUNIT_CASE(card_that_refuses),
-	KUNIT_CASE(card_that_is_silent),
-	KUNIT_CASE(children_are_bounded_and_orphaned),
-	KUNIT_CASE(tid_that_is_none_is_not_given_back),
-	KUNIT_CASE_PARAM(device_ends_while_a_syn_is_taken, retire_point_gen_params),
-	KUNIT_CASE(late_syn_is_refused),
+	KUNIT_CASE(unsupported_addresses_are_refused),
+	KUNIT_CASE(stids_are_limited_and_reused),
+	KUNIT_CASE(failed_open_frees_the_listener),
+	KUNIT_CASE(missing_reply_is_fatal),
+	KUNIT_CASE(half_open_connections_are_limited),
+	KUNIT_CASE(out_of_range_tid_is_not_released),
+	KUNIT_CASE_PARAM(device_event_during_a_syn, shut_down_point_gen_params),
+	KUNIT_CASE(syn_after_unlisten_is_refused),
 	KUNIT_CASE(destroy_waits_for_an_upcall),
 	KUNIT_CASE(failed_create_waits_for_an_upcall),
 	{}

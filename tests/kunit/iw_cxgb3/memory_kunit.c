@@ -399,7 +399,7 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	return t3_dev_send(ep->dev, skb);
 }
 
-bool t3_route_recall(struct t3_ep *ep)
+bool t3_route_purge(struct t3_ep *ep)
 {
 	return true;
 }
@@ -559,7 +559,7 @@ static void expect_nothing_left(struct kunit *test, unsigned int listeners)
 	const char *what = alloc_that_failed();
 	int i;
 
-	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&dev->cm->live), 0, "endpoints, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&dev->cm->num_eps), 0, "endpoints, %s", what);
 	KUNIT_EXPECT_TRUE_MSG(test, xa_empty(&dev->cm->eps), "numbers, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, card.atids, 0, "ATIDs, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, card.tids, 0, "TIDs, %s", what);
@@ -679,7 +679,7 @@ static void accept_one(struct kunit *test)
 	KUNIT_EXPECT_LE_MSG(test, consumer.requests, 1, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, consumer.established, accepted, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, consumer.closes, accepted, "%s", alloc_that_failed());
-	KUNIT_EXPECT_EQ_MSG(test, l->embryos, 0, "half-open, %s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, l->half_open, 0, "half-open, %s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, l->upcalls, 0, "upcalls, %s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, kref_read(&l->ref), 1, "%s", alloc_that_failed());
 	if (!failing.where) {

@@ -243,7 +243,7 @@ int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u3
 	return -EINVAL;
 }
 
-void t3_cm_qp_goes(struct t3_dev *dev, u32 qpn)
+void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn)
 {
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of a connection whose next hop is not resolved, in the real route.c, cpl.c and table:
- * what cxgb3's ARP queue may hold, and when it must be empty of them. cxgb3 is functions of this
- * file.
+ * Messages of a connection whose next hop is not resolved, with the real route.c, cpl.c and
+ * table: when cxgb3's ARP queue may hold them, and when not. cxgb3 is a fake in this file.
  */
 #include <linux/module.h>
 
@@ -23,7 +22,7 @@ static struct l2t_entry l2t;
 static struct neighbour next_hop;
 
 static struct {
-	unsigned int sent, others_sent, l2_freed, cards_dead;
+	unsigned int sent, others_sent, l2_freed, fatal;
 	u8 opcode, cmd;			/* of the last message */
 	unsigned int waiting_at_release;
 	bool released;
@@ -56,7 +55,7 @@ int t3_l2t_send_slow(struct t3cdev *tdev, struct sk_buff *skb, struct l2t_entry 
 	return cxgb3_ofld_send(tdev, skb);
 }
 
-/* The next hop's address is there. */
+/* The next hop's address is resolved. */
 static void resolve(struct t3cdev *tdev)
 {
 	struct sk_buff *skb;
@@ -92,7 +91,7 @@ void cxgb3_insert_tid(struct t3cdev *tdev, struct cxgb3_client *client, void *ct
 {
 }
 
-/* From now on the TID may be another connection's. */
+/* From now on the TID may belong to another connection. */
 void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
 {
 	card.released = true;
@@ -108,14 +107,14 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 	return cxgb3_ofld_send(dev->tdev, skb);
 }
 
-/* --- the rest of the driver ------------------------------------------------ */
+/* --- fakes of the other files ---------------------------------------------- */
 
 void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
-	card.cards_dead++;
+	card.fatal++;
 }
 
-void t3_cm_tell_end(struct t3_ep *ep, enum ep_event event, int status)
+void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 }
 
@@ -152,7 +151,7 @@ static void route_exit(struct kunit *test)
 {
 	drain_workqueue(t3_cm_wq);
 	destroy_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
 	while (!skb_queue_empty(&l2t.arpq))
 		kfree_skb(__skb_dequeue(&l2t.arpq));
@@ -177,16 +176,16 @@ static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 
 static void end(struct kunit *test, struct t3_ep *ep)
 {
-	KUNIT_EXPECT_EQ(test, ep->state, EP_DEAD);
-	if (ep->state != EP_DEAD)
-		t3_ep_fire(ep, EP_EV_DEVICE_DOWN, 0);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
+	if (ep->state != EP_CLOSED)
+		t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
 	flush_work(&ep->work);
 	flush_delayed_work(&ep->timer);
 	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), 1);
 	t3_ep_put(ep);
 }
 
-/* What another client of cxgb3, or another connection, has in the queue. */
+/* A message of another client of cxgb3, or of another connection. */
 static void queue_another(struct kunit *test)
 {
 	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
@@ -197,37 +196,37 @@ static void queue_another(struct kunit *test)
 
 /* --- tests ------------------------------------------------------------------ */
 
-/* A neighbour entry that goes away without an update leaves the queue as it is, for ever. */
-static void abort_does_not_wait_for_the_next_hop(struct kunit *test)
+/* If the neighbour entry is removed without an update, the queue is never sent. */
+static void abort_bypasses_the_arp_queue(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 
 	queue_another(test);
-	t3_ep_fire(ep, EP_EV_DISCONNECT, 0);
+	t3_ep_fsm_apply(ep, EP_EV_DISCONNECT, 0);
 	queue_another(test);
 	KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 3);
 	KUNIT_EXPECT_EQ(test, card.sent, 0);
-	t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, -ECONNABORTED);
 	KUNIT_EXPECT_EQ(test, card.sent, 1);
 	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
 	KUNIT_EXPECT_EQ(test, card.cmd, T3_ABORT_NO_RST);
-	/* The FIN is not sent behind it, whenever the address comes. */
+	/* When the address is resolved, the FIN is not sent after the abort. */
 	resolve(&tdev);
 	KUNIT_EXPECT_EQ(test, card.sent, 1);
 	KUNIT_EXPECT_EQ(test, card.others_sent, 2);
-	t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
-	KUNIT_EXPECT_EQ(test, card.cards_dead, 0);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
+	KUNIT_EXPECT_EQ(test, card.fatal, 0);
 	end(test, ep);
 }
 
-/* The next connection with this TID would be closed by it. */
-static void nothing_waits_when_the_tid_is_given_back(struct kunit *test)
+/* A FIN sent later would close the next connection with this TID. */
+static void arp_queue_is_purged_before_the_tid_release(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 
-	t3_ep_fire(ep, EP_EV_DISCONNECT, 0);
+	t3_ep_fsm_apply(ep, EP_EV_DISCONNECT, 0);
 	queue_another(test);
-	t3_ep_fire(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_RPL);
 	KUNIT_EXPECT_TRUE(test, card.released);
 	KUNIT_EXPECT_EQ(test, card.waiting_at_release, 1);
@@ -237,22 +236,22 @@ static void nothing_waits_when_the_tid_is_given_back(struct kunit *test)
 	end(test, ep);
 }
 
-static void reachable_peer_gets_a_reset(struct kunit *test)
+static void reachable_peer_gets_a_rst(struct kunit *test)
 {
-	static const u16 known[] = { L2T_STATE_VALID, L2T_STATE_STALE };
+	static const u16 resolved[] = { L2T_STATE_VALID, L2T_STATE_STALE };
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(known); i++) {
+	for (i = 0; i < ARRAY_SIZE(resolved); i++) {
 		struct t3_ep *ep = new_ep(test, EP_FPDU);
 
 		atomic_set(&l2t.refcnt, 2);
-		l2t.state = known[i];
-		t3_ep_fire(ep, EP_EV_ABORT, -ECONNABORTED);
+		l2t.state = resolved[i];
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, -ECONNABORTED);
 		KUNIT_EXPECT_EQ(test, card.sent, i + 1);
 		KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
 		KUNIT_EXPECT_EQ(test, card.cmd, T3_ABORT_SEND_RST);
 		KUNIT_EXPECT_EQ(test, l2t.state, L2T_STATE_VALID);
-		t3_ep_fire(ep, EP_EV_ABORT_RPL, 0);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 		end(test, ep);
 	}
 }
@@ -281,16 +280,16 @@ static void local_address_must_be_on_the_card(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EADDRNOTAVAIL);
 		KUNIT_EXPECT_NULL(test, ep->l2t);
 		KUNIT_EXPECT_NULL(test, ep->dst);
-		t3_ep_fire(ep, EP_EV_ABORT, 0);
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 		end(test, ep);
 	}
-	atomic_dec(&l2t.refcnt);	/* as if an endpoint had given it back */
+	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
 }
 
 static struct kunit_case route_cases[] = {
-	KUNIT_CASE(abort_does_not_wait_for_the_next_hop),
-	KUNIT_CASE(nothing_waits_when_the_tid_is_given_back),
-	KUNIT_CASE(reachable_peer_gets_a_reset),
+	KUNIT_CASE(abort_bypasses_the_arp_queue),
+	KUNIT_CASE(arp_queue_is_purged_before_the_tid_release),
+	KUNIT_CASE(reachable_peer_gets_a_rst),
 	KUNIT_CASE(local_address_must_be_on_the_card),
 	{}
 };
