@@ -445,7 +445,7 @@ int t3_ep_publish(struct t3_ep *ep)
 	 * count, so either this function sees the flag or t3_cm_stop() sees the endpoint.
 	 */
 	atomic_inc(&cm->num_eps);
-	smp_mb__after_atomic();		/* pairs with the one in t3_cm_stop() */
+	smp_mb__after_atomic();	/* pairs with the one in t3_cm_refuse_new() */
 	if (!READ_ONCE(cm->stopped))
 		ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
 					 GFP_KERNEL);
