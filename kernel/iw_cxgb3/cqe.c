@@ -3,11 +3,14 @@
  * From completion entries to completions.
  */
 #include <linux/build_bug.h>
+#include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
 
 #include "cqe.h"
+#include "wire/ddp.h"
+#include "wire/rdmap.h"
 
 /* hw/t3_cqe_decode.h defines the statuses by value. */
 static_assert(IB_WC_SUCCESS == T3_WC_SUCCESS);
@@ -300,80 +303,85 @@ enum t3_ae_class t3_ae_classify(const struct t3_cqe *cqe)
 	return t3_status_row_of(status)->class;
 }
 
-/* Layer in the high nibble, error type in the low one (RFC 5040, 5041, 5044). */
-#define TERM_RDMAP_CATA		0x00
-#define TERM_RDMAP_PROT		0x01
-#define TERM_RDMAP_OP		0x02
-#define TERM_DDP_CATA		0x10
-#define TERM_DDP_TAGGED		0x11
-#define TERM_DDP_UNTAGGED	0x12
-#define TERM_MPA		0x20
-
 /*
- * The layer that checks an STag reports its errors (RFC 5040 7, RFC 5041 7.1):
- * DDP checks the STag of a tagged message, RDMAP the STag of a read request or
- * of a SEND with invalidate. RDMAP checks access rights in all of them. The peer
- * has no knowledge of our buffers and work requests: their errors are reported
- * to it as local catastrophic errors.
+ * TERMINATE control words by status. The layer that checks an STag reports its
+ * errors (RFC 5040 7, RFC 5041 7.1): DDP checks the STag of a tagged message,
+ * RDMAP the STag of a read request or of a SEND with invalidate. RDMAP checks
+ * access rights in all of them. The peer has no knowledge of our buffers and work
+ * requests: their errors are reported to it as local catastrophic errors.
  */
+enum t3_term_kind {
+	T3_TERM_TAGGED,		/* a tagged message of the peer */
+	T3_TERM_READ,		/* a read request of the peer */
+	T3_TERM_INV,		/* a SEND with invalidate of the peer */
+	T3_TERM_OTHER,
+	T3_TERM_KINDS
+};
+
+#define TERM(layer, etype, ecode) {						\
+	.layer_type = RDMAP_TERM_LAYER_##layer << RDMAP_TERM_LAYER_SHIFT | (etype),	\
+	.code = (ecode),							\
+}
+
+#define RDMAP_PROT(ecode)	TERM(RDMAP, RDMAP_ETYPE_PROTECTION, RDMAP_PROT_##ecode)
+#define RDMAP_OP(ecode)		TERM(RDMAP, RDMAP_ETYPE_OPERATION, RDMAP_OP_##ecode)
+#define DDP_TAGGED(ecode)	TERM(DDP, DDP_ETYPE_TAGGED, DDP_TAGGED_##ecode)
+#define DDP_UNTAGGED(ecode)	TERM(DDP, DDP_ETYPE_UNTAGGED, DDP_UNTAGGED_##ecode)
+#define TERM_MPA(ecode)		TERM(LLP, MPA_ETYPE_MPA, MPA_ERR_##ecode)
+#define TERM_LOCAL		TERM(RDMAP, RDMAP_ETYPE_CATASTROPHIC, 0)
+#define TERM_ALL(term)		{ term, term, term, term }
+
+/* Statuses without a row are local catastrophic errors, which are all zeroes. */
+static const struct t3_term t3_terms[32][T3_TERM_KINDS] = {
+	[T3_STATUS_STAG]	= { DDP_TAGGED(INVALID_STAG), RDMAP_PROT(INVALID_STAG),
+				    RDMAP_OP(CANNOT_INVALIDATE), TERM_LOCAL },
+	[T3_STATUS_PDID]	= { DDP_TAGGED(NOT_ASSOCIATED), RDMAP_PROT(NOT_ASSOCIATED),
+				    RDMAP_PROT(CANNOT_INVALIDATE), TERM_LOCAL },
+	[T3_STATUS_QPID]	= { DDP_TAGGED(NOT_ASSOCIATED), RDMAP_PROT(NOT_ASSOCIATED),
+				    RDMAP_PROT(CANNOT_INVALIDATE), TERM_LOCAL },
+	[T3_STATUS_ACCESS]	= { RDMAP_PROT(ACCESS), RDMAP_PROT(ACCESS),
+				    RDMAP_OP(CANNOT_INVALIDATE), TERM_LOCAL },
+	[T3_STATUS_WRAP]	= { DDP_TAGGED(TO_WRAP), RDMAP_PROT(TO_WRAP), TERM_LOCAL,
+				    TERM_LOCAL },
+	[T3_STATUS_BOUND]	= { DDP_TAGGED(BASE_BOUNDS), RDMAP_PROT(BASE_BOUNDS), TERM_LOCAL,
+				    TERM_LOCAL },
+	[T3_STATUS_PBL_BOUND]	= { DDP_TAGGED(BASE_BOUNDS), RDMAP_PROT(BASE_BOUNDS), TERM_LOCAL,
+				    TERM_LOCAL },
+	[T3_STATUS_INV_SHARED_MR] = TERM_ALL(RDMAP_OP(CANNOT_INVALIDATE)),
+	[T3_STATUS_INV_BOUND_MR] = TERM_ALL(RDMAP_OP(CANNOT_INVALIDATE)),
+	[T3_STATUS_CRC]		= TERM_ALL(TERM_MPA(CRC)),
+	[T3_STATUS_MARKER]	= TERM_ALL(TERM_MPA(MARKER)),
+	[T3_STATUS_PDU_LEN]	= TERM_ALL(DDP_UNTAGGED(TOO_LONG)),
+	[T3_STATUS_NO_RECV]	= TERM_ALL(DDP_UNTAGGED(NO_BUFFER)),
+	[T3_STATUS_DDP_VERSION]	= { DDP_TAGGED(VERSION), DDP_UNTAGGED(VERSION),
+				    DDP_UNTAGGED(VERSION), DDP_UNTAGGED(VERSION) },
+	[T3_STATUS_RDMAP_VERSION] = TERM_ALL(RDMAP_OP(VERSION)),
+	[T3_STATUS_OPCODE]	= TERM_ALL(RDMAP_OP(UNEXPECTED_OPCODE)),
+	[T3_STATUS_DDP_QUEUE]	= TERM_ALL(DDP_UNTAGGED(INVALID_QN)),
+	[T3_STATUS_MSN]		= TERM_ALL(DDP_UNTAGGED(MSN_RANGE)),
+	[T3_STATUS_MSN_GAP]	= TERM_ALL(DDP_UNTAGGED(MSN_RANGE)),
+	[T3_STATUS_MSN_RANGE]	= TERM_ALL(DDP_UNTAGGED(MSN_RANGE)),
+	[T3_STATUS_IRD_OVERFLOW] = TERM_ALL(DDP_UNTAGGED(MSN_RANGE)),
+	[T3_STATUS_TBIT]	= TERM_ALL(TERM(DDP, DDP_ETYPE_CATASTROPHIC, 0)),
+	[T3_STATUS_MO]		= TERM_ALL(DDP_UNTAGGED(INVALID_MO)),
+};
+
+static enum t3_term_kind t3_term_kind(u8 opcode, bool is_sq)
+{
+	if (!is_sq && (opcode == T3_RDMA_WRITE || opcode == T3_RDMA_READ_RESP))
+		return T3_TERM_TAGGED;
+	if (opcode == (is_sq ? T3_RDMA_READ_RESP : T3_RDMA_READ_REQ))
+		return T3_TERM_READ;
+	if (!is_sq && t3_opcode_invalidates(opcode))
+		return T3_TERM_INV;
+	return T3_TERM_OTHER;
+}
+
 struct t3_term t3_term_for(u8 status, u8 opcode, bool is_sq)
 {
-	bool read = is_sq ? opcode == T3_RDMA_READ_RESP : opcode == T3_RDMA_READ_REQ;
-	bool tagged = !is_sq && (opcode == T3_RDMA_WRITE || opcode == T3_RDMA_READ_RESP);
-	bool inv = !is_sq && t3_opcode_invalidates(opcode);
+	static const struct t3_term local = TERM_LOCAL;
 
-#define TERM(layer, what) ((struct t3_term){ .layer_type = (layer), .code = (what) })
-#define LOCAL TERM(TERM_RDMAP_CATA, 0x00)
-#define BY_KIND(in_tagged, in_read, in_inv) \
-	(tagged ? (in_tagged) : read ? (in_read) : inv ? (in_inv) : LOCAL)
-	switch (status) {
-	case T3_STATUS_STAG:
-		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x00), TERM(TERM_RDMAP_PROT, 0x00),
-			       TERM(TERM_RDMAP_OP, 0x09));
-	case T3_STATUS_PDID:
-	case T3_STATUS_QPID:
-		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x02), TERM(TERM_RDMAP_PROT, 0x03),
-			       TERM(TERM_RDMAP_PROT, 0x09));
-	case T3_STATUS_ACCESS:
-		return BY_KIND(TERM(TERM_RDMAP_PROT, 0x02), TERM(TERM_RDMAP_PROT, 0x02),
-			       TERM(TERM_RDMAP_OP, 0x09));
-	case T3_STATUS_WRAP:
-		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x03), TERM(TERM_RDMAP_PROT, 0x04), LOCAL);
-	case T3_STATUS_BOUND:
-	case T3_STATUS_PBL_BOUND:
-		return BY_KIND(TERM(TERM_DDP_TAGGED, 0x01), TERM(TERM_RDMAP_PROT, 0x01), LOCAL);
-	case T3_STATUS_INV_SHARED_MR:
-	case T3_STATUS_INV_BOUND_MR:
-		return TERM(TERM_RDMAP_OP, 0x09);
-	case T3_STATUS_CRC:
-		return TERM(TERM_MPA, 0x02);
-	case T3_STATUS_MARKER:
-		return TERM(TERM_MPA, 0x03);
-	case T3_STATUS_PDU_LEN:
-		return TERM(TERM_DDP_UNTAGGED, 0x05);
-	case T3_STATUS_NO_RECV:
-		return TERM(TERM_DDP_UNTAGGED, 0x02);
-	case T3_STATUS_DDP_VERSION:
-		return tagged ? TERM(TERM_DDP_TAGGED, 0x04) : TERM(TERM_DDP_UNTAGGED, 0x06);
-	case T3_STATUS_RDMAP_VERSION:
-		return TERM(TERM_RDMAP_OP, 0x05);
-	case T3_STATUS_OPCODE:
-		return TERM(TERM_RDMAP_OP, 0x06);
-	case T3_STATUS_DDP_QUEUE:
-		return TERM(TERM_DDP_UNTAGGED, 0x01);
-	case T3_STATUS_MSN:
-	case T3_STATUS_MSN_GAP:
-	case T3_STATUS_MSN_RANGE:
-	case T3_STATUS_IRD_OVERFLOW:
-		return TERM(TERM_DDP_UNTAGGED, 0x03);
-	case T3_STATUS_TBIT:
-		return TERM(TERM_DDP_CATA, 0x00);
-	case T3_STATUS_MO:
-		return TERM(TERM_DDP_UNTAGGED, 0x04);
-	default:
-		return LOCAL;
-	}
-#undef BY_KIND
-#undef LOCAL
-#undef TERM
+	if (status >= ARRAY_SIZE(t3_terms))
+		return local;
+	return t3_terms[status][t3_term_kind(opcode, is_sq)];
 }
