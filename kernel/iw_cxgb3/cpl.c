@@ -278,9 +278,9 @@ int t3_send_rtr_read(struct t3_ep *ep)
 	skb->priority = CPL_PRIORITY_DATA;
 	wr = t3_cpl_put_wr(skb, sizeof(*wr), T3_WR_OP_READ, ep->tid);
 	wr->rdma_op = T3_RDMA_READ_REQ;
-	wr->rem_stag = cpu_to_be32(1);
+	wr->rem_stag = cpu_to_be32(T3_RTR_STAG);
 	wr->rem_to = cpu_to_be64(1);
-	wr->local_stag = cpu_to_be32(1);
+	wr->local_stag = cpu_to_be32(T3_RTR_STAG);
 	wr->local_to = cpu_to_be64(1);
 	return t3_dev_send(ep->dev, skb);
 }

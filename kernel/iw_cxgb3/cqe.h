@@ -17,6 +17,7 @@
 #include "hw/t3_cqe_decode.h"
 #include "wq.h"
 
+/* The fields of an entry in memory; hw/t3_cqe_decode.h decodes its header. */
 static inline u32 t3_cqe_qpid(const struct t3_cqe *cqe)
 {
 	return t3_header_qpid(be32_to_cpu(cqe->header));
@@ -35,11 +36,6 @@ static inline u8 t3_cqe_opcode(const struct t3_cqe *cqe)
 static inline bool t3_cqe_is_sq(const struct t3_cqe *cqe)
 {
 	return t3_header_is_sq(be32_to_cpu(cqe->header));
-}
-
-static inline bool t3_cqe_gen(const struct t3_cqe *cqe)
-{
-	return t3_header_gen(be32_to_cpu(cqe->header));
 }
 
 enum t3_cqe_verdict {

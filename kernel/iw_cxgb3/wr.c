@@ -193,18 +193,6 @@ void t3_wr_build_terminate(void *buf, u32 tid, u8 layer_type, u8 code)
 	term[1] = code;
 }
 
-void t3_wr_build_rtr_read(struct t3_wr_read *wr, u32 tid)
-{
-	memset(wr, 0, sizeof(*wr));
-	wr->hdr.hi = t3_wr_hi(T3_WR_OP_READ, 0);
-	wr->hdr.lo = t3_wr_lo(FLITS(*wr), tid, false);
-	wr->rdma_op = T3_RDMA_READ_REQ;
-	wr->rem_stag = cpu_to_be32(T3_RTR_STAG);
-	wr->rem_to = cpu_to_be64(1);
-	wr->local_stag = cpu_to_be32(T3_RTR_STAG);
-	wr->local_to = cpu_to_be64(1);
-}
-
 void t3_wr_build_ctrl_context(struct t3_wr_modify_qp *wr, u64 ring_dma, u32 slots)
 {
 	u64 cmd = (u64)T3_CTRL_QP_CONTEXT << 8 | 3;

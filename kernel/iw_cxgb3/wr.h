@@ -83,9 +83,6 @@ void t3_wr_build_rdma_init(struct t3_wr_rdma_init *wr, const struct t3_rdma_init
 /* term: terminate control word, layer and type in the first byte. */
 void t3_wr_build_terminate(void *wr, u32 tid, u8 layer_type, u8 code);
 
-/* The zero-length RDMA READ of an initiator: the RTR message of MPA revision 2 (RFC 6581). */
-void t3_wr_build_rtr_read(struct t3_wr_read *wr, u32 tid);
-
 /* Egress context of the control QP; slots == 0 invalidates it. */
 void t3_wr_build_ctrl_context(struct t3_wr_modify_qp *wr, u64 ring_dma, u32 slots);
 

@@ -310,13 +310,6 @@ TEST(WrTerminate, IsASendOfTheControlWord) {
                                     "11010000 00000000");
 }
 
-TEST(WrRtrRead, IsAZeroLengthReadWithStagOne) {
-    t3_wr_read wr;
-    t3_wr_build_rtr_read(&wr, 0x12);
-    EXPECT_EQ(words(&wr, 12), "16c00000 00001206 00000000 00000000 01000000 00000001 00000000 00000001 "
-                              "00000001 00000000 00000000 00000001");
-}
-
 TEST(WrControlContext, SetUpAndTearDown) {
     t3_wr_modify_qp wr;
     t3_wr_build_ctrl_context(&wr, 0x0000123456789000, 256);
