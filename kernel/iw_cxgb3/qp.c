@@ -2,6 +2,7 @@
 /*
  * Queue pairs: creation and destruction, states, posting.
  */
+#include <linux/build_bug.h>
 #include <linux/log2.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
@@ -567,23 +568,29 @@ static int t3_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 /* --- posting, for kernel consumers -------------------------------------------- */
 
-static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr *wr,
-			   struct t3_send *req)
-{
-	int i;
+/* The list of the consumer is used without a copy. */
+static_assert(sizeof(struct t3_host_sge) == sizeof(struct ib_sge));
+static_assert(offsetof(struct t3_host_sge, addr) == offsetof(struct ib_sge, addr));
+static_assert(offsetof(struct t3_host_sge, len) == offsetof(struct ib_sge, length));
+static_assert(offsetof(struct t3_host_sge, stag) == offsetof(struct ib_sge, lkey));
 
-	memset(req, 0, sizeof(*req));
-	req->wr_id = wr->wr_id;
+static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr *wr,
+			   struct t3_send *send)
+{
+	struct t3_request *req = &send->req;
+
+	memset(send, 0, sizeof(*send));
+	send->wr_id = wr->wr_id;
 	if (qp->sq_sig_all || wr->send_flags & IB_SEND_SIGNALED)
-		req->flags |= T3_WR_F_COMPLETION;
+		send->flags |= T3_WR_F_COMPLETION;
 	if (wr->send_flags & IB_SEND_SOLICITED)
-		req->flags |= T3_WR_F_SOLICITED;
+		send->flags |= T3_WR_F_SOLICITED;
 	req->is_inline = wr->send_flags & IB_SEND_INLINE;
 
 	switch (wr->opcode) {
 	case IB_WR_SEND:
 	case IB_WR_SEND_WITH_INV:
-		req->op = T3_WR_OP_SEND;
+		send->op = T3_WR_OP_SEND;
 		req->rdma_op = wr->opcode == IB_WR_SEND ?
 			(wr->send_flags & IB_SEND_SOLICITED ? T3_RDMA_SEND_SE : T3_RDMA_SEND) :
 			(wr->send_flags & IB_SEND_SOLICITED ? T3_RDMA_SEND_SE_INV :
@@ -591,19 +598,19 @@ static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib
 		if (wr->opcode == IB_WR_SEND_WITH_INV)
 			req->inv_stag = wr->ex.invalidate_rkey;
 		if (wr->send_flags & IB_SEND_FENCE)
-			req->flags |= T3_WR_F_READ_FENCE;
+			send->flags |= T3_WR_F_READ_FENCE;
 		break;
 	case IB_WR_RDMA_WRITE:
-		req->op = T3_WR_OP_WRITE;
+		send->op = T3_WR_OP_WRITE;
 		req->rdma_op = T3_RDMA_WRITE;
 		req->rkey = rdma_wr(wr)->rkey;
 		req->remote_addr = rdma_wr(wr)->remote_addr;
 		if (wr->send_flags & IB_SEND_FENCE)
-			req->flags |= T3_WR_F_READ_FENCE;
+			send->flags |= T3_WR_F_READ_FENCE;
 		break;
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
-		req->op = T3_WR_OP_READ;
+		send->op = T3_WR_OP_READ;
 		req->rdma_op = T3_RDMA_READ_REQ;
 		req->rkey = rdma_wr(wr)->rkey;
 		req->remote_addr = rdma_wr(wr)->remote_addr;
@@ -611,17 +618,17 @@ static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib
 		req->is_inline = false;
 		break;
 	case IB_WR_LOCAL_INV:
-		req->op = T3_WR_OP_LOCAL_INV;
+		send->op = T3_WR_OP_LOCAL_INV;
 		req->rdma_op = T3_RDMA_LOCAL_INV;
 		req->inv_stag = wr->ex.invalidate_rkey;
 		if (wr->send_flags & IB_SEND_FENCE)
-			req->flags |= T3_WR_F_LOCAL_FENCE;
+			send->flags |= T3_WR_F_LOCAL_FENCE;
 		return 0;
 	case IB_WR_REG_MR:
-		req->op = T3_WR_OP_FASTREG;
+		send->op = T3_WR_OP_FASTREG;
 		req->rdma_op = T3_RDMA_FASTREG;
 		return t3_mr_fastreg(dev, reg_wr(wr)->mr, reg_wr(wr)->key,
-				     reg_wr(wr)->access, &req->fr);
+				     reg_wr(wr)->access, &send->fr);
 	default:
 		/* iWARP has no immediate data and no atomics; there is no kernel verb to bind. */
 		return -EOPNOTSUPP;
@@ -630,11 +637,7 @@ static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib
 	if (wr->num_sge < 0 || wr->num_sge > T3_MAX_SGE)
 		return -EINVAL;
 	req->num_sge = wr->num_sge;
-	for (i = 0; i < wr->num_sge; i++) {
-		req->sge[i].addr = wr->sg_list[i].addr;
-		req->sge[i].len = wr->sg_list[i].length;
-		req->sge[i].stag = wr->sg_list[i].lkey;
-	}
+	req->sge = (const struct t3_host_sge *)wr->sg_list;
 	return 0;
 }
 
@@ -722,7 +725,7 @@ static int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
 	bool ring = false, late = false;
-	struct t3_send req;
+	struct t3_send send;
 	unsigned long flags;
 	int err = 0;
 
@@ -732,15 +735,15 @@ static int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	}
 	spin_lock_irqsave(&qp->lock, flags);
 	for (; wr; wr = wr->next) {
-		err = t3_send_from_wr(dev, qp, wr, &req);
+		err = t3_send_from_wr(dev, qp, wr, &send);
 		if (err)
 			break;
 		if (t3_qp_can_post(qp)) {
-			err = t3_wq_post_send(&qp->wq, &req);
+			err = t3_wq_post_send(&qp->wq, &send);
 			ring = ring || !err;
 		} else {
-			req.flags |= T3_WR_F_COMPLETION;
-			err = t3_wq_defer_send(&qp->wq, &req);
+			send.flags |= T3_WR_F_COMPLETION;
+			err = t3_wq_defer_send(&qp->wq, &send);
 			late = late || !err;
 		}
 		if (err)

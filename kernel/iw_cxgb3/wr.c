@@ -23,29 +23,20 @@ void t3_wr_publish(union t3_wr_slot *slot, u32 flits, u32 tid, u32 gen)
 
 static int t3_wq_build_send(union t3_wr_slot *slot, const struct t3_send *send)
 {
-	const struct t3_request req = {
-		.rdma_op = send->rdma_op,
-		.local_inv = send->local_inv,
-		.is_inline = send->is_inline,
-		.inv_stag = send->inv_stag,
-		.rkey = send->rkey,
-		.remote_addr = send->remote_addr,
-		.num_sge = send->num_sge,
-		.sge = send->sge,
-	};
+	const struct t3_request *req = &send->req;
 
 	switch (send->op) {
 	case T3_WR_OP_SEND:
-		return t3_build_send(&slot->send, &req);
+		return t3_build_send(&slot->send, req);
 	case T3_WR_OP_WRITE:
-		return t3_build_write(&slot->write, &req);
+		return t3_build_write(&slot->write, req);
 	case T3_WR_OP_READ:
 		/* The card cannot place a response by bus address. */
-		if (send->num_sge && send->sge[0].len && !send->sge[0].stag)
+		if (req->num_sge && req->sge[0].len && !req->sge[0].stag)
 			return -EINVAL;
-		return t3_build_read(&slot->read, &req);
+		return t3_build_read(&slot->read, req);
 	case T3_WR_OP_LOCAL_INV:
-		return t3_build_local_inv(&slot->local_inv, &req);
+		return t3_build_local_inv(&slot->local_inv, req);
 	case T3_WR_OP_FASTREG:
 		return t3_build_fastreg(&slot->fastreg, &send->fr);
 	default:
@@ -53,16 +44,16 @@ static int t3_wq_build_send(union t3_wr_slot *slot, const struct t3_send *send)
 	}
 }
 
-static void t3_sq_record(struct t3_wq *wq, const struct t3_send *req)
+static void t3_sq_record(struct t3_wq *wq, const struct t3_send *send)
 {
 	struct t3_sq_entry *e = t3_sq_at(wq, wq->sq_wptr);
 
 	memset(e, 0, sizeof(*e));
-	e->wr_id = req->wr_id;
-	e->rdma_op = req->rdma_op;
-	e->signaled = req->flags & T3_WR_F_COMPLETION;
-	if (req->op == T3_WR_OP_READ && req->num_sge)
-		e->read_len = req->sge[0].len;
+	e->wr_id = send->wr_id;
+	e->rdma_op = send->req.rdma_op;
+	e->signaled = send->flags & T3_WR_F_COMPLETION;
+	if (send->op == T3_WR_OP_READ && send->req.num_sge)
+		e->read_len = send->req.sge[0].len;
 	wq->sq_wptr++;
 }
 
@@ -71,33 +62,33 @@ static union t3_wr_slot *t3_wq_next_slot(const struct t3_wq *wq)
 	return &wq->slots[wq->wptr & (t3_wq_slots(wq) - 1)];
 }
 
-int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *req)
+int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *send)
 {
 	union t3_wr_slot *slot = t3_wq_next_slot(wq);
 	/* A read has no flags; the card always writes an entry for it. */
-	u8 flags = req->op == T3_WR_OP_READ ? 0 : req->flags;
+	u8 flags = send->op == T3_WR_OP_READ ? 0 : send->flags;
 	int flits;
 
 	if (!t3_sq_avail(wq))
 		return -ENOMEM;
-	flits = t3_wq_build_send(slot, req);
+	flits = t3_wq_build_send(slot, send);
 	if (flits < 0)
 		return flits;
 
-	slot->hdr.hi = t3_wr_hi(req->op, flags);
+	slot->hdr.hi = t3_wr_hi(send->op, flags);
 	slot->send.id.hi = wq->sq_wptr;
 	slot->send.id.lo = 0;
 	t3_wr_publish(slot, flits, 0, t3_gen(wq->wptr, wq->slots_log2));
-	t3_sq_record(wq, req);
+	t3_sq_record(wq, send);
 	wq->wptr++;
 	return 0;
 }
 
-int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *req)
+int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *send)
 {
 	if (!t3_sq_avail(wq))
 		return -ENOMEM;
-	t3_sq_record(wq, req);
+	t3_sq_record(wq, send);
 	return 0;
 }
 

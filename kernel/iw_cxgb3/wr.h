@@ -20,15 +20,8 @@
 struct t3_send {
 	u64 wr_id;
 	u8 op;			/* T3_WR_OP_SEND, WRITE, READ, LOCAL_INV or FASTREG */
-	u8 rdma_op;		/* T3_RDMA_* */
 	u8 flags;		/* T3_WR_F_*; COMPLETION: signaled */
-	bool local_inv;		/* READ: invalidate the sink afterwards */
-	bool is_inline;		/* sge[].addr is a host pointer */
-	u32 inv_stag;		/* SEND with invalidate, LOCAL_INV */
-	u32 rkey;
-	u64 remote_addr;
-	u32 num_sge;
-	struct t3_host_sge sge[T3_MAX_SGE];
+	struct t3_request req;	/* req.sge is the list of the consumer */
 	struct t3_fastreg fr;
 };
 
@@ -45,11 +38,11 @@ struct t3_recv {
  * -ENOMEM (queue full), -EMSGSIZE (too long), -EINVAL (malformed, or not
  * supported by the card). On an error nothing has changed.
  */
-int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *req);
+int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *send);
 int t3_wq_post_recv(struct t3_wq *wq, const struct t3_recv *req);
 
 /* Record a request of a queue that is in error, without a slot: a flush completes it. */
-int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *req);
+int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *send);
 int t3_wq_defer_recv(struct t3_wq *wq, const struct t3_recv *req);
 
 /*

@@ -11,6 +11,7 @@ extern "C" {
 #include "kernel/iw_cxgb3/cqe.h"
 #include "kernel/iw_cxgb3/wr.h"
 }
+#include "send.hh"
 #include "words.hh"
 
 namespace {
@@ -56,7 +57,7 @@ protected:
     }
 
     void post(std::uint64_t id, std::uint8_t op, bool signaled = true) {
-        t3_send req{};
+        Send req{};
         req.wr_id = id;
         req.rdma_op = op;
         req.op = op == T3_RDMA_READ_REQ ? T3_WR_OP_READ
@@ -65,7 +66,7 @@ protected:
         req.flags = signaled ? T3_WR_F_COMPLETION : 0;
         req.num_sge = 1;
         req.sge[0] = {0x1000, 50, 0x001234ff};
-        ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+        ASSERT_EQ(post_send(wq, req), 0);
     }
 
     void post_recv(std::uint64_t id) {
@@ -284,11 +285,11 @@ TEST_F(Completions, SecondFlushAndLateEntriesCompleteNothing) {
 // Draining posts to a queue in error: the request completes at the next flush.
 TEST_F(Completions, DeferredRequestsAreFlushed) {
     t3_wq_flush(&wq);
-    t3_send req{};
+    Send req{};
     req.wr_id = 9;
     req.flags = T3_WR_F_COMPLETION;
     const auto slots_used = wq.wptr;
-    ASSERT_EQ(t3_wq_defer_send(&wq, &req), 0);
+    ASSERT_EQ(defer_send(wq, req), 0);
     EXPECT_EQ(wq.wptr, slots_used);
     t3_wq_flush(&wq);
     EXPECT_EQ(sends(), "9:" + std::to_string(T3_STATUS_FLUSH));

@@ -11,6 +11,7 @@ extern "C" {
 #include "hw/t3_tpt.h"
 #include "kernel/iw_cxgb3/wr.h"
 }
+#include "send.hh"
 #include "words.hh"
 
 namespace {
@@ -40,9 +41,9 @@ private:
     std::array<t3_rq_entry, 16> rq_{};
 };
 
-t3_send request(std::uint8_t op, std::uint8_t rdma_op, std::uint64_t addr, std::uint32_t len,
-                std::uint32_t stag = 0x001234ff) {
-    t3_send req{};
+Send request(std::uint8_t op, std::uint8_t rdma_op, std::uint64_t addr, std::uint32_t len,
+             std::uint32_t stag = 0x001234ff) {
+    Send req{};
     req.wr_id = 42;
     req.op = op;
     req.rdma_op = rdma_op;
@@ -63,7 +64,7 @@ protected:
 
 TEST_F(InitiatorQueue, Send) {
     const auto req = request(T3_WR_OP_SEND, T3_RDMA_SEND, 0x7f0012345ff8, 100);
-    ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    ASSERT_EQ(post_send(wq, req), 0);
     EXPECT_EQ(flits(6, 0, 6), "14c00100 80000006 05000000 00000000 03000000 00000000 00000064 00000001 "
                               "001234ff 00000064 00007f00 12345ff8");
     EXPECT_EQ(flits(6, 15, 1), "00000000 00000001");
@@ -76,7 +77,7 @@ TEST_F(InitiatorQueue, Send) {
 TEST_F(InitiatorQueue, SolicitedSend) {
     auto req = request(T3_WR_OP_SEND, T3_RDMA_SEND_SE, 0x7f0012345ff8, 100);
     req.flags |= T3_WR_F_SOLICITED;
-    ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    ASSERT_EQ(post_send(wq, req), 0);
     EXPECT_EQ(flits(6, 0, 1), "14c00500 80000006");
     EXPECT_EQ(flits(6, 2, 1), "05000000 00000000");
 }
@@ -87,7 +88,7 @@ TEST_F(InitiatorQueue, Write) {
     auto req = request(T3_WR_OP_WRITE, T3_RDMA_WRITE, 0x7f0012345678, 41);
     req.rkey = 0x002345ff;
     req.remote_addr = 0x00005500aabbc100;
-    ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    ASSERT_EQ(post_send(wq, req), 0);
     EXPECT_EQ(flits(7, 0, 7), "11c00100 80000007 06000000 00000000 00000000 002345ff 00005500 aabbc100 "
                               "00000029 00000001 001234ff 00000029 00007f00 12345678");
     EXPECT_EQ(flits(7, 15, 1), "00000000 00000001");
@@ -100,7 +101,7 @@ TEST_F(InitiatorQueue, ReadHasNoFlags) {
     req.flags |= T3_WR_F_SOLICITED;
     req.rkey = 0x002345ff;
     req.remote_addr = 0x00005500aabbc140;
-    ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    ASSERT_EQ(post_send(wq, req), 0);
     EXPECT_EQ(flits(8, 0, 6), "16c00000 80000006 07000000 00000000 01000000 002345ff 00005500 aabbc140 "
                               "001234ff 00000032 00007f00 123456b8");
     EXPECT_EQ(t3_sq_at(&wq, 7)->read_len, 50u);
@@ -113,14 +114,14 @@ TEST_F(InitiatorQueue, ZeroLengthReadHasNonzeroStags) {
     for (const unsigned num_sge : {0U, 1U}) {
         req.num_sge = num_sge;
         const auto at = wq.wptr;
-        ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+        ASSERT_EQ(post_send(wq, req), 0);
         EXPECT_EQ(flits(at, 2, 4), "01000000 00000002 00000000 00000000 00000002 00000000 00000000 00000000");
     }
 }
 
 TEST_F(InitiatorQueue, ReadIntoBusAddressIsRefused) {
     const auto req = request(T3_WR_OP_READ, T3_RDMA_READ_REQ, 0x1000, 50, 0);
-    EXPECT_EQ(t3_wq_post_send(&wq, &req), -EINVAL);
+    EXPECT_EQ(post_send(wq, req), -EINVAL);
     EXPECT_EQ(wq.wptr, 6u);
     EXPECT_EQ(wq.sq_wptr, 5u);
 }
@@ -132,7 +133,7 @@ TEST_F(InitiatorQueue, InlineIsConcatenatedAndRoundedUp) {
     req.is_inline = true;
     req.num_sge = 2;
     req.sge[1] = {reinterpret_cast<std::uintptr_t>(second), 3, 0};
-    ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    ASSERT_EQ(post_send(wq, req), 0);
     EXPECT_EQ(flits(6, 0, 1), "14c00100 80000006"); // 4 flits and 13 bytes
     EXPECT_EQ(flits(6, 3, 1), "0000000d 00000000"); // num_sge 0
     EXPECT_EQ(flits(6, 4, 1), "30313233 34353637");
@@ -144,13 +145,13 @@ TEST_F(InitiatorQueue, InlineLimits) {
         auto req = request(T3_WR_OP_WRITE, T3_RDMA_WRITE, reinterpret_cast<std::uintptr_t>(data.data()), len);
         req.is_inline = true;
         const auto at = wq.wptr;
-        ASSERT_EQ(t3_wq_post_send(&wq, &req), 0) << len;
+        ASSERT_EQ(post_send(wq, req), 0) << len;
         const auto flits_used = flits(at, 0, 1).substr(15, 2);
         EXPECT_EQ(std::stoul(flits_used, nullptr, 16), 5 + (len + 7) / 8) << len;
     }
     auto req = request(T3_WR_OP_WRITE, T3_RDMA_WRITE, reinterpret_cast<std::uintptr_t>(data.data()), 65);
     req.is_inline = true;
-    EXPECT_EQ(t3_wq_post_send(&wq, &req), -EMSGSIZE);
+    EXPECT_EQ(post_send(wq, req), -EMSGSIZE);
 }
 
 // X1: the sum of the lengths must not wrap before it is compared.
@@ -160,11 +161,11 @@ TEST_F(InitiatorQueue, LengthsThatWrapAreRefused) {
     req.sge[1] = {0x2000, 0x20, 0x001234ff};
     for (const bool is_inline : {false, true}) {
         req.is_inline = is_inline;
-        EXPECT_EQ(t3_wq_post_send(&wq, &req), -EMSGSIZE);
+        EXPECT_EQ(post_send(wq, req), -EMSGSIZE);
     }
     req.num_sge = T3_MAX_SGE + 1;
     req.is_inline = false;
-    EXPECT_EQ(t3_wq_post_send(&wq, &req), -EINVAL);
+    EXPECT_EQ(post_send(wq, req), -EINVAL);
     EXPECT_EQ(wq.wptr, 6u);
 }
 
@@ -172,7 +173,7 @@ TEST_F(InitiatorQueue, LocalInvalidate) {
     auto req = request(T3_WR_OP_LOCAL_INV, T3_RDMA_LOCAL_INV, 0, 0);
     req.flags |= T3_WR_F_LOCAL_FENCE;
     req.inv_stag = 0x00123456;
-    ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    ASSERT_EQ(post_send(wq, req), 0);
     EXPECT_EQ(flits(6, 0, 3), "1ac01100 80000003 05000000 00000000 00123456 00000000");
 }
 
@@ -187,12 +188,12 @@ TEST_F(InitiatorQueue, FastRegister) {
               T3_PERM_LOCAL_READ | T3_PERM_REMOTE_READ,
               2,
               reinterpret_cast<const __u64*>(pages.data())};
-    ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+    ASSERT_EQ(post_send(wq, req), 0);
     EXPECT_EQ(flits(6, 0, 7), "19c00100 80000007 05000000 00000000 00123456 00001800 00007f00 12345800 "
                               "0200010a 00000000 00000001 00aa0000 00000001 00bb1000");
     for (const unsigned npages : {0U, T3_MAX_FASTREG_PAGES + 1U}) {
         req.fr.npages = npages;
-        EXPECT_EQ(t3_wq_post_send(&wq, &req), -EINVAL) << npages;
+        EXPECT_EQ(post_send(wq, req), -EINVAL) << npages;
     }
 }
 
@@ -222,9 +223,9 @@ TEST_F(Queue, FullQueues) {
     const auto send = request(T3_WR_OP_SEND, T3_RDMA_SEND, 0x1000, 1);
     const t3_recv recv{};
     for (int i = 0; i < 16; i++)
-        ASSERT_EQ(t3_wq_post_send(&wq, &send), 0) << i;
-    EXPECT_EQ(t3_wq_post_send(&wq, &send), -ENOMEM);
-    EXPECT_EQ(t3_wq_defer_send(&wq, &send), -ENOMEM);
+        ASSERT_EQ(post_send(wq, send), 0) << i;
+    EXPECT_EQ(post_send(wq, send), -ENOMEM);
+    EXPECT_EQ(defer_send(wq, send), -ENOMEM);
     for (int i = 0; i < 15; i++)
         ASSERT_EQ(t3_wq_post_recv(&wq, &recv), 0) << i;
     EXPECT_EQ(t3_wq_post_recv(&wq, &recv), -ENOMEM);
@@ -239,7 +240,7 @@ TEST_F(Queue, GenerationAlternatesAcrossTheWrap) {
     wq.sq_wptr = wq.sq_rptr = 0xfffffff8;
     for (int i = 0; i < 128; i++) {
         const auto at = wq.wptr;
-        ASSERT_EQ(t3_wq_post_send(&wq, &req), 0);
+        ASSERT_EQ(post_send(wq, req), 0);
         const bool generation = !(at & 32);
         EXPECT_EQ(flits(at % 32, 15, 1), generation ? "00000000 00000001" : "00000000 00000000") << at;
         EXPECT_EQ(flits(at % 32, 0, 1).substr(9, 1), generation ? "8" : "0") << at;
@@ -254,7 +255,7 @@ TEST_F(Queue, LeadingReceives) {
     EXPECT_EQ(t3_wq_leading_recvs(&wq), 0);
     ASSERT_EQ(t3_wq_post_recv(&wq, &recv), 0);
     ASSERT_EQ(t3_wq_post_recv(&wq, &recv), 0);
-    ASSERT_EQ(t3_wq_post_send(&wq, &send), 0);
+    ASSERT_EQ(post_send(wq, send), 0);
     ASSERT_EQ(t3_wq_post_recv(&wq, &recv), 0);
     EXPECT_EQ(t3_wq_leading_recvs(&wq), 2);
     // User space can write any content to its ring.
