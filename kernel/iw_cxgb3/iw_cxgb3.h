@@ -13,6 +13,20 @@
  *   rsc.c     ids, doorbell groups, adapter memory pools; quota.c shares of them
  *   cm.c, cpl.c, ep_fsm.c, mpa.c: connections (cm.h)
  *
+ * Layers, from top to bottom. A file calls its own layer and those below; the only
+ * calls upward are listed here.
+ *
+ *   device         main.c and event.c: lifetime of a device, dispatch of events
+ *   connections    cm.h and the files that include it
+ *   verbs objects  verbs.c, qp.c, cq.c, mr.c, umem.h; upward: a QP closes, aborts or
+ *                  references its endpoint (t3_ep_*), and its destruction ends a
+ *                  pending connect
+ *   card services  ctrl.c, health.c, rsc.c, quota.h, port.c, stats.c; upward:
+ *                  health.c ends the connections of an unresponsive card, port.c and
+ *                  health.c dispatch events, ctrl.c rings a doorbell
+ *   pure logic     qp_fsm.h, wq.h, wr.h, cqe.h, tpt.h, ep_fsm.h, mpa.h; no header of
+ *                  the driver but wq.h, in wr.h and cqe.h
+ *
  * Locks, outermost first (docs/locking.md has the reasons):
  *
  *   t3_ctrl.mutex     slots of the control ring; sleeps

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Per-user limits for a card's resources. All users of the host share a card, and
- * without a limit one user could exhaust it. So all contexts of one user (a kuid)
- * together get at most seven eighths of each resource of a device, and the
+ * Card services: per-user limits for a card's resources. All users of the host share
+ * a card, and without a limit one user could exhaust it. So all contexts of one user
+ * (a kuid) together get at most seven eighths of each resource of a device, and the
  * remainder is available to other users. Kernel consumers have no limit, and
  * neither have processes that open the device, listen or connect with
  * CAP_SYS_RESOURCE.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pinned user memory. ib_umem is not used, because it is part of ib_uverbs.ko in
- * 6.1 and 6.12, and that module must be replaceable.
+ * Pinned user memory; calls no other file of the driver. ib_umem is not used, because
+ * it is part of ib_uverbs.ko in 6.1 and 6.12, and that module must be replaceable.
  */
 #ifndef T3_UMEM_H
 #define T3_UMEM_H
