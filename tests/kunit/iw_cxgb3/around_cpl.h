@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Stubs for the callees of cpl.c, for suites that test its messages: a NIC driver without ids, a
- * connection manager without consumers, no listener. Include after conn.h.
+ * Empty fakes for suites that test the messages of cpl.c: a NIC driver without ids, a connection
+ * manager without consumers, no listener. Include after conn.h.
  */
 #ifndef T3_KUNIT_AROUND_CPL_H
 #define T3_KUNIT_AROUND_CPL_H
