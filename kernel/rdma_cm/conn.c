@@ -3,6 +3,7 @@
  * Connections, as consumers ask for them: a step in the table, then the call to the
  * provider without any lock, then, if that failed, a step back.
  */
+#include <linux/cred.h>
 #include <net/net_namespace.h>
 
 #include <t3_race_point.h>
@@ -37,6 +38,8 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 		return ret;
 	cm->backlog = backlog > 0 ? backlog : DEFAULT_BACKLOG;
 	cm->room = cm->backlog;
+	if (!cm->listen_cred)
+		cm->listen_cred = get_current_cred();
 	T3_RACE_POINT(cm_listen_stepped);
 	ret = cm->bind.reuse ? cm_port_listen(cm) : 0;
 	if (!ret)

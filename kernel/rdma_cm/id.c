@@ -2,6 +2,7 @@
 /*
  * Ids: how they are made and end, and the one function that changes their state.
  */
+#include <linux/cred.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -37,6 +38,7 @@ static void cm_id_free(struct kref *ref)
 	list_del(&id->of_all);
 	spin_unlock_irqrestore(&all_ids_lock, flags);
 	put_net(cm_net(id));
+	put_cred(id->listen_cred);
 	kfree(id);
 	mem_cgroup_put(memcg);
 	/* The module may be unloaded as soon as its devices have no users. */

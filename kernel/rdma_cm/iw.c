@@ -7,6 +7,8 @@
  * needs memory, and if there is none, or the listener's queue is full, the provider refuses
  * it by itself.
  */
+#include <linux/cred.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include <t3_race_point.h>
@@ -276,6 +278,25 @@ static void listener_hide(struct cm_listener *l)
 		cm_res_hide(&l->mirror);
 }
 
+/*
+ * A device that is added later listens in a kworker. The provider charges its memory and its quota
+ * to the user who called listen, in either case.
+ */
+static int iw_create_listen(struct cm_listener *l)
+{
+	struct cm_id *id = l->id;
+	struct mem_cgroup *memcg;
+	const struct cred *cred;
+	int ret;
+
+	cred = override_creds(id->listen_cred);
+	memcg = set_active_memcg(id->memcg);
+	ret = l->iw.device->ops.iw_create_listen(&l->iw, id->backlog);
+	set_active_memcg(memcg);
+	revert_creds(cred);
+	return ret;
+}
+
 /**
  * cm_iw_listen - listen on a device
  * @id: the id
@@ -319,7 +340,7 @@ int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 
 	cm_port_leave_to(id, dev->device);
 	T3_RACE_POINT(cm_listener_linked);
-	ret = dev->device->ops.iw_create_listen(&l->iw, id->backlog);
+	ret = iw_create_listen(l);
 	T3_RACE_POINT(cm_listener_listens);
 	if (ret) {
 		cm_dev_unlink_listener(l);

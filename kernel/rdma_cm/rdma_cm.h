@@ -216,6 +216,8 @@ struct cm_binding {
  * @qp_wanted: the provider is to find the QP, and the id takes its reference then
  * @bound_if: the interface that the id was bound to before a lookup, or 0
  * @memcg: what a process's id is charged to; NULL for ids of modules
+ * @listen_cred: credentials of the caller of t3_rdma_listen(); a device that is added later
+ *	listens with them
  * @addr_used: there was a lookup
  * @addr_pending: a lookup will still call back
  */
@@ -261,6 +263,7 @@ struct cm_id {
 	struct list_head wildcard;
 	u64 wildcard_seq;
 	int backlog;
+	const struct cred *listen_cred;	/* set once */
 
 	struct list_head of_all;
 };

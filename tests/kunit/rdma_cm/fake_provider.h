@@ -78,6 +78,9 @@ static struct {
 	/* What the devices answer to a listen; the other one is in another namespace. */
 	int listen_fails, other_listen_fails;
 	bool other_elsewhere;
+	/* Whom the last listen was charged to. */
+	kuid_t listen_uid;
+	struct mem_cgroup *listen_memcg;
 	/* The provider takes ports in the host's TCP by sockets, as siw does. */
 	bool has_sockets;
 	struct socket *sock;
@@ -357,6 +360,10 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 {
 	int ret = fake.fails;
 
+	fake.listen_uid = current_uid();
+#ifdef CONFIG_MEMCG
+	fake.listen_memcg = current->active_memcg;
+#endif
 	fake.fails = 0;
 	if (!ret)
 		ret = iw->device == &fake.other ? fake.other_listen_fails : fake.listen_fails;

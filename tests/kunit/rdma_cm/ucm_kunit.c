@@ -862,6 +862,31 @@ static void a_device_comes_without_memory(struct kunit *test)
 	uncharged_by_design(test);
 }
 
+/* A device is added by a kworker. Its listener is charged to the user who called listen. */
+static void a_new_device_charges_the_listening_user(struct kunit *test)
+{
+	struct cred *user = prepare_creds();
+	const struct cred *before;
+
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	user->uid = KUIDT_INIT(1000);
+	before = override_creds(user);
+	filp.f_cred = user;
+	victim = listener(test, INADDR_ANY);
+	filp.f_cred = before;
+	revert_creds(before);
+	put_cred(user);
+	fake.listen_memcg = NULL;
+	fake.listen_uid = GLOBAL_ROOT_UID;
+	fake_add(test, &fake.other);
+	KUNIT_EXPECT_NOT_NULL(test, fake.other_ear);
+	KUNIT_EXPECT_EQ(test, __kuid_val(fake.listen_uid), 1000u);
+	KUNIT_EXPECT_PTR_EQ(test, fake.listen_memcg,
+			    to_cm_id(((struct ucm_context *)xa_load(&ucm_contexts, victim))->cm_id)
+				    ->memcg);
+	cm_remove_one(&fake.other, fake.other_dev);
+}
+
 static void lose_the_device(struct kunit *test)
 {
 	static const u32 events[] = { RDMA_CM_EVENT_DEVICE_REMOVAL };
@@ -905,6 +930,7 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(a_listener_without_memory),
 	KUNIT_CASE(a_device_comes_without_memory),
 	KUNIT_CASE(a_device_goes_without_memory),
+	KUNIT_CASE(a_new_device_charges_the_listening_user),
 	{}
 };
 
