@@ -11,7 +11,7 @@
  *  - nothing waits for the network: an id that is destroyed while it connects goes
  *    away at once, and what comes of the connection later is undone;
  *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it and the port
- *    is in use on none;
+ *    is in use on none; devices without its address family do not count;
  *  - an id without a QP gets CONNECT_RESPONSE when its connection was accepted,
  *    and says t3_rdma_establish() when its QP is ready.
  */

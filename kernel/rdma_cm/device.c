@@ -247,15 +247,40 @@ static struct cm_id *next_wildcard(u64 after)
 	return NULL;
 }
 
+/*
+ * Logs that a device does not take a wildcard listener. A program can repeat its listen, so the
+ * rate is limited; and what a device without IPv6 does is logged once.
+ */
+static void listen_failed(struct cm_dev *dev, struct cm_id *id, int error)
+{
+	u16 port = cm_addr_port(cm_src(id));
+
+	lockdep_assert_held(&cm_devices_mutex);
+	if (error != -EAFNOSUPPORT) {
+		ibdev_warn_ratelimited(dev->device, "rdma_cm: no listener on port %u: error %d\n",
+				       port, error);
+	} else if (!dev->family_warned) {
+		dev->family_warned = true;
+		ibdev_warn(dev->device, "rdma_cm: no listener on port %u: the device has no IPv6\n",
+			   port);
+	}
+}
+
 /**
  * cm_listen_on_all - listen on all devices, and on those that will come
  * @id: the id
  *
- * A device that cannot (it knows no IPv6, or no more listeners) does not matter to the others, but
- * a port that is in use on one of them does: a part of the peers would reach somebody else.
+ * Each device that refuses is logged. What the refusal means for the call:
  *
- * Return: 0 if a device took it, or if there is none for it yet; -EADDRINUSE, or else the first
- * error, if it is to listen on none.
+ *  - EADDRINUSE fails it, as a part of the peers would reach another listener;
+ *  - EAFNOSUPPORT is as if the device was not there: the address is IPv6 only, the device IPv4;
+ *  - any other error fails it if no device listens.
+ *
+ * A device that is added later and refuses is logged, too, and is not tried again: the listener
+ * stays on the other devices. A new listen tries all devices.
+ *
+ * Return: 0 if a device listens, or if there is no device for it yet; else an error, and the id
+ * is to listen on none.
  */
 int cm_listen_on_all(struct cm_id *id)
 {
@@ -278,7 +303,9 @@ int cm_listen_on_all(struct cm_id *id)
 		if (access && !list_empty(&dev->item)) {
 			any |= !ret;
 			in_use |= ret == -EADDRINUSE;
-			if (ret && !first)
+			if (ret)
+				listen_failed(dev, id, ret);
+			if (ret && ret != -EAFNOSUPPORT && !first)
 				first = ret;
 		}
 		cm_dev_put(dev);
@@ -305,6 +332,7 @@ static int cm_add_one(struct ib_device *device)
 	struct cm_dev *dev;
 	struct cm_id *id;
 	u64 at = 0;
+	int ret;
 
 	if (!cm_iw_able(device))
 		return -EOPNOTSUPP;
@@ -326,11 +354,13 @@ static int cm_add_one(struct ib_device *device)
 		at = id->wildcard_seq;
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_add_next_listener);
-		/* A device that cannot (IPv6, a port in use) does not matter to the others. */
+		ret = 0;
 		if (rdma_dev_access_netns(device, cm_net(id)))
-			cm_iw_listen(id, dev);
-		cm_id_put(id);
+			ret = cm_iw_listen(id, dev);
 		mutex_lock(&cm_devices_mutex);
+		if (ret && cm_state(id) == CM_LISTENING)
+			listen_failed(dev, id, ret);
+		cm_id_put(id);
 	}
 	mutex_unlock(&cm_devices_mutex);
 	return 0;

@@ -85,11 +85,13 @@ struct socket;
  * @users: ids and listeners that point here, and one for the client's own
  * @gone: completed by the last of @users
  * @seq: orders devices by age, for walks that let go of the lock
+ * @family_warned: the log has that the device takes no IPv6
  */
 struct cm_dev {
 	struct ib_device *device;
 	struct list_head item;
 	u64 seq;
+	bool family_warned;
 	refcount_t users;
 	struct completion gone;
 	struct list_head ids;

@@ -954,16 +954,23 @@ struct wildcard {
 	const char *name;
 	bool has_other, other_elsewhere;
 	int other_answers, answers, result;
+	unsigned int warnings;
 };
 
 static const struct wildcard listens[] = {
-	{ "both listen", true, false, 0, 0, 0 },
-	{ "the port is in use on the only one", false, false, 0, -EADDRINUSE, -EADDRINUSE },
-	{ "the port is in use on one of two", true, false, 0, -EADDRINUSE, -EADDRINUSE },
-	{ "the port is in use, the other is elsewhere", true, true, 0, -EADDRINUSE, -EADDRINUSE },
-	{ "one cannot, one does", true, false, -EAFNOSUPPORT, 0, 0 },
-	{ "one cannot, the other is elsewhere", true, true, 0, -EAFNOSUPPORT, -EAFNOSUPPORT },
-	{ "neither can", true, false, -EAFNOSUPPORT, -ENOMEM, -EAFNOSUPPORT },
+	{ "both listen", true, false, 0, 0, 0, 0 },
+	{ "the port is in use on the only one", false, false, 0, -EADDRINUSE, -EADDRINUSE, 1 },
+	{ "the port is in use on one of two", true, false, 0, -EADDRINUSE, -EADDRINUSE, 1 },
+	{ "the port is in use, the other is in another namespace", true, true, 0, -EADDRINUSE,
+	  -EADDRINUSE, 1 },
+	{ "no IPv6 on one, in use on the other", true, false, -EAFNOSUPPORT, -EADDRINUSE,
+	  -EADDRINUSE, 2 },
+	{ "no IPv6 on one, the other listens", true, false, -EAFNOSUPPORT, 0, 0, 1 },
+	{ "no IPv6, the other is in another namespace", true, true, 0, -EAFNOSUPPORT, 0, 1 },
+	{ "no IPv6 on both", true, false, -EAFNOSUPPORT, -EAFNOSUPPORT, 0, 2 },
+	{ "no IPv6 on one, no memory on the other", true, false, -EAFNOSUPPORT, -ENOMEM,
+	  -ENOMEM, 2 },
+	{ "no memory on one, the other listens", true, false, -ENOMEM, 0, 0, 1 },
 };
 
 static void wildcard_name(const struct wildcard *wildcard, char *name)
@@ -989,6 +996,37 @@ static void a_listener_on_all_devices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, !!fake.ear, !wildcard->result && !wildcard->answers);
 	KUNIT_EXPECT_EQ(test, !!fake.other_ear, wildcard->has_other && !wildcard->result &&
 			!wildcard->other_elsewhere && !wildcard->other_answers);
+	KUNIT_EXPECT_EQ(test, fake.warnings, wildcard->warnings);
+	end(test);
+}
+
+/* A program may listen again and again: a device without IPv6 is in the log once. */
+static void a_device_without_ipv6_is_logged_once(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.listen_fails = -EAFNOSUPPORT;
+	listen_on_wildcard(test);
+	listener = NULL;
+	destroy(&id);
+	id = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
+	end(test);
+}
+
+/* A device that is added and refuses is logged; the listener stays where it is. */
+static void a_new_device_refuses_a_listener(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	fake.other_listen_fails = -ENOMEM;
+	fake_add(test, &fake.other);
+	fake_has_other = true;
+	KUNIT_EXPECT_NULL(test, fake.other_ear);
+	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	expect_told(test, "request", 0, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	end(test);
 }
 
@@ -1199,6 +1237,8 @@ static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE(a_queued_request_keeps_its_device),
 	KUNIT_CASE(a_request_is_of_the_device_it_arrived_on),
 	KUNIT_CASE_PARAM(a_listener_on_all_devices, wildcard_gen_params),
+	KUNIT_CASE(a_device_without_ipv6_is_logged_once),
+	KUNIT_CASE(a_new_device_refuses_a_listener),
 	KUNIT_CASE(a_listener_without_a_device),
 	KUNIT_CASE(a_device_goes_while_a_listener_comes),
 	KUNIT_CASE(a_failed_lookup_binds_to_no_interface),

@@ -78,6 +78,7 @@ static struct {
 	/* What the devices answer to a listen; the other one is in another namespace. */
 	int listen_fails, other_listen_fails;
 	bool other_elsewhere;
+	unsigned int warnings;
 	/* Whom the last listen was charged to. */
 	kuid_t listen_uid;
 	struct mem_cgroup *listen_memcg;
@@ -487,6 +488,9 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 	return 0;
 }
 
+#undef ibdev_warn_ratelimited
+#define ibdev_warn(...)			(fake.warnings++)
+#define ibdev_warn_ratelimited(...)	(fake.warnings++)
 #define rdma_restrack_get_byid		fake_entry
 #define rdma_restrack_put		fake_put_entry
 #define ib_modify_qp			fake_modify_qp
