@@ -37,7 +37,7 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (ret)
 		return ret;
 	cm->backlog = backlog > 0 ? backlog : DEFAULT_BACKLOG;
-	cm->room = cm->backlog;
+	atomic_set(&cm->backlog_left, cm->backlog);
 	if (!cm->listen_cred)
 		cm->listen_cred = get_current_cred();
 	T3_RACE_POINT(cm_listen_stepped);

@@ -167,6 +167,24 @@ static bool is_of_connection(enum cm_event event)
 	return event >= CM_EV_REPLY_OK && event <= CM_EV_CLOSE;
 }
 
+/**
+ * cm_backlog_get - take a place of a listener's backlog, for a connect request; in any context
+ * @listener: the listener
+ *
+ * The place is free again when the worker has taken the request, or by cm_backlog_put().
+ *
+ * Return: false if the backlog is full.
+ */
+bool cm_backlog_get(struct cm_id *listener)
+{
+	return atomic_add_unless(&listener->backlog_left, -1, 0);
+}
+
+void cm_backlog_put(struct cm_id *listener)
+{
+	atomic_inc(&listener->backlog_left);
+}
+
 /* Takes the oldest event, if it is of the kind that is asked for; its place is free again. */
 static bool cm_take(struct cm_id *id, struct cm_note *note, bool only_of_connection)
 {
@@ -180,10 +198,10 @@ static bool cm_take(struct cm_id *id, struct cm_note *note, bool only_of_connect
 	if (first) {
 		list_del_init(&first->item);
 		*note = *first;
-		if (note->event == CM_EV_REQUEST)
-			id->room++;
 	}
 	spin_unlock_irqrestore(&id->lock, flags);
+	if (first && note->event == CM_EV_REQUEST)
+		cm_backlog_put(id);
 	return first;
 }
 

@@ -190,33 +190,10 @@ static void listener_put(struct iw_cm_id *iw)
 	kref_put(&iw_to_listener(iw)->ref, listener_free);
 }
 
-static bool take_room(struct cm_id *id)
-{
-	unsigned long flags;
-	bool had;
-
-	spin_lock_irqsave(&id->lock, flags);
-	had = id->room > 0;
-	if (had)
-		id->room--;
-	spin_unlock_irqrestore(&id->lock, flags);
-	return had;
-}
-
-/* Of a request that did not come to the queue. */
-static void give_room_back(struct cm_id *id)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&id->lock, flags);
-	id->room++;
-	spin_unlock_irqrestore(&id->lock, flags);
-}
-
 /*
  * A request makes its id here, so that what the peer said has a place; the
- * listener's worker makes the rest of it. It counts as one of the listener's @room until
- * that worker has taken it.
+ * listener's worker makes the rest of it. It takes one of the listener's backlog until that
+ * worker has it.
  */
 static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 {
@@ -227,12 +204,12 @@ static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
 	if (said->event != IW_CM_EVENT_CONNECT_REQUEST)
 		return -EINVAL;
 	T3_RACE_POINT(cm_listener_upcall);
-	if (!take_room(listener))
+	if (!cm_backlog_get(listener))
 		return -ENOMEM;
 	id = cm_id_make(cm_net(listener), listener->mirror.id.event_handler, NULL, RDMA_PS_TCP,
 			IB_QPT_RC, listener->memcg, GFP_ATOMIC);
 	if (!id) {
-		give_room_back(listener);
+		cm_backlog_put(listener);
 		return -ENOMEM;
 	}
 	id->user = listener->user;

@@ -211,7 +211,7 @@ struct cm_binding {
  * @in_upcall: the handler must not sleep; it answers -ENOMEM and is called again
  * @rest: for the worker to do before all that is queued
  * @says: written by upcalls before their note is queued; read by the worker
- * @room: how many more requests a listener's queue may take
+ * @backlog_left: how many more requests a listener's queue takes; cm_backlog_get()
  * @refused: events that the table did not take
  * @qp_prepared: the consumer asked for attributes, or made a QP through us, before
  *	connect: it wants ESTABLISHED, not CONNECT_RESPONSE
@@ -240,7 +240,6 @@ struct cm_id {
 	bool addr_used;
 	bool addr_pending;
 	bool qp_prepared;
-	int room;
 	u32 refused;
 	unsigned int steps;
 	struct cm_moment history[CM_HISTORY];
@@ -265,6 +264,7 @@ struct cm_id {
 	struct list_head wildcard;
 	u64 wildcard_seq;
 	int backlog;
+	atomic_t backlog_left;
 	const struct cred *listen_cred;	/* set once */
 
 	struct list_head of_all;
@@ -308,6 +308,8 @@ enum cm_state cm_state(struct cm_id *id);
 /* event.c */
 int cm_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
 	    int status, const struct iw_cm_event *said, enum cm_where where);
+bool cm_backlog_get(struct cm_id *listener);
+void cm_backlog_put(struct cm_id *listener);
 void cm_queue_init(struct cm_id *id);
 int cm_events_init(void);
 void cm_events_exit(void);

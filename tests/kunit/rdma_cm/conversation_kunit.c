@@ -70,16 +70,6 @@ static struct rdma_cm_id *make_id(void)
 	return &id->mirror.id;
 }
 
-static unsigned int ids_alive(void)
-{
-	struct list_head *item;
-	unsigned int n = 0;
-
-	list_for_each(item, &all_ids)
-		n++;
-	return n;
-}
-
 /* --- steps ----------------------------------------------------------------- */
 
 enum kind {
@@ -404,7 +394,7 @@ static void end(struct kunit *test)
 	fake_has_other = false;
 	KUNIT_EXPECT_FALSE(test, heard.spoke_when_gone);
 	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
-	KUNIT_EXPECT_EQ(test, ids_alive(), 0u);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
 	/* C12 */
 	KUNIT_EXPECT_EQ(test, fake_res.shown, 0);
 	KUNIT_EXPECT_FALSE(test, fake_res.without_device);

@@ -583,6 +583,17 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "resolve.c"
 #include "conn.c"
 
+/* Of all that there are, also those that are being destroyed. */
+static unsigned int number_of_ids(void)
+{
+	struct list_head *item;
+	unsigned int n = 0;
+
+	list_for_each(item, &all_ids)
+		n++;
+	return n;
+}
+
 /* --- its life -------------------------------------------------------------- */
 
 static void fake_add(struct kunit *test, struct ib_device *device)

@@ -551,16 +551,6 @@ static unsigned int number_of_contexts(void)
 	return n;
 }
 
-static unsigned int number_of_ids(void)
-{
-	struct list_head *item;
-	unsigned int n = 0;
-
-	list_for_each(item, &all_ids)
-		n++;
-	return n;
-}
-
 /* Of a listener: nothing of a request is left, and there may be as many as before. */
 static void expect_whole_backlog(struct kunit *test, u32 number)
 {
@@ -568,7 +558,8 @@ static void expect_whole_backlog(struct kunit *test, u32 number)
 	const char *what = alloc_that_failed();
 
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
-	KUNIT_EXPECT_EQ_MSG(test, to_cm_id(ctx->cm_id)->room, SMALL_BACKLOG, "id, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&to_cm_id(ctx->cm_id)->backlog_left),
+			    SMALL_BACKLOG, "id, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->room), SMALL_BACKLOG, "context, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->unread), 0, "events, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, number_of_contexts(), 1u, "contexts, %s", what);
