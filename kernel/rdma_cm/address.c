@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Pure: what one wants to know of a socket address, whatever its family. */
+/* Helpers for socket addresses of any family. Pure: they depend on their arguments only. */
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/string.h>
@@ -24,8 +24,8 @@ static const struct sockaddr_ib *ib(const struct sockaddr *addr)
 }
 
 /*
- * No address of a device: what is bound to it is found on all. The loopback addresses
- * are such, for RDMA does not run over the loopback interface.
+ * Whether an id that is bound to the address uses all devices. RDMA does not run over the loopback
+ * interface, so the loopback addresses count as wildcards.
  */
 bool cm_addr_any(const struct sockaddr *addr)
 {
@@ -42,7 +42,7 @@ bool cm_addr_any(const struct sockaddr *addr)
 	}
 }
 
-/* Whether two addresses are one, whatever their ports. */
+/* Whether two addresses are equal but for their ports. */
 bool cm_addr_same(const struct sockaddr *a, const struct sockaddr *b)
 {
 	if (a->sa_family != b->sa_family)
@@ -51,7 +51,7 @@ bool cm_addr_same(const struct sockaddr *a, const struct sockaddr *b)
 	case AF_INET:
 		return in4(a)->sin_addr.s_addr == in4(b)->sin_addr.s_addr;
 	case AF_INET6:
-		/* A link-local address is one per link. */
+		/* Each link has its own link-local addresses. */
 		return ipv6_addr_equal(&in6(a)->sin6_addr, &in6(b)->sin6_addr) &&
 		       (!(ipv6_addr_type(&in6(a)->sin6_addr) & IPV6_ADDR_LINKLOCAL) ||
 			in6(a)->sin6_scope_id == in6(b)->sin6_scope_id);
@@ -84,7 +84,7 @@ void cm_addr_set_port(struct sockaddr *addr, u16 port)
 	}
 }
 
-/* As much as the family has; nothing of an address that is none. */
+/* Copies as much as the family has; nothing for an unknown family. */
 void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from)
 {
 	memcpy(to, from, rdma_addr_size(from));

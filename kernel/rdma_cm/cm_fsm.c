@@ -1,202 +1,212 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of an id's life. Read a row as: in this state, this event leads there
- * and makes id.c do that. A pair that is not listed is refused: a call answers
- * EINVAL, an event is counted, traced and dropped.
+ * The state table of an id. A row reads: in this state, this event leads to that state, with those
+ * actions. A state refuses an event that is not listed: a call returns -EINVAL; other events are
+ * counted, traced and dropped.
  *
- * What the unit tests and the model hold the table to:
+ * Unit tests and model check these rules:
  *
- *  - a QP reference is held from CONNECT or ACCEPT to CM_DROP_QP, and every way
- *    from a state that holds one to a state that holds none has CM_DROP_QP;
- *    where the provider still owes us an answer the reference stays;
- *  - each connection that the consumer was told of ends in one of CM_TELL_END, or
- *    in the consumer's own DESTROY, and nothing is told afterwards;
- *  - CLOSE is the provider's last word: every state that may hold a QP reference takes it
- *    and drops the reference;
- *  - CM_TELL_ESTABLISHED leads to no state in which it could come again;
- *  - calls tell nothing: they return what they have to say;
- *  - every state but CM_DYING takes DESTROY, every state of a bound id REMOVE.
+ *  - A QP reference is held from CONNECT or ACCEPT to CM_ACT_DROP_QP. Every transition from a state
+ *    that holds one to a state that holds none has CM_ACT_DROP_QP. While a connect or an accept of
+ *    the provider is pending, the reference stays.
+ *  - Each connection that was reported to the consumer ends with one of CM_ACT_REPORTS_END, or with
+ *    the consumer's own DESTROY. Nothing is reported afterwards.
+ *  - CLOSE is the provider's last event. Every state that may hold a QP reference takes it, and
+ *    drops the reference.
+ *  - No state that follows CM_ACT_REPORT_ESTABLISHED can report it again.
+ *  - Calls report no events: they have a return value.
+ *  - Every state but CM_ST_DESTROYING takes DESTROY, and every state of a bound id takes REMOVE.
  */
 #include <linux/types.h>
 
 #include "cm_fsm.h"
 
 #define TO(next_state, acts)	{ .legal = true, .next = (next_state), .actions = (acts) }
-/* Late, or already under way: nothing to do. */
+/* The event is late, or what it asks for is under way: nothing to do. */
 #define STAY(state)		TO(state, 0)
 
-#define LET_GO			(CM_ABORT | CM_DROP_QP)
+#define ABORT_AND_DROP_QP	(CM_ACT_ABORT | CM_ACT_DROP_QP)
 
-/* Before there is a connection an id ends like this. */
-#define ENDS_SIMPLY								\
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_TELL_REMOVAL),	\
-		[CM_EV_DESTROY]		= TO(CM_DYING, 0)
+/* The end of an id without a connection. */
+#define REMOVE_OR_DESTROY								\
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),	\
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0)
 
 /*
- * What may still be under way when an id is taken from its consumer. A connection
- * that comes about now is nobody's: it is aborted.
+ * Events that may still come after the consumer has destroyed the id or its device was removed. A
+ * connection that is established now has no consumer, and is aborted.
  */
-#define TAKES_WHAT_IS_LATE(state)						\
-		[CM_EV_BIND_DONE]	= STAY(state),				\
-		[CM_EV_BIND_FAILED]	= STAY(state),				\
-		[CM_EV_RESOLVE_FAILED]	= STAY(state),				\
-		[CM_EV_LISTEN_FAILED]	= TO(state, CM_UNLISTEN),		\
-		[CM_EV_CONNECT_FAILED]	= TO(state, CM_DROP_QP),		\
-		[CM_EV_ACCEPT_FAILED]	= TO(state, CM_DROP_QP),		\
-		[CM_EV_ADDR_DONE]	= STAY(state),				\
-		[CM_EV_ADDR_FAILED]	= STAY(state),				\
-		[CM_EV_ROUTE_DONE]	= STAY(state),				\
-		[CM_EV_REPLY_OK]	= TO(state, LET_GO),			\
-		[CM_EV_REPLY_OK_QPLESS]	= TO(state, LET_GO),			\
-		[CM_EV_REPLY_FAILED]	= TO(state, CM_DROP_QP),		\
-		[CM_EV_ESTABLISHED]	= TO(state, LET_GO),			\
-		[CM_EV_PEER_CLOSE]	= STAY(state),				\
-		[CM_EV_CLOSE]		= TO(state, CM_DROP_QP)
+#define IGNORES_LATE_EVENTS(state)							\
+		[CM_EV_BIND_DONE]	= STAY(state),					\
+		[CM_EV_BIND_FAILED]	= STAY(state),					\
+		[CM_EV_RESOLVE_FAILED]	= STAY(state),					\
+		[CM_EV_LISTEN_FAILED]	= TO(state, CM_ACT_UNLISTEN),			\
+		[CM_EV_CONNECT_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
+		[CM_EV_ACCEPT_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
+		[CM_EV_ADDR_DONE]	= STAY(state),					\
+		[CM_EV_ADDR_FAILED]	= STAY(state),					\
+		[CM_EV_ROUTE_DONE]	= STAY(state),					\
+		[CM_EV_REPLY_OK]	= TO(state, ABORT_AND_DROP_QP),			\
+		[CM_EV_REPLY_OK_QPLESS]	= TO(state, ABORT_AND_DROP_QP),			\
+		[CM_EV_REPLY_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
+		[CM_EV_ESTABLISHED]	= TO(state, ABORT_AND_DROP_QP),			\
+		[CM_EV_PEER_CLOSE]	= STAY(state),					\
+		[CM_EV_CLOSE]		= TO(state, CM_ACT_DROP_QP)
 
 static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
-	[CM_IDLE] = {
-		[CM_EV_BIND]		= TO(CM_BINDING, 0),
-		[CM_EV_REQUEST]		= TO(CM_REQUESTED, CM_TELL_REQUEST),
-		[CM_EV_DESTROY]		= TO(CM_DYING, 0),
+	[CM_ST_IDLE] = {
+		[CM_EV_BIND]		= TO(CM_ST_BINDING, 0),
+		[CM_EV_REQUEST]		= TO(CM_ST_REQUESTED, CM_ACT_REPORT_REQUEST),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
 	},
-	[CM_BINDING] = {
-		[CM_EV_BIND_DONE]	= TO(CM_BOUND, 0),
-		[CM_EV_BIND_FAILED]	= TO(CM_IDLE, 0),
-		ENDS_SIMPLY,
+	[CM_ST_BINDING] = {
+		[CM_EV_BIND_DONE]	= TO(CM_ST_BOUND, 0),
+		[CM_EV_BIND_FAILED]	= TO(CM_ST_IDLE, 0),
+		REMOVE_OR_DESTROY,
 	},
-	[CM_BOUND] = {
-		[CM_EV_RESOLVE_ADDR]	= TO(CM_ADDR_QUERY, 0),
-		[CM_EV_LISTEN]		= TO(CM_LISTENING, 0),
-		ENDS_SIMPLY,
+	[CM_ST_BOUND] = {
+		[CM_EV_RESOLVE_ADDR]	= TO(CM_ST_ADDR_QUERY, 0),
+		[CM_EV_LISTEN]		= TO(CM_ST_LISTENING, 0),
+		REMOVE_OR_DESTROY,
 	},
-	[CM_ADDR_QUERY] = {
-		[CM_EV_ADDR_DONE]	= TO(CM_ADDR_RESOLVED, CM_TELL_ADDR),
-		[CM_EV_ADDR_FAILED]	= TO(CM_BOUND, CM_TELL_ADDR_ERROR),
-		[CM_EV_RESOLVE_FAILED]	= TO(CM_BOUND, 0),
-		ENDS_SIMPLY,
+	[CM_ST_ADDR_QUERY] = {
+		[CM_EV_ADDR_DONE]	= TO(CM_ST_ADDR_RESOLVED, CM_ACT_REPORT_ADDR),
+		[CM_EV_ADDR_FAILED]	= TO(CM_ST_BOUND, CM_ACT_REPORT_ADDR_ERROR),
+		[CM_EV_RESOLVE_FAILED]	= TO(CM_ST_BOUND, 0),
+		REMOVE_OR_DESTROY,
 	},
-	[CM_ADDR_RESOLVED] = {
-		[CM_EV_RESOLVE_ROUTE]	= TO(CM_ROUTE_QUERY, 0),
-		ENDS_SIMPLY,
+	[CM_ST_ADDR_RESOLVED] = {
+		[CM_EV_RESOLVE_ROUTE]	= TO(CM_ST_ROUTE_QUERY, 0),
+		REMOVE_OR_DESTROY,
 	},
-	[CM_ROUTE_QUERY] = {
-		[CM_EV_ROUTE_DONE]	= TO(CM_ROUTE_RESOLVED, CM_TELL_ROUTE),
-		ENDS_SIMPLY,
+	[CM_ST_ROUTE_QUERY] = {
+		[CM_EV_ROUTE_DONE]	= TO(CM_ST_ROUTE_RESOLVED, CM_ACT_REPORT_ROUTE),
+		REMOVE_OR_DESTROY,
 	},
-	[CM_ROUTE_RESOLVED] = {
-		[CM_EV_CONNECT]		= TO(CM_CONNECTING, 0),
-		ENDS_SIMPLY,
+	[CM_ST_ROUTE_RESOLVED] = {
+		[CM_EV_CONNECT]		= TO(CM_ST_CONNECTING, 0),
+		REMOVE_OR_DESTROY,
 	},
-	[CM_LISTENING] = {
-		[CM_EV_LISTEN_FAILED]	= TO(CM_BOUND, CM_UNLISTEN),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_UNLISTEN | CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, CM_UNLISTEN),
+	[CM_ST_LISTENING] = {
+		[CM_EV_LISTEN_FAILED]	= TO(CM_ST_BOUND, CM_ACT_UNLISTEN),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
+					     CM_ACT_UNLISTEN | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_UNLISTEN),
 	},
 	/*
-	 * A provider cannot call a connect back: whoever gives up waits for its reply. It may
-	 * end the connection with CLOSE instead, and then there is no reply any more.
+	 * A provider cannot cancel a connect, so an id that gives up waits for the reply. The
+	 * provider may end the connection with CLOSE instead, and then no reply follows.
 	 */
-	[CM_CONNECTING] = {
-		[CM_EV_REPLY_OK]	= TO(CM_CONNECTED, CM_TELL_ESTABLISHED),
-		[CM_EV_REPLY_OK_QPLESS]	= TO(CM_ANSWERED, CM_TELL_RESPONSE),
-		[CM_EV_REPLY_FAILED]	= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_FAILED),
-		[CM_EV_CONNECT_FAILED]	= TO(CM_ROUTE_RESOLVED, CM_DROP_QP),
-		[CM_EV_CLOSE]		= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_FAILED),
-		[CM_EV_DISCONNECT]	= TO(CM_CANCELLING, 0),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, 0),
+	[CM_ST_CONNECTING] = {
+		[CM_EV_REPLY_OK]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
+		[CM_EV_REPLY_OK_QPLESS]	= TO(CM_ST_RESPONDED, CM_ACT_REPORT_RESPONSE),
+		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
+		[CM_EV_CONNECT_FAILED]	= TO(CM_ST_ROUTE_RESOLVED, CM_ACT_DROP_QP),
+		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
+		[CM_EV_DISCONNECT]	= TO(CM_ST_CANCELLING, 0),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
 	},
-	[CM_ANSWERED] = {
-		[CM_EV_ESTABLISH]	= TO(CM_CONNECTED, 0),
-		[CM_EV_REJECT]		= TO(CM_CLOSED, LET_GO),
-		[CM_EV_DISCONNECT]	= TO(CM_CLOSING, CM_CLOSE),
-		[CM_EV_PEER_CLOSE]	= TO(CM_CLOSING, 0),
-		[CM_EV_CLOSE]		= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_DISCONNECTED),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, LET_GO | CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, LET_GO),
+	[CM_ST_RESPONDED] = {
+		[CM_EV_ESTABLISH]	= TO(CM_ST_CONNECTED, 0),
+		[CM_EV_REJECT]		= TO(CM_ST_CLOSED, ABORT_AND_DROP_QP),
+		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSING, CM_ACT_CLOSE),
+		[CM_EV_PEER_CLOSE]	= TO(CM_ST_CLOSING, 0),
+		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED,
+					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
+					     ABORT_AND_DROP_QP | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, ABORT_AND_DROP_QP),
 	},
-	[CM_REQUESTED] = {
-		[CM_EV_ACCEPT]		= TO(CM_ACCEPTING, 0),
-		[CM_EV_REJECT]		= TO(CM_CLOSED, CM_REFUSE),
-		/* Nothing to disconnect yet; the call has always been let through. */
-		[CM_EV_DISCONNECT]	= STAY(CM_REQUESTED),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_REFUSE | CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, CM_REFUSE),
+	[CM_ST_REQUESTED] = {
+		[CM_EV_ACCEPT]		= TO(CM_ST_ACCEPTING, 0),
+		[CM_EV_REJECT]		= TO(CM_ST_CLOSED, CM_ACT_REJECT),
+		/* There is nothing to disconnect yet. In-tree rdma_disconnect() returns 0, too. */
+		[CM_EV_DISCONNECT]	= STAY(CM_ST_REQUESTED),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REJECT | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_REJECT),
 	},
-	[CM_ACCEPTING] = {
-		[CM_EV_ESTABLISHED]	= TO(CM_CONNECTED, CM_TELL_ESTABLISHED),
-		[CM_EV_ACCEPT_FAILED]	= TO(CM_CLOSED, CM_DROP_QP),
-		[CM_EV_PEER_CLOSE]	= STAY(CM_ACCEPTING),
-		[CM_EV_CLOSE]		= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_FAILED),
-		[CM_EV_DISCONNECT]	= TO(CM_CANCELLING, 0),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, 0),
+	[CM_ST_ACCEPTING] = {
+		[CM_EV_ESTABLISHED]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
+		[CM_EV_ACCEPT_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP),
+		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_ACCEPTING),
+		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
+		[CM_EV_DISCONNECT]	= TO(CM_ST_CANCELLING, 0),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
 	},
-	/* A connection that comes about all the same is told, so that its end can be. */
-	[CM_CANCELLING] = {
-		[CM_EV_REPLY_OK]	= TO(CM_CLOSING, CM_CLOSE | CM_TELL_ESTABLISHED),
-		[CM_EV_REPLY_OK_QPLESS]	= TO(CM_CLOSING, CM_CLOSE | CM_TELL_ESTABLISHED),
-		[CM_EV_ESTABLISHED]	= TO(CM_CLOSING, CM_CLOSE | CM_TELL_ESTABLISHED),
-		[CM_EV_REPLY_FAILED]	= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_FAILED),
-		[CM_EV_CONNECT_FAILED]	= TO(CM_CLOSED, CM_DROP_QP),
-		[CM_EV_ACCEPT_FAILED]	= TO(CM_CLOSED, CM_DROP_QP),
-		[CM_EV_PEER_CLOSE]	= STAY(CM_CANCELLING),
-		[CM_EV_CLOSE]		= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_FAILED),
-		[CM_EV_DISCONNECT]	= STAY(CM_CANCELLING),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, 0),
+	/* A connection that is established all the same is reported, so that its end can be. */
+	[CM_ST_CANCELLING] = {
+		[CM_EV_REPLY_OK]	= TO(CM_ST_CLOSING,
+					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
+		[CM_EV_REPLY_OK_QPLESS]	= TO(CM_ST_CLOSING,
+					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
+		[CM_EV_ESTABLISHED]	= TO(CM_ST_CLOSING,
+					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
+		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
+		[CM_EV_CONNECT_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP),
+		[CM_EV_ACCEPT_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP),
+		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_CANCELLING),
+		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
+		[CM_EV_DISCONNECT]	= STAY(CM_ST_CANCELLING),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
 	},
-	[CM_CONNECTED] = {
-		[CM_EV_DISCONNECT]	= TO(CM_CLOSING, CM_CLOSE),
-		[CM_EV_PEER_CLOSE]	= TO(CM_CLOSING, 0),
-		[CM_EV_CLOSE]		= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_DISCONNECTED),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, LET_GO | CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, LET_GO),
+	[CM_ST_CONNECTED] = {
+		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSING, CM_ACT_CLOSE),
+		[CM_EV_PEER_CLOSE]	= TO(CM_ST_CLOSING, 0),
+		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED,
+					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
+					     ABORT_AND_DROP_QP | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, ABORT_AND_DROP_QP),
 	},
-	/* Destroyed while it closes: what was sent may still arrive, so no abort. */
-	[CM_CLOSING] = {
-		[CM_EV_DISCONNECT]	= STAY(CM_CLOSING),
-		[CM_EV_PEER_CLOSE]	= STAY(CM_CLOSING),
-		[CM_EV_CLOSE]		= TO(CM_CLOSED, CM_DROP_QP | CM_TELL_DISCONNECTED),
-		[CM_EV_REMOVE]		= TO(CM_REMOVED, LET_GO | CM_TELL_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_DYING, CM_DROP_QP),
+	/* DESTROY does not abort here: data that was sent may still be delivered. */
+	[CM_ST_CLOSING] = {
+		[CM_EV_DISCONNECT]	= STAY(CM_ST_CLOSING),
+		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_CLOSING),
+		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED,
+					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
+					     ABORT_AND_DROP_QP | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_DROP_QP),
 	},
-	[CM_CLOSED] = {
-		[CM_EV_DISCONNECT]	= STAY(CM_CLOSED),
-		[CM_EV_PEER_CLOSE]	= STAY(CM_CLOSED),
-		[CM_EV_CLOSE]		= STAY(CM_CLOSED),
-		ENDS_SIMPLY,
+	[CM_ST_CLOSED] = {
+		[CM_EV_DISCONNECT]	= STAY(CM_ST_CLOSED),
+		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_CLOSED),
+		[CM_EV_CLOSE]		= STAY(CM_ST_CLOSED),
+		REMOVE_OR_DESTROY,
 	},
-	[CM_REMOVED] = {
-		TAKES_WHAT_IS_LATE(CM_REMOVED),
-		[CM_EV_DISCONNECT]	= STAY(CM_REMOVED),
-		[CM_EV_DESTROY]		= TO(CM_DYING, 0),
+	[CM_ST_REMOVED] = {
+		IGNORES_LATE_EVENTS(CM_ST_REMOVED),
+		[CM_EV_DISCONNECT]	= STAY(CM_ST_REMOVED),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
 	},
-	[CM_DYING] = {
-		TAKES_WHAT_IS_LATE(CM_DYING),
-		[CM_EV_REMOVE]		= STAY(CM_DYING),
+	[CM_ST_DESTROYING] = {
+		IGNORES_LATE_EVENTS(CM_ST_DESTROYING),
+		[CM_EV_REMOVE]		= STAY(CM_ST_DESTROYING),
 	},
 };
 
 static const char *const cm_state_names[CM_NUM_STATES] = {
-	[CM_IDLE]		= "idle",
-	[CM_BINDING]		= "binding",
-	[CM_BOUND]		= "bound",
-	[CM_ADDR_QUERY]		= "addr-query",
-	[CM_ADDR_RESOLVED]	= "addr-resolved",
-	[CM_ROUTE_QUERY]	= "route-query",
-	[CM_ROUTE_RESOLVED]	= "route-resolved",
-	[CM_LISTENING]		= "listening",
-	[CM_CONNECTING]		= "connecting",
-	[CM_ANSWERED]		= "answered",
-	[CM_REQUESTED]		= "requested",
-	[CM_ACCEPTING]		= "accepting",
-	[CM_CANCELLING]		= "cancelling",
-	[CM_CONNECTED]		= "connected",
-	[CM_CLOSING]		= "closing",
-	[CM_CLOSED]		= "closed",
-	[CM_REMOVED]		= "removed",
-	[CM_DYING]		= "dying",
+	[CM_ST_IDLE]		= "idle",
+	[CM_ST_BINDING]		= "binding",
+	[CM_ST_BOUND]		= "bound",
+	[CM_ST_ADDR_QUERY]	= "addr-query",
+	[CM_ST_ADDR_RESOLVED]	= "addr-resolved",
+	[CM_ST_ROUTE_QUERY]	= "route-query",
+	[CM_ST_ROUTE_RESOLVED]	= "route-resolved",
+	[CM_ST_LISTENING]	= "listening",
+	[CM_ST_CONNECTING]	= "connecting",
+	[CM_ST_RESPONDED]	= "responded",
+	[CM_ST_REQUESTED]	= "requested",
+	[CM_ST_ACCEPTING]	= "accepting",
+	[CM_ST_CANCELLING]	= "cancelling",
+	[CM_ST_CONNECTED]	= "connected",
+	[CM_ST_CLOSING]		= "closing",
+	[CM_ST_CLOSED]		= "closed",
+	[CM_ST_REMOVED]		= "removed",
+	[CM_ST_DESTROYING]	= "destroying",
 };
 
 static const char *const cm_event_names[CM_NUM_EVENTS] = {
@@ -230,17 +240,17 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 };
 
 static const char *const cm_action_names[CM_NUM_ACTIONS] = {
-	"unlisten", "close", "abort", "refuse", "drop-qp", "tell-addr", "tell-addr-error",
-	"tell-route", "tell-request", "tell-response", "tell-established", "tell-failed",
-	"tell-disconnected", "tell-removal",
+	"unlisten", "close", "abort", "reject", "drop-qp", "report-addr", "report-addr-error",
+	"report-route", "report-request", "report-response", "report-established", "report-failed",
+	"report-disconnected", "report-removal",
 };
 
 /**
- * cm_fsm - look a pair up
+ * cm_fsm - look up the cell of a state and an event
  * @state: state of the id
- * @event: what happened
+ * @event: the event
  *
- * Return: the cell, or NULL if the event is not legal in this state.
+ * Return: the cell, or NULL if the state refuses the event.
  */
 const struct cm_cell *cm_fsm(enum cm_state state, enum cm_event event)
 {

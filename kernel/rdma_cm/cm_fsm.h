@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The life of an id as a table: [state][event] -> next state, actions.
+ * The state machine of an id as a table: [state][event] -> next state, actions.
  *
- * Pure: cm_fsm.c holds the table and the names and touches no id. id.c has the one
- * function that changes id->state, cm_step(), and does what the table says. The
- * same table makes the picture in docs/rdma_cm.md, the model that spin checks
- * (tests/model), and the walk over every cell of tests/unit/kernel.
+ * Pure: cm_fsm.c has the table and the names, and accesses no id. id.c has the one function that
+ * changes id->state, cm_fsm_apply(), and runs the actions. The diagram in docs/rdma_cm.md and the
+ * model for spin (tests/model) are made from this table; tests/unit/kernel checks every cell.
  */
 #ifndef T3_RDMA_CM_FSM_H
 #define T3_RDMA_CM_FSM_H
@@ -13,29 +12,29 @@
 #include <linux/types.h>
 
 enum cm_state {
-	CM_IDLE,		/* made; no address */
-	CM_BINDING,		/* a call is giving it an address and a port */
-	CM_BOUND,		/* has both */
-	CM_ADDR_QUERY,		/* the way to the destination is looked up */
-	CM_ADDR_RESOLVED,
-	CM_ROUTE_QUERY,
-	CM_ROUTE_RESOLVED,
-	CM_LISTENING,
-	CM_CONNECTING,		/* active: the provider owes a reply or CLOSE */
-	CM_ANSWERED,		/* active, no QP of ours: the consumer must establish */
-	CM_REQUESTED,		/* passive: the consumer thinks about accept or reject */
-	CM_ACCEPTING,		/* passive: the provider owes ESTABLISHED or CLOSE */
-	CM_CANCELLING,		/* disconnected by the consumer while the provider owes */
-	CM_CONNECTED,
-	CM_CLOSING,		/* one side closes: the provider owes CLOSE */
-	CM_CLOSED,		/* was refused, failed or closed; the consumer knows */
-	CM_REMOVED,		/* its device went; only to be destroyed */
-	CM_DYING,		/* destroyed; lives on while the provider has a reference */
+	CM_ST_IDLE,		/* no address */
+	CM_ST_BINDING,		/* a call assigns an address and a port */
+	CM_ST_BOUND,		/* has an address and a port */
+	CM_ST_ADDR_QUERY,	/* the address of the destination is looked up */
+	CM_ST_ADDR_RESOLVED,
+	CM_ST_ROUTE_QUERY,
+	CM_ST_ROUTE_RESOLVED,
+	CM_ST_LISTENING,
+	CM_ST_CONNECTING,	/* active: waits for the provider's reply or CLOSE */
+	CM_ST_RESPONDED,	/* active, id without a QP: the consumer must establish */
+	CM_ST_REQUESTED,	/* passive: the consumer must accept or reject */
+	CM_ST_ACCEPTING,	/* passive: waits for ESTABLISHED or CLOSE */
+	CM_ST_CANCELLING,	/* the consumer disconnected while connecting or accepting */
+	CM_ST_CONNECTED,
+	CM_ST_CLOSING,		/* one side closes: waits for the provider's CLOSE */
+	CM_ST_CLOSED,		/* rejected, failed or closed; that was reported */
+	CM_ST_REMOVED,		/* its device was removed; the consumer must destroy it */
+	CM_ST_DESTROYING,	/* destroyed; exists while the provider has a reference */
 	CM_NUM_STATES
 };
 
 enum cm_event {
-	/* Calls of the consumer, with their own failures. */
+	/* Calls of the consumer, and their failures. */
 	CM_EV_BIND,
 	CM_EV_BIND_DONE,
 	CM_EV_BIND_FAILED,
@@ -48,7 +47,7 @@ enum cm_event {
 	CM_EV_CONNECT_FAILED,
 	CM_EV_ACCEPT,
 	CM_EV_ACCEPT_FAILED,
-	CM_EV_ESTABLISH,	/* of an id without a QP, when it was answered */
+	CM_EV_ESTABLISH,	/* an id without a QP, after the response */
 	CM_EV_REJECT,
 	CM_EV_DISCONNECT,
 	CM_EV_DESTROY,
@@ -57,13 +56,13 @@ enum cm_event {
 	CM_EV_ADDR_FAILED,
 	CM_EV_ROUTE_DONE,
 	/* The provider. */
-	CM_EV_REQUEST,		/* what a passive id is born with */
+	CM_EV_REQUEST,		/* the first event of a passive id */
 	CM_EV_REPLY_OK,
 	CM_EV_REPLY_OK_QPLESS,	/* the same, for an id without a QP */
 	CM_EV_REPLY_FAILED,
 	CM_EV_ESTABLISHED,
 	CM_EV_PEER_CLOSE,	/* DISCONNECT: CLOSE follows */
-	CM_EV_CLOSE,		/* the last word of the provider */
+	CM_EV_CLOSE,		/* the last event of the provider */
 	/* The device. */
 	CM_EV_REMOVE,
 	CM_NUM_EVENTS
@@ -71,36 +70,38 @@ enum cm_event {
 
 #define CM_FIRST_QUEUED	CM_EV_ADDR_DONE
 
-/* What a step makes id.c do, in the order of the bits. */
+/* What cm_run_actions() does, in the order of the bits; reports come last, from event.c. */
 enum cm_action {
-	CM_UNLISTEN		= 1 << 0,
-	CM_CLOSE		= 1 << 1,	/* gracefully */
-	CM_ABORT		= 1 << 2,
-	CM_REFUSE		= 1 << 3,	/* tell the peer no */
-	CM_DROP_QP		= 1 << 4,	/* the reference of the connection */
-	/* Events to the consumer; only in steps that come from the queue. */
-	CM_TELL_ADDR		= 1 << 5,
-	CM_TELL_ADDR_ERROR	= 1 << 6,
-	CM_TELL_ROUTE		= 1 << 7,
-	CM_TELL_REQUEST		= 1 << 8,
-	CM_TELL_RESPONSE	= 1 << 9,
-	CM_TELL_ESTABLISHED	= 1 << 10,
-	CM_TELL_FAILED		= 1 << 11,	/* REJECTED, UNREACHABLE, CONNECT_ERROR */
-	CM_TELL_DISCONNECTED	= 1 << 12,
-	CM_TELL_REMOVAL		= 1 << 13,
+	CM_ACT_UNLISTEN		= 1 << 0,
+	CM_ACT_CLOSE		= 1 << 1,	/* gracefully */
+	CM_ACT_ABORT		= 1 << 2,
+	CM_ACT_REJECT		= 1 << 3,	/* the connect request of the peer */
+	CM_ACT_DROP_QP		= 1 << 4,	/* put the reference of the connection */
+	/* Events for the consumer; only for events from the queue. */
+	CM_ACT_REPORT_ADDR		= 1 << 5,
+	CM_ACT_REPORT_ADDR_ERROR	= 1 << 6,
+	CM_ACT_REPORT_ROUTE		= 1 << 7,
+	CM_ACT_REPORT_REQUEST		= 1 << 8,
+	CM_ACT_REPORT_RESPONSE		= 1 << 9,
+	CM_ACT_REPORT_ESTABLISHED	= 1 << 10,
+	CM_ACT_REPORT_FAILED		= 1 << 11,	/* rejected or broken off */
+	CM_ACT_REPORT_DISCONNECTED	= 1 << 12,
+	CM_ACT_REPORT_REMOVAL		= 1 << 13,
 };
 
 #define CM_NUM_ACTIONS	14
-#define CM_SLEEPS	(CM_UNLISTEN | CM_CLOSE | CM_ABORT | CM_REFUSE)
-#define CM_TELL_ANY	(CM_TELL_ADDR | CM_TELL_ADDR_ERROR | CM_TELL_ROUTE | CM_TELL_REQUEST | \
-			 CM_TELL_RESPONSE | CM_TELL_ESTABLISHED | CM_TELL_FAILED | \
-			 CM_TELL_DISCONNECTED | CM_TELL_REMOVAL)
-/* After one of these the consumer hears no more of this connection. */
-#define CM_TELL_END	(CM_TELL_FAILED | CM_TELL_DISCONNECTED | CM_TELL_REMOVAL)
+#define CM_ACT_SLEEPS	(CM_ACT_UNLISTEN | CM_ACT_CLOSE | CM_ACT_ABORT | CM_ACT_REJECT)
+#define CM_ACT_REPORTS \
+	(CM_ACT_REPORT_ADDR | CM_ACT_REPORT_ADDR_ERROR | CM_ACT_REPORT_ROUTE | \
+	 CM_ACT_REPORT_REQUEST | CM_ACT_REPORT_RESPONSE | CM_ACT_REPORT_ESTABLISHED | \
+	 CM_ACT_REPORT_FAILED | CM_ACT_REPORT_DISCONNECTED | CM_ACT_REPORT_REMOVAL)
+/* After one of these the consumer gets no more events of this connection. */
+#define CM_ACT_REPORTS_END \
+	(CM_ACT_REPORT_FAILED | CM_ACT_REPORT_DISCONNECTED | CM_ACT_REPORT_REMOVAL)
 
 /**
  * struct cm_cell - one cell of the table
- * @legal: the event may come in this state; all other pairs are refused
+ * @legal: the state takes this event; it refuses the events of all other cells
  * @next: state afterwards
  * @actions: set of enum cm_action
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections, as consumers ask for them: a step in the table, then the call to the
- * provider without any lock, then, if that failed, a step back.
+ * The consumer's calls about connections. Each applies an event to the state table, calls the
+ * provider without a lock, and applies the event of the failure if that fails.
  */
 #include <linux/cred.h>
 #include <net/net_namespace.h>
@@ -13,11 +13,11 @@
 #define DEFAULT_BACKLOG	256
 
 /**
- * t3_rdma_listen - wait for connect requests
- * @id: the id; if it is not bound, it gets any port of any IPv4 address
+ * t3_rdma_listen - listen for connect requests
+ * @id: the id. If it is not bound, it is bound to any port of the IPv4 wildcard address
  * @backlog: how many requests may wait for the handler; 0 or less: a default
  *
- * On a wildcard address the id listens on all devices, and on those that come.
+ * On a wildcard address the id listens on all devices, and on devices that are added later.
  *
  * Return: 0, or an error of the port space or of the devices.
  */
@@ -26,14 +26,14 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
-	if (cm_state(cm) != CM_BOUND) {
+	if (cm_state(cm) != CM_ST_BOUND) {
 		ret = cm_bind_any(cm, NULL);
 		if (ret)
 			return ret;
 	}
 	if (cm_src(cm)->sa_family == AF_IB)
 		return -EAFNOSUPPORT;
-	ret = cm_step(cm, CM_EV_LISTEN, 0, NULL);
+	ret = cm_fsm_apply(cm, CM_EV_LISTEN, 0, NULL);
 	if (ret)
 		return ret;
 	cm->backlog = backlog > 0 ? backlog : DEFAULT_BACKLOG;
@@ -45,21 +45,21 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (!ret)
 		ret = cm->dev ? cm_iw_listen(cm, cm->dev) : cm_listen_on_all(cm);
 	if (ret)
-		cm_do(cm, CM_EV_LISTEN_FAILED, ret);
+		cm_fsm_run(cm, CM_EV_LISTEN_FAILED, ret);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_listen);
 
 /**
- * t3_rdma_connect - connect to where the route of an id leads
+ * t3_rdma_connect - connect to the destination of the id's route
  * @id: the id
- * @param: private data, depths, and the number of the QP if it was not made by
- *	t3_rdma_create_qp()
+ * @param: private data, depths, and the number of the QP if t3_rdma_create_qp() did not create
+ *	it
  *
- * A module must not destroy the QP before this has returned; a process may.
+ * A module must not destroy the QP before this returns; a process may.
  *
- * Return: 0: ESTABLISHED, CONNECT_RESPONSE or one of REJECTED, UNREACHABLE and
- * CONNECT_ERROR follows. Else there is no event, and it may be tried again.
+ * Return: 0: ESTABLISHED, CONNECT_RESPONSE, REJECTED, UNREACHABLE or CONNECT_ERROR follows.
+ * Otherwise no event follows, and the caller may try again.
  */
 int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
@@ -68,70 +68,70 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 
 	if (id->qp_type != IB_QPT_RC)
 		return -EINVAL;
-	ret = cm_step(cm, CM_EV_CONNECT, 0, NULL);
+	ret = cm_fsm_apply(cm, CM_EV_CONNECT, 0, NULL);
 	if (ret)
 		return ret;
-	ret = cm_qp_hold(cm, param->qp_num);
+	ret = cm_qp_get(cm, param->qp_num);
 	if (!ret)
 		ret = cm_iw_connect(cm, param);
-	T3_RACE_POINT(cm_connect_asked);
+	T3_RACE_POINT(cm_connect_called);
 	if (ret)
-		cm_do(cm, CM_EV_CONNECT_FAILED, ret);
+		cm_fsm_run(cm, CM_EV_CONNECT_FAILED, ret);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_connect);
 
 /**
- * t3_rdma_accept - say yes to a connect request
- * @id: the id that came with it
+ * t3_rdma_accept - accept a connect request
+ * @id: the id of the request
  * @param: as for t3_rdma_connect()
  *
- * Return: 0: ESTABLISHED or CONNECT_ERROR follows. Else the peer was refused.
+ * Return: 0: ESTABLISHED or CONNECT_ERROR follows. Otherwise the peer was rejected.
  */
 int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
-	if (cm_state(cm) != CM_REQUESTED)
+	if (cm_state(cm) != CM_ST_REQUESTED)
 		return -EINVAL;
-	ret = cm_qp_hold(cm, param->qp_num);
+	ret = cm_qp_get(cm, param->qp_num);
 	if (ret) {
-		cm_do(cm, CM_EV_REJECT, ret);
+		cm_fsm_run(cm, CM_EV_REJECT, ret);
 		return ret;
 	}
-	ret = cm_step(cm, CM_EV_ACCEPT, 0, NULL);
+	ret = cm_fsm_apply(cm, CM_EV_ACCEPT, 0, NULL);
 	if (ret) {
-		cm_qp_drop(cm);
+		cm_qp_put(cm);
 		return ret;
 	}
 	ret = cm_iw_accept(cm, param);
-	T3_RACE_POINT(cm_accept_asked);
+	T3_RACE_POINT(cm_accept_called);
 	if (ret)
-		cm_do(cm, CM_EV_ACCEPT_FAILED, ret);
+		cm_fsm_run(cm, CM_EV_ACCEPT_FAILED, ret);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_accept);
 
 /**
- * t3_rdma_establish - say that the QP of an id that got CONNECT_RESPONSE is ready
+ * t3_rdma_establish - complete a connection after CONNECT_RESPONSE, when the QP is ready
  * @id: the id
  *
- * Return: 0, or -EINVAL if there is no such response.
+ * Return: 0, or -EINVAL if the id has no response to complete.
  */
 int t3_rdma_establish(struct rdma_cm_id *id)
 {
-	return cm_do(to_cm_id(id), CM_EV_ESTABLISH, 0);
+	return cm_fsm_run(to_cm_id(id), CM_EV_ESTABLISH, 0);
 }
 EXPORT_SYMBOL(t3_rdma_establish);
 
 /**
- * t3_rdma_reject - say no to a connect request, or to a response
+ * t3_rdma_reject - reject a connect request, or a response
  * @id: the id
- * @private_data: for the peer; only a request's answer carries it
- * @len: its length
+ * @private_data: for the peer; sent only if a request is rejected
+ * @len: length of @private_data
  *
- * Return: 0, -EINVAL if there is nothing to reject, or what the provider says.
+ * Return: 0, -EINVAL if there is nothing to reject, or an error of the provider.
  */
 int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len)
 {
@@ -139,12 +139,12 @@ int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len)
 	const struct cm_cell *cell;
 	int ret;
 
-	ret = cm_step(cm, CM_EV_REJECT, 0, &cell);
+	ret = cm_fsm_apply(cm, CM_EV_REJECT, 0, &cell);
 	if (ret)
 		return ret;
-	if (cell->actions & CM_REFUSE)
-		return cm_iw_refuse(cm, private_data, len);
-	cm_act(cm, cell->actions);
+	if (cell->actions & CM_ACT_REJECT)
+		return cm_iw_reject(cm, private_data, len);
+	cm_run_actions(cm, cell->actions);
 	return 0;
 }
 EXPORT_SYMBOL(t3_rdma_reject);
@@ -153,29 +153,29 @@ EXPORT_SYMBOL(t3_rdma_reject);
  * t3_rdma_disconnect - close a connection
  * @id: the id
  *
- * Return: 0: DISCONNECTED follows, unless it has come already; -EINVAL if there never
- * was a connection.
+ * Return: 0: DISCONNECTED follows, unless it was reported already; -EINVAL if the id never had
+ * a connection.
  */
 int t3_rdma_disconnect(struct rdma_cm_id *id)
 {
-	return cm_do(to_cm_id(id), CM_EV_DISCONNECT, 0);
+	return cm_fsm_run(to_cm_id(id), CM_EV_DISCONNECT, 0);
 }
 EXPORT_SYMBOL(t3_rdma_disconnect);
 
 /* --- QPs ----------------------------------------------------------------- */
 
-/* The provider knows the connection of the id, or will. */
-static bool has_connection(enum cm_state state)
+/* The provider has a connection of the id, or is about to. */
+static bool cm_has_connection(enum cm_state state)
 {
 	switch (state) {
-	case CM_CONNECTING:
-	case CM_ANSWERED:
-	case CM_REQUESTED:
-	case CM_ACCEPTING:
-	case CM_CANCELLING:
-	case CM_CONNECTED:
-	case CM_CLOSING:
-	case CM_CLOSED:
+	case CM_ST_CONNECTING:
+	case CM_ST_RESPONDED:
+	case CM_ST_REQUESTED:
+	case CM_ST_ACCEPTING:
+	case CM_ST_CANCELLING:
+	case CM_ST_CONNECTED:
+	case CM_ST_CLOSING:
+	case CM_ST_CLOSED:
 		return true;
 	default:
 		return false;
@@ -183,14 +183,13 @@ static bool has_connection(enum cm_state state)
 }
 
 /**
- * t3_rdma_init_qp_attr - how to move a QP to a state
+ * t3_rdma_init_qp_attr - get the attributes that move a QP to a state
  * @id: the id, which has a device
- * @attr: qp_state says which state; the rest is filled in
- * @mask: which attributes are to be set
+ * @attr: the state in qp_state; receives the other attributes
+ * @mask: receives the mask of attributes to set
  *
- * The provider moves the QP when the connection comes about. An id that got
- * CONNECT_RESPONSE has its QP in RTS already: for it there is nothing left to set but
- * what changes nothing.
+ * The provider moves the QP to RTS when it establishes the connection. For an id that got
+ * CONNECT_RESPONSE this has happened: its attributes change nothing.
  *
  * Return: 0 or -EINVAL.
  */
@@ -203,7 +202,7 @@ int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *ma
 		return -EINVAL;
 	attr->qp_access_flags = 0;
 	attr->port_num = id->port_num;
-	if (!has_connection(state)) {
+	if (!cm_has_connection(state)) {
 		cm->qp_prepared = true;
 		*mask = IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT;
 		return 0;
@@ -211,7 +210,7 @@ int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *ma
 	switch (attr->qp_state) {
 	case IB_QPS_INIT:
 	case IB_QPS_RTR:
-		if (state == CM_ANSWERED) {
+		if (state == CM_ST_RESPONDED) {
 			*mask = IB_QP_PORT;
 			return 0;
 		}
@@ -228,10 +227,10 @@ int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *ma
 EXPORT_SYMBOL(t3_rdma_init_qp_attr);
 
 /**
- * t3_rdma_create_qp - make the QP of an id
+ * t3_rdma_create_qp - create the QP of an id
  * @id: the id, which has a device
- * @pd: on that device
- * @attr: what it is to be
+ * @pd: a PD of that device
+ * @attr: attributes of the QP
  *
  * Return: 0, with id->qp in INIT, or an error.
  */
@@ -259,8 +258,8 @@ int t3_rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd, struct ib_qp_init
 EXPORT_SYMBOL(t3_rdma_create_qp);
 
 /**
- * t3_rdma_destroy_qp - the end of the QP of an id
- * @id: the id; t3_rdma_create_qp() made its QP
+ * t3_rdma_destroy_qp - destroy the QP of an id
+ * @id: the id; t3_rdma_create_qp() created its QP
  */
 void t3_rdma_destroy_qp(struct rdma_cm_id *id)
 {
@@ -274,7 +273,7 @@ EXPORT_SYMBOL(t3_rdma_destroy_qp);
 /**
  * t3_rdma_set_service_type - set the IP type of service
  * @id: the id, before it listens or connects
- * @tos: the byte
+ * @tos: type of service
  */
 void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos)
 {
@@ -284,17 +283,17 @@ void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos)
 EXPORT_SYMBOL(t3_rdma_set_service_type);
 
 /**
- * t3_rdma_set_reuseaddr - share the address with others that allow it
+ * t3_rdma_set_reuseaddr - share the address with other ids that allow it, too
  * @id: the id
- * @reuse: whether
+ * @reuse: true to share
  *
- * Return: 0; -EINVAL once it is bound (to take it back) or listens.
+ * Return: 0; -EINVAL if the id listens, or if @reuse is false and the id is bound.
  */
 int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 {
 	struct cm_id *cm = to_cm_id(id);
 
-	if (cm_state(cm) != CM_IDLE && (!reuse || cm_state(cm) == CM_LISTENING))
+	if (cm_state(cm) != CM_ST_IDLE && (!reuse || cm_state(cm) == CM_ST_LISTENING))
 		return -EINVAL;
 	cm->bind.reuse = reuse;
 	return 0;
@@ -302,17 +301,17 @@ int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 EXPORT_SYMBOL(t3_rdma_set_reuseaddr);
 
 /**
- * t3_rdma_set_afonly - an IPv6 wildcard does not take IPv4
+ * t3_rdma_set_afonly - restrict the IPv6 wildcard address to IPv6 peers
  * @id: the id
- * @afonly: whether
+ * @afonly: true to restrict
  *
- * Return: 0; -EINVAL when it is more than bound.
+ * Return: 0; -EINVAL if the state is later than bound.
  */
 int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly)
 {
 	struct cm_id *cm = to_cm_id(id);
 
-	if (cm_state(cm) != CM_IDLE && cm_state(cm) != CM_BOUND)
+	if (cm_state(cm) != CM_ST_IDLE && cm_state(cm) != CM_ST_BOUND)
 		return -EINVAL;
 	cm->bind.afonly = afonly;
 	cm->bind.afonly_set = true;
@@ -321,11 +320,11 @@ int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly)
 EXPORT_SYMBOL(t3_rdma_set_afonly);
 
 /**
- * t3_rdma_set_ack_timeout - accepted, and of no use to iWARP: TCP has its own
+ * t3_rdma_set_ack_timeout - accepted without effect: TCP has its own timeout
  * @id: the id
  * @timeout: ignored
  *
- * Return: 0; -EINVAL for an id that is not reliable connected.
+ * Return: 0; -EINVAL for an id whose QP type is not RC.
  */
 int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)
 {
@@ -334,7 +333,7 @@ int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)
 EXPORT_SYMBOL(t3_rdma_set_ack_timeout);
 
 /**
- * t3_rdma_notify - accepted, and of no use to iWARP: the provider sees all by itself
+ * t3_rdma_notify - accepted without effect: the provider needs no report of QP events
  * @id: the id
  * @event: ignored
  *
@@ -342,6 +341,6 @@ EXPORT_SYMBOL(t3_rdma_set_ack_timeout);
  */
 int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event)
 {
-	return has_connection(cm_state(to_cm_id(id))) ? 0 : -EINVAL;
+	return cm_has_connection(cm_state(to_cm_id(id))) ? 0 : -EINVAL;
 }
 EXPORT_SYMBOL(t3_rdma_notify);

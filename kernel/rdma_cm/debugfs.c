@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-/* t3_rdma_cm/ids in debugfs: every id, with its last steps. */
+/* t3_rdma_cm/ids in debugfs: each id with its history. */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
 #include "rdma_cm.h"
 
-static struct dentry *dir;
+static struct dentry *cm_debugfs_dir;
 
-static void show_moment(struct seq_file *seq, const struct cm_moment *moment)
+static void cm_show_history_entry(struct seq_file *seq, const struct cm_history_entry *entry)
 {
-	u64 us = moment->ns;
+	u64 us = entry->ns;
 
 	do_div(us, 1000);
-	seq_printf(seq, "    %llu us  %s + %s %s %s status=%d\n", us, cm_state_name(moment->from),
-		   cm_event_name(moment->event), moment->legal ? "->" : "refused, stays",
-		   cm_state_name(moment->to), moment->status);
+	seq_printf(seq, "    %llu us  %s + %s %s %s status=%d\n", us, cm_state_name(entry->from),
+		   cm_event_name(entry->event), entry->legal ? "->" : "refused, stays",
+		   cm_state_name(entry->to), entry->status);
 }
 
-static void show_id(struct cm_id *id, void *arg)
+static void cm_show_id(struct cm_id *id, void *arg)
 {
 	struct seq_file *seq = arg;
 	unsigned int step;
@@ -28,24 +28,24 @@ static void show_id(struct cm_id *id, void *arg)
 		   id->dev ? " on " : "", id->dev ? dev_name(&id->dev->device->dev) : "");
 	step = id->steps > CM_HISTORY ? id->steps - CM_HISTORY : 0;
 	for (; step < id->steps; step++)
-		show_moment(seq, &id->history[step % CM_HISTORY]);
+		cm_show_history_entry(seq, &id->history[step % CM_HISTORY]);
 	spin_unlock(&id->lock);
 }
 
-static int ids_show(struct seq_file *seq, void *unused)
+static int cm_ids_show(struct seq_file *seq, void *unused)
 {
-	cm_all_ids(show_id, seq);
+	cm_ids_walk(cm_show_id, seq);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(ids);
 
 void cm_debugfs_init(void)
 {
-	dir = debugfs_create_dir("t3_rdma_cm", NULL);
-	debugfs_create_file("ids", 0400, dir, NULL, &ids_fops);
+	cm_debugfs_dir = debugfs_create_dir("t3_rdma_cm", NULL);
+	debugfs_create_file("ids", 0400, cm_debugfs_dir, NULL, &cm_ids_fops);
 }
 
 void cm_debugfs_exit(void)
 {
-	debugfs_remove_recursive(dir);
+	debugfs_remove_recursive(cm_debugfs_dir);
 }

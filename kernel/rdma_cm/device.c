@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices: which there are, which one an address belongs to, who listens on all of
- * them, and what happens to ids when one goes.
+ * Devices: the list of them, the lookup by address, ids that listen on all of them, and the
+ * removal of a device.
  *
- * Walks that call into a provider must not hold cm_devices_mutex. They remember
- * the sequence number of where they are, and look up the next one each time; both lists
- * are in order of that number. What joins during a walk is either still ahead of
- * it or walks itself.
+ * A walk that calls into a provider must drop cm_devices_mutex for the call. So devices and
+ * wildcard ids have sequence numbers, and both lists are sorted by them. The walk keeps the
+ * number of its current element and looks up the next higher one. An element that is added
+ * meanwhile has a higher number than all others, so the walk comes to it; and its own walk of
+ * the other list comes to the element of this walk.
  */
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
@@ -18,60 +19,60 @@
 #include "rdma_cm.h"
 
 static DEFINE_MUTEX(cm_devices_mutex);
-static LIST_HEAD(devices);
-static LIST_HEAD(wildcards);	/* ids that listen on all devices */
-static u64 last_seq;
+static LIST_HEAD(cm_devices);
+static LIST_HEAD(cm_wildcard_ids);	/* ids that listen on all devices */
+static u64 cm_last_seq;
 
-/* --- which device -------------------------------------------------------- */
+/* --- the device of an address -------------------------------------------- */
 
 /*
- * Whether a port is the RDMA side of a net device. ib_core knows, from the GID of
- * the port; kernels that do not keep it there (6.1) have the MAC address in that GID.
+ * Whether a port belongs to a net device. The GID attribute of the port has the net device, except
+ * on kernels that do not set it for iWARP (6.1): there the GID is the MAC address.
  */
-static bool port_is_on(struct ib_device *device, u32 port, struct net_device *ndev)
+static bool cm_port_is_on(struct ib_device *device, u32 port, struct net_device *ndev)
 {
 	const struct ib_gid_attr *attr;
-	struct net_device *of_port;
+	struct net_device *port_ndev;
 	union ib_gid mac = {};
-	bool is;
+	bool match;
 
 	attr = rdma_get_gid_attr(device, port, 0);
 	if (IS_ERR(attr))
 		return false;
 	rcu_read_lock();
-	of_port = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR_OR_NULL(of_port)) {
-		is = of_port == ndev;
+	port_ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR_OR_NULL(port_ndev)) {
+		match = port_ndev == ndev;
 	} else {
 		memcpy(&mac, ndev->dev_addr, min_t(size_t, ndev->addr_len, sizeof(mac)));
-		is = !memcmp(&mac, &attr->gid, sizeof(mac));
+		match = !memcmp(&mac, &attr->gid, sizeof(mac));
 	}
 	rcu_read_unlock();
 	rdma_put_gid_attr(attr);
-	return is;
+	return match;
 }
 
-/* The port that is on a net device; 0 if none is. */
-static u32 port_on(struct cm_dev *dev, struct net_device *ndev)
+/* The port that belongs to a net device, or 0. */
+static u32 cm_dev_port_on(struct cm_dev *dev, struct net_device *ndev)
 {
 	u32 port;
 
 	rdma_for_each_port(dev->device, port)
-		if (rdma_cap_iw_cm(dev->device, port) && port_is_on(dev->device, port, ndev))
+		if (rdma_cap_iw_cm(dev->device, port) && cm_port_is_on(dev->device, port, ndev))
 			return port;
 	return 0;
 }
 
-/* The device that may be used in the namespace and has a port on a net device; or NULL. */
-static struct cm_dev *dev_on(struct net *net, struct net_device *ndev, u32 *port)
+/* A device that the namespace may use and that has a port of the net device; or NULL. */
+static struct cm_dev *cm_dev_find(struct net *net, struct net_device *ndev, u32 *port)
 {
 	struct cm_dev *dev;
 
 	lockdep_assert_held(&cm_devices_mutex);
-	list_for_each_entry(dev, &devices, item) {
+	list_for_each_entry(dev, &cm_devices, item) {
 		if (!rdma_dev_access_netns(dev->device, net))
 			continue;
-		*port = port_on(dev, ndev);
+		*port = cm_dev_port_on(dev, ndev);
 		if (*port)
 			return dev;
 	}
@@ -85,41 +86,41 @@ void cm_dev_put(struct cm_dev *dev)
 }
 
 /**
- * cm_dev_hold - give an id a device that the caller keeps alive; in any context
+ * cm_dev_get - give an id a reference on a device that the caller holds; in any context
  * @id: the id, not published yet
  * @dev: the device
  *
- * The reference lasts until the id is freed. cm_dev_link() puts the id on the
- * device's list, which takes a mutex.
+ * The id has the reference until it is freed. cm_dev_link() puts the id on the device's list;
+ * that takes a mutex.
  */
-void cm_dev_hold(struct cm_id *id, struct cm_dev *dev)
+void cm_dev_get(struct cm_id *id, struct cm_dev *dev)
 {
 	refcount_inc(&dev->users);
 	id->dev = dev;
-	id->mirror.id.device = dev->device;
+	id->base.id.device = dev->device;
 }
 
-/* A bridge's or link aggregate's address may be on no port of the device: it is the first then. */
-static u32 port_for(struct cm_dev *dev, struct net_device *ndev)
+/* The address of a bridge or a bond may be on no port of the device: the first port then. */
+static u32 cm_dev_port_for(struct cm_dev *dev, struct net_device *ndev)
 {
-	u32 port = port_on(dev, ndev);
+	u32 port = cm_dev_port_on(dev, ndev);
 
 	if (!port && is_vlan_dev(ndev))
-		port = port_on(dev, vlan_dev_real_dev(ndev));
+		port = cm_dev_port_on(dev, vlan_dev_real_dev(ndev));
 	return port ? port : rdma_start_port(dev->device);
 }
 
 /**
- * cm_dev_link - put an id that has its device on that device's list
- * @id: the id, after cm_dev_hold(); its dev_addr knows the net device
+ * cm_dev_link - put an id on the list of its device
+ * @id: the id, after cm_dev_get(); its dev_addr has the net device
  *
- * From here on the id gets the device's removal as an event.
+ * From now on the id receives the removal of the device as an event.
  *
- * Return: 0, or -ENODEV if the removal has begun already.
+ * Return: 0, or -ENODEV if the removal has begun.
  */
 int cm_dev_link(struct cm_id *id)
 {
-	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
+	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	struct net_device *ndev;
 	bool present;
 
@@ -129,8 +130,8 @@ int cm_dev_link(struct cm_id *id)
 	mutex_lock(&cm_devices_mutex);
 	present = !list_empty(&id->dev->item);
 	if (present) {
-		id->mirror.id.port_num = port_for(id->dev, ndev);
-		list_add_tail(&id->of_dev, &id->dev->ids);
+		id->base.id.port_num = cm_dev_port_for(id->dev, ndev);
+		list_add_tail(&id->dev_item, &id->dev->ids);
 	}
 	mutex_unlock(&cm_devices_mutex);
 	dev_put(ndev);
@@ -138,14 +139,14 @@ int cm_dev_link(struct cm_id *id)
 }
 
 /**
- * cm_dev_attach - give an id the device that its source address belongs to
- * @id: the id; its dev_addr knows the net device
+ * cm_dev_attach - give an id the device of its source address
+ * @id: the id; its dev_addr has the net device
  *
  * Return: 0, or -ENODEV.
  */
 int cm_dev_attach(struct cm_id *id)
 {
-	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
+	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	struct net_device *ndev;
 	struct cm_dev *dev;
 	u32 port;
@@ -155,14 +156,14 @@ int cm_dev_attach(struct cm_id *id)
 		return -ENODEV;
 	T3_RACE_POINT(cm_attach_ndev_found);
 	mutex_lock(&cm_devices_mutex);
-	dev = dev_on(dev_addr->net, ndev, &port);
-	/* A VLAN that has no device of its own uses that of the interface below (C20). */
+	dev = cm_dev_find(dev_addr->net, ndev, &port);
+	/* A VLAN without an RDMA device uses the one of its parent interface (C20). */
 	if (!dev && is_vlan_dev(ndev))
-		dev = dev_on(dev_addr->net, vlan_dev_real_dev(ndev), &port);
+		dev = cm_dev_find(dev_addr->net, vlan_dev_real_dev(ndev), &port);
 	if (dev) {
-		cm_dev_hold(id, dev);
-		id->mirror.id.port_num = port;
-		list_add_tail(&id->of_dev, &dev->ids);
+		cm_dev_get(id, dev);
+		id->base.id.port_num = port;
+		list_add_tail(&id->dev_item, &dev->ids);
 	}
 	mutex_unlock(&cm_devices_mutex);
 	T3_RACE_POINT(cm_attached);
@@ -170,15 +171,15 @@ int cm_dev_attach(struct cm_id *id)
 	return dev ? 0 : -ENODEV;
 }
 
-/* Off the device's list; the reference stays with the id until it is freed. */
+/* Takes an id off its device's list. The id keeps the reference until it is freed. */
 void cm_dev_detach(struct cm_id *id)
 {
 	mutex_lock(&cm_devices_mutex);
-	list_del_init(&id->of_dev);
+	list_del_init(&id->dev_item);
 	mutex_unlock(&cm_devices_mutex);
 }
 
-/* The whole of cm_dev_attach() undone. */
+/* Undoes cm_dev_attach(). */
 void cm_dev_release(struct cm_id *id)
 {
 	struct cm_dev *dev = id->dev;
@@ -186,18 +187,18 @@ void cm_dev_release(struct cm_id *id)
 	if (!dev)
 		return;
 	cm_dev_detach(id);
-	/* debugfs looks at it. */
+	/* debugfs reads it. */
 	spin_lock_irq(&id->lock);
 	id->dev = NULL;
 	spin_unlock_irq(&id->lock);
-	id->mirror.id.device = NULL;
-	id->mirror.id.port_num = 0;
+	id->base.id.device = NULL;
+	id->base.id.port_num = 0;
 	cm_dev_put(dev);
 }
 
-/* --- who listens --------------------------------------------------------- */
+/* --- listeners ----------------------------------------------------------- */
 
-/* False if the device is going: nothing would take the listener off again. */
+/* Return: false if the removal of the device has begun: it would not take this listener off. */
 bool cm_dev_link_listener(struct cm_listener *l)
 {
 	bool linked;
@@ -206,7 +207,7 @@ bool cm_dev_link_listener(struct cm_listener *l)
 	linked = !list_empty(&l->dev->item);
 	if (linked) {
 		refcount_inc(&l->dev->users);
-		list_add_tail(&l->of_dev, &l->dev->listeners);
+		list_add_tail(&l->dev_item, &l->dev->listeners);
 	}
 	mutex_unlock(&cm_devices_mutex);
 	return linked;
@@ -215,16 +216,16 @@ bool cm_dev_link_listener(struct cm_listener *l)
 void cm_dev_unlink_listener(struct cm_listener *l)
 {
 	mutex_lock(&cm_devices_mutex);
-	list_del_init(&l->of_dev);
+	list_del_init(&l->dev_item);
 	mutex_unlock(&cm_devices_mutex);
 }
 
-static struct cm_dev *next_device(u64 after)
+static struct cm_dev *cm_next_device(u64 after)
 {
 	struct cm_dev *dev;
 
 	lockdep_assert_held(&cm_devices_mutex);
-	list_for_each_entry(dev, &devices, item) {
+	list_for_each_entry(dev, &cm_devices, item) {
 		if (dev->seq <= after)
 			continue;
 		refcount_inc(&dev->users);
@@ -233,12 +234,12 @@ static struct cm_dev *next_device(u64 after)
 	return NULL;
 }
 
-static struct cm_id *next_wildcard(u64 after)
+static struct cm_id *cm_next_wildcard(u64 after)
 {
 	struct cm_id *id;
 
 	lockdep_assert_held(&cm_devices_mutex);
-	list_for_each_entry(id, &wildcards, wildcard) {
+	list_for_each_entry(id, &cm_wildcard_ids, wildcard) {
 		if (id->wildcard_seq <= after)
 			continue;
 		cm_id_get(id);
@@ -248,10 +249,10 @@ static struct cm_id *next_wildcard(u64 after)
 }
 
 /*
- * Logs that a device does not take a wildcard listener. A program can repeat its listen, so the
- * rate is limited; and what a device without IPv6 does is logged once.
+ * Logs that a device refuses a wildcard listener. A program can repeat its listen, so the rate is
+ * limited. That a device has no IPv6 is logged once.
  */
-static void listen_failed(struct cm_dev *dev, struct cm_id *id, int error)
+static void cm_dev_warn_listen(struct cm_dev *dev, struct cm_id *id, int error)
 {
 	u16 port = cm_addr_port(cm_src(id));
 
@@ -267,44 +268,45 @@ static void listen_failed(struct cm_dev *dev, struct cm_id *id, int error)
 }
 
 /**
- * cm_listen_on_all - listen on all devices, and on those that will come
+ * cm_listen_on_all - listen on all devices, and on devices that are added later
  * @id: the id
  *
- * Each device that refuses is logged. What the refusal means for the call:
+ * Each device that refuses is logged. The effect on the call depends on the error:
  *
- *  - EADDRINUSE fails it, as a part of the peers would reach another listener;
- *  - EAFNOSUPPORT is as if the device was not there: the address is IPv6 only, the device IPv4;
- *  - any other error fails it if no device listens.
+ *  - EADDRINUSE fails the call, as some peers would reach another listener.
+ *  - EAFNOSUPPORT counts as if the device was absent: the listener is for IPv6 only, and the
+ *    device has IPv4 only.
+ *  - Any other error fails the call if no device listens.
  *
- * A device that is added later and refuses is logged, too, and is not tried again: the listener
+ * A device that is added later and refuses is logged, too, and is not tried again. The listener
  * stays on the other devices. A new listen tries all devices.
  *
- * Return: 0 if a device listens, or if there is no device for it yet; else an error, and the id
- * is to listen on none.
+ * Return: 0 if a device listens, or if there is no device for the listener yet. On an error the
+ * caller must take the id off the devices that listen.
  */
 int cm_listen_on_all(struct cm_id *id)
 {
 	struct cm_dev *dev;
-	bool any = false, in_use = false, access;
+	bool listens = false, in_use = false, access;
 	int first = 0, ret;
 	u64 at = 0;
 
 	mutex_lock(&cm_devices_mutex);
-	id->wildcard_seq = ++last_seq;
-	list_add_tail(&id->wildcard, &wildcards);
-	while ((dev = next_device(at))) {
+	id->wildcard_seq = ++cm_last_seq;
+	list_add_tail(&id->wildcard, &cm_wildcard_ids);
+	while ((dev = cm_next_device(at))) {
 		at = dev->seq;
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_listen_next_device);
 		access = rdma_dev_access_netns(dev->device, cm_net(id));
 		ret = access ? cm_iw_listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
-		/* One of another namespace, or that is being removed, is not there. */
+		/* A device of another namespace, or that is being removed, does not count. */
 		if (access && !list_empty(&dev->item)) {
-			any |= !ret;
+			listens |= !ret;
 			in_use |= ret == -EADDRINUSE;
 			if (ret)
-				listen_failed(dev, id, ret);
+				cm_dev_warn_listen(dev, id, ret);
 			if (ret && ret != -EAFNOSUPPORT && !first)
 				first = ret;
 		}
@@ -313,17 +315,18 @@ int cm_listen_on_all(struct cm_id *id)
 	mutex_unlock(&cm_devices_mutex);
 	if (in_use)
 		return -EADDRINUSE;
-	return any ? 0 : first;
+	return listens ? 0 : first;
 }
 
-void cm_listen_no_more(struct cm_id *id)
+/* Devices that are added from now on are not for this id. */
+void cm_listen_on_all_stop(struct cm_id *id)
 {
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&id->wildcard);
 	mutex_unlock(&cm_devices_mutex);
 }
 
-/* --- devices come and go ------------------------------------------------- */
+/* --- addition and removal ------------------------------------------------ */
 
 static struct ib_client cm_client;
 
@@ -334,7 +337,7 @@ static int cm_add_one(struct ib_device *device)
 	u64 at = 0;
 	int ret;
 
-	if (!cm_iw_able(device))
+	if (!cm_iw_supported(device))
 		return -EOPNOTSUPP;
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
@@ -348,9 +351,9 @@ static int cm_add_one(struct ib_device *device)
 	T3_RACE_POINT(cm_add_made);
 
 	mutex_lock(&cm_devices_mutex);
-	dev->seq = ++last_seq;
-	list_add_tail(&dev->item, &devices);
-	while ((id = next_wildcard(at))) {
+	dev->seq = ++cm_last_seq;
+	list_add_tail(&dev->item, &cm_devices);
+	while ((id = cm_next_wildcard(at))) {
 		at = id->wildcard_seq;
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_add_next_listener);
@@ -358,8 +361,8 @@ static int cm_add_one(struct ib_device *device)
 		if (rdma_dev_access_netns(device, cm_net(id)))
 			ret = cm_iw_listen(id, dev);
 		mutex_lock(&cm_devices_mutex);
-		if (ret && cm_state(id) == CM_LISTENING)
-			listen_failed(dev, id, ret);
+		if (ret && cm_state(id) == CM_ST_LISTENING)
+			cm_dev_warn_listen(dev, id, ret);
 		cm_id_put(id);
 	}
 	mutex_unlock(&cm_devices_mutex);
@@ -367,9 +370,8 @@ static int cm_add_one(struct ib_device *device)
 }
 
 /*
- * Ids that are on the device are told, and told to let go; their consumers must
- * destroy them. Ids that listen on all devices lose one ear. Returns when nobody
- * uses the device any more.
+ * Posts the removal to the ids on the device; each consumer must then destroy its id. Takes ids
+ * that listen on all devices off this one. Returns when the last user of the device has gone.
  */
 static void cm_remove_one(struct ib_device *device, void *data)
 {
@@ -380,12 +382,12 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	T3_RACE_POINT(cm_remove_begins);
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&dev->item);
-	list_for_each_entry(id, &dev->ids, of_dev)
-		cm_post(id, id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, NULL, CM_BY_WORKER);
-	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, of_dev))) {
+	list_for_each_entry(id, &dev->ids, dev_item)
+		cm_event_post(id, id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, NULL, CM_DISPATCH_WORKER);
+	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, dev_item))) {
 		id = l->id;
 		cm_id_get(id);
-		list_del_init(&l->of_dev);
+		list_del_init(&l->dev_item);
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_remove_listener);
 		cm_iw_unlisten(id, dev);
@@ -401,8 +403,8 @@ static void cm_remove_one(struct ib_device *device, void *data)
 }
 
 /*
- * The name is what librdmacm asks ib_core for: who answers to it first is the
- * connection manager of this machine.
+ * librdmacm queries ib_core for a client of this name. ib_core returns the client that was
+ * registered first, so that is the connection manager of the machine.
  */
 static struct ib_client cm_client = {
 	.name = "rdma_cm",

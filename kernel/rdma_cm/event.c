@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events, from where they happen to the consumer's handler: the queue of an id, its worker,
- * and the short way that ids of processes take.
+ * Events: the queue of an id, the worker that runs them, and the call of the consumer's handler.
  */
 #include <t3_race_point.h>
 
@@ -10,9 +9,9 @@
 
 static struct workqueue_struct *cm_wq;
 
-/* --- telling ------------------------------------------------------------- */
+/* --- reports to the consumer --------------------------------------------- */
 
-static enum rdma_cm_event_type failure(enum cm_event event, int status)
+static enum rdma_cm_event_type cm_failure_type(enum cm_event event, int status)
 {
 	if (event == CM_EV_CLOSE)
 		return RDMA_CM_EVENT_CONNECT_ERROR;
@@ -27,142 +26,143 @@ static enum rdma_cm_event_type failure(enum cm_event event, int status)
 	}
 }
 
-static enum rdma_cm_event_type told_as(u16 actions, enum cm_event event, int status)
+static enum rdma_cm_event_type cm_event_type(u16 actions, enum cm_event event, int status)
 {
-	switch (actions & CM_TELL_ANY) {
-	case CM_TELL_ADDR:
+	switch (actions & CM_ACT_REPORTS) {
+	case CM_ACT_REPORT_ADDR:
 		return RDMA_CM_EVENT_ADDR_RESOLVED;
-	case CM_TELL_ADDR_ERROR:
+	case CM_ACT_REPORT_ADDR_ERROR:
 		return RDMA_CM_EVENT_ADDR_ERROR;
-	case CM_TELL_ROUTE:
+	case CM_ACT_REPORT_ROUTE:
 		return RDMA_CM_EVENT_ROUTE_RESOLVED;
-	case CM_TELL_REQUEST:
+	case CM_ACT_REPORT_REQUEST:
 		return RDMA_CM_EVENT_CONNECT_REQUEST;
-	case CM_TELL_RESPONSE:
+	case CM_ACT_REPORT_RESPONSE:
 		return RDMA_CM_EVENT_CONNECT_RESPONSE;
-	case CM_TELL_ESTABLISHED:
+	case CM_ACT_REPORT_ESTABLISHED:
 		return RDMA_CM_EVENT_ESTABLISHED;
-	case CM_TELL_DISCONNECTED:
+	case CM_ACT_REPORT_DISCONNECTED:
 		return RDMA_CM_EVENT_DISCONNECTED;
-	case CM_TELL_REMOVAL:
+	case CM_ACT_REPORT_REMOVAL:
 		return RDMA_CM_EVENT_DEVICE_REMOVAL;
 	default:
-		return failure(event, status);
+		return cm_failure_type(event, status);
 	}
 }
 
-/* The events that come with what the peer said. */
-static bool has_parameters(enum cm_event event)
+/* Events that carry parameters of the peer. */
+static bool cm_event_has_params(enum cm_event event)
 {
 	return event == CM_EV_REQUEST || event == CM_EV_REPLY_OK ||
 	       event == CM_EV_REPLY_OK_QPLESS || event == CM_EV_REPLY_FAILED ||
 	       event == CM_EV_ESTABLISHED;
 }
 
-static int cm_tell(struct cm_id *id, u16 actions, enum cm_event event, int status)
+/* Calls the consumer's handler. Return: its return value; if it is not 0 the id must end. */
+static int cm_report(struct cm_id *id, u16 actions, enum cm_event event, int status)
 {
-	struct rdma_cm_event told = {
-		.event = told_as(actions, event, status),
+	struct rdma_cm_event report = {
+		.event = cm_event_type(actions, event, status),
 		.status = status,
 	};
 	int ret;
 
 	lockdep_assert_held(&id->handler_mutex);
-	if (told.event == RDMA_CM_EVENT_CONNECT_ERROR && !status)
-		told.status = -ECONNRESET;
-	if (has_parameters(event)) {
-		told.param.conn.initiator_depth = id->says.ird;
-		told.param.conn.responder_resources = id->says.ord;
+	if (report.event == RDMA_CM_EVENT_CONNECT_ERROR && !status)
+		report.status = -ECONNRESET;
+	if (cm_event_has_params(event)) {
+		report.param.conn.initiator_depth = id->peer.ird;
+		report.param.conn.responder_resources = id->peer.ord;
 	}
-	if (has_parameters(event) && event != CM_EV_ESTABLISHED) {
-		told.param.conn.private_data = id->says.data;
-		told.param.conn.private_data_len = id->says.len;
+	if (cm_event_has_params(event) && event != CM_EV_ESTABLISHED) {
+		report.param.conn.private_data = id->peer.data;
+		report.param.conn.private_data_len = id->peer.len;
 	}
 	WRITE_ONCE(id->handler_task, current);
 	T3_RACE_POINT(cm_handler_called);
-	ret = id->mirror.id.event_handler(&id->mirror.id, &told);
+	ret = id->base.id.event_handler(&id->base.id, &report);
 	WRITE_ONCE(id->handler_task, NULL);
-	trace_cm_tell(id->number, told.event, told.status, ret);
+	trace_cm_report(id->number, report.event, report.status, ret);
 	return ret;
 }
 
 /* --- the queue ----------------------------------------------------------- */
 
 /*
- * Of a reply that broke off siw has no data, and still steps over MPA's own words at their
- * beginning: what it says is an address of a few bytes.
+ * siw has no data of a reply that was broken off, and still adds the offset of the private data to
+ * its buffer pointer, which is NULL. So the pointer may be a few bytes above NULL.
  */
-static bool is_buffer(const void *data)
+static bool cm_is_buffer(const void *data)
 {
 	return (unsigned long)data >= PAGE_SIZE;
 }
 
-/* Private data longer than any that the ABI can carry does not exist: len is a byte. */
-static void cm_remember(struct cm_peer_says *says, const struct iw_cm_event *said)
+/* private_data_len is a byte, so any private data fits into @peer. */
+static void cm_save_peer_params(struct cm_peer_params *peer, const struct iw_cm_event *event)
 {
-	says->ird = said->ird;
-	says->ord = said->ord;
-	if (said->event == IW_CM_EVENT_ESTABLISHED)
+	peer->ird = event->ird;
+	peer->ord = event->ord;
+	if (event->event == IW_CM_EVENT_ESTABLISHED)
 		return;
-	says->local = said->local_addr;
-	says->remote = said->remote_addr;
-	says->len = is_buffer(said->private_data) ? said->private_data_len : 0;
-	if (says->len)
-		memcpy(says->data, said->private_data, says->len);
+	peer->local = event->local_addr;
+	peer->remote = event->remote_addr;
+	peer->len = cm_is_buffer(event->private_data) ? event->private_data_len : 0;
+	if (peer->len)
+		memcpy(peer->data, event->private_data, peer->len);
 }
 
-/* The worker's turn. @id has a reference for it. */
-static void cm_to_worker(struct cm_id *id)
+/* Queues the worker, which takes over a reference of the caller on @id. */
+static void cm_queue_work(struct cm_id *id)
 {
 	if (!queue_work(cm_wq, &id->work))
 		cm_id_put(id);
 }
 
-static void cm_handle_here(struct cm_id *id, enum cm_where where);
+static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch);
 
 /**
- * cm_post - queue an event; in any context, never fails for want of memory
- * @queue_of: whose worker is to take it
- * @id: whom it is about
- * @slot: its place
+ * cm_event_post - queue an event; in any context, allocates nothing
+ * @queue_of: the id whose queue it joins
+ * @id: the id that the event is about; another one only for a connect request
+ * @slot: where @id stores the event
  * @event: what happened
- * @status: with which result
- * @said: what the peer said, to be remembered in @id, or NULL
- * @where: whether it may be handled before this returns
+ * @status: its result
+ * @iw: the provider's event, whose parameters are stored in @id, or NULL
+ * @dispatch: whether the event may be handled before this returns
  *
- * Return: 0, or -EBUSY if the last one of this kind has not been taken yet.
+ * Return: 0, or -EBUSY if the last event of this slot is still queued.
  */
-int cm_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
-	    int status, const struct iw_cm_event *said, enum cm_where where)
+int cm_event_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
+		  int status, const struct iw_cm_event *iw, enum cm_dispatch dispatch)
 {
-	struct cm_note *note = &id->slots[slot];
+	struct cm_pending *pending = &id->slots[slot];
 	unsigned long flags;
 
 	spin_lock_irqsave(&queue_of->lock, flags);
-	if (!list_empty(&note->item)) {
+	if (!list_empty(&pending->item)) {
 		queue_of->refused++;
 		spin_unlock_irqrestore(&queue_of->lock, flags);
 		return -EBUSY;
 	}
-	if (said)
-		cm_remember(&id->says, said);
-	note->event = event;
-	note->status = status;
-	list_add_tail(&note->item, &queue_of->queue);
+	if (iw)
+		cm_save_peer_params(&id->peer, iw);
+	pending->event = event;
+	pending->status = status;
+	list_add_tail(&pending->item, &queue_of->queue);
 	cm_id_get(queue_of);
 	spin_unlock_irqrestore(&queue_of->lock, flags);
 
-	T3_RACE_POINT(cm_posted);
-	/* The handler of a module may do what it likes, so it is called by the worker only. */
-	if (queue_of->user && where != CM_BY_WORKER)
-		cm_handle_here(queue_of, where);
+	T3_RACE_POINT(cm_event_posted);
+	/* The handler of a module may sleep and call us, so only the worker calls it. */
+	if (queue_of->user && dispatch != CM_DISPATCH_WORKER)
+		cm_dispatch_inline(queue_of, dispatch);
 	else
-		cm_to_worker(queue_of);
+		cm_queue_work(queue_of);
 	return 0;
 }
 
-/* What the provider says of a connection: nothing on its way to the handler sleeps by itself. */
-static bool is_of_connection(enum cm_event event)
+/* Events of the provider about a connection. Before it calls the handler, none of them sleeps. */
+static bool cm_is_conn_event(enum cm_event event)
 {
 	return event >= CM_EV_REPLY_OK && event <= CM_EV_CLOSE;
 }
@@ -171,7 +171,8 @@ static bool is_of_connection(enum cm_event event)
  * cm_backlog_get - take a place of a listener's backlog, for a connect request; in any context
  * @listener: the listener
  *
- * The place is free again when the worker has taken the request, or by cm_backlog_put().
+ * The place is free again when the worker has taken the request off the queue, or after
+ * cm_backlog_put().
  *
  * Return: false if the backlog is full.
  */
@@ -185,35 +186,40 @@ void cm_backlog_put(struct cm_id *listener)
 	atomic_inc(&listener->backlog_left);
 }
 
-/* Takes the oldest event, if it is of the kind that is asked for; its place is free again. */
-static bool cm_take(struct cm_id *id, struct cm_note *note, bool only_of_connection)
+/*
+ * Takes the oldest event off the queue, and frees its slot. With @only_conn it takes none that is
+ * not about a connection, and none behind such an event.
+ */
+static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool only_conn)
 {
-	struct cm_note *first;
+	struct cm_pending *first;
 	unsigned long flags;
 
 	spin_lock_irqsave(&id->lock, flags);
-	first = list_first_entry_or_null(&id->queue, struct cm_note, item);
-	if (first && only_of_connection && !is_of_connection(first->event))
+	first = list_first_entry_or_null(&id->queue, struct cm_pending, item);
+	if (first && only_conn && !cm_is_conn_event(first->event))
 		first = NULL;
 	if (first) {
 		list_del_init(&first->item);
-		*note = *first;
+		*pending = *first;
 	}
 	spin_unlock_irqrestore(&id->lock, flags);
-	if (first && note->event == CM_EV_REQUEST)
+	if (first && pending->event == CM_EV_REQUEST)
 		cm_backlog_put(id);
 	return first;
 }
 
+/* --- handling ------------------------------------------------------------ */
+
 /*
- * A connect request: make the id that iw.c began into one that can be shown. The
- * consumer's handler runs under both mutexes, so that neither the listener goes nor
- * anything else is told of the new id before it knows of it.
+ * A connect request. iw.c has allocated its id; this completes the id and reports it. The
+ * consumer's handler runs under both mutexes: the listener does not end meanwhile, and no other
+ * event of the new id is reported before the request is.
  */
-static void cm_handle_request(struct cm_id *listener, struct cm_id *id)
+static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 {
-	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
-	bool listening = cm_state(listener) == CM_LISTENING;
+	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
+	bool listening = cm_state(listener) == CM_ST_LISTENING;
 	const struct cm_cell *cell;
 	int ret;
 
@@ -221,11 +227,11 @@ static void cm_handle_request(struct cm_id *listener, struct cm_id *id)
 	T3_RACE_POINT(cm_request_taken);
 	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
 	cm_id_get(id);
-	/* A listener that has gone has no name to pass on. */
-	cm_res_init(&id->mirror, KBUILD_MODNAME, listening ? &listener->mirror : NULL);
-	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->says.local);
-	cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->says.remote);
-	ret = cm_step(id, CM_EV_REQUEST, 0, &cell);
+	/* A listener that was destroyed has no name to inherit. */
+	cm_res_init(&id->base, KBUILD_MODNAME, listening ? &listener->base : NULL);
+	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
+	cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->peer.remote);
+	ret = cm_fsm_apply(id, CM_EV_REQUEST, 0, &cell);
 	if (!ret && !listening)
 		ret = -ECONNABORTED;
 	if (!ret)
@@ -234,60 +240,83 @@ static void cm_handle_request(struct cm_id *listener, struct cm_id *id)
 		ret = cm_dev_link(id);
 	T3_RACE_POINT(cm_request_attached);
 	if (!ret) {
-		cm_res_show(&id->mirror);
-		id->mirror.id.context = listener->mirror.id.context;
-		ret = cm_tell(id, cell->actions, CM_EV_REQUEST, 0);
+		cm_res_add(&id->base);
+		id->base.id.context = listener->base.id.context;
+		ret = cm_report(id, cell->actions, CM_EV_REQUEST, 0);
 	}
 	T3_RACE_POINT(cm_request_handled);
 	if (ret)
-		cm_id_end(id);
+		cm_id_destroy(id);
 	mutex_unlock(&id->handler_mutex);
 	cm_id_put(id);
 }
 
-/* The step of an event; what it asks for is the caller's. */
-static bool cm_begin(struct cm_id *id, const struct cm_note *note, struct cm_rest *rest)
+/* Changes the state. The actions of the event are in id->deferred afterwards. */
+static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending)
 {
+	struct cm_deferred *deferred = &id->deferred;
 	const struct cm_cell *cell;
 
 	lockdep_assert_held(&id->handler_mutex);
-	rest->event = note->event;
-	rest->status = note->status;
-	if (note->event == CM_EV_ADDR_DONE)
-		rest->event = cm_addr_result(id, &rest->status);
-	if (cm_step(id, rest->event, rest->status, &cell))
+	deferred->event = pending->event;
+	deferred->status = pending->status;
+	if (pending->event == CM_EV_ADDR_DONE)
+		deferred->event = cm_addr_result(id, &deferred->status);
+	if (cm_fsm_apply(id, deferred->event, deferred->status, &cell))
 		return false;
-	rest->actions = cell->actions;
-	if (rest->event == CM_EV_REPLY_OK || rest->event == CM_EV_REPLY_OK_QPLESS) {
-		cm_addr_copy(cm_src(id), (struct sockaddr *)&id->says.local);
-		cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->says.remote);
+	deferred->actions = cell->actions;
+	if (deferred->event == CM_EV_REPLY_OK || deferred->event == CM_EV_REPLY_OK_QPLESS) {
+		cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
+		cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->peer.remote);
 	}
 	return true;
 }
 
-static void cm_finish(struct cm_id *id, const struct cm_rest *rest)
+/*
+ * Runs the actions in id->deferred, then reports the event. Where it must not sleep it leaves two
+ * things in id->deferred: actions that sleep, and a report for which the handler had no memory.
+ */
+static void cm_event_finish(struct cm_id *id, bool may_sleep)
 {
+	struct cm_deferred event = id->deferred;
+	bool run = may_sleep || !(event.actions & CM_ACT_SLEEPS);
+	u16 reports = event.actions & CM_ACT_REPORTS;
+
 	lockdep_assert_held(&id->handler_mutex);
-	cm_act(id, rest->actions);
-	if (rest->actions & CM_TELL_ANY && cm_tell(id, rest->actions, rest->event, rest->status))
-		cm_id_end(id);
+	id->deferred.actions = run ? 0 : event.actions & ~CM_ACT_REPORTS;
+	if (run)
+		cm_run_actions(id, event.actions);
+	if (!reports || !cm_report(id, reports, event.event, event.status))
+		return;
+	if (may_sleep)
+		cm_id_destroy(id);
+	else
+		id->deferred.actions |= reports;
 }
 
-/* The events of an id are handled one after another, as they came. */
-static void cm_handle_all(struct cm_id *id)
+/**
+ * cm_run_events - handle the pending events of an id, in the order in which they came
+ * @id: the id
+ * @may_sleep: false in an upcall of the provider: it stops at the first event that needs to sleep
+ *
+ * Return: false if the worker must go on.
+ */
+static bool cm_run_events(struct cm_id *id, bool may_sleep)
 {
-	struct cm_rest rest = id->rest;
-	struct cm_note note;
+	struct cm_pending pending;
 
 	lockdep_assert_held(&id->handler_mutex);
-	id->rest.actions = 0;
-	cm_finish(id, &rest);
-	while (cm_take(id, &note, false)) {
-		if (note.event == CM_EV_REQUEST)
-			cm_handle_request(id, note.id);
-		else if (cm_begin(id, &note, &rest))
-			cm_finish(id, &rest);
+	if (id->deferred.actions && may_sleep)
+		cm_event_finish(id, true);
+	id->in_upcall = !may_sleep;
+	while (!id->deferred.actions && cm_event_dequeue(id, &pending, !may_sleep)) {
+		if (pending.event == CM_EV_REQUEST)
+			cm_request_deliver(id, pending.id);
+		else if (cm_event_apply(id, &pending))
+			cm_event_finish(id, may_sleep);
 	}
+	id->in_upcall = false;
+	return !id->deferred.actions && list_empty_careful(&id->queue);
 }
 
 static void cm_id_work(struct work_struct *work)
@@ -296,65 +325,38 @@ static void cm_id_work(struct work_struct *work)
 
 	T3_RACE_POINT(cm_work_begins);
 	mutex_lock(&id->handler_mutex);
-	cm_handle_all(id);
+	cm_run_events(id, true);
 	mutex_unlock(&id->handler_mutex);
 	T3_RACE_POINT(cm_work_ends);
 	cm_id_put(id);
 }
 
 /*
- * The same where nothing may sleep, as far as it goes: the worker does what is left of the last
- * event, and what is left of the queue.
+ * Handles the events of a process's id in the context of the caller, which saves the switch to the
+ * worker. The worker still does it in two cases:
+ *
+ *  - Another task holds handler_mutex. It may be destroying the id and wait for the caller, so the
+ *    caller must not wait for it.
+ *  - The caller holds a spinlock, as siw does with its socket's callback lock. Softirqs take that
+ *    lock while a task holds one of ours.
  */
-static bool cm_handle_upcalls(struct cm_id *id)
+static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch)
 {
-	struct cm_rest *rest = &id->rest;
-	struct cm_note note;
-
-	lockdep_assert_held(&id->handler_mutex);
-	id->in_upcall = true;
-	while (!rest->actions && cm_take(id, &note, true)) {
-		if (!cm_begin(id, &note, rest))
-			continue;
-		if (!(rest->actions & CM_SLEEPS)) {
-			cm_act(id, rest->actions);
-			rest->actions &= CM_TELL_ANY;
-		}
-		if (rest->actions & CM_TELL_ANY &&
-		    !cm_tell(id, rest->actions, rest->event, rest->status))
-			rest->actions &= ~CM_TELL_ANY;
-	}
-	id->in_upcall = false;
-	return !rest->actions && list_empty_careful(&id->queue);
-}
-
-/*
- * Spares a process's id the way through the worker. If somebody has the id just now, be it one
- * who destroys it and waits for the caller, the worker does it as ever. So it does if the caller
- * holds a spinlock (siw may hold its socket's callback lock): softirqs take that one while a
- * task has one of ours.
- */
-static void cm_handle_here(struct cm_id *id, enum cm_where where)
-{
-	bool done = true;
+	bool done;
 
 	if (!preemptible() || !mutex_trylock(&id->handler_mutex)) {
-		cm_to_worker(id);
+		cm_queue_work(id);
 		return;
 	}
-	T3_RACE_POINT(cm_handle_here);
-	if (where == CM_IN_UPCALL)
-		done = cm_handle_upcalls(id);
-	else
-		cm_handle_all(id);
+	T3_RACE_POINT(cm_dispatch_inline);
+	done = cm_run_events(id, dispatch == CM_DISPATCH_MAY_SLEEP);
 	mutex_unlock(&id->handler_mutex);
 	if (done)
 		cm_id_put(id);
 	else
-		cm_to_worker(id);
+		cm_queue_work(id);
 }
 
-/* Of an id that is being made. */
 void cm_queue_init(struct cm_id *id)
 {
 	int slot;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ids: how they are made and end, and the one function that changes their state.
+ * Ids: creation, destruction, and the one function that changes the state.
  */
 #include <linux/cred.h>
 #include <linux/sched/mm.h>
@@ -12,11 +12,11 @@
 #include "rdma_cm.h"
 #include "trace.h"
 
-static atomic_t cm_numbers;
+static atomic_t cm_last_number;
 
 /* All ids, for debugfs. */
-static LIST_HEAD(all_ids);
-static DEFINE_SPINLOCK(all_ids_lock);
+static LIST_HEAD(cm_ids);
+static DEFINE_SPINLOCK(cm_ids_lock);
 
 /* --- references ---------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ void cm_id_get(struct cm_id *id)
 	kref_get(&id->ref);
 }
 
-/* In any context: everything that sleeps was done in cm_id_end(). */
+/* In any context: cm_id_destroy() has done everything that sleeps. */
 static void cm_id_free(struct kref *ref)
 {
 	struct cm_id *id = container_of(ref, struct cm_id, ref);
@@ -34,14 +34,14 @@ static void cm_id_free(struct kref *ref)
 	unsigned long flags;
 
 	T3_RACE_POINT(cm_id_free);
-	spin_lock_irqsave(&all_ids_lock, flags);
-	list_del(&id->of_all);
-	spin_unlock_irqrestore(&all_ids_lock, flags);
+	spin_lock_irqsave(&cm_ids_lock, flags);
+	list_del(&id->all_item);
+	spin_unlock_irqrestore(&cm_ids_lock, flags);
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
 	kfree(id);
 	mem_cgroup_put(memcg);
-	/* The module may be unloaded as soon as its devices have no users. */
+	/* Last: the module can be unloaded as soon as its devices have no users. */
 	if (dev)
 		cm_dev_put(dev);
 }
@@ -51,15 +51,15 @@ void cm_id_put(struct cm_id *id)
 	kref_put(&id->ref, cm_id_free);
 }
 
-void cm_all_ids(void (*show)(struct cm_id *id, void *arg), void *arg)
+void cm_ids_walk(void (*show)(struct cm_id *id, void *arg), void *arg)
 {
 	struct cm_id *id;
 	unsigned long flags;
 
-	spin_lock_irqsave(&all_ids_lock, flags);
-	list_for_each_entry(id, &all_ids, of_all)
+	spin_lock_irqsave(&cm_ids_lock, flags);
+	list_for_each_entry(id, &cm_ids, all_item)
 		show(id, arg);
-	spin_unlock_irqrestore(&all_ids_lock, flags);
+	spin_unlock_irqrestore(&cm_ids_lock, flags);
 }
 
 /* --- the state ----------------------------------------------------------- */
@@ -70,26 +70,26 @@ enum cm_state cm_state(struct cm_id *id)
 }
 
 /**
- * cm_step - take an event: the only place where an id's state changes
+ * cm_fsm_apply - apply an event: the only place where the state of an id changes
  * @id: the id
  * @event: what happened
- * @status: goes into the history
- * @cell: where the actions are that the caller now owes, or NULL
+ * @status: its result, for the history
+ * @cell: receives the cell of the table, whose actions the caller must run; or NULL
  *
- * Return: 0, or -EINVAL if the state does not take this event.
+ * Return: 0, or -EINVAL if the state refuses the event.
  */
-int cm_step(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell)
+int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell)
 {
+	struct cm_history_entry *entry;
 	const struct cm_cell *to;
-	struct cm_moment *moment;
 	enum cm_state from;
 	unsigned long flags;
 
 	spin_lock_irqsave(&id->lock, flags);
 	from = id->state;
 	to = cm_fsm(from, event);
-	moment = &id->history[id->steps++ % CM_HISTORY];
-	*moment = (struct cm_moment) {
+	entry = &id->history[id->steps++ % CM_HISTORY];
+	*entry = (struct cm_history_entry) {
 		.ns = ktime_get_ns(),
 		.status = status,
 		.event = event,
@@ -99,53 +99,53 @@ int cm_step(struct cm_id *id, enum cm_event event, int status, const struct cm_c
 	};
 	if (to) {
 		WRITE_ONCE(id->state, to->next);
-		id->mirror.state = cm_res_state(to->next);
+		id->base.state = cm_res_state(to->next);
 	} else {
 		id->refused++;
 	}
 	spin_unlock_irqrestore(&id->lock, flags);
 
 	if (!to) {
-		trace_cm_refused(id->number, from, event, status);
+		trace_cm_fsm_refuse(id->number, from, event, status);
 		return -EINVAL;
 	}
-	trace_cm_step(id->number, from, event, to->next, to->actions, status);
-	T3_RACE_POINT(cm_stepped);
+	trace_cm_fsm_apply(id->number, from, event, to->next, to->actions, status);
+	T3_RACE_POINT(cm_fsm_applied);
 	if (cell)
 		*cell = to;
 	return 0;
 }
 
-/* What a step asks for, but for what is told. */
-void cm_act(struct cm_id *id, u16 actions)
+/* The actions of a cell but the reports. */
+void cm_run_actions(struct cm_id *id, u16 actions)
 {
-	if (actions & CM_UNLISTEN) {
-		cm_listen_no_more(id);
+	if (actions & CM_ACT_UNLISTEN) {
+		cm_listen_on_all_stop(id);
 		cm_iw_unlisten(id, NULL);
 	}
-	if (actions & (CM_CLOSE | CM_ABORT))
-		cm_iw_close(id, actions & CM_ABORT);
-	if (actions & CM_REFUSE)
-		cm_iw_refuse(id, NULL, 0);
-	if (actions & CM_DROP_QP)
-		cm_qp_drop(id);
+	if (actions & (CM_ACT_CLOSE | CM_ACT_ABORT))
+		cm_iw_close(id, actions & CM_ACT_ABORT);
+	if (actions & CM_ACT_REJECT)
+		cm_iw_reject(id, NULL, 0);
+	if (actions & CM_ACT_DROP_QP)
+		cm_qp_put(id);
 }
 
-/* A step with its actions. For callers that are not the worker. */
-int cm_do(struct cm_id *id, enum cm_event event, int status)
+/* Applies an event and runs its actions. For callers that are not the worker. */
+int cm_fsm_run(struct cm_id *id, enum cm_event event, int status)
 {
 	const struct cm_cell *cell;
 	int ret;
 
-	ret = cm_step(id, event, status, &cell);
+	ret = cm_fsm_apply(id, event, status, &cell);
 	if (!ret)
-		cm_act(id, cell->actions);
+		cm_run_actions(id, cell->actions);
 	return ret;
 }
 
-/* --- made and ended ------------------------------------------------------ */
+/* --- creation and destruction -------------------------------------------- */
 
-static struct mem_cgroup *memcg_get(struct mem_cgroup *memcg)
+static struct mem_cgroup *cm_memcg_get(struct mem_cgroup *memcg)
 {
 #ifdef CONFIG_MEMCG
 	if (memcg)
@@ -155,12 +155,12 @@ static struct mem_cgroup *memcg_get(struct mem_cgroup *memcg)
 }
 
 /**
- * cm_zalloc - allocate on behalf of a process, whoever runs
- * @memcg: what is charged; NULL: nobody
- * @size: of the object
- * @gfp: flags; where nothing may sleep the memory is charged also over the limit
+ * cm_zalloc - allocate memory that a cgroup is charged for, whichever task runs
+ * @memcg: the cgroup, or NULL for no charge
+ * @size: size of the object
+ * @gfp: flags. Without blocking, the charge may exceed the cgroup's limit
  *
- * Return: memory of zeros, or NULL.
+ * Return: zeroed memory, or NULL.
  */
 void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
 {
@@ -176,20 +176,20 @@ void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
 }
 
 /**
- * cm_id_make - the common part of making an id
- * @net: its network namespace
- * @handler: the consumer's
- * @context: the consumer's
+ * cm_id_alloc - allocate an id
+ * @net: network namespace
+ * @handler: the consumer's handler
+ * @context: the consumer's context
  * @ps: port space
- * @qp_type: kind of QP
- * @memcg: what is charged for it, and for all that it makes; NULL: nobody
- * @gfp: in upcalls GFP_ATOMIC
+ * @qp_type: type of QP
+ * @memcg: the cgroup that is charged for the id and its listeners, or NULL for no charge
+ * @gfp: GFP_ATOMIC in upcalls
  *
- * Return: an id with one reference, or NULL. The caller owes it a cm_res_init().
+ * Return: an id with one reference, or NULL. The caller must call cm_res_init() on it.
  */
-struct cm_id *cm_id_make(struct net *net, rdma_cm_event_handler handler, void *context,
-			 enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
-			 struct mem_cgroup *memcg, gfp_t gfp)
+struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *context,
+			  enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
+			  struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct cm_id *id;
 	unsigned long flags;
@@ -197,64 +197,63 @@ struct cm_id *cm_id_make(struct net *net, rdma_cm_event_handler handler, void *c
 	id = cm_zalloc(memcg, sizeof(*id), gfp);
 	if (!id)
 		return NULL;
-	id->memcg = memcg_get(memcg);
+	id->memcg = cm_memcg_get(memcg);
 	kref_init(&id->ref);
-	id->number = atomic_inc_return(&cm_numbers);
+	id->number = atomic_inc_return(&cm_last_number);
 	mutex_init(&id->handler_mutex);
 	mutex_init(&id->listen_mutex);
 	spin_lock_init(&id->lock);
-	INIT_LIST_HEAD(&id->of_dev);
+	INIT_LIST_HEAD(&id->dev_item);
 	INIT_LIST_HEAD(&id->listeners);
 	INIT_LIST_HEAD(&id->wildcard);
 	INIT_HLIST_NODE(&id->bind.item);
 	cm_queue_init(id);
 	id->bind.ps = ps;
-	id->mirror.id.event_handler = handler;
-	id->mirror.id.context = context;
-	id->mirror.id.ps = ps;
-	id->mirror.id.qp_type = qp_type;
-	id->mirror.id.route.addr.dev_addr.net = get_net(net);
+	id->base.id.event_handler = handler;
+	id->base.id.context = context;
+	id->base.id.ps = ps;
+	id->base.id.qp_type = qp_type;
+	id->base.id.route.addr.dev_addr.net = get_net(net);
 
-	spin_lock_irqsave(&all_ids_lock, flags);
-	list_add_tail(&id->of_all, &all_ids);
-	spin_unlock_irqrestore(&all_ids_lock, flags);
+	spin_lock_irqsave(&cm_ids_lock, flags);
+	list_add_tail(&id->all_item, &cm_ids);
+	spin_unlock_irqrestore(&cm_ids_lock, flags);
 	return id;
 }
 
 /*
- * Take an id from its consumer: gives back all but what the provider still needs.
- * The caller holds handler_mutex and a reference beside the consumer's, which is
- * put here.
+ * Destroys an id: releases all but what the provider still needs, and puts the consumer's
+ * reference. The caller holds handler_mutex and a reference of its own.
  */
-void cm_id_end(struct cm_id *id)
+void cm_id_destroy(struct cm_id *id)
 {
-	u16 left = id->rest.actions & ~CM_TELL_ANY;
+	u16 deferred = id->deferred.actions & ~CM_ACT_REPORTS;
 
 	lockdep_assert_held(&id->handler_mutex);
-	/* What an upcall left to the worker comes first: the steps after it take it for done. */
-	id->rest.actions = 0;
-	cm_act(id, left);
-	if (cm_do(id, CM_EV_DESTROY, 0))
+	/* First the actions that an upcall left to the worker: the present state implies them. */
+	id->deferred.actions = 0;
+	cm_run_actions(id, deferred);
+	if (cm_fsm_run(id, CM_EV_DESTROY, 0))
 		return;
 	T3_RACE_POINT(cm_ended);
-	cm_addr_stop(id);
+	cm_addr_cancel(id);
 	cm_port_put(id);
 	T3_RACE_POINT(cm_end_port_put);
-	cm_res_hide(&id->mirror);
+	cm_res_del(&id->base);
 	cm_dev_detach(id);
 	T3_RACE_POINT(cm_end_detached);
 	cm_id_put(id);
 }
 
 /**
- * __t3_rdma_create_id - make an id
+ * __t3_rdma_create_id - create an id
  * @net: network namespace
- * @handler: gets the id's events, one at a time, where it may sleep. If it answers
- *	non-zero the id is destroyed. It must not call t3_rdma_destroy_id() on the id,
- *	nor on the listener that the id comes from.
+ * @handler: receives the id's events, one at a time, and may sleep. If it returns non-zero,
+ *	the id is destroyed. It must not call t3_rdma_destroy_id() on the id, nor on the
+ *	listener that the id comes from.
  * @context: for @handler
- * @ps: port space; RDMA_PS_TCP for all that can be connected
- * @qp_type: IB_QPT_RC for all that can be connected
+ * @ps: port space; an id that connects or listens needs RDMA_PS_TCP
+ * @qp_type: type of QP; an id that connects needs IB_QPT_RC
  * @caller: name of the module, for `rdma resource`
  *
  * Return: the id, or an error pointer.
@@ -265,36 +264,37 @@ struct rdma_cm_id *__t3_rdma_create_id(struct net *net, rdma_cm_event_handler ha
 {
 	struct cm_id *id;
 
-	id = cm_id_make(net, handler, context, ps, qp_type, NULL, GFP_KERNEL);
+	id = cm_id_alloc(net, handler, context, ps, qp_type, NULL, GFP_KERNEL);
 	if (!id)
 		return ERR_PTR(-ENOMEM);
-	cm_res_init(&id->mirror, caller, NULL);
-	return &id->mirror.id;
+	cm_res_init(&id->base, caller, NULL);
+	return &id->base.id;
 }
 EXPORT_SYMBOL(__t3_rdma_create_id);
 
-/* For a process; in its network namespace, and charged to its memory cgroup. */
+/* For a process: in its network namespace, and charged to its memory cgroup. */
 struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
 				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type)
 {
 	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(current->mm);
 	struct cm_id *id;
 
-	id = cm_id_make(current->nsproxy->net_ns, handler, context, ps, qp_type, memcg, GFP_KERNEL);
+	id = cm_id_alloc(current->nsproxy->net_ns, handler, context, ps, qp_type, memcg,
+			 GFP_KERNEL);
 	mem_cgroup_put(memcg);
 	if (!id)
 		return ERR_PTR(-ENOMEM);
 	id->user = true;
-	cm_res_init(&id->mirror, NULL, NULL);
-	return &id->mirror.id;
+	cm_res_init(&id->base, NULL, NULL);
+	return &id->base.id;
 }
 
 /**
- * t3_rdma_destroy_id - give an id back
- * @id: the id; its QP, if it was made by t3_rdma_create_qp(), must be gone
+ * t3_rdma_destroy_id - destroy an id
+ * @id: the id; a QP of t3_rdma_create_qp() must have been destroyed
  *
- * A connection is aborted, a request refused. When this returns the handler is not
- * running and will not be called again. Must not be called by the id's own handler.
+ * Aborts a connection, rejects a request. When this returns the handler does not run, and is
+ * not called again. The id's own handler must not call this.
  */
 void t3_rdma_destroy_id(struct rdma_cm_id *id)
 {
@@ -305,7 +305,7 @@ void t3_rdma_destroy_id(struct rdma_cm_id *id)
 	cm_id_get(cm);
 	T3_RACE_POINT(cm_destroy_begins);
 	mutex_lock(&cm->handler_mutex);
-	cm_id_end(cm);
+	cm_id_destroy(cm);
 	mutex_unlock(&cm->handler_mutex);
 	cm_id_put(cm);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The provider: its iw_* calls, and what it calls back. No other file talks to it.
+ * The provider: its iw_* calls and its upcalls. No other file calls it, except qp.c for QPs.
  *
- * Upcalls come in any context, also inside our own calls. They remember what the peer
- * said, queue an event or, for a process, tell it, and return; only a connect request
- * needs memory, and if there is none, or the listener's queue is full, the provider refuses
- * it by itself.
+ * Upcalls come in any context, also inside our own calls. They store the peer's parameters and
+ * queue an event; the event of a process's id is reported at once if that needs no sleep. Only a
+ * connect request allocates memory. If the allocation fails or the backlog is full, the upcall
+ * returns an error, and the provider rejects the peer.
  */
 #include <linux/cred.h>
 #include <linux/sched/mm.h>
@@ -16,7 +16,7 @@
 #include "rdma_cm.h"
 #include "trace.h"
 
-bool cm_iw_able(struct ib_device *device)
+bool cm_iw_supported(struct ib_device *device)
 {
 	u32 port;
 
@@ -32,65 +32,65 @@ bool cm_iw_able(struct ib_device *device)
 
 /* --- connections --------------------------------------------------------- */
 
-static struct cm_id *iw_to_id(struct iw_cm_id *iw)
+static struct cm_id *cm_iw_to_id(struct iw_cm_id *iw)
 {
 	return container_of(iw, struct cm_id, iw);
 }
 
-/* The provider takes it inside iw_connect or iw_accept, while it has the QP. */
-static void conn_get(struct iw_cm_id *iw)
+/* The provider takes the reference inside iw_connect or iw_accept, while it holds the QP. */
+static void cm_conn_get(struct iw_cm_id *iw)
 {
-	cm_id_get(iw_to_id(iw));
-	cm_qp_hold_late(iw_to_id(iw));
+	cm_id_get(cm_iw_to_id(iw));
+	cm_qp_get_late(cm_iw_to_id(iw));
 }
 
-static void conn_put(struct iw_cm_id *iw)
+static void cm_conn_put(struct iw_cm_id *iw)
 {
-	cm_id_put(iw_to_id(iw));
+	cm_id_put(cm_iw_to_id(iw));
 }
 
-static int conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
+static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 {
-	struct cm_id *id = iw_to_id(iw);
+	struct cm_id *id = cm_iw_to_id(iw);
 	enum cm_event event;
 
-	trace_cm_upcall(id->number, said->event, said->status);
+	trace_cm_upcall(id->number, iw_event->event, iw_event->status);
 	T3_RACE_POINT(cm_upcall);
-	switch (said->event) {
+	switch (iw_event->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
-		if (said->status)
+		if (iw_event->status)
 			event = CM_EV_REPLY_FAILED;
 		else
 			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_REPLY_OK_QPLESS;
-		return cm_post(id, id, CM_SLOT_OPEN, event, said->status, said,
-			       CM_IN_UPCALL);
+		return cm_event_post(id, id, CM_SLOT_OPEN, event, iw_event->status, iw_event,
+				     CM_DISPATCH_ATOMIC);
 	case IW_CM_EVENT_ESTABLISHED:
-		return cm_post(id, id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, said->status, said,
-			       CM_IN_UPCALL);
+		return cm_event_post(id, id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, iw_event->status,
+				     iw_event, CM_DISPATCH_ATOMIC);
 	case IW_CM_EVENT_DISCONNECT:
-		return cm_post(id, id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE, said->status, NULL,
-			       CM_IN_UPCALL);
+		return cm_event_post(id, id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE,
+				     iw_event->status, NULL, CM_DISPATCH_ATOMIC);
 	case IW_CM_EVENT_CLOSE:
-		return cm_post(id, id, CM_SLOT_CLOSE, CM_EV_CLOSE, said->status, NULL,
-			       CM_IN_UPCALL);
+		return cm_event_post(id, id, CM_SLOT_CLOSE, CM_EV_CLOSE, iw_event->status, NULL,
+				     CM_DISPATCH_ATOMIC);
 	default:
 		return -EINVAL;
 	}
 }
 
-static void conn_init(struct cm_id *id, struct ib_device *device)
+static void cm_conn_init(struct cm_id *id, struct ib_device *device)
 {
 	id->iw.device = device;
-	id->iw.event_handler = conn_upcall;
-	id->iw.add_ref = conn_get;
-	id->iw.rem_ref = conn_put;
+	id->iw.event_handler = cm_conn_upcall;
+	id->iw.add_ref = cm_conn_get;
+	id->iw.rem_ref = cm_conn_put;
 }
 
-/* No port mapper: the mapped addresses are the addresses. */
-static void set_addresses(struct iw_cm_id *iw, struct cm_id *id)
+/* There is no port mapper, so the mapped addresses equal the addresses. */
+static void cm_iw_set_addrs(struct iw_cm_id *iw, struct cm_id *id)
 {
-	iw->local_addr = id->mirror.id.route.addr.src_addr;
-	iw->remote_addr = id->mirror.id.route.addr.dst_addr;
+	iw->local_addr = id->base.id.route.addr.src_addr;
+	iw->remote_addr = id->base.id.route.addr.dst_addr;
 	iw->m_local_addr = iw->local_addr;
 	iw->m_remote_addr = iw->remote_addr;
 	iw->tos = id->tos;
@@ -98,8 +98,8 @@ static void set_addresses(struct iw_cm_id *iw, struct cm_id *id)
 	iw->afonly = id->bind.afonly;
 }
 
-/* The consumer's "responder resources" are what it lets the peer read: IRD. */
-static struct iw_cm_conn_param iw_param(const struct rdma_conn_param *param, u32 qpn)
+/* responder_resources are the READs that the peer may have outstanding: IRD. */
+static struct iw_cm_conn_param cm_iw_param(const struct rdma_conn_param *param, u32 qpn)
 {
 	return (struct iw_cm_conn_param) {
 		.private_data = param->private_data,
@@ -110,23 +110,23 @@ static struct iw_cm_conn_param iw_param(const struct rdma_conn_param *param, u32
 	};
 }
 
-/* 0: a reply comes, and may be here already. Else: none will. */
+/* Return: 0: a reply follows, or has come inside the call. Otherwise none follows. */
 int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 {
-	struct ib_device *device = id->mirror.id.device;
-	struct iw_cm_conn_param to_iw = iw_param(param, id->mirror.qp_num);
+	struct ib_device *device = id->base.id.device;
+	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
 
-	conn_init(id, device);
-	set_addresses(&id->iw, id);
-	cm_port_leave_to(id, device);
+	cm_conn_init(id, device);
+	cm_iw_set_addrs(&id->iw, id);
+	cm_port_release_tcp(id, device);
 	T3_RACE_POINT(cm_connect_provider);
 	return device->ops.iw_connect(&id->iw, &to_iw);
 }
 
-/* 0: ESTABLISHED or CLOSE comes, and may be here already. Else: neither will. */
+/* Return: 0: ESTABLISHED or CLOSE follows, or has come inside the call. Otherwise neither. */
 int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 {
-	struct iw_cm_conn_param to_iw = iw_param(param, id->mirror.qp_num);
+	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
 
 	id->iw.tos = id->tos;
 	id->iw.tos_set = id->tos_set;
@@ -134,17 +134,18 @@ int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 	return id->iw.device->ops.iw_accept(&id->iw, &to_iw);
 }
 
-int cm_iw_refuse(struct cm_id *id, const void *data, u8 len)
+int cm_iw_reject(struct cm_id *id, const void *data, u8 len)
 {
-	T3_RACE_POINT(cm_refuse_provider);
+	T3_RACE_POINT(cm_reject_provider);
 	return id->iw.device->ops.iw_reject(&id->iw, data, len);
 }
 
 /*
- * SQD is what iWARP providers take for a graceful close. A QP that has gone to
- * another state is being closed by something else, so errors do not matter. The worker
- * may meanwhile take the provider's CLOSE and drop the connection's reference, and
- * the QP's owner destroy it: so this holds one of its own.
+ * iWARP providers close gracefully on a change to SQD, and abort on a change to ERR. An error of
+ * the change means that the QP has left RTS, so its connection is being closed already.
+ *
+ * The worker may meanwhile handle the provider's CLOSE and put the connection's reference, and
+ * the QP's owner may destroy the QP. So this takes a reference of its own.
  */
 void cm_iw_close(struct cm_id *id, bool abrupt)
 {
@@ -166,12 +167,12 @@ void cm_iw_close(struct cm_id *id, bool abrupt)
 
 /* --- listeners ----------------------------------------------------------- */
 
-static struct cm_listener *iw_to_listener(struct iw_cm_id *iw)
+static struct cm_listener *cm_iw_to_listener(struct iw_cm_id *iw)
 {
 	return container_of(iw, struct cm_listener, iw);
 }
 
-static void listener_free(struct kref *ref)
+static void cm_listener_free(struct kref *ref)
 {
 	struct cm_listener *l = container_of(ref, struct cm_listener, ref);
 
@@ -180,86 +181,87 @@ static void listener_free(struct kref *ref)
 	kfree(l);
 }
 
-static void listener_get(struct iw_cm_id *iw)
+static void cm_listener_get(struct iw_cm_id *iw)
 {
-	kref_get(&iw_to_listener(iw)->ref);
+	kref_get(&cm_iw_to_listener(iw)->ref);
 }
 
-static void listener_put(struct iw_cm_id *iw)
+static void cm_listener_put(struct iw_cm_id *iw)
 {
-	kref_put(&iw_to_listener(iw)->ref, listener_free);
+	kref_put(&cm_iw_to_listener(iw)->ref, cm_listener_free);
 }
 
 /*
- * A request makes its id here, so that what the peer said has a place; the
- * listener's worker makes the rest of it. It takes one of the listener's backlog until that
- * worker has it.
+ * A connect request. Allocates its id, which stores the peer's parameters; cm_request_deliver()
+ * completes it in the listener's worker. The request takes a place of the listener's backlog
+ * until then.
  */
-static int listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *said)
+static int cm_listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 {
-	struct cm_listener *l = iw_to_listener(iw);
+	struct cm_listener *l = cm_iw_to_listener(iw);
 	struct cm_id *listener = l->id, *id;
 
-	trace_cm_upcall(listener->number, said->event, said->status);
-	if (said->event != IW_CM_EVENT_CONNECT_REQUEST)
+	trace_cm_upcall(listener->number, iw_event->event, iw_event->status);
+	if (iw_event->event != IW_CM_EVENT_CONNECT_REQUEST)
 		return -EINVAL;
 	T3_RACE_POINT(cm_listener_upcall);
 	if (!cm_backlog_get(listener))
 		return -ENOMEM;
-	id = cm_id_make(cm_net(listener), listener->mirror.id.event_handler, NULL, RDMA_PS_TCP,
-			IB_QPT_RC, listener->memcg, GFP_ATOMIC);
+	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, RDMA_PS_TCP,
+			 IB_QPT_RC, listener->memcg, GFP_ATOMIC);
 	if (!id) {
 		cm_backlog_put(listener);
 		return -ENOMEM;
 	}
 	id->user = listener->user;
 	/*
-	 * The request is of the device that it arrived on, which the listener keeps alive here. The
-	 * reference makes cm_remove_one() wait for the request, however long it is queued.
+	 * The id belongs to the device on which the request arrived; here the listener still holds
+	 * it. The id's own reference makes cm_remove_one() wait while the request is queued.
 	 */
-	cm_dev_hold(id, l->dev);
-	conn_init(id, l->dev->device);
-	id->iw.local_addr = said->local_addr;
-	id->iw.remote_addr = said->remote_addr;
-	id->iw.m_local_addr = said->local_addr;
-	id->iw.m_remote_addr = said->remote_addr;
-	id->iw.provider_data = said->provider_data;
+	cm_dev_get(id, l->dev);
+	cm_conn_init(id, l->dev->device);
+	id->iw.local_addr = iw_event->local_addr;
+	id->iw.remote_addr = iw_event->remote_addr;
+	id->iw.m_local_addr = iw_event->local_addr;
+	id->iw.m_remote_addr = iw_event->remote_addr;
+	id->iw.provider_data = iw_event->provider_data;
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
 	T3_RACE_POINT(cm_request_made);
-	/* The slot of a new id is free: this does not fail. */
-	return cm_post(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, said, CM_BY_WORKER);
+	/* Cannot fail, as the slot of a new id is free. */
+	return cm_event_post(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, iw_event,
+			     CM_DISPATCH_WORKER);
 }
 
-/* An id that listens on all devices is listed with each of them, by its ears. */
-static void listener_show(struct cm_listener *l)
+/* `rdma resource` lists an id that listens on all devices once for each of them. */
+static void cm_listener_res_add(struct cm_listener *l)
 {
-	struct rdma_cm_id *mirror = &l->mirror.id, *id = &l->id->mirror.id;
+	struct rdma_cm_id *entry = &l->base.id, *id = &l->id->base.id;
 
 	lockdep_assert_held(&l->id->listen_mutex);
 	if (l->id->dev)
 		return;
-	mirror->device = l->dev->device;
-	mirror->ps = id->ps;
-	mirror->qp_type = id->qp_type;
-	mirror->route.addr.src_addr = id->route.addr.src_addr;
-	l->mirror.state = cm_res_state(CM_LISTENING);
-	cm_res_init(&l->mirror, NULL, &l->id->mirror);
-	cm_res_show(&l->mirror);
+	entry->device = l->dev->device;
+	entry->ps = id->ps;
+	entry->qp_type = id->qp_type;
+	entry->route.addr.src_addr = id->route.addr.src_addr;
+	l->base.state = cm_res_state(CM_ST_LISTENING);
+	cm_res_init(&l->base, NULL, &l->id->base);
+	cm_res_add(&l->base);
 }
 
-static void listener_hide(struct cm_listener *l)
+static void cm_listener_res_del(struct cm_listener *l)
 {
 	lockdep_assert_held(&l->id->listen_mutex);
 	if (!l->id->dev)
-		cm_res_hide(&l->mirror);
+		cm_res_del(&l->base);
 }
 
 /*
- * A device that is added later listens in a kworker. The provider charges its memory and its quota
- * to the user who called listen, in either case.
+ * For a device that is added later this runs in a kworker. The user who called listen is charged
+ * in either case, for the provider's memory and in the provider's quota.
  */
-static int iw_create_listen(struct cm_listener *l)
+static int cm_listener_create(struct cm_listener *l)
 {
 	struct cm_id *id = l->id;
 	struct mem_cgroup *memcg;
@@ -279,8 +281,8 @@ static int iw_create_listen(struct cm_listener *l)
  * @id: the id
  * @dev: the device
  *
- * Return: 0, also if it listens there already; -EINVAL if it no longer wants to listen;
- * else what the provider says.
+ * Return: 0, also if the id listens there already; -EINVAL if its state is not LISTENING any
+ * more; or an error of the provider.
  */
 int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 {
@@ -288,10 +290,10 @@ int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 	int ret = 0;
 
 	mutex_lock(&id->listen_mutex);
-	list_for_each_entry(l, &id->listeners, of_id)
+	list_for_each_entry(l, &id->listeners, id_item)
 		if (l->dev == dev)
 			goto unlock;
-	if (cm_state(id) != CM_LISTENING) {
+	if (cm_state(id) != CM_ST_LISTENING) {
 		ret = -EINVAL;
 		goto unlock;
 	}
@@ -310,21 +312,21 @@ int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 	}
 	cm_id_get(id);
 	l->iw.device = dev->device;
-	l->iw.event_handler = listener_upcall;
-	l->iw.add_ref = listener_get;
-	l->iw.rem_ref = listener_put;
-	set_addresses(&l->iw, id);
+	l->iw.event_handler = cm_listener_upcall;
+	l->iw.add_ref = cm_listener_get;
+	l->iw.rem_ref = cm_listener_put;
+	cm_iw_set_addrs(&l->iw, id);
 
-	cm_port_leave_to(id, dev->device);
+	cm_port_release_tcp(id, dev->device);
 	T3_RACE_POINT(cm_listener_linked);
-	ret = iw_create_listen(l);
+	ret = cm_listener_create(l);
 	T3_RACE_POINT(cm_listener_listens);
 	if (ret) {
 		cm_dev_unlink_listener(l);
-		listener_put(&l->iw);
+		cm_listener_put(&l->iw);
 	} else {
-		list_add_tail(&l->of_id, &id->listeners);
-		listener_show(l);
+		list_add_tail(&l->id_item, &id->listeners);
+		cm_listener_res_add(l);
 	}
 unlock:
 	mutex_unlock(&id->listen_mutex);
@@ -332,25 +334,25 @@ unlock:
 }
 
 /**
- * cm_iw_unlisten - listen no more
+ * cm_iw_unlisten - end the listeners of an id
  * @id: the id
- * @dev: on this device, or NULL: on none
+ * @dev: only the listener on this device; NULL: all
  */
 void cm_iw_unlisten(struct cm_id *id, struct cm_dev *dev)
 {
 	struct cm_listener *l, *next;
 
 	mutex_lock(&id->listen_mutex);
-	list_for_each_entry_safe(l, next, &id->listeners, of_id) {
+	list_for_each_entry_safe(l, next, &id->listeners, id_item) {
 		if (dev && l->dev != dev)
 			continue;
 		T3_RACE_POINT(cm_unlisten_provider);
 		l->dev->device->ops.iw_destroy_listen(&l->iw);
 		T3_RACE_POINT(cm_unlistened);
-		list_del(&l->of_id);
-		listener_hide(l);
+		list_del(&l->id_item);
+		cm_listener_res_del(l);
 		cm_dev_unlink_listener(l);
-		listener_put(&l->iw);
+		cm_listener_put(&l->iw);
 	}
 	mutex_unlock(&id->listen_mutex);
 }

@@ -15,7 +15,7 @@ static int __init t3_rdma_cm_init(void)
 	if (ret)
 		return ret;
 	cm_debugfs_init();
-	/* Before the client: who asks ib_core for it gets the device's number. */
+	/* Before the client, as cm_ucm_nl_info() returns this device. */
 	ret = cm_ucm_init();
 	if (ret)
 		goto events;

@@ -5,57 +5,58 @@
  *	consumer (ucm.c, or a kernel module)
  *	   | calls				   ^ events
  *	resolve.c, conn.c			   |
- *	   | cm_step()				   |
- *	id.c: one table (cm_fsm.c); event.c: one queue and one worker per id
- *	   |					   ^ cm_post()
- *	iw.c: the provider's iw_* calls, and what it calls back
+ *	   | cm_fsm_apply()			   |
+ *	id.c: one state table (cm_fsm.c); event.c: one queue and one worker per id
+ *	   |					   ^ cm_event_post()
+ *	iw.c: the provider's iw_* calls and its upcalls
  *
- * Life of an id
+ * Lifetime of an id
  *
- * struct cm_id is made by a consumer, or for a connect request by iw.c. It has
- * references (ref) of: its consumer, until t3_rdma_destroy_id(); its worker, while it
- * is queued; the provider, from a successful connect or accept to its last word;
- * an address lookup, while it calls back. The last one frees it, in any context:
- * whatever sleeps was done by then, in cm_id_end().
+ * A consumer creates a struct cm_id; iw.c creates one for each connect request. References
+ * (ref) are held by: the consumer, until t3_rdma_destroy_id(); the worker, while it is queued;
+ * the provider, from a successful connect or accept to its last event; an address lookup,
+ * while its callback runs. The last put frees the id, in any context: cm_id_destroy() has done
+ * everything that sleeps by then.
  *
- * An id that was destroyed while the provider still owes an answer is CM_DYING.
- * It has no port, no entry in `rdma resource` and tells nothing, but it holds its QP
- * and its device until the answer has come and been undone. So nobody ever waits for
- * the network, but a device that goes: its removal waits for the last id.
+ * If an id is destroyed before the provider has completed a connect or an accept, it stays in
+ * CM_ST_DESTROYING. It has no port and no entry in `rdma resource`, and reports nothing. It
+ * keeps its QP and its device until the provider has completed, and aborts a connection that
+ * comes about. So a destroy never waits for the network. The removal of a device does: it
+ * waits for the last id on the device.
  *
- * struct cm_listener is an id's ear on one device. The id's list and the provider
+ * struct cm_listener is the listener of an id on one device. The id's list and the provider
  * hold references on it; it holds one on the id.
  *
- * struct cm_dev is a device. Ids and listeners count in users; it goes when
- * the device's removal has seen the last of them.
+ * struct cm_dev is a device. Ids and listeners count in @users; the removal of the device
+ * waits for the last of them and frees the struct.
  *
- * A connect request is attached to the listener's device in the provider's upcall, where
- * the listener keeps the device alive, so the removal waits for it from then on.
+ * A connect request gets its device in the provider's upcall, where the listener keeps the
+ * device. From then on the removal waits for the request, too.
  *
  * Locks, in the order in which they are taken; docs/rdma_cm.md has the map of the module
  *
- *  id->handler_mutex	an event is with the consumer. Held by whoever handles it;
- *			taken by whoever must not run beside that. A request
- *			is handled under the listener's and the new id's, in that order.
- *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen,
- *			and never taken by what these could wait for.
+ *  id->handler_mutex	serializes the handling of events. A task that must not run at the
+ *			same time as the handler takes it, too. A connect request is handled
+ *			under the listener's mutex and then the new id's.
+ *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen;
+ *			nothing that these calls may wait for takes it.
  *  cm_devices_mutex	devices, ids and listeners of each, ids that listen on all.
  *  cm_ports_mutex	the port spaces.
- *  id->lock		state, queue and slots, qp, counters, history. Taken in upcalls, that
- *			is in any context; nothing else is taken below it.
+ *  id->lock		see struct cm_id. Taken in upcalls, so in any context; the innermost
+ *			lock.
  *
- * Only listen_mutex and handler_mutex are held across a call into the provider, the
- * latter by who handles an event or ends an id. The provider's upcalls take id->lock,
- * and handler_mutex if it is free: they may come inside our calls, from softirq, in any
- * order, and wait for nothing.
+ * Only listen_mutex and handler_mutex are held across a call into the provider, the latter by
+ * a task that handles an event or destroys an id. The provider's upcalls take id->lock, and
+ * handler_mutex if it is free. They come inside our calls, from softirq, and in any order, so
+ * they wait for nothing.
  *
  * Who handles an event
  *
- * The worker, for ids of modules: their handlers may sleep and call what they like. The
- * handler of processes (ucm.c) only queues, so what happens to their ids is handled where
- * it happens, without the detour, as long as nobody else has the id, nothing needs
- * to sleep, and who comes with it holds no spinlock. What remains (cm_id->rest) is the
- * worker's. Connect requests are always the worker's.
+ * The worker handles the events of ids of kernel modules: their handlers may sleep and may call
+ * t3_rdma_cm. The handler of processes (ucm.c) only queues. So the events of their ids are
+ * handled in the context that posts them, which saves a context switch, unless another task
+ * holds handler_mutex, the event needs to sleep, or the caller holds a spinlock. The worker
+ * does what remains (cm_id->deferred). Connect requests are always handled by the worker.
  */
 #ifndef T3_RDMA_CM_H
 #define T3_RDMA_CM_H
@@ -80,16 +81,19 @@ struct cm_id;
 struct socket;
 
 /**
- * struct cm_dev - a device that has connections
- * @device: ib_core's
- * @users: ids and listeners that point here, and one for the client's own
+ * struct cm_dev - a device that can have connections
+ * @device: ib_core's device
+ * @item: in the list of devices
+ * @seq: increases with each device, so that a walk of the list can drop the lock
+ * @family_warned: the log has a line that the device does not support an address family
+ * @users: ids and listeners that point here, and one reference of the ib_client
  * @gone: completed by the last of @users
- * @seq: orders devices by age, for walks that let go of the lock
- * @family_warned: the log has that the device takes no IPv6
+ * @ids: ids on the device
+ * @listeners: listeners on the device
  */
 struct cm_dev {
 	struct ib_device *device;
-	struct list_head item;
+	struct list_head item;		/* cm_devices_mutex; below it all but @users and @gone */
 	u64 seq;
 	bool family_warned;
 	refcount_t users;
@@ -100,27 +104,32 @@ struct cm_dev {
 
 /**
  * struct cm_listener - an id that listens, on one device
- * @mirror: its entry in `rdma resource`, if the id itself, having no device, has none
+ * @base: an entry in `rdma resource`, if the id is on no device and so has none of its own
+ * @iw: the provider's part
+ * @ref: references, of @id's list and of the provider
+ * @id: the id
+ * @dev: the device
+ * @id_item: in @id's list of listeners
+ * @dev_item: in @dev's list of listeners
  */
 struct cm_listener {
-	struct cm_mirror mirror;
+	struct cm_base base;
 	struct iw_cm_id iw;
 	struct kref ref;
 	struct cm_id *id;
 	struct cm_dev *dev;
-	struct list_head of_id;
-	struct list_head of_dev;
+	struct list_head id_item;	/* id->listen_mutex */
+	struct list_head dev_item;	/* cm_devices_mutex */
 };
 
 /*
- * Places for what can wait in an id's queue. Each kind of event has its own in the
- * id, so that queueing needs no memory and cannot fail; an event whose place is
- * taken comes too often, and is refused.
+ * Slots for pending events. An id has one slot per kind of event, so queueing allocates no
+ * memory and cannot fail. An event whose slot is in use comes too often, and is refused.
  */
 enum cm_slot {
 	CM_SLOT_ADDR,
 	CM_SLOT_ROUTE,
-	CM_SLOT_REQUEST,	/* of the new id; waits in the listener's queue */
+	CM_SLOT_REQUEST,	/* a slot of the new id; it is in the listener's queue */
 	CM_SLOT_OPEN,		/* CONNECT_REPLY, ESTABLISHED */
 	CM_SLOT_PEER_CLOSE,
 	CM_SLOT_CLOSE,
@@ -129,11 +138,13 @@ enum cm_slot {
 };
 
 /**
- * struct cm_note - an event in a queue
- * @item: in the queue, or empty
- * @id: whom it is about
+ * struct cm_pending - a pending event
+ * @item: in the queue of an id, or empty
+ * @id: the id that the event is about
+ * @status: result
+ * @event: enum cm_event
  */
-struct cm_note {
+struct cm_pending {
 	struct list_head item;
 	struct cm_id *id;
 	int status;
@@ -141,31 +152,39 @@ struct cm_note {
 };
 
 /**
- * enum cm_where - where an event of a process's id may be handled
- * @CM_BY_WORKER: by the worker
- * @CM_IN_CALL: before cm_post() returns, and that may sleep
- * @CM_IN_UPCALL: before cm_post() returns, but nothing may sleep
+ * enum cm_dispatch - where an event of a process's id may be handled
+ * @CM_DISPATCH_WORKER: by the worker
+ * @CM_DISPATCH_MAY_SLEEP: inside cm_event_post(), and it may sleep
+ * @CM_DISPATCH_ATOMIC: inside cm_event_post(), and nothing may sleep
  */
-enum cm_where {
-	CM_BY_WORKER,
-	CM_IN_CALL,
-	CM_IN_UPCALL
+enum cm_dispatch {
+	CM_DISPATCH_WORKER,
+	CM_DISPATCH_MAY_SLEEP,
+	CM_DISPATCH_ATOMIC
 };
 
 /**
- * struct cm_rest - an event whose step is done, and what is left to do of it
- * @actions: set of enum cm_action; 0: nothing
+ * struct cm_deferred - an event whose state change is done, with actions that are not
+ * @actions: set of enum cm_action; 0: nothing is left to do
+ * @event: the event
+ * @status: its result
  */
-struct cm_rest {
+struct cm_deferred {
 	u16 actions;
 	enum cm_event event;
 	int status;
 };
 
 /**
- * struct cm_peer_says - what the other side sent with a request or a reply
+ * struct cm_peer_params - parameters of the peer's request or reply
+ * @local: address of this end
+ * @remote: address of the peer
+ * @ird: inbound RDMA READ depth
+ * @ord: outbound RDMA READ depth
+ * @len: length of @data
+ * @data: private data
  */
-struct cm_peer_says {
+struct cm_peer_params {
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
 	u8 ird;
@@ -177,9 +196,15 @@ struct cm_peer_says {
 #define CM_HISTORY 16
 
 /**
- * struct cm_moment - a step in the history of an id
+ * struct cm_history_entry - an event in the history of an id
+ * @ns: time
+ * @status: result of the event
+ * @event: enum cm_event
+ * @from: state before
+ * @to: state after
+ * @legal: false if the state refused the event
  */
-struct cm_moment {
+struct cm_history_entry {
 	u64 ns;
 	int status;
 	u8 event;
@@ -189,11 +214,17 @@ struct cm_moment {
 };
 
 /**
- * struct cm_binding - an id's place in the port space
+ * struct cm_binding - the port of an id
  * @item: in the port's list of owners; unhashed if the id has no port
+ * @reserved: a socket on the same port of the host's TCP, or NULL
+ * @ps: port space
+ * @port: the port
+ * @reuse: the id shares its address with others that allow it, too
+ * @afonly: the wildcard address of IPv6 takes no IPv4 peers
+ * @afonly_set: the consumer has set @afonly
  */
 struct cm_binding {
-	struct hlist_node item;
+	struct hlist_node item;		/* cm_ports_mutex, as @reserved, @port and @reuse */
 	struct socket *reserved;
 	enum rdma_ucm_port_space ps;
 	u16 port;
@@ -204,110 +235,135 @@ struct cm_binding {
 
 /**
  * struct cm_id - an id
- * @mirror: the public part and what ib_core reads; must come first
+ * @base: the public rdma_cm_id and its restrack entry; must come first
+ * @ref: references
  * @number: for traces and debugfs
- * @handler_task: who runs the consumer's handler right now
- * @user: a process made it, or its listener
- * @in_upcall: the handler must not sleep; it answers -ENOMEM and is called again
- * @rest: for the worker to do before all that is queued
- * @says: written by upcalls before their note is queued; read by the worker
- * @backlog_left: how many more requests a listener's queue takes; cm_backlog_get()
- * @refused: events that the table did not take
- * @qp_prepared: the consumer asked for attributes, or made a QP through us, before
- *	connect: it wants ESTABLISHED, not CONNECT_RESPONSE
- * @qp_wanted: the provider is to find the QP, and the id takes its reference then
+ * @user: created for a process: by it, or from a request to its listener
+ * @memcg: the cgroup that a process's id is charged to; NULL for ids of modules
+ * @all_item: in the list of all ids
+ * @handler_mutex: serializes the handling of events
+ * @handler_task: the task that runs the consumer's handler
+ * @in_upcall: the handler must not sleep. If it returns -ENOMEM, the worker calls it again
+ * @deferred: what the worker does before it takes an event off @queue
+ * @lock: state, queue, QP
+ * @state: changed by cm_fsm_apply() only
+ * @refused: number of events that the state table or a full slot refused
+ * @steps: number of events in the history so far
+ * @history: the last CM_HISTORY events
+ * @queue: pending events
+ * @slots: memory of pending events
+ * @qp: the QP that the connection holds a reference on; qp.c
+ * @qp_by_provider: the provider looks the QP up, and the id then takes its reference
+ * @addr_pending: a lookup is going to call back
+ * @work: the worker
+ * @peer: parameters of the peer. Upcalls write them before they queue their event; the worker
+ *	reads them
+ * @dev: the device, or NULL
+ * @dev_item: in the device's list of ids
+ * @bind: the port
+ * @iw: the provider's part
+ * @qp_prepared: before connect the consumer created a QP with t3_rdma_create_qp(), or queried
+ *	the attributes for one: it gets ESTABLISHED, not CONNECT_RESPONSE
+ * @addr_used: there was a lookup
+ * @tos: IP type of service
+ * @tos_set: the consumer has set @tos
  * @bound_if: the interface that the id was bound to before a lookup, or 0
- * @memcg: what a process's id is charged to; NULL for ids of modules
+ * @listen_mutex: @listeners
+ * @listeners: one per device that the id listens on
+ * @wildcard: in the list of ids that listen on all devices
+ * @wildcard_seq: increases with each such id, so that a walk of that list can drop the lock
+ * @backlog: the backlog for the provider
+ * @backlog_left: how many more requests the queue takes; cm_backlog_get()
  * @listen_cred: credentials of the caller of t3_rdma_listen(); a device that is added later
  *	listens with them
- * @addr_used: there was a lookup
- * @addr_pending: a lookup will still call back
+ *
+ * Where no lock is named, the call that may change the field in the current state is the only
+ * one that does: the table admits one such call at a time.
  */
 struct cm_id {
-	struct cm_mirror mirror;
+	struct cm_base base;
 	struct kref ref;
-	u32 number;
-
-	struct mutex handler_mutex;	/* see above; all down to @rest */
-	struct task_struct *handler_task;
+	u32 number;			/* constant, as @user and @memcg */
 	bool user;
-	bool in_upcall;
-	struct cm_rest rest;
-	struct mem_cgroup *memcg;	/* set once */
+	struct mem_cgroup *memcg;
+	struct list_head all_item;	/* cm_ids_lock */
 
-	spinlock_t lock;		/* all down to @says */
-	enum cm_state state;
-	bool addr_used;
-	bool addr_pending;
-	bool qp_prepared;
-	u32 refused;
+	struct mutex handler_mutex;	/* serializes events */
+	struct task_struct *handler_task;	/* @handler_mutex; cm_in_handler() does without */
+	bool in_upcall;			/* @handler_mutex, as @deferred */
+	struct cm_deferred deferred;
+
+	spinlock_t lock;		/* innermost */
+	enum cm_state state;		/* @lock; cm_state() reads it without */
+	u32 refused;			/* @lock, as all down to @addr_pending */
 	unsigned int steps;
-	struct cm_moment history[CM_HISTORY];
+	struct cm_history_entry history[CM_HISTORY];
 	struct list_head queue;
+	struct cm_pending slots[CM_NUM_SLOTS];	/* the lock of the id whose queue it is in */
+	struct ib_qp *qp;
+	bool qp_by_provider;
+	bool addr_pending;
 	struct work_struct work;
-	struct cm_note slots[CM_NUM_SLOTS];
-	struct cm_peer_says says;
+	struct cm_peer_params peer;	/* by the order of upcall, queue and worker */
 
-	struct cm_dev *dev;
-	struct list_head of_dev;
+	struct cm_dev *dev;		/* debugfs reads it with @lock */
+	struct list_head dev_item;	/* cm_devices_mutex */
 	struct cm_binding bind;
 
 	struct iw_cm_id iw;
-	struct ib_qp *qp;	/* @lock; qp.c */
-	bool qp_wanted;		/* @lock */
+	bool qp_prepared;
+	bool addr_used;
 	u8 tos;
 	bool tos_set;
 	int bound_if;
 
 	struct mutex listen_mutex;	/* @listeners */
-	struct list_head listeners;
-	struct list_head wildcard;
+	struct list_head listeners;	/* @listen_mutex */
+	struct list_head wildcard;	/* cm_devices_mutex, as @wildcard_seq */
 	u64 wildcard_seq;
 	int backlog;
 	atomic_t backlog_left;
 	const struct cred *listen_cred;	/* set once */
-
-	struct list_head of_all;
 };
 
 static inline struct cm_id *to_cm_id(struct rdma_cm_id *id)
 {
-	return container_of(id, struct cm_id, mirror.id);
+	return container_of(id, struct cm_id, base.id);
 }
 
 static inline struct sockaddr *cm_src(struct cm_id *id)
 {
-	return (struct sockaddr *)&id->mirror.id.route.addr.src_addr;
+	return (struct sockaddr *)&id->base.id.route.addr.src_addr;
 }
 
 static inline struct sockaddr *cm_dst(struct cm_id *id)
 {
-	return (struct sockaddr *)&id->mirror.id.route.addr.dst_addr;
+	return (struct sockaddr *)&id->base.id.route.addr.dst_addr;
 }
 
 static inline struct net *cm_net(struct cm_id *id)
 {
-	return id->mirror.id.route.addr.dev_addr.net;
+	return id->base.id.route.addr.dev_addr.net;
 }
 
 /* id.c */
-struct cm_id *cm_id_make(struct net *net, rdma_cm_event_handler handler, void *context,
-			 enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
-			 struct mem_cgroup *memcg, gfp_t gfp);
+struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *context,
+			  enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
+			  struct mem_cgroup *memcg, gfp_t gfp);
 void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp);
 struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
 				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
 void cm_id_get(struct cm_id *id);
 void cm_id_put(struct cm_id *id);
-void cm_id_end(struct cm_id *id);
-int cm_step(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell);
-void cm_act(struct cm_id *id, u16 actions);
-int cm_do(struct cm_id *id, enum cm_event event, int status);
+void cm_id_destroy(struct cm_id *id);
+int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell);
+void cm_run_actions(struct cm_id *id, u16 actions);
+int cm_fsm_run(struct cm_id *id, enum cm_event event, int status);
 enum cm_state cm_state(struct cm_id *id);
 
 /* event.c */
-int cm_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
-	    int status, const struct iw_cm_event *said, enum cm_where where);
+int cm_event_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
+		  int status, const struct iw_cm_event *iw, enum cm_dispatch dispatch);
 bool cm_backlog_get(struct cm_id *listener);
 void cm_backlog_put(struct cm_id *listener);
 void cm_queue_init(struct cm_id *id);
@@ -327,24 +383,20 @@ u16 cm_addr_port(const struct sockaddr *addr);
 void cm_addr_set_port(struct sockaddr *addr, u16 port);
 void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from);
 
-/* route.c */
-bool cm_route_known(struct sockaddr *src, const struct sockaddr *dst,
-		    struct rdma_dev_addr *dev_addr);
-
 /* resolve.c */
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);
-void cm_addr_stop(struct cm_id *id);
+void cm_addr_cancel(struct cm_id *id);
 enum cm_event cm_addr_result(struct cm_id *id, int *status);
 
 /* device.c */
 int cm_dev_attach(struct cm_id *id);
-void cm_dev_hold(struct cm_id *id, struct cm_dev *dev);
+void cm_dev_get(struct cm_id *id, struct cm_dev *dev);
 int cm_dev_link(struct cm_id *id);
 void cm_dev_release(struct cm_id *id);
 void cm_dev_detach(struct cm_id *id);
 void cm_dev_put(struct cm_dev *dev);
 int cm_listen_on_all(struct cm_id *id);
-void cm_listen_no_more(struct cm_id *id);
+void cm_listen_on_all_stop(struct cm_id *id);
 bool cm_dev_link_listener(struct cm_listener *l);
 void cm_dev_unlink_listener(struct cm_listener *l);
 int cm_devices_init(void);
@@ -354,21 +406,21 @@ void cm_devices_exit(void);
 int cm_port_get(struct cm_id *id);
 void cm_port_put(struct cm_id *id);
 int cm_port_listen(struct cm_id *id);
-void cm_port_leave_to(struct cm_id *id, const struct ib_device *device);
+void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device);
 
 /* iw.c */
 int cm_iw_listen(struct cm_id *id, struct cm_dev *dev);
 void cm_iw_unlisten(struct cm_id *id, struct cm_dev *dev);
 int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param);
 int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param);
-int cm_iw_refuse(struct cm_id *id, const void *data, u8 len);
+int cm_iw_reject(struct cm_id *id, const void *data, u8 len);
 void cm_iw_close(struct cm_id *id, bool abrupt);
-bool cm_iw_able(struct ib_device *device);
+bool cm_iw_supported(struct ib_device *device);
 
 /* qp.c */
-int cm_qp_hold(struct cm_id *id, u32 qpn);
-void cm_qp_hold_late(struct cm_id *id);
-void cm_qp_drop(struct cm_id *id);
+int cm_qp_get(struct cm_id *id, u32 qpn);
+void cm_qp_get_late(struct cm_id *id);
+void cm_qp_put(struct cm_id *id);
 
 /* ucm.c */
 int cm_ucm_nl_info(struct ib_client_nl_info *res);
@@ -378,6 +430,6 @@ void cm_ucm_exit(void);
 /* debugfs.c */
 void cm_debugfs_init(void);
 void cm_debugfs_exit(void);
-void cm_all_ids(void (*show)(struct cm_id *id, void *arg), void *arg);
+void cm_ids_walk(void (*show)(struct cm_id *id, void *arg), void *arg);
 
 #endif

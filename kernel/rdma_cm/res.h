@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What `rdma resource show cm_id` sees of an id.
+ * The part of an id that `rdma resource show cm_id` reads.
  *
- * ib_core finds the id behind a resource entry by the layout of a struct that is
- * private to the in-tree rdma_cm. struct cm_mirror is that struct as far as ib_core
- * looks; members that it does not read are there for their size only. The offsets
- * are asserted against what Debian's kernels have; where locks are debugged sizes
- * follow the configuration, as the members have the real types.
+ * ib_core finds the id of a restrack entry with the layout of struct rdma_id_private, which is
+ * private to the in-tree rdma_cm. struct cm_base has that layout as far as ib_core reads it; the
+ * unused_ members have the real types, so that their sizes follow the kernel's configuration. The
+ * offsets are asserted against Debian's kernels.
  */
 #ifndef T3_RDMA_CM_RES_H
 #define T3_RDMA_CM_RES_H
@@ -20,7 +19,7 @@
 
 #include "cm_fsm.h"
 
-/* The numbers that user space knows: enum rdma_cm_state of the in-tree rdma_cm. */
+/* Values for user space: enum rdma_cm_state of the in-tree rdma_cm. */
 enum cm_res_state {
 	CM_RES_IDLE,
 	CM_RES_ADDR_QUERY,
@@ -35,7 +34,14 @@ enum cm_res_state {
 	CM_RES_DESTROYING,
 };
 
-struct cm_mirror {
+/**
+ * struct cm_base - the embedded rdma_cm_id and its restrack entry
+ * @id: what consumers and providers see
+ * @state: state for user space
+ * @qp_num: number of the QP
+ * @res: the entry
+ */
+struct cm_base {
 	struct rdma_cm_id id;
 	void *unused_bind_list;
 	struct hlist_node unused_node;
@@ -66,17 +72,17 @@ struct cm_mirror {
 
 #if defined(CONFIG_X86_64) && !defined(CONFIG_DEBUG_SPINLOCK) && !defined(CONFIG_DEBUG_LOCK_ALLOC)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-static_assert(offsetof(struct cm_mirror, state) == 604);
-static_assert(offsetof(struct cm_mirror, qp_num) == 760);
-static_assert(offsetof(struct cm_mirror, res) == 784);
+static_assert(offsetof(struct cm_base, state) == 604);
+static_assert(offsetof(struct cm_base, qp_num) == 760);
+static_assert(offsetof(struct cm_base, res) == 784);
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
-static_assert(offsetof(struct cm_mirror, state) == 612);
-static_assert(offsetof(struct cm_mirror, qp_num) == 752);
-static_assert(offsetof(struct cm_mirror, res) == 776);
+static_assert(offsetof(struct cm_base, state) == 612);
+static_assert(offsetof(struct cm_base, qp_num) == 752);
+static_assert(offsetof(struct cm_base, res) == 776);
 #endif
 #endif
 
-/* Exported by ib_core, and declared in a header that is its own. */
+/* Exported by ib_core, and declared in a private header of it. */
 void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type);
 void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller);
 void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
@@ -84,9 +90,9 @@ void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
 void rdma_restrack_add(struct rdma_restrack_entry *res);
 void rdma_restrack_del(struct rdma_restrack_entry *res);
 
-void cm_res_init(struct cm_mirror *mirror, const char *caller, const struct cm_mirror *parent);
-void cm_res_show(struct cm_mirror *mirror);
-void cm_res_hide(struct cm_mirror *mirror);
+void cm_res_init(struct cm_base *base, const char *caller, const struct cm_base *parent);
+void cm_res_add(struct cm_base *base);
+void cm_res_del(struct cm_base *base);
 enum cm_res_state cm_res_state(enum cm_state state);
 
 #endif

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From an address to a device: binding, and finding the way to a destination.
+ * From an address to a device: binding, and resolving the address and the route of a destination.
  *
- * Addresses of an id change only in states that belong to whoever changes them:
- * CM_BINDING and CM_ADDR_QUERY while a call runs, and the worker's. A lookup's
- * callback leaves its result in @says and posts it, and so does a call that has it at once.
+ * A call changes the addresses of an id in CM_ST_BINDING and CM_ST_ADDR_QUERY, which no other call
+ * leaves; the worker changes them when it handles the result of a lookup. Whoever has that result,
+ * the callback of the lookup or the call itself, stores it in @peer and posts an event.
  */
 #include <net/ipv6.h>
+#include <net/neighbour.h>
 #include <net/net_namespace.h>
+#include <net/route.h>
 
 #include <t3_race_point.h>
 
@@ -15,8 +17,8 @@
 
 /* --- bind ---------------------------------------------------------------- */
 
-/* A link-local address is on the link that it names. */
-static int link_of(const struct sockaddr *addr, int *ifindex)
+/* The scope of a link-local address is its interface. */
+static int cm_addr_scope(const struct sockaddr *addr, int *ifindex)
 {
 	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)addr;
 
@@ -30,10 +32,10 @@ static int link_of(const struct sockaddr *addr, int *ifindex)
 }
 
 /*
- * What librdmacm does to learn whether the 64-byte addresses of later kernels are
- * understood: an IB address that says nothing. It may be had; nothing can be done with it.
+ * librdmacm binds an id to the IB wildcard address to find out whether the kernel takes addresses
+ * of that length. So the bind succeeds; resolve and listen refuse such an id.
  */
-static int bind_ib(struct cm_id *id, const struct sockaddr *addr)
+static int cm_bind_ib(struct cm_id *id, const struct sockaddr *addr)
 {
 	if (!cm_addr_any(addr))
 		return -ENODEV;
@@ -42,18 +44,18 @@ static int bind_ib(struct cm_id *id, const struct sockaddr *addr)
 	return 0;
 }
 
-static int bind_inet(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr *dst)
+static int cm_bind_inet(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr *dst)
 {
-	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
+	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	int ret;
 
-	ret = link_of(addr, &dev_addr->bound_dev_if);
+	ret = cm_addr_scope(addr, &dev_addr->bound_dev_if);
 	if (!ret && dst && cm_addr_any(addr))
-		ret = link_of(dst, &dev_addr->bound_dev_if);
+		ret = cm_addr_scope(dst, &dev_addr->bound_dev_if);
 	if (ret)
 		return ret;
 	cm_addr_copy(cm_src(id), addr);
-	/* Routing fills in the address but not its scope, and a provider's socket wants both. */
+	/* Routing sets the address without its scope, and a provider's socket needs both. */
 	if (dev_addr->bound_dev_if)
 		((struct sockaddr_in6 *)cm_src(id))->sin6_scope_id = dev_addr->bound_dev_if;
 	if (dst)
@@ -84,23 +86,23 @@ static int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct s
 	default:
 		return -EAFNOSUPPORT;
 	}
-	ret = cm_step(id, CM_EV_BIND, 0, NULL);
+	ret = cm_fsm_apply(id, CM_EV_BIND, 0, NULL);
 	if (ret)
 		return ret;
-	ret = addr->sa_family == AF_IB ? bind_ib(id, addr) : bind_inet(id, addr, dst);
+	ret = addr->sa_family == AF_IB ? cm_bind_ib(id, addr) : cm_bind_inet(id, addr, dst);
 	if (ret) {
 		cm_dev_release(id);
-		id->mirror.id.route.addr.dev_addr.bound_dev_if = 0;
-		cm_step(id, CM_EV_BIND_FAILED, ret, NULL);
+		id->base.id.route.addr.dev_addr.bound_dev_if = 0;
+		cm_fsm_apply(id, CM_EV_BIND_FAILED, ret, NULL);
 		return ret;
 	}
 	if (id->dev)
-		cm_res_show(&id->mirror);
+		cm_res_add(&id->base);
 	T3_RACE_POINT(cm_bind_has_port);
-	return cm_step(id, CM_EV_BIND_DONE, 0, NULL);
+	return cm_fsm_apply(id, CM_EV_BIND_DONE, 0, NULL);
 }
 
-/* For ids that are used before they are bound: any address, any port. */
+/* Binds an id to any port of the wildcard address, for calls on an id that is not bound. */
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst)
 {
 	struct sockaddr_storage any = { .ss_family = dst ? dst->sa_family : AF_INET };
@@ -109,12 +111,12 @@ int cm_bind_any(struct cm_id *id, const struct sockaddr *dst)
 }
 
 /**
- * t3_rdma_bind_addr - give an id an address and a port
+ * t3_rdma_bind_addr - bind an id to an address and a port
  * @id: the id
  * @addr: an address of this machine, or a wildcard; port 0 is any free port
  *
- * Return: 0; -EINVAL if it has one; -EADDRINUSE, -EADDRNOTAVAIL or -EACCES as for
- * sockets; -ENODEV if no RDMA device has the address.
+ * Return: 0; -EINVAL if it is bound; -EADDRINUSE, -EADDRNOTAVAIL or -EACCES as for sockets;
+ * -ENODEV if no RDMA device has the address.
  */
 int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
@@ -122,25 +124,102 @@ int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 }
 EXPORT_SYMBOL(t3_rdma_bind_addr);
 
-/* --- addresses ----------------------------------------------------------- */
+/* --- routes that the kernel has ------------------------------------------ */
 
-static void addr_done(int status, struct sockaddr *src, struct rdma_dev_addr *addr, void *context)
+static bool cm_neigh_lookup(const struct rtable *rt, const __be32 *dst, struct net_device *ndev,
+			    struct rdma_dev_addr *dev_addr)
+{
+	struct neighbour *neighbour = dst_neigh_lookup(&rt->dst, dst);
+	bool valid;
+
+	if (!neighbour)
+		return false;
+	valid = READ_ONCE(neighbour->nud_state) & NUD_VALID;
+	if (valid)
+		neigh_ha_snapshot(dev_addr->dst_dev_addr, neighbour, ndev);
+	neigh_release(neighbour);
+	return valid;
+}
+
+static bool cm_rt_lookup(const struct rtable *rt, const struct sockaddr_in *dst,
+			 struct rdma_dev_addr *dev_addr)
+{
+	struct net_device *ndev = READ_ONCE(rt->dst.dev);
+
+	/*
+	 * An address of this machine. RDMA does not use the loopback interface: the device is that
+	 * of the interface with the address.
+	 */
+	if (ndev->flags & IFF_LOOPBACK) {
+		if (rdma_translate_ip((const struct sockaddr *)dst, dev_addr))
+			return false;
+		memcpy(dev_addr->dst_dev_addr, dev_addr->src_dev_addr, MAX_ADDR_LEN);
+		return true;
+	}
+	if (!cm_neigh_lookup(rt, &dst->sin_addr.s_addr, ndev, dev_addr))
+		return false;
+	/* With an interface in dev_addr rdma_translate_ip() does not look at the address. */
+	dev_addr->bound_dev_if = ndev->ifindex;
+	return !rdma_translate_ip((const struct sockaddr *)dst, dev_addr);
+}
+
+/*
+ * Looks a route up without a wait: rdma_resolve_ip() calls back from a worker of ib_core even if
+ * the routing and neighbour tables have the result. Only for IPv4, whose routing lookup is exported
+ * by every kernel. @src is the source address or the wildcard, and becomes the one that routing
+ * chooses; @dev_addr becomes what rdma_resolve_ip() would make of it.
+ *
+ * Return: false if the caller must use rdma_resolve_ip(), which also finds out what is wrong.
+ */
+static bool cm_route_lookup(struct sockaddr *src, const struct sockaddr *dst,
+			    struct rdma_dev_addr *dev_addr)
+{
+	const struct sockaddr_in *to = (const struct sockaddr_in *)dst;
+	struct sockaddr_in *from = (struct sockaddr_in *)src;
+	struct flowi4 flow = {};
+	struct rtable *rt;
+	bool found;
+
+	if (dst->sa_family != AF_INET)
+		return false;
+	flow.daddr = to->sin_addr.s_addr;
+	flow.saddr = from->sin_addr.s_addr;
+	flow.flowi4_oif = dev_addr->bound_dev_if;
+	rt = ip_route_output_key(dev_addr->net, &flow);
+	if (IS_ERR(rt))
+		return false;
+	rcu_read_lock();
+	found = cm_rt_lookup(rt, to, dev_addr);
+	rcu_read_unlock();
+	if (found) {
+		from->sin_addr.s_addr = flow.saddr;
+		dev_addr->hoplimit = ip4_dst_hoplimit(&rt->dst);
+		dev_addr->network = rt->rt_uses_gateway ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IB;
+	}
+	ip_rt_put(rt);
+	return found;
+}
+
+/* --- address resolution -------------------------------------------------- */
+
+static void cm_addr_handler(int status, struct sockaddr *src, struct rdma_dev_addr *addr,
+			    void *context)
 {
 	struct cm_id *id = context;
 	unsigned long flags;
 
-	/* Once it is not pending any more nobody waits for this function to end. */
+	/* Once addr_pending is false cm_addr_cancel() does not wait for this function. */
 	cm_id_get(id);
-	cm_addr_copy((struct sockaddr *)&id->says.local, src);
+	cm_addr_copy((struct sockaddr *)&id->peer.local, src);
 	spin_lock_irqsave(&id->lock, flags);
 	id->addr_pending = false;
 	spin_unlock_irqrestore(&id->lock, flags);
 	T3_RACE_POINT(cm_lookup_done);
-	cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, NULL, CM_IN_CALL);
+	cm_event_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, NULL, CM_DISPATCH_MAY_SLEEP);
 	cm_id_put(id);
 }
 
-static void set_pending(struct cm_id *id, bool pending)
+static void cm_addr_set_pending(struct cm_id *id, bool pending)
 {
 	unsigned long flags;
 
@@ -149,48 +228,48 @@ static void set_pending(struct cm_id *id, bool pending)
 	spin_unlock_irqrestore(&id->lock, flags);
 }
 
-/* When an id ends: a lookup that has not called back yet will not any more. */
-void cm_addr_stop(struct cm_id *id)
+/* For the end of an id: afterwards a lookup does not call back. */
+void cm_addr_cancel(struct cm_id *id)
 {
 	lockdep_assert_held(&id->handler_mutex);
 	T3_RACE_POINT(cm_lookup_stop);
 	if (READ_ONCE(id->addr_pending))
-		rdma_addr_cancel(&id->mirror.id.route.addr.dev_addr);
+		rdma_addr_cancel(&id->base.id.route.addr.dev_addr);
 }
 
 /**
- * cm_addr_result - what a lookup's result means for the id
- * @id: the id; the caller is its worker
- * @status: of the lookup; becomes -ENODEV if the way leads over no RDMA device
+ * cm_addr_result - take over the result of a lookup
+ * @id: the id
+ * @status: result of the lookup; becomes -ENODEV if no RDMA device is on the route
  *
  * Return: the event for the state table.
  */
 enum cm_event cm_addr_result(struct cm_id *id, int *status)
 {
-	struct sockaddr_storage before = id->mirror.id.route.addr.src_addr;
+	struct sockaddr_storage before = id->base.id.route.addr.src_addr;
 
 	lockdep_assert_held(&id->handler_mutex);
-	if (cm_state(id) != CM_ADDR_QUERY)
+	if (cm_state(id) != CM_ST_ADDR_QUERY)
 		return *status ? CM_EV_ADDR_FAILED : CM_EV_ADDR_DONE;
 	if (*status)
 		goto failed;
-	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->says.local);
+	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
 	if (id->dev)
 		return CM_EV_ADDR_DONE;
 	*status = cm_dev_attach(id);
 	if (*status)
 		goto failed;
-	cm_res_show(&id->mirror);
+	cm_res_add(&id->base);
 	return CM_EV_ADDR_DONE;
 failed:
-	/* The next lookup may lead elsewhere. */
-	id->mirror.id.route.addr.src_addr = before;
-	id->mirror.id.route.addr.dev_addr.bound_dev_if = id->bound_if;
+	/* The next lookup may find another route. */
+	id->base.id.route.addr.src_addr = before;
+	id->base.id.route.addr.dev_addr.bound_dev_if = id->bound_if;
 	return CM_EV_ADDR_FAILED;
 }
 
-/* The wildcard as a destination is this machine, as for sockets. */
-static void no_wildcard(struct sockaddr *dst)
+/* As for sockets, the wildcard as a destination is this machine. */
+static void cm_addr_set_loopback(struct sockaddr *dst)
 {
 	if (!cm_addr_any(dst))
 		return;
@@ -200,10 +279,10 @@ static void no_wildcard(struct sockaddr *dst)
 		((struct sockaddr_in6 *)dst)->sin6_addr = in6addr_loopback;
 }
 
-static int look_up(struct cm_id *id, const struct sockaddr *dst, unsigned long timeout_ms)
+static int cm_addr_lookup(struct cm_id *id, const struct sockaddr *dst, unsigned long timeout_ms)
 {
-	struct rdma_dev_addr *dev_addr = &id->mirror.id.route.addr.dev_addr;
-	struct sockaddr *src = (struct sockaddr *)&id->says.local;
+	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
+	struct sockaddr *src = (struct sockaddr *)&id->peer.local;
 	int ret;
 
 	if (cm_src(id)->sa_family != dst->sa_family)
@@ -211,37 +290,39 @@ static int look_up(struct cm_id *id, const struct sockaddr *dst, unsigned long t
 	if (dst->sa_family == AF_IB)
 		return -ENODEV;
 	cm_addr_copy(cm_dst(id), dst);
-	no_wildcard(cm_dst(id));
+	cm_addr_set_loopback(cm_dst(id));
 
-	/* The last lookup may still be on its way out (C9). */
+	/* The callback of the last lookup may still run (C9). */
 	if (id->addr_used)
 		rdma_addr_cancel(dev_addr);
 	T3_RACE_POINT(cm_lookup_begins);
 	cm_addr_copy(src, cm_src(id));
 	id->bound_if = dev_addr->bound_dev_if;
-	if (cm_route_known(src, cm_dst(id), dev_addr))
-		return cm_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, NULL, CM_IN_CALL);
+	if (cm_route_lookup(src, cm_dst(id), dev_addr))
+		return cm_event_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, NULL,
+				     CM_DISPATCH_MAY_SLEEP);
 	dev_addr->bound_dev_if = id->bound_if;
 	id->addr_used = true;
-	set_pending(id, true);
+	cm_addr_set_pending(id, true);
 	T3_RACE_POINT(cm_lookup_pending);
-	ret = rdma_resolve_ip(cm_src(id), cm_dst(id), dev_addr, timeout_ms, addr_done, false, id);
+	ret = rdma_resolve_ip(cm_src(id), cm_dst(id), dev_addr, timeout_ms, cm_addr_handler, false,
+			      id);
 	if (ret) {
-		set_pending(id, false);
+		cm_addr_set_pending(id, false);
 		dev_addr->bound_dev_if = id->bound_if;
 	}
 	return ret;
 }
 
 /**
- * t3_rdma_resolve_addr - find the device and the way to a destination
+ * t3_rdma_resolve_addr - find the device and the route to a destination
  * @id: the id; if it is not bound, it is bound first
- * @src: address to bind to, or NULL or of no family: the one that routing chooses
+ * @src: address to bind to; NULL or without a family: routing chooses it
  * @dst: destination
- * @timeout_ms: how long the neighbour may take to answer
+ * @timeout_ms: limit for the reply of the neighbour
  *
- * Return: 0: ADDR_RESOLVED or ADDR_ERROR follows; else what is wrong, and the id is
- * bound, if it could be.
+ * Return: 0: ADDR_RESOLVED or ADDR_ERROR follows; otherwise an error. The id is bound then, unless
+ * the bind failed.
  */
 int t3_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
 			 const struct sockaddr *dst, unsigned long timeout_ms)
@@ -249,25 +330,25 @@ int t3_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
-	if (cm_state(cm) != CM_BOUND) {
+	if (cm_state(cm) != CM_ST_BOUND) {
 		ret = src && src->sa_family ? cm_bind(cm, src, dst) : cm_bind_any(cm, dst);
 		if (ret)
 			return ret;
 	}
-	ret = cm_step(cm, CM_EV_RESOLVE_ADDR, 0, NULL);
+	ret = cm_fsm_apply(cm, CM_EV_RESOLVE_ADDR, 0, NULL);
 	if (ret)
 		return ret;
-	ret = look_up(cm, dst, timeout_ms);
+	ret = cm_addr_lookup(cm, dst, timeout_ms);
 	if (ret)
-		cm_step(cm, CM_EV_RESOLVE_FAILED, ret, NULL);
+		cm_fsm_apply(cm, CM_EV_RESOLVE_FAILED, ret, NULL);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_resolve_addr);
 
-/* --- routes -------------------------------------------------------------- */
+/* --- route resolution ---------------------------------------------------- */
 
 /**
- * t3_rdma_resolve_route - a step that iWARP has nothing to do in
+ * t3_rdma_resolve_route - resolve the route; iWARP has nothing to do here
  * @id: the id
  * @timeout_ms: must not be 0
  *
@@ -280,9 +361,10 @@ int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms)
 
 	if (!timeout_ms)
 		return -EINVAL;
-	ret = cm_step(cm, CM_EV_RESOLVE_ROUTE, 0, NULL);
+	ret = cm_fsm_apply(cm, CM_EV_RESOLVE_ROUTE, 0, NULL);
 	if (ret)
 		return ret;
-	return cm_post(cm, cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, NULL, CM_IN_CALL);
+	return cm_event_post(cm, cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, NULL,
+			     CM_DISPATCH_MAY_SLEEP);
 }
 EXPORT_SYMBOL(t3_rdma_resolve_route);

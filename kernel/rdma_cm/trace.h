@@ -10,7 +10,7 @@
 
 #include "rdma_cm.h"
 
-TRACE_EVENT(cm_step,
+TRACE_EVENT(cm_fsm_apply,
 	TP_PROTO(u32 id, enum cm_state from, enum cm_event event, enum cm_state to, u16 actions,
 		 int status),
 	TP_ARGS(id, from, event, to, actions, status),
@@ -35,7 +35,7 @@ TRACE_EVENT(cm_step,
 		  cm_state_name(__entry->to), __entry->actions, __entry->status)
 );
 
-TRACE_EVENT(cm_refused,
+TRACE_EVENT(cm_fsm_refuse,
 	TP_PROTO(u32 id, enum cm_state state, enum cm_event event, int status),
 	TP_ARGS(id, state, event, status),
 	TP_STRUCT__entry(
@@ -77,23 +77,23 @@ TRACE_EVENT(cm_upcall,
 		  __entry->status)
 );
 
-TRACE_EVENT(cm_tell,
-	TP_PROTO(u32 id, int event, int status, int answer),
-	TP_ARGS(id, event, status, answer),
+TRACE_EVENT(cm_report,
+	TP_PROTO(u32 id, int event, int status, int ret),
+	TP_ARGS(id, event, status, ret),
 	TP_STRUCT__entry(
 		__field(u32, id)
 		__field(u8, event)
 		__field(int, status)
-		__field(int, answer)
+		__field(int, ret)
 	),
 	TP_fast_assign(
 		__entry->id = id;
 		__entry->event = event;
 		__entry->status = status;
-		__entry->answer = answer;
+		__entry->ret = ret;
 	),
-	TP_printk("id=%u event=%u status=%d answer=%d", __entry->id, __entry->event,
-		  __entry->status, __entry->answer)
+	TP_printk("id=%u event=%u status=%d ret=%d", __entry->id, __entry->event,
+		  __entry->status, __entry->ret)
 );
 
 #endif

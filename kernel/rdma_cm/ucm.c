@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The user device: files, contexts, and one table with a row per command. A row says
- * what is checked before the command's function runs; see ucm.h for who holds what.
+ * The user device: files, contexts, and one table with a row per command. A row has what is checked
+ * before the function of the command runs. ucm.h describes lifetimes and locks.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -17,14 +17,13 @@
 
 #include <t3_race_point.h>
 
-#include "compat_event.h"
-#include "compat_sysctl.h"
+#include "compat.h"
 #include "rdma_cm.h"
 #include "ucm.h"
 
-#define STOCK_NAME "rdma_cm"
+#define UCM_STOCK_NAME "rdma_cm"
 
-static char *device_name = STOCK_NAME;
+static char *device_name = UCM_STOCK_NAME;
 module_param(device_name, charp, 0444);
 MODULE_PARM_DESC(device_name, "name below /dev/infiniband; another than rdma_cm beside the in-tree module");
 
@@ -37,7 +36,7 @@ static DEFINE_XARRAY_ALLOC(ucm_contexts);
 
 /* --- contexts ------------------------------------------------------------ */
 
-static void file_free(struct kref *ref)
+static void ucm_file_free(struct kref *ref)
 {
 	struct ucm_file *file = container_of(ref, struct ucm_file, ref);
 
@@ -47,10 +46,10 @@ static void file_free(struct kref *ref)
 
 void ucm_file_put(struct ucm_file *file)
 {
-	kref_put(&file->ref, file_free);
+	kref_put(&file->ref, ucm_file_free);
 }
 
-static void context_free(struct kref *ref)
+static void ucm_context_free(struct kref *ref)
 {
 	struct ucm_context *ctx = container_of(ref, struct ucm_context, ref);
 
@@ -61,11 +60,11 @@ static void context_free(struct kref *ref)
 
 void ucm_context_put(struct ucm_context *ctx)
 {
-	kref_put(&ctx->ref, context_free);
+	kref_put(&ctx->ref, ucm_context_free);
 }
 
-/* The device went: let go of it, whatever user space does. */
-static void context_close(struct work_struct *work)
+/* After the removal of the device: destroys the id without waiting for user space. */
+static void ucm_context_close(struct work_struct *work)
 {
 	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
 	struct rdma_cm_id *id;
@@ -82,10 +81,10 @@ static void context_close(struct work_struct *work)
 }
 
 /*
- * A context with a number that nobody can use yet, and one reference: the table's. @memcg is
- * charged.
+ * Allocates a context that @memcg is charged for. It has one reference, which is the table's, and a
+ * number that commands cannot use before ucm_context_publish().
  */
-struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *memcg)
+struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg)
 {
 	struct ucm_context *ctx;
 
@@ -95,7 +94,7 @@ struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *m
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->mutex);
 	INIT_LIST_HEAD(&ctx->item);
-	INIT_WORK(&ctx->close, context_close);
+	INIT_WORK(&ctx->close, ucm_context_close);
 	kref_get(&file->ref);
 	ctx->file = file;
 	if (xa_alloc(&ucm_contexts, &ctx->number, NULL, xa_limit_32b,
@@ -106,34 +105,34 @@ struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *m
 	return ctx;
 }
 
-/* From now on user space can use it. Caller holds file->mutex. */
-int ucm_context_show(struct ucm_context *ctx)
+/* From now on commands can use the context. */
+int ucm_context_publish(struct ucm_context *ctx)
 {
 	lockdep_assert_held(&ctx->file->mutex);
 	list_add_tail(&ctx->item, &ctx->file->contexts);
 	return xa_err(xa_store(&ucm_contexts, ctx->number, ctx, GFP_KERNEL));
 }
 
-/* Only one can end a context: who takes it off the table. */
+/* Takes a context off the table of numbers. Only the task that succeeds may destroy it. */
 bool ucm_context_claim(struct ucm_context *ctx)
 {
 	return xa_cmpxchg(&ucm_contexts, ctx->number, ctx, XA_ZERO_ENTRY, GFP_KERNEL) == ctx;
 }
 
-/* With the table's reference. */
-static void context_put_number(struct ucm_context *ctx)
+/* Frees the number, and puts the table's reference. */
+static void ucm_context_put_number(struct ucm_context *ctx)
 {
 	xa_erase(&ucm_contexts, ctx->number);
 	ucm_context_put(ctx);
 }
 
 /**
- * ucm_context_end - destroy a context that was claimed, or never shown
- * @ctx: the context; the caller has the table's reference, and it is put
+ * ucm_context_destroy - destroy a context that was claimed, or not published
+ * @ctx: the context. The caller has the table's reference; this puts it
  *
- * Return: how many of its events user space was given.
+ * Return: number of events of the context that GET_EVENT returned
  */
-u32 ucm_context_end(struct ucm_context *ctx)
+u32 ucm_context_destroy(struct ucm_context *ctx)
 {
 	struct rdma_cm_id *id;
 	u32 reported;
@@ -146,32 +145,32 @@ u32 ucm_context_end(struct ucm_context *ctx)
 	if (id)
 		t3_rdma_destroy_id(id);
 	T3_RACE_POINT(ucm_end_destroyed);
-	/* A close that found the id first must be done with it before DESTROY_ID returns. */
+	/* If the work item found the id first, it must finish before DESTROY_ID returns. */
 	if (cancel_work_sync(&ctx->close))
 		ucm_context_put(ctx);
 
 	T3_RACE_POINT(ucm_end_closed);
 	reported = ucm_drop_events(ctx);
 	T3_RACE_POINT(ucm_end_events_dropped);
-	context_put_number(ctx);
+	ucm_context_put_number(ctx);
 	return reported;
 }
 
 /**
- * ucm_context_unmake - undo ucm_context_make(), and an attempt to show the context
- * @ctx: the context; user space cannot use it, and no event of it was queued
+ * ucm_context_cancel - undo ucm_context_alloc() and a failed ucm_context_publish()
+ * @ctx: the context, which commands cannot use; no event of it was queued
  *
- * For a handler, which must not take ctx->mutex. Its id stays the caller's.
+ * For a handler, which must not take ctx->mutex. The caller keeps the id.
  */
-void ucm_context_unmake(struct ucm_context *ctx)
+void ucm_context_cancel(struct ucm_context *ctx)
 {
 	ctx->cm_id = NULL;
 	ucm_drop_events(ctx);
-	context_put_number(ctx);
+	ucm_context_put_number(ctx);
 }
 
-/* The context of a number, for a file, with a reference. */
-static struct ucm_context *context_get(struct ucm_file *file, u32 number)
+/* Looks up the context of a number in a file, and takes a reference. */
+static struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number)
 {
 	struct ucm_context *ctx;
 
@@ -214,7 +213,7 @@ static int ucm_create_id(struct ucm_call *call)
 		return -EINVAL;
 	}
 	memcg = get_mem_cgroup_from_mm(current->mm);
-	ctx = ucm_context_make(call->file, memcg);
+	ctx = ucm_context_alloc(call->file, memcg);
 	mem_cgroup_put(memcg);
 	if (!ctx)
 		return -ENOMEM;
@@ -227,17 +226,17 @@ static int ucm_create_id(struct ucm_call *call)
 	ctx->cm_id = id;
 	resp.id = ctx->number;
 	T3_RACE_POINT(ucm_create_made);
-	ret = ucm_copy_answer(call, cmd->response, &resp, sizeof(resp));
+	ret = ucm_copy_resp(call, cmd->response, &resp, sizeof(resp));
 	if (ret)
 		goto end;
-	T3_RACE_POINT(ucm_create_answered);
+	T3_RACE_POINT(ucm_create_responded);
 	mutex_lock(&call->file->mutex);
-	ret = ucm_context_show(ctx);
+	ret = ucm_context_publish(ctx);
 	mutex_unlock(&call->file->mutex);
 	if (!ret)
 		return 0;
 end:
-	ucm_context_end(ctx);
+	ucm_context_destroy(ctx);
 	return ret;
 }
 
@@ -248,30 +247,30 @@ static int ucm_destroy_id(struct ucm_call *call)
 	struct ucm_context *ctx;
 	bool mine;
 
-	ctx = context_get(call->file, cmd->id);
+	ctx = ucm_context_get(call->file, cmd->id);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	T3_RACE_POINT(ucm_destroy_found);
 	mine = ucm_context_claim(ctx);
 	T3_RACE_POINT(ucm_destroy_claimed);
 	if (mine)
-		resp.events_reported = ucm_context_end(ctx);
+		resp.events_reported = ucm_context_destroy(ctx);
 	ucm_context_put(ctx);
-	return mine ? ucm_answer(call, cmd->response, &resp, sizeof(resp)) : -ENOENT;
+	return mine ? ucm_respond(call, cmd->response, &resp, sizeof(resp)) : -ENOENT;
 }
 
 /*
- * The id comes to this file from the one that user space names by a descriptor. Its
- * handler stands still meanwhile, so no event can go astray.
+ * Moves a context from the file of the descriptor to this one. The id's handler is locked out
+ * meanwhile, so it queues no event to the old file.
  */
-static int migrate(struct ucm_call *call, struct ucm_file *from)
+static int ucm_migrate(struct ucm_call *call, struct ucm_file *from)
 {
 	const struct rdma_ucm_migrate_id *cmd = call->cmd;
 	struct rdma_ucm_migrate_resp resp = {};
 	struct ucm_context *ctx;
 	int ret = 0;
 
-	ctx = context_get(from, cmd->id);
+	ctx = ucm_context_get(from, cmd->id);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	T3_RACE_POINT(ucm_migrate_found);
@@ -279,7 +278,7 @@ static int migrate(struct ucm_call *call, struct ucm_file *from)
 	if (!ctx->cm_id) {
 		ret = -ENXIO;
 	} else if (READ_ONCE(ctx->file) != from) {
-		ret = -ENOENT;	/* someone else was faster */
+		ret = -ENOENT;	/* another MIGRATE_ID has moved it */
 	} else {
 		t3_rdma_lock_handler(ctx->cm_id);
 		ucm_move(ctx, call->file);
@@ -288,7 +287,7 @@ static int migrate(struct ucm_call *call, struct ucm_file *from)
 	}
 	mutex_unlock(&ctx->mutex);
 	ucm_context_put(ctx);
-	return ret ? ret : ucm_answer(call, cmd->response, &resp, sizeof(resp));
+	return ret ? ret : ucm_respond(call, cmd->response, &resp, sizeof(resp));
 }
 
 static int ucm_migrate_id(struct ucm_call *call)
@@ -303,7 +302,7 @@ static int ucm_migrate_id(struct ucm_call *call)
 		return -ENOENT;
 	T3_RACE_POINT(ucm_migrate_file_found);
 	if (from->f_op == &ucm_fops)
-		ret = migrate(call, from->private_data);
+		ret = ucm_migrate(call, from->private_data);
 	else
 		ret = -EINVAL;
 	fput(from);
@@ -314,33 +313,33 @@ static int ucm_migrate_id(struct ucm_call *call)
 
 /**
  * struct ucm_row - a command
- * @run: does it; NULL for ENOSYS
- * @in: least length of the command
- * @whole: length of all that @run may look at; what user space did not send of it is zeros
- * @out: least room for the answer
- * @id: where the id's number is, if the command is about an id
- * @about_id: it is; @run finds call->ctx with its mutex held
+ * @run: the command's function; NULL for ENOSYS
+ * @prepare: runs before the context is looked up, to copy from user space; or NULL
+ * @in: minimum length of the command
+ * @size: length of the struct that @run reads; the part that user space did not send is zeros
+ * @out: minimum length of the space for the response
+ * @id: offset of the number of the id, with @on_id
+ * @on_id: the command names an id. @run finds its context in call->ctx, with the mutex held
  * @on_device: the id must have a device
- * @prepare: runs before the id's context is looked up, to copy from user space; or NULL
  */
 struct ucm_row {
 	int (*run)(struct ucm_call *call);
 	void (*prepare)(struct ucm_call *call);
 	u16 in;
-	u16 whole;
+	u16 size;
 	u16 out;
 	u16 id;
-	bool about_id;
+	bool on_id;
 	bool on_device;
 };
 
-#define ROW(fn, type, length, room) \
-	.run = fn, .in = length, .whole = sizeof(type), .out = room
-#define PLAIN(fn, type, room)	{ ROW(fn, type, sizeof(type), room) }
-#define ABOUT_ID(fn, type, room) { ROW(fn, type, sizeof(type), room), \
-				   .about_id = true, .id = offsetof(type, id) }
-#define ON_DEVICE(fn, type, length, room) { ROW(fn, type, length, room), \
-				   .about_id = true, .on_device = true, .id = offsetof(type, id) }
+#define ROW(fn, type, length, space) \
+	.run = fn, .in = length, .size = sizeof(type), .out = space
+#define PLAIN(fn, type, space)	{ ROW(fn, type, sizeof(type), space) }
+#define ON_ID(fn, type, space)	{ ROW(fn, type, sizeof(type), space), \
+				  .on_id = true, .id = offsetof(type, id) }
+#define ON_DEVICE(fn, type, length, space) { ROW(fn, type, length, space), \
+				  .on_id = true, .on_device = true, .id = offsetof(type, id) }
 
 static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] =
@@ -349,19 +348,19 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_DESTROY_ID] =
 		PLAIN(ucm_destroy_id, struct rdma_ucm_destroy_id,
 		      sizeof(struct rdma_ucm_destroy_id_resp)),
-	[RDMA_USER_CM_CMD_BIND_IP] = ABOUT_ID(ucm_bind_ip, struct rdma_ucm_bind_ip, 0),
-	[RDMA_USER_CM_CMD_RESOLVE_IP] = ABOUT_ID(ucm_resolve_ip, struct rdma_ucm_resolve_ip, 0),
+	[RDMA_USER_CM_CMD_BIND_IP] = ON_ID(ucm_bind_ip, struct rdma_ucm_bind_ip, 0),
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = ON_ID(ucm_resolve_ip, struct rdma_ucm_resolve_ip, 0),
 	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] =
 		ON_DEVICE(ucm_resolve_route, struct rdma_ucm_resolve_route,
 			  sizeof(struct rdma_ucm_resolve_route), 0),
 	[RDMA_USER_CM_CMD_QUERY_ROUTE] =
-		ABOUT_ID(ucm_query_route, struct rdma_ucm_query,
-			 offsetof(struct rdma_ucm_query_route_resp, ibdev_index)),
+		ON_ID(ucm_query_route, struct rdma_ucm_query,
+		      offsetof(struct rdma_ucm_query_route_resp, ibdev_index)),
 	/* Libraries before ECE send connect and accept without it. */
 	[RDMA_USER_CM_CMD_CONNECT] =
 		ON_DEVICE(ucm_connect, struct rdma_ucm_connect,
 			  offsetofend(struct rdma_ucm_connect, reserved), 0),
-	[RDMA_USER_CM_CMD_LISTEN] = ABOUT_ID(ucm_listen, struct rdma_ucm_listen, 0),
+	[RDMA_USER_CM_CMD_LISTEN] = ON_ID(ucm_listen, struct rdma_ucm_listen, 0),
 	[RDMA_USER_CM_CMD_ACCEPT] =
 		ON_DEVICE(ucm_accept, struct rdma_ucm_accept,
 			  offsetofend(struct rdma_ucm_accept, reserved), 0),
@@ -379,32 +378,32 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_SET_OPTION] = {
 		ROW(ucm_set_option, struct rdma_ucm_set_option, sizeof(struct rdma_ucm_set_option),
 		    0),
-		.about_id = true, .id = offsetof(struct rdma_ucm_set_option, id),
+		.on_id = true, .id = offsetof(struct rdma_ucm_set_option, id),
 		.prepare = ucm_copy_option },
 	[RDMA_USER_CM_CMD_NOTIFY] =
 		ON_DEVICE(ucm_notify, struct rdma_ucm_notify, sizeof(struct rdma_ucm_notify), 0),
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
-		ABOUT_ID(ucm_join, struct rdma_ucm_join_ip_mcast,
-			 sizeof(struct rdma_ucm_create_id_resp)),
+		ON_ID(ucm_join, struct rdma_ucm_join_ip_mcast,
+		      sizeof(struct rdma_ucm_create_id_resp)),
 	[RDMA_USER_CM_CMD_LEAVE_MCAST] =
 		PLAIN(ucm_leave, struct rdma_ucm_destroy_id,
 		      sizeof(struct rdma_ucm_destroy_id_resp)),
 	[RDMA_USER_CM_CMD_MIGRATE_ID] =
 		PLAIN(ucm_migrate_id, struct rdma_ucm_migrate_id,
 		      sizeof(struct rdma_ucm_migrate_resp)),
-	[RDMA_USER_CM_CMD_QUERY] = ABOUT_ID(ucm_query, struct rdma_ucm_query, 0),
-	[RDMA_USER_CM_CMD_BIND] = ABOUT_ID(ucm_bind, struct rdma_ucm_bind, 0),
+	[RDMA_USER_CM_CMD_QUERY] = ON_ID(ucm_query, struct rdma_ucm_query, 0),
+	[RDMA_USER_CM_CMD_BIND] = ON_ID(ucm_bind, struct rdma_ucm_bind, 0),
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] =
-		ABOUT_ID(ucm_resolve_addr, struct rdma_ucm_resolve_addr, 0),
+		ON_ID(ucm_resolve_addr, struct rdma_ucm_resolve_addr, 0),
 	[RDMA_USER_CM_CMD_JOIN_MCAST] =
-		ABOUT_ID(ucm_join, struct rdma_ucm_join_mcast,
-			 sizeof(struct rdma_ucm_create_id_resp)),
+		ON_ID(ucm_join, struct rdma_ucm_join_mcast,
+		      sizeof(struct rdma_ucm_create_id_resp)),
 #ifdef UCM_WRITE_EVENT
-	[UCM_WRITE_EVENT] = ABOUT_ID(ucm_write_event, struct ucm_write_event_cmd, 0),
+	[UCM_WRITE_EVENT] = ON_ID(ucm_write_event, struct ucm_write_event_cmd, 0),
 #endif
 };
 
-/* Room for any of them. */
+/* The commands with the largest structs. */
 union ucm_any_cmd {
 	struct rdma_ucm_connect connect;
 	struct rdma_ucm_accept accept;
@@ -414,13 +413,13 @@ union ucm_any_cmd {
 	u32 words[1];
 };
 
-static int run_about_id(const struct ucm_row *row, struct ucm_call *call)
+static int ucm_run_on_id(const struct ucm_row *row, struct ucm_call *call)
 {
 	u32 number;
 	int ret;
 
 	memcpy(&number, call->cmd + row->id, sizeof(number));
-	call->ctx = context_get(call->file, number);
+	call->ctx = ucm_context_get(call->file, number);
 	if (IS_ERR(call->ctx))
 		return PTR_ERR(call->ctx);
 	T3_RACE_POINT(ucm_command_found);
@@ -440,15 +439,15 @@ static int run_about_id(const struct ucm_row *row, struct ucm_call *call)
 
 static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, loff_t *pos)
 {
-	/* All that a handler reads is written below; clearing it first is a quarter of this. */
+	/* All that a command reads is written below. Zeroing takes a quarter of the time. */
 	union ucm_any_cmd cmd __uninitialized;
-	union ucm_any_answer answer __uninitialized;
+	union ucm_any_resp resp __uninitialized;
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct ucm_row *row;
 	struct ucm_call call;
 	int ret;
 
-	/* A descriptor must not make a more privileged process act for its sender. */
+	/* A process that passes its descriptor to a more privileged one must not gain by it. */
 	if (!ib_safe_file_access(filp))
 		return -EACCES;
 	if (len < sizeof(hdr))
@@ -469,20 +468,20 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 		.filp = filp,
 		.file = filp->private_data,
 		.cmd = &cmd,
-		.answer = &answer,
+		.resp = &resp,
 		.in = min_t(size_t, hdr.in, sizeof(cmd)),
 		.out = hdr.out,
 	};
 	if (copy_from_user(&cmd, buf + sizeof(hdr), call.in))
 		return -EFAULT;
-	if (call.in < row->whole)
-		memset((void *)&cmd + call.in, 0, row->whole - call.in);
+	if (call.in < row->size)
+		memset((void *)&cmd + call.in, 0, row->size - call.in);
 	T3_RACE_POINT(ucm_command_copied);
 	if (row->prepare)
 		row->prepare(&call);
-	ret = row->about_id ? run_about_id(row, &call) : row->run(&call);
-	if (!ret && call.answer_len)
-		ret = ucm_copy_answer(&call, call.answer_to, &answer, call.answer_len);
+	ret = row->on_id ? ucm_run_on_id(row, &call) : row->run(&call);
+	if (!ret && call.resp_len)
+		ret = ucm_copy_resp(&call, call.resp_to, &resp, call.resp_len);
 	return ret ? ret : len;
 }
 
@@ -514,7 +513,8 @@ static int ucm_open(struct inode *inode, struct file *filp)
 	return stream_open(inode, filp);
 }
 
-static struct ucm_context *oldest(struct ucm_file *file)
+/* The oldest context of a file, with a reference, or NULL. */
+static struct ucm_context *ucm_file_oldest(struct ucm_file *file)
 {
 	struct ucm_context *ctx;
 
@@ -526,29 +526,29 @@ static struct ucm_context *oldest(struct ucm_file *file)
 	return ctx;
 }
 
-/* It has ended, or moved to another file; to this one nothing moves back. */
-static bool has_left(const struct ucm_context *ctx, const struct ucm_file *file)
+/* The context has ended, or has moved to another file. None moves to a file that closes. */
+static bool ucm_context_left(const struct ucm_context *ctx, const struct ucm_file *file)
 {
 	return READ_ONCE(ctx->ended) || READ_ONCE(ctx->file) != file;
 }
 
 /*
- * No command of this file runs any more. Requests may still add contexts, but only
- * behind their listener, and only until that is gone, so an empty list stays empty. A
- * context that cannot be claimed is ended by another thread, with its listener, which is in
- * another file. That may take as long as an accept that is under way on it: a minute.
+ * No command of this file runs any more. Connect requests may still add contexts, but each behind
+ * its listener, and only while the listener exists: so an empty list stays empty. If a context
+ * cannot be claimed, another thread is destroying it together with its listener, which is in
+ * another file. That may take as long as an accept that runs on the context: a minute.
  */
 static int ucm_release(struct inode *inode, struct file *filp)
 {
 	struct ucm_file *file = filp->private_data;
 	struct ucm_context *ctx;
 
-	while ((ctx = oldest(file))) {
+	while ((ctx = ucm_file_oldest(file))) {
 		T3_RACE_POINT(ucm_release_found);
 		if (ucm_context_claim(ctx))
-			ucm_context_end(ctx);
+			ucm_context_destroy(ctx);
 		else
-			wait_event(file->contexts_left, has_left(ctx, file));
+			wait_event(file->contexts_left, ucm_context_left(ctx, file));
 		ucm_context_put(ctx);
 	}
 	T3_RACE_POINT(ucm_release_contexts_gone);
@@ -573,7 +573,7 @@ static struct miscdevice ucm_misc = {
 	.fops = &ucm_fops,
 };
 
-/* What ib_core asks a client for; its header is its own. */
+/* From a private header of ib_core. */
 struct ib_client_nl_info {
 	struct sk_buff *nl_msg;
 	struct device *cdev;
@@ -581,7 +581,7 @@ struct ib_client_nl_info {
 	u64 abi;
 };
 
-/* librdmacm learns from this which device it is to open. */
+/* From this librdmacm learns which device to open. */
 int cm_ucm_nl_info(struct ib_client_nl_info *res)
 {
 	res->abi = RDMA_USER_CM_ABI_VERSION;
@@ -598,7 +598,7 @@ static DEVICE_ATTR_RO(abi_version);
 static struct attribute *ucm_attrs[] = { &dev_attr_abi_version.attr, NULL };
 ATTRIBUTE_GROUPS(ucm);
 
-/* The in-tree module's sysctl, where that is not loaded. */
+/* The sysctl of the in-tree module. Registered only together with its device name. */
 static struct ctl_table ucm_sysctls[] = {
 	{
 		.procname = "max_backlog",
@@ -626,7 +626,7 @@ int cm_ucm_init(void)
 		kfree(ucm_misc.nodename);
 		return ret;
 	}
-	if (!strcmp(device_name, STOCK_NAME))
+	if (!strcmp(device_name, UCM_STOCK_NAME))
 		ucm_sysctl = register_net_sysctl(&init_net, "net/rdma_ucm", ucm_sysctls);
 	return 0;
 }

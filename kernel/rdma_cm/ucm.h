@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The device /dev/infiniband/rdma_cm: the stock ABI of rdma_ucm over ids.
+ * The device /dev/infiniband/rdma_cm: the ABI of the in-tree rdma_ucm, for ids of t3_rdma_cm.
  *
  *	ucm.c		files, the table of commands, contexts
- *	ucm_cmd.c	commands that are a call of t3_rdma_cm each
- *	ucm_query.c	commands that answer with what an id knows
+ *	ucm_cmd.c	commands that make one call of t3_rdma_cm each
+ *	ucm_query.c	commands that read attributes of an id
  *	ucm_event.c	events, from an id's handler to GET_EVENT
  *
- * Life. A file has contexts; a context is an id with a number. The table of numbers, a
- * command that runs, a queued event and a pending close each hold a reference
- * on the context. Its id is a matter of ctx->mutex: whoever finds ctx->cm_id NULL
- * came too late and answers ENXIO. So an id can be closed under its owner when the
- * device goes, while the context stays until DESTROY_ID or the end of the file.
+ * Lifetimes. A file has contexts. A context is an id with a number for user space. References on
+ * a context are held by the table of numbers, a command that runs, an event that is queued, and
+ * a close that is pending. The context has its id in ctx->cm_id, under ctx->mutex. When the device
+ * is removed, a work item destroys the id and sets ctx->cm_id to NULL; commands then fail with
+ * ENXIO. The context stays until DESTROY_ID or the end of the file.
  *
- * No lock is held while user memory is copied: the owner of that memory decides how long it takes.
+ * No lock is held while user memory is copied: its process decides how long a copy takes
+ * (userfaultfd, FUSE).
  *
- * Locks: ctx->mutex, then the id's handler mutex, then file->mutex, then file->lock.
- * Handlers run under the handler mutex and may not sleep in an upcall of the provider, so
- * file->lock is all that they take to queue an event; who takes events off has the mutex
- * too. ctx->file changes (MIGRATE_ID) under the three mutexes. A context keeps the memory of
- * its file, also when that is closed: who holds one of the mutexes may lock what ctx->file is.
+ * Locks, in order: ctx->mutex, the id's handler_mutex, file->mutex, file->lock.
+ *
+ * To queue an event a handler takes file->lock only: it holds the handler_mutex, and must not sleep
+ * in an upcall of the provider. To take an event off the queue needs file->mutex and file->lock.
+ * MIGRATE_ID changes ctx->file, under the three mutexes. A context has a reference on its
+ * struct ucm_file, so with one of these mutexes ctx->file may be locked, also if that file has been
+ * closed.
  */
 #ifndef T3_UCM_H
 #define T3_UCM_H
@@ -37,12 +40,13 @@
 
 /**
  * struct ucm_file - an open file
- * @ref: of the open file, and of each context that is its own
- * @mutex: the lists, and the counters of the contexts on them
+ * @ref: references, of the open file and of each context of the file
+ * @mutex: @contexts, the counters of these contexts, and removal from @events
  * @lock: @events
- * @contexts: oldest first
- * @events: oldest first, of all contexts
- * @contexts_left: woken when a context has left @contexts
+ * @contexts: contexts of the file, oldest first
+ * @events: events of all contexts, oldest first
+ * @readers: woken when an event was queued
+ * @contexts_left: woken when a context was taken off @contexts
  */
 struct ucm_file {
 	struct kref ref;
@@ -56,14 +60,19 @@ struct ucm_file {
 
 /**
  * struct ucm_context - an id with a number
- * @mutex: one command at a time; @cm_id
- * @cm_id: NULL once it is closed
- * @uid: what user space knows it by; 0: a request that was not accepted, of which
- *	nothing is told
- * @reported: events that user space was given, or is just being given
- * @ended: nothing is queued for it any more
- * @room: how many more requests a listener may have undelivered
- * @unread: events that wait for GET_EVENT
+ * @ref: references
+ * @number: the name of the id in commands and events
+ * @mutex: serializes commands on the context; @cm_id
+ * @cm_id: the id; NULL after it was destroyed
+ * @file: the file
+ * @item: in the file's list of contexts
+ * @uid: user space's own name for the id; 0 for a request that was not accepted, which reports
+ *	no events
+ * @reported: number of events that GET_EVENT returned, or is returning
+ * @ended: the context is destroyed: no event may be put back into a queue
+ * @backlog_left: how many more requests of a listener may wait for GET_EVENT
+ * @unread: number of events that wait for GET_EVENT
+ * @close: destroys the id after the removal of its device
  */
 struct ucm_context {
 	struct kref ref;
@@ -75,20 +84,23 @@ struct ucm_context {
 	u64 uid;
 	u32 reported;
 	bool ended;
-	atomic_t room;
+	atomic_t backlog_left;
 	atomic_t unread;
 	struct work_struct close;
 };
 
 /*
- * Most events that a context may have unread when user space calls for another one. Those of a
- * connection are few and are never lost; lookups that fail could go on for ever.
+ * The maximum of unread events of a context. Only commands that a process can repeat without end
+ * observe it: lookups that fail, and WRITE_CM_EVENT. A connection has few events, and loses none.
  */
 #define UCM_MAX_UNREAD	64
 
 /**
  * struct ucm_event - an event that waits for GET_EVENT
+ * @item: in the file's list of events
+ * @ctx: the context
  * @request: the context of a connect request, or NULL
+ * @resp: what GET_EVENT returns
  */
 struct ucm_event {
 	struct list_head item;
@@ -97,8 +109,8 @@ struct ucm_event {
 	struct rdma_ucm_event_resp resp;
 };
 
-/* All answers but events. */
-union ucm_any_answer {
+/* All responses but events. */
+union ucm_any_resp {
 	struct rdma_ucm_create_id_resp create;
 	struct rdma_ucm_destroy_id_resp destroy;
 	struct rdma_ucm_migrate_resp migrate;
@@ -110,15 +122,18 @@ union ucm_any_answer {
 
 /**
  * struct ucm_call - a command that runs
- * @ctx: of the id that the command names; its mutex is held
+ * @filp: the open file
+ * @file: its struct ucm_file
+ * @ctx: the context that the command names; its mutex is held
  * @cmd: the command, padded with zeros
- * @in: how much of it user space sent
- * @out: how much space there is for the answer
- * @answer: what is copied to user space when the command has succeeded and holds no lock any more
- * @answer_len: its length, 0 if there is none
- * @answer_to: where user space wants it
- * @option: of SET_OPTION, copied before the context is locked
- * @option_fault: it could not be copied
+ * @in: length of the command
+ * @out: length of the space for the response
+ * @resp: the response. It is copied to user space after the command has succeeded and has released
+ *	its locks
+ * @resp_len: length of the response, or 0
+ * @resp_to: address of the response in user space
+ * @option: value of SET_OPTION, copied before the context is locked
+ * @option_fault: the value could not be copied
  */
 struct ucm_call {
 	struct file *filp;
@@ -127,14 +142,14 @@ struct ucm_call {
 	const void *cmd;
 	size_t in;
 	size_t out;
-	union ucm_any_answer *answer;
-	size_t answer_len;
-	u64 answer_to;
+	union ucm_any_resp *resp;
+	size_t resp_len;
+	u64 resp_to;
 	int option;
 	bool option_fault;
 };
 
-/* WRITE_CM_EVENT of 7.1 and later: a library sends an event to itself. */
+/* WRITE_CM_EVENT of 7.1 and later: librdmacm queues an event of its own. */
 struct ucm_write_event_cmd {
 	__u32 id;
 	__u32 reserved;
@@ -149,39 +164,38 @@ struct ucm_write_event_cmd {
 
 static_assert(sizeof(struct ucm_write_event_cmd) == 320);
 
-/* The id that a command is about; nothing takes it away during the command. */
+/* The id of a command. It stays during the command. */
 static inline struct rdma_cm_id *ucm_id(const struct ucm_call *call)
 {
 	lockdep_assert_held(&call->ctx->mutex);
 	return call->ctx->cm_id;
 }
 
-/* As much of the answer as there is space for; at once, so the caller may hold no lock. */
-static inline int ucm_copy_answer(const struct ucm_call *call, u64 where, const void *answer,
-				  size_t len)
+/* Copies a response to user space, up to the length of the space. The caller holds no lock. */
+static inline int ucm_copy_resp(const struct ucm_call *call, u64 to, const void *resp, size_t len)
 {
-	return copy_to_user(u64_to_user_ptr(where), answer, min(len, call->out)) ? -EFAULT : 0;
+	return copy_to_user(u64_to_user_ptr(to), resp, min(len, call->out)) ? -EFAULT : 0;
 }
 
-/* The same when the command has returned. */
-static inline int ucm_answer(struct ucm_call *call, u64 where, const void *answer, size_t len)
+/* Sets the response, which ucm_write() copies after the command has returned. */
+static inline int ucm_respond(struct ucm_call *call, u64 to, const void *resp, size_t len)
 {
-	if (WARN_ON_ONCE(len > sizeof(*call->answer)))
+	if (WARN_ON_ONCE(len > sizeof(*call->resp)))
 		return -EINVAL;
-	call->answer_len = min(len, call->out);
-	call->answer_to = where;
-	memcpy(call->answer, answer, call->answer_len);
+	call->resp_len = min(len, call->out);
+	call->resp_to = to;
+	memcpy(call->resp, resp, call->resp_len);
 	return 0;
 }
 
 /* ucm.c */
 extern unsigned int ucm_max_backlog;
-struct ucm_context *ucm_context_make(struct ucm_file *file, struct mem_cgroup *memcg);
-int ucm_context_show(struct ucm_context *ctx);
+struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg);
+int ucm_context_publish(struct ucm_context *ctx);
 void ucm_context_put(struct ucm_context *ctx);
 void ucm_file_put(struct ucm_file *file);
-u32 ucm_context_end(struct ucm_context *ctx);
-void ucm_context_unmake(struct ucm_context *ctx);
+u32 ucm_context_destroy(struct ucm_context *ctx);
+void ucm_context_cancel(struct ucm_context *ctx);
 bool ucm_context_claim(struct ucm_context *ctx);
 
 /* ucm_cmd.c */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands that are a call of t3_rdma_cm each, on ucm_id(). */
+/* Commands that make one call of t3_rdma_cm each, with ucm_id(). */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
@@ -8,7 +8,7 @@
 
 /* --- addresses ----------------------------------------------------------- */
 
-/* Two families of commands: addresses of 28 bytes, and since AF_IB of any length. */
+/* Commands with _ip take addresses of 28 bytes. Their twins came with AF_IB, for any length. */
 
 int ucm_bind_ip(struct ucm_call *call)
 {
@@ -30,9 +30,9 @@ int ucm_bind(struct ucm_call *call)
 	return t3_rdma_bind_addr(ucm_id(call), (struct sockaddr *)&addr);
 }
 
-/* A lookup that fails may be repeated, and each one is an event: not without reading them. */
-static int resolve(struct ucm_call *call, struct sockaddr *src, struct sockaddr *dst,
-		   int timeout_ms)
+/* Each lookup that fails is an event, and a process can repeat it: so unread events are limited. */
+static int ucm_resolve(struct ucm_call *call, struct sockaddr *src, struct sockaddr *dst,
+		       int timeout_ms)
 {
 	if (atomic_read(&call->ctx->unread) >= UCM_MAX_UNREAD)
 		return -ENOBUFS;
@@ -46,8 +46,8 @@ int ucm_resolve_ip(struct ucm_call *call)
 
 	if ((src.sin6_family && !rdma_addr_size_in6(&src)) || !rdma_addr_size_in6(&dst))
 		return -EINVAL;
-	return resolve(call, (struct sockaddr *)&src, (struct sockaddr *)&dst,
-		       cmd->timeout_ms);
+	return ucm_resolve(call, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+			   cmd->timeout_ms);
 }
 
 int ucm_resolve_addr(struct ucm_call *call)
@@ -58,8 +58,8 @@ int ucm_resolve_addr(struct ucm_call *call)
 	if (cmd->reserved || (cmd->src_size && cmd->src_size != rdma_addr_size_kss(&src)) ||
 	    !cmd->dst_size || cmd->dst_size != rdma_addr_size_kss(&dst))
 		return -EINVAL;
-	return resolve(call, (struct sockaddr *)&src, (struct sockaddr *)&dst,
-		       cmd->timeout_ms);
+	return ucm_resolve(call, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+			   cmd->timeout_ms);
 }
 
 int ucm_resolve_route(struct ucm_call *call)
@@ -71,7 +71,7 @@ int ucm_resolve_route(struct ucm_call *call)
 
 /* --- connections --------------------------------------------------------- */
 
-static struct rdma_conn_param conn_param(const struct rdma_ucm_conn_param *from)
+static struct rdma_conn_param ucm_conn_param(const struct rdma_ucm_conn_param *from)
 {
 	return (struct rdma_conn_param) {
 		.private_data = from->private_data,
@@ -89,7 +89,7 @@ static struct rdma_conn_param conn_param(const struct rdma_ucm_conn_param *from)
 int ucm_connect(struct ucm_call *call)
 {
 	const struct rdma_ucm_connect *cmd = call->cmd;
-	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+	struct rdma_conn_param param = ucm_conn_param(&cmd->conn_param);
 
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
@@ -103,20 +103,20 @@ int ucm_listen(struct ucm_call *call)
 
 	if (backlog <= 0 || backlog > ucm_max_backlog)
 		backlog = ucm_max_backlog;
-	/* Before requests can come. Of an id that listens already it would be the backlog again. */
-	if (cm_state(to_cm_id(ucm_id(call))) != CM_LISTENING)
-		atomic_set(&call->ctx->room, backlog);
+	/* Before requests can come. An id that listens already keeps the state of its backlog. */
+	if (cm_state(to_cm_id(ucm_id(call))) != CM_ST_LISTENING)
+		atomic_set(&call->ctx->backlog_left, backlog);
 	return t3_rdma_listen(ucm_id(call), backlog);
 }
 
 /*
- * With parameters: the answer to a request. Without: what librdmacm sends when the QP of
- * a connection that was responded to is ready.
+ * With parameters this accepts a request. Without, it completes a connection after
+ * CONNECT_RESPONSE: librdmacm sends that when the QP is ready.
  */
 int ucm_accept(struct ucm_call *call)
 {
 	const struct rdma_ucm_accept *cmd = call->cmd;
-	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+	struct rdma_conn_param param = ucm_conn_param(&cmd->conn_param);
 	struct ucm_context *ctx = call->ctx;
 	u64 before = ctx->uid;
 	int ret;
@@ -124,8 +124,8 @@ int ucm_accept(struct ucm_call *call)
 	if (!cmd->conn_param.valid)
 		return t3_rdma_establish(ucm_id(call));
 	/*
-	 * Events may come before the accept returns, and need user space's name for the id. Only
-	 * a request that was not accepted has none; of any other id this is an error.
+	 * Events may come before the accept returns, and need user space's name for the id. Only a
+	 * request that was not accepted has none; on any other id the accept fails.
 	 */
 	if (!before)
 		WRITE_ONCE(ctx->uid, cmd->uid);
@@ -135,7 +135,7 @@ int ucm_accept(struct ucm_call *call)
 	return ret;
 }
 
-/* The reason is for InfiniBand; what could not be said there is not said here. */
+/* The reason has a meaning for InfiniBand only. Values that InfiniBand refuses are refused here. */
 int ucm_reject(struct ucm_call *call)
 {
 	const struct rdma_ucm_reject *cmd = call->cmd;
@@ -160,23 +160,23 @@ int ucm_notify(struct ucm_call *call)
 
 /* --- options ------------------------------------------------------------- */
 
-static int set_tos(struct rdma_cm_id *id, int value)
+static int ucm_set_tos(struct rdma_cm_id *id, int value)
 {
 	t3_rdma_set_service_type(id, value);
 	return 0;
 }
 
-static int set_ack_timeout(struct rdma_cm_id *id, int value)
+static int ucm_set_ack_timeout(struct rdma_cm_id *id, int value)
 {
 	return t3_rdma_set_ack_timeout(id, value);
 }
 
-static int set_reuseaddr(struct rdma_cm_id *id, int value)
+static int ucm_set_reuseaddr(struct rdma_cm_id *id, int value)
 {
 	return t3_rdma_set_reuseaddr(id, !!value);
 }
 
-static int set_afonly(struct rdma_cm_id *id, int value)
+static int ucm_set_afonly(struct rdma_cm_id *id, int value)
 {
 	return t3_rdma_set_afonly(id, !!value);
 }
@@ -184,14 +184,14 @@ static int set_afonly(struct rdma_cm_id *id, int value)
 static const struct {
 	int (*set)(struct rdma_cm_id *id, int value);
 	u8 len;
-} id_options[] = {
-	[RDMA_OPTION_ID_TOS]		= { set_tos, sizeof(u8) },
-	[RDMA_OPTION_ID_REUSEADDR]	= { set_reuseaddr, sizeof(int) },
-	[RDMA_OPTION_ID_AFONLY]		= { set_afonly, sizeof(int) },
-	[RDMA_OPTION_ID_ACK_TIMEOUT]	= { set_ack_timeout, sizeof(u8) },
+} ucm_id_options[] = {
+	[RDMA_OPTION_ID_TOS]		= { ucm_set_tos, sizeof(u8) },
+	[RDMA_OPTION_ID_REUSEADDR]	= { ucm_set_reuseaddr, sizeof(int) },
+	[RDMA_OPTION_ID_AFONLY]		= { ucm_set_afonly, sizeof(int) },
+	[RDMA_OPTION_ID_ACK_TIMEOUT]	= { ucm_set_ack_timeout, sizeof(u8) },
 };
 
-/* Before the context is locked; what is wrong is found out behind it. */
+/* Runs before the context is locked. ucm_set_option() reports a wrong length and a fault. */
 void ucm_copy_option(struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *cmd = call->cmd;
@@ -210,19 +210,19 @@ int ucm_set_option(struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *cmd = call->cmd;
 
-	/* Paths of InfiniBand: known, and of no use. */
+	/* An option that exists, for InfiniBand only. */
 	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
 		return -EINVAL;
-	if (cmd->level != RDMA_OPTION_ID || cmd->optname >= ARRAY_SIZE(id_options))
+	if (cmd->level != RDMA_OPTION_ID || cmd->optname >= ARRAY_SIZE(ucm_id_options))
 		return -ENOSYS;
-	if (cmd->optlen != id_options[cmd->optname].len)
+	if (cmd->optlen != ucm_id_options[cmd->optname].len)
 		return -EINVAL;
 	if (call->option_fault)
 		return -EFAULT;
-	return id_options[cmd->optname].set(ucm_id(call), call->option);
+	return ucm_id_options[cmd->optname].set(ucm_id(call), call->option);
 }
 
-/* --- what iWARP has not -------------------------------------------------- */
+/* --- commands without a meaning for iWARP -------------------------------- */
 
 int ucm_join(struct ucm_call *call)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Events, from an id's handler to GET_EVENT. */
+/* Events, from the handler of an id to GET_EVENT. */
 #include <linux/file.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include <t3_race_point.h>
 
-#include "compat_event.h"
+#include "compat.h"
 #include "rdma_cm.h"
 #include "ucm.h"
 
@@ -14,7 +14,7 @@
 #define UCM_EVENT_USER		18
 #define UCM_EVENT_INTERNAL	19
 
-static void event_free(struct ucm_event *event)
+static void ucm_event_free(struct ucm_event *event)
 {
 	if (event->request)
 		ucm_context_put(event->request);
@@ -23,22 +23,23 @@ static void event_free(struct ucm_event *event)
 	kfree(event);
 }
 
-/* One that user space will not see; the request that it is about ends. */
-static void event_drop(struct ucm_event *event)
+/* Frees an event that user space does not get, and destroys the connect request that it reports. */
+static void ucm_event_drop(struct ucm_event *event)
 {
 	if (event->request && ucm_context_claim(event->request))
-		ucm_context_end(event->request);
-	event_free(event);
+		ucm_context_destroy(event->request);
+	ucm_event_free(event);
 }
 
 /*
- * @id: of the context, or the one that a request of it is about. Its process is charged. If that is
- * over its limit the end of a connection is reported all the same: that is a few events per id.
+ * @id is the id of the context, or of the connect request. Its cgroup is charged. If the cgroup is
+ * over its limit, events of a connection are allocated without a charge, and so are not lost: an id
+ * has few of them.
  */
-static struct ucm_event *event_make(struct ucm_context *ctx, const struct rdma_cm_id *id, u32 type,
-				    gfp_t gfp)
+static struct ucm_event *ucm_event_alloc(struct ucm_context *ctx, const struct rdma_cm_id *id,
+					 u32 type, gfp_t gfp)
 {
-	struct mem_cgroup *memcg = container_of(id, struct cm_id, mirror.id)->memcg;
+	struct mem_cgroup *memcg = container_of(id, struct cm_id, base.id)->memcg;
 	struct ucm_event *event;
 
 	event = cm_zalloc(memcg, sizeof(*event), gfp);
@@ -55,18 +56,18 @@ static struct ucm_event *event_make(struct ucm_context *ctx, const struct rdma_c
 	return event;
 }
 
-static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_id *id,
-				  const struct rdma_cm_event *told, gfp_t gfp)
+static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct rdma_cm_id *id,
+				       const struct rdma_cm_event *cm_event, gfp_t gfp)
 {
-	const struct rdma_conn_param *from = &told->param.conn;
+	const struct rdma_conn_param *from = &cm_event->param.conn;
 	struct rdma_ucm_conn_param *to;
 	struct ucm_event *event;
 
-	event = event_make(ctx, id, told->event, gfp);
+	event = ucm_event_alloc(ctx, id, cm_event->event, gfp);
 	if (!event)
 		return NULL;
 	to = &event->resp.param.conn;
-	event->resp.status = told->status;
+	event->resp.status = cm_event->status;
 	if (from->private_data_len)
 		memcpy(to->private_data, from->private_data, from->private_data_len);
 	to->private_data_len = from->private_data_len;
@@ -76,8 +77,8 @@ static struct ucm_event *event_of(struct ucm_context *ctx, const struct rdma_cm_
 	return event;
 }
 
-/* Behind all others of the file. */
-static void queue(struct ucm_file *file, struct ucm_event *event)
+/* Appends an event to the queue of a file. */
+static void ucm_event_queue(struct ucm_file *file, struct ucm_event *event)
 {
 	spin_lock(&file->lock);
 	list_add_tail(&event->item, &file->events);
@@ -85,24 +86,24 @@ static void queue(struct ucm_file *file, struct ucm_event *event)
 	wake_up_interruptible(&file->readers);
 }
 
-/* A request gets a context, whose number user space learns with the event. */
-static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
+/* Allocates a context for a connect request. User space gets its number with the event. */
+static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
 	struct ucm_context *listener = id->context, *ctx;
 	struct ucm_file *file = listener->file;
 	struct ucm_event *event;
 	int ret = -ENOMEM;
 
-	/* And the listener's, which cannot be looked at: its context may have let go of it. */
+	/* The listener's, too. That cannot be asserted: its context may have no id any more. */
 	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
-	if (!atomic_add_unless(&listener->room, -1, 0))
+	if (!atomic_add_unless(&listener->backlog_left, -1, 0))
 		return -ENOMEM;
-	ctx = ucm_context_make(file, to_cm_id(id)->memcg);
+	ctx = ucm_context_alloc(file, to_cm_id(id)->memcg);
 	if (!ctx)
-		goto give_back_room;
-	event = event_of(listener, id, told, GFP_KERNEL);
+		goto put_backlog;
+	event = ucm_event_new(listener, id, cm_event, GFP_KERNEL);
 	if (!event)
-		goto unmake_context;
+		goto cancel_context;
 	event->resp.id = ctx->number;
 	event->request = ctx;
 	kref_get(&ctx->ref);
@@ -111,52 +112,53 @@ static int queue_request(struct rdma_cm_id *id, struct rdma_cm_event *told)
 
 	T3_RACE_POINT(ucm_request_made);
 	mutex_lock(&file->mutex);
-	ret = ucm_context_show(ctx);
+	ret = ucm_context_publish(ctx);
 	T3_RACE_POINT(ucm_request_shown);
 	if (!ret)
-		queue(file, event);
+		ucm_event_queue(file, event);
 	mutex_unlock(&file->mutex);
 	T3_RACE_POINT(ucm_request_queued);
 	if (!ret)
 		return 0;
 
-	event_free(event);
-unmake_context:
-	/* The id is destroyed by whoever called this handler. */
-	ucm_context_unmake(ctx);
-give_back_room:
-	atomic_inc(&listener->room);
+	ucm_event_free(event);
+cancel_context:
+	/* The caller of this handler destroys the id. */
+	ucm_context_cancel(ctx);
+put_backlog:
+	atomic_inc(&listener->backlog_left);
 	return ret;
 }
 
 /**
  * ucm_handler - the handler of all ids of processes
  * @id: the id
- * @told: the event
+ * @cm_event: the event
  *
- * Of a request that was not accepted nothing else is told: the accept will fail.
+ * Drops the events of a request that was not accepted: the accept is going to fail.
  *
- * Return: not 0 for a request that cannot be queued, which refuses it; in an upcall of the
- * provider also -ENOMEM, if there is none without sleeping.
+ * Return: an error for a connect request that cannot be queued, which rejects it; -ENOMEM in an
+ * upcall of the provider, if the allocation would have to sleep.
  */
-int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
+int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
 	bool in_upcall = to_cm_id(id)->in_upcall;
 	struct ucm_context *ctx = id->context;
 	struct ucm_event *event;
 
 	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
-	if (told->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		return queue_request(id, told);
+	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return ucm_queue_request(id, cm_event);
 	if (READ_ONCE(ctx->uid)) {
-		event = event_of(ctx, id, told, in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
+		event = ucm_event_new(ctx, id, cm_event,
+				      in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
 		if (event)
-			queue(ctx->file, event);
+			ucm_event_queue(ctx->file, event);
 		else if (in_upcall)
 			return -ENOMEM;
 	}
 	T3_RACE_POINT(ucm_event_queued);
-	if (told->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		kref_get(&ctx->ref);
 		if (!queue_work(system_unbound_wq, &ctx->close))
 			ucm_context_put(ctx);
@@ -164,15 +166,15 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *told)
 	return 0;
 }
 
-static void move_request(struct ucm_context *ctx, struct ucm_file *to);
+static void ucm_move_request(struct ucm_context *ctx, struct ucm_file *to);
 
 /*
- * An event that could not be copied is not lost, unless its context ended meanwhile; then it ends
- * as if it had been in the queue. The context may have moved to another file during the copy: then
- * the event belongs there, and so does the request that it is about. ctx->mutex keeps the context
- * where it is.
+ * Puts an event that could not be copied back to the front of the queue; if its context has been
+ * destroyed meanwhile, drops it. If MIGRATE_ID has moved the context meanwhile, the event goes to
+ * the new file, and so does the context of its connect request. ctx->mutex keeps the context in
+ * its file.
  */
-static void give_back(struct ucm_event *event)
+static void ucm_event_requeue(struct ucm_event *event)
 {
 	struct ucm_context *ctx = event->ctx, *request = event->request;
 	struct ucm_file *file;
@@ -182,10 +184,10 @@ static void give_back(struct ucm_event *event)
 	file = ctx->file;
 	if (request && READ_ONCE(request->file) != file) {
 		mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
-		move_request(request, file);
+		ucm_move_request(request, file);
 		mutex_unlock(&request->mutex);
 	}
-	T3_RACE_POINT(ucm_give_back_located);
+	T3_RACE_POINT(ucm_requeue_located);
 	mutex_lock(&file->mutex);
 	ctx->reported--;
 	ended = ctx->ended;
@@ -198,7 +200,7 @@ static void give_back(struct ucm_event *event)
 	mutex_unlock(&file->mutex);
 	mutex_unlock(&ctx->mutex);
 	if (ended)
-		event_drop(event);
+		ucm_event_drop(event);
 }
 
 int ucm_get_event(struct ucm_call *call)
@@ -222,24 +224,24 @@ int ucm_get_event(struct ucm_call *call)
 	event = list_first_entry(&file->events, struct ucm_event, item);
 	list_del_init(&event->item);
 	spin_unlock(&file->lock);
-	/* Counted before user space has it, so that DESTROY_ID waits for its acknowledgment. */
+	/* Count it before user space has it, so that DESTROY_ID waits for its acknowledgment. */
 	event->ctx->reported++;
 	mutex_unlock(&file->mutex);
 	T3_RACE_POINT(ucm_get_event_found);
-	ret = ucm_copy_answer(call, cmd->response, &event->resp, sizeof(event->resp));
+	ret = ucm_copy_resp(call, cmd->response, &event->resp, sizeof(event->resp));
 	T3_RACE_POINT(ucm_get_event_taken);
 	if (ret) {
-		give_back(event);
+		ucm_event_requeue(event);
 		return ret;
 	}
 	if (event->request)
-		atomic_inc(&event->ctx->room);
-	event_free(event);
+		atomic_inc(&event->ctx->backlog_left);
+	ucm_event_free(event);
 	return 0;
 }
 
 #ifdef UCM_WRITE_EVENT
-/* librdmacm's own events, which it sends itself through the id's file. */
+/* WRITE_CM_EVENT: librdmacm queues an event of its own. */
 int ucm_write_event(struct ucm_call *call)
 {
 	const struct ucm_write_event_cmd *cmd = call->cmd;
@@ -249,20 +251,20 @@ int ucm_write_event(struct ucm_call *call)
 		return -EINVAL;
 	if (atomic_read(&call->ctx->unread) >= UCM_MAX_UNREAD)
 		return -ENOBUFS;
-	event = event_make(call->ctx, call->ctx->cm_id, cmd->event, GFP_KERNEL);
+	event = ucm_event_alloc(call->ctx, call->ctx->cm_id, cmd->event, GFP_KERNEL);
 	if (!event)
 		return -ENOMEM;
 	event->resp.status = cmd->status;
 	memcpy(&event->resp.param, &cmd->param, sizeof(cmd->param.arg));
-	/* Not call->file: the context may have moved before its mutex was taken. */
-	queue(call->ctx->file, event);
+	/* Not call->file: MIGRATE_ID may have moved the context before its mutex was taken. */
+	ucm_event_queue(call->ctx->file, event);
 	return 0;
 }
 #endif
 
-/* Takes the events of a context off its file. */
-static void take_events(struct ucm_file *file, const struct ucm_context *ctx,
-			struct list_head *taken)
+/* Moves the events of a context from the queue of its file to @taken. */
+static void ucm_take_events(struct ucm_file *file, const struct ucm_context *ctx,
+			    struct list_head *taken)
 {
 	struct ucm_event *event, *next;
 
@@ -275,8 +277,8 @@ static void take_events(struct ucm_file *file, const struct ucm_context *ctx,
 }
 
 /*
- * A context ends: what is queued of it is dropped. If it was a listener, requests that
- * user space has not seen end with it. Returns how many of its events user space was given.
+ * Drops the queued events of a context that is destroyed, and with them the connect requests of a
+ * listener that user space has not got. Return: number of events that GET_EVENT returned.
  */
 u32 ucm_drop_events(struct ucm_context *ctx)
 {
@@ -286,7 +288,7 @@ u32 ucm_drop_events(struct ucm_context *ctx)
 	u32 reported;
 
 	mutex_lock(&file->mutex);
-	take_events(file, ctx, &dropped);
+	ucm_take_events(file, ctx, &dropped);
 	list_del_init(&ctx->item);
 	WRITE_ONCE(ctx->ended, true);
 	reported = ctx->reported;
@@ -295,20 +297,20 @@ u32 ucm_drop_events(struct ucm_context *ctx)
 
 	T3_RACE_POINT(ucm_events_dropped);
 	list_for_each_entry_safe(event, next, &dropped, item)
-		event_drop(event);
+		ucm_event_drop(event);
 	return reported;
 }
 
-/* What is left when no context is: events that were queued while their id moved away. */
+/* Frees events that are left without a context: they were queued while MIGRATE_ID moved it. */
 void ucm_free_events(struct ucm_file *file)
 {
 	struct ucm_event *event, *next;
 
 	list_for_each_entry_safe(event, next, &file->events, item)
-		event_free(event);
+		ucm_event_free(event);
 }
 
-static void move_context(struct ucm_context *ctx, struct ucm_file *to)
+static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to)
 {
 	struct ucm_file *from = ctx->file;
 
@@ -317,7 +319,7 @@ static void move_context(struct ucm_context *ctx, struct ucm_file *to)
 	list_del_init(&ctx->item);
 	mutex_unlock(&from->mutex);
 
-	T3_RACE_POINT(ucm_move_off_list);
+	T3_RACE_POINT(ucm_move_unlisted);
 	kref_get(&to->ref);
 	mutex_lock(&to->mutex);
 	WRITE_ONCE(ctx->file, to);
@@ -328,10 +330,11 @@ static void move_context(struct ucm_context *ctx, struct ucm_file *to)
 }
 
 /*
- * Of a listener's request, read or not: a process may have guessed its number, accepted it,
- * and be told of it just now.
+ * Moves the context of a connect request, along with its listener. The handler must be locked out
+ * even if GET_EVENT has not returned the request: a process may have guessed its number and
+ * accepted it, and then its events come.
  */
-static void move_request(struct ucm_context *ctx, struct ucm_file *to)
+static void ucm_move_request(struct ucm_context *ctx, struct ucm_file *to)
 {
 	struct cm_id *id;
 
@@ -340,16 +343,16 @@ static void move_request(struct ucm_context *ctx, struct ucm_file *to)
 		return;
 	id = to_cm_id(ctx->cm_id);
 	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
-	move_context(ctx, to);
+	ucm_move_context(ctx, to);
 	mutex_unlock(&id->handler_mutex);
 }
 
 /**
- * ucm_move - MIGRATE_ID: a context changes its file
- * @ctx: the context, open; the caller holds its mutex, and its id's handler stands still
+ * ucm_move - move a context to another file, for MIGRATE_ID
+ * @ctx: the context, which has an id; the caller holds its mutex and the id's handler_mutex
  * @to: the new file
  *
- * Its events go along, and with a listener's requests their contexts.
+ * Moves its events, too, and the contexts of a listener's queued requests.
  */
 void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 {
@@ -360,17 +363,17 @@ void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 	lockdep_assert_held(&ctx->mutex);
 	lockdep_assert_held(&to_cm_id(ctx->cm_id)->handler_mutex);
 	mutex_lock(&from->mutex);
-	take_events(from, ctx, &moved);
+	ucm_take_events(from, ctx, &moved);
 	mutex_unlock(&from->mutex);
 
 	T3_RACE_POINT(ucm_move_events_taken);
-	move_context(ctx, to);
+	ucm_move_context(ctx, to);
 	T3_RACE_POINT(ucm_moved);
 	list_for_each_entry(event, &moved, item) {
 		if (!event->request)
 			continue;
 		mutex_lock_nested(&event->request->mutex, SINGLE_DEPTH_NESTING);
-		move_request(event->request, to);
+		ucm_move_request(event->request, to);
 		mutex_unlock(&event->request->mutex);
 	}
 

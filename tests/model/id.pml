@@ -41,7 +41,7 @@ inline post_to(queue_of, about, place, what) {
 }
 #define post(i, slot, what) post_to(i, i, slot, what)
 
-/* cm_step(): what the table says, and, if it takes the event, the new state. */
+/* cm_fsm_apply(): what the table says, and, if it takes the event, the new state. */
 byte r_id, r_event;
 int r_cell;
 inline take_step(i, what) {
@@ -97,7 +97,7 @@ inline tell(i) {
 
 #define TOLD (DO_TELL_REQUEST | DO_TELL_RESPONSE | DO_TELL_ESTABLISHED | DO_TELL_FAILED | DO_TELL_DISCONNECTED | DO_TELL_REMOVAL)
 
-/* cm_id_end(): by DESTROY, or by a handler that answered non-zero. */
+/* cm_id_destroy(): by DESTROY, or by a handler that answered non-zero. */
 inline end_id(i) {
 	atomic { take_step(i, E_DESTROY) };
 	if

@@ -106,7 +106,7 @@ inline provider_accept(i, failed) {
 	fi
 }
 
-/* listener_upcall(): in the provider, which has the listener, and so the device, at that moment. */
+/* cm_listener_upcall(): in the provider, which has the listener, and so the device, at that moment. */
 inline request_arrives() {
 #ifndef ATTACHED_BY_WORKER
 	attached[B] = true;
@@ -148,7 +148,7 @@ end:	do
 	od
 }
 
-/* cm_handle_request(): in the listener's worker. The listener may be one of all devices: then it does not go with this one. */
+/* cm_request_deliver(): in the listener's worker. The listener may be one of all devices: then it does not go with this one. */
 inline handle_request() {
 	take_step(B, E_REQUEST);
 	assert(legal);

@@ -11,9 +11,9 @@ static void state_name(const enum cm_state *state, char *name)
 }
 
 static const enum cm_state every_state[] = {
-	CM_IDLE, CM_BINDING, CM_BOUND, CM_ADDR_QUERY, CM_ADDR_RESOLVED, CM_ROUTE_QUERY,
-	CM_ROUTE_RESOLVED, CM_LISTENING, CM_CONNECTING, CM_ANSWERED, CM_REQUESTED, CM_ACCEPTING,
-	CM_CANCELLING, CM_CONNECTED, CM_CLOSING, CM_CLOSED, CM_REMOVED, CM_DYING,
+	CM_ST_IDLE, CM_ST_BINDING, CM_ST_BOUND, CM_ST_ADDR_QUERY, CM_ST_ADDR_RESOLVED, CM_ST_ROUTE_QUERY,
+	CM_ST_ROUTE_RESOLVED, CM_ST_LISTENING, CM_ST_CONNECTING, CM_ST_RESPONDED, CM_ST_REQUESTED, CM_ST_ACCEPTING,
+	CM_ST_CANCELLING, CM_ST_CONNECTED, CM_ST_CLOSING, CM_ST_CLOSED, CM_ST_REMOVED, CM_ST_DESTROYING,
 };
 
 static_assert(ARRAY_SIZE(every_state) == CM_NUM_STATES);
@@ -30,7 +30,7 @@ static void calls_tell_nothing(struct kunit *test)
 		const struct cm_cell *cell = cm_fsm(from, event);
 
 		if (cell)
-			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_TELL_ANY, "%s, %s",
+			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_ACT_REPORTS, "%s, %s",
 					       cm_state_name(from), cm_event_name(event));
 	}
 }
@@ -38,19 +38,19 @@ static void calls_tell_nothing(struct kunit *test)
 static bool has_qp(enum cm_state state)
 {
 	switch (state) {
-	case CM_CONNECTING:
-	case CM_ANSWERED:
-	case CM_ACCEPTING:
-	case CM_CANCELLING:
-	case CM_CONNECTED:
-	case CM_CLOSING:
+	case CM_ST_CONNECTING:
+	case CM_ST_RESPONDED:
+	case CM_ST_ACCEPTING:
+	case CM_ST_CANCELLING:
+	case CM_ST_CONNECTED:
+	case CM_ST_CLOSING:
 		return true;
 	default:
 		return false;
 	}
 }
 
-/* CM_REMOVED and CM_DYING may hold one until the provider's last word. */
+/* CM_ST_REMOVED and CM_ST_DESTROYING may hold one until the provider's last word. */
 static void qp_is_let_go_on_the_way_out(struct kunit *test)
 {
 	enum cm_state from = *(const enum cm_state *)test->param_value;
@@ -61,15 +61,15 @@ static void qp_is_let_go_on_the_way_out(struct kunit *test)
 
 		if (!cell)
 			continue;
-		if (has_qp(from) && !has_qp(cell->next) && cell->next != CM_REMOVED &&
-		    cell->next != CM_DYING)
-			KUNIT_EXPECT_TRUE_MSG(test, cell->actions & CM_DROP_QP, "%s, %s",
+		if (has_qp(from) && !has_qp(cell->next) && cell->next != CM_ST_REMOVED &&
+		    cell->next != CM_ST_DESTROYING)
+			KUNIT_EXPECT_TRUE_MSG(test, cell->actions & CM_ACT_DROP_QP, "%s, %s",
 					      cm_state_name(from), cm_event_name(event));
-		if (!has_qp(from) && from != CM_REMOVED && from != CM_DYING)
-			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_DROP_QP, "%s, %s",
+		if (!has_qp(from) && from != CM_ST_REMOVED && from != CM_ST_DESTROYING)
+			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_ACT_DROP_QP, "%s, %s",
 					       cm_state_name(from), cm_event_name(event));
 		if (has_qp(cell->next))
-			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_DROP_QP, "%s, %s",
+			KUNIT_EXPECT_FALSE_MSG(test, cell->actions & CM_ACT_DROP_QP, "%s, %s",
 					       cm_state_name(from), cm_event_name(event));
 	}
 }
@@ -80,11 +80,11 @@ static void a_close_lets_the_qp_go(struct kunit *test)
 	enum cm_state from = *(const enum cm_state *)test->param_value;
 	const struct cm_cell *cell = cm_fsm(from, CM_EV_CLOSE);
 
-	if (!has_qp(from) && from != CM_REMOVED && from != CM_DYING)
+	if (!has_qp(from) && from != CM_ST_REMOVED && from != CM_ST_DESTROYING)
 		return;
 	KUNIT_ASSERT_NOT_NULL(test, cell);
-	KUNIT_EXPECT_TRUE(test, cell->actions & CM_DROP_QP);
-	KUNIT_EXPECT_EQ(test, !!(cell->actions & CM_TELL_END), has_qp(from));
+	KUNIT_EXPECT_TRUE(test, cell->actions & CM_ACT_DROP_QP);
+	KUNIT_EXPECT_EQ(test, !!(cell->actions & CM_ACT_REPORTS_END), has_qp(from));
 }
 
 static void every_state_can_be_destroyed_and_removed(struct kunit *test)
@@ -92,15 +92,15 @@ static void every_state_can_be_destroyed_and_removed(struct kunit *test)
 	enum cm_state from = *(const enum cm_state *)test->param_value;
 	const struct cm_cell *cell = cm_fsm(from, CM_EV_DESTROY);
 
-	if (from != CM_DYING) {
+	if (from != CM_ST_DESTROYING) {
 		KUNIT_ASSERT_NOT_NULL(test, cell);
-		KUNIT_EXPECT_EQ(test, cell->next, CM_DYING);
+		KUNIT_EXPECT_EQ(test, cell->next, CM_ST_DESTROYING);
 	}
 	cell = cm_fsm(from, CM_EV_REMOVE);
-	if (from != CM_IDLE && from != CM_REMOVED && from != CM_DYING) {
+	if (from != CM_ST_IDLE && from != CM_ST_REMOVED && from != CM_ST_DESTROYING) {
 		KUNIT_ASSERT_NOT_NULL(test, cell);
-		KUNIT_EXPECT_EQ(test, cell->next, CM_REMOVED);
-		KUNIT_EXPECT_TRUE(test, cell->actions & CM_TELL_REMOVAL);
+		KUNIT_EXPECT_EQ(test, cell->next, CM_ST_REMOVED);
+		KUNIT_EXPECT_TRUE(test, cell->actions & CM_ACT_REPORT_REMOVAL);
 	}
 }
 
@@ -110,17 +110,17 @@ static void the_dying_are_silent(struct kunit *test)
 	enum cm_event event;
 
 	for (event = 0; event < CM_NUM_EVENTS; event++) {
-		const struct cm_cell *dying = cm_fsm(CM_DYING, event);
-		const struct cm_cell *removed = cm_fsm(CM_REMOVED, event);
+		const struct cm_cell *dying = cm_fsm(CM_ST_DESTROYING, event);
+		const struct cm_cell *removed = cm_fsm(CM_ST_REMOVED, event);
 
 		if (dying) {
-			KUNIT_EXPECT_FALSE(test, dying->actions & CM_TELL_ANY);
-			KUNIT_EXPECT_EQ(test, dying->next, CM_DYING);
+			KUNIT_EXPECT_FALSE(test, dying->actions & CM_ACT_REPORTS);
+			KUNIT_EXPECT_EQ(test, dying->next, CM_ST_DESTROYING);
 		}
 		if (removed) {
-			KUNIT_EXPECT_FALSE(test, removed->actions & CM_TELL_ANY);
-			KUNIT_EXPECT_TRUE(test, removed->next == CM_REMOVED ||
-					  removed->next == CM_DYING);
+			KUNIT_EXPECT_FALSE(test, removed->actions & CM_ACT_REPORTS);
+			KUNIT_EXPECT_TRUE(test, removed->next == CM_ST_REMOVED ||
+					  removed->next == CM_ST_DESTROYING);
 		}
 	}
 }
@@ -128,7 +128,7 @@ static void the_dying_are_silent(struct kunit *test)
 static void what_is_no_cell_is_refused(struct kunit *test)
 {
 	KUNIT_EXPECT_NULL(test, cm_fsm(CM_NUM_STATES, CM_EV_BIND));
-	KUNIT_EXPECT_NULL(test, cm_fsm(CM_IDLE, CM_NUM_EVENTS));
+	KUNIT_EXPECT_NULL(test, cm_fsm(CM_ST_IDLE, CM_NUM_EVENTS));
 	KUNIT_EXPECT_NULL(test, cm_fsm(-1, -1));
 }
 

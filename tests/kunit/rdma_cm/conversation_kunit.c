@@ -61,13 +61,13 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 static struct rdma_cm_id *make_id(void)
 {
-	struct cm_id *id = cm_id_make(&init_net, handler, NULL, RDMA_PS_TCP, IB_QPT_RC, NULL,
+	struct cm_id *id = cm_id_alloc(&init_net, handler, NULL, RDMA_PS_TCP, IB_QPT_RC, NULL,
 				      GFP_KERNEL);
 
 	if (!id)
 		return NULL;
 	id->user = ids != OF_A_MODULE;
-	return &id->mirror.id;
+	return &id->base.id;
 }
 
 /* --- steps ----------------------------------------------------------------- */
@@ -85,7 +85,7 @@ enum kind {
 	TOLD_ADDR, TOLD_ADDR_ERROR, TOLD_ROUTE, TOLD_REQUEST, TOLD_RESPONSE, TOLD_ESTABLISHED,
 	TOLD_REJECTED, TOLD_UNREACHABLE, TOLD_ERROR, TOLD_DISCONNECTED, TOLD_REMOVAL, DATA, SILENCE,
 	/* The handler's next answer; events wait; events come. */
-	HANDLER_SAYS, HOLD, LET_GO_ON,
+	HANDLER_RETURNS, HOLD, LET_GO_ON,
 	/* The provider speaks in this context; the worker of the id does not run; it does again. */
 	FROM, WORKER_IS_LATE, WORKER_COMES,
 	/* The device goes. */
@@ -189,13 +189,13 @@ static const struct conversation conversations[] = {
 		S(READY), S(CONNECT), V(REPLY, 0), S(TOLD_ESTABLISHED), S(DISCONNECT), S(DESTROY),
 		V(CLOSES, 1), V(ABORTS, 0), S(CLOSE), S(SILENCE) } },
 	{ "C17: the handler of ESTABLISHED destroys", {
-		S(READY), S(CONNECT), V(HANDLER_SAYS, 1), V(REPLY, 0), S(TOLD_ESTABLISHED),
+		S(READY), S(CONNECT), V(HANDLER_RETURNS, 1), V(REPLY, 0), S(TOLD_ESTABLISHED),
 		S(SILENCE), V(ABORTS, 1) } },
 	{ "C17: the handler of DISCONNECTED destroys", {
-		S(READY), S(CONNECT), V(REPLY, 0), S(TOLD_ESTABLISHED), V(HANDLER_SAYS, 1),
+		S(READY), S(CONNECT), V(REPLY, 0), S(TOLD_ESTABLISHED), V(HANDLER_RETURNS, 1),
 		S(CLOSE), S(TOLD_DISCONNECTED), S(SILENCE) } },
 	{ "C17: the handler of ROUTE_RESOLVED destroys", {
-		S(BIND), S(RESOLVE), V(FOUND, 0), S(TOLD_ADDR), V(HANDLER_SAYS, 1), S(ROUTE),
+		S(BIND), S(RESOLVE), V(FOUND, 0), S(TOLD_ADDR), V(HANDLER_RETURNS, 1), S(ROUTE),
 		S(TOLD_ROUTE), S(SILENCE) } },
 	{ "a lookup that fails, and one that does not", {
 		S(BIND), S(RESOLVE), V(FOUND, -ETIMEDOUT), V(TOLD_ADDR_ERROR, -ETIMEDOUT),
@@ -211,7 +211,7 @@ static const struct conversation conversations[] = {
 		S(BIND), S(RESOLVE), V(FOUND, -ETIMEDOUT), V(TOLD_ADDR_ERROR, -ETIMEDOUT),
 		S(KNOWN), S(RESOLVE), S(TOLD_ADDR), S(SILENCE), S(DESTROY) } },
 	{ "C17: the handler of ADDR_RESOLVED destroys within the call", {
-		S(BIND), S(KNOWN), V(HANDLER_SAYS, 1), S(RESOLVE), S(TOLD_ADDR),
+		S(BIND), S(KNOWN), V(HANDLER_RETURNS, 1), S(RESOLVE), S(TOLD_ADDR),
 		S(SILENCE) } },
 	{ "a way that is known while the handler is held", {
 		S(BIND), S(KNOWN), S(HOLD), S(RESOLVE), S(LET_GO_ON), S(TOLD_ADDR), S(DESTROY) } },
@@ -239,7 +239,7 @@ static const struct conversation conversations[] = {
 	{ "C5: a request is forgotten", {
 		S(ASKED), S(DESTROY), V(REJECTS, 1) } },
 	{ "C5: the handler refuses a request", {
-		S(BIND), S(LISTEN), V(HANDLER_SAYS, 1), V(REQUEST, 0), S(TOLD_REQUEST),
+		S(BIND), S(LISTEN), V(HANDLER_RETURNS, 1), V(REQUEST, 0), S(TOLD_REQUEST),
 		V(REJECTS, 1), S(DESTROY_LISTENER) } },
 	{ "disconnected and destroyed while it accepts", {
 		S(ASKED), S(ACCEPT), S(DISCONNECT), S(DESTROY), V(ESTABLISHED, 0), S(SILENCE),
@@ -249,7 +249,7 @@ static const struct conversation conversations[] = {
 		S(DESTROY), V(ABORTS, 1) } },
 	{ "the queue of a listener is full", {
 		S(BIND), V(LISTEN, 0), S(HOLD), V(REQUEST, 0), V(REQUEST, 0), V(REQUEST, -ENOMEM),
-		V(HANDLER_SAYS, 1), S(LET_GO_ON), S(TOLD_REQUEST), S(TOLD_REQUEST), V(REJECTS, 1),
+		V(HANDLER_RETURNS, 1), S(LET_GO_ON), S(TOLD_REQUEST), S(TOLD_REQUEST), V(REJECTS, 1),
 		S(DESTROY_LISTENER) } },
 	{ "listening fails, and then not", {
 		S(BIND), V(FAILS, -EADDRINUSE), V(LISTEN, -EADDRINUSE), S(LISTEN),
@@ -268,7 +268,7 @@ static const struct conversation conversations[] = {
 		S(ASKED), S(DESTROY_LISTENER), S(REMOVE), S(TOLD_REMOVAL), V(REJECTS, 1),
 		V(ACCEPT, -EINVAL), S(DESTROY) } },
 	{ "C17: the handler of DEVICE_REMOVAL destroys", {
-		S(READY), S(CONNECT), V(REPLY, 0), S(TOLD_ESTABLISHED), V(HANDLER_SAYS, 1),
+		S(READY), S(CONNECT), V(REPLY, 0), S(TOLD_ESTABLISHED), V(HANDLER_RETURNS, 1),
 		S(REMOVE), S(TOLD_REMOVAL), S(SILENCE) } },
 	{ "calls that make no sense", {
 		V(LISTEN, 0), V(LISTEN, -EINVAL), V(BIND, -EINVAL), V(ROUTE, -EINVAL),
@@ -316,7 +316,7 @@ static bool removing;
 
 static int start(struct kunit *test)
 {
-	INIT_WORK(&removal, fake_unplug);
+	INIT_WORK(&removal, fake_remove_device);
 	ids = OF_A_MODULE;
 	return cm_events_init();
 }
@@ -327,9 +327,9 @@ static void begin(struct kunit *test, enum fake_context context)
 	held = false;
 	removing = false;
 	listener = NULL;
-	fake_plug_in(test, context);
+	fake_add_devices(test, context);
 	if (ids != OF_A_MODULE)
-		fake_give_qp_to_process();
+		fake_assign_qp_to_process();
 	id = make_id();
 	KUNIT_ASSERT_NOT_NULL(test, id);
 }
@@ -352,7 +352,7 @@ static void worker_is_late(void)
 static void worker_comes(void)
 {
 	clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&late->work));
-	cm_to_worker(late);
+	cm_queue_work(late);
 	late = NULL;
 }
 
@@ -382,30 +382,30 @@ static void end(struct kunit *test)
 	destroy(&heard.child);
 	flush_workqueue(cm_wq);
 	if (fake.conn)
-		fake_say(fake.open ? SAYS_CLOSE : SAYS_REPLY, -ECONNRESET);
+		fake_report(fake.open ? FAKE_CLOSE : FAKE_REPLY, -ECONNRESET);
 	flush_workqueue(cm_wq);
 	if (!removing)
 		queue_work(system_long_wq, &removal);
 	flush_work(&removal);		/* waits for the last user of the device */
-	fake_give_port_back();
+	fake_release_port();
 	reserve_tcp_ports = false;
-	if (fake_has_other)
+	if (fake_two_devices)
 		cm_remove_one(&fake.other, fake.other_dev);
-	fake_has_other = false;
+	fake_two_devices = false;
 	KUNIT_EXPECT_FALSE(test, heard.spoke_when_gone);
-	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
+	KUNIT_EXPECT_FALSE(test, fake.used_after_removal);
 	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
 	/* C12 */
-	KUNIT_EXPECT_EQ(test, fake_res.shown, 0);
+	KUNIT_EXPECT_EQ(test, fake_res.entries, 0);
 	KUNIT_EXPECT_FALSE(test, fake_res.without_device);
 	KUNIT_EXPECT_FALSE(test, fake_res.after_removal);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&fake.uobject.usecnt), fake.qp_dying ? -1 : 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.uobject.usecnt), fake.qp_destroying ? -1 : 0);
 	KUNIT_EXPECT_EQ(test, fake.entry_refs, 0);
-	KUNIT_EXPECT_FALSE(test, fake.qp_used_when_gone);
-	KUNIT_EXPECT_NULL(test, fake.ear);
-	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
-	KUNIT_EXPECT_TRUE(test, list_empty(&wildcards));
+	KUNIT_EXPECT_FALSE(test, fake.qp_used_after_free);
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
+	KUNIT_EXPECT_TRUE(test, list_empty(&cm_wildcard_ids));
 }
 
 static void stop(struct kunit *test)
@@ -450,8 +450,8 @@ static struct rdma_conn_param param = { .qp_num = FAKE_QPN, .responder_resources
 
 static int call(enum kind kind)
 {
-	struct sockaddr_storage here = fake_address(FAKE_HERE, 7000);
-	struct sockaddr_storage there = fake_address(FAKE_THERE, 7000);
+	struct sockaddr_storage here = fake_address(FAKE_LOCAL, 7000);
+	struct sockaddr_storage there = fake_address(FAKE_REMOTE, 7000);
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
 	int mask, ret;
 
@@ -535,7 +535,7 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 		destroy(&listener);
 		break;
 	case FOUND:
-		fake_find(value);
+		fake_lookup_done(value);
 		break;
 	case REQUEST:
 		KUNIT_EXPECT_EQ_MSG(test, fake_request(), value, "%s, step %u", name, number);
@@ -543,25 +543,25 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 	case REPLY ... CLOSE:
 		let_events_come();
 		KUNIT_ASSERT_NOT_NULL_MSG(test, fake.conn, "%s, step %u", name, number);
-		KUNIT_EXPECT_EQ_MSG(test, fake_say(SAYS_REPLY + now->kind - REPLY, value), 0,
+		KUNIT_EXPECT_EQ_MSG(test, fake_report(FAKE_REPLY + now->kind - REPLY, value), 0,
 				    "%s, step %u", name, number);
 		break;
 	case FAILS:
-		fake.fails = value;
+		fake.next_error = value;
 		break;
 	case KNOWN:
-		fake.known = true;
+		fake.route_known = true;
 		break;
 	case INSIDE_REPLY:
-		fake.inside = SAYS_REPLY;
-		fake.inside_status = value;
+		fake.in_call = FAKE_REPLY;
+		fake.in_call_status = value;
 		break;
 	case INSIDE_ESTABLISHED:
 	case INSIDE_CLOSE:
 	case INSIDE_PEER_CLOSE:
-		fake.inside = now->kind == INSIDE_CLOSE ? SAYS_CLOSE :
-			      now->kind == INSIDE_PEER_CLOSE ? SAYS_PEER_CLOSE : SAYS_ESTABLISHED;
-		fake.inside_status = 0;
+		fake.in_call = now->kind == INSIDE_CLOSE ? FAKE_CLOSE :
+			      now->kind == INSIDE_PEER_CLOSE ? FAKE_PEER_CLOSE : FAKE_ESTABLISHED;
+		fake.in_call_status = 0;
 		break;
 	case TOLD_ADDR ... TOLD_REMOVAL:
 		expect_told(test, name, number, told[now->kind], value);
@@ -574,7 +574,7 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 		let_events_come();
 		KUNIT_EXPECT_EQ_MSG(test, heard.written, heard.read, "%s, step %u", name, number);
 		break;
-	case HANDLER_SAYS:
+	case HANDLER_RETURNS:
 		heard.answer = value;
 		break;
 	case HOLD:
@@ -698,7 +698,7 @@ static bool next_run(void)
 }
 
 enum move {
-	M_CALL, M_DISCONNECT, M_ESTABLISH, M_REJECT, M_DESTROY, M_HOLD, M_LET_GO_ON, M_HANDLER_SAYS,
+	M_CALL, M_DISCONNECT, M_ESTABLISH, M_REJECT, M_DESTROY, M_HOLD, M_LET_GO_ON, M_HANDLER_FAILS,
 	M_REMOVE, M_SAY_YES, M_SAY_NO, M_PEER_CLOSE, M_CLOSE, NUM_MOVES
 };
 
@@ -728,7 +728,7 @@ static unsigned int possible(enum move moves[NUM_MOVES])
 		moves[n++] = M_DESTROY;
 		moves[n++] = held ? M_LET_GO_ON : M_HOLD;
 		if (!play.handler_told)
-			moves[n++] = M_HANDLER_SAYS;
+			moves[n++] = M_HANDLER_FAILS;
 		if (!removing)
 			moves[n++] = M_REMOVE;
 	}
@@ -784,7 +784,7 @@ static void make(struct kunit *test, enum move move)
 		t3_rdma_unlock_handler(id);
 		held = false;
 		break;
-	case M_HANDLER_SAYS:
+	case M_HANDLER_FAILS:
 		play.handler_told = true;
 		heard.answer = 1;
 		break;
@@ -792,17 +792,17 @@ static void make(struct kunit *test, enum move move)
 		unplug();
 		break;
 	case M_SAY_YES:
-		ret = fake_say(play.active ? SAYS_REPLY : SAYS_ESTABLISHED, 0);
+		ret = fake_report(play.active ? FAKE_REPLY : FAKE_ESTABLISHED, 0);
 		break;
 	case M_SAY_NO:
-		ret = fake_say(play.active ? SAYS_REPLY : SAYS_CLOSE, -ECONNREFUSED);
+		ret = fake_report(play.active ? FAKE_REPLY : FAKE_CLOSE, -ECONNREFUSED);
 		break;
 	case M_PEER_CLOSE:
 		play.peer_closed = true;
-		ret = fake_say(SAYS_PEER_CLOSE, 0);
+		ret = fake_report(FAKE_PEER_CLOSE, 0);
 		break;
 	case M_CLOSE:
-		ret = fake_say(SAYS_CLOSE, 0);
+		ret = fake_report(FAKE_CLOSE, 0);
 		break;
 	case NUM_MOVES:
 		break;
@@ -928,10 +928,10 @@ static void a_queued_request_keeps_its_device(struct kunit *test)
 /* Two devices are on one interface: a request is of the one that it arrived on. */
 static void a_request_is_of_the_device_it_arrived_on(struct kunit *test)
 {
-	fake_has_other = true;
+	fake_two_devices = true;
 	begin(test, IN_PROCESS);
 	listen_on_wildcard(test);
-	KUNIT_ASSERT_NOT_NULL(test, fake.other_ear);
+	KUNIT_ASSERT_NOT_NULL(test, fake.other_listener);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	expect_told(test, "request", 0, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	KUNIT_ASSERT_NOT_NULL(test, heard.child);
@@ -942,7 +942,7 @@ static void a_request_is_of_the_device_it_arrived_on(struct kunit *test)
 
 struct wildcard {
 	const char *name;
-	bool has_other, other_elsewhere;
+	bool has_other, other_in_other_netns;
 	int other_answers, answers, result;
 	unsigned int warnings;
 };
@@ -976,16 +976,16 @@ static void a_listener_on_all_devices(struct kunit *test)
 	const struct wildcard *wildcard = test->param_value;
 	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
 
-	fake_has_other = wildcard->has_other;
+	fake_two_devices = wildcard->has_other;
 	begin(test, IN_PROCESS);
-	fake.other_elsewhere = wildcard->other_elsewhere;
-	fake.other_listen_fails = wildcard->other_answers;
-	fake.listen_fails = wildcard->answers;
+	fake.other_in_other_netns = wildcard->other_in_other_netns;
+	fake.other_listen_error = wildcard->other_answers;
+	fake.listen_error = wildcard->answers;
 	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 	KUNIT_EXPECT_EQ(test, call(LISTEN), wildcard->result);
-	KUNIT_EXPECT_EQ(test, !!fake.ear, !wildcard->result && !wildcard->answers);
-	KUNIT_EXPECT_EQ(test, !!fake.other_ear, wildcard->has_other && !wildcard->result &&
-			!wildcard->other_elsewhere && !wildcard->other_answers);
+	KUNIT_EXPECT_EQ(test, !!fake.listener, !wildcard->result && !wildcard->answers);
+	KUNIT_EXPECT_EQ(test, !!fake.other_listener, wildcard->has_other && !wildcard->result &&
+			!wildcard->other_in_other_netns && !wildcard->other_answers);
 	KUNIT_EXPECT_EQ(test, fake.warnings, wildcard->warnings);
 	end(test);
 }
@@ -994,7 +994,7 @@ static void a_listener_on_all_devices(struct kunit *test)
 static void a_device_without_ipv6_is_logged_once(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
-	fake.listen_fails = -EAFNOSUPPORT;
+	fake.listen_error = -EAFNOSUPPORT;
 	listen_on_wildcard(test);
 	listener = NULL;
 	destroy(&id);
@@ -1010,10 +1010,10 @@ static void a_new_device_refuses_a_listener(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
 	listen_on_wildcard(test);
-	fake.other_listen_fails = -ENOMEM;
+	fake.other_listen_error = -ENOMEM;
 	fake_add(test, &fake.other);
-	fake_has_other = true;
-	KUNIT_EXPECT_NULL(test, fake.other_ear);
+	fake_two_devices = true;
+	KUNIT_EXPECT_NULL(test, fake.other_listener);
 	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	expect_told(test, "request", 0, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -1025,11 +1025,11 @@ static void a_listener_without_a_device(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
 	removing = true;
-	fake_unplug(NULL);
+	fake_remove_device(NULL);
 	listen_on_wildcard(test);
-	KUNIT_EXPECT_NULL(test, fake.ear);
+	KUNIT_EXPECT_NULL(test, fake.listener);
 	fake_add(test, &fake.device);
-	KUNIT_EXPECT_NOT_NULL(test, fake.ear);
+	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
 	removing = false;
 	fake.removed = false;
 	end(test);
@@ -1039,11 +1039,11 @@ static void a_listener_without_a_device(struct kunit *test)
 static void a_device_goes_while_a_listener_comes(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
-	fake.at = "cm_listen_next_device";
-	fake.meanwhile = unplug;
+	fake.point = "cm_listen_next_device";
+	fake.at_point = unplug;
 	listen_on_wildcard(test);
-	KUNIT_EXPECT_NULL(test, fake.at);
-	KUNIT_EXPECT_NULL(test, fake.ear);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_NULL(test, fake.listener);
 	end(test);
 }
 
@@ -1057,18 +1057,18 @@ static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
 	begin(test, IN_PROCESS);
 	dev_addr = &id->route.addr.dev_addr;
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
-	fake_find(-ETIMEDOUT);
+	fake_lookup_done(-ETIMEDOUT);
 	expect_told(test, "failed", 0, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
-	fake.no_device = true;
+	fake.no_rdma_device = true;
 	fake.gid_attr.gid.raw[0] = 1;
-	fake_find(0);
+	fake_lookup_done(0);
 	expect_told(test, "no device", 0, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
-	fake.no_device = false;
+	fake.no_rdma_device = false;
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
-	fake_find(0);
+	fake_lookup_done(0);
 	expect_told(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	KUNIT_EXPECT_NE(test, dev_addr->bound_dev_if, 0);
 	end(test);
@@ -1124,11 +1124,11 @@ static const struct qp_window qp_windows[] = {
 static const char *const points_of_tracked[] = { "cm_qp_found", "cm_qp_held" };
 
 static const char *const points_of_connect[] = {
-	"cm_qp_entry_held", "cm_connect_provider", "cm_connect_asked",
+	"cm_qp_entry_held", "cm_connect_provider", "cm_connect_called",
 };
 
 static const char *const points_of_accept[] = {
-	"cm_qp_entry_held", "cm_accept_provider", "cm_accept_asked",
+	"cm_qp_entry_held", "cm_accept_provider", "cm_accept_called",
 };
 
 static void qp_window_name(const struct qp_window *window, char *name)
@@ -1146,20 +1146,20 @@ static void destroy_at(struct kunit *test, const struct qp_window *window, const
 	begin(test, IN_PROCESS);
 	fake.untracked = window->untracked;
 	shorthand(test, window->passive ? ASKED : READY);
-	fake.meanwhile = window->meanwhile;
-	fake.at = at;
+	fake.at_point = window->meanwhile;
+	fake.point = at;
 	ret = call(window->passive ? ACCEPT : CONNECT);
-	KUNIT_EXPECT_NULL_MSG(test, fake.at, "the call did not come to %s", at);
-	KUNIT_EXPECT_FALSE_MSG(test, fake.qp_used_when_gone, "%s", at);
+	KUNIT_EXPECT_NULL_MSG(test, fake.point, "the call did not come to %s", at);
+	KUNIT_EXPECT_FALSE_MSG(test, fake.qp_used_after_free, "%s", at);
 	if (ret) {
 		KUNIT_EXPECT_EQ_MSG(test, ret, -EINVAL, "%s", at);
 		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 0, "%s", at);
 	} else {
 		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 1, "%s", at);
-		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_gone, "%s", at);
+		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_freed, "%s", at);
 	}
 	if (!window->untracked)
-		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_missed, "%s", at);
+		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_not_found, "%s", at);
 	end(test);
 }
 
@@ -1188,7 +1188,7 @@ static void a_qp_that_is_not_tracked(struct kunit *test)
 	shorthand(test, READY);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
-	KUNIT_EXPECT_EQ(test, fake_say(SAYS_REPLY, 0), 0);
+	KUNIT_EXPECT_EQ(test, fake_report(FAKE_REPLY, 0), 0);
 	KUNIT_EXPECT_EQ(test, call(DISCONNECT), 0);
 	KUNIT_EXPECT_EQ(test, fake.closes, 1u);
 	end(test);
@@ -1213,7 +1213,7 @@ static void a_process_connects_its_own_qps(struct kunit *test)
 	fake.qp.res.task = NULL;
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
-	fake_give_qp_to_process();
+	fake_assign_qp_to_process();
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	end(test);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * All of t3_rdma_cm but its user device, on an iWARP device that the test plays: what the provider
- * says, in which context, and also inside our calls.
+ * All of t3_rdma_cm but its user device, over a fake iWARP device. The test chooses the events of
+ * the provider, their context, and whether they come inside our calls.
  *
- * The provider keeps its side of the contract: a reference on the iw_cm_id from a connect or an
- * accept that succeeded to its last word. It counts what it is told.
+ * The fake keeps the contract of a provider: it holds a reference on the iw_cm_id from a
+ * successful connect or accept to its last event. It counts our calls.
  */
 #ifndef T3_FAKE_PROVIDER_H
 #define T3_FAKE_PROVIDER_H
@@ -15,35 +15,36 @@
 #include <linux/irq_work.h>
 #include <linux/module.h>
 #include <net/net_namespace.h>
+#include <net/route.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
-/* Instead of t3_race_point.h: the test may let something else happen at a named point. */
+/* Instead of t3_race_point.h: the test may run a function at a named point. */
 #define T3_RACE_POINT_H
 static void fake_point(const char *name);
 #define T3_RACE_POINT(name)	fake_point(#name)
 
-/* Instead of trace.h: no events of a test in tracefs. */
+/* Instead of trace.h: the suites have no tracepoints. */
 #define T3_RDMA_CM_TRACE_H
 #include <t3_uverbs_file.h>
 
-#include "compat_net.h"
+#include "compat.h"
 #include "rdma_cm.h"
 
-#define trace_cm_step(...)	do { } while (0)
-#define trace_cm_refused(...)	do { } while (0)
+#define trace_cm_fsm_apply(...)	do { } while (0)
+#define trace_cm_fsm_refuse(...)	do { } while (0)
 #define trace_cm_upcall(...)	do { } while (0)
-#define trace_cm_tell(...)	do { } while (0)
+#define trace_cm_report(...)	do { } while (0)
 
 #define FAKE_QPN 7
 
 enum fake_context { IN_PROCESS, IN_SOFTIRQ, IN_HARDIRQ, UNDER_LOCK };
 
-/* What the provider says; also what it says inside one of our calls, before that returns. */
-enum fake_word { SAYS_NOTHING, SAYS_REPLY, SAYS_ESTABLISHED, SAYS_PEER_CLOSE, SAYS_CLOSE };
+/* Events of the provider. */
+enum fake_event { FAKE_NO_EVENT, FAKE_REPLY, FAKE_ESTABLISHED, FAKE_PEER_CLOSE, FAKE_CLOSE };
 
-/* There is a second device, older than the first and on the same interface. */
-static bool fake_has_other;
+/* There is a second device, added before the first and on the same interface. */
+static bool fake_two_devices;
 
 static struct {
 	struct ib_device device, other;
@@ -51,73 +52,73 @@ static struct {
 	struct ib_gid_attr gid_attr;
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
-	/* The QP as an object of a process; whether resource tracking has it. */
+	/* The QP as an object of a process; resource tracking does not have it. */
 	struct ib_uobject uobject;
 	struct ib_uverbs_file ufile;
 	bool untracked;
 	int entry_refs;
-	/* Its destroy has begun; has ended; the QP was used after that. */
-	bool qp_dying, qp_gone, qp_used_when_gone;
-	int qp_destroyed;		/* what the destroy answered */
-	bool qp_missed;			/* connected or accepted, and not there: siw warns */
-	/* What happens when a thread comes to a named point, once. */
-	const char *at;
-	void (*meanwhile)(void);
-	/* cm_remove_one() waits; had users then; has returned; the device was used after. */
-	bool removal_waits, removal_has_users, removed, used_when_removed;
+	/* Its destroy has begun; it was freed; it was used after that. */
+	bool qp_destroying, qp_freed, qp_used_after_free;
+	int qp_destroyed;		/* return value of the destroy */
+	bool qp_not_found;		/* by a connect or an accept; siw warns */
+	/* The function that the first thread at a named point runs. */
+	const char *point;
+	void (*at_point)(void);
+	/* cm_remove_one() waits; had users then; has returned; the device was used after that. */
+	bool removal_waits, removal_has_users, removed, used_after_removal;
 	enum fake_context context;
-	/* The provider's side of the connection, of a request, and of the listener. */
-	struct iw_cm_id *conn, *ear, *other_ear;
-	bool open;			/* there is a connection, so CLOSE is its last word */
-	int fails;			/* what the next call answers */
-	enum fake_word inside;		/* what the next call says before it returns */
-	int inside_status;
-	/* What it was told. */
+	/* The connection, and the listener of each device. */
+	struct iw_cm_id *conn, *listener, *other_listener;
+	bool open;			/* the connection is established: its last event is CLOSE */
+	int next_error;			/* return value of the next call */
+	enum fake_event in_call;	/* event inside the next call */
+	int in_call_status;
+	/* Counts of our calls. */
 	atomic_t qp_refs;
 	unsigned int rejects, closes, aborts;
-	/* What the devices answer to a listen; the other one is in another namespace. */
-	int listen_fails, other_listen_fails;
-	bool other_elsewhere;
-	unsigned int warnings;
-	/* Whom the last listen was charged to. */
+	/* Return value of each listen on the two devices. */
+	int listen_error, other_listen_error;
+	bool other_in_other_netns;	/* the other device is in another namespace */
+	unsigned int warnings;		/* lines in the kernel log */
+	/* The user and the cgroup that the last listen was charged to. */
 	kuid_t listen_uid;
 	struct mem_cgroup *listen_memcg;
-	/* The provider takes ports in the host's TCP by sockets, as siw does. */
+	/* The provider binds sockets in the host's TCP, as siw does. */
 	bool has_sockets;
 	struct socket *sock;
-	/* The interface that a lookup finds has no device. */
-	bool no_device;
+	bool no_rdma_device;		/* the interface that a lookup finds has none */
 	/* An address lookup. */
-	bool known;			/* the next one has nothing to wait for */
-	void (*found)(int status, struct sockaddr *src, struct rdma_dev_addr *addr, void *context);
-	void *looking;
+	bool route_known;		/* the next lookup finds a route at once */
+	void (*lookup_done)(int status, struct sockaddr *src, struct rdma_dev_addr *addr,
+			    void *context);
+	void *lookup;
 } fake;
 
 static void fake_point(const char *name)
 {
-	if (!fake.at || strcmp(fake.at, name))
+	if (!fake.point || strcmp(fake.point, name))
 		return;
-	fake.at = NULL;
-	fake.meanwhile();
+	fake.point = NULL;
+	fake.at_point();
 }
 
-/* --- what it says --------------------------------------------------------- */
+/* --- its events ----------------------------------------------------------- */
 
 struct fake_upcall {
 	struct iw_cm_id *to;
-	struct iw_cm_event said;
+	struct iw_cm_event iw_event;
 	int ret;
 	struct irq_work irq_work;
 	struct tasklet_struct tasklet;
 	struct completion done;
 };
 
-/* A lock of the provider's, which it also takes in softirqs. */
+/* A lock of the provider, which it also takes in softirqs. */
 static DEFINE_SPINLOCK(fake_lock);
 
 static void fake_upcall_now(struct fake_upcall *up)
 {
-	up->ret = up->to->event_handler(up->to, &up->said);
+	up->ret = up->to->event_handler(up->to, &up->iw_event);
 	complete(&up->done);
 }
 
@@ -131,15 +132,15 @@ static void fake_upcall_hardirq(struct irq_work *work)
 	fake_upcall_now(container_of(work, struct fake_upcall, irq_work));
 }
 
-/* In the context that the test is about; returns when the upcall has. */
-static int fake_call_up(struct iw_cm_id *to, const struct iw_cm_event *said)
+/* Runs an upcall in the context of the test, and waits for it. */
+static int fake_upcall_in_context(struct iw_cm_id *to, const struct iw_cm_event *iw_event)
 {
-	struct fake_upcall up = { .to = to, .said = *said };
+	struct fake_upcall up = { .to = to, .iw_event = *iw_event };
 
 	init_completion(&up.done);
 	switch (fake.context) {
 	case IN_PROCESS:
-		/* Nothing may sleep, though it is a task. */
+		/* A task, but nothing may sleep. */
 		non_block_start();
 		fake_upcall_now(&up);
 		non_block_end();
@@ -176,39 +177,39 @@ static struct sockaddr_storage fake_address(u32 addr, u16 port)
 	return storage;
 }
 
-enum { FAKE_HERE = 0x0a000001, FAKE_THERE = 0x0a000002 };
+enum { FAKE_LOCAL = 0x0a000001, FAKE_REMOTE = 0x0a000002 };
 
-/* Says something about the connection; its last word gives the reference back. */
-static int fake_say(enum fake_word word, int status)
+/* Reports an event of the connection; the last one puts the reference. */
+static int fake_report(enum fake_event event, int status)
 {
 	char data[] = "private";
 	struct iw_cm_id *conn = fake.conn;
-	struct iw_cm_event said = { .status = status };
+	struct iw_cm_event iw_event = { .status = status };
 	bool last = false;
 	int ret;
 
-	switch (word) {
-	case SAYS_REPLY:
-		said.event = IW_CM_EVENT_CONNECT_REPLY;
-		said.local_addr = fake_address(FAKE_HERE, 4000);
-		said.remote_addr = fake_address(FAKE_THERE, 7000);
-		/* As siw has it: the length is what the peer announced, the data never came. */
-		said.private_data = status == -ECONNABORTED ? (void *)4 : data;
-		said.private_data_len = sizeof(data);
-		said.ird = 2;
-		said.ord = 3;
+	switch (event) {
+	case FAKE_REPLY:
+		iw_event.event = IW_CM_EVENT_CONNECT_REPLY;
+		iw_event.local_addr = fake_address(FAKE_LOCAL, 4000);
+		iw_event.remote_addr = fake_address(FAKE_REMOTE, 7000);
+		/* As with siw: the peer announced the length, and the data never came. */
+		iw_event.private_data = status == -ECONNABORTED ? (void *)4 : data;
+		iw_event.private_data_len = sizeof(data);
+		iw_event.ird = 2;
+		iw_event.ord = 3;
 		fake.open = !status;
 		last = status;
 		break;
-	case SAYS_ESTABLISHED:
-		said.event = IW_CM_EVENT_ESTABLISHED;
+	case FAKE_ESTABLISHED:
+		iw_event.event = IW_CM_EVENT_ESTABLISHED;
 		fake.open = true;
 		break;
-	case SAYS_PEER_CLOSE:
-		said.event = IW_CM_EVENT_DISCONNECT;
+	case FAKE_PEER_CLOSE:
+		iw_event.event = IW_CM_EVENT_DISCONNECT;
 		break;
-	case SAYS_CLOSE:
-		said.event = IW_CM_EVENT_CLOSE;
+	case FAKE_CLOSE:
+		iw_event.event = IW_CM_EVENT_CLOSE;
 		last = true;
 		break;
 	default:
@@ -218,20 +219,20 @@ static int fake_say(enum fake_word word, int status)
 		fake.conn = NULL;
 		fake.open = false;
 	}
-	ret = fake_call_up(conn, &said);
+	ret = fake_upcall_in_context(conn, &iw_event);
 	if (last)
 		conn->rem_ref(conn);
 	return ret;
 }
 
-/* A connect request; what the listener says to it. */
+/* A connect request. Return: the return value of the upcall. */
 static int fake_request(void)
 {
 	char data[] = "hello";
-	struct iw_cm_event said = {
+	struct iw_cm_event iw_event = {
 		.event = IW_CM_EVENT_CONNECT_REQUEST,
-		.local_addr = fake_address(FAKE_HERE, 7000),
-		.remote_addr = fake_address(FAKE_THERE, 4000),
+		.local_addr = fake_address(FAKE_LOCAL, 7000),
+		.remote_addr = fake_address(FAKE_REMOTE, 4000),
 		.private_data = data,
 		.private_data_len = sizeof(data),
 		.ird = 2,
@@ -239,43 +240,43 @@ static int fake_request(void)
 		.provider_data = &fake,
 	};
 
-	return fake_call_up(fake.ear, &said);
+	return fake_upcall_in_context(fake.listener, &iw_event);
 }
 
 /* --- its calls ------------------------------------------------------------ */
 
 static struct ib_qp *fake_get_qp(struct ib_device *device, int qpn)
 {
-	return qpn == FAKE_QPN && !fake.qp_gone ? &fake.qp : NULL;
+	return qpn == FAKE_QPN && !fake.qp_freed ? &fake.qp : NULL;
 }
 
 static void fake_add_ref(struct ib_qp *qp)
 {
-	fake.qp_used_when_gone |= fake.qp_gone;
+	fake.qp_used_after_free |= fake.qp_freed;
 	atomic_inc(&fake.qp_refs);
 }
 
 static void fake_rem_ref(struct ib_qp *qp)
 {
-	fake.qp_used_when_gone |= fake.qp_gone;
-	if (atomic_dec_and_test(&fake.qp_refs) && fake.qp_dying)
-		fake.qp_gone = true;
+	fake.qp_used_after_free |= fake.qp_freed;
+	if (atomic_dec_and_test(&fake.qp_refs) && fake.qp_destroying)
+		fake.qp_freed = true;
 }
 
 /*
- * What a destroy in another thread comes to: the verbs file refuses it while somebody uses the
- * object, and the provider waits for the last reference beside the QP's own.
+ * A destroy in another thread: the verbs file refuses it while the object is in use, and the
+ * provider waits for the last reference.
  */
 static void fake_destroy_qp(void)
 {
 	fake.qp_destroyed = atomic_cmpxchg(&fake.uobject.usecnt, 0, -1) ? -EBUSY : 0;
 	if (fake.qp_destroyed)
 		return;
-	fake.qp_dying = true;
-	fake.qp_gone = !atomic_read(&fake.qp_refs);
+	fake.qp_destroying = true;
+	fake.qp_freed = !atomic_read(&fake.qp_refs);
 }
 
-/* The same by the file's end, which waits for who is in a command. */
+/* The same by the close of the verbs file, which waits for commands that run. */
 static void fake_close_verbs(void)
 {
 	fake.qp_destroyed = -EBUSY;
@@ -285,7 +286,7 @@ static void fake_close_verbs(void)
 	up_write(&fake.ufile.hw_destroy_rwsem);
 }
 
-static int fake_take_port(const struct iw_cm_id *iw)
+static int fake_bind_port(const struct iw_cm_id *iw)
 {
 	const struct sockaddr_in *local = (const struct sockaddr_in *)&iw->m_local_addr;
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = local->sin_port };
@@ -304,7 +305,7 @@ static int fake_take_port(const struct iw_cm_id *iw)
 	return ret;
 }
 
-static void fake_give_port_back(void)
+static void fake_release_port(void)
 {
 	if (fake.sock)
 		sock_release(fake.sock);
@@ -312,100 +313,100 @@ static void fake_give_port_back(void)
 }
 
 /*
- * The end of each call: the test may have it fail, or say something before it returns. The QP is
- * looked up here again, by its number, as providers do.
+ * The common end of the calls: it fails if the test has set an error, and reports the event that
+ * the test has set. It looks the QP up again by its number, as providers do.
  */
-static int fake_answer(struct iw_cm_id *iw, u32 qpn)
+static int fake_complete_call(struct iw_cm_id *iw, u32 qpn)
 {
-	enum fake_word inside = fake.inside;
-	int ret = fake.fails;
+	enum fake_event in_call = fake.in_call;
+	int ret = fake.next_error;
 
-	fake.fails = 0;
-	fake.inside = SAYS_NOTHING;
+	fake.next_error = 0;
+	fake.in_call = FAKE_NO_EVENT;
 	if (ret)
 		return ret;
 	if (!fake_get_qp(iw->device, qpn)) {
-		fake.qp_missed = true;
+		fake.qp_not_found = true;
 		return -EINVAL;
 	}
 	fake_add_ref(&fake.qp);
 	iw->add_ref(iw);
 	fake_rem_ref(&fake.qp);
 	fake.conn = iw;
-	fake_say(inside, fake.inside_status);
+	fake_report(in_call, fake.in_call_status);
 	return 0;
 }
 
 static int fake_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
-	int ret = fake_take_port(iw);
+	int ret = fake_bind_port(iw);
 
 	if (ret)
 		return ret;
-	return fake_answer(iw, param->qpn);
+	return fake_complete_call(iw, param->qpn);
 }
 
 static int fake_accept(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
-	return fake_answer(iw, param->qpn);
+	return fake_complete_call(iw, param->qpn);
 }
 
 static int fake_reject(struct iw_cm_id *iw, const void *data, u8 len)
 {
-	fake.used_when_removed |= fake.removed;
+	fake.used_after_removal |= fake.removed;
 	fake.rejects++;
 	return 0;
 }
 
 static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 {
-	int ret = fake.fails;
+	int ret = fake.next_error;
 
 	fake.listen_uid = current_uid();
 #ifdef CONFIG_MEMCG
 	fake.listen_memcg = current->active_memcg;
 #endif
-	fake.fails = 0;
+	fake.next_error = 0;
 	if (!ret)
-		ret = iw->device == &fake.other ? fake.other_listen_fails : fake.listen_fails;
+		ret = iw->device == &fake.other ? fake.other_listen_error : fake.listen_error;
 	if (!ret)
-		ret = fake_take_port(iw);
+		ret = fake_bind_port(iw);
 	if (ret)
 		return ret;
 	iw->add_ref(iw);
-	*(iw->device == &fake.other ? &fake.other_ear : &fake.ear) = iw;
+	*(iw->device == &fake.other ? &fake.other_listener : &fake.listener) = iw;
 	return 0;
 }
 
 static int fake_destroy_listen(struct iw_cm_id *iw)
 {
-	*(iw->device == &fake.other ? &fake.other_ear : &fake.ear) = NULL;
-	fake_give_port_back();
+	*(iw->device == &fake.other ? &fake.other_listener : &fake.listener) = NULL;
+	fake_release_port();
 	iw->rem_ref(iw);
 	return 0;
 }
 
-/* A close: an abort ends the connection at once, a graceful one when the test says so. */
+/* An abort ends the connection at once; a graceful close when the test reports CLOSE. */
 static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
-	enum fake_word inside = fake.inside;
+	enum fake_event in_call = fake.in_call;
 
-	fake.qp_used_when_gone |= fake.qp_gone;
+	fake.qp_used_after_free |= fake.qp_freed;
 	if (attr->qp_state == IB_QPS_ERR)
 		fake.aborts++;
 	else
 		fake.closes++;
 	if (!fake.open)
 		return -EINVAL;
-	fake.inside = SAYS_NOTHING;
+	fake.in_call = FAKE_NO_EVENT;
 	if (attr->qp_state == IB_QPS_ERR)
-		fake_say(SAYS_CLOSE, -ECONNRESET);
+		fake_report(FAKE_CLOSE, -ECONNRESET);
 	else
-		fake_say(inside, 0);
+		fake_report(in_call, 0);
 	return 0;
 }
 
-/* --- what ib_core does ---------------------------------------------------- */
+/* --- ib_core -------------------------------------------------------------- */
 
 static int fake_translate_ip(const struct sockaddr *addr, struct rdma_dev_addr *dev_addr)
 {
@@ -415,47 +416,49 @@ static int fake_translate_ip(const struct sockaddr *addr, struct rdma_dev_addr *
 
 static int fake_resolve_ip(struct sockaddr *src, const struct sockaddr *dst,
 			   struct rdma_dev_addr *addr, unsigned long timeout_ms,
-			   void (*found)(int status, struct sockaddr *src,
+			   void (*lookup_done)(int status, struct sockaddr *src,
 					 struct rdma_dev_addr *addr, void *context),
 			   bool by_gid, void *context)
 {
-	int ret = fake.fails;
+	int ret = fake.next_error;
 
-	fake.fails = 0;
+	fake.next_error = 0;
 	if (ret)
 		return ret;
-	fake.found = found;
-	fake.looking = context;
+	fake.lookup_done = lookup_done;
+	fake.lookup = context;
 	return 0;
 }
 
-static bool fake_route_known(struct sockaddr *src, const struct sockaddr *dst,
-			     struct rdma_dev_addr *addr)
+/* A route to an address of this machine, which needs no wait; none unless the test has one. */
+static struct rtable *fake_route(struct net *net, struct flowi4 *flow)
 {
-	struct sockaddr_storage here = fake_address(FAKE_HERE, cm_addr_port(src));
+	static u32 metrics[RTAX_MAX];
+	static struct rtable rt;
 
-	if (!fake.known)
-		return false;
-	fake.known = false;
-	fake_translate_ip(NULL, addr);
-	cm_addr_copy(src, (struct sockaddr *)&here);
-	return true;
+	if (!fake.route_known)
+		return ERR_PTR(-ENETUNREACH);
+	fake.route_known = false;
+	rt.dst.dev = init_net.loopback_dev;
+	rt.dst._metrics = (unsigned long)metrics;
+	flow->saddr = htonl(FAKE_LOCAL);
+	return &rt;
 }
 
 static void fake_addr_cancel(struct rdma_dev_addr *addr)
 {
-	fake.looking = NULL;
+	fake.lookup = NULL;
 }
 
-/* The lookup's end. */
-static void fake_find(int status)
+/* Completes a lookup. */
+static void fake_lookup_done(int status)
 {
-	struct cm_id *id = fake.looking;
-	struct sockaddr_storage src = fake_address(FAKE_HERE, cm_addr_port(cm_src(id)));
+	struct cm_id *id = fake.lookup;
+	struct sockaddr_storage src = fake_address(FAKE_LOCAL, cm_addr_port(cm_src(id)));
 
-	fake_translate_ip(NULL, &id->mirror.id.route.addr.dev_addr);
-	fake.looking = NULL;
-	fake.found(status, (struct sockaddr *)&src, &id->mirror.id.route.addr.dev_addr, id);
+	fake_translate_ip(NULL, &id->base.id.route.addr.dev_addr);
+	fake.lookup = NULL;
+	fake.lookup_done(status, (struct sockaddr *)&src, &id->base.id.route.addr.dev_addr, id);
 }
 
 static const struct ib_gid_attr *fake_get_gid_attr(struct ib_device *device, u32 port, int index)
@@ -465,18 +468,18 @@ static const struct ib_gid_attr *fake_get_gid_attr(struct ib_device *device, u32
 
 static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 {
-	return fake.no_device ? NULL : init_net.loopback_dev;
+	return fake.no_rdma_device ? NULL : init_net.loopback_dev;
 }
 
 static bool fake_access_netns(const struct ib_device *device, const struct net *net)
 {
-	return !fake.other_elsewhere || device != &fake.other;
+	return !fake.other_in_other_netns || device != &fake.other;
 }
 
 static struct rdma_restrack_entry *fake_entry(struct ib_device *device,
 					      enum rdma_restrack_type type, u32 id)
 {
-	if (fake.untracked || fake.qp_gone || id != FAKE_QPN)
+	if (fake.untracked || fake.qp_freed || id != FAKE_QPN)
 		return ERR_PTR(-ENOENT);
 	fake.entry_refs++;
 	return &fake.qp.res;
@@ -489,15 +492,18 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 }
 
 #undef ibdev_warn_ratelimited
-#define ibdev_warn(...)			(fake.warnings++)
-#define ibdev_warn_ratelimited(...)	(fake.warnings++)
+#define ibdev_warn(device, ...) \
+	do { no_printk(__VA_ARGS__); fake.warnings++; } while (0)
+#define ibdev_warn_ratelimited		ibdev_warn
 #define rdma_restrack_get_byid		fake_entry
 #define rdma_restrack_put		fake_put_entry
 #define ib_modify_qp			fake_modify_qp
 #define rdma_translate_ip		fake_translate_ip
 #define rdma_resolve_ip			fake_resolve_ip
 #define rdma_addr_cancel		fake_addr_cancel
-#define cm_route_known			fake_route_known
+#define ip_route_output_key		fake_route
+#undef ip_rt_put
+#define ip_rt_put(rt)			do { } while (0)
 #define rdma_get_gid_attr		fake_get_gid_attr
 #define rdma_put_gid_attr(attr)		do { } while (0)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
@@ -518,30 +524,30 @@ int cm_ucm_nl_info(struct ib_client_nl_info *res)
 }
 #endif
 
-void cm_res_init(struct cm_mirror *mirror, const char *caller, const struct cm_mirror *parent)
+void cm_res_init(struct cm_base *base, const char *caller, const struct cm_base *parent)
 {
 }
 
-/* Entries that are shown; ever without a device, or when the device has gone (C12). */
+/* Number of entries; whether one had no device, or outlived the removal of its device (C12). */
 static struct {
-	int shown;
+	int entries;
 	bool without_device, after_removal;
 } fake_res;
 
-void cm_res_show(struct cm_mirror *mirror)
+void cm_res_add(struct cm_base *base)
 {
-	fake_res.without_device |= !mirror->id.device;
-	mirror->res.valid = true;
-	fake_res.shown++;
+	fake_res.without_device |= !base->id.device;
+	base->res.valid = true;
+	fake_res.entries++;
 }
 
-void cm_res_hide(struct cm_mirror *mirror)
+void cm_res_del(struct cm_base *base)
 {
-	if (!mirror->res.valid)
+	if (!base->res.valid)
 		return;
-	fake_res.without_device |= !mirror->id.device;
-	mirror->res.valid = false;
-	fake_res.shown--;
+	fake_res.without_device |= !base->id.device;
+	base->res.valid = false;
+	fake_res.entries--;
 }
 
 enum cm_res_state cm_res_state(enum cm_state state)
@@ -549,7 +555,7 @@ enum cm_res_state cm_res_state(enum cm_state state)
 	return CM_RES_IDLE;
 }
 
-/* Of a device's removal. */
+/* The wait of a device removal. */
 static void fake_wait_for_users(struct completion *gone)
 {
 	fake.removal_has_users = !completion_done(gone);
@@ -557,7 +563,7 @@ static void fake_wait_for_users(struct completion *gone)
 	wait_for_completion(gone);
 }
 
-/* Allocations that no memory cgroup is charged for; the device's own do not count. */
+/* Allocations that no memory cgroup is charged for, but those of a struct cm_dev. */
 static unsigned int fake_uncharged;
 
 static inline void *fake_kzalloc(size_t size, gfp_t gfp)
@@ -583,18 +589,18 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "resolve.c"
 #include "conn.c"
 
-/* Of all that there are, also those that are being destroyed. */
+/* The number of all ids, with those that are being destroyed. */
 static unsigned int number_of_ids(void)
 {
 	struct list_head *item;
 	unsigned int n = 0;
 
-	list_for_each(item, &all_ids)
+	list_for_each(item, &cm_ids)
 		n++;
 	return n;
 }
 
-/* --- its life -------------------------------------------------------------- */
+/* --- addition and removal ------------------------------------------------- */
 
 static void fake_add(struct kunit *test, struct ib_device *device)
 {
@@ -614,7 +620,7 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	fake_uncharged = uncharged;
 }
 
-static void fake_plug_in(struct kunit *test, enum fake_context context)
+static void fake_add_devices(struct kunit *test, enum fake_context context)
 {
 	memset(&fake, 0, sizeof(fake));
 	memset(&fake_res, 0, sizeof(fake_res));
@@ -623,13 +629,13 @@ static void fake_plug_in(struct kunit *test, enum fake_context context)
 						     RDMA_CORE_CAP_IW_CM;
 	fake.qp.device = &fake.device;
 	fake.qp.qp_num = FAKE_QPN;
-	if (fake_has_other)
+	if (fake_two_devices)
 		fake_add(test, &fake.other);
 	fake_add(test, &fake.device);
 }
 
-/* The QP is one of the process that runs now, not of a module. */
-static void fake_give_qp_to_process(void)
+/* Makes the QP one of the current process, not of a module. */
+static void fake_assign_qp_to_process(void)
 {
 	init_rwsem(&fake.ufile.hw_destroy_rwsem);
 	fake.uobject.ufile = &fake.ufile;
@@ -637,11 +643,11 @@ static void fake_give_qp_to_process(void)
 	fake.qp.res.task = current;
 }
 
-/* Tells all who use it, and waits until they have let go. */
-static void fake_unplug(struct work_struct *work)
+/* Removes the device, and waits for its last user. */
+static void fake_remove_device(struct work_struct *work)
 {
 	cm_remove_one(&fake.device, fake.cm_dev);
-	fake_res.after_removal |= fake_res.shown && !fake_has_other;
+	fake_res.after_removal |= fake_res.entries && !fake_two_devices;
 	fake.removed = true;
 }
 

@@ -18,7 +18,7 @@ static struct cm_id *make_id(struct kunit *test, u32 addr, u16 port)
 	sin->sin_family = AF_INET;
 	sin->sin_addr.s_addr = htonl(addr);
 	sin->sin_port = htons(port);
-	id->mirror.id.route.addr.dev_addr.net = &init_net;
+	id->base.id.route.addr.dev_addr.net = &init_net;
 	id->bind.ps = RDMA_PS_TCP;
 	return id;
 }
@@ -37,7 +37,7 @@ static const struct pair pairs[] = {
 	{ "other addresses", HERE, THERE, false, false, 0 },
 	{ "wildcard after address", HERE, ANY, false, false, -EADDRNOTAVAIL },
 	{ "address after wildcard", ANY, HERE, false, false, -EADDRNOTAVAIL },
-	{ "two wildcards", ANY, ANY, false, false, -EADDRNOTAVAIL },
+	{ "two cm_wildcard_ids", ANY, ANY, false, false, -EADDRNOTAVAIL },
 	{ "both reuse", HERE, HERE, true, true, 0 },
 	{ "both reuse, one is a wildcard", ANY, HERE, true, true, 0 },
 	{ "only the first reuses", HERE, HERE, true, false, -EADDRINUSE },
@@ -67,7 +67,7 @@ static void two_who_want_one_port(struct kunit *test)
 	/* It is free again for whoever was refused. */
 	KUNIT_EXPECT_EQ(test, cm_port_get(second), 0);
 	cm_port_put(second);
-	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
+	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 }
 
 static void port_spaces_do_not_meet(struct kunit *test)
@@ -150,7 +150,7 @@ static void host_and_port_space(struct kunit *test)
 	sock = host_socket(test, ANY, 7174, &error);
 	KUNIT_EXPECT_EQ(test, error, 0);
 	KUNIT_EXPECT_EQ(test, cm_port_get(id), -EADDRINUSE);
-	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
+	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 	reserve_tcp_ports = false;
 	KUNIT_EXPECT_EQ(test, cm_port_get(id), 0);
 	cm_port_put(id);

@@ -142,7 +142,7 @@ static int bind(u32 id, u32 addr)
 
 static int resolve_ip(u32 id)
 {
-	struct sockaddr_storage to = fake_address(FAKE_THERE, 7000);
+	struct sockaddr_storage to = fake_address(FAKE_REMOTE, 7000);
 	struct rdma_ucm_resolve_ip cmd = { .id = id, .timeout_ms = 1000 };
 
 	memcpy(&cmd.dst_addr, &to, sizeof(struct sockaddr_in));
@@ -162,7 +162,7 @@ static int open_files(struct kunit *test)
 {
 	int ret;
 
-	INIT_WORK(&removal, fake_unplug);
+	INIT_WORK(&removal, fake_remove_device);
 	unplugged = false;
 	fake_uncharged = 0;
 	during_copy = NULL;
@@ -178,7 +178,7 @@ static int open_files(struct kunit *test)
 		ret = ucm_open(NULL, &filp);
 	if (!ret)
 		ret = ucm_open(NULL, &other_filp);
-	fake_plug_in(test, IN_PROCESS);
+	fake_add_devices(test, IN_PROCESS);
 	return ret;
 }
 
@@ -192,10 +192,10 @@ static void close_files(struct kunit *test)
 	if (!unplugged)
 		queue_work(system_long_wq, &removal);
 	flush_work(&removal);
-	KUNIT_EXPECT_TRUE(test, list_empty(&all_ids));
+	KUNIT_EXPECT_TRUE(test, list_empty(&cm_ids));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
-	KUNIT_EXPECT_TRUE(test, hash_empty(ports));
-	KUNIT_EXPECT_FALSE(test, fake.used_when_removed);
+	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
+	KUNIT_EXPECT_FALSE(test, fake.used_after_removal);
 	if (!mem_cgroup_disabled())
 		KUNIT_EXPECT_EQ_MSG(test, fake_uncharged, 0u,
 				    "memory of a process that its cgroup is not charged for");
@@ -238,7 +238,7 @@ static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
 	query.id = id;
 	attr.id = id;
 	option.id = id;
-	KUNIT_EXPECT_EQ(test, bind(id, FAKE_HERE), 0);
+	KUNIT_EXPECT_EQ(test, bind(id, FAKE_LOCAL), 0);
 	KUNIT_EXPECT_FALSE_MSG(test, locked, "CREATE_ID, BIND_IP");
 	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_QUERY_ROUTE, &query, sizeof(query),
 				      sizeof(struct rdma_ucm_query_route_resp)), 0);
@@ -255,7 +255,7 @@ static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0), 0);
 	KUNIT_EXPECT_FALSE_MSG(test, locked, "SET_OPTION");
 	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
-	fake_find(0);
+	fake_lookup_done(0);
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -270,7 +270,7 @@ static void an_event_that_cannot_be_copied_is_not_lost(struct kunit *test)
 	u32 id = create(test), reported;
 
 	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
-	fake_find(0);
+	fake_lookup_done(0);
 	flush_workqueue(cm_wq);
 	missing_memory = &event;
 	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
@@ -301,7 +301,7 @@ static void a_listener_ends_while_its_event_is_copied(struct kunit *test)
 
 	for (fails = false;; fails = true) {
 		fake.rejects = 0;
-		victim = listener(test, FAKE_HERE);
+		victim = listener(test, FAKE_LOCAL);
 		KUNIT_ASSERT_EQ(test, fake_request(), 0);
 		flush_workqueue(cm_wq);
 		slow_memory = &event;
@@ -352,7 +352,7 @@ static u32 id_with_an_event(struct kunit *test)
 	u32 id = create(test);
 
 	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
-	fake_find(0);
+	fake_lookup_done(0);
 	flush_workqueue(cm_wq);
 	return id;
 }
@@ -400,7 +400,7 @@ static void an_id_moves_while_its_event_is_copied_and_ends(struct kunit *test)
 /* The same with a request: its context is where its event is. */
 static void a_listener_moves_while_its_event_is_copied(struct kunit *test)
 {
-	victim = listener(test, FAKE_HERE);
+	victim = listener(test, FAKE_LOCAL);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	flush_workqueue(cm_wq);
 	fail_the_copy(test, migrate_victim);
@@ -440,8 +440,8 @@ static void a_close_sleeps_while_a_context_ends(struct kunit *test)
 	closer = kthread_create(release, NULL, "ucm_close");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(closer));
 	get_task_struct(closer);
-	fake.meanwhile = release_has_come;
-	fake.at = "ucm_release_found";
+	fake.at_point = release_has_come;
+	fake.point = "ucm_release_found";
 	wake_up_process(closer);
 	wait_for_completion(&release_waits);
 	msleep(200);
@@ -451,7 +451,7 @@ static void a_close_sleeps_while_a_context_ends(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ_MSG(test, ran, 0u, "the thread that closes the file runs");
 	KUNIT_EXPECT_EQ(test, READ_ONCE(closer->exit_state), 0);
-	ucm_context_end(ctx);
+	ucm_context_destroy(ctx);
 	KUNIT_EXPECT_EQ(test, kthread_stop(closer), 0);
 	put_task_struct(closer);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
@@ -490,20 +490,20 @@ static void unread_events_are_limited(struct kunit *test)
 	for (i = 0; i < 4 * UCM_MAX_UNREAD && !ret; i++) {
 		ret = resolve_ip(id);
 		if (!ret)
-			fake_find(-ETIMEDOUT);
+			fake_lookup_done(-ETIMEDOUT);
 		flush_workqueue(cm_wq);
 	}
 	KUNIT_EXPECT_EQ(test, ret, -ENOBUFS);
 	KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD + 1);
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
-	fake_find(0);
+	fake_lookup_done(0);
 }
 
 /* To listen once more, which fails, does not give a listener its backlog once more. */
 static void a_backlog_is_given_once(struct kunit *test)
 {
-	struct rdma_ucm_listen cmd = { .id = listener(test, FAKE_HERE), .backlog = 4 };
+	struct rdma_ucm_listen cmd = { .id = listener(test, FAKE_LOCAL), .backlog = 4 };
 	int i;
 
 	for (i = 0; i < 6; i++) {
@@ -560,7 +560,7 @@ static void expect_whole_backlog(struct kunit *test, u32 number)
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&to_cm_id(ctx->cm_id)->backlog_left),
 			    SMALL_BACKLOG, "id, %s", what);
-	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->room), SMALL_BACKLOG, "context, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->backlog_left), SMALL_BACKLOG, "context, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->unread), 0, "events, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, number_of_contexts(), 1u, "contexts, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, number_of_ids(), 1u, "ids, %s", what);
@@ -594,7 +594,7 @@ static void a_request_without_memory(struct kunit *test)
 {
 	unsigned int i;
 
-	victim = listener(test, FAKE_HERE);
+	victim = listener(test, FAKE_LOCAL);
 	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
 		fake.context = upcall_contexts[i];
 		KUNIT_EXPECT_GE(test, fail_each_allocation(test, take_a_request), 5u);
@@ -620,7 +620,7 @@ static void expect_events(struct kunit *test, const u32 *events, unsigned int nu
 	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "%s", alloc_that_failed());
 }
 
-static int about_id(u32 number, u32 id)
+static int on_id(u32 number, u32 id)
 {
 	u8 answer[512];
 	struct rdma_ucm_connect connect = {
@@ -672,16 +672,16 @@ static void connect_and_close(struct kunit *test)
 
 	allocations_fail();
 	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
-	fake_find(0);
+	fake_lookup_done(0);
 	flush_workqueue(cm_wq);
-	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_RESOLVE_ROUTE, id), 0);
-	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_INIT_QP_ATTR, id), 0);
+	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_RESOLVE_ROUTE, id), 0);
+	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_INIT_QP_ATTR, id), 0);
 	flush_workqueue(cm_wq);
-	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_CONNECT, id), 0);
-	fake_say(SAYS_REPLY, 0);
+	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_CONNECT, id), 0);
+	fake_report(FAKE_REPLY, 0);
 	flush_workqueue(cm_wq);
-	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_DISCONNECT, id), 0);
-	fake_say(SAYS_CLOSE, 0);
+	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_DISCONNECT, id), 0);
+	fake_report(FAKE_CLOSE, 0);
 	expect_events(test, events, ARRAY_SIZE(events));
 	allocations_work();
 	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
@@ -694,7 +694,7 @@ static void a_connect_without_memory(struct kunit *test)
 {
 	unsigned int i;
 
-	fake_give_qp_to_process();
+	fake_assign_qp_to_process();
 	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
 		fake.context = upcall_contexts[i];
 		KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_and_close), 4u);
@@ -714,11 +714,11 @@ static void accept_and_close(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, get_event(), 0);
 	id = event.id;
 	allocations_fail();
-	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_ACCEPT, id), 0);
-	fake_say(SAYS_ESTABLISHED, 0);
-	fake_say(SAYS_PEER_CLOSE, 0);
+	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_ACCEPT, id), 0);
+	fake_report(FAKE_ESTABLISHED, 0);
+	fake_report(FAKE_PEER_CLOSE, 0);
 	flush_workqueue(cm_wq);
-	fake_say(SAYS_CLOSE, 0);
+	fake_report(FAKE_CLOSE, 0);
 	expect_events(test, events, ARRAY_SIZE(events));
 	allocations_work();
 	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
@@ -730,8 +730,8 @@ static void an_accept_without_memory(struct kunit *test)
 {
 	unsigned int i;
 
-	fake_give_qp_to_process();
-	victim = listener(test, FAKE_HERE);
+	fake_assign_qp_to_process();
+	victim = listener(test, FAKE_LOCAL);
 	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
 		fake.context = upcall_contexts[i];
 		KUNIT_EXPECT_GE(test, fail_each_allocation(test, accept_and_close), 2u);
@@ -746,7 +746,7 @@ static void reject_and_migrate(struct kunit *test)
 	struct rdma_ucm_destroy_id leave = {};
 	u32 id;
 
-	victim = listener(test, FAKE_HERE);
+	victim = listener(test, FAKE_LOCAL);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	flush_workqueue(cm_wq);
 	KUNIT_ASSERT_EQ(test, get_event(), 0);
@@ -761,7 +761,7 @@ static void reject_and_migrate(struct kunit *test)
 				      sizeof(struct rdma_ucm_create_id_resp)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave),
 				      sizeof(struct rdma_ucm_destroy_id_resp)), -ENOENT);
-	KUNIT_EXPECT_EQ(test, about_id(RDMA_USER_CM_CMD_REJECT, id), 0);
+	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_REJECT, id), 0);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
 	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
 	KUNIT_EXPECT_EQ(test, migrate_id(victim), 0);
@@ -800,7 +800,7 @@ static void make_a_listener(struct kunit *test)
 		ret = command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0);
 	allocations_work();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
-	KUNIT_EXPECT_EQ_MSG(test, !fake.ear, !!ret, "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, !fake.listener, !!ret, "%s", alloc_that_failed());
 	/* Where only the listen has failed it may be tried again. */
 	if (ret && exists)
 		KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0), 0);
@@ -808,7 +808,7 @@ static void make_a_listener(struct kunit *test)
 		expect_whole_backlog(test, cmd.id);
 		KUNIT_EXPECT_EQ(test, destroy(cmd.id, NULL), 0);
 	}
-	KUNIT_EXPECT_NULL(test, fake.ear);
+	KUNIT_EXPECT_NULL(test, fake.listener);
 	KUNIT_EXPECT_EQ(test, number_of_contexts(), 0u);
 	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
 	KUNIT_EXPECT_EQ(test, refcount_read(&fake.cm_dev->users), 1u);
@@ -816,7 +816,7 @@ static void make_a_listener(struct kunit *test)
 
 static void a_listener_without_memory(struct kunit *test)
 {
-	address = FAKE_HERE;
+	address = FAKE_LOCAL;
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_a_listener), 5u);
 	address = INADDR_ANY;
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_a_listener), 5u);
@@ -834,12 +834,12 @@ static void add_and_remove(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, !ret || (ret == -ENOMEM && failing.where));
 	KUNIT_EXPECT_EQ_MSG(test, !fake.other_dev, !!ret, "%s", alloc_that_failed());
 	if (!failing.where)
-		KUNIT_EXPECT_NOT_NULL(test, fake.other_ear);
+		KUNIT_EXPECT_NOT_NULL(test, fake.other_listener);
 	allocations_fail();
 	if (!ret)
 		cm_remove_one(&fake.other, fake.other_dev);
 	allocations_work();
-	KUNIT_EXPECT_NULL(test, fake.other_ear);
+	KUNIT_EXPECT_NULL(test, fake.other_listener);
 	expect_whole_backlog(test, victim);
 }
 
@@ -870,7 +870,7 @@ static void a_new_device_charges_the_listening_user(struct kunit *test)
 	fake.listen_memcg = NULL;
 	fake.listen_uid = GLOBAL_ROOT_UID;
 	fake_add(test, &fake.other);
-	KUNIT_EXPECT_NOT_NULL(test, fake.other_ear);
+	KUNIT_EXPECT_NOT_NULL(test, fake.other_listener);
 	KUNIT_EXPECT_EQ(test, __kuid_val(fake.listen_uid), 1000u);
 	KUNIT_EXPECT_PTR_EQ(test, fake.listen_memcg,
 			    to_cm_id(((struct ucm_context *)xa_load(&ucm_contexts, victim))->cm_id)
@@ -883,7 +883,7 @@ static void lose_the_device(struct kunit *test)
 	static const u32 events[] = { RDMA_CM_EVENT_DEVICE_REMOVAL };
 	u32 id = create(test);
 
-	KUNIT_ASSERT_EQ(test, bind(id, FAKE_HERE), 0);
+	KUNIT_ASSERT_EQ(test, bind(id, FAKE_LOCAL), 0);
 	allocations_fail();
 	unplug();
 	expect_events(test, events, ARRAY_SIZE(events));
@@ -891,7 +891,7 @@ static void lose_the_device(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake.removed);
 	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
 	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
-	fake_plug_in(test, IN_PROCESS);
+	fake_add_devices(test, IN_PROCESS);
 	unplugged = false;
 }
 

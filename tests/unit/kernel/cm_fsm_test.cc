@@ -34,12 +34,12 @@ std::vector<Cell> legal_cells() {
 // The connection holds a reference on its QP.
 bool holds_qp(int state) {
     switch (state) {
-    case CM_CONNECTING:
-    case CM_ANSWERED:
-    case CM_ACCEPTING:
-    case CM_CANCELLING:
-    case CM_CONNECTED:
-    case CM_CLOSING:
+    case CM_ST_CONNECTING:
+    case CM_ST_RESPONDED:
+    case CM_ST_ACCEPTING:
+    case CM_ST_CANCELLING:
+    case CM_ST_CONNECTED:
+    case CM_ST_CLOSING:
         return true;
     default:
         return false;
@@ -48,7 +48,7 @@ bool holds_qp(int state) {
 
 // The provider has not answered yet: who leaves keeps the reference until it has.
 bool owed(int state) {
-    return state == CM_CONNECTING || state == CM_ACCEPTING || state == CM_CANCELLING;
+    return state == CM_ST_CONNECTING || state == CM_ST_ACCEPTING || state == CM_ST_CANCELLING;
 }
 
 void expect_complete_and_unique(std::vector<std::string> names) {
@@ -71,7 +71,7 @@ TEST(CmTable, names_are_complete_and_unique) {
 
 TEST(CmTable, numbers_outside_are_refused) {
     EXPECT_EQ(cm_fsm(CM_NUM_STATES, CM_EV_DESTROY), nullptr);
-    EXPECT_EQ(cm_fsm(CM_IDLE, CM_NUM_EVENTS), nullptr);
+    EXPECT_EQ(cm_fsm(CM_ST_IDLE, CM_NUM_EVENTS), nullptr);
     EXPECT_EQ(cm_fsm(cm_state(-1), CM_EV_DESTROY), nullptr);
 }
 
@@ -79,47 +79,47 @@ TEST(CmTable, every_way_out_of_a_connection_drops_its_qp_or_waits_for_the_provid
     for (const Cell& c : legal_cells())
         if (holds_qp(c.state) && !holds_qp(c.cell.next)) {
             bool leaves_owing = owed(c.state) && (c.event == CM_EV_DESTROY || c.event == CM_EV_REMOVE);
-            EXPECT_EQ(bool(c.cell.actions & CM_DROP_QP), !leaves_owing) << c.name();
+            EXPECT_EQ(bool(c.cell.actions & CM_ACT_DROP_QP), !leaves_owing) << c.name();
         }
 }
 
 // Also instead of the reply to a connect: ibv_destroy_qp() waits for that reference.
 TEST(CmTable, a_close_drops_the_qp_in_every_state_that_may_hold_one) {
     for (int s = 0; s < CM_NUM_STATES; ++s) {
-        bool late = s == CM_REMOVED || s == CM_DYING;
+        bool late = s == CM_ST_REMOVED || s == CM_ST_DESTROYING;
         if (!holds_qp(s) && !late)
             continue;
         const cm_cell* close = cm_fsm(cm_state(s), CM_EV_CLOSE);
         ASSERT_NE(close, nullptr) << cm_state_name(cm_state(s));
-        EXPECT_EQ(close->next, late ? s : CM_CLOSED) << cm_state_name(cm_state(s));
-        int told = late ? 0 : owed(s) ? CM_TELL_FAILED : CM_TELL_DISCONNECTED;
-        EXPECT_EQ(close->actions, CM_DROP_QP | told) << cm_state_name(cm_state(s));
+        EXPECT_EQ(close->next, late ? s : CM_ST_CLOSED) << cm_state_name(cm_state(s));
+        int told = late ? 0 : owed(s) ? CM_ACT_REPORT_FAILED : CM_ACT_REPORT_DISCONNECTED;
+        EXPECT_EQ(close->actions, CM_ACT_DROP_QP | told) << cm_state_name(cm_state(s));
     }
 }
 
 TEST(CmTable, nothing_but_the_provider_and_the_device_tells_of_an_end) {
     for (const Cell& c : legal_cells()) {
-        if (c.cell.actions & CM_TELL_ANY) {
+        if (c.cell.actions & CM_ACT_REPORTS) {
             EXPECT_GE(c.event, CM_FIRST_QUEUED) << c.name();
         }
-        if (c.cell.actions & (CM_TELL_FAILED | CM_TELL_DISCONNECTED)) {
-            EXPECT_EQ(c.cell.next, CM_CLOSED) << c.name();
+        if (c.cell.actions & (CM_ACT_REPORT_FAILED | CM_ACT_REPORT_DISCONNECTED)) {
+            EXPECT_EQ(c.cell.next, CM_ST_CLOSED) << c.name();
         }
-        if (c.cell.actions & CM_TELL_REMOVAL) {
-            EXPECT_EQ(c.cell.next, CM_REMOVED) << c.name();
+        if (c.cell.actions & CM_ACT_REPORT_REMOVAL) {
+            EXPECT_EQ(c.cell.next, CM_ST_REMOVED) << c.name();
         }
     }
 }
 
 TEST(CmTable, one_event_is_told_at_a_time) {
     for (const Cell& c : legal_cells())
-        EXPECT_LE(__builtin_popcount(c.cell.actions & CM_TELL_ANY), 1) << c.name();
+        EXPECT_LE(__builtin_popcount(c.cell.actions & CM_ACT_REPORTS), 1) << c.name();
 }
 
 TEST(CmTable, after_established_it_cannot_come_again) {
     for (const Cell& c : legal_cells())
         for (cm_event again : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISHED})
-            if (c.cell.actions & (CM_TELL_ESTABLISHED | CM_TELL_RESPONSE)) {
+            if (c.cell.actions & (CM_ACT_REPORT_ESTABLISHED | CM_ACT_REPORT_RESPONSE)) {
                 EXPECT_EQ(cm_fsm(cm_state(c.cell.next), again), nullptr) << c.name();
             }
 }
@@ -128,13 +128,13 @@ TEST(CmTable, after_established_it_cannot_come_again) {
 TEST(CmTable, C17_every_state_can_be_left) {
     for (int s = 0; s < CM_NUM_STATES; ++s) {
         const cm_cell* destroy = cm_fsm(cm_state(s), CM_EV_DESTROY);
-        EXPECT_EQ(destroy != nullptr, s != CM_DYING) << cm_state_name(cm_state(s));
+        EXPECT_EQ(destroy != nullptr, s != CM_ST_DESTROYING) << cm_state_name(cm_state(s));
         if (destroy) {
-            EXPECT_EQ(destroy->next, CM_DYING);
+            EXPECT_EQ(destroy->next, CM_ST_DESTROYING);
         }
-        if (s != CM_IDLE && s != CM_REMOVED && s != CM_DYING) {
+        if (s != CM_ST_IDLE && s != CM_ST_REMOVED && s != CM_ST_DESTROYING) {
             ASSERT_NE(cm_fsm(cm_state(s), CM_EV_REMOVE), nullptr) << cm_state_name(cm_state(s));
-            EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_REMOVE)->next, CM_REMOVED);
+            EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_REMOVE)->next, CM_ST_REMOVED);
         }
     }
 }
@@ -143,20 +143,20 @@ TEST(CmTable, C17_every_state_can_be_left) {
 // comes of it is undone.
 TEST(CmTable, C13_C14_a_dying_id_undoes_what_comes_late) {
     for (cm_event event : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISHED})
-        EXPECT_EQ(cm_fsm(CM_DYING, event)->actions, CM_ABORT | CM_DROP_QP);
+        EXPECT_EQ(cm_fsm(CM_ST_DESTROYING, event)->actions, CM_ACT_ABORT | CM_ACT_DROP_QP);
     for (const Cell& c : legal_cells())
-        if (c.state == CM_DYING) {
-            EXPECT_EQ(c.cell.next, CM_DYING) << c.name();
-            EXPECT_FALSE(c.cell.actions & CM_TELL_ANY) << c.name();
+        if (c.state == CM_ST_DESTROYING) {
+            EXPECT_EQ(c.cell.next, CM_ST_DESTROYING) << c.name();
+            EXPECT_FALSE(c.cell.actions & CM_ACT_REPORTS) << c.name();
         }
 }
 
 // C8: between the first call and its end an address belongs to nobody else.
 TEST(CmTable, C8_only_an_idle_id_can_be_bound) {
     for (int s = 0; s < CM_NUM_STATES; ++s)
-        EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_BIND) != nullptr, s == CM_IDLE);
+        EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_BIND) != nullptr, s == CM_ST_IDLE);
     for (cm_event event : {CM_EV_BIND, CM_EV_RESOLVE_ADDR, CM_EV_LISTEN})
-        EXPECT_EQ(cm_fsm(CM_BINDING, event), nullptr);
+        EXPECT_EQ(cm_fsm(CM_ST_BINDING, event), nullptr);
 }
 
 struct Life {
@@ -168,7 +168,7 @@ struct Life {
 class CmLife : public testing::TestWithParam<Life> {};
 
 TEST_P(CmLife, ends_where_it_should) {
-    cm_state state = CM_IDLE;
+    cm_state state = CM_ST_IDLE;
     for (cm_event event : GetParam().events) {
         const cm_cell* cell = cm_fsm(state, event);
         ASSERT_NE(cell, nullptr) << cm_state_name(state) << " + " << cm_event_name(event);
@@ -190,31 +190,31 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Life{"client",
              resolved({CM_EV_CONNECT, CM_EV_REPLY_OK, CM_EV_DISCONNECT, CM_EV_CLOSE, CM_EV_DESTROY}),
-             CM_DYING},
+             CM_ST_DESTROYING},
         Life{"own_qp",
              resolved({CM_EV_CONNECT, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
-             CM_CLOSED},
-        Life{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_CLOSED},
+             CM_ST_CLOSED},
+        Life{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_ST_CLOSED},
         Life{"closed_instead_of_a_reply", resolved({CM_EV_CONNECT, CM_EV_CLOSE, CM_EV_DISCONNECT}),
-             CM_CLOSED},
-        Life{"tried_again", resolved({CM_EV_CONNECT, CM_EV_CONNECT_FAILED, CM_EV_CONNECT}), CM_CONNECTING},
+             CM_ST_CLOSED},
+        Life{"tried_again", resolved({CM_EV_CONNECT, CM_EV_CONNECT_FAILED, CM_EV_CONNECT}), CM_ST_CONNECTING},
         Life{"cancelled", resolved({CM_EV_CONNECT, CM_EV_DISCONNECT, CM_EV_REPLY_OK, CM_EV_CLOSE}),
-             CM_CLOSED},
+             CM_ST_CLOSED},
         Life{
             "server",
             {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_ESTABLISHED, CM_EV_PEER_CLOSE, CM_EV_DISCONNECT, CM_EV_CLOSE},
-            CM_CLOSED},
+            CM_ST_CLOSED},
         Life{
             "both_close",
             {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_ESTABLISHED, CM_EV_DISCONNECT, CM_EV_PEER_CLOSE, CM_EV_CLOSE},
-            CM_CLOSED},
-        Life{"rejected", {CM_EV_REQUEST, CM_EV_REJECT, CM_EV_DESTROY}, CM_DYING},
-        Life{"accept_failed", {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_CLOSE}, CM_CLOSED},
-        Life{"listener", {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_LISTEN, CM_EV_DESTROY}, CM_DYING},
+            CM_ST_CLOSED},
+        Life{"rejected", {CM_EV_REQUEST, CM_EV_REJECT, CM_EV_DESTROY}, CM_ST_DESTROYING},
+        Life{"accept_failed", {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_CLOSE}, CM_ST_CLOSED},
+        Life{"listener", {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_LISTEN, CM_EV_DESTROY}, CM_ST_DESTROYING},
         Life{"two_lookups",
              {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_RESOLVE_ADDR, CM_EV_ADDR_FAILED, CM_EV_RESOLVE_ADDR,
               CM_EV_ADDR_DONE},
-             CM_ADDR_RESOLVED}),
+             CM_ST_ADDR_RESOLVED}),
     [](const auto& info) { return info.param.name; });
 
 } // namespace

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Differences between the kernels 6.1, 6.12 and 7.2. */
+#ifndef T3_RDMA_CM_COMPAT_H
+#define T3_RDMA_CM_COMPAT_H
+
+#include <linux/net.h>
+#include <linux/version.h>
+
+/* RDMA_USER_CM_CMD_WRITE_CM_EVENT: since 7.1. The in-tree manager has no such command before. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+#define UCM_WRITE_EVENT	24
+#endif
+
+/* Sysctl tables end with an empty row up to 6.10. Since 6.11 it would count as a row. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+#define T3_SYSCTL_END { }
+#else
+#define T3_SYSCTL_END
+#endif
+
+/* kernel_bind() has a parameter of its own type for addresses since 6.19. */
+static inline int t3_kernel_bind(struct socket *sock, struct sockaddr *addr, int len)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
+	return kernel_bind(sock, addr, len);
+#else
+	return kernel_bind(sock, (struct sockaddr_unsized *)addr, len);
+#endif
+}
+
+#endif
