@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Every cell of an id's table, held to the rules at the head of cm_fsm.c. */
+/* The rules at the head of cm_fsm.c, for every cell of the state table. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -11,17 +11,18 @@ static void state_name(const enum cm_state *state, char *name)
 }
 
 static const enum cm_state every_state[] = {
-	CM_ST_IDLE, CM_ST_BINDING, CM_ST_BOUND, CM_ST_ADDR_QUERY, CM_ST_ADDR_RESOLVED, CM_ST_ROUTE_QUERY,
-	CM_ST_ROUTE_RESOLVED, CM_ST_LISTENING, CM_ST_CONNECTING, CM_ST_RESPONDED, CM_ST_REQUESTED, CM_ST_ACCEPTING,
-	CM_ST_CANCELLING, CM_ST_CONNECTED, CM_ST_CLOSING, CM_ST_CLOSED, CM_ST_REMOVED, CM_ST_DESTROYING,
+	CM_ST_IDLE, CM_ST_BINDING, CM_ST_BOUND, CM_ST_ADDR_QUERY, CM_ST_ADDR_RESOLVED,
+	CM_ST_ROUTE_QUERY, CM_ST_ROUTE_RESOLVED, CM_ST_LISTENING, CM_ST_CONNECTING,
+	CM_ST_RESPONDED, CM_ST_REQUESTED, CM_ST_ACCEPTING, CM_ST_CANCELLING, CM_ST_CONNECTED,
+	CM_ST_CLOSING, CM_ST_CLOSED, CM_ST_REMOVED, CM_ST_DESTROYING,
 };
 
 static_assert(ARRAY_SIZE(every_state) == CM_NUM_STATES);
 
 KUNIT_ARRAY_PARAM(state, every_state, state_name);
 
-/* Calls return what they have to say. */
-static void calls_tell_nothing(struct kunit *test)
+/* Calls report no events: they have a return value. */
+static void calls_report_no_events(struct kunit *test)
 {
 	enum cm_state from = *(const enum cm_state *)test->param_value;
 	enum cm_event event;
@@ -50,8 +51,8 @@ static bool has_qp(enum cm_state state)
 	}
 }
 
-/* CM_ST_REMOVED and CM_ST_DESTROYING may hold one until the provider's last word. */
-static void qp_is_let_go_on_the_way_out(struct kunit *test)
+/* CM_ST_REMOVED and CM_ST_DESTROYING may hold a QP until the provider's last event. */
+static void the_end_of_a_connection_drops_its_qp(struct kunit *test)
 {
 	enum cm_state from = *(const enum cm_state *)test->param_value;
 	enum cm_event event;
@@ -74,8 +75,8 @@ static void qp_is_let_go_on_the_way_out(struct kunit *test)
 	}
 }
 
-/* The provider's last word: nothing else would drop the reference after it. */
-static void a_close_lets_the_qp_go(struct kunit *test)
+/* CLOSE is the provider's last event, so no later one would drop the reference. */
+static void a_close_drops_the_qp(struct kunit *test)
 {
 	enum cm_state from = *(const enum cm_state *)test->param_value;
 	const struct cm_cell *cell = cm_fsm(from, CM_EV_CLOSE);
@@ -104,18 +105,18 @@ static void every_state_can_be_destroyed_and_removed(struct kunit *test)
 	}
 }
 
-/* An id that is taken from its consumer is silent, and goes nowhere but to its end. */
-static void the_dying_are_silent(struct kunit *test)
+/* A removed or destroyed id reports nothing, and reaches no other state. */
+static void destroyed_ids_report_nothing(struct kunit *test)
 {
 	enum cm_event event;
 
 	for (event = 0; event < CM_NUM_EVENTS; event++) {
-		const struct cm_cell *dying = cm_fsm(CM_ST_DESTROYING, event);
+		const struct cm_cell *destroying = cm_fsm(CM_ST_DESTROYING, event);
 		const struct cm_cell *removed = cm_fsm(CM_ST_REMOVED, event);
 
-		if (dying) {
-			KUNIT_EXPECT_FALSE(test, dying->actions & CM_ACT_REPORTS);
-			KUNIT_EXPECT_EQ(test, dying->next, CM_ST_DESTROYING);
+		if (destroying) {
+			KUNIT_EXPECT_FALSE(test, destroying->actions & CM_ACT_REPORTS);
+			KUNIT_EXPECT_EQ(test, destroying->next, CM_ST_DESTROYING);
 		}
 		if (removed) {
 			KUNIT_EXPECT_FALSE(test, removed->actions & CM_ACT_REPORTS);
@@ -125,7 +126,7 @@ static void the_dying_are_silent(struct kunit *test)
 	}
 }
 
-static void what_is_no_cell_is_refused(struct kunit *test)
+static void states_and_events_out_of_range_are_refused(struct kunit *test)
 {
 	KUNIT_EXPECT_NULL(test, cm_fsm(CM_NUM_STATES, CM_EV_BIND));
 	KUNIT_EXPECT_NULL(test, cm_fsm(CM_ST_IDLE, CM_NUM_EVENTS));
@@ -133,12 +134,12 @@ static void what_is_no_cell_is_refused(struct kunit *test)
 }
 
 static struct kunit_case cm_fsm_cases[] = {
-	KUNIT_CASE_PARAM(calls_tell_nothing, state_gen_params),
-	KUNIT_CASE_PARAM(qp_is_let_go_on_the_way_out, state_gen_params),
-	KUNIT_CASE_PARAM(a_close_lets_the_qp_go, state_gen_params),
+	KUNIT_CASE_PARAM(calls_report_no_events, state_gen_params),
+	KUNIT_CASE_PARAM(the_end_of_a_connection_drops_its_qp, state_gen_params),
+	KUNIT_CASE_PARAM(a_close_drops_the_qp, state_gen_params),
 	KUNIT_CASE_PARAM(every_state_can_be_destroyed_and_removed, state_gen_params),
-	KUNIT_CASE(the_dying_are_silent),
-	KUNIT_CASE(what_is_no_cell_is_refused),
+	KUNIT_CASE(destroyed_ids_report_nothing),
+	KUNIT_CASE(states_and_events_out_of_range_are_refused),
 	{}
 };
 

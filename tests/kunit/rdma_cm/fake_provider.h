@@ -417,7 +417,7 @@ static int fake_translate_ip(const struct sockaddr *addr, struct rdma_dev_addr *
 static int fake_resolve_ip(struct sockaddr *src, const struct sockaddr *dst,
 			   struct rdma_dev_addr *addr, unsigned long timeout_ms,
 			   void (*lookup_done)(int status, struct sockaddr *src,
-					 struct rdma_dev_addr *addr, void *context),
+					       struct rdma_dev_addr *addr, void *context),
 			   bool by_gid, void *context)
 {
 	int ret = fake.next_error;

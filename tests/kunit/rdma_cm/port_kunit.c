@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Port spaces: who may share what, and the host's sockets behind them. */
+/* Port spaces: which ids may share a port, and the sockets in the host's TCP. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
 #include "address.c"
 #include "port.c"
 
-enum { ANY = INADDR_ANY, HERE = 0x0a000001, THERE = 0x0a000002 };
+enum { ANY = INADDR_ANY, LOCAL = 0x0a000001, REMOTE = 0x0a000002 };
 
 static struct cm_id *make_id(struct kunit *test, u32 addr, u16 port)
 {
@@ -33,15 +33,15 @@ struct pair {
 };
 
 static const struct pair pairs[] = {
-	{ "the same address", HERE, HERE, false, false, -EADDRINUSE },
-	{ "other addresses", HERE, THERE, false, false, 0 },
-	{ "wildcard after address", HERE, ANY, false, false, -EADDRNOTAVAIL },
-	{ "address after wildcard", ANY, HERE, false, false, -EADDRNOTAVAIL },
+	{ "the same address", LOCAL, LOCAL, false, false, -EADDRINUSE },
+	{ "other addresses", LOCAL, REMOTE, false, false, 0 },
+	{ "wildcard after address", LOCAL, ANY, false, false, -EADDRNOTAVAIL },
+	{ "address after wildcard", ANY, LOCAL, false, false, -EADDRNOTAVAIL },
 	{ "two cm_wildcard_ids", ANY, ANY, false, false, -EADDRNOTAVAIL },
-	{ "both reuse", HERE, HERE, true, true, 0 },
-	{ "both reuse, one is a wildcard", ANY, HERE, true, true, 0 },
-	{ "only the first reuses", HERE, HERE, true, false, -EADDRINUSE },
-	{ "only the second reuses", HERE, HERE, false, true, -EADDRINUSE },
+	{ "both reuse", LOCAL, LOCAL, true, true, 0 },
+	{ "both reuse, one is a wildcard", ANY, LOCAL, true, true, 0 },
+	{ "only the first reuses", LOCAL, LOCAL, true, false, -EADDRINUSE },
+	{ "only the second reuses", LOCAL, LOCAL, false, true, -EADDRINUSE },
 };
 
 static void pair_name(const struct pair *pair, char *name)
@@ -51,7 +51,7 @@ static void pair_name(const struct pair *pair, char *name)
 
 KUNIT_ARRAY_PARAM(pair, pairs, pair_name);
 
-static void two_who_want_one_port(struct kunit *test)
+static void two_ids_of_one_port(struct kunit *test)
 {
 	const struct pair *pair = test->param_value;
 	struct cm_id *first = make_id(test, pair->first, 7174);
@@ -64,15 +64,15 @@ static void two_who_want_one_port(struct kunit *test)
 	if (!pair->result)
 		cm_port_put(second);
 	cm_port_put(first);
-	/* It is free again for whoever was refused. */
+	/* The port is free again. */
 	KUNIT_EXPECT_EQ(test, cm_port_get(second), 0);
 	cm_port_put(second);
 	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 }
 
-static void port_spaces_do_not_meet(struct kunit *test)
+static void port_spaces_are_separate(struct kunit *test)
 {
-	struct cm_id *tcp = make_id(test, HERE, 7174), *udp = make_id(test, HERE, 7174);
+	struct cm_id *tcp = make_id(test, LOCAL, 7174), *udp = make_id(test, LOCAL, 7174);
 
 	udp->bind.ps = RDMA_PS_UDP;
 	KUNIT_EXPECT_EQ(test, cm_port_get(tcp), 0);
@@ -81,10 +81,10 @@ static void port_spaces_do_not_meet(struct kunit *test)
 	cm_port_put(udp);
 }
 
-static void listener_shares_with_nobody(struct kunit *test)
+static void a_listener_does_not_share_its_port(struct kunit *test)
 {
-	struct cm_id *first = make_id(test, HERE, 7174), *second = make_id(test, HERE, 7174);
-	struct cm_id *late = make_id(test, HERE, 7174);
+	struct cm_id *first = make_id(test, LOCAL, 7174), *second = make_id(test, LOCAL, 7174);
+	struct cm_id *late = make_id(test, LOCAL, 7174);
 
 	first->bind.reuse = true;
 	second->bind.reuse = true;
@@ -98,7 +98,7 @@ static void listener_shares_with_nobody(struct kunit *test)
 	cm_port_put(first);
 }
 
-static void a_port_of_its_choice(struct kunit *test)
+static void a_port_that_the_manager_chooses(struct kunit *test)
 {
 	struct cm_id *id[64];
 	int low, high;
@@ -107,7 +107,7 @@ static void a_port_of_its_choice(struct kunit *test)
 
 	inet_get_local_port_range(&init_net, &low, &high);
 	for (i = 0; i < ARRAY_SIZE(id); i++) {
-		id[i] = make_id(test, HERE, 0);
+		id[i] = make_id(test, LOCAL, 0);
 		KUNIT_ASSERT_EQ(test, cm_port_get(id[i]), 0);
 		port = cm_addr_port(cm_src(id[i]));
 		KUNIT_EXPECT_EQ(test, port, id[i]->bind.port);
@@ -133,7 +133,7 @@ static struct socket *host_socket(struct kunit *test, u32 addr, u16 port, int *e
 	return sock;
 }
 
-/* With reserve_tcp_ports neither side takes a port from under the other; without, both may. */
+/* With reserve_tcp_ports a port belongs to the host or to RDMA; without, both may bind it. */
 static void host_and_port_space(struct kunit *test)
 {
 	struct cm_id *id = make_id(test, ANY, 7174);
@@ -158,10 +158,10 @@ static void host_and_port_space(struct kunit *test)
 }
 
 static struct kunit_case port_cases[] = {
-	KUNIT_CASE_PARAM(two_who_want_one_port, pair_gen_params),
-	KUNIT_CASE(port_spaces_do_not_meet),
-	KUNIT_CASE(listener_shares_with_nobody),
-	KUNIT_CASE(a_port_of_its_choice),
+	KUNIT_CASE_PARAM(two_ids_of_one_port, pair_gen_params),
+	KUNIT_CASE(port_spaces_are_separate),
+	KUNIT_CASE(a_listener_does_not_share_its_port),
+	KUNIT_CASE(a_port_that_the_manager_chooses),
 	KUNIT_CASE(host_and_port_space),
 	{}
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The user device over a provider that the test plays: commands as a process writes them, and
- * user memory that takes its time or is not there. What happens meanwhile is run in the copy.
- * And the kernel's memory that is not there, in commands, upcalls and events.
+ * The user device over a fake provider: commands as a process writes them, user memory that is slow
+ * or unmapped, with other operations during the copy; and failing allocations in commands, upcalls
+ * and events.
  */
 #include "../failing_alloc.h"
 
@@ -14,15 +14,15 @@
 #include <linux/kthread.h>
 #include <linux/uaccess.h>
 
-/* What happens during each copy, or only during those to @slow_memory; what is not there. */
+/* A function that runs during each copy, or only during copies to slow_memory; unmapped memory. */
 static void (*during_copy)(void);
-static const void *slow_memory, *missing_memory;
+static const void *slow_memory, *unmapped_memory;
 
-static unsigned long copy_of_user(void *to, const void *from, unsigned long len)
+static unsigned long user_copy(void *to, const void *from, unsigned long len)
 {
 	if (during_copy && (!slow_memory || to == slow_memory))
 		during_copy();
-	if (to == missing_memory)
+	if (to == unmapped_memory)
 		return len;
 	memcpy(to, from, len);
 	return 0;
@@ -30,10 +30,10 @@ static unsigned long copy_of_user(void *to, const void *from, unsigned long len)
 
 #undef copy_to_user
 #undef copy_from_user
-#define copy_to_user(to, from, len)	copy_of_user((void __force *)(to), from, len)
-#define copy_from_user(to, from, len)	copy_of_user(to, (const void __force *)(from), len)
+#define copy_to_user(to, from, len)	user_copy((void __force *)(to), from, len)
+#define copy_from_user(to, from, len)	user_copy(to, (const void __force *)(from), len)
 
-/* The files by descriptor. */
+/* The two files, by descriptor. */
 static struct file *file_of(unsigned int fd);
 
 #define fget(fd)	file_of(fd)
@@ -49,7 +49,7 @@ static struct file *file_of(unsigned int fd);
 static struct file filp, other_filp;
 static struct rdma_ucm_event_resp event;
 static struct work_struct removal;
-static bool unplugged;
+static bool device_removed;
 
 static struct ucm_file *ucm_of(struct file *of)
 {
@@ -121,7 +121,7 @@ static int destroy(u32 id, u32 *reported)
 	return destroy_of(&filp, id, reported);
 }
 
-/* To the other file. */
+/* MIGRATE_ID to the other file. */
 static int migrate_id(u32 id)
 {
 	struct rdma_ucm_migrate_resp resp = {};
@@ -163,11 +163,11 @@ static int open_files(struct kunit *test)
 	int ret;
 
 	INIT_WORK(&removal, fake_remove_device);
-	unplugged = false;
+	device_removed = false;
 	fake_uncharged = 0;
 	during_copy = NULL;
 	slow_memory = NULL;
-	missing_memory = NULL;
+	unmapped_memory = NULL;
 	memset(&filp, 0, sizeof(filp));
 	filp.f_cred = current_cred();
 	filp.f_flags = O_NONBLOCK;
@@ -189,7 +189,7 @@ static void close_files(struct kunit *test)
 	flush_workqueue(cm_wq);
 	ucm_release(NULL, &filp);
 	ucm_release(NULL, &other_filp);
-	if (!unplugged)
+	if (!device_removed)
 		queue_work(system_long_wq, &removal);
 	flush_work(&removal);
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_ids));
@@ -206,7 +206,7 @@ static void close_files(struct kunit *test)
 
 static bool locked;
 
-static void look_for_locks(void)
+static void find_locks(void)
 {
 	unsigned long number;
 	struct ucm_context *ctx;
@@ -218,7 +218,7 @@ static void look_for_locks(void)
 			  (ctx->cm_id && mutex_is_locked(&to_cm_id(ctx->cm_id)->handler_mutex));
 }
 
-/* The owner of user memory decides how long a copy takes: nobody else may wait for it. */
+/* A process decides how long a copy of its memory takes. No lock may be held meanwhile. */
 static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
 {
 	u8 answer[512] = {}, tos = 3;
@@ -233,7 +233,7 @@ static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
 	u32 id;
 
 	locked = false;
-	during_copy = look_for_locks;
+	during_copy = find_locks;
 	id = create(test);
 	query.id = id;
 	attr.id = id;
@@ -264,7 +264,7 @@ static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
 	KUNIT_EXPECT_FALSE_MSG(test, locked, "DESTROY_ID");
 }
 
-/* An event that cannot be copied is read later, and counted once. */
+/* An event that could not be copied is returned by the next GET_EVENT, and counted once. */
 static void an_event_that_cannot_be_copied_is_not_lost(struct kunit *test)
 {
 	u32 id = create(test), reported;
@@ -272,9 +272,9 @@ static void an_event_that_cannot_be_copied_is_not_lost(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
 	fake_lookup_done(0);
 	flush_workqueue(cm_wq);
-	missing_memory = &event;
+	unmapped_memory = &event;
 	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
-	missing_memory = NULL;
+	unmapped_memory = NULL;
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
 	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
@@ -292,8 +292,8 @@ static void destroy_victim(void)
 }
 
 /*
- * A listener is destroyed while the event of a request is copied. If user space gets the event, it
- * is one that DESTROY_ID reported, and the request stays; if not, the request ends.
+ * A listener is destroyed while the event of a request is copied. If user space gets the event,
+ * DESTROY_ID has counted it, and the request stays; if not, the request is destroyed.
  */
 static void a_listener_ends_while_its_event_is_copied(struct kunit *test)
 {
@@ -305,11 +305,11 @@ static void a_listener_ends_while_its_event_is_copied(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, fake_request(), 0);
 		flush_workqueue(cm_wq);
 		slow_memory = &event;
-		missing_memory = fails ? &event : NULL;
+		unmapped_memory = fails ? &event : NULL;
 		during_copy = destroy_victim;
 		KUNIT_EXPECT_EQ(test, get_event(), fails ? -EFAULT : 0);
 		KUNIT_EXPECT_EQ(test, victim_result, 0);
-		missing_memory = NULL;
+		unmapped_memory = NULL;
 		if (fails)
 			break;
 		KUNIT_EXPECT_EQ(test, victim_reported, 1u);
@@ -335,15 +335,15 @@ static void migrate_and_destroy_victim(void)
 		victim_result = destroy_of(&other_filp, victim, &victim_reported);
 }
 
-/* What happens while the next event is copied, which then fails. */
+/* Runs a function during the copy of the next event, and fails the copy. */
 static void fail_the_copy(struct kunit *test, void (*meanwhile)(void))
 {
 	slow_memory = &event;
-	missing_memory = &event;
+	unmapped_memory = &event;
 	during_copy = meanwhile;
 	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
 	KUNIT_EXPECT_EQ(test, victim_result, 0);
-	missing_memory = NULL;
+	unmapped_memory = NULL;
 }
 
 /* An id with an event that is not read yet. */
@@ -359,7 +359,7 @@ static u32 id_with_an_event(struct kunit *test)
 
 /*
  * An id moves to another file while its event is copied, and the copy fails. The event goes to the
- * file that has the id now, or nowhere if the id is destroyed there; nothing of it is left here.
+ * new file of the id; if the id is destroyed there, it is dropped. It is not left in the old file.
  */
 static void an_id_moves_while_its_event_is_copied(struct kunit *test)
 {
@@ -367,7 +367,7 @@ static void an_id_moves_while_its_event_is_copied(struct kunit *test)
 
 	victim = id_with_an_event(test);
 	fail_the_copy(test, migrate_victim);
-	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "it is on the file that the id left");
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "the event is in the old file");
 	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
 	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
 	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, &reported), 0);
@@ -384,7 +384,7 @@ static void an_id_moves_and_ends_while_its_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
 }
 
-/* And its end comes after the copy has failed. */
+/* The same, with the destroy after the copy. */
 static void an_id_moves_while_its_event_is_copied_and_ends(struct kunit *test)
 {
 	u32 reported;
@@ -397,7 +397,7 @@ static void an_id_moves_while_its_event_is_copied_and_ends(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
 }
 
-/* The same with a request: its context is where its event is. */
+/* The same with a connect request: its context moves along. */
 static void a_listener_moves_while_its_event_is_copied(struct kunit *test)
 {
 	victim = listener(test, FAKE_LOCAL);
@@ -417,16 +417,16 @@ static int release(void *unused)
 	return 0;
 }
 
-static DECLARE_COMPLETION(release_waits);
+static DECLARE_COMPLETION(release_begun);
 
-static void release_has_come(void)
+static void complete_release_begun(void)
 {
-	complete(&release_waits);
+	complete(&release_begun);
 }
 
 /*
- * A file is closed while another thread ends its context, which may take as long as a card does.
- * The thread that closes it sleeps meanwhile, and is done when the context has ended.
+ * A file is closed while another thread destroys its context, which may wait for the card. The
+ * thread that closes the file sleeps until the context has ended.
  */
 static void a_close_sleeps_while_a_context_ends(struct kunit *test)
 {
@@ -436,14 +436,14 @@ static void a_close_sleeps_while_a_context_ends(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	KUNIT_ASSERT_TRUE(test, ucm_context_claim(ctx));
-	reinit_completion(&release_waits);
+	reinit_completion(&release_begun);
 	closer = kthread_create(release, NULL, "ucm_close");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(closer));
 	get_task_struct(closer);
-	fake.at_point = release_has_come;
+	fake.at_point = complete_release_begun;
 	fake.point = "ucm_release_found";
 	wake_up_process(closer);
-	wait_for_completion(&release_waits);
+	wait_for_completion(&release_begun);
 	msleep(200);
 	for (i = 0; i < 10; i++) {
 		ran += task_is_running(closer);
@@ -458,30 +458,30 @@ static void a_close_sleeps_while_a_context_ends(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ucm_open(NULL, &filp), 0);
 }
 
-/* All of it: returns when nobody uses the device. */
-static void unplug(void)
+/* Removes the device. Returns when its last user has gone. */
+static void remove_device(void)
 {
 	during_copy = NULL;
-	unplugged = true;
+	device_removed = true;
 	queue_work(system_long_wq, &removal);
 	flush_work(&removal);
 }
 
-/* The device goes while an event is copied to memory that takes its time, and a request waits. */
-static void a_device_goes_while_an_event_is_copied(struct kunit *test)
+/* The device is removed while an event is copied to slow memory, and a request is queued. */
+static void a_device_is_removed_while_an_event_is_copied(struct kunit *test)
 {
 	listener(test, INADDR_ANY);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	flush_workqueue(cm_wq);
 	slow_memory = &event;
-	during_copy = unplug;
+	during_copy = remove_device;
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_TRUE(test, fake.removed);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
 }
 
-/* A lookup that fails again and again makes no more events than somebody reads. */
+/* Lookups that fail repeatedly are refused when too many events are unread. */
 static void unread_events_are_limited(struct kunit *test)
 {
 	u32 id = create(test);
@@ -500,8 +500,8 @@ static void unread_events_are_limited(struct kunit *test)
 	fake_lookup_done(0);
 }
 
-/* To listen once more, which fails, does not give a listener its backlog once more. */
-static void a_backlog_is_given_once(struct kunit *test)
+/* A second listen fails, and does not reset the backlog. */
+static void a_second_listen_does_not_reset_the_backlog(struct kunit *test)
 {
 	struct rdma_ucm_listen cmd = { .id = listener(test, FAKE_LOCAL), .backlog = 4 };
 	int i;
@@ -519,7 +519,7 @@ static void a_backlog_is_given_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
 }
 
-/* WRITE_CM_EVENT is there where the in-tree manager has it: not on kernels before 7.1. */
+/* WRITE_CM_EVENT exists since 7.1, as in the in-tree manager. */
 static void events_of_the_library(struct kunit *test)
 {
 	struct ucm_write_event_cmd cmd = { .id = create(test), .event = UCM_EVENT_USER };
@@ -551,8 +551,8 @@ static unsigned int number_of_contexts(void)
 	return n;
 }
 
-/* Of a listener: nothing of a request is left, and there may be as many as before. */
-static void expect_whole_backlog(struct kunit *test, u32 number)
+/* No request of a listener is left, and its backlog is free. */
+static void expect_free_backlog(struct kunit *test, u32 number)
 {
 	struct ucm_context *ctx = xa_load(&ucm_contexts, number);
 	const char *what = alloc_that_failed();
@@ -560,13 +560,14 @@ static void expect_whole_backlog(struct kunit *test, u32 number)
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&to_cm_id(ctx->cm_id)->backlog_left),
 			    SMALL_BACKLOG, "id, %s", what);
-	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->backlog_left), SMALL_BACKLOG, "context, %s", what);
+	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->backlog_left), SMALL_BACKLOG, "context, %s",
+			    what);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&ctx->unread), 0, "events, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, number_of_contexts(), 1u, "contexts, %s", what);
 	KUNIT_EXPECT_EQ_MSG(test, number_of_ids(), 1u, "ids, %s", what);
 }
 
-/* If its event does not come, the peer is refused: by the provider itself, or by a reject. */
+/* If its event is lost, the peer is rejected: by the provider itself, or by our reject. */
 static void take_a_request(struct kunit *test)
 {
 	int upcall, read;
@@ -583,7 +584,7 @@ static void take_a_request(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, fake.rejects, read && !upcall, "%s", alloc_that_failed());
 	if (!read)
 		KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
-	expect_whole_backlog(test, victim);
+	expect_free_backlog(test, victim);
 }
 
 static const enum fake_context upcall_contexts[] = {
@@ -599,7 +600,7 @@ static void a_request_without_memory(struct kunit *test)
 		fake.context = upcall_contexts[i];
 		KUNIT_EXPECT_GE(test, fail_each_allocation(test, take_a_request), 5u);
 	}
-	/* And they do come. */
+	/* Requests still arrive. */
 	for (i = 0; i < SMALL_BACKLOG; i++)
 		KUNIT_EXPECT_EQ(test, fake_request(), 0);
 	flush_workqueue(cm_wq);
@@ -607,7 +608,7 @@ static void a_request_without_memory(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, get_event(), 0);
 }
 
-/* The events of an id, in this order, each once. */
+/* Expects these events, in this order, each once, and no others. */
 static void expect_events(struct kunit *test, const u32 *events, unsigned int number)
 {
 	unsigned int i;
@@ -654,14 +655,14 @@ static int on_id(u32 number, u32 id)
 	}
 }
 
-/* A device is no process's; what ends a connection is reported to a process over its limit, too. */
+/* A device belongs to no process; events of a connection are allocated over the limit, too. */
 static void uncharged_by_design(struct kunit *test)
 {
 	KUNIT_EXPECT_GT(test, fake_uncharged, 0u);
 	fake_uncharged = 0;
 }
 
-/* The commands need no memory, and no event is lost: the worker comes again where it may sleep. */
+/* The commands allocate nothing, and no event is lost: the worker, which may sleep, tries again. */
 static void connect_and_close(struct kunit *test)
 {
 	static const u32 events[] = {
@@ -723,7 +724,7 @@ static void accept_and_close(struct kunit *test)
 	allocations_work();
 	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
-	expect_whole_backlog(test, victim);
+	expect_free_backlog(test, victim);
 }
 
 static void an_accept_without_memory(struct kunit *test)
@@ -739,7 +740,7 @@ static void an_accept_without_memory(struct kunit *test)
 	uncharged_by_design(test);
 }
 
-/* To reject, to migrate with events that wait, to read events: none of these asks for any. */
+/* A reject, a migration with queued events and GET_EVENT allocate nothing. */
 static void reject_and_migrate(struct kunit *test)
 {
 	struct rdma_ucm_join_mcast join = {};
@@ -768,12 +769,12 @@ static void reject_and_migrate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
 	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, event.id, NULL), 0);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
-	expect_whole_backlog(test, victim);
+	expect_free_backlog(test, victim);
 	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, NULL), 0);
 	allocations_work();
 }
 
-static void what_needs_no_memory(struct kunit *test)
+static void commands_that_allocate_nothing(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, fail_each_allocation(test, reject_and_migrate), 0u);
 }
@@ -801,11 +802,11 @@ static void make_a_listener(struct kunit *test)
 	allocations_work();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, !fake.listener, !!ret, "%s", alloc_that_failed());
-	/* Where only the listen has failed it may be tried again. */
+	/* If only the listen has failed, a second one works. */
 	if (ret && exists)
 		KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0), 0);
 	if (exists) {
-		expect_whole_backlog(test, cmd.id);
+		expect_free_backlog(test, cmd.id);
 		KUNIT_EXPECT_EQ(test, destroy(cmd.id, NULL), 0);
 	}
 	KUNIT_EXPECT_NULL(test, fake.listener);
@@ -822,7 +823,7 @@ static void a_listener_without_memory(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_a_listener), 5u);
 }
 
-/* A device comes, while an id listens on all of them, and goes. */
+/* A device is added while an id listens on all devices, and is removed. */
 static void add_and_remove(struct kunit *test)
 {
 	int ret;
@@ -840,10 +841,10 @@ static void add_and_remove(struct kunit *test)
 		cm_remove_one(&fake.other, fake.other_dev);
 	allocations_work();
 	KUNIT_EXPECT_NULL(test, fake.other_listener);
-	expect_whole_backlog(test, victim);
+	expect_free_backlog(test, victim);
 }
 
-static void a_device_comes_without_memory(struct kunit *test)
+static void a_device_is_added_without_memory(struct kunit *test)
 {
 	fake.other.ops = fake.device.ops;
 	fake.other.phys_port_cnt = 1;
@@ -878,26 +879,26 @@ static void a_new_device_charges_the_listening_user(struct kunit *test)
 	cm_remove_one(&fake.other, fake.other_dev);
 }
 
-static void lose_the_device(struct kunit *test)
+static void remove_bound_device(struct kunit *test)
 {
 	static const u32 events[] = { RDMA_CM_EVENT_DEVICE_REMOVAL };
 	u32 id = create(test);
 
 	KUNIT_ASSERT_EQ(test, bind(id, FAKE_LOCAL), 0);
 	allocations_fail();
-	unplug();
+	remove_device();
 	expect_events(test, events, ARRAY_SIZE(events));
 	allocations_work();
 	KUNIT_EXPECT_TRUE(test, fake.removed);
 	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
 	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
 	fake_add_devices(test, IN_PROCESS);
-	unplugged = false;
+	device_removed = false;
 }
 
-static void a_device_goes_without_memory(struct kunit *test)
+static void a_device_is_removed_without_memory(struct kunit *test)
 {
-	KUNIT_EXPECT_GE(test, fail_each_allocation(test, lose_the_device), 1u);
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, remove_bound_device), 1u);
 	uncharged_by_design(test);
 }
 
@@ -910,17 +911,17 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(an_id_moves_while_its_event_is_copied_and_ends),
 	KUNIT_CASE(a_listener_moves_while_its_event_is_copied),
 	KUNIT_CASE(a_close_sleeps_while_a_context_ends),
-	KUNIT_CASE(a_device_goes_while_an_event_is_copied),
+	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
 	KUNIT_CASE(unread_events_are_limited),
-	KUNIT_CASE(a_backlog_is_given_once),
+	KUNIT_CASE(a_second_listen_does_not_reset_the_backlog),
 	KUNIT_CASE(events_of_the_library),
 	KUNIT_CASE(a_request_without_memory),
 	KUNIT_CASE(a_connect_without_memory),
 	KUNIT_CASE(an_accept_without_memory),
-	KUNIT_CASE(what_needs_no_memory),
+	KUNIT_CASE(commands_that_allocate_nothing),
 	KUNIT_CASE(a_listener_without_memory),
-	KUNIT_CASE(a_device_comes_without_memory),
-	KUNIT_CASE(a_device_goes_without_memory),
+	KUNIT_CASE(a_device_is_added_without_memory),
+	KUNIT_CASE(a_device_is_removed_without_memory),
 	KUNIT_CASE(a_new_device_charges_the_listening_user),
 	{}
 };

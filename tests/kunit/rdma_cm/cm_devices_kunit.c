@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Devices: wildcard listeners, addition and removal, addresses, ports of the host's TCP. */
+#include "conversation.h"
+
+/* --- devices --------------------------------------------------------------- */
+
+static void listen_on_wildcard(struct kunit *test)
+{
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+
+	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_ASSERT_EQ(test, call(LISTEN), 0);
+}
+
+/*
+ * The device is removed while a request is in the queue of a wildcard listener, which has no
+ * device. The removal waits for the request, which is rejected through the device.
+ */
+static void a_queued_request_holds_its_device(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	t3_rdma_lock_handler(id);
+	handler_locked = true;
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	removing = true;
+	queue_work(system_long_wq, &removal);
+	while (!READ_ONCE(fake.removal_waits))
+		cond_resched();
+	KUNIT_EXPECT_TRUE(test, fake.removal_has_users);
+	t3_rdma_unlock_handler(id);
+	handler_locked = false;
+	flush_work(&removal);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, got.written, 0u);
+	end(test);
+}
+
+/* With two devices on one interface a request belongs to the one on which it arrived. */
+static void a_request_belongs_to_the_device_it_arrived_on(struct kunit *test)
+{
+	fake_two_devices = true;
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	KUNIT_ASSERT_NOT_NULL(test, fake.other_listener);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	expect_event(test, "request", 0, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	KUNIT_ASSERT_NOT_NULL(test, got.request);
+	KUNIT_EXPECT_PTR_EQ(test, got.request->device, &fake.device);
+	KUNIT_EXPECT_EQ(test, (int)got.request->port_num, 1);
+	end(test);
+}
+
+struct wildcard_listen {
+	const char *name;
+	bool has_other, other_in_other_netns;
+	int other_result, device_result, result;
+	unsigned int warnings;
+};
+
+static const struct wildcard_listen wildcard_listens[] = {
+	{ "both listen", true, false, 0, 0, 0, 0 },
+	{ "the port is in use on the only one", false, false, 0, -EADDRINUSE, -EADDRINUSE, 1 },
+	{ "the port is in use on one of two", true, false, 0, -EADDRINUSE, -EADDRINUSE, 1 },
+	{ "the port is in use, the other is in another namespace", true, true, 0, -EADDRINUSE,
+	  -EADDRINUSE, 1 },
+	{ "no IPv6 on one, in use on the other", true, false, -EAFNOSUPPORT, -EADDRINUSE,
+	  -EADDRINUSE, 2 },
+	{ "no IPv6 on one, the other listens", true, false, -EAFNOSUPPORT, 0, 0, 1 },
+	{ "no IPv6, the other is in another namespace", true, true, 0, -EAFNOSUPPORT, 0, 1 },
+	{ "no IPv6 on both", true, false, -EAFNOSUPPORT, -EAFNOSUPPORT, 0, 2 },
+	{ "no IPv6 on one, no memory on the other", true, false, -EAFNOSUPPORT, -ENOMEM,
+	  -ENOMEM, 2 },
+	{ "no memory on one, the other listens", true, false, -ENOMEM, 0, 0, 1 },
+};
+
+static void wildcard_listen_name(const struct wildcard_listen *wildcard, char *name)
+{
+	strscpy(name, wildcard->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wildcard_listen, wildcard_listens, wildcard_listen_name);
+
+/* The results of the devices, and the result of the listen on all of them. */
+static void a_wildcard_listen(struct kunit *test)
+{
+	const struct wildcard_listen *wildcard = test->param_value;
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+
+	fake_two_devices = wildcard->has_other;
+	begin(test, IN_PROCESS);
+	fake.other_in_other_netns = wildcard->other_in_other_netns;
+	fake.other_listen_error = wildcard->other_result;
+	fake.listen_error = wildcard->device_result;
+	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), wildcard->result);
+	KUNIT_EXPECT_EQ(test, !!fake.listener, !wildcard->result && !wildcard->device_result);
+	KUNIT_EXPECT_EQ(test, !!fake.other_listener, wildcard->has_other && !wildcard->result &&
+			!wildcard->other_in_other_netns && !wildcard->other_result);
+	KUNIT_EXPECT_EQ(test, fake.warnings, wildcard->warnings);
+	end(test);
+}
+
+/* A program can repeat its listen. That a device has no IPv6 is logged once. */
+static void a_device_without_ipv6_is_logged_once(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.listen_error = -EAFNOSUPPORT;
+	listen_on_wildcard(test);
+	listener = NULL;
+	destroy(&id);
+	id = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
+	end(test);
+}
+
+/* A device that is added and refuses is logged. The listener stays on the first device. */
+static void a_new_device_refuses_a_listener(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	fake.other_listen_error = -ENOMEM;
+	fake_add(test, &fake.other);
+	fake_two_devices = true;
+	KUNIT_EXPECT_NULL(test, fake.other_listener);
+	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	expect_event(test, "request", 0, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	end(test);
+}
+
+/* As in-tree: the listen succeeds, and the listener gets the device that is added later. */
+static void a_wildcard_listen_without_a_device(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	removing = true;
+	fake_remove_device(NULL);
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	fake_add(test, &fake.device);
+	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
+	removing = false;
+	fake.removed = false;
+	end(test);
+}
+
+/* A device whose removal begins during the listen does not count. */
+static void a_device_is_removed_during_a_wildcard_listen(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.point = "cm_listen_next_device";
+	fake.at_point = remove_device;
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	end(test);
+}
+
+/* --- addresses ------------------------------------------------------------- */
+
+/* A lookup that fails binds the id to no interface, as the next one may find another route. */
+static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
+{
+	struct rdma_dev_addr *dev_addr;
+
+	begin(test, IN_PROCESS);
+	dev_addr = &id->route.addr.dev_addr;
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	fake_lookup_done(-ETIMEDOUT);
+	expect_event(test, "failed", 0, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	fake.no_rdma_device = true;
+	fake.gid_attr.gid.raw[0] = 1;
+	fake_lookup_done(0);
+	expect_event(test, "no device", 0, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
+	fake.no_rdma_device = false;
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	fake_lookup_done(0);
+	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	KUNIT_EXPECT_NE(test, dev_addr->bound_dev_if, 0);
+	end(test);
+}
+
+/* --- ports of the host's TCP ------------------------------------------------ */
+
+/* With reserve_tcp_ports a provider with sockets of its own can bind the port of the id. */
+static void a_provider_with_sockets_listens(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	reserve_tcp_ports = true;
+	fake.has_sockets = true;
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
+	end(test);
+}
+
+static void a_provider_with_sockets_connects(struct kunit *test)
+{
+	static const struct conversation ready = { "ready", {
+		S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR), S(ROUTE), S(GOT_ROUTE) } };
+
+	begin(test, IN_PROCESS);
+	reserve_tcp_ports = true;
+	fake.has_sockets = true;
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	run(test, &ready);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
+	end(test);
+}
+
+static struct kunit_case cm_devices_cases[] = {
+	KUNIT_CASE(a_queued_request_holds_its_device),
+	KUNIT_CASE(a_request_belongs_to_the_device_it_arrived_on),
+	KUNIT_CASE_PARAM(a_wildcard_listen, wildcard_listen_gen_params),
+	KUNIT_CASE(a_device_without_ipv6_is_logged_once),
+	KUNIT_CASE(a_new_device_refuses_a_listener),
+	KUNIT_CASE(a_wildcard_listen_without_a_device),
+	KUNIT_CASE(a_device_is_removed_during_a_wildcard_listen),
+	KUNIT_CASE(a_failed_lookup_binds_to_no_interface),
+	KUNIT_CASE(a_provider_with_sockets_listens),
+	KUNIT_CASE(a_provider_with_sockets_connects),
+	{}
+};
+
+static struct kunit_suite cm_devices_suite = {
+	.name = "t3_rdma_cm_devices",
+	.init = conversation_init,
+	.exit = conversation_exit,
+	.test_cases = cm_devices_cases,
+};
+
+kunit_test_suites(&cm_devices_suite);
+
+MODULE_LICENSE("GPL");

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The reference of a connection on its QP. */
+#include "conversation.h"
+
+struct qp_race {
+	const char *name;
+	void (*at_point)(void);
+	bool passive, untracked;
+};
+
+static const struct qp_race qp_races[] = {
+	{ "connect, destroy", fake_destroy_qp, false, false },
+	{ "connect, close", fake_close_verbs, false, false },
+	{ "accept, destroy", fake_destroy_qp, true, false },
+	{ "accept, close", fake_close_verbs, true, false },
+	{ "connect, destroy, not tracked", fake_destroy_qp, false, true },
+	{ "accept, destroy, not tracked", fake_destroy_qp, true, true },
+};
+
+/* Points that each call reaches: only with a QP that is tracked, and with any. */
+static const char *const points_of_tracked[] = { "cm_qp_found", "cm_qp_held" };
+
+static const char *const points_of_connect[] = {
+	"cm_qp_entry_held", "cm_connect_provider", "cm_connect_called",
+};
+
+static const char *const points_of_accept[] = {
+	"cm_qp_entry_held", "cm_accept_provider", "cm_accept_called",
+};
+
+static void qp_race_name(const struct qp_race *race, char *name)
+{
+	strscpy(name, race->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(qp_race, qp_races, qp_race_name);
+
+static void qp_destroyed_at(struct kunit *test, const struct qp_race *race, const char *point)
+{
+	int ret;
+
+	id_kind = PROCESS_IDS;
+	begin(test, IN_PROCESS);
+	fake.untracked = race->untracked;
+	run_shorthand(test, race->passive ? REQUESTED : READY);
+	fake.at_point = race->at_point;
+	fake.point = point;
+	ret = call(race->passive ? ACCEPT : CONNECT);
+	KUNIT_EXPECT_NULL_MSG(test, fake.point, "the call did not come to %s", point);
+	KUNIT_EXPECT_FALSE_MSG(test, fake.qp_used_after_free, "%s", point);
+	if (ret) {
+		KUNIT_EXPECT_EQ_MSG(test, ret, -EINVAL, "%s", point);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 0, "%s", point);
+	} else {
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 1, "%s", point);
+		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_freed, "%s", point);
+	}
+	if (!race->untracked)
+		KUNIT_EXPECT_FALSE_MSG(test, fake.qp_not_found, "%s", point);
+	end(test);
+}
+
+/*
+ * E9. A process destroys a QP while another thread connects it. No reference is taken on a QP that
+ * was freed; and if the QP is tracked, the provider never looks for one that was freed.
+ */
+static void a_qp_is_destroyed_during_connect(struct kunit *test)
+{
+	const struct qp_race *race = test->param_value;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(points_of_tracked) && !race->untracked; i++)
+		qp_destroyed_at(test, race, points_of_tracked[i]);
+	for (i = 0; i < ARRAY_SIZE(points_of_connect); i++)
+		qp_destroyed_at(test, race, race->passive ? points_of_accept[i] :
+							   points_of_connect[i]);
+}
+
+/* The id takes a reference on a QP that resource tracking lacks, too. */
+static void a_qp_that_is_not_tracked(struct kunit *test)
+{
+	id_kind = PROCESS_IDS;
+	begin(test, IN_PROCESS);
+	fake.untracked = true;
+	run_shorthand(test, READY);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
+	KUNIT_EXPECT_EQ(test, fake_report(FAKE_REPLY, 0), 0);
+	KUNIT_EXPECT_EQ(test, call(DISCONNECT), 0);
+	KUNIT_EXPECT_EQ(test, fake.closes, 1u);
+	end(test);
+}
+
+/* A process can guess numbers: it must not connect QPs of modules or of other users. */
+static void a_process_connects_its_own_qps(struct kunit *test)
+{
+	struct task_struct *other_task = kunit_kzalloc(test, sizeof(*other_task), GFP_KERNEL);
+	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, other_task);
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cred->uid = KUIDT_INIT(1000);
+	rcu_assign_pointer(other_task->real_cred, cred);
+	id_kind = PROCESS_IDS;
+	begin(test, IN_PROCESS);
+	run_shorthand(test, READY);
+	fake.qp.res.task = other_task;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	fake.qp.uobject = NULL;
+	fake.qp.res.task = NULL;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+	fake_assign_qp_to_process();
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	end(test);
+}
+
+static struct kunit_case cm_qp_cases[] = {
+	KUNIT_CASE_PARAM(a_qp_is_destroyed_during_connect, qp_race_gen_params),
+	KUNIT_CASE(a_qp_that_is_not_tracked),
+	KUNIT_CASE(a_process_connects_its_own_qps),
+	{}
+};
+
+static struct kunit_suite cm_qp_suite = {
+	.name = "t3_rdma_cm_qp",
+	.init = conversation_init,
+	.exit = conversation_exit,
+	.test_cases = cm_qp_cases,
+};
+
+kunit_test_suites(&cm_qp_suite);
+
+MODULE_LICENSE("GPL");
