@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * An id of t3_rdma_cm as spin sees it, around the table that the kernel runs (table.pml is made from it). It has what it has in the
- * kernel: a queue with a place per kind of event, a worker that hands events to the consumer's handler, and calls that may come at any
- * time. The models say who provides (provider_close(), provider_abort(), provider_refuse(), provider_unlisten(), provider_connect(),
- * provider_accept()) and what consumers do.
+ * An id of t3_rdma_cm, around the state table that the kernel runs (table.pml is made from it). As in the kernel, it has a queue with a
+ * slot per kind of event, a worker that reports events to the consumer's handler, and calls that may come at any time. The models define
+ * the provider (provider_close(), provider_abort(), provider_reject(), provider_unlisten(), provider_connect(), provider_accept()) and the
+ * consumers.
  *
- * Asserted here: a place in the queue is always free when its event comes; all that comes is foreseen; ESTABLISHED is told once; nothing
- * is told after the end, nor after destroy; a QP reference is not taken twice.
+ * Asserted here: the slot of an event is free when it comes; the state takes every event that comes; ESTABLISHED is reported once; nothing
+ * is reported after the end of a connection, nor after destroy; a QP reference is not taken twice.
  */
 #include "table.pml"
 
@@ -20,16 +20,16 @@
 typedef Id {
 	byte state;
 	bool qp;		/* a reference is held */
-	bool qpless;		/* its consumer never asked for attributes of a QP */
+	bool qpless;		/* its consumer never queried attributes of a QP */
 	bool handler_mutex;
 	bool taken[SLOTS];
-	/* What its consumer does, and what it was told. */
+	/* What its consumer does, and what was reported to it. */
 	bool calling;		/* is in a call */
-	bool leaving;		/* its handler said that the id is to be destroyed */
+	bool handler_failed;	/* its handler returned non-zero: the id is destroyed */
 	bool established;
 	bool ended;
-	bool told_removal;
-	bool gone		/* destroyed: the handler must not run any more */
+	bool removal_reported;
+	bool destroyed		/* the handler must not run any more */
 };
 Id id[IDS];
 chan queue[IDS] = [SLOTS] of { byte, byte };
@@ -41,10 +41,10 @@ inline post_to(queue_of, about, place, what) {
 }
 #define post(i, slot, what) post_to(i, i, slot, what)
 
-/* cm_fsm_apply(): what the table says, and, if it takes the event, the new state. */
+/* cm_fsm_apply(): looks up the cell and, if the state takes the event, sets the new state. */
 byte r_id, r_event;
 int r_cell;
-inline take_step(i, what) {
+inline fsm_apply(i, what) {
 	r_id = i;
 	r_event = what;
 	c_code { now.r_cell = cells[now.id[now.r_id].state][now.r_event]; };
@@ -56,83 +56,83 @@ inline take_step(i, what) {
 	r_cell = 0
 }
 
-#define ACTS (DO_UNLISTEN | DO_CLOSE | DO_ABORT | DO_REFUSE | DO_DROP_QP)
+#define ACT_CALLS (ACT_UNLISTEN | ACT_CLOSE | ACT_ABORT | ACT_REJECT | ACT_DROP_QP)
 
-/* Actions of a step but what is told. Anything may happen between the step and them. */
-inline act(i) {
+/* cm_run_actions(). Other processes may run between the change of the state and the actions. */
+inline run_actions(i) {
 	if
-	:: acts & ACTS -> atomic {
+	:: acts & ACT_CALLS -> atomic {
 		if
-		:: acts & DO_UNLISTEN -> provider_unlisten(i)
-		:: acts & DO_CLOSE && id[i].qp -> provider_close(i)
-		:: acts & DO_ABORT && id[i].qp -> provider_abort(i)
-		:: acts & DO_REFUSE -> provider_refuse(i)
+		:: acts & ACT_UNLISTEN -> provider_unlisten(i)
+		:: acts & ACT_CLOSE && id[i].qp -> provider_close(i)
+		:: acts & ACT_ABORT && id[i].qp -> provider_abort(i)
+		:: acts & ACT_REJECT -> provider_reject(i)
 		:: else
 		fi;
 		if
-		:: acts & DO_DROP_QP -> id[i].qp = false
+		:: acts & ACT_DROP_QP -> id[i].qp = false
 		:: else
 		fi }
 	:: else
 	fi
 }
 
-inline tell(i) {
+inline report(i) {
 	d_step {
-		assert(!id[i].gone);
-		assert(!id[i].told_removal);
+		assert(!id[i].destroyed);
+		assert(!id[i].removal_reported);
 		if
-		:: acts & DO_TELL_REMOVAL -> id[i].told_removal = true
+		:: acts & ACT_REPORT_REMOVAL -> id[i].removal_reported = true
 		:: else ->
 			assert(!id[i].ended);
 			if
-			:: acts & (DO_TELL_ESTABLISHED | DO_TELL_RESPONSE) ->
+			:: acts & (ACT_REPORT_ESTABLISHED | ACT_REPORT_RESPONSE) ->
 				assert(!id[i].established); id[i].established = true
-			:: acts & (DO_TELL_FAILED | DO_TELL_DISCONNECTED) -> id[i].ended = true
+			:: acts & (ACT_REPORT_FAILED | ACT_REPORT_DISCONNECTED) -> id[i].ended = true
 			:: else
 			fi
 		fi
 	}
 }
 
-#define TOLD (DO_TELL_REQUEST | DO_TELL_RESPONSE | DO_TELL_ESTABLISHED | DO_TELL_FAILED | DO_TELL_DISCONNECTED | DO_TELL_REMOVAL)
+#define REPORTS (ACT_REPORT_REQUEST | ACT_REPORT_RESPONSE | ACT_REPORT_ESTABLISHED | ACT_REPORT_FAILED | ACT_REPORT_DISCONNECTED | ACT_REPORT_REMOVAL)
 
-/* cm_id_destroy(): by DESTROY, or by a handler that answered non-zero. */
-inline end_id(i) {
-	atomic { take_step(i, E_DESTROY) };
+/* cm_id_destroy(): by DESTROY, or after a handler that returned non-zero. */
+inline destroy_id(i) {
+	atomic { fsm_apply(i, EV_DESTROY) };
 	if
-	:: legal -> act(i); id[i].gone = true
+	:: legal -> run_actions(i); id[i].destroyed = true
 	:: else
 	fi
 }
 
-/* The handler's answer: it may say that the id is to end, unless its consumer is in a call; then it calls no more. */
-inline answer(i) {
+/* The handler may return non-zero, unless its consumer is in a call. Then the consumer makes no more calls. */
+inline handler_returns(i) {
 	if
 	:: true
-	:: atomic { !id[i].gone && !id[i].calling -> id[i].leaving = true }; end_id(i)
+	:: atomic { !id[i].destroyed && !id[i].calling -> id[i].handler_failed = true }; destroy_id(i)
 	fi
 }
 
-/* cm_handle() */
-inline handle(i) {
-	act(i);
+/* cm_event_finish() */
+inline finish_event(i) {
+	run_actions(i);
 	if
-	:: acts & TOLD -> tell(i); answer(i)
+	:: acts & REPORTS -> report(i); handler_returns(i)
 	:: else
 	fi
 }
 
 /* Calls of consumers. */
 inline connect(i) {
-	atomic { take_step(i, E_CONNECT) };
+	atomic { fsm_apply(i, EV_CONNECT) };
 	if
 	:: legal ->
 		atomic { assert(!id[i].qp); id[i].qp = true };
 		atomic { provider_connect(i, failed) };
 		if
-		:: failed -> atomic { take_step(i, E_CONNECT_FAILED) }; act(i)
-		:: else -> owed = true
+		:: failed -> atomic { fsm_apply(i, EV_CONNECT_FAILED) }; run_actions(i)
+		:: else -> pending = true
 		fi
 	:: else
 	fi
@@ -140,15 +140,15 @@ inline connect(i) {
 
 inline accept(i) {
 	if
-	:: id[i].state == S_REQUESTED ->
+	:: id[i].state == ST_REQUESTED ->
 		atomic { assert(!id[i].qp); id[i].qp = true };
-		atomic { take_step(i, E_ACCEPT) };
+		atomic { fsm_apply(i, EV_ACCEPT) };
 		if
 		:: legal ->
 			atomic { provider_accept(i, failed) };
 			if
-			:: failed -> atomic { take_step(i, E_ACCEPT_FAILED) }; act(i)
-			:: else -> owed = true
+			:: failed -> atomic { fsm_apply(i, EV_ACCEPT_FAILED) }; run_actions(i)
+			:: else -> pending = true
 			fi
 		:: else -> id[i].qp = false
 		fi
@@ -159,8 +159,8 @@ inline accept(i) {
 inline destroy(i) {
 	atomic { !id[i].handler_mutex -> id[i].handler_mutex = true };
 	if
-	:: !id[i].gone -> end_id(i)
-	:: else		/* its handler did */
+	:: !id[i].destroyed -> destroy_id(i)
+	:: else		/* its handler has failed */
 	fi;
 	id[i].handler_mutex = false
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * One id, the connecting or the asked one, and everybody else at their worst. The provider says whatever its contract allows, whenever
- * it likes: so it stands for every peer, and for a wire that loses, delays and crosses messages. What it says inside our calls, or
- * beside them, is in there too. The device may go at any time.
+ * One id, active or passive, with every behaviour of the others. The provider reports any event that its contract allows, at any time: so
+ * it covers every peer, and a wire that loses, delays and reorders messages. Its events also come inside our calls, or in parallel to them.
+ * The device may be removed at any time.
  *
- * Beside what id.pml asserts: no QP reference is kept. A state in which somebody waits for ever is a deadlock, which spin reports: a
- * consumer that waits for its connection's last event, a device that waits for its last user.
+ * In addition to id.pml this asserts that no QP reference is left. Spin reports a wait without an end as a deadlock: a consumer that waits
+ * for the last event of its connection, a removal that waits for the last user of the device.
  */
 #define IDS 1
 #include "id.pml"
 
 /* The provider. */
-#define P_NONE 0	/* knows nothing; owes nothing */
-#define P_ASKED 1	/* told of a request; the peer may have given up by now */
-#define P_OWES 2	/* a reply, or CLOSE */
-#define P_OPEN 3	/* owes CLOSE */
+#define P_NONE 0	/* has no connection */
+#define P_REQUESTED 1	/* has reported a request; the peer may have given up by now */
+#define P_PENDING 2	/* is going to report a reply or ESTABLISHED, or CLOSE */
+#define P_OPEN 3	/* is going to report CLOSE */
 byte provider = P_NONE;
-bool peer_closed;	/* it said so */
+bool peer_closed;	/* it has reported PEER_CLOSE */
 bool connecting;
 
 inline provider_over() {
-	post(0, SLOT_CLOSE, E_CLOSE);
+	post(0, SLOT_CLOSE, EV_CLOSE);
 	provider = P_NONE
 }
 
@@ -40,7 +40,7 @@ inline provider_abort(i) {
 	fi
 }
 
-inline provider_refuse(i) {
+inline provider_reject(i) {
 	provider = P_NONE
 }
 
@@ -48,39 +48,39 @@ inline provider_unlisten(i) {
 	assert(false)
 }
 
-/* The reply may come inside the call too: the_provider() runs whenever it is P_OWES. */
+/* The reply may come inside the call too: the_provider() runs whenever it is P_PENDING. */
 inline provider_connect(i, failed) {
 	if
 	:: failed = true
-	:: failed = false; provider = P_OWES
+	:: failed = false; provider = P_PENDING
 	fi
 }
 
 inline provider_accept(i, failed) {
 	if
 	:: failed = true; provider = P_NONE
-	:: failed = false; post(0, SLOT_OPEN, E_ESTABLISHED); provider = P_OPEN
+	:: failed = false; post(0, SLOT_OPEN, EV_ESTABLISHED); provider = P_OPEN
 	:: failed = false; provider_over()
-	:: failed = false; provider = P_OWES
+	:: failed = false; provider = P_PENDING
 	fi
 }
 
 proctype the_provider() {
 end:	do
-	:: atomic { id[0].state == S_IDLE && provider == P_NONE && !connecting -> post(0, SLOT_REQUEST, E_REQUEST); provider = P_ASKED }
-	:: atomic { provider == P_OWES && connecting ->
+	:: atomic { id[0].state == ST_IDLE && provider == P_NONE && !connecting -> post(0, SLOT_REQUEST, EV_REQUEST); provider = P_REQUESTED }
+	:: atomic { provider == P_PENDING && connecting ->
 		if
-		:: id[0].qpless -> post(0, SLOT_OPEN, E_REPLY_OK_QPLESS); provider = P_OPEN
-		:: !id[0].qpless -> post(0, SLOT_OPEN, E_REPLY_OK); provider = P_OPEN
-		:: post(0, SLOT_OPEN, E_REPLY_FAILED); provider = P_NONE
+		:: id[0].qpless -> post(0, SLOT_OPEN, EV_REPLY_OK_QPLESS); provider = P_OPEN
+		:: !id[0].qpless -> post(0, SLOT_OPEN, EV_REPLY_OK); provider = P_OPEN
+		:: post(0, SLOT_OPEN, EV_REPLY_FAILED); provider = P_NONE
 		:: provider_over()	/* instead of a reply */
 		fi }
-	:: atomic { provider == P_OWES && !connecting ->
+	:: atomic { provider == P_PENDING && !connecting ->
 		if
-		:: post(0, SLOT_OPEN, E_ESTABLISHED); provider = P_OPEN
+		:: post(0, SLOT_OPEN, EV_ESTABLISHED); provider = P_OPEN
 		:: provider_over()
 		fi }
-	:: atomic { provider == P_OPEN && !peer_closed -> peer_closed = true; post(0, SLOT_PEER_CLOSE, E_PEER_CLOSE) }
+	:: atomic { provider == P_OPEN && !peer_closed -> peer_closed = true; post(0, SLOT_PEER_CLOSE, EV_PEER_CLOSE) }
 	:: atomic { provider == P_OPEN -> provider_over() }
 	od
 }
@@ -90,40 +90,40 @@ proctype worker() {
 end:	do
 	:: atomic { nempty(queue[0]) && !id[0].handler_mutex -> id[0].handler_mutex = true };
 		do
-		:: atomic { queue[0]?slot, event -> id[0].taken[slot] = false; take_step(0, event); assert(legal) };
-			handle(0);
+		:: atomic { queue[0]?slot, event -> id[0].taken[slot] = false; fsm_apply(0, event); assert(legal) };
+			finish_event(0);
 			d_step { legal = false; acts = 0; slot = 0; event = 0 }
 		:: atomic { empty(queue[0]) -> id[0].handler_mutex = false; break }
 		od
 	od
 }
 
-#define BEGUN (connecting || id[0].state != S_IDLE)
+#define BEGUN (connecting || id[0].state != ST_IDLE)
 
-/* Any call at any time; at last it destroys, and before that may wait for the end of what it began. */
+/* Any call at any time. At the end it destroys the id, and before that may wait for the end of its connection. */
 proctype consumer() {
-	bool legal, failed; int acts; bool owed = false;
+	bool legal, failed; int acts; bool pending = false;
 	do
-	:: atomic { !id[0].gone && !id[0].leaving && BEGUN -> id[0].calling = true };
+	:: atomic { !id[0].destroyed && !id[0].handler_failed && BEGUN -> id[0].calling = true };
 		if
 		:: connecting -> connect(0)
 		:: !connecting -> accept(0)
-		:: atomic { take_step(0, E_DISCONNECT) }; act(0)
-		:: atomic { take_step(0, E_ESTABLISH) }; act(0)
-		:: atomic { take_step(0, E_REJECT) }; act(0); owed = owed && !legal	/* closed by our own word */
+		:: atomic { fsm_apply(0, EV_DISCONNECT) }; run_actions(0)
+		:: atomic { fsm_apply(0, EV_ESTABLISH) }; run_actions(0)
+		:: atomic { fsm_apply(0, EV_REJECT) }; run_actions(0); pending = pending && !legal	/* closed by our own call */
 		fi;
 		d_step { legal = false; failed = false; acts = 0; id[0].calling = false }
-	:: owed -> (id[0].ended || id[0].told_removal || id[0].gone); break
+	:: pending -> (id[0].ended || id[0].removal_reported || id[0].destroyed); break
 	:: BEGUN -> break
 	od;
 	destroy(0)
 }
 
-/* A device goes: its id is told, and it waits until nobody needs it. */
-#define FREED (id[0].state == S_DYING && provider == P_NONE && empty(queue[0]) && !id[0].handler_mutex)
+/* cm_remove_one(): posts the removal to the id, and waits until the id is freed. */
+#define FREED (id[0].state == ST_DESTROYING && provider == P_NONE && empty(queue[0]) && !id[0].handler_mutex)
 
 proctype remover() {
-end:	atomic { id[0].state != S_IDLE && id[0].state != S_DYING -> post(0, SLOT_REMOVE, E_REMOVE) };
+end:	atomic { id[0].state != ST_IDLE && id[0].state != ST_DESTROYING -> post(0, SLOT_REMOVE, EV_REMOVE) };
 	FREED;
 	assert(!id[0].qp)
 }
@@ -131,8 +131,8 @@ end:	atomic { id[0].state != S_IDLE && id[0].state != S_DYING -> post(0, SLOT_RE
 init {
 	atomic {
 		if
-		:: connecting = true; id[0].state = S_ROUTE_RESOLVED
-		:: connecting = false; id[0].state = S_IDLE
+		:: connecting = true; id[0].state = ST_ROUTE_RESOLVED
+		:: connecting = false; id[0].state = ST_IDLE
 		fi;
 		if
 		:: id[0].qpless = connecting
@@ -146,6 +146,6 @@ init {
 		:: true
 		fi
 	};
-end:	FREED && id[0].gone;		/* or no request ever came */
+end:	FREED && id[0].destroyed;		/* or no request ever came */
 	assert(!id[0].qp)
 }

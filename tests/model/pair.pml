@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Two machines: an id that connects, a listener, the id that it makes of the request, and a wire between their providers. What one side
- * does is what the other is told, so this shows what one.pml cannot: that a connection which one side ends also ends for the other, that
- * nobody keeps half of one, and what becomes of a request whose listener, or whose listener's device, goes.
+ * Two machines: an id that connects, a listener, the id of its connect request, and a wire between the two providers. The actions of one
+ * side are the events of the other. So this shows what one.pml cannot: that a connection which ends on one side also ends on the other,
+ * that no side keeps half of one, and what happens to a request whose listener is destroyed or whose device is removed.
  *
- * Messages of both directions cross freely. The wire may break at any time: all that is under way is lost, and each provider gives up
- * when it likes. Without that no provider says anything that it was not told by the other side.
+ * Messages of both directions cross freely. The wire may break at any time: then all messages on it are lost, and each provider gives up
+ * at any time. Otherwise a provider reports nothing but what the other side has sent.
  *
- * A call, an event that a worker handles, a message that a provider takes: each is one step here. What may happen in the middle of them
- * is in one.pml.
+ * A call, the handling of an event by a worker, and the receipt of a message by a provider are one atomic step each. one.pml covers what
+ * happens in the middle of them.
  *
- * A device goes when nothing holds it any more, as cm_dev.users counts: an id from the moment it is attached until it is freed, and a
- * listener while its provider has it. Nobody may call a provider whose device has gone: asserted in each call.
+ * A device is removed when its last user has gone, as in cm_dev.users: an id from attaching until it is freed, and a listener while its
+ * provider has it. Each call asserts that the device of its provider has not been removed.
  *
- * CALLS: how often each consumer may call beside connect, accept and destroy. GOES: whose device goes, A or B; undefined: nobody's.
- * ATTACHED_BY_WORKER: a request holds its device only when the listener's worker has come to it, as it once was; check-faults wants that
- * found.
+ * CALLS: how often each consumer may call, besides connect, accept and destroy. GOES: the side whose device is removed, A or B; undefined:
+ * none. ATTACHED_BY_WORKER: a fault for check-faults: a request holds its device only after the listener's worker has handled it.
  */
 #define IDS 3
 #define A 0		/* connects */
-#define B 1		/* is asked */
+#define B 1		/* accepts */
 #define L 2		/* listens */
 #include "id.pml"
 
@@ -27,10 +26,10 @@
 #define CALLS 1
 #endif
 
-#define P_NONE 0	/* knows nothing; owes nothing */
-#define P_ASKED 1	/* told of a request; the peer may have given up by now */
-#define P_OWES 2	/* a reply, or CLOSE */
-#define P_OPEN 3	/* owes CLOSE */
+#define P_NONE 0	/* has no connection */
+#define P_REQUESTED 1	/* has reported a request; the peer may have given up by now */
+#define P_PENDING 2	/* is going to report a reply, or CLOSE */
+#define P_OPEN 3	/* is going to report CLOSE */
 byte provider[IDS];
 bool fin_sent[2], fin_seen[2];
 bool listens;		/* the provider of B has a listener */
@@ -38,12 +37,12 @@ bool removing[2];
 bool attached[2];	/* the id holds its device */
 bool removed[2];	/* the device has gone */
 #define DEVICE_OF(i) (i == A -> A : B)
-bool asked;		/* the request has reached a listener's queue */
-bool known;		/* the listener's consumer was told of it */
+bool requested;		/* the request has reached a listener's queue */
+bool known;		/* it was reported to the listener's consumer */
 
 #define M_REQUEST 1
 #define M_ACCEPT 2
-#define M_REFUSE 3
+#define M_REJECT 3
 #define M_FIN 4
 #define M_RESET 5
 chan wire[2] = [3] of { byte };		/* to A, to B */
@@ -57,7 +56,7 @@ inline send(i, what) {
 }
 
 inline provider_over(i) {
-	post(i, SLOT_CLOSE, E_CLOSE);
+	post(i, SLOT_CLOSE, EV_CLOSE);
 	provider[i] = P_NONE
 }
 
@@ -77,10 +76,10 @@ inline provider_abort(i) {
 	fi
 }
 
-inline provider_refuse(i) {
+inline provider_reject(i) {
 	assert(i == B);
 	assert(!removed[B]);
-	send(B, M_REFUSE);
+	send(B, M_REJECT);
 	provider[B] = P_NONE
 }
 
@@ -93,7 +92,7 @@ inline provider_unlisten(i) {
 inline provider_connect(i, failed) {
 	assert(!removed[DEVICE_OF(i)]);
 	send(i, M_REQUEST);
-	provider[i] = P_OWES;
+	provider[i] = P_PENDING;
 	failed = false
 }
 
@@ -102,59 +101,59 @@ inline provider_accept(i, failed) {
 	assert(!removed[DEVICE_OF(i)]);
 	if
 	:: broken -> failed = true; provider[i] = P_NONE
-	:: else -> send(i, M_ACCEPT); post(i, SLOT_OPEN, E_ESTABLISHED); provider[i] = P_OPEN; failed = false
+	:: else -> send(i, M_ACCEPT); post(i, SLOT_OPEN, EV_ESTABLISHED); provider[i] = P_OPEN; failed = false
 	fi
 }
 
-/* cm_listener_upcall(): in the provider, which has the listener, and so the device, at that moment. */
+/* cm_listener_upcall(): called by the provider, which has the listener, and so the device. */
 inline request_arrives() {
 #ifndef ATTACHED_BY_WORKER
 	attached[B] = true;
 #endif
-	post_to(L, B, SLOT_REQUEST, E_REQUEST);
-	provider[B] = P_ASKED;
-	asked = true
+	post_to(L, B, SLOT_REQUEST, EV_REQUEST);
+	provider[B] = P_REQUESTED;
+	requested = true
 }
 
-/* What comes over the wire, and what its end brings about. */
+/* Messages from the wire, and the end of the wire. */
 proctype the_provider(byte i) {
-	byte said;
+	byte message;
 end:	do
-	:: atomic { wire[i]?said ->
+	:: atomic { wire[i]?message ->
 		if
-		:: said == M_REQUEST && listens -> request_arrives()
-		:: said == M_REQUEST && !listens -> send(B, M_REFUSE)
-		:: said == M_ACCEPT && provider[i] == P_OWES ->
+		:: message == M_REQUEST && listens -> request_arrives()
+		:: message == M_REQUEST && !listens -> send(B, M_REJECT)
+		:: message == M_ACCEPT && provider[i] == P_PENDING ->
 			if
-			:: id[i].qpless -> post(i, SLOT_OPEN, E_REPLY_OK_QPLESS)
-			:: else -> post(i, SLOT_OPEN, E_REPLY_OK)
+			:: id[i].qpless -> post(i, SLOT_OPEN, EV_REPLY_OK_QPLESS)
+			:: else -> post(i, SLOT_OPEN, EV_REPLY_OK)
 			fi;
 			provider[i] = P_OPEN
-		:: said == M_REFUSE && provider[i] == P_OWES -> post(i, SLOT_OPEN, E_REPLY_FAILED); provider[i] = P_NONE
-		/* The other side closes: so does this one, at its leisure. */
-		:: said == M_FIN && provider[i] == P_OPEN -> fin_seen[i] = true;
+		:: message == M_REJECT && provider[i] == P_PENDING -> post(i, SLOT_OPEN, EV_REPLY_FAILED); provider[i] = P_NONE
+		/* The other side closes, so this one closes, too. */
+		:: message == M_FIN && provider[i] == P_OPEN -> fin_seen[i] = true;
 			if
-			:: !fin_sent[i] -> post(i, SLOT_PEER_CLOSE, E_PEER_CLOSE); fin_sent[i] = true; send(i, M_FIN)
+			:: !fin_sent[i] -> post(i, SLOT_PEER_CLOSE, EV_PEER_CLOSE); fin_sent[i] = true; send(i, M_FIN)
 			:: else
 			fi
-		:: said == M_RESET && provider[i] == P_OPEN -> provider_over(i)
-		:: else		/* for who is not there any more */
+		:: message == M_RESET && provider[i] == P_OPEN -> provider_over(i)
+		:: else		/* the connection has ended */
 		fi;
-		said = 0 }
+		message = 0 }
 	:: atomic { provider[i] == P_OPEN && fin_sent[i] && fin_seen[i] -> provider_over(i) }
-	:: atomic { broken && provider[i] == P_OWES -> post(i, SLOT_OPEN, E_REPLY_FAILED); provider[i] = P_NONE }
-	:: atomic { broken && provider[i] == P_OWES -> provider_over(i) }
+	:: atomic { broken && provider[i] == P_PENDING -> post(i, SLOT_OPEN, EV_REPLY_FAILED); provider[i] = P_NONE }
+	:: atomic { broken && provider[i] == P_PENDING -> provider_over(i) }
 	:: atomic { broken && provider[i] == P_OPEN -> provider_over(i) }
 	od
 }
 
-/* cm_request_deliver(): in the listener's worker. The listener may be one of all devices: then it does not go with this one. */
+/* cm_request_deliver(): by the listener's worker. A wildcard listener stays when the device of the request is removed. */
 inline handle_request() {
-	take_step(B, E_REQUEST);
+	fsm_apply(B, EV_REQUEST);
 	assert(legal);
 	if
-	:: id[L].state != S_LISTENING || removing[B] -> end_id(B)
-	:: else -> attached[B] = true; known = true; tell(B); answer(B)
+	:: id[L].state != ST_LISTENING || removing[B] -> destroy_id(B)
+	:: else -> attached[B] = true; known = true; report(B); handler_returns(B)
 	fi
 }
 
@@ -163,24 +162,24 @@ proctype worker(byte i) {
 end:	do
 	:: atomic { queue[i]?slot, event ->
 		if
-		:: event == E_REQUEST -> id[B].taken[slot] = false; handle_request()
-		:: else -> id[i].taken[slot] = false; take_step(i, event); assert(legal); handle(i)
+		:: event == EV_REQUEST -> id[B].taken[slot] = false; handle_request()
+		:: else -> id[i].taken[slot] = false; fsm_apply(i, event); assert(legal); finish_event(i)
 		fi;
 		legal = false; acts = 0; slot = 0; event = 0 }
 	od
 }
 
-#define TOLD_END(i) (id[i].ended || id[i].told_removal || id[i].gone)
+#define END_REPORTED(i) (id[i].ended || id[i].removal_reported || id[i].destroyed)
 
 /*
- * Connects or accepts, may do something else, and destroys. Before that it may wait for the end, if it is sure to come: because it
- * disconnected, or because the other side has gone.
+ * Connects or accepts, may make other calls, and destroys the id. Before that it may wait for the end of the connection, if that is sure to
+ * come: after its own disconnect, or after the destroy on the other side.
  */
 proctype consumer(byte i) {
-	bool legal, failed; int acts; bool owed = false, closed = false; byte calls = CALLS;
+	bool legal, failed; int acts; bool pending = false, closed = false; byte calls = CALLS;
 end:	(i == A || known);
 	if
-	:: atomic { !id[i].gone ->
+	:: atomic { !id[i].destroyed ->
 		if
 		:: i == A -> connect(A)
 		:: else -> accept(B)
@@ -189,23 +188,23 @@ end:	(i == A || known);
 	:: true
 	fi;
 	do
-	:: atomic { calls && !id[i].gone -> calls--;
+	:: atomic { calls && !id[i].destroyed -> calls--;
 		if
-		:: take_step(i, E_DISCONNECT); closed = owed && legal; act(i)
-		:: i == A && id[A].qpless -> take_step(A, E_ESTABLISH); act(A)
-		:: take_step(i, E_REJECT); act(i); owed = owed && !legal	/* closed by our own word */
+		:: fsm_apply(i, EV_DISCONNECT); closed = pending && legal; run_actions(i)
+		:: i == A && id[A].qpless -> fsm_apply(A, EV_ESTABLISH); run_actions(A)
+		:: fsm_apply(i, EV_REJECT); run_actions(i); pending = pending && !legal	/* closed by our own call */
 		fi;
 		legal = false; acts = 0 }
 	:: break
 	od;
 	if
-	:: owed && (closed || id[1 - i].gone) -> TOLD_END(i)
+	:: pending && (closed || id[1 - i].destroyed) -> END_REPORTED(i)
 	:: true
 	fi;
 	atomic { destroy(i) }
 }
 
-/* A listener goes whenever it likes. */
+/* A listener is destroyed at any time. */
 proctype listener() {
 	bool legal; int acts;
 	atomic { destroy(L) }
@@ -221,33 +220,33 @@ proctype wire_breaks() {
 	od
 }
 
-#define FREED(i) (id[i].state == S_DYING && provider[i] == P_NONE && empty(queue[i]) && !id[i].handler_mutex)
-#define ABSENT (id[B].state == S_IDLE && !asked)
+#define FREED(i) (id[i].state == ST_DESTROYING && provider[i] == P_NONE && empty(queue[i]) && !id[i].handler_mutex)
+#define ABSENT (id[B].state == ST_IDLE && !requested)
 
 #ifdef GOES
-/* cm_remove_one(): all ids of the device are told, its listener is taken off; then it waits for the last user. */
+/* cm_remove_one(): posts the removal to all ids of the device, and takes its listener off; then it waits for the last user. */
 proctype remover() {
 	atomic {
 		removing[GOES] = true;
 #if GOES == A
 		if
-		:: id[A].state != S_DYING -> post(A, SLOT_REMOVE, E_REMOVE)
+		:: id[A].state != ST_DESTROYING -> post(A, SLOT_REMOVE, EV_REMOVE)
 		:: else
 		fi
 #else
 		listens = false;
-		/* On a wildcard address it stays for the other devices. */
+		/* A wildcard listener stays for the other devices. */
 		if
-		:: id[L].state != S_DYING -> post(L, SLOT_REMOVE, E_REMOVE)
+		:: id[L].state != ST_DESTROYING -> post(L, SLOT_REMOVE, EV_REMOVE)
 		:: true
 		fi;
 		if
-		:: id[B].state != S_IDLE && id[B].state != S_DYING -> post(B, SLOT_REMOVE, E_REMOVE)
+		:: id[B].state != ST_IDLE && id[B].state != ST_DESTROYING -> post(B, SLOT_REMOVE, EV_REMOVE)
 		:: else
 		fi
 #endif
 	};
-	/* The users: who is attached, and an id that is freed is not any more. */
+	/* The users: ids that are attached and not freed. */
 	atomic { !attached[GOES] || FREED(GOES) -> attached[GOES] = false; removed[GOES] = true };
 	assert(!id[GOES].qp)
 }
@@ -255,9 +254,9 @@ proctype remover() {
 
 init {
 	atomic {
-		id[A].state = S_ROUTE_RESOLVED;
+		id[A].state = ST_ROUTE_RESOLVED;
 		attached[A] = true;
-		id[L].state = S_LISTENING;
+		id[L].state = ST_LISTENING;
 		listens = true;
 		if
 		:: id[A].qpless = true
@@ -279,7 +278,7 @@ init {
 		run remover()
 #endif
 	};
-	/* All is over: nobody holds anything, and who was told of a connection was told its end, or did not wait for it. */
-	FREED(A) && id[A].gone && FREED(L) && id[L].gone && (ABSENT || FREED(B) && id[B].gone);
+	/* At the end no reference is left. A consumer that waits got the end of its connection. */
+	FREED(A) && id[A].destroyed && FREED(L) && id[L].destroyed && (ABSENT || FREED(B) && id[B].destroyed);
 	assert(!id[A].qp && !id[B].qp && !listens)
 }

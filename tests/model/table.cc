@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The table of kernel/rdma_cm/cm_fsm.c in other languages: for spin, which checks it, and for Graphviz, which
-// draws it.
+// Prints the state table of kernel/rdma_cm/cm_fsm.c in the languages of spin, which checks it, and of
+// Graphviz, which draws it.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +36,7 @@ template <typename Visit> void each_cell(Visit visit) {
                 visit(cm_state(s), cm_event(e), *cell);
 }
 
-// A cell that is made wrong on purpose: check-faults wants to see it found.
+// A cell to replace by a wrong one, for check-faults.
 struct Fault {
     const char* state = "";
     const char* event = "";
@@ -47,12 +47,12 @@ struct Fault {
 void promela(const Fault& fault) {
     std::puts("/* Made by tests/model/table.cc from kernel/rdma_cm/cm_fsm.c. */");
     for (int s = 0; s < CM_NUM_STATES; ++s)
-        std::printf("#define %s %d\n", constant("S_", cm_state_name(cm_state(s))).c_str(), s);
+        std::printf("#define %s %d\n", constant("ST_", cm_state_name(cm_state(s))).c_str(), s);
     for (int e = 0; e < CM_NUM_EVENTS; ++e)
-        std::printf("#define %s %d\n", constant("E_", cm_event_name(cm_event(e))).c_str(), e);
+        std::printf("#define %s %d\n", constant("EV_", cm_event_name(cm_event(e))).c_str(), e);
     for (unsigned bit = 0; bit < CM_NUM_ACTIONS; ++bit)
-        std::printf("#define %s %u\n", constant("DO_", cm_action_name(bit)).c_str(), 1u << bit);
-    // In C, where a look-up costs one array access: next state and actions, or -1.
+        std::printf("#define %s %u\n", constant("ACT_", cm_action_name(bit)).c_str(), 1u << bit);
+    // A C array, so that a lookup is one access: next state and actions, or -1.
     std::printf("c_decl {\n\tstatic const int cells[%d][%d] = {\n", CM_NUM_STATES, CM_NUM_EVENTS);
     for (int s = 0; s < CM_NUM_STATES; ++s) {
         std::printf("\t\t{");
@@ -67,8 +67,8 @@ void promela(const Fault& fault) {
     std::puts("\t};\n}");
 }
 
-// One arrow for all events that lead from here to there. What happens in every state, and what changes none,
-// would hide the rest.
+// One arrow for all events from one state to another. Leaves out transitions that all states have, and those
+// that do not change the state.
 void dot() {
     std::puts("// Made by tests/model/table.cc from kernel/rdma_cm/cm_fsm.c.\n"
               "digraph cm {\n\trankdir=TB; ranksep=0.35;\n"
@@ -86,8 +86,8 @@ void dot() {
     for (const auto& [ends, label] : arrows)
         std::printf("\t\"%s\" -> \"%s\" [label=\"%s\"];\n", cm_state_name(cm_state(ends.first)),
                     cm_state_name(cm_state(ends.second)), label.c_str());
-    std::puts("\tany [label=\"any\\nbut dying\", shape=plaintext];\n"
-              "\tany -> \"removed\" [label=\"remove\"];\n\tany -> \"dying\" [label=\"destroy\"];\n}");
+    std::puts("\tany [label=\"any\\nother\", shape=plaintext];\n"
+              "\tany -> \"removed\" [label=\"remove\"];\n\tany -> \"destroying\" [label=\"destroy\"];\n}");
 }
 
 } // namespace
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
         dot();
     else {
         std::fputs("usage: cm_table dot\n       cm_table promela [STATE EVENT NEXT ACTIONS]    with one cell "
-                   "made wrong\n",
+                   "replaced\n",
                    stderr);
         return 2;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The table of an id's life: rules that every cell obeys, and lives as scripts. What may come in which order
-// is for spin: tests/model.
+// The state table of an id: rules for every cell, and sequences of events. Spin checks the orders of events:
+// tests/model.
 #include <algorithm>
 #include <ostream>
 #include <string>
@@ -46,8 +46,8 @@ bool holds_qp(int state) {
     }
 }
 
-// The provider has not answered yet: who leaves keeps the reference until it has.
-bool owed(int state) {
+// A connect or an accept of the provider is pending: the reference stays until it has completed.
+bool pending(int state) {
     return state == CM_ST_CONNECTING || state == CM_ST_ACCEPTING || state == CM_ST_CANCELLING;
 }
 
@@ -69,21 +69,21 @@ TEST(CmTable, names_are_complete_and_unique) {
         expect_complete_and_unique(names);
 }
 
-TEST(CmTable, numbers_outside_are_refused) {
+TEST(CmTable, states_and_events_out_of_range_are_refused) {
     EXPECT_EQ(cm_fsm(CM_NUM_STATES, CM_EV_DESTROY), nullptr);
     EXPECT_EQ(cm_fsm(CM_ST_IDLE, CM_NUM_EVENTS), nullptr);
     EXPECT_EQ(cm_fsm(cm_state(-1), CM_EV_DESTROY), nullptr);
 }
 
-TEST(CmTable, every_way_out_of_a_connection_drops_its_qp_or_waits_for_the_provider) {
+TEST(CmTable, the_end_of_a_connection_drops_its_qp_or_waits_for_the_provider) {
     for (const Cell& c : legal_cells())
         if (holds_qp(c.state) && !holds_qp(c.cell.next)) {
-            bool leaves_owing = owed(c.state) && (c.event == CM_EV_DESTROY || c.event == CM_EV_REMOVE);
-            EXPECT_EQ(bool(c.cell.actions & CM_ACT_DROP_QP), !leaves_owing) << c.name();
+            bool waits = pending(c.state) && (c.event == CM_EV_DESTROY || c.event == CM_EV_REMOVE);
+            EXPECT_EQ(bool(c.cell.actions & CM_ACT_DROP_QP), !waits) << c.name();
         }
 }
 
-// Also instead of the reply to a connect: ibv_destroy_qp() waits for that reference.
+// Also if CLOSE comes instead of the reply to a connect: ibv_destroy_qp() waits for the reference.
 TEST(CmTable, a_close_drops_the_qp_in_every_state_that_may_hold_one) {
     for (int s = 0; s < CM_NUM_STATES; ++s) {
         bool late = s == CM_ST_REMOVED || s == CM_ST_DESTROYING;
@@ -92,12 +92,12 @@ TEST(CmTable, a_close_drops_the_qp_in_every_state_that_may_hold_one) {
         const cm_cell* close = cm_fsm(cm_state(s), CM_EV_CLOSE);
         ASSERT_NE(close, nullptr) << cm_state_name(cm_state(s));
         EXPECT_EQ(close->next, late ? s : CM_ST_CLOSED) << cm_state_name(cm_state(s));
-        int told = late ? 0 : owed(s) ? CM_ACT_REPORT_FAILED : CM_ACT_REPORT_DISCONNECTED;
-        EXPECT_EQ(close->actions, CM_ACT_DROP_QP | told) << cm_state_name(cm_state(s));
+        int reported = late ? 0 : pending(s) ? CM_ACT_REPORT_FAILED : CM_ACT_REPORT_DISCONNECTED;
+        EXPECT_EQ(close->actions, CM_ACT_DROP_QP | reported) << cm_state_name(cm_state(s));
     }
 }
 
-TEST(CmTable, nothing_but_the_provider_and_the_device_tells_of_an_end) {
+TEST(CmTable, only_events_of_provider_and_device_report_an_end) {
     for (const Cell& c : legal_cells()) {
         if (c.cell.actions & CM_ACT_REPORTS) {
             EXPECT_GE(c.event, CM_FIRST_QUEUED) << c.name();
@@ -111,12 +111,12 @@ TEST(CmTable, nothing_but_the_provider_and_the_device_tells_of_an_end) {
     }
 }
 
-TEST(CmTable, one_event_is_told_at_a_time) {
+TEST(CmTable, one_event_is_reported_at_a_time) {
     for (const Cell& c : legal_cells())
         EXPECT_LE(__builtin_popcount(c.cell.actions & CM_ACT_REPORTS), 1) << c.name();
 }
 
-TEST(CmTable, after_established_it_cannot_come_again) {
+TEST(CmTable, established_cannot_be_reported_twice) {
     for (const Cell& c : legal_cells())
         for (cm_event again : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISHED})
             if (c.cell.actions & (CM_ACT_REPORT_ESTABLISHED | CM_ACT_REPORT_RESPONSE)) {
@@ -124,7 +124,7 @@ TEST(CmTable, after_established_it_cannot_come_again) {
             }
 }
 
-// C17: a device may go, and an id be destroyed, wherever it stands.
+// C17: each state takes the removal of the device and a destroy.
 TEST(CmTable, C17_every_state_can_be_left) {
     for (int s = 0; s < CM_NUM_STATES; ++s) {
         const cm_cell* destroy = cm_fsm(cm_state(s), CM_EV_DESTROY);
@@ -139,9 +139,9 @@ TEST(CmTable, C17_every_state_can_be_left) {
     }
 }
 
-// C13, C14: whatever is still on its way when an id dies is taken, told to nobody, and a connection that
-// comes of it is undone.
-TEST(CmTable, C13_C14_a_dying_id_undoes_what_comes_late) {
+// C13, C14: a destroyed id takes late events without a report, and aborts a connection that is established
+// late.
+TEST(CmTable, C13_C14_a_destroyed_id_aborts_a_late_connection) {
     for (cm_event event : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISHED})
         EXPECT_EQ(cm_fsm(CM_ST_DESTROYING, event)->actions, CM_ACT_ABORT | CM_ACT_DROP_QP);
     for (const Cell& c : legal_cells())
@@ -151,7 +151,7 @@ TEST(CmTable, C13_C14_a_dying_id_undoes_what_comes_late) {
         }
 }
 
-// C8: between the first call and its end an address belongs to nobody else.
+// C8: only one call at a time changes the address of an id.
 TEST(CmTable, C8_only_an_idle_id_can_be_bound) {
     for (int s = 0; s < CM_NUM_STATES; ++s)
         EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_BIND) != nullptr, s == CM_ST_IDLE);
@@ -159,15 +159,15 @@ TEST(CmTable, C8_only_an_idle_id_can_be_bound) {
         EXPECT_EQ(cm_fsm(CM_ST_BINDING, event), nullptr);
 }
 
-struct Life {
+struct Sequence {
     const char* name;
     std::vector<cm_event> events;
     cm_state end;
 };
 
-class CmLife : public testing::TestWithParam<Life> {};
+class CmSequence : public testing::TestWithParam<Sequence> {};
 
-TEST_P(CmLife, ends_where_it_should) {
+TEST_P(CmSequence, ends_in_the_expected_state) {
     cm_state state = CM_ST_IDLE;
     for (cm_event event : GetParam().events) {
         const cm_cell* cell = cm_fsm(state, event);
@@ -186,35 +186,37 @@ std::vector<cm_event> resolved(std::vector<cm_event> more) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Lives, CmLife,
+    Sequences, CmSequence,
     testing::Values(
-        Life{"client",
-             resolved({CM_EV_CONNECT, CM_EV_REPLY_OK, CM_EV_DISCONNECT, CM_EV_CLOSE, CM_EV_DESTROY}),
-             CM_ST_DESTROYING},
-        Life{"own_qp",
-             resolved({CM_EV_CONNECT, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
-             CM_ST_CLOSED},
-        Life{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_ST_CLOSED},
-        Life{"closed_instead_of_a_reply", resolved({CM_EV_CONNECT, CM_EV_CLOSE, CM_EV_DISCONNECT}),
-             CM_ST_CLOSED},
-        Life{"tried_again", resolved({CM_EV_CONNECT, CM_EV_CONNECT_FAILED, CM_EV_CONNECT}), CM_ST_CONNECTING},
-        Life{"cancelled", resolved({CM_EV_CONNECT, CM_EV_DISCONNECT, CM_EV_REPLY_OK, CM_EV_CLOSE}),
-             CM_ST_CLOSED},
-        Life{
+        Sequence{"client",
+                 resolved({CM_EV_CONNECT, CM_EV_REPLY_OK, CM_EV_DISCONNECT, CM_EV_CLOSE, CM_EV_DESTROY}),
+                 CM_ST_DESTROYING},
+        Sequence{
+            "own_qp",
+            resolved({CM_EV_CONNECT, CM_EV_REPLY_OK_QPLESS, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
+            CM_ST_CLOSED},
+        Sequence{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_ST_CLOSED},
+        Sequence{"closed_instead_of_a_reply", resolved({CM_EV_CONNECT, CM_EV_CLOSE, CM_EV_DISCONNECT}),
+                 CM_ST_CLOSED},
+        Sequence{"tried_again", resolved({CM_EV_CONNECT, CM_EV_CONNECT_FAILED, CM_EV_CONNECT}),
+                 CM_ST_CONNECTING},
+        Sequence{"cancelled", resolved({CM_EV_CONNECT, CM_EV_DISCONNECT, CM_EV_REPLY_OK, CM_EV_CLOSE}),
+                 CM_ST_CLOSED},
+        Sequence{
             "server",
             {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_ESTABLISHED, CM_EV_PEER_CLOSE, CM_EV_DISCONNECT, CM_EV_CLOSE},
             CM_ST_CLOSED},
-        Life{
+        Sequence{
             "both_close",
             {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_ESTABLISHED, CM_EV_DISCONNECT, CM_EV_PEER_CLOSE, CM_EV_CLOSE},
             CM_ST_CLOSED},
-        Life{"rejected", {CM_EV_REQUEST, CM_EV_REJECT, CM_EV_DESTROY}, CM_ST_DESTROYING},
-        Life{"accept_failed", {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_CLOSE}, CM_ST_CLOSED},
-        Life{"listener", {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_LISTEN, CM_EV_DESTROY}, CM_ST_DESTROYING},
-        Life{"two_lookups",
-             {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_RESOLVE_ADDR, CM_EV_ADDR_FAILED, CM_EV_RESOLVE_ADDR,
-              CM_EV_ADDR_DONE},
-             CM_ST_ADDR_RESOLVED}),
+        Sequence{"rejected", {CM_EV_REQUEST, CM_EV_REJECT, CM_EV_DESTROY}, CM_ST_DESTROYING},
+        Sequence{"accept_failed", {CM_EV_REQUEST, CM_EV_ACCEPT, CM_EV_CLOSE}, CM_ST_CLOSED},
+        Sequence{"listener", {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_LISTEN, CM_EV_DESTROY}, CM_ST_DESTROYING},
+        Sequence{"two_lookups",
+                 {CM_EV_BIND, CM_EV_BIND_DONE, CM_EV_RESOLVE_ADDR, CM_EV_ADDR_FAILED, CM_EV_RESOLVE_ADDR,
+                  CM_EV_ADDR_DONE},
+                 CM_ST_ADDR_RESOLVED}),
     [](const auto& info) { return info.param.name; });
 
 } // namespace
