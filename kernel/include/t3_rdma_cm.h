@@ -2,18 +2,17 @@
 /*
  * t3_rdma_cm for other kernel modules.
  *
- * The types are those of <rdma/rdma_cm.h>, and so are the rules; a consumer of
- * rdma_cm becomes one of t3_rdma_cm by the prefix of its calls. An id of one must
- * never be given to the other.
+ * The types are those of <rdma/rdma_cm.h>, and so are the rules. To use t3_rdma_cm, a consumer of
+ * rdma_cm adds the prefix t3_ to its calls. It must not pass an id of one manager to the other.
  *
- * Where t3_rdma_cm differs, in the consumer's favour:
+ * Differences to rdma_cm:
  *
- *  - nothing waits for the network: an id that is destroyed while it connects goes
- *    away at once, and what comes of the connection later is undone;
- *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it and the port
- *    is in use on none; devices without its address family do not count;
- *  - an id without a QP gets CONNECT_RESPONSE when its connection was accepted,
- *    and says t3_rdma_establish() when its QP is ready.
+ *  - A destroy does not wait for the network. If the id was connecting and its connection is
+ *    established later, the connection is aborted.
+ *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it and the port is in use
+ *    on none. Devices without its address family do not count.
+ *  - An id without a QP gets CONNECT_RESPONSE when its connection was accepted. The consumer calls
+ *    t3_rdma_establish() when its QP is ready.
  */
 #ifndef T3_RDMA_CM_API_H
 #define T3_RDMA_CM_API_H

@@ -277,7 +277,7 @@ static void fake_destroy_qp(void)
 }
 
 /* The same by the close of the verbs file, which waits for commands that run. */
-static void fake_close_verbs(void)
+static void __maybe_unused fake_close_verbs(void)
 {
 	fake.qp_destroyed = -EBUSY;
 	if (!down_write_trylock(&fake.ufile.hw_destroy_rwsem))
