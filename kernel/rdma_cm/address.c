@@ -8,17 +8,17 @@
 
 #include "rdma_cm.h"
 
-static const struct sockaddr_in *in4(const struct sockaddr *addr)
+static const struct sockaddr_in *cm_sin(const struct sockaddr *addr)
 {
 	return (const struct sockaddr_in *)addr;
 }
 
-static const struct sockaddr_in6 *in6(const struct sockaddr *addr)
+static const struct sockaddr_in6 *cm_sin6(const struct sockaddr *addr)
 {
 	return (const struct sockaddr_in6 *)addr;
 }
 
-static const struct sockaddr_ib *ib(const struct sockaddr *addr)
+static const struct sockaddr_ib *cm_sib(const struct sockaddr *addr)
 {
 	return (const struct sockaddr_ib *)addr;
 }
@@ -31,12 +31,14 @@ bool cm_addr_any(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
 	case AF_INET:
-		return !in4(addr)->sin_addr.s_addr || ipv4_is_loopback(in4(addr)->sin_addr.s_addr);
+		return !cm_sin(addr)->sin_addr.s_addr ||
+		       ipv4_is_loopback(cm_sin(addr)->sin_addr.s_addr);
 	case AF_INET6:
-		return ipv6_addr_any(&in6(addr)->sin6_addr) ||
-		       ipv6_addr_loopback(&in6(addr)->sin6_addr);
+		return ipv6_addr_any(&cm_sin6(addr)->sin6_addr) ||
+		       ipv6_addr_loopback(&cm_sin6(addr)->sin6_addr);
 	case AF_IB:
-		return ib_addr_any(&ib(addr)->sib_addr) || ib_addr_loopback(&ib(addr)->sib_addr);
+		return ib_addr_any(&cm_sib(addr)->sib_addr) ||
+		       ib_addr_loopback(&cm_sib(addr)->sib_addr);
 	default:
 		return true;
 	}
@@ -49,12 +51,12 @@ bool cm_addr_same(const struct sockaddr *a, const struct sockaddr *b)
 		return false;
 	switch (a->sa_family) {
 	case AF_INET:
-		return in4(a)->sin_addr.s_addr == in4(b)->sin_addr.s_addr;
+		return cm_sin(a)->sin_addr.s_addr == cm_sin(b)->sin_addr.s_addr;
 	case AF_INET6:
 		/* Each link has its own link-local addresses. */
-		return ipv6_addr_equal(&in6(a)->sin6_addr, &in6(b)->sin6_addr) &&
-		       (!(ipv6_addr_type(&in6(a)->sin6_addr) & IPV6_ADDR_LINKLOCAL) ||
-			in6(a)->sin6_scope_id == in6(b)->sin6_scope_id);
+		return ipv6_addr_equal(&cm_sin6(a)->sin6_addr, &cm_sin6(b)->sin6_addr) &&
+		       (!(ipv6_addr_type(&cm_sin6(a)->sin6_addr) & IPV6_ADDR_LINKLOCAL) ||
+			cm_sin6(a)->sin6_scope_id == cm_sin6(b)->sin6_scope_id);
 	default:
 		return false;
 	}
@@ -64,9 +66,9 @@ u16 cm_addr_port(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
 	case AF_INET:
-		return ntohs(in4(addr)->sin_port);
+		return ntohs(cm_sin(addr)->sin_port);
 	case AF_INET6:
-		return ntohs(in6(addr)->sin6_port);
+		return ntohs(cm_sin6(addr)->sin6_port);
 	default:
 		return 0;
 	}

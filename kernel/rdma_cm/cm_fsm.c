@@ -22,7 +22,7 @@
 #include "cm_fsm.h"
 
 #define TO(next_state, acts)	{ .legal = true, .next = (next_state), .actions = (acts) }
-/* The event is late, or what it asks for is under way: nothing to do. */
+/* Nothing to do: the event is late, or repeats one that is being handled. */
 #define STAY(state)		TO(state, 0)
 
 #define ABORT_AND_DROP_QP	(CM_ACT_ABORT | CM_ACT_DROP_QP)
@@ -36,7 +36,7 @@
  * Events that may still come after the consumer has destroyed the id or its device was removed. A
  * connection that is established now has no consumer, and is aborted.
  */
-#define IGNORES_LATE_EVENTS(state)							\
+#define TAKES_LATE_EVENTS(state)							\
 		[CM_EV_BIND_DONE]	= STAY(state),					\
 		[CM_EV_BIND_FAILED]	= STAY(state),					\
 		[CM_EV_RESOLVE_FAILED]	= STAY(state),					\
@@ -178,12 +178,12 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		REMOVE_OR_DESTROY,
 	},
 	[CM_ST_REMOVED] = {
-		IGNORES_LATE_EVENTS(CM_ST_REMOVED),
+		TAKES_LATE_EVENTS(CM_ST_REMOVED),
 		[CM_EV_DISCONNECT]	= STAY(CM_ST_REMOVED),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
 	},
 	[CM_ST_DESTROYING] = {
-		IGNORES_LATE_EVENTS(CM_ST_DESTROYING),
+		TAKES_LATE_EVENTS(CM_ST_DESTROYING),
 		[CM_EV_REMOVE]		= STAY(CM_ST_DESTROYING),
 	},
 };

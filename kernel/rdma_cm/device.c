@@ -6,8 +6,7 @@
  * A walk that calls into a provider must drop cm_devices_mutex for the call. So devices and
  * wildcard ids have sequence numbers, and both lists are sorted by them. The walk keeps the
  * number of its current element and looks up the next higher one. An element that is added
- * meanwhile has a higher number than all others, so the walk comes to it; and its own walk of
- * the other list comes to the element of this walk.
+ * meanwhile has the highest number, so the walk still finds it.
  */
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>

@@ -250,7 +250,7 @@ void cm_id_destroy(struct cm_id *id)
  * @net: network namespace
  * @handler: receives the id's events, one at a time, and may sleep. If it returns non-zero,
  *	the id is destroyed. It must not call t3_rdma_destroy_id() on the id, nor on the
- *	listener that the id comes from.
+ *	listener of its connect request.
  * @context: for @handler
  * @ps: port space; an id that connects or listens needs RDMA_PS_TCP
  * @qp_type: type of QP; an id that connects needs IB_QPT_RC

@@ -20,8 +20,8 @@
  *
  * If an id is destroyed before the provider has completed a connect or an accept, it stays in
  * CM_ST_DESTROYING. It has no port and no entry in `rdma resource`, and reports nothing. It
- * keeps its QP and its device until the provider has completed, and aborts a connection that
- * comes about. So a destroy never waits for the network. The removal of a device does: it
+ * keeps its QP and its device until the provider has completed, and aborts a connection that is
+ * established then. So a destroy never waits for the network. The removal of a device does: it
  * waits for the last id on the device.
  *
  * struct cm_listener is the listener of an id on one device. The id's list and the provider

@@ -2,9 +2,9 @@
 /*
  * From an address to a device: binding, and resolving the address and the route of a destination.
  *
- * A call changes the addresses of an id in CM_ST_BINDING and CM_ST_ADDR_QUERY, which no other call
- * leaves; the worker changes them when it handles the result of a lookup. Whoever has that result,
- * the callback of the lookup or the call itself, stores it in @peer and posts an event.
+ * A call changes the addresses of an id in CM_ST_BINDING and CM_ST_ADDR_QUERY, where the table
+ * refuses other calls. After a lookup the worker changes them: the callback of the lookup, or the
+ * call that has the result at once, stores the result in @peer and posts an event.
  */
 #include <net/ipv6.h>
 #include <net/neighbour.h>

@@ -13,7 +13,7 @@
  * A device is removed when its last user has gone, as in cm_dev.users: an id from attaching until it is freed, and a listener while its
  * provider has it. Each call asserts that the device of its provider has not been removed.
  *
- * CALLS: how often each consumer may call, besides connect, accept and destroy. GOES: the side whose device is removed, A or B; undefined:
+ * CALLS: how often each consumer may call, besides connect, accept and destroy. REMOVED_SIDE: the side whose device is removed, A or B; undefined:
  * none. ATTACHED_BY_WORKER: a fault for check-faults: a request holds its device only after the listener's worker has handled it.
  */
 #define IDS 3
@@ -223,12 +223,12 @@ proctype wire_breaks() {
 #define FREED(i) (id[i].state == ST_DESTROYING && provider[i] == P_NONE && empty(queue[i]) && !id[i].handler_mutex)
 #define ABSENT (id[B].state == ST_IDLE && !requested)
 
-#ifdef GOES
+#ifdef REMOVED_SIDE
 /* cm_remove_one(): posts the removal to all ids of the device, and takes its listener off; then it waits for the last user. */
 proctype remover() {
 	atomic {
-		removing[GOES] = true;
-#if GOES == A
+		removing[REMOVED_SIDE] = true;
+#if REMOVED_SIDE == A
 		if
 		:: id[A].state != ST_DESTROYING -> post(A, SLOT_REMOVE, EV_REMOVE)
 		:: else
@@ -247,8 +247,8 @@ proctype remover() {
 #endif
 	};
 	/* The users: ids that are attached and not freed. */
-	atomic { !attached[GOES] || FREED(GOES) -> attached[GOES] = false; removed[GOES] = true };
-	assert(!id[GOES].qp)
+	atomic { !attached[REMOVED_SIDE] || FREED(REMOVED_SIDE) -> attached[REMOVED_SIDE] = false; removed[REMOVED_SIDE] = true };
+	assert(!id[REMOVED_SIDE].qp)
 }
 #endif
 
@@ -274,7 +274,7 @@ init {
 		:: run wire_breaks()
 		:: true
 		fi;
-#ifdef GOES
+#ifdef REMOVED_SIDE
 		run remover()
 #endif
 	};

@@ -299,7 +299,7 @@ static void run_shorthand(struct kunit *test, enum kind kind)
 	static const struct conversation ready = { "ready", {
 		S(BIND), S(PREPARE_QP), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR), S(ROUTE),
 		S(GOT_ROUTE) } };
-	static const struct conversation requested = { "asked", {
+	static const struct conversation requested = { "requested", {
 		S(BIND), S(LISTEN), V(REQUEST, 0), S(GOT_REQUEST) } };
 
 	run(test, kind == READY ? &ready : &requested);

@@ -221,10 +221,10 @@ static void find_locks(void)
 /* A process decides how long a copy of its memory takes. No lock may be held meanwhile. */
 static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
 {
-	u8 answer[512] = {}, tos = 3;
-	struct rdma_ucm_query query = { .response = (uintptr_t)answer };
+	u8 resp[512] = {}, tos = 3;
+	struct rdma_ucm_query query = { .response = (uintptr_t)resp };
 	struct rdma_ucm_init_qp_attr attr = {
-		.response = (uintptr_t)answer, .qp_state = IB_QPS_INIT,
+		.response = (uintptr_t)resp, .qp_state = IB_QPS_INIT,
 	};
 	struct rdma_ucm_set_option option = {
 		.optval = (uintptr_t)&tos, .level = RDMA_OPTION_ID, .optname = RDMA_OPTION_ID_TOS,
@@ -247,7 +247,7 @@ static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_QUERY, &query, sizeof(query),
 				      sizeof(struct rdma_ucm_query_addr_resp)), 0);
 	KUNIT_EXPECT_FALSE_MSG(test, locked, "QUERY");
-	KUNIT_EXPECT_EQ(test, (int)((struct rdma_ucm_query_addr_resp *)answer)->src_size,
+	KUNIT_EXPECT_EQ(test, (int)((struct rdma_ucm_query_addr_resp *)resp)->src_size,
 			(int)sizeof(struct sockaddr_in));
 	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr),
 				      sizeof(struct ib_uverbs_qp_attr)), 0);
@@ -623,7 +623,7 @@ static void expect_events(struct kunit *test, const u32 *events, unsigned int nu
 
 static int on_id(u32 number, u32 id)
 {
-	u8 answer[512];
+	u8 resp[512];
 	struct rdma_ucm_connect connect = {
 		.id = id, .conn_param = { .qp_num = FAKE_QPN, .valid = 1 },
 	};
@@ -631,7 +631,7 @@ static int on_id(u32 number, u32 id)
 		.id = id, .uid = 1, .conn_param = { .qp_num = FAKE_QPN, .valid = 1 },
 	};
 	struct rdma_ucm_init_qp_attr attr = {
-		.response = (uintptr_t)answer, .id = id, .qp_state = IB_QPS_INIT,
+		.response = (uintptr_t)resp, .id = id, .qp_state = IB_QPS_INIT,
 	};
 	struct rdma_ucm_resolve_route route = { .id = id, .timeout_ms = 1000 };
 	struct rdma_ucm_disconnect disconnect = { .id = id };
