@@ -204,8 +204,10 @@ class Guest:
             text = "".join(self._log)
         fresh, self._checked = text[self._checked:], len(text)
         found = klog.trouble(fresh, allowed)
-        if not found and not self.alive:  # a panic is only seen on the console
-            found = klog.trouble(tail(self.console, 400), allowed)
+        if not self.alive:
+            # The agent cannot send a panic: only the console has it. The console also repeats lines of the log.
+            last = klog.only_in(tail(self.console, 400), text)
+            found = "\n".join(filter(None, (found, klog.trouble(last, allowed))))
         return found
 
     def leaks(self) -> str:

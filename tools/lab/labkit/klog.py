@@ -52,6 +52,12 @@ def _races_of_others(lines: list[str]) -> Iterator[int]:
         at = end
 
 
+def only_in(console: str, log: str) -> str:
+    """The lines of a console that the kernel log does not have."""
+    logged = {line.strip() for line in log.splitlines()}
+    return "\n".join(line for line in console.splitlines() if line.strip() not in logged)
+
+
 def trouble(log: str, allowed: Iterable[Allowed] = ()) -> str:
     """The part of a kernel log that a test must not leave behind; empty: all is well."""
     fine = [re.compile(item.pattern) for item in (*ALLOWED, *allowed)]

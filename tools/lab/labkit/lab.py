@@ -212,8 +212,8 @@ class Lab:
             trouble = guest.new_trouble(allowed)
             if trouble:
                 found.append(f"kernel of {guest.name}:\n{trouble}")
-            elif not guest.alive:
-                found.append(f"{guest.name} is dead; its console's end:\n{guest.console.read_text(errors='replace')[-3000:]}")
+            if not guest.alive:
+                found.append(f"{guest.name} ended; its console's end:\n{guest.console.read_text(errors='replace')[-3000:]}")
         return "\n".join(found)
 
     def leaks(self) -> str:
