@@ -49,6 +49,15 @@ def test_boot_modules_come_after_what_they_need(tmp_path):
                      "9p.ko.xz"]
 
 
+def test_a_file_system_without_a_module_that_it_needs_is_found():
+    assert image.incomplete("""\
+depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/fs/ext4/ext4.ko needs unknown symbol mb_cache_create
+depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/fs/ext4/ext4.ko needs unknown symbol mb_cache_destroy
+depmod: WARNING: /x/./lib/modules/6.12.5-amd64/kernel/crypto/xor.ko.xz needs unknown symbol f
+depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/drivers/block/zram/zram.ko needs unknown symbol zs_malloc
+""") == ["crypto/xor", "fs/ext4/ext4"]
+
+
 def test_an_archive_is_what_cpio_reads(tmp_path):
     archive = Archive()
     archive.file("bin/tool", b"#!/bin/sh\n", 0o755)

@@ -55,6 +55,10 @@ def test_a_bad_line_in_the_kernel_log_is_found_once(plain, line):
     assert plain.new_trouble() == ""
 
 
+def test_ext4_loads(plain):
+    plain.guests[0].check("modprobe ext4 && grep -w ext4 /proc/filesystems")
+
+
 def test_another_process_runs_commands_in_the_guest(plain):
     done = subprocess.run([T3LAB, "exec", "--lab", "plain", "0", "cat; uname -n; exit 7"], input=b"from outside\n", capture_output=True,
                           timeout=60, check=False)

@@ -43,12 +43,16 @@ GUEST_PACKAGES = (
 # Folders of the kernel's modules that guests may need; wireless and the like stay out.
 MODULE_FOLDERS = (
     "arch", "block", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache",
-    "fs/nfs", "fs/nfsd", "fs/nfs_common", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/ext4", "fs/jbd2", "drivers/infiniband", "drivers/virtio",
+    "fs/nfs", "fs/nfsd", "fs/nfs_common", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/nls/nls_ucs2_utils.ko",
+    "fs/ext4", "fs/jbd2", "fs/mbcache.ko", "drivers/infiniband", "drivers/virtio",
     "drivers/block", "drivers/char", "drivers/nvme", "drivers/target", "drivers/scsi",
     "drivers/net/dummy.ko", "drivers/net/tun.ko", "drivers/net/veth.ko", "drivers/net/bonding", "drivers/net/macvlan.ko",
     "drivers/net/mdio.ko", "drivers/net/virtio_net.ko", "drivers/net/net_failover.ko", "drivers/net/ethernet/chelsio",
     "drivers/net/ethernet/intel/e1000", "drivers/net/vrf.ko",
 )
+# Modules below these folders are of no use without the modules whose symbols they need, so an image that lacks one is not made. Drivers may
+# lack some: guests do not have their hardware.
+COMPLETE = ("arch/x86/crypto", "block", "crypto", "fs", "lib")
 # What the initramfs loads to find the roots and the host.
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "9pnet_virtio", "9p", "squashfs", "overlay")
 
@@ -246,8 +250,12 @@ def _modules(folder: Path, release: str) -> list[str]:
         if path.name.startswith(("modules.builtin", "modules.order")):
             shutil.copy2(path, target)
     (stage / "lib").symlink_to("usr/lib")
-    run(["depmod", "-b", stage, release], env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    symbols = folder / "build/usr/src" / f"linux-headers-{release}" / "Module.symvers"
+    report = run(["depmod", "-e", "-E", symbols, "-b", stage, release], env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
     (stage / "lib").unlink()
+    lacking = incomplete(report)
+    if lacking:
+        raise LabError(f"MODULE_FOLDERS lacks modules that these need: {', '.join(lacking)}")
     run(["mksquashfs", stage, folder / "modules.squashfs", "-noI", "-noD", "-noF", "-noX", "-all-root", "-no-progress",
          "-quiet"])
     boot = folder / "boot"
@@ -260,6 +268,12 @@ def _modules(folder: Path, release: str) -> list[str]:
         order.append(name)
     shutil.rmtree(stage)
     return order
+
+
+def incomplete(report: str) -> list[str]:
+    """The modules below COMPLETE with symbols that no module of the image exports, of the report of depmod -e."""
+    names = set(re.findall(r"/kernel/(\S+)\.ko\S* needs unknown symbol", report))
+    return sorted(name for name in names if name.startswith(tuple(f"{folder}/" for folder in COMPLETE)))
 
 
 def _boot_files(modules: Path) -> list[Path]:
