@@ -3,7 +3,7 @@ import os
 import subprocess
 
 import pytest
-from labkit import control, errors, paths
+from labkit import cli, control, errors, paths
 
 T3LAB = paths.REPO / "tools/lab/t3lab"
 
@@ -26,6 +26,8 @@ def t3lab(*words, **env):
     (("up", "--capture", "/etc/passwd/x"), "'/etc/passwd/x' is no folder"),
     (("up", "--wire", "c0.0,c1.0"), "'c0.0,c1.0' is no wire"),
     (("up", "--wire", "w=c0.0"), "'w=c0.0' is no wire"),
+    (("up", "--package", "-o"), "expected one argument"),
+    (("up", "--package", "qperf,fio"), "'qperf,fio' is no name of a Debian package"),
     (("run", "--timeout", "0", "true"), "'0' is no time in seconds"),
     (("up", "--suite", "buster"), "invalid choice: 'buster'"),
     (("shell",), "required: GUEST"),
@@ -76,6 +78,14 @@ def test_a_lab_is_found_by_name_or_because_it_is_meant(monkeypatch, running, ask
 def test_what_cannot_be_is_refused_before_anything_starts(words, wrong):
     done = t3lab(*words)
     assert (done.returncode, done.stderr, done.stdout) == (2, f"t3lab: {wrong}\n", "")
+
+
+@pytest.mark.parametrize("words, packages", [((), ()), (("--package", "qperf", "--package", "libfabric-bin"), ("qperf", "libfabric-bin"))])
+def test_packages_of_the_command_line_are_those_of_the_guests(monkeypatch, words, packages):
+    made = []
+    monkeypatch.setattr(cli, "Lab", lambda *_args, **options: made.append(options["machine"]))
+    cli._lab(cli.parser().parse_args(["up", "--cards", "0", *words]), "lab")
+    assert made[0].packages == packages
 
 
 def test_the_demo_refuses_what_it_does_not_know():

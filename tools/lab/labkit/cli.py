@@ -55,6 +55,13 @@ def lab_name(text: str) -> str:
     return text
 
 
+def package_name(text: str) -> str:
+    """As Debian policy 5.6.1 has it, so that it is no option of apt and no list."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a Debian package")
+    return text
+
+
 def new_folder(text: str) -> Path:
     """A folder to write to, which may be yet to be made."""
     path = Path(text)
@@ -74,7 +81,7 @@ def wire(text: str) -> Wire:
 def _lab(options, name: str) -> Lab:
     lab = Lab(options.guests, options.cards, suite=options.suite, kernel=options.kernel, wires=options.wire,
               capture=options.capture or False, record=options.record, load=options.load, name=name,
-              machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm))
+              machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm, packages=tuple(options.package)))
     if stack.level(options.load).rdma and options.cards:
         build.everything(options.suite, options.kernel)
         if lab.has_nics:
@@ -211,6 +218,8 @@ def parser() -> Parser:
             sub.add_argument("--record", type=Path, metavar="FILE", help="record what the cards do there, for `t3sim trace`")
             sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")
             sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
+            sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",
+                             help="a Debian package that guests have beside the image's; may be given several times")
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm; by default guests are emulated")
         return sub
 
