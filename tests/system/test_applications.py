@@ -49,8 +49,12 @@ print('rank', me, 'on', MPI.Get_processor_name(), 'of', world.Get_size(), 'total
 """
 
 
-# Debian's Open MPI reaches verbs devices that are no InfiniBand through libfabric. It makes a completion queue for all ranks of
-# a job of 256 unless told how many there are, and the card has none that long.
+# libfabric's provider ofi_rxm makes a completion queue for FI_UNIVERSE_SIZE processes, by default 256, and the card has none of that size.
+# Every program over ofi_rxm needs it.
+OFI_RXM = {"FI_VERBS_IFACE": "eth0", "FI_UNIVERSE_SIZE": "2"}
+
+
+# Debian's Open MPI reaches verbs devices that are not InfiniBand through ofi_rxm.
 def test_mpi_moves_its_messages_over_the_card(make_lab):
     lab = make_lab(machine=MACHINE)
     trust_each_other(lab)
@@ -59,10 +63,10 @@ def test_mpi_moves_its_messages_over_the_card(make_lab):
         guest.push(MPI_PROGRAM.encode(), "/tmp/exchange.py")
     opens = "tcpActiveOpens", "tcpPassiveOpens"
     before = sum(counters(first, *opens))
-    done = first.run("""ulimit -l unlimited
+    done = first.run(f"""ulimit -l unlimited
         mpirun --allow-run-as-root -np 2 --host node0,node1 --mca oob_tcp_if_include 10.0.0.0/24 \\
             --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' \\
-            -x FI_VERBS_IFACE=eth0 -x FI_UNIVERSE_SIZE=2 python3 /tmp/exchange.py""", 300)
+            {" ".join(f"-x {name}={value}" for name, value in OFI_RXM.items())} python3 /tmp/exchange.py""", 300)
     assert done.rc == 0, done.stdout + done.stderr
     for rank in range(2):
         assert re.search(rf"rank {rank} on node{rank} of 2 total 3", done.stdout), done.stdout
