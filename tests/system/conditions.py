@@ -23,7 +23,7 @@ def parameters(guests, **values):
 
 
 @contextlib.contextmanager
-def silent_host(client, patience):
+def unresponsive_host(client, patience):
     """A neighbour that everybody knows and nobody hears: SYNs go out to it, and opens are given up after `patience` seconds. Yields its
     address."""
     port = client.interfaces[0]
@@ -36,7 +36,7 @@ def silent_host(client, patience):
 
 
 @contextlib.contextmanager
-def the_silent_host_appears(server):
+def unresponsive_host_appears(server):
     """The server is the silent host from here on, as well as itself: its TCP answers what the client's card still repeats."""
     port = server.interfaces[0]
     own = server.check(f"cat /sys/class/net/{port}/address").strip()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What must not work, and how it must fail: access that was not granted, messages nobody waits for, ends without warning.
+"""Requests that must fail: access without rights, messages without a receive, connections that end without warning.
 
-The programs judge by themselves what each side sees; here stands what they must have seen at all.
+Each program checks what its side sees; the tests check that the case happened.
 """
 
 import pytest
@@ -18,21 +18,21 @@ ERROR_STATE = 6  # IBV_QPS_ERR
 
 @pytest.fixture
 def ends(pair):
-    """Server and client; afterwards nothing is left of what they made."""
+    """Server and client; afterwards none of their objects is left."""
     yield pair.guests
     for guest in pair.guests:
         left = objects(guest)
         assert left and not any(left.values()), f"{guest.name} has {left}"
 
 
-# X20: both programs ask for the QP's state.
+# X20: both programs query the QP's state.
 @pytest.mark.parametrize("operation, message", [("write", Op.WRITE), ("read", Op.READ_REQUEST)], ids=["write", "read"])
 @pytest.mark.parametrize("case, cause", [
     pytest.param("wrong_rkey", Cause.STAG, id="wrong_rkey"),
     pytest.param("out_of_bounds", Cause.BOUNDS, id="out_of_bounds"),
     pytest.param("no_permission", Cause.ACCESS, id="no_permission"),
 ])
-def test_access_that_was_not_granted(pair, ends, tmp_path, case, cause, operation, message):
+def test_remote_access_without_rights_is_refused(pair, ends, tmp_path, case, cause, operation, message):
     with pair.sim.capturing(tmp_path):
         server, client = run_pair(*ends, "bad_access", f"--case={case} --op={operation}")
     code, = wirecheck.check(tmp_path / "p0.pcapng").terminates
@@ -50,17 +50,17 @@ def test_send_without_a_receive(pair, ends, tmp_path):
     code, = wirecheck.check(tmp_path / "p0.pcapng").terminates
     assert code in codes_for(Cause.NO_RECEIVE, Op.SEND)
     assert server["async_event"] == "local work queue catastrophic error"
-    assert client["after"] == "Work Request Flushed Error", "work posted to a dead QP comes back"
+    assert client["after"] == "Work Request Flushed Error", "work posted to a QP in error is flushed"
 
 
-# A2: without --events the survivor does nothing but poll. B3: requests in the middle of a close. B8: modify QP against its end.
+# A2: without --events the survivor only polls. B3: requests during a close. B8: modify QP races with destroy.
 @pytest.mark.parametrize("waiting", ["", "--events"], ids=["polling-only", "events"])
 @pytest.mark.parametrize("closer", ["client", "server"])
 @pytest.mark.parametrize("how", ["disconnect", "kill", "error"])
-def test_everything_outstanding_is_flushed_once(ends, how, closer, waiting):
+def test_outstanding_requests_are_flushed_once(ends, how, closer, waiting):
     server, client = run_pair(*ends, "flush", f"--closer={closer} --how={how} {waiting}")
     survivor = client if closer == "server" else server
-    assert survivor["recvs_flushed"] > 0, "there were receives out when the connection ended"
+    assert survivor["recvs_flushed"] > 0, "receives were outstanding when the connection ended"
     for side in (server, client):
         if side:
             assert (side["sends_lost"], side["recvs_lost"], side["doubled"]) == (0, 0, False)
@@ -69,16 +69,16 @@ def test_everything_outstanding_is_flushed_once(ends, how, closer, waiting):
 
 
 # E15
-def test_completion_queue_too_small_for_its_work(ends):
+def test_a_cq_overrun_puts_the_qp_into_error(ends):
     _, client = run_pair(*ends, "small_cq")
     assert client["cqe"] == 8
     assert client["ok"] + client["flushed"] == 40
 
 
-@pytest.mark.parametrize("answer", ["", "--reject"], ids=["accept", "reject"])
-@pytest.mark.parametrize("length", [0, 1, 56, 196, 255])  # 255 is all that librdmacm can ask for
-def test_private_data(ends, length, answer):
-    server, client = run_pair(*ends, "private_data", f"--length={length} {answer}")
+@pytest.mark.parametrize("reply", ["", "--reject"], ids=["accept", "reject"])
+@pytest.mark.parametrize("length", [0, 1, 56, 196, 255])  # librdmacm takes 255 at most
+def test_private_data(ends, length, reply):
+    server, client = run_pair(*ends, "private_data", f"--length={length} {reply}")
     assert "refused" not in client
     assert server["got"] >= length and client["got"] >= length
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from conditions import silent_host
+from conditions import unresponsive_host
 from programs import BIN
 from stock import address, rping_client, rping_server, wait_no_objects
 
@@ -53,7 +53,7 @@ def test_what_a_process_asks_for_is_charged_to_it(pair):
 @pytest.mark.allow_log(r"INFO: task t3-greedy:\d+ blocked for more", "the in-tree iw_cm waits at the end until each open is given up")
 def test_one_user_takes_all_he_gets_and_others_work(pair):
     server, client = pair.guests
-    with silent_host(client, patience=150) as ghost, greedy(client, server, f"--share={3 << 20} --ghost={ghost}") as got:
+    with unresponsive_host(client, patience=150) as ghost, greedy(client, server, f"--share={3 << 20} --ghost={ghost}") as got:
         assert all(why != "no end" and (had or why == "Too many open files") for had, why, _ in got.values() if why), got
         assert int(client.check(f"cat {GROUP}/memory.current")) <= LIMIT
         cheap = {kind: cost for kind, cost in per_piece(got).items() if cost < COSTS[kind]}

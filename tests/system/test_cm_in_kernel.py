@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What t3_rdma_cm exports to other modules, used by one: tests/modules/cm_user, which does what it is told in debugfs. Its other end is
+"""The kernel API of t3_rdma_cm, used by tests/modules/cm_user, which takes commands in debugfs. Its peer is
 the same module in the other guest, or a program."""
 
 import json
@@ -31,7 +31,7 @@ def ends(t3cm, _module):
     yield t3cm.guests
     for guest in t3cm.guests:
         run(guest, "quit")
-        said(guest)
+        logged(guest)
         wait_no_objects(guest)
 
 
@@ -41,7 +41,7 @@ def run(guest, command):
     return done.stderr.splitlines()[-1] if done.rc else ""
 
 
-def said(guest):
+def logged(guest):
     """The events since the last call."""
     return guest.check(f"cat {FOLDER}/log").splitlines()
 
@@ -59,7 +59,7 @@ def connect(guest, server, length=0, what="connect", port=PORT):
 
 
 @pytest.mark.parametrize("length", [0, 1, 255])
-def test_two_modules_connect_tell_each_other_and_part(ends, length):
+def test_two_modules_connect_with_private_data_and_disconnect(ends, length):
     server, client = ends
     listen(server, length)
     assert connect(client, server, length) == ""
@@ -67,11 +67,11 @@ def test_two_modules_connect_tell_each_other_and_part(ends, length):
         shown = guest.check("rdma resource show cm_id")
         assert f"comm [{MODULE}]" in shown and "state CONNECT" in shown, shown
     assert run(client, "disconnect") == ""
-    # Both said: 3 reads to you, 2 to me.
-    assert said(client) == [*(f"{name} status=0 length=0 intact=1 depths=0,0" for name in CONNECTING),
+    # Both offer 3 outstanding reads and accept 2.
+    assert logged(client) == [*(f"{name} status=0 length=0 intact=1 depths=0,0" for name in CONNECTING),
                             f"active ESTABLISHED status=0 length={length} intact=1 depths=3,2",
                             "active DISCONNECTED status=0 length=0 intact=1 depths=0,0"]
-    served = said(server)
+    served = logged(server)
     assert names(served) == ["listener CONNECT_REQUEST", "passive ESTABLISHED", "passive DISCONNECTED"]
     assert f"length={length} intact=1" in served[0]
 
@@ -81,9 +81,9 @@ def test_a_module_serves_a_program(ends):
     listen(server, 100)
     done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --data 100", 30)
     assert done.rc == 0, done
-    told = json.loads(done.stdout.splitlines()[2])
-    assert (told["event"], told["length"], told["intact"]) == ("ESTABLISHED", 100, True)
-    assert names(said(server)) == ["listener CONNECT_REQUEST", "passive ESTABLISHED", "passive DISCONNECTED"]
+    established = json.loads(done.stdout.splitlines()[2])
+    assert (established["event"], established["length"], established["intact"]) == ("ESTABLISHED", 100, True)
+    assert names(logged(server)) == ["listener CONNECT_REQUEST", "passive ESTABLISHED", "passive DISCONNECTED"]
 
 
 def test_a_module_is_the_client_of_a_program(ends):
@@ -92,30 +92,30 @@ def test_a_module_is_the_client_of_a_program(ends):
     wait_listening(server, PORT)
     assert connect(client, server, 100) == ""
     assert run(client, "disconnect") == ""
-    assert "active ESTABLISHED status=0 length=100 intact=1" in said(client)[2]
+    assert "active ESTABLISHED status=0 length=100 intact=1" in logged(client)[2]
     assert serving.wait(20).rc == 0
 
 
 @pytest.mark.parametrize("how, length", [("reject", 148), ("drop", 0)])
 def test_a_request_is_refused(ends, how, length):
-    """By t3_rdma_reject(), with private data; or by a handler that does not answer 0."""
+    """By t3_rdma_reject(), with private data; or by a handler that returns an error."""
     server, client = ends
     listen(server, length, how)
     assert "ConnectionRefusedError" in connect(client, server)
-    assert said(client)[-1].startswith(f"active REJECTED status=-111 length={length} intact=1")
-    assert names(said(server)) == ["listener CONNECT_REQUEST"]
+    assert logged(client)[-1].startswith(f"active REJECTED status=-111 length={length} intact=1")
+    assert names(logged(server)) == ["listener CONNECT_REQUEST"]
 
 
-def test_what_cannot_be_connected_is_told(ends):
+def test_failed_connects_return_their_errors(ends):
     _, client = ends
     assert "ConnectionRefusedError" in connect(client, ends[0], port=PORT + 1)
-    assert names(said(client)) == [*CONNECTING, "active REJECTED"]
+    assert names(logged(client)) == [*CONNECTING, "active REJECTED"]
     assert "No route to host" in run(client, "connect 10.99.0.1 7000 0") or "unreachable" in run(client, "connect 10.99.0.1 7000 0")
     assert "Address already in use" in (run(client, f"listen {address(client)} {PORT} 0"), run(client, f"listen {address(client)} {PORT} 0"))[1]
 
 
-def test_C15_ids_end_on_a_queue_that_memory_reclaim_waits_for(ends):
-    """Connected, listening, and while the answer to a connect is awaited: the kernel warns if any end waits for a queue without rescuer."""
+def test_C15_ids_are_destroyed_on_a_workqueue_with_a_rescuer(ends):
+    """Connected, listening, and connecting ids. The kernel warns if a destroy waits for a workqueue without a rescuer."""
     server, client = ends
     listen(server)
     for _ in range(5):
@@ -126,7 +126,7 @@ def test_C15_ids_end_on_a_queue_that_memory_reclaim_waits_for(ends):
         guest.check("for try in $(seq 100); do rdma resource show | grep -q ' cm_id 0' && exit; sleep 0.1; done; rdma resource show; exit 1")
 
 
-def test_a_module_that_goes_takes_its_ids_along(ends):
+def test_unloading_a_module_destroys_its_ids(ends):
     server, client = ends
     listen(server)
     assert connect(client, server) == ""

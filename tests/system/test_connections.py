@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Connections: how they open, how they are refused, how they end, and what a peer that misbehaves can do."""
+"""Connections: how they open, are refused and end, and what a misbehaving peer can cause."""
 
 import json
 import pathlib
 import re
 
 import pytest
-from conditions import parameters, silent_host
+from conditions import parameters, unresponsive_host
 from stock import address, objects, rping_client, rping_server, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
@@ -15,7 +15,7 @@ KEY_REQUEST, KEY_REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 
 
 def request(data=b"", flags=0x40, rev=1, length=None, key=KEY_REQUEST):
-    """An MPA frame; a request if nothing else is said."""
+    """An MPA frame; by default a request."""
     return key + bytes([flags, rev]) + (len(data) if length is None else length).to_bytes(2, "big") + data
 
 
@@ -85,17 +85,17 @@ def tagged_write(stag, payload):
 # opening
 
 
-# 76 and 77: what fits one work request, and one byte more; 172 and 173: the same for two
+# 76 bytes fit one work request, 172 bytes fit two.
 @pytest.mark.parametrize("length", [0, 1, 76, 77, 172, 173, 255 - 1, 255])
-def test_private_data_arrives_whole_on_both_sides(ends, length):
+def test_private_data_is_delivered_to_both_sides(ends, length):
     server, client = ends
     serving = listen(server, f"--data {length}")
     done = connect(client, server, f"--data {length}")
     assert done.rc == 0, done.stdout + done.stderr
     reply = event(done, "ESTABLISHED")
-    asked = event(serving.wait(20), "CONNECT_REQUEST")
+    request_event = event(serving.wait(20), "CONNECT_REQUEST")
     assert (reply["length"], reply["intact"]) == (length, True)
-    assert (asked["length"], asked["intact"]) == (length, True)
+    assert (request_event["length"], request_event["intact"]) == (length, True)
 
 
 @pytest.mark.parametrize("length", [0, 148])
@@ -109,12 +109,12 @@ def test_a_reject_carries_private_data(ends, length):
     assert serving.wait(20).rc == 0
 
 
-def test_nobody_listens(ends):
+def test_connect_without_a_listener_is_rejected(ends):
     server, client = ends
     assert event(connect(client, server, port=PORT + 1), "REJECTED")["status"] == -111
 
 
-def test_a_listener_and_its_port_can_be_used_again(ends):
+def test_a_port_can_be_bound_again_after_its_listener(ends):
     server, client = ends
     for _ in range(3):
         serving = listen(server)
@@ -129,7 +129,7 @@ def test_a_port_has_one_listener(ends):
     assert lines(second)[-1]["error"] == "Address already in use"
 
 
-def test_any_address_listens_on_both_ports_of_the_card(ends):
+def test_a_wildcard_listener_accepts_on_both_ports(ends):
     server, client = ends
     serving = server.start(f"exec /tmp/cm.py listen 0.0.0.0 {PORT} --count 2")
     wait_listening(server, PORT)
@@ -142,7 +142,7 @@ def test_any_address_listens_on_both_ports_of_the_card(ends):
 # X17
 @pytest.mark.parametrize("rev", [1, 2])
 @pytest.mark.parametrize("peer2peer", [0, 1, 2])
-def test_each_revision_with_and_without_a_first_message(ends, rev, peer2peer):
+def test_each_mpa_revision_with_and_without_rtr(ends, rev, peer2peer):
     server, client = ends
     with parameters(ends, mpa_rev=rev, peer2peer=peer2peer):
         serving = rping_server(server, "-C 20 -V")
@@ -151,28 +151,28 @@ def test_each_revision_with_and_without_a_first_message(ends, rev, peer2peer):
         assert serving.wait(20).rc == 0
 
 
-# RFC 6581, 9.1: each side is told what it may ask of the other, and what the other will ask of it.
-def test_revision_2_tells_the_read_depths(ends):
+# RFC 6581, 9.1: each side's event has the reads that it may have outstanding, and those that the peer may have.
+def test_revision_2_negotiates_ird_and_ord(ends):
     server, client = ends
     with parameters(ends, mpa_rev=2):
         serving = listen(server, "--depths 5,2")
         done = connect(client, server, "--depths 3,6")
         assert done.rc == 0, done.stdout
-    asked, agreed = event(serving.wait(20), "CONNECT_REQUEST"), event(done, "ESTABLISHED")
-    assert (asked["responder_resources"], asked["initiator_depth"]) == (6, 3)
-    assert (agreed["responder_resources"], agreed["initiator_depth"]) == (3, 5)
+    request_event, established = event(serving.wait(20), "CONNECT_REQUEST"), event(done, "ESTABLISHED")
+    assert (request_event["responder_resources"], request_event["initiator_depth"]) == (6, 3)
+    assert (established["responder_resources"], established["initiator_depth"]) == (3, 5)
 
 
-def test_depths_that_are_not_negotiated_are_not_answered_with_numbers(ends):
+def test_ird_and_ord_not_negotiated_are_returned_as_such(ends):
     server, client = ends
     serving = listen(server)
     seen = stream(client, server, request(bytes.fromhex("3fff3fff"), flags=0x50, rev=2))
     assert bytes.fromhex(seen["received"])[16:24].hex() == "50020004" "3fff3fff"
-    asked = event(serving.wait(20), "CONNECT_REQUEST")
-    assert (asked["responder_resources"], asked["initiator_depth"]) == (8, 8), "what the card can do"
+    request_event = event(serving.wait(20), "CONNECT_REQUEST")
+    assert (request_event["responder_resources"], request_event["initiator_depth"]) == (8, 8), "the card's limits"
 
 
-def test_what_was_agreed_is_told_by_the_trace_and_by_rdma_resource(ends):
+def test_negotiated_parameters_are_in_the_trace_and_in_rdma_resource(ends):
     server, client = ends
     events = "/sys/kernel/tracing/events/iw_cxgb3_cm/t3_mpa_negotiated/enable"
     with parameters(ends, mpa_rev=2, peer2peer=1):
@@ -180,11 +180,11 @@ def test_what_was_agreed_is_told_by_the_trace_and_by_rdma_resource(ends):
         serving = listen(server)
         connected = client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --depths 3,6 --hold 5")
         connected.expect("ESTABLISHED", 20)
-        told = client.check("rdma resource show qp -dd")
+        shown = client.check("rdma resource show qp -dd")
         traced = client.check(f"echo 0 > {events}; cat /sys/kernel/tracing/trace")
         connected.wait(20)
         serving.wait(20)
-    assert re.search(r"drv_mpa_rev 2 drv_mpa_crc 1 .* drv_rtr read drv_ird 3 drv_ord 4", told), told
+    assert re.search(r"drv_mpa_rev 2 drv_mpa_crc 1 .* drv_rtr read drv_ird 3 drv_ord 4", shown), shown
     assert re.search(r"active rev=2 enhanced crc=1 markers=0/0 rtr=read ird=3 ord=4", traced), traced
 
 
@@ -196,7 +196,7 @@ def test_without_crc(ends):
         assert serving.wait(20).rc == 0
 
 
-# a peer that is no iWARP peer
+# malformed requests
 
 
 @pytest.mark.parametrize("data", [
@@ -208,18 +208,18 @@ def test_without_crc(ends):
     pytest.param(request(b"hello") + b"x", id="a-byte-behind-the-frame"),
     pytest.param(request(b"x" * 255) + b"y" * 300, id="much-behind-the-frame"),
 ])
-def test_a_wrong_frame_is_answered_with_a_reset(ends, data):
+def test_a_malformed_mpa_request_is_reset(ends, data):
     server, client = ends
     serving = listen(server)
     seen = stream(client, server, data)
     assert (seen["end"], seen["received"]) == ("reset", "")
-    assert connect(client, server).rc == 0, "the listener must not care"
+    assert connect(client, server).rc == 0, "the listener still accepts"
     assert serving.wait(20).rc == 0
 
 
 @pytest.mark.parametrize("data", [b"", request()[:1], request()[:19], request(b"hello")[:-1]],
                          ids=["nothing", "one-byte", "half-a-header", "a-byte-missing"])
-def test_a_peer_that_stops_in_the_middle_is_thrown_out(ends, data):
+def test_an_incomplete_mpa_request_times_out(ends, data):
     server, client = ends
     with parameters([server], ep_timeout_secs=2):
         serving = listen(server)
@@ -230,19 +230,19 @@ def test_a_peer_that_stops_in_the_middle_is_thrown_out(ends, data):
         assert serving.wait(20).rc == 0
 
 
-def test_a_frame_in_pieces(ends):
+def test_an_mpa_request_in_two_segments_is_accepted(ends):
     server, client = ends
     whole = request(b"hello")
     serving = listen(server, "--reject --data 3")
     seen = stream(client, server, whole[:7], f"--pause 0.5 --then {whole[7:].hex()}")
     assert bytes.fromhex(seen["received"]) == KEY_REPLY + bytes([0x20, 1, 0, 3]) + bytes([0, 7, 14])
     assert seen["end"] == "eof"
-    asked = event(serving.wait(20), "CONNECT_REQUEST")
-    assert asked["length"] == 5
+    request_event = event(serving.wait(20), "CONNECT_REQUEST")
+    assert request_event["length"] == 5
 
 
-def test_a_first_message_that_we_cannot_make_is_refused(ends):
-    """Revision 2, peer-to-peer, and only a zero-length write offered."""
+def test_an_rtr_type_that_the_card_lacks_is_rejected(ends):
+    """Revision 2, peer-to-peer, and only the zero-length write offered."""
     server, client = ends
     serving = listen(server)
     seen = stream(client, server, request(bytes.fromhex("80048004"), flags=0x50, rev=2))
@@ -254,12 +254,12 @@ def test_a_first_message_that_we_cannot_make_is_refused(ends):
     assert serving.wait(20).rc == 0
 
 
-# a server that is no iWARP server
+# malformed replies
 
 
-# B11: each has its own event. E10: an answer and a close together.
+# B11: each has its own event. E10: the reply and the FIN arrive together.
 @pytest.mark.allow_wire("are not MPA", "half a reply")
-@pytest.mark.parametrize("answer, seen, status", [
+@pytest.mark.parametrize("reply, expected, status", [
     pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "CONNECT_ERROR", -71, id="another-protocol"),
     pytest.param(request(), "CONNECT_ERROR", -71, id="a-request"),
     pytest.param(request(key=KEY_REPLY, rev=2), "CONNECT_ERROR", -71, id="a-later-revision"),
@@ -269,16 +269,16 @@ def test_a_first_message_that_we_cannot_make_is_refused(ends):
     pytest.param(request(key=KEY_REPLY)[:10], "REJECTED", -104, id="half-a-reply-and-a-close"),
     pytest.param(b"", "REJECTED", -104, id="nothing-and-a-close"),
 ])
-def test_an_answer_that_is_no_yes(ends, answer, seen, status):
+def test_an_mpa_reply_that_does_not_accept_ends_the_connect(ends, reply, expected, status):
     client, server = ends
-    stream_listen(server, answer)
+    stream_listen(server, reply)
     with parameters([client], mpa_rev=1):
-        assert event(connect(client, server), seen)["status"] == status
+        assert event(connect(client, server), expected)["status"] == status
 
 
-# RFC 6581, 9.1 and 9.2. The words: IRD 4, ORD 9, more than a card has; peer-to-peer, but only a zero-length write will do.
+# RFC 6581, 9.1 and 9.2. IRD 4 and ORD 9, more than a card has; peer-to-peer with the zero-length write alone.
 @pytest.mark.parametrize("words, code", [("00040009", 6), ("80048004", 7)], ids=["reads", "first-message"])
-def test_an_enhanced_reply_that_will_not_do_is_answered_with_a_terminate(ends, words, code):
+def test_an_unusable_enhanced_reply_is_terminated(ends, words, code):
     client, server = ends
     peer = stream_listen(server, request(bytes.fromhex(words), key=KEY_REPLY, flags=0x50, rev=2), "--hold")
     with parameters([client], mpa_rev=2, peer2peer=1):
@@ -288,7 +288,7 @@ def test_an_enhanced_reply_that_will_not_do_is_answered_with_a_terminate(ends, w
     assert bytes.fromhex(seen["received"])[24:] == fpdu(untagged(7, 2, bytes([0x20, code, 0, 0])))
 
 
-def test_no_answer_at_all(ends):
+def test_a_connect_without_an_mpa_reply_times_out(ends):
     client, server = ends
     with parameters([client], ep_timeout_secs=2):
         peer = stream_listen(server, b"", "--hold")
@@ -296,17 +296,17 @@ def test_no_answer_at_all(ends):
     assert json.loads(peer.wait(20).stdout.splitlines()[-1])["end"] == "reset"
 
 
-def test_a_host_that_is_not_there_any_more(ends):
-    """The neighbour is known, so the card sends SYNs, and nobody answers."""
+def test_a_connect_without_a_syn_ack_is_unreachable(ends):
+    """The neighbour entry is valid, so the card sends SYNs, and no host replies."""
     client, _ = ends
-    with silent_host(client, patience=3) as ghost:
-        done = client.run(f"/tmp/cm.py connect {ghost} {PORT}", 30)
+    with unresponsive_host(client, patience=3) as host:
+        done = client.run(f"/tmp/cm.py connect {host} {PORT}", 30)
         assert event(done, "UNREACHABLE")["status"] == -110
 
 
 # X17
 @pytest.mark.parametrize("how", ["reset", "close"])
-def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(ends, how):
+def test_a_refused_revision_2_request_is_repeated_in_revision_1(ends, how):
     client, server = ends
     peer = stream_listen(server, request(b"no", key=KEY_REPLY, flags=0x20), f"--connections 2 --turn-away {how}")
     with parameters([client], mpa_rev=2):
@@ -322,25 +322,25 @@ def test_a_revision_2_request_that_is_thrown_out_is_made_again_in_revision_1(end
 
 
 @pytest.mark.allow_wire(r"CRC check|SEND in queue 7", "the peer's message is wrong")
-@pytest.mark.parametrize("wrong, told", [
+@pytest.mark.parametrize("wrong, code", [
     pytest.param(fpdu(untagged(3, 0, b"hello"), damage=1), "2002", id="crc"),
-    pytest.param(fpdu(tagged_write(0x123400, b"hello")), "1100", id="write-to-a-stag-that-is-none"),
-    pytest.param(fpdu(untagged(3, 7, b"hello")), "1201", id="queue-that-is-none"),
+    pytest.param(fpdu(tagged_write(0x123400, b"hello")), "1100", id="write-to-an-unused-stag"),
+    pytest.param(fpdu(untagged(3, 7, b"hello")), "1201", id="unknown-queue"),
     pytest.param(fpdu(untagged(3, 0, b"hello")), "1202", id="send-without-a-receive"),
 ])
-def test_a_wrong_message_is_answered_with_a_terminate(ends, wrong, told):
+def test_a_malformed_message_is_terminated(ends, wrong, code):
     server, client = ends
     serving = listen(server)
     seen = stream(client, server, request(), f"--pause 1 --then {wrong.hex()}")
     reply, terminate = bytes.fromhex(seen["received"])[:20], bytes.fromhex(seen["received"])[20:]
     assert reply == request(key=KEY_REPLY)
-    assert terminate == fpdu(untagged(7, 2, bytes.fromhex(told) + bytes(2)))
+    assert terminate == fpdu(untagged(7, 2, bytes.fromhex(code) + bytes(2)))
     assert event(serving.wait(20), "DISCONNECTED")
     assert objects(server)["qp"] == 0
 
 
-def test_A5_a_message_that_is_as_fast_as_it_can_be(ends):
-    """Right behind our answer: it must be met by RDMA, which complains of it, and never by the end of the stream."""
+def test_A5_a_message_right_behind_the_mpa_reply_is_an_rdma_message(ends):
+    """The card must parse it as an FPDU and send a TERMINATE; the driver must not take it for stream data, which resets the connection."""
     server, client = ends
     connections = 10
     serving = listen(server, f"--count {connections}")
@@ -352,12 +352,12 @@ def test_A5_a_message_that_is_as_fast_as_it_can_be(ends):
     assert objects(server)["qp"] == 0
 
 
-def test_a_terminate_of_the_peer_ends_the_connection(ends):
+def test_a_received_terminate_ends_the_connection(ends):
     server, client = ends
     serving = listen(server)
     words = fpdu(untagged(7, 2, bytes.fromhex("01000000")))
     seen = stream(client, server, request(), f"--pause 1 --then {words.hex()}")
-    assert seen["received"] == request(key=KEY_REPLY).hex(), "no TERMINATE in answer"
+    assert seen["received"] == request(key=KEY_REPLY).hex(), "no TERMINATE in reply"
     assert seen["end"] == "eof"
     assert event(serving.wait(20), "DISCONNECTED")
     assert objects(server)["qp"] == 0
@@ -366,7 +366,7 @@ def test_a_terminate_of_the_peer_ends_the_connection(ends):
 # endings
 
 
-def test_the_listener_goes_while_a_peer_is_in_the_middle(ends):
+def test_destroying_a_listener_resets_half_open_connections(ends):
     server, client = ends
     serving = listen(server)
     peer = client.start(f"exec /tmp/stream.py connect {address(server)} {PORT} {request()[:8].hex()}")
@@ -377,7 +377,7 @@ def test_the_listener_goes_while_a_peer_is_in_the_middle(ends):
 
 
 # E5
-def test_the_peer_goes_while_the_consumer_thinks(ends):
+def test_accept_fails_after_the_peer_closed(ends):
     server, client = ends
     serving = listen(server, "--wait 2")
     assert stream(client, server, request(), "--patience 0.5")["end"] == "timeout"
@@ -386,9 +386,9 @@ def test_the_peer_goes_while_the_consumer_thinks(ends):
     assert objects(server)["qp"] == 0
 
 
-# A17: with everything still mapped and in use.
+# A17: while all memory is mapped and in use.
 @pytest.mark.parametrize("victim", [0, 1], ids=["server", "client"])
-def test_a_killed_process_leaves_nothing(ends, victim):
+def test_a_killed_process_leaves_no_objects(ends, victim):
     server, client = ends
     running = [rping_server(server), rping_client(client, server)]
     for guest in ends:
@@ -399,7 +399,7 @@ def test_a_killed_process_leaves_nothing(ends, victim):
         guest.check("for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
 
 
-def test_processes_can_be_killed_when_the_cable_is_out(pair, ends):
+def test_processes_can_be_killed_without_a_carrier(pair, ends):
     server, client = ends
     running = [rping_server(server), rping_client(client, server)]
     client.check("for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1")
@@ -421,7 +421,7 @@ def test_processes_can_be_killed_when_the_cable_is_out(pair, ends):
 
 
 # E13
-def test_more_listeners_than_the_card_has_room_for(ends):
+def test_listen_fails_with_enomem_without_free_stids(ends):
     server, client = ends
     seen = server.run(f"""exec python3 - <<'END'
 import ctypes, socket, struct
@@ -448,7 +448,7 @@ END""", 120)
     assert serving.wait(20).rc == 0
 
 
-def test_connections_survive_a_flush_of_the_neighbours(ends):
+def test_connections_survive_a_neighbour_flush(ends):
     server, client = ends
     serving = rping_server(server, "-V", listen_port=7176)
     running = rping_client(client, server, "-V", listen_port=7176)
@@ -473,9 +473,9 @@ def test_ports_in_network_namespaces(make_lab):
     assert serving.wait(20).rc == 0
 
 
-# X16, X20: the device comes back by itself.
+# X16, X20: the device registers again without help.
 @pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started when it is unbound; its own")
-def test_the_card_goes_while_it_is_in_use(make_lab):
+def test_the_card_is_unbound_in_use_and_bound_again(make_lab):
     lab = make_lab()
     server, client = lab.guests
     serving, running = rping_server(server), rping_client(client, server)
@@ -495,7 +495,7 @@ def test_the_card_goes_while_it_is_in_use(make_lab):
 
 
 # E7
-def test_nothing_was_refused_by_the_table(ends):
-    """The last test of the file: all that the others did was foreseen."""
+def test_the_state_table_refused_no_event(ends):
+    """The last test of the file: the state table had a row for every event of the other tests."""
     for guest in ends:
         assert guest.check("cat /sys/class/infiniband/cxgb3_0/hw_counters/cm_refused_events").strip() == "0"

@@ -9,7 +9,7 @@ import json
 import signal
 
 import pytest
-from conditions import silent_host, the_silent_host_appears
+from conditions import unresponsive_host, unresponsive_host_appears
 from labkit import stack
 from programs import BIN, PORT, run_alone
 from stock import address, rping_client, rping_server, wait_listening, wait_no_objects
@@ -269,10 +269,10 @@ def test_memory_of_the_card_is_used_up(pair, what, laps):
 @pytest.mark.long
 def test_more_opens_than_the_card_has_ids_for(pair):
     server, client = pair.guests
-    with silent_host(client, patience=3600) as ghost:
+    with unresponsive_host(client, patience=3600) as ghost:
         opening = client.start(f"exec {BIN}/t3-opens client {address(server)} --timeout=900 --ghost={ghost}")
         opening.expect("full", 600)
-        with the_silent_host_appears(server):
+        with unresponsive_host_appears(server):
             done = opening.wait(300)
     assert done.rc == 0, done
     seen = json.loads(done.stdout)

@@ -1,37 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What happens in a long life: processes die, cables are pulled, modules are unloaded."""
+"""Processes are killed, cables are pulled, modules are unloaded."""
 
 import re
 import signal
 
 import pytest
-from conditions import silent_host, the_silent_host_appears
+from conditions import unresponsive_host, unresponsive_host_appears
 from labkit import stack
 from stock import RPING_PORT, address, objects, rping_client, rping_server, wait_no_objects
 
 
-def ends_alone(command, timeout=60):
-    """The status of a command that must end by itself because its peer is gone."""
+def exit_status(command, timeout=60):
+    """The status of a command that must end because its peer ended."""
     return command.wait(timeout).rc
 
 
 def in_traffic(pair):
-    """A connection that is busy until somebody ends it."""
+    """A connection that is busy until one of its processes is killed."""
     server, client = pair.guests
     serving = rping_server(server, "-V")
-    asking = rping_client(client, server, "-v -V")
-    asking.expect("rdma-ping-50:", 60)
-    return serving, asking
+    pinging = rping_client(client, server, "-v -V")
+    pinging.expect("rdma-ping-50:", 60)
+    return serving, pinging
 
 
 @pytest.mark.parametrize("victim", ["server", "client"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
-def test_death_of_one_side_ends_the_other_and_leaves_nothing(pair, victim, how):
-    serving, asking = in_traffic(pair)
-    dead, survivor = (serving, asking) if victim == "server" else (asking, serving)
-    dead.kill(how)
-    assert ends_alone(dead) == -how
-    ends_alone(survivor)
+def test_a_killed_side_ends_the_other_and_leaves_no_objects(pair, victim, how):
+    serving, pinging = in_traffic(pair)
+    killed, survivor = (serving, pinging) if victim == "server" else (pinging, serving)
+    killed.kill(how)
+    assert exit_status(killed) == -how
+    exit_status(survivor)
     for guest in pair.guests:
         wait_no_objects(guest)
     server, client = pair.guests
@@ -40,29 +40,29 @@ def test_death_of_one_side_ends_the_other_and_leaves_nothing(pair, victim, how):
     assert again.wait(30).rc == 0
 
 
-def test_traffic_goes_on_after_the_cable_was_out(pair):
+def test_traffic_continues_after_the_carrier_returns(pair):
     server, client = pair.guests
     serving = rping_server(server, "-C 800 -V")
-    asking = rping_client(client, server, "-v -V -C 800")
-    asking.expect("rdma-ping-100:", 60)
+    pinging = rping_client(client, server, "-v -V -C 800")
+    pinging.expect("rdma-ping-100:", 60)
     pair.sim.cable("p0", plugged=False)
     try:
         for guest in pair.guests:
             guest.check(stack.wait_carrier(guest.interfaces[0], up=False), 40)
-        told = asking.stdout.count("rdma-ping-")
+        before = pinging.stdout.count("rdma-ping-")
         client.check("sleep 1")
-        assert asking.running and asking.stdout.count("rdma-ping-") <= told + 1
+        assert pinging.running and pinging.stdout.count("rdma-ping-") <= before + 1
         assert "DOWN" in client.check("rdma link show cxgb3_0/1")
     finally:
         pair.sim.cable("p0", plugged=True)
     for guest in pair.guests:
         guest.check(stack.wait_carrier(guest.interfaces[0]), 40)
-    assert asking.wait(120).rc == 0
+    assert pinging.wait(120).rc == 0
     assert serving.wait(30).rc == 0
 
 
-def test_a_new_mac_address_is_the_new_gid(pair):
-    """Who asks ib_core for the GID gets the one that packets bear, not that of the time of registration."""
+def test_the_gid_follows_the_mac_address(pair):
+    """ib_core returns the GID of the current MAC address, not of the one at registration."""
     client = pair.guests[1]
     name = client.interfaces[0]
     mac = client.check(f"cat /sys/class/net/{name}/address").strip()
@@ -80,31 +80,31 @@ def test_a_new_mac_address_is_the_new_gid(pair):
         client.check(f"ip link set {name} address {mac}")
 
 
-def test_rdma_resource_shows_what_the_driver_knows(pair):
-    serving, asking = in_traffic(pair)
+def test_rdma_resource_shows_the_drivers_attributes(pair):
+    serving, pinging = in_traffic(pair)
     server, client = pair.guests
     regions, ids, listeners = (guest.check(f"rdma resource show {what} -dd") for guest, what in
                                ((client, "mr"), (client, "cm_id"), (server, "cm_id")))
     assert re.search(r"drv_stag_index \d+ drv_usable 1 drv_perms 0x[0-9a-f]+ drv_page_shift \d+ drv_pbl_index \d+", regions), regions
     assert re.search(r"drv_ep_state fpdu drv_tid 0x[0-9a-f]+ drv_active 1", ids), ids
     assert re.search(r"drv_stid 0x[0-9a-f]+", listeners), listeners
-    for end in (asking, serving):
+    for end in (pinging, serving):
         end.kill()
-        ends_alone(end)
+        exit_status(end)
 
 
 # E14
 def test_unloading_is_refused_while_the_device_is_used(pair):
     server, client = pair.guests
-    serving, asking = in_traffic(pair)
+    serving, pinging = in_traffic(pair)
     refused = client.run("rmmod iw_cxgb3", 60)
     assert refused.rc != 0 and "in use" in refused.stderr, refused
-    told = asking.stdout.count("rdma-ping-")
+    before = pinging.stdout.count("rdma-ping-")
     client.check("sleep 1")
-    assert asking.running and asking.stdout.count("rdma-ping-") > told
-    for end in (asking, serving):
+    assert pinging.running and pinging.stdout.count("rdma-ping-") > before
+    for end in (pinging, serving):
         end.kill()
-        ends_alone(end)
+        exit_status(end)
     for guest in pair.guests:
         wait_no_objects(guest)
     for _ in range(3):
@@ -116,40 +116,40 @@ def test_unloading_is_refused_while_the_device_is_used(pair):
     assert again.wait(30).rc == 0
 
 
-def test_a_port_where_nobody_listens_refuses_at_once(pair):
+def test_a_connect_without_a_listener_fails_at_once(pair):
     server, client = pair.guests
     done = rping_client(client, server, "-C 1", listen_port=7999).wait(30)
     assert done.rc != 0
     assert "RDMA_CM_EVENT_REJECTED, error -111" in done.stdout + done.stderr, done
 
 
-def test_an_address_without_a_host_does_not_resolve(pair):
+def test_an_unused_address_does_not_resolve(pair):
     done = pair.guests[1].run("rping -c -a 10.0.0.77 -C 1", 60)
     assert done.rc != 0
     assert "RDMA_CM_EVENT_ADDR_ERROR" in done.stdout + done.stderr, done
 
 
-# B15: the message is given back by cxgb3.
-def test_a_host_that_does_not_answer_is_unreachable(pair):
+# B15: cxgb3 returns the message.
+def test_an_unresponsive_host_is_unreachable(pair):
     client = pair.guests[1]
-    with silent_host(client, patience=5) as ghost:
-        done = client.run(f"rping -c -a {ghost} -C 1", 60)
+    with unresponsive_host(client, patience=5) as host:
+        done = client.run(f"rping -c -a {host} -C 1", 60)
     assert done.rc != 0
     assert "RDMA_CM_EVENT_UNREACHABLE" in done.stdout + done.stderr, done
     wait_no_objects(client)
 
 
-# The card answers an open that was given up long after, when the module that asked is gone and another one is loaded.
-def test_an_answer_to_an_open_of_a_module_that_was_unloaded_finds_nobody(pair):
+# The card replies to an abandoned open after the module that sent it was unloaded and loaded again.
+def test_a_late_open_reply_after_unloading_has_no_client(pair):
     server, client = pair.guests
-    with silent_host(client, patience=1) as ghost:
-        done = client.run(f"rping -c -a {ghost} -C 1", 60)
+    with unresponsive_host(client, patience=1) as host:
+        done = client.run(f"rping -c -a {host} -C 1", 60)
         assert "RDMA_CM_EVENT_UNREACHABLE" in done.stdout + done.stderr, done
         assert "abandoned" in client.check("cat /sys/kernel/debug/iw_cxgb3/*/cm/endpoints")
         client.check("rmmod iw_cxgb3", 60)
         client.check(stack.load_module("iw_cxgb3"), 60)
-        # Now the host is there, and its TCP refuses the SYN that the card still repeats.
-        with the_silent_host_appears(server):
+        # Now the host has the address, and its TCP refuses the SYN that the card still repeats.
+        with unresponsive_host_appears(server):
             client.check("""for try in $(seq 300); do
                     dmesg | grep -q 'clientless CPL command 0x' && exit 0
                     sleep 0.1
@@ -160,8 +160,8 @@ def test_an_answer_to_an_open_of_a_module_that_was_unloaded_finds_nobody(pair):
     assert again.wait(30).rc == 0
 
 
-# A19, B7: on the debug kernel DMA-API debugging watches all of it.
-def test_a_hundred_connections_one_after_another_leave_nothing(pair):
+# A19, B7: on the debug kernel DMA-API debugging checks every mapping.
+def test_a_hundred_sequential_connections_leave_no_objects(pair):
     server, client = pair.guests
     before = [int(guest.check("awk '/^MemAvailable/ {print $2}' /proc/meminfo")) for guest in pair.guests]
     serving = rping_server(server, "-P")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Our connection manager, t3_rdma_cm, instead of rdma_cm, iw_cm and rdma_ucm: stock programs over it, what they are told, and a
+"""Our connection manager, t3_rdma_cm, instead of rdma_cm, iw_cm and rdma_ucm: stock programs over it, their events, and a
 comparison with the in-tree modules, command by command."""
 
 import json
@@ -54,7 +54,7 @@ def test_none_of_the_in_tree_managers_is_loaded(ends):
 
 @pytest.mark.parametrize("options", ["-C 200 -S 4096 -V", "-C 20 -V -q"], ids=["rounds", "own-qp"])
 def test_rping(ends, options):
-    """With -q rping makes and moves its QP by itself, waits for CONNECT_RESPONSE, and says rdma_establish."""
+    """With -q rping creates and modifies its QP itself, waits for CONNECT_RESPONSE, and calls rdma_establish()."""
     server, client = ends
     serving = rping_server(server, options)
     done = rping_client(client, server, options).wait(60)
@@ -111,11 +111,11 @@ def test_cmtime(ends):
     serving.wait(10)
 
 
-# what consumers are told
+# events
 
 
 @pytest.mark.parametrize("length", [0, 1, 255])
-def test_a_connection_from_its_request_to_its_end(ends, length):
+def test_the_events_of_a_connection(ends, length):
     server, client = ends
     serving = listen(server, f"--data {length} --depths 3,2")
     done = connect(client, server, f"--data {length}")
@@ -123,8 +123,8 @@ def test_a_connection_from_its_request_to_its_end(ends, length):
     assert events(done) == ["ADDR_RESOLVED", "ROUTE_RESOLVED", "ESTABLISHED", "DISCONNECTED"]
     served = serving.wait(20)
     assert events(served) == ["CONNECT_REQUEST", "ESTABLISHED", "DISCONNECTED"]
-    for said in (lines(done)[2], lines(served)[1]):
-        assert (said["length"], said["intact"]) == (length, True)
+    for established in (lines(done)[2], lines(served)[1]):
+        assert (established["length"], established["intact"]) == (length, True)
 
 
 @pytest.mark.parametrize("length", [0, 148])
@@ -136,11 +136,10 @@ def test_a_reject_with_private_data(ends, length):
     assert serving.wait(20).rc == 0
 
 
-def test_nobody_listens(ends):
+def test_connect_without_a_listener_is_rejected(ends):
     server, client = ends
     refused = lines(connect(client, server, port=PORT + 1))[-1]
     assert (refused["event"], refused["status"]) == ("REJECTED", -111)
-
 
 
 def test_C10_one_listener_on_all_devices(ends):
@@ -152,8 +151,8 @@ def test_C10_one_listener_on_all_devices(ends):
     assert serving.wait(20).rc == 0
 
 
-# C22: a listener takes its memory when it needs it.
-def test_C22_a_backlog_is_counted_and_not_paid_for_in_advance(ends):
+# C22: a listener allocates for a request when it arrives.
+def test_C22_a_backlog_limits_requests_without_allocating_in_advance(ends):
     server, client = ends
     serving = listen(server, "--backlog 1 --wait 2 --count 2")
     running = [client.start(f"exec /tmp/cm.py connect {address(server)} {PORT}") for _ in range(4)]
@@ -163,16 +162,16 @@ def test_C22_a_backlog_is_counted_and_not_paid_for_in_advance(ends):
     serving.wait(10)
 
 
-# C4, C5, C14: whoever is killed, wherever its connection stands, leaves neither ids nor QPs.
+# C4, C5, C14: a process that is killed in any state of its connection leaves neither ids nor QPs.
 @pytest.mark.parametrize("victim", [0, 1], ids=["server", "client"])
 @pytest.mark.parametrize("when", ["connected", pytest.param("requested", marks=pytest.mark.long)])
-def test_C4_C5_C14_a_killed_process_leaves_nothing(ends, victim, when):
+def test_C4_C5_C14_a_killed_process_leaves_no_objects(ends, victim, when):
     server, client = ends
     server_options = "--wait 30" if when == "requested" else ""
     running = [listen(server, server_options), client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold 30")]
     running[0].expect("CONNECT_REQUEST" if when == "requested" else "ESTABLISHED", 10)
     running[victim].kill()
-    if when == "connected":  # a client cannot go while its provider waits for the answer to a connect
+    if when == "connected":  # a client cannot exit while its provider waits for the reply to a connect
         running[victim].wait(10)
     running[1 - victim].kill()
     for process in running:
@@ -183,8 +182,8 @@ def test_C4_C5_C14_a_killed_process_leaves_nothing(ends, victim, when):
 
 @pytest.mark.long
 # Calls in the wrong order, twice, through another file, and addresses of wrong lengths.
-def test_C2_C8_C9_C19_every_command_answers_as_the_in_tree_manager_does(ends):
-    """The same program over both managers. What ours does otherwise is said here, with the reason."""
+def test_C2_C8_C9_C19_every_command_returns_what_the_in_tree_manager_returns(ends):
+    """The same program over both managers. DIFFERENT lists what ours does differently, with the reason."""
     server, client = ends
     script = f"/tmp/ucm.py {address(client)} {address(server)}"
     ours = client.check(script, 60).splitlines()
@@ -200,14 +199,14 @@ def test_C2_C8_C9_C19_every_command_answers_as_the_in_tree_manager_does(ends):
         assert mine["what"] == other["what"]
         if mine != other:
             different[mine["what"]] = (mine["result"], other["result"])
-    assert different == OTHERWISE
+    assert different == DIFFERENT
 
 
-OTHERWISE = {
+DIFFERENT = {
 }
 
 
-def test_C7_commands_about_one_id_at_the_same_time(ends):
+def test_C7_concurrent_commands_on_one_id(ends):
     """Threads bind, resolve, connect, listen with and destroy the same ids: one command is done before the next."""
     server, client = ends
     taken = json.loads(client.check(f"PYTHONDONTWRITEBYTECODE=1 /tmp/ucm_race.py {address(client)} {address(server)} 2", 60))
@@ -219,24 +218,24 @@ def test_C7_commands_about_one_id_at_the_same_time(ends):
 
 @pytest.mark.long
 @pytest.mark.allow_log(r"t3_sge_stop|__flush_work", "cxgb3 itself, see kernel/iw_cxgb3/README.md")
-def test_C17_C24_the_device_goes_and_comes_back(t3cm, ends):
+def test_C17_C24_device_removal_and_return(t3cm, ends):
     server, client = ends
     listening, idle = listen(server, "--count 9", at="0.0.0.0"), listen(server, "--count 9", port=PORT + 1)
     running = client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold 60")
     listening.expect("ESTABLISHED", 10)
     card = server.check("basename $(readlink -f /sys/class/net/eth0/device)").strip()
     server.check(f"echo {card} > /sys/bus/pci/drivers/cxgb3/unbind", 60)
-    # Who is bound to the device is told; who listens on all devices goes on listening.
+    # An id that is bound to the device gets the event; a wildcard listener keeps listening.
     idle.expect("DEVICE_REMOVAL", 10)
-    told = idle.wait(10)
-    assert told.rc == 0 and lines(told)[-2]["status"] == 0 and lines(told)[-1] == {"destroyed": True}
+    removed = idle.wait(10)
+    assert removed.rc == 0 and lines(removed)[-2]["status"] == 0 and lines(removed)[-1] == {"destroyed": True}
     assert server.check("rdma link") == ""
 
     server.check(f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind
         for port in 0 1; do ip addr add 10.0.$port.1/24 dev eth$port; ip link set eth$port up; done
         for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
     running.kill()
-    # Who listens on all devices listens on the new one.
+    # The wildcard listener includes the new device.
     wait_listening(server, PORT)
     done = connect(client, server)
     assert done.rc == 0, done
@@ -256,18 +255,18 @@ def either(request):
 
 
 def pages(server, client, options):
-    """Runs cases of tests/programs/cm_pages*.cc; how many have passed, and none has failed."""
+    """Runs cases of tests/programs/cm_pages*.cc, of which none may fail; returns how many passed."""
     serving = server.start(f"exec {BIN}/t3-cm_pages server --timeout=200")
     wait_listening(server, 7472)
     done = client.run(f"{BIN}/t3-cm_pages client {address(server)} --timeout=180 {options}", 200)
-    said = json.loads(done.stdout or "{}")
-    assert said.get("failed") == [], (said, done.stderr[-300:])
+    counted = json.loads(done.stdout or "{}")
+    assert counted.get("failed") == [], (counted, done.stderr[-300:])
     assert json.loads(serving.wait(30).stdout)["failed"] == []
-    return said["passed"]
+    return counted["passed"]
 
 
 def test_C24_every_rule_of_the_manual_pages(either):
-    """What each call takes, refuses and waits for, and each event that iWARP has."""
+    """The arguments, errors and blocking of each call, and each event that iWARP has."""
     server, client, manager = either
     patience = "/sys/module/iw_cxgb3/parameters/ep_timeout_secs"
     before = client.check(f"cat {patience}; echo 2 > {patience}")
@@ -277,8 +276,8 @@ def test_C24_every_rule_of_the_manual_pages(either):
         client.check(f"echo {before.strip()} > {patience}")
 
 
-def test_a_qp_does_not_wait_for_the_peer(either):
-    """Nor for the driver's patience, which is longer here than the program's."""
+def test_destroying_a_qp_does_not_wait_for_the_peer(either):
+    """Nor for the driver's timeout, which is longer here than the program's."""
     server, client, manager = either
     assert pages(server, client, f"{manager} --case=destroy_qp:") == 2
 
@@ -290,8 +289,8 @@ BIND = """exec python3 -c "import signal, socket; s = socket.create_server(('{}'
 
 
 @pytest.mark.parametrize("reserve", ["N", "Y"])
-def test_ports_of_the_host(ends, reserve):
-    """With reserve_tcp_ports neither the host's TCP nor RDMA takes a port that the other one has; as in-tree, without."""
+def test_ports_shared_with_the_hosts_tcp(ends, reserve):
+    """With reserve_tcp_ports neither the host's TCP nor RDMA binds a port of the other one; without it both do, as in-tree."""
     server, _ = ends
     parameter = "/sys/module/t3_rdma_cm/parameters/reserve_tcp_ports"
     tcp_bind = BIND.format(address(server), PORT + 2)
@@ -326,8 +325,8 @@ def test_ports_of_the_host(ends, reserve):
 
 
 def storm(server, client, connections, seed=1, timeout=120):
-    """Processes on both sides open, refuse, close, abort, migrate and forget connections, and are killed, by chance."""
-    patience = round(timeout * client.image.pace)  # run() and wait() know the pace, the programs' watchdogs do not
+    """Processes on both sides open, refuse, close, abort, migrate and forget connections, and are killed, at random."""
+    patience = round(timeout * client.image.pace)  # run() and wait() scale with the pace, the programs' watchdogs do not
     serving = server.start(f"exec {BIN}/t3-cm_storm server --seed={seed} --timeout={patience + 30}")
     wait_listening(server, 7472)
     done = client.run(f"{BIN}/t3-cm_storm client {address(server)} --connections={connections} --seed={seed} --timeout={patience}", timeout + 20)
@@ -346,15 +345,15 @@ def nothing_is_left(*guests):
 
 
 @pytest.mark.parametrize("connections", [150, pytest.param(2000, marks=pytest.mark.debug)])
-def test_C2_C3_C4_C5_C14_C16_C23_a_storm_leaves_nothing(ends, connections):
-    opened, asked = storm(*ends, connections, timeout=120 if connections < 1000 else 600)
-    # The slower the kernel, the longer is a server that was killed away, and the more are refused.
+def test_C2_C3_C4_C5_C14_C16_C23_a_storm_leaves_no_objects(ends, connections):
+    opened, served = storm(*ends, connections, timeout=120 if connections < 1000 else 600)
+    # On a slow kernel a killed server is absent for longer, and more requests are refused.
     assert opened["attempts"] == connections and opened["established"] > connections / 8
-    assert asked["rejected"] and opened["migrated"] and opened["killed"] + asked["killed"]
+    assert served["rejected"] and opened["migrated"] and opened["killed"] + served["killed"]
 
 
-def test_nothing_is_left_and_nothing_was_refused(ends):
-    """The last test of the file: it speaks for all of the above."""
+def test_no_object_is_left(ends):
+    """The last test of the file: it covers all tests above."""
     for guest in ends:
         left = objects(guest)
         assert left and not any(left.values()), left

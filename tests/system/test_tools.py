@@ -5,7 +5,7 @@ import json
 import pathlib
 
 import pytest
-from conditions import silent_host
+from conditions import unresponsive_host
 from labkit import Lab, stack
 from labkit.guest import Machine
 from labkit.sim import Wire
@@ -134,7 +134,7 @@ def test_doctor_silent_neighbours(pair):
     client = pair.guests[1]
     expect(client, "connection", "nobody answers for 10.0.0.77 (ARP)", "ping it", "10.0.0.77")
     # What a firewall does: somebody is there, and does not answer.
-    with silent_host(client, patience=3) as ghost:
+    with unresponsive_host(client, patience=3) as ghost:
         expect(client, "connection", "not the TCP connection to port 7174", "firewall", ghost)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""t3_uverbs in the place of ib_uverbs: the same programs run, and the same is printed.
+"""t3_uverbs instead of ib_uverbs: the same programs run and print the same.
 
 Both dispatchers are loaded, ours first, so that libibverbs uses it. To compare, a guest's modules are loaded in the other order.
-The whole of this folder runs over t3_uverbs with `--load rdma-t3uverbs`."""
+All tests of this folder run over t3_uverbs with `--load rdma-t3uverbs`."""
 
 import re
 
@@ -21,7 +21,7 @@ def pair(t3uverbs):
 
 
 def calls(guest, device="t3uverbs0"):
-    """How often each command was asked for, and refused: {(door, name): (calls, refused)}."""
+    """How often each command was called and refused: {(path, name): (calls, refused)}."""
     lines = guest.check(f"mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug; "
                         f"cat /sys/kernel/debug/t3_uverbs/{device}").splitlines()
     return {tuple(words[:2]): tuple(map(int, words[2:])) for words in map(str.split, lines)}
@@ -32,7 +32,7 @@ def load_in_order(guest, modules):
     stack.load_access([guest], modules)
 
 
-def test_libibverbs_finds_and_uses_ours(pair):
+def test_libibverbs_uses_t3_uverbs(pair):
     guest = pair.guests[0]
     before = calls(guest)
     assert "cxgb3_0" in guest.check("ibv_devinfo")
@@ -61,15 +61,15 @@ def test_every_kind_of_work_request(pair):
     assert result["ok"], result
 
 
-def test_what_the_device_has_not_is_refused_as_ever(pair):
+def test_unsupported_verbs_are_refused(pair):
     assert run_alone(*pair.guests, "unsupported")["ok"]
 
 
-def test_objects_may_end_at_any_moment(pair):
+def test_objects_destroyed_at_any_time(pair):
     assert run_alone(*pair.guests, "lifetimes")["ok"]
 
 
-def test_resources_are_listed_with_their_owner(pair):
+def test_resources_are_listed_with_their_process(pair):
     server, client = pair.guests
     serving = rping_server(server, "-P")
     running = rping_client(client, server, "-C 100000")
@@ -79,7 +79,7 @@ def test_resources_are_listed_with_their_owner(pair):
         assert any("comm rping" in line for line in lines), (kind, lines)
     running.kill()
     running.wait(10)
-    # D7, D11: a killed program leaves nothing behind, on its own side at once and on the other when it notices.
+    # D7, D11: a killed program leaves no objects, on its side at once and on the peer's after the connection ends.
     for guest in pair.guests:
         guest.check("for try in $(seq 200); do rdma resource show | grep -q ' qp 0 ' && exit 0; sleep 0.1; done; exit 1", 60)
     serving.kill()
@@ -92,7 +92,7 @@ def test_both_dispatchers_print_the_same(pair):
     for name, order in (("ours", stack.LEVELS[OURS].access), ("in-tree", stack.LEVELS["rdma"].access), ("again", stack.LEVELS[OURS].access)):
         load_in_order(guest, order)
         devinfo = guest.check("ibv_devinfo -v")
-        # The name of the character device is the only thing that may differ, and ibv_devinfo does not print it.
+        # Only the name of the character device may differ, and ibv_devinfo does not print it.
         shown[name] = (devinfo, guest.check("ibv_devices"), guest.check("rdma dev show -d"), guest.check("rdma link show -d"))
         used = guest.run("grep . /sys/kernel/debug/t3_uverbs/t3uverbs0").rc == 0
         assert used == (name != "in-tree")
@@ -100,7 +100,7 @@ def test_both_dispatchers_print_the_same(pair):
     assert shown["ours"] == shown["again"]
 
 
-def test_with_our_connection_manager_nothing_of_ib_uverbs_is_needed(pair):
+def test_rping_over_t3_uverbs_and_t3_rdma_cm_alone(pair):
     for guest in pair.guests:
         load_in_order(guest, stack.LEVELS["rdma-t3"].access)
         loaded = guest.check("lsmod")
@@ -122,11 +122,11 @@ def test_only_allowed_drivers_are_served(pair, drivers, served):
     ours, *others = stack.LEVELS[OURS].access
     load_in_order(guest, (f"{ours} drivers={drivers}", *others))
     assert ("t3uverbs0" in guest.check("ls /dev/infiniband")) == served
-    assert "cxgb3_0" in guest.check("ibv_devinfo"), "the other dispatcher serves what ours leaves alone"
+    assert "cxgb3_0" in guest.check("ibv_devinfo"), "the other dispatcher serves the drivers that ours does not"
 
 
-@pytest.mark.allow_log(r"t3_uverbs: drivers=: xyz is not one of cxgb3, siw, rxe", "it is what is to be said")
-def test_a_driver_that_is_not_known_is_an_error(pair):
+@pytest.mark.allow_log(r"t3_uverbs: drivers=: xyz is not one of cxgb3, siw, rxe", "the message under test")
+def test_an_unknown_driver_name_is_refused(pair):
     guest = pair.guests[1]
     guest.check("rmmod t3_uverbs")
     done = guest.run(f"insmod {stack.MODULES}/t3_uverbs.ko drivers=xyz")

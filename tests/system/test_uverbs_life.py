@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What becomes of an open file of the verbs device - fork, passed descriptors, other users, cgroups, network namespaces, 32-bit callers,
-removal - over ib_uverbs and t3_uverbs: both must say the same, but for what is listed."""
+"""The lifetime of an open file of the verbs device: fork, passed descriptors, other users, cgroups, network namespaces, 32-bit callers and
+removal. ib_uverbs and t3_uverbs must behave alike except for the listed differences."""
 
 import json
 import re
@@ -13,14 +13,14 @@ PROGRAM = "/t3/bin/t3-uverbs_life"
 OURS, IN_TREE = "/dev/infiniband/t3uverbs0", "/dev/infiniband/uverbs0"
 
 
-def seen(done):
+def results(done):
     assert done.rc == 0, done
     return {line["case"]: line["result"] for line in map(json.loads, done.stdout.splitlines())}
 
 
 def run_both(guest, command, timeout=60):
-    """What is seen over ours and over in-tree; DEVICE in the command stands for the device."""
-    return [seen(guest.run(command.replace("DEVICE", device), timeout)) for device in (OURS, IN_TREE)]
+    """The results over ours and over in-tree; DEVICE in the command stands for the device."""
+    return [results(guest.run(command.replace("DEVICE", device), timeout)) for device in (OURS, IN_TREE)]
 
 
 def differences(ours, in_tree):
@@ -28,18 +28,18 @@ def differences(ours, in_tree):
     return {case: (in_tree[case], ours[case]) for case in ours if ours[case] != in_tree[case]}
 
 
-# D1: a descriptor does not carry the rights of who opened it. D13: some keys are for the privileged.
+# D1: a descriptor does not carry the credentials of its opener. D13: some keys need privileges.
 def test_D1_D13_files_in_other_processes(t3uverbs):
     ours, in_tree = run_both(t3uverbs.guests[0], f"{PROGRAM} DEVICE sharing")
     assert differences(ours, in_tree) == {
-        # Nothing will ever come: see docs/uverbs.md.
+        # No event can follow: see docs/uverbs.md.
         "event file after its device's file: read": ("EAGAIN", "EIO"),
         "event file after its device's file: poll": ("not ready", "ready 8"),
     }
-    for who in ("child: write", "other user: write", "passed file: write"):
-        assert ours[who] == "EACCES", who
-    for who in ("child: ioctl", "passed file: ioctl", "last holder: ioctl", "child: destroys a CQ of its parent"):
-        assert ours[who] == "ok", who
+    for case in ("child: write", "other user: write", "passed file: write"):
+        assert ours[case] == "EACCES", case
+    for case in ("child: ioctl", "passed file: ioctl", "last holder: ioctl", "child: destroys a CQ of its parent"):
+        assert ours[case] == "ok", case
     assert ours["other user, own file: a privileged key"] == "EPERM"
     assert (ours["event file is closed on exec"], ours["channel is closed on exec"]) == ("1", "1")
     assert ours["other process"] == "0"
@@ -53,16 +53,17 @@ def test_a_cgroup_limits_contexts_and_objects(t3uverbs):
         ours, in_tree = run_both(guest, f"sh -c 'echo $$ > /tmp/cg/few/cgroup.procs; exec {PROGRAM} DEVICE limits'")
         assert guest.check("cat /tmp/cg/few/rdma.current").strip() in ("", "cxgb3_0 hca_handle=0 hca_object=0")
     finally:
-        # Lifted first: 6.1 keeps the limits of a cgroup that goes, and reads the freed cgroup when the device is unregistered.
+        # The limits are lifted first: 6.1 keeps those of a removed cgroup and reads the freed cgroup when the device is unregistered.
         guest.check("echo 'cxgb3_0 hca_handle=max hca_object=max' > /tmp/cg/few/rdma.max; rmdir /tmp/cg/few; umount /tmp/cg")
     assert differences(ours, in_tree) == {}
     assert ours["contexts"] == "2, then EAGAIN"
     assert ours["objects"] == "5, then EAGAIN"
-    assert (ours["one destroyed"], ours["one that fails in the end"], ours["one made again"], ours["one too many"]) == ("ok", "EFAULT", "ok", "EAGAIN")
+    assert (ours["one object destroyed"], ours["one object with a response that cannot be written"], ours["one object more"],
+            ours["one object above the limit"]) == ("ok", "EFAULT", "ok", "EAGAIN")
 
 
-def test_open_files_are_charged_to_who_opens_them(t3uverbs):
-    """A process that opens the device for ever meets the limit of its memory cgroup, not the end of the machine's memory."""
+def test_open_files_are_charged_to_the_openers_cgroup(t3uverbs):
+    """A process that opens the device without end reaches the limit of its memory cgroup, not of the machine's memory."""
     guest = t3uverbs.guests[0]
     limit = 64 << 20
     group = "/tmp/cg/small"
@@ -71,15 +72,15 @@ def test_open_files_are_charged_to_who_opens_them(t3uverbs):
     try:
         done = {device: guest.run(f"sh -c 'echo $$ > {group}/cgroup.procs; CGROUP={group} exec {PROGRAM} {device} opens'", 300)
                 for device in (OURS, IN_TREE)}
-        # Others are not touched by it.
+        # Processes outside the cgroup can still open it.
         guest.check(f"{PROGRAM} {OURS} open")
     finally:
         guest.check(f"rmdir {group}; umount /tmp/cg")
-    seen_by = {device: {line["case"]: line["result"] for line in map(json.loads, d.stdout.splitlines())} for device, d in done.items()}
-    ours, in_tree = seen_by[OURS], seen_by[IN_TREE]
-    # In-tree charges no more than the struct file and its descriptor; ours has 256 bytes, in 6.1.
-    assert int(ours["bytes for each"]) >= int(in_tree["bytes for each"]) + 200, seen_by
-    assert int(ours["opened"]) * int(ours["bytes for each"]) <= limit, seen_by
+    results_by = {device: {line["case"]: line["result"] for line in map(json.loads, d.stdout.splitlines())} for device, d in done.items()}
+    ours, in_tree = results_by[OURS], results_by[IN_TREE]
+    # In-tree charges only the struct file and its descriptor; ours 256 bytes more, on 6.1.
+    assert int(ours["bytes of each"]) >= int(in_tree["bytes of each"]) + 200, results_by
+    assert int(ours["opened"]) * int(ours["bytes of each"]) <= limit, results_by
     assert done[OURS].rc == 137 or ours["end"] == "ENOMEM", done[OURS]
 
 
@@ -87,8 +88,8 @@ def test_32_bit_callers(t3uverbs):
     ours, in_tree = run_both(t3uverbs.guests[0], "/t3/bin/t3-uverbs_caller32 DEVICE")
     assert differences(ours, in_tree) == {}
     assert ours["32 bits: alloc_pd by write"] == "16" and ours["32 bits: get_context by ioctl"] == "0"
-    assert ours["32 bits: ports"] == "2" and ours["32 bits: query_port, the answer above 4 GB"] == "-14"
-    assert (ours["32 bits: destroy_pd by ioctl"], ours["32 bits: and again"]) == ("0", "-2")
+    assert ours["32 bits: ports"] == "2" and ours["32 bits: query_port, the response above 4 GB"] == "-14"
+    assert (ours["32 bits: destroy_pd by ioctl"], ours["32 bits: destroy_pd again"]) == ("0", "-2")
 
 
 def test_network_namespaces(t3uverbs):
@@ -110,12 +111,12 @@ def test_network_namespaces(t3uverbs):
             for try in $(seq 100); do rdma system set netns shared && exit; sleep 0.1; done; exit 1""")
 
 
-# What is different from call to call in a list of resources.
+# Fields that differ from call to call in a list of resources.
 CHANGING = re.compile(r"\b(ctxn|pdn|cqn|mrn|lqpn|pid|rkey|lkey|iova|qp_type|sq-psn|rq-psn) \S+")
 
 
 def listed(guest, device):
-    """What `rdma resource` says of a program that has an object of each kind."""
+    """What `rdma resource` shows of a program that has an object of each kind."""
     holder = guest.start(f"exec {PROGRAM} {device} hold")
     holder.expect("ready", 20)
     shown = {kind: CHANGING.sub(r"\1 N", guest.check(f"rdma -d resource show {kind}")).splitlines() for kind in ("ctx", "pd", "cq", "qp", "mr")}
@@ -134,7 +135,7 @@ def test_the_same_resources_are_listed(t3uverbs):
 
 
 # D14
-def test_D14_a_device_changes_its_name(t3uverbs):
+def test_D14_renaming_a_device(t3uverbs):
     guest = t3uverbs.guests[0]
     holder = guest.start(f"exec {PROGRAM} {OURS} hold")
     holder.expect("ready", 20)
@@ -149,10 +150,10 @@ def test_D14_a_device_changes_its_name(t3uverbs):
 
 REMOVAL = {
     "event": "16 bytes, type 8",  # IB_EVENT_DEVICE_FATAL
-    "who waits for completions": "EIO",
+    "blocked read of the channel": "EIO",
     "poll for completions": "ready 8",
-    "write": "EIO", "extended write": "EIO", "ioctl": "EIO", "carried": "EIO",
-    "making a PD": "EIO", "making a channel": "EIO", "mapping": "EIO",
+    "write": "EIO", "extended write": "EIO", "ioctl": "EIO", "invoke_write": "EIO",
+    "alloc_pd": "EIO", "create_comp_channel": "EIO", "mmap": "EIO",
     "doorbell": "survived",
 }
 CXGB3_ITSELF = pytest.mark.allow_log(r"WARNING: .*__flush_work|t3_sge_stop", "cxgb3.ko stops work that it never started when it is unbound; its own")
@@ -160,7 +161,7 @@ CXGB3_ITSELF = pytest.mark.allow_log(r"WARNING: .*__flush_work|t3_sge_stop", "cx
 
 @pytest.fixture
 def unbind(t3uverbs):
-    """Takes the card of the first guest away and brings it back: unbind(while_it_is_away)."""
+    """Unbinds the card of the first guest and binds it again: unbind(while_it_is_unbound)."""
     guest = t3uverbs.guests[0]
     card = guest.check("basename $(readlink -f /sys/class/net/eth0/device)").strip()
 
@@ -177,7 +178,7 @@ def unbind(t3uverbs):
     return both_ways
 
 
-def test_the_driver_stays_while_a_context_is_there(t3uverbs):
+def test_an_open_context_holds_the_driver_module(t3uverbs):
     guest = t3uverbs.guests[0]
     for device in (OURS, IN_TREE):
         holder = guest.start(f"exec {PROGRAM} {device} hold")
@@ -190,22 +191,22 @@ def test_the_driver_stays_while_a_context_is_there(t3uverbs):
 
 # D9: the event is there though the device is not. D10: who does not block learns of the end, too.
 @CXGB3_ITSELF
-def test_D9_D10_the_card_goes_under_an_open_file(t3uverbs, unbind):
+def test_D9_D10_device_removal_with_an_open_file(t3uverbs, unbind):
     """Under files, mappings, event files, and a thread that waits."""
     server, client = t3uverbs.guests
     found = []
     for device in (OURS, IN_TREE):
         watching = server.start(f"exec {PROGRAM} {device} removal")
         watching.expect("ready", 20)
-        now = seen(unbind(lambda: watching.wait(60)))
-        # The driver tells twice that there is flushed work; the reader may be woken by the end before it has read both.
+        now = results(unbind(lambda: watching.wait(60)))
+        # The driver sends two events for flushed work; device removal may end the reader before it has read both.
         counted = now.pop("destroy_cq in use by ioctl")
         assert re.fullmatch(r"ok 1: 0[012]0{14} marked ", counted), counted
         found.append(now)
     for case, result in REMOVAL.items():
         assert found[0][case] == result, (case, found[0][case])
     assert differences(*found) == {
-        # Nothing will ever come: see docs/uverbs.md.
+        # No event can follow: see docs/uverbs.md.
         "no further event": ("EAGAIN", "EIO"),
         "poll for events": ("not ready", "ready 8"),
     }
@@ -214,10 +215,10 @@ def test_D9_D10_the_card_goes_under_an_open_file(t3uverbs, unbind):
     assert serving.wait(20).rc == 0
 
 
-# D8: the mappings of processes that are just ending are taken away.
+# D8: the mappings of processes that are exiting are removed.
 @CXGB3_ITSELF
 @pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.long)])
-def test_D8_the_card_goes_while_mappings_come_and_go(t3uverbs, unbind, rounds):
+def test_D8_device_removal_during_mmap_and_munmap(t3uverbs, unbind, rounds):
     guest = t3uverbs.guests[0]
     for _ in range(rounds):
         running = [guest.start(f"exec {PROGRAM} {OURS} mapped") for _ in range(3)]

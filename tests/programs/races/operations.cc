@@ -76,7 +76,7 @@ uv::Message about(Stage& stage, const char* name, size_t at, uint32_t handle) {
 
 // What the next object that somebody makes will be called.
 uint32_t next_handle(Stage& stage) {
-    return static_cast<uint32_t>(stage.world().of(uv::Thing::mw)) + 1;
+    return static_cast<uint32_t>(stage.world().of(uv::Object::mw)) + 1;
 }
 
 void add_commands(Operations& list) {
@@ -87,11 +87,11 @@ void add_commands(Operations& list) {
     for (const uv::Command& command : uv::commands()) {
         const std::string name(command.name);
         list.push_back(verbs("write." + name, seconds.contains(command.name), [&command](Stage& stage) {
-            return own<uv::Doors>(3).write(fd_for(stage, command.fresh), message_for(stage, command)).error;
+            return own<uv::Sender>(3).write(fd_for(stage, command.fresh), message_for(stage, command)).error;
         }));
         if (!command.fresh)
             list.push_back(verbs("carry." + name, false, [&command](Stage& stage) {
-                return own<uv::Doors>(3).carry(stage.world().fd(), message_for(stage, command)).error;
+                return own<uv::Sender>(3).invoke_write(stage.world().fd(), message_for(stage, command)).error;
             }));
     }
     static const std::set<std::string_view> ioctl_seconds = {
@@ -100,7 +100,7 @@ void add_commands(Operations& list) {
         list.push_back(verbs(
             "ioctl." + std::string(method.name), ioctl_seconds.contains(method.name),
             [&method](Stage& stage) {
-                return own<uv::Doors>(3).ioctl(fd_for(stage, method.fresh), stage.world().call(method)).error;
+                return own<uv::Sender>(3).ioctl(fd_for(stage, method.fresh), stage.world().call(method)).error;
             }));
 }
 
@@ -109,7 +109,7 @@ int flush_qp(Stage& stage, uint32_t handle) {
     const uint32_t state_only = 1;
     std::memcpy(&message.core[68], &state_only, sizeof(state_only));
     message.core[96] = 6; // ERR
-    return own<uv::Doors>(3).write(stage.world().fd(), message).error;
+    return own<uv::Sender>(3).write(stage.world().fd(), message).error;
 }
 
 int read_event(int fd, size_t bytes) {
@@ -133,12 +133,12 @@ void add_files(Operations& list) {
         {"guess.dereg_mr", "dereg_mr", 0},     {"guess.dealloc_mw", "dealloc_mw", 0}};
     for (const Guess& guess : guesses)
         list.push_back(verbs(guess.name, true, [&guess](Stage& stage) {
-            return own<uv::Doors>(3)
+            return own<uv::Sender>(3)
                 .write(stage.world().fd(), about(stage, guess.command, guess.at, next_handle(stage)))
                 .error;
         }));
     list.push_back(verbs("flush_qp", true, [](Stage& stage) {
-        return flush_qp(stage, static_cast<uint32_t>(stage.world().of(uv::Thing::qp)));
+        return flush_qp(stage, static_cast<uint32_t>(stage.world().of(uv::Object::qp)));
     }));
     Operation opens = verbs("open", true, [](Stage&) {
         const int fd = open(verbs_path().c_str(), O_RDWR | O_CLOEXEC);
@@ -151,17 +151,17 @@ void add_files(Operations& list) {
     list.push_back(opens);
     list.push_back(verbs("close", true, [](Stage& stage) { return error_of(close(stage.world().fd())); }));
     list.push_back(verbs("close_async", true, [](Stage& stage) {
-        return error_of(close(static_cast<int>(stage.world().of(uv::Thing::async))));
+        return error_of(close(static_cast<int>(stage.world().of(uv::Object::async))));
     }));
     list.push_back(verbs("close_channel", true, [](Stage& stage) {
-        return error_of(close(static_cast<int>(stage.world().of(uv::Thing::channel))));
+        return error_of(close(static_cast<int>(stage.world().of(uv::Object::channel))));
     }));
     list.push_back(verbs("read_async", true, [](Stage& stage) {
-        return read_event(static_cast<int>(stage.world().of(uv::Thing::async)),
+        return read_event(static_cast<int>(stage.world().of(uv::Object::async)),
                           sizeof(ib_uverbs_async_event_desc));
     }));
     list.push_back(verbs("read_channel", true, [](Stage& stage) {
-        return read_event(static_cast<int>(stage.world().of(uv::Thing::channel)),
+        return read_event(static_cast<int>(stage.world().of(uv::Object::channel)),
                           sizeof(ib_uverbs_comp_event_desc));
     }));
     list.push_back(verbs("mmap", true, [](Stage& stage) {
@@ -302,7 +302,7 @@ void add_cm(Operations& list) {
                                        {"accepting", Queue::accepting}};
     for (const Below& below : queues) {
         list.push_back(cm(std::string("destroy_qp_") + below.name, [&below](Stage& s, CmDoor&) {
-            return own<uv::Doors>(3)
+            return own<uv::Sender>(3)
                 .write(s.world().fd(), about(s, "destroy_qp", 8, s.queue(below.queue)))
                 .error;
         }));

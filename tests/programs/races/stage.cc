@@ -291,11 +291,11 @@ Stage::Stage(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
     if (!needs.files)
         return;
     const std::string path = verbs_path();
-    world_ = new uv::World(doors_, path);
+    world_ = new uv::World(sender_, path);
     fresh = world_->open_device();
     // The number of a QP is the second word of the answer.
     const auto create = [this](uint32_t* handle, uint32_t* number) {
-        const uv::Outcome made = doors_.write(world_->fd(), world_->message(uv::command("create_qp")));
+        const uv::Outcome made = sender_.write(world_->fd(), world_->message(uv::command("create_qp")));
         must("create_qp", made.error);
         *handle = made.handle();
         *number = made.word(4);

@@ -69,7 +69,7 @@ private:
     void resolve(Id id, bool route);
     uint32_t next_event(uint32_t expected);
 
-    uv::Doors doors_{3};
+    uv::Sender sender_{3};
     uv::World* world_ = nullptr; // never destroyed: it would close what others use
     Facts& facts_;
     std::array<uint32_t, static_cast<size_t>(Queue::count)> qp_handle_{};

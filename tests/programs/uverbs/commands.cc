@@ -10,16 +10,16 @@ namespace uv {
 
 namespace {
 
-// ---- write(): what a request is made of
+// ---- write(): the fields of a request
 
 Field response() {
     return {Kind::response, "response", 8};
 }
-Field handle(std::string_view name, Thing thing) {
-    return {Kind::handle, name, 4, 0, thing};
+Field handle(std::string_view name, Object object) {
+    return {Kind::handle, name, 4, 0, object};
 }
-Field fd(std::string_view name, Thing thing) {
-    return {Kind::fd, name, 4, 0, thing};
+Field fd(std::string_view name, Object object) {
+    return {Kind::fd, name, 4, 0, object};
 }
 Field u8(std::string_view name, uint8_t value) {
     return {Kind::number, name, 1, value};
@@ -58,12 +58,12 @@ std::vector<Field> path(std::string_view name) {
 const std::vector<Field> qp_caps = {u32("max_send_wr", 4), u32("max_recv_wr", 4), u32("max_send_sge", 1),
                                     u32("max_recv_sge", 1), u32("max_inline_data", 0)};
 const std::vector<Field> qp_kind = {u8("sq_sig_all", 0), u8("qp_type", 2), u8("is_srq", 0), reserved(1)};
-const std::vector<Field> qp_objects = {handle("pd", Thing::pd), handle("send_cq", Thing::cq),
-                                       handle("recv_cq", Thing::cq), handle("srq", Thing::none)};
+const std::vector<Field> qp_objects = {handle("pd", Object::pd), handle("send_cq", Object::cq),
+                                       handle("recv_cq", Object::cq), handle("srq", Object::none)};
 
-// To INIT, which needs nothing but an access.
+// To INIT, which needs only the access flags.
 const std::vector<Field> qp_change = path("dest") + path("alt_dest") +
-                                     std::vector<Field>{handle("qp", Thing::qp),
+                                     std::vector<Field>{handle("qp", Object::qp),
                                                         flags("attr_mask", 1 | 8), // state and access flags
                                                         u32("qkey", 0),
                                                         u32("rq_psn", 0),
@@ -88,17 +88,17 @@ const std::vector<Field> qp_change = path("dest") + path("alt_dest") +
                                                         u8("alt_timeout", 0),
                                                         reserved(2)};
 
-const std::vector<Field> post = {response(), handle("qp", Thing::qp), u32("wr_count", 0), u32("sge_count", 0),
-                                 u32("wqe_size", 128)};
+const std::vector<Field> post = {response(), handle("qp", Object::qp), u32("wr_count", 0),
+                                 u32("sge_count", 0), u32("wqe_size", 128)};
 const std::vector<Field> srq_sizes = {u32("max_wr", 4), u32("max_sge", 1), u32("srq_limit", 0)};
-const std::vector<Field> multicast = {u64("gid", 0xff), u64("gid", 1), handle("qp", Thing::qp),
+const std::vector<Field> multicast = {u64("gid", 0xff), u64("gid", 1), handle("qp", Object::qp),
                                       u16("mlid", 0), reserved(2)};
 const std::vector<Field> cq_library = {address("user_rptr_addr")};
 
 #define PLAIN(cmd) .number = IB_USER_VERBS_CMD_##cmd, .extended = false
 #define EXTENDED(cmd) .number = IB_USER_VERBS_EX_CMD_##cmd, .extended = true
 
-// A command that no kernel has had: its number was given and never used.
+// A command whose number is assigned and that no kernel implements.
 Command unused(std::string_view name, uint32_t number) {
     return {.name = name,
             .number = number,
@@ -125,11 +125,11 @@ const std::vector<Command> all_commands = {
      .out = 4,
      .driver_out = 4,
      .changing = {{4, 4}}},
-    {.name = "dealloc_pd", PLAIN(DEALLOC_PD), .fields = {handle("pd", Thing::spare_pd)}},
-    {.name = "dealloc_pd in use", PLAIN(DEALLOC_PD), .fields = {handle("pd", Thing::pd)}},
+    {.name = "dealloc_pd", PLAIN(DEALLOC_PD), .fields = {handle("pd", Object::spare_pd)}},
+    {.name = "dealloc_pd in use", PLAIN(DEALLOC_PD), .fields = {handle("pd", Object::pd)}},
     {.name = "create_ah",
      PLAIN(CREATE_AH),
-     .fields = std::vector<Field>{response(), u64("user_handle", 1), handle("pd", Thing::pd), reserved(4),
+     .fields = std::vector<Field>{response(), u64("user_handle", 1), handle("pd", Object::pd), reserved(4),
                                   u64("dgid", 0), u64("dgid", 0), u32("flow_label", 0), u8("sgid_index", 0),
                                   u8("hop_limit", 0), u8("traffic_class", 0), reserved(1), u16("dlid", 1),
                                   u8("sl", 0), u8("path_bits", 0), u8("rate", 0), u8("is_global", 0),
@@ -137,35 +137,35 @@ const std::vector<Command> all_commands = {
      .out = 4},
     unused("modify_ah", IB_USER_VERBS_CMD_MODIFY_AH),
     unused("query_ah", IB_USER_VERBS_CMD_QUERY_AH),
-    {.name = "destroy_ah", PLAIN(DESTROY_AH), .fields = {handle("ah", Thing::none)}},
+    {.name = "destroy_ah", PLAIN(DESTROY_AH), .fields = {handle("ah", Object::none)}},
     {.name = "reg_mr",
      PLAIN(REG_MR),
-     .fields = {response(), address("start"), u64("length", 4096), address("hca_va"), handle("pd", Thing::pd),
-                flags("access_flags", 1)},
+     .fields = {response(), address("start"), u64("length", 4096), address("hca_va"),
+                handle("pd", Object::pd), flags("access_flags", 1)},
      .out = 12,
      .driver_out = 4,
      .changing = {{4, 12}}},
     unused("reg_smr", IB_USER_VERBS_CMD_REG_SMR),
     {.name = "rereg_mr",
      PLAIN(REREG_MR),
-     .fields = {response(), handle("mr", Thing::mr), flags("flags", 4), address("start"), u64("length", 4096),
-                address("hca_va"), handle("pd", Thing::pd), flags("access_flags", 1)},
+     .fields = {response(), handle("mr", Object::mr), flags("flags", 4), address("start"),
+                u64("length", 4096), address("hca_va"), handle("pd", Object::pd), flags("access_flags", 1)},
      .out = 8,
      .changing = {{0, 8}}},
     unused("query_mr", IB_USER_VERBS_CMD_QUERY_MR),
-    {.name = "dereg_mr", PLAIN(DEREG_MR), .fields = {handle("mr", Thing::mr)}},
+    {.name = "dereg_mr", PLAIN(DEREG_MR), .fields = {handle("mr", Object::mr)}},
     {.name = "alloc_mw",
      PLAIN(ALLOC_MW),
-     .fields = {response(), handle("pd", Thing::pd), u8("mw_type", 1), reserved(3)},
+     .fields = {response(), handle("pd", Object::pd), u8("mw_type", 1), reserved(3)},
      .out = 8,
      .changing = {{4, 4}}},
     unused("bind_mw", IB_USER_VERBS_CMD_BIND_MW),
-    {.name = "dealloc_mw", PLAIN(DEALLOC_MW), .fields = {handle("mw", Thing::mw)}},
+    {.name = "dealloc_mw", PLAIN(DEALLOC_MW), .fields = {handle("mw", Object::mw)}},
     {.name = "create_comp_channel", PLAIN(CREATE_COMP_CHANNEL), .fields = {response()}, .out = 4},
     {.name = "create_cq",
      PLAIN(CREATE_CQ),
      .fields = {response(), u64("user_handle", 0x1234), u32("cqe", 15), u32("comp_vector", 0),
-                fd("comp_channel", Thing::channel), reserved(4)},
+                fd("comp_channel", Object::channel), reserved(4)},
      .out = 8,
      .driver = cq_library,
      .driver_out = 24,
@@ -173,34 +173,34 @@ const std::vector<Command> all_commands = {
     {.name = "create_cq_ex",
      EXTENDED(CREATE_CQ),
      .fields = {u64("user_handle", 0x1234), u32("cqe", 15), u32("comp_vector", 0),
-                fd("comp_channel", Thing::channel), flags("comp_mask", 0), flags("flags", 0), reserved(4)},
+                fd("comp_channel", Object::channel), flags("comp_mask", 0), flags("flags", 0), reserved(4)},
      .out = 16,
      .driver = cq_library,
      .driver_out = 24,
      .changing = {{16, 32}}},
     {.name = "resize_cq",
      PLAIN(RESIZE_CQ),
-     .fields = {response(), handle("cq", Thing::cq), u32("cqe", 31)},
+     .fields = {response(), handle("cq", Object::cq), u32("cqe", 31)},
      .out = 8},
     {.name = "destroy_cq",
      PLAIN(DESTROY_CQ),
-     .fields = {response(), handle("cq", Thing::spare_cq), reserved(4)},
+     .fields = {response(), handle("cq", Object::spare_cq), reserved(4)},
      .out = 8},
     {.name = "destroy_cq in use",
      PLAIN(DESTROY_CQ),
-     .fields = {response(), handle("cq", Thing::cq), reserved(4)},
+     .fields = {response(), handle("cq", Object::cq), reserved(4)},
      .out = 8},
     {.name = "poll_cq",
      PLAIN(POLL_CQ),
-     .fields = {response(), handle("cq", Thing::cq), u32("ne", 2)},
+     .fields = {response(), handle("cq", Object::cq), u32("ne", 2)},
      .out = 104},
     unused("peek_cq", IB_USER_VERBS_CMD_PEEK_CQ),
     {.name = "req_notify_cq",
      PLAIN(REQ_NOTIFY_CQ),
-     .fields = {handle("cq", Thing::cq), u32("solicited_only", 0)}},
+     .fields = {handle("cq", Object::cq), u32("solicited_only", 0)}},
     {.name = "modify_cq",
      EXTENDED(MODIFY_CQ),
-     .fields = {handle("cq", Thing::cq), flags("attr_mask", 1), u16("cq_count", 4), u16("cq_period", 4),
+     .fields = {handle("cq", Object::cq), flags("attr_mask", 1), u16("cq_count", 4), u16("cq_period", 4),
                 reserved(4)}},
     {.name = "create_qp",
      PLAIN(CREATE_QP),
@@ -212,13 +212,13 @@ const std::vector<Command> all_commands = {
      EXTENDED(CREATE_QP),
      .fields = std::vector<Field>{u64("user_handle", 0x1234)} + qp_objects + qp_caps + qp_kind +
                std::vector<Field>{flags("comp_mask", 0), flags("create_flags", 0),
-                                  handle("rwq_ind_tbl", Thing::none), u32("source_qpn", 0)},
+                                  handle("rwq_ind_tbl", Object::none), u32("source_qpn", 0)},
      .out = 40,
      .driver_out = 32,
      .changing = {{4, 4}, {40, 40}}},
     {.name = "query_qp",
      PLAIN(QUERY_QP),
-     .fields = {response(), handle("qp", Thing::qp), flags("attr_mask", 1)},
+     .fields = {response(), handle("qp", Object::qp), flags("attr_mask", 1)},
      .out = 128},
     {.name = "modify_qp", PLAIN(MODIFY_QP), .fields = qp_change},
     {.name = "modify_qp_ex",
@@ -227,7 +227,7 @@ const std::vector<Command> all_commands = {
      .out = 8},
     {.name = "destroy_qp",
      PLAIN(DESTROY_QP),
-     .fields = {response(), handle("qp", Thing::qp), reserved(4)},
+     .fields = {response(), handle("qp", Object::qp), reserved(4)},
      .out = 4},
     {.name = "post_send", PLAIN(POST_SEND), .fields = post, .out = 4},
     {.name = "post_recv", PLAIN(POST_RECV), .fields = post, .out = 4},
@@ -235,65 +235,65 @@ const std::vector<Command> all_commands = {
     {.name = "detach_mcast", PLAIN(DETACH_MCAST), .fields = multicast},
     {.name = "create_srq",
      PLAIN(CREATE_SRQ),
-     .fields = std::vector<Field>{response(), u64("user_handle", 1), handle("pd", Thing::pd)} + srq_sizes,
+     .fields = std::vector<Field>{response(), u64("user_handle", 1), handle("pd", Object::pd)} + srq_sizes,
      .out = 16},
     {.name = "create_xsrq",
      PLAIN(CREATE_XSRQ),
      .fields =
-         std::vector<Field>{response(), u64("user_handle", 1), u32("srq_type", 0), handle("pd", Thing::pd)} +
+         std::vector<Field>{response(), u64("user_handle", 1), u32("srq_type", 0), handle("pd", Object::pd)} +
          srq_sizes +
-         std::vector<Field>{u32("max_num_tags", 0), handle("xrcd", Thing::none), handle("cq", Thing::cq)},
+         std::vector<Field>{u32("max_num_tags", 0), handle("xrcd", Object::none), handle("cq", Object::cq)},
      .out = 16},
     {.name = "modify_srq",
      PLAIN(MODIFY_SRQ),
-     .fields = {handle("srq", Thing::none), flags("attr_mask", 1), u32("max_wr", 4), u32("srq_limit", 0)}},
+     .fields = {handle("srq", Object::none), flags("attr_mask", 1), u32("max_wr", 4), u32("srq_limit", 0)}},
     {.name = "query_srq",
      PLAIN(QUERY_SRQ),
-     .fields = {response(), handle("srq", Thing::none), reserved(4)},
+     .fields = {response(), handle("srq", Object::none), reserved(4)},
      .out = 16},
     {.name = "destroy_srq",
      PLAIN(DESTROY_SRQ),
-     .fields = {response(), handle("srq", Thing::none), reserved(4)},
+     .fields = {response(), handle("srq", Object::none), reserved(4)},
      .out = 4},
     {.name = "post_srq_recv", PLAIN(POST_SRQ_RECV), .fields = post, .out = 4},
     {.name = "open_xrcd",
      PLAIN(OPEN_XRCD),
-     .fields = {response(), fd("fd", Thing::none), flags("oflags", 0100)},
+     .fields = {response(), fd("fd", Object::none), flags("oflags", 0100)},
      .out = 4},
-    {.name = "close_xrcd", PLAIN(CLOSE_XRCD), .fields = {handle("xrcd", Thing::none)}},
+    {.name = "close_xrcd", PLAIN(CLOSE_XRCD), .fields = {handle("xrcd", Object::none)}},
     {.name = "open_qp",
      PLAIN(OPEN_QP),
-     .fields = {response(), u64("user_handle", 1), handle("xrcd", Thing::none), u32("qpn", 1),
+     .fields = {response(), u64("user_handle", 1), handle("xrcd", Object::none), u32("qpn", 1),
                 u8("qp_type", 2), reserved(7)},
      .out = 32},
     {.name = "create_flow",
      EXTENDED(CREATE_FLOW),
-     .fields = {flags("comp_mask", 0), handle("qp", Thing::qp), u64("flow_attr", 0), u64("flow_attr", 0)},
+     .fields = {flags("comp_mask", 0), handle("qp", Object::qp), u64("flow_attr", 0), u64("flow_attr", 0)},
      .out = 8},
     {.name = "destroy_flow",
      EXTENDED(DESTROY_FLOW),
-     .fields = {flags("comp_mask", 0), handle("flow", Thing::none)}},
+     .fields = {flags("comp_mask", 0), handle("flow", Object::none)}},
     {.name = "create_wq",
      EXTENDED(CREATE_WQ),
-     .fields = {flags("comp_mask", 0), u32("wq_type", 0), u64("user_handle", 1), handle("pd", Thing::pd),
-                handle("cq", Thing::cq), u32("max_wr", 4), u32("max_sge", 1), flags("create_flags", 0),
+     .fields = {flags("comp_mask", 0), u32("wq_type", 0), u64("user_handle", 1), handle("pd", Object::pd),
+                handle("cq", Object::cq), u32("max_wr", 4), u32("max_sge", 1), flags("create_flags", 0),
                 reserved(4)},
      .out = 24},
     {.name = "modify_wq",
      EXTENDED(MODIFY_WQ),
-     .fields = {flags("attr_mask", 1), handle("wq", Thing::none), u32("wq_state", 0), u32("curr_wq_state", 0),
-                flags("flags", 0), flags("flags_mask", 0)}},
+     .fields = {flags("attr_mask", 1), handle("wq", Object::none), u32("wq_state", 0),
+                u32("curr_wq_state", 0), flags("flags", 0), flags("flags_mask", 0)}},
     {.name = "destroy_wq",
      EXTENDED(DESTROY_WQ),
-     .fields = {flags("comp_mask", 0), handle("wq", Thing::none)},
+     .fields = {flags("comp_mask", 0), handle("wq", Object::none)},
      .out = 16},
     {.name = "create_rwq_ind_tbl",
      EXTENDED(CREATE_RWQ_IND_TBL),
-     .fields = {flags("comp_mask", 0), u32("log_ind_tbl_size", 0), handle("wq", Thing::none), reserved(4)},
+     .fields = {flags("comp_mask", 0), u32("log_ind_tbl_size", 0), handle("wq", Object::none), reserved(4)},
      .out = 16},
     {.name = "destroy_rwq_ind_tbl",
      EXTENDED(DESTROY_RWQ_IND_TBL),
-     .fields = {flags("comp_mask", 0), handle("table", Thing::none)}},
+     .fields = {flags("comp_mask", 0), handle("table", Object::none)}},
     {.name = "number 41", .number = 41, .extended = false, .fields = {response()}, .out = 8},
     {.name = "number 255", .number = 255, .extended = false, .fields = {response()}, .out = 8},
     {.name = "extended number 58", .number = 58, .extended = true, .fields = {u64("anything", 0)}, .out = 8},
@@ -306,11 +306,11 @@ const std::vector<Command> all_commands = {
 
 // ---- ioctl: attributes
 
-Attr object(uint16_t id, Thing thing) {
-    return {AttrKind::handle, id, 0, 0, thing};
+Attr object(uint16_t id, Object object) {
+    return {AttrKind::handle, id, 0, 0, object};
 }
-Attr event_file(uint16_t id, Thing thing) {
-    return {AttrKind::fd, id, 0, 0, thing};
+Attr event_file(uint16_t id, Object object) {
+    return {AttrKind::fd, id, 0, 0, object};
 }
 Attr created(uint16_t id) {
     return {AttrKind::created, id};
@@ -319,7 +319,7 @@ Attr in(uint16_t id, uint16_t bytes, uint64_t value) {
     return {AttrKind::number, id, bytes, value};
 }
 Attr block(uint16_t id, std::vector<uint32_t> words) {
-    return {AttrKind::number, id, static_cast<uint16_t>(4 * words.size()), 0, Thing::none, std::move(words)};
+    return {AttrKind::number, id, static_cast<uint16_t>(4 * words.size()), 0, Object::none, std::move(words)};
 }
 Attr constant(uint16_t id, uint64_t value) {
     return {AttrKind::constant, id, 8, value};
@@ -328,7 +328,7 @@ Attr bits(uint16_t id, uint64_t value) {
     return {AttrKind::flags, id, 8, value};
 }
 Attr out(uint16_t id, uint16_t bytes, bool changing = false) {
-    return {AttrKind::out, id, bytes, 0, Thing::none, {}, changing};
+    return {AttrKind::out, id, bytes, 0, Object::none, {}, changing};
 }
 
 #define IS(obj, cmd) .object = UVERBS_OBJECT_##obj, .method = UVERBS_METHOD_##cmd
@@ -367,118 +367,118 @@ const std::vector<Method> all_methods = {
                     bits(ID(QUERY_GID_ENTRY_FLAGS), 0), out(ID(QUERY_GID_ENTRY_RESP_ENTRY), 32)}},
     {.name = "destroy_pd",
      IS(PD, PD_DESTROY),
-     .attributes = {object(ID(DESTROY_PD_HANDLE), Thing::spare_pd)}},
+     .attributes = {object(ID(DESTROY_PD_HANDLE), Object::spare_pd)}},
     {.name = "destroy_pd in use",
      IS(PD, PD_DESTROY),
-     .attributes = {object(ID(DESTROY_PD_HANDLE), Thing::pd)}},
+     .attributes = {object(ID(DESTROY_PD_HANDLE), Object::pd)}},
     {.name = "create_cq",
      IS(CQ, CQ_CREATE),
      .attributes = {created(ID(CREATE_CQ_HANDLE)), in(ID(CREATE_CQ_CQE), 4, 15),
                     in(ID(CREATE_CQ_USER_HANDLE), 8, 0x1234),
-                    event_file(ID(CREATE_CQ_COMP_CHANNEL), Thing::channel),
+                    event_file(ID(CREATE_CQ_COMP_CHANNEL), Object::channel),
                     in(ID(CREATE_CQ_COMP_VECTOR), 4, 0), bits(ID(CREATE_CQ_FLAGS), 0),
-                    out(ID(CREATE_CQ_RESP_CQE), 4), event_file(ID(CREATE_CQ_EVENT_FD), Thing::async),
+                    out(ID(CREATE_CQ_RESP_CQE), 4), event_file(ID(CREATE_CQ_EVENT_FD), Object::async),
                     Attr{AttrKind::address, ID(UHW_IN), 8}, out(ID(UHW_OUT), 24, true)}},
     {.name = "destroy_cq",
      IS(CQ, CQ_DESTROY),
-     .attributes = {object(ID(DESTROY_CQ_HANDLE), Thing::spare_cq), out(ID(DESTROY_CQ_RESP), 8)}},
+     .attributes = {object(ID(DESTROY_CQ_HANDLE), Object::spare_cq), out(ID(DESTROY_CQ_RESP), 8)}},
     {.name = "destroy_cq in use",
      IS(CQ, CQ_DESTROY),
-     .attributes = {object(ID(DESTROY_CQ_HANDLE), Thing::cq), out(ID(DESTROY_CQ_RESP), 8)}},
+     .attributes = {object(ID(DESTROY_CQ_HANDLE), Object::cq), out(ID(DESTROY_CQ_RESP), 8)}},
     {.name = "create_qp",
      IS(QP, QP_CREATE),
-     .attributes = {created(ID(CREATE_QP_HANDLE)), object(ID(CREATE_QP_PD_HANDLE), Thing::pd),
-                    object(ID(CREATE_QP_SEND_CQ_HANDLE), Thing::cq),
-                    object(ID(CREATE_QP_RECV_CQ_HANDLE), Thing::cq), in(ID(CREATE_QP_USER_HANDLE), 8, 0x1234),
-                    block(ID(CREATE_QP_CAP), {4, 4, 1, 1, 0}), constant(ID(CREATE_QP_TYPE), 2),
-                    bits(ID(CREATE_QP_FLAGS), 0), event_file(ID(CREATE_QP_EVENT_FD), Thing::async),
-                    out(ID(CREATE_QP_RESP_CAP), 20), out(ID(CREATE_QP_RESP_QP_NUM), 4, true),
-                    out(ID(UHW_OUT), 32, true)}},
+     .attributes = {created(ID(CREATE_QP_HANDLE)), object(ID(CREATE_QP_PD_HANDLE), Object::pd),
+                    object(ID(CREATE_QP_SEND_CQ_HANDLE), Object::cq),
+                    object(ID(CREATE_QP_RECV_CQ_HANDLE), Object::cq),
+                    in(ID(CREATE_QP_USER_HANDLE), 8, 0x1234), block(ID(CREATE_QP_CAP), {4, 4, 1, 1, 0}),
+                    constant(ID(CREATE_QP_TYPE), 2), bits(ID(CREATE_QP_FLAGS), 0),
+                    event_file(ID(CREATE_QP_EVENT_FD), Object::async), out(ID(CREATE_QP_RESP_CAP), 20),
+                    out(ID(CREATE_QP_RESP_QP_NUM), 4, true), out(ID(UHW_OUT), 32, true)}},
     {.name = "create_qp with an SRQ",
      IS(QP, QP_CREATE),
-     .attributes = {created(ID(CREATE_QP_HANDLE)), object(ID(CREATE_QP_PD_HANDLE), Thing::pd),
-                    object(ID(CREATE_QP_SRQ_HANDLE), Thing::none),
-                    object(ID(CREATE_QP_SEND_CQ_HANDLE), Thing::cq),
-                    object(ID(CREATE_QP_RECV_CQ_HANDLE), Thing::cq), in(ID(CREATE_QP_USER_HANDLE), 8, 0x1234),
-                    block(ID(CREATE_QP_CAP), {4, 4, 1, 1, 0}), constant(ID(CREATE_QP_TYPE), 2),
-                    out(ID(CREATE_QP_RESP_CAP), 20), out(ID(CREATE_QP_RESP_QP_NUM), 4, true),
-                    out(ID(UHW_OUT), 32, true)}},
+     .attributes = {created(ID(CREATE_QP_HANDLE)), object(ID(CREATE_QP_PD_HANDLE), Object::pd),
+                    object(ID(CREATE_QP_SRQ_HANDLE), Object::none),
+                    object(ID(CREATE_QP_SEND_CQ_HANDLE), Object::cq),
+                    object(ID(CREATE_QP_RECV_CQ_HANDLE), Object::cq),
+                    in(ID(CREATE_QP_USER_HANDLE), 8, 0x1234), block(ID(CREATE_QP_CAP), {4, 4, 1, 1, 0}),
+                    constant(ID(CREATE_QP_TYPE), 2), out(ID(CREATE_QP_RESP_CAP), 20),
+                    out(ID(CREATE_QP_RESP_QP_NUM), 4, true), out(ID(UHW_OUT), 32, true)}},
     {.name = "destroy_qp",
      IS(QP, QP_DESTROY),
-     .attributes = {object(ID(DESTROY_QP_HANDLE), Thing::qp), out(ID(DESTROY_QP_RESP), 4)}},
+     .attributes = {object(ID(DESTROY_QP_HANDLE), Object::qp), out(ID(DESTROY_QP_RESP), 4)}},
     {.name = "create_srq",
      IS(SRQ, SRQ_CREATE),
-     .attributes = {created(ID(CREATE_SRQ_HANDLE)), object(ID(CREATE_SRQ_PD_HANDLE), Thing::pd),
+     .attributes = {created(ID(CREATE_SRQ_HANDLE)), object(ID(CREATE_SRQ_PD_HANDLE), Object::pd),
                     in(ID(CREATE_SRQ_USER_HANDLE), 8, 1), in(ID(CREATE_SRQ_MAX_WR), 4, 4),
                     in(ID(CREATE_SRQ_MAX_SGE), 4, 1), in(ID(CREATE_SRQ_LIMIT), 4, 0),
-                    constant(ID(CREATE_SRQ_TYPE), 0), event_file(ID(CREATE_SRQ_EVENT_FD), Thing::async),
+                    constant(ID(CREATE_SRQ_TYPE), 0), event_file(ID(CREATE_SRQ_EVENT_FD), Object::async),
                     out(ID(CREATE_SRQ_RESP_MAX_WR), 4), out(ID(CREATE_SRQ_RESP_MAX_SGE), 4)}},
     {.name = "destroy_srq",
      IS(SRQ, SRQ_DESTROY),
-     .attributes = {object(ID(DESTROY_SRQ_HANDLE), Thing::none), out(ID(DESTROY_SRQ_RESP), 4)}},
-    {.name = "destroy_ah", IS(AH, AH_DESTROY), .attributes = {object(ID(DESTROY_AH_HANDLE), Thing::none)}},
+     .attributes = {object(ID(DESTROY_SRQ_HANDLE), Object::none), out(ID(DESTROY_SRQ_RESP), 4)}},
+    {.name = "destroy_ah", IS(AH, AH_DESTROY), .attributes = {object(ID(DESTROY_AH_HANDLE), Object::none)}},
     {.name = "reg_dm_mr",
      IS(MR, DM_MR_REG),
      .attributes = {created(ID(REG_DM_MR_HANDLE)), in(ID(REG_DM_MR_OFFSET), 8, 0),
-                    in(ID(REG_DM_MR_LENGTH), 8, 64), object(ID(REG_DM_MR_PD_HANDLE), Thing::pd),
-                    bits(ID(REG_DM_MR_ACCESS_FLAGS), 1 << 5), object(ID(REG_DM_MR_DM_HANDLE), Thing::none),
+                    in(ID(REG_DM_MR_LENGTH), 8, 64), object(ID(REG_DM_MR_PD_HANDLE), Object::pd),
+                    bits(ID(REG_DM_MR_ACCESS_FLAGS), 1 << 5), object(ID(REG_DM_MR_DM_HANDLE), Object::none),
                     out(ID(REG_DM_MR_RESP_LKEY), 4), out(ID(REG_DM_MR_RESP_RKEY), 4)}},
-    {.name = "destroy_mr", IS(MR, MR_DESTROY), .attributes = {object(ID(DESTROY_MR_HANDLE), Thing::mr)}},
+    {.name = "destroy_mr", IS(MR, MR_DESTROY), .attributes = {object(ID(DESTROY_MR_HANDLE), Object::mr)}},
     {.name = "advise_mr",
      IS(MR, ADVISE_MR),
-     .attributes = {object(ID(ADVISE_MR_PD_HANDLE), Thing::pd), constant(ID(ADVISE_MR_ADVICE), 0),
+     .attributes = {object(ID(ADVISE_MR_PD_HANDLE), Object::pd), constant(ID(ADVISE_MR_ADVICE), 0),
                     bits(ID(ADVISE_MR_FLAGS), 0), block(ID(ADVISE_MR_SGE_LIST), {0, 0, 64, 0})}},
     {.name = "query_mr",
      IS(MR, QUERY_MR),
-     .attributes = {object(ID(QUERY_MR_HANDLE), Thing::mr), out(ID(QUERY_MR_RESP_LKEY), 4, true),
+     .attributes = {object(ID(QUERY_MR_HANDLE), Object::mr), out(ID(QUERY_MR_RESP_LKEY), 4, true),
                     out(ID(QUERY_MR_RESP_RKEY), 4, true), out(ID(QUERY_MR_RESP_LENGTH), 8),
                     out(ID(QUERY_MR_RESP_IOVA), 8, true)}},
     {.name = "reg_dmabuf_mr",
      IS(MR, REG_DMABUF_MR),
-     .attributes = {created(ID(REG_DMABUF_MR_HANDLE)), object(ID(REG_DMABUF_MR_PD_HANDLE), Thing::pd),
+     .attributes = {created(ID(REG_DMABUF_MR_HANDLE)), object(ID(REG_DMABUF_MR_PD_HANDLE), Object::pd),
                     in(ID(REG_DMABUF_MR_OFFSET), 8, 0), in(ID(REG_DMABUF_MR_LENGTH), 8, 64),
                     in(ID(REG_DMABUF_MR_IOVA), 8, 0), constant(ID(REG_DMABUF_MR_FD), 0),
                     bits(ID(REG_DMABUF_MR_ACCESS_FLAGS), 1), out(ID(REG_DMABUF_MR_RESP_LKEY), 4),
                     out(ID(REG_DMABUF_MR_RESP_RKEY), 4)}},
-    {.name = "destroy_mw", IS(MW, MW_DESTROY), .attributes = {object(ID(DESTROY_MW_HANDLE), Thing::mw)}},
+    {.name = "destroy_mw", IS(MW, MW_DESTROY), .attributes = {object(ID(DESTROY_MW_HANDLE), Object::mw)}},
     {.name = "alloc_async_event",
      IS(ASYNC_EVENT, ASYNC_EVENT_ALLOC),
      .attributes = {created(ID(ASYNC_EVENT_ALLOC_FD_HANDLE))}},
     {.name = "destroy_flow",
      IS(FLOW, FLOW_DESTROY),
-     .attributes = {object(ID(DESTROY_FLOW_HANDLE), Thing::none)}},
+     .attributes = {object(ID(DESTROY_FLOW_HANDLE), Object::none)}},
     {.name = "destroy_xrcd",
      IS(XRCD, XRCD_DESTROY),
-     .attributes = {object(ID(DESTROY_XRCD_HANDLE), Thing::none)}},
+     .attributes = {object(ID(DESTROY_XRCD_HANDLE), Object::none)}},
     {.name = "destroy_rwq_ind_tbl",
      IS(RWQ_IND_TBL, RWQ_IND_TBL_DESTROY),
-     .attributes = {object(ID(DESTROY_RWQ_IND_TBL_HANDLE), Thing::none)}},
+     .attributes = {object(ID(DESTROY_RWQ_IND_TBL_HANDLE), Object::none)}},
     {.name = "create_wq",
      IS(WQ, WQ_CREATE),
-     .attributes = {created(ID(CREATE_WQ_HANDLE)), object(ID(CREATE_WQ_PD_HANDLE), Thing::pd)}},
+     .attributes = {created(ID(CREATE_WQ_HANDLE)), object(ID(CREATE_WQ_PD_HANDLE), Object::pd)}},
     {.name = "destroy_wq",
      IS(WQ, WQ_DESTROY),
-     .attributes = {object(ID(DESTROY_WQ_HANDLE), Thing::none), out(ID(DESTROY_WQ_RESP), 4)}},
+     .attributes = {object(ID(DESTROY_WQ_HANDLE), Object::none), out(ID(DESTROY_WQ_RESP), 4)}},
     {.name = "create_flow_action_esp",
      IS(FLOW_ACTION, FLOW_ACTION_ESP_CREATE),
      .attributes = {created(ID(CREATE_FLOW_ACTION_ESP_HANDLE))}},
     {.name = "destroy_flow_action",
      IS(FLOW_ACTION, FLOW_ACTION_DESTROY),
-     .attributes = {object(ID(DESTROY_FLOW_ACTION_HANDLE), Thing::none)}},
+     .attributes = {object(ID(DESTROY_FLOW_ACTION_HANDLE), Object::none)}},
     {.name = "alloc_dm",
      IS(DM, DM_ALLOC),
      .attributes = {created(ID(ALLOC_DM_HANDLE)), in(ID(ALLOC_DM_LENGTH), 8, 64),
                     in(ID(ALLOC_DM_ALIGNMENT), 4, 0)}},
-    {.name = "free_dm", IS(DM, DM_FREE), .attributes = {object(ID(FREE_DM_HANDLE), Thing::none)}},
+    {.name = "free_dm", IS(DM, DM_FREE), .attributes = {object(ID(FREE_DM_HANDLE), Object::none)}},
     {.name = "create_counters",
      IS(COUNTERS, COUNTERS_CREATE),
      .attributes = {created(ID(CREATE_COUNTERS_HANDLE))}},
     {.name = "destroy_counters",
      IS(COUNTERS, COUNTERS_DESTROY),
-     .attributes = {object(ID(DESTROY_COUNTERS_HANDLE), Thing::none)}},
+     .attributes = {object(ID(DESTROY_COUNTERS_HANDLE), Object::none)}},
     {.name = "read_counters",
      IS(COUNTERS, COUNTERS_READ),
-     .attributes = {object(ID(READ_COUNTERS_HANDLE), Thing::none), out(ID(READ_COUNTERS_BUFF), 16),
+     .attributes = {object(ID(READ_COUNTERS_HANDLE), Object::none), out(ID(READ_COUNTERS_BUFF), 16),
                     bits(ID(READ_COUNTERS_FLAGS), 0)}},
 };
 

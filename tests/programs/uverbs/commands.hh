@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The table of commands: one row for each command and door, with the layout of what is sent. What can be
-// malformed follows from the kinds of the fields, see malform.hh.
+// The table of commands: one row for each command of write() and each method of ioctl(), with the layout of
+// its request. The kinds of the fields determine the malformations, see malform.hh.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace uv {
 
-// Objects that a caller has at hand. Those called spare are used by nothing, so they can be destroyed.
-enum class Thing { none, pd, spare_pd, cq, spare_cq, qp, mr, mw, channel, async, count };
+// The objects of a World. No other object uses the spare ones, so they can be destroyed.
+enum class Object { none, pd, spare_pd, cq, spare_cq, qp, mr, mw, channel, async, count };
 
 enum class Kind {
     response, // address of the response
-    handle,   // of `thing`
+    handle,   // of `object`
     fd,       // of an event file, or -1
     number,
     flags,
@@ -28,7 +28,7 @@ struct Field {
     std::string_view name;
     uint8_t bytes;
     uint64_t value = 0;
-    Thing thing = Thing::none;
+    Object object = Object::none;
 };
 
 struct Changing {
@@ -43,7 +43,7 @@ struct Command {
     uint16_t out = 0;
     std::vector<Field> driver = {};
     uint16_t driver_out = 0;
-    std::vector<Changing> changing = {}; // keys and numbers in the response that no two runs have in common
+    std::vector<Changing> changing = {}; // keys and numbers in the response that differ from run to run
     bool fresh = false;                  // to a file that has no context yet
 };
 
@@ -54,7 +54,7 @@ struct Attr {
     uint16_t id;
     uint16_t bytes = 0;
     uint64_t value = 0;
-    Thing thing = Thing::none;
+    Object object = Object::none;
     std::vector<uint32_t> words = {}; // a value of more than 8 bytes
     bool changing = false;
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Sends every command of the verbs ABI to a dispatcher, well formed and malformed in every way that follows
-// from the table (commands.cc), and prints what came of each: a JSON object a line. Run over two dispatchers
-// of the same device it tells in what they differ.
+// Sends every command of the verbs ABI to a dispatcher, well formed and in all malformed variants that follow
+// from the table (commands.cc), and prints the result of each as a JSON object a line. The outputs of two
+// dispatchers of the same device are compared.
 //
 //     t3-uverbs_conformance DEVICE [--part=N] [--only=TEXT]
 //
-// --part: one of N malformed cases, always the same ones; --only: cases whose names have TEXT in them.
+// --part: every Nth malformed case, always the same ones; --only: cases whose names contain TEXT.
 #include "malform.hh"
 #include "races.hh"
 
@@ -58,24 +58,25 @@ std::string name_of_error(int error) {
 class Conformance {
 public:
     Conformance(const std::string& device, unsigned part, std::string only)
-        : doors_(driver), elsewhere_(doors_, device, 40), here_(doors_, device), part_(part),
+        : sender_(driver), elsewhere_(sender_, device, 40), here_(sender_, device), part_(part),
           only_(std::move(only)) {}
 
     void run() {
         for (const Command& command : commands())
-            all_of(command);
+            run_cases(command);
         for (const Method& method : methods())
-            all_of(method);
-        const std::string races = "destroyed by many: ";
+            run_cases(method);
+        const std::string races = "destroyed concurrently: ";
         if (races.find(only_) != std::string::npos)
-            race(here_, 1 + 99 / part_,
-                 [&](const std::string& what, const std::string& seen) { say(races + what, seen, ""); });
+            race(here_, 1 + 99 / part_, [&](const std::string& what, const std::string& result) {
+                report(races + what, result, "");
+            });
     }
 
 private:
-    // Fields of a request may share a name: then the cases are numbered.
-    void say(const std::string& what, const std::string& result, const std::string& effect) {
-        const unsigned times = ++said_[what];
+    // Fields of a request may have the same name; their cases are then numbered.
+    void report(const std::string& what, const std::string& result, const std::string& effect) {
+        const unsigned times = ++reported_[what];
         const std::string name = times == 1 ? what : what + " #" + std::to_string(times);
         std::printf("{\"case\": \"%s\", \"result\": \"%s\", \"effect\": \"%s\"}\n", name.c_str(),
                     result.c_str(), effect.c_str());
@@ -84,7 +85,7 @@ private:
     bool wanted(const std::string& what) const {
         if (what.find(only_) == std::string::npos)
             return false;
-        if (part_ == 1 || what.ends_with(": as it should be") || what.ends_with(": without a context"))
+        if (part_ == 1 || what.ends_with(": well formed") || what.ends_with(": without a context"))
             return true;
         uint32_t hash = 2166136261; // FNV-1a: the same in every build
         for (const char c : what)
@@ -92,7 +93,7 @@ private:
         return (hash >> 8) % part_ == 0;
     }
 
-    template <typename Send> void tell(const std::string& what, bool fresh, Send send) {
+    template <typename Send> void run_case(const std::string& what, bool fresh, Send send) {
         if (!wanted(what))
             return;
         const std::string before = census_;
@@ -104,7 +105,7 @@ private:
         std::string effect = outcome.effect;
         if (after != before)
             effect += "; before: " + before + ", now: " + after;
-        say(what, name_of_error(outcome.error), effect);
+        report(what, name_of_error(outcome.error), effect);
         if (outcome.error == 0 || after != before) {
             here_.close_new_files();
             if (!fresh)
@@ -113,48 +114,50 @@ private:
         }
     }
 
-    void all_of(const Command& command) {
+    void run_cases(const Command& command) {
         const std::string name(command.name);
         const auto by_write = [&](bool fresh) {
             return [this, name, fresh](const std::string& what, const Message& message) {
-                tell(name + " by write: " + what, fresh, [&](int fd) { return doors_.write(fd, message); });
+                run_case(name + " by write: " + what, fresh,
+                         [&](int fd) { return sender_.write(fd, message); });
             };
         };
-        const auto carried = [&](bool fresh) {
+        const auto by_invoke_write = [&](bool fresh) {
             return [this, name, fresh](const std::string& what, const Message& message) {
-                tell(name + " carried: " + what, fresh, [&](int fd) { return doors_.carry(fd, message); });
+                run_case(name + " by INVOKE_WRITE: " + what, fresh,
+                         [&](int fd) { return sender_.invoke_write(fd, message); });
             };
         };
         const Message good = here_.message(command);
-        by_write(command.fresh)("as it should be", good);
-        carried(command.fresh)("as it should be", here_.message(command));
+        by_write(command.fresh)("well formed", good);
+        by_invoke_write(command.fresh)("well formed", here_.message(command));
         if (!command.fresh) {
             by_write(true)("without a context", here_.message(command));
-            carried(true)("without a context", here_.message(command));
+            by_invoke_write(true)("without a context", here_.message(command));
         }
         malform_content(command, here_, elsewhere_, by_write(command.fresh));
         malform_frame(command, here_, by_write(command.fresh));
-        malform_content(command, here_, elsewhere_, carried(command.fresh));
+        malform_content(command, here_, elsewhere_, by_invoke_write(command.fresh));
     }
 
-    void all_of(const Method& method) {
+    void run_cases(const Method& method) {
         const std::string name(method.name);
         const auto by_ioctl = [&](bool fresh) {
             return [this, name, fresh](const std::string& what, const Ioctl& call) {
-                tell(name + " by ioctl: " + what, fresh, [&](int fd) { return doors_.ioctl(fd, call); });
+                run_case(name + " by ioctl: " + what, fresh, [&](int fd) { return sender_.ioctl(fd, call); });
             };
         };
-        by_ioctl(method.fresh)("as it should be", here_.call(method));
+        by_ioctl(method.fresh)("well formed", here_.call(method));
         if (!method.fresh)
             by_ioctl(true)("without a context", here_.call(method));
         malform_ioctl(method, here_, elsewhere_, by_ioctl(method.fresh));
     }
 
-    Doors doors_;
-    World elsewhere_, here_; // what is opened last can be closed and opened again
+    Sender sender_;
+    World elsewhere_, here_; // the World that is opened last can be renewed
     unsigned part_;
     std::string only_;
-    std::map<std::string, unsigned> said_;
+    std::map<std::string, unsigned> reported_;
     std::string census_ = here_.census();
 };
 

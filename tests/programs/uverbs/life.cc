@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What becomes of an open file of the verbs device, in a JSON object a line, so that two dispatchers can be
+// The lifetime of an open file of the verbs device: a JSON object a line, so that two dispatchers can be
 // compared.
 //
-//     t3-uverbs_life DEVICE sharing    other processes: fork, passed descriptors, other credentials, close on
-//     exec t3-uverbs_life DEVICE limits     how many contexts and objects there can be, for a process in a
-//     cgroup with limits t3-uverbs_life DEVICE removal    the device goes: says "ready" and waits for that
-//     t3-uverbs_life DEVICE mapped     maps, touches and unmaps until it is killed
-//     t3-uverbs_life DEVICE hold       has an object of each kind until it is killed
-//     t3-uverbs_life DEVICE open       whether it can be opened
-//     t3-uverbs_life DEVICE opens      opens it as often as it can, in the cgroup that $CGROUP names
+//     t3-uverbs_life DEVICE MODE, where MODE is
+//
+//     sharing  other processes: fork, passed descriptors, other credentials, close on exec
+//     limits   how many contexts and objects a process in a cgroup with limits can create
+//     removal  removal of the device: prints "ready" and waits for it
+//     mapped   maps, accesses and unmaps until it is killed
+//     hold     keeps an object of each kind until it is killed
+//     open     whether the device can be opened
+//     opens    opens the device as often as it can, in the cgroup that $CGROUP names
 #include "world.hh"
 
 #include <cerrno>
@@ -35,7 +37,7 @@ std::string text(int error) {
     return error ? strerrorname_np(error) : "ok";
 }
 
-void say(const std::string& what, const std::string& result) {
+void report(const std::string& what, const std::string& result) {
     std::printf("{\"case\": \"%s\", \"result\": \"%s\"}\n", what.c_str(), result.c_str());
     std::fflush(stdout);
 }
@@ -47,7 +49,7 @@ const Method& method(std::string_view name) {
     std::abort();
 }
 
-// Runs in another process; what it returns is an errno.
+// Runs a function that returns an errno in a child process.
 template <typename Function> std::string elsewhere(Function function) {
     std::fflush(stdout);
     const pid_t child = fork();
@@ -101,89 +103,93 @@ int read_error(int fd, size_t bytes) {
 }
 
 void sharing(const std::string& device) {
-    Doors doors(driver);
+    Sender sender(driver);
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
         std::exit(1);
-    // Before there is anything to inherit: all that it has comes through the socket.
+    // It is forked before there is a file to inherit: it gets all files through the socket.
     const pid_t other = fork();
     if (other == 0) {
         const int fd = receive_file(sockets[1]), events = receive_file(sockets[1]);
-        Doors mine(driver);
-        Ioctl port; // query_port, without a world of its own
+        Sender own_sender(driver);
+        Ioctl port; // query_port
         port.object = 0;
         port.method = 2;
         using Role = Attribute::Role;
         port.attributes = {{.role = Role::in, .id = 0, .length = 8, .data = 1},
                            {.role = Role::out, .id = 1, .length = 48}};
-        say("passed file: ioctl", text(mine.ioctl(fd, port).error));
+        report("passed file: ioctl", text(own_sender.ioctl(fd, port).error));
         Message old;
         old.command = 1; // query_device
         old.core.resize(8);
         old.out = 176;
-        say("passed file: write", text(mine.write(fd, old).error));
+        report("passed file: write", text(own_sender.write(fd, old).error));
         fcntl(events, F_SETFL, O_NONBLOCK);
-        say("passed event file: nothing to read", text(read_error(events, 16)));
-        say("passed event file: too small a buffer", text(read_error(events, 1)));
+        report("passed event file: nothing to read", text(read_error(events, 16)));
+        report("passed event file: too small a buffer", text(read_error(events, 1)));
         char byte = 1;
-        if (write(sockets[1], &byte, 1) != 1 || read(sockets[1], &byte, 1) != 1) // until all else is closed
+        if (write(sockets[1], &byte, 1) != 1 ||
+            read(sockets[1], &byte, 1) != 1) // until the other files are closed
             _exit(1);
-        say("last holder: ioctl", text(mine.ioctl(fd, port).error));
+        report("last holder: ioctl", text(own_sender.ioctl(fd, port).error));
         close(fd);
-        say("event file after its device's file: read", text(read_error(events, 16)));
+        report("event file after its device's file: read", text(read_error(events, 16)));
         pollfd p{events, POLLIN, 0};
-        say("event file after its device's file: poll",
-            poll(&p, 1, 0) == 1 ? "ready " + std::to_string(p.revents) : "not ready");
+        report("event file after its device's file: poll",
+               poll(&p, 1, 0) == 1 ? "ready " + std::to_string(p.revents) : "not ready");
         _exit(0);
     }
     {
-        World world(doors, device);
-        const int async = static_cast<int>(world.of(Thing::async)),
-                  channel = static_cast<int>(world.of(Thing::channel));
-        say("event file is closed on exec", std::to_string(fcntl(async, F_GETFD)));
-        say("channel is closed on exec", std::to_string(fcntl(channel, F_GETFD)));
-        say("event file's mode", std::to_string(fcntl(async, F_GETFL) & (O_ACCMODE | O_NONBLOCK)));
+        World world(sender, device);
+        const int async = static_cast<int>(world.of(Object::async)),
+                  channel = static_cast<int>(world.of(Object::channel));
+        report("event file is closed on exec", std::to_string(fcntl(async, F_GETFD)));
+        report("channel is closed on exec", std::to_string(fcntl(channel, F_GETFD)));
+        report("event file's mode", std::to_string(fcntl(async, F_GETFL) & (O_ACCMODE | O_NONBLOCK)));
 
-        say("child: ioctl",
-            elsewhere([&] { return doors.ioctl(world.fd(), world.call(method("query_port"))).error; }));
-        say("child: write",
-            elsewhere([&] { return doors.write(world.fd(), world.message(command("query_device"))).error; }));
-        say("child: destroys a CQ of its parent",
-            elsewhere([&] { return doors.ioctl(world.fd(), world.call(method("destroy_cq"))).error; }));
-        say("parent: the CQ is gone", text(doors.ioctl(world.fd(), world.call(method("destroy_cq"))).error));
-        say("other user: write", elsewhere([&] {
-                if (setresuid(65534, 65534, 65534))
-                    return errno;
-                return doors.write(world.fd(), world.message(command("query_device"))).error;
-            }));
-        say("other user, own file: a privileged key", elsewhere([&] {
-                if (setresuid(65534, 65534, 65534))
-                    return errno;
-                World own(doors, device);
-                Message key = own.message(command("modify_qp"));
-                const uint32_t mask = 1 << 6, privileged = 0x80000001; // IB_QP_QKEY
-                std::memcpy(&key.core[68], &mask, sizeof(mask));
-                std::memcpy(&key.core[72], &privileged, sizeof(privileged));
-                return doors.write(own.fd(), key).error;
-            }));
-        say("passing", send_file(sockets[0], world.fd()) && send_file(sockets[0], async) ? "ok" : "refused");
+        report("child: ioctl",
+               elsewhere([&] { return sender.ioctl(world.fd(), world.call(method("query_port"))).error; }));
+        report("child: write", elsewhere([&] {
+                   return sender.write(world.fd(), world.message(command("query_device"))).error;
+               }));
+        report("child: destroys a CQ of its parent",
+               elsewhere([&] { return sender.ioctl(world.fd(), world.call(method("destroy_cq"))).error; }));
+        report("parent: destroys the CQ again",
+               text(sender.ioctl(world.fd(), world.call(method("destroy_cq"))).error));
+        report("other user: write", elsewhere([&] {
+                   if (setresuid(65534, 65534, 65534))
+                       return errno;
+                   return sender.write(world.fd(), world.message(command("query_device"))).error;
+               }));
+        report("other user, own file: a privileged key", elsewhere([&] {
+                   if (setresuid(65534, 65534, 65534))
+                       return errno;
+                   World own(sender, device);
+                   Message key = own.message(command("modify_qp"));
+                   const uint32_t mask = 1 << 6, privileged = 0x80000001; // IB_QP_QKEY
+                   std::memcpy(&key.core[68], &mask, sizeof(mask));
+                   std::memcpy(&key.core[72], &privileged, sizeof(privileged));
+                   return sender.write(own.fd(), key).error;
+               }));
+        report("passing",
+               send_file(sockets[0], world.fd()) && send_file(sockets[0], async) ? "ok" : "refused");
         char byte;
         if (read(sockets[0], &byte, 1) != 1)
             std::exit(1);
-        say("before the end", world.census());
+        report("before the end", world.census());
     }
     char byte = 1;
     if (write(sockets[0], &byte, 1) != 1)
         std::exit(1);
     int status = 0;
     waitpid(other, &status, 0);
-    say("other process", std::to_string(status));
+    report("other process", std::to_string(status));
 }
 
 // ---- limits
 
 void limits(const std::string& device) {
-    Doors doors(driver);
+    Sender sender(driver);
     std::vector<int> files;
     int error = 0;
     const Message get_context = [] {
@@ -194,12 +200,12 @@ void limits(const std::string& device) {
     }();
     for (unsigned i = 0; i < 20 && !error; i++) {
         const int fd = open(device.c_str(), O_RDWR | O_CLOEXEC);
-        error = doors.write(fd, get_context).error;
+        error = sender.write(fd, get_context).error;
         files.push_back(fd);
     }
-    say("contexts", std::to_string(files.size() - 1) + ", then " + text(error));
+    report("contexts", std::to_string(files.size() - 1) + ", then " + text(error));
     close(files[0]);
-    say("one closed, the last one again", text(doors.write(files.back(), get_context).error));
+    report("a context after one was closed", text(sender.write(files.back(), get_context).error));
 
     Message alloc_pd = get_context;
     alloc_pd.command = command("alloc_pd").number;
@@ -207,21 +213,22 @@ void limits(const std::string& device) {
     alloc_pd.driver_out = 4;
     unsigned pds = 0;
     Outcome made;
-    while (!(made = doors.write(files[1], alloc_pd)).error && pds < 100)
+    while (!(made = sender.write(files[1], alloc_pd)).error && pds < 100)
         pds++;
-    say("objects", std::to_string(pds) + ", then " + text(made.error));
-    // Refused for another reason: it is not counted.
+    report("objects", std::to_string(pds) + ", then " + text(made.error));
+    // A command that fails is not charged.
     Message destroy;
     destroy.command = command("dealloc_pd").number;
-    destroy.answered = false;
+    destroy.has_response = false;
     destroy.core = {0, 0, 0, 0};
-    say("one destroyed", text(doors.write(files[1], destroy).error));
+    report("one object destroyed", text(sender.write(files[1], destroy).error));
     Message unwritten = alloc_pd;
     unwritten.response = Where::no_access;
     for (unsigned i = 0; i < 3; i++)
-        say("one that fails in the end", text(doors.write(files[1], unwritten).error));
-    say("one made again", text(doors.write(files[1], alloc_pd).error));
-    say("one too many", text(doors.write(files[1], alloc_pd).error));
+        report("one object with a response that cannot be written",
+               text(sender.write(files[1], unwritten).error));
+    report("one object more", text(sender.write(files[1], alloc_pd).error));
+    report("one object above the limit", text(sender.write(files[1], alloc_pd).error));
 }
 
 // ---- removal
@@ -231,15 +238,15 @@ struct Mappings {
     volatile uint32_t* ring;
     uint32_t qp;
 
-    // Says that there is work, which there is not.
-    void touch() const {
+    // Rings the doorbell without a new request.
+    void access() const {
         *doorbell = 1U << 31 | qp;
         (void)*ring;
     }
 };
 
-Mappings map_queue(Doors& doors, const World& world, uint64_t& doorbell_key) {
-    const Outcome qp = doors.write(world.fd(), world.message(command("create_qp")));
+Mappings map_queue(Sender& sender, const World& world, uint64_t& doorbell_key) {
+    const Outcome qp = sender.write(world.fd(), world.message(command("create_qp")));
     const uint64_t ring_key = qp.word(32) | uint64_t{qp.word(36)} << 32;
     doorbell_key = qp.word(40) | uint64_t{qp.word(44)} << 32;
     const size_t ring_bytes = size_t{128} << qp.word(52);
@@ -255,64 +262,65 @@ Mappings map_queue(Doors& doors, const World& world, uint64_t& doorbell_key) {
 }
 
 void removal(const std::string& device) {
-    Doors doors(driver);
-    World world(doors, device);
-    const int async = static_cast<int>(world.of(Thing::async)),
-              channel = static_cast<int>(world.of(Thing::channel));
+    Sender sender(driver);
+    World world(sender, device);
+    const int async = static_cast<int>(world.of(Object::async)),
+              channel = static_cast<int>(world.of(Object::channel));
     uint64_t doorbell_key;
-    const Mappings maps = map_queue(doors, world, doorbell_key);
-    int woken = -1;          // by the end of its channel
-    std::thread reader([&] { // the driver may first tell it to look for flushed requests
+    const Mappings maps = map_queue(sender, world, doorbell_key);
+    int woken = -1;          // errno of the read that device removal ends
+    std::thread reader([&] { // the driver may first send an event for flushed requests
         while ((woken = read_error(channel, 8)) == 0)
             ;
     });
-    say("ready", "ok");
+    report("ready", "ok");
 
     pollfd p{async, POLLIN, 0};
     if (poll(&p, 1, 60000) != 1) {
-        say("removal", "not noticed");
+        report("removal", "not noticed");
         std::exit(1);
     }
     uint32_t event[4] = {};
     const ssize_t bytes = read(async, event, sizeof(event));
-    say("event", std::to_string(bytes) + " bytes, type " + std::to_string(event[2]));
+    report("event", std::to_string(bytes) + " bytes, type " + std::to_string(event[2]));
     reader.join();
-    say("who waits for completions", text(woken));
+    report("blocked read of the channel", text(woken));
     fcntl(async, F_SETFL, O_NONBLOCK);
-    say("no further event", text(read_error(async, 16)));
+    report("no further event", text(read_error(async, 16)));
     p = {async, POLLIN, 0};
-    say("poll for events", poll(&p, 1, 0) == 1 ? "ready " + std::to_string(p.revents) : "not ready");
+    report("poll for events", poll(&p, 1, 0) == 1 ? "ready " + std::to_string(p.revents) : "not ready");
     p = {channel, POLLIN, 0};
-    say("poll for completions", poll(&p, 1, 0) == 1 ? "ready " + std::to_string(p.revents) : "not ready");
-    say("write", text(doors.write(world.fd(), world.message(command("query_device"))).error));
-    say("extended write", text(doors.write(world.fd(), world.message(command("query_device_ex"))).error));
-    say("ioctl", text(doors.ioctl(world.fd(), world.call(method("query_port"))).error));
-    say("carried", text(doors.carry(world.fd(), world.message(command("query_device"))).error));
-    say("making a PD", text(doors.write(world.fd(), world.message(command("alloc_pd"))).error));
-    say("making a channel",
-        text(doors.write(world.fd(), world.message(command("create_comp_channel"))).error));
+    report("poll for completions", poll(&p, 1, 0) == 1 ? "ready " + std::to_string(p.revents) : "not ready");
+    report("write", text(sender.write(world.fd(), world.message(command("query_device"))).error));
+    report("extended write", text(sender.write(world.fd(), world.message(command("query_device_ex"))).error));
+    report("ioctl", text(sender.ioctl(world.fd(), world.call(method("query_port"))).error));
+    report("invoke_write",
+           text(sender.invoke_write(world.fd(), world.message(command("query_device"))).error));
+    report("alloc_pd", text(sender.write(world.fd(), world.message(command("alloc_pd"))).error));
+    report("create_comp_channel",
+           text(sender.write(world.fd(), world.message(command("create_comp_channel"))).error));
     void* late = mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, world.fd(), static_cast<off_t>(doorbell_key));
-    say("mapping", late == MAP_FAILED ? text(errno) : "ok");
-    maps.touch();
-    say("doorbell", "survived");
+    report("mmap", late == MAP_FAILED ? text(errno) : "ok");
+    maps.access();
+    report("doorbell", "survived");
     for (const char* name : {"destroy_qp", "destroy_mr", "destroy_cq", "destroy_cq in use", "destroy_pd"}) {
-        const Outcome outcome = doors.ioctl(world.fd(), world.call(method(name)));
-        say(std::string(name) + " by ioctl", text(outcome.error) + ' ' + outcome.effect);
+        const Outcome outcome = sender.ioctl(world.fd(), world.call(method(name)));
+        report(std::string(name) + " by ioctl", text(outcome.error) + ' ' + outcome.effect);
     }
-    say("dealloc_mw by write", text(doors.write(world.fd(), world.message(command("dealloc_mw"))).error));
-    say("dealloc_pd by write",
-        text(doors.write(world.fd(), world.message(command("dealloc_pd in use"))).error));
-    say("destroyed twice", text(doors.ioctl(world.fd(), world.call(method("destroy_pd"))).error));
+    report("dealloc_mw by write", text(sender.write(world.fd(), world.message(command("dealloc_mw"))).error));
+    report("dealloc_pd by write",
+           text(sender.write(world.fd(), world.message(command("dealloc_pd in use"))).error));
+    report("destroyed twice", text(sender.ioctl(world.fd(), world.call(method("destroy_pd"))).error));
 }
 
 [[noreturn]] void mapped(const std::string& device) {
-    Doors doors(driver);
-    World world(doors, device);
+    Sender sender(driver);
+    World world(sender, device);
     uint64_t key;
-    const Mappings maps = map_queue(doors, world, key);
-    say("ready", "ok");
+    const Mappings maps = map_queue(sender, world, key);
+    report("ready", "ok");
     for (;;) {
-        maps.touch();
+        maps.access();
         void* more = mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, world.fd(), static_cast<off_t>(key));
         if (more != MAP_FAILED)
             munmap(more, 4096);
@@ -320,16 +328,16 @@ void removal(const std::string& device) {
 }
 
 [[noreturn]] void hold(const std::string& device) {
-    Doors doors(driver);
-    const World world(doors, device);
-    say("ready", "ok");
+    Sender sender(driver);
+    const World world(sender, device);
+    report("ready", "ok");
     for (;;)
         pause();
 }
 
 // ---- opens
 
-// The memory that is charged to the cgroup in $CGROUP, which this process is in.
+// The memory that is charged to this process's cgroup, $CGROUP.
 long charged() {
     const char* const group = std::getenv("CGROUP");
     long bytes = 0;
@@ -343,7 +351,7 @@ long charged() {
     return bytes;
 }
 
-// Opens the device until that fails, or until the process is killed.
+// Opens the device until open() fails or the process is killed.
 void opens(const std::string& device) {
     constexpr rlim_t most = 400000;
     constexpr long sample = 20000;
@@ -355,13 +363,13 @@ void opens(const std::string& device) {
     const long before = charged();
     for (long count = 1;; count++) {
         if (open(device.c_str(), O_RDWR | O_CLOEXEC) < 0) {
-            say("end", text(errno));
+            report("end", text(errno));
             return;
         }
         if (count == sample)
-            say("bytes for each", std::to_string((charged() - before) / sample));
+            report("bytes of each", std::to_string((charged() - before) / sample));
         if (count % sample == 0)
-            say("opened", std::to_string(count));
+            report("opened", std::to_string(count));
     }
 }
 
@@ -383,7 +391,7 @@ int main(int argc, char** argv) {
     else if (mode == "opens")
         opens(device);
     else if (mode == "open")
-        say("open", text(open(device.c_str(), O_RDWR | O_CLOEXEC) < 0 ? errno : 0));
+        report("open", text(open(device.c_str(), O_RDWR | O_CLOEXEC) < 0 ? errno : 0));
     else
         return std::fprintf(stderr, "usage: %s DEVICE sharing|limits|removal|mapped|hold|open|opens\n",
                             argv[0]),

@@ -19,22 +19,22 @@ struct Value {
     uint64_t value;
 };
 
-// The wrong values of a handle: never given, of another file, of another type.
-std::vector<Value> wrong_handles(Thing thing, const World& here, const World& elsewhere) {
-    const Thing other = thing == Thing::pd || thing == Thing::spare_pd ? Thing::mr : Thing::pd;
+// Wrong values of a handle: unused, of another file, of another type.
+std::vector<Value> wrong_handles(Object object, const World& here, const World& elsewhere) {
+    const Object other = object == Object::pd || object == Object::spare_pd ? Object::mr : Object::pd;
     return {{"none", 0x7ffffff0},
             {"all ones", 0xffffffff},
-            {"of another file", elsewhere.of(thing == Thing::none ? Thing::pd : thing)},
+            {"of another file", elsewhere.of(object == Object::none ? Object::pd : object)},
             {"of another type", here.of(other)}};
 }
 
-std::vector<Value> wrong_files(Thing thing, const World& here, const World& elsewhere) {
-    const Thing other = thing == Thing::async ? Thing::channel : Thing::async;
+std::vector<Value> wrong_files(Object object, const World& here, const World& elsewhere) {
+    const Object other = object == Object::async ? Object::channel : Object::async;
     return {{"-1", 0xffffffff},
             {"-2", 0xfffffffe},
             {"not open", 4711},
             {"an ordinary file", STDERR_FILENO},
-            {"of another file", elsewhere.of(thing == Thing::none ? Thing::channel : thing)},
+            {"of another file", elsewhere.of(object == Object::none ? Object::channel : object)},
             {"of another type", here.of(other)},
             {"the device", static_cast<uint64_t>(here.fd())}};
 }
@@ -51,9 +51,9 @@ std::vector<Value> wrong_values(const Field& field, const World& here, const Wor
     case Kind::response:
         break;
     case Kind::handle:
-        return wrong_handles(field.thing, here, elsewhere);
+        return wrong_handles(field.object, here, elsewhere);
     case Kind::fd:
-        return wrong_files(field.thing, here, elsewhere);
+        return wrong_files(field.object, here, elsewhere);
     case Kind::number:
         return numbers(field.bytes);
     case Kind::flags:
@@ -119,20 +119,24 @@ void malform_content(const Command& command, const World& here, const World& els
         with(good, sink, "without the driver's part", [](Message& m) { m.driver.clear(); });
 
     if (good.out) {
-        with(good, sink, "no room", [](Message& m) { m.out = m.driver_out = 0; });
-        with(good, sink, "too little room", [unit](Message& m) { m.out -= unit, m.driver_out = 0; });
-        with(good, sink, "one word of room", [unit](Message& m) { m.out = unit, m.driver_out = 0; });
-        with(good, sink, "more room", [](Message& m) { (m.driver_out ? m.driver_out : m.out) += 64; });
+        with(good, sink, "no response space", [](Message& m) { m.out = m.driver_out = 0; });
+        with(good, sink, "too little response space",
+             [unit](Message& m) { m.out -= unit, m.driver_out = 0; });
+        with(good, sink, "one word of response space",
+             [unit](Message& m) { m.out = unit, m.driver_out = 0; });
+        with(good, sink, "more response space",
+             [](Message& m) { (m.driver_out ? m.driver_out : m.out) += 64; });
         for (const Where where :
              {Where::half, Where::no_access, Where::read_only, Where::nowhere, Where::kernel, Where::odd})
             with(good, sink, std::string("response: ") + name_of(where),
                  [where](Message& m) { m.response = where; });
     } else {
-        with(good, sink, "room for a response that there is not", [](Message& m) { m.out = 8; });
+        with(good, sink, "response space without a response", [](Message& m) { m.out = 8; });
     }
     if (good.driver_out) {
-        with(good, sink, "no room for the driver", [](Message& m) { m.driver_out = 0; });
-        with(good, sink, "too little room for the driver", [unit](Message& m) { m.driver_out = unit; });
+        with(good, sink, "no response space for the driver", [](Message& m) { m.driver_out = 0; });
+        with(good, sink, "too little response space for the driver",
+             [unit](Message& m) { m.driver_out = unit; });
     }
     for (const Where where : {Where::half, Where::no_access, Where::nowhere, Where::kernel, Where::odd})
         with(good, sink, std::string("request: ") + name_of(where),
@@ -153,18 +157,18 @@ void malform_frame(const Command& command, const World& here, const MessageSink&
     for (const long off : {-4, -1, 1, 4})
         with(good, sink, "bytes written: " + std::to_string(off) + " more",
              [off](Message& m) { m.count_off = off; });
-    const long whole = static_cast<long>(good.core.size() + good.driver.size() + (good.extended ? 24 : 8));
+    const long total = static_cast<long>(good.core.size() + good.driver.size() + (good.extended ? 24 : 8));
     for (const long left : {0, 4, 7, 8, 16})
-        if (left < whole)
+        if (left < total)
             with(good, sink, "only " + std::to_string(left) + " bytes",
-                 [=](Message& m) { m.count_off = left - whole; });
+                 [=](Message& m) { m.count_off = left - total; });
     for (const unsigned bit : {8U, 24U, 30U, 31U})
         with(good, sink, "bit " + std::to_string(bit) + " of the command",
              [bit](Message& m) { m.command ^= 1U << bit; });
     if (good.extended) {
         with(good, sink, "reserved word of the header", [](Message& m) { m.reserved = 1; });
-        with(good, sink, good.answered ? "no response wanted" : "response wanted",
-             [](Message& m) { m.answered = !m.answered; });
+        with(good, sink, good.has_response ? "response address missing" : "response address set",
+             [](Message& m) { m.has_response = !m.has_response; });
     }
 }
 
@@ -173,14 +177,14 @@ namespace {
 std::vector<Value> wrong_values(const Attr& attr, const World& here, const World& elsewhere) {
     switch (attr.kind) {
     case AttrKind::handle: {
-        auto values = wrong_handles(attr.thing, here, elsewhere);
-        values.push_back({"above 32 bits", here.of(attr.thing) | uint64_t{1} << 32});
+        auto values = wrong_handles(attr.object, here, elsewhere);
+        values.push_back({"above 32 bits", here.of(attr.object) | uint64_t{1} << 32});
         values.push_back({"64 ones", ones});
         return values;
     }
     case AttrKind::fd: {
-        auto values = wrong_files(attr.thing, here, elsewhere);
-        values.push_back({"above 32 bits", here.of(attr.thing) | uint64_t{1} << 32});
+        auto values = wrong_files(attr.object, here, elsewhere);
+        values.push_back({"above 32 bits", here.of(attr.object) | uint64_t{1} << 32});
         values.push_back({"64 ones", ones});
         return values;
     }
@@ -207,7 +211,7 @@ std::vector<Value> wrong_values(const Attr& attr, const World& here, const World
     }
 }
 
-// Any attribute: its length, its flags, its reserved bytes, that it is missing or there twice.
+// Malformations of any attribute: length, flags, reserved bytes, missing, duplicate.
 void malform_attribute(const Ioctl& good, size_t i, const IoctlSink& sink) {
     const Attribute& attribute = good.attributes[i];
     const std::string name = "attribute " + std::to_string(attribute.id) + ": ";
@@ -235,7 +239,7 @@ void malform_attribute(const Ioctl& good, size_t i, const IoctlSink& sink) {
     sink(name + "missing", without);
     Ioctl twice = good;
     twice.attributes.push_back(attribute);
-    sink(name + "there twice", twice);
+    sink(name + "duplicate", twice);
 
     changed("not mandatory", [](Attribute& a) { a.flags = 0; });
     changed("marked as written", [](Attribute& a) { a.flags |= UVERBS_ATTR_F_VALID_OUTPUT; });

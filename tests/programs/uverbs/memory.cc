@@ -31,20 +31,20 @@ const char* name_of(Where where) {
 thread_local uint64_t (*Slot::moved)(uint64_t at, size_t bytes) = nullptr;
 
 Slot::Slot() {
-    void* pages = mmap(nullptr, 4 * room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* pages = mmap(nullptr, 4 * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
         std::abort();
     page_ = static_cast<uint8_t*>(pages);
-    mprotect(page_, room, PROT_READ | PROT_WRITE);
-    mprotect(page_ + 2 * room, room, PROT_READ);
+    mprotect(page_, page_size, PROT_READ | PROT_WRITE);
+    mprotect(page_ + 2 * page_size, page_size, PROT_READ);
 }
 
 Slot::~Slot() {
-    munmap(page_, 4 * room);
+    munmap(page_, 4 * page_size);
 }
 
 uint64_t Slot::place(Where where, size_t bytes, std::span<const uint8_t> content) {
-    uint8_t* end = page_ + room;
+    uint8_t* end = page_ + page_size;
     length_ = bytes;
     switch (where) {
     case Where::normal:
@@ -57,10 +57,10 @@ uint64_t Slot::place(Where where, size_t bytes, std::span<const uint8_t> content
         break;
     case Where::no_access:
         length_ = 0;
-        return reinterpret_cast<uint64_t>(page_ + room);
+        return reinterpret_cast<uint64_t>(page_ + page_size);
     case Where::read_only:
         length_ = 0;
-        return reinterpret_cast<uint64_t>(page_ + 2 * room);
+        return reinterpret_cast<uint64_t>(page_ + 2 * page_size);
     case Where::nowhere:
         length_ = 0;
         return 0;
@@ -68,7 +68,7 @@ uint64_t Slot::place(Where where, size_t bytes, std::span<const uint8_t> content
         length_ = 0;
         return 0xffff888000100000;
     }
-    length_ = std::min(length_, room - 1);
+    length_ = std::min(length_, page_size - 1);
     start_ = end - length_;
     std::memset(start_, filler, length_);
     if (!content.empty())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// User memory as a hostile caller arranges it.
+// Memory arguments of a hostile caller.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace uv {
 
-// Where something that the kernel is to read or write lies.
+// Where an argument that the kernel reads or writes is located.
 enum class Where {
-    normal,    // its last byte is the last one of the page: one byte further is a fault
-    half,      // its second half cannot be touched
-    no_access, // nothing of it can
+    normal,    // its last byte is the last one of the page: an access beyond it faults
+    half,      // its second half is not mapped
+    no_access, // it is not mapped
     read_only,
     nowhere, // address 0
     kernel,  // an address of the kernel
@@ -22,25 +22,25 @@ enum class Where {
 
 const char* name_of(Where where);
 
-// A page, a page that cannot be touched, a page that can only be read, and one more that cannot be touched.
+// A writable page, an inaccessible page, a read-only page, and another inaccessible one.
 class Slot {
 public:
     Slot();
     Slot(const Slot&) = delete;
     ~Slot();
 
-    static constexpr size_t room = 4096;
+    static constexpr size_t page_size = 4096;
 
-    // Where the kernel is told that `bytes` bytes are. What of it can be written gets `content`, and the
-    // filler behind that.
+    // The address to give to the kernel for `bytes` bytes. Fills the writable part with `content`, then with
+    // the filler.
     uint64_t place(Where where, size_t bytes, std::span<const uint8_t> content = {});
-    // What is there now of what place() could write.
+    // The current content of the writable part.
     std::vector<uint8_t> content() const { return {start_, start_ + length_}; }
 
     static constexpr uint8_t filler = 0xa5;
 
-    // If it is set, what place() says of memory that can be touched goes through it: a thread's memory can
-    // lie elsewhere than where it is prepared.
+    // If it is set, place() returns addresses of writable memory through it: a thread's arguments can be at
+    // another address than the one where they are prepared.
     static thread_local uint64_t (*moved)(uint64_t at, size_t bytes);
 
 private:

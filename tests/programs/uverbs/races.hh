@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One object, destroyed by several threads at once while another one uses it.
+// One object, which several threads destroy at once while another thread uses it.
 #pragma once
 
 #include "world.hh"
@@ -8,9 +8,9 @@
 
 namespace uv {
 
-// Tells for each kind of object and door what was seen in `rounds` rounds, in words that do not depend on who
-// was first.
+// Reports for each kind of object, by write() and by ioctl(), the outcome of `rounds` rounds in words that
+// do not depend on which thread was first.
 void race(const World& world, unsigned rounds,
-          const std::function<void(const std::string& what, const std::string& seen)>& sink);
+          const std::function<void(const std::string& what, const std::string& result)>& sink);
 
 } // namespace uv

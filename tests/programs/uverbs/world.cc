@@ -25,7 +25,7 @@ std::vector<uint8_t> bytes_of(const std::vector<Field>& fields, const World& wor
     for (const Field& field : fields) {
         uint64_t value = field.value;
         if (field.kind == Kind::handle || field.kind == Kind::fd)
-            value = world.of(field.thing);
+            value = world.of(field.object);
         else if (field.kind == Kind::address)
             value = some_memory();
         const size_t at = bytes.size();
@@ -75,8 +75,8 @@ uint64_t some_memory() {
     return reinterpret_cast<uint64_t>(memory);
 }
 
-World::World(Doors& doors, std::string device, unsigned others)
-    : doors_(doors), device_(std::move(device)), others_(others) {
+World::World(Sender& sender, std::string device, unsigned others)
+    : sender_(sender), device_(std::move(device)), others_(others) {
     make();
 }
 
@@ -95,28 +95,28 @@ int World::open_device() const {
 
 void World::make() {
     fd_ = open_device();
-    things_.fill(no_handle);
-    const auto create = [this](std::string_view name, Thing thing) {
-        const Outcome outcome = doors_.write(fd_, message(command(name)));
+    objects_.fill(unused_handle);
+    const auto create = [this](std::string_view name, Object object) {
+        const Outcome outcome = sender_.write(fd_, message(command(name)));
         if (outcome.error) {
             std::fprintf(stderr, "%.*s: %s\n", static_cast<int>(name.size()), name.data(),
                          std::strerror(outcome.error));
             std::exit(1);
         }
-        things_.at(static_cast<size_t>(thing)) = outcome.handle();
+        objects_.at(static_cast<size_t>(object)) = outcome.handle();
     };
-    create("get_context", Thing::async);
-    create("create_comp_channel", Thing::channel);
+    create("get_context", Object::async);
+    create("create_comp_channel", Object::channel);
     for (unsigned i = 0; i < others_; i++)
-        create("alloc_pd", Thing::pd);
-    create("alloc_pd", Thing::pd);
-    create("alloc_pd", Thing::spare_pd);
-    create("create_cq", Thing::cq);
-    create("create_cq", Thing::spare_cq);
-    create("create_qp", Thing::qp);
-    create("reg_mr", Thing::mr);
-    create("alloc_mw", Thing::mw);
-    after_ = static_cast<int>(of(Thing::channel)) + 1;
+        create("alloc_pd", Object::pd);
+    create("alloc_pd", Object::pd);
+    create("alloc_pd", Object::spare_pd);
+    create("create_cq", Object::cq);
+    create("create_cq", Object::spare_cq);
+    create("create_qp", Object::qp);
+    create("reg_mr", Object::mr);
+    create("alloc_mw", Object::mw);
+    after_ = static_cast<int>(of(Object::channel)) + 1;
 }
 
 void World::close_from(int first) const {
@@ -138,8 +138,9 @@ Message World::message(const Command& command) const {
     message.command = command.number;
     message.extended = command.extended;
     message.core = bytes_of(command.fields, *this);
-    message.answered = command.extended ? command.out + command.driver_out > 0
-                                        : !command.fields.empty() && command.fields[0].kind == Kind::response;
+    message.has_response = command.extended
+                               ? command.out + command.driver_out > 0
+                               : !command.fields.empty() && command.fields[0].kind == Kind::response;
     message.driver = bytes_of(command.driver, *this);
     message.out = command.out;
     message.driver_out = command.driver_out;
@@ -159,11 +160,11 @@ Ioctl World::call(const Method& method) const {
         case AttrKind::handle:
         case AttrKind::fd:
             a.role = Role::handle;
-            a.data = of(attr.thing);
+            a.data = of(attr.object);
             break;
         case AttrKind::created:
             a.role = Role::created;
-            a.data = 0xaaaa; // to see whether it is written
+            a.data = 0xaaaa; // to detect whether the kernel writes it
             break;
         case AttrKind::out:
             a.role = Role::out;

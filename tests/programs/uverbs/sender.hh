@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The two doors of /dev/infiniband/uverbsN, as bytes: nothing here checks what is sent.
+// Sends commands to /dev/infiniband/uverbsN by write() and by ioctl(), as bytes, without any check.
 #pragma once
 
 #include "memory.hh"
@@ -14,25 +14,25 @@ struct Span {
     size_t at, length;
 };
 
-// What came of a call: the error, and everything else that the caller could notice.
+// The result of a call: the error, and every other effect that the caller can observe.
 struct Outcome {
     int error = 0;
-    std::string effect;            // what was written, in hexadecimal
+    std::string effect;            // the response, in hexadecimal
     std::vector<uint8_t> response; // of write()
 
-    // In most responses the handle or descriptor of what was made comes first.
+    // Most responses begin with the handle or descriptor of the created object.
     uint32_t handle() const { return word(0); }
     uint32_t word(size_t at) const;
 };
 
-// A command of the write() ABI. The frame is right unless a malformation says otherwise.
+// A command of the write() ABI. Its header is right unless a malformation changes it.
 struct Message {
     uint32_t command = 0;
     bool extended = false;
-    bool answered = true; // plain: the first 8 bytes are the address of the response
+    bool has_response = true; // plain: the first 8 bytes are the address of the response
     std::vector<uint8_t> core, driver;
     size_t out = 0, driver_out = 0;
-    std::vector<Span> changing; // bytes of the response, driver's included, that no two runs have in common
+    std::vector<Span> changing; // bytes of the response, driver's included, that differ from run to run
 
     long count_off = 0, in_words_off = 0, out_words_off = 0, driver_in_off = 0, driver_out_off = 0;
     uint32_t reserved = 0;
@@ -48,7 +48,7 @@ struct Attribute {
     uint64_t data = 0;                 // handles, values up to 8 bytes
     std::vector<uint8_t> pointed = {}; // longer values
     Where where = Where::normal;
-    bool changing = false; // an answer that no two runs have in common
+    bool changing = false; // an output that differs from run to run
 };
 
 struct Ioctl {
@@ -62,12 +62,12 @@ struct Ioctl {
     Where list = Where::normal;
 };
 
-class Doors {
+class Sender {
 public:
-    explicit Doors(uint32_t driver) : driver_(driver) {}
+    explicit Sender(uint32_t driver) : driver_(driver) {}
     Outcome write(int fd, const Message& message);
-    // The same command, carried by DEVICE.INVOKE_WRITE; headers do not travel with it.
-    Outcome carry(int fd, const Message& message);
+    // The same command by the ioctl DEVICE.INVOKE_WRITE, which has no header of write().
+    Outcome invoke_write(int fd, const Message& message);
     Outcome ioctl(int fd, Ioctl message);
 
 private:

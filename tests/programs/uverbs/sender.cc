@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "doors.hh"
+#include "sender.hh"
 
 #include <algorithm>
 #include <cerrno>
@@ -41,7 +41,7 @@ uint32_t Outcome::word(size_t at) const {
     return word;
 }
 
-Outcome Doors::write(int fd, const Message& m) {
+Outcome Sender::write(int fd, const Message& m) {
     const size_t response_bytes = m.out + m.driver_out;
     const uint64_t response = response_.place(m.response, response_bytes);
     auto core = m.core;
@@ -53,7 +53,7 @@ Outcome Doors::write(int fd, const Message& m) {
         append(bytes, m.command | 0x80000000);
         append(bytes, words(core.size(), 8, m.in_words_off));
         append(bytes, words(m.out, 8, m.out_words_off));
-        append(bytes, m.answered ? response : uint64_t{0});
+        append(bytes, m.has_response ? response : uint64_t{0});
         append(bytes, words(m.driver.size(), 8, m.driver_in_off));
         append(bytes, words(m.driver_out, 8, m.driver_out_off));
         append(bytes, m.reserved);
@@ -61,7 +61,7 @@ Outcome Doors::write(int fd, const Message& m) {
         append(bytes, m.command);
         append(bytes, words(8 + core.size() + m.driver.size(), 4, m.in_words_off));
         append(bytes, words(response_bytes, 4, m.out_words_off));
-        if (m.answered && core.size() >= sizeof(response))
+        if (m.has_response && core.size() >= sizeof(response))
             std::memcpy(core.data(), &response, sizeof(response));
     }
     bytes.insert(bytes.end(), core.begin(), core.end());
@@ -81,10 +81,10 @@ Outcome Doors::write(int fd, const Message& m) {
     return outcome;
 }
 
-Outcome Doors::carry(int fd, const Message& m) {
+Outcome Sender::invoke_write(int fd, const Message& m) {
     const uint64_t response = response_.place(m.response, m.out + m.driver_out);
     auto core = m.core;
-    if (!m.extended && m.answered && core.size() >= sizeof(response))
+    if (!m.extended && m.has_response && core.size() >= sizeof(response))
         std::memcpy(core.data(), &response, sizeof(response));
     Ioctl call;
     call.object = UVERBS_OBJECT_DEVICE;
@@ -122,7 +122,7 @@ Outcome Doors::carry(int fd, const Message& m) {
     return ioctl(fd, call);
 }
 
-Outcome Doors::ioctl(int fd, Ioctl m) {
+Outcome Sender::ioctl(int fd, Ioctl m) {
     std::vector<uint8_t> bytes;
     const auto number = static_cast<uint16_t>(static_cast<long>(m.attributes.size()) + m.number_off);
     append(bytes, static_cast<uint16_t>(24 + 16 * static_cast<long>(m.attributes.size()) + m.length_off));
@@ -156,10 +156,10 @@ Outcome Doors::ioctl(int fd, Ioctl m) {
         const size_t place = 24 + 16 * i;
         const std::string name = std::to_string(a.id);
         if (a.role == Attribute::Role::out) {
-            const auto answer = attributes_.at(i).content();
+            const auto output = attributes_.at(i).content();
             outcome.effect +=
                 name + ": " +
-                hex(answer, a.changing ? std::vector<Span>{{0, answer.size()}} : std::vector<Span>{});
+                hex(output, a.changing ? std::vector<Span>{{0, output.size()}} : std::vector<Span>{});
             if (after.size() >= place + 8 && after[place + 4] & UVERBS_ATTR_F_VALID_OUTPUT &&
                 !(a.flags & UVERBS_ATTR_F_VALID_OUTPUT))
                 outcome.effect += " marked";
