@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The points of kernel/include/t3_race_point.h are for one build only; and how tests/races chooses pairs and counts those that cannot be."""
+"""Only one build has the points of kernel/include/t3_race_point.h; how tests/races chooses pairs and counts the impossible ones."""
 
 import collections
 import importlib.machinery
@@ -18,7 +18,7 @@ def sources():
     return [path for path in (paths.REPO / "kernel").rglob("*.[ch]") if path.name != "t3_race_point.h"]
 
 
-def test_each_point_has_a_name_of_its_own():
+def test_names_of_points_are_unique():
     names = [name for path in sources() for name in POINT.findall(path.read_text())]
     assert len(names) > 150
     assert sorted(names) == sorted(set(names))
@@ -30,8 +30,8 @@ def test_only_one_build_has_points():
     assert code - {"tests/lab/test_races.py"} == {"tools/lab/labkit/build.py"}
 
 
-def test_no_module_that_was_built_for_use_has_the_hook():
-    """Whatever the last builds for guests have left in modules/."""
+def test_no_module_built_for_use_has_the_hook():
+    """Checks the modules of the last builds for guests."""
     for module in paths.guest_build("bookworm").parent.rglob("modules/*.ko"):
         assert HOOK.encode() not in module.read_bytes(), module
 
@@ -47,13 +47,13 @@ def choice():
 OPERATIONS = """
 operation write.a subject second
 operation write.b subject
-operation carry.a subject
-operation carry.b subject
+operation invoke_write.a subject
+operation invoke_write.b subject
 operation cm.a subject connections second
 operation cm.b subject connections
 operation exit subject connections ends_subject
 operation open subject second bare
-operation say.a outside connections second
+operation event.a outside connections second
 operation unplug outside second
 operation kill ends second
 operation unload outside second closed
@@ -65,11 +65,11 @@ point write.a p 2 sleeps
 point write.a q 1 atomic
 more write.a p 4
 alone cm.a
-point cm.a stall 1 sleeps
+point cm.a user_memory 1 sleeps
 refused cm.a Invalid argument
-alone carry.b
-point carry.b p 1 sleeps
-refused carry.b Operation not supported
+alone invoke_write.b
+point invoke_write.b p 1 sleeps
+refused invoke_write.b Operation not supported
 alone exit
 point exit r 1 sleeps
 alone unload
@@ -85,34 +85,34 @@ def space(choice):
     return made
 
 
-def test_every_pair_is_chosen_left_out_or_has_a_cause(choice, space):
+def test_every_pair_is_chosen_not_chosen_or_has_a_cause(choice, space):
     held, operations = 7, 12
     assert space.size == (held + 4) * operations
     causes = space.causes()
-    # Of the atomic point, all but the pair with unload; of exit, those whose second is of the process that it ends.
+    # ATOMIC excludes all pairs of the atomic point but that with unload; ENDS those of exit whose second is in its process.
     assert causes == {choice.LATER: 4 * operations, choice.ATOMIC: operations - 1, choice.ENDS: 8,
                       choice.CLOSED: 6 + 7, choice.NO_OBJECTS: 1}
     chosen = space.choose(1)
     assert len(chosen) == len(set(chosen)) <= space.size - sum(causes.values())
     assert not set(chosen) & {f"{held}+{second.name}" for held, second, _why in space.prevented()}
-    assert space.silent() == ["open"]
+    assert space.without_places() == ["open"]
 
 
-def test_each_place_meets_what_is_about_the_same_objects_and_every_kind(space):
+def test_each_place_is_paired_with_the_same_objects_and_every_kind(space):
     seconds = collections.defaultdict(set)
     for name in space.choose(1):
         held, second = name.split("+")
         seconds[held].add(second)
-    assert {"write.a", "open", "say.a", "unplug", "kill"} <= seconds["write.a@p#1"]
+    assert {"write.a", "open", "event.a", "unplug", "kill"} <= seconds["write.a@p#1"]
     kinds = {name: operation.kind for name, operation in space.operations.items()}
     assert {kinds[name] for name in seconds["write.a@p#1"]} == set(kinds.values())
-    # What the device does not support meets one of each kind, not all.
-    assert len(seconds["carry.b@p#1"]) == len(set(kinds.values()))
+    # An operation that the device does not support is paired with one of each kind only.
+    assert len(seconds["invoke_write.b@p#1"]) == len(set(kinds.values()))
     assert {"unplug", "open"} <= seconds["unload@u#1"] and "write.a" not in seconds["unload@u#1"]
 
 
-def test_no_second_is_left_out_for_good(choice):
-    """Eight of one kind, none about the same objects: eight places, and each of them meets another one."""
+def test_every_operation_is_chosen_as_a_second(choice):
+    """Eight operations of one kind, none with the same objects, and eight places: each place is paired with another one."""
     operations = {f"ioctl.{number}": choice.Operation(f"ioctl.{number}", "subject", frozenset()) for number in range(8)}
     made = choice.Space(operations)
     made.add("".join(f"alone ioctl.{number}\npoint ioctl.{number} p 1 sleeps\n" for number in range(8)))
@@ -123,7 +123,7 @@ def test_no_second_is_left_out_for_good(choice):
     assert len(made.choose(3, 5)) == 5 and set(made.choose(3, 5)) <= set(chosen)
 
 
-def test_a_limited_run_has_one_of_each_kind_at_each_place_before_the_rest(space):
+def test_a_limited_run_has_one_of_each_kind_at_each_place_first(space):
     kinds = {name: operation.kind for name, operation in space.operations.items()}
 
     def kinds_by_place(names):
@@ -133,21 +133,21 @@ def test_a_limited_run_has_one_of_each_kind_at_each_place_before_the_rest(space)
             met[held].add(kinds[second])
         return met
 
-    whole = space.choose(1)
-    least = sum(len(met) for met in kinds_by_place(whole).values())
-    for most in range(1, len(whole) + 2):
+    all_pairs = space.choose(1)
+    minimum = sum(len(met) for met in kinds_by_place(all_pairs).values())
+    for most in range(1, len(all_pairs) + 2):
         chosen = space.choose(1, most)
-        assert len(chosen) == len(set(chosen)) == min(most, len(whole)) and set(chosen) <= set(whole)
-        # A place that is met at all has one of a kind first; half of a small run is for as many places as can be.
-        assert len(kinds_by_place(chosen)) >= min(len(kinds_by_place(whole)), (most + 1) // 2)
-        if most >= least:
-            assert kinds_by_place(chosen) == kinds_by_place(whole)
+        assert len(chosen) == len(set(chosen)) == min(most, len(all_pairs)) and set(chosen) <= set(all_pairs)
+        # Half of a small run is for as many places as possible.
+        assert len(kinds_by_place(chosen)) >= min(len(kinds_by_place(all_pairs)), (most + 1) // 2)
+        if most >= minimum:
+            assert kinds_by_place(chosen) == kinds_by_place(all_pairs)
 
 
-def test_the_next_guest_goes_on_behind_what_was_begun(choice):
-    """By name: what the operations pass in another guest, and so the places of pairs in a list, may be different."""
-    assert choice.rest(["a+b", "a+c", "b+a", "b+c"], ["a+b", "a+c"]) == ["b+a", "b+c"]
-    assert choice.rest(["a+b"], ["a+b"]) == []
+def test_the_next_guest_continues_after_the_pairs_begun(choice):
+    """By name: the positions of pairs in a list differ if the operations pass other points in another guest."""
+    assert choice.remaining(["a+b", "a+c", "b+a", "b+c"], ["a+b", "a+c"]) == ["b+a", "b+c"]
+    assert choice.remaining(["a+b"], ["a+b"]) == []
 
 
 def test_a_small_sample_runs_few_operations_alone(choice):
@@ -168,19 +168,19 @@ pair write.a@p#2+unplug: waits
 begin write.a@p#3+unplug
 """
     assert choice.outcomes(text) == [("write.a@p#1+unplug", "ran"), ("write.a@p#2+unplug", "waits"),
-                                     ("write.a@p#3+unplug", "no end: the kernel stands still")]
+                                     ("write.a@p#3+unplug", "no end: the kernel hangs")]
     (pair, what), = choice.REPORT.findall(text)
     assert pair == "write.a@p#2+unplug" and what.endswith("wait_for_completion+0x1")
 
 
-def test_the_program_prints_reports_at_the_beginning_of_a_line():
-    """Those of a pair come while it runs: a line that was begun before would swallow them."""
+def test_the_program_prints_reports_at_the_start_of_a_line():
+    """Reports of a pair are printed while it runs and must not follow an unfinished line."""
     source = (paths.REPO / "tests/programs/races/main.cc").read_text()
     prints = re.findall(r'printf\(\s*"((?:[^"\\]|\\.)*)"', source)
     assert "report %s: %s\\n" in prints
     assert [text for text in prints if not text.endswith("\\n")] == []
 
 
-def test_two_operations_of_one_name_are_refused(choice):
+def test_two_operations_of_the_same_name_are_refused(choice):
     with pytest.raises(ValueError, match="same name: write.a$"):
         choice.operations(OPERATIONS + "operation write.a subject\n")

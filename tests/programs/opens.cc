@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Connects to an address that does not answer (client ADDRESS --ghost=ADDRESS) until one more is refused,
-// says "full" on stderr, waits until each attempt has had its answer, and tries once more. Right is: the
-// refusal says ENOMEM, every attempt ends in one event, and afterwards there is room again.
+// Connects to an unresponsive address (client ADDRESS --unresponsive=ADDRESS) until rdma_connect() fails,
+// prints "full" on stderr, waits until each attempt has ended, and connects once more. It succeeds if the
+// call failed with ENOMEM, every attempt ended in one event, and the last one was accepted by the card.
 #include "program.hh"
 
 #include <arpa/inet.h>
@@ -19,21 +19,21 @@ constexpr int settle_ms = 2000;
 class Opens {
 public:
     Opens(const std::string& address, uint32_t qp_num) : qp_num_(qp_num) {
-        ghost_.sin_family = AF_INET;
-        ghost_.sin_port = htons(7473);
-        if (inet_pton(AF_INET, address.c_str(), &ghost_.sin_addr) != 1)
-            fail("--ghost is no IPv4 address");
+        destination_.sin_family = AF_INET;
+        destination_.sin_port = htons(7473);
+        if (inet_pton(AF_INET, address.c_str(), &destination_.sin_addr) != 1)
+            fail("--unresponsive is not an IPv4 address");
         channel_ = rdma_create_event_channel();
         if (!channel_)
             fail("rdma_create_event_channel: %s", std::strerror(errno));
     }
 
-    // errno of rdma_connect(). All attempts name the same queue pair, which no answer will ever reach.
+    // errno of rdma_connect(). All attempts use the same queue pair, since none is established.
     int attempt() {
         rdma_cm_id* id = nullptr;
         if (rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP) ||
-            rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&ghost_), settle_ms))
-            fail("no way to the ghost: %s", std::strerror(errno));
+            rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&destination_), settle_ms))
+            fail("cannot resolve the address: %s", std::strerror(errno));
         await(id, RDMA_CM_EVENT_ADDR_RESOLVED);
         if (rdma_resolve_route(id, settle_ms))
             fail("rdma_resolve_route: %s", std::strerror(errno));
@@ -49,7 +49,7 @@ public:
         return 0;
     }
 
-    // The next end of an attempt; its status, or none in time.
+    // The status of the next attempt that ends; none in time.
     std::optional<int> next_end(int ms) {
         if (!wait_readable(channel_->fd, in_ms(ms)))
             return {};
@@ -71,7 +71,7 @@ private:
             fail("rdma_get_cm_event: %s", std::strerror(errno));
         return event;
     }
-    // Nothing else may come while an id is being resolved: the others have hours.
+    // No other event can come while an id is resolved: the other attempts take hours.
     void await(rdma_cm_id* id, rdma_cm_event_type type) {
         rdma_cm_event* event = next();
         if (event->id != id || event->event != type)
@@ -79,7 +79,7 @@ private:
         rdma_ack_cm_event(event);
     }
 
-    sockaddr_in ghost_{};
+    sockaddr_in destination_{};
     rdma_event_channel* channel_ = nullptr;
     uint32_t qp_num_;
     unsigned waiting_ = 0;
@@ -88,10 +88,10 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
-    const Args args(argc, argv, "--ghost=ADDRESS");
+    const Args args(argc, argv, "--unresponsive=ADDRESS");
     Endpoint end(Caps{});
     end.resolve(args);
-    Opens opens(args.value("ghost", ""), end.id->qp->qp_num);
+    Opens opens(args.value("unresponsive", ""), end.id->qp->qp_num);
 
     int refused = 0;
     while (!(refused = opens.attempt()) && opens.waiting() < far_too_many)

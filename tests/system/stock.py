@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Debian's own RDMA programs, as the tests start them."""
+"""Debian's RDMA programs, as the tests start them."""
 
 import signal
 from collections import Counter
@@ -12,7 +12,7 @@ from labkit.guest import Guest
 RPING_PORT = 7174
 PERFTEST_PORT = 18515
 ATTEMPTS = 3
-SETTLE = 30  # seconds in which everything of a dead process must be gone
+SETTLE = 30  # seconds in which the objects of a killed process must be destroyed
 
 
 def address(guest: Guest, port: int = 0) -> str:
@@ -26,7 +26,7 @@ def wait_listening(guest: Guest, port: int, timeout: int = 20) -> None:
             rdma resource show cm_id | grep -q 'state LISTEN.*:{port} ' && exit 0
             sleep 0.1
         done
-        echo 'nobody listens on port {port} after {timeout} s:'; rdma resource show cm_id; exit 1""", timeout * 3)
+        echo 'no listener on port {port} after {timeout} s:'; rdma resource show cm_id; exit 1""", timeout * 3)
 
 
 def rping_server(guest: Guest, options: str = "", listen_port: int = RPING_PORT, card_port: int = 0):
@@ -50,11 +50,11 @@ def objects(guest: Guest, device: str = "") -> dict[str, int]:
 
 def run_both(start_server: Callable[[], Command], start_client: Callable[[], Command], timeout: float = 120.0, *,
              may_hang: bool = False) -> tuple[Result, Result]:
-    """Results of client and server, which both must end well.
+    """Results of client and server, which both must succeed.
 
-    Two things are another's fault, and are tried again. A perftest whose connection is rejected retries with ids that it has freed. And
-    siw (may_hang), when it accepts, answers first and listens to the QP's data afterwards: what a fast initiator sends between the two
-    lies there until more comes, which in a request and response protocol is never.
+    Two errors of other software are tried again. A perftest whose connection is rejected retries with ids that it has freed. siw
+    (may_hang) sends the MPA reply before it handles data of the QP: data that a fast initiator sends in between is not processed until
+    more arrives, which in a request and response protocol never happens.
     """
     for attempt in range(1, ATTEMPTS + 1):
         serving = start_server()

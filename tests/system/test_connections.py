@@ -308,7 +308,7 @@ def test_a_connect_without_a_syn_ack_is_unreachable(ends):
 @pytest.mark.parametrize("how", ["reset", "close"])
 def test_a_refused_revision_2_request_is_repeated_in_revision_1(ends, how):
     client, server = ends
-    peer = stream_listen(server, request(b"no", key=KEY_REPLY, flags=0x20), f"--connections 2 --turn-away {how}")
+    peer = stream_listen(server, request(b"no", key=KEY_REPLY, flags=0x20), f"--connections 2 --refuse-first {how}")
     with parameters([client], mpa_rev=2):
         done = connect(client, server, "--data 9")
     first, second = [bytes.fromhex(line["received"]) for line in lines(peer.wait(20))[1:]]
@@ -346,7 +346,7 @@ def test_A5_a_message_right_behind_the_mpa_reply_is_an_rdma_message(ends):
     serving = listen(server, f"--count {connections}")
     early = fpdu(untagged(3, 0, b"hello"))
     for _ in range(connections):
-        seen = stream(client, server, request(), f"--answer 20 --then {early.hex()}")
+        seen = stream(client, server, request(), f"--reply 20 --then {early.hex()}")
         assert seen["received"] == (request(key=KEY_REPLY) + fpdu(untagged(7, 2, bytes.fromhex("12020000")))).hex()
     serving.wait(20)
     assert objects(server)["qp"] == 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What user space sees when the card breaks. docs/faults.md says the same in one table.
+"""What user space observes when the card fails. docs/faults.md has the same in one table.
 
-In each test it is the client's card that breaks, in the middle of traffic. The witness program of either side tells
-what it saw (tests/programs/witness.cc); the connection after it must work again.
+In each test the client's card fails during traffic. The program tests/programs/traffic.cc of either side reports
+what it observed; a connection after it must work again.
 """
 
 import json
@@ -26,33 +26,33 @@ CXGB3_WARNS = pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops 
 
 
 class Traffic:
-    """Two witnesses with messages going to and fro between them."""
+    """The program t3-traffic in both guests, which exchange messages."""
 
     def __init__(self, pair, options=""):
         self.server, self.client = pair.guests
-        self.serving = self.server.start(f"exec {BIN}/t3-witness server {options}")
+        self.serving = self.server.start(f"exec {BIN}/t3-traffic server {options}")
         wait_listening(self.server, PORT)
-        self.asking = self.client.start(f"exec {BIN}/t3-witness client {address(self.server)} {options}")
-        self.asking.expect("going", 60)
+        self.pinging = self.client.start(f"exec {BIN}/t3-traffic client {address(self.server)} {options}")
+        self.pinging.expect("running", 60)
 
-    def goes_on(self):
-        """Returns when messages have been going to and fro for some time from now on."""
-        told = self.asking.stderr.count("going")
-        self.asking.expect(rf"(?s)(going.*?){{{told + 3}}}", 60)
+    def continues(self):
+        """Returns when messages have been exchanged for some more time."""
+        before = self.pinging.stderr.count("running")
+        self.pinging.expect(rf"(?s)(running.*?){{{before + 3}}}", 60)
 
     def results(self, timeout=60):
-        """What server and client saw."""
-        seen = []
-        for side in (self.serving, self.asking):
+        """What server and client reported."""
+        reports = []
+        for side in (self.serving, self.pinging):
             done = side.wait(timeout)
             assert done.stdout.strip(), f"{side.name}: status {done.rc}, {done.stderr}"
-            seen.append(json.loads(done.stdout))
-            assert done.rc == 0, seen[-1]
-        return seen
+            reports.append(json.loads(done.stdout))
+            assert done.rc == 0, reports[-1]
+        return reports
 
     def end_in_order(self):
-        """Ends an unharmed connection; what the client saw."""
-        self.asking.kill(signal.SIGTERM)
+        """Ends a working connection; returns what the client reported."""
+        self.pinging.kill(signal.SIGTERM)
         server, client = self.results()
         for side in (server, client):
             assert side["lost"] == 0 and not side["stalled"] and set(side["async"]) <= OF_PORTS, side
@@ -60,17 +60,17 @@ class Traffic:
         return client
 
 
-def struck(pair, what):
+def fault_counter(pair, what):
     return pair.sim.counters(CLIENT)[f"faults.{what}"]
 
 
-def own_counter(guest, name):
-    """Read afresh: the core keeps what it has for 10 ms."""
+def hw_counter(guest, name):
+    """A hw_counter, read twice: the core caches values for 10 ms."""
     path = f"/sys/class/infiniband/cxgb3_0/hw_counters/{name}"
     return int(guest.check(f"cat {path} >/dev/null; sleep 0.05; cat {path}"))
 
 
-def all_is_well(pair):
+def check_recovered(pair):
     server, client = pair.guests
     for guest in pair.guests:
         wait_no_objects(guest)
@@ -79,15 +79,15 @@ def all_is_well(pair):
     assert serving.wait(30).rc == 0
 
 
-def load_anew(guest):
-    """Both drivers out and in again, and the ports up as before."""
+def reload(guest):
+    """Unloads and loads both drivers, and brings the ports up."""
     guest.check("rmmod iw_cxgb3 && rmmod cxgb3 && modprobe cxgb3", 90)
     ports_up(guest)
     guest.check(stack.load_module("iw_cxgb3"), 60)
 
 
-def bind_anew(guest):
-    """The card away from cxgb3 and back. A process has the device open meanwhile, so no module could be unloaded."""
+def rebind(guest):
+    """Unbinds the card from cxgb3 and binds it again. A process has the device open meanwhile, so no module can be unloaded."""
     users = int(guest.check("cat /sys/module/iw_cxgb3/refcnt"))
     holder = guest.start("exec ibv_asyncwatch -d cxgb3_0")
     guest.check(f"for try in $(seq 100); do [ $(cat /sys/module/iw_cxgb3/refcnt) -gt {users} ] && exit; sleep 0.1; done; exit 1", 30)
@@ -107,57 +107,57 @@ def ports_up(guest):
         guest.check(stack.wait_carrier(name), 60)
 
 
-# --- what nobody but a stop watch notices
+# --- faults that cause only a pause
 
 
-def test_lost_interrupt_is_made_up_for(pair):
+def test_a_lost_interrupt_is_recovered(pair):
     traffic = Traffic(pair, "--events")
-    polls = own_counter(pair.guests[CLIENT], "card_polls")
-    before = struck(pair, "interrupts_lost")
+    polls = hw_counter(pair.guests[CLIENT], "card_polls")
+    before = fault_counter(pair, "interrupts_lost")
     pair.sim.cause(CLIENT, "lost-interrupt")
-    traffic.goes_on()
-    assert struck(pair, "interrupts_lost") == before + 1
-    assert own_counter(pair.guests[CLIENT], "card_polls") > polls
+    traffic.continues()
+    assert fault_counter(pair, "interrupts_lost") == before + 1
+    assert hw_counter(pair.guests[CLIENT], "card_polls") > polls
     assert traffic.end_in_order()["longest_pause_ms"] > 500
 
 
 @pytest.mark.parametrize("fault, counter", [("late-dma", "dma_late"), ("late-cqe", "completions_late")])
-def test_what_is_late_is_in_order(pair, fault, counter):
+def test_late_dma_keeps_the_order(pair, fault, counter):
     traffic = Traffic(pair, "--events")
-    before = struck(pair, counter)
-    pair.sim.cause(CLIENT, fault, "1500ms")  # of the host's time: it may be some until the guest next asks for anything
-    traffic.goes_on()
-    assert struck(pair, counter) > before
+    before = fault_counter(pair, counter)
+    pair.sim.cause(CLIENT, fault, "1500ms")  # of the host's time; the guest may need some of it before its next request
+    traffic.continues()
+    assert fault_counter(pair, counter) > before
     assert traffic.end_in_order()["longest_pause_ms"] > 200
 
 
-def test_dropped_doorbells_are_rung_again(pair):
+def test_a_dropped_doorbell_is_rung_again(pair):
     traffic = Traffic(pair)
-    before, told = struck(pair, "doorbells_dropped"), own_counter(pair.guests[CLIENT], "doorbell_drops")
+    before, reported = fault_counter(pair, "doorbells_dropped"), hw_counter(pair.guests[CLIENT], "doorbell_drops")
     for _ in range(3):
         pair.sim.cause(CLIENT, "drop-doorbell")
-        traffic.goes_on()
-    assert struck(pair, "doorbells_dropped") == before + 3
-    assert own_counter(pair.guests[CLIENT], "doorbell_drops") > told
+        traffic.continues()
+    assert fault_counter(pair, "doorbells_dropped") == before + 3
+    assert hw_counter(pair.guests[CLIENT], "doorbell_drops") > reported
     traffic.end_in_order()
 
 
-def test_negative_advice_ends_nothing(pair):
+def test_negative_advice_keeps_the_connection(pair):
     traffic = Traffic(pair)
     pair.sim.cause(CLIENT, "negative-advice")
-    traffic.goes_on()
+    traffic.continues()
     assert traffic.end_in_order()["wc"] in ([], [FLUSHED])
 
 
 def test_link_flap(pair):
     traffic = Traffic(pair)
     pair.sim.cause(CLIENT, "link-flap", "2500ms")
-    traffic.goes_on()
+    traffic.continues()
     client = traffic.end_in_order()
     assert client["longest_pause_ms"] > 1000
 
 
-# --- what ends a connection
+# --- faults that end a connection
 
 
 def test_abort_from_the_card(pair):
@@ -165,17 +165,17 @@ def test_abort_from_the_card(pair):
     pair.sim.cause(CLIENT, "abort")
     for side in traffic.results():
         assert (side["wc"], side["cm"], side["lost"], side["async"]) == ([FLUSHED], [DISCONNECTED], 0, []), side
-    all_is_well(pair)
+    check_recovered(pair)
 
 
 def test_abort_while_completions_are_late(pair):
-    """What completes after the connection's end completes once: late entries are not for anybody else."""
+    """Requests complete once: entries that arrive after the flush are dropped."""
     traffic = Traffic(pair)
     pair.sim.cause(CLIENT, "late-cqe", "700ms")
     pair.sim.cause(CLIENT, "abort")
     for side in traffic.results():
         assert (side["cm"], side["lost"]) == ([DISCONNECTED], 0), side
-    all_is_well(pair)
+    check_recovered(pair)
 
 
 def test_ecc_error_in_the_tpt(pair):
@@ -185,96 +185,96 @@ def test_ecc_error_in_the_tpt(pair):
     assert sorted(client["async"]) == [DEVICE_FATAL, QP_FATAL] and server["async"] == [REQUEST_ERROR]
     for side in (server, client):
         assert (side["wc"], side["cm"], side["lost"]) == ([FLUSHED], [DISCONNECTED], 0), side
-    all_is_well(pair)
+    check_recovered(pair)
 
 
-# --- what ends the card
+# --- faults that end the card
 
 
 @CXGB3_WARNS
 @pytest.mark.parametrize("fault", ["pci-error", "pmrx-ecc"])
-def test_error_that_cxgb3_answers_with_a_reset(pair, fault):
-    """The other one of this kind, framing-error, is test_X16."""
+def test_an_error_that_resets_the_adapter(pair, fault):
+    """The third fault of this kind, framing-error, is in test_X16."""
     client = pair.guests[CLIENT]
     resets = client.dmesg().count("adapter reset succeeded")
     traffic = Traffic(pair)
     pair.sim.cause(CLIENT, fault)
-    done = traffic.asking.wait(60)
-    seen = json.loads(done.stdout)
-    assert DEVICE_FATAL in seen["async"] and seen["lost"] == 0, seen
-    assert set(seen["cm"]) & {REMOVAL, DISCONNECTED}, seen
-    traffic.serving.kill()  # a card that is reset says good-bye to nobody
+    done = traffic.pinging.wait(60)
+    report = json.loads(done.stdout)
+    assert DEVICE_FATAL in report["async"] and report["lost"] == 0, report
+    assert set(report["cm"]) & {REMOVAL, DISCONNECTED}, report
+    traffic.serving.kill()  # a card that is reset sends nothing to its peers
     traffic.serving.wait(20)
     client.check(f"""for try in $(seq 300); do
             [ $(dmesg | grep -c 'adapter reset succeeded') -gt {resets} ] && rdma link | grep -q 'cxgb3_.*ACTIVE' && exit
             sleep 0.1
         done; exit 1""", 90)
-    all_is_well(pair)
+    check_recovered(pair)
 
 
 @CXGB3_WARNS
-@pytest.mark.parametrize("fault, recover", [("adapter-reset", load_anew), ("firmware-death", bind_anew)])
-def test_card_that_falls_silent(pair, fault, recover):
-    """Nothing reports it. The driver finds out, ends everything, and refuses what comes until cxgb3 has reset the card."""
+@pytest.mark.parametrize("fault, recover", [("adapter-reset", reload), ("firmware-death", rebind)])
+def test_an_unresponsive_card_is_shut_down(pair, fault, recover):
+    """No interrupt reports it. The driver detects it, ends all connections, and refuses new ones until cxgb3 has reset the card."""
     client = pair.guests[CLIENT]
     client.check("echo 2 > /sys/module/iw_cxgb3/parameters/card_timeout_secs")
     traffic = Traffic(pair)
     pair.sim.cause(CLIENT, fault)
-    done = traffic.asking.wait(60)
-    seen = json.loads(done.stdout)
-    assert (seen["wc"], seen["cm"], seen["lost"]) == ([FLUSHED], [DISCONNECTED], 0), seen
-    assert seen["async"] == [DEVICE_FATAL], seen
+    done = traffic.pinging.wait(60)
+    report = json.loads(done.stdout)
+    assert (report["wc"], report["cm"], report["lost"]) == ([FLUSHED], [DISCONNECTED], 0), report
+    assert report["async"] == [DEVICE_FATAL], report
     traffic.serving.kill()
     traffic.serving.wait(20)
     refused = client.run(f"rping -c -a {address(pair.guests[0])} -C 1", 30)
     assert refused.rc != 0
     wait_no_objects(client)
     recover(client)
-    all_is_well(pair)
+    check_recovered(pair)
 
 
-# --- what is used up
+# --- resources of the card that run out
 
 
-def test_no_tid_for_a_connection(pair):
+def test_connect_fails_without_a_tid(pair):
     server, client = pair.guests
     pair.sim.cause(CLIENT, "no-tid")
     serving = rping_server(server, "-C 1 -V")
     refused = rping_client(client, server, "-C 1").wait(30)
     assert refused.rc != 0 and "error -12" in refused.stdout + refused.stderr, refused
-    pair.sim.cause(0, "no-tid")  # a SYN nobody hears: it comes again
+    pair.sim.cause(0, "no-tid")  # the SYN is dropped and repeated
     assert rping_client(client, server, "-C 1 -V").wait(60).rc == 0
     assert serving.wait(30).rc == 0
-    all_is_well(pair)
+    check_recovered(pair)
 
 
-def test_no_stid_for_a_listener(pair):
+def test_listen_fails_without_an_stid(pair):
     server = pair.guests[0]
     pair.sim.cause(0, "no-stid")
     refused = server.run("rping -s -C 1 -V", 30)
     assert refused.rc != 0 and "Cannot allocate memory" in refused.stdout + refused.stderr, refused
-    all_is_well(pair)
+    check_recovered(pair)
 
 
 @pytest.mark.parametrize("what, laps", [
     ("rqt", 2), ("pbl", 1), pytest.param("pbl", 3, marks=pytest.mark.long)])
-def test_memory_of_the_card_is_used_up(pair, what, laps):
+def test_create_fails_without_card_memory(pair, what, laps):
     server, client = pair.guests
-    seen = run_alone(client, server, "exhaust", f"--timeout=110 --what={what} --laps={laps}", 120)
-    assert seen["refused"] == "Cannot allocate memory" and seen["as_much_again"] and seen["had"] > 1
-    all_is_well(pair)
+    report = run_alone(client, server, "exhaust", f"--timeout=110 --what={what} --laps={laps}", 120)
+    assert report["refused"] == "Cannot allocate memory" and report["as_much_again"] and report["had"] > 1
+    check_recovered(pair)
 
 
-# One after another they take a minute or two. They end when the host that did not answer is there, and refuses.
+# Opening them takes a minute or two. They end when the unresponsive host appears and refuses them.
 @pytest.mark.long
-def test_more_opens_than_the_card_has_ids_for(pair):
+def test_connect_fails_without_an_atid(pair):
     server, client = pair.guests
-    with unresponsive_host(client, patience=3600) as ghost:
-        opening = client.start(f"exec {BIN}/t3-opens client {address(server)} --timeout=900 --ghost={ghost}")
+    with unresponsive_host(client, patience=3600) as host:
+        opening = client.start(f"exec {BIN}/t3-opens client {address(server)} --timeout=900 --unresponsive={host}")
         opening.expect("full", 600)
         with unresponsive_host_appears(server):
             done = opening.wait(300)
     assert done.rc == 0, done
-    seen = json.loads(done.stdout)
-    assert seen["had"] > 1000 and seen["denied"] == seen["had"], seen
-    all_is_well(pair)
+    report = json.loads(done.stdout)
+    assert report["had"] > 1000 and report["denied"] == report["had"], report
+    check_recovered(pair)

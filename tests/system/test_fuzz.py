@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Both doors of t3_uverbs and the one of t3_rdma_cm, fuzzed by two hosts that connect to each other (tests/programs/fuzz).
+"""write() and ioctl() of t3_uverbs and write() of t3_rdma_cm, fuzzed by two hosts that connect to each other (tests/programs/fuzz).
 
-On Debian's kernel for half a minute, led by the answers alone; on the debug kernel for ten minutes, led by KCOV, under KASAN, lockdep
+On Debian's kernel for half a minute, guided by results only; on the debug kernel for ten minutes, guided by KCOV, with KASAN, lockdep
 and kmemleak. Building that kernel takes too long for `make test`."""
 
 import json
@@ -10,18 +10,18 @@ import pytest
 from programs import BIN
 from stock import address, rping_client, rping_server
 
-# What no device here has.
+# Commands that no device here supports.
 NEVER = {"resize_cq", "attach_mcast", "detach_mcast", "create_srq", "destroy_srq", "create_srq_i", "destroy_srq_i", "create_ah", "destroy_ah",
          "destroy_ah_i", "open_xrcd", "create_flow", "advise_mr_i", "modify_cq", "cm_join_ip", "cm_join", "cm_leave", "query_context_i",
          "rereg_mr", "post_send", "post_recv", "poll_cq"}
-# Is no seed, so half a minute may not come by it.
+# Commands in no seed, which half a minute may not reach.
 RARE = {"garbage", "close_events", "dealloc_mw", "dereg_mr_i", "cm_notify", "cm_reject", "cm_migrate"}
-# Needs the other host at the right place at the right time, for which half a minute of a busy machine may be too short.
-MEETING = {"cm_accept"}
+# Needs a request of the other host, for which half a minute of a busy machine may be too short.
+NEEDS_PEER = {"cm_accept"}
 
 
 def fuzz(lab, seconds, workers):
-    """Lets both hosts of a lab fuzz; what they did."""
+    """Runs the fuzzer on both hosts of a lab and returns their results."""
     running = []
     for guest, peer in zip(lab.guests, reversed(lab.guests)):
         guest.check("ls /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm")
@@ -38,14 +38,14 @@ def fuzz(lab, seconds, workers):
 
 
 def check(lab, results, not_reached, not_refused):
-    """It was through every command, but for so many also with what the kernel refuses; and hosts and cards are as good as before."""
-    for seen in results:
-        assert seen["killed"] > 0 and seen["undead"] == 0
-    # Once on one of them will do.
-    accepted_by_none, refused_by_none = (set.intersection(*(set(seen[what]) for seen in results))
+    """Every command was accepted, nearly all were also refused, and afterwards both hosts and cards still work."""
+    for result in results:
+        assert result["killed"] > 0 and result["unkillable"] == 0
+    # On one of the hosts is enough.
+    accepted_by_none, refused_by_none = (set.intersection(*(set(result[what]) for result in results))
                                          for what in ("never_accepted", "never_refused"))
     assert not accepted_by_none - NEVER - not_reached
-    assert len(refused_by_none) < not_refused, "hardly anything was badly formed"
+    assert len(refused_by_none) < not_refused, "too few commands were malformed"
     server, client = lab.guests
     for guest in lab.guests:
         guest.check("for try in $(seq 300); do rdma resource show | grep -q 'qp 0 cm_id 0 ' && exit 0; sleep 0.1; done; "
@@ -55,16 +55,16 @@ def check(lab, results, not_reached, not_refused):
     assert serving.wait(60).rc == 0
 
 
-def test_half_a_minute(make_lab):
+def test_fuzz_for_half_a_minute(make_lab):
     lab = make_lab(guests=2, load="rdma-t3")
-    check(lab, fuzz(lab, 30, 3), RARE | MEETING, not_refused=40)
+    check(lab, fuzz(lab, 30, 3), RARE | NEEDS_PEER, not_refused=40)
 
 
 @pytest.mark.debug
-def test_ten_minutes(make_lab):
+def test_fuzz_for_ten_minutes(make_lab):
     lab = make_lab(guests=2, load="rdma-t3")
     results = fuzz(lab, 600, 3)
-    assert all(seen["kcov"] for seen in results)
+    assert all(result["kcov"] for result in results)
     check(lab, results, RARE, not_refused=15)
     for guest in lab.guests:
         assert guest.leaks() == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Bugs that others had and that no other test of this folder would meet; the ids are those of docs/known-bugs.md."""
+"""Bugs of other drivers that no other test of this folder covers; the ids are those of docs/known-bugs.md."""
 
 import pytest
 from labkit import stack
@@ -10,35 +10,35 @@ COUNTERS = "/sys/class/infiniband/cxgb3_0/hw_counters"
 
 
 def counters(guest, *names):
-    """hw_counters, read afresh: the core keeps what it has for 10 ms."""
+    """hw_counters, read twice: the core caches values for 10 ms."""
     guest.check(f"cat {COUNTERS}/{names[0]}; sleep 0.05")
     return [int(value) for value in guest.check(f"cd {COUNTERS}; cat {' '.join(names)}").split()]
 
 
-# A16, A20: and two smaller questions, see the program.
-def test_A4_A17_A18_X5_X9_objects_that_end_at_an_awkward_moment(pair):
+# A16, A20: see the program.
+def test_A4_A17_A18_X5_X9_objects_destroyed_during_their_events(pair):
     server, client = pair.guests
-    seen = run_alone(client, server, "lifetimes")
-    assert seen["mappings"] >= 4, "A20: two CQ rings, a QP ring and a doorbell page"
-    assert seen["events"] > 50 and seen["completions"] > 0, "the race took place"
-    assert not any(objects(client).values()), "A17: the process ended with everything still there"
+    report = run_alone(client, server, "lifetimes")
+    assert report["mappings"] >= 4, "A20: two CQ rings, a QP ring and a doorbell page"
+    assert report["events"] > 50 and report["completions"] > 0, "the race occurred"
+    assert not any(objects(client).values()), "A17: the process exited with all objects in use"
 
 
-def test_A15_X18_verbs_that_are_not_there_say_so(pair):
+def test_A15_X18_unsupported_verbs_return_errors(pair):
     server, client = pair.guests
     assert run_alone(client, server, "unsupported")["verbs"] >= 36
 
 
-def test_X14_counters_bear_the_names_of_what_they_count(pair):
+def test_X14_counters_have_the_right_names(pair):
     server, client = pair.guests
     names = "tcpActiveOpens", "tcpPassiveOpens", "tcpCurrEstab", "tcpInSegs", "tcpOutSegs", "tcpRtoMin", "tcpRtoMax"
     before = [counters(guest, *names) for guest in pair.guests]
     serving = rping_server(server, "-V")
-    asking = rping_client(client, server, "-v -V")
-    asking.expect("rdma-ping-20:", 60)
+    pinging = rping_client(client, server, "-v -V")
+    pinging.expect("rdma-ping-20:", 60)
     during = [counters(guest, *names) for guest in pair.guests]
-    asking.kill()
-    asking.wait(20)
+    pinging.kill()
+    pinging.wait(20)
     serving.wait(20)
     after = [counters(guest, *names) for guest in pair.guests]
 
@@ -46,54 +46,54 @@ def test_X14_counters_bear_the_names_of_what_they_count(pair):
     assert of_client[:3] == [1, 0, 1]
     assert of_server[:3] == [0, 1, 1]
     for start, end in zip(before, after):
-        assert end[2] == start[2] == 0, "nothing is established any more"
+        assert end[2] == start[2] == 0, "no connection is established"
         assert 0 < end[5] < end[6]
     sent, received = after[1][4] - before[1][4], after[0][3] - before[0][3]
-    assert sent == received > 40, "each segment of the client is one that the server saw"
+    assert sent == received > 40, "the server received each segment of the client"
 
 
 def rounds(command):
     return command.stdout.count("rdma-ping-")
 
 
-def test_A6_doorbells_that_the_card_has_no_room_for(pair):
-    """Full: nobody rings until it is empty. Dropped: everybody rings again by himself."""
+def test_A6_doorbell_fifo_full_and_doorbells_dropped(pair):
+    """FIFO full: no doorbell is rung until it is empty. Doorbell dropped: all queues are rung again."""
     server, client = pair.guests
     drops, = counters(client, "doorbell_drops")
     serving = rping_server(server, "-V")
-    asking = rping_client(client, server, "-v -V")
-    asking.expect("rdma-ping-20:", 60)
+    pinging = rping_client(client, server, "-v -V")
+    pinging.expect("rdma-ping-20:", 60)
 
     pair.sim.cause(1, "db-full")
     client.check("sleep 0.3")
-    still = rounds(asking)
+    stopped = rounds(pinging)
     client.check("sleep 0.5")
-    assert rounds(asking) == still, "the client rings all the same"
+    assert rounds(pinging) == stopped, "the client rang doorbells while the FIFO was full"
     pair.sim.cause(1, "db-empty")
-    asking.expect(f"rdma-ping-{still + 50}:", 30)
+    pinging.expect(f"rdma-ping-{stopped + 50}:", 30)
 
     for _ in range(20):
         pair.sim.cause(1, "db-drop")
-    asking.expect(f"rdma-ping-{rounds(asking) + 50}:", 30)
+    pinging.expect(f"rdma-ping-{rounds(pinging) + 50}:", 30)
     assert counters(client, "doorbell_drops")[0] > drops
-    asking.kill()
-    asking.wait(20)
+    pinging.kill()
+    pinging.wait(20)
     serving.wait(20)
 
 
 @pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started; its own")
-def test_X16_the_card_comes_back_after_a_fatal_error(pair):
-    """cxgb3 resets the card under its users: offload goes down and comes up again, and so does RDMA."""
+def test_X16_the_device_returns_after_a_fatal_error(pair):
+    """cxgb3 resets the card in use: the RDMA device is removed and registered again."""
     server, client = pair.guests
     serving = rping_server(server, "-V")
-    asking = rping_client(client, server, "-v -V")
-    asking.expect("rdma-ping-20:", 60)
+    pinging = rping_client(client, server, "-v -V")
+    pinging.expect("rdma-ping-20:", 60)
     pair.sim.cause(1, "framing-error")
     client.check("for try in $(seq 200); do dmesg | grep -q 'adapter reset succeeded' && exit; sleep 0.1; done; exit 1", 60)
-    # The connection's end and the device's reach rping in either order, and it stops at the first.
-    ended = asking.wait(60).stderr
+    # rping gets DISCONNECTED and DEVICE_REMOVAL in either order and stops at the first.
+    ended = pinging.wait(60).stderr
     assert "device removal" in ended or "DISCONNECT EVENT" in ended
-    serving.kill()  # a card that is reset says good-bye to nobody
+    serving.kill()  # a card that is reset sends nothing to its peers
     serving.wait(20)
     for name in client.interfaces:
         client.check(stack.wait_carrier(name), 60)

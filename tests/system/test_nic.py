@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The guest kernel's own cxgb3.ko, unmodified, on modelled cards: what an Ethernet user sees."""
+"""The guest kernel's own cxgb3.ko, unmodified, on modelled cards: its Ethernet functions."""
 
 import re
 import struct
@@ -80,7 +80,7 @@ def nics(request, _nics_lab):
     assert not trouble, trouble
 
 
-def test_probe_says_what_the_board_is_and_asks_for_no_file(nics):
+def test_probe_describes_the_board_and_loads_no_firmware(nics):
     for guest in nics.guests:
         log = driver_log(guest)
         assert any("Chelsio T320 10GBASE-CX4 RNIC (rev 4) PCI Express x8 MSI-X" in line for line in log), log
@@ -99,13 +99,13 @@ def test_ethtool_names_driver_and_firmware(nics):
         assert "Speed: 10000Mb/s" in text and "Link detected: yes" in text
 
 
-def test_parity_initialisation_was_answered_in_time(nics):
-    """The driver widens TP_INT_ENABLE only when all 4113 replies of the control queue came."""
+def test_parity_initialisation_completes(nics):
+    """The driver sets all bits of TP_INT_ENABLE only after all 4113 replies of the control queue."""
     for guest in nics.guests:
         assert register(guest, guest.interfaces[0], 0x470) == 0x7fbfffff
 
 
-def test_thousand_pings_on_each_port(nics):
+def test_a_thousand_pings_on_each_port(nics):
     a, b = nics.guests
     for port in (0, 1):
         ping(a, b, port, count=1000)
@@ -139,8 +139,8 @@ def test_tcp_in_both_directions(nics, mtu):
         guest.check(f"ip link set {guest.interfaces[0]} mtu 1500")
 
 
-def test_without_offloads_the_stack_agrees(nics):
-    """Checksums that the stack computes itself are those that the card computes."""
+def test_tcp_without_offloads(nics):
+    """The stack's own checksums equal those of the card."""
     a, b = nics.guests
     a.check(f"ethtool -K {a.interfaces[1]} tx off rx off tso off gro off", 20)
     send(a, b, port=1, megabytes=20)
@@ -208,7 +208,7 @@ def test_unloaded_and_loaded_twenty_times(nics):
     ping(a, b, 1, count=100)
 
 
-def test_second_boot_of_a_guest_with_the_same_card(nics):
+def test_a_guest_boots_twice_with_the_same_card(nics):
     a, b = nics.guests
     b.power_cycle(qemu.command())
     bring_up(b)
@@ -232,8 +232,8 @@ def test_without_msix(nics, msi):
     bring_up(a)
 
 
-def test_the_models_counters_show_no_trouble(nics):
-    """Runs last in this file: none of the above made the card refuse anything."""
+def test_the_models_error_counters_are_zero(nics):
+    """Runs last in this file: no other test caused an error in the card."""
     for card in (0, 1):
         counters = nics.sim.counters(card)
         wrong = {name: value for name, value in counters.items()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""siw as a witness: a guest with a card and a guest with an ordinary NIC and the kernel's iWARP in software, on one wire.
+"""Interoperability with siw: a guest with a card and a guest with an ordinary NIC and the kernel's software iWARP, on one wire.
 
-None of us wrote siw, so what it takes for right says something about the card and its driver. The same programs run as between two
-cards, in both directions, and must give the same results; Wireshark reads what went over the wire.
+siw is an independent implementation, so it finds errors of the card model and its driver. The same programs run as between two cards,
+in both directions, and must give the same results; tshark checks the wire.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault
 
 
 class Mixed:
-    """The lab and who is who in it."""
+    """The lab and its two guests."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -65,8 +65,8 @@ def mixed(request, _keeper):
 
 
 @contextlib.contextmanager
-def agreed(mixed):
-    """What the driver's tracepoint says of connections made meanwhile, one line each."""
+def negotiated(mixed):
+    """The driver's tracepoint of the connections that are established meanwhile, one line each."""
     tracing = "/sys/kernel/tracing"
     event = f"{tracing}/events/iw_cxgb3_cm/t3_mpa_negotiated/enable"
     mixed.card.check(f"echo > {tracing}/trace; echo 1 > {event}")
@@ -90,31 +90,31 @@ def rping(mixed, server, options):
 @pytest.mark.parametrize("size", [64, 65535])
 def test_rping_with_verified_data(mixed, server, crc, size):
     mixed.set(card={"mpa_rev": 2, "crc_enabled": crc}, siw={"mpa_crc_required": crc})
-    with agreed(mixed) as told:
+    with negotiated(mixed) as traced:
         rping(mixed, server, f"-C 50 -V -S {size}")
-    assert f"crc={int(crc == 'Y')}" in told[-1]
+    assert f"crc={int(crc == 'Y')}" in traced[-1]
 
 
-# RFC 5044: either side's wish decides for both.
+# RFC 5044: CRCs are used if either side requires them.
 @SERVERS
 @pytest.mark.parametrize("card, siw, crc", [("Y", "N", 1), ("N", "Y", 1), ("N", "N", 0)])
-def test_one_side_that_wants_crcs_is_enough(mixed, server, card, siw, crc):
+def test_crcs_are_used_if_one_side_requires_them(mixed, server, card, siw, crc):
     if server == "siw" and (card, siw) == ("N", "Y"):
-        crc = 0  # siw itself takes back its wish when the initiator does not share it
+        crc = 0  # siw withdraws its requirement if the initiator does not require CRCs
     mixed.set(card={"mpa_rev": 2, "crc_enabled": card}, siw={"mpa_crc_required": siw})
-    with agreed(mixed) as told:
+    with negotiated(mixed) as traced:
         rping(mixed, server, "-C 10 -V")
-    assert f"crc={crc}" in told[-1]
+    assert f"crc={crc}" in traced[-1]
 
 
-def test_a_peer_that_forbids_crcs_is_not_connected(mixed):
+def test_a_peer_that_refuses_crcs_is_rejected(mixed):
     mixed.set(card={"mpa_rev": 2}, siw={"mpa_crc_strict": "Y"})
     rping_server(mixed.siw)
     done = rping_client(mixed.card, mixed.siw, "-C 1").wait(PATIENCE)
     assert done.rc != 0 and "RDMA_CM_EVENT_REJECTED" in done.stderr
 
 
-# siw of revision 1 tells a server's consumer that it may read nothing, so rping cannot be that server; the sum needs no read.
+# With revision 1 siw reports a read depth of 0 to a server, so rping cannot be that server; the sum needs no read.
 @pytest.mark.parametrize("server, card, siw, used", [
     ("card", 1, 2, "rev=2 enhanced"),
     ("card", 2, 2, "rev=2 enhanced"),
@@ -122,25 +122,25 @@ def test_a_peer_that_forbids_crcs_is_not_connected(mixed):
     ("siw", 2, 1, "rev=2 enhanced"),
     ("siw", 1, 2, "rev=1"),
 ])
-def test_revisions(mixed, server, card, siw, used):
-    """The initiator chooses, the other follows."""
+def test_mpa_revisions_with_siw(mixed, server, card, siw, used):
+    """The initiator chooses the revision, the responder uses it too."""
     mixed.set(card={"mpa_rev": card, "peer2peer": 0}, siw={"mpa_version": siw})
-    with agreed(mixed) as told:
+    with negotiated(mixed) as traced:
         sum_of(mixed, server, 7, 8)
-    assert f" {used} crc" in told[-1] and "rtr=none" in told[-1]
+    assert f" {used} crc" in traced[-1] and "rtr=none" in traced[-1]
 
 
 @SERVERS
-def test_the_accepting_side_may_speak_first(mixed, server):
+def test_the_responder_may_send_first(mixed, server):
     mixed.set(card={"mpa_rev": 2, "peer2peer": 1}, siw={"peer_to_peer": "Y"})
-    with agreed(mixed) as told:
+    with negotiated(mixed) as traced:
         rping(mixed, server, "-C 20 -V")
-    assert "rev=2 enhanced" in told[-1] and "rtr=read" in told[-1]
+    assert "rev=2 enhanced" in traced[-1] and "rtr=read" in traced[-1]
 
 
 # RFC 6581, 9.1
 @SERVERS
-def test_depths(mixed, server):
+def test_ird_and_ord_with_siw(mixed, server):
     mixed.set(card={"mpa_rev": 2})
     for guest in (mixed.card, mixed.siw):
         guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
@@ -151,11 +151,11 @@ def test_depths(mixed, server):
         wait_listening(serving, CM_PORT)
         return process
 
-    with agreed(mixed) as told:
+    with negotiated(mixed) as traced:
         done, served = run(listen, lambda: client.start(f"exec /tmp/cm.py connect {address(serving)} {CM_PORT} --depths 4,5"))
-    asked = next(line for line in map(json.loads, served.stdout.splitlines()) if line.get("event") == "CONNECT_REQUEST")
-    assert (asked["responder_resources"], asked["initiator_depth"]) == (5, 4)
-    assert ("ird=6 ord=3" if server == "card" else "ird=4 ord=5") in told[-1]
+    request = next(line for line in map(json.loads, served.stdout.splitlines()) if line.get("event") == "CONNECT_REQUEST")
+    assert (request["responder_resources"], request["initiator_depth"]) == (5, 4)
+    assert ("ird=6 ord=3" if server == "card" else "ird=4 ord=5") in traced[-1]
 
 
 def sum_of(mixed, server, first, second):
@@ -197,11 +197,11 @@ def test_perftest(mixed, server, tool, size):
     assert figures[:2] == [str(size), "50"]
 
 
-def test_all_of_it_was_clean_iwarp(mixed):
-    """Runs last in this file: every frame of the above, and of one rping in case nothing of it ran."""
+def test_all_captured_frames_are_valid_iwarp(mixed):
+    """Runs last in this file: checks every frame of the other tests, and of one rping if none of them ran."""
     rping(mixed, "card", "-C 5 -V")
-    # siw sends pages where they are. Between the checksum of a repeated segment and its way out of the guest the program may write
-    # there; the card drops such a segment.
+    # siw sends pages without a copy. The program may write to them between the checksum and the transmission of a repeated segment;
+    # the card drops such a segment.
     report = wirecheck.check(mixed.lab.capture / "p0.pcapng", allowed=[rf"wrong TCP checksum, from {re.escape(address(mixed.siw))}$"])
     assert all(report.messages[name] for name in ("Send", "Write", "Read Request", "Read Response")), report.messages
     for guest in (mixed.card, mixed.siw):

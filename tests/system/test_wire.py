@@ -5,7 +5,7 @@ from labkit import wirecheck
 from stock import rping_client, rping_server
 
 
-def test_rping_is_clean_iwarp(pair, tmp_path):
+def test_rping_frames_are_valid_iwarp(pair, tmp_path):
     sizes, rounds = (64, 4096, 65535), 50
     server, client = pair.guests
     with pair.sim.capturing(tmp_path):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What a test has put on the wires, in the eyes of tshark.
+"""Captures of the wires during a test, checked with tshark.
 
-With --captures DIR every test is captured, from its first line to its last: all labs that live then, and those that it makes. Its
-captures stay in DIR/TEST/LAB. The same is done without that option for tests marked `wire`, in build/captures, where only the
-captures of failed tests stay. What wirecheck finds in them fails the test, unless it is marked allow_wire(pattern, why).
+With --captures DIR every test is captured from start to end, in all running labs and in those that it creates. The captures are
+kept in DIR/TEST/LAB. Tests marked `wire` are captured also without that option, in build/captures, where only the captures of
+failed tests are kept. An error that wirecheck finds fails the test, unless it is marked allow_wire(pattern, why).
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from labkit import Lab, LabError, paths, wirecheck
 
-EMPTY = 1024  # a capture with fewer bytes holds no frame that matters
+EMPTY = 1024  # a capture with fewer bytes has no relevant frame
 
 
-class Witness:
+class WireCapture:
     """Captures during one test."""
 
     def __init__(self, folder: Path, keep: bool):
@@ -33,9 +33,9 @@ class Witness:
         Lab.capture_all = self._folder
 
     def end(self, allowed) -> str:
-        """What is wrong; empty: nothing."""
+        """Stops and checks the captures; returns the errors, or an empty string."""
         Lab.capture_all = None
-        with contextlib.suppress(LabError):  # the test has ended a lab, or made a capture of its own
+        with contextlib.suppress(LabError):  # the test has ended a lab, or captured by itself
             self._running.close()
         wrong = []
         for path in sorted(self._folder.glob("**/*.pcapng")):
@@ -54,27 +54,27 @@ def add_options(group):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "wire: the wires are captured and checked whether --captures is given or not")
-    config.addinivalue_line("markers", "allow_wire(pattern, why): something wrong on a wire that this test provokes")
+    config.addinivalue_line("markers", "wire: the wires are captured and checked also without --captures")
+    config.addinivalue_line("markers", "allow_wire(pattern, why): an error on a wire that this test provokes")
 
 
 @pytest.fixture(autouse=True)
 def _wires(request):
-    """First of all fixtures, so that its end comes when all labs of the test's own have ended."""
+    """The first of all fixtures, so that it ends after the test's own labs."""
     kept = request.config.getoption("--captures")
     if not kept and not request.node.get_closest_marker("wire"):
         yield
         return
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", request.node.nodeid.rpartition("/")[2]).strip("-")
-    request.node.witness = witness = Witness((kept or paths.REPO / "build/captures") / name, keep=bool(kept))
+    request.node.capture = capture = WireCapture((kept or paths.REPO / "build/captures") / name, keep=bool(kept))
     yield
-    wrong = witness.end([mark.args[0] for mark in request.node.iter_markers("allow_wire")])
+    wrong = capture.end([mark.args[0] for mark in request.node.iter_markers("allow_wire")])
     if wrong:
         pytest.fail(f"on the wires:\n{wrong}", pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item):
-    """When all fixtures are there: their traffic is none of the test's."""
-    if witness := getattr(item, "witness", None):
-        witness.begin()
+    """After all fixtures, whose traffic is not captured."""
+    if capture := getattr(item, "capture", None):
+        capture.begin()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device without hardware, as verbs see it: every object is only what ib_core makes of it, and
- * is counted. It can live without its contexts, as a card can, so that it can be removed
- * while programs have it open.
+ * The verbs of the device without hardware. Its objects are those of ib_core, and are counted.
+ * It supports disassociate_ucontext(), as a card does, so that it can be removed while programs
+ * have it open.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -17,15 +17,16 @@ struct races_pd { struct ib_pd ib; };
 struct races_mw { struct ib_mw ib; };
 struct races_ucontext { struct ib_ucontext ib; };
 
-atomic_t races_live[T3_RACES_KINDS];
+atomic_t races_objects[T3_RACES_KINDS];
 
 static DEFINE_MUTEX(plug_mutex);	/* plugging and unplugging */
-static DECLARE_RWSEM(device_rwsem);	/* read: what the device says; write: its memory goes */
+static DECLARE_RWSEM(device_rwsem);	/* read: an event; write: the device is freed */
 static struct races_device *device;	/* under device_rwsem */
 
-/* --- its functions --------------------------------------------------------- */
+/* --- verbs ------------------------------------------------------------------ */
 
-static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struct ib_udata *udata)
+static int races_query_device(struct ib_device *ib, struct ib_device_attr *attr,
+			      struct ib_udata *udata)
 {
 	attr->max_qp = 1000;
 	attr->max_qp_wr = 1000;
@@ -38,7 +39,7 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struc
 	return 0;
 }
 
-static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
+static int races_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 {
 	attr->state = IB_PORT_ACTIVE;
 	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
@@ -46,54 +47,55 @@ static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 	return 0;
 }
 
-static int port_immutable(struct ib_device *ib, u32 port, struct ib_port_immutable *immutable)
+static int races_port_immutable(struct ib_device *ib, u32 port,
+				struct ib_port_immutable *immutable)
 {
 	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP;
 	immutable->gid_tbl_len = 1;
 	return 0;
 }
 
-static int query_gid(struct ib_device *ib, u32 port, int index, union ib_gid *gid)
+static int races_query_gid(struct ib_device *ib, u32 port, int index, union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	memcpy(gid->raw, to_races_device(ib)->ndev->dev_addr, ETH_ALEN);
 	return 0;
 }
 
-static int alloc_ucontext(struct ib_ucontext *context, struct ib_udata *udata)
+static int races_alloc_ucontext(struct ib_ucontext *context, struct ib_udata *udata)
 {
-	atomic_inc(&races_live[T3_RACES_CONTEXT]);
+	atomic_inc(&races_objects[T3_RACES_CONTEXT]);
 	return 0;
 }
 
-static void dealloc_ucontext(struct ib_ucontext *context)
+static void races_dealloc_ucontext(struct ib_ucontext *context)
 {
-	atomic_dec(&races_live[T3_RACES_CONTEXT]);
+	atomic_dec(&races_objects[T3_RACES_CONTEXT]);
 }
 
-static void disassociate_ucontext(struct ib_ucontext *context)
+static void races_disassociate_ucontext(struct ib_ucontext *context)
 {
 }
 
-static int map(struct ib_ucontext *context, struct vm_area_struct *vma)
+static int races_map(struct ib_ucontext *context, struct vm_area_struct *vma)
 {
 	return rdma_user_mmap_io(context, vma, page_to_pfn(to_races_device(context->device)->page),
 				 vma->vm_end - vma->vm_start, vma->vm_page_prot, NULL);
 }
 
-static int alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
+static int races_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
-	atomic_inc(&races_live[T3_RACES_PD]);
+	atomic_inc(&races_objects[T3_RACES_PD]);
 	return 0;
 }
 
-static int dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
+static int races_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
-	atomic_dec(&races_live[T3_RACES_PD]);
+	atomic_dec(&races_objects[T3_RACES_PD]);
 	return 0;
 }
 
-static struct ib_mr *new_mr(void)
+static struct ib_mr *races_new_mr(void)
 {
 	static atomic_t keys = ATOMIC_INIT(0x1000);
 	struct ib_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
@@ -102,46 +104,47 @@ static struct ib_mr *new_mr(void)
 		return ERR_PTR(-ENOMEM);
 	mr->lkey = atomic_inc_return(&keys);
 	mr->rkey = mr->lkey;
-	atomic_inc(&races_live[T3_RACES_MR]);
+	atomic_inc(&races_objects[T3_RACES_MR]);
 	return mr;
 }
 
-static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt, int access,
-				 struct ib_udata *udata)
+static struct ib_mr *races_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt,
+				       int access, struct ib_udata *udata)
 {
-	return new_mr();
+	return races_new_mr();
 }
 
-T3_DEFINE_REG_USER_MR(op_reg_user_mr, reg_user_mr)
+T3_DEFINE_REG_USER_MR(op_reg_user_mr, races_reg_user_mr)
 
 /* A new region takes the place of the old one. */
-static struct ib_mr *rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt,
-				   int access, struct ib_pd *pd, struct ib_udata *udata)
+static struct ib_mr *races_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
+					 u64 virt, int access, struct ib_pd *pd,
+					 struct ib_udata *udata)
 {
-	return new_mr();
+	return races_new_mr();
 }
 
-static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
+static struct ib_mr *races_get_dma_mr(struct ib_pd *pd, int access)
 {
-	return new_mr();
+	return races_new_mr();
 }
 
-static int dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
+static int races_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
-	atomic_dec(&races_live[T3_RACES_MR]);
+	atomic_dec(&races_objects[T3_RACES_MR]);
 	kfree(mr);
 	return 0;
 }
 
-static int alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
+static int races_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 {
-	atomic_inc(&races_live[T3_RACES_MW]);
+	atomic_inc(&races_objects[T3_RACES_MW]);
 	return 0;
 }
 
-static int dealloc_mw(struct ib_mw *mw)
+static int races_dealloc_mw(struct ib_mw *mw)
 {
-	atomic_dec(&races_live[T3_RACES_MW]);
+	atomic_dec(&races_objects[T3_RACES_MW]);
 	return 0;
 }
 
@@ -152,54 +155,55 @@ static struct races_cq *to_races_cq(struct ib_cq *cq)
 	return container_of(cq, struct races_cq, ib);
 }
 
-static void cq_released(struct kref *ref)
+static void races_cq_released(struct kref *ref)
 {
 	complete(&container_of(ref, struct races_cq, ref)->released);
 }
 
-static int create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr, struct ib_udata *udata)
+static int races_create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr,
+			   struct ib_udata *udata)
 {
 	struct races_cq *cq = to_races_cq(ib);
 
 	kref_init(&cq->ref);
 	init_completion(&cq->released);
 	ib->cqe = attr->cqe;
-	atomic_inc(&races_live[T3_RACES_CQ]);
+	atomic_inc(&races_objects[T3_RACES_CQ]);
 	return 0;
 }
 
-T3_DEFINE_CREATE_CQ(op_create_cq, create_cq)
+T3_DEFINE_CREATE_CQ(op_create_cq, races_create_cq)
 
-static int destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
+static int races_destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 {
 	struct races_cq *cq = to_races_cq(ib);
 
-	kref_put(&cq->ref, cq_released);
+	kref_put(&cq->ref, races_cq_released);
 	wait_for_completion(&cq->released);
-	atomic_dec(&races_live[T3_RACES_CQ]);
+	atomic_dec(&races_objects[T3_RACES_CQ]);
 	return 0;
 }
 
-static int poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc)
+static int races_poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc)
 {
 	return 0;
 }
 
-static int req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+static int races_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {
 	return 0;
 }
 
 /* --- queue pairs ----------------------------------------------------------- */
 
-static void qp_released(struct kref *ref)
+static void races_qp_released(struct kref *ref)
 {
 	complete(&container_of(ref, struct races_qp, ref)->released);
 }
 
 void races_qp_put(struct races_qp *qp)
 {
-	kref_put(&qp->ref, qp_released);
+	kref_put(&qp->ref, races_qp_released);
 }
 
 /* With a reference; NULL if it is being destroyed. */
@@ -215,7 +219,8 @@ struct races_qp *races_qp_find(struct races_device *dev, u32 number)
 	return qp;
 }
 
-static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *init, struct ib_udata *udata)
+static int races_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *init,
+			   struct ib_udata *udata)
 {
 	struct races_device *dev = to_races_device(ib->device);
 	struct races_qp *qp = to_races_qp(ib);
@@ -228,11 +233,11 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *init, struct ib_u
 	if (err)
 		return err;
 	ib->qp_num = number;
-	atomic_inc(&races_live[T3_RACES_QP]);
+	atomic_inc(&races_objects[T3_RACES_QP]);
 	return 0;
 }
 
-static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
+static int races_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 {
 	struct races_device *dev = to_races_device(ib->device);
 	struct races_qp *qp = to_races_qp(ib);
@@ -240,68 +245,71 @@ static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	xa_erase(&dev->qps, ib->qp_num);
 	races_qp_disconnect(qp, -ECONNRESET);
 	races_qp_put(qp);
-	/* A connect that found the QP before may have made a connection meanwhile. */
+	/* A connect that found the QP before xa_erase() may have attached a connection since. */
 	while (!wait_for_completion_timeout(&qp->released, 1))
 		races_qp_disconnect(qp, -ECONNRESET);
-	atomic_dec(&races_live[T3_RACES_QP]);
+	atomic_dec(&races_objects[T3_RACES_QP]);
 	return 0;
 }
 
-static int modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+static int races_modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask,
+			   struct ib_udata *udata)
 {
 	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR)
 		races_qp_disconnect(to_races_qp(ib), -ECONNRESET);
 	return 0;
 }
 
-static int query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask,
-		    struct ib_qp_init_attr *init)
+static int races_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask,
+			  struct ib_qp_init_attr *init)
 {
 	attr->qp_state = IB_QPS_RTS;
 	return 0;
 }
 
-static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+static int races_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			   const struct ib_send_wr **bad)
 {
 	return 0;
 }
 
-static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+static int races_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			   const struct ib_recv_wr **bad)
 {
 	return 0;
 }
 
 static const struct ib_device_ops device_ops = {
 	.owner = THIS_MODULE,
-	/* Served by t3_uverbs, and the language that the tests' commands are in. */
+	/* A driver that t3_uverbs serves; the tests' commands have its layouts. */
 	.driver_id = RDMA_DRIVER_CXGB3,
 	.uverbs_abi_ver = 1,
-	.query_device = query_device,
-	.query_port = query_port,
-	.get_port_immutable = port_immutable,
-	.query_gid = query_gid,
-	.alloc_ucontext = alloc_ucontext,
-	.dealloc_ucontext = dealloc_ucontext,
-	.disassociate_ucontext = disassociate_ucontext,
-	.mmap = map,
-	.alloc_pd = alloc_pd,
-	.dealloc_pd = dealloc_pd,
-	.get_dma_mr = get_dma_mr,
+	.query_device = races_query_device,
+	.query_port = races_query_port,
+	.get_port_immutable = races_port_immutable,
+	.query_gid = races_query_gid,
+	.alloc_ucontext = races_alloc_ucontext,
+	.dealloc_ucontext = races_dealloc_ucontext,
+	.disassociate_ucontext = races_disassociate_ucontext,
+	.mmap = races_map,
+	.alloc_pd = races_alloc_pd,
+	.dealloc_pd = races_dealloc_pd,
+	.get_dma_mr = races_get_dma_mr,
 	.reg_user_mr = op_reg_user_mr,
-	.rereg_user_mr = rereg_user_mr,
-	.dereg_mr = dereg_mr,
-	.alloc_mw = alloc_mw,
-	.dealloc_mw = dealloc_mw,
+	.rereg_user_mr = races_rereg_user_mr,
+	.dereg_mr = races_dereg_mr,
+	.alloc_mw = races_alloc_mw,
+	.dealloc_mw = races_dealloc_mw,
 	.create_cq = op_create_cq,
-	.destroy_cq = destroy_cq,
-	.poll_cq = poll_cq,
-	.req_notify_cq = req_notify_cq,
-	.create_qp = create_qp,
-	.destroy_qp = destroy_qp,
-	.modify_qp = modify_qp,
-	.query_qp = query_qp,
-	.post_send = post_send,
-	.post_recv = post_recv,
+	.destroy_cq = races_destroy_cq,
+	.poll_cq = races_poll_cq,
+	.req_notify_cq = races_req_notify_cq,
+	.create_qp = races_create_qp,
+	.destroy_qp = races_destroy_qp,
+	.modify_qp = races_modify_qp,
+	.query_qp = races_query_qp,
+	.post_send = races_post_send,
+	.post_recv = races_post_recv,
 	INIT_RDMA_OBJ_SIZE(ib_cq, races_cq, ib),
 	INIT_RDMA_OBJ_SIZE(ib_mw, races_mw, ib),
 	INIT_RDMA_OBJ_SIZE(ib_pd, races_pd, ib),
@@ -309,47 +317,47 @@ static const struct ib_device_ops device_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, races_ucontext, ib),
 };
 
-/* --- what it says ---------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------- */
 
-static int say_event(struct races_qp *qp, u32 word)
+static int races_qp_event(struct races_qp *qp, u32 type)
 {
 	struct ib_event event = { .device = qp->ib.device };
 	struct races_cq *cq;
 
-	if (word == T3_RACES_SAY_QP_EVENT) {
+	if (type == T3_RACES_EV_QP_EVENT) {
 		event.event = IB_EVENT_QP_FATAL;
 		event.element.qp = &qp->ib;
 		qp->ib.event_handler(&event, qp->ib.qp_context);
 		return 0;
 	}
-	/* The QP keeps its CQ until it has been destroyed, which waits for us. */
+	/* The QP holds its CQ until it is destroyed, which waits for this reference. */
 	cq = to_races_cq(qp->ib.send_cq);
 	kref_get(&cq->ref);
-	if (word == T3_RACES_SAY_CQ_EVENT) {
+	if (type == T3_RACES_EV_CQ_EVENT) {
 		event.event = IB_EVENT_CQ_ERR;
 		event.element.cq = &cq->ib;
 		cq->ib.event_handler(&event, cq->ib.cq_context);
 	} else {
 		cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
 	}
-	kref_put(&cq->ref, cq_released);
+	kref_put(&cq->ref, races_cq_released);
 	return 0;
 }
 
-static int say_of_qp(const struct t3_races_say *say)
+static int races_report_qp(const struct t3_races_event *event)
 {
-	struct races_qp *qp = races_qp_find(device, say->which);
+	struct races_qp *qp = races_qp_find(device, event->which);
 	int ret;
 
 	if (!qp)
 		return -ENOENT;
-	ret = say->word >= T3_RACES_SAY_QP_EVENT ? say_event(qp, say->word) :
-						   races_conn_say(qp, say);
+	ret = event->type >= T3_RACES_EV_QP_EVENT ? races_qp_event(qp, event->type) :
+						   races_conn_event(qp, event);
 	races_qp_put(qp);
 	return ret;
 }
 
-int races_say(const struct t3_races_say *say)
+int races_report(const struct t3_races_event *event)
 {
 	struct ib_event fatal = { .event = IB_EVENT_DEVICE_FATAL };
 	int ret;
@@ -357,29 +365,29 @@ int races_say(const struct t3_races_say *say)
 	down_read(&device_rwsem);
 	if (!device) {
 		ret = -ENODEV;
-	} else if (say->word == T3_RACES_SAY_REQUEST) {
-		ret = races_request(device, say->which);
-	} else if (say->word == T3_RACES_SAY_DEVICE_FATAL) {
+	} else if (event->type == T3_RACES_EV_REQUEST) {
+		ret = races_request(device, event->which);
+	} else if (event->type == T3_RACES_EV_DEVICE_FATAL) {
 		fatal.device = &device->ib;
 		ib_dispatch_event(&fatal);
 		ret = 0;
 	} else {
-		ret = say_of_qp(say);
+		ret = races_report_qp(event);
 	}
 	up_read(&device_rwsem);
 	return ret;
 }
 
-/* --- its life -------------------------------------------------------------- */
+/* --- plugging and unplugging ------------------------------------------------ */
 
-static void device_free(struct races_device *dev)
+static void races_device_free(struct races_device *dev)
 {
 	__free_page(dev->page);
 	xa_destroy(&dev->qps);
 	ib_dealloc_device(&dev->ib);
 }
 
-static int plug(struct net_device *ndev)
+static int races_register(struct net_device *ndev)
 {
 	struct races_device *dev = ib_alloc_device(races_device, ib);
 	int err = -ENOMEM;
@@ -414,7 +422,7 @@ static int plug(struct net_device *ndev)
 	device = NULL;
 	up_write(&device_rwsem);
 err_free:
-	device_free(dev);
+	races_device_free(dev);
 	return err;
 }
 
@@ -423,12 +431,12 @@ int races_plug(struct net_device *ndev)
 	int err;
 
 	mutex_lock(&plug_mutex);
-	err = races_plugged() ? -EBUSY : plug(ndev);
+	err = races_plugged() ? -EBUSY : races_register(ndev);
 	mutex_unlock(&plug_mutex);
 	return err;
 }
 
-/* What it says ends after its clients have let go: no connection or listener is left then. */
+/* Events end after the clients have released the device, so no connection or listener is left. */
 int races_unplug(void)
 {
 	struct races_device *dev;
@@ -440,7 +448,7 @@ int races_unplug(void)
 		down_write(&device_rwsem);
 		device = NULL;
 		up_write(&device_rwsem);
-		device_free(dev);
+		races_device_free(dev);
 	}
 	mutex_unlock(&plug_mutex);
 	return dev ? 0 : -ENODEV;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Points: threads that pass them are written down while a recording runs, and one of them is
- * held if it was asked for. One recording and one held thread at a time.
+ * Points: a recording lists the threads that pass them, and the armed point holds one thread.
+ * There is one recording and one held thread at a time.
  */
 #include <linux/module.h>
 #include <linux/rcupdate.h>
@@ -23,10 +23,10 @@ static bool is_armed;
 static u32 seen;
 static bool passed;		/* by a thread that must not sleep */
 static struct completion held = COMPLETION_INITIALIZER(held);
-static struct completion let_go = COMPLETION_INITIALIZER(let_go);
+static struct completion released = COMPLETION_INITIALIZER(released);
 
-/* What a reader of RCU, an interrupt and the holder of a spinlock must not. */
-static bool may_sleep(void)
+/* False in an RCU read-side section, in an interrupt and under a spinlock. */
+static bool races_may_sleep(void)
 {
 	return preemptible() && !rcu_preempt_depth();
 }
@@ -38,7 +38,7 @@ void t3_race_point(const char *name)
 
 	if (!READ_ONCE(recording) && !READ_ONCE(is_armed))
 		return;
-	hold = may_sleep();
+	hold = races_may_sleep();
 	spin_lock_irqsave(&lock, flags);
 	if (recording && count < T3_RACES_MOST) {
 		strscpy(passages[count].name, name, T3_RACES_NAME);
@@ -54,7 +54,7 @@ void t3_race_point(const char *name)
 	}
 	spin_unlock_irqrestore(&lock, flags);
 	if (hold)
-		wait_for_completion(&let_go);
+		wait_for_completion(&released);
 }
 EXPORT_SYMBOL_GPL(t3_race_point);
 
@@ -68,17 +68,17 @@ void races_record(void)
 
 int races_recording(struct t3_races_recording __user *to)
 {
-	struct t3_races_recording said;
+	struct t3_races_recording request;
 
 	spin_lock_irq(&lock);
 	WRITE_ONCE(recording, false);
 	spin_unlock_irq(&lock);
-	if (copy_from_user(&said, to, sizeof(said)))
+	if (copy_from_user(&request, to, sizeof(request)))
 		return -EFAULT;
-	said.count = min(said.room, count);
-	if (copy_to_user(u64_to_user_ptr(said.passages), passages,
-			 said.count * sizeof(passages[0])) ||
-	    copy_to_user(to, &said, sizeof(said)))
+	request.count = min(request.capacity, count);
+	if (copy_to_user(u64_to_user_ptr(request.passages), passages,
+			 request.count * sizeof(passages[0])) ||
+	    copy_to_user(to, &request, sizeof(request)))
 		return -EFAULT;
 	return 0;
 }
@@ -91,7 +91,7 @@ int races_arm(const struct t3_races_arm *arm)
 	seen = 0;
 	passed = false;
 	reinit_completion(&held);
-	reinit_completion(&let_go);
+	reinit_completion(&released);
 	WRITE_ONCE(is_armed, true);
 	spin_unlock_irq(&lock);
 	return 0;
@@ -113,5 +113,5 @@ void races_release(void)
 	spin_lock_irq(&lock);
 	WRITE_ONCE(is_armed, false);
 	spin_unlock_irq(&lock);
-	complete_all(&let_go);
+	complete_all(&released);
 }

@@ -10,24 +10,24 @@
 
 static struct net_device *races_ndev;
 
-static netdev_tx_t drop(struct sk_buff *skb, struct net_device *ndev)
+static netdev_tx_t races_xmit(struct sk_buff *skb, struct net_device *ndev)
 {
 	dev_kfree_skb_any(skb);
 	return NETDEV_TX_OK;
 }
 
 static const struct net_device_ops ndev_ops = {
-	.ndo_start_xmit = drop,
+	.ndo_start_xmit = races_xmit,
 	.ndo_set_mac_address = eth_mac_addr,
 };
 
-static int state(struct t3_races_state __user *to)
+static int races_copy_state(struct t3_races_state __user *to)
 {
 	struct t3_races_state now = { .plugged = races_plugged() };
 	int kind;
 
 	for (kind = 0; kind < T3_RACES_KINDS; kind++)
-		now.live[kind] = atomic_read(&races_live[kind]);
+		now.objects[kind] = atomic_read(&races_objects[kind]);
 	return copy_to_user(to, &now, sizeof(now)) ? -EFAULT : 0;
 }
 
@@ -36,7 +36,7 @@ static long races_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	void __user *user = (void __user *)arg;
 	union {
 		struct t3_races_arm arm;
-		struct t3_races_say say;
+		struct t3_races_event event;
 	} in;
 
 	switch (cmd) {
@@ -59,18 +59,18 @@ static long races_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return races_plug(races_ndev);
 	case T3_RACES_IOC_UNPLUG:
 		return races_unplug();
-	case T3_RACES_IOC_SAY:
-		if (copy_from_user(&in.say, user, sizeof(in.say)))
+	case T3_RACES_IOC_EVENT:
+		if (copy_from_user(&in.event, user, sizeof(in.event)))
 			return -EFAULT;
-		return races_say(&in.say);
+		return races_report(&in.event);
 	case T3_RACES_IOC_STATE:
-		return state(user);
+		return races_copy_state(user);
 	default:
 		return -ENOTTY;
 	}
 }
 
-/* Who holds a thread may die: the thread must not stay. */
+/* The process that holds a thread may exit: the thread must then continue. */
 static int races_close(struct inode *inode, struct file *filp)
 {
 	if (filp->private_data)
@@ -80,7 +80,7 @@ static int races_close(struct inode *inode, struct file *filp)
 
 static int races_open(struct inode *inode, struct file *filp)
 {
-	filp->private_data = NULL;	/* misc_open() puts the device there */
+	filp->private_data = NULL;	/* misc_open() stores the device there */
 	return 0;
 }
 
@@ -133,5 +133,5 @@ static void __exit races_exit(void)
 module_init(races_init);
 module_exit(races_exit);
 
-MODULE_DESCRIPTION("Points at which tests hold threads, and a device for them");
+MODULE_DESCRIPTION("Points at which tests hold threads, and a device without hardware");
 MODULE_LICENSE("GPL");

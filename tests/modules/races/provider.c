@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections of the device without hardware. It keeps a provider's side of the contract: a
- * reference on the iw_cm_id from a connect or an accept that succeeded to its last word, one word
- * at a time per connection, no request after its listener is destroyed. What the peer does is said
- * by the test.
+ * Connections of the device without hardware. It observes the rules for a provider: it holds a
+ * reference to the iw_cm_id from a successful connect or accept to the last upcall, makes one
+ * upcall at a time per connection, and none for a request after its listener is destroyed. The
+ * test decides what the peer does.
  */
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -16,8 +16,8 @@ enum races_conn_state { CONNECTING, ACCEPTING, OPEN, ENDED };
 
 struct races_conn {
 	struct kref ref;
-	struct mutex one_word;		/* held in upcalls */
-	enum races_conn_state state;	/* under one_word */
+	struct mutex upcall_mutex;		/* held during upcalls */
+	enum races_conn_state state;	/* under upcall_mutex */
 	struct iw_cm_id *iw;
 	struct races_qp *qp;
 };
@@ -34,7 +34,7 @@ static DEFINE_SPINLOCK(races_conns_lock);
 static LIST_HEAD(listeners);
 static DECLARE_WAIT_QUEUE_HEAD(upcalls_done);
 
-static struct sockaddr_storage address(u32 addr, u16 port)
+static struct sockaddr_storage races_address(u32 addr, u16 port)
 {
 	struct sockaddr_storage storage = {};
 	struct sockaddr_in *sin = (struct sockaddr_in *)&storage;
@@ -49,15 +49,15 @@ enum { HERE = 0x0a4d0001, THERE = 0x0a4d0002 };	/* 10.77.0.1, 10.77.0.2 */
 
 /* --- connections --------------------------------------------------------- */
 
-static void conn_free(struct kref *ref)
+static void races_conn_free(struct kref *ref)
 {
 	struct races_conn *conn = container_of(ref, struct races_conn, ref);
 
-	atomic_dec(&races_live[T3_RACES_CONNECTION]);
+	atomic_dec(&races_objects[T3_RACES_CONNECTION]);
 	kfree(conn);
 }
 
-static struct races_conn *conn_get(struct races_qp *qp)
+static struct races_conn *races_conn_get(struct races_qp *qp)
 {
 	struct races_conn *conn;
 
@@ -69,7 +69,7 @@ static struct races_conn *conn_get(struct races_qp *qp)
 	return conn;
 }
 
-static int conn_make(struct iw_cm_id *iw, u32 qpn, enum races_conn_state state)
+static int races_conn_make(struct iw_cm_id *iw, u32 qpn, enum races_conn_state state)
 {
 	struct races_qp *qp = races_qp_find(to_races_device(iw->device), qpn);
 	struct races_conn *conn;
@@ -81,11 +81,11 @@ static int conn_make(struct iw_cm_id *iw, u32 qpn, enum races_conn_state state)
 	if (!conn)
 		goto put;
 	kref_init(&conn->ref);
-	mutex_init(&conn->one_word);
+	mutex_init(&conn->upcall_mutex);
 	conn->state = state;
 	conn->iw = iw;
 	conn->qp = qp;
-	atomic_inc(&races_live[T3_RACES_CONNECTION]);
+	atomic_inc(&races_objects[T3_RACES_CONNECTION]);
 	spin_lock(&races_conns_lock);
 	ret = qp->conn || completion_done(&qp->released) ? -EINVAL : 0;
 	if (!ret) {
@@ -95,36 +95,36 @@ static int conn_make(struct iw_cm_id *iw, u32 qpn, enum races_conn_state state)
 	spin_unlock(&races_conns_lock);
 	if (!ret)
 		return 0;
-	kref_put(&conn->ref, conn_free);
+	kref_put(&conn->ref, races_conn_free);
 put:
 	races_qp_put(qp);
 	return ret;
 }
 
-static int upcall(struct races_conn *conn, enum iw_cm_event_type type, int status)
+static int races_upcall(struct races_conn *conn, enum iw_cm_event_type type, int status)
 {
 	char data[] = "private";
-	struct iw_cm_event said = {
+	struct iw_cm_event event = {
 		.event = type,
 		.status = status,
-		.local_addr = address(HERE, 4000),
-		.remote_addr = address(THERE, 7000),
+		.local_addr = races_address(HERE, 4000),
+		.remote_addr = races_address(THERE, 7000),
 		.private_data = data,
 		.private_data_len = sizeof(data),
 		.ird = 2,
 		.ord = 3,
 	};
 
-	return conn->iw->event_handler(conn->iw, &said);
+	return conn->iw->event_handler(conn->iw, &event);
 }
 
-/* The last word. Needs one_word. */
-static void conn_end(struct races_conn *conn, int status)
+/* Makes the last upcall. Needs upcall_mutex. */
+static void races_conn_end(struct races_conn *conn, int status)
 {
 	enum races_conn_state was = conn->state;
 	struct iw_cm_id *iw = conn->iw;
 
-	lockdep_assert_held(&conn->one_word);
+	lockdep_assert_held(&conn->upcall_mutex);
 	if (was == ENDED)
 		return;
 	conn->state = ENDED;
@@ -132,112 +132,112 @@ static void conn_end(struct races_conn *conn, int status)
 	conn->qp->conn = NULL;
 	spin_unlock(&races_conns_lock);
 	if (was == CONNECTING)
-		upcall(conn, IW_CM_EVENT_CONNECT_REPLY, status ?: -ECONNRESET);
+		races_upcall(conn, IW_CM_EVENT_CONNECT_REPLY, status ?: -ECONNRESET);
 	else
-		upcall(conn, IW_CM_EVENT_CLOSE, status);
+		races_upcall(conn, IW_CM_EVENT_CLOSE, status);
 	iw->rem_ref(iw);
 	races_qp_put(conn->qp);
-	kref_put(&conn->ref, conn_free);
+	kref_put(&conn->ref, races_conn_free);
 }
 
-/* The QP goes to an error or away. */
+/* The QP goes to the error state or is destroyed. */
 void races_qp_disconnect(struct races_qp *qp, int status)
 {
-	struct races_conn *conn = conn_get(qp);
+	struct races_conn *conn = races_conn_get(qp);
 
 	if (!conn)
 		return;
-	mutex_lock(&conn->one_word);
-	conn_end(conn, status);
-	mutex_unlock(&conn->one_word);
-	kref_put(&conn->ref, conn_free);
+	mutex_lock(&conn->upcall_mutex);
+	races_conn_end(conn, status);
+	mutex_unlock(&conn->upcall_mutex);
+	kref_put(&conn->ref, races_conn_free);
 }
 
-static int conn_say(struct races_conn *conn, u32 word, int status)
+static int races_conn_apply(struct races_conn *conn, u32 type, int status)
 {
-	switch (word) {
-	case T3_RACES_SAY_REPLY:
+	switch (type) {
+	case T3_RACES_EV_REPLY:
 		if (conn->state != CONNECTING)
 			return -EINVAL;
 		if (status) {
-			conn_end(conn, status);
+			races_conn_end(conn, status);
 			return 0;
 		}
 		conn->state = OPEN;
-		return upcall(conn, IW_CM_EVENT_CONNECT_REPLY, 0);
-	case T3_RACES_SAY_ESTABLISHED:
+		return races_upcall(conn, IW_CM_EVENT_CONNECT_REPLY, 0);
+	case T3_RACES_EV_ESTABLISHED:
 		if (conn->state != ACCEPTING)
 			return -EINVAL;
 		conn->state = OPEN;
-		return upcall(conn, IW_CM_EVENT_ESTABLISHED, 0);
-	case T3_RACES_SAY_PEER_CLOSE:
+		return races_upcall(conn, IW_CM_EVENT_ESTABLISHED, 0);
+	case T3_RACES_EV_PEER_CLOSE:
 		if (conn->state != OPEN)
 			return -EINVAL;
-		return upcall(conn, IW_CM_EVENT_DISCONNECT, 0);
-	case T3_RACES_SAY_CLOSE:
-		conn_end(conn, status);
+		return races_upcall(conn, IW_CM_EVENT_DISCONNECT, 0);
+	case T3_RACES_EV_CLOSE:
+		races_conn_end(conn, status);
 		return 0;
-	case T3_RACES_SAY_TIMEOUT:
+	case T3_RACES_EV_TIMEOUT:
 		if (conn->state != CONNECTING && conn->state != ACCEPTING)
 			return -EINVAL;
-		conn_end(conn, -ETIMEDOUT);
+		races_conn_end(conn, -ETIMEDOUT);
 		return 0;
 	default:
 		return -EINVAL;
 	}
 }
 
-int races_conn_say(struct races_qp *qp, const struct t3_races_say *say)
+int races_conn_event(struct races_qp *qp, const struct t3_races_event *event)
 {
-	struct races_conn *conn = conn_get(qp);
+	struct races_conn *conn = races_conn_get(qp);
 	int ret;
 
 	if (!conn)
 		return -ENOTCONN;
-	mutex_lock(&conn->one_word);
-	ret = conn_say(conn, say->word, say->status);
-	mutex_unlock(&conn->one_word);
-	kref_put(&conn->ref, conn_free);
+	mutex_lock(&conn->upcall_mutex);
+	ret = races_conn_apply(conn, event->type, event->status);
+	mutex_unlock(&conn->upcall_mutex);
+	kref_put(&conn->ref, races_conn_free);
 	return ret;
 }
 
-static int iw_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
+static int races_iw_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
-	return conn_make(iw, param->qpn, CONNECTING);
+	return races_conn_make(iw, param->qpn, CONNECTING);
 }
 
-/* Of a request: what a real provider has an endpoint for. */
+/* A connect request, for which a real provider has an endpoint. */
 struct races_request {
 	u16 port;
 };
 
-static void request_end(struct iw_cm_id *iw)
+static void races_request_end(struct iw_cm_id *iw)
 {
 	struct races_request *request = iw->provider_data;
 
 	iw->provider_data = NULL;
 	kfree(request);
-	atomic_dec(&races_live[T3_RACES_REQUEST]);
+	atomic_dec(&races_objects[T3_RACES_REQUEST]);
 }
 
-static int iw_accept(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
+static int races_iw_accept(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
-	int ret = conn_make(iw, param->qpn, ACCEPTING);
+	int ret = races_conn_make(iw, param->qpn, ACCEPTING);
 
-	/* A request is used up by an accept, whatever came of it. */
-	request_end(iw);
+	/* An accept consumes the request, also if it fails. */
+	races_request_end(iw);
 	return ret;
 }
 
-static int iw_reject(struct iw_cm_id *iw, const void *data, u8 len)
+static int races_iw_reject(struct iw_cm_id *iw, const void *data, u8 len)
 {
-	request_end(iw);
+	races_request_end(iw);
 	return 0;
 }
 
 /* --- listeners ----------------------------------------------------------- */
 
-static int iw_create_listen(struct iw_cm_id *iw, int backlog)
+static int races_iw_create_listen(struct iw_cm_id *iw, int backlog)
 {
 	struct races_listener *l = kzalloc(sizeof(*l), GFP_KERNEL);
 
@@ -248,14 +248,14 @@ static int iw_create_listen(struct iw_cm_id *iw, int backlog)
 	l->port = ntohs(((struct sockaddr_in *)&iw->m_local_addr)->sin_port);
 	iw->add_ref(iw);
 	iw->provider_data = l;
-	atomic_inc(&races_live[T3_RACES_LISTENER]);
+	atomic_inc(&races_objects[T3_RACES_LISTENER]);
 	spin_lock(&races_conns_lock);
 	list_add_tail(&l->node, &listeners);
 	spin_unlock(&races_conns_lock);
 	return 0;
 }
 
-static bool no_upcalls(struct races_listener *l)
+static bool races_no_upcalls(struct races_listener *l)
 {
 	bool none;
 
@@ -265,21 +265,21 @@ static bool no_upcalls(struct races_listener *l)
 	return none;
 }
 
-static int iw_destroy_listen(struct iw_cm_id *iw)
+static int races_iw_destroy_listen(struct iw_cm_id *iw)
 {
 	struct races_listener *l = iw->provider_data;
 
 	spin_lock(&races_conns_lock);
 	list_del(&l->node);
 	spin_unlock(&races_conns_lock);
-	wait_event(upcalls_done, no_upcalls(l));
+	wait_event(upcalls_done, races_no_upcalls(l));
 	kfree(l);
-	atomic_dec(&races_live[T3_RACES_LISTENER]);
+	atomic_dec(&races_objects[T3_RACES_LISTENER]);
 	iw->rem_ref(iw);
 	return 0;
 }
 
-static struct races_listener *listener_begin(struct races_device *dev, u16 port)
+static struct races_listener *races_listener_begin(struct races_device *dev, u16 port)
 {
 	struct races_listener *l;
 
@@ -295,11 +295,11 @@ static struct races_listener *listener_begin(struct races_device *dev, u16 port)
 	return NULL;
 }
 
-static void listener_end(struct races_listener *l)
+static void races_listener_end(struct races_listener *l)
 {
 	spin_lock(&races_conns_lock);
 	l->upcalls--;
-	/* Under the lock: the listener may be freed as soon as it is let go of. */
+	/* Under the lock: the listener may be freed as soon as the count is 0. */
 	wake_up_all(&upcalls_done);
 	spin_unlock(&races_conns_lock);
 }
@@ -307,10 +307,10 @@ static void listener_end(struct races_listener *l)
 int races_request(struct races_device *dev, u16 port)
 {
 	char data[] = "hello";
-	struct iw_cm_event said = {
+	struct iw_cm_event event = {
 		.event = IW_CM_EVENT_CONNECT_REQUEST,
-		.local_addr = address(HERE, port),
-		.remote_addr = address(THERE, 4000),
+		.local_addr = races_address(HERE, port),
+		.remote_addr = races_address(THERE, 4000),
 		.private_data = data,
 		.private_data_len = sizeof(data),
 		.ird = 2,
@@ -322,18 +322,18 @@ int races_request(struct races_device *dev, u16 port)
 
 	if (!request)
 		return -ENOMEM;
-	l = listener_begin(dev, port);
+	l = races_listener_begin(dev, port);
 	if (!l) {
 		kfree(request);
 		return -ECONNREFUSED;
 	}
 	request->port = port;
-	said.provider_data = request;
-	atomic_inc(&races_live[T3_RACES_REQUEST]);
-	ret = l->iw->event_handler(l->iw, &said);
-	listener_end(l);
+	event.provider_data = request;
+	atomic_inc(&races_objects[T3_RACES_REQUEST]);
+	ret = l->iw->event_handler(l->iw, &event);
+	races_listener_end(l);
 	if (ret) {
-		atomic_dec(&races_live[T3_RACES_REQUEST]);
+		atomic_dec(&races_objects[T3_RACES_REQUEST]);
 		kfree(request);
 	}
 	return ret;
@@ -341,18 +341,18 @@ int races_request(struct races_device *dev, u16 port)
 
 /* --- QPs ----------------------------------------------------------------- */
 
-static void iw_add_ref(struct ib_qp *qp)
+static void races_iw_add_ref(struct ib_qp *qp)
 {
 	kref_get(&to_races_qp(qp)->ref);
 }
 
-static void iw_rem_ref(struct ib_qp *qp)
+static void races_iw_rem_ref(struct ib_qp *qp)
 {
 	races_qp_put(to_races_qp(qp));
 }
 
-/* As providers have it: without a reference. */
-static struct ib_qp *iw_get_qp(struct ib_device *ib, int number)
+/* Like other providers' it takes no reference. */
+static struct ib_qp *races_iw_get_qp(struct ib_device *ib, int number)
 {
 	struct races_qp *qp = xa_load(&to_races_device(ib)->qps, number);
 
@@ -360,12 +360,12 @@ static struct ib_qp *iw_get_qp(struct ib_device *ib, int number)
 }
 
 const struct ib_device_ops races_iw_ops = {
-	.iw_connect = iw_connect,
-	.iw_accept = iw_accept,
-	.iw_reject = iw_reject,
-	.iw_create_listen = iw_create_listen,
-	.iw_destroy_listen = iw_destroy_listen,
-	.iw_add_ref = iw_add_ref,
-	.iw_rem_ref = iw_rem_ref,
-	.iw_get_qp = iw_get_qp,
+	.iw_connect = races_iw_connect,
+	.iw_accept = races_iw_accept,
+	.iw_reject = races_iw_reject,
+	.iw_create_listen = races_iw_create_listen,
+	.iw_destroy_listen = races_iw_destroy_listen,
+	.iw_add_ref = races_iw_add_ref,
+	.iw_rem_ref = races_iw_rem_ref,
+	.iw_get_qp = races_iw_get_qp,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * t3_races: the hook behind the points of t3_race_point.h, and a device without hardware for
- * the operations that race. hook.c holds threads, device.c is the device as verbs see it,
- * provider.c its connections, main.c the way in for the program tests/programs/races.
+ * the operations that race. hook.c holds threads, device.c has the verbs of the device,
+ * provider.c its connections, main.c the ioctls for the program tests/programs/races.
  */
 #ifndef RACES_H
 #define RACES_H
@@ -25,8 +25,8 @@ void races_release(void);
 /* device.c */
 struct races_device {
 	struct ib_device ib;
-	struct net_device *ndev;	/* the module's: outlives it */
-	struct page *page;	/* mmap() maps it as if it were of the device */
+	struct net_device *ndev;	/* the module's, which outlives the device */
+	struct page *page;	/* mmap() maps it instead of a page of the device */
 	struct xarray qps;	/* by number */
 };
 
@@ -55,18 +55,18 @@ static inline struct races_device *to_races_device(struct ib_device *ib)
 	return container_of(ib, struct races_device, ib);
 }
 
-extern atomic_t races_live[T3_RACES_KINDS];
+extern atomic_t races_objects[T3_RACES_KINDS];
 struct races_qp *races_qp_find(struct races_device *dev, u32 number);
 void races_qp_put(struct races_qp *qp);
 int races_plug(struct net_device *ndev);
 int races_unplug(void);
 bool races_plugged(void);
-int races_say(const struct t3_races_say *say);
+int races_report(const struct t3_races_event *event);
 
 /* provider.c */
 extern const struct ib_device_ops races_iw_ops;
 void races_qp_disconnect(struct races_qp *qp, int status);
-int races_conn_say(struct races_qp *qp, const struct t3_races_say *say);
+int races_conn_event(struct races_qp *qp, const struct t3_races_event *event);
 int races_request(struct races_device *dev, u16 port);
 
 #endif

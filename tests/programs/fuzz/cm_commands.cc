@@ -19,14 +19,14 @@ namespace fuzz {
 #define ADDRESS(type, member, usual)                                                                         \
     { Role::Address, Kinds, AT(type, member), usual }
 
-// Sorts of addresses, see make_address().
+// Kinds of addresses, see make_address().
 enum : uint64_t { Own, Peer, Any };
 
 template <typename Request>
 static Command command(const char* name, uint16_t number, std::vector<Field> fields, size_t response = 0,
                        int response_at = -1, std::vector<Made> made = {}, Kind ends = Kinds) {
     return {name,
-            Door::Cm,
+            Path::Cm,
             number,
             0,
             sizeof(Request),
@@ -96,7 +96,7 @@ std::vector<Command> cm_commands() {
             "cm_init_qp_attr", RDMA_USER_CM_CMD_INIT_QP_ATTR,
             {ID(rdma_ucm_init_qp_attr), NUMBER(rdma_ucm_init_qp_attr, qp_state, 1)},
             RESPONSE(rdma_ucm_init_qp_attr, ib_uverbs_qp_attr)),
-        // An event may bring a new id: 4 bytes behind the caller's own name of it.
+        // An event may have a new id, 8 bytes from its start, behind the uid.
         command<rdma_ucm_get_event>("cm_get_event", RDMA_USER_CM_CMD_GET_EVENT, {},
                                     RESPONSE(rdma_ucm_get_event, rdma_ucm_event_resp),
                                     {{CmId, offsetof(rdma_ucm_event_resp, id)}}),
@@ -119,7 +119,7 @@ std::vector<Command> cm_commands() {
                                      RESPONSE(rdma_ucm_join_mcast, rdma_ucm_create_id_resp), {{CmId, 0}}),
         command<rdma_ucm_destroy_id>("cm_leave", RDMA_USER_CM_CMD_LEAVE_MCAST, {ID(rdma_ucm_destroy_id)},
                                      RESPONSE(rdma_ucm_destroy_id, rdma_ucm_destroy_id_resp)),
-        // The other of the two channels; which one it is, the world knows.
+        // The other one of the two files, see World::object().
         command<rdma_ucm_migrate_id>(
             "cm_migrate", RDMA_USER_CM_CMD_MIGRATE_ID,
             {ID(rdma_ucm_migrate_id), {Role::Handle, Kinds, AT(rdma_ucm_migrate_id, fd), 0}},

@@ -7,23 +7,23 @@
 
 namespace fuzz {
 
-static std::vector<Command> acts() {
-    const auto act = [](const char* name, Act what) {
+static std::vector<Command> actions() {
+    const auto action = [](const char* name, Action what) {
         return Command{
-            name, Door::Act, what, 0, 0,
-            0,    -1,        0,    0, {{Role::Number, Kinds, 0, 8, 0}, {Role::Number, Kinds, 0, 8, 0}},
+            name, Path::Action, what, 0, 0,
+            0,    -1,           0,    0, {{Role::Number, Kinds, 0, 8, 0}, {Role::Number, Kinds, 0, 8, 0}},
             {},   Kinds};
     };
-    return {act("reopen", Reopen),  act("read_events", ReadEvents),
-            act("map", Map),        act("touch", Touch),
-            act("unmap", Unmap),    act("fork", Fork),
-            act("wait", Wait),      act("close_events", CloseEvents),
-            act("garbage", Garbage)};
+    return {action("reopen", Reopen),  action("read_events", ReadEvents),
+            action("map", Map),        action("touch", Touch),
+            action("unmap", Unmap),    action("fork", Fork),
+            action("wait", Wait),      action("close_events", CloseEvents),
+            action("garbage", Garbage)};
 }
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> all = [] {
-        auto list = acts();
+        auto list = actions();
         for (auto& part : {uverbs_commands(), cm_commands()})
             list.insert(list.end(), part.begin(), part.end());
         for (const auto& command : list) {

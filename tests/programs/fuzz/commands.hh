@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the fuzzer of the kernel's doors knows of each command: where it goes in, what its request is made of,
-// and which handles come back. Nothing here says what is allowed: that is the kernel's to find out.
+// What the fuzzer needs of each command: its system call and file, the layout of its request, and the handles
+// in its response. It does not describe which values are valid.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace fuzz {
 
-// Things that commands make and take.
+// Kinds of objects that commands create and use.
 enum Kind : uint8_t { Pd, Mr, Mw, Cq, Qp, Srq, Ah, Channel, Async, CmId, QpNumber, Key, Kinds };
 
-enum class Door : uint8_t { Write, WriteEx, Ioctl, Cm, Act };
+enum class Path : uint8_t { Write, WriteEx, Ioctl, Cm, Action };
 
 enum class Role : uint8_t {
     Number,  // as it is
-    Handle,  // of a thing; 0: the youngest, 1: the one before it, ...; with the top bit set: as it is
-    Pointer, // to memory of several sorts, see Arena::pointer()
+    Handle,  // of an object; 0: the newest, 1: the one before it, ...; with the top bit set: as it is
+    Pointer, // to one of several kinds of memory, see Arena::pointer()
     Words,   // a structure, in which every 32-bit word has this value
     Address, // of a socket, see make_address()
-    NewId,   // ioctl: where the handle comes back
-    Answer,  // ioctl: where a result goes
+    NewId,   // ioctl: the attribute for the new handle
+    Output,  // ioctl: an output attribute
 };
 
 struct Field {
@@ -38,22 +38,22 @@ struct Made {
     uint8_t size = 4;
 };
 
-// What is no command.
-enum Act : uint16_t { Reopen, ReadEvents, Map, Touch, Unmap, Fork, CloseEvents, Wait, Garbage };
+// System calls that are not commands.
+enum Action : uint16_t { Reopen, ReadEvents, Map, Touch, Unmap, Fork, CloseEvents, Wait, Garbage };
 
 constexpr unsigned max_fields = 22;
 
 struct Command {
     const char* name;
-    Door door;
+    Path path;
     uint16_t number; // ioctl: the object
     uint16_t method;
     uint16_t request, response; // bytes
-    int16_t response_at;        // of its address in the request; -1: none
+    int16_t response_at;        // offset of its address in the request; -1: none
     uint16_t driver_in, driver_out;
     std::vector<Field> fields;
     std::vector<Made> made;
-    Kind ends = Kinds; // destroys the thing of its first field
+    Kind ends = Kinds; // destroys the object of its first field
 };
 
 const std::vector<Command>& commands();

@@ -21,13 +21,13 @@ bool Features::mark(uint64_t what) {
 }
 
 Coverage::Coverage() : fd_(open("/sys/kernel/debug/kcov", O_RDWR | O_CLOEXEC)) {
-    if (fd_ < 0 || ioctl(fd_, KCOV_INIT_TRACE, room))
+    if (fd_ < 0 || ioctl(fd_, KCOV_INIT_TRACE, capacity))
         return;
-    void* at = mmap(nullptr, room * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    void* at = mmap(nullptr, capacity * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
     if (at == MAP_FAILED)
         return;
     if (ioctl(fd_, KCOV_ENABLE, KCOV_TRACE_PC)) {
-        munmap(at, room * sizeof(uint64_t));
+        munmap(at, capacity * sizeof(uint64_t));
         return;
     }
     words_ = static_cast<uint64_t*>(at);
@@ -36,7 +36,7 @@ Coverage::Coverage() : fd_(open("/sys/kernel/debug/kcov", O_RDWR | O_CLOEXEC)) {
 Coverage::~Coverage() {
     if (words_) {
         ioctl(fd_, KCOV_DISABLE, 0);
-        munmap(words_, room * sizeof(uint64_t));
+        munmap(words_, capacity * sizeof(uint64_t));
     }
     if (fd_ >= 0)
         close(fd_);
@@ -50,7 +50,7 @@ void Coverage::begin() {
 unsigned Coverage::end(Features& features) {
     if (!words_)
         return 0;
-    const uint64_t count = std::min<uint64_t>(__atomic_load_n(words_, __ATOMIC_RELAXED), room - 1);
+    const uint64_t count = std::min<uint64_t>(__atomic_load_n(words_, __ATOMIC_RELAXED), capacity - 1);
     unsigned fresh = 0;
     uint64_t before = 0;
     for (uint64_t i = 1; i <= count; i++) {

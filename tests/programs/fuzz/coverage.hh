@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a sequence has reached: with KCOV, the branches of our modules that this thread's calls took; without,
-// which answer each command got. Both become features, marks in memory that all workers share.
+// What a sequence reaches: with KCOV, the branches of our modules that this thread's calls take; without it,
+// the result of each command. Both are features, which are marked in memory that all workers share.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ struct Features {
     std::atomic<uint32_t> known;
     std::atomic<uint8_t> seen[feature_count];
 
-    // True if it is new.
+    // True if the feature is new.
     bool mark(uint64_t what);
 };
 
@@ -31,9 +31,9 @@ public:
     unsigned end(Features& features);
 
 private:
-    static constexpr size_t room = 1 << 16; // addresses
+    static constexpr size_t capacity = 1 << 16; // addresses
     int fd_;
-    uint64_t* words_ = nullptr; // how many addresses follow, and the addresses
+    uint64_t* words_ = nullptr; // the number of addresses, and the addresses
 };
 
 } // namespace fuzz

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Fuzzes the doors of the RDMA stack: /dev/infiniband/uverbsN by write() and by ioctl, and
-// /dev/infiniband/rdma_cm. Run as "client ADDRESS --own=ADDRESS [--seconds=30] [--seed=1] [--workers=3]
-// [--uverbs=PATH] [--verbose]"; ADDRESS is that of a peer, where another one may run.
+// Fuzzes /dev/infiniband/uverbsN by write() and by ioctl(), and /dev/infiniband/rdma_cm. Run as "client
+// ADDRESS --own=ADDRESS [--seconds=30] [--seed=1] [--workers=3]
+// [--uverbs=PATH] [--verbose]"; ADDRESS is that of a peer, which may also run it.
 //
-// Workers run sequences of commands, each in files of its own, half of them with another sequence beside it
-// in a second thread on the same files. A sequence that reached something new is kept and changed further.
-// The first two workers also listen and connect, so that there are connections. Each worker is killed after a
-// while, at whatever it is doing, and another one takes its place; a worker that does not die is a failure.
-// What the kernel says meanwhile is for the test to look at.
+// Workers run sequences of commands, each with its own files, half of them with another sequence in a second
+// thread on the same files. A sequence that reaches something new is kept and mutated further. The first two
+// workers also listen and connect, so that there are connections. Each worker is killed after a random time
+// and replaced; a worker that does not exit is a failure. The test checks the kernel log.
 //
-// The result lists how often each command was accepted and refused: one that was never accepted was not
-// tested.
+// The result lists the commands that were never accepted, and so not tested, and those never refused.
 #include "../program.hh"
 #include "coverage.hh"
 #include "world.hh"
@@ -32,23 +30,23 @@ using namespace fuzz;
 
 namespace {
 
-constexpr size_t corpus_room = 1024, max_commands = 128;
+constexpr size_t corpus_size = 1024, max_commands = 128;
 
-// Shared by all workers, and still there when one was killed.
+// Shared by all workers, so that it survives them.
 struct Shared {
     Features features;
     std::atomic<uint64_t> sequences, calls;
     std::atomic<uint64_t> accepted[max_commands], refused[max_commands];
     std::atomic<bool> kcov;
-    std::atomic<uint32_t> kept; // places in the corpus that were taken
+    std::atomic<uint32_t> kept; // places in the corpus in use
     uint32_t seeds;             // the first of them
     std::atomic<uint32_t> next_seed;
-    std::atomic<uint8_t> ready[corpus_room];
-    Sequence corpus[corpus_room];
+    std::atomic<uint8_t> ready[corpus_size];
+    Sequence corpus[corpus_size];
 
-    // A copy; one that is just being replaced may be a mixture of both, which does no harm.
+    // A copy. It may be a mixture of two sequences if one is being replaced, which does no harm.
     Sequence pick(Random& random) const {
-        const auto count = std::min<size_t>(kept, corpus_room);
+        const auto count = std::min<size_t>(kept, corpus_size);
         const auto i = random() % count;
         Sequence copy;
         if (ready[i]) {
@@ -58,14 +56,14 @@ struct Shared {
         return copy;
     }
 
-    // First the seeds as they are, so that even a short run has been through them; then what came of them. A
-    // worker with a part comes back to it, since a connection needs two that meet.
-    Sequence next(Random& random, const Sequence* part) {
+    // First the seeds unchanged, so that even a short run runs them all; then mutations. A worker with a role
+    // returns to its sequence often, since a connection needs both roles at a time.
+    Sequence next(Random& random, const Sequence* role) {
         if (const uint32_t i = next_seed++; i < seeds)
             return corpus[i];
-        const bool meets = part && random() % 2;
-        Sequence sequence = meets ? *part : pick(random);
-        const uint32_t unchanged_in = meets ? 2 : 8;
+        const bool use_role = role && random() % 2;
+        Sequence sequence = use_role ? *role : pick(random);
+        const uint32_t unchanged_in = use_role ? 2 : 8;
         if (random() % unchanged_in)
             mutate(sequence, pick(random), random);
         return sequence;
@@ -73,8 +71,8 @@ struct Shared {
 
     void keep(const Sequence& sequence, Random& random) {
         size_t i = kept++;
-        if (i >= corpus_room)
-            i = random() % corpus_room;
+        if (i >= corpus_size)
+            i = random() % corpus_size;
         corpus[i] = sequence;
         ready[i] = 1;
     }
@@ -93,8 +91,8 @@ void print(const Sequence& sequence) {
         const Call& call = sequence.calls[i];
         const Command& command = commands()[call.command];
         text += std::string(i ? " " : "") + command.name;
-        if (call.twist)
-            text += "~" + std::to_string(call.twist) + ":" + std::to_string(call.twist_arg);
+        if (call.malformation)
+            text += "~" + std::to_string(call.malformation) + ":" + std::to_string(call.malformation_arg);
         for (size_t k = 0; k < command.fields.size(); k++) {
             char number[24];
             std::snprintf(number, sizeof(number), "%c%llx", k ? ',' : '=',
@@ -107,16 +105,16 @@ void print(const Sequence& sequence) {
 
 class Worker {
 public:
-    Worker(Shared& shared, const Targets& targets, uint64_t seed, const Sequence* part, bool verbose)
-        : shared_(shared), targets_(targets), random_(seed), part_(part), verbose_(verbose) {}
+    Worker(Shared& shared, const Targets& targets, uint64_t seed, const Sequence* role, bool verbose)
+        : shared_(shared), targets_(targets), random_(seed), role_(role), verbose_(verbose) {}
 
     [[noreturn]] void run() {
         for (;;)
-            one();
+            run_sequence();
     }
 
 private:
-    // True if something was new.
+    // True if it reached something new.
     bool run_calls(World& world, const Sequence& sequence, const Arena& arena) {
         bool fresh = false;
         for (uint32_t i = 0; i < sequence.count; i++) {
@@ -127,13 +125,13 @@ private:
             (error ? shared_.refused : shared_.accepted)[call.command]++;
             shared_.calls++;
             fresh |= shared_.features.mark(0x5eed0000ULL << 20 | static_cast<uint64_t>(call.command) << 16 |
-                                           static_cast<uint64_t>(error & 0xff) << 8 | call.twist);
+                                           static_cast<uint64_t>(error & 0xff) << 8 | call.malformation);
         }
         return fresh;
     }
 
-    void one() {
-        const Sequence sequence = shared_.next(random_, part_);
+    void run_sequence() {
+        const Sequence sequence = shared_.next(random_, role_);
         if (verbose_)
             print(sequence);
         World world(targets_);
@@ -158,37 +156,37 @@ private:
     Shared& shared_;
     const Targets& targets_;
     Random random_;
-    const Sequence* part_; // or NULL
+    const Sequence* role_; // or NULL
     bool verbose_;
     Arena arena_, other_arena_;
     Coverage coverage_;
 };
 
-pid_t start_worker(Shared& shared, const Targets& targets, uint64_t seed, const Sequence* part,
+pid_t start_worker(Shared& shared, const Targets& targets, uint64_t seed, const Sequence* role,
                    bool verbose) {
     const pid_t child = fork();
     if (child < 0)
         prog::fail("fork: %s", std::strerror(errno));
     if (child) {
-        setpgid(child, child); // here too: it may be killed before it has come to its own
+        setpgid(child, child); // here too: it may be killed before its own call
         return child;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);
-    // What a sequence maps and touches may not be there any more.
+    // Mappings that a sequence accesses may be gone.
     for (const int signal : {SIGSEGV, SIGBUS})
         std::signal(signal, [](int) { _exit(3); });
     for (const int signal : {SIGIO, SIGPIPE})
         std::signal(signal, SIG_IGN);
     try {
-        Worker(shared, targets, seed, part, verbose).run();
+        Worker(shared, targets, seed, role, verbose).run();
     } catch (const std::exception&) {
-        _exit(4); // no memory, no thread: as good as killed
+        _exit(4); // no memory, no thread: like a killed worker
     }
 }
 
-// Waits for the death of a worker that was killed; false if it does not come.
-bool dies(pid_t worker, prog::Clock::time_point until) {
+// Waits for the exit of a killed worker; false if it does not exit in time.
+bool wait_for_exit(pid_t worker, prog::Clock::time_point until) {
     while (waitpid(worker, nullptr, WNOHANG) != worker) {
         if (prog::Clock::now() > until)
             return false;
@@ -210,7 +208,7 @@ int main(int argc, char** argv) {
         "--own=ADDRESS [--seconds=30] [--seed=1] [--workers=3] [--patience=60] [--uverbs=PATH] [--verbose]");
     const int seconds = args.number("seconds", 30), workers = args.number("workers", 3);
     const auto seed = static_cast<uint64_t>(args.number("seed", 1));
-    const int patience_ms = 1000 * args.number("patience", 60); // for a worker that was killed
+    const int patience_ms = 1000 * args.number("patience", 60); // for a killed worker to exit
     Targets targets;
     targets.uverbs = args.value("uverbs", targets.uverbs);
     targets.own = inet_addr(args.value("own", "127.0.0.1").c_str());
@@ -226,18 +224,18 @@ int main(int argc, char** argv) {
 
     const auto end = prog::Clock::now() + std::chrono::seconds(seconds);
     const auto lifetime = [&random] { return prog::in_ms(200 + static_cast<int>(random() % 4000)); };
-    const Sequence parts[] = {listening(), connecting()};
+    const Sequence roles[] = {listening(), connecting()};
     uint64_t generation = 0;
     const auto start = [&](size_t place) -> Place {
         return {start_worker(shared, targets, seed * 1000000 + ++generation,
-                             place < std::size(parts) ? &parts[place] : nullptr, args.has("verbose")),
+                             place < std::size(roles) ? &roles[place] : nullptr, args.has("verbose")),
                 lifetime()};
     };
     std::vector<Place> places;
     for (int i = 0; i < workers; i++)
         places.push_back(start(places.size()));
-    unsigned killed = 0, undead = 0;
-    while (prog::Clock::now() < end && !undead) {
+    unsigned killed = 0, unkillable = 0;
+    while (prog::Clock::now() < end && !unkillable) {
         usleep(20000);
         for (size_t i = 0; i < places.size(); i++) {
             Place& place = places[i];
@@ -247,14 +245,14 @@ int main(int argc, char** argv) {
             kill(-place.worker, SIGKILL); // and its children
             if (!ended) {
                 killed++;
-                undead += !dies(place.worker, prog::in_ms(patience_ms));
+                unkillable += !!wait_for_exit(place.worker, prog::in_ms(patience_ms));
             }
             place = start(i);
         }
     }
     for (const auto& place : places) {
         kill(-place.worker, SIGKILL);
-        undead += !dies(place.worker, prog::in_ms(patience_ms));
+        unkillable += !!wait_for_exit(place.worker, prog::in_ms(patience_ms));
     }
 
     std::vector<std::string> never_accepted, never_refused;
@@ -271,8 +269,8 @@ int main(int argc, char** argv) {
         .add("features", shared.features.known.load())
         .add("corpus", shared.kept.load())
         .add("killed", killed)
-        .add("undead", undead)
+        .add("unkillable", unkillable)
         .add("never_accepted", never_accepted)
         .add("never_refused", never_refused)
-        .finish(!undead);
+        .finish(!unkillable);
 }

@@ -22,7 +22,7 @@ static unsigned below(Random& random, size_t limit) {
 
 // ---- seeds
 
-// A command in a seed: its name, and values of fields that are not the usual ones.
+// A command of a seed: its name, and the values of fields other than the usual ones.
 struct Step {
     const char* name;
     std::initializer_list<std::pair<unsigned, uint64_t>> values = {};
@@ -75,7 +75,7 @@ Sequence listening() {
 }
 
 std::vector<Sequence> seeds() {
-    // Fields by number are those of uverbs_commands.cc and cm_commands.cc.
+    // Field numbers are those of uverbs_commands.cc and cm_commands.cc.
     constexpr unsigned state = 2, qp_option = 1, cq_channel = 3;
     std::vector<Sequence> made = {
         sequence({{"get_context"},
@@ -190,7 +190,7 @@ std::vector<Sequence> seeds() {
 // ---- changes
 
 static uint64_t interesting(Random& random) {
-    static constexpr std::array<uint64_t, 30> known = {
+    static constexpr std::array<uint64_t, 30> limits = {
         0,    1,     2,     3,          4,          5,          6,          7,          8,     15,
         16,   31,    32,    63,         64,         127,        128,        255,        256,   4095,
         4096, 65535, 65536, 0x7fffffff, 0x80000000, 0xffffffff, 1ULL << 32, 1ULL << 63, ~0ULL, ~0ULL - 4095};
@@ -200,7 +200,7 @@ static uint64_t interesting(Random& random) {
     case 1:
         return 1ULL << below(random, 64);
     default:
-        return known[below(random, known.size())];
+        return limits[below(random, limits.size())];
     }
 }
 
@@ -211,7 +211,7 @@ static void change_value(Call& call, Random& random) {
     const auto i = below(random, fields.size());
     switch (fields[i].role) {
     case Role::Handle:
-        // Mostly another thing of its kind, sometimes any number.
+        // Usually another object of its kind, sometimes any number.
         call.value[i] = below(random, 8) ? below(random, 6) : 1ULL << 63 | below(random, 70);
         break;
     case Role::Pointer:
@@ -230,8 +230,8 @@ Call random_call(Random& random) {
     if (!below(random, 6))
         call.file = 1;
     if (!below(random, 6)) {
-        call.twist = static_cast<uint8_t>(below(random, Twists));
-        call.twist_arg = static_cast<uint32_t>(random());
+        call.malformation = static_cast<uint8_t>(below(random, Malformations));
+        call.malformation_arg = static_cast<uint32_t>(random());
     }
     return call;
 }
@@ -259,11 +259,11 @@ void mutate(Sequence& s, const Sequence& other, Random& random) {
             change_value(call, random);
             break;
         case 3:
-            call.twist = static_cast<uint8_t>(below(random, Twists));
-            call.twist_arg = static_cast<uint32_t>(random());
+            call.malformation = static_cast<uint8_t>(below(random, Malformations));
+            call.malformation_arg = static_cast<uint32_t>(random());
             break;
         case 4:
-            call.twist = Straight;
+            call.malformation = WellFormed;
             break;
         case 5:
             insert(s, random_call(random), random);
@@ -276,7 +276,7 @@ void mutate(Sequence& s, const Sequence& other, Random& random) {
             std::copy(&call + 1, s.calls + s.count, &call);
             s.count--;
             break;
-        case 8: // the end of another one
+        case 8: // the tail of another one
             if (other.count) {
                 s.count = 1 + below(random, s.count);
                 for (auto from = below(random, other.count); from < other.count; from++)

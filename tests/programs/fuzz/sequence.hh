@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A sequence of commands: what is kept in the corpus, and changed. Plain data, because the corpus is in
-// memory that all workers share and outlives each of them.
+// A sequence of commands, the element of the corpus. It is plain data, because the corpus is in memory that
+// all workers share.
 #pragma once
 
 #include "commands.hh"
@@ -11,34 +11,34 @@ namespace fuzz {
 
 using Random = std::mt19937_64;
 
-// What is wrong with the form of a request.
-enum Twist : uint8_t {
-    Straight,
-    Shorter,       // request
-    Longer,        // with zeros
-    LongerGarbage, // with something else
-    AnswerShorter, // room for the response
-    AnswerLonger,
-    AnswerInHole, // where nothing is
-    AnswerReadOnly,
+// Malformations of a request.
+enum Malformation : uint8_t {
+    WellFormed,
+    Shorter,         // request
+    Longer,          // with zeros
+    LongerGarbage,   // with something else
+    ResponseShorter, // space for the response
+    ResponseLonger,
+    ResponseInHole, // in unmapped memory
+    ResponseReadOnly,
     RequestInHole, // its end
-    WrongCount,    // words and bytes do not agree
-    WrongHeader,   // bits that nobody knows
+    WrongCount,    // words and bytes differ
+    WrongHeader,   // undefined bits
     NoDriverPart,
-    AttrDropped, // ioctl, as all that follow
+    AttrDropped, // ioctl, as all following ones
     AttrTwice,
     AttrLength,
     AttrReserved,
     AttrUnknown,
     ManyAttrs,
-    Twists
+    Malformations
 };
 
 struct Call {
     uint16_t command;
-    uint8_t file; // which of the two open files of its door
-    uint8_t twist;
-    uint32_t twist_arg;
+    uint8_t file; // which of the two open files of its device
+    uint8_t malformation;
+    uint32_t malformation_arg;
     uint64_t value[max_fields]; // of the command's fields
 };
 
@@ -58,7 +58,7 @@ struct Sequence {
 Sequence connecting();
 Sequence listening();
 
-// Well-formed ones, with which a corpus begins.
+// Well-formed sequences, with which the corpus begins.
 std::vector<Sequence> seeds();
 
 Call random_call(Random& random);

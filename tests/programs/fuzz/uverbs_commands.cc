@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The commands of /dev/infiniband/uverbsN by both doors.
+// The commands of /dev/infiniband/uverbsN by write() and by ioctl().
 #include "commands.hh"
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -34,7 +34,7 @@ static Command write(const char* name, uint16_t number, size_t request, size_t r
                      std::vector<Field> fields, std::vector<Made> made = {}, Kind ends = Kinds,
                      size_t driver_in = 0, size_t driver_out = 0) {
     return {name,
-            Door::Write,
+            Path::Write,
             number,
             0,
             static_cast<uint16_t>(request),
@@ -52,7 +52,7 @@ static Command extended(const char* name, uint16_t number, size_t request, size_
                         size_t driver_out = 0) {
     auto command = write(name, number, request, response, std::move(fields), std::move(made), Kinds,
                          driver_in, driver_out);
-    command.door = Door::WriteEx;
+    command.path = Path::WriteEx;
     command.response_at = -1; // its address is in the header
     return command;
 }
@@ -61,7 +61,7 @@ static Command ioctl(const char* name, uint16_t object, uint16_t method, std::ve
                      std::vector<Made> made = {}, Kind ends = Kinds, size_t driver_in = 0,
                      size_t driver_out = 0) {
     return {name,
-            Door::Ioctl,
+            Path::Ioctl,
             object,
             method,
             0,
@@ -82,7 +82,7 @@ static Field attr_of(Kind kind, uint16_t id, uint64_t usual = 0) {
     return {Role::Handle, kind, id, 0, usual};
 }
 
-// What follows the fixed part of a request that posts: one request, and its element.
+// The work request and its SGE behind the fixed part of post_send and post_recv.
 struct SendTail {
     ib_uverbs_send_wr wr;
     ib_uverbs_sge sge;
@@ -269,7 +269,7 @@ static std::vector<Command> extended_commands() {
 static std::vector<Command> ioctl_commands() {
     constexpr uint16_t cq_in = sizeof(t3_create_cq_req), cq_out = sizeof(t3_create_cq_resp);
     constexpr uint16_t qp_out = sizeof(t3_create_qp_resp);
-    constexpr auto number = Role::Number, answer = Role::Answer;
+    constexpr auto number = Role::Number, answer = Role::Output;
     const auto destroy = [](const char* name, uint16_t object, Kind kind, uint16_t result) {
         std::vector<Field> fields = {attr_of(kind, 0)};
         if (result)

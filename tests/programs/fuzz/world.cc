@@ -65,8 +65,9 @@ uint64_t Arena::pointer(uint64_t value) const {
 constexpr uint16_t first_port = 7800;
 constexpr unsigned ports = 3;
 
-// By a number: which address, which port of a few (so that programs meet), sometimes what is no address.
-static void make_address(const Targets& targets, uint64_t value, uint8_t* at, size_t room) {
+// An address by a number: one of a few addresses and ports (so that programs connect), sometimes an invalid
+// one.
+static void make_address(const Targets& targets, uint64_t value, uint8_t* at, size_t size) {
     sockaddr_storage storage{};
     auto& in = reinterpret_cast<sockaddr_in&>(storage);
     auto& in6 = reinterpret_cast<sockaddr_in6&>(storage);
@@ -101,10 +102,10 @@ static void make_address(const Targets& targets, uint64_t value, uint8_t* at, si
         storage.ss_family = 0;
         break;
     }
-    std::memcpy(at, &storage, std::min(room, sizeof(storage)));
+    std::memcpy(at, &storage, std::min(size, sizeof(storage)));
 }
 
-// ---- what is open
+// ---- files
 
 void World::open_all() {
     for (int& fd : uverbs_)
@@ -118,10 +119,10 @@ void World::close_all() {
         munmap(mapping.at, mapping.length);
     mappings_.clear();
     for (const Kind kind : {Channel, Async}) {
-        for (const auto fd : things_[kind])
+        for (const auto fd : objects_[kind])
             close(static_cast<int>(fd));
     }
-    for (auto& list : things_)
+    for (auto& list : objects_)
         list.clear();
     for (int* fds : {uverbs_, cm_}) {
         for (int i = 0; i < 2; i++) {
@@ -132,18 +133,18 @@ void World::close_all() {
     }
 }
 
-int World::file(Door door, const Call& call) {
+int World::file(Path path, const Call& call) {
     const std::lock_guard lock(mutex_);
-    return (door == Door::Cm ? cm_ : uverbs_)[call.file % 2];
+    return (path == Path::Cm ? cm_ : uverbs_)[call.file % 2];
 }
 
 constexpr uint64_t raw = 1ULL << 63;
 
-uint64_t World::thing(Kind kind, uint64_t selector) {
+uint64_t World::object(Kind kind, uint64_t selector) {
     const std::lock_guard lock(mutex_);
     if (kind == Kinds) // the other connection manager's file
         return static_cast<uint64_t>(cm_[1 - selector % 2]);
-    const auto& list = things_[kind];
+    const auto& list = objects_[kind];
     if (selector & raw)
         return selector == ~0ULL ? ~0ULL : selector & ~raw;
     return list.empty() ? 0 : list[list.size() - 1 - selector % list.size()];
@@ -152,13 +153,13 @@ uint64_t World::thing(Kind kind, uint64_t selector) {
 void World::remember(Kind kind, uint64_t handle) {
     constexpr size_t enough = 60;
     const std::lock_guard lock(mutex_);
-    if (things_[kind].size() < enough)
-        things_[kind].push_back(handle);
+    if (objects_[kind].size() < enough)
+        objects_[kind].push_back(handle);
 }
 
 void World::forget(Kind kind, uint64_t handle) {
     const std::lock_guard lock(mutex_);
-    auto& list = things_[kind];
+    auto& list = objects_[kind];
     if (const auto it = std::find(list.rbegin(), list.rend(), handle); it != list.rend())
         list.erase(std::next(it).base());
 }
@@ -173,7 +174,7 @@ void World::put(const Field& field, uint64_t value, uint8_t* at, const Arena& ar
             std::memcpy(at + i, &value, 4);
         return;
     case Role::Handle:
-        value = thing(field.kind, value);
+        value = object(field.kind, value);
         break;
     case Role::Pointer:
         value = arena.pointer(value);
@@ -184,10 +185,10 @@ void World::put(const Field& field, uint64_t value, uint8_t* at, const Arena& ar
     std::memcpy(at, &value, std::min<size_t>(field.size, sizeof(value)));
 }
 
-void World::take_results(const Command& command, const uint8_t* response, size_t room) {
+void World::take_results(const Command& command, const uint8_t* response, size_t size) {
     for (const auto& made : command.made) {
         uint64_t handle = 0;
-        if (made.at + made.size > room)
+        if (made.at + made.size > size)
             continue;
         std::memcpy(&handle, response + made.at, made.size);
         remember(made.kind, handle);
@@ -196,7 +197,7 @@ void World::take_results(const Command& command, const uint8_t* response, size_t
 
 // ---- write()
 
-// Of <rdma/rdma_user_cm.h>, which cannot be had beside librdmacm's header.
+// Of <rdma/rdma_user_cm.h>, which conflicts with librdmacm's header.
 struct CmHeader {
     uint32_t command;
     uint16_t in, out;
@@ -204,18 +205,19 @@ struct CmHeader {
 
 int World::write(const Command& command, const Call& call, const Arena& arena) {
     std::vector<uint8_t> request(command.request + command.driver_in + 64);
-    size_t length = command.request + command.driver_in, room = command.response + command.driver_out;
+    size_t length = command.request + command.driver_in,
+           response_size = command.response + command.driver_out;
     size_t driver_in = command.driver_in, driver_out = command.driver_out;
-    uint8_t* answer = arena.response();
+    uint8_t* response = arena.response();
     uint64_t first = 0;
 
     for (size_t i = 0; i < command.fields.size(); i++)
         put(command.fields[i], call.value[i], request.data() + command.fields[i].at, arena);
-    if (!command.fields.empty() && command.ends != Kinds) // remember what was meant
+    if (!command.fields.empty() && command.ends != Kinds) // keep the handle before it is malformed
         std::memcpy(&first, request.data() + command.fields[0].at, command.fields[0].size);
 
-    const unsigned some = 4 + call.twist_arg % 13 * 4;
-    switch (call.twist) {
+    const unsigned some = 4 + call.malformation_arg % 13 * 4;
+    switch (call.malformation) {
     case Shorter:
         length -= std::min<size_t>(length, some);
         driver_in = 0;
@@ -226,32 +228,32 @@ int World::write(const Command& command, const Call& call, const Arena& arena) {
     case Longer:
         length += some;
         break;
-    case AnswerShorter:
-        room -= std::min<size_t>(room, some);
+    case ResponseShorter:
+        response_size -= std::min<size_t>(response_size, some);
         driver_out = 0;
         break;
-    case AnswerLonger:
-        room += some;
+    case ResponseLonger:
+        response_size += some;
         break;
-    case AnswerInHole:
-        answer = arena.hole() - call.twist_arg % 2 * 4;
+    case ResponseInHole:
+        response = arena.hole() - call.malformation_arg % 2 * 4;
         break;
-    case AnswerReadOnly:
-        answer = arena.read_only();
+    case ResponseReadOnly:
+        response = arena.read_only();
         break;
     case NoDriverPart:
         length = command.request;
-        room = command.response;
+        response_size = command.response;
         driver_in = driver_out = 0;
         break;
     default:
         break;
     }
-    if (command.door == Door::WriteEx) {
+    if (command.path == Path::WriteEx) {
         length &= ~7U;
         driver_in = std::min(length, driver_in & ~7U);
     }
-    const auto at = reinterpret_cast<uint64_t>(answer);
+    const auto at = reinterpret_cast<uint64_t>(response);
     if (command.response_at >= 0)
         std::memcpy(request.data() + command.response_at, &at, sizeof(at));
 
@@ -260,18 +262,20 @@ int World::write(const Command& command, const Call& call, const Arena& arena) {
         const auto* bytes = static_cast<const uint8_t*>(data);
         message.insert(message.end(), bytes, bytes + size);
     };
-    const uint32_t bits = call.twist == WrongHeader ? 1U << call.twist_arg % 32 : 0;
-    const auto wrong = static_cast<uint16_t>(call.twist == WrongCount ? 1 + call.twist_arg % 3 : 0);
-    switch (command.door) {
-    case Door::Write: {
+    const uint32_t bits = call.malformation == WrongHeader ? 1U << call.malformation_arg % 32 : 0;
+    const auto wrong =
+        static_cast<uint16_t>(call.malformation == WrongCount ? 1 + call.malformation_arg % 3 : 0);
+    switch (command.path) {
+    case Path::Write: {
         const ib_uverbs_cmd_hdr header = {command.number ^ bits,
                                           static_cast<uint16_t>((length + sizeof(header)) / 4 + wrong),
-                                          static_cast<uint16_t>(room / 4)};
+                                          static_cast<uint16_t>(response_size / 4)};
         append(&header, sizeof(header));
         break;
     }
-    case Door::WriteEx: {
-        const size_t core_in = length - driver_in, core_out = (room - std::min(room, driver_out)) & ~7U;
+    case Path::WriteEx: {
+        const size_t core_in = length - driver_in,
+                     core_out = (response_size - std::min(response_size, driver_out)) & ~7U;
         const ib_uverbs_cmd_hdr header = {(command.number | IB_USER_VERBS_CMD_FLAG_EXTENDED) ^ bits,
                                           static_cast<uint16_t>(core_in / 8 + wrong),
                                           static_cast<uint16_t>(core_out / 8)};
@@ -284,23 +288,23 @@ int World::write(const Command& command, const Call& call, const Arena& arena) {
     }
     default: {
         const CmHeader header = {command.number ^ bits, static_cast<uint16_t>(length + wrong),
-                                 static_cast<uint16_t>(room)};
+                                 static_cast<uint16_t>(response_size)};
         append(&header, sizeof(header));
     }
     }
     append(request.data(), length);
 
     uint8_t* from = arena.request();
-    if (call.twist ==
-        RequestInHole) { // the page before the hole cannot be written, so it comes from elsewhere
-        from = arena.hole() - std::min<size_t>(message.size(), call.twist_arg % 64);
+    if (call.malformation ==
+        RequestInHole) { // the page before the hole is read-only, so its content does not matter
+        from = arena.hole() - std::min<size_t>(message.size(), call.malformation_arg % 64);
     } else {
         std::memcpy(from, message.data(), std::min(message.size(), 2 * Arena::page));
     }
-    if (::write(file(command.door, call), from, message.size()) < 0)
+    if (::write(file(command.path, call), from, message.size()) < 0)
         return errno;
-    if (answer == arena.response())
-        take_results(command, answer, room);
+    if (response == arena.response())
+        take_results(command, response, response_size);
     if (command.ends != Kinds)
         forget(command.ends, static_cast<uint32_t>(first));
     return 0;
@@ -313,7 +317,7 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
     ib_uverbs_ioctl_hdr header{};
     std::vector<ib_uverbs_attr> attrs;
     uint8_t* data = arena.request() + 2048; // what attributes point to
-    uint8_t* answer = arena.response();
+    uint8_t* response = arena.response();
     uint64_t first = 0;
 
     const auto add = [&](uint16_t id, size_t length, uint64_t value) {
@@ -330,9 +334,9 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
         uint64_t value = call.value[i];
         switch (field.role) {
         case Role::Handle:
-            value = thing(field.kind, value);
+            value = object(field.kind, value);
             if (value == ~0ULL)
-                continue; // it is optional
+                continue; // optional
             if (!i)
                 first = value;
             add(field.at, 0, value);
@@ -340,7 +344,7 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
         case Role::NewId:
             add(field.at, 0, 0);
             break;
-        case Role::Answer:
+        case Role::Output:
             add(field.at, field.size, arena.pointer(value));
             break;
         case Role::Words:
@@ -354,15 +358,15 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
             add(field.at, field.size, field.size < 8 ? value & ((1ULL << 8 * field.size) - 1) : value);
         }
     }
-    if (command.driver_in && call.twist != NoDriverPart)
+    if (command.driver_in && call.malformation != NoDriverPart)
         add(UVERBS_ATTR_UHW_IN, command.driver_in, arena.pointer(0));
-    if (command.driver_out && call.twist != NoDriverPart)
-        add(UVERBS_ATTR_UHW_OUT, command.driver_out, reinterpret_cast<uint64_t>(answer));
+    if (command.driver_out && call.malformation != NoDriverPart)
+        add(UVERBS_ATTR_UHW_OUT, command.driver_out, reinterpret_cast<uint64_t>(response));
 
     if (attrs.empty())
         attrs.emplace_back();
-    auto& victim = attrs[call.twist_arg % attrs.size()];
-    switch (call.twist) {
+    auto& victim = attrs[call.malformation_arg % attrs.size()];
+    switch (call.malformation) {
     case AttrDropped:
         victim = attrs.back();
         attrs.pop_back();
@@ -372,18 +376,18 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
         break;
     case AttrLength:
     case Shorter:
-        victim.len = static_cast<uint16_t>(victim.len + call.twist_arg / 64 % 64 - 32);
+        victim.len = static_cast<uint16_t>(victim.len + call.malformation_arg / 64 % 64 - 32);
         break;
     case Longer:
-    case AnswerLonger:
-        victim.len = static_cast<uint16_t>(victim.len + call.twist_arg / 64 % 2048);
+    case ResponseLonger:
+        victim.len = static_cast<uint16_t>(victim.len + call.malformation_arg / 64 % 2048);
         break;
     case AttrReserved:
-        victim.attr_data.reserved = static_cast<uint16_t>(call.twist_arg >> 8);
+        victim.attr_data.reserved = static_cast<uint16_t>(call.malformation_arg >> 8);
         break;
     case AttrUnknown:
-        add(static_cast<uint16_t>(call.twist_arg >> 8), 8, call.twist_arg);
-        attrs.back().flags = static_cast<uint16_t>(call.twist_arg & 3);
+        add(static_cast<uint16_t>(call.malformation_arg >> 8), 8, call.malformation_arg);
+        attrs.back().flags = static_cast<uint16_t>(call.malformation_arg & 3);
         break;
     case ManyAttrs:
         while (attrs.size() < most) {
@@ -391,10 +395,10 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
             attrs.back().flags = 0;
         }
         break;
-    case AnswerInHole:
-    case AnswerReadOnly:
-        victim.data =
-            reinterpret_cast<uint64_t>(call.twist == AnswerInHole ? arena.hole() : arena.read_only());
+    case ResponseInHole:
+    case ResponseReadOnly:
+        victim.data = reinterpret_cast<uint64_t>(call.malformation == ResponseInHole ? arena.hole()
+                                                                                     : arena.read_only());
         break;
     default:
         break;
@@ -404,15 +408,15 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
     header.driver_id = targets_.driver_id;
     header.num_attrs = static_cast<uint16_t>(attrs.size());
     header.length = static_cast<uint16_t>(sizeof(header) + attrs.size() * sizeof(attrs[0]));
-    if (call.twist == WrongCount)
-        header.length = static_cast<uint16_t>(header.length + call.twist_arg % 33 - 16);
-    if (call.twist == WrongHeader)
-        reinterpret_cast<uint8_t*>(&header)[call.twist_arg % sizeof(header)] ^=
-            static_cast<uint8_t>(1U << call.twist_arg / 64 % 8);
+    if (call.malformation == WrongCount)
+        header.length = static_cast<uint16_t>(header.length + call.malformation_arg % 33 - 16);
+    if (call.malformation == WrongHeader)
+        reinterpret_cast<uint8_t*>(&header)[call.malformation_arg % sizeof(header)] ^=
+            static_cast<uint8_t>(1U << call.malformation_arg / 64 % 8);
     uint8_t* list = arena.request() + sizeof(header);
     std::memcpy(arena.request(), &header, sizeof(header));
     std::memcpy(list, attrs.data(), attrs.size() * sizeof(attrs[0]));
-    if (::ioctl(file(command.door, call), RDMA_VERBS_IOCTL, arena.request()) < 0)
+    if (::ioctl(file(command.path, call), RDMA_VERBS_IOCTL, arena.request()) < 0)
         return errno;
     std::memcpy(attrs.data(), list, attrs.size() * sizeof(attrs[0]));
     for (const auto& made : command.made) {
@@ -421,9 +425,9 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
                 remember(made.kind, attr.data);
         }
     }
-    if (command.driver_out >= 8) { // the drivers' responses begin with what can be mapped
+    if (command.driver_out >= 8) { // the drivers' responses begin with a key for mmap()
         uint64_t key;
-        std::memcpy(&key, answer, sizeof(key));
+        std::memcpy(&key, response, sizeof(key));
         remember(Key, key);
     }
     if (command.ends != Kinds)
@@ -431,14 +435,14 @@ int World::ioctl(const Command& command, const Call& call, const Arena& arena) {
     return 0;
 }
 
-// ---- the rest
+// ---- other system calls
 
 void World::read_events(const Arena& arena) {
     std::vector<uint64_t> fds;
     {
         const std::lock_guard lock(mutex_);
         for (const Kind kind : {Channel, Async})
-            fds.insert(fds.end(), things_[kind].begin(), things_[kind].end());
+            fds.insert(fds.end(), objects_[kind].begin(), objects_[kind].end());
     }
     for (const auto number : fds) {
         const int fd = static_cast<int>(number);
@@ -449,7 +453,7 @@ void World::read_events(const Arena& arena) {
     }
 }
 
-// A child shares files and mappings, and ends when it likes.
+// A child shares files and mappings and exits after a while.
 static int fork_child(uint64_t how) {
     const pid_t child = fork();
     if (!child) {
@@ -461,7 +465,7 @@ static int fork_child(uint64_t how) {
     return child < 0 ? errno : 0;
 }
 
-int World::act(const Command& command, const Call& call, const Arena& arena) {
+int World::action(const Command& command, const Call& call, const Arena& arena) {
     const uint64_t value = call.value[0];
     switch (command.number) {
     case Reopen: {
@@ -482,9 +486,9 @@ int World::act(const Command& command, const Call& call, const Arena& arena) {
         return 0;
     case Map: {
         const size_t length = Arena::page << call.value[1] % 3;
-        const auto key = thing(Key, value);
+        const auto key = object(Key, value);
         void* at = mmap(nullptr, length, value & 16 ? PROT_READ : PROT_READ | PROT_WRITE,
-                        value & 32 ? MAP_PRIVATE : MAP_SHARED, file(Door::Write, call),
+                        value & 32 ? MAP_PRIVATE : MAP_SHARED, file(Path::Write, call),
                         static_cast<off_t>(key & ~4095ULL));
         if (at == MAP_FAILED)
             return errno;
@@ -493,7 +497,7 @@ int World::act(const Command& command, const Call& call, const Arena& arena) {
         return 0;
     }
     case Touch: {
-        // Where it may not be written or read, SIGSEGV or SIGBUS end this worker: the next one goes on.
+        // An access that is not allowed ends this worker by SIGSEGV or SIGBUS; the next one continues.
         const std::lock_guard lock(mutex_);
         if (mappings_.empty())
             return ENOENT;
@@ -520,15 +524,15 @@ int World::act(const Command& command, const Call& call, const Arena& arena) {
         uint64_t fd;
         {
             const std::lock_guard lock(mutex_);
-            if (things_[kind].empty())
+            if (objects_[kind].empty())
                 return ENOENT;
-            fd = things_[kind].back();
-            things_[kind].pop_back();
+            fd = objects_[kind].back();
+            objects_[kind].pop_back();
         }
         return close(static_cast<int>(fd)) ? errno : 0;
     }
     case Wait: {
-        // For what the connection manager has to say, so that a slow machine gets as far as a quick one.
+        // For an event of the connection manager, so that a slow machine gets as far as a fast one.
         pollfd files[2] = {};
         {
             const std::lock_guard lock(mutex_);
@@ -546,7 +550,7 @@ int World::act(const Command& command, const Call& call, const Arena& arena) {
         }
         const uint32_t command_word = static_cast<uint32_t>(call.value[1]) & 0x800000ff;
         std::memcpy(arena.request(), &command_word, 4);
-        return ::write(file(value & 1 ? Door::Cm : Door::Write, call), arena.request(), value % 257) < 0
+        return ::write(file(value & 1 ? Path::Cm : Path::Write, call), arena.request(), value % 257) < 0
                    ? errno
                    : 0;
     }
@@ -556,10 +560,10 @@ int World::act(const Command& command, const Call& call, const Arena& arena) {
 
 int World::run(const Call& call, const Arena& arena) {
     const Command& command = commands()[call.command];
-    switch (command.door) {
-    case Door::Act:
-        return act(command, call, arena);
-    case Door::Ioctl:
+    switch (command.path) {
+    case Path::Action:
+        return action(command, call, arena);
+    case Path::Ioctl:
         return ioctl(command, call, arena);
     default:
         return write(command, call, arena);

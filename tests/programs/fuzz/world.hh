@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a worker has open while it runs a sequence, and how a call of a sequence becomes a system call.
+// The open files and objects of a worker that runs a sequence, and the system call for each call of it.
 #pragma once
 
 #include "sequence.hh"
@@ -10,8 +10,7 @@
 
 namespace fuzz {
 
-// Memory of one thread: requests, responses and data, a page that cannot be written, and one that is not
-// there.
+// Memory of one thread: requests, responses and data, a read-only page, and an inaccessible one.
 class Arena {
 public:
     Arena();
@@ -22,7 +21,7 @@ public:
     uint8_t* response() const { return base_ + 2 * page; }
     uint8_t* read_only() const { return base_ + 8 * page; }
     uint8_t* hole() const { return base_ + 9 * page; } // the page before it is read_only()
-    // Some memory by a number: most numbers name memory that is there.
+    // An address by a number; most numbers give mapped memory.
     uint64_t pointer(uint64_t value) const;
 
     static constexpr size_t page = 4096;
@@ -55,22 +54,22 @@ private:
         size_t length;
     };
 
-    int file(Door door, const Call& call);
-    uint64_t thing(Kind kind, uint64_t selector);
+    int file(Path path, const Call& call);
+    uint64_t object(Kind kind, uint64_t selector);
     void remember(Kind kind, uint64_t handle);
     void forget(Kind kind, uint64_t handle);
     void put(const Field& field, uint64_t value, uint8_t* at, const Arena& arena);
 
     int write(const Command& command, const Call& call, const Arena& arena);
     int ioctl(const Command& command, const Call& call, const Arena& arena);
-    int act(const Command& command, const Call& call, const Arena& arena);
-    void take_results(const Command& command, const uint8_t* response, size_t room);
+    int action(const Command& command, const Call& call, const Arena& arena);
+    void take_results(const Command& command, const uint8_t* response, size_t size);
     void read_events(const Arena& arena);
 
     const Targets& targets_;
-    std::mutex mutex_; // what follows; never held across a system call
+    std::mutex mutex_; // protects the members below; never held across a system call
     int uverbs_[2] = {-1, -1}, cm_[2] = {-1, -1};
-    std::array<std::vector<uint64_t>, Kinds> things_;
+    std::array<std::vector<uint64_t>, Kinds> objects_;
     std::vector<Mapping> mappings_;
 };
 

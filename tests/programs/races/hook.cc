@@ -41,12 +41,13 @@ void Hook::record() {
 
 std::vector<Passage> Hook::recording() {
     std::vector<t3_races_passage> raw(T3_RACES_MOST);
-    t3_races_recording said{
-        .passages = reinterpret_cast<uint64_t>(raw.data()), .room = T3_RACES_MOST, .count = 0};
-    if (ioctl(fd_, T3_RACES_IOC_RECORDING, &said) < 0)
-        said.count = 0;
+
+    t3_races_recording request{
+        .passages = reinterpret_cast<uint64_t>(raw.data()), .capacity = T3_RACES_MOST, .count = 0};
+    if (ioctl(fd_, T3_RACES_IOC_RECORDING, &request) < 0)
+        request.count = 0;
     std::vector<Passage> passages;
-    for (uint32_t i = 0; i < said.count; i++)
+    for (uint32_t i = 0; i < request.count; i++)
         passages.push_back({raw[i].name, raw[i].may_sleep != 0});
     return passages;
 }
@@ -74,12 +75,12 @@ int Hook::unplug() {
     return result(ioctl(fd_, T3_RACES_IOC_UNPLUG));
 }
 
-int Hook::say(t3_races_word word, uint32_t which, int status) {
-    t3_races_say say{};
-    say.word = word;
-    say.which = which;
-    say.status = status;
-    return result(ioctl(fd_, T3_RACES_IOC_SAY, &say));
+int Hook::report(t3_races_event_type type, uint32_t which, int status) {
+    t3_races_event event{};
+    event.type = type;
+    event.which = which;
+    event.status = status;
+    return result(ioctl(fd_, T3_RACES_IOC_EVENT, &event));
 }
 
 t3_races_state Hook::state() {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Races, one after another: each pair of operations, the first held at one of the points that it passes, or
-// in one of its accesses to user memory, while the second runs to its end.
+// Runs pairs of operations, one pair after another: the first operation is held at a point that it passes, or
+// in an access to user memory, while the second runs to its end.
 //
 //     t3-races --operations                      all operations: name, place and properties
-//     t3-races [--modules DIR] --alone FILE      runs each operation that FILE names alone: what it passes
-//     t3-races [--modules DIR] --pairs FILE      runs the pairs that FILE names, in that order
+//     t3-races [--modules DIR] --alone FILE      runs each operation of FILE alone: the points that it passes
+//     t3-races [--modules DIR] --pairs FILE      runs the pairs of FILE in order
 //     t3-races [--modules DIR] --pair NAME
 //
-// Two lines for each pair: its name, and what came of it. The kernel's complaints, objects that are left and
-// threads that never end are reported with the pair. Exit status: 0, all ran; 3, the kernel must be started
-// anew before the next one. tests/races/pairs.py chooses the pairs.
+// It prints two lines for each pair: its name, and its outcome. Errors in the kernel log, objects that are
+// left and threads that do not end are reported with the pair. Exit status: 0, all pairs ran; 3, the guest
+// must be restarted before the next pair. tests/races/pairs.py chooses the pairs.
+#include "delayed_memory.hh"
 #include "netlink.hh"
 #include "operations.hh"
-#include "stall.hh"
 
 #include <algorithm>
 #include <array>
@@ -45,11 +45,11 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* stall_point = "stall";
-constexpr unsigned most_of_a_point = 3;           // a loop passes it as often as it turns
-constexpr unsigned most_of_memory = 8;            // accesses to user memory
-constexpr unsigned looks = 6, patient_looks = 40; // 5 ms between two
-constexpr auto hung_after = 40s;                  // the kernel itself complains a little later
+constexpr const char* memory_point = "user_memory";
+constexpr unsigned most_of_a_point = 3;        // a loop may pass a point many times
+constexpr unsigned most_of_memory = 8;         // accesses to user memory
+constexpr unsigned looks = 6, slow_looks = 40; // 5 ms between two
+constexpr auto hung_after = 40s;               // before the kernel reports a hung task
 constexpr auto counts_settle = 10s;
 
 struct Pair {
@@ -96,8 +96,8 @@ struct Shared {
     Facts facts;
     std::array<pid_t, 2> thread;
     std::array<int, 2> result;
-    uint32_t stalls;
-    std::array<char, 120> trouble; // why there is no stage
+    uint32_t accesses;
+    std::array<char, 120> error; // why there is no fixture
 };
 
 struct Signals {
@@ -111,8 +111,8 @@ class KernelLog {
 public:
     KernelLog() : fd_(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)) { lseek(fd_, 0, SEEK_END); }
 
-    // The complaints since the last call.
-    std::string complaints() {
+    // The errors since the last call.
+    std::string new_errors() {
         static constexpr std::array<const char*, 19> signs = {"BUG: ",
                                                               "BUG at",
                                                               "WARNING: ",
@@ -157,7 +157,7 @@ private:
 
 // ---- one pair
 
-// The state of a thread, as in /proc/TID/stat; 0: it is not there any more.
+// The state of a thread as in /proc/TID/stat; 0: it has ended.
 char state_of(pid_t thread) {
     std::ifstream stat("/proc/" + std::to_string(thread) + "/stat");
     std::string text;
@@ -166,7 +166,7 @@ char state_of(pid_t thread) {
     return at == std::string::npos || at + 2 >= text.size() ? '\0' : text[at + 2];
 }
 
-// Threads that run or want to, this one among them.
+// The number of runnable threads, including this one.
 int running() {
     std::ifstream load("/proc/loadavg");
     std::string skipped;
@@ -183,7 +183,7 @@ std::string stack_of(pid_t thread) {
     return text;
 }
 
-// It may wait for a grace period, for a moment to pass, or for a worker that does: for nothing that is held.
+// Whether a thread waits for a grace period, a timeout or a worker rather than for the held thread.
 bool waits_for_time(pid_t thread) {
     static constexpr std::array<const char*, 6> signs = {
         "rcu", "sleep", "flush", "completion_timeout", "timeout_interruptible", "timeout_uninterruptible"};
@@ -192,28 +192,28 @@ bool waits_for_time(pid_t thread) {
                                [&stack](const char* sign) { return stack.find(sign) != std::string::npos; });
 }
 
-// A subject with its two threads, or threads out here, and the two operations in them.
-class Duel {
+// One run of a pair: the subject process with its threads, threads of this process, and the two operations.
+class PairRun {
 public:
-    Duel(Hook& hook, const Operation& first, const Operation* second, std::optional<unsigned> stall)
-        : hook_(hook), operations_{&first, second}, stall_(stall),
+    PairRun(Hook& hook, const Operation& first, const Operation* second, std::optional<unsigned> access)
+        : hook_(hook), operations_{&first, second}, access_(access),
           shared_(static_cast<Shared*>(
               mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
-    Duel(const Duel&) = delete;
-    ~Duel() {
+    PairRun(const PairRun&) = delete;
+    ~PairRun() {
         for (std::thread& thread : threads_)
             if (thread.joinable())
-                thread.detach(); // it hangs; the explorer ends soon
+                thread.detach(); // it hangs; the explorer exits soon
         munmap(shared_, sizeof(Shared));
     }
 
     bool begin() {
         subject_ = fork();
         if (subject_ == 0)
-            be_subject();
+            run_subject();
         const auto deadline = Clock::now() + hung_after;
         while (!signals_.ready.wait(50)) {
-            if (subject_gone())
+            if (subject_exited())
                 return false;
             if (Clock::now() > deadline)
                 kill(subject_, SIGKILL);
@@ -235,13 +235,13 @@ public:
         });
     }
 
-    // It returned, or the process that it ran in is gone.
+    // The operation returned, or its process exited.
     bool done(size_t which, int ms) {
         const Operation& operation = *operations_.at(which);
         const bool returned = signals_.done.at(which).wait(ms);
         if (operation.place == Place::ends)
-            return returned && subject_gone();
-        return returned || (operation.place == Place::subject && subject_gone());
+            return returned && subject_exited();
+        return returned || (operation.place == Place::subject && subject_exited());
     }
 
     bool done_by(size_t which, Clock::time_point deadline) {
@@ -251,13 +251,13 @@ public:
         return true;
     }
 
-    // Until the second operation is done, or sleeps for good: what it waits for is what the first one has. It
-    // is looked at again and again while nothing else runs, longer if it may wait for time or a worker.
+    // Waits until the second operation returns (true), or sleeps without any other runnable thread, so that
+    // it waits for the first (false). The state is sampled longer if it may wait for a timeout or a worker.
     bool second_ends_first() {
         const bool ends = operations_[1]->place == Place::ends;
-        unsigned patience = operations_[1]->patient || ends ? patient_looks : looks;
+        unsigned samples = operations_[1]->slow || ends ? slow_looks : looks;
         const auto deadline = Clock::now() + 10s;
-        for (unsigned asleep = 0; asleep < patience && Clock::now() < deadline;) {
+        for (unsigned asleep = 0; asleep < samples && Clock::now() < deadline;) {
             if (signals_.done[1].wait(5) && !ends)
                 return true;
             if (done(1, 0))
@@ -267,15 +267,15 @@ public:
                 asleep = 0;
             else if (running() <= 1)
                 asleep++;
-            if (asleep == looks && patience == looks && waits_for_time(shared_->thread[1]))
-                patience = patient_looks;
+            if (asleep == looks && samples == looks && waits_for_time(shared_->thread[1]))
+                samples = slow_looks;
         }
         return false;
     }
 
     bool end(Clock::time_point deadline) {
         signals_.finish.set();
-        while (!subject_gone()) {
+        while (!subject_exited()) {
             if (Clock::now() > deadline)
                 return false;
             std::this_thread::sleep_for(1ms);
@@ -287,14 +287,14 @@ public:
     }
 
     bool held_in_memory(int ms) { return signals_.held.wait(ms); }
-    void give_memory() { signals_.go_on.set(); }
-    uint32_t stalls() const { return shared_->stalls; }
+    void provide_memory() { signals_.go_on.set(); }
+    uint32_t accesses() const { return shared_->accesses; }
     int result(size_t which) const { return shared_->result.at(which); }
-    std::string trouble() const {
-        const std::string why(shared_->trouble.data());
-        return "no stage: " + (why.empty() ? "its process ended with " + std::to_string(status_) : why);
+    std::string error() const {
+        const std::string why(shared_->error.data());
+        return "no fixture: " + (why.empty() ? "its process ended with " + std::to_string(status_) : why);
     }
-    bool subject_gone() {
+    bool subject_exited() {
         if (subject_ > 0 && waitpid(subject_, &status_, WNOHANG) == subject_)
             subject_ = -1;
         return subject_ < 0;
@@ -304,51 +304,53 @@ public:
     }
 
 private:
-    [[noreturn]] void be_subject() {
+    [[noreturn]] void run_subject() {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const rlimit no_core{0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
         hook_.forget();
         Hook hook;
-        stage_trouble = shared_->trouble;
+        fixture_error = shared_->error;
         const auto either = [this](bool Operation::*property) {
             return operations_[0]->*property || (operations_[1] && operations_[1]->*property);
         };
-        // What happens to the machine happens to both kinds of files.
+        // Operations of the machine affect both kinds of files.
         const bool connections = operations_[0]->place != Place::subject || either(&Operation::connections);
-        auto* stage = new Stage({.files = !either(&Operation::closed),
-                                 .connections = connections,
-                                 .mapped = either(&Operation::mapped)},
-                                shared_->facts, hook);
-        Stall stall;
-        if (stall_ && !stall.begin()) {
-            std::snprintf(shared_->trouble.data(), shared_->trouble.size(), "no userfaultfd: %s",
+        auto* fixture = new Fixture({.files = !either(&Operation::closed),
+                                     .connections = connections,
+                                     .mapped = either(&Operation::mapped)},
+                                    shared_->facts, hook);
+        DelayedMemory memory;
+        if (access_ && !!memory.begin()) {
+            std::snprintf(shared_->error.data(), shared_->error.size(), "no userfaultfd: %s",
                           std::strerror(errno));
             _exit(8);
         }
         for (size_t which = 0; which < 2; which++)
             if (operations_.at(which) && operations_.at(which)->place == Place::subject)
-                std::thread([this, which, stage, &stall] { act(which, *stage, stall); }).detach();
+                std::thread([this, which, fixture, &memory] {
+                    run_operation(which, *fixture, memory);
+                }).detach();
         for (size_t which = 0; which < 2; which++)
             while (operations_.at(which) && operations_.at(which)->place == Place::subject &&
                    !__atomic_load_n(&shared_->thread.at(which), __ATOMIC_ACQUIRE))
                 std::this_thread::yield();
         signals_.ready.set();
-        if (stall_)
-            std::thread([this, &stall] {
-                stall.serve(*stall_, signals_.held.fd(), signals_.go_on.fd(), &shared_->stalls);
+        if (access_)
+            std::thread([this, &memory] {
+                memory.serve(*access_, signals_.held.fd(), signals_.go_on.fd(), &shared_->accesses);
             }).detach();
         signals_.finish.take();
         _exit(0);
     }
 
-    void act(size_t which, Stage& stage, Stall& stall) {
-        if (which == 0 && stall_)
-            stall.use_here();
+    void run_operation(size_t which, Fixture& fixture, DelayedMemory& memory) {
+        if (which == 0 && access_)
+            memory.use_here();
         __atomic_store_n(&shared_->thread.at(which), static_cast<pid_t>(syscall(SYS_gettid)),
                          __ATOMIC_RELEASE);
         signals_.go.at(which).take();
-        shared_->result.at(which) = operations_.at(which)->inside(stage);
+        shared_->result.at(which) = operations_.at(which)->inside(fixture);
         signals_.done.at(which).set();
         for (;;)
             pause();
@@ -356,7 +358,7 @@ private:
 
     Hook& hook_;
     std::array<const Operation*, 2> operations_;
-    std::optional<unsigned> stall_;
+    std::optional<unsigned> access_;
     Shared* shared_;
     Signals signals_;
     pid_t subject_ = -1;
@@ -372,7 +374,7 @@ int uses_of(const std::string& module) {
     return count;
 }
 
-// An open file of debugfs is a use of the module, so this must not keep it open.
+// An open file of debugfs holds a reference to the module, so this must not keep it open.
 std::vector<std::string> ids_left() {
     std::ifstream file("/sys/kernel/debug/t3_rdma_cm/ids");
     std::vector<std::string> ids;
@@ -383,7 +385,7 @@ std::vector<std::string> ids_left() {
     return ids;
 }
 
-// The ids that somebody still waits for, with what they went through.
+// The ids that are left, with their history.
 std::string ids_with_history() {
     std::ifstream file("/sys/kernel/debug/t3_rdma_cm/ids");
     std::string text, line;
@@ -392,7 +394,7 @@ std::string ids_with_history() {
     return text.empty() ? "\n    no id is left" : "\n   and" + text;
 }
 
-// Where the time goes, in one word per step.
+// The time spent in each step.
 class Times {
 public:
     template <typename Step> auto operator()(const char* name, Step step) {
@@ -426,7 +428,7 @@ private:
     int end() const;
     void alone(const Operation& operation);
     void show_passages(const Operation& operation, const std::vector<Passage>& passages);
-    void stall_alone(const Operation& operation);
+    void count_accesses(const Operation& operation);
     std::string try_pair(const Pair& pair);
     std::string left();
     bool report(const std::string& name, const std::string& what);
@@ -435,8 +437,8 @@ private:
     Hook hook_;
     KernelLog log_;
     Times times_;
-    std::map<std::string, int> uses_; // of each module by its like, not by programs
-    bool broken_ = false;             // only a new kernel helps
+    std::map<std::string, int> uses_; // of each module by other modules, not by programs
+    bool broken_ = false;             // the guest must be restarted
 };
 
 bool Explorer::report(const std::string& name, const std::string& what) {
@@ -447,7 +449,7 @@ bool Explorer::report(const std::string& name, const std::string& what) {
     return true;
 }
 
-// What should have gone with the subject, if it has not: waits for workers.
+// Objects that are left after the subject exited; waits for workers first.
 std::string Explorer::left() {
     static constexpr std::array<const char*, T3_RACES_KINDS> kinds = {
         "contexts", "PDs", "MRs", "MWs", "CQs", "QPs", "listeners", "requests", "connections"};
@@ -456,8 +458,8 @@ std::string Explorer::left() {
         std::string text;
         const t3_races_state state = hook_.state();
         for (size_t kind = 0; kind < T3_RACES_KINDS; kind++)
-            if (state.live[kind])
-                text += std::string(text.empty() ? "" : ", ") + std::to_string(state.live[kind]) + " " +
+            if (state.objects[kind])
+                text += std::string(text.empty() ? "" : ", ") + std::to_string(state.objects[kind]) + " " +
                         kinds.at(kind);
         for (const std::string& id : ids_left())
             text += (text.empty() ? "" : ", ") + id;
@@ -472,20 +474,20 @@ std::string Explorer::left() {
                     text += std::string(text.empty() ? "" : ", ") + std::to_string(count) + " " + name +
                             " in `rdma resource`";
         if (text.empty() || Clock::now() > deadline)
-            return text.empty() ? text : "left behind: " + text;
+            return text.empty() ? text : "left: " + text;
         std::this_thread::sleep_for(2ms);
     }
 }
 
-// The machine as it was, for the next: what is left once is left for ever, and the next pairs would be
-// blamed.
+// Restores the machine for the next pair. After a leak no other pair can run: it would be reported for them
+// too.
 void Explorer::settle(const std::string& name, bool changed) {
     if (!broken_) {
         if (changed)
             broken_ = report(name, times_("restore", [this] { return restore(hook_); }));
         broken_ |= report(name, times_("left", [this] { return left(); }));
     }
-    report(name, times_("log", [this] { return log_.complaints(); }));
+    report(name, times_("log", [this] { return log_.new_errors(); }));
 }
 
 void Explorer::show_passages(const Operation& operation, const std::vector<Passage>& passages) {
@@ -501,22 +503,22 @@ void Explorer::show_passages(const Operation& operation, const std::vector<Passa
         std::printf("full %s\n", operation.name.c_str());
 }
 
-// The points that an operation passes when nothing else happens, and its accesses to user memory.
+// The points that an operation passes when it runs alone, and the number of its accesses to user memory.
 void Explorer::alone(const Operation& operation) {
-    Duel duel(hook_, operation, nullptr, std::nullopt);
-    if (!duel.begin()) {
-        report(operation.name, "alone: " + duel.trouble());
+    PairRun run(hook_, operation, nullptr, std::nullopt);
+    if (!run.begin()) {
+        report(operation.name, "alone: " + run.error());
         return;
     }
     hook_.record();
-    duel.start(0);
-    const bool ended = duel.done_by(0, Clock::now() + hung_after);
-    // What it left to workers.
+    run.start(0);
+    const bool ended = run.done_by(0, Clock::now() + hung_after);
+    // For work that it queued.
     std::this_thread::sleep_for(30ms);
     const std::vector<Passage> passages = hook_.recording();
-    const int result = duel.result(0);
-    if (!ended || !duel.end(Clock::now() + hung_after)) {
-        report(operation.name, "alone: it does not end" + duel.stacks());
+    const int result = run.result(0);
+    if (!ended || !run.end(Clock::now() + hung_after)) {
+        report(operation.name, "alone: it does not end" + run.stacks());
         broken_ = true;
         return;
     }
@@ -525,79 +527,84 @@ void Explorer::alone(const Operation& operation) {
     if (result)
         std::printf("refused %s %s\n", operation.name.c_str(), std::strerror(result));
     if (operation.place == Place::subject && !operation.ends_subject && !broken_)
-        stall_alone(operation);
+        count_accesses(operation);
 }
 
-void Explorer::stall_alone(const Operation& operation) {
-    Duel duel(hook_, operation, nullptr, 0);
-    if (!duel.begin()) {
-        std::printf("unstalled %s %s\n", operation.name.c_str(), duel.trouble().c_str());
+void Explorer::count_accesses(const Operation& operation) {
+    PairRun run(hook_, operation, nullptr, 0);
+    if (!run.begin()) {
+        std::printf("not_delayed %s %s\n", operation.name.c_str(), run.error().c_str());
         return;
     }
-    duel.start(0);
-    const bool came = duel.done_by(0, Clock::now() + hung_after);
-    const uint32_t stalls = duel.stalls();
-    if (!came || !duel.end(Clock::now() + hung_after)) {
-        report(operation.name, "alone, with memory that comes late: it does not end" + duel.stacks());
+    run.start(0);
+
+    const bool ended = run.done_by(0, Clock::now() + hung_after);
+    const uint32_t accesses = run.accesses();
+
+    if (!ended || !run.end(Clock::now() + hung_after)) {
+        report(operation.name, "alone, with delayed memory: it does not end" + run.stacks());
         broken_ = true;
         return;
     }
     settle(operation.name, operation.changes);
-    for (unsigned nth = 1; nth <= std::min(stalls, most_of_memory); nth++)
-        std::printf("point %s %s %u sleeps\n", operation.name.c_str(), stall_point, nth);
-    if (stalls > most_of_memory)
-        std::printf("more %s %s %u\n", operation.name.c_str(), stall_point, stalls - most_of_memory);
+    for (unsigned nth = 1; nth <= std::min(accesses, most_of_memory); nth++)
+        std::printf("point %s %s %u sleeps\n", operation.name.c_str(), memory_point, nth);
+    if (accesses > most_of_memory)
+        std::printf("more %s %s %u\n", operation.name.c_str(), memory_point, accesses - most_of_memory);
 }
 
-// Why an operation did not come by the place where it was to be held.
+// Why an operation did not pass the point where it was to be held.
 std::string why_missed(bool over, int result) {
     if (!over)
-        return "missed: the first neither comes by nor returns within 10 s";
-    return result ? std::string("missed: the first is refused before it comes by: ") + std::strerror(result)
-                  : "missed: the first ends well on another way, which does not come by";
+        return "missed: the first neither passes the point nor returns within 10 s";
+    return result ? std::string("missed: the first fails before the point: ") + std::strerror(result)
+                  : "missed: the first succeeds without passing the point";
 }
 
 std::string Explorer::try_pair(const Pair& pair) {
-    const bool stall = pair.point == stall_point;
-    Duel duel(hook_, *pair.first, pair.second, stall ? std::optional(pair.nth) : std::nullopt);
-    if (!times_("stage", [&duel] { return duel.begin(); })) {
-        report(pair.name(), duel.trouble());
-        return duel.trouble();
+
+    const bool in_memory = pair.point == memory_point;
+    PairRun run(hook_, *pair.first, pair.second, in_memory ? std::optional(pair.nth) : std::nullopt);
+    if (!times_("fixture", [&run] { return run.begin(); })) {
+        report(pair.name(), run.error());
+        return run.error();
     }
-    if (!stall)
+    if (!in_memory)
         hook_.arm(pair.point, pair.nth);
     bool over = false;
     const int held = times_("first", [&] {
         int got = ETIMEDOUT;
         const auto deadline = Clock::now() + 10s;
-        duel.start(0);
+        run.start(0);
         while (got == ETIMEDOUT && !over && Clock::now() < deadline) {
-            over = duel.done(0, 0);
-            // What an operation leaves to a worker comes a moment after it.
-            got = stall ? (duel.held_in_memory(over ? 1 : 10) ? 0 : ETIMEDOUT) : hook_.wait(over ? 60 : 10);
+            over = run.done(0, 0);
+            // Work that it queued may pass the point shortly after it returns.
+            got =
+                in_memory ? (run.held_in_memory(over ? 1 : 10) ? 0 : ETIMEDOUT) : hook_.wait(over ? 60 : 10);
         }
         return got;
     });
     std::string outcome;
     if (held == 0) {
-        duel.start(1);
-        const bool ran = times_("second", [&duel] { return duel.second_ends_first(); });
+        run.start(1);
+        const bool ran = times_("second", [&run] { return run.second_ends_first(); });
         outcome = ran ? "ran" : "waits";
     } else if (held == EAGAIN) {
-        outcome = "missed: the first comes by with a spinlock held, or in an interrupt";
+        outcome = "missed: the first passes the point with a spinlock held, or in an interrupt";
     } else {
-        outcome = why_missed(over, duel.result(0));
+        outcome = why_missed(over, run.result(0));
     }
-    if (stall)
-        duel.give_memory();
+
+    if (in_memory)
+        run.provide_memory();
     else
         hook_.release();
     const bool ended = times_("end", [&] {
-        const auto patience = Clock::now() + hung_after;
-        return duel.done_by(0, patience) && (held != 0 || duel.done_by(1, patience)) && duel.end(patience);
+        const auto deadline = Clock::now() + hung_after;
+        return run.done_by(0, deadline) && (held != 0 || run.done_by(1, deadline)) && run.end(deadline);
     });
     if (!ended) {
-        report(pair.name(), "it does not end:" + duel.stacks() + ids_with_history());
+        report(pair.name(), "it does not end:" + run.stacks() + ids_with_history());
         broken_ = true;
     }
     return outcome;
@@ -630,7 +637,7 @@ int no_such(const std::string& name) {
 void Explorer::begin() {
     set_exclusive_namespaces();
     report("the beginning", restore(hook_));
-    log_.complaints();
+    log_.new_errors();
     for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
         uses_[module] = uses_of(module);
 }

@@ -35,8 +35,8 @@ public:
     }
     Request& add(uint16_t type, uint32_t value) { return add(type, &value, sizeof(value)); }
 
-    // Calls for the attributes of each answer; returns 0 or an errno.
-    int ask(const std::function<void(std::span<const uint8_t>)>& answer = {}) {
+    // Sends the request and calls reply() with the attributes of each reply; returns 0 or an errno.
+    int send_and_receive(const std::function<void(std::span<const uint8_t>)>& reply = {}) {
         const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
         if (fd < 0)
             return errno;
@@ -44,13 +44,13 @@ public:
         Bytes bytes(header_.nlmsg_len);
         std::memcpy(bytes.data(), &header_, sizeof(header_));
         std::memcpy(&bytes[NLMSG_HDRLEN], attributes_.data(), attributes_.size());
-        int ret = send(fd, bytes.data(), bytes.size(), 0) < 0 ? errno : receive(fd, answer);
+        int ret = send(fd, bytes.data(), bytes.size(), 0) < 0 ? errno : receive(fd, reply);
         close(fd);
         return ret;
     }
 
 private:
-    int receive(int fd, const std::function<void(std::span<const uint8_t>)>& answer) const {
+    int receive(int fd, const std::function<void(std::span<const uint8_t>)>& reply) const {
         Bytes buffer(65536);
         for (;;) {
             const ssize_t got = recv(fd, buffer.data(), buffer.size(), 0);
@@ -67,8 +67,8 @@ private:
                     std::memcpy(&error, &buffer[at + NLMSG_HDRLEN], sizeof(error));
                     return -error;
                 }
-                if (answer)
-                    answer({&buffer[at + NLMSG_HDRLEN], message.nlmsg_len - NLMSG_HDRLEN});
+                if (reply)
+                    reply({&buffer[at + NLMSG_HDRLEN], message.nlmsg_len - NLMSG_HDRLEN});
                 if (!(message.nlmsg_flags & NLM_F_MULTI) && !(header_.nlmsg_flags & NLM_F_ACK))
                     return 0;
                 at += NLMSG_ALIGN(message.nlmsg_len);
@@ -107,7 +107,7 @@ std::string text(std::span<const uint8_t> value) {
 
 std::optional<IbDevice> find_device(const std::string& prefix) {
     std::optional<IbDevice> found;
-    Request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP).ask([&](std::span<const uint8_t> attributes) {
+    Request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP).send_and_receive([&](std::span<const uint8_t> attributes) {
         IbDevice device{};
         each(attributes, [&](uint16_t type, std::span<const uint8_t> value) {
             if (type == RDMA_NLDEV_ATTR_DEV_INDEX)
@@ -125,28 +125,28 @@ int rename_device(uint32_t index, const std::string& name) {
     return Request(RDMA_NLDEV_CMD_SET, NLM_F_ACK)
         .add(RDMA_NLDEV_ATTR_DEV_INDEX, index)
         .add(RDMA_NLDEV_ATTR_DEV_NAME, name.c_str(), name.size() + 1)
-        .ask();
+        .send_and_receive();
 }
 
 int move_device(uint32_t index, int netns_fd) {
     return Request(RDMA_NLDEV_CMD_SET, NLM_F_ACK)
         .add(RDMA_NLDEV_ATTR_DEV_INDEX, index)
         .add(RDMA_NLDEV_NET_NS_FD, static_cast<uint32_t>(netns_fd))
-        .ask();
+        .send_and_receive();
 }
 
 int set_exclusive_namespaces() {
     const uint8_t shared = 0;
     return Request(RDMA_NLDEV_CMD_SYS_SET, NLM_F_ACK)
         .add(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, &shared, sizeof(shared))
-        .ask();
+        .send_and_receive();
 }
 
 std::map<std::string, uint64_t> resources(uint32_t index) {
     std::map<std::string, uint64_t> counts;
     Request(RDMA_NLDEV_CMD_RES_GET, 0)
         .add(RDMA_NLDEV_ATTR_DEV_INDEX, index)
-        .ask([&](std::span<const uint8_t> attributes) {
+        .send_and_receive([&](std::span<const uint8_t> attributes) {
             each(attributes, [&](uint16_t type, std::span<const uint8_t> table) {
                 if (type != RDMA_NLDEV_ATTR_RES_SUMMARY)
                     return;
@@ -167,7 +167,7 @@ std::map<std::string, uint64_t> resources(uint32_t index) {
 }
 
 int dump_resources(uint32_t index, int command) {
-    return Request(command, NLM_F_DUMP).add(RDMA_NLDEV_ATTR_DEV_INDEX, index).ask();
+    return Request(command, NLM_F_DUMP).add(RDMA_NLDEV_ATTR_DEV_INDEX, index).send_and_receive();
 }
 
 } // namespace races

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What an administrator asks ib_core by netlink, as `rdma` of iproute2 does.
+// Requests to ib_core by netlink, as `rdma` of iproute2 sends them.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct IbDevice {
     std::string name;
 };
 
-// Of this network namespace; the one whose name begins with `prefix`.
+// The device of this network namespace whose name begins with `prefix`.
 std::optional<IbDevice> find_device(const std::string& prefix);
 int rename_device(uint32_t index, const std::string& name);
 int move_device(uint32_t index, int netns_fd);
 int set_exclusive_namespaces();
-// How many of each kind there are: pd, cq, qp, cm_id, mr, ctx.
+// The number of objects of each kind: pd, cq, qp, cm_id, mr, ctx.
 std::map<std::string, uint64_t> resources(uint32_t index);
-// All entries of a kind, as `rdma resource show` wants them; 0 or an errno.
+// Dumps all entries of a kind as `rdma resource show` does; 0 or an errno.
 int dump_resources(uint32_t index, int command);
 
 } // namespace races

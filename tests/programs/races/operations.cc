@@ -48,35 +48,35 @@ int error_of(long result) {
     return result < 0 ? errno : 0;
 }
 
-// Each thread has its own memory for what it sends; it is never given back, so that a killed thread's stays.
+// Each thread has its own memory for its arguments. It is never freed: a killed thread may still use it.
 template <typename T, typename... Args> T& own(Args... args) {
     return *new T(args...);
 }
 
 // ---- verbs
 
-Operation verbs(std::string name, bool second, std::function<int(Stage&)> run) {
+Operation verbs(std::string name, bool second, std::function<int(Fixture&)> run) {
     return {.name = std::move(name), .place = Place::subject, .second = second, .inside = std::move(run)};
 }
 
-uv::Message message_for(Stage& stage, const uv::Command& command) {
-    return stage.world().message(command);
+uv::Message message_for(Fixture& fixture, const uv::Command& command) {
+    return fixture.world().message(command);
 }
 
-int fd_for(Stage& stage, bool fresh) {
-    return fresh ? stage.fresh : stage.world().fd();
+int fd_for(Fixture& fixture, bool fresh) {
+    return fresh ? fixture.fresh : fixture.world().fd();
 }
 
-// Where a handle stands in the request of a command that destroys.
-uv::Message about(Stage& stage, const char* name, size_t at, uint32_t handle) {
-    uv::Message message = stage.world().message(uv::command(name));
+// A command with another handle, which is at an offset of its request.
+uv::Message message_with_handle(Fixture& fixture, const char* name, size_t at, uint32_t handle) {
+    uv::Message message = fixture.world().message(uv::command(name));
     std::memcpy(&message.core[at], &handle, sizeof(handle));
     return message;
 }
 
-// What the next object that somebody makes will be called.
-uint32_t next_handle(Stage& stage) {
-    return static_cast<uint32_t>(stage.world().of(uv::Object::mw)) + 1;
+// The handle of the next object that is created.
+uint32_t next_handle(Fixture& fixture) {
+    return static_cast<uint32_t>(fixture.world().of(uv::Object::mw)) + 1;
 }
 
 void add_commands(Operations& list) {
@@ -86,30 +86,35 @@ void add_commands(Operations& list) {
         "modify_qp",   "destroy_qp", "post_send",  "req_notify_cq", "query_device_ex"};
     for (const uv::Command& command : uv::commands()) {
         const std::string name(command.name);
-        list.push_back(verbs("write." + name, seconds.contains(command.name), [&command](Stage& stage) {
-            return own<uv::Sender>(3).write(fd_for(stage, command.fresh), message_for(stage, command)).error;
+        list.push_back(verbs("write." + name, seconds.contains(command.name), [&command](Fixture& fixture) {
+            return own<uv::Sender>(3)
+                .write(fd_for(fixture, command.fresh), message_for(fixture, command))
+                .error;
         }));
         if (!command.fresh)
-            list.push_back(verbs("carry." + name, false, [&command](Stage& stage) {
-                return own<uv::Sender>(3).invoke_write(stage.world().fd(), message_for(stage, command)).error;
+            list.push_back(verbs("invoke_write." + name, false, [&command](Fixture& fixture) {
+                return own<uv::Sender>(3)
+                    .invoke_write(fixture.world().fd(), message_for(fixture, command))
+                    .error;
             }));
     }
     static const std::set<std::string_view> ioctl_seconds = {
         "info_handles", "destroy_qp", "destroy_cq", "destroy_mr", "create_cq", "alloc_async_event"};
     for (const uv::Method& method : uv::methods())
-        list.push_back(verbs(
-            "ioctl." + std::string(method.name), ioctl_seconds.contains(method.name),
-            [&method](Stage& stage) {
-                return own<uv::Sender>(3).ioctl(fd_for(stage, method.fresh), stage.world().call(method)).error;
-            }));
+        list.push_back(verbs("ioctl." + std::string(method.name), ioctl_seconds.contains(method.name),
+                             [&method](Fixture& fixture) {
+                                 return own<uv::Sender>(3)
+                                     .ioctl(fd_for(fixture, method.fresh), fixture.world().call(method))
+                                     .error;
+                             }));
 }
 
-int flush_qp(Stage& stage, uint32_t handle) {
-    uv::Message message = about(stage, "modify_qp", 64, handle);
+int flush_qp(Fixture& fixture, uint32_t handle) {
+    uv::Message message = message_with_handle(fixture, "modify_qp", 64, handle);
     const uint32_t state_only = 1;
     std::memcpy(&message.core[68], &state_only, sizeof(state_only));
     message.core[96] = 6; // ERR
-    return own<uv::Sender>(3).write(stage.world().fd(), message).error;
+    return own<uv::Sender>(3).write(fixture.world().fd(), message).error;
 }
 
 int read_event(int fd, size_t bytes) {
@@ -122,7 +127,7 @@ int read_event(int fd, size_t bytes) {
 }
 
 void add_files(Operations& list) {
-    // Guesses at the handle of an object that is being made.
+    // Commands with the handle of an object that is being created.
     struct Guess {
         const char *name, *command;
         size_t at;
@@ -132,15 +137,16 @@ void add_files(Operations& list) {
         {"guess.destroy_qp", "destroy_qp", 8}, {"guess.query_qp", "query_qp", 8},
         {"guess.dereg_mr", "dereg_mr", 0},     {"guess.dealloc_mw", "dealloc_mw", 0}};
     for (const Guess& guess : guesses)
-        list.push_back(verbs(guess.name, true, [&guess](Stage& stage) {
+        list.push_back(verbs(guess.name, true, [&guess](Fixture& fixture) {
             return own<uv::Sender>(3)
-                .write(stage.world().fd(), about(stage, guess.command, guess.at, next_handle(stage)))
+                .write(fixture.world().fd(),
+                       message_with_handle(fixture, guess.command, guess.at, next_handle(fixture)))
                 .error;
         }));
-    list.push_back(verbs("flush_qp", true, [](Stage& stage) {
-        return flush_qp(stage, static_cast<uint32_t>(stage.world().of(uv::Object::qp)));
+    list.push_back(verbs("flush_qp", true, [](Fixture& fixture) {
+        return flush_qp(fixture, static_cast<uint32_t>(fixture.world().of(uv::Object::qp)));
     }));
-    Operation opens = verbs("open", true, [](Stage&) {
+    Operation opens = verbs("open", true, [](Fixture&) {
         const int fd = open(verbs_path().c_str(), O_RDWR | O_CLOEXEC);
         const int error = error_of(fd);
         if (fd >= 0)
@@ -149,36 +155,37 @@ void add_files(Operations& list) {
     });
     opens.bare = true;
     list.push_back(opens);
-    list.push_back(verbs("close", true, [](Stage& stage) { return error_of(close(stage.world().fd())); }));
-    list.push_back(verbs("close_async", true, [](Stage& stage) {
-        return error_of(close(static_cast<int>(stage.world().of(uv::Object::async))));
+    list.push_back(
+        verbs("close", true, [](Fixture& fixture) { return error_of(close(fixture.world().fd())); }));
+    list.push_back(verbs("close_async", true, [](Fixture& fixture) {
+        return error_of(close(static_cast<int>(fixture.world().of(uv::Object::async))));
     }));
-    list.push_back(verbs("close_channel", true, [](Stage& stage) {
-        return error_of(close(static_cast<int>(stage.world().of(uv::Object::channel))));
+    list.push_back(verbs("close_channel", true, [](Fixture& fixture) {
+        return error_of(close(static_cast<int>(fixture.world().of(uv::Object::channel))));
     }));
-    list.push_back(verbs("read_async", true, [](Stage& stage) {
-        return read_event(static_cast<int>(stage.world().of(uv::Object::async)),
+    list.push_back(verbs("read_async", true, [](Fixture& fixture) {
+        return read_event(static_cast<int>(fixture.world().of(uv::Object::async)),
                           sizeof(ib_uverbs_async_event_desc));
     }));
-    list.push_back(verbs("read_channel", true, [](Stage& stage) {
-        return read_event(static_cast<int>(stage.world().of(uv::Object::channel)),
+    list.push_back(verbs("read_channel", true, [](Fixture& fixture) {
+        return read_event(static_cast<int>(fixture.world().of(uv::Object::channel)),
                           sizeof(ib_uverbs_comp_event_desc));
     }));
-    list.push_back(verbs("mmap", true, [](Stage& stage) {
-        void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, stage.world().fd(), 0);
+    list.push_back(verbs("mmap", true, [](Fixture& fixture) {
+        void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fixture.world().fd(), 0);
         return at == MAP_FAILED ? errno : 0;
     }));
-    Operation touch = verbs("touch", true, [](Stage& stage) {
-        *static_cast<volatile uint32_t*>(stage.mapping) = 1;
+    Operation touch = verbs("touch", true, [](Fixture& fixture) {
+        *static_cast<volatile uint32_t*>(fixture.mapping) = 1;
         return 0;
     });
     touch.mapped = true;
     list.push_back(touch);
     Operation unmap =
-        verbs("munmap", true, [](Stage& stage) { return error_of(munmap(stage.mapping, 4096)); });
+        verbs("munmap", true, [](Fixture& fixture) { return error_of(munmap(fixture.mapping, 4096)); });
     unmap.mapped = true;
     list.push_back(unmap);
-    Operation forks = verbs("fork", true, [](Stage&) {
+    Operation forks = verbs("fork", true, [](Fixture&) {
         const pid_t child = fork();
         if (child == 0)
             _exit(0);
@@ -186,12 +193,12 @@ void add_files(Operations& list) {
     });
     forks.mapped = true;
     list.push_back(forks);
-    Operation exits = verbs("exit", false, [](Stage&) -> int { _exit(0); });
+    Operation exits = verbs("exit", false, [](Fixture&) -> int { _exit(0); });
     exits.mapped = true;
     exits.ends_subject = true;
     exits.connections = true;
     list.push_back(exits);
-    Operation reads = verbs("sysfs", true, [](Stage&) {
+    Operation reads = verbs("sysfs", true, [](Fixture&) {
         int error = 0;
         for (const char* name : {"ibdev", "abi_version"}) {
             char text[64];
@@ -210,12 +217,12 @@ void add_files(Operations& list) {
 
 // ---- the connection manager
 
-Operation cm(std::string name, std::function<int(Stage&, CmDoor&)> run, bool second = true) {
+Operation cm(std::string name, std::function<int(Fixture&, CmClient&)> run, bool second = true) {
     return {.name = "cm." + name,
             .place = Place::subject,
             .connections = true,
             .second = second,
-            .inside = [run = std::move(run)](Stage& stage) { return run(stage, own<CmDoor>()); }};
+            .inside = [run = std::move(run)](Fixture& fixture) { return run(fixture, own<CmClient>()); }};
 }
 
 uint32_t qpn(const Facts& facts, Queue queue) {
@@ -223,73 +230,84 @@ uint32_t qpn(const Facts& facts, Queue queue) {
 }
 
 void add_cm(Operations& list) {
-    list.push_back(cm("create", [](Stage& s, CmDoor& door) { return door.create(s.cm, nullptr); }));
+    list.push_back(cm("create", [](Fixture& s, CmClient& client) { return client.create(s.cm, nullptr); }));
     for (size_t i = 0; i < static_cast<size_t>(Id::count); i++) {
         const auto which = static_cast<Id>(i);
-        list.push_back(cm(std::string("destroy_") + name_of(which),
-                          [which](Stage& s, CmDoor& door) { return door.destroy(s.cm, s.id(which)); }));
+        list.push_back(cm(std::string("destroy_") + name_of(which), [which](Fixture& s, CmClient& client) {
+            return client.destroy(s.cm, s.id(which));
+        }));
     }
     list.push_back(
-        cm("bind", [](Stage& s, CmDoor& door) { return door.bind(s.cm, s.id(Id::idle), here, 0); }));
-    list.push_back(cm("bind_sockaddr", [](Stage& s, CmDoor& door) {
-        return door.bind_sockaddr(s.cm, s.id(Id::idle), here, 0);
+        cm("bind", [](Fixture& s, CmClient& client) { return client.bind(s.cm, s.id(Id::idle), here, 0); }));
+    list.push_back(cm("bind_sockaddr", [](Fixture& s, CmClient& client) {
+        return client.bind_sockaddr(s.cm, s.id(Id::idle), here, 0);
     }));
-    list.push_back(cm("resolve_sockaddr", [](Stage& s, CmDoor& door) {
-        return door.resolve_sockaddr(s.cm, s.id(Id::bound), here, 1000);
+    list.push_back(cm("resolve_sockaddr", [](Fixture& s, CmClient& client) {
+        return client.resolve_sockaddr(s.cm, s.id(Id::bound), here, 1000);
     }));
-    list.push_back(cm(
-        "resolve", [](Stage& s, CmDoor& door) { return door.resolve(s.cm, s.id(Id::bound), here, 1000); }));
-    list.push_back(cm("resolve_unbound",
-                      [](Stage& s, CmDoor& door) { return door.resolve(s.cm, s.id(Id::idle), here, 1000); }));
-    list.push_back(cm("resolve_nobody", [](Stage& s, CmDoor& door) {
-        return door.resolve(s.cm, s.id(Id::bound), nobody, 20);
+    list.push_back(cm("resolve", [](Fixture& s, CmClient& client) {
+        return client.resolve(s.cm, s.id(Id::bound), here, 1000);
     }));
-    list.push_back(cm("route", [](Stage& s, CmDoor& door) { return door.route(s.cm, s.id(Id::resolved)); }));
-    list.push_back(cm("connect", [](Stage& s, CmDoor& door) {
-        return door.connect(s.cm, s.id(Id::routed), qpn(s.facts(), Queue::routed));
+    list.push_back(cm("resolve_unbound", [](Fixture& s, CmClient& client) {
+        return client.resolve(s.cm, s.id(Id::idle), here, 1000);
     }));
-    list.push_back(cm("listen", [](Stage& s, CmDoor& door) { return door.listen(s.cm, s.id(Id::bound)); }));
-    list.push_back(
-        cm("listen_wildcard", [](Stage& s, CmDoor& door) { return door.listen(s.cm, s.id(Id::idle)); }));
-    list.push_back(cm("accept", [](Stage& s, CmDoor& door) {
-        return door.accept(s.cm, s.id(Id::requested), qpn(s.facts(), Queue::requested));
+    list.push_back(cm("resolve_unused", [](Fixture& s, CmClient& client) {
+        return client.resolve(s.cm, s.id(Id::bound), unused_address, 20);
     }));
     list.push_back(
-        cm("reject", [](Stage& s, CmDoor& door) { return door.reject(s.cm, s.id(Id::requested)); }));
+        cm("route", [](Fixture& s, CmClient& client) { return client.route(s.cm, s.id(Id::resolved)); }));
+    list.push_back(cm("connect", [](Fixture& s, CmClient& client) {
+        return client.connect(s.cm, s.id(Id::routed), qpn(s.facts(), Queue::routed));
+    }));
+    list.push_back(
+        cm("listen", [](Fixture& s, CmClient& client) { return client.listen(s.cm, s.id(Id::bound)); }));
+    list.push_back(cm("listen_wildcard",
+                      [](Fixture& s, CmClient& client) { return client.listen(s.cm, s.id(Id::idle)); }));
+    list.push_back(cm("accept", [](Fixture& s, CmClient& client) {
+        return client.accept(s.cm, s.id(Id::requested), qpn(s.facts(), Queue::requested));
+    }));
+    list.push_back(
+        cm("reject", [](Fixture& s, CmClient& client) { return client.reject(s.cm, s.id(Id::requested)); }));
     for (const Id which : {Id::connected, Id::connecting, Id::accepting})
-        list.push_back(cm(std::string("disconnect_") + name_of(which),
-                          [which](Stage& s, CmDoor& door) { return door.disconnect(s.cm, s.id(which)); }));
-    list.push_back(
-        cm("attributes", [](Stage& s, CmDoor& door) { return door.attributes(s.cm, s.id(Id::routed), 1); }));
-    list.push_back(cm("query_route",
-                      [](Stage& s, CmDoor& door) { return door.query_route(s.cm, s.id(Id::connected)); }));
+        list.push_back(cm(std::string("disconnect_") + name_of(which), [which](Fixture& s, CmClient& client) {
+            return client.disconnect(s.cm, s.id(which));
+        }));
+    list.push_back(cm("attributes", [](Fixture& s, CmClient& client) {
+        return client.attributes(s.cm, s.id(Id::routed), 1);
+    }));
+    list.push_back(cm("query_route", [](Fixture& s, CmClient& client) {
+        return client.query_route(s.cm, s.id(Id::connected));
+    }));
     for (const uint32_t option : {0U, 1U, 2U})
         list.push_back(cm(
             "query_" + std::to_string(option),
-            [option](Stage& s, CmDoor& door) { return door.query(s.cm, s.id(Id::routed), option); },
+            [option](Fixture& s, CmClient& client) { return client.query(s.cm, s.id(Id::routed), option); },
             option == 0));
-    list.push_back(cm("option", [](Stage& s, CmDoor& door) { return door.option(s.cm, s.id(Id::idle)); }));
     list.push_back(
-        cm("notify", [](Stage& s, CmDoor& door) { return door.notify(s.cm, s.id(Id::connected)); }));
-    // Refused on an iWARP device, after the id was found.
+        cm("option", [](Fixture& s, CmClient& client) { return client.option(s.cm, s.id(Id::idle)); }));
+    list.push_back(
+        cm("notify", [](Fixture& s, CmClient& client) { return client.notify(s.cm, s.id(Id::connected)); }));
+    // Refused on an iWARP device after the id is looked up.
     list.push_back(cm(
-        "join_ip", [](Stage& s, CmDoor& door) { return door.join_ip(s.cm, s.id(Id::resolved)); }, false));
+        "join_ip", [](Fixture& s, CmClient& client) { return client.join_ip(s.cm, s.id(Id::resolved)); },
+        false));
     list.push_back(cm(
-        "join", [](Stage& s, CmDoor& door) { return door.join(s.cm, s.id(Id::resolved)); }, false));
+        "join", [](Fixture& s, CmClient& client) { return client.join(s.cm, s.id(Id::resolved)); }, false));
     list.push_back(cm(
-        "leave", [](Stage& s, CmDoor& door) { return door.leave(s.cm, s.id(Id::resolved)); }, false));
-    list.push_back(cm("get_event", [](Stage& s, CmDoor& door) {
+        "leave", [](Fixture& s, CmClient& client) { return client.leave(s.cm, s.id(Id::resolved)); }, false));
+    list.push_back(cm("get_event", [](Fixture& s, CmClient& client) {
         pollfd ready{s.cm, POLLIN, 0};
-        return poll(&ready, 1, 0) < 1 ? EAGAIN : door.event(s.cm, nullptr, nullptr);
+        return poll(&ready, 1, 0) < 1 ? EAGAIN : client.event(s.cm, nullptr, nullptr);
     }));
     for (const Id which : {Id::connected, Id::listener, Id::wildcard, Id::requested})
-        list.push_back(cm(std::string("migrate_") + name_of(which), [which](Stage& s, CmDoor& door) {
-            return door.migrate(s.other_cm, s.id(which), s.cm);
+        list.push_back(cm(std::string("migrate_") + name_of(which), [which](Fixture& s, CmClient& client) {
+            return client.migrate(s.other_cm, s.id(which), s.cm);
         }));
-    list.push_back(cm("write_event",
-                      [](Stage& s, CmDoor& door) { return door.write_event(s.cm, s.id(Id::connected)); }));
-    list.push_back(cm("close", [](Stage& s, CmDoor&) { return error_of(close(s.cm)); }));
-    list.push_back(cm("close_other", [](Stage& s, CmDoor&) { return error_of(close(s.other_cm)); }));
+    list.push_back(cm("write_event", [](Fixture& s, CmClient& client) {
+        return client.write_event(s.cm, s.id(Id::connected));
+    }));
+    list.push_back(cm("close", [](Fixture& s, CmClient&) { return error_of(close(s.cm)); }));
+    list.push_back(cm("close_other", [](Fixture& s, CmClient&) { return error_of(close(s.other_cm)); }));
     // The QPs below the connections.
     struct Below {
         const char* name;
@@ -301,43 +319,43 @@ void add_cm(Operations& list) {
                                        {"requested", Queue::requested},
                                        {"accepting", Queue::accepting}};
     for (const Below& below : queues) {
-        list.push_back(cm(std::string("destroy_qp_") + below.name, [&below](Stage& s, CmDoor&) {
+        list.push_back(cm(std::string("destroy_qp_") + below.name, [&below](Fixture& s, CmClient&) {
             return own<uv::Sender>(3)
-                .write(s.world().fd(), about(s, "destroy_qp", 8, s.queue(below.queue)))
+                .write(s.world().fd(), message_with_handle(s, "destroy_qp", 8, s.queue(below.queue)))
                 .error;
         }));
         list.push_back(cm(std::string("flush_qp_") + below.name,
-                          [&below](Stage& s, CmDoor&) { return flush_qp(s, s.queue(below.queue)); }));
+                          [&below](Fixture& s, CmClient&) { return flush_qp(s, s.queue(below.queue)); }));
     }
 }
 
-// ---- what the provider says
+// ---- events of the provider
 
-Operation say(std::string name, bool connections, t3_races_word word,
-              std::function<uint32_t(const Facts&)> which, int status = 0) {
-    return {.name = "say." + name,
+Operation event(std::string name, bool connections, t3_races_event_type type,
+                std::function<uint32_t(const Facts&)> which, int status = 0) {
+    return {.name = "event." + name,
             .place = Place::outside,
             .connections = connections,
             .second = true,
-            .outside = [=](const Outside& at) { return at.hook.say(word, which(at.facts), status); }};
+            .outside = [=](const Outside& at) { return at.hook.report(type, which(at.facts), status); }};
 }
 
-void add_words(Operations& list) {
+void add_events(Operations& list) {
     const auto world = [](const Facts& facts) { return facts.world_qpn; };
-    list.push_back(say("qp_event", false, T3_RACES_SAY_QP_EVENT, world));
-    list.push_back(say("cq_event", false, T3_RACES_SAY_CQ_EVENT, world));
-    list.push_back(say("completion", false, T3_RACES_SAY_COMPLETION, world));
-    list.push_back(say("device_fatal", false, T3_RACES_SAY_DEVICE_FATAL, world));
+    list.push_back(event("qp_event", false, T3_RACES_EV_QP_EVENT, world));
+    list.push_back(event("cq_event", false, T3_RACES_EV_CQ_EVENT, world));
+    list.push_back(event("completion", false, T3_RACES_EV_COMPLETION, world));
+    list.push_back(event("device_fatal", false, T3_RACES_EV_DEVICE_FATAL, world));
     const auto of = [](Queue queue) { return [queue](const Facts& facts) { return qpn(facts, queue); }; };
-    list.push_back(say("request", true, T3_RACES_SAY_REQUEST, [](const Facts&) { return listener_port; }));
+    list.push_back(event("request", true, T3_RACES_EV_REQUEST, [](const Facts&) { return listener_port; }));
     list.push_back(
-        say("request_wildcard", true, T3_RACES_SAY_REQUEST, [](const Facts&) { return wildcard_port; }));
-    list.push_back(say("reply", true, T3_RACES_SAY_REPLY, of(Queue::connecting)));
-    list.push_back(say("refused", true, T3_RACES_SAY_REPLY, of(Queue::connecting), -ECONNREFUSED));
-    list.push_back(say("established", true, T3_RACES_SAY_ESTABLISHED, of(Queue::accepting)));
-    list.push_back(say("not_established", true, T3_RACES_SAY_CLOSE, of(Queue::accepting), -ECONNRESET));
-    list.push_back(say("peer_close", true, T3_RACES_SAY_PEER_CLOSE, of(Queue::connected)));
-    list.push_back(say("close", true, T3_RACES_SAY_CLOSE, of(Queue::connected)));
+        event("request_wildcard", true, T3_RACES_EV_REQUEST, [](const Facts&) { return wildcard_port; }));
+    list.push_back(event("reply", true, T3_RACES_EV_REPLY, of(Queue::connecting)));
+    list.push_back(event("refused", true, T3_RACES_EV_REPLY, of(Queue::connecting), -ECONNREFUSED));
+    list.push_back(event("established", true, T3_RACES_EV_ESTABLISHED, of(Queue::accepting)));
+    list.push_back(event("not_established", true, T3_RACES_EV_CLOSE, of(Queue::accepting), -ECONNRESET));
+    list.push_back(event("peer_close", true, T3_RACES_EV_PEER_CLOSE, of(Queue::connected)));
+    list.push_back(event("close", true, T3_RACES_EV_CLOSE, of(Queue::connected)));
 }
 
 // ---- the machine
@@ -367,13 +385,13 @@ int unload(const std::string& module) {
     return error_of(syscall(SYS_delete_module, module.c_str(), O_NONBLOCK));
 }
 
-int rename_it() {
+int toggle_name() {
     const auto device = find_device("race");
     return device ? rename_device(device->index, device->name == device_name ? other_name : device_name)
                   : ENODEV;
 }
 
-// Another network namespace, kept by a bind mount, so that nothing has to stay in it.
+// Another network namespace. A bind mount keeps it, so that no process has to.
 int other_netns() {
     static const int fd = [] {
         const pid_t child = fork();
@@ -395,7 +413,7 @@ int move_away() {
 
 int move_back() {
     int error = ENODEV;
-    // Of this thread alone, which ends.
+    // setns() affects only this thread, which ends.
     std::thread([&error] {
         const int home = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
         if (setns(other_netns(), CLONE_NEWNET) == 0)
@@ -411,21 +429,21 @@ Operation machine(std::string name, std::function<int(const Outside&)> run, bool
             .place = Place::outside,
             .second = true,
             .outside = std::move(run),
-            .patient = changes,
+            .slow = changes,
             .changes = changes};
 }
 
-// A connection that its peer has not answered keeps its id, and so the device, until the provider gives it
-// up. A real one has a timer; this one gives up a moment after the device began to go.
-int device_goes(const Outside& at, const std::function<int()>& go) {
-    std::jthread timer([&at](const std::stop_token& gone) {
-        while (!gone.stop_requested()) {
+// A connection without a reply holds its id, and so the device, until the provider gives it up. A real
+// provider has a timer; this one gives up every 50 ms while the device is removed.
+int remove_device(const Outside& at, const std::function<int()>& remove) {
+    std::jthread timer([&at](const std::stop_token& stop) {
+        while (!!stop.stop_requested()) {
             std::this_thread::sleep_for(50ms);
             for (const uint32_t qpn : at.facts.qpn)
-                at.hook.say(T3_RACES_SAY_TIMEOUT, qpn);
+                at.hook.report(T3_RACES_EV_TIMEOUT, qpn);
         }
     });
-    return go();
+    return remove();
 }
 
 int dump(int command) {
@@ -440,19 +458,19 @@ void add_machine(Operations& list) {
                     .mapped = true,
                     .outside = [](const Outside& at) { return error_of(kill(at.subject, SIGKILL)); }});
     list.push_back(machine(
-        "unplug", [](const Outside& at) { return device_goes(at, [&at] { return at.hook.unplug(); }); },
+        "unplug", [](const Outside& at) { return remove_device(at, [&at] { return at.hook.unplug(); }); },
         true));
     list.push_back(machine(
         "replug",
         [](const Outside& at) {
-            const int error = device_goes(at, [&at] { return at.hook.unplug(); });
+            const int error = remove_device(at, [&at] { return at.hook.unplug(); });
             return error ? error : at.hook.plug();
         },
         true));
     list.push_back(machine(
-        "rename", [](const Outside&) { return rename_it(); }, true));
+        "rename", [](const Outside&) { return toggle_name(); }, true));
     list.push_back(machine(
-        "move_netns", [](const Outside& at) { return device_goes(at, move_away); }, true));
+        "move_netns", [](const Outside& at) { return remove_device(at, move_away); }, true));
     list.push_back(machine(
         "link_down", [](const Outside&) { return link(false); }, true));
     list.push_back(machine("dump_qp", [](const Outside&) { return dump(RDMA_NLDEV_CMD_RES_QP_GET); }));
@@ -485,9 +503,9 @@ const std::vector<Operation>& operations() {
         add_commands(list);
         add_files(list);
         add_cm(list);
-        add_words(list);
+        add_events(list);
         add_machine(list);
-        // A pair's name is one word.
+        // Names of pairs contain no spaces.
         for (Operation& operation : list)
             std::ranges::replace(operation.name, ' ', '_');
         return list;
@@ -499,7 +517,7 @@ std::string restore(Hook& hook) {
     for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
         if (!std::filesystem::exists(std::string("/sys/module/") + module))
             if (const int error = load(module))
-                return std::string(module) + " cannot be loaded again: " + std::strerror(error);
+                return std::string(module) + " cannot be loaded again:  " + std::strerror(error);
     if (!hook.state().plugged) {
         if (const int error = hook.plug())
             return std::string("the device cannot be plugged in again: ") + std::strerror(error);
@@ -508,7 +526,7 @@ std::string restore(Hook& hook) {
             return std::string("the device cannot come back from its namespace: ") + std::strerror(error);
     }
     if (const auto device = find_device("race"); device && device->name != device_name)
-        if (const int error = rename_it())
+        if (const int error = toggle_name())
             return std::string("the device cannot have its name back: ") + std::strerror(error);
     if (const int error = link(true))
         return std::string("the link cannot come up again: ") + std::strerror(error);

@@ -2,7 +2,7 @@
 // The operations that race with each other.
 #pragma once
 
-#include "stage.hh"
+#include "fixture.hh"
 
 #include <functional>
 #include <string>
@@ -13,22 +13,22 @@ namespace races {
 enum class Place {
     subject, // a thread of the process that has the files open
     outside, // a thread of another process
-    ends,    // outside, and the subject is gone when it returns
+    ends,    // outside; the subject has exited when it returns
 };
 
 struct Operation {
     std::string name;
     Place place;
-    bool connections = false;                               // is about the connection manager
-    bool second = false;                                    // is second at each place of every first
+    bool connections = false;                               // uses the connection manager
+    bool second = false;                                    // is the second at each place of every first
     bool mapped = false;                                    // needs a mapping of the device
-    std::function<int(Stage&)> inside = {};                 // for Place::subject; 0 or an errno
+    std::function<int(Fixture&)> inside = {};               // for Place::subject; 0 or an errno
     std::function<int(const struct Outside&)> outside = {}; // for the others
-    bool patient = false;      // may sleep for reasons of its own, such as a grace period of RCU
-    bool ends_subject = false; // the process does not come back from it
-    bool closed = false;       // needs that no file of the modules is open
+    bool slow = false;         // may sleep without waiting for the first, such as for an RCU grace period
+    bool ends_subject = false; // the process exits in it
+    bool closed = false;       // needs all files of the modules closed
     bool bare = false;         // a thread of the subject, which needs none of its files
-    bool changes = false;      // something that restore() brings back
+    bool changes = false;      // changes a state that restore() restores
 };
 
 struct Outside {
@@ -37,13 +37,13 @@ struct Outside {
     int subject; // its process id
 };
 
-// All of them, in an order that never changes.
+// All operations, always in the same order.
 const std::vector<Operation>& operations();
 
-// Brings back what operations have taken away or changed; returns what could not be, or nothing.
+// Restores what operations have removed or changed; returns the failure, or an empty string.
 std::string restore(Hook& hook);
 
-// The folder with the modules, for those that take them out and put them back.
+// The folder of the modules, for operations that unload and load them.
 extern std::string modules_folder;
 
 } // namespace races

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Uses a device through two dispatchers at once, without libibverbs, which would choose one: both.py DEVICE CLASS...
 
-Prints for each class, as JSON, what QUERY_DEVICE answered there, and how many PDs the device has while each has made one.
+Prints for each class, as JSON, the response to QUERY_DEVICE, and the number of PDs of the device while each class has created one.
 """
 
 import ctypes
@@ -17,13 +17,13 @@ GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3
 QUERY_DEVICE_LENGTH = 176
 
 
-def ask(fd, command, length):
-    """A command of the write() ABI that has nothing to say but where its answer goes."""
-    answer = ctypes.create_string_buffer(length)
-    request = struct.pack("<IHHQ", command, 4, length // 4, ctypes.addressof(answer))
+def send(fd, command, length):
+    """Sends a command of the write() ABI whose only field is the address of its response; returns the response."""
+    response = ctypes.create_string_buffer(length)
+    request = struct.pack("<IHHQ", command, 4, length // 4, ctypes.addressof(response))
     if os.write(fd, request) != len(request):
-        raise OSError(f"command {command} was taken in part")
-    return answer.raw
+        raise OSError(f"command {command} was written in part")
+    return response.raw
 
 
 def node(name, device):
@@ -36,10 +36,10 @@ def node(name, device):
 
 device, *classes = sys.argv[1:]
 opened = {name: os.open(node(name, device), os.O_RDWR) for name in classes}
-said = {}
+responses = {}
 for name, fd in opened.items():
-    ask(fd, GET_CONTEXT, 64)
-    ask(fd, ALLOC_PD, 64)
-    said[name] = ask(fd, QUERY_DEVICE, QUERY_DEVICE_LENGTH).hex()
+    send(fd, GET_CONTEXT, 64)
+    send(fd, ALLOC_PD, 64)
+    responses[name] = send(fd, QUERY_DEVICE, QUERY_DEVICE_LENGTH).hex()
 shown = subprocess.run(["rdma", "resource", "show", "pd"], capture_output=True, text=True, check=True).stdout
-print(json.dumps({"said": said, "pds": sum(f"pid {os.getpid()} " in line for line in shown.splitlines() if f"dev {device} " in line)}))
+print(json.dumps({"responses": responses, "pds": sum(f"pid {os.getpid()} " in line for line in shown.splitlines() if f"dev {device} " in line)}))

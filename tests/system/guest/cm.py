@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""One end of an RDMA connection, for tests that stock programs cannot be made to do: private data of any length, rejects,
-hesitation. Speaks librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
+"""One end of an RDMA connection, for tests that stock programs cannot run: private data of any length, rejects, delays.
+Uses librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
 
     cm.py listen ADDRESS PORT [--reject] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
     cm.py connect ADDRESS PORT [--data N] [--depths IRD,ORD] [--hold SECONDS]
@@ -44,14 +44,14 @@ class QpInitAttr(ctypes.Structure):
                 ("qp_type", ctypes.c_int), ("sq_sig_all", ctypes.c_int), ("more", ctypes.c_uint8 * 64)]
 
 
-def say(**what):
+def report(**what):
     print(json.dumps(what), flush=True)
 
 
 def call(name, *args):
     if getattr(rdma, name)(*args) == 0:
         return
-    say(call=name, errno=ctypes.get_errno(), error=os.strerror(ctypes.get_errno()))
+    report(call=name, errno=ctypes.get_errno(), error=os.strerror(ctypes.get_errno()))
     sys.exit(1)
 
 
@@ -60,7 +60,7 @@ def sockaddr(address, port):
 
 
 def pattern(length):
-    """Private data that tells when a byte is out of its place."""
+    """Private data in which a byte at a wrong offset is detected."""
     return bytes(7 * i % 251 for i in range(length))
 
 
@@ -98,16 +98,16 @@ class Channel:
         name = EVENTS[event.event]
         length = event.conn.private_data_len if event.conn.private_data else 0
         data = ctypes.string_at(event.conn.private_data, length) if length else b""
-        say(event=name, status=event.status, length=length, intact=data == pattern(length),
+        report(event=name, status=event.status, length=length, intact=data == pattern(length),
             responder_resources=event.conn.responder_resources, initiator_depth=event.conn.initiator_depth)
         cm_id = ctypes.c_void_p(event.id)
         call("rdma_ack_cm_event", pointer)
         return name, cm_id
 
-    def until(self, *wanted):
+    def until(self, *names):
         while True:
             name, cm_id = self.event()
-            if name in wanted:
+            if name in names:
                 return cm_id
             if name in ("REJECTED", "UNREACHABLE", "CONNECT_ERROR", "ADDR_ERROR", "ROUTE_ERROR", "DISCONNECTED"):
                 sys.exit(2)
@@ -118,7 +118,7 @@ def listen(options):
     listener = channel.create_id()
     call("rdma_bind_addr", listener, sockaddr(options.address, options.port))
     call("rdma_listen", listener, options.backlog)
-    say(listening=True)
+    report(listening=True)
     left = options.count
     while left:
         name, cm_id = channel.event()
@@ -140,7 +140,7 @@ def listen(options):
             call("rdma_destroy_id", cm_id)
             left -= 1
     call("rdma_destroy_id", listener)
-    say(destroyed=True)
+    report(destroyed=True)
 
 
 def connect(options):
@@ -173,7 +173,7 @@ def main():
         if name == "listen":
             command.add_argument("--reject", action="store_true")
             command.add_argument("--count", type=int, default=1, help="connections to serve")
-            command.add_argument("--wait", type=float, default=0, help="seconds to think before the answer")
+            command.add_argument("--wait", type=float, default=0, help="seconds between a request and the reply to it")
             command.add_argument("--backlog", type=int, default=8)
         else:
             command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")

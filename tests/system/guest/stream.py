@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""A plain TCP peer of an iWARP endpoint, for what no iWARP peer would do.
+"""A TCP peer of an iWARP endpoint that sends any bytes.
 
-    stream.py connect ADDRESS PORT HEX [--pause SECONDS | --answer BYTES] [--then HEX]
-    stream.py listen ADDRESS PORT [HEX] [--connections N] [--turn-away {reset,close}] [--hold]
+    stream.py connect ADDRESS PORT HEX [--pause SECONDS | --reply BYTES] [--then HEX]
+    stream.py listen ADDRESS PORT [HEX] [--connections N] [--refuse-first {reset,close}] [--hold]
 
-connect sends, perhaps in two parts, the second after a while or as soon as so many bytes of an answer are there. listen takes connections one after the other; of each it reads the MPA request, answers with
-the bytes and goes away. Both print for each connection what came and how it ended:
+connect sends the bytes, and then further ones after a pause or when so many bytes of a reply have come. listen accepts connections one
+after the other, reads the MPA request of each, replies with the bytes and closes it. Both print what each connection received and how it ended:
     {"end": "eof" | "reset" | "refused" | "timeout", "received": hex, "after": seconds}
 """
 
@@ -21,7 +21,7 @@ MPA_HEADER = 20
 
 
 def read_to_the_end(connection):
-    """The rest of the stream, and how it ended."""
+    """The remaining stream, and how it ended."""
     received = b""
     try:
         while piece := connection.recv(4096):
@@ -46,12 +46,13 @@ def connect(options):
         return
     with connection:
         connection.sendall(options.hex)
-        answer = connection.recv(options.answer, socket.MSG_WAITALL) if options.answer else b""
+
+        reply = connection.recv(options.reply, socket.MSG_WAITALL) if options.reply else b""
         if options.then:
             time.sleep(options.pause)
             connection.sendall(options.then)
-        rest, end = read_to_the_end(connection)
-        report(started, answer + rest, end)
+        remaining, end = read_to_the_end(connection)
+        report(started, reply + remaining, end)
 
 
 def read_request(connection):
@@ -73,10 +74,10 @@ def listen(options):
                 connection.settimeout(options.patience)
                 started = time.monotonic()
                 request = read_request(connection)
-                if options.turn_away and not number:
-                    if options.turn_away == "reset":
+                if options.refuse_first and not number:
+                    if options.refuse_first == "reset":
                         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    report(started, request, "turned away")
+                    report(started, request, "refused by test")
                     continue
                 connection.sendall(options.hex)
                 if options.hold:
@@ -97,11 +98,11 @@ for name, function in (("connect", connect), ("listen", listen)):
     command.set_defaults(function=function)
     if name == "connect":
         command.add_argument("--pause", type=float, default=0)
-        command.add_argument("--answer", type=int, default=0)
+        command.add_argument("--reply", type=int, default=0)
         command.add_argument("--then", type=bytes.fromhex, default=b"")
     else:
         command.add_argument("--connections", type=int, default=1)
-        command.add_argument("--turn-away", choices=("reset", "close"), help="the first connection, without an answer")
+        command.add_argument("--refuse-first", choices=("reset", "close"), help="how to end the first connection, without a reply")
         command.add_argument("--hold", action="store_true", help="read on until the peer ends the connection")
 arguments = parser.parse_args()
 arguments.function(arguments)

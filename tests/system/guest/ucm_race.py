@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Threads that send commands about the same ids to /dev/infiniband/rdma_cm at the same time, by chance. (Not processes: the file belongs to
-the credentials of whoever opened it.)
+"""Threads that send random commands on the same ids to /dev/infiniband/rdma_cm concurrently. (Not processes: write() requires the
+credentials of the opener.)
 
-    ucm_race.py ADDRESS PEER SECONDS      prints how many commands of each kind were taken, and how many were refused
+    ucm_race.py ADDRESS PEER SECONDS      prints how many commands of each kind were accepted, and how many were refused
 """
 
 import collections
@@ -33,14 +33,14 @@ def commands(number, address, peer):
 
 
 def run(fd, numbers, address, peer, end, seed):
-    """Numbers are given out again when their id is gone, so all threads go on meeting at the same ones."""
-    chance, taken = random.Random(seed), collections.Counter()
+    """Numbers of destroyed ids are reused, so all threads keep using the same ones."""
+    rng, accepted = random.Random(seed), collections.Counter()
     while time.monotonic() < end:
-        known = list(commands(chance.choice(numbers), address, peer))
-        # The way to a connection is long: go along it more often than away from it.
-        name, payload, out = chance.choice(known + [one for one in known if one[0] in ("RESOLVE_ADDR", "RESOLVE_ROUTE")])
-        taken[name if ucm.send(fd, name, payload, out) == 0 else "refused"] += 1
-    return taken
+        possible = list(commands(rng.choice(numbers), address, peer))
+        # A connection needs several commands in order, so those are chosen more often.
+        name, payload, out = rng.choice(possible + [one for one in possible if one[0] in ("RESOLVE_ADDR", "RESOLVE_ROUTE")])
+        accepted[name if ucm.send(fd, name, payload, out) == 0 else "refused"] += 1
+    return accepted
 
 
 def main():

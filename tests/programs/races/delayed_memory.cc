@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "stall.hh"
+#include "delayed_memory.hh"
 
 #include "../uverbs/memory.hh"
 
@@ -35,7 +35,7 @@ uint64_t move(uint64_t at, size_t) {
 
 } // namespace
 
-bool Stall::begin() {
+bool DelayedMemory::begin() {
     fd_ = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
     uffdio_api api{};
     api.api = UFFD_API;
@@ -50,11 +50,11 @@ bool Stall::begin() {
     return pages != MAP_FAILED && ioctl(fd_, UFFDIO_REGISTER, &wanted) == 0;
 }
 
-void Stall::use_here() {
+void DelayedMemory::use_here() {
     uv::Slot::moved = move;
 }
 
-void Stall::serve(unsigned nth, int held, int go_on, uint32_t* count) {
+void DelayedMemory::serve(unsigned nth, int held, int go_on, uint32_t* count) {
     for (;;) {
         pollfd ready{fd_, POLLIN, 0};
         uffd_msg message;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What a pair of operations acts upon: an open verbs device with an object of each kind and, for those that
-// are about connections, an open connection manager with an id in each state. It lives in a process of its
-// own, the subject, which is made anew for each pair.
+// The fixture of a pair of operations: an open verbs device with an object of each kind and, for operations
+// on connections, an open connection manager with an id in each state. It exists in a process of its own, the
+// subject, which is created for each pair.
 #pragma once
 
 #include "../uverbs/world.hh"
@@ -14,7 +14,7 @@
 
 namespace races {
 
-// QPs beside the one that the verbs commands are about, by what their connection does.
+// QPs beside that of the verbs commands, by the state of their connection.
 enum class Queue { routed, connecting, connected, requested, accepting, count };
 
 enum class Id {
@@ -41,18 +41,19 @@ struct Facts {
 
 constexpr uint16_t wildcard_port = 7001, listener_port = 7002;
 
-// Where a process that cannot make its stage writes why.
-extern std::span<char> stage_trouble;
+// Where a process that cannot create its fixture writes the reason.
+extern std::span<char> fixture_error;
 
-class Stage {
+class Fixture {
 public:
     struct Needs {
-        bool files;       // all else is made by them; without, the modules are in no use
+
+        bool files;       // needed by all others; without files the modules are unused
         bool connections; // the connection manager, with ids
         bool mapped;      // a page of the device
     };
-    // Ends the process if it cannot be made.
-    Stage(const Needs& needs, Facts& facts, Hook& hook);
+    // Exits if it cannot be created.
+    Fixture(const Needs& needs, Facts& facts, Hook& hook);
 
     uv::World& world() { return *world_; }
     uint32_t queue(Queue queue) const { return qp_handle_.at(static_cast<size_t>(queue)); }
@@ -70,14 +71,14 @@ private:
     uint32_t next_event(uint32_t expected);
 
     uv::Sender sender_{3};
-    uv::World* world_ = nullptr; // never destroyed: it would close what others use
+    uv::World* world_ = nullptr; // never destroyed: that would close files in use
     Facts& facts_;
     std::array<uint32_t, static_cast<size_t>(Queue::count)> qp_handle_{};
     std::array<uint32_t, static_cast<size_t>(Id::count)> ids_{};
 };
 
-// One thread's way to the connection manager; returns 0 or an errno.
-class CmDoor {
+// Commands of one thread to the connection manager; they return 0 or an errno.
+class CmClient {
 public:
     int create(int fd, uint32_t* id);
     int destroy(int fd, uint32_t id);
@@ -104,11 +105,11 @@ public:
     int write_event(int fd, uint32_t id);
 
 private:
-    int send(int fd, uint32_t command, const void* request, size_t length, size_t answer = 0);
-    uv::Slot request_, answer_, option_;
+    int send(int fd, uint32_t command, const void* request, size_t length, size_t response = 0);
+    uv::Slot request_, response_, option_;
 };
 
-constexpr uint32_t here = 0x0a4d0001, nobody = 0x0a4d0009; // 10.77.0.1, 10.77.0.9
+constexpr uint32_t here = 0x0a4d0001, unused_address = 0x0a4d0009; // 10.77.0.1, 10.77.0.9
 
 std::string verbs_path();
 

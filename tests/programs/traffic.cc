@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Sees what happens to a connection in traffic: messages go to and fro until something ends them, or until
-// SIGTERM, upon which the program disconnects in good order; it says "going" now and then while they do. It
-// judges nothing but its data; it reports statuses of completions, events of the connection manager and of
-// the device, and the longest pause.
-// --events sleeps on the completion channel; without it the program polls and needs no interrupt while all is
-// well.
+// Exchanges messages over a connection until an error or event ends it, or until SIGTERM, upon which the
+// program disconnects. It prints "running" about twice a second meanwhile. It checks only its data; it
+// reports the statuses of completions, the events of the connection manager and of the device, and the
+// longest pause.
+// --events sleeps on the completion channel; without it the program polls and needs no interrupt.
 #include "program.hh"
 
 #include <algorithm>
@@ -17,41 +16,41 @@ namespace {
 constexpr size_t message = 256;
 constexpr unsigned slots = 8;
 constexpr uint64_t recv_tag = uint64_t{1} << 32;
-constexpr uint64_t rounds_until_going = 20;
+constexpr uint64_t rounds_until_running = 20;
 
-volatile std::sig_atomic_t told_to_end = 0;
+volatile std::sig_atomic_t terminated = 0;
 
-class Witness {
+class Traffic {
 public:
-    Witness(Endpoint& e, const Args& args)
-        : end_(e), server_(args.server), patience_(args.number("patience", 30) * 1000),
+    Traffic(Endpoint& e, const Args& args)
+        : end_(e), server_(args.server), timeout_ms_(args.number("patience", 30) * 1000),
           memory_(e, 2 * slots * message, IBV_ACCESS_LOCAL_WRITE) {
         for (unsigned i = 0; i < slots; i++)
             post_recv();
     }
 
-    void traffic() {
+    void run() {
         if (!server_)
             post_send();
         last_ = Clock::now();
         while (!over()) {
-            complete();
-            look();
-            if (ms_since(last_) > patience_)
+            poll_completions();
+            read_events();
+            if (ms_since(last_) > timeout_ms_)
                 stalled_ = true;
         }
     }
 
-    // All that comes of the end: until everything is back and the connection's end was told, or nothing
-    // comes.
-    void aftermath() {
+    // Collects what follows the end: returns when all requests have completed and an event of the connection
+    // manager has come, or after a timeout.
+    void drain() {
         const auto until = in_ms(4000);
         while (Clock::now() < until && !(done_ == posted_ && !cm_.empty())) {
-            complete();
-            look();
+            poll_completions();
+            read_events();
         }
-        for (const auto quiet = in_ms(200); Clock::now() < quiet;)
-            look();
+        for (const auto until_quiet = in_ms(200); Clock::now() < until_quiet;)
+            read_events();
     }
 
     [[noreturn]] void report() const {
@@ -72,10 +71,10 @@ private:
     static long long ms_since(Clock::time_point then) {
         return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count();
     }
-    // Asynchronous events alone end nothing: the port may be back in a moment.
-    bool over() const { return told_to_end || stalled_ || !wc_.empty() || !cm_.empty(); }
+    // Asynchronous events alone do not end the traffic: a port may become active again.
+    bool over() const { return terminated || stalled_ || !wc_.empty() || !cm_.empty(); }
 
-    static void note(std::vector<std::string>& list, const std::string& what) {
+    static void add_once(std::vector<std::string>& list, const std::string& what) {
         if (std::find(list.begin(), list.end(), what) == list.end())
             list.push_back(what);
     }
@@ -102,10 +101,10 @@ private:
         sent_++;
     }
 
-    void take(const ibv_wc& wc) {
+    void handle_completion(const ibv_wc& wc) {
         done_++;
         if (wc.status != IBV_WC_SUCCESS) {
-            note(wc_, ibv_wc_status_str(wc.status));
+            add_once(wc_, ibv_wc_status_str(wc.status));
             return;
         }
         if (!(wc.wr_id & recv_tag))
@@ -116,9 +115,9 @@ private:
         rounds_++;
         longest_ = std::max(longest_, ms_since(last_));
         last_ = Clock::now();
-        if (rounds_ == rounds_until_going || last_ - told_ > std::chrono::milliseconds(500)) {
-            std::fprintf(stderr, "going\n");
-            told_ = last_;
+        if (rounds_ == rounds_until_running || last_ - reported_ > std::chrono::milliseconds(500)) {
+            std::fprintf(stderr, "running\n");
+            reported_ = last_;
         }
         if (over() || post_errors_)
             return;
@@ -126,33 +125,33 @@ private:
         post_send();
     }
 
-    // With a channel only what an event announces, so that a lost one is missed.
-    void complete() {
-        const int patience = end_.channel ? 1 : 20;
+    // With a channel it polls only after an event, so that a lost event is noticed.
+    void poll_completions() {
+        const int wait_ms = end_.channel ? 1 : 20;
         if (end_.channel && !wait_readable(end_.channel->fd, in_ms(20)))
             return;
         for (unsigned n = 0; n < slots; n++) {
-            const auto wc = end_.next_completion(in_ms(patience));
+            const auto wc = end_.next_completion(in_ms(wait_ms));
             if (!wc)
                 return;
-            take(*wc);
+            handle_completion(*wc);
         }
     }
 
-    void look() {
+    void read_events() {
         while (const auto e = end_.next_event(Clock::now()))
-            note(cm_, rdma_event_str(e->type));
+            add_once(cm_, rdma_event_str(e->type));
         while (const auto e = end_.next_async_event(0))
-            note(async_, ibv_event_type_str(*e));
+            add_once(async_, ibv_event_type_str(*e));
     }
 
     Endpoint& end_;
     const bool server_;
-    const long long patience_;
+    const long long timeout_ms_;
     Memory memory_;
     uint64_t posted_ = 0, done_ = 0, sent_ = 0, received_ = 0, rounds_ = 0, wrong_ = 0, post_errors_ = 0;
     long long longest_ = 0;
-    Clock::time_point last_, told_ = Clock::now();
+    Clock::time_point last_, reported_ = Clock::now();
     bool stalled_ = false;
     std::vector<std::string> wc_, cm_, async_;
 };
@@ -161,7 +160,7 @@ private:
 
 int main(int argc, char** argv) {
     const Args args(argc, argv, "[--events] [--patience=S]");
-    std::signal(SIGTERM, [](int) { told_to_end = 1; });
+    std::signal(SIGTERM, [](int) { terminated = 1; });
     Caps caps;
     caps.events = args.has("events");
     Endpoint end(caps);
@@ -169,14 +168,14 @@ int main(int argc, char** argv) {
         end.await_request(args);
     else
         end.resolve(args);
-    Witness witness(end, args);
+    Traffic traffic(end, args);
     if (args.server)
         end.accept();
     else if (!end.connect())
         fail("not connected, errno %d", end.connect_error);
-    witness.traffic();
-    if (told_to_end)
+    traffic.run();
+    if (terminated)
         rdma_disconnect(end.id);
-    witness.aftermath();
-    witness.report();
+    traffic.drain();
+    traffic.report();
 }

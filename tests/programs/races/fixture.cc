@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "stage.hh"
+#include "fixture.hh"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -17,7 +17,7 @@
 
 namespace races {
 
-std::span<char> stage_trouble;
+std::span<char> fixture_error;
 
 namespace {
 
@@ -29,7 +29,7 @@ constexpr uint32_t multicast = 0xe0010203; // 224.1.2.3
 enum : uint32_t { addr_resolved = 0, route_resolved = 2, connect_request = 4, established = 9 };
 
 [[noreturn]] void fail(const char* what, int error) {
-    std::snprintf(stage_trouble.data(), stage_trouble.size(), "%s: %s", what, std::strerror(error));
+    std::snprintf(fixture_error.data(), fixture_error.size(), "%s: %s", what, std::strerror(error));
     _exit(9);
 }
 
@@ -74,14 +74,14 @@ std::string verbs_path() {
 
 // ---- commands of the connection manager
 
-int CmDoor::send(int fd, uint32_t command, const void* request, size_t length, size_t answer) {
+int CmClient::send(int fd, uint32_t command, const void* request, size_t length, size_t response) {
     std::vector<uint8_t> bytes(sizeof(rdma_ucm_cmd_hdr) + length);
-    const rdma_ucm_cmd_hdr header{command, static_cast<uint16_t>(length), static_cast<uint16_t>(answer)};
+    const rdma_ucm_cmd_hdr header{command, static_cast<uint16_t>(length), static_cast<uint16_t>(response)};
     std::memcpy(bytes.data(), &header, sizeof(header));
     std::memcpy(&bytes[sizeof(header)], request, length);
-    if (answer) {
-        // Every command that is answered begins with the address of the answer, or has it behind its id.
-        const uint64_t at = answer_.place(uv::Where::normal, answer);
+    if (response) {
+        // The address of the response is at the start of the request unless the command is listed here.
+        const uint64_t at = response_.place(uv::Where::normal, response);
         size_t where = sizeof(header);
         if (command == RDMA_USER_CM_CMD_CREATE_ID)
             where += offsetof(rdma_ucm_create_id, response);
@@ -97,7 +97,7 @@ int CmDoor::send(int fd, uint32_t command, const void* request, size_t length, s
     return write(fd, reinterpret_cast<const void*>(at), bytes.size()) < 0 ? errno : 0;
 }
 
-int CmDoor::create(int fd, uint32_t* id) {
+int CmClient::create(int fd, uint32_t* id) {
     rdma_ucm_create_id cmd{};
     cmd.uid = 77;
     cmd.ps = RDMA_PS_TCP;
@@ -105,17 +105,17 @@ int CmDoor::create(int fd, uint32_t* id) {
     const int error =
         send(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
     if (!error && id)
-        std::memcpy(id, answer_.content().data(), sizeof(*id));
+        std::memcpy(id, response_.content().data(), sizeof(*id));
     return error;
 }
 
-int CmDoor::destroy(int fd, uint32_t id) {
+int CmClient::destroy(int fd, uint32_t id) {
     rdma_ucm_destroy_id cmd{};
     cmd.id = id;
     return send(fd, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(rdma_ucm_destroy_id_resp));
 }
 
-int CmDoor::bind(int fd, uint32_t id, uint32_t ip, uint16_t port) {
+int CmClient::bind(int fd, uint32_t id, uint32_t ip, uint16_t port) {
     rdma_ucm_bind_ip cmd{};
     const sockaddr_in6 at = address(ip, port);
     std::memcpy(&cmd.addr, &at, sizeof(at));
@@ -123,7 +123,7 @@ int CmDoor::bind(int fd, uint32_t id, uint32_t ip, uint16_t port) {
     return send(fd, RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd));
 }
 
-int CmDoor::resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
+int CmClient::resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
     rdma_ucm_resolve_ip cmd{};
     const sockaddr_in6 to = address(destination, 9000);
     std::memcpy(&cmd.dst_addr, &to, sizeof(to));
@@ -132,8 +132,8 @@ int CmDoor::resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_
     return send(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd));
 }
 
-// The same two with a size and a longer address, as librdmacm sends them.
-int CmDoor::bind_sockaddr(int fd, uint32_t id, uint32_t ip, uint16_t port) {
+// The variants of both with an address size, as librdmacm sends them.
+int CmClient::bind_sockaddr(int fd, uint32_t id, uint32_t ip, uint16_t port) {
     rdma_ucm_bind cmd{};
     const sockaddr_in6 at = address(ip, port);
     std::memcpy(&cmd.addr, &at, sizeof(at));
@@ -142,7 +142,7 @@ int CmDoor::bind_sockaddr(int fd, uint32_t id, uint32_t ip, uint16_t port) {
     return send(fd, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd));
 }
 
-int CmDoor::resolve_sockaddr(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
+int CmClient::resolve_sockaddr(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
     rdma_ucm_resolve_addr cmd{};
     const sockaddr_in6 to = address(destination, 9000);
     std::memcpy(&cmd.dst_addr, &to, sizeof(to));
@@ -152,28 +152,28 @@ int CmDoor::resolve_sockaddr(int fd, uint32_t id, uint32_t destination, uint32_t
     return send(fd, RDMA_USER_CM_CMD_RESOLVE_ADDR, &cmd, sizeof(cmd));
 }
 
-int CmDoor::route(int fd, uint32_t id) {
+int CmClient::route(int fd, uint32_t id) {
     rdma_ucm_resolve_route cmd{};
     cmd.id = id;
     cmd.timeout_ms = 1000;
     return send(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &cmd, sizeof(cmd));
 }
 
-int CmDoor::listen(int fd, uint32_t id) {
+int CmClient::listen(int fd, uint32_t id) {
     rdma_ucm_listen cmd{};
     cmd.id = id;
     cmd.backlog = 8;
     return send(fd, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd));
 }
 
-int CmDoor::connect(int fd, uint32_t id, uint32_t qpn) {
+int CmClient::connect(int fd, uint32_t id, uint32_t qpn) {
     rdma_ucm_connect cmd{};
     cmd.id = id;
     set_parameters(cmd.conn_param, qpn);
     return send(fd, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd));
 }
 
-int CmDoor::accept(int fd, uint32_t id, uint32_t qpn) {
+int CmClient::accept(int fd, uint32_t id, uint32_t qpn) {
     rdma_ucm_accept cmd{};
     cmd.uid = 78;
     cmd.id = id;
@@ -181,40 +181,40 @@ int CmDoor::accept(int fd, uint32_t id, uint32_t qpn) {
     return send(fd, RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd));
 }
 
-int CmDoor::reject(int fd, uint32_t id) {
+int CmClient::reject(int fd, uint32_t id) {
     rdma_ucm_reject cmd{};
     cmd.id = id;
     cmd.private_data_len = 4;
     return send(fd, RDMA_USER_CM_CMD_REJECT, &cmd, sizeof(cmd));
 }
 
-int CmDoor::disconnect(int fd, uint32_t id) {
+int CmClient::disconnect(int fd, uint32_t id) {
     rdma_ucm_disconnect cmd{};
     cmd.id = id;
     return send(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd));
 }
 
-int CmDoor::attributes(int fd, uint32_t id, uint32_t state) {
+int CmClient::attributes(int fd, uint32_t id, uint32_t state) {
     rdma_ucm_init_qp_attr cmd{};
     cmd.id = id;
     cmd.qp_state = state;
     return send(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &cmd, sizeof(cmd), sizeof(ib_uverbs_qp_attr));
 }
 
-int CmDoor::query_route(int fd, uint32_t id) {
+int CmClient::query_route(int fd, uint32_t id) {
     rdma_ucm_query cmd{};
     cmd.id = id;
     return send(fd, RDMA_USER_CM_CMD_QUERY_ROUTE, &cmd, sizeof(cmd), sizeof(rdma_ucm_query_route_resp));
 }
 
-int CmDoor::query(int fd, uint32_t id, uint32_t option) {
+int CmClient::query(int fd, uint32_t id, uint32_t option) {
     rdma_ucm_query cmd{};
     cmd.id = id;
     cmd.option = option;
     return send(fd, RDMA_USER_CM_CMD_QUERY, &cmd, sizeof(cmd), 1024);
 }
 
-int CmDoor::option(int fd, uint32_t id) {
+int CmClient::option(int fd, uint32_t id) {
     rdma_ucm_set_option cmd{};
     const std::array<uint8_t, 4> on = {1, 0, 0, 0};
     cmd.optval = option_.place(uv::Where::normal, on.size(), on);
@@ -225,14 +225,14 @@ int CmDoor::option(int fd, uint32_t id) {
     return send(fd, RDMA_USER_CM_CMD_SET_OPTION, &cmd, sizeof(cmd));
 }
 
-int CmDoor::notify(int fd, uint32_t id) {
+int CmClient::notify(int fd, uint32_t id) {
     rdma_ucm_notify cmd{};
     cmd.id = id;
     cmd.event = 4;
     return send(fd, RDMA_USER_CM_CMD_NOTIFY, &cmd, sizeof(cmd));
 }
 
-int CmDoor::join_ip(int fd, uint32_t id) {
+int CmClient::join_ip(int fd, uint32_t id) {
     rdma_ucm_join_ip_mcast cmd{};
     const sockaddr_in6 group = address(multicast, 0);
     std::memcpy(&cmd.addr, &group, sizeof(group));
@@ -240,7 +240,7 @@ int CmDoor::join_ip(int fd, uint32_t id) {
     return send(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
 }
 
-int CmDoor::join(int fd, uint32_t id) {
+int CmClient::join(int fd, uint32_t id) {
     rdma_ucm_join_mcast cmd{};
     const sockaddr_in6 group = address(multicast, 0);
     std::memcpy(&cmd.addr, &group, sizeof(group));
@@ -250,32 +250,33 @@ int CmDoor::join(int fd, uint32_t id) {
     return send(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
 }
 
-int CmDoor::leave(int fd, uint32_t id) {
+int CmClient::leave(int fd, uint32_t id) {
     rdma_ucm_destroy_id cmd{};
     cmd.id = id;
     return send(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_destroy_id_resp));
 }
 
-int CmDoor::event(int fd, uint32_t* event, uint32_t* id) {
+int CmClient::event(int fd, uint32_t* event, uint32_t* id) {
     rdma_ucm_get_event cmd{};
     const int error = send(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(rdma_ucm_event_resp));
-    rdma_ucm_event_resp answer{};
-    std::memcpy(&answer, answer_.content().data(), std::min(sizeof(answer), answer_.content().size()));
+    rdma_ucm_event_resp response{};
+    std::memcpy(&response, response_.content().data(),
+                std::min(sizeof(response), response_.content().size()));
     if (event)
-        *event = answer.event;
+        *event = response.event;
     if (id)
-        *id = answer.id;
+        *id = response.id;
     return error;
 }
 
-int CmDoor::migrate(int fd, uint32_t id, int from) {
+int CmClient::migrate(int fd, uint32_t id, int from) {
     rdma_ucm_migrate_id cmd{};
     cmd.id = id;
     cmd.fd = static_cast<uint32_t>(from);
     return send(fd, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), sizeof(rdma_ucm_migrate_resp));
 }
 
-int CmDoor::write_event(int fd, uint32_t id) {
+int CmClient::write_event(int fd, uint32_t id) {
     struct {
         uint32_t id, reserved, event, status;
         uint8_t param[304];
@@ -285,15 +286,15 @@ int CmDoor::write_event(int fd, uint32_t id) {
     return send(fd, write_event_command, &cmd, sizeof(cmd));
 }
 
-// ---- the stage
+// ---- the fixture
 
-Stage::Stage(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
+Fixture::Fixture(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
     if (!needs.files)
         return;
     const std::string path = verbs_path();
     world_ = new uv::World(sender_, path);
     fresh = world_->open_device();
-    // The number of a QP is the second word of the answer.
+    // The second word of the response is the QP's number.
     const auto create = [this](uint32_t* handle, uint32_t* number) {
         const uv::Outcome made = sender_.write(world_->fd(), world_->message(uv::command("create_qp")));
         must("create_qp", made.error);
@@ -301,8 +302,8 @@ Stage::Stage(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
         *number = made.word(4);
     };
     facts_.world_qpn = 1;
-    hook.say(T3_RACES_SAY_QP_EVENT, facts_.world_qpn);
-    hook.say(T3_RACES_SAY_COMPLETION, facts_.world_qpn);
+    hook.report(T3_RACES_EV_QP_EVENT, facts_.world_qpn);
+    hook.report(T3_RACES_EV_COMPLETION, facts_.world_qpn);
     if (needs.mapped) {
         mapping = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, world_->fd(), 0);
         if (mapping == MAP_FAILED)
@@ -315,36 +316,36 @@ Stage::Stage(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
     make_connections(hook);
 }
 
-uint32_t Stage::make_id(Id id) {
-    CmDoor door;
-    must("create an id", door.create(cm, &ids_.at(static_cast<size_t>(id))));
+uint32_t Fixture::make_id(Id id) {
+    CmClient client;
+    must("create an id", client.create(cm, &ids_.at(static_cast<size_t>(id))));
     return ids_.at(static_cast<size_t>(id));
 }
 
-uint32_t Stage::next_event(uint32_t expected) {
-    CmDoor door;
+uint32_t Fixture::next_event(uint32_t expected) {
+    CmClient client;
     uint32_t event, id;
-    must("get an event", door.event(cm, &event, &id));
+    must("get an event", client.event(cm, &event, &id));
     if (event != expected) {
-        std::snprintf(stage_trouble.data(), stage_trouble.size(), "event %u instead of %u", event, expected);
+        std::snprintf(fixture_error.data(), fixture_error.size(), "event %u instead of %u", event, expected);
         _exit(9);
     }
     return id;
 }
 
-void Stage::resolve(Id which, bool route) {
-    CmDoor door;
+void Fixture::resolve(Id which, bool route) {
+    CmClient client;
     const uint32_t id = make_id(which);
-    must("resolve an address", door.resolve(cm, id, here, 1000));
+    must("resolve an address", client.resolve(cm, id, here, 1000));
     next_event(addr_resolved);
     if (!route)
         return;
-    must("resolve a route", door.route(cm, id));
+    must("resolve a route", client.route(cm, id));
     next_event(route_resolved);
 }
 
-void Stage::make_connections(Hook& hook) {
-    CmDoor door;
+void Fixture::make_connections(Hook& hook) {
+    CmClient client;
     const auto qpn = [this](Queue queue) { return facts_.qpn.at(static_cast<size_t>(queue)); };
 
     cm = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
@@ -353,29 +354,29 @@ void Stage::make_connections(Hook& hook) {
         fail("/dev/infiniband/rdma_cm", errno);
 
     make_id(Id::idle);
-    must("bind", door.bind(cm, make_id(Id::bound), here, 0));
+    must("bind", client.bind(cm, make_id(Id::bound), here, 0));
     resolve(Id::resolved, false);
     resolve(Id::routed, true);
     resolve(Id::connecting, true);
-    must("connect", door.connect(cm, id(Id::connecting), qpn(Queue::connecting)));
+    must("connect", client.connect(cm, id(Id::connecting), qpn(Queue::connecting)));
     resolve(Id::connected, true);
-    must("ask for attributes", door.attributes(cm, id(Id::connected), 1));
-    must("connect", door.connect(cm, id(Id::connected), qpn(Queue::connected)));
-    must("reply", hook.say(T3_RACES_SAY_REPLY, qpn(Queue::connected)));
+    must("init_qp_attr", client.attributes(cm, id(Id::connected), 1));
+    must("connect", client.connect(cm, id(Id::connected), qpn(Queue::connected)));
+    must("reply", hook.report(T3_RACES_EV_REPLY, qpn(Queue::connected)));
     next_event(established);
 
-    must("bind", door.bind(cm, make_id(Id::wildcard), INADDR_ANY, wildcard_port));
-    must("listen", door.listen(cm, id(Id::wildcard)));
-    must("bind", door.bind(cm, make_id(Id::listener), here, listener_port));
-    must("listen", door.listen(cm, id(Id::listener)));
+    must("bind", client.bind(cm, make_id(Id::wildcard), INADDR_ANY, wildcard_port));
+    must("listen", client.listen(cm, id(Id::wildcard)));
+    must("bind", client.bind(cm, make_id(Id::listener), here, listener_port));
+    must("listen", client.listen(cm, id(Id::listener)));
     for (const Id passive : {Id::requested, Id::accepting}) {
-        must("request", hook.say(T3_RACES_SAY_REQUEST, listener_port));
+        must("request", hook.report(T3_RACES_EV_REQUEST, listener_port));
         ids_.at(static_cast<size_t>(passive)) = next_event(connect_request);
     }
-    must("accept", door.accept(cm, id(Id::accepting), qpn(Queue::accepting)));
-    // One that waits to be read, of each listener.
-    must("request", hook.say(T3_RACES_SAY_REQUEST, listener_port));
-    must("request", hook.say(T3_RACES_SAY_REQUEST, wildcard_port));
+    must("accept", client.accept(cm, id(Id::accepting), qpn(Queue::accepting)));
+    // An unread request of each listener.
+    must("request", hook.report(T3_RACES_EV_REQUEST, listener_port));
+    must("request", hook.report(T3_RACES_EV_REQUEST, wildcard_port));
 }
 
 } // namespace races
