@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""System tests: guests with cards, driven from here. See tests/README.md.
+"""System tests in guests with cards. See tests/README.md.
 
 A test that takes `pair` gets a lab of two guests with a card each and both ports wired; it is booted once and shared, and replaced
-when a test broke it. A test that needs another lab makes it with `make_lab`. After each test the kernel logs are checked.
+after a test that left it unusable. A test that needs another lab creates it with `make_lab`. After each test the kernel logs are checked.
 """
 
 import pathlib
@@ -23,10 +23,10 @@ def pytest_addoption(parser):
     group = parser.getgroup("t3rdma")
     group.addoption("--suite", default="bookworm", help="Debian release of the guests (default: bookworm)")
     group.addoption("--load", default="rdma", help="stack of the guests of `pair` and `make_lab`, see labkit/stack.py (default: rdma)")
-    group.addoption("--kernel", help="run the guests with a kernel of ours, see `t3lab image --help` (default: Debian's)")
+    group.addoption("--kernel", help="run the guests with a kernel of the project, see `t3lab image --help` (default: Debian's)")
     group.addoption("--long", action="store_true", help="also the long runs")
     wires.add_options(group)
-    group.addoption("--no-build", action="store_true", help="use what is in build/guest as it is")
+    group.addoption("--no-build", action="store_true", help="use build/guest without building")
 
 
 def pytest_configure(config):
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config, items):
 class Keeper:
     """Keeps one lab for many tests."""
 
-    ATTEMPTS = 2  # that fail in a row before no further one is made
+    ATTEMPTS = 2  # failed boots in a row, after which no further one is tried
 
     def __init__(self, **options):
         self._options = options
@@ -72,7 +72,7 @@ class Keeper:
         return self._lab
 
     def leaks(self):
-        """What the kernels of the living lab have lost, if they can tell."""
+        """Memory that the kernels of the running lab leaked, by kmemleak."""
         return self._lab.leaks() if self._lab and self._lab.healthy else ""
 
     def drop(self):
@@ -82,17 +82,17 @@ class Keeper:
 
 
 def _keep(keeper):
-    """A keeper for as long as a fixture lives; then nothing may be lost."""
+    """A keeper for the time of a fixture; at its end no memory may be leaked."""
     yield keeper
     leaks = keeper.leaks()
     keeper.drop()
     if leaks:
-        pytest.fail(f"after all tests, in memory that nobody can find any more:\n{leaks}", pytrace=False)
+        pytest.fail(f"leaked memory after all tests:\n{leaks}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
 def suite(pytestconfig):
-    """The guests' Debian release, with all that guests run built for it."""
+    """The guests' Debian release, after everything is built for it."""
     name = pytestconfig.getoption("--suite")
     if not pytestconfig.getoption("--no-build"):
         build.everything(name, pytestconfig.getoption("--kernel"))
@@ -101,7 +101,7 @@ def suite(pytestconfig):
 
 @pytest.fixture(scope="session")
 def kernel(pytestconfig):
-    """The kernel of ours that guests run, None: Debian's."""
+    """The project's kernel that guests run, None: Debian's."""
     return pytestconfig.getoption("--kernel")
 
 
@@ -115,7 +115,7 @@ def allowed_log(request):
 
 
 def _check(lab, request):
-    """What every test must leave behind: living guests, clean kernel logs, and no command that cannot be killed."""
+    """Fails unless all guests run, their kernel logs have no errors, and all commands could be killed."""
     allowed = allowed_log(request)
     trouble = []
     for guest in lab.guests:
@@ -169,7 +169,7 @@ def _t3uverbs_keeper(suite):
 
 @pytest.fixture
 def t3uverbs(request, _t3uverbs_keeper):
-    """The same with both dispatchers, ours first; nothing may be left of any object."""
+    """The same with both dispatchers, ours first; no object may be left."""
     lab = _t3uverbs_keeper.get()
     request.node.labs = [lab]
     yield lab
@@ -182,7 +182,7 @@ def t3uverbs(request, _t3uverbs_keeper):
 
 
 def _idle(lab):
-    """Whether nothing of a failed test is left in the guests."""
+    """Whether a failed test left no QP in the guests."""
     try:
         return all("qp 0" in guest.run("rdma resource show").stdout for guest in lab.guests)
     except LabError:
@@ -191,7 +191,7 @@ def _idle(lab):
 
 @pytest.fixture
 def make_lab(request, suite, kernel, pytestconfig):
-    """Makes labs of the test's own: make_lab(guests=1, cards=2)."""
+    """Creates labs for one test: make_lab(guests=1, cards=2)."""
     request.node.labs = labs = []
 
     def make(**options):

@@ -11,25 +11,25 @@ from stock import rping_client, rping_server
 OURS = ("t3rdma-dkms", "libibverbs-cxgb3", "t3rdma-tools")
 DEVICE = "iwp1s0"  # as rdma-core's udev rules name it, by its place
 MEMORY = 1024  # MiB
-BOOT = 240  # seconds until everything that an init starts has started, on a busy machine
+BOOT = 240  # seconds until all services have started, on a busy machine
 
 
 def ours(debs):
-    """Those of the packages that a machine with a card wants."""
+    """The packages for a machine with a card."""
     found = [path for path in debs if path.name.startswith(tuple(f"{name}_" for name in OURS)) and "_i386" not in path.name]
     assert len(found) == len(OURS)
     return found
 
 
 def settle(guest):
-    """Until its init has nothing to do: what udev asks for when it has seen a device is started after the boot, which does not wait for it."""
+    """Waits until init has no jobs: services that udev requests for a device start after the boot, which does not wait for them."""
     guest.run("systemctl is-system-running --wait", BOOT)
     guest.check("udevadm settle --timeout 120; while [ \"$(systemctl list-jobs --no-legend)\" ]; do sleep 0.5; done", BOOT)
 
 
 @contextlib.contextmanager
 def booted(made, name="machine", later=None, **options):
-    """Two guests that are this machine. What its own init starts has started; addresses are given by hand."""
+    """Two guests with the root of this machine, whose services have started; the test adds addresses."""
     with Lab(guests=2, installed=made.image(name, later), load="nic", name=f"installed-{made.made.suite}",
              machine=Machine(memory=MEMORY), **options) as lab:
         for guest in lab.guests:
@@ -49,7 +49,7 @@ def rping(lab, rounds=20, card_port=0):
 
 
 def loaded(guest):
-    """The modules of the stack that are loaded, as ofedctrl says."""
+    """The modules of the stack that are loaded, as ofedctrl shows them."""
     done = json.loads(guest.check("ofedctrl -q --json"))
     assert done["loaded"], done
     return {row["name"] for row in done["modules"] if row["loaded"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The table of test_matrix.py, at the end of pytest's output: a test that has the user property `cell` fills one.
+"""The table of test_matrix.py, at the end of pytest's output: the user property `cell` of a test is a cell of it.
 
     matrix                                     cxgb3          siw            rxe
     bookworm: Linux 6.1.0-47-amd64
@@ -15,7 +15,7 @@ WIDTH = 24
 
 
 class Cell(NamedTuple):
-    """What was tried, and how it went."""
+    """A combination, and the result of its test."""
 
     release: str
     combination: str
@@ -26,12 +26,13 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         good = self.tried - len(self.failed)
-        said = "ok" if not self.failed else ",".join(self.failed)
-        return f"{said} {good}/{self.tried} {self.seconds:.0f} s"
+
+        result = "ok" if not self.failed else ",".join(self.failed)
+        return f"{result} {good}/{self.tried} {self.seconds:.0f} s"
 
 
 def lines(cells: list[Cell]) -> list[str]:
-    """The table; what was not tried is a dash."""
+    """The table; a dash is a cell that was not tested."""
     devices = list(dict.fromkeys(cell.device for cell in cells))
     found = {(cell.release, cell.combination, cell.device): cell for cell in cells}
     shown = ["matrix".ljust(HEADINGS) + "".join(f" {device}".ljust(WIDTH) for device in devices)]

@@ -12,8 +12,8 @@ SUM_PORT = 7471
 
 
 def run_pair(server: Guest, client: Guest, name: str, options: str = "", timeout: int = 60, network: int = 0) -> tuple[dict, dict]:
-    """Runs a test program on both sides; the results of server and client. A side that ends without a word, as one that
-    is to be killed does, has an empty result."""
+    """Runs a test program on both sides; returns the results of server and client. A side that prints nothing, such as one
+    that is killed, has an empty result."""
     serving = server.start(f"exec {BIN}/t3-{name} server {options}")
     wait_listening(server, PORT)
     client_done = client.start(f"exec {BIN}/t3-{name} client {address(server, network)} {options}").wait(timeout)
@@ -26,8 +26,8 @@ def run_pair(server: Guest, client: Guest, name: str, options: str = "", timeout
     return results[0], results[1]
 
 
-def run_alone(guest: Guest, somebody: Guest, name: str, options: str = "", timeout: int = 60) -> dict:
-    """Runs a test program that needs a device only: the way to somebody's address leads through it."""
-    done = guest.run(f"{BIN}/t3-{name} client {address(somebody)} {options}", timeout)
+def run_alone(guest: Guest, peer: Guest, name: str, options: str = "", timeout: int = 60) -> dict:
+    """Runs a test program that needs only a device, which is that of the route to the peer's address."""
+    done = guest.run(f"{BIN}/t3-{name} client {address(peer)} {options}", timeout)
     assert done.rc == 0, f"{name} {options}: status {done.rc}, {done.stdout}{done.stderr}"
     return json.loads(done.stdout)

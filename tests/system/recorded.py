@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Tables at the end of pytest's output, of what tests have recorded by record_property()."""
+"""Tables at the end of pytest's output, of values that tests recorded by record_property()."""
 
 from typing import Callable
 
 
 def show(terminalreporter, title: str, what: str, lines: Callable[[list], list[str]]) -> None:
-    """Shows what lines() makes of all that was recorded under that name, if there is any."""
+    """Shows the lines() of all values that were recorded under that name, if there are any."""
     reports = (report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call")
     values = [value for report in reports for name, value in report.user_properties if name == what]
     if values:

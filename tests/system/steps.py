@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The table of what was done to an installed machine of each release, at the end of pytest's output: a test that takes the fixture `step`
-is a row of it.
+"""The table of the tests of installed machines by release, at the end of pytest's output: a test that uses the fixture `step` is a row
+of it.
 
     installed machines     bookworm                   trixie
     apt install            7 files                    7 files
@@ -17,7 +17,7 @@ WIDTH = 36
 
 @dataclass
 class Step:
-    """result: what came of it, once it has been done; a test that does not get there leaves what is here."""
+    """result: the outcome, which the test sets at its end; a test that fails before keeps the default."""
 
     release: str
     name: str
@@ -25,7 +25,7 @@ class Step:
 
 
 def lines(steps: list[Step]) -> list[str]:
-    """The table; what was not tried is a dash."""
+    """The table; a dash is a step that was not tested."""
     releases = list(dict.fromkeys(step.release for step in steps))
     found = {(step.release, step.name): step.result for step in steps}
     shown = ["".ljust(HEADINGS) + "".join(release.ljust(WIDTH) for release in releases)]
@@ -36,7 +36,7 @@ def lines(steps: list[Step]) -> list[str]:
 
 @pytest.fixture
 def step(record_property):
-    """step(release, name) begins a row; the test puts what came of it in its result."""
+    """step(release, name) begins a row; the test stores its outcome in its result."""
     def begin(release: str, name: str) -> Step:
         made = Step(release, name)
         record_property("step", made)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Addresses of both families, and network namespaces, over both connection managers: what works over one works over the other.
+"""Addresses of both families and network namespaces, with both connection managers, which must behave alike.
 
 One guest without a card: two siw devices on the ends of a veth pair, one end in a namespace of its own.
 """
@@ -55,7 +55,7 @@ def _keeper(suite, pytestconfig):
 
 @pytest.fixture
 def plain(request, _keeper):
-    """The guest with both ends of the pair, whatever modules it has."""
+    """The guest with both ends of the veth pair; the modules may be any."""
     lending = lend(_keeper, request)
     (made,) = next(lending).guests
     if made.run("ip link show dev here").rc:
@@ -111,19 +111,19 @@ def test_a_connection_into_a_namespace(guest, address):
     rping(guest, address)
 
 
-def test_link_local_addresses_have_a_scope(guest):
+def test_link_local_addresses_with_a_scope(guest):
     far = link_local(guest, "far", INSIDE)
     rping(guest, f"{far}%here", f"{far}%far")
 
 
 def test_a_link_local_address_without_its_scope_is_refused(guest, manager):
     if manager == "in-tree":
-        pytest.skip("refused by rdma_connect() only, and rping then waits for ever")
+        pytest.skip("refused by rdma_connect() only, and rping then hangs")
     done = guest.run(f"rping -c -a {link_local(guest, 'far', INSIDE)} -C 1", 30)
     assert done.rc != 0 and "ADDR" in (done.stdout + done.stderr).upper(), done
 
 
-def test_each_namespace_has_ports_of_its_own(guest):
+def test_each_namespace_has_its_own_ports(guest):
     far, near = serve(guest, "10.9.0.2"), serve(guest, "10.9.0.1", prefix="")
     assert guest.check("rdma resource show cm_id").count(f":{RPING_PORT} ") == 2
     for prefix, at in ((INSIDE, "10.9.0.2"), ("", "10.9.0.1")):
@@ -134,20 +134,20 @@ def test_each_namespace_has_ports_of_its_own(guest):
         server.wait(10)
 
 
-def test_an_address_of_another_namespace_is_none_of_ours(guest):
+def test_binding_an_address_of_another_namespace_fails(guest):
     for prefix, at in (("", "10.9.0.2"), (INSIDE, "10.9.0.1")):
         done = guest.run(f"{prefix} rping -s -a {at} -C 1", 20)
         assert done.rc != 0 and "rdma_bind_addr" in done.stdout + done.stderr, done
 
 
 def described(guest):
-    """What `rdma resource` says of ids, without numbers that are different each time."""
+    """The ids in `rdma resource`, without numbers that differ each time."""
     return sorted(re.sub(r"(cm-idn|lqpn|pid) \d+|(10\.9\.0\.1:)\d+", r"\1\2*", line).strip()
                   for line in guest.check("rdma resource show cm_id").splitlines())
 
 
 def test_C12_rdma_resource_describes_ids(guest):
-    """A listener on one device, one on all of them, and both ends of a connection; while ids that have no device yet come and go."""
+    """A listener on one device, a wildcard listener, and both ends of a connection, while ids without a device are created and destroyed."""
     guest.push(PROGRAM, "/tmp/cm.py", 0o755)
     reader = guest.start("while rdma resource show cm_id > /dev/null; do sleep 0.2; done")
     one = guest.start(f"exec {INSIDE} /tmp/cm.py listen 10.9.0.2 {PORT} --count 2")

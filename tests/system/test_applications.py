@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What people have such cards for: MPI and NFS, with Debian's packages as they are.
+"""Applications: MPI and NFS, with Debian's packages.
 
-These need guests with more in them, which take a minute to make; so they run with --long only.
+They need guests with more packages, which take a minute to make, so they run with --long only.
 """
 
 import re
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 
 def trust_each_other(lab):
-    """ssh as root between the guests, which mpirun starts its helpers with."""
+    """Sets up ssh as root between the guests, which mpirun uses."""
     for number, guest in enumerate(lab.guests):
         guest.check(f"hostname node{number}; for n in 0 1; do echo 10.0.0.$((n + 1)) node$n >> /etc/hosts; done")
     first = lab.guests[0]
@@ -76,7 +76,7 @@ def test_mpi_moves_its_messages_over_the_card(make_lab):
 
 @pytest.mark.parametrize("version", ["3", "4.2"])
 def test_nfs_of_a_host_with_a_card(make_lab, suite, version):
-    """The client is siw: Linux's client wants to name 259 pages in 16 regions, and one of the T3 has 10 at most."""
+    """The client uses siw: Linux's client needs regions of 17 pages (259 pages in 16 regions), and a T3 supports 10 per region."""
     siw.module(suite)
     lab = make_lab(machine=MACHINE, cards=(1, 0), wires=[Wire("p0", ("c0.0", "n1"))])
     server, client = lab.guests
@@ -90,8 +90,8 @@ def test_nfs_of_a_host_with_a_card(make_lab, suite, version):
         modprobe rpcrdma; mkdir -p /run/rpcbind; rpcbind -w; mkdir -p /mnt/nfs
         mount -t nfs -o vers={version},proto=rdma,port={NFS_PORT},nolock {address(server)}:{'/srv' if version == '3' else '/'} /mnt/nfs
         grep -q proto=rdma /proc/mounts""", 120)
-    given = server.check("sha256sum < /srv/given", 60)
-    assert client.check("sha256sum < /mnt/nfs/given", 240) == given
+    written = server.check("sha256sum < /srv/given", 60)
+    assert client.check("sha256sum < /mnt/nfs/given", 240) == written
     client.check(f"head -c {FILE_MB}M /dev/urandom > /mnt/nfs/taken; sync", 240)
     assert client.check("sha256sum < /mnt/nfs/taken", 240) == server.check("sha256sum < /srv/taken", 60)
     assert objects(server)["qp"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""One process that takes all it can get: a user without capabilities, in a memory cgroup of 64 MB. Whatever it takes has an end, and
+"""One process that allocates as much as it can: a user without capabilities, in a memory cgroup of 64 MB. Each allocation is limited, and
 another user's connection between the same two guests works meanwhile."""
 
 import contextlib
@@ -12,18 +12,18 @@ from stock import address, rping_client, rping_server, wait_no_objects
 
 LIMIT = 64 << 20
 GROUP = "/tmp/cg/greedy"
-NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all"
-# What one of a kind costs at least: its ring, its page list on the way to the card, or what the kernel keeps of it.
+ORDINARY_USER = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all"
+# The least memory of one of each kind: its ring, its page list, or the kernel's structures.
 COSTS = {"large CQs": 512 << 10, "CQs": 4096, "large QPs": 64 << 10, "QPs": 4096, "page lists": 512 << 10, "MRs": 512, "connects": 2048}
 
 
 @contextlib.contextmanager
 def greedy(guest, server, options="", limit=LIMIT):
-    """The process, in its cgroup, while it holds all that it got; yields what that is: {kind: (how many, why no more, bytes charged)}."""
+    """Runs the process in its cgroup; yields its allocations while it holds them: {kind: (count, error of the next one, bytes charged)}."""
     guest.check(f"""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +memory > /tmp/cg/cgroup.subtree_control
         mkdir {GROUP} && echo {limit} > {GROUP}/memory.max""")
     try:
-        process = guest.start(f"echo $$ > {GROUP}/cgroup.procs; ulimit -l unlimited; cd /; exec {NOBODY} {BIN}/t3-greedy client "
+        process = guest.start(f"echo $$ > {GROUP}/cgroup.procs; ulimit -l unlimited; cd /; exec {ORDINARY_USER} {BIN}/t3-greedy client "
                               f"{address(server)} --timeout=500 --cgroup={GROUP} {options}")
         process.expect("^holding$", 450)
         yield {kind: tuple(seen) for kind, seen in json.loads(process.stdout.splitlines()[0]).items()}
@@ -40,8 +40,8 @@ def per_piece(got):
     return {kind: grown / had for kind, (had, _, grown) in got.items() if kind in COSTS}
 
 
-def test_what_a_process_asks_for_is_charged_to_it(pair):
-    """Completion queues of the largest size: the cgroup refuses long before the machine has no memory."""
+def test_cqs_are_charged_to_the_processs_cgroup(pair):
+    """Completion queues of the largest size: the cgroup refuses them long before the machine runs out of memory."""
     server, client = pair.guests
     with greedy(client, server, "--what='large CQs'") as got:
         had, why, grown = got["large CQs"]
@@ -50,10 +50,10 @@ def test_what_a_process_asks_for_is_charged_to_it(pair):
 
 
 @pytest.mark.long
-@pytest.mark.allow_log(r"INFO: task t3-greedy:\d+ blocked for more", "the in-tree iw_cm waits at the end until each open is given up")
-def test_one_user_takes_all_he_gets_and_others_work(pair):
+@pytest.mark.allow_log(r"INFO: task t3-greedy:\d+ blocked for more", "the in-tree iw_cm waits until each open is given up")
+def test_other_users_work_while_one_allocates_everything(pair):
     server, client = pair.guests
-    with unresponsive_host(client, patience=150) as ghost, greedy(client, server, f"--share={3 << 20} --ghost={ghost}") as got:
+    with unresponsive_host(client, patience=150) as host, greedy(client, server, f"--share={3 << 20} --unresponsive={host}") as got:
         assert all(why != "no end" and (had or why == "Too many open files") for had, why, _ in got.values() if why), got
         assert int(client.check(f"cat {GROUP}/memory.current")) <= LIMIT
         cheap = {kind: cost for kind, cost in per_piece(got).items() if cost < COSTS[kind]}
@@ -65,7 +65,7 @@ def test_one_user_takes_all_he_gets_and_others_work(pair):
 
 
 def test_an_eighth_of_the_card_is_left_for_other_users(pair):
-    """A user with all the memory that he wants takes of what only the card has."""
+    """A user without a memory limit allocates resources of the card."""
     server, client = pair.guests
     counter = "cat /sys/class/infiniband/cxgb3_0/hw_counters/over_quota"
     before = int(client.check(counter))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The other chip: cxgb3 takes other ways through its code for a T3B, and its RDMA side has another type."""
+"""The other chip: cxgb3 initialises a T3B differently, and its RDMA device has another hw_rev."""
 
 from stock import address, rping_client, rping_server, wait_no_objects
 
 TYPE = "/sys/class/infiniband/cxgb3_0/hw_rev"
 
 
-def test_t3b_against_t3c(make_lab):
+def test_rping_between_t3b_and_t3c(make_lab):
     lab = make_lab(guests=2, name="chips", sim_options=["--chip", "c1=t3b"])
     newer, older = lab.guests
     for guest, device in ((newer, "0x0036"), (older, "0x0031")):

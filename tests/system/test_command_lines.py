@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""t3lab and t3sim as their users type them, with every option that other tests do not need."""
+"""The command lines of t3lab and t3sim, with every option that other tests do not use."""
 
 import json
 import subprocess
@@ -22,8 +22,8 @@ def t3sim(*words):
     return run(sim.program(), *words)
 
 
-def test_t3lab_run_with_all_that_can_be_said(suite, tmp_path):
-    """One card whose own ports are joined; what was asked for is what the guest has, and what is left on the host."""
+def test_t3lab_run_takes_every_option(suite, tmp_path):
+    """One card whose ports are connected to each other; the guest and the files on the host are as the options say."""
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 1, "--load", "nic", "--memory", 700, "--cpus", 2,
                  "--wire", "loop=c0.0,c0.1", "--capture", tmp_path / "wires", "--record", tmp_path / "run.t3t", "--timeout", 60,
                  "nproc; sed -n 's/MemTotal: *//p' /proc/meminfo; ping -c 1 -W 1 -I 10.0.0.1 10.0.0.99 >/dev/null; exit 7")
@@ -38,13 +38,13 @@ def test_t3lab_run_with_all_that_can_be_said(suite, tmp_path):
     assert logs.returncode == 0 and logs.stdout.count("==> ") >= 2 and len(logs.stdout.splitlines()) <= 6 * logs.stdout.count("==> ")
 
 
-def test_t3lab_run_gives_a_command_its_time_and_no_more(suite):
+def test_t3lab_run_ends_a_command_at_its_timeout(suite):
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 0, "--timeout", 1, "sleep 30")
     assert done.returncode == 1 and "not done after 1 s" in done.stderr, done
 
 
 @pytest.mark.long
-def test_t3lab_run_with_a_kernel_of_ours():
+def test_t3lab_run_boots_a_kernel_of_the_project():
     done = t3lab("run", "--lab", "options", "--kernel", "base", "--guests", 1, "--cards", 0, "zcat /proc/config.gz | grep -c KUNIT=", timeout=3600)
     assert (done.returncode, done.stdout) == (0, "1\n"), done
 
@@ -65,34 +65,34 @@ def test_t3sim_ctl_records_a_connection(pair, recording):
     assert {row["name"] for row in json.loads(t3sim("ctl", socket, "cards").stdout)} == {"c0", "c1"}
 
 
-def test_t3sim_trace_shows_it(recording, tmp_path):
-    everything = t3sim("trace", recording).stdout
-    assert everything == t3sim("trace", "--text", recording).stdout
+def test_t3sim_trace_shows_a_recording(recording, tmp_path):
+    full = t3sim("trace", recording).stdout
+    assert full == t3sim("trace", "--text", recording).stdout
     only = t3sim("trace", recording, "--card", "c0").stdout
-    assert 0 < len(only.splitlines()) < len(everything.splitlines())
-    first, last = (float(everything.splitlines()[at].split()[0]) for at in (0, -1))
+    assert 0 < len(only.splitlines()) < len(full.splitlines())
+    first, last = (float(full.splitlines()[at].split()[0]) for at in (0, -1))
     early, late = (t3sim("trace", recording, option, f"{(first + last) / 2:.9f}").stdout.splitlines() for option in ("--to", "--from"))
-    assert len(early) + len(late) >= len(everything.splitlines()) and late[-1] == everything.splitlines()[-1] != early[-1]
+    assert len(early) + len(late) >= len(full.splitlines()) and late[-1] == full.splitlines()[-1] != early[-1]
     picture, events = tmp_path / "ladder.svg", tmp_path / "events.json"
     drawn = t3sim("trace", recording, "--ladder", picture, "--perfetto", events)
     assert drawn.returncode == 0 and "</svg>" in picture.read_text() and json.loads(events.read_text())
 
 
-@pytest.mark.parametrize("words, status, said", [
+@pytest.mark.parametrize("words, status, message", [
     (("--qp", "0x7fff", "--ladder", "x.svg"), 2, "t3sim: "), (("--tid", "99999", "--ladder", "x.svg"), 2, "t3sim: "),
     (("--from", "soon"), 2, "--from 'soon'"), (("--to", "later"), 2, "--to 'later'"), (("--loud",), 2, "--loud"),
 ])
-def test_t3sim_trace_refuses(recording, tmp_path, words, status, said):
+def test_t3sim_trace_refuses_wrong_arguments(recording, tmp_path, words, status, message):
     done = run(sim.program(), "trace", recording, *(tmp_path / word if word.endswith(".svg") else word for word in words))
-    assert done.returncode == status and said in done.stderr and not done.stdout, done
+    assert done.returncode == status and message in done.stderr and not done.stdout, done
 
 
-@pytest.mark.parametrize("words, status, said", [
+@pytest.mark.parametrize("words, status, message", [
     (("-h",), 0, "Usage: t3sim"), (("trace", "-h"), 0, "Usage: t3sim trace"), (("ctl", "-h"), 0, "Usage: t3sim ctl"),
     (("--version",), 0, "t3sim (t3rdma)"), (("ctl",), 2, "usage: t3sim ctl"), (("ctl", "/nowhere", "cards"), 1, "cannot reach"),
     (("--card", "a=/nowhere/a", "--record", "/nowhere/r"), 2, "/nowhere"), (("--card", "a=/nowhere/a", "--record-limit", "1M"), 2, "add --record FILE"),
 ])
-def test_t3sim_says_how_it_is_used(words, status, said):
+def test_t3sim_help_and_usage_errors(words, status, message):
     done = t3sim(*words)
-    assert done.returncode == status and said in done.stdout + done.stderr, done
+    assert done.returncode == status and message in done.stdout + done.stderr, done
     assert not (done.stdout if status else done.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The examples do what their README says."""
+"""The examples work as their README describes."""
 
 import pytest
 from labkit import stack
@@ -19,7 +19,7 @@ def test_sum(pair, options, first, second, total):
     assert (served.rc, served.stdout) == (0, f"{first} + {second} = {total}\n")
 
 
-def test_sum_client_says_that_nobody_listens(pair):
+def test_sum_client_reports_a_rejected_connect(pair):
     server, client = pair.guests
     done = client.run(f"{BIN}/sum-client {address(server)} 1 2", 40)
     assert done.rc == 1
@@ -48,52 +48,52 @@ def test_asynchronous_events(pair):
     name = here.interfaces[0]
     watching = here.start(f"exec {BIN}/async-nonblocking cxgb3_0 4")
     watching.expect("watching cxgb3_0", 20)
-    for time, gone, back in (
+    for count, remove, restore in (
         (1, lambda: pair.sim.cable("p0", plugged=False), lambda: pair.sim.cable("p0", plugged=True)),
         (2, lambda: here.check(f"ip link set {name} down"), lambda: here.check(f"ip link set {name} up")),
     ):
-        gone()
+        remove()
         try:
-            watching.expect(f"(?s)(port error: port 1.*){{{time}}}", 30)
+            watching.expect(f"(?s)(port error: port 1.*){{{count}}}", 30)
         finally:
-            back()
+            restore()
             for guest in pair.guests:
                 guest.check(stack.wait_carrier(guest.interfaces[0]), 120)
-        watching.expect(f"(?s)(port active: port 1.*){{{time}}}", 30)
+        watching.expect(f"(?s)(port active: port 1.*){{{count}}}", 30)
     done = watching.wait(30)
     events = ["port error: port 1", "port active: port 1"]
     assert (done.rc, done.stdout.splitlines(), done.stderr) == (0, ["watching cxgb3_0", *events, *events], "")
 
 
-@pytest.mark.parametrize("command, status, said", [
+@pytest.mark.parametrize("command, status, message", [
     ("sum-client", 2, "usage: "), ("sum-server 1 2", 2, "usage: "), ("cq-blocking", 2, "usage: "), ("cq-nonblocking 0", 2, "usage: "),
     ("cq-sender 10.0.0.1", 2, "usage: "), ("async-nonblocking cxgb3_0", 2, "usage: "),
     ("async-nonblocking cxgb3_9 1", 1, "cxgb3_9: No such device"), ("cq-sender 192.0.2.1 1", 1, "is there an RDMA device"),
     ("sum-client 192.0.2.1 1 2", 1, "is there an RDMA device"),
 ])
-def test_what_they_say_when_it_cannot_be(pair, command, status, said):
+def test_examples_report_errors(pair, command, status, message):
     done = pair.guests[0].run(f"{BIN}/{command}", 40)
-    assert done.rc == status and said in done.stderr and not done.stdout, done
+    assert done.rc == status and message in done.stderr and not done.stdout, done
 
 
-# What AIX has otherwise
+# What differs on AIX
 
 
-@pytest.mark.parametrize("to, status, said", [("10.0.0.1", 0, "yes"), ("192.0.2.1", 1, "no: Network is unreachable"), ("nonsense", 2, "")])
-def test_a_program_written_for_aix(pair, to, status, said):
+@pytest.mark.parametrize("to, status, message", [("10.0.0.1", 0, "yes"), ("192.0.2.1", 1, "no: Network is unreachable"), ("nonsense", 2, "")])
+def test_a_program_written_for_aix(pair, to, status, message):
     done = pair.guests[1].run(f"{BIN}/check-verbs-support {to}", 40)
-    assert (done.rc, done.stdout) == (status, f"{to}: {said}\n" if said else "")
+    assert (done.rc, done.stdout) == (status, f"{to}: {message}\n" if message else "")
 
 
-def test_ofed_env_takes_providers_of_another_folder(pair):
-    """As a program that was told of its provider on AIX, by IBV_CONFIG_DIR. The system's own file is away meanwhile."""
+def test_ofed_env_uses_providers_of_another_folder(pair):
+    """As on AIX, IBV_CONFIG_DIR names the folder of the provider. The system's own file is removed meanwhile."""
     guest = pair.guests[0]
     own = "/etc/libibverbs.d/cxgb3.driver"
     guest.check(f"mkdir -p /tmp/config && mv {own} /tmp/config/")
     try:
         assert "cxgb3_0" not in guest.run("ibv_devices").stdout
         assert "cxgb3_0" in guest.check(f"IBV_CONFIG_DIR=/tmp/config {BIN}/ofed-env ibv_devices")
-        # A path is allowed too, as in RDMAV_DRIVERS; what is there already stays.
+        # A path is allowed too, as in RDMAV_DRIVERS, whose previous value is kept.
         guest.check(f"cp {stack.PROVIDERS}/libcxgb3-rdmav34.so /tmp/config/ && echo driver /tmp/config/libcxgb3 > /tmp/config/cxgb3.driver")
         shown = guest.check(f"IBV_CONFIG_DIR=/tmp/config RDMAV_DRIVERS=siw {BIN}/ofed-env sh -c 'echo $RDMAV_DRIVERS; ibv_devices'")
         assert shown.startswith("siw:/tmp/config/libcxgb3\n") and "cxgb3_0" in shown
@@ -101,7 +101,7 @@ def test_ofed_env_takes_providers_of_another_folder(pair):
         guest.check(f"cp /t3/provider/cxgb3.driver {own}; rm -r /tmp/config")
 
 
-@pytest.mark.parametrize("environment, words, status, said", [
+@pytest.mark.parametrize("environment, words, status, message", [
     ("", "sh -c 'exit 7'", 7, ""),
     ("", "", 125, "a program is required"),
     ("", "--loud true", 125, "there is no option --loud"),
@@ -110,12 +110,12 @@ def test_ofed_env_takes_providers_of_another_folder(pair):
     ("IBV_CONFIG_DIR=", "true", 0, ""),
     ("", "/no/program", 127, "/no/program"),
 ])
-def test_ofed_env_refuses_what_cannot_be(pair, environment, words, status, said):
+def test_ofed_env_refuses_wrong_arguments(pair, environment, words, status, message):
     done = pair.guests[0].run(f"{environment} {BIN}/ofed-env {words}", 20)
-    assert done.rc == status and said in done.stderr and not done.stdout, done
+    assert done.rc == status and message in done.stderr and not done.stdout, done
 
 
-def test_ofed_env_says_how_it_is_used(pair):
+def test_ofed_env_help(pair):
     for option in ("-h", "--help"):
         assert "Usage: ofed-env PROGRAM" in pair.guests[0].check(f"{BIN}/ofed-env {option}")
     assert pair.guests[0].check(f"{BIN}/ofed-env --version") == "ofed-env (t3rdma) 0.1\n"

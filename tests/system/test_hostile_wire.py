@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Wires that lose, double, reorder, spoil and delay what they carry: programs must not notice anything but time.
+"""Wires that lose, duplicate, reorder, corrupt and delay frames: programs may only become slower.
 
-What an impairment does to which frame is decided by its seed alone (tests/sim/net); here stands what programs see.
+The seed alone decides which frames an impairment affects (tests/sim/net); these tests check the programs.
 """
 
 import contextlib
@@ -52,8 +52,8 @@ def run_rping(lab, rounds, size=65535, timeout=120):
     pytest.param(["rate=100M", "queue=32K"], "overflowed", id="rate-limit"),
 ])
 @pytest.mark.parametrize("end", ENDS)
-def test_one_direction(pair, end, what, counted):
-    """64 KB a round go each way, so that the impaired end has data to send whichever it is."""
+def test_each_impairment_in_one_direction(pair, end, what, counted):
+    """Each round transfers 64 KB in both directions, so that either end has data to send."""
     other, = set(ENDS) - {end}
     with impaired(pair, *what, end=end) as done:
         run_rping(pair, 15)
@@ -62,7 +62,7 @@ def test_one_direction(pair, end, what, counted):
             assert done(end)[counted] > 0
 
 
-def test_everything_at_once(pair):
+def test_all_impairments_at_once(pair):
     with impaired(pair, *ALL_AT_ONCE) as done:
         run_rping(pair, 100)
         for end in ENDS:
@@ -70,8 +70,8 @@ def test_everything_at_once(pair):
 
 
 @pytest.mark.wire
-def test_loss_and_reordering_with_the_wire_looked_at(pair):
-    """What is sent again must be the same FPDUs, cut where they were."""
+def test_retransmitted_frames_are_valid(pair):
+    """Retransmissions must be the same FPDUs in the same segments."""
     with impaired(pair, *LOSSY):
         run_rping(pair, 30)
 
@@ -83,7 +83,7 @@ def test_writes_under_loss_and_reordering(pair):
         assert done("c1.0")["lost"] > 0
 
 
-def test_a_file_under_loss_and_reordering_is_the_same_file(pair):
+def test_rcopy_under_loss_and_reordering(pair):
     server, client = pair.guests
     data = hashlib.shake_256(b"t3").digest(4_000_000)
     client.push(data, "/tmp/sent")
@@ -99,7 +99,7 @@ def test_a_file_under_loss_and_reordering_is_the_same_file(pair):
 
 
 @pytest.mark.parametrize("how", ["error", "disconnect"])
-def test_B3_buffers_that_came_back_are_left_alone(pair, how):
+def test_B3_flushed_buffers_are_not_accessed(pair, how):
     """A QP is moved to ERR, at once or after a disconnect, while both directions of a slow wire are full."""
     with impaired(pair, "rate=50M", "queue=4M"):
         server, client = run_pair(*pair.guests, "poison", f"--how={how}", timeout=120)
@@ -109,7 +109,7 @@ def test_B3_buffers_that_came_back_are_left_alone(pair, how):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [7, 1001])
-def test_ten_thousand_rounds_under_loss_and_reordering(pair, seed):
+def test_ten_thousand_rping_rounds_under_loss_and_reordering(pair, seed):
     with impaired(pair, *LOSSY, seed=seed) as done:
         run_rping(pair, 10_000, timeout=3600)
         assert all(done(end)["lost"] > 1000 for end in ENDS)
@@ -117,6 +117,6 @@ def test_ten_thousand_rounds_under_loss_and_reordering(pair, seed):
 
 
 @pytest.mark.long
-def test_a_thousand_rounds_with_everything_at_once(pair):
+def test_a_thousand_rping_rounds_with_all_impairments(pair):
     with impaired(pair, *ALL_AT_ONCE):
         run_rping(pair, 1000, timeout=1800)

@@ -11,7 +11,7 @@ from machines import DEVICE, booted, loaded, ours, rping
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="packages are built and installed by root")]
 SUITE = "bookworm"
-# rdmacm-utils is of one architecture or the other; it brings its libraries along.
+# rdmacm-utils can be installed for one architecture only; its libraries are dependencies.
 PROGRAMS = "rdmacm-utils:i386 ibverbs-utils:i386"
 
 
@@ -24,15 +24,15 @@ def machine():
         yield made
 
 
-def test_the_package_fits_one_release_of_rdma_core(machine, step):
+def test_the_i386_package_depends_on_one_rdma_core_release(machine, step):
     row = step(SUITE, "i386: package")
-    needs = machine.run("dpkg-query -W -f '${Depends}' libibverbs-cxgb3:i386")
-    assert re.search(r"libibverbs1 \(>= 44\), libibverbs1 \(<< 45~\)", needs), needs
+    depends = machine.run("dpkg-query -W -f '${Depends}' libibverbs-cxgb3:i386")
+    assert re.search(r"libibverbs1 \(>= 44\), libibverbs1 \(<< 45~\)", depends), depends
     assert machine.run("ls /usr/lib/i386-linux-gnu/libibverbs/libcxgb3-rdmav34.so")
     row.result = "libibverbs1 " + machine.run("dpkg-query -W -f '${Version}' libibverbs1:i386")
 
 
-def test_32_bit_programs_talk(machine, step):
+def test_32_bit_rping(machine, step):
     """Over the kernel's modules, and over ours."""
     row = step(SUITE, "i386: rping")
     with booted(machine) as lab:

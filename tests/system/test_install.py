@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Packages, from `make deb` to `apt purge`, on a machine of each Debian release.
 
-The machine is a root of that release. What is installed in it is installed by apt, natively: modules are built by DKMS for the kernel that is
-there, which is not the one that runs. Then two guests boot from it, as it is, by its own init. At the end comes a table.
+The machine is a root of that release, in which apt installs the packages. DKMS builds the modules for the kernel that is installed there,
+which is not the running one. Then two guests boot from this root with its own init. A table follows at the end of the output.
 """
 
 import os
@@ -34,7 +34,7 @@ def before(debs):
 
 @pytest.fixture(scope="module")
 def machine(debs):
-    """A machine with our packages; the last tests take them off."""
+    """A machine with our packages, which the last tests remove."""
     suite, built = debs
     with Installed(suite, paths.REPO / "build/install" / suite, ours(built)) as made:
         yield made
@@ -65,8 +65,8 @@ def test_modules_are_built_for_the_installed_kernel(machine, step):
     row.result = f"built for {release}"
 
 
-def test_machines_boot_and_talk(machine, step):
-    """Nobody loads anything by hand: udev sees the card, and rdma-core's services the device."""
+def test_installed_machines_boot_and_run_rping(machine, step):
+    """All modules are loaded by udev rules for the card and by rdma-core's services for the device."""
     suite = machine.made.suite
     row = step(suite, "boot")
     with booted(machine) as lab:
@@ -106,23 +106,23 @@ def test_a_choice_survives_a_reboot(machine, step):
     with booted(machine, later={CHOICE: choice.encode()}) as lab:
         for guest in lab.guests:
             assert loaded(guest) == {"cxgb3", "iw_cxgb3", "t3_uverbs", "t3_rdma_cm"}
-            # rdma_cm comes along with NFS, which rdma-core loads; nobody reaches it from user space.
+            # NFS, which rdma-core loads, needs rdma_cm; without rdma_ucm user space does not use it.
             assert not guest.check("lsmod | grep -E '^(ib_uverbs|rdma_ucm) ' || true")
-        row.result = "ours after it, rping: " + rping(lab)
+        row.result = "ours after the reboot, rping: " + rping(lab)
 
 
-def test_a_kernel_that_does_not_fit_is_refused_in_words(machine, step):
-    row = step(machine.made.suite, "kernel that does not fit")
-    said = machine.run("/usr/src/t3rdma-*/check-kernel 5.10.0 /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
-    assert "not for kernel 5.10.0: it is older than 6.1" in said
-    said = machine.run("/usr/src/t3rdma-*/check-kernel 9.9.0-x /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
-    assert "it is newer than 7.2" in said
+def test_an_unsupported_kernel_is_refused_with_the_reason(machine, step):
+    row = step(machine.made.suite, "unsupported kernel")
+    message = machine.run("/usr/src/t3rdma-*/check-kernel 5.10.0 /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
+    assert "not for kernel 5.10.0: it is older than 6.1" in message
+    message = machine.run("/usr/src/t3rdma-*/check-kernel 9.9.0-x /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
+    assert "it is newer than 7.2" in message
     assert "its headers are not in /nowhere" in machine.run("/usr/src/t3rdma-*/check-kernel 6.1.0 /nowhere 2>&1 || true")
     row.result = "refused, with the reason"
 
 
 def test_a_new_kernel_gets_its_modules(machine, step):
-    """An upgrade, as far as DKMS sees it: headers of another release, and the hook that their package calls."""
+    """An upgrade as DKMS sees it: headers of another release, and the hook that their package calls."""
     row = step(machine.made.suite, "kernel upgrade")
     old, new = machine.made.release, machine.made.release.replace("-amd64", "-next-amd64")
     machine.run(f"""
@@ -132,23 +132,23 @@ def test_a_new_kernel_gets_its_modules(machine, step):
         mkdir -p /lib/modules/{new} && ln -s /usr/src/linux-headers-{new} /lib/modules/{new}/build
         run-parts --exit-on-error --arg={new} /etc/kernel/header_postinst.d""")
     assert f"{new}, x86_64: installed" in machine.run("dkms status")
-    # By its file: this kernel has no list of modules that it would be found by.
+    # By its file, since this kernel has no modules.dep.
     built = machine.run(f"find /lib/modules/{new}/updates/dkms -name 'iw_cxgb3.ko*'").strip()
     assert machine.run(f"modinfo -F vermagic {built}").startswith(f"{new} ")
     machine.run(f"dkms remove t3rdma/{paths.version()} -k {new}; rm -r /usr/src/linux-headers-{new} /lib/modules/{new}")
     row.result = "built again"
 
 
-def test_a_kernel_that_does_not_fit_spoils_no_upgrade(machine, step):
+def test_an_unsupported_kernel_does_not_fail_an_upgrade(machine, step):
     row = step(machine.made.suite, "real-time kernel")
     machine.run(f"{APT} update && {APT} install linux-headers-rt-amd64")
     status = machine.run("dkms status")
     assert "rt-amd64" not in status and machine.made.release in status
     machine.run(f"{APT} purge '^linux-(headers|image)-.*rt-.*' && {APT} autoremove --purge")
-    row.result = "left out, apt goes on"
+    row.result = "not built, apt succeeds"
 
 
-def test_purge_leaves_nothing(before, machine, step):
+def test_purge_restores_all_files(before, machine, step):
     row = step(machine.made.suite, "apt purge")
     machine.run(f"{APT} purge {' '.join(OURS)}")
     after = machine.files()
@@ -159,7 +159,7 @@ def test_purge_leaves_nothing(before, machine, step):
 
 
 def test_the_kernels_own_modules_work_afterwards(machine, step):
-    """Devices in software on the card's two ports; Debian has rxe, and siw is made of its source."""
+    """Software devices on the card's two ports; Debian has rxe, and siw is built from its source."""
     row = step(machine.made.suite, "in-tree modules afterwards")
     siw.module(machine.made.suite)
     with booted(machine, "purged") as lab:
@@ -168,6 +168,6 @@ def test_the_kernels_own_modules_work_afterwards(machine, step):
             guest.check("modprobe -a ib_uverbs rdma_ucm", 60)
         stack.add_links(lab.guests, "siw", lambda guest: guest.interfaces[:1])
         stack.add_links(lab.guests, "rxe", lambda guest: guest.interfaces[1:])
-        for guest in lab.guests:  # iwpmd, too: who listens before it is there cannot be found by who connects after
+        for guest in lab.guests:  # iwpmd, too: a listener from before its start cannot be reached by a later connect
             settle(guest)
         row.result = f"siw {rping(lab)}, rxe {rping(lab, card_port=1)}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Users of the verbs inside the kernel: NVMe over Fabrics, whose two sides use between them what the kernel's interface has.
+"""Kernel users of the verbs: NVMe over Fabrics, whose two sides together use most of the kernel's verbs.
 
-The host registers memory with REG_MR and has it invalidated by SEND_WITH_INV; the target receives through the local DMA key,
-reads with registered memory (as iWARP demands), writes without it, and both drain their queues at the end.
+The host registers memory with REG_MR, which SEND_WITH_INV invalidates; the target receives through the local DMA key, reads into
+registered memory (which iWARP requires), writes without it, and both drain their queues at the end.
 """
 
 from contextlib import contextmanager
@@ -64,8 +64,8 @@ def host(guest, server, register_always="Y"):
 
 
 @pytest.fixture(autouse=True)
-def lent_cqs_go(pair):
-    """ib_core keeps the CQs that it lends to its users until the device goes, which later tests would take for leftovers."""
+def reload_driver(pair):
+    """ib_core keeps its pool of CQs until the device is removed, which later tests would report as leaked."""
     yield
     for guest in pair.guests:
         guest.check(f"rmmod iw_cxgb3\n{stack.load_module('iw_cxgb3')}", 60)
@@ -80,7 +80,7 @@ def wait_gone(guest, kinds="pd|qp|cm_id|mr"):
         rdma resource show; rdma resource show qp; exit 1""", 60)
 
 
-# The default registers all memory anew for each request; else a request of one piece goes through a region of all memory.
+# By default each request registers its memory; with N a request with one segment uses the global DMA key.
 @pytest.mark.parametrize("register_always", ["Y", "N"], ids=["fast-registration", "global-key"])
 def test_a_disk_over_nvme_keeps_its_data(pair, register_always):
     server, client = pair.guests
@@ -88,7 +88,7 @@ def test_a_disk_over_nvme_keeps_its_data(pair, register_always):
         with host(client, server, register_always) as disk:
             client.check(f"head -c {DISK_MB}M /dev/urandom > /tmp/data")
             written = client.check("sha256sum < /tmp/data")
-            # From one sector, which goes with the command, to what takes several requests.
+            # From one sector, which is sent with the command, to several requests.
             for size, count in (("1M", DISK_MB), ("4k", 64), ("512", 64)):
                 client.check(f"dd if=/tmp/data of={disk} bs={size} count={count} oflag=direct conv=notrunc", 120)
             assert server.check("sha256sum < /dev/ram0", 60) == written
@@ -100,7 +100,7 @@ def test_a_disk_over_nvme_keeps_its_data(pair, register_always):
         wait_gone(guest)
 
 
-def test_driver_is_unloaded_below_a_busy_disk(pair):
+def test_the_driver_is_unloaded_while_a_disk_is_read(pair):
     server, client = pair.guests
     with target(server):
         with host(client, server) as disk:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The lab itself, with real guests: what it notices, and that it leaves nothing behind."""
+"""The lab with real guests: which failures it reports, and that no process outlives it."""
 
 import os
 import pathlib
@@ -49,7 +49,7 @@ def test_a_deadline_ends_a_command_in_the_guest(plain):
 
 
 @pytest.mark.parametrize("line", ["WARNING: CPU: 0 PID: 1 at fs/inode.c:1", "BUG: KASAN: use-after-free in f"])
-def test_a_bad_line_in_the_kernel_log_is_found_once(plain, line):
+def test_an_error_in_the_kernel_log_is_reported_once(plain, line):
     plain.guests[0].check(f"echo '{line}' > /dev/kmsg")
     assert line in plain.new_trouble()
     assert plain.new_trouble() == ""
@@ -71,7 +71,7 @@ def test_a_guest_that_does_not_exist_is_refused(plain):
     assert (done.returncode, done.stderr) == (2, "t3lab: there is no guest 3; lab plain has g0\n")
 
 
-def test_a_shell_has_a_terminal_of_the_callers_kind(plain):
+def test_a_shell_has_a_terminal(plain):
     pid, master = pty.fork()
     if pid == 0:
         os.execv(T3LAB, [str(T3LAB), "shell", "--lab", "plain", "0"])
@@ -92,7 +92,7 @@ def test_a_shell_has_a_terminal_of_the_callers_kind(plain):
     os.close(master)
 
 
-def test_a_panic_is_told_at_once_with_the_console():
+def test_a_panic_is_reported_at_once_with_the_console():
     with Lab(guests=1, cards=0, name="panic") as lab:
         start = time.monotonic()
         with pytest.raises(GuestDied, match="(?s)QEMU ended.*sysrq"):
@@ -102,7 +102,7 @@ def test_a_panic_is_told_at_once_with_the_console():
         assert not lab.healthy
 
 
-def test_the_card_models_death_ends_its_guests_and_is_told():
+def test_a_killed_card_model_ends_its_guests_and_is_reported():
     with Lab(guests=2, cards=1, load="nic", name="orphan") as lab:
         os.kill(lab.sim.pid, signal.SIGKILL)
         with pytest.raises(GuestDied, match="(?s)t3sim ended with status -9.*t3sim: ready"):
@@ -127,5 +127,5 @@ def test_nothing_outlives_a_lab_that_is_killed():
         assert len(pids) == 3 and not any(gone(pid, 0.1) for pid in pids)
         holder.kill()
     assert all(gone(pid) for pid in pids)
-    with Lab(guests=1, cards=0, name="killed") as lab:  # neither sockets nor the lock stand in the way
+    with Lab(guests=1, cards=0, name="killed") as lab:  # neither the old sockets nor the lock prevent it
         assert lab.guests[0].check("echo again") == "again\n"

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Both verbs dispatchers with both connection managers, over every kind of device, on every release: the same stock programs must run.
 
-A cell of the matrix is a release, a pair of dispatcher and manager, and a device; it is short, and one test. The table of all is at the
-end of pytest's output. `make test` runs those of Debian 12 that no other file has; the others are long, and do more where both are ours.
+A cell of the matrix is a release, a pair of dispatcher and manager, and a device; each is one short test. The table of all cells is at the
+end of pytest's output. `make test` runs the cells of Debian 12 that no other file covers; the others are long, and test more where both
+modules are ours.
 
-The guests of a release are booted once. Each has a card, and two ordinary NICs, one for siw and one for rxe; to get from one combination
-to the next, modules are changed.
+The guests of a release are booted once. Each has a card, and two ordinary NICs, one for siw and one for rxe; between combinations only
+modules are exchanged.
 """
 
 import json
@@ -29,7 +30,7 @@ RELEASES = {"bookworm": ("6.1.", "44"), "trixie": ("6.12.", "56"), "forky": ("7.
 
 
 class Combination(NamedTuple):
-    """Who serves the devices of verbs, and who makes connections."""
+    """A dispatcher and a connection manager."""
 
     uverbs: str
     manager: str
@@ -43,7 +44,7 @@ class Combination(NamedTuple):
 
     @property
     def access(self) -> tuple[str, ...]:
-        """ib_uverbs is there in any case: siw and rxe of 6.1 and 6.12 need functions of it. The first one serves."""
+        """ib_uverbs is always loaded: siw and rxe of 6.1 and 6.12 need its functions. libibverbs uses the first one."""
         ours = (stack.T3_UVERBS_BESIDE,) if self.uverbs == "ours" else ()
         return (*ours, "ib_uverbs", "t3_rdma_cm" if self.manager == "ours" else "rdma_ucm")
 
@@ -58,14 +59,14 @@ class Device(NamedTuple):
     name: str
     network: int  # of its addresses, see Lab
     may_hang: bool = False  # see stock.run_both()
-    of_ib_core: tuple[str, ...] = ()  # objects that are always there: RoCE has management datagrams
+    of_ib_core: tuple[str, ...] = ()  # objects that always exist: RoCE has management datagrams
 
 
 WIRES = (*straight(2, 2), Wire("siw", ("n0", "n1")), Wire("rxe", ("n0", "n1")))
 DEVICES = [Device("cxgb3", "cxgb3_0", 0), Device("siw", "siw0", 2, may_hang=True), Device("rxe", "rxe0", 3, of_ib_core=("pd", "cq", "qp"))]
 SIW, RXE = 0, 1  # which of a guest's NICs
 
-# test_rdma_cm.py, test_uverbs.py and all others are about the card on Debian 12.
+# test_rdma_cm.py, test_uverbs.py and the other files test the card on Debian 12.
 IN_EVERY_RUN = {("ours", "ours", "cxgb3"), ("ours", "ours", "siw"), ("in-tree", "ours", "siw"), ("ours", "in-tree", "rxe")}
 
 
@@ -108,11 +109,11 @@ class Bench:
         return lab
 
     def changed(self) -> None:
-        """The modules are no combination's any more."""
+        """The loaded modules are no longer those of a combination."""
         self._combination = None
 
     def broken(self) -> None:
-        """What is in the guests is not worth keeping."""
+        """Drops the guests, so that new ones are booted."""
         if self._keeper:
             self._keeper.drop()
 
@@ -125,7 +126,7 @@ def bench(pytestconfig):
 
 
 class Tried(NamedTuple):
-    """What a cell is made of."""
+    """The guests and parameters of a cell."""
 
     guests: list[Guest]
     combination: Combination
@@ -134,7 +135,7 @@ class Tried(NamedTuple):
 
 
 def calls_of_ours(guest: Guest, device: Device) -> int:
-    """How many commands t3_uverbs has been asked for on a device."""
+    """How many commands t3_uverbs received for a device."""
     return int(guest.check(f"""for node in /sys/class/t3_verbs/*/ibdev; do
             [ "$(cat $node 2>/dev/null)" != {device.name} ] || name=$(basename $(dirname $node))
         done
@@ -191,7 +192,7 @@ def try_perftest(t: Tried) -> None:
 
 
 def try_perftest_events(t: Tried) -> None:
-    """Sleeping until the next event. A T3 must raise one when a CQ is armed that holds more entries than perftest polls at once.
+    """Sleeping until the next event. A T3 must raise one when a CQ is armed that has more entries than perftest polls at a time.
 
     Over siw and rxe ib_send_bw and ib_read_bw hang in this, under the in-tree modules too (siw: the last of 16 messages does not come, in
     4 of 4 runs). One message at a time must pass everywhere.
@@ -225,7 +226,7 @@ def try_rcopy(t: Tried) -> None:
         done = client.run(f"rcopy /tmp/sent {address(server, t.device.network)}:/tmp/received", 60)
         serving.kill()
         serving.wait(20)
-        # siw's own reply to the connect, now and then, under either manager; perhaps because the server of an rsocket speaks first.
+        # An error of siw that occurs occasionally under either manager, perhaps because the server of an rsocket sends first.
         if t.device.kind != "siw" or "rconnect failed\n: Invalid argument" not in done.stderr:
             break
     assert done.rc == 0, done
@@ -248,7 +249,7 @@ def try_verbs(t: Tried) -> None:
 
 
 def try_pingpong(t: Tried) -> None:
-    """Without a connection manager: the programs tell each other their QPs by TCP."""
+    """Without a connection manager: the programs exchange QP numbers by TCP."""
     server, client = t.guests
     done, _ = run_both(lambda: server.start(f"exec ibv_rc_pingpong -d {t.device.name} -g 1 -n 100 -e"),
                        lambda: client.start(f"""for try in $(seq 50); do
@@ -270,7 +271,7 @@ def try_nothing_is_left(t: Tried) -> None:
 
 def attempts(device: Device, thorough: bool) -> list[Callable[[Tried], None]]:
     many: list[Callable[[Tried], None]] = [try_devinfo, try_rping, try_rping_back, try_ucmatose, try_perftest, try_perftest_events, try_sum]
-    if device.kind == "cxgb3":  # siw's peer must not be so fast, and rxe has other rules for some of the requests
+    if device.kind == "cxgb3":  # siw fails with a peer this fast, and rxe has other rules for some requests
         many.append(try_verbs)
     if device.kind == "rxe":
         many.append(try_pingpong)
@@ -291,7 +292,7 @@ def cells():
 
 
 @pytest.mark.parametrize("release, combination, device", cells())
-def test_cell(bench, request, record_property, release, combination, device):
+def test_programs_over_both_modules(bench, request, record_property, release, combination, device):
     started = time.monotonic()
     lab = bench.get(release, combination)
     request.node.labs = [lab]
@@ -308,7 +309,7 @@ def test_cell(bench, request, record_property, release, combination, device):
         names.append(attempt.__name__.removeprefix("try_"))
         try:
             attempt(tried)
-        except Exception as error:  # whatever it is, the others are tried too
+        except Exception as error:  # after any error the other attempts still run
             failed[names[-1]] = f"{type(error).__name__}: {error}"
             for guest in lab.guests:
                 if guest.alive:
@@ -325,7 +326,7 @@ def test_cell(bench, request, record_property, release, combination, device):
 
 @pytest.mark.parametrize("release", [pytest.param(suite, marks=[] if suite == "bookworm" else [pytest.mark.long]) for suite in RELEASES])
 def test_both_dispatchers_side_by_side(bench, request, release):
-    """Under different names, whichever came first: libibverbs uses that one, and both work at once."""
+    """Under different names, loaded in either order: libibverbs uses the first one, and both work at the same time."""
     combination = Combination("ours", "in-tree")
     lab = bench.get(release, combination)
     request.node.labs = [lab]
@@ -342,7 +343,7 @@ def test_both_dispatchers_side_by_side(bench, request, release):
                 assert (calls_of_ours(guest, device) > before) == (first == "ours"), (device.name, first)
                 answer = json.loads(guest.check(f"/tmp/both.py {device.name} infiniband_verbs t3_verbs"))
                 assert answer["pds"] == 2, (device.name, answer)
-                in_tree, ours = answer["said"].values()
+                in_tree, ours = answer["responses"].values()
                 assert in_tree == ours and int(ours, 16), (device.name, answer)
                 assert calls_of_ours(guest, device) >= before + 3
         trouble = lab.new_trouble(allowed_log(request))

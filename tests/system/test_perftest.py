@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Debian's perftest: it posts lists, unsignaled runs and deep queues, and polls as fast as it can.
+"""Debian's perftest: it posts lists, runs of unsignaled requests and deep queues, and polls as fast as it can.
 
-The figures say nothing about a card (the guests' CPUs are emulated, and so is it); that every message arrives does.
+The figures do not matter (the guests' CPUs and the card are emulated); the tests check that every message arrives.
 """
 
 import pytest
@@ -9,8 +9,8 @@ from stock import perftest
 
 TOOLS = ["ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw", "ib_read_lat", "ib_read_bw"]
 
-# With -R both ends first agree over a connection of their own; then the server begins to listen for the next one while the
-# client already connects. A client that comes too early is rejected, and its retry uses ids that it has freed.
+# With -R both ends first exchange parameters over a connection; then the server starts to listen for the next one while the client
+# already connects. A client that connects too early is rejected, and its retry uses ids that it has freed.
 pytestmark = [
     pytest.mark.wire,
     pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"),
@@ -36,13 +36,13 @@ def test_inline(pair, size):
 
 
 @pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw"])
-def test_lists_and_runs_without_completion(pair, tool):
+def test_lists_and_unsignaled_requests(pair, tool):
     run_perftest(pair, tool, "-s 1024 -n 1024 -l 16 -Q 16 -t 64")
 
 
-# By itself it posts with ibv_wr_*().
+# By default it posts with ibv_wr_*().
 @pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_lat", "ib_read_bw"])
-def test_the_old_way_of_posting(pair, tool):
+def test_ibv_post_send(pair, tool):
     assert run_perftest(pair, tool, "-s 4096 -n 100 --use_old_post_send")[:2] == ["4096", "100"]
 
 
@@ -50,7 +50,7 @@ def test_both_directions_at_once(pair):
     run_perftest(pair, "ib_send_bw", "-s 4096 -n 200 -b")
 
 
-# test_matrix.py has the same beside siw and rxe.
+# test_matrix.py has the same with siw and rxe loaded.
 @pytest.mark.parametrize("tool, options", [
     ("ib_send_lat", "-n 100"), ("ib_read_lat", "-n 100"), ("ib_send_bw", "-n 1000 -Q 1"),  # writes have no -e
     *(pytest.param(tool, options, marks=pytest.mark.long)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Guests of the other Debian releases, each with its own kernel and rdma-core; Debian 12 is what all other tests run on.
+"""Guests of the other Debian releases, each with its own kernel and rdma-core. All other tests run on Debian 12.
 
-Making such an image takes minutes, so `make test` runs these where the image is in the cache, and `make test-long` makes it.
+An image takes minutes to make, so `make test` runs these tests only if it is cached, and `make test-long` makes it.
 """
 
 import pytest
@@ -20,7 +20,7 @@ def cached(suite):
 
 @pytest.fixture(scope="module", params=RELEASES, ids=[name for name, *_ in RELEASES])
 def release(request):
-    """A pair of guests of another release, and what must be found in them."""
+    """A pair of guests of another release, and the versions that they must have."""
     suite, kernel, abi = request.param
     if not cached(suite) and not request.config.getoption("--long"):
         pytest.skip(f"there is no image of {suite} yet; --long makes it")
@@ -40,7 +40,7 @@ def pair(release):
     assert not lab.new_trouble()
 
 
-def test_the_release_is_what_it_should_be(pair, release):
+def test_guests_run_the_release(pair, release):
     _, kernel, abi = release
     for guest in pair.guests:
         assert guest.check("uname -r").startswith(kernel)
@@ -50,7 +50,7 @@ def test_the_release_is_what_it_should_be(pair, release):
 
 
 @pytest.mark.parametrize("ours, theirs", test_layout.VIEWS)
-def test_our_view_of_another_module_is_the_kernels(pair, ours, theirs):
+def test_layouts_of_other_modules_structures_match_btf(pair, ours, theirs):
     test_layout.compare(pair.suite, ours, theirs)
 
 
@@ -91,7 +91,7 @@ def test_perftest(pair):
     assert serving.wait(30).rc == 0
 
 
-def test_the_driver_leaves_and_comes_back(pair):
+def test_the_driver_is_unloaded_and_loaded(pair):
     client = pair.guests[1]
     for _ in range(2):
         client.check("rmmod iw_cxgb3", 60)

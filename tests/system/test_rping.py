@@ -33,13 +33,13 @@ def test_ping_data_is_shown_on_both_sides(pair):
 
 
 @pytest.mark.parametrize("size", [16, 65536])
-def test_rping_itself_refuses_sizes_out_of_its_range(pair, size):
+def test_rping_refuses_sizes_out_of_range(pair, size):
     done = pair.guests[0].run(f"rping -s -S {size}")
     assert done.rc != 0
     assert f"Invalid size {size} (valid range is " in done.stdout + done.stderr
 
 
-def test_a_server_serves_twenty_clients_one_after_another(pair):
+def test_a_server_serves_twenty_sequential_clients(pair):
     server, client = pair.guests
     serving = rping_server(server, "-P")
     for _ in range(20):
@@ -49,7 +49,7 @@ def test_a_server_serves_twenty_clients_one_after_another(pair):
     serving.wait(10)
 
 
-def test_both_ports_carry_rdma(pair):
+def test_rping_over_both_ports(pair):
     server, client = pair.guests
     for port in (0, 1):
         serving = rping_server(server, "-C 50 -V", card_port=port)
@@ -65,8 +65,8 @@ def test_several_pairs_at_a_time(pair):
     assert [done.wait(20).rc for done in serving] == [0] * 4
 
 
-# X20: it is `rdma resource` that says so.
-def test_nothing_is_left_when_rping_is_done(pair):
+# X20: `rdma resource` shows it.
+def test_no_object_is_left_after_rping(pair):
     server, client = pair.guests
     serving = rping_server(server, "-C 10 -V")
     assert rping_client(client, server, "-C 10 -V").wait(60).rc == 0

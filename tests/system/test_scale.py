@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""How much fits into one process of cards; tests/sim/scale has the short version, and counts what it costs."""
+"""How many connections one process of cards can have; tests/sim/scale has the short version, and measures the costs."""
 
 import subprocess
 

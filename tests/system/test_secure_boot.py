@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Secure Boot, on an installed Debian 12: UEFI starts a kernel that it has the key of, which then takes no module without a key that it knows.
+"""Secure Boot, on an installed Debian 12: UEFI starts a kernel that is signed with a trusted key, and the kernel then accepts only modules that
+are signed with a trusted key.
 
-The firmware is Debian's OVMF with its example keys, one of which signs the kernel here. Enrolling a key of one's own is a blue screen of shim's, which nobody
-can press keys on here; what it leaves is the variable MokListRT, and that is written by hand.
+The firmware is Debian's OVMF with its example keys, one of which signs the kernel. A key is usually enrolled in a dialogue of shim's at boot;
+here the test writes the variable MokListRT, which is its result.
 """
 
 import os
@@ -21,7 +22,7 @@ SUITE = "bookworm"
 EXAMPLE = "/usr/share/ovmf/PkKek-1-snakeoil"  # in the firmware's db; its key is there too, with the passphrase snakeoil
 
 VARIABLE = "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
-KEPT = 7  # it is kept, and is there at boot and at run time
+KEPT = 7  # NON_VOLATILE | BOOTSERVICE_ACCESS | RUNTIME_ACCESS
 X509 = uuid.UUID("a5c059a1-94e4-4aa7-87b5-ab155c2bf072")
 OWNER = uuid.UUID("605dab50-e046-4300-abb6-3dd810dd8b23")
 
@@ -34,7 +35,7 @@ def key_list(certificate):
 
 @pytest.fixture(scope="module")
 def machine():
-    """DKMS signs what it builds with a key that it makes, if it finds openssl."""
+    """DKMS signs its modules with a key that it creates, if openssl is installed."""
     debs = package.build(SUITE, with_sim=False, i386=False)
     with Installed(SUITE, paths.REPO / "build/install/signed", ours(debs)) as made:
         made.run(f"{APT} update && {APT} install openssl ovmf sbsigntool")
@@ -59,24 +60,24 @@ def boot(machine, firmware):
     return lab, guest
 
 
-def test_dkms_signs(machine, step):
+def test_dkms_signs_the_modules(machine, step):
     row = step(SUITE, "Secure Boot: DKMS")
     signer = machine.run(f"modinfo -k {machine.made.release} -F signer iw_cxgb3").strip()
     assert signer == "DKMS module signing key"
     row.result = f"signer: {signer}"
 
 
-def test_a_key_has_to_be_enrolled(machine, firmware, step):
+def test_modules_load_after_their_key_is_enrolled(machine, firmware, step):
     row = step(SUITE, "Secure Boot: key not enrolled")
     lab, guest = boot(machine, firmware)
     try:
         assert "[integrity]" in guest.check("cat /sys/kernel/security/lockdown")
         assert "iw_cxgb3" not in guest.check("lsmod")
         done = guest.run("ofedctrl -l", 60)
-        assert done.rc == 1 and "not signed with a key it knows (Secure Boot)" in done.stderr, done
-        said = guest.run("t3doctor", 60).stdout
-        assert "signed by 'DKMS module signing key', which is no key that it knows" in said and "mokutil --import" in said, said
-        row.result = "refused, doctor says why"
+        assert done.rc == 1 and "not signed with a trusted key (Secure Boot)" in done.stderr, done
+        report = guest.run("t3doctor", 60).stdout
+        assert "signed by 'DKMS module signing key', which is not a trusted key" in report and "mokutil --import" in report, report
+        row.result = "refused, t3doctor reports the reason"
 
         row = step(SUITE, "Secure Boot: no signature")
         guest.check("""file=$(modinfo -n iw_cxgb3); case $file in *.xz) unxz $file; file=${file%.xz};; esac
@@ -84,9 +85,9 @@ def test_a_key_has_to_be_enrolled(machine, firmware, step):
         assert not guest.check("modinfo -F signer iw_cxgb3")
         assert guest.run("ofedctrl -l", 60).rc == 1
         assert "iw_cxgb3 is not signed" in guest.run("t3doctor", 60).stdout
-        row.result = "refused, doctor says why"
+        row.result = "refused, t3doctor reports the reason"
 
-        # What remains of the blue screen.
+        # The variable that shim's dialogue would write.
         guest.push(key_list((machine.root / "var/lib/dkms/mok.pub").read_bytes()), "/tmp/mok")
         guest.check(f"cat /tmp/mok > {VARIABLE}")
     finally:
@@ -97,7 +98,7 @@ def test_a_key_has_to_be_enrolled(machine, firmware, step):
     try:
         assert "[integrity]" in guest.check("cat /sys/kernel/security/lockdown")
         assert loaded(guest) == {"cxgb3", "iw_cxgb3", "ib_uverbs", "rdma_ucm"}
-        assert "took ours" in guest.run("t3doctor", 60).stdout
+        assert "accepts ours" in guest.run("t3doctor", 60).stdout
         assert "iWARP" in guest.check(f"ibv_devinfo -d {DEVICE}")
         guest.check("ofedctrl -l --own all", 60)
         assert loaded(guest) == {"cxgb3", "iw_cxgb3", "t3_uverbs", "t3_rdma_cm"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Debian's own programs of rdma-core and iproute2, unmodified."""
+"""Debian's programs of rdma-core and iproute2, unmodified."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def test_rdma_statistic_counts(pair):
     assert re.search(r"link cxgb3_0/1 .*\w+ \d+", text)
 
 
-def test_ucmatose_ten_connections_with_a_hundred_messages_each(pair):
+def test_ucmatose_with_ten_connections(pair):
     server, client = pair.guests
     serving = server.start(f"exec ucmatose -b {address(server)} -c 10 -C 100")
     wait_listening(server, 7471)
@@ -72,8 +72,8 @@ def test_rcopy_moves_ten_megabytes_unchanged(pair):
         guest.check(f"rm {path}")
 
 
-def test_the_tools_leave_no_object_behind(pair):
-    """Runs last in this file, so it speaks for all of the above."""
+def test_the_tools_leave_no_object(pair):
+    """Runs last in this file, so it covers all tests above."""
     for guest in pair.guests:
         left = objects(guest)
         assert left and not any(left.values()), f"{guest.name} has {left}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Our patch for the kernel's cxgb3 (docs/upstream): with it a driver may send a stream in one piece of any length, without it not.
+"""Our patch for the kernel's cxgb3 (docs/upstream): with it a driver can send offload data of any length in one message.
 
 A connection carries private data that do not fit one work request; iw_cxgb3 is built so that it sends them as one piece.
 """
@@ -13,9 +13,9 @@ from stock import address, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
 PORT = 7500
-LENGTHS = (76, 77, 148, 255)  # of which the first fits
+LENGTHS = (76, 77, 148, 255)  # only the first fits one work request
 
-# How the card and the in-tree driver take it depends on where the guest's memory lies.
+# The error depends on the addresses of the guest's memory.
 RUINED = r"cxgb3|iw_cxgb3|DMAR|WARNING: |t3_"
 
 
@@ -25,7 +25,7 @@ def modules(suite):
 
 
 def bring_up(lab, cxgb3: str) -> None:
-    """As Lab does, with these modules instead of those of the release and of the tree."""
+    """Brings the stack up as Lab does, but with these modules."""
     for guest in lab.guests:
         guest.check(cxgb3)
     stack.bring_up(lab, stack.level("nic"))
@@ -38,7 +38,7 @@ def bring_up(lab, cxgb3: str) -> None:
 
 
 def private_data_arrive(lab, length: int) -> bool:
-    """Both ways: in the request and in the reply."""
+    """Whether private data of this length arrive in the request and in the reply."""
     server, client = lab.guests
     serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --data {length}")
     wait_listening(server, PORT)
@@ -47,20 +47,20 @@ def private_data_arrive(lab, length: int) -> bool:
         serving.kill()
     served = serving.wait(30)
     events = [json.loads(line) for result in (done, served) for line in result.stdout.splitlines()]
-    whole = [line for line in events if line.get("event") in ("ESTABLISHED", "CONNECT_REQUEST") and line.get("length") == length]
-    return sum(bool(line["intact"]) for line in whole) >= 2
+    complete = [line for line in events if line.get("event") in ("ESTABLISHED", "CONNECT_REQUEST") and line.get("length") == length]
+    return sum(bool(line["intact"]) for line in complete) >= 2
 
 
 @pytest.mark.long
-def test_with_the_patch_a_stream_may_be_sent_in_one_piece(make_lab, modules):
+def test_long_private_data_arrive_with_the_patch(make_lab, modules):
     lab = make_lab(guests=2, load="none")
     bring_up(lab, "modprobe mdio && insmod /t3/upstream/mended/cxgb3.ko")
     assert [length for length in LENGTHS if not private_data_arrive(lab, length)] == []
 
 
 @pytest.mark.long
-@pytest.mark.allow_log(RUINED, "what this driver cannot do")
-def test_without_it_the_data_do_not_arrive(make_lab, modules):
+@pytest.mark.allow_log(RUINED, "errors of the unpatched driver")
+def test_long_private_data_do_not_arrive_without_the_patch(make_lab, modules):
     lab = make_lab(guests=2, load="none")
     bring_up(lab, "modprobe cxgb3")
     assert private_data_arrive(lab, 76)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What goes over the wire between two guests, in the eyes of Wireshark."""
+"""The frames on the wire between two guests, checked with tshark."""
 
 from labkit import wirecheck
 from stock import rping_client, rping_server
@@ -16,7 +16,7 @@ def test_rping_frames_are_valid_iwarp(pair, tmp_path):
             assert serving.wait(20).rc == 0
     report = wirecheck.check(tmp_path / "p0.pcapng", connections=len(sizes))
     assert report.connections == len(sizes)
-    # The initiator opens with a read of nothing. A round of rping is four sends, one read by the server and one write by it.
+    # The initiator sends a zero-length read (RTR). A round of rping has four sends, and one read and one write by the server.
     assert report.messages["Read Request"] == len(sizes) * (1 + rounds)
     assert report.messages["Send"] == 4 * len(sizes) * rounds
     assert report.messages["Write"] > report.messages["Read Request"], "65535 bytes need many FPDUs"

@@ -10,7 +10,7 @@ namespace t3tools {
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments, std::ostream& out,
                          std::ostream& err) {
     app.set_version_flag("--version", fmt::format("{} (t3rdma) {}", app.get_name(), version));
-    std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
+    std::reverse(arguments.begin(), arguments.end()); // as CLI11 requires them
     try {
         app.parse(arguments);
         return std::nullopt;

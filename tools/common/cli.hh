@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/// What the command lines of all tools have in common.
+/// The common part of the command lines of all tools.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ namespace t3tools {
 
 inline constexpr const char* version = "0.1";
 
-/// Exit statuses that mean the same everywhere.
+/// Exit statuses with the same meaning in all tools.
 namespace status {
 inline constexpr int ok = 0;
 inline constexpr int failed = 1;
 inline constexpr int usage = 2;
 } // namespace status
 
-/// Sets --help and --version up and parses. Nothing: go on; else the status to end with.
+/// Adds --help and --version and parses. Returns the exit status if the program must end.
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments, std::ostream& out,
                          std::ostream& err);
 

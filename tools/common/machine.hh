@@ -9,14 +9,14 @@
 
 namespace t3tools {
 
-/// How a program ended, and what it wrote to either output.
+/// The exit status of a program, and its standard output and error.
 struct Outcome {
     int status = 0;
     std::string output;
 };
 
-/// The machine as the tools see it: its files, and the programs that they run. Tests give a folder as root
-/// and override what must not happen for real.
+/// The machine as the tools see it: its files, and the programs that they run. Tests use a folder as root and
+/// override actions.
 class Machine {
 public:
     explicit Machine(std::filesystem::path root = "/") : root_(std::move(root)) {}
@@ -30,7 +30,7 @@ public:
     std::vector<std::string> list(const std::filesystem::path& path) const;
     /// The last component of what a symbolic link points to: the name of a driver, a device or a subsystem.
     std::string link_name(const std::filesystem::path& path) const;
-    /// All that a symbolic link says, as it stands there.
+    /// The whole target of a symbolic link.
     std::string link_target(const std::filesystem::path& path) const;
     bool exists(const std::filesystem::path& path) const;
     std::filesystem::path path(const std::filesystem::path& absolute) const;

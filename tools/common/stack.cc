@@ -31,8 +31,7 @@ std::vector<std::string> words(const std::string& text, char separator) {
     return found;
 }
 
-/// Which RDMA device a verbs node belongs to: every dispatcher's class has one folder per node, with a file
-/// that says it.
+/// The RDMA device of a verbs node: each dispatcher's class has a folder per node with a file that names it.
 std::string device_of_node(const Machine& machine, const std::string& node) {
     for (const auto& name : machine.list("/sys/class"))
         if (const auto device = machine.read("/sys/class/" + name + "/" + node + "/ibdev"))

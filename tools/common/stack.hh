@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/// The stack as it lies on a machine: which modules are loaded, which devices there are, who uses them.
+/// The stack of a machine: the loaded modules, the devices, and the processes that use them.
 #pragma once
 
 #include <string>
@@ -36,11 +36,11 @@ struct RdmaDevice {
     std::string name;
     std::string firmware;
     std::string card; // PCI address
-    std::string node; // below /dev/infiniband; empty: no dispatcher offers it
+    std::string node; // below /dev/infiniband; empty: it has none
 };
 std::vector<RdmaDevice> find_rdma_devices(const Machine& machine);
 
-/// RDMA devices of other drivers, which modules shared with them must stay for.
+/// RDMA devices of other drivers, which need the modules shared with them.
 std::vector<std::string> foreign_rdma_devices(const Machine& machine);
 
 /// A process with a device node open.
@@ -49,8 +49,8 @@ struct User {
     std::string command;
     std::string node; // "uverbs0"
 };
-/// Who has a verbs node of our devices open, or a connection manager's. Without root only one's own processes
-/// are seen.
+/// The processes that have a verbs node of our devices or a connection manager's open. Without root only the
+/// caller's own processes are found.
 std::vector<User> find_users(const Machine& machine);
 
 } // namespace t3tools

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/// ofed-check ADDRESS: does the way to a destination lead through an RDMA device? The
-/// check_ofed_verbs_support() sample of the AIX reference, as a program: it asks the connection manager to
-/// resolve the address, and sends nothing but ARP.
+/// ofed-check ADDRESS: whether the route to a destination uses an RDMA device. It is the
+/// check_ofed_verbs_support() sample of the AIX reference as a program: the connection manager resolves the
+/// address, and only ARP is sent.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -20,8 +20,8 @@ namespace {
 
 using namespace t3tools;
 
-constexpr int not_reachable = 3; ///< No RDMA device leads there.
-constexpr int no_stack = 4;      ///< There is no connection manager to ask.
+constexpr int not_reachable = 3; ///< The route uses no RDMA device.
+constexpr int no_stack = 4;      ///< No connection manager is loaded.
 
 struct Options {
     std::string address;
@@ -30,20 +30,20 @@ struct Options {
     bool quiet = false;
 };
 
-struct Answer {
+struct Result {
     int status = not_reachable;
     std::string why;
     std::string device;
     int port = 0;
 };
 
-Answer refused(int error) {
+Result refused(int error) {
     if (error == ENODEV || error == EADDRNOTAVAIL)
-        return {not_reachable, "the way there leads through no RDMA device", "", 0};
+        return {not_reachable, "the route uses no RDMA device", "", 0};
     if (error == ENETUNREACH || error == EHOSTUNREACH)
         return {not_reachable, "there is no route to it", "", 0};
     if (error == ETIMEDOUT)
-        return {not_reachable, "nobody answers for that address (ARP)", "", 0};
+        return {not_reachable, "no ARP reply for that address", "", 0};
     return {not_reachable, std::strerror(error), "", 0};
 }
 
@@ -54,7 +54,7 @@ void destroy_id(rdma_cm_id* id) {
     rdma_destroy_id(id);
 }
 
-Answer check(const Options& options) {
+Result check(const Options& options) {
     addrinfo hints{};
     hints.ai_family = AF_INET;
     hints.ai_socktype = SOCK_STREAM;
@@ -76,7 +76,7 @@ Answer check(const Options& options) {
     if (rdma_resolve_addr(id.get(), nullptr, target->ai_addr, options.timeout_ms) != 0)
         return refused(errno);
 
-    // The kernel tells a timeout as an event; the second is for it.
+    // The kernel reports a timeout as an event; the extra second is for it.
     pollfd waiting{channel->fd, POLLIN, 0};
     if (poll(&waiting, 1, options.timeout_ms + 1000) <= 0)
         return refused(ETIMEDOUT);
@@ -89,10 +89,10 @@ Answer check(const Options& options) {
     if (kind != RDMA_CM_EVENT_ADDR_RESOLVED)
         return refused(error);
     if (id->verbs == nullptr)
-        return {not_reachable, "the way there leads through no RDMA device", "", 0};
+        return {not_reachable, "the route uses no RDMA device", "", 0};
     const auto* from = reinterpret_cast<const sockaddr_in*>(rdma_get_local_addr(id.get()));
     const auto* to = reinterpret_cast<const sockaddr_in*>(rdma_get_peer_addr(id.get()));
-    if (from->sin_addr.s_addr == to->sin_addr.s_addr) // a device is named then, but a T3 has no loopback
+    if (from->sin_addr.s_addr == to->sin_addr.s_addr) // the id has a device, but a T3 has no loopback
         return {not_reachable, "that is an address of this machine", "", 0};
     return {status::ok, "", ibv_get_device_name(id->verbs->device), id->port_num};
 }
@@ -101,31 +101,31 @@ Answer check(const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app("Is that destination reachable over an RDMA device?", "ofed-check");
+    CLI::App app("Checks whether a destination is reachable over an RDMA device.", "ofed-check");
     app.add_option("address", options.address, "Name or IPv4 address of the destination")
         ->type_name("ADDRESS")
         ->required();
-    app.add_option("-t,--timeout", options.timeout_ms, "Milliseconds to wait for an answer")
+    app.add_option("-t,--timeout", options.timeout_ms, "Milliseconds to wait for an ARP reply")
         ->type_name("MS")
         ->check(CLI::Range(1, 600000))
         ->capture_default_str();
-    app.add_flag("-q,--quiet", options.quiet, "Say nothing, the exit status tells");
-    app.add_flag("--json", options.json, "Say it as JSON");
+    app.add_flag("-q,--quiet", options.quiet, "Print nothing, only set the exit status");
+    app.add_flag("--json", options.json, "Print JSON");
     if (const auto end = parse(app, {argv + 1, argv + argc}, std::cout, std::cerr))
         return *end;
 
-    const Answer answer = check(options);
+    const Result result = check(options);
     if (options.json)
         std::cout << nlohmann::ordered_json{{"address", options.address},
-                                            {"reachable", answer.status == status::ok},
-                                            {"device", answer.device},
-                                            {"port", answer.port},
-                                            {"why", answer.why}}
+                                            {"reachable", result.status == status::ok},
+                                            {"device", result.device},
+                                            {"port", result.port},
+                                            {"why", result.why}}
                          .dump(2)
                   << "\n";
-    else if (!options.quiet && answer.status == status::ok)
-        std::cout << fmt::format("{}: over {} port {}\n", options.address, answer.device, answer.port);
+    else if (!options.quiet && result.status == status::ok)
+        std::cout << fmt::format("{}: over {} port {}\n", options.address, result.device, result.port);
     else if (!options.quiet)
-        std::cerr << fmt::format("{}: {}\n", options.address, answer.why);
-    return answer.status;
+        std::cerr << fmt::format("{}: {}\n", options.address, result.why);
+    return result.status;
 }

@@ -17,10 +17,10 @@ using namespace t3tools;
 
 namespace {
 
-/// Written by --permanent, and removed by the package when it goes.
+/// Written by --permanent, and removed with the package.
 constexpr const char* choice_file = "/etc/modprobe.d/t3rdma-choice.conf";
 
-/// A part of the stack that there are two modules for.
+/// A part of the stack for which there are two modules.
 struct Part {
     const char* name;    // on the command line
     const char* in_tree; // the kernel's module
@@ -33,18 +33,19 @@ constexpr std::array parts{Part{"verbs", "ib_uverbs", "t3_uverbs", "verbs dispat
 constexpr const Part& verbs_part = parts[0];
 constexpr const Part& cm_part = parts[1];
 
-/// The kernel's rdma_ucm has functions of ib_uverbs and brings it along, so our dispatcher beside that
-/// manager needs other names. It has to be the first one: that is whom libibverbs uses.
-const std::vector<std::string> names_beside{"class_name=t3_verbs", "prefix=t3uverbs"};
+/// The kernel's rdma_ucm needs functions of ib_uverbs and loads it, so our dispatcher beside that manager
+/// needs other names. It must be loaded first, since libibverbs uses the first one.
+const std::vector<std::string> parameters_beside{"class_name=t3_verbs", "prefix=t3uverbs"};
 constexpr const char* class_of_own = "/sys/module/t3_uverbs/parameters/class_name";
 
-/// What the kernel's manager leaves behind.
+/// Modules that stay loaded after the kernel's manager is unloaded.
 constexpr std::array below_manager{"rdma_cm", "iw_cm", "ib_cm"};
 
-/// In the order in which they can be taken out; those of the kernel that came as dependencies are last.
+/// In the order in which they can be unloaded; the kernel's modules that were loaded as dependencies are
+/// last.
 constexpr std::array unload_order{"t3_rdma_cm", "rdma_ucm", "t3_uverbs", "ib_uverbs",
                                   "iw_cxgb3",   "rdma_cm",  "iw_cm",     "ib_cm"};
-/// Modules that RDMA devices of other drivers need too.
+/// Modules that RDMA devices of other drivers also use.
 constexpr std::array shared{"rdma_ucm", "ib_uverbs", "rdma_cm", "iw_cm", "ib_cm", "t3_rdma_cm", "t3_uverbs"};
 
 template <typename Range> bool contains(const Range& range, const std::string& name) {
@@ -61,13 +62,13 @@ struct Options {
     std::vector<std::string> own;
     std::vector<std::string> in_tree;
 
-    bool wants_own(const Part& part) const { return contains(own, part.name) || contains(own, "all"); }
-    bool wants_in_tree(const Part& part) const {
+    bool selects_own(const Part& part) const { return contains(own, part.name) || contains(own, "all"); }
+    bool selects_in_tree(const Part& part) const {
         return contains(in_tree, part.name) || contains(in_tree, "all");
     }
 };
 
-/// An end before the work is done.
+/// Ends the program with an error.
 struct Stop {
     int status;
     std::string why;
@@ -92,16 +93,16 @@ private:
     std::string file_of(const std::string& name) const { return options_.module_set + "/" + name + ".ko"; }
     void need_root() const;
     void refuse_if_used() const;
-    std::vector<std::string> unwanted() const;
+    std::vector<std::string> conflicting() const;
     void insert(const std::string& name, const std::vector<std::string>& parameters = {});
-    void take_out(const std::string& name);
+    void remove_module(const std::string& name);
     void remember_choice() const;
     [[noreturn]] void explain(const std::string& name, const Outcome& outcome) const;
 
     const Options& options_;
     const Machine& machine_;
     std::ostream& out_;
-    bool own_verbs_ = choose_own(verbs_part); // before anything is taken out
+    bool own_verbs_ = choose_own(verbs_part); // before anything is unloaded
     bool own_cm_ = choose_own(cm_part);
     bool beside_ = own_verbs_ && !own_cm_;
 };
@@ -111,12 +112,12 @@ void Control::need_root() const {
         throw Stop{status::no_rights, "loading and unloading modules needs root"};
 }
 
-/// What is not said on the command line stays as it is: loaded by hand, or chosen with --permanent. Else the
-/// kernel's own.
+/// A part that the command line does not name stays as it is loaded, or as chosen with --permanent; by
+/// default the kernel's module.
 bool Control::choose_own(const Part& part) const {
-    if (options_.wants_own(part))
+    if (options_.selects_own(part))
         return true;
-    if (options_.wants_in_tree(part))
+    if (options_.selects_in_tree(part))
         return false;
     return is_loaded(part.own) ||
            machine_.read(choice_file).value_or("").find(fmt::format("blacklist {}", part.in_tree)) !=
@@ -129,7 +130,7 @@ void Control::refuse_if_used() const {
         processes += fmt::format("\n  {} {} has /dev/infiniband/{} open", user.pid, user.command, user.node);
     if (!processes.empty())
         throw Stop{status::in_use, "in use:" + processes};
-    // What stays loaded and stands on what should go.
+    // Modules that stay loaded and use one that is to be unloaded.
     const auto modules = loaded_modules(machine_);
     for (const auto& name : {driver_module, "ib_uverbs", "rdma_ucm", "t3_uverbs", "t3_rdma_cm"})
         if (const auto* module = find(modules, name))
@@ -139,17 +140,17 @@ void Control::refuse_if_used() const {
 }
 
 void Control::explain(const std::string& name, const Outcome& outcome) const {
-    const auto& said = outcome.output;
-    const auto has = [&](const char* text) { return said.find(text) != said.npos; };
+    const auto& message = outcome.output;
+    const auto has = [&](const char* text) { return message.find(text) != message.npos; };
     if (outcome.status == 127)
-        throw Stop{status::failed, fmt::format("cannot run modprobe ({})", said)};
+        throw Stop{status::failed, fmt::format("cannot run modprobe ({})", message)};
     if (has("not found in directory") || has("No such file"))
         throw Stop{status::no_module,
                    fmt::format("there is no {} for kernel {}{}", name, machine_.kernel_release(),
-                               is_ours(name) ? "; 'dkms status t3rdma' tells whether it was built" : "")};
+                               is_ours(name) ? "; 'dkms status t3rdma' shows whether it was built" : "")};
     if (has("Key was rejected"))
         throw Stop{status::failed,
-                   fmt::format("the kernel takes no {} that is not signed with a key it knows (Secure Boot); "
+                   fmt::format("the kernel refuses {}, which is not signed with a trusted key (Secure Boot); "
                                "see SECURE BOOT in ofedctrl(8)",
                                name)};
     if (has("Invalid module format") || has("Exec format"))
@@ -159,12 +160,12 @@ void Control::explain(const std::string& name, const Outcome& outcome) const {
                                name, machine_.kernel_release())};
     if (has("in use"))
         throw Stop{status::in_use, fmt::format("{} is in use", name)};
-    throw Stop{status::failed, fmt::format("{}: {}", name, said)};
+    throw Stop{status::failed, fmt::format("{}: {}", name, message)};
 }
 
 void Control::insert(const std::string& name, const std::vector<std::string>& parameters) {
     if (is_loaded(name)) {
-        out_ << fmt::format("{}: was loaded already\n", name);
+        out_ << fmt::format("{}: already loaded\n", name);
         return;
     }
     const std::string from = file_of(name);
@@ -179,7 +180,7 @@ void Control::insert(const std::string& name, const std::vector<std::string>& pa
     }
     if (!machine_.exists(from))
         throw Stop{status::no_module, fmt::format("there is no {}", from)};
-    // insmod knows no dependencies.
+    // insmod does not load dependencies.
     std::istringstream needed(machine_.run({"modinfo", "-F", "depends", from}).output);
     for (std::string dependency; std::getline(needed, dependency, ',');)
         if (!dependency.empty() && !is_loaded(dependency))
@@ -192,26 +193,26 @@ void Control::insert(const std::string& name, const std::vector<std::string>& pa
     out_ << fmt::format("{}: loaded from {}\n", name, from);
 }
 
-void Control::take_out(const std::string& name) {
+void Control::remove_module(const std::string& name) {
     const auto outcome = machine_.run({"rmmod", name});
     if (outcome.status != 0)
         explain(name, outcome);
     out_ << fmt::format("{}: unloaded\n", name);
 }
 
-/// The file holds only what differs from the kernel's own choice.
+/// The file has only the parts for which ours are chosen.
 void Control::remember_choice() const {
     std::string lines;
     if (own_verbs_)
         lines += fmt::format("blacklist {}\n", verbs_part.in_tree);
     if (own_cm_)
         lines += fmt::format("blacklist {}\n", cm_part.in_tree);
-    if (!lines.empty()) // nothing else would load ours
+    if (!lines.empty()) // loads ours with the driver
         lines += fmt::format("softdep iw_cxgb3 post:{}{}\n", own_verbs_ ? " t3_uverbs" : "",
                              own_cm_ ? " t3_rdma_cm" : "");
     if (beside_)
         lines += fmt::format("options t3_uverbs {}\nsoftdep ib_uverbs pre: t3_uverbs\n",
-                             fmt::join(names_beside, " "));
+                             fmt::join(parameters_beside, " "));
     const bool done = lines.empty()
                           ? machine_.remove(choice_file)
                           : machine_.write(choice_file, "# Written by ofedctrl --permanent.\n" + lines);
@@ -219,19 +220,18 @@ void Control::remember_choice() const {
         throw Stop{status::failed, fmt::format("cannot write {}", choice_file)};
 }
 
-/// What is loaded and stands in the way of the choice. Whoever registers first answers libibverbs and
-/// librdmacm, so it has to go before the others come.
-std::vector<std::string> Control::unwanted() const {
+/// Loaded modules that conflict with the choice. libibverbs and librdmacm use the module that registers
+/// first, so these must be unloaded before others are loaded.
+std::vector<std::string> Control::conflicting() const {
     std::vector<std::string> names;
-    const bool stands_beside =
-        is_loaded("t3_uverbs") && machine_.read(class_of_own).value_or("") == "t3_verbs";
-    if (beside_ && !stands_beside)
+    const bool is_beside = is_loaded("t3_uverbs") && machine_.read(class_of_own).value_or("") == "t3_verbs";
+    if (beside_ && !!is_beside)
         names = {"t3_uverbs", "ib_uverbs"};
     else if (!beside_)
         names = {own_verbs_ ? verbs_part.in_tree : verbs_part.own};
     names.emplace_back(own_cm_ ? cm_part.in_tree : cm_part.own);
     std::erase_if(names, [&](const std::string& name) { return !is_loaded(name); });
-    // The kernel's manager stands on the kernel's dispatcher.
+    // The kernel's manager needs the kernel's dispatcher.
     if (contains(names, "ib_uverbs") && is_loaded("rdma_ucm") && !contains(names, "rdma_ucm"))
         names.emplace_back("rdma_ucm");
     return names;
@@ -241,26 +241,26 @@ void Control::load() {
     need_root();
     if (!options_.module_set.empty() && !machine_.exists(options_.module_set))
         throw Stop{status::no_module, fmt::format("there is no folder {}", options_.module_set)};
-    const auto going = unwanted();
-    if (!going.empty()) {
+    const auto conflicts = conflicting();
+    if (!conflicts.empty()) {
         refuse_if_used();
         if (const auto foreign = foreign_rdma_devices(machine_); !foreign.empty())
-            throw Stop{status::in_use, fmt::format("{} is in use by RDMA device {}, which is no T3",
-                                                   going.front(), foreign.front())};
+            throw Stop{status::in_use, fmt::format("{} is in use by RDMA device {}, which is not a T3",
+                                                   conflicts.front(), foreign.front())};
     }
     for (const char* name : unload_order)
-        if (contains(going, name))
-            take_out(name);
+        if (contains(conflicts, name))
+            remove_module(name);
     if (own_cm_)
         for (const char* name : below_manager) {
             const auto modules = loaded_modules(machine_);
             if (const auto* module = find(modules, name); module != nullptr && module->references == 0)
-                take_out(name);
+                remove_module(name);
         }
     insert(nic_module);
     insert(driver_module);
     insert(own_verbs_ ? verbs_part.own : verbs_part.in_tree,
-           beside_ ? names_beside : std::vector<std::string>());
+           beside_ ? parameters_beside : std::vector<std::string>());
     insert(own_cm_ ? cm_part.own : cm_part.in_tree);
     if (options_.permanent)
         remember_choice();
@@ -280,7 +280,7 @@ void Control::unload() {
             continue;
         const bool is_shared = contains(shared, name);
         if (is_shared && !foreign.empty()) {
-            out_ << fmt::format("{}: stays, {} needs it\n", name, foreign.front());
+            out_ << fmt::format("{}: stays, {} uses it\n", name, foreign.front());
             continue;
         }
         if (is_shared && module->references > 0) {
@@ -288,7 +288,7 @@ void Control::unload() {
                                 fmt::join(module->used_by, ", "));
             continue;
         }
-        take_out(name);
+        remove_module(name);
         any = true;
     }
     if (!any)
@@ -360,10 +360,10 @@ int run(const std::vector<std::string>& arguments, const Machine& machine, std::
     CLI::App app("Loads, unloads and shows the RDMA stack of Chelsio T3 cards.", "ofedctrl");
     auto* action = app.add_option_group("what to do, one of");
     action->add_flag("-l,--load", options.load, "Load the stack");
-    action->add_flag("-u,--unload", options.unload, "Unload it; the NIC driver stays");
-    action->add_flag("-q,--query", options.query, "Show what is loaded (exit status 3: not all of it)");
+    action->add_flag("-u,--unload", options.unload, "Unload the stack; the NIC driver stays");
+    action->add_flag("-q,--query", options.query, "Show what is loaded (exit status 3: incomplete)");
     action->require_option(1);
-    app.add_option("-k,--module-set", options.module_set, "Take our modules from this folder")
+    app.add_option("-k,--module-set", options.module_set, "Load our modules from this folder")
         ->type_name("PATH");
     const auto names = CLI::IsMember({"verbs", "cm", "all"});
     app.add_option("--own", options.own, "Use our module for: verbs, cm or all")
@@ -372,23 +372,23 @@ int run(const std::vector<std::string>& arguments, const Machine& machine, std::
     app.add_option("--in-tree", options.in_tree, "Use the kernel's module for: verbs, cm or all")
         ->type_name("PART")
         ->check(names);
-    app.add_flag("--permanent", options.permanent, "Make that choice hold at the next boot too");
-    app.add_flag("--json", options.json, "Show it as JSON");
+    app.add_flag("--permanent", options.permanent, "Keep that choice at the next boot");
+    app.add_flag("--json", options.json, "Print JSON");
     if (const auto end = parse(app, arguments, out, err))
         return *end;
-    const auto wrong = [&](const char* what) {
+    const auto usage_error = [&](const char* what) {
         err << fmt::format("ofedctrl: {}; see ofedctrl --help\n", what);
         return status::usage;
     };
     if (!options.load && (!options.own.empty() || !options.in_tree.empty() || options.permanent))
-        return wrong("--own, --in-tree and --permanent go with --load");
+        return usage_error("--own, --in-tree and --permanent go with --load");
     if (!options.load && !options.module_set.empty())
-        return wrong("--module-set goes with --load");
+        return usage_error("--module-set goes with --load");
     if (!options.query && options.json)
-        return wrong("--json goes with --query");
+        return usage_error("--json goes with --query");
     for (const auto& part : parts)
-        if (options.wants_own(part) && options.wants_in_tree(part))
-            return wrong("--own and --in-tree name the same part");
+        if (options.selects_own(part) && options.selects_in_tree(part))
+            return usage_error("--own and --in-tree name the same part");
 
     Control control(options, machine, out);
     try {

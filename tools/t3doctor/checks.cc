@@ -15,9 +15,9 @@ using namespace t3tools;
 
 namespace {
 
-/// The firmware that the in-tree cxgb3 of 6.1 to 7.2 wants; it says so if it finds another one.
+/// The firmware that the in-tree cxgb3 of 6.1 to 7.2 requires; it logs if it finds another one.
 constexpr const char* wanted_firmware = "7.12.0";
-/// Below this, programs with usual buffers cannot register them.
+/// With less, programs cannot register buffers of usual sizes.
 constexpr std::uint64_t enough_memlock = 1 << 20;
 constexpr const char* driver_file = "/etc/libibverbs.d/cxgb3.driver";
 
@@ -34,7 +34,7 @@ Finding wrong(std::string what, std::string cure) {
 struct Case {
     const Machine& machine;
     Probe& probe;
-    const Question& question;
+    const Target& target;
     std::vector<Card> cards;
     std::vector<Module> modules;
 
@@ -51,7 +51,7 @@ Finding check_card(const Case& it) {
     if (it.cards.empty())
         return wrong(
             "there is no Chelsio T3 on the PCI bus",
-            "look whether 'lspci -d 1425:' shows the card; if not, it is not seated, has no power, or the "
+            "check that 'lspci -d 1425:' shows the card; if not, it is not seated, has no power, or the "
             "firmware of the machine hides the slot. A T4 or later card needs cxgb4 and iw_cxgb4 instead");
     std::string names;
     for (const auto& card : it.cards)
@@ -66,11 +66,11 @@ Finding check_nic(const Case& it) {
                 "the NIC driver cxgb3 is not loaded",
                 "modprobe cxgb3; if that does nothing, look for 'blacklist cxgb3' in /etc/modprobe.d");
         if (card.driver.empty())
-            return wrong(fmt::format("cxgb3 is loaded but did not take the card {}", card.address),
-                         "the kernel log says why: dmesg | grep cxgb3");
+            return wrong(fmt::format("cxgb3 is loaded but is not bound to the card {}", card.address),
+                         "see the kernel log: dmesg | grep cxgb3");
         if (card.driver != nic_module)
-            return wrong(fmt::format("the card {} is driven by {}, not by cxgb3", card.address, card.driver),
-                         fmt::format("give it back: echo {0} > /sys/bus/pci/drivers/{1}/unbind; "
+            return wrong(fmt::format("the card {} is bound to {}, not to cxgb3", card.address, card.driver),
+                         fmt::format("rebind it: echo {0} > /sys/bus/pci/drivers/{1}/unbind; "
                                      "echo {0} > /sys/bus/pci/drivers/cxgb3/bind",
                                      card.address, card.driver));
     }
@@ -79,16 +79,17 @@ Finding check_nic(const Case& it) {
 
 Finding check_firmware(const Case& it) {
     for (const auto& name : it.interfaces()) {
-        const auto said = it.probe.interface(name).firmware; // "T 7.12.0 TP 1.1.0"
+        const auto version = it.probe.interface(name).firmware; // "T 7.12.0 TP 1.1.0"
         std::smatch found;
-        if (!std::regex_search(said, found, std::regex("(\\d+\\.\\d+\\.\\d+)")))
+        if (!std::regex_search(version, found, std::regex("(\\d+\\.\\d+\\.\\d+)")))
             return wrong(
-                fmt::format("the NIC driver cannot tell the firmware of {} ('{}')", name, said),
+                fmt::format("the NIC driver cannot read the firmware version of {} ('{}')", name, version),
                 "the card's flash may be empty; install the package firmware-misc-nonfree, which has "
                 "cxgb3/t3fw-7.12.0.bin, and load cxgb3 again");
         if (found[1] != wanted_firmware)
             return wrong(
-                fmt::format("{} has firmware {}, the driver wants {}", name, found[1].str(), wanted_firmware),
+                fmt::format("{} has firmware {}, the driver requires {}", name, found[1].str(),
+                            wanted_firmware),
                 "install the package firmware-misc-nonfree, which has cxgb3/t3fw-7.12.0.bin, and load cxgb3 "
                 "again: it writes the firmware to the card");
     }
@@ -122,31 +123,32 @@ Finding check_address(const Case& it) {
         fmt::format("ip addr add ADDRESS/24 dev {}", it.interfaces().empty() ? "NAME" : it.interfaces()[0]));
 }
 
-/// Not a link of a chain: a kernel that takes signed modules only has a say in what comes after.
+/// Independent of the checks before it: whether the kernel requires signed modules.
 Finding check_signature(const Case& it) {
     const bool enforced = it.machine.read("/sys/module/module/parameters/sig_enforce") == "Y";
     const auto lockdown = it.machine.read("/sys/kernel/security/lockdown").value_or("[none]");
     if (!enforced && lockdown.find("[none]") != lockdown.npos)
-        return fine("the kernel takes unsigned modules");
+        return fine("the kernel accepts unsigned modules");
     if (it.loaded(driver_module))
-        return fine("the kernel takes signed modules only, and took ours");
+        return fine("the kernel accepts only signed modules, and accepts ours");
     const auto signer = it.machine.run({"modinfo", "-F", "signer", driver_module});
     if (signer.status == 0 && signer.output.empty())
-        return wrong("the kernel takes signed modules only (Secure Boot), and iw_cxgb3 is not signed",
+        return wrong("the kernel accepts only signed modules (Secure Boot), and iw_cxgb3 is not signed",
                      "let DKMS sign it and enrol its key: mokutil --import /var/lib/dkms/mok.pub, reboot, "
                      "choose Enroll "
                      "MOK; then dkms build --force t3rdma. SECURE BOOT in ofedctrl(8) has the steps");
-    // Who is not privileged sees no keys there.
+    // Without privileges the file shows no keys.
     const auto keys = it.machine.read("/proc/keys").value_or("");
     if (!signer.output.empty() && keys.find("asymmetri") != keys.npos &&
         keys.find(signer.output + ":") == keys.npos)
-        return wrong(fmt::format("the kernel takes signed modules only (Secure Boot), and iw_cxgb3 is signed "
-                                 "by '{}', which is no key that it knows",
-                                 signer.output),
-                     "enrol that key: mokutil --import /var/lib/dkms/mok.pub, reboot, choose Enroll MOK. "
-                     "SECURE BOOT in ofedctrl(8) has the steps");
+        return wrong(
+            fmt::format("the kernel accepts only signed modules (Secure Boot), and iw_cxgb3 is signed "
+                        "by '{}', which is not a trusted key",
+                        signer.output),
+            "enrol that key: mokutil --import /var/lib/dkms/mok.pub, reboot, choose Enroll MOK. "
+            "SECURE BOOT in ofedctrl(8) has the steps");
     return note(
-        fmt::format("the kernel takes signed modules only; iw_cxgb3 is signed by '{}'", signer.output),
+        fmt::format("the kernel accepts only signed modules; iw_cxgb3 is signed by '{}'", signer.output),
         "if it is refused (Key was rejected by service), that key is not enrolled: mokutil --import "
         "/var/lib/dkms/mok.pub, reboot, choose Enroll MOK");
 }
@@ -170,33 +172,32 @@ Finding check_modules(const Case& it) {
     if (file.status != 0)
         return wrong(
             fmt::format("there is no iw_cxgb3 for kernel {}", it.machine.kernel_release()),
-            "'dkms status t3rdma' tells whether it was built; it needs linux-headers of that kernel. Without "
+            "'dkms status t3rdma' shows whether it was built; it needs linux-headers of that kernel. Without "
             "packages: make modules && make install");
     for (const auto& name : it.machine.list("/etc/modprobe.d"))
         if (const auto text = it.machine.read("/etc/modprobe.d/" + name);
             text && std::regex_search(*text, std::regex("(^|\n)\\s*(blacklist|install)\\s+iw_cxgb3")))
-            return wrong(fmt::format("iw_cxgb3 is not loaded, and /etc/modprobe.d/{} forbids it", name),
+            return wrong(fmt::format("iw_cxgb3 is not loaded, and /etc/modprobe.d/{} blocks it", name),
                          "remove that line, then ofedctrl -l");
-    return wrong("iw_cxgb3 is not loaded", "ofedctrl -l; if it fails it says why");
+    return wrong("iw_cxgb3 is not loaded", "ofedctrl -l; if it fails it prints the reason");
 }
 
 Finding check_device(const Case& it) {
     const auto devices = find_rdma_devices(it.machine);
     if (devices.empty())
-        return wrong("iw_cxgb3 is loaded but made no RDMA device of the card",
-                     "the kernel log says why: dmesg | grep iw_cxgb3");
+        return wrong("iw_cxgb3 is loaded but registered no RDMA device",
+                     "see the kernel log: dmesg | grep iw_cxgb3");
     for (const auto& device : devices) {
         if (device.node.empty())
             return wrong(fmt::format("{} has no verbs node: no dispatcher is loaded", device.name),
                          "ofedctrl -l");
         const std::string node = "/dev/infiniband/" + device.node;
         if (!it.machine.exists(node))
-            return wrong(fmt::format("{} does not exist though the kernel has it", node),
-                         "udev makes it: udevadm trigger; in a container it has to be passed in");
+            return wrong(fmt::format("{} does not exist, but the kernel has the device", node),
+                         "udev creates it: udevadm trigger; in a container it must be passed in");
         if (!it.probe.may_open(node))
-            return wrong(
-                fmt::format("you may not open {}", node),
-                "with the package rdma-core everybody may: its udev rules set mode 0666; else become root");
+            return wrong(fmt::format("you may not open {}", node),
+                         "install rdma-core, whose udev rules set mode 0666, or become root");
     }
     if (!it.loaded("rdma_ucm") && !it.loaded("t3_rdma_cm"))
         return wrong("no connection manager is loaded", "ofedctrl -l");
@@ -227,13 +228,12 @@ Finding check_provider(const Case& it) {
             const auto wanted = abi_of(verbs.warnings);
             if (!wanted.empty() && wanted != abi_of(file))
                 return wrong(
-                    fmt::format("{} is for another rdma-core: libibverbs wants rdmav{}", file, wanted),
+                    fmt::format("{} is for another rdma-core: libibverbs requires rdmav{}", file, wanted),
                     "install the libibverbs-cxgb3 of this Debian release, or build it here: make provider");
-            return wrong(
-                fmt::format("libibverbs does not use {} for {}{}{}", file, device.name,
-                            verbs.warnings.empty() ? "" : "; it says: ", verbs.warnings),
-                "the provider must be built for exactly the rdma-core that is installed: install the "
-                "libibverbs-cxgb3 of this Debian release, or build it here: make provider");
+            return wrong(fmt::format("libibverbs does not use {} for {}{}{}", file, device.name,
+                                     verbs.warnings.empty() ? "" : "; its warnings: ", verbs.warnings),
+                         "the provider must be built for the installed rdma-core: install the "
+                         "libibverbs-cxgb3 of this Debian release, or build it here: make provider");
         }
     return fine(fmt::format("libibverbs uses {}", file));
 }
@@ -243,7 +243,7 @@ Finding check_memlock(const Case& it) {
     if (limit.unlimited)
         return fine("memory can be locked without limit");
     const std::string cure =
-        "raise it for your users: '* - memlock unlimited' in /etc/security/limits.d/rdma.conf (log in "
+        "raise the limit for your users: '* - memlock unlimited' in /etc/security/limits.d/rdma.conf (log in "
         "again), LimitMEMLOCK=infinity in a systemd unit";
     const auto text = fmt::format("{} KiB of memory can be locked (ulimit -l)", limit.bytes >> 10);
     if (limit.bytes < enough_memlock)
@@ -252,65 +252,66 @@ Finding check_memlock(const Case& it) {
 }
 
 Finding check_route(const Case& it) {
-    const auto route = it.probe.route(it.question.address);
+    const auto route = it.probe.route(it.target.address);
     if (route.source.empty())
-        return wrong(fmt::format("there is no route to {} ({})", it.question.address, route.error),
+        return wrong(fmt::format("there is no route to {} ({})", it.target.address, route.error),
                      "is the address right, and is the card's interface in that network? ip route get " +
-                         it.question.address);
+                         it.target.address);
     for (const auto& name : it.interfaces()) {
         const auto own = it.probe.interface(name).addresses;
         if (std::find(own.begin(), own.end(), route.source) == own.end())
             continue;
-        if (it.question.address == route.source)
+        if (it.target.address == route.source)
             return wrong(fmt::format("{} is an address of this machine", route.source),
                          "a T3 has no loopback: give the address of the other machine");
-        return fine(fmt::format("the way to {} leads through {}", it.question.address, name));
+        return fine(fmt::format("the route to {} uses {}", it.target.address, name));
     }
     return wrong(
-        fmt::format("the way to {} leads from {}, which is not on a T3", it.question.address, route.source),
+        fmt::format("the route to {} has the source address {}, which is not on a T3", it.target.address,
+                    route.source),
         fmt::format(
             "use the address that the other machine has on the T3's network, or add a route: ip route add {} "
             "dev {}",
-            it.question.address, it.interfaces().empty() ? "NAME" : it.interfaces()[0]));
+            it.target.address, it.interfaces().empty() ? "NAME" : it.interfaces()[0]));
 }
 
 Finding check_connection(const Case& it) {
     using End = Probe::Connection::End;
-    const auto& [address, port] = it.question;
+    const auto& [address, port] = it.target;
     const auto connection = it.probe.connect(address, port);
     switch (connection.end) {
     case End::accepted:
         return fine(fmt::format("connected to {} port {} over {}", address, port, connection.device));
     case End::refused:
-        return note(fmt::format("{} answers over {}, but nobody listens on port {}", address,
+        return note(fmt::format("{} replies over {}, but has no listener on port {}", address,
                                 connection.device, port),
                     fmt::format("start a server there: rping -s -a {} -p {}", address, port));
     case End::no_address:
         return wrong(
-            fmt::format("nobody answers for {} (ARP)", address),
+            fmt::format("no ARP reply from {}", address),
             "is that machine on, its interface up, in the same network (same VLAN and MTU)? ping it");
     case End::no_device:
-        return wrong(fmt::format("the connection manager finds no RDMA device on the way to {}", address),
+        return wrong(fmt::format("the connection manager finds no RDMA device for the route to {}", address),
                      "ofedctrl -q");
     case End::no_answer:
         return wrong(
-            fmt::format("{} answers ARP, but not the TCP connection to port {}", address, port),
-            "a firewall on the way drops it, or one of that machine if its RDMA is software (siw). Firewall "
+            fmt::format("{} replies to ARP, but not to the TCP connection on port {}", address, port),
+            "a firewall in between drops it, or one of that machine if its RDMA is software (siw). Firewall "
             "rules "
-            "of a machine with a T3 do not see its RDMA connections; switches and routers between do. Allow "
-            "that port, or look with tcpdump at the other end");
+            "of a machine with a T3 do not see its RDMA connections; those of switches and routers do. Allow "
+            "that port, or run tcpdump at the other end");
     case End::other:
         break;
     }
-    return wrong(fmt::format("connecting to {} failed: {}", address, connection.said), "dmesg | grep cxgb3");
+    return wrong(fmt::format("connecting to {} failed: {}", address, connection.error), "dmesg | grep cxgb3");
 }
 
 struct Check {
     const char* name;
     const char* title;
     Finding (*run)(const Case&);
-    bool alone; // runs whatever came before
-    bool far;   // needs the address of another machine
+    bool independent; // runs also after a failed check
+    bool remote;      // needs the address of another machine
 };
 constexpr std::array checks{
     Check{"card", "card", check_card, false, false},
@@ -336,21 +337,21 @@ std::vector<std::pair<std::string, std::string>> all_checks() {
     return names;
 }
 
-std::vector<Result> examine(const Machine& machine, Probe& probe, const Question& question) {
-    const Case it{machine, probe, question, find_cards(machine), loaded_modules(machine)};
+std::vector<Result> examine(const Machine& machine, Probe& probe, const Target& target) {
+    const Case it{machine, probe, target, find_cards(machine), loaded_modules(machine)};
     std::vector<Result> results;
-    const char* broken = nullptr;
+    const char* failed = nullptr;
     for (const auto& check : checks) {
         Finding finding;
-        if (check.far && question.address.empty())
+        if (check.remote && target.address.empty())
             continue;
-        if (broken != nullptr && !check.alone)
-            finding = {State::skipped, fmt::format("not checked, '{}' comes first", broken), ""};
+        if (failed != nullptr && !check.independent)
+            finding = {State::skipped, fmt::format("not checked, it needs '{}'", failed), ""};
         else
             finding = check.run(it);
-        // A limit spoils no connection that registers little.
-        if (finding.state == State::wrong && broken == nullptr && check.run != check_memlock)
-            broken = check.title;
+        // A low limit does not prevent connections with small buffers.
+        if (finding.state == State::wrong && failed == nullptr && check.run != check_memlock)
+            failed = check.title;
         results.push_back({check.name, check.title, std::move(finding)});
     }
     return results;

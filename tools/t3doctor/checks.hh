@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/// What can be wrong between a card in its slot and a connection, one check each, in the order in which one
-/// depends on the other.
+/// The checks from a card in its slot to a connection. Each check needs those before it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace t3doctor {
 
-/// What the kernel must be asked by system calls. Tests have answers of their own.
+/// Information that needs system calls. Tests override it.
 class Probe {
 public:
     struct Interface {
@@ -27,16 +26,16 @@ public:
     };
     struct Verbs {
         std::vector<std::string> devices; // that libibverbs can use
-        std::string warnings;             // what it said meanwhile
+        std::string warnings;             // that it printed
     };
     struct Route {
-        std::string source; // address of the way out; empty: no way
+        std::string source; // address of the route; empty: no route
         std::string error;
     };
     struct Connection {
         enum class End { accepted, refused, no_address, no_device, no_answer, other } end = End::other;
         std::string device;
-        std::string said;
+        std::string error;
     };
 
     virtual ~Probe() = default;
@@ -56,7 +55,7 @@ struct Finding {
     std::string cure; // what to do; empty if nothing
 };
 
-struct Question {
+struct Target {
     std::string address; // of the other end; empty: only this machine
     int port = 7174;
 };
@@ -70,7 +69,7 @@ struct Result {
 /// Names and titles of all checks, in their order.
 std::vector<std::pair<std::string, std::string>> all_checks();
 
-/// Runs them. After one that is wrong, those that need it are skipped.
-std::vector<Result> examine(const t3tools::Machine& machine, Probe& probe, const Question& question);
+/// Runs all checks. After a failed one, those that need it are skipped.
+std::vector<Result> examine(const t3tools::Machine& machine, Probe& probe, const Target& target);
 
 } // namespace t3doctor

@@ -26,8 +26,8 @@ namespace t3doctor {
 
 namespace {
 
-constexpr int patience_ms = 4000;      // for ARP
-constexpr int long_patience_ms = 8000; // for TCP: three SYNs
+constexpr int arp_timeout_ms = 4000;
+constexpr int tcp_timeout_ms = 8000; // three SYNs
 
 class Fd {
 public:
@@ -44,7 +44,7 @@ private:
     int fd_;
 };
 
-bool ask(const std::string& name, unsigned long what, ifreq& request) {
+bool interface_ioctl(const std::string& name, unsigned long what, ifreq& request) {
     const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);
     return ioctl(socket, what, &request) == 0;
@@ -64,7 +64,7 @@ std::string text_of(const sockaddr_in& in) {
     return text;
 }
 
-/// The CM's next event; nothing if it does not come in time.
+/// The CM's next event; `came` is false after the timeout.
 struct Event {
     bool came = false;
     rdma_cm_event_type type{};
@@ -85,7 +85,7 @@ Event next_event(rdma_event_channel* channel, int timeout_ms) {
 Probe::Interface SystemProbe::interface(const std::string& name) {
     Interface found;
     ifreq request{};
-    if (ask(name, SIOCGIFFLAGS, request)) {
+    if (interface_ioctl(name, SIOCGIFFLAGS, request)) {
         found.up = (request.ifr_flags & IFF_UP) != 0;
         found.carrier = (request.ifr_flags & IFF_RUNNING) != 0;
     }
@@ -93,7 +93,7 @@ Probe::Interface SystemProbe::interface(const std::string& name) {
     info.cmd = ETHTOOL_GDRVINFO;
     request = {};
     request.ifr_data = reinterpret_cast<char*>(&info);
-    if (ask(name, SIOCETHTOOL, request))
+    if (interface_ioctl(name, SIOCETHTOOL, request))
         found.firmware = info.fw_version;
     ifaddrs* list = nullptr;
     if (getifaddrs(&list) == 0) {
@@ -116,7 +116,7 @@ Probe::Memlock SystemProbe::memlock() {
     return {capable || limit.rlim_cur == RLIM_INFINITY, limit.rlim_cur};
 }
 
-/// In a child, because libibverbs tells what is wrong on its standard error only.
+/// In a child, because libibverbs prints warnings only to standard error.
 Probe::Verbs SystemProbe::verbs() {
     int names[2], errors[2];
     if (pipe2(names, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0)
@@ -156,7 +156,7 @@ Probe::Verbs SystemProbe::verbs() {
     return verbs;
 }
 
-/// Connecting a datagram socket sends nothing, and tells which address would be the source.
+/// Connecting a datagram socket sends nothing and determines the source address.
 Probe::Route SystemProbe::route(const std::string& address) {
     const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const auto target = socket_address(address, 9);
@@ -181,18 +181,18 @@ Probe::Connection SystemProbe::connect(const std::string& address, int port) {
         rdma_destroy_id(it);
     });
     auto target = socket_address(address, port);
-    if (rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&target), patience_ms) != 0)
+    if (rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&target), arp_timeout_ms) != 0)
         return {errno == ENODEV || errno == EADDRNOTAVAIL ? End::no_device : End::other, "",
                 std::strerror(errno)};
-    auto event = next_event(channel.get(), patience_ms + 1000);
+    auto event = next_event(channel.get(), arp_timeout_ms + 1000);
     if (!event.came || event.type != RDMA_CM_EVENT_ADDR_RESOLVED)
         return {event.status == -ENODEV ? End::no_device : End::no_address, "", std::strerror(-event.status)};
     if (id->verbs == nullptr)
         return {End::no_device, "", ""};
     const std::string device = ibv_get_device_name(id->verbs->device);
-    if (rdma_resolve_route(id.get(), patience_ms) != 0)
+    if (rdma_resolve_route(id.get(), arp_timeout_ms) != 0)
         return {End::other, device, std::strerror(errno)};
-    event = next_event(channel.get(), patience_ms + 1000);
+    event = next_event(channel.get(), arp_timeout_ms + 1000);
     if (!event.came || event.type != RDMA_CM_EVENT_ROUTE_RESOLVED)
         return {End::other, device, "the route was not resolved"};
     ibv_qp_init_attr wanted{};
@@ -203,7 +203,7 @@ Probe::Connection SystemProbe::connect(const std::string& address, int port) {
     rdma_conn_param parameters{};
     if (rdma_connect(id.get(), &parameters) != 0)
         return {End::other, device, std::strerror(errno)};
-    event = next_event(channel.get(), long_patience_ms);
+    event = next_event(channel.get(), tcp_timeout_ms);
     if (!event.came)
         return {End::no_answer, device, ""};
     switch (event.type) {

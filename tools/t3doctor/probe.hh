@@ -5,7 +5,7 @@
 
 namespace t3doctor {
 
-/// Asks the running kernel, libibverbs and librdmacm.
+/// The running kernel, libibverbs and librdmacm.
 class SystemProbe : public Probe {
 public:
     Interface interface(const std::string& name) override;

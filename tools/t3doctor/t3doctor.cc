@@ -30,26 +30,27 @@ const char* word(State state) {
 
 int run(const std::vector<std::string>& arguments, const t3tools::Machine& machine, Probe& probe,
         std::ostream& out, std::ostream& err) {
-    Question question;
+    Target target;
     bool json = false;
     bool brief = false;
-    CLI::App app("Looks from the PCI slot to an RDMA connection for what is wrong, and says what to do.",
-                 "t3doctor");
-    app.add_option("address", question.address, "Also check the way to this host")
+    CLI::App app(
+        "Checks an RDMA system with a Chelsio T3 from the PCI slot to a connection, and suggests what to do.",
+        "t3doctor");
+    app.add_option("address", target.address, "Also check the route and a connection to this host")
         ->type_name("ADDRESS")
         ->check(CLI::ValidIPV4);
-    app.add_option("-p,--port", question.port, "RDMA port to try there")
+    app.add_option("-p,--port", target.port, "RDMA port to try there")
         ->type_name("PORT")
         ->check(CLI::Range(1, 65535))
         ->capture_default_str();
-    app.add_flag("-b,--brief", brief, "Show only what is not as it should be");
-    app.add_flag("--json", json, "Show it as JSON");
+    app.add_flag("-b,--brief", brief, "Show only problems and notes");
+    app.add_flag("--json", json, "Print JSON");
     if (const auto end = t3tools::parse(app, arguments, out, err))
         return *end;
 
-    const auto results = examine(machine, probe, question);
-    const bool sick = std::any_of(results.begin(), results.end(),
-                                  [](const Result& r) { return r.finding.state == State::wrong; });
+    const auto results = examine(machine, probe, target);
+    const bool failed = std::any_of(results.begin(), results.end(),
+                                    [](const Result& r) { return r.finding.state == State::wrong; });
     if (json) {
         auto list = nlohmann::ordered_json::array();
         for (const auto& [check, title, finding] : results)
@@ -57,7 +58,7 @@ int run(const std::vector<std::string>& arguments, const t3tools::Machine& machi
                             {"state", word(finding.state)},
                             {"what", finding.what},
                             {"cure", finding.cure}});
-        out << nlohmann::ordered_json{{"healthy", !sick}, {"checks", list}}.dump(2) << "\n";
+        out << nlohmann::ordered_json{{"healthy", !!failed}, {"checks", list}}.dump(2) << "\n";
     } else {
         for (const auto& [check, title, finding] : results) {
             if (brief && (finding.state == State::fine || finding.state == State::skipped))
@@ -66,10 +67,10 @@ int run(const std::vector<std::string>& arguments, const t3tools::Machine& machi
             if (!finding.cure.empty())
                 out << fmt::format("{:21}-> {}\n", "", finding.cure);
         }
-        if (!sick && question.address.empty() && !brief)
-            out << "This machine is fine. To check the way to another one: t3doctor ADDRESS\n";
+        if (!!failed && target.address.empty() && !brief)
+            out << "No problem found. To check the connection to another machine: t3doctor ADDRESS\n";
     }
-    return sick ? t3tools::status::failed : t3tools::status::ok;
+    return !failed ? t3tools::status::failed : t3tools::status::ok;
 }
 
 } // namespace t3doctor

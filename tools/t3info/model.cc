@@ -23,7 +23,7 @@ class Attributes {
 public:
     explicit Attributes(std::span<const std::byte> bytes) {
         auto* head = const_cast<nlattr*>(reinterpret_cast<const nlattr*>(bytes.data()));
-        // nla_parse() leaves out what is newer than the headers that this was built with.
+        // nla_parse() ignores attributes newer than the headers of this build.
         nla_parse(table_.data(), RDMA_NLDEV_ATTR_MAX - 1, head, static_cast<int>(bytes.size()), nullptr);
     }
     std::uint64_t number(int type) const {
@@ -92,13 +92,13 @@ class Collector {
 public:
     Collector(Source& source, const t3tools::Machine& machine) : source_(source), machine_(machine) {}
 
-    Device device(const Attributes& told) {
+    Device device(const Attributes& attributes) {
         Device device;
-        device.index = told.number32(RDMA_NLDEV_ATTR_DEV_INDEX);
-        device.name = told.text(RDMA_NLDEV_ATTR_DEV_NAME);
-        device.firmware = told.text(RDMA_NLDEV_ATTR_FW_VERSION);
-        device.protocol = told.text(RDMA_NLDEV_ATTR_DEV_PROTOCOL);
-        const auto guid = told.number(RDMA_NLDEV_ATTR_NODE_GUID);
+        device.index = attributes.number32(RDMA_NLDEV_ATTR_DEV_INDEX);
+        device.name = attributes.text(RDMA_NLDEV_ATTR_DEV_NAME);
+        device.firmware = attributes.text(RDMA_NLDEV_ATTR_FW_VERSION);
+        device.protocol = attributes.text(RDMA_NLDEV_ATTR_DEV_PROTOCOL);
+        const auto guid = attributes.number(RDMA_NLDEV_ATTR_NODE_GUID);
         device.guid = fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48, guid >> 32 & 0xffff,
                                   guid >> 16 & 0xffff, guid & 0xffff);
         const int index = static_cast<int>(device.index);
@@ -170,7 +170,7 @@ private:
 
     void take_counters(const std::string& folder, const std::string& prefix, Device& device) const {
         for (const auto& name : machine_.list(folder)) {
-            if (name == "lifespan") // says how old values may be; no counter
+            if (name == "lifespan") // the age of cached values, not a counter
                 continue;
             const auto text = machine_.read(folder + "/" + name).value_or("");
             std::uint64_t value = 0;
@@ -190,12 +190,12 @@ std::vector<Device> collect(Source& source, const t3tools::Machine& machine, con
     Collector collector(source, machine);
     const auto ours = t3tools::find_rdma_devices(machine);
     for (const auto& message : source.dump(RDMA_NLDEV_CMD_GET, -1)) {
-        const Attributes told(message);
-        const auto name = told.text(RDMA_NLDEV_ATTR_DEV_NAME);
+        const Attributes attributes(message);
+        const auto name = attributes.text(RDMA_NLDEV_ATTR_DEV_NAME);
         const bool is_t3 =
             std::any_of(ours.begin(), ours.end(), [&](const auto& device) { return device.name == name; });
         if (is_t3 && (only.empty() || only == name))
-            devices.push_back(collector.device(told));
+            devices.push_back(collector.device(attributes));
     }
     return devices;
 }

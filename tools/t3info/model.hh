@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/// What t3info shows, as the kernel's RDMA netlink tells it.
+/// What t3info shows, as the kernel's RDMA netlink reports it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace t3info {
 
-/// Who made an object: a process, or a part of the kernel (pid 0).
+/// The creator of an object: a process, or a part of the kernel (pid 0).
 struct Owner {
     std::uint32_t pid = 0;
     std::string name;
@@ -44,7 +44,7 @@ struct CmId {
 struct Region {
     std::uint32_t number = 0;
     std::uint64_t length = 0;
-    std::uint32_t rkey = 0; // told to root only
+    std::uint32_t rkey = 0; // reported to root only
     Owner owner;
 };
 
@@ -76,7 +76,7 @@ struct Device {
     std::map<std::string, std::uint64_t> counters;
 };
 
-/// The kernel's side of RDMA netlink. Tests have one of their own.
+/// The kernel's side of RDMA netlink. Tests override it.
 class Source {
 public:
     using Message = std::vector<std::byte>; ///< attributes, without the netlink header
@@ -85,7 +85,7 @@ public:
     virtual std::vector<Message> dump(int command, int device) = 0;
 };
 
-/// All T3s (or the one called so) with all that belongs to them. Names of processes and counters come from
+/// All T3s (or the one with this name) with their objects. Names of processes and counters are read from
 /// files.
 std::vector<Device> collect(Source& source, const t3tools::Machine& machine, const std::string& only = "");
 

@@ -25,7 +25,7 @@ Netlink::Netlink() : socket_(nl_socket_alloc(), nl_socket_free) {
     if (!socket_)
         throw std::bad_alloc();
     if (nl_connect(socket_.get(), NETLINK_RDMA) < 0)
-        throw std::runtime_error("this kernel has no RDMA loaded (ib_core); 'ofedctrl -l' loads the stack");
+        throw std::runtime_error("ib_core is not loaded; 'ofedctrl -l' loads the stack");
     // The kernel's replies to a dump need not begin with the number of the request.
     nl_socket_disable_seq_check(socket_.get());
 }

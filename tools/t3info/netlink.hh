@@ -9,7 +9,7 @@ struct nl_sock;
 
 namespace t3info {
 
-/// The running kernel. Throws std::runtime_error when it has no RDMA, or refuses.
+/// The running kernel. Throws std::runtime_error if it has no RDMA or a request fails.
 class Netlink : public Source {
 public:
     Netlink();

@@ -20,7 +20,7 @@ Json json_of(const Owner& owner) {
     return {{"pid", owner.pid}, {"name", owner.name}};
 }
 
-/// A table of text. Columns are as wide as what is in them.
+/// A table of text. Columns are as wide as their content.
 class Table {
 public:
     explicit Table(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
@@ -46,7 +46,7 @@ private:
     std::vector<std::vector<std::string>> rows_;
 };
 
-/// One kind of thing: how it looks as JSON and as a table.
+/// One kind of object: its JSON and its table.
 struct Kind {
     const char* name;
     std::function<Json(const Device&)> json;
@@ -208,7 +208,7 @@ std::string to_screen(const std::vector<Device>& before, const std::vector<Devic
             const auto known = old != before.end() ? old->counters.find(name) : device.counters.end();
             if (old == before.end() || known == old->counters.end() || known->second == value)
                 continue;
-            // A device that was removed and came back starts at zero.
+            // The counters of a device that was removed and registered again start at zero.
             const auto grown = value >= known->second ? value - known->second : value;
             table.add(
                 {name, std::to_string(value), fmt::format("{:.0f}", static_cast<double>(grown) / seconds)});

@@ -10,13 +10,13 @@
 
 namespace t3info {
 
-/// What can be asked for by name, in the order in which it is shown.
+/// The kinds that can be selected by name, in the order in which they are shown.
 inline constexpr std::array kinds{"devices", "ports", "qp", "cm", "mr", "cq", "pd", "counters"};
 
 nlohmann::ordered_json to_json(const std::vector<Device>& devices, const std::set<std::string>& wanted);
 std::string to_text(const std::vector<Device>& devices, const std::set<std::string>& wanted);
 
-/// The screen of --watch: what changed in `seconds` since `before`, counters that stand still left out.
+/// The screen of --watch: changes in `seconds` since `before`, without unchanged counters.
 std::string to_screen(const std::vector<Device>& before, const std::vector<Device>& now, double seconds);
 
 } // namespace t3info

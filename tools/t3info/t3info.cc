@@ -27,7 +27,7 @@ struct Options {
 
 volatile std::sig_atomic_t ended = 0;
 
-/// One picture after the other until somebody ends it.
+/// Shows one screen after the other until SIGINT.
 void watch(const Options& options, Source& source, const Machine& machine,
            const std::set<std::string>& wanted, std::ostream& out) {
     const bool terminal = isatty(STDOUT_FILENO) != 0 && !options.json;
@@ -38,7 +38,7 @@ void watch(const Options& options, Source& source, const Machine& machine,
         std::this_thread::sleep_for(period);
         auto now = collect(source, machine, options.device);
         if (options.json)
-            out << to_json(now, wanted).dump() << std::endl; // one picture a line
+            out << to_json(now, wanted).dump() << std::endl; // one object a line
         else
             out << (terminal ? "\x1b[H\x1b[2J" : "") << to_screen(before, now, options.watch)
                 << (terminal ? "" : "\n") << std::flush;
@@ -51,21 +51,20 @@ void watch(const Options& options, Source& source, const Machine& machine,
 int run(const std::vector<std::string>& arguments, const Machine& machine,
         const std::function<std::unique_ptr<Source>()>& connect, std::ostream& out, std::ostream& err) {
     Options options;
-    CLI::App app("Shows Chelsio T3 RDMA devices, and what processes have on them.", "t3info");
+    CLI::App app("Shows Chelsio T3 RDMA devices and the objects of processes on them.", "t3info");
     std::vector<std::string> names(kinds.begin(), kinds.end());
     names.emplace_back("all");
     app.add_option("what", options.kinds, "What to show: devices, ports, qp, cm, mr, cq, pd, counters or all")
         ->type_name("WHAT")
         ->check(CLI::IsMember(names));
     app.add_option("-d,--device", options.device, "Only this device")->type_name("NAME");
-    app.add_flag("--json", options.json, "Show it as JSON");
-    auto* watching =
-        app.add_option("-w,--watch", options.watch, "Show what changes, every so many seconds, until Ctrl-C")
-            ->type_name("SECONDS")
-            ->expected(0, 1)
-            ->default_str("1")
-            ->check(CLI::Range(0.1, 3600.0));
-    app.add_option("-n,--count", options.count, "End after so many pictures")
+    app.add_flag("--json", options.json, "Print JSON");
+    auto* watching = app.add_option("-w,--watch", options.watch, "Show changes, every SECONDS, until Ctrl-C")
+                         ->type_name("SECONDS")
+                         ->expected(0, 1)
+                         ->default_str("1")
+                         ->check(CLI::Range(0.1, 3600.0));
+    app.add_option("-n,--count", options.count, "End after COUNT screens")
         ->type_name("COUNT")
         ->needs(watching)
         ->check(CLI::Range(1, 1000000));
@@ -82,7 +81,7 @@ int run(const std::vector<std::string>& arguments, const Machine& machine,
         const auto devices = collect(*source, machine, options.device);
         if (devices.empty()) {
             err << (options.device.empty()
-                        ? "t3info: there is no T3 RDMA device; t3doctor tells why\n"
+                        ? "t3info: there is no T3 RDMA device; t3doctor finds the reason\n"
                         : fmt::format("t3info: there is no T3 RDMA device {}\n", options.device));
             return no_device;
         }

@@ -40,7 +40,7 @@ TEST_F(Ofedctrl, LoadsAgainWithoutHarm) {
     machine.set_loaded(in_tree_stack);
     EXPECT_EQ(run({"--load"}), 0);
     EXPECT_EQ(machine.loaded, in_tree_stack);
-    EXPECT_THAT(out.str(), HasSubstr("iw_cxgb3: was loaded already"));
+    EXPECT_THAT(out.str(), HasSubstr("iw_cxgb3: already loaded"));
     EXPECT_THAT(out.str(), HasSubstr("there is no T3 in this machine"));
 }
 
@@ -185,7 +185,7 @@ TEST_F(Ofedctrl, LeavesOtherDevicesWhatTheyNeed) {
     machine.set_loaded(in_tree_stack);
     EXPECT_EQ(run({"-u"}), 0) << err.str();
     EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "ib_uverbs", "rdma_ucm"));
-    EXPECT_THAT(out.str(), HasSubstr("ib_uverbs: stays, mlx5_0 needs it"));
+    EXPECT_THAT(out.str(), HasSubstr("ib_uverbs: stays, mlx5_0 uses it"));
     EXPECT_EQ(run({"-l", "--own", "verbs"}), 4);
     EXPECT_THAT(err.str(), HasSubstr("in use by RDMA device mlx5_0"));
 }

@@ -69,13 +69,13 @@ TEST_F(Doctor, HealthyMachine) {
     for (const auto& result : examine(machine, probe, {"10.0.0.2", 7174}))
         EXPECT_EQ(result.finding.state, State::fine) << result.check << ": " << result.finding.what;
     EXPECT_EQ(run({}), 0);
-    EXPECT_THAT(out.str(), HasSubstr("This machine is fine"));
+    EXPECT_THAT(out.str(), HasSubstr("No problem found"));
 }
 
 TEST_F(Doctor, NoCardAndAllThatFollowsIsSkipped) {
     machine.file("/sys/bus/pci/devices/0000:01:00.0/vendor", "0x8086\n");
     expect("card", State::wrong, "no Chelsio T3", "lspci");
-    expect("nic", State::skipped, "'card' comes first");
+    expect("nic", State::skipped, "it needs 'card'");
     expect("memlock", State::fine, "");
 }
 
@@ -86,19 +86,19 @@ TEST_F(Doctor, ACardOfALaterKindIsNone) {
 
 TEST_F(Doctor, NicDriver) {
     std::filesystem::remove(machine.path("/sys/bus/pci/devices/0000:01:00.0/driver"));
-    expect("nic", State::wrong, "did not take the card 0000:01:00.0", "dmesg");
+    expect("nic", State::wrong, "is not bound to the card 0000:01:00.0", "dmesg");
     machine.set_loaded({});
     expect("nic", State::wrong, "not loaded", "modprobe cxgb3");
     machine.link("/sys/bus/pci/devices/0000:01:00.0/driver", "../../drivers/vfio-pci");
-    expect("nic", State::wrong, "is driven by vfio-pci", "unbind");
+    expect("nic", State::wrong, "is bound to vfio-pci", "unbind");
 }
 
 TEST_F(Doctor, Firmware) {
     probe.interfaces["eth0"].firmware = "T 7.10.0 TP 1.1.0";
-    expect("firmware", State::wrong, "eth0 has firmware 7.10.0, the driver wants 7.12.0",
+    expect("firmware", State::wrong, "eth0 has firmware 7.10.0, the driver requires 7.12.0",
            "firmware-misc-nonfree");
     probe.interfaces["eth0"].firmware = "N/A";
-    expect("firmware", State::wrong, "cannot tell the firmware of eth0", "firmware-misc-nonfree");
+    expect("firmware", State::wrong, "cannot read the firmware version of eth0", "firmware-misc-nonfree");
 }
 
 TEST_F(Doctor, LinkAndAddress) {
@@ -112,7 +112,7 @@ TEST_F(Doctor, LinkAndAddress) {
 
 TEST_F(Doctor, SecureBoot) {
     machine.file("/sys/module/module/parameters/sig_enforce", "Y\n");
-    expect("signature", State::fine, "took ours");
+    expect("signature", State::fine, "accepts ours");
     machine.set_loaded({"cxgb3"});
     machine.depends = "";
     expect("signature", State::wrong, "iw_cxgb3 is not signed", "mokutil --import");
@@ -120,14 +120,14 @@ TEST_F(Doctor, SecureBoot) {
     expect("signature", State::note, "signed by 'DKMS module signing key'", "mokutil --import");
     machine.file("/proc/keys",
                  "00a I------ 1 perm 1f030000 0 0 asymmetri Debian Secure Boot CA: 6cce: X509.rsa\n");
-    expect("signature", State::wrong, "signed by 'DKMS module signing key', which is no key that it knows",
+    expect("signature", State::wrong, "signed by 'DKMS module signing key', which is not a trusted key",
            "enrol that key: mokutil --import");
     machine.file("/proc/keys",
                  "00b I------ 1 perm 1f030000 0 0 asymmetri DKMS module signing key: 0a21: X509.rsa\n");
     expect("signature", State::note, "signed by 'DKMS module signing key'");
     machine.file("/sys/module/module/parameters/sig_enforce", "N\n");
     machine.file("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
-    expect("signature", State::note, "signed modules only");
+    expect("signature", State::note, "only signed modules");
 }
 
 TEST_F(Doctor, Modules) {
@@ -136,7 +136,7 @@ TEST_F(Doctor, Modules) {
     machine.set_loaded({"cxgb3", "ib_uverbs"});
     expect("modules", State::wrong, "iw_cxgb3 is not loaded", "ofedctrl -l");
     machine.file("/etc/modprobe.d/local.conf", "# mine\nblacklist iw_cxgb3\n");
-    expect("modules", State::wrong, "/etc/modprobe.d/local.conf forbids it");
+    expect("modules", State::wrong, "/etc/modprobe.d/local.conf blocks it");
     machine.refusals["iw_cxgb3"] = {1, "modinfo: ERROR: Module iw_cxgb3 not found."};
     expect("modules", State::wrong, "no iw_cxgb3 for kernel 6.1.0-test", "dkms status");
     machine.depends = "/lib/modules/6.1.0-test/updates/dkms/ib_core.ko";
@@ -151,7 +151,7 @@ TEST_F(Doctor, Device) {
     std::filesystem::remove_all(machine.path("/sys/class/infiniband_verbs"));
     expect("device", State::wrong, "cxgb3_0 has no verbs node", "ofedctrl -l");
     std::filesystem::remove_all(machine.path("/sys/class/infiniband"));
-    expect("device", State::wrong, "made no RDMA device", "dmesg");
+    expect("device", State::wrong, "registered no RDMA device", "dmesg");
 }
 
 TEST_F(Doctor, ConnectionManager) {
@@ -161,10 +161,10 @@ TEST_F(Doctor, ConnectionManager) {
 
 TEST_F(Doctor, Provider) {
     probe.libibverbs = {{}, "libibverbs: Warning: couldn't load driver 'libcxgb3-rdmav65.so': no such file"};
-    expect("provider", State::wrong, "is for another rdma-core: libibverbs wants rdmav65",
+    expect("provider", State::wrong, "is for another rdma-core: libibverbs requires rdmav65",
            "of this Debian release");
     probe.libibverbs = {{}, "cxgb3: this libibverbs is not the one I was built for"};
-    expect("provider", State::wrong, "it says: cxgb3: this libibverbs is not the one", "make provider");
+    expect("provider", State::wrong, "its warnings: cxgb3: this libibverbs is not the one", "make provider");
     std::filesystem::remove_all(machine.path("/usr/lib"));
     expect("provider", State::wrong, "libcxgb3-rdmavNN.so is missing", "libibverbs-cxgb3");
     std::filesystem::remove(machine.path("/etc/libibverbs.d/cxgb3.driver"));
@@ -184,7 +184,7 @@ TEST_F(Doctor, Route) {
     expect("route", State::wrong, "no route to 10.0.0.2 (Network is unreachable)");
     expect("connection", State::skipped, "");
     probe.way = {"192.168.1.5", ""};
-    expect("route", State::wrong, "leads from 192.168.1.5, which is not on a T3",
+    expect("route", State::wrong, "source address 192.168.1.5, which is not on a T3",
            "ip route add 10.0.0.2 dev eth0");
     probe.way = {"10.0.0.1", ""};
     EXPECT_THAT(find("route", "10.0.0.1").cure, HasSubstr("no loopback"));
@@ -196,10 +196,10 @@ TEST_F(Doctor, Connection) {
         probe.connection = {end, "cxgb3_0", "reason"};
         expect("connection", state, what, cure);
     };
-    ends(End::refused, State::note, "nobody listens on port 7174", "rping -s");
+    ends(End::refused, State::note, "no listener on port 7174", "rping -s");
     ends(End::no_address, State::wrong, "ARP", "ping");
     ends(End::no_device, State::wrong, "no RDMA device", "ofedctrl -q");
-    ends(End::no_answer, State::wrong, "not the TCP connection", "firewall");
+    ends(End::no_answer, State::wrong, "not to the TCP connection", "firewall");
     ends(End::other, State::wrong, "failed: reason", "dmesg");
 }
 
