@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The tools' command lines, as their --help tells them."""
+"""The tools' command lines, parsed from --help."""
 
 import functools
 import re
@@ -8,11 +8,11 @@ import subprocess
 import pytest
 from labkit import paths
 
-# Where each is in the tree.
+# The folder of each tool.
 FOLDERS = {"ofedctrl": "build/tools", "t3info": "build/tools", "t3doctor": "build/tools", "ofed-check": "build/tools", "ofed-env": "userspace/aix",
            "t3sim": "build/sim/vfio", "t3lab": "tools/lab"}
 TOOLS = tuple(FOLDERS)
-# What has options of its own. t3sim's ctl has none.
+# Commands with options of their own. t3sim's ctl has none.
 COMMANDS = {"t3sim": ("trace",), "t3lab": ("up", "run", "shell", "exec", "logs", "down", "image", "build", "check-wire", "cache")}
 
 
@@ -29,13 +29,13 @@ def help_of(tool, *words):
 
 
 def parse(help_text):
-    """The options of a help text; what else begins with a dash there is part of an example."""
+    """The options of a help text, without words with a dash in examples."""
     named = re.findall(r"^ +(-[\w, -]+?)(?=  |$| [A-Z\[{])", help_text, re.M)
     return {option for line in named for option in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line)}
 
 
 def options_of(tool):
-    """Of the tool and of all its commands."""
+    """The options of the tool and of all its commands."""
     return set().union(parse(help_of(tool)), *(parse(help_of(tool, command)) for command in COMMANDS.get(tool, ())))
 
 

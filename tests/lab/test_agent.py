@@ -12,7 +12,7 @@ import types
 
 import pytest
 from labkit import channel, control, paths
-from labkit.errors import CommandTimeout, GuestDied, LabError
+from labkit.errors import CommandTimeout, GuestEnded, LabError
 
 START = "import os, sys; sys.path[:0] = {path!r}; import agent; agent.Agent({fd}).run()"
 
@@ -64,7 +64,7 @@ def test_a_command_that_does_not_exist_is_an_error_with_its_name(agent):
     assert run(agent, "true").rc == 0
 
 
-def test_a_command_that_does_not_read_its_input_does_no_harm(agent):
+def test_a_command_may_leave_its_input_unread(agent):
     assert run(agent, "exec <&-; echo fine", b"x" * 1_000_000).stdout == "fine\n"
 
 
@@ -100,8 +100,8 @@ def test_expect_finds_output_of_a_running_command(agent):
     assert handle.wait(10).rc == -signal.SIGTERM
 
 
-def test_expect_tells_what_was_said_instead(agent):
-    with pytest.raises(CommandTimeout, match="ended with 1 without saying.*\n.*sorry"):
+def test_expect_reports_the_output_on_failure(agent):
+    with pytest.raises(CommandTimeout, match="ended with 1 without printing.*\n.*sorry"):
         agent.start("echo sorry; exit 1").expect("hello", 10)
 
 
@@ -110,29 +110,29 @@ def test_a_shell_has_a_terminal(agent):
     assert handle.wait(10).stdout.split() == ["33", "77"]
 
 
-def test_everybody_who_waits_learns_of_the_agents_death(agent):
+def test_all_waiting_commands_fail_when_the_agent_ends(agent):
     waiting = agent.start("sleep 100")
     agent.process.kill()
-    with pytest.raises(GuestDied, match="the agent is gone"):
+    with pytest.raises(GuestEnded, match="the agent is gone"):
         waiting.wait(10)
-    with pytest.raises(GuestDied):
+    with pytest.raises(GuestEnded):
         agent.start("true")
 
 
 @pytest.fixture
 def lab(agent, tmp_path, monkeypatch):
-    """What find() tells of a lab whose only guest is the agent."""
+    """The description of a lab whose only guest is the agent."""
     monkeypatch.setattr(paths, "runtime", lambda: tmp_path)
     (tmp_path / "here").mkdir()
     control.Server(types.SimpleNamespace(guests=[types.SimpleNamespace(channel=agent)]), tmp_path / "here/control")
     usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # its threads overtake each other wherever they can
+    sys.setswitchinterval(1e-6)  # switches between threads as often as possible
     yield {"name": "here", "guests": ["g0"]}
     sys.setswitchinterval(usual)
 
 
 @pytest.mark.parametrize("leave", ["at once", "when it has ended"])
-def test_an_exec_that_goes_away_does_not_take_the_guest_with_it(agent, lab, leave):
+def test_an_exec_that_disconnects_does_not_end_the_guest(agent, lab, leave):
     for _ in range(200):
         client = control.Client(lab, 0)
         client._spawn(["echo", "fine"], None)

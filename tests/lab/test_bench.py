@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""How benchmarks with two sides read, judge and record their figures (bench/ratios.py)."""
+"""How benchmarks with two sides read, check and record their figures (bench/ratios.py)."""
 
 import pathlib
 import sys
@@ -14,7 +14,7 @@ from ratios import Aim, Figure  # noqa: E402
 FIGURES = [Figure("uverbs.alloc_pd.write", 500, 1000), Figure("uverbs.reg_mr_4k.write", 800, 1000), Figure("uverbs.siw.alloc_pd.write", 990, 1000)]
 
 
-def test_what_is_printed_can_be_read():
+def test_printed_figures_can_be_parsed():
     printed = [str(figure) for figure in FIGURES]
     assert printed[0] == "bench uverbs.alloc_pd.write ours=500 ref=1000 ratio=0.500"
     assert ratios.parse(["t3lab: guest booted", *printed, "bench fastpath.send.1 ours=85.3", ""]) == FIGURES
@@ -30,12 +30,12 @@ def test_what_is_printed_can_be_read():
     (Aim(r"uverbs\.alloc_pd\.write", ours=500), True),
     (Aim(r"uverbs\.alloc_pd\.write", ours=499), False),
 ])
-def test_an_aim_is_met_or_named(aim, met):
+def test_an_aim_is_met_or_reported(aim, met):
     said = ratios.missed(FIGURES, [aim])
     assert not said if met else len(said) == 1 and "the aim is" in said[0]
 
 
-def test_an_aim_that_no_figure_has_to_do_with_is_not_met():
+def test_an_aim_without_figures_is_not_met():
     assert ratios.missed(FIGURES, [Aim(r"uverbs\.open_device\.write", most=1.0)]) == [r"uverbs\.open_device\.write: there is no such figure"]
     # A name is matched as a whole.
     assert ratios.missed(FIGURES, [Aim(r"alloc_pd", most=1.0)])
@@ -51,7 +51,7 @@ def test_a_ratio_may_be_three_percent_worse_than_recorded(tmp_path):
 
 
 def test_the_end_of_a_run(tmp_path, capsys):
-    """Figures are printed, complaints are what fails it, and only costs are recorded."""
+    """Figures are printed, an unmet aim fails the run, and only costs are recorded."""
     file = tmp_path / "x.json"
     run = [Figure("cm.instr_per_conn", 500, 1000), Figure("cm.rate_100", 400, 100)]
     aims = [Aim(r"cm\.rate_100", least=3.0)]

@@ -14,43 +14,43 @@ def tree(path, **files):
         file.write_text(text)
 
 
-def test_what_is_the_same_keeps_its_time_and_what_changed_gets_a_new_one(tmp_path):
+def test_sync_copies_only_changed_files(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     tree(source, a_c="one", sub__b_h="two")
-    build.mirror(source, target)
+    build.sync(source, target)
     for file in ("a.c", "sub/b.h"):
         os.utime(target / file, (1, 1))
     tree(source, a_c="one", sub__b_h="changed")
-    build.mirror(source, target)
+    build.sync(source, target)
     assert (target / "a.c").stat().st_mtime == 1
     assert (target / "sub/b.h").stat().st_mtime != 1
     assert (target / "sub/b.h").read_text() == "changed"
 
 
-def test_a_source_that_is_gone_goes_and_products_stay(tmp_path):
+def test_sync_removes_deleted_sources_and_keeps_products(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     tree(source, a_c="one", old_c="two")
-    build.mirror(source, target)
+    build.sync(source, target)
     for product in ("a.o", "mod.mod.c", "mod.ko"):
         (target / product).write_text("x")
     (source / "old.c").unlink()
-    build.mirror(source, target)
+    build.sync(source, target)
     assert sorted(path.name for path in target.iterdir()) == ["a.c", "a.o", "mod.ko", "mod.mod.c"]
 
 
-def test_products_in_the_source_tree_are_not_taken(tmp_path):
+def test_sync_does_not_copy_products(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     tree(source, a_c="one")
     for product in ("a.o", ".a.o.cmd", "mod.mod", "Module.symvers", "modules.order"):
         (source / product).write_text("for another kernel")
-    build.mirror(source, target, build.built)
+    build.sync(source, target, build.built)
     assert [path.name for path in target.iterdir()] == ["a.c"]
 
 
 # D15
 @pytest.mark.parametrize("module", ["iw_cxgb3", "rdma_cm", "uverbs"])
-def test_nothing_that_rcu_calls_outlives_its_module(module):
-    """A module that leaves memory or a function of its own to RCU waits in its end until that was called."""
+def test_modules_wait_for_their_rcu_callbacks(module):
+    """A module that passes memory or a callback to RCU waits for it at unloading."""
     text = "\n".join(path.read_text() for path in sorted((paths.REPO / "kernel" / module).glob("*.[ch]")))
     left_to_rcu = re.findall(r"\b(?:call_s?rcu\w*|kv?free_rcu\w*|queue_rcu_work)\(", text)
     ends = re.findall(r"^static void __exit \w+\(void\)\n\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
@@ -58,8 +58,8 @@ def test_nothing_that_rcu_calls_outlives_its_module(module):
     assert not left_to_rcu or "rcu_barrier();" in ends[0], left_to_rcu
 
 
-def test_the_dispatcher_refuses_a_kernel_of_32_bits():
-    """Its code divides 64-bit numbers, which does not link there, so the first line refuses."""
+def test_the_dispatcher_refuses_a_32_bit_kernel():
+    """Its code divides 64-bit numbers, which does not link there, so Kbuild refuses."""
     for options, refused in ((), True), (("-DCONFIG_64BIT",), False):
         done = subprocess.run(["cc", "-E", "-nostdinc", "-x", "c", *options, paths.REPO / "kernel/uverbs/table.h"],
                               capture_output=True, text=True)

@@ -32,7 +32,7 @@ def test_a_failed_fill_leaves_no_entry_and_the_next_one_starts_clean(cache_home)
 
     with pytest.raises(OSError):
         cache.entry("thing", 1, broken)
-    assert [item.whole for item in cache.entries()] == [False]
+    assert [item.complete for item in cache.entries()] == [False]
     path = cache.entry("thing", 1, lambda path: (path / "all").write_text("x"))
     assert sorted(file.name for file in path.iterdir()) == ["all", "recipe.json"]
 
@@ -52,7 +52,7 @@ def test_a_killed_fill_leaves_no_entry_and_no_lock(cache_home):
         time.sleep(0.01)
     os.kill(filler.pid, signal.SIGKILL)
     filler.join(5)
-    assert not any(item.whole for item in cache.entries())
+    assert not any(item.complete for item in cache.entries())
     path = cache.entry("thing", 1, lambda path: None)
     assert not (path / "half").exists()
 
@@ -73,7 +73,7 @@ def test_two_at_a_time_fill_once(cache_home):
     assert (cache_home / "count").read_text() == "x"
 
 
-def test_clean_keeps_what_is_wanted_and_removes_protected_folders(cache_home):
+def test_clean_keeps_selected_entries_and_removes_protected_folders(cache_home):
     def fill(path):
         (path / "sealed").mkdir()
         (path / "sealed/file").write_text("x")

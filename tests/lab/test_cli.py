@@ -16,29 +16,29 @@ def t3lab(*words, **env):
 @pytest.mark.parametrize("words, wrong", [
     ((), "required: COMMAND"),
     (("upp",), "invalid choice: 'upp'"),
-    (("up", "--guests", "0"), "'0' is no count of guests"),
-    (("up", "--guests", "99"), "which is a number from 1 to 16"),
+    (("up", "--guests", "0"), "'0' is not a count of guests"),
+    (("up", "--guests", "99"), "(a number from 1 to 16)"),
     (("up", "--guests"), "expected one argument"),
-    (("up", "--memory", "1"), "'1' is no memory in MiB"),
-    (("up", "--cpus", "0"), "'0' is no count of CPUs"),
-    (("up", "--lab", "a/b"), "'a/b' is no name of a lab"),
-    (("up", "--lab", ".."), "'..' is no name of a lab"),
-    (("up", "--capture", "/etc/passwd/x"), "'/etc/passwd/x' is no folder"),
-    (("up", "--wire", "c0.0,c1.0"), "'c0.0,c1.0' is no wire"),
-    (("up", "--wire", "w=c0.0"), "'w=c0.0' is no wire"),
+    (("up", "--memory", "1"), "'1' is not a memory in MiB"),
+    (("up", "--cpus", "0"), "'0' is not a count of CPUs"),
+    (("up", "--lab", "a/b"), "'a/b' is not a name of a lab"),
+    (("up", "--lab", ".."), "'..' is not a name of a lab"),
+    (("up", "--capture", "/etc/passwd/x"), "'/etc/passwd/x' is not a folder"),
+    (("up", "--wire", "c0.0,c1.0"), "'c0.0,c1.0' is not a wire"),
+    (("up", "--wire", "w=c0.0"), "'w=c0.0' is not a wire"),
     (("up", "--package", "-o"), "expected one argument"),
-    (("up", "--package", "qperf,fio"), "'qperf,fio' is no name of a Debian package"),
-    (("run", "--timeout", "0", "true"), "'0' is no time in seconds"),
+    (("up", "--package", "qperf,fio"), "'qperf,fio' is not a name of a Debian package"),
+    (("run", "--timeout", "0", "true"), "'0' is not a time in seconds"),
     (("up", "--suite", "buster"), "invalid choice: 'buster'"),
     (("shell",), "required: GUEST"),
-    (("shell", "first"), "'first' is no guest"),
+    (("shell", "first"), "'first' is not a guest"),
     (("exec", "0"), "no command given"),
     (("cache", "burn"), "invalid choice: 'burn'"),
     (("up", "--kernel", "plain"), "invalid choice: 'plain'"),
     (("up", "--load", "half"), "invalid choice: 'half'"),
-    (("up", "--cards", "9"), "'9' is no count of cards"),
+    (("up", "--cards", "9"), "'9' is not a count of cards"),
     (("up", "--record"), "expected one argument"),
-    (("logs", "--lines", "0"), "'0' is no count of lines"),
+    (("logs", "--lines", "0"), "'0' is not a count of lines"),
     (("check-wire", "--connections", "-1", "x"), "--connections"),
     (("check-wire",), "required: FILE"),
     (("down", "--all"), "unrecognized arguments: --all"),
@@ -46,36 +46,36 @@ def t3lab(*words, **env):
 def test_wrong_arguments_get_one_line_and_status_2(words, wrong):
     done = t3lab(*words)
     assert done.returncode == 2
-    assert wrong in done.stderr and "right is: t3lab" in done.stderr
+    assert wrong in done.stderr and "usage: t3lab" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not done.stdout
 
 
-@pytest.mark.parametrize("words", [("exec", "--lab", "nobody", "0", "true"), ("shell", "--lab", "nobody", "0"), ("down", "--lab", "nobody")])
-def test_a_lab_that_does_not_run_is_named(words):
+@pytest.mark.parametrize("words", [("exec", "--lab", "absent", "0", "true"), ("shell", "--lab", "absent", "0"), ("down", "--lab", "absent")])
+def test_commands_on_a_lab_that_does_not_run_are_refused(words):
     done = t3lab(*words)
     assert done.returncode == 2
-    assert done.stderr == "t3lab: no lab called nobody is running (t3lab up starts one)\n"
+    assert done.stderr == "t3lab: no lab called absent is running (t3lab up starts one)\n"
 
 
-@pytest.mark.parametrize("running, asked, found", [
+@pytest.mark.parametrize("running, name, found", [
     (["mine"], None, "mine"), (["lab", "mine"], None, "lab"), (["lab", "mine"], "mine", "mine"),
     (["mine", "yours"], None, "several labs run"), ([], None, "no lab is running"), (["lab"], "mine", "no lab called mine"),
 ])
-def test_a_lab_is_found_by_name_or_because_it_is_meant(monkeypatch, running, asked, found):
-    monkeypatch.setattr(control, "running", lambda: [{"name": name} for name in running])
+def test_a_lab_is_found_by_name_or_as_the_only_one(monkeypatch, running, name, found):
+    monkeypatch.setattr(control, "running", lambda: [{"name": one} for one in running])
     if found in running:
-        assert control.find(asked)["name"] == found
+        assert control.find(name)["name"] == found
     else:
         with pytest.raises(errors.UsageError, match=found):
-            control.find(asked)
+            control.find(name)
 
 
 @pytest.mark.parametrize("words, wrong", [
     (("up", "--guests", "5", "--cards", "2"), "a lab has one guest or more and 8 cards at most, not 5 with 2 each"),
-    (("logs", "--lab", "nobody"), f"no logs in {paths.artifacts('nobody')}"),
+    (("logs", "--lab", "absent"), f"no logs in {paths.artifacts('absent')}"),
 ])
-def test_what_cannot_be_is_refused_before_anything_starts(words, wrong):
+def test_impossible_labs_are_refused_before_any_process_starts(words, wrong):
     done = t3lab(*words)
     assert (done.returncode, done.stderr, done.stdout) == (2, f"t3lab: {wrong}\n", "")
 
@@ -88,15 +88,15 @@ def test_packages_of_the_command_line_are_those_of_the_guests(monkeypatch, words
     assert made[0].packages == packages
 
 
-def test_the_demo_refuses_what_it_does_not_know():
+def test_the_demo_refuses_wrong_arguments():
     done = subprocess.run([paths.REPO / "tools/lab/demo", "--suite", "buster"], capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("demo: argument --suite: invalid choice: 'buster'") and done.stderr.count("\n") == 1
 
 
-def test_a_full_disk_is_told_before_minutes_of_work(tmp_path):
+def test_a_full_disk_is_reported_before_a_long_step(tmp_path):
     with pytest.raises(errors.LabError, match=f"a guest image needs 1073741824 MiB in {tmp_path}, where "):
-        paths.need_room(tmp_path, 1 << 30, "a guest image")
+        paths.need_space(tmp_path, 1 << 30, "a guest image")
 
 
 def test_help_names_every_command():
@@ -114,9 +114,9 @@ def test_each_command_has_help(command):
 
 
 @pytest.mark.skipif(os.access("/dev/kvm", os.R_OK | os.W_OK), reason="/dev/kvm can be used here")
-def test_kvm_is_refused_where_there_is_none():
+def test_kvm_is_refused_without_dev_kvm():
     done = t3lab("run", "--kvm", "--cards", "0", "true")
-    assert done.returncode == 2 and "/dev/kvm is not there or not open to you" in done.stderr
+    assert done.returncode == 2 and "/dev/kvm does not exist or you may not open it" in done.stderr
 
 
 @pytest.mark.parametrize("options, left", [((), set()), (("--all",), set())], ids=["outdated", "all"])
@@ -129,6 +129,6 @@ def test_the_cache_can_be_cleaned(tmp_path, options, left):
     assert {path.name for path in made.parent.iterdir() if not path.name.startswith(".")} == left
 
 
-def test_an_empty_cache_lists_nothing_but_its_place(tmp_path):
+def test_an_empty_cache_lists_only_its_folder(tmp_path):
     done = t3lab("cache", XDG_CACHE_HOME=str(tmp_path))
     assert done.stdout == f"in {tmp_path}/t3rdma\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What DKMS is told by packaging/dkms/check-layout, with a stand-in for the comparison itself."""
+"""The exit status of packaging/dkms/check-layout for DKMS, with a fake comparison."""
 
 import shutil
 import subprocess
@@ -25,12 +25,12 @@ def check(tmp_path):
 
 
 @pytest.mark.parametrize("status", [0, 4], ids=["agrees", "nothing to compare with"])
-def test_modules_that_fit_go_on(check, status):
+def test_matching_modules_are_accepted(check, status):
     assert check(status).returncode == 0
 
 
 @pytest.mark.parametrize("status", [1, 2, 127])
-def test_a_module_that_misreads_the_kernel_ends_the_build(check, status):
+def test_a_module_with_a_different_layout_fails_the_build(check, status):
     done = check(status)
     assert done.returncode == 1
     assert done.stderr == "t3rdma: b.ko is refused: it would misread the memory of another module of this kernel\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What the documents name is there: files that they link to, make's targets, folders."""
+"""The files, make targets and folders that the documents name exist."""
 
 import re
 import subprocess
@@ -12,12 +12,12 @@ README = (paths.REPO / "README.md").read_text()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(paths.REPO)))
-def test_links_lead_to_files(document):
+def test_links_refer_to_existing_files(document):
     for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", re.sub(r"`[^`]*`|^```.*?^```", "", document.read_text(), flags=re.M | re.S)):
         assert (document.parent / target).exists(), target
 
 
-def test_makes_targets_of_the_readme_exist():
+def test_make_targets_of_the_readme_exist():
     makefile = (paths.REPO / "Makefile").read_text()
     targets = {target for rule in re.findall(r"^([a-z -]+):", makefile, re.M) for target in rule.split()}
     named = {word for line in re.findall(r"(?:^|`|sudo |or: )make ([a-z -]+)", README, re.M) for word in line.split()}

@@ -4,7 +4,7 @@ from labkit.frames import MAX_PAYLOAD, Decoder, Frame, Kind, pack
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
-def test_frames_survive_any_cut_of_the_stream(step):
+def test_frames_are_decoded_from_any_pieces_of_the_stream(step):
     frames = [Frame(1, Kind.STDOUT, b"abc"), Frame(2, Kind.EXIT, b"{}"), Frame(3, Kind.STDIN, b""), Frame(1, Kind.STDERR, b"x" * 300)]
     stream = b"".join(pack(*frame) for frame in frames)
     decoder = Decoder()
@@ -12,16 +12,16 @@ def test_frames_survive_any_cut_of_the_stream(step):
     assert got == frames
 
 
-def test_a_payload_that_is_no_bytes_goes_as_json():
+def test_other_payloads_are_encoded_as_json():
     (frame,) = Decoder().feed(pack(5, Kind.EXIT, {"rc": -9}))
     assert frame.json() == {"rc": -9}
 
 
-def test_a_stream_out_of_step_is_noticed():
+def test_a_misaligned_stream_is_an_error():
     with pytest.raises(ValueError, match="out of step"):
         list(Decoder().feed(b"\xff" * 20))
 
 
-def test_a_frame_that_no_decoder_would_take_is_not_sent():
+def test_an_oversized_frame_is_not_sent():
     with pytest.raises(ValueError):
         pack(1, Kind.STDIN, bytes(MAX_PAYLOAD + 1))

@@ -23,7 +23,7 @@ def zstd(data):
 
 
 @pytest.mark.parametrize("compress", [lambda data: lzma.compress(data, check=lzma.CHECK_CRC32), zstd], ids=["xz", "zstd"])
-def test_the_bare_kernel_is_found_in_its_file(compress):
+def test_the_uncompressed_kernel_is_extracted(compress):
     kernel = b"\x7fELF" + bytes(range(256)) * 1000
     assert image.unpack_kernel(bzimage(compress(kernel))) == kernel
 
@@ -39,7 +39,7 @@ def test_an_unknown_release_is_refused_by_name():
         image.get("buster")
 
 
-def test_boot_modules_come_after_what_they_need(tmp_path):
+def test_boot_modules_follow_their_dependencies(tmp_path):
     (tmp_path / "modules.dep").write_text(
         "kernel/virtio_pci.ko.xz: kernel/modern.ko.xz kernel/virtio.ko.xz kernel/ring.ko.xz\n"
         "kernel/virtio_blk.ko.xz: kernel/virtio.ko.xz kernel/ring.ko.xz\n"
@@ -49,7 +49,7 @@ def test_boot_modules_come_after_what_they_need(tmp_path):
                      "9p.ko.xz"]
 
 
-def test_a_file_system_without_a_module_that_it_needs_is_found():
+def test_a_file_system_with_a_missing_dependency_is_reported():
     assert image.incomplete("""\
 depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/fs/ext4/ext4.ko needs unknown symbol mb_cache_create
 depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/fs/ext4/ext4.ko needs unknown symbol mb_cache_destroy
@@ -58,7 +58,7 @@ depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/drivers/block/zram/zram.
 """) == ["crypto/xor", "fs/ext4/ext4"]
 
 
-def test_an_archive_is_what_cpio_reads(tmp_path):
+def test_an_archive_has_the_format_of_cpio(tmp_path):
     archive = Archive()
     archive.file("bin/tool", b"#!/bin/sh\n", 0o755)
     archive.file("bin/odd", b"123")
@@ -87,6 +87,6 @@ def test_qemus_version_is_read(text, version):
     assert qemu.parse_version(text) == version
 
 
-def test_a_version_that_cannot_be_read_is_an_error():
+def test_a_version_that_cannot_be_parsed_is_an_error():
     with pytest.raises(LabError, match="cannot read a version"):
         qemu.parse_version("bash: not found")

@@ -13,43 +13,43 @@ def configured(tmp_path, text, granted):
     return kernel.lost(tmp_path)
 
 
-def test_a_wish_that_kconfig_dropped_is_told(tmp_path):
+def test_an_option_that_kconfig_dropped_is_reported(tmp_path):
     assert configured(tmp_path, "# why\nCONFIG_KASAN=y\nCONFIG_SMP=y\n", "CONFIG_SMP=y\n# CONFIG_KASAN is not set\n") == ["CONFIG_KASAN=y"]
 
 
-def test_a_module_where_built_in_was_wished_is_told(tmp_path):
+def test_a_module_instead_of_built_in_is_reported(tmp_path):
     assert configured(tmp_path, "CONFIG_NET=y\n", "CONFIG_NET=m\n") == ["CONFIG_NET=y"]
 
 
-@pytest.mark.parametrize("granted, told", [("", []), ("# CONFIG_VT is not set\n", []), ("CONFIG_VT=y\n", ["# CONFIG_VT is not set"]),
+@pytest.mark.parametrize("granted, missing", [("", []), ("# CONFIG_VT is not set\n", []), ("CONFIG_VT=y\n", ["# CONFIG_VT is not set"]),
                                            ("CONFIG_VT_CONSOLE=y\n", [])])
-def test_what_is_not_wanted_may_be_absent_but_not_there(tmp_path, granted, told):
-    assert configured(tmp_path, "CONFIG_VT=n\n", granted) == told
+def test_an_option_that_must_be_off(tmp_path, granted, missing):
+    assert configured(tmp_path, "CONFIG_VT=n\n", granted) == missing
 
 
-def test_a_later_fragment_counts(tmp_path):
+def test_a_later_fragment_takes_precedence(tmp_path):
     for name, value in (("a", "n"), ("b", "y")):
         (tmp_path / f"{name}.config").write_text(f"CONFIG_SLUB={value}\n")
     kernel.configure(tmp_path, [tmp_path / "a.config", tmp_path / "b.config"])
-    assert (tmp_path / "wishes.config").read_text() == "CONFIG_SLUB=y\n"
+    assert (tmp_path / "requested.config").read_text() == "CONFIG_SLUB=y\n"
 
 
-def test_each_fragment_belongs_to_a_kernel():
+def test_each_fragment_is_used_by_a_kernel():
     used = {path for suite in kernel.SUITES for kind in kernel.KINDS.values() for path in kernel.fragments(suite, kind)}
     assert used == set(kernel.FRAGMENTS.glob("*.config"))
 
 
-def test_what_is_different_in_a_release_follows_and_changes_no_other_kernel():
+def test_a_releases_fragment_follows_and_affects_only_its_kernels():
     assert [path.stem for path in kernel.fragments("forky", kernel.kind("debug"))] == ["base", "base-forky", "debug", "debug-forky"]
     assert [path.stem for path in kernel.fragments("bookworm", kernel.kind("debug"))] == ["base", "debug"]
 
 
 @pytest.mark.parametrize("fragment", sorted(path.stem for path in kernel.FRAGMENTS.glob("*.config")))
-def test_fragments_are_well_formed_and_say_nothing_twice(fragment):
+def test_fragments_are_well_formed_without_duplicates(fragment):
     lines = (kernel.FRAGMENTS / f"{fragment}.config").read_text().splitlines()
-    wishes = [line for line in lines if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"CONFIG_[A-Z0-9_]+=(y|m|n|\d+)", line) for line in wishes)
-    names = [line.partition("=")[0] for line in wishes]
+    requested = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"CONFIG_[A-Z0-9_]+=(y|m|n|\d+)", line) for line in requested)
+    names = [line.partition("=")[0] for line in requested]
     assert len(set(names)) == len(names)
 
 

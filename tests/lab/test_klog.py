@@ -11,7 +11,7 @@ GOOD = """\
 """
 
 
-def test_a_common_log_is_fine():
+def test_a_log_without_errors():
     assert klog.trouble(GOOD) == ""
 
 
@@ -30,18 +30,18 @@ def test_a_common_log_is_fine():
     "rping[123]: segfault at 0 ip 000055 sp 00007f error 4 in rping",
     "DMA-API: cxgb3 0000:01:00.0: device driver frees DMA memory with different size",
 ])
-def test_trouble_is_shown_with_what_follows(line):
+def test_errors_are_shown_with_the_following_lines(line):
     shown = klog.trouble(f"{GOOD}[    4.000000] {line}\n[    4.000001] Call Trace:\n")
     assert line in shown and "Call Trace" in shown
     assert "using PCI Express" not in shown
 
 
-def test_known_warnings_of_the_nic_driver_are_no_trouble():
+def test_known_warnings_of_the_nic_driver_are_ignored():
     log = "[ 9.0] WARNING: CPU: 0 PID: 1 at drivers/net/ethernet/chelsio/cxgb3/sge.c:3229 t3_sge_stop+0x1/0x2 [cxgb3]\n"
     assert klog.trouble(log) == ""
 
 
-def test_a_test_may_allow_what_it_provokes():
+def test_a_test_may_allow_errors_that_it_provokes():
     log = "[ 9.0] rping[5]: segfault at 0 ip 0 sp 0 error 4\n"
     assert klog.trouble(log, [klog.Allowed("segfault at", "the test makes it")]) == ""
 
@@ -63,15 +63,15 @@ def race(first, second, deep=""):
 """
 
 
-def test_a_data_race_of_ours_is_trouble():
+def test_a_data_race_of_ours_is_an_error():
     assert "t3_poll_cq" in klog.trouble(GOOD + race("t3_poll_cq+0x1/0x2 [iw_cxgb3]", "xa_load"))
     assert "t3_poll_cq" in klog.trouble(GOOD + race("xa_load", "t3_poll_cq [iw_cxgb3]"))
 
 
-def test_a_data_race_between_others_is_not_ours():
+def test_a_data_race_of_other_code_is_ignored():
     assert klog.trouble(GOOD + race("tick_sched_do_timer", "can_stop_full_tick")) == ""
     assert klog.trouble(GOOD + race("wakeup", "sched", "t3_poll_cq+0x1/0x2 [iw_cxgb3]")) == ""
 
 
-def test_what_follows_a_data_race_of_others_is_seen():
+def test_errors_after_a_data_race_of_other_code_are_found():
     assert "Oops" in klog.trouble(race("a", "b") + "[    6.0] Oops: 0000 [#1] PREEMPT SMP NOPTI\n")

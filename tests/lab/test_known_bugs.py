@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""docs/known-bugs.md tells the truth: every row is there, and the tests that it names exist and bear its id."""
+"""docs/known-bugs.md is correct: every row exists, and its tests exist and have its id."""
 
 import pathlib
 import re
@@ -19,20 +19,20 @@ def rows():
             if len(cells) == 5 and re.fullmatch(r"\s*[A-Z]\d+\s*", cells[1])}
 
 
-def bears(text, bug):
-    """Test names are words of a piece each: A4_A17_objects."""
+def has_id(text, bug):
+    """Whether a test has an id in its name or comments, such as A4_A17_objects."""
     return re.search(rf"(?<![A-Za-z0-9]){bug}(?![0-9])", text) is not None
 
 
-def test_every_row_is_there_once():
+def test_every_row_exists_once():
     assert list(rows()) == ROWS
 
 
 @pytest.mark.parametrize("bug", ROWS)
-def test_row_names_tests_that_bear_its_id_or_says_why_not(bug):
+def test_each_row_has_tests_with_its_id_or_a_reason(bug):
     cell = rows()[bug]
     tests = existing(cell)
     assert tests or WHY_NOT.search(cell), f"{bug} has neither a test nor a reason"
     for name, text in tests.items():
         if not WHY_NOT.search(cell):
-            assert bears(text, bug), f"{bug}: {name} does not bear the id"
+            assert has_id(text, bug), f"{bug}: {name} does not have the id"

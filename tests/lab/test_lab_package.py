@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The lab as its package installs it: a copy that knows nothing of this tree."""
+"""The lab as its package installs it: a copy that is independent of this tree."""
 
 import subprocess
 
@@ -26,30 +26,30 @@ def installed(tmp_path):
     return run
 
 
-def test_each_user_has_a_tree_of_his_own(installed):
+def test_each_user_has_a_private_tree(installed):
     done = installed("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"t3lab (t3rdma) {paths.version()}\n", "")
     assert (installed.tree / "kernel/iw_cxgb3/main.c").is_file()
-    # A second run leaves what was built there, and takes what is newer.
+    # A second run keeps products, and copies newer sources.
     (installed.tree / "build").mkdir()
     (installed.share / "CMakeLists.txt").write_text("newer")
     assert installed("cache").stdout.startswith("in ")
     assert (installed.tree / "build").is_dir() and (installed.tree / "CMakeLists.txt").read_text() == "newer"
 
 
-def test_it_has_what_guests_are_built_of_and_nothing_more(installed):
+def test_the_package_has_only_the_sources_for_guests(installed):
     names = {path.name for path in installed.share.iterdir()}
     assert names == {"CMakeLists.txt", "include", "kernel", "userspace", "tools", "examples", "packaging"}
     left = [path for path in installed.share.rglob("*") if path.suffix in (".o", ".ko", ".pyc") or path.name == "__pycache__"]
     assert not left
-    # The image is the same as that of this tree, so that nobody makes it twice.
+    # The recipe of the image is that of this tree, so that the image is shared.
     ask = "import sys; sys.path.insert(0, sys.argv[1] + '/tools/lab'); from labkit import image; print(image.recipe('bookworm'))"
     recipes = {subprocess.run(["/usr/bin/python3", "-B", "-c", ask, tree], capture_output=True, text=True, check=True).stdout
                for tree in (paths.REPO, installed.share)}
     assert len(recipes) == 1
 
 
-def test_it_names_itself_and_the_installed_model(installed):
+def test_the_package_uses_its_own_name_and_the_installed_model(installed):
     done = installed("up", "--guests", "17")
     assert done.returncode == 2 and done.stderr.startswith("t3lab up: ")
     assert "T3LAB_PROGRAM=t3lab" in (installed.share.parents[1] / "bin/t3lab").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Manual pages say what is so: their options are those of --help, their module parameters those of the sources."""
+"""Manual pages are correct: their options are those of --help, their module parameters those of the sources."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ def test_commands_are_those_of_help(tool):
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-def test_pages_are_well_formed_and_refer_to_what_there_is(page):
+def test_pages_are_well_formed_and_refer_to_existing_pages(page):
     subprocess.run(["scdoc"], input=page.read_bytes(), capture_output=True, check=True)
     text = page.read_text()
     assert text.startswith(page.name.removesuffix(".scd").replace(".", "(") + ")\n") and "\n# SEE ALSO\n" in text
@@ -38,7 +38,7 @@ def test_pages_are_well_formed_and_refer_to_what_there_is(page):
 
 
 def offered(*words):
-    """What bash offers for the last of these words."""
+    """The completions of bash for the last of these words."""
     quoted = " ".join(f"'{word}'" for word in words)
     script = f"""PATH={program(words[0]).parent}:$PATH; source {paths.REPO}/tools/completions/t3rdma
         COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _t3rdma {words[0]}; printf '%s\\n' "${{COMPREPLY[@]}}" """
@@ -50,7 +50,7 @@ def long_options(help_text):
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_completion_offers_what_help_says(tool):
+def test_completion_offers_the_options_of_help(tool):
     assert offered(tool, "--") == long_options(help_of(tool))
 
 
@@ -62,12 +62,12 @@ def test_completion_offers_what_help_says(tool):
     (("t3lab", "up", "--suite", "t"), {"trixie"}),
     (("t3sim", "t"), {"trace"}),
 ])
-def test_completion_knows_words(words, expected):
+def test_completion_of_words(words, expected):
     assert offered(*words) == expected
 
 
 @pytest.mark.parametrize("words", [("t3lab", "run"), ("t3lab", "check-wire"), ("t3sim", "trace")])
-def test_completion_knows_the_options_of_commands(words):
+def test_completion_of_the_options_of_commands(words):
     assert offered(*words, "--") == long_options(help_of(*words))
 
 
@@ -78,7 +78,7 @@ def test_module_parameters_of_the_page_are_in_the_sources(module, folder):
     documented = set(re.findall(r"^\*(\w+)\*$", section, re.M))
     there = set(re.findall(r"module_param(?:_\w+)?\((\w+),", sources))
     assert documented and documented <= there
-    # What is not documented is for tests.
+    # Undocumented parameters are for tests.
     assert module == "iw_cxgb3" or documented == there
 
 
@@ -90,11 +90,11 @@ def test_completion_and_packages_name_every_tool():
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_every_tool_tells_the_one_version(tool):
+def test_every_tool_prints_the_version_of_the_project(tool):
     done = subprocess.run([program(tool), "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"{tool} (t3rdma) {paths.version()}\n"
 
 
-def test_packages_have_that_version_too():
+def test_packages_have_the_version_of_the_project():
     assert (paths.REPO / "packaging/debian/changelog").read_text().startswith(f"t3rdma ({paths.version()}) ")
     assert f"Version: {paths.version()}\n" in (paths.REPO / "userspace/aix/ofedaix.pc.in").read_text()

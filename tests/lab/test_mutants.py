@@ -50,13 +50,13 @@ def test_each_step_is_found_and_none_in_comments_or_strings():
     assert [mutant.name for mutant in numbered(SOURCE)] == [f"a.c: make: {name}" for name in NAMES]
 
 
-def test_a_lock_goes_with_all_its_unlocks():
+def test_a_lock_is_removed_with_all_its_unlocks():
     changed = mutate.apply(SOURCE, numbered(SOURCE))
     assert changed.count("T3_MUTANT(2)") == 3
     assert "else\n\t\tdev->once" in changed
 
 
-def test_a_name_does_not_change_with_what_is_before_it():
+def test_a_name_does_not_depend_on_earlier_code():
     assert [m.key for m in numbered(SOURCE)] == [m.key for m in numbered(SOURCE.replace("static int", "int other;\n\nstatic int"))]
 
 
@@ -68,7 +68,7 @@ def test_equal_steps_have_different_names():
 
 @pytest.mark.parametrize("number", range(1, len(NAMES) + 1))
 def test_a_mutant_lacks_its_step_and_nothing_else(tmp_path, number):
-    """The steps count themselves; what is left is what the original does, but for one."""
+    """Each step prints its number; the output is that of the original without one number."""
     counted = """#include <stddef.h>
 #include <stdio.h>
 #define EIO 5

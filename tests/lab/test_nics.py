@@ -19,7 +19,7 @@ def test_an_end_nG_becomes_a_socket_and_a_nic_in_the_network_of_its_wire():
     assert lab.has_nics
 
 
-def test_cards_are_counted_through_guests_that_have_different_numbers_of_them():
+def test_guests_may_have_different_numbers_of_cards():
     lab = Lab(guests=3, cards=(1, 0, 2), wires=[Wire("p0", ("c0.1", "c2.0", "n1"))])
     assert [lab.wired(0, port) for port in range(2)] == [False, True]
     assert [lab.wired(2, port) for port in range(4)] == [False, False, True, False]
@@ -29,7 +29,7 @@ def test_cards_are_counted_through_guests_that_have_different_numbers_of_them():
     ({"guests": 2, "cards": (1,)}, "not 2 with"),
     ({"guests": 1, "wires": [Wire("p0", ("c0.0", "n1"))]}, "has a NIC of guest 1, and the lab has 1 guests"),
 ])
-def test_labs_that_cannot_be(options, wrong):
+def test_impossible_labs_are_refused(options, wrong):
     with pytest.raises(UsageError, match=wrong):
         Lab(**options)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Every option of every tool, as --help names it, is in a test that runs the tool."""
+"""Every option of every tool in --help is in a test that runs the tool."""
 
 import ast
 import functools
@@ -9,9 +9,9 @@ import pytest
 from command_lines import TOOLS, options_of
 from labkit import paths
 
-# What a test function of Python does that runs a tool, beside naming it.
+# Calls in test functions that run a tool, beside its name.
 RUNS = {"t3doctor": ("doctor(", "expect("), "t3lab": ("t3lab(", "T3LAB")}
-# Tests in C++ that are about a command line as a whole.
+# C++ tests of command lines.
 CPP = {"t3sim": ("tests/sim/vfio/options_test.cc", "tests/sim/vfio/program_test.cc", "tests/sim/trace/views_test.cc")}
 OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
@@ -41,7 +41,7 @@ def exercised(tool):
     for name in CPP.get(tool, ()):
         for text in re.findall(r'"((?:[^"\\]|\\.)*)"', (paths.REPO / name).read_text()):
             found.update(OPTION.findall(text))
-    if tool == "t3lab":  # what the tutorial has a reader type is run by its test
+    if tool == "t3lab":  # the test of the tutorial runs its commands
         found.update(option for line in re.findall(r"^tools/lab/t3lab.*", (paths.REPO / "docs/tutorial.md").read_text(), re.M)
                      for option in OPTION.findall(line))
     return found
@@ -53,6 +53,6 @@ def test_every_option_is_in_a_test_that_runs_the_tool(tool):
     assert not missing, f"no test runs {tool} with {', '.join(sorted(missing))}"
 
 
-def test_the_check_sees_what_is_missing():
+def test_the_check_finds_missing_options():
     assert "--no-such-option" not in exercised("t3lab")
     assert "--json" not in exercised("t3lab") and "--json" in exercised("t3info")

@@ -22,7 +22,7 @@ time.sleep(1000)
 
 
 def gone(pid: int, timeout: float = 10.0) -> bool:
-    """Whether a process ended; one that nobody has waited for yet counts."""
+    """Whether a process ended, including a zombie."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         try:
@@ -34,7 +34,7 @@ def gone(pid: int, timeout: float = 10.0) -> bool:
     return False
 
 
-def test_a_child_dies_with_its_parent_even_when_that_is_killed(tmp_path):
+def test_a_child_is_killed_with_its_parent(tmp_path):
     script = PARENT.format(path=str(paths.REPO / "tools/lab"), log=str(tmp_path / "log"))
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
@@ -43,7 +43,7 @@ def test_a_child_dies_with_its_parent_even_when_that_is_killed(tmp_path):
     assert gone(child)
 
 
-def test_end_kills_who_does_not_listen(tmp_path):
+def test_end_kills_a_process_that_ignores_sigterm(tmp_path):
     child = Child("stubborn", ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"], tmp_path / "log")
     while "ready" not in child.tail().splitlines():
         time.sleep(0.02)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""How tests/run counts: what it is told by JUnit files, and what a second run of failed tests may change."""
+"""How tests/run counts the results of JUnit files, and those of a second run of failed tests."""
 
 import importlib.machinery
 import importlib.util
@@ -35,20 +35,20 @@ def test_each_kind_of_result_is_counted(tally, tmp_path):
     assert (counted.passed, counted.failures, counted.skipped) == (1, ["s: c::b", "s: c::c"], 1)
 
 
-def test_a_test_that_fails_and_whose_end_fails_is_one_failure(tally, tmp_path):
+def test_a_test_that_fails_also_in_its_teardown_is_one_failure(tally, tmp_path):
     counted = tally()
     counted.add_junit("s", junit(tmp_path / "x", ("a", "failure"), ("a", "error")))
     assert counted.failures == ["s: c::a"]
 
 
 @pytest.mark.parametrize("text", ["", "<testsuites/>", "no XML"])
-def test_a_file_without_tests_is_no_success(tally, tmp_path, text):
+def test_a_file_without_tests_is_a_failure(tally, tmp_path, text):
     (tmp_path / "x").write_text(text)
     assert not tally().add_junit("s", tmp_path / "x")
     assert not tally().add_junit("s", tmp_path / "absent")
 
 
-def test_only_what_passed_the_second_time_is_forgiven(tally, tmp_path):
+def test_only_tests_that_pass_in_the_second_run_are_forgiven(tally, tmp_path):
     first, second = tally(), tally()
     first.failures = ["earlier: c::z"]
     first.add_junit("s", junit(tmp_path / "x", ("a", "failure"), ("b", "failure")))
@@ -60,8 +60,8 @@ def test_only_what_passed_the_second_time_is_forgiven(tally, tmp_path):
 def test_the_long_run_has_races_on_the_debug_kernels_of_two_releases(program, tmp_path):
     commands = [stage.command for stage in program.stages("long", tmp_path, None) if "tests/races/run" in stage.command]
     assert all(command[command.index("--kernel") + 1] == "debug" for command in commands)
-    whole, = [command for command in commands if "--sample" not in command]
-    assert "--suite" not in whole
+    all_pairs, = [command for command in commands if "--sample" not in command]
+    assert "--suite" not in all_pairs
     newest, = [command for command in commands if "--suite" in command]
     assert newest[newest.index("--suite") + 1] == "forky" and int(newest[newest.index("--sample") + 1]) >= 1000
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""wirecheck itself: captures made here, good ones and one for each kind of wrong. Needs no guest."""
+"""wirecheck, with captures made by this test: valid ones, and one for each error. Needs no guest."""
 
 import re
 import struct
@@ -97,7 +97,7 @@ class Conversation:
         self.frames.append(b"\x00\x07\x43\x11\x22\x00\x00\x07\x43\x33\x44\x00\x08\x00" + ip + tcp + data)
         self.seq[who] += len(data) + bool(flags & (FIN | SYN))
 
-    def says(self, who, *ulpdus):
+    def sends(self, who, *ulpdus):
         """A segment for each FPDU."""
         for ulpdu in ulpdus:
             self.segment(who, fpdu(ulpdu))
@@ -122,62 +122,62 @@ def checked(tmp_path):
     return lambda conversation, **options: wirecheck.check(save(tmp_path / "c.pcap", conversation), **options)
 
 
-def test_counts_what_a_good_capture_holds(checked):
-    talk = Conversation()
-    talk.segment(0, fpdu(send(1, b"abcd")) + fpdu(send(2, b"two in a segment")))
+def test_messages_of_a_valid_capture_are_counted(checked):
+    connection = Conversation()
+    connection.segment(0, fpdu(send(1, b"abcd")) + fpdu(send(2, b"two in a segment")))
     cut = fpdu(send(1, bytes(2000)))
-    talk.segment(1, cut[:1460])
-    talk.segment(1, cut[1460:])
-    talk.end()
-    report = checked(talk)
-    assert (report.frames, report.connections) == (len(talk.frames), 1)
+    connection.segment(1, cut[:1460])
+    connection.segment(1, cut[1460:])
+    connection.end()
+    report = checked(connection)
+    assert (report.frames, report.connections) == (len(connection.frames), 1)
     assert report.messages == {"Send": 3}
 
 
-def test_whole_repertoire_in_order(checked):
-    """What is right, so that the cases below differ from it in one thing."""
-    talk = Conversation()
-    talk.says(0, send(1, bytes(100), last=False), send(1, bytes(50), offset=100), send(2, b""), read_request(1, 5, 0x1000, 150))
-    talk.says(1, read_response(5, 0x1000, bytes(100), last=False), read_response(5, 0x1064, bytes(50)), untagged(6, 0, 1, b"inv"))
-    talk.says(0, write(9, 0, bytes(64), last=False), write(9, 64, bytes(8)), write(9, 0x500, b"x"), read_request(2, 5, 0, 0))
-    talk.says(1, read_response(5, 0, b""), terminate(1, 1, 0))
-    talk.segment(1, fpdu(terminate(1, 1, 0)), again=True)  # the same segment once more is no second message
-    talk.end()
-    report = checked(talk)
+def test_all_kinds_of_messages_in_a_valid_order(checked):
+    """A valid capture, from which each case below differs in one error."""
+    connection = Conversation()
+    connection.sends(0, send(1, bytes(100), last=False), send(1, bytes(50), offset=100), send(2, b""), read_request(1, 5, 0x1000, 150))
+    connection.sends(1, read_response(5, 0x1000, bytes(100), last=False), read_response(5, 0x1064, bytes(50)), untagged(6, 0, 1, b"inv"))
+    connection.sends(0, write(9, 0, bytes(64), last=False), write(9, 64, bytes(8)), write(9, 0x500, b"x"), read_request(2, 5, 0, 0))
+    connection.sends(1, read_response(5, 0, b""), terminate(1, 1, 0))
+    connection.segment(1, fpdu(terminate(1, 1, 0)), again=True)  # a retransmission is not a second message
+    connection.end()
+    report = checked(connection)
     assert report.messages["Write"] == 3 and report.messages["Read Response"] == 3
     assert report.terminates == [iwarp.Code(1, 1, 0)]
 
 
-def wrong_crc(talk):
-    talk.segment(0, fpdu(send(1, b"abcd"), crc_error=1))
+def wrong_crc(connection):
+    connection.segment(0, fpdu(send(1, b"abcd"), crc_error=1))
 
 
-def wrong_checksum(talk):
-    talk.segment(0, fpdu(send(1, b"abcd")), checksum_error=0x0100)
+def wrong_checksum(connection):
+    connection.segment(0, fpdu(send(1, b"abcd")), checksum_error=0x0100)
 
 
-def cut_short(talk):
-    talk.segment(0, fpdu(send(1, bytes(100)))[:50])
+def cut_short(connection):
+    connection.segment(0, fpdu(send(1, bytes(100)))[:50])
 
 
-def no_mpa(talk):
-    talk.says(0, send(1, b""))
-    talk.segment(0, bytes(16))
+def no_mpa(connection):
+    connection.sends(0, send(1, b""))
+    connection.segment(0, bytes(16))
 
 
-def acknowledged_unseen(talk):
-    talk.segment(0, ack_error=1000)
+def acknowledged_unseen(connection):
+    connection.segment(0, ack_error=1000)
 
 
-def beyond_the_window(talk):
+def beyond_the_window(connection):
     for _ in range(70):
-        talk.segment(0, fpdu(send(1, bytes(1400))))
+        connection.segment(0, fpdu(send(1, bytes(1400))))
 
 
-def says(*ulpdus, before=()):
-    def spoil(talk):
-        talk.says(1, *before)
-        talk.says(0, *ulpdus)
+def sends(*ulpdus, before=()):
+    def spoil(connection):
+        connection.sends(1, *before)
+        connection.sends(0, *ulpdus)
 
     return spoil
 
@@ -190,42 +190,42 @@ WRONG = {
     "no mpa": (no_mpa, "frame 7: (16 bytes of an RDMA connection that are not MPA|MPA without DDP and RDMAP)"),
     "acknowledged unseen": (acknowledged_unseen, "frame 6: expert: .*ACKed segment that wasn't captured"),
     "beyond the window": (beyond_the_window, "frame 52: 1393 bytes beyond the window"),
-    "ddp version": (says(send(1, b"", ddp=2)), "DDP version 2"),
-    "rdmap version": (says(send(1, b"", rdmap=0)), "RDMAP version 0"),
-    "opcode": (says(untagged(12, 0, 1, b"")), "opcode 12"),
-    "tagged send": (says(tagged(3, 1, 0, b"")), "SEND in a tagged buffer"),
-    "untagged write": (says(untagged(0, 0, 1, b"")), "WRITE in an untagged buffer"),
-    "first msn": (says(send(2, b"")), "SEND with MSN 2, 1 is next"),
-    "msn repeated": (says(send(1, b""), send(1, b"")), "SEND with MSN 1, 2 is next"),
-    "msn left out": (says(send(1, b""), send(3, b"")), "SEND with MSN 3, 2 is next"),
-    "msn changes within a message": (says(send(1, b"ab", last=False), send(2, b"c", offset=2)), "SEND with MSN 2, 1 is next"),
-    "reads have an msn of their own": (says(send(1, b""), read_request(2, 5, 0, 9)), "READ_REQUEST with MSN 2, 1 is next"),
-    "queue": (says(untagged(3, 1, 1, b"")), "SEND in queue 1"),
-    "queue of a read": (says(untagged(1, 0, 1, bytes(28))), "READ_REQUEST in queue 0"),
-    "first offset": (says(send(1, b"", offset=4)), "SEND with message offset 4, 0 is next"),
-    "hole in a message": (says(send(1, b"ab", last=False), send(1, b"c", offset=3)), "SEND with message offset 3, 2 is next"),
-    "last flag left out": (says(send(1, b"ab", last=False), send(2, b"c")), "SEND with MSN 2, 1 is next"),
-    "last flag too early": (says(send(1, b"ab"), send(1, b"c", offset=2)), "SEND with MSN 1, 2 is next"),
-    "interleaved": (says(write(9, 0, b"ab", last=False), send(1, b"")), "SEND begins before the WRITE that began before has ended"),
-    "write goes back": (says(write(9, 8, b"ab", last=False), write(9, 8, b"ab")), "does not continue the segment"),
-    "write changes its STag": (says(write(9, 8, b"ab", last=False), write(8, 10, b"ab")), "does not continue the segment"),
-    "request in two": (says(read_request(1, 5, 0, 9, last=False)), "READ_REQUEST without its last segment"),
-    "short request": (says(untagged(1, 1, 1, bytes(20))), "READ_REQUEST of 20 bytes|Malformed"),
-    "response to nothing": (says(read_response(5, 0, b"")), "READ_RESPONSE to no request"),
-    "response elsewhere": (says(read_response(6, 0x1000, bytes(150)), before=[REQUEST]), "but the request of frame [0-9]+ is for 0x00000005"),
-    "response too short": (says(read_response(5, 0x1000, bytes(149)), before=[REQUEST]), "with 149 of 150 bytes ends"),
-    "response too long": (says(read_response(5, 0x1000, bytes(151)), before=[REQUEST]), "with 151 of 150 bytes ends"),
-    "response without an end": (says(read_response(5, 0x1000, bytes(150), last=False), before=[REQUEST]), "with 150 of 150 bytes goes on"),
-    "after a terminate": (says(terminate(0, 0, 0), send(1, b"")), "a message after TERMINATE"),
-    "second terminate": (says(terminate(0, 0, 0), terminate(0, 0, 0, msn=2)), "a message after TERMINATE"),
-    "code that is none": (says(terminate(0, 1, 0x77)), "TERMINATE 0/1/0x77 .no such code."),
-    "layer that is none": (says(terminate(5, 0, 0)), "TERMINATE 5/0/0x00 .no such code."),
-    "code for another message": (says(terminate(0, 1, 0), before=[write(9, 0, b"")]), "is for READ_REQUEST.*the peer has sent WRITE only"),
-    "tagged code for a send": (says(terminate(1, 1, 1), before=[send(1, b"")]), "is for READ_RESPONSE, WRITE; the peer has sent SEND only"),
+    "ddp version": (sends(send(1, b"", ddp=2)), "DDP version 2"),
+    "rdmap version": (sends(send(1, b"", rdmap=0)), "RDMAP version 0"),
+    "opcode": (sends(untagged(12, 0, 1, b"")), "opcode 12"),
+    "tagged send": (sends(tagged(3, 1, 0, b"")), "SEND in a tagged buffer"),
+    "untagged write": (sends(untagged(0, 0, 1, b"")), "WRITE in an untagged buffer"),
+    "first msn": (sends(send(2, b"")), "SEND with MSN 2, 1 is next"),
+    "msn repeated": (sends(send(1, b""), send(1, b"")), "SEND with MSN 1, 2 is next"),
+    "msn left out": (sends(send(1, b""), send(3, b"")), "SEND with MSN 3, 2 is next"),
+    "msn changes within a message": (sends(send(1, b"ab", last=False), send(2, b"c", offset=2)), "SEND with MSN 2, 1 is next"),
+    "reads have an msn of their own": (sends(send(1, b""), read_request(2, 5, 0, 9)), "READ_REQUEST with MSN 2, 1 is next"),
+    "queue": (sends(untagged(3, 1, 1, b"")), "SEND in queue 1"),
+    "queue of a read": (sends(untagged(1, 0, 1, bytes(28))), "READ_REQUEST in queue 0"),
+    "first offset": (sends(send(1, b"", offset=4)), "SEND with message offset 4, 0 is next"),
+    "hole in a message": (sends(send(1, b"ab", last=False), send(1, b"c", offset=3)), "SEND with message offset 3, 2 is next"),
+    "last flag left out": (sends(send(1, b"ab", last=False), send(2, b"c")), "SEND with MSN 2, 1 is next"),
+    "last flag too early": (sends(send(1, b"ab"), send(1, b"c", offset=2)), "SEND with MSN 1, 2 is next"),
+    "interleaved": (sends(write(9, 0, b"ab", last=False), send(1, b"")), "SEND begins before the WRITE before it has ended"),
+    "write goes back": (sends(write(9, 8, b"ab", last=False), write(9, 8, b"ab")), "does not continue the segment"),
+    "write changes its STag": (sends(write(9, 8, b"ab", last=False), write(8, 10, b"ab")), "does not continue the segment"),
+    "request in two": (sends(read_request(1, 5, 0, 9, last=False)), "READ_REQUEST without its last segment"),
+    "short request": (sends(untagged(1, 1, 1, bytes(20))), "READ_REQUEST of 20 bytes|Malformed"),
+    "response to nothing": (sends(read_response(5, 0, b"")), "READ_RESPONSE to no request"),
+    "response elsewhere": (sends(read_response(6, 0x1000, bytes(150)), before=[REQUEST]), "but the request of frame [0-9]+ is for 0x00000005"),
+    "response too short": (sends(read_response(5, 0x1000, bytes(149)), before=[REQUEST]), "with 149 of 150 bytes ends"),
+    "response too long": (sends(read_response(5, 0x1000, bytes(151)), before=[REQUEST]), "with 151 of 150 bytes ends"),
+    "response without an end": (sends(read_response(5, 0x1000, bytes(150), last=False), before=[REQUEST]), "with 150 of 150 bytes continues"),
+    "after a terminate": (sends(terminate(0, 0, 0), send(1, b"")), "a message after TERMINATE"),
+    "second terminate": (sends(terminate(0, 0, 0), terminate(0, 0, 0, msn=2)), "a message after TERMINATE"),
+    "unknown code": (sends(terminate(0, 1, 0x77)), "TERMINATE 0/1/0x77 .no such code."),
+    "unknown layer": (sends(terminate(5, 0, 0)), "TERMINATE 5/0/0x00 .no such code."),
+    "code for another message": (sends(terminate(0, 1, 0), before=[write(9, 0, b"")]), "is for READ_REQUEST.*the peer has sent WRITE only"),
+    "tagged code for a send": (sends(terminate(1, 1, 1), before=[send(1, b"")]), "is for READ_RESPONSE, WRITE; the peer has sent SEND only"),
 }
 
 
-# What the peer did wrong, how it may be answered, and how not.
+# Errors of the peer, a valid TERMINATE code, and an invalid one.
 CAUSES = {
     "MSN": (send(7, b""), (1, 2, 3), (1, 2, 1)),
     "queue": (untagged(3, 1, 1, b""), (1, 2, 1), (1, 2, 3)),
@@ -236,32 +236,32 @@ CAUSES = {
 }
 
 
-def answered(wrong, code):
-    def spoil(talk):
-        wrong(talk)
-        talk.says(0, terminate(*code))
+def with_terminate(wrong, code):
+    def spoil(connection):
+        wrong(connection)
+        connection.sends(0, terminate(*code))
 
     return spoil
 
 
-def peer_says(ulpdu):
-    return lambda talk: talk.says(1, ulpdu)
+def peer_sends(ulpdu):
+    return lambda connection: connection.sends(1, ulpdu)
 
 
-def peers_bad_crc(talk):
-    talk.segment(1, fpdu(send(1, b"abcd"), crc_error=1))
+def peers_bad_crc(connection):
+    connection.segment(1, fpdu(send(1, b"abcd"), crc_error=1))
 
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory):
-    """{name: problems} of all that is wrong above; in one capture, for tshark takes its time to start."""
+    """{name: problems} of all errors above, in one capture, because tshark takes long to start."""
     spoilers = {name: spoil for name, (spoil, _) in WRONG.items()}
-    for name, (wrong, answer, no_answer) in CAUSES.items():
-        spoilers[f"{name}, right answer"] = answered(peer_says(wrong), answer)
-        spoilers[f"{name}, wrong answer"] = answered(peer_says(wrong), no_answer)
-    spoilers["CRC, right answer"] = answered(peers_bad_crc, (2, 0, 2))
-    spoilers["CRC, wrong answer"] = answered(peers_bad_crc, (2, 0, 3))
-    spoilers["CRC, answer with an error type that MPA does not have"] = answered(peers_bad_crc, (2, 3, 2))
+    for name, (wrong, valid, invalid) in CAUSES.items():
+        spoilers[f"{name}, valid code"] = with_terminate(peer_sends(wrong), valid)
+        spoilers[f"{name}, invalid code"] = with_terminate(peer_sends(wrong), invalid)
+    spoilers["CRC, valid code"] = with_terminate(peers_bad_crc, (2, 0, 2))
+    spoilers["CRC, invalid code"] = with_terminate(peers_bad_crc, (2, 0, 3))
+    spoilers["CRC, unknown error type"] = with_terminate(peers_bad_crc, (2, 3, 2))
     talks = []
     for number, spoil in enumerate(spoilers.values()):
         talks.append(Conversation(port=50000 + number))
@@ -269,7 +269,7 @@ def verdicts(tmp_path_factory):
         talks[-1].end()
     report = wirecheck.check(save(tmp_path_factory.mktemp("wrong") / "c.pcap", *talks), allowed=["."])
     assert report.connections == len(talks)
-    owners = [(name, number) for name, talk in zip(spoilers, talks) for number in range(1, len(talk.frames) + 1)]
+    owners = [(name, number) for name, connection in zip(spoilers, talks) for number in range(1, len(connection.frames) + 1)]
     found = {name: [] for name in spoilers}
     for problem in report.allowed:
         number, text = re.fullmatch(r"frame (\d+): (.*)", problem).groups()
@@ -279,29 +279,29 @@ def verdicts(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_names_the_frame_that_is_wrong(verdicts, name):
+def test_each_error_is_reported_with_its_frame(verdicts, name):
     _, message = WRONG[name]
     assert re.search(message, "\n".join(verdicts[name]))
 
 
 @pytest.mark.parametrize("cause", [*CAUSES, "CRC"])
-def test_terminate_must_fit_its_cause(verdicts, cause):
-    assert not [problem for problem in verdicts[f"{cause}, right answer"] if "TERMINATE" in problem]
-    complaint, = (problem for problem in verdicts[f"{cause}, wrong answer"] if "TERMINATE" in problem)
-    assert re.match(r"frame 7: TERMINATE .* for the peer's wrong .*; right is", complaint)
+def test_terminate_codes_must_match_their_cause(verdicts, cause):
+    assert not [problem for problem in verdicts[f"{cause}, valid code"] if "TERMINATE" in problem]
+    complaint, = (problem for problem in verdicts[f"{cause}, invalid code"] if "TERMINATE" in problem)
+    assert re.match(r"frame 7: TERMINATE .* for the peer's wrong .*; expected:", complaint)
 
 
 def test_terminate_of_mpa_has_error_type_0(verdicts):
-    assert "frame 7: TERMINATE 2/3/0x02 (no such code)" in verdicts["CRC, answer with an error type that MPA does not have"]
+    assert "frame 7: TERMINATE 2/3/0x02 (no such code)" in verdicts["CRC, unknown error type"]
 
 
-def test_what_is_allowed_is_counted_and_the_rest_still_fails(checked):
-    talk = Conversation()
-    talk.says(0, send(2, b""), send(3, b""), send(5, b""))
-    talk.end()
+def test_allowed_problems_are_counted_and_others_still_fail(checked):
+    connection = Conversation()
+    connection.sends(0, send(2, b""), send(3, b""), send(5, b""))
+    connection.end()
     with pytest.raises(wirecheck.WireError, match="MSN 5"):
-        checked(talk, allowed=["MSN 2,"])
-    assert len(checked(talk, allowed=["MSN 2,", "MSN 5,"]).allowed) == 2
+        checked(connection, allowed=["MSN 2,"])
+    assert len(checked(connection, allowed=["MSN 2,", "MSN 5,"]).allowed) == 2
 
 
 @pytest.mark.parametrize("cause", iwarp.Cause)
@@ -313,20 +313,20 @@ def test_every_cause_has_codes_that_exist(cause, op):
         assert codes
 
 
-def test_wants_to_see_rdma(checked):
-    talk = Conversation(rdma=False)
-    talk.segment(0, b"GET / HTTP/1.0\r\n\r\n")
-    talk.end()
+def test_a_capture_without_rdma_is_an_error(checked):
+    connection = Conversation(rdma=False)
+    connection.segment(0, b"GET / HTTP/1.0\r\n\r\n")
+    connection.end()
     with pytest.raises(wirecheck.WireError, match="0 RDMA connections, at least 1 expected"):
-        checked(talk)
-    checked(talk, connections=0)
+        checked(connection)
+    checked(connection, connections=0)
 
 
-def test_command_says_what_there_is_and_fails_for_what_is_wrong(tmp_path, capsys):
+def test_the_command_prints_reports_and_fails_on_errors(tmp_path, capsys):
     good, bad = Conversation(), Conversation()
-    good.says(0, send(1, b""), terminate(0, 0, 0))
-    bad.says(0, send(2, b""))
-    files = [str(save(tmp_path / name, talk)) for name, talk in (("good.pcap", good), ("bad.pcap", bad))]
+    good.sends(0, send(1, b""), terminate(0, 0, 0))
+    bad.sends(0, send(2, b""))
+    files = [str(save(tmp_path / name, connection)) for name, connection in (("good.pcap", good), ("bad.pcap", bad))]
     assert cli.main(["check-wire", files[0]]) == 0
     assert capsys.readouterr().out == (f"{files[0]}: 7 frames, 1 RDMA connections, FPDUs: 1 Send, 1 Terminate; "
                                        "TERMINATE 0/0/0x00 (local catastrophic error)\n")
@@ -336,7 +336,7 @@ def test_command_says_what_there_is_and_fails_for_what_is_wrong(tmp_path, capsys
     assert capsys.readouterr().err == f"t3lab: there is no capture {tmp_path / 'none'}\n"
 
 
-def test_a_file_that_is_no_capture(tmp_path):
+def test_another_file_is_an_error(tmp_path):
     path = tmp_path / "text"
     path.write_text("no capture")
     with pytest.raises(wirecheck.WireError, match="tshark: "):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Remote access that the server must refuse: --case=wrong_rkey, out_of_bounds, no_permission, each with
-// --op=write or read. Right is: not a byte of the server's memory changes or leaves, both QPs end in error,
-// the server's program gets an asynchronous event, and the client's work comes back once.
+// --op=write or read. It succeeds if no byte of the server's memory is written or read, both QPs go to the
+// error state, the server gets an asynchronous event, and the client's request completes once.
 #include "program.hh"
 
 using namespace prog;
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
         const auto event = end.next_async_event(20000);
         const bool gone = end.wait_disconnected(20000);
         const auto state = end.query_state();
-        const bool intact = memory.holds(1, 0, window);
+        const bool intact = memory.matches(1, 0, window);
         out.add("async_event", event ? ibv_event_type_str(*event) : "none").add("disconnected", gone);
         out.add("qp_state", state).add("memory_intact", intact);
         out.finish(event && gone && intact && state != IBV_QPS_RTS);
@@ -57,10 +57,10 @@ int main(int argc, char** argv) {
     const bool gone = end.wait_disconnected(20000);
     const auto event = end.next_async_event(2000);
     const auto extra = end.next_completion(in_ms(100));
-    const bool intact = memory.holds(2, 0, window);
+    const bool intact = memory.matches(2, 0, window);
     out.add("status", wc ? ibv_wc_status_str(wc->status) : "none").add("disconnected", gone);
     out.add("async_event", event ? ibv_event_type_str(*event) : "none").add("memory_intact", intact);
     out.add("completed_twice", extra.has_value()).add("qp_state", end.query_state());
-    // A write is done for the client when its data has left, so it may succeed; a read may not.
+    // A write completes when its data have been sent, so it may succeed; a read may not.
     out.finish(wc && gone && intact && !extra && (write || wc->status != IBV_WC_SUCCESS));
 }

@@ -28,14 +28,14 @@ void fails(const char* call, int result, int error) {
 }
 
 void fails_with_one_of(const char* call, int result, std::initializer_list<int> errors) {
-    const int said = errno;
+    const int actual = errno;
     if (!result)
         failed("%s: succeeded, should be %s", call, std::strerror(*errors.begin()));
     for (const int error : errors) {
-        if (result == -1 && said == error)
+        if (result == -1 && actual == error)
             return;
     }
-    failed("%s: %d, %s; should be %s", call, result, std::strerror(said), std::strerror(*errors.begin()));
+    failed("%s: %d, %s; should be %s", call, result, std::strerror(actual), std::strerror(*errors.begin()));
 }
 
 // ---- channels
@@ -71,22 +71,23 @@ rdma_cm_event* Channel::take(int ms) {
 
 Event Channel::next(int ms) {
     rdma_cm_event* event = take(ms);
-    Event said = event_of(*event);
+    Event copy = event_of(*event);
     OK(rdma_ack_cm_event(event));
-    return said;
+
+    return copy;
 }
 
 Event Channel::expect(rdma_cm_event_type type, int status, int ms) {
-    Event said = next(ms);
-    if (said.type != type || said.status != status)
-        failed("%s, %d instead of %s, %d", rdma_event_str(said.type), said.status, rdma_event_str(type),
+    Event event = next(ms);
+    if (event.type != type || event.status != status)
+        failed("%s, %d instead of %s, %d", rdma_event_str(event.type), event.status, rdma_event_str(type),
                status);
-    return said;
+    return event;
 }
 
 void Channel::expect_nothing(int ms) {
     if (prog::wait_readable(channel_->fd, prog::in_ms(ms)))
-        failed("%s, and nothing should have come", rdma_event_str(next().type));
+        failed("unexpected event %s", rdma_event_str(next().type));
 }
 
 // ---- ids

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What programs that test the connection manager share: ids and channels that end by themselves, events that
-// are taken within a time limit, and checks that say what was wrong.
+// The common part of the programs that test the connection manager: ids and channels with destructors, events
+// with a timeout, and checks that throw a description of the failure.
 #pragma once
 
 #include "program.hh"
@@ -10,7 +10,7 @@
 
 namespace cm {
 
-// A check that failed; the case ends, its ids go, and the next case runs.
+// A failed check; it ends the case, destroys its ids, and the next case runs.
 struct Failure {
     std::string what;
 };
@@ -30,7 +30,7 @@ void fails_with_one_of(const char* call, int result, std::initializer_list<int> 
             ::cm::failed("line %d: %s", __LINE__, #condition);                                               \
     } while (0)
 
-// What an event said; it was acknowledged.
+// The content of an acknowledged event.
 struct Event {
     rdma_cm_event_type type;
     int status;
@@ -47,7 +47,7 @@ public:
     Channel(const Channel&) = delete;
     operator rdma_event_channel*() const { return channel_; }
 
-    rdma_cm_event* take(int ms = 15000); // not acknowledged; a failure if there is none by then
+    rdma_cm_event* take(int ms = 15000); // not acknowledged; fails after the timeout
     Event next(int ms = 15000);
     Event expect(rdma_cm_event_type type, int status = 0, int ms = 15000);
     void expect_nothing(int ms = 50);
@@ -56,7 +56,7 @@ private:
     rdma_event_channel* channel_;
 };
 
-// An id with its QP. Without a channel it works synchronously.
+// An id with its QP. Without a channel its calls are synchronous.
 inline constexpr rdma_event_channel* SYNCHRONOUSLY = nullptr;
 
 class Id {
@@ -68,7 +68,7 @@ public:
     operator rdma_cm_id*() const { return id_; }
     rdma_cm_id* operator->() const { return id_; }
     rdma_cm_id* release();
-    int destroy(); // what rdma_destroy_id() says
+    int destroy(); // returns the result of rdma_destroy_id()
 
     void create_qp();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The manual pages of librdmacm as a table of cases: "t3-cm_pages server" answers, "t3-cm_pages client
-// ADDRESS" runs the cases, all or --case=WORD, and says which failed. --in-tree: for Linux's own connection
-// manager.
+// The manual pages of librdmacm as a table of cases: "t3-cm_pages server" is the peer, "t3-cm_pages client
+// ADDRESS" runs the cases, all or --case=WORD, and reports which failed. --in-tree: for Linux's own
+// connection manager.
 #include "cm_pages.hh"
 
 #include <arpa/inet.h>
@@ -23,7 +23,7 @@ Id ready_to_connect(Channel& channel, Address to, bool with_qp) {
     return id;
 }
 
-// The address that leads to the peer.
+// The local address of the route to the peer.
 std::string own_address(const Run& run) {
     Channel channel;
     Id id(channel);
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
         for (const cm::Case& one : *cases) {
             if (std::string(one.name).find(word) == std::string::npos)
                 continue;
-            std::fprintf(stderr, "%s\n", one.name); // the last one says where it stopped
+            std::fprintf(stderr, "%s\n", one.name); // the last line names the case that hangs
             try {
                 one.run(run);
                 passed++;
@@ -60,14 +60,14 @@ int main(int argc, char** argv) {
             }
         }
     }
-    try { // the peer may go
+    try { // stops the peer
         cm::Channel channel;
-        cm::Id id = cm::ready_to_connect(channel, run.to(cm::ENDS));
+        cm::Id id = cm::ready_to_connect(channel, run.to(cm::STOP));
         rdma_conn_param param = cm::parameters();
         OK(rdma_connect(id, &param));
         channel.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
     } catch (const cm::Failure& failure) {
-        failures.push_back("ending the peer: " + failure.what);
+        failures.push_back("stopping the peer: " + failure.what);
     }
     out.add("passed", passed).add("failed", failures).finish(failures.empty() && passed);
 }

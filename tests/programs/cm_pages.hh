@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The two sides of cm_pages: what the peer does with who connects to which of its ports, and the cases.
+// The two sides of cm_pages: the behaviour of the peer by port, and the cases.
 #pragma once
 
 #include "cm.hh"
 
 namespace cm {
 
-// Ports from the first one, as --port says.
+// Ports relative to --port.
 enum Port : uint16_t {
-    ACCEPTS, // with the request's private data, and the depths that it asks for; waits for the other's end
-    ACCEPTS_ANY, // with no parameters at all
-    REJECTS,     // with the request's private data
-    FORGETS,     // destroys the request without an answer
-    HOLDS_BACK,  // answers nothing
-    HANGS_UP,    // accepts, and disconnects when it is established
-    DROPS,       // accepts, and destroys its QP and its id when it is established
-    WRONG_QP,    // accepts with a QP that is not there, which must fail
-    SYNCHRONOUS, // an endpoint without a channel
-    NOBODY,      // nobody listens
-    BABBLES,     // no RDMA: a TCP server that answers what is no MPA
-    SILENT,      // no RDMA: a TCP server that answers nothing
-    ENDS,        // ends the peer
+    ACCEPTS,             // with the request's private data and depths; waits for the disconnect
+    ACCEPTS_ANY,         // without parameters
+    REJECTS,             // with the request's private data
+    DESTROYS_REQUEST,    // destroys the request's id without a reply
+    NO_REPLY,            // does not reply
+    DISCONNECTS,         // accepts, and disconnects once established
+    DESTROYS_CONNECTION, // accepts, and destroys its QP and id once established
+    WRONG_QP,            // accepts with an unknown QP, which must fail
+    SYNCHRONOUS,         // an endpoint without a channel
+    NO_LISTENER,         // no listener
+    NOT_MPA,             // a TCP server whose reply is not MPA
+    NO_MPA_REPLY,        // a TCP server that does not reply
+    STOP,                // stops the peer
 };
 
 struct Run {
     std::string peer;
     uint16_t port;
-    bool in_tree; // the connection manager is Linux's
+    bool in_tree; // Linux's connection manager
     Address to(Port which) const { return Address(peer, static_cast<uint16_t>(port + which)); }
 };
 
@@ -35,14 +35,14 @@ struct Case {
     void (*run)(const Run& run);
 };
 
-extern const std::vector<Case> call_cases;  // what each call refuses and answers
+extern const std::vector<Case> call_cases;  // arguments, errors and results of each call
 extern const std::vector<Case> event_cases; // each event that iWARP has
 extern const std::vector<Case> sync_cases;  // ids without a channel, endpoints
 
-// Answers until the client says that it is over; what went wrong, in words.
+// Serves until the client connects to STOP; returns descriptions of failures.
 std::vector<std::string> serve(uint16_t port);
 
-// Steps of the active side that many cases take.
+// Common steps of the active side.
 void resolve(Channel& channel, rdma_cm_id* id, Address to);
 Id ready_to_connect(Channel& channel, Address to, bool with_qp = true);
 std::string own_address(const Run& run);

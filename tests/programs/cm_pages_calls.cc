@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What each call takes, refuses and answers, page by page.
+// Arguments, errors and results of each call, page by page.
 #include "cm_pages.hh"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace cm {
 namespace {
 
 constexpr uint16_t OWN_PORT = 7600; // for binding
-constexpr auto MOMENT = std::chrono::milliseconds(100);
+constexpr auto SHORT_TIME = std::chrono::milliseconds(100);
 
 int set(rdma_cm_id* id, int option, int value, size_t length = sizeof(int)) {
     return rdma_set_option(id, RDMA_OPTION_ID, option, &value, length);
@@ -34,7 +34,7 @@ Id bound(rdma_event_channel* channel, const std::string& address, uint16_t port,
 
 // ---- rdma_create_id, rdma_create_event_channel, rdma_get_devices
 
-void a_port_space_that_is_none(const Run&) {
+void an_unknown_port_space(const Run&) {
     Channel channel;
     rdma_cm_id* id;
     FAILS(rdma_create_id(channel, &id, nullptr, static_cast<rdma_port_space>(0x999)), EINVAL);
@@ -67,7 +67,7 @@ void names_of_events(const Run&) {
 
 // ---- rdma_destroy_id
 
-void destroy_cancels_a_lookup(const Run& run) {
+void destroy_cancels_a_resolution(const Run& run) {
     Channel channel;
     Id id(channel);
     OK(rdma_resolve_addr(id, nullptr, Address(run.peer.substr(0, run.peer.rfind('.')) + ".98", 7000), 5000));
@@ -75,19 +75,19 @@ void destroy_cancels_a_lookup(const Run& run) {
     channel.expect_nothing(100);
 }
 
-void destroy_waits_for_what_is_not_acknowledged(const Run& run) {
+void destroy_waits_for_unacknowledged_events(const Run& run) {
     Channel channel;
     Id id(channel);
     OK(rdma_resolve_addr(id, nullptr, run.to(ACCEPTS), 2000));
     rdma_cm_event* event = channel.take();
     auto destroyed = std::async(std::launch::async, [&] { return id.destroy(); });
-    const bool waited = destroyed.wait_for(MOMENT) == std::future_status::timeout;
+    const bool waited = destroyed.wait_for(SHORT_TIME) == std::future_status::timeout;
     OK(rdma_ack_cm_event(event));
     OK(destroyed.get());
     HOLDS(waited);
 }
 
-void destroy_takes_events_that_nobody_took(const Run& run) {
+void destroy_discards_unread_events(const Run& run) {
     Channel channel;
     Id id(channel);
     OK(rdma_resolve_addr(id, nullptr, run.to(ACCEPTS), 2000));
@@ -111,19 +111,19 @@ void destroy_while_it_connects(const Run& run, Port to, bool with_qp) {
     channel.expect_nothing();
 }
 
-// The peer has the request, but does not answer. In-tree the id waits for it.
+// The peer has the request and does not reply. In-tree rdma_destroy_id() waits for the reply.
 void destroy_the_id_before_its_qp(const Run& run) {
     if (!run.in_tree)
-        destroy_while_it_connects(run, HOLDS_BACK, false);
+        destroy_while_it_connects(run, NO_REPLY, false);
 }
 
 void destroy_the_qp_before_its_id(const Run& run) {
-    destroy_while_it_connects(run, HOLDS_BACK, true);
+    destroy_while_it_connects(run, NO_REPLY, true);
 }
 
-// TCP is up, and that is all.
-void destroy_while_the_peer_is_silent(const Run& run) {
-    destroy_while_it_connects(run, SILENT, true);
+// The TCP connection is established, and no MPA reply comes.
+void destroy_without_an_mpa_reply(const Run& run) {
+    destroy_while_it_connects(run, NO_MPA_REPLY, true);
 }
 
 // ---- rdma_bind_addr, rdma_get_src_port
@@ -140,11 +140,11 @@ void bind_to_an_address(const Run& run) {
     HOLDS(ntohs(rdma_get_src_port(id)) == OWN_PORT && id->verbs && id->port_num);
 }
 
-void bind_to_what_is_not_here(const Run& run) {
+void bind_to_a_remote_address(const Run& run) {
     Channel channel;
     Id id(channel);
     FAILS_WITH_ONE_OF(rdma_bind_addr(id, run.to(ACCEPTS)), ENODEV, EADDRNOTAVAIL);
-    OK(rdma_bind_addr(id, Address("0.0.0.0", OWN_PORT))); // nothing is kept of the failure
+    OK(rdma_bind_addr(id, Address("0.0.0.0", OWN_PORT))); // the failure changed nothing
 }
 
 void bind_to_no_address(const Run&) {
@@ -172,8 +172,8 @@ void bind_to_a_port_in_use(const Run& run) {
     OK(rdma_bind_addr(second, Address(own, OWN_PORT + 1)));
 }
 
-// Runs in a process of its own; its result, or -1 if it did not end well.
-int as_nobody(int (*run)()) {
+// Runs a function in a child process as an ordinary user; its result, or -1 if the process failed.
+int as_ordinary_user(int (*run)()) {
     const pid_t child = fork();
     if (!child)
         _exit(setuid(65534) ? 255 : run());
@@ -183,7 +183,7 @@ int as_nobody(int (*run)()) {
 }
 
 void bind_to_a_privileged_port(const Run&) {
-    HOLDS(as_nobody([] {
+    HOLDS(as_ordinary_user([] {
               Channel channel;
               Id id(channel);
               const int result = rdma_bind_addr(id, Address("0.0.0.0", 80));
@@ -219,12 +219,12 @@ void resolve_from_a_source(const Run& run) {
     FAILS(rdma_resolve_addr(mixed, Address("::", 0), run.to(ACCEPTS), 2000), EINVAL);
 }
 
-void resolve_to_nowhere(const Run&) {
+void resolve_without_a_route(const Run&) {
     Channel channel;
     Id id(channel);
     sockaddr_storage none{};
     FAILS(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&none), 2000), EINVAL);
-    // Nothing leads there: known at once, or told.
+    // Without a route: an error, or an event.
     if (rdma_resolve_addr(id, nullptr, Address("203.0.113.9", 7000), 2000))
         HOLDS(errno == ENETUNREACH || errno == ENODEV);
     else
@@ -244,7 +244,7 @@ void resolve_twice(const Run& run) {
 
 void a_route_before_the_address(const Run& run) {
     Channel channel;
-    Id id(channel); // with a device: without, the library itself crashes
+    Id id(channel); // with a device, since the library crashes without one
     const Id listener = bound(channel, own_address(run), OWN_PORT);
     FAILS(rdma_resolve_route(listener, 2000), EINVAL);
     resolve(channel, id, run.to(ACCEPTS));
@@ -257,7 +257,7 @@ void a_route_before_the_address(const Run& run) {
 
 void connect_before_the_route(const Run& run) {
     Channel channel;
-    Id id(channel); // with a device: without, the library itself crashes
+    Id id(channel); // with a device, since the library crashes without one
     rdma_conn_param param = parameters();
     resolve(channel, id, run.to(ACCEPTS));
     id.create_qp();
@@ -265,13 +265,13 @@ void connect_before_the_route(const Run& run) {
     channel.expect_nothing();
 }
 
-void connect_with_a_qp_that_is_not_there(const Run& run) {
+void connect_with_an_unknown_qp(const Run& run) {
     Channel channel;
     Id id = ready_to_connect(channel, run.to(ACCEPTS), false);
     rdma_conn_param param = parameters();
     param.qp_num = 0xbeef;
     FAILS(rdma_connect(id, &param), EINVAL);
-    // No event, and it may be tried again.
+    // No event, and a second connect succeeds.
     channel.expect_nothing();
     id.create_qp();
     OK(rdma_connect(id, &param));
@@ -280,7 +280,7 @@ void connect_with_a_qp_that_is_not_there(const Run& run) {
     channel.expect(RDMA_CM_EVENT_DISCONNECTED);
 }
 
-void connect_with_more_reads_than_there_are(const Run& run) {
+void connect_with_depths_above_the_limit(const Run& run) {
     Channel channel;
     Id id = ready_to_connect(channel, run.to(ACCEPTS));
     ibv_device_attr attr{};
@@ -306,7 +306,7 @@ void connect_twice(const Run& run) {
     FAILS(rdma_connect(id, &param), EINVAL);
 }
 
-// Two connections must differ in one of their four numbers.
+// Two connections must differ in their 4-tuple.
 void connect_with_a_4_tuple_in_use(const Run& run) {
     Channel channel;
     const std::string own = own_address(run);
@@ -345,12 +345,12 @@ void listen_with_any_backlog(const Run&) {
     }
 }
 
-void listen_where_somebody_listens(const Run& run) {
+void listen_on_a_port_in_use(const Run& run) {
     Channel channel;
     const std::string own = own_address(run);
     const Id first = bound(channel, own, OWN_PORT + 4, true),
              second = bound(channel, own, OWN_PORT + 4, true);
-    FAILS(rdma_listen(first, 4), EADDRINUSE); // shared, and a listener shares with nobody
+    FAILS(rdma_listen(first, 4), EADDRINUSE); // a shared port cannot have a listener
     Id alone = bound(channel, own, OWN_PORT + 5, true);
     OK(rdma_listen(alone, 4));
     Id late(channel);
@@ -361,15 +361,14 @@ void listen_where_somebody_listens(const Run& run) {
     OK(rdma_listen(late, 4));
 }
 
-void listen_on_what_connects(const Run& run) {
+void listen_with_a_resolved_id(const Run& run) {
     Channel channel;
     Id id(channel);
     resolve(channel, id, run.to(ACCEPTS));
     FAILS(rdma_listen(id, 4), EINVAL);
 }
 
-// ---- rdma_accept, rdma_reject, rdma_establish, rdma_notify, rdma_disconnect where there is nothing to do it
-// to
+// ---- rdma_accept, rdma_reject, rdma_establish, rdma_notify, rdma_disconnect in the wrong state
 
 void calls_on_an_id_without_a_connection(const Run& run) {
     Channel channel;
@@ -383,7 +382,7 @@ void calls_on_an_id_without_a_connection(const Run& run) {
         FAILS(rdma_disconnect(id), EINVAL);
     }
     FAILS(rdma_notify(fresh, IBV_EVENT_COMM_EST), EINVAL);
-    if (!run.in_tree) // which takes a listener for a connection
+    if (!run.in_tree) // which accepts a listener
         FAILS(rdma_notify(listener, IBV_EVENT_COMM_EST), EINVAL);
 }
 
@@ -415,7 +414,7 @@ void one_qp_for_an_id(const Run& run) {
 
 // ---- rdma_get_cm_event
 
-void no_event_and_no_waiting(const Run& run) {
+void get_event_nonblocking(const Run& run) {
     Channel channel;
     const int fd = static_cast<rdma_event_channel*>(channel)->fd;
     HOLDS(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0);
@@ -431,10 +430,10 @@ void no_event_and_no_waiting(const Run& run) {
     FAILS(rdma_get_cm_event(channel, &event), EAGAIN);
 }
 
-void waiting_for_an_event(const Run& run) {
+void get_event_blocks(const Run& run) {
     Channel channel;
     auto taken = std::async(std::launch::async, [&] { return channel.next().type; });
-    HOLDS(taken.wait_for(MOMENT) == std::future_status::timeout);
+    HOLDS(taken.wait_for(SHORT_TIME) == std::future_status::timeout);
     Id id(channel);
     OK(rdma_resolve_addr(id, nullptr, run.to(ACCEPTS), 2000));
     HOLDS(taken.get() == RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -442,9 +441,9 @@ void waiting_for_an_event(const Run& run) {
 
 void a_signal_while_it_waits(const Run&) {
     Channel channel;
-    struct sigaction quiet {};
-    quiet.sa_handler = [](int) {};
-    sigaction(SIGUSR1, &quiet, nullptr); // without SA_RESTART
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &action, nullptr); // without SA_RESTART
     const pid_t parent = getpid(), child = fork();
     if (!child) {
         for (int i = 0; i < 100; i++) {
@@ -462,7 +461,7 @@ void a_signal_while_it_waits(const Run&) {
 
 void events_of_one_id_in_their_order(const Run& run) {
     Channel channel;
-    Id id = ready_to_connect(channel, run.to(HANGS_UP));
+    Id id = ready_to_connect(channel, run.to(DISCONNECTS));
     rdma_conn_param param = parameters();
     OK(rdma_connect(id, &param));
     channel.expect(RDMA_CM_EVENT_ESTABLISHED);
@@ -472,7 +471,7 @@ void events_of_one_id_in_their_order(const Run& run) {
 
 // ---- rdma_migrate_id
 
-void migrate_takes_events_along(const Run& run) {
+void migrate_moves_events(const Run& run) {
     Channel from, to;
     Id id(from);
     OK(rdma_resolve_addr(id, nullptr, run.to(ACCEPTS), 2000));
@@ -485,13 +484,13 @@ void migrate_takes_events_along(const Run& run) {
     to.expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-void migrate_waits_for_what_is_not_acknowledged(const Run& run) {
+void migrate_waits_for_unacknowledged_events(const Run& run) {
     Channel from, to;
     Id id(from);
     OK(rdma_resolve_addr(id, nullptr, run.to(ACCEPTS), 2000));
     rdma_cm_event* event = from.take();
     auto moved = std::async(std::launch::async, [&] { return rdma_migrate_id(id, to); });
-    const bool waited = moved.wait_for(MOMENT) == std::future_status::timeout;
+    const bool waited = moved.wait_for(SHORT_TIME) == std::future_status::timeout;
     OK(rdma_ack_cm_event(event));
     OK(moved.get());
     HOLDS(waited);
@@ -539,7 +538,7 @@ void options(const Run&) {
     FAILS(rdma_set_option(id, 99, 0, &id, 4), ENOSYS);
 }
 
-void options_that_come_too_late(const Run&) {
+void options_after_listen(const Run&) {
     Channel channel;
     const Id id = bound(channel, "0.0.0.0", OWN_PORT + 7);
     OK(rdma_listen(id, 1));
@@ -557,7 +556,7 @@ void ipv4_and_ipv6_on_one_port(const Run&) {
     FAILS(rdma_bind_addr(both, Address("::", OWN_PORT + 8)), EADDRNOTAVAIL);
 }
 
-// ---- what iWARP has not
+// ---- not supported by iWARP
 
 void multicast(const Run& run) {
     Channel channel;
@@ -571,50 +570,50 @@ void multicast(const Run& run) {
 } // namespace
 
 const std::vector<Case> call_cases = {
-    {"create_id: a port space that is none", a_port_space_that_is_none},
+    {"create_id: an unknown port space", an_unknown_port_space},
     {"create_id: each port space", each_port_space},
     {"get_devices: all, opened once", the_devices},
     {"event_str: names", names_of_events},
-    {"destroy_id: cancels a lookup", destroy_cancels_a_lookup},
-    {"destroy_id: waits for what is not acknowledged", destroy_waits_for_what_is_not_acknowledged},
-    {"destroy_id: takes events that nobody took", destroy_takes_events_that_nobody_took},
+    {"destroy_id: cancels a resolution", destroy_cancels_a_resolution},
+    {"destroy_id: waits for unacknowledged events", destroy_waits_for_unacknowledged_events},
+    {"destroy_id: discards unread events", destroy_discards_unread_events},
     {"destroy_id: while it connects", destroy_the_id_before_its_qp},
     {"destroy_qp: while it connects", destroy_the_qp_before_its_id},
-    {"destroy_qp: while the peer is silent", destroy_while_the_peer_is_silent},
+    {"destroy_qp: without an MPA reply", destroy_without_an_mpa_reply},
     {"bind_addr: a wildcard", bind_to_a_wildcard},
     {"bind_addr: an address", bind_to_an_address},
-    {"bind_addr: what is not here", bind_to_what_is_not_here},
+    {"bind_addr: a remote address", bind_to_a_remote_address},
     {"bind_addr: no address", bind_to_no_address},
     {"bind_addr: twice", bind_twice},
     {"bind_addr: a port in use", bind_to_a_port_in_use},
     {"bind_addr: a privileged port", bind_to_a_privileged_port},
     {"resolve_addr: binds to the device", resolve_binds_to_the_device},
     {"resolve_addr: from a source", resolve_from_a_source},
-    {"resolve_addr: to nowhere", resolve_to_nowhere},
+    {"resolve_addr: without a route", resolve_without_a_route},
     {"resolve_addr: twice", resolve_twice},
     {"resolve_route: before the address", a_route_before_the_address},
     {"connect: before the route", connect_before_the_route},
-    {"connect: a QP that is not there", connect_with_a_qp_that_is_not_there},
-    {"connect: more reads than there are", connect_with_more_reads_than_there_are},
+    {"connect: an unknown QP", connect_with_an_unknown_qp},
+    {"connect: depths above the limit", connect_with_depths_above_the_limit},
     {"connect: twice", connect_twice},
     {"connect: a 4-tuple in use", connect_with_a_4_tuple_in_use},
     {"listen: without an address", listen_without_an_address},
     {"listen: any backlog", listen_with_any_backlog},
-    {"listen: where somebody listens", listen_where_somebody_listens},
-    {"listen: on what connects", listen_on_what_connects},
+    {"listen: a port in use", listen_on_a_port_in_use},
+    {"listen: with a resolved id", listen_with_a_resolved_id},
     {"accept, reject, establish, notify, disconnect: no connection", calls_on_an_id_without_a_connection},
     {"accept, reject, establish, notify, disconnect: a connection", calls_on_a_connection},
     {"create_qp: one for an id", one_qp_for_an_id},
-    {"get_cm_event: no event and no waiting", no_event_and_no_waiting},
-    {"get_cm_event: waits", waiting_for_an_event},
+    {"get_cm_event: nonblocking", get_event_nonblocking},
+    {"get_cm_event: blocks", get_event_blocks},
     {"get_cm_event: a signal while it waits", a_signal_while_it_waits},
     {"get_cm_event: in their order", events_of_one_id_in_their_order},
-    {"migrate_id: takes events along", migrate_takes_events_along},
-    {"migrate_id: waits for what is not acknowledged", migrate_waits_for_what_is_not_acknowledged},
+    {"migrate_id: moves events", migrate_moves_events},
+    {"migrate_id: waits for unacknowledged events", migrate_waits_for_unacknowledged_events},
     {"migrate_id: to no channel and back", migrate_to_no_channel_and_back},
     {"migrate_id: a connection", migrate_a_connection},
     {"set_option: each", options},
-    {"set_option: too late", options_that_come_too_late},
+    {"set_option: after listen", options_after_listen},
     {"set_option: IPv4 and IPv6 on one port", ipv4_and_ipv6_on_one_port},
     {"join_multicast: not over iWARP", multicast},
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Each event that iWARP can have, with its status and its data; afterwards the id can be destroyed.
-// DEVICE_REMOVAL is tested where a device goes (tests/system/test_rdma_cm.py). iWARP never says ROUTE_ERROR,
-// ADDR_CHANGE, TIMEWAIT_EXIT, and nothing of multicast.
+// Each event of iWARP, with its status and data; afterwards the id can be destroyed. DEVICE_REMOVAL is tested
+// in tests/system/test_rdma_cm.py. iWARP has no ROUTE_ERROR, ADDR_CHANGE, TIMEWAIT_EXIT and multicast events.
 #include "cm_pages.hh"
 
 #include <cerrno>
@@ -11,7 +10,7 @@
 namespace cm {
 namespace {
 
-// Connects; what is said about it.
+// An id that connects, and its events.
 struct Attempt {
     Channel channel;
     Id id;
@@ -20,8 +19,8 @@ struct Attempt {
         rdma_conn_param param = parameters(data, depth);
         OK(rdma_connect(id, &param));
     }
-    // The end of every case: no more is said, and the id goes.
-    void over() {
+    // The end of every case: no further event, and the id can be destroyed.
+    void finish() {
         channel.expect_nothing();
         OK(id.destroy());
     }
@@ -29,7 +28,7 @@ struct Attempt {
         OK(rdma_disconnect(id));
         const Event end = channel.expect(RDMA_CM_EVENT_DISCONNECTED);
         HOLDS(end.id == id && end.data.empty());
-        over();
+        finish();
     }
 };
 
@@ -45,7 +44,7 @@ void addr_resolved_and_route_resolved(const Run& run) {
     OK(id.destroy());
 }
 
-// Nobody has the address. Then the id is as before, and may look for another one.
+// No host has the address. Afterwards the id can resolve another one.
 void addr_error(const Run& run) {
     Channel channel;
     Id id(channel);
@@ -55,7 +54,7 @@ void addr_error(const Run& run) {
     OK(id.destroy());
 }
 
-// The request and its answer carry the same data: what the peer was told is told back.
+// The peer accepts with the private data and depths of the request.
 void established_with_data(const Run& run) {
     for (const size_t length : {size_t(0), size_t(1), size_t(56), size_t(255)}) {
         Attempt attempt(run, ACCEPTS, pattern(length), 3);
@@ -76,62 +75,63 @@ void rejected_with_data(const Run& run) {
     for (const size_t length : {size_t(0), size_t(1), size_t(148)}) {
         Attempt attempt(run, REJECTS, pattern(length));
         HOLDS(attempt.channel.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED).data == pattern(length));
-        attempt.over();
+        attempt.finish();
     }
 }
 
 void rejected_by_an_id_that_is_destroyed(const Run& run) {
-    Attempt attempt(run, FORGETS);
+    Attempt attempt(run, DESTROYS_REQUEST);
     attempt.channel.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
-    attempt.over();
+    attempt.finish();
 }
 
 void rejected_because_the_accept_failed(const Run& run) {
     Attempt attempt(run, WRONG_QP);
     attempt.channel.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
-    attempt.over();
+    attempt.finish();
 }
 
-void rejected_where_nobody_listens(const Run& run) {
-    Attempt attempt(run, NOBODY);
+void rejected_without_a_listener(const Run& run) {
+    Attempt attempt(run, NO_LISTENER);
     attempt.channel.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
-    attempt.over();
+    attempt.finish();
 }
 
 void connect_error(const Run& run) {
-    Attempt attempt(run, BABBLES);
+    Attempt attempt(run, NOT_MPA);
     attempt.channel.expect(RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
-    attempt.over();
+    attempt.finish();
 }
 
-// The test has set the driver's patience to two seconds.
+// The test has set the driver's timeout to two seconds.
 void unreachable(const Run& run) {
-    Attempt attempt(run, SILENT);
+    Attempt attempt(run, NO_MPA_REPLY);
     attempt.channel.expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, 30000);
-    attempt.over();
+    attempt.finish();
 }
 
 void disconnected_by_the_peer(const Run& run) {
-    for (const auto& [which, status] : {std::pair(HANGS_UP, 0), std::pair(DROPS, -ECONNRESET)}) {
+    for (const auto& [which, status] :
+         {std::pair(DISCONNECTS, 0), std::pair(DESTROYS_CONNECTION, -ECONNRESET)}) {
         Attempt attempt(run, which);
         attempt.channel.expect(RDMA_CM_EVENT_ESTABLISHED);
         attempt.channel.expect(RDMA_CM_EVENT_DISCONNECTED, status);
-        attempt.over();
+        attempt.finish();
     }
 }
 
-// "May safely be ignored", as all say it.
+// A second disconnect, whose error may be ignored.
 void disconnect_after_the_end(const Run& run) {
-    Attempt attempt(run, HANGS_UP);
+    Attempt attempt(run, DISCONNECTS);
     attempt.channel.expect(RDMA_CM_EVENT_ESTABLISHED);
     attempt.channel.expect(RDMA_CM_EVENT_DISCONNECTED);
     if (rdma_disconnect(attempt.id))
         HOLDS(errno == EINVAL);
-    attempt.over();
+    attempt.finish();
 }
 
-// A QP that is not the id's: the response is told, the consumer says when it is ready. In-tree iWARP leaves
-// that out.
+// With a QP that is not the id's the consumer gets CONNECT_RESPONSE and calls rdma_establish(). In-tree iWARP
+// does not implement this.
 void connect_response(const Run& run) {
     Channel channel;
     Id owner = ready_to_connect(channel, run.to(ACCEPTS)), id(channel);
@@ -174,15 +174,15 @@ void connect_response_that_is_rejected(const Run& run) {
 
 const std::vector<Case> event_cases = {
     {"ADDR_RESOLVED, ROUTE_RESOLVED", addr_resolved_and_route_resolved},
-    {"ADDR_ERROR: and once more", addr_error},
+    {"ADDR_ERROR: then another address", addr_error},
     {"ESTABLISHED: with data of each length", established_with_data},
     {"ESTABLISHED: accepted without parameters", established_without_parameters},
     {"REJECTED: with data", rejected_with_data},
     {"REJECTED: the request's id was destroyed", rejected_by_an_id_that_is_destroyed},
     {"REJECTED: the accept failed", rejected_because_the_accept_failed},
-    {"REJECTED: nobody listens", rejected_where_nobody_listens},
-    {"CONNECT_ERROR: no MPA", connect_error},
-    {"UNREACHABLE: no answer", unreachable},
+    {"REJECTED: no listener", rejected_without_a_listener},
+    {"CONNECT_ERROR: not MPA", connect_error},
+    {"UNREACHABLE: no MPA reply", unreachable},
     {"DISCONNECTED: by the peer", disconnected_by_the_peer},
     {"DISCONNECTED: and a disconnect afterwards", disconnect_after_the_end},
     {"CONNECT_RESPONSE: and establish", connect_response},

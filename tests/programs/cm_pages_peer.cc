@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The peer of the cases: one thread and one channel for what has events, and one thread each for what has
-// none.
+// The peer of the cases: one thread and one channel for ids with events, and one thread each for the others.
 #include "cm_pages.hh"
 
 #include <cerrno>
@@ -14,10 +13,10 @@
 namespace cm {
 namespace {
 
-std::mutex guard; // failures
+std::mutex guard; // of failures
 std::vector<std::string> failures;
 
-void note(const std::string& what) {
+void add_failure(const std::string& what) {
     const std::lock_guard lock(guard);
     failures.push_back(what);
 }
@@ -49,22 +48,22 @@ void accept_without_qp(const Event& request) {
     FAILS(rdma_accept(id, &param), EINVAL);
 }
 
-void answer(const Event& request) {
+void handle_request(const Event& request) {
     HOLDS(request.status == 0 && request.listener && request.listener != request.id && request.id->verbs);
     switch (port_of(request.id)) {
     case ACCEPTS:
     case ACCEPTS_ANY:
-    case HANGS_UP:
-    case DROPS:
+    case DISCONNECTS:
+    case DESTROYS_CONNECTION:
         return accept(request);
     case REJECTS:
         return reject(request);
     case WRONG_QP:
         return accept_without_qp(request);
-    case HOLDS_BACK:
+    case NO_REPLY:
         return;
     default: {
-        const Id forgotten(request.id);
+        const Id destroyed(request.id);
     }
     }
 }
@@ -72,15 +71,15 @@ void answer(const Event& request) {
 void handle(const Event& event) {
     switch (event.type) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-        return answer(event);
+        return handle_request(event);
     case RDMA_CM_EVENT_ESTABLISHED:
-        if (port_of(event.id) == HANGS_UP)
+        if (port_of(event.id) == DISCONNECTS)
             OK(rdma_disconnect(event.id));
-        if (port_of(event.id) == DROPS)
-            const Id dropped(event.id);
+        if (port_of(event.id) == DESTROYS_CONNECTION)
+            const Id destroyed(event.id);
         return;
     case RDMA_CM_EVENT_DISCONNECTED: {
-        const Id gone(event.id);
+        const Id destroyed(event.id);
         return;
     }
     default:
@@ -88,7 +87,7 @@ void handle(const Event& event) {
     }
 }
 
-// ---- what has no events
+// ---- peers without events
 
 // rdma_create_ep(), rdma_get_request(): all without a channel.
 void serve_synchronously(uint16_t port) {
@@ -113,7 +112,7 @@ void serve_synchronously(uint16_t port) {
             rdma_destroy_ep(id);
         }
     } catch (const Failure& failure) {
-        note("synchronous peer: " + failure.what);
+        add_failure("synchronous peer: " + failure.what);
     }
 }
 
@@ -126,16 +125,16 @@ int tcp_listen(uint16_t port) {
     return fd;
 }
 
-void babble(int listener) {
+void serve_http(int listener) {
     for (int fd; (fd = ::accept(listener, nullptr, nullptr)) >= 0;) {
         static const char text[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
         if (write(fd, text, sizeof(text)) < 0)
-            note("babbling peer");
+            add_failure("HTTP peer");
         close(fd);
     }
 }
 
-void be_silent(int listener) {
+void serve_without_reply(int listener) {
     while (::accept(listener, nullptr, nullptr) >= 0) {
     }
 }
@@ -143,9 +142,9 @@ void be_silent(int listener) {
 } // namespace
 
 std::vector<std::string> serve(uint16_t port) {
-    auto* channel = new Channel; // what is open at the end is left to the end of the process
-    for (const Port which :
-         {ACCEPTS, ACCEPTS_ANY, REJECTS, FORGETS, HOLDS_BACK, HANGS_UP, DROPS, WRONG_QP, ENDS}) {
+    auto* channel = new Channel; // released at exit
+    for (const Port which : {ACCEPTS, ACCEPTS_ANY, REJECTS, DESTROYS_REQUEST, NO_REPLY, DISCONNECTS,
+                             DESTROYS_CONNECTION, WRONG_QP, STOP}) {
         auto* listener = new Id(*channel);
         (*listener)->context = reinterpret_cast<void*>(static_cast<uintptr_t>(which));
         Address any("0.0.0.0", static_cast<uint16_t>(port + which));
@@ -156,16 +155,17 @@ std::vector<std::string> serve(uint16_t port) {
             prog::fail("%s", failure.what.c_str());
         }
     }
-    std::thread(babble, tcp_listen(static_cast<uint16_t>(port + BABBLES))).detach();
-    std::thread(be_silent, tcp_listen(static_cast<uint16_t>(port + SILENT))).detach();
+    std::thread(serve_http, tcp_listen(static_cast<uint16_t>(port + NOT_MPA))).detach();
+    std::thread(serve_without_reply, tcp_listen(static_cast<uint16_t>(port + NO_MPA_REPLY))).detach();
     std::thread(serve_synchronously, static_cast<uint16_t>(port + SYNCHRONOUS)).detach();
-    for (bool over = false; !over;) {
+    for (bool stop = false; !stop;) {
         const Event event = channel->next(1000000);
-        over = port_of(event.id) == ENDS;
+
+        stop = port_of(event.id) == STOP;
         try {
             handle(event);
         } catch (const Failure& failure) {
-            note("peer: " + failure.what);
+            add_failure("peer: " + failure.what);
         }
     }
     const std::lock_guard lock(guard);

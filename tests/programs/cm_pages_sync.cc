@@ -23,14 +23,14 @@ struct Info {
     ~Info() { rdma_freeaddrinfo(list); }
 };
 
-void where_a_peer_is(const Run& run) {
+void addrinfo_of_a_peer(const Run& run) {
     const Info info(run, ACCEPTS, RAI_NUMERICHOST);
     HOLDS(info.list && info.list->ai_family == AF_INET && info.list->ai_qp_type == IBV_QPT_RC);
     HOLDS(info.list->ai_port_space == RDMA_PS_TCP && info.list->ai_dst_len == sizeof(sockaddr_in));
     HOLDS(!std::memcmp(info.list->ai_dst_addr, static_cast<sockaddr*>(run.to(ACCEPTS)), 8));
 }
 
-void where_to_listen(const Run&) {
+void addrinfo_to_listen(const Run&) {
     rdma_addrinfo hints{}, *info;
     hints.ai_flags = RAI_PASSIVE;
     hints.ai_port_space = RDMA_PS_TCP;
@@ -40,7 +40,7 @@ void where_to_listen(const Run&) {
     HOLDS(right);
 }
 
-void no_such_place(const Run&) {
+void addrinfo_errors(const Run&) {
     rdma_addrinfo hints{}, *info;
     FAILS(rdma_getaddrinfo(nullptr, nullptr, nullptr, &info), EINVAL);
     hints.ai_flags = RAI_NUMERICHOST;
@@ -50,12 +50,12 @@ void no_such_place(const Run&) {
 
 // ---- synchronous ids
 
-// Afterwards the id has the event of the last call.
+// Whether the id's last event has this type.
 bool last_event_is(rdma_cm_id* id, rdma_cm_event_type type) {
     return id->event && id->event->event == type;
 }
 
-void from_nothing_to_a_connection(const Run& run) {
+void a_synchronous_connection(const Run& run) {
     Id id(SYNCHRONOUSLY);
     OK(rdma_resolve_addr(id, nullptr, run.to(ACCEPTS), 2000));
     HOLDS(id->verbs && last_event_is(id, RDMA_CM_EVENT_ADDR_RESOLVED));
@@ -71,7 +71,7 @@ void from_nothing_to_a_connection(const Run& run) {
     OK(id.destroy());
 }
 
-void a_lookup_that_fails(const Run& run) {
+void a_failed_resolution(const Run& run) {
     Id id(SYNCHRONOUSLY);
     FAILS(rdma_resolve_addr(id, nullptr, Address(run.peer.substr(0, run.peer.rfind('.')) + ".96", 7000), 200),
           ETIMEDOUT);
@@ -81,7 +81,7 @@ void a_lookup_that_fails(const Run& run) {
 
 void refused(const Run& run) {
     const auto data = pattern(10);
-    for (const Port which : {NOBODY, REJECTS}) {
+    for (const Port which : {NO_LISTENER, REJECTS}) {
         Id id(SYNCHRONOUSLY);
         OK(rdma_resolve_addr(id, nullptr, run.to(which), 2000));
         OK(rdma_resolve_route(id, 2000));
@@ -89,12 +89,12 @@ void refused(const Run& run) {
         rdma_conn_param param = parameters(data);
         FAILS(rdma_connect(id, &param), ECONNREFUSED);
         HOLDS(last_event_is(id, RDMA_CM_EVENT_REJECTED));
-        HOLDS(which == NOBODY || event_of(*id->event).data == data);
+        HOLDS(which == NO_LISTENER || event_of(*id->event).data == data);
         OK(id.destroy());
     }
 }
 
-void no_request_where_nobody_listens(const Run&) {
+void get_request_without_a_listener(const Run&) {
     Channel channel;
     Id async(channel), sync(SYNCHRONOUSLY);
     rdma_cm_id* request;
@@ -137,13 +137,13 @@ void endpoint_to_a_channel(const Run& run) {
 } // namespace
 
 const std::vector<Case> sync_cases = {
-    {"getaddrinfo: a peer", where_a_peer_is},
-    {"getaddrinfo: to listen", where_to_listen},
-    {"getaddrinfo: no such place", no_such_place},
-    {"synchronous: from nothing to a connection", from_nothing_to_a_connection},
-    {"synchronous: a lookup that fails", a_lookup_that_fails},
+    {"getaddrinfo: a peer", addrinfo_of_a_peer},
+    {"getaddrinfo: to listen", addrinfo_to_listen},
+    {"getaddrinfo: errors", addrinfo_errors},
+    {"synchronous: a connection", a_synchronous_connection},
+    {"synchronous: a failed resolution", a_failed_resolution},
     {"synchronous: refused", refused},
-    {"synchronous: requests", no_request_where_nobody_listens},
+    {"synchronous: requests", get_request_without_a_listener},
     {"create_ep: both sides", endpoint_to_endpoint},
     {"create_ep: then asynchronous", endpoint_to_a_channel},
 };

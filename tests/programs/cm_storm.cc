@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A storm of connections: --processes=N on each side open, refuse, close, abort, migrate and forget
-// connections as chance says, and are killed as chance says, until the client has tried --connections=N.
-// --seed=N makes it the same again, as far as two machines can be. Each side says what it saw; nothing may be
-// told that does not fit what was told before.
+// A storm of connections: --processes=N on each side open, reject, close, abort, migrate and destroy
+// connections at random, and are killed at random, until the client has tried --connections=N. --seed=N
+// repeats the random choices. Each side counts its events; an event that is invalid after the ones before it
+// is an error.
 //
-// The server ends when it is told so by SIGTERM.
+// SIGTERM ends the server.
 #include "cm.hh"
 
 #include <atomic>
@@ -25,7 +25,7 @@ using namespace cm;
 
 namespace {
 
-// What all processes of a side count in.
+// The counters of all processes of a side.
 struct Tally {
     std::atomic<int> left; // attempts
     std::atomic<unsigned> attempts, requests, established, rejected, failed, disconnected, migrated, given_up,
@@ -33,12 +33,12 @@ struct Tally {
 };
 Tally* tally;
 
-std::mt19937 chance;
+std::mt19937 rng;
 bool percent(unsigned p) {
-    return chance() % 100 < p;
+    return rng() % 100 < p;
 }
 unsigned below(unsigned limit) {
-    return static_cast<unsigned>(chance() % limit);
+    return static_cast<unsigned>(rng() % limit);
 }
 
 void wrong(const char* fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -51,11 +51,11 @@ void wrong(const char* fmt, ...) {
     tally->wrong++;
 }
 
-// One end of a connection, and when chance lets it do something next.
+// One end of a connection, and the time of its next action.
 struct End {
     rdma_cm_id* id;
     prog::Clock::time_point due;
-    bool established = false, over = false, told_to_close = false;
+    bool established = false, ended = false, disconnecting = false;
 };
 
 // One process: two channels that ids migrate between, and its ends.
@@ -82,7 +82,7 @@ private:
     Channel channels_[2];
     std::list<End> ends_;
 
-    // Another process may still be on its way out with this port.
+    // An exiting process may still have this port.
     void listen() {
         for (;;) {
             Id listener(channels_[0]);
@@ -94,7 +94,7 @@ private:
         }
     }
 
-    // Begins connections while there are some to begin; false when all have been and gone.
+    // Starts connections while some are left; false when all have ended.
     bool more() {
         while (ends_.size() < MOST && tally->left.fetch_sub(1) > 0)
             begin();
@@ -142,7 +142,7 @@ private:
         pollfd fds[2] = {{static_cast<rdma_event_channel*>(channels_[0])->fd, POLLIN, 0},
                          {static_cast<rdma_event_channel*>(channels_[1])->fd, POLLIN, 0}};
         poll(fds, 2, 20);
-        // What the first channel's event sets off may take the second one's away.
+        // Handling the first channel's event may remove the second one's.
         for (Channel& channel : channels_) {
             if (prog::wait_readable(static_cast<rdma_event_channel*>(channel)->fd, prog::Clock::now()))
                 handle(channel.next());
@@ -151,31 +151,31 @@ private:
         for (auto it = ends_.begin(); it != ends_.end();) {
             End& end = *it++;
             if (end.due <= now)
-                time_passed(end);
+                act(end);
         }
     }
 
-    // Chance's time for this end has come.
-    void time_passed(End& end) {
+    // The time of the next action of this end.
+    void act(End& end) {
         if (!end.established)
             return give_up(end);
-        if (end.told_to_close) {
+        if (end.disconnecting) {
             wrong("no DISCONNECTED for 30 seconds");
             return destroy(end);
         }
         if (percent(25))
             return give_up(end);
-        rdma_disconnect(end.id); // the other side may have been faster
-        end.told_to_close = true;
+        rdma_disconnect(end.id); // fails if the other side disconnected first
+        end.disconnecting = true;
         end.due = prog::in_ms(30000);
         maybe_migrate(end);
     }
 
     void handle(const Event& event) {
         if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
-            return answer(event);
+            return handle_request(event);
         End& end = *static_cast<End*>(event.id->context);
-        if (end.over)
+        if (end.ended)
             wrong("%s after the end", rdma_event_str(event.type));
         if (end.established && event.type != RDMA_CM_EVENT_DISCONNECTED)
             wrong("%s of a connection that is established", rdma_event_str(event.type));
@@ -196,9 +196,9 @@ private:
             return destroy(end);
         case RDMA_CM_EVENT_DISCONNECTED:
             if (!end.established)
-                wrong("DISCONNECTED of what was not established");
+                wrong("DISCONNECTED without ESTABLISHED");
             tally->disconnected++;
-            end.over = true;
+            end.ended = true;
             return destroy(end);
         case RDMA_CM_EVENT_CONNECT_ERROR:
         case RDMA_CM_EVENT_UNREACHABLE:
@@ -216,7 +216,7 @@ private:
         if (percent(3) || !make_qp(end))
             return give_up(end);
         if (rdma_connect(end.id, &param)) {
-            tally->failed++; // no more local ports, for a moment
+            tally->failed++; // temporarily no free local port
             return destroy(end);
         }
         maybe_migrate(end);
@@ -226,7 +226,7 @@ private:
             rdma_disconnect(end.id);
     }
 
-    void answer(const Event& event) {
+    void handle_request(const Event& event) {
         tally->requests++;
         End& end = ends_.emplace_back();
         end.id = event.id;
@@ -237,7 +237,8 @@ private:
         if (percent(15)) {
             const auto data = pattern(below(140));
             tally->rejected++;
-            rdma_reject(end.id, data.data(), static_cast<uint8_t>(data.size())); // the peer may have gone
+            rdma_reject(end.id, data.data(),
+                        static_cast<uint8_t>(data.size())); // fails if the peer has closed
             return destroy(end);
         }
         maybe_migrate(end);
@@ -251,15 +252,15 @@ private:
 
 // ---- the parent of a side
 
-volatile sig_atomic_t told_to_end;
+volatile sig_atomic_t terminated;
 
 pid_t start_worker(const prog::Args& args, unsigned number, unsigned seed) {
     const pid_t child = fork();
     if (child)
         return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::signal(SIGTERM, SIG_IGN); // it is for the parent
-    chance.seed(seed);
+    std::signal(SIGTERM, SIG_IGN); // handled by the parent
+    rng.seed(seed);
     try {
         Worker(args, number).run();
     } catch (const Failure& failure) {
@@ -268,12 +269,12 @@ pid_t start_worker(const prog::Args& args, unsigned number, unsigned seed) {
     _exit(1);
 }
 
-// Until all workers have ended by themselves; from time to time one is killed, and another takes its place.
+// Runs until all workers have exited; now and then one is killed and replaced.
 void storm(const prog::Args& args, unsigned seed, std::vector<pid_t>& workers) {
     std::mt19937 fate(seed);
     for (unsigned i = 0; i < workers.size(); i++)
         workers[i] = start_worker(args, i, fate());
-    for (size_t alive = workers.size(); alive && !told_to_end;) {
+    for (size_t running = workers.size(); running && !terminated;) {
         usleep(100000);
         const unsigned victim = static_cast<unsigned>(fate() % workers.size());
         const bool more = args.server || tally->left > 0;
@@ -289,7 +290,7 @@ void storm(const prog::Args& args, unsigned seed, std::vector<pid_t>& workers) {
             if (!was_killed && (args.server || status))
                 wrong("worker %u ended with status %d", i, status);
             workers[i] = was_killed && more ? start_worker(args, i, fate()) : 0;
-            alive -= !workers[i];
+            running -= !workers[i];
         }
     }
 }
@@ -304,7 +305,7 @@ int main(int argc, char** argv) {
     tally = new (shared) Tally();
     tally->left = args.number("connections", 100);
     struct sigaction end {};
-    end.sa_handler = [](int) { told_to_end = 1; };
+    end.sa_handler = [](int) { terminated = 1; };
     sigaction(SIGTERM, &end, nullptr);
     storm(args, seed, workers);
     for (const pid_t worker : workers) {

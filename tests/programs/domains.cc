@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Parent domains, thread domains and what is made in them: the order in which they end, and what is refused;
-// and that the two ways to query the device agree. Needs the device only, no server. Run as "client ADDRESS".
+// Parent domains, thread domains and their objects: the order of destruction, and errors; the two device
+// queries return the same. Needs only the device, no server. Run as "client ADDRESS".
 #include "program.hh"
 
 #include <cerrno>
@@ -58,53 +58,53 @@ void domains(Endpoint& end) {
         fail("ibv_alloc_td: %s", std::strerror(errno));
     td_attr.comp_mask = 1;
     check(!ibv_alloc_td(verbs, &td_attr) && errno == EINVAL, "a thread domain of an unknown kind");
-    check(!parent_domain(verbs, nullptr, td) && errno == EINVAL, "a parent of no domain");
+    check(!parent_domain(verbs, nullptr, td) && errno == EINVAL, "a parent domain without a PD");
     ibv_pd* real = ibv_alloc_pd(verbs);
     ibv_pd* parent = parent_domain(verbs, real, td);
     if (!real || !parent)
         fail("ibv_alloc_parent_domain: %s", std::strerror(errno));
-    check(!parent_domain(verbs, parent, nullptr) && errno == EINVAL, "a parent of a parent");
-    check(ibv_dealloc_pd(real) == EBUSY, "a domain with a parent stays");
-    check(ibv_dealloc_td(td) == EBUSY, "a thread domain with a parent stays");
+    check(!parent_domain(verbs, parent, nullptr) && errno == EINVAL, "a parent domain of a parent domain");
+    check(ibv_dealloc_pd(real) == EBUSY, "a PD with a parent domain is busy");
+    check(ibv_dealloc_td(td) == EBUSY, "a thread domain with a parent domain is busy");
 
-    check(!extended_cq(verbs, 16, real) && errno == EINVAL, "a CQ in a domain that is no parent");
+    check(!extended_cq(verbs, 16, real) && errno == EINVAL, "a CQ in a PD that is not a parent domain");
     ibv_cq_ex* cq = extended_cq(verbs, 16, parent);
     if (!cq)
         fail("ibv_create_cq_ex: %s", std::strerror(errno));
-    check(ibv_dealloc_pd(parent) == EBUSY, "a parent with a CQ stays");
+    check(ibv_dealloc_pd(parent) == EBUSY, "a parent domain with a CQ is busy");
     ibv_qp* qp = extended_qp(verbs, parent, ibv_cq_ex_to_cq(cq));
     if (!qp)
         fail("ibv_create_qp_ex: %s", std::strerror(errno));
     check(ibv_qp_to_qp_ex(qp) != nullptr && qp->pd == parent,
           "the QP is an extended one of the parent domain");
-    check(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == EBUSY, "a CQ with a QP stays");
+    check(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == EBUSY, "a CQ with a QP is busy");
     std::vector<char> memory(4096);
     ibv_mr* mr =
         ibv_reg_mr(parent, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     ibv_mw* mw = ibv_alloc_mw(parent, IBV_MW_TYPE_1);
     check(mr && mw, "memory in the parent domain");
-    check(ibv_destroy_qp(qp) == 0, "the QP goes");
-    check(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0, "the CQ goes");
-    check(ibv_dealloc_pd(parent) == EBUSY, "a parent with memory stays");
-    check(mw && ibv_dealloc_mw(mw) == 0, "the window goes");
-    check(mr && ibv_dereg_mr(mr) == 0, "the region goes");
-    check(ibv_dealloc_pd(parent) == 0, "the parent goes");
-    check(ibv_dealloc_td(td) == 0, "the thread domain goes");
-    check(ibv_dealloc_pd(real) == 0, "the domain goes");
+    check(ibv_destroy_qp(qp) == 0, "destroy the QP");
+    check(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0, "destroy the CQ");
+    check(ibv_dealloc_pd(parent) == EBUSY, "a parent domain with memory is busy");
+    check(mw && ibv_dealloc_mw(mw) == 0, "free the window");
+    check(mr && ibv_dereg_mr(mr) == 0, "deregister the region");
+    check(ibv_dealloc_pd(parent) == 0, "free the parent domain");
+    check(ibv_dealloc_td(td) == 0, "free the thread domain");
+    check(ibv_dealloc_pd(real) == 0, "free the PD");
 }
 
 void limits(Endpoint& end) {
     ibv_context* verbs = end.id->verbs;
     for (const uint32_t cqe : {0u, 32769u, 1u << 31, ~0u})
-        check(!extended_cq(verbs, cqe, nullptr) && errno == EINVAL, "a CQ of a size that there is not");
+        check(!extended_cq(verbs, cqe, nullptr) && errno == EINVAL, "a CQ of an unsupported size");
     ibv_cq_ex* cq = extended_cq(verbs, 100, nullptr, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
     if (!cq)
         fail("ibv_create_cq_ex for one thread: %s", std::strerror(errno));
-    check(cq->cqe >= 100, "it has room for what was asked");
+    check(cq->cqe >= 100, "it has at least the requested size");
     check(!extended_qp(verbs, end.pd, ibv_cq_ex_to_cq(cq), 65) && errno == EINVAL,
-          "more inline than there is");
-    check(!extended_qp(verbs, nullptr, ibv_cq_ex_to_cq(cq)) && errno == EINVAL, "a QP of no domain");
-    // Without flags for ibv_wr_*() it is an ordinary one.
+          "more inline data than supported");
+    check(!extended_qp(verbs, nullptr, ibv_cq_ex_to_cq(cq)) && errno == EINVAL, "a QP without a PD");
+    // Without flags for ibv_wr_*() it is an ordinary QP.
     ibv_qp_init_attr_ex attr{};
     attr.qp_type = IBV_QPT_RC;
     attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
@@ -113,9 +113,9 @@ void limits(Endpoint& end) {
     attr.pd = end.pd;
     ibv_qp* qp = ibv_create_qp_ex(verbs, &attr);
     check(qp && !ibv_qp_to_qp_ex(qp), "an ordinary QP by the extended call");
-    check(attr.cap.max_inline_data == 64, "what was granted is said");
-    check(qp && ibv_destroy_qp(qp) == 0, "it goes");
-    check(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0, "its CQ goes");
+    check(attr.cap.max_inline_data == 64, "the granted capabilities are returned");
+    check(qp && ibv_destroy_qp(qp) == 0, "destroy it");
+    check(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0, "destroy its CQ");
 }
 
 void both_queries(Endpoint& end) {
@@ -129,7 +129,7 @@ void both_queries(Endpoint& end) {
     check(std::strcmp(a.fw_ver, old.fw_ver) == 0 && std::strlen(a.fw_ver) >= 5, "firmware version");
     check(a.node_guid == old.node_guid && a.sys_image_guid == old.sys_image_guid && a.vendor_id == 0x1425 &&
               a.vendor_part_id == old.vendor_part_id && a.hw_ver == old.hw_ver,
-          "who it is");
+          "identity");
     check(a.max_mr_size == old.max_mr_size && a.page_size_cap == old.page_size_cap &&
               a.max_mr == old.max_mr && a.max_pd == old.max_pd && a.max_mw == old.max_mw,
           "limits of memory");
@@ -140,10 +140,10 @@ void both_queries(Endpoint& end) {
           "limits of queues");
     check(a.max_qp_wr == 1023 && a.max_sge == 4 && a.max_sge_rd == 1 && a.atomic_cap == IBV_ATOMIC_NONE &&
               a.max_srq == 0,
-          "the card's own");
+          "limits of the card");
     check(ex.odp_caps.general_caps == 0 && ex.completion_timestamp_mask == 0 && ex.tso_caps.max_tso == 0 &&
               ex.rss_caps.supported_qpts == 0 && ex.max_dm_size == 0,
-          "what it has not");
+          "unsupported features");
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Takes of one thing until there is no more: --what=rqt (queue pairs with long receive queues) or --what=pbl
-// (regions of scattered pages). Right is: the refusal says ENOMEM, and after all was given back there is as
-// much again.
+// Allocates objects of one kind until it fails: --what=rqt (queue pairs with long receive queues) or
+// --what=pbl (regions of scattered pages). It succeeds if the error is ENOMEM, and as many objects can be
+// allocated again after all were freed.
 #include "program.hh"
 
 #include <cerrno>
@@ -17,16 +17,16 @@ namespace {
 
 constexpr unsigned far_too_many = 65536;
 
-class Thing {
+class Resource {
 public:
-    virtual ~Thing() = default;
-    // errno, 0 if there was one more.
+    virtual ~Resource() = default;
+    // Allocates one more; 0 or an errno.
     virtual int take(Endpoint& end) = 0;
     virtual void give_back() = 0;
     virtual unsigned size() const = 0;
 };
 
-class ReceiveQueues : public Thing {
+class ReceiveQueues : public Resource {
 public:
     int take(Endpoint& end) override {
         ibv_qp_init_attr attr{};
@@ -57,9 +57,9 @@ private:
     std::vector<ibv_qp*> qps_;
 };
 
-// A few pages of a file, mapped again and again in falling order: no two neighbours are neighbours in memory,
-// so that each page needs an entry of its own, and the guest needs little memory.
-class PageLists : public Thing {
+// A few pages of a file, mapped repeatedly in descending order: no two adjacent pages are adjacent in memory,
+// so that each needs its own entry, and the guest needs little memory.
+class PageLists : public Resource {
 public:
     PageLists() {
         const int file = memfd_create("pages", 0);
@@ -103,11 +103,11 @@ int main(int argc, char** argv) {
     Endpoint end(Caps{});
     end.resolve(args);
     Memory memory(end, 4096, IBV_ACCESS_LOCAL_WRITE);
-    std::unique_ptr<Thing> thing;
+    std::unique_ptr<Resource> resource;
     if (args.value("what", "") == "rqt")
-        thing = std::make_unique<ReceiveQueues>();
+        resource = std::make_unique<ReceiveQueues>();
     else if (args.value("what", "") == "pbl")
-        thing = std::make_unique<PageLists>();
+        resource = std::make_unique<PageLists>();
     else
         fail("--what must be rqt or pbl");
 
@@ -116,14 +116,14 @@ int main(int argc, char** argv) {
     int refused = 0;
     for (int lap = 0; lap < laps; lap++) {
         do
-            refused = thing->take(end);
-        while (!refused && thing->size() < far_too_many);
-        as_much_again &= lap == 0 || thing->size() == had;
-        had = thing->size();
-        thing->give_back();
-        if (const int err = thing->take(end))
-            fail("there is nothing, though all was given back: %s", std::strerror(err));
-        thing->give_back();
+            refused = resource->take(end);
+        while (!refused && resource->size() < far_too_many);
+        as_much_again &= lap == 0 || resource->size() == had;
+        had = resource->size();
+        resource->give_back();
+        if (const int err = resource->take(end))
+            fail("no object, although all were freed: %s", std::strerror(err));
+        resource->give_back();
     }
     Json()
         .add("had", had)

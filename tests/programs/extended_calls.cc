@@ -27,7 +27,7 @@ void set_data(ibv_qp_ex* ex, const ibv_send_wr& wr) {
 int post_send_ex(ibv_qp* qp, const ibv_send_wr& wr) {
     ibv_qp_ex* ex = ibv_qp_to_qp_ex(qp);
     if (!ex)
-        fail("the QP is no extended one");
+        fail("the QP is not an extended one");
     ibv_wr_start(ex);
     ex->wr_id = wr.wr_id;
     ex->wr_flags = wr.send_flags;
@@ -54,7 +54,7 @@ int post_send_ex(ibv_qp* qp, const ibv_send_wr& wr) {
         ibv_wr_local_inv(ex, wr.invalidate_rkey);
         return ibv_wr_complete(ex);
     default:
-        fail("no builder for opcode %d", wr.opcode);
+        fail("opcode %d is not supported", wr.opcode);
     }
     set_data(ex, wr);
     return ibv_wr_complete(ex);

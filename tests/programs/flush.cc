@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The connection ends in the middle of traffic: --closer=client or server, by --how=disconnect, kill (the
-// process ends without a word) or error (modify QP to ERR). --events sleeps on the completion channel;
-// without it the program does nothing but poll, and reads no event of any kind while it waits. Right is:
-// every request that was posted comes back exactly once, in order, as success and from some point on as
-// flushed.
+// The connection ends during traffic: --closer=client or server, by --how=disconnect, kill (the process is
+// killed) or error (modify QP to ERR). --events sleeps on the completion channel; without it the program only
+// polls and reads no events while it waits. It succeeds if every posted request completes exactly once, in
+// order, first successful and then flushed.
 #include "program.hh"
 
 #include <algorithm>
@@ -76,7 +75,8 @@ int main(int argc, char** argv) {
     else if (!end.connect())
         fail("rejected");
 
-    // Traffic both ways, fewer messages on the way than the peer has receives, until it is time or over.
+    // Traffic in both directions, with fewer messages in flight than the peer has receives, until the time is
+    // over or the connection ends.
     auto until = in_ms(30000);
     uint64_t answered = 0;
     for (int i = 0; i < 16 && !args.server; i++)
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
             break;
         const auto wc = end.next_completion(until);
         if (!wc)
-            fail("no completion for 30 s: %llu sends and %llu receives are out",
+            fail("no completion for 30 s: %llu sends and %llu receives are outstanding",
                  static_cast<unsigned long long>(sends.posted - sends.done()),
                  static_cast<unsigned long long>(recvs.posted - recvs.done()));
         (wc->wr_id & recv_tag ? recvs : sends).take(*wc);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A program that forks while it sends and receives. What the card shares with the parent, rings and doorbell,
-// is not there in a child; registered memory stays the parent's, and where the kernel copies it for the
-// child, the child's own writing is not seen in the parent, nor the other way round. Children end in all the
-// ways there are.
+// A program that forks while it sends and receives. Rings and doorbells are not mapped in a child. Registered
+// memory stays the parent's; where the kernel copies it for the child, writes of the child are not visible in
+// the parent, nor the reverse. Children end in several ways.
 #include "program.hh"
 
 #include <cerrno>
@@ -26,8 +25,7 @@ unsigned mappings() {
     return found;
 }
 
-// Whether a child has memory of its own here. Without, the mapping has the flag "dc", "do not copy area on
-// fork".
+// Whether a child gets a copy of this memory. Otherwise the mapping has the flag "dc" (do not copy on fork).
 bool copied_for_children(const void* memory) {
     const auto wanted = reinterpret_cast<uintptr_t>(memory);
     std::ifstream maps("/proc/self/smaps");
@@ -42,9 +40,9 @@ bool copied_for_children(const void* memory) {
     fail("no mapping at %p", memory);
 }
 
-enum class Child { exits, execs, scribbles, destroys_nothing_and_waits };
+enum class Child { exits, execs, writes, destroys_nothing_and_waits };
 
-// In the child: 0 if all is as it should be.
+// In the child: 0 if all checks pass.
 int live(Child how, Memory& memory, int parent_alive) {
     if (mappings() != 0)
         return 10;
@@ -55,7 +53,7 @@ int live(Child how, Memory& memory, int parent_alive) {
     case Child::execs:
         execl("/bin/true", "true", nullptr);
         return 11;
-    case Child::scribbles: // only where the memory was copied for us
+    case Child::writes: // only if the memory was copied
         std::fill(memory.bytes.begin(), memory.bytes.end(), uint8_t{0xee});
         return 0;
     case Child::destroys_nothing_and_waits:
@@ -126,13 +124,14 @@ int main(int argc, char** argv) {
     unsigned wrong = 0, sent = 0, received = 0;
     bool alive = false;
     for (unsigned round = 0; round < rounds; round++) {
-        // The connection outlives those that have ended, and those that have not. Asked before the last
-        // message: after it the peer may disconnect.
+        // The connection survives running and exited children. Checked before the last message, after which
+        // the peer may disconnect.
         if (round == rounds - 1) {
             children.reap_early();
             alive = end.query_state() == IBV_QPS_RTS;
         }
-        // Between posting a receive and its arrival, which is when a page that moved away would be missed.
+        // Between posting a receive and its arrival, when a page that was copied for the parent would be
+        // missed.
         if (round % 10 == 3)
             children.make(static_cast<Child>(round / 10 % 4 == 2 && !copied ? 0 : round / 10 % 4), in);
         const auto seed = static_cast<uint8_t>(round + (args.server ? 100 : 0));
@@ -142,7 +141,7 @@ int main(int argc, char** argv) {
         wr.send_flags = IBV_SEND_SIGNALED;
         if (end.post_send(wr, {out.sge(0, bytes)}))
             fail("ibv_post_send in round %u", round);
-        // The peer may be a round ahead before our send is acknowledged.
+        // The peer may be a round ahead before our send completes.
         while (sent <= round || received <= round) {
             const auto wc = end.next_completion(in_ms(20000));
             if (!wc || wc->status != IBV_WC_SUCCESS)
@@ -152,7 +151,7 @@ int main(int argc, char** argv) {
                 continue;
             }
             const auto expected = static_cast<uint8_t>(received++ + (args.server ? 0 : 100));
-            wrong += !in.holds(expected, wc->wr_id * bytes, bytes);
+            wrong += !in.matches(expected, wc->wr_id * bytes, bytes);
             std::memset(&in.bytes[wc->wr_id * bytes], 0, bytes);
             end.post_recv(wc->wr_id, {in.sge(wc->wr_id * bytes, bytes)});
         }

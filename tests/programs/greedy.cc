@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Takes of every thing, one kind after another (or of those in --what=A,B), until it is refused, or until its
-// memory cgroup (--cgroup=DIRECTORY) has grown by --share=BYTES for that kind. Then it prints how many it has
-// of each and what was the end, and "holding" on a line, and keeps all until its standard input ends.
-// --ghost=ADDRESS is a host that does not answer. Right is: every kind has an end.
+// Allocates objects of one kind after another (or of those in --what=A,B), each until it is refused, or until
+// its memory cgroup (--cgroup=DIRECTORY) has grown by --share=BYTES. Then it prints the count of each kind
+// and the reason of its end, and "holding" on a line, and keeps all objects until its standard input ends.
+// --unresponsive=ADDRESS is a host that does not reply. It succeeds if every kind ends.
 #include "program.hh"
 
 #include <arpa/inet.h>
@@ -21,10 +21,10 @@ namespace {
 constexpr unsigned far_too_many = 100000;
 constexpr size_t page = 4096;
 
-// One more of a kind: 0 or an errno. What was taken is never given back.
+// Allocates one object of a kind, which is never freed; returns 0 or an errno.
 struct Kind {
     const char* name;
-    std::function<int()> take;
+    std::function<int()> allocate;
 };
 
 int result(const void* object) {
@@ -33,13 +33,13 @@ int result(const void* object) {
 
 class Cgroup {
 public:
-    // Opened at once: later there may be no descriptor left for it.
+    // Opened first: later there may be no free descriptor.
     explicit Cgroup(const std::string& directory)
         : fd_(directory.empty() ? -1 : open((directory + "/memory.current").c_str(), O_RDONLY | O_CLOEXEC)) {
         if (fd_ < 0 && !directory.empty())
             fail("%s: %s", directory.c_str(), std::strerror(errno));
     }
-    // Bytes that it has of memory; 0 without a cgroup.
+    // Bytes of memory charged to it; 0 without a cgroup.
     long used() const {
         char text[32] = {};
         if (fd_ >= 0 && pread(fd_, text, sizeof(text) - 1, 0) <= 0)
@@ -60,7 +60,7 @@ int create_qp(Endpoint& end, unsigned recv_wr) {
     return result(ibv_create_qp(end.pd, &attr));
 }
 
-// A few pages of a file, mapped in falling order: each needs an entry of its own in a page list.
+// A few pages of a file, mapped in descending order, so that each needs its own entry in a page list.
 class Scattered {
 public:
     static constexpr size_t pages = 32768, different = 64, bytes = pages * page;
@@ -86,7 +86,7 @@ sockaddr_in ip(const std::string& address, uint16_t port) {
     in.sin_family = AF_INET;
     in.sin_port = htons(port);
     if (!address.empty() && inet_pton(AF_INET, address.c_str(), &in.sin_addr) != 1)
-        fail("%s is no IPv4 address", address.c_str());
+        fail("%s is not an IPv4 address", address.c_str());
     return in;
 }
 
@@ -97,7 +97,7 @@ rdma_event_channel* new_channel() {
     return channel;
 }
 
-// The id stays, whatever comes.
+// The id is never destroyed.
 int listen_on(rdma_event_channel* channel, const std::string& address, uint16_t port) {
     sockaddr_in at = ip(address, port);
     rdma_cm_id* id = nullptr;
@@ -107,8 +107,8 @@ int listen_on(rdma_event_channel* channel, const std::string& address, uint16_t 
     return 0;
 }
 
-// The answer is an event that nobody reads.
-int ask_the_way(rdma_event_channel* channel, sockaddr_in there) {
+// The result is an event that is never read.
+int resolve_address(rdma_event_channel* channel, sockaddr_in there) {
     rdma_cm_id* id = nullptr;
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) ||
         rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&there), 2000))
@@ -125,10 +125,10 @@ void await(rdma_event_channel* channel, rdma_cm_event_type type) {
     rdma_ack_cm_event(event);
 }
 
-int open_connection(rdma_event_channel* channel, sockaddr_in ghost, uint32_t qp_num) {
+int open_connection(rdma_event_channel* channel, sockaddr_in destination, uint32_t qp_num) {
     rdma_cm_id* id = nullptr;
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) ||
-        rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&ghost), 2000))
+        rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&destination), 2000))
         return errno;
     await(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
     if (rdma_resolve_route(id, 2000))
@@ -139,7 +139,7 @@ int open_connection(rdma_event_channel* channel, sockaddr_in ghost, uint32_t qp_
     return rdma_connect(id, &param) ? errno : 0;
 }
 
-// The doorbell pages of this process: what it has mapped of the device and may write but not read.
+// The doorbell pages of this process: write-only mappings of the device.
 std::vector<volatile uint32_t*> doorbells() {
     std::vector<volatile uint32_t*> found;
     std::ifstream maps("/proc/self/maps");
@@ -149,7 +149,7 @@ std::vector<volatile uint32_t*> doorbells() {
     return found;
 }
 
-// Of a queue pair that has nothing to do, for a second.
+// Rings the doorbells of an idle queue pair for a second.
 size_t flood(const std::vector<volatile uint32_t*>& pages, uint32_t qp_num) {
     size_t rung = 0;
     for (const auto until = in_ms(1000); !pages.empty() && Clock::now() < until;)
@@ -161,13 +161,14 @@ size_t flood(const std::vector<volatile uint32_t*>& pages, uint32_t qp_num) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const Args args(argc, argv, "[--what=KIND,KIND...] [--cgroup=DIRECTORY --share=BYTES] --ghost=ADDRESS");
+    const Args args(argc, argv,
+                    "[--what=KIND,KIND...] [--cgroup=DIRECTORY --share=BYTES] --unresponsive=ADDRESS");
     const Cgroup cgroup(args.value("cgroup", ""));
     const long share = args.number("share", 0);
-    std::vector<std::string> wanted;
+    std::vector<std::string> selected;
     std::stringstream list(args.value("what", ""));
     for (std::string name; std::getline(list, name, ',');)
-        wanted.push_back(name);
+        selected.push_back(name);
 
     Endpoint end{Caps{}};
     end.resolve(args);
@@ -176,7 +177,7 @@ int main(int argc, char** argv) {
     if (ibv_query_device(verbs, &limits))
         fail("ibv_query_device");
     const uint32_t qp_num = end.id->qp->qp_num;
-    const auto doorbell_pages = doorbells(); // later there may be no descriptor left to read the maps with
+    const auto doorbell_pages = doorbells(); // later there may be no free descriptor to read the maps
     std::vector<uint8_t, WholePages<uint8_t>> memory(page);
     std::unique_ptr<Scattered> scattered;
     rdma_event_channel *const unread = new_channel(), *const opens = new_channel(),
@@ -200,8 +201,9 @@ int main(int argc, char** argv) {
         {"MWs", [&] { return result(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1)); }},
         {"ids", [&] { return rdma_create_id(ids, &id, nullptr, RDMA_PS_TCP) ? errno : 0; }},
         {"listeners", [&] { return listen_on(ids, "", port++); }},
-        {"connects", [&] { return open_connection(opens, ip(args.value("ghost", ""), 7473), qp_num); }},
-        {"unread events", [&] { return ask_the_way(unread, ip(args.address, args.port)); }},
+        {"connects",
+         [&] { return open_connection(opens, ip(args.value("unresponsive", ""), 7473), qp_num); }},
+        {"unread events", [&] { return resolve_address(unread, ip(args.address, args.port)); }},
         {"contexts", [&] { return result(ibv_open_device(verbs->device)); }},
         {"completion channels", [&] { return result(ibv_create_comp_channel(verbs)); }},
         {"event channels", [&] { return result(rdma_create_event_channel()); }},
@@ -211,8 +213,8 @@ int main(int argc, char** argv) {
     bool bounded = true;
     std::string text = "{";
     for (const auto& kind : kinds) {
-        bool chosen = wanted.empty();
-        for (const auto& name : wanted)
+        bool chosen = selected.empty();
+        for (const auto& name : selected)
             chosen |= name == kind.name;
         if (!chosen)
             continue;
@@ -224,7 +226,7 @@ int main(int argc, char** argv) {
                 why = "cgroup";
                 break;
             }
-            if (const int error = kind.take()) {
+            if (const int error = kind.allocate()) {
                 why = std::strerror(error);
                 break;
             }
@@ -235,10 +237,10 @@ int main(int argc, char** argv) {
                 ", \"" + why + "\", " + std::to_string(grown) + "]";
         std::fprintf(stderr, "%s: %u, %s, %ld bytes\n", kind.name, had, why.c_str(), grown);
     }
-    const size_t rung = wanted.empty() ? flood(doorbell_pages, qp_num) : 0;
+    const size_t rung = selected.empty() ? flood(doorbell_pages, qp_num) : 0;
     std::printf("%s, \"doorbells\": [%zu, \"\", 0]}\nholding\n", text.c_str(), rung);
     std::fflush(stdout);
     for (char c; read(STDIN_FILENO, &c, 1) > 0;)
         ;
-    _exit(bounded ? 0 : 1); // what is left is the kernel's to clean up
+    _exit(bounded ? 0 : 1); // the kernel releases the objects
 }

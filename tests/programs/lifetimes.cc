@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Objects that end at an awkward moment; needs the device only, no server. Run as "client ADDRESS". In this
+// Objects that are destroyed while in use; needs only the device, no server. Run as "client ADDRESS". In this
 // order:
-//   X5   what is still in use is not destroyed, and works on
+//   X5   an object in use is not destroyed, and still works
 //   X9   a QP that was reset is flushed once more by its next error (A16: and starts with an empty ring)
-//   A20  what user space maps is named by small numbers, not by addresses of memory
+//   A20  mmap() keys are small numbers, not addresses
 //   A4, A18  a thread waits for events of a CQ and polls it while the CQ is being destroyed
-//   A17  the program ends with everything still there: the kernel cleans up, which the test looks at
+//   A17  the program exits with all objects: the kernel releases them, which the test checks
 #include "program.hh"
 
 #include <atomic>
@@ -34,19 +34,20 @@ void to_state(ibv_qp* qp, ibv_qp_state state) {
         fail("ibv_modify_qp to %d: %s", state, std::strerror(err));
 }
 
-// Receives that nobody will fill, then an error: they come back once, in order, and nothing else does.
+// Posts receives and moves the QP to ERR: they are flushed once, in order, without other completions.
 void flush_once(Endpoint& end, const std::string& when) {
     constexpr uint64_t receives = 5;
     to_state(end.id->qp, IBV_QPS_INIT);
     for (uint64_t i = 0; i < receives; i++)
         check(end.post_recv(i) == 0, when + ": ibv_post_recv");
     to_state(end.id->qp, IBV_QPS_ERR);
-    uint64_t came = 0;
-    while (const auto wc = end.next_completion(in_ms(came < receives ? 5000 : 50))) {
-        check(wc->status == IBV_WC_WR_FLUSH_ERR && wc->wr_id == came, when + ": " + std::to_string(came));
-        came++;
+    uint64_t flushed = 0;
+    while (const auto wc = end.next_completion(in_ms(flushed < receives ? 5000 : 50))) {
+        check(wc->status == IBV_WC_WR_FLUSH_ERR && wc->wr_id == flushed,
+              when + ": " + std::to_string(flushed));
+        flushed++;
     }
-    check(came == receives, when + ": " + std::to_string(came) + " came back");
+    check(flushed == receives, when + ": " + std::to_string(flushed) + " flushed");
 }
 
 void refused_while_in_use(Endpoint& end) {
@@ -54,14 +55,14 @@ void refused_while_in_use(Endpoint& end) {
     check(ibv_destroy_cq(end.recv_cq) == EBUSY, "the other CQ of a QP is in use");
     check(ibv_dealloc_pd(end.pd) == EBUSY, "a PD of a QP is in use");
     Memory memory(end, 4096, IBV_ACCESS_LOCAL_WRITE);
-    check(memory.mr->lkey != 0, "the PD still takes regions");
+    check(memory.mr->lkey != 0, "the PD still accepts regions");
     flush_once(end, "after the refusal");
 }
 
 void reset_and_again(Endpoint& end) {
-    for (int life = 1; life <= 3; life++) {
+    for (int round = 1; round <= 3; round++) {
         to_state(end.id->qp, IBV_QPS_RESET);
-        flush_once(end, "life " + std::to_string(life));
+        flush_once(end, "round " + std::to_string(round));
     }
 }
 
@@ -81,17 +82,17 @@ unsigned mappings() {
 
 struct Race {
     ibv_comp_channel* channel;
-    std::atomic<bool> over{false};
+    std::atomic<bool> stop{false};
     std::atomic<unsigned> events{0}, completions{0};
 
     void listen() {
         ibv_wc wc[4];
-        while (!over || wait_readable(channel->fd, in_ms(0))) {
+        while (!stop || wait_readable(channel->fd, in_ms(0))) {
             ibv_cq* cq;
             void* context;
             if (!wait_readable(channel->fd, in_ms(20)) || ibv_get_cq_event(channel, &cq, &context))
-                continue; // the event of a CQ that was destroyed before it was read is taken back
-            // Until the event is acknowledged the CQ must be there, even if its destruction has begun.
+                continue; // the unread event of a destroyed CQ is discarded
+            // Until the event is acknowledged the CQ exists, even if its destruction has begun.
             if (++events % 4 == 0)
                 std::this_thread::sleep_for(std::chrono::milliseconds(2));
             for (int n; (n = ibv_poll_cq(cq, 4, wc)) != 0;) {
@@ -150,11 +151,11 @@ int main(int argc, char** argv) {
     fcntl(race.channel->fd, F_SETFL, fcntl(race.channel->fd, F_GETFL) | O_NONBLOCK);
     std::thread listener([&race] { race.listen(); });
     destroy_under_a_poller(end, race, rounds);
-    race.over = true;
+    race.stop = true;
     listener.join();
     check(race.completions <= 3 * rounds, "more completions than receives");
 
-    auto* left = new Memory(end, 65536, IBV_ACCESS_LOCAL_WRITE); // for the kernel to find
+    auto* left = new Memory(end, 65536, IBV_ACCESS_LOCAL_WRITE); // released by the kernel at exit
     Json()
         .add("mappings", maps)
         .add("events", race.events.load())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What came back is the program's own again: the server moves its QP to ERR in the middle of traffic, at once
-// or after a disconnect (--how=error or disconnect), overwrites each buffer the moment its completion is
-// seen, and looks at all of them when everything is over. Meanwhile the peer keeps sending and the server
-// keeps reading from it. Right is: no byte of an overwritten buffer changes, and the peer sees none of them.
+// The card does not access flushed buffers: the server moves its QP to ERR during traffic, at once or after a
+// disconnect (--how=error or disconnect), overwrites each buffer as soon as its completion is polled, and
+// checks all of them at the end. Meanwhile the peer keeps sending and the server keeps reading from it. It
+// succeeds if no byte of an overwritten buffer changes and the peer receives none of them.
 #include "program.hh"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Buffers {
         const auto it = std::find(out.begin(), out.end(), false);
         return it == out.end() ? std::nullopt : std::optional(static_cast<size_t>(it - out.begin()));
     }
-    void take_back(size_t i) {
+    void overwrite(size_t i) {
         std::memset(at(i), poison, size);
         poisoned[i] = true;
     }
@@ -101,7 +101,7 @@ void serve(const Args& args, const Caps& caps) {
 
     int got = 0;
     auto until = in_ms(30000);
-    unsigned owed = 0;
+    unsigned pending_replies = 0;
     for (bool first = true; got < enough; first = false) {
         for (unsigned i = 0; first && i < reads; i++)
             post_read(end, sink, i, target);
@@ -112,7 +112,7 @@ void serve(const Args& args, const Caps& caps) {
         switch (wc->wr_id >> 32) {
         case receive:
             got++;
-            owed++;
+            pending_replies++;
             in.out[i] = false;
             post_receive(end, in, i);
             break;
@@ -123,12 +123,12 @@ void serve(const Args& args, const Caps& caps) {
             sink.out[i] = false;
             post_read(end, sink, i, target);
         }
-        for (auto free = out.idle(); owed && free; free = out.idle()) {
+        for (auto free = out.idle(); pending_replies && free; free = out.idle()) {
             post_send(end, out, *free);
-            owed--;
+            pending_replies--;
         }
     }
-    // Something of everything, so that there is something to take back.
+    // Requests of all kinds, so that some are flushed.
     for (auto free = out.idle(); free; free = out.idle())
         if (!post_send(end, out, *free))
             break;
@@ -146,11 +146,11 @@ void serve(const Args& args, const Caps& caps) {
         const size_t i = wc->wr_id & 0xffffffff;
         flushed += wc->status == IBV_WC_WR_FLUSH_ERR;
         b.out[i] = false;
-        b.take_back(i);
+        b.overwrite(i);
     }
     const size_t lost = in.outstanding() + out.outstanding() + sink.outstanding();
     const bool gone = end.wait_disconnected(20000);
-    std::this_thread::sleep_for(std::chrono::milliseconds(500)); // for what should not happen
+    std::this_thread::sleep_for(std::chrono::milliseconds(500)); // for late accesses
     const size_t changed = in.changed() + sink.changed();
     Json()
         .add("got", got)
@@ -176,7 +176,7 @@ void connect(const Args& args, const Caps& caps) {
     for (unsigned i = 0; i < credit; i++)
         post_send(end, out, i);
     size_t got = 0, leaked = 0;
-    unsigned owed = 0;
+    unsigned pending_replies = 0;
     const auto until = in_ms(40000);
     for (;;) {
         const auto wc = end.next_completion(until);
@@ -189,14 +189,14 @@ void connect(const Args& args, const Caps& caps) {
             out.out[i] = false;
         } else {
             got++;
-            owed++;
+            pending_replies++;
             leaked += std::any_of(in.at(i), in.at(i) + wc->byte_len, [](uint8_t b) { return b == poison; });
             in.out[i] = false;
             post_receive(end, in, i);
         }
-        for (auto free = out.idle(); owed && free; free = out.idle()) {
+        for (auto free = out.idle(); pending_replies && free; free = out.idle()) {
             post_send(end, out, *free);
-            owed--;
+            pending_replies--;
         }
     }
     const bool gone = end.wait_disconnected(20000);

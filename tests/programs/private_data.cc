@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// --length=N bytes of private data in the request and as many in the answer, which is --reject or an accept.
-// A length that does not fit must be refused by the call, not cut off on the way: then the client says
-// "refused".
+// --length=N bytes of private data in the request and in the reply, which is an accept or --reject. A length
+// that does not fit must be refused by the call, not truncated; then the client reports "refused".
 #include "program.hh"
 
 #include <cstring>
@@ -17,8 +16,7 @@ std::vector<uint8_t> pattern(size_t n, uint8_t seed) {
     return out;
 }
 
-// The kernel hands private data over in a fixed-size field for some transports: more may follow, but only
-// zeroes.
+// For some transports the kernel delivers private data in a field of fixed size: only zeroes may follow.
 bool begins_with(const std::vector<uint8_t>& got, const std::vector<uint8_t>& want) {
     if (got.size() < want.size() || !std::equal(want.begin(), want.end(), got.begin()))
         return false;
@@ -47,7 +45,7 @@ int main(int argc, char** argv) {
             end.reject(answer.data(), length);
         else
             end.accept(answer.data(), length);
-        out.add("answer_error", end.connect_error);
+        out.add("reply_error", end.connect_error);
         const bool gone = reject || end.connect_error || end.wait_disconnected(20000);
         out.finish(right && gone && !end.connect_error);
     }

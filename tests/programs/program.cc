@@ -59,7 +59,7 @@ Json& Json::add(const char* k, const std::vector<std::string>& list) {
 void Json::finish(bool ok) const {
     std::printf("{\"ok\": %s%s%s}\n", ok ? "true" : "false", text_.empty() ? "" : ", ", text_.c_str());
     std::fflush(stdout);
-    _exit(ok ? 0 : 1); // what is left is the kernel's to clean up, which is worth testing too
+    _exit(ok ? 0 : 1); // the kernel releases the objects, which tests that too
 }
 
 void fail(const char* fmt, ...) {
@@ -108,17 +108,17 @@ bool Args::has(const std::string& name) const {
     return false;
 }
 
-std::string Args::value(const std::string& name, const std::string& otherwise) const {
+std::string Args::value(const std::string& name, const std::string& fallback) const {
     const std::string start = "--" + name + "=";
     for (const auto& o : options_) {
         if (o.rfind(start, 0) == 0)
             return o.substr(start.size());
     }
-    return otherwise;
+    return fallback;
 }
 
-int Args::number(const std::string& name, int otherwise) const {
-    return std::atoi(value(name, std::to_string(otherwise)).c_str());
+int Args::number(const std::string& name, int fallback) const {
+    return std::atoi(value(name, std::to_string(fallback)).c_str());
 }
 
 bool wait_readable(int fd, Clock::time_point until) {
@@ -305,7 +305,7 @@ bool Endpoint::connect(const void* data, size_t length) {
     }
     const auto e = next_event(in_ms(20000));
     if (!e)
-        fail("timeout waiting for the answer of the peer");
+        fail("timeout waiting for the reply of the peer");
     peer_data = e->data;
     if (e->type != RDMA_CM_EVENT_ESTABLISHED && e->type != RDMA_CM_EVENT_REJECTED)
         fail("connecting, got %s (status %d)", rdma_event_str(e->type), e->status);
@@ -442,7 +442,7 @@ void Memory::fill(uint8_t seed) {
         bytes[i] = pattern(seed, i);
 }
 
-bool Memory::holds(uint8_t seed, size_t offset, size_t length, size_t pattern_from) const {
+bool Memory::matches(uint8_t seed, size_t offset, size_t length, size_t pattern_from) const {
     for (size_t i = 0; i < length; i++) {
         if (bytes[offset + i] != pattern(seed, pattern_from + i))
             return false;
@@ -453,7 +453,7 @@ bool Memory::holds(uint8_t seed, size_t offset, size_t length, size_t pattern_fr
 Target read_target(const std::vector<uint8_t>& data) {
     Target t;
     if (data.size() < sizeof(t))
-        fail("the peer did not say where its memory is (%zu bytes of private data)", data.size());
+        fail("the private data have no target (%zu bytes)", data.size());
     std::memcpy(&t, data.data(), sizeof(t));
     return {be64toh(t.addr), be32toh(t.rkey), be32toh(t.length)};
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the test programs share: one connection over librdmacm, waits that end, and one line of JSON as
-// result.
+// The common part of the test programs: one connection over librdmacm, waits with a timeout, and one line of
+// JSON as the result.
 //
 // A program is run twice, as "PROGRAM server [...]" and "PROGRAM client ADDRESS [...]". Each side prints one
-// JSON object and exits 0 if what it saw was right, 1 if not, 2 if it was called wrongly. A watchdog ends a
-// program that waits longer than it should.
+// JSON object and exits 0 if its checks passed, 1 if not, 2 after wrong arguments. A watchdog ends a program
+// that runs too long.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -36,7 +36,7 @@ public:
     Json& add(const char* key, bool value);
     Json& add(const char* key, const std::vector<std::string>& list);
 
-    // Prints the object with "ok" and leaves the program.
+    // Prints the object with "ok" and exits.
     [[noreturn]] void finish(bool ok) const;
 
 private:
@@ -57,8 +57,8 @@ struct Args {
     std::string address;
     uint16_t port = 7472;
     bool has(const std::string& name) const;
-    std::string value(const std::string& name, const std::string& otherwise) const;
-    int number(const std::string& name, int otherwise) const;
+    std::string value(const std::string& name, const std::string& fallback) const;
+    int number(const std::string& name, int fallback) const;
 
 private:
     std::vector<std::string> options_;
@@ -85,7 +85,7 @@ struct Caps {
 
 class Memory;
 
-// Where a peer may write or read; travels as private data of the accept, in network byte order.
+// Memory of the peer for writes and reads; sent as private data of the accept, in network byte order.
 struct Target {
     uint64_t addr;
     uint32_t rkey;
@@ -97,12 +97,12 @@ public:
     explicit Endpoint(const Caps& caps) : caps(caps) {}
     ~Endpoint();
 
-    // Client: resolve and set up. Then post what must be there first, then connect().
+    // Client: resolves and creates the QP. Post receives before connect().
     void resolve(const Args& args);
-    // False if the peer rejected; the private data of the answer is in peer_data either way.
+    // False if the peer rejected; peer_data has the private data of the reply in either case.
     bool connect(const void* data = nullptr, size_t length = 0);
 
-    // Server: wait for a request and set up; then accept() or reject().
+    // Server: waits for a request and creates the QP; then accept() or reject().
     void await_request(const Args& args);
     void accept(const void* data = nullptr, size_t length = 0);
     void reject(const void* data, size_t length);
@@ -118,7 +118,7 @@ public:
 
     // The next completion of either CQ, or none until then.
     std::optional<ibv_wc> next_completion(Clock::time_point until);
-    // As above, which must be that and succeed.
+    // The next completion, which must be successful and of this opcode.
     ibv_wc expect(ibv_wc_opcode opcode, int ms = 10000);
 
     // The next asynchronous event of the device, acknowledged, or none until then.
@@ -149,12 +149,11 @@ private:
     ibv_pd* real_pd_ = nullptr;
 };
 
-// What ibv_post_send() and ibv_poll_cq() do, by the extended calls (extended_calls.cc).
+// ibv_post_send() and ibv_poll_cq() by the extended calls (extended_calls.cc).
 int post_send_ex(ibv_qp* qp, const ibv_send_wr& wr);
 int poll_cq_ex(ibv_cq* cq, ibv_wc& wc);
 
-// Whole pages: where libibverbs keeps registered pages from children (ibv_fork_init()), the heap around them
-// stays there.
+// Allocates whole pages, so that ibv_fork_init() does not remove other heap memory from children.
 template <class T> struct WholePages {
     using value_type = T;
     static constexpr size_t page = 4096;
@@ -176,7 +175,8 @@ public:
     Target target() const;
     void fill(uint8_t seed);
     static uint8_t pattern(uint8_t seed, size_t i) { return static_cast<uint8_t>(seed + i * 7 + (i >> 8)); }
-    bool holds(uint8_t seed, size_t offset, size_t length, size_t pattern_from = 0) const;
+
+    bool matches(uint8_t seed, size_t offset, size_t length, size_t pattern_from = 0) const;
 
     std::vector<uint8_t, WholePages<uint8_t>> bytes;
     ibv_mr* mr = nullptr;

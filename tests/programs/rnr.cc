@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A send into an empty receive queue. iWARP has no "receiver not ready": the receiver terminates the
-// connection. Right is: the client's QP ends in error and later work is flushed; the server's QP ends in
-// error, and its program is told by an asynchronous event.
+// connection. It succeeds if the client's QP goes to the error state and later requests are flushed, and the
+// server's QP goes to the error state with an asynchronous event.
 #include "program.hh"
 
 using namespace prog;
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     wr.send_flags = IBV_SEND_SIGNALED;
     if (const int err = end.post_send(wr, {memory.sge(0, 64)}))
         fail("ibv_post_send: %d", err);
-    const auto first = end.next_completion(in_ms(10000)); // the data has left: this may well be a success
+    const auto first = end.next_completion(in_ms(10000)); // may succeed, since the data have been sent
     const bool gone = end.wait_disconnected(20000);
     wr.wr_id = 2;
     const int err = end.post_send(wr, {memory.sge(0, 64)});

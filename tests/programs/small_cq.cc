@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A completion queue that is too small for the work. The card writes on and overwrites what was not read.
-// Right is: the program is not left hanging; each request comes back at most once, what is lost as flushed.
+// A completion queue that is too small for its requests. The card overwrites unread entries. It succeeds if
+// the program does not hang, and each request completes at most once, lost ones as flushed.
 #include "program.hh"
 
 #include <thread>
@@ -9,7 +9,7 @@ using namespace prog;
 
 int main(int argc, char** argv) {
     const Args args(argc, argv, "");
-    constexpr unsigned requests = 40; // the ring has 32 entries: overtaken, but less than twice round
+    constexpr unsigned requests = 40; // the ring has 32 entries: it overruns, by less than one round
     Caps caps;
     caps.send_wr = caps.recv_wr = requests;
     caps.cqe = args.server ? 128 : 8;
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
         if (end.post_send(wr, {memory.sge(0, 64)}))
             fail("ibv_post_send of request %u", i);
     }
-    std::this_thread::sleep_for(std::chrono::seconds(3)); // long enough for all of them to complete unread
+    std::this_thread::sleep_for(std::chrono::seconds(3)); // all of them complete meanwhile
     unsigned ok = 0, flushed = 0, other = 0;
     std::vector<bool> seen(requests);
     bool doubled = false;

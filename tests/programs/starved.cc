@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What is left when memory runs out in the middle of making something? Each way to make an object is tried
-// with its first allocation in the kernel failing, then with its second one, and so on until all have been
-// through; the kernel must have fault injection
-// (/proc/thread-self/fail-nth). Run as "client ADDRESS"; nobody needs to listen there. The result lists, by
-// step, how many allocations failed; the test looks at what is left in the kernel.
+// Creates objects while allocations in the kernel fail: each creation is tried with its first allocation
+// failing, then with its second one, and so on until none fails. The kernel must have fault injection
+// (/proc/thread-self/fail-nth). Run as "client ADDRESS"; a listener there is not needed. The result lists, by
+// step, how many allocations failed; the test checks for leaks in the kernel.
 #include "program.hh"
 
 #include <arpa/inet.h>
@@ -48,20 +47,20 @@ private:
     int fd_;
 };
 
-// One way to make something: make() returns 0 or an errno, and unmake() takes back what make() made.
+// The creation of an object: make() returns 0 or an errno, and unmake() destroys the object.
 struct Step {
     const char* name;
     std::function<int()> make;
     std::function<void()> unmake;
-    int otherwise = ENOMEM;
+    int other_error = ENOMEM;
 };
 
 int result(const void* object) {
     return object ? 0 : errno;
 }
 
-// Allocations that failed until one attempt went through without any.
-unsigned starve(FailNth& faults, const Step& step) {
+// Fails each allocation in turn; returns how many there are.
+unsigned fail_each_allocation(FailNth& faults, const Step& step) {
     constexpr unsigned enough = 400;
     for (unsigned n = 1; n <= enough; n++) {
         faults.arm(n);
@@ -74,9 +73,9 @@ unsigned starve(FailNth& faults, const Step& step) {
                 failed.push_back(std::string(step.name) + ": without a fault: " + std::strerror(error));
             return n - 1;
         }
-        // Whatever fails for want of memory says so; libibverbs, when it cannot open a device, looks for it
-        // elsewhere, and says that.
-        if (error && error != ENOMEM && error != step.otherwise)
+        // A failed allocation returns ENOMEM; libibverbs, when it cannot open a device, tries another path
+        // and returns the error of that.
+        if (error && error != ENOMEM && error != step.other_error)
             failed.push_back(std::string(step.name) + ", allocation " + std::to_string(n) + ": " +
                              std::strerror(error));
     }
@@ -92,8 +91,8 @@ ibv_qp* make_qp(Endpoint& end) {
     return ibv_create_qp(end.pd, &attr);
 }
 
-// The address is found later, by somebody else's context: what is starved is asking.
-int ask_the_way(rdma_event_channel* events, rdma_cm_id** id, sockaddr* where) {
+// The address is resolved later in another context: only allocations of the call itself fail.
+int resolve_address(rdma_event_channel* events, rdma_cm_id** id, sockaddr* where) {
     if (rdma_create_id(events, id, nullptr, RDMA_PS_TCP))
         return errno;
     const int error = rdma_resolve_addr(*id, nullptr, where, 1000) ? errno : 0;
@@ -133,7 +132,7 @@ int main(int argc, char** argv) {
     ibv_qp* qp = nullptr;
     ibv_mr* mr = nullptr;
     ibv_mw* mw = nullptr;
-    rdma_cm_id *listener = nullptr, *asking = nullptr;
+    rdma_cm_id *listener = nullptr, *resolving = nullptr;
     sockaddr_in there{};
     there.sin_family = AF_INET;
     there.sin_port = htons(args.port);
@@ -157,17 +156,17 @@ int main(int argc, char** argv) {
         {"cq", [&] { return result(cq = ibv_create_cq(end.id->verbs, 1000, nullptr, nullptr, 0)); },
          [&] { ibv_destroy_cq(cq); }},
         {"qp", [&] { return result(qp = make_qp(end)); }, [&] { ibv_destroy_qp(qp); }},
-        {"resolve", [&] { return ask_the_way(apart, &asking, reinterpret_cast<sockaddr*>(&there)); },
-         [&] { rdma_destroy_id(asking); }},
+        {"resolve", [&] { return resolve_address(apart, &resolving, reinterpret_cast<sockaddr*>(&there)); },
+         [&] { rdma_destroy_id(resolving); }},
         {"listen", [&] { return listen_somewhere(end.events, &listener, 7999); },
          [&] { rdma_destroy_id(listener); }},
     };
     Json json;
     for (const auto& step : steps)
-        json.add(step.name, starve(faults, step));
+        json.add(step.name, fail_each_allocation(faults, step));
 
-    // A connection is made by the driver's own context afterwards; what the caller's takes is all that can be
-    // starved here. After a failed attempt the id is of no more use, so each attempt has one of its own.
+    // The driver's own context continues a connect later; only allocations of the call itself fail here. An
+    // id cannot be used after a failed connect, so each attempt has its own.
     unsigned n = 0;
     for (bool happened = true; happened && n < 100;) {
         Endpoint attempt{Caps{}};
@@ -181,7 +180,7 @@ int main(int argc, char** argv) {
         if (!error) {
             const auto event = attempt.next_event(in_ms(20000));
             if (!event || event->type == RDMA_CM_EVENT_ESTABLISHED)
-                failed.push_back("connect, allocation " + std::to_string(n) + ": nobody said no");
+                failed.push_back("connect, allocation " + std::to_string(n) + ": no error reported");
         }
     }
     json.add("connect", n - 1).add("failed", failed).finish(failed.empty());

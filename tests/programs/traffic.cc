@@ -110,7 +110,7 @@ private:
         if (!(wc.wr_id & recv_tag))
             return;
         const size_t at = rounds_ % slots * message;
-        if (!memory_.holds(static_cast<uint8_t>(rounds_), at, message))
+        if (!memory_.matches(static_cast<uint8_t>(rounds_), at, message))
             wrong_++;
         rounds_++;
         longest_ = std::max(longest_, ms_since(last_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Every verb that this device does not have says so: EOPNOTSUPP, as an errno or a positive result, and NULL
-// where a pointer is returned (A15, X18). Needs the device only, no server. Run as "client ADDRESS".
+// Every unsupported verb fails with EOPNOTSUPP, as an errno or a positive result, and returns NULL where it
+// returns a pointer (A15, X18). Needs only the device, no server. Run as "client ADDRESS".
 #include "program.hh"
 
 #include <cerrno>
@@ -15,7 +15,7 @@ struct Verb {
     std::function<int(Endpoint& end)> call; // the error, or 0 if it worked
 };
 
-int of(const void* object) {
+int error_of(const void* object) {
     return object ? 0 : errno;
 }
 
@@ -25,7 +25,7 @@ int create_qp(Endpoint& end, ibv_qp_type type) {
     attr.send_cq = end.send_cq;
     attr.recv_cq = end.recv_cq;
     attr.cap = {1, 1, 1, 1, 0};
-    return of(ibv_create_qp(end.pd, &attr));
+    return error_of(ibv_create_qp(end.pd, &attr));
 }
 
 int create_cq_ex(Endpoint& end, uint64_t wc_flags, uint32_t flags = 0) {
@@ -34,7 +34,7 @@ int create_cq_ex(Endpoint& end, uint64_t wc_flags, uint32_t flags = 0) {
     attr.wc_flags = wc_flags;
     attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
     attr.flags = flags;
-    return of(ibv_create_cq_ex(end.id->verbs, &attr));
+    return error_of(ibv_create_cq_ex(end.id->verbs, &attr));
 }
 
 int create_qp_ex(Endpoint& end, uint64_t send_ops, uint32_t create_flags = 0) {
@@ -47,7 +47,7 @@ int create_qp_ex(Endpoint& end, uint64_t send_ops, uint32_t create_flags = 0) {
     attr.pd = end.pd;
     attr.send_ops_flags = IBV_QP_EX_WITH_SEND | send_ops;
     attr.create_flags = create_flags;
-    return of(ibv_create_qp_ex(end.id->verbs, &attr));
+    return error_of(ibv_create_qp_ex(end.id->verbs, &attr));
 }
 
 const std::vector<Verb> verbs{
@@ -71,7 +71,7 @@ const std::vector<Verb> verbs{
      [](Endpoint& e) {
          ibv_srq_init_attr attr{};
          attr.attr = {16, 1, 0};
-         return of(ibv_create_srq(e.pd, &attr));
+         return error_of(ibv_create_srq(e.pd, &attr));
      }},
     {"create_srq_ex, XRC",
      [](Endpoint& e) {
@@ -81,7 +81,7 @@ const std::vector<Verb> verbs{
          attr.srq_type = IBV_SRQT_XRC;
          attr.pd = e.pd;
          attr.cq = e.recv_cq;
-         return of(ibv_create_srq_ex(e.id->verbs, &attr));
+         return error_of(ibv_create_srq_ex(e.id->verbs, &attr));
      }},
     {"open_xrcd",
      [](Endpoint& e) {
@@ -89,13 +89,13 @@ const std::vector<Verb> verbs{
          attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
          attr.fd = -1;
          attr.oflags = O_CREAT;
-         return of(ibv_open_xrcd(e.id->verbs, &attr));
+         return error_of(ibv_open_xrcd(e.id->verbs, &attr));
      }},
     {"create_ah",
      [](Endpoint& e) {
          ibv_ah_attr attr{};
          attr.port_num = 1;
-         return of(ibv_create_ah(e.pd, &attr));
+         return error_of(ibv_create_ah(e.pd, &attr));
      }},
     {"attach_mcast",
      [](Endpoint& e) {
@@ -127,7 +127,7 @@ const std::vector<Verb> verbs{
          ibv_qp_open_attr attr{};
          attr.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
          attr.qp_type = IBV_QPT_XRC_RECV;
-         return of(ibv_open_qp(e.id->verbs, &attr));
+         return error_of(ibv_open_qp(e.id->verbs, &attr));
      }},
     {"modify_qp_rate_limit",
      [](Endpoint& e) {
@@ -144,9 +144,9 @@ const std::vector<Verb> verbs{
          Memory memory(e, 4096, IBV_ACCESS_LOCAL_WRITE);
          return ibv_rereg_mr(memory.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0) ? errno : 0;
      }},
-    {"reg_dmabuf_mr", [](Endpoint& e) { return of(ibv_reg_dmabuf_mr(e.pd, 0, 4096, 0, -1, 0)); }},
-    {"alloc_mw, type 2", [](Endpoint& e) { return of(ibv_alloc_mw(e.pd, IBV_MW_TYPE_2)); }},
-    {"alloc_null_mr", [](Endpoint& e) { return of(ibv_alloc_null_mr(e.pd)); }},
+    {"reg_dmabuf_mr", [](Endpoint& e) { return error_of(ibv_reg_dmabuf_mr(e.pd, 0, 4096, 0, -1, 0)); }},
+    {"alloc_mw, type 2", [](Endpoint& e) { return error_of(ibv_alloc_mw(e.pd, IBV_MW_TYPE_2)); }},
+    {"alloc_null_mr", [](Endpoint& e) { return error_of(ibv_alloc_null_mr(e.pd)); }},
     {"advise_mr",
      [](Endpoint& e) {
          ibv_sge sge{};
@@ -156,20 +156,20 @@ const std::vector<Verb> verbs{
      [](Endpoint& e) {
          ibv_alloc_dm_attr attr{};
          attr.length = 64;
-         return of(ibv_alloc_dm(e.id->verbs, &attr));
+         return error_of(ibv_alloc_dm(e.id->verbs, &attr));
      }},
     {"alloc_parent_domain, allocators",
      [](Endpoint& e) {
          ibv_parent_domain_init_attr attr{};
          attr.pd = e.pd;
          attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-         return of(ibv_alloc_parent_domain(e.id->verbs, &attr));
+         return error_of(ibv_alloc_parent_domain(e.id->verbs, &attr));
      }},
     {"create_flow",
      [](Endpoint& e) {
          ibv_flow_attr attr{};
          attr.port = 1;
-         return of(ibv_create_flow(e.id->qp, &attr));
+         return error_of(ibv_create_flow(e.id->qp, &attr));
      }},
     {"create_wq",
      [](Endpoint& e) {
@@ -178,17 +178,17 @@ const std::vector<Verb> verbs{
          attr.max_wr = attr.max_sge = 1;
          attr.pd = e.pd;
          attr.cq = e.recv_cq;
-         return of(ibv_create_wq(e.id->verbs, &attr));
+         return error_of(ibv_create_wq(e.id->verbs, &attr));
      }},
     {"create_rwq_ind_table",
      [](Endpoint& e) {
          ibv_rwq_ind_table_init_attr attr{};
-         return of(ibv_create_rwq_ind_table(e.id->verbs, &attr));
+         return error_of(ibv_create_rwq_ind_table(e.id->verbs, &attr));
      }},
     {"create_counters",
      [](Endpoint& e) {
          ibv_counters_init_attr attr{};
-         return of(ibv_create_counters(e.id->verbs, &attr));
+         return error_of(ibv_create_counters(e.id->verbs, &attr));
      }},
     {"query_rt_values_ex",
      [](Endpoint& e) {

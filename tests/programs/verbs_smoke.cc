@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// One connection, every kind of work request, one check after the other. The server owns a window of memory
-// that the client writes and reads, and answers each message with what it received: length, checksum,
-// invalidated key.
+// One connection, every kind of work request, one check after the other. The server has a window of memory
+// that the client writes and reads, and replies to each message with its length, checksum and invalidated
+// key.
 #include "program.hh"
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ struct Answer {
     uint32_t bytes;
     uint32_t sum;
     uint32_t invalidated; // rkey, or 0
-    uint32_t rkey;        // of a fresh window or region for the next send with invalidate
+    uint32_t rkey;        // of a new window or region for the next send with invalidate
 };
 
 uint32_t checksum(const uint8_t* data, size_t n) {
@@ -44,7 +44,7 @@ int serve(const Args& args) {
     Memory outbox(end, sizeof(Answer), IBV_ACCESS_LOCAL_WRITE);
     Memory victim(end, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     memory.fill(5);
-    // Receives of four pieces each, so that scattering is used too.
+    // Receives with four SGEs each.
     auto post = [&](uint64_t slot) {
         const size_t at = slot * 8192;
         if (end.post_recv(slot, {inbox.sge(at, 1), inbox.sge(at + 1, 31), inbox.sge(at + 32, 4064),
@@ -56,11 +56,11 @@ int serve(const Args& args) {
     const Target target = memory.target();
     end.accept(&target, sizeof(target));
     unsigned served = 0;
-    std::optional<ibv_wc> early; // the next message can be seen before the completion of the last answer
+    std::optional<ibv_wc> early; // the next message may complete before the last reply
     for (;; served++) {
         const auto wc = early ? std::exchange(early, std::nullopt) : end.next_completion(in_ms(20000));
         if (!wc)
-            fail("nothing for 20 s after %u messages", served);
+            fail("no completion for 20 s after %u messages", served);
         if (wc->status == IBV_WC_WR_FLUSH_ERR)
             break;
         if (wc->status != IBV_WC_SUCCESS)
@@ -132,7 +132,7 @@ public:
         check(wc.wr_id == id, std::string(what) + ": wr_id");
     }
 
-    // Sends the pieces and compares the answer with what they hold.
+    // Sends the SGEs and compares the reply with their content.
     Answer send(ibv_send_wr w, const std::vector<ibv_sge>& sg, const std::string& what) {
         std::vector<uint8_t> flat;
         for (const auto& s : sg) {
@@ -141,7 +141,7 @@ public:
         }
         post(w, sg, what.c_str());
         std::optional<ibv_wc> got;
-        for (int i = 0; i < 2; i++) { // own completion and answer, in either order
+        for (int i = 0; i < 2; i++) { // own completion and reply, in either order
             const auto wc = end.next_completion(in_ms(10000));
             if (!wc || wc->status != IBV_WC_SUCCESS)
                 fail("%s: %s", what.c_str(), wc ? ibv_wc_status_str(wc->status) : "timeout");
@@ -151,7 +151,7 @@ public:
                 check(wc->opcode == IBV_WC_SEND && wc->wr_id == w.wr_id, what + ": send completion");
         }
         if (!got)
-            fail("%s: no answer", what.c_str());
+            fail("%s: no reply", what.c_str());
         Answer a;
         std::memcpy(&a, answer->bytes.data(), sizeof(a));
         check(got->byte_len == sizeof(a), what + ": length of the answer");
@@ -187,7 +187,7 @@ void check_sends(Client& c) {
     c.send(c.wr(IBV_WR_SEND, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), {c.local->sge(0, 5)}, "solicited send");
     c.send(c.wr(IBV_WR_SEND),
            {c.local->sge(0, 1), c.local->sge(4090, 100), c.local->sge(7, 0), c.local->sge(9, 33)},
-           "send of four pieces");
+           "send of four SGEs");
     for (size_t n = 0; n <= c.end.caps.inline_data && n <= 64; n++)
         c.send(c.wr(IBV_WR_SEND, IBV_SEND_SIGNALED | IBV_SEND_INLINE), {c.local->sge(11, n)},
                "inline send of " + std::to_string(n));
@@ -209,16 +209,16 @@ void check_writes(Client& c) {
     c.read_back(200, 37, 30, "inline write");
 
     w = c.remote(IBV_WR_RDMA_WRITE, 0);
-    w.wr.rdma.rkey = 0; // not looked at
-    c.post(w, {}, "write of nothing");
-    c.done(IBV_WC_RDMA_WRITE, w.wr_id, "write of nothing");
+    w.wr.rdma.rkey = 0; // ignored
+    c.post(w, {}, "zero-length write");
+    c.done(IBV_WC_RDMA_WRITE, w.wr_id, "zero-length write");
     w = c.remote(IBV_WR_RDMA_READ, 0);
     w.wr.rdma.rkey = 0;
-    c.post(w, {}, "read of nothing");
-    c.check(c.end.expect(IBV_WC_RDMA_READ).byte_len == 0, "read of nothing: byte_len");
+    c.post(w, {}, "zero-length read");
+    c.check(c.end.expect(IBV_WC_RDMA_READ).byte_len == 0, "zero-length read: byte_len");
 }
 
-// Reads complete late and anonymously; order and lengths must come out right all the same.
+// Reads have CQEs without a work request id; order and lengths of completions must be right.
 void check_order(Client& c) {
     std::vector<uint64_t> want;
     for (int i = 0; i < 4; i++) {
@@ -238,7 +238,7 @@ void check_order(Client& c) {
         c.check(wc->wr_id == want[i], "order of reads and writes");
         c.check(i % 2 || wc->byte_len == 900 + i / 2, "byte_len of reads in a row");
     }
-    // Long runs without a completion do not fill the queue.
+    // Long runs of unsignaled requests do not fill the queue.
     for (unsigned i = 0; i < 5 * c.end.caps.send_wr; i++) {
         const bool last = i % c.end.caps.send_wr == c.end.caps.send_wr - 1;
         const ibv_send_wr w = c.remote(IBV_WR_RDMA_WRITE, 40000, last ? IBV_SEND_SIGNALED : 0);
@@ -254,10 +254,10 @@ void check_refused(Client& c) {
     c.check(c.end.post_send(c.remote(IBV_WR_ATOMIC_FETCH_AND_ADD, 0), {c.back->sge(0, 8)}) == EOPNOTSUPP,
             "atomic");
     c.check(c.end.post_send(c.wr(IBV_WR_SEND), std::vector<ibv_sge>(5, c.local->sge(0, 1))) == EINVAL,
-            "five pieces");
+            "five SGEs");
     c.check(c.end.post_send(c.remote(IBV_WR_RDMA_READ, 0), std::vector<ibv_sge>(2, c.back->sge(0, 1))) ==
                 EINVAL,
-            "read into two pieces");
+            "read into two SGEs");
 }
 
 void check_queries(Client& c) {

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from labkit import Lab
-from labkit.errors import CommandTimeout, GuestDied
+from labkit.errors import CommandTimeout, GuestEnded
 from labkit.paths import REPO
 
 T3LAB = REPO / "tools/lab/t3lab"
@@ -95,7 +95,7 @@ def test_a_shell_has_a_terminal(plain):
 def test_a_panic_is_reported_at_once_with_the_console():
     with Lab(guests=1, cards=0, name="panic") as lab:
         start = time.monotonic()
-        with pytest.raises(GuestDied, match="(?s)QEMU ended.*sysrq"):
+        with pytest.raises(GuestEnded, match="(?s)QEMU ended.*sysrq"):
             lab.guests[0].run("echo c > /proc/sysrq-trigger", timeout=60)
         assert time.monotonic() - start < 30
         assert "Kernel panic - not syncing: sysrq triggered crash" in lab.new_trouble()
@@ -105,7 +105,7 @@ def test_a_panic_is_reported_at_once_with_the_console():
 def test_a_killed_card_model_ends_its_guests_and_is_reported():
     with Lab(guests=2, cards=1, load="nic", name="orphan") as lab:
         os.kill(lab.sim.pid, signal.SIGKILL)
-        with pytest.raises(GuestDied, match="(?s)t3sim ended with status -9.*t3sim: ready"):
+        with pytest.raises(GuestEnded, match="(?s)t3sim ended with status -9.*t3sim: ready"):
             lab.guests[1].run("sleep 100", timeout=90)
         assert all(gone(guest.pid) for guest in lab.guests)
         assert "t3sim ended with status -9" in lab.new_trouble()

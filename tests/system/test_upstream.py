@@ -31,8 +31,8 @@ def bring_up(lab, cxgb3: str) -> None:
     stack.bring_up(lab, stack.level("nic"))
     stack.load_access(lab.guests, stack.level("rdma").access)
     for guest in lab.guests:
-        guest.check("""for needed in $(modinfo -F depends /t3/upstream/whole/iw_cxgb3.ko | tr , ' '); do modprobe $needed || exit; done
-                       insmod /t3/upstream/whole/iw_cxgb3.ko""")
+        guest.check("""for needed in $(modinfo -F depends /t3/upstream/long/iw_cxgb3.ko | tr , ' '); do modprobe $needed || exit; done
+                       insmod /t3/upstream/long/iw_cxgb3.ko""")
         guest.check(stack.INSTALL_PROVIDER)
         guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
 
@@ -54,7 +54,7 @@ def private_data_arrive(lab, length: int) -> bool:
 @pytest.mark.long
 def test_long_private_data_arrive_with_the_patch(make_lab, modules):
     lab = make_lab(guests=2, load="none")
-    bring_up(lab, "modprobe mdio && insmod /t3/upstream/mended/cxgb3.ko")
+    bring_up(lab, "modprobe mdio && insmod /t3/upstream/patched/cxgb3.ko")
     assert [length for length in LENGTHS if not private_data_arrive(lab, length)] == []
 
 

@@ -27,7 +27,7 @@ class WireCapture:
         shutil.rmtree(folder, ignore_errors=True)
 
     def begin(self) -> None:
-        for lab in list(Lab.living):
+        for lab in list(Lab.running):
             if lab.sim and lab.healthy and not lab.capture:
                 self._running.enter_context(lab.sim.capturing(self._folder / lab.name))
         Lab.capture_all = self._folder

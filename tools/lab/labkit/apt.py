@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Debian packages of any release, without root rights and without touching the host: apt with a state of our own."""
+"""Downloads Debian packages of any release with a private state of apt: without root rights and without changing the host."""
 
 import shutil
 from pathlib import Path
@@ -12,8 +12,8 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def download(folder: Path, suites: Sequence[str], *packages: str, dependencies: bool, installed: Path | None = None) -> list[Path]:
-    """The packages of the last of the suites, with all that they need or alone, in a new folder `debs`. installed: the dpkg status
-    of a root that has some of it."""
+    """The packages of the last of the suites, with or without their dependencies, in a new folder `debs`. installed: the dpkg status
+    of a root that has some of them."""
     state, debs = folder / "apt", folder / "debs"
     for name in ("lists/partial", "cache/archives/partial"):
         (state / name).mkdir(parents=True)
@@ -26,7 +26,7 @@ def download(folder: Path, suites: Sequence[str], *packages: str, dependencies: 
                     "Dir::Etc::preferencesparts=/dev/null", f"Dir::State={state}", f"Dir::State::lists={state}/lists",
                     f"Dir::State::status={state}/status", f"Dir::Cache={state}/cache", f"Dir::Cache::archives={debs}",
                     "APT::Install-Recommends=false", "Acquire::Languages=none",
-                    "Acquire::Check-Valid-Until=false",  # the mirror may be a snapshot whose index has run out
+                    "Acquire::Check-Valid-Until=false",  # the mirror may be a snapshot whose index has expired
                     "APT::Sandbox::User=",
                     "APT::Architecture=amd64", "APT::Architectures=amd64", "Debug::NoLocking=true"):
         apt += ["-o", setting]

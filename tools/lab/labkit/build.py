@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Builds what guests run, with the compiler and the headers of their own release, as DKMS and dpkg would there.
+"""Builds modules and programs for guests, with the compiler and the headers of their release, as DKMS and dpkg do there.
 
 The result is build/guest/SUITE, which guests see read-only as /t3:
     modules/*.ko    provider/*.so, *.driver    bin/*    log/*
-    kernels/NAME/modules/*.ko: the same for a kernel of ours (see kernel.py); guests that run it see them as /t3/modules
+    kernels/NAME/modules/*.ko: the same for a kernel of the project (see kernel.py); guests that run it see them as /t3/modules
 """
 
 import filecmp
@@ -13,18 +13,18 @@ from pathlib import Path
 
 from . import buildroot, image, paths, progress
 
-# Programs of the tree that guests can use, by the CMake target that makes them.
+# CMake targets with programs for guests.
 CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs", "tools")
 
 
 def in_build_root(made: image.Image, script: str, log: Path) -> None:
-    """Runs a shell script in the image's build root; the tree is /src there, and what a kernel of ours is built of /work."""
+    """Runs a shell script in the image's build root; the tree is /src there, and the folder of the project's kernel /work."""
     buildroot.run_script(made.build_root, script, log, made.kernel.folder if made.kernel else None)
 
 
-def mirror(source: Path, target: Path, skip=lambda path: False) -> None:
-    """Makes target's files those of source, leaving alone what is the same, so that make sees what changed. What only the
-    target has is what was built there; it stays, except for sources."""
+def sync(source: Path, target: Path, skip=lambda path: False) -> None:
+    """Copies changed files from source to target, so that make sees what changed. Files that only the target has are products and
+    stay, except for sources."""
     for path in sorted(source.rglob("*")):
         goal = target / path.relative_to(source)
         if skip(path) or path.is_dir():
@@ -48,11 +48,11 @@ def modules_folder(made: image.Image) -> Path:
 
 
 def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None:
-    """Builds the modules of a folder of the tree, with all sources that they may include next to them. more: for make."""
+    """Builds the modules of a folder of the tree, with all sources that they may include beside them. more: arguments for make."""
     out = modules_folder(made)
     for part in ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables"):
         if (paths.REPO / part).is_dir():
-            mirror(paths.REPO / part, out / "src" / part, built)
+            sync(paths.REPO / part, out / "src" / part, built)
     headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
     if made.kernel:
         more = f"{made.kernel.kind.make} {more}"
@@ -77,7 +77,7 @@ def kunit(suite: str, kernel_name: str) -> Path:
 
 
 def test_modules(suite: str, kernel_name: str | None = None) -> None:
-    """The modules of tests/modules, which use what ours export, among the modules that guests load. Ours are built already."""
+    """Builds the modules of tests/modules, which use the exports of ours, into the folder of modules for guests. Ours must be built."""
     made = image.get(suite, kernel_name)
     with progress.step(f"building modules of tests for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
@@ -85,12 +85,12 @@ def test_modules(suite: str, kernel_name: str | None = None) -> None:
 
 def races(suite: str, kernel_name: str | None = None) -> Path:
     """The product's modules with the points of kernel/include/t3_race_point.h, and the module that holds threads there; returns their
-    folder. Nothing else is ever built with -DT3_RACE_POINTS."""
+    folder. No other build has -DT3_RACE_POINTS."""
     made = image.get(suite, kernel_name)
     out = modules_folder(made)
     parts = ("include", "kernel", "tests/modules/races")
     for part in parts:
-        mirror(paths.REPO / part, out / "races/src" / part, built)
+        sync(paths.REPO / part, out / "races/src" / part, built)
     (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
     headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
     more = made.kernel.kind.make if made.kernel else ""
@@ -103,7 +103,7 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
 
 
 def programs(made: image.Image, goal: Path) -> None:
-    """Provider and programs. They go where guests look: provider/ and bin/."""
+    """Builds provider and programs into provider/ and bin/."""
     in_build_root(made, f"""
         cd /src
         out=build/guest/{made.suite}
@@ -123,7 +123,7 @@ def programs(made: image.Image, goal: Path) -> None:
 
 
 def everything(suite: str = "bookworm", kernel_name: str | None = None) -> Path:
-    """All that guests of a release run; only what changed is built anew."""
+    """Builds all that guests of a release run; only changed parts are rebuilt."""
     made = image.get(suite, kernel_name)
     goal = paths.guest_build(suite)
     goal.mkdir(parents=True, exist_ok=True)

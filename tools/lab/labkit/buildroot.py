@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Runs scripts in a release's build root, so that what guests run is built with their own compiler."""
+"""Runs scripts in a release's build root, so that modules and programs for guests are built with its compiler."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ from .errors import LabError
 
 
 def run_script(root: Path, script: str, log: Path, work: Path | None = None) -> None:
-    """Runs a shell script in the root; the tree is /src there, and the folder `work` is /work. What was compiled once is kept in the
-    cache for all trees, which the common name /src makes alike. As an ordinary user this needs user namespaces."""
+    """Runs a shell script in the root; the tree is /src there, and the folder `work` is /work. ccache's results are shared by
+    all trees, which have the same name /src there. As an ordinary user this needs user namespaces."""
     if not any(line.split()[4] == "/" for line in Path("/proc/self/mountinfo").read_text().splitlines()):
-        # Mounts made here could then be seen by, and stay in, the system around us.
-        raise LabError("building for guests needs a root that is a mount point, and a plain chroot's is none; "
+        # Otherwise mounts made here could be visible to, and stay in, the host system.
+        raise LabError("building for guests needs a root that is a mount point, and that of a plain chroot is not; "
                        "before the chroot: mount --bind ROOT ROOT")
     compiled = paths.cache() / "ccache"
     compiled.mkdir(parents=True, exist_ok=True)

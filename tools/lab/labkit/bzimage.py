@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What is packed in a bootable kernel of x86. It stands alone: the DKMS package takes it along."""
+"""Unpacks a bootable kernel of x86. It imports no other module of the lab, since the DKMS package includes it."""
 
 import lzma
 import subprocess
 
 
 def unpack(image: bytes) -> bytes:
-    """The vmlinux inside a bzImage; where it lies is in the header of the x86 boot protocol. ValueError if it is none."""
+    """The vmlinux inside a bzImage; its offset is in the header of the x86 boot protocol. Raises ValueError for another file."""
     if image[0x202:0x206] != b"HdrS":
         raise ValueError("not a bzImage")
     setup_sectors = image[0x1F1] or 4

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""A cache of folders, keyed by what made them. An entry is whole or absent: it is filled under another name
-and renamed; whoever comes meanwhile waits on a lock."""
+"""A cache of folders, keyed by their recipes. An entry is complete or absent: it is filled under another name and
+renamed; other processes wait on a lock meanwhile."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ _FILLING = ".filling-"
 
 
 def digest(recipe) -> str:
-    """A short name for anything that json can write."""
+    """A short hash of anything that json can encode."""
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -50,7 +50,7 @@ def key(name: str, recipe) -> str:
 
 
 def entry(name: str, recipe, fill: Callable[[Path], None]) -> Path:
-    """The folder NAME-HASH; made by fill(folder) if it is not there."""
+    """The folder NAME-HASH, which fill(folder) makes if it does not exist."""
     full = key(name, recipe)
     path = paths.cache() / full
     if path.is_dir():
@@ -71,7 +71,7 @@ def entry(name: str, recipe, fill: Callable[[Path], None]) -> Path:
 class Entry(NamedTuple):
     name: str
     size: int
-    whole: bool
+    complete: bool
 
 
 def _size(path: Path) -> int:
@@ -87,24 +87,24 @@ def entries() -> list[Entry]:
     found = []
     for path in sorted(paths.cache().glob("*")) if paths.cache().is_dir() else []:
         if path.is_dir():
-            whole = not path.name.startswith(_FILLING)
-            found.append(Entry(path.name.removeprefix(_FILLING), _size(path), whole))
+            complete = not path.name.startswith(_FILLING)
+            found.append(Entry(path.name.removeprefix(_FILLING), _size(path), complete))
     return found
 
 
 def clean(keep: Callable[[str], bool] = lambda name: False) -> list[Entry]:
-    """Removes entries, except those that keep() wants; returns what went."""
-    gone = []
+    """Removes entries for which keep() is false; returns them."""
+    removed = []
     for item in entries():
-        if item.whole and keep(item.name):
+        if item.complete and keep(item.name):
             continue
         with _lock(item.name):
-            path = paths.cache() / (item.name if item.whole else _FILLING + item.name)
+            path = paths.cache() / (item.name if item.complete else _FILLING + item.name)
             if path.is_dir():
-                doomed = paths.cache() / f"{_FILLING}{item.name}"
-                if item.whole:
-                    path.rename(doomed)
-                remove_tree(doomed)
-                gone.append(item)
+                removing = paths.cache() / f"{_FILLING}{item.name}"
+                if item.complete:
+                    path.rename(removing)
+                remove_tree(removing)
+                removed.append(item)
         (paths.cache() / f".lock-{item.name}").unlink(missing_ok=True)
-    return gone
+    return removed

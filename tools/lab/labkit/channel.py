@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The host's end of the talk with a guest's agent: commands and their handles."""
+"""The host's side of the protocol of a guest's agent: commands and their handles."""
 
 import collections
 import re
@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Callable, NamedTuple, Sequence
 
-from .errors import CommandTimeout, GuestDied, LabError
+from .errors import CommandTimeout, GuestEnded, LabError
 from .frames import CHUNK, Decoder, Frame, Kind, pack
 
 
@@ -24,7 +24,7 @@ class Result(NamedTuple):
 
 
 def to_argv(command: str | Sequence[str]) -> list[str]:
-    """A string is a shell's; a list is taken as it is."""
+    """A string is for a shell; a list is an argument vector."""
     return ["/bin/sh", "-c", command] if isinstance(command, str) else [str(word) for word in command]
 
 
@@ -41,7 +41,7 @@ class Command:
         self._failure: LabError | None = None
         self._changed = threading.Condition()
 
-    # what the guest says
+    # frames of the guest
 
     def take(self, frame: Frame) -> None:
         with self._changed:
@@ -55,13 +55,13 @@ class Command:
                 self._failure = LabError(f"{self.name}: {frame.json()['why']}")
             self._changed.notify_all()
 
-    def guest_died(self, why: str) -> None:
+    def guest_ended(self, why: str) -> None:
         with self._changed:
             if self.rc is None:
-                self._failure = GuestDied(f"{why} (during: {self.name})")
+                self._failure = GuestEnded(f"{why} (during: {self.name})")
             self._changed.notify_all()
 
-    # what a test does
+    # for tests
 
     @property
     def running(self) -> bool:
@@ -85,18 +85,18 @@ class Command:
 
     @property
     def output(self) -> str:
-        """Both streams, for looking things up and for messages."""
+        """Both streams, for searching and for messages."""
         return self.stdout + self.stderr
 
     def wait(self, timeout: float) -> Result:
-        """Its result; kills it and raises CommandTimeout if it takes longer."""
+        """Its result; kills it and raises CommandTimeout after the timeout."""
         if not self._wait(lambda: self.rc is not None, timeout):
             self.kill()
-            raise CommandTimeout(f"{self.name}: not done after {timeout * self._channel.pace:g} s; it said:\n{self.output[-2000:]}")
+            raise CommandTimeout(f"{self.name}: not done after {timeout * self._channel.pace:g} s; its output:\n{self.output[-2000:]}")
         return Result(self.rc, self.stdout, self.stderr)
 
     def ended(self, seconds: float) -> int | None:
-        """Its status, if it ends within these seconds; raises if the guest dies."""
+        """Its status, if it ends within these seconds; raises if the guest ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure or self.rc is not None, seconds)
             if self._failure:
@@ -104,14 +104,14 @@ class Command:
             return self.rc
 
     def expect(self, pattern: str, timeout: float) -> re.Match:
-        """Waits until its output matches; raises if it ends or the time is over before."""
+        """Waits until its output matches; raises if it ends or times out before."""
         wanted = re.compile(pattern, re.MULTILINE)
         self._wait(lambda: self.rc is not None or wanted.search(self.output), timeout)
         found = wanted.search(self.output)
         if found:
             return found
         state = f"ended with {self.rc}" if self.rc is not None else f"ran {timeout * self._channel.pace:g} s"
-        raise CommandTimeout(f"{self.name}: {state} without saying {pattern!r}; it said:\n{self.output[-2000:]}")
+        raise CommandTimeout(f"{self.name}: {state} without printing {pattern!r}; its output:\n{self.output[-2000:]}")
 
     def write(self, data: bytes) -> None:
         for at in range(0, len(data), CHUNK):
@@ -121,7 +121,7 @@ class Command:
         self._channel.send(self._number, Kind.STDIN)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Sends a signal to the command and to all that it started."""
+        """Sends a signal to the command's process group."""
         self._channel.send(self._number, Kind.SIGNAL, {"number": int(number)})
 
     def _wait(self, condition: Callable[[], object], timeout: float) -> bool:
@@ -133,15 +133,15 @@ class Command:
 
 
 class Channel:
-    """All commands of one guest, over one socket. Frames of channels that belong to a shell of another process
-    (see control.py) are passed on to it."""
+    """All commands of one guest, over one socket. Frames of channels that another process uses (see control.py) are forwarded
+    to it."""
 
-    def __init__(self, name: str, on_kernel_log: Callable[[str], None], obituary: Callable[[], str], pace: float = 1.0):
+    def __init__(self, name: str, on_kernel_log: Callable[[str], None], end_report: Callable[[], str], pace: float = 1.0):
         self.name = name
         self.hello: dict | None = None
         self.pace = pace  # deadlines of commands grow with it
         self._on_kernel_log = on_kernel_log
-        self._obituary = obituary
+        self._end_report = end_report
         self._socket: socket.socket | None = None
         self._send_lock = threading.Lock()
         self._state = threading.Condition()
@@ -151,7 +151,7 @@ class Channel:
         self._lost: str | None = None
 
     def connect(self, path: str) -> bool:
-        """False as long as nobody listens."""
+        """False as long as the socket has no listener."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             sock.connect(path)
@@ -204,16 +204,16 @@ class Channel:
     def send(self, number: int, kind: Kind, payload=b"") -> None:
         with self._state:
             if self._lost:
-                raise GuestDied(self._lost)
+                raise GuestEnded(self._lost)
         try:
             with self._send_lock:
                 self._socket.sendall(pack(number, kind, payload))
         except OSError as error:
-            self.lost(self._obituary())
-            raise GuestDied(self._lost) from error
+            self.lost(self._end_report())
+            raise GuestEnded(self._lost) from error
 
     def lost(self, why: str) -> None:
-        """The guest is dead: everybody who waits for it learns so."""
+        """Marks the guest as ended and reports the reason to all waiting commands."""
         with self._state:
             if self._lost:
                 return
@@ -222,7 +222,7 @@ class Channel:
             commands, self._commands = self._commands, collections.OrderedDict()
             self._state.notify_all()
         for command in commands.values():
-            command.guest_died(why)
+            command.guest_ended(why)
         for number, receiver in receivers.items():
             if number not in commands:
                 receiver(Frame(number, Kind.FAILED, json.dumps({"why": why}).encode()))
@@ -240,14 +240,14 @@ class Channel:
                 for frame in decoder.feed(data):
                     self._dispatch(frame)
         except ValueError as error:
-            self.lost(f"{self.name}: talk with its agent broke ({error})")
-        self.lost(self._obituary())
+            self.lost(f"{self.name}: protocol error of its agent ({error})")
+        self.lost(self._end_report())
 
     def _read(self) -> bytes:
         try:
             return self._socket.recv(CHUNK)
         except OSError:
-            return b""  # reset: the same end, only ruder
+            return b""  # reset: like end of file
 
     def _dispatch(self, frame: Frame) -> None:
         if frame.kind == Kind.KLOG:
@@ -264,6 +264,6 @@ class Channel:
 
 
 def deadline(timeout: float) -> Callable[[], float]:
-    """A function that tells the seconds left, never less than 0."""
+    """A function that returns the seconds left, never less than 0."""
     end = time.monotonic() + timeout
     return lambda: max(0.0, end - time.monotonic())

@@ -21,16 +21,16 @@ from .sim import MAX_CARDS, Wire
 
 
 MAX_GUESTS = 16
-# As a reader of our output can copy it.
+# As a user can copy it from the output.
 PROGRAM = os.environ.get("T3LAB_PROGRAM") or os.path.relpath(paths.REPO / "tools/lab/t3lab")
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong arguments: one line that says what is wrong and how it is right, and status 2."""
+    """Wrong arguments: one line with the error and the usage, and status 2."""
 
     def error(self, message: str):
         usage = " ".join(self.format_usage().removeprefix("usage: ").split())
-        self.exit(2, f"{self.prog}: {message}; right is: {usage}\n")
+        self.exit(2, f"{self.prog}: {message}; usage: {usage}\n")
 
 
 def number(what: str, least: int, most: int):
@@ -38,7 +38,7 @@ def number(what: str, least: int, most: int):
 
     def parse(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no {what}, which is a number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a {what} (a number from {least} to {most})")
         return int(text)
 
     return parse
@@ -49,32 +49,32 @@ def guest_number(text: str) -> int:
 
 
 def lab_name(text: str) -> str:
-    """It becomes a folder's name, and part of the names of sockets, which must be short."""
+    """The name of a folder, and part of the paths of sockets, which must be short."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{,31}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a lab, which has up to 32 letters, digits, '-', '_' and '.'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name of a lab (up to 32 letters, digits, '-', '_' and '.')")
     return text
 
 
 def package_name(text: str) -> str:
-    """As Debian policy 5.6.1 has it, so that it is no option of apt and no list."""
+    """As in Debian policy 5.6.1, so that it cannot be an option of apt or a list."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a Debian package")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name of a Debian package")
     return text
 
 
 def new_folder(text: str) -> Path:
-    """A folder to write to, which may be yet to be made."""
+    """A folder for output, which is created if it does not exist."""
     path = Path(text)
     there = next(p for p in (path, *path.absolute().parents) if p.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{text!r} is no folder that can be written or made")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder that can be written or created")
     return path
 
 
 def wire(text: str) -> Wire:
     name, equals, ends = text.partition("=")
     if not name or not equals or ends.count(",") < 1 or "" in ends.split(","):
-        raise argparse.ArgumentTypeError(f"{text!r} is no wire, which is NAME=END,END, for example siw=c0.1,n1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a wire (NAME=END,END, for example siw=c0.1,n1)")
     return Wire(name, tuple(ends.split(",")))
 
 
@@ -118,7 +118,7 @@ def run(options) -> int:
 
 
 def _joined(words: list[str]):
-    """One word is a line for a shell, more are a command and its arguments; as ssh users expect, quoting is kept."""
+    """One word is a line for a shell, several are a command and its arguments; unlike ssh it keeps quoting."""
     return words[0] if len(words) == 1 else shlex.join(words)
 
 
@@ -131,7 +131,7 @@ def execute(options) -> int:
 
 
 def logs(options) -> int:
-    """Also of a lab that ended."""
+    """Shows the logs of a running or ended lab."""
     folder = paths.artifacts(options.lab or control.DEFAULT_NAME)
     found = sorted(folder.glob("*.log"))
     if not found:
@@ -164,7 +164,7 @@ def make_build(options) -> int:
 
 
 def check_wire(options) -> int:
-    """0: all captures are right."""
+    """0: all captures are valid."""
     failed = False
     for path in options.captures:
         if not path.is_file():
@@ -190,13 +190,13 @@ def show_cache(options) -> int:
             print(f"removed {item.name} ({item.size >> 20} MiB)")
         return 0
     for item in cache.entries():
-        print(f"{item.size >> 20:6} MiB  {item.name}{'' if item.whole else '  (interrupted)'}")
+        print(f"{item.size >> 20:6} MiB  {item.name}{'' if item.complete else '  (interrupted)'}")
     print(f"in {paths.cache()}")
     return 0
 
 
 def parser() -> Parser:
-    top = Parser(prog="t3lab", description="Guests with modelled T3 cards, and the wires between them.")
+    top = Parser(prog="t3lab", description="Runs guests with modelled T3 cards and the wires between them.")
     top.add_argument("--version", action="version", version=f"t3lab (t3rdma) {paths.version()}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
 
@@ -207,27 +207,27 @@ def parser() -> Parser:
             sub.add_argument("--lab", type=lab_name, metavar="NAME", help="which lab (default: the only one, or 'lab')")
         if sized or name in ("image", "build"):
             sub.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian release of the guests")
-            sub.add_argument("--kernel", choices=kernel.KINDS, help="one that the project builds, instead of Debian's")
+            sub.add_argument("--kernel", choices=kernel.KINDS, help="a kernel that the project builds, instead of Debian's")
         if sized:
             sub.add_argument("--guests", type=number("count of guests", 1, MAX_GUESTS), default=2, metavar="N", help="default: 2")
             sub.add_argument("--cards", type=number("count of cards", 0, MAX_CARDS), default=1, metavar="N", help="T3 cards per guest (default: 1)")
             sub.add_argument("--load", choices=stack.LEVELS, default="rdma", help="how much of the stack to load")
             sub.add_argument("--wire", type=wire, action="append", metavar="NAME=END,END",
-                             help="these wires instead of port to port; an end is cN.P (port of a card) or nG, a virtio-net NIC with siw in guest G")
+                             help="wires instead of port to port; an end is cN.P (port of a card) or nG, a virtio-net NIC with siw in guest G")
             sub.add_argument("--capture", type=new_folder, metavar="FOLDER", help="capture all wires there")
-            sub.add_argument("--record", type=Path, metavar="FILE", help="record what the cards do there, for `t3sim trace`")
+            sub.add_argument("--record", type=Path, metavar="FILE", help="record the cards' events there, for `t3sim trace`")
             sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")
             sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
             sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",
                              help="a Debian package that guests have beside the image's; may be given several times")
-            sub.add_argument("--kvm", action="store_true", help="use /dev/kvm; by default guests are emulated")
+            sub.add_argument("--kvm", action="store_true", help="use /dev/kvm (default: emulation)")
         return sub
 
     command("up", up, "start a lab and keep it until Ctrl-C or `t3lab down`", sized=True)
     sub = command("run", run, "start a lab, run a command in guest 0, end the lab", sized=True)
     sub.add_argument("--timeout", type=number("time in seconds", 1, 86400), default=300, metavar="S", help="for the command (default: 300)")
     sub.add_argument("command", nargs="+", metavar="CMD")
-    sub = command("shell", shell, "a prompt in a guest of a running lab; Ctrl-] leaves")
+    sub = command("shell", shell, "open a shell in a guest of a running lab; Ctrl-] leaves it")
     sub.add_argument("guest", type=guest_number, metavar="GUEST")
     sub = command("exec", execute, "run a command in a guest of a running lab")
     sub.add_argument("guest", type=guest_number, metavar="GUEST")
@@ -240,17 +240,17 @@ def parser() -> Parser:
     sub = command("check-wire", check_wire, "check the iWARP traffic in captures with tshark: framing, CRC, order, TERMINATEs")
     sub.add_argument("captures", nargs="+", type=Path, metavar="FILE")
     sub.add_argument("--connections", type=number("count of connections", 0, 1 << 20), default=1, metavar="N",
-                     help="at least so many RDMA connections in each (default: 1)")
-    sub = command("cache", show_cache, "list what is cached, or clean it")
+                     help="minimum number of RDMA connections in each (default: 1)")
+    sub = command("cache", show_cache, "list the cache, or clean it")
     sub.add_argument("action", nargs="?", choices=("list", "clean"), default="list")
-    sub.add_argument("--all", action="store_true", help="clean: also what is in use now")
+    sub.add_argument("--all", action="store_true", help="clean: also entries in use")
     return top
 
 
 def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     if options.function is execute and not options.command:
-        print("t3lab exec: no command given; right is: t3lab exec GUEST CMD...", file=sys.stderr)
+        print("t3lab exec: no command given; usage: t3lab exec GUEST CMD...", file=sys.stderr)
         return 2
     try:
         return options.function(options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Lets other processes use a running lab: `t3lab exec` and `t3lab shell` speak the agent's frames through the lab.
+"""Lets other processes use a running lab: `t3lab exec` and `t3lab shell` exchange the agent's frames with the lab.
 
 A client first sends one frame of kind HELLO with {"guest": N} on channel 0, then frames on channel 1.
 """
@@ -46,13 +46,13 @@ class Server:
         decoder = Decoder()
         channel = number = None
 
-        def answer(frame: Frame) -> None:
+        def forward(frame: Frame) -> None:
             try:
                 client.sendall(pack(1, frame.kind, frame.payload))
                 if frame.kind in (Kind.EXIT, Kind.FAILED):
                     client.shutdown(socket.SHUT_WR)
             except OSError:
-                pass  # the client went away; its command is ended below
+                pass  # the client has disconnected; its command is ended below
 
         try:
             while data := client.recv(CHUNK):
@@ -64,13 +64,13 @@ class Server:
                                                                         f"0 to {len(self._lab.guests) - 1}"}))
                             return
                         channel = self._lab.guests[guest].channel
-                        number = channel.open(None, answer)
+                        number = channel.open(None, forward)
                     else:
                         channel.send(number, frame.kind, frame.payload)
             if channel:
                 channel.send(number, Kind.SIGNAL, {"number": int(signal.SIGHUP)})
         except (LabError, OSError, ValueError, KeyError):
-            pass  # a broken client or a dead guest: either way there is nobody to tell
+            pass  # the client has failed or the guest has ended
         finally:
             if channel:
                 channel.close(number)
@@ -97,7 +97,7 @@ def _locked(path: Path) -> bool:
 
 
 def find(name: str | None) -> dict:
-    """The running lab of that name; without a name the only one, or that which has the name that `t3lab up` gives."""
+    """The running lab of that name; without a name the only one, or the one with the default name of `t3lab up`."""
     labs = running()
     if name or len(labs) > 1 and any(lab["name"] == DEFAULT_NAME for lab in labs):
         labs = [lab for lab in labs if lab["name"] == (name or DEFAULT_NAME)]
@@ -118,11 +118,11 @@ class Client:
         try:
             self._socket.connect(str(paths.runtime() / lab["name"] / "control"))
         except OSError as error:
-            raise LabError(f"lab {lab['name']} does not answer: {error}") from error
+            raise LabError(f"lab {lab['name']} does not reply: {error}") from error
         self._socket.sendall(pack(0, Kind.HELLO, {"guest": guest}))
 
     def run(self, command: str | Sequence[str]) -> int:
-        """Joins the command to this process's standard streams; returns its status as a shell would."""
+        """Connects the command to this process's standard streams; returns its status as a shell does."""
         self._spawn(to_argv(command), None)
         return self._pump()
 

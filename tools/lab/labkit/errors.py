@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What can go wrong in a way that a person can act on."""
+"""Errors with a message for the user."""
 
 
 class LabError(Exception):
-    """A failure with a message for people; the command line prints it without a traceback."""
+    """A failure whose message the command line prints without a traceback."""
 
 
 class UsageError(LabError):
-    """Something was asked for that cannot be: no such guest, no lab of that name. The command line's status is 2."""
+    """A wrong argument: no such guest, no lab of that name. The command line's status is 2."""
 
 
-class GuestDied(LabError):
+class GuestEnded(LabError):
     """The guest's QEMU ended, or its agent stopped answering."""
 
 

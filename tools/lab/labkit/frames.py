@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""How the lab and a guest's agent talk: frames on a byte stream.
+"""The protocol of the lab and a guest's agent: frames on a byte stream.
 
-Each frame belongs to a channel; a channel is one command in the guest, numbered by the side that asks. This file is
-also copied into guests, so it needs nothing but the standard library.
+Each frame belongs to a channel, which is one command in the guest, numbered by the requesting side. This file is
+also copied into guests, so it uses only the standard library.
 """
 
 import enum
@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 
 def pack(channel: int, kind: Kind, payload=b"") -> bytes:
-    """A frame as bytes; a payload that is no bytes goes as json."""
+    """A frame as bytes; any other payload than bytes is encoded as json."""
     data = payload if isinstance(payload, (bytes, bytearray)) else json.dumps(payload).encode()
     if len(data) > MAX_PAYLOAD:
         raise ValueError(f"frame of {len(data)} bytes; at most {MAX_PAYLOAD}")
@@ -49,7 +49,7 @@ def pack(channel: int, kind: Kind, payload=b"") -> bytes:
 
 
 class Decoder:
-    """Cuts a byte stream into frames."""
+    """Splits a byte stream into frames."""
 
     def __init__(self):
         self._buffer = bytearray()

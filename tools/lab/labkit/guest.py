@@ -11,20 +11,20 @@ from typing import NamedTuple, Sequence
 
 from . import klog, paths
 from .channel import Channel, Command, Result, deadline
-from .errors import GuestDied, LabError
+from .errors import GuestEnded, LabError
 from .image import Image
 from .process import Child, tail
 
-BOOT_DEADLINE = 90.0  # more of these where UEFI starts before, and where a whole init does after
-QEMU_DEADLINE = 30.0  # until its sockets are there
+BOOT_DEADLINE = 90.0  # several times as long with UEFI, and with an init of the guest's own
+QEMU_DEADLINE = 30.0  # until its sockets exist
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
                     "cryptomgr.notests random.trust_cpu=on "
-                    # A stuck task is told within a test's deadline; a slow host alone is no stuck CPU.
+                    # A hung task is reported within a test's deadline; a slow host alone does not count as a stuck CPU.
                     "sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=90")
 
 
 class Firmware(NamedTuple):
-    """UEFI instead of QEMU's own loader. It has variables, which outlive the guest, and a kernel that it accepts."""
+    """UEFI instead of QEMU's own loader: its code, its variables, which outlive the guest, and a signed kernel."""
 
     code: Path
     variables: Path
@@ -33,14 +33,14 @@ class Firmware(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """What a guest is made of."""
+    """The parameters of a guest's machine."""
 
     memory: int = 512  # MiB
     cpus: int = 1
     kvm: bool = False
-    counted: bool = False  # the guest's clock, and its TSC, count instructions: one is a nanosecond, and figures repeat
-    arguments: str = ""  # more for the kernel's command line
-    packages: tuple[str, ...] = ()  # more than the image's
+    counted: bool = False  # the guest's clock and TSC count instructions, one a nanosecond, so that figures repeat
+    arguments: str = ""  # further arguments of the kernel's command line
+    packages: tuple[str, ...] = ()  # beside those of the image
     firmware: Firmware | None = None
 
 
@@ -78,7 +78,7 @@ class Guest:
         self._marks = 0
         self.channel = self._new_channel()
 
-    # life
+    # start and end
 
     def boot(self, qemu: Sequence[str]) -> None:
         self.kernel_log.write_text("")
@@ -92,13 +92,13 @@ class Guest:
             time.sleep(0.02)
 
     def _new_channel(self) -> Channel:
-        return Channel(self.name, self._take_kernel_log, self._obituary, self.image.pace)
+        return Channel(self.name, self._take_kernel_log, self._end_report, self.image.pace)
 
     def wait_ready(self, timeout: float = BOOT_DEADLINE) -> None:
         timeout *= self.image.pace * (1 + 2 * bool(self._machine.firmware) + 5 * self.image.own_init)
         if not self.channel.wait_ready(timeout):
-            state = f"did not boot within {timeout:g} s" if self.alive else "died while it booted"
-            raise GuestDied(f"{self.name} {state}; the console says:\n{tail(self.console, 60)}\n{self._qemu.tail(10)}")
+            state = f"did not boot within {timeout:g} s" if self.alive else "ended while it booted"
+            raise GuestEnded(f"{self.name} {state}; its console:\n{tail(self.console, 60)}\n{self._qemu.tail(10)}")
 
     @property
     def pid(self) -> int:
@@ -109,24 +109,24 @@ class Guest:
         return self._qemu is not None and self._qemu.status is None
 
     def reap(self) -> bool:
-        """Notices QEMU's end; false once it ended."""
+        """Checks whether QEMU runs; false once it has ended."""
         if self.alive or self._power_cycling:
             return True
-        self.channel.lost(self._obituary())
+        self.channel.lost(self._end_report())
         return False
 
-    def _obituary(self) -> str:
+    def _end_report(self) -> str:
         status = self._qemu.wait(2.0) if self._qemu else None
         return f"{self.name}: QEMU ended with status {status}; the console's end:\n{tail(self.console, 50)}"
 
     def end(self) -> None:
-        """Nothing of a guest is worth a clean shutdown: its disks are read-only, its logs are here."""
+        """Ends the guest without a shutdown: its disks are read-only, its logs are on the host."""
         if self._qemu:
             self._qemu.end(grace=2.0)
         self.channel.lost(f"{self.name}: the lab ended it")
 
     def power_cycle(self, qemu: Sequence[str]) -> None:
-        """Off and on: a new machine with the same cards, which saw their host go away and come back."""
+        """Turns the guest off and on: a new machine with the same cards, whose host disconnects and connects again."""
         self._power_cycling = True
         self.end()
         with self._log_lock:
@@ -152,7 +152,7 @@ class Guest:
         return handle.wait(timeout)
 
     def check(self, command: str | Sequence[str], timeout: float = 30.0) -> str:
-        """Runs a command that must succeed; returns what it wrote."""
+        """Runs a command that must succeed; returns its output."""
         result = self.run(command, timeout)
         if result.rc:
             shown = command if isinstance(command, str) else shlex.join(command)
@@ -160,7 +160,7 @@ class Guest:
         return result.stdout
 
     def end_commands(self, timeout: float = 20.0) -> list[str]:
-        """Kills what still runs, and tells what that was."""
+        """Kills running commands, and returns their names."""
         left = self.channel.running() if self.alive else []
         for command in left:
             command.kill()
@@ -194,7 +194,7 @@ class Guest:
             return "".join(self._log)
 
     def new_trouble(self, allowed: Sequence[klog.Allowed] = ()) -> str:
-        """What is wrong in the kernel log since the last call; empty: all is well."""
+        """Errors in the kernel log since the last call; empty: none."""
         if self.reap():
             try:
                 self._sync_kernel_log()
@@ -211,9 +211,9 @@ class Guest:
         return found
 
     def leaks(self) -> str:
-        """Memory that the kernel has lost, by kmemleak; empty: none, or the kernel cannot tell.
+        """Memory that the kernel leaked, by kmemleak; empty: none, or the kernel has no kmemleak.
 
-        An object must have been there for five seconds before a scan believes that nobody points to it.
+        kmemleak reports an object without references only five seconds after its allocation.
         """
         return self.check("""cd /sys/kernel/debug; [ -e kmemleak ] || exit 0
             sleep 5.5; echo scan > kmemleak; echo scan > kmemleak; cat kmemleak""", 120.0)
@@ -226,7 +226,7 @@ class Guest:
             self._log_lock.notify_all()
 
     def _sync_kernel_log(self, timeout: float = 30.0) -> None:
-        """Messages come through the agent a moment late; a mark of our own tells when all are here."""
+        """Messages arrive through the agent with a delay; a mark in the log shows when all have arrived."""
         self._marks += 1
         mark = f"t3lab: mark {self._marks}"
         self.check(f"echo '{mark}' > /dev/kmsg", timeout)

@@ -23,14 +23,14 @@ from .errors import LabError, UsageError
 from .kernel import Kernel
 from .process import run, tail
 
-# Raised when the making of images changes in a way that the package lists do not show.
+# Incremented when the making of images changes in a way that the recipe does not show.
 RECIPE = 1
 
 SUITES = ("bookworm", "trixie", "forky")
 
-# MiB, with some to spare.
-IMAGE_ROOM = 2000
-TEMPORARY_ROOM = 2000  # mmdebstrap's two roots, until they are packed
+# MiB, with a reserve.
+IMAGE_SPACE = 2000
+TEMPORARY_SPACE = 2000  # mmdebstrap's two roots, until they are packed
 
 BUILD_PACKAGES = (
     "linux-headers-amd64", "gcc", "g++", "ccache", "make", "cmake", "ninja-build", "pkg-config", "busybox-static", "xz-utils",
@@ -40,7 +40,7 @@ GUEST_PACKAGES = (
     "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "ethtool", "iputils-ping",
     "socat", "netcat-openbsd", "kmod", "mount", "procps", "strace", "tcpdump", "python3", "python3-pyverbs",
 )
-# Folders of the kernel's modules that guests may need; wireless and the like stay out.
+# Folders of the kernel's modules that guests may need, without wireless and the like.
 MODULE_FOLDERS = (
     "arch", "block", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache",
     "fs/nfs", "fs/nfsd", "fs/nfs_common", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/nls/nls_ucs2_utils.ko",
@@ -50,15 +50,15 @@ MODULE_FOLDERS = (
     "drivers/net/mdio.ko", "drivers/net/virtio_net.ko", "drivers/net/net_failover.ko", "drivers/net/ethernet/chelsio",
     "drivers/net/ethernet/intel/e1000", "drivers/net/vrf.ko",
 )
-# Modules below these folders are of no use without the modules whose symbols they need, so an image that lacks one is not made. Drivers may
-# lack some: guests do not have their hardware.
+# Modules below these folders must have all modules whose symbols they need, or making the image fails. Drivers may lack some: guests do not
+# have their hardware.
 COMPLETE = ("arch/x86/crypto", "block", "crypto", "fs", "lib")
 # What the initramfs loads to find the roots and the host.
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "9pnet_virtio", "9p", "squashfs", "overlay")
 
 
 def build_packages() -> tuple[str, ...]:
-    """Also what the project's own build needs, so that provider and programs build as on a host."""
+    """BUILD_PACKAGES and the libraries of the project's own build, so that provider and programs build as on a host."""
     listed = paths.REPO / "packaging/build-deps.txt"
     names = [line.split("#")[0].strip() for line in listed.read_text().splitlines()] if listed.exists() else []
     wanted = [name for name in names if re.match(r"lib.*-dev$|nlohmann-json3-dev$", name)]
@@ -73,10 +73,10 @@ class Image:
     folder: Path
     release: str  # of its kernel, as uname -r
     boot_modules: tuple[str, ...]  # file names in boot/, in loading order
-    other_root: Path | None = None  # instead of its own
-    other_modules: Path | None = None  # the same; it lies above the root and may hold any files
-    own_init: bool = False  # the root's own init is process 1, and the agent is one of its services
-    kernel: Kernel | None = None  # one of ours instead of Debian's
+    other_root: Path | None = None  # instead of the image's
+    other_modules: Path | None = None  # the same; it is mounted above the root and may have any files
+    own_init: bool = False  # the root's init is process 1, and the agent is one of its services
+    kernel: Kernel | None = None  # one of the project instead of Debian's
 
     @property
     def build_root(self) -> Path:
@@ -100,16 +100,16 @@ class Image:
 
     @property
     def pace(self) -> float:
-        """By how much deadlines grow."""
+        """The factor of deadlines."""
         return self.kernel.kind.slowness if self.kernel else 1.0
 
     @property
     def products(self) -> Path:
-        """What was built for guests; modules are below it per kernel."""
+        """The products of the build for guests; modules are below it per kernel."""
         return paths.guest_build(self.suite)
 
     def initramfs(self) -> bytes:
-        """Made anew for each lab, so that the guest's init and agent are always the tree's."""
+        """Made for each lab, so that the guest's init and agent are those of the tree."""
         archive = Archive()
         archive.node("dev/console", 5, 1)
         archive.file("bin/busybox", (self.folder / "busybox").read_bytes(), 0o755)
@@ -124,13 +124,13 @@ class Image:
 
 
 def recipe(suite: str) -> dict:
-    """All that decides what an image holds."""
+    """The inputs that determine an image."""
     return {"recipe": RECIPE, "suite": suite, "mirror": mirror.debian(), "build": build_packages(), "guest": GUEST_PACKAGES,
             "modules": MODULE_FOLDERS, "boot": BOOT_MODULES}
 
 
 def get(suite: str = "bookworm", kernel_name: str | None = None) -> Image:
-    """The image of a release, made if need be; with a kernel of ours (see kernel.py) if one is named."""
+    """The image of a release, made if it is not cached; with a kernel of the project (see kernel.py) if one is named."""
     if kernel_name:
         made = get(suite)
         own = kernel.get(kernel_name, suite, made.build_root)
@@ -147,7 +147,7 @@ def with_packages(image: Image, packages: tuple[str, ...]) -> Image:
     wanted = tuple(sorted({*GUEST_PACKAGES, *packages}))
 
     def make(folder: Path) -> None:
-        paths.need_room(paths.cache(), IMAGE_ROOM, "a guest root")
+        paths.need_space(paths.cache(), IMAGE_SPACE, "a guest root")
         with progress.step(f"making a {image.suite} guest root with {', '.join(packages)}"):
             _guest_root(image.suite, folder, wanted)
         if not (folder / "root.squashfs").exists():
@@ -161,8 +161,8 @@ def _make(suite: str, folder: Path) -> None:
     for program in ("mmdebstrap", "sqfstar", "mksquashfs", "depmod"):
         if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
             raise LabError(f"{program} is missing; packaging/build-deps.txt names the packages to install")
-    paths.need_room(paths.cache(), IMAGE_ROOM, "a guest image")
-    paths.need_room(Path(tempfile.gettempdir()), TEMPORARY_ROOM, "making a guest image")
+    paths.need_space(paths.cache(), IMAGE_SPACE, "a guest image")
+    paths.need_space(Path(tempfile.gettempdir()), TEMPORARY_SPACE, "making a guest image")
     with progress.step(f"making the {suite} guest image (downloads about 250 MB)"):
         guest = threading.Thread(target=_guest_root, args=(suite, folder))
         guest.start()
@@ -181,7 +181,7 @@ def _make(suite: str, folder: Path) -> None:
 def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str) -> list[str]:
     return ["mmdebstrap", "--variant=essential", "--format=tar", f"--include={','.join(packages)}",
             '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
-            # The mirror may be a snapshot whose index has run out.
+            # The mirror may be a snapshot whose index has expired.
             '--aptopt=Acquire::Check-Valid-Until "false"',
             "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*", *more, suite, "-", mirror.debian()]
@@ -215,7 +215,7 @@ def _build_root(suite: str, folder: Path) -> None:
 
 
 def _kernel(folder: Path) -> str:
-    """Extracts the bare ELF: it boots seconds faster than one that unpacks itself under emulation."""
+    """Extracts the uncompressed ELF, which boots seconds faster under emulation than a kernel that unpacks itself."""
     found = sorted((folder / "build/boot").glob("vmlinuz-*"))
     if len(found) != 1:
         raise LabError(f"expected one kernel in the build root, found {[path.name for path in found]}")
@@ -224,7 +224,7 @@ def _kernel(folder: Path) -> str:
 
 
 def unpack_kernel(packed: bytes) -> bytes:
-    """The bare ELF of a bzImage."""
+    """The uncompressed ELF of a bzImage."""
     try:
         return bzimage.unpack(packed)
     except ValueError as error:
@@ -277,7 +277,7 @@ def incomplete(report: str) -> list[str]:
 
 
 def _boot_files(modules: Path) -> list[Path]:
-    """The files of BOOT_MODULES and of all that they need, dependencies first; what is built in has none."""
+    """The files of BOOT_MODULES and their dependencies, dependencies first; built-in modules have none."""
     needs = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         path, _, rest = line.partition(":")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Somebody's machine of a Debian release: a root that packages are installed in, and that guests boot.
+"""An installed machine of a Debian release: a root in which packages are installed, and that guests boot.
 
-Its modules and programs are those that its packages brought, and its own init starts them; nothing of it comes from the tree.
+Its modules and programs are those of its packages, and its own init starts them; it uses no files of the tree.
 """
 
 import contextlib
@@ -15,21 +15,21 @@ from typing import Sequence
 from . import cache, image, package, paths, progress
 from .process import run
 
-# A small Debian: what our packages depend on or recommend, and an init that boots.
+# A small Debian: the dependencies and recommendations of our packages, and an init.
 PACKAGES = ("apt", "dkms", "systemd-sysv", "udev", "dbus", "kmod", "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest",
             "iproute2", "ethtool", "procps", "python3", "mokutil")
-ROOM = 4000  # MiB for what is installed, and for what guests boot of it
-# Of no use to a guest; the folders stay.
+SPACE = 4000  # MiB for the installed root and the image that guests boot
+# Not needed in a guest; the folders stay.
 NOT_BOOTED = ("debs/*", "src/*", "work/*", "tmp/*", "dev/*", "proc/*", "var/cache/apt/*")
 
 
-# Newer than /usr, so that the first boot does not index all hardware and libraries anew: under emulation that takes minutes.
+# Newer than /usr, so that the first boot does not rebuild the indexes of hardware and libraries, which takes minutes under emulation.
 UP_TO_DATE = {"/etc/.updated": b"", "/var/.updated": b""}
 APT = "apt-get -qy -o Dpkg::Use-Pty=0 -o APT::Install-Recommends=false -o Acquire::Check-Valid-Until=false"
 
 
 def _with_packages(made: image.Image, debs: Sequence[Path], lower: Sequence[Path]) -> Path:
-    """A layer in which apt installed these files. DKMS takes minutes, so it is kept for all that install the same."""
+    """A layer in which apt installed these files. DKMS takes minutes, so the layer is cached."""
     def fill(folder: Path) -> None:
         with progress.step(f"installing {', '.join(path.name for path in debs)}"), package.layered(lower, folder / "upper") as root:
             package.in_root(root, f"depmod {made.release} && {APT} install {' '.join(f'/debs/{path.name}' for path in debs)}",
@@ -40,7 +40,7 @@ def _with_packages(made: image.Image, debs: Sequence[Path], lower: Sequence[Path
 
 
 class Installed:
-    """A machine as a root that commands run in; with packages of ours, if they are given as files."""
+    """A machine as a root in which commands run; with packages of ours, if their files are given."""
 
     def __init__(self, suite: str, folder: Path, debs: Sequence[Path] = ()):
         package.need_root()
@@ -52,7 +52,7 @@ class Installed:
         self._stack = contextlib.ExitStack()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        paths.need_room(folder, ROOM, "an installed machine")
+        paths.need_space(folder, SPACE, "an installed machine")
 
     def __enter__(self) -> "Installed":
         self.root = self._stack.enter_context(package.layered(self._lower, self.folder / "upper"))
@@ -66,22 +66,22 @@ class Installed:
             path.unlink()
 
     def run(self, script: str, binds: Sequence[tuple[Path, str]] = ()) -> str:
-        """A shell script in the machine, as if somebody was root there; returns what it wrote."""
+        """Runs a shell script as root in the machine; returns its output."""
         self._logs += 1
         log = self.folder / f"{self._logs:02}.log"
         package.in_root(self.root, script, log, binds)
         return log.read_text(errors="replace")
 
     def files(self) -> set[str]:
-        """All files and links, without what changes with each run of apt, and without DKMS's own key."""
+        """All files and links, without those that each run of apt changes, and without DKMS's own key."""
         out = run(["find", self.root, "-xdev", "-not", "-type", "d", "-printf", "%P\n"])
         volatile = ("var/lib/dpkg/", "var/lib/apt/", "var/cache/", "var/log/", "tmp/", "root/", "dev/", "proc/", "var/lib/systemd/", "debs/",
                     "var/lib/dkms/mok.", f"usr/lib/modules/{self.made.release}/modules.")
         return {name for name in out.splitlines() if name and not name.startswith(volatile)}
 
     def image(self, name: str = "machine", later: dict[str, bytes] | None = None) -> image.Image:
-        """What guests boot: the machine as it is now. later: files (by path) that were written to its disk since it was packed under
-        that name; guests forget what they write."""
+        """The image that guests boot: the machine in its current state. later: files (by path) that are written to its disk after it
+        was packed under that name; guests do not keep their changes."""
         root, more = self.folder / f"{name}.squashfs", self.folder / f"{name}-later.squashfs"
         if not root.exists():
             with progress.step(f"packing an installed machine of {self.made.suite}"):

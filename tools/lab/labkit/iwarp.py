@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What RFC 5040, 5041 and 5044 ask of the order of FPDUs on a connection, and which TERMINATE they give for which cause.
+"""The rules of RFC 5040, 5041 and 5044 for the order of FPDUs on a connection, and for the code of a TERMINATE.
 
-Knows no capture: a Direction is fed with the FPDUs of one side as they were sent, and says what is wrong with each.
+It is independent of captures: a Direction takes the FPDUs of one side in the order of transmission, and reports the errors of each.
 """
 
 import collections
@@ -48,8 +48,8 @@ class Code(NamedTuple):
 
 RDMAP, DDP, LLP = 0, 1, 2
 INVALID_STAG, BOUNDS, ACCESS, NOT_ASSOCIATED, WRAP, CANNOT_INVALIDATE, UNSPECIFIED = 0, 1, 2, 3, 4, 9, 0xFF
-# All there are, and the messages of the peer that can be the cause: a STag in a tagged message is DDP's to check (RFC 5041 7.1),
-# one in a read request RDMAP's, and rights are RDMAP's in both.
+# All codes, and the messages of the peer that can be the cause: DDP checks the STag of a tagged message (RFC 5041 7.1), RDMAP that of a
+# read request, and the access rights of both.
 CODES = {
     **{Code(RDMAP, 0, code): ("local catastrophic error", ANY) for code in range(256)},
     Code(RDMAP, 1, INVALID_STAG): ("remote protection error: invalid STag", INVALIDATES | {Op.READ_REQUEST}),
@@ -89,7 +89,7 @@ _CATASTROPHIC = {code for code in CODES if code[:2] in ((RDMAP, 0), (DDP, 0))}
 
 
 class Cause(enum.Enum):
-    """What a peer may do wrong."""
+    """Errors of a peer."""
 
     STAG = "invalid STag"
     BOUNDS = "base or bounds"
@@ -107,14 +107,14 @@ class Cause(enum.Enum):
 
 
 def codes_for(cause: Cause, op: int) -> set[Code]:
-    """The TERMINATE codes that the RFCs give for a cause in that kind of message."""
+    """The TERMINATE codes that the RFCs define for a cause in that kind of message."""
     tagged = op in TAGGED
     table = {
         Cause.STAG: {Code(DDP, 1, 0)} if tagged else
                     {code for code, (_, ops) in CODES.items() if op in ops and code in (
                         Code(RDMAP, 1, INVALID_STAG), Code(RDMAP, 1, CANNOT_INVALIDATE), Code(RDMAP, 2, CANNOT_INVALIDATE))},
         Cause.BOUNDS: {Code(DDP, 1, 1)} if tagged else {Code(RDMAP, 1, BOUNDS)},
-        # DDP has no code of its own for it; siw says that the STag is invalid.
+        # DDP has no code for it; siw reports an invalid STag.
         Cause.ACCESS: {Code(RDMAP, 1, ACCESS)} | ({Code(DDP, 1, 0)} if tagged else set()),
         Cause.NO_RECEIVE: {Code(DDP, 2, 2)},
         Cause.TOO_LONG: {Code(DDP, 2, 5)},
@@ -133,7 +133,7 @@ def codes_for(cause: Cause, op: int) -> set[Code]:
 
 @dataclasses.dataclass
 class Fpdu:
-    """What the headers of an FPDU say. Fields that a kind of message does not have are None."""
+    """The headers of an FPDU. Fields that a kind of message does not have are None."""
 
     frame: int
     ulpdu: int  # length
@@ -160,30 +160,30 @@ class Fpdu:
 
 class Problem(NamedTuple):
     text: str
-    cause: Cause | None = None  # if the peer must answer it with a TERMINATE
+    cause: Cause | None = None  # if the peer must send a TERMINATE
 
 
 class Direction:
-    """One side of a connection. `peer`, set by whoever makes both, is the other."""
+    """One side of a connection. The creator of both sets `peer` to the other side."""
 
     def __init__(self):
         self.peer: "Direction | None" = None
         self.next_msn = {0: 1, 1: 1, 2: 1}
         self.open: Fpdu | None = None  # the last segment of a message that has not ended
         self.done = 0  # payload of that message so far
-        self.reads = collections.deque()  # requests without a whole response
-        self.ops: set[int] = set()  # that were sent
-        self.wrong: list[tuple[Cause, int]] = []  # what the peer may complain of
+        self.reads = collections.deque()  # requests without a complete response
+        self.ops: set[int] = set()  # sent
+        self.wrong: list[tuple[Cause, int]] = []  # errors that the peer may report
         self.terminate: Code | None = None
 
     def feed(self, fpdu: Fpdu) -> Iterator[Problem]:
-        found = list(self._look(fpdu))
+        found = list(self._check(fpdu))
         self.wrong += [(problem.cause, fpdu.op) for problem in found if problem.cause]
         if fpdu.op is not None:
             self.ops.add(fpdu.op)
         return iter(found)
 
-    def _look(self, fpdu: Fpdu) -> Iterator[Problem]:
+    def _check(self, fpdu: Fpdu) -> Iterator[Problem]:
         if self.terminate:
             yield Problem("a message after TERMINATE")
         if fpdu.ddp_version != 1:
@@ -205,8 +205,8 @@ class Direction:
         self.open = None if fpdu.last else fpdu
 
     def _interleaved(self, fpdu: Fpdu, name: str) -> Iterator[Problem]:
-        if self.open and fpdu.op not in (self.open.op, Op.TERMINATE):  # which may cut anything short
-            yield Problem(f"{name} begins before the {Op(self.open.op).name} that began before has ended")
+        if self.open and fpdu.op not in (self.open.op, Op.TERMINATE):  # a TERMINATE may interrupt any message
+            yield Problem(f"{name} begins before the {Op(self.open.op).name} before it has ended")
 
     def _tagged(self, fpdu: Fpdu, name: str) -> Iterator[Problem]:
         yield from self._interleaved(fpdu, name)
@@ -229,7 +229,7 @@ class Direction:
                           f"for 0x{request.sink_stag:08x} offset 0x{request.sink_offset + done:x}")
         total = done + fpdu.payload
         if total > request.read_size or bool(fpdu.last) != (total >= request.read_size):
-            yield Problem(f"READ_RESPONSE with {total} of {request.read_size} bytes {'ends' if fpdu.last else 'goes on'}")
+            yield Problem(f"READ_RESPONSE with {total} of {request.read_size} bytes {'ends' if fpdu.last else 'continues'}")
         if fpdu.last:
             reads.popleft()
 
@@ -274,4 +274,4 @@ class Direction:
             cause, op = peer.wrong[0]
             if code not in codes_for(cause, op):
                 right = ", ".join(map(str, sorted(codes_for(cause, op))))
-                yield Problem(f"TERMINATE {code} for the peer's wrong {cause.value}; right is {right}")
+                yield Problem(f"TERMINATE {code} for the peer's wrong {cause.value}; expected: {right}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Kernels that the project builds itself, of Debian's source, because Debian's own have no KUnit and no KASAN.
+"""Kernels that the project builds from Debian's source, because Debian's kernels have no KUnit and no KASAN.
 
-They are small: only what guests and the RDMA stack need, and everything that Debian's guests load to boot is built in. A kernel is made
-of the fragments tools/lab/kernels/*.config on top of the kernel's own tinyconfig. Options that a release's source has under another name
-are in a fragment NAME-SUITE.config, which follows NAME.config.
+They are small: only what guests and the RDMA stack need, and the modules that Debian's guests load to boot are built in. A kernel is
+configured by the fragments tools/lab/kernels/*.config on top of tinyconfig. Options with another name in a release's source are in a
+fragment NAME-SUITE.config, which follows NAME.config.
 """
 
 import json
@@ -17,7 +17,7 @@ from . import apt, buildroot, cache, mirror, paths, progress
 from .errors import LabError, UsageError
 from .process import run
 
-# Raised when the making of kernels changes in a way that the recipe does not show.
+# Incremented when the making of kernels changes in a way that the recipe does not show.
 RECIPE = 1
 
 FRAGMENTS = paths.REPO / "tools/lab/kernels"
@@ -25,31 +25,31 @@ SOURCES = {"bookworm": "linux-source-6.1", "trixie": "linux-source-6.12", "forky
 
 SUITES = ("bookworm", "forky")  # that kernels are built for; the fragments have not been tried with trixie's source
 
-SOURCE_ROOM = 300  # MiB
-ROOM = 3000  # MiB for the source and all objects, until they are removed
+SOURCE_SPACE = 300  # MiB
+SPACE = 3000  # MiB for the source and all objects, until they are removed
 
-# Never built here; Kconfig files stay, since others include them.
+# Sources that are not built; Kconfig files stay, since others include them.
 CHECKPATCH = ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch")  # of scripts/
 LEFT_OUT = ("Documentation/*/*", "drivers/gpu/*.[ch]", "drivers/media/*.[ch]", "sound/*.[ch]", "drivers/staging/*.[ch]",
             "tools/testing/*.[ch]", "arch/[a-tv-w]*/*.[chS]", "arch/*/*.dts*")
-# What building modules needs, next to all headers and makefiles.
+# Needed to build modules, beside all headers and makefiles.
 KEPT = ("include", "scripts", "arch/x86/include", "tools/objtool")
 
-# KCSAN looks at one access in some hundreds, wherever it is. So that it looks at ours, and as often as it can, only modules that are
-# built out of the tree, the RDMA core and the NIC driver are instrumented; the rest reports its barriers alone, which the order of
-# accesses around locks is judged by.
+# KCSAN samples one access in some hundreds of all instrumented ones. So that it samples ours often, only modules built out of the tree, the
+# RDMA core and the NIC driver are instrumented; other code reports only its barriers, which KCSAN needs to judge the order of accesses
+# around locks.
 WATCHED = r"""sed -i \
     -e 's/^\t\$(CFLAGS_KCSAN))$/\t$(if $(t3-watched),$(CFLAGS_KCSAN),-D__KCSAN_INSTRUMENT_BARRIERS__))/' \
     -e '1a t3-watched = $(or $(KBUILD_EXTMOD),$(filter drivers/infiniband/core/% drivers/net/ethernet/chelsio/%,$(obj)/))' \
     scripts/Makefile.lib
 grep -q 't3-watched),' scripts/Makefile.lib"""
 
-# 6.1 refuses the filter on this architecture for want of an unwinder, which it has.
+# 6.1 does not allow the filter on x86-64, although it has the unwinder that the filter needs.
 FILTERED = "sed -i '/^config FAULT_INJECTION_STACKTRACE_FILTER/,/select STACKTRACE/{/depends on !X86_64/d}' lib/Kconfig.debug"
 
 
 class Kind(NamedTuple):
-    """A kernel that can be asked for by name."""
+    """A kernel that is selected by name."""
 
     name: str
     text: str
@@ -57,7 +57,7 @@ class Kind(NamedTuple):
     slowness: float  # how many times slower than Debian's it is; deadlines grow with it
     memory: int  # MiB that a guest needs at least
     arguments: str = ""
-    make: str = ""  # more for building modules
+    make: str = ""  # further arguments for building modules
     cpus: int = 1  # that a guest needs at least
     edit: str = ""  # shell commands in the source, before it is configured
 
@@ -66,8 +66,8 @@ KINDS = {kind.name: kind for kind in (
     Kind("base", "small, with KUnit", ("base",), 1.0, 512),
     Kind("debug", "with KUnit, KASAN, lockdep, kmemleak, debug objects, fault injection, KCOV", ("base", "debug"), 4.0, 1024,
          "kmemleak=on", "KCOV_INSTRUMENT=y", edit=FILTERED),
-    # An access is watched for up to 150 us, since the other CPU of the guest may not run on the host just then. More often than one in
-    # 2000 makes the longest KUnit suites take minutes.
+    # An access is watched for up to 150 us, since the other CPU of the guest may not be running on the host. Sampling more than one access
+    # in 2000 makes the longest KUnit suites take minutes.
     Kind("kcsan", "with KUnit and KCSAN, which reports data races", ("base", "kcsan"), 4.0, 768,
          "kcsan.skip_watch=2000 kcsan.udelay_task=150 kcsan.udelay_interrupt=50", cpus=2, edit=WATCHED),
 )}
@@ -83,7 +83,7 @@ class Kernel:
 
     @property
     def file(self) -> Path:
-        """What QEMU boots. A bare vmlinux would be faster, but QEMU enters it before KASAN's shadow is there."""
+        """What QEMU boots. An uncompressed vmlinux would be faster, but fails under KASAN: QEMU enters it before the shadow memory is set up."""
         return self.folder / "bzImage"
 
     @property
@@ -110,7 +110,7 @@ def fragments(suite: str, wanted: Kind) -> list[Path]:
 
 
 def recipe(suite: str, wanted: Kind) -> dict:
-    """All that decides what a kernel is."""
+    """The inputs that determine a kernel."""
     return {"recipe": RECIPE, "source": SOURCES[suite], "mirror": mirror.debian(), "left out": LEFT_OUT, "kept": KEPT,
             "fragments": [path.read_text() for path in fragments(suite, wanted)], **({"edit": wanted.edit} if wanted.edit else {})}
 
@@ -120,22 +120,22 @@ def source_recipe(suite: str) -> dict:
 
 
 def keys() -> set[str]:
-    """The names of all cache entries that the tree would use as it is now."""
+    """The names of all cache entries that the current tree uses."""
     return {cache.key(f"kernel-{suite}-{name}", recipe(suite, wanted)) for suite in SUITES for name, wanted in KINDS.items()} | \
         {cache.key(name, source_recipe(suite)) for suite in SOURCES for name in (SOURCES[suite], f"checkpatch-{suite}")}
 
 
 def get(name: str, suite: str, build_root: Path) -> Kernel:
-    """A kernel, built if need be with the compiler of a release's build root."""
+    """A kernel, built with the compiler of a release's build root if it is not cached."""
     wanted = kind(name)
     if suite not in SUITES:
-        raise UsageError(f"no kernel of ours is built for {suite} (but for {', '.join(SUITES)})")
+        raise UsageError(f"no kernel of the project is built for {suite} (only for {', '.join(SUITES)})")
     folder = cache.entry(f"kernel-{suite}-{name}", recipe(suite, wanted), lambda path: _make(suite, wanted, build_root, path))
     return Kernel(wanted, folder, json.loads((folder / "kernel.json").read_text())["release"])
 
 
 def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
-    paths.need_room(paths.cache(), ROOM, "building a kernel")
+    paths.need_space(paths.cache(), SPACE, "building a kernel")
     tree = folder / "build"
     _unpack(suite, tree)
     with progress.step(f"building the {wanted.name} kernel of {SOURCES[suite]} (minutes)"):
@@ -144,7 +144,7 @@ def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
         buildroot.run_script(build_root, "cd /work/build && make -s olddefconfig", folder / "config.log", folder)
         missing = lost(tree)
         if missing:
-            raise LabError(f"the kernel's configuration lacks what was asked for: {', '.join(missing)}")
+            raise LabError(f"the kernel's configuration lacks requested options: {', '.join(missing)}")
         buildroot.run_script(build_root, f"""
             cd /work/build
             nice -n 10 make -j{os.cpu_count()} bzImage modules
@@ -158,9 +158,9 @@ def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
 
 
 def source(suite: str) -> Path:
-    """The Debian package with the kernel's source, kept because several things are made of it."""
+    """The Debian package with the kernel's source, cached because several steps use it."""
     def fetch(folder: Path) -> None:
-        paths.need_room(paths.cache(), SOURCE_ROOM, "the kernel's source")
+        paths.need_space(paths.cache(), SOURCE_SPACE, "the kernel's source")
         with progress.step(f"downloading {SOURCES[suite]} of {suite} (about 140 MB)"):
             apt.download(folder, [suite], SOURCES[suite], dependencies=False)
 
@@ -170,7 +170,7 @@ def source(suite: str) -> Path:
 
 
 def _extract(suite: str, folder: Path, selection: str) -> None:
-    """What tar's options select of the source, into an existing folder."""
+    """Extracts the part of the source that tar's options select into an existing folder."""
     package = source(suite)
     with progress.step(f"unpacking {SOURCES[suite]}"):
         run(["sh", "-euc", f"dpkg-deb --fsys-tarfile {package} | tar -xO ./usr/src/{SOURCES[suite]}.tar.xz | "
@@ -183,7 +183,7 @@ def _unpack(suite: str, tree: Path) -> None:
 
 
 def checkpatch(suite: str) -> Path:
-    """The kernel's checkpatch.pl, beside the lists that it reads."""
+    """The kernel's checkpatch.pl, with the lists that it reads."""
     def fill(folder: Path) -> None:
         _extract(suite, folder, " ".join(f"{SOURCES[suite]}/scripts/{name}" for name in CHECKPATCH))
 
@@ -191,30 +191,30 @@ def checkpatch(suite: str) -> Path:
 
 
 def configure(tree: Path, fragments: list[Path], *more: str) -> None:
-    """Adds the fragments to .config; what comes later counts. The wishes are also kept, to be compared with what came of them."""
-    wishes = {}
+    """Adds the fragments to .config; later ones take precedence. The requested options are also stored, to compare them with the result."""
+    requested = {}
     for line in [line for path in fragments for line in path.read_text().splitlines()] + list(more):
         if line.startswith("CONFIG_"):
-            wishes[line.partition("=")[0]] = line.partition("=")[2]
-    lines = [f"# {name} is not set\n" if value == "n" else f"{name}={value}\n" for name, value in wishes.items()]
-    (tree / "wishes.config").write_text("".join(lines))
+            requested[line.partition("=")[0]] = line.partition("=")[2]
+    lines = [f"# {name} is not set\n" if value == "n" else f"{name}={value}\n" for name, value in requested.items()]
+    (tree / "requested.config").write_text("".join(lines))
     with open(tree / ".config", "a") as file:
         file.writelines(lines)
 
 
 def lost(tree: Path) -> list[str]:
-    """Wishes that Kconfig did not grant: it drops silently what other options forbid."""
-    granted = (tree / ".config").read_text().splitlines()
-    options = {line.partition("=")[0] for line in granted}
-    wishes = (tree / "wishes.config").read_text().splitlines()
-    # "# CONFIG_X is not set" is also granted by an option that is not there at all.
-    return [wish for wish in wishes if (wish.split()[1] in options if wish.startswith("#") else wish not in granted)]
+    """Requested options that Kconfig dropped, which it does without a message if their dependencies are not met."""
+    result = (tree / ".config").read_text().splitlines()
+    options = {line.partition("=")[0] for line in result}
+    requested = (tree / "requested.config").read_text().splitlines()
+    # "# CONFIG_X is not set" also holds for an option that does not exist.
+    return [option for option in requested if (option.split()[1] in options if option.startswith("#") else option not in result)]
 
 
 def _pack_modules(folder: Path) -> None:
     stage = folder / "stage"
     for path in stage.glob("usr/lib/modules/*/*"):
-        if path.is_symlink():  # source and build: of no use in a guest
+        if path.is_symlink():  # source and build: not needed in a guest
             path.unlink()
     (stage / "lib").symlink_to("usr/lib")
     release = next((stage / "usr/lib/modules").iterdir()).name
@@ -225,11 +225,11 @@ def _pack_modules(folder: Path) -> None:
 
 
 def _prune(tree: Path) -> None:
-    """Leaves what modules are built against, a tenth of it."""
+    """Removes all but the files that modules are built against, a tenth of the tree."""
     for path in sorted(tree.rglob("*"), reverse=True):
         name = path.relative_to(tree).as_posix()
         kept = name.startswith(tuple(f"{folder}/" for folder in KEPT)) or path.name.startswith(("Makefile", "Kbuild")) or \
-            name in (".config", "Module.symvers", "arch/x86/kernel/asm-offsets.s") or path.parent == tree and path.name == "wishes.config"
+            name in (".config", "Module.symvers", "arch/x86/kernel/asm-offsets.s") or path.parent == tree and path.name == "requested.config"
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):
                 path.rmdir()

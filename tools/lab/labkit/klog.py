@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What a kernel log may not hold."""
+"""Errors in a kernel log."""
 
 import re
 from typing import Iterable, Iterator, NamedTuple
@@ -12,12 +12,12 @@ TROUBLE = re.compile(
     r"Bad page (state|map)|segfault at|trap (invalid opcode|divide error)|"
     r"waiting for .* to become free")
 
-# A traceback follows its first line; this many lines are shown with it.
+# The number of lines that are shown from an error on, with its traceback.
 CONTEXT = 60
 
 
 class Allowed(NamedTuple):
-    """Trouble that is known and not ours."""
+    """An error that is known and not ours."""
 
     pattern: str
     why: str
@@ -25,7 +25,7 @@ class Allowed(NamedTuple):
 
 ALLOWED = (
     Allowed(r"WARNING: .*t3_sge_stop|WARNING: .*cxgb3/sge\.c", "cxgb3.ko warns when it is unloaded; the in-tree driver's own"),
-    Allowed(r"iwpm_register_pid", "no port mapper daemon runs in guests; the RDMA core says so once per client"),
+    Allowed(r"iwpm_register_pid", "no port mapper daemon runs in guests; the RDMA core logs this once per client"),
 )
 
 
@@ -38,7 +38,7 @@ _FRAMES = 3
 
 
 def _races_of_others(lines: list[str]) -> Iterator[int]:
-    """Line numbers of the reports of data races between accesses that are none of ours: the kernel has some."""
+    """Line numbers of reports of data races between accesses that are not ours: the kernel has some."""
     at = 0
     while at < len(lines):
         end = at + 1
@@ -59,14 +59,14 @@ def only_in(console: str, log: str) -> str:
 
 
 def trouble(log: str, allowed: Iterable[Allowed] = ()) -> str:
-    """The part of a kernel log that a test must not leave behind; empty: all is well."""
-    fine = [re.compile(item.pattern) for item in (*ALLOWED, *allowed)]
+    """The errors in a kernel log, with the lines after them; empty: none."""
+    accepted = [re.compile(item.pattern) for item in (*ALLOWED, *allowed)]
     lines = log.splitlines()
     shown: list[str] = []
     upto = 0
     foreign = set(_races_of_others(lines))
     for number, line in enumerate(lines):
-        if number < upto or number in foreign or not TROUBLE.search(line) or any(pattern.search(line) for pattern in fine):
+        if number < upto or number in foreign or not TROUBLE.search(line) or any(pattern.search(line) for pattern in accepted):
             continue
         upto = number + CONTEXT
         shown += lines[number:upto]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Reads what KUnit writes into the kernel log (KTAP), and believes nothing that is not proven by it.
+"""Parses the results of KUnit in the kernel log (KTAP).
 
-A test passes if it says ok, if as many subtests ran as its plan announced, and if none of them failed. All else that the kernel says in
-between is skipped; see klog.py for that.
+A test passes if its result is ok, if as many subtests ran as its plan announced, and if none of them failed. Other lines of the kernel log
+are skipped; see klog.py for them.
 """
 
 import re
@@ -28,13 +28,13 @@ class Test:
     lines: list[str] = field(default_factory=list)  # diagnostics
 
     def faults(self) -> Iterator[str]:
-        """What speaks against it, beyond its children's own faults."""
+        """Why it failed, beside its children's own faults."""
         if self.outcome == "unfinished":
             yield "it did not end"
         elif self.outcome == "failed":
             yield "not ok"
         elif any(child.outcome in ("failed", "unfinished") for child in self.children):
-            yield "says ok, but a test in it failed"
+            yield "ok, but a test in it failed"
         if self.plan is not None and self.plan != len(self.children):
             yield f"{self.plan} tests were announced, {len(self.children)} reported"
         names = [child.name for child in self.children]
@@ -68,13 +68,13 @@ def parse(log: str) -> list[Test]:
         elif found := _RESULT.match(line):
             _result(open_tests, len(found["indent"]), found)
         elif _DIAGNOSTIC.match(line):
-            # What KUnit prints in one message arrives in one line.
+            # A KUnit message of several lines is one line of the log.
             open_tests[-1][1].lines += line.strip().split(r"\x0a")
     return root.children
 
 
 def _close(open_tests: list[tuple[int, Test]], indent: int) -> None:
-    """Ends what cannot have a line of this indent in it any more."""
+    """Closes tests that cannot contain a line of this indent."""
     while open_tests[-1][0] >= indent and len(open_tests) > 1:
         open_tests.pop()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""A lab: guests, their cards, the wires, and the care that nothing of it outlives its use."""
+"""A lab: guests, their cards and the wires. No process outlives its lab."""
 
 import contextlib
 import fcntl
@@ -29,16 +29,16 @@ class Lab:
             lab.guests[0].run("ibv_devices")
 
     cards: per guest, or a number for each guest. wires: by default port p of all cards is on wire "pP"; a wire's end "nG" gives
-    guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's place W in the list. capture: folder that gets a capture of each wire
-    (True: among the lab's logs). record: file for what the cards do, see `t3sim trace`. load: how much of the stack the
-    guests load (see stack.LEVELS). kernel: one of ours instead of Debian's (see kernel.KINDS). installed: what guests boot instead of the
-    release's image (see installed.py).
+    guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's index W in the list. capture: folder that gets a capture of each wire
+    (True: among the lab's logs). record: file for a recording of the cards, see `t3sim trace`. load: how much of the stack the
+    guests load (see stack.LEVELS). kernel: one of the project instead of Debian's (see kernel.KINDS). installed: an image that guests boot
+    instead of the release's (see installed.py).
 
-    Lab.living: the labs of this process that run now. Lab.capture_all: folder that gets the captures of labs that begin while it is
-    set and have no `capture` of their own.
+    Lab.running: the running labs of this process. Lab.capture_all: folder for the captures of labs that start while it is set and have
+    no `capture` of their own.
     """
 
-    living: "weakref.WeakSet[Lab]" = weakref.WeakSet()
+    running: "weakref.WeakSet[Lab]" = weakref.WeakSet()
     capture_all: Path | None = None
 
     def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str = "bookworm", kernel: str | None = None,
@@ -49,7 +49,7 @@ class Lab:
         if guests < 1 or len(counts) != guests or min(counts) < 0 or sum(counts) > MAX_CARDS:
             raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
         if machine.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
-            raise UsageError("/dev/kvm is not there or not open to you (group kvm); without --kvm guests are emulated")
+            raise UsageError("/dev/kvm does not exist or you may not open it (group kvm); without --kvm guests are emulated")
         if not capture and Lab.capture_all:
             capture = Lab.capture_all / name
         self.name = name
@@ -74,7 +74,7 @@ class Lab:
         self._ending = threading.Event()
         self._resources = contextlib.ExitStack()
 
-    # life
+    # start and end
 
     def __enter__(self) -> "Lab":
         try:
@@ -118,20 +118,20 @@ class Lab:
         stack.bring_up(self, self._load)
         self._server = Server(self, sockets / "control")
         (sockets / "lab.json").write_text(json.dumps(self.describe(), indent=2) + "\n")
-        Lab.living.add(self)
-        progress.say(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
+        Lab.running.add(self)
+        progress.show(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
                      f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
 
     @staticmethod
     def _prepare_products(made: image.Image) -> None:
-        """Folders that guests mount, which also a guest that loads nothing of ours has."""
+        """Creates the folders that guests mount, also for guests that load no modules of ours."""
         (made.products / "modules").mkdir(parents=True, exist_ok=True)
         if made.kernel:
             (made.products / "kernels" / made.kernel.kind.name / "modules").mkdir(parents=True, exist_ok=True)
 
     def end(self) -> None:
-        """Ends everything; also safe after a failed start, and twice."""
-        Lab.living.discard(self)
+        """Ends all processes; also after a failed start, and repeatedly."""
+        Lab.running.discard(self)
         self._ending.set()
         for guest in self.guests:
             guest.end()
@@ -140,7 +140,7 @@ class Lab:
         self._resources.close()
 
     def _claim_name(self) -> Path:
-        """A folder for sockets that only one living lab of this name has."""
+        """The folder for sockets, locked by the running lab of this name."""
         folder = paths.runtime() / self.name
         folder.mkdir(exist_ok=True)
         lock = self._resources.enter_context(open(folder / "lock", "a+"))
@@ -158,7 +158,7 @@ class Lab:
         return folder
 
     def _with_nics(self, sockets: Path) -> tuple[list[Wire], list[list[Nic]]]:
-        """The wires as t3sim is told them, and the NICs that they give to each guest."""
+        """The wires with t3sim's names of ends, and the NICs of each guest."""
         wires: list[Wire] = []
         nics: list[list[Nic]] = [[] for _ in range(self._count)]
         for network, wire in enumerate(self._wires):
@@ -173,11 +173,11 @@ class Lab:
         return wires, nics
 
     def _watch(self) -> None:
-        """A guest whose card is dead hangs; so when t3sim dies, its guests are ended and everybody who waits is told why."""
+        """Ends the guests when t3sim ends, since they would hang, and reports the reason to all waiting commands."""
         while not self._ending.wait(WATCH_PERIOD):
             if self.sim and not self.sim.alive:
                 for guest in self.guests:
-                    guest.channel.lost(self.sim.obituary())
+                    guest.channel.lost(self.sim.end_report())
                     guest.end()
                 return
             for guest in self.guests:
@@ -190,7 +190,7 @@ class Lab:
         return all(guest.alive for guest in self.guests) and (self.sim is None or self.sim.alive)
 
     def wired(self, guest: int, port: int) -> bool:
-        """Whether the port (counted through the guest's cards) has a cable."""
+        """Whether the port (counted over all cards of the guest) has a cable."""
         end = f"c{sum(self.cards[:guest]) + port // PORTS}.{port % PORTS}"
         return any(end in wire.ends for wire in self._wires)
 
@@ -204,10 +204,10 @@ class Lab:
                 "capture": str(self.capture) if self.capture else None, "guests": [guest.name for guest in self.guests]}
 
     def new_trouble(self, allowed=()) -> str:
-        """What went wrong since the last call, in any guest's kernel or in the card model; empty: nothing."""
+        """Errors since the last call in any guest's kernel or in the card model; empty: none."""
         found = []
         if self.sim and not self.sim.alive:
-            found.append(self.sim.obituary())
+            found.append(self.sim.end_report())
         for guest in self.guests:
             trouble = guest.new_trouble(allowed)
             if trouble:
@@ -217,7 +217,7 @@ class Lab:
         return "\n".join(found)
 
     def leaks(self) -> str:
-        """Memory that the guests' kernels have lost, if they have kmemleak; takes some seconds."""
+        """Memory that the guests' kernels leaked, if they have kmemleak; takes some seconds."""
         found = [(guest.name, guest.leaks()) for guest in self.guests]
         return "\n".join(f"{name}:\n{text}" for name, text in found if text)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Where Debian's packages come from."""
+"""The Debian mirror."""
 
 import functools
 
@@ -9,5 +9,5 @@ from .process import run
 
 @functools.cache
 def debian() -> str:
-    """The mirror of this machine's apt, or what T3_MIRROR says."""
+    """The mirror of this machine's apt, or that in T3_MIRROR."""
     return run([paths.REPO / "tools/dev/mirror"]).strip()

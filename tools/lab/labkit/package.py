@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Debian packages of this tree, built in a root of their release.
 
-Roots are layers over the image's build root (overlayfs), so that neither a package's build dependencies nor what it installs
-ever touches what other builds use. Making them needs root: dpkg gives files to many owners.
+Roots are layers over the image's build root (overlayfs), so that neither build dependencies nor installed packages affect other
+builds. Making them needs root: dpkg gives files to many owners.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from . import apt, cache, image, mirror, paths, progress
 from .errors import LabError
 from .process import run, tail
 
-# What packages are built with, beside the build root's compiler.
+# Packages for building packages, beside the build root's compiler.
 PACKAGING = ("apt", "debhelper", "dh-dkms", "dpkg-dev", "fakeroot", "lintian", "scdoc", "ccache")
-# The same for another architecture has also what is in a build root, and what the provider needs.
+# For another architecture also the packages of a build root, and the dependencies of the provider.
 I386_PACKAGES = ("gcc", "g++", "make", "cmake", "ninja-build", "pkgconf", "libibverbs-dev")
-I386_ROOM = 1500  # MiB
+I386_SPACE = 1500  # MiB
 # The project has no public mail address.
 NO_ADDRESS = "bogus-mail-host,bogus-mail-host-in-debian-changelog"
 
@@ -34,7 +34,7 @@ def need_root() -> None:
 
 @contextlib.contextmanager
 def layered(lower: Sequence[Path], upper: Path) -> Iterator[Path]:
-    """A mount namespace of its own is not needed: the mount is below a folder of ours, and goes."""
+    """Mounts an overlay in a temporary folder and unmounts it at the end."""
     with tempfile.TemporaryDirectory(prefix="t3root-", dir=upper.parent) as name:
         base = Path(name)
         merged, work = base / "merged", base / "work"
@@ -50,12 +50,12 @@ def layered(lower: Sequence[Path], upper: Path) -> Iterator[Path]:
 
 
 def in_root(root: Path, script: str, log: Path, binds: Sequence[tuple[Path, str]] = ()) -> None:
-    """Runs a shell script as root in a root; its output goes to the log, and is shown if it fails."""
+    """Runs a shell script as root in a root; its output is in the log, and in the error if it fails."""
     setup = ["set -e", f"mount --rbind /dev {root}/dev", f"mount --rbind /proc {root}/proc"]
     for source, target in binds:
         (root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
         setup.append(f"mount --rbind {shlex.quote(str(source))} {root}{target}")
-    # No daemon is to start because a package was installed.
+    # Prevents packages from starting daemons.
     policy = root / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
@@ -68,14 +68,14 @@ def in_root(root: Path, script: str, log: Path, binds: Sequence[tuple[Path, str]
                                    "DEBIAN_FRONTEND": "noninteractive"})
     policy.unlink()
     if done.returncode:
-        raise LabError(f"this failed in a root (all of it: {log}):\n{tail(log, 40)}")
+        raise LabError(f"a script failed in a root (log: {log}):\n{tail(log, 40)}")
 
 
 def layer(name: str, made: image.Image, packages: Sequence[str]) -> Path:
     """The build root with more packages, as a layer that is made once."""
     def fill(folder: Path) -> None:
         with progress.step(f"installing {', '.join(packages)} for {made.suite}"):
-            # The build root has no apt. The host's downloads; dpkg of the release installs.
+            # The build root has no apt. The host's apt downloads; dpkg of the release installs.
             apt.download(folder, [made.suite], *packages, dependencies=True, installed=made.build_root / "var/lib/dpkg/status")
             with layered([made.build_root], folder / "upper") as root:
                 in_root(root, "dpkg --unpack --force-depends /debs/*.deb && dpkg --configure -a", folder / "log",
@@ -87,14 +87,14 @@ def layer(name: str, made: image.Image, packages: Sequence[str]) -> Path:
 
 
 RELEASE_NUMBERS = {"bookworm": 12, "trixie": 13, "forky": 14}
-# Releases that 32-bit programs are a part of: they get the provider for those too.
+# Releases with 32-bit programs, which also get the provider for those.
 WITH_I386 = ("bookworm",)
 
 
 def _i386_root(suite: str) -> Path:
-    """A root of that architecture, which the host's processor and kernel run as their own."""
+    """A root of i386, whose programs the host's processor and kernel can run."""
     def fill(folder: Path) -> None:
-        paths.need_room(paths.cache(), I386_ROOM, "a root for i386")
+        paths.need_space(paths.cache(), I386_SPACE, "a root for i386")
         with progress.step(f"making a root for building i386 packages of {suite} (downloads about 150 MB)"):
             image.unpack_root(folder / "root", folder / "log", suite, tuple(recipe["packages"]), "--architectures=i386", "--skip=check/qemu")
 
@@ -116,7 +116,7 @@ def _sources(tree: Path, suite: str) -> None:
 
 
 def _build(suite: str, lower: Sequence[Path], options: str, goal: Path, log: Path) -> None:
-    """Builds and checks what the root's architecture has; the packages are left in the folder goal."""
+    """Builds and checks the packages of the root's architecture, and copies them to the folder goal."""
     results = paths.cache() / "ccache-packaging"
     results.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="deb-", dir=goal) as scratch, layered(lower, Path(scratch) / "upper") as root:
@@ -132,8 +132,8 @@ def _build(suite: str, lower: Sequence[Path], options: str, goal: Path, log: Pat
 
 
 def build(suite: str, with_sim: bool = True, i386: bool | None = None) -> list[Path]:
-    """Builds the packages of a release, and has lintian look at them; an error of lintian's is one of the build. They are left in
-    build/deb/SUITE. i386: also those for 32-bit programs (None: where the release has such)."""
+    """Builds the packages of a release, and checks them with lintian, whose errors fail the build. They are in
+    build/deb/SUITE. i386: also those for 32-bit programs (None: if the release has such)."""
     need_root()
     made = image.get(suite)
     goal = paths.REPO / "build/deb" / suite

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Where things lie."""
+"""The folders of the lab."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ GUEST_FILES = REPO / "tools/lab/guest"
 
 
 def version() -> str:
-    """Of the project; the tools in C++ have it from the same place."""
+    """The version of the project, which the C++ tools define."""
     return next(line.split('"')[1] for line in (REPO / "tools/common/cli.hh").read_text().splitlines() if "version = " in line)
 
 
@@ -22,8 +22,8 @@ def cache() -> Path:
     return Path(base) / "t3rdma"
 
 
-def need_room(folder: Path, mebibytes: int, what: str) -> None:
-    """Better told at once than after minutes, by whatever program hits the full disk first."""
+def need_space(folder: Path, mebibytes: int, what: str) -> None:
+    """Fails before a long step if the disk does not have the space that it needs."""
     free = shutil.disk_usage(folder).free >> 20
     if free < mebibytes:
         raise LabError(f"{what} needs {mebibytes} MiB in {folder}, where {free} MiB are free")
@@ -34,7 +34,7 @@ def runtime() -> Path:
     path = Path(f"/tmp/t3lab-{os.getuid()}") / hashlib.sha256(bytes(REPO)).hexdigest()[:8]
     path.parent.mkdir(mode=0o700, exist_ok=True)
     if path.parent.stat().st_uid != os.getuid():
-        raise LabError(f"{path.parent} belongs to somebody else")
+        raise LabError(f"{path.parent} belongs to another user")
     path.mkdir(exist_ok=True)
     return path
 

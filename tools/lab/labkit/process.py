@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Child processes that never outlive their lab."""
+"""Child processes that do not outlive their lab."""
 
 import contextlib
 import os
@@ -13,8 +13,8 @@ from .errors import LabError
 
 
 class Child:
-    """A process of the lab with its output in a file. The kernel kills it when the lab dies in whatever way
-    (PR_SET_PDEATHSIG, by setpriv so that no Python runs between fork and exec)."""
+    """A process of the lab with its output in a file. The kernel kills it when the lab's process exits (PR_SET_PDEATHSIG, set by
+    setpriv so that no Python runs between fork and exec)."""
 
     def __init__(self, name: str, argv: Sequence[str], log: Path, env: dict[str, str] | None = None):
         self.name = name
@@ -43,20 +43,20 @@ class Child:
         return self.status
 
     def end(self, grace: float = 5.0) -> None:
-        """Asks politely, then kills its whole process group."""
-        for sig, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
+        """Terminates its process group, and kills it after the grace time."""
+        for sig, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
             if self.status is not None:
                 return
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, sig)
-            self.wait(patience)
+            self.wait(seconds)
 
     def tail(self, lines: int = 40) -> str:
         return tail(self.log, lines)
 
 
 def tail(path: Path, lines: int) -> str:
-    """The end of a log, as far as it exists."""
+    """The last lines of a log, if it exists."""
     try:
         text = path.read_text(errors="replace")
     except OSError:
@@ -65,7 +65,7 @@ def tail(path: Path, lines: int) -> str:
 
 
 def run(argv: Sequence[str], log: Path | None = None, **options) -> str:
-    """Runs a program of the host to its end; its output is returned, and shown if it fails."""
+    """Runs a program of the host; returns its output, and raises with it if the program fails."""
     done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=False, **options)
     if log:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Tells a person what takes time. Silent steps are worse than slow ones."""
+"""Shows the progress of steps that take time."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import threading
 import time
 
 
-def say(text: str) -> None:
+def show(text: str) -> None:
     print(f"t3lab: {text}", file=sys.stderr, flush=True)
 
 
@@ -28,7 +28,7 @@ def step(text: str):
     if live:
         ticker.start()
     else:
-        say(f"{text} ...")
+        show(f"{text} ...")
     outcome = "failed"
     try:
         yield
@@ -38,4 +38,4 @@ def step(text: str):
         if live:
             ticker.join()
             print("\r\033[K", end="", file=sys.stderr)
-        say(f"{text}: {outcome} in {time.monotonic() - start:.1f} s")
+        show(f"{text}: {outcome} in {time.monotonic() - start:.1f} s")

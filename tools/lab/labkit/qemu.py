@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""A QEMU that knows vfio-user-pci (10.1 or newer).
+"""A QEMU with vfio-user-pci (10.1 or newer).
 
 Debian 12 and 13 ship an older one. There the program of trixie-backports and all its libraries are unpacked
-into the cache, without root rights and without touching the host, and run by their own loader, because the host's libc
-is older than they are.
+into the cache, without root rights and without changing the host, and run by their own loader, because the host's libc
+is older.
 """
 
 import re
@@ -19,11 +19,11 @@ MINIMUM = (10, 1)
 SUITES = ("trixie", "trixie-backports")
 PACKAGE = "qemu-system-x86"
 PROGRAM = "qemu-system-x86_64"
-ROOM = 600  # MiB, with some to spare
+SPACE = 600  # MiB, with a reserve
 
 
 def recipe() -> dict:
-    """All that decides what the private copy holds."""
+    """The inputs that determine the private copy."""
     return {"mirror": mirror.debian(), "suites": SUITES, "package": PACKAGE}
 
 
@@ -54,7 +54,7 @@ def _private_command(entry: Path) -> list[str]:
 
 
 def _fetch(folder: Path) -> None:
-    paths.need_room(paths.cache(), ROOM, "fetching QEMU")
+    paths.need_space(paths.cache(), SPACE, "fetching QEMU")
     with progress.step(f"downloading {PACKAGE} of {SUITES[-1]} (about 40 MB)"):
         packages = apt.download(folder, SUITES, PACKAGE, dependencies=True)
     with progress.step(f"unpacking QEMU ({len(packages)} packages)"):

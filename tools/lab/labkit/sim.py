@@ -42,7 +42,7 @@ def straight(cards: int, ports: int) -> list[Wire]:
 
 
 def program() -> Path:
-    """The model of this tree; T3SIM names another one, e.g. one with sanitizers."""
+    """The model of this tree; T3SIM selects another one, e.g. one with sanitizers."""
     return Path(os.environ.get("T3SIM") or paths.REPO / "build/sim/vfio/t3sim")
 
 
@@ -84,26 +84,26 @@ class Sim:
         """For `t3sim ctl`."""
         return self._control
 
-    def obituary(self) -> str:
+    def end_report(self) -> str:
         return f"t3sim ended with status {self._child.status}; its log's end:\n{self._child.tail(60)}"
 
     def tail(self, lines: int = 40) -> str:
         return self._child.tail(lines)
 
     def control(self, command: str, *arguments: str, timeout: float = 20.0):
-        """Asks the model something; see `t3sim ctl SOCKET help`."""
+        """Sends a command to the model; see `t3sim ctl SOCKET help`."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(timeout)
             try:
                 sock.connect(str(self._control))
                 sock.sendall(json.dumps({"command": command, "args": arguments}).encode() + b"\n")
-                with sock.makefile() as answers:
-                    answer = json.loads(answers.readline())
+                with sock.makefile() as replies:
+                    reply = json.loads(replies.readline())
             except (OSError, ValueError) as error:
-                raise LabError(f"t3sim does not answer to {command!r}: {error}") from error
-        if not answer["ok"]:
-            raise LabError(f"t3sim: {answer['error']}")
-        return answer["result"]
+                raise LabError(f"t3sim does not reply to {command!r}: {error}") from error
+        if not reply["ok"]:
+            raise LabError(f"t3sim: {reply['error']}")
+        return reply["result"]
 
     def cable(self, wire: str, plugged: bool) -> None:
         """Plugs a wire in or pulls it."""
@@ -111,7 +111,7 @@ class Sim:
 
     @contextlib.contextmanager
     def capturing(self, folder: Path) -> Iterator[list[Path]]:
-        """Captures all wires while it lasts, instead of a capture that runs already; gives the files, one a wire."""
+        """Captures all wires for the time of the context, instead of a running capture; yields the files, one for each wire."""
         files = [Path(name) for name in self.control("capture", "start", str(folder))]
         try:
             yield files
@@ -123,7 +123,7 @@ class Sim:
         return self.control("counters", f"c{card}")[f"c{card}"]
 
     def cause(self, card: int, fault: str, *amount) -> None:
-        """Has a fault happen to a card; see `t3sim ctl SOCKET cause --list`."""
+        """Injects a fault into a card; see `t3sim ctl SOCKET cause --list`."""
         self.control("cause", f"c{card}", fault, *map(str, amount))
 
     def end(self) -> int | None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""siw, the kernel's iWARP in software, for guests: Debian does not build it, so it is made of Debian's own source
-(the package linux-source-X.Y of the guests' release).
+"""siw, the kernel's software iWARP, for guests: Debian does not build it, so it is built from Debian's source (the package
+linux-source-X.Y of the guests' release).
 
-It is a witness, so its protocol stays as it is. Its settings are constants there; here they become module parameters, so that
-one module serves with and without CRC, and with both revisions of MPA.
+Its protocol is not changed, since tests use it as an independent implementation. Its constants for CRC and the MPA revision become
+module parameters.
 """
 
 import os
@@ -29,17 +29,17 @@ def _fetch(made: image.Image, folder: Path) -> None:
 
 
 def recipe(made: image.Image) -> dict:
-    """All that decides which source it is."""
+    """The inputs that determine the source."""
     return {"mirror": mirror.debian(), "release": made.release, "package": kernel.SOURCES[made.suite]}
 
 
 def source(made: image.Image) -> Path:
-    """The folder with Debian's siw, as it is."""
+    """The folder with Debian's siw, unchanged."""
     return cache.entry(f"siw-{made.suite}", recipe(made), lambda folder: _fetch(made, folder)) / "siw"
 
 
 def with_parameters(text: str, *, main: bool) -> str:
-    """A source file of siw whose settings are variables, and in its main file module parameters."""
+    """A source file of siw with variables for its settings, and module parameters in its main file."""
     for name, kind in PARAMETERS.items():
         text = re.sub(rf"\bconst (bool {name};)", r"\1", text)
         if main:
@@ -48,7 +48,7 @@ def with_parameters(text: str, *, main: bool) -> str:
 
 
 def module(suite: str = "bookworm") -> Path:
-    """siw.ko among the modules that guests load."""
+    """Builds siw.ko into the folder of modules for guests."""
     made = image.get(suite)
     goal = paths.guest_build(suite) / "siw"
     original = source(made)

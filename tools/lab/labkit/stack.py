@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Brings a guest's network and RDMA stack up, step by step as an administrator would."""
+"""Brings a guest's network and RDMA stack up, as an administrator would."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,8 @@ MODULES = "/t3/modules"
 
 
 class Level(NamedTuple):
-    """How far the stack is loaded, and through which modules user space reaches it: the first one that serves a kind of device
-    is the one that libibverbs and librdmacm use. Modules of the tree are looked for in /t3/modules first; parameters
-    follow the name."""
+    """Which part of the stack is loaded, and the modules that serve user space: libibverbs and librdmacm use the first one for a
+    kind of device. Modules are loaded from /t3/modules if they exist there; parameters follow the name."""
 
     name: str
     nic: bool = False
@@ -20,7 +19,7 @@ class Level(NamedTuple):
     access: tuple[str, ...] = ()
 
 
-# Beside ib_uverbs, which rdma_ucm needs functions of (and on 6.1 and 6.12 so do siw and rxe), ours has other names.
+# Beside ib_uverbs, whose functions rdma_ucm needs (on 6.1 and 6.12 also siw and rxe), ours has other names.
 T3_UVERBS_BESIDE = "t3_uverbs class_name=t3_verbs prefix=t3uverbs"
 
 LEVELS = {level.name: level for level in (
@@ -33,10 +32,10 @@ LEVELS = {level.name: level for level in (
 )}
 
 
-# RDMA devices in software, and their modules.
+# Software RDMA devices, and their modules.
 SOFTWARE = {"siw": "siw", "rxe": "rdma_rxe"}
 
-# Whoever serves user space, users before what they use. First the devices that on 6.1 and 6.12 need functions of ib_uverbs.
+# Modules that serve user space, in the order of unloading. First the devices that need functions of ib_uverbs on 6.1 and 6.12.
 _ACCESS_MODULES = (*SOFTWARE.values(), "t3_rdma_cm", "rdma_ucm", "rdma_cm", "iw_cm", "ib_cm", "ib_uverbs", "t3_uverbs")
 
 
@@ -52,7 +51,7 @@ def address(network: int, guest: int) -> str:
 
 
 def load_module(name: str, parameters: str = "") -> str:
-    """A shell script that loads a module of ours with what it depends on, or else one of the kernel's."""
+    """A shell script that loads a module of ours with its dependencies, or one of the kernel's."""
     return f"""set -e
         if [ -e {MODULES}/{name}.ko ]; then
             for needed in $(modinfo -F depends {MODULES}/{name}.ko | tr , ' '); do
@@ -92,7 +91,7 @@ NAME_OF_MAC = """for path in /sys/class/net/*; do
 
 
 def _everywhere(guests, script, timeout: float = 120.0) -> list[str]:
-    """Runs a script (made by script(guest), or the same for all) in all guests at a time: they start side by side."""
+    """Runs a script (made by script(guest), or the same for all) in all guests concurrently."""
     running = [guest.start(script(guest) if callable(script) else script) for guest in guests]
     outputs = []
     for command in running:
@@ -109,7 +108,7 @@ def _bring_up_cards(lab) -> None:
         guest.interfaces = names.split()
         ports = len(guest.cards) * lab.ports
         if len(guest.interfaces) != ports:
-            raise LabError(f"{guest.name}: {ports} T3 ports expected, these are there: {names.split()}; its kernel says:\n"
+            raise LabError(f"{guest.name}: {ports} T3 ports expected, found {names.split()}; its kernel log:\n"
                            f"{guest.dmesg()[-3000:]}")
     _everywhere(guests, lambda guest: " && ".join(
         f"ip addr add {address(port, guest.number)}/24 dev {name} && ip link set {name} up"
@@ -132,25 +131,25 @@ def _bring_up_nics(lab) -> None:
 
 
 def add_links(guests, kind: str, wanted=lambda guest: guest.nic_interfaces) -> None:
-    """Makes RDMA devices in software, siw0 or rxe0 and so on, of ordinary NICs."""
+    """Creates software RDMA devices, siw0 or rxe0 and so on, on ordinary NICs."""
     _everywhere(guests, load_module(SOFTWARE[kind]))
     _everywhere(guests, lambda guest: " && ".join(
         f"rdma link add {kind}{number} type {kind} netdev {name}" for number, name in enumerate(wanted(guest))))
 
 
 def load_access(guests, access: tuple[str, ...]) -> None:
-    """Loads what serves user space, in this order."""
+    """Loads the modules that serve user space, in this order."""
     for module in access:
         _everywhere(guests, load_module(*module.split(" ", 1)))
 
 
 def unload_access(guests) -> None:
-    """Takes away whatever serves user space, and devices in software."""
+    """Unloads all modules that serve user space, and software devices."""
     _everywhere(guests, f"for module in {' '.join(_ACCESS_MODULES)}; do [ ! -e /sys/module/$module ] || rmmod $module || exit; done")
 
 
 def bring_up_cards(guests) -> None:
-    """Our driver, and our provider for the programs."""
+    """Loads our driver and installs our provider."""
     _everywhere(guests, load_module("iw_cxgb3"))
     _everywhere(guests, INSTALL_PROVIDER)
 

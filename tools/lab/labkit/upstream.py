@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The kernel's own cxgb3 for guests, with and without our patches for it (docs/upstream), and iw_cxgb3 for a cxgb3 that is mended."""
+"""The kernel's cxgb3 for guests, with and without our patches (docs/upstream), and iw_cxgb3 for the patched cxgb3."""
 
 import os
 import shutil
@@ -29,13 +29,13 @@ def _fetch(suite: str, folder: Path) -> None:
 
 
 def source(suite: str) -> Path:
-    """A tree with Debian's cxgb3 in it, as it is."""
+    """A tree with Debian's cxgb3, unchanged."""
     recipe = {"mirror": mirror.debian(), "package": kernel.SOURCES[suite]}
     return cache.entry(f"cxgb3-{suite}", recipe, lambda folder: _fetch(suite, folder))
 
 
 def patched(suite: str, tree: Path) -> None:
-    """Debian's cxgb3 with our patch, in a new tree. Fails if the patch does not apply as it is."""
+    """Debian's cxgb3 with our patch, in a new tree. Fails if the patch does not apply without fuzz."""
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(source(suite) / "drivers", tree / "drivers")
     done = subprocess.run(["patch", "-p1", "--fuzz=0", "-d", tree, "-i", patch(suite)], capture_output=True, text=True, check=False)
@@ -44,13 +44,13 @@ def patched(suite: str, tree: Path) -> None:
 
 
 def modules(suite: str) -> Path:
-    """A folder with mended/cxgb3.ko and whole/iw_cxgb3.ko, which sends all of a stream that it has as one piece."""
+    """A folder with patched/cxgb3.ko and long/iw_cxgb3.ko, which sends all offload data in one message."""
     made = image.get(suite)
     goal = paths.guest_build(suite) / "upstream"
     goal.mkdir(parents=True, exist_ok=True)
     patched(suite, goal / "linux")
     for part in ("include", "kernel"):
-        build.mirror(paths.REPO / part, goal / "ours" / part, build.built)
+        build.sync(paths.REPO / part, goal / "ours" / part, build.built)
     with progress.step(f"building cxgb3 with our patch for {suite}"):
         build.in_build_root(made, f"""
             cd /src/build/guest/{suite}/upstream
@@ -58,7 +58,7 @@ def modules(suite: str) -> Path:
             make -C $headers M=$PWD/linux/{PART} CONFIG_CHELSIO_T3=m -j{os.cpu_count()} modules
             make -C $headers M=$PWD/ours/kernel/iw_cxgb3 \\
                 KCFLAGS="-I$PWD/ours/include -I$PWD/ours/kernel/include -DT3_STREAM_PIECE_MAX=1024" -j{os.cpu_count()} modules
-            mkdir -p mended whole
-            cp -p linux/{PART}/cxgb3.ko mended/
-            cp -p ours/kernel/iw_cxgb3/iw_cxgb3.ko whole/""", paths.guest_build(suite) / "log/upstream.log")
+            mkdir -p patched long
+            cp -p linux/{PART}/cxgb3.ko patched/
+            cp -p ours/kernel/iw_cxgb3/iw_cxgb3.ko long/""", paths.guest_build(suite) / "log/upstream.log")
     return goal

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""An outside witness of what is on a wire: Wireshark's dissectors read a capture, and what they say is compared with the RFCs.
+"""Checks a capture with an independent implementation: tshark dissects it, and the result is compared with the RFCs.
 
     t3lab check-wire CAPTURE...
 
-fails if a capture holds a frame that tshark calls malformed or an expert error, a wrong checksum, an acknowledgement of what was
-never sent, data beyond the window, an FPDU with a bad CRC, a byte of an RDMA connection that is not MPA, DDP and RDMAP, messages
-out of order (MSN, MO, TO, queue number, last flag), a TERMINATE that the RFCs do not give for its cause, or no RDMA connection at
+fails if a capture has a frame that tshark reports as malformed or as an expert error, a wrong checksum, an acknowledgement of
+unsent data, data beyond the window, an FPDU with a bad CRC, a byte of an RDMA connection that is not MPA, DDP and RDMAP, messages
+out of order (MSN, MO, TO, queue number, last flag), a TERMINATE whose code the RFCs do not define for its cause, or no RDMA connection at
 all. As a module:
 
     report = wirecheck.check("p0.pcapng")      # raises WireError
     report.messages["Send"]                    # FPDUs by RDMAP opcode
-    report.terminates                          # what was said in TERMINATEs, as iwarp.Code
+    report.terminates                          # the codes of TERMINATEs, as iwarp.Code
 
-A capture must hold all that the ends have sent, as those of t3sim do. Connections that are older than it are not looked into.
+A capture must have all frames that the ends sent, as those of t3sim do. Connections that began before the capture are not checked.
 """
 
 import collections
@@ -27,7 +27,7 @@ from .iwarp import ANY, Cause, Code, Direction, Fpdu, Op
 
 
 class WireError(AssertionError):
-    """What is wrong with a capture, one line for each thing."""
+    """The errors of a capture, one line each."""
 
 
 @dataclasses.dataclass
@@ -51,16 +51,16 @@ COLUMNS = ("frame.number tcp.stream ip.src tcp.srcport tcp.len tcp.flags tcp.seq
 FORMAT = ",".join(f'"{field}","%Cus:{field}"' for field in COLUMNS.split()) + ',"info","%i"'
 TSHARK = [
     "tshark", "-n", "-T", "tabs", "-P", "-O", "iwarp_mpa,iwarp_ddp_rdmap", "-o", f"gui.column.format:{FORMAT}",
-    # These guess at what SENDs carry, and call ours malformed.
+    # These guess the content of SENDs, and report ours as malformed.
     "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct",
     # Off by default.
     "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "tcp.try_heuristic_first:TRUE",
 ]  # fmt: skip
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
-# Nothing new is dissected in these, and nothing has to be. What is sent again within 3 ms tshark calls out of order.
+# tshark does not dissect these again. It reports retransmissions within 3 ms as out of order.
 REPEATED = re.compile(r"retransmission|out-of-order|keep-?alive|zero ?window ?probe", re.IGNORECASE)
-# Expert messages below "error" that a complete capture of correct TCP cannot give.
+# Expert messages below "error" that cannot occur in a complete capture of correct TCP.
 IMPOSSIBLE = ("ACKed segment that wasn't captured", "Previous segment(s) not captured")
 
 
@@ -74,7 +74,7 @@ def _flag(text: str) -> bool:
     return text.startswith(("True", "Set"))
 
 
-# What tshark calls the fields of an FPDU, and how Fpdu does. "Version" alone is RDMAP's: MPA has a "Revision".
+# The names of an FPDU's fields in tshark, and in Fpdu. "Version" alone is RDMAP's: MPA has a "Revision".
 FIELDS = {
     "Tagged flag": ("tagged", _flag),
     "Last flag": ("last", _flag),
@@ -99,7 +99,7 @@ FIELDS = {
 
 @dataclasses.dataclass
 class Frame:
-    """What one frame's columns and details say."""
+    """One frame, from its columns and details."""
 
     number: int
     stream: str
@@ -108,10 +108,10 @@ class Frame:
     flags: int
     seq: int
     ack: int
-    window: int | None  # in bytes; None: its scale is not known
+    window: int | None  # in bytes; None: the scale is unknown
     problems: list
     info: str
-    unseen: str  # what tshark says of bytes that are not in the capture
+    unseen: str  # tshark's message about bytes that are not in the capture
     start_up: bool = False
     fpdus: list = dataclasses.field(default_factory=list)
     bad_crc: list = dataclasses.field(default_factory=list)  # indices of fpdus
@@ -150,28 +150,28 @@ class Frame:
 
 
 def _after(a: int, b: int) -> int:
-    """How far a sequence number is beyond another one; negative: before it."""
+    """The distance of a sequence number from another one; negative: before it."""
     return (a - b + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 class _Half:
-    """What one end of a TCP connection has sent."""
+    """The data that one end of a TCP connection sent."""
 
     def __init__(self):
         self.end: int | None = None  # sequence number behind the last byte
-        self.edge: int | None = None  # of the window that it has offered
+        self.edge: int | None = None  # right edge of the window that it advertised
         self.incomplete: int | None = None  # frame in which an FPDU began that has not ended
         self.messages = Direction()
 
 
 class _Connection:
     def __init__(self):
-        self.whole = False  # its beginning is in the capture
+        self.from_start = False  # its start is in the capture
         self.rdma = False
         self.halves: dict[str, _Half] = {}
 
     def half(self, port: str) -> tuple[_Half, _Half]:
-        """The one that sends from that port, and the other."""
+        """The half that sends from that port, and the other one."""
         if not self.halves:
             one, other = _Half(), _Half()
             one.messages.peer, other.messages.peer = other.messages, one.messages
@@ -201,8 +201,8 @@ class _Checker:
             self._frame(frame)
 
     def problem(self, text: str) -> None:
-        wanted = any(pattern.search(text) for pattern in self._allowed)
-        (self.report.allowed if wanted else self.report.problems).append(text)
+        expected = any(pattern.search(text) for pattern in self._allowed)
+        (self.report.allowed if expected else self.report.problems).append(text)
 
     def _frame(self, frame: Frame) -> None:
         self.report.frames += 1
@@ -213,8 +213,8 @@ class _Checker:
 
     def _segment(self, connection: _Connection, frame: Frame) -> None:
         sender, receiver = connection.half(frame.source_port)
-        connection.whole |= bool(frame.flags & SYN)
-        if connection.whole and frame.unseen:
+        connection.from_start |= bool(frame.flags & SYN)
+        if connection.from_start and frame.unseen:
             frame.problems.append(f"expert: {frame.unseen}")
         repeated = self._window(sender, receiver, frame)
         if frame.start_up and not connection.rdma:
@@ -225,7 +225,7 @@ class _Checker:
 
     @staticmethod
     def _window(sender: _Half, receiver: _Half, frame: Frame) -> bool:
-        """TCP's sequence numbers. True: all of it was sent before."""
+        """Checks TCP's sequence numbers. True: all of the segment was sent before."""
         if frame.flags & RST:
             return False
         if frame.flags & ACK and frame.window is not None:
@@ -268,7 +268,7 @@ class _Checker:
 
 
 def check(path: Path | str, connections: int = 1, allowed: Iterable[str] = ()) -> Report:
-    """Checks a capture with at least that many RDMA connections; problems that match an allowed pattern are expected. Raises
+    """Checks a capture with at least this number of RDMA connections; problems that match an allowed pattern are expected. Raises
     WireError."""
     if not shutil.which("tshark"):
         raise WireError("tshark is not installed")
