@@ -47,7 +47,7 @@ static struct {
 	unsigned int request_len;
 	unsigned int window, credits;	/* received by the host; returned by it */
 	int atids, tids, routes;	/* allocated */
-	atomic_t qp_refs;		/* of the caller of connect and of the endpoint's work item */
+	atomic_t qp_refs;		/* of connect's caller and of the endpoint's work item */
 	int qp_users;
 	unsigned int dead;
 	/* Behaviour in this test. */
@@ -108,7 +108,7 @@ static void put_id_ref(struct iw_cm_id *id)
 
 /* A message of the card: call the handler, as the NIC driver does. */
 static void deliver(void *ctx, u8 opcode, const void *cpl, size_t len, const void *data,
-		size_t data_len)
+		    size_t data_len)
 {
 	struct sk_buff *skb = sure_skb(len + data_len, GFP_KERNEL);
 
