@@ -23,7 +23,7 @@ ROUNDS = 256
 SLACK = 1.03
 QUICK = [("send", 1), ("write", 16), ("recv", 1), ("poll_send", 1), ("poll_recv", 16), ("poll_empty", 1), ("wr_send", 1), ("next_recv", 16)]
 # Aims, as shares of the instructions of the old library's single call: for one request, and for one in a list of 16.
-AIMS = {("post", 1): 0.50, ("post", 16): 0.40, ("poll", 1): 0.33, ("poll", 16): 0.25}
+AIMS = {("post", 1): 0.55, ("post", 16): 0.42, ("poll", 1): 0.33, ("poll", 16): 0.25}
 EMPTY_POLL = 15
 INSIDE = {
     "post": ("cxgb3_post_send", "cxgb3_post_recv"),

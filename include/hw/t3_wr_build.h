@@ -217,11 +217,12 @@ static __always_inline void t3_put_send_op(struct t3_wr_send *wr, const struct t
 
 static __always_inline int t3_build_send(struct t3_wr_send *wr, const struct t3_request *req)
 {
-	struct t3_data data = t3_put_data(wr->sge, req);
+	struct t3_data data;
 
+	t3_put_send_op(wr, req);
+	data = t3_put_data(wr->sge, req);
 	if (data.error)
 		return data.error;
-	t3_put_send_op(wr, req);
 	wr->plen = t3_to_be32(data.bytes);
 	wr->num_sge = t3_to_be32(data.entries);
 	return T3_SEND_FLITS + (int)data.flits;
@@ -229,13 +230,14 @@ static __always_inline int t3_build_send(struct t3_wr_send *wr, const struct t3_
 
 static __always_inline int t3_build_write(struct t3_wr_write *wr, const struct t3_request *req)
 {
-	struct t3_data data = t3_put_data(wr->sge, req);
+	struct t3_data data;
 
+	t3_put_rdma_op(&wr->rdma_op, T3_RDMA_WRITE, 0);
+	wr->sink_to = t3_to_be64(req->remote_addr);
+	data = t3_put_data(wr->sge, req);
 	if (data.error)
 		return data.error;
-	t3_put_rdma_op(&wr->rdma_op, T3_RDMA_WRITE, 0);
 	wr->sink_stag = t3_to_be32(data.bytes || req->rkey ? req->rkey : T3_NO_DATA_STAG);
-	wr->sink_to = t3_to_be64(req->remote_addr);
 	wr->plen = t3_to_be32(data.bytes);
 	wr->num_sge = t3_to_be32(data.entries);
 	return T3_WRITE_FLITS + (int)data.flits;

@@ -8,8 +8,7 @@
 namespace t3 {
 
 struct Built {
-    int error = 0;     // positive errno; then nothing else counts
-    __be32 header = 0; // word 0
+    int error = 0; // positive errno; then nothing else counts
     uint32_t flits = 0;
     WorkOp op = WorkOp::send;
     uint32_t read_bytes = 0;
@@ -19,10 +18,10 @@ struct Built {
     return {.error = error};
 }
 
-[[gnu::always_inline]] inline Built built(int flits, __be32 header, WorkOp op, uint32_t read_bytes = 0) {
+[[gnu::always_inline]] inline Built built(int flits, WorkOp op, uint32_t read_bytes = 0) {
     if (flits < 0) [[unlikely]]
         return refuse(EINVAL);
-    return {.header = header, .flits = static_cast<uint32_t>(flits), .op = op, .read_bytes = read_bytes};
+    return {.flits = static_cast<uint32_t>(flits), .op = op, .read_bytes = read_bytes};
 }
 
 [[gnu::always_inline]] inline t3_request request(bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
@@ -43,8 +42,8 @@ struct Built {
                                                uint32_t num_sge, const t3_host_sge* sge) {
     t3_request r = request(in_line, num_sge, sge);
     r.rdma_op = solicited(flags, T3_RDMA_SEND, T3_RDMA_SEND_SE);
-    return built(t3_build_send(&slot.send, &r), header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags],
-                 WorkOp::send);
+    slot.hdr.hi = header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags];
+    return built(t3_build_send(&slot.send, &r), WorkOp::send);
 }
 
 [[gnu::always_inline]] inline Built build_send_inv(t3_wr_slot& slot, wr_flags flags, uint32_t stag,
@@ -52,8 +51,8 @@ struct Built {
     t3_request r = request(in_line, num_sge, sge);
     r.rdma_op = solicited(flags, T3_RDMA_SEND_INV, T3_RDMA_SEND_SE_INV);
     r.inv_stag = stag;
-    return built(t3_build_send(&slot.send, &r), header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags],
-                 WorkOp::send);
+    slot.hdr.hi = header_of<T3_WR_OP_SEND, T3_WR_F_READ_FENCE>[flags];
+    return built(t3_build_send(&slot.send, &r), WorkOp::send);
 }
 
 [[gnu::always_inline]] inline Built build_write(t3_wr_slot& slot, wr_flags flags, uint32_t rkey,
@@ -62,8 +61,8 @@ struct Built {
     t3_request r = request(in_line, num_sge, sge);
     r.rkey = rkey;
     r.remote_addr = remote_addr;
-    return built(t3_build_write(&slot.write, &r), header_of<T3_WR_OP_WRITE, T3_WR_F_READ_FENCE>[flags],
-                 WorkOp::write);
+    slot.hdr.hi = header_of<T3_WR_OP_WRITE, T3_WR_F_READ_FENCE>[flags];
+    return built(t3_build_write(&slot.write, &r), WorkOp::write);
 }
 
 // A read always completes, and its flags must be 0 (firmware limit): fences are lost on it, which does no
@@ -76,14 +75,15 @@ struct Built {
     r.rkey = rkey;
     r.remote_addr = remote_addr;
     const uint32_t bytes = num_sge ? sge->len : 0;
-    return built(t3_build_read(&slot.read, &r), t3_wr_hi(T3_WR_OP_READ, 0), WorkOp::read, bytes);
+    slot.hdr.hi = t3_wr_hi(T3_WR_OP_READ, 0);
+    return built(t3_build_read(&slot.read, &r), WorkOp::read, bytes);
 }
 
 [[gnu::always_inline]] inline Built build_local_inv(t3_wr_slot& slot, wr_flags flags, uint32_t stag) {
     t3_request r{};
     r.inv_stag = stag;
-    return built(t3_build_local_inv(&slot.local_inv, &r),
-                 header_of<T3_WR_OP_LOCAL_INV, T3_WR_F_LOCAL_FENCE>[flags], WorkOp::local_inv);
+    slot.hdr.hi = header_of<T3_WR_OP_LOCAL_INV, T3_WR_F_LOCAL_FENCE>[flags];
+    return built(t3_build_local_inv(&slot.local_inv, &r), WorkOp::local_inv);
 }
 
 // Any request, of an opcode that is known only now. key: of the peer's memory, or to be invalidated. iWARP
@@ -112,7 +112,6 @@ struct Built {
 // the card can see it: its completion may be there at once.
 [[gnu::always_inline]] inline void record(SendQueue& sq, uint32_t pos, t3_wr_slot* slot, uint64_t wr_id,
                                           wr_flags flags, const Built& built) {
-    slot->hdr.hi = built.header;
     slot->send.id.hi = pos; // comes back with the completion; nobody writes or reads the other half
     if (built.op == WorkOp::read)
         sq.remember_read(pos, SendEntry::of_read(wr_id, built.read_bytes, flags & IBV_SEND_SIGNALED));
@@ -135,8 +134,8 @@ struct BindRequest {
 };
 BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept;
 inline Built build_bind(t3_wr_slot& slot, wr_flags flags, const t3_bind& bind) {
-    return built(t3_build_bind_mw(&slot.bind_mw, &bind), header_of<T3_WR_OP_BIND_MW, 0>[flags],
-                 WorkOp::bind_mw);
+    slot.hdr.hi = header_of<T3_WR_OP_BIND_MW, 0>[flags];
+    return built(t3_build_bind_mw(&slot.bind_mw, &bind), WorkOp::bind_mw);
 }
 
 } // namespace t3

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// ibv_post_recv(): the whole way from a list of receives to the doorbell. As post_send.cc, into the same
-// ring.
+// ibv_post_recv(): from a list of receives to the doorbell. As post_send.cc, into the same ring.
 #include "userspace/providers/cxgb3/verbs_words.hh"
 
 namespace {
@@ -21,47 +20,42 @@ using t3::SlotCursor;
     return true;
 }
 
-// The rest of a list, first to last until one is refused. Those before it are posted and rung for, *bad_wr
-// names it, and the result is its positive errno. With the lock held; unlocks. `posted`: so was something of
-// the list before.
-[[gnu::noinline]] int post_rest(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr, bool posted) noexcept {
-    const uint64_t status = qp.status();
-    const bool dead = qp.takes_no_work(status);
+// Any receive, in any state of the queue and of the QP. Returns a positive errno; then nothing has changed.
+int post_any(Qp& qp, const SlotCursor& at, const ibv_recv_wr& wr) {
     RecvQueue& rq = qp.rq();
-    int error = 0;
-    for (; wr; wr = wr->next) {
-        const uint32_t pos = rq.tail_relaxed();
-        if (rq.full(pos)) {
-            error = ENOMEM;
-            break;
-        }
-        const SlotCursor at = dead ? qp.on_paper() : qp.cursor();
-        if (!post_one(rq, pos, at, at.slot, wr->wr_id, static_cast<uint32_t>(wr->num_sge),
-                      t3::host_sges(wr->sg_list))) {
-            error = EINVAL;
-            break;
-        }
-        if (!dead) {
-            qp.step(at.slot);
-            posted = true;
-        }
-    }
-    if (error)
-        *bad_wr = wr;
-    if (posted)
-        qp.ring_if_told(status);
+    const uint32_t pos = rq.tail_relaxed();
+    if (rq.full(pos))
+        return ENOMEM;
+    return post_one(rq, pos, at, at.slot, wr.wr_id, static_cast<uint32_t>(wr.num_sge),
+                    t3::host_sges(wr.sg_list))
+               ? 0
+               : EINVAL;
+}
+
+// With the lock held; unlocks. `posted`: receives before `wr` are in the ring, without a doorbell.
+[[gnu::noinline]] int post_slow(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr, bool posted) noexcept {
+    const int error = t3::post_list(qp, wr, bad_wr, posted, post_any);
     qp.post_lock().unlock_receive();
     return error;
 }
 
-// Another thread changes the ring, or a batch of sends is open, which does not hold receives up.
+// Another thread changes the ring, or a batch of sends is open. The batch does not delay receives.
 [[gnu::noinline]] int wait_and_post(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcept {
     qp.post_lock().lock_receive();
-    return post_rest(qp, wr, bad_wr, false);
+    return post_slow(qp, wr, bad_wr, false);
 }
 
-bool is_usual(const ibv_recv_wr& wr) {
-    return wr.num_sge == 1 && wr.sg_list->length != 0;
+// A receive of the usual kind: one element that is not empty. False: it is of another kind or must be
+// refused; nothing has changed.
+[[gnu::always_inline]] inline bool post_usual(Qp& qp, uint32_t pos, const ibv_recv_wr& wr) {
+    RecvQueue& rq = qp.rq();
+    if (wr.num_sge != 1 || wr.sg_list->length == 0 || rq.seems_full(pos)) [[unlikely]]
+        return false;
+    t3_wr_slot* const slot = qp.cursor().slot;
+    if (!post_one(rq, pos, qp.cursor(), slot, wr.wr_id, 1, t3::host_sges(wr.sg_list))) [[unlikely]]
+        return false;
+    qp.step(slot);
+    return true;
 }
 
 } // namespace
@@ -70,25 +64,15 @@ int cxgb3_post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) noexcep
     Qp& qp = t3::core(ibqp);
     if (!qp.post_lock().try_lock()) [[unlikely]]
         return wait_and_post(qp, wr, bad_wr);
-    if (qp.status()) [[unlikely]]
-        return post_rest(qp, wr, bad_wr, false);
-    RecvQueue& rq = qp.rq();
-    uint32_t pos = rq.tail_relaxed();
-    if (!wr || !is_usual(*wr) || rq.seems_full(pos)) [[unlikely]]
-        return post_rest(qp, wr, bad_wr, false);
-    for (;;) {
-        const SlotCursor& at = qp.cursor();
-        t3_wr_slot* const slot = at.slot;
-        if (!post_one(rq, pos, at, slot, wr->wr_id, 1, t3::host_sges(wr->sg_list))) [[unlikely]]
-            return post_rest(qp, wr, bad_wr, true);
-        qp.step(slot);
+    if (!wr || qp.status()) [[unlikely]]
+        return post_slow(qp, wr, bad_wr, false);
+    const ibv_recv_wr* const first = wr;
+    uint32_t pos = qp.rq().tail_relaxed();
+    do {
+        if (!post_usual(qp, pos++, *wr)) [[unlikely]]
+            return post_slow(qp, wr, bad_wr, wr != first);
         wr = wr->next;
-        if (!wr)
-            break;
-        pos++;
-        if (!is_usual(*wr) || rq.seems_full(pos)) [[unlikely]]
-            return post_rest(qp, wr, bad_wr, true);
-    }
+    } while (wr);
     qp.ring_doorbell();
     qp.post_lock().unlock();
     return 0;

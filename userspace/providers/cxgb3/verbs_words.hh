@@ -47,6 +47,32 @@ inline constexpr auto header_of = [] {
     return t;
 }();
 
+// Posts a list from first to last until a request is refused: sets *bad_wr to that one and returns its
+// positive errno. Those before it stay posted. post(qp, slot, request) posts one request, sends and receives
+// alike. A QP that is stopped or in error keeps its requests for polling to flush, and the card sees none of
+// them. Rings the doorbell if anything is in the ring, which `posted` states of requests before this list.
+// With the lock held.
+template <class Wr, class Post> int post_list(Qp& qp, Wr* wr, Wr** bad_wr, bool posted, Post post) {
+    const uint64_t status = qp.status();
+    const bool keep = qp.takes_no_work(status);
+    int error = 0;
+    for (; wr; wr = wr->next) {
+        const SlotCursor at = keep ? qp.on_paper() : qp.cursor();
+        error = post(qp, at, *wr);
+        if (error) {
+            *bad_wr = wr;
+            break;
+        }
+        if (!keep) {
+            qp.step(at.slot);
+            posted = true;
+        }
+    }
+    if (posted)
+        qp.ring_if_told(status);
+    return error;
+}
+
 // Counts in memory that several threads may count in.
 inline void count(uint64_t& counter, uint64_t n = 1) {
     __atomic_fetch_add(&counter, n, __ATOMIC_RELAXED);
