@@ -594,7 +594,7 @@ TEST_F(Twins, BadEntriesAndStrangeOnes) {
     both([](Side& s) {
         const uint32_t qpid = s.q.qp.qpid();
         for (uint64_t i = 0; i < 6; i++)
-            ASSERT_EQ(s.q.send_silent(i), 0);
+            ASSERT_EQ(s.q.send_unsignaled(i), 0);
         ASSERT_EQ(s.q.recv_empty(10), 0);
         ASSERT_EQ(s.q.recv_empty(11), 0);
         s.cq.read_done(qpid, T3_RTR_STAG);                    // the kernel's own

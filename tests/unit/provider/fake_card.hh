@@ -244,7 +244,7 @@ struct QpMemory {
     }
     // Shorthands without data.
     int send_signaled(uint64_t wr_id) { return send({.wr_id = wr_id, .signaled = true}); }
-    int send_silent(uint64_t wr_id) { return send({.wr_id = wr_id}); }
+    int send_unsignaled(uint64_t wr_id) { return send({.wr_id = wr_id}); }
     int read(uint64_t wr_id, uint32_t bytes, bool signaled = true) {
         const Sge sge{0x1000, bytes, 0x1234ff};
         return send({.wr_id = wr_id,

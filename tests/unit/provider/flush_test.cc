@@ -29,7 +29,7 @@ protected:
 
 TEST_F(Flush, A2_ProgramThatOnlyPollsSeesEverythingFlushed) {
     for (int i = 0; i < 4; i++) {
-        ASSERT_EQ(q.send_silent(i), 0); // signaled or not: an error completes everything
+        ASSERT_EQ(q.send_unsignaled(i), 0); // signaled or not: an error completes everything
         ASSERT_EQ(q.recv_empty(10 + i), 0);
     }
     EXPECT_THAT(scq.poll(), IsEmpty());
@@ -72,9 +72,9 @@ TEST_F(Flush, WhatSucceededBeforeTheErrorIsDeliveredAsSuccess) {
 
 TEST_F(Flush, X8_UnsignaledExecutedWorkIsNotFlushed) {
     for (int i = 0; i < 3; i++)
-        ASSERT_EQ(q.send_silent(i), 0);
+        ASSERT_EQ(q.send_unsignaled(i), 0);
     ASSERT_EQ(q.send_signaled(3), 0);
-    ASSERT_EQ(q.send_silent(4), 0);
+    ASSERT_EQ(q.send_unsignaled(4), 0);
     scq.sent(id, 3);
     kernel_reports_error(q);
     const auto c = scq.poll();
@@ -156,7 +156,7 @@ TEST_F(Flush, WorkPostedToADeadQpComesBackAndTheCardIsLeftAlone) {
     EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(1));
     EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(2));
     for (int i = 0; i < 100; i++) { // a drain loop may go on for ever
-        ASSERT_EQ(q.send_silent(i), 0);
+        ASSERT_EQ(q.send_unsignaled(i), 0);
         EXPECT_THAT(statuses(scq.poll()), ElementsAre(flushed));
     }
 }
@@ -256,7 +256,7 @@ TEST_F(Flush, B3_NothingIsFlushedBeforeTheKernelSaysSo) {
 }
 
 TEST_F(Flush, RefusalCompletesOneRequestAndFlushesNone) {
-    ASSERT_EQ(q.send_silent(1), 0);
+    ASSERT_EQ(q.send_unsignaled(1), 0);
     ASSERT_EQ(q.read(2, 8), 0);
     ASSERT_EQ(q.send_signaled(3), 0);
     ASSERT_EQ(q.send_signaled(4), 0);
@@ -308,9 +308,9 @@ TEST_F(Flush, WhatOnlyTheLibrarySeesEndsTheConnectionOnce) {
 }
 
 TEST_F(Flush, FailedRequestOfTheRingThenTheRest) {
-    ASSERT_EQ(q.send_silent(1), 0);
-    ASSERT_EQ(q.send_silent(2), 0);
-    ASSERT_EQ(q.send_silent(3), 0);
+    ASSERT_EQ(q.send_unsignaled(1), 0);
+    ASSERT_EQ(q.send_unsignaled(2), 0);
+    ASSERT_EQ(q.send_unsignaled(3), 0);
     ASSERT_EQ(q.recv_empty(4), 0);
     scq.sent(id, 1, T3_RDMA_SEND, T3_STATUS_BOUND);
     q.kernel_flushes();

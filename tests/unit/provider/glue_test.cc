@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Objects of libibverbs over a kernel that refuses, answers nonsense, or will not let go.
 #include "tests/unit/provider/fake_kernel.hh"
-#include "userspace/providers/cxgb3/verbs_words.hh"
+#include "userspace/providers/cxgb3/verbs_core.hh"
 
 #include <gtest/gtest.h>
 

@@ -26,7 +26,7 @@ TEST_F(Poll, EmptyRing) {
 TEST_F(Poll, UnsignaledRunIsRetiredByTheNextSignaledOne) {
     for (int lap = 0; lap < 5; lap++) {
         for (int i = 0; i < 15; i++)
-            ASSERT_EQ(q.send_silent(i), 0);
+            ASSERT_EQ(q.send_unsignaled(i), 0);
         ASSERT_EQ(q.send_signaled(1000 + lap), 0);
         EXPECT_EQ(q.send_signaled(0), ENOMEM);
         cq.sent(id, 16 * lap + 15);
@@ -38,7 +38,7 @@ TEST_F(Poll, X2_SignalAllOfTheQpCountsAsSignaled) {
     CqMemory c(5);
     QpMemory all(c, c, {.qpid = 0x22, .signal_all = true});
     ASSERT_EQ(all.read(1, 8, false), 0);
-    ASSERT_EQ(all.send_silent(2), 0);
+    ASSERT_EQ(all.send_unsignaled(2), 0);
     EXPECT_TRUE(from_be<uint32_t>(all.slot(1).hdr.hi) & T3_WR_F_COMPLETION << 8);
     c.sent(0x22, 1); // before the read: out of order
     EXPECT_THAT(c.poll(), IsEmpty());
@@ -86,8 +86,8 @@ TEST_F(Poll, ReadsCompleteInTheOrderOfPosting) {
     ASSERT_THAT(wr_ids(c), ElementsAre(10, 12, 14)) << "an unsignaled read completes at the card, not here";
     EXPECT_EQ(c[1].byte_len, 102u);
     for (int i = 0; i < 16; i++)
-        EXPECT_EQ(q.send_silent(i), 0) << "all six entries are free again";
-    EXPECT_EQ(q.send_silent(16), ENOMEM);
+        EXPECT_EQ(q.send_unsignaled(i), 0) << "all six entries are free again";
+    EXPECT_EQ(q.send_unsignaled(16), ENOMEM);
 }
 
 // The old library let the send retire the read's entry; the late response then completed somebody else.
@@ -259,7 +259,7 @@ TEST_F(Poll, ConsumerCounterCountsEveryEntryOfTheCard) {
     cq.read_done(id, T3_RTR_STAG);
     cq.sent(id, 0);
     cq.poll();
-    cq.cq.tell_kernel();
+    cq.cq.publish_consumed();
     uint32_t counter;
     std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
     EXPECT_EQ(counter, 2u);
@@ -270,13 +270,13 @@ TEST_F(Poll, ConsumerCounterCountsEveryEntryOfTheCard) {
 TEST_F(Poll, CompletionsThatAreHeldCountAsEntriesForTheKernel) {
     const auto for_kernel = [&] {
         uint32_t counter;
-        cq.cq.tell_kernel();
+        cq.cq.publish_consumed();
         std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
         return counter;
     };
     ASSERT_EQ(q.read(1, 10), 0);
     for (uint64_t i = 2; i < 6; i++)
-        ASSERT_EQ(i == 3 ? q.send_silent(i) : q.send_signaled(i), 0);
+        ASSERT_EQ(i == 3 ? q.send_unsignaled(i) : q.send_signaled(i), 0);
     for (uint32_t pos : {1u, 3u, 4u})
         cq.sent(id, pos);
     EXPECT_EQ(cq.poll().size(), 0u);
@@ -297,12 +297,12 @@ TEST_F(Poll, CompletionsThatAreHeldCountAsEntriesForTheKernel) {
 TEST_F(Poll, AFlushCountsAsEntriesForTheKernel) {
     const auto for_kernel = [&] {
         uint32_t counter;
-        cq.cq.tell_kernel();
+        cq.cq.publish_consumed();
         std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
         return static_cast<int32_t>(counter);
     };
     for (uint64_t i = 0; i < 15; i++) {
-        ASSERT_EQ(q.send_silent(i), 0);
+        ASSERT_EQ(q.send_unsignaled(i), 0);
         ASSERT_EQ(q.recv_empty(i), 0);
     }
     EXPECT_EQ(for_kernel(), 0);
@@ -328,7 +328,7 @@ TEST(SmallCq, NoMoreIsHeldThanTheRingHasEntries) {
         ASSERT_EQ(q.recv_empty(i), 0);
     q.kernel_flushes();
     cq.received(0x21, 1, 0);
-    cq.cq.tell_kernel();
+    cq.cq.publish_consumed();
     int32_t counter;
     std::memcpy(&counter, cq.cq.consumer_counter(), sizeof(counter));
     EXPECT_EQ(counter, -3);
@@ -414,9 +414,9 @@ constexpr uint32_t id = 0x21;
 
 void push(t3::SendQueue& sq, uint32_t pos, uint32_t i, bool read, bool signaled) {
     if (read)
-        sq.remember_read(pos, t3::SendEntry::of_read(i, i, signaled));
+        sq.record_read(pos, t3::SendEntry::of_read(i, i, signaled));
     else
-        sq.remember(pos, t3::SendEntry::of(i, WorkOp::send, signaled ? t3::SendEntry::signaled_flag : 0));
+        sq.record(pos, t3::SendEntry::of(i, WorkOp::send, signaled ? t3::SendEntry::signaled_flag : 0));
     sq.publish(pos + 1);
 }
 
@@ -470,6 +470,6 @@ TEST(PollWrap, ReceiveSequenceNumberThroughTwoToThe32) {
         EXPECT_TRUE(rq.holds(head));
         EXPECT_EQ(rq.msn(head), 0u - 1 + i);
         EXPECT_EQ(rq.wr_id(head), i);
-        rq.retire(head);
+        rq.complete(head);
     }
 }

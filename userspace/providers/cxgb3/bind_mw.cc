@@ -55,12 +55,12 @@ int post(t3::Qp& qp, const t3_bind& bind, uint64_t wr_id, t3::wr_flags flags) {
         return ENOMEM;
     }
     const uint64_t status = qp.status();
-    const bool dead = qp.takes_no_work(status);
-    const t3::SlotCursor at = dead ? qp.on_paper() : qp.cursor();
+    const bool dead = qp.keeps_from_card(status);
+    const t3::SlotCursor at = dead ? qp.scratch_slot() : qp.cursor();
     t3::finish(sq, pos, at, at.slot, wr_id, flags, t3::build_bind(*at.slot, flags, bind));
     if (!dead) {
         qp.step(at.slot);
-        qp.ring_if_told(status);
+        qp.ring_unless_db_off(status);
     }
     qp.post_lock().unlock();
     return 0;

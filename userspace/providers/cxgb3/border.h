@@ -76,7 +76,7 @@ int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool threads, struct cxgb3_counter
 uint64_t cxgb3_core_cq_counter(const struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_cq_use_ring(struct cxgb3_cq *cq, const struct t3_create_cq_resp *resp) CXGB3_NOEXCEPT;
 /* Before the kernel arms the CQ: how far it has been polled. */
-void cxgb3_core_tell_kernel(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
+void cxgb3_core_publish_consumed(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_cq(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 
 int cxgb3_core_create_qp(struct cxgb3_qp *qp, const struct t3_create_qp_resp *resp, bool signal_all,

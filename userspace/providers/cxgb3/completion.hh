@@ -3,7 +3,7 @@
 // ibv_next_poll() share.
 #pragma once
 
-#include "userspace/providers/cxgb3/verbs_words.hh"
+#include "userspace/providers/cxgb3/verbs_core.hh"
 
 #include <cstring>
 
@@ -19,7 +19,7 @@ static_assert(T3_WC_SUCCESS == IBV_WC_SUCCESS && T3_WC_LOC_LEN_ERR == IBV_WC_LOC
 
 // A work completion by pairs of words, each written in one store: the compiler does not find this by itself.
 struct [[gnu::may_alias]] WcPairs {
-    uint64_t wr_id, status_opcode, vendor_err_byte_len, rkey_qp_num, src_qp_flags, rest;
+    uint64_t wr_id, status_opcode, vendor_err_byte_len, rkey_qp_num, src_qp_flags, pkey_slid_sl;
 };
 static_assert(sizeof(WcPairs) == sizeof(ibv_wc) && offsetof(ibv_wc, status) == 8 &&
               offsetof(ibv_wc, opcode) == 12 && offsetof(ibv_wc, vendor_err) == 16 &&
@@ -29,19 +29,19 @@ static_assert(sizeof(WcPairs) == sizeof(ibv_wc) && offsetof(ibv_wc, status) == 8
               offsetof(ibv_wc, pkey_index) == 40);
 
 // What most completions have in common: no error, no key, no address of a peer.
-[[gnu::always_inline]] inline void fill_rest(ibv_wc& wc, uint32_t bytes, uint64_t no_rkey_and_qpid) {
+[[gnu::always_inline]] inline void fill_common(ibv_wc& wc, uint32_t bytes, uint64_t no_rkey_and_qpid) {
     auto& pairs = reinterpret_cast<WcPairs&>(wc);
     pairs.vendor_err_byte_len = t3_two_words(0, bytes);
     pairs.rkey_qp_num = no_rkey_and_qpid;
     pairs.src_qp_flags = 0;
-    pairs.rest = 0;
+    pairs.pkey_slid_sl = 0;
 }
 
 inline void fill(ibv_wc& wc, const Completion& c) {
     wc.wr_id = c.wr_id;
     wc.status = static_cast<ibv_wc_status>(t3_status_to_wc(c.status));
     wc.opcode = static_cast<ibv_wc_opcode>(c.op);
-    fill_rest(wc, c.byte_len, t3_two_words(c.invalidated_stag, c.qpid));
+    fill_common(wc, c.byte_len, t3_two_words(c.invalidated_stag, c.qpid));
     wc.vendor_err = c.status;
     wc.wc_flags = c.with_invalidate ? IBV_WC_WITH_INV : 0;
 }
@@ -58,8 +58,8 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     }
     std::memcpy(&wc.wr_id, &sq.entry(pos), sizeof(SendEntry)); // wr_id, something, opcode
     wc.status = IBV_WC_SUCCESS;
-    fill_rest(wc, 0, sq.no_rkey_and_qpid());
-    sq.retire(pos);
+    fill_common(wc, 0, sq.no_rkey_and_qpid());
+    sq.complete(pos);
     return true;
 }
 [[gnu::always_inline]] inline bool take_message(RecvQueue& rq, const t3_cqe& e, ibv_wc& wc) {
@@ -69,8 +69,8 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     wc.wr_id = rq.wr_id(head);
     wc.status = IBV_WC_SUCCESS;
     wc.opcode = IBV_WC_RECV;
-    fill_rest(wc, t3_from_be32(e.len), rq.no_rkey_and_qpid());
-    rq.retire(head);
+    fill_common(wc, t3_from_be32(e.len), rq.no_rkey_and_qpid());
+    rq.complete(head);
     return true;
 }
 [[gnu::always_inline]] inline bool take_read(SendQueue& sq, const t3_cqe& e, ibv_wc& wc) {
@@ -84,8 +84,8 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     const uint32_t bytes = sent.more;
     std::memcpy(&wc.wr_id, &sent, sizeof(SendEntry));
     wc.status = IBV_WC_SUCCESS;
-    fill_rest(wc, bytes, sq.no_rkey_and_qpid());
-    sq.retire(pos);
+    fill_common(wc, bytes, sq.no_rkey_and_qpid());
+    sq.complete(pos);
     return true;
 }
 
@@ -101,6 +101,6 @@ inline void fill(ibv_wc& wc, const Completion& c) {
 }
 
 // What ordinary entries leave: with the lock held, up to n completions of any kind (poll_cq.cc).
-int poll_rest(Cq& cq, int n, ibv_wc* wc) noexcept;
+int poll_slow(Cq& cq, int n, ibv_wc* wc) noexcept;
 
 } // namespace t3

@@ -26,7 +26,7 @@ uint32_t Cq::consumed() const {
 
 // A thread that polls at this moment, or between ibv_start_poll() and ibv_end_poll(), keeps the lock: then it
 // is that thread's business what is left.
-void Cq::tell_kernel() {
+void Cq::publish_consumed() {
     uint32_t count = consumed();
     if (attention() && try_lock()) {
         count = consumed();
@@ -41,7 +41,7 @@ void Cq::tell_kernel() {
 // Completions that can be polled although no entry of the card is left for them: sends that were held back by
 // a read, and the flush of QPs in error.
 uint32_t Cq::held() {
-    begin_odd_poll();
+    collect_errors();
     uint32_t n = backlog_ ? backlog_->sq().ready() : 0;
     for (Qp* qp : errored_) {
         n += &qp->send_cq() == this ? qp->sq().outstanding() : 0;
@@ -142,7 +142,7 @@ void Cq::forget_last() {
     last_message = {};
 }
 
-bool Cq::learn(uint32_t header) {
+bool Cq::cache_queue(uint32_t header) {
     Qp* const qp = qps_.find(t3_header_qpid(header));
     if (!qp || t3_header_status(header) != T3_STATUS_SUCCESS)
         return false;
@@ -174,15 +174,15 @@ bool Cq::take_entry(Completion& c) {
 }
 
 bool Cq::next(Completion& c) {
-    if (backlog_ && next_of_backlog(c))
+    if (backlog_ && next_from_backlog(c))
         return true;
     if (before_flush_ == 0 && next_flushed(c))
         return true;
     for (;;) {
         if (!position().filled()) {
-            if (!may_be_overtaken())
+            if (!may_be_overrun())
                 break;
-            overflowed();
+            overrun();
             if (!position().filled())
                 break;
         }
@@ -229,7 +229,7 @@ bool Cq::take_send(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c) {
     } else {
         sq.executed(position);
     }
-    return next_of(qp, c);
+    return deliver_next(qp, c);
 }
 
 bool Cq::take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c) {
@@ -245,7 +245,7 @@ bool Cq::take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c) {
     c.status = t3_message_status(header, msn, rq.msn(head));
     const bool ok = c.status == T3_STATUS_SUCCESS;
     c.wr_id = rq.wr_id(head);
-    rq.retire(head);
+    rq.complete(head);
     c.op = WorkOp::recv;
     c.byte_len = ok ? t3_from_be32(e.len) : 0;
     c.with_invalidate = ok && t3_header_kind(header) == T3_KIND_MESSAGE_INV;
@@ -267,11 +267,11 @@ bool Cq::take_read_response(Qp& qp, const t3_cqe& e, uint8_t status, Completion&
     }
     if (!ok)
         qp.stop();
-    return (ok ? qp.sq().read_arrived() : qp.sq().read_failed(status)) && next_of(qp, c);
+    return (ok ? qp.sq().read_arrived() : qp.sq().read_failed(status)) && deliver_next(qp, c);
 }
 
 // Delivers from the QP's sends, and remembers the QP if this was not all of it.
-bool Cq::next_of(Qp& qp, Completion& c) {
+bool Cq::deliver_next(Qp& qp, Completion& c) {
     if (!qp.sq().next_done(c))
         return false;
     if (qp.sq().more_done()) {
@@ -281,30 +281,30 @@ bool Cq::next_of(Qp& qp, Completion& c) {
     return true;
 }
 
-bool Cq::next_of_backlog(Completion& c) {
+bool Cq::next_from_backlog(Completion& c) {
     Qp& qp = *backlog_;
     backlog_ = nullptr;
     set_attention(backlog, false);
     c.qpid = qp.qpid();
-    return next_of(qp, c);
+    return deliver_next(qp, c);
 }
 
 // ---- errors
 
 // The kernel's flag is lowered first: a QP that fails from here on raises it again. Its store may have taken
 // our own bits away.
-void Cq::begin_odd_poll() {
+void Cq::collect_errors() {
     if (!(__atomic_load_n(status_, __ATOMIC_RELAXED) & T3_CQ_STATUS_ERROR))
         return;
     __atomic_fetch_and(status_, ~T3_CQ_STATUS_ERROR, __ATOMIC_ACQ_REL);
     __atomic_fetch_or(status_, attention_, __ATOMIC_RELAXED);
     for (Qp* qp : attached_) {
         if (qp->in_error())
-            note_errored(*qp);
+            add_errored(*qp);
     }
 }
 
-void Cq::note_errored(Qp& qp) {
+void Cq::add_errored(Qp& qp) {
     if (std::find(errored_.begin(), errored_.end(), &qp) != errored_.end())
         return;
     errored_.push_back(&qp);
@@ -328,7 +328,7 @@ bool Cq::next_flushed(Completion& c) {
                  .op = WorkOp::recv,
                  .status = T3_STATUS_FLUSH,
                  .with_invalidate = false};
-            qp->rq().retire(head);
+            qp->rq().complete(head);
             return true;
         }
     }
@@ -337,14 +337,14 @@ bool Cq::next_flushed(Completion& c) {
 
 // The entry before the next one, a lap later, can be there only if the card has overtaken us: or if it has
 // filled the ring to the last entry, which the next one then shows.
-bool Cq::may_be_overtaken() const {
+bool Cq::may_be_overrun() const {
     return size_.entries() != 1 && after(glance(), size_.entries() - 1).filled();
 }
 
 // The program made the CQ too small for its work and the card has overwritten entries that were not read.
 // What they said is lost, so no QP here can be trusted to complete; the connections of all are aborted, and
 // then their work is flushed.
-void Cq::overflowed() {
+void Cq::overrun() {
     set_position(position().other_lap());
     end_ = end_.other_lap();
     for (Qp* qp : attached_)

@@ -78,11 +78,11 @@ public:
 
     // Where the kernel reads how many of the card's entries were consumed when it arms the CQ. It wants to
     // know before it says where the ring is, hence two steps. It looks at no more of the count than the
-    // position in the ring and the lap; tell_kernel() brings it up to date. The kernel raises an event at
-    // once if entries wait. So that it does for completions that QPs still hold, too, as many entries less
+    // position in the ring and the lap; publish_consumed() brings it up to date. The kernel raises an event
+    // at once if entries wait. So that it does for completions that QPs still hold, too, as many entries less
     // count as consumed.
     const void* consumer_counter() const { return &consumed_for_kernel_; }
-    void tell_kernel();
+    void publish_consumed();
 
     // The ring: 2^log2 entries, and the status word behind them.
     void use_ring(void* ring, unsigned log2);
@@ -123,7 +123,7 @@ public:
     LastOf<SendQueue> last_send, last_read;
     LastOf<RecvQueue> last_message;
     // Finds the queue for an ordinary entry. False: it is not an ordinary one.
-    bool learn(uint32_t header);
+    bool cache_queue(uint32_t header);
 
     // ---- polling, all cases
 
@@ -132,9 +132,9 @@ public:
     // Another completion, from wherever one may come.
     bool next(Completion& c);
     // Before the first next() of a call: notices what others have reported.
-    void begin_odd_poll();
+    void collect_errors();
     // True if the card has written over entries that were not read, or may have.
-    bool may_be_overtaken() const;
+    bool may_be_overrun() const;
 
     // ---- QPs
 
@@ -166,11 +166,11 @@ private:
     bool take_send(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c);
     bool take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c);
     bool take_read_response(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c);
-    bool next_of(Qp& qp, Completion& c);
-    bool next_of_backlog(Completion& c);
+    bool deliver_next(Qp& qp, Completion& c);
+    bool next_from_backlog(Completion& c);
     bool next_flushed(Completion& c);
-    void overflowed();
-    void note_errored(Qp& qp);
+    void overrun();
+    void add_errored(Qp& qp);
     void check_subscription();
 
     // What polling needs besides the three above.

@@ -285,12 +285,12 @@ static int cxgb3_destroy_cq(struct ibv_cq *ibcq)
  * Arming is a register of the card that no process may have, so it takes a system call, but not always: a CQ that
  * was armed, and whose event nobody has read yet, needs no second one. The event is on its way, or will be.
  */
-static int arm_for_real(struct cxgb3_cq *cq, enum cxgb3_armed how)
+static int arm_now(struct cxgb3_cq *cq, enum cxgb3_armed how)
 {
 	struct cxgb3_counters *counters = to_context(cq->vcq.cq.context)->counters;
 	int err;
 
-	cxgb3_core_tell_kernel(cq);
+	cxgb3_core_publish_consumed(cq);
 	err = ibv_cmd_req_notify_cq(&cq->vcq.cq, how == CXGB3_ARMED_SOLICITED);
 	cq->armed = err ? CXGB3_NOT_ARMED : how;
 	if (counters)
@@ -312,7 +312,7 @@ static int cxgb3_arm_cq(struct ibv_cq *ibcq, int solicited_only)
 		if (cq->wanted < how)
 			cq->wanted = how;
 	} else {
-		err = arm_for_real(cq, how);
+		err = arm_now(cq, how);
 	}
 	pthread_mutex_unlock(&cq->arm_lock);
 	return err;
@@ -332,7 +332,7 @@ static void cxgb3_cq_event(struct ibv_cq *ibcq)
 	cq->armed = CXGB3_NOT_ARMED;
 	cq->wanted = CXGB3_NOT_ARMED;
 	if (wanted)
-		arm_for_real(cq, wanted);
+		arm_now(cq, wanted);
 	pthread_mutex_unlock(&cq->arm_lock);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Life of the core's objects, as glue.c asks for it.
-#include "userspace/providers/cxgb3/verbs_words.hh"
+#include "userspace/providers/cxgb3/verbs_core.hh"
 
 #include <new>
 
@@ -30,8 +30,8 @@ void cxgb3_core_cq_use_ring(cxgb3_cq* cq, const t3_create_cq_resp* resp) noexcep
     static_cast<t3::Cq*>(cq->core)->use_ring(cq->ring, resp->size_log2);
 }
 
-void cxgb3_core_tell_kernel(cxgb3_cq* cq) noexcept {
-    static_cast<t3::Cq*>(cq->core)->tell_kernel();
+void cxgb3_core_publish_consumed(cxgb3_cq* cq) noexcept {
+    static_cast<t3::Cq*>(cq->core)->publish_consumed();
 }
 
 void cxgb3_core_destroy_cq(cxgb3_cq* cq) noexcept {

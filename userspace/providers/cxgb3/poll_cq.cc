@@ -3,18 +3,18 @@
 //
 // A poll that finds nothing takes no lock. One that finds ordinary entries, successful and in the order of
 // posting, reads each once, and retires the request by moving the head of its queue. As soon as anything else
-// turns up, the rest of the call is done by poll_rest(), by way of Cq::next() (cq.cc). The hot function calls
+// turns up, the rest of the call is done by poll_slow(), by way of Cq::next() (cq.cc). The hot function calls
 // nothing, so that it needs no stack.
 #include "userspace/providers/cxgb3/completion.hh"
 
-[[gnu::noinline]] int t3::poll_rest(Cq& cq, int n, ibv_wc* wc) noexcept {
+[[gnu::noinline]] int t3::poll_slow(Cq& cq, int n, ibv_wc* wc) noexcept {
     Completion c;
     int i = 0;
     while (i < n && !cq.attention() && cq.position().filled()) {
         // The entry of another QP, or of another kind than the last one.
         const t3_cqe& e = *cq.position().entry();
         common::dma_consume_barrier();
-        if (cq.learn(t3_from_be32(e.header)) && take(cq, e, wc[i])) {
+        if (cq.cache_queue(t3_from_be32(e.header)) && take(cq, e, wc[i])) {
             cq.set_position(cq.behind(cq.position()));
             i++;
         } else if (cq.take_entry(c)) {
@@ -22,7 +22,7 @@
         }
     }
     if (i < n && cq.attention()) {
-        cq.begin_odd_poll();
+        cq.collect_errors();
         for (; i < n && cq.next(c); i++)
             fill(wc[i], c);
     }
@@ -35,7 +35,7 @@ using t3::Cq;
 using t3::CqPosition;
 
 [[gnu::noinline]] int finish(Cq& cq, int n, ibv_wc* wc, int done) noexcept {
-    done += t3::poll_rest(cq, n, wc);
+    done += t3::poll_slow(cq, n, wc);
     cq.unlock();
     return done;
 }
@@ -46,8 +46,8 @@ using t3::CqPosition;
 }
 
 // Nothing in the ring, but a reason to look further.
-[[gnu::noinline]] int poll_odd(Cq& cq, int n, ibv_wc* wc) noexcept {
-    if (cq.may_only_overflow() && !cq.may_be_overtaken())
+[[gnu::noinline]] int poll_attention(Cq& cq, int n, ibv_wc* wc) noexcept {
+    if (cq.may_only_overflow() && !cq.may_be_overrun())
         return 0;
     return wait_and_poll(cq, n, wc);
 }
@@ -86,7 +86,7 @@ int cxgb3_poll_cq(ibv_cq* ibcq, int n, ibv_wc* wc) noexcept {
     if (at.filled(entry))
         return poll_some(cq, n, wc, at, entry);
     if (cq.attention()) [[unlikely]]
-        return poll_odd(cq, n, wc);
+        return poll_attention(cq, n, wc);
     return 0;
 }
 

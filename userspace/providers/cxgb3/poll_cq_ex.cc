@@ -17,15 +17,15 @@ Cq& core(ibv_cq_ex* ex) {
     return *static_cast<Cq*>(object(ex).core);
 }
 
-[[gnu::always_inline]] inline int tell(ibv_cq_ex* ex, const ibv_wc& wc) {
+[[gnu::always_inline]] inline int set_result(ibv_cq_ex* ex, const ibv_wc& wc) {
     ex->wr_id = wc.wr_id;
     ex->status = wc.status;
     return 0;
 }
 
-[[gnu::noinline]] int next_rest(ibv_cq_ex* ex) noexcept {
+[[gnu::noinline]] int next_slow(ibv_cq_ex* ex) noexcept {
     ibv_wc& wc = object(ex).current;
-    return t3::poll_rest(core(ex), 1, &wc) ? tell(ex, wc) : ENOENT;
+    return t3::poll_slow(core(ex), 1, &wc) ? set_result(ex, wc) : ENOENT;
 }
 
 // With the lock held.
@@ -33,13 +33,13 @@ Cq& core(ibv_cq_ex* ex) {
     const CqPosition at = cq.position();
     const t3_cqe* const entry = at.entry();
     if (!at.filled(entry) || cq.attention()) [[unlikely]]
-        return cq.attention() ? next_rest(ex) : ENOENT;
+        return cq.attention() ? next_slow(ex) : ENOENT;
     common::dma_consume_barrier();
     ibv_wc& wc = object(ex).current;
     if (!t3::take(cq, *entry, wc)) [[unlikely]]
-        return next_rest(ex);
+        return next_slow(ex);
     cq.set_position(cq.behind(at));
-    return tell(ex, wc);
+    return set_result(ex, wc);
 }
 
 int start_poll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) noexcept {
@@ -49,7 +49,7 @@ int start_poll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) noexcept {
     if (!cq.glance().filled()) {
         if (!cq.attention()) [[likely]]
             return ENOENT;
-        if (cq.may_only_overflow() && !cq.may_be_overtaken())
+        if (cq.may_only_overflow() && !cq.may_be_overrun())
             return ENOENT;
     }
     cq.lock();

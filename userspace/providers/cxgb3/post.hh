@@ -3,7 +3,7 @@
 // ibv_qp_ex. Inline, so that what a caller knows of a request costs nothing.
 #pragma once
 
-#include "userspace/providers/cxgb3/verbs_words.hh"
+#include "userspace/providers/cxgb3/verbs_core.hh"
 
 namespace t3 {
 
@@ -114,9 +114,9 @@ struct Built {
                                           wr_flags flags, const Built& built) {
     slot->send.id.hi = pos; // comes back with the completion; nobody writes or reads the other half
     if (built.op == WorkOp::read)
-        sq.remember_read(pos, SendEntry::of_read(wr_id, built.read_bytes, flags & IBV_SEND_SIGNALED));
+        sq.record_read(pos, SendEntry::of_read(wr_id, built.read_bytes, flags & IBV_SEND_SIGNALED));
     else
-        sq.remember(pos, SendEntry::of(wr_id, built.op, static_cast<uint32_t>(flags)));
+        sq.record(pos, SendEntry::of(wr_id, built.op, static_cast<uint32_t>(flags)));
 }
 [[gnu::always_inline]] inline void finish(SendQueue& sq, uint32_t pos, const SlotCursor& at, t3_wr_slot* slot,
                                           uint64_t wr_id, wr_flags flags, const Built& built) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // ibv_post_recv(): from a list of receives to the doorbell. As post_send.cc, into the same ring.
-#include "userspace/providers/cxgb3/verbs_words.hh"
+#include "userspace/providers/cxgb3/verbs_core.hh"
 
 namespace {
 

@@ -78,7 +78,7 @@ bool can_begin(Qp& qp, Batch& b) {
     b.flags = (ex->wr_flags & (t3::known_flags & ~IBV_SEND_INLINE)) | qp.signal_all();
 }
 
-void open_rest(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key, uint64_t remote_addr) noexcept;
+void open_slow(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key, uint64_t remote_addr) noexcept;
 
 [[gnu::always_inline]] inline void open_now(ibv_qp_ex* ex, Qp& qp, Batch& b, ibv_wr_opcode opcode,
                                             uint32_t key, uint64_t remote_addr) {
@@ -94,13 +94,13 @@ void open_rest(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key, uint64_t remot
     Qp& qp = core(ex);
     Batch& b = qp.batch();
     if (b.state || qp.sq().seems_full(b.pos)) [[unlikely]]
-        return open_rest(ex, opcode, key, remote_addr);
+        return open_slow(ex, opcode, key, remote_addr);
     open_now(ex, qp, b, opcode, key, remote_addr);
 }
 
 // The request before it has no data, there was an error, or the queue is full as far as the last look at the
 // consumer's counter shows.
-[[gnu::noinline]] void open_rest(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
+[[gnu::noinline]] void open_slow(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
                                  uint64_t remote_addr) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
@@ -148,7 +148,7 @@ void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info
 
 // What iWARP, or this card, has not. A QP that asks for it is not created; who calls it all the same learns
 // it from ibv_wr_complete().
-template <class... Arguments> void not_here(ibv_qp_ex* ex, Arguments...) noexcept {
+template <class... Arguments> void unsupported(ibv_qp_ex* ex, Arguments...) noexcept {
     fail(core(ex).batch(), EOPNOTSUPP);
 }
 
@@ -242,30 +242,30 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
 }
 
 // The end of a batch of which nothing is posted.
-[[gnu::cold, gnu::noinline]] int give_up(Qp& qp, int error) {
+[[gnu::cold, gnu::noinline]] int end_unposted(Qp& qp, int error) {
     qp.post_lock().abort_batch();
     return error;
 }
 
 // The requests are in the ring, or the QP is in error and they are remembered only, for polling to flush.
-[[gnu::cold, gnu::noinline]] int finish_oddly(Qp& qp, uint64_t status) {
-    if (!qp.takes_no_work(status))
-        qp.ring_if_told(status);
+[[gnu::cold, gnu::noinline]] int end_without_doorbell(Qp& qp, uint64_t status) {
+    if (!qp.keeps_from_card(status))
+        qp.ring_unless_db_off(status);
     qp.post_lock().close_batch();
     return 0;
 }
 
 [[gnu::always_inline]] inline int complete(Qp& qp, Batch& b) {
     if (b.state > 0 || b.slot == b.slots.get()) [[unlikely]]
-        return give_up(qp, b.state);
+        return end_unposted(qp, b.state);
     qp.post_lock().lock_in_batch();
     const uint64_t status = qp.status();
     qp.sq().publish(b.pos); // before the card can see them
     if (status & Qp::no_work) [[unlikely]]
-        return finish_oddly(qp, status);
+        return end_without_doorbell(qp, status);
     publish(qp, b);
     if (status) [[unlikely]]
-        return finish_oddly(qp, status);
+        return end_without_doorbell(qp, status);
     qp.ring_doorbell();
     qp.post_lock().close_batch();
     return 0;
@@ -299,25 +299,25 @@ int wr_complete_counted(ibv_qp_ex* ex) noexcept {
 
 int cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
     try {
-        static_cast<Qp*>(qp->core)->make_room_for_batches();
+        static_cast<Qp*>(qp->core)->alloc_batch_slots();
     } catch (const std::bad_alloc&) {
         return ENOMEM;
     }
     ibv_qp_ex& ex = qp->vqp.qp_ex;
-    ex.wr_atomic_cmp_swp = not_here;
-    ex.wr_atomic_fetch_add = not_here;
-    ex.wr_atomic_write = not_here;
+    ex.wr_atomic_cmp_swp = unsupported;
+    ex.wr_atomic_fetch_add = unsupported;
+    ex.wr_atomic_write = unsupported;
     ex.wr_bind_mw = wr_bind_mw;
     ex.wr_local_inv = wr_local_inv;
     ex.wr_rdma_read = wr_rdma_read;
     ex.wr_rdma_write = wr_rdma_write;
-    ex.wr_rdma_write_imm = not_here;
+    ex.wr_rdma_write_imm = unsupported;
     ex.wr_send = wr_send;
-    ex.wr_send_imm = not_here;
+    ex.wr_send_imm = unsupported;
     ex.wr_send_inv = wr_send_inv;
-    ex.wr_send_tso = not_here;
-    ex.wr_set_ud_addr = not_here;
-    ex.wr_set_xrc_srqn = not_here;
+    ex.wr_send_tso = unsupported;
+    ex.wr_set_ud_addr = unsupported;
+    ex.wr_set_xrc_srqn = unsupported;
     ex.wr_set_inline_data = wr_set_inline_data;
     ex.wr_set_inline_data_list = wr_set_inline_data_list;
     ex.wr_set_sge = wr_set_sge;
@@ -326,7 +326,7 @@ int cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
     ex.wr_complete = counted ? wr_complete_counted : wr_complete;
     ex.wr_abort = wr_abort;
 #if T3_RDMA_CORE >= 45
-    ex.wr_flush = not_here;
+    ex.wr_flush = unsupported;
 #endif
     qp->vqp.comp_mask |= VERBS_QP_EX; // ibv_qp_to_qp_ex() may say so
     return 0;

@@ -29,23 +29,23 @@ Qp::~Qp() {
         recv_cq_.detach(*this);
 }
 
-void Qp::make_room_for_batches() {
+void Qp::alloc_batch_slots() {
     const size_t bytes = size_t{sq_.capacity()} * sizeof(t3_wr_slot);
     batch_.slots.reset(static_cast<t3_wr_slot*>(::operator new (bytes, std::align_val_t{64})));
     std::memset(static_cast<void*>(batch_.slots.get()), 0, bytes); // the builders leave gaps
 }
 
-void Qp::notice_error() {
-    if (dead_)
+void Qp::report_error() {
+    if (error_reported_)
         return;
-    dead_ = true;
+    error_reported_ = true;
     send_cq_.raise_error_flag();
     recv_cq_.raise_error_flag();
 }
 
 // The kernel, which has switched doorbells off, clears the bit, then rings for everyone. Seen set once more
 // after a full barrier, its ring comes after our request became visible; else it may not, and we ring.
-bool Qp::ring_if_told(uint64_t seen_status) {
+bool Qp::ring_unless_db_off(uint64_t seen_status) {
     if (seen_status & T3_QP_STATUS_DB_OFF) {
         __sync_synchronize();
         if (status() & T3_QP_STATUS_DB_OFF)
@@ -73,7 +73,7 @@ void Qp::reset() {
     sq_.reset();
     rq_.reset();
     cursor_ = SlotCursor(ring_);
-    dead_ = false;
+    error_reported_ = false;
     std::memset(static_cast<void*>(ring_), 0, static_cast<size_t>(end_ - ring_) * sizeof(t3_wr_slot));
     lock_.unlock_receive();
     send_cq_.attach(*this);

@@ -124,18 +124,18 @@ public:
     // The mailbox in slot 0. Anything in it makes posting take the long way.
     uint64_t status() const { return __atomic_load_n(status_, __ATOMIC_RELAXED); }
     // Whether new work is kept from the card. If it may be flushed already, the CQs hear of it, once.
-    bool takes_no_work(uint64_t seen_status) {
+    bool keeps_from_card(uint64_t seen_status) {
         if (seen_status & T3_QP_STATUS_ERROR)
-            notice_error();
+            report_error();
         return seen_status & no_work;
     }
     static constexpr uint64_t no_work = T3_QP_STATUS_ERROR | T3_QP_STATUS_STOPPED;
     // For posting to a dead QP: its requests are checked and remembered like all others, for polling to
     // flush, but their slots are on paper only.
-    SlotCursor on_paper() { return SlotCursor(&on_paper_); }
+    SlotCursor scratch_slot() { return SlotCursor(&scratch_slot_); }
     Batch& batch() { return batch_; }
     // Memory for the requests of a batch. Throws bad_alloc.
-    void make_room_for_batches();
+    void alloc_batch_slots();
 
     // It carries no index; the card looks at the ring until it finds an invalid slot.
     void ring_doorbell() {
@@ -143,7 +143,7 @@ public:
         common::mmio_write32(doorbell_, qpid_);
     }
     // Unless the status says that the kernel does it.
-    bool ring_if_told(uint64_t seen_status);
+    bool ring_unless_db_off(uint64_t seen_status);
 
     // ---- the end
 
@@ -158,11 +158,11 @@ public:
     void reset();
 
 private:
-    void notice_error();
+    void report_error();
 
     // What posting needs.
     alignas(64) PostLock lock_;
-    bool dead_ = false; // error seen by the posting side
+    bool error_reported_ = false; // error seen by the posting side
     const uint64_t signal_all_;
     const uint32_t qpid_;
     SlotCursor cursor_;
@@ -178,7 +178,7 @@ private:
     Cq& send_cq_;
     Cq& recv_cq_;
     Batch batch_;
-    t3_wr_slot on_paper_ = {};
+    t3_wr_slot scratch_slot_ = {};
     void (*const abort_)(void*);
     void* const owner_;
 };

@@ -46,7 +46,7 @@ void SendQueue::failed(uint32_t pos, uint8_t status) {
     if (refused_)
         return; // the first one counts
     raise_executed(pos);
-    refused_ = refusal_owed_ = true;
+    refused_ = refusal_pending_ = true;
     failed_pos_ = pos;
     failed_status_ = status;
 }
@@ -76,9 +76,9 @@ bool SendQueue::next_done(Completion& c) {
 bool SendQueue::next_refused(Completion& c) {
     if (!refusal_is_next())
         return false;
-    refusal_owed_ = false;
+    refusal_pending_ = false;
     deliver(failed_pos_, failed_status_, c);
-    retire(failed_pos_);
+    complete(failed_pos_);
     return true;
 }
 
@@ -104,7 +104,7 @@ bool SendQueue::next_flushed(Completion& c) {
     if (next_refused(c))
         return true;
     deliver(pos, T3_STATUS_FLUSH, c);
-    retire(pos);
+    complete(pos);
     return true;
 }
 
@@ -125,7 +125,7 @@ void SendQueue::reset(uint32_t start) {
     limit_ = start + size_.entries();
     ahead_ = 0;
     arrived_ = false;
-    refused_ = refusal_owed_ = false;
+    refused_ = refusal_pending_ = false;
     flushing_ = false;
 }
 

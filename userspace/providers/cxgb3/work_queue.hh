@@ -22,21 +22,21 @@ namespace t3 {
 struct SendEntry {
     uint64_t wr_id;
     uint32_t more; // a read: how many bytes; any other: its flags
-    uint32_t op;   // WorkOp, and silent_read
+    uint32_t op;   // WorkOp, and unsignaled_read
 
-    static constexpr uint32_t signaled_flag = 2;   // where IBV_SEND_SIGNALED is
-    static constexpr uint32_t silent_read = 0x100; // nobody wants to hear of it
+    static constexpr uint32_t signaled_flag = 2;       // where IBV_SEND_SIGNALED is
+    static constexpr uint32_t unsignaled_read = 0x100; // nobody wants to hear of it
 
     static SendEntry of(uint64_t wr_id, WorkOp op, uint32_t flags) {
         return {wr_id, flags, static_cast<uint32_t>(op)};
     }
     static SendEntry of_read(uint64_t wr_id, uint32_t bytes, bool signaled) {
-        return {wr_id, bytes, static_cast<uint32_t>(WorkOp::read) | (signaled ? 0 : silent_read)};
+        return {wr_id, bytes, static_cast<uint32_t>(WorkOp::read) | (signaled ? 0 : unsignaled_read)};
     }
     WorkOp work_op() const { return static_cast<WorkOp>(op & 0xff); }
     bool is_read() const { return work_op() == WorkOp::read; }
     bool signaled() const {
-        return is_read() ? op != silent_read + static_cast<uint32_t>(WorkOp::read) : more & signaled_flag;
+        return is_read() ? op != unsignaled_read + static_cast<uint32_t>(WorkOp::read) : more & signaled_flag;
     }
 };
 
@@ -70,9 +70,9 @@ public:
     uint32_t tail_relaxed() const { return tail_.load(std::memory_order_relaxed); }
 
     // Writes the entry of a position that is not published yet.
-    void remember(uint32_t pos, const SendEntry& e) { entries_[size_.index(pos)] = e; }
-    void remember_read(uint32_t pos, const SendEntry& e) {
-        remember(pos, e);
+    void record(uint32_t pos, const SendEntry& e) { entries_[size_.index(pos)] = e; }
+    void record_read(uint32_t pos, const SendEntry& e) {
+        record(pos, e);
         last_read_.store(pos, std::memory_order_relaxed);
     }
     void publish(uint32_t tail) { tail_.store(tail, std::memory_order_release); }
@@ -91,7 +91,7 @@ public:
     // Nothing behind the head is known to be executed.
     bool in_order() const { return ahead_ == 0; }
     const SendEntry& entry(uint32_t pos) const { return entries_[size_.index(pos)]; }
-    void retire(uint32_t pos) { head_.store(pos + 1, std::memory_order_release); }
+    void complete(uint32_t pos) { head_.store(pos + 1, std::memory_order_release); }
 
     // ---- consumer: all cases
 
@@ -129,7 +129,7 @@ public:
 private:
     // Requests from the head on that are executed and not held back by a read.
     uint32_t done() const;
-    bool refusal_is_next() const { return refusal_owed_ && head_relaxed() == failed_pos_; }
+    bool refusal_is_next() const { return refusal_pending_ && head_relaxed() == failed_pos_; }
     bool next_refused(Completion& c);
     // Where the oldest read is that waits for its data, or the tail.
     uint32_t oldest_read(uint32_t tail) const;
@@ -154,7 +154,7 @@ private:
     uint32_t ahead_ = 0;   // positions from the head on that the card has executed, but for reads among them
     bool arrived_ = false; // the data of the oldest of these reads has come
     bool refused_ = false; // failed_pos_ was
-    bool refusal_owed_ = false; // and that is not delivered yet
+    bool refusal_pending_ = false; // and that is not delivered yet
     uint32_t failed_pos_ = 0;
     uint8_t failed_status_ = T3_STATUS_SUCCESS;
     bool flushing_ = false;
@@ -193,7 +193,7 @@ public:
     uint32_t outstanding() const { return tail_.load(std::memory_order_acquire) - head_relaxed(); }
     bool holds(uint32_t head) const { return head != tail_.load(std::memory_order_acquire); }
     uint64_t wr_id(uint32_t head) const { return wr_id_[size_.index(head)]; }
-    void retire(uint32_t head) { head_.store(head + 1, std::memory_order_release); }
+    void complete(uint32_t head) { head_.store(head + 1, std::memory_order_release); }
     // Messages are counted from 1.
     static uint32_t msn(uint32_t head) { return head + 1; }
 

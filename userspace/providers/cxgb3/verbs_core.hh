@@ -54,10 +54,10 @@ inline constexpr auto header_of = [] {
 // With the lock held.
 template <class Wr, class Post> int post_list(Qp& qp, Wr* wr, Wr** bad_wr, bool posted, Post post) {
     const uint64_t status = qp.status();
-    const bool keep = qp.takes_no_work(status);
+    const bool keep = qp.keeps_from_card(status);
     int error = 0;
     for (; wr; wr = wr->next) {
-        const SlotCursor at = keep ? qp.on_paper() : qp.cursor();
+        const SlotCursor at = keep ? qp.scratch_slot() : qp.cursor();
         error = post(qp, at, *wr);
         if (error) {
             *bad_wr = wr;
@@ -69,7 +69,7 @@ template <class Wr, class Post> int post_list(Qp& qp, Wr* wr, Wr** bad_wr, bool 
         }
     }
     if (posted)
-        qp.ring_if_told(status);
+        qp.ring_unless_db_off(status);
     return error;
 }
 
