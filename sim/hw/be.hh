@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Big-endian fields of layouts that lie in host memory, in card memory or in a message. They are bytes, so a
+// Big-endian fields of layouts in host memory, in card memory or in a message. They are byte arrays, so a
 // struct of them has no padding and no alignment.
 #pragma once
 
@@ -39,16 +39,16 @@ struct Be64 {
     }
 };
 
-/// A layout taken out of bytes; what @p from lacks at its end reads as 0.
+/// Reads a layout from bytes. If @p from is shorter than the layout, the missing bytes read as 0.
 template <typename Layout> Layout load(Bytes from) {
     static_assert(std::is_trivially_copyable_v<Layout> && alignof(Layout) == 1);
     Layout layout{};
-    if (!from.empty()) // whose data() may be null
+    if (!from.empty()) // data() of an empty span may be null
         std::memcpy(&layout, from.data(), from.size() < sizeof layout ? from.size() : sizeof layout);
     return layout;
 }
 
-/// A layout taken out of bytes, if they are enough for it.
+/// Reads a layout from bytes; nothing if @p from is shorter than the layout.
 template <typename Layout> std::optional<Layout> parse(Bytes from) {
     if (from.size() < sizeof(Layout))
         return std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// CPL messages and the firmware work requests that carry them, as they lie in memory (offload.md 3.6, 4, 5).
-// Egress layouts start with the work request header, ingress layouts with the opcode/TID word.
+// Layouts of CPL messages and of the firmware work requests that carry them (offload.md 3.6, 4, 5). Egress
+// layouts start with the work request header, ingress layouts with the opcode/TID word.
 #pragma once
 
 #include <array>
@@ -94,7 +94,7 @@ struct FwWrHeader {
     [[nodiscard]] std::uint32_t tid() const { return bits(lo, 27, 8); }
 };
 
-/// What every egress CPL starts with.
+/// The start of every egress CPL.
 struct CplRequest {
     FwWrHeader wr;
     Be32 ot;

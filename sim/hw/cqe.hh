@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Status codes of CQEs and async events, and the CQE as it lies in a CQ ring (rdma 5.2, 5.5).
+// Status codes of CQEs and async events, and the layout of a CQE in a CQ ring (rdma 5.2, 5.5).
 #pragma once
 
 #include "sim/hw/be.hh"
@@ -43,7 +43,7 @@ struct CqeLayout {
 };
 static_assert(sizeof(CqeLayout) == 16);
 
-/// The header word; the out-of-order and software bits are 0 from a card.
+/// The header word. A card sets the out-of-order and software bits to 0.
 constexpr std::uint32_t cqe_header(std::uint32_t qp, bool generation, std::uint8_t status, bool send_side,
                                    std::uint8_t opcode) {
     return (qp & 0x7ffff) << 12 | std::uint32_t{generation} << 10 | (status & 0x1fU) << 5 |

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The registers of BAR0 by name; regs.def says what each is. `reg::XGM_TX_CTRL + block(port)` addresses a
-// register of a block that exists several times.
+// The registers of BAR0 by name; regs.def describes each. `reg::XGM_TX_CTRL + block(port)` addresses a
+// register of a block with several instances.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ constexpr std::uint32_t xgm_base = 0x800, xgm_stride = 0x200;
 #undef T3_XGM
 } // namespace reg
 
-/// What registers do, collected from the blocks before the bank is filled.
+/// The behaviour of registers, collected from the blocks before the bank is filled.
 class RegisterHooks {
 public:
     void on_read(std::uint32_t offset, std::function<std::uint32_t(std::uint32_t stored)> hook);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What the SGE and the host share in memory, and the contexts that describe it: field positions and opcodes.
-// Words are numbered from 0; descriptors are big-endian in memory.
+// Data structures that the SGE and the host share in memory, and the contexts that describe them: field
+// positions and opcodes. Words are numbered from 0; descriptors are big-endian in memory.
 #pragma once
 
 #include <array>
@@ -99,7 +99,7 @@ enum Opcode : std::uint32_t {
 constexpr unsigned queue_sets = 8;
 constexpr unsigned free_lists = 2 * queue_sets;
 constexpr unsigned egress_contexts = 65536;
-constexpr unsigned first_qp = 16;      ///< egress contexts below are the queue sets' own
+constexpr unsigned first_qp = 16;      ///< lower egress contexts belong to the queue sets
 constexpr unsigned control_qp = 65527; ///< the RDMA driver's ring for memory writes
 constexpr unsigned first_control_queue = 65528;
 
@@ -168,7 +168,7 @@ constexpr std::uint32_t user_space_size(std::uint32_t v) {
 namespace sg_int {
 constexpr std::uint32_t r_req_framing_error = bit(15), uc_req_framing_error = bit(14), rspq_disabled = bit(3),
                         rspq_credit_overflow = bit(2), fl_empty = bit(1);
-/// Doorbell FIFOs of high and low priority: filled up, drained, overflown.
+/// Doorbell FIFOs of high and low priority: full, empty, overflow.
 constexpr std::uint32_t db_full = bit(7) | bit(5), db_empty = bit(6) | bit(4), db_drop = bit(11) | bit(10);
 } // namespace sg_int
 

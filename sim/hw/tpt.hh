@@ -9,7 +9,7 @@ namespace t3sim::hw {
 
 struct TptEntry {
     enum Type : unsigned { region = 0, shared_region = 1, window = 2, relaxed_window = 3 };
-    // Permissions as they stand in bits 31:28 of the second word.
+    // Permissions in bits 31:28 of the second word.
     static constexpr unsigned local_read = 8;
     static constexpr unsigned local_write = 4;
     static constexpr unsigned remote_read = 2;
@@ -21,7 +21,7 @@ struct TptEntry {
     Be32 length;
     Be64 va; // zero based: the low word is the first byte offset
     Be32 bindings;
-    Be32 pbl_size; // not looked at [guess G20]
+    Be32 pbl_size; // ignored [guess G20]
 
     [[nodiscard]] bool in_use() const { return bits(state_word, 31, 31) != 0; }
     [[nodiscard]] std::uint8_t key() const { return static_cast<std::uint8_t>(bits(state_word, 30, 23)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// RDMA work requests as they lie in a 128-byte slot (rdma 4). Fields that nobody looks at have no name.
+// Layouts of RDMA work requests in a 128-byte slot (rdma 4). Fields that the model does not use are reserved.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class WrOpcode : std::uint8_t {
     bypass = 0x1c,
 };
 
-/// Operations as CQEs, the WRs' rdma_op and (0 to 7) the wire number them.
+/// Operation codes of CQEs, of the rdma_op field of WRs and (0 to 7) of RDMAP.
 enum class RdmaOp : std::uint8_t {
     write = 0,
     read_request = 1,
@@ -57,7 +57,7 @@ constexpr std::uint32_t completion = 1U << 8;
 struct WrHeader {
     Be32 hi;
     Be32 lo;
-    Be32 wr_id_hi; // raw bytes of the driver, copied
+    Be32 wr_id_hi; // opaque to the card, copied to the CQE
     Be32 wr_id_lo;
 
     [[nodiscard]] WrOpcode opcode() const { return static_cast<WrOpcode>(bits(hi, 31, 24)); }
@@ -201,7 +201,7 @@ struct RdmaInitWr {
     Be32 rq_size;
     std::uint8_t mpa_attrs;
     std::uint8_t qp_caps;
-    Be16 ulpdu_size; // in fact the EMSS
+    Be16 ulpdu_size; // the EMSS, despite the name
     Be16 flags_rtr_type;
     Be16 rqe_count;
     Be32 ord;
