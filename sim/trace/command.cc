@@ -14,7 +14,7 @@ namespace {
 
 constexpr int bad_input = 2;
 
-/// "1.5", "20ms", "300us": seconds, or what the unit says.
+/// "1.5", "20ms", "300us": seconds, or the given unit.
 bool parse_time(const std::string& text, Time& time) {
     double value = 0;
     const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -42,12 +42,12 @@ void save(const std::string& path, const std::function<void(const Output&)>& wri
 
 int command(int argc, const char* const* argv) {
     CLI::App app{"t3sim trace - shows a recording of t3sim --record", "t3sim trace"};
-    app.footer("Without an output: --text. Times are those of the text: seconds, or with a unit (20ms).");
+    app.footer("Without an output: --text. Times are as in the text: seconds, or with a unit (20ms).");
     std::string file, perfetto, ladder, from, to;
     bool text = false;
     Filter filter;
     app.add_option("FILE", file, "The recording")->required();
-    app.add_flag("--text", text, "One event a line, to stdout");
+    app.add_flag("--text", text, "One event per line, to stdout");
     app.add_option("--perfetto", perfetto, "Writes a file for ui.perfetto.dev or chrome://tracing")
         ->type_name("OUT.json");
     app.add_option("--ladder", ladder, "Draws one connection; without --tid or --qp the one with most FPDUs")
@@ -55,8 +55,8 @@ int command(int argc, const char* const* argv) {
     app.add_option("--card", filter.card, "Only this card; its connection, for --ladder")->type_name("NAME");
     app.add_option("--tid", filter.tid, "Only the connection with this TID")->type_name("N");
     app.add_option("--qp", filter.qp, "Only this queue pair and its connection")->type_name("N");
-    app.add_option("--from", from, "Nothing before")->type_name("T");
-    app.add_option("--to", to, "Nothing after")->type_name("T");
+    app.add_option("--from", from, "Only events from this time on")->type_name("T");
+    app.add_option("--to", to, "Only events up to this time")->type_name("T");
     try {
         app.parse(argc, argv);
         if (!from.empty() && !parse_time(from, filter.from))
@@ -64,7 +64,7 @@ int command(int argc, const char* const* argv) {
         if (!to.empty() && !parse_time(to, filter.to))
             throw BadTrace(fmt::format("--to '{}': expected a time such as 1.5, 20ms or 300us", to));
         const File trace(file);
-        check(trace, filter); // before a file is made
+        check(trace, filter); // before a file is created
         if (text || (perfetto.empty() && ladder.empty()))
             to_text(trace, filter,
                     [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });

@@ -21,7 +21,7 @@ using hw::FwOp;
 using hw::RdmaOp;
 using hw::WrOpcode;
 
-/// What the id of an opcode/TID word names.
+/// Kind of the id in an opcode/TID word.
 enum class Id { tid, stid, atid, none };
 
 constexpr struct {
@@ -98,7 +98,7 @@ constexpr Name rdma_wrs[] = {
     {0x18, "BIND_MW"}, {0x19, "FAST_REGISTER"}, {0x1a, "LOCAL_INV"}, {0x1c, "memory write"},
 };
 
-/// As CQEs and RDMAP number them.
+/// Operation codes of CQEs and RDMAP.
 constexpr Name rdma_ops[] = {
     {0, "WRITE"},          {1, "READ request"}, {2, "READ response"}, {3, "SEND"},          {4, "SEND_INV"},
     {5, "SEND_SE"},        {6, "SEND_SE_INV"},  {7, "TERMINATE"},     {8, "RDMA_INIT"},     {9, "BIND_MW"},
@@ -226,10 +226,10 @@ Words rdma_wr(const Event& e) {
     }
     case WrOpcode::receive: {
         const auto wr = hw::load<hw::ReceiveWr>(e.data);
-        std::uint64_t room = 0;
+        std::uint64_t size = 0;
         for (unsigned i = 0; i < std::min<std::uint32_t>(wr.num_sge, hw::max_sge); ++i)
-            room += wr.sge[i].length;
-        w.brief = size_text(room);
+            size += wr.sge[i].length;
+        w.brief = size_text(size);
         w.more = fmt::format("{} SGE", std::uint32_t{wr.num_sge});
         break;
     }
@@ -398,7 +398,7 @@ Words frame(const Event& e) {
             fmt::format("port {}", e.head.unit)};
 }
 
-/// A ULPDU of @p length bytes, of which @p data is the beginning.
+/// A ULPDU of @p length bytes that starts with @p data.
 Words ulpdu(Bytes data, std::uint32_t length, unsigned error) {
     if (error != 0)
         return {"FPDU", error == 1 ? "bad marker" : "bad CRC", size_text(length)};
@@ -449,7 +449,7 @@ Words completion(const Event& e) {
 constexpr struct {
     const char* name;
     Words (*describe)(const Event&);
-    std::size_t min_data; ///< that describe() looks at without asking
+    std::size_t min_data; ///< that describe() needs
 } kinds[] = {
     {"card", nullptr, 0},     {"mmio", mmio, 0},       {"mmio", mmio, 0},      {"doorbell", doorbell, 0},
     {"dma", dma, 0},          {"dma", dma, 0},         {"irq", interrupt, 0},  {"wr", work_request, 0},
@@ -472,8 +472,8 @@ Words describe_fpdu(Bytes fpdu) {
     if (fpdu.size() <= MPA_LENGTH_SIZE)
         return {"FPDU", {}, {}};
     const std::uint32_t length = be16(fpdu.data());
-    const Bytes rest = fpdu.subspan(MPA_LENGTH_SIZE);
-    return ulpdu(rest.first(std::min<std::size_t>(rest.size(), length)), length, 0);
+    const Bytes data = fpdu.subspan(MPA_LENGTH_SIZE);
+    return ulpdu(data.first(std::min<std::size_t>(data.size(), length)), length, 0);
 }
 
 const char* kind_name(EventKind kind) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// One connection as one would draw it on a white board: four lines (host, card, card, host), time downwards,
-// an arrow for all that passes between two of them. Rows are events, not seconds: times stand at the left,
-// and long silences are marked.
+// A sequence diagram of one connection: four lifelines (host, card, card, host), time downwards, an arrow for
+// each event between two of them. A row is an event, not an amount of time: times are printed at the left,
+// and long gaps are marked.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -17,7 +17,7 @@ namespace t3sim::trace {
 namespace {
 
 constexpr unsigned width = 1100, top = 96, row_height = 21, most_rows = 600;
-constexpr Time long_silence = 50'000'000;
+constexpr Time long_gap = 50'000'000;
 
 using Connection = std::pair<std::uint8_t, std::uint32_t>; ///< card, TID
 
@@ -32,7 +32,7 @@ std::string ms(Time time) {
     return fmt::format("{:.3f}", static_cast<double>(time) / 1e6);
 }
 
-/// Whether @p received is what @p sent became on the wire, where short frames are padded.
+/// Whether @p received is the frame @p sent. The wire pads short frames.
 bool same_frame(const Event& sent, const Event& received) {
     constexpr std::uint32_t shortest = 60;
     const std::size_t common = std::min(sent.data.size(), received.data.size());
@@ -49,12 +49,12 @@ std::string ip_text(std::uint32_t ip) {
 struct Pair {
     Connection left, right;
     bool has_right = false; ///< the peer is one of the recorded cards
-    Ends ends;              ///< as the left one sees them
-    bool knows_ends = false;
-    const Event* syn = nullptr; ///< that opened it; TIDs have had other connections before
+    Ends ends;              ///< from the view of the left one
+    bool has_ends = false;
+    const Event* syn = nullptr; ///< that opened it; earlier events of the TID belong to other connections
 };
 
-/// The connection that the filter names; without one that of most FPDUs, or else of most events.
+/// The connection that the filter selects; by default the one with most FPDUs, else with most events.
 Connection choose(const Trace& trace, const Filter& filter) {
     std::map<Connection, std::pair<unsigned, unsigned>> seen;
     for (const Event* e : select(trace, filter))
@@ -70,7 +70,7 @@ Connection choose(const Trace& trace, const Filter& filter) {
         ->first;
 }
 
-/// Who opened the connection stands at the left.
+/// The active side of the connection is drawn at the left.
 Pair find_pair(const Trace& trace, const Filter& filter) {
     Pair pair{.left = choose(trace, filter), .right = {}, .ends = {}};
     const auto look = [&](const Event& e) -> std::optional<Segment> {
@@ -81,25 +81,25 @@ Pair find_pair(const Trace& trace, const Filter& filter) {
     for (const Event& e : trace.events)
         if (const auto s = look(e); s && Connection(e.card, e.head.tid) == pair.left) {
             pair.ends = s->ends;
-            pair.knows_ends = true;
+            pair.has_ends = true;
             if (s->flags == Segment::syn)
                 pair.syn = &e;
         }
-    if (!pair.knows_ends)
+    if (!pair.has_ends)
         return pair;
     for (const Event& e : trace.events)
-        if (const auto s = look(e); s && s->ends == pair.ends.turned()) {
+        if (const auto s = look(e); s && s->ends == pair.ends.reversed()) {
             pair.right = {e.card, e.head.tid};
             pair.has_right = pair.right != pair.left;
             if (s->flags == Segment::syn)
                 pair.syn = &e;
         }
     const auto opens = pair.syn ? parse_frame(pair.syn->data, pair.syn->head.length) : std::nullopt;
-    if (opens && opens->ends != pair.ends && opens->ends != pair.ends.turned())
+    if (opens && opens->ends != pair.ends && opens->ends != pair.ends.reversed())
         pair.syn = nullptr; // of another connection
     if (pair.has_right && pair.syn && Connection(pair.syn->card, pair.syn->head.tid) == pair.right) {
         std::swap(pair.left, pair.right);
-        pair.ends = pair.ends.turned();
+        pair.ends = pair.ends.reversed();
     }
     return pair;
 }
@@ -124,7 +124,7 @@ public:
             if (e.time >= filter.from && e.time <= filter.to)
                 add(e);
         for (auto& arrow : arrows_)
-            if (arrow.end_row == under_way) { // never arrived, or nobody saw it
+            if (arrow.end_row == under_way) { // lost, or the arrival was not recorded
                 arrow.end_row = arrow.row;
                 arrow.lost = pair_.has_right;
             }
@@ -185,7 +185,8 @@ private:
         const bool is_left = connection == pair_.left,
                    is_right = pair_.has_right && connection == pair_.right;
         if (e.head.kind == EventKind::interrupt) {
-            // Interrupts belong to nobody; one that follows a message of ours at once announces it.
+            // An interrupt has no connection. One at the same time as a message of this connection signals
+            // it.
             if (last_message_ && last_message_->card == e.card && last_message_->time == e.time &&
                 e.head.unit == 0)
                 arrow(e, card_of(on_left_), host_of(on_left_), "irq", describe(e).name);
@@ -194,7 +195,7 @@ private:
         }
         bool on_left = is_left;
         if ((!is_left && !is_right) || (pair_.syn && &e < pair_.syn)) {
-            // Nobody knows the TID yet when the connection is asked for.
+            // The request that opens the connection has no TID yet.
             const auto side = opens(e);
             if (!side)
                 return;
@@ -242,7 +243,7 @@ private:
 
     /// Whether @p e is the request that opens this connection, and on which side.
     [[nodiscard]] std::optional<bool> opens(const Event& e) const {
-        if (e.head.kind != EventKind::work_request || e.head.tid != RecordHead::none || !pair_.knows_ends ||
+        if (e.head.kind != EventKind::work_request || e.head.tid != RecordHead::none || !pair_.has_ends ||
             e.card != pair_.left.first || opened_)
             return std::nullopt;
         const auto open = hw::load<hw::ActOpenReq>(e.data);
@@ -280,7 +281,7 @@ private:
         if (found != from.end()) {
             arrows_[found->second].end_row = new_row(e);
             from.erase(found);
-        } else { // its sender was not recorded
+        } else { // the sender was not recorded
             arrow(e, card_of(!on_left), card_of(on_left), "tcp", label);
         }
     }
@@ -312,7 +313,7 @@ private:
             return;
         out += fmt::format("<text class=\"t\" x=\"78\" y=\"{}\">{}</text>\n", y(row) + 3,
                            ms(times_[row] - start()));
-        if (row != 0 && times_[row] - before >= long_silence)
+        if (row != 0 && times_[row] - before >= long_gap)
             out += fmt::format("<line x1=\"16\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"#bbb\" "
                                "stroke-dasharray=\"1 4\"/>\n",
                                width - 16, y(row) - row_height / 2 - 4, y(row) - row_height / 2 - 4);
@@ -329,7 +330,7 @@ private:
             out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#c00\" "
                                "font-weight=\"bold\">x</text>",
                                x2, y2 + 4);
-        // A label of a slanted arrow stands near its beginning, so that crossing arrows do not hide it.
+        // The label of a slanted arrow is near its start, so that crossing arrows do not hide it.
         const bool slanted = y1 != y2;
         const double part = slanted && a.end_row > a.row + 2 ? 0.3 : 0.5;
         out += fmt::format("<text class=\"l\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text></g>\n",
@@ -341,7 +342,7 @@ private:
     Pair pair_;
     std::vector<Arrow> arrows_;
     std::vector<Time> times_;   ///< of rows
-    std::set<Connection> rdma_; ///< what they send is FPDUs
+    std::set<Connection> rdma_; ///< connections that send FPDUs
     std::vector<std::pair<const Event*, std::size_t>> travelling_[2];
     std::set<std::array<std::uint32_t, 4>> sent_[2];
     const Event* last_message_ = nullptr;

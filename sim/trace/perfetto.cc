@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The Trace Event Format (JSON) that ui.perfetto.dev and chrome://tracing open. A process is a card; its
-// threads are the engines and, below them, the connections: each of these a span with its events inside. A
-// flow leads from a QP's doorbell to the completion that follows.
+// Writes the Trace Event Format (JSON) of ui.perfetto.dev and chrome://tracing. A process is a card. Its
+// threads are the engines and, below them, the connections; each connection is a span with its events inside.
+// A flow connects the doorbell of a QP to the next completion.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -22,7 +22,7 @@ enum Track : unsigned { mmio = 1, doorbells, dma, requests, cpls, rdma, wire, co
 constexpr const char* track_names[] = {nullptr,         "MMIO",         "doorbells",  "DMA",
                                        "work requests", "CPL messages", "RDMA FPDUs", "wire",
                                        "completions",   "interrupts"};
-/// Connections come behind the engines.
+/// Connections follow the engines.
 constexpr unsigned first_connection = 100;
 
 Track track_of(EventKind kind) {
@@ -62,7 +62,7 @@ struct Slice {
     json what;
 };
 
-/// Written as it comes: takes memory for tracks, not for events.
+/// Writes events as they are read: the memory grows with the tracks, not with the events.
 class Document {
 public:
     Document(const Source& source, const Output& output) : source_(source), output_(output) {}
@@ -84,7 +84,7 @@ public:
 
 private:
     using Key = std::pair<unsigned, unsigned>; ///< card, and track or TID
-    /// Events have no length of their own; so long they are drawn.
+    /// Events have no duration; they are drawn with this one.
     static constexpr Time shown = 1000;
 
     static std::string text(const json& value) {
@@ -106,7 +106,7 @@ private:
         put("M", card, track, 0, {{"name", "thread_sort_index"}, {"args", {{"sort_index", track}}}});
     }
 
-    /// The last event of each track is held back: what is drawn must not reach into the next one.
+    /// Keeps the last event of each track until the next one, which limits its drawn duration.
     void hold(unsigned card, unsigned track, Time time, const json& slice) {
         const auto [it, fresh] = held_.try_emplace({card, track});
         if (!fresh)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// One event a line: seconds, card, kind, connection, and what happened.
+// One event per line: seconds, card, kind, connection, description.
 #include <fmt/format.h>
 
 #include "sim/trace/decode.hh"

@@ -36,11 +36,11 @@ FileHeader header(const std::string& path, std::istream& in) {
     in.read(reinterpret_cast<char*>(bytes.data()), bytes.size());
     const auto& magic = trace_file::magic;
     if (in.gcount() != bytes.size() || !std::equal(magic.begin(), magic.end(), bytes.begin()))
-        throw BadTrace(fmt::format("'{}' is no recording of t3sim", path));
+        throw BadTrace(fmt::format("'{}' is not a t3sim recording", path));
     const auto version = get_le<std::uint16_t>(&bytes[8]);
     if (version != trace_file::version)
-        throw BadTrace(fmt::format("'{}' has format version {}, this t3sim reads version {}", path, version,
-                                   trace_file::version));
+        throw BadTrace(fmt::format("'{}' has format version {}, this t3sim supports version {}", path,
+                                   version, trace_file::version));
     const FileHeader h{.size = get_le<std::uint16_t>(&bytes[10]),
                        .part = get_le<std::uint32_t>(&bytes[12]),
                        .id = get_le<std::uint64_t>(&bytes[16])};
@@ -52,8 +52,8 @@ FileHeader header(const std::string& path, std::istream& in) {
 
 } // namespace
 
-/// The records of one file. The first time it also finds out where the whole ones end, and the names of the
-/// cards.
+/// Reads the records of one file. The first time it also finds the end of the complete ones and the names of
+/// the cards.
 void File::each_record(Part& part, std::uint64_t& number, bool first_time, const Records& take) {
     std::ifstream in(part.path, std::ios::binary);
     in.seekg(static_cast<std::streamoff>(part.begin));
@@ -63,12 +63,12 @@ void File::each_record(Part& part, std::uint64_t& number, bool first_time, const
         std::size_t size = 0;
         if (left >= 2 && in.read(reinterpret_cast<char*>(record.data()), 2))
             size = get_le<std::uint16_t>(record.data());
-        const bool whole = left >= 2 && size <= left &&
-                           (size < 2 || in.read(reinterpret_cast<char*>(&record[2]),
-                                                static_cast<std::streamsize>(size - 2)));
-        if (!whole) {
+        const bool complete = left >= 2 && size <= left &&
+                              (size < 2 || in.read(reinterpret_cast<char*>(&record[2]),
+                                                   static_cast<std::streamsize>(size - 2)));
+        if (!complete) {
             remark_ = fmt::format("the file ends in the middle of a record, {} bytes after the last "
-                                  "whole one",
+                                  "complete one",
                                   left);
             part.end = at;
             return;
@@ -118,7 +118,7 @@ File::File(const std::string& path) {
         }
     }
     parts_.push_back({path, h.size, end(newest)});
-    // What the card's own segments say about addresses and TIDs.
+    // Sent segments map addresses to TIDs.
     std::uint64_t number = 0;
     for (Part& part : parts_)
         each_record(part, number, true, [this](std::uint64_t n, const Event& e) {
@@ -135,26 +135,26 @@ File::File(const std::string& path) {
         });
 }
 
-/// A received segment says only its addresses; which TID these are, the card's own segments tell: before for
-/// a connection that is there, afterwards for a SYN.
+/// A received segment has only addresses. The TID comes from a segment that the card sent with the same
+/// addresses: an earlier one for an existing connection, a later one for a SYN.
 std::uint32_t File::tid_of_segment(std::uint64_t number, const Event& event) const {
     const auto s = parse_frame(event.data, event.head.length);
-    const auto found = s ? sent_.find({event.card, s->ends.turned()}) : sent_.end();
+    const auto found = s ? sent_.find({event.card, s->ends.reversed()}) : sent_.end();
     if (found == sent_.end())
         return tid_of(event);
     const std::vector<Run>& runs = found->second;
     const auto next =
         std::partition_point(runs.begin(), runs.end(), [&](const Run& run) { return run.last < number; });
-    const auto behind =
+    const auto after =
         std::partition_point(runs.begin(), runs.end(), [&](const Run& run) { return run.first < number; });
     const bool opens = (s->flags & (Segment::syn | Segment::ack_flag)) == Segment::syn;
     if (opens)
         return (next != runs.end() ? *next : runs.back()).tid;
-    return (behind != runs.begin() ? *std::prev(behind) : runs.front()).tid;
+    return (after != runs.begin() ? *std::prev(after) : runs.front()).tid;
 }
 
 void File::each(const Take& take) const {
-    File copy(*this); // each_record() may find less than before, if somebody has cut the file
+    File copy(*this); // each_record() changes the end of a part if the file has been truncated since
     std::uint64_t number = 0;
     for (Part& part : copy.parts_)
         copy.each_record(part, number, false, [&](std::uint64_t n, Event& e) {
@@ -210,7 +210,7 @@ void check(const Source& source, const Filter& filter) {
 void select(const Source& source, const Filter& filter, const Source::Take& take) {
     check(source, filter);
     const std::vector<std::string>& cards = source.cards();
-    // A QP's connection: its messages name the TID only.
+    // The connection of the QP: its CPL messages contain only the TID.
     std::set<std::pair<std::uint8_t, std::uint32_t>> connections;
     if (filter.qp)
         source.each([&](const Event& e) {

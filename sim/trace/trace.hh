@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A recording: events in the order in which they happened, each with the connection that it belongs to as far
-// as that can be told. Views that can do with one event at a time read them from the disk (File); the ladder
-// has them in memory (Trace).
+// A recording: events in order, each with its connection as far as it can be determined. Views that need one
+// event at a time read them from disk (File); the ladder holds them in memory (Trace).
 #pragma once
 
 #include <compare>
@@ -29,25 +28,25 @@ struct Event {
     Time time = 0;
     std::uint8_t card = 0;
     RecordHead head;
-    Bytes data; ///< the first of head.length bytes
+    Bytes data; ///< the first bytes of head.length
 };
 
 struct Trace {
     std::vector<std::string> cards;
     std::vector<Event> events;
-    std::string remark;      ///< what is wrong with the file's end; empty: nothing
-    std::deque<Buffer> data; ///< that of the events
+    std::string remark;      ///< describes a damaged or truncated end of the file; else empty
+    std::deque<Buffer> data; ///< storage of Event::data
 };
 
-/// A TCP segment's addresses as its sender sees them.
+/// Addresses of a TCP segment, from the view of its sender.
 struct Ends {
     std::uint32_t ip = 0, peer_ip = 0;
     std::uint16_t port = 0, peer_port = 0;
     auto operator<=>(const Ends&) const = default;
-    [[nodiscard]] Ends turned() const { return {peer_ip, ip, peer_port, port}; }
+    [[nodiscard]] Ends reversed() const { return {peer_ip, ip, peer_port, port}; }
 };
 
-/// Whatever has events to give, one after the other. An event and its data are valid during the call only.
+/// A source of events in order. An event and its data are valid only during the call.
 class Source {
 public:
     using Take = std::function<void(const Event&)>;
@@ -57,7 +56,7 @@ public:
     virtual void each(const Take& take) const = 0;
 };
 
-/// A recording on disk, read from its beginning each time: takes memory for its connections, not for its
+/// A recording on disk; each() reads it from the start. The memory grows with its connections, not with its
 /// events. Throws BadTrace.
 class File final : public Source {
 public:
@@ -70,9 +69,9 @@ private:
     friend Trace read(const std::string& path, Time from, Time to);
     struct Part {
         std::string path;
-        std::uint64_t begin = 0, end = 0; ///< of the whole records
+        std::uint64_t begin = 0, end = 0; ///< of the complete records
     };
-    /// Segments of one TID in a row, by the numbers of their events.
+    /// A sequence of segments with the same TID, by the numbers of their events.
     struct Run {
         std::uint64_t first, last;
         std::uint32_t tid;
@@ -87,9 +86,8 @@ private:
     std::map<std::pair<std::uint8_t, Ends>, std::vector<Run>> sent_;
 };
 
-/// Reads FILE into memory, and the older part of a limited recording beside it; of the events those from @p
-/// from to
-/// @p to. Throws BadTrace.
+/// Reads the events from @p from to @p to into memory, including the older part of a limited recording.
+/// Throws BadTrace.
 Trace read(const std::string& path, Time from = 0, Time to = ~Time{0});
 
 struct Segment {
@@ -97,33 +95,33 @@ struct Segment {
     std::uint32_t seq = 0, ack = 0;
     std::uint8_t flags = 0;
     std::uint32_t payload_length = 0;
-    Bytes payload; ///< as much of it as was recorded
+    Bytes payload; ///< the recorded part
 
     static constexpr std::uint8_t fin = 1, syn = 2, rst = 4, psh = 8, ack_flag = 16;
 };
 
-/// Takes a frame apart; @p length: of the whole frame. Nothing if it is no TCP segment.
+/// Parses a frame of @p length bytes, of which @p frame may be a part. Nothing if it is not a TCP segment.
 std::optional<Segment> parse_frame(Bytes frame, std::uint32_t length);
 
-/// What the user asks for.
+/// The user's selection.
 struct Filter {
     std::optional<std::string> card{};
     std::optional<std::uint32_t> tid{}, qp{};
     Time from = 0, to = ~Time{0};
 };
 
-/// The events that pass. Throws BadTrace if there is no such card.
+/// The selected events. Throws BadTrace if there is no such card.
 std::vector<const Event*> select(const Trace& trace, const Filter& filter);
 
-/// Gets the output piece by piece.
+/// Receives the output piece by piece.
 using Output = std::function<void(std::string_view)>;
 void to_text(const Source& source, const Filter& filter, const Output& output);
 void to_perfetto(const Source& source, const Filter& filter, const Output& output);
 std::string to_text(const Trace& trace, const Filter& filter);
 std::string to_perfetto(const Trace& trace, const Filter& filter);
-/// Throws BadTrace if the filter names a card that is not there.
+/// Throws BadTrace if the filter selects a card that does not exist.
 void check(const Source& source, const Filter& filter);
-/// The events of @p source that pass, in order. Throws BadTrace if there is no such card.
+/// Calls @p take for the selected events, in order. Throws BadTrace if there is no such card.
 void select(const Source& source, const Filter& filter, const Source::Take& take);
 /// A recording in memory as a source.
 class Memory final : public Source {

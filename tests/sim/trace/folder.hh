@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A folder for the files of one test, and whole files as strings.
+// A folder for the files of one test, and functions to read and write complete files.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A recording is looked at piece by piece: ten times as many events take no more memory. Counted at operator
+// Views read a recording piece by piece: ten times as many events need no more memory. Counted at operator
 // new.
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ void operator delete(void* block, std::size_t) noexcept {
 namespace t3sim::test {
 namespace {
 
-/// The most that showing a recording of @p events takes.
+/// The peak memory of a view of a recording with @p events events.
 template <typename View> std::size_t memory_of(unsigned events, View view) {
     const Folder folder;
     {

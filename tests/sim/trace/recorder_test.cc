@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The file: what is written is read back, whatever happened to the file in between.
+// The file format: writing and reading, also of truncated and damaged files.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST_F(RecorderTest, AllFieldsComeBack) {
     EXPECT_EQ(t.remark, "");
 }
 
-/// The layout that docs/trace-format.md promises, byte by byte.
+/// The layout of docs/trace-format.md, byte by byte.
 TEST_F(RecorderTest, LayoutIsTheDocumentedOne) {
     {
         Recorder recorder(queue, file);
@@ -91,7 +91,7 @@ TEST_F(RecorderTest, LayoutIsTheDocumentedOne) {
                                             36));
 }
 
-TEST_F(RecorderTest, DataIsCutAndItsLengthKept) {
+TEST_F(RecorderTest, DataIsTruncatedAndItsLengthKept) {
     {
         Recorder recorder(queue, file);
         Probe(&recorder, recorder.add_card("a"))({.kind = EventKind::frame_in}, Buffer(1500, 0x55));
@@ -115,7 +115,7 @@ TEST_F(RecorderTest, LimitKeepsTheNewestAndTheDiskSmall) {
         ASSERT_EQ(t.events[i].head.where, t.events[i - 1].head.where + 1);
 }
 
-TEST_F(RecorderTest, TimesAreCutAsAskedFor) {
+TEST_F(RecorderTest, TimeRangeIsApplied) {
     record(10);
     const trace::Trace t = trace::read(file);
     const auto events = select(t, {.from = 3000, .to = 5000});
@@ -134,11 +134,11 @@ TEST_F(RecorderTest, OlderPartOfAnotherRecordingIsNotMixedIn) {
         ASSERT_EQ(t.events[i].head.where, t.events[i - 1].head.where + 1);
 }
 
-TEST_F(RecorderTest, TruncatedFileShowsWhatIsThere) {
+TEST_F(RecorderTest, TruncatedFileShowsCompleteRecords) {
     record(10);
-    const std::string whole = content(file);
+    const std::string original = content(file);
     for (std::size_t cut = 1; cut < 40; ++cut) {
-        write_file(file, whole.substr(0, whole.size() - cut));
+        write_file(file, original.substr(0, original.size() - cut));
         const trace::Trace t = trace::read(file);
         EXPECT_EQ(t.events.size(), 9U) << cut;
         EXPECT_THAT(t.remark, HasSubstr("in the middle of a record")) << cut;
@@ -146,7 +146,7 @@ TEST_F(RecorderTest, TruncatedFileShowsWhatIsThere) {
     }
 }
 
-TEST_F(RecorderTest, DamageIsSaidWithItsPlace) {
+TEST_F(RecorderTest, DamageIsReportedWithItsOffset) {
     record(3);
     std::string bytes = content(file);
     const std::size_t last = bytes.size() - 40;
@@ -161,13 +161,13 @@ TEST_F(RecorderTest, DamageIsSaidWithItsPlace) {
     EXPECT_THAT(trace::read(file).remark, HasSubstr("damaged"));
 }
 
-/// No byte of a file may do more than spoil the picture.
+/// A wrong byte in a file must not crash the reader.
 TEST_F(RecorderTest, AnyByteMayBeWrong) {
     record(4);
-    const std::string whole = content(file);
-    for (std::size_t at = 0; at < whole.size(); ++at) {
+    const std::string original = content(file);
+    for (std::size_t at = 0; at < original.size(); ++at) {
         for (const char value : {'\0', '\1', '\x7f', '\xff'}) {
-            std::string bytes = whole;
+            std::string bytes = original;
             bytes[at] = value;
             write_file(file, bytes);
             try {
@@ -180,20 +180,20 @@ TEST_F(RecorderTest, AnyByteMayBeWrong) {
     }
 }
 
-TEST_F(RecorderTest, WhatIsNoRecordingIsRefused) {
+TEST_F(RecorderTest, OtherFilesAreRefused) {
     EXPECT_EQ(error(folder / "none"), "cannot read '" + folder / "none" + "'");
     write_file(file, "");
-    EXPECT_THAT(error(file), HasSubstr("is no recording of t3sim"));
+    EXPECT_THAT(error(file), HasSubstr("is not a t3sim recording"));
     write_file(file, std::string(100, 'x'));
-    EXPECT_THAT(error(file), HasSubstr("is no recording of t3sim"));
+    EXPECT_THAT(error(file), HasSubstr("is not a t3sim recording"));
     record(1);
     std::string bytes = content(file);
     bytes[8] = 9;
     write_file(file, bytes);
-    EXPECT_THAT(error(file), HasSubstr("has format version 9, this t3sim reads version 1"));
+    EXPECT_THAT(error(file), HasSubstr("has format version 9, this t3sim supports version 1"));
 }
 
-TEST_F(RecorderTest, FileThatCannotBeWrittenIsSaid) {
+TEST_F(RecorderTest, UnwritableFileIsReported) {
     try {
         const Recorder recorder(queue, folder / "no/such/folder");
         FAIL() << "no error";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What the recording of a short run shows: two cards, a connection, a queue pair on each side, six sends each
-// way. The run is the honest beginning of tests/sim/hostile, so it is the same every time.
+// Views of the recording of a short run: two cards, a connection, a queue pair on each side, six sends each
+// way. The run is the valid beginning of tests/sim/hostile, so it is the same every time.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -23,8 +23,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using trace::Filter;
 
-/// Never lies, for which the guest wants a 0, and always takes the second of what there is to choose.
-class HonestChoices : public Choices {
+/// Always chooses 1, so the guest mutates nothing (which needs a 0).
+class ValidChoices : public Choices {
 public:
     std::uint32_t word() override { return 1; }
     [[nodiscard]] bool exhausted() const override { return false; }
@@ -36,7 +36,7 @@ protected:
         set_log_levels("off", nullptr);
         folder = std::make_unique<Folder>();
         file = *folder / "run.t3t";
-        HonestChoices choices;
+        ValidChoices choices;
         HostileGuest guest(choices);
         Recorder recorder(guest.queue(), file);
         guest.record(&recorder);
@@ -64,8 +64,8 @@ protected:
 
 // --- Text --------------------------------------------------------------------------------------------------
 
-/// The lines that matter, in the order of the connection's life.
-TEST_F(Views, TextTellsTheLifeOfAConnection) {
+/// The important lines, in the order of the connection's states.
+TEST_F(Views, TextShowsAConnectionInOrder) {
     const std::string text = to_text(run, {});
     const char* const expected[] = {
         "b    wr                       PASS_OPEN_REQ  10.0.0.2:5001 - 0.0.0.0:0, stid 15740",
@@ -101,7 +101,7 @@ TEST_F(Views, TextTellsTheLifeOfAConnection) {
         ASSERT_GE(run.events[i].time, run.events[i - 1].time);
 }
 
-TEST_F(Views, FiltersLeaveOnlyWhatWasAskedFor) {
+TEST_F(Views, FiltersSelectEvents) {
     std::istringstream by_qp(to_text(run, {.card = "a", .qp = 0x10}));
     int lines = 0;
     for (std::string line; std::getline(by_qp, line); ++lines)
@@ -173,7 +173,7 @@ void expect_xml(const std::string& text) {
     EXPECT_EQ(brackets, static_cast<std::size_t>(std::count(text.begin(), text.end(), '<')));
 }
 
-TEST_F(Views, LadderHasTheArrowsOfTheWhiteBoard) {
+TEST_F(Views, LadderHasAllArrows) {
     const std::string svg = to_ladder(run, {});
     expect_xml(svg);
     for (const char* label :
@@ -193,9 +193,9 @@ TEST_F(Views, LadderHasTheArrowsOfTheWhiteBoard) {
     EXPECT_THROW((void)to_ladder(run, {.tid = 99}), trace::BadTrace);
 }
 
-// --- The command, and nothing without it -------------------------------------------------------------------
+// --- The command -------------------------------------------------------------------------------------------
 
-TEST_F(Views, CommandWritesFilesAndRefusesNonsense) {
+TEST_F(Views, CommandWritesFilesAndRefusesBadInput) {
     const auto run_command = [](std::vector<const char*> arguments) {
         arguments.insert(arguments.begin(), "trace");
         return trace::command(static_cast<int>(arguments.size()), arguments.data());
@@ -217,7 +217,7 @@ TEST(RecordingOff, LeavesNoFile) {
     const Folder folder;
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(folder / "");
-    HonestChoices choices;
+    ValidChoices choices;
     HostileGuest guest(choices);
     guest.bring_up();
     EXPECT_TRUE(std::filesystem::is_empty("."));
