@@ -62,7 +62,7 @@ void send(const Run& run) {
     if (run.file)
         guest.record(&recorder.emplace(guest.queue(), run.file));
     for (long i = 0; i < run.count; i++)
-        guest.honest_send();
+        guest.valid_send();
     guest.record(nullptr);
     const auto done = static_cast<std::uint64_t>(run.count) + 2 * test::HostileGuest::first_sends;
     if (guest.counters(1).value("sge.cqes") != done)

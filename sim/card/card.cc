@@ -18,10 +18,10 @@ spdlog::logger& log = logger("card");
 constexpr std::uint64_t doorbell_window = 8 << 20; // [guess G25]
 constexpr std::uint64_t msix_window = 16 << 10;
 constexpr std::uint32_t msix_table = 0, msix_pba = 0x2000;
-constexpr std::uint32_t tcam_tids = 16384; // of the smallest TCAM
+constexpr std::uint32_t tcam_tids = 16384; // entries of the smallest TCAM
 constexpr unsigned vectors = 9;            // the slow path and eight queue sets
 
-/// What a driver tells chips apart by, as far as they differ for it.
+/// The values by which a driver distinguishes chips.
 struct Variant {
     Chip chip;
     std::uint16_t device;   ///< PCI id of the board
@@ -72,8 +72,8 @@ Time ticks(std::uint32_t count, std::uint32_t resolution) {
 } // namespace
 
 Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
-    : config(card), events(queue), machine(host), faults(counters),
-      faulty_bus(host, queue, faults, counters["faults.late_dma_lost"]), recorded_machine(host),
+    : config(card), events(queue), real_host(host), faults(counters),
+      faulty_bus(host, queue, faults, counters["faults.late_dma_lost"]), recorded_host(host),
       pci(ids(card.chip), 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs),
       tp(regs), sge(host, queue, regs, irq, faults, counters), nic(regs, tp, *this, sge, counters),
       macs{Mac(
@@ -112,7 +112,7 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
     chip_reset();
 }
 
-/// What belongs to no block of its own.
+/// Hooks of registers that belong to no block.
 void Card::Impl::add_hooks(RegisterHooks& hooks) {
     hooks.on_write(reg::PL_RST, [this](std::uint32_t written, std::uint32_t) {
         if ((written & crst_wrm) != 0) {
@@ -124,13 +124,13 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
         if ((written & tm_reset) != 0)
             regs.set_bits(reg::MC5_DB_CONFIG, tm_ready);
     });
-    // The microprocessor boots as fast as the host can look: the mailbox holds its "no error".
+    // The microprocessor boots at once: the mailbox reads 0, "no error".
     hooks.on_write(reg::CIM_BOOT_CFG,
                    [this](std::uint32_t, std::uint32_t) { regs.poke(reg::CIM_HOST_ACC_DATA, 0); });
-    // Firmware memory, which the driver reads after a fatal error: nothing to report.
+    // Firmware memory, which the driver reads after a fatal error, reads 0.
     hooks.on_write(reg::CIM_HOST_ACC_CTRL,
                    [this](std::uint32_t, std::uint32_t) { regs.poke(reg::CIM_HOST_ACC_DATA, 0); });
-    // What TP's own registers say about TCP.
+    // TP registers with parameters of TCP.
     const auto tcp_changed = [this](std::uint32_t, std::uint32_t) { update_toe(); };
     for (const auto& row : tcp_timers)
         hooks.on_write(row.offset, tcp_changed);
@@ -138,23 +138,23 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
          {reg::TP_TIMER_RESOLUTION, reg::TP_DACK_TIMER, reg::TP_SHIFT_CNT, reg::TP_MTU_PORT_TABLE,
           reg::TP_IN_CONFIG, reg::MC5_DB_SERVER_INDEX, reg::MC5_DB_FILTER_TABLE})
         hooks.on_write(offset, tcp_changed);
-    // Nobody answers on the MDIO bus.
+    // No PHY replies on the MDIO bus.
     hooks.on_write(reg::MI1_OP, [this](std::uint32_t op, std::uint32_t) {
         if ((op & 2) != 0)
             regs.poke(reg::MI1_DATA, 0xffff);
     });
 }
 
-/// PL_RST: all but PCI configuration, VPD, flash and cables.
+/// PL_RST resets all but PCI configuration, VPD, flash and cables.
 void Card::Impl::chip_reset() {
     faults.reset();
-    if (std::exchange(bus_is_faulty, false)) {
+    if (std::exchange(bus_faults, false)) {
         faulty_bus.drop();
         wire();
     }
     rnic.reset();
     toe.reset();
-    toe.params() = {}; // what came from registers goes with them
+    toe.params() = {}; // they come from registers, which are reset too
     if (config.secret)
         toe.params().tcp.iss_secret = *config.secret;
     regs.reset();
@@ -169,7 +169,7 @@ void Card::Impl::chip_reset() {
         mac.reset();
 }
 
-/// Hands the Toe what the host has programmed. A register that still holds 0 leaves the Toe's own value.
+/// Passes the register values to the Toe. For a register that is still 0 the Toe keeps its default.
 void Card::Impl::update_toe() {
     ToeParams& params = toe.params();
     const std::uint32_t resolution = regs.peek(reg::TP_TIMER_RESOLUTION);
@@ -212,7 +212,7 @@ void Card::Impl::received(unsigned port, Bytes frame) {
 Card::Card(const CardConfig& config, Host& host, EventQueue& queue)
     : impl_(std::make_unique<Impl>(config, host, queue)) {}
 Card::~Card() {
-    impl_->events.cancel(impl_->signal_back);
+    impl_->events.cancel(impl_->restore_signal);
 }
 
 Endpoint& Card::port(unsigned index) {
@@ -232,9 +232,9 @@ void Card::record(Recorder* recorder) {
 }
 
 void Card::Impl::wire() {
-    Host& bus = bus_is_faulty ? static_cast<Host&>(faulty_bus) : machine;
-    recorded_machine.record(probe, bus);
-    Host& host = probe ? static_cast<Host&>(recorded_machine) : bus;
+    Host& bus = bus_faults ? static_cast<Host&>(faulty_bus) : real_host;
+    recorded_host.record(probe, bus);
+    Host& host = probe ? static_cast<Host&>(recorded_host) : bus;
     irq.use(host);
     sge.record(probe, host);
     nic.record(probe);
@@ -264,7 +264,7 @@ void Card::Impl::recorded_write(unsigned bar, std::uint64_t offset, unsigned siz
     write(bar, offset, size, value);
 }
 
-/// The value as the bus carries it.
+/// Records the value in the byte order of the bus.
 void Card::Impl::record_mmio(EventKind kind, unsigned bar, std::uint64_t offset, unsigned size,
                              std::uint64_t value) {
     std::array<std::uint8_t, 8> data;
@@ -282,7 +282,7 @@ unsigned Card::msix_vectors() const {
 }
 
 std::uint64_t Card::mmio_read(unsigned bar, std::uint64_t offset, unsigned size) {
-    if (impl_->bus_is_faulty) [[unlikely]]
+    if (impl_->bus_faults) [[unlikely]]
         impl_->faulty_bus.flush();
     if (impl_->probe) [[unlikely]]
         return impl_->recorded_read(bar, offset, size);

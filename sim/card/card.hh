@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A Chelsio S320E-CR (T3C, two 10 Gb/s ports), or its predecessor with a T3B, as one object: the PCI function
-// on one side, two Ethernet ports on the other, the engines of engines.hh between them. This class wires; it
-// decides nothing.
+// on one side, two Ethernet ports on the other, the engines of engines.hh between them. This class only
+// connects them.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace t3sim {
 class Counters;
 class Recorder;
 
-/// Revisions that are known well enough (docs/card-model.md).
+/// Modelled chip revisions (docs/card-model.md).
 enum class Chip : std::uint8_t { t3b, t3c };
 
 struct CardConfig {
@@ -31,7 +31,8 @@ struct CardConfig {
     std::array<std::uint8_t, 6> mac{}; ///< of port 0; port 1 has the last octet + 1. Fourth octet < 0x80
     std::string serial = "SIM0000001"; ///< at most 16 characters
     Chip chip = Chip::t3c;
-    /// Of initial sequence numbers (RFC 6528); nothing: the one that all tests have, for runs that repeat.
+    /// Secret of initial sequence numbers (RFC 6528); nothing: the constant of tcp::Params, for repeatable
+    /// runs.
     std::optional<std::array<std::uint64_t, 2>> secret = std::nullopt;
 };
 
@@ -39,32 +40,32 @@ class Card : public Device {
 public:
     static constexpr unsigned ports = 2;
 
-    /// @p host and @p queue must outlive the card. Throws std::invalid_argument if @p config cannot be a
-    /// card's.
+    /// @p host and @p queue must outlive the card. Throws std::invalid_argument if @p config is invalid.
     Card(const CardConfig& config, Host& host, EventQueue& queue);
     ~Card() override;
     Card(const Card&) = delete;
     Card& operator=(const Card&) = delete;
 
-    /// The socket of a port, to be plugged into a Link. Throws std::out_of_range.
+    /// The endpoint of a port, for Wire::attach(). Throws std::out_of_range.
     Endpoint& port(unsigned index);
-    /// Plugs the cable of a port in; @p link must outlive the card. A port without a link has no signal.
+    /// Connects the cable of a port; @p link must outlive the card. A port without a link has no signal.
     void connect(unsigned port, Link& link);
     [[nodiscard]] const Counters& counters() const;
-    /// From now on all that the card does goes to @p recorder, which must live as long; nullptr: no more.
+    /// Starts to record all events of the card to @p recorder, which must outlive the recording; nullptr
+    /// stops it.
     void record(Recorder* recorder);
 
-    /// A fault that can be asked for (docs/faults.md).
+    /// A fault that can be injected (docs/faults.md).
     struct Fault {
         enum class Amount : std::uint8_t { none, times, time };
         const char* name;
-        Amount amount;       ///< what inject() may be told besides the name
-        std::uint64_t usual; ///< if it is not told: times, or nanoseconds
+        Amount amount;                ///< kind of the second argument of inject()
+        std::uint64_t default_amount; ///< its default: times, or nanoseconds
         const char* what;
     };
     [[nodiscard]] static std::vector<Fault> faults();
-    /// Has the fault happen, or happen from now on. Throws std::invalid_argument, with a complete sentence,
-    /// if there is no such fault or it has no amount.
+    /// Injects the fault now, or arms it. Throws std::invalid_argument, with a complete sentence, if there is
+    /// no such fault or it has no amount.
     void inject(std::string_view name, std::optional<std::uint64_t> amount = std::nullopt);
 
     [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The card from inside: its parts and how they are wired. For card.cc and faults.cc only.
+// Implementation of Card: its blocks and their connections. For card.cc and faults.cc only.
 #pragma once
 
 #include "sim/card/card.hh"
@@ -26,12 +26,12 @@ struct Card::Impl final : MacServices {
     Impl(const CardConfig& config, Host& host, EventQueue& queue);
 
     void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
-    bool room(unsigned port, User user) override { return macs.at(port).room(user); }
+    bool can_send(unsigned port, User user) override { return macs.at(port).can_send(user); }
     void resume(unsigned port, User user);
     void received(unsigned port, Bytes frame);
     std::uint64_t read(unsigned bar, std::uint64_t offset, unsigned size);
     void write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
-    // With a recording. Of their own, so that what they keep in registers costs nobody else.
+    // While recording. Separate functions, so that they do not cost registers on the normal path.
     [[gnu::cold, gnu::noinline]] std::uint64_t recorded_read(unsigned bar, std::uint64_t offset,
                                                              unsigned size);
     [[gnu::cold, gnu::noinline]] void recorded_write(unsigned bar, std::uint64_t offset, unsigned size,
@@ -40,22 +40,22 @@ struct Card::Impl final : MacServices {
     void add_hooks(RegisterHooks& hooks);
     void chip_reset();
     void update_toe();
-    /// Puts between the engines and the machine what belongs there now: nothing, faults, the recorder.
+    /// Sets the Host of all engines: the real one, with bus faults or the recorder in front of it if enabled.
     void wire();
-    /// From now on the bus may lose and delay things.
-    void break_bus();
-    /// The signal of both ports is gone for so long.
-    void flap(Time time);
+    /// Puts the FaultyHost in front of the real host.
+    void enable_bus_faults();
+    /// Removes the signal of both ports for @p time.
+    void flap_link(Time time);
 
     CardConfig config;
     EventQueue& events;
     Probe probe;
-    Host& machine;
+    Host& real_host;
     Counters counters;
     Faults faults;
     FaultyHost faulty_bus;
-    bool bus_is_faulty = false; ///< since a fault of the bus was asked for, until the next reset
-    RecordedHost recorded_machine;
+    bool bus_faults = false; ///< from the injection of a bus fault until the next reset
+    RecordedHost recorded_host;
     PciConfig pci;
     Vpd vpd;
     RegisterBank regs{"bar0", reg::file_size};
@@ -68,7 +68,7 @@ struct Card::Impl final : MacServices {
     std::array<Mac, Card::ports> macs;
     Toe toe;
     Rnic rnic;
-    EventQueue::Id signal_back;
+    EventQueue::Id restore_signal;
 };
 
 } // namespace t3sim

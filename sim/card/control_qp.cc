@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The two ways in which a driver changes the RDMA engine's tables: memory writes on the ring of the control
-// QP (rdma 2), and MODIFY_QP on a control queue, which gives that ring its egress context.
+// A driver changes the RDMA engine's tables in two ways: memory writes on the ring of the control QP (rdma
+// 2), and MODIFY_QP on a control queue, which creates the egress context of that ring.
 #include "sim/card/rnic.hh"
 #include "sim/core/log.hh"
 
@@ -15,7 +15,7 @@ namespace {
 spdlog::logger& rlog = logger("rnic");
 
 constexpr CqId control_cq = 0;
-constexpr QpId control_queue = 65528; // stands for the WR's own queue in the event of a MODIFY_QP
+constexpr QpId control_queue = 65528; // QP number in the event of a MODIFY_QP
 
 constexpr unsigned slot_budget = 64;
 
@@ -62,7 +62,7 @@ void Rnic::control_wr(Bytes bytes) {
     }
     if (status != Status::success) {
         ++count_malformed_;
-        rlog.warn("control queue: work request {:#x} of {} bytes makes no sense",
+        rlog.warn("control queue: invalid work request {:#x} of {} bytes",
                   static_cast<unsigned>(wr.header.opcode()), bytes.size());
     }
     if (wr.header.flag(hw::wr_hi::notify)) // [guess G26]
@@ -87,7 +87,7 @@ void Rnic::run_control_qp() {
     control_resume_ = parts_.events.after(0, [this] { run_control_qp(); });
 }
 
-/// A bad command is reported and skipped: the ring of the control QP serves every connection.
+/// Reports a bad command and skips it: all connections depend on the ring of the control QP.
 void Rnic::memory_write(const hw::BypassWr& wr) {
     ++count_wrs_;
     const unsigned units = bits(wr.size, 31, 28);

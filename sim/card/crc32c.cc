@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t polynomial = 0x82f63b78; // reflected
 
-/// tables[k][b]: the effect of byte b followed by k zero bytes, so that eight bytes go in one step.
+/// tables[k][b]: the effect of byte b followed by k zero bytes, to process eight bytes in one step.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 constexpr Tables make_tables() {
@@ -33,7 +33,7 @@ constexpr Tables make_tables() {
 constexpr Tables tables = make_tables();
 
 #ifdef __x86_64__
-/// Every byte of every FPDU goes through here twice: seven times as fast as the table.
+/// Processes every byte of every FPDU twice; seven times as fast as the table.
 [[gnu::target("sse4.2")]] std::uint32_t crc32c_by_instruction(Bytes data) {
     std::uint64_t crc = 0xffffffff;
     const std::uint8_t* p = data.data();

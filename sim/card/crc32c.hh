@@ -8,7 +8,7 @@
 namespace t3sim {
 
 [[nodiscard]] std::uint32_t crc32c(Bytes data);
-/// The same without the processor's own instruction; crc32c() takes it where there is none.
+/// The same without the processor's CRC instruction; crc32c() uses it if the instruction is missing.
 [[nodiscard]] std::uint32_t crc32c_by_table(Bytes data);
 
 } // namespace t3sim

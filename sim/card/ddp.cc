@@ -59,7 +59,7 @@ hw::Status parse_segment(Bytes ulpdu, MpaError mpa, DdpSegment* segment) {
     *segment = {};
     const bool tagged = !ulpdu.empty() && ulpdu[0] & DDP_CTRL_TAGGED;
     const std::size_t header = tagged ? tagged_header : untagged_header;
-    if (ulpdu.size() < header) // "too long" cannot be: the length field has 16 bits, any such FPDU fits
+    if (ulpdu.size() < header) // a ULPDU is never too long: the length field has 16 bits
         return hw::Status::pdu_length;
     if (mpa != MpaError::none)
         return status_of(mpa);

@@ -29,8 +29,8 @@ constexpr std::size_t untagged_header = sizeof(ddp_untagged_hdr);
 [[nodiscard]] bool is_tagged(hw::RdmaOp op);
 [[nodiscard]] std::size_t ddp_header_size(hw::RdmaOp op);
 
-/// Checks 1 to 8 of rdma 11.7, in that order. *@p segment holds the opcode only if the failing check comes
-/// after that of the opcode; otherwise it says "send", as the card does [rdma 11.8].
+/// Checks 1 to 8 of rdma 11.7, in that order. *@p segment has the received opcode only if the opcode check
+/// passed; otherwise "send", as the card reports it [rdma 11.8].
 [[nodiscard]] hw::Status parse_segment(Bytes ulpdu, MpaError mpa, DdpSegment* segment);
 
 /// Writes the header of @p segment to @p at, which has ddp_header_size() bytes.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The borders inside the card. Four engines, each in its own files, meet only here:
+// The interfaces between the four engines of the card, each of which has its own files:
 //
 //   Sge    host rings: egress contexts, free lists, response queues, completion queues, doorbells, interrupts
 //   Mac    Ethernet ports: NIC transmit and receive, filters, statistics              (nic.md)
 //   Toe    offloaded TCP: L2T, SMT, listeners, TIDs, CPL messages, firmware WRs       (offload.md)
 //   Rnic   RDMA: QP rings, TPT/PBL/RQT, MPA, DDP, RDMAP, CQEs, async events           (rdma.md)
 //
-// No engine calls another engine's private parts; the Card (card.hh) wires them together.
+// Engines call each other only through these interfaces; the Card (card.hh) connects them.
 #pragma once
 
 #include <array>
@@ -24,65 +24,66 @@ using CqId = std::uint32_t;
 constexpr std::size_t slot_size = 128; // an egress descriptor, or a QP ring slot
 using Slot = std::array<std::uint8_t, slot_size>;
 
-/// A completion queue entry or the copy of one in an async event; four words as rdma.md 5.2 numbers them.
+/// A completion queue entry, or its copy in an async event; word numbers of rdma.md 5.2.
 struct Cqe {
     QpId qp = 0;
     std::uint8_t status = 0; // rdma.md 5.5
-    bool send_side = false;  // "type" in the facts: 1 = send side
+    bool send_side = false;  // "type" in rdma.md: 1 = send side
     std::uint8_t opcode = 0;
     std::uint32_t length = 0;
-    std::uint32_t word2 = 0; // STag, or high half of the WR id; as it lies in memory read as big-endian
+    std::uint32_t word2 = 0; // STag, or high half of the WR id; the memory words read as big-endian
     std::uint32_t word3 = 0; // MSN, or low half of the WR id
 };
 
-/// What the SGE offers the other engines.
+/// Services of the SGE for the other engines.
 class SgeServices {
 public:
     virtual ~SgeServices() = default;
 
     /// Delivers a CPL message to the host. @p cpl starts with the opcode word. The form (immediate or
-    /// free-list buffers) follows nic.md 5.7 and decision G8. If the ring or the free list is full the
-    /// message waits in order; it is never lost.
-    /// RDMA_TERMINATE (0xa2) has no opcode word in memory: the TID of @p cpl's first word goes into the RSS
-    /// header's hash word with the flits of the rest in its bits 7:0, and the body starts behind that word.
+    /// free-list buffers) follows nic.md 5.7 and decision G8. If the ring has no credit or the free list no
+    /// buffer, the message waits in order, up to the limits of Responses.
+    /// RDMA_TERMINATE (0xa2) has no opcode word in memory: the TID of @p cpl's first word goes into the hash
+    /// word of the RSS header, with the body's length in flits in bits 7:0; the body starts after that word.
     virtual void post_cpl(unsigned response_queue, Bytes cpl) = 0;
-    /// So many bytes wait for the host there that no more data should be taken from the wire.
+    /// Whether so many bytes wait for the host that no more data should be accepted from the wire.
     [[nodiscard]] virtual bool full([[maybe_unused]] unsigned response_queue) const { return false; }
 
     /// Writes a completion to a CQ ring and, if the CQ is armed for it, posts the async event
     /// (rdma.md 11.10). @p solicited: a receive of opcode 5 or 6.
     virtual void complete(CqId cq, const Cqe& cqe, bool solicited) = 0;
 
-    /// Posts an async event without touching a ring: errors, NOTIFY requests, the control CQ (rdma.md 8.2).
+    /// Posts an async event without a CQE: errors, NOTIFY requests, the control CQ (rdma.md 8.2).
     virtual void async_event(CqId cq, const Cqe& cqe) = 0;
 
     /// Sets up the type-0 egress context of a QP (rdma.md 7.4, 11.9), index 0, generation 1.
     virtual void open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) = 0;
     virtual void invalidate_qp_context(QpId qp) = 0;
 
-    /// busy: nobody has looked, since what comes of a slot would find no room; RnicServices::doorbell()
+    /// busy: the ring was not read, because the response queue is congested; RnicServices::doorbell()
     /// follows.
     enum class Fetch { slot, empty, busy, bus_error, invalid_context };
-    /// Takes the next slot of a type-0 context's ring if both of its generations are valid, and moves on.
+    /// Reads the next slot of a type-0 context's ring if both of its generations are valid, and advances the
+    /// index.
     virtual Fetch fetch_slot(QpId context, Slot& slot) = 0;
-    /// Gives the slot last fetched back: the next fetch_slot() delivers it again (a WR that must wait).
+    /// Moves the index back by one: the next fetch_slot() returns the same slot again (a WR that must wait).
     virtual void unfetch_slot(QpId context) = 0;
 
-    /// ToeServices::congested() was true and is no longer.
+    /// ToeServices::congested() has changed from true to false.
     virtual void offload_drained() {}
 
     /// The fatal-error path: raises the named cause bit of SG_INT_CAUSE / PL_INT_CAUSE.
     virtual void fatal(std::uint32_t sge_cause) = 0;
 };
 
-/// The on-card memories behind PM-RX (TPT, RQT, PBL), PM-TX and CM. Addresses are the card's own.
+/// The on-card memories PM-RX (TPT, RQT, PBL), PM-TX and CM. Addresses are card addresses.
 class CardMemory {
 public:
     virtual ~CardMemory() = default;
     /// False: outside the memory; @p to is zeroed.
     virtual bool pmrx_read(std::uint32_t addr, MutableBytes to) const = 0;
     virtual bool pmrx_write(std::uint32_t addr, Bytes from) = 0;
-    /// Region limits as the driver programmed them (ULPRX_*_LLIMIT/ULIMIT; rdma.md 1.3).
+    /// Region limits that the driver has programmed (ULPRX_*_LLIMIT/ULIMIT; rdma.md 1.3).
     struct Region {
         std::uint32_t base = 0, limit = 0; // limit: last byte
     };
@@ -91,75 +92,76 @@ public:
     [[nodiscard]] virtual Region rqt() const = 0;
 };
 
-/// What the RDMA engine needs of a TCP connection. Implemented by the Toe.
+/// A TCP connection as the RDMA engine uses it. Implemented by the Toe.
 class RdmaStream {
 public:
     virtual ~RdmaStream() = default;
     /// Queues bytes as one record: it starts a TCP segment and keeps its boundary when retransmitted.
     virtual void send_record(Tid tid, Buffer&& fpdu) = 0;
-    /// Bytes that may be queued before the sender should wait for stream_room(). The last record may be
-    /// larger than what is left: 0 is the stop sign.
-    [[nodiscard]] virtual std::size_t send_room(Tid tid) const = 0;
-    /// All data has been queued; FIN after it.
+    /// Bytes that may be queued. A record may be larger than a value above 0. At 0 the sender must wait for
+    /// RnicServices::stream_writable().
+    [[nodiscard]] virtual std::size_t send_space(Tid tid) const = 0;
+    /// Queues a FIN after all data.
     virtual void send_fin(Tid tid) = 0;
-    /// Largest segment of the connection now.
+    /// Current effective maximum segment size of the connection.
     [[nodiscard]] virtual std::uint32_t emss(Tid tid) const = 0;
 };
 
-/// What the Toe and the SGE tell the RDMA engine.
+/// Services of the RDMA engine for the Toe and the SGE.
 class RnicServices {
 public:
     virtual ~RnicServices() = default;
 
     /// RI_RDMA_INIT, an RI_RDMA_READ (ready-to-receive) or an RI_SEND (TERMINATE) on the offload queue.
-    /// @p wr starts with the WR header. For RDMA_INIT the result says whether the WR is to be acknowledged
-    /// (G1); @p receive_seq is TCP's next receive sequence number.
+    /// @p wr starts with the WR header. For RDMA_INIT the result is whether to acknowledge the WR (G1); @p
+    /// receive_seq is TCP's next receive sequence number.
     virtual bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) = 0;
     /// RI_MODIFY_QP on the control queue.
     virtual void control_wr(Bytes wr) = 0;
-    /// A doorbell, or a reason to look again, for a type-0 context (QP or control QP).
+    /// A doorbell, or the end of a congestion, for a type-0 context (QP or control QP).
     virtual void doorbell(QpId context) = 0;
 
-    /// Whether the TID has had its RDMA_INIT: then received bytes belong to the Rnic.
+    /// Whether RDMA_INIT was executed for the TID: then received bytes go to the Rnic.
     [[nodiscard]] virtual bool rdma_mode(Tid tid) const = 0;
-    /// The passive side's last streaming message is in the stream (G4); FPDUs may follow.
+    /// The passive side's last streaming message has been queued (G4); FPDUs may follow.
     virtual void stream_switched(Tid tid) = 0;
     virtual void stream_in(Tid tid, Bytes data) = 0;
-    /// Acknowledged data made room in the send buffer.
-    virtual void stream_room(Tid tid) = 0;
-    /// CLOSE_CON_REQ: finish as G11 says, then RdmaStream::send_fin().
+    /// The send buffer has space again.
+    virtual void stream_writable(Tid tid) = 0;
+    /// CLOSE_CON_REQ: complete the work of G11, then call RdmaStream::send_fin().
     virtual void close_requested(Tid tid) = 0;
-    /// The peer's FIN, after all data. True: an FPDU was cut short (G10).
+    /// The peer's FIN, after all data. True: the last FPDU is truncated (G10).
     virtual bool peer_closed(Tid tid) = 0;
-    /// Connection reset, aborted, or finally closed: no more calls about it, the QP context goes (G44).
-    virtual void connection_gone(Tid tid) = 0;
+    /// The connection is reset, aborted or closed. The last call for the TID; invalidates the QP context
+    /// (G44).
+    virtual void connection_ended(Tid tid) = 0;
 };
 
-/// What the SGE tells the Toe: work requests as they lie in the ring, header first, length = its flits. The
-/// data that an SGL describes (WR_DATATYPE, from flit WR_SGLSFLT on) has been fetched: it takes the place of
-/// the SGL, byte-exact, so that both forms of a WR look alike.
+/// Services of the Toe for the SGE, which passes work requests as in the ring, header first, length = its
+/// flits. The SGE has replaced an SGL (WR_DATATYPE, from flit WR_SGLSFLT on) by the exact bytes of its data,
+/// so both forms of a WR look alike.
 class ToeServices {
 public:
     virtual ~ToeServices() = default;
-    /// @p descriptors: how many the request took in the ring, which is what it costs in WR credits.
+    /// @p descriptors: ring descriptors of the request, which is its cost in WR credits.
     virtual void offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) = 0;
     virtual void control_wr(unsigned control_queue, Bytes wr) = 0;
-    /// So much waits for room in send buffers that no more offload work requests should be fetched;
-    /// SgeServices::offload_drained() follows.
+    /// Whether so many requests wait for send buffer space that no more offload work requests should be
+    /// fetched; SgeServices::offload_drained() follows.
     [[nodiscard]] virtual bool congested() { return false; }
-    /// A frame from the wire. False: it is the NIC's.
+    /// A frame from the wire. False: pass it to the NIC.
     virtual bool frame_in(unsigned port, Bytes frame) = 0;
 };
 
-/// What the Mac offers: a complete frame without FCS to the wire of a port.
+/// Services of the Mac: sends a complete frame without FCS to the wire of a port.
 class MacServices {
 public:
     virtual ~MacServices() = default;
     virtual void transmit(unsigned port, Bytes frame) = 0;
-    /// Whether @p user should send more on @p port. False: the card calls it when it should; the users that
-    /// wait take turns.
+    /// Whether @p user should send more on @p port. If false, the card calls the user's resume() when the
+    /// wire accepts frames again; waiting users take turns.
     enum class User : std::uint8_t { nic, toe };
-    [[nodiscard]] virtual bool room([[maybe_unused]] unsigned port, [[maybe_unused]] User user) {
+    [[nodiscard]] virtual bool can_send([[maybe_unused]] unsigned port, [[maybe_unused]] User user) {
         return true;
     }
 };

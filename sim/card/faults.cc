@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The catalogue of faults. docs/faults.md says for each what a driver does and what user space sees.
+// The catalogue of faults. docs/faults.md describes for each what a driver does and what user space sees.
 #include "sim/card/faults.hh"
 
 #include <stdexcept>
@@ -16,7 +16,7 @@ namespace {
 spdlog::logger& flog = logger("faults");
 
 constexpr Time millisecond = 1'000'000;
-/// Written but not yet arrived; more than any driver has out at once.
+/// Limit of delayed writes, in bytes; more than any driver has outstanding.
 constexpr std::size_t max_posted = 64U << 20;
 
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pcie_unexpected_completion = hw::bit(6);
@@ -62,7 +62,7 @@ void FaultyHost::flush() {
     }
 }
 
-void FaultyHost::flush_if_touched(std::uint64_t addr, std::size_t size) {
+void FaultyHost::flush_if_overlapping(std::uint64_t addr, std::size_t size) {
     for (const Posted& one : posted_) {
         const std::size_t length = one.kind == Posted::Kind::store ? sizeof one.word : one.data.size();
         if (addr < one.where + length && one.where < addr + size) {
@@ -74,16 +74,16 @@ void FaultyHost::flush_if_touched(std::uint64_t addr, std::size_t size) {
 
 // ---- The catalogue ------------------------------------------------------------------------------------
 
-void Card::Impl::break_bus() {
-    bus_is_faulty = true;
+void Card::Impl::enable_bus_faults() {
+    bus_faults = true;
     wire();
 }
 
-void Card::Impl::flap(Time time) {
+void Card::Impl::flap_link(Time time) {
     for (Mac& mac : macs)
         mac.set_signal(false);
-    events.cancel(signal_back);
-    signal_back = events.after(time, [this] {
+    events.cancel(restore_signal);
+    restore_signal = events.after(time, [this] {
         for (Mac& mac : macs)
             mac.set_signal(true);
     });
@@ -91,7 +91,7 @@ void Card::Impl::flap(Time time) {
 
 struct Card::FaultRow {
     Fault fault;
-    void (*happen)(Impl& card, std::uint64_t amount);
+    void (*inject)(Impl& card, std::uint64_t amount);
 };
 
 std::span<const Card::FaultRow> Card::fault_rows() {
@@ -100,57 +100,56 @@ std::span<const Card::FaultRow> Card::fault_rows() {
     constexpr auto time = Fault::Amount::time;
     static constexpr FaultRow rows[] = {
         // The bus
-        {{"lost-interrupt", times, 1, "an MSI or MSI-X edge gets lost"},
+        {{"lost-interrupt", times, 1, "an MSI or MSI-X edge is lost"},
          [](Impl& card, std::uint64_t n) {
-             card.break_bus();
+             card.enable_bus_faults();
              card.faults.interrupt.arm(n);
          }},
-        {{"late-dma", time, 200 * millisecond,
-          "what the card writes reaches the host's memory late, in order"},
+        {{"late-dma", time, 200 * millisecond, "writes of the card reach the host's memory late, in order"},
          [](Impl& card, std::uint64_t t) {
-             card.break_bus();
+             card.enable_bus_faults();
              card.faults.dma.arm(card.events.now() + t);
          }},
-        {{"pci-error", none, 0, "the PCI Express block reports a completion that it never asked for (fatal)"},
+        {{"pci-error", none, 0, "the PCI Express block reports an unexpected completion (fatal)"},
          [](Impl& card, std::uint64_t) {
              card.regs.set_bits(reg::PCIE_PEX_ERR, pex_err_completion);
              card.irq.raise(reg::PCIE_INT_CAUSE, pcie_pexerr | pcie_unexpected_completion);
          }},
         // The SGE
-        {{"framing-error", none, 0, "the SGE reports an egress ring that makes no sense (fatal)"},
+        {{"framing-error", none, 0, "the SGE reports an invalid egress ring (fatal)"},
          [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::r_req_framing_error); }},
-        {{"drop-doorbell", times, 1, "the doorbell FIFO drops a doorbell and says so"},
+        {{"drop-doorbell", times, 1, "the doorbell FIFO drops a doorbell and reports it"},
          [](Impl& card, std::uint64_t n) { card.faults.doorbell.arm(n); }},
-        {{"db-full", none, 0, "the doorbell FIFO says that it is full"},
+        {{"db-full", none, 0, "the doorbell FIFO reports full"},
          [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::db_full); }},
-        {{"db-empty", none, 0, "the doorbell FIFO says that it is empty"},
+        {{"db-empty", none, 0, "the doorbell FIFO reports empty"},
          [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::db_empty); }},
-        {{"db-drop", none, 0, "the doorbell FIFO says that it has dropped something"},
+        {{"db-drop", none, 0, "the doorbell FIFO reports a dropped doorbell"},
          [](Impl& card, std::uint64_t) { card.sge.fatal(hw::sg_int::db_drop); }},
-        {{"late-cqe", time, 200 * millisecond, "completions and async events are made late, in order"},
+        {{"late-cqe", time, 200 * millisecond, "completions and async events are late, in order"},
          [](Impl& card, std::uint64_t t) { card.faults.completion.arm(card.events.now() + t); }},
         // Memory
-        {{"tpt-ecc", times, 1, "an access meets a TPT entry with an uncorrectable error"},
+        {{"tpt-ecc", times, 1, "an access reads a TPT entry with an uncorrectable error"},
          [](Impl& card, std::uint64_t n) { card.faults.tpt_entry.arm(n); }},
         {{"pmrx-ecc", none, 0, "the memory of TPT, PBL and RQT reports an uncorrectable error (fatal)"},
          [](Impl& card, std::uint64_t) { card.irq.raise(reg::MC7_INT_CAUSE, mc7_uncorrectable); }},
-        // The whole
-        {{"adapter-reset", none, 0, "the chip resets itself and says nothing"},
+        // The card
+        {{"adapter-reset", none, 0, "the chip resets itself without a report"},
          [](Impl& card, std::uint64_t) { card.chip_reset(); }},
         {{"firmware-death", none, 0,
-          "no work request is executed until a reset, other than those of Ethernet"},
-         [](Impl& card, std::uint64_t) { card.faults.firmware_dead = true; }},
-        {{"link-flap", time, 500 * millisecond, "both ports are without a signal for a while"},
-         [](Impl& card, std::uint64_t t) { card.flap(t); }},
+          "no work requests other than those of Ethernet are executed until a reset"},
+         [](Impl& card, std::uint64_t) { card.faults.firmware_stopped = true; }},
+        {{"link-flap", time, 500 * millisecond, "both ports lose their signal for a time"},
+         [](Impl& card, std::uint64_t t) { card.flap_link(t); }},
         // Offload
-        {{"abort", none, 0, "the card gives up all offloaded connections (CPL status 31)"},
+        {{"abort", none, 0, "the card aborts all offloaded connections (CPL status 31)"},
          [](Impl& card, std::uint64_t) { card.toe.abort_all(); }},
         {{"negative-advice", none, 0,
-          "the card doubts the next hop of all offloaded connections (CPL status 35)"},
+          "the card reports negative advice for all offloaded connections (CPL status 35)"},
          [](Impl& card, std::uint64_t) { card.toe.advise_all(); }},
-        {{"no-tid", times, 1, "there is no room for a connection: SYNs are dropped, opens refused"},
+        {{"no-tid", times, 1, "no TID is free: SYNs are dropped, opens refused"},
          [](Impl& card, std::uint64_t n) { card.faults.tid.arm(n); }},
-        {{"no-stid", times, 1, "there is no room for a listener"},
+        {{"no-stid", times, 1, "no STID is free: a listener is refused"},
          [](Impl& card, std::uint64_t n) { card.faults.stid.arm(n); }},
     };
     return rows;
@@ -170,7 +169,7 @@ void Card::inject(std::string_view name, std::optional<std::uint64_t> amount) {
         if (amount && row.fault.amount == Fault::Amount::none)
             throw std::invalid_argument("the fault '" + std::string(name) + "' has no amount");
         flog.info("{}: {}", impl_->config.name, row.fault.name);
-        row.happen(*impl_, amount.value_or(row.fault.usual));
+        row.inject(*impl_, amount.value_or(row.fault.default_amount));
         return;
     }
     throw std::invalid_argument("there is no fault '" + std::string(name) + "'; cause --list shows all");

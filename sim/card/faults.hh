@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What goes wrong in a card when somebody asks for it (docs/faults.md). The engines hold a reference to the
-// Faults and ask, at the one place where a fault strikes, the object of that fault; `Card::inject` arms it by
-// name. A fault that nobody armed costs one comparison. Faults that are an act and no state (an error bit, an
-// abort, a reset) have no object here: they are functions of the catalogue in faults.cc.
+// Injected faults of a card (docs/faults.md). The engines hold a reference to Faults and check the object of
+// a fault at the one place where it has an effect; `Card::inject` arms it by name. A fault that is not armed
+// costs one comparison. Faults without state (an error bit, an abort, a reset) have no object here: they are
+// functions of the catalogue in faults.cc.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace t3sim {
 
-/// Strikes the next n times that it is asked for.
-class Strikes {
+/// A fault that affects the next n operations.
+class CountedFault {
 public:
-    explicit Strikes(Counter& done) : done_(done) {}
+    explicit CountedFault(Counter& done) : done_(done) {}
     void arm(std::uint64_t times) { left_ = times; }
-    [[nodiscard]] bool strike() {
+    [[nodiscard]] bool fires() {
         if (left_ == 0) [[likely]]
             return false;
         --left_;
@@ -31,14 +31,14 @@ private:
     Counter& done_;
 };
 
-/// Holds something back until a moment; what it is, its owner keeps, in order.
-class Stall {
+/// Delays operations until a given time. The owner queues them in order.
+class DelayFault {
 public:
-    explicit Stall(Counter& done) : done_(done) {}
+    explicit DelayFault(Counter& done) : done_(done) {}
     void arm(Time until) { until_ = until; }
     [[nodiscard]] Time until() const { return until_; }
-    /// Whether to hold back what would happen at @p now.
-    [[nodiscard]] bool holds(const EventQueue& events) {
+    /// Whether to delay an operation now.
+    [[nodiscard]] bool delays(const EventQueue& events) {
         if (until_ == 0) [[likely]]
             return false;
         if (events.now() >= until_) {
@@ -61,22 +61,22 @@ struct Faults {
           stid(counters["faults.stids_refused"]), dma(counters["faults.dma_late"]),
           completion(counters["faults.completions_late"]) {}
 
-    /// The state that a chip reset leaves.
+    /// Disarms all faults, as a chip reset does.
     void reset() {
-        for (Strikes* one : {&interrupt, &doorbell, &tpt_entry, &tid, &stid})
+        for (CountedFault* one : {&interrupt, &doorbell, &tpt_entry, &tid, &stid})
             one->arm(0);
-        for (Stall* one : {&dma, &completion})
+        for (DelayFault* one : {&dma, &completion})
             one->arm(0);
-        firmware_dead = false;
+        firmware_stopped = false;
     }
 
-    Strikes interrupt;          ///< an MSI or MSI-X edge gets lost
-    Strikes doorbell;           ///< the doorbell FIFO drops one, and says so (SG_INT_CAUSE)
-    Strikes tpt_entry;          ///< a TPT entry is read with an uncorrectable error
-    Strikes tid, stid;          ///< the TCAM has no room for a connection, for a listener
-    Stall dma;                  ///< what the card writes reaches the memory late
-    Stall completion;           ///< completions and async events are made late
-    bool firmware_dead = false; ///< nobody executes work requests, other than those of Ethernet
+    CountedFault interrupt;        ///< an MSI or MSI-X edge is lost
+    CountedFault doorbell;         ///< the doorbell FIFO drops one and reports it (SG_INT_CAUSE)
+    CountedFault tpt_entry;        ///< a TPT entry is read with an uncorrectable error
+    CountedFault tid, stid;        ///< the TCAM has no free entry for a connection, for a listener
+    DelayFault dma;                ///< writes of the card reach host memory late
+    DelayFault completion;         ///< completions and async events are late
+    bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed
 };
 
 } // namespace t3sim

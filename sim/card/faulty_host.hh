@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The machine, and a bus on which interrupts get lost and writes are late. It stands between card and machine
-// only since a fault of the bus was asked for. The bus keeps to the ordering rules of PCI: writes and
-// message-signaled interrupts stay in their order; a read that touches what is still under way pushes it on,
-// as does a read of a register by the host (flush()).
+// A Host whose bus loses interrupts and delays writes. It is in use from the injection of a bus fault until
+// the next reset. It keeps the ordering rules of PCI: writes and message-signaled interrupts stay in order; a
+// read of the card that overlaps a delayed write, and a register read of the host (flush()), flush them.
 #pragma once
 
 #include <deque>
@@ -22,11 +21,11 @@ public:
     FaultyHost& operator=(const FaultyHost&) = delete;
 
     bool dma_read(std::uint64_t addr, MutableBytes to) override {
-        meet(addr, to.size());
+        flush_overlapping(addr, to.size());
         return host_.dma_read(addr, to);
     }
     bool dma_load(std::uint64_t addr, std::uint32_t& raw) override {
-        meet(addr, sizeof raw);
+        flush_overlapping(addr, sizeof raw);
         return host_.dma_load(addr, raw);
     }
     bool dma_write(std::uint64_t addr, Bytes from) override {
@@ -44,14 +43,14 @@ public:
         return host_.dma_store(addr, raw);
     }
     void raise_irq(unsigned vector) override {
-        if (faults_.interrupt.strike()) [[unlikely]]
+        if (faults_.interrupt.fires()) [[unlikely]]
             return;
         if (late()) [[unlikely]]
             post({.kind = Posted::Kind::interrupt, .where = vector});
         else
             host_.raise_irq(vector);
     }
-    /// A level, told by messages that may be late but are not lost: the pin is asserted until it is served.
+    /// INTx messages may be late but are never lost.
     void set_intx(bool asserted) override {
         if (late()) [[unlikely]]
             post({.kind = Posted::Kind::pin, .where = asserted});
@@ -59,9 +58,9 @@ public:
             host_.set_intx(asserted);
     }
 
-    /// All that is under way arrives.
+    /// Executes all delayed operations.
     void flush();
-    /// It never does: the card was reset.
+    /// Discards all delayed operations, for a reset of the card.
     void drop() { posted_.clear(); }
 
 private:
@@ -73,19 +72,19 @@ private:
     };
 
     [[nodiscard]] bool late() {
-        if (faults_.dma.holds(events_)) [[unlikely]]
+        if (faults_.dma.delays(events_)) [[unlikely]]
             return true;
-        if (!posted_.empty()) [[unlikely]] // the stall is over, its timer has not run yet
+        if (!posted_.empty()) [[unlikely]] // the delay is over, its timer has not run yet
             flush();
         return false;
     }
     void post(Posted&& what);
-    /// The card reads what it may have written itself.
-    void meet(std::uint64_t addr, std::size_t size) {
+    /// Before a read of the card: flushes writes to the same range.
+    void flush_overlapping(std::uint64_t addr, std::size_t size) {
         if (!posted_.empty()) [[unlikely]]
-            flush_if_touched(addr, size);
+            flush_if_overlapping(addr, size);
     }
-    void flush_if_touched(std::uint64_t addr, std::size_t size);
+    void flush_if_overlapping(std::uint64_t addr, std::size_t size);
 
     Host& host_;
     EventQueue& events_;

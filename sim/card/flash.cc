@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t flash_size = 512 << 10, sector = 64 << 10, page = 256;
 constexpr std::uint32_t firmware_version_at = 0x7fffc;
 constexpr std::uint8_t firmware_version[] = {0x00, 0x0c, 0x07, 0x10}; // T3, 7.12.0: 0x10070c00
-constexpr std::size_t command_limit = 4 + page;                       // nothing longer means anything
+constexpr std::size_t command_limit = 4 + page;                       // the longest command
 
 enum Command : std::uint8_t {
     program_page = 0x02,
@@ -66,7 +66,7 @@ std::uint8_t Flash::receive() {
     return 0; // status: never busy
 }
 
-/// Chip select goes away: what was sent takes effect.
+/// Chip select becomes inactive: executes the command.
 void Flash::finish() {
     if (!command_.empty()) {
         const std::uint8_t command = command_[0];

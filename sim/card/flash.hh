@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The serial flash behind SF_OP and SF_DATA: 512 KiB, read, erased and programmed one command at a time. It
-// comes with the version word of firmware 7.12.0, so that the driver finds nothing to load.
+// The serial flash of SF_OP and SF_DATA: 512 KiB, read, erased and programmed one command at a time. It
+// contains the version word of firmware 7.12.0, so that the driver loads no firmware.
 #pragma once
 
 #include "sim/core/bytes.hh"
@@ -13,7 +13,7 @@ class Flash {
 public:
     explicit Flash(RegisterBank& regs);
     void add_hooks(RegisterHooks& hooks);
-    /// The bus, not the contents: they survive a chip reset.
+    /// Resets the bus. The contents are kept in a chip reset.
     void reset() { command_.clear(); }
 
 private:

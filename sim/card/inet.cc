@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t min_ip_header = 20, tcp_header = 20, udp_header = 8;
 constexpr std::size_t ip_checksum_at = 10, ip_source_at = 12;
 
-/// One's-complement sum in memory order; adding swapped words gives the swapped sum (RFC 1071). Eight bytes
-/// at a time with the carry brought round: 2^64 is 1 modulo 2^16 - 1, as 2^16 is.
+/// One's-complement sum in memory order; adding swapped words gives the swapped sum (RFC 1071). Adds eight
+/// bytes at a time with end-around carry: 2^64 is 1 modulo 2^16 - 1, as 2^16 is.
 std::uint64_t add(std::uint64_t sum, Bytes bytes) {
     const auto carry_round = [](std::uint64_t a, std::uint64_t b) {
         a += b;
@@ -19,7 +19,7 @@ std::uint64_t add(std::uint64_t sum, Bytes bytes) {
     };
     const std::uint8_t* p = bytes.data();
     std::size_t left = bytes.size();
-    std::uint64_t even = sum, odd = 0; // two chains that do not wait for each other
+    std::uint64_t even = sum, odd = 0; // two independent dependency chains
     for (std::uint64_t word[2]; left >= sizeof word; left -= sizeof word, p += sizeof word) {
         std::memcpy(word, p, sizeof word);
         even = carry_round(even, word[0]);
@@ -60,7 +60,7 @@ constexpr std::array<std::uint8_t, 40> rss_key = {0x6d, 0x5a, 0x56, 0xda, 0x25, 
 constexpr std::size_t hash_input = 12;
 using HashTable = std::array<std::array<std::uint32_t, 256>, hash_input>;
 
-/// What each value of each input byte adds to the hash.
+/// The contribution of each value of each input byte to the hash.
 constexpr HashTable make_hash_table() {
     HashTable table{};
     for (std::size_t n = 0; n < hash_input; ++n) {

@@ -37,17 +37,17 @@ constexpr Source sources[] = {
 } // namespace
 
 void Irq::add_hooks(RegisterHooks& hooks) {
-    const auto look = [this](std::uint32_t, std::uint32_t) { update(); };
+    const auto refresh = [this](std::uint32_t, std::uint32_t) { update(); };
     for (const Source& source : sources) {
-        hooks.on_write(source.cause, look);
-        hooks.on_write(source.enable, look);
+        hooks.on_write(source.cause, refresh);
+        hooks.on_write(source.enable, refresh);
     }
-    // An acknowledged bit whose cause is still there comes back, as a new event.
+    // An acknowledged bit whose cause is still set is set again, as a new event.
     hooks.on_write(reg::PL_INT_CAUSE0, [this](std::uint32_t written, std::uint32_t) {
         reported_ &= ~written;
         update();
     });
-    hooks.on_write(reg::PL_INT_ENABLE0, look);
+    hooks.on_write(reg::PL_INT_ENABLE0, refresh);
     hooks.on_write(reg::PL_CLI, [this](std::uint32_t, std::uint32_t) { set_pin(false); });
     hooks.on_read(reg::SG_DATA_INTR, [this](std::uint32_t queues) {
         const bool error = (regs_.peek(reg::PL_INT_CAUSE0) & regs_.peek(reg::PL_INT_ENABLE0)) != 0;
@@ -68,9 +68,9 @@ void Irq::update() {
     regs_.set_bits(reg::PL_INT_CAUSE0, top);
 
     const std::uint32_t enabled = regs_.peek(reg::PL_INT_CAUSE0) & regs_.peek(reg::PL_INT_ENABLE0);
-    const bool news = (enabled & ~reported_) != 0;
+    const bool any_new = (enabled & ~reported_) != 0;
     reported_ = enabled;
-    if (!news)
+    if (!any_new)
         return;
     host_->raise_irq(slow_path_vector);
     if ((regs_.peek(reg::SG_CONTROL) & hw::sg_control::one_int_mult_q) != 0)

@@ -21,11 +21,11 @@ constexpr std::uint32_t end_drop_pkt = hw::bit(21); // XGM_TXFIFO_CFG
 constexpr std::uint32_t low_signal = hw::bit(0);    // XGM_SERDES_STATn
 constexpr std::uint32_t clr_stats = hw::bit(2);     // XGM_STAT_CTRL
 
-/// The counters of one direction lie in one order: bytes (64 bits), frames (64 bits), broadcast, multicast,
-/// pause, then the sizes.
+/// Offsets of the counters of one direction: bytes (64 bits), frames (64 bits), broadcast, multicast, pause,
+/// then the sizes.
 constexpr std::uint32_t frames_at = 0x08, broadcast_at = 0x10, multicast_at = 0x14, pause_at = 0x18,
                         sizes_at = 0x1c;
-/// Frame sizes, FCS included, up to which each size counter counts; the last one takes the rest.
+/// Upper limit of each size counter, FCS included; the last counter has no limit.
 constexpr std::size_t size_limits[] = {64, 127, 255, 511, 1023, 1518};
 
 bool is_multicast(const std::uint8_t* address) {
@@ -38,7 +38,7 @@ bool is_pause(Bytes frame) {
     return be16(&frame[12]) == 0x8808;
 }
 
-/// Six bits: bit n of the address, counted from the first octet's lowest, goes into bit n mod 6.
+/// Six bits: bit n of the address, counted from the lowest bit of the first octet, is XORed into bit n mod 6.
 unsigned multicast_hash(const std::uint8_t* address) {
     unsigned hash = 0;
     for (unsigned n = 0; n < 48; ++n)
@@ -57,7 +57,7 @@ Mac::Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, R
       rx_too_long_(counters["mac" + std::to_string(port) + ".rx_too_long"]) {}
 
 void Mac::add_hooks(RegisterHooks& hooks) {
-    // Writing the low half of a filter's address disarms it, writing the high half arms it.
+    // Writing the low half of a filter's address disables it, writing the high half enables it.
     for (std::uint32_t n = 0; n < armed_.size(); ++n) {
         hooks.on_write(reg::XGM_RX_EXACT_MATCH_LOW_1 + block_ + 8 * n,
                        [this, n](std::uint32_t, std::uint32_t) { armed_[n] = false; });
@@ -74,7 +74,7 @@ void Mac::add_hooks(RegisterHooks& hooks) {
                 regs_.poke(at + block_, 0);
         }
     });
-    // A mask with a register for each way: it reads back from the first.
+    // A mask with separate registers to set and to clear bits; it reads back from the first.
     const std::uint32_t mask = reg::XGM_XGM_INT_ENABLE + block_;
     hooks.on_write(mask, [this, mask](std::uint32_t, std::uint32_t before) { regs_.set_bits(mask, before); });
     hooks.on_write(reg::XGM_XGM_INT_DISABLE + block_,
@@ -83,7 +83,7 @@ void Mac::add_hooks(RegisterHooks& hooks) {
 
 void Mac::reset() {
     armed_ = {};
-    waiting_ = {}; // the users were reset too
+    waiting_ = {}; // the users are reset too
 }
 
 void Mac::count(std::uint32_t offset, std::uint32_t n) {
@@ -128,16 +128,16 @@ void Mac::transmit(Bytes frame) {
     link_->send(*this, padded);
 }
 
-bool Mac::room(User user) {
+bool Mac::can_send(User user) {
     const auto index = static_cast<std::size_t>(user);
     const bool free = granting_ || !(waiting_[0] || waiting_[1]);
-    if (free && (!link_ || link_->room(*this)))
+    if (free && (!link_ || link_->can_send(*this)))
         return true;
     waiting_[index] = true;
     return false;
 }
 
-void Mac::room() {
+void Mac::resume_send() {
     granting_ = true;
     for (std::size_t turns = waiting_.size(); turns != 0; --turns) {
         const unsigned user = next_user_;
@@ -145,7 +145,7 @@ void Mac::room() {
         if (!std::exchange(waiting_[user], false))
             continue;
         resume_(port_, static_cast<User>(user));
-        if (waiting_[user]) // it has used all of the room
+        if (waiting_[user]) // the wire is full again
             break;
     }
     granting_ = false;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// One Ethernet port: the XGMAC with its address filters and counters, and the socket that the cable goes
-// into.
+// One Ethernet port: the XGMAC with its address filters and counters, and the endpoint of the cable.
 #pragma once
 
 #include <array>
@@ -19,29 +18,28 @@ namespace t3sim {
 class Mac final : public Endpoint {
 public:
     using User = MacServices::User;
-    /// @p accept gets the frames that pass the filters.
+    /// Receives the frames that pass the filters.
     using Accept = std::function<void(unsigned port, Bytes frame)>;
-    /// A user that was refused room may go on.
+    /// Wakes a user for which can_send() was false.
     using Resume = std::function<void(unsigned port, User user)>;
 
     Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume);
     void add_hooks(RegisterHooks& hooks);
-    /// After the registers were reset. The cable stays in.
+    /// Call after the registers were reset. The cable stays connected.
     void reset();
     void connect(Link& link) { link_ = &link; }
-    /// A signal that is not there, though the cable is.
+    /// Sets the signal, independent of the cable.
     void set_signal(bool there) { signal_ = there; }
 
-    /// A frame without FCS to the wire; short ones are padded.
+    /// Sends a frame without FCS to the wire; pads short ones.
     void transmit(Bytes frame);
-    /// As MacServices::room(). While somebody waits nobody else gets room, or the one that finds it by chance
-    /// would leave nothing to those that wait.
-    bool room(User user);
+    /// See MacServices::can_send(). False while another user waits: otherwise that user could starve.
+    bool can_send(User user);
 
     // Endpoint
-    void room() override;
+    void resume_send() override;
     void frame_in(Bytes frame) override;
-    void carrier(bool) override {} // nothing latches a change: the driver polls XGM_SERDES_STAT
+    void carrier(bool) override {} // no register latches a change: the driver polls XGM_SERDES_STAT
 
 private:
     [[nodiscard]] bool linked() const { return signal_ && link_ && link_->up(); }
@@ -52,12 +50,12 @@ private:
     [[nodiscard]] bool filter(const std::uint8_t* destination) const;
 
     unsigned port_;
-    std::uint32_t block_; ///< of this MAC's registers, from those of port 0
+    std::uint32_t block_; ///< offset of this MAC's registers from those of port 0
     RegisterBank& regs_;
     Accept accept_;
     Resume resume_;
-    std::array<bool, 2> waiting_{}; ///< users that were refused room
-    unsigned next_user_ = 0;        ///< whose turn it is
+    std::array<bool, 2> waiting_{}; ///< users for which can_send() was false
+    unsigned next_user_ = 0;        ///< next user to wake, round robin
     bool granting_ = false;
     Link* link_ = nullptr;
     bool signal_ = true;

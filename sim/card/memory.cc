@@ -73,16 +73,16 @@ void Memory::reset() {
     }
 }
 
-/// The built-in self test leaves the whole memory filled with a pattern. Its address registers count the
-/// controller's own words; the driver always names them all.
+/// The built-in self test fills the memory with a pattern. Its address registers count words of the
+/// controller; the driver always selects the complete range.
 void Memory::fill(unsigned which) {
     const std::uint32_t pattern = regs_.peek(reg::MC7_BIST_DATA + which * reg::mc7_stride);
     memories_[which].fill(pattern);
 }
 
-/// One of the 2^WIDTH reads that make up a 64-bit word: WIDTH 0 gives all of it in DATA1 and DATA0, the
+/// One of the 2^WIDTH reads that return a 64-bit word. WIDTH 0 returns all of it in DATA1 and DATA0, the
 /// others a slice in the top bits of DATA1, most significant slice first. [guess G27]: the word is the
-/// big-endian reading of the eight bytes as they were written.
+/// big-endian value of the eight bytes in memory order.
 void Memory::back_door_read(unsigned which) {
     const std::uint32_t block = which * reg::mc7_stride;
     const unsigned width = width_code(which);

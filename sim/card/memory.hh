@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The three memories of the card and their controllers (MC7): packet memory RX (the driver puts TPT, RQT and
-// PBL into its upper half), packet memory TX, and context memory. Pages of them exist once they are written.
+// PBL into its upper half), packet memory TX, and context memory.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace t3sim {
 
-/// Memory full of one word, at first of 0, that costs nothing until it is touched.
+/// Memory that is filled with one word, initially 0. Pages are allocated on first access.
 class SparseMemory {
 public:
     explicit SparseMemory(std::size_t size);
@@ -21,7 +21,7 @@ public:
     SparseMemory& operator=(const SparseMemory&) = delete;
 
     [[nodiscard]] std::size_t size() const { return size_; }
-    /// Null if the range is not inside.
+    /// Null if the range is outside of the memory.
     [[nodiscard]] std::uint8_t* at(std::uint64_t addr, std::size_t count) {
         if (addr > size_ || count > size_ - addr)
             return nullptr;
@@ -30,24 +30,24 @@ public:
         return bytes_ + addr;
     }
     void clear() { fill(0); }
-    /// All of it becomes @p pattern, big-endian.
+    /// Fills all of it with @p pattern, big-endian.
     void fill(std::uint32_t pattern);
 
 private:
-    static constexpr std::size_t piece = 64 << 10; ///< in which a pattern is filled in
+    static constexpr std::size_t piece = 64 << 10; ///< unit in which fill_in() writes the pattern
     void fill_in(std::uint64_t addr, std::size_t count);
 
     std::size_t size_;
     std::uint8_t* bytes_;
     std::uint32_t pattern_ = 0;
-    std::vector<bool> filled_; ///< pieces that hold the pattern, or what was written since
+    std::vector<bool> filled_; ///< pieces into which the pattern has been written
 };
 
 class Memory final : public CardMemory {
 public:
     explicit Memory(RegisterBank& regs);
     void add_hooks(RegisterHooks& hooks);
-    /// After the registers were reset: empty, with the straps in place.
+    /// Call after the registers were reset: clears the memories and sets the straps.
     void reset();
 
     bool pmrx_read(std::uint32_t addr, MutableBytes to) const override;
@@ -62,7 +62,7 @@ private:
     void fill(unsigned which);
 
     RegisterBank& regs_;
-    mutable std::array<SparseMemory, 3> memories_; ///< a first look may have to fill in
+    mutable std::array<SparseMemory, 3> memories_; ///< mutable: a first read may have to fill in the pattern
 };
 
 } // namespace t3sim

@@ -69,7 +69,7 @@ Buffer Framer::with_markers(const Buffer& fpdu) {
     return out;
 }
 
-/// Bytes of the stream that hold the first @p bytes of the current FPDU and the markers before and among
+/// Stream bytes that contain the first @p bytes of the current FPDU, including the markers before and between
 /// them.
 std::size_t Deframer::raw_size(std::size_t bytes) const {
     if (!options_.markers)
@@ -85,8 +85,8 @@ std::size_t Deframer::raw_size(std::size_t bytes) const {
     return raw;
 }
 
-/// How long the FPDU that begins with @p raw is, or how much of it must be there to know.
-std::size_t Deframer::wanted(Bytes raw) const {
+/// Size of the FPDU that starts with @p raw, or the size that is needed to compute it.
+std::size_t Deframer::required_size(Bytes raw) const {
     const std::size_t first = raw_size(1);
     const std::size_t both = raw_size(MPA_LENGTH_SIZE);
     if (raw.size() < both)
@@ -127,18 +127,19 @@ bool Deframer::deliver(Bytes raw, const Sink& sink) {
 
 void Deframer::feed(Bytes in, const Sink& sink) {
     while (!stopped_ && !in.empty()) {
-        // wanted() of too little is more than there is: if it is there, it is a whole FPDU and needs no copy.
-        if (const std::size_t whole = wanted(in); pending_.empty() && in.size() >= whole) {
-            const Bytes fpdu = in.first(whole);
-            in = in.subspan(whole);
+        // For incomplete data required_size() returns more than in.size(). A complete FPDU is delivered
+        // without a copy.
+        if (const std::size_t size = required_size(in); pending_.empty() && in.size() >= size) {
+            const Bytes fpdu = in.first(size);
+            in = in.subspan(size);
             stopped_ = !deliver(fpdu, sink);
             continue;
         }
-        const std::size_t take = std::min(wanted(pending_) - pending_.size(), in.size());
-        pending_.insert(pending_.end(), in.begin(), in.begin() + static_cast<std::ptrdiff_t>(take));
-        in = in.subspan(take);
-        if (pending_.size() == wanted(pending_)) {
-            const Buffer fpdu = std::exchange(pending_, {}); // for the sink, no FPDU is under way
+        const std::size_t count = std::min(required_size(pending_) - pending_.size(), in.size());
+        pending_.insert(pending_.end(), in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count));
+        in = in.subspan(count);
+        if (pending_.size() == required_size(pending_)) {
+            const Buffer fpdu = std::exchange(pending_, {}); // inside_fpdu() is false in the sink
             stopped_ = !deliver(fpdu, sink);
         }
     }

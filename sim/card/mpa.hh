@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// MPA framing (RFC 5044; rdma 11.3): ULPDUs into FPDUs and back. Knows neither TCP nor what a ULPDU holds.
+// MPA framing (RFC 5044; rdma 11.3): converts ULPDUs to FPDUs and back. Independent of TCP and of the
+// contents of a ULPDU.
 //
 //     FPDU = [marker] length(2) ULPDU padding(0..3) CRC(4), with a marker at every 512th byte of the stream
 #pragma once
@@ -13,10 +14,10 @@ namespace t3sim {
 
 struct MpaOptions {
     bool markers = false;
-    bool crc = true; // without it the field is there, sent as 0 and ignored
+    bool crc = true; // if false, the field is sent as 0 and ignored on receipt
 };
 
-/// Largest ULPDU whose FPDU fits into a TCP segment of @p emss bytes.
+/// The MULPDU: largest ULPDU whose FPDU fits into a TCP segment of @p emss bytes.
 [[nodiscard]] std::uint32_t mulpdu(std::uint32_t emss, bool markers);
 
 /// One direction of a stream, sending.
@@ -24,10 +25,10 @@ class Framer {
 public:
     explicit Framer(MpaOptions options) : options_(options) {}
 
-    /// An FPDU with room for a ULPDU of @p size (at most 65535) bytes at ulpdu().
+    /// Allocates an FPDU for a ULPDU of @p size (at most 65535) bytes, to be written at ulpdu().
     [[nodiscard]] static Buffer start(std::size_t size);
     [[nodiscard]] static MutableBytes ulpdu(Buffer& fpdu);
-    /// Markers and CRC. FPDUs must go to the stream in the order in which they are finished.
+    /// Adds markers and CRC. FPDUs must be sent in the order in which they are finished.
     [[nodiscard]] Buffer finish(Buffer&& fpdu);
 
 private:
@@ -39,30 +40,30 @@ private:
 
 enum class MpaError { none, marker, crc };
 
-/// One direction of a stream, receiving; the stream may be cut anywhere.
+/// One direction of a stream, receiving. feed() accepts pieces of any size.
 class Deframer {
 public:
-    /// @p position: of the first byte that will be fed, counted from the marker origin.
+    /// @p position: stream position of the first byte, counted from the marker origin.
     explicit Deframer(MpaOptions options, std::uint32_t position = 0)
         : options_(options), position_(position) {}
 
-    /// Takes a complete ULPDU, which is only valid during the call; false: nothing more is wanted.
+    /// Receives a complete ULPDU, which is valid only during the call. Returns false to stop.
     using Sink = std::function<bool(Bytes ulpdu, MpaError error)>;
     void feed(Bytes in, const Sink& sink);
 
-    /// An FPDU has begun and is not complete.
+    /// Whether an FPDU has been received in part.
     [[nodiscard]] bool inside_fpdu() const { return !pending_.empty(); }
 
 private:
     [[nodiscard]] std::size_t raw_size(std::size_t bytes) const;
-    [[nodiscard]] std::size_t wanted(Bytes raw) const;
+    [[nodiscard]] std::size_t required_size(Bytes raw) const;
     bool deliver(Bytes raw, const Sink& sink);
     MpaError strip_markers(Bytes raw);
 
     MpaOptions options_;
-    std::uint32_t position_; // of the current FPDU's first byte
+    std::uint32_t position_; // stream position of the current FPDU, modulo the marker spacing
     bool stopped_ = false;
-    Buffer pending_;  // the beginning of an FPDU
+    Buffer pending_;  // the received part of an FPDU
     Buffer stripped_; // scratch: an FPDU without its markers
 };
 

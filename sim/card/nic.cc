@@ -14,14 +14,15 @@ enum HashType : std::uint8_t { no_hash = 0, hash_addresses = 1, hash_ports = 2 }
 
 constexpr unsigned vlan_extraction_bit = 12; // of TP_OUT_CONFIG, for port 0
 
-// TCP header fields that segmentation touches.
+// TCP header fields that segmentation changes.
 constexpr std::size_t tcp_sequence = 4, tcp_flags = 13;
 constexpr std::uint8_t tcp_fin = 0x01, tcp_psh = 0x08, tcp_cwr = 0x80;
 
-/// TP_MTU_TABLE has no smaller one.
+/// The smallest MTU of TP_MTU_TABLE.
 constexpr std::size_t min_mtu = 88;
 
-/// Moves the addresses down by a tag's size and puts the tag behind them. There must be room in front.
+/// Moves the addresses down by the size of a tag and writes the tag after them. The caller provides the space
+/// in front of the frame.
 MutableBytes insert_tag(MutableBytes frame, std::uint16_t tci) {
     std::uint8_t* const start = frame.data() - inet::vlan_tag;
     std::memmove(start, frame.data(), inet::addresses);
@@ -35,7 +36,7 @@ MutableBytes insert_tag(MutableBytes frame, std::uint16_t tci) {
 Nic::Nic(RegisterBank& regs, Tp& tp, MacServices& macs, PacketSink& host, Counters& counters)
     : regs_(regs), tp_(tp), macs_(macs), host_(host), tx_malformed_(counters["nic.tx_malformed"]),
       tx_packets_(counters["nic.tx_packets"]), tx_lso_(counters["nic.tx_lso"]),
-      rx_packets_(counters["nic.rx_packets"]), rx_no_room_(counters["nic.rx_no_room"]) {}
+      rx_packets_(counters["nic.rx_packets"]), rx_dropped_(counters["nic.rx_dropped"]) {}
 
 void Nic::transmit(MutableBytes wr) {
     constexpr std::size_t plain_at = 2 * hw::flit, lso_at = 3 * hw::flit;
@@ -67,11 +68,11 @@ void Nic::transmit(MutableBytes wr) {
     }
     if ((control & hw::cpl::tx_vlan_valid) != 0)
         frame = insert_tag(frame, hw::cpl::tx_vlan(control));
-    if (macs_.room(port, MacServices::User::nic)) {
+    if (macs_.can_send(port, MacServices::User::nic)) {
         ++tx_packets_;
         send(port, frame);
     } else {
-        keep(port, {}, frame);
+        defer(port, {}, frame);
     }
 }
 
@@ -79,15 +80,15 @@ unsigned Nic::port_of(Bytes head) {
     return hw::cpl::tx_interface(be32(&head[hw::flit])) % ports;
 }
 
-void Nic::keep(unsigned port, Job&& job, Bytes frame) {
-    job.kept.assign(frame.begin(), frame.end());
+void Nic::defer(unsigned port, Job&& job, Bytes frame) {
+    job.frame.assign(frame.begin(), frame.end());
     job.active = true;
     jobs_[port] = std::move(job);
 }
 
 void Nic::resume(unsigned port) {
     Job& job = jobs_[port];
-    if (!job.active || !run(port, job, job.kept))
+    if (!job.active || !run(port, job, job.frame))
         return;
     job = {};
     host_.port_ready(port);
@@ -97,10 +98,10 @@ void Nic::reset() {
     jobs_ = {};
 }
 
-/// One big TCP segment as many of at most MSS bytes: lengths, IP ids, sequence numbers and both checksums are
-/// new in each; FIN and PSH go with the last one, CWR with the first.
+/// Splits one large TCP segment into segments of at most MSS bytes, each with its own lengths, IP id,
+/// sequence number and checksums. FIN and PSH are set only in the last one, CWR only in the first.
 void Nic::transmit_segments(unsigned port, Bytes frame, std::uint32_t control, std::uint32_t lso) {
-    Job job{.segmented = true, .kept = {}, .control = control};
+    Job job{.segmented = true, .frame = {}, .control = control};
     job.ip = inet::eth_header + (hw::cpl::lso_eth_type(lso) == 1 ? inet::vlan_tag : 0);
     job.tcp = job.ip + std::size_t{4} * hw::cpl::lso_ip_words(lso);
     job.data = job.tcp + std::size_t{4} * hw::cpl::lso_tcp_words(lso);
@@ -110,17 +111,17 @@ void Nic::transmit_segments(unsigned port, Bytes frame, std::uint32_t control, s
         ++tx_malformed_;
         return;
     }
-    // The smallest MTU that the card's tables hold. [guess G52]
+    // Applies the smallest MTU of the card's tables. [guess G52]
     if (const std::size_t headers = job.data - job.ip; headers + job.mss < min_mtu)
         job.mss = min_mtu > headers ? min_mtu - headers : 1;
     if (!run(port, job, frame))
-        keep(port, std::move(job), frame);
+        defer(port, std::move(job), frame);
 }
 
-/// Sends @p frame, or of it what has not been sent, as long as there is room. False: something is left.
+/// Sends the unsent part of @p frame while the wire accepts it. False: part of it remains.
 bool Nic::run(unsigned port, Job& job, Bytes frame) {
     if (!job.segmented) {
-        if (!macs_.room(port, MacServices::User::nic))
+        if (!macs_.can_send(port, MacServices::User::nic))
             return false;
         ++tx_packets_;
         send(port, frame);
@@ -134,7 +135,7 @@ bool Nic::run(unsigned port, Job& job, Bytes frame) {
 
     segment_.resize(inet::vlan_tag + data + job.mss);
     for (; job.done < size || job.count == 0; ++job.count) {
-        if (!macs_.room(port, MacServices::User::nic))
+        if (!macs_.can_send(port, MacServices::User::nic))
             return false;
         const std::size_t part = std::min(job.mss, size - job.done);
         const bool last = job.done + part == size;
@@ -177,7 +178,7 @@ void Nic::receive(unsigned port, Bytes frame) {
     if (const auto ip = inet::find_ipv4(frame)) {
         const bool ports = !ip->fragment && inet::l4_checksum_at(*ip).has_value();
         const bool tcp = ports && ip->protocol == inet::proto_tcp;
-        // A UDP checksum of 0 says that there is none.
+        // A UDP checksum of 0 means no checksum.
         if (ip->fragment)
             packet.cpl[1] |= hw::cpl::rx_fragment;
         else if (ports && (tcp || be16(&frame[ip->payload + 6]) != 0) && inet::l4_checksum_good(frame, *ip)) {
@@ -200,7 +201,7 @@ void Nic::receive(unsigned port, Bytes frame) {
     if (host_.post_packet(packet)) {
         ++rx_packets_;
     } else {
-        ++rx_no_room_;
+        ++rx_dropped_;
         tp_.count_congestion_drop(port);
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The machine with the flight recorder looking on. It stands between card and machine only while something is
-// recorded.
+// A Host that reports accesses to the flight recorder and forwards them. In use only while recording.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +13,7 @@ namespace t3sim {
 class RecordedHost final : public Host {
 public:
     explicit RecordedHost(Host& host) : host_(&host) {}
-    /// What is done from now on goes to @p host.
+    /// Sets the probe and the host that accesses are forwarded to.
     void record(Probe probe, Host& host) {
         probe_ = probe;
         host_ = &host;

@@ -13,9 +13,9 @@ namespace fl = hw::free_list_context;
 namespace {
 
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
-/// A packet or message takes no more buffers than this, however small the guest makes them.
+/// Maximum number of buffers per packet or message, which bounds the work for tiny buffers.
 constexpr std::size_t max_buffers = 64;
-/// The driver need not ring a doorbell when it adds buffers.
+/// Free lists are polled at this interval, because drivers may add buffers without a doorbell.
 constexpr Time buffer_retry = 1'000'000;
 
 constexpr Time core_clocks(std::uint32_t n) {
@@ -69,7 +69,7 @@ void Responses::bus_error() {
     irq_.raise(reg::PCIE_INT_CAUSE, pcie_pexerr);
 }
 
-/// Whether messages for a queue make sense at all.
+/// Whether the queue can receive messages.
 bool Responses::ready(unsigned queue) {
     if ((regs_.peek(reg::SG_CONTROL) & hw::sg_control::global_enable) == 0) {
         ++not_enabled_;
@@ -85,7 +85,7 @@ bool Responses::ready(unsigned queue) {
     return true;
 }
 
-/// Writes the next entry of a ring that has a credit. The caller interrupts.
+/// Writes the next entry of a ring that has a credit. The caller raises the interrupt.
 void Responses::write_descriptor(unsigned queue, Descriptor& descriptor) {
     Queue& q = queues_[queue];
     hw::Context& c = q.context;
@@ -100,7 +100,7 @@ void Responses::write_descriptor(unsigned queue, Descriptor& descriptor) {
     put_be32(&descriptor[8], flags);
     descriptor.back() = static_cast<std::uint8_t>(gen);
 
-    // The host looks at the last byte only: all else first.
+    // The host polls only the last byte, so write it last.
     constexpr std::size_t last_word = hw::response_size - 4;
     const std::uint64_t addr = ctx::base(c) + std::uint64_t{index} * hw::response_size;
     std::uint32_t raw;
@@ -128,54 +128,54 @@ void Responses::interrupt(unsigned queue) {
         irq_.data_intx(queue);
 }
 
-/// Leaves in buffers_ the next buffers of a list, enough for @p length bytes.
-Responses::Room Responses::find_buffers(unsigned list, std::size_t length) {
+/// Collects in buffers_ the next buffers of a list for @p length bytes.
+Responses::Posted Responses::find_buffers(unsigned list, std::size_t length) {
     const hw::Context& c = lists_[list];
     const std::uint32_t size = fl::size.get(c), entry_size = fl::entry_size(c);
     std::uint32_t index = fl::index(c), gen = fl::gen.get(c);
     buffers_.clear();
     if (size == 0 || index >= size || entry_size == 0 || length > max_buffers * std::size_t{entry_size})
-        return Room::never;
+        return Posted::impossible;
     const std::size_t need = (length + entry_size - 1) / entry_size;
     while (buffers_.size() < need && buffers_.size() < size) {
-        // Generation first: the address is older than it.
+        // Read the generation first: the host has written the address before it.
         const std::uint64_t at = fl::base(c) + std::uint64_t{index} * hw::free_list_entry;
         std::uint32_t gen2 = 0;
         std::array<std::uint8_t, hw::free_list_entry> entry;
         if (!host_->dma_load(at + 8, gen2) || !host_->dma_read(at, entry)) {
             bus_error();
-            return Room::never;
+            return Posted::impossible;
         }
         if ((be32(&entry[8]) & 1) != gen || be32(&entry[4]) >> 31 != gen ||
             (__builtin_bswap32(gen2) & 1) != gen)
-            return Room::no_buffer;
+            return Posted::no_buffer;
         buffers_.push_back(std::uint64_t{be32(&entry[12])} << 32 | be32(&entry[0]));
         if (++index == size) {
             index = 0;
             gen ^= 1;
         }
     }
-    return buffers_.size() == need ? Room::yes : Room::never;
+    return buffers_.size() == need ? Posted::done : Posted::impossible;
 }
 
-/// Writes @p pieces, one after the other, into buffers, and a response for each buffer.
-Responses::Room Responses::write_buffers(unsigned queue, Descriptor& descriptor,
-                                         std::span<const Bytes> pieces) {
+/// Writes @p pieces, concatenated, into buffers, and a response for each buffer.
+Responses::Posted Responses::write_buffers(unsigned queue, Descriptor& descriptor,
+                                           std::span<const Bytes> pieces) {
     Queue& q = queues_[queue];
     std::size_t length = 0;
     for (Bytes piece : pieces)
         length += piece.size();
     const bool second = length >= q.context[ctx::threshold.word];
     const unsigned list = 2 * queue + (second ? 1 : 0);
-    const Room room = find_buffers(list, length);
-    if (room != Room::yes) {
+    const Posted result = find_buffers(list, length);
+    if (result != Posted::done) {
         ++no_buffer_;
         regs_.set_bits(reg::SG_RSPQ_FL_STATUS, hw::rspq_fl_status::fl_empty(list));
         irq_.raise(reg::SG_INT_CAUSE, hw::sg_int::fl_empty);
-        return room;
+        return result;
     }
     if (q.credits < buffers_.size())
-        return Room::no_response;
+        return Posted::no_response;
 
     hw::Context& c = lists_[list];
     const std::size_t entry_size = fl::entry_size(c);
@@ -209,15 +209,15 @@ Responses::Room Responses::write_buffers(unsigned queue, Descriptor& descriptor,
     }
     fl::index_lo.set(c, index & 0xfff);
     fl::index_hi.set(c, index >> 12);
-    return Room::yes;
+    return Posted::done;
 }
 
-Responses::Room Responses::try_post(unsigned queue, Message& message) {
+Responses::Posted Responses::try_post(unsigned queue, Message& message) {
     if (queues_[queue].credits == 0)
-        return Room::no_response;
+        return Posted::no_response;
     if (message.body.empty()) {
         write_descriptor(queue, message.descriptor);
-        return Room::yes;
+        return Posted::done;
     }
     const Bytes pieces[] = {message.body};
     return write_buffers(queue, message.descriptor, pieces);
@@ -227,18 +227,18 @@ void Responses::post(unsigned queue, Message&& message) {
     Queue& q = queues_[queue];
     if (!ready(queue))
         return;
-    Room room = q.waiting.empty() ? try_post(queue, message) : Room::no_response;
-    switch (room) {
-    case Room::yes:
+    Posted result = q.waiting.empty() ? try_post(queue, message) : Posted::no_response;
+    switch (result) {
+    case Posted::done:
         interrupt(queue);
         return;
-    case Room::never:
+    case Posted::impossible:
         ++lost_;
         return;
-    case Room::no_buffer:
+    case Posted::no_buffer:
         wait_for_buffers(queue);
         break;
-    case Room::no_response:
+    case Posted::no_response:
         ++starved_;
         regs_.set_bits(reg::SG_RSPQ_FL_STATUS, hw::rspq_fl_status::starved(queue));
         break;
@@ -264,19 +264,19 @@ void Responses::wait_for_buffers(unsigned queue) {
     q.retry_timer = events_.after(buffer_retry, [this, queue] { wake(queue); });
 }
 
-/// Room may have come: writes what waits, in order.
+/// Credits or buffers may be available: writes waiting messages in order.
 void Responses::wake(unsigned queue) {
     Queue& q = queues_[queue];
     if (!q.waiting.empty() && ready(queue)) {
         const bool was_congested = congested(queue);
         bool written = false;
         while (!q.waiting.empty()) {
-            const Room room = try_post(queue, q.waiting.front());
-            if (room == Room::no_buffer)
+            const Posted result = try_post(queue, q.waiting.front());
+            if (result == Posted::no_buffer)
                 wait_for_buffers(queue);
-            if (room == Room::no_buffer || room == Room::no_response)
+            if (result == Posted::no_buffer || result == Posted::no_response)
                 break;
-            if (room == Room::never)
+            if (result == Posted::impossible)
                 ++lost_;
             else
                 written = true;
@@ -302,12 +302,12 @@ bool Responses::post_packet(const RxPacket& packet) {
     put_be16(&descriptor[2], static_cast<std::uint16_t>(queue));
     put_be32(&descriptor[4], packet.hash);
 
-    // The pad puts the IP header of the host on a word boundary.
+    // The pad aligns the IP header in host memory to a word.
     std::array<std::uint8_t, 7 + sizeof packet.cpl> head{};
     const std::size_t pad = hw::sg_control::pkt_shift(regs_.peek(reg::SG_CONTROL));
     std::copy(packet.cpl.begin(), packet.cpl.end(), head.begin() + static_cast<std::ptrdiff_t>(pad));
     const Bytes pieces[] = {Bytes(head).first(pad + packet.cpl.size()), packet.frame[0], packet.frame[1]};
-    if (write_buffers(queue, descriptor, pieces) != Room::yes)
+    if (write_buffers(queue, descriptor, pieces) != Posted::done)
         return false;
     interrupt(queue);
     return true;
@@ -324,13 +324,13 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
     message.descriptor[0] = cpl[0];
     put_be16(&message.descriptor[2], static_cast<std::uint16_t>(queue));
     if (cpl[0] == hw::cpl::rdma_terminate) {
-        // This one has no opcode word of its own in the host's eyes: the TID travels as the hash, with the
-        // flits of the body [guess G9].
+        // This message has no opcode word in host memory: the hash word holds the TID and the body's length
+        // in flits [guess G9].
         const std::uint32_t tid = be32(cpl.data()) & 0xfffff;
         cpl = cpl.subspan(4);
         put_be32(&message.descriptor[4], tid << 8 | static_cast<std::uint32_t>((cpl.size() + 7) / 8));
     }
-    // [guess G8] PASS_ACCEPT_REQ ends in reserved bytes: the last one may give way to the generation.
+    // [guess G8] PASS_ACCEPT_REQ ends in reserved bytes: the generation may overwrite the last one.
     std::uint32_t flags = hw::response::offload;
     if (cpl.size() <= hw::immediate_size || message.descriptor[0] == hw::cpl::pass_accept_req) {
         flags |= hw::response::immediate | hw::response::sop | hw::response::eop;
@@ -357,7 +357,7 @@ void Responses::post_async(unsigned queue, std::array<std::uint32_t, 2> head,
     post(queue, std::move(message));
 }
 
-/// At the threshold, or when the timer ends, or with the next response [guess G42].
+/// Returns credits at the threshold, when the timer expires, or with the next response [guess G42].
 void Responses::return_credits(unsigned queue, TxQueue which, std::uint32_t count, bool now) {
     Queue& q = queues_[queue];
     const std::uint32_t th = regs_.peek(reg::SG_CMDQ_CREDIT_TH);
@@ -372,7 +372,7 @@ void Responses::return_credits(unsigned queue, TxQueue which, std::uint32_t coun
         });
 }
 
-/// Responses that carry nothing but credits. What finds no room rides on a later response.
+/// Writes responses that contain only credits. Credits that do not fit are returned with later responses.
 void Responses::flush_credits(unsigned queue) {
     Queue& q = queues_[queue];
     const auto pending = [&q] { return (q.tx_credits[0] | q.tx_credits[1] | q.tx_credits[2]) != 0; };
@@ -386,8 +386,8 @@ void Responses::flush_credits(unsigned queue) {
     interrupt(queue);
 }
 
-/// "I have seen everything before this index: interrupt me for what comes at it." The holdoff timer counts as
-/// expired. [guess G43]
+/// The host has processed all entries before the written index and arms the interrupt for the next one. The
+/// holdoff timer counts as expired. [guess G43]
 void Responses::gts(std::uint32_t value) {
     const unsigned queue = bits(value, 31, 29);
     hw::Context& c = queues_[queue].context;

@@ -18,12 +18,12 @@ namespace {
 
 spdlog::logger& rlog = logger("rnic");
 
-/// Contexts below are those of the offload and tunnel queues, above those of the control QP and the control
+/// Lower contexts belong to the offload and tunnel queues, higher ones to the control QP and the control
 /// queues (rdma 1.5).
 constexpr QpId first_qp = 16;
 constexpr QpId last_qp = 65526;
 
-/// What a peer that does not wait for the MPA reply may send ahead; far above any TCP window.
+/// Limit of data from a peer that does not wait for the MPA reply; far above any TCP window.
 constexpr std::size_t max_early = 64U << 10;
 
 } // namespace
@@ -45,13 +45,13 @@ Rnic::~Rnic() {
 
 void Rnic::reset() {
     for (auto& [tid, qp] : qps_) {
-        qp->gone = true;
+        qp->ended = true;
     }
     qps_.clear();
     tid_of_.clear();
-    turns_.clear();
-    parts_.events.cancel(turn_);
-    turn_ = {};
+    run_queue_.clear();
+    parts_.events.cancel(run_event_);
+    run_event_ = {};
     parts_.events.cancel(control_resume_);
 }
 
@@ -76,7 +76,7 @@ bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
         terminate(*qp, wr);
     } else {
         ++count_malformed_;
-        rlog.warn("tid {:#x}: offload work request {:#x} of {} bytes makes no sense", tid,
+        rlog.warn("tid {:#x}: invalid offload work request {:#x} of {} bytes", tid,
                   static_cast<unsigned>(header.opcode()), wr.size());
     }
     return false;
@@ -87,7 +87,7 @@ Status Rnic::check_init(const hw::RdmaInitWr& wr) const {
     const std::uint32_t rqes = wr.rq_size;
     if (wr.qpid < first_qp || wr.qpid > last_qp || slots == 0 || slots > 0xffff || wr.qp_dma_addr & 0xfff)
         return Status::internal;
-    // The card finds an RQE by the low bits of the MSN, and has 10 of them (rdma 3.4).
+    // The card indexes RQEs by the low 10 bits of the MSN (rdma 3.4).
     if (!std::has_single_bit(rqes) || rqes < 16 || rqes > 1024)
         return Status::internal;
     const CardMemory::Region rqt = parts_.memory.rqt();
@@ -108,23 +108,23 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
                                           .opcode = static_cast<std::uint8_t>(RdmaOp::rdma_init)});
         return false;
     }
-    // irs only fixes the marker origin [guess G3, G39].
+    // irs only sets the marker origin [guess G3, G39].
     if (receive_seq != wr.irs)
         rlog.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
                   std::uint32_t{wr.irs}, receive_seq);
     const auto qp = std::make_shared<Qp>(tid, wr, receive_seq - wr.irs);
     if (const auto old = tid_of_.find(qp->id()); old != tid_of_.end()) {
-        rlog.error("QP {:#x} moves from tid {:#x}, whose connection is still there, to tid {:#x}", qp->id(),
+        rlog.error("QP {:#x} moves from tid {:#x}, whose connection still exists, to tid {:#x}", qp->id(),
                    old->second, tid);
-        const QpRef loser = find(old->second);
-        loser->stopped = true;
-        loser->out.clear();
+        const QpRef old_qp = find(old->second);
+        old_qp->stopped = true;
+        old_qp->out.clear();
     }
     qps_[tid] = qp;
     tid_of_[qp->id()] = tid;
     parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
-    // The receives at the front of the ring, posted before [guess G35], are consumed before the WR is
-    // acknowledged [guess G1].
+    // Receives that are already in the ring [guess G35] are consumed before the WR is acknowledged [guess
+    // G1].
     run(*qp);
     return wr.rqe_count != 0 || knobs_.always_acknowledge_init;
 }
@@ -153,7 +153,7 @@ void Rnic::stream_in(Tid tid, Bytes data) {
     }
 }
 
-void Rnic::stream_room(Tid tid) {
+void Rnic::stream_writable(Tid tid) {
     if (const QpRef qp = find(tid))
         run(*qp);
 }
@@ -165,13 +165,13 @@ void Rnic::doorbell(QpId context) {
     }
     const auto it = tid_of_.find(context);
     if (it == tid_of_.end())
-        ++count_idle_doorbells_; // receives may be posted long before there is a connection
+        ++count_idle_doorbells_; // receives may be posted before the connection exists
     else
         run(*find(it->second));
 }
 
-/// The initiator's ready-to-receive read: it goes out ahead of the ring, and its response completes it
-/// (rdma 4.14, 11.6).
+/// Sends the initiator's ready-to-receive read before all slots of the ring; its response completes it (rdma
+/// 4.14, 11.6).
 void Rnic::ready_read(Qp& qp, Bytes wr) {
     const auto header = hw::load<hw::WrHeader>(wr);
     Status status = Status::internal;
@@ -186,7 +186,7 @@ void Rnic::ready_read(Qp& qp, Bytes wr) {
     run(qp);
 }
 
-/// A TERMINATE overtakes everything, works in every state, and nothing follows it.
+/// A TERMINATE is sent before all other messages, in every state, and is the last message.
 void Rnic::terminate(Qp& qp, Bytes wr) {
     constexpr std::size_t control_word = 4;
     const auto send = hw::load<hw::SendWr>(wr);
@@ -206,7 +206,7 @@ void Rnic::terminate(Qp& qp, Bytes wr) {
     message.wr = send.header;
     if (qp.switched) {
         qp.out.assign(1, message);
-    } else { // the peer still expects an MPA frame
+    } else { // the peer still expects the MPA reply
         qp.finished = true;
         if (message.signaled)
             complete_wr(qp, message.wr, RdmaOp::terminate);
@@ -214,7 +214,8 @@ void Rnic::terminate(Qp& qp, Bytes wr) {
     run(qp);
 }
 
-/// The one way into the error state: one async event per QP, then silence (rdma 11.8) [guess G29].
+/// The only function that enters the error state: posts one async event per QP, then no more (rdma 11.8)
+/// [guess G29].
 void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const hw::WrHeader* wr) {
     if (qp.stopped)
         return;
@@ -225,7 +226,7 @@ void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const
                     .word2 = wr ? std::uint32_t{wr->wr_id_hi} : 0,
                     .word3 = wr ? std::uint32_t{wr->wr_id_lo} : 0};
     qp.stopped = true;
-    qp.out.clear(); // perhaps with *wr
+    qp.out.clear(); // may free *wr
     qp.inbound_reads.clear();
     ++count_errors_;
     rlog.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
@@ -248,11 +249,11 @@ bool Rnic::peer_closed(Tid tid) {
     return qp && qp->deframer.inside_fpdu(); // [guess G10]
 }
 
-void Rnic::connection_gone(Tid tid) {
+void Rnic::connection_ended(Tid tid) {
     const QpRef qp = find(tid);
     if (!qp)
         return;
-    qp->gone = true;
+    qp->ended = true;
     qps_.erase(tid);
     if (const auto it = tid_of_.find(qp->id()); it != tid_of_.end() && it->second == tid) {
         tid_of_.erase(it);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The RDMA engine: what the firmware (work requests, RDMA_INIT, fences), ULP-TX (payload out of host memory
-// into FPDUs) and ULP-RX (FPDUs into host memory) of a T3 do together. Section numbers in the sources are
-// those of the card's RDMA facts; "[guess Gn]" marks a rule that no public source settles
-// (docs/card-model.md lists them all).
+// The RDMA engine. It combines the firmware (work requests, RDMA_INIT, fences), ULP-TX (payload from host
+// memory into FPDUs) and ULP-RX (FPDUs into host memory) of a T3. Section numbers refer to the card's RDMA
+// document; "[guess Gn]" marks a rule without a public source (docs/card-model.md lists all).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +29,7 @@ constexpr QpId control_qp = 65527;
 
 class Rnic final : public RnicServices {
 public:
-    /// All must outlive the Rnic.
+    /// All referenced objects must outlive the Rnic.
     struct Parts {
         Host& host;
         EventQueue& events;
@@ -51,9 +50,9 @@ public:
     Rnic(const Rnic&) = delete;
     Rnic& operator=(const Rnic&) = delete;
 
-    /// Chip reset: forgets every connection and QP without a word to anybody.
+    /// Chip reset: removes all connections and QPs without events or segments.
     void reset();
-    /// From now on: what is recorded, and the machine as it is reached then.
+    /// Replaces the probe and the host.
     void record(Probe probe, Host& host) {
         probe_ = probe;
         host_ = &host;
@@ -65,21 +64,21 @@ public:
     [[nodiscard]] bool rdma_mode(Tid tid) const override;
     void stream_switched(Tid tid) override;
     void stream_in(Tid tid, Bytes data) override;
-    void stream_room(Tid tid) override;
+    void stream_writable(Tid tid) override;
     void close_requested(Tid tid) override;
     bool peer_closed(Tid tid) override;
-    void connection_gone(Tid tid) override;
+    void connection_ended(Tid tid) override;
 
 private:
-    /// How far a step of run() came.
+    /// Result of one step of run().
     enum class Step {
         progress,
-        idle,      ///< no valid slot, nothing to send
-        wait_peer, ///< a fence, the ORD limit or the RTR hold
-        wait_room, ///< of the TCP connection
-        wait_sge,  ///< the ring has not been looked at
+        idle,       ///< no valid slot, no message
+        wait_peer,  ///< waits for the peer: a fence, the ORD limit or the RTR hold
+        wait_space, ///< waits for send buffer space of the TCP connection
+        wait_sge,   ///< the SGE did not read the ring
     };
-    using QpRef = std::shared_ptr<Qp>; // a call that ends in connection_gone() must not lose its QP under way
+    using QpRef = std::shared_ptr<Qp>; // keeps the QP valid in a call during which connection_ended() runs
 
     [[nodiscard]] QpRef find(Tid tid) const;
 
@@ -95,8 +94,8 @@ private:
 
     // rnic_tx.cc: slots, messages, segments
     void run(Qp& qp);
-    void run_later(Qp& qp);
-    void run_next();
+    void enqueue(Qp& qp);
+    void run_queued();
     Step step(Qp& qp);
     Step next_slot(Qp& qp);
     [[nodiscard]] bool must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const;
@@ -141,15 +140,15 @@ private:
     void memory_write(const hw::BypassWr& wr);
 
     Parts parts_;
-    Host* host_; ///< parts_.host, or a recorder in front of it
+    Host* host_; ///< parts_.host, or a wrapper of it
     Probe probe_;
     Knobs knobs_;
     Tpt tpt_;
     EventQueue::Id control_resume_;
-    std::deque<Tid> turns_; ///< connections whose QP has more to do, the next one in front
-    EventQueue::Id turn_;
+    std::deque<Tid> run_queue_; ///< run queue: connections whose QP has more work
+    EventQueue::Id run_event_;
     std::unordered_map<Tid, QpRef> qps_;
-    std::unordered_map<QpId, Tid> tid_of_; // of the QPs that have a context
+    std::unordered_map<QpId, Tid> tid_of_; // for QPs with an egress context
 
     Counter& count_wrs_;
     Counter& count_malformed_;

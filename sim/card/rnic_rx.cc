@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The receiving side: every FPDU in stream order, the checks of rdma 11.7 in their order, placement, and what
-// completes. Data is in host memory before the CQE that announces it.
+// The receive side: processes FPDUs in stream order: the checks of rdma 11.7 in their order, placement, and
+// completion. Data is in host memory before its CQE.
 #include <algorithm>
 
 #include "sim/card/qp.hh"
@@ -14,14 +14,14 @@ using hw::Status;
 
 namespace {
 
-/// Longest legal body: control word, segment length, the longest DDP header, a read request (RFC 5040).
+/// Maximum Terminate body: control word, segment length, the longest DDP header, a read request (RFC 5040).
 constexpr std::size_t max_terminate = 4 + 2 + untagged_header + sizeof(rdmap_read_request);
 
 constexpr std::uint32_t cpl_rdma_terminate = 0xa2;
 
 } // namespace
 
-/// RQE @p number, counted from the first receive of the connection.
+/// Card address of RQE @p number, counted from the first receive of the connection.
 std::uint32_t Rnic::rqe_address(const Qp& qp, std::uint32_t number) const {
     return parts_.memory.rqt().base + qp.init.rq_addr +
            number % qp.init.rq_size * static_cast<std::uint32_t>(rqe_size);
@@ -38,7 +38,7 @@ void Rnic::receive(Qp& qp, Bytes data) {
     qp.deframer.feed(data, sink);
 }
 
-/// False: the QP has stopped and wants no more.
+/// False: the QP has stopped.
 bool Rnic::fpdu_in(Qp& qp, Bytes ulpdu, MpaError error) {
     using Handler = Status (Rnic::*)(Qp&, const DdpSegment&);
     static constexpr Handler handlers[] = {
@@ -61,15 +61,15 @@ bool Rnic::fpdu_in(Qp& qp, Bytes ulpdu, MpaError error) {
     DdpSegment segment;
     Status status = parse_segment(ulpdu, error, &segment);
     if (status == Status::success && !is_tagged(segment.op) && segment.msn != qp.expected_msn[segment.qn])
-        status = Status::msn; // the card sees 4 bits of it, and calls every mismatch this [guess G28]
+        status = Status::msn; // the card compares 4 bits and reports any mismatch as this [guess G28]
     if (status == Status::success)
         status = (this->*handlers[static_cast<std::size_t>(segment.op)])(qp, segment);
     if (status != Status::success)
         inbound_error(qp, segment.op, status);
-    return !qp.stopped && !qp.gone;
+    return !qp.stopped && !qp.ended;
 }
 
-/// Whose error it is and which CQ hears of it (rdma 11.8).
+/// Selects the side and the CQ of an error (rdma 11.8).
 void Rnic::inbound_error(Qp& qp, RdmaOp op, Status status) {
     switch (op) {
     case RdmaOp::read_request:
@@ -82,14 +82,14 @@ void Rnic::inbound_error(Qp& qp, RdmaOp op, Status status) {
 }
 
 Status Rnic::in_write(Qp& qp, const DdpSegment& segment) {
-    if (!(qp.who.caps & hw::RdmaInitWr::write_enable))
+    if (!(qp.prot.caps & hw::RdmaInitWr::write_enable))
         return Status::access;
     if (segment.stag == 0) // also without payload [guess G19]
         return Status::invalid_stag;
     if (!segment.payload.empty()) {
         Extent extent;
         const Status status =
-            tpt_.check(qp.who, segment.stag, segment.to, static_cast<std::uint32_t>(segment.payload.size()),
+            tpt_.check(qp.prot, segment.stag, segment.to, static_cast<std::uint32_t>(segment.payload.size()),
                        remote_write, &extent);
         if (status != Status::success)
             return status;
@@ -103,7 +103,7 @@ Status Rnic::in_write(Qp& qp, const DdpSegment& segment) {
 Status Rnic::in_read_request(Qp& qp, const DdpSegment& segment) {
     if (segment.mo != 0)
         return Status::message_offset;
-    if (!(qp.who.caps & hw::RdmaInitWr::read_enable))
+    if (!(qp.prot.caps & hw::RdmaInitWr::read_enable))
         return Status::access;
     if (qp.inbound_reads.size() >= qp.init.ird)
         return Status::ird_overflow;
@@ -115,7 +115,7 @@ Status Rnic::in_read_request(Qp& qp, const DdpSegment& segment) {
     if (request.size != 0) {
         Extent extent;
         const Status status =
-            tpt_.check(qp.who, request.source_stag, request.source_to, request.size, remote_read, &extent);
+            tpt_.check(qp.prot, request.source_stag, request.source_to, request.size, remote_read, &extent);
         if (status != Status::success)
             return status;
     }
@@ -136,7 +136,7 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
         return Status::bounds;
     if (size != 0) {
         Extent extent;
-        Status status = tpt_.check(qp.who, segment.stag, segment.to, size, read_sink, &extent);
+        Status status = tpt_.check(qp.prot, segment.stag, segment.to, size, read_sink, &extent);
         if (status == Status::success)
             status = write_extent(*host_, parts_.memory, extent, 0, segment.payload);
         if (status != Status::success)
@@ -148,11 +148,11 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
     if (read.placed != read.length)
         return Status::pdu_length;
     if (read.invalidate) {
-        const Status status = tpt_.invalidate(qp.who, read.sink_stag, Tpt::Invalidator::local);
+        const Status status = tpt_.invalidate(qp.prot, read.sink_stag, Tpt::Invalidator::local);
         if (status != Status::success)
             return status;
     }
-    // Of all it could say, a read's CQE has the sink STag only; length and MSN are 0 [guess G21].
+    // The CQE of a read contains only the sink STag; length and MSN are 0 [guess G21].
     parts_.sge.complete(
         qp.send_cq(),
         {.qp = qp.id(), .opcode = static_cast<std::uint8_t>(RdmaOp::read_response), .word2 = read.sink_stag},
@@ -181,7 +181,7 @@ Status Rnic::in_send(Qp& qp, const DdpSegment& segment) {
 
     const bool invalidates = segment.op == RdmaOp::send_inv || segment.op == RdmaOp::send_se_inv;
     if (invalidates) {
-        const Status status = tpt_.invalidate(qp.who, segment.stag, Tpt::Invalidator::remote);
+        const Status status = tpt_.invalidate(qp.prot, segment.stag, Tpt::Invalidator::remote);
         if (status != Status::success)
             return status;
     }
@@ -221,7 +221,7 @@ Status Rnic::place_message(const Qp& qp, std::uint32_t offset, Bytes payload) co
     return Status::success;
 }
 
-/// First the message, then the event [guess G46].
+/// Posts the CPL message first, then the event [guess G46].
 Status Rnic::in_terminate(Qp& qp, const DdpSegment& segment) {
     if (segment.mo != 0)
         return Status::message_offset;

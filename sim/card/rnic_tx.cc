@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The sending side: slots of the ring in their order, messages, segments. Payload is read from host memory
-// one segment at a time, and only when TCP has room for it.
+// The send side: slots of the ring in order, messages, segments. Payload is read from host memory one segment
+// at a time, when TCP has send buffer space for it.
 #include <algorithm>
 
 #include "sim/card/qp.hh"
@@ -19,18 +19,17 @@ namespace {
 
 spdlog::logger& rlog = logger("rnic");
 
-/// What a QP does in a row before the other QPs of the card get their turn: segments, or slots of its ring,
-/// which cost less.
+/// Work of a QP before the other QPs of the card are served, with the costs of a segment and of a ring slot.
 constexpr unsigned work_budget = 256, segment_work = 16, slot_work = 1;
 
-/// Every stack has segments of this size (RFC 5044 asks for a MULPDU of 128).
+/// Every stack supports segments of this size (RFC 5044 requires a MULPDU of 128).
 constexpr std::uint32_t min_emss = 136;
 
 } // namespace
 
 void Rnic::run(Qp& qp) {
-    if (qp.running || qp.gone || qp.in_turns)
-        return; // everything is looked at again, below or in its turn
+    if (qp.running || qp.ended || qp.queued)
+        return; // the running call, or the run queue, handles new work
     qp.running = true;
     Step last = Step::progress;
     for (unsigned left = work_budget; left != 0 && last == Step::progress;) {
@@ -39,40 +38,40 @@ void Rnic::run(Qp& qp) {
         left -= std::min(left, work);
     }
     qp.running = false;
-    if (qp.gone)
+    if (qp.ended)
         return;
     if (last == Step::progress) {
-        run_later(qp);
-    } else if (last != Step::wait_room && last != Step::wait_sge && qp.closing && !qp.fin_sent) {
-        // What still stands in the ring is never executed [guess G11].
+        enqueue(qp);
+    } else if (last != Step::wait_space && last != Step::wait_sge && qp.closing && !qp.fin_sent) {
+        // Remaining slots of the ring are never executed [guess G11].
         qp.finished = qp.fin_sent = true;
         parts_.stream.send_fin(qp.tid);
     }
 }
 
-void Rnic::run_later(Qp& qp) {
-    qp.in_turns = true;
-    turns_.push_back(qp.tid);
-    if (turn_ == EventQueue::Id{})
-        turn_ = parts_.events.after(0, [this] { run_next(); });
+void Rnic::enqueue(Qp& qp) {
+    qp.queued = true;
+    run_queue_.push_back(qp.tid);
+    if (run_event_ == EventQueue::Id{})
+        run_event_ = parts_.events.after(0, [this] { run_queued(); });
 }
 
-/// One QP per event: behind it come the frames and the other cards.
-void Rnic::run_next() {
-    turn_ = {};
-    const Tid tid = turns_.front();
-    turns_.pop_front();
-    if (!turns_.empty())
-        turn_ = parts_.events.after(0, [this] { run_next(); });
-    if (const QpRef qp = find(tid); qp && qp->in_turns) {
-        qp->in_turns = false;
+/// Runs one QP per event, so that frames and other cards are served in between.
+void Rnic::run_queued() {
+    run_event_ = {};
+    const Tid tid = run_queue_.front();
+    run_queue_.pop_front();
+    if (!run_queue_.empty())
+        run_event_ = parts_.events.after(0, [this] { run_queued(); });
+    if (const QpRef qp = find(tid); qp && qp->queued) {
+        qp->queued = false;
         run(*qp);
     }
 }
 
-/// One segment, one slot, or the start of one read response.
+/// Sends one segment, executes one slot, or starts one read response.
 Rnic::Step Rnic::step(Qp& qp) {
-    if (qp.finished || qp.gone)
+    if (qp.finished || qp.ended)
         return Step::idle;
     if (!qp.out.empty())
         return send_segment(qp);
@@ -92,15 +91,15 @@ Rnic::Step Rnic::step(Qp& qp) {
 }
 
 bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const {
-    if (send_side && (!qp.switched || qp.held)) // and with it the receives behind it [guess G32]
+    if (send_side && (!qp.switched || qp.held)) // later receives in the ring wait too [guess G32]
         return true;
-    // Earlier WRs of the ring are done when the next slot is looked at, all but reads.
+    // When the next slot is read, all earlier WRs except reads are done.
     if (!qp.reads.empty() && (wr.flag(hw::wr_hi::read_fence) || wr.flag(hw::wr_hi::local_fence)))
         return true;
     if (wr.opcode() != hw::WrOpcode::rdma_read || qp.reads.size() < qp.init.ord)
         return false;
     if (qp.init.ord == 0)
-        rlog.warn("QP {:#x}: a read waits for ever, ORD is 0", qp.id());
+        rlog.warn("QP {:#x}: a read can never be sent, ORD is 0", qp.id());
     return true;
 }
 
@@ -161,7 +160,7 @@ void Rnic::complete_wr(Qp& qp, const hw::WrHeader& wr, RdmaOp op) {
         parts_.sge.complete(qp.send_cq(), cqe, false);
 }
 
-/// The source was checked when the request came; it may have been invalidated since.
+/// Checks the source again: it may have been invalidated since the request was received.
 void Rnic::start_response(Qp& qp) {
     const ReadRequest& request = qp.inbound_reads.front();
     OutMessage message;
@@ -169,7 +168,7 @@ void Rnic::start_response(Qp& qp) {
     message.length = request.size;
     message.is_response = true;
     if (request.size != 0) {
-        const Status status = tpt_.check(qp.who, request.source_stag, request.source_to, request.size,
+        const Status status = tpt_.check(qp.prot, request.source_stag, request.source_to, request.size,
                                          remote_read, &message.part[0]);
         if (status != Status::success) {
             inbound_error(qp, RdmaOp::read_request, status);
@@ -187,8 +186,8 @@ std::uint32_t Rnic::max_payload(const Qp& qp, RdmaOp op) const {
 }
 
 Rnic::Step Rnic::send_segment(Qp& qp) {
-    if (parts_.stream.send_room(qp.tid) == 0)
-        return Step::wait_room;
+    if (parts_.stream.send_space(qp.tid) == 0)
+        return Step::wait_space;
     OutMessage& message = qp.out.front();
     DdpSegment& segment = message.segment;
     const std::uint32_t size = std::min(message.length - message.sent, max_payload(qp, segment.op));
@@ -218,7 +217,7 @@ Rnic::Step Rnic::send_segment(Qp& qp) {
     return Step::progress;
 }
 
-/// Payload of the next segment.
+/// Reads the payload of the next segment.
 Status Rnic::gather(const OutMessage& message, MutableBytes to) const {
     if (message.is_inline) {
         std::copy_n(message.inline_data.begin() + message.sent, to.size(), to.begin());
@@ -242,12 +241,12 @@ Status Rnic::gather(const OutMessage& message, MutableBytes to) const {
     return Status::success;
 }
 
-/// All of a message has been read from host memory and queued in TCP: that completes it [guess G36].
+/// A message is complete when all of it has been read from host memory and queued in TCP [guess G36].
 void Rnic::message_done(Qp& qp) {
     const OutMessage message = std::move(qp.out.front());
     qp.out.pop_front();
     if (message.is_response) {
-        // The ready-to-receive read has been answered [guess G5].
+        // The response to the ready-to-receive read has been sent [guess G5].
         if (qp.init.rtr_type() == hw::rtr_read && message.length == 0 && !qp.init.initiator())
             qp.held = false;
         qp.inbound_reads.pop_front();

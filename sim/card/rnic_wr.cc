@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What each work request does (rdma 4, 11.6). A WR is checked as a whole before it changes anything; a
-// malformed one ends in status 0x1f [guess G28].
+// Execution of each work request (rdma 4, 11.6). A WR is checked completely before it changes any state; a
+// malformed one gets status 0x1f [guess G28].
 #include "sim/card/rnic_wr.hh"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_send(RdmaOp op) {
 } // namespace
 
 const Rnic::WrRow* Rnic::wr_row(WrOpcode opcode) {
-    // RDMA_INIT, MODIFY_QP and above all BYPASS (it writes card memory) are not for a QP's ring.
+    // RDMA_INIT, MODIFY_QP and especially BYPASS (it writes card memory) are not allowed in a QP's ring.
     static constexpr WrRow rows[] = {
         {WrOpcode::send, true, false, RdmaOp::send, &Rnic::wr_send},
         {WrOpcode::rdma_write, true, false, RdmaOp::write, &Rnic::wr_write},
@@ -53,7 +53,7 @@ RdmaOp Rnic::WrRow::op(Bytes slot) const {
     return cqe_op;
 }
 
-/// The payload of a SEND or WRITE, whose local checks all come before its first byte goes out.
+/// Resolves the payload of a SEND or WRITE. All local checks are done before its first byte is sent.
 Status Rnic::take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sge, const hw::Sge* sge,
                           const std::uint8_t* inline_data, OutMessage* message) const {
     message->length = plen;
@@ -66,7 +66,7 @@ Status Rnic::take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sg
     }
     std::uint64_t sum = 0;
     for (unsigned i = 0; i < num_sge; ++i) {
-        const Status status = tpt_.check_local(qp.who, sge[i], local_read, &message->part[i]);
+        const Status status = tpt_.check_local(qp.prot, sge[i], local_read, &message->part[i]);
         if (status != Status::success)
             return status;
         sum += sge[i].length;
@@ -108,7 +108,8 @@ Status Rnic::wr_write(Qp& qp, Bytes slot) {
     return Status::success;
 }
 
-/// The sink is checked when the response comes. A read is completed by it, COMPLETION or not [guess G34].
+/// The sink is checked when the response is received. The response completes the read, with or without the
+/// COMPLETION flag [guess G34].
 Status Rnic::wr_read(Qp& qp, Bytes slot) {
     const auto wr = hw::load<hw::ReadWr>(slot);
     if (static_cast<RdmaOp>(wr.rdma_op) != RdmaOp::read_request || length_of(wr) != 6)
@@ -132,11 +133,11 @@ Status Rnic::wr_receive(Qp& qp, Bytes slot) {
     const auto wr = hw::load<hw::ReceiveWr>(slot);
     if (wr.num_sge > hw::max_sge || length_of(wr) != 13)
         return Status::internal;
-    // A full RQ and an empty one would look alike: one entry stays unused.
+    // One entry stays unused to distinguish a full RQ from an empty one.
     if (qp.rqes_posted - qp.rqes_used >= qp.init.rq_size - 1)
         return Status::rqe_bounds;
     Rqe rqe;
-    if (const Status status = resolve_receive(tpt_, qp.who, wr, &rqe); status != Status::success)
+    if (const Status status = resolve_receive(tpt_, qp.prot, wr, &rqe); status != Status::success)
         return status;
     if (!store_rqe(parts_.memory, rqe_address(qp, qp.rqes_posted), rqe))
         return Status::rqe_bounds;
@@ -148,21 +149,21 @@ Status Rnic::wr_local_inv(Qp& qp, Bytes slot) {
     const auto wr = hw::load<hw::LocalInvWr>(slot);
     if (length_of(wr) != 3)
         return Status::internal;
-    return tpt_.invalidate(qp.who, wr.stag, Tpt::Invalidator::local);
+    return tpt_.invalidate(qp.prot, wr.stag, Tpt::Invalidator::local);
 }
 
 Status Rnic::wr_fast_register(Qp& qp, Bytes slot) {
     const auto wr = hw::load<hw::FastRegisterWr>(slot);
     if (wr.pages() > hw::max_fast_register_pages || length_of(wr) != 5 + wr.pages())
         return Status::internal;
-    return tpt_.fast_register(qp.who, wr);
+    return tpt_.fast_register(qp.prot, wr);
 }
 
 Status Rnic::wr_bind(Qp& qp, Bytes slot) {
     const auto wr = hw::load<hw::BindWr>(slot);
     if (length_of(wr) != 6)
         return Status::internal;
-    return tpt_.bind(qp.who, wr);
+    return tpt_.bind(qp.prot, wr);
 }
 
 } // namespace t3sim

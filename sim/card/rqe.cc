@@ -19,11 +19,10 @@ struct RqePart {
 };
 static_assert(sizeof(RqePart) * hw::max_sge == rqe_size);
 
-/// Form C: a bus address. The firmware makes a page list of its own in the scratch entries that the driver
-/// gave it.
-Status resolve_bus_address(Tpt& tpt, const Protection& who, const hw::Sge& sge, std::uint32_t scratch,
+/// Form C: a bus address. The firmware writes a page list into the scratch PBL entries of the driver.
+Status resolve_bus_address(Tpt& tpt, const Protection& prot, const hw::Sge& sge, std::uint32_t scratch,
                            Extent* extent) {
-    if (!(who.caps & hw::RdmaInitWr::stag0_enable))
+    if (!(prot.caps & hw::RdmaInitWr::stag0_enable))
         return Status::invalid_stag;
     if (sge.to + sge.length < sge.to)
         return Status::wrap;
@@ -39,7 +38,7 @@ Status resolve_bus_address(Tpt& tpt, const Protection& who, const hw::Sge& sge, 
     return Status::success;
 }
 
-/// Form B: TO is an offset in the page that the PBL index names. Gives what form A would say [guess G16].
+/// Form B: TO is an offset in the page of the PBL index. Returns the TO of form A [guess G16].
 std::uint64_t virtual_address(const hw::TptEntry& region, std::uint64_t to, std::uint32_t pbl) {
     const std::uint64_t page = std::uint64_t{1} << region.page_shift();
     const std::uint64_t pages = (first_offset(region) + region.length + page - 1) >> region.page_shift();
@@ -59,7 +58,7 @@ std::uint64_t Rqe::length() const {
     return sum;
 }
 
-Status resolve_receive(Tpt& tpt, const Protection& who, const hw::ReceiveWr& wr, Rqe* rqe) {
+Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe) {
     *rqe = {};
     for (unsigned i = 0; i < wr.num_sge; ++i) {
         const hw::Sge& sge = wr.sge[i];
@@ -67,11 +66,11 @@ Status resolve_receive(Tpt& tpt, const Protection& who, const hw::ReceiveWr& wr,
             continue;
         Status status;
         if (sge.stag == 0) {
-            status = resolve_bus_address(tpt, who, sge, wr.pbl_addr[i], &rqe->part[i]);
+            status = resolve_bus_address(tpt, prot, sge, wr.pbl_addr[i], &rqe->part[i]);
         } else {
             const auto region = tpt.find(sge.stag);
             const std::uint64_t to = region ? virtual_address(*region, sge.to, wr.pbl_addr[i]) : sge.to;
-            status = tpt.check(who, sge.stag, to, sge.length, local_write, &rqe->part[i]);
+            status = tpt.check(prot, sge.stag, to, sge.length, local_write, &rqe->part[i]);
         }
         if (status != Status::success)
             return status;

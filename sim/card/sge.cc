@@ -13,16 +13,16 @@ namespace cmd = hw::context_cmd;
 
 namespace {
 
-/// Header and data of the longest work request that is taken: a 64 KiB segment with room to spare.
+/// Limit of header and data of a work request: more than a 64 KiB segment.
 constexpr std::size_t max_wr_bytes = 256 << 10;
 
-/// What a card does for its rings in one turn, whoever rings how many doorbells, and what it does for one
-/// ring before the next. In bytes; what a request costs beyond its bytes is counted as some more.
+/// Work limits of all rings in one turn, independent of the number of doorbells, and of one ring before the
+/// next. In bytes; the overhead of a ring check and of a request is counted as bytes too.
 constexpr std::size_t turn_work = 64 << 10, ring_work = 32 << 10;
-constexpr std::size_t look_work = 64, request_work = 512;
-/// Completions that a fault may hold back: as many as a completion queue has entries at most.
-constexpr std::size_t max_stalled = 65536;
-/// Of a QP, whose work the Rnic limits by itself.
+constexpr std::size_t check_work = 64, request_work = 512;
+/// Completions that a fault may delay: the maximum size of a completion queue.
+constexpr std::size_t max_delayed = 65536;
+/// Fixed cost of a QP's doorbell; the Rnic limits the work itself.
 constexpr std::size_t qp_work = 8 << 10;
 
 std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t gen) {
@@ -41,15 +41,15 @@ Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& f
     : host_(&host), events_(events), regs_(regs), irq_(irq), faults_(faults),
       responses_(host, events, regs, irq, counters, [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
-      line_of_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
+      wait_queue_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
       work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
       unknown_wrs_(counters["sge.unknown_work_requests"]), cqes_(counters["sge.cqes"]),
       async_events_(counters["sge.async_events"]), cq_lost_(counters["sge.cqes_without_queue"]),
       bad_commands_(counters["sge.bad_context_commands"]) {}
 
 Sge::~Sge() {
-    events_.cancel(turn_);
-    events_.cancel(stalled_timer_);
+    events_.cancel(run_event_);
+    events_.cancel(delayed_timer_);
 }
 
 void Sge::connect(Nic& nic, ToeServices& toe, RnicServices& rnic) {
@@ -71,15 +71,15 @@ void Sge::reset() {
     responses_.reset();
     std::fill(egress_.begin(), egress_.end(), hw::Context{});
     std::fill(cqs_.begin(), cqs_.end(), hw::Context{});
-    std::fill(line_of_.begin(), line_of_.end(), Line::none);
-    turns_.clear();
+    std::fill(wait_queue_.begin(), wait_queue_.end(), WaitQueue::none);
+    run_queue_.clear();
     for (auto& waiting : waiting_for_port_)
         waiting.clear();
     waiting_for_responses_.clear();
-    events_.cancel(turn_);
-    turn_ = {};
-    stalled_.clear();
-    events_.cancel(stalled_timer_);
+    events_.cancel(run_event_);
+    run_event_ = {};
+    delayed_.clear();
+    events_.cancel(delayed_timer_);
 }
 
 void Sge::record(Probe probe, Host& host) {
@@ -112,7 +112,7 @@ hw::Context* Sge::find_context(std::uint32_t command) {
 
 void Sge::context_command(std::uint32_t command) {
     const std::uint32_t opcode = bits(command, 31, 28);
-    regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy); // all is done at once
+    regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy); // commands complete at once
     hw::Context* const context = find_context(command);
     const bool is_cq = (command & cmd::cq) != 0;
     if (!context || (opcode > cmd::write && !is_cq)) {
@@ -132,7 +132,7 @@ void Sge::context_command(std::uint32_t command) {
     }
 }
 
-/// rdma.md 11.10, point 5. Credits (opcode 7) are T3A's: taken, and not looked at. [guess G23]
+/// rdma.md 11.10, point 5. Credits (opcode 7) belong to T3A: accepted and ignored. [guess G23]
 void Sge::cq_command(std::uint32_t opcode, CqId id) {
     hw::Context& c = cqs_[id];
     switch (opcode) {
@@ -144,7 +144,7 @@ void Sge::cq_command(std::uint32_t opcode, CqId id) {
         cqc::notify_solicited.set(c, 1);
         cqc::armed.set(c, 1);
         break;
-    case cmd::cq_force: // [guess G24] no driver uses it: an event without an entry
+    case cmd::cq_force: // [guess G24] not used by any driver: an event without a CQE
         post_async(id, hw::async_event::async, cqc::index.get(c), Cqe{}, 0);
         break;
     case cmd::cq_credits:
@@ -161,10 +161,10 @@ void Sge::cq_command(std::uint32_t opcode, CqId id) {
 void Sge::control_written(std::uint32_t value, std::uint32_t before) {
     if ((value & ~before & hw::sg_control::global_enable) == 0)
         return;
-    // Doorbells that came while the SGE was off are not lost: look at every ring.
+    // Doorbells that were written while the SGE was disabled are not lost: service every ring.
     for (unsigned id = 0; id < egress_.size(); ++id)
         if (ec::valid.get(egress_[id]) != 0)
-            service(id);
+            doorbell(id);
 }
 
 void Sge::kernel_doorbell(std::uint32_t value) {
@@ -173,10 +173,10 @@ void Sge::kernel_doorbell(std::uint32_t value) {
     if ((value & select_egress) != 0) {
         if (probe_) [[unlikely]]
             record_doorbell(value & 0xffff);
-        if (faults_.doorbell.strike()) [[unlikely]]
+        if (faults_.doorbell.fires()) [[unlikely]]
             fatal(hw::sg_int::db_drop);
         else
-            service(value & 0xffff);
+            doorbell(value & 0xffff);
     } else
         responses_.free_list_doorbell(value & 0xffff);
 }
@@ -192,13 +192,13 @@ void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t
         static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts;
     if (probe_) [[unlikely]]
         record_doorbell(id);
-    if (faults_.doorbell.strike()) [[unlikely]]
+    if (faults_.doorbell.fires()) [[unlikely]]
         fatal(hw::sg_int::db_drop);
     else
-        service(id);
+        doorbell(id);
 }
 
-/// Only rings of QPs belong to one connection.
+/// Only a QP's ring belongs to a connection.
 void Sge::record_doorbell(unsigned id) const {
     const hw::Context& c = egress_[id];
     RecordHead head{
@@ -211,25 +211,25 @@ void Sge::record_doorbell(unsigned id) const {
     probe_(head);
 }
 
-/// A doorbell. The first ones are served at once, as long as no event has come between them and the card's
-/// work is not used up; the others wait for a turn. A doorbell gives no second turn to a ring that waits for
-/// one.
-void Sge::service(unsigned id) {
-    if (line_of_[id] == Line::turn || line_of_[id] == Line::port0 || line_of_[id] == Line::port1)
+/// Handles a doorbell. The first doorbells since the last event are serviced at once until the work limit of
+/// a turn; further ones are queued. A doorbell of a queued ring has no effect.
+void Sge::doorbell(unsigned id) {
+    if (wait_queue_[id] == WaitQueue::run || wait_queue_[id] == WaitQueue::port0 ||
+        wait_queue_[id] == WaitQueue::port1)
         return;
-    if (std::exchange(served_at_, events_.ran()) != events_.ran())
+    if (std::exchange(serviced_at_, events_.ran()) != events_.ran())
         work_left_ = turn_work;
-    if (work_left_ == 0 || !turns_.empty())
-        later(id);
+    if (work_left_ == 0 || !run_queue_.empty())
+        enqueue(id);
     else
-        serve(id);
+        service(id);
 }
 
-void Sge::serve(unsigned id) {
+void Sge::service(unsigned id) {
     const hw::Context& c = egress_[id];
     if (!enabled() || ec::valid.get(c) == 0)
         return;
-    work_left_ -= std::min(work_left_, look_work);
+    work_left_ -= std::min(work_left_, check_work);
     if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma) {
         work_left_ -= std::min(work_left_, qp_work);
         rnic_->doorbell(id); // no descriptor credits [guess G31]
@@ -238,43 +238,43 @@ void Sge::serve(unsigned id) {
     }
 }
 
-void Sge::later(unsigned id) {
-    if (line_of_[id] == Line::turn)
+void Sge::enqueue(unsigned id) {
+    if (wait_queue_[id] == WaitQueue::run)
         return;
-    line_of_[id] = Line::turn;
-    turns_.push_back(id);
-    if (turn_ == EventQueue::Id{})
-        turn_ = events_.after(0, [this] { next_turn(); });
+    wait_queue_[id] = WaitQueue::run;
+    run_queue_.push_back(id);
+    if (run_event_ == EventQueue::Id{})
+        run_event_ = events_.after(0, [this] { run_queued(); });
 }
 
-/// The event of the next turn comes after all that is due by then: frames, and the other cards.
-void Sge::next_turn() {
+/// The next turn is an event behind all that are already due, so that frames and other cards are served
+/// first.
+void Sge::run_queued() {
     work_left_ = turn_work;
-    served_at_ = events_.ran();
-    for (std::size_t rings = turns_.size(); rings != 0 && work_left_ != 0; --rings) {
-        const unsigned id = turns_.front();
-        turns_.pop_front();
-        line_of_[id] = Line::none;
-        serve(id);
+    serviced_at_ = events_.ran();
+    for (std::size_t rings = run_queue_.size(); rings != 0 && work_left_ != 0; --rings) {
+        const unsigned id = run_queue_.front();
+        run_queue_.pop_front();
+        wait_queue_[id] = WaitQueue::none;
+        service(id);
     }
-    turn_ = turns_.empty() ? EventQueue::Id{} : events_.after(0, [this] { next_turn(); });
+    run_event_ = run_queue_.empty() ? EventQueue::Id{} : events_.after(0, [this] { run_queued(); });
 }
 
 void Sge::wait_for_responses(unsigned id) {
-    if (line_of_[id] == Line::responses)
+    if (wait_queue_[id] == WaitQueue::responses)
         return;
-    line_of_[id] = Line::responses;
+    wait_queue_[id] = WaitQueue::responses;
     waiting_for_responses_.push_back(id);
 }
 
 void Sge::responses_drained() {
     for (const unsigned id : std::exchange(waiting_for_responses_, {}))
-        if (line_of_[id] == Line::responses)
-            later(id);
+        if (wait_queue_[id] == WaitQueue::responses)
+            enqueue(id);
 }
 
-/// Whether the next request of an Ethernet ring has to wait for its port; then it is looked at again when the
-/// port is ready.
+/// Whether the next request of an Ethernet ring must wait for its port. If so, port_ready() queues the ring.
 bool Sge::wait_for_port(unsigned id) {
     if (!nic_->busy())
         return false;
@@ -285,23 +285,23 @@ bool Sge::wait_for_port(unsigned id) {
     const unsigned port = Nic::port_of(slot);
     if (!nic_->busy(port))
         return false;
-    line_of_[id] = port == 0 ? Line::port0 : Line::port1;
+    wait_queue_[id] = port == 0 ? WaitQueue::port0 : WaitQueue::port1;
     waiting_for_port_[port].push_back(id);
     return true;
 }
 
 void Sge::port_ready(unsigned port) {
     for (const unsigned id : std::exchange(waiting_for_port_[port], {}))
-        if (line_of_[id] == (port == 0 ? Line::port0 : Line::port1))
-            later(id);
+        if (wait_queue_[id] == (port == 0 ? WaitQueue::port0 : WaitQueue::port1))
+            enqueue(id);
 }
 
 // --- Work requests -----------------------------------------------------------------------------------------
 
 SgeServices::Fetch Sge::read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot) {
     const std::uint64_t addr = ec::base(c) + std::uint64_t{index} * slot_size;
-    // The host writes the word with the first generation after all the rest: once it is seen, the rest is
-    // there.
+    // The host writes the word with the first generation bit last, so all other words are valid if it
+    // matches.
     std::uint32_t lo = 0;
     if (!host_->dma_load(addr + 4, lo)) {
         responses_.bus_error();
@@ -317,7 +317,7 @@ SgeServices::Fetch Sge::read_slot(const hw::Context& c, std::uint32_t index, std
     return one_bit || (slot.back() & 1U) == gen ? Fetch::slot : Fetch::empty;
 }
 
-/// A ring that makes no sense stops: the context becomes invalid, the host learns it as a fatal error.
+/// Stops an invalid ring: invalidates its context and reports a fatal error to the host.
 Sge::Take Sge::framing_error(unsigned id) {
     ++framing_errors_;
     ec::valid.set(egress_[id], 0);
@@ -380,8 +380,8 @@ Sge::Take Sge::take_wr(unsigned id, Wr& wr) {
     return gather(Bytes(sgl).first(sgl_size), wr);
 }
 
-/// Appends the data that an SGL describes: groups of two lengths and two addresses; the last group may have
-/// one of each. A WR whose data cannot be read is dropped, its descriptors are free all the same.
+/// Appends the data of an SGL: groups of two lengths and two addresses; the last group may have one of each.
+/// A WR whose data cannot be read is dropped, and its descriptors are returned as credits.
 Sge::Take Sge::gather(Bytes sgl, Wr& wr) {
     constexpr std::size_t single = 2 * hw::flit, pair = 3 * hw::flit;
     const auto append = [&](std::uint64_t addr, std::uint32_t length) {
@@ -417,11 +417,11 @@ void Sge::drain(unsigned id) {
     const auto tx_queue = type == hw::EgressType::ethernet  ? Responses::ethernet
                           : type == hw::EgressType::offload ? Responses::offload
                                                             : Responses::control;
-    // A host that posts as fast as we read must not keep us here: a piece of work, then the others.
+    // Limits the work of one ring: the host may post as fast as this loop reads.
     for (std::size_t left = ring_work;;) {
-        if (type != hw::EgressType::ethernet && faults_.firmware_dead) [[unlikely]]
+        if (type != hw::EgressType::ethernet && faults_.firmware_stopped) [[unlikely]]
             return;
-        // Ethernet never produces messages; the rest waits until the host has taken some.
+        // Ethernet requests never produce messages; the others wait until the queue has drained.
         if (type != hw::EgressType::ethernet && responses_.congested(queue)) {
             wait_for_responses(id);
             return;
@@ -447,7 +447,7 @@ void Sge::drain(unsigned id) {
         left -= std::min(left, work);
         work_left_ -= std::min(work_left_, work);
         if (left == 0 || work_left_ == 0) {
-            later(id);
+            enqueue(id);
             return;
         }
     }
@@ -511,7 +511,7 @@ SgeServices::Fetch Sge::fetch_slot(QpId context, Slot& slot) {
     const std::uint32_t index = ec::index.get(c), gen = ec::gen.get(c), ring = ec::size.get(c);
     if (!enabled() || ec::valid.get(c) == 0 || index >= ring)
         return Fetch::invalid_context;
-    if (faults_.firmware_dead) [[unlikely]]
+    if (faults_.firmware_stopped) [[unlikely]]
         return Fetch::busy;
     if (responses_.congested(ec::rspq.get(c))) {
         wait_for_responses(context);
@@ -554,20 +554,21 @@ void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe
                           {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_bytes(cqe, gen));
 }
 
-/// Completions and events stay in their order, whatever the fault holds back.
-void Sge::complete_late(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
-    if (stalled_.size() >= max_stalled) // the fault ends early
-        complete_stalled();
-    if (stalled_.empty()) {
-        events_.cancel(stalled_timer_);
-        stalled_timer_ = events_.at(faults_.completion.until(), [this] { complete_stalled(); });
+/// Queues a delayed completion or event; their order is kept.
+void Sge::delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
+    if (delayed_.size() >= max_delayed) // the fault ends early
+        flush_delayed();
+    if (delayed_.empty()) {
+        events_.cancel(delayed_timer_);
+        delayed_timer_ = events_.at(faults_.completion.until(), [this] { flush_delayed(); });
     }
-    stalled_.push_back({cq, cqe, solicited});
+    delayed_.push_back({cq, cqe, solicited});
 }
 
-void Sge::complete_stalled() {
+void Sge::flush_delayed() {
     faults_.completion.arm(0);
-    for (std::deque<Stalled> late = std::exchange(stalled_, {}); const Stalled& one : late) {
+    for (std::deque<DelayedCompletion> late = std::exchange(delayed_, {});
+         const DelayedCompletion& one : late) {
         if (one.solicited)
             complete(one.cq, one.cqe, *one.solicited);
         else
@@ -576,12 +577,12 @@ void Sge::complete_stalled() {
 }
 
 void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
-    if (faults_.completion.holds(events_)) [[unlikely]] {
-        complete_late(cq, cqe, solicited);
+    if (faults_.completion.delays(events_)) [[unlikely]] {
+        delay_completion(cq, cqe, solicited);
         return;
     }
-    if (!stalled_.empty()) [[unlikely]]
-        complete_stalled();
+    if (!delayed_.empty()) [[unlikely]]
+        flush_delayed();
     if (cq >= cqs_.size()) {
         ++cq_lost_;
         return;
@@ -597,7 +598,7 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
         async_event(cq, cqe);
         return;
     }
-    // The word with the generation last.
+    // Write the word with the generation last.
     const auto entry = cqe_bytes(cqe, gen);
     const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * hw::cqe_size;
     std::uint32_t raw;
@@ -611,8 +612,8 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
     cqc::index.set(c, wrap ? 0 : index + 1);
     cqc::gen.set(c, gen ^ (wrap ? 1U : 0U));
 
-    const bool wanted = solicited || cqe.status != 0; // [guess G24] an error counts as solicited
-    if (cqc::notify_any.get(c) == 0 && (cqc::notify_solicited.get(c) == 0 || !wanted))
+    const bool urgent = solicited || cqe.status != 0; // [guess G24] an error counts as solicited
+    if (cqc::notify_any.get(c) == 0 && (cqc::notify_solicited.get(c) == 0 || !urgent))
         return;
     cqc::notify_any.set(c, 0);
     cqc::notify_solicited.set(c, 0);
@@ -623,17 +624,17 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
 
 void Sge::async_event(CqId cq, const Cqe& cqe) {
     constexpr std::uint8_t terminate = 7, modify_qp = 12;
-    if (faults_.completion.holds(events_)) [[unlikely]] {
-        complete_late(cq, cqe, std::nullopt);
+    if (faults_.completion.delays(events_)) [[unlikely]] {
+        delay_completion(cq, cqe, std::nullopt);
         return;
     }
-    if (!stalled_.empty()) [[unlikely]]
-        complete_stalled();
+    if (!delayed_.empty()) [[unlikely]]
+        flush_delayed();
     if (cq >= cqs_.size()) {
         ++cq_lost_;
         return;
     }
-    // Only these work requests ask for an event of their own.
+    // Only these work requests request an event.
     const bool notify =
         cqe.send_side && cqe.status == 0 && (cqe.opcode == terminate || cqe.opcode == modify_qp);
     post_async(cq, hw::async_event::async | (notify ? hw::async_event::notify : 0), 0, cqe, 0);

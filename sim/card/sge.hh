@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The SGE: contexts and the commands on them, doorbells, the fetching of work requests, completion queues.
-// What goes to the host leaves through Responses.
+// The SGE: contexts and context commands, doorbells, fetching of work requests, completion queues. Responses
+// writes its output to the host.
 //
-// Life of a work request: the host writes 1 to 4 descriptors and rings; the SGE reads descriptors while their
-// generation is the ring's, strings them together (data of an SGL included) in one buffer, moves the
-// context's index on, hands the buffer to the engine that the context's type names, and returns the
-// descriptors as credits. Rings of type 0 (QPs) are different: their owner, the Rnic, fetches slot by slot.
+// Steps of a work request: the host writes 1 to 4 descriptors and rings the doorbell. The SGE reads
+// descriptors while their generation matches the ring's, concatenates them (with the data of an SGL) in one
+// buffer, advances the context's index, passes the buffer to the engine of the context's type, and returns
+// the descriptors as credits. Rings of type 0 (QPs) differ: the Rnic fetches them slot by slot.
 #pragma once
 
 #include <deque>
@@ -26,13 +26,14 @@ public:
     Sge(const Sge&) = delete;
     Sge& operator=(const Sge&) = delete;
 
-    /// The engines that work requests go to.
+    /// Sets the engines that execute work requests.
     void connect(Nic& nic, ToeServices& toe, RnicServices& rnic);
     void add_hooks(RegisterHooks& hooks);
     void reset();
     void record(Probe probe, Host& host);
 
-    /// A store into BAR2 of @p window bytes: the page names a group of QPs, the value one of it. [guess G25]
+    /// A write to BAR2 of @p window bytes: the page selects a group of QPs, the value one of them. [guess
+    /// G25]
     void user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window);
 
     /// Bytes of messages that wait for the host.
@@ -71,14 +72,14 @@ private:
     [[nodiscard]] hw::Context* find_context(std::uint32_t command);
     void cq_command(std::uint32_t opcode, CqId id);
 
+    void doorbell(unsigned id);
     void service(unsigned id);
-    void serve(unsigned id);
     void drain(unsigned id);
-    void later(unsigned id);
+    void enqueue(unsigned id);
     void wait_for_responses(unsigned id);
     [[nodiscard]] bool wait_for_port(unsigned id);
     void responses_drained();
-    void next_turn();
+    void run_queued();
     Fetch read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot);
     Take take_wr(unsigned id, Wr& wr);
     Take gather(Bytes sgl, Wr& wr);
@@ -86,8 +87,8 @@ private:
     Take framing_error(unsigned id);
     [[gnu::cold]] void record_doorbell(unsigned id) const;
     [[gnu::cold]] void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
-    [[gnu::cold]] void complete_late(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
-    void complete_stalled();
+    [[gnu::cold]] void delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
+    void flush_delayed();
     void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
 
     Host* host_;
@@ -102,25 +103,25 @@ private:
     RnicServices* rnic_ = nullptr;
 
     std::vector<hw::Context> egress_, cqs_;
-    Buffer wr_; ///< the work request in hand
+    Buffer wr_; ///< the current work request
 
-    /// Rings with work that is left for later stand in one line each, the next one in front.
-    enum class Line : std::uint8_t { none, turn, port0, port1, responses };
-    std::vector<Line> line_of_;  ///< by context
-    std::deque<unsigned> turns_; ///< to be served in one of the next turns
+    /// A ring with deferred work is in exactly one of the queues below.
+    enum class WaitQueue : std::uint8_t { none, run, port0, port1, responses };
+    std::vector<WaitQueue> wait_queue_; ///< by context
+    std::deque<unsigned> run_queue_;    ///< rings to service in the next turns
     std::array<std::deque<unsigned>, Nic::ports> waiting_for_port_;
     std::deque<unsigned> waiting_for_responses_;
-    EventQueue::Id turn_;                         ///< the next one, while there are rings in turns_
-    std::size_t work_left_ = 0;                   ///< in this turn, in bytes
-    std::uint64_t served_at_ = ~std::uint64_t{0}; ///< EventQueue::ran() when work_left_ was last looked at
+    EventQueue::Id run_event_;                      ///< the next turn, while run_queue_ is not empty
+    std::size_t work_left_ = 0;                     ///< in this turn, in bytes
+    std::uint64_t serviced_at_ = ~std::uint64_t{0}; ///< EventQueue::ran() when work_left_ was last set
 
-    struct Stalled {
+    struct DelayedCompletion {
         CqId cq;
         Cqe cqe;
         std::optional<bool> solicited; ///< of a completion; nothing: an async event
     };
-    std::deque<Stalled> stalled_; ///< held back by a fault
-    EventQueue::Id stalled_timer_;
+    std::deque<DelayedCompletion> delayed_; ///< delayed by a fault
+    EventQueue::Id delayed_timer_;
 
     Counter &doorbells_, &work_requests_, &framing_errors_, &unknown_wrs_, &cqes_, &async_events_, &cq_lost_,
         &bad_commands_;

@@ -17,12 +17,12 @@ namespace {
 constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_vlan = 0x8100;
 constexpr std::size_t mac_header = 14, vlan_tag = 4;
 
-/// Of a connection in RDMA mode; of a streaming one TX_DATA says it.
+/// Send buffer of a connection in RDMA mode; for a streaming one TX_DATA specifies it.
 constexpr std::size_t rdma_send_buffer = 256U << 10;
 
-/// A released TID rests this long, so that what the host put into an offload ring before the release has
-/// been consumed before the TID lives again [guess G41].
-constexpr Time tid_rest = tcp::millisecond;
+/// Time before a released TID is reused: all requests that the host has posted to an offload ring before the
+/// release are consumed by then [guess G41].
+constexpr Time tid_reuse_delay = tcp::millisecond;
 
 hw::Endpoints endpoints(const tcp::FourTuple& t) {
     hw::Endpoints e{};
@@ -176,8 +176,8 @@ void Toe::send_record(Tid tid, Buffer&& fpdu) {
     impl_->rearm();
 }
 
-std::size_t Toe::send_room(Tid tid) const {
-    return impl_->send_room(tid, rdma_send_buffer);
+std::size_t Toe::send_space(Tid tid) const {
+    return impl_->send_space(tid, rdma_send_buffer);
 }
 
 void Toe::send_fin(Tid tid) {
@@ -202,12 +202,12 @@ Flow* Toe::Impl::find(Tid tid) {
     return it == flows.end() ? nullptr : &it->second;
 }
 
-/// First those that were never used, then the one released longest ago.
+/// Prefers TIDs that were never used, then the one that was released first.
 std::optional<Tid> Toe::Impl::allocate_tid() {
-    if (faults.tid.strike()) [[unlikely]]
+    if (faults.tid.fires()) [[unlikely]]
         return std::nullopt;
-    if (next_fresh_tid < params.tids)
-        return next_fresh_tid++;
+    if (next_unused_tid < params.tids)
+        return next_unused_tid++;
     if (free_tids.empty()) {
         ++counters["toe.tids_exhausted"];
         return std::nullopt;
@@ -224,7 +224,7 @@ void Toe::Impl::drop_pending(Flow& flow) {
     flow.pending_descriptors = 0;
 }
 
-void Toe::Impl::no_longer_half_open(Flow& flow) {
+void Toe::Impl::clear_half_open(Flow& flow) {
     if (!std::exchange(flow.half_open, false))
         return;
     const auto it = half_open.find(flow.peer_id);
@@ -232,9 +232,9 @@ void Toe::Impl::no_longer_half_open(Flow& flow) {
         half_open.erase(it);
 }
 
-/// The memory of all connections is shared so that one which comes late finds some: nobody may have more than
-/// a quarter of what is free.
-std::size_t Toe::Impl::send_room(Tid tid, std::size_t buffer) {
+/// All connections share the memory. A connection may have at most a quarter of the free memory, so that new
+/// connections find some.
+std::size_t Toe::Impl::send_space(Tid tid, std::size_t buffer) {
     const std::size_t used = engine.unacknowledged(tid), taken = engine.memory().sending;
     const std::size_t free = taken < send_memory ? send_memory - taken : 0;
     const std::size_t limit = std::min(buffer, free / 4);
@@ -242,15 +242,15 @@ std::size_t Toe::Impl::send_room(Tid tid, std::size_t buffer) {
         return limit - used;
     Flow* flow = find(tid);
     if (used >= buffer || !flow)
-        return 0; // what the peer acknowledges makes room
+        return 0; // an acknowledgement of the peer frees space
     memory_refused_at = taken;
     if (!std::exchange(flow->waits_for_memory, true))
         waiting_for_memory.push_back(tid);
     return 0;
 }
 
-/// Some of those that wait go on, the oldest first.
-void Toe::Impl::give_memory() {
+/// Resumes some of the connections that wait for memory, the oldest first.
+void Toe::Impl::resume_memory_waiters() {
     constexpr std::size_t at_a_time = 16;
     memory_refused_at = std::numeric_limits<std::size_t>::max();
     for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0; --left) {
@@ -260,7 +260,7 @@ void Toe::Impl::give_memory() {
         if (!flow || !std::exchange(flow->waits_for_memory, false))
             continue;
         if (flow->rdma && !flow->switching)
-            rnic.stream_room(tid);
+            rnic.stream_writable(tid);
         run_pending(tid);
     }
     rearm();
@@ -269,19 +269,19 @@ void Toe::Impl::give_memory() {
 void Toe::Impl::release(Tid tid) {
     if (Flow* flow = find(tid)) {
         drop_pending(*flow);
-        no_longer_half_open(*flow);
+        clear_half_open(*flow);
     }
     flows.erase(tid);
     tcbs.erase(tid);
-    events.after(tid_rest, [alive = std::weak_ptr(lifetime), this, tid] {
-        if (alive.lock())
+    events.after(tid_reuse_delay, [current = std::weak_ptr(lifetime), this, tid] {
+        if (current.lock())
             free_tids.push_back(tid);
     });
 }
 
-void Toe::Impl::leave_rdma(Tid tid, Flow& flow) {
+void Toe::Impl::end_rdma(Tid tid, Flow& flow) {
     if (std::exchange(flow.rdma, false))
-        rnic.connection_gone(tid);
+        rnic.connection_ended(tid);
 }
 
 void Toe::Impl::ignored(const char* what, Tid tid) {
@@ -298,16 +298,16 @@ void Toe::Impl::rearm() {
         was_congested = false;
         sge.offload_drained();
     }
-    // Only when there is more of it than one of them has found, or this would go on for ever.
+    // Only if more memory is free than at the last refusal; otherwise this would loop forever.
     if (!waiting_for_memory.empty() && memory_timer == EventQueue::Id{} &&
         engine.memory().sending < memory_refused_at) [[unlikely]]
         memory_timer = events.after(0, [this] {
             memory_timer = {};
-            give_memory();
+            resume_memory_waiters();
         });
     const auto deadline = engine.next_deadline();
     if (timer_set && deadline && timer.when <= *deadline)
-        return; // comes early and looks again: cheaper than moving it with every segment
+        return; // an early timer rearms itself: cheaper than moving it with every segment
     if (timer_set)
         events.cancel(timer);
     timer_set = deadline.has_value();
@@ -344,8 +344,8 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
         probe({.kind = EventKind::segment_in, .unit = static_cast<std::uint16_t>(port)}, frame);
     arrival = a;
     engine.input(packet, params.offload_mode);
-    if (const auto asked = std::exchange(arrival.syn, std::nullopt))
-        announce_syn(asked->first, asked->second);
+    if (const auto request = std::exchange(arrival.syn, std::nullopt))
+        announce_syn(request->first, request->second);
     rearm();
     return true;
 }
@@ -356,7 +356,7 @@ void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
         return;
     hw::MacAddress dst = flow->syn_src, src = flow->syn_dst;
     unsigned port = flow->channel, tci = flow->syn_vlan;
-    if (flow->phase != Flow::Phase::asked) {
+    if (flow->phase != Flow::Phase::syn_received) {
         const L2tEntry& hop = l2t[flow->l2t_index];
         if (!hop.valid()) { // [guess G15]
             ++counters["toe.no_l2t_entry"];
@@ -388,15 +388,15 @@ void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
     mac.transmit(port, frame);
 }
 
-/// Connections take turns at a wire: one that finds no room stands behind all others that wait.
-bool Toe::Impl::room(tcp::ConnId tid) {
+/// Round robin at a full wire: a refused connection is queued behind all that wait.
+bool Toe::Impl::can_transmit(tcp::ConnId tid) {
     Flow* flow = find(tid);
     if (!flow)
         return true;
     const unsigned port = flow->channel % waiting_for_port.size();
     if (flow->waits_for_port)
         return false;
-    if (mac.room(port, MacServices::User::toe))
+    if (mac.can_send(port, MacServices::User::toe))
         return true;
     flow->waits_for_port = true;
     waiting_for_port[port].push_back(tid);
@@ -412,24 +412,24 @@ void Toe::Impl::resume(unsigned port) {
         if (!flow || !std::exchange(flow->waits_for_port, false))
             continue;
         engine.resume(tid);
-        if (!mac.room(port, MacServices::User::toe))
+        if (!mac.can_send(port, MacServices::User::toe))
             break;
     }
     rearm();
 }
 
-// ---- What TCP reports (offload.md 10.2) ---------------------------------------------------------------
+// ---- Events of TCP (offload.md 10.2) ------------------------------------------------------------------
 
 std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo& info) {
     if (const auto it = half_open.find(stid); it != half_open.end() && it->second >= half_open_per_server) {
         ++counters["toe.syn_backlog_full"];
-        return std::nullopt; // as a server of Linux without SYN cookies [guess G53]
+        return std::nullopt; // as Linux does without SYN cookies [guess G53]
     }
     const auto tid = allocate_tid();
     if (!tid)
-        return std::nullopt; // dropped without a word [guess G15]
+        return std::nullopt; // the SYN is dropped without a reply [guess G15]
     Flow& flow = flows[*tid];
-    flow.phase = Flow::Phase::asked;
+    flow.phase = Flow::Phase::syn_received;
     flow.peer_id = stid;
     flow.half_open = true;
     ++half_open[stid];
@@ -461,7 +461,7 @@ void Toe::Impl::announce_syn(Tid tid, const tcp::SynInfo& info) {
     post_tp(tid, req);
 }
 
-/// The largest MTU-table entry whose segments are not larger than @p mss.
+/// Index of the largest MTU table entry whose segments are not larger than @p mss.
 unsigned Toe::Impl::mtu_index(std::uint16_t mss) const {
     unsigned index = 0;
     while (index + 1 < params.mtus.size() && params.mtus[index + 1] <= mss + 40U)
@@ -488,10 +488,10 @@ void Toe::Impl::established(tcp::ConnId tid, const tcp::Established& info) {
     if (!flow)
         return;
     const Cpl opcode = flow->phase == Flow::Phase::opening ? Cpl::act_establish : Cpl::pass_establish;
-    flow->phase = Flow::Phase::up;
-    no_longer_half_open(*flow);
+    flow->phase = Flow::Phase::established;
+    clear_half_open(*flow);
     const unsigned index = mtu_index(info.mss);
-    // Segments keep to the table: the host computes the MSS from the index.
+    // Limits segments to the table entry, because the host computes the MSS from its index.
     engine.limit_mss(tid, static_cast<std::uint16_t>(std::max(params.mtus[index] - 40, 48)));
     hw::Establish cpl{};
     cpl.ot = ot(opcode, tid);
@@ -512,7 +512,7 @@ void Toe::Impl::received(tcp::ConnId tid, tcp::Seq seq, Bytes data, bool push) {
         rnic.stream_in(tid, data);
         return;
     }
-    // One message per segment; what came in one piece only because it was held back is cut again.
+    // One message per segment; data that was merged while it was held is split again.
     constexpr std::size_t most = 8192;
     for (std::size_t at = 0; at < data.size(); at += most) {
         const Bytes part = data.subspan(at, std::min(most, data.size() - at));
@@ -528,11 +528,11 @@ void Toe::Impl::received(tcp::ConnId tid, tcp::Seq seq, Bytes data, bool push) {
     }
 }
 
-bool Toe::Impl::takes_data(tcp::ConnId tid) {
+bool Toe::Impl::can_receive(tcp::ConnId tid) {
     const Flow* flow = find(tid);
-    if (!flow || flow->rdma || !sge.full(queue_of(tid))) // RDMA data goes to memory, not into messages
+    if (!flow || flow->rdma || !sge.full(queue_of(tid))) // RDMA data is placed in memory without messages
         return true;
-    ++counters["toe.segments_without_room"];
+    ++counters["toe.segments_refused"];
     return false;
 }
 
@@ -541,7 +541,7 @@ void Toe::Impl::acked(tcp::ConnId tid) {
     if (!flow)
         return;
     if (flow->rdma && !flow->switching)
-        rnic.stream_room(tid);
+        rnic.stream_writable(tid);
     run_pending(tid);
 }
 
@@ -576,10 +576,10 @@ void Toe::Impl::finished(tcp::ConnId tid) {
     Flow* flow = find(tid);
     if (!flow)
         return;
-    flow->phase = Flow::Phase::gone;
+    flow->phase = Flow::Phase::closed;
     drop_pending(*flow);
-    no_longer_half_open(*flow);
-    leave_rdma(tid, *flow);
+    clear_half_open(*flow);
+    end_rdma(tid, *flow);
 }
 
 void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
@@ -589,14 +589,14 @@ void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
     const CplStatus status = status_of(reason);
     const bool opening = flow->phase == Flow::Phase::opening;
     drop_pending(*flow);
-    no_longer_half_open(*flow);
-    flow->phase = opening ? Flow::Phase::gone : Flow::Phase::dying;
-    leave_rdma(tid, *flow);
+    clear_half_open(*flow);
+    flow->phase = opening ? Flow::Phase::closed : Flow::Phase::aborting;
+    end_rdma(tid, *flow);
     if (!opening) {
         post_abort(tid, Cpl::abort_req_rss, status);
         return;
     }
-    engine.forget(tid);
+    engine.release(tid);
     hw::OpenRpl cpl{};
     cpl.ot = ot(Cpl::act_open_rpl, tid);
     cpl.ends = endpoints(flow->tuple);
@@ -611,7 +611,7 @@ void Toe::Impl::advice(tcp::ConnId tid, tcp::Advice advice) {
                                                         : CplStatus::rtx_neg_advice);
 }
 
-/// No abort: it comes once, and nothing ends.
+/// Negative advice uses the message of an abort, but is sent once and does not end the connection.
 void Toe::Impl::post_advice(Tid tid, CplStatus status) {
     hw::AbortRss cpl{};
     cpl.ot = ot(Cpl::abort_req_rss, tid);
@@ -622,7 +622,7 @@ void Toe::Impl::post_advice(Tid tid, CplStatus status) {
 std::vector<Tid> Toe::Impl::established_tids() const {
     std::vector<Tid> tids;
     for (const auto& [tid, flow] : flows)
-        if (flow.phase == Flow::Phase::up)
+        if (flow.phase == Flow::Phase::established)
             tids.push_back(tid);
     std::sort(tids.begin(), tids.end());
     return tids;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The TCP offload engine: TP and the offload part of the firmware. The host speaks CPL messages and
-// firmware work requests to it, the wire speaks TCP (sim/tcp), the RDMA engine takes a connection's byte
-// stream over once the host has sent RDMA_INIT.
+// The TCP offload engine: TP and the offload part of the firmware. The host sends CPL messages and firmware
+// work requests, sim/tcp implements the protocol, and the RDMA engine owns the byte stream of a connection
+// after RDMA_INIT.
 //
-// Identifiers (offload.md 2): the host picks ATIDs (active opens) and STIDs (listeners), the card picks
-// TIDs. A TID belongs to the host from the message that announces it until TID_RELEASE.
+// Identifiers (offload.md 2): the host allocates ATIDs (active opens) and STIDs (listeners), the card
+// allocates TIDs. The host owns a TID from the message that announces it until TID_RELEASE.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@
 
 namespace t3sim {
 
-/// What the host programs through TP_* and MC5 registers. The card may change it at any time; what a
-/// connection has taken over stays.
+/// Parameters that the host programs through TP_* and MC5 registers. They may change at any time; values that
+/// a connection has copied do not change.
 struct ToeParams {
     tcp::Params tcp;
     /// TP_MTU_TABLE, as cxgb3 fills it.
@@ -35,17 +35,17 @@ struct ToeParams {
     std::uint32_t tids = 0x3d7c;
     std::uint32_t stid_base = 0x3d7c;
     std::uint32_t stids = 512;
-    /// The NIC-mode bit of TP_IN_CONFIG is clear: SYNs for servers are taken (offload.md 10.3).
+    /// The NIC-mode bit of TP_IN_CONFIG is clear: SYNs for listeners are accepted (offload.md 10.3).
     bool offload_mode = true;
 };
 
-/// Legal behaviour that drivers must not depend on, to be turned on by tests (offload.md 10.10).
+/// Variants of legal behaviour, for tests that drivers do not depend on one of them (offload.md 10.10).
 struct ToeKnobs {
-    /// TP messages of odd TIDs go to this response queue instead of queue 0 (G7).
+    /// Response queue for TP messages of odd TIDs instead of queue 0 (G7).
     std::optional<unsigned> odd_tid_queue;
-    /// One ABORT_REQ_RSS with status 35 or 36 when retransmissions fail (G14).
+    /// Send one ABORT_REQ_RSS with status 35 or 36 when retransmissions fail (G14).
     bool negative_advice = false;
-    /// ABORT messages once instead of twice (G12), as T3A does.
+    /// Send ABORT messages once instead of twice (G12), as T3A does.
     bool single_aborts = false;
 };
 
@@ -60,20 +60,21 @@ public:
 
     [[nodiscard]] ToeParams& params();
     [[nodiscard]] ToeKnobs& knobs();
-    /// Power-on state. Connections vanish without a word on the wire; params and knobs stay.
+    /// Restores the power-on state. Removes connections without sending a segment; keeps params and knobs.
     void reset();
     void record(Probe probe);
 
-    /// The card gives every established connection up, as if its retransmissions had failed.
+    /// Aborts every established connection, as if its retransmissions had failed.
     void abort_all();
-    /// The card tells of every established connection that the next hop may be stale (CPL status 35).
+    /// Reports negative advice for every established connection (CPL status 35).
     void advise_all();
 
-    /// Bounds, in bytes. Data of all connections that waits to be sent or acknowledged lies in the packet
-    /// memory for transmit; what does not fit waits in work requests, and past their bound the rings are left
-    /// alone. Each may be exceeded by one work request.
+    /// Limits in bytes, over all connections. Unsent and unacknowledged data is in the packet memory for
+    /// transmit. Work requests that do not fit wait; above their limit the rings are not read. Each limit may
+    /// be exceeded by one work request.
     static constexpr std::size_t send_memory = 64U << 20, work_request_memory = 16U << 20;
-    /// SYNs of one server that are not answered by the host or whose SYN|ACK is not acknowledged [guess G53].
+    /// Limit of half-open connections per listener: the host has not replied to the SYN, or the peer has not
+    /// acknowledged the SYN|ACK [guess G53].
     static constexpr unsigned half_open_per_server = 1024;
     struct Memory {
         std::size_t sending = 0, work_requests = 0, receiving = 0;
@@ -83,7 +84,7 @@ public:
     /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;
 
-    /// The wire of a port has room again (MacServices::room()).
+    /// The wire of a port accepts frames again (MacServices::can_send()).
     void resume(unsigned port);
 
     // ToeServices
@@ -94,7 +95,7 @@ public:
 
     // RdmaStream
     void send_record(Tid tid, Buffer&& fpdu) override;
-    [[nodiscard]] std::size_t send_room(Tid tid) const override;
+    [[nodiscard]] std::size_t send_space(Tid tid) const override;
     void send_fin(Tid tid) override;
     [[nodiscard]] std::uint32_t emss(Tid tid) const override;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// CPL messages that FORWARD (or BYPASS) work requests hand to TP: offload.md 10.1.
+// CPL messages in FORWARD (or BYPASS) work requests: offload.md 10.1.
 #include <algorithm>
 
 #include "sim/card/toe_impl.hh"
@@ -65,12 +65,12 @@ void Toe::Impl::forward(unsigned queue, Bytes cpl) {
                                  [&](const auto& r) { return r.opcode == head->opcode(); });
     if (it == std::end(table)) {
         ++counters["toe.unknown_cpl"];
-        log.warn("CPL opcode {:#x} is not known", static_cast<unsigned>(head->opcode()));
+        log.warn("unknown CPL opcode {:#x}", static_cast<unsigned>(head->opcode()));
         return;
     }
     if (cpl.size() < it->length) {
         ++counters["toe.malformed"];
-        log.warn("{} of {} bytes, not {}", it->name, cpl.size(), it->length);
+        log.warn("{} of {} bytes, expected {}", it->name, cpl.size(), it->length);
         return;
     }
     log.debug("> {} {:#x}", it->name, head->id());
@@ -78,21 +78,21 @@ void Toe::Impl::forward(unsigned queue, Bytes cpl) {
     rearm();
 }
 
-/// A list of ULP_TXPKT commands, each with a CPL that has no work request header (offload.md 4.21).
+/// A list of ULP_TXPKT commands, each with a CPL without work request header (offload.md 4.21).
 void Toe::Impl::bypass(unsigned queue, Bytes wr) {
     constexpr unsigned ulp_txpkt = 4;
-    Bytes rest = wr.subspan(sizeof(hw::FwWrHeader));
-    while (rest.size() >= 8) {
-        const std::uint32_t command = be32(rest.data());
-        const std::size_t length = bits(be32(&rest[4]), 7, 0) * std::size_t{8};
-        if (bits(command, 31, 28) != ulp_txpkt || length < 16 || length > rest.size()) {
+    Bytes commands = wr.subspan(sizeof(hw::FwWrHeader));
+    while (commands.size() >= 8) {
+        const std::uint32_t command = be32(commands.data());
+        const std::size_t length = bits(be32(&commands[4]), 7, 0) * std::size_t{8};
+        if (bits(command, 31, 28) != ulp_txpkt || length < 16 || length > commands.size()) {
             ++counters["toe.malformed"];
             return;
         }
         Buffer cpl(sizeof(hw::FwWrHeader), 0);
-        cpl.insert(cpl.end(), rest.begin() + 8, rest.begin() + static_cast<std::ptrdiff_t>(length));
+        cpl.insert(cpl.end(), commands.begin() + 8, commands.begin() + static_cast<std::ptrdiff_t>(length));
         forward(queue, cpl);
-        rest = rest.subspan(length);
+        commands = commands.subspan(length);
     }
 }
 
@@ -120,7 +120,7 @@ void Toe::Impl::smt_write(unsigned queue, const hw::SmtWriteReq& req) {
     post(queue, table_reply(Cpl::smt_write_rpl, req.id(), status));
 }
 
-/// The routing table decides nothing: every open names its L2T entry.
+/// The routing table has no effect: every open specifies its L2T entry.
 void Toe::Impl::rte_write(unsigned queue, const hw::CplRequest& req) {
     post(queue, table_reply(Cpl::rte_write_rpl, req.id(), CplStatus::none));
 }
@@ -142,7 +142,7 @@ void Toe::Impl::set_tcb_field(unsigned queue, const hw::SetTcbField& req) {
     tcb[word] = masked(tcb[word], req.mask, req.value);
     if (word + 1 < tcb.size())
         tcb[word + 1] = masked(tcb[word + 1], req.mask >> 32, req.value >> 32);
-    if (flow) { // the fields that the card heeds
+    if (flow) { // fields with an effect
         if (word == l2t_word)
             flow->l2t_index = tcb_field(tcb, 0, 7, 11);
         if (word <= quiesce_word && word + 1 >= quiesce_word) {
@@ -178,7 +178,7 @@ void Toe::Impl::get_tcb(unsigned, const hw::GetTcb& req) {
 void Toe::Impl::pass_open(unsigned queue, const hw::PassOpenReq& req) {
     const std::uint32_t stid = req.id();
     const bool fits =
-        stid >= params.stid_base && stid - params.stid_base < params.stids && !faults.stid.strike();
+        stid >= params.stid_base && stid - params.stid_base < params.stids && !faults.stid.fires();
     if (fits) {
         engine.unlisten(stid); // a TCAM entry is overwritten
         engine.listen(stid, req.ends.local_ip, req.ends.local_port);
@@ -200,7 +200,7 @@ void Toe::Impl::close_listener(unsigned queue, const hw::CloseListsrvReq& req) {
 void Toe::Impl::act_open(unsigned, const hw::ActOpenReq& req) {
     const hw::Opt0h opt0h{req.opt0h};
     const hw::Opt0l opt0l{req.opt0l};
-    const auto refuse = [&](CplStatus status) { // none of these has a TID
+    const auto refuse = [&](CplStatus status) { // a refused open has no TID
         hw::OpenRpl rpl{};
         rpl.ot = ot(Cpl::act_open_rpl, 0);
         rpl.ends = req.ends;
@@ -216,7 +216,7 @@ void Toe::Impl::act_open(unsigned, const hw::ActOpenReq& req) {
                                .remote_ip = req.ends.peer_ip,
                                .local_port = req.ends.local_port,
                                .remote_port = req.ends.peer_port};
-    if (engine.knows(tuple)) {
+    if (engine.in_use(tuple)) {
         refuse(CplStatus::conn_exist);
         return;
     }
@@ -238,13 +238,13 @@ void Toe::Impl::act_open(unsigned, const hw::ActOpenReq& req) {
 void Toe::Impl::pass_accept(unsigned, const hw::PassAcceptRpl& req) {
     const Tid tid = req.id();
     Flow* flow = find(tid);
-    if (!flow || flow->phase != Flow::Phase::asked) {
+    if (!flow || flow->phase != Flow::Phase::syn_received) {
         ignored("PASS_ACCEPT_RPL", tid);
         return;
     }
     const hw::Opt0h opt0h{req.opt0h};
     const hw::Opt0l opt0l{req.opt0l};
-    if (opt0l.status() == hw::Opt0l::reject) { // T3A's way; later cards get TID_RELEASE
+    if (opt0l.status() == hw::Opt0l::reject) { // for T3A; later cards get TID_RELEASE
         engine.abort(tid, true);
         release(tid);
         return;
@@ -267,12 +267,12 @@ void Toe::Impl::rx_data_ack(unsigned, const hw::RxDataAck& req) {
 void Toe::Impl::tid_release(unsigned, const hw::CplRequest& req) {
     const Tid tid = req.id();
     Flow* flow = find(tid);
-    if (!flow || flow->phase == Flow::Phase::opening) { // the host cannot know that TID yet
+    if (!flow || flow->phase == Flow::Phase::opening) { // the TID has not been announced to the host
         ignored("TID_RELEASE", tid);
         return;
     }
-    leave_rdma(tid, *flow);
-    engine.abort(tid, flow->phase != Flow::Phase::dying);
+    end_rdma(tid, *flow);
+    engine.abort(tid, flow->phase != Flow::Phase::aborting);
     release(tid);
 }
 

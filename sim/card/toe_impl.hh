@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The Toe from inside; only toe*.cc include this.
+// Implementation of Toe; only toe*.cc include this.
 //
-//   toe.cc      demultiplexing, frames, what TCP reports (Sink), TIDs
-//   toe_cpl.cc  messages that travel in FORWARD work requests: tables, listeners, opening, credits, release
-//   toe_wr.cc   work requests of a connection: data, close, abort, RDMA; their order and their
-//   acknowledgement toe_tcb.cc  the TCB as GET_TCB shows it
+//   toe.cc      demultiplexing, frames, events of TCP (Sink), TIDs
+//   toe_cpl.cc  CPL messages in FORWARD work requests: tables, listeners, opening, credits, release
+//   toe_wr.cc   work requests of a connection: data, close, abort, RDMA; order and acknowledgement
+//   toe_tcb.cc  the TCB as returned by GET_TCB
 #pragma once
 
 #include <deque>
@@ -22,21 +22,21 @@ namespace t3sim {
 
 using Tcb = std::array<std::uint32_t, 32>;
 
-/// Fills in what the card itself keeps in a TCB (offload.md 8.1); the rest of @p tcb stays.
+/// Writes the TCB fields that the card maintains (offload.md 8.1); other fields of @p tcb do not change.
 void show_in_tcb(Tcb& tcb, const tcp::View& view, unsigned mtu_index);
-/// A field by (word, shift), as offload.md 8 numbers them.
+/// A field by (word, shift), numbered as in offload.md 8.
 std::uint32_t tcb_field(const Tcb& tcb, unsigned word, unsigned shift, unsigned width);
 void set_tcb_field(Tcb& tcb, unsigned word, unsigned shift, unsigned width, std::uint32_t value);
 
 /// An offloaded connection, from the allocation of its TID to TID_RELEASE.
 struct Flow {
     enum class Phase : std::uint8_t {
-        opening,  // SYN sent; the host does not know the TID yet
-        asked,    // PASS_ACCEPT_REQ sent, SYN not answered
-        accepted, // SYN|ACK sent
-        up,       // ESTABLISH sent
-        dying,    // ABORT_REQ_RSS sent: waits for ABORT_RPL, swallows segments
-        gone      // TCP has forgotten it; waits for TID_RELEASE
+        opening,      // SYN sent; the TID has not been announced to the host
+        syn_received, // PASS_ACCEPT_REQ sent, no SYN|ACK sent
+        accepted,     // SYN|ACK sent
+        established,  // ESTABLISH sent
+        aborting,     // ABORT_REQ_RSS sent: waits for ABORT_RPL, consumes segments
+        closed        // removed from the TCP engine; waits for TID_RELEASE
     };
     Phase phase = Phase::opening;
     std::uint32_t peer_id = 0; // ATID or STID
@@ -45,16 +45,16 @@ struct Flow {
     std::uint8_t tos = 0;
     tcp::FourTuple tuple;
 
-    // From the SYN's frame; a held SYN is refused along the way it came.
+    // From the SYN's frame, to send the RST that rejects a held SYN.
     hw::MacAddress syn_dst{}, syn_src{};
     std::uint16_t syn_vlan = hw::vlan_untagged;
 
-    // Work requests: one may have to wait for room in the send buffer, later ones wait behind it.
+    // Work requests in order; the first may wait for send buffer space.
     struct PendingWr {
         unsigned queue;
         Buffer bytes;
         unsigned descriptors;
-        std::size_t size; // of bytes, also while they are executed
+        std::size_t size; // of bytes, valid also while execute() has moved them
     };
     std::deque<PendingWr> pending;
     unsigned pending_descriptors = 0;
@@ -62,10 +62,10 @@ struct Flow {
     std::size_t send_buffer = 32U << 10;
 
     // RDMA
-    bool rdma = false;             // RDMA_INIT was taken
+    bool rdma = false;             // RDMA_INIT was executed
     bool switching = false;        // passive side: the next TX_DATA is the last streaming message (G4)
     bool quiesced = false;         // TCB RX_QUIESCE
-    bool aborted = false;          // the last abort message was sent or received: nothing may follow
+    bool aborted = false;          // the last abort message was sent or received: no message may follow
     bool running = false;          // in run_pending()
     bool half_open = false;        // counted for its server
     bool waits_for_memory = false; // is in waiting_for_memory
@@ -81,14 +81,14 @@ struct Toe::Impl final : tcp::Sink {
     Flow* find(Tid tid);
     std::optional<Tid> allocate_tid();
     void drop_pending(Flow& flow);
-    void no_longer_half_open(Flow& flow);
-    /// Bytes that a connection with a send buffer of @p buffer may queue now; 0: it is called again.
-    std::size_t send_room(Tid tid, std::size_t buffer);
-    void give_memory();
+    void clear_half_open(Flow& flow);
+    /// Bytes that a connection with a send buffer of @p buffer may queue now. After 0 it is resumed later.
+    std::size_t send_space(Tid tid, std::size_t buffer);
+    void resume_memory_waiters();
     void release(Tid tid);
-    /// RDMA is over for the connection, TCP may follow.
-    void leave_rdma(Tid tid, Flow& flow);
-    /// To be called after every use of the engine: keeps one event at its next deadline.
+    /// Ends RDMA mode of the connection; the TCP connection may still exist.
+    void end_rdma(Tid tid, Flow& flow);
+    /// Call after every use of the engine: schedules an event for its next deadline.
     void rearm();
     unsigned queue_of(Tid tid) const;
     template <class Layout> void post(unsigned queue, const Layout& cpl) {
@@ -108,7 +108,7 @@ struct Toe::Impl final : tcp::Sink {
     std::optional<tcp::ConnId> syn(tcp::ListenId listener, const tcp::SynInfo& info) override;
     void established(tcp::ConnId id, const tcp::Established& info) override;
     void received(tcp::ConnId id, tcp::Seq seq, Bytes data, bool push) override;
-    bool takes_data(tcp::ConnId id) override;
+    bool can_receive(tcp::ConnId id) override;
     void acked(tcp::ConnId id) override;
     void peer_closed(tcp::ConnId id, tcp::Seq rcv_nxt) override;
     void closed(tcp::ConnId id, tcp::Seq snd_nxt, tcp::Seq rcv_nxt) override;
@@ -116,10 +116,10 @@ struct Toe::Impl final : tcp::Sink {
     void aborted(tcp::ConnId id, tcp::AbortReason reason) override;
     void advice(tcp::ConnId id, tcp::Advice advice) override;
     void transmit(tcp::ConnId id, Bytes headers, Bytes payload) override;
-    bool room(tcp::ConnId id) override;
+    bool can_transmit(tcp::ConnId id) override;
     void resume(unsigned port);
 
-    // ---- toe_cpl.cc. @p cpl starts with a work request header, whatever carried it.
+    // ---- toe_cpl.cc. @p cpl always starts with a work request header.
     void forward(unsigned queue, Bytes cpl);
     void bypass(unsigned queue, Bytes wr);
     void l2t_write(unsigned queue, const hw::L2tWriteReq& req);
@@ -138,9 +138,9 @@ struct Toe::Impl final : tcp::Sink {
     // ---- toe_wr.cc
     void offload_wr(unsigned queue, Bytes wr, unsigned descriptors);
     void control_wr(unsigned queue, Bytes wr);
-    /// Executes what waits in flow.pending, as far as the send buffer has room.
+    /// Executes the requests in flow.pending while the send buffer has space.
     void run_pending(Tid tid);
-    /// False: it has to wait.
+    /// False: the request must wait.
     bool execute(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     bool tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     void close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr);
@@ -170,24 +170,24 @@ struct Toe::Impl final : tcp::Sink {
     std::array<hw::MacAddress, smt_entries> smt{};
 
     std::unordered_map<Tid, Flow> flows;
-    std::unordered_map<Tid, Tcb> tcbs; // outlive flows, as memory does
-    std::deque<Tid> free_tids;         // released ones, oldest first (G41)
-    Tid next_fresh_tid = 0;
-    std::shared_ptr<int> lifetime = std::make_shared<int>(); // events outlive a reset
+    std::unordered_map<Tid, Tcb> tcbs; // independent of flows, as card memory is
+    std::deque<Tid> free_tids;         // released TIDs, oldest first (G41)
+    Tid next_unused_tid = 0;
+    std::shared_ptr<int> lifetime = std::make_shared<int>(); // detects events from before a reset
 
     std::size_t pending_bytes = 0; // of all flows
     bool was_congested = false;
-    std::deque<Tid> waiting_for_memory; // for room in the memory of all connections
-    std::size_t memory_refused_at = 0;  // what was taken when one of them last found none
+    std::deque<Tid> waiting_for_memory; // connections that wait for send memory
+    std::size_t memory_refused_at = 0;  // used send memory at the last refusal
     EventQueue::Id memory_timer{};
     std::unordered_map<std::uint32_t, unsigned> half_open; // by STID
-    std::array<std::deque<Tid>, 2> waiting_for_port;       // by channel; have segments for its wire
+    std::array<std::deque<Tid>, 2> waiting_for_port;       // by channel; connections that wait for the wire
 
     tcp::Engine engine;
     EventQueue::Id timer{};
     bool timer_set = false;
 
-    // The frame in hand and the TID that its SYN was given; the host is asked when TCP is done with it.
+    // The current frame and the TID of its SYN. PASS_ACCEPT_REQ is sent after the engine has processed it.
     struct Arrival {
         unsigned port = 0;
         hw::MacAddress dst{}, src{};

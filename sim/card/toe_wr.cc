@@ -14,7 +14,7 @@ using hw::ot;
 
 namespace {
 
-/// WRs of one connection that may be outstanding at the firmware (offload.md 5.4).
+/// Limit of outstanding WRs per connection (offload.md 5.4).
 constexpr unsigned max_outstanding = 16;
 
 } // namespace
@@ -35,12 +35,11 @@ void Toe::Impl::control_wr(unsigned queue, Bytes wr) {
     case FwOp::ri_modify_qp:
         rnic.control_wr(wr);
         break;
-    case FwOp::mngt: // the packet scheduler's; nothing is paced here
+    case FwOp::mngt: // packet scheduler commands; the model has no pacing
         break;
     default:
         ++counters["toe.unknown_wr"];
-        log.warn("control queue {}: work request {:#x} is not known", queue,
-                 static_cast<unsigned>(head->op()));
+        log.warn("control queue {}: unknown work request {:#x}", queue, static_cast<unsigned>(head->op()));
     }
 }
 
@@ -58,7 +57,7 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
     case FwOp::bypass:
         bypass(queue, wr);
         return;
-    // Not held back by what was posted before.
+    // These do not wait for earlier requests.
     case FwOp::host_abort_con_req:
         abort_req(tid, wr);
         break;
@@ -71,7 +70,7 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
     case FwOp::ri_rdma_read:
     case FwOp::ri_send: {
         Flow* flow = find(tid);
-        if (!flow || flow->phase != Flow::Phase::up) {
+        if (!flow || flow->phase != Flow::Phase::established) {
             ignored("work request", tid); // [guess G13]
             return;
         }
@@ -88,15 +87,14 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
     }
     default:
         ++counters["toe.unknown_wr"];
-        log.warn("offload queue {}: work request {:#x} is not known", queue,
-                 static_cast<unsigned>(head->op()));
+        log.warn("offload queue {}: unknown work request {:#x}", queue, static_cast<unsigned>(head->op()));
         return;
     }
     rearm();
 }
 
 void Toe::Impl::run_pending(Tid tid) {
-    // Everything here may end the connection or call back, so the flow is looked up anew each time.
+    // Executing a request may end the connection or call back, so the flow is looked up each time.
     for (Flow* flow = find(tid); flow && !flow->pending.empty() && !flow->running; flow = find(tid)) {
         Flow::PendingWr wr = std::move(flow->pending.front());
         flow->running = true;
@@ -105,7 +103,7 @@ void Toe::Impl::run_pending(Tid tid) {
         if (!flow)
             return;
         flow->running = false;
-        if (flow->pending.empty()) // the connection has ended meanwhile
+        if (flow->pending.empty()) // execute() has ended the connection
             return;
         if (!done) {
             flow->pending.front() = std::move(wr);
@@ -138,7 +136,7 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     }
     if (req->init())
         flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
-    if (send_room(tid, flow.send_buffer) == 0)
+    if (send_space(tid, flow.send_buffer) == 0)
         return false;
     const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
     const bool last_streaming = std::exchange(flow.switching, false);
@@ -147,11 +145,11 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
         log.warn("tid {}: TX_DATA in RDMA mode", tid);
     } else if (req->len > payload.size()) {
         ++counters["toe.malformed"];
-        log.warn("tid {}: TX_DATA of {} bytes says {}", tid, payload.size(), std::uint32_t{req->len});
+        log.warn("tid {}: TX_DATA of {} bytes has length {}", tid, payload.size(), std::uint32_t{req->len});
     } else if (req->len > 0) {
         engine.send(tid, Buffer(payload.begin(), payload.begin() + req->len), req->shove());
     }
-    // The payload has been fetched; what became of it does not matter [guess G6].
+    // The payload has been fetched, so the request is acknowledged in any case [guess G6].
     flow.unreported += wr.descriptors;
     if (req->wr.completion())
         acknowledge(tid, wr.queue, std::exchange(flow.unreported, 0));
@@ -170,7 +168,7 @@ void Toe::Impl::close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     if (hw::parse<hw::FwWrHeader>(wr.bytes)->completion())
         acknowledge(tid, wr.queue, std::exchange(flow.unreported, 0));
     if (flow.rdma)
-        rnic.close_requested(tid); // comes back with send_fin() [guess G11]
+        rnic.close_requested(tid); // calls send_fin() later [guess G11]
     else if (!engine.close(tid))
         ignored("CLOSE_CON_REQ", tid);
 }
@@ -193,12 +191,12 @@ void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     engine.auto_credit(tid);
     apply_hold(tid, flow);
     const bool report = rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value());
-    if (report && find(tid)) // alone, never with the credits of others [guess G1]
+    if (report && find(tid)) // a message of its own, without other credits [guess G1]
         acknowledge(tid, wr.queue, 1);
 }
 
-/// What is received waits while the host has quiesced the connection, and on the passive side from
-/// RDMA_INIT until the last streaming message is in the stream [guess G4].
+/// Received data is held while the host has quiesced the connection, and on the passive side from RDMA_INIT
+/// until the last streaming message has been queued [guess G4].
 void Toe::Impl::apply_hold(Tid tid, const Flow& flow) {
     engine.hold(tid, flow.quiesced || flow.switching);
 }
@@ -217,7 +215,7 @@ void Toe::Impl::acknowledge(Tid tid, unsigned queue, unsigned credits) {
 
 // ---- Aborts -------------------------------------------------------------------------------------------
 
-/// Answered always, or the host would wait for ever [guess G13].
+/// Always replies, because the host waits for it [guess G13].
 void Toe::Impl::abort_req(Tid tid, Bytes wr) {
     const auto req = hw::parse<hw::AbortWr>(wr);
     if (!req) {
@@ -225,29 +223,29 @@ void Toe::Impl::abort_req(Tid tid, Bytes wr) {
         return;
     }
     Flow* flow = find(tid);
-    if (!flow || flow->phase == Flow::Phase::opening) { // of an opening one the host cannot know the TID yet
+    if (!flow || flow->phase == Flow::Phase::opening) { // the TID has not been announced to the host
         ignored("ABORT_REQ", tid);
     } else {
         drop_pending(*flow);
-        no_longer_half_open(*flow);
-        leave_rdma(tid, *flow);
-        if (flow->phase != Flow::Phase::dying) { // else the host owes us an ABORT_RPL still
+        clear_half_open(*flow);
+        end_rdma(tid, *flow);
+        if (flow->phase != Flow::Phase::aborting) { // else the card still waits for the host's ABORT_RPL
             engine.abort(tid, req->cmd == hw::AbortWr::send_rst);
-            flow->phase = Flow::Phase::gone;
+            flow->phase = Flow::Phase::closed;
         }
         flow->aborted = true;
     }
     post_abort(tid, Cpl::abort_rpl_rss, CplStatus::none);
 }
 
-/// The end of an abort that the card began. Any other is late or a second copy, and means nothing.
+/// Completes an abort that the card started. Ignores late and duplicate replies.
 void Toe::Impl::abort_rpl(Tid tid, Bytes wr) {
     const auto req = hw::parse<hw::AbortWr>(wr);
     Flow* flow = find(tid);
-    if (!req || !flow || flow->phase != Flow::Phase::dying)
+    if (!req || !flow || flow->phase != Flow::Phase::aborting)
         return;
     engine.abort(tid, req->cmd == hw::AbortWr::send_rst);
-    flow->phase = Flow::Phase::gone;
+    flow->phase = Flow::Phase::closed;
     flow->aborted = true;
 }
 

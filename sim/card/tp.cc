@@ -7,7 +7,7 @@ namespace t3sim {
 
 namespace {
 
-constexpr std::uint32_t sram_version = 0x00010100; // 1.1.0: the driver finds no protocol SRAM image to load
+constexpr std::uint32_t sram_version = 0x00010100; // 1.1.0: the driver loads no protocol SRAM image
 constexpr std::uint32_t embed_done = hw::bit(0);
 constexpr std::uint32_t table_entry_valid = hw::bit(31);
 
@@ -28,7 +28,7 @@ const Register pio_rows[] = {
 constexpr const char* rate_limit_names[] = {"TP_TX_MOD_Q7_Q6_RATE_LIMIT", "TP_TX_MOD_Q5_Q4_RATE_LIMIT",
                                             "TP_TX_MOD_Q3_Q2_RATE_LIMIT", "TP_TX_MOD_Q1_Q0_RATE_LIMIT"};
 
-/// An address register and a data register that reads and writes what it points at.
+/// An indirect register window: an address register and a data register.
 void add_window(RegisterHooks& hooks, RegisterBank& regs, RegisterBank& space, std::uint32_t addr,
                 std::uint32_t data) {
     hooks.on_write(data, [&regs, &space, addr](std::uint32_t value, std::uint32_t) {
@@ -57,7 +57,7 @@ void Tp::add_hooks(RegisterHooks& hooks) {
             regs_.poke(reg::TP_EMBED_OP_FIELD1, sram_version);
     });
 
-    // Tables: a write stores an entry, or, with the upper bits all ones, names the one to be read.
+    // Tables: a write stores an entry, or, with the upper bits all ones, selects the one to read.
     hooks.on_write(reg::TP_RSS_MAP_TABLE, [this](std::uint32_t value, std::uint32_t) {
         if (value >> 16 == 0xffff)
             regs_.poke(reg::TP_RSS_MAP_TABLE, rss_map_[value % 64] | table_entry_valid);

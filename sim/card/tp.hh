@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The tables of the protocol engine that the host reaches through windows of TP registers: RSS, MTU and
+// The tables of the protocol engine that the host accesses through windows of TP registers: RSS, MTU and
 // congestion control tables, the PIO spaces, the MIB.
 #pragma once
 
@@ -21,13 +21,13 @@ public:
 
     /// The response queue of a packet: lookup table by hash, map table by port. [guess G43]
     [[nodiscard]] unsigned rss_queue(unsigned port, std::uint32_t hash) const;
-    /// Frames of a port that the host could not take, TP_MIB words 50 and 51.
+    /// Counts a frame that was dropped for lack of host buffers, TP_MIB words 50 and 51.
     void count_congestion_drop(unsigned port) { ++congestion_drops_[port]; }
-    /// Where MIB words 0..45 come from.
+    /// Sets the source of MIB words 0..45.
     void set_mib_source(std::function<std::uint32_t(unsigned word)> source) {
         mib_source_ = std::move(source);
     }
-    /// Who uses the MTU table.
+    /// Sets the function that receives changes of the MTU table.
     void set_mtu_listener(std::function<void(unsigned index, std::uint16_t mtu)> listener) {
         mtu_listener_ = std::move(listener);
     }

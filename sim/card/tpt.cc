@@ -12,7 +12,7 @@ using hw::TptEntry;
 
 namespace {
 
-/// Calls @p move(address, part of buffer) for every page that the range touches.
+/// Calls @p move(address, part of buffer) for every page of the range.
 template <typename Buf, typename Move>
 Status walk(const CardMemory& memory, const Extent& extent, std::uint32_t skip, Buf buffer, Move move) {
     std::uint64_t at = extent.offset + skip;
@@ -27,7 +27,7 @@ Status walk(const CardMemory& memory, const Extent& extent, std::uint32_t skip, 
             return Status::pbl_bounds;
         const std::uint64_t within = at & (page - 1);
         const std::size_t chunk = std::min<std::uint64_t>(buffer.size(), page - within);
-        // A bus error is no RDMA error on a real card; here it must not take the other QPs along.
+        // On a real card a bus error is not an RDMA error; here it stops only this QP.
         if (!move(be64(raw) + within, buffer.first(chunk)))
             return Status::internal;
         buffer = buffer.subspan(chunk);
@@ -36,7 +36,7 @@ Status walk(const CardMemory& memory, const Extent& extent, std::uint32_t skip, 
     return Status::success;
 }
 
-/// Pages that @p length bytes from @p offset of the first page on touch.
+/// Number of pages of a range of @p length bytes that starts at @p offset in the first page.
 std::uint64_t pages(std::uint64_t offset, std::uint64_t length, unsigned shift) {
     return (offset + length + (std::uint64_t{1} << shift) - 1) >> shift;
 }
@@ -93,17 +93,17 @@ bool Tpt::write_pbl(std::uint32_t index, std::uint64_t page) {
     return in_pbl(index, 1) && memory_.pmrx_write(memory_.pbl().base + 8 * index, raw);
 }
 
-Status Tpt::check(const Protection& who, std::uint32_t stag, std::uint64_t to, std::uint32_t length,
+Status Tpt::check(const Protection& prot, std::uint32_t stag, std::uint64_t to, std::uint32_t length,
                   Rights rights, Extent* extent) const {
     const auto found = find(stag);
     if (!found || !found->valid())
         return Status::invalid_stag;
-    if (ecc_error_.strike()) [[unlikely]]
+    if (ecc_error_.fires()) [[unlikely]]
         return Status::ecc;
     const TptEntry& entry = *found;
-    if (entry.pd() != who.pd)
+    if (entry.pd() != prot.pd)
         return Status::pd_mismatch;
-    if (entry.is_window() && entry.qp() != 0 && entry.qp() != who.qp)
+    if (entry.is_window() && entry.qp() != 0 && entry.qp() != prot.qp)
         return Status::qp_mismatch;
     if (!(entry.rights() & rights))
         return Status::access;
@@ -129,13 +129,13 @@ Status Tpt::check(const Protection& who, std::uint32_t stag, std::uint64_t to, s
     return Status::success;
 }
 
-Status Tpt::check_local(const Protection& who, const hw::Sge& sge, Rights rights, Extent* extent) const {
+Status Tpt::check_local(const Protection& prot, const hw::Sge& sge, Rights rights, Extent* extent) const {
     *extent = {};
     if (sge.length == 0)
         return Status::success;
     if (sge.stag != 0)
-        return check(who, sge.stag, sge.to, sge.length, rights, extent);
-    if (!(who.caps & hw::RdmaInitWr::stag0_enable))
+        return check(prot, sge.stag, sge.to, sge.length, rights, extent);
+    if (!(prot.caps & hw::RdmaInitWr::stag0_enable))
         return Status::invalid_stag;
     if (sge.to + sge.length < sge.to)
         return Status::wrap;
@@ -148,19 +148,19 @@ void Tpt::count_binding(std::uint32_t region, int change) {
     if (!parent)
         return;
     if (change < 0 && parent->bound_windows() == 0)
-        return; // the driver has rewritten the region meanwhile
+        return; // the driver has rewritten the region's entry
     parent->bindings = parent->bound_windows() + static_cast<std::uint32_t>(change);
     store(region, *parent);
 }
 
-Status Tpt::invalidate(const Protection& who, std::uint32_t stag, Invalidator by) {
+Status Tpt::invalidate(const Protection& prot, std::uint32_t stag, Invalidator by) {
     auto found = find(stag);
     if (!found || (by == Invalidator::remote && !found->valid()))
         return Status::invalid_stag;
     TptEntry& entry = *found;
-    if (entry.pd() != who.pd)
+    if (entry.pd() != prot.pd)
         return Status::pd_mismatch;
-    if (entry.is_window() && entry.qp() != 0 && entry.qp() != who.qp)
+    if (entry.is_window() && entry.qp() != 0 && entry.qp() != prot.qp)
         return Status::qp_mismatch;
     if (by == Invalidator::remote && entry.remote_inv_disabled())
         return Status::access;
@@ -176,22 +176,22 @@ Status Tpt::invalidate(const Protection& who, std::uint32_t stag, Invalidator by
     return Status::success;
 }
 
-Status Tpt::fast_register(const Protection& who, const hw::FastRegisterWr& wr) {
+Status Tpt::fast_register(const Protection& prot, const hw::FastRegisterWr& wr) {
     const std::uint32_t index = hw::stag_index(wr.stag);
-    auto found = index ? entry(index) : std::nullopt; // the key is the new one: nothing to compare
+    auto found = index ? entry(index) : std::nullopt; // no key check: the WR contains the new key
     if (!found || !found->in_use() || found->type() != TptEntry::region)
         return Status::invalid_stag;
     TptEntry& entry = *found;
-    if (entry.pd() != who.pd)
+    if (entry.pd() != prot.pd)
         return Status::pd_mismatch;
-    if (!(who.caps & hw::RdmaInitWr::fast_register_enable))
+    if (!(prot.caps & hw::RdmaInitWr::fast_register_enable))
         return Status::access;
 
     entry.set_state(hw::stag_key(wr.stag), true); // also if it was valid [guess G30]
     entry.set_rights(wr.perms(), wr.va_based(), wr.bind_enable(), wr.page_code());
     entry.length = wr.len;
     entry.va = wr.va;
-    // A region longer than its page list would borrow the pages of its neighbour in the PBL.
+    // A region longer than its page list would access the pages of the next region in the PBL.
     if (pages(first_offset(entry), wr.len, entry.page_shift()) > wr.pages())
         return Status::bounds;
     if (!in_pbl(entry.pbl_index(), wr.pages()))
@@ -202,7 +202,7 @@ Status Tpt::fast_register(const Protection& who, const hw::FastRegisterWr& wr) {
     return Status::success;
 }
 
-Status Tpt::bind(const Protection& who, const hw::BindWr& wr) {
+Status Tpt::bind(const Protection& prot, const hw::BindWr& wr) {
     const auto region = find(wr.mr_stag);
     if (!region || !region->valid() || region->type() != TptEntry::region)
         return Status::invalid_stag;
@@ -211,10 +211,10 @@ Status Tpt::bind(const Protection& who, const hw::BindWr& wr) {
     if (!found || !found->in_use() || !found->is_window())
         return Status::invalid_stag;
     TptEntry& window = *found;
-    if (region->pd() != who.pd || window.pd() != who.pd)
+    if (region->pd() != prot.pd || window.pd() != prot.pd)
         return Status::pd_mismatch;
     const unsigned perms = wr.perms & (remote_read | remote_write);
-    if (!(who.caps & hw::RdmaInitWr::bind_enable) || !region->bind_enabled() ||
+    if (!(prot.caps & hw::RdmaInitWr::bind_enable) || !region->bind_enabled() ||
         (perms & remote_write && !(region->rights() & local_write)))
         return Status::access;
 
@@ -224,7 +224,7 @@ Status Tpt::bind(const Protection& who, const hw::BindWr& wr) {
         return Status::wrap;
     if (va < start || va - start > region->length || region->length - (va - start) < wr.mw_len)
         return Status::bounds;
-    // The WR names the window's first page itself; it must be the region's.
+    // The WR contains the window's first page, which must match the region.
     const std::uint64_t offset = va - start + first_offset(*region);
     if (wr.mr_page_code != region->page_code() ||
         wr.mr_pbl_addr != region->pbl_index() + (offset >> region->page_shift()))
@@ -232,7 +232,7 @@ Status Tpt::bind(const Protection& who, const hw::BindWr& wr) {
 
     if (window.valid())
         count_binding(window.parent(), -1);
-    window.set_state(hw::stag_key(wr.mw_stag), wr.mw_len != 0); // a window of no length is an unbound one
+    window.set_state(hw::stag_key(wr.mw_stag), wr.mw_len != 0); // length 0 unbinds the window
     window.set_rights(perms, wr.type == 1, false, wr.mr_page_code);
     window.pbl_addr = wr.mr_pbl_addr;
     window.length = wr.mw_len;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The STag table (TPT) and the page lists (PBL) in card memory: the checks of an access, what it resolves to,
-// and the work requests that change an entry (rdma 6).
+// The STag table (TPT) and the page lists (PBL) in card memory: access checks, address resolution, and the
+// work requests that change an entry (rdma 6).
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace t3sim {
 
 class Host;
 
-/// A checked range of host memory: bytes [offset, offset + length) of the pages listed from PBL entry
-/// @c pbl on, or, for STag 0, of bus addresses.
+/// A checked range of host memory: bytes [offset, offset + length) of the page list that starts at PBL entry
+/// @c pbl, or, for STag 0, of bus addresses.
 struct Extent {
     bool direct = false;
     std::uint32_t pbl = 0;
@@ -33,14 +33,14 @@ struct Extent {
 [[nodiscard]] hw::Status write_extent(Host& host, const CardMemory& memory, const Extent& extent,
                                       std::uint32_t skip, Bytes from);
 
-/// What the checks compare of a QP.
+/// The properties of a QP that access checks use.
 struct Protection {
     QpId qp = 0;
     std::uint32_t pd = 0;
     std::uint8_t caps = 0; // hw::RdmaInitWr::*_enable
 };
 
-/// Rights of an access, one of which the entry must grant.
+/// Permissions of an access; the entry must grant at least one of them.
 enum Rights : unsigned {
     local_read = hw::TptEntry::local_read,
     local_write = hw::TptEntry::local_write,
@@ -51,24 +51,24 @@ enum Rights : unsigned {
 
 class Tpt {
 public:
-    /// @p ecc_error: strikes an access, once its entry has been found.
-    Tpt(CardMemory& memory, Strikes& ecc_error) : memory_(memory), ecc_error_(ecc_error) {}
+    /// @p ecc_error: fault of an access, applied after its entry has been found.
+    Tpt(CardMemory& memory, CountedFault& ecc_error) : memory_(memory), ecc_error_(ecc_error) {}
 
-    /// An access to [to, to + length) of a registered STag, with the checks of rdma 6.9 in their order.
-    [[nodiscard]] hw::Status check(const Protection& who, std::uint32_t stag, std::uint64_t to,
+    /// Checks an access to [to, to + length) of a registered STag, in the order of rdma 6.9.
+    [[nodiscard]] hw::Status check(const Protection& prot, std::uint32_t stag, std::uint64_t to,
                                    std::uint32_t length, Rights rights, Extent* extent) const;
-    /// The same for an SGE of our own: nothing is checked at length 0, and STag 0 may name bus addresses.
-    [[nodiscard]] hw::Status check_local(const Protection& who, const hw::Sge& sge, Rights rights,
+    /// The same for a local SGE: no check for length 0, and STag 0 may select bus addresses.
+    [[nodiscard]] hw::Status check_local(const Protection& prot, const hw::Sge& sge, Rights rights,
                                          Extent* extent) const;
 
     enum class Invalidator { local, remote };
-    [[nodiscard]] hw::Status invalidate(const Protection& who, std::uint32_t stag, Invalidator by);
-    [[nodiscard]] hw::Status fast_register(const Protection& who, const hw::FastRegisterWr& wr);
-    [[nodiscard]] hw::Status bind(const Protection& who, const hw::BindWr& wr);
+    [[nodiscard]] hw::Status invalidate(const Protection& prot, std::uint32_t stag, Invalidator by);
+    [[nodiscard]] hw::Status fast_register(const Protection& prot, const hw::FastRegisterWr& wr);
+    [[nodiscard]] hw::Status bind(const Protection& prot, const hw::BindWr& wr);
 
-    /// Entry of an STag that is in use and has its key; nothing for index 0.
+    /// The entry of an STag, if it is in use and the key matches; nothing for index 0.
     [[nodiscard]] std::optional<hw::TptEntry> find(std::uint32_t stag) const;
-    /// Whether PBL entries [first, first + count) lie in the PBL region.
+    /// Whether PBL entries [first, first + count) are in the PBL region.
     [[nodiscard]] bool in_pbl(std::uint64_t first, std::uint64_t count) const;
     [[nodiscard]] bool write_pbl(std::uint32_t index, std::uint64_t page);
 
@@ -78,10 +78,10 @@ private:
     void count_binding(std::uint32_t region, int change);
 
     CardMemory& memory_;
-    Strikes& ecc_error_;
+    CountedFault& ecc_error_;
 };
 
-/// Byte of the first page at which the region or window begins.
+/// Offset of the region or window in its first page.
 [[nodiscard]] std::uint64_t first_offset(const hw::TptEntry& entry);
 
 } // namespace t3sim

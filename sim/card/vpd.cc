@@ -58,10 +58,11 @@ Vpd::Vpd(const std::array<std::uint8_t, 6>& mac, std::string_view serial) : byte
     if (serial.size() > 16)
         throw std::invalid_argument("serial number longer than 16 characters: " + std::string(serial));
     if ((mac[0] & 1) != 0 || mac[3] >= 0x80)
-        throw std::invalid_argument("MAC address must be unicast, its fourth octet below 0x80 (bit 7 tells a "
-                                    "port's second address from its first)");
+        throw std::invalid_argument(
+            "MAC address must be unicast, its fourth octet below 0x80 (bit 7 is set in a "
+            "port's second address)");
     const Buffer vpd = record_of(mac, serial);
-    // At 0xc00 for the driver; at 0 for a PCI core that walks the structure itself.
+    // At 0xc00 for the driver; at 0 for a PCI core that parses the structure itself.
     for (std::size_t base : {record, std::size_t{0}})
         std::copy(vpd.begin(), vpd.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(base));
 }

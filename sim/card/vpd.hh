@@ -12,13 +12,13 @@
 
 namespace t3sim {
 
-/// Clocks that the VPD announces; the model's timers run by the first.
+/// Clocks in the VPD; the model's timers use the core clock.
 constexpr std::uint32_t core_clock_khz = 175'000;
 constexpr std::uint32_t memory_clock_khz = 200'000;
 
 class Vpd {
 public:
-    static constexpr std::size_t size = 0x8000; ///< all that 15 address bits reach
+    static constexpr std::size_t size = 0x8000; ///< the range of 15 address bits
     static constexpr std::size_t record = 0xc00;
 
     Vpd(const std::array<std::uint8_t, 6>& mac, std::string_view serial);

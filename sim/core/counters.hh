@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Named event counters: "a bad guest never stops the model, it becomes a counter".
+// Named event counters. Invalid input of a guest never stops the model; it increments a counter.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ using Counter = std::uint64_t;
 class Counters {
 public:
     Counters() = default;
-    // References to the counters are handed out.
+    // operator[] returns references into the set.
     Counters(const Counters&) = delete;
     Counters& operator=(const Counters&) = delete;
 
-    /// The counter of that name, made (as 0) on first use. The reference stays valid as long as the set:
-    /// hot paths take it once.
+    /// The counter of that name, created (as 0) on first use. The reference stays valid as long as the set,
+    /// so hot paths look it up once.
     Counter& operator[](std::string_view name) {
         auto it = values_.find(name);
         if (it == values_.end())
@@ -30,7 +30,7 @@ public:
         return it->second;
     }
 
-    /// The value, 0 if nobody has counted that.
+    /// The value; 0 if the counter does not exist.
     [[nodiscard]] Counter value(std::string_view name) const {
         const auto it = values_.find(name);
         return it == values_.end() ? 0 : it->second;
@@ -41,7 +41,7 @@ public:
             f(name, value);
     }
 
-    /// "name value" lines, counters that are 0 left out.
+    /// "name value" lines, without counters that are 0.
     [[nodiscard]] std::string text() const {
         std::string out;
         for (const auto& [name, value] : values_)

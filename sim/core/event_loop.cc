@@ -60,7 +60,7 @@ void EventLoop::change(Watch watch, std::uint32_t events) {
         fail("epoll_ctl");
 }
 
-void EventLoop::forget(Watch watch) {
+void EventLoop::unwatch(Watch watch) {
     const auto it = entries_.find(watch);
     if (it == entries_.end())
         return;
@@ -75,7 +75,7 @@ void EventLoop::run() {
 }
 
 void EventLoop::run_once(int timeout_ms) {
-    // What was scheduled from outside of the loop may be due already.
+    // An event that was scheduled outside of the loop may already be due.
     if (!more_is_due_)
         advance();
     if (!more_is_due_)
@@ -91,10 +91,10 @@ void EventLoop::run_once(int timeout_ms) {
         const auto it = entries_.find(watch);
         if (it == entries_.end())
             continue;
-        // Kept alive: the handler may forget its own entry.
+        // Holds a reference: the handler may remove its own entry.
         const auto entry = it->second;
         const Time now = monotonic();
-        queue_.run_due(now - start_, [] { return false; }); // only moves the time
+        queue_.run_due(now - start_, [] { return false; }); // only advances the time
         turn_end_ = now + turn_time;
         entry->handler(event.events);
     }
@@ -116,16 +116,16 @@ void EventLoop::advance() {
 
 void EventLoop::arm_timer() {
     const auto next = queue_.next();
-    const Time want = next ? start_ + *next : 0;
-    if (want == armed_)
+    const Time expiry = next ? start_ + *next : 0;
+    if (expiry == armed_)
         return;
-    // A zero time would disarm; monotonic() is never 0 on a running system.
+    // A zero time disarms the timer; monotonic() is never 0 on a running system.
     itimerspec when{};
-    when.it_value.tv_sec = static_cast<time_t>(want / 1'000'000'000);
-    when.it_value.tv_nsec = static_cast<long>(want % 1'000'000'000);
+    when.it_value.tv_sec = static_cast<time_t>(expiry / 1'000'000'000);
+    when.it_value.tv_nsec = static_cast<long>(expiry % 1'000'000'000);
     if (timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) != 0)
         fail("timerfd_settime");
-    armed_ = want;
+    armed_ = expiry;
 }
 
 } // namespace t3sim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Virtual time. All that a card does "later" is an event here; nothing in the model reads a clock of its
-// own. A program advances the queue along real time, a test advances it as it likes.
+// Virtual time. Deferred work of a card is an event here; no code in the model reads a clock. The program
+// advances the queue along real time, a test advances it explicitly.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace t3sim {
 
-/// Nanoseconds since the queue was made.
+/// Nanoseconds since the queue was created.
 using Time = std::uint64_t;
 
 class EventQueue {
 public:
     using Handler = std::function<void()>;
-    /// Names one scheduled event; {0, 0} names none.
+    /// Identifies one scheduled event; {0, 0}: none.
     struct Id {
         Time when = 0;
         std::uint64_t serial = 0;
@@ -27,8 +27,8 @@ public:
 
     [[nodiscard]] Time now() const { return now_; }
 
-    /// Runs @p handler at @p when; a time that has passed means now, behind all that is due already. Events
-    /// of one time run in the order in which they were scheduled.
+    /// Runs @p handler at @p when. A time in the past means now, after all events that are already due.
+    /// Events of the same time run in the order in which they were scheduled.
     Id at(Time when, Handler handler) {
         const Id id{when < now_ ? now_ : when, ++serial_};
         events_.emplace(id, std::move(handler));
@@ -36,17 +36,17 @@ public:
     }
     Id after(Time delay, Handler handler) { return at(now_ + delay, std::move(handler)); }
 
-    /// Forgets an event; false if it has run or was never there.
+    /// Removes an event; false if it has run or does not exist.
     bool cancel(Id id) { return events_.erase(id) != 0; }
 
-    /// How many events have run: the same number means that nothing has come in between.
+    /// How many events have run. Two equal values mean that no event has run in between.
     [[nodiscard]] std::uint64_t ran() const { return ran_; }
 
     [[nodiscard]] std::optional<Time> next() const {
         return events_.empty() ? std::nullopt : std::optional<Time>(events_.begin()->first.when);
     }
 
-    /// Moves time to @p to (never back) and runs what is due, including what becomes due meanwhile.
+    /// Moves time to @p to (never back) and runs the due events, including those that become due meanwhile.
     void advance(Time to) {
         while (!events_.empty() && events_.begin()->first.when <= to) {
             auto node = events_.extract(events_.begin());
@@ -59,9 +59,9 @@ public:
             now_ = to;
     }
 
-    /// Moves time to @p to (never back) and runs what is due in the same order as advance(), but stops as
-    /// soon as @p go_on() is false, which is asked before each event. All events see the time @p to: what
-    /// they schedule for "now" is behind everything that was due before. True: something that is due is left.
+    /// Moves time to @p to (never back) and runs the due events in the same order as advance(). Calls
+    /// @p go_on() before each event and stops when it returns false. All events see the time @p to, so an
+    /// event that they schedule for "now" runs after all that were due before. True: due events remain.
     template <typename GoOn> bool run_due(Time to, GoOn&& go_on) {
         if (to > now_)
             now_ = to;

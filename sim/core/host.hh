@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The border between a card and the machine that it is plugged into. Host is what a card may do to the
-// machine; Device is what the machine may do to the card. Only sim/vfio knows how either is carried.
+// The interface between a card and its host. Host: what a card can do to the host; Device: what the host can
+// do to the card. sim/vfio implements the transport of both.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,34 @@
 
 namespace t3sim {
 
-/// The machine as a bus master sees it. Addresses are bus addresses. Single threaded.
+/// The host as seen by a bus master. Addresses are bus addresses. Single threaded.
 class Host {
 public:
     virtual ~Host() = default;
 
-    /// Copies host memory into @p to. False (and @p to zeroed): some of the range is not mapped, a bus error.
+    /// Copies host memory into @p to. False (and @p to zeroed): part of the range is not mapped, a bus error.
     virtual bool dma_read(std::uint64_t addr, MutableBytes to) = 0;
-    /// Copies @p from into host memory. False: some of the range is not mapped; nothing was written.
+    /// Copies @p from into host memory. False: part of the range is not mapped; nothing was written.
     virtual bool dma_write(std::uint64_t addr, Bytes from) = 0;
-    /// One aligned 32-bit word, in memory order (no swap), read with acquire semantics: what is read
-    /// afterwards is at least as new. False: bus error.
+    /// Reads one aligned 32-bit word, in memory order (no swap), with acquire semantics: later reads return
+    /// data that is at least as new. False: bus error.
     virtual bool dma_load(std::uint64_t addr, std::uint32_t& raw) = 0;
-    /// One aligned 32-bit word, in memory order, written with release semantics: a reader that sees it
-    /// sees all that was written before.
+    /// Writes one aligned 32-bit word, in memory order, with release semantics: a reader that sees it also
+    /// sees all earlier writes.
     virtual bool dma_store(std::uint64_t addr, std::uint32_t raw) = 0;
 
-    /// One edge on an MSI-X (or MSI) vector. Ignored if the guest has not enabled it.
+    /// Raises one edge on an MSI-X (or MSI) vector. Ignored if the guest has not enabled the vector.
     virtual void raise_irq(unsigned vector) = 0;
-    /// Level of the INTx pin.
+    /// Sets the level of the INTx pin.
     virtual void set_intx(bool asserted) = 0;
 };
 
-/// A PCI function as a machine sees it.
+/// A PCI function as seen by the host.
 class Device {
 public:
     virtual ~Device() = default;
 
-    /// Size of a BAR in bytes, a power of two; 0: there is none. BARs 2n are 64-bit if their size is not 0.
+    /// Size of a BAR in bytes, a power of two; 0: no such BAR. BARs 2n are 64-bit if their size is not 0.
     [[nodiscard]] virtual std::uint64_t bar_size(unsigned bar) const = 0;
     [[nodiscard]] virtual unsigned msix_vectors() const = 0;
 
@@ -45,7 +45,7 @@ public:
     virtual void mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) = 0;
     virtual void config_read(std::uint32_t offset, MutableBytes to) = 0;
     virtual void config_write(std::uint32_t offset, Bytes from) = 0;
-    /// Function-level reset: the state after power-on. Also called when the machine goes away.
+    /// Function-level reset: restores the state after power-on. Also called when the client disconnects.
     virtual void reset() = 0;
 };
 

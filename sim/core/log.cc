@@ -24,7 +24,7 @@ struct Registry {
     }
 };
 
-// Never destroyed: static references to loggers are used until the very end of the program.
+// Never destroyed: static references to loggers are in use until the program ends.
 Registry& registry() {
     static auto* r = new Registry;
     return *r;

@@ -126,7 +126,7 @@ void PciConfig::add_msix(std::uint8_t at, unsigned vectors, unsigned bar, std::u
     if (vectors == 0 || vectors > 2048)
         bad("MSI-X has 1 to 2048 vectors");
     if (table % 8 != 0 || pba % 8 != 0 || bar > 5)
-        bad("MSI-X table and PBA lie at multiples of 8 in BAR 0 to 5");
+        bad("MSI-X table and PBA must be at multiples of 8 in BAR 0 to 5");
     add_capability(at, 0x11, 12, "MSI-X");
     msix_ = at;
     put(at + 2U, 2, vectors - 1, 0xc000); // enable, function mask
@@ -149,15 +149,15 @@ void PciConfig::write(std::uint32_t offset, Bytes from) {
     const auto covers = [&](std::uint32_t byte) { return offset <= byte && byte < end; };
     if (vpd_ != 0 && covers(vpd_ + vpd_address + 1))
         vpd_access();
-    // The bit is write-only, so it is looked for in what was written.
+    // The bit is write-only, so test the written value.
     if (const std::uint32_t at = pcie_ + pcie_devctl + 1; pcie_ != 0 && covers(at) && flr_ &&
                                                           (reset_[pcie_ + 7U] & 0x10) != 0 &&
                                                           (from[at - offset] & pcie_devctl_flr) != 0)
         flr_();
 }
 
-/// The address was written: bit 15 clear asks for a word and is set when it is there, bit 15 set hands a word
-/// over and is cleared when it is stored. Both are instant here.
+/// The guest has written the address. Bit 15 clear requests a read and becomes set when the data is valid;
+/// bit 15 set requests a write and becomes clear when the data is stored. Both complete at once here.
 void PciConfig::vpd_access() {
     std::uint8_t* const flag = &value_[vpd_ + vpd_address + 1];
     std::uint8_t* const data = &value_[vpd_ + vpd_data];

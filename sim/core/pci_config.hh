@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The 4 KiB configuration space of a PCI Express endpoint: a type 0 header, memory BARs and the usual
-// capabilities, with the write masks that the PCI specifications ask for. Knows no particular card.
+// capabilities, with the write masks that the PCI specifications require. Independent of the card.
 #pragma once
 
 #include <array>
@@ -35,16 +35,16 @@ public:
 
     /// @p pin: the INTx pin, 1 = INTA; 0: none.
     PciConfig(const PciIds& ids, unsigned pin);
-    // Hooks refer to it.
+    // The hooks hold references to it.
     PciConfig(const PciConfig&) = delete;
     PciConfig& operator=(const PciConfig&) = delete;
 
-    // Description. Capabilities are chained in the order in which they are added. Mistakes (overlap, bad size
+    // Description. Capabilities are linked in the order in which they are added. Mistakes (overlap, bad size
     // or alignment) throw std::logic_error.
 
     /// A 64-bit non-prefetchable memory BAR at @p bar and @p bar + 1; @p bytes is a power of two >= 16.
     void add_bar(unsigned bar, std::uint64_t bytes);
-    /// Power management, version 3. State survives D3hot ("no soft reset").
+    /// Power management, version 3. State is kept in D3hot ("no soft reset").
     void add_pm(std::uint8_t at);
     /// 64-bit MSI without masking; @p vectors is a power of two.
     void add_msi(std::uint8_t at, unsigned vectors);
@@ -53,14 +53,14 @@ public:
     void add_vpd(std::uint8_t at, std::function<std::uint32_t(std::uint32_t address)> read,
                  std::function<void(std::uint32_t address, std::uint32_t word)> write);
     void add_msix(std::uint8_t at, unsigned vectors, unsigned bar, std::uint32_t table, std::uint32_t pba);
-    /// What a function-level reset does (it should call reset() too).
+    /// Called on a function-level reset. The hook must call reset().
     void on_function_level_reset(std::function<void()> hook) { flr_ = std::move(hook); }
 
-    // The bus. Any offset and length; bytes beyond the end read 0 and ignore writes.
+    // Bus accesses of any offset and length; bytes beyond the end read 0 and ignore writes.
     void read(std::uint32_t offset, MutableBytes to) const;
     void write(std::uint32_t offset, Bytes from);
 
-    // What the machine has set up.
+    // What the host has configured.
     [[nodiscard]] bool memory_enabled() const { return (value_[0x04] & 0x02) != 0; }
     [[nodiscard]] bool bus_master() const { return (value_[0x04] & 0x04) != 0; }
     [[nodiscard]] bool intx_disabled() const { return (value_[0x05] & 0x04) != 0; }
@@ -71,7 +71,7 @@ public:
     /// The interrupt status bit: INTx asserted.
     void set_interrupt_status(bool asserted);
 
-    /// Everything to its value after power-on. The VPD's memory is the card's.
+    /// Restores the values after power-on, except the VPD, whose memory belongs to the card.
     void reset();
 
 private:

@@ -38,7 +38,7 @@ Recorder::Recorder(const EventQueue& queue, std::string path, std::uint64_t limi
     if (limit_ != 0 && limit_ < trace_file::min_limit)
         throw std::runtime_error("a recording needs a limit of at least " +
                                  std::to_string(trace_file::min_limit) + " bytes");
-    // What an earlier recording has left there is not ours.
+    // Removes the older part of an earlier recording.
     unlink(trace_file::older_part(path_).c_str());
     begin();
     flush();

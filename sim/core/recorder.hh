@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The flight recorder: what cards did, in order, in one file. It knows kinds of events and the first bytes of
-// what they moved, not what these mean: sim/trace decodes. docs/trace-format.md describes the file.
+// The flight recorder writes the events of all cards, in order, to one file. It stores the kind of each event
+// and the first bytes of its data; sim/trace decodes them. docs/trace-format.md describes the file.
 //
-// A part that has something to tell holds a Probe. Without a recorder that costs a load and a branch:
+// A block that reports events holds a Probe. Without a recorder it costs a load and a branch:
 //
 //     if (probe_) [[unlikely]]
 //         probe_({.kind = EventKind::dma_read, .where = addr, .length = n}, bytes);
@@ -20,9 +20,9 @@
 
 namespace t3sim {
 
-/// Numbers are those of the file: add at the end, never renumber.
+/// The file contains these numbers: add new kinds at the end, never renumber.
 enum class EventKind : std::uint8_t {
-    card = 0,     ///< not an event: a card's name
+    card = 0,     ///< not an event: the name of a card
     mmio_read,    ///< unit: BAR, where: offset, data: the value
     mmio_write,   ///< the same
     doorbell,     ///< where: egress context
@@ -51,7 +51,7 @@ struct RecordHead {
     std::uint16_t unit = 0;
     std::uint16_t flags = 0;
     std::uint64_t where = 0;
-    std::uint32_t length = 0; ///< of all the data; the record holds its beginning
+    std::uint32_t length = 0; ///< of the complete data; the record holds its first bytes
     std::uint32_t tid = none;
     std::uint32_t qp = none;
 };
@@ -62,8 +62,8 @@ constexpr std::uint16_t version = 1;
 constexpr std::size_t header_size = 32;
 constexpr std::size_t head_size = 36;     ///< of a record, without its data
 constexpr std::size_t max_data = 128;     ///< of a record
-constexpr std::uint64_t min_limit = 8192; ///< two parts with something in them
-/// Where the part of a limited recording goes that is older than FILE.
+constexpr std::uint64_t min_limit = 8192; ///< leaves space for records in both parts
+/// Path of the older part of a limited recording.
 inline std::string older_part(const std::string& file) {
     return file + ".old";
 }
@@ -71,18 +71,18 @@ inline std::string older_part(const std::string& file) {
 
 class Recorder {
 public:
-    /// Creates @p path (which is replaced). @p limit: bytes on disk, 0 for none; with one the oldest events
-    /// go: when the file has reached half of it, it becomes FILE.old and a new one begins. Throws
-    /// std::runtime_error with a complete sentence.
+    /// Creates @p path or replaces it. @p limit: bytes on disk, 0 for none. With a limit, a file that has
+    /// reached half of it is renamed to FILE.old and a new one is started, so the oldest events are lost.
+    /// Throws std::runtime_error with a complete sentence.
     Recorder(const EventQueue& queue, std::string path, std::uint64_t limit = 0);
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
     ~Recorder();
 
-    /// A number for a card, and its name in the file.
+    /// Returns the number of the card and writes its name to the file.
     std::uint8_t add_card(const std::string& name);
     void record(std::uint8_t card, const RecordHead& head, Bytes data);
-    /// To disk with what waits. Happens by itself when enough waits or some time has passed.
+    /// Writes buffered records to disk. record() does so when the buffer or its age has reached a limit.
     void flush();
 
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -95,7 +95,7 @@ private:
     const EventQueue& queue_;
     std::string path_;
     std::uint64_t limit_;
-    std::uint64_t id_;       ///< of the recording: its parts know each other by it
+    std::uint64_t id_;       ///< of the recording; both parts hold it
     std::uint32_t part_ = 0; ///< of the file that is being written
     std::uint64_t written_ = 0;
     Time flushed_ = 0;
@@ -105,20 +105,20 @@ private:
     bool failed_ = false;
 };
 
-/// A part's way to the recorder, if there is one.
+/// The hook through which a block reports events to the recorder, if one is attached.
 class Probe {
 public:
     Probe() = default;
     Probe(Recorder* recorder, std::uint8_t card) : recorder_(recorder), card_(card) {}
 
     explicit operator bool() const {
-#ifdef T3_WITHOUT_RECORDER // bench/ measures against this what the hooks cost when nothing is recorded
+#ifdef T3_WITHOUT_RECORDER // baseline of bench/, which measures the cost of hooks without a recorder
         return false;
 #else
         return recorder_ != nullptr;
 #endif
     }
-    /// Only if there is a recorder. Without a length in @p head it is that of @p data.
+    /// Requires a recorder. A length of 0 in @p head means the size of @p data.
     [[gnu::cold, gnu::noinline]] void operator()(RecordHead head, Bytes data = {}) const {
         if (head.length == 0)
             head.length = static_cast<std::uint32_t>(data.size());

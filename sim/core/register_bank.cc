@@ -88,7 +88,7 @@ void RegisterBank::log_unknown(std::uint32_t offset, const char* how) {
             return;
         unknown_logged_[offset / stride_] = true;
     }
-    log.debug("{}: {} of {:#x}, where no register is known", name_, how, offset);
+    log.debug("{}: {} of {:#x}, where no register is documented", name_, how, offset);
 }
 
 std::uint32_t RegisterBank::read(std::uint32_t offset) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A bank of 32-bit registers described by rows. What a register is (name, reset value, which bits can be
-// written, which clear on write or read) is data; only what it *does* is code, in two hooks.
+// A bank of 32-bit registers described by rows. The properties of a register (name, reset value, writable
+// bits, bits that clear on write or read) are data; only its behaviour is code, in two hooks.
 #pragma once
 
 #include <cstddef>
@@ -18,54 +18,56 @@ struct Register {
     std::uint32_t offset;
     const char* name;
     std::uint32_t reset = 0;
-    /// Bits that take the written value and read back. Others keep theirs.
+    /// Writable bits, which read back. A write does not change the other bits.
     std::uint32_t write = 0xffffffff;
-    /// Bits that a written 1 clears (write-1-to-clear); they are never set by a write, whatever `write` says.
+    /// Write-1-to-clear bits. A write never sets them, even if they are in `write`.
     std::uint32_t w1c = 0;
     /// Bits that a read clears, after it has returned them.
     std::uint32_t rc = 0;
-    /// Bits that a write hook sees but that always read 0: commands, "go" and busy bits of what is instant.
+    /// Bits that a write hook receives but that always read 0: commands, "go" bits, and busy bits of
+    /// operations that complete at once.
     std::uint32_t self_clear = 0;
-    /// Computes what a read returns; gets the stored value. Empty: the stored value.
+    /// Computes the value that a read returns from the stored value. Empty: the stored value.
     std::function<std::uint32_t(std::uint32_t stored)> on_read = {};
-    /// Runs after the bits were stored; @p written is what came over the bus (with self-clearing and W1C
-    /// bits; byte lanes that a narrow write did not touch are 0 there). May poke() any register.
+    /// Runs after the bits were stored. @p written is the value on the bus, with self-clearing and W1C bits;
+    /// byte lanes that a narrow write does not cover are 0. May poke() any register.
     std::function<void(std::uint32_t written, std::uint32_t before)> on_write = {};
-    /// False: known by name only. Reads answer the reset value, writes vanish, the first touch is logged.
+    /// False: only the name is known. Reads return the reset value, writes are ignored, the first access is
+    /// logged.
     bool modelled = true;
 };
 
-/// A name with nothing behind it.
+/// A register without behaviour.
 inline Register unmodelled(std::uint32_t offset, const char* name, std::uint32_t reset = 0) {
     Register r{.offset = offset, .name = name, .reset = reset};
     r.modelled = false;
     return r;
 }
 
-/// Registers at word-aligned offsets 0 .. size-1. Mistakes in the description (overlap, misalignment, out of
-/// the bank, a missing name) throw std::logic_error when a row is added: a wrong table never runs.
-/// Mistakes of the guest never throw.
+/// Registers at word-aligned offsets 0 .. size-1. Adding a row with a mistake (overlap, misalignment, an
+/// offset outside of the bank, a missing name) throws std::logic_error. Bad accesses of the guest never
+/// throw.
 class RegisterBank {
 public:
     /// @p stride: distance between registers; 4 for a BAR, 1 for a window whose registers are numbered.
     RegisterBank(std::string name, std::uint32_t size, std::uint32_t stride = 4);
 
-    /// Adds a row; @p base is added to its offset and @p prefix put before its name, for a block that the
-    /// card has several times.
+    /// Adds a row. @p base is added to its offset and @p prefix is put before its name, for blocks of which
+    /// the card has several instances.
     void add(Register row, std::uint32_t base = 0, const std::string& prefix = {});
     void add(std::initializer_list<Register> rows, std::uint32_t base = 0, const std::string& prefix = {});
     void add(std::span<const Register> rows, std::uint32_t base = 0, const std::string& prefix = {});
 
-    /// Bus accesses to one whole register: hooks, masks and clearing apply. An offset with no row reads 0.
+    /// Bus accesses to one full register: hooks, masks and clearing apply. An offset without a row reads 0.
     std::uint32_t read(std::uint32_t offset);
     void write(std::uint32_t offset, std::uint32_t value) { write_lanes(offset, value, 0xffffffff); }
 
-    /// Bus accesses of 1, 2, 4 or 8 bytes, little-endian, at any offset; each register that is touched sees
-    /// one access. Narrow writes act as PCI byte enables do: other byte lanes keep their value.
+    /// Bus accesses of 1, 2, 4 or 8 bytes, little-endian, at any offset; each register in the range sees one
+    /// access. Narrow writes act as PCI byte enables do: the other byte lanes keep their value.
     std::uint64_t read_bytes(std::uint64_t offset, unsigned size);
     void write_bytes(std::uint64_t offset, unsigned size, std::uint64_t value);
 
-    /// The card's own view: no hooks, no masks. The offset must have a row (std::logic_error).
+    /// Accesses of the card itself: no hooks, no masks. Throws std::logic_error if the offset has no row.
     [[nodiscard]] std::uint32_t peek(std::uint32_t offset) const { return at(offset).value; }
     void poke(std::uint32_t offset, std::uint32_t value) { at(offset).value = value; }
     void set_bits(std::uint32_t offset, std::uint32_t mask) { at(offset).value |= mask; }
@@ -75,7 +77,8 @@ public:
     [[nodiscard]] const char* name(std::uint32_t offset) const;
     [[nodiscard]] bool has(std::uint32_t offset) const { return find(offset) != nullptr; }
 
-    /// Every register to its reset value; no hook runs. What was logged once stays logged.
+    /// Sets every register to its reset value without running hooks. First accesses that were logged are not
+    /// logged again.
     void reset();
 
 private:
@@ -98,7 +101,7 @@ private:
     std::uint32_t size_;
     std::uint32_t stride_;
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t> index_; ///< slot of a register -> its place in entries_ plus 1; 0: no row
+    std::vector<std::uint32_t> index_; ///< slot of a register -> its index in entries_ plus 1; 0: no row
     std::vector<bool> unknown_logged_; ///< per slot
 };
 

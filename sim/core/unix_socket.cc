@@ -54,7 +54,7 @@ Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
     if (!socket_ || ::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
         ::listen(socket_.get(), 4) != 0)
         throw std::runtime_error(fmt::format("cannot listen at '{}': {}{}", path_, std::strerror(errno),
-                                             errno == ENOENT ? "; its folder must be there" : ""));
+                                             errno == ENOENT ? "; its folder must exist" : ""));
     watch_ = loop_.watch(socket_.get(), EPOLLIN, [this, accepted = std::move(accepted)](std::uint32_t) {
         Fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (client)
@@ -63,7 +63,7 @@ Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
 }
 
 Listener::~Listener() {
-    loop_.forget(watch_);
+    loop_.unwatch(watch_);
     if (socket_)
         ::unlink(path_.c_str());
 }

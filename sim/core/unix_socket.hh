@@ -9,8 +9,8 @@
 
 namespace t3sim {
 
-/// A listening unix stream socket that removes its file when it goes. A file that a dead process left behind
-/// is replaced; one that somebody listens at is not.
+/// A listening unix stream socket. Its destructor removes the file. A stale file of an ended process is
+/// replaced; a file at which another process listens is not.
 class Listener {
 public:
     using Accepted = std::function<void(Fd socket)>;
@@ -21,7 +21,7 @@ public:
     Listener& operator=(const Listener&) = delete;
     ~Listener();
 
-    /// While paused, clients wait in the backlog.
+    /// While paused, clients stay in the backlog.
     void pause(bool paused) { loop_.change(watch_, paused ? 0U : EPOLLIN); }
 
 private:

@@ -11,7 +11,7 @@
 namespace t3sim {
 namespace {
 
-// Preamble, start of frame, FCS and the gap between frames: what a frame takes on the line beyond its bytes.
+// Line time of a frame beyond its bytes: preamble, start of frame, FCS and the gap between frames.
 constexpr std::uint64_t line_overhead = 8 + 4 + 12;
 constexpr std::uint64_t min_frame = 60;
 
@@ -93,11 +93,11 @@ bool parse_impairment(std::string_view text, Impairments& impairments, std::stri
         wrong = fmt::format("'{}': expected for example {}", text, row.example);
         return false;
     }
-    wrong = fmt::format("'{}' is no impairment; there are: none, {}", text, known);
+    wrong = fmt::format("'{}' is not an impairment; expected one of: none, {}", text, known);
     return false;
 }
 
-/// splitmix64: small, good enough, and the same everywhere.
+/// splitmix64: small, sufficient here, and the same on every machine.
 std::uint64_t Impairer::random() {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What can go wrong on the way from one port of a wire to the others. Every choice comes from a seeded
-// generator of our own, so a run can be repeated frame by frame on any machine.
+// Impairments of the frames that one port of a wire sends to the others. All choices come from a seeded
+// generator of this project, so a run can be repeated frame by frame on any machine.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,22 @@ struct Impairments {
     // Probabilities per frame, 0 to 1.
     double loss = 0;
     double duplicate = 0;
-    double reorder = 0; ///< held back by `reorder_delay`, so that later frames overtake it
+    double reorder = 0; ///< delayed by `reorder_delay`, so that later frames overtake it
     double corrupt = 0; ///< one bit flipped, anywhere in the frame
 
     Time delay = 0;
-    Time jitter = 0; ///< up to so much more delay; does not reorder
+    Time jitter = 0; ///< maximum of an additional random delay; does not reorder
     Time reorder_delay = 1'000'000;
     std::uint64_t rate = 0;        ///< bits per second, counted with preamble, FCS and gap; 0: no limit
-    std::uint64_t queue = 1 << 20; ///< bytes before a frame on a limited line; more: lost
+    std::uint64_t queue = 1 << 20; ///< bytes that may wait for a limited line; further frames are lost
     std::uint64_t seed = 1;
 };
 
 /// Reads "50us", "200ms" or "1s".
 std::optional<Time> parse_time(std::string_view text);
 
-/// Reads "loss=0.01", "delay=50us", "rate=1G", "queue=64K", "seed=7" and the like into @p impairments; false
-/// and a sentence in @p wrong if it is none of them. "none" resets all.
+/// Reads one of "loss=0.01", "delay=50us", "rate=1G", "queue=64K", "seed=7" ... into @p impairments. "none"
+/// resets all. On false, @p wrong is a sentence that describes the mistake.
 bool parse_impairment(std::string_view text, Impairments& impairments, std::string& wrong);
 
 /// One direction of a wire.
@@ -48,9 +48,10 @@ public:
     };
     static constexpr std::size_t not_flipped = ~std::size_t{0};
 
-    /// What becomes of a frame that is sent at @p now: no copy (lost), one or two.
+    /// The copies of a frame sent at @p now that arrive: none (lost), one or two.
     std::vector<Copy> plan(Time now, std::size_t size);
-    /// For captures: "" or what the last plan() decided, such as "lost" or "corrupted, delayed".
+    /// For captures: the effects that the last plan() chose, such as "lost" or "corrupted, held back"; empty
+    /// if none.
     [[nodiscard]] const std::string& fate() const { return fate_; }
 
     struct Statistics {
@@ -66,7 +67,7 @@ private:
 
     Impairments what_;
     std::uint64_t state_;
-    Time line_free_ = 0; ///< when the limited line has sent all that waits
+    Time line_free_ = 0; ///< when the limited line has sent all queued frames
     Time last_ = 0;      ///< when the latest frame in order arrives
     std::string fate_;
     Statistics statistics_;

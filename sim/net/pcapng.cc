@@ -26,7 +26,7 @@ constexpr std::uint16_t shb_userappl = 4;
 constexpr std::uint16_t if_name = 2, if_tsresol = 9;
 constexpr std::uint16_t linktype_ethernet = 1;
 
-/// A block in host byte order (the section header tells which that is), padded to 32 bits.
+/// A block in host byte order, which the section header states, padded to 32 bits.
 class Block {
 public:
     explicit Block(std::uint32_t type) { u32(type).u32(0); }
@@ -43,7 +43,7 @@ public:
     Block& option(std::uint16_t code, std::string_view value) {
         return u16(code).u16(static_cast<std::uint16_t>(value.size())).padded(value.data(), value.size());
     }
-    /// The total length stands at both ends.
+    /// Writes the total length at both ends.
     const Buffer& finish() {
         const auto length = static_cast<std::uint32_t>(bytes_.size() + 4);
         u32(length);
@@ -100,7 +100,7 @@ void PcapngWriter::put(const Buffer& block) {
         written_ += block.size();
         return;
     }
-    // A full disk ends the capture, not the run.
+    // A full disk stops the capture, not the program.
     failed_ = true;
     log.error("{}: {}; capture stopped", path_, std::strerror(errno));
 }
@@ -118,7 +118,7 @@ void PcapngWriter::frame(unsigned port, Bytes frame, std::string_view fate) {
             return;
         }
     }
-    // Ports may be plugged in while a capture runs.
+    // Ports may be attached while a capture runs.
     for (; interfaces_ < wire_.labels().size(); interfaces_++)
         put(Block(interface_description)
                 .u16(linktype_ethernet)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A capture file of one wire in pcapng, as Wireshark and tshark read it: one interface per port, so that a
-// display filter can tell directions apart (frame.interface_name == "a.0"), nanosecond timestamps.
+// A capture file of one wire in pcapng, as Wireshark and tshark read it: one interface per port, so a
+// display filter can select a direction (frame.interface_name == "a.0"), and nanosecond timestamps.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,10 @@ namespace t3sim {
 
 class PcapngWriter : public Tap {
 public:
-    /// Creates @p path (which is replaced) for @p wire and begins to watch it; both must outlive the writer.
-    /// @p limit: bytes on disk, 0 for no limit. With a limit the oldest part goes: when the file has reached
-    /// half of it, it is renamed to NAME.old.pcapng and a new one begins. Every frame is on disk when it is
-    /// written: a capture can be read while it grows, and after a crash. Throws std::runtime_error with a
-    /// complete sentence.
+    /// Creates @p path or replaces it and starts to capture @p wire; queue and wire must outlive the writer.
+    /// @p limit: bytes on disk, 0 for no limit. With a limit, a file that has reached half of it is renamed
+    /// to NAME.old.pcapng and a new one is started. Each frame is written without buffering, so a capture can
+    /// be read while it grows and after a crash. Throws std::runtime_error with a complete sentence.
     PcapngWriter(const EventQueue& queue, Wire& wire, std::string path, std::uint64_t limit = 0);
     PcapngWriter(const PcapngWriter&) = delete;
     PcapngWriter& operator=(const PcapngWriter&) = delete;

@@ -19,7 +19,7 @@ spdlog::logger& log = logger("wire");
 // QEMU's own limit for a packet (4 KiB of slack over 64 KiB).
 constexpr std::uint32_t max_frame = 65536 + 4096;
 constexpr std::size_t prefix = 4;
-// As much as a switch keeps for one port: a burst of a TCP window or two.
+// The buffer that a switch has for one port: a burst of one or two TCP windows.
 constexpr std::size_t max_queue = 1 << 20;
 
 } // namespace
@@ -29,7 +29,7 @@ QemuSocket::QemuSocket(EventLoop& loop, Link& link, const std::string& path)
       listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {}
 
 QemuSocket::~QemuSocket() {
-    loop_.forget(watch_);
+    loop_.unwatch(watch_);
 }
 
 void QemuSocket::accept(Fd socket) {
@@ -41,7 +41,7 @@ void QemuSocket::accept(Fd socket) {
 
 void QemuSocket::hang_up(const char* why) {
     log.debug("{}: QEMU disconnected{}", path_, why);
-    loop_.forget(watch_);
+    loop_.unwatch(watch_);
     watch_ = 0;
     socket_.reset();
     input_.clear();
@@ -72,8 +72,8 @@ void QemuSocket::ready(std::uint32_t events) {
     }
 }
 
-/// A peer that sends faster than the wire takes it waits for its socket.
-void QemuSocket::room() {
+/// Back-pressure: while the wire is full, QEMU's socket is not read.
+void QemuSocket::resume_send() {
     if (!std::exchange(full_, false) || !socket_)
         return;
     watch_events();
@@ -92,7 +92,7 @@ void QemuSocket::take_frames() {
             return hang_up(": impossible frame length");
         if (input_.size() - at - prefix < length)
             break;
-        if (!link_.room(*this)) {
+        if (!link_.can_send(*this)) {
             full_ = true;
             watch_events();
             break;
@@ -104,7 +104,7 @@ void QemuSocket::take_frames() {
 }
 
 void QemuSocket::frame_in(Bytes frame) {
-    // As on any network: a receiver that is too slow loses frames. A frame that was begun is finished.
+    // A receiver that is too slow loses complete frames. A partly sent frame is always finished.
     if (!socket_ || (!output_.empty() && output_.size() + prefix + frame.size() > max_queue)) {
         dropped_++;
         return;
@@ -121,15 +121,15 @@ void QemuSocket::frame_in(Bytes frame) {
     msg.msg_iov = vec;
     msg.msg_iovlen = 2;
     const ssize_t n = sendmsg(socket_.get(), &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) { // a lost connection shows itself when we read
+    if (n < 0 && errno != EAGAIN && errno != EINTR) { // ready() detects a lost connection
         dropped_++;
         return;
     }
     if (const auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0)); sent < prefix + frame.size()) {
         if (sent < prefix)
             output_.assign(length.begin() + static_cast<std::ptrdiff_t>(sent), length.end());
-        const Bytes rest = frame.subspan(sent > prefix ? sent - prefix : 0);
-        output_.insert(output_.end(), rest.begin(), rest.end());
+        const Bytes unsent = frame.subspan(sent > prefix ? sent - prefix : 0);
+        output_.insert(output_.end(), unsent.begin(), unsent.end());
         watch_events();
     }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A QEMU network backend as an end of a wire: -netdev stream,id=n0,server=off,addr.type=unix,addr.path=PATH.
-// On the socket each frame has a 32-bit big-endian length in front. So an ordinary guest NIC can share a wire
-// with a card.
+// On the socket each frame follows a 32-bit big-endian length. This connects an ordinary guest NIC to a card.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +15,19 @@ namespace t3sim {
 
 class QemuSocket : public Endpoint {
 public:
-    /// Listens at @p path; one QEMU at a time, the next may come when it has gone. Frames go to @p link,
-    /// which must outlive this. Throws as Listener does.
+    /// Listens at @p path and serves one QEMU at a time. Sends received frames to @p link, which must outlive
+    /// this. Throws as Listener does.
     QemuSocket(EventLoop& loop, Link& link, const std::string& path);
     ~QemuSocket() override;
     QemuSocket(const QemuSocket&) = delete;
     QemuSocket& operator=(const QemuSocket&) = delete;
 
     void frame_in(Bytes frame) override;
-    void carrier(bool) override {} // the protocol has no word for it
-    void room() override;
+    void carrier(bool) override {} // the protocol cannot express it
+    void resume_send() override;
 
     [[nodiscard]] bool connected() const { return static_cast<bool>(socket_); }
-    /// Frames for QEMU that found its queue full, or no QEMU.
+    /// Frames dropped because the queue to QEMU was full or no QEMU was connected.
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
 private:
@@ -44,8 +43,8 @@ private:
     Fd socket_;
     EventLoop::Watch watch_ = 0;
     Buffer input_;
-    Buffer output_;     ///< what the socket did not take yet; it may begin with the rest of a frame
-    bool full_ = false; ///< the link has no room: nothing more is read
+    Buffer output_;     ///< not yet accepted by the socket; may begin in the middle of a frame
+    bool full_ = false; ///< the link is full: the socket is not read
     std::uint64_t dropped_ = 0;
     Listener listener_;
 };

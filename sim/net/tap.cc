@@ -16,7 +16,7 @@ namespace t3sim {
 namespace {
 
 constexpr std::size_t max_frame = 65536 + 64;
-// The other ends get their turn after this many.
+// The other ends are served after this many frames.
 constexpr int frames_per_turn = 64;
 
 } // namespace
@@ -34,20 +34,20 @@ TapDevice::TapDevice(EventLoop& loop, Link& link, const std::string& name) : loo
     std::memcpy(request.ifr_name, name.c_str(), name.size());
     if (ioctl(fd_.get(), TUNSETIFF, &request) != 0)
         throw std::runtime_error(
-            fmt::format("TAP interface '{}': {}; 'ip tuntap add {} mode tap user $USER' makes one "
-                        "that needs no rights",
+            fmt::format("TAP interface '{}': {}; 'ip tuntap add {} mode tap user $USER' creates one "
+                        "that needs no privileges",
                         name, std::strerror(errno), name));
     watch_ = loop_.watch(fd_.get(), EPOLLIN, [this](std::uint32_t) { ready(); });
 }
 
 TapDevice::~TapDevice() {
-    loop_.forget(watch_);
+    loop_.unwatch(watch_);
 }
 
 void TapDevice::ready() {
     std::array<std::uint8_t, max_frame> frame; // NOLINT: read() fills it
     for (int i = 0; i < frames_per_turn; i++) {
-        if (!link_.room(*this)) { // frames wait in the kernel, as in front of any slow port
+        if (!link_.can_send(*this)) { // frames queue up in the kernel, as for any slow port
             loop_.change(watch_, 0);
             return;
         }
@@ -63,7 +63,7 @@ void TapDevice::frame_in(Bytes frame) {
         dropped_++;
 }
 
-void TapDevice::room() {
+void TapDevice::resume_send() {
     loop_.change(watch_, EPOLLIN);
 }
 

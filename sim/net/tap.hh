@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A Linux TAP interface as an end of a wire: the host's own TCP/IP stack, bridges and tcpdump on the other
-// side.
+// A Linux TAP interface as an end of a wire. It connects the card to the host's TCP/IP stack, to bridges and
+// to tcpdump.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace t3sim {
 
 class TapDevice : public Endpoint {
 public:
-    /// Opens (or makes, given the rights) the interface @p name. Frames go to @p link, which must outlive
-    /// this. Throws std::runtime_error with a complete sentence.
+    /// Opens the interface @p name, or creates it if the process has the privileges. Sends received frames to
+    /// @p link, which must outlive this. Throws std::runtime_error with a complete sentence.
     TapDevice(EventLoop& loop, Link& link, const std::string& name);
     ~TapDevice() override;
     TapDevice(const TapDevice&) = delete;
@@ -24,8 +24,8 @@ public:
 
     void frame_in(Bytes frame) override;
     void carrier(bool up) override;
-    void room() override;
-    /// Frames that the interface did not take (it is down, or its queue is full).
+    void resume_send() override;
+    /// Frames that the interface did not accept (it is down, or its queue is full).
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
 private:

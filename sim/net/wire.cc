@@ -31,13 +31,13 @@ unsigned Wire::port_of(const Endpoint& endpoint) const {
     const auto it = std::find_if(ports_.begin(), ports_.end(),
                                  [&](const Port& port) { return port.endpoint == &endpoint; });
     if (it == ports_.end())
-        throw std::logic_error("wire " + name_ + ": send by somebody who is not attached");
+        throw std::logic_error("wire " + name_ + ": send from an endpoint that is not attached");
     return static_cast<unsigned>(it - ports_.begin());
 }
 
-bool Wire::room(const Endpoint& from) {
+bool Wire::can_send(const Endpoint& from) {
     Port& port = ports_[port_of(from)];
-    if (port.backlog < room_limit)
+    if (port.backlog < send_limit)
         return true;
     port.refused = true;
     return false;
@@ -83,10 +83,10 @@ void Wire::schedule(unsigned from, Time when, Buffer&& frame) {
         Port& sender = ports_[from];
         (late ? sender.delayed : sender.backlog) -= frame.size() + frame_cost;
         deliver(from, plug, frame);
-        // Half of it at a time: a sender that wakes up has enough to do.
-        if (sender.refused && sender.backlog <= room_limit / 2) {
+        // Wakes a sender when half of its limit is free, so that it can send several frames.
+        if (sender.refused && sender.backlog <= send_limit / 2) {
             sender.refused = false;
-            sender.endpoint->room();
+            sender.endpoint->resume_send();
         }
     });
 }
@@ -106,7 +106,7 @@ void Wire::set_up(bool up) {
         return;
     up_ = up;
     plug_++;
-    log.info("{}: {}", name_, up ? "plugged" : "pulled");
+    log.info("{}: {}", name_, up ? "plugged" : "unplugged");
     for (const Port& port : ports_)
         port.endpoint->carrier(up);
 }

@@ -6,9 +6,9 @@
 namespace t3sim::tcp {
 namespace {
 
-constexpr std::uint16_t least_mss = 48; // no peer may make us send one header per byte
-constexpr std::uint8_t max_scale = 14;  // RFC 7323 2.3
-constexpr Time least_tail_probe = 10 * millisecond;
+constexpr std::uint16_t min_mss = 48;  // bounds the overhead that a peer's MSS option can cause
+constexpr std::uint8_t max_scale = 14; // RFC 7323 2.3
+constexpr Time min_tail_probe = 10 * millisecond;
 
 } // namespace
 
@@ -26,7 +26,7 @@ Connection::~Connection() = default;
 
 // ---- Memory -------------------------------------------------------------------------------------------
 
-/// After every change of a queue.
+/// Updates the memory totals. Call after every change of a queue.
 void Connection::account() {
     const Engine::Memory now{.sending = queued_ + queue_.size() * Engine::segment_cost,
                              .receiving = held_.size() + reassembly_.bytes()};
@@ -35,12 +35,12 @@ void Connection::account() {
     memory_ = now;
 }
 
-/// Whether there is room for received data that cannot be delivered yet.
-bool Connection::keeps(std::size_t bytes) const {
+/// Whether the receive memory can hold @p bytes more that cannot be delivered yet.
+bool Connection::has_receive_memory(std::size_t bytes) const {
     return engine_.memory_.receiving + bytes <= params().receive_memory;
 }
 
-void Connection::drop_memory() {
+void Connection::release_memory() {
     queue_.clear();
     sent_ = queued_ = 0;
     reassembly_.clear();
@@ -56,7 +56,7 @@ void Connection::start_active(const Options& options) {
     iss_ = Seq(engine_.choose_iss(tuple));
     snd_una_ = snd_max_ = recover_ = iss_;
     syn_needed_ = true;
-    touch();
+    mark_dirty();
 }
 
 void Connection::start_held(const Segment& syn) {
@@ -71,10 +71,10 @@ void Connection::accept(const Options& options) {
     snd_una_ = snd_max_ = recover_ = iss_;
     rcv_adv_ = rcv_nxt_ + std::min<std::uint32_t>(options_.receive_buffer, 0xffff);
     syn_needed_ = true;
-    touch();
+    mark_dirty();
 }
 
-/// Remembers what the peer's SYN offers; what is negotiated is settled in become_established().
+/// Stores the options of the peer's SYN; become_established() computes the negotiated values.
 void Connection::take_options(const Segment& syn) {
     irs_ = syn.seq;
     rcv_nxt_ = irs_ + 1;
@@ -99,16 +99,16 @@ SynInfo Connection::syn_info() const {
 void Connection::send_syn() {
     syn_needed_ = false;
     ack_now_ = false;
-    const bool answering = state_ == State::syn_received;
+    const bool passive = state_ == State::syn_received;
     Segment s{.tuple = tuple,
               .seq = iss_,
               .ack = rcv_nxt_,
-              .flags = static_cast<std::uint8_t>(flag_syn | (answering ? flag_ack : 0)),
+              .flags = static_cast<std::uint8_t>(flag_syn | (passive ? flag_ack : 0)),
               .window = static_cast<std::uint16_t>(std::min<std::uint32_t>(options_.receive_buffer, 0xffff)),
               .tos = options_.tos,
               .mss = options_.mss,
               .payload = {}};
-    if (options_.offer_window_scale && (!answering || peer_scale_))
+    if (options_.offer_window_scale && (!passive || peer_scale_))
         s.window_scale = std::min(options_.window_scale, max_scale);
     snd_max_ = iss_ + 1;
     syn_sent_at_ = now();
@@ -122,7 +122,7 @@ void Connection::become_established(const Segment& s) {
     const bool scaling = peer_scale_ && options_.offer_window_scale;
     snd_scale_ = scaling ? std::min(*peer_scale_, max_scale) : 0;
     rcv_scale_ = scaling ? std::min(options_.window_scale, max_scale) : 0;
-    mss_ = std::max(least_mss, std::min(peer_mss_, options_.mss));
+    mss_ = std::max(min_mss, std::min(peer_mss_, options_.mss));
     snd_una_ = iss_ + 1;
     wl1_ = s.seq;
     wl2_ = s.ack;
@@ -131,7 +131,7 @@ void Connection::become_established(const Segment& s) {
     max_snd_wnd_ = std::max(max_snd_wnd_, snd_wnd_);
     if (s.has(flag_syn)) {
         ack_now_ = true;
-        touch();
+        mark_dirty();
     }
     stop(transmit_timer_);
     rto_ = params().rto_initial;
@@ -155,11 +155,11 @@ void Connection::input(const Segment& s) {
     last_input_ = now();
     keepalive_probes_ = 0;
     switch (state_) {
-    case State::dead:
+    case State::aborted:
         return;
     case State::syn_held:
         if (s.has(flag_rst) && s.seq == rcv_nxt_)
-            die(AbortReason::reset);
+            abort(AbortReason::reset);
         return;
     case State::syn_sent:
         input_syn_sent(s);
@@ -171,21 +171,21 @@ void Connection::input(const Segment& s) {
     const bool syn_again = state_ == State::syn_received && s.has(flag_syn) && s.seq == irs_;
     if (syn_again && !s.has(flag_ack) && !s.has(flag_rst)) {
         syn_needed_ = true; // our SYN|ACK was lost
-        touch();
+        mark_dirty();
         return;
     }
-    // RFC 9293 3.10.7.4, first: the sequence number. A segment that ends at rcv_nxt may still bring an ACK;
-    // a SYN|ACK of a simultaneous open is a retransmission of the SYN as far as sequence numbers go.
+    // RFC 9293 3.10.7.4, first: the sequence number. A segment that ends at rcv_nxt may still carry an ACK.
+    // The SYN|ACK of a simultaneous open has the sequence number of the SYN that was already received.
     if (!syn_again && (s.seq + s.length() < rcv_nxt_ || s.seq > rcv_adv_)) {
         if (s.has(flag_rst))
             return;
-        // A keepalive or window probe, whose answer decides about the connection (RFC 9293 3.8.4, 3.8.6.1):
-        // never limited. Its answer has a good sequence number, so two ends cannot keep each other busy with
-        // it.
+        // A keepalive or window probe: the peer aborts the connection without a reply (RFC 9293 3.8.4,
+        // 3.8.6.1), so replies are not rate limited. A reply has an acceptable sequence number, so it does
+        // not cause another reply.
         const bool probe = s.seq + 1 == rcv_nxt_;
         if (s.length() > 0 || probe) {
             ack_now_ = true;
-            touch();
+            mark_dirty();
         } else {
             challenge();
         }
@@ -196,7 +196,7 @@ void Connection::input(const Segment& s) {
         if (s.seq != rcv_nxt_)
             challenge();
         else if (state_ != State::time_wait)
-            die(AbortReason::reset);
+            abort(AbortReason::reset);
         return;
     }
     // Fourth: SYN (RFC 5961 4.2).
@@ -213,7 +213,7 @@ void Connection::input(const Segment& s) {
             return;
         }
         become_established(s);
-        if (state_ == State::dead)
+        if (state_ == State::aborted)
             return;
     } else if (!process_ack(s)) {
         return;
@@ -231,7 +231,7 @@ void Connection::input_syn_sent(const Segment& s) {
     }
     if (s.has(flag_rst)) {
         if (acceptable)
-            die(AbortReason::reset);
+            abort(AbortReason::reset);
         return;
     }
     if (!s.has(flag_syn))
@@ -240,37 +240,37 @@ void Connection::input_syn_sent(const Segment& s) {
     if (!acceptable) { // simultaneous open
         state_ = State::syn_received;
         syn_needed_ = true;
-        touch();
+        mark_dirty();
         return;
     }
     become_established(s);
 }
 
-/// False: nothing more is to be done with the segment.
+/// False: drop the segment.
 bool Connection::process_ack(const Segment& s) {
     if (s.ack > snd_max_ || s.ack < snd_una_ - max_snd_wnd_) { // RFC 5961 5.2
         challenge();
         return false;
     }
     if (transmit_timer_.running() && transmit_kind_ == TimerKind::persist)
-        retries_ = 0; // somebody is there
-    const bool news = s.ack > snd_una_;
-    if (news)
+        retries_ = 0; // the peer replies to probes
+    const bool acks_new_data = s.ack > snd_una_;
+    if (acks_new_data)
         new_ack(s.ack);
     else if (s.ack == snd_una_ && snd_max_ > snd_una_ && s.length() == 0 &&
              std::uint32_t{s.window} << snd_scale_ == snd_wnd_)
         duplicate_ack();
-    if (state_ == State::dead)
+    if (state_ == State::aborted)
         return false;
-    // The window counts from snd_una_. RFC 9293 3.10.7.4 would leave it as it is when a retransmission, with
-    // its old sequence number, brings a new acknowledgement: then the edge would move on by what is
-    // acknowledged.
-    if (s.ack >= snd_una_ && (news || wl1_ < s.seq || (wl1_ == s.seq && wl2_ <= s.ack))) {
+    // The window counts from snd_una_. RFC 9293 3.10.7.4 does not update it for a retransmission (with its
+    // old sequence number) that carries a new acknowledgement. The right edge would then advance by the
+    // acknowledged length, so update the window on any new acknowledgement.
+    if (s.ack >= snd_una_ && (acks_new_data || wl1_ < s.seq || (wl1_ == s.seq && wl2_ <= s.ack))) {
         snd_wnd_ = std::uint32_t{s.window} << snd_scale_;
         max_snd_wnd_ = std::max(max_snd_wnd_, snd_wnd_);
         wl1_ = s.seq;
         wl2_ = s.ack;
-        touch();
+        mark_dirty();
     }
     return true;
 }
@@ -278,7 +278,7 @@ bool Connection::process_ack(const Segment& s) {
 void Connection::new_ack(Seq ack) {
     const auto acked = static_cast<std::uint32_t>(ack - snd_una_);
     const std::size_t before = queued_;
-    // Karn: an ACK that covers a retransmission measures nothing.
+    // Karn's algorithm: no RTT sample from an ACK that covers a retransmission.
     bool measured = false, retransmitted = false;
     Time sent_at = 0;
     while (!queue_.empty() && queue_.front().end() <= ack) {
@@ -291,7 +291,7 @@ void Connection::new_ack(Seq ack) {
         if (sent_)
             --sent_;
     }
-    if (!queue_.empty() && queue_.front().seq < ack) { // the peer took a part; only the rest goes again
+    if (!queue_.empty() && queue_.front().seq < ack) { // partly acknowledged: keep the unacknowledged part
         Unit& u = queue_.front();
         const auto part = static_cast<std::uint32_t>(ack - u.seq);
         u.seq = ack;
@@ -305,7 +305,7 @@ void Connection::new_ack(Seq ack) {
         measure_rtt(now() - sent_at);
     retries_ = 0;
     tail_probed_ = false;
-    stop(transmit_timer_); // output() starts it anew if anything is in flight
+    stop(transmit_timer_); // output() restarts it if data is in flight
 
     if (in_recovery_ && ack < recover_) { // RFC 6582 3.2 step 3, partial acknowledgement
         retransmit_front_ = true;
@@ -325,10 +325,10 @@ void Connection::new_ack(Seq ack) {
                 std::max<std::uint32_t>(1, static_cast<std::uint32_t>(std::uint64_t{mss_} * mss_ / cwnd_));
         cwnd_ = std::min<std::uint32_t>(cwnd_, 1U << 30);
     }
-    touch();
+    mark_dirty();
     if (queued_ != before)
         engine_.sink_.acked(id);
-    if (state_ != State::dead && fin_queued_ && !fin_acked_ && queue_.empty())
+    if (state_ != State::aborted && fin_queued_ && !fin_acked_ && queue_.empty())
         our_fin_acked();
 }
 
@@ -339,7 +339,7 @@ void Connection::duplicate_ack() {
     } else if (dupacks_ == 3 && snd_una_ > recover_) {
         enter_recovery();
     }
-    touch(); // limited transmit (RFC 3042) below three
+    mark_dirty(); // limited transmit (RFC 3042) below three
 }
 
 void Connection::our_fin_acked() {
@@ -350,7 +350,7 @@ void Connection::our_fin_acked() {
         start(linger_timer_, params().fin_wait_2);
     }
     engine_.sink_.closed(id, snd_una_, rcv_nxt_);
-    if (state_ == State::dead)
+    if (state_ == State::aborted)
         return;
     if (was == State::closing)
         time_wait();
@@ -359,28 +359,29 @@ void Connection::our_fin_acked() {
 }
 
 void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
-    if (state_ == State::dead || (data.empty() && !fin))
+    if (state_ == State::aborted || (data.empty() && !fin))
         return;
-    touch();
+    mark_dirty();
     if (peer_fin_done_) {
         ack_now_ = true;
         if (fin && state_ == State::time_wait) // our ACK of its FIN was lost
             start(linger_timer_, 2 * params().msl);
         return;
     }
-    if (seq < rcv_nxt_) { // some or all of it is old
+    if (seq < rcv_nxt_) { // the segment starts with data that was already received
         ack_now_ = true;
         const auto old = std::min<std::size_t>(static_cast<std::uint32_t>(rcv_nxt_ - seq), data.size());
         data = data.subspan(old);
         seq += static_cast<std::uint32_t>(old);
     }
-    const auto room = static_cast<std::size_t>(std::max(0, rcv_adv_ - seq));
-    if (data.size() > room) {
-        data = data.first(room);
+    const auto space = static_cast<std::size_t>(std::max(0, rcv_adv_ - seq));
+    if (data.size() > space) {
+        data = data.first(space);
         fin = false;
         ack_now_ = true;
     }
-    if (peer_fin_ && seq + static_cast<std::uint32_t>(data.size()) > *peer_fin_) { // behind its own FIN
+    if (peer_fin_ &&
+        seq + static_cast<std::uint32_t>(data.size()) > *peer_fin_) { // data after the peer's FIN
         ack_now_ = true;
         return;
     }
@@ -388,12 +389,12 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         peer_fin_ = seq + static_cast<std::uint32_t>(data.size());
     if (seq != rcv_nxt_) {
         ack_now_ = true;
-        if (!keeps(data.size()) || !reassembly_.insert(seq, data))
+        if (!has_receive_memory(data.size()) || !reassembly_.insert(seq, data))
             ++engine_.stats_.reassembly_dropped;
         account();
         return;
     }
-    if (!data.empty() && (hold_ ? !keeps(data.size()) : !engine_.sink_.takes_data(id))) {
+    if (!data.empty() && (hold_ ? !has_receive_memory(data.size()) : !engine_.sink_.can_receive(id))) {
         ack_now_ = true;
         ++engine_.stats_.reassembly_dropped;
         return;
@@ -404,7 +405,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         else
             ack_now_ = true;
         deliver(seq, data, push);
-        while (state_ != State::dead) {
+        while (state_ != State::aborted) {
             const Buffer more = reassembly_.take(rcv_nxt_);
             account();
             if (more.empty())
@@ -424,13 +425,13 @@ void Connection::deliver(Seq seq, Bytes data, bool push) {
         return;
     }
     if (!auto_credit_)
-        owed_ += static_cast<std::uint32_t>(data.size());
+        uncredited_ += static_cast<std::uint32_t>(data.size());
     engine_.sink_.received(id, seq, data, push);
 }
 
-/// Takes the peer's FIN if it is next.
+/// Processes the peer's FIN if all data before it has been received.
 void Connection::maybe_peer_fin() {
-    if (state_ == State::dead || hold_ || peer_fin_done_ || peer_fin_ != rcv_nxt_)
+    if (state_ == State::aborted || hold_ || peer_fin_done_ || peer_fin_ != rcv_nxt_)
         return;
     peer_fin_done_ = true;
     rcv_nxt_ += 1;
@@ -438,7 +439,7 @@ void Connection::maybe_peer_fin() {
     reassembly_.clear();
     account();
     ack_now_ = true;
-    touch();
+    mark_dirty();
     const State was = state_;
     if (was == State::established)
         state_ = State::close_wait;
@@ -459,18 +460,18 @@ void Connection::acknowledge_later(std::size_t bytes) {
 
 void Connection::delayed_ack_fired() {
     ack_now_ = true;
-    touch();
+    mark_dirty();
 }
 
-/// An ACK in answer to something doubtful (RFC 5961), limited in rate.
+/// Sends a challenge ACK (RFC 5961), rate limited.
 void Connection::challenge() {
     if (!engine_.may_challenge())
         return;
     ack_now_ = true;
-    touch();
+    mark_dirty();
 }
 
-bool Connection::starts_again(const Segment& syn) const {
+bool Connection::accepts_new_syn(const Segment& syn) const {
     return state_ == State::time_wait && syn.has(flag_syn) && !syn.has(flag_ack) && !syn.has(flag_rst) &&
            syn.seq > rcv_nxt_;
 }
@@ -478,39 +479,39 @@ bool Connection::starts_again(const Segment& syn) const {
 // ---- The receive window -------------------------------------------------------------------------------
 
 std::uint32_t Connection::free_buffer() const {
-    const std::size_t used = owed_ + held_.size();
+    const std::size_t used = uncredited_ + held_.size();
     return used < options_.receive_buffer ? options_.receive_buffer - static_cast<std::uint32_t>(used) : 0;
 }
 
-/// The window to put in a segment; moves the edge up to which data is taken. It never moves back, and it
-/// moves on only in steps worth a segment (RFC 9293 3.8.6.2.2). What the field can say is rounded down, so
-/// the peer may see the edge move back by less than a unit (RFC 7323 2.4); rounding up would let a peer with
-/// tiny segments push it on for ever.
+/// Returns the window field of a segment and advances the right edge of the window. The edge never moves
+/// back, and it advances only by steps of about a segment (RFC 9293 3.8.6.2.2). The scaled field is rounded
+/// down, so the peer may see the edge move back by less than a unit (RFC 7323 2.4). Rounding up would let a
+/// peer that sends tiny segments advance it without limit.
 std::uint16_t Connection::advertise() {
-    const auto known = static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_);
+    const auto advertised = static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_);
     const std::uint32_t free = std::min(free_buffer(), 0xffffU << rcv_scale_) >> rcv_scale_ << rcv_scale_;
-    if (free > known && free - known >= std::min<std::uint32_t>(options_.receive_buffer / 2, mss_))
+    if (free > advertised && free - advertised >= std::min<std::uint32_t>(options_.receive_buffer / 2, mss_))
         rcv_adv_ = rcv_nxt_ + free;
     return static_cast<std::uint16_t>(
         std::min<std::uint32_t>(static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_) >> rcv_scale_, 0xffff));
 }
 
 void Connection::credit(std::uint32_t bytes, bool force_ack) {
-    owed_ -= std::min(owed_, bytes);
-    const auto known = static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_);
+    uncredited_ -= std::min(uncredited_, bytes);
+    const auto advertised = static_cast<std::uint32_t>(rcv_adv_ - rcv_nxt_);
     const std::uint32_t free = free_buffer();
-    // A peer that can still send a segment can wait for a larger update.
-    const std::uint32_t step =
-        std::min<std::uint32_t>(options_.receive_buffer / 2, known < mss_ ? mss_ : std::uint32_t{2} * mss_);
-    if (force_ack || (free > known && free - known >= step)) {
+    // While the peer can still send a segment, wait until a larger update is possible.
+    const std::uint32_t step = std::min<std::uint32_t>(options_.receive_buffer / 2,
+                                                       advertised < mss_ ? mss_ : std::uint32_t{2} * mss_);
+    if (force_ack || (free > advertised && free - advertised >= step)) {
         ack_now_ = true;
-        touch();
+        mark_dirty();
     }
 }
 
 void Connection::auto_credit() {
     auto_credit_ = true;
-    credit(owed_, false);
+    credit(uncredited_, false);
 }
 
 void Connection::hold(bool on) {
@@ -522,9 +523,9 @@ void Connection::hold(bool on) {
         account();
         const auto size = static_cast<std::uint32_t>(data.size());
         if (!auto_credit_)
-            owed_ += size;
+            uncredited_ += size;
         engine_.sink_.received(id, rcv_nxt_ - size, data, std::exchange(held_push_, false));
-        if (state_ == State::dead)
+        if (state_ == State::aborted)
             return;
         credit(0, false);
     }
@@ -549,7 +550,7 @@ bool Connection::send(Buffer&& record, bool push) {
     }
     queued_ += size;
     account();
-    touch();
+    mark_dirty();
     return true;
 }
 
@@ -563,11 +564,11 @@ bool Connection::close() {
     fin_queued_ = true;
     queue_.push_back({.seq = queue_end(), .data = nullptr, .fin = true});
     account();
-    touch();
+    mark_dirty();
     return true;
 }
 
-void Connection::touch() {
+void Connection::mark_dirty() {
     if (dirty)
         return;
     dirty = true;
@@ -575,7 +576,7 @@ void Connection::touch() {
 }
 
 void Connection::output() {
-    if (state_ == State::dead || state_ == State::syn_held)
+    if (state_ == State::aborted || state_ == State::syn_held)
         return;
     if (state_ == State::syn_sent || state_ == State::syn_received) {
         if (syn_needed_)
@@ -587,21 +588,22 @@ void Connection::output() {
     if (std::exchange(retransmit_front_, false) && sent_ > 0)
         send_unit(queue_.front());
     waits_for_wire_ = false;
-    while (sent_ < queue_.size() && fits())
+    while (sent_ < queue_.size() && may_send_next())
         send_unit(queue_[sent_++]);
     if (ack_now_)
         send_control(flag_ack, std::max(snd_nxt(), snd_max_));
     arm_transmit_timer();
 }
 
-/// Whether the next unit may go. Cuts it if only a part of it ever can.
-bool Connection::fits() {
+/// Whether the next unit may be sent now. Cuts it if the peer's window never holds all of it.
+bool Connection::may_send_next() {
     Unit& u = queue_[sent_];
     const std::int32_t usable = usable_window();
     std::uint32_t length = u.length();
     const bool cut = usable < static_cast<std::int32_t>(length);
     if (cut) {
-        // Sender's silly window avoidance: wait for more, unless the peer's buffer is smaller than the unit.
+        // Sender's silly window avoidance: wait for a larger window, unless the peer's buffer is smaller than
+        // the unit.
         if (usable <= 0 ||
             (!override_ && (length <= max_snd_wnd_ || static_cast<std::uint32_t>(usable) < max_snd_wnd_ / 2)))
             return false;
@@ -614,18 +616,18 @@ bool Connection::fits() {
         if (options_.nagle && length < mss_ && !u.fin)
             return false;
     }
-    // Last: it is called again when the wire has room.
-    waits_for_wire_ = !engine_.sink_.room(id);
+    // Last check: after a refusal the sink calls resume(), which must find all else fulfilled.
+    waits_for_wire_ = !engine_.sink_.can_transmit(id);
     if (waits_for_wire_)
         return false;
     if (cut) {
-        Unit rest = u;
-        rest.seq += length;
-        rest.offset += length;
-        rest.size -= length;
+        Unit remainder = u;
+        remainder.seq += length;
+        remainder.offset += length;
+        remainder.size -= length;
         u.size = length;
         u.push = false;
-        queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(sent_) + 1, std::move(rest));
+        queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(sent_) + 1, std::move(remainder));
         account();
     }
     override_ = false;
@@ -650,7 +652,7 @@ void Connection::send_unit(Unit& u) {
               .payload = u.data ? Bytes(*u.data).subspan(u.offset, u.size) : Bytes()});
 }
 
-/// A segment without data.
+/// Sends a segment without data.
 void Connection::send_control(std::uint8_t flags, Seq seq) {
     ack_now_ = false;
     unacked_in_ = 0;
@@ -678,7 +680,7 @@ void Connection::send_rst() {
     ++engine_.stats_.out_rsts;
 }
 
-/// RST for a segment whose ACK is wrong in a state that is not synchronized.
+/// Sends a RST for a segment with an unacceptable ACK in a state that is not synchronized.
 void Connection::reply_rst(Seq seq) {
     ++engine_.stats_.out_rsts;
     transmit({.tuple = tuple, .seq = seq, .flags = flag_rst, .tos = options_.tos, .payload = {}});
@@ -697,7 +699,7 @@ void Connection::enter_recovery() {
     recover_ = snd_max_;
     ssthresh_ = std::max<std::uint32_t>(in_flight() / 2, std::uint32_t{2} * mss_);
     cwnd_ = ssthresh_ + std::uint32_t{3} * mss_;
-    retransmit_front_ = true; // whatever cwnd says
+    retransmit_front_ = true; // independent of cwnd
 }
 
 void Connection::measure_rtt(Time sample) { // RFC 6298 section 2
@@ -732,7 +734,7 @@ void Connection::arm_transmit_timer() {
             return;
         const bool tail = have_rtt_ && !tail_probed_ && !in_recovery_ && backoff_ == 0 && retries_ == 0 &&
                           sent_ == queue_.size();
-        const Time probe_after = std::max(2 * srtt_, least_tail_probe);
+        const Time probe_after = std::max(2 * srtt_, min_tail_probe);
         if (tail && probe_after < rto())
             start_transmit_timer(TimerKind::tail_probe, probe_after);
         else
@@ -777,24 +779,24 @@ void Connection::transmit_timer_fired() {
         override_ = true;
         break;
     }
-    if (state_ != State::dead)
-        touch();
+    if (state_ != State::aborted)
+        mark_dirty();
 }
 
 void Connection::syn_timeout() {
     if (++retries_ > params().syn_retries) {
-        die(AbortReason::syn_timeout);
+        abort(AbortReason::syn_timeout);
         return;
     }
     ++engine_.stats_.retrans_segs;
     syn_needed_ = true;
-    touch();
+    mark_dirty();
 }
 
 void Connection::retransmit_timeout() {
     if (++retries_ > params().r2) {
         send_rst();
-        die(AbortReason::retransmit_timeout);
+        abort(AbortReason::retransmit_timeout);
         return;
     }
     if (retries_ == 1)
@@ -804,16 +806,17 @@ void Connection::retransmit_timeout() {
     recover_ = snd_max_;
     dupacks_ = 0;
     ++backoff_;
-    sent_ = 0; // all of it again, as the window opens
+    sent_ = 0; // retransmit all, as the window allows
     if (retries_ == params().r1 + 1)
         engine_.sink_.advice(id, Advice::retransmit);
 }
 
-/// A zero-window probe: an old sequence number and no data, so that no unit is cut; any TCP answers it.
+/// Sends a zero-window probe with an old sequence number and without data, so that no unit is cut. Any TCP
+/// replies to it.
 void Connection::persist_timeout() {
     if (++retries_ > params().persist_probes) {
         send_rst();
-        die(AbortReason::persist_timeout);
+        abort(AbortReason::persist_timeout);
         return;
     }
     ++persist_shift_;
@@ -830,7 +833,7 @@ void Connection::keepalive_fired() {
     }
     if (keepalive_probes_ == params().keepalive_probes) {
         send_rst();
-        die(AbortReason::keepalive_timeout);
+        abort(AbortReason::keepalive_timeout);
         return;
     }
     ++keepalive_probes_;
@@ -852,21 +855,21 @@ void Connection::stop_timers() {
 
 // ---- The end ------------------------------------------------------------------------------------------
 
-void Connection::die(AbortReason reason) {
+void Connection::abort(AbortReason reason) {
     if (state_ < State::established)
         ++engine_.stats_.attempt_fails;
     else if (state_ == State::established || state_ == State::close_wait)
         ++engine_.stats_.estab_resets;
-    state_ = State::dead;
+    state_ = State::aborted;
     stop_timers();
-    drop_memory();
+    release_memory();
     engine_.sink_.aborted(id, reason);
 }
 
 void Connection::linger_fired() {
     if (state_ == State::fin_wait_2) {
         send_rst();
-        die(AbortReason::fin_wait_2_timeout);
+        abort(AbortReason::fin_wait_2_timeout);
     } else {
         finish();
     }
@@ -875,7 +878,7 @@ void Connection::linger_fired() {
 void Connection::time_wait() {
     stop_timers();
     state_ = State::time_wait;
-    if (ack_now_) // of the peer's FIN; there may be no later
+    if (ack_now_) // acknowledge the peer's FIN now: finish() may follow
         send_control(flag_ack, snd_max_);
     if (params().msl > 0)
         start(linger_timer_, 2 * params().msl);
@@ -884,10 +887,10 @@ void Connection::time_wait() {
 }
 
 void Connection::finish() {
-    const ConnId gone = id;
+    const ConnId finished = id;
     Sink& sink = engine_.sink_;
     engine_.remove(*this);
-    sink.finished(gone);
+    sink.finished(finished);
 }
 
 View Connection::view() const {

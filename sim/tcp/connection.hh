@@ -2,9 +2,9 @@
 //
 // One TCP connection of an Engine. Private to sim/tcp.
 //
-// The send queue holds segments, front = oldest unacknowledged. sent_ of them count as in flight; after a
-// retransmission timeout sent_ goes back to 0 and the same segments are sent again. A FIN is the last
-// segment, without data.
+// The send queue holds units (future segments), front = oldest unacknowledged. The first sent_ of them are in
+// flight; a retransmission timeout sets sent_ to 0 and the same units are sent again. A FIN is the last unit
+// and has no data.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace t3sim::tcp {
 
 enum class TimerKind : std::uint8_t {
     retransmit,  // RFC 6298
-    tail_probe,  // the last segment again, before the retransmission timeout: its ACK may have been lost
+    tail_probe,  // sends the last segment again before the retransmission timeout: its ACK may be lost
     persist,     // the peer's window is closed
     override_sws // the peer's window is open, but too small for a segment
 };
 
-// The members are in the order of their subjects. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
+// The members are grouped by subject. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class Connection {
 public:
     struct ConnTimer : Timer {
@@ -49,13 +49,13 @@ public:
     bool close();
     void send_rst();
     void limit_mss(std::uint16_t mss) { mss_ = std::min(mss_, mss); }
-    void touch(); // output() when the outermost call into the engine ends
-    void die(AbortReason reason);
+    void mark_dirty(); // schedules output() for the end of the outermost call into the engine
+    void abort(AbortReason reason);
     void stop_timers();
-    void drop_memory();
+    void release_memory();
 
     [[nodiscard]] State state() const { return state_; }
-    [[nodiscard]] bool starts_again(const Segment& syn) const; // TIME_WAIT gives way to a later SYN
+    [[nodiscard]] bool accepts_new_syn(const Segment& syn) const; // in TIME_WAIT, for a later SYN
     [[nodiscard]] std::size_t queued() const { return queued_; }
     [[nodiscard]] View view() const;
     [[nodiscard]] SynInfo syn_info() const;
@@ -67,7 +67,7 @@ public:
 private:
     friend class Engine;
 
-    struct Unit { // a segment to be
+    struct Unit { // data of one future segment
         Seq seq = {};
         std::shared_ptr<const Buffer> data = nullptr;
         std::uint32_t offset = 0, size = 0;
@@ -79,7 +79,7 @@ private:
     };
 
     void account();
-    [[nodiscard]] bool keeps(std::size_t bytes) const;
+    [[nodiscard]] bool has_receive_memory(std::size_t bytes) const;
 
     // Receiving
     void input_syn_sent(const Segment& s);
@@ -101,7 +101,7 @@ private:
     void send_control(std::uint8_t flags, Seq seq);
     void send_unit(Unit& unit);
     void transmit(const Segment& s);
-    bool fits();
+    bool may_send_next();
     [[nodiscard]] Seq snd_nxt() const { return sent_ ? queue_[sent_ - 1].end() : snd_una_; }
     [[nodiscard]] Seq queue_end() const { return queue_.empty() ? snd_una_ : queue_.back().end(); }
     [[nodiscard]] std::uint32_t in_flight() const { return static_cast<std::uint32_t>(snd_nxt() - snd_una_); }
@@ -127,15 +127,17 @@ private:
     void linger_fired();
     void time_wait();
     void finish();
-    [[nodiscard]] bool synchronized() const { return state_ >= State::established && state_ < State::dead; }
+    [[nodiscard]] bool synchronized() const {
+        return state_ >= State::established && state_ < State::aborted;
+    }
     [[nodiscard]] Time now() const { return engine_.clock_(); }
     [[nodiscard]] const Params& params() const { return engine_.params_; }
 
     Engine& engine_;
     Options options_;
-    State state_ = State::dead;
+    State state_ = State::aborted;
 
-    Engine::Memory memory_; // as the engine counts it
+    Engine::Memory memory_; // this connection's part of the engine's totals
 
     // Send side
     Seq iss_, snd_una_, snd_max_, wl1_, wl2_;
@@ -146,21 +148,21 @@ private:
     std::size_t sent_ = 0;
     std::size_t queued_ = 0; // bytes in queue_
     bool fin_queued_ = false, fin_acked_ = false;
-    bool override_ = false; // the override timer has fired: a small segment may go
+    bool override_ = false; // the override timer has fired: a small segment may be sent
     bool syn_needed_ = false;
     bool retransmit_front_ = false;
-    bool waits_for_wire_ = false; // Sink::room() was refused: resume() follows
+    bool waits_for_wire_ = false; // Sink::can_transmit() returned false: resume() follows
     Time syn_sent_at_ = 0;
 
     // Receive side
-    Seq irs_, rcv_nxt_, rcv_adv_; // rcv_adv_: right edge that the peer knows, never moves back
+    Seq irs_, rcv_nxt_, rcv_adv_; // rcv_adv_: advertised right edge, never moves back
     std::uint8_t rcv_scale_ = 0;
-    std::uint32_t owed_ = 0; // delivered and not credited
+    std::uint32_t uncredited_ = 0; // bytes delivered and not credited
     bool auto_credit_ = false, hold_ = false, ack_now_ = false;
-    Buffer held_; // in order, not delivered because of hold_
+    Buffer held_; // in-order data, not delivered because of hold_
     bool held_push_ = false;
     Reassembly reassembly_;
-    std::optional<Seq> peer_fin_; // sequence number of the peer's FIN, which may lie behind a hole
+    std::optional<Seq> peer_fin_; // sequence number of the peer's FIN, which may follow a hole
     bool peer_fin_done_ = false;
     std::size_t unacked_in_ = 0; // received since the last ACK
 
@@ -180,7 +182,7 @@ private:
     Time srtt_ = 0, rttvar_ = 0, rto_ = 0;
     bool have_rtt_ = false, tail_probed_ = false;
     unsigned backoff_ = 0; // shift of the RTO, until a new measurement
-    unsigned retries_ = 0; // retransmission timeouts, or probes, without an answer
+    unsigned retries_ = 0; // retransmission timeouts, or probes, without a reply
     unsigned persist_shift_ = 0;
     unsigned keepalive_probes_ = 0;
     Time last_input_ = 0;

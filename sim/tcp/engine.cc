@@ -8,15 +8,15 @@
 
 namespace t3sim::tcp {
 
-/// One call into the engine. Output and deletion happen when the outermost one ends: a Sink function may
-/// call back, and a connection may die, in the middle of anything.
+/// One call into the engine. Output and deletion happen when the outermost call returns, because within any
+/// call a Sink function may call the engine again and a connection may be removed.
 class Engine::Scope {
 public:
     explicit Scope(Engine& e) : e_(e) { ++e_.depth_; }
     ~Scope() {
         if (e_.depth_ == 1) {
             e_.flush();
-            e_.buried_.clear();
+            e_.removed_.clear();
         }
         --e_.depth_;
     }
@@ -71,11 +71,11 @@ Connection& Engine::add(ConnId id, const FourTuple& tuple) {
 
 void Engine::remove(Connection& c) {
     c.stop_timers();
-    c.state_ = State::dead;
-    c.drop_memory();
+    c.state_ = State::aborted;
+    c.release_memory();
     by_tuple_.erase(c.tuple);
     const auto it = by_id_.find(c.id);
-    buried_.push_back(std::move(it->second));
+    removed_.push_back(std::move(it->second));
     by_id_.erase(it);
 }
 
@@ -112,7 +112,7 @@ bool Engine::input(Bytes packet, bool listening) {
     }
     if (const auto it = by_tuple_.find(segment->tuple); it != by_tuple_.end()) {
         Connection& c = *it->second;
-        if (!c.starts_again(*segment)) {
+        if (!c.accepts_new_syn(*segment)) {
             c.input(*segment);
             return true;
         }
@@ -132,8 +132,8 @@ bool Engine::input(Bytes packet, bool listening) {
                        .sack_permitted = segment->sack_permitted,
                        .timestamps = segment->timestamps,
                        .tos = segment->tos};
-    // The owner may answer the SYN from within syn(), so the connection has to be there before; its id is
-    // known only afterwards. Hence the owner must answer later, which the card's host does by nature.
+    // The connection is created with the id that syn() returns, so the owner must not accept or reject it
+    // within syn(). The card satisfies this: its host replies later.
     const auto id = sink_.syn(*from, info);
     if (id && !by_id_.contains(*id))
         add(*id, segment->tuple).start_held(*segment);
@@ -203,7 +203,7 @@ bool Engine::auto_credit(ConnId id) {
 bool Engine::hold(ConnId id, bool on) {
     const Scope scope(*this);
     Connection* c = find(id);
-    if (!c || c->state() == State::dead)
+    if (!c || c->state() == State::aborted)
         return false;
     c->hold(on);
     return true;
@@ -222,7 +222,7 @@ bool Engine::resume(ConnId id) {
     Connection* c = find(id);
     if (!c)
         return false;
-    c->touch();
+    c->mark_dirty();
     return true;
 }
 
@@ -243,7 +243,7 @@ bool Engine::abort(ConnId id, bool send_rst) {
     return true;
 }
 
-bool Engine::forget(ConnId id) {
+bool Engine::release(ConnId id) {
     return abort(id, false);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The card's TCP (RFC 9293, 6298, 5681, 6582, 5961): IPv4 packets in and out, the clock injected, no
-// sockets, no threads. It knows nothing of the card; the Toe maps its events to CPL messages.
+// The card's TCP (RFC 9293, 6298, 5681, 6582, 5961): IPv4 packets in and out, an injected clock, no sockets,
+// no threads. It is independent of the card; the Toe maps its events to CPL messages.
 //
-// What differs from a host's TCP, because the card needs it:
+// Differences from a host's TCP, which the card requires:
 //   - a SYN for a listener is held until the owner accepts or rejects it;
-//   - each send() is a record: it starts a segment, and where a segment ends is decided once, so a
+//   - each send() is a record: it starts a segment, and segment boundaries are fixed once, so a
 //     retransmission carries the same bytes (the RDMA engine sends one FPDU per record);
 //   - the owner grants the receive window, byte by byte, unless it turns auto_credit() on.
 // Timestamps and SACK are never negotiated [guess G50].
@@ -28,7 +28,7 @@
 
 namespace t3sim::tcp {
 
-/// Numbers that the owner chooses; a ConnId is free again after Sink::finished() or forget().
+/// Numbers that the owner allocates; a ConnId is free again after Sink::finished() or release().
 using ConnId = std::uint32_t;
 using ListenId = std::uint32_t;
 
@@ -43,7 +43,7 @@ enum class AbortReason {
 enum class Advice { retransmit, persist };
 
 enum class State : std::uint8_t {
-    syn_held, // a SYN for a listener, not answered yet
+    syn_held, // a SYN for a listener, neither accepted nor rejected yet
     syn_sent,
     syn_received,
     established,
@@ -53,7 +53,7 @@ enum class State : std::uint8_t {
     closing,
     last_ack,
     time_wait,
-    dead // aborted; still swallows the segments of its four-tuple, until forget()
+    aborted // still consumes the segments of its four-tuple, until release()
 };
 
 struct SynInfo {
@@ -66,58 +66,58 @@ struct SynInfo {
 };
 
 struct Established {
-    Seq snd_isn, rcv_isn; // of the first data byte in each direction
+    Seq snd_isn, rcv_isn; // sequence numbers of the first data byte in each direction
     bool window_scaling;
     std::uint8_t peer_window_scale;
-    std::uint16_t mss; // largest segment that we may send
+    std::uint16_t mss; // largest segment that this end may send
 };
 
-/// What the engine tells its owner. Every function may call the engine; output waits until the outermost
-/// call into the engine ends.
+/// Events that the engine reports to its owner. Every function may call the engine; output is deferred until
+/// the outermost call into the engine returns.
 class Sink {
 public:
     virtual ~Sink() = default;
-    /// A new SYN for a listener. Answers with the id of the connection to be, or nothing to drop the SYN.
+    /// A new SYN for a listener. Returns the id of the new connection, or nothing to drop the SYN.
     virtual std::optional<ConnId> syn(ListenId listener, const SynInfo& info) = 0;
     virtual void established(ConnId id, const Established& info) = 0;
     /// The next bytes of the stream.
     virtual void received(ConnId id, Seq seq, Bytes data, bool push) = 0;
-    /// Whether the owner has room for data; if not, the segment is dropped and the peer sends it again.
-    virtual bool takes_data([[maybe_unused]] ConnId id) { return true; }
-    /// Something that was sent has been acknowledged: unacknowledged() is smaller.
+    /// Whether the owner can accept data. If false, the segment is dropped and the peer sends it again.
+    virtual bool can_receive([[maybe_unused]] ConnId id) { return true; }
+    /// The peer has acknowledged data: unacknowledged() has decreased.
     virtual void acked(ConnId id) = 0;
     /// The peer's FIN, after all data. @p rcv_nxt counts it.
     virtual void peer_closed(ConnId id, Seq rcv_nxt) = 0;
     /// Our FIN is acknowledged. @p snd_nxt counts it.
     virtual void closed(ConnId id, Seq snd_nxt, Seq rcv_nxt) = 0;
-    /// Both FINs (and TIME_WAIT) are done; the engine has forgotten the connection.
+    /// Both FINs (and TIME_WAIT) are done; the engine has removed the connection.
     virtual void finished(ConnId id) = 0;
-    /// The connection is dead. It goes on to swallow segments until forget().
+    /// The connection is aborted. It consumes segments of its four-tuple until release().
     virtual void aborted(ConnId id, AbortReason reason) = 0;
-    /// Retransmissions are failing; the next hop may be stale.
+    /// Negative advice: several retransmissions got no reply; the next hop may be stale.
     virtual void advice(ConnId id, Advice advice) = 0;
     /// A packet for the wire: headers, then payload.
     virtual void transmit(ConnId id, Bytes headers, Bytes payload) = 0;
-    /// Whether the wire takes more data of the connection. False: Engine::resume() follows. Not asked
-    /// for segments without data, nor for the single one that a duplicate ACK or a probe sends again.
-    virtual bool room([[maybe_unused]] ConnId id) { return true; }
+    /// Whether the wire accepts more data of the connection. If false, Engine::resume() follows. Not called
+    /// for segments without data, nor for the single segment that a duplicate ACK or a probe retransmits.
+    virtual bool can_transmit([[maybe_unused]] ConnId id) { return true; }
 };
 
-/// RFC 2012 names, as the TP MIB has them.
+/// Counters of RFC 2012, as in the TP MIB.
 struct Stats {
     std::uint64_t in_segs = 0, out_segs = 0, retrans_segs = 0, out_rsts = 0;
     std::uint64_t in_errs = 0; // of offloaded flows: bad checksum, length or options
     std::uint64_t active_opens = 0, passive_opens = 0, attempt_fails = 0, estab_resets = 0;
     std::uint64_t challenge_acks = 0;     // sent (RFC 5961)
-    std::uint64_t reassembly_dropped = 0; // segments for which reassembly had no room
+    std::uint64_t reassembly_dropped = 0; // segments dropped for lack of receive memory
 };
 
-/// Where a connection stands, for GET_TCB and for tests.
+/// A snapshot of a connection, for GET_TCB and for tests.
 struct View {
     State state;
     FourTuple tuple;
     Seq snd_una, snd_nxt, snd_max, rcv_nxt, rcv_adv;
-    Seq snd_end; // of all that is queued
+    Seq snd_end; // end of the queued data
     std::uint32_t snd_wnd, cwnd, ssthresh;
     std::uint16_t mss;
     std::uint8_t snd_scale, rcv_scale, tos;
@@ -132,59 +132,59 @@ class Engine {
 public:
     using Clock = std::function<Time()>;
 
-    /// @p params is read whenever a value is needed; it and @p sink must outlive the engine.
+    /// The engine keeps references: @p params may change at any time, and both must outlive the engine.
     Engine(Sink& sink, const Params& params, Clock clock);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    /// A packet from the wire. False: not for this engine (no TCP, a fragment, no such connection and no
-    /// listener). @p listening: whether a SYN may start a connection.
+    /// Processes a packet from the wire. False: not for this engine (no TCP, a fragment, no such connection
+    /// and no listener). @p listening: whether a SYN may start a connection.
     bool input(Bytes packet, bool listening = true);
-    /// Whether input() would take @p packet.
+    /// Whether input() would consume @p packet.
     [[nodiscard]] bool claims(Bytes packet, bool listening = true) const;
     /// Runs the timers that are due.
     void advance();
     [[nodiscard]] std::optional<Time> next_deadline() const;
 
-    /// @p ip 0: any local address. An address of its own wins over "any", the older listener over the
-    /// younger.
+    /// @p ip 0: any local address. A specific address takes precedence over "any", and an older listener over
+    /// a newer one.
     void listen(ListenId id, std::uint32_t ip, std::uint16_t port);
-    /// SYNs that are held stay.
+    /// Removes a listener. Held SYNs remain.
     void unlisten(ListenId id);
 
     /// Whether a four-tuple is in use.
-    [[nodiscard]] bool knows(const FourTuple& tuple) const { return by_tuple_.contains(tuple); }
+    [[nodiscard]] bool in_use(const FourTuple& tuple) const { return by_tuple_.contains(tuple); }
 
-    // On one connection. All but open() do nothing and answer false if it is not there or its state does
-    // not allow that.
+    // Operations on one connection. All but open() do nothing and return false if the connection does not
+    // exist or its state does not allow the operation.
 
     /// Sends a SYN. False: the four-tuple or the id is in use.
     bool open(ConnId id, const FourTuple& tuple, const Options& options);
-    /// Answers a held SYN.
+    /// Accepts a held SYN: sends SYN|ACK.
     bool accept(ConnId id, const Options& options);
-    /// Queues one record. Not after close().
+    /// Queues one record. Fails after close().
     bool send(ConnId id, Buffer&& record, bool push = true);
-    /// Opens the receive window by what the owner has consumed; more than was delivered does not count.
+    /// Opens the receive window by the bytes that the owner has consumed, at most those delivered so far.
     bool credit(ConnId id, std::uint32_t bytes, bool force_ack);
-    /// From now on delivery is consumption.
+    /// From now on delivered data is credited at once.
     bool auto_credit(ConnId id);
-    /// While set, received data is kept, within the window, but not delivered; nor is a FIN.
+    /// While set, received data (within the window) and the FIN are buffered and not delivered.
     bool hold(ConnId id, bool on);
-    /// Lowers the largest segment that is sent, for records to come.
+    /// Lowers the maximum segment size of later records.
     bool limit_mss(ConnId id, std::uint16_t mss);
-    /// The wire has room for the connection again.
+    /// The wire accepts data of the connection again, after Sink::can_transmit() returned false.
     bool resume(ConnId id);
-    /// FIN after all that is queued.
+    /// Queues a FIN after the queued data.
     bool close(ConnId id);
-    /// Drops everything, with or without a RST, and forgets the connection. A held SYN is refused this way.
+    /// Drops all data, with or without a RST, and removes the connection. Also rejects a held SYN.
     bool abort(ConnId id, bool send_rst);
-    /// Forgets the connection without a word.
-    bool forget(ConnId id);
+    /// Removes the connection without sending a segment.
+    bool release(ConnId id);
 
-    /// What a segment in a send queue costs beyond its bytes.
+    /// Cost of a segment in a send queue beyond its bytes.
     static constexpr std::size_t segment_cost = 160;
-    /// Bytes in all send queues, with segment_cost; in all that is received and cannot be delivered.
+    /// Bytes in all send queues, with segment_cost, and bytes of received data that cannot be delivered yet.
     struct Memory {
         std::size_t sending = 0, receiving = 0;
     };
@@ -222,8 +222,8 @@ private:
     std::unordered_map<ConnId, std::unique_ptr<Connection>> by_id_;
     std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_;
     std::map<std::pair<std::uint32_t, std::uint16_t>, std::vector<ListenId>> listeners_;
-    std::vector<Connection*> dirty_;                  // have output to do when the outermost call ends
-    std::vector<std::unique_ptr<Connection>> buried_; // freed when the outermost call ends
+    std::vector<Connection*> dirty_;                   // output() runs when the outermost call returns
+    std::vector<std::unique_ptr<Connection>> removed_; // freed when the outermost call returns
     unsigned depth_ = 0;
     std::uint16_t ip_id_ = 0;
     Time challenge_second_ = 0; // RFC 5961 section 7

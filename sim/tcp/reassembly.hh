@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Received data behind a hole. Ranges never overlap and never touch; of bytes that arrive twice the first
-// copy stays.
+// Received out-of-order data. Ranges never overlap and are never adjacent; the first copy of a byte is kept.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +14,15 @@ namespace t3sim::tcp {
 
 class Reassembly {
 public:
-    /// The caller's window bounds the bytes; this bounds the bookkeeping.
+    /// The caller's window bounds the bytes; this bounds the number of ranges.
     static constexpr std::size_t max_ranges = 128;
 
-    /// Keeps what is new of @p data. False: too many holes already, nothing was kept.
+    /// Adds the new bytes of @p data. False: too many holes, nothing was added.
     bool insert(Seq seq, Bytes data) {
         if (data.empty())
             return true;
         const Seq end = seq + static_cast<std::uint32_t>(data.size());
-        std::size_t first = 0; // [first, last): the ranges that the new one touches
+        std::size_t first = 0; // [first, last): ranges that overlap the new one or are adjacent to it
         while (first < ranges_.size() && ranges_[first].end() < seq)
             ++first;
         std::size_t last = first;
@@ -58,7 +57,7 @@ public:
         return sum;
     }
 
-    /// Takes out what follows @p next, dropping what lies before it. Empty: a hole is there still.
+    /// Removes and returns the data that starts at @p next; drops data before it. Empty: the hole remains.
     Buffer take(Seq next) {
         while (!ranges_.empty() && ranges_.front().seq <= next) {
             Range range = std::move(ranges_.front());

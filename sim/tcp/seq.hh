@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// TCP sequence numbers: a circle of 2^32, compared by signed distance (RFC 9293 3.4). Not a total order,
-// so no std::less and no use as a map key.
+// TCP sequence numbers modulo 2^32, compared by signed distance (RFC 9293 3.4). Not a total order, so no
+// std::less and no use as a map key.
 #pragma once
 
 #include <cstdint>

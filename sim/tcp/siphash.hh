@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// SipHash-2-4 (Aumasson, Bernstein 2012) of whole 64-bit words: the keyed hash of initial sequence numbers.
+// SipHash-2-4 (Aumasson, Bernstein 2012) of 64-bit words: the keyed hash of initial sequence numbers.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline std::uint64_t siphash(const std::array<std::uint64_t, 2>& key,
     };
     for (const std::uint64_t word : words)
         take(word);
-    take(std::uint64_t{8 * words.size()} << 56); // the length in bytes, behind the last whole word
+    take(std::uint64_t{8 * words.size()} << 56); // the length in bytes, after the last full word
     c ^= 0xff;
     rounds(4);
     return a ^ b ^ c ^ d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Timers of many connections, earliest first. An indexed binary heap: a timer knows its place, so that
-// stopping it removes it at once and earliest() never names a timer of a dead connection.
+// Timers of many connections, earliest first. An indexed binary heap: a timer stores its index in the heap,
+// so stopping it removes it at once and earliest() never returns a timer of a removed connection.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace t3sim::tcp {
 
-/// One timer; lives in its owner and must be stopped before the owner goes.
+/// One timer, a member of its owner. It must be stopped before the owner is destroyed.
 class Timer {
 public:
     Timer() = default;

@@ -27,7 +27,7 @@ std::uint64_t pseudo_header(std::uint32_t src, std::uint32_t dst, std::size_t tc
     return (src >> 16) + (src & 0xffff) + (dst >> 16) + (dst & 0xffff) + protocol_tcp + tcp_bytes;
 }
 
-/// False: an option runs over the end, or has a length that its kind cannot have.
+/// False: an option exceeds the header, or has an invalid length for its kind.
 bool decode_options(Bytes o, Segment& s) {
     for (std::size_t i = 0; i < o.size() && o[i] != opt_end;) {
         if (o[i] == opt_nop) {
@@ -106,7 +106,7 @@ std::optional<Segment> decode(Bytes p) {
     const std::size_t ip = ip_length(p), total = be16(&p[2]);
     if (total > p.size() || total < ip + tcp_header)
         return std::nullopt;
-    const Bytes t = p.subspan(ip, total - ip); // what follows is Ethernet padding
+    const Bytes t = p.subspan(ip, total - ip); // the remaining bytes are Ethernet padding
     const std::size_t header = tcp_length(t.data());
     if (header < tcp_header || header > t.size())
         return std::nullopt;

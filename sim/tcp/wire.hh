@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// IPv4 and TCP headers: bytes to Segment and back. No state.
+// Conversion between IPv4/TCP packets and Segment. No state.
 #pragma once
 
 #include <array>
@@ -24,14 +24,14 @@ enum Flag : std::uint8_t {
     flag_cwr = 0x80
 };
 
-/// A segment as its receiver or its sender sees it: tuple.local is the side that holds this object.
+/// A segment from the view of this end: tuple.local is the end that sends or receives it.
 struct Segment {
     FourTuple tuple = {};
     Seq seq = {}, ack = {};
     std::uint8_t flags = 0;
     std::uint16_t window = 0; // as in the header, not scaled
     std::uint8_t tos = 0;
-    // Options; only looked at and only sent with SYN.
+    // Options, processed and sent only with SYN.
     std::optional<std::uint16_t> mss = {};
     std::optional<std::uint8_t> window_scale = {};
     bool sack_permitted = false;
@@ -45,16 +45,16 @@ struct Segment {
     }
 };
 
-/// What demultiplexing needs, readable without trusting the packet.
+/// The fields for demultiplexing, from a packet that is not validated yet.
 struct Addressed {
     FourTuple tuple;
     std::uint8_t flags;
 };
 
-/// Nothing if @p packet is not an unfragmented IPv4 packet with a whole TCP header.
+/// Nothing if @p packet is not an unfragmented IPv4 packet with a complete TCP header.
 std::optional<Addressed> peek(Bytes packet);
 
-/// The segment in a packet that peek() liked. Nothing: lengths, a checksum or the options are wrong.
+/// The segment in a packet that peek() accepted. Nothing: lengths, a checksum or the options are invalid.
 std::optional<Segment> decode(Bytes packet);
 
 constexpr std::size_t max_headers = 20 + 60;
@@ -66,9 +66,9 @@ struct Headers {
 /// IPv4 and TCP header of a segment, checksums included. DF is set, options only with SYN.
 Headers encode(const Segment& segment, std::uint16_t ip_id, std::uint8_t ttl);
 
-/// One's complement sum of big-endian 16-bit words, not folded; an odd last byte counts as the high half.
+/// One's complement sum of big-endian 16-bit words, not folded; an odd last byte is the high half of a word.
 std::uint64_t sum(Bytes data, std::uint64_t start = 0);
-/// Folded and inverted: what a checksum field holds, or 0 for a range that includes a right one.
+/// Folded and inverted: the value of a checksum field, or 0 for a range that includes a correct checksum.
 std::uint16_t fold(std::uint64_t sum);
 
 } // namespace t3sim::tcp

@@ -12,8 +12,8 @@
 namespace t3sim::vfio {
 namespace {
 
-// By their first byte; disjoint. The signal is synchronous and comes from copies only, never from code that
-// changes this map.
+// Keyed by first byte; disjoint. The signal is synchronous and is raised only by memory copies, never by code
+// that changes this map.
 std::map<std::uintptr_t, std::size_t>& mappings() {
     static auto* m = new std::map<std::uintptr_t, std::size_t>;
     return *m;
@@ -30,14 +30,13 @@ void on_sigbus(int, siginfo_t* info, void*) {
     const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
     if (auto it = mappings().upper_bound(at); it != mappings().begin()) {
         const auto [start, size] = *std::prev(it);
-        // All behind the first lost page is lost with it: one piece more in the process' address space,
-        // however many of the pages are used. Where there is none left the whole mapping goes, which takes
-        // none.
+        // Replaces all pages from the first lost one on, which adds only one mapping to the process. If the
+        // process has no mapping left, replaces the complete range, which adds none.
         if (at - start < size &&
             (put_zeroes(at & ~(page_size - 1), start + size) || put_zeroes(start, start + size)))
             return;
     }
-    // Not ours: die of it as if we had not been here.
+    // Not a guarded mapping: restore the default action, which ends the process.
     signal(SIGBUS, SIG_DFL);
 }
 

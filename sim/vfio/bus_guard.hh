@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A client may shrink a file after it was mapped here; the next access to the lost pages is then a SIGBUS.
-// For guarded mappings the handler puts zeroed private memory in the place of the lost pages, so the model
-// goes on: the memory has become unreachable for the guest, which is the guest's own doing.
+// A client may shrink a file after this process has mapped it; the next access to the lost pages raises
+// SIGBUS. For guarded mappings the handler replaces the lost pages by zeroed private memory, so the model
+// continues. The guest no longer shares this memory.
 #pragma once
 
 #include <cstddef>
 
 namespace t3sim::vfio {
 
-/// Guards [start, start + size); the model's one thread only.
+/// Guards [start, start + size). Call only from the model's thread.
 void guard_mapping(void* start, std::size_t size);
 void unguard_mapping(void* start);
 

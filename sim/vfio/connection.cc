@@ -9,7 +9,7 @@
 
 namespace t3sim::vfio {
 
-/// Exactly the 16 bytes, so that the descriptors that come along belong to this message and to no other.
+/// Reads exactly the 16 bytes of the header, so that received descriptors belong to this message.
 Connection::Status Connection::receive_header() {
     iovec vec{reinterpret_cast<std::uint8_t*>(&message_.header) + received_, sizeof(Header) - received_};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(max_fds * sizeof(int))> control{};
@@ -45,7 +45,7 @@ Connection::Status Connection::receive_header() {
 }
 
 Connection::Status Connection::receive() {
-    if (complete_) { // begin the next one
+    if (complete_) { // start the next message
         message_.fds.clear();
         received_ = 0;
         complete_ = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Framing: whole messages with their descriptors from a non-blocking stream socket, and replies onto it. A
-// client that sends half a message, or does not read its replies, holds up nobody but itself.
+// Framing: receives complete messages with their descriptors from a non-blocking stream socket and sends
+// replies. A client that sends half a message, or does not read its replies, delays only itself.
 #pragma once
 
 #include <optional>
@@ -24,21 +24,21 @@ public:
     explicit Connection(Fd socket) : socket_(std::move(socket)) {}
 
     enum class Status { message, incomplete, closed };
-    /// Reads on; "message" if one is complete, which is then in message(). "closed": end of file, an error or
-    /// something that no client sends.
+    /// Continues to read. "message": a message is complete, see message(). "closed": end of file, an error or
+    /// an invalid message.
     Status receive();
     /// The message that receive() completed; valid until the next receive().
     [[nodiscard]] Message& message() { return message_; }
 
     /// Sends header and payload in one piece. False: the connection is lost.
     bool send(const Header& header, Bytes payload);
-    /// Bytes that the socket did not take wait here; send nothing more (so: receive nothing more) meanwhile.
+    /// Bytes that the socket did not accept are queued. While this is true, send and receive nothing.
     [[nodiscard]] bool output_waits() const { return !output_.empty(); }
     /// Tries again. False: the connection is lost.
     bool flush();
 
     [[nodiscard]] int fd() const { return socket_.get(); }
-    /// Why the status was "closed", for the log; empty: the client hung up between messages.
+    /// Why the status was "closed", for the log; empty: the client disconnected between messages.
     [[nodiscard]] const char* complaint() const { return complaint_; }
 
 private:

@@ -24,7 +24,7 @@ using Arguments = std::vector<std::string>;
 
 constexpr std::size_t max_line = 65536;
 
-/// A request that cannot be done; the text goes to whoever asked.
+/// A request that fails; the client receives the text.
 struct Refused : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -162,7 +162,7 @@ json impair(Context& context, const Arguments& arguments) {
         if (end != labels.end() && labels[port] != *end)
             continue;
         wire.impair(port, impairments);
-        impairments.seed++; // both directions of "all" alike would lose the same frames
+        impairments.seed++; // with equal seeds both directions would lose the same frames
     }
     return wire_state(wire);
 }
@@ -177,14 +177,14 @@ json faults() {
     return result;
 }
 
-/// Times are a bare number, a time has a unit; which one a fault wants, the catalogue says.
+/// A count is a plain number, a time has a unit; the catalogue states which one a fault takes.
 std::uint64_t parse_amount(const Card::Fault& fault, const std::string& text) {
     std::uint64_t times = 0;
     switch (fault.amount) {
     case Card::Fault::Amount::times: {
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), times);
         if (error != std::errc() || end != text.data() + text.size())
-            throw Refused("'" + text + "': expected how many times, for example 3");
+            throw Refused("'" + text + "': expected a number of times, for example 3");
         return times;
     }
     case Card::Fault::Amount::time:
@@ -230,21 +230,21 @@ struct Row {
 };
 
 constexpr Row rows[] = {
-    {"cards", 0, 0, cards, "cards                 what is plugged where"},
+    {"cards", 0, 0, cards, "cards                 cards and their sockets"},
     {"counters", 0, 1, counters, "counters [CARD]       all counters"},
     {"wires", 0, 0, wires, "wires                 state and statistics of the wires"},
     {"wire", 2, 2, wire, "wire up|down NAME     plugs or pulls a cable"},
     {"capture", 1, 3, capture,
      "capture start DIR [SIZE] | capture stop\n                      writes DIR/WIRE.pcapng for each wire"},
     {"record", 1, 3, record,
-     "record start FILE [SIZE] | record stop\n                      records what the cards do, for t3sim "
+     "record start FILE [SIZE] | record stop\n                      records events of all cards, for t3sim "
      "trace"},
     {"impair", 3, 16, impair,
-     "impair WIRE END|all KEY=VALUE... | none\n                      spoils what END sends: loss, duplicate, "
+     "impair WIRE END|all KEY=VALUE... | none\n                      impairs frames of END: loss, duplicate, "
      "reorder, corrupt (0 to 1), delay,\n                      jitter, reorder-delay (50us), rate (1G), "
      "queue (64K), seed"},
     {"cause", 1, 3, cause,
-     "cause CARD FAULT [TIMES|TIME] | cause --list\n                      has a fault happen to the card, "
+     "cause CARD FAULT [TIMES|TIME] | cause --list\n                      injects a fault into the card, "
      "see "
      "docs/faults.md"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
@@ -290,10 +290,10 @@ Control::Control(EventLoop& loop, Rig& rig, const std::string& path)
 
 Control::~Control() {
     for (const auto& client : clients_)
-        loop_.forget(client.watch);
+        loop_.unwatch(client.watch);
 }
 
-std::string Control::answer(const std::string& line) {
+std::string Control::handle_line(const std::string& line) {
     Context context{loop_, rig_};
     json reply;
     try {
@@ -301,7 +301,7 @@ std::string Control::answer(const std::string& line) {
     } catch (const std::runtime_error& e) {
         reply = {{"ok", false}, {"error", e.what()}};
     }
-    // What came in may have been no UTF-8; the answer is.
+    // The request may contain invalid UTF-8, which the reply must not repeat.
     return reply.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -311,7 +311,7 @@ void Control::accept(Fd socket) {
     client.watch =
         loop_.watch(client.socket.get(), EPOLLIN, [this, it = std::prev(clients_.end())](std::uint32_t) {
             if (!read(*it)) {
-                loop_.forget(it->watch);
+                loop_.unwatch(it->watch);
                 clients_.erase(it);
             }
         });
@@ -324,9 +324,9 @@ bool Control::read(Client& client) {
         return n < 0 && (errno == EAGAIN || errno == EINTR);
     client.input.append(piece.data(), static_cast<std::size_t>(n));
     for (std::size_t end; (end = client.input.find('\n')) != std::string::npos;) {
-        const std::string reply = answer(client.input.substr(0, end)) + '\n';
+        const std::string reply = handle_line(client.input.substr(0, end)) + '\n';
         client.input.erase(0, end + 1);
-        // Answers are small; a client that does not read them is not worth a queue.
+        // Replies are small, so they are not queued: a client that does not read them is disconnected.
         if (::send(client.socket.get(), reply.data(), reply.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
             static_cast<ssize_t>(reply.size()))
             return false;
@@ -358,7 +358,7 @@ int control_client(std::span<const char* const> arguments) {
         request["args"].push_back(argument);
     const std::string line = request.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
     if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
-        std::fputs("t3sim: the connection broke\n", stderr);
+        std::fputs("t3sim: connection lost\n", stderr);
         return 1;
     }
     std::string text;
@@ -371,7 +371,7 @@ int control_client(std::span<const char* const> arguments) {
     }
     const json reply = json::parse(text, nullptr, false);
     if (!reply.is_object() || !reply.contains("ok")) {
-        std::fputs("t3sim: no answer\n", stderr);
+        std::fputs("t3sim: no reply\n", stderr);
         return 1;
     }
     if (!reply["ok"].get<bool>()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The control socket: one JSON object per line each way. Request {"command": "wire", "args": ["down",
-// "a.0-b.0"]}; answer {"ok": true, "result": ...} or {"ok": false, "error": "what is wrong"}.
+// "a.0-b.0"]}; reply {"ok": true, "result": ...} or {"ok": false, "error": "what is wrong"}.
 #pragma once
 
 #include <list>
@@ -21,8 +21,8 @@ public:
     Control& operator=(const Control&) = delete;
     ~Control();
 
-    /// The answer to one request line, without the newline.
-    std::string answer(const std::string& line);
+    /// Executes one request line. Returns the reply, without the newline.
+    std::string handle_line(const std::string& line);
 
 private:
     struct Client {

@@ -21,7 +21,7 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64
     if (ranges_.size() >= max_dma_maps)
         return ENOSPC;
     const std::uint64_t last = address + (size - 1);
-    // The only candidate for an overlap is the range that begins at or before our last byte.
+    // The only candidate for an overlap is the last range that starts at or before the new last byte.
     if (auto next = ranges_.upper_bound(last); next != ranges_.begin()) {
         const auto& [first, range] = *std::prev(next);
         if (first + (range.size - 1) >= address)
@@ -32,7 +32,7 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64
         struct stat file {};
         if (fstat(fd, &file) != 0)
             return errno;
-        // An honest client's memory is there when it maps it; what shrinks later is for the bus guard.
+        // The file must contain the range now. If the client shrinks it later, the bus guard handles that.
         if (!S_ISREG(file.st_mode) || offset > static_cast<std::uint64_t>(file.st_size) ||
             size > static_cast<std::uint64_t>(file.st_size) - offset)
             return EINVAL;
@@ -81,8 +81,8 @@ bool DmaTable::for_pieces(std::uint64_t address, std::uint64_t size, bool for_wr
     auto containing = ranges_.upper_bound(address);
     if (containing != ranges_.begin())
         --containing;
-    // First look at all pieces, then touch them: a transfer that fails has no effect.
-    for (const bool act : {false, true}) {
+    // Checks all pieces before it accesses any: a transfer that fails has no effect.
+    for (const bool access : {false, true}) {
         auto it = containing;
         std::uint64_t at = address, left = size;
         while (left != 0) {
@@ -93,7 +93,7 @@ bool DmaTable::for_pieces(std::uint64_t address, std::uint64_t size, bool for_wr
                 return false;
             const std::uint64_t inside = at - it->first;
             const std::uint64_t piece = std::min(left, range.size - inside);
-            if (act)
+            if (access)
                 f(range.data + inside, static_cast<std::size_t>(piece));
             at += piece;
             left -= piece;
@@ -131,7 +131,7 @@ std::uint32_t* DmaTable::word(std::uint64_t address, bool for_writing) const {
         found = piece;
         length = size;
     });
-    // A client may map with offsets that are not aligned; then no atomic access is possible.
+    // A client may map a file at an unaligned offset; then an atomic access is impossible.
     if (!ok || length != 4 || reinterpret_cast<std::uintptr_t>(found) % 4 != 0)
         return nullptr;
     return reinterpret_cast<std::uint32_t*>(found);

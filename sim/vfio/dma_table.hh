@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Guest memory as the client has shared it: ranges of bus addresses, each a piece of a file that is mapped
-// here. Ranges without a descriptor are remembered (so that overlaps are seen) but are not accessible.
+// Guest memory that the client shares: ranges of bus addresses, each a mapped piece of a file. Ranges without
+// a descriptor are stored to detect overlaps but are not accessible.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ public:
     DmaTable& operator=(const DmaTable&) = delete;
     ~DmaTable() { clear(); }
 
-    /// Adds a range. @p fd (-1: none) is not kept. Returns 0 or an errno.
+    /// Adds a range. Does not keep @p fd (-1: none). Returns 0 or an errno.
     int map(std::uint64_t address, std::uint64_t size, int fd, std::uint64_t offset, bool readable,
             bool writable);
     /// Removes exactly one earlier range. Returns 0 or an errno.
@@ -26,11 +26,11 @@ public:
     void clear();
     [[nodiscard]] std::size_t size() const { return ranges_.size(); }
 
-    /// Copies, across adjacent ranges if need be. False: not all of it is accessible; then read() zeroes @p
-    /// to and write() has written nothing.
+    /// Copies data, also across adjacent ranges. False: part of it is not accessible; then read() has zeroed
+    /// @p to and write() has written nothing.
     bool read(std::uint64_t address, MutableBytes to) const;
     bool write(std::uint64_t address, Bytes from) const;
-    /// An aligned word that lies in one range; nullptr: not accessible that way.
+    /// An aligned word within one range; nullptr: not accessible as a word.
     [[nodiscard]] std::uint32_t* word(std::uint64_t address, bool for_writing) const;
 
 private:
@@ -44,7 +44,7 @@ private:
     };
 
     static void release(const Range& range);
-    /// Calls @p f(pointer, length) for each piece; false and no call at all if some byte is not accessible.
+    /// Calls @p f(pointer, length) for each piece. False, without any call, if a byte is not accessible.
     template <typename F>
     bool for_pieces(std::uint64_t address, std::uint64_t size, bool for_writing, F&& f) const;
 

@@ -17,8 +17,8 @@ namespace {
 
 spdlog::logger& log = logger("irq");
 
-/// Anything else that a client may hand over (a pipe, a socket, a terminal) could block us or kill us.
-/// Non-blocking, so that a counter at its limit cannot hold us up either.
+/// Accepts only eventfds: writing to another descriptor of a client (a pipe, a socket, a terminal) could
+/// block or end this process. Sets O_NONBLOCK, so that a counter at its limit does not block either.
 bool make_usable_eventfd(const Fd& fd) {
     const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
     std::array<char, 64> target{};
@@ -35,7 +35,7 @@ void Interrupts::set_counts(unsigned intx, unsigned msi, unsigned msix) {
     indexes_[irq_intx].vectors.resize(intx);
     indexes_[irq_msi].vectors.resize(msi);
     indexes_[irq_msix].vectors.resize(msix);
-    // The error interrupt stops the whole guest: offered because QEMU warns without it, never raised.
+    // The error interrupt stops the guest. It is offered because QEMU warns without it; it is never raised.
     indexes_[irq_error].vectors.resize(1);
 }
 
@@ -62,7 +62,7 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
     if (kind == set_irqs::data_bool && data.size() < request.count)
         return EINVAL;
 
-    if (request.count == 0) { // "none, trigger" of nothing switches the whole index off
+    if (request.count == 0) { // "none, trigger" with count 0 disables the index
         if (kind != set_irqs::data_none || action != set_irqs::trigger)
             return EINVAL;
         for (Vector& vector : index.vectors)
@@ -84,7 +84,7 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
     }
 
     if (kind == set_irqs::data_eventfd) {
-        // All vectors of the range get a descriptor, or (a range without any) all lose theirs.
+        // All vectors of the range get a descriptor; a request without descriptors removes all of them.
         if (!fds.empty() && fds.size() != request.count)
             return EINVAL;
         if (!std::all_of(fds.begin(), fds.end(), make_usable_eventfd))
@@ -103,7 +103,7 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
         return 0;
     }
 
-    // A client may ask for interrupts out of thin air, to test its own path.
+    // A client may trigger interrupts itself, to test its own path.
     for (std::uint32_t i = 0; i < request.count; i++)
         if (kind == set_irqs::data_none || data[i] != 0)
             signal(index.vectors[request.start + i]);
@@ -149,8 +149,8 @@ void Interrupts::update_intx() {
     if (!intx_asserted_ || intx_disabled_ || intx_masked_ || index.vectors.empty() ||
         !index.vectors[0].eventfd)
         return;
-    // The client masks the line by taking the event and unmasks it later; a line still asserted then is
-    // signalled again.
+    // The client masks the line when it handles the event and unmasks it later. If the line is still asserted
+    // then, it is signalled again.
     intx_masked_ = true;
     signal(index.vectors[0]);
 }

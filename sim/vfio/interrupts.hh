@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// How the card's interrupts reach the client: one eventfd per vector, handed over by DEVICE_SET_IRQS.
+// Delivers the card's interrupts to the client: one eventfd per vector, received with DEVICE_SET_IRQS.
 #pragma once
 
 #include <array>
@@ -19,18 +19,18 @@ public:
     void set_counts(unsigned intx, unsigned msi, unsigned msix);
 
     [[nodiscard]] IrqInfo info(std::uint32_t index) const;
-    /// DEVICE_SET_IRQS; @p data is what follows the structure. Takes the descriptors it uses. Returns 0 or
-    /// an errno.
+    /// Executes DEVICE_SET_IRQS; @p data follows the structure in the message. Moves the used descriptors out
+    /// of @p fds. Returns 0 or an errno.
     int set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds);
 
-    /// An edge on an MSI-X vector, or on an MSI vector if the guest uses MSI. Kept if the client is about to
-    /// hand over the eventfd; dropped if the guest uses neither.
+    /// Raises an edge on an MSI-X vector, or on an MSI vector if the guest uses MSI. Latched while the vector
+    /// has no eventfd; dropped if the guest uses neither.
     void raise(unsigned vector);
     void set_intx(bool asserted);
     /// Command register bit 10.
     void set_intx_disabled(bool disabled);
 
-    /// The client is gone.
+    /// Resets the state after the client has disconnected.
     void clear();
 
 private:
@@ -49,7 +49,7 @@ private:
     std::array<Index, num_irqs> indexes_;
     bool intx_asserted_ = false;
     bool intx_disabled_ = false;
-    bool intx_masked_ = false; ///< signalled, and the client has not unmasked yet
+    bool intx_masked_ = false; ///< signalled, and not unmasked by the client yet
 };
 
 } // namespace t3sim::vfio

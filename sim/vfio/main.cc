@@ -39,14 +39,14 @@ int serve(const t3sim::Options& options) {
         if (!options.control.empty())
             control = std::make_unique<t3sim::Control>(loop, *rig, options.control);
     } catch (const std::runtime_error& e) {
-        // A folder that is not there, a socket in use: the command line asks for what cannot be.
+        // The command line is valid but cannot be executed: a folder does not exist, a socket is in use.
         fmt::print(stderr, "t3sim: {}\n", e.what());
         return 2;
     }
     fmt::print("t3sim: ready\n");
     std::fflush(stdout);
     loop.run();
-    loop.forget(watch);
+    loop.unwatch(watch);
     return 0;
 }
 

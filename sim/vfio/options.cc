@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t max_cards = 8;
 constexpr const char* version = "t3sim (t3rdma) 0.1";
 
-/// What is wrong with the command line, and what would be right.
+/// A mistake in the command line; the text states what was expected.
 struct Wrong : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -115,7 +115,7 @@ void add_wire(Options& options, const std::string& text) {
     options.wires.push_back(std::move(wire));
 }
 
-/// --wire-qemu and --tap: one more end on the wire of that port, or a new wire.
+/// --wire-qemu and --tap: adds an end to the wire of that port, or creates a wire.
 void add_end(Options& options, const std::string& option, const std::string& text, const char* prefix,
              const char* example) {
     const auto [port, where] = key_value(option, text, example);
@@ -187,7 +187,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips;
     std::string capture_limit, record_limit;
     Options options;
-    // One value per option: "--card a=x b=y" must not swallow what follows.
+    // One value per option: "--card a=x b=y" must not consume "b=y".
     const auto each = [&](const char* name, std::vector<std::string>& to, const char* type,
                           const char* help) {
         app.add_option(name, to, help)->type_name(type)->expected(1)->take_all()->allow_extra_args(false);
@@ -206,7 +206,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
                    "Keeps only the last part of a capture, e.g. 64M per wire")
         ->type_name("SIZE");
     app.add_option("--record", options.record,
-                   "Records all that the cards do, for t3sim trace; t3sim ctl can start it later")
+                   "Records the events of all cards, for t3sim trace; t3sim ctl can start it later")
         ->type_name("FILE");
     app.add_option("--record-limit", record_limit, "Keeps only the last part of the recording, e.g. 64M")
         ->type_name("SIZE");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The command line of t3sim, checked as a whole before anything is opened.
+// The command line of t3sim. All of it is checked before any file or socket is opened.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Options {
         std::string serial;
         Chip chip = Chip::t3c;
     };
-    /// What is plugged into a wire.
+    /// One end of a wire.
     struct End {
         enum class Kind { card_port, qemu, tap } kind = Kind::card_port;
         std::string card;  ///< card_port: name of the card
@@ -44,14 +44,14 @@ struct Options {
     std::string log_level = "info";
 };
 
-/// The result of parsing: options, or what to print and the exit status.
+/// The result of parsing: options, or a text to print and the exit status.
 struct ParseResult {
     std::optional<Options> options;
     std::string message; ///< help or version for stdout (status 0), one line for stderr (status 2)
     int status = 0;
 };
 
-/// "64M" and the like, up to 1T; false if it is none.
+/// Parses a size such as "64M", up to 1T; false if @p text is not a size.
 bool parse_size(const std::string& text, std::uint64_t& bytes);
 
 ParseResult parse_options(int argc, const char* const* argv);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The messages of vfio-user 0.0 as they lie on the socket: host byte order, packed. Only what QEMU sends to a
-// server is here; whatever is missing is answered with ENOTSUP.
+// Message layouts of vfio-user 0.0: host byte order, packed. Only the messages that QEMU sends to a server;
+// the server replies ENOTSUP to all others.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ enum class Command : std::uint16_t {
 struct Header {
     std::uint16_t id;
     std::uint16_t command;
-    std::uint32_t size; ///< of the whole message
+    std::uint32_t size; ///< of the complete message
     std::uint32_t flags;
     std::uint32_t error;
 };
@@ -46,7 +46,7 @@ constexpr std::uint32_t error = 0x20;
 
 struct Version {
     std::uint16_t major;
-    std::uint16_t minor; ///< then JSON text and NUL
+    std::uint16_t minor; ///< followed by JSON text and NUL
 };
 static_assert(sizeof(Version) == 4);
 
@@ -123,7 +123,7 @@ constexpr std::uint32_t mask = 8, unmask = 0x10, trigger = 0x20, action_mask = 0
 struct RegionAccess {
     std::uint64_t offset;
     std::uint32_t region;
-    std::uint32_t count; ///< then the data
+    std::uint32_t count; ///< followed by the data
 };
 static_assert(sizeof(RegionAccess) == 16);
 
@@ -135,12 +135,12 @@ struct WriteMultiElement {
 };
 static_assert(sizeof(WriteMultiElement) == 24);
 
-// Limits that this server announces or keeps.
+// Limits that this server announces or enforces.
 constexpr std::size_t max_fds = 16;
 constexpr std::size_t max_data_xfer = 65536;
 constexpr std::size_t max_message = sizeof(Header) + sizeof(RegionAccess) + max_data_xfer;
-/// Of one client. Each takes up to two of the process' mappings, of which Linux allows 65,530
-/// (vm.max_map_count): eight clients leave half of them. QEMU needs some dozens.
+/// Per client. Each range needs up to two mappings of the process, of which Linux allows 65,530
+/// (vm.max_map_count); eight clients use at most half of them. QEMU needs a few dozen.
 constexpr std::size_t max_dma_maps = 2048;
 
 } // namespace t3sim::vfio

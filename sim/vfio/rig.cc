@@ -16,7 +16,7 @@ namespace {
 std::array<std::uint64_t, 2> random_secret() {
     std::array<std::uint64_t, 2> secret{};
     if (getrandom(secret.data(), sizeof secret, 0) != sizeof secret)
-        throw std::runtime_error("the system has no random numbers");
+        throw std::runtime_error("getrandom() failed");
     return secret;
 }
 
@@ -43,7 +43,7 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
         start_capture(options.capture, options.capture_limit);
     if (!options.record.empty())
         start_recording(options.record, options.record_limit);
-    // Last, so that no guest sees a card that has no wire yet.
+    // Last, so that no guest accesses a card before its wires are connected.
     for (const auto& slot : slots_)
         slot.server->attach(*slot.card);
 }
@@ -102,7 +102,7 @@ bool Rig::stop_recording() {
 }
 
 Rig::~Rig() {
-    // A card may still want to say something to its host and to its wires when it goes.
+    // The destructor of a card may still access its host and its wires.
     for (auto& slot : slots_)
         slot.card.reset();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Everything that one t3sim process holds: cards behind their sockets, and the wires between them.
+// The objects of one t3sim process: cards with their servers, and the wires between them.
 #pragma once
 
 #include <memory>
@@ -35,14 +35,14 @@ public:
     [[nodiscard]] const std::vector<std::unique_ptr<Wire>>& wires() const { return wires_; }
     [[nodiscard]] Wire* wire(const std::string& name) const;
 
-    /// Begins a capture of every wire as DIR/WIRE.pcapng (the directory is made), in place of one that runs.
-    /// @p limit: bytes per wire, 0 for none. Throws std::runtime_error; then no capture runs. Returns the
-    /// files.
+    /// Starts a capture of every wire in DIR/WIRE.pcapng, replacing a running capture. Creates the directory.
+    /// @p limit: bytes per wire, 0 for none. Returns the files. Throws std::runtime_error; then no capture
+    /// runs.
     std::vector<std::string> start_capture(const std::string& directory, std::uint64_t limit);
     /// False if none runs.
     bool stop_capture();
 
-    /// Begins to record what all cards do (sim/core/recorder.hh), in place of a recording that runs. Throws
+    /// Starts to record the events of all cards (sim/core/recorder.hh), replacing a running recording. Throws
     /// std::runtime_error; then none runs.
     void start_recording(const std::string& path, std::uint64_t limit);
     /// False if none runs.
@@ -52,7 +52,7 @@ private:
     void plug(Wire& wire, const Options::End& end);
 
     EventLoop& loop_;
-    // The order matters for the end: what frames go to first, what sends them last.
+    // Destroyed in reverse order: senders of frames before their receivers.
     std::vector<std::unique_ptr<Wire>> wires_;
     std::vector<std::unique_ptr<Endpoint>> others_; ///< QEMU sockets and TAP devices
     std::vector<std::unique_ptr<PcapngWriter>> captures_;

@@ -14,8 +14,8 @@ namespace {
 
 spdlog::logger& log = logger("vfio");
 
-// Between two messages of one client, the other cards and the timers get their turn after this many, or when
-// the turn's time is over.
+// After this many messages of one client, or when the turn's time is over, the other cards and the timers are
+// served.
 constexpr int messages_per_turn = 64;
 
 constexpr const char* capabilities =
@@ -29,7 +29,7 @@ template <typename T> bool take(Bytes body, T& value) {
     return true;
 }
 
-/// Where a capability is in config space; 0: there is none.
+/// Offset of a capability in config space; 0: none.
 std::uint32_t find_capability(Device& device, std::uint8_t id) {
     std::array<std::uint8_t, 256> space{};
     device.config_read(0, space);
@@ -49,7 +49,7 @@ std::uint16_t config_word(Device& device, std::uint32_t offset) {
     return static_cast<std::uint16_t>(raw[0] | raw[1] << 8);
 }
 
-/// Size of the next access at @p offset when @p left bytes are to be moved: 8, 4, 2 or 1, aligned.
+/// Size of the next access at @p offset with @p left bytes to go: 8, 4, 2 or 1, aligned.
 unsigned access_size(std::uint64_t offset, std::uint64_t left) {
     unsigned size = 8;
     while (size > left || offset % size != 0)
@@ -64,8 +64,8 @@ struct Server::Row {
     Result (Server::*handler)(Message&);
 };
 
-// By command number. Commands without a handler are answered with ENOTSUP: in-band DMA is for servers only,
-// migration and dirty page tracking are refused (a card's connections cannot move).
+// Indexed by command number. The reply to a command without a handler is ENOTSUP: only servers send in-band
+// DMA; migration and dirty page tracking are refused (a card's connections cannot migrate).
 const std::array<Server::Row, 17> Server::commands{{
     {"(none)", nullptr},
     {"VERSION", &Server::version},
@@ -96,7 +96,7 @@ Server::Server(EventLoop& loop, const std::string& path) : loop_(loop) {
 Server::~Server() {
     loop_.queue().cancel(writes_.more);
     if (connection_)
-        loop_.forget(watch_);
+        loop_.unwatch(watch_);
 }
 
 void Server::attach(Device& device) {
@@ -115,7 +115,7 @@ void Server::adopt(Fd socket) {
     connection_ = std::make_unique<Connection>(std::move(socket));
     negotiated_ = false;
     if (listener_)
-        listener_->pause(true); // the next client waits until this one has gone
+        listener_->pause(true); // the next client waits until this one has disconnected
     watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
     log.debug("client connected");
 }
@@ -125,12 +125,11 @@ void Server::disconnect(const char* why) {
         log.warn("client dropped: {}", why);
     else
         log.debug("client disconnected");
-    loop_.forget(watch_);
+    loop_.unwatch(watch_);
     loop_.queue().cancel(writes_.more);
     writes_ = {};
     connection_.reset();
-    // First nothing of the guest's memory, then reset: what the card does in its reset cannot reach a guest
-    // that has gone.
+    // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the guest.
     dma_.clear();
     interrupts_.clear();
     device_->reset();
@@ -154,7 +153,7 @@ void Server::receive() {
     if (writes_.under_way) {
         if (!write_some())
             return;
-        answer(connection_->message().header, writes_.result);
+        send_reply(connection_->message().header, writes_.result);
     }
     for (int i = 0; connection_ && i < messages_per_turn; i++) {
         if (connection_->output_waits()) {
@@ -183,7 +182,7 @@ void Server::handle(Message& message) {
     messages_++;
     const Header& header = message.header;
     if ((header.flags & flag::type_mask) != flag::command)
-        return disconnect("a reply to nothing");
+        return disconnect("unexpected reply");
     if (!negotiated_ && header.command != static_cast<std::uint16_t>(Command::version))
         return disconnect("the first message is not VERSION");
 
@@ -191,10 +190,10 @@ void Server::handle(Message& message) {
     reply_.clear();
     const Result error = row.handler ? (this->*row.handler)(message) : ENOTSUP;
     if (!writes_.under_way)
-        answer(header, error);
+        send_reply(header, error);
 }
 
-void Server::answer(const Header& header, Result error) {
+void Server::send_reply(const Header& header, Result error) {
     if (error) {
         refused_++;
         const Row& row = header.command < commands.size() ? commands[header.command] : commands[0];
@@ -232,7 +231,7 @@ Server::Result Server::version(Message& message) {
             return EINVAL;
     }
     reply_with(Version{.major = 0, .minor = 0});
-    // QEMU takes no reply that is longer than its request. All of it is optional.
+    // QEMU rejects a reply that is longer than its request. The capabilities are optional.
     if (const std::size_t size = std::strlen(capabilities) + 1; size <= text.size())
         reply_.insert(reply_.end(), capabilities, capabilities + size);
     negotiated_ = true;
@@ -294,8 +293,8 @@ Server::Result Server::device_get_region_info(Message& message) {
     RegionInfo info{};
     if (!take(message.body, info) || info.argsz < sizeof info || info.index >= num_regions)
         return EINVAL;
-    // A region that does not exist has no size; an error would make QEMU refuse the device. Nothing is
-    // mappable: one mappable region would end posted writes for the whole device.
+    // A region that does not exist has size 0; on an error QEMU would refuse the device. No region is
+    // mappable: one mappable region would disable posted writes for the complete device.
     const std::uint64_t size = region_size(info.index);
     reply_with(RegionInfo{.argsz = sizeof info,
                           .flags = size ? region_readable | region_writable : 0,
@@ -377,16 +376,17 @@ Server::Result Server::region_write_multi(Message& message) {
     std::uint64_t count = 0;
     if (!take(message.body, count))
         return EINVAL;
-    Bytes rest = Bytes(message.body).subspan(sizeof count);
-    if (count > rest.size() / sizeof(WriteMultiElement) || rest.size() != count * sizeof(WriteMultiElement))
+    const Bytes elements = Bytes(message.body).subspan(sizeof count);
+    if (count > elements.size() / sizeof(WriteMultiElement) ||
+        elements.size() != count * sizeof(WriteMultiElement))
         return EINVAL;
     writes_ = {.under_way = true, .next = sizeof count};
     return write_some() ? writes_.result : 0;
 }
 
-/// Goes on with the writes of a message, as far as the turn's time allows; the rest comes after the next look
-/// at all descriptors. Each write stands for itself, as if it had come alone: a bad one does not undo the
-/// others. True: all are done, and the reply stands in reply_.
+/// Continues with the writes of a message until the turn's time is over; the remaining ones follow after all
+/// descriptors have been polled. The writes are independent: a bad one does not affect the others. True: all
+/// are done, and the reply is in reply_.
 bool Server::write_some() {
     const Message& message = connection_->message();
     loop_.queue().cancel(writes_.more);

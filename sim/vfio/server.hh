@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A vfio-user server: one PCI device behind one unix socket, one client (QEMU) at a time. To the device it is
-// the Host; to the client it is the device.
+// A vfio-user server: one PCI device behind one unix socket, one client (QEMU) at a time. It implements Host
+// for the device and the device for the client.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ namespace t3sim::vfio {
 
 class Server : public Host {
 public:
-    /// Listens at @p path; clients wait until there is a device. Throws std::runtime_error with a complete
-    /// sentence if the path cannot be used.
+    /// Listens at @p path; clients wait until attach(). Throws std::runtime_error with a complete sentence if
+    /// the path cannot be used.
     Server(EventLoop& loop, const std::string& path);
     /// Without a listener; for tests, which adopt() one end of a socket pair.
     explicit Server(EventLoop& loop);
@@ -30,16 +30,16 @@ public:
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    /// The device that clients get. It must outlive the server's last event, and the server must outlive it
-    /// in its role of Host; so: make the server, make the device with it, attach.
+    /// Sets the device for all clients. The device must outlive the server's last event; the server, as the
+    /// device's Host, must outlive the device. So create the server, then the device with it, then attach.
     void attach(Device& device);
-    /// Takes a connected socket as if it had been accepted.
+    /// Handles a connected socket as if it had been accepted.
     void adopt(Fd socket);
 
     [[nodiscard]] bool connected() const { return connection_ != nullptr; }
     [[nodiscard]] const Counters& counters() const { return counters_; }
 
-    // Host. With bus mastering off all transfers fail and no vector fires, as on a real bus.
+    // Host. With bus mastering disabled all transfers fail and no vector is raised, as on a real bus.
     bool dma_read(std::uint64_t addr, MutableBytes to) override;
     bool dma_write(std::uint64_t addr, Bytes from) override;
     bool dma_load(std::uint64_t addr, std::uint32_t& raw) override;
@@ -48,7 +48,7 @@ public:
     void set_intx(bool asserted) override;
 
 private:
-    /// What a command handler answers: an errno, or 0 and the payload in reply_.
+    /// Result of a command handler: an errno, or 0 with the payload in reply_.
     using Result = int;
     struct Row;
     static const std::array<Row, 17> commands;
@@ -57,7 +57,7 @@ private:
     void receive();
     [[nodiscard]] bool write_some();
     void handle(Message& message);
-    void answer(const Header& header, Result error);
+    void send_reply(const Header& header, Result error);
     void disconnect(const char* why);
 
     Result version(Message& message);
@@ -75,7 +75,7 @@ private:
     [[nodiscard]] std::uint64_t region_size(std::uint32_t region) const;
     [[nodiscard]] bool in_region(std::uint32_t region, std::uint64_t offset, std::uint64_t count) const;
     void write_region(std::uint32_t region, std::uint64_t offset, Bytes data);
-    /// Looks at the command register again, which decides about DMA and INTx.
+    /// Reads the command register, which enables DMA and INTx.
     void refresh_command();
     bool bus_error(const char* what, std::uint64_t addr, std::size_t size);
     template <typename T> void reply_with(const T& value);
@@ -90,8 +90,8 @@ private:
     DmaTable dma_;
     Interrupts interrupts_;
     Buffer reply_;
-    /// A REGION_WRITE_MULTI under way: where its next write stands in the message, and what came of the
-    /// others.
+    /// Progress of a REGION_WRITE_MULTI: the offset of its next write in the message, and the result of the
+    /// earlier ones.
     struct Writes {
         bool under_way = false;
         std::size_t next = 0;

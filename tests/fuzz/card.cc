@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The input is what the hostile guest decides: two bytes per choice.
+// The input is the sequence of choices of the hostile guest: two bytes per choice.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         guest.bring_up();
     while (!choices.exhausted())
         guest.step();
-    if (!guest.alive())
+    if (!guest.responds())
         std::abort();
     return 0;
 }

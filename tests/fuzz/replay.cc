@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Stands in for libFuzzer: runs each file on the command line once.
+// Replaces libFuzzer: runs each file on the command line once.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

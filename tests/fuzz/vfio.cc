@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The input is what a client sends to the vfio-user server, after an honest VERSION.
+// The input is what a client sends to the vfio-user server after a valid VERSION.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace t3sim;
 
-/// Memory behind registers, and a DMA of the client's choice for each write into BAR 2.
+/// Registers backed by memory; each write to BAR 2 starts a DMA that the value selects.
 class Toy : public Device {
 public:
     explicit Toy(Host& host) : host_(host) {

@@ -23,8 +23,8 @@ public:
     template <typename T> T pick(std::initializer_list<T> from) {
         return from.begin()[below(static_cast<std::uint32_t>(from.size()))];
     }
-    /// A value that likes the borders.
-    std::uint32_t nasty() {
+    /// A value that is often at the limit of a range.
+    std::uint32_t edge_value() {
         switch (below(5)) {
         case 0:
             return below(16);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A machine for tests: one block of memory at a bus address, and a record of the interrupts. What lies
-// outside the block, or inside a hole, answers as an unmapped address does.
+// A Host for tests: one block of memory at a bus address, and a record of the interrupts. Addresses outside
+// of the block or in a hole behave as unmapped.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace t3sim::test {
 
 class FakeHost : public Host {
 public:
-    /// Not 0, so that a forgotten address faults; above 4 GiB, so that a lost high half does.
+    /// Not 0, so that an uninitialised address faults; above 4 GiB, so that a truncated address faults.
     static constexpr std::uint64_t default_base = 0x1'0000'0000;
 
     explicit FakeHost(std::size_t size = 4 << 20, std::uint64_t base = default_base)
@@ -59,8 +59,7 @@ public:
     }
 
     [[nodiscard]] std::uint64_t base() const { return base_; }
-    /// The machine's own view of its memory. Throws std::out_of_range, so that a slip in a test is seen as
-    /// one.
+    /// Direct access to the memory. Throws std::out_of_range, which reports a mistake in a test.
     std::uint8_t* at(std::uint64_t addr, std::size_t size = 1) {
         if (addr < base_ || size > memory_.size() || addr - base_ > memory_.size() - size)
             throw std::out_of_range("FakeHost: no such memory");
@@ -71,7 +70,7 @@ public:
         if (!from.empty())
             std::memcpy(at(addr, from.size()), from.data(), from.size());
     }
-    /// Big-endian words, as the examples of the facts are written.
+    /// Big-endian words, in the notation of the hardware documents.
     void put_words(std::uint64_t addr, std::initializer_list<std::uint32_t> words) {
         for (std::uint32_t word : words) {
             put_be32(at(addr, 4), word);
@@ -80,7 +79,7 @@ public:
     }
     [[nodiscard]] std::uint32_t word(std::uint64_t addr) { return be32(at(addr, 4)); }
 
-    /// Zeroed memory for a ring or a buffer; aligned to pages unless told otherwise. Never given back.
+    /// Zeroed memory for a ring or a buffer; by default page aligned. Never freed.
     std::uint64_t alloc(std::size_t size, std::size_t align = 4096) {
         const std::uint64_t addr = (next_ + align - 1) / align * align;
         at(addr, size);
@@ -88,7 +87,7 @@ public:
         return addr;
     }
 
-    /// From now on the range faults, as if its page had been unmapped.
+    /// Makes the range fault, as if its page had been unmapped.
     void unmap(std::uint64_t addr, std::size_t size) { holes_.push_back({addr, size}); }
     void map_all() { holes_.clear(); }
 

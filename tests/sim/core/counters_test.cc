@@ -15,7 +15,7 @@ TEST(Counters, ReferencesSurviveLaterNames) {
     EXPECT_EQ(counters.value("sge.doorbells"), 7U);
 }
 
-TEST(Counters, AskingDoesNotMakeOne) {
+TEST(Counters, ReadingDoesNotCreateOne) {
     const Counters counters;
     EXPECT_EQ(counters.value("nothing"), 0U);
     int seen = 0;

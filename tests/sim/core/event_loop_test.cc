@@ -53,9 +53,8 @@ TEST(EventLoop, AnEarlierEventIsNotLateBecauseOfALaterOne) {
     EXPECT_EQ(second, 2);
 }
 
-/// An event that comes again at once, for as long as it is let: descriptors, and events of later times, come
-/// in between.
-TEST(EventLoop, EventsWithoutEndLeaveTurnsToEverythingElse) {
+/// An event that reschedules itself at once must not starve descriptors or later events.
+TEST(EventLoop, EndlessEventsDoNotStarveDescriptors) {
     EventLoop loop;
     const Fd other(eventfd(1, EFD_CLOEXEC)); // always ready
     constexpr unsigned endless = 2'000'000;
@@ -77,26 +76,26 @@ TEST(EventLoop, EventsWithoutEndLeaveTurnsToEverythingElse) {
     EXPECT_LT(events, endless);
     EXPECT_GT(at_timer, 0U);
     EXPECT_LE(at_timer, 2 * EventLoop::turn_events);
-    loop.forget(watch);
+    loop.unwatch(watch);
 }
 
-TEST(EventLoop, HandlersMayForgetThemselvesAndOthers) {
+TEST(EventLoop, HandlersMayUnwatchThemselvesAndOthers) {
     EventLoop loop;
     const Fd a(eventfd(1, EFD_CLOEXEC)), b(eventfd(1, EFD_CLOEXEC)); // both readable
     int calls = 0;
     EventLoop::Watch wa = 0, wb = 0;
     const auto both = [&](std::uint32_t) {
         calls++;
-        loop.forget(wa);
-        loop.forget(wb);
+        loop.unwatch(wa);
+        loop.unwatch(wb);
     };
     wa = loop.watch(a.get(), EPOLLIN, both);
     wb = loop.watch(b.get(), EPOLLIN, both);
     loop.run_once(0);
     loop.run_once(0);
     EXPECT_EQ(calls, 1);
-    loop.forget(wa);
-    loop.forget(0);
+    loop.unwatch(wa);
+    loop.unwatch(0);
 }
 
 struct ListenerTest : testing::Test {
@@ -137,20 +136,20 @@ TEST_F(ListenerTest, AcceptsUnlessPausedAndRemovesItsFile) {
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST_F(ListenerTest, ReplacesADeadSocketButNeverALiveOneOrAFile) {
+TEST_F(ListenerTest, ReplacesAStaleSocketButNoOtherFile) {
     {
         const Listener first(loop, path, [](Fd) {});
         EXPECT_EQ(refusal(path), "another process already listens at '" + path.string() + "'");
-        // A dead process leaves its file behind.
-        std::filesystem::create_hard_link(path, directory / "dead");
+        // An ended process leaves its file.
+        std::filesystem::create_hard_link(path, directory / "stale");
     }
-    EXPECT_EQ(refusal(directory / "dead"), "");
+    EXPECT_EQ(refusal(directory / "stale"), "");
     std::ofstream(path) << "precious";
     EXPECT_EQ(refusal(path), "'" + path.string() + "' exists and is not a socket");
     EXPECT_TRUE(std::filesystem::exists(path));
 }
 
-TEST_F(ListenerTest, PathsThatAreTooLongAreSaidToBe) {
+TEST_F(ListenerTest, LongPathsAreReported) {
     EXPECT_EQ(refusal("/tmp/" + std::string(103, 'x')), "socket path '/tmp/" + std::string(103, 'x') +
                                                             "' has 108 characters, at most 107 are possible");
 }

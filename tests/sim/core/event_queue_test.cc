@@ -30,7 +30,7 @@ TEST(EventQueue, HandlersSeeTheirOwnTimeAndMayScheduleMore) {
     EXPECT_EQ(queue.now(), 100U);
 }
 
-TEST(EventQueue, AtimeThatHasPassedMeansNow) {
+TEST(EventQueue, PastTimeMeansNow) {
     EventQueue queue;
     queue.advance(50);
     bool ran = false;

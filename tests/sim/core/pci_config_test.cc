@@ -112,12 +112,12 @@ TEST(PciConfig, VpdReadAndWrite) {
         [&](std::uint32_t a, std::uint32_t w) { memory[a] = w; });
 
     set(config, 0x96, 2, 0x0c00);
-    EXPECT_EQ(get(config, 0x96, 2), 0x8c00U) << "the flag says that data is there";
+    EXPECT_EQ(get(config, 0x96, 2), 0x8c00U) << "the flag reports valid data";
     EXPECT_EQ(get(config, 0x98, 4), 0x4d001082U);
 
     set(config, 0x98, 4, 0x0c);
     set(config, 0x96, 2, 0x8000 | 0x4000);
-    EXPECT_EQ(get(config, 0x96, 2), 0x4000U) << "the flag says that data was stored";
+    EXPECT_EQ(get(config, 0x96, 2), 0x4000U) << "the flag reports stored data";
     EXPECT_EQ(memory[0x4000], 0x0cU);
 }
 
@@ -140,7 +140,7 @@ TEST(PciConfig, FunctionLevelResetOnlyWhereAdvertised) {
     }
 }
 
-TEST(PciConfig, StatusErrorBitsAreCleareByWritingOnes) {
+TEST(PciConfig, StatusErrorBitsAreClearedByWritingOnes) {
     PciConfig config(ids, 1);
     config.set_interrupt_status(true);
     EXPECT_EQ(get(config, 0x06, 2), 0x0008U);

@@ -74,7 +74,7 @@ TEST(RegisterBank, ReadHookComputesAndWriteHookMayPokeOthers) {
     EXPECT_EQ(bank.peek(4), 42U);
 }
 
-TEST(RegisterBank, UnmodelledAnswersResetAndForgetsWrites) {
+TEST(RegisterBank, UnmodelledReadsResetAndIgnoresWrites) {
     RegisterBank bank("test", 0x100);
     bank.add(unmodelled(8, "MYSTERY", 0x77));
     bank.write(8, 1);
@@ -101,7 +101,7 @@ TEST(RegisterBank, MistakesInTheTableAreRefused) {
     EXPECT_THROW(bank.add({.offset = 6, .name = "B"}), std::logic_error) << "alignment";
     EXPECT_THROW(bank.add({.offset = 0x100, .name = "B"}), std::logic_error) << "outside";
     EXPECT_THROW(bank.add({.offset = 8, .name = ""}), std::logic_error) << "no name";
-    EXPECT_THROW((void)bank.peek(8), std::logic_error) << "the model's own mistake";
+    EXPECT_THROW((void)bank.peek(8), std::logic_error) << "a mistake of the model";
     EXPECT_EQ(bank.name(8), nullptr);
 }
 

@@ -44,7 +44,7 @@ template <typename T> Buffer raw(const T& value) {
     return {p, p + sizeof value};
 }
 
-/// Work requests end with the last SGE that they use.
+/// Work requests end with the last SGE in use.
 template <typename Wr> Buffer without_unused_sges(const Wr& wr) {
     Buffer bytes = raw(wr);
     bytes.resize(offsetof(Wr, sge) + sizeof(hw::Sge) * std::min<std::uint32_t>(wr.num_sge, hw::max_sge));
@@ -107,7 +107,7 @@ void HostileGuest::context(Side& side, std::uint32_t command, std::array<std::ui
     write(side, reg::SG_CONTEXT_CMD, cmd::write << 28 | command);
 }
 
-/// A driver clears the ring first; else the card finds work requests of an earlier life.
+/// A driver clears the ring first; else the card finds work requests of an earlier run.
 void HostileGuest::open_ring(Side& side, Ring& ring, bool clear) {
     if (clear)
         side.host.put(ring.base, Buffer(2 * page));
@@ -146,8 +146,8 @@ void HostileGuest::fill_free_lists(Side& side) {
 }
 
 void HostileGuest::bring_up() {
-    honest_ = true; // the cards shall get to work before the lies begin
-    let_pass(0);    // nothing of an earlier life is on its way
+    valid_only_ = true; // bring the cards up before malformed input starts
+    advance_time(0);    // no frame of an earlier run is in flight
     for (Wire& wire : wires_)
         wire.set_up(true);
     for (unsigned n = 0; n < 2; n++) {
@@ -198,11 +198,11 @@ void HostileGuest::bring_up() {
         post(side, side.rings[control_ring], forward(l2t, hw::Cpl::l2t_write_req, 0));
     }
     connect();
-    honest_ = false;
+    valid_only_ = false;
 }
 
-/// What two honest drivers would do: B listens, A opens, both enter RDMA mode, register memory and post
-/// receives. On cards that are in use it is one more piece of nonsense.
+/// The steps of two correct drivers: B listens, A opens, both enter RDMA mode, register memory and post
+/// receives. On cards in use it is malformed input like any other.
 void HostileGuest::connect() {
     honest_writes_ = 0;
     Side &a = *sides_[0], &b = *sides_[1];
@@ -214,13 +214,13 @@ void HostileGuest::connect() {
     open.opt0h = 8U << 28; // MTU index: 1500
     open.opt0l = 64U << 12;
     post(a, a.rings[offload_ring], forward(open, hw::Cpl::act_open_req, 0));
-    let_pass(1'000'000);
+    advance_time(1'000'000);
     hw::PassAcceptRpl accept{};
     accept.opt0h = open.opt0h, accept.opt0l = open.opt0l;
     accept.peer_ip = ip_of(0);
     post(b, b.rings[offload_ring], forward(accept, hw::Cpl::pass_accept_rpl, 0));
-    let_pass(1'000'000);
-    for (unsigned n = 2; n-- != 0;) { // the passive side first, as in life
+    advance_time(1'000'000);
+    for (unsigned n = 2; n-- != 0;) { // the passive side first, as with real drivers
         Side& side = *sides_[n];
         for (std::uint32_t i = 0; i < 8; i++)
             post(side, side.rings[control_qp_ring], memory_write_wr(side));
@@ -241,37 +241,37 @@ void HostileGuest::connect() {
         init.qp_dma_addr = qp.base;
         init.qp_dma_size = qp.size;
         post(side, side.rings[offload_ring], raw(init));
-        if (n == 1) { // the last streaming message, which the passive side owes
+        if (n == 1) { // the last streaming message of the passive side
             hw::TxDataWr reply{};
             reply.wr.hi = static_cast<std::uint32_t>(hw::FwOp::tx_data) << 24;
             reply.len = 20;
             Buffer wr = raw(reply);
             wr.resize(wr.size() + 24, 0x4d);
             post(side, side.rings[offload_ring], std::move(wr));
-            let_pass(1'000'000);
+            advance_time(1'000'000);
         }
     }
-    let_pass(1'000'000);
+    advance_time(1'000'000);
     for (unsigned n = 0; n < 2; n++) // something to complete on both sides
         for (int i = 0; i < first_sends; i++)
             post(*sides_[n], sides_[n]->rings[first_qp_ring], send_wr());
-    let_pass(1'000'000);
+    advance_time(1'000'000);
 }
 
-void HostileGuest::honest_send() {
-    honest_ = true;
+void HostileGuest::valid_send() {
+    valid_only_ = true;
     post(*sides_[1], sides_[1]->rings[first_qp_ring], receive_wr());
     post(*sides_[0], sides_[0]->rings[first_qp_ring], send_wr());
-    let_pass(1'000'000);
-    honest_ = false;
+    advance_time(1'000'000);
+    valid_only_ = false;
 }
 
-void HostileGuest::time_passes() {
-    let_pass(choices_.pick<Time>({0, 1000, 100'000, 1'000'000, 50'000'000, 1'000'000'000}));
+void HostileGuest::advance_random_time() {
+    advance_time(choices_.pick<Time>({0, 1000, 100'000, 1'000'000, 50'000'000, 1'000'000'000}));
 }
 
-/// Not past more than a bounded number of events: two cards can keep each other busy for ever.
-void HostileGuest::let_pass(Time time) {
+/// Runs a bounded number of events, because two cards can keep each other busy forever.
+void HostileGuest::advance_time(Time time) {
     const Time until = queue_.now() + time;
     for (int turns = 0; turns < 2000; turns++) {
         const auto next = queue_.next();
@@ -297,9 +297,9 @@ void HostileGuest::post(Side& side, Ring& ring, Buffer wr, bool doorbell) {
         hi |= (descriptor == 0 ? hw::wr::sop : 0) | (at == wr.size() ? hw::wr::eop : 0);
         std::uint32_t lo = be32(slot.data() + 4) & ~0x800000ffU;
         lo |= ring.gen << 31 | static_cast<std::uint32_t>((body + take) / 8);
-        if (rarely(1000))
+        if (mutate_one_in(1000))
             hi ^= 1U << choices_.below(32);
-        if (rarely(1000))
+        if (mutate_one_in(1000))
             lo ^= 1U << choices_.below(32);
         put_be32(slot.data(), hi);
         put_be32(slot.data() + 4, lo);
@@ -314,11 +314,11 @@ void HostileGuest::post(Side& side, Ring& ring, Buffer wr, bool doorbell) {
         write(side, reg::SG_KDOORBELL, 1U << 31 | ring.context);
 }
 
-// --- What it says ------------------------------------------------------------------------------------------
+// --- Malformed messages ------------------------------------------------------------------------------------
 
 std::uint64_t HostileGuest::address(Side& side) {
     if (choices_.one_in(12))
-        return std::uint64_t{choices_.nasty()} << 32 | choices_.nasty();
+        return std::uint64_t{choices_.edge_value()} << 32 | choices_.edge_value();
     return side.data + choices_.below(1 << 20);
 }
 
@@ -330,7 +330,7 @@ void HostileGuest::mutate(Buffer& bytes) {
         if (choices_.one_in(2))
             bytes[at] ^= static_cast<std::uint8_t>(1U << choices_.below(8));
         else
-            put_be32(&bytes[std::min(at, bytes.size() - 4)], choices_.nasty());
+            put_be32(&bytes[std::min(at, bytes.size() - 4)], choices_.edge_value());
     }
     if (choices_.one_in(4))
         bytes.resize(
@@ -340,8 +340,8 @@ void HostileGuest::mutate(Buffer& bytes) {
 void HostileGuest::append_sgl(Side& side, Buffer& wr) {
     put_be32(wr.data(), be32(wr.data()) | hw::wr::sgl | static_cast<std::uint32_t>(wr.size() / 8) << 8);
     for (std::uint32_t pairs = 1 + choices_.below(3); pairs != 0; pairs--) {
-        append32(wr, choices_.one_in(10) ? choices_.nasty() : choices_.below(3000));
-        append32(wr, choices_.one_in(10) ? choices_.nasty() : choices_.below(3000));
+        append32(wr, choices_.one_in(10) ? choices_.edge_value() : choices_.below(3000));
+        append32(wr, choices_.one_in(10) ? choices_.edge_value() : choices_.below(3000));
         append64(wr, address(side));
         append64(wr, address(side));
     }
@@ -353,11 +353,11 @@ Buffer HostileGuest::nic_wr(Side& side) {
     append32(wr, 0);
     const bool lso = choices_.one_in(3);
     append32(wr, std::uint32_t{lso ? hw::cpl::tx_pkt_lso : hw::cpl::tx_pkt} << 24 |
-                     (choices_.nasty() & 0x7fffff));
-    append32(wr, choices_.one_in(2) ? choices_.nasty() : 64 + choices_.below(1500));
+                     (choices_.edge_value() & 0x7fffff));
+    append32(wr, choices_.one_in(2) ? choices_.edge_value() : 64 + choices_.below(1500));
     if (lso) {
-        append32(wr, choices_.one_in(2) ? choices_.nasty() : 0);
-        append32(wr, 5U << 20 | 5U << 16 | (choices_.one_in(4) ? choices_.nasty() & 0x3fff : 1460));
+        append32(wr, choices_.one_in(2) ? choices_.edge_value() : 0);
+        append32(wr, 5U << 20 | 5U << 16 | (choices_.one_in(4) ? choices_.edge_value() & 0x3fff : 1460));
     }
     if (choices_.one_in(2)) {
         append_sgl(side, wr);
@@ -370,7 +370,7 @@ Buffer HostileGuest::nic_wr(Side& side) {
 }
 
 Buffer HostileGuest::cpl_wr() {
-    const auto opt = [&] { return choices_.one_in(3) ? choices_.nasty() : 0; };
+    const auto opt = [&] { return choices_.one_in(3) ? choices_.edge_value() : 0; };
     const auto from = choices_.below(2);
     switch (choices_.below(14)) {
     case 0: {
@@ -391,14 +391,14 @@ Buffer HostileGuest::cpl_wr() {
     case 4: {
         hw::PassAcceptRpl m{};
         m.opt2 = opt(), m.opt0h = opt(), m.peer_ip = ip_of(from);
-        m.opt0l = choices_.one_in(4) ? choices_.nasty() : 64U << 12;
+        m.opt0l = choices_.one_in(4) ? choices_.edge_value() : 64U << 12;
         return forward(m, hw::Cpl::pass_accept_rpl, tid());
     }
     case 5: {
         hw::SetTcbField m{};
-        m.word = static_cast<std::uint16_t>(choices_.one_in(2) ? choices_.below(40) : choices_.nasty());
-        m.mask = std::uint64_t{choices_.nasty()} << 32 | choices_.nasty();
-        m.value = std::uint64_t{choices_.nasty()} << 32 | choices_.nasty();
+        m.word = static_cast<std::uint16_t>(choices_.one_in(2) ? choices_.below(40) : choices_.edge_value());
+        m.mask = std::uint64_t{choices_.edge_value()} << 32 | choices_.edge_value();
+        m.value = std::uint64_t{choices_.edge_value()} << 32 | choices_.edge_value();
         return forward(m, hw::Cpl::set_tcb_field, tid());
     }
     case 6:
@@ -407,7 +407,7 @@ Buffer HostileGuest::cpl_wr() {
         return forward(hw::CloseListsrvReq{}, hw::Cpl::close_listsrv_req, tid());
     case 8: {
         hw::RxDataAck m{};
-        m.credit_dack = choices_.nasty();
+        m.credit_dack = choices_.edge_value();
         return forward(m, hw::Cpl::rx_data_ack, tid());
     }
     case 9: {
@@ -436,10 +436,10 @@ Buffer HostileGuest::cpl_wr() {
         m.wr.hi =
             static_cast<std::uint32_t>(hw::FwOp::tx_data) << 24 | (choices_.one_in(2) ? hw::wr::compl_ : 0);
         m.wr.lo = tid() << 8;
-        m.flags = choices_.nasty();
-        m.param = choices_.nasty();
+        m.flags = choices_.edge_value();
+        m.param = choices_.edge_value();
         Buffer wr = raw(m);
-        const std::uint32_t length = choices_.one_in(8) ? choices_.nasty() : choices_.below(200);
+        const std::uint32_t length = choices_.one_in(8) ? choices_.edge_value() : choices_.below(200);
         put_be32(&wr[8], length);
         wr.resize(wr.size() + std::min<std::uint32_t>(length, 300), 0x55);
         return wr;
@@ -447,16 +447,16 @@ Buffer HostileGuest::cpl_wr() {
     }
 }
 
-template <typename Wr> void HostileGuest::fill_sges(Wr& wr, std::uint32_t honest_length) {
-    wr.num_sge = rarely(12) ? choices_.nasty()
-                 : honest_  ? 1 + choices_.below(hw::max_sge)
-                            : choices_.below(hw::max_sge + 1);
+template <typename Wr> void HostileGuest::fill_sges(Wr& wr, std::uint32_t valid_length) {
+    wr.num_sge = mutate_one_in(12) ? choices_.edge_value()
+                 : valid_only_     ? 1 + choices_.below(hw::max_sge)
+                                   : choices_.below(hw::max_sge + 1);
     for (auto& sge : wr.sge) {
         sge.stag = stag();
-        sge.length = rarely(8) ? choices_.nasty()
-                     : honest_ ? honest_length + choices_.below(700)
-                               : choices_.below(5000);
-        sge.to = choices_.below(honest_ ? 8000 : 20000);
+        sge.length = mutate_one_in(8) ? choices_.edge_value()
+                     : valid_only_    ? valid_length + choices_.below(700)
+                                      : choices_.below(5000);
+        sge.to = choices_.below(valid_only_ ? 8000 : 20000);
     }
 }
 
@@ -478,7 +478,7 @@ Buffer HostileGuest::rdma_wr() {
         wr.sink_stag = stag();
         wr.sink_to = choices_.one_in(6) ? ~std::uint64_t{0} - choices_.below(100) : choices_.below(20000);
         fill_sges(wr);
-        wr.plen = choices_.one_in(6) ? choices_.nasty() : choices_.below(8000);
+        wr.plen = choices_.one_in(6) ? choices_.edge_value() : choices_.below(8000);
         return without_unused_sges(wr);
     }
     case 3: {
@@ -487,7 +487,7 @@ Buffer HostileGuest::rdma_wr() {
         wr.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::read_request);
         wr.local_inv = static_cast<std::uint8_t>(choices_.below(2));
         wr.rem_stag = stag(), wr.local_stag = stag();
-        wr.local_len = choices_.one_in(6) ? choices_.nasty() : choices_.below(100000);
+        wr.local_len = choices_.one_in(6) ? choices_.edge_value() : choices_.below(100000);
         wr.rem_to = choices_.below(20000), wr.local_to = choices_.below(20000);
         return raw(wr);
     }
@@ -498,21 +498,21 @@ Buffer HostileGuest::rdma_wr() {
         hw::BindWr wr{};
         wr.header = header(WrOpcode::bind_mw);
         wr.type = static_cast<std::uint8_t>(choices_.below(3));
-        wr.perms = static_cast<std::uint8_t>(choices_.nasty());
+        wr.perms = static_cast<std::uint8_t>(choices_.edge_value());
         wr.mr_stag = stag(), wr.mw_stag = stag();
-        wr.mw_len = choices_.nasty();
+        wr.mw_len = choices_.edge_value();
         wr.mw_va = choices_.below(20000);
-        wr.mr_pbl_addr = choices_.nasty();
+        wr.mr_pbl_addr = choices_.edge_value();
         return raw(wr);
     }
     case 7: {
         hw::FastRegisterWr wr{};
         wr.header = header(WrOpcode::fast_register);
         wr.stag = stag();
-        wr.len = choices_.nasty();
-        wr.page_type_perms = choices_.nasty();
+        wr.len = choices_.edge_value();
+        wr.page_type_perms = choices_.edge_value();
         for (auto& p : wr.page)
-            p = choices_.nasty();
+            p = choices_.edge_value();
         return raw(wr);
     }
     default: {
@@ -527,17 +527,17 @@ Buffer HostileGuest::rdma_wr() {
 Buffer HostileGuest::send_wr() {
     hw::SendWr wr{};
     wr.header.hi = static_cast<std::uint32_t>(hw::WrOpcode::send) << 24 | hw::wr_hi::completion |
-                   (honest_ ? 0 : choices_.word() & 0x1f00);
+                   (valid_only_ ? 0 : choices_.word() & 0x1f00);
     wr.rdma_op = static_cast<std::uint8_t>(
-        honest_ ? hw::RdmaOp::send
-                : choices_.pick({hw::RdmaOp::send, hw::RdmaOp::send_inv, hw::RdmaOp::send_se,
-                                 hw::RdmaOp::write, hw::RdmaOp::send_se_inv, hw::RdmaOp::read_request}));
-    wr.inv_stag = honest_ ? 0 : stag();
+        valid_only_ ? hw::RdmaOp::send
+                    : choices_.pick({hw::RdmaOp::send, hw::RdmaOp::send_inv, hw::RdmaOp::send_se,
+                                     hw::RdmaOp::write, hw::RdmaOp::send_se_inv, hw::RdmaOp::read_request}));
+    wr.inv_stag = valid_only_ ? 0 : stag();
     fill_sges(wr);
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(wr.num_sge, hw::max_sge); i++)
         sum += wr.sge[i].length;
-    wr.plen = rarely(6) ? choices_.nasty() : sum;
+    wr.plen = mutate_one_in(6) ? choices_.edge_value() : sum;
     return without_unused_sges(wr);
 }
 
@@ -547,8 +547,9 @@ Buffer HostileGuest::receive_wr() {
     wr.header.wr_id_lo = choices_.word();
     fill_sges(wr, 4000); // more than a send has
     for (unsigned i = 0; i < hw::max_sge; i++) {
-        wr.page_code[i] = static_cast<std::uint8_t>(rarely(6) ? choices_.nasty() : choices_.below(4));
-        wr.pbl_addr[i] = rarely(6) ? choices_.nasty() : pbl_base / 8 + choices_.below(64);
+        wr.page_code[i] =
+            static_cast<std::uint8_t>(mutate_one_in(6) ? choices_.edge_value() : choices_.below(4));
+        wr.pbl_addr[i] = mutate_one_in(6) ? choices_.edge_value() : pbl_base / 8 + choices_.below(64);
     }
     return raw(wr);
 }
@@ -559,10 +560,10 @@ Buffer HostileGuest::memory_write_wr(Side& side) {
     hw::BypassWr wr{};
     wr.header.hi = static_cast<std::uint32_t>(hw::WrOpcode::bypass) << 24 | (choices_.word() & 0x100);
     std::uint32_t to = (choices_.one_in(2) ? tpt_at : pbl_at) + choices_.below(16);
-    std::uint32_t units = rarely(12) ? choices_.below(16) : 1 + choices_.below(3);
-    if (rarely(12))
-        to = choices_.nasty();
-    if (honest_) { // three entries of the TPT, or twelve pages, at a time; all in order
+    std::uint32_t units = mutate_one_in(12) ? choices_.below(16) : 1 + choices_.below(3);
+    if (mutate_one_in(12))
+        to = choices_.edge_value();
+    if (valid_only_) { // three entries of the TPT, or twelve pages, at a time; all in order
         const std::uint32_t n = honest_writes_++ % 6;
         to = n < 3 ? tpt_at + 3 * n : pbl_at + 3 * (n - 3);
         units = 3;
@@ -573,16 +574,16 @@ Buffer HostileGuest::memory_write_wr(Side& side) {
         std::uint8_t* const at = wr.data + unit * hw::BypassWr::unit;
         if (to >= pbl_at) {
             for (std::size_t i = 0; i < 32; i += 8)
-                put_be64(at + i, honest_ ? side.data + page * (128 + choices_.below(64)) : address(side));
+                put_be64(at + i, valid_only_ ? side.data + page * (128 + choices_.below(64)) : address(side));
             continue;
         }
         hw::TptEntry e{};
-        e.state_word = 1U << 31 | 1U << 22 | (honest_ ? 0 : choices_.below(4) << 20) |
-                       (rarely(8) ? choices_.below(100) : 1);
-        e.rights_word = rarely(3) ? choices_.nasty() : 0xf2000000 | choices_.below(2) << 26;
-        e.pbl_addr = rarely(8) ? choices_.nasty() : choices_.below(16);
-        e.length = rarely(4) ? choices_.nasty() : 16384;
-        e.va = honest_ ? 0 : choices_.below(8192);
+        e.state_word = 1U << 31 | 1U << 22 | (valid_only_ ? 0 : choices_.below(4) << 20) |
+                       (mutate_one_in(8) ? choices_.below(100) : 1);
+        e.rights_word = mutate_one_in(3) ? choices_.edge_value() : 0xf2000000 | choices_.below(2) << 26;
+        e.pbl_addr = mutate_one_in(8) ? choices_.edge_value() : choices_.below(16);
+        e.length = mutate_one_in(4) ? choices_.edge_value() : 16384;
+        e.va = valid_only_ ? 0 : choices_.below(8192);
         e.pbl_size = 4;
         std::memcpy(at, &e, sizeof e);
     }
@@ -600,17 +601,17 @@ Buffer HostileGuest::control_wr() {
     }
     if (choices_.one_in(2)) {
         hw::L2tWriteReq m{};
-        m.params = choices_.one_in(2) ? choices_.nasty() : hw::vlan_untagged << 11;
+        m.params = choices_.one_in(2) ? choices_.edge_value() : hw::vlan_untagged << 11;
         m.dst_mac = mac_of(choices_.below(2));
         return forward(m, hw::Cpl::l2t_write_req,
-                       choices_.one_in(4) ? choices_.nasty() & 0xffffff : choices_.below(4));
+                       choices_.one_in(4) ? choices_.edge_value() & 0xffffff : choices_.below(4));
     }
     hw::ModifyQpWr m{};
     m.header.hi = static_cast<std::uint32_t>(hw::WrOpcode::modify_qp) << 24 | (choices_.word() & 0x200);
-    m.flags = choices_.one_in(2) ? hw::ModifyQpWr::write_context : choices_.nasty();
-    m.sge_cmd = std::uint64_t{choices_.one_in(4) ? choices_.nasty() : 65527} << 8;
-    m.ctx0 = std::uint64_t{choices_.nasty()} << 32 | choices_.nasty();
-    m.ctx1 = std::uint64_t{choices_.nasty()} << 32 | choices_.nasty();
+    m.flags = choices_.one_in(2) ? hw::ModifyQpWr::write_context : choices_.edge_value();
+    m.sge_cmd = std::uint64_t{choices_.one_in(4) ? choices_.edge_value() : 65527} << 8;
+    m.ctx0 = std::uint64_t{choices_.edge_value()} << 32 | choices_.edge_value();
+    m.ctx1 = std::uint64_t{choices_.edge_value()} << 32 | choices_.edge_value();
     return raw(m);
 }
 
@@ -642,26 +643,26 @@ Buffer HostileGuest::wr_for(Side& side, const Ring& ring) {
     const std::uint32_t n = choices_.below(3);
     init.header.hi = static_cast<std::uint32_t>(op) << 24 | hw::wr::compl_;
     init.header.lo = tid() << 8;
-    init.qpid = choices_.one_in(8) ? choices_.nasty() : 16 + n;
+    init.qpid = choices_.one_in(8) ? choices_.edge_value() : 16 + n;
     init.pdid = 1;
-    init.scqid = choices_.one_in(10) ? choices_.nasty() : 1 + choices_.below(3);
-    init.rcqid = choices_.one_in(10) ? choices_.nasty() : 1 + choices_.below(3);
-    init.rq_addr = choices_.one_in(8) ? choices_.nasty() : 64 * 64 * n;
-    init.rq_size = choices_.one_in(8) ? choices_.nasty() : 64;
+    init.scqid = choices_.one_in(10) ? choices_.edge_value() : 1 + choices_.below(3);
+    init.rcqid = choices_.one_in(10) ? choices_.edge_value() : 1 + choices_.below(3);
+    init.rq_addr = choices_.one_in(8) ? choices_.edge_value() : 64 * 64 * n;
+    init.rq_size = choices_.one_in(8) ? choices_.edge_value() : 64;
     init.mpa_attrs = static_cast<std::uint8_t>(choices_.below(8));
-    init.qp_caps = static_cast<std::uint8_t>(choices_.one_in(3) ? choices_.nasty() : 0x1f);
-    init.ulpdu_size = static_cast<std::uint16_t>(choices_.one_in(4) ? choices_.nasty() : 1400);
+    init.qp_caps = static_cast<std::uint8_t>(choices_.one_in(3) ? choices_.edge_value() : 0x1f);
+    init.ulpdu_size = static_cast<std::uint16_t>(choices_.one_in(4) ? choices_.edge_value() : 1400);
     init.flags_rtr_type = static_cast<std::uint16_t>(choices_.below(16));
     init.ord = choices_.below(9), init.ird = choices_.below(9);
     init.qp_dma_addr = side.rings[first_qp_ring + n].base;
-    init.qp_dma_size = choices_.one_in(8) ? choices_.nasty() : side.rings[first_qp_ring + n].size;
-    // The card starts the ring anew, and so does the guest.
+    init.qp_dma_size = choices_.one_in(8) ? choices_.edge_value() : side.rings[first_qp_ring + n].size;
+    // The card restarts the ring, and so does the guest.
     side.rings[first_qp_ring + n].index = 0;
     side.rings[first_qp_ring + n].gen = 1;
     return raw(init);
 }
 
-/// A TCP segment to one of the cards, or something that is none.
+/// A TCP segment, or another frame, to one of the cards.
 Buffer HostileGuest::frame() {
     const unsigned to = choices_.below(2);
     Buffer f;
@@ -686,11 +687,11 @@ Buffer HostileGuest::frame() {
     put_be16(&f[24], static_cast<std::uint16_t>(~(sum + (sum >> 16))));
     const std::size_t tcp = f.size();
     append32(f, (4000 + choices_.below(4)) << 16 | static_cast<std::uint32_t>(port + choices_.below(2)));
-    append32(f, choices_.one_in(3) ? choices_.nasty() : choices_.below(3000)); // sequence
-    append32(f, choices_.one_in(3) ? choices_.nasty() : choices_.below(3000)); // acknowledgement
+    append32(f, choices_.one_in(3) ? choices_.edge_value() : choices_.below(3000)); // sequence
+    append32(f, choices_.one_in(3) ? choices_.edge_value() : choices_.below(3000)); // acknowledgement
     append32(f, (5 + options / 4) << 28 |
                     choices_.pick<std::uint32_t>({2, 0x10, 0x18, 4, 0x11, 0x12, 0x29}) << 16 |
-                    (choices_.nasty() & 0xffff));
+                    (choices_.edge_value() & 0xffff));
     append32(f, 0);
     for (std::uint32_t i = 0; i < options + payload; i++)
         f.push_back(static_cast<std::uint8_t>(i < options ? choices_.word() : i));
@@ -703,25 +704,25 @@ Buffer HostileGuest::frame() {
     return f;
 }
 
-// --- What it does ------------------------------------------------------------------------------------------
+// --- Actions -----------------------------------------------------------------------------------------------
 
 void HostileGuest::step() {
     Side& side = *sides_[choices_.below(2)];
     switch (choices_.below(32)) {
     case 0: // any register, any size, any value
         side.card.mmio_write(0, choices_.below(reg::file_size), choices_.pick({1U, 2U, 4U, 8U}),
-                             std::uint64_t{choices_.nasty()} << 32 | choices_.nasty());
+                             std::uint64_t{choices_.edge_value()} << 32 | choices_.edge_value());
         break;
     case 1:
         (void)side.card.mmio_read(choices_.below(6), choices_.below(reg::file_size),
                                   choices_.pick({1U, 2U, 4U, 8U}));
         break;
     case 2:
-        write(side, choices_.below(0x10) * 4, choices_.nasty()); // the SGE's command registers
+        write(side, choices_.below(0x10) * 4, choices_.edge_value()); // the SGE's command registers
         break;
     case 3: // doorbells of user space
         side.card.mmio_write(2, choices_.below(8 << 20) & ~3U, choices_.one_in(8) ? 8 : 4,
-                             choices_.one_in(2) ? choices_.nasty() : choices_.below(32));
+                             choices_.one_in(2) ? choices_.edge_value() : choices_.below(32));
         break;
     case 4: {
         Buffer bytes(1 + choices_.below(8));
@@ -733,8 +734,8 @@ void HostileGuest::step() {
     case 5: // a context of its own making
         context(side,
                 choices_.pick({cmd::egress, cmd::cq, cmd::response_queue, cmd::free_list}) |
-                    (choices_.one_in(2) ? choices_.below(32) : choices_.nasty() & 0xffff),
-                {choices_.nasty(), choices_.nasty(), choices_.nasty(), choices_.nasty()});
+                    (choices_.one_in(2) ? choices_.below(32) : choices_.edge_value() & 0xffff),
+                {choices_.edge_value(), choices_.edge_value(), choices_.edge_value(), choices_.edge_value()});
         break;
     case 6:
         open_ring(side, side.rings[choices_.below(8)], !choices_.one_in(4));
@@ -742,12 +743,12 @@ void HostileGuest::step() {
     case 7: { // writes over what the card may be reading
         std::uint8_t* const at = side.host.at(side.data + choices_.below((1 << 20) - 64), 64);
         for (unsigned i = 0; i < 64; i += 4)
-            put_be32(at + i, choices_.nasty());
+            put_be32(at + i, choices_.edge_value());
         break;
     }
     case 8: {
         Ring& ring = side.rings[choices_.below(8)];
-        put_be32(side.host.at(ring.base + choices_.below(2 * page - 4), 4), choices_.nasty());
+        put_be32(side.host.at(ring.base + choices_.below(2 * page - 4), 4), choices_.edge_value());
         break;
     }
     case 9:
@@ -761,7 +762,7 @@ void HostileGuest::step() {
     case 12:
         for (std::uint32_t q = 0; q < 4; q++) {
             write(side, reg::SG_RSPQ_CREDIT_RETURN,
-                  q << 29 | (choices_.one_in(16) ? choices_.nasty() & 0xffff : 64));
+                  q << 29 | (choices_.one_in(16) ? choices_.edge_value() & 0xffff : 64));
             write(side, reg::SG_GTS, q << 29 | choices_.below(256));
         }
         fill_free_lists(side);
@@ -787,7 +788,7 @@ void HostileGuest::step() {
     case 20:
     case 21:
     case 22:
-        time_passes();
+        advance_random_time();
         break;
     default: {
         Ring& ring = side.rings[choices_.below(8)];
@@ -799,7 +800,7 @@ void HostileGuest::step() {
     }
 }
 
-bool HostileGuest::alive() {
+bool HostileGuest::responds() {
     for (auto& side : sides_) {
         side->card.reset();
         if (side->card.mmio_read(0, reg::SG_CONTROL, 4) != 0)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A guest that means no good, for whole cards: two of them on two wires, driven by a stream of choices (a
-// seeded generator, or a fuzzer's bytes). Pure noise never gets past the first check, so the guest knows what
-// a driver knows: how rings, contexts, work requests, table entries and TCP segments look. It then lies in
-// the details.
+// A hostile guest for complete cards: two cards on two wires, driven by a stream of choices (a seeded
+// generator, or a fuzzer's bytes). Random bytes never get past the first check, so the guest builds valid
+// rings, contexts, work requests, table entries and TCP segments, and then mutates single fields.
 //
-// Nothing is expected of the cards but that they live on: no crash, no exception, no endless loop, and that a
-// chip reset still brings them back.
+// The cards must not crash, throw or loop forever, and a chip reset must restore them.
 #pragma once
 
 #include <array>
@@ -30,22 +28,22 @@ public:
     ~HostileGuest();
 
     /// Brings both cards up as a driver would: queues, MACs, tables, a listener, regions for RDMA, a
-    /// connection, and `first_sends` sends each way. Cards that are fresh, or were reset, do all of it: there
-    /// are no lies in it.
+    /// connection, and `first_sends` sends each way. All of it is valid, so fresh or reset cards execute all
+    /// of it.
     void bring_up();
     static constexpr int first_sends = 6;
-    /// After bring_up(): one more honest send from the first card to the second.
-    void honest_send();
-    /// Does one wicked thing.
+    /// After bring_up(): one more valid send from the first card to the second.
+    void valid_send();
+    /// Performs one random, often malformed, action.
     void step();
-    /// Resets both cards and looks whether they still answer.
-    [[nodiscard]] bool alive();
+    /// Resets both cards and checks that they still respond.
+    [[nodiscard]] bool responds();
 
     [[nodiscard]] std::string counters() const;
     [[nodiscard]] const Counters& counters(unsigned side) const { return sides_[side]->card.counters(); }
 
     [[nodiscard]] const EventQueue& queue() const { return queue_; }
-    /// Of what both cards do from now on; nullptr: no more.
+    /// Starts to record both cards; nullptr stops it.
     void record(Recorder* recorder);
 
 private:
@@ -62,7 +60,7 @@ private:
         FakeHost host;
         Card card;
         std::array<Ring, 8> rings{};
-        std::uint64_t data = 0; ///< memory for buffers and for everything else that is pointed at
+        std::uint64_t data = 0; ///< memory for buffers and all other referenced data
     };
 
     void write(Side& side, std::uint32_t reg, std::uint32_t value) { side.card.mmio_write(0, reg, 4, value); }
@@ -71,14 +69,14 @@ private:
     void post(Side& side, Ring& ring, Buffer wr, bool doorbell = true);
     void fill_free_lists(Side& side);
     void connect();
-    void time_passes();
-    void let_pass(Time time);
+    void advance_random_time();
+    void advance_time(Time time);
 
     Buffer cpl_wr();
     Buffer rdma_wr();
     Buffer send_wr();
     Buffer receive_wr();
-    template <typename Wr> void fill_sges(Wr& wr, std::uint32_t honest_length = 0);
+    template <typename Wr> void fill_sges(Wr& wr, std::uint32_t valid_length = 0);
     Buffer control_wr();
     Buffer nic_wr(Side& side);
     Buffer memory_write_wr(Side& side);
@@ -87,16 +85,16 @@ private:
     void append_sgl(Side& side, Buffer& wr);
     Buffer frame();
     std::uint64_t address(Side& side);
-    /// Whether to lie this time.
-    bool rarely(std::uint32_t n) { return !honest_ && choices_.one_in(n); }
-    std::uint32_t tid() { return choices_.one_in(10) ? choices_.nasty() & 0xfffff : choices_.below(4); }
+    /// Whether to mutate a field this time.
+    bool mutate_one_in(std::uint32_t n) { return !valid_only_ && choices_.one_in(n); }
+    std::uint32_t tid() { return choices_.one_in(10) ? choices_.edge_value() & 0xfffff : choices_.below(4); }
     std::uint32_t stag() {
-        return (honest_ ? 1 + choices_.below(7) : choices_.below(8)) << 8 |
-               (rarely(8) ? choices_.below(256) : 0);
+        return (valid_only_ ? 1 + choices_.below(7) : choices_.below(8)) << 8 |
+               (mutate_one_in(8) ? choices_.below(256) : 0);
     }
 
     Choices& choices_;
-    bool honest_ = false;
+    bool valid_only_ = false;
     unsigned honest_writes_ = 0;
     EventQueue queue_;
     Wire wires_[Card::ports]{{queue_, "w0"}, {queue_, "w1"}};

@@ -22,7 +22,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 
 class Hostile : public testing::TestWithParam<unsigned> {};
 
-TEST_P(Hostile, TheCardsLiveOn) {
+TEST_P(Hostile, TheCardsRecover) {
     const char* levels = std::getenv("T3_HOSTILE_LOG");
     ASSERT_TRUE(set_log_levels(levels ? levels : "off", nullptr));
     const std::uint64_t seed = from_environment("T3_HOSTILE_SEED", GetParam());
@@ -30,22 +30,22 @@ TEST_P(Hostile, TheCardsLiveOn) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SeededChoices choices(seed, ~std::uint64_t{0});
     HostileGuest guest(choices);
-    if (seed % 4 != 0) // some find a card that nobody has set up
+    if (seed % 4 != 0) // some seeds start with a card that is not set up
         guest.bring_up();
     for (std::uint64_t i = 0; i < steps; i++) {
         guest.step();
-        // After a while most rings are broken; begin again.
+        // After some steps most rings are invalid; bring the cards up again.
         if (i % 400 == 399) {
-            EXPECT_TRUE(guest.alive());
+            EXPECT_TRUE(guest.responds());
             guest.bring_up();
         }
     }
-    EXPECT_TRUE(guest.alive());
+    EXPECT_TRUE(guest.responds());
     if (std::getenv("T3_HOSTILE_COUNTERS"))
         std::fputs(guest.counters().c_str(), stdout);
 }
 
-/// What bring_up() has done on both cards since @p before.
+/// Work of bring_up() on both cards since @p before.
 void expect_that_all_came_through(const HostileGuest& guest,
                                   const std::array<std::uint64_t, 2>& cqes_before) {
     for (unsigned side = 0; side < 2; side++) {
@@ -56,8 +56,8 @@ void expect_that_all_came_through(const HostileGuest& guest,
     }
 }
 
-// If the guest spoilt its own beginning, all that follows would never get past the first check.
-TEST(HostileGuestTest, BringsFreshCardsToWorkWhateverTheSeed) {
+// If bring_up() failed, all later input would fail the first check.
+TEST(HostileGuestTest, BringsUpFreshCardsForEverySeed) {
     ASSERT_TRUE(set_log_levels("off", nullptr));
     for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); seed++) {
         SCOPED_TRACE("seed " + std::to_string(seed));
@@ -68,15 +68,15 @@ TEST(HostileGuestTest, BringsFreshCardsToWorkWhateverTheSeed) {
     }
 }
 
-TEST(HostileGuestTest, BringsCardsToWorkThatWereResetInTheMiddleOfNonsense) {
+TEST(HostileGuestTest, BringsUpCardsAfterARunAndReset) {
     ASSERT_TRUE(set_log_levels("off", nullptr));
     SeededChoices choices(4711, ~std::uint64_t{0});
     HostileGuest guest(choices);
-    for (int life = 0; life < 40 && !HasFailure(); life++) {
-        SCOPED_TRACE("life " + std::to_string(life));
+    for (int run = 0; run < 40 && !HasFailure(); run++) {
+        SCOPED_TRACE("run " + std::to_string(run));
         for (int i = 0; i < 100; i++)
             guest.step();
-        EXPECT_TRUE(guest.alive());
+        EXPECT_TRUE(guest.responds());
         const std::array<std::uint64_t, 2> before{guest.counters(0).value("sge.cqes"),
                                                   guest.counters(1).value("sge.cqes")};
         guest.bring_up();

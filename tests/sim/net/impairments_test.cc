@@ -36,7 +36,7 @@ TEST(Impairments, TheSeedDecidesEverything) {
 }
 
 TEST(Impairments, TheSameOnEveryMachine) {
-    // The first lost frames of seed 1 at 10 %: a change here would spoil recorded seeds.
+    // The first lost frames of seed 1 at 10 %: a change would make recorded seeds useless.
     Impairer impairer({.loss = 0.1});
     std::vector<int> lost;
     for (int i = 0; i < 60; i++)
@@ -45,7 +45,7 @@ TEST(Impairments, TheSameOnEveryMachine) {
     EXPECT_EQ(lost, (std::vector<int>{20, 21, 25, 28, 55}));
 }
 
-TEST(Impairments, NoneMeansAtOnceAndUnharmed) {
+TEST(Impairments, NoneMeansAtOnceAndUnchanged) {
     Impairer impairer({});
     const auto copies = impairer.plan(77, 60);
     ASSERT_EQ(copies.size(), 1U);
@@ -81,7 +81,7 @@ TEST(Impairments, DelayAndJitterKeepTheOrder) {
     EXPECT_TRUE(jittered);
 }
 
-TEST(Impairments, HeldBackFramesAreOvertaken) {
+TEST(Impairments, DelayedFramesAreOvertaken) {
     Impairer impairer({.reorder = 0.1, .reorder_delay = 10'000});
     int overtaken = 0;
     Time held = 0;
@@ -89,7 +89,7 @@ TEST(Impairments, HeldBackFramesAreOvertaken) {
         const auto when = impairer.plan(now, 100)[0].when;
         overtaken += when < held;
         held = std::max(held, when);
-        EXPECT_LE(when, now + 20'000) << "holding one back does not delay the others";
+        EXPECT_LE(when, now + 20'000) << "delaying one frame does not delay the others";
     }
     EXPECT_GT(overtaken, 100);
     EXPECT_GT(impairer.statistics().reordered, 50U);
@@ -103,7 +103,7 @@ TEST(Impairments, RateSpacesFramesAsALineDoes) {
     EXPECT_EQ(impairer.plan(100'000, 10)[0].when, 100'000U + 84 * 8) << "a short frame is padded on the line";
 }
 
-TEST(Impairments, AfullQueueLoses) {
+TEST(Impairments, FullQueueDropsFrames) {
     Impairer impairer({.rate = 1'000'000'000, .queue = 3100});
     int arrived = 0;
     for (int i = 0; i < 10; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What we write is read back by tshark, not by a reader of our own.
+// tshark reads the written files.
 #include "sim/net/pcapng.hh"
 
 #include <cstdio>
@@ -59,7 +59,7 @@ TEST_F(PcapngTest, TsharkReadsInterfacesTimesLengthsAndComments) {
     wire.send(b, numbered(2, 1514));
     wire.impair(0, {.loss = 1});
     wire.send(a, numbered(3, 61));
-    // The writer still runs: every frame must be in the file already.
+    // The writer still runs: the file must already contain every frame.
     EXPECT_EQ(
         tshark(path,
                "-e frame.number -e frame.interface_name -e frame.len -e frame.time_delta -e frame.comment"),
@@ -82,7 +82,7 @@ TEST_F(PcapngTest, APortPluggedInLaterGetsItsInterface) {
     EXPECT_EQ(tshark(path, "-e frame.interface_name"), "a.0\nlate\n");
 }
 
-TEST_F(PcapngTest, TheLimitKeepsTheEndOfTheStory) {
+TEST_F(PcapngTest, TheLimitKeepsTheNewestFrames) {
     constexpr std::uint64_t limit = 20000;
     PcapngWriter writer(queue, wire, path, limit);
     for (std::uint32_t i = 0; i < 1000; i++)
@@ -97,13 +97,13 @@ TEST_F(PcapngTest, TheLimitKeepsTheEndOfTheStory) {
     EXPECT_NE(tshark(old, "-e frame.number"), "");
 }
 
-TEST_F(PcapngTest, StopsWatchingWhenItGoes) {
+TEST_F(PcapngTest, DestructorStopsTheCapture) {
     std::make_unique<PcapngWriter>(queue, wire, path).reset();
     wire.send(a, numbered(1));
     EXPECT_EQ(tshark(path, "-e frame.number"), "");
 }
 
-TEST_F(PcapngTest, AplaceThatCannotBeWrittenIsASentence) {
+TEST_F(PcapngTest, UnwritablePathIsReported) {
     try {
         const PcapngWriter writer(queue, wire, "/proc/nowhere/x.pcapng");
         FAIL() << "opened";

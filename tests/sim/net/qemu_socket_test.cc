@@ -81,7 +81,7 @@ TEST_F(QemuSocketTest, FramesInPiecesAndSeveralAtOnce) {
     EXPECT_EQ(card.frames, (Frames{numbered(0, 60), numbered(1, 61), numbered(2, 62)}));
 }
 
-TEST_F(QemuSocketTest, ImpossibleLengthsEndTheConnectionAndTheNextMayCome) {
+TEST_F(QemuSocketTest, BadLengthsEndTheConnectionAndAnotherIsAccepted) {
     send(Buffer{0xff, 0xff, 0xff, 0xff, 1});
     settle();
     EXPECT_FALSE(end->connected());
@@ -93,7 +93,7 @@ TEST_F(QemuSocketTest, ImpossibleLengthsEndTheConnectionAndTheNextMayCome) {
     EXPECT_EQ(card.frames, (Frames{numbered(5)}));
 }
 
-TEST_F(QemuSocketTest, AslowReaderLosesFramesButNeverHalfOfOne) {
+TEST_F(QemuSocketTest, SlowReaderLosesOnlyCompleteFrames) {
     for (std::uint32_t i = 0; i < 2000; i++) {
         wire.send(card, numbered(i, 9000));
         loop.run_once(0);
@@ -112,7 +112,7 @@ TEST_F(QemuSocketTest, AslowReaderLosesFramesButNeverHalfOfOne) {
         ASSERT_EQ(be32(stream.data() + at), 9000U);
 }
 
-TEST_F(QemuSocketTest, AburstOfAwindowIsKeptForAreaderWhoIsLate) {
+TEST_F(QemuSocketTest, BurstOfAWindowIsQueuedForALateReader) {
     for (std::uint32_t i = 0; i < 500; i++)
         wire.send(card, numbered(i, 1514));
     settle();
@@ -141,7 +141,7 @@ TEST_F(QemuSocketTest, WithoutQemuFramesAreDropped) {
     EXPECT_EQ(end->dropped(), 1U);
 }
 
-TEST_F(QemuSocketTest, TheSocketFileGoesWithIt) {
+TEST_F(QemuSocketTest, DestructorRemovesTheSocketFile) {
     EXPECT_TRUE(std::filesystem::exists(directory / "n.sock"));
     end.reset();
     EXPECT_FALSE(std::filesystem::exists(directory / "n.sock"));

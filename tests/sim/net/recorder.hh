@@ -10,7 +10,7 @@ namespace t3sim {
 
 using Frames = std::vector<Buffer>;
 
-/// An end of a wire that writes down what arrives, and when.
+/// An end of a wire that records received frames and their times.
 struct Recorder : Endpoint {
     explicit Recorder(const EventQueue& queue) : queue(queue) {}
     void frame_in(Bytes frame) override {
@@ -25,7 +25,7 @@ struct Recorder : Endpoint {
     std::vector<bool> carriers;
 };
 
-/// A frame of @p size bytes that can be told apart by its number.
+/// A frame of @p size bytes that contains its number.
 inline Buffer numbered(std::uint32_t number, std::size_t size = 60) {
     Buffer frame(size, 0);
     put_be32(frame.data(), number);

@@ -40,7 +40,7 @@ TEST_F(WireTest, MoreThanTwoEndsMakeAHub) {
     EXPECT_TRUE(b.frames.empty());
 }
 
-/// Answers each frame from within frame_in(), as a card may.
+/// Sends a frame from within frame_in(), as a card may.
 struct Echo : Recorder {
     Echo(const EventQueue& queue, Wire& wire) : Recorder(queue), wire(wire) {}
     void frame_in(Bytes frame) override {
@@ -55,7 +55,7 @@ struct Echo : Recorder {
     bool inside = false;
 };
 
-TEST(Wire, AnswersFromWithinFrameInDoNotReenter) {
+TEST(Wire, SendsWithinFrameInDoNotReenter) {
     EventQueue queue;
     Wire wire(queue, "w");
     Echo left(queue, wire), right(queue, wire);
@@ -66,7 +66,7 @@ TEST(Wire, AnswersFromWithinFrameInDoNotReenter) {
     EXPECT_EQ(left.frames.size() + right.frames.size(), 9U);
 }
 
-TEST_F(WireTest, PullingTheCableLosesWhatIsOnTheWay) {
+TEST_F(WireTest, UnpluggingLosesFramesInFlight) {
     EXPECT_EQ(b.carriers, (std::vector<bool>{true}));
     wire.impair(0, {.delay = 1000});
     wire.send(a, numbered(1));
@@ -79,16 +79,16 @@ TEST_F(WireTest, PullingTheCableLosesWhatIsOnTheWay) {
     EXPECT_EQ(b.carriers, (std::vector<bool>{true, false, true}));
     EXPECT_EQ(wire.statistics().lost_down, 2U);
     wire.set_up(true);
-    EXPECT_EQ(b.carriers.size(), 3U) << "no news without a change";
+    EXPECT_EQ(b.carriers.size(), 3U) << "no event without a change";
 }
 
-TEST_F(WireTest, AnEndPluggedIntoADeadWireHasNoSignal) {
+TEST_F(WireTest, EndAttachedToADownWireHasNoCarrier) {
     wire.set_up(false);
     wire.attach(c, "c.0");
     EXPECT_EQ(c.carriers, (std::vector<bool>{false}));
 }
 
-TEST_F(WireTest, StrangersMayNotSend) {
+TEST_F(WireTest, UnattachedEndpointsMayNotSend) {
     EXPECT_THROW(wire.send(c, numbered(1)), std::logic_error);
 }
 
@@ -118,13 +118,13 @@ TEST_F(WireTest, CorruptionFlipsOneBitOfTheCopy) {
     EXPECT_EQ(bits, 1);
 }
 
-TEST(Wire, WhatIsOnTheWayIsBounded) {
+TEST(Wire, FramesInFlightAreBounded) {
     EventQueue queue;
     Wire wire(queue, "w");
     struct Waiting : Recorder {
         using Recorder::Recorder;
-        void room() override { ++rooms; }
-        unsigned rooms = 0;
+        void resume_send() override { ++resumed; }
+        unsigned resumed = 0;
     } a(queue);
     struct Count : Endpoint {
         void frame_in(Bytes) override { ++frames; }
@@ -135,35 +135,35 @@ TEST(Wire, WhatIsOnTheWayIsBounded) {
     wire.attach(b, "b");
     constexpr unsigned many = 300'000;
 
-    // One that asks gets the stop sign, and is called when half of it has gone.
+    // A sender that calls can_send() is refused, and resumed when half of its frames are delivered.
     unsigned sent = 0;
-    for (; sent < many && wire.room(a); ++sent)
+    for (; sent < many && wire.can_send(a); ++sent)
         wire.send(a, numbered(sent));
-    EXPECT_LE(wire.on_the_way(0), Wire::room_limit + Wire::frame_cost + 60);
+    EXPECT_LE(wire.in_flight(0), Wire::send_limit + Wire::frame_cost + 60);
     queue.advance(queue.now());
     EXPECT_EQ(b.frames, sent);
-    EXPECT_EQ(a.rooms, 1U);
+    EXPECT_EQ(a.resumed, 1U);
 
-    // One that does not ask loses frames.
+    // A sender that does not call can_send() loses frames.
     for (unsigned n = 0; n < many; ++n)
         wire.send(a, numbered(n));
-    EXPECT_LE(wire.on_the_way(0), Wire::backlog_limit);
-    EXPECT_EQ(wire.on_the_way(1), 0U);
+    EXPECT_LE(wire.in_flight(0), Wire::backlog_limit);
+    EXPECT_EQ(wire.in_flight(1), 0U);
     queue.advance(queue.now());
-    EXPECT_EQ(wire.on_the_way(0), 0U);
+    EXPECT_EQ(wire.in_flight(0), 0U);
     EXPECT_EQ(b.frames + wire.statistics().lost_full, sent + many);
 
-    // A long line holds more, but not without end.
+    // A delayed wire holds more frames, but has a limit.
     Impairments far;
     far.delay = 1'000'000'000;
     wire.impair(0, far);
     const auto lost = wire.statistics().lost_full;
     for (unsigned n = 0; n < many; ++n)
         wire.send(a, numbered(n));
-    EXPECT_LE(wire.on_the_way(0), Wire::delay_limit);
-    EXPECT_GT(wire.on_the_way(0), Wire::backlog_limit);
+    EXPECT_LE(wire.in_flight(0), Wire::delay_limit);
+    EXPECT_GT(wire.in_flight(0), Wire::backlog_limit);
     EXPECT_GT(wire.statistics().lost_full, lost);
-    EXPECT_TRUE(wire.room(a)) << "what is far away keeps nobody waiting";
+    EXPECT_TRUE(wire.can_send(a)) << "delayed frames do not count for can_send()";
 }
 
 } // namespace

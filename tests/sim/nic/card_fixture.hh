@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A whole card in a fake machine, driven as the NIC driver drives it: by registers and rings.
+// A complete card with a fake host, driven as the NIC driver does: by registers and rings.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace t3sim::test {
 
-/// A cable whose other end the test holds.
+/// A cable with the test at its other end.
 class FakeLink : public Link {
 public:
     void send(const Endpoint&, Bytes frame) override { sent.emplace_back(frame.begin(), frame.end()); }

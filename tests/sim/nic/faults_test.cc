@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The catalogue of faults: what a whole card shows of each. What engines do of theirs is in sge_test.cc and
-// in the tests of Toe and Rnic.
+// The catalogue of faults: the effect of each on a complete card. Effects within an engine are tested in
+// sge_test.cc and in the tests of Toe and Rnic.
 #include <algorithm>
 
 #include "sim/card/faulty_host.hh"
@@ -41,39 +41,39 @@ TEST_F(FaultyBus, WritesAreLateAndInOrder) {
     EXPECT_EQ(host.word(at), 0x05050505U) << "the fault is over";
 }
 
-TEST_F(FaultyBus, AReadPushesWhatItTouchesAndAllBeforeIt) {
+TEST_F(FaultyBus, OverlappingReadFlushesEarlierWrites) {
     faults.dma.arm(1000);
     bus.dma_write(at, some(1));
     bus.dma_write(at + 64, some(2));
     Buffer back(8);
     EXPECT_TRUE(bus.dma_read(at + 256, back));
-    EXPECT_EQ(host.word(at), 0U) << "elsewhere: it overtakes";
+    EXPECT_EQ(host.word(at), 0U) << "a read of another address does not flush";
     std::uint32_t raw = 0;
     EXPECT_TRUE(bus.dma_load(at + 68, raw));
     EXPECT_EQ(raw, 0x02020202U);
     EXPECT_EQ(host.word(at), 0x01010101U);
 }
 
-TEST_F(FaultyBus, WhatFindsNoMemoryIsCounted) {
+TEST_F(FaultyBus, WritesToUnmappedMemoryAreCounted) {
     faults.dma.arm(1000);
-    EXPECT_TRUE(bus.dma_write(1, some(1))) << "nobody can know yet";
+    EXPECT_TRUE(bus.dma_write(1, some(1))) << "posted writes always succeed";
     events.advance(1000);
     EXPECT_EQ(counters.value("lost"), 1U);
 }
 
-TEST_F(FaultyBus, InterruptsGetLostAsOftenAsWasSaid) {
+TEST_F(FaultyBus, ArmedNumberOfInterruptsIsLost) {
     faults.interrupt.arm(2);
     for (unsigned n = 0; n < 3; ++n)
         bus.raise_irq(1);
     bus.set_intx(true);
     EXPECT_EQ(host.irqs[1], 1U);
-    EXPECT_TRUE(host.intx) << "a level cannot get lost";
+    EXPECT_TRUE(host.intx) << "INTx is never lost";
     EXPECT_EQ(counters.value("faults.interrupts_lost"), 2U);
 }
 
 class FaultsOfACard : public CardTest {
 protected:
-    /// Everything enabled that reports errors.
+    /// Enables all error interrupts.
     void listen() {
         write(reg::SG_CONTROL, hw::sg_control::global_enable);
         for (const std::uint32_t enable :
@@ -88,20 +88,20 @@ TEST_F(FaultsOfACard, NamesAreChecked) {
     EXPECT_THROW(card.inject("abort", 1), std::invalid_argument);
 }
 
-TEST_F(FaultsOfACard, EveryOneCanBeAskedForAtAnyTime) {
+TEST_F(FaultsOfACard, EachCanBeInjectedAtAnyTime) {
     for (const Card::Fault& fault : Card::faults()) {
         SCOPED_TRACE(fault.name);
         const auto all = Card::faults();
         EXPECT_EQ(std::count_if(all.begin(), all.end(),
                                 [&](const auto& f) { return std::string_view(f.name) == fault.name; }),
                   1);
-        EXPECT_EQ(fault.usual != 0, fault.amount != Card::Fault::Amount::none);
+        EXPECT_EQ(fault.default_amount != 0, fault.amount != Card::Fault::Amount::none);
         card.inject(fault.name);
         events.advance(events.now() + 2'000'000'000);
     }
 }
 
-TEST_F(FaultsOfACard, ErrorsAreReportedByTheBlockThatHasThem) {
+TEST_F(FaultsOfACard, ErrorsAreReportedByTheirBlock) {
     const struct {
         const char* name;
         std::uint32_t cause, bits, top;
@@ -115,11 +115,11 @@ TEST_F(FaultsOfACard, ErrorsAreReportedByTheBlockThatHasThem) {
     };
     listen();
     for (const auto& error : errors) {
-        const unsigned told = host.irqs[0];
+        const unsigned before = host.irqs[0];
         card.inject(error.name);
         EXPECT_EQ(read(error.cause), error.bits) << error.name;
         EXPECT_EQ(read(reg::PL_INT_CAUSE0), error.top) << error.name;
-        EXPECT_EQ(host.irqs[0], told + 1) << error.name;
+        EXPECT_EQ(host.irqs[0], before + 1) << error.name;
         write(error.cause, error.bits);
         write(reg::PL_INT_CAUSE0, error.top);
     }
@@ -136,24 +136,24 @@ TEST_F(FaultsOfACard, LinkFlap) {
     events.advance(500);
     card.inject("link-flap", 1000);
     events.advance(1499);
-    EXPECT_FALSE(signals()) << "the second one counts";
+    EXPECT_FALSE(signals()) << "the second flap replaces the first";
     events.advance(1500);
     EXPECT_TRUE(signals());
 }
 
-TEST_F(FaultsOfACard, AdapterResetIsSilentAndEndsOtherFaults) {
+TEST_F(FaultsOfACard, AdapterResetRaisesNoInterruptAndDisarmsFaults) {
     listen();
     card.inject("lost-interrupt");
-    const unsigned told = host.irqs[0];
+    const unsigned before = host.irqs[0];
     card.inject("adapter-reset");
     EXPECT_EQ(read(reg::PL_INT_ENABLE0), 0U);
-    EXPECT_EQ(host.irqs[0], told);
+    EXPECT_EQ(host.irqs[0], before);
     listen();
     card.inject("db-full");
-    EXPECT_EQ(host.irqs[0], told + 1) << "nothing is lost any more";
+    EXPECT_EQ(host.irqs[0], before + 1) << "no interrupt is lost any more";
 }
 
-TEST_F(FaultsOfACard, AReadOfARegisterPushesLateWrites) {
+TEST_F(FaultsOfACard, RegisterReadFlushesLateWrites) {
 
     listen();
     card.inject("late-dma", 1000);

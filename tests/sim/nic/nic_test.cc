@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Frames through the whole card: filters, counters, checksums, segmentation, VLAN tags, RSS; and memory
+// Frames through a complete card: filters, counters, checksums, segmentation, VLAN tags, RSS; and memory
 // writes of the control QP down to the card's memory, as in the worked example.
 #include <numeric>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t sop_eop = hw::wr::sop | hw::wr::eop;
 constexpr std::uint32_t port1 = reg::xgm_stride;
 
-/// RFC 1071, written as simply as it can be.
+/// RFC 1071, a simple reference implementation.
 std::uint16_t internet_sum(Bytes bytes, std::uint32_t sum = 0) {
     for (std::size_t i = 0; i < bytes.size(); ++i)
         sum += static_cast<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8 : 0);
@@ -111,7 +111,7 @@ protected:
         Response response;
         Buffer cpl, frame;
     };
-    /// A frame into port @p port, and what its queue set's first free list got of it.
+    /// Sends a frame into port @p port; returns what its queue set's first free list received.
     std::optional<Received> receive(const Buffer& frame, unsigned port = 0) {
         card.port(port).frame_in(frame);
         auto r = rq[port].next();
@@ -128,7 +128,7 @@ protected:
         return receive(f, port).has_value();
     }
 
-    /// CPL_TX_PKT with the frame behind an SGL of one piece.
+    /// CPL_TX_PKT with the frame in an SGL of one piece.
     void transmit(const Buffer& f, std::uint32_t control_word,
                   std::initializer_list<std::uint32_t> lso = {}) {
         const std::uint64_t at = host.alloc(f.size());
@@ -261,7 +261,7 @@ TEST_F(NicPath, CongestionIsInTheMib) {
 // --- Receive
 // -------------------------------------------------------------------------------------------------
 
-TEST_F(NicPath, ChecksumsAreJudged) {
+TEST_F(NicPath, ChecksumsAreChecked) {
     for (std::uint8_t protocol : {std::uint8_t{6}, std::uint8_t{17}}) {
         Buffer f = ip_frame(protocol, 101);
         auto got = receive(f);
@@ -271,7 +271,7 @@ TEST_F(NicPath, ChecksumsAreJudged) {
         f.back() ^= 1;
         got = receive(f);
         ASSERT_TRUE(got);
-        EXPECT_EQ(got->cpl[1], 0) << "wrong: the stack decides";
+        EXPECT_EQ(got->cpl[1], 0) << "wrong: left to the stack";
     }
     Buffer f = ip_frame(17, 50);
     put_be16(&f[40], 0);
@@ -300,7 +300,7 @@ TEST_F(NicPath, TagIsExtracted) {
     EXPECT_EQ(got->frame, with_tag(plain, 0x6123));
 }
 
-TEST_F(NicPath, PortDecidesTheQueue) {
+TEST_F(NicPath, PortSelectsTheQueue) {
     Buffer f = ip_frame(6, 10);
     const auto zero = receive(f);
     ASSERT_TRUE(zero);
@@ -344,10 +344,10 @@ TEST_F(NicPath, ChecksumsAreFilledIn) {
         transmit(f, tx_pkt);
         EXPECT_EQ(links[0].sent[1], right) << "IP header checksum too";
         transmit(f, tx_pkt | no_csum);
-        EXPECT_EQ(links[0].sent[2], f) << "hands off";
+        EXPECT_EQ(links[0].sent[2], f) << "unchanged";
         links[0].sent.clear();
         transmit(with_tag(f, 7), tx_pkt);
-        EXPECT_EQ(links[0].sent[0], with_tag(right, 7)) << "behind a tag";
+        EXPECT_EQ(links[0].sent[0], with_tag(right, 7)) << "after a tag";
     }
 }
 
@@ -370,7 +370,7 @@ TEST_F(NicPath, TagPortAndPadding) {
     EXPECT_TRUE(links[0].sent.empty());
 }
 
-TEST_F(NicPath, MacThatIsOffSendsNothing) {
+TEST_F(NicPath, DisabledMacSendsNothing) {
     write(reg::XGM_TXFIFO_CFG, 1 << 21); // ENDROPPKT
     transmit(Buffer(60, 2), tx_pkt | no_csum);
     write(reg::XGM_TXFIFO_CFG, 0);
@@ -381,7 +381,7 @@ TEST_F(NicPath, MacThatIsOffSendsNothing) {
     EXPECT_EQ(read(reg::XGM_STAT_TX_FRAME_LOW), 0U);
 }
 
-TEST_F(NicPath, NonsenseIsDropped) {
+TEST_F(NicPath, MalformedRequestsAreDropped) {
     transmit(Buffer(13, 2), tx_pkt | no_csum);                         // shorter than a header
     transmit(Buffer(60, 2), tx_pkt | no_csum | 2 << 16);               // no such port
     transmit(Buffer(60, 2), 0x2b000000 | no_csum);                     // not for sending
@@ -391,22 +391,22 @@ TEST_F(NicPath, NonsenseIsDropped) {
     EXPECT_TRUE(links[0].sent.empty());
     EXPECT_EQ(card.counters().value("nic.tx_malformed"), 6U);
     transmit(Buffer(60, 2), tx_pkt | no_csum);
-    EXPECT_EQ(links[0].sent.size(), 1U) << "and life goes on";
+    EXPECT_EQ(links[0].sent.size(), 1U) << "the next frame is sent";
 }
 
 TEST_F(NicPath, SegmentationByteByByte) {
     constexpr std::size_t mss = 100, payload = 250;
-    const Buffer whole = ip_frame(6, payload);
+    const Buffer large = ip_frame(6, payload);
     for (bool tag : {false, true}) {
         links[0].sent.clear();
-        transmit(whole, tx_lso | (tag ? hw::cpl::tx_vlan_valid | 0x0aaa : 0), {0, 5U << 20 | 5U << 16 | mss});
+        transmit(large, tx_lso | (tag ? hw::cpl::tx_vlan_valid | 0x0aaa : 0), {0, 5U << 20 | 5U << 16 | mss});
         ASSERT_EQ(links[0].sent.size(), 3U);
         for (std::size_t n = 0; n < 3; ++n) {
             const std::size_t part = n == 2 ? 50 : mss;
-            // What the segment must be, from the headers of the whole.
-            Buffer want(whole.begin(), whole.begin() + 54);
-            want.insert(want.end(), whole.begin() + 54 + static_cast<std::ptrdiff_t>(n * mss),
-                        whole.begin() + 54 + static_cast<std::ptrdiff_t>(n * mss + part));
+            // Expected segment, with the headers of the large one.
+            Buffer want(large.begin(), large.begin() + 54);
+            want.insert(want.end(), large.begin() + 54 + static_cast<std::ptrdiff_t>(n * mss),
+                        large.begin() + 54 + static_cast<std::ptrdiff_t>(n * mss + part));
             put_be16(&want[16], static_cast<std::uint16_t>(40 + part));
             put_be16(&want[18], static_cast<std::uint16_t>(0xabcd + n));
             put_be32(&want[38], 0xfffffff0U + static_cast<std::uint32_t>(n * mss));
@@ -428,9 +428,9 @@ TEST_F(NicPath, SegmentationBehindATagInTheFrame) {
     EXPECT_EQ(be16(&links[0].sent[1][20]), 90) << "IP length of the second segment";
 }
 
-/// What is cut from one request waits in the request, not on the wire; and no segment is shorter than the
-/// smallest MTU of the tables allows, or one descriptor would be a quarter of a million frames.
-TEST_F(NicPath, SegmentsAreMadeAsTheWireTakesThem) {
+/// Unsent segments of a request wait in the request, not on the wire. No segment is shorter than the smallest
+/// MTU of the tables allows; otherwise one descriptor could produce a quarter of a million frames.
+TEST_F(NicPath, SegmentsAreBuiltAsTheWireAcceptsThem) {
     struct End : Endpoint {
         void frame_in(Bytes frame) override { sizes.push_back(frame.size()); }
         void carrier(bool) override {}
@@ -443,11 +443,11 @@ TEST_F(NicPath, SegmentsAreMadeAsTheWireTakesThem) {
 
     constexpr std::size_t payload = 60'000, smallest = 88 - 40;
     transmit(ip_frame(6, payload), tx_lso, {0, 5U << 20 | 5U << 16 | 1});
-    EXPECT_LE(wire.on_the_way(0), Wire::room_limit + 2000);
-    // The next request of the ring waits for the first, and another port for neither.
+    EXPECT_LE(wire.in_flight(0), Wire::send_limit + 2000);
+    // The next request of the ring waits for the first; the other port waits for neither.
     transmit(Buffer(100, 2), tx_pkt | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
     transmit(Buffer(70, 2), tx_pkt | 1U << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
-    EXPECT_LE(wire.on_the_way(0), Wire::room_limit + 2000);
+    EXPECT_LE(wire.in_flight(0), Wire::send_limit + 2000);
 
     events.advance(events.now());
     ASSERT_EQ(end.sizes.size(), payload / smallest + 1);
@@ -455,14 +455,14 @@ TEST_F(NicPath, SegmentsAreMadeAsTheWireTakesThem) {
                             [](std::size_t size) { return size == 14 + 40 + smallest; }));
     EXPECT_EQ(end.sizes.back(), 100U) << "in the order of the ring";
     EXPECT_EQ(links[1].sent.size(), 1U);
-    EXPECT_EQ(wire.on_the_way(0), 0U);
+    EXPECT_EQ(wire.in_flight(0), 0U);
     EXPECT_EQ(wire.statistics().lost_full, 0U);
 }
 
 // --- Reset
 // ---------------------------------------------------------------------------------------------------
 
-TEST_F(NicPath, ChipResetSilencesTheCard) {
+TEST_F(NicPath, ChipResetStopsTheCard) {
     write(reg::PL_RST, 3);
     const auto writes = host.writes;
     EXPECT_FALSE(accepted({0x00, 0x07, 0x43, 0x11, 0x22, 0x00}));
@@ -500,7 +500,7 @@ TEST_F(NicPath, RegistrationOfTheWorkedExample) {
              0x00000020, 0x00002000, 0x00007f00, 0x12345678, 0, 0});
     write(reg::SG_KDOORBELL, 0x8000fff7);
 
-    // The TPT entry and the PBL, through the back door (two 32-bit reads a word).
+    // The TPT entry and the PBL, through the back door (two 32-bit reads per word).
     const auto word_at = [&](std::uint32_t addr) {
         std::uint64_t word = 0;
         for (std::uint32_t k : {0U, 1U}) {

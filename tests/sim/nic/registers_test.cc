@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The register file as the NIC driver meets it from probe to the first "ifup": what answers, what clears
-// itself, what must survive.
+// The register file as the NIC driver uses it from probe to the first "ifup": reset values, self-clearing
+// bits, and values that a reset must keep.
 #include <string>
 
 #include <fstream>
@@ -68,7 +68,7 @@ TEST_F(Registers, TcamBecomesReadyAndKeepsStraps) {
     EXPECT_EQ(read(reg::MC5_DB_CONFIG), 0x70000064U);
 }
 
-TEST_F(Registers, VersionsThatTheDriverWants) {
+TEST_F(Registers, VersionsThatTheDriverExpects) {
     // As it appears on the bus: fast read of 0x7fffc, a dummy byte, the word.
     write(reg::SF_DATA, 0xfcff070b);
     write(reg::SF_OP, 0x0f);
@@ -105,7 +105,7 @@ TEST_F(Registers, FlashIsErasedAndProgrammed) {
     EXPECT_EQ(word_at(0x70010), 0x44332211U);
     EXPECT_EQ(word_at(0x70014), 0x88776655U);
     card.reset();
-    EXPECT_EQ(word_at(0x70010), 0x44332211U) << "the flash outlives a reset";
+    EXPECT_EQ(word_at(0x70010), 0x44332211U) << "a reset keeps the flash";
 }
 
 TEST_F(Registers, MicroprocessorBoots) {
@@ -164,14 +164,14 @@ TEST_F(Registers, BackDoorOfMemoryReadsSlices) {
     write(reg::MC7_BD_ADDR + reg::mc7_stride, 32 * 7 + 8);
     write(reg::MC7_BD_OP + reg::mc7_stride, 0);
     EXPECT_EQ(read(reg::MC7_BD_DATA1 + reg::mc7_stride), 0xc3d40000U);
-    // Far outside: no harm.
+    // An address far outside of the memory has no effect.
     write(reg::MC7_BD_ADDR, 0xfffffff8);
     write(reg::MC7_BD_OP, 0);
     EXPECT_EQ(read(reg::MC7_BD_DATA1), 0U);
 }
 
-/// A self test with a pattern is one register write: it must not cost what 128 MB of memory cost.
-TEST_F(Registers, SelfTestOfMemoryTouchesNone) {
+/// A self test with a pattern is one register write: it must not allocate the 128 MB of memory.
+TEST_F(Registers, SelfTestOfMemoryAllocatesNone) {
     const auto resident = [] {
         std::ifstream statm("/proc/self/statm");
         std::size_t all = 0, pages = 0;
@@ -225,7 +225,7 @@ TEST_F(Registers, CausesClearByWritingOnes) {
     EXPECT_EQ(read(reg::PL_INT_CAUSE0), 1U) << "latched once it is enabled";
     EXPECT_EQ(host.irqs[0], 1U);
     write(reg::PL_INT_CAUSE0, 1);
-    EXPECT_EQ(host.irqs[0], 2U) << "acknowledged at the top with its cause still there: again";
+    EXPECT_EQ(host.irqs[0], 2U) << "acknowledged in PL_INT_CAUSE0 with its cause still set: raised again";
     write(reg::SG_INT_CAUSE, hw::sg_int::rspq_credit_overflow);
     EXPECT_EQ(read(reg::SG_INT_CAUSE), 0U);
     EXPECT_EQ(read(reg::PL_INT_CAUSE0), 1U) << "latched until written";
@@ -293,7 +293,7 @@ TEST_F(Config, IdentityAndCapabilities) {
     capability(0x01);
 }
 
-TEST_F(Config, VpdIsTheExampleOfTheFacts) {
+TEST_F(Config, VpdMatchesTheDocumentedExample) {
     EXPECT_EQ(vpd(0xc00, 3), std::string("\x82\x10\x00", 3));
     EXPECT_EQ(vpd(0xc00 + 63, 16), "SIM0000001      ");
     EXPECT_EQ(vpd(0xc00 + 82, 12), "000743112200");

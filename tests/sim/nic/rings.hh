@@ -112,7 +112,7 @@ public:
         c[3] = threshold;
         return c;
     }
-    /// The next response, if its last byte says that it is there.
+    /// The next response, if the generation in its last byte matches.
     std::optional<Response> next() {
         const std::uint64_t at = base + index * hw::response_size;
         if ((*host_.at(at + hw::response_size - 1) & 1U) != gen)
@@ -153,7 +153,7 @@ public:
         fl::entry_size_hi.set(c, buffer_size >> 11);
         return c;
     }
-    /// Puts a new buffer in; returns its address.
+    /// Adds a new buffer; returns its address.
     std::uint64_t add() {
         const std::uint64_t buffer = host_.alloc(buffer_size, 64);
         const std::uint64_t at = base + index * hw::free_list_entry;

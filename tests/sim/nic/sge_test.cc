@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The SGE alone, with rings in a fake host and engines that only record.
+// The SGE alone, with rings in a fake host and engines that only record calls.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -45,10 +45,10 @@ struct RecordedRnic final : RnicServices {
     [[nodiscard]] bool rdma_mode(Tid) const override { return false; }
     void stream_switched(Tid) override {}
     void stream_in(Tid, Bytes) override {}
-    void stream_room(Tid) override {}
+    void stream_writable(Tid) override {}
     void close_requested(Tid) override {}
     bool peer_closed(Tid) override { return false; }
-    void connection_gone(Tid) override {}
+    void connection_ended(Tid) override {}
 
     std::vector<Buffer> control;
     std::vector<QpId> doorbells;
@@ -90,7 +90,7 @@ protected:
         return c;
     }
 
-    /// Queue set 0 as the driver makes it, only smaller; no buffers, no response credits yet.
+    /// Queue set 0 as the driver creates it, but smaller; no buffers, no response credits yet.
     void queue_set() {
         context(hw::context_cmd::response_queue | 0, rq.context(1, small_buffer),
                 {~0U, ~0U, 0x17ffffff, ~0U});
@@ -168,7 +168,7 @@ TEST_F(SgeTest, ContextsTakeOnlyMaskedBits) {
     arm(0);
     EXPECT_EQ(read_context(0x00040000)[2], 0x1c100000U) << "armed";
     context(0x00040000, {0x04000000, 0x00002560, 0x14100000, 0x000007c0}, {~0U, ~0U, 0x17ffffff, ~0U});
-    EXPECT_EQ(read_context(0x00040000)[2], 0x1c100000U) << "the mask spares the armed bit";
+    EXPECT_EQ(read_context(0x00040000)[2], 0x1c100000U) << "the mask excludes the armed bit";
     context(0x00040000, {}, {0xffff0000, 0, 0, 0});
     EXPECT_EQ(read_context(0x00040000)[0], 0U) << "disabled by its size";
 
@@ -197,7 +197,7 @@ TEST_F(SgeTest, ImmediateFrameGoesOut) {
     ASSERT_EQ(macs.sent.size(), 1U);
     EXPECT_EQ(macs.sent[0].first, 0U);
     EXPECT_EQ(macs.sent[0].second, f);
-    // COMPL: the descriptor comes back at once, in a response with nothing else, with an interrupt.
+    // COMPL: the descriptor is returned at once, in a response without other content, with an interrupt.
     const auto r = rq.next();
     ASSERT_TRUE(r);
     EXPECT_EQ(words(Bytes(r->bytes).first(16)), "00000000 00000000 80010000 00000000");
@@ -219,7 +219,7 @@ TEST_F(SgeTest, BothGenerationsMakeADescriptorValid) {
     ring(8);
     EXPECT_EQ(macs.sent.size(), 1U);
     ring(8);
-    EXPECT_EQ(macs.sent.size(), 1U) << "the next one is not there";
+    EXPECT_EQ(macs.sent.size(), 1U) << "the next one is not valid";
     EXPECT_EQ(counters.value("sge.framing_errors"), 0U);
 }
 
@@ -324,7 +324,7 @@ TEST_F(SgeTest, ControlQueueIsDistributed) {
     EXPECT_EQ(rnic.control[0].size(), 24U);
 }
 
-TEST_F(SgeTest, NonsenseStopsTheRing) {
+TEST_F(SgeTest, InvalidWorkRequestsStopTheRing) {
     const std::array<std::vector<std::array<std::uint32_t, 2>>, 6> rings{{
         {{op(3) | hw::wr::eop, 2}},                                           // no SOP
         {{op(3) | sop_eop, 0}},                                               // no flits
@@ -374,17 +374,17 @@ TEST_F(SgeTest, UnreadableDataDropsTheFrameOnly) {
     EXPECT_EQ(macs.sent.size(), 1U);
     const auto r = rq.next();
     ASSERT_TRUE(r);
-    EXPECT_EQ(r->credits(0), 1U) << "its descriptor is free all the same";
-    // A length that no memory has.
+    EXPECT_EQ(r->credits(0), 1U) << "its descriptor is returned nevertheless";
+    // A length that exceeds any memory.
     eth.post({op(3) | sop_eop | hw::wr::sgl | 2 << 8, 4, 0x0e300000, 100, 0xffffffff, 0, 1, 0});
     ring(8);
     EXPECT_EQ(macs.sent.size(), 1U);
     EXPECT_EQ(counters.value("sge.framing_errors"), 1U);
 }
 
-TEST_F(SgeTest, AnEndlessProducerGetsAPieceOfWorkAtATime) {
+TEST_F(SgeTest, EndlessProducerIsServedInPortions) {
     ready();
-    // Each request makes the host post the next one, before the SGE looks again.
+    // Each request makes the host post the next one, before the SGE reads the ring again.
     unsigned seen = 0;
     toe.on_control = [&](unsigned) {
         ++seen;
@@ -396,7 +396,7 @@ TEST_F(SgeTest, AnEndlessProducerGetsAPieceOfWorkAtATime) {
     EXPECT_GE(seen, 8U);
     EXPECT_LT(seen, 100U);
     events.advance(events.now());
-    EXPECT_EQ(seen, 1000U) << "the rest follows as events";
+    EXPECT_EQ(seen, 1000U) << "the remaining ones follow as events";
 }
 
 // --- Credits
@@ -424,7 +424,7 @@ TEST_F(SgeTest, CreditsWaitForThresholdOrTimeout) {
     EXPECT_EQ(r->flags(), 0x80000100U);
 }
 
-TEST_F(SgeTest, CreditsRideOnTheNextResponse) {
+TEST_F(SgeTest, CreditsReturnWithTheNextResponse) {
     regs.write(reg::SG_CMDQ_CREDIT_TH, 35000 << 8 | 32);
     ready();
     offload.post({op(0x0d) | sop_eop, 0x1202, 0, 0});
@@ -435,7 +435,7 @@ TEST_F(SgeTest, CreditsRideOnTheNextResponse) {
     EXPECT_EQ(r->opcode(), 0x23);
     EXPECT_EQ(r->credits(1), 1U);
     events.advance(1'000'000);
-    EXPECT_FALSE(rq.next()) << "told only once";
+    EXPECT_FALSE(rq.next()) << "returned only once";
 }
 
 TEST_F(SgeTest, MoreCreditsThanTheFieldHolds) {
@@ -533,7 +533,7 @@ TEST_F(SgeTest, MessageWaitsForABuffer) {
     ready();
     sge.post_cpl(0, Buffer(100, 0x39));
     sge.post_cpl(0, Buffer(8, 0x23));
-    EXPECT_FALSE(rq.next()) << "what comes later does not overtake";
+    EXPECT_FALSE(rq.next()) << "a later message does not overtake";
     fl0.add();
     events.advance(2'000'000);
     auto r = rq.next();
@@ -552,16 +552,16 @@ TEST_F(SgeTest, MessageWaitsForABuffer) {
 TEST_F(SgeTest, CongestionStopsTheControlQueue) {
     ready();
     toe.on_control = [&](unsigned queue) { sge.post_cpl(queue, Buffer(8, 0x23)); };
-    unsigned posted = 0, answered = 0;
+    unsigned posted = 0, replies = 0;
     const auto take = [&] {
         unsigned n = 0;
         while (const auto r = rq.next()) {
-            answered += r->immediate() ? 1 : 0;
+            replies += r->immediate() ? 1 : 0;
             ++n;
         }
         credits(n);
     };
-    // The host posts on although it does not take responses.
+    // The host continues to post although it does not consume responses.
     while (posted < 1000) {
         const auto index = hw::egress_context::index.get(read_context(hw::context_cmd::egress | 65528));
         if ((control.index + 1) % control.entries == index)
@@ -573,19 +573,19 @@ TEST_F(SgeTest, CongestionStopsTheControlQueue) {
     }
     EXPECT_LT(posted, rspq_entries + Responses::waiting_high + control.entries + 1);
     EXPECT_GE(toe.control.size(), Responses::waiting_high);
-    while (answered < posted) {
-        const unsigned before = answered;
+    while (replies < posted) {
+        const unsigned before = replies;
         take();
         events.advance(events.now() + 1'000'000);
-        ASSERT_GT(answered + 1, before);
-        if (answered == before && !rq.next())
+        ASSERT_GT(replies + 1, before);
+        if (replies == before && !rq.next())
             break;
     }
-    EXPECT_EQ(answered, posted);
+    EXPECT_EQ(replies, posted);
     EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
 }
 
-TEST_F(SgeTest, WhatWaitsForTheHostIsBoundedInBytes) {
+TEST_F(SgeTest, WaitingMessagesAreBoundedInBytes) {
     ready();
     std::size_t half = 0;
     for (unsigned n = 0; n < 3000; ++n) { // 24 MB
@@ -596,12 +596,12 @@ TEST_F(SgeTest, WhatWaitsForTheHostIsBoundedInBytes) {
     EXPECT_GT(sge.waiting_bytes(), Responses::waiting_bytes_limit - 10'000);
     EXPECT_GT(counters.value("sge.messages_lost"), 1000U);
     EXPECT_GT(half, 400U);
-    EXPECT_LT(half, 600U) << "the wire is left alone long before";
+    EXPECT_LT(half, 600U) << "data from the wire is refused long before";
     context(hw::context_cmd::write << 28 | hw::context_cmd::response_queue | 0, {}, {0xffff0000, 0, 0, 0});
     EXPECT_EQ(sge.waiting_bytes(), 0U);
 }
 
-TEST_F(SgeTest, ResponsesGoNowhereWithoutAQueue) {
+TEST_F(SgeTest, ResponsesWithoutAQueueAreDropped) {
     sge.post_cpl(0, Buffer(8, 0x23));
     EXPECT_EQ(counters.value("sge.messages_while_disabled"), 1U);
     enable();
@@ -710,7 +710,7 @@ TEST_F(SgeTest, FreeListGenerationTurnsWithTheRing) {
     }
 }
 
-TEST_F(SgeTest, SillyBufferSizes) {
+TEST_F(SgeTest, ExtremeBufferSizes) {
     ready();
     FreeList tiny{host, 8, 1};
     tiny.add();
@@ -735,7 +735,7 @@ TEST_F(SgeTest, ArmedOnce) {
     sge.post_cpl(0, Buffer(8, 0x23));
     EXPECT_EQ(host.irqs[1], 1U) << "the host is polling";
     arm(2);
-    EXPECT_EQ(host.irqs[1], 1U) << "it has seen both";
+    EXPECT_EQ(host.irqs[1], 1U) << "it has processed both";
     sge.post_cpl(0, Buffer(8, 0x23));
     EXPECT_EQ(host.irqs[1], 2U);
     arm(2);
@@ -760,7 +760,7 @@ TEST_F(SgeTest, IntxGoesThroughDataIntr) {
 // --- QP rings and user doorbells
 // -----------------------------------------------------------------------------
 
-TEST_F(SgeTest, SlotsAreFetchedAndGivenBack) {
+TEST_F(SgeTest, SlotsAreFetchedAndUnfetched) {
     ready();
     EgressRing qp{host, 4};
     sge.open_qp_context(0x21, 0x12, qp.base, 4);
@@ -799,11 +799,11 @@ TEST_F(SgeTest, RingOfACongestedQueueIsNotEmpty) {
     for (unsigned taken = 0; rq.next();)
         credits(++taken != 0);
     events.advance(events.now());
-    EXPECT_EQ(rnic.doorbells.size(), rung + 1) << "looked at again when there is room";
+    EXPECT_EQ(rnic.doorbells.size(), rung + 1) << "read again when the queue has drained";
     EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::slot);
 }
 
-TEST_F(SgeTest, DroppedDoorbellIsToldAndTheNextOneServesForBoth) {
+TEST_F(SgeTest, DroppedDoorbellIsReportedAndTheNextServesBoth) {
     ready();
     faults.doorbell.arm(1);
     post_frame(frame(98));
@@ -816,11 +816,11 @@ TEST_F(SgeTest, DroppedDoorbellIsToldAndTheNextOneServesForBoth) {
     EXPECT_EQ(counters.value("faults.doorbells_dropped"), 1U);
 }
 
-TEST_F(SgeTest, DeadFirmwareTakesFramesOnly) {
+TEST_F(SgeTest, StoppedFirmwareExecutesOnlyEthernet) {
     ready();
     EgressRing qp{host, 4};
     sge.open_qp_context(0x21, 0x12, qp.base, 4);
-    faults.firmware_dead = true;
+    faults.firmware_stopped = true;
     control.post({op(0x01) | sop_eop, 2, 0, 0});
     offload.post({op(0x01) | sop_eop, 2, 0, 0});
     qp.post({op(0x14) | sop_eop, 6, 0, 0});
@@ -888,7 +888,7 @@ TEST_F(CqTest, EntryAndEventAsInTheExample) {
         sge.complete(5, cqe, false);
     EXPECT_FALSE(rq.next()) << "not armed";
     EXPECT_EQ(command(hw::context_cmd::cq_arm), 5U);
-    EXPECT_FALSE(rq.next()) << "what is pending gives no event";
+    EXPECT_FALSE(rq.next()) << "a pending entry gives no event";
     sge.complete(5, cqe, false);
     EXPECT_EQ(words(host.bytes(cq + 0x50, 16)), "00040403 00000064 00000000 00000006");
     const auto r = rq.next();

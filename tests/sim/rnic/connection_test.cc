@@ -45,17 +45,17 @@ TEST(Init, ConsumesTheReceivesAtTheFrontOfTheRing) {
         node.post(wr::receive({}));
     node.post(wr::send(1, {}));
     node.post(wr::receive({}));
-    node.ring_doorbell(); // long before the connection
+    node.ring_doorbell(); // before the connection exists
     EXPECT_EQ(node.sge.fetched, 0U);
     EXPECT_EQ(node.counters.value("rnic.doorbells_without_qp"), 1U);
     node.options.rqe_count = 3;
     EXPECT_TRUE(node.connect());
-    EXPECT_EQ(node.sge.fetched, 3U) << "the send waits for the switch, and the receive behind it";
+    EXPECT_EQ(node.sge.fetched, 3U) << "the send and the receive after it wait for the switch";
     node.rnic.stream_switched(0x15);
     EXPECT_EQ(node.sge.fetched, 5U);
 }
 
-TEST(Init, RefusesWhatCannotBe) {
+TEST(Init, RefusesInvalidParameters) {
     const struct {
         const char* what;
         void (*change)(InitOptions&);
@@ -79,9 +79,9 @@ TEST(Init, RefusesWhatCannotBe) {
         EXPECT_FALSE(node.connect());
         EXPECT_FALSE(node.rnic.rdma_mode(init.tid));
         EXPECT_TRUE(node.sge.contexts.empty());
-        ASSERT_THAT(node.sge.said, SizeIs(1));
-        EXPECT_EQ(node.sge.said[0].entry.status, row.status);
-        EXPECT_EQ(node.sge.said[0].entry.opcode, 8);
+        ASSERT_THAT(node.sge.records, SizeIs(1));
+        EXPECT_EQ(node.sge.records[0].entry.status, row.status);
+        EXPECT_EQ(node.sge.records[0].entry.opcode, 8);
     }
     Node node(options_a());
     node.options.slots = 0;
@@ -94,9 +94,9 @@ TEST(Init, RefusesWhatCannotBe) {
     node.ring -= 8;
     node.connect();
     EXPECT_TRUE(node.rnic.rdma_mode(0x12));
-    node.heard();
+    node.take_records();
     EXPECT_FALSE(node.connect()) << "twice on one connection";
-    EXPECT_THAT(node.heard(), SizeIs(1));
+    EXPECT_THAT(node.take_records(), SizeIs(1));
 }
 
 TEST(Init, OtherOffloadWorkRequestsAreCountedAndIgnored) {
@@ -105,7 +105,7 @@ TEST(Init, OtherOffloadWorkRequestsAreCountedAndIgnored) {
          {wr::ready_read(0x12), wr::terminate(0x12), Words{0x10c00000, 0x80001209}, Words{}})
         node.rnic.offload_wr(0x12, Node::pack(words), 0);
     EXPECT_EQ(node.counters.value("rnic.malformed_work_requests"), 4U);
-    EXPECT_THAT(node.heard(), IsEmpty());
+    EXPECT_THAT(node.take_records(), IsEmpty());
 }
 
 TEST(Init, MarkersCountFromIrs) { // [guess G3, G39]
@@ -119,8 +119,8 @@ TEST(Init, MarkersCountFromIrs) { // [guess G3, G39]
     write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = hw::RdmaOp::send, .msn = 1});
     const std::uint8_t marker[] = {0, 0, 0, 4};
     fpdu.insert(fpdu.begin() + 4, marker, marker + 4);
-    node.hear(fpdu);
-    EXPECT_THAT(node.heard(), ElementsAre(StartsWith("cqe cq 2: 00021403")));
+    node.receive(fpdu);
+    EXPECT_THAT(node.take_records(), ElementsAre(StartsWith("cqe cq 2: 00021403")));
 }
 
 // ---------------------------------------------------------------- the switch and the hold
@@ -135,12 +135,12 @@ TEST(PassiveSwitch, KeepsEarlyFpdusAndHoldsTheRing) { // [guess G4]
     pair.a.run(wr::receive({}));
     pair.a.run(wr::send(1, {}));
     pair.settle();
-    EXPECT_THAT(pair.b.heard(), IsEmpty());
-    EXPECT_THAT(pair.a.heard(), SizeIs(1)) << "its own send only";
+    EXPECT_THAT(pair.b.take_records(), IsEmpty());
+    EXPECT_THAT(pair.a.take_records(), SizeIs(1)) << "its own send only";
     pair.b.rnic.stream_switched(0x15);
-    EXPECT_THAT(pair.b.sge.said, SizeIs(2));
+    EXPECT_THAT(pair.b.sge.records, SizeIs(2));
     pair.settle();
-    EXPECT_THAT(pair.a.heard(), ElementsAre(HasSubstr("00021403")));
+    EXPECT_THAT(pair.a.take_records(), ElementsAre(HasSubstr("00021403")));
 }
 
 TEST(Hold, OfTheResponderEndsWithTheReadyRead) { // [guess G5]
@@ -155,20 +155,20 @@ TEST(Hold, OfTheResponderEndsWithTheReadyRead) { // [guess G5]
     EXPECT_EQ(pair.b.sge.fetched, 0U);
 
     pair.a.offload(wr::ready_read(0x12));
-    EXPECT_EQ(Said::hex(pair.a.stream.records.at(0)), rtr_read);
-    EXPECT_EQ(pair.a.stream.records.size(), 2U) << "and the send behind it";
-    pair.b.hear(from_hex(rtr_read));
-    EXPECT_EQ(Said::hex(pair.b.stream.records.at(0)), rtr_response);
+    EXPECT_EQ(SgeRecord::hex(pair.a.stream.records.at(0)), rtr_read);
+    EXPECT_EQ(pair.a.stream.records.size(), 2U) << "and the send after it";
+    pair.b.receive(from_hex(rtr_read));
+    EXPECT_EQ(SgeRecord::hex(pair.b.stream.records.at(0)), rtr_response);
     EXPECT_EQ(pair.b.stream.records.size(), 2U);
     pair.a.stream.records.pop_front();
     pair.settle();
-    EXPECT_THAT(pair.a.heard(),
+    EXPECT_THAT(pair.a.take_records(),
                 ElementsAre(HasSubstr("00021413"), "cqe cq 1: 00021402 00000000 00000001 00000000",
                             HasSubstr("00021403")));
-    EXPECT_THAT(pair.b.heard(), ElementsAre(HasSubstr("00040413"), HasSubstr("00040403")));
+    EXPECT_THAT(pair.b.take_records(), ElementsAre(HasSubstr("00040413"), HasSubstr("00040403")));
 }
 
-TEST(Hold, EndsOnlyWithTheMessageThatWasAgreed) { // [guess G40]
+TEST(Hold, EndsOnlyWithTheNegotiatedMessage) { // [guess G40]
     const struct {
         unsigned type;
         hw::RdmaOp op;
@@ -181,19 +181,19 @@ TEST(Hold, EndsOnlyWithTheMessageThatWasAgreed) { // [guess G40]
         node.run(wr::receive({}));
         node.run(wr::send(1, {}));
         Framer peer({});
-        const auto hear = [&](const DdpSegment& segment, std::size_t size) {
+        const auto receive = [&](const DdpSegment& segment, std::size_t size) {
             Buffer fpdu = Framer::start(ddp_header_size(segment.op) + size);
             write_header(Framer::ulpdu(fpdu).data(), segment);
-            node.hear(peer.finish(std::move(fpdu)));
+            node.receive(peer.finish(std::move(fpdu)));
         };
-        node.heard();
+        node.take_records();
         std::uint32_t msn = 1;
         if (row.op == hw::RdmaOp::write)
-            hear({.last = true, .op = hw::RdmaOp::send, .msn = msn++}, 0);
+            receive({.last = true, .op = hw::RdmaOp::send, .msn = msn++}, 0);
         else
-            hear({.last = true, .op = hw::RdmaOp::write, .stag = 5}, 0);
+            receive({.last = true, .op = hw::RdmaOp::write, .stag = 5}, 0);
         EXPECT_THAT(node.stream.records, IsEmpty());
-        hear({.last = true, .op = row.op, .stag = row.op == hw::RdmaOp::write ? 5U : 0U, .msn = msn}, 0);
+        receive({.last = true, .op = row.op, .stag = row.op == hw::RdmaOp::write ? 5U : 0U, .msn = msn}, 0);
         EXPECT_THAT(node.stream.records, SizeIs(1));
     }
 }
@@ -205,61 +205,61 @@ TEST(Hold, ReadyReadNeedsOrdAndIrd) {
     active.connect();
     active.offload(wr::ready_read(0x12));
     EXPECT_THAT(active.sent(), IsEmpty());
-    EXPECT_THAT(active.heard(), ElementsAre("event cq 1: 000217f1 00000000 00000000 00000000"));
+    EXPECT_THAT(active.take_records(), ElementsAre("event cq 1: 000217f1 00000000 00000000 00000000"));
 
     InitOptions responder = with_rtr(options_b());
     responder.ird = 0;
     Node passive(responder);
     passive.connect();
     passive.rnic.stream_switched(0x15);
-    passive.hear(from_hex(rtr_read));
-    EXPECT_THAT(passive.heard(), ElementsAre("event cq 4: 000407b2 00000000 00000000 00000000"));
+    passive.receive(from_hex(rtr_read));
+    EXPECT_THAT(passive.take_records(), ElementsAre("event cq 4: 000407b2 00000000 00000000 00000000"));
 }
 
 // ---------------------------------------------------------------- TERMINATE
 
-TEST(Terminate, IsTheLastThingSent) {
+TEST(Terminate, IsTheLastMessage) {
     Connection pair;
     pair.connect();
     const Region region = pair.a.add_region(0x001111aa, 0, 100000);
-    pair.a.stream.room = 3000;
+    pair.a.stream.space = 3000;
     pair.a.run(wr::write(1, {{region.stag, 0, 100000}}, 0x1234, 0));
     pair.a.sent();
     pair.a.offload(wr::terminate(0x12));
-    EXPECT_THAT(pair.a.sent(), ElementsAre(terminate_fpdu)) << "the rest of the write is gone";
-    EXPECT_THAT(pair.a.heard(), ElementsAre("event cq 1: 00021417 00000000 00000000 00000000"));
+    EXPECT_THAT(pair.a.sent(), ElementsAre(terminate_fpdu)) << "the remainder of the write is dropped";
+    EXPECT_THAT(pair.a.take_records(), ElementsAre("event cq 1: 00021417 00000000 00000000 00000000"));
     pair.a.run(wr::send(2, {}));
-    pair.a.hear(from_hex(rtr_read));
+    pair.a.receive(from_hex(rtr_read));
     pair.a.offload(wr::terminate(0x12));
     EXPECT_THAT(pair.a.sent(), IsEmpty());
-    EXPECT_THAT(pair.a.heard(), IsEmpty());
+    EXPECT_THAT(pair.a.take_records(), IsEmpty());
     pair.a.rnic.close_requested(0x12);
     EXPECT_TRUE(pair.a.stream.fin);
 }
 
-TEST(Terminate, WorksInErrorAndWaitsForRoom) {
+TEST(Terminate, WorksInErrorAndWaitsForSpace) {
     Node node(options_a());
     node.connect();
     node.run({0xffc00100, 3, 7, 8});
-    EXPECT_THAT(node.heard(), SizeIs(1));
-    node.stream.room = 0;
+    EXPECT_THAT(node.take_records(), SizeIs(1));
+    node.stream.space = 0;
     node.offload(wr::terminate(0x12));
     node.rnic.close_requested(0x12);
-    EXPECT_FALSE(node.stream.fin) << "FIN behind the TERMINATE";
-    EXPECT_THAT(node.heard(), IsEmpty());
-    node.stream.room = 100;
-    node.rnic.stream_room(0x12);
-    EXPECT_EQ(Said::hex(node.stream.records.at(0)), terminate_fpdu);
+    EXPECT_FALSE(node.stream.fin) << "FIN follows the TERMINATE";
+    EXPECT_THAT(node.take_records(), IsEmpty());
+    node.stream.space = 100;
+    node.rnic.stream_writable(0x12);
+    EXPECT_EQ(SgeRecord::hex(node.stream.records.at(0)), terminate_fpdu);
     EXPECT_TRUE(node.stream.fin);
-    EXPECT_THAT(node.heard(), ElementsAre("event cq 1: 00021417 00000000 00000000 00000000"));
+    EXPECT_THAT(node.take_records(), ElementsAre("event cq 1: 00021417 00000000 00000000 00000000"));
 }
 
-TEST(Terminate, WithoutNotifyIsSilent) {
+TEST(Terminate, WithoutNotifyGivesNoEvent) {
     Node node(options_a());
     node.connect();
     node.offload(wr::terminate(0x12, wr::none));
     EXPECT_THAT(node.sent(), SizeIs(1));
-    EXPECT_THAT(node.heard(), IsEmpty());
+    EXPECT_THAT(node.take_records(), IsEmpty());
 }
 
 TEST(Terminate, BeforeTheSwitchSendsNothing) {
@@ -267,34 +267,34 @@ TEST(Terminate, BeforeTheSwitchSendsNothing) {
     node.connect();
     node.offload(wr::terminate(0x15));
     EXPECT_THAT(node.sent(), IsEmpty());
-    EXPECT_THAT(node.heard(), SizeIs(1));
+    EXPECT_THAT(node.take_records(), SizeIs(1));
 }
 
 TEST(Terminate, ReceivedGivesTheMessageThenTheEvent) { // [guess G9, G46]
     Node node(options_b());
     node.connect();
     node.rnic.stream_switched(0x15);
-    node.hear(from_hex(terminate_fpdu));
-    EXPECT_THAT(node.heard(), ElementsAre("cpl a2000015 00000001 00000000 01020000 00000000",
-                                          "event cq 5: 00040407 00000000 00000000 00000000"));
-    node.hear(from_hex(terminate_fpdu));
+    node.receive(from_hex(terminate_fpdu));
+    EXPECT_THAT(node.take_records(), ElementsAre("cpl a2000015 00000001 00000000 01020000 00000000",
+                                                 "event cq 5: 00040407 00000000 00000000 00000000"));
+    node.receive(from_hex(terminate_fpdu));
     node.run(wr::send(1, {}));
-    EXPECT_THAT(node.heard(), IsEmpty());
+    EXPECT_THAT(node.take_records(), IsEmpty());
     EXPECT_THAT(node.sent(), IsEmpty());
     node.rnic.close_requested(0x15);
     EXPECT_TRUE(node.stream.fin);
 }
 
-TEST(Terminate, LongOnesAreCutToTheLongestLegalOne) {
+TEST(Terminate, LongOnesAreTruncated) {
     Node node(options_b());
     node.connect();
     node.rnic.stream_switched(0x15);
     Framer peer({});
     Buffer fpdu = Framer::start(18 + 40000);
     write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = hw::RdmaOp::terminate, .msn = 1});
-    node.hear(peer.finish(std::move(fpdu)));
-    ASSERT_THAT(node.sge.said, SizeIs(2));
-    EXPECT_EQ(node.sge.said[0].message.size(), 4U + 64);
+    node.receive(peer.finish(std::move(fpdu)));
+    ASSERT_THAT(node.sge.records, SizeIs(2));
+    EXPECT_EQ(node.sge.records[0].message.size(), 4U + 64);
 }
 
 // ---------------------------------------------------------------- close
@@ -304,21 +304,21 @@ TEST(Close, RunsTheRingToItsEnd) { // [guess G11]
     Connection pair;
     pair.connect();
     const Region region = pair.a.add_region(0x001111aa, 0, 100000);
-    pair.a.stream.room = 3000;
+    pair.a.stream.space = 3000;
     pair.a.post(wr::write(1, {{region.stag, 0, 100000}}, 0, 0));
     pair.a.post(wr::send(2, {}));
     pair.a.ring_doorbell();
     pair.a.rnic.close_requested(0x12);
     EXPECT_FALSE(pair.a.stream.fin);
     while (!pair.a.sent().empty())
-        pair.a.rnic.stream_room(0x12);
-    EXPECT_THAT(pair.a.heard(), SizeIs(2));
+        pair.a.rnic.stream_writable(0x12);
+    EXPECT_THAT(pair.a.take_records(), SizeIs(2));
     EXPECT_TRUE(pair.a.stream.fin);
     pair.a.run(wr::send(3, {}));
-    EXPECT_THAT(pair.a.heard(), IsEmpty()) << "what comes behind the FIN never runs";
+    EXPECT_THAT(pair.a.take_records(), IsEmpty()) << "slots after the FIN are never executed";
 }
 
-TEST(Close, WaitsForARingThatNobodyHasLookedAt) {
+TEST(Close, WaitsForARingThatWasNotRead) {
     Connection pair;
     pair.connect();
     pair.a.sge.busy = true; // the response queue is congested
@@ -346,12 +346,12 @@ TEST(Close, DoesNotWaitForThePeer) { // [guess G11]
 TEST(Close, SendsQueuedResponsesFirst) {
     Connection pair;
     pair.connect();
-    pair.b.stream.room = 0;
-    pair.b.hear(from_hex(rtr_read));
+    pair.b.stream.space = 0;
+    pair.b.receive(from_hex(rtr_read));
     pair.b.rnic.close_requested(0x15);
     EXPECT_FALSE(pair.b.stream.fin);
-    pair.b.stream.room = 100;
-    pair.b.rnic.stream_room(0x15);
+    pair.b.stream.space = 100;
+    pair.b.rnic.stream_writable(0x15);
     EXPECT_THAT(pair.b.sent(), ElementsAre(rtr_response));
     EXPECT_TRUE(pair.b.stream.fin);
 }
@@ -373,24 +373,24 @@ TEST(Close, StillReceivesAfterItsFin) {
     pair.a.run(wr::send(1, {}));
     pair.a.run(wr::read(2, {1, 1, 0}, 1, 1));
     pair.settle();
-    EXPECT_THAT(pair.b.heard(), ElementsAre(HasSubstr("00040403")));
+    EXPECT_THAT(pair.b.take_records(), ElementsAre(HasSubstr("00040403")));
 }
 
-TEST(Close, OfAConnectionThatIsNotOursIsItsFin) {
+TEST(Close, OfANonRdmaConnectionSendsFin) {
     Node node(options_a());
     node.rnic.close_requested(0x77);
     EXPECT_TRUE(node.stream.fin);
 }
 
-TEST(Close, PeersFinInsideAnFpduIsTold) { // [guess G10]
+TEST(Close, PeersFinInsideAnFpduIsReported) { // [guess G10]
     Node node(options_b());
     node.connect();
     node.rnic.stream_switched(0x15);
     EXPECT_FALSE(node.rnic.peer_closed(0x15));
     const Buffer fpdu = from_hex(rtr_read);
-    node.hear(fpdu);
+    node.receive(fpdu);
     EXPECT_FALSE(node.rnic.peer_closed(0x15));
-    node.hear(Bytes(fpdu).first(5));
+    node.receive(Bytes(fpdu).first(5));
     EXPECT_TRUE(node.rnic.peer_closed(0x15));
     EXPECT_FALSE(node.rnic.peer_closed(0x16));
 }
@@ -400,15 +400,15 @@ TEST(Close, EndOfTheConnectionEndsTheContext) { // [guess G44]
     pair.connect();
     pair.b.run(wr::receive({}));
     EXPECT_TRUE(pair.b.sge.contexts.contains(0x40));
-    pair.b.rnic.connection_gone(0x15);
+    pair.b.rnic.connection_ended(0x15);
     EXPECT_FALSE(pair.b.sge.contexts.contains(0x40));
     EXPECT_FALSE(pair.b.rnic.rdma_mode(0x15));
-    pair.b.hear(from_hex(rtr_read));
+    pair.b.receive(from_hex(rtr_read));
     pair.b.ring_doorbell();
-    pair.b.rnic.stream_room(0x15);
+    pair.b.rnic.stream_writable(0x15);
     pair.b.rnic.stream_switched(0x15);
-    pair.b.rnic.connection_gone(0x15);
-    EXPECT_THAT(pair.b.heard(), IsEmpty());
+    pair.b.rnic.connection_ended(0x15);
+    EXPECT_THAT(pair.b.take_records(), IsEmpty());
     EXPECT_THAT(pair.b.sent(), IsEmpty());
 }
 
@@ -417,19 +417,19 @@ TEST(Close, QpIdMovesToItsNextConnection) {
     node.connect();
     node.options.tid = 0x13;
     node.connect();
-    node.rnic.connection_gone(0x12); // late news of the first connection
+    node.rnic.connection_ended(0x12); // late event of the first connection
     EXPECT_TRUE(node.sge.contexts.contains(0x21));
     node.run(wr::send(1, {}));
-    EXPECT_THAT(node.heard(), SizeIs(1));
+    EXPECT_THAT(node.take_records(), SizeIs(1));
 }
 
-TEST(Close, ResetForgetsEverything) {
+TEST(Close, ResetRemovesEverything) {
     Connection pair;
     pair.connect();
     pair.a.rnic.reset();
     EXPECT_FALSE(pair.a.rnic.rdma_mode(0x12));
     pair.a.run(wr::send(1, {}));
-    EXPECT_THAT(pair.a.heard(), IsEmpty());
+    EXPECT_THAT(pair.a.take_records(), IsEmpty());
 }
 
 } // namespace

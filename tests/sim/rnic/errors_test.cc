@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What a peer or a guest can do wrong, with the status, type, opcode and CQ that the card reports
-// (rdma 11.7, 11.8); and that an error is the end of the QP but of nothing else.
+// Errors of a peer or a guest, with the status, type, opcode and CQ that the card reports (rdma 11.7, 11.8).
+// An error ends the QP but no other QP.
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ Buffer changed(Buffer ulpdu, std::size_t at, std::uint8_t value) {
     return ulpdu;
 }
 
-/// A responder with a region, and a Framer that plays its peer.
+/// A responder with a region, and a Framer that acts as its peer.
 class Target : public Node {
 public:
     explicit Target(InitOptions init = options_b()) : Node(init), peer_(mpa(init)) {
@@ -56,10 +56,10 @@ public:
         connect();
         rnic.stream_switched(options.tid);
     }
-    void hear_ulpdu(const Buffer& ulpdu) {
+    void receive_ulpdu(const Buffer& ulpdu) {
         Buffer fpdu = Framer::start(ulpdu.size());
         std::copy(ulpdu.begin(), ulpdu.end(), Framer::ulpdu(fpdu).begin());
-        hear(peer_.finish(std::move(fpdu)));
+        receive(peer_.finish(std::move(fpdu)));
     }
     Region region;
 
@@ -311,22 +311,22 @@ TEST_P(InboundError, IsReportedOnceAndEndsTheQp) {
         row.prepare(target);
     target.sent();
     for (const Buffer& ulpdu : row.ulpdus())
-        target.hear_ulpdu(ulpdu);
-    ASSERT_THAT(target.sge.said, SizeIs(1));
-    const Said& said = target.sge.said[0];
-    EXPECT_EQ(said.kind, Said::event);
-    EXPECT_EQ(said.entry.status, row.status);
-    EXPECT_EQ(said.entry.send_side, row.send_side);
-    EXPECT_EQ(said.entry.opcode, row.opcode);
-    EXPECT_EQ(said.cq, row.cq);
-    EXPECT_EQ(said.entry.qp, 0x40U);
-    target.heard();
+        target.receive_ulpdu(ulpdu);
+    ASSERT_THAT(target.sge.records, SizeIs(1));
+    const SgeRecord& record = target.sge.records[0];
+    EXPECT_EQ(record.kind, SgeRecord::event);
+    EXPECT_EQ(record.entry.status, row.status);
+    EXPECT_EQ(record.entry.send_side, row.send_side);
+    EXPECT_EQ(record.entry.opcode, row.opcode);
+    EXPECT_EQ(record.cq, row.cq);
+    EXPECT_EQ(record.entry.qp, 0x40U);
+    target.take_records();
 
-    // Nothing works any more, and nobody says so again [guess G29].
+    // The QP executes nothing more and reports no further error [guess G29].
     target.run(wr::write_inline(1, pattern(4), 0x1111, 0));
-    target.hear_ulpdu(tagged(write, 0, 0, 4));
-    target.hear_ulpdu(read_request({1, 0, 0, 1, 0}));
-    EXPECT_THAT(target.heard(), IsEmpty());
+    target.receive_ulpdu(tagged(write, 0, 0, 4));
+    target.receive_ulpdu(read_request({1, 0, 0, 1, 0}));
+    EXPECT_THAT(target.take_records(), IsEmpty());
     EXPECT_THAT(target.sent(), IsEmpty());
     EXPECT_EQ(target.counters.value("rnic.errors"), 1U);
 }
@@ -340,58 +340,58 @@ TEST(InboundErrors, CrcAndMarkers) {
     fpdu = plain.finish(std::move(fpdu));
     fpdu[21] ^= 1;
     Target target;
-    target.hear(fpdu);
-    EXPECT_THAT(target.heard(), ElementsAre("event cq 5: 00040603 00000000 00000000 00000000"));
+    target.receive(fpdu);
+    EXPECT_THAT(target.take_records(), ElementsAre("event cq 5: 00040603 00000000 00000000 00000000"));
 
     InitOptions options = options_b();
     options.mpa_attrs = 0x0d;
     Target marked(options);
-    marked.hear(from_hex("00000004 00124143 00000000 00000000 00000001 00000000 00000000"));
-    EXPECT_THAT(marked.heard(), ElementsAre("event cq 5: 00040623 00000000 00000000 00000000"));
+    marked.receive(from_hex("00000004 00124143 00000000 00000000 00000001 00000000 00000000"));
+    EXPECT_THAT(marked.take_records(), ElementsAre("event cq 5: 00040623 00000000 00000000 00000000"));
 }
 
-TEST(InboundErrors, NothingIsPlacedBehindTheLine) {
+TEST(InboundErrors, NothingIsPlacedAfterAnError) {
     Target target;
-    target.hear_ulpdu(tagged(write, stag, va + length - 3, 4));
+    target.receive_ulpdu(tagged(write, stag, va + length - 3, 4));
     EXPECT_EQ(target.contents(target.region, va + length - 3, 3), Buffer(3, 0));
     Target second;
     post_receive(second);
-    second.hear_ulpdu(untagged(send, 1, 0, 3001));
+    second.receive_ulpdu(untagged(send, 1, 0, 3001));
     EXPECT_EQ(second.contents(second.region, va, 3000), Buffer(3000, 0));
 }
 
 TEST(InboundErrors, IrdCountsUntilTheResponseIsQueued) {
     Target target;
-    target.stream.room = 0;
+    target.stream.space = 0;
     for (std::uint32_t msn = 1; msn <= 4; ++msn)
-        target.hear_ulpdu(read_request({1, 0, 0, 1, 0}, msn));
-    EXPECT_THAT(target.heard(), IsEmpty());
-    target.stream.room = 65536;
-    target.rnic.stream_room(target.options.tid);
+        target.receive_ulpdu(read_request({1, 0, 0, 1, 0}, msn));
+    EXPECT_THAT(target.take_records(), IsEmpty());
+    target.stream.space = 65536;
+    target.rnic.stream_writable(target.options.tid);
     EXPECT_THAT(target.sent(), SizeIs(4));
-    target.stream.room = 0;
+    target.stream.space = 0;
     for (std::uint32_t msn = 5; msn <= 9; ++msn)
-        target.hear_ulpdu(read_request({1, 0, 0, 1, 0}, msn));
-    EXPECT_THAT(target.heard(), ElementsAre("event cq 4: 000407b2 00000000 00000000 00000000"));
+        target.receive_ulpdu(read_request({1, 0, 0, 1, 0}, msn));
+    EXPECT_THAT(target.take_records(), ElementsAre("event cq 4: 000407b2 00000000 00000000 00000000"));
 }
 
-TEST(InboundErrors, SourceThatGoesWhileItsReadWaits) {
+TEST(InboundErrors, SourceInvalidatedWhileItsReadWaits) {
     Target target;
-    target.stream.room = 0;
-    target.hear_ulpdu(read_request({1, 0, 100, stag, va}, 1));
-    target.hear_ulpdu(read_request({1, 0, 100, stag, va}, 2));
+    target.stream.space = 0;
+    target.receive_ulpdu(read_request({1, 0, 100, stag, va}, 1));
+    target.receive_ulpdu(read_request({1, 0, 100, stag, va}, 2));
     target.put_tpt(stag, Words(8));
-    target.stream.room = 65536;
-    target.rnic.stream_room(target.options.tid);
-    EXPECT_THAT(target.heard(), ElementsAre("event cq 4: 00040432 00000000 00000000 00000000"));
+    target.stream.space = 65536;
+    target.rnic.stream_writable(target.options.tid);
+    EXPECT_THAT(target.take_records(), ElementsAre("event cq 4: 00040432 00000000 00000000 00000000"));
 }
 
-TEST(InboundErrors, MemoryThatIsNotThere) {
+TEST(InboundErrors, UnmappedMemory) {
     Target target;
     post_receive(target);
     target.host.unmap(target.region.pages[0], 4096);
-    target.hear_ulpdu(untagged(send, 1, 0, 4));
-    EXPECT_THAT(target.heard(), ElementsAre("event cq 5: 000407e3 00000000 00000000 00000000"));
+    target.receive_ulpdu(untagged(send, 1, 0, 4));
+    EXPECT_THAT(target.take_records(), ElementsAre("event cq 5: 000407e3 00000000 00000000 00000000"));
 }
 
 // ---------------------------------------------------------------- work requests
@@ -470,15 +470,15 @@ TEST_P(PostedError, IsReportedAndEndsTheQp) {
     target.post(row.words);
     target.post(wr::write_inline(8, pattern(4), 0x1111, 0));
     target.ring_doorbell();
-    ASSERT_THAT(target.sge.said, SizeIs(1));
-    const Said& said = target.sge.said[0];
-    EXPECT_EQ(said.kind, Said::event);
-    EXPECT_EQ(said.entry.status, row.status);
-    EXPECT_EQ(said.entry.opcode, row.opcode);
-    EXPECT_EQ(said.entry.send_side, row.send_side);
-    EXPECT_EQ(said.cq, row.send_side ? 4U : 5U);
-    EXPECT_EQ(said.entry.word2, row.send_side ? 7U : 0U) << "WR id as posted";
-    EXPECT_THAT(target.sent(), IsEmpty()) << "not one byte of it";
+    ASSERT_THAT(target.sge.records, SizeIs(1));
+    const SgeRecord& record = target.sge.records[0];
+    EXPECT_EQ(record.kind, SgeRecord::event);
+    EXPECT_EQ(record.entry.status, row.status);
+    EXPECT_EQ(record.entry.opcode, row.opcode);
+    EXPECT_EQ(record.entry.send_side, row.send_side);
+    EXPECT_EQ(record.cq, row.send_side ? 4U : 5U);
+    EXPECT_EQ(record.entry.word2, row.send_side ? 7U : 0U) << "WR id as posted";
+    EXPECT_THAT(target.sent(), IsEmpty()) << "no byte of it is sent";
     EXPECT_EQ(target.sge.fetched, 1U);
 }
 
@@ -488,26 +488,26 @@ TEST(PostedErrors, OneReceiveTooMany) {
     Target target;
     for (int i = 0; i < 15; ++i)
         target.run(wr::receive({}));
-    EXPECT_THAT(target.heard(), IsEmpty());
+    EXPECT_THAT(target.take_records(), IsEmpty());
     target.run(wr::receive({}));
-    EXPECT_THAT(target.heard(), ElementsAre("event cq 5: 000407c3 00000000 00000000 00000000"));
+    EXPECT_THAT(target.take_records(), ElementsAre("event cq 5: 000407c3 00000000 00000000 00000000"));
 }
 
-TEST(PostedErrors, SourceThatGoesInTheMiddleOfAMessage) {
+TEST(PostedErrors, SourceInvalidatedWithinAMessage) {
     Target target;
-    target.stream.room = 2000;
+    target.stream.space = 2000;
     target.run(wr::write(7, {{stag, va, length}}, 1, 1));
     EXPECT_THAT(target.sent(), SizeIs(2));
     target.host.unmap(target.region.pages[1], 4096);
-    target.rnic.stream_room(target.options.tid);
-    EXPECT_THAT(target.heard(), ElementsAre("event cq 4: 000407f0 00000000 00000007 00000000"));
+    target.rnic.stream_writable(target.options.tid);
+    EXPECT_THAT(target.take_records(), ElementsAre("event cq 4: 000407f0 00000000 00000007 00000000"));
 }
 
-TEST(PostedErrors, EccErrorOfATptEntryStrikesOnce) {
+TEST(PostedErrors, EccErrorOfATptEntryAffectsOneAccess) {
     Target target;
     target.faults.tpt_entry.arm(1);
     target.run(wr::write(1, {{target.region.stag, target.region.va, 4}}, 0x1111, 0));
-    EXPECT_THAT(target.heard(), ElementsAre(HasSubstr("event cq 4: 00040530")))
+    EXPECT_THAT(target.take_records(), ElementsAre(HasSubstr("event cq 4: 00040530")))
         << "status 9, send side, WRITE";
     EXPECT_EQ(target.counters.value("faults.tpt_ecc_errors"), 1U);
 }
@@ -519,13 +519,13 @@ TEST(PostedErrors, AnotherQpGoesOn) {
                            Node::pack({0x10c00000, 0x80001609, 0, 0, 0x41, 3, 4, 5, 0x1000, 16, 0x0c1f05b4,
                                        0x00010000, 4, 4, wr::hi(ring), wr::lo(ring), 32, 0}),
                            0);
-    target.hear_ulpdu(Buffer{});
-    EXPECT_THAT(target.heard(), SizeIs(1));
+    target.receive_ulpdu(Buffer{});
+    EXPECT_THAT(target.take_records(), SizeIs(1));
     target.host.put(ring, Node::pack(wr::write_inline(1, pattern(4), 0x1111, 0)));
     target.host.put_words(ring + 4, {0x80000006});
     target.host.put_words(ring + 124, {1});
     target.rnic.doorbell(0x41);
-    EXPECT_THAT(target.heard(), ElementsAre(HasSubstr("cqe cq 4: 00041410")));
+    EXPECT_THAT(target.take_records(), ElementsAre(HasSubstr("cqe cq 4: 00041410")));
     EXPECT_THAT(target.sent(), SizeIs(1));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Framing alone: CRC, padding, markers, streams that are cut anywhere.
+// Framing alone: CRC, padding, markers, streams in pieces of any size.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST(Framer, PadsToFourBytes) {
                                  "0003aaaa aa000000 00000000"};
     for (std::size_t size = 0; size < 4; ++size) {
         Framer framer({.crc = false});
-        EXPECT_EQ(Said::hex(frame(framer, Buffer(size, 0xaa))), fpdus[size]);
+        EXPECT_EQ(SgeRecord::hex(frame(framer, Buffer(size, 0xaa))), fpdus[size]);
     }
 }
 
@@ -91,8 +91,8 @@ TEST(Framer, PutsMarkersEvery512Bytes) {
     append(stream, frame(framer, Buffer(600, 0xaa)));
     append(stream, frame(framer, Buffer(402, 0xbb)));
     append(stream, frame(framer, Buffer(10, 0xcc)));
-    EXPECT_EQ(Said::hex(Bytes(stream).first(8)), "00000000 0258aaaa"); // distance 0, then the length
-    EXPECT_EQ(be32(&stream[512]), 508U);                               // back to the length at 4
+    EXPECT_EQ(SgeRecord::hex(Bytes(stream).first(8)), "00000000 0258aaaa"); // distance 0, then the length
+    EXPECT_EQ(be32(&stream[512]), 508U);                                    // back to the length at 4
     // First FPDU: 4 + 2 + 600 + 2 + 4 + 4 bytes; second: from 616 to 1024 exactly, with no marker inside.
     EXPECT_EQ(be16(&stream[616]), 402);
     EXPECT_EQ(be32(&stream[1024]), 0U); // the marker before a length field belongs to that FPDU
@@ -139,14 +139,14 @@ TEST_P(RoundTrip, AnySizesInAnyPieces) {
 
 INSTANTIATE_TEST_SUITE_P(Mpa, RoundTrip, testing::Combine(testing::Bool(), testing::Bool()));
 
-TEST(Deframer, SeesEveryWrongBit) {
+TEST(Deframer, DetectsEveryWrongBit) {
     for (const bool markers : {false, true}) {
         Framer framer({.markers = markers});
         const Buffer good = frame(framer, pattern(700));
         for (std::size_t bit = 0; bit < 8 * good.size(); bit += 3) {
             Buffer bad = good;
             bad[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-            bad.resize(70000); // a wrong length may ask for more
+            bad.resize(70000); // a wrong length may require more data
             Received received;
             Deframer({.markers = markers}).feed(bad, received.sink());
             ASSERT_EQ(received.errors.size(), 1U);
@@ -155,7 +155,7 @@ TEST(Deframer, SeesEveryWrongBit) {
     }
 }
 
-TEST(Deframer, TellsMarkersFromCrc) {
+TEST(Deframer, DistinguishesMarkersFromCrc) {
     Framer framer({.markers = true});
     Buffer fpdu = frame(framer, pattern(700));
     Received received;
@@ -167,7 +167,7 @@ TEST(Deframer, TellsMarkersFromCrc) {
     EXPECT_THAT(received.errors, testing::ElementsAre(MpaError::marker, MpaError::crc));
 }
 
-TEST(Deframer, WithoutCrcLooksAtNone) {
+TEST(Deframer, WithoutCrcIgnoresIt) {
     Framer framer({.crc = false});
     Buffer fpdu = frame(framer, pattern(9));
     fpdu.back() = 0x77;
@@ -176,7 +176,7 @@ TEST(Deframer, WithoutCrcLooksAtNone) {
     EXPECT_THAT(received.errors, testing::ElementsAre(MpaError::none));
 }
 
-TEST(Deframer, WantsNoMoreAfterARefusal) {
+TEST(Deframer, StopsAfterARefusal) {
     Framer framer({});
     Buffer stream = frame(framer, pattern(20));
     stream.back() ^= 1;
@@ -189,7 +189,7 @@ TEST(Deframer, WantsNoMoreAfterARefusal) {
     EXPECT_FALSE(deframer.inside_fpdu());
 }
 
-TEST(Deframer, KnowsThatAnFpduWasCutShort) {
+TEST(Deframer, DetectsATruncatedFpdu) {
     Framer framer({});
     const Buffer fpdu = frame(framer, pattern(20));
     for (std::size_t size = 0; size <= fpdu.size(); ++size) {

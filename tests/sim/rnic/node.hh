@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A host with an Rnic and nothing else of a card: the SGE, the card memory and TCP are the plainest ones that
-// keep the borders' promises. Two nodes on a Wire make a connection. Defaults are those of the worked
-// examples: node A of the first, node B of the second column.
+// A host with only an Rnic: the SGE, the card memory and TCP are minimal fakes of the interfaces in
+// engines.hh. Two nodes form a connection. Defaults are those of the worked examples: node A of the first,
+// node B of the second column.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace t3sim::test {
 
-/// TPT, RQT and PBL where a card with 128 MB has them, but smaller.
+/// TPT, RQT and PBL at the addresses of a card with 128 MB, but smaller.
 class FakeMemory : public CardMemory {
 public:
     bool pmrx_read(std::uint32_t addr, MutableBytes to) const override {
@@ -70,8 +70,8 @@ private:
     Buffer pbl_ = Buffer(0x10000);
 };
 
-/// What an Rnic told its SGE, in the order in which it did.
-struct Said {
+/// One call of an Rnic to its SGE.
+struct SgeRecord {
     enum Kind { cqe, event, cpl } kind;
     CqId cq = 0;
     Cqe entry{};
@@ -104,13 +104,13 @@ public:
     explicit FakeSge(FakeHost& host) : host_(host) {}
 
     void post_cpl(unsigned, Bytes cpl) override {
-        said.push_back({.kind = Said::cpl, .message = Buffer(cpl.begin(), cpl.end())});
+        records.push_back({.kind = SgeRecord::cpl, .message = Buffer(cpl.begin(), cpl.end())});
     }
     void complete(CqId cq, const Cqe& cqe, bool solicited) override {
-        said.push_back({.kind = Said::cqe, .cq = cq, .entry = cqe, .solicited = solicited});
+        records.push_back({.kind = SgeRecord::cqe, .cq = cq, .entry = cqe, .solicited = solicited});
     }
     void async_event(CqId cq, const Cqe& cqe) override {
-        said.push_back({.kind = Said::event, .cq = cq, .entry = cqe});
+        records.push_back({.kind = SgeRecord::event, .cq = cq, .entry = cqe});
     }
     void open_qp_context(QpId qp, Tid tid, std::uint64_t base, std::uint32_t slots) override {
         contexts[qp] = {tid, base, slots};
@@ -153,10 +153,10 @@ public:
         bool generation = true;
     };
     std::map<QpId, Context> contexts;
-    std::vector<Said> said;
+    std::vector<SgeRecord> records;
     unsigned fetched = 0;
     unsigned fatals = 0;
-    bool busy = false; ///< does not look at rings
+    bool busy = false; ///< fetch_slot() returns busy
 
 private:
     FakeHost& host_;
@@ -167,16 +167,16 @@ public:
     void send_record(Tid, Buffer&& fpdu) override {
         if (fin)
             throw std::logic_error("data after FIN");
-        room = room > fpdu.size() ? room - fpdu.size() : 0;
+        space = space > fpdu.size() ? space - fpdu.size() : 0;
         largest = std::max(largest, fpdu.size());
         records.push_back(std::move(fpdu));
     }
-    [[nodiscard]] std::size_t send_room(Tid) const override { return room; }
+    [[nodiscard]] std::size_t send_space(Tid) const override { return space; }
     void send_fin(Tid) override { fin = true; }
     [[nodiscard]] std::uint32_t emss(Tid) const override { return segment; }
 
     std::deque<Buffer> records; ///< not yet delivered
-    std::size_t room = 64 << 10;
+    std::size_t space = 64 << 10;
     std::size_t largest = 0;
     std::uint32_t segment = 1460;
     bool fin = false;
@@ -216,7 +216,7 @@ public:
           rnic(Rnic::Parts{host, events, sge, memory, stream, faults, counters}, knobs),
           ring(host.alloc(init.slots * slot_size)) {}
 
-    /// RDMA_INIT as cxgb3's ring shows it; the result is whether it is acknowledged.
+    /// RDMA_INIT as in cxgb3's ring; the result is whether it is acknowledged.
     bool connect() { return connect(options.irs); }
     bool connect(std::uint32_t receive_seq) {
         const InitOptions& o = options;
@@ -263,7 +263,7 @@ public:
         ring_doorbell();
     }
 
-    /// A region of whole pages' memory; @p va decides where in the first page it begins. Pages are scattered.
+    /// A region of complete pages; @p va determines its offset in the first page. Pages are scattered.
     Region add_region(std::uint32_t stag, std::uint64_t va, std::uint32_t length, unsigned rights = 0xf,
                       unsigned page_code = 0) {
         const std::uint64_t page = 4096ULL << page_code;
@@ -271,7 +271,7 @@ public:
         const std::uint32_t pbl = next_pbl;
         const std::uint64_t count = ((va & (page - 1)) + length + page - 1) / page;
         for (std::uint64_t i = 0; i < count; ++i) {
-            host.alloc(4096); // a gap: neighbours in the region are none in memory
+            host.alloc(4096); // a gap: adjacent pages of the region are not adjacent in memory
             region.pages.push_back(host.alloc(page, page));
             put_pbl(next_pbl++, region.pages.back());
         }
@@ -305,24 +305,24 @@ public:
         return out;
     }
 
-    /// What was said since the last call.
-    std::vector<std::string> heard() {
+    /// The calls to the SGE since the last call.
+    std::vector<std::string> take_records() {
         std::vector<std::string> out;
-        for (const Said& s : std::exchange(sge.said, {}))
+        for (const SgeRecord& s : std::exchange(sge.records, {}))
             out.push_back(s.text());
         return out;
     }
-    /// All that has been sent and not been delivered, record by record.
+    /// All records that have been sent and not delivered.
     std::vector<std::string> sent() {
         std::vector<std::string> out;
         for (const Buffer& record : std::exchange(stream.records, {})) {
-            stream.room += record.size();
-            out.push_back(Said::hex(record));
+            stream.space += record.size();
+            out.push_back(SgeRecord::hex(record));
         }
         return out;
     }
     void offload(const Words& words) { rnic.offload_wr(options.tid, pack(words), 0); }
-    void hear(Bytes data) { rnic.stream_in(options.tid, data); }
+    void receive(Bytes data) { rnic.stream_in(options.tid, data); }
 
     InitOptions options;
     FakeHost host{16 << 20};
@@ -354,7 +354,7 @@ inline InitOptions options_b() {
     return b;
 }
 
-/// Two connected nodes; bytes move when a test says so.
+/// Two connected nodes; settle() delivers their bytes.
 class Connection {
 public:
     explicit Connection(InitOptions init_a = options_a(), InitOptions init_b = options_b())
@@ -365,7 +365,7 @@ public:
         b.connect();
         b.rnic.stream_switched(b.options.tid);
     }
-    /// Delivers, in pieces of at most @p cut bytes, until nothing moves any more.
+    /// Delivers all sent bytes, in pieces of at most @p cut bytes, until none remain.
     void settle(std::size_t cut = SIZE_MAX) {
         for (bool moved = true; moved;) {
             moved = deliver(a, b, cut);
@@ -387,16 +387,16 @@ private:
         from.stream.records.pop_front();
         for (Bytes left = record; !left.empty();) {
             const std::size_t size = std::min(cut, left.size());
-            to.hear(left.first(size));
+            to.receive(left.first(size));
             left = left.subspan(size);
         }
-        from.stream.room += record.size();
-        from.rnic.stream_room(from.options.tid);
+        from.stream.space += record.size();
+        from.rnic.stream_writable(from.options.tid);
         return true;
     }
 };
 
-/// Work requests. The generation is post()'s business.
+/// Work requests. post() sets the generation.
 namespace wr {
 
 struct Sge {

@@ -23,7 +23,7 @@ constexpr std::uint32_t length = 0x2000;
 
 class TptTest : public testing::Test {
 protected:
-    /// An entry from its fields, in the order of the facts.
+    /// An entry from its fields, in the order of the hardware documents.
     static Words entry(std::uint32_t state, std::uint32_t rights, std::uint32_t pbl, std::uint32_t len,
                        std::uint64_t at, std::uint32_t bindings = 0) {
         return {state, rights, pbl, len, wr::hi(at), wr::lo(at), bindings, 0};
@@ -66,7 +66,7 @@ Words with(std::size_t index, std::uint32_t word) {
 INSTANTIATE_TEST_SUITE_P(
     Tpt, Check,
     testing::Values(
-        Row{"the whole region", good}, Row{"its last byte", good, stag, va + length - 1, 1},
+        Row{"the complete region", good}, Row{"its last byte", good, stag, va + length - 1, 1},
         Row{"no bytes at its end", good, stag, va + length, 0},
         Row{"not in use", with(0, 0x7fc00001), stag, va, 1, remote_write, Status::invalid_stag},
         Row{"invalidated", with(0, 0xff800001), stag, va, 1, remote_write, Status::invalid_stag},
@@ -101,7 +101,7 @@ TEST_P(Check, GivesItsStatus) {
 }
 
 TEST_F(TptTest, ChecksComeInTheirOrder) {
-    // Everything is wrong with this access; each repair shows the next check.
+    // This access violates all checks; each correction exposes the next one.
     put(stag, entry(0x7fc00002, 0x04000000, 0x2000, 1, va));
     const std::uint64_t to = 0xffffffffffffffff;
     Extent extent;
@@ -157,7 +157,7 @@ TEST_F(TptTest, WindowNeedsItsRegionAndItsQp) {
     EXPECT_EQ(tpt.check(who, window, va, 1, remote_read, &extent), Status::invalid_stag);
 }
 
-TEST_F(TptTest, StagZeroIsForThoseWhoMay) {
+TEST_F(TptTest, StagZeroNeedsItsCapability) {
     hw::Sge sge{};
     sge.to = 0x100000000;
     sge.length = 100;
@@ -197,7 +197,7 @@ TEST_F(TptTest, Invalidates) {
             EXPECT_EQ(tpt.invalidate(who, row.tag, by), expected);
             Words after = row.words;
             if (expected == Status::success)
-                after[0] &= ~0x00400000U; // the state bit and nothing else
+                after[0] &= ~0x00400000U; // only the state bit
             EXPECT_EQ(get(stag), after);
         }
     }
@@ -316,7 +316,7 @@ TEST_F(Bind, Refuses) {
     EXPECT_EQ(run(wr::bind(0, stag, window, va, 1, 0x20)), Status::access) << "no bind enable";
     SetUp();
     who.caps = 0x1b;
-    EXPECT_EQ(run(wr::bind(0, stag, window, va, 1, 0x20)), Status::access) << "the QP may not";
+    EXPECT_EQ(run(wr::bind(0, stag, window, va, 1, 0x20)), Status::access) << "the QP lacks the capability";
     who = {.qp = 0x21, .pd = 2, .caps = 0x1f};
     EXPECT_EQ(run(wr::bind(0, stag, window, va, 1, 0x20)), Status::pd_mismatch);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Two connected cards that do what they are asked: every work request, all sizes, fences, limits, wraps.
+// Two connected cards without errors: every work request, all sizes, fences, limits, wraps.
 #include <gmock/gmock.h>
 
 #include "tests/sim/rnic/node.hh"
@@ -29,14 +29,14 @@ protected:
     }
     std::vector<std::uint32_t> lengths(Node& node) {
         std::vector<std::uint32_t> out;
-        for (const Said& s : std::exchange(node.sge.said, {}))
+        for (const SgeRecord& s : std::exchange(node.sge.records, {}))
             out.push_back(s.entry.length);
         return out;
     }
     Region ra, rb;
 };
 
-/// Sizes around nothing, a flit, the MULPDU (1454), a page, and a megabyte.
+/// Sizes around 0, a flit, the MULPDU (1454), a page, and a megabyte.
 const std::vector<std::uint32_t> sizes{0,    1,    3,    4,    7,    8,    64,   1435, 1436,  1437,
                                        1439, 1440, 1441, 1454, 2871, 2872, 2873, 4096, 65535, big};
 
@@ -62,22 +62,22 @@ TEST_P(Sizes, SendWriteAndReadCarryAllBytes) {
         a.run(wr::send(++id, {{ra.stag, ra.va, size}}));
         settle(cut);
         ASSERT_EQ(b.contents(rb, rb.va, size), data);
-        ASSERT_THAT(a.heard(), ElementsAre(StartsWith("cqe cq 1: 00021413")));
+        ASSERT_THAT(a.take_records(), ElementsAre(StartsWith("cqe cq 1: 00021413")));
         ASSERT_THAT(lengths(b), ElementsAre(size));
 
         b.fill(rb, rb.va, Buffer(size, 0));
         a.run(wr::write(++id, {{ra.stag, ra.va, size}}, rb.stag, rb.va));
         settle(cut);
         ASSERT_EQ(b.contents(rb, rb.va, size), data);
-        ASSERT_THAT(a.heard(), ElementsAre(StartsWith("cqe cq 1: 00021410")));
-        ASSERT_THAT(b.heard(), IsEmpty());
+        ASSERT_THAT(a.take_records(), ElementsAre(StartsWith("cqe cq 1: 00021410")));
+        ASSERT_THAT(b.take_records(), IsEmpty());
 
         a.fill(ra, ra.va, Buffer(size, 0));
         a.run(wr::read(++id, {ra.stag, ra.va, size}, rb.stag, rb.va));
         settle(cut);
         ASSERT_EQ(a.contents(ra, ra.va, size), data);
-        ASSERT_THAT(a.heard(), ElementsAre("cqe cq 1: 00021402 00000000 001111aa 00000000"));
-        ASSERT_THAT(b.heard(), IsEmpty());
+        ASSERT_THAT(a.take_records(), ElementsAre("cqe cq 1: 00021402 00000000 001111aa 00000000"));
+        ASSERT_THAT(b.take_records(), IsEmpty());
     }
     EXPECT_LE(a.stream.largest, 1460U);
 }
@@ -106,7 +106,7 @@ TEST_F(Traffic, ScattersAndGathersFourSges) {
     EXPECT_EQ(b.contents(rb, rb.va + 5000, 100), part(10, 100));
     EXPECT_EQ(b.contents(rb, rb.va, 4000), part(110, 4000));
     EXPECT_EQ(b.contents(rb, rb.va + 8000, 4790), part(4110, 4790));
-    EXPECT_EQ(b.contents(rb, rb.va + 12790, 110), Buffer(110, 0)) << "behind the message";
+    EXPECT_EQ(b.contents(rb, rb.va + 12790, 110), Buffer(110, 0)) << "after the message";
 }
 
 TEST_F(Traffic, InlineAndStagZero) {
@@ -130,18 +130,18 @@ TEST_F(Traffic, InlineAndStagZero) {
     EXPECT_EQ(b.contents(rb, rb.va + 2000, 10000), pattern(10000, 5));
     EXPECT_EQ(Buffer(b.host.at(target + 7), b.host.at(target + 7) + 5),
               Buffer(data.begin(), data.begin() + 5));
-    EXPECT_THAT(a.heard(), SizeIs(4));
+    EXPECT_THAT(a.take_records(), SizeIs(4));
     EXPECT_THAT(lengths(b), ElementsAre(64U, 5U));
 }
 
-TEST_F(Traffic, UnsignaledAreSilentButReadsAreNot) {
+TEST_F(Traffic, OnlyReadsCompleteUnsignaled) {
     b.run(wr::receive({}));
     a.run(wr::send(1, {}, wr::none));
     a.run(wr::write(2, {{ra.stag, ra.va, 10}}, rb.stag, rb.va, wr::none));
     a.run(wr::read(3, {ra.stag, ra.va, 10}, rb.stag, rb.va, wr::none));
     a.run(wr::read(4, {ra.stag, ra.va, 10}, rb.stag, rb.va, wr::signaled));
     settle();
-    EXPECT_THAT(a.heard(), ElementsAre(HasSubstr("00021402"), HasSubstr("00021402")));
+    EXPECT_THAT(a.take_records(), ElementsAre(HasSubstr("00021402"), HasSubstr("00021402")));
 }
 
 TEST_F(Traffic, FourKindsOfSend) {
@@ -155,15 +155,15 @@ TEST_F(Traffic, FourKindsOfSend) {
     a.run(wr::send(4, {}, wr::signaled, 6, other.stag));
     settle();
     std::vector<bool> solicited;
-    for (const Said& s : b.sge.said)
+    for (const SgeRecord& s : b.sge.records)
         solicited.push_back(s.solicited);
     EXPECT_THAT(solicited, ElementsAre(false, false, true, true));
-    EXPECT_THAT(b.heard(), ElementsAre("cqe cq 5: 00040403 00000000 00000000 00000001",
-                                       "cqe cq 5: 00040404 00000000 00333301 00000002",
-                                       "cqe cq 5: 00040405 00000000 00000000 00000003",
-                                       "cqe cq 5: 00040406 00000000 00444401 00000004"));
-    EXPECT_THAT(a.heard(), ElementsAre(HasSubstr("00021413"), HasSubstr("00021414"), HasSubstr("00021415"),
-                                       HasSubstr("00021416")));
+    EXPECT_THAT(b.take_records(), ElementsAre("cqe cq 5: 00040403 00000000 00000000 00000001",
+                                              "cqe cq 5: 00040404 00000000 00333301 00000002",
+                                              "cqe cq 5: 00040405 00000000 00000000 00000003",
+                                              "cqe cq 5: 00040406 00000000 00444401 00000004"));
+    EXPECT_THAT(a.take_records(), ElementsAre(HasSubstr("00021413"), HasSubstr("00021414"),
+                                              HasSubstr("00021415"), HasSubstr("00021416")));
     EXPECT_EQ(b.tpt(spare.stag)[0] & 0x00400000, 0U);
     EXPECT_EQ(b.tpt(other.stag)[0] & 0x00400000, 0U);
     EXPECT_NE(b.tpt(rb.stag)[0] & 0x00400000, 0U);
@@ -184,16 +184,16 @@ TEST_F(Traffic, BothWaysAtOnce) {
     EXPECT_EQ(b.contents(rb, rb.va, 100), a.contents(ra, ra.va, 100));
 }
 
-TEST_F(Traffic, ResponsesAndTheRingTakeTurns) {
+TEST_F(Traffic, ResponsesAndTheRingAlternate) {
     for (std::uint32_t i = 0; i < 3; ++i)
         a.post(wr::read(i, {ra.stag, ra.va, 4}, rb.stag, rb.va));
     a.ring_doorbell();
-    b.stream.room = 0;
+    b.stream.space = 0;
     for (const std::string& request : a.sent())
-        b.hear(from_hex(request));
+        b.receive(from_hex(request));
     for (std::uint32_t i = 0; i < 3; ++i)
         b.post(wr::write_inline(i, pattern(1), ra.stag, ra.va));
-    b.stream.room = 65536;
+    b.stream.space = 65536;
     b.ring_doorbell();
     std::string order;
     for (const std::string& fpdu : b.sent())
@@ -209,13 +209,13 @@ TEST_F(Traffic, FenceWaitsForReads) {
         a.post(wr::write_inline(4, pattern(1), rb.stag, rb.va));
         a.ring_doorbell();
         const auto fpdus = a.sent();
-        ASSERT_THAT(fpdus, SizeIs(2)) << "the fenced one and what is behind it wait";
+        ASSERT_THAT(fpdus, SizeIs(2)) << "the fenced one and all after it wait";
         for (const auto& fpdu : fpdus)
-            b.hear(from_hex(fpdu));
-        EXPECT_THAT(a.heard(), ElementsAre(HasSubstr("00021410 00000000 00000002")));
+            b.receive(from_hex(fpdu));
+        EXPECT_THAT(a.take_records(), ElementsAre(HasSubstr("00021410 00000000 00000002")));
         for (const auto& fpdu : b.sent())
-            a.hear(from_hex(fpdu)); // no doorbell: the response releases the ring
-        EXPECT_THAT(a.heard(),
+            a.receive(from_hex(fpdu)); // no doorbell: the response resumes the ring
+        EXPECT_THAT(a.take_records(),
                     ElementsAre(HasSubstr("00021402"), HasSubstr("00000003"), HasSubstr("00000004")));
         settle();
     }
@@ -227,7 +227,7 @@ TEST_F(Traffic, FencedReadWaitsToo) {
     a.ring_doorbell();
     EXPECT_THAT(a.stream.records, SizeIs(1));
     settle();
-    EXPECT_THAT(a.heard(), SizeIs(2));
+    EXPECT_THAT(a.take_records(), SizeIs(2));
 }
 
 TEST_F(Traffic, NoMoreReadsThanOrd) {
@@ -237,10 +237,10 @@ TEST_F(Traffic, NoMoreReadsThanOrd) {
     EXPECT_THAT(a.stream.records, SizeIs(4));
     EXPECT_EQ(a.sge.fetched, 4U);
     settle();
-    EXPECT_THAT(a.heard(), SizeIs(7));
+    EXPECT_THAT(a.take_records(), SizeIs(7));
 }
 
-TEST_F(Traffic, ReceivesWaitBehindAStalledSend) { // [guess G32]
+TEST_F(Traffic, ReceivesWaitBehindAWaitingSend) { // [guess G32]
     b.post(wr::read(1, {rb.stag, rb.va, 1}, ra.stag, ra.va));
     b.post(wr::send(2, {}, wr::read_fence));
     b.post(wr::receive({}));
@@ -257,10 +257,10 @@ TEST_F(Traffic, RingWrapsManyTimes) {
         a.run(wr::send_inline(i, pattern(8, i)));
         settle();
         ASSERT_EQ(b.contents(rb, rb.va, 8), pattern(8, i));
-        ASSERT_THAT(b.sge.said, SizeIs(1));
-        ASSERT_EQ(b.sge.said[0].entry.word3, i + 1);
-        b.heard();
-        ASSERT_THAT(a.heard(), SizeIs(1));
+        ASSERT_THAT(b.sge.records, SizeIs(1));
+        ASSERT_EQ(b.sge.records[0].entry.word3, i + 1);
+        b.take_records();
+        ASSERT_THAT(a.take_records(), SizeIs(1));
     }
 }
 
@@ -275,38 +275,38 @@ TEST_F(Traffic, HalfWrittenSlotIsNotReady) {
     EXPECT_THAT(a.stream.records, SizeIs(1));
 }
 
-TEST_F(Traffic, FetchesPayloadOnlyWhenThereIsRoom) {
-    a.stream.room = 5000;
+TEST_F(Traffic, FetchesPayloadOnlyWithSendSpace) {
+    a.stream.space = 5000;
     a.host.reads = 0;
     a.run(wr::write(1, {{ra.stag, ra.va, big}}, rb.stag, rb.va));
-    EXPECT_THAT(a.stream.records, SizeIs(4)); // the last one may go over
+    EXPECT_THAT(a.stream.records, SizeIs(4)); // the last one may exceed the space
     EXPECT_LT(a.host.reads, 12U);
-    EXPECT_THAT(a.heard(), IsEmpty());
+    EXPECT_THAT(a.take_records(), IsEmpty());
     a.fill(ra, ra.va + big - 4, pattern(4, 9)); // not read yet
     settle();
     EXPECT_EQ(b.contents(rb, rb.va + big - 4, 4), pattern(4, 9));
-    EXPECT_THAT(a.heard(), SizeIs(1));
+    EXPECT_THAT(a.take_records(), SizeIs(1));
 }
 
 TEST_F(Traffic, LocalOperations) {
     const std::uint64_t page = b.host.alloc(4096);
     b.put_tpt(0x00777700, {0x80000003, 0, 0x900, 0, 0, 0, 0, 0});
     b.run(wr::fast_register(1, 0x00777742, 0x10000, 4096, {page}, 0x1f));
-    EXPECT_THAT(b.heard(), ElementsAre("cqe cq 4: 0004041a 00000000 00000001 00000000"));
+    EXPECT_THAT(b.take_records(), ElementsAre("cqe cq 4: 0004041a 00000000 00000001 00000000"));
     a.run(wr::write_inline(1, pattern(20), 0x00777742, 0x10800));
     settle();
     EXPECT_EQ(Buffer(b.host.at(page + 0x800), b.host.at(page + 0x800) + 20), pattern(20));
 
     b.put_tpt(0x00088800, {0x80200003, 0, 0, 0, 0, 0, 0, 0}); // a window
     b.run(wr::bind(2, 0x00777742, 0x00088855, 0x10100, 0x100, 0x900));
-    EXPECT_THAT(b.heard(), ElementsAre("cqe cq 4: 00040419 00000000 00000002 00000000"));
+    EXPECT_THAT(b.take_records(), ElementsAre("cqe cq 4: 00040419 00000000 00000002 00000000"));
     a.run(wr::write_inline(2, pattern(20, 2), 0x00088855, 0x10110));
     settle();
     EXPECT_EQ(Buffer(b.host.at(page + 0x110), b.host.at(page + 0x110) + 20), pattern(20, 2));
 
     b.run(wr::local_inv(3, 0x00088855));
     b.run(wr::local_inv(4, 0x00777742, wr::none));
-    EXPECT_THAT(b.heard(), ElementsAre("cqe cq 4: 0004041b 00000000 00000003 00000000"));
+    EXPECT_THAT(b.take_records(), ElementsAre("cqe cq 4: 0004041b 00000000 00000003 00000000"));
     EXPECT_EQ(b.tpt(0x00777700)[0] & 0x00400000, 0U);
 }
 
@@ -317,19 +317,20 @@ TEST_F(Traffic, ReadWithLocalInvalidate) {
     settle();
     EXPECT_EQ(a.contents(sink, 0x4000, 5000), pattern(5000));
     EXPECT_EQ(a.tpt(sink.stag)[0] & 0x00400000, 0U);
-    EXPECT_THAT(a.heard(), ElementsAre(HasSubstr("00021402 00000000 00099901")));
+    EXPECT_THAT(a.take_records(), ElementsAre(HasSubstr("00021402 00000000 00099901")));
 }
 
 TEST_F(Traffic, ZeroLengthNamesNoMemory) {
     a.run(wr::write(1, {}, 0xffffffff, 77));
     a.run(wr::read(2, {1, 77, 0}, 1, 77));
     settle();
-    EXPECT_THAT(a.heard(), ElementsAre(HasSubstr("00021410"), HasSubstr("00021402 00000000 00000001")));
-    EXPECT_THAT(b.heard(), IsEmpty());
+    EXPECT_THAT(a.take_records(),
+                ElementsAre(HasSubstr("00021410"), HasSubstr("00021402 00000000 00000001")));
+    EXPECT_THAT(b.take_records(), IsEmpty());
 }
 
-TEST_F(Traffic, LongQueueDoesNotHogTheMachine) {
-    // 1000 slots that need no wire: the engine pauses between portions, and goes on by itself.
+TEST_F(Traffic, LongQueueIsExecutedInPortions) {
+    // 1000 slots without segments: the engine executes them in portions, without further doorbells.
     InitOptions init = options_a();
     init.slots = 1024;
     Node node(init);
@@ -338,10 +339,10 @@ TEST_F(Traffic, LongQueueDoesNotHogTheMachine) {
     for (std::uint32_t i = 0; i < 1000; ++i)
         node.post(wr::local_inv(i, 0x00777700));
     node.ring_doorbell();
-    EXPECT_LT(node.sge.said.size(), 500U);
+    EXPECT_LT(node.sge.records.size(), 500U);
     while (const auto next = node.events.next())
         node.events.advance(*next);
-    EXPECT_THAT(node.heard(), SizeIs(1000));
+    EXPECT_THAT(node.take_records(), SizeIs(1000));
 }
 
 } // namespace

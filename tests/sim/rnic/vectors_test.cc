@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The worked examples of the card's facts, byte by byte: registration, SEND, RDMA WRITE, RDMA READ.
+// The worked examples of the hardware documents, byte by byte: registration, SEND, RDMA WRITE, RDMA READ.
 #include <gmock/gmock.h>
 
 #include "tests/sim/rnic/node.hh"
@@ -22,7 +22,8 @@ protected:
     void SetUp() override {
         a.put_tpt(stag_a, {0xffc00001, 0xf4000000, 0x20, 0x2000, 0x7f00, 0x12345678, 0, 0});
         b.put_tpt(stag_b, {0xffc00003, 0xf4000000, 0x40, 0x1000, 0x5500, 0xaabbc000, 0, 0});
-        // The examples' page addresses lie beyond any test's memory; the page lists name pages that we have.
+        // The page addresses of the examples are outside of the test's memory; the page lists use other
+        // pages.
         for (unsigned i = 0; i < 3; ++i) {
             page_a[i] = a.host.alloc(4096);
             a.put_pbl(0x20 + i, page_a[i]);
@@ -36,8 +37,8 @@ protected:
             a.run(wr::send(i << 24, {}));
         }
         settle();
-        a.heard();
-        b.heard();
+        a.take_records();
+        b.take_records();
     }
     std::uint64_t page_a[3]{}, page_b = 0;
 };
@@ -53,9 +54,9 @@ TEST_F(Examples, SendOf100Bytes) {
         "18191a1b 1c1d1e1f 20212223 24252627 28292a2b 2c2d2e2f 30313233 34353637 38393a3b 3c3d3e3f 40414243 "
         "44454647 48494a4b 4c4d4e4f 50515253 54555657 58595a5b 5c5d5e5f 60616263 28f10513";
     EXPECT_THAT(a.sent(), ElementsAre(fpdu));
-    EXPECT_THAT(a.heard(), ElementsAre("cqe cq 1: 00021413 00000000 05000000 00000000"));
-    b.hear(from_hex(fpdu));
-    EXPECT_THAT(b.heard(), ElementsAre("cqe cq 5: 00040403 00000064 00000000 00000006"));
+    EXPECT_THAT(a.take_records(), ElementsAre("cqe cq 1: 00021413 00000000 05000000 00000000"));
+    b.receive(from_hex(fpdu));
+    EXPECT_THAT(b.take_records(), ElementsAre("cqe cq 5: 00040403 00000064 00000000 00000006"));
     for (unsigned i = 0; i < 100; ++i)
         EXPECT_EQ(*b.host.at(page_b + 0x40 + i), i);
     EXPECT_EQ(*b.host.at(page_b + 0x3f), 0);
@@ -71,9 +72,9 @@ TEST_F(Examples, WriteOf41Bytes) {
         "0037c140 002345ff 00005500 aabbc100 80818283 84858687 88898a8b 8c8d8e8f 90919293 "
         "94959697 98999a9b 9c9d9e9f a0a1a2a3 a4a5a6a7 a8000000 c04ec549";
     EXPECT_THAT(a.sent(), ElementsAre(fpdu));
-    EXPECT_THAT(a.heard(), ElementsAre("cqe cq 1: 00021410 00000000 06000000 00000000"));
-    b.hear(from_hex(fpdu));
-    EXPECT_THAT(b.heard(), IsEmpty());
+    EXPECT_THAT(a.take_records(), ElementsAre("cqe cq 1: 00021410 00000000 06000000 00000000"));
+    b.receive(from_hex(fpdu));
+    EXPECT_THAT(b.take_records(), IsEmpty());
     for (unsigned i = 0; i < 41; ++i)
         EXPECT_EQ(*b.host.at(page_b + 0x100 + i), 0x80 + i);
 }
@@ -86,15 +87,15 @@ TEST_F(Examples, ReadOf50Bytes) {
     const std::string request = "002e4141 00000000 00000001 00000001 00000000 001234ff 00007f00 123456b8 "
                                 "00000032 002345ff 00005500 aabbc140 327dabff";
     EXPECT_THAT(a.sent(), ElementsAre(request));
-    EXPECT_THAT(a.heard(), IsEmpty());
-    b.hear(from_hex(request));
+    EXPECT_THAT(a.take_records(), IsEmpty());
+    b.receive(from_hex(request));
     const std::string response =
         "0040c142 001234ff 00007f00 123456b8 c0c1c2c3 c4c5c6c7 c8c9cacb cccdcecf d0d1d2d3 d4d5d6d7 "
         "d8d9dadb dcdddedf e0e1e2e3 e4e5e6e7 e8e9eaeb ecedeeef f0f10000 f2d742c8";
     EXPECT_THAT(b.sent(), ElementsAre(response));
-    EXPECT_THAT(b.heard(), IsEmpty());
-    a.hear(from_hex(response));
-    EXPECT_THAT(a.heard(), ElementsAre("cqe cq 1: 00021402 00000000 001234ff 00000000"));
+    EXPECT_THAT(b.take_records(), IsEmpty());
+    a.receive(from_hex(response));
+    EXPECT_THAT(a.take_records(), ElementsAre("cqe cq 1: 00021402 00000000 001234ff 00000000"));
     for (unsigned i = 0; i < 50; ++i)
         EXPECT_EQ(*a.host.at(page_a[0] + 0x6b8 + i), 0xc0 + i);
 }
@@ -115,7 +116,7 @@ protected:
 
 TEST_F(Registration, ModifyQpOpensTheControlQp) {
     open();
-    EXPECT_THAT(heard(), ElementsAre("event cq 0: 0fff841c 00000000 00000000 2a000000"));
+    EXPECT_THAT(take_records(), ElementsAre("event cq 0: 0fff841c 00000000 00000000 2a000000"));
     const auto& context = sge.contexts.at(65527);
     EXPECT_EQ(context.base, control_ring);
     EXPECT_EQ(context.slots, 256U);
@@ -124,42 +125,42 @@ TEST_F(Registration, ModifyQpOpensTheControlQp) {
     EXPECT_TRUE(sge.contexts.empty());
 }
 
-TEST_F(Registration, ModifyQpCannotTouchTheNicDriversContexts) {
+TEST_F(Registration, ModifyQpCannotChangeTheNicDriversContexts) {
     rnic.control_wr(pack({0x1bc00300, 0x81000007, 0, 0, 8, 0, 0, 0, 0x03000000, 0x00000003, 0x88808400,
                           0x12345, 0x67890100, 0x10}));
     EXPECT_TRUE(sge.contexts.empty());
-    EXPECT_THAT(heard(), ElementsAre("event cq 0: 0fff87fc 00000000 00000000 00000000"));
+    EXPECT_THAT(take_records(), ElementsAre("event cq 0: 0fff87fc 00000000 00000000 00000000"));
 }
 
 TEST_F(Registration, OfTheExamplesRegion) {
     open();
-    heard();
+    take_records();
     host.put_words(control_ring, {0x1cc00100, 0x80fff707, 0, 0, 0x30380008, 0x10000005, 1, 0x00aa0000, 1,
                                   0x00bb1000, 1, 0x00cc2000, 0, 0});
     host.put_words(control_ring + 120, {0, 1});
     rnic.doorbell(65527);
-    EXPECT_THAT(heard(), ElementsAre("event cq 0: 0fff741d 00000000 00000000 00000000"));
+    EXPECT_THAT(take_records(), ElementsAre("event cq 0: 0fff741d 00000000 00000000 00000000"));
     EXPECT_EQ(memory.get(0x07000100, 6), (Words{1, 0x00aa0000, 1, 0x00bb1000, 1, 0x00cc2000}));
 
     const std::uint64_t slot1 = control_ring + slot_size;
     host.put_words(slot1, {0x1cc00100, 0x80fff707, 0, 0x01000000, 0x30281234, 0x10000005, 0xffc00001,
                            0xf4000000, 0x20, 0x2000, 0x7f00, 0x12345678, 0, 0});
     rnic.doorbell(65527); // the second generation is missing
-    EXPECT_THAT(heard(), IsEmpty());
+    EXPECT_THAT(take_records(), IsEmpty());
     host.put_words(slot1 + 120, {0, 1});
     rnic.doorbell(65527);
-    EXPECT_THAT(heard(), ElementsAre("event cq 0: 0fff741d 00000000 00000000 01000000"));
+    EXPECT_THAT(take_records(), ElementsAre("event cq 0: 0fff741d 00000000 00000000 01000000"));
     EXPECT_EQ(tpt(stag_a), (Words{0xffc00001, 0xf4000000, 0x20, 0x2000, 0x7f00, 0x12345678, 0, 0}));
 }
 
-TEST_F(Registration, WritesWithoutCompletionAreSilentAndBadOnesAreNot) {
+TEST_F(Registration, OnlySignaledOrBadWritesGiveEvents) {
     open();
-    heard();
+    take_records();
     struct {
         const char* what;
         std::uint32_t hi, lo, command, size;
         std::uint8_t status;
-        bool silent;
+        bool no_event;
     } const rows[] = {
         {"three units, no completion", 0x1cc00000, 0x80fff70f, 0x30280000, 0x3000000d, 0, true},
         {"no units", 0x1cc00100, 0x80fff703, 0x30280000, 0x00000001, 0x1f, false},
@@ -176,13 +177,13 @@ TEST_F(Registration, WritesWithoutCompletionAreSilentAndBadOnesAreNot) {
         host.put_words(slot + 120, {0, 1});
         slot += slot_size;
         rnic.doorbell(65527);
-        ASSERT_EQ(sge.said.empty(), row.silent);
-        if (!row.silent) {
-            EXPECT_EQ(sge.said.back().kind, Said::event);
-            EXPECT_EQ(sge.said.back().entry.status, row.status);
-            EXPECT_EQ(sge.said.back().entry.qp, 65527U);
+        ASSERT_EQ(sge.records.empty(), row.no_event);
+        if (!row.no_event) {
+            EXPECT_EQ(sge.records.back().kind, SgeRecord::event);
+            EXPECT_EQ(sge.records.back().entry.status, row.status);
+            EXPECT_EQ(sge.records.back().entry.qp, 65527U);
         }
-        sge.said.clear();
+        sge.records.clear();
     }
 }
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "sim/core/log.hh"
-#include "tests/sim/scale/stand_in.hh"
+#include "tests/sim/scale/test_driver.hh"
 
 int main(int argc, char** argv) {
     const unsigned connections = argc >= 2 ? static_cast<unsigned>(std::atoi(argv[1])) : 0;
@@ -14,13 +14,13 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: %s CONNECTIONS (1 to 4096) [PAIRS (1 to 4)]\n", argv[0]);
         return 2;
     }
-    t3sim::test::Hall hall(pairs, connections);
-    hall.connect_all();
-    hall.traffic();
+    t3sim::test::CardPairs cards(pairs, connections);
+    cards.connect_all();
+    cards.traffic();
     unsigned right = 0;
-    for (unsigned card = 0; card < hall.size(); ++card)
-        right += hall.card(card).completions() == 2ULL * connections ? 1 : 0;
-    std::printf("%u of %u cards had %u connections and a message each way on each\n", right, hall.size(),
+    for (unsigned card = 0; card < cards.size(); ++card)
+        right += cards.card(card).completions() == 2ULL * connections ? 1 : 0;
+    std::printf("%u of %u cards had %u connections and a message each way on each\n", right, cards.size(),
                 connections);
-    return right == hall.size() ? 0 : 1;
+    return right == cards.size() ? 0 : 1;
 }

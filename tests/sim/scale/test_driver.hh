@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A driver's part in as few words as possible, for whole cards: brings one up, opens or accepts any number of
-// connections, gives each a QP, and sends messages without payload over them. It does not exchange MPA
-// frames: both ends enter RDMA mode at once, as initiators.
+// A minimal driver for complete cards: brings one up, opens or accepts any number of connections, creates a
+// QP for each, and sends messages without payload. It does not exchange MPA frames: both ends enter RDMA mode
+// at once, as initiators.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@
 
 namespace t3sim::test {
 
-class StandIn {
+class TestDriver {
 public:
     static constexpr std::uint32_t rq_entries = 16, slots = 32;
 
-    StandIn(EventQueue& queue, unsigned number, unsigned connections)
+    TestDriver(EventQueue& queue, unsigned number, unsigned connections)
         : number_(number), host_((8U << 20) + std::size_t{connections} * 8192),
           card_(CardConfig{.name = std::to_string(number), .mac = mac(number)}, host_, queue),
           responses_(host_, entries), control_(host_, entries), offload_(host_, entries),
@@ -41,7 +41,7 @@ public:
     Card& card() { return card_; }
     FakeHost& host() { return host_; }
 
-    /// To speak with the stand-in @p peer.
+    /// Prepares the card for connections to the card of driver @p peer.
     void bring_up(unsigned peer) {
         card_.config_write(4, std::array<std::uint8_t, 2>{6, 0});
         write(reg::SG_CONTROL, 11U << 14 | 1U << 11 | hw::sg_control::global_enable);
@@ -92,7 +92,7 @@ public:
         req.opt0l = window_64k;
         forward(req, hw::Cpl::act_open_req, atid_base + n);
     }
-    /// Posts a receive and a SEND of nothing on connection @p n; one doorbell for both.
+    /// Posts a receive and a SEND without payload on connection @p n, with one doorbell.
     void receive_and_send(unsigned n) {
         post_receive(n);
         post_send(n);
@@ -106,7 +106,7 @@ public:
         post_send(n);
         ring_doorbell(n);
     }
-    /// An RDMA write of nothing; no doorbell.
+    /// Posts an RDMA write without payload; no doorbell.
     void post_write(unsigned n) {
         hw::WriteWr wr{};
         wr.header.hi = wr_hi(0x11, 0);
@@ -115,7 +115,7 @@ public:
         post_slot(n, wr, offsetof(hw::WriteWr, sge));
     }
     void ring_doorbell(unsigned n) { write(reg::SG_KDOORBELL, 1U << 31 | (first_qp + n)); }
-    /// An Ethernet frame of zeroes, which the request itself carries.
+    /// Sends an Ethernet frame of zeroes as immediate data.
     void transmit(unsigned port, std::uint32_t size) {
         Buffer wr(16 + (size + 7) / 8 * 8);
         put_be32(&wr[0], 3U << 24 | hw::wr::sop | hw::wr::eop);
@@ -132,22 +132,22 @@ public:
         write(reg::SG_KDOORBELL, 1U << 31 | offload_context);
     }
 
-    /// Reads what the card has said, as long as it says something, and does what a driver must about it.
-    bool take() {
-        unsigned taken = 0;
+    /// Processes all responses of the card. False: there were none.
+    bool process_responses() {
+        unsigned count = 0;
         while (const auto response = responses_.next()) {
-            ++taken;
+            ++count;
             if ((response->flags() & hw::response::immediate) != 0)
                 handle(Bytes(response->bytes).subspan(hw::immediate_offset), response->opcode());
         }
-        if (taken != 0)
-            write(reg::SG_RSPQ_CREDIT_RETURN, taken);
-        return taken != 0;
+        if (count != 0)
+            write(reg::SG_RSPQ_CREDIT_RETURN, count);
+        return count != 0;
     }
 
     [[nodiscard]] std::size_t connected() const { return tids_.size(); }
     [[nodiscard]] std::uint64_t completions() const { return card_.counters().value("sge.cqes"); }
-    unsigned closed = 0; ///< connections that have come to their end in order
+    unsigned closed = 0; ///< connections that have been closed in order
 
 private:
     static constexpr unsigned entries = 1024;
@@ -270,15 +270,15 @@ private:
 };
 
 /// Cards in pairs, a wire for each pair.
-class Hall {
+class CardPairs {
 public:
-    /// @p queue: nothing for one of its own.
-    Hall(unsigned pairs, unsigned connections, EventQueue* queue = nullptr)
+    /// @p queue: nullptr to use an own queue.
+    CardPairs(unsigned pairs, unsigned connections, EventQueue* queue = nullptr)
         : connections_(connections), queue_(queue ? *queue : own_queue_) {
         for (unsigned pair = 0; pair < pairs; ++pair) {
             wires_.push_back(std::make_unique<Wire>(queue_, "w" + std::to_string(pair)));
             for (unsigned number : {2 * pair, 2 * pair + 1}) {
-                cards_.push_back(std::make_unique<StandIn>(queue_, number, connections));
+                cards_.push_back(std::make_unique<TestDriver>(queue_, number, connections));
                 cards_.back()->card().connect(0, *wires_.back());
                 wires_.back()->attach(cards_.back()->card().port(0), std::to_string(number));
             }
@@ -291,7 +291,7 @@ public:
     }
 
     Wire& wire(unsigned pair) { return *wires_.at(pair); }
-    StandIn& card(unsigned number) { return *cards_.at(number); }
+    TestDriver& card(unsigned number) { return *cards_.at(number); }
     [[nodiscard]] unsigned size() const { return static_cast<unsigned>(cards_.size()); }
 
     /// Connection @p n of every pair.
@@ -304,7 +304,7 @@ public:
         for (unsigned n = 0; n < connections_; ++n)
             connect(n);
     }
-    /// A message each way on every connection.
+    /// Sends a message each way on every connection.
     void traffic() {
         for (unsigned n = 0; n < connections_; ++n) {
             for (auto& card : cards_)
@@ -319,7 +319,7 @@ public:
             queue_.advance(queue_.now() + 100'000);
             busy = false;
             for (auto& card : cards_)
-                busy = card->take() || busy;
+                busy = card->process_responses() || busy;
         }
     }
 
@@ -328,7 +328,7 @@ private:
     EventQueue own_queue_;
     EventQueue& queue_;
     std::vector<std::unique_ptr<Wire>> wires_;
-    std::vector<std::unique_ptr<StandIn>> cards_;
+    std::vector<std::unique_ptr<TestDriver>> cards_;
 };
 
 } // namespace t3sim::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Segments with good checksums and any content, and host operations in any order, by a stream of choices.
-// Nothing may crash, no buffer may grow past its window, no event may come out of order.
+// Segments with valid checksums and random content, and host operations in random order. The engine must not
+// crash, buffer beyond its window, or report events out of order.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ public:
             if (choices_.one_in(50))
                 end.engine.abort(id, choices_.below(2) != 0);
         };
-        // Also when a SYN takes the place of a connection in TIME_WAIT, under the same id.
+        // Also called when a SYN replaces a connection in TIME_WAIT, with the same id.
         end.on_established = [this](ConnId) { end.stream.clear(); };
         end.engine.listen(9, 0, a_to_b.local_port);
     }
@@ -64,21 +64,21 @@ public:
         default:
             input(view);
         }
-        if (const auto v = end.engine.view(id_); !v || v->state == State::dead) { // next life
-            end.engine.forget(id_);
+        if (const auto v = end.engine.view(id_); !v || v->state == State::aborted) { // start a new connection
+            end.engine.release(id_);
             id_ = end.next_id = id_ + 1;
             end.up.reset();
         }
     }
 
-    /// What must never be; empty: all is well.
+    /// Describes a violated invariant; empty: none.
     [[nodiscard]] std::string broken() const {
         if (end.engine.connections() > 2)
             return "connections are left over";
         if (std::count(end.log.begin(), end.log.end(), "gap") != 0)
             return "bytes were delivered out of sequence";
         const auto v = end.engine.view(id_);
-        if (!v || v->state < State::established || v->state >= State::dead)
+        if (!v || v->state < State::established || v->state >= State::aborted)
             return "";
         if (v->rcv_adv - v->rcv_nxt > 65535 || v->rcv_adv - v->rcv_nxt < 0)
             return "the window is not within its buffer";
@@ -99,7 +99,7 @@ private:
                   .flags = static_cast<std::uint8_t>(
                       choices_.below(4) ? flag_ack | (choices_.below(8) ? 0 : flag_fin) : choices_.word()),
                   .window = static_cast<std::uint16_t>(choices_.word())};
-        if (view && choices_.below(8)) { // near what is right
+        if (view && choices_.below(8)) { // near valid values
             s.seq = view->rcv_nxt + (choices_.below(3) ? 0 : choices_.below(40'000) - 10'000);
             s.ack = view->snd_una + choices_.below(static_cast<unsigned>(view->snd_max - view->snd_una) + 2);
         }

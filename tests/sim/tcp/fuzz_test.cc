@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Seeded runs of what tests/fuzz/tcp.cc does with a fuzzer's bytes.
+// Seeded runs of the test that tests/fuzz/tcp.cc runs with a fuzzer's bytes.
 #include <gtest/gtest.h>
 
 #include "tests/sim/tcp/any_segments.hh"

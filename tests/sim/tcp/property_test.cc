@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Two engines over a hostile wire, by seed: loss, duplication, reordering, jitter; random segment sizes,
-// windows, options and reading habits. Whatever happens in between, both streams arrive whole, nobody
-// sends past an edge, no edge moves back, a record is cut only where a window forces it, both ends end
-// cleanly and leave no timer behind, and the same seed gives the same packets.
+// windows, options and read patterns. Invariants: both streams arrive complete, no segment exceeds the peer's
+// right edge, no edge moves back, a record is cut only if a window requires it, both ends close and leave no
+// timer, and the same seed gives the same packets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ public:
             s->to_send = pick(30'000);
             s->slow_reader = pick(4) == 0;
             s->auto_credit = !s->slow_reader && pick(3) == 0;
-            s->end.params.msl = 120 * second; // a lost last ACK must find somebody (trap 8 is the other case)
+            s->end.params.msl = 120 * second; // TIME_WAIT, for a lost last ACK (trap 8 tests MSL 0)
             s->end.params.iss = [iss = static_cast<std::uint32_t>(random_())](const FourTuple&) {
                 return iss;
             };
@@ -57,7 +57,7 @@ public:
             EXPECT_EQ(s->end.peer_closes, 1U);
             EXPECT_EQ(s->end.finishes, 1U);
             EXPECT_EQ(s->end.engine.connections(), 0U);
-            EXPECT_FALSE(s->end.engine.next_deadline().has_value()) << "a timer outlived its connection";
+            EXPECT_FALSE(s->end.engine.next_deadline().has_value()) << "a timer without connection";
             EXPECT_EQ(std::count(s->end.log.begin(), s->end.log.end(), "gap"), 0);
         }
         check_stream(a_, b_);
@@ -117,7 +117,7 @@ private:
             ASSERT_TRUE(me.end.engine.send(id, std::move(record)));
         }
         if (me.sent == me.to_send) {
-            ++me.sent; // once
+            ++me.sent;
             me.end.engine.close(id);
         }
     }
@@ -171,7 +171,7 @@ private:
 
 class HostileWire : public testing::TestWithParam<unsigned> {};
 
-TEST_P(HostileWire, StreamsArriveWhole) {
+TEST_P(HostileWire, StreamsArriveComplete) {
     constexpr unsigned seeds = 250;
     for (unsigned seed = GetParam() * seeds; seed < (GetParam() + 1) * seeds; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));

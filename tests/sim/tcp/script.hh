@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// One engine, and a script that speaks raw segments to it. The engine is 10.0.0.1:50000 with ISS 1000, the
-// script 10.0.0.2:7471 with ISS 5000.
+// One engine, and a script that sends raw segments to it. The engine is 10.0.0.1:50000 with ISS 1000, the
 #pragma once
 
 #include <string>
@@ -30,7 +29,7 @@ public:
     }
     void run(Time time) { test::run(events, {&end}, events.now() + time); }
 
-    struct Say {
+    struct SegmentSpec {
         std::uint8_t flags = flag_ack;
         std::uint32_t seq = 0, ack = 0;
         std::string data = {};
@@ -38,23 +37,23 @@ public:
         std::optional<std::uint16_t> mss = {};
         std::optional<std::uint8_t> scale = {};
     };
-    bool say(const Say& what) {
+    bool send_segment(const SegmentSpec& spec) {
         Segment s{.tuple = {ip_b, ip_a, 7471, 50000},
-                  .seq = Seq(what.seq),
-                  .ack = Seq(what.ack),
-                  .flags = what.flags,
-                  .window = what.window,
-                  .mss = what.mss,
-                  .window_scale = what.scale,
+                  .seq = Seq(spec.seq),
+                  .ack = Seq(spec.ack),
+                  .flags = spec.flags,
+                  .window = spec.window,
+                  .mss = spec.mss,
+                  .window_scale = spec.scale,
                   .payload =
-                      Bytes(reinterpret_cast<const std::uint8_t*>(what.data.data()), what.data.size())};
+                      Bytes(reinterpret_cast<const std::uint8_t*>(spec.data.data()), spec.data.size())};
         const Headers h = encode(s, 1, 64);
         Buffer packet(h.bytes.begin(), h.bytes.begin() + static_cast<std::ptrdiff_t>(h.size));
         packet.insert(packet.end(), s.payload.begin(), s.payload.end());
         return end.engine.input(packet);
     }
     /// What was sent since the last call: "S 1000 0", "PA 1001 5001 +5", ...
-    std::string heard() {
+    std::string take_sent() {
         std::string out;
         for (std::size_t i = 0; i < sent.size(); ++i) {
             const Segment& s = sent[i];
@@ -82,17 +81,17 @@ public:
     /// Into SYN_SENT.
     void open() {
         ASSERT_TRUE(end.engine.open(conn, a_to_b, options));
-        ASSERT_EQ(heard(), "S 1000");
+        ASSERT_EQ(take_sent(), "S 1000");
     }
-    /// Into ESTABLISHED, actively; nothing left in heard().
+    /// Into ESTABLISHED, by an active open; clears take_sent().
     void connect(std::uint16_t window = 0xffff) {
         open();
-        say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .window = window, .mss = 1000});
-        ASSERT_EQ(heard(), "A 1001 5001");
+        send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .window = window, .mss = 1000});
+        ASSERT_EQ(take_sent(), "A 1001 5001");
         ASSERT_EQ(state(), State::established);
     }
-    void say_ack(std::uint32_t ack, std::uint16_t window = 0xffff, std::uint32_t seq = 5001) {
-        say({.seq = seq, .ack = ack, .window = window});
+    void send_ack(std::uint32_t ack, std::uint16_t window = 0xffff, std::uint32_t seq = 5001) {
+        send_segment({.seq = seq, .ack = ack, .window = window});
     }
 };
 

@@ -22,7 +22,7 @@ protected:
         end.params.msl = 30 * second;
         connect();
         const auto fin = [&](std::uint32_t ack) {
-            say({.flags = flag_fin | flag_ack, .seq = 5001, .ack = ack});
+            send_segment({.flags = flag_fin | flag_ack, .seq = 5001, .ack = ack});
         };
         switch (wanted) {
         case State::fin_wait_1:
@@ -30,7 +30,7 @@ protected:
             break;
         case State::fin_wait_2:
             end.engine.close(conn);
-            say_ack(1002);
+            send_ack(1002);
             break;
         case State::close_wait:
             fin(1001);
@@ -51,7 +51,7 @@ protected:
             break;
         }
         EXPECT_EQ(state(), wanted);
-        heard();
+        take_sent();
         end.log.clear();
         const View v = *end.engine.view(conn);
         return {v.snd_nxt.value(), v.snd_una.value(), v.rcv_nxt.value()};
@@ -71,68 +71,68 @@ INSTANTIATE_TEST_SUITE_P(All, TcpEveryState, testing::Range(0U, 7U),
 TEST_P(TcpEveryState, SynInTheWindowIsChallenged) { // RFC 5961 4
     const Numbers n = enter(entered);
     if (entered == State::time_wait)
-        return; // may start again, see below
-    say({.flags = flag_syn, .seq = n.rcv_nxt + 10});
-    EXPECT_EQ(heard(), ack(n));
+        return; // may accept a new SYN, see below
+    send_segment({.flags = flag_syn, .seq = n.rcv_nxt + 10});
+    EXPECT_EQ(take_sent(), ack(n));
     EXPECT_EQ(state(), entered);
 }
 
-TEST_P(TcpEveryState, ExactRstKillsAnInexactOneIsChallengedAFarOneDropped) { // RFC 5961 3
+TEST_P(TcpEveryState, ExactRstAbortsInexactIsChallengedFarIsDropped) { // RFC 5961 3
     const Numbers n = enter(entered);
-    say({.flags = flag_rst, .seq = n.rcv_nxt + 200'000});
-    say({.flags = flag_rst, .seq = n.rcv_nxt - 2});
-    EXPECT_EQ(heard(), "");
-    say({.flags = flag_rst, .seq = n.rcv_nxt + 1});
-    EXPECT_EQ(heard(), ack(n));
+    send_segment({.flags = flag_rst, .seq = n.rcv_nxt + 200'000});
+    send_segment({.flags = flag_rst, .seq = n.rcv_nxt - 2});
+    EXPECT_EQ(take_sent(), "");
+    send_segment({.flags = flag_rst, .seq = n.rcv_nxt + 1});
+    EXPECT_EQ(take_sent(), ack(n));
     EXPECT_EQ(state(), entered);
-    say({.flags = flag_rst, .seq = n.rcv_nxt});
-    EXPECT_EQ(state(), entered == State::time_wait ? State::time_wait : State::dead);
+    send_segment({.flags = flag_rst, .seq = n.rcv_nxt});
+    EXPECT_EQ(state(), entered == State::time_wait ? State::time_wait : State::aborted);
     EXPECT_EQ(end.abort_reason.has_value(), entered != State::time_wait);
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
 }
 
 TEST_P(TcpEveryState, AckOfWhatWasNeverSentIsChallenged) { // RFC 5961 5
     const Numbers n = enter(entered);
-    say({.seq = n.rcv_nxt, .ack = n.snd_nxt + 1, .data = "evil"});
-    EXPECT_EQ(heard(), ack(n));
-    say({.seq = n.rcv_nxt, .ack = n.snd_una - 100'000, .data = "evil"});
-    EXPECT_EQ(heard(), ack(n));
+    send_segment({.seq = n.rcv_nxt, .ack = n.snd_nxt + 1, .data = "evil"});
+    EXPECT_EQ(take_sent(), ack(n));
+    send_segment({.seq = n.rcv_nxt, .ack = n.snd_una - 100'000, .data = "evil"});
+    EXPECT_EQ(take_sent(), ack(n));
     EXPECT_TRUE(end.stream.empty());
     EXPECT_EQ(state(), entered);
 }
 
 TEST_P(TcpEveryState, SegmentWithoutAckIsDropped) {
     const Numbers n = enter(entered);
-    say({.flags = 0, .seq = n.rcv_nxt, .data = "evil"});
-    say({.flags = flag_fin, .seq = n.rcv_nxt});
-    EXPECT_EQ(heard(), "");
+    send_segment({.flags = 0, .seq = n.rcv_nxt, .data = "evil"});
+    send_segment({.flags = flag_fin, .seq = n.rcv_nxt});
+    EXPECT_EQ(take_sent(), "");
     EXPECT_EQ(state(), entered);
 }
 
-TEST_P(TcpEveryState, DataOutsideTheWindowIsAnsweredWithTheRightNumbers) {
+TEST_P(TcpEveryState, DataOutsideTheWindowGetsACorrectAck) {
     const Numbers n = enter(entered);
-    say({.seq = n.rcv_nxt + 100'000, .ack = n.snd_una, .data = "right"});
-    EXPECT_EQ(heard(), ack(n));
-    say({.seq = n.rcv_nxt - 10, .ack = n.snd_una, .data = "left"});
-    EXPECT_EQ(heard(), ack(n));
+    send_segment({.seq = n.rcv_nxt + 100'000, .ack = n.snd_una, .data = "right"});
+    EXPECT_EQ(take_sent(), ack(n));
+    send_segment({.seq = n.rcv_nxt - 10, .ack = n.snd_una, .data = "left"});
+    EXPECT_EQ(take_sent(), ack(n));
     EXPECT_TRUE(end.stream.empty());
 }
 
 TEST_P(TcpEveryState, DataInTheWindowCountsUntilThePeersFin) {
     const Numbers n = enter(entered);
-    say({.seq = n.rcv_nxt, .ack = n.snd_una, .data = "data"});
+    send_segment({.seq = n.rcv_nxt, .ack = n.snd_una, .data = "data"});
     const bool open = entered <= State::fin_wait_2;
     EXPECT_EQ(end.stream.size(), open ? 4U : 0U);
-    EXPECT_EQ(heard(), ack({n.snd_nxt, n.snd_una, n.rcv_nxt + (open ? 4 : 0)}));
+    EXPECT_EQ(take_sent(), ack({n.snd_nxt, n.snd_una, n.rcv_nxt + (open ? 4 : 0)}));
 }
 
-TEST_P(TcpEveryState, FinIsTakenOnceAndAnswered) {
+TEST_P(TcpEveryState, FinIsProcessedOnceAndAcknowledged) {
     const Numbers n = enter(entered);
     const bool open = entered <= State::fin_wait_2;
     const std::uint32_t fin_seq = open ? n.rcv_nxt : n.rcv_nxt - 1;
     for (int i = 0; i < 2; ++i) {
-        say({.flags = flag_fin | flag_ack, .seq = fin_seq, .ack = n.snd_una});
-        EXPECT_EQ(heard(), "A " + std::to_string(n.snd_nxt) + ' ' + std::to_string(fin_seq + 1));
+        send_segment({.flags = flag_fin | flag_ack, .seq = fin_seq, .ack = n.snd_una});
+        EXPECT_EQ(take_sent(), "A " + std::to_string(n.snd_nxt) + ' ' + std::to_string(fin_seq + 1));
     }
     EXPECT_EQ(end.peer_closes, 1U);
     const std::map<State, State> next{{State::established, State::close_wait},
@@ -150,90 +150,90 @@ TEST_P(TcpEveryState, SendAndClose) {
     EXPECT_FALSE(end.engine.close(conn));
 }
 
-TEST_P(TcpEveryState, AbortSendsRstAndForgets) {
+TEST_P(TcpEveryState, AbortSendsRstAndRemoves) {
     const Numbers n = enter(entered);
     EXPECT_TRUE(end.engine.abort(conn, true));
-    EXPECT_EQ(heard(), entered == State::time_wait ? "" : "R" + ack(n));
+    EXPECT_EQ(take_sent(), entered == State::time_wait ? "" : "R" + ack(n));
     EXPECT_EQ(end.engine.connections(), 0U);
-    EXPECT_FALSE(say({.seq = n.rcv_nxt, .ack = n.snd_nxt}));
+    EXPECT_FALSE(send_segment({.seq = n.rcv_nxt, .ack = n.snd_nxt}));
     EXPECT_FALSE(end.engine.next_deadline());
 }
 
-// ---- Ways in --------------------------------------------------------------------------------------------
+// ---- Opening --------------------------------------------------------------------------------------------
 
-TEST_F(TcpState, SynSentIgnoresWhatDoesNotAnswer) {
+TEST_F(TcpState, SynSentIgnoresUnacceptableSegments) {
     open();
-    say({.flags = flag_ack, .seq = 5000, .ack = 1001});
-    EXPECT_EQ(heard(), "") << "an ACK alone says nothing";
-    say({.flags = flag_rst, .seq = 5000});
+    send_segment({.flags = flag_ack, .seq = 5000, .ack = 1001});
+    EXPECT_EQ(take_sent(), "") << "an ACK alone is ignored";
+    send_segment({.flags = flag_rst, .seq = 5000});
     EXPECT_EQ(state(), State::syn_sent) << "a RST without ACK is a guess";
-    say({.flags = flag_rst | flag_ack, .seq = 5000, .ack = 999});
+    send_segment({.flags = flag_rst | flag_ack, .seq = 5000, .ack = 999});
     EXPECT_EQ(state(), State::syn_sent);
-    say({.flags = flag_ack, .seq = 5000, .ack = 4711});
-    EXPECT_EQ(heard(), "R 4711") << "half-open connection discovered";
-    say({.flags = flag_rst | flag_ack, .seq = 5000, .ack = 1001});
+    send_segment({.flags = flag_ack, .seq = 5000, .ack = 4711});
+    EXPECT_EQ(take_sent(), "R 4711") << "half-open connection discovered";
+    send_segment({.flags = flag_rst | flag_ack, .seq = 5000, .ack = 1001});
     EXPECT_EQ(end.abort_reason, AbortReason::reset);
 }
 
 TEST_F(TcpState, SynReceivedResetsAWrongAck) {
     end.engine.listen(3, 0, 50000);
-    say({.flags = flag_syn, .seq = 5000});
-    EXPECT_EQ(heard(), "") << "held";
+    send_segment({.flags = flag_syn, .seq = 5000});
+    EXPECT_EQ(take_sent(), "") << "held";
     ASSERT_TRUE(end.engine.accept(1, options));
-    EXPECT_EQ(heard(), "SA 1000 5001");
-    say_ack(1002);
-    EXPECT_EQ(heard(), "R 1002");
+    EXPECT_EQ(take_sent(), "SA 1000 5001");
+    send_ack(1002);
+    EXPECT_EQ(take_sent(), "R 1002");
     EXPECT_EQ(state(), State::syn_received);
-    say_ack(1001);
+    send_ack(1001);
     EXPECT_EQ(state(), State::established);
 }
 
 TEST_F(TcpState, HeldSynIsRefusedWithRst) {
     end.engine.listen(3, ip_a, 50000);
-    say({.flags = flag_syn, .seq = 5000});
+    send_segment({.flags = flag_syn, .seq = 5000});
     EXPECT_TRUE(end.engine.abort(1, true));
-    EXPECT_EQ(heard(), "RA 0 5001");
+    EXPECT_EQ(take_sent(), "RA 0 5001");
 }
 
 TEST_F(TcpState, DroppedSynLeavesNothingBehind) {
     end.engine.listen(3, 0, 50000);
     end.refuse_syns = true;
-    EXPECT_TRUE(say({.flags = flag_syn, .seq = 5000}));
+    EXPECT_TRUE(send_segment({.flags = flag_syn, .seq = 5000}));
     EXPECT_EQ(end.engine.connections(), 0U);
     end.engine.unlisten(3);
-    EXPECT_FALSE(say({.flags = flag_syn, .seq = 5000}));
+    EXPECT_FALSE(send_segment({.flags = flag_syn, .seq = 5000}));
 }
 
 TEST_F(TcpState, ListenersTakeSynsOnly) {
     end.engine.listen(3, 0, 50000);
     for (const int flags :
          {0 + flag_ack, flag_syn | flag_ack, 0 + flag_rst, 0 + flag_fin, flag_syn | flag_rst})
-        EXPECT_FALSE(say({.flags = static_cast<std::uint8_t>(flags), .seq = 5000, .ack = 1}));
+        EXPECT_FALSE(send_segment({.flags = static_cast<std::uint8_t>(flags), .seq = 5000, .ack = 1}));
 }
 
 TEST_F(TcpState, WindowScalingNeedsBothSides) {
     options.window_scale = 3;
     options.receive_buffer = 256 << 10;
     open();
-    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
     EXPECT_FALSE(end.up->window_scaling);
     EXPECT_EQ(sent.back().window, 0xffff);
     send(10);
     EXPECT_EQ(sent.back().window, 0xffff);
 }
 
-TEST_F(TcpState, MssIsTheSmallerOneAndNeverSilly) {
+TEST_F(TcpState, MssIsTheSmallerOneWithAMinimum) {
     open();
-    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 0});
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 0});
     EXPECT_EQ(end.up->mss, 48);
 }
 
 TEST_F(TcpState, SequenceNumbersWrap) {
     end.params.iss = [](const FourTuple&) { return 0xfffffff0U; };
     ASSERT_TRUE(end.engine.open(conn, a_to_b, options));
-    say({.flags = flag_syn | flag_ack, .seq = 0xffffffff, .ack = 0xfffffff1, .mss = 1000});
+    send_segment({.flags = flag_syn | flag_ack, .seq = 0xffffffff, .ack = 0xfffffff1, .mss = 1000});
     send(1000);
-    say({.seq = 0, .ack = 0xfffffff1 + 1000, .data = "over the wrap"});
+    send_segment({.seq = 0, .ack = 0xfffffff1 + 1000, .data = "over the wrap"});
     EXPECT_EQ(end.stream.size(), 13U);
     EXPECT_EQ(end.engine.unacknowledged(conn), 0U);
 }
@@ -243,16 +243,16 @@ TEST_F(TcpState, OneFourTupleOneConnection) {
     EXPECT_FALSE(end.engine.open(2, a_to_b, options));
     FourTuple other = a_to_b;
     ++other.local_port;
-    EXPECT_FALSE(end.engine.open(conn, other, options)) << "the id is taken";
+    EXPECT_FALSE(end.engine.open(conn, other, options)) << "the id is in use";
     EXPECT_TRUE(end.engine.open(2, other, options));
 }
 
-// ---- Ways out -------------------------------------------------------------------------------------------
+// ---- Closing --------------------------------------------------------------------------------------------
 
 TEST_F(TcpState, TimeWaitEndsAndRestartsWithEachFin) {
     const Numbers n = enter(State::time_wait);
     run(50 * second);
-    say({.flags = flag_fin | flag_ack, .seq = n.rcv_nxt - 1, .ack = n.snd_nxt});
+    send_segment({.flags = flag_fin | flag_ack, .seq = n.rcv_nxt - 1, .ack = n.snd_nxt});
     run(50 * second);
     EXPECT_EQ(end.finishes, 0U);
     run(20 * second);
@@ -260,44 +260,44 @@ TEST_F(TcpState, TimeWaitEndsAndRestartsWithEachFin) {
     EXPECT_FALSE(end.engine.next_deadline());
 }
 
-TEST_F(TcpState, TimeWaitGivesWayToALaterSyn) {
+TEST_F(TcpState, TimeWaitAcceptsALaterSyn) {
     const Numbers n = enter(State::time_wait);
     end.engine.listen(3, 0, 50000);
     end.next_id = 2;
-    EXPECT_TRUE(say({.flags = flag_syn, .seq = n.rcv_nxt + 1000}));
+    EXPECT_TRUE(send_segment({.flags = flag_syn, .seq = n.rcv_nxt + 1000}));
     EXPECT_EQ(end.log, (std::vector<std::string>{"finished", "syn"}));
     EXPECT_EQ(end.engine.view(2)->state, State::syn_held);
 }
 
-TEST_F(TcpState, DeadConnectionSwallowsUntilForgotten) {
+TEST_F(TcpState, AbortedConnectionConsumesSegmentsUntilReleased) {
     const Numbers n = enter(State::established);
-    say({.flags = flag_rst, .seq = n.rcv_nxt});
-    EXPECT_TRUE(say({.seq = n.rcv_nxt, .ack = n.snd_nxt, .data = "x"}));
-    EXPECT_EQ(heard(), "");
-    EXPECT_TRUE(end.engine.forget(conn));
-    EXPECT_FALSE(say({.seq = n.rcv_nxt, .ack = n.snd_nxt, .data = "x"}));
+    send_segment({.flags = flag_rst, .seq = n.rcv_nxt});
+    EXPECT_TRUE(send_segment({.seq = n.rcv_nxt, .ack = n.snd_nxt, .data = "x"}));
+    EXPECT_EQ(take_sent(), "");
+    EXPECT_TRUE(end.engine.release(conn));
+    EXPECT_FALSE(send_segment({.seq = n.rcv_nxt, .ack = n.snd_nxt, .data = "x"}));
 }
 
 TEST_F(TcpState, AbortFromWithinACallback) {
     connect();
     end.on_received = [&](ConnId id, Bytes) { end.engine.abort(id, true); };
-    say({.flags = flag_ack | flag_fin, .seq = 5001, .ack = 1001, .data = "poison"});
-    EXPECT_EQ(heard(), "RA 1001 5007");
+    send_segment({.flags = flag_ack | flag_fin, .seq = 5001, .ack = 1001, .data = "poison"});
+    EXPECT_EQ(take_sent(), "RA 1001 5007");
     EXPECT_EQ(end.peer_closes, 0U);
 }
 
 TEST_F(TcpState, HalfCloseCarriesDataTheOtherWay) {
     connect();
-    say({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1001});
-    heard();
+    send_segment({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1001});
+    take_sent();
     ASSERT_TRUE(send(700));
-    EXPECT_EQ(heard(), "A 1001 5002 +700");
+    EXPECT_EQ(take_sent(), "A 1001 5002 +700");
 }
 
 TEST_F(TcpState, HeldDataAndFinWaitForRelease) {
     connect();
     end.engine.hold(conn, true);
-    say({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1001, .data = "later"});
+    send_segment({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1001, .data = "later"});
     EXPECT_EQ(end.log, std::vector<std::string>{"established"});
     EXPECT_TRUE(end.stream.empty());
     end.engine.hold(conn, false);

@@ -8,7 +8,7 @@ namespace {
 
 class TcpTiming : public Script {};
 
-TEST_F(TcpTiming, SynIsRetransmittedWithBackoffThenGivenUp) {
+TEST_F(TcpTiming, SynIsRetransmittedWithBackoffThenAborted) {
     open();
     std::vector<Time> at;
     end.on_transmit = [&](const Segment&) { at.push_back(events.now() / second); };
@@ -20,33 +20,33 @@ TEST_F(TcpTiming, SynIsRetransmittedWithBackoffThenGivenUp) {
 TEST_F(TcpTiming, RtoFollowsRfc6298) {
     open();
     run(100 * millisecond);
-    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
     View v = *end.engine.view(conn);
     EXPECT_EQ(v.srtt, 100 * millisecond);
     EXPECT_EQ(v.rttvar, 50 * millisecond);
     EXPECT_EQ(v.rto, 300 * millisecond);
     send(100);
     run(60 * millisecond);
-    say_ack(1101);
+    send_ack(1101);
     v = *end.engine.view(conn);
     EXPECT_EQ(v.rttvar, (3 * 50 + 40) * millisecond / 4);
     EXPECT_EQ(v.srtt, (7 * 100 + 60) * millisecond / 8);
 }
 
-TEST_F(TcpTiming, AckOfARetransmissionIsNoMeasurement) { // Karn
+TEST_F(TcpTiming, AckOfARetransmissionGivesNoRttSample) { // Karn
     connect();
     send(100);
     const Time srtt = end.engine.view(conn)->srtt;
     run(2 * second);
-    say_ack(1101);
+    send_ack(1101);
     EXPECT_EQ(end.engine.view(conn)->srtt, srtt);
 }
 
-TEST_F(TcpTiming, DataIsRetransmittedWithBackoffThenGivenUp) {
+TEST_F(TcpTiming, DataIsRetransmittedWithBackoffThenAborted) {
     connect();
     std::vector<Time> at;
     send(100);
-    heard();
+    take_sent();
     end.on_transmit = [&](const Segment& s) {
         if (!s.has(flag_rst))
             at.push_back(events.now() / millisecond);
@@ -63,39 +63,39 @@ TEST_F(TcpTiming, DataIsRetransmittedWithBackoffThenGivenUp) {
     EXPECT_EQ(end.advices, 1U) << "after R1";
 }
 
-TEST_F(TcpTiming, RetransmissionsAreCutWhereTheOriginalsWere) {
+TEST_F(TcpTiming, RetransmissionsKeepSegmentBoundaries) {
     connect();
     for (const std::size_t size : {300, 700, 50})
         send(size);
-    EXPECT_EQ(heard(), "A 1001 5001 +300, A 1301 5001 +700, A 2001 5001 +50");
+    EXPECT_EQ(take_sent(), "A 1001 5001 +300, A 1301 5001 +700, A 2001 5001 +50");
     run(400 * millisecond);
-    EXPECT_EQ(heard(), "A 2001 5001 +50, A 1001 5001 +300, A 1301 5001 +700");
-    say_ack(1301);
-    EXPECT_EQ(heard(), "A 2001 5001 +50");
+    EXPECT_EQ(take_sent(), "A 2001 5001 +50, A 1001 5001 +300, A 1301 5001 +700");
+    send_ack(1301);
+    EXPECT_EQ(take_sent(), "A 2001 5001 +50");
 }
 
 TEST_F(TcpTiming, RecordsLargerThanTheMssAreCutAndTheEndIsPushed) {
     connect();
     send(2500, true);
-    EXPECT_EQ(heard(), "A 1001 5001 +1000, A 2001 5001 +1000, PA 3001 5001 +500");
+    EXPECT_EQ(take_sent(), "A 1001 5001 +1000, A 2001 5001 +1000, PA 3001 5001 +500");
 }
 
 TEST_F(TcpTiming, FastRetransmitThenNewReno) {
     connect();
     for (int i = 0; i < 4; ++i)
         send(1000);
-    say_ack(2001); // opens cwnd a little
+    send_ack(2001); // opens cwnd a little
     for (int i = 0; i < 4; ++i)
         send(1000);
-    heard();
+    take_sent();
     for (int i = 0; i < 3; ++i)
-        say_ack(2001);
-    const std::string first = heard();
+        send_ack(2001);
+    const std::string first = take_sent();
     EXPECT_NE(first.find("A 2001 5001 +1000"), std::string::npos) << first;
-    say_ack(4001); // partial: the next hole at once
-    EXPECT_NE(heard().find("A 4001 5001 +1000"), std::string::npos);
+    send_ack(4001); // partial: the next hole at once
+    EXPECT_NE(take_sent().find("A 4001 5001 +1000"), std::string::npos);
     EXPECT_TRUE(end.engine.view(conn)->in_recovery);
-    say_ack(end.engine.view(conn)->snd_max.value());
+    send_ack(end.engine.view(conn)->snd_max.value());
     EXPECT_FALSE(end.engine.view(conn)->in_recovery);
     EXPECT_EQ(end.engine.view(conn)->retries, 0U);
 }
@@ -113,58 +113,58 @@ TEST_F(TcpTiming, SlowStartOpensWithEachAck) {
     for (int i = 0; i < 30; ++i)
         send(1000);
     EXPECT_EQ(sent.size(), 4U) << "RFC 3390";
-    heard();
-    say_ack(2001);
+    take_sent();
+    send_ack(2001);
     EXPECT_EQ(sent.size(), 2U);
 }
 
 TEST_F(TcpTiming, ZeroWindowIsProbedWithoutCuttingTheRecord) {
     connect();
-    say_ack(1001, 0);
+    send_ack(1001, 0);
     send(600);
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
     run(5 * second);
-    EXPECT_EQ(heard(), "A 1000 5001") << "old sequence number, no data";
-    say_ack(1001, 0);
+    EXPECT_EQ(take_sent(), "A 1000 5001") << "old sequence number, no data";
+    send_ack(1001, 0);
     run(10 * second);
-    EXPECT_EQ(heard(), "A 1000 5001") << "twice as long";
-    say_ack(1001, 1000);
-    EXPECT_EQ(heard(), "A 1001 5001 +600");
-    say_ack(1601, 0);
+    EXPECT_EQ(take_sent(), "A 1000 5001") << "twice as long";
+    send_ack(1001, 1000);
+    EXPECT_EQ(take_sent(), "A 1001 5001 +600");
+    send_ack(1601, 0);
     send(600);
     run(5 * second);
-    EXPECT_EQ(heard(), "A 1600 5001") << "closed anew: from the start";
+    EXPECT_EQ(take_sent(), "A 1600 5001") << "closed again: the backoff starts again";
 }
 
-// A retransmission has an old sequence number and a new acknowledgement, and what it overtook the other way
-// round.
+// A retransmission has an old sequence number and a new acknowledgement; the segment that it overtook has the
+// opposite.
 TEST_F(TcpTiming, WindowIsThatOfTheNewestAckWhateverItsSequenceNumber) {
     connect(2000);
     send(1000);
     send(1000);
-    say({.seq = 5501, .ack = 2001, .data = std::string(500, 'b'), .window = 1000});
+    send_segment({.seq = 5501, .ack = 2001, .data = std::string(500, 'b'), .window = 1000});
     EXPECT_EQ(end.engine.view(conn)->snd_wnd, 1000U);
-    say({.seq = 5001, .ack = 3001, .data = std::string(500, 'a'), .window = 0});
+    send_segment({.seq = 5001, .ack = 3001, .data = std::string(500, 'a'), .window = 0});
     EXPECT_EQ(end.engine.view(conn)->snd_wnd, 0U) << "else the edge would be at 4001";
-    say_ack(2001, 1000, 6001);
+    send_ack(2001, 1000, 6001);
     EXPECT_EQ(end.engine.view(conn)->snd_wnd, 0U) << "counted from 3001 it would be beyond the edge";
-    heard();
+    take_sent();
     send(1000);
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
 }
 
-TEST_F(TcpTiming, AnsweredProbesGoOnForEver) {
+TEST_F(TcpTiming, ProbesWithRepliesContinueForever) {
     connect();
-    say_ack(1001, 0);
+    send_ack(1001, 0);
     send(600);
-    end.on_transmit = [&](const Segment&) { events.after(millisecond, [&] { say_ack(1001, 0); }); };
+    end.on_transmit = [&](const Segment&) { events.after(millisecond, [&] { send_ack(1001, 0); }); };
     run(10'000 * second);
     EXPECT_EQ(state(), State::established);
 }
 
-TEST_F(TcpTiming, UnansweredProbesAbort) {
+TEST_F(TcpTiming, ProbesWithoutReplyAbort) {
     connect();
-    say_ack(1001, 0);
+    send_ack(1001, 0);
     send(600);
     run(1000 * second);
     EXPECT_EQ(end.abort_reason, AbortReason::persist_timeout);
@@ -175,14 +175,14 @@ TEST_F(TcpTiming, WindowShrinksUntilCreditAndReopensInGoodSteps) {
     end.consume = false;
     connect();
     for (std::uint32_t i = 0; i < 4; ++i)
-        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+        send_segment({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
     EXPECT_EQ(sent.back().window, 0);
-    heard();
-    say({.seq = 9001, .ack = 1001, .data = "too much"});
-    EXPECT_EQ(heard(), "A 1001 9001");
+    take_sent();
+    send_segment({.seq = 9001, .ack = 1001, .data = "too much"});
+    EXPECT_EQ(take_sent(), "A 1001 9001");
     EXPECT_EQ(end.stream.size(), 4000U);
     end.engine.credit(conn, 500, false);
-    EXPECT_EQ(heard(), "") << "receiver's silly window avoidance";
+    EXPECT_EQ(take_sent(), "") << "receiver's silly window avoidance";
     end.engine.credit(conn, 500, false);
     EXPECT_EQ(sent.back().window, 1000);
     end.engine.credit(conn, 100'000, true);
@@ -195,7 +195,7 @@ TEST_F(TcpTiming, AutoCreditKeepsTheWindowOpen) {
     connect();
     end.engine.auto_credit(conn);
     for (std::uint32_t i = 0; i < 40; ++i)
-        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+        send_segment({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
     EXPECT_EQ(end.stream.size(), 40'000U);
 }
 
@@ -206,38 +206,38 @@ TEST_F(TcpTiming, HeldDataClosesTheWindowEvenWithAutoCredit) {
     end.engine.auto_credit(conn);
     end.engine.hold(conn, true);
     for (std::uint32_t i = 0; i < 40; ++i)
-        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+        send_segment({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
     EXPECT_EQ(sent.back().window, 0);
     end.engine.hold(conn, false);
     EXPECT_EQ(end.stream.size(), 4000U);
     EXPECT_EQ(sent.back().window, 4000);
 }
 
-// Rounding a scaled window up with each ACK would move the edge on by what each tiny segment takes.
-TEST_F(TcpTiming, TinySegmentsDoNotPushTheEdgeOn) {
+// Rounding a scaled window up with each ACK would advance the edge by the size of each tiny segment.
+TEST_F(TcpTiming, TinySegmentsDoNotAdvanceTheEdge) {
     options.receive_buffer = 4000;
     options.window_scale = 3;
     end.consume = false;
     open();
-    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000, .scale = 0});
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000, .scale = 0});
     for (std::uint32_t i = 0; i < 10'000; ++i)
-        say({.seq = 5001 + i, .ack = 1001, .data = "x"});
+        send_segment({.seq = 5001 + i, .ack = 1001, .data = "x"});
     EXPECT_EQ(end.stream.size(), 4000U);
 }
 
 TEST_F(TcpTiming, DelayedAckWaitsForTwoSegmentsOrTheTimer) {
     options.delayed_ack = true;
     connect();
-    say({.seq = 5001, .ack = 1001, .data = "x"});
-    EXPECT_EQ(heard(), "");
+    send_segment({.seq = 5001, .ack = 1001, .data = "x"});
+    EXPECT_EQ(take_sent(), "");
     run(end.params.delayed_ack);
-    EXPECT_EQ(heard(), "A 1001 5002");
-    say({.seq = 5002, .ack = 1001, .data = std::string(1000, 'x')});
-    EXPECT_EQ(heard(), "");
-    say({.seq = 6002, .ack = 1001, .data = std::string(1000, 'x')});
-    EXPECT_EQ(heard(), "A 1001 7002");
-    say({.seq = 8000, .ack = 1001, .data = "hole"});
-    EXPECT_EQ(heard(), "A 1001 7002") << "at once, for fast retransmit";
+    EXPECT_EQ(take_sent(), "A 1001 5002");
+    send_segment({.seq = 5002, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(take_sent(), "");
+    send_segment({.seq = 6002, .ack = 1001, .data = std::string(1000, 'x')});
+    EXPECT_EQ(take_sent(), "A 1001 7002");
+    send_segment({.seq = 8000, .ack = 1001, .data = "hole"});
+    EXPECT_EQ(take_sent(), "A 1001 7002") << "at once, for fast retransmit";
 }
 
 TEST_F(TcpTiming, NagleHoldsSmallSegmentsWhileDataIsInFlight) {
@@ -246,27 +246,27 @@ TEST_F(TcpTiming, NagleHoldsSmallSegmentsWhileDataIsInFlight) {
     send(10);
     send(10);
     send(1000);
-    EXPECT_EQ(heard(), "A 1001 5001 +10");
-    say_ack(1011);
-    EXPECT_EQ(heard(), "A 1011 5001 +10, A 1021 5001 +1000") << "a full one may go";
+    EXPECT_EQ(take_sent(), "A 1001 5001 +10");
+    send_ack(1011);
+    EXPECT_EQ(take_sent(), "A 1011 5001 +10, A 1021 5001 +1000") << "a full segment may be sent";
 }
 
 TEST_F(TcpTiming, KeepaliveProbesAnIdleConnectionThenAborts) {
     options.keepalive = true;
     connect();
     run(7200 * second);
-    EXPECT_EQ(heard(), "A 1000 5001");
-    say_ack(1001);
+    EXPECT_EQ(take_sent(), "A 1000 5001");
+    send_ack(1001);
     run(7200 * second);
-    EXPECT_EQ(heard(), "A 1000 5001");
+    EXPECT_EQ(take_sent(), "A 1000 5001");
     run(9 * 75 * second);
     EXPECT_EQ(end.abort_reason, AbortReason::keepalive_timeout);
 }
 
-TEST_F(TcpTiming, FinWait2IsNotForEver) {
+TEST_F(TcpTiming, FinWait2TimesOut) {
     connect();
     end.engine.close(conn);
-    say_ack(1002);
+    send_ack(1002);
     run(601 * second);
     EXPECT_EQ(end.abort_reason, AbortReason::fin_wait_2_timeout);
 }
@@ -274,25 +274,25 @@ TEST_F(TcpTiming, FinWait2IsNotForEver) {
 TEST_F(TcpTiming, ChallengesAreLimitedInRate) {
     connect();
     for (int i = 0; i < 1000; ++i)
-        say({.flags = flag_syn, .seq = 5001});
+        send_segment({.flags = flag_syn, .seq = 5001});
     EXPECT_EQ(sent.size(), 100U);
-    heard();
+    take_sent();
     run(second);
-    say({.flags = flag_syn, .seq = 5001});
+    send_segment({.flags = flag_syn, .seq = 5001});
     EXPECT_EQ(sent.size(), 1U);
 }
 
-/// The limit is the engine's, so a thousand connections that fall idle in one second would lose all but a
-/// hundred.
-TEST_F(TcpTiming, ProbesAreAnsweredHoweverManyComeInASecond) {
+/// The rate limit is global: without an exception a thousand connections that become idle in one second would
+/// get only a hundred replies.
+TEST_F(TcpTiming, RepliesToProbesAreNotRateLimited) {
     connect();
     for (int i = 0; i < 1000; ++i)
-        say_ack(1001, 0xffff, 5000); // keepalive, zero window: one before what is expected
+        send_ack(1001, 0xffff, 5000); // keepalive, zero window: one before what is expected
     EXPECT_EQ(sent.size(), 1000U);
     EXPECT_EQ(end.engine.stats().challenge_acks, 0U);
-    heard();
+    take_sent();
     for (int i = 0; i < 1000; ++i)
-        say_ack(1001, 0xffff, 4000);
+        send_ack(1001, 0xffff, 4000);
     EXPECT_EQ(sent.size(), 100U) << "anything else is limited";
 }
 
@@ -300,8 +300,8 @@ TEST_F(TcpTiming, OutOfOrderDataIsBoundedByTheWindow) {
     options.receive_buffer = 10'000;
     connect();
     for (std::uint32_t i = 1; i < 1000; ++i)
-        say({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
-    say({.seq = 5001, .ack = 1001, .data = std::string(1000, 'x')});
+        send_segment({.seq = 5001 + 1000 * i, .ack = 1001, .data = std::string(1000, 'x')});
+    send_segment({.seq = 5001, .ack = 1001, .data = std::string(1000, 'x')});
     EXPECT_EQ(end.stream.size(), 10'000U);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Eight traps that a TCP of this kind has been seen to fall into.
+// Eight known mistakes of TCP implementations of this kind.
 #include "tests/sim/tcp/script.hh"
 
 namespace t3sim::tcp::test {
@@ -8,16 +8,16 @@ namespace {
 
 class TcpTrap : public Script {};
 
-// The SYN|ACK that answers our crossing SYN has an old sequence number (IRS). If it is challenged instead of
-// taken, both ends send SYN|ACKs for ever.
+// The SYN|ACK of a simultaneous open has an old sequence number (IRS). If it is challenged instead of
+// accepted, both ends send SYN|ACKs forever.
 TEST_F(TcpTrap, SimultaneousOpenCompletes) {
     open();
-    say({.flags = flag_syn, .seq = 5000, .mss = 1000});
-    EXPECT_EQ(heard(), "SA 1000 5001");
+    send_segment({.flags = flag_syn, .seq = 5000, .mss = 1000});
+    EXPECT_EQ(take_sent(), "SA 1000 5001");
     EXPECT_EQ(state(), State::syn_received);
-    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000});
     EXPECT_EQ(state(), State::established);
-    EXPECT_EQ(heard(), "A 1001 5001");
+    EXPECT_EQ(take_sent(), "A 1001 5001");
 }
 
 TEST(TcpTrapPair, SimultaneousOpenOfTwoEnginesEndsQuietly) {
@@ -40,61 +40,62 @@ TEST(TcpTrapPair, SimultaneousOpenOfTwoEnginesEndsQuietly) {
     EXPECT_LE(packets, 6U);
 }
 
-// A scaled SYN window would pass for a peer with a huge buffer: then "half of the largest window seen" is
-// never reached again and sender's SWS avoidance waits for ever.
+// A scaled SYN window looks like a huge buffer of the peer: then "half of the largest window seen" is never
+// reached again and the sender's SWS avoidance waits forever.
 TEST_F(TcpTrap, WindowOfASynIsNotScaled) {
     options.window_scale = 7;
     open();
-    say({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .window = 600, .mss = 1000, .scale = 7});
+    send_segment(
+        {.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .window = 600, .mss = 1000, .scale = 7});
     EXPECT_EQ(end.engine.view(conn)->snd_wnd, 600U);
-    heard();
+    take_sent();
     ASSERT_TRUE(send(1000));
-    EXPECT_EQ(heard(), "A 1001 5001 +600") << "the window can never take the whole record, so it is cut";
-    say_ack(1601, 100);
+    EXPECT_EQ(take_sent(), "A 1001 5001 +600") << "the window is smaller than the record, so it is cut";
+    send_ack(1601, 100);
     EXPECT_EQ(end.engine.view(conn)->snd_wnd, 100U << 7) << "later ones are scaled";
 }
 
-// A window that is open but too small for the record, and a peer with nothing more to say.
+// A window that is open but too small for the record, and a peer that sends nothing more.
 TEST_F(TcpTrap, SmallWindowIsUsedAfterTheOverrideTimer) {
     connect(2000);
-    say_ack(1001, 300);
+    send_ack(1001, 300);
     ASSERT_TRUE(send(1000));
-    EXPECT_EQ(heard(), "") << "silly window avoidance";
+    EXPECT_EQ(take_sent(), "") << "silly window avoidance";
     run(end.params.sws_override);
-    EXPECT_EQ(heard(), "A 1001 5001 +300");
+    EXPECT_EQ(take_sent(), "A 1001 5001 +300");
 }
 
-// With cwnd full of what is lost, a first fast retransmission that asks cwnd waits for the RTO.
+// While lost data fills cwnd, a first fast retransmission that checks cwnd would wait for the RTO.
 TEST_F(TcpTrap, FirstFastRetransmitIgnoresCwnd) {
     connect();
     for (int i = 0; i < 10; ++i)
         send(1000);
-    heard();
+    take_sent();
     const View before = *end.engine.view(conn);
     ASSERT_GE(before.snd_nxt - before.snd_una + 1000, static_cast<std::int32_t>(before.cwnd))
         << "cwnd is full";
     for (int i = 0; i < 3; ++i)
-        say_ack(1001);
+        send_ack(1001);
     EXPECT_TRUE(end.engine.view(conn)->in_recovery);
-    EXPECT_NE(heard().find("A 1001 5001 +1000"), std::string::npos);
+    EXPECT_NE(take_sent().find("A 1001 5001 +1000"), std::string::npos);
     EXPECT_EQ(end.engine.view(conn)->retries, 0U) << "no timeout was needed";
 }
 
-// If the only ACK of a window is lost, nothing but a timer helps, and the RTO is at least 250 ms.
+// If the only ACK of a window is lost, only a timer helps, and the RTO is at least 250 ms.
 TEST_F(TcpTrap, LostAckOfAWholeWindowCostsATailProbeNotAnRto) {
     connect();
     send(1000);
     send(1000);
-    heard();
+    take_sent();
     run(20 * millisecond);
-    EXPECT_EQ(heard(), "A 2001 5001 +1000") << "the last segment again";
-    say_ack(3001);
+    EXPECT_EQ(take_sent(), "A 2001 5001 +1000") << "the last segment again";
+    send_ack(3001);
     run(10 * second);
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
     EXPECT_EQ(end.engine.view(conn)->retries, 0U);
 }
 
-// Entries of dead connections must not keep next_deadline() finite.
+// Timers of removed connections must not keep next_deadline() finite.
 TEST_F(TcpTrap, NoTimerOutlivesItsConnection) {
     options.keepalive = true;
     connect();
@@ -104,7 +105,7 @@ TEST_F(TcpTrap, NoTimerOutlivesItsConnection) {
     EXPECT_FALSE(end.engine.next_deadline());
 }
 
-// send() from within acked(): output must wait until the segment in hand is done with.
+// send() from within acked(): output must wait until the current segment has been processed.
 TEST_F(TcpTrap, SendWithinAckedDoesNotReenterOutput) {
     connect();
     bool inside = false;
@@ -112,25 +113,25 @@ TEST_F(TcpTrap, SendWithinAckedDoesNotReenterOutput) {
         inside = true;
         const std::size_t before = sent.size();
         ASSERT_TRUE(send(500));
-        EXPECT_EQ(sent.size(), before) << "nothing leaves while the engine is at work";
+        EXPECT_EQ(sent.size(), before) << "nothing is sent within a call of the engine";
     };
     send(1000);
-    heard();
-    say_ack(2001);
+    take_sent();
+    send_ack(2001);
     EXPECT_TRUE(inside);
-    EXPECT_EQ(heard(), "A 2001 5001 +500");
+    EXPECT_EQ(take_sent(), "A 2001 5001 +500");
 }
 
-// The driver programs MSL 0: there is no TIME_WAIT, and a FIN that comes again is no longer ours. The host's
-// stack will answer it with RST.
-TEST_F(TcpTrap, LateFinAfterTimeWaitOfZeroIsNotOurs) {
+// The driver programs MSL 0: there is no TIME_WAIT, and a retransmitted FIN is not consumed. The host's stack
+// replies to it with RST.
+TEST_F(TcpTrap, LateFinAfterTimeWaitOfZeroIsNotConsumed) {
     ASSERT_EQ(end.params.msl, 0U);
     connect();
     end.engine.close(conn);
-    say({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1002});
-    EXPECT_EQ(heard(), "FA 1001 5001, A 1002 5002");
+    send_segment({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1002});
+    EXPECT_EQ(take_sent(), "FA 1001 5001, A 1002 5002");
     EXPECT_EQ(end.finishes, 1U);
-    EXPECT_FALSE(say({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1002}));
+    EXPECT_FALSE(send_segment({.flags = flag_fin | flag_ack, .seq = 5001, .ack = 1002}));
 }
 
 } // namespace

@@ -72,7 +72,7 @@ TEST(TcpWire, EthernetPaddingIsNotPayload) {
     EXPECT_EQ(decode(p)->payload.size(), payload.size());
 }
 
-TEST(TcpWire, AnyFlippedBitIsNoticed) {
+TEST(TcpWire, AnyFlippedBitIsDetected) {
     const Buffer good = packet_of(sample);
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         Buffer bad = good;
@@ -83,7 +83,7 @@ TEST(TcpWire, AnyFlippedBitIsNoticed) {
     }
 }
 
-TEST(TcpWire, LengthsThatContradictEachOther) {
+TEST(TcpWire, InconsistentLengths) {
     const Buffer good = packet_of(sample);
     const auto with_header_checksum = [](Buffer p) {
         put_be16(&p[10], 0);
@@ -137,12 +137,12 @@ TEST(TcpWire, Options) {
     EXPECT_FALSE(with_options({99, 9, 0, 0})) << "over the end";
 }
 
-TEST(TcpReassembly, AgreesWithANaiveModel) {
+TEST(TcpReassembly, MatchesANaiveModel) {
     std::mt19937 random(3);
     for (int round = 0; round < 300; ++round) {
         const Seq base(0xffffffff - random() % 500);
         Reassembly r;
-        std::map<std::uint32_t, std::uint8_t> naive; // offset -> byte, the first copy stays
+        std::map<std::uint32_t, std::uint8_t> naive; // offset -> byte, the first copy is kept
         std::uint32_t next = 0;
         for (int i = 0; i < 40; ++i) {
             const std::uint32_t offset = random() % 200;
@@ -162,7 +162,7 @@ TEST(TcpReassembly, AgreesWithANaiveModel) {
                 ASSERT_EQ(byte, naive[next]);
                 ++next;
             }
-            ASSERT_FALSE(naive.contains(next)) << "not all was taken";
+            ASSERT_FALSE(naive.contains(next)) << "part of the data is missing";
             next += random() % 3; // the hole was filled by a segment of its own
             naive.erase(naive.begin(), naive.lower_bound(next));
         }
@@ -175,11 +175,11 @@ TEST(TcpReassembly, HolesAreLimited) {
     for (std::uint32_t i = 0; i < Reassembly::max_ranges; ++i)
         ASSERT_TRUE(r.insert(Seq(2 * i), byte));
     EXPECT_FALSE(r.insert(Seq(100'000), byte));
-    EXPECT_TRUE(r.insert(Seq(1), byte)) << "one that closes a hole costs nothing";
+    EXPECT_TRUE(r.insert(Seq(1), byte)) << "data that closes a hole needs no range";
     EXPECT_TRUE(r.insert(Seq(100'000), byte));
 }
 
-TEST(TcpTimerHeap, FiresInOrderAndForgetsTheStopped) {
+TEST(TcpTimerHeap, FiresInOrderWithoutStoppedTimers) {
     std::mt19937 random(5);
     TimerHeap heap;
     std::deque<Timer> timers(200);

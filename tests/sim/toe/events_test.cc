@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What each event on the wire must produce: one test per row of offload.md 10.2, the demultiplexing of 10.3
-// and the guarantees and disorders of 10.6.
+// The effect of each event on the wire: one test per row of offload.md 10.2, the demultiplexing of 10.3 and
+// the guarantees and permitted orders of 10.6.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -16,46 +16,46 @@ using namespace tcp;
 
 class ToeEvent : public testing::Test, public CardAndScript {};
 
-TEST_F(ToeEvent, SynForAServerAsksTheHostOnce) {
+TEST_F(ToeEvent, SynForAServerIsReportedOnce) {
     listen_and_syn();
     EXPECT_EQ(a.next(), "70000000 c3501d2f 0a000001 0a000002 00003d7c 05b40000 00074311 22000fff 00074333 "
                         "44008000 20000000 00000000");
     EXPECT_TRUE(syn());
     EXPECT_TRUE(syn());
     EXPECT_EQ(a.next(), "");
-    EXPECT_EQ(heard(), "") << "not answered before the host's decision";
+    EXPECT_EQ(take_sent(), "") << "no reply before the host's decision";
 }
 
 TEST_F(ToeEvent, RetransmittedSynAfterAcceptGetsTheSynAckAgain) {
     listen_and_syn();
     accept();
-    EXPECT_EQ(heard(), "SA 10000000 20000001 0");
+    EXPECT_EQ(take_sent(), "SA 10000000 20000001 0");
     syn();
-    EXPECT_EQ(heard(), "SA 10000000 20000001 0");
+    EXPECT_EQ(take_sent(), "SA 10000000 20000001 0");
     EXPECT_EQ(a.opcodes(), "70");
 }
 
-TEST_F(ToeEvent, SynWithoutServerIsTheHosts) {
+TEST_F(ToeEvent, SynWithoutServerGoesToTheNic) {
     EXPECT_FALSE(syn());
 }
 
-TEST_F(ToeEvent, SynWhileOffloadModeIsOffIsTheHosts) {
+TEST_F(ToeEvent, SynWhileOffloadModeIsOffGoesToTheNic) {
     a.toe.params().offload_mode = false;
     a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
     EXPECT_FALSE(syn());
 }
 
-TEST_F(ToeEvent, SynWithoutFreeTidIsDroppedSilently) {
+TEST_F(ToeEvent, SynWithoutFreeTidIsDropped) {
     a.toe.params().tids = 0;
     a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
     a.opcodes();
-    EXPECT_TRUE(syn()) << "the host must not answer it either";
+    EXPECT_TRUE(syn()) << "the host must not reply to it either";
     EXPECT_EQ(a.opcodes(), "");
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
     EXPECT_EQ(a.counters.value("toe.tids_exhausted"), 1U);
 }
 
-TEST_F(ToeEvent, ServerWithItsOwnAddressWinsOverAny) {
+TEST_F(ToeEvent, ServerAddressTakesPrecedenceOverAny) {
     a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
     a.control("01c00000 81000005 01003d7d c3500000 0a000001 00000000 00010001 00100000 00000000 00080000");
     a.opcodes();
@@ -65,15 +65,15 @@ TEST_F(ToeEvent, ServerWithItsOwnAddressWinsOverAny) {
 
 TEST_F(ToeEvent, SynAckEstablishes) {
     open();
-    say(flag_syn | flag_ack, script_isn - 1, card_isn);
-    EXPECT_EQ(heard(), "A 10000001 20000001 0");
+    send_segment(flag_syn | flag_ack, script_isn - 1, card_isn);
+    EXPECT_EQ(take_sent(), "A 10000001 20000001 0");
     // No options: default MSS 536 = MTU index 4, no scaling.
     EXPECT_EQ(a.next(), "50000000 c3501d2f 0a000001 0a000002 10010000 00204000 10000001 20000001");
 }
 
 TEST_F(ToeEvent, RstForOurSynFailsTheOpenWithATid) {
     open();
-    say(flag_rst | flag_ack, 0, card_isn);
+    send_segment(flag_rst | flag_ack, 0, card_isn);
     EXPECT_EQ(a.next(), "40000000 c3501d2f 0a000001 0a000002 00010000 00000014");
     EXPECT_EQ(a.next(), "");
 }
@@ -83,14 +83,15 @@ TEST_F(ToeEvent, SynRetriesExhaustedFailTheOpen) {
     run(300 * second);
     EXPECT_EQ(a.mac.frames.size(), 6U) << "retransmissions";
     EXPECT_EQ(a.next(), "40000000 c3501d2f 0a000001 0a000002 00010000 0000001e");
-    EXPECT_FALSE(say(flag_syn | flag_ack, script_isn - 1, card_isn)) << "too late: the host answers with RST";
+    EXPECT_FALSE(send_segment(flag_syn | flag_ack, script_isn - 1, card_isn))
+        << "too late: the host replies with RST";
 }
 
 TEST_F(ToeEvent, FinalAckEstablishesBeforeItsData) {
     listen_and_syn();
     accept();
     a.opcodes();
-    say(flag_ack, script_isn, card_isn, "early");
+    send_segment(flag_ack, script_isn, card_isn, "early");
     EXPECT_EQ(a.next(), "51000000 c3501d2f 0a000001 0a000002 10003d7c 00208000 10000001 20000001");
     EXPECT_EQ(a.next(), "39000000 00000005 20000001 00000000 6561726c 79");
 }
@@ -108,7 +109,7 @@ TEST_F(ToeEvent, RstInSynReceived) {
     listen_and_syn();
     accept();
     a.opcodes();
-    say(flag_rst, script_isn, 0);
+    send_segment(flag_rst, script_isn, 0);
     EXPECT_EQ(a.next(), "30000000 00000000 00140000 00000000");
     EXPECT_EQ(a.opcodes(), "30");
 }
@@ -116,25 +117,25 @@ TEST_F(ToeEvent, RstInSynReceived) {
 TEST_F(ToeEvent, RstWhileTheHostDecides) {
     listen_and_syn();
     a.opcodes();
-    say(flag_rst, script_isn, 0);
+    send_segment(flag_rst, script_isn, 0);
     EXPECT_EQ(a.opcodes(), "30 30");
     accept();
-    EXPECT_EQ(heard(), "") << "too late";
+    EXPECT_EQ(take_sent(), "") << "too late";
 }
 
 TEST_F(ToeEvent, InOrderDataIsDelivered) {
     connect();
-    say(flag_ack | flag_psh, script_isn, card_isn, "hello");
+    send_segment(flag_ack | flag_psh, script_isn, card_isn, "hello");
     EXPECT_EQ(a.next(), "39000000 00000005 20000001 00000400 68656c6c 6f");
-    EXPECT_EQ(heard(), "A 10000001 20000006 0");
+    EXPECT_EQ(take_sent(), "A 10000001 20000006 0");
 }
 
 TEST_F(ToeEvent, DataInAnyOrderIsDeliveredInSequence) {
     connect();
-    say(flag_ack, script_isn + 3, card_isn, "lo");
-    say(flag_ack, script_isn + 1, card_isn, "el");
+    send_segment(flag_ack, script_isn + 3, card_isn, "lo");
+    send_segment(flag_ack, script_isn + 1, card_isn, "el");
     EXPECT_EQ(a.opcodes(), "");
-    say(flag_ack, script_isn, card_isn, "h");
+    send_segment(flag_ack, script_isn, card_isn, "h");
     EXPECT_EQ(a.next(), "39000000 00000001 20000001 00000000 68");
     EXPECT_EQ(a.next(), "39000000 00000004 20000002 00000000 656c6c6f");
 }
@@ -144,16 +145,16 @@ TEST_F(ToeEvent, DataInRdmaModeGoesToTheRnicAndReopensTheWindow) {
     a.offload(rdma_init(0, true));
     const std::string block(1000, 'x');
     for (std::uint32_t i = 0; i < 1000; ++i) // four times the window
-        say(flag_ack, script_isn + 1000 * i, card_isn, block);
+        send_segment(flag_ack, script_isn + 1000 * i, card_isn, block);
     EXPECT_EQ(a.rnic.stream.size(), 1'000'000U);
     EXPECT_EQ(a.opcodes(), "");
 }
 
 TEST_F(ToeEvent, FinIsAcknowledgedAndReportedOnce) {
     connect();
-    say(flag_ack | flag_fin, script_isn, card_isn, "last");
-    EXPECT_EQ(heard(), "A 10000001 20000006 0");
-    say(flag_ack | flag_fin, script_isn, card_isn, "last");
+    send_segment(flag_ack | flag_fin, script_isn, card_isn, "last");
+    EXPECT_EQ(take_sent(), "A 10000001 20000006 0");
+    send_segment(flag_ack | flag_fin, script_isn, card_isn, "last");
     EXPECT_EQ(a.next().substr(0, 8), "39000000");
     EXPECT_EQ(a.next(), "26000000 20000006");
     EXPECT_EQ(a.next(), "");
@@ -162,9 +163,9 @@ TEST_F(ToeEvent, FinIsAcknowledgedAndReportedOnce) {
 // E10
 TEST_F(ToeEvent, FinBehindAHoleWaitsForTheData) {
     connect();
-    say(flag_ack | flag_fin, script_isn + 4, card_isn);
+    send_segment(flag_ack | flag_fin, script_isn + 4, card_isn);
     EXPECT_EQ(a.opcodes(), "");
-    say(flag_ack, script_isn, card_isn, "last");
+    send_segment(flag_ack, script_isn, card_isn, "last");
     EXPECT_EQ(a.opcodes(), "39 26");
 }
 
@@ -172,7 +173,7 @@ TEST_F(ToeEvent, FinInsideAnFpduIsReportedAfterPeerClose) {
     connect();
     a.offload(rdma_init(0, true));
     a.rnic.cut_short = true;
-    say(flag_ack | flag_fin, script_isn, card_isn, "half an FPDU");
+    send_segment(flag_ack | flag_fin, script_isn, card_isn, "half an FPDU");
     EXPECT_EQ(a.next(), "26000000 2000000e");
     EXPECT_EQ(a.next(), "a5000000 00000001");
 }
@@ -180,22 +181,22 @@ TEST_F(ToeEvent, FinInsideAnFpduIsReportedAfterPeerClose) {
 TEST_F(ToeEvent, AckOfOurFinClosesOnce) {
     connect();
     a.offload(close_con(0));
-    EXPECT_EQ(heard(), "FA 10000001 20000001 0");
-    say(flag_ack, script_isn, card_isn + 1);
+    EXPECT_EQ(take_sent(), "FA 10000001 20000001 0");
+    send_segment(flag_ack, script_isn, card_isn + 1);
     EXPECT_EQ(a.next(), "32000000 00000000 10000002 20000001");
-    say(flag_ack, script_isn, card_isn + 1);
+    send_segment(flag_ack, script_isn, card_isn + 1);
     EXPECT_EQ(a.next(), "");
 }
 
-TEST_F(ToeEvent, AfterBothFinsTcpForgetsButTheTidStays) {
+TEST_F(ToeEvent, AfterBothFinsTheTidStaysAllocated) {
     connect();
     a.offload(close_con(0));
-    say(flag_ack | flag_fin, script_isn, card_isn + 1);
+    send_segment(flag_ack | flag_fin, script_isn, card_isn + 1);
     EXPECT_EQ(a.opcodes(), "32 26");
-    EXPECT_FALSE(say(flag_ack | flag_fin, script_isn, card_isn + 1)) << "MSL 0: the host's now";
+    EXPECT_FALSE(send_segment(flag_ack | flag_fin, script_isn, card_isn + 1)) << "MSL 0: the host's now";
     a.toe.params().tids = 1;
     a.control(TwoCards::act_open);
-    EXPECT_EQ(a.next().substr(45), "00000003") << "the TID is still taken";
+    EXPECT_EQ(a.next().substr(45), "00000003") << "the TID is still allocated";
     a.control(tid_release(0));
     run();
     a.control(TwoCards::act_open);
@@ -205,42 +206,42 @@ TEST_F(ToeEvent, AfterBothFinsTcpForgetsButTheTidStays) {
 TEST_F(ToeEvent, DataAfterOurFinIsStillDelivered) {
     connect();
     a.offload(close_con(0));
-    say(flag_ack, script_isn, card_isn + 1, "late");
+    send_segment(flag_ack, script_isn, card_isn + 1, "late");
     EXPECT_EQ(a.opcodes(), "32 39");
 }
 
-TEST_F(ToeEvent, RstAbortsTwiceAndSwallowsUntilTheReply) {
+TEST_F(ToeEvent, RstReportsTwoAbortsAndConsumesSegmentsUntilTheReply) {
     connect();
-    say(flag_rst, script_isn, 0);
+    send_segment(flag_rst, script_isn, 0);
     EXPECT_EQ(a.next(), "30000000 00000000 00140000 00000000");
     EXPECT_EQ(a.next(), "30000000 00000000 00140000 00000000");
-    EXPECT_TRUE(say(flag_ack, script_isn, card_isn, "x")) << "dying: not for the host";
-    EXPECT_EQ(heard(), "");
+    EXPECT_TRUE(send_segment(flag_ack, script_isn, card_isn, "x")) << "aborting: not passed to the host";
+    EXPECT_EQ(take_sent(), "");
     a.offload(abort_rpl(0));
-    EXPECT_FALSE(say(flag_ack, script_isn, card_isn, "x"));
+    EXPECT_FALSE(send_segment(flag_ack, script_isn, card_isn, "x"));
     EXPECT_EQ(a.opcodes(), "");
 }
 
-TEST_F(ToeEvent, RstInRdmaModeTakesTheQpAway) {
+TEST_F(ToeEvent, RstInRdmaModeEndsTheQp) {
     connect();
     a.offload(rdma_init(0, true));
-    say(flag_rst, script_isn, 0);
+    send_segment(flag_rst, script_isn, 0);
     EXPECT_EQ(a.rnic.log.back(), "gone");
     EXPECT_EQ(a.opcodes(), "30 30");
 }
 
 TEST_F(ToeEvent, RstNearTheMarkIsChallenged) {
     connect();
-    say(flag_rst, script_isn + 5, 0);
-    EXPECT_EQ(heard(), "A 10000001 20000001 0");
-    say(flag_rst, script_isn - 5, 0);
-    EXPECT_EQ(heard(), "");
+    send_segment(flag_rst, script_isn + 5, 0);
+    EXPECT_EQ(take_sent(), "A 10000001 20000001 0");
+    send_segment(flag_rst, script_isn - 5, 0);
+    EXPECT_EQ(take_sent(), "");
     EXPECT_EQ(a.opcodes(), "");
 }
 
 TEST_F(ToeEvent, RetransmissionsExhausted) {
     connect();
-    a.offload(tx_data(0, "anybody?"));
+    a.offload(tx_data(0, "8 octets"));
     a.opcodes();
     run(1200 * second);
     EXPECT_EQ(a.next(), "30000000 00000000 001f0000 00000000");
@@ -250,50 +251,50 @@ TEST_F(ToeEvent, RetransmissionsExhausted) {
 TEST_F(ToeEvent, NegativeAdviceOnlyByKnobAndOnce) {
     connect();
     a.toe.knobs().negative_advice = true;
-    a.offload(tx_data(0, "anybody?"));
+    a.offload(tx_data(0, "8 octets"));
     a.opcodes();
     run(60 * second);
     EXPECT_EQ(a.next(), "30000000 00000000 00230000 00000000");
     EXPECT_EQ(a.next(), "");
-    say(flag_ack, script_isn, card_isn + 8);
+    send_segment(flag_ack, script_isn, card_isn + 8);
     run(1200 * second);
     EXPECT_EQ(a.next(), "") << "no state has changed";
 }
 
-TEST_F(ToeEvent, NegativeAdviceOnRequestChangesNothing) {
+TEST_F(ToeEvent, InjectedNegativeAdviceChangesNothing) {
     connect();
     a.opcodes();
     a.toe.advise_all();
     EXPECT_EQ(a.next(), "30000000 00000000 00230000 00000000");
-    EXPECT_EQ(a.next(), "") << "once, where aborts come twice";
+    EXPECT_EQ(a.next(), "") << "once, unlike aborts";
     a.offload(tx_data(0, "still here"));
     EXPECT_EQ(a.opcodes(), "a0");
 }
 
-TEST_F(ToeEvent, AbortOnRequestIsOneLikeAnyOther) {
+TEST_F(ToeEvent, InjectedAbortIsARegularAbort) {
     connect();
     a.opcodes();
-    heard();
+    take_sent();
     a.toe.abort_all();
     EXPECT_EQ(a.next(), "30000000 00000000 001f0000 00000000");
     EXPECT_EQ(a.next(), "30000000 00000000 001f0000 00000000");
     EXPECT_EQ(a.next(), "");
-    EXPECT_NE(heard().find('R'), std::string::npos) << "the peer hears a RST";
+    EXPECT_NE(take_sent().find('R'), std::string::npos) << "the peer receives a RST";
     a.toe.abort_all();
-    EXPECT_EQ(a.next(), "") << "nothing is left to give up";
+    EXPECT_EQ(a.next(), "") << "no connection is left to abort";
 }
 
 TEST_F(ToeEvent, SynInsideTheWindowIsChallenged) {
     connect();
-    say(flag_syn, script_isn + 100, 0);
-    EXPECT_EQ(heard(), "A 10000001 20000001 0");
+    send_segment(flag_syn, script_isn + 100, 0);
+    EXPECT_EQ(take_sent(), "A 10000001 20000001 0");
     EXPECT_EQ(a.opcodes(), "");
 }
 
-TEST_F(ToeEvent, WindowProbeIsAnswered) {
+TEST_F(ToeEvent, WindowProbeGetsAnAck) {
     connect();
-    say(flag_ack, script_isn - 1, card_isn);
-    EXPECT_EQ(heard(), "A 10000001 20000001 0");
+    send_segment(flag_ack, script_isn - 1, card_isn);
+    EXPECT_EQ(take_sent(), "A 10000001 20000001 0");
 }
 
 TEST_F(ToeEvent, ZeroWindowIsProbed) {
@@ -302,14 +303,14 @@ TEST_F(ToeEvent, ZeroWindowIsProbed) {
     closed.window = 0;
     a.toe.frame_in(0, frame(closed));
     a.offload(tx_data(0, "patience"));
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
     run(6 * second);
-    EXPECT_EQ(heard(), "A 10000000 20000001 0");
-    say(flag_ack, script_isn, card_isn);
-    EXPECT_EQ(heard(), "A 10000001 20000001 8");
+    EXPECT_EQ(take_sent(), "A 10000000 20000001 0");
+    send_segment(flag_ack, script_isn, card_isn);
+    EXPECT_EQ(take_sent(), "A 10000001 20000001 8");
 }
 
-TEST_F(ToeEvent, ForeignFramesAreTheNics) {
+TEST_F(ToeEvent, OtherFramesGoToTheNic) {
     connect();
     Buffer f = frame(segment(flag_ack, script_isn, card_isn));
     const auto changed = [&](std::size_t at, std::uint8_t value) {
@@ -336,7 +337,7 @@ TEST_F(ToeEvent, BadChecksumIsCountedAndDropped) {
     s.payload = data;
     Buffer f = frame(s);
     f.back() ^= 1;
-    EXPECT_TRUE(a.toe.frame_in(0, f)) << "ours, if not good";
+    EXPECT_TRUE(a.toe.frame_in(0, f)) << "consumed, though invalid";
     EXPECT_EQ(a.opcodes(), "");
     EXPECT_EQ(a.toe.mib(43), 1U) << "tcpInErrs";
 }
@@ -354,7 +355,7 @@ TEST_F(ToeEvent, NothingFollowsTheSecondAbortReply) {
     connect();
     a.offload(abort_req(0));
     EXPECT_EQ(a.opcodes(), "31 31");
-    say(flag_ack, script_isn, card_isn, "late");
+    send_segment(flag_ack, script_isn, card_isn, "late");
     a.offload(tx_data(0, "late"));
     a.offload(close_con(0));
     a.control("01c00000 81000004 05000000 00000019 00000000 00000002 00000000 00000000");
@@ -365,7 +366,7 @@ TEST_F(ToeEvent, NothingFollowsTheSecondAbortReply) {
 TEST_F(ToeEvent, NothingFollowsTidRelease) {
     connect();
     a.control(tid_release(0));
-    say(flag_ack, script_isn, card_isn, "late");
+    send_segment(flag_ack, script_isn, card_isn, "late");
     a.offload(tx_data(0, "late"));
     a.offload(close_con(0));
     a.control(rx_data_ack(0, 10));
@@ -377,9 +378,9 @@ TEST_F(ToeEvent, NothingFollowsTidRelease) {
 // A5
 TEST_F(ToeEvent, PassiveSwitchHoldsFpdusUntilTheReplyIsInTheStream) {
     connect();
-    say(flag_ack, script_isn, card_isn, "request");
+    send_segment(flag_ack, script_isn, card_isn, "request");
     a.offload(rdma_init(0, false));
-    say(flag_ack, script_isn + 7, card_isn, "early FPDU");
+    send_segment(flag_ack, script_isn + 7, card_isn, "early FPDU");
     EXPECT_EQ(a.rnic.stream.size(), 0U);
     a.offload(tx_data(0, "reply"));
     EXPECT_EQ(a.rnic.log, (std::vector<std::string>{"wr 10c00000 at 20000008", "switched", "in"}));
@@ -390,9 +391,9 @@ TEST_F(ToeEvent, SecondStreamingMessageAfterRdmaInitIsDroppedButAcknowledged) {
     connect();
     a.offload(rdma_init(0, false));
     a.offload(tx_data(0, "reply"));
-    heard();
+    take_sent();
     a.offload(tx_data(0, "again"));
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
     EXPECT_EQ(a.opcodes(), "a0 a0");
     EXPECT_EQ(a.counters.value("toe.tx_data_in_rdma_mode"), 1U);
 }
@@ -402,7 +403,7 @@ TEST_F(ToeEvent, OddTidsGoToAnotherQueueByKnob) {
     connect();
     card_port = 50001;
     a.control("01c00000 81000005 03010000 c3511d2f 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
-    say(flag_syn | flag_ack, script_isn - 1, card_isn);
+    send_segment(flag_syn | flag_ack, script_isn - 1, card_isn);
     ASSERT_EQ(a.sge.messages.size(), 1U);
     EXPECT_EQ(a.sge.messages[0].queue, 3U);
 }
@@ -418,30 +419,30 @@ TEST_F(ToeEvent, SingleAbortsByKnob) {
 
 TEST_F(ToeEvent, TidReleaseBeforeAnEarlierAbortReply) {
     connect();
-    say(flag_rst, script_isn, 0);
+    send_segment(flag_rst, script_isn, 0);
     a.opcodes();
     a.control(tid_release(0));
     a.offload(abort_rpl(0));
     EXPECT_EQ(a.opcodes(), "");
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
 }
 
 TEST_F(ToeEvent, TidReleaseBeforeAnEarlierCloseRequest) {
     connect();
     a.control(tid_release(0));
-    heard();
+    take_sent();
     a.offload(close_con(0));
     EXPECT_EQ(a.opcodes(), "");
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
 }
 
 TEST_F(ToeEvent, RxDataAckForMoreOrFewerBytesAndInRdmaMode) {
     connect();
-    say(flag_ack, script_isn, card_isn, "four");
+    send_segment(flag_ack, script_isn, card_isn, "four");
     a.control(rx_data_ack(0, 0x7ffffff));
     a.control(rx_data_ack(0, 1));
-    heard();
-    say(flag_ack, script_isn + 4, card_isn, "more");
+    take_sent();
+    send_segment(flag_ack, script_isn + 4, card_isn, "more");
     const auto reply = decode(Bytes(a.mac.frames.back()).subspan(14));
     EXPECT_LE(reply->window, 0xffffU);
     a.offload(rdma_init(0, true));
@@ -453,7 +454,7 @@ TEST_F(ToeEvent, PassAcceptWithoutL2tEntryTimesOut) {
     listen_and_syn();
     a.opcodes();
     a.control("01c00000 81000004 02000000 00008c00 00008c00 0a000002 804d0090 10100000");
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
     EXPECT_EQ(a.counters.value("toe.no_l2t_entry"), 1U);
     run(300 * second);
     EXPECT_EQ(a.opcodes(), "30 30");
@@ -464,12 +465,12 @@ TEST_F(ToeEvent, CloseRequestFollowedByAbort) {
     a.offload(close_con(0));
     a.offload(abort_req(0));
     EXPECT_EQ(a.opcodes(), "31 31");
-    EXPECT_EQ(heard(), "FA 10000001 20000001 0, RA 10000002 20000001 0");
+    EXPECT_EQ(take_sent(), "FA 10000001 20000001 0, RA 10000002 20000001 0");
 }
 
 TEST_F(ToeEvent, AbortCrossingThePeersReset) {
     connect();
-    say(flag_rst, script_isn, 0);
+    send_segment(flag_rst, script_isn, 0);
     a.offload(abort_req(0));
     EXPECT_EQ(a.opcodes(), "30 30 31 31");
     a.offload(abort_rpl(0));
@@ -478,21 +479,21 @@ TEST_F(ToeEvent, AbortCrossingThePeersReset) {
 
 TEST_F(ToeEvent, AbortReplyOfAnyKindAndLength) {
     connect();
-    say(flag_rst, script_isn, 0);
+    send_segment(flag_rst, script_isn, 0);
     a.opcodes();
     a.offload(offload_header("0fc00000", 0, 6) +
               "0b000000 ffffffff ff02ffff ffffffff 00000000 00000000 00000000 00000000 00000000 00000000");
     a.offload(abort_rpl(0, 0));
     EXPECT_EQ(a.opcodes(), "");
-    EXPECT_EQ(heard(), "");
+    EXPECT_EQ(take_sent(), "");
 }
 
 TEST_F(ToeEvent, GarbageInReservedFields) {
     connect();
-    a.offload("09c00000 ffff0002 08000000 deadbeef"); // TID 0x0fff00: nobody
+    a.offload("09c00000 ffff0002 08000000 deadbeef"); // TID 0x0fff00: no such connection
     EXPECT_EQ(a.opcodes(), "");
     a.offload("09c00000 f0000002 08000000 deadbeef");
-    say(flag_ack, script_isn, card_isn + 1);
+    send_segment(flag_ack, script_isn, card_isn + 1);
     EXPECT_EQ(a.opcodes(), "32");
 }
 
@@ -562,27 +563,27 @@ TEST_F(ToeEvent, RandomWorkRequestsNeitherCrashNorGrow) {
         else
             a.toe.offload_wr(0, wr, 1);
         if (random() % 8 == 0)
-            say(static_cast<std::uint8_t>(random()), script_isn + random() % 64, card_isn + random() % 64,
-                "data");
+            send_segment(static_cast<std::uint8_t>(random()), script_isn + random() % 64,
+                         card_isn + random() % 64, "data");
         run(random() % 100 * millisecond);
         a.sge.messages.clear();
         a.mac.frames.clear();
     }
 }
 
-TEST_F(ToeEvent, ResetForgetsEverything) {
+TEST_F(ToeEvent, ResetRemovesEverything) {
     listen_and_syn();
     a.toe.reset();
     EXPECT_FALSE(syn());
     run(300 * second);
     a.opcodes();
-    EXPECT_EQ(heard(), "");
-    EXPECT_FALSE(events.next().has_value()) << "an event outlived the reset";
+    EXPECT_EQ(take_sent(), "");
+    EXPECT_FALSE(events.next().has_value()) << "an event of before the reset";
 }
 
 // ---- Bounds ------------------------------------------------------------------------------------------
 
-/// TX_DATA of @p size bytes that asks for the largest send buffer there is: 65535 times 32 KiB.
+/// TX_DATA of @p size bytes that requests the largest send buffer: 65535 times 32 KiB.
 Buffer greedy_data(Tid tid, std::uint32_t size) {
     Buffer wr =
         words(offload_header("0de00000", tid, 15) + word(size) + " " + word(tx_init) + " 00000000 ffff0000");
@@ -590,24 +591,24 @@ Buffer greedy_data(Tid tid, std::uint32_t size) {
     return wr;
 }
 
-TEST_F(ToeEvent, ASendBufferHasNoMoreThanTheCardsMemory) {
+TEST_F(ToeEvent, SendBufferIsBoundedByTheCardsMemory) {
     connect();
     std::size_t offered = 0;
-    // The peer acknowledges nothing, and the host goes on as long as it may.
+    // The peer acknowledges nothing, and the host sends as long as it can.
     for (unsigned n = 0; n < 2000; ++n, offered += 64 << 10)
         a.offload(greedy_data(0, 64 << 10));
     ASSERT_GT(offered, Toe::send_memory);
     EXPECT_LE(a.toe.memory().sending, Toe::send_memory);
-    EXPECT_GT(a.toe.memory().sending, 8U << 20) << "but it is much";
+    EXPECT_GT(a.toe.memory().sending, 8U << 20) << "but it uses most of it";
     EXPECT_LE(a.toe.memory().work_requests, std::size_t{16} * (66 << 10));
     a.offload(abort_req(0));
     EXPECT_EQ(a.toe.memory().sending, 0U);
     EXPECT_EQ(a.toe.memory().work_requests, 0U);
 }
 
-/// Connections share the memory: one takes a quarter of what is left, and work requests that wait stop the
-/// rings before they take more than their bound.
-TEST_F(ToeEvent, ManyGreedyConnectionsStayWithinTheBounds) {
+/// Connections share the memory: each gets at most a quarter of the free part, and waiting work requests stop
+/// the rings before they exceed their limit.
+TEST_F(ToeEvent, ManyBusyConnectionsStayWithinTheBounds) {
     constexpr unsigned connections = 100;
     for (Tid tid = 0; tid < connections; ++tid) {
         card_port = static_cast<std::uint16_t>(50000 + tid);
@@ -629,7 +630,7 @@ TEST_F(ToeEvent, ManyGreedyConnectionsStayWithinTheBounds) {
             ASSERT_TRUE(within()) << a.toe.memory().sending << " " << a.toe.memory().work_requests;
         }
     EXPECT_TRUE(a.toe.congested());
-    // What one gives back the others get, and the rings are read again.
+    // Memory that one connection frees goes to the others, and the rings are read again.
     for (Tid tid = 0; tid < connections / 2; ++tid)
         a.offload(abort_req(tid));
     run();
@@ -643,44 +644,44 @@ TEST_F(ToeEvent, ManyGreedyConnectionsStayWithinTheBounds) {
     EXPECT_EQ(a.toe.memory().work_requests, 0U);
 }
 
-TEST_F(ToeEvent, DataForAHostThatDoesNotLookStaysWithThePeer) {
+TEST_F(ToeEvent, DataIsRefusedWhileTheHostDoesNotPoll) {
     connect();
     a.sge.is_full = true;
-    say(tcp::flag_ack, script_isn, card_isn, "abc");
+    send_segment(tcp::flag_ack, script_isn, card_isn, "abc");
     EXPECT_EQ(a.opcodes(), "");
-    EXPECT_EQ(heard(), "A 10000001 20000001 0") << "not acknowledged";
-    EXPECT_EQ(a.counters.value("toe.segments_without_room"), 1U);
+    EXPECT_EQ(take_sent(), "A 10000001 20000001 0") << "not acknowledged";
+    EXPECT_EQ(a.counters.value("toe.segments_refused"), 1U);
     a.sge.is_full = false;
-    say(tcp::flag_ack, script_isn, card_isn, "abc");
-    EXPECT_EQ(heard(), "A 10000001 20000004 0");
+    send_segment(tcp::flag_ack, script_isn, card_isn, "abc");
+    EXPECT_EQ(take_sent(), "A 10000001 20000004 0");
 }
 
-/// While the host has quiesced a connection, what comes in order is kept; of all connections together no more
-/// than the card's memory holds.
-TEST_F(ToeEvent, DataThatIsHeldIsBounded) {
+/// While the host has quiesced a connection, in-order data is held, limited to the card's memory over all
+/// connections.
+TEST_F(ToeEvent, HeldDataIsBounded) {
     a.toe.params().tcp.receive_memory = 10'000;
     connect();
     a.control("01c00000 81000005 05000000 00000019 ffffffff ffffffff 00000000 00000002"); // RX_QUIESCE
     a.opcodes();
-    heard();
+    take_sent();
     for (std::uint32_t n = 0; n < 20; ++n)
-        say(tcp::flag_ack, script_isn + 1000 * n, card_isn, std::string(1000, 'x'));
+        send_segment(tcp::flag_ack, script_isn + 1000 * n, card_isn, std::string(1000, 'x'));
     EXPECT_EQ(a.toe.memory().receiving, 10'000U);
-    // What did not fit comes again, when there is room.
+    // The peer sends dropped data again when memory is free.
     a.control("01c00000 81000005 05000000 00000019 ffffffff ffffffff 00000000 00000000");
     EXPECT_EQ(a.toe.memory().receiving, 0U);
-    say(tcp::flag_ack, script_isn + 10'000, card_isn, std::string(1000, 'x'));
-    heard();
+    send_segment(tcp::flag_ack, script_isn + 10'000, card_isn, std::string(1000, 'x'));
+    take_sent();
     EXPECT_EQ(a.toe.memory().receiving, 0U);
 }
 
-/// SYNs of addresses that nobody has: they take no more than the server's share of the TIDs, and another
-/// server goes on.
+/// SYNs from spoofed addresses: they use at most the listener's share of the TIDs, and another listener still
+/// works.
 TEST_F(ToeEvent, HalfOpenConnectionsAreBoundedPerServer) {
     a.control("01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");
     a.control("01c00000 81000005 01003d7d c3510000 00000000 00000000 00010001 00100000 00000000 00080000");
     a.opcodes();
-    const auto asked = [&] {
+    const auto requests = [&] {
         const std::string all = a.opcodes();
         return (all.size() + 1) / 3;
     };
@@ -688,25 +689,25 @@ TEST_F(ToeEvent, HalfOpenConnectionsAreBoundedPerServer) {
         script_port = static_cast<std::uint16_t>(10000 + n);
         syn();
     }
-    EXPECT_EQ(asked(), Toe::half_open_per_server);
+    EXPECT_EQ(requests(), Toe::half_open_per_server);
     EXPECT_EQ(a.counters.value("toe.syn_backlog_full"), Toe::half_open_per_server);
     card_port = 50001;
     syn();
-    EXPECT_EQ(asked(), 1U) << "the other server";
-    // One is established, one released: there is room for two.
+    EXPECT_EQ(requests(), 1U) << "the other server";
+    // One is established, one released: two more are accepted.
     card_port = 50000, script_port = 10000;
     accept();
-    say(tcp::flag_ack, script_isn, card_isn);
+    send_segment(tcp::flag_ack, script_isn, card_isn);
     a.opcodes();
     a.control(tid_release(1));
     for (unsigned n = 0; n < 10; ++n) {
         script_port = static_cast<std::uint16_t>(20000 + n);
         syn();
     }
-    EXPECT_EQ(asked(), 2U);
+    EXPECT_EQ(requests(), 2U);
 }
 
-/// The secret decides; nobody who does not know it can tell the next number from those that he has seen.
+/// Without the secret the next number cannot be predicted from earlier ones.
 TEST(InitialSequenceNumbers, AreAKeyedHash) {
     // The vectors of the paper: key 00 01 .. 0f, words 00 01 .. 07 and so on.
     const std::array<std::uint64_t, 2> key{0x0706050403020100, 0x0f0e0d0c0b0a0908};

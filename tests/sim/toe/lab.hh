@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A Toe without a card: fake SGE, fake RDMA engine, a host memory, and a wire to another Toe or to a
-// script. Messages are written and compared as the worked examples of the card's facts show them: 32-bit
-// words in hex, first byte leftmost.
+// A Toe without a card: fake SGE, fake RDMA engine, a host memory, and a wire to another Toe or to a script.
+// Messages are written and compared in the notation of the hardware documents: 32-bit words in hex, first
+// byte leftmost.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ public:
     void fatal(std::uint32_t) override {}
 };
 
-/// Takes a connection over at RDMA_INIT and writes down what it is told.
+/// Accepts RDMA_INIT and records all calls.
 class FakeRnic : public RnicServices {
 public:
     std::vector<std::string> log;
@@ -92,7 +92,7 @@ public:
         log.emplace_back("in");
         stream.insert(stream.end(), data.begin(), data.end());
     }
-    void stream_room(Tid) override {}
+    void stream_writable(Tid) override {}
     void close_requested(Tid tid) override {
         log.emplace_back("close");
         if (on_close)
@@ -102,7 +102,7 @@ public:
         log.emplace_back("peer_closed");
         return cut_short;
     }
-    void connection_gone(Tid tid) override {
+    void connection_ended(Tid tid) override {
         log.emplace_back("gone");
         in_rdma.erase(tid);
     }
@@ -119,7 +119,7 @@ public:
     }
 };
 
-/// One card's worth of it.
+/// The parts of one card.
 struct Machine {
     explicit Machine(EventQueue& queue) : events(queue), toe(events, sge, mac, rnic, faults, counters) {}
 
@@ -137,7 +137,7 @@ struct Machine {
         toe.offload_wr(queue, wr, descriptors);
     }
 
-    /// The oldest message from the card, taken out; "" if there is none.
+    /// Removes and returns the oldest message from the card; "" if there is none.
     std::string next() {
         if (sge.messages.empty())
             return "";
@@ -145,7 +145,7 @@ struct Machine {
         sge.messages.pop_front();
         return t;
     }
-    /// Opcodes of all messages that wait, taken out: "39 26".
+    /// Removes all messages and returns their opcodes: "39 26".
     std::string opcodes() {
         std::string out;
         for (const auto& m : sge.messages)
@@ -160,7 +160,7 @@ struct TwoCards {
     EventQueue events;
     Machine a{events}, b{events};
     std::function<bool(const tcp::Segment&)>
-        drop; // a frame between the two; the segment as its receiver sees it
+        drop; // whether to drop a frame; the segment is from the view of its receiver
 
     TwoCards() {
         a.toe.params().tcp.iss = [](const tcp::FourTuple&) { return 0x10000000U; };
@@ -211,7 +211,7 @@ struct TwoCards {
     }
 };
 
-/// One card, and a script that plays the host at the other end of the wire: 10.0.0.2, ISS 0x20000000.
+/// One card, and a script that acts as the host at the other end of the wire: 10.0.0.2, ISS 0x20000000.
 struct CardAndScript {
     EventQueue events;
     Machine a{events};
@@ -241,13 +241,14 @@ struct CardAndScript {
                 .window = 0x8000};
     }
     /// False: the card left the frame to the NIC path.
-    bool say(std::uint8_t flags, std::uint32_t seq, std::uint32_t ack, const std::string& data = "") {
+    bool send_segment(std::uint8_t flags, std::uint32_t seq, std::uint32_t ack,
+                      const std::string& data = "") {
         tcp::Segment s = segment(flags, seq, ack);
         s.payload = Bytes(reinterpret_cast<const std::uint8_t*>(data.data()), data.size());
         return a.toe.frame_in(0, frame(s));
     }
     /// What the card has sent since the last call, as "SA 10000000 20000001 5": flags, seq, ack, length.
-    std::string heard() {
+    std::string take_sent() {
         std::string out;
         for (const Buffer& f : a.mac.frames) {
             const auto s = tcp::decode(Bytes(f).subspan(14));
@@ -270,7 +271,7 @@ struct CardAndScript {
         a.control(TwoCards::act_open);
         a.mac.frames.clear();
     }
-    /// TID 0, established from the card's side; no message, no frame left.
+    /// TID 0, by an active open of the card; consumes all messages and frames.
     void connect() {
         open();
         tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
@@ -279,7 +280,7 @@ struct CardAndScript {
         a.opcodes();
         a.mac.frames.clear();
     }
-    /// A listener on port 50000, and a SYN for it: TID 0, asked.
+    /// A listener on port 50000, and a SYN for it: TID 0, PASS_ACCEPT_REQ sent.
     void listen_and_syn() {
         a.control(
             "01c00000 81000005 01003d7c c3500000 00000000 00000000 00010001 00100000 00000000 00080000");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A Toe against the TCP of the kernel that runs the test: a TAP device in a network namespace of its own,
-// sockets on the kernel's side, CPL messages on the other, and one of our wires between, so that frames can
-// be lost and captured as everywhere. Skipped where namespaces or TAP are not allowed.
+// A Toe with the TCP of the running kernel as its peer: a TAP device in a network namespace of its own,
+// sockets at the kernel's side, CPL messages at the other, and a Wire between, so that frames can be impaired
+// and captured. Skipped if namespaces or TAP are not permitted.
 //
-// When a test has ended, tshark looks at what was on the wire (see labkit/wirecheck.py).
+// At the end of a test tshark checks the captured frames (see labkit/wirecheck.py).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -132,13 +132,13 @@ protected:
         if (audited && !IsSkipped() && std::system("command -v tshark >/dev/null") == 0) {
             const std::string command =
                 T3LAB " check-wire --connections 0 " + capture_file_.string() + " 2>&1";
-            std::string said;
+            std::string report;
             FILE* const output = popen(command.c_str(), "r");
             ASSERT_NE(output, nullptr);
             char buffer[512];
             while (std::fgets(buffer, sizeof buffer, output))
-                said += buffer;
-            EXPECT_EQ(pclose(output), 0) << said;
+                report += buffer;
+            EXPECT_EQ(pclose(output), 0) << report;
         }
         std::filesystem::remove(capture_file_);
     }
@@ -151,7 +151,7 @@ protected:
         a.toe.params().port_mtu = {cards, cards};
         mtu_index_ = index;
     }
-    /// Of this test's namespace. False: it cannot be set here.
+    /// Sets a sysctl of the test's namespace. False: it cannot be set here.
     static bool sysctl(const std::string& name, const std::string& value) {
         std::ofstream file("/proc/sys/net/ipv4/" + name);
         file << value << std::flush;
@@ -161,7 +161,7 @@ protected:
     void watch(Tap& tap) { wire_.add_tap(tap); }
     [[nodiscard]] const Wire& wire() const { return wire_; }
 
-    /// Runs wire and clock until @p done, or for @p most. False: it did not come about.
+    /// Runs wire and clock until @p done, or for @p most. False: timeout.
     template <class Done> bool until(Done done, std::chrono::milliseconds most = 5s) {
         const auto deadline = std::chrono::steady_clock::now() + most;
         while (!done()) {
@@ -178,7 +178,7 @@ protected:
         return true;
     }
 
-    /// Keeps the stream and the credits apart from the other messages, whose opcodes go to `seen`.
+    /// Processes data and credits; appends the opcodes of all other messages to `seen`.
     void take_messages() {
         while (!a.sge.messages.empty()) {
             const Buffer m = std::move(a.sge.messages.front().bytes);
@@ -291,12 +291,12 @@ protected:
             },
             most);
         EXPECT_TRUE(complete) << got_by_peer << " and " << got_by_card << " of " << size;
-        EXPECT_TRUE(equal) << "other bytes than were sent, within the first " << got_by_peer << " or "
+        EXPECT_TRUE(equal) << "data differs from the sent data within the first " << got_by_peer << " or "
                            << got_by_card;
         EXPECT_EQ(got_by_peer, size);
         EXPECT_EQ(got_by_card, size);
     }
-    /// recv() says end of file, or the error.
+    /// The result of recv(): end of file, or the error.
     int end_of(const Handle& s) {
         int result = -1;
         until([&] {
@@ -309,16 +309,16 @@ protected:
         return result;
     }
 
-    Tid tid = 0; ///< of the connection that the helpers speak of
+    Tid tid = 0; ///< of the current connection
     Buffer from_peer;
     std::string seen, last;
     int outstanding = 0;
     bool reading = true;
     bool audited = true;                                ///< by tshark, at the end
-    std::function<bool(const Buffer&)> on_message = {}; ///< true: it is dealt with
+    std::function<bool(const Buffer&)> on_message = {}; ///< true: the message is handled
 
 private:
-    /// Endless noise of which any 30,000 bytes are at hand.
+    /// An endless pseudo-random stream with access to any 30,000 bytes.
     class Pattern {
     public:
         explicit Pattern(unsigned seed) : bytes_(period + 30'000) {
@@ -353,9 +353,9 @@ private:
         LinuxPeer& peer;
     };
 
-    /// The next frame that the kernel sends, if there is one. TCP's retransmission may rewrite the header of
-    /// a frame that waits in the TAP to be read, after its checksum was computed. So the kernel leaves the
-    /// checksum of TCP to us.
+    /// Reads the next frame of the kernel, if there is one. A TCP retransmission may rewrite the header of a
+    /// frame that waits in the TAP queue, after its checksum was computed. So checksum offload is enabled and
+    /// this function computes it.
     bool read_frame() {
         VirtioNetHeader header{};
         std::array<std::uint8_t, 16384> frame;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The life of one connection between a Toe and the kernel's TCP.
+// One connection between a Toe and the kernel's TCP, from opening to closing.
 #include "tests/sim/toe/linux_peer.hh"
 
 namespace t3sim::test {
@@ -30,7 +30,7 @@ TEST_F(LinuxPeer, PassiveOpenDataBothWaysAndPeerCloses) {
     exchange(s, 500'000);
     shutdown(s, SHUT_WR);
     EXPECT_TRUE(until([&] { return seen == "26 "; })) << seen;
-    a.offload(tx_data(0, "half closed, still heard"));
+    a.offload(tx_data(0, "half closed, still output"));
     a.offload(close_con(0));
     std::string got;
     EXPECT_TRUE(until([&] {
@@ -40,7 +40,7 @@ TEST_F(LinuxPeer, PassiveOpenDataBothWaysAndPeerCloses) {
             got.append(buffer, static_cast<std::size_t>(n));
         return n == 0;
     }));
-    EXPECT_EQ(got, "half closed, still heard");
+    EXPECT_EQ(got, "half closed, still output");
     EXPECT_TRUE(until([&] { return seen == "26 32 "; })) << seen;
 }
 

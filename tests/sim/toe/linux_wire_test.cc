@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A Toe and the kernel's TCP under all that differs between networks: options, MTUs, congestion control,
-// loss, silence, peers that die, much data, many connections.
+// A Toe and the kernel's TCP under different network conditions: options, MTUs, congestion control, loss,
+// black holes, killed peers, much data, many connections.
 #include "tests/sim/toe/linux_peer.hh"
 
 #include <csignal>
@@ -15,7 +15,7 @@ namespace {
 
 struct PeerOptions {
     bool sack, timestamps, scaling;
-    bool reno; ///< else what the kernel prefers
+    bool reno; ///< else the kernel's default
 };
 
 class LinuxPeerOptions : public LinuxPeer, public testing::WithParamInterface<PeerOptions> {};
@@ -29,7 +29,8 @@ TEST_P(LinuxPeerOptions, EveryCombinationWorksBothWays) {
         GTEST_SKIP() << "sysctls cannot be written here";
     const auto agreed_as_expected = [&](const Handle& s) {
         const tcp_info info = info_of(s);
-        EXPECT_EQ(info.tcpi_options & (TCPI_OPT_TIMESTAMPS | TCPI_OPT_SACK), 0) << "the card never agrees";
+        EXPECT_EQ(info.tcpi_options & (TCPI_OPT_TIMESTAMPS | TCPI_OPT_SACK), 0)
+            << "the card never negotiates them";
         EXPECT_EQ((info.tcpi_options & TCPI_OPT_WSCALE) != 0, peer.scaling);
     };
     const Handle active = connected();
@@ -134,13 +135,13 @@ TEST_F(LinuxPeer, RateLimitWithAShortQueue) {
     EXPECT_GT(wire().impairer(from_card)->statistics().overflowed, 0U);
 }
 
-// ---- Silence
+// ---- Black holes
 // ----------------------------------------------------------------------------------------------------
 
-class LinuxPeerSilence : public LinuxPeer {
+class LinuxPeerBlackHole : public LinuxPeer {
 protected:
-    /// Timers that a test can wait for; those of the driver take minutes. Many retries: a busy machine may
-    /// stop this process for a second.
+    /// Short timers, because those of the driver take minutes. Many retries, because a busy machine may stop
+    /// this process for a second.
     void SetUp() override {
         LinuxPeer::SetUp();
         tcp::Params& params = a.toe.params().tcp;
@@ -155,21 +156,21 @@ protected:
     }
 };
 
-TEST_F(LinuxPeerSilence, BlackHoleEndsInATimeoutOnBothSides) {
+TEST_F(LinuxPeerBlackHole, BlackHoleEndsInATimeoutOnBothSides) {
     const Handle s = connected();
     const int most = 700; // ms
     setsockopt(s, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof most);
     exchange(s, 10'000);
     a.toe.params().tcp.r2 = 5;
     black_hole(true);
-    a.offload(tx_data(tid, "anybody?"));
+    a.offload(tx_data(tid, "8 octets"));
     EXPECT_EQ(::send(s, "you?", 4, MSG_NOSIGNAL), 4);
     EXPECT_EQ(end_of(s), ETIMEDOUT);
     EXPECT_TRUE(until([&] { return seen == "30 30 "; })) << seen;
     EXPECT_EQ(last, "30000000 00000000 001f0000 00000000") << "retransmissions exhausted";
 }
 
-TEST_F(LinuxPeerSilence, BlackHoleThatEndsCostsOnlyTime) {
+TEST_F(LinuxPeerBlackHole, BlackHoleThatEndsCostsOnlyTime) {
     const Handle s = connected();
     exchange(s, 10'000);
     black_hole(true);
@@ -181,7 +182,7 @@ TEST_F(LinuxPeerSilence, BlackHoleThatEndsCostsOnlyTime) {
     exchange(s, 100'000);
 }
 
-TEST_F(LinuxPeerSilence, BlackHoleForTheSynOnly) {
+TEST_F(LinuxPeerBlackHole, BlackHoleForTheSynOnly) {
     black_hole(true);
     const Handle server = listening_socket();
     a.control(TwoCards::act_open);
@@ -190,7 +191,7 @@ TEST_F(LinuxPeerSilence, BlackHoleForTheSynOnly) {
     EXPECT_TRUE(until([&] { return seen == "50 "; })) << seen;
 }
 
-TEST_F(LinuxPeerSilence, NobodyThereForTheSyn) {
+TEST_F(LinuxPeerBlackHole, SynWithoutReply) {
     black_hole(true);
     a.toe.params().tcp.syn_retries = 3;
     a.control(TwoCards::act_open);
@@ -198,7 +199,7 @@ TEST_F(LinuxPeerSilence, NobodyThereForTheSyn) {
     EXPECT_EQ(last.substr(last.size() - 2), "1e") << "timed out";
 }
 
-TEST_F(LinuxPeerSilence, PeerThatDoesNotReadIsProbedUntilItDoes) {
+TEST_F(LinuxPeerBlackHole, PeerThatDoesNotReadIsProbedUntilItDoes) {
     const Handle s = connected();
     const std::string block(8000, 'x');
     std::size_t sent = 0, got = 0;
@@ -223,12 +224,12 @@ TEST_F(LinuxPeerSilence, PeerThatDoesNotReadIsProbedUntilItDoes) {
         << " of " << sent;
 }
 
-// ---- Peers that die
+// ---- Killed peers
 // ---------------------------------------------------------------------------------------------
 
 class LinuxPeerKilled : public LinuxPeer {
 protected:
-    /// A process of its own holds the socket, and is killed.
+    /// Passes the socket to another process and kills it.
     void kill_the_holder_of(Handle s) {
         const pid_t child = fork();
         if (child == 0) {
@@ -242,7 +243,7 @@ protected:
     }
 };
 
-TEST_F(LinuxPeerKilled, ThatHasReadEverythingIsAClose) {
+TEST_F(LinuxPeerKilled, AfterReadingAllIsAClose) {
     kill_the_holder_of(connected());
     EXPECT_TRUE(until([&] { return seen == "26 "; })) << seen;
     a.offload(close_con(tid));
@@ -251,7 +252,7 @@ TEST_F(LinuxPeerKilled, ThatHasReadEverythingIsAClose) {
 
 TEST_F(LinuxPeerKilled, WithDataUnreadIsAReset) {
     Handle s = connected();
-    a.offload(tx_data(tid, "for nobody"));
+    a.offload(tx_data(tid, "10 octets."));
     EXPECT_TRUE(until([&] {
         char byte;
         return recv(s, &byte, 1, MSG_PEEK) == 1;
@@ -264,12 +265,12 @@ TEST_F(LinuxPeerKilled, WithDataUnreadIsAReset) {
 // ---------------------------------------------------------------------------------------------
 
 TEST_F(LinuxPeer, HundredMegabytesEachWay) {
-    audited = false; // tshark would take longer than the rest
+    audited = false; // tshark would take longer than the test
     const Handle s = connected();
     exchange(s, 100'000'000, 90s);
 }
 
-/// A host that accepts all, returns what it gets, and closes when its peer does.
+/// A host that accepts all connections, echoes all data, and closes when its peer does.
 class LinuxPeerMany : public LinuxPeer {
 protected:
     void serve() {
@@ -322,28 +323,28 @@ TEST_F(LinuxPeerMany, ThousandConnectionsAtATime) {
         if (i % batch == 0)
             until([] { return false; }, 2ms);
     }
-    std::vector<std::string> heard(count);
+    std::vector<std::string> take_sent(count);
     ASSERT_TRUE(until(
         [&] {
             bool all = true;
             for (std::size_t i = 0; i < count; ++i) {
                 char buffer[64];
-                if (heard[i].size() < said_by(i).size())
+                if (output[i].size() < said_by(i).size())
                     if (const auto n = recv(sockets[i], buffer, sizeof buffer, 0); n > 0)
-                        heard[i].append(buffer, static_cast<std::size_t>(n));
-                all &= heard[i].size() >= said_by(i).size();
+                        output[i].append(buffer, static_cast<std::size_t>(n));
+                all &= output[i].size() >= said_by(i).size();
             }
             return all;
         },
         20s));
     for (std::size_t i = 0; i < count; ++i)
-        EXPECT_EQ(heard[i], said_by(i));
+        EXPECT_EQ(output[i], said_by(i));
     for (unsigned left = count; left != 0;) {
         left -= batch;
         sockets.resize(left);
         ASSERT_TRUE(until([&] { return closed_ == count - left; }, 20s)) << closed_;
     }
-    EXPECT_EQ(seen, "41 ") << "nothing else was said";
+    EXPECT_EQ(seen, "41 ") << "no other message";
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What each message of the host must do: one test per row of offload.md 10.1.
+// The effect of each message of the host: one test per row of offload.md 10.1.
 #include <gtest/gtest.h>
 
 #include "tests/sim/toe/lab.hh"
@@ -23,7 +23,7 @@ protected:
     }
 };
 
-TEST_F(ToeMessage, TableWritesAreAnsweredOnce) {
+TEST_F(ToeMessage, TableWritesGetOneReply) {
     a.opcodes();
     a.control("01c00000 81000004 14000001 001f0000 00000000 00000000 00000007 43112201");
     EXPECT_EQ(a.next(), "2e000001 00000000");
@@ -41,8 +41,8 @@ TEST_F(ToeMessage, RepliesGoToTheQueueOfTheControlRing) {
     EXPECT_EQ(a.sge.messages[0].queue, 3U);
 }
 
-// What cxgb3 does at each bring-up of a T3C: it counts 4113 answers.
-TEST_F(ToeMessage, ParityExerciseIsAnsweredInFull) {
+// The parity exercise of cxgb3 at each bring-up of a T3C: it expects 4113 replies.
+TEST_F(ToeMessage, ParityExerciseGetsAllReplies) {
     a.opcodes();
     for (unsigned i = 0; i < 16; ++i)
         a.control("01c00000 81000004 " + word(0x14000000 | i) +
@@ -55,13 +55,13 @@ TEST_F(ToeMessage, ParityExerciseIsAnsweredInFull) {
     a.control("01c00000 81000004 05000000 00000000 00000000 00000001 00000000 00000000");
     EXPECT_EQ(a.sge.messages.size(), 4113U);
     EXPECT_EQ(text(a.sge.messages.back().bytes), "2d000000 00000000");
-    // The zero MACs that this writes do not count as addresses.
+    // The zero MACs that this writes are not valid addresses.
     a.opcodes();
     a.control(act_open);
     EXPECT_EQ(a.next(), "40000000 c3501d2f 0a000001 0a000002 00010000 00000017");
 }
 
-TEST_F(ToeMessage, SetTcbFieldIsMaskedAndAnswered) {
+TEST_F(ToeMessage, SetTcbFieldIsMaskedAndGetsAReply) {
     connect();
     a.control("01c00000 81000004 05000000 0000001e 00000000 0000ff00 12345678 9abcdef0");
     EXPECT_EQ(a.next(), "2d000000 00000000");
@@ -129,13 +129,13 @@ TEST_F(ToeMessage, CloseListsrvRemovesTheServer) {
     EXPECT_EQ(b.next(), "") << "the SYN is the host's now";
 }
 
-TEST_F(ToeMessage, CloseListsrvOfAnUnknownStidIsAnsweredToo) {
+TEST_F(ToeMessage, CloseListsrvOfAnUnknownStidGetsAReply) {
     b.opcodes();
     b.control("01c00000 81000002 09003dff 00000000");
     EXPECT_EQ(b.next(), "20003dff 00000000");
 }
 
-TEST_F(ToeMessage, ActOpenSaysNothingAtOnce) {
+TEST_F(ToeMessage, ActOpenGetsNoReplyAtOnce) {
     a.opcodes();
     a.control(act_open);
     EXPECT_EQ(a.next(), "");
@@ -220,14 +220,14 @@ TEST_F(ToeMessage, TidReleaseOfAHalfOpenTidResets) {
     run();
     b.opcodes();
     b.control(tid_release(0));
-    // Not an L2T entry, but the SYN's own way back.
+    // Sent to the source of the SYN, without an L2T entry.
     EXPECT_EQ(text(Bytes(b.mac.frames.back()).first(12)), "00074311 22000007 43334400");
     run();
     EXPECT_EQ(b.next(), "");
-    EXPECT_EQ(a.next().substr(45), "00000014") << "refused, as far as the peer can tell";
+    EXPECT_EQ(a.next().substr(45), "00000014") << "connection refused";
 }
 
-TEST_F(ToeMessage, TidReleaseOfALiveConnectionResets) {
+TEST_F(ToeMessage, TidReleaseOfAnOpenConnectionResets) {
     connect();
     a.control(tid_release(0));
     EXPECT_TRUE(last_from(a)->has(tcp::flag_rst));
@@ -243,7 +243,7 @@ TEST_F(ToeMessage, TidReleaseFreesTheTidForLater) {
     a.control(tid_release(0));
     a.opcodes();
     a.control(act_open);
-    EXPECT_EQ(a.next().substr(45), "00000003") << "an offload ring may still name it";
+    EXPECT_EQ(a.next().substr(45), "00000003") << "an offload ring may still contain requests for it";
     run(10 * tcp::millisecond);
     a.control(act_open);
     EXPECT_EQ(a.next(), "");
@@ -258,7 +258,7 @@ TEST_F(ToeMessage, TidsAreReusedOldestFirst) {
         run();
         b.opcodes();
     };
-    // B refuses everything: nobody listens, so a script answers with RST.
+    // B has no listener, so a script replies with RST.
     for (unsigned port = 1; port <= 3; ++port)
         open(port);
     const auto refuse = [&](unsigned port) {
@@ -335,7 +335,7 @@ TEST_F(ToeMessage, TxDataOfSeveralDescriptorsCostsSeveralCredits) {
     EXPECT_EQ(got, 3100U);
 }
 
-TEST_F(ToeMessage, TxDataWaitsForRoomAndCloseWaitsBehindIt) {
+TEST_F(ToeMessage, TxDataWaitsForSpaceAndCloseWaitsBehindIt) {
     connect();
     drop = [](const tcp::Segment& s) { return s.tuple.local_ip == 0x0a000001; }; // no ACK comes back
     const Buffer big = tx_data(0, std::string(40'000, 'A'));
@@ -351,7 +351,7 @@ TEST_F(ToeMessage, TxDataWaitsForRoomAndCloseWaitsBehindIt) {
     EXPECT_EQ(a.opcodes(), "a0 32");
 }
 
-TEST_F(ToeMessage, CloseConSendsFinAndIsAnsweredByItsAck) {
+TEST_F(ToeMessage, CloseConSendsFinAndGetsAReplyOnItsAck) {
     connect();
     a.offload(close_con(0));
     EXPECT_EQ(a.next(), "") << "not before the FIN is acknowledged";
@@ -366,7 +366,7 @@ TEST_F(ToeMessage, CloseConWithComplIsAcknowledged) {
     EXPECT_EQ(a.opcodes(), "a0");
 }
 
-TEST_F(ToeMessage, AbortReqResetsAndIsAnsweredTwice) {
+TEST_F(ToeMessage, AbortReqResetsAndGetsTwoReplies) {
     connect();
     a.offload(abort_req(0));
     EXPECT_EQ(a.next(), "31000000 00000000 00000000 00000000");
@@ -375,7 +375,7 @@ TEST_F(ToeMessage, AbortReqResetsAndIsAnsweredTwice) {
     EXPECT_TRUE(last_from(a)->has(tcp::flag_rst));
 }
 
-TEST_F(ToeMessage, AbortReqNoRstIsSilentOnTheWire) {
+TEST_F(ToeMessage, AbortReqNoRstSendsNothing) {
     connect();
     a.mac.frames.clear();
     a.offload(abort_req(0, 1));
@@ -383,7 +383,7 @@ TEST_F(ToeMessage, AbortReqNoRstIsSilentOnTheWire) {
     EXPECT_TRUE(a.mac.frames.empty());
 }
 
-TEST_F(ToeMessage, AbortReqOfADeadConnectionIsAnswered) {
+TEST_F(ToeMessage, AbortReqOfAClosedConnectionGetsAReply) {
     connect();
     b.offload(abort_req(0));
     run();
@@ -394,18 +394,18 @@ TEST_F(ToeMessage, AbortReqOfADeadConnectionIsAnswered) {
     EXPECT_EQ(a.opcodes(), "");
 }
 
-TEST_F(ToeMessage, AbortReqDiscardsWhatWaits) {
+TEST_F(ToeMessage, AbortReqDiscardsPendingRequests) {
     connect();
     drop = [](const tcp::Segment& s) { return s.payload.size() > 0; };
     a.offload(tx_data(0, "never arrives"));
     a.offload(abort_req(0));
     drop = nullptr;
     run(10 * tcp::second);
-    EXPECT_EQ(b.opcodes(), "") << "the RST lies beyond what B has got: challenged, and A is gone";
+    EXPECT_EQ(b.opcodes(), "") << "the RST is beyond B's received data: challenged, and A has no connection";
     EXPECT_EQ(a.opcodes(), "a0 31 31");
 }
 
-TEST_F(ToeMessage, AbortReqOfAFreeTidIsAnswered) {
+TEST_F(ToeMessage, AbortReqOfAFreeTidGetsAReply) {
     a.opcodes();
     a.offload(abort_req(77));
     EXPECT_EQ(a.next(), "3100004d 00000000 00000000 00000000");
@@ -435,7 +435,7 @@ TEST_F(ToeMessage, RxDataAckOpensTheWindow) {
     for (const auto& m : b.sge.messages)
         got += m.bytes.size() - 16;
     EXPECT_LE(got, 256U << 10);
-    EXPECT_GT(got, 255U << 10) << "the whole window, then silence";
+    EXPECT_GT(got, 255U << 10) << "the complete window, then nothing";
     b.opcodes();
     b.control(rx_data_ack(0, static_cast<std::uint32_t>(got)));
     run(100 * tcp::millisecond);
@@ -453,7 +453,7 @@ TEST_F(ToeMessage, RxDataAckForceAckSendsOne) {
     EXPECT_EQ(b.mac.frames.size(), 1U);
 }
 
-TEST_F(ToeMessage, RdmaInitIsAcknowledgedOnlyIfTheRnicSaysSo) {
+TEST_F(ToeMessage, RdmaInitIsAcknowledgedOnlyIfTheRnicRequestsIt) {
     connect();
     a.offload(rdma_init(0, true));
     EXPECT_EQ(a.opcodes(), "");

@@ -8,7 +8,7 @@
 namespace t3sim::test {
 namespace {
 
-/// Uses TIDs up with opens that lead nowhere, so that the next connection of @p m gets the example's.
+/// Allocates TIDs with opens that fail, so that the next connection of @p m gets the TID of the example.
 void skip_tids(Machine& m, Tid next) {
     m.mac.wire = nullptr;
     for (Tid tid = 0; tid < next; ++tid)

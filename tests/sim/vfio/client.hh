@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The other end of the server for tests: a vfio-user client on a socket pair, and a device that writes down
-// what happens to it.
+// A vfio-user client on a socket pair for tests of the server, and a device that records its calls.
 #pragma once
 
 #include <cstring>
@@ -106,7 +105,7 @@ protected:
         server.adopt(Fd(pair[1]));
     }
 
-    /// Lets the server do all that it can do now.
+    /// Runs the server until it has no more work.
     void settle() {
         for (int i = 0; i < 20; i++)
             loop.run_once(0);
@@ -151,7 +150,7 @@ protected:
         return reply;
     }
 
-    /// Sends a command; the reply must be there, be for it, and carry @p error.
+    /// Sends a command and checks its reply for the id and @p error.
     Reply call(Command command, const Buffer& body, int error = 0, const std::vector<int>& fds = {}) {
         send_raw(frame(command, body), fds);
         const auto reply = receive();
@@ -166,7 +165,7 @@ protected:
         return *reply;
     }
 
-    /// The text that QEMU 11.1 sends, in length if not in letter.
+    /// A text as long as that of QEMU 11.1.
     static Buffer version_body(std::uint16_t minor = 0) {
         std::string text = R"({"capabilities":{"pgsizes":4096,"max_msg_fds":16,"max_dma_maps":65535,)"
                            R"("max_data_xfer_size":1048576,"migration":{"max_bitmap_size":268435456,)"
@@ -195,7 +194,7 @@ protected:
              error, file ? std::vector{file.get()} : std::vector<int>{});
     }
 
-    /// True if the server has hung up.
+    /// Whether the server has closed the connection.
     bool hung_up() {
         settle();
         char c;

@@ -33,7 +33,7 @@ TEST(Options, TwoCardsAndTheirWires) {
     EXPECT_EQ(o.capture_limit, 64U << 20);
 }
 
-TEST(Options, CardsDifferUnlessToldOtherwise) {
+TEST(Options, CardsDifferByDefault) {
     const auto result = parse({"--card", "a=/a", "--card", "b=/b"});
     ASSERT_TRUE(result.options);
     EXPECT_NE(result.options->cards[0].mac, result.options->cards[1].mac);
@@ -59,16 +59,16 @@ TEST(Options, OtherEnds) {
 struct Bad {
     const char* name;
     std::vector<const char*> arguments;
-    const char* says;
+    const char* expected;
 };
 
 class WrongOptions : public testing::TestWithParam<Bad> {};
 
-TEST_P(WrongOptions, OneLineThatHelpsAndStatus2) {
+TEST_P(WrongOptions, GivesOneLineAndStatus2) {
     const auto result = parse(GetParam().arguments);
     ASSERT_FALSE(result.options);
     EXPECT_EQ(result.status, 2);
-    EXPECT_NE(result.message.find(GetParam().says), std::string::npos) << result.message;
+    EXPECT_NE(result.message.find(GetParam().expected), std::string::npos) << result.message;
     EXPECT_EQ(result.message.find("t3sim: "), 0U);
     EXPECT_EQ(std::count(result.message.begin(), result.message.end(), '\n'), 1);
 }

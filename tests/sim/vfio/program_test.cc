@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The program as a user starts it: ready, control socket, clean end.
+// The program as a user starts it: start, control socket, shutdown.
 #include <array>
 #include <csignal>
 #include <cstdlib>
@@ -57,7 +57,7 @@ protected:
         close(out[1]);
         output.reset(out[0]);
     }
-    /// What it prints until @p text appears, it ends, or ten seconds have passed.
+    /// Reads its output until @p text appears, it ends, or ten seconds have passed.
     std::string read_until(const std::string& text) {
         std::string seen;
         pollfd poll_fd{output.get(), POLLIN, 0};
@@ -111,7 +111,7 @@ TEST_F(Program, ReadyMeansThatAllSocketsListen) {
     EXPECT_TRUE(fs::exists(at("pcap/a.0-b.0.pcapng")));
 }
 
-TEST_F(Program, SignalsEndItCleanlyAndSocketsGo) {
+TEST_F(Program, SignalsEndItAndRemoveSockets) {
     for (const int signal : {SIGTERM, SIGINT}) {
         start_two_cards();
         kill(child, signal);
@@ -127,7 +127,7 @@ TEST_F(Program, ASecondOneOnTheSameSocketIsRefused) {
     start({"--card", "a=" + at("a")});
     EXPECT_NE(read_until("\n").find("another process already listens"), std::string::npos);
     EXPECT_EQ(wait_for_end(), 2);
-    EXPECT_TRUE(connect_unix(at("a"))) << "and the first one is unharmed";
+    EXPECT_TRUE(connect_unix(at("a"))) << "the first one still works";
     child = first;
 }
 
@@ -137,11 +137,11 @@ TEST_F(Program, WrongArgumentsEndWith2) {
     EXPECT_EQ(wait_for_end(), 2);
 }
 
-TEST_F(Program, AFolderThatIsNotThereIsNamed) {
+TEST_F(Program, MissingFolderIsNamed) {
     start({"--card", "a=" + at("nowhere/a")});
-    const auto said = read_until("\n");
-    EXPECT_NE(said.find(at("nowhere/a")), std::string::npos) << said;
-    EXPECT_NE(said.find("its folder must be there"), std::string::npos) << said;
+    const auto message = read_until("\n");
+    EXPECT_NE(message.find(at("nowhere/a")), std::string::npos) << message;
+    EXPECT_NE(message.find("its folder must exist"), std::string::npos) << message;
     EXPECT_EQ(wait_for_end(), 2);
 }
 
@@ -190,7 +190,7 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "cause", "args": ["z", "db-full"]})", "no card 'z'"},
         {R"({"command": "cause", "args": ["a"]})", "cause CARD FAULT"},
         {R"({"command": "cause", "args": ["a", "frob"]})", "no fault 'frob'; cause --list shows all"},
-        {R"({"command": "cause", "args": ["a", "lost-interrupt", "1s"]})", "how many times"},
+        {R"({"command": "cause", "args": ["a", "lost-interrupt", "1s"]})", "a number of times"},
         {R"({"command": "cause", "args": ["a", "late-dma", "7"]})", "a time such as 200ms"},
         {R"({"command": "cause", "args": ["a", "abort", "7"]})", "has no amount"},
         {R"({"command": "wire", "args": ["down", "z"]})", "wires are: a.0-b.0"},
@@ -201,11 +201,11 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "capture", "args": ["start", "/proc/x"]})", "cannot"},
         {"{\"command\": \"\xff\"}", "JSON object"},
     };
-    for (const auto& [line, says] : bad) {
+    for (const auto& [line, expected] : bad) {
         const auto reply = ask(line);
         ASSERT_TRUE(reply.is_object()) << line;
         EXPECT_EQ(reply["ok"], false) << line;
-        EXPECT_NE(reply["error"].get<std::string>().find(says), std::string::npos)
+        EXPECT_NE(reply["error"].get<std::string>().find(expected), std::string::npos)
             << line << ": " << reply["error"];
     }
     EXPECT_TRUE(ask(R"({"command": "cards"})")["ok"]);

@@ -115,8 +115,8 @@ TEST_F(ServerTest, WriteMultiKeepsOrderAndSkipsTheBad) {
     EXPECT_EQ(call(Command::region_write_multi, raw(std::uint64_t{0})).as<std::uint64_t>(), 0U);
 }
 
-/// A device whose registers take longer than a turn: one message of many writes leaves turns to everybody
-/// else.
+/// With a device whose register writes take longer than a turn, one message of many writes must not starve
+/// other descriptors.
 TEST_F(ServerTest, AMessageOfManyLongWritesTakesManyTurns) {
     struct Slow : RecordingDevice {
         void mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) override {
@@ -143,7 +143,7 @@ TEST_F(ServerTest, AMessageOfManyLongWritesTakesManyTurns) {
     });
     for (int turns = 0; turns < 1000 && slow.writes.size() < count; ++turns)
         loop.run_once(0);
-    loop.forget(watch);
+    loop.unwatch(watch);
     EXPECT_EQ(slow.writes.size(), count);
     EXPECT_LT(longest, 10U);
     const auto reply = receive();
@@ -164,7 +164,8 @@ TEST_F(ServerTest, AccessesOutOfBounds) {
         call(Command::region_read, raw(access), EINVAL);
     for (const auto& access : {bad[0], bad[1], bad[2], bad[4]})
         call(Command::region_write, join({raw(access), Buffer(access.count)}), EINVAL);
-    call(Command::region_write, join({raw(RegionAccess{0, 0, 8}), Buffer(4)}), EINVAL); // less data than said
+    call(Command::region_write, join({raw(RegionAccess{0, 0, 8}), Buffer(4)}),
+         EINVAL); // less data than the count
     call(Command::region_write, join({raw(RegionAccess{0, 0, 4}), Buffer(8)}), EINVAL); // more
     call(Command::region_read, Buffer(15), EINVAL);
     EXPECT_TRUE(device.reads.empty());
@@ -215,7 +216,7 @@ TEST_F(ServerTest, DmaAcrossTwoMapsAndAcrossAHole) {
     EXPECT_EQ(back, Buffer(16, 0)) << "zeroed";
     EXPECT_FALSE(server.dma_read(~std::uint64_t{0} - 7, back)) << "wraps";
     EXPECT_FALSE(server.dma_read(0x4000, back));
-    EXPECT_TRUE(server.dma_read(0x9999999, {})) << "nothing asked, nothing missing";
+    EXPECT_TRUE(server.dma_read(0x9999999, {})) << "an empty read succeeds";
 }
 
 TEST_F(ServerTest, DmaRespectsAccessRights) {
@@ -272,7 +273,7 @@ TEST_F(ServerTest, UnmapExactOrAll) {
     call(Command::dma_unmap, raw(DmaUnmapRequest{24, 1, 0, 0}), EINVAL);
 }
 
-TEST_F(ServerTest, AfileThatShrinksDoesNotKillUs) {
+TEST_F(ServerTest, FileThatShrinksDoesNotEndTheProcess) {
     negotiate();
     set_command(0x0006);
     const Fd file = memory_file(0x10000);
@@ -285,9 +286,9 @@ TEST_F(ServerTest, AfileThatShrinksDoesNotKillUs) {
     call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, 0x10000}));
 }
 
-/// However many of the lost pages are used: the process has 65,530 mappings, and dies when there is none
-/// left.
-TEST_F(ServerTest, AFileThatShrinksTakesNoMappingForEachPage) {
+/// Independent of the number of lost pages in use: the process has 65,530 mappings and ends when it runs out
+/// of them.
+TEST_F(ServerTest, FileThatShrinksTakesNoMappingForEachPage) {
     const auto mappings = [] {
         std::ifstream maps("/proc/self/maps");
         return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
@@ -336,12 +337,12 @@ TEST_F(ServerTest, MsixAsQemuSetsItUp) {
     server.raise_irq(1);
     EXPECT_EQ(events(first), 0U);
     EXPECT_EQ(events(second), 1U);
-    server.raise_irq(100); // the model's vectors are its own business
+    server.raise_irq(100); // a vector that does not exist is ignored
     set_irqs(set_irqs::data_none | set_irqs::trigger, irq_msix, 0, 0);
     server.raise_irq(1);
     EXPECT_EQ(events(second), 0U);
     set_irqs(eventfds, irq_msix, 1, 1, {second.get()});
-    EXPECT_EQ(events(second), 0U) << "what came while it was off is lost";
+    EXPECT_EQ(events(second), 0U) << "interrupts while disabled are lost";
 }
 
 TEST_F(ServerTest, NoInterruptWithoutBusMastering) {
@@ -358,7 +359,7 @@ TEST_F(ServerTest, IntxIsALevel) {
     set_irqs(eventfds, irq_intx, 0, 1, {fd.get()});
     server.set_intx(true);
     server.set_intx(true);
-    EXPECT_EQ(events(fd), 1U) << "masked by taking it";
+    EXPECT_EQ(events(fd), 1U) << "masked by the event";
     set_irqs(set_irqs::data_none | set_irqs::unmask, irq_intx, 0, 1);
     EXPECT_EQ(events(fd), 1U) << "still asserted";
     server.set_intx(false);
@@ -395,7 +396,7 @@ TEST_F(ServerTest, InterruptRequestsThatAreRefused) {
     call(Command::device_set_irqs, Buffer(19), EINVAL);
 }
 
-TEST_F(ServerTest, AfullEventfdDoesNotBlock) {
+TEST_F(ServerTest, FullEventfdDoesNotBlock) {
     negotiate();
     set_command(0x0006);
     const Fd fd(eventfd(0, EFD_CLOEXEC)); // a blocking one
@@ -414,12 +415,12 @@ TEST_F(ServerTest, ResetByCommand) {
     call(Command::device_reset, {});
     EXPECT_EQ(device.resets, 1);
     Buffer data(4);
-    EXPECT_FALSE(server.dma_read(0, data)) << "bus mastering went with the reset";
+    EXPECT_FALSE(server.dma_read(0, data)) << "the reset disabled bus mastering";
     set_command(0x0006);
-    EXPECT_TRUE(server.dma_read(0, data)) << "maps stay";
+    EXPECT_TRUE(server.dma_read(0, data)) << "maps are kept";
 }
 
-TEST_F(ServerTest, MigrationAndTheUnknownAreRefusedButDoNotHurt) {
+TEST_F(ServerTest, MigrationAndUnknownCommandsAreRefused) {
     negotiate();
     for (const int command : {0, 6, 11, 12, 14, 16, 17, 18, 19, 999, 65535})
         call(static_cast<Command>(command), Buffer(8), ENOTSUP);
@@ -474,7 +475,7 @@ TEST_F(ServerTest, TooManyDescriptors) {
     EXPECT_TRUE(hung_up());
 }
 
-TEST_F(ServerTest, DescriptorsThatNobodyWantsAreClosed) {
+TEST_F(ServerTest, UnusedDescriptorsAreClosed) {
     negotiate();
     const auto open_fds = [] {
         int n = 0;
@@ -491,9 +492,9 @@ TEST_F(ServerTest, DescriptorsThatNobodyWantsAreClosed) {
 }
 
 TEST_F(ServerTest, HangUpAtAnyPointThenAgain) {
-    const Buffer whole = frame(Command::version, version_body());
-    for (std::size_t cut = 0; cut < whole.size(); cut += 7) {
-        send_raw(Bytes(whole).first(cut));
+    const Buffer message = frame(Command::version, version_body());
+    for (std::size_t cut = 0; cut < message.size(); cut += 7) {
+        send_raw(Bytes(message).first(cut));
         settle();
         client.reset();
         settle();
@@ -503,7 +504,7 @@ TEST_F(ServerTest, HangUpAtAnyPointThenAgain) {
     negotiate();
 }
 
-TEST_F(ServerTest, GoingAwayTakesMapsInterruptsAndStateAlong) {
+TEST_F(ServerTest, DisconnectRemovesMapsInterruptsAndState) {
     negotiate();
     const Fd file = memory_file(0x1000), fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     map(0, 0x1000, file);
@@ -522,10 +523,10 @@ TEST_F(ServerTest, GoingAwayTakesMapsInterruptsAndStateAlong) {
     EXPECT_EQ(events(fd), 0U);
 }
 
-TEST_F(ServerTest, AclientThatDoesNotReadHoldsUpOnlyItself) {
+TEST_F(ServerTest, ClientThatDoesNotReadDelaysOnlyItself) {
     negotiate();
     const Buffer request = frame(Command::region_read, raw(RegionAccess{0, 2, 65536}));
-    // Far more answers than any socket buffer holds. The server must neither block nor hoard them.
+    // Far more replies than any socket buffer holds. The server must neither block nor queue all of them.
     int sent = 0;
     for (; sent < 200; sent++) {
         if (::send(client.get(), request.data(), request.size(), MSG_DONTWAIT) < 0)
@@ -534,8 +535,8 @@ TEST_F(ServerTest, AclientThatDoesNotReadHoldsUpOnlyItself) {
     }
     settle();
     EXPECT_TRUE(server.connected());
-    EXPECT_LT(device.reads.size(), 200U * 65536 / 8) << "it went on answering";
-    // Now the client reads: everything arrives, whole and in order.
+    EXPECT_LT(device.reads.size(), 200U * 65536 / 8) << "it did not stop replying";
+    // Now the client reads: everything arrives, complete and in order.
     std::size_t got = 0;
     Buffer piece(1 << 20);
     for (int i = 0; i < 10000 && got < static_cast<std::size_t>(sent) * (32 + 65536); i++) {
@@ -547,7 +548,7 @@ TEST_F(ServerTest, AclientThatDoesNotReadHoldsUpOnlyItself) {
     EXPECT_EQ(got, static_cast<std::size_t>(sent) * (32 + 65536));
 }
 
-TEST_F(ServerTest, SeededGarbageNeverKillsTheServer) {
+TEST_F(ServerTest, SeededGarbageNeverEndsTheServer) {
     constexpr unsigned seed = 1425;
     std::mt19937 random(seed);
     SCOPED_TRACE("seed " + std::to_string(seed));
