@@ -15,7 +15,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long test-races demo bench bench-sim \
+.PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long test-big-endian test-races demo bench bench-sim \
 	bench-uverbs bench-cm kernel-check mutants tidy install uninstall deb clean
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse and checkpatch"
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n JOBS=n PAIR=name KERNEL=debug|stock SUITE=...)"
+	@echo "  make test-big-endian  unit tests of portable code for s390x, under qemu-user"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make mutants    quality of the tests: removes one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
 	@echo "  make bench      instructions per post and per completion"
@@ -87,6 +88,10 @@ test: deps
 
 test-long: deps
 	@tests/run long --build $(BUILD) $(captures)
+
+# Also in test-long. The programs run under qemu-user.
+test-big-endian: deps
+	@tests/big-endian/run $(BUILD)/big-endian
 
 # SAMPLE=n: number of pairs, chosen by SEED=n. PAIR=name: runs one pair again. JOBS=n: number of guests at once.
 test-races: deps

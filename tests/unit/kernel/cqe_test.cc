@@ -12,6 +12,7 @@ extern "C" {
 #include "kernel/iw_cxgb3/wr.h"
 }
 #include "send.hh"
+#include "tests/unit/raw.hh"
 #include "words.hh"
 
 namespace {
@@ -118,8 +119,8 @@ TEST(CqeDecode, DocumentedHeaders) {
 
 // The async event of the documented registration: WR id low is the raw counter 1.
 TEST(CqeDecode, DocumentedAsyncEvent) {
-    const auto ae =
-        from_words<t3_async_event>("00040000 00000000 84000000 00000000 0fff701d 00000000 00000000 01000000");
+    const auto ae = from_words<t3_async_event>(
+        "00040000 00000000 84000000 00000000 0fff701d 00000000 00000000 " + raw(1));
     EXPECT_EQ(t3_cqe_qpid(&ae.cqe), T3_CTRL_QP_CONTEXT);
     EXPECT_EQ(ae.cqe.u.sq.wrid_lo, 1u);
     const auto armed =
@@ -135,9 +136,9 @@ TEST_F(Completions, DocumentedSendWriteRead) {
     post(100, T3_RDMA_SEND);
     post(101, T3_RDMA_WRITE);
     post(102, T3_RDMA_READ_REQ);
-    EXPECT_EQ(apply(from_words<t3_cqe>("00021413 00000000 05000000 00000000")), T3_CQE_SEND_DONE);
+    EXPECT_EQ(apply(from_words<t3_cqe>("00021413 00000000 " + raw(5) + " 00000000")), T3_CQE_SEND_DONE);
     EXPECT_EQ(sends(), "100:0");
-    EXPECT_EQ(apply(from_words<t3_cqe>("00021410 00000000 06000000 00000000")), T3_CQE_SEND_DONE);
+    EXPECT_EQ(apply(from_words<t3_cqe>("00021410 00000000 " + raw(6) + " 00000000")), T3_CQE_SEND_DONE);
     EXPECT_EQ(sends(), "101:0");
     EXPECT_EQ(apply(from_words<t3_cqe>("00021402 00000000 001234ff 00000000")), T3_CQE_SEND_DONE);
     EXPECT_EQ(sends(), "102:0");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Work requests and completions of the worked examples of the card's reference, byte by byte.
 #include "tests/unit/provider/fake_card.hh"
+#include "tests/unit/raw.hh"
 
 using namespace fake;
 using testing::ElementsAreArray;
@@ -8,7 +9,7 @@ using testing::ElementsAreArray;
 namespace {
 
 // Host A of the examples is posted 1 receive and 5 sends, all done, before each example begins; host B 5
-// receives. The raw words of the vectors are those of a little-endian host.
+// receives.
 class Vectors : public testing::Test {
 protected:
     Vectors() : a_cq(4), b_cq(5), a(a_cq, a_cq), b(b_cq, b_cq, {.qpid = 0x40}) {
@@ -25,12 +26,13 @@ protected:
         b.rung();
     }
 
-    static void expect_flits(QpMemory& q, unsigned slot, unsigned first, unsigned count, const char* hex) {
+    static void expect_flits(QpMemory& q, unsigned slot, unsigned first, unsigned count,
+                             const std::string& hex) {
         const uint8_t* at = q.slot_bytes(slot) + 8 * first;
         EXPECT_THAT(std::vector<uint8_t>(at, at + 8 * count), ElementsAreArray(bytes(hex)))
             << "slot " << slot;
     }
-    static void write_raw(CqMemory& cq, const char* hex) {
+    static void write_raw(CqMemory& cq, const std::string& hex) {
         const auto raw = bytes(hex);
         std::memcpy(cq.entry(cq.produced++), raw.data(), raw.size());
     }
@@ -67,12 +69,13 @@ TEST_F(Vectors, SendOf100Bytes) {
     const fake::Sge sge{0x00007f0012345ff8, 100, 0x001234ff};
     ASSERT_EQ(a.send({.wr_id = 77, .signaled = true, .sg = {&sge, 1}}), 0);
     expect_flits(a, 6, 0, 6,
-                 "14c00100 80000006  05000000 00000000  03000000 00000000  00000064 00000001"
-                 "001234ff 00000064  00007f00 12345ff8");
+                 "14c00100 80000006  " + raw(5) +
+                     " 00000000  03000000 00000000  00000064 00000001"
+                     "001234ff 00000064  00007f00 12345ff8");
     expect_flits(a, 6, 15, 1, "00000000 00000001");
     EXPECT_EQ(a.doorbell, common::to_le(uint32_t{0x21}));
 
-    write_raw(a_cq, "00021413 00000000 05000000 00000000");
+    write_raw(a_cq, "00021413 00000000 " + raw(5) + " 00000000");
     const auto c = a_cq.poll();
     ASSERT_EQ(c.size(), 1u);
     EXPECT_EQ(c[0].wr_id, 77u);
@@ -100,8 +103,9 @@ TEST_F(Vectors, WriteThenReadCompleteInOrder) {
                       .remote_addr = 0x00005500aabbc100}),
               0);
     expect_flits(a, 7, 0, 7,
-                 "11c00100 80000007  06000000 00000000  00000000 002345ff  00005500 aabbc100"
-                 "00000029 00000001  001234ff 00000029  00007f00 12345678");
+                 "11c00100 80000007  " + raw(6) +
+                     " 00000000  00000000 002345ff  00005500 aabbc100"
+                     "00000029 00000001  001234ff 00000029  00007f00 12345678");
     expect_flits(a, 7, 15, 1, "00000000 00000001");
 
     const fake::Sge sink{0x00007f00123456b8, 50, 0x001234ff};
@@ -113,12 +117,13 @@ TEST_F(Vectors, WriteThenReadCompleteInOrder) {
                       .remote_addr = 0x00005500aabbc140}),
               0);
     expect_flits(a, 8, 0, 6,
-                 "16c00000 80000006  07000000 00000000  01000000 002345ff  00005500 aabbc140"
-                 "001234ff 00000032  00007f00 123456b8");
+                 "16c00000 80000006  " + raw(7) +
+                     " 00000000  01000000 002345ff  00005500 aabbc140"
+                     "001234ff 00000032  00007f00 123456b8");
     expect_flits(a, 8, 15, 1, "00000000 00000001");
 
-    write_raw(a_cq, "00021413 00000000 05000000 00000000");
-    write_raw(a_cq, "00021410 00000000 06000000 00000000");
+    write_raw(a_cq, "00021413 00000000 " + raw(5) + " 00000000");
+    write_raw(a_cq, "00021410 00000000 " + raw(6) + " 00000000");
     write_raw(a_cq, "00021402 00000000 001234ff 00000000");
     const auto c = a_cq.poll();
     EXPECT_THAT(wr_ids(c), testing::ElementsAre(77, 78, 79));
