@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * From a request in host terms to the bytes of a slot: the one place that
- * knows how, for the kernel module and the user library alike. Plain C that is
+ * Builds the bytes of a slot from a request in host terms, for the kernel
+ * module and the user library alike. Plain C that is
  * also C++; pure: no card, no locks, no memory of its own.
  *
  * A builder writes everything from flit 2 on and returns the flits of the
  * whole request, or -errno with the slot untouched by the card: its generation
  * bits are not written here. The caller adds flit 1 and header word 0, and
  * publishes the slot with header word 1 and flit 15, in the order that its
- * memory model wants.
+ * memory model requires.
  *
- * Builders refuse what the card would punish with the loss of the connection.
+ * Builders refuse requests for which the card would end the connection.
  */
 #ifndef T3_HW_WR_BUILD_H
 #define T3_HW_WR_BUILD_H
@@ -182,7 +182,7 @@ static __always_inline struct t3_data t3_put_inline(__u8 *dst, const struct t3_h
 
 /* ---- requests ---- */
 
-/* A send-side request, of what verb it may be, not yet checked against the limits of the card. */
+/* A send-side request of any opcode, not yet checked against the limits of the card. */
 struct t3_request {
 	__u8 rdma_op;	/* T3_RDMA_* */
 	bool local_inv;	/* READ: invalidate the sink afterwards */

@@ -4,7 +4,7 @@
 // themselves use std::atomic instead.
 //
 // On x86 stores to ordinary memory are seen in order by a device, and a store to an uncached page waits for
-// them: only the compiler has to be held back. Elsewhere the CPU has to be told.
+// them: only the compiler must not reorder them. Other CPUs need an instruction.
 #pragma once
 
 namespace common {

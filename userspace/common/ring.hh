@@ -39,7 +39,7 @@ public:
     uint32_t head_relaxed() const { return head_.load(std::memory_order_relaxed); }
     uint32_t head() const { return head_.load(std::memory_order_acquire); }
     void publish_tail(uint32_t v) { tail_.store(v, std::memory_order_release); }
-    // Producer's question. The consumer's line is read only when the last look at it does not suffice.
+    // For the producer. Reads the consumer's cache line only if the last value read of it means full.
     bool full(uint32_t capacity) {
         if (tail_relaxed() - head_seen_ < capacity)
             return false;

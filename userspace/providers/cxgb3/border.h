@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Between the C side (glue.c: commands, mappings, life of objects) and the C++ side (the data path
+ * Between the C side (glue.c: commands, mappings, objects) and the C++ side (the data path
  * and the core behind it). Objects are owned by the C side and carry an opaque pointer into the core.
  *
  * Functions here return 0 or a positive errno, pointers NULL with errno set; no exception crosses.
@@ -24,7 +24,7 @@ extern "C" {
 struct cxgb3_context {
 	struct verbs_context vctx;
 	bool threads; /* false: the program promised to use each object from one thread */
-	struct cxgb3_counters *counters; /* NULL: nobody wants to know */
+	struct cxgb3_counters *counters; /* NULL: nothing is counted */
 };
 
 struct cxgb3_mr {
@@ -45,7 +45,7 @@ struct cxgb3_cq {
 	struct ibv_pd *parent_domain; /* or NULL */
 	pthread_mutex_t arm_lock;
 	enum cxgb3_armed armed;	 /* and its event was not read yet */
-	enum cxgb3_armed wanted; /* asked for while it was armed */
+	enum cxgb3_armed wanted; /* requested while it was armed */
 };
 
 /* A protection domain, or a parent domain: another name for one, by which objects are made for a thread domain. */
@@ -71,7 +71,7 @@ struct cxgb3_qp {
 
 /* ---- life of core objects ---- */
 
-/* First the core of a CQ, for the address of its counter, then, when the kernel has answered, its ring. */
+/* First the core of a CQ, for the address of its counter. Then its ring, which the kernel's response describes. */
 int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool threads, struct cxgb3_counters *counters) CXGB3_NOEXCEPT;
 uint64_t cxgb3_core_cq_counter(const struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_cq_use_ring(struct cxgb3_cq *cq, const struct t3_create_cq_resp *resp) CXGB3_NOEXCEPT;
@@ -94,7 +94,7 @@ int cxgb3_post_recv_counted(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ib
 int cxgb3_poll_cq_counted(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc) CXGB3_NOEXCEPT;
 int cxgb3_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind) CXGB3_NOEXCEPT;
 
-/* ---- the extended interfaces: fills in the functions, which lie in the object ---- */
+/* ---- the extended interfaces: fills in the functions, which are members of the object ---- */
 int cxgb3_set_builders(struct cxgb3_qp *qp, bool counted) CXGB3_NOEXCEPT;
 void cxgb3_set_readers(struct cxgb3_cq *cq, bool counted) CXGB3_NOEXCEPT;
 

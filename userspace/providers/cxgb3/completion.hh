@@ -47,7 +47,7 @@ inline void fill(ibv_wc& wc, const Completion& c) {
 }
 
 // One completion of a send, a receive or a read that is as it should be. False: it is not; nothing has
-// changed. The key has told what and whose it is.
+// changed. The key selects kind and queue.
 [[gnu::always_inline]] inline bool take_send(SendQueue& sq, const t3_cqe& e, ibv_wc& wc) {
     const uint32_t pos = e.u.sq.wrid_hi, head = sq.head_relaxed();
     if (pos == head) [[likely]] {
@@ -78,8 +78,7 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     if (e.u.rq.stag == t3_to_be32(T3_RTR_STAG) || pos == sq.tail() || !sq.in_order()) [[unlikely]]
         return false;
     const SendEntry& sent = sq.entry(pos);
-    if (sent.op != IBV_WC_RDMA_READ)
-        [[unlikely]] // something before it, or one that the program does not want to hear of
+    if (sent.op != IBV_WC_RDMA_READ) [[unlikely]] // a send before it, or an unsignaled read
         return false;
     const uint32_t bytes = sent.more;
     std::memcpy(&wc.wr_id, &sent, sizeof(SendEntry));
@@ -100,7 +99,7 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     return false;
 }
 
-// What ordinary entries leave: with the lock held, up to n completions of any kind (poll_cq.cc).
+// Up to n completions of any kind, with the lock held (poll_cq.cc).
 int poll_slow(Cq& cq, int n, ibv_wc* wc) noexcept;
 
 } // namespace t3

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * What a program did on the data path. Counted only if CXGB3_COUNTERS is set in its environment: then the
- * context gets other data path functions, so that counting costs nothing where nobody asked for it.
+ * context gets other data path functions, so that counting costs nothing if it is off.
  *
- * The counters of a context lie in a file of their own in shared memory (CXGB3_COUNTERS_PATH), which anybody
- * of the same user may map and read while the program runs; tools/cxgb3-counters prints it. Native byte order.
+ * The counters of a context are stored in a file of their own in shared memory (CXGB3_COUNTERS_PATH). Any process
+ * of the same user may map it and read while the program runs; tools/cxgb3-counters prints it. Native byte order.
  */
 #ifndef CXGB3_COUNTERS_H
 #define CXGB3_COUNTERS_H

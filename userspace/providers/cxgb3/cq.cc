@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Completing in all cases: reads that hold others back, errors, flush, and odd entries.
+// Completing in all cases: reads that hold others back, errors, flush, and unusual entries.
 #include "userspace/providers/cxgb3/cq.hh"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ uint32_t Cq::consumed() const {
     return static_cast<uint32_t>(p.entry() - ring_) | (p.gen() ? 0 : size_.entries());
 }
 
-// A thread that polls at this moment, or between ibv_start_poll() and ibv_end_poll(), keeps the lock: then it
-// is that thread's business what is left.
+// If another thread polls now, or is between ibv_start_poll() and ibv_end_poll(), it has the lock and gets
+// the completions that QPs hold.
 void Cq::publish_consumed() {
     uint32_t count = consumed();
     if (attention() && try_lock()) {
@@ -119,7 +119,7 @@ void Cq::remove_entries(uint32_t qpid) {
 }
 
 // A card that is allowed to complete more than the ring holds may overwrite what was not read, so polling
-// has to look out for it. Rings of the usual size never need to.
+// has to check for it. Rings of the usual size never need to.
 void Cq::check_subscription() {
     uint64_t most = 0;
     for (Qp* qp : attached_) {
@@ -196,7 +196,7 @@ bool Cq::take(const t3_cqe& e, Completion& c) {
     const uint32_t header = t3_from_be32(e.header);
     Qp* const qp = qps_.find(t3_header_qpid(header));
     if (!qp)
-        return false; // destroyed meanwhile
+        return false; // destroyed since
     c.qpid = qp->qpid();
     switch (t3_header_kind(header)) {
     case T3_KIND_SENT:
@@ -208,8 +208,8 @@ bool Cq::take(const t3_cqe& e, Completion& c) {
         return take_read_response(*qp, e, t3_header_status(header), c);
     default:
         // A TERMINATE, or a report about a peer's request that was refused. It completes nothing, but it is
-        // the end of the connection, and the kernel has heard of it; so is a kind of entry that no card
-        // writes today, of which it may not have.
+        // the end of the connection, and the kernel has the same report. A kind of entry that no card writes
+        // today also ends the connection; the kernel may have no report of it.
         if (t3_header_status(header) != T3_STATUS_SUCCESS || t3_header_opcode(header) == T3_RDMA_TERMINATE)
             qp->stop();
         else
@@ -251,7 +251,7 @@ bool Cq::take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c) {
     c.with_invalidate = ok && t3_header_kind(header) == T3_KIND_MESSAGE_INV;
     c.invalidated_stag = c.with_invalidate ? t3_from_be32(e.u.rq.stag) : 0;
     if (!ok && t3_header_status(header) == T3_STATUS_SUCCESS)
-        qp.abort(); // the card is content with it, we are not
+        qp.abort(); // the card reports success, the check fails
     else if (!ok)
         qp.stop();
     return true;
@@ -259,7 +259,7 @@ bool Cq::take_message(Qp& qp, const t3_cqe& e, uint32_t header, Completion& c) {
 
 bool Cq::take_read_response(Qp& qp, const t3_cqe& e, uint8_t status, Completion& c) {
     const bool ok = status == T3_STATUS_SUCCESS;
-    // Data of the kernel's own read that opens a peer-to-peer connection belongs to nobody here.
+    // The response of the kernel's own RTR read completes no request of this queue.
     if (t3_from_be32(e.u.rq.stag) == T3_RTR_STAG || &qp.send_cq() != this) {
         if (!ok)
             qp.stop();
@@ -270,7 +270,7 @@ bool Cq::take_read_response(Qp& qp, const t3_cqe& e, uint8_t status, Completion&
     return (ok ? qp.sq().read_arrived() : qp.sq().read_failed(status)) && deliver_next(qp, c);
 }
 
-// Delivers from the QP's sends, and remembers the QP if this was not all of it.
+// Delivers one of the QP's sends. If more are ready, the QP becomes the backlog.
 bool Cq::deliver_next(Qp& qp, Completion& c) {
     if (!qp.sq().next_done(c))
         return false;
@@ -291,8 +291,8 @@ bool Cq::next_from_backlog(Completion& c) {
 
 // ---- errors
 
-// The kernel's flag is lowered first: a QP that fails from here on raises it again. Its store may have taken
-// our own bits away.
+// Clears the kernel's flag first: for a QP that fails from here on the kernel sets it again. The kernel's
+// store may have cleared our own bits, so they are set again.
 void Cq::collect_errors() {
     if (!(__atomic_load_n(status_, __ATOMIC_RELAXED) & T3_CQ_STATUS_ERROR))
         return;
@@ -342,8 +342,8 @@ bool Cq::may_be_overrun() const {
 }
 
 // The program made the CQ too small for its work and the card has overwritten entries that were not read.
-// What they said is lost, so no QP here can be trusted to complete; the connections of all are aborted, and
-// then their work is flushed.
+// Those are lost, so outstanding requests of any QP here might never complete. All connections are aborted,
+// and then their work is flushed.
 void Cq::overrun() {
     set_position(position().other_lap());
     end_ = end_.other_lap();

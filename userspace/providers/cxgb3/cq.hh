@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A completion queue: the card's ring of entries, and the QPs that complete into it.
 //
-// There is no software queue between ring and consumer. An entry of the card is turned into a completion when
-// the consumer has room for it; what an entry makes ready beyond that stays in the SendQueue it belongs to;
-// and flush completions are made one by one from what the QP still holds. So nothing can overflow here, and
-// every request is delivered once, because delivering it is what retires it.
+// There is no software queue between ring and consumer. An entry of the card becomes a completion when the
+// program polls with space for it. Further requests that the entry completes stay in their SendQueue until
+// the next poll. Flush completions are made one by one from the outstanding requests of the QP. So nothing
+// can overflow here, and each request is delivered once, because delivery removes it from its queue.
 //
 // poll_cq.cc reads ordinary entries: successful, and completing in the order of posting. Everything else is
 // done by take() and next() here, and while anything of it is unfinished, attention() sends polling there.
@@ -45,8 +45,9 @@ public:
 
 private:
     explicit CqPosition(uintptr_t bits) : bits_(bits) {}
-    // The third byte of a header, as it lies in memory. The thread sanitizer knows no loads of a part of what
-    // another thread has stored; for it, and with one instruction more, the byte is cut out of the whole.
+    // The third byte of a header, as it lies in memory. The thread sanitizer does not support loads of a part
+    // of what another thread has stored. For it the byte is taken from the whole word, with one more
+    // instruction.
     static uint32_t gen_byte(const t3_cqe* entry) {
 #ifdef __SANITIZE_THREAD__
         return t3_from_be32(static_cast<uint32_t>(__atomic_load_n(&entry->header, __ATOMIC_ACQUIRE))) >> 8;
@@ -114,8 +115,8 @@ public:
         return CqPosition(ring_, !p.gen());
     }
 
-    // Something is not as usual: polling goes through next(). True also if the kernel says so, in the word
-    // behind the ring; our own reasons stand there too, so that polling has to look in one place only.
+    // Polling must use next(). The kernel's reason and the library's own are bits of the word behind the
+    // ring, so that polling tests one word.
     bool attention() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) != 0; }
     // The only reason is that the ring might overflow.
     bool may_only_overflow() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) == oversubscribed; }
@@ -131,7 +132,7 @@ public:
     bool take_entry(Completion& c);
     // Another completion, from wherever one may come.
     bool next(Completion& c);
-    // Before the first next() of a call: notices what others have reported.
+    // Before the first next() of a call: collects QPs that the kernel or a poster has flagged.
     void collect_errors();
     // True if the card has written over entries that were not read, or may have.
     bool may_be_overrun() const;
@@ -140,14 +141,14 @@ public:
 
     // A QP that completes into this CQ is in error: the next poll looks for it.
     void raise_error_flag() { __atomic_fetch_or(status_, T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE); }
-    // A QP says that it completes into this CQ, with its sends, its receives or both.
+    // Adds a QP that completes into this CQ, with its sends, its receives or both.
     void attach(Qp& qp);
     // Forgets the QP and removes its entries from the ring, so that a later QP of the same id does not get
     // them.
     void detach(Qp& qp);
 
 private:
-    // Why polling needs attention; bits of the word behind the ring, where the kernel knows only the first.
+    // Why polling needs attention; bits of the word behind the ring, of which the kernel uses only the first.
     enum : uint32_t {
         errored = T3_CQ_STATUS_ERROR << 1,       // a QP in error
         backlog = T3_CQ_STATUS_ERROR << 2,       // sends are ready that did not fit the last poll
@@ -173,10 +174,10 @@ private:
     void add_errored(Qp& qp);
     void check_subscription();
 
-    // What polling needs besides the three above.
+    // What polling uses besides the three above.
     alignas(64) CqPosition position_;
     CqPosition end_;             // behind the last entry, in this lap
-    uint32_t* status_ = nullptr; // mailbox behind the last entry
+    uint32_t* status_ = nullptr; // behind the last entry
     common::SpinLock lock_;
 
     uint32_t attention_ = 0; // our bits of *status_, which the kernel may overwrite

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * libibverbs meets the provider: commands to the kernel, mappings, and the life of objects. Off the data path.
+ * The functions that libibverbs calls: commands to the kernel, mappings, creation and destruction of objects. Off the data path.
  *
  * Order of destruction: the kernel first, since it may refuse (EBUSY) and the object must then still work; then
  * the core, then the mappings. The kernel keeps mapped memory until it is unmapped.
@@ -189,7 +189,7 @@ static struct cxgb3_cq *make_cq(struct ibv_context *context, int cqe, struct ibv
 
 	cq->ring_bytes = resp.drv.memsize;
 	if (resp.drv.size_log2 > 15 || cxgb3_whole_pages((((size_t)1 << resp.drv.size_log2) + 1) * T3_CQE_BYTES) > cq->ring_bytes) {
-		err = EPROTO; /* a kernel that leaves no room for the status word */
+		err = EPROTO; /* the kernel left no space for the status word */
 		goto destroy;
 	}
 	cq->ring = cxgb3_map_ring(context->cmd_fd, cq->ring_bytes, resp.drv.key);
@@ -219,8 +219,8 @@ static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, stru
 }
 
 /*
- * Completions of this card tell what an ibv_wc does, so that is what may be asked for: no time stamps, no VLANs, no
- * flow tags, no tags that match. The card does not notice an overrun; we do, and cannot be told to ignore it.
+ * Completions of this card carry the fields of an ibv_wc and no others: no time stamps, VLANs, flow tags or tag
+ * matching. The library detects an overrun of the ring, and cannot be configured to ignore it.
  */
 static int check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
 {
@@ -282,8 +282,8 @@ static int cxgb3_destroy_cq(struct ibv_cq *ibcq)
 }
 
 /*
- * Arming is a register of the card that no process may have, so it takes a system call, but not always: a CQ that
- * was armed, and whose event nobody has read yet, needs no second one. The event is on its way, or will be.
+ * Arming writes a register of the card that no process may map, so it takes a system call. A CQ that is armed and
+ * whose event was not read yet needs no second one: its event is pending or will be raised.
  */
 static int arm_now(struct cxgb3_cq *cq, enum cxgb3_armed how)
 {
@@ -319,8 +319,8 @@ static int cxgb3_arm_cq(struct ibv_cq *ibcq, int solicited_only)
 }
 
 /*
- * Somebody has read the event. If the CQ was armed once more before that, and another thread relies on it, it has
- * to be armed now; else the program does it, or does not.
+ * The program has read the event. If the CQ was armed again before that, another thread relies on it, so it is
+ * armed now.
  */
 static void cxgb3_cq_event(struct ibv_cq *ibcq)
 {
@@ -379,8 +379,8 @@ static void unmap_qp(struct cxgb3_qp *qp)
 }
 
 /*
- * Polling found what the card cannot have meant, and the kernel has not heard of it: the connection must end before its
- * work can be flushed. Called with a CQ's lock held; others who poll it wait for this one system call.
+ * Polling found an entry that is not valid, which the kernel does not see. The connection must end before its work
+ * can be flushed. Called with a CQ's lock held; other threads that poll it wait for this system call.
  */
 static void abort_qp(void *owner)
 {

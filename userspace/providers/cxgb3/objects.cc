@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Life of the core's objects, as glue.c asks for it.
+// Creates and destroys the core's objects for glue.c.
 #include "userspace/providers/cxgb3/verbs_core.hh"
 
 #include <new>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// ibv_poll_cq(): the whole way from the card's entries to work completions.
+// ibv_poll_cq(): from the card's entries to work completions.
 //
 // A poll that finds nothing takes no lock. One that finds ordinary entries, successful and in the order of
-// posting, reads each once, and retires the request by moving the head of its queue. As soon as anything else
-// turns up, the rest of the call is done by poll_slow(), by way of Cq::next() (cq.cc). The hot function calls
-// nothing, so that it needs no stack.
+// posting, reads each once, and completes the request by moving the head of its queue. From the first
+// entry of another kind on, the call continues in poll_slow(), by way of Cq::next() (cq.cc). The hot function
+// calls nothing, so that it needs no stack.
 #include "userspace/providers/cxgb3/completion.hh"
 
 [[gnu::noinline]] int t3::poll_slow(Cq& cq, int n, ibv_wc* wc) noexcept {
@@ -45,7 +45,7 @@ using t3::CqPosition;
     return finish(cq, n, wc, 0);
 }
 
-// Nothing in the ring, but a reason to look further.
+// The ring is empty, but attention() is set.
 [[gnu::noinline]] int poll_attention(Cq& cq, int n, ibv_wc* wc) noexcept {
     if (cq.may_only_overflow() && !cq.may_be_overrun())
         return 0;
@@ -80,7 +80,7 @@ namespace {
 
 int cxgb3_poll_cq(ibv_cq* ibcq, int n, ibv_wc* wc) noexcept {
     Cq& cq = t3::core(ibcq);
-    // Needs no lock: who looks at the same time as another thread polls may be told of either state.
+    // Needs no lock: while another thread polls, either state is a correct result.
     const CqPosition at = cq.glance();
     const t3_cqe* const entry = at.entry();
     if (at.filled(entry))

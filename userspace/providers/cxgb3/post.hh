@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Send-side requests in the words of verbs, put into slots: for ibv_post_send() and for the builders of
-// ibv_qp_ex. Inline, so that what a caller knows of a request costs nothing.
+// Builds send-side requests of verbs in slots: for ibv_post_send() and for the builders of
+// ibv_qp_ex. Inline, so that the compiler uses what is constant in a caller.
 #pragma once
 
 #include "userspace/providers/cxgb3/verbs_core.hh"
@@ -8,7 +8,7 @@
 namespace t3 {
 
 struct Built {
-    int error = 0; // positive errno; then nothing else counts
+    int error = 0; // positive errno; then the other fields have no meaning
     uint32_t flits = 0;
     WorkOp op = WorkOp::send;
     uint32_t read_bytes = 0;
@@ -86,7 +86,7 @@ struct Built {
     return built(t3_build_local_inv(&slot.local_inv, &r), WorkOp::local_inv);
 }
 
-// Any request, of an opcode that is known only now. key: of the peer's memory, or to be invalidated. iWARP
+// Any request, by its opcode at run time. key: of the peer's memory, or to be invalidated. iWARP
 // has no immediate data and no atomics; an old driver that sent immediate data wrote four bytes over the
 // peer's memory instead.
 [[gnu::always_inline]] inline Built build_any(t3_wr_slot& slot, uint32_t opcode, wr_flags flags, uint32_t key,
@@ -108,11 +108,11 @@ struct Built {
     }
 }
 
-// What all requests have in common, once the body of the slot is built. Software remembers a request before
-// the card can see it: its completion may be there at once.
+// What all requests have in common, once the body of the slot is built. The request is recorded before
+// the card can see it, since it may complete at once.
 [[gnu::always_inline]] inline void record(SendQueue& sq, uint32_t pos, t3_wr_slot* slot, uint64_t wr_id,
                                           wr_flags flags, const Built& built) {
-    slot->send.id.hi = pos; // comes back with the completion; nobody writes or reads the other half
+    slot->send.id.hi = pos; // comes back with the completion; the other half is not used
     if (built.op == WorkOp::read)
         sq.record_read(pos, SendEntry::of_read(wr_id, built.read_bytes, flags & IBV_SEND_SIGNALED));
     else
@@ -126,7 +126,7 @@ struct Built {
 }
 
 // What ibv_bind_mw() and ibv_wr_bind_mw() post (bind_mw.cc). Binding to no bytes takes a window back, which
-// for the card is an invalidate: then `unbind`, and nothing else counts.
+// for the card is an invalidate: then `unbind` is set and `bind` has no meaning.
 struct BindRequest {
     int error = 0; // positive errno
     bool unbind = false;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The lock of a QP's posting side. Two things are held apart in one word:
+// The lock of a QP's posting side. One word holds two bits:
 //
 //   ring   a thread changes the ring. For some tens of instructions.
-//   batch  a batch is open: from ibv_wr_start() until ibv_wr_complete() or ibv_wr_abort(), which is as long
-//   as
-//          the program likes.
+//   batch  a batch is open: from ibv_wr_start() until ibv_wr_complete() or ibv_wr_abort(), for as long as
+//          the program decides.
 //
 // An open batch excludes all other sends, since they take the same positions of the send queue. It does not
 // exclude receives, which a program may post at any time, also from the thread that has the batch open, and
 // which the card must see at once. Therefore nothing of a batch is in the ring before ibv_wr_complete().
 //
 // It can be switched off for programs that promise to post from one thread only. Then no atomic instruction
-// is used and nothing waits, but the batch is still remembered.
+// is used and nothing waits, but the word still records an open batch.
 #pragma once
 
 #include <atomic>
@@ -44,7 +43,7 @@ public:
                 pause(spins);
         }
     }
-    // Nobody else changes the word while it says `ring`.
+    // No other thread changes the word while its `ring` bit is set.
     void unlock_receive() {
         word_.store(word_.load(std::memory_order_relaxed) & batch, std::memory_order_release);
     }

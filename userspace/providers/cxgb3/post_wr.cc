@@ -142,12 +142,12 @@ void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info
         return fail(b, EINVAL);
     if (request.unbind)
         return accept(qp, b, b.slot, b.flags, t3::build_local_inv(*b.slot, b.flags, mw->rkey));
-    b.flags &= IBV_SEND_SIGNALED; // the card knows no fence here
+    b.flags &= IBV_SEND_SIGNALED; // the card has no fence for a bind
     accept(qp, b, b.slot, b.flags, t3::build_bind(*b.slot, b.flags, request.bind));
 }
 
-// What iWARP, or this card, has not. A QP that asks for it is not created; who calls it all the same learns
-// it from ibv_wr_complete().
+// What iWARP or this card does not support. A QP that requests it is not created; a call that is made all the
+// same makes ibv_wr_complete() fail.
 template <class... Arguments> void unsupported(ibv_qp_ex* ex, Arguments...) noexcept {
     fail(core(ex).batch(), EOPNOTSUPP);
 }
@@ -247,7 +247,7 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
     return error;
 }
 
-// The requests are in the ring, or the QP is in error and they are remembered only, for polling to flush.
+// The requests are in the ring, or the QP is in error and they are only recorded, for polling to flush.
 [[gnu::cold, gnu::noinline]] int end_without_doorbell(Qp& qp, uint64_t status) {
     if (!qp.keeps_from_card(status))
         qp.ring_unless_db_off(status);
@@ -328,6 +328,6 @@ int cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
 #if T3_RDMA_CORE >= 45
     ex.wr_flush = unsupported;
 #endif
-    qp->vqp.comp_mask |= VERBS_QP_EX; // ibv_qp_to_qp_ex() may say so
+    qp->vqp.comp_mask |= VERBS_QP_EX; // ibv_qp_to_qp_ex() accepts it
     return 0;
 }

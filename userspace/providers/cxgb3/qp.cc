@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The seldom-used half of posting: life, errors, doorbells that the kernel has switched off.
+// The rare paths of posting: creation, errors, doorbells that the kernel has switched off.
 #include "userspace/providers/cxgb3/qp.hh"
 
 #include "userspace/providers/cxgb3/cq.hh"
@@ -43,8 +43,9 @@ void Qp::report_error() {
     recv_cq_.raise_error_flag();
 }
 
-// The kernel, which has switched doorbells off, clears the bit, then rings for everyone. Seen set once more
-// after a full barrier, its ring comes after our request became visible; else it may not, and we ring.
+// The kernel, which has switched doorbells off, clears the bit, then rings for all QPs. If the bit is still
+// set after a full barrier, the kernel rings after our request became visible. Otherwise it may have rung
+// before, so we ring.
 bool Qp::ring_unless_db_off(uint64_t seen_status) {
     if (seen_status & T3_QP_STATUS_DB_OFF) {
         __sync_synchronize();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A queue pair: one ring in host memory that carries sends and receives in the order of posting, a doorbell,
-// and the memory of what was posted.
+// and the queues that record what was posted.
 //
 // Locks. Posting takes the QP's own lock (post_lock.hh). Completing takes no QP lock: sends are completed
 // under the lock of the send CQ, receives under that of the receive CQ, and SendQueue and RecvQueue are
 // single producer, single consumer. Order where both are needed: CQ before QP.
 //
-// Error. The kernel, or whoever on this side notices first, sets T3_QP_STATUS_STOPPED in slot 0: work posted
-// from then on is not given to the card, but kept to be flushed, so that a program may drain a dead QP as the
-// verbs promise. When the connection has ended and the card has let go of the buffers the kernel sets
-// T3_QP_STATUS_ERROR, and a flag behind each CQ's ring. Polling sees the flag and flushes. This side never
-// flushes before, since a program may free the buffers of what came back.
+// Error. The kernel or the library, whichever finds the error first, sets T3_QP_STATUS_STOPPED in slot 0.
+// Work posted from then on is not given to the card. It is kept to be flushed, so that a program can drain a
+// QP in error as verbs require. When the connection has ended and the card no longer uses the buffers, the
+// kernel sets T3_QP_STATUS_ERROR, and a flag behind each CQ's ring. Polling sees the flag and flushes. The
+// library never flushes before that, since a program may free the buffers of a completed request.
 #pragma once
 
 #include "include/hw/t3_wr_build.h"
@@ -53,8 +53,8 @@ struct SlotCursor {
 
     explicit SlotCursor(t3_wr_slot* ring) : slot(ring), gen2(t3_wr_gen2(true)), lo(t3_to_be32(T3_WR_GEN)) {}
 
-    // Makes the slot ready for the card. The rest of the slot, and what software remembers of the request,
-    // must not be seen later than these two words.
+    // Makes the slot ready for the card. The other words of the slot, and the recorded request,
+    // must be visible before these two words.
     void publish(t3_wr_slot* here, uint32_t flits) const {
         __atomic_store_n(&here->hdr.lo, lo | t3_to_be32(flits), __ATOMIC_RELEASE);
         __atomic_store_n(&here->flit[T3_WR_GEN2_FLIT], gen2, __ATOMIC_RELEASE);
@@ -66,8 +66,8 @@ struct SlotCursor {
     }
 };
 
-// What lies between ibv_wr_start() and ibv_wr_complete() (post_wr.cc): requests that are built, but not in
-// the ring.
+// The requests between ibv_wr_start() and ibv_wr_complete() (post_wr.cc): they are built, but not in the
+// ring.
 struct Batch {
     struct Free {
         void operator()(t3_wr_slot* slots) const { ::operator delete (slots, std::align_val_t{64}); }
@@ -94,7 +94,7 @@ public:
     Qp(const QpConfig& cfg, Cq& send_cq, Cq& recv_cq);
     Qp(const Qp&) = delete;
     Qp& operator=(const Qp&) = delete;
-    ~Qp(); // detaches from both CQs; their entries of this QP are lost, as the verbs say
+    ~Qp(); // detaches from both CQs and removes the entries of this QP from them
 
     uint32_t qpid() const { return qpid_; }
     Cq& send_cq() const { return send_cq_; }
@@ -121,17 +121,17 @@ public:
         cursor.slot = slot;
     }
 
-    // The mailbox in slot 0. Anything in it makes posting take the long way.
+    // The status word in slot 0. If it is not 0, posting uses the slow path.
     uint64_t status() const { return __atomic_load_n(status_, __ATOMIC_RELAXED); }
-    // Whether new work is kept from the card. If it may be flushed already, the CQs hear of it, once.
+    // True if new work is kept from the card. If the QP is in error, flags that to its CQs, once.
     bool keeps_from_card(uint64_t seen_status) {
         if (seen_status & T3_QP_STATUS_ERROR)
             report_error();
         return seen_status & no_work;
     }
     static constexpr uint64_t no_work = T3_QP_STATUS_ERROR | T3_QP_STATUS_STOPPED;
-    // For posting to a dead QP: its requests are checked and remembered like all others, for polling to
-    // flush, but their slots are on paper only.
+    // For posting to a QP that is stopped or in error. Its requests are checked and recorded like all others,
+    // for polling to flush, but are built in a slot outside the ring.
     SlotCursor scratch_slot() { return SlotCursor(&scratch_slot_); }
     Batch& batch() { return batch_; }
     // Memory for the requests of a batch. Throws bad_alloc.
@@ -142,16 +142,16 @@ public:
         common::doorbell_barrier();
         common::mmio_write32(doorbell_, qpid_);
     }
-    // Unless the status says that the kernel does it.
+    // Unless the status shows that the kernel rings it.
     bool ring_unless_db_off(uint64_t seen_status);
 
     // ---- the end
 
-    // The connection is about to go: everything outstanding will be flushed when it has.
+    // The connection is ending. All outstanding work is flushed when it has ended.
     void stop();
-    // The same, and the kernel does not know yet.
+    // The same for an error that the kernel does not know of: requests the abort.
     void abort();
-    // The kernel says that the connection is gone.
+    // The kernel has reported that the connection has ended.
     bool in_error() const { return status() & T3_QP_STATUS_ERROR; }
 
     // Back to RESET: counters, ring, error, and entries of this QP in its CQs.
@@ -162,14 +162,14 @@ private:
 
     // What posting needs.
     alignas(64) PostLock lock_;
-    bool error_reported_ = false; // error seen by the posting side
+    bool error_reported_ = false; // posting has flagged the error to the CQs
     const uint64_t signal_all_;
     const uint32_t qpid_;
     SlotCursor cursor_;
     t3_wr_slot* const end_;
     t3_wr_slot* const ring_;
     volatile uint32_t* const doorbell_;
-    uint64_t* const status_; // mailbox in slot 0
+    uint64_t* const status_; // in slot 0
     cxgb3_counters* const counters_;
 
     SendQueue sq_;

@@ -29,7 +29,7 @@ public:
         (*leaf)[id % leaf_size] = qp;
     }
 
-    // Leaves an entry alone that belongs to somebody else by now.
+    // Does not touch an entry that belongs to another QP by now.
     void erase(uint32_t id, const Qp* qp) {
         if (find(id) == qp)
             (*leaves_[id / leaf_size])[id % leaf_size] = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The core's own words for completed requests. The core knows no libibverbs.
+// The core's own types for completed requests. The core does not depend on libibverbs.
 #pragma once
 
 #include "include/hw/t3_cqe.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What the files of the data path share: from libibverbs' objects to the core's, and the few words of a
-// request that verbs and card say differently.
+// What the files of the data path share: the conversion from objects of libibverbs to those of the core, and
+// of the flags of a request to those of the card.
 #pragma once
 
 #include "userspace/providers/cxgb3/border.h"
@@ -31,7 +31,7 @@ inline const t3_host_sge* host_sges(const ibv_sge* list) {
 // Flags of a request, as wide as an index.
 using wr_flags = uint64_t;
 
-// Flags of a request that this card knows; others are for other transports.
+// Flags of a request that this card supports; others are for other transports.
 inline constexpr unsigned known_flags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 static_assert(known_flags == 15 && SendEntry::signaled_flag == IBV_SEND_SIGNALED);

@@ -11,8 +11,7 @@ uint32_t SendQueue::oldest_read(uint32_t tail) const {
     return pos;
 }
 
-// What lies between the head and a read that holds the rest back is retired by next_done(), so nothing is
-// looked at here again and again.
+// next_done() completes what is before a read that waits, so each entry is examined only once.
 uint32_t SendQueue::done() const {
     const uint32_t head = head_relaxed();
     bool arrived = arrived_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// What software remembers of posted requests until they complete. The posting thread is the producer (under
-// the QP's lock), the polling thread the consumer (under the lock of the queue's CQ). They meet in counters
-// only: each publishes its own with release, and entries need no lock between the two sides.
+// The record of posted requests until they complete. The posting thread is the producer (under
+// the QP's lock), the polling thread the consumer (under the lock of the queue's CQ). They share
+// counters only: each publishes its own with release, so that entries need no lock.
 //
 // Counters run freely through 2^32 and are masked only to index.
 #pragma once
@@ -17,15 +17,15 @@
 
 namespace t3 {
 
-// One posted send, write, read, bind or invalidate: a quarter of a cache line. Its beginning and its end lie
-// as in a work completion, so that completing it begins with a copy.
+// One posted send, write, read, bind or invalidate: a quarter of a cache line. Its first and last fields have
+// the places that they have in a work completion, so that one copy fills both.
 struct SendEntry {
     uint64_t wr_id;
     uint32_t more; // a read: how many bytes; any other: its flags
     uint32_t op;   // WorkOp, and unsignaled_read
 
     static constexpr uint32_t signaled_flag = 2;       // where IBV_SEND_SIGNALED is
-    static constexpr uint32_t unsignaled_read = 0x100; // nobody wants to hear of it
+    static constexpr uint32_t unsignaled_read = 0x100; // it makes no work completion
 
     static SendEntry of(uint64_t wr_id, WorkOp op, uint32_t flags) {
         return {wr_id, flags, static_cast<uint32_t>(op)};
@@ -42,12 +42,11 @@ struct SendEntry {
 
 // Sends, writes, reads, binds and invalidates of one QP, in posting order.
 //
-// Two facts of the card carry the bookkeeping. Everything but reads is executed and completed in order, so
-// one completion stands for all earlier ones. Reads complete in order among themselves, late, and without
-// saying which one they are. So as long as nothing completes behind an unfinished read, the head of the queue
-// is all there is to remember, and the data path needs no more than that (poll_cq.cc). Otherwise one more
-// number says everything: how far behind the head requests are known to be executed. Nothing is delivered
-// past a read that waits for its data: its slot must not be reused.
+// The card executes and completes all requests but reads in order, so one completion stands for all earlier
+// ones. Reads complete later, in order among themselves, and their entries carry no position. As long as
+// nothing completes behind an unfinished read, the head of the queue is the only state, and the data path
+// uses nothing else (poll_cq.cc). Otherwise `ahead_` counts the requests from the head on that the card has
+// executed. Nothing is delivered past a read that waits for its data: its slot must not be reused.
 class SendQueue {
 public:
     SendQueue(unsigned log2, uint32_t qpid)
@@ -55,12 +54,12 @@ public:
           no_rkey_and_qpid_(t3_two_words(0, qpid)) {}
 
     uint32_t capacity() const { return size_.entries(); }
-    // What a work completion says of the QP: {0, QP number}.
+    // These two fields of a work completion: {0, QP number}.
     uint64_t no_rkey_and_qpid() const { return no_rkey_and_qpid_; }
 
     // ---- producer
 
-    // The consumer's counter is looked at only when the last look at it does not suffice.
+    // Reads the consumer's counter only if its last value means full.
     bool seems_full(uint32_t tail) const { return tail == limit_; }
     bool full(uint32_t tail) {
         if (seems_full(tail))
@@ -111,7 +110,7 @@ public:
     // The oldest read was refused. False: no read waits.
     bool read_failed(uint8_t status);
 
-    // The next completion owed to the program. Unsignaled requests are retired on the way.
+    // The next completion for the program. Unsignaled requests before it complete with it.
     bool next_done(Completion& c);
     // How many completions next_done() would give.
     uint32_t ready() const;
@@ -169,7 +168,7 @@ public:
 
     // One entry stays free: the card takes a completely full queue for an empty one.
     uint32_t capacity() const { return size_.entries() - 1; }
-    // What a work completion says of the QP: {0, QP number}.
+    // These two fields of a work completion: {0, QP number}.
     uint64_t no_rkey_and_qpid() const { return no_rkey_and_qpid_; }
 
     // ---- producer
