@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a completion entry says: the one place that knows how to read it, for
+ * Decodes a completion entry, for
  * the kernel module and the user library alike. Plain C that is also C++; pure.
  *
  * All functions but t3_cqe_valid() take the header in host order, so that a
@@ -38,9 +38,9 @@ static __always_inline bool t3_header_gen(__u32 header)
 	return header & T3_CQE_GEN;
 }
 
-/* Type and opcode together say what an entry is about. */
+/* Type and opcode together select the kind of an entry. */
 enum t3_cqe_kind {
-	T3_KIND_OTHER,		/* nobody's: a TERMINATE, a refused request, what no card writes */
+	T3_KIND_OTHER,		/* completes nothing: a TERMINATE, a refused request, what no card writes */
 	T3_KIND_SENT,		/* a request of ours, but a read */
 	T3_KIND_READ,		/* a read of ours; such an entry calls itself a receive */
 	T3_KIND_MESSAGE,	/* a receive of ours */
@@ -49,7 +49,7 @@ enum t3_cqe_kind {
 
 static __always_inline enum t3_cqe_kind t3_header_kind(__u32 header)
 {
-	/* Indexed by type and opcode; C++ knows no designators for arrays. */
+	/* Indexed by type and opcode; C++ has no designators for arrays. */
 	static const __u8 kinds[32] = {
 		/* receives: write, read request, read response, the four sends, terminate */
 		T3_KIND_OTHER, T3_KIND_OTHER, T3_KIND_READ, T3_KIND_MESSAGE,

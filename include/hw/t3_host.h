@@ -45,7 +45,7 @@
 
 #endif
 
-/* A function of its arguments alone; C++ may use it where it wants a constant. */
+/* A function of its arguments alone; C++ may use it in constant expressions. */
 #ifdef __cplusplus
 #define t3_constant_fn	constexpr __always_inline
 #else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * T3 RDMA work requests as they lie in a queue slot.
+ * T3 RDMA work requests in the slots of a queue.
  *
  * A slot is 128 bytes, 16 flits of 8 bytes. Flit 0 is the header, flit 1 the
  * work request id, flit 15 a second copy of the generation bit. Both copies

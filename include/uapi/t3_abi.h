@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What iw_cxgb3 and its user library say to each other: the driver's own part of the verbs
+ * The ABI of iw_cxgb3 and its user library: the driver's own part of the verbs
  * commands, ABI version 1 of the old cxgb3 driver and library, kept unchanged so that each side
  * also works with the other's predecessor.
  *
@@ -28,7 +28,7 @@ struct t3_create_cq_req {
 	__aligned_u64 user_rptr_addr;
 };
 
-/* Answer to a library that leaves less room than version 1 needs. */
+/* Response to a library whose buffer is smaller than version 1 needs. */
 struct t3_create_cq_resp_v0 {
 	__aligned_u64 key; /* mmap offset of the ring */
 	__u32 cqid;
@@ -56,7 +56,7 @@ struct t3_create_qp_resp {
  * Two mailboxes in shared memory, both in host byte order.
  *
  * QP status: 64 bits at byte 104 of slot 0 of the ring (no user work request reaches that far).
- * CQ status: 32 bits directly behind the last entry of the CQ ring. The kernel knows only the
+ * CQ status: 32 bits directly behind the last entry of the CQ ring. The kernel uses only the
  * value 1, and stores it whole; the other bits are the library's, which expects to lose them by
  * that.
  */

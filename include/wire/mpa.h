@@ -13,7 +13,7 @@
 #define MPA_KEY_REQUEST		"MPA ID Req Frame"
 #define MPA_KEY_REPLY		"MPA ID Rep Frame"
 
-#define MPA_FLAG_MARKERS	0x80	/* the sender of the frame wants markers */
+#define MPA_FLAG_MARKERS	0x80	/* the sender of the frame requests markers */
 #define MPA_FLAG_CRC		0x40
 #define MPA_FLAG_REJECT		0x20	/* reply only */
 #define MPA_FLAG_ENHANCED	0x10	/* revision 2: struct mpa_v2_params follows */

@@ -47,5 +47,5 @@ AT(t3_create_qp_resp, sq_size_log2, 24, 4);
 AT(t3_create_qp_resp, rq_size_log2, 28, 4);
 ENDS(t3_create_qp_resp, 32);
 
-/* By this number the library knows the driver, whatever else comes and goes in the enumeration (A21). */
+/* The library identifies the driver by this number, whatever else the enumeration has (A21). */
 _Static_assert(RDMA_DRIVER_CXGB3 == 3, "the kernel's name for the driver");

@@ -217,7 +217,7 @@ def _step(code, text, file, function, at, closing, name, full, inside, unwinding
 
 
 def _is_condition(code: str, at: int, closing: int) -> bool:
-    """Whether a call's value is asked for being true or 0 only."""
+    """Whether a call's value is only tested for being 0."""
     before, after = code[max(0, at - 60):at].rstrip(), code[closing:closing + 60].lstrip()
     return bool(re.search(r"\b(if|while)\s*\(!?$|(&&|\|\|)\s*!?$", before)) and bool(re.match(r"\)|&&|\|\|", after))
 
@@ -265,7 +265,7 @@ def apply(text: str, mutants: list[Mutant]) -> str:
 
 
 def without_overlap(mutants: list[Mutant]) -> list[Mutant]:
-    """Leaves out those that lie within another's text."""
+    """Leaves out those within the text of another."""
     taken: list[tuple[int, int]] = []
     kept = []
     for mutant in sorted(mutants, key=lambda m: max(end - begin for begin, end, _ in m.edits)):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // AIX's rules, call by call, seen by a program that includes AIX's headers. The two libraries below are of
-// this file: they note that they were called, and answer what a test says.
+// this file: they record that they were called, and return what a test sets.
 #define OFEDAIX_IMPLEMENTATION
 #include <cerrno>
 #include <cstring>

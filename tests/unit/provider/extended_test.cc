@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// ibv_wr_*() and ibv_start_poll() beside the calls that they replace: what lies in the ring, what is rung,
+// ibv_wr_*() and ibv_start_poll() beside the calls that they replace: what is in the ring, what is rung,
 // what comes back and which error is given must be the same.
 #include "tests/unit/provider/fake_card.hh"
 
@@ -377,7 +377,7 @@ TEST(Builder, AFullBatchBesideAFullReceiveQueue) {
     EXPECT_EQ(s.q.fetch_all(), 16u);
 }
 
-// The QP dies while a batch is open: its requests and the receives come back flushed.
+// The QP goes to error while a batch is open: its requests and the receives come back flushed.
 TEST(Builder, TheQpDiesInsideOfABatch) {
     Side s(true);
     ibv_wr_start(s.ex());
@@ -574,7 +574,7 @@ TEST(ExtendedPoll, TheLockIsHeldFromStartToEnd) {
     s.cq.cq.unlock();
 }
 
-// A thread domain: nothing is ever locked, so that nobody waits who breaks the promise.
+// A thread domain: nothing is locked, so a thread that breaks the promise does not wait.
 TEST(ExtendedPoll, OneThreadTakesNoLock) {
     Side s(true, {.threads = false});
     ASSERT_EQ(s.q.send_signaled(1), 0);
@@ -598,9 +598,9 @@ TEST_F(Twins, BadEntriesAndStrangeOnes) {
         ASSERT_EQ(s.q.recv_empty(10), 0);
         ASSERT_EQ(s.q.recv_empty(11), 0);
         s.cq.read_done(qpid, T3_RTR_STAG);                    // the kernel's own
-        s.cq.sent(0x99, 0);                                   // nobody's
+        s.cq.sent(0x99, 0);                                   // of no QP
         s.cq.received(qpid, 1, 44, T3_RDMA_SEND_INV, 0x55ff); // a message
-        s.cq.sent(qpid, 3, T3_RDMA_SEND, T3_STATUS_ACCESS);   // refused: the rest is flushed
+        s.cq.sent(qpid, 3, T3_RDMA_SEND, T3_STATUS_ACCESS);   // refused: those behind it are flushed
     });
     expect_same_completions(1);
     expect_same_completions(2);

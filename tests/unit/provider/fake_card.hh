@@ -114,7 +114,7 @@ struct CqMemory {
     t3_cqe* entry(uint32_t i) { return reinterpret_cast<t3_cqe*>(pages.data()) + i; }
     uint32_t& status_word() { return *reinterpret_cast<uint32_t*>(entry(1u << log2)); }
 
-    // Writes the next entry. hi and lo as they shall lie in memory.
+    // Writes the next entry. hi and lo as they are in memory.
     void write(uint32_t qpid, bool sq, unsigned opcode, unsigned status, uint32_t len, uint32_t hi,
                uint32_t lo) {
         const common::RingSize size(log2);
@@ -260,7 +260,7 @@ struct QpMemory {
     Pages pages;
     volatile uint32_t doorbell = 0;
     uint32_t fetched = 0;
-    unsigned aborts = 0; // the library has asked the kernel for
+    unsigned aborts = 0; // that the library has requested of the kernel
     CqMemory &scq, &rcq;
     t3::Qp qp;
     cxgb3_qp handle{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// libibverbs' command functions with no kernel behind them: objects are counted, rings lie in a file in
+// libibverbs' command functions with no kernel behind them: objects are counted, rings are in a file in
 // memory, and any step can be made to fail.
 #pragma once
 
@@ -18,14 +18,14 @@ struct Kernel {
     // What needs memory of the process itself, or its kernel's consent: the steps of the provider that a test
     // cannot make fail otherwise.
     bool refuse_core_qp = false, refuse_builders = false, refuse_madvise = false;
-    int dirty_answers = 0; // memory for an answer that was not zero when the kernel was asked
+    int dirty_answers = 0; // response buffers that were not zero when a command was called
     int pds = 0, mrs = 0, mws = 0, cqs = 0, qps = 0;
     int notify_calls = 0;
     int fd = -1;
     uint64_t bytes = 0;
 
     int objects() const { return pds + mrs + mws + cqs + qps; }
-    // Room in the file; its offset is the key.
+    // Space in the file; its offset is the key.
     uint64_t make_room(uint64_t size);
     int step();
     void look_at_answer(const void* resp, size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The end of a connection: everything outstanding comes back once, what had succeeded as success, the rest as
+// The end of a connection: everything outstanding comes back once, what had succeeded as success, all else as
 // flushed, also to a program that does nothing but poll.
 #include "tests/unit/provider/fake_card.hh"
 
@@ -63,7 +63,7 @@ TEST_F(Flush, WhatSucceededBeforeTheErrorIsDeliveredAsSuccess) {
     scq.sent(id, 0);
     scq.sent(id, 1);
     rcq.received(id, 1, 42);
-    kernel_reports_error(q); // noticed only now, by the poll that also finds the entries
+    kernel_reports_error(q); // detected only now, by the poll that also finds the entries
     EXPECT_THAT(statuses(scq.poll()), ElementsAre(ok, ok, flushed, flushed));
     const auto r = rcq.poll();
     EXPECT_THAT(statuses(r), ElementsAre(ok, flushed, flushed, flushed));
@@ -287,7 +287,8 @@ TEST_F(Flush, RefusalBehindAReadThatNeverFinishesKeepsItsStatus) {
     EXPECT_THAT(statuses(c), ElementsAre(flushed, T3_STATUS_BOUND, flushed));
 }
 
-// The kernel hears of errors that the card reports. What only the library can see, it asks the kernel to end.
+// The card reports errors to the kernel. For those that only the library sees, it requests an abort of the
+// kernel.
 TEST_F(Flush, WhatOnlyTheLibrarySeesEndsTheConnectionOnce) {
     ASSERT_EQ(q.recv_empty(1), 0);
     ASSERT_EQ(q.recv_empty(2), 0);
@@ -317,7 +318,7 @@ TEST_F(Flush, FailedRequestOfTheRingThenTheRest) {
     const auto c = scq.poll();
     EXPECT_THAT(wr_ids(c), ElementsAre(2, 3)) << "delivered though unsignaled, because it failed";
     EXPECT_THAT(statuses(c), ElementsAre(T3_STATUS_BOUND, flushed));
-    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(4)) << "the other CQ has been told";
+    EXPECT_THAT(wr_ids(rcq.poll()), ElementsAre(4)) << "the other CQ has been flagged";
 }
 
 TEST_F(Flush, FailedReadKeepsItsStatus) {

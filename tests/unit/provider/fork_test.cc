@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// A program forks while work is outstanding, and its children live on or end. Rings are mapped as the
+// A program forks while work is outstanding, and its children continue or exit. Rings are mapped as the
 // provider maps them, of memory that a second mapping, the card's, shares.
 #include "tests/unit/provider/fake_card.hh"
 #include "userspace/providers/cxgb3/mapping.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Objects of libibverbs over a kernel that refuses, answers nonsense, or will not let go.
+// Objects of libibverbs over a kernel that refuses, returns invalid responses, or does not destroy.
 #include "tests/unit/provider/fake_kernel.hh"
 #include "userspace/providers/cxgb3/verbs_core.hh"
 
@@ -72,7 +72,7 @@ protected:
             count += line.find(file) != std::string::npos;
         return count;
     }
-    // Of the QP that was made last, since this was asked last.
+    // Of the QP that was made last, since the last call.
     static bool doorbell_rung() {
         const auto page = static_cast<off_t>(kernel.bytes - 4096);
         std::vector<uint8_t> now(4096);
@@ -94,7 +94,7 @@ protected:
     ibv_pd* pd;
 };
 
-// Ways in which making an object can fail once the kernel has been asked.
+// Ways in which making an object can fail once the kernel has created it.
 const std::vector<std::pair<int, std::function<void()>>> mishaps = {
     {ENOMEM, [] { kernel.refuse_call = kernel.calls + 1; }},
     {EINVAL, [] { kernel.bad_ring = true; }}, // of a key that is no page's
@@ -391,7 +391,7 @@ TEST_F(Glue, ArmingAsksTheKernelOncePerEvent) {
     EXPECT_EQ(kernel.notify_calls, 2) << "but for solicited ones only";
     EXPECT_EQ(ops.req_notify_cq(cq, 0), 0);
     ops.cq_event(cq);
-    EXPECT_EQ(kernel.notify_calls, 3) << "asked for once more before the event was read";
+    EXPECT_EQ(kernel.notify_calls, 3) << "requested again before the event was read";
     ops.cq_event(cq);
     EXPECT_EQ(kernel.notify_calls, 3);
     EXPECT_EQ(ops.req_notify_cq(cq, 0), 0);

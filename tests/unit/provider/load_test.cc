@@ -20,7 +20,7 @@ TEST(Load, FitsTheLibraryItWasBuiltFor) {
     // It stays loaded, as libibverbs keeps every provider.
 }
 
-// A machine without RDMA devices, or with others: the list is made, and nobody crashes.
+// A machine without RDMA devices, or with others: the list is made, without a crash.
 TEST(Load, ListOfDevicesWithTheProviderRegistered) {
     int n = -1;
     ibv_device** list = ibv_get_device_list(&n);

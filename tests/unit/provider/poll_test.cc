@@ -90,7 +90,7 @@ TEST_F(Poll, ReadsCompleteInTheOrderOfPosting) {
     EXPECT_EQ(q.send_unsignaled(16), ENOMEM);
 }
 
-// The old library let the send retire the read's entry; the late response then completed somebody else.
+// In the old library the send completed the read's entry; the late response then completed another request.
 TEST_F(Poll, UnfinishedUnsignaledReadHoldsItsEntry) {
     ASSERT_EQ(q.read(1, 8, false), 0);
     ASSERT_EQ(q.send_signaled(2), 0);
@@ -158,7 +158,7 @@ TEST_F(Poll, X11_TerminateIsNoCompletion) {
     ASSERT_EQ(q.recv_empty(70), 0);
     cq.write(id, false, T3_RDMA_TERMINATE, 0, 40, 0, to_be(uint32_t{1}));
     EXPECT_THAT(cq.poll(), IsEmpty());
-    EXPECT_EQ(q.aborts, 0u) << "the kernel has heard of it, and closes";
+    EXPECT_EQ(q.aborts, 0u) << "the card reports it to the kernel, which closes";
     q.kernel_flushes();
     EXPECT_THAT(statuses(cq.poll()), ElementsAre(T3_STATUS_FLUSH));
 }
@@ -320,7 +320,7 @@ TEST_F(Poll, AFlushCountsAsEntriesForTheKernel) {
     EXPECT_EQ(for_kernel(), -1);
 }
 
-// Never more than the ring has: the kernel knows the count modulo its size.
+// Never more than the ring has: the kernel has the count modulo its size.
 TEST(SmallCq, NoMoreIsHeldThanTheRingHasEntries) {
     CqMemory cq(2);
     QpMemory q(cq, cq);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Posting: what lies in the ring, what is refused, when the doorbell rings.
+// Posting: what is in the ring, what is refused, when the doorbell rings.
 #include "tests/unit/provider/fake_card.hh"
 
 #include <numeric>

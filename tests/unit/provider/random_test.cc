@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Random work on two QPs of one CQ, against what the verbs promise: each request comes back at most once, in
-// the order of posting; signaled ones exactly once; success for what the card did, flushed for the rest; and
+// the order of posting; signaled ones exactly once; success for what the card did, flushed for all else; and
 // never a success after a flush.
 #include "tests/unit/provider/fake_card.hh"
 
@@ -18,7 +18,7 @@ struct Request {
     uint32_t bytes;
 };
 
-// One QP, the card behind it, and what the program is still owed.
+// One QP, the card behind it, and the requests that have not completed yet.
 class Party {
 public:
     Party(CqMemory& cq, uint32_t id) : q(cq, cq, {.qpid = id}), cq_(cq), id_(id) {}
@@ -41,7 +41,7 @@ public:
         }
     }
 
-    // The card does one thing: executes the next slot, answers a read, or takes a message.
+    // The card does one thing: executes the next slot, responds to a read, or takes a message.
     void work(std::mt19937& rng) {
         if (dead || cq_.waiting() >= 60)
             return;
@@ -77,17 +77,17 @@ public:
     }
 
     void check(const t3::Completion& c) {
-        auto& owed = c.op == t3::WorkOp::recv ? recvs : sends;
+        auto& pending = c.op == t3::WorkOp::recv ? recvs : sends;
         bool& flushing = c.op == t3::WorkOp::recv ? recv_flushing_ : send_flushing_;
         // Unsignaled requests in front are retired in silence, unless there is flushing.
-        while (!owed.empty() && owed.front().wr_id != c.wr_id) {
-            ASSERT_FALSE(owed.front().signaled) << "request " << owed.front().wr_id << " was skipped";
-            ASSERT_FALSE(flushing) << "request " << owed.front().wr_id << " was not flushed";
-            owed.pop_front();
+        while (!pending.empty() && pending.front().wr_id != c.wr_id) {
+            ASSERT_FALSE(pending.front().signaled) << "request " << pending.front().wr_id << " was skipped";
+            ASSERT_FALSE(flushing) << "request " << pending.front().wr_id << " was not flushed";
+            pending.pop_front();
         }
-        ASSERT_FALSE(owed.empty()) << "request " << c.wr_id << " came twice, or was never posted";
-        const Request r = owed.front();
-        owed.pop_front();
+        ASSERT_FALSE(pending.empty()) << "request " << c.wr_id << " came twice, or was never posted";
+        const Request r = pending.front();
+        pending.pop_front();
         ASSERT_EQ(c.op, r.op);
         if (c.status == T3_STATUS_SUCCESS) {
             ASSERT_TRUE(r.signaled) << "unsignaled success " << r.wr_id;

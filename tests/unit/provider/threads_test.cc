@@ -107,7 +107,8 @@ TEST(Threads, TwoPostersOnePollerLoseNothing) {
     two_posters_one_poller(
         4, [](QpMemory& q, uint64_t i) { return q.send({.wr_id = i, .signaled = i % 4 == 3}); });
 }
-// Reads complete apart from the rest, so the queue is retired on another way, unsignaled requests with it.
+// Reads complete apart from other requests, so the queue completes by another path, unsignaled requests with
+// it.
 TEST(Threads, ReadsAmongUnsignaledSendsLoseNothing) {
     two_posters_one_poller(4, [](QpMemory& q, uint64_t i) {
         return i % 4 == 1 ? q.read(i, 64, false) : q.send({.wr_id = i, .signaled = i % 4 == 3});
@@ -132,7 +133,7 @@ TEST(Threads, AReceiveDoesNotWaitForAnOpenBatch) {
     EXPECT_NE(q.fetch(), nullptr);
 }
 
-// The error strikes while three threads post: what each was told is posted comes back exactly once.
+// The error comes while three threads post: each request whose post returned 0 completes exactly once.
 TEST(Threads, ErrorWhilePostingLosesNothing) {
     for (int round = 0; round < 20; round++) {
         CqMemory cq(6);
@@ -186,7 +187,7 @@ int post_batch(QpMemory& q, uint64_t wr_id) {
     ex->wr_id = wr_id;
     ex->wr_flags = IBV_SEND_SIGNALED;
     ibv_wr_send(ex);
-    if (wr_id % 5 == 0) { // somebody changes his mind
+    if (wr_id % 5 == 0) { // a thread aborts its batch
         ibv_wr_abort(ex);
         ibv_wr_start(ex);
         ibv_wr_send(ex);
