@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What mutate.py puts into a module: which of its mutants is the one that
- * counts, and which of them a thread has come by.
+ * The switch of mutate.py in a module: the number of the active mutant, and a
+ * flag for each mutant that a thread has executed.
  */
 #ifndef T3_MUTANT_H
 #define T3_MUTANT_H

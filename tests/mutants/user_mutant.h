@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What mutate.py puts into a program: which of its mutants is the one that
- * counts (T3_MUTANT in the environment), and which of them a thread has come by
- * (written to the file T3_MUTANT_HITS names).
+ * The switch of mutate.py in a program: the number of the active mutant
+ * (T3_MUTANT in the environment), and a flag for each mutant that a thread has
+ * executed (written to the file that T3_MUTANT_HITS names).
  */
 #ifndef T3_MUTANT_H
 #define T3_MUTANT_H

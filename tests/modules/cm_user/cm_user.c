@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A consumer of t3_rdma_cm inside the kernel, which does what it is told in debugfs.
- * A line written to t3_cm_user/run is a command; the write's result is the command's:
+ * A consumer of t3_rdma_cm in the kernel, which takes commands in debugfs. A line written to
+ * t3_cm_user/run is a command; the write returns its result:
  *
  *	listen ADDRESS PORT LENGTH accept|reject|drop
- *				until "quit"; drop: the handler answers non-zero
+ *				until "quit"; drop: the handler returns non-zero
  *	connect ADDRESS PORT LENGTH
- *				returns when it is established, or has failed
+ *				returns when the connection is established, or has failed
  *	abandon ADDRESS PORT LENGTH
  *				destroys the id as soon as it connects
- *	disconnect		all that "connect" made; returns when they are gone
- *	quit			destroys everything, whatever its state
+ *	disconnect		disconnects all connections; returns when they are destroyed
+ *	quit			destroys all ids in any state
  *
- * LENGTH is that of the private data. Reading t3_cm_user/log takes away a line per event.
+ * LENGTH is that of the private data. Reading t3_cm_user/log returns and removes a line per event.
  *
- * Whatever is destroyed is so by a worker of a WQ_MEM_RECLAIM queue, as by storage
- * drivers: the workqueue code warns if that waits for a queue that has no
- * rescuer (C15).
+ * A WQ_MEM_RECLAIM workqueue destroys the ids, as in storage drivers: the workqueue code warns if
+ * a destroy waits for a workqueue without a rescuer (C15).
  */
 #include <linux/debugfs.h>
 #include <linux/inet.h>
@@ -28,24 +27,24 @@
 
 #include <t3_rdma_cm.h>
 
-#define PATIENCE_MS	5000
-#define PATIENCE	msecs_to_jiffies(20 * MSEC_PER_SEC)
+#define CM_USER_TIMEOUT_MS	5000
+#define CM_USER_TIMEOUT	msecs_to_jiffies(20 * MSEC_PER_SEC)
 
-enum answer { ACCEPT, REJECT, DROP };
+enum cm_user_reply { ACCEPT, REJECT, DROP };
 
 /**
- * struct end - an id and what belongs to it
- * @name: in the log: whose end it is
- * @answer: a listener's, to connect requests
- * @abandoned: it is to go as soon as it connects
+ * struct end - an id and its objects
+ * @name: its name in the log
+ * @reply: a listener's, to connect requests
+ * @abandoned: it is destroyed as soon as it connects
  * @ending: its close is queued; only one may be
- * @status: of the connection, when it is @settled
+ * @status: of the connection, once @settled is complete
  */
 struct end {
 	struct list_head item;
 	struct rdma_cm_id *id;
 	const char *name;
-	enum answer answer;
+	enum cm_user_reply reply;
 	u8 length;
 	bool abandoned;
 	unsigned long ending;
@@ -65,7 +64,7 @@ static DEFINE_MUTEX(log_mutex);	/* @log, @log_length */
 static char log[16384];
 static size_t log_length;
 
-/* --- what happened ------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------- */
 
 static const char * const event_names[] = {
 	[RDMA_CM_EVENT_ADDR_RESOLVED]	 = "ADDR_RESOLVED",
@@ -81,22 +80,22 @@ static const char * const event_names[] = {
 	[RDMA_CM_EVENT_DEVICE_REMOVAL]	 = "DEVICE_REMOVAL",
 };
 
-static u8 pattern(int i)
+static u8 cm_user_pattern(int i)
 {
 	return 7 * i % 251;
 }
 
-static bool is_pattern(const u8 *data, u8 length)
+static bool cm_user_is_pattern(const u8 *data, u8 length)
 {
 	int i;
 
 	for (i = 0; i < length; i++)
-		if (data[i] != pattern(i))
+		if (data[i] != cm_user_pattern(i))
 			return false;
 	return true;
 }
 
-static void say(const struct end *end, const struct rdma_cm_event *event)
+static void cm_user_log_event(const struct end *end, const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;
 	const char *name = NULL;
@@ -108,12 +107,12 @@ static void say(const struct end *end, const struct rdma_cm_event *event)
 				"%s %s status=%d length=%u intact=%d depths=%u,%u\n",
 				end->name, name ? name : "?", event->status,
 				conn->private_data_len,
-				is_pattern(conn->private_data, conn->private_data_len),
+				cm_user_is_pattern(conn->private_data, conn->private_data_len),
 				conn->responder_resources, conn->initiator_depth);
 	mutex_unlock(&log_mutex);
 }
 
-static int log_show(struct seq_file *file, void *unused)
+static int cm_user_log_show(struct seq_file *file, void *unused)
 {
 	mutex_lock(&log_mutex);
 	seq_write(file, log, log_length);
@@ -122,14 +121,14 @@ static int log_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
-static int log_open(struct inode *inode, struct file *file)
+static int cm_user_log_open(struct inode *inode, struct file *file)
 {
-	return single_open_size(file, log_show, NULL, sizeof(log) + 1);
+	return single_open_size(file, cm_user_log_show, NULL, sizeof(log) + 1);
 }
 
-static const struct file_operations log_fops = {
+static const struct file_operations cm_user_log_fops = {
 	.owner = THIS_MODULE,
-	.open = log_open,
+	.open = cm_user_log_open,
 	.read = seq_read,
 	.llseek = seq_lseek,
 	.release = single_release,
@@ -137,7 +136,7 @@ static const struct file_operations log_fops = {
 
 /* --- ends ---------------------------------------------------------------- */
 
-static void end_free(struct end *end)
+static void cm_user_end_free(struct end *end)
 {
 	if (end->cq)
 		ib_free_cq(end->cq);
@@ -146,7 +145,7 @@ static void end_free(struct end *end)
 	kfree(end);
 }
 
-static void end_close(struct work_struct *work)
+static void cm_user_end_close(struct work_struct *work)
 {
 	struct end *end = container_of(work, struct end, close);
 
@@ -156,17 +155,17 @@ static void end_close(struct work_struct *work)
 	mutex_lock(&ends_mutex);
 	list_del(&end->item);
 	mutex_unlock(&ends_mutex);
-	end_free(end);
+	cm_user_end_free(end);
 }
 
-/* In any context; @end goes in a while. */
-static void ask_close(struct end *end)
+/* In any context; @end is destroyed later. */
+static void cm_user_queue_close(struct end *end)
 {
 	if (!test_and_set_bit(0, &end->ending))
 		queue_work(queue, &end->close);
 }
 
-static struct end *end_make(const char *name, u8 length)
+static struct end *cm_user_end_create(const char *name, u8 length)
 {
 	struct end *end;
 
@@ -177,19 +176,19 @@ static struct end *end_make(const char *name, u8 length)
 	end->length = length;
 	init_completion(&end->settled);
 	init_completion(&end->closed);
-	INIT_WORK(&end->close, end_close);
+	INIT_WORK(&end->close, cm_user_end_close);
 	return end;
 }
 
-/* From now on it ends through ask_close() only. */
-static void end_show(struct end *end)
+/* From now on only cm_user_queue_close() destroys it. */
+static void cm_user_end_add(struct end *end)
 {
 	mutex_lock(&ends_mutex);
 	list_add_tail(&end->item, &ends);
 	mutex_unlock(&ends_mutex);
 }
 
-static int give_qp(struct end *end)
+static int cm_user_create_qp(struct end *end)
 {
 	struct ib_device *device = end->id->device;
 	struct ib_qp_init_attr attr = {
@@ -222,12 +221,12 @@ static int give_qp(struct end *end)
 	return t3_rdma_create_qp(end->id, end->pd, &attr);
 }
 
-static struct rdma_conn_param parameters(u8 *data, u8 length)
+static struct rdma_conn_param cm_user_parameters(u8 *data, u8 length)
 {
 	int i;
 
 	for (i = 0; i < length; i++)
-		data[i] = pattern(i);
+		data[i] = cm_user_pattern(i);
 	return (struct rdma_conn_param) {
 		.private_data = data,
 		.private_data_len = length,
@@ -238,44 +237,44 @@ static struct rdma_conn_param parameters(u8 *data, u8 length)
 
 /* --- events -------------------------------------------------------------- */
 
-static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+static int cm_user_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
-static int accept(struct end *listener, struct rdma_cm_id *id)
+static int cm_user_accept(struct end *listener, struct rdma_cm_id *id)
 {
 	u8 data[U8_MAX];
-	struct rdma_conn_param param = parameters(data, listener->length);
+	struct rdma_conn_param param = cm_user_parameters(data, listener->length);
 	struct end *end;
 	int ret;
 
-	end = end_make("passive", 0);
+	end = cm_user_end_create("passive", 0);
 	if (!end)
 		return -ENOMEM;
 	end->id = id;
-	ret = give_qp(end);
+	ret = cm_user_create_qp(end);
 	if (!ret)
 		ret = t3_rdma_accept(id, &param);
 	if (ret) {
 		if (id->qp)
 			t3_rdma_destroy_qp(id);
-		end_free(end);
+		cm_user_end_free(end);
 		return ret;
 	}
-	/* The next event waits until this handler has returned. */
+	/* The next event waits until this handler returns. */
 	id->context = end;
-	end_show(end);
+	cm_user_end_add(end);
 	return 0;
 }
 
-/* Whatever is not 0 destroys the new id. */
-static int answer(struct end *listener, struct rdma_cm_id *id)
+/* A non-zero return value destroys the new id. */
+static int cm_user_request(struct end *listener, struct rdma_cm_id *id)
 {
 	u8 data[U8_MAX];
 
-	switch (listener->answer) {
+	switch (listener->reply) {
 	case ACCEPT:
-		return accept(listener, id);
+		return cm_user_accept(listener, id);
 	case REJECT:
-		parameters(data, listener->length);
+		cm_user_parameters(data, listener->length);
 		t3_rdma_reject(id, data, listener->length);
 		return 1;
 	default:
@@ -283,13 +282,13 @@ static int answer(struct end *listener, struct rdma_cm_id *id)
 	}
 }
 
-static int connect(struct end *end)
+static int cm_user_connect(struct end *end)
 {
 	u8 data[U8_MAX];
-	struct rdma_conn_param param = parameters(data, end->length);
+	struct rdma_conn_param param = cm_user_parameters(data, end->length);
 	int ret;
 
-	ret = give_qp(end);
+	ret = cm_user_create_qp(end);
 	if (!ret)
 		ret = t3_rdma_connect(end->id, &param);
 	if (!ret && end->abandoned)
@@ -297,55 +296,55 @@ static int connect(struct end *end)
 	return ret;
 }
 
-static void settle(struct end *end, int status)
+static void cm_user_settle(struct end *end, int status)
 {
 	end->status = status;
 	complete(&end->settled);
 }
 
-static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+static int cm_user_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct end *end = id->context;
 	int ret = 0;
 
-	say(end, event);
+	cm_user_log_event(end, event);
 	switch (event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		return answer(end, id);
+		return cm_user_request(end, id);
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		ret = t3_rdma_resolve_route(id, PATIENCE_MS);
+		ret = t3_rdma_resolve_route(id, CM_USER_TIMEOUT_MS);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		ret = connect(end);
+		ret = cm_user_connect(end);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		settle(end, 0);
+		cm_user_settle(end, 0);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete(&end->closed);
 		fallthrough;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		ask_close(end);
+		cm_user_queue_close(end);
 		break;
 	default:
 		ret = event->status ? event->status : -EPROTO;
 		break;
 	}
 	if (ret)
-		settle(end, ret);
+		cm_user_settle(end, ret);
 	return 0;
 }
 
 /* --- commands ------------------------------------------------------------ */
 
-static struct end *end_with_id(const char *name, u8 length)
+static struct end *cm_user_end_create_id(const char *name, u8 length)
 {
 	struct end *end;
 
-	end = end_make(name, length);
+	end = cm_user_end_create(name, length);
 	if (!end)
 		return ERR_PTR(-ENOMEM);
-	end->id = t3_rdma_create_id(current->nsproxy->net_ns, handler, end, RDMA_PS_TCP,
+	end->id = t3_rdma_create_id(current->nsproxy->net_ns, cm_user_handler, end, RDMA_PS_TCP,
 				    IB_QPT_RC);
 	if (IS_ERR(end->id)) {
 		int ret = PTR_ERR(end->id);
@@ -353,54 +352,54 @@ static struct end *end_with_id(const char *name, u8 length)
 		kfree(end);
 		return ERR_PTR(ret);
 	}
-	end_show(end);
+	cm_user_end_add(end);
 	return end;
 }
 
-static int run_listen(struct sockaddr *addr, u8 length, enum answer answer)
+static int cm_user_listen(struct sockaddr *addr, u8 length, enum cm_user_reply reply)
 {
 	struct end *end;
 	int ret;
 
-	end = end_with_id("listener", length);
+	end = cm_user_end_create_id("listener", length);
 	if (IS_ERR(end))
 		return PTR_ERR(end);
-	end->answer = answer;
+	end->reply = reply;
 	ret = t3_rdma_set_reuseaddr(end->id, 1);
 	if (!ret)
 		ret = t3_rdma_bind_addr(end->id, addr);
 	if (!ret)
 		ret = t3_rdma_listen(end->id, 8);
 	if (ret) {
-		ask_close(end);
+		cm_user_queue_close(end);
 		flush_workqueue(queue);
 	}
 	return ret;
 }
 
-static int run_connect(struct sockaddr *addr, u8 length, bool abandoned)
+static int cm_user_run_connect(struct sockaddr *addr, u8 length, bool abandoned)
 {
 	struct end *end;
 	int ret;
 
-	end = end_with_id("active", length);
+	end = cm_user_end_create_id("active", length);
 	if (IS_ERR(end))
 		return PTR_ERR(end);
 	end->abandoned = abandoned;
-	ret = t3_rdma_resolve_addr(end->id, NULL, addr, PATIENCE_MS);
-	if (!ret && !wait_for_completion_timeout(&end->settled, PATIENCE))
+	ret = t3_rdma_resolve_addr(end->id, NULL, addr, CM_USER_TIMEOUT_MS);
+	if (!ret && !wait_for_completion_timeout(&end->settled, CM_USER_TIMEOUT))
 		ret = -ETIME;
 	if (!ret)
 		ret = end->status;
 	if (ret || abandoned) {
-		ask_close(end);
+		cm_user_queue_close(end);
 		flush_workqueue(queue);
 	}
 	return ret;
 }
 
-/* A connection closes only by what its own handler does, which needs no ends_mutex. */
-static int run_disconnect(void)
+/* The handler of a connection closes it, without ends_mutex. */
+static int cm_user_disconnect(void)
 {
 	struct end *end;
 	int ret = 0;
@@ -410,7 +409,7 @@ static int run_disconnect(void)
 		if (strcmp(end->name, "active"))
 			continue;
 		ret = t3_rdma_disconnect(end->id);
-		if (!ret && !wait_for_completion_timeout(&end->closed, PATIENCE))
+		if (!ret && !wait_for_completion_timeout(&end->closed, CM_USER_TIMEOUT))
 			ret = -ETIME;
 		if (ret)
 			break;
@@ -420,33 +419,33 @@ static int run_disconnect(void)
 	return ret;
 }
 
-static void quit(void)
+static void cm_user_quit(void)
 {
 	struct end *end;
 
-	/* First those who make ends. */
+	/* First the listeners, which create ends. */
 	mutex_lock(&ends_mutex);
 	list_for_each_entry(end, &ends, item)
 		if (!strcmp(end->name, "listener"))
-			ask_close(end);
+			cm_user_queue_close(end);
 	mutex_unlock(&ends_mutex);
 	flush_workqueue(queue);
 
 	mutex_lock(&ends_mutex);
 	list_for_each_entry(end, &ends, item)
-		ask_close(end);
+		cm_user_queue_close(end);
 	mutex_unlock(&ends_mutex);
 	flush_workqueue(queue);
 }
 
-static int answer_named(const char *name)
+static int cm_user_reply_named(const char *name)
 {
 	static const char * const names[] = { "accept", "reject", "drop" };
 
 	return match_string(names, ARRAY_SIZE(names), name);
 }
 
-static int run(const char *line)
+static int cm_user_run(const char *line)
 {
 	char what[16], address[64], port[8], how[8] = "accept";
 	struct sockaddr_storage addr;
@@ -455,23 +454,24 @@ static int run(const char *line)
 
 	words = sscanf(line, "%15s %63s %7s %u %7s", what, address, port, &length, how);
 	if (words == 1 && !strcmp(what, "disconnect"))
-		return run_disconnect();
+		return cm_user_disconnect();
 	if (words == 1 && !strcmp(what, "quit")) {
-		quit();
+		cm_user_quit();
 		return 0;
 	}
-	named = answer_named(how);
+	named = cm_user_reply_named(how);
 	if (words < 4 || length > U8_MAX || named < 0 ||
 	    inet_pton_with_scope(current->nsproxy->net_ns, AF_UNSPEC, address, port, &addr))
 		return -EINVAL;
 	if (!strcmp(what, "listen"))
-		return run_listen((struct sockaddr *)&addr, length, named);
+		return cm_user_listen((struct sockaddr *)&addr, length, named);
 	if (!strcmp(what, "connect") || !strcmp(what, "abandon"))
-		return run_connect((struct sockaddr *)&addr, length, what[0] == 'a');
+		return cm_user_run_connect((struct sockaddr *)&addr, length, what[0] == 'a');
 	return -EINVAL;
 }
 
-static ssize_t run_write(struct file *file, const char __user *buf, size_t length, loff_t *pos)
+static ssize_t cm_user_run_write(struct file *file, const char __user *buf, size_t length,
+				 loff_t *pos)
 {
 	char *line;
 	int ret;
@@ -481,15 +481,15 @@ static ssize_t run_write(struct file *file, const char __user *buf, size_t lengt
 	line = memdup_user_nul(buf, length);
 	if (IS_ERR(line))
 		return PTR_ERR(line);
-	ret = run(line);
+	ret = cm_user_run(line);
 	kfree(line);
 	return ret ? ret : length;
 }
 
-static const struct file_operations run_fops = {
+static const struct file_operations cm_user_run_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = run_write,
+	.write = cm_user_run_write,
 };
 
 static int __init cm_user_init(void)
@@ -498,15 +498,15 @@ static int __init cm_user_init(void)
 	if (!queue)
 		return -ENOMEM;
 	folder = debugfs_create_dir("t3_cm_user", NULL);
-	debugfs_create_file("run", 0200, folder, NULL, &run_fops);
-	debugfs_create_file("log", 0400, folder, NULL, &log_fops);
+	debugfs_create_file("run", 0200, folder, NULL, &cm_user_run_fops);
+	debugfs_create_file("log", 0400, folder, NULL, &cm_user_log_fops);
 	return 0;
 }
 
 static void __exit cm_user_exit(void)
 {
 	debugfs_remove(folder);
-	quit();
+	cm_user_quit();
 	destroy_workqueue(queue);
 }
 

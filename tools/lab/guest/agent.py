@@ -21,7 +21,7 @@ PORT_NAME = "t3.agent"
 
 
 class Command:
-    """One command that was started for the host."""
+    """A command that the host started."""
 
     def __init__(self, channel: int, pid: int):
         self.channel = channel
@@ -149,13 +149,13 @@ class Agent:
         self._send(channel, Kind.STARTED, {"pid": pid})
 
     def _read_output(self, command: Command, fd: int) -> bool:
-        """Passes on what a command wrote; false when there is nothing (more)."""
+        """Sends the output of a command; false if there is none."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno != errno.EIO:  # a terminal whose last user is gone
+            if error.errno != errno.EIO:  # a terminal whose last user has closed it
                 raise
             data = b""
         if data:
@@ -170,7 +170,7 @@ class Agent:
         os.close(fd)
 
     def _feed(self, command: Command) -> None:
-        """Writes to a command's standard input what it takes; the rest waits until it can be written."""
+        """Writes to a command's standard input; the remaining data wait until it can be written."""
         if command.stdin is None:
             return
         registered = command.stdin in self._selector.get_map()
@@ -181,7 +181,7 @@ class Agent:
             if not registered:
                 self._selector.register(command.stdin, selectors.EVENT_WRITE, lambda: self._feed(command))
             return
-        except OSError:  # it closed its input, or is gone
+        except OSError:  # it closed its input, or has exited
             command.pending.clear()
             command.input_ended = True
         if registered:
@@ -209,7 +209,7 @@ class Agent:
                     self._finish(command, os.waitstatus_to_exitcode(status))
 
     def _finish(self, command: Command, rc: int) -> None:
-        """What it wrote before it ended is passed on; what its background children will write is not waited for."""
+        """Sends the output from before its exit, and does not wait for output of its background children."""
         for fd in list(command.outputs):
             while self._read_output(command, fd):
                 pass
