@@ -101,17 +101,17 @@ def barriers(counts: list) -> str:
 
 def complaints(found: dict) -> list[str]:
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {"compiler": None, "instructions": {}}
-    said = []
+    failures = []
     for (name, batch), (ours, ref, kind) in found.items():
         before = recorded["instructions"].get(f"{name}.{batch}")
         if recorded["compiler"] == compiler() and before and ours > before * SLACK:
-            said.append(f"{name}.{batch}: {ours:.1f} instructions, {before:.1f} are recorded")
+            failures.append(f"{name}.{batch}: {ours:.1f} instructions, {before:.1f} are recorded")
         if name == "poll_empty" and ours > EMPTY_POLL:
-            said.append(f"{name}: {ours:.1f} instructions, the aim is {EMPTY_POLL}")
+            failures.append(f"{name}: {ours:.1f} instructions, the aim is {EMPTY_POLL}")
         aim = AIMS.get((kind, batch))
         if ref and aim and "unsignaled" not in name and ours > aim * ref:
-            said.append(f"{name}.{batch}: {ours:.1f} instructions, the aim is {aim:.0%} of {ref}")
-    return said
+            failures.append(f"{name}.{batch}: {ours:.1f} instructions, the aim is {aim:.0%} of {ref}")
+    return failures
 
 
 def chart(found: dict, file: pathlib.Path) -> None:
@@ -170,11 +170,11 @@ def main() -> int:
         print("\na QP and a CQ of one thread: " + ", ".join(f"{name} {value:.1f}" for name, value in single.items()))
         print(f"\n{barriers(counts)}; what a request writes into the ring, of a slot's 128 bytes:\n")
         print(run(program, "--traffic").stdout)
-    said = complaints(found) + [f"{name}.{batch}: {passed:g} barriers and {rung:g} doorbells per call" for name, batch, passed, rung in counts
+    failures = complaints(found) + [f"{name}.{batch}: {passed:g} barriers and {rung:g} doorbells per call" for name, batch, passed, rung in counts
                                 if (passed, rung) != (1, 1)]
-    for line in said:
+    for line in failures:
         print(f"fastpath: {line}", file=sys.stderr)
-    return 1 if said else 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -51,22 +51,22 @@ def mean(figures: Iterable[Figure]) -> float:
 
 def missed(figures: list[Figure], aims: Iterable[Aim]) -> list[str]:
     """Aims that are not met. An aim without a figure is not met."""
-    said = []
+    failures = []
     for aim in aims:
         concerned = [figure for figure in figures if re.fullmatch(aim.names, figure.name)]
         if not concerned:
-            said.append(f"{aim.names}: there is no such figure")
+            failures.append(f"{aim.names}: there is no such figure")
             continue
         for figure in concerned:
             if aim.most is not None and figure.ratio > aim.most:
-                said.append(f"{figure.name}: ratio {figure.ratio:.3f}, the aim is at most {aim.most:g}")
+                failures.append(f"{figure.name}: ratio {figure.ratio:.3f}, the aim is at most {aim.most:g}")
             if aim.least is not None and figure.ratio < aim.least:
-                said.append(f"{figure.name}: ratio {figure.ratio:.3f}, the aim is at least {aim.least:g}")
+                failures.append(f"{figure.name}: ratio {figure.ratio:.3f}, the aim is at least {aim.least:g}")
             if aim.ours is not None and figure.ours > aim.ours:
-                said.append(f"{figure.name}: {figure.ours:.6g}, the aim is at most {aim.ours:g}")
+                failures.append(f"{figure.name}: {figure.ours:.6g}, the aim is at most {aim.ours:g}")
         if aim.mean is not None and mean(concerned) > aim.mean:
-            said.append(f"{aim.names}: geometric mean {mean(concerned):.3f}, the aim is at most {aim.mean:g}")
-    return said
+            failures.append(f"{aim.names}: geometric mean {mean(concerned):.3f}, the aim is at most {aim.mean:g}")
+    return failures
 
 
 def grown(figures: Iterable[Figure], file: pathlib.Path, machine: str) -> list[str]:
@@ -88,11 +88,11 @@ def conclude(what: str, figures: list[Figure], aims: Iterable[Aim], file: pathli
     of the figures that are recorded."""
     print(*figures, sep="\n")
     recorded = [figure for figure in figures if re.fullmatch(costs, figure.name)]
-    said = missed(figures, aims)
+    failures = missed(figures, aims)
     if write:
         record(recorded, file, machine)
     else:
-        said += grown(recorded, file, machine)
-    for line in said:
+        failures += grown(recorded, file, machine)
+    for line in failures:
         print(f"{what}: {line}", file=sys.stderr)
-    return 1 if said else 0
+    return 1 if failures else 0

@@ -20,7 +20,7 @@ public:
         for (unsigned n = 0; n < count; n++) {
             if (!end_.engine.open(n, tuple(n), {}))
                 std::abort();
-            say(n, flag_syn | flag_ack, 5000, {});
+            inject(n, flag_syn | flag_ack, 5000, {});
         }
         if (end_.engine.connections() != count)
             std::abort();
@@ -28,7 +28,7 @@ public:
         end_.log.shrink_to_fit();
     }
     void segment(unsigned n) {
-        say(n, flag_ack, next_[n], data_);
+        inject(n, flag_ack, next_[n], data_);
         next_[n] += static_cast<std::uint32_t>(data_.size());
         end_.stream.clear();
     }
@@ -40,7 +40,7 @@ private:
                 .local_port = static_cast<std::uint16_t>(1024 + n % 50'000),
                 .remote_port = 7471};
     }
-    void say(unsigned n, int flags, std::uint32_t seq, Bytes data) {
+    void inject(unsigned n, int flags, std::uint32_t seq, Bytes data) {
         const FourTuple t = tuple(n);
         const Segment s{.tuple = {t.remote_ip, t.local_ip, t.remote_port, t.local_port},
                         .seq = Seq(seq),

@@ -73,9 +73,9 @@ template <typename Request, typename Response> struct Command {
     Message<Response> response;
 };
 
-class Door {
+class Abi {
 public:
-    virtual ~Door() = default;
+    virtual ~Abi() = default;
     // Creates a usable context with its file of asynchronous events. Returns that file's
     // descriptor.
     virtual int context(int fd) = 0;
@@ -115,7 +115,7 @@ Message<ib_uverbs_modify_qp> to_init(uint32_t qp) {
 }
 
 // Commands that Self, write() or ioctl, sends unchanged.
-template <typename Self> class Carrier : public Door {
+template <typename Self> class Carrier : public Abi {
 public:
     uint32_t alloc_pd(int fd) final {
         Command<ib_uverbs_alloc_pd, ib_uverbs_alloc_pd_resp> command;
@@ -376,40 +376,40 @@ private:
     uint64_t started_ = 0;
 };
 
-void live(Door& door, const char* device, const void* memory, Clock clock) {
+void run_case(Abi& abi, const char* device, const void* memory, Clock clock) {
     clock.start();
     const int fd = open(device, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         fail(device);
-    const int events = door.context(fd);
+    const int events = abi.context(fd);
     clock.stop("open_device");
     clock.start();
-    const uint32_t pd = door.alloc_pd(fd);
+    const uint32_t pd = abi.alloc_pd(fd);
     clock.stop("alloc_pd");
     clock.start();
-    const uint32_t few = door.reg_mr(fd, pd, memory, small);
+    const uint32_t few = abi.reg_mr(fd, pd, memory, small);
     clock.stop("reg_mr_4k");
     clock.start();
-    const uint32_t many = door.reg_mr(fd, pd, memory, large);
+    const uint32_t many = abi.reg_mr(fd, pd, memory, large);
     clock.stop("reg_mr_1m");
     clock.start();
-    const uint32_t cq = door.create_cq(fd);
+    const uint32_t cq = abi.create_cq(fd);
     clock.stop("create_cq");
     clock.start();
-    const uint32_t qp = door.create_qp(fd, pd, cq);
+    const uint32_t qp = abi.create_qp(fd, pd, cq);
     clock.stop("create_qp");
     clock.start();
-    door.modify_qp(fd, qp);
+    abi.modify_qp(fd, qp);
     clock.stop("modify_qp");
     clock.start();
-    door.nothing(fd);
+    abi.nothing(fd);
     clock.stop("nothing");
     clock.start();
-    door.destroy_qp(fd, qp);
-    door.destroy_cq(fd, cq);
-    door.dereg_mr(fd, many);
-    door.dereg_mr(fd, few);
-    door.dealloc_pd(fd, pd);
+    abi.destroy_qp(fd, qp);
+    abi.destroy_cq(fd, cq);
+    abi.dereg_mr(fd, many);
+    abi.dereg_mr(fd, few);
+    abi.dealloc_pd(fd, pd);
     close(events);
     close(fd);
     clock.stop("destroy_all");
@@ -424,7 +424,7 @@ int main(int argc, char** argv) {
     }
     Write by_write;
     Ioctl by_ioctl(std::strtoul(argv[1], nullptr, 0));
-    Door& door = std::strcmp(argv[2], "write") ? static_cast<Door&>(by_ioctl) : by_write;
+    Abi& abi = std::strcmp(argv[2], "write") ? static_cast<Abi&>(by_ioctl) : by_write;
     void* memory = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         fail("mmap");
@@ -433,7 +433,7 @@ int main(int argc, char** argv) {
     std::map<std::string, Samples> found;
     for (int round = 0; round < warm_up + rounds; round++)
         for (char** device = argv + 3; *device; device++)
-            live(door, *device, memory, Clock(found[*device], round >= warm_up));
+            run_case(abi, *device, memory, Clock(found[*device], round >= warm_up));
     for (auto& [device, samples] : found)
         for (auto& [name, values] : samples)
             std::printf("%s %s %llu\n", name.c_str(), device.c_str(),

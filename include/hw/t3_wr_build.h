@@ -18,7 +18,7 @@
 #include "t3_host.h"
 #include "t3_wr.h"
 
-/* Laid out as ib_sge and ibv_sge are, so that a consumer's list is used where it lies. */
+/* Laid out as ib_sge and ibv_sge are, so that a consumer's list is used in place. */
 struct t3_host_sge {
 	__u64 addr;
 	__u32 len;

@@ -64,7 +64,7 @@ struct t3_create_qp_resp {
 #define T3_QP_STATUS_ERROR   (1ULL << 0) /* the library must flush the QP */
 #define T3_QP_STATUS_DB_OFF  (1ULL << 1) /* queue work, but leave ringing to the kernel */
 /*
- * Keep new work from the card; it will be flushed. Unlike ERROR it does not say that the card has
+ * Keep new work from the card; it will be flushed. Unlike ERROR it does not mean that the card has
  * let go of what was posted before. Set by either side, and cleared by a reset. A library that does
  * not know it posts to a ring that is not executed any more.
  */

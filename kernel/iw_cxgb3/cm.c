@@ -879,7 +879,7 @@ void t3_cm_shut_down(struct t3_dev *dev)
 {
 	t3_cm_refuse_new(dev->cm);
 	/* Only abandoned opens may remain, to which the card has not replied yet. */
-	t3_cm_end_all(dev->cm, T3_REQ_SHUT_DOWN, T3_RETIRE_TIMEOUT);
+	t3_cm_end_all(dev->cm, T3_REQ_SHUT_DOWN, T3_SHUT_DOWN_TIMEOUT);
 }
 
 void t3_cm_fatal(struct t3_dev *dev)

@@ -78,7 +78,7 @@
 #define T3_MAX_CQE		(T3_MAX_CQ_ENTRIES - T3_CQ_SPARE)
 #define T3_MAX_PBL_PAGES	BIT(20)
 
-#define T3_RETIRE_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
+#define T3_SHUT_DOWN_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
 
 struct t3_ep;	/* a connection or a listener, private to the connection manager */
 struct t3_cm_dev;	/* connection manager's part of a device, private to it as well */

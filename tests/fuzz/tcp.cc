@@ -14,7 +14,7 @@ namespace {
 using namespace t3sim;
 using namespace t3sim::tcp;
 
-/// As it came from the wire, whatever its lengths and checksums say; then with a length and checksums that
+/// As it came from the wire, with any lengths and checksums; then with a length and checksums that
 /// are right, so that what is behind them is looked at.
 void raw_packet(Bytes data) {
     EventQueue events;

@@ -31,8 +31,8 @@ def test_printed_figures_can_be_parsed():
     (Aim(r"uverbs\.alloc_pd\.write", ours=499), False),
 ])
 def test_an_aim_is_met_or_reported(aim, met):
-    said = ratios.missed(FIGURES, [aim])
-    assert not said if met else len(said) == 1 and "the aim is" in said[0]
+    failures = ratios.missed(FIGURES, [aim])
+    assert not failures if met else len(failures) == 1 and "the aim is" in failures[0]
 
 
 def test_an_aim_without_figures_is_not_met():
@@ -59,5 +59,5 @@ def test_the_end_of_a_run(tmp_path, capsys):
     assert ratios.parse(capsys.readouterr().out.splitlines()) == run
     slower = [Figure("cm.instr_per_conn", 600, 1000), Figure("cm.rate_100", 299, 100)]
     assert ratios.conclude("bench-cm", slower, aims, file, "6.1", False, r"cm\.instr.*") == 1
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2 and said[0].startswith("bench-cm: cm.rate_100: ratio 2.990") and "0.500 is recorded" in said[1]
+    failures = capsys.readouterr().err.splitlines()
+    assert len(failures) == 2 and failures[0].startswith("bench-cm: cm.rate_100: ratio 2.990") and "0.500 is recorded" in failures[1]

@@ -21,12 +21,12 @@ STEPS = (
     ("charge", r"(\w+_)?(un)?charge(_\w+)?|ib_rdmacg_\w+|account_\w+|atomic(64)?_(add|sub|inc|dec)\w*", "0"),
     ("get", r"kref_get(_unless_zero)?|refcount_(inc|add)\w*|(t3_|uv_|cm_|ucm_)\w+_(get|hold)|(dev|dst|neigh|sock|l2t|mm|fd)_hold"
             r"|get_(device|page|net|file|task\w*)|try_module_get|__module_get|mmgrab|mmget\w*|t3_dev_enter|percpu_ref_\w*get\w*"
-            r"|(\w+_)?ref_get|get|hold|users_(begin|enter|add)", "1"),
+            r"|(\w+_)?ref_get|get|hold", "1"),
     ("put", r"kref_put\w*|refcount_(dec|sub)\w*|\w+_(put|unref|drop)(_\w+)?|put_(device|page|net|file|task\w*|unused_fd|user_pages\w*)|put"
             r"|module_put|mmdrop|t3_dev_leave|k?v?free(_\w+)?|kmem_cache_free|kfree_(skb|rcu)|\w+_(free|release|destroy|dealloc|erase|remove"
             r"|forget|close|unmap|exit)(_\w+)?|free_\w+|munmap|unpin_\w+|unpin|list_del\w*|hlist_del\w*|hash_del\w*|__list_del\w*"
-            r"|xa_erase\w*|ida_free|idr_remove|fput|sock_release|ibv_cmd_(destroy|dereg|dealloc)\w*|dma_unmap\w*|skb_queue_purge|delist"
-            r"|leave_\w+|take_back|users_(end|leave|sub)", "0"),
+            r"|xa_erase\w*|ida_free|idr_remove|fput|sock_release|ibv_cmd_(destroy|dereg|dealloc)\w*|dma_unmap\w*|skb_queue_purge"
+            r"|t3_qp_leave_cqs", "0"),
     ("barrier", r"smp_[rwm]+b\w*|dma_[rw]mb|[rw]?mb|\w+_barrier|atomic_thread_fence", "0"),
 )
 ALWAYS = ("complete", "complete_all", "wake_up_all", "wake_up")  # steps of unwinding only

@@ -264,8 +264,8 @@ void check_queries(Client& c) {
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
     const int err = ibv_query_qp(c.end.id->qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init);
-    c.check(err == 0 && attr.qp_state == IBV_QPS_RTS, "query QP says RTS");
-    c.check(ibv_resize_cq(c.end.send_cq, 64) == EOPNOTSUPP, "resize CQ is not supported, and says so");
+    c.check(err == 0 && attr.qp_state == IBV_QPS_RTS, "query QP returns RTS");
+    c.check(ibv_resize_cq(c.end.send_cq, 64) == EOPNOTSUPP, "resize CQ returns EOPNOTSUPP");
 }
 
 void check_window(Client& c, Json& out) {
@@ -274,7 +274,7 @@ void check_window(Client& c, Json& out) {
         out.add("memory_window", std::strerror(errno));
         return;
     }
-    // In one piece of physical memory, if there is one: whoever binds knows of the region's pages only that
+    // In one piece of physical memory, if there is one: the binder has of the region's pages only that
     // they are of the usual size, so the driver may not make it of larger ones.
     constexpr size_t huge = 2 << 20;
     auto* memory = static_cast<uint8_t*>(std::aligned_alloc(huge, huge));

@@ -23,7 +23,7 @@ def t3sim(*words):
 
 
 def test_t3lab_run_takes_every_option(suite, tmp_path):
-    """One card whose ports are connected to each other; the guest and the files on the host are as the options say."""
+    """One card whose ports are connected to each other; the guest and the files on the host are as the options state."""
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 1, "--load", "nic", "--memory", 700, "--cpus", 2,
                  "--wire", "loop=c0.0,c0.1", "--capture", tmp_path / "wires", "--record", tmp_path / "run.t3t", "--timeout", 60,
                  "nproc; sed -n 's/MemTotal: *//p' /proc/meminfo; ping -c 1 -W 1 -I 10.0.0.1 10.0.0.99 >/dev/null; exit 7")

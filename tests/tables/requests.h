@@ -83,7 +83,7 @@ static const struct t3_request_row t3_request_rows[] = {
 	{ "write, inline", ROW_WRITE, 8,
 	  "00000000 002345ff 00005500 aabbc100 00000014 00000000 30313233 34353637 38396162 63646566 6768696a ........",
 	  T3_RDMA_WRITE, true, 0, 0x002345ff, 0x00005500aabbc100ULL, 1, { { 0, 20, 0 } } },
-	{ "write of nothing to nobody", ROW_WRITE, 5, "00000000 00000002 00000000 00000000 00000000 00000000",
+	{ "write of no data to no region", ROW_WRITE, 5, "00000000 00000002 00000000 00000000 00000000 00000000",
 	  T3_RDMA_WRITE, false, 0, 0, 0, 0, NONE },
 	{ "write of nothing", ROW_WRITE, 5, "00000000 002345ff 00000000 00000007 00000000 00000000",
 	  T3_RDMA_WRITE, false, 0, 0x002345ff, 7, 0, NONE },
@@ -297,7 +297,7 @@ static const struct t3_msn_row t3_msn_rows[] = {
 	{ T3_STATUS_SUCCESS, 6, 6, T3_STATUS_SUCCESS },
 	{ T3_STATUS_SUCCESS, 22, 6, T3_STATUS_MSN }, /* the card compares four bits only */
 	{ T3_STATUS_SUCCESS, 0, 0, T3_STATUS_SUCCESS },
-	{ T3_STATUS_BOUND, 7, 6, T3_STATUS_BOUND }, /* what the card says comes first */
+	{ T3_STATUS_BOUND, 7, 6, T3_STATUS_BOUND }, /* the status of the card comes first */
 };
 
 #undef NONE

@@ -21,7 +21,7 @@ template <std::unsigned_integral T> constexpr T byteswap(T v) {
 
 inline constexpr bool big_endian_host = std::endian::native == std::endian::big;
 
-// One function serves both directions: swapping is its own inverse. The name says which side is which.
+// One function serves both directions: swapping is its own inverse. The name distinguishes the sides.
 template <std::unsigned_integral T> constexpr T to_be(T host) {
     return big_endian_host ? host : byteswap(host);
 }

@@ -25,7 +25,7 @@ private:
     uint32_t mask_ = 0;
 };
 
-// True if `counter` lies in [from, to), going up from `from` with wrap-around.
+// True if `counter` is in [from, to), going up from `from` with wrap-around.
 constexpr bool counter_within(uint32_t counter, uint32_t from, uint32_t to) {
     return counter - from < to - from;
 }

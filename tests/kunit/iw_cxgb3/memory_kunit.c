@@ -11,7 +11,7 @@
 #include "conn.h"
 #include "../failing_alloc.h"
 
-/* The test runs as root, for whom quotas would not count. */
+/* The test runs as root, which quotas do not limit. */
 #define capable(cap) false
 
 #include "ep_fsm.c"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Devices: wildcard listeners, addition and removal, addresses, ports of the host's TCP. */
+/* Devices: wildcard listeners (C10), addition and removal, addresses, ports of the host's TCP. */
 #include "conversation.h"
 
 /* --- devices --------------------------------------------------------------- */

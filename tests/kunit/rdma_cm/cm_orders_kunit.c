@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Every order of moves, up to a number of them: calls of the consumer, events of a provider that
- * keeps its contract, and the removal of the device.
+ * keeps its contract, and the removal of the device (C17).
  */
 #include "conversation.h"
 

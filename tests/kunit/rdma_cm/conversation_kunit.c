@@ -2,7 +2,8 @@
 /*
  * Whole conversations. Each runs with the provider's events in process, softirq and hard interrupt
  * context; and with ids of a process, whose events are handled in the upcall, and whose handler may
- * fail there for lack of memory and is called again.
+ * fail there for lack of memory and is called again. Each checks the entries of resource tracking
+ * (C12).
  */
 #include "conversation.h"
 

@@ -94,7 +94,7 @@ HostileGuest::HostileGuest(Choices& choices) : choices_(choices) {
             wires_[p].attach(sides_[n]->card.port(p), "end");
         }
     }
-    wires_[0].attach(stranger_, "stranger");
+    wires_[0].attach(raw_peer_, "raw peer");
 }
 
 HostileGuest::~HostileGuest() = default;
@@ -204,7 +204,7 @@ void HostileGuest::bring_up() {
 /// The steps of two correct drivers: B listens, A opens, both enter RDMA mode, register memory and post
 /// receives. On cards in use it is malformed input like any other.
 void HostileGuest::connect() {
-    honest_writes_ = 0;
+    valid_writes_ = 0;
     Side &a = *sides_[0], &b = *sides_[1];
     hw::PassOpenReq listen{};
     listen.ends = ends(port, 0, ip_of(1), 0);
@@ -564,7 +564,7 @@ Buffer HostileGuest::memory_write_wr(Side& side) {
     if (mutate_one_in(12))
         to = choices_.edge_value();
     if (valid_only_) { // three entries of the TPT, or twelve pages, at a time; all in order
-        const std::uint32_t n = honest_writes_++ % 6;
+        const std::uint32_t n = valid_writes_++ % 6;
         to = n < 3 ? tpt_at + 3 * n : pbl_at + 3 * (n - 3);
         units = 3;
     }
@@ -778,7 +778,7 @@ void HostileGuest::step() {
     case 15:
     case 16:
     case 17:
-        wires_[0].send(stranger_, frame());
+        wires_[0].send(raw_peer_, frame());
         break;
     case 18:
         if (choices_.one_in(40))

@@ -95,15 +95,15 @@ private:
 
     Choices& choices_;
     bool valid_only_ = false;
-    unsigned honest_writes_ = 0;
+    unsigned valid_writes_ = 0;
     EventQueue queue_;
     Wire wires_[Card::ports]{{queue_, "w0"}, {queue_, "w1"}};
     std::array<std::unique_ptr<Side>, 2> sides_;
     /// A third end of the first wire, which injects frames.
-    struct Stranger : Endpoint {
+    struct RawPeer : Endpoint {
         void frame_in(Bytes) override {}
         void carrier(bool) override {}
-    } stranger_;
+    } raw_peer_;
 };
 
 } // namespace t3sim::test

@@ -223,7 +223,7 @@ TEST_F(FastRegister, WritesTheEntryAndThePages) {
     EXPECT_EQ(tpt.check(who, stag, start, 1, remote_write, &extent), Status::invalid_stag);
 }
 
-TEST_F(FastRegister, MayUseMorePagesThanThePblSizeSays) {
+TEST_F(FastRegister, MayUseMorePagesThanItsPblSize) {
     put(stag, fresh);
     EXPECT_EQ(run(wr::fast_register(0, stag, 0, 10 * 4096, std::vector<std::uint64_t>(10, 0x5000))),
               Status::success);

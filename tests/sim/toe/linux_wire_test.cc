@@ -310,14 +310,14 @@ TEST_F(LinuxPeerMany, ThousandConnectionsAtATime) {
     serve();
     constexpr unsigned batch = 100; // more at a time would overflow the TAP device
     std::vector<Handle> sockets;
-    const auto said_by = [](std::size_t i) { return "connection " + std::to_string(i); };
+    const auto message_of = [](std::size_t i) { return "connection " + std::to_string(i); };
     while (sockets.size() < count) {
         for (unsigned i = 0; i < batch; ++i)
             sockets.push_back(connecting_socket());
         ASSERT_TRUE(until([&] { return established_ == sockets.size(); }, 20s)) << established_;
     }
     for (std::size_t i = 0; i < count; ++i) {
-        const std::string text = said_by(i);
+        const std::string text = message_of(i);
         ASSERT_EQ(::send(sockets[i], text.data(), text.size(), MSG_NOSIGNAL),
                   static_cast<ssize_t>(text.size()));
         if (i % batch == 0)
@@ -329,16 +329,16 @@ TEST_F(LinuxPeerMany, ThousandConnectionsAtATime) {
             bool all = true;
             for (std::size_t i = 0; i < count; ++i) {
                 char buffer[64];
-                if (output[i].size() < said_by(i).size())
+                if (output[i].size() < message_of(i).size())
                     if (const auto n = recv(sockets[i], buffer, sizeof buffer, 0); n > 0)
                         output[i].append(buffer, static_cast<std::size_t>(n));
-                all &= output[i].size() >= said_by(i).size();
+                all &= output[i].size() >= message_of(i).size();
             }
             return all;
         },
         20s));
     for (std::size_t i = 0; i < count; ++i)
-        EXPECT_EQ(output[i], said_by(i));
+        EXPECT_EQ(output[i], message_of(i));
     for (unsigned left = count; left != 0;) {
         left -= batch;
         sockets.resize(left);

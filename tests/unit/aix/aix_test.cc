@@ -525,7 +525,7 @@ TEST_F(Aix, PostSend) {
     EXPECT_EQ(bad, &first);
     EXPECT_EQ(under.posted, (std::vector<std::size_t>{3, 1, 1, 1}));
     EXPECT_EQ(first.next, &second);
-    EXPECT_EQ(ENOTSUP, EOPNOTSUPP) << "what the provider says by itself";
+    EXPECT_EQ(ENOTSUP, EOPNOTSUPP) << "what the provider returns";
 }
 
 TEST_F(Aix, PostThatFailsBeforeTheBadOne) {

@@ -52,7 +52,7 @@ TEST(Ring, WithinIsADifference) {
     EXPECT_FALSE(counter_within(2, 0xfffffff0, 2));
 }
 
-TEST(Ring, FullLooksAgainBeforeItSaysSo) {
+TEST(Ring, FullReadsTheHeadAgain) {
     RingCounters c;
     c.reset(0xfffffffe);
     c.publish_tail(2);

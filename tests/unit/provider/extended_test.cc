@@ -378,7 +378,7 @@ TEST(Builder, AFullBatchBesideAFullReceiveQueue) {
 }
 
 // The QP goes to error while a batch is open: its requests and the receives come back flushed.
-TEST(Builder, TheQpDiesInsideOfABatch) {
+TEST(Builder, TheQpFailsInsideOfABatch) {
     Side s(true);
     ibv_wr_start(s.ex());
     s.build(verbs(SendRequest{.wr_id = 1, .signaled = true}));
@@ -496,7 +496,7 @@ TEST_F(Twins, WorkOfADeadQpComesBackFlushed) {
     expect_same_completions();
 }
 
-TEST_F(Twins, DoorbellIsLeftToTheKernelWhileItSaysSo) {
+TEST_F(Twins, DoorbellIsLeftToTheKernelWhileOff) {
     both([](Side& s) {
         s.q.status_word() = T3_QP_STATUS_DB_OFF;
         ASSERT_EQ(s.post_one({.wr_id = 1, .signaled = true}), 0);

@@ -16,7 +16,7 @@ namespace fake {
 
 Kernel kernel;
 
-uint64_t Kernel::make_room(uint64_t size) {
+uint64_t Kernel::map_pages(uint64_t size) {
     const uint64_t key = bytes;
     bytes += (size + 4095) / 4096 * 4096;
     if (ftruncate(fd, static_cast<off_t>(bytes)))
@@ -132,7 +132,7 @@ int ibv_cmd_create_cq(ibv_context* context, int cqe, ibv_comp_channel* channel, 
     drv.size_log2 = kernel.bad_sizes ? 31 : fake::log2_of(static_cast<uint32_t>(cqe));
     const uint64_t bytes = ((uint64_t{1} << (kernel.bad_sizes ? 4 : drv.size_log2)) + 1) * T3_CQE_BYTES;
     drv.memsize = static_cast<uint32_t>((bytes + 4095) / 4096 * 4096);
-    drv.key = kernel.bad_ring ? 1 : kernel.make_room(drv.memsize);
+    drv.key = kernel.bad_ring ? 1 : kernel.map_pages(drv.memsize);
     fake::answer(resp, CXGB3_CORE_RESP_CREATE_CQ, drv);
     return 0;
 }
@@ -157,8 +157,8 @@ int ibv_cmd_create_qp(ibv_pd* pd, ibv_qp* qp, ibv_qp_init_attr* attr, void*, siz
     drv.sq_size_log2 = fake::log2_of(attr->cap.max_send_wr);
     drv.rq_size_log2 = 4;
     drv.size_log2 = kernel.bad_sizes ? 17 : 6;
-    drv.key = kernel.bad_ring ? 1 : kernel.make_room(T3_WR_SLOT_BYTES << 6);
-    drv.db_key = kernel.bad_doorbell ? 1 : kernel.make_room(4096);
+    drv.key = kernel.bad_ring ? 1 : kernel.map_pages(T3_WR_SLOT_BYTES << 6);
+    drv.db_key = kernel.bad_doorbell ? 1 : kernel.map_pages(4096);
     fake::answer(resp, CXGB3_CORE_RESP_CREATE_QP, drv);
     return 0;
 }

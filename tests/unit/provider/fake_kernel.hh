@@ -26,7 +26,7 @@ struct Kernel {
 
     int objects() const { return pds + mrs + mws + cqs + qps; }
     // Space in the file; its offset is the key.
-    uint64_t make_room(uint64_t size);
+    uint64_t map_pages(uint64_t size);
     int step();
     void look_at_answer(const void* resp, size_t size);
 };

@@ -232,7 +232,7 @@ TEST_F(Flush, ResetDropsEntriesThatWereNotPolled) {
 // A program may free the buffers of what came back, so nothing comes back before the card has let go of it:
 // not when the kernel begins to end the connection, not when the library finds an error, not when a neighbour
 // is flushed.
-TEST_F(Flush, B3_NothingIsFlushedBeforeTheKernelSaysSo) {
+TEST_F(Flush, B3_NothingIsFlushedBeforeTheKernelReportsTheError) {
     QpMemory neighbour(scq, rcq, {.qpid = 0x22});
     ASSERT_EQ(q.send_signaled(1), 0);
     ASSERT_EQ(q.recv_empty(2), 0);

@@ -118,7 +118,7 @@ TEST(Fork, AChildHasNoRingsAndTheParentLosesNothing) {
     close(alive[0]);
 }
 
-TEST(Fork, WhatCannotBeMappedIsSaid) {
+TEST(Fork, AFailedMappingIsReported) {
     errno = 0;
     EXPECT_EQ(cxgb3_map_ring(-1, 4096, 0), nullptr);
     EXPECT_EQ(errno, EBADF);

@@ -12,9 +12,9 @@
 TEST(Load, FitsTheLibraryItWasBuiltFor) {
     testing::internal::CaptureStderr();
     void* provider = dlopen(PROVIDER, RTLD_NOW | RTLD_LOCAL);
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string output = testing::internal::GetCapturedStderr();
     ASSERT_NE(provider, nullptr) << dlerror();
-    EXPECT_EQ(said, "") << "the self check refused this libibverbs";
+    EXPECT_EQ(output, "") << "the self check refused this libibverbs";
     for (const char* name : {"cxgb3_post_send", "cxgb3_poll_cq", "cxgb3_self_check", "cxgb3_core_create_qp"})
         EXPECT_EQ(dlsym(provider, name), nullptr) << name << " is exported";
     // It stays loaded, as libibverbs keeps every provider.

@@ -23,7 +23,7 @@ TEST_F(Poll, EmptyRing) {
     EXPECT_THAT(cq.poll(0), IsEmpty());
 }
 
-TEST_F(Poll, UnsignaledRunIsRetiredByTheNextSignaledOne) {
+TEST_F(Poll, UnsignaledRunCompletesWithTheNextSignaledOne) {
     for (int lap = 0; lap < 5; lap++) {
         for (int i = 0; i < 15; i++)
             ASSERT_EQ(q.send_unsignaled(i), 0);

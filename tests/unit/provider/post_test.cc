@@ -219,7 +219,7 @@ TEST_F(Post, BothGenerationsFlipOnEveryLap) {
     }
 }
 
-TEST_F(Post, X3_FullQueuesSayEnomemAndNameTheRequest) {
+TEST_F(Post, X3_FullQueuesReturnEnomemAndTheRequest) {
     std::array<ibv_send_wr, 20> wr;
     for (size_t i = 0; i < wr.size(); i++) {
         wr[i] = verbs(SendRequest{.wr_id = i, .signaled = true});
@@ -261,7 +261,7 @@ TEST_F(Post, EmptyListRingsNothing) {
     EXPECT_FALSE(q.rung());
 }
 
-TEST_F(Post, A6_DoorbellIsLeftToTheKernelWhileItSaysSo) {
+TEST_F(Post, A6_DoorbellIsLeftToTheKernelWhileOff) {
     q.status_word() = T3_QP_STATUS_DB_OFF;
     ASSERT_EQ(q.send_signaled(1), 0);
     EXPECT_FALSE(q.rung());

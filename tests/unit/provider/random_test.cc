@@ -79,7 +79,7 @@ public:
     void check(const t3::Completion& c) {
         auto& pending = c.op == t3::WorkOp::recv ? recvs : sends;
         bool& flushing = c.op == t3::WorkOp::recv ? recv_flushing_ : send_flushing_;
-        // Unsignaled requests in front are retired in silence, unless there is flushing.
+        // Unsignaled requests in front complete without an entry, unless there is flushing.
         while (!pending.empty() && pending.front().wr_id != c.wr_id) {
             ASSERT_FALSE(pending.front().signaled) << "request " << pending.front().wr_id << " was skipped";
             ASSERT_FALSE(flushing) << "request " << pending.front().wr_id << " was not flushed";

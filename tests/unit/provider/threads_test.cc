@@ -118,8 +118,8 @@ TEST(Threads, BatchesBesideReceivesLoseNothing) {
     two_posters_one_poller(1, post_batch);
 }
 
-// A thread that has a batch open waits for another thread, which posts a receive first: nobody waits for
-// ever.
+// A thread that has a batch open waits for another thread, which posts a receive first:
+// neither waits for ever.
 TEST(Threads, AReceiveDoesNotWaitForAnOpenBatch) {
     CqMemory cq(6);
     QpMemory q(cq, cq);

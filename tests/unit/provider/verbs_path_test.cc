@@ -140,7 +140,7 @@ TEST_F(VerbsPath, A14_EveryFieldOfTheCompletionIsWritten) {
     EXPECT_EQ(wc.src_qp | wc.pkey_index | wc.slid | wc.sl | wc.dlid_path_bits, 0u);
 }
 
-TEST_F(VerbsPath, ReceiveOfAMessageWithInvalidateSaysWhat) {
+TEST_F(VerbsPath, ReceiveOfAMessageWithInvalidateReportsTheStag) {
     ibv_recv_wr r{}, *bad = nullptr;
     ASSERT_EQ(cxgb3_post_recv(&qp.vqp.qp, &r, &bad), 0);
     complete(false, T3_RDMA_SEND_SE_INV, 0, 4, to_be(0x4567ffu), to_be(1u));

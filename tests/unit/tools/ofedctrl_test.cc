@@ -29,7 +29,7 @@ struct Ofedctrl : testing::Test {
 
 const Words in_tree_stack{"cxgb3", "iw_cxgb3", "ib_uverbs", "rdma_ucm"};
 
-TEST_F(Ofedctrl, LoadsInOrderAndTellsWhat) {
+TEST_F(Ofedctrl, LoadsInOrderAndPrintsIt) {
     machine.add_card();
     EXPECT_EQ(run({"-l"}), 0) << err.str();
     EXPECT_EQ(machine.loaded, in_tree_stack);
@@ -128,13 +128,13 @@ TEST_F(Ofedctrl, AModuleSetWithoutAModuleIsNamed) {
 }
 
 struct Refusal {
-    const char* said;
+    const char* message;
     int status;
     const char* shown;
 };
 class OfedctrlRefused : public Ofedctrl, public testing::WithParamInterface<Refusal> {};
 TEST_P(OfedctrlRefused, IsExplained) {
-    machine.refusals["iw_cxgb3"] = {1, GetParam().said};
+    machine.refusals["iw_cxgb3"] = {1, GetParam().message};
     EXPECT_EQ(run({"-l"}), GetParam().status);
     EXPECT_THAT(err.str(), HasSubstr(GetParam().shown));
     EXPECT_THAT(machine.loaded, ElementsAre("cxgb3"));
@@ -200,7 +200,7 @@ TEST_F(Ofedctrl, LoadingAndUnloadingNeedRoot) {
     EXPECT_THAT(machine.ran, IsEmpty());
 }
 
-TEST_F(Ofedctrl, QueryTellsWhatIsThere) {
+TEST_F(Ofedctrl, QueryPrintsTheLoadedModules) {
     EXPECT_EQ(run({"-q"}), 3);
     EXPECT_THAT(out.str(), HasSubstr("iw_cxgb3    own      not loaded"));
     machine.add_card();

@@ -213,7 +213,7 @@ TEST_F(T3info, NoSuchDevice) {
     EXPECT_EQ(run({"-d", "cxgb3_0"}), 0);
 }
 
-TEST_F(T3info, AKernelWithoutRdmaIsSaid) {
+TEST_F(T3info, AKernelWithoutRdmaIsReported) {
     const auto refuse = []() -> std::unique_ptr<Source> { throw std::runtime_error("no RDMA"); };
     EXPECT_EQ(t3info::run({}, machine, refuse, out, err), 1);
     EXPECT_EQ(err.str(), "t3info: no RDMA\n");

@@ -83,7 +83,7 @@ class Agent:
             data = os.read(self._port, CHUNK)
         except BlockingIOError:
             return
-        if not data:  # the lab is gone: nobody is left to serve
+        if not data:  # the lab has ended
             sys.exit(0)
         for frame in self._decoder.feed(data):
             self._take(frame)

@@ -45,7 +45,7 @@ public:
 
 private:
     explicit CqPosition(uintptr_t bits) : bits_(bits) {}
-    // The third byte of a header, as it lies in memory. The thread sanitizer does not support loads of a part
+    // The third byte of a header, as stored in memory. The thread sanitizer does not support loads of a part
     // of what another thread has stored. For it the byte is taken from the whole word, with one more
     // instruction.
     static uint32_t gen_byte(const t3_cqe* entry) {
@@ -59,7 +59,7 @@ private:
     uintptr_t bits_ = 0;
 };
 
-// What decides about an entry, as it lies in memory: QP, status, type and opcode. All others of the same
+// What decides about an entry, as stored in memory: QP, status, type and opcode. All others of the same
 // value are treated alike, so that polling looks a QP up once per run of its completions.
 inline constexpr uint32_t key_mask = t3_to_be32(T3_CQE_QPID | T3_CQE_STATUS | T3_CQE_TYPE_SQ | T3_CQE_OPCODE);
 
@@ -78,7 +78,7 @@ public:
     Cq& operator=(const Cq&) = delete;
 
     // Where the kernel reads how many of the card's entries were consumed when it arms the CQ. It wants to
-    // know before it says where the ring is, hence two steps. It looks at no more of the count than the
+    // know before it reports where the ring is, hence two steps. It looks at no more of the count than the
     // position in the ring and the lap; publish_consumed() brings it up to date. The kernel raises an event
     // at once if entries wait. So that it does for completions that QPs still hold, too, as many entries less
     // count as consumed.

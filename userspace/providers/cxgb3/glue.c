@@ -640,7 +640,7 @@ static void cxgb3_free_context(struct ibv_context *context)
 {
 	struct cxgb3_context *ctx = to_context(context);
 
-	/* The file stays, for whoever wants to read it when the program is done. */
+	/* The file stays, so that it can be read after the program has ended. */
 	if (ctx->counters)
 		munmap(ctx->counters, sizeof(*ctx->counters));
 	verbs_uninit_context(&ctx->vctx);

@@ -22,13 +22,13 @@ static const char *check_qp_layout(void)
 }
 
 /* The library copies most operations into public fields: each must be found in the field of its name. */
-static const char *check_mirrors(const struct verbs_context *vctx, const struct verbs_context_ops *ops)
+static const char *check_context_ops(const struct verbs_context *vctx, const struct verbs_context_ops *ops)
 {
 	const struct ibv_context_ops *pub = &vctx->context.ops;
 	const struct {
 		const char *name;
 		verbs_op set;
-		verbs_op mirror;
+		verbs_op copy;
 	} rows[] = {
 #define PUBLIC(op) { "verbs_context_ops." #op, (verbs_op)ops->op, (verbs_op)pub->op }
 #define EXTENDED(op) { "verbs_context_ops." #op, (verbs_op)ops->op, (verbs_op)vctx->op }
@@ -46,7 +46,7 @@ static const char *check_mirrors(const struct verbs_context *vctx, const struct 
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].set != rows[i].mirror)
+		if (rows[i].set != rows[i].copy)
 			return rows[i].name;
 	}
 	return NULL;
@@ -74,7 +74,7 @@ const char *cxgb3_self_check(const struct verbs_context_ops *ops)
 		mismatch = "verbs_context size";
 	if (!mismatch) {
 		verbs_set_ops(vctx, ops);
-		mismatch = check_mirrors(vctx, ops);
+		mismatch = check_context_ops(vctx, ops);
 	}
 	verbs_uninit_context(vctx);
 	free(vctx);

@@ -80,7 +80,7 @@ public:
 
     uint32_t head_relaxed() const { return head_.load(std::memory_order_relaxed); }
     uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
-    // False for a position that is retired already: a late entry of a flushed or reused QP.
+    // False for a position that has completed already: a late entry of a flushed or reused QP.
     bool holds(uint32_t pos) const { return pos - head_relaxed() < tail() - head_relaxed(); }
     // The last read that was posted is still there. One that is being posted counts as well, since it has
     // taken the place of an earlier one that may be.
