@@ -171,7 +171,7 @@ static int uv_ioctl_other_attr(struct uv_ioctl_call *io, const struct ib_uverbs_
 		if (udata->inbuf)
 			return -EINVAL;
 		udata->inbuf = uv_attr_is_inline(attr) ? &io->user[attr - io->attrs].data :
-						 u64_to_user_ptr(attr->data);
+							 u64_to_user_ptr(attr->data);
 		udata->inlen = attr->len;
 	}
 	return 0;
@@ -223,8 +223,7 @@ static int uv_ioctl_mark_output(struct uv_ioctl_call *io, unsigned int index)
 }
 
 static int uv_ioctl_out_bytes(struct uv_ioctl_call *io, const struct uv_ioctl_field *field,
-			      unsigned int index,
-			      const void *args)
+			      unsigned int index, const void *args)
 {
 	void __user *to = u64_to_user_ptr(io->attrs[index].data);
 	size_t space = io->attrs[index].len;
@@ -285,9 +284,7 @@ static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
 	if (!row)
 		return -EPROTONOSUPPORT;
 	if (!uv_file_supports(file, dev, row)) {
-		/*
-		 * libibverbs repeats the command by write() only if the device has no such method.
-		 */
+		/* After EPROTONOSUPPORT libibverbs repeats the command by write(). */
 		err = row->unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
 		uv_stats_count(uv_file_uvdev(file), row, err);
 		return err;

@@ -70,7 +70,7 @@ static void uv_object_free(struct ib_uobject *uobj)
 }
 
 /* Releases the handle and the memory of an object that was on no list. */
-static void uv_object_discard(struct ib_uobject *uobj)
+static void uv_object_drop(struct ib_uobject *uobj)
 {
 	struct uv_file *file = uv_file_of(uobj->ufile);
 
@@ -126,7 +126,7 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 
 	err = uv_charge(&uobj->cg_obj, context->device, RDMACG_RESOURCE_HCA_OBJECT);
 	if (err) {
-		uv_object_discard(uobj);
+		uv_object_drop(uobj);
 		return ERR_PTR(err);
 	}
 	return uobj;
@@ -191,7 +191,7 @@ void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
 		uv_object_commit(uobj);
 		return;
 	}
-	uv_object_discard(uobj);
+	uv_object_drop(uobj);
 }
 
 /*

@@ -51,7 +51,7 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 }
 
 /*
- * Whether the device supports the command. After its removal the answer is yes for all commands but
+ * Whether the device supports the command. After its removal all commands count as supported but
  * those that no device supports: the call then fails with EIO, or destroys an object.
  */
 static inline bool uv_file_supports(const struct uv_file *file, const struct ib_device *dev,

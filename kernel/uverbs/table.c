@@ -13,8 +13,8 @@ static struct uv_row *const *const uv_row_lists[] = {
 };
 
 /*
- * Commands that no device here supports: XRC domains, receive work queues, flows, advice and DMA-
- * BUF. They fail with EOPNOTSUPP instead of as unknown commands.
+ * Commands that no device here supports: XRC domains, receive work queues, flows, advice, DMA-BUF.
+ * They fail with EOPNOTSUPP instead of as unknown commands.
  */
 static struct uv_row uv_unsupported_rows[] __ro_after_init = {
 	{ .name = "advise_mr", UV_IOCTL_METHOD(MR, ADVISE_MR) },

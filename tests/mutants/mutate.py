@@ -26,7 +26,7 @@ STEPS = (
             r"|module_put|mmdrop|t3_dev_leave|k?v?free(_\w+)?|kmem_cache_free|kfree_(skb|rcu)|\w+_(free|release|destroy|dealloc|erase|remove"
             r"|forget|close|unmap|exit)(_\w+)?|free_\w+|munmap|unpin_\w+|unpin|list_del\w*|hlist_del\w*|hash_del\w*|__list_del\w*"
             r"|xa_erase\w*|ida_free|idr_remove|fput|sock_release|ibv_cmd_(destroy|dereg|dealloc)\w*|dma_unmap\w*|skb_queue_purge"
-            r"|t3_qp_leave_cqs", "0"),
+            r"|t3_qp_leave_cqs|\w+_unlist", "0"),
     ("barrier", r"smp_[rwm]+b\w*|dma_[rw]mb|[rw]?mb|\w+_barrier|atomic_thread_fence", "0"),
 )
 ALWAYS = ("complete", "complete_all", "wake_up_all", "wake_up")  # steps of unwinding only
