@@ -37,7 +37,7 @@ static int cm_ids_show(struct seq_file *seq, void *unused)
 	cm_ids_walk(cm_show_id, seq);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(ids);
+DEFINE_SHOW_ATTRIBUTE(cm_ids);
 
 void cm_debugfs_init(void)
 {
