@@ -454,7 +454,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs
 	t3_ep_get(ep);
 	qp->ep = ep;
 	card.qp_users++;
-	wr_put(skb, sizeof(struct t3_wr_hdr), T3_WR_OP_RDMA_INIT, ep->tid);
+	t3_cpl_put_wr(skb, sizeof(struct t3_wr_hdr), T3_WR_OP_RDMA_INIT, ep->tid);
 	*acked = card.init_is_acked;
 	return t3_dev_send(ep->dev, skb);
 }
