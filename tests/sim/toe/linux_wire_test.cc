@@ -323,7 +323,7 @@ TEST_F(LinuxPeerMany, ThousandConnectionsAtATime) {
         if (i % batch == 0)
             until([] { return false; }, 2ms);
     }
-    std::vector<std::string> take_sent(count);
+    std::vector<std::string> output(count);
     ASSERT_TRUE(until(
         [&] {
             bool all = true;
