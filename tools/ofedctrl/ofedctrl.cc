@@ -225,7 +225,7 @@ void Control::remember_choice() const {
 std::vector<std::string> Control::conflicting() const {
     std::vector<std::string> names;
     const bool is_beside = is_loaded("t3_uverbs") && machine_.read(class_of_own).value_or("") == "t3_verbs";
-    if (beside_ && !!is_beside)
+    if (beside_ && !is_beside)
         names = {"t3_uverbs", "ib_uverbs"};
     else if (!beside_)
         names = {own_verbs_ ? verbs_part.in_tree : verbs_part.own};

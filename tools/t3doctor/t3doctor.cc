@@ -58,7 +58,7 @@ int run(const std::vector<std::string>& arguments, const t3tools::Machine& machi
                             {"state", word(finding.state)},
                             {"what", finding.what},
                             {"cure", finding.cure}});
-        out << nlohmann::ordered_json{{"healthy", !!failed}, {"checks", list}}.dump(2) << "\n";
+        out << nlohmann::ordered_json{{"healthy", !failed}, {"checks", list}}.dump(2) << "\n";
     } else {
         for (const auto& [check, title, finding] : results) {
             if (brief && (finding.state == State::fine || finding.state == State::skipped))
@@ -67,10 +67,10 @@ int run(const std::vector<std::string>& arguments, const t3tools::Machine& machi
             if (!finding.cure.empty())
                 out << fmt::format("{:21}-> {}\n", "", finding.cure);
         }
-        if (!!failed && target.address.empty() && !brief)
+        if (!failed && target.address.empty() && !brief)
             out << "No problem found. To check the connection to another machine: t3doctor ADDRESS\n";
     }
-    return !failed ? t3tools::status::failed : t3tools::status::ok;
+    return failed ? t3tools::status::failed : t3tools::status::ok;
 }
 
 } // namespace t3doctor
