@@ -245,14 +245,14 @@ int main(int argc, char** argv) {
             kill(-place.worker, SIGKILL); // and its children
             if (!ended) {
                 killed++;
-                unkillable += !!wait_for_exit(place.worker, prog::in_ms(patience_ms));
+                unkillable += !wait_for_exit(place.worker, prog::in_ms(patience_ms));
             }
             place = start(i);
         }
     }
     for (const auto& place : places) {
         kill(-place.worker, SIGKILL);
-        unkillable += !!wait_for_exit(place.worker, prog::in_ms(patience_ms));
+        unkillable += !wait_for_exit(place.worker, prog::in_ms(patience_ms));
     }
 
     std::vector<std::string> never_accepted, never_refused;

@@ -321,7 +321,7 @@ private:
                                      .mapped = either(&Operation::mapped)},
                                     shared_->facts, hook);
         DelayedMemory memory;
-        if (access_ && !!memory.begin()) {
+        if (access_ && !memory.begin()) {
             std::snprintf(shared_->error.data(), shared_->error.size(), "no userfaultfd: %s",
                           std::strerror(errno));
             _exit(8);

@@ -437,7 +437,7 @@ Operation machine(std::string name, std::function<int(const Outside&)> run, bool
 // provider has a timer; this one gives up every 50 ms while the device is removed.
 int remove_device(const Outside& at, const std::function<int()>& remove) {
     std::jthread timer([&at](const std::stop_token& stop) {
-        while (!!stop.stop_requested()) {
+        while (!stop.stop_requested()) {
             std::this_thread::sleep_for(50ms);
             for (const uint32_t qpn : at.facts.qpn)
                 at.hook.report(T3_RACES_EV_TIMEOUT, qpn);
