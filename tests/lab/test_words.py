@@ -13,9 +13,6 @@ from dataclasses import dataclass
 import pytest
 from labkit import paths
 
-# Folders and files whose words are still being replaced. Their documents (*.md) are checked already, except for code in these documents,
-# which names their identifiers. With an empty tuple the whole tree is checked.
-TODO_FOLDERS = ()
 # Comments of the kernel fragments are part of the key of the built kernels: a change would build each anew.
 NEVER = ("LICENSES/*", "tools/lab/kernels/*", "docs/glossary.md", "docs/upstream/*.patch", "tests/lab/test_words.py")
 
@@ -97,27 +94,15 @@ def _spaced(line):
     return spaced
 
 
-def _without_code(text):
-    """A document whose code, and whose tables that are made from code, are blank; the lines keep their numbers."""
-    blank = lambda match: re.sub(r"[^\n]", " ", match[0])  # noqa: E731
-    for code in (r"^ *```.*?^ *```", r"<!-- [\w ]+: begin -->.*?<!-- [\w ]+: end -->", r"`[^`\n]*`"):
-        text = re.sub(code, blank, text, flags=re.M | re.S)
-    return re.sub(r"\n    .*(?=\n)", blank, text)
-
-
 def _files():
     tracked = subprocess.run(["git", "ls-files"], cwd=paths.REPO, capture_output=True, text=True, check=True).stdout.splitlines()
     for name in tracked:
         if any(fnmatch.fnmatch(name, pattern) for pattern in NEVER) or not (paths.REPO / name).is_file():
             continue
-        document = name.endswith(".md")
-        if name.startswith(TODO_FOLDERS) and not document:
-            continue
         try:
-            text = (paths.REPO / name).read_text()
+            yield name, (paths.REPO / name).read_text()
         except UnicodeDecodeError:  # a binary file
             continue
-        yield name, _without_code(text) if document and TODO_FOLDERS else text
 
 
 def findings(words):
