@@ -22,6 +22,12 @@ inline std::string words(const void* memory, std::size_t n) {
     return out.str();
 }
 
+/// A word that the card only copies, which a host stores in its own byte order: 5 is "05000000" on a
+/// little-endian host.
+inline std::string raw(std::uint32_t value) {
+    return words(&value, 1);
+}
+
 /// The inverse of words().
 template <typename T> T from_words(const std::string& text) {
     T object{};

@@ -12,7 +12,6 @@ extern "C" {
 #include "kernel/iw_cxgb3/wr.h"
 }
 #include "send.hh"
-#include "tests/unit/raw.hh"
 #include "words.hh"
 
 namespace {

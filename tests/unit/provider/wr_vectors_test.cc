@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Work requests and completions of the worked examples of the card's reference, byte by byte.
+#include "tests/unit/kernel/words.hh"
 #include "tests/unit/provider/fake_card.hh"
-#include "tests/unit/raw.hh"
 
 using namespace fake;
 using testing::ElementsAreArray;
