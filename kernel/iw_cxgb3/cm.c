@@ -156,9 +156,7 @@ static bool t3_cm_retry_rev1(struct t3_ep *ep)
 	call->pdata = next->pdata;
 	call->pdata_len = next->pdata_len;
 	call->async = true;
-	t3_ep_get(next);
 	if (t3_ep_publish(next)) {
-		t3_ep_put(next);
 		t3_ep_put(next);
 		t3_qp_put(qp);
 		return false;
@@ -718,12 +716,9 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	call.pdata = ep->pdata;
 	call.pdata_len = ep->pdata_len;
 
-	t3_ep_get(ep);
 	ret = t3_ep_publish(ep);
-	if (ret) {
-		t3_ep_put(ep);
+	if (ret)
 		goto out_ep;
-	}
 	/* The endpoint's reference, dropped after the last event. */
 	cm_id->add_ref(cm_id);
 	T3_RACE_POINT(t3_connect_published);

@@ -138,11 +138,11 @@ enum t3_ep_id_kind {
 /*
  * One end of a connection.
  *
- * References: the initial one, from t3_ep_alloc() to EP_CLOSED; one while the timer
- * runs; one while the work item is queued; the QP's, while it is attached; the
- * consumer's, from the connect request to the end of accept or reject. The memory is
- * freed after a grace period, because a CPL handler may have read the pointer from the
- * TID table just before the entry was removed.
+ * References: the creator's, from t3_ep_alloc(); the ordered context's, from
+ * t3_ep_publish() to EP_CLOSED; one while the timer runs; one while the work item is
+ * queued; the QP's, while it is attached; the consumer's, from the connect request to
+ * the end of accept or reject. The memory is freed after a grace period, because a CPL
+ * handler may have read the pointer from the TID table just before the entry was removed.
  */
 struct t3_ep {
 	struct kref ref;

@@ -428,12 +428,11 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
  * t3_ep_publish - enter an endpoint into the device's table
  * @ep: endpoint from t3_ep_alloc(), complete
  *
- * May sleep. Afterwards the initial reference belongs to the ordered context, which drops
- * it in EP_CLOSED. Events of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint
- * at once, so a caller that still uses it must hold another reference.
+ * May sleep. Takes the reference of the ordered context, which drops it in EP_CLOSED. Events
+ * of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint at once; the caller
+ * keeps the reference from t3_ep_alloc(), and drops it with t3_ep_put() also after an error.
  *
- * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM, and then the
- * endpoint is still the caller's to free.
+ * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM.
  */
 int t3_ep_publish(struct t3_ep *ep)
 {
@@ -446,11 +445,13 @@ int t3_ep_publish(struct t3_ep *ep)
 	 */
 	atomic_inc(&cm->num_eps);
 	smp_mb__after_atomic();	/* pairs with the one in t3_cm_refuse_new() */
+	t3_ep_get(ep);
 	if (!READ_ONCE(cm->stopped))
 		ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
 					 GFP_KERNEL);
 	if (ret >= 0)
 		return 0;
+	t3_ep_put(ep);
 	if (atomic_dec_and_test(&cm->num_eps))
 		wake_up_all(&cm->idle);
 	return ret;

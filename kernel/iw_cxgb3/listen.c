@@ -111,18 +111,16 @@ static void t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 	if (!t3_listener_add_child(l, ep))
 		goto err_free;
 	skb_queue_tail(&ep->inbox, skb);
-	t3_ep_get(ep);
 	if (t3_ep_publish(ep))
-		goto err_forget;
+		goto err_remove;
 	T3_RACE_POINT(t3_syn_endpoint_published);
 	t3_ep_kick(ep);
 	t3_ep_put(ep);
 	return;
 
-err_forget:
+err_remove:
 	skb_unlink(skb, &ep->inbox);
 	t3_listener_remove_child(ep);
-	t3_ep_put(ep);
 err_free:
 	t3_ep_put(ep);
 	t3_listener_refuse_syn(l->dev, skb);

@@ -254,7 +254,6 @@ static struct t3_ep *new_ep(struct kunit *test)
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
 	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
-	t3_ep_get(ep);
 	ep->active = true;
 	ep->mpa_rev = MPA_REVISION_2;
 	ep->enhanced = true;
@@ -518,7 +517,6 @@ static void rtr_needs_a_cq_entry(struct kunit *test)
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
 	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
-	t3_ep_get(ep);
 	ep->mpa_rev = c->rev;
 	card.no_rtr_entry = c->no_entry;
 	peer2peer = c->peer2peer;

@@ -146,7 +146,6 @@ static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
 	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
-	t3_ep_get(ep);
 	ep->state = state;
 	ep->active = true;
 	ep->l2t = &l2t;

@@ -170,7 +170,6 @@ static struct t3_ep *new_ep(struct kunit *test, enum ep_state state)
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
 	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
-	t3_ep_get(ep);
 	ep->state = state;
 	if (ep_state_has_timer(state))
 		t3_ep_set_timer(ep, seen.timeout);
@@ -409,13 +408,12 @@ static void stopped_device_refuses_new_endpoints(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 }
 
-/* An event of the device would drop its only reference while the caller fills it in. */
+/* An event of the device would close it while the caller fills it in. */
 static void unpublished_endpoint_is_not_found(struct kunit *test)
 {
 	struct t3_ep *ep = t3_ep_alloc(dev);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
-	t3_ep_get(ep);
 	t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_IDLE);

@@ -143,6 +143,7 @@ int t3_ep_publish(struct t3_ep *ep)
 	if (ep->cm->stopped)
 		return -ENODEV;
 	ep->id = card.endpoints++;
+	t3_ep_get(ep);
 	return xa_err(xa_store_bh(&ep->cm->eps, ep->id, ep, GFP_KERNEL));
 }
 
