@@ -150,7 +150,7 @@ void Card::Impl::chip_reset() {
     faults.reset();
     if (std::exchange(bus_faults, false)) {
         faulty_bus.drop();
-        wire();
+        select_bus();
     }
     rnic.reset();
     toe.reset();
@@ -228,18 +228,18 @@ const Counters& Card::counters() const {
 void Card::record(Recorder* recorder) {
     const Probe probe = recorder ? Probe(recorder, recorder->add_card(impl_->config.name)) : Probe();
     impl_->probe = probe;
-    impl_->wire();
+    impl_->select_bus();
 }
 
-void Card::Impl::wire() {
+void Card::Impl::select_bus() {
     Host& bus = bus_faults ? static_cast<Host&>(faulty_bus) : real_host;
-    recorded_host.record(probe, bus);
+    recorded_host.set_bus(probe, bus);
     Host& host = probe ? static_cast<Host&>(recorded_host) : bus;
-    irq.use(host);
-    sge.record(probe, host);
+    irq.set_bus(host);
+    sge.set_bus(probe, host);
     nic.record(probe);
     toe.record(probe);
-    rnic.record(probe, host);
+    rnic.set_bus(probe, host);
 }
 
 inline std::uint64_t Card::Impl::read(unsigned bar, std::uint64_t offset, unsigned size) {

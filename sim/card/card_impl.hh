@@ -26,7 +26,7 @@ struct Card::Impl final : MacServices {
     Impl(const CardConfig& config, Host& host, EventQueue& queue);
 
     void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
-    bool can_send(unsigned port, User user) override { return macs.at(port).can_send(user); }
+    bool ready_or_wait(unsigned port, User user) override { return macs.at(port).ready_or_wait(user); }
     void resume(unsigned port, User user);
     void received(unsigned port, Bytes frame);
     std::uint64_t read(unsigned bar, std::uint64_t offset, unsigned size);
@@ -40,8 +40,9 @@ struct Card::Impl final : MacServices {
     void add_hooks(RegisterHooks& hooks);
     void chip_reset();
     void update_toe();
-    /// Sets the Host of all engines: the real one, with bus faults or the recorder in front of it if enabled.
-    void wire();
+    /// Sets the probe and the Host of all engines: the real one, with bus faults or the recorder in front of
+    /// it if enabled.
+    void select_bus();
     /// Puts the FaultyHost in front of the real host.
     void enable_bus_faults();
     /// Removes the signal of both ports for @p time.

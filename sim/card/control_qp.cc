@@ -4,9 +4,11 @@
 // 2), and MODIFY_QP on a control queue, which creates the egress context of that ring.
 #include "sim/card/rnic.hh"
 #include "sim/core/log.hh"
+#include "sim/hw/sge.hh"
 
 namespace t3sim {
 
+namespace ec = hw::egress_context;
 using hw::RdmaOp;
 using hw::Status;
 
@@ -15,31 +17,18 @@ namespace {
 spdlog::logger& rlog = logger("rnic");
 
 constexpr CqId control_cq = 0;
-constexpr QpId control_queue = 65528; // QP number in the event of a MODIFY_QP
 
 constexpr unsigned slot_budget = 64;
 
-/// The four words of an egress context, in the order of their registers, as MODIFY_QP carries them.
-struct EgressContext {
-    std::uint32_t data0, data1, data2, data3;
-
-    explicit EgressContext(const hw::ModifyQpWr& wr)
-        : data0(static_cast<std::uint32_t>(wr.ctx0)), data1(static_cast<std::uint32_t>(wr.ctx0 >> 32)),
-          data2(static_cast<std::uint32_t>(wr.ctx1)), data3(static_cast<std::uint32_t>(wr.ctx1 >> 32)) {}
-
-    [[nodiscard]] bool valid() const { return bits(data3, 31, 31) != 0; }
-    [[nodiscard]] unsigned type() const { return bits(data3, 9, 7); }
-    [[nodiscard]] Tid token() const { return bits(data3, 30, 11); }
-    [[nodiscard]] std::uint32_t slots() const { return bits(data1, 15, 0); }
-    [[nodiscard]] std::uint64_t base() const {
-        return (std::uint64_t{bits(data3, 3, 0)} << 48 | std::uint64_t{data2} << 16 | bits(data1, 31, 16))
-               << 12;
-    }
-};
+/// The egress context that MODIFY_QP carries.
+hw::Context context_of(const hw::ModifyQpWr& wr) {
+    return {static_cast<std::uint32_t>(wr.ctx0), static_cast<std::uint32_t>(wr.ctx0 >> 32),
+            static_cast<std::uint32_t>(wr.ctx1), static_cast<std::uint32_t>(wr.ctx1 >> 32)};
+}
 
 /// RDMA contexts: those of QPs and of the control QP. The others belong to the NIC driver.
 bool is_rdma_context(std::uint32_t context) {
-    return context >= 16 && context <= control_qp;
+    return context >= hw::first_qp && context <= hw::control_qp;
 }
 
 } // namespace
@@ -51,14 +40,16 @@ void Rnic::control_wr(Bytes bytes) {
     if (wr.header.opcode() != hw::WrOpcode::modify_qp || bytes.size() < sizeof wr) {
         status = Status::internal;
     } else if (wr.flags & hw::ModifyQpWr::write_context) {
-        const auto context = static_cast<std::uint32_t>(bits(static_cast<std::uint32_t>(wr.sge_cmd), 31, 8));
-        const EgressContext egress(wr);
-        if (!is_rdma_context(context) || (egress.valid() && egress.type() != 0))
+        const auto id = static_cast<std::uint32_t>(bits(static_cast<std::uint32_t>(wr.sge_cmd), 31, 8));
+        const hw::Context c = context_of(wr);
+        const bool valid = ec::valid.get(c) != 0;
+        if (!is_rdma_context(id) ||
+            (valid && static_cast<hw::EgressType>(ec::type.get(c)) != hw::EgressType::rdma))
             status = Status::internal;
-        else if (egress.valid())
-            parts_.sge.open_qp_context(context, egress.token(), egress.base(), egress.slots());
+        else if (valid)
+            parts_.sge.open_qp_context(id, ec::token.get(c), ec::base(c), ec::size.get(c));
         else
-            parts_.sge.invalidate_qp_context(context);
+            parts_.sge.invalidate_qp_context(id);
     }
     if (status != Status::success) {
         ++count_malformed_;
@@ -66,7 +57,7 @@ void Rnic::control_wr(Bytes bytes) {
                   static_cast<unsigned>(wr.header.opcode()), bytes.size());
     }
     if (wr.header.flag(hw::wr_hi::notify)) // [guess G26]
-        parts_.sge.async_event(control_cq, {.qp = control_queue,
+        parts_.sge.async_event(control_cq, {.qp = hw::first_control_queue,
                                             .status = static_cast<std::uint8_t>(status),
                                             .send_side = true,
                                             .opcode = static_cast<std::uint8_t>(RdmaOp::modify_qp),
@@ -77,10 +68,10 @@ void Rnic::control_wr(Bytes bytes) {
 void Rnic::run_control_qp() {
     Slot slot;
     for (unsigned budget = slot_budget; budget; --budget) {
-        if (parts_.sge.fetch_slot(control_qp, slot) != SgeServices::Fetch::slot)
+        if (parts_.sge.fetch_slot(hw::control_qp, slot) != SgeServices::Fetch::slot)
             return;
         if (probe_) [[unlikely]]
-            record_slot(control_qp, RecordHead::none, slot);
+            record_slot(hw::control_qp, RecordHead::none, slot);
         memory_write(hw::load<hw::BypassWr>(slot));
     }
     parts_.events.cancel(control_resume_);
@@ -107,7 +98,7 @@ void Rnic::memory_write(const hw::BypassWr& wr) {
     if (good && !wr.header.flag(hw::wr_hi::completion))
         return;
     parts_.sge.async_event(control_cq,
-                           {.qp = control_qp,
+                           {.qp = hw::control_qp,
                             .status = static_cast<std::uint8_t>(good ? Status::success : Status::internal),
                             .send_side = true,
                             .opcode = static_cast<std::uint8_t>(RdmaOp::bypass),

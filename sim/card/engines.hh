@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The interfaces between the four engines of the card, each of which has its own files:
+// The interfaces between the engines of the card, each of which has its own files:
 //
 //   Sge    host rings: egress contexts, free lists, response queues, completion queues, doorbells, interrupts
-//   Mac    Ethernet ports: NIC transmit and receive, filters, statistics              (nic.md)
+//   Nic    Ethernet: transmit with offloads, classification, RSS                      (nic.md)
+//   Mac    Ethernet ports: filters, statistics, the cable                             (nic.md)
 //   Toe    offloaded TCP: L2T, SMT, listeners, TIDs, CPL messages, firmware WRs       (offload.md)
 //   Rnic   RDMA: QP rings, TPT/PBL/RQT, MPA, DDP, RDMAP, CQEs, async events           (rdma.md)
 //
-// Engines call each other only through these interfaces; the Card (card.hh) connects them.
+// Sge, Toe and Rnic call each other, and Nic and Toe call the Macs, only through these interfaces. The Sge
+// calls the Nic directly, the Nic calls the Sge through PacketSink (nic.hh). The Card (card.hh) connects all
+// and implements MacServices. sim/README.md explains citations such as "rdma.md 5.2".
 #pragma once
 
 #include <array>
@@ -41,7 +44,7 @@ public:
     virtual ~SgeServices() = default;
 
     /// Delivers a CPL message to the host. @p cpl starts with the opcode word. The form (immediate or
-    /// free-list buffers) follows nic.md 5.7 and decision G8. If the ring has no credit or the free list no
+    /// free-list buffers) follows nic.md 5.7 [guess G8]. If the ring has no credit or the free list no
     /// buffer, the message waits in order, up to the limits of Responses.
     /// RDMA_TERMINATE (0xa2) has no opcode word in memory: the TID of @p cpl's first word goes into the hash
     /// word of the RSS header, with the body's length in flits in bits 7:0; the body starts after that word.
@@ -69,7 +72,7 @@ public:
     /// Moves the index back by one: the next fetch_slot() returns the same slot again (a WR that must wait).
     virtual void unfetch_slot(QpId context) = 0;
 
-    /// ToeServices::congested() has changed from true to false.
+    /// After ToeServices::congested() returned true: most of the waiting work requests are done.
     virtual void offload_drained() {}
 
     /// The fatal-error path: raises the named cause bit of SG_INT_CAUSE / PL_INT_CAUSE.
@@ -100,7 +103,7 @@ public:
     virtual void send_record(Tid tid, Buffer&& fpdu) = 0;
     /// Bytes that may be queued. A record may be larger than a value above 0. At 0 the sender must wait for
     /// RnicServices::stream_writable().
-    [[nodiscard]] virtual std::size_t send_space(Tid tid) const = 0;
+    [[nodiscard]] virtual std::size_t send_space_or_wait(Tid tid) = 0;
     /// Queues a FIN after all data.
     virtual void send_fin(Tid tid) = 0;
     /// Current effective maximum segment size of the connection.
@@ -113,8 +116,8 @@ public:
     virtual ~RnicServices() = default;
 
     /// RI_RDMA_INIT, an RI_RDMA_READ (ready-to-receive) or an RI_SEND (TERMINATE) on the offload queue.
-    /// @p wr starts with the WR header. For RDMA_INIT the result is whether to acknowledge the WR (G1); @p
-    /// receive_seq is TCP's next receive sequence number.
+    /// @p wr starts with the WR header. For RDMA_INIT the result is whether to acknowledge the WR [guess
+    /// G1]; @p receive_seq is TCP's next receive sequence number.
     virtual bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) = 0;
     /// RI_MODIFY_QP on the control queue.
     virtual void control_wr(Bytes wr) = 0;
@@ -123,17 +126,17 @@ public:
 
     /// Whether RDMA_INIT was executed for the TID: then received bytes go to the Rnic.
     [[nodiscard]] virtual bool rdma_mode(Tid tid) const = 0;
-    /// The passive side's last streaming message has been queued (G4); FPDUs may follow.
+    /// The passive side's last streaming message has been queued [guess G4]; FPDUs may follow.
     virtual void stream_switched(Tid tid) = 0;
     virtual void stream_in(Tid tid, Bytes data) = 0;
     /// The send buffer has space again.
     virtual void stream_writable(Tid tid) = 0;
-    /// CLOSE_CON_REQ: complete the work of G11, then call RdmaStream::send_fin().
+    /// CLOSE_CON_REQ: complete the work of the QP, then call RdmaStream::send_fin() [guess G11].
     virtual void close_requested(Tid tid) = 0;
-    /// The peer's FIN, after all data. True: the last FPDU is truncated (G10).
+    /// The peer's FIN, after all data. True: the last FPDU is truncated [guess G10].
     virtual bool peer_closed(Tid tid) = 0;
     /// The connection is reset, aborted or closed. The last call for the TID; invalidates the QP context
-    /// (G44).
+    /// [guess G44].
     virtual void connection_ended(Tid tid) = 0;
 };
 
@@ -153,7 +156,7 @@ public:
     virtual bool frame_in(unsigned port, Bytes frame) = 0;
 };
 
-/// Services of the Mac: sends a complete frame without FCS to the wire of a port.
+/// Services of the Macs, implemented by the Card: sends a complete frame without FCS to the wire of a port.
 class MacServices {
 public:
     virtual ~MacServices() = default;
@@ -161,7 +164,7 @@ public:
     /// Whether @p user should send more on @p port. If false, the card calls the user's resume() when the
     /// wire accepts frames again; waiting users take turns.
     enum class User : std::uint8_t { nic, toe };
-    [[nodiscard]] virtual bool can_send([[maybe_unused]] unsigned port, [[maybe_unused]] User user) {
+    [[nodiscard]] virtual bool ready_or_wait([[maybe_unused]] unsigned port, [[maybe_unused]] User user) {
         return true;
     }
 };

@@ -76,7 +76,7 @@ void FaultyHost::flush_if_overlapping(std::uint64_t addr, std::size_t size) {
 
 void Card::Impl::enable_bus_faults() {
     bus_faults = true;
-    wire();
+    select_bus();
 }
 
 void Card::Impl::flap_link(Time time) {

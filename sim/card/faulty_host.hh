@@ -61,7 +61,11 @@ public:
     /// Executes all delayed operations.
     void flush();
     /// Discards all delayed operations, for a reset of the card.
-    void drop() { posted_.clear(); }
+    void drop() {
+        posted_.clear();
+        bytes_ = 0;
+        events_.cancel(timer_);
+    }
 
 private:
     struct Posted {

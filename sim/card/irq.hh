@@ -14,7 +14,7 @@ public:
     Irq(Host& host, RegisterBank& regs) : host_(&host), regs_(regs) {}
     void add_hooks(RegisterHooks& hooks);
     /// Replaces the host.
-    void use(Host& host) { host_ = &host; }
+    void set_bus(Host& host) { host_ = &host; }
 
     /// Sets bits of a block's cause register, and raises an interrupt if all levels of the tree enable them.
     void raise(std::uint32_t cause_register, std::uint32_t bits);

@@ -128,10 +128,10 @@ void Mac::transmit(Bytes frame) {
     link_->send(*this, padded);
 }
 
-bool Mac::can_send(User user) {
+bool Mac::ready_or_wait(User user) {
     const auto index = static_cast<std::size_t>(user);
     const bool free = granting_ || !(waiting_[0] || waiting_[1]);
-    if (free && (!link_ || link_->can_send(*this)))
+    if (free && (!link_ || link_->ready_or_wait(*this)))
         return true;
     waiting_[index] = true;
     return false;

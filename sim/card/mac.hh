@@ -20,7 +20,7 @@ public:
     using User = MacServices::User;
     /// Receives the frames that pass the filters.
     using Accept = std::function<void(unsigned port, Bytes frame)>;
-    /// Wakes a user for which can_send() was false.
+    /// Wakes a user for which ready_or_wait() was false.
     using Resume = std::function<void(unsigned port, User user)>;
 
     Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume);
@@ -33,8 +33,8 @@ public:
 
     /// Sends a frame without FCS to the wire; pads short ones.
     void transmit(Bytes frame);
-    /// See MacServices::can_send(). False while another user waits: otherwise that user could starve.
-    bool can_send(User user);
+    /// See MacServices::ready_or_wait(). False while another user waits: otherwise that user could starve.
+    bool ready_or_wait(User user);
 
     // Endpoint
     void resume_send() override;
@@ -54,7 +54,7 @@ private:
     RegisterBank& regs_;
     Accept accept_;
     Resume resume_;
-    std::array<bool, 2> waiting_{}; ///< users for which can_send() was false
+    std::array<bool, 2> waiting_{}; ///< users for which ready_or_wait() was false
     unsigned next_user_ = 0;        ///< next user to wake, round robin
     bool granting_ = false;
     Link* link_ = nullptr;

@@ -68,7 +68,7 @@ void Nic::transmit(MutableBytes wr) {
     }
     if ((control & hw::cpl::tx_vlan_valid) != 0)
         frame = insert_tag(frame, hw::cpl::tx_vlan(control));
-    if (macs_.can_send(port, MacServices::User::nic)) {
+    if (macs_.ready_or_wait(port, MacServices::User::nic)) {
         ++tx_packets_;
         send(port, frame);
     } else {
@@ -121,7 +121,7 @@ void Nic::transmit_segments(unsigned port, Bytes frame, std::uint32_t control, s
 /// Sends the unsent part of @p frame while the wire accepts it. False: part of it remains.
 bool Nic::run(unsigned port, Job& job, Bytes frame) {
     if (!job.segmented) {
-        if (!macs_.can_send(port, MacServices::User::nic))
+        if (!macs_.ready_or_wait(port, MacServices::User::nic))
             return false;
         ++tx_packets_;
         send(port, frame);
@@ -135,7 +135,7 @@ bool Nic::run(unsigned port, Job& job, Bytes frame) {
 
     segment_.resize(inet::vlan_tag + data + job.mss);
     for (; job.done < size || job.count == 0; ++job.count) {
-        if (!macs_.can_send(port, MacServices::User::nic))
+        if (!macs_.ready_or_wait(port, MacServices::User::nic))
             return false;
         const std::size_t part = std::min(job.mss, size - job.done);
         const bool last = job.done + part == size;

@@ -26,7 +26,7 @@ struct OutMessage {
     std::array<std::uint8_t, hw::max_inline> inline_data{};
 
     bool is_response = false; ///< of the oldest inbound read
-    bool releases_hold = false;
+    bool is_rtr_read = false; ///< the initiator's ready-to-receive read
     bool signaled = false;
     hw::WrHeader wr{}; ///< for the completion
 };
@@ -45,7 +45,7 @@ struct Qp {
         : tid(connection), init(wr), prot{wr.qpid, wr.pdid, wr.qp_caps},
           framer({(wr.mpa_attrs & wr.tx_markers) != 0, (wr.mpa_attrs & wr.crc) != 0}),
           deframer({(wr.mpa_attrs & wr.rx_markers) != 0, (wr.mpa_attrs & wr.crc) != 0}, stream_position),
-          switched(wr.initiator()), held(wr.rtr_type() != 0) {}
+          sends_fpdus(wr.initiator()), rtr_pending(wr.rtr_type() != 0) {}
 
     [[nodiscard]] QpId id() const { return prot.qp; }
     [[nodiscard]] CqId send_cq() const { return init.scqid; }
@@ -58,9 +58,9 @@ struct Qp {
     // Stream
     Framer framer;
     Deframer deframer;
-    bool switched; ///< this side sends FPDUs; until then received data is stored in early [guess G4]
-    Buffer early;
-    bool held; ///< send-side WRs wait for the ready-to-receive exchange [guess G5]
+    bool sends_fpdus;  ///< if not, received data is stored in early_data [guess G4]
+    Buffer early_data; ///< from before the last streaming message was queued
+    bool rtr_pending;  ///< send-side WRs wait for the ready-to-receive exchange [guess G5]
 
     // State
     bool stopped = false;

@@ -14,7 +14,7 @@ class RecordedHost final : public Host {
 public:
     explicit RecordedHost(Host& host) : host_(&host) {}
     /// Sets the probe and the host that accesses are forwarded to.
-    void record(Probe probe, Host& host) {
+    void set_bus(Probe probe, Host& host) {
         probe_ = probe;
         host_ = &host;
     }

@@ -45,7 +45,7 @@ public:
     void add_hooks(RegisterHooks& hooks);
     void reset();
     /// Replaces the probe and the host.
-    void record(Probe probe, Host& host) {
+    void set_bus(Probe probe, Host& host) {
         probe_ = probe;
         host_ = &host;
     }

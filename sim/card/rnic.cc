@@ -8,6 +8,7 @@
 
 #include "sim/card/qp.hh"
 #include "sim/core/log.hh"
+#include "sim/hw/sge.hh"
 
 namespace t3sim {
 
@@ -18,13 +19,8 @@ namespace {
 
 spdlog::logger& rlog = logger("rnic");
 
-/// Lower contexts belong to the offload and tunnel queues, higher ones to the control QP and the control
-/// queues (rdma 1.5).
-constexpr QpId first_qp = 16;
-constexpr QpId last_qp = 65526;
-
 /// Limit of data from a peer that does not wait for the MPA reply; far above any TCP window.
-constexpr std::size_t max_early = 64U << 10;
+constexpr std::size_t max_early_data = 64U << 10;
 
 } // namespace
 
@@ -71,7 +67,7 @@ bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
         return rdma_init(tid, hw::load<hw::RdmaInitWr>(wr), receive_seq);
     const QpRef qp = find(tid);
     if (qp && header.opcode() == hw::WrOpcode::rdma_read) {
-        ready_read(*qp, wr);
+        send_rtr_read(*qp, wr);
     } else if (qp && header.opcode() == hw::WrOpcode::send) {
         terminate(*qp, wr);
     } else {
@@ -85,7 +81,8 @@ bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
 Status Rnic::check_init(const hw::RdmaInitWr& wr) const {
     const std::uint32_t slots = wr.qp_dma_size;
     const std::uint32_t rqes = wr.rq_size;
-    if (wr.qpid < first_qp || wr.qpid > last_qp || slots == 0 || slots > 0xffff || wr.qp_dma_addr & 0xfff)
+    if (wr.qpid < hw::first_qp || wr.qpid >= hw::control_qp || slots == 0 || slots > 0xffff ||
+        wr.qp_dma_addr & 0xfff)
         return Status::internal;
     // The card indexes RQEs by the low 10 bits of the MSN (rdma 3.4).
     if (!std::has_single_bit(rqes) || rqes < 16 || rqes > 1024)
@@ -116,9 +113,7 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
     if (const auto old = tid_of_.find(qp->id()); old != tid_of_.end()) {
         rlog.error("QP {:#x} moves from tid {:#x}, whose connection still exists, to tid {:#x}", qp->id(),
                    old->second, tid);
-        const QpRef old_qp = find(old->second);
-        old_qp->stopped = true;
-        old_qp->out.clear();
+        stop(*find(old->second));
     }
     qps_[tid] = qp;
     tid_of_[qp->id()] = tid;
@@ -131,10 +126,10 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
 
 void Rnic::stream_switched(Tid tid) {
     const QpRef qp = find(tid);
-    if (!qp || qp->switched)
+    if (!qp || qp->sends_fpdus)
         return;
-    qp->switched = true;
-    receive(*qp, std::exchange(qp->early, {}));
+    qp->sends_fpdus = true;
+    receive(*qp, std::exchange(qp->early_data, {}));
     run(*qp);
 }
 
@@ -142,14 +137,14 @@ void Rnic::stream_in(Tid tid, Bytes data) {
     const QpRef qp = find(tid);
     if (!qp)
         return;
-    if (qp->switched) {
+    if (qp->sends_fpdus) {
         receive(*qp, data);
         run(*qp);
-    } else if (qp->stopped || qp->early.size() + data.size() > max_early) {
+    } else if (qp->stopped || qp->early_data.size() + data.size() > max_early_data) {
         count_dropped_bytes_ += data.size();
         inbound_error(*qp, RdmaOp::send, Status::internal);
     } else {
-        qp->early.insert(qp->early.end(), data.begin(), data.end());
+        qp->early_data.insert(qp->early_data.end(), data.begin(), data.end());
     }
 }
 
@@ -159,7 +154,7 @@ void Rnic::stream_writable(Tid tid) {
 }
 
 void Rnic::doorbell(QpId context) {
-    if (context == control_qp) {
+    if (context == hw::control_qp) {
         run_control_qp();
         return;
     }
@@ -172,7 +167,7 @@ void Rnic::doorbell(QpId context) {
 
 /// Sends the initiator's ready-to-receive read before all slots of the ring; its response completes it (rdma
 /// 4.14, 11.6).
-void Rnic::ready_read(Qp& qp, Bytes wr) {
+void Rnic::send_rtr_read(Qp& qp, Bytes wr) {
     const auto header = hw::load<hw::WrHeader>(wr);
     Status status = Status::internal;
     if (!qp.stopped && qp.reads.size() < qp.init.ord && wr.size() >= sizeof(hw::ReadWr))
@@ -182,7 +177,7 @@ void Rnic::ready_read(Qp& qp, Bytes wr) {
         fail(qp, status, true, RdmaOp::read_request, qp.send_cq(), &header);
         return;
     }
-    qp.out.back().releases_hold = true;
+    qp.out.back().is_rtr_read = true;
     run(qp);
 }
 
@@ -196,7 +191,7 @@ void Rnic::terminate(Qp& qp, Bytes wr) {
         rlog.warn("QP {:#x}: TERMINATE ignored", qp.id());
         return;
     }
-    qp.stopped = true;
+    stop(qp);
     OutMessage message;
     message.segment = {.op = RdmaOp::terminate, .msn = 1};
     message.length = control_word;
@@ -204,8 +199,8 @@ void Rnic::terminate(Qp& qp, Bytes wr) {
     std::copy_n(send.inline_data, control_word, message.inline_data.begin());
     message.signaled = send.header.flag(hw::wr_hi::completion);
     message.wr = send.header;
-    if (qp.switched) {
-        qp.out.assign(1, message);
+    if (qp.sends_fpdus) {
+        qp.out.push_back(message);
     } else { // the peer still expects the MPA reply
         qp.finished = true;
         if (message.signaled)
@@ -214,8 +209,14 @@ void Rnic::terminate(Qp& qp, Bytes wr) {
     run(qp);
 }
 
-/// The only function that enters the error state: posts one async event per QP, then no more (rdma 11.8)
-/// [guess G29].
+/// Drops all unsent messages and unanswered reads. A stopped QP executes no slots (qp.hh).
+void Rnic::stop(Qp& qp) {
+    qp.stopped = true;
+    qp.out.clear();
+    qp.inbound_reads.clear();
+}
+
+/// The only function that reports an error: posts at most one async event per QP (rdma 11.8) [guess G29].
 void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const hw::WrHeader* wr) {
     if (qp.stopped)
         return;
@@ -225,9 +226,7 @@ void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const
                     .opcode = static_cast<std::uint8_t>(op),
                     .word2 = wr ? std::uint32_t{wr->wr_id_hi} : 0,
                     .word3 = wr ? std::uint32_t{wr->wr_id_lo} : 0};
-    qp.stopped = true;
-    qp.out.clear(); // may free *wr
-    qp.inbound_reads.clear();
+    stop(qp); // may free *wr
     ++count_errors_;
     rlog.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
               send_side ? "send" : "receive", static_cast<unsigned>(op));

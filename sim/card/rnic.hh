@@ -24,9 +24,6 @@ class Host;
 struct OutMessage;
 struct Qp;
 
-/// Egress context of the control QP.
-constexpr QpId control_qp = 65527;
-
 class Rnic final : public RnicServices {
 public:
     /// All referenced objects must outlive the Rnic.
@@ -53,7 +50,7 @@ public:
     /// Chip reset: removes all connections and QPs without events or segments.
     void reset();
     /// Replaces the probe and the host.
-    void record(Probe probe, Host& host) {
+    void set_bus(Probe probe, Host& host) {
         probe_ = probe;
         host_ = &host;
     }
@@ -87,8 +84,9 @@ private:
     // rnic.cc: connections
     bool rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_seq);
     [[nodiscard]] hw::Status check_init(const hw::RdmaInitWr& wr) const;
-    void ready_read(Qp& qp, Bytes wr);
+    void send_rtr_read(Qp& qp, Bytes wr);
     void terminate(Qp& qp, Bytes wr);
+    static void stop(Qp& qp);
     void fail(Qp& qp, hw::Status status, bool send_side, hw::RdmaOp op, CqId cq,
               const hw::WrHeader* wr = nullptr);
 

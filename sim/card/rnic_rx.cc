@@ -6,6 +6,7 @@
 
 #include "sim/card/qp.hh"
 #include "sim/card/rnic.hh"
+#include "sim/hw/sge.hh"
 
 namespace t3sim {
 
@@ -16,8 +17,6 @@ namespace {
 
 /// Maximum Terminate body: control word, segment length, the longest DDP header, a read request (RFC 5040).
 constexpr std::size_t max_terminate = 4 + 2 + untagged_header + sizeof(rdmap_read_request);
-
-constexpr std::uint32_t cpl_rdma_terminate = 0xa2;
 
 } // namespace
 
@@ -96,7 +95,7 @@ Status Rnic::in_write(Qp& qp, const DdpSegment& segment) {
         return write_extent(*host_, parts_.memory, extent, 0, segment.payload);
     }
     if (qp.init.rtr_type() == hw::rtr_write && segment.last)
-        qp.held = false; // [guess G40]
+        qp.rtr_pending = false; // [guess G40]
     return Status::success;
 }
 
@@ -194,7 +193,7 @@ Status Rnic::in_send(Qp& qp, const DdpSegment& segment) {
                          .word3 = segment.msn},
                         solicited);
     if (qp.init.rtr_type() == hw::rtr_send && qp.placed == 0)
-        qp.held = false; // [guess G40]
+        qp.rtr_pending = false; // [guess G40]
     ++qp.expected_msn[RDMAP_QN_SEND];
     ++qp.rqes_used;
     qp.receiving = false;
@@ -227,16 +226,14 @@ Status Rnic::in_terminate(Qp& qp, const DdpSegment& segment) {
         return Status::message_offset;
     const Bytes body = segment.payload.first(std::min(segment.payload.size(), max_terminate));
     Buffer cpl(4 + (8 + body.size() + 7) / 8 * 8); // [guess G9]
-    put_be32(&cpl[0], cpl_rdma_terminate << 24 | qp.tid);
+    put_be32(&cpl[0], std::uint32_t{hw::cpl::rdma_terminate} << 24 | qp.tid);
     put_be32(&cpl[4], segment.msn);
     put_be32(&cpl[8], segment.mo);
     std::copy(body.begin(), body.end(), cpl.begin() + 12);
     parts_.sge.post_cpl(0, cpl);
     parts_.sge.async_event(qp.receive_cq(),
                            {.qp = qp.id(), .opcode = static_cast<std::uint8_t>(RdmaOp::terminate)});
-    qp.stopped = true;
-    qp.out.clear();
-    qp.inbound_reads.clear();
+    stop(qp);
     return Status::success;
 }
 

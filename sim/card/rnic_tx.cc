@@ -91,7 +91,7 @@ Rnic::Step Rnic::step(Qp& qp) {
 }
 
 bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const {
-    if (send_side && (!qp.switched || qp.held)) // later receives in the ring wait too [guess G32]
+    if (send_side && (!qp.sends_fpdus || qp.rtr_pending)) // later receives in the ring wait too [guess G32]
         return true;
     // When the next slot is read, all earlier WRs except reads are done.
     if (!qp.reads.empty() && (wr.flag(hw::wr_hi::read_fence) || wr.flag(hw::wr_hi::local_fence)))
@@ -186,7 +186,7 @@ std::uint32_t Rnic::max_payload(const Qp& qp, RdmaOp op) const {
 }
 
 Rnic::Step Rnic::send_segment(Qp& qp) {
-    if (parts_.stream.send_space(qp.tid) == 0)
+    if (parts_.stream.send_space_or_wait(qp.tid) == 0)
         return Step::wait_space;
     OutMessage& message = qp.out.front();
     DdpSegment& segment = message.segment;
@@ -248,11 +248,11 @@ void Rnic::message_done(Qp& qp) {
     if (message.is_response) {
         // The response to the ready-to-receive read has been sent [guess G5].
         if (qp.init.rtr_type() == hw::rtr_read && message.length == 0 && !qp.init.initiator())
-            qp.held = false;
+            qp.rtr_pending = false;
         qp.inbound_reads.pop_front();
     }
-    if (message.releases_hold)
-        qp.held = false;
+    if (message.is_rtr_read)
+        qp.rtr_pending = false;
     if (message.segment.op == RdmaOp::terminate)
         qp.finished = true;
     if (message.signaled)

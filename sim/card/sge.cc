@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "sim/hw/cqe.hh"
+
 namespace t3sim {
 
 namespace ec = hw::egress_context;
@@ -27,8 +29,7 @@ constexpr std::size_t qp_work = 8 << 10;
 
 std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t gen) {
     std::array<std::uint8_t, hw::cqe_size> out;
-    put_be32(&out[0], (cqe.qp & 0x7ffff) << 12 | gen << 10 | (cqe.status & 0x1fU) << 5 |
-                          (cqe.send_side ? 1U << 4 : 0U) | (cqe.opcode & 0xfU));
+    put_be32(&out[0], hw::cqe_header(cqe.qp, gen != 0, cqe.status, cqe.send_side, cqe.opcode));
     put_be32(&out[4], cqe.length);
     put_be32(&out[8], cqe.word2);
     put_be32(&out[12], cqe.word3);
@@ -82,10 +83,10 @@ void Sge::reset() {
     events_.cancel(delayed_timer_);
 }
 
-void Sge::record(Probe probe, Host& host) {
+void Sge::set_bus(Probe probe, Host& host) {
     probe_ = probe;
     host_ = &host;
-    responses_.record(probe, host);
+    responses_.set_bus(probe, host);
 }
 
 bool Sge::enabled() const {
@@ -214,8 +215,7 @@ void Sge::record_doorbell(unsigned id) const {
 /// Handles a doorbell. The first doorbells since the last event are serviced at once until the work limit of
 /// a turn; further ones are queued. A doorbell of a queued ring has no effect.
 void Sge::doorbell(unsigned id) {
-    if (wait_queue_[id] == WaitQueue::run || wait_queue_[id] == WaitQueue::port0 ||
-        wait_queue_[id] == WaitQueue::port1)
+    if (wait_queue_[id] != WaitQueue::none)
         return;
     if (std::exchange(serviced_at_, events_.ran()) != events_.ran())
         work_left_ = turn_work;
@@ -261,11 +261,20 @@ void Sge::run_queued() {
     run_event_ = run_queue_.empty() ? EventQueue::Id{} : events_.after(0, [this] { run_queued(); });
 }
 
+/// A QP's ring may be queued already: the Rnic also runs a QP without a doorbell. Then the ring is checked
+/// again at its turn.
 void Sge::wait_for_responses(unsigned id) {
-    if (wait_queue_[id] == WaitQueue::responses)
+    if (wait_queue_[id] != WaitQueue::none)
         return;
     wait_queue_[id] = WaitQueue::responses;
     waiting_for_responses_.push_back(id);
+}
+
+std::size_t Sge::waiting_rings() const {
+    std::size_t sum = run_queue_.size() + waiting_for_responses_.size();
+    for (const auto& waiting : waiting_for_port_)
+        sum += waiting.size();
+    return sum;
 }
 
 void Sge::responses_drained() {
@@ -623,7 +632,6 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
 }
 
 void Sge::async_event(CqId cq, const Cqe& cqe) {
-    constexpr std::uint8_t terminate = 7, modify_qp = 12;
     if (faults_.completion.delays(events_)) [[unlikely]] {
         delay_completion(cq, cqe, std::nullopt);
         return;
@@ -635,8 +643,9 @@ void Sge::async_event(CqId cq, const Cqe& cqe) {
         return;
     }
     // Only these work requests request an event.
+    const auto op = static_cast<hw::RdmaOp>(cqe.opcode);
     const bool notify =
-        cqe.send_side && cqe.status == 0 && (cqe.opcode == terminate || cqe.opcode == modify_qp);
+        cqe.send_side && cqe.status == 0 && (op == hw::RdmaOp::terminate || op == hw::RdmaOp::modify_qp);
     post_async(cq, hw::async_event::async | (notify ? hw::async_event::notify : 0), 0, cqe, 0);
 }
 

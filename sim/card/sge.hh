@@ -30,7 +30,8 @@ public:
     void connect(Nic& nic, ToeServices& toe, RnicServices& rnic);
     void add_hooks(RegisterHooks& hooks);
     void reset();
-    void record(Probe probe, Host& host);
+    /// Replaces the probe and the host.
+    void set_bus(Probe probe, Host& host);
 
     /// A write to BAR2 of @p window bytes: the page selects a group of QPs, the value one of them. [guess
     /// G25]
@@ -38,6 +39,8 @@ public:
 
     /// Bytes of messages that wait for the host.
     [[nodiscard]] std::size_t waiting_bytes() const { return responses_.waiting_bytes(); }
+    /// Entries of the queues of rings with deferred work, one per ring.
+    [[nodiscard]] std::size_t waiting_rings() const;
 
     // PacketSink
     bool post_packet(const RxPacket& packet) override { return responses_.post_packet(packet); }
@@ -105,7 +108,8 @@ private:
     std::vector<hw::Context> egress_, cqs_;
     Buffer wr_; ///< the current work request
 
-    /// A ring with deferred work is in exactly one of the queues below.
+    /// Each ring is in at most one of the queues below; wait_queue_ names it. run_queued() serves a ring of
+    /// run_queue_, port_ready() and responses_drained() move the others there.
     enum class WaitQueue : std::uint8_t { none, run, port0, port1, responses };
     std::vector<WaitQueue> wait_queue_; ///< by context
     std::deque<unsigned> run_queue_;    ///< rings to service in the next turns

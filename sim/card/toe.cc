@@ -156,8 +156,10 @@ void Toe::control_wr(unsigned control_queue, Bytes wr) {
     impl_->control_wr(control_queue, wr);
 }
 bool Toe::congested() {
-    impl_->was_congested = impl_->pending_bytes >= work_request_memory;
-    return impl_->was_congested;
+    if (impl_->pending_bytes < work_request_memory)
+        return false; // a ring may still wait for offload_drained(): was_congested does not change
+    impl_->was_congested = true;
+    return true;
 }
 Toe::Memory Toe::memory() const {
     const tcp::Engine::Memory& tcp = impl_->engine.memory();
@@ -176,8 +178,8 @@ void Toe::send_record(Tid tid, Buffer&& fpdu) {
     impl_->rearm();
 }
 
-std::size_t Toe::send_space(Tid tid) const {
-    return impl_->send_space(tid, rdma_send_buffer);
+std::size_t Toe::send_space_or_wait(Tid tid) {
+    return impl_->send_space_or_wait(tid, rdma_send_buffer);
 }
 
 void Toe::send_fin(Tid tid) {
@@ -234,7 +236,7 @@ void Toe::Impl::clear_half_open(Flow& flow) {
 
 /// All connections share the memory. A connection may have at most a quarter of the free memory, so that new
 /// connections find some.
-std::size_t Toe::Impl::send_space(Tid tid, std::size_t buffer) {
+std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
     const std::size_t used = engine.unacknowledged(tid), taken = engine.memory().sending;
     const std::size_t free = taken < send_memory ? send_memory - taken : 0;
     const std::size_t limit = std::min(buffer, free / 4);
@@ -389,14 +391,14 @@ void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
 }
 
 /// Round robin at a full wire: a refused connection is queued behind all that wait.
-bool Toe::Impl::can_transmit(tcp::ConnId tid) {
+bool Toe::Impl::wire_ready_or_wait(tcp::ConnId tid) {
     Flow* flow = find(tid);
     if (!flow)
         return true;
     const unsigned port = flow->channel % waiting_for_port.size();
     if (flow->waits_for_port)
         return false;
-    if (mac.can_send(port, MacServices::User::toe))
+    if (mac.ready_or_wait(port, MacServices::User::toe))
         return true;
     flow->waits_for_port = true;
     waiting_for_port[port].push_back(tid);
@@ -412,7 +414,7 @@ void Toe::Impl::resume(unsigned port) {
         if (!flow || !std::exchange(flow->waits_for_port, false))
             continue;
         engine.resume(tid);
-        if (!mac.can_send(port, MacServices::User::toe))
+        if (!mac.ready_or_wait(port, MacServices::User::toe))
             break;
     }
     rearm();

@@ -41,11 +41,11 @@ struct ToeParams {
 
 /// Variants of legal behaviour, for tests that drivers do not depend on one of them (offload.md 10.10).
 struct ToeKnobs {
-    /// Response queue for TP messages of odd TIDs instead of queue 0 (G7).
+    /// Response queue for TP messages of odd TIDs instead of queue 0 [guess G7].
     std::optional<unsigned> odd_tid_queue;
-    /// Send one ABORT_REQ_RSS with status 35 or 36 when retransmissions fail (G14).
+    /// Send one ABORT_REQ_RSS with status 35 or 36 when retransmissions fail [guess G14].
     bool negative_advice = false;
-    /// Send ABORT messages once instead of twice (G12), as T3A does.
+    /// Send ABORT messages once instead of twice [guess G12], as T3A does.
     bool single_aborts = false;
 };
 
@@ -84,7 +84,7 @@ public:
     /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;
 
-    /// The wire of a port accepts frames again (MacServices::can_send()).
+    /// The wire of a port accepts frames again (MacServices::ready_or_wait()).
     void resume(unsigned port);
 
     // ToeServices
@@ -95,7 +95,7 @@ public:
 
     // RdmaStream
     void send_record(Tid tid, Buffer&& fpdu) override;
-    [[nodiscard]] std::size_t send_space(Tid tid) const override;
+    [[nodiscard]] std::size_t send_space_or_wait(Tid tid) override;
     void send_fin(Tid tid) override;
     [[nodiscard]] std::uint32_t emss(Tid tid) const override;
 

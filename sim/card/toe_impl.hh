@@ -63,7 +63,7 @@ struct Flow {
 
     // RDMA
     bool rdma = false;             // RDMA_INIT was executed
-    bool switching = false;        // passive side: the next TX_DATA is the last streaming message (G4)
+    bool switching = false;        // passive side: the next TX_DATA is the last streaming message [guess G4]
     bool quiesced = false;         // TCB RX_QUIESCE
     bool aborted = false;          // the last abort message was sent or received: no message may follow
     bool running = false;          // in run_pending()
@@ -83,7 +83,7 @@ struct Toe::Impl final : tcp::Sink {
     void drop_pending(Flow& flow);
     void clear_half_open(Flow& flow);
     /// Bytes that a connection with a send buffer of @p buffer may queue now. After 0 it is resumed later.
-    std::size_t send_space(Tid tid, std::size_t buffer);
+    std::size_t send_space_or_wait(Tid tid, std::size_t buffer);
     void resume_memory_waiters();
     void release(Tid tid);
     /// Ends RDMA mode of the connection; the TCP connection may still exist.
@@ -116,7 +116,7 @@ struct Toe::Impl final : tcp::Sink {
     void aborted(tcp::ConnId id, tcp::AbortReason reason) override;
     void advice(tcp::ConnId id, tcp::Advice advice) override;
     void transmit(tcp::ConnId id, Bytes headers, Bytes payload) override;
-    bool can_transmit(tcp::ConnId id) override;
+    bool wire_ready_or_wait(tcp::ConnId id) override;
     void resume(unsigned port);
 
     // ---- toe_cpl.cc. @p cpl always starts with a work request header.
@@ -161,7 +161,7 @@ struct Toe::Impl final : tcp::Sink {
     ToeKnobs knobs;
 
     struct L2tEntry {
-        hw::MacAddress dst{}; // all zero: not written (G15)
+        hw::MacAddress dst{}; // all zero: not written [guess G15]
         unsigned vlan = hw::vlan_untagged, interface = 0, priority = 0;
         [[nodiscard]] bool valid() const { return dst != hw::MacAddress{}; }
     };
@@ -171,12 +171,12 @@ struct Toe::Impl final : tcp::Sink {
 
     std::unordered_map<Tid, Flow> flows;
     std::unordered_map<Tid, Tcb> tcbs; // independent of flows, as card memory is
-    std::deque<Tid> free_tids;         // released TIDs, oldest first (G41)
+    std::deque<Tid> free_tids;         // released TIDs, oldest first [guess G41]
     Tid next_unused_tid = 0;
     std::shared_ptr<int> lifetime = std::make_shared<int>(); // detects events from before a reset
 
-    std::size_t pending_bytes = 0; // of all flows
-    bool was_congested = false;
+    std::size_t pending_bytes = 0;      // of all flows
+    bool was_congested = false;         // rings may wait for SgeServices::offload_drained()
     std::deque<Tid> waiting_for_memory; // connections that wait for send memory
     std::size_t memory_refused_at = 0;  // used send memory at the last refusal
     EventQueue::Id memory_timer{};

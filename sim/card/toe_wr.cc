@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/card/toe_impl.hh"
+#include "sim/hw/wr.hh"
 
 namespace t3sim {
 
@@ -136,7 +137,7 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     }
     if (req->init())
         flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
-    if (send_space(tid, flow.send_buffer) == 0)
+    if (send_space_or_wait(tid, flow.send_buffer) == 0)
         return false;
     const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
     const bool last_streaming = std::exchange(flow.switching, false);
@@ -174,10 +175,9 @@ void Toe::Impl::close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
 }
 
 void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
-    constexpr std::size_t init_length = 72, flags_offset = 44; // flags_rtr_type, rdma.md 4.13
     const bool init = hw::parse<hw::FwWrHeader>(wr.bytes)->op() == FwOp::ri_rdma_init;
     const auto view = engine.view(tid);
-    if (!view || init == flow.rdma || (init && wr.bytes.size() < init_length)) {
+    if (!view || init == flow.rdma || (init && wr.bytes.size() < sizeof(hw::RdmaInitWr))) {
         ignored(init ? "RDMA_INIT" : "RDMA work request", tid);
         return;
     }
@@ -185,9 +185,8 @@ void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
         rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value()); // no TX_DMA_ACK [guess G2]
         return;
     }
-    const bool initiator = (be16(&wr.bytes[flags_offset]) & 1) != 0;
     flow.rdma = true;
-    flow.switching = !initiator;
+    flow.switching = !hw::load<hw::RdmaInitWr>(wr.bytes).initiator();
     engine.auto_credit(tid);
     apply_hold(tid, flow);
     const bool report = rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value());

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "sim/hw/be.hh"
+#include "sim/hw/wr.hh"
 
 namespace t3sim::hw {
 
@@ -65,17 +66,18 @@ enum class CplStatus : std::uint8_t { // offload.md 4.3
     general = 99
 };
 
-enum class FwOp : std::uint8_t { // offload.md 5.2
+/// Opcodes of the offload and control queues (offload.md 5.2); ri_*: those of RDMA work requests.
+enum class FwOp : std::uint8_t {
     forward = 0x01,
     bypass = 0x05,
     close_con = 0x09,
     host_abort_con_req = 0x0b,
     tx_data = 0x0d,
     host_abort_con_rpl = 0x0f,
-    ri_rdma_init = 0x10,
-    ri_send = 0x14,
-    ri_rdma_read = 0x16,
-    ri_modify_qp = 0x1b,
+    ri_rdma_init = static_cast<std::uint8_t>(WrOpcode::rdma_init),
+    ri_send = static_cast<std::uint8_t>(WrOpcode::send),
+    ri_rdma_read = static_cast<std::uint8_t>(WrOpcode::rdma_read),
+    ri_modify_qp = static_cast<std::uint8_t>(WrOpcode::modify_qp),
     mngt = 0x1d
 };
 
@@ -87,6 +89,7 @@ constexpr std::uint32_t ot(Cpl opcode, std::uint32_t id) {
 // ---- Firmware work request header
 // ------------------------------------------------------------------------------
 
+/// WrHeader without the WR id, which only RDMA work requests have.
 struct FwWrHeader {
     Be32 hi, lo;
     [[nodiscard]] FwOp op() const { return static_cast<FwOp>(bits(hi, 31, 24)); }

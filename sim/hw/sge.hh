@@ -99,7 +99,8 @@ enum Opcode : std::uint32_t {
 constexpr unsigned queue_sets = 8;
 constexpr unsigned free_lists = 2 * queue_sets;
 constexpr unsigned egress_contexts = 65536;
-constexpr unsigned first_qp = 16;      ///< lower egress contexts belong to the queue sets
+/// Egress contexts (rdma 1.5): those of queue sets below first_qp, then those of QPs, then these two.
+constexpr unsigned first_qp = 16;
 constexpr unsigned control_qp = 65527; ///< the RDMA driver's ring for memory writes
 constexpr unsigned first_control_queue = 65528;
 
@@ -125,7 +126,7 @@ constexpr std::uint32_t tid(std::uint32_t lo) {
 constexpr std::uint32_t flits(std::uint32_t lo) {
     return lo & 0xff;
 }
-constexpr std::uint8_t tunnel_tx_pkt = 0x03, ri_modify_qp = 0x1b;
+constexpr std::uint8_t tunnel_tx_pkt = 0x03, ri_modify_qp = static_cast<std::uint8_t>(WrOpcode::modify_qp);
 } // namespace wr
 
 // --- Responses, 64 bytes -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ public:
     virtual void frame_in(Bytes frame) = 0;
     /// The carrier state has changed (cable plugged or unplugged).
     virtual void carrier(bool up) = 0;
-    /// The link accepts frames again, after Link::can_send() returned false.
+    /// The link accepts frames again, after Link::ready_or_wait() returned false.
     virtual void resume_send() {}
 };
 
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] virtual bool up() const = 0;
     /// Whether @p from should send more. If false, Endpoint::resume_send() follows. The link still accepts
     /// frames after false, up to a limit. Only small frames in reply to received ones should be sent then.
-    virtual bool can_send([[maybe_unused]] const Endpoint& from) { return true; }
+    virtual bool ready_or_wait([[maybe_unused]] const Endpoint& from) { return true; }
 };
 
 } // namespace t3sim

@@ -92,7 +92,7 @@ void QemuSocket::take_frames() {
             return hang_up(": impossible frame length");
         if (input_.size() - at - prefix < length)
             break;
-        if (!link_.can_send(*this)) {
+        if (!link_.ready_or_wait(*this)) {
             full_ = true;
             watch_events();
             break;

@@ -47,7 +47,7 @@ TapDevice::~TapDevice() {
 void TapDevice::ready() {
     std::array<std::uint8_t, max_frame> frame; // NOLINT: read() fills it
     for (int i = 0; i < frames_per_turn; i++) {
-        if (!link_.can_send(*this)) { // frames queue up in the kernel, as for any slow port
+        if (!link_.ready_or_wait(*this)) { // frames queue up in the kernel, as for any slow port
             loop_.change(watch_, 0);
             return;
         }

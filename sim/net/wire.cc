@@ -35,7 +35,7 @@ unsigned Wire::port_of(const Endpoint& endpoint) const {
     return static_cast<unsigned>(it - ports_.begin());
 }
 
-bool Wire::can_send(const Endpoint& from) {
+bool Wire::ready_or_wait(const Endpoint& from) {
     Port& port = ports_[port_of(from)];
     if (port.backlog < send_limit)
         return true;

@@ -3,7 +3,7 @@
 // A cable (two endpoints) or a hub (more). Each frame goes to all other endpoints through the event queue, so
 // no frame_in() ever runs within a send().
 //
-// Two limits bound the undelivered frames of a port. Above `send_limit` can_send() returns false; above
+// Two limits bound the undelivered frames of a port. Above `send_limit` ready_or_wait() returns false; above
 // `backlog_limit` frames are lost. Only `delay_limit` bounds the frames that an impairment delays.
 #pragma once
 
@@ -44,7 +44,7 @@ public:
 
     void send(const Endpoint& from, Bytes frame) override;
     [[nodiscard]] bool up() const override { return up_; }
-    bool can_send(const Endpoint& from) override;
+    bool ready_or_wait(const Endpoint& from) override;
 
     /// Cost of an undelivered frame beyond its bytes: the event and its buffer.
     static constexpr std::size_t frame_cost = 256;
@@ -81,7 +81,7 @@ private:
         std::unique_ptr<Impairer> impairer;
         std::size_t backlog = 0; ///< due, but not delivered yet
         std::size_t delayed = 0; ///< delayed by an impairment
-        bool refused = false;    ///< can_send() returned false: the endpoint waits for resume_send()
+        bool refused = false;    ///< ready_or_wait() returned false: the endpoint waits for resume_send()
     };
 
     [[nodiscard]] unsigned port_of(const Endpoint& endpoint) const;

@@ -617,7 +617,7 @@ bool Connection::may_send_next() {
             return false;
     }
     // Last check: after a refusal the sink calls resume(), which must find all else fulfilled.
-    waits_for_wire_ = !engine_.sink_.can_transmit(id);
+    waits_for_wire_ = !engine_.sink_.wire_ready_or_wait(id);
     if (waits_for_wire_)
         return false;
     if (cut) {

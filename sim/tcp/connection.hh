@@ -151,7 +151,7 @@ private:
     bool override_ = false; // the override timer has fired: a small segment may be sent
     bool syn_needed_ = false;
     bool retransmit_front_ = false;
-    bool waits_for_wire_ = false; // Sink::can_transmit() returned false: resume() follows
+    bool waits_for_wire_ = false; // Sink::wire_ready_or_wait() returned false: resume() follows
     Time syn_sent_at_ = 0;
 
     // Receive side

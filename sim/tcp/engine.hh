@@ -100,7 +100,7 @@ public:
     virtual void transmit(ConnId id, Bytes headers, Bytes payload) = 0;
     /// Whether the wire accepts more data of the connection. If false, Engine::resume() follows. Not called
     /// for segments without data, nor for the single segment that a duplicate ACK or a probe retransmits.
-    virtual bool can_transmit([[maybe_unused]] ConnId id) { return true; }
+    virtual bool wire_ready_or_wait([[maybe_unused]] ConnId id) { return true; }
 };
 
 /// Counters of RFC 2012, as in the TP MIB.
@@ -173,7 +173,7 @@ public:
     bool hold(ConnId id, bool on);
     /// Lowers the maximum segment size of later records.
     bool limit_mss(ConnId id, std::uint16_t mss);
-    /// The wire accepts data of the connection again, after Sink::can_transmit() returned false.
+    /// The wire accepts data of the connection again, after Sink::wire_ready_or_wait() returned false.
     bool resume(ConnId id);
     /// Queues a FIN after the queued data.
     bool close(ConnId id);

@@ -38,7 +38,7 @@ std::pair<std::string, std::string> key_value(const std::string& option, const s
     return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-Options::Card& find_card(Options& options, const std::string& option, const std::string& name) {
+Options::CardSpec& find_card(Options& options, const std::string& option, const std::string& name) {
     for (auto& card : options.cards)
         if (card.name == name)
             return card;
@@ -93,7 +93,7 @@ Options::End parse_end(Options& options, const std::string& option, const std::s
 }
 
 void add_wire(Options& options, const std::string& text) {
-    Options::Wire wire;
+    Options::WireSpec wire;
     std::string ends = text;
     if (const auto equals = text.find('='); equals != text.npos && text.find_first_of(":,") > equals) {
         wire.name = text.substr(0, equals);

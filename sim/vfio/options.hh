@@ -14,7 +14,7 @@
 namespace t3sim {
 
 struct Options {
-    struct Card {
+    struct CardSpec {
         std::string name;
         std::string socket; ///< where QEMU's vfio-user-pci connects
         std::array<std::uint8_t, 6> mac{};
@@ -29,13 +29,13 @@ struct Options {
         std::string where; ///< qemu: path of the socket; tap: name of the interface
         [[nodiscard]] std::string label() const;
     };
-    struct Wire {
+    struct WireSpec {
         std::string name;
         std::vector<End> ends;
     };
 
-    std::vector<Card> cards;
-    std::vector<Wire> wires;
+    std::vector<CardSpec> cards;
+    std::vector<WireSpec> wires;
     std::string capture;             ///< directory; empty: none
     std::uint64_t capture_limit = 0; ///< bytes per wire; 0: none
     std::string record;              ///< file of the flight recorder; empty: none

@@ -26,7 +26,7 @@ public:
     ~Rig();
 
     struct Slot {
-        Options::Card description;
+        Options::CardSpec description;
         std::unique_ptr<vfio::Server> server;
         std::unique_ptr<Card> card;
     };

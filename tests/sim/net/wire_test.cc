@@ -135,16 +135,16 @@ TEST(Wire, FramesInFlightAreBounded) {
     wire.attach(b, "b");
     constexpr unsigned many = 300'000;
 
-    // A sender that calls can_send() is refused, and resumed when half of its frames are delivered.
+    // A sender that calls ready_or_wait() is refused, and resumed when half of its frames are delivered.
     unsigned sent = 0;
-    for (; sent < many && wire.can_send(a); ++sent)
+    for (; sent < many && wire.ready_or_wait(a); ++sent)
         wire.send(a, numbered(sent));
     EXPECT_LE(wire.in_flight(0), Wire::send_limit + Wire::frame_cost + 60);
     queue.advance(queue.now());
     EXPECT_EQ(b.frames, sent);
     EXPECT_EQ(a.resumed, 1U);
 
-    // A sender that does not call can_send() loses frames.
+    // A sender that does not call ready_or_wait() loses frames.
     for (unsigned n = 0; n < many; ++n)
         wire.send(a, numbered(n));
     EXPECT_LE(wire.in_flight(0), Wire::backlog_limit);
@@ -163,7 +163,7 @@ TEST(Wire, FramesInFlightAreBounded) {
     EXPECT_LE(wire.in_flight(0), Wire::delay_limit);
     EXPECT_GT(wire.in_flight(0), Wire::backlog_limit);
     EXPECT_GT(wire.statistics().lost_full, lost);
-    EXPECT_TRUE(wire.can_send(a)) << "delayed frames do not count for can_send()";
+    EXPECT_TRUE(wire.ready_or_wait(a)) << "delayed frames do not count for ready_or_wait()";
 }
 
 } // namespace

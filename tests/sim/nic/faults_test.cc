@@ -61,6 +61,21 @@ TEST_F(FaultyBus, WritesToUnmappedMemoryAreCounted) {
     EXPECT_EQ(counters.value("lost"), 1U);
 }
 
+/// A reset in the middle of the fault: the next fault may delay as much again.
+TEST_F(FaultyBus, DroppedWritesDoNotCount) {
+    constexpr std::size_t most_of_the_limit = 40U << 20;
+    faults.dma.arm(1000);
+    EXPECT_TRUE(bus.dma_write(1, Buffer(most_of_the_limit)));
+    bus.drop();
+    EXPECT_FALSE(events.next()) << "nothing is left to do";
+    EXPECT_TRUE(bus.dma_write(at, some(1)));
+    EXPECT_TRUE(bus.dma_write(1, Buffer(most_of_the_limit)));
+    EXPECT_EQ(host.word(at), 0U) << "still late";
+    events.advance(1000);
+    EXPECT_EQ(host.word(at), 0x01010101U);
+    EXPECT_EQ(counters.value("lost"), 1U) << "the dropped write did not reach the host";
+}
+
 TEST_F(FaultyBus, ArmedNumberOfInterruptsIsLost) {
     faults.interrupt.arm(2);
     for (unsigned n = 0; n < 3; ++n)

@@ -3,6 +3,8 @@
 // The SGE alone, with rings in a fake host and engines that only record calls.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,7 +43,11 @@ struct RecordedToe final : ToeServices {
 struct RecordedRnic final : RnicServices {
     bool offload_wr(Tid, Bytes, std::uint32_t) override { return false; }
     void control_wr(Bytes wr) override { control.emplace_back(wr.begin(), wr.end()); }
-    void doorbell(QpId context) override { doorbells.push_back(context); }
+    void doorbell(QpId context) override {
+        doorbells.push_back(context);
+        if (on_doorbell)
+            on_doorbell(context);
+    }
     [[nodiscard]] bool rdma_mode(Tid) const override { return false; }
     void stream_switched(Tid) override {}
     void stream_in(Tid, Bytes) override {}
@@ -52,6 +58,7 @@ struct RecordedRnic final : RnicServices {
 
     std::vector<Buffer> control;
     std::vector<QpId> doorbells;
+    std::function<void(QpId)> on_doorbell;
 };
 
 struct RecordedMacs final : MacServices {
@@ -801,6 +808,55 @@ TEST_F(SgeTest, RingOfACongestedQueueIsNotEmpty) {
     events.advance(events.now());
     EXPECT_EQ(rnic.doorbells.size(), rung + 1) << "read again when the queue has drained";
     EXPECT_EQ(sge.fetch_slot(0x21, slot), SgeServices::Fetch::slot);
+}
+
+/// The host takes no responses, rings other doorbells until the turn is full, then that of the waiting ring.
+TEST_F(SgeTest, RingWaitsForResponsesOnce) {
+    constexpr QpId waiting = 0x21, busy = 0x40;
+    ready();
+    EgressRing qp{host, 4};
+    sge.open_qp_context(waiting, 0x12, qp.base, 4);
+    sge.open_qp_context(busy, 0x13, host.alloc(4096), 4);
+    qp.post({op(0x14) | sop_eop, 6, 7, 0});
+    for (std::size_t n = 0; n < rspq_entries + Responses::waiting_high; ++n)
+        sge.post_cpl(0, Buffer(8, 0x23));
+    Slot slot;
+    auto fetched = SgeServices::Fetch::empty;
+    rnic.on_doorbell = [&](QpId id) {
+        if (id == waiting)
+            fetched = sge.fetch_slot(id, slot);
+    };
+    const auto fill_the_turn = [&] {
+        for (unsigned n = 0; n < 10; ++n)
+            ring(busy);
+        EXPECT_GE(sge.waiting_rings(), 1U) << "the busy ring has its next turn";
+    };
+
+    fill_the_turn();
+    ring(waiting);
+    EXPECT_EQ(sge.waiting_rings(), 2U);
+    EXPECT_EQ(sge.fetch_slot(waiting, slot), SgeServices::Fetch::busy) << "by the Rnic, without a doorbell";
+    EXPECT_EQ(sge.waiting_rings(), 2U) << "the ring has its next turn already";
+    events.advance(events.now());
+    EXPECT_EQ(fetched, SgeServices::Fetch::busy);
+    EXPECT_EQ(sge.waiting_rings(), 1U);
+    for (unsigned n = 0; n < 10; ++n) {
+        fill_the_turn();
+        ring(waiting);
+        events.advance(events.now());
+        ASSERT_EQ(sge.waiting_rings(), 1U);
+    }
+
+    const auto served = [&] { return std::count(rnic.doorbells.begin(), rnic.doorbells.end(), waiting); };
+    const auto before = served();
+    while (rq.next())
+        credits(1);
+    events.advance(events.now());
+    EXPECT_EQ(served(), before + 1) << "once, when the queue has drained";
+    EXPECT_EQ(fetched, SgeServices::Fetch::slot);
+    EXPECT_EQ(sge.waiting_rings(), 0U);
+    ring(waiting);
+    EXPECT_EQ(served(), before + 2) << "doorbells have an effect again";
 }
 
 TEST_F(SgeTest, DroppedDoorbellIsReportedAndTheNextServesBoth) {

@@ -171,7 +171,7 @@ public:
         largest = std::max(largest, fpdu.size());
         records.push_back(std::move(fpdu));
     }
-    [[nodiscard]] std::size_t send_space(Tid) const override { return space; }
+    [[nodiscard]] std::size_t send_space_or_wait(Tid) override { return space; }
     void send_fin(Tid) override { fin = true; }
     [[nodiscard]] std::uint32_t emss(Tid) const override { return segment; }
 

@@ -67,6 +67,8 @@ public:
     void invalidate_qp_context(QpId) override {}
     Fetch fetch_slot(QpId, Slot&) override { return Fetch::empty; }
     void unfetch_slot(QpId) override {}
+    void offload_drained() override { ++drained; }
+    unsigned drained = 0;
     void fatal(std::uint32_t) override {}
 };
 
