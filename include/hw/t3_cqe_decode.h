@@ -41,7 +41,8 @@ static __always_inline bool t3_header_gen(__u32 header)
 /* Type and opcode together select the kind of an entry. */
 enum t3_cqe_kind {
 	T3_KIND_OTHER,		/* completes nothing: a TERMINATE, a refused request, what no card writes */
-	T3_KIND_SENT,		/* a request of ours, but a read */
+	/* a request of this side other than a completed read (a refused read too) */
+	T3_KIND_SENT,
 	T3_KIND_READ,		/* a read of ours; such an entry calls itself a receive */
 	T3_KIND_MESSAGE,	/* a receive of ours */
 	T3_KIND_MESSAGE_INV,	/* the same, and the card has invalidated an STag */

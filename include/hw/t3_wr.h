@@ -6,9 +6,8 @@
  * work request id, flit 15 a second copy of the generation bit. Both copies
  * must be written for every work request, however short.
  *
- * Masks are plain constants: the kernel uses them with FIELD_PREP(), C++ with
- * a constexpr helper. Fields marked raw are copied by the card unseen, so they
- * carry host order.
+ * Masks are plain constants, for FIELD_PREP() in the kernel. Fields marked raw
+ * are copied by the card unseen, so they carry host order.
  */
 #ifndef T3_HW_WR_H
 #define T3_HW_WR_H

@@ -24,7 +24,10 @@ struct t3_reg_mr_resp {
 };
 
 struct t3_create_cq_req {
-	/* Of the library's __u32 count of consumed hardware entries, never masked. */
+	/*
+	 * Address of the library's __u32 consumer index: entries consumed, at least modulo
+	 * twice the ring size.
+	 */
 	__aligned_u64 user_rptr_addr;
 };
 

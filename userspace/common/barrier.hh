@@ -16,17 +16,6 @@ inline unsigned long barriers_passed;
 #define T3_PASS_BARRIER() (void)0
 #endif
 
-// Everything stored before is visible to DMA before anything stored after: a request before its valid bit.
-inline void dma_publish_barrier() {
-#if defined(__x86_64__) || defined(__i386__)
-    asm volatile("" ::: "memory");
-#elif defined(__aarch64__)
-    asm volatile("dmb oshst" ::: "memory");
-#else
-    __sync_synchronize();
-#endif
-}
-
 // What is loaded after was written by the device no earlier than what was loaded before: a completion's
 // fields after its valid bit.
 inline void dma_consume_barrier() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Byte order. The card is big endian, its doorbells little endian, the host either.
+// Byte order conversion.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "userspace/common/be.hh"
-#include "userspace/common/field.hh"
 #include "userspace/common/ring.hh"
 #include "userspace/common/spinlock.hh"
 
@@ -24,12 +23,6 @@ TEST(ByteOrder, BigEndianPutsTheHighByteFirst) {
     EXPECT_EQ(byteswap(uint64_t{0x0102030405060708}), 0x0807060504030201u);
 }
 
-TEST(Field, PrepAndGetAreInverse) {
-    static_assert(field_prep<0x0ff0u>(0x12) == 0x120);
-    static_assert(field_get<0x0ff0u>(0xf12fu) == 0x12);
-    static_assert(field_prep<0x0ff0u>(0x1ff) == 0xff0, "what does not fit is cut off, not spilled");
-}
-
 TEST(Ring, LapBitStartsAtOneAndAlternates) {
     const RingSize r(3);
     EXPECT_TRUE(r.lap_bit(0));
@@ -41,25 +34,6 @@ TEST(Ring, LapBitStartsAtOneAndAlternates) {
     const RingSize one(0);
     EXPECT_EQ(one.entries(), 1u);
     EXPECT_NE(one.lap_bit(0), one.lap_bit(1));
-}
-
-TEST(Ring, WithinIsADifference) {
-    EXPECT_TRUE(counter_within(5, 5, 6));
-    EXPECT_FALSE(counter_within(6, 5, 6));
-    EXPECT_FALSE(counter_within(4, 5, 6));
-    EXPECT_FALSE(counter_within(5, 5, 5));
-    EXPECT_TRUE(counter_within(1, 0xfffffff0, 2));
-    EXPECT_FALSE(counter_within(2, 0xfffffff0, 2));
-}
-
-TEST(Ring, FullReadsTheHeadAgain) {
-    RingCounters c;
-    c.reset(0xfffffffe);
-    c.publish_tail(2);
-    EXPECT_TRUE(c.full(4));
-    EXPECT_FALSE(c.full(5));
-    c.publish_head(0xffffffff);
-    EXPECT_FALSE(c.full(4));
 }
 
 TEST(SpinLock, KeepsThreadsApart) {

@@ -13,7 +13,7 @@ namespace {
 // A QP with its CQ: requests are posted one way, completions polled one way.
 struct Side {
     explicit Side(bool extended, const QpOptions& o = {}, unsigned cq_log2 = 6)
-        : extended(extended), cq(cq_log2, o.threads), q(cq, cq, o) {
+        : extended(extended), cq(cq_log2, o.needs_locks), q(cq, cq, o) {
         cxgb3_set_builders(&q.handle, false);
         cxgb3_set_readers(&cq.handle, false);
     }
@@ -308,7 +308,7 @@ TEST(Builder, NothingIsSeenBeforeComplete) {
 // batch, and the batch comes behind them, whole and in order. From the same thread, with and without a lock.
 TEST(Builder, ReceivesInsideOfABatchAreSeenAtOnce) {
     for (const bool threads : {true, false}) {
-        Side s(true, {.threads = threads});
+        Side s(true, {.needs_locks = threads});
         uint32_t sends = 0, receives = 0;
         for (unsigned round = 0; round < 200; round++) { // many laps of the ring
             const unsigned before = round % 3, behind = round % 4, requests = 1 + round % 5;
@@ -541,6 +541,13 @@ TEST_F(Twins, BindingAWindow) {
         EXPECT_EQ(ibv_wr_complete(ex.ex()), error);
         expect_same_rings("bound");
     }
+    const std::array opcodes = {T3_RDMA_BIND_MW, T3_RDMA_BIND_MW, T3_RDMA_LOCAL_INV};
+    both([&](Side& s) {
+        for (uint32_t pos = 0; pos < opcodes.size(); pos++) {
+            s.cq.sent(0x21, pos, static_cast<unsigned>(opcodes[pos]));
+            EXPECT_EQ(s.poll().at(0).opcode, IBV_WC_BIND_MW) << pos;
+        }
+    });
     ibv_wr_start(ex.ex());
     ibv_wr_bind_mw(ex.ex(), &mw, mw.rkey + 1, &infos[0]);
     EXPECT_EQ(ibv_wr_complete(ex.ex()), EINVAL) << "windows of type 1 keep their key";
@@ -576,7 +583,7 @@ TEST(ExtendedPoll, TheLockIsHeldFromStartToEnd) {
 
 // A thread domain: nothing is locked, so a thread that breaks the promise does not wait.
 TEST(ExtendedPoll, OneThreadTakesNoLock) {
-    Side s(true, {.threads = false});
+    Side s(true, {.needs_locks = false});
     ASSERT_EQ(s.q.send_signaled(1), 0);
     s.cq.sent(s.q.qp.qpid(), 0);
     ibv_poll_cq_attr attr{};

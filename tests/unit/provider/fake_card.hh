@@ -5,7 +5,6 @@
 #pragma once
 
 #include "userspace/common/be.hh"
-#include "userspace/common/field.hh"
 #include "userspace/providers/cxgb3/border.h"
 #include "userspace/providers/cxgb3/cq.hh"
 #include "userspace/providers/cxgb3/qp.hh"
@@ -105,8 +104,8 @@ private:
 };
 
 struct CqMemory {
-    explicit CqMemory(unsigned log2, bool threads = true, cxgb3_counters* counters = nullptr)
-        : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)), cq(threads, counters) {
+    explicit CqMemory(unsigned log2, bool needs_locks = true, cxgb3_counters* counters = nullptr)
+        : log2(log2), pages(((size_t{1} << log2) + 1) * sizeof(t3_cqe)), cq(needs_locks, counters) {
         cq.use_ring(pages.data(), log2);
         handle.core = &cq;
     }
@@ -165,7 +164,7 @@ struct QpOptions {
     unsigned sq_log2 = 4;
     unsigned rq_log2 = 4;
     bool signal_all = false;
-    bool threads = true;
+    bool needs_locks = true;
     cxgb3_counters* counters = nullptr; // none are kept
 };
 
@@ -179,7 +178,7 @@ struct QpMemory {
               .ring = pages.data(),
               .doorbell = &doorbell,
               .signal_all = o.signal_all,
-              .threads = o.threads,
+              .needs_locks = o.needs_locks,
               .counters = o.counters,
               .abort = [](void* self) { static_cast<QpMemory*>(self)->aborts++; },
               .owner = this},
@@ -192,6 +191,13 @@ struct QpMemory {
     uint64_t& status_word() { return *reinterpret_cast<uint64_t*>(slot_bytes(0) + T3_QP_STATUS_OFFSET); }
     // What the kernel does when a connection is to end, and when the card has let go of it.
     void kernel_stops() { __atomic_fetch_or(&status_word(), T3_QP_STATUS_STOPPED, __ATOMIC_SEQ_CST); }
+    // A change to RESET: the ring is cleared, but for what belongs to the doorbells of the device.
+    void kernel_resets() {
+        const uint64_t keep = status_word() & T3_QP_STATUS_DB_OFF;
+        std::memset(pages.data(), 0, size_t{size.entries()} * T3_WR_SLOT_BYTES);
+        status_word() = keep;
+        fetched = 0;
+    }
     void kernel_flushes() {
         __atomic_fetch_or(&status_word(), T3_QP_STATUS_ERROR, __ATOMIC_SEQ_CST);
         __atomic_store_n(&scq.status_word(), T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE);

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -174,15 +175,21 @@ int ibv_cmd_destroy_qp(ibv_qp*) {
 
 // The linker puts these in the place of the real ones (--wrap).
 decltype(cxgb3_core_create_qp) __real_cxgb3_core_create_qp;
-int __wrap_cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signal_all, bool threads,
-                                cxgb3_counters* counters, void (*abort)(void*)) noexcept {
+int __wrap_cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signal_all,
+                                bool needs_locks, cxgb3_counters* counters, void (*abort)(void*)) noexcept {
     return kernel.refuse_core_qp
                ? ENOMEM
-               : __real_cxgb3_core_create_qp(qp, resp, signal_all, threads, counters, abort);
+               : __real_cxgb3_core_create_qp(qp, resp, signal_all, needs_locks, counters, abort);
 }
 decltype(cxgb3_set_builders) __real_cxgb3_set_builders;
 int __wrap_cxgb3_set_builders(cxgb3_qp* qp, bool counted) noexcept {
     return kernel.refuse_builders ? ENOMEM : __real_cxgb3_set_builders(qp, counted);
+}
+void* __real__Znwm(size_t); // operator new, as the linker names it
+void* __wrap__Znwm(size_t bytes) {
+    if (kernel.refuse_new && --kernel.refuse_new == 0)
+        throw std::bad_alloc();
+    return __real__Znwm(bytes);
 }
 decltype(madvise) __real_madvise;
 int __wrap_madvise(void* start, size_t bytes, int advice) noexcept {

@@ -17,6 +17,7 @@ struct Kernel {
     bool refuse_context = false;
     // What needs memory of the process itself, or its kernel's consent: the steps of the provider that a test
     // cannot make fail otherwise.
+    int refuse_new = 0; // the call of operator new of this number, from now on
     bool refuse_core_qp = false, refuse_builders = false, refuse_madvise = false;
     int dirty_answers = 0; // response buffers that were not zero when a command was called
     int pds = 0, mrs = 0, mws = 0, cqs = 0, qps = 0;

@@ -212,8 +212,8 @@ TEST_F(Flush, A16_X9_ResetGivesANewLife) {
         EXPECT_THAT(statuses(rcq.poll()), ElementsAre(flushed, flushed));
 
         ASSERT_EQ(q.send_signaled(99), 0);
+        q.kernel_resets();
         q.qp.reset();
-        q.fetched = 0;
         EXPECT_FALSE(q.qp.in_error());
         EXPECT_THAT(scq.poll(), IsEmpty()) << "work of the old life is gone";
     }
@@ -222,11 +222,29 @@ TEST_F(Flush, A16_X9_ResetGivesANewLife) {
 TEST_F(Flush, ResetDropsEntriesThatWereNotPolled) {
     ASSERT_EQ(q.send_signaled(1), 0);
     scq.sent(id, 0);
+    q.kernel_resets();
     q.qp.reset();
     ASSERT_EQ(q.send_signaled(2), 0);
     EXPECT_THAT(scq.poll(), IsEmpty());
     scq.sent(id, 0);
     EXPECT_THAT(wr_ids(scq.poll()), ElementsAre(2));
+}
+
+// The kernel has reset the QP. Before the library's part of it, another thread moves the QP to the error
+// state, and a third switches the doorbells off.
+TEST_F(Flush, ResetKeepsWhatTheKernelHasSetSince) {
+    q.kernel_resets();
+    q.kernel_stops();
+    q.kernel_flushes();
+    __atomic_fetch_or(&q.status_word(), T3_QP_STATUS_DB_OFF, __ATOMIC_SEQ_CST);
+    EXPECT_THAT(rcq.poll(), IsEmpty()); // the flag of the CQ is taken
+    q.qp.reset();
+    EXPECT_EQ(q.status_word(), T3_QP_STATUS_STOPPED | T3_QP_STATUS_ERROR | T3_QP_STATUS_DB_OFF);
+    ASSERT_EQ(q.recv_empty(1), 0);
+    EXPECT_FALSE(q.rung());
+    const auto r = rcq.poll();
+    EXPECT_THAT(wr_ids(r), ElementsAre(1));
+    EXPECT_THAT(statuses(r), ElementsAre(flushed));
 }
 
 // A program may free the buffers of what came back, so nothing comes back before the card has let go of it:

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -25,7 +26,7 @@ protected:
     Glue() {
         kernel = {};
         kernel.fd = memfd_create("kernel", MFD_CLOEXEC);
-        context.threads = true;
+        context.needs_locks = true;
         ctx()->cmd_fd = kernel.fd;
         pd = ops.alloc_pd(ctx());
     }
@@ -93,6 +94,25 @@ protected:
     cxgb3_context context{};
     ibv_pd* pd;
 };
+
+std::string counters_prefix() {
+    return "/dev/shm/cxgb3-counters." + std::to_string(getpid()) + ".fake";
+}
+void remove_counters() {
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+        if (entry.path().string().starts_with(counters_prefix()))
+            unlink(entry.path().c_str());
+    }
+}
+verbs_context* make_context(verbs_device* device, const char* counters) {
+    setenv("CXGB3_COUNTERS", counters, 1);
+    verbs_context* const made = glue_device_ops()->alloc_context(&device->device, kernel.fd, nullptr);
+    unsetenv("CXGB3_COUNTERS");
+    return made;
+}
+cxgb3_counters* counters_of(verbs_context* context) {
+    return reinterpret_cast<cxgb3_context*>(context)->counters;
+}
 
 // Ways in which making an object can fail once the kernel has created it.
 const std::vector<std::pair<int, std::function<void()>>> mishaps = {
@@ -176,6 +196,32 @@ TEST_F(Glue, AStepOfTheProcessThatFailsLeavesNothing) {
     EXPECT_EQ(ops.destroy_cq(cq), 0);
 }
 
+// The QP joins two CQs. If there is no memory for that, it is in neither: polling would look at freed memory.
+TEST_F(Glue, AQpWithoutMemoryForItsCqsIsInNone) {
+    ibv_qp* qp = nullptr;
+    int refused = 0;
+    for (; refused < 20 && !qp; refused++) {
+        ibv_cq *send_cq = make_cq(), *recv_cq = make_cq();
+        auto attr = qp_attr(send_cq);
+        attr.recv_cq = recv_cq;
+        kernel.refuse_new = refused + 1;
+        qp = ops.create_qp(pd, reinterpret_cast<ibv_qp_init_attr*>(&attr));
+        kernel.refuse_new = 0;
+        for (ibv_cq* cq : {send_cq, recv_cq}) {
+            t3::core(cq).raise_error_flag();
+            ibv_wc wc;
+            EXPECT_EQ(ops.poll_cq(cq, 1, &wc), 0);
+        }
+        if (qp) {
+            EXPECT_EQ(ops.destroy_qp(qp), 0);
+        }
+        EXPECT_EQ(ops.destroy_cq(send_cq), 0);
+        EXPECT_EQ(ops.destroy_cq(recv_cq), 0);
+    }
+    EXPECT_NE(qp, nullptr);
+    EXPECT_EQ(refused, 7) << "two lists and a map in each CQ; then there is enough";
+}
+
 // The program need not wait for the kernel to mark the ring.
 TEST_F(Glue, AQpInErrorIsGivenNoMoreWork) {
     const std::vector<std::function<void(ibv_qp*)>> ways = {
@@ -218,20 +264,42 @@ TEST_F(Glue, ADeviceAndItsContextsComeAndGo) {
     EXPECT_EQ(errno, EIO);
     kernel.refuse_context = false;
 
-    const std::string counters = "/dev/shm/cxgb3-counters." + std::to_string(getpid()) + ".fake";
-    const int mapped = mappings(counters);
-    for (const bool counted : {false, true}) {
-        if (counted)
-            setenv("CXGB3_COUNTERS", "1", 1);
-        verbs_context* made = device_ops.alloc_context(&device->device, kernel.fd, nullptr);
-        unsetenv("CXGB3_COUNTERS");
+    const int mapped = mappings(counters_prefix());
+    for (const char* variable : {"", "0", "1"}) {
+        const bool counted = std::string(variable) == "1";
+        verbs_context* made = make_context(device, variable);
         ASSERT_NE(made, nullptr);
-        EXPECT_EQ(mappings(counters), mapped + counted);
+        EXPECT_EQ(mappings(counters_prefix()), mapped + counted) << variable;
+        EXPECT_EQ(counters_of(made) != nullptr, counted);
         ops.free_context(&made->context);
-        EXPECT_EQ(mappings(counters), mapped);
+        EXPECT_EQ(mappings(counters_prefix()), mapped);
     }
-    unlink(counters.c_str());
+    remove_counters();
     device_ops.uninit_device(device);
+}
+
+TEST_F(Glue, EachContextBeginsToCountAtZero) {
+    verbs_device* device = glue_device_ops()->alloc_device(nullptr);
+    verbs_context* first = make_context(device, "1");
+    ASSERT_NE(counters_of(first), nullptr);
+    counters_of(first)->post_send = 5;
+    // What an earlier process of the same id has left, under all names that may be used next.
+    const auto leftover = [](unsigned number) { return counters_prefix() + "." + std::to_string(number); };
+    for (unsigned number = 0; number < 64; number++) {
+        if (access(leftover(number).c_str(), F_OK))
+            std::ofstream(leftover(number)) << std::string(sizeof(cxgb3_counters), 'x');
+    }
+    verbs_context* second = make_context(device, "1");
+    ASSERT_NE(counters_of(second), nullptr);
+    EXPECT_EQ(counters_of(second)->post_send, 0u);
+    EXPECT_EQ(counters_of(second)->arm_system_calls, 0u);
+    EXPECT_EQ(counters_of(first)->post_send, 5u);
+    counters_of(second)->post_send = 6;
+    EXPECT_EQ(counters_of(first)->post_send, 5u);
+    for (verbs_context* made : {first, second})
+        ops.free_context(&made->context);
+    remove_counters();
+    glue_device_ops()->uninit_device(device);
 }
 
 // What lay on the stack below the next call.
@@ -360,7 +428,7 @@ TEST_F(Glue, WhoLocks) {
         {false, nullptr, 0, false, false},
     };
     for (const auto& row : rows) {
-        context.threads = row.environment;
+        context.needs_locks = row.environment;
         auto attr = cq_attr();
         attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | (row.domain ? IBV_CQ_INIT_ATTR_MASK_PD : 0);
         attr.parent_domain = row.domain;

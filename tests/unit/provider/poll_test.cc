@@ -363,6 +363,45 @@ TEST_F(Poll, X13_EntriesOfADestroyedQpAreNotTheNextOnes) {
     EXPECT_THAT(wr_ids(cq.poll()), ElementsAre(11));
 }
 
+// The kernel has destroyed a QP and given its id to the next one. The thread that destroys has not come to
+// its CQ yet.
+TEST_F(Poll, X13_AnIdIsReusedBeforeTheOldQpHasLeft) {
+    auto old = std::make_unique<QpMemory>(cq, cq, QpOptions{.qpid = 0x50});
+    ASSERT_EQ(old->read(1, 4), 0);
+    ASSERT_EQ(old->send_signaled(2), 0);
+    ASSERT_EQ(old->recv_empty(3), 0);
+    cq.sent(0x50, 1);
+    cq.read_done(0x50);
+    EXPECT_THAT(wr_ids(cq.poll(1)), ElementsAre(1)); // the second is ready, and remembered
+    cq.received(0x50, 1, 100);
+    QpMemory young(cq, cq, {.qpid = 0x50});
+    ASSERT_EQ(young.recv_empty(11), 0);
+    EXPECT_EQ(cq.waiting(), 0u);
+    old->kernel_flushes();
+    EXPECT_THAT(cq.poll(), IsEmpty()) << "what the old one had posted";
+    cq.received(0x50, 1, 7);
+    old.reset();
+    const auto c = cq.poll();
+    ASSERT_THAT(wr_ids(c), ElementsAre(11));
+    EXPECT_EQ(c[0].byte_len, 7u);
+    EXPECT_EQ(young.aborts, 0u);
+}
+
+// As before, but the next QP uses another CQ: entries of the old one stay until it leaves.
+TEST_F(Poll, X13_AnIdIsReusedOverAnotherCq) {
+    CqMemory other(5);
+    auto old = std::make_unique<QpMemory>(cq, cq, QpOptions{.qpid = 0x50});
+    ASSERT_EQ(old->recv_empty(1), 0);
+    cq.received(0x50, 1, 100);
+    QpMemory young(other, cq, {.qpid = 0x51}), same(other, other, {.qpid = 0x50});
+    EXPECT_EQ(cq.waiting(), 1u);
+    old.reset();
+    EXPECT_EQ(cq.waiting(), 0u);
+    ASSERT_EQ(same.recv_empty(2), 0);
+    other.received(0x50, 1, 8);
+    EXPECT_THAT(wr_ids(other.poll()), ElementsAre(2));
+}
+
 TEST_F(Poll, X6_QpDestroyedBetweenPollsWithWorkReady) {
     auto victim = std::make_unique<QpMemory>(cq, cq, QpOptions{.qpid = 0x50});
     ASSERT_EQ(victim->read(1, 4), 0);

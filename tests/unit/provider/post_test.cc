@@ -19,7 +19,7 @@ protected:
     }
     static uint32_t flits(const t3_wr_slot& s) { return from_be<uint32_t>(s.hdr.lo) & T3_WR_LEN; }
     static uint32_t flags(const t3_wr_slot& s) {
-        return common::field_get<T3_WR_FLAGS>(from_be<uint32_t>(s.hdr.hi));
+        return (from_be<uint32_t>(s.hdr.hi) & T3_WR_FLAGS) >> std::countr_zero(T3_WR_FLAGS);
     }
 
     CqMemory cq;

@@ -305,7 +305,7 @@ TEST(Threads, EachWithItsOwnQpNeedsNoLocks) {
     for (uint32_t n = 0; n < 3; n++) {
         threads.emplace_back([n] {
             CqMemory cq(6, false);
-            QpMemory q(cq, cq, {.qpid = 0x20 + n, .threads = false});
+            QpMemory q(cq, cq, {.qpid = 0x20 + n, .needs_locks = false});
             cxgb3_set_builders(&q.handle, false);
             cxgb3_set_readers(&cq.handle, false);
             uint64_t got = 0;

@@ -268,6 +268,23 @@ TEST_F(Bind, NoBytesTakesTheWindowBack) {
     ASSERT_EQ(bind(0, 0), 0);
     EXPECT_EQ(from_be<uint32_t>(slot(0).hdr.hi) >> 24, unsigned{T3_WR_OP_LOCAL_INV});
     EXPECT_EQ(from_be<uint32_t>(slot(0).local_inv.stag), 0x777701u);
+    complete(true, T3_RDMA_LOCAL_INV, T3_STATUS_SUCCESS, 0, 0, 0);
+    const ibv_wc wc = poll_one();
+    EXPECT_EQ(wc.opcode, IBV_WC_BIND_MW) << "the program has called ibv_bind_mw()";
+    EXPECT_EQ(wc.wr_id, 9u);
+}
+
+TEST_F(Bind, OfAFullQueueAndOfAQpInErrorIsAsForSends) {
+    for (int i = 0; i < 16; i++)
+        ASSERT_EQ(bind(mr.hca_va, i & 1), 0);
+    EXPECT_EQ(bind(mr.hca_va, 1), ENOMEM);
+    EXPECT_EQ(bind(0, 0), ENOMEM);
+    make_qp(false);
+    cxgb3_core_stop_qp(&qp);
+    doorbell = 0;
+    ASSERT_EQ(bind(mr.hca_va, 1), 0);
+    EXPECT_EQ(slot(0).hdr.hi, 0u) << "kept from the card";
+    EXPECT_EQ(doorbell, 0u);
 }
 
 // What CXGB3_COUNTERS counts.

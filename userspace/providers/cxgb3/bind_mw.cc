@@ -11,7 +11,7 @@ BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept 
         (info.mw_access_flags & ~(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))
         return {.error = EINVAL};
     if (info.length == 0)
-        return {.unbind = true};
+        return {.unbind = true, .flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE, .stag = mw.rkey};
     if (!info.mr || info.mr->pd->handle != mw.pd->handle) // by handle: one of them may be a parent domain
         return {.error = EINVAL};
     const auto* mr = reinterpret_cast<const cxgb3_mr*>(info.mr);
@@ -21,7 +21,8 @@ BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept 
         return {.error = EINVAL};
     const unsigned shift = T3_PAGE_CODE_SHIFT + mr->page_code;
     const uint64_t in_first_page = mr->hca_va & ((uint64_t{1} << shift) - 1);
-    return {.bind = {.mr_stag = info.mr->lkey,
+    return {.flags = IBV_SEND_SIGNALED,
+            .bind = {.mr_stag = info.mr->lkey,
                      .mw_stag = mw.rkey,
                      .addr = info.addr,
                      .len = static_cast<uint32_t>(info.length),
@@ -36,44 +37,31 @@ BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept 
 
 namespace {
 
-int unbind(ibv_qp* qp, const ibv_mw* mw, const ibv_mw_bind* bind) {
-    ibv_send_wr wr{}, *bad;
-    wr.wr_id = bind->wr_id;
-    wr.opcode = IBV_WR_LOCAL_INV;
-    wr.send_flags = bind->send_flags & (IBV_SEND_SIGNALED | IBV_SEND_FENCE);
-    wr.invalidate_rkey = mw->rkey;
-    return cxgb3_post_send(qp, &wr, &bad);
-}
+// A list of one, for post_list().
+struct Bind {
+    uint64_t wr_id;
+    t3::wr_flags flags;
+    t3::BindRequest request;
+    Bind* next = nullptr;
+};
 
-int post(t3::Qp& qp, const t3_bind& bind, uint64_t wr_id, t3::wr_flags flags) {
-    if (!qp.post_lock().lock_send())
-        return EBUSY;
-    t3::SendQueue& sq = qp.sq();
-    const uint32_t pos = sq.tail_relaxed();
-    if (sq.full(pos)) {
-        qp.post_lock().unlock();
-        return ENOMEM;
-    }
-    const uint64_t status = qp.status();
-    const bool dead = qp.keeps_from_card(status);
-    const t3::SlotCursor at = dead ? qp.scratch_slot() : qp.cursor();
-    t3::finish(sq, pos, at, at.slot, wr_id, flags, t3::build_bind(*at.slot, flags, bind));
-    if (!dead) {
-        qp.step(at.slot);
-        qp.ring_unless_db_off(status);
-    }
-    qp.post_lock().unlock();
-    return 0;
+int post_bind(t3::Qp& qp, const t3::SlotCursor& at, const Bind& bind) {
+    return t3::post_one(qp, at, bind.wr_id, bind.flags,
+                        [&](t3_wr_slot& slot) { return t3::build_bind(slot, bind.flags, bind.request); });
 }
 
 } // namespace
 
-int cxgb3_bind_mw(ibv_qp* ibqp, ibv_mw* mw, ibv_mw_bind* bind) noexcept {
-    const t3::BindRequest request = t3::check_bind(*mw, bind->bind_info);
-    if (request.error)
-        return request.error;
-    if (request.unbind)
-        return unbind(ibqp, mw, bind);
+int cxgb3_bind_mw(ibv_qp* ibqp, ibv_mw* mw, ibv_mw_bind* mw_bind) noexcept {
     t3::Qp& qp = t3::core(ibqp);
-    return post(qp, request.bind, bind->wr_id, (bind->send_flags & IBV_SEND_SIGNALED) | qp.signal_all());
+    Bind bind{.wr_id = mw_bind->wr_id, .flags = 0, .request = t3::check_bind(*mw, mw_bind->bind_info)};
+    if (bind.request.error)
+        return bind.request.error;
+    bind.flags = (mw_bind->send_flags & bind.request.flags) | qp.signal_all();
+    if (!qp.post_lock().lock_send())
+        return EBUSY;
+    Bind* bad;
+    const int error = t3::post_list(qp, &bind, &bad, false, post_bind);
+    qp.post_lock().unlock();
+    return error;
 }

@@ -3,7 +3,7 @@
  * Between the C side (glue.c: commands, mappings, objects) and the C++ side (the data path
  * and the core behind it). Objects are owned by the C side and carry an opaque pointer into the core.
  *
- * Functions here return 0 or a positive errno, pointers NULL with errno set; no exception crosses.
+ * int functions return 0 or a positive errno, except cxgb3_poll_cq(), which returns a count. No C++ exception leaves them.
  */
 #ifndef CXGB3_BORDER_H
 #define CXGB3_BORDER_H
@@ -23,7 +23,7 @@ extern "C" {
 
 struct cxgb3_context {
 	struct verbs_context vctx;
-	bool threads; /* false: the program promised to use each object from one thread */
+	bool needs_locks; /* false: the program promised to use each object from one thread */
 	struct cxgb3_counters *counters; /* NULL: nothing is counted */
 };
 
@@ -44,16 +44,17 @@ struct cxgb3_cq {
 	size_t ring_bytes;
 	struct ibv_pd *parent_domain; /* or NULL */
 	pthread_mutex_t arm_lock;
-	enum cxgb3_armed armed;	 /* and its event was not read yet */
+	enum cxgb3_armed armed;	 /* armed, event not read yet */
 	enum cxgb3_armed wanted; /* requested while it was armed */
 };
 
-/* A protection domain, or a parent domain: another name for one, by which objects are made for a thread domain. */
+/* Thread domain. */
 struct cxgb3_td {
 	struct ibv_td td;
 	unsigned int users; /* parent domains */
 };
 
+/* A PD or a parent domain. A parent domain has the handle of its PD (real) and an optional thread domain. */
 struct cxgb3_pd {
 	struct ibv_pd pd;
 	struct cxgb3_pd *real; /* of a parent domain; else NULL */
@@ -72,7 +73,7 @@ struct cxgb3_qp {
 /* ---- life of core objects ---- */
 
 /* First the core of a CQ, for the address of its counter. Then its ring, which the kernel's response describes. */
-int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool threads, struct cxgb3_counters *counters) CXGB3_NOEXCEPT;
+int cxgb3_core_create_cq(struct cxgb3_cq *cq, bool needs_locks, struct cxgb3_counters *counters) CXGB3_NOEXCEPT;
 uint64_t cxgb3_core_cq_counter(const struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_cq_use_ring(struct cxgb3_cq *cq, const struct t3_create_cq_resp *resp) CXGB3_NOEXCEPT;
 /* Before the kernel arms the CQ: how far it has been polled. */
@@ -80,7 +81,7 @@ void cxgb3_core_publish_consumed(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_cq(struct cxgb3_cq *cq) CXGB3_NOEXCEPT;
 
 int cxgb3_core_create_qp(struct cxgb3_qp *qp, const struct t3_create_qp_resp *resp, bool signal_all,
-			 bool threads, struct cxgb3_counters *counters, void (*abort)(void *qp)) CXGB3_NOEXCEPT;
+			 bool needs_locks, struct cxgb3_counters *counters, void (*abort)(void *qp)) CXGB3_NOEXCEPT;
 void cxgb3_core_destroy_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 void cxgb3_core_reset_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;
 void cxgb3_core_stop_qp(struct cxgb3_qp *qp) CXGB3_NOEXCEPT;

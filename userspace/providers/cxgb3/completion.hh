@@ -46,9 +46,9 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     wc.wc_flags = c.with_invalidate ? IBV_WC_WITH_INV : 0;
 }
 
-// One completion of a send, a receive or a read that is as it should be. False: it is not; nothing has
-// changed. The key selects kind and queue.
-[[gnu::always_inline]] inline bool take_send(SendQueue& sq, const t3_cqe& e, ibv_wc& wc) {
+// One completion of a send, a receive or a read that is successful and in posting order. False: it is not;
+// nothing has changed. The key selects kind and queue.
+[[gnu::always_inline]] inline bool fast_take_send(SendQueue& sq, const t3_cqe& e, ibv_wc& wc) {
     const uint32_t pos = e.u.sq.wrid_hi, head = sq.head_relaxed();
     if (pos == head) [[likely]] {
         if (head == sq.tail()) [[unlikely]]
@@ -62,7 +62,7 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     sq.complete(pos);
     return true;
 }
-[[gnu::always_inline]] inline bool take_message(RecvQueue& rq, const t3_cqe& e, ibv_wc& wc) {
+[[gnu::always_inline]] inline bool fast_take_message(RecvQueue& rq, const t3_cqe& e, ibv_wc& wc) {
     const uint32_t head = rq.head_relaxed();
     if (!rq.holds(head) || t3_from_be32(e.u.rq.msn) != rq.msn(head)) [[unlikely]]
         return false;
@@ -73,7 +73,7 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     rq.complete(head);
     return true;
 }
-[[gnu::always_inline]] inline bool take_read(SendQueue& sq, const t3_cqe& e, ibv_wc& wc) {
+[[gnu::always_inline]] inline bool fast_take_read(SendQueue& sq, const t3_cqe& e, ibv_wc& wc) {
     const uint32_t pos = sq.head_relaxed();
     if (e.u.rq.stag == t3_to_be32(T3_RTR_STAG) || pos == sq.tail() || !sq.in_order()) [[unlikely]]
         return false;
@@ -88,14 +88,14 @@ inline void fill(ibv_wc& wc, const Completion& c) {
     return true;
 }
 
-[[gnu::always_inline]] inline bool take(Cq& cq, const t3_cqe& e, ibv_wc& wc) {
+[[gnu::always_inline]] inline bool fast_take(Cq& cq, const t3_cqe& e, ibv_wc& wc) {
     const uint32_t key = static_cast<uint32_t>(__atomic_load_n(&e.header, __ATOMIC_RELAXED)) & t3::key_mask;
     if (key == cq.last_send.key)
-        return take_send(*cq.last_send.queue, e, wc);
+        return fast_take_send(*cq.last_send.queue, e, wc);
     if (key == cq.last_message.key)
-        return take_message(*cq.last_message.queue, e, wc);
+        return fast_take_message(*cq.last_message.queue, e, wc);
     if (key == cq.last_read.key)
-        return take_read(*cq.last_read.queue, e, wc);
+        return fast_take_read(*cq.last_read.queue, e, wc);
     return false;
 }
 

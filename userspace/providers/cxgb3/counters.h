@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a program did on the data path. Counted only if CXGB3_COUNTERS is set in its environment: then the
+ * What a program did on the data path. Counted only if CXGB3_COUNTERS is 1 in its environment: then the
  * context gets other data path functions, so that counting costs nothing if it is off.
  *
  * The counters of a context are stored in a file of their own in shared memory (CXGB3_COUNTERS_PATH). Any process
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define CXGB3_COUNTERS_PATH "/dev/shm/cxgb3-counters.%d.%s" /* process, device */
+#define CXGB3_COUNTERS_PATH "/dev/shm/cxgb3-counters.%d.%s.%u" /* process, device, number of the context */
 #define CXGB3_COUNTERS_MAGIC 0x63336378u
 #define CXGB3_COUNTERS_VERSION 1
 
@@ -29,5 +29,17 @@ struct cxgb3_counters {
 	uint64_t arm;		 /* requests for an event */
 	uint64_t arm_system_calls;
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NULL: nothing is counted. */
+struct cxgb3_counters *cxgb3_map_counters(const char *device);
+void cxgb3_unmap_counters(struct cxgb3_counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* CXGB3_COUNTERS_H */

@@ -57,10 +57,17 @@ CqPosition Cq::after(CqPosition p, uint32_t n) const {
 
 // ---- QPs
 
+template <class T> static void reserve_one(std::vector<T>& v) {
+    if (v.size() == v.capacity())
+        v.reserve(std::max<size_t>(8, 2 * v.size()));
+}
+
 void Cq::attach(Qp& qp) {
     std::lock_guard guard(lock_);
-    attached_.reserve(attached_.size() + 1);
-    errored_.reserve(attached_.size() + 1); // so that polling never allocates
+    reserve_one(attached_);
+    errored_.reserve(attached_.capacity());         // so that polling never allocates
+    if (Qp* const destroyed = qps_.find(qp.qpid())) // its id is free again
+        forget(*destroyed);
     qps_.insert(qp.qpid(), &qp);
     attached_.push_back(&qp);
     forget_last();
@@ -69,10 +76,15 @@ void Cq::attach(Qp& qp) {
 
 void Cq::detach(Qp& qp) {
     std::lock_guard guard(lock_);
+    if (qps_.find(qp.qpid()) == &qp)
+        forget(qp);
+}
+
+void Cq::forget(Qp& qp) {
     std::erase(attached_, &qp);
     std::erase(errored_, &qp);
     set_attention(errored, !errored_.empty());
-    qps_.erase(qp.qpid(), &qp);
+    qps_.erase(qp.qpid());
     forget_last();
     if (backlog_ == &qp) {
         backlog_ = nullptr;
@@ -89,9 +101,8 @@ uint32_t Cq::unread() const {
     return n;
 }
 
-// Moves the unread entries of other QPs up to the place where the card writes next, and the position behind
-// what is removed. An entry keeps no place in the ring when its QP is gone: the kernel gives the entries of
-// that QP to another one.
+// Removes the unread CQEs of this QP: closes the gap towards the card's write index and advances the read
+// position. The gap must not stay, because the kernel counts the CQ entries of a destroyed QP as free.
 void Cq::remove_entries(uint32_t qpid) {
     const uint32_t filled = unread();
     uint32_t to = filled;
@@ -335,8 +346,8 @@ bool Cq::next_flushed(Completion& c) {
     return false;
 }
 
-// The entry before the next one, a lap later, can be there only if the card has overtaken us: or if it has
-// filled the ring to the last entry, which the next one then shows.
+// If the entry just behind the read position already has the next lap's generation, the card has overrun the
+// ring, or has filled it exactly to the end (then the next entry is valid too).
 bool Cq::may_be_overrun() const {
     return size_.entries() != 1 && after(glance(), size_.entries() - 1).filled();
 }

@@ -72,16 +72,16 @@ template <class Queue> struct LastOf {
 
 class Cq {
 public:
-    // threads: false if the program promises to use the CQ and its QPs from one thread.
-    explicit Cq(bool threads, cxgb3_counters* counters = nullptr) : lock_(threads), counters_(counters) {}
+    // needs_locks: false if the program promises to use the CQ and its QPs from one thread.
+    explicit Cq(bool needs_locks, cxgb3_counters* counters = nullptr)
+        : lock_(needs_locks), counters_(counters) {}
     Cq(const Cq&) = delete;
     Cq& operator=(const Cq&) = delete;
 
-    // Where the kernel reads how many of the card's entries were consumed when it arms the CQ. It wants to
-    // know before it reports where the ring is, hence two steps. It looks at no more of the count than the
-    // position in the ring and the lap; publish_consumed() brings it up to date. The kernel raises an event
-    // at once if entries wait. So that it does for completions that QPs still hold, too, as many entries less
-    // count as consumed.
+    // Address of the consumer index that the kernel reads when it arms the CQ. The create command carries
+    // this address and its response describes the ring, hence use_ring(). Only ring index and lap are used.
+    // publish_consumed() subtracts the completions that QPs still hold, so that the kernel raises an event
+    // for them at once.
     const void* consumer_counter() const { return &consumed_for_kernel_; }
     void publish_consumed();
 
@@ -141,10 +141,13 @@ public:
 
     // A QP that completes into this CQ is in error: the next poll looks for it.
     void raise_error_flag() { __atomic_fetch_or(status_, T3_CQ_STATUS_ERROR, __ATOMIC_RELEASE); }
-    // Adds a QP that completes into this CQ, with its sends, its receives or both.
+    // Adds a QP that completes into this CQ, with its sends, its receives or both. The kernel frees the id of
+    // a destroyed QP before the thread that destroys it gets to detach(). Another thread may attach the next
+    // QP of that id meanwhile: this detaches the destroyed one. All CQEs of the id are then still those of
+    // the destroyed QP.
     void attach(Qp& qp);
     // Forgets the QP and removes its entries from the ring, so that a later QP of the same id does not get
-    // them.
+    // them. Does nothing if attach() has done it.
     void detach(Qp& qp);
 
 private:
@@ -159,6 +162,7 @@ private:
     CqPosition after(CqPosition p, uint32_t n) const;
     // Entries that the card has written from the position on.
     uint32_t unread() const;
+    void forget(Qp& qp);
     void remove_entries(uint32_t qpid);
     void set_attention(uint32_t why, bool on);
     uint32_t held();

@@ -18,7 +18,7 @@ bool cxgb3_is_parent_domain(const struct ibv_pd *pd);
 /* Objects made in this domain are used by one thread at a time: they need no locks. */
 bool cxgb3_has_thread_domain(const struct ibv_pd *pd);
 
-/* An object is made in a domain, and gone. The kernel sees only the real domain, so parent domains count themselves. */
+/* Count the objects of a parent domain. The kernel knows only its PD and would let the parent be freed under them. */
 void cxgb3_hold_pd(struct ibv_pd *pd);
 void cxgb3_release_pd(struct ibv_pd *pd);
 

@@ -3,8 +3,10 @@
  * The functions that libibverbs calls: commands to the kernel, mappings, creation and destruction of objects. Off the data path.
  *
  * Order of destruction: the kernel first, since it may refuse (EBUSY) and the object must then still work; then
- * the core, then the mappings. The kernel keeps mapped memory until it is unmapped.
+ * the core, then the mappings. The kernel keeps a ring allocated until it is unmapped. After removal of the device the
+ * mapping shows zeros.
  */
+#define _GNU_SOURCE /* secure_getenv() */
 #include "userspace/providers/cxgb3/border.h"
 #include "userspace/providers/cxgb3/domains.h"
 #include "userspace/providers/cxgb3/mapping.h"
@@ -15,15 +17,12 @@
 #include "include/hw/t3_wr.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-#define DRIVER_ID_CXGB3 3 /* RDMA_DRIVER_CXGB3 of the kernel's uAPI */
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
@@ -153,7 +152,7 @@ static int cxgb3_dealloc_mw(struct ibv_mw *mw)
 /* ---- completion queues ---- */
 
 static struct cxgb3_cq *make_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
-				int comp_vector, bool threads)
+				int comp_vector, bool needs_locks)
 {
 	struct {
 		uint8_t core[CXGB3_CORE_CMD_CREATE_CQ];
@@ -178,7 +177,7 @@ static struct cxgb3_cq *make_cq(struct ibv_context *context, int cqe, struct ibv
 	if (!cq)
 		return NULL;
 	pthread_mutex_init(&cq->arm_lock, NULL);
-	err = cxgb3_core_create_cq(cq, threads, ctx->counters);
+	err = cxgb3_core_create_cq(cq, needs_locks, ctx->counters);
 	if (err)
 		goto free_cq;
 	cmd.drv.user_rptr_addr = cxgb3_core_cq_counter(cq);
@@ -205,6 +204,7 @@ destroy:
 free_core:
 	cxgb3_core_destroy_cq(cq);
 free_cq:
+	pthread_mutex_destroy(&cq->arm_lock);
 	free(cq);
 	errno = err;
 	return NULL;
@@ -213,7 +213,7 @@ free_cq:
 static struct ibv_cq *cxgb3_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 				      int comp_vector)
 {
-	struct cxgb3_cq *cq = make_cq(context, cqe, channel, comp_vector, to_context(context)->threads);
+	struct cxgb3_cq *cq = make_cq(context, cqe, channel, comp_vector, to_context(context)->needs_locks);
 
 	return cq ? &cq->vcq.cq : NULL;
 }
@@ -242,7 +242,7 @@ static int check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
 static struct ibv_cq_ex *cxgb3_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	struct cxgb3_context *ctx = to_context(context);
-	bool threads = ctx->threads;
+	bool needs_locks = ctx->needs_locks;
 	struct cxgb3_cq *cq;
 	int err;
 
@@ -252,10 +252,10 @@ static struct ibv_cq_ex *cxgb3_create_cq_ex(struct ibv_context *context, struct 
 		return NULL;
 	}
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
-		threads = false;
+		needs_locks = false;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && cxgb3_has_thread_domain(attr->parent_domain))
-		threads = false;
-	cq = make_cq(context, (int)attr->cqe, attr->channel, (int)attr->comp_vector, threads);
+		needs_locks = false;
+	cq = make_cq(context, (int)attr->cqe, attr->channel, (int)attr->comp_vector, needs_locks);
 	if (!cq)
 		return NULL;
 	cxgb3_set_readers(cq, ctx->counters);
@@ -277,6 +277,7 @@ static int cxgb3_destroy_cq(struct ibv_cq *ibcq)
 		cxgb3_release_pd(cq->parent_domain);
 	cxgb3_core_destroy_cq(cq);
 	munmap(cq->ring, cq->ring_bytes);
+	pthread_mutex_destroy(&cq->arm_lock);
 	free(cq);
 	return 0;
 }
@@ -416,7 +417,7 @@ static struct ibv_qp *cxgb3_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr
 	err = map_qp(qp, pd->context->cmd_fd, &resp.drv);
 	if (err)
 		goto destroy;
-	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, ctx->threads && !cxgb3_has_thread_domain(pd),
+	err = cxgb3_core_create_qp(qp, &resp.drv, attr->sq_sig_all, ctx->needs_locks && !cxgb3_has_thread_domain(pd),
 				   ctx->counters, abort_qp);
 	if (err)
 		goto unmap;
@@ -579,41 +580,25 @@ static const struct verbs_context_ops cxgb3_counted_ops = {
 	.post_send = cxgb3_post_send_counted,
 };
 
-static struct cxgb3_counters *map_counters(const struct ibv_device *device)
+/* A setuid program ignores the environment of its caller. */
+static bool requested(const char *variable)
 {
-	struct cxgb3_counters *counters;
-	char path[128];
-	int fd;
+	const char *value = secure_getenv(variable);
 
-	snprintf(path, sizeof(path), CXGB3_COUNTERS_PATH, (int)getpid(), ibv_get_device_name((struct ibv_device *)device));
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return NULL;
-	if (ftruncate(fd, sizeof(*counters))) {
-		close(fd);
-		return NULL;
-	}
-	counters = mmap(NULL, sizeof(*counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (counters == MAP_FAILED)
-		return NULL;
-	counters->version = CXGB3_COUNTERS_VERSION;
-	counters->magic = CXGB3_COUNTERS_MAGIC;
-	return counters;
+	return value && !strcmp(value, "1");
 }
 
 static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
 {
 	struct cxgb3_cmd_get_context cmd;
 	struct cxgb3_get_context_resp resp = { 0 };
-	const char *single = getenv("CXGB3_SINGLE_THREADED");
 	struct cxgb3_context *ctx;
 	int err;
 
 	(void)private_data;
 	ctx = _verbs_init_and_alloc_context(device, cmd_fd, sizeof(*ctx),
 					    (struct verbs_context *)offsetof(struct cxgb3_context, vctx),
-					    DRIVER_ID_CXGB3);
+					    RDMA_DRIVER_CXGB3);
 	if (!ctx)
 		return NULL;
 #if T3_RDMA_CORE >= 57
@@ -627,10 +612,10 @@ static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int 
 		errno = err;
 		return NULL;
 	}
-	ctx->threads = !single || strcmp(single, "1") != 0;
+	ctx->needs_locks = !requested("CXGB3_SINGLE_THREADED");
 	verbs_set_ops(&ctx->vctx, &cxgb3_context_ops);
-	if (getenv("CXGB3_COUNTERS"))
-		ctx->counters = map_counters(device);
+	if (requested("CXGB3_COUNTERS"))
+		ctx->counters = cxgb3_map_counters(ibv_get_device_name(device));
 	if (ctx->counters)
 		verbs_set_ops(&ctx->vctx, &cxgb3_counted_ops);
 	return &ctx->vctx;
@@ -640,9 +625,7 @@ static void cxgb3_free_context(struct ibv_context *context)
 {
 	struct cxgb3_context *ctx = to_context(context);
 
-	/* The file stays, so that it can be read after the program has ended. */
-	if (ctx->counters)
-		munmap(ctx->counters, sizeof(*ctx->counters));
+	cxgb3_unmap_counters(ctx->counters);
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
 }
@@ -665,7 +648,7 @@ static void cxgb3_uninit_device(struct verbs_device *device)
 
 /* By netlink the kernel names the driver; over plain sysfs only the PCI id is known. */
 static const struct verbs_match_ent match_table[] = {
-	{ .kind = VERBS_MATCH_DRIVER_ID, .u = { .driver_id = DRIVER_ID_CXGB3 } },
+	{ .kind = VERBS_MATCH_DRIVER_ID, .u = { .driver_id = RDMA_DRIVER_CXGB3 } },
 	CHELSIO(0x0020),
 	CHELSIO(0x0021),
 	CHELSIO(0x0022),
@@ -683,7 +666,7 @@ static const struct verbs_match_ent match_table[] = {
 
 static const struct verbs_device_ops cxgb3_device_ops = {
 	.name = "cxgb3",
-	.match_min_abi_version = 0,
+	.match_min_abi_version = T3_ABI_VERSION, /* version 0 has no CQ status word */
 	.match_max_abi_version = T3_ABI_VERSION,
 	.match_table = match_table,
 	.alloc_context = cxgb3_alloc_context,

@@ -18,8 +18,8 @@ template <class F> int guarded(F&& f) {
 
 } // namespace
 
-int cxgb3_core_create_cq(cxgb3_cq* cq, bool threads, cxgb3_counters* counters) noexcept {
-    return guarded([&] { cq->core = new t3::Cq(threads, counters); });
+int cxgb3_core_create_cq(cxgb3_cq* cq, bool needs_locks, cxgb3_counters* counters) noexcept {
+    return guarded([&] { cq->core = new t3::Cq(needs_locks, counters); });
 }
 
 uint64_t cxgb3_core_cq_counter(const cxgb3_cq* cq) noexcept {
@@ -38,7 +38,7 @@ void cxgb3_core_destroy_cq(cxgb3_cq* cq) noexcept {
     delete static_cast<t3::Cq*>(cq->core);
 }
 
-int cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signal_all, bool threads,
+int cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signal_all, bool needs_locks,
                          cxgb3_counters* counters, void (*abort)(void*)) noexcept {
     return guarded([&] {
         qp->core = new t3::Qp({.qpid = resp->qpid,
@@ -48,7 +48,7 @@ int cxgb3_core_create_qp(cxgb3_qp* qp, const t3_create_qp_resp* resp, bool signa
                                .ring = qp->ring,
                                .doorbell = qp->doorbell,
                                .signal_all = signal_all,
-                               .threads = threads,
+                               .needs_locks = needs_locks,
                                .counters = counters,
                                .abort = abort,
                                .owner = qp},

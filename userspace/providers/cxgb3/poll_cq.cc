@@ -11,10 +11,10 @@
     Completion c;
     int i = 0;
     while (i < n && !cq.attention() && cq.position().filled()) {
-        // The entry of another QP, or of another kind than the last one.
+        // This entry does not match the cached queues: look its QP up.
         const t3_cqe& e = *cq.position().entry();
         common::dma_consume_barrier();
-        if (cq.cache_queue(t3_from_be32(e.header)) && take(cq, e, wc[i])) {
+        if (cq.cache_queue(t3_from_be32(e.header)) && fast_take(cq, e, wc[i])) {
             cq.set_position(cq.behind(cq.position()));
             i++;
         } else if (cq.take_entry(c)) {
@@ -34,7 +34,7 @@ namespace {
 using t3::Cq;
 using t3::CqPosition;
 
-[[gnu::noinline]] int finish(Cq& cq, int n, ibv_wc* wc, int done) noexcept {
+[[gnu::noinline]] int poll_slow_and_unlock(Cq& cq, int n, ibv_wc* wc, int done) noexcept {
     done += t3::poll_slow(cq, n, wc);
     cq.unlock();
     return done;
@@ -42,7 +42,7 @@ using t3::CqPosition;
 
 [[gnu::noinline]] int wait_and_poll(Cq& cq, int n, ibv_wc* wc) noexcept {
     cq.lock();
-    return finish(cq, n, wc, 0);
+    return poll_slow_and_unlock(cq, n, wc, 0);
 }
 
 // The ring is empty, but attention() is set.
@@ -52,21 +52,17 @@ using t3::CqPosition;
     return wait_and_poll(cq, n, wc);
 }
 
-} // namespace
-
-namespace {
-
 // The entry at the position is there, or was when the caller looked.
 [[gnu::noinline]] int poll_some(Cq& cq, int n, ibv_wc* wc, CqPosition at, const t3_cqe* entry) noexcept {
     if (!cq.try_lock()) [[unlikely]]
         return wait_and_poll(cq, n, wc);
     if (at != cq.position() || cq.attention() || n <= 0) [[unlikely]]
-        return finish(cq, n, wc, 0);
+        return poll_slow_and_unlock(cq, n, wc, 0);
     int done = 0;
     do {
         common::dma_consume_barrier();
-        if (!t3::take(cq, *entry, *wc)) [[unlikely]]
-            return finish(cq, n - done, wc, done);
+        if (!t3::fast_take(cq, *entry, *wc)) [[unlikely]]
+            return poll_slow_and_unlock(cq, n - done, wc, done);
         at = cq.behind(at);
         cq.set_position(at);
         entry = at.entry();

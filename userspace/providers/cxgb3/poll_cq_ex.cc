@@ -36,7 +36,7 @@ Cq& core(ibv_cq_ex* ex) {
         return cq.attention() ? next_slow(ex) : ENOENT;
     common::dma_consume_barrier();
     ibv_wc& wc = object(ex).current;
-    if (!t3::take(cq, *entry, wc)) [[unlikely]]
+    if (!t3::fast_take(cq, *entry, wc)) [[unlikely]]
         return next_slow(ex);
     cq.set_position(cq.behind(at));
     return set_result(ex, wc);

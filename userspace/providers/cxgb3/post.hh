@@ -86,9 +86,8 @@ struct Built {
     return built(t3_build_local_inv(&slot.local_inv, &r), WorkOp::local_inv);
 }
 
-// Any request, by its opcode at run time. key: of the peer's memory, or to be invalidated. iWARP
-// has no immediate data and no atomics; an old driver that sent immediate data wrote four bytes over the
-// peer's memory instead.
+// Any request, by its opcode at run time. key: of the peer's memory, or to be invalidated. iWARP has no
+// immediate data and no atomics.
 [[gnu::always_inline]] inline Built build_any(t3_wr_slot& slot, uint32_t opcode, wr_flags flags, uint32_t key,
                                               uint64_t remote_addr, bool in_line, uint32_t num_sge,
                                               const t3_host_sge* sge) {
@@ -118,24 +117,46 @@ struct Built {
     else
         sq.record(pos, SendEntry::of(wr_id, built.op, static_cast<uint32_t>(flags)));
 }
-[[gnu::always_inline]] inline void finish(SendQueue& sq, uint32_t pos, const SlotCursor& at, t3_wr_slot* slot,
-                                          uint64_t wr_id, wr_flags flags, const Built& built) {
+[[gnu::always_inline]] inline void record_and_publish(SendQueue& sq, uint32_t pos, const SlotCursor& at,
+                                                      t3_wr_slot* slot, uint64_t wr_id, wr_flags flags,
+                                                      const Built& built) {
     record(sq, pos, slot, wr_id, flags, built);
     sq.publish(pos + 1);
     at.publish(slot, built.flits);
 }
 
-// What ibv_bind_mw() and ibv_wr_bind_mw() post (bind_mw.cc). Binding to no bytes takes a window back, which
-// for the card is an invalidate: then `unbind` is set and `bind` has no meaning.
+// One request in any state of the queue and of the QP, built by build(slot). Returns a positive errno; then
+// nothing has changed.
+template <class Build>
+int post_one(Qp& qp, const SlotCursor& at, uint64_t wr_id, wr_flags flags, Build build) {
+    SendQueue& sq = qp.sq();
+    const uint32_t pos = sq.tail_relaxed();
+    if (sq.full(pos))
+        return ENOMEM;
+    const Built built = build(*at.slot);
+    if (!built.error)
+        record_and_publish(sq, pos, at, at.slot, wr_id, flags, built);
+    return built.error;
+}
+
+// What ibv_bind_mw() and ibv_wr_bind_mw() post (bind_mw.cc). Binding to no bytes takes a window back: a bind
+// for the program, an invalidate of `stag` for the card. Then `unbind` is set, and `bind` has no meaning.
 struct BindRequest {
     int error = 0; // positive errno
     bool unbind = false;
+    wr_flags flags = 0; // that such a request may have: the card has no fence for a bind
+    uint32_t stag = 0;
     t3_bind bind{};
 };
 BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept;
-inline Built build_bind(t3_wr_slot& slot, wr_flags flags, const t3_bind& bind) {
+inline Built build_bind(t3_wr_slot& slot, wr_flags flags, const BindRequest& request) {
+    if (request.unbind) {
+        Built built = build_local_inv(slot, flags, request.stag);
+        built.op = WorkOp::bind_mw;
+        return built;
+    }
     slot.hdr.hi = header_of<T3_WR_OP_BIND_MW, 0>[flags];
-    return built(t3_build_bind_mw(&slot.bind_mw, &bind), WorkOp::bind_mw);
+    return built(t3_build_bind_mw(&slot.bind_mw, &request.bind), WorkOp::bind_mw);
 }
 
 } // namespace t3

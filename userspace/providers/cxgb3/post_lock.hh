@@ -7,7 +7,9 @@
 //
 // An open batch excludes all other sends, since they take the same positions of the send queue. It does not
 // exclude receives, which a program may post at any time, also from the thread that has the batch open, and
-// which the card must see at once. Therefore nothing of a batch is in the ring before ibv_wr_complete().
+// which the card must see at once. Both share the ring, and the card stops at the first slot that is not
+// valid: an open batch in the ring would hide the receives behind it. Therefore nothing of a batch is in the
+// ring before ibv_wr_complete().
 //
 // It can be switched off for programs that promise to post from one thread only. Then no atomic instruction
 // is used and nothing waits, but the word still records an open batch.
@@ -38,9 +40,11 @@ public:
 
     // The ring for a receive, whether a batch is open or not.
     void lock_receive() {
-        if (needed_) {
-            for (unsigned spins = 0; !swap(free, ring) && !swap(batch, batch | ring); spins++)
-                pause(spins);
+        for (unsigned spins = 0; needed_; spins++) {
+            const uint32_t seen = word_.load(std::memory_order_relaxed);
+            if (!(seen & ring) && swap(seen, seen | ring))
+                return;
+            pause(spins);
         }
     }
     // No other thread changes the word while its `ring` bit is set.
@@ -76,7 +80,7 @@ private:
         return true;
     }
     [[gnu::cold, gnu::noinline]] void wait_long(uint32_t from, uint32_t to) {
-        for (unsigned spins = 0; !swap(from, to); spins++)
+        for (unsigned spins = 0; word_.load(std::memory_order_relaxed) != from || !swap(from, to); spins++)
             pause(spins);
     }
     // The owner may have lost its CPU: after a short spin the waiter offers its own.

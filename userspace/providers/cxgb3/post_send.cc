@@ -27,15 +27,8 @@ Built build(t3_wr_slot& slot, const ibv_send_wr& wr, t3::wr_flags flags) {
 
 // Any request, in any state of the queue and of the QP. Returns a positive errno; then nothing has changed.
 int post_any(Qp& qp, const SlotCursor& at, const ibv_send_wr& wr) {
-    SendQueue& sq = qp.sq();
     const t3::wr_flags flags = (wr.send_flags & t3::known_flags) | qp.signal_all();
-    const uint32_t pos = sq.tail_relaxed();
-    if (sq.full(pos))
-        return ENOMEM;
-    const Built built = build(*at.slot, wr, flags);
-    if (!built.error)
-        t3::finish(sq, pos, at, at.slot, wr.wr_id, flags, built);
-    return built.error;
+    return t3::post_one(qp, at, wr.wr_id, flags, [&](t3_wr_slot& slot) { return build(slot, wr, flags); });
 }
 
 // With the lock held; unlocks. `posted`: requests before `wr` are in the ring, without a doorbell.
@@ -59,7 +52,7 @@ int post_any(Qp& qp, const SlotCursor& at, const ibv_send_wr& wr) {
     if (built.error) [[unlikely]]
         return false;
     SendQueue& sq = qp.sq();
-    t3::finish(sq, sq.tail_relaxed(), qp.cursor(), slot, wr_id, flags, built);
+    t3::record_and_publish(sq, sq.tail_relaxed(), qp.cursor(), slot, wr_id, flags, built);
     qp.step(slot);
     return true;
 }

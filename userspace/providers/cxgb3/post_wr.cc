@@ -7,10 +7,7 @@
 // ibv_post_send(), in the memory of the batch. ibv_wr_complete() copies the slots into the ring, with one
 // barrier and one doorbell. The first error makes it post nothing, as ibv_wr_abort() does.
 //
-// Sends and receives share the ring, and the card stops at the first slot that is not valid. A batch that was
-// built in the ring would hide the receives behind it until it is complete, and a receive that took its place
-// would destroy it. So an open batch has no place in the ring: ibv_post_recv() is possible at any time, and
-// what it posts is seen by the card at once.
+// An open batch has no place in the ring: see post_lock.hh.
 #include "userspace/providers/cxgb3/post.hh"
 
 #include <cstring>
@@ -19,6 +16,7 @@
 namespace {
 
 using t3::Batch;
+using t3::BatchState;
 using t3::BindRequest;
 using t3::Built;
 using t3::Qp;
@@ -29,13 +27,14 @@ Qp& core(ibv_qp_ex* ex) {
 }
 
 [[gnu::cold, gnu::noinline]] void fail(Batch& b, int error) {
-    if (b.state <= 0)
-        b.state = error;
+    if (b.state != BatchState::failed)
+        b.error = error;
+    b.state = BatchState::failed;
 }
 
 // The request is built: on to the next.
-[[gnu::always_inline]] inline void accept(Qp& qp, Batch& b, t3_wr_slot* slot, t3::wr_flags flags,
-                                          const Built& built) {
+[[gnu::always_inline]] inline void finish_request(Qp& qp, Batch& b, t3_wr_slot* slot, t3::wr_flags flags,
+                                                  const Built& built) {
     if (built.error) [[unlikely]]
         return fail(b, built.error);
     const uint32_t pos = b.pos;
@@ -43,92 +42,94 @@ Qp& core(ibv_qp_ex* ex) {
     t3::record(qp.sq(), pos, slot, b.wr_id, flags, built);
     b.pos = pos + 1;
     b.slot = slot + 1;
-    b.state = 0;
+    b.state = BatchState::ready;
 }
 
 // Gives the open request its data.
-[[gnu::always_inline]] inline void close(Qp& qp, Batch& b, bool in_line, uint32_t num_sge,
-                                         const t3_host_sge* sge) {
-    if (b.state != Batch::no_data) [[unlikely]]
+[[gnu::always_inline]] inline void set_data(Qp& qp, Batch& b, bool in_line, uint32_t num_sge,
+                                            const t3_host_sge* sge) {
+    if (b.state != BatchState::wants_data) [[unlikely]]
         return fail(b, EINVAL); // a setter without a request, or a second one
     t3_wr_slot* const slot = b.slot;
     const t3::wr_flags flags = b.flags;
-    accept(qp, b, slot, flags,
-           t3::build_any(*slot, b.opcode, flags, b.key, b.remote_addr, in_line, num_sge, sge));
+    finish_request(qp, b, slot, flags,
+                   t3::build_any(*slot, b.opcode, flags, b.key, b.remote_addr, in_line, num_sge, sge));
 }
 
-[[gnu::noinline]] void close_without_data(Qp& qp, Batch& b) {
-    close(qp, b, false, 0, nullptr);
+[[gnu::noinline]] void finish_without_data(Qp& qp, Batch& b) {
+    set_data(qp, b, false, 0, nullptr);
 }
 
 // False: there is an error, and nothing is to be built any more.
 bool can_begin(Qp& qp, Batch& b) {
-    if (b.state == Batch::no_data)
-        close_without_data(qp, b);
-    if (b.state)
+    if (b.state == BatchState::wants_data)
+        finish_without_data(qp, b);
+    if (b.state != BatchState::ready)
         return false;
-    if (qp.sq().full(b.pos))
-        return fail(b, ENOMEM), false;
+    if (qp.sq().full(b.pos)) {
+        fail(b, ENOMEM);
+        return false;
+    }
     return true;
 }
 
 // Of a request that can begin.
-[[gnu::always_inline]] inline void begin(const Qp& qp, Batch& b, const ibv_qp_ex* ex) {
+[[gnu::always_inline]] inline void copy_header_fields(const Qp& qp, Batch& b, const ibv_qp_ex* ex) {
     b.wr_id = ex->wr_id;
     b.flags = (ex->wr_flags & (t3::known_flags & ~IBV_SEND_INLINE)) | qp.signal_all();
 }
 
-void open_slow(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key, uint64_t remote_addr) noexcept;
+void begin_request_slow(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key, uint64_t remote_addr) noexcept;
 
-[[gnu::always_inline]] inline void open_now(ibv_qp_ex* ex, Qp& qp, Batch& b, ibv_wr_opcode opcode,
-                                            uint32_t key, uint64_t remote_addr) {
-    begin(qp, b, ex);
+[[gnu::always_inline]] inline void begin_request_now(ibv_qp_ex* ex, Qp& qp, Batch& b, ibv_wr_opcode opcode,
+                                                     uint32_t key, uint64_t remote_addr) {
+    copy_header_fields(qp, b, ex);
     b.opcode = opcode;
     b.key = key;
     b.remote_addr = remote_addr;
-    b.state = Batch::no_data;
+    b.state = BatchState::wants_data;
 }
 
-[[gnu::always_inline]] inline void open(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
-                                        uint64_t remote_addr) {
+[[gnu::always_inline]] inline void begin_request(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
+                                                 uint64_t remote_addr) {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
-    if (b.state || qp.sq().seems_full(b.pos)) [[unlikely]]
-        return open_slow(ex, opcode, key, remote_addr);
-    open_now(ex, qp, b, opcode, key, remote_addr);
+    if (b.state != BatchState::ready || qp.sq().seems_full(b.pos)) [[unlikely]]
+        return begin_request_slow(ex, opcode, key, remote_addr);
+    begin_request_now(ex, qp, b, opcode, key, remote_addr);
 }
 
 // The request before it has no data, there was an error, or the queue is full as far as the last look at the
 // consumer's counter shows.
-[[gnu::noinline]] void open_slow(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
-                                 uint64_t remote_addr) noexcept {
+[[gnu::noinline]] void begin_request_slow(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t key,
+                                          uint64_t remote_addr) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
     if (can_begin(qp, b))
-        open_now(ex, qp, b, opcode, key, remote_addr);
+        begin_request_now(ex, qp, b, opcode, key, remote_addr);
 }
 
 // ---- requests
 
 void wr_send(ibv_qp_ex* ex) noexcept {
-    open(ex, IBV_WR_SEND, 0, 0);
+    begin_request(ex, IBV_WR_SEND, 0, 0);
 }
 void wr_send_inv(ibv_qp_ex* ex, uint32_t invalidate_rkey) noexcept {
-    open(ex, IBV_WR_SEND_WITH_INV, invalidate_rkey, 0);
+    begin_request(ex, IBV_WR_SEND_WITH_INV, invalidate_rkey, 0);
 }
 void wr_rdma_write(ibv_qp_ex* ex, uint32_t rkey, uint64_t remote_addr) noexcept {
-    open(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
+    begin_request(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
 }
 void wr_rdma_read(ibv_qp_ex* ex, uint32_t rkey, uint64_t remote_addr) noexcept {
-    open(ex, IBV_WR_RDMA_READ, rkey, remote_addr);
+    begin_request(ex, IBV_WR_RDMA_READ, rkey, remote_addr);
 }
 void wr_local_inv(ibv_qp_ex* ex, uint32_t invalidate_rkey) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
     if (!can_begin(qp, b))
         return;
-    begin(qp, b, ex);
-    accept(qp, b, b.slot, b.flags, t3::build_local_inv(*b.slot, b.flags, invalidate_rkey));
+    copy_header_fields(qp, b, ex);
+    finish_request(qp, b, b.slot, b.flags, t3::build_local_inv(*b.slot, b.flags, invalidate_rkey));
 }
 // Windows of type 1 keep their key, so the new one must be the old one.
 void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
@@ -136,14 +137,12 @@ void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info
     Batch& b = qp.batch();
     if (!can_begin(qp, b))
         return;
-    begin(qp, b, ex);
+    copy_header_fields(qp, b, ex);
     const BindRequest request = t3::check_bind(*mw, *info);
     if (request.error || rkey != mw->rkey)
         return fail(b, EINVAL);
-    if (request.unbind)
-        return accept(qp, b, b.slot, b.flags, t3::build_local_inv(*b.slot, b.flags, mw->rkey));
-    b.flags &= IBV_SEND_SIGNALED; // the card has no fence for a bind
-    accept(qp, b, b.slot, b.flags, t3::build_bind(*b.slot, b.flags, request.bind));
+    b.flags &= request.flags;
+    finish_request(qp, b, b.slot, b.flags, t3::build_bind(*b.slot, b.flags, request));
 }
 
 // What iWARP or this card does not support. A QP that requests it is not created; a call that is made all the
@@ -157,20 +156,20 @@ template <class... Arguments> void unsupported(ibv_qp_ex* ex, Arguments...) noex
 void wr_set_sge(ibv_qp_ex* ex, uint32_t lkey, uint64_t addr, uint32_t length) noexcept {
     Qp& qp = core(ex);
     const t3_host_sge sge{addr, length, lkey};
-    close(qp, qp.batch(), false, 1, &sge);
+    set_data(qp, qp.batch(), false, 1, &sge);
 }
 void wr_set_sge_list(ibv_qp_ex* ex, size_t num_sge, const ibv_sge* list) noexcept {
     Qp& qp = core(ex);
     if (num_sge > T3_MAX_SGE)
         return fail(qp.batch(), EINVAL);
-    close(qp, qp.batch(), false, static_cast<uint32_t>(num_sge), t3::host_sges(list));
+    set_data(qp, qp.batch(), false, static_cast<uint32_t>(num_sge), t3::host_sges(list));
 }
 void wr_set_inline_data(ibv_qp_ex* ex, void* addr, size_t length) noexcept {
     Qp& qp = core(ex);
     if (length > T3_MAX_INLINE) [[unlikely]]
         return fail(qp.batch(), EINVAL);
     const t3_host_sge sge{reinterpret_cast<uintptr_t>(addr), static_cast<uint32_t>(length), 0};
-    close(qp, qp.batch(), true, 1, &sge);
+    set_data(qp, qp.batch(), true, 1, &sge);
 }
 // There may be more pieces than a request has elements: they become one.
 void wr_set_inline_data_list(ibv_qp_ex* ex, size_t num_buf, const ibv_data_buf* list) noexcept {
@@ -185,7 +184,7 @@ void wr_set_inline_data_list(ibv_qp_ex* ex, size_t num_buf, const ibv_data_buf* 
         length += list[i].length;
     }
     const t3_host_sge sge{reinterpret_cast<uintptr_t>(bytes), static_cast<uint32_t>(length), 0};
-    close(qp, qp.batch(), true, 1, &sge);
+    set_data(qp, qp.batch(), true, 1, &sge);
 }
 
 // ---- from start to end
@@ -196,7 +195,7 @@ void wr_start(ibv_qp_ex* ex) noexcept {
     Batch& b = qp.batch();
     b.slot = b.slots.get();
     b.pos = qp.sq().tail_relaxed();
-    b.state = 0;
+    b.state = BatchState::ready;
 }
 
 void wr_abort(ibv_qp_ex* ex) noexcept {
@@ -230,7 +229,7 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
 }
 
 // Into the ring. With the lock held.
-[[gnu::always_inline]] inline void publish(Qp& qp, const Batch& b) {
+[[gnu::always_inline]] inline void copy_batch_to_ring(Qp& qp, const Batch& b) {
     t3::SlotCursor at = qp.cursor();
     const t3_wr_slot* from = b.slots.get();
     do {
@@ -242,28 +241,30 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
 }
 
 // The end of a batch of which nothing is posted.
-[[gnu::cold, gnu::noinline]] int end_unposted(Qp& qp, int error) {
+[[gnu::cold, gnu::noinline]] int end_unposted(Qp& qp, const Batch& b) {
+    const int error = b.state == BatchState::failed ? b.error : 0;
     qp.post_lock().abort_batch();
     return error;
 }
 
 // The requests are in the ring, or the QP is in error and they are only recorded, for polling to flush.
 [[gnu::cold, gnu::noinline]] int end_without_doorbell(Qp& qp, uint64_t status) {
-    if (!qp.keeps_from_card(status))
+    qp.flag_error(status);
+    if (!Qp::keeps_from_card(status))
         qp.ring_unless_db_off(status);
     qp.post_lock().close_batch();
     return 0;
 }
 
-[[gnu::always_inline]] inline int complete(Qp& qp, Batch& b) {
-    if (b.state > 0 || b.slot == b.slots.get()) [[unlikely]]
-        return end_unposted(qp, b.state);
+[[gnu::always_inline]] inline int complete_batch(Qp& qp, Batch& b) {
+    if (b.state == BatchState::failed || b.slot == b.slots.get()) [[unlikely]]
+        return end_unposted(qp, b);
     qp.post_lock().lock_in_batch();
     const uint64_t status = qp.status();
     qp.sq().publish(b.pos); // before the card can see them
     if (status & Qp::no_work) [[unlikely]]
         return end_without_doorbell(qp, status);
-    publish(qp, b);
+    copy_batch_to_ring(qp, b);
     if (status) [[unlikely]]
         return end_without_doorbell(qp, status);
     qp.ring_doorbell();
@@ -271,17 +272,17 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
     return 0;
 }
 
-[[gnu::noinline]] int complete_without_data(Qp& qp, Batch& b) {
-    close_without_data(qp, b);
-    return complete(qp, b);
+[[gnu::noinline]] int complete_batch_without_data(Qp& qp, Batch& b) {
+    finish_without_data(qp, b);
+    return complete_batch(qp, b);
 }
 
 int wr_complete(ibv_qp_ex* ex) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
-    if (b.state == Batch::no_data) [[unlikely]]
-        return complete_without_data(qp, b);
-    return complete(qp, b);
+    if (b.state == BatchState::wants_data) [[unlikely]]
+        return complete_batch_without_data(qp, b);
+    return complete_batch(qp, b);
 }
 
 int wr_complete_counted(ibv_qp_ex* ex) noexcept {

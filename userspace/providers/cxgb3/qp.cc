@@ -12,15 +12,21 @@ namespace t3 {
 static_assert(sizeof(t3_wr_slot) == T3_WR_SLOT_BYTES);
 
 Qp::Qp(const QpConfig& cfg, Cq& send_cq, Cq& recv_cq)
-    : lock_(cfg.threads), signal_all_(cfg.signal_all ? SendEntry::signaled_flag : 0), qpid_(cfg.qpid),
+    : lock_(cfg.needs_locks), signal_all_(cfg.signal_all ? SendEntry::signaled_flag : 0), qpid_(cfg.qpid),
       cursor_(static_cast<t3_wr_slot*>(cfg.ring)), end_(cursor_.slot + (size_t{1} << cfg.size_log2)),
       ring_(cursor_.slot), doorbell_(cfg.doorbell),
       status_(reinterpret_cast<uint64_t*>(static_cast<uint8_t*>(cfg.ring) + T3_QP_STATUS_OFFSET)),
       counters_(cfg.counters), sq_(cfg.sq_size_log2, cfg.qpid), rq_(cfg.rq_size_log2, cfg.qpid),
       send_cq_(send_cq), recv_cq_(recv_cq), abort_(cfg.abort), owner_(cfg.owner) {
     send_cq_.attach(*this);
-    if (&recv_cq_ != &send_cq_)
+    if (&recv_cq_ == &send_cq_)
+        return;
+    try {
         recv_cq_.attach(*this);
+    } catch (...) { // no destructor will run
+        send_cq_.detach(*this);
+        throw;
+    }
 }
 
 Qp::~Qp() {
@@ -66,6 +72,8 @@ void Qp::abort() {
         abort_(owner_);
 }
 
+// The kernel has cleared the ring. A status bit that is set now belongs to the new life of the QP: another
+// thread may have moved it to the error state already.
 void Qp::reset() {
     send_cq_.detach(*this);
     if (&recv_cq_ != &send_cq_)
@@ -75,7 +83,6 @@ void Qp::reset() {
     rq_.reset();
     cursor_ = SlotCursor(ring_);
     error_reported_ = false;
-    std::memset(static_cast<void*>(ring_), 0, static_cast<size_t>(end_ - ring_) * sizeof(t3_wr_slot));
     lock_.unlock_receive();
     send_cq_.attach(*this);
     if (&recv_cq_ != &send_cq_)

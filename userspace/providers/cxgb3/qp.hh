@@ -4,7 +4,7 @@
 //
 // Locks. Posting takes the QP's own lock (post_lock.hh). Completing takes no QP lock: sends are completed
 // under the lock of the send CQ, receives under that of the receive CQ, and SendQueue and RecvQueue are
-// single producer, single consumer. Order where both are needed: CQ before QP.
+// single producer, single consumer. No function holds a QP lock and a CQ lock at once.
 //
 // Error. The kernel or the library, whichever finds the error first, sets T3_QP_STATUS_STOPPED in slot 0.
 // Work posted from then on is not given to the card. It is kept to be flushed, so that a program can drain a
@@ -37,15 +37,14 @@ struct QpConfig {
     void* ring = nullptr;
     volatile uint32_t* doorbell = nullptr;
     bool signal_all = false;
-    bool threads = true; // false: the program promises one thread
+    bool needs_locks = true; // false: the program promises one thread
     cxgb3_counters* counters = nullptr;
     // Makes the kernel abort the connection: for errors that the card does not report to it.
     void (*abort)(void* owner) = nullptr;
     void* owner = nullptr;
 };
 
-// Where the next request goes. Posting works on a copy in registers and puts it back at the end of the call,
-// or does not: then nothing was posted.
+// The next slot of the ring and the generation to write there. Advanced by Qp::step() after each request.
 struct SlotCursor {
     t3_wr_slot* slot;
     uint64_t gen2; // as the slot's last flit must be
@@ -66,6 +65,12 @@ struct SlotCursor {
     }
 };
 
+enum class BatchState {
+    ready,      // for the next request
+    wants_data, // the last request was begun and waits for its data
+    failed      // nothing is posted
+};
+
 // The requests between ibv_wr_start() and ibv_wr_complete() (post_wr.cc): they are built, but not in the
 // ring.
 struct Batch {
@@ -78,9 +83,8 @@ struct Batch {
 
     t3_wr_slot* slot = nullptr; // where the next request is built
     uint32_t pos = 0;           // and its position in the send queue
-    static constexpr int no_data = -1;
-    int state =
-        0; // no_data: the request below waits for its data; positive: the first error, nothing is posted
+    BatchState state = BatchState::ready;
+    int error = 0; // if failed
 
     uint64_t wr_id = 0;
     uint64_t flags = 0;
@@ -123,11 +127,12 @@ public:
 
     // The status word in slot 0. If it is not 0, posting uses the slow path.
     uint64_t status() const { return __atomic_load_n(status_, __ATOMIC_RELAXED); }
-    // True if new work is kept from the card. If the QP is in error, flags that to its CQs, once.
-    bool keeps_from_card(uint64_t seen_status) {
+    // True if new work is kept from the card.
+    static bool keeps_from_card(uint64_t seen_status) { return seen_status & no_work; }
+    // If the QP is in error, flags that to its CQs, once, so that polling flushes what is posted from now on.
+    void flag_error(uint64_t seen_status) {
         if (seen_status & T3_QP_STATUS_ERROR)
             report_error();
-        return seen_status & no_work;
     }
     static constexpr uint64_t no_work = T3_QP_STATUS_ERROR | T3_QP_STATUS_STOPPED;
     // For posting to a QP that is stopped or in error. Its requests are checked and recorded like all others,
@@ -154,7 +159,7 @@ public:
     // The kernel has reported that the connection has ended.
     bool in_error() const { return status() & T3_QP_STATUS_ERROR; }
 
-    // Back to RESET: counters, ring, error, and entries of this QP in its CQs.
+    // Back to RESET, after the kernel's part: counters, cursor, and entries of this QP in its CQs.
     void reset();
 
 private:

@@ -29,11 +29,8 @@ public:
         (*leaf)[id % leaf_size] = qp;
     }
 
-    // Does not touch an entry that belongs to another QP by now.
-    void erase(uint32_t id, const Qp* qp) {
-        if (find(id) == qp)
-            (*leaves_[id / leaf_size])[id % leaf_size] = nullptr;
-    }
+    // Of an id that find() finds.
+    void erase(uint32_t id) { (*leaves_[id / leaf_size])[id % leaf_size] = nullptr; }
 
 private:
     static constexpr uint32_t leaf_size = 256;

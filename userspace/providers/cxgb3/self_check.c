@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Private layouts change without a new version number, and a wrong one would call the wrong function or write
- * over a neighbour. So before registering, the provider makes the library show its layouts. No device is
+ * over a neighbour. So before registering, the provider checks the layouts against the loaded library. No device is
  * needed: the context here has no file, and its one ioctl fails harmlessly.
  */
 #include "userspace/providers/cxgb3/self_check.h"

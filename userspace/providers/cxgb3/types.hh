@@ -9,8 +9,8 @@
 
 namespace t3 {
 
-// What a completed request was, by the values of ibv_wc_opcode (asserted in poll_cq.cc), so that nothing has
-// to be translated. Receives have one kind, whatever the flavour of the message.
+// What a completed request was, by the values of ibv_wc_opcode (asserted in completion.hh), so that nothing
+// has to be translated. Receives have one kind, whatever the flavour of the message.
 enum class WorkOp : uint8_t { send = 0, write = 1, read = 2, bind_mw = 5, local_inv = 6, recv = 128 };
 
 struct Completion {

@@ -50,11 +50,12 @@ inline constexpr auto header_of = [] {
 // Posts a list from first to last until a request is refused: sets *bad_wr to that one and returns its
 // positive errno. Those before it stay posted. post(qp, slot, request) posts one request, sends and receives
 // alike. A QP that is stopped or in error keeps its requests for polling to flush, and the card sees none of
-// them. Rings the doorbell if anything is in the ring, which `posted` states of requests before this list.
-// With the lock held.
+// them. `posted`: earlier requests of the same call are in the ring. The doorbell is rung once at the end if
+// anything was put into the ring. With the lock held.
 template <class Wr, class Post> int post_list(Qp& qp, Wr* wr, Wr** bad_wr, bool posted, Post post) {
     const uint64_t status = qp.status();
-    const bool keep = qp.keeps_from_card(status);
+    const bool keep = Qp::keeps_from_card(status);
+    qp.flag_error(status);
     int error = 0;
     for (; wr; wr = wr->next) {
         const SlotCursor at = keep ? qp.scratch_slot() : qp.cursor();

@@ -42,10 +42,10 @@ bool SendQueue::read_arrived() {
 }
 
 void SendQueue::failed(uint32_t pos, uint8_t status) {
-    if (refused_)
+    if (has_failed_)
         return; // the first one counts
     raise_executed(pos);
-    refused_ = refusal_pending_ = true;
+    has_failed_ = failure_undelivered_ = true;
     failed_pos_ = pos;
     failed_status_ = status;
 }
@@ -69,13 +69,13 @@ bool SendQueue::next_done(Completion& c) {
     }
     if (ready)
         advance(ready);
-    return next_refused(c);
+    return next_failed(c);
 }
 
-bool SendQueue::next_refused(Completion& c) {
-    if (!refusal_is_next())
+bool SendQueue::next_failed(Completion& c) {
+    if (!failure_is_next())
         return false;
-    refusal_pending_ = false;
+    failure_undelivered_ = false;
     deliver(failed_pos_, failed_status_, c);
     complete(failed_pos_);
     return true;
@@ -100,7 +100,7 @@ bool SendQueue::next_flushed(Completion& c) {
     const uint32_t pos = head_relaxed();
     if (pos == end)
         return false;
-    if (next_refused(c))
+    if (next_failed(c))
         return true;
     deliver(pos, T3_STATUS_FLUSH, c);
     complete(pos);
@@ -124,7 +124,7 @@ void SendQueue::reset(uint32_t start) {
     limit_ = start + size_.entries();
     ahead_ = 0;
     arrived_ = false;
-    refused_ = refusal_pending_ = false;
+    has_failed_ = failure_undelivered_ = false;
     flushing_ = false;
 }
 

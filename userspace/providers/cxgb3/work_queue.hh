@@ -45,8 +45,8 @@ struct SendEntry {
 // The card executes and completes all requests but reads in order, so one completion stands for all earlier
 // ones. Reads complete later, in order among themselves, and their entries carry no position. As long as
 // nothing completes behind an unfinished read, the head of the queue is the only state, and the data path
-// uses nothing else (poll_cq.cc). Otherwise `ahead_` counts the requests from the head on that the card has
-// executed. Nothing is delivered past a read that waits for its data: its slot must not be reused.
+// uses nothing else (completion.hh). Otherwise `ahead_` counts the requests from the head on that the card
+// has executed. Nothing is delivered past a read that waits for its data: its slot must not be reused.
 class SendQueue {
 public:
     SendQueue(unsigned log2, uint32_t qpid)
@@ -82,8 +82,8 @@ public:
     uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
     // False for a position that has completed already: a late entry of a flushed or reused QP.
     bool holds(uint32_t pos) const { return pos - head_relaxed() < tail() - head_relaxed(); }
-    // The last read that was posted is still there. One that is being posted counts as well, since it has
-    // taken the place of an earlier one that may be.
+    // The last read that was posted is not complete. last_read_ is written before the read is published and
+    // replaces the position of an earlier read that may still be outstanding, so it counts at once.
     bool reads_outstanding() const {
         return last_read_.load(std::memory_order_relaxed) - head_relaxed() < size_.entries();
     }
@@ -96,18 +96,19 @@ public:
 
     bool flushing() const { return flushing_; }
 
-    // The card has executed `pos`, which is held and not a read. Behind a refusal it executes nothing.
+    // The card has executed `pos`, which is held and not a read. Behind a request that failed it executes
+    // nothing.
     void executed(uint32_t pos) {
-        if (!refused_ || pos - head_relaxed() < failed_pos_ - head_relaxed())
+        if (!has_failed_ || pos - head_relaxed() < failed_pos_ - head_relaxed())
             raise_executed(pos + 1);
     }
 
     // Data of the oldest read has arrived. False: no read waits (a stray entry).
     bool read_arrived();
-    // The card has refused `pos`: whatever comes before is executed, whatever comes after never will be. The
-    // refusal completes it, in its turn; the rest is still the card's until the flush.
+    // The card reports an error for `pos`: whatever comes before is executed, whatever comes after never will
+    // be. `pos` completes with the error, in its turn; the rest is still the card's until the flush.
     void failed(uint32_t pos, uint8_t status);
-    // The oldest read was refused. False: no read waits.
+    // The oldest read has failed. False: no read waits.
     bool read_failed(uint8_t status);
 
     // The next completion for the program. Unsignaled requests before it complete with it.
@@ -116,7 +117,7 @@ public:
     uint32_t ready() const;
     uint32_t outstanding() const { return tail() - head_relaxed(); }
     // True if next_done() has more to do: the completion just delivered was not the last of its batch.
-    bool more_done() const { return done() != 0 || refusal_is_next(); }
+    bool more_done() const { return done() != 0 || failure_is_next(); }
 
     // As next_done(), for a QP in error. First what was executed before the error; from then on everything is
     // delivered as flushed, signaled or not, and what the card may still report is ignored.
@@ -128,8 +129,8 @@ public:
 private:
     // Requests from the head on that are executed and not held back by a read.
     uint32_t done() const;
-    bool refusal_is_next() const { return refusal_pending_ && head_relaxed() == failed_pos_; }
-    bool next_refused(Completion& c);
+    bool failure_is_next() const { return failure_undelivered_ && head_relaxed() == failed_pos_; }
+    bool next_failed(Completion& c);
     // Where the oldest read is that waits for its data, or the tail.
     uint32_t oldest_read(uint32_t tail) const;
     void raise_executed(uint32_t until) {
@@ -152,8 +153,8 @@ private:
     alignas(64) std::atomic<uint32_t> head_{0};
     uint32_t ahead_ = 0;   // positions from the head on that the card has executed, but for reads among them
     bool arrived_ = false; // the data of the oldest of these reads has come
-    bool refused_ = false; // failed_pos_ was
-    bool refusal_pending_ = false; // and that is not delivered yet
+    bool has_failed_ = false;          // the card reported an error for failed_pos_
+    bool failure_undelivered_ = false; // its completion is not delivered yet
     uint32_t failed_pos_ = 0;
     uint8_t failed_status_ = T3_STATUS_SUCCESS;
     bool flushing_ = false;
