@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * struct ib_uverbs_file of the core: an open file of the verbs device, with what was made by it.
+ * struct ib_uverbs_file of ib_core: an open verbs device and the objects created through it.
  *
- * ib_core looks into it through every ib_ucontext, and so does t3_rdma_cm, which keeps a QP from
- * being destroyed as a verbs command does. <rdma/uverbs_types.h> has it since 7.0; before, no
- * header does, so it stands here again: same members, same types, same order.
+ * ib_core reads it through each ib_ucontext, and so does t3_rdma_cm, which, like a verbs command,
+ * locks a QP against destruction. <rdma/uverbs_types.h> declares it since 7.0; before 7.0 no public
+ * header declares it, so it is repeated here: the same members, types and order.
  * tests/layout/check-btf compares it with the BTF of the kernel's ib_core.ko.
  */
 #ifndef T3_UVERBS_FILE_H

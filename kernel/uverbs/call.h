@@ -14,6 +14,7 @@ struct uv_call {
 	/* A call creates at most one object or event file. */
 	struct ib_uobject *new;
 	struct uv_new_fd new_fd;	/* valid if ->events is set */
+	struct ib_ucontext *new_context;	/* GET_CONTEXT holds ucontext_lock from then on */
 	const struct uv_write_field *new_field;	/* write(): the field of its handle or descriptor */
 	const struct uv_field *destroy;	/* the object to destroy before the handler runs */
 	u64 destroy_id;			/* its handle */
@@ -39,6 +40,8 @@ struct uv_call {
 	 */
 	struct uverbs_attr_bundle attrs;
 };
+
+void uv_context_finish(struct uv_call *call, int err);
 
 static inline struct ib_udata *uv_udata(struct uv_call *call)
 {

@@ -17,7 +17,7 @@ static bool uv_in_root_cgroup(void)
 {
 	bool root;
 
-	/* The flavour of RCU that needs no function call in any configuration. */
+	/* Unlike rcu_read_lock() it is inline in each configuration. */
 	rcu_read_lock_sched();
 	root = !task_css_check(current, rdma_cgrp_id, rcu_read_lock_sched_held())->parent;
 	rcu_read_unlock_sched();

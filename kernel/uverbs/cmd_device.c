@@ -11,8 +11,14 @@
 #include "core_calls.h"
 #include "rows.h"
 
-/* Creates the context of a file. Needs ucontext_lock. */
-static int uv_context_create(struct uv_call *call)
+static void uv_context_free_new(struct ib_ucontext *context)
+{
+	rdma_restrack_put(&context->res);
+	kfree(context);
+}
+
+/* Creates the context of a file. uv_context_finish() publishes it after the response. */
+static int uv_context_new(struct uv_call *call)
 {
 	struct ib_device *dev = call->dev;
 	struct ib_ucontext *context;
@@ -27,6 +33,7 @@ static int uv_context_create(struct uv_call *call)
 	xa_init_flags(&context->mmap_xa, XA_FLAGS_ALLOC);
 	rdma_restrack_new(&context->res, RDMA_RESTRACK_CTX);
 	rdma_restrack_set_name(&context->res, NULL);
+	/* Drivers get it from the udata. */
 	call->attrs.context = context;
 
 	err = uv_charge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
@@ -35,19 +42,36 @@ static int uv_context_create(struct uv_call *call)
 	err = dev->ops.alloc_ucontext(context, uv_udata(call));
 	if (err)
 		goto err_uncharge;
-	rdma_restrack_add(&context->res);
 	T3_RACE_POINT(uverbs_context_made);
-	/* Read without the lock. */
-	smp_store_release(&call->file->base.ucontext, context);
+	call->new_context = context;
 	return 0;
 
 err_uncharge:
 	uv_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
 err_free:
 	call->attrs.context = NULL;
-	rdma_restrack_put(&context->res);
-	kfree(context);
+	uv_context_free_new(context);
 	return err;
+}
+
+/* Publishes the new context or, after an error, frees it. Unlocks ucontext_lock. */
+void uv_context_finish(struct uv_call *call, int err)
+{
+	struct ib_ucontext *context = call->new_context;
+	struct ib_device *dev = call->dev;
+
+	lockdep_assert_held(&call->file->base.ucontext_lock);
+	if (err) {
+		uv_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
+		dev->ops.dealloc_ucontext(context);
+		uv_context_free_new(context);
+	} else {
+		rdma_restrack_add(&context->res);
+		/* Read without the lock. */
+		smp_store_release(&call->file->base.ucontext, context);
+	}
+	mutex_unlock(&call->file->base.ucontext_lock);
+	T3_RACE_POINT(uverbs_context_finished);
 }
 
 struct uv_get_context {
@@ -64,14 +88,13 @@ static int uv_do_get_context(struct uv_call *call, void *args)
 
 	if (!call->dev)
 		return -EIO;
+	/* Held until the response was written: of two calls only one writes a response. */
 	mutex_lock(&call->file->base.ucontext_lock);
-	err = call->file->base.ucontext ? -EINVAL : uv_context_create(call);
-	mutex_unlock(&call->file->base.ucontext_lock);
-	if (err)
+	err = call->file->base.ucontext ? -EINVAL : uv_context_new(call);
+	if (err) {
+		mutex_unlock(&call->file->base.ucontext_lock);
 		return err;
-	T3_RACE_POINT(uverbs_context_published);
-	if (a->async)
-		uv_events_register(a->async, call->dev);
+	}
 	a->num_comp_vectors = call->file->base.device->num_comp_vectors;
 	a->core_support = uv_core_support(call->dev);
 	return 0;
@@ -93,27 +116,19 @@ static struct uv_row get_context_ioctl __ro_after_init = {
 	.flags = UV_DRIVER_DATA,
 	.handler = uv_do_get_context,
 	UV_IOCTL_FIELDS(uv_get_context,
-			A_OUT(GET_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, OPTIONAL),
-			A_OUT(GET_CONTEXT_CORE_SUPPORT, core_support, OPTIONAL)),
+			A_OUT(GET_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, UV_OPTIONAL),
+			A_OUT(GET_CONTEXT_CORE_SUPPORT, core_support, UV_OPTIONAL)),
 };
 
 struct uv_async_event_alloc {
 	struct uv_events *events;
 };
 
-static int uv_do_async_event_alloc(struct uv_call *call, void *args)
-{
-	struct uv_async_event_alloc *a = args;
-
-	uv_events_register(a->events, call->dev);
-	return 0;
-}
-
+/* There is no handler: the dispatcher creates the event file. */
 static struct uv_row async_event_alloc_ioctl __ro_after_init = {
 	.name = "async_event_alloc",
 	UV_IOCTL_METHOD(ASYNC_EVENT, ASYNC_EVENT_ALLOC),
 	.flags = UV_CONTEXT,
-	.handler = uv_do_async_event_alloc,
 	UV_IOCTL_FIELDS(uv_async_event_alloc,
 			A_FD_NEW(ASYNC_EVENT_ALLOC_FD_HANDLE, events, UV_ASYNC)),
 };
@@ -135,8 +150,8 @@ static struct uv_row query_context_ioctl __ro_after_init = {
 	.flags = UV_CONTEXT,
 	.handler = uv_do_query_context,
 	UV_IOCTL_FIELDS(uv_get_context,
-			A_OUT(QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, OPTIONAL),
-			A_OUT(QUERY_CONTEXT_CORE_SUPPORT, core_support, OPTIONAL)),
+			A_OUT(QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, UV_OPTIONAL),
+			A_OUT(QUERY_CONTEXT_CORE_SUPPORT, core_support, UV_OPTIONAL)),
 };
 
 static void uv_device_attr_to_user(struct ib_uverbs_query_device_resp *to,
@@ -202,7 +217,7 @@ static struct uv_row query_device_write __ro_after_init = {
 	.flags = UV_CONTEXT,
 	.handler = uv_do_query_device,
 	UV_WRITE_FIELDS(uv_query_device, ib_uverbs_query_device, ib_uverbs_query_device_resp,
-			W_OUT_ALL(resp)),
+			W_OUT_ALL(resp.base)),
 };
 
 static int uv_do_query_device_ex(struct uv_call *call, void *args)
@@ -250,7 +265,7 @@ out:
 }
 
 static struct uv_row query_device_ex __ro_after_init = {
-	.name = "query_device_ex",
+	.name = "query_device",
 	UV_WRITE_EX_CMD(QUERY_DEVICE),
 	.flags = UV_CONTEXT | UV_DRIVER_DATA,
 	UV_NEEDS_FN(query_device),
@@ -334,7 +349,7 @@ static struct uv_row query_port_ioctl __ro_after_init = {
 	.handler = uv_do_query_port,
 	UV_IOCTL_FIELDS(uv_query_port,
 			A_CONST(QUERY_PORT_PORT_NUM, port),
-			A_OUT(QUERY_PORT_RESP, resp, EXTENSIBLE)),
+			A_OUT(QUERY_PORT_RESP, resp, UV_EXTENSIBLE)),
 };
 
 struct uv_query_gid_table {
@@ -389,7 +404,7 @@ static struct uv_row query_gid_table_ioctl __ro_after_init = {
 	.handler = uv_do_query_gid_table,
 	UV_IOCTL_FIELDS(uv_query_gid_table,
 			A_CONST(QUERY_GID_TABLE_ENTRY_SIZE, entry_size),
-			A_FLAGS(QUERY_GID_TABLE_FLAGS, 0, flags, OPTIONAL),
+			A_FLAGS(QUERY_GID_TABLE_FLAGS, 0, flags, UV_OPTIONAL),
 			A_BUF(QUERY_GID_TABLE_RESP_ENTRIES, 0, entries, UV_BUF_OUT),
 			A_OUT(QUERY_GID_TABLE_RESP_NUM_ENTRIES, count)),
 };
@@ -438,7 +453,7 @@ static struct uv_row query_gid_entry_ioctl __ro_after_init = {
 			A_CONST(QUERY_GID_ENTRY_PORT, port),
 			A_CONST(QUERY_GID_ENTRY_GID_INDEX, index),
 			A_FLAGS(QUERY_GID_ENTRY_FLAGS, 0, flags),
-			A_OUT(QUERY_GID_ENTRY_RESP_ENTRY, entry, EXTENSIBLE)),
+			A_OUT(QUERY_GID_ENTRY_RESP_ENTRY, entry, UV_EXTENSIBLE)),
 };
 
 struct uv_info_handles {
@@ -475,7 +490,7 @@ static struct uv_row info_handles_ioctl __ro_after_init = {
 	.handler = uv_do_info_handles,
 	UV_IOCTL_FIELDS(uv_info_handles,
 			A_CONST(INFO_OBJECT_ID, type),
-			A_OUT(INFO_TOTAL_HANDLES, total, OPTIONAL),
+			A_OUT(INFO_TOTAL_HANDLES, total, UV_OPTIONAL),
 			A_BUF(INFO_HANDLES_LIST, sizeof(u32), list, UV_BUF_OUT | UV_OPTIONAL)),
 };
 

@@ -14,9 +14,12 @@ static bool uv_mr_same_offset(u64 start, u64 virt)
 	return offset_in_page(start) == offset_in_page(virt);
 }
 
-/* Initializes the members that the driver does not. */
-static void uv_mr_init(struct ib_mr *mr, struct ib_pd *pd, struct ib_uobject *uobj, u64 virt,
-		       u64 length)
+/*
+ * Initializes the members that the driver does not, counts the PD's user, and adds the MR to
+ * resource tracking.
+ */
+static void uv_mr_publish(struct ib_mr *mr, struct ib_pd *pd, struct ib_uobject *uobj, u64 virt,
+			  u64 length)
 {
 	mr->device = pd->device;
 	mr->pd = pd;
@@ -55,7 +58,7 @@ static int uv_do_reg_mr(struct uv_call *call, void *args)
 	mr = uv_core_reg_user_mr(pd, a->start, a->length, a->virt, a->access, uv_udata(call));
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	uv_mr_init(mr, pd, a->mr, a->virt, a->length);
+	uv_mr_publish(mr, pd, a->mr, a->virt, a->length);
 	a->mr->object = mr;
 	a->lkey = mr->lkey;
 	a->rkey = mr->rkey;
@@ -96,7 +99,8 @@ static int uv_mr_replace(struct uv_call *call, struct uv_rereg_mr *a, struct ib_
 	bool moved = a->flags & IB_MR_REREG_TRANS;
 	int err;
 
-	uv_mr_init(mr, pd, a->mr, moved ? a->virt : old->iova, moved ? a->length : old->length);
+	uv_mr_publish(mr, pd, a->mr, moved ? a->virt : old->iova,
+		      moved ? a->length : old->length);
 	T3_RACE_POINT(uverbs_mr_replace);
 	err = ib_dereg_mr_user(old, uv_no_udata(&call->attrs));
 	if (err) {
@@ -205,7 +209,7 @@ static struct uv_row query_mr_ioctl __ro_after_init = {
 			A_OUT(QUERY_MR_RESP_LKEY, lkey),
 			A_OUT(QUERY_MR_RESP_RKEY, rkey),
 			A_OUT(QUERY_MR_RESP_LENGTH, length),
-			A_OUT(QUERY_MR_RESP_IOVA, iova, OPTIONAL)),
+			A_OUT(QUERY_MR_RESP_IOVA, iova, UV_OPTIONAL)),
 };
 
 static int uv_mr_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,

@@ -175,7 +175,7 @@ static void uv_free_send_wrs(struct ib_send_wr *wr, bool ud)
 	for (; wr; wr = next) {
 		next = wr->next;
 		if (ud)
-			uv_object_put(ud_wr(wr)->ah->uobject, UV_READ);
+			uv_object_unlock(ud_wr(wr)->ah->uobject, UV_READ);
 		kfree(wr);
 	}
 }

@@ -160,7 +160,7 @@ static struct uv_row create_qp_ex __ro_after_init = {
 	UV_NEEDS_FN(create_qp),
 	.handler = uv_do_create_qp,
 	UV_WRITE_FIELDS(uv_create_qp, ib_uverbs_ex_create_qp, ib_uverbs_ex_create_qp_resp,
-			/* Its only bit is for a table of receive work queues. */
+			/* The only bit, IB_UVERBS_CREATE_QP_MASK_IND_TABLE, is not supported. */
 			W_ZERO(comp_mask),
 			W_ZERO_BYTE(reserved),
 			W_BITS(create_flags, UV_QP_CREATE_FLAGS, EINVAL),
@@ -206,16 +206,16 @@ static struct uv_row create_qp_ioctl __ro_after_init = {
 	.handler = uv_do_create_qp_ioctl,
 	UV_IOCTL_FIELDS(uv_create_qp,
 			A_NEW(qp, CREATE_QP_HANDLE, qp),
-			A_OBJ(pd, UV_READ, CREATE_QP_PD_HANDLE, pd, OPTIONAL),
-			A_OBJ(srq, UV_READ, CREATE_QP_SRQ_HANDLE, srq, OPTIONAL),
-			A_OBJ(cq, UV_READ, CREATE_QP_SEND_CQ_HANDLE, send_cq, OPTIONAL),
-			A_OBJ(cq, UV_READ, CREATE_QP_RECV_CQ_HANDLE, recv_cq, OPTIONAL),
+			A_OBJ(pd, UV_READ, CREATE_QP_PD_HANDLE, pd, UV_OPTIONAL),
+			A_OBJ(srq, UV_READ, CREATE_QP_SRQ_HANDLE, srq, UV_OPTIONAL),
+			A_OBJ(cq, UV_READ, CREATE_QP_SEND_CQ_HANDLE, send_cq, UV_OPTIONAL),
+			A_OBJ(cq, UV_READ, CREATE_QP_RECV_CQ_HANDLE, recv_cq, UV_OPTIONAL),
 			A_IN(CREATE_QP_USER_HANDLE, user_handle),
-			A_IN(CREATE_QP_CAP, cap, EXTENSIBLE),
+			A_IN(CREATE_QP_CAP, cap, UV_EXTENSIBLE),
 			A_CONST(CREATE_QP_TYPE, type),
-			A_FLAGS(CREATE_QP_FLAGS, UV_QP_IOCTL_FLAGS, flags, OPTIONAL),
+			A_FLAGS(CREATE_QP_FLAGS, UV_QP_IOCTL_FLAGS, flags, UV_OPTIONAL),
 			A_FD(CREATE_QP_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC),
-			A_OUT(CREATE_QP_RESP_CAP, cap, EXTENSIBLE),
+			A_OUT(CREATE_QP_RESP_CAP, cap, UV_EXTENSIBLE),
 			A_OUT(CREATE_QP_RESP_QP_NUM, qp_num)),
 };
 
@@ -443,7 +443,6 @@ struct uv_mcast {
 	u16 mlid;
 };
 
-/* Needs mcast_lock. */
 static struct uv_mcast_entry *uv_qp_find_mcast(struct ib_uqp_object *uqp, const struct uv_mcast *a)
 {
 	struct uv_mcast_entry *entry;

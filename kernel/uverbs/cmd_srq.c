@@ -5,13 +5,11 @@
 #include "rows.h"
 
 struct uv_create_srq {
-	struct ib_uobject *srq, *pd, *cq;
+	struct ib_uobject *srq, *pd;
 	struct uv_events *async;
 	u64 user_handle;
 	u32 max_wr, max_sge, limit;	/* max_wr and max_sge are also results */
-	u32 type, tags;
-	/* out: */
-	u32 srq_num;
+	u32 type;
 };
 
 static int uv_do_create_srq(struct uv_call *call, void *args)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Copies of requests and responses: a few words between user space and a buffer of
- * known size on the stack. As copy_from_user() and copy_to_user() they have
+ * known size on the stack. Like copy_from_user() and copy_to_user(), they call
  * might_fault(), fault injection and the hooks of KASAN, KCSAN and KMSAN, all of
  * which are empty in kernels without debugging. In place of check_object_size()
  * they compare with the size of the buffer, which the caller passes. That is
@@ -100,7 +100,8 @@ fault:
 }
 
 /*
- * The part of a request that this version does not know must be zero: the caller does not use it.
+ * Bytes beyond the structure that this version knows must be zero, or the caller uses an extension:
+ * EOPNOTSUPP.
  */
 static inline int uv_check_zero_tail(const void __user *buf, size_t known, size_t len)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The two structures of ib_uverbs that ib_core accesses: each ib_ucontext points to
- * an ib_uverbs_file (t3_uverbs_file.h), which points to an ib_uverbs_device. No
- * header declares them before 7.2, so they are repeated: with the same members,
- * types and order, also of members that this module does not use.
+ * Structures of ib_core that no public header declares, or (ib_uverbs_file) none
+ * before 7.0. They are repeated with the same members, types and order, also of
+ * members that this module does not use.
+ *
+ * Each ib_ucontext points to an ib_uverbs_file (t3_uverbs_file.h), which points to
+ * an ib_uverbs_device.
  *
  * ib_core uses file->device, ucontext, umap_lock and umaps, and device->ib_dev and
  * disassociate_srcu. A different layout would corrupt memory, so

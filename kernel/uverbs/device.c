@@ -3,20 +3,23 @@
  * Devices and files: /dev/infiniband/uverbsN and open().
  *
  * ib_core calls uv_client_add() for each RDMA device, which creates a struct
- * uv_device. It is freed with the last reference: ib_core (until removal) and
- * each open file hold one count of ->refcount and one reference on its struct
- * device.
+ * uv_device. The client registration and each struct uv_file hold one ->refcount,
+ * which removal may wait for, and one reference on ->dev, which frees the
+ * structure.
  *
  * open() creates a struct uv_file. The struct file holds one reference, each
  * event file one more (events.c). The objects that the file has created are
- * destroyed when it is closed or the device is removed, whichever is first. Its
- * memory is freed with the last reference.
+ * destroyed when it is closed or the device is removed, whichever is first. Their
+ * memory is freed when it is closed, that of the struct uv_file with the last
+ * reference.
  *
  * Removal: if the driver has disassociate_ucontext, ib_dev is cleared, running
  * calls are waited for, and the objects of each file are destroyed. The files
  * stay open and return EIO. If the driver does not have it, removal waits until
  * all files are closed, and an open file holds the driver's module.
  */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cdev.h>
 #include <linux/fs.h>
@@ -75,8 +78,6 @@ static void uv_file_free(struct kref *ref)
 	int srcu;
 
 	T3_RACE_POINT(uverbs_file_free);
-	uv_file_free_handles(file);
-
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = uv_file_ibdev(file);
 	if (ib_dev && !ib_dev->ops.disassociate_ucontext)
@@ -174,6 +175,8 @@ static int uv_close(struct inode *inode, struct file *filp)
 
 	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
 	T3_RACE_POINT(uverbs_close_torn_down);
+	/* No call is running, and a removal no longer finds anything to tear down. */
+	uv_file_free_handles(file);
 
 	mutex_lock(&dev->base.lists_mutex);
 	list_del_init(&file->base.list);
@@ -290,7 +293,7 @@ static int uv_client_add(struct ib_device *ib_dev)
 	INIT_LIST_HEAD(&dev->base.uverbs_file_list);
 	rcu_assign_pointer(dev->base.ib_dev, ib_dev);
 	dev->base.num_comp_vectors = ib_dev->num_comp_vectors;
-	uv_rows_supported(dev->supported, ib_dev);
+	uv_device_init_supported(dev, ib_dev);
 
 	err = ida_alloc_max(&uv_devnums, UV_MAX_DEVICES - 1, GFP_KERNEL);
 	if (err < 0)

@@ -12,8 +12,8 @@
  *
  * The queue is closed when the descriptor is closed and when the uverbs file is
  * torn down: readers are woken and new events are dropped. After a teardown the
- * events in the queue, IB_EVENT_DEVICE_FATAL among them, can still be read; then
- * read() returns EIO.
+ * events in the queue can still be read. After a removal IB_EVENT_DEVICE_FATAL
+ * follows as the last event. Then read() returns EIO.
  *
  * The queue links sources that have unread events. A source is an object or a
  * port of the device. It counts its events (struct uv_source), so a driver can
@@ -31,7 +31,7 @@
 
 #include <t3_race_point.h>
 
-#include "call.h"
+#include "uverbs.h"
 
 struct uv_events {
 	struct kref ref;
@@ -43,6 +43,7 @@ struct uv_events {
 
 	spinlock_t lock;	/* the members below and the sources in the queue; irq */
 	bool closed;
+	bool fatal;			/* DEVICE_FATAL follows the events in the queue */
 	struct list_head queue;		/* uv_source.in_queue */
 	wait_queue_head_t wait;
 	struct fasync_struct *fasync;
@@ -85,7 +86,7 @@ static void uv_events_wake(struct uv_events *events)
 	kill_fasync(&events->fasync, SIGIO, POLL_IN);
 }
 
-/* Counts one more event of a source. Needs the lock. */
+/* Counts one more event of a source. */
 static void uv_events_enqueue(struct uv_events *events, struct uv_source *source)
 {
 	lockdep_assert_held(&events->lock);
@@ -93,7 +94,7 @@ static void uv_events_enqueue(struct uv_events *events, struct uv_source *source
 		list_add_tail(&source->in_queue, &events->queue);
 }
 
-/* Discards the unread events of a source. Needs the lock. */
+/* Discards the unread events of a source. */
 static void uv_events_discard(struct uv_events *events, struct uv_source *source)
 {
 	lockdep_assert_held(&events->lock);
@@ -101,43 +102,62 @@ static void uv_events_discard(struct uv_events *events, struct uv_source *source
 	source->unread = 0;
 }
 
-/*
- * Adds an event to the runs of a source. If all runs are used, it joins an earlier run of its type.
- * Returns false if the event cannot be counted. Needs the lock.
- */
+static void uv_async_run_remove(struct uv_async_source *source, u32 i)
+{
+	source->nruns--;
+	memmove(&source->run[i], &source->run[i + 1],
+		(source->nruns - i) * sizeof(source->run[0]));
+}
+
+/* Frees the oldest run whose type has a later one: its events join that. */
+static void uv_async_runs_shorten(struct uv_async_source *source)
+{
+	u32 i, j;
+
+	for (i = 0; i < source->nruns; i++) {
+		for (j = i + 1; j < source->nruns; j++) {
+			if (source->run[j].type != source->run[i].type ||
+			    source->run[j].count + source->run[i].count > UV_ASYNC_MOST)
+				continue;
+			source->run[j].count += source->run[i].count;
+			uv_async_run_remove(source, i);
+			return;
+		}
+	}
+}
+
+/* Adds an event to the runs of a source. Returns false if the event cannot be counted. */
 static bool uv_async_run_add(struct uv_events *events, struct uv_async_source *source, u32 type)
 {
-	const u32 most = GENMASK(23, 0);
-	u32 i = source->nruns;
+	u32 i;
 
 	lockdep_assert_held(&events->lock);
 	if (WARN_ON_ONCE(type > U8_MAX))
 		return false;
-	if (!i || source->run[i - 1].type != type) {
-		if (i < UV_ASYNC_RUNS) {
-			source->run[i].type = type;
-			source->run[i].count = 0;
-			source->nruns++;
-			i++;
-		} else {
-			while (i && source->run[i - 1].type != type)
-				i--;
-		}
+	if (!source->nruns || source->run[source->nruns - 1].type != type) {
+		if (source->nruns == UV_ASYNC_RUNS)
+			uv_async_runs_shorten(source);
+		if (source->nruns == UV_ASYNC_RUNS)
+			return false;
+		i = source->nruns++;
+		source->run[i].type = type;
+		source->run[i].count = 0;
 	}
-	if (WARN_ON_ONCE(!i) || source->run[i - 1].count == most)
+	i = source->nruns - 1;
+	if (source->run[i].count == UV_ASYNC_MOST)
 		return false;
-	source->run[i - 1].count++;
+	source->run[i].count++;
 	return true;
 }
 
-/* Removes the first event of a source and returns its type. Needs the lock. */
+/* Removes the first event of a source and returns its type. */
 static u32 uv_async_run_take(struct uv_events *events, struct uv_async_source *source)
 {
 	u32 type = source->run[0].type;
 
 	lockdep_assert_held(&events->lock);
 	if (!--source->run[0].count)
-		memmove(&source->run[0], &source->run[1], --source->nruns * sizeof(source->run[0]));
+		uv_async_run_remove(source, 0);
 	return type;
 }
 
@@ -150,18 +170,22 @@ static bool uv_events_enqueue_async(struct uv_events *events, struct uv_async_so
 	return true;
 }
 
-/*
- * Closes the queue for new events. @keep: unread events stay, @fatal: and DEVICE_FATAL is the last.
- */
-static void uv_events_close_queue(struct uv_events *events, bool keep, bool fatal)
+/* What read() still returns after the queue was closed for new events. */
+enum uv_rest {
+	UV_REST_NONE,		/* nothing */
+	UV_REST_UNREAD,		/* the unread events */
+	UV_REST_FATAL,		/* the unread events, then DEVICE_FATAL */
+};
+
+static void uv_events_close_queue(struct uv_events *events, enum uv_rest rest)
 {
 	struct uv_source *source, *next;
 
 	spin_lock_irq(&events->lock);
-	if (fatal)
-		uv_events_enqueue_async(events, &events->port[0], IB_EVENT_DEVICE_FATAL);
+	if (!events->closed)
+		events->fatal = rest == UV_REST_FATAL;
 	WRITE_ONCE(events->closed, true);
-	if (!keep)
+	if (rest == UV_REST_NONE)
 		list_for_each_entry_safe(source, next, &events->queue, in_queue)
 			uv_events_discard(events, source);
 	spin_unlock_irq(&events->lock);
@@ -275,14 +299,25 @@ void uv_cq_release_channel(struct ib_ucq_object *ucq)
 
 /* ---- the file ------------------------------------------------------------------- */
 
-/* Removes the first event of a queue that is not empty. Needs the lock. */
+static bool uv_events_unread(const struct uv_events *events)
+{
+	lockdep_assert_held(&events->lock);
+	return !list_empty(&events->queue) || events->fatal;
+}
+
+/* Removes the first of the unread events. */
 static void uv_events_dequeue(struct uv_events *events, union uv_event_desc *desc)
 {
 	struct uv_source *source;
 
 	lockdep_assert_held(&events->lock);
-	source = list_first_entry(&events->queue, struct uv_source, in_queue);
 	memset(desc, 0, sizeof(*desc));
+	if (list_empty(&events->queue)) {
+		desc->async.event_type = IB_EVENT_DEVICE_FATAL;
+		events->fatal = false;
+		return;
+	}
+	source = list_first_entry(&events->queue, struct uv_source, in_queue);
 	if (events->async) {
 		struct uv_async_source *async = container_of(source, struct uv_async_source, base);
 
@@ -308,7 +343,7 @@ static ssize_t uv_events_read(struct file *filp, char __user *buf, size_t count,
 	union uv_event_desc desc;
 
 	spin_lock_irq(&events->lock);
-	while (list_empty(&events->queue)) {
+	while (!uv_events_unread(events)) {
 		bool closed = events->closed;
 
 		spin_unlock_irq(&events->lock);
@@ -339,7 +374,7 @@ static __poll_t uv_events_poll(struct file *filp, struct poll_table_struct *tabl
 
 	poll_wait(filp, &events->wait, table);
 	spin_lock_irq(&events->lock);
-	if (!list_empty(&events->queue))
+	if (uv_events_unread(events))
 		ready = EPOLLIN | EPOLLRDNORM;
 	else if (events->closed)
 		ready = EPOLLERR;
@@ -373,7 +408,7 @@ static int uv_events_release(struct inode *inode, struct file *filp)
 	T3_RACE_POINT(uverbs_events_release);
 	uv_events_unlist(events);
 	T3_RACE_POINT(uverbs_events_unlisted);
-	uv_events_close_queue(events, false, false);
+	uv_events_close_queue(events, UV_REST_NONE);
 	uv_events_put(events);
 	return 0;
 }
@@ -442,23 +477,11 @@ err_events:
 	return err;
 }
 
-void uv_events_commit(struct uv_new_fd *new)
-{
-	fd_install(new->fd, new->filp);
-	T3_RACE_POINT(uverbs_events_installed);
-}
-
-void uv_events_abort(struct uv_new_fd *new)
-{
-	put_unused_fd(new->fd);
-	fput(new->filp);	/* calls uv_events_release() */
-}
-
 /*
  * Registers an event file for the events of the device. The first one of a uverbs file becomes its
  * default for the events of objects.
  */
-void uv_events_register(struct uv_events *events, struct ib_device *dev)
+static void uv_events_register(struct uv_events *events, struct ib_device *dev)
 {
 	struct uv_file *file = events->file;
 
@@ -473,6 +496,21 @@ void uv_events_register(struct uv_events *events, struct ib_device *dev)
 	ib_register_event_handler(&events->handler);
 	events->registered = true;
 	mutex_unlock(&file->base.device->lists_mutex);
+}
+
+/* After the response was written. A file of asynchronous events gets events from here on. */
+void uv_events_commit(struct uv_new_fd *new, struct ib_device *dev)
+{
+	if (new->events->async)
+		uv_events_register(new->events, dev);
+	fd_install(new->fd, new->filp);
+	T3_RACE_POINT(uverbs_events_installed);
+}
+
+void uv_events_abort(struct uv_new_fd *new)
+{
+	put_unused_fd(new->fd);
+	fput(new->filp);	/* calls uv_events_release() */
 }
 
 /* The event file of a descriptor, if it belongs to this uverbs file. */
@@ -497,14 +535,11 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 	return events;
 }
 
-/*
- * Closes all event queues of a file before the context is freed. Needs hw_destroy_rwsem for
- * writing.
- */
+/* Closes all event queues of a file before the context is freed. */
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct mutex *lists = &file->base.device->lists_mutex;
-	bool gone = why == RDMA_REMOVE_DRIVER_REMOVE;
+	enum uv_rest rest = why == RDMA_REMOVE_DRIVER_REMOVE ? UV_REST_FATAL : UV_REST_UNREAD;
 	struct uv_events *events;
 
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
@@ -513,7 +548,7 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 		if (events->registered)
 			ib_unregister_event_handler(&events->handler);
 		events->registered = false;
-		uv_events_close_queue(events, events->async, gone && events->async);
+		uv_events_close_queue(events, events->async ? rest : UV_REST_NONE);
 	}
 	mutex_unlock(lists);
 }

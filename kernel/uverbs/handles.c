@@ -22,7 +22,7 @@
 
 #include "uverbs.h"
 
-/* To grow the array copies it under the lock. The limit bounds the time that this takes. */
+/* To grow the array copies it under the lock: at most 2^21 slots, 16 MB. */
 #define UV_MAX_HANDLES BIT(22)
 #define UV_NO_HANDLE U32_MAX
 #define UV_FIRST_SLOTS 16U

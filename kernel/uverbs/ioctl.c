@@ -4,8 +4,10 @@
  * id, a length and a value or address. The row's fields are the known attributes.
  * An unknown attribute is ignored unless it has UVERBS_ATTR_F_MANDATORY.
  *
- * After EPROTONOSUPPORT libibverbs repeats the command by write(). So only an
- * unknown method or attribute returns it, never a handler.
+ * After EPROTONOSUPPORT libibverbs repeats the command by write(). So it is
+ * returned only where write() may succeed instead: reserved header fields,
+ * unknown methods or attributes, functions that the driver lacks. Never by a
+ * handler.
  */
 
 #include <linux/nospec.h>
@@ -22,14 +24,17 @@
 /* A longer list is allocated. QP_CREATE has 15 attributes and 2 for the driver. */
 #define STACK_ATTRS 20
 
+/* The indices of a list, which is shorter than a page, fit into 16 bits. */
+static_assert(PAGE_SIZE / sizeof(struct ib_uverbs_attr) <= U16_MAX);
+
 struct uv_ioctl_call {
 	const struct uv_row *row;
 	struct ib_uverbs_attr __user *user;	/* the caller's list */
 	const struct ib_uverbs_attr *attrs;	/* the copy in the kernel */
 	unsigned int nattrs;
 	u32 present;			/* set of the fields that have an attribute */
-	u8 attr_of_field[UV_MAX_FIELDS];	/* index of the attribute of a present field */
-	u8 uhw_out;			/* index of UHW_OUT + 1, 0: absent */
+	u16 attr_of_field[UV_MAX_FIELDS];	/* index of the attribute of a present field */
+	u16 uhw_out;			/* index of UHW_OUT + 1, 0: absent */
 	struct uv_call call;		/* ends in a flexible array */
 };
 
@@ -283,9 +288,9 @@ static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
 	row = uv_find_ioctl(hdr->object_id, hdr->method_id);
 	if (!row)
 		return -EPROTONOSUPPORT;
-	if (!uv_file_supports(file, dev, row)) {
+	if (!uv_call_supported(file, dev, row)) {
 		/* After EPROTONOSUPPORT libibverbs repeats the command by write(). */
-		err = row->unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
+		err = row->always_unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
 		uv_stats_count(uv_file_uvdev(file), row, err);
 		return err;
 	}
@@ -368,7 +373,7 @@ static int uv_do_invoke_write(struct uv_call *outer, void *args)
 
 	if (IS_ERR(row))
 		return PTR_ERR(row);
-	if (!uv_file_supports(outer->file, outer->dev, row)) {
+	if (!uv_call_supported(outer->file, outer->dev, row)) {
 		err = -EOPNOTSUPP;
 	} else if (a->in.len < row->write.request_min || a->out.len < row->write.response_min) {
 		err = -ENOSPC;

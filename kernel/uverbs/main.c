@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Module init and exit, and the parameter that selects the drivers. */
 
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/module.h>
 #include <linux/string.h>
 #include <rdma/ib_verbs.h>

@@ -105,7 +105,7 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 	int idx, ret;
 
 	idx = srcu_read_lock(srcu);
-	/* Pairs with the release in uv_context_create(). */
+	/* Pairs with the release in uv_context_finish(). */
 	context = smp_load_acquire(&file->base.ucontext);
 	if (!uv_file_ibdev(file)) {
 		ret = -EIO;
@@ -121,7 +121,7 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 	return ret;
 }
 
-/* Removes a mapping from the list. Needs umap_lock. */
+/* Removes a mapping from the list. */
 static void uv_umap_untrack(struct uv_file *file, struct rdma_umap_priv *priv)
 {
 	lockdep_assert_held(&file->base.umap_lock);

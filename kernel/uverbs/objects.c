@@ -9,31 +9,37 @@
  *		creates it. A lookup of the handle does not find it.
  *   in use	uv_object_commit(): the object is on the file's list, usecnt is 0.
  *		Calls lock it shared or exclusively with uv_object_get() and
- *		unlock it with uv_object_put(). A locked object cannot be
+ *		unlock it with uv_object_unlock(). A locked object cannot be
  *		destroyed.
  *   destroyed	by a command (uv_object_destroy()), after a failed creation
  *		(uv_object_abort()), or with its file (uv_file_teardown()).
  *		The driver's object is gone, ->object is NULL, and the object is
  *		on no list. A command releases the handle at once. After a
- *		teardown by device removal the handle stays until the file is
- *		closed, so that a later destroy still succeeds and reports the
+ *		teardown the handle stays until the file is closed, so that a
+ *		destroy after device removal still succeeds and reports the
  *		events of the object.
  *   freed	by the call that destroyed it, after it has read the results, or
- *		at the end of its file. There is no other reference.
+ *		when its file is closed. There is no other reference.
  *
  * uv_object_get() looks a handle up and locks the object under one hold of
  * uobjects_lock. The object exists as long as it is locked; nothing else keeps
- * it. uv_object_put() takes no lock: its release pairs with the acquire of the
- * next uv_object_get(), which so sees all earlier changes of the object.
+ * it. uv_object_unlock() takes no lock: its release pairs with the acquire of the
+ * next uv_object_get(), which therefore sees all earlier changes of the object.
  *
- * ib_core and the drivers count which objects use each other: a PD with memory
- * regions cannot be destroyed, EBUSY.
+ * t3_rdma_cm also takes shared use of a QP: it holds hw_destroy_rwsem for reading
+ * and increments usecnt, without uobjects_lock, if it is not -1 (rdma_cm/qp.c). Its
+ * reference in resource tracking, for which the destruction of the QP waits, keeps
+ * the object until it has both.
+ *
+ * usecnt of the ib_core object counts its users; this module maintains the PD's for
+ * MRs and MWs. A PD in use: EBUSY.
  *
  * Order of a teardown: objects, newest first, because an object is newer than
  * those that it uses, repeated while any could be destroyed; event files;
  * mappings (only on removal: on close there are none left, as each holds the
  * file); the context. Objects that the driver still refuses to destroy are
- * leaked with a warning.
+ * leaked with a warning, and their memory too, because the driver may still point
+ * to it.
  *
  * A teardown excludes commands that create or use objects: on close no system
  * call is running, on removal ib_dev was cleared and SRCU readers have left.
@@ -81,18 +87,15 @@ static void uv_object_drop(struct ib_uobject *uobj)
 	uv_object_free(uobj);
 }
 
-/*
- * Removes a destroyed object from the list, which INFO_HANDLES walks under the lock. If a command
- * destroyed it, its handle is released, too.
- */
-static void uv_object_unlist(struct ib_uobject *uobj, enum rdma_remove_reason why)
+/* Removes an object from the list, which INFO_HANDLES walks under the lock. */
+static void uv_object_unlist(struct ib_uobject *uobj, bool release_handle)
 {
 	struct uv_file *file = uv_file_of(uobj->ufile);
 
 	lockdep_assert_held(&file->base.hw_destroy_rwsem);
 	spin_lock(&file->base.uobjects_lock);
 	list_del_init(&uobj->list);
-	if (why == RDMA_REMOVE_DESTROY)
+	if (release_handle)
 		uv_handle_release(&file->handles, uobj->id);
 	spin_unlock(&file->base.uobjects_lock);
 }
@@ -152,8 +155,9 @@ void uv_object_commit(struct ib_uobject *uobj)
 }
 
 /*
- * Destroys the driver's object. On error the object is unchanged. The caller has locked the object
- * exclusively and excludes teardown and destroy from each other, see the top.
+ * Destroys the driver's object. On error the object still exists; a teardown may already have
+ * detached a QP's multicast groups. The caller has locked the object exclusively and excludes
+ * teardown and destroy from each other, see the top.
  */
 static int uv_object_destroy_hw(struct ib_uobject *uobj, enum rdma_remove_reason why,
 				struct uverbs_attr_bundle *attrs)
@@ -196,8 +200,8 @@ void uv_object_abort(struct ib_uobject *uobj, struct uverbs_attr_bundle *attrs)
 
 /*
  * Locks an object: UV_READ shared, with usecnt the number of users, else exclusively, with usecnt
- * -1. Needs uobjects_lock. uv_object_put() unlocks without it, so both branches acquire, which
- * pairs with the release there.
+ * -1. uv_object_unlock() does not take uobjects_lock, so both branches acquire, which pairs with
+ * the release there.
  */
 static int uv_object_try_lock(struct ib_uobject *uobj, enum uv_access access)
 {
@@ -232,7 +236,7 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 
 /*
  * Destroys an object and releases its handle. The memory of the object, which has the counters of
- * its events, stays until uv_object_put(UV_DESTROY). An object that was destroyed with its device
+ * its events, stays until uv_object_free_destroyed(). An object that was destroyed with its device
  * is found as well; the driver is not called again.
  */
 struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type *type, u64 handle,
@@ -248,30 +252,34 @@ struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type 
 	attrs->context = uobj->context;
 	err = uv_object_destroy_hw(uobj, RDMA_REMOVE_DESTROY, attrs);
 	if (err) {
-		uv_object_put(uobj, UV_WRITE);
+		uv_object_unlock(uobj, UV_WRITE);
 		uobj = ERR_PTR(err);
 	} else {
-		uv_object_unlist(uobj, RDMA_REMOVE_DESTROY);
+		uv_object_unlist(uobj, true);
 	}
 out:
 	up_read(&file->base.hw_destroy_rwsem);
 	return uobj;
 }
 
-void uv_object_put(struct ib_uobject *uobj, enum uv_access access)
+/* Undoes the lock of uv_object_get(): UV_READ or UV_WRITE. */
+void uv_object_unlock(struct ib_uobject *uobj, enum uv_access access)
 {
 	if (access == UV_READ) {
 		lockdep_assert(atomic_read(&uobj->usecnt) > 0);
 		atomic_fetch_dec_release(&uobj->usecnt);
-		return;
-	}
-	lockdep_assert(atomic_read(&uobj->usecnt) == -1);
-	if (access == UV_DESTROY) {
-		T3_RACE_POINT(uverbs_object_drop);
-		uv_object_free(uobj);
 	} else {
+		lockdep_assert(atomic_read(&uobj->usecnt) == -1);
 		atomic_set_release(&uobj->usecnt, 0);
 	}
+}
+
+/* Frees an object that uv_object_destroy() has returned. */
+void uv_object_free_destroyed(struct ib_uobject *uobj)
+{
+	lockdep_assert(atomic_read(&uobj->usecnt) == -1);
+	T3_RACE_POINT(uverbs_object_drop);
+	uv_object_free(uobj);
 }
 
 /* Copies up to @max handles of the file's objects of one type. Returns their number. */
@@ -304,7 +312,7 @@ static bool uv_file_destroy_objects(struct uv_file *file, enum rdma_remove_reaso
 		WARN_ON(atomic_cmpxchg(&uobj->usecnt, 0, -1) != 0);
 		attrs.context = uobj->context;
 		if (!uv_object_destroy_hw(uobj, why, &attrs)) {
-			uv_object_unlist(uobj, why);
+			uv_object_unlist(uobj, false);
 			progress = true;
 		}
 		atomic_set_release(&uobj->usecnt, 0);
@@ -344,7 +352,8 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 			;
 		while (WARN_ON(!list_empty(&file->base.uobjects))) {
 			uobj = list_first_entry(&file->base.uobjects, struct ib_uobject, list);
-			uv_object_unlist(uobj, why);
+			/* Without a handle it is not freed. */
+			uv_object_unlist(uobj, true);
 			uobj->object = NULL;
 			uobj->context = NULL;
 		}
@@ -355,7 +364,7 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 	up_write(&file->base.hw_destroy_rwsem);
 }
 
-/* Frees the remaining objects, which were destroyed with their device, and the handles. */
+/* Frees the objects that a teardown has destroyed, and the handles. No call uses the file. */
 void uv_file_free_handles(struct uv_file *file)
 {
 	uv_handles_free(&file->handles, uv_object_free);

@@ -35,7 +35,7 @@ struct uv_destroy_evented {
 	u32 reported;
 };
 
-int uv_do_destroy_evented(struct uv_call *call, void *args);
+int uv_do_destroy_evented(struct uv_call *call, void *args);	/* in cmd_qp.c */
 
 /* The response of a command that has none. */
 struct uv_none {
@@ -75,8 +75,9 @@ struct uv_none {
 		UV_FOR_EACH_FIELD((args), __VA_ARGS__) }
 
 /*
- * Fields of write(). The build checks that a value has the same size in the
- * request and in the arguments, and that a handle has 32 bits.
+ * Fields of write(). The build checks that the argument of an object, event file
+ * or buffer has its type, that a handle has 32 bits, and, except for a SPAN, that
+ * a value has the same size in the request or response and in the arguments.
  */
 #define W_IN(member, arg) (UV_W_IN, (member, arg))
 #define W_OUT(member, arg) (UV_W_OUT, (member, arg))
@@ -97,20 +98,18 @@ struct uv_none {
 #define W_FD_OR_NONE(member, arg) (UV_W_FD, (UV_OPTIONAL, member, arg))
 #define W_FD_NEW(how, member, arg) (UV_W_FD_NEW, (how, member, arg))
 
-/* Fields of the ioctl. The last argument may initialize more members. */
-#define A_IN(attr, arg, ...) (UV_A_FIELD, (UV_IN, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__))
-#define A_OUT(attr, arg, ...) (UV_A_FIELD, (UV_OUT, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__))
-#define A_CONST(attr, arg) (UV_A_FIELD, (UV_CONST, UVERBS_ATTR_##attr, arg))
+/* Fields of the ioctl. The last argument of some, enum uv_field_flags, may be absent. */
+#define A_IN(attr, arg, ...) (UV_A_VALUE, (UV_IN, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__, 0))
+#define A_OUT(attr, arg, ...) (UV_A_VALUE, (UV_OUT, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__, 0))
+#define A_CONST(attr, arg) (UV_A_VALUE, (UV_CONST, UVERBS_ATTR_##attr, arg, 0))
 #define A_FLAGS(attr, bits, arg, ...) \
-	(UV_A_FIELD, (UV_FLAGS, UVERBS_ATTR_##attr, arg, .f.allowed = bits, ##__VA_ARGS__))
+	(UV_A_FLAGS, (UVERBS_ATTR_##attr, bits, arg, ##__VA_ARGS__, 0))
 #define A_BUF(attr, min, arg, how) (UV_A_BUF, (UVERBS_ATTR_##attr, min, arg, how))
-#define A_OBJ(of, how, attr, arg, ...) (UV_A_FIELD, (UV_OBJ, UVERBS_ATTR_##attr, arg, \
-	.f.type = &uv_##of, .f.access = how, ##__VA_ARGS__))
-#define A_NEW(of, attr, arg) (UV_A_FIELD, (UV_NEW, UVERBS_ATTR_##attr, arg, .f.type = &uv_##of))
-#define A_FD(attr, arg, how) (UV_A_FIELD, (UV_FD, UVERBS_ATTR_##attr, arg, .f.flags = how))
-#define A_FD_NEW(attr, arg, how) (UV_A_FIELD, (UV_FD_NEW, UVERBS_ATTR_##attr, arg, .f.flags = how))
-#define OPTIONAL .f.flags = UV_OPTIONAL
-#define EXTENSIBLE .f.flags = UV_EXTENSIBLE
+#define A_OBJ(of, how, attr, arg, ...) \
+	(UV_A_OBJ, (UV_OBJ, &uv_##of, how, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__, 0))
+#define A_NEW(of, attr, arg) (UV_A_OBJ, (UV_NEW, &uv_##of, 0, UVERBS_ATTR_##attr, arg, 0))
+#define A_FD(attr, arg, how) (UV_A_FD, (UV_FD, UVERBS_ATTR_##attr, arg, how))
+#define A_FD_NEW(attr, arg, how) (UV_A_FD, (UV_FD_NEW, UVERBS_ATTR_##attr, arg, how))
 
 /* ---- their initializers --------------------------------------------------------- */
 
@@ -118,6 +117,11 @@ struct uv_none {
 	BUILD_BUG_ON_ZERO(sizeof_field(struct wire, member) != sizeof_field(struct args, arg)))
 #define UV_W_WORD(wire, member) (offsetof(struct wire, member) + \
 	BUILD_BUG_ON_ZERO(sizeof_field(struct wire, member) != sizeof(u32)))
+#define UV_W_ALL(args, wire, arg) (sizeof(struct wire) + \
+	BUILD_BUG_ON_ZERO(sizeof(struct wire) != sizeof_field(struct args, arg)))
+/* The offset of a member of the arguments, which must have this type. */
+#define UV_ARG(args, of, arg) (offsetof(struct args, arg) + \
+	BUILD_BUG_ON_ZERO(!__same_type(((struct args *)0)->arg, of)))
 #define UV_W_SPAN(wire, first, last) \
 	(offsetofend(struct wire, last) - offsetof(struct wire, first))
 
@@ -134,9 +138,9 @@ struct uv_none {
 	.response_offset = offsetof(struct resp, first), \
 	.f.len = UV_W_SPAN(resp, first, last), .f.arg = offsetof(struct args, arg_) }
 #define UV_W_IN_ALL(args, req, resp, arg_) { .f.kind = UV_IN, \
-	.f.len = sizeof(struct req), .f.arg = offsetof(struct args, arg_) }
+	.f.len = UV_W_ALL(args, req, arg_), .f.arg = offsetof(struct args, arg_) }
 #define UV_W_OUT_ALL(args, req, resp, arg_) { .f.kind = UV_OUT, \
-	.f.len = sizeof(struct resp), .f.arg = offsetof(struct args, arg_) }
+	.f.len = UV_W_ALL(args, resp, arg_), .f.arg = offsetof(struct args, arg_) }
 #define UV_W_BITS(args, req, resp, member, bits, err) { .f.kind = UV_BITS, \
 	.request_offset = UV_W_WORD(req, member), .f.len = sizeof(u32), \
 	.f.allowed = bits, .error = -(err) }
@@ -148,22 +152,31 @@ struct uv_none {
 #define UV_W_OBJ(args, req, resp, cond, of, how, member, arg_) { .f.kind = UV_OBJ, \
 	.f.type = of, .f.access = how, .when = cond, \
 	.request_offset = UV_W_WORD(req, member), .f.len = sizeof(u32), \
-	.f.arg = offsetof(struct args, arg_) }
+	.f.arg = UV_ARG(args, struct ib_uobject *, arg_) }
 #define UV_W_NEW(args, req, resp, of, member, arg_) { .f.kind = UV_NEW, .f.type = of, \
 	.response_offset = UV_W_WORD(resp, member), .f.len = sizeof(u32), \
-	.f.arg = offsetof(struct args, arg_) }
+	.f.arg = UV_ARG(args, struct ib_uobject *, arg_) }
 #define UV_W_FD(args, req, resp, how, member, arg_) { .f.kind = UV_FD, .f.flags = how, \
 	.request_offset = UV_W_WORD(req, member), .f.len = sizeof(u32), \
-	.f.arg = offsetof(struct args, arg_) }
+	.f.arg = UV_ARG(args, struct uv_events *, arg_) }
 #define UV_W_FD_NEW(args, req, resp, how, member, arg_) { .f.kind = UV_FD_NEW, .f.flags = how, \
 	.response_offset = UV_W_WORD(resp, member), .f.len = sizeof(u32), \
-	.f.arg = offsetof(struct args, arg_) }
+	.f.arg = UV_ARG(args, struct uv_events *, arg_) }
 
-#define UV_A_FIELD(args, how, id, arg_, ...) { .f.kind = how, .attr = id, \
+/* What follows the flags is the 0 that stands for absent ones. */
+#define UV_A_VALUE(args, kind_, id, arg_, how, ...) { .f.kind = kind_, .attr = id, \
 	.min_len = sizeof_field(struct args, arg_), .f.len = sizeof_field(struct args, arg_), \
-	.f.arg = offsetof(struct args, arg_), ##__VA_ARGS__ }
-#define UV_A_BUF(args, id, min, arg_, how) { .f.kind = UV_BUF, .attr = id, .min_len = min, \
 	.f.arg = offsetof(struct args, arg_), .f.flags = how }
+#define UV_A_FLAGS(args, id, bits, arg_, how, ...) { .f.kind = UV_FLAGS, .attr = id, \
+	.min_len = sizeof(u32), .f.len = sizeof(u32), .f.allowed = bits, \
+	.f.arg = UV_ARG(args, u32, arg_), .f.flags = how }
+#define UV_A_BUF(args, id, min, arg_, how) { .f.kind = UV_BUF, .attr = id, .min_len = min, \
+	.f.arg = UV_ARG(args, struct uv_buf, arg_), .f.flags = how }
+#define UV_A_OBJ(args, kind_, of, access_, id, arg_, how, ...) { .f.kind = kind_, .attr = id, \
+	.f.type = of, .f.access = access_, \
+	.f.arg = UV_ARG(args, struct ib_uobject *, arg_), .f.flags = how }
+#define UV_A_FD(args, kind_, id, arg_, how) { .f.kind = kind_, .attr = id, \
+	.f.arg = UV_ARG(args, struct uv_events *, arg_), .f.flags = how }
 
 /*
  * UV_FOR_EACH_FIELD((structures), (macro, (members)), ...) expands to

@@ -74,7 +74,10 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 					void __user *out, size_t out_len)
 {
 	const struct uv_row *row = call->row;
-	/* Only the sizes of the row are used. They are copied to or cleared first. */
+	/*
+	 * Only the first row->write.request (or response) bytes of wire and row->args_size bytes of
+	 * args are used; each is written before it is read.
+	 */
 	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
 	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
 	size_t known = min_t(size_t, in_len, row->write.request);

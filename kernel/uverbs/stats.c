@@ -10,12 +10,13 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "call.h"
 #include "trace.h"
+#include "uverbs.h"
 
 struct uv_stats {
 	struct dentry *dentry;
-	char name[IB_DEVICE_NAME_MAX];	/* of the ib_device, for traces */
+	/* Of the ib_device at registration (a rename is not followed), for traces. */
+	char name[IB_DEVICE_NAME_MAX];
 	struct {
 		atomic64_t calls;
 		atomic64_t failed;

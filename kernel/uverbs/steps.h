@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The steps of a call, after write.c or ioctl.c has found the row of the
- * command. They have the same order in each command, so that a failure in any
- * of them can be undone:
+ * command:
  *
  *   1. sizes, flags and reserved bytes are checked;
  *   2. the objects and event files that the request names are looked up and
@@ -11,12 +10,14 @@
  *   4. an object to be destroyed is looked up and destroyed;
  *   5. the handler runs;
  *   6. the response is copied to the caller's memory, which may fail;
- *   7. the new object becomes visible to other calls or, after an error, is
- *	destroyed and its handle released. What the call holds is released.
+ *   7. the new object, event file or context becomes visible to other calls or,
+ *	after an error, is destroyed. What the call holds is released.
  *
- * Steps 1 to 3 are done field by field: by write() in the order of the row, by
- * ioctl in the order of the caller's attributes. Each call ends with
- * uv_call_finish(), also after an error.
+ * Steps 1 to 3 are done field by field, in any order: by write() in the order of
+ * the row, by ioctl in that of the caller's attributes. None of them is visible
+ * to other calls. Steps 4 to 7 follow in this order. Each call ends with
+ * uv_call_finish(), also after an error. It undoes a creation if a later step
+ * fails; a destroy (4) is final.
  *
  * write.c and ioctl.c inline the steps: most commands are so short that function
  * calls are measurable.
@@ -42,6 +43,7 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 	call->row = row;
 	call->new = NULL;
 	call->new_fd.events = NULL;
+	call->new_context = NULL;
 	call->new_field = NULL;
 	call->destroy = NULL;
 	call->respond_on_error = false;
@@ -51,18 +53,19 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 }
 
 /*
- * Whether the device supports the command. After its removal all commands count as supported but
- * those that no device supports: the call then fails with EIO, or destroys an object.
+ * Whether the device supports the command. After its removal every command counts as supported,
+ * except those that no device supports: the call then fails with EIO, or destroys an object.
  */
-static inline bool uv_file_supports(const struct uv_file *file, const struct ib_device *dev,
-				    const struct uv_row *row)
+static inline bool uv_call_supported(const struct uv_file *file, const struct ib_device *dev,
+				     const struct uv_row *row)
 {
-	return dev ? test_bit(row->number, uv_file_uvdev(file)->supported) : !row->unsupported;
+	return dev ? test_bit(row->number, uv_file_uvdev(file)->supported_rows) :
+		     !row->always_unsupported;
 }
 
 static inline int uv_call_need_context(struct uv_call *call)
 {
-	/* Pairs with the release in uv_context_create(). */
+	/* Pairs with the release in uv_context_finish(). */
 	struct ib_ucontext *context = smp_load_acquire(&call->file->base.ucontext);
 
 	if (!call->dev)
@@ -72,14 +75,6 @@ static inline int uv_call_need_context(struct uv_call *call)
 	call->attrs.context = context;
 	return 0;
 }
-
-/* ---- 1. check --------------------------------------------------------------------- */
-
-/*
- * write.c and ioctl.c compare sizes with the row. run_write.h and ioctl.c check flags and reserved
- * bytes with its fields (UV_BITS, UV_CONST, UV_FLAGS). uv_check_zero_tail() (copy.h) checks the
- * bytes that follow a known structure.
- */
 
 /* ---- 2. look up and hold ------------------------------------------------------------ */
 
@@ -205,10 +200,7 @@ static inline int uv_call_execute(struct uv_call *call, void *args)
 
 /* ---- 6. respond -------------------------------------------------------------------------- */
 
-/*
- * uv_run_write() and uv_ioctl_out_attrs() copy the results of the handler and the handle or
- * descriptor of the new object or event file, which this returns.
- */
+/* The handle or descriptor of the new object or event file, for the response. */
 static inline s64 uv_call_new_id(const struct uv_call *call)
 {
 	return call->new ? call->new->id : call->new_fd.fd;
@@ -223,18 +215,24 @@ static inline void uv_call_finish(struct uv_call *call, int err)
 	else if (call->new)
 		uv_object_commit(call->new);
 
+	if (call->new_context)
+		uv_context_finish(call, err);
+
 	if (call->new_fd.events && err)
 		uv_events_abort(&call->new_fd);
 	else if (call->new_fd.events)
-		uv_events_commit(&call->new_fd);
+		uv_events_commit(&call->new_fd, call->dev);
 
 	T3_RACE_POINT(uverbs_kept_or_undone);
-	while (call->nheld--) {
+	while (call->nheld) {
+		call->nheld--;
 		if (call->held[call->nheld].kind == UV_FD)
 			uv_events_put(call->held[call->nheld].object);
+		else if (call->held[call->nheld].access == UV_DESTROY)
+			uv_object_free_destroyed(call->held[call->nheld].object);
 		else
-			uv_object_put(call->held[call->nheld].object,
-				      call->held[call->nheld].access);
+			uv_object_unlock(call->held[call->nheld].object,
+					 call->held[call->nheld].access);
 	}
 }
 

@@ -4,6 +4,8 @@
  * them into the index by which write.c and ioctl.c look them up.
  */
 
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include "core_calls.h"
 #include "rows.h"
 
@@ -36,11 +38,11 @@ unsigned int uv_row_count __ro_after_init;
 struct uv_index uv_index __ro_after_init;
 
 /* Whether the driver has the functions of the command. A removed device (NULL) supports all. */
-bool uv_row_supported(const struct uv_row *row, const struct ib_device *dev)
+bool uv_row_driver_has(const struct uv_row *row, const struct ib_device *dev)
 {
 	int i;
 
-	if (row->unsupported)
+	if (row->always_unsupported)
 		return false;
 	if (!dev)
 		return true;
@@ -52,14 +54,14 @@ bool uv_row_supported(const struct uv_row *row, const struct ib_device *dev)
 	return true;
 }
 
-/* The set of rows that the device supports. */
-void uv_rows_supported(unsigned long *rows, const struct ib_device *dev)
+/* Sets dev->supported_rows. */
+void uv_device_init_supported(struct uv_device *dev, const struct ib_device *ib_dev)
 {
 	unsigned int i;
 
 	for (i = 0; i < uv_row_count; i++)
-		if (uv_row_supported(uv_rows[i], dev))
-			__set_bit(i, rows);
+		if (uv_row_driver_has(uv_rows[i], ib_dev))
+			__set_bit(i, dev->supported_rows);
 }
 
 static const struct uv_field *uv_row_field(const struct uv_row *row, unsigned int i)
@@ -107,6 +109,28 @@ static bool uv_write_field_fits(const struct uv_write_row *row, const struct uv_
 	}
 }
 
+/* The size of the argument that a field sets or that is its result. */
+static u16 uv_field_arg_size(const struct uv_field *field)
+{
+	switch (field->kind) {
+	case UV_IN:
+	case UV_CONST:
+	case UV_OUT:
+		return field->len;
+	case UV_FLAGS:
+		return sizeof(u32);
+	case UV_BUF:
+		return sizeof(struct uv_buf);
+	case UV_OBJ:
+	case UV_NEW:
+	case UV_FD:
+	case UV_FD_NEW:
+		return sizeof(void *);
+	default:
+		return 0;
+	}
+}
+
 /* Returns the description of an error in the row, or NULL. */
 static const char *uv_row_check(const struct uv_row *row)
 {
@@ -135,10 +159,9 @@ static const char *uv_row_check(const struct uv_row *row)
 			if (!uv_write_field_fits(&row->write, &row->write.fields[i]))
 				return "field outside of the request or response";
 		}
-		if (field->kind <= UV_FLAGS && field->arg + field->len > row->args_size)
-			return "value outside of the arguments";
-		if (field->kind == UV_OUT && field->arg + field->len > row->args_size)
-			return "result outside of the arguments";
+		if (field->arg + uv_field_arg_size(field) > row->args_size)
+			return field->kind == UV_OUT ? "result outside of the arguments" :
+						       "value outside of the arguments";
 		if ((field->kind == UV_OBJ || field->kind == UV_NEW) && !field->type)
 			return "object without a type";
 	}
@@ -185,7 +208,7 @@ int uv_table_init(void)
 		}
 	}
 	for (i = 0; i < ARRAY_SIZE(uv_unsupported_rows); i++) {
-		uv_unsupported_rows[i].unsupported = true;
+		uv_unsupported_rows[i].always_unsupported = true;
 		err = uv_row_add(&uv_unsupported_rows[i], count++);
 		if (err)
 			return err;

@@ -25,6 +25,7 @@
 
 struct ib_device;
 struct uv_call;
+struct uv_device;
 struct uv_type;
 
 enum uv_abi {
@@ -126,7 +127,7 @@ struct uv_row {
 	const char *name;
 	u8 abi;
 	u8 flags;
-	bool unsupported;	/* a command of the ABI that no device here supports */
+	bool always_unsupported;	/* a command of the ABI that no device here supports */
 	u16 op[2];		/* offsets of the functions in struct ib_device_ops that it needs */
 	u16 args_size;
 	u16 nfields;
@@ -139,7 +140,7 @@ struct uv_row {
 extern struct uv_row *uv_rows[];
 extern unsigned int uv_row_count;
 
-/* The rows of each file, which NULL ends. */
+/* The rows of each file. Each list ends with NULL. */
 extern struct uv_row *const uv_device_rows[];
 extern struct uv_row *const uv_pd_rows[];
 extern struct uv_row *const uv_mr_rows[];
@@ -160,8 +161,8 @@ extern struct uv_row *const uv_ioctl_rows[];
 #define UV_MAX_ROWS	128
 
 int uv_table_init(void);
-bool uv_row_supported(const struct uv_row *row, const struct ib_device *dev);
-void uv_rows_supported(unsigned long *rows, const struct ib_device *dev);
+bool uv_row_driver_has(const struct uv_row *row, const struct ib_device *dev);
+void uv_device_init_supported(struct uv_device *dev, const struct ib_device *ib_dev);
 
 /* Sizes of the lookup arrays below. Each number of a command must be smaller. */
 #define UV_WRITE_COMMANDS	64

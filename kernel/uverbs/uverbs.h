@@ -38,7 +38,7 @@ struct uv_stats;
 enum uv_access {
 	UV_READ,	/* shared with other readers */
 	UV_WRITE,	/* exclusive */
-	UV_DESTROY,	/* destroyed before the handler runs, freed by uv_object_put() */
+	UV_DESTROY,	/* destroyed before the handler runs, freed after the response */
 };
 
 /* A type of object that has handles. */
@@ -46,7 +46,7 @@ struct uv_type {
 	const char *name;
 	u16 id;		/* UVERBS_OBJECT_* */
 	u16 size;	/* of the structure that begins with struct uv_object */
-	/* Destroys the driver's object. On error the object is unchanged. */
+	/* Destroys the driver's object. On error it still exists. */
 	int (*destroy)(struct ib_uobject *uobj, enum rdma_remove_reason why,
 		       struct uverbs_attr_bundle *attrs);
 };
@@ -69,10 +69,12 @@ struct uv_source {
 };
 
 /*
- * Asynchronous events in their order, as runs of the same type. A QP has nine types of events, and
- * so has a port.
+ * Unread asynchronous events, run-length encoded. When all runs are in use, the oldest history is
+ * shortened; each type keeps its latest position. No source has as many types of events as runs
+ * (a QP has nine, and so has a port), so that one of them recurs.
  */
 #define UV_ASYNC_RUNS 10
+#define UV_ASYNC_MOST GENMASK(23, 0)	/* events of a run */
 
 struct uv_async_source {
 	struct uv_source base;	/* must be first: uv_events.queue links it */
@@ -137,7 +139,8 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 				 enum uv_access access);
 struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type *type, u64 handle,
 				     struct uverbs_attr_bundle *attrs);
-void uv_object_put(struct ib_uobject *uobj, enum uv_access access);
+void uv_object_unlock(struct ib_uobject *uobj, enum uv_access access);
+void uv_object_free_destroyed(struct ib_uobject *uobj);
 u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 max);
 void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why);
 void uv_file_free_handles(struct uv_file *file);
@@ -168,7 +171,7 @@ static inline bool uv_slot_is_free(unsigned long slot)
 struct uv_device {
 	struct ib_uverbs_device base;	/* the part that ib_core reads; must be first */
 	struct uv_stats *stats;
-	DECLARE_BITMAP(supported, UV_MAX_ROWS);	/* uv_row.number: the driver has the functions */
+	DECLARE_BITMAP(supported_rows, UV_MAX_ROWS);	/* by uv_row.number */
 };
 
 struct uv_file {
@@ -209,7 +212,9 @@ static inline struct uv_events *uv_file_async(const struct uv_file *file)
 
 static inline void uv_file_set_async(struct uv_file *file, struct uv_events *async)
 {
-	WRITE_ONCE(file->base.default_async_file, (struct ib_uverbs_async_event_file *)async);
+	/* Pairs with uv_file_async(), whose callers need no lock to use the event file. */
+	smp_store_release(&file->base.default_async_file,
+			  (struct ib_uverbs_async_event_file *)async);
 }
 
 static inline struct uv_device *uv_file_uvdev(const struct uv_file *file)
@@ -245,9 +250,8 @@ struct uv_new_fd {
 };
 
 int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struct uv_new_fd *new);
-void uv_events_commit(struct uv_new_fd *new);
+void uv_events_commit(struct uv_new_fd *new, struct ib_device *dev);
 void uv_events_abort(struct uv_new_fd *new);
-void uv_events_register(struct uv_events *events, struct ib_device *dev);
 struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async);
 struct uv_events *uv_events_get(struct uv_events *events);
 void uv_events_put(struct uv_events *events);

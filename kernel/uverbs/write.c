@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The write() ABI: one write() is one command. It has two headers. The plain
- * header counts words of 4 bytes and includes itself. The extended header counts
- * words of 8 bytes and does not include itself. The driver's part follows the
- * core's part in the request and in the response.
+ * The write() ABI: one write() is one command. It has two headers. The lengths in
+ * a plain header are in words of 4 bytes; in_words includes the header. In an
+ * extended header they are in words of 8 bytes, without the headers. The driver's
+ * part follows the core's part in the request and in the response.
  */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -33,8 +35,6 @@ static int uv_write_parse(struct uv_call *call, const struct ib_uverbs_cmd_hdr *
 	struct ib_udata *udata = uv_udata(call);
 	u64 response = 0;
 
-	if (!uv_file_supports(call->file, call->dev, row))
-		return -EOPNOTSUPP;
 	if (in_len != count)
 		return -EINVAL;
 	/*
@@ -70,15 +70,12 @@ static int uv_write_parse(struct uv_call *call, const struct ib_uverbs_cmd_hdr *
 static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
 			     const char __user *buf, size_t count, struct uv_write_parts *parts)
 {
-	const struct uv_row *row = call->row;
 	struct ib_udata *udata = uv_udata(call);
 	struct ib_uverbs_ex_cmd_hdr ex;
 	size_t in_len = hdr->in_words * 8;
 	size_t out_len = hdr->out_words * 8;
 	size_t driver_in, driver_out;
 
-	if (!uv_file_supports(call->file, call->dev, row))
-		return -EOPNOTSUPP;
 	if (count < sizeof(*hdr) + sizeof(ex))
 		return -EINVAL;
 	if (uv_copy_in(&ex, sizeof(ex), buf + sizeof(*hdr), sizeof(ex)))
@@ -87,16 +84,11 @@ static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hd
 	driver_out = ex.provider_out_words * 8;
 	if (in_len + driver_in != count - sizeof(*hdr) - sizeof(ex))
 		return -EINVAL;
-	if (in_len < row->write.request_min)
-		return -ENOSPC;
+	/* As in ib_uverbs, an extended request may be short: the missing part is zero. */
 	if (ex.cmd_hdr_reserved || !ex.response != !(out_len + driver_out))
 		return -EINVAL;
-	if (ex.response) {
-		if (out_len < row->write.response_min)
-			return -ENOSPC;
-		if (!access_ok(u64_to_user_ptr(ex.response), out_len + driver_out))
-			return -EFAULT;
-	}
+	if (ex.response && !access_ok(u64_to_user_ptr(ex.response), out_len + driver_out))
+		return -EFAULT;
 	buf += sizeof(*hdr) + sizeof(ex);
 	if (driver_in) {
 		udata->inbuf = buf + in_len;
@@ -144,8 +136,12 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	ib_dev = uv_file_ibdev(file);
 	T3_RACE_POINT(uverbs_write_entered);
 	uv_call_init(&call, file, ib_dev, row);
-	err = row->abi == UV_ABI_WRITE_EX ? uv_write_parse_ex(&call, &hdr, buf, count, &parts) :
-					      uv_write_parse(&call, &hdr, buf, count, &parts);
+	if (!uv_call_supported(file, ib_dev, row))
+		err = -EOPNOTSUPP;
+	else if (row->abi == UV_ABI_WRITE_EX)
+		err = uv_write_parse_ex(&call, &hdr, buf, count, &parts);
+	else
+		err = uv_write_parse(&call, &hdr, buf, count, &parts);
 	if (!err)
 		err = uv_run_write(&call, parts.in, parts.in_len, parts.out, parts.out_len);
 	T3_RACE_POINT(uverbs_write_finished);

@@ -97,6 +97,24 @@ static void handle_of_another_file_is_enoent(struct kunit *test)
 	user_close(second);
 }
 
+/* An open event file keeps the struct uv_file, but no objects and no handles. */
+static void close_frees_objects(struct kunit *test)
+{
+	struct file *second = user_open();
+	struct uv_file *file;
+	u32 handle;
+	int fd;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	KUNIT_ASSERT_EQ(test, user_get_context(second, &fd), 0);
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(second, &handle), 0);
+	file = second->private_data;
+	KUNIT_EXPECT_NOT_NULL(test, file->handles.slots);
+	user_close(second);
+	KUNIT_EXPECT_NULL(test, file->handles.slots);
+	close_fd(fd);
+}
+
 static void close_destroys_the_object(struct kunit *test)
 {
 	const struct object_kind *of = test->param_value;
@@ -219,6 +237,101 @@ static void commands_need_a_context(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_alloc_pd(second, &handle), 0);
 	user_close(second);
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_CTX], 1);
+}
+
+/* Creates a QP on a file that has a context. fake->qp is the QP. */
+static u32 create_first_qp(struct kunit *test, struct file *filp)
+{
+	u32 new_pd, new_cq, qp;
+
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(filp, &new_pd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(filp, -1, &new_cq), 0);
+	KUNIT_ASSERT_EQ(test, user_create_qp(filp, new_pd, new_cq, -1, &qp), 0);
+	return qp;
+}
+
+static void report_qp_event(enum ib_event_type type)
+{
+	struct ib_event cause = { .device = &fake->ib, .element.qp = fake->qp, .event = type };
+
+	fake->qp->event_handler(&cause, fake->qp->qp_context);
+}
+
+/* This event file must be the default for the events of objects. */
+static void expect_qp_event(struct kunit *test, struct file *filp, int fd)
+{
+	struct ib_uverbs_async_event_desc event = {};
+
+	create_first_qp(test, filp);
+	report_qp_event(IB_EVENT_QP_FATAL);
+	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), sizeof(event));
+	KUNIT_EXPECT_EQ(test, (int)event.event_type, IB_EVENT_QP_FATAL);
+}
+
+/* Neither a context nor a default event file is left: GET_CONTEXT can be repeated. */
+static void unwritable_response_undoes_context(struct kunit *test)
+{
+	struct file *second = user_open();
+	struct user_ioctl io;
+	u32 handle;
+	int fd;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	user_response_at = USER_HOLE;
+	KUNIT_EXPECT_EQ(test, user_get_context(second, NULL), -EFAULT);
+	user_response_at = NULL;
+	KUNIT_EXPECT_EQ(test, fake->live[FAKE_CTX], 1);
+	KUNIT_EXPECT_EQ(test, user_alloc_pd(second, &handle), -EINVAL);
+
+	user_ioctl_begin(&io, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
+	user_attr(&io, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, sizeof(u32), (u64)USER_HOLE);
+	KUNIT_EXPECT_EQ(test, user_ioctl(second, &io), -EFAULT);
+	KUNIT_EXPECT_EQ(test, fake->live[FAKE_CTX], 1);
+	KUNIT_EXPECT_EQ(test, user_alloc_pd(second, &handle), -EINVAL);
+
+	KUNIT_ASSERT_EQ(test, user_get_context(second, &fd), 0);
+	expect_qp_event(test, second, fd);
+	close_fd(fd);
+	user_close(second);
+}
+
+/* An ioctl whose attributes can be read but not written: in device memory. */
+static int user_ioctl_read_only(struct file *filp, const struct user_ioctl *io)
+{
+	size_t length = struct_size(&io->hdr, attrs, io->hdr.num_attrs);
+	struct ib_uverbs_ioctl_hdr *hdr = page_address(fake->page);
+	unsigned long at;
+	int err;
+
+	memcpy(hdr, io, length);
+	hdr->length = length;
+	at = vm_mmap(opened, 0, PAGE_SIZE, PROT_READ, MAP_SHARED, 0);
+	if (IS_ERR_VALUE(at))
+		return at;
+	err = uv_ioctl(filp, RDMA_VERBS_IOCTL, at);
+	vm_munmap(at, PAGE_SIZE);
+	return err;
+}
+
+/* The default event file is the first one that the process knows. */
+static void unwritable_attribute_undoes_async_file(struct kunit *test)
+{
+	struct file *second = user_open();
+	struct user_ioctl io;
+	int fd;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	user_ioctl_begin(&io, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
+	KUNIT_ASSERT_EQ(test, user_ioctl(second, &io), 0);
+	user_ioctl_begin(&io, UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC);
+	user_attr(&io, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0, 0);
+	KUNIT_EXPECT_EQ(test, user_ioctl_read_only(second, &io), -EFAULT);
+	flush_delayed_fput();
+	KUNIT_ASSERT_EQ(test, user_ioctl(second, &io), 0);
+	fd = io.attrs[0].data;
+	expect_qp_event(test, second, fd);
+	close_fd(fd);
+	user_close(second);
 }
 
 /* --- posted work requests and multicast ------------------------------------------------------- */
@@ -411,6 +524,37 @@ static void async_events_keep_their_order(struct kunit *test)
 	user_close(second);
 }
 
+/* More runs than UV_ASYNC_RUNS: the oldest are merged, and each type keeps its latest position. */
+static void full_runs_keep_the_latest_order(struct kunit *test)
+{
+	static const char happened[] = "eaeaeaeaeaela", expected[] = "aaeeeaeaeaela";
+	struct ib_uverbs_async_event_desc event = {};
+	struct file *second = user_open();
+	unsigned int i;
+	u32 qp, reported;
+	char order[sizeof(expected)] = "";
+	int fd;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	KUNIT_ASSERT_EQ(test, user_get_context(second, &fd), 0);
+	qp = create_first_qp(test, second);
+	for (i = 0; happened[i]; i++)
+		report_qp_event(happened[i] == 'e' ? IB_EVENT_COMM_EST :
+				happened[i] == 'a' ? IB_EVENT_SQ_DRAINED : IB_EVENT_QP_FATAL);
+	for (i = 0; i < sizeof(order) - 1; i++) {
+		if (user_read_event(fd, &event, sizeof(event)) != sizeof(event))
+			break;
+		order[i] = event.event_type == IB_EVENT_COMM_EST ? 'e' :
+			   event.event_type == IB_EVENT_SQ_DRAINED ? 'a' : 'l';
+	}
+	KUNIT_EXPECT_STREQ(test, order, expected);
+	KUNIT_EXPECT_EQ(test, user_read_event(fd, &event, sizeof(event)), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, user_destroy_qp(second, qp, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, strlen(happened));
+	close_fd(fd);
+	user_close(second);
+}
+
 static void channel_closed_before_its_cq(struct kunit *test)
 {
 	u32 handle;
@@ -493,7 +637,7 @@ static int get_and_put_pd(void *data)
 		uobj = uv_object_get(file, &uv_pd, pd, UV_READ);
 		if (!IS_ERR(uobj)) {
 			cond_resched();
-			uv_object_put(uobj, UV_READ);
+			uv_object_unlock(uobj, UV_READ);
 		}
 	}
 	while (!kthread_should_stop())
@@ -529,18 +673,22 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE_PARAM(failed_destroy_keeps_the_object, kind_gen_params),
 	KUNIT_CASE_PARAM(handle_of_another_file_is_enoent, kind_gen_params),
 	KUNIT_CASE_PARAM(close_destroys_the_object, kind_gen_params),
+	KUNIT_CASE(close_frees_objects),
 	KUNIT_CASE(destroy_of_used_object_is_ebusy),
 	KUNIT_CASE(close_destroys_newest_first),
 	KUNIT_CASE(close_repeats_failed_destroys),
 	KUNIT_CASE(rereg_mr_changes_pd),
 	KUNIT_CASE(rereg_mr_replaces_region),
 	KUNIT_CASE(commands_need_a_context),
+	KUNIT_CASE(unwritable_response_undoes_context),
+	KUNIT_CASE(unwritable_attribute_undoes_async_file),
 	KUNIT_CASE(post_send_returns_bad_wr),
 	KUNIT_CASE(close_detaches_mcast),
 	KUNIT_CASE(completion_events_are_read_and_counted),
 	KUNIT_CASE(events_need_no_allocation),
 	KUNIT_CASE(cqs_of_a_channel_alternate),
 	KUNIT_CASE(async_events_keep_their_order),
+	KUNIT_CASE(full_runs_keep_the_latest_order),
 	KUNIT_CASE(channel_closed_before_its_cq),
 	KUNIT_CASE(channel_of_another_file_is_ebadf),
 	KUNIT_CASE(async_events_of_qp_and_device),

@@ -51,12 +51,24 @@ static int watched_fetch_dec_release(atomic_t *v)
 	return atomic_fetch_dec_release(v);
 }
 
+/* Warnings: they end up in no log. */
+static unsigned int warnings;
+
+static bool watched_warning(bool condition)
+{
+	warnings += condition;
+	return condition;
+}
+
 /*
  * There is no device, so no SRCU. Without CONFIG_KASAN: the tests run the code of kernels that are
  * in production.
  */
 #pragma push_macro("CONFIG_KASAN")
 #undef CONFIG_KASAN
+#pragma push_macro("WARN_ON")
+#undef WARN_ON
+#define WARN_ON(condition) watched_warning(condition)
 #define srcu_read_lock_held(ssp) true
 #define list_del_init watched_list_del_init
 #define atomic_read_acquire watched_read_acquire
@@ -69,6 +81,7 @@ static int watched_fetch_dec_release(atomic_t *v)
 #undef atomic_cmpxchg_acquire
 #undef atomic_set_release
 #undef atomic_fetch_dec_release
+#pragma pop_macro("WARN_ON")
 #pragma pop_macro("CONFIG_KASAN")
 
 /* --- stubs of the other files ---------------------------------------------------- */
@@ -171,6 +184,7 @@ static int objects_init(struct kunit *test)
 {
 	memset(&seen, 0, sizeof(seen));
 	unlocked_changes = 0;
+	warnings = 0;
 	file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	context = kzalloc(sizeof(*context), GFP_KERNEL);	/* freed by the teardown */
@@ -198,6 +212,7 @@ static void objects_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.contexts_freed, 1);
 	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.uobjects));
 	KUNIT_EXPECT_EQ(test, unlocked_changes, 0);
+	KUNIT_EXPECT_EQ(test, warnings, 0);
 }
 
 static struct ib_uobject *new_object(struct kunit *test, const struct uv_type *type, char name)
@@ -229,7 +244,7 @@ static int destroy(u32 handle)
 
 	if (IS_ERR(uobj))
 		return PTR_ERR(uobj);
-	uv_object_put(uobj, UV_DESTROY);
+	uv_object_free_destroyed(uobj);
 	return 0;
 }
 
@@ -246,7 +261,7 @@ static void new_object_is_not_found(struct kunit *test)
 	uobj->object = &seen;
 	uv_object_commit(uobj);
 	KUNIT_EXPECT_PTR_EQ(test, get(uobj->id, UV_READ), uobj);
-	uv_object_put(uobj, UV_READ);
+	uv_object_unlock(uobj, UV_READ);
 }
 
 static void abort_before_driver_creation(struct kunit *test)
@@ -284,7 +299,7 @@ static void each_object_is_its_own_allocation(struct kunit *test)
 	uv_object_commit(second);
 }
 
-/* uv_object_put() holds no lock, so the next uv_object_get() must acquire. */
+/* uv_object_unlock() holds no lock, so the next uv_object_get() must acquire. */
 static void get_acquires_and_put_releases(struct kunit *test)
 {
 	static const enum uv_access accesses[] = { UV_READ, UV_WRITE };
@@ -299,7 +314,7 @@ static void get_acquires_and_put_releases(struct kunit *test)
 		KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
 		KUNIT_EXPECT_EQ(test, orders.acquires, 1);
 		KUNIT_EXPECT_EQ(test, orders.releases, 0);
-		uv_object_put(uobj, accesses[i]);
+		uv_object_unlock(uobj, accesses[i]);
 		KUNIT_EXPECT_EQ(test, orders.releases, 1);
 	}
 }
@@ -344,7 +359,7 @@ static void many_handles(struct kunit *test)
 	}
 	for (i = 0; i < MANY; i++) {
 		wrong += objects[i]->id != i || get(i, UV_READ) != objects[i];
-		uv_object_put(objects[i], UV_READ);
+		uv_object_unlock(objects[i], UV_READ);
 	}
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(get(MANY, UV_READ)), -ENOENT);
@@ -420,11 +435,11 @@ static void second_lock_of_an_object(struct kunit *test)
 		if (IS_ERR(second))
 			err = PTR_ERR(second);
 		else
-			uv_object_put(second, pair->second);
+			uv_object_unlock(second, pair->second);
 	}
 	KUNIT_EXPECT_EQ(test, err, pair->result);
 	KUNIT_EXPECT_EQ(test, seen.destroyed, 0);
-	uv_object_put(first, pair->first);
+	uv_object_unlock(first, pair->first);
 	/* The failure has not changed usecnt. */
 	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
 	KUNIT_EXPECT_EQ(test, destroy(handle), -ENOENT);
@@ -441,7 +456,7 @@ static void failed_destroy_changes_nothing(struct kunit *test)
 	seen.destroy_error = 0;
 	uobj = get(handle, UV_WRITE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(uobj));
-	uv_object_put(uobj, UV_WRITE);
+	uv_object_unlock(uobj, UV_WRITE);
 	KUNIT_EXPECT_EQ(test, destroy(handle), 0);
 	KUNIT_EXPECT_EQ(test, (int)seen.why, RDMA_REMOVE_DESTROY);
 }
@@ -496,6 +511,24 @@ static void close_after_removal_does_nothing(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, seen.order, "aEMC");
 }
 
+/* The driver may still point to the memory of an object that it refuses to destroy. */
+static void leaked_object_is_not_freed(struct kunit *test)
+{
+	struct ib_uobject *uobj = new_object(test, &thing, 'a');
+
+	uv_object_commit(uobj);
+	seen.destroy_error = -EBUSY;
+	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
+	KUNIT_EXPECT_EQ(test, warnings, 1);
+	warnings = 0;
+	/* uv_file_free_handles() frees each object that has a handle. */
+	KUNIT_EXPECT_EQ(test, PTR_ERR(get(uobj->id, UV_READ)), -ENOENT);
+	uv_file_free_handles(file);
+	KUNIT_EXPECT_EQ(test, seen.charged, 1);
+	seen.charged = 0;
+	kfree(uv_object_of(uobj));
+}
+
 /* --- concurrent calls --------------------------------------------------------------------- */
 
 static atomic_t destroyed_by;
@@ -510,7 +543,7 @@ static int get_and_destroy(void *data)
 		uobj = get(handle, round % 2 ? UV_READ : UV_WRITE);
 		if (!IS_ERR(uobj)) {
 			cond_resched();
-			uv_object_put(uobj, round % 2 ? UV_READ : UV_WRITE);
+			uv_object_unlock(uobj, round % 2 ? UV_READ : UV_WRITE);
 		}
 		if (round > 100 && !destroy(handle))
 			atomic_inc(&destroyed_by);
@@ -554,6 +587,7 @@ static struct kunit_case objects_cases[] = {
 	KUNIT_CASE(close_order),
 	KUNIT_CASE(removal_order),
 	KUNIT_CASE(close_after_removal_does_nothing),
+	KUNIT_CASE(leaked_object_is_not_freed),
 	KUNIT_CASE(one_of_concurrent_destroys_succeeds),
 	{}
 };

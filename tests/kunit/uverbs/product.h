@@ -62,6 +62,10 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 	return kvcalloc(n, size, charged(gfp));
 }
 
+/* As in the files that define it, before they include headers. */
+#undef pr_fmt
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #pragma push_macro("kmalloc")
 #pragma push_macro("kzalloc")
 #pragma push_macro("kmalloc_array")

@@ -77,6 +77,33 @@ static void last_event_is_device_fatal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user_read_event(async_fd, &event, sizeof(event)), -EIO);
 }
 
+/* Programs stop reading at DEVICE_FATAL, so it follows all other events. */
+static void device_fatal_follows_unread_events(struct kunit *test)
+{
+	static const enum ib_event_type happened[] = {
+		IB_EVENT_PORT_ERR, IB_EVENT_PORT_ACTIVE, IB_EVENT_DEVICE_FATAL,
+	};
+	struct ib_event cause = { .device = &fake->ib, .element.port_num = 1 };
+	struct ib_uverbs_async_event_desc event = {};
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		cause.event = happened[i];
+		ib_dispatch_event(&cause);
+		flush_workqueue(ib_wq);
+	}
+	fake_device_remove(fake);
+	for (i = 0; i < ARRAY_SIZE(happened); i++) {
+		KUNIT_EXPECT_EQ(test, (int)user_poll(async_fd), (int)(EPOLLIN | EPOLLRDNORM));
+		KUNIT_EXPECT_EQ(test, user_read_event(async_fd, &event, sizeof(event)),
+				sizeof(event));
+		KUNIT_EXPECT_EQ(test, (int)event.event_type, (int)happened[i]);
+	}
+	KUNIT_EXPECT_EQ(test, event.element, 0);
+	KUNIT_EXPECT_EQ(test, user_read_event(async_fd, &event, sizeof(event)), -EIO);
+	KUNIT_EXPECT_EQ(test, (int)user_poll(async_fd), (int)EPOLLERR);
+}
+
 /* D9: DEVICE_FATAL needs no allocation, so it is never lost. */
 static void device_fatal_needs_no_allocation(struct kunit *test)
 {
@@ -420,6 +447,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(calls_after_removal_are_eio),
 	KUNIT_CASE(destroy_after_removal_reports_events),
 	KUNIT_CASE(last_event_is_device_fatal),
+	KUNIT_CASE(device_fatal_follows_unread_events),
 	KUNIT_CASE(device_fatal_needs_no_allocation),
 	KUNIT_CASE(removal_with_file_without_context),
 	KUNIT_CASE(second_device_is_independent),

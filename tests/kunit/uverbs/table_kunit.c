@@ -68,7 +68,7 @@ static void row_is_consistent(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, uv_row_check(row));
 	KUNIT_EXPECT_LE(test, row->write.request_min, row->write.request);
 	KUNIT_EXPECT_LE(test, row->write.response_min, row->write.response);
-	if (row->unsupported) {
+	if (row->always_unsupported) {
 		KUNIT_EXPECT_NULL(test, row->handler);
 		return;
 	}
@@ -160,11 +160,11 @@ static void command_needs_driver_function(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->uverbs_cmd_mask = BIT_ULL(IB_USER_VERBS_CMD_ALLOC_PD);
-	KUNIT_EXPECT_FALSE(test, uv_row_supported(alloc, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_driver_has(alloc, dev));
 	dev->ops.alloc_pd = driver_function;
-	KUNIT_EXPECT_TRUE(test, uv_row_supported(alloc, dev));
+	KUNIT_EXPECT_TRUE(test, uv_row_driver_has(alloc, dev));
 	dev->uverbs_cmd_mask = 0;
-	KUNIT_EXPECT_FALSE(test, uv_row_supported(alloc, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_driver_has(alloc, dev));
 }
 
 /* An ioctl does not depend on uverbs_cmd_mask and needs both functions. */
@@ -176,9 +176,9 @@ static void command_needs_both_driver_functions(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->ops.create_cq = function;
-	KUNIT_EXPECT_FALSE(test, uv_row_supported(create, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_driver_has(create, dev));
 	dev->ops.destroy_cq = function;
-	KUNIT_EXPECT_TRUE(test, uv_row_supported(create, dev));
+	KUNIT_EXPECT_TRUE(test, uv_row_driver_has(create, dev));
 }
 
 static void unsupported_command_on_any_device(struct kunit *test)
@@ -188,16 +188,16 @@ static void unsupported_command_on_any_device(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->uverbs_cmd_mask = ~0ULL;
-	KUNIT_EXPECT_FALSE(test, uv_row_supported(row, dev));
-	KUNIT_EXPECT_FALSE(test, uv_row_supported(row, NULL));
+	KUNIT_EXPECT_FALSE(test, uv_row_driver_has(row, dev));
+	KUNIT_EXPECT_FALSE(test, uv_row_driver_has(row, NULL));
 }
 
 /* Objects can still be destroyed, and other calls return EIO instead of EOPNOTSUPP. */
 static void removed_device_supports_all_commands(struct kunit *test)
 {
-	KUNIT_EXPECT_TRUE(test, uv_row_supported(uv_find_write(IB_USER_VERBS_CMD_ALLOC_PD), NULL));
+	KUNIT_EXPECT_TRUE(test, uv_row_driver_has(uv_find_write(IB_USER_VERBS_CMD_ALLOC_PD), NULL));
 	KUNIT_EXPECT_TRUE(test,
-			  uv_row_supported(uv_find_write(IB_USER_VERBS_CMD_DESTROY_CQ), NULL));
+			  uv_row_driver_has(uv_find_write(IB_USER_VERBS_CMD_DESTROY_CQ), NULL));
 }
 
 /* --- errors in rows ------------------------------------------------------------------------ */
@@ -220,6 +220,14 @@ static const struct uv_write_field field_beyond_args[] = {
 
 static const struct uv_write_field result_beyond_args[] = {
 	{ .f = { .kind = UV_OUT, .arg = 5, .len = 4 } },
+};
+
+static const struct uv_write_field object_beyond_args[] = {
+	{ .f = { .kind = UV_OBJ, .type = &uv_pd, .arg = 4, .len = 4 } },
+};
+
+static const struct uv_write_field event_file_beyond_args[] = {
+	{ .f = { .kind = UV_FD, .arg = 4, .len = 4 } },
 };
 
 static const struct uv_write_field no_type[] = { { .f = { .kind = UV_OBJ, .len = 4 } } };
@@ -270,6 +278,8 @@ static const struct {
 	{ "field outside of the request or response", WRITE_ROW(field_beyond_response) },
 	{ "field outside of the request or response", WRITE_ROW(handle_beyond_response) },
 	{ "value outside of the arguments", WRITE_ROW(field_beyond_args) },
+	{ "value outside of the arguments", WRITE_ROW(object_beyond_args) },
+	{ "value outside of the arguments", WRITE_ROW(event_file_beyond_args) },
 	{ "result outside of the arguments", WRITE_ROW(result_beyond_args) },
 	{ "input after a result", WRITE_ROW(result_first) },
 	{ "attribute id out of range",
