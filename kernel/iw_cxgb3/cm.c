@@ -62,17 +62,16 @@ static u8 t3_cm_rtr_type(bool enhanced)
 	return use_rtr ? T3_RTR_READ : T3_RTR_NONE;
 }
 
-static u8 t3_cm_mpa_attrs(const struct mpa_startup *peer)
+/* What this end requires. Read once a connection, since the parameters may change. */
+static u8 t3_cm_own_mpa_attrs(void)
 {
-	u8 attrs = T3_MPA_IETF;
+	return T3_MPA_IETF | (READ_ONCE(crc_enabled) ? T3_MPA_CRC : 0) |
+	       (READ_ONCE(markers_enabled) ? T3_MPA_RX_MARKERS : 0);
+}
 
-	if (crc_enabled || peer->crc)
-		attrs |= T3_MPA_CRC;
-	if (markers_enabled)
-		attrs |= T3_MPA_RX_MARKERS;
-	if (peer->markers)
-		attrs |= T3_MPA_TX_MARKERS;
-	return attrs;
+static u8 t3_cm_peer_mpa_attrs(const struct mpa_startup *peer)
+{
+	return (peer->crc ? T3_MPA_CRC : 0) | (peer->markers ? T3_MPA_TX_MARKERS : 0);
 }
 
 /* --- events to the consumer ---------------------------------------------- */
@@ -273,8 +272,6 @@ static int t3_cm_build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 	struct mpa_startup frame = {
 		.kind = MPA_REQUEST,
 		.rev = ep->mpa_rev,
-		.markers = markers_enabled,
-		.crc = crc_enabled,
 		.enhanced = ep->mpa_rev == MPA_REVISION_2,
 		.ird = ep->ird,
 		.ord = ep->ord,
@@ -283,6 +280,9 @@ static int t3_cm_build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 	};
 	int len;
 
+	ep->mpa_attrs = t3_cm_own_mpa_attrs();
+	frame.markers = ep->mpa_attrs & T3_MPA_RX_MARKERS;
+	frame.crc = ep->mpa_attrs & T3_MPA_CRC;
 	if (frame.enhanced && ep->rtr_type == T3_RTR_READ) {
 		frame.peer_to_peer = true;
 		frame.rtr = MPA_RTR_READ;
@@ -374,7 +374,7 @@ void t3_cm_established(struct t3_ep *ep)
 static int t3_cm_negotiate(struct t3_ep *ep, const struct mpa_startup *reply, u8 *code)
 {
 	*code = 0;
-	ep->mpa_attrs = t3_cm_mpa_attrs(reply);
+	ep->mpa_attrs |= t3_cm_peer_mpa_attrs(reply);
 	if (reply->rev > ep->mpa_rev)
 		return -EPROTO;
 	ep->mpa_rev = reply->rev;
@@ -494,13 +494,14 @@ static int t3_cm_build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bo
 	return 0;
 }
 
-static void t3_cm_send_reject(struct t3_ep *ep, const struct t3_ep_call *call)
+static int t3_cm_send_reject(struct t3_ep *ep, const struct t3_ep_call *call)
 {
 	int ret = t3_cm_build_reply(ep, call, true);
 
 	if (!ret)
 		ret = t3_send_stream(ep, ep->tx_len);
 	t3_ep_fsm_apply(ep, ret ? EP_EV_ABORT : EP_EV_REJECT, ret);
+	return ret;
 }
 
 /*
@@ -576,7 +577,7 @@ static void t3_cm_rx_request(struct t3_ep *ep, const struct mpa_startup *request
 
 	ep->mpa_rev = request->rev;
 	ep->enhanced = request->enhanced;
-	ep->mpa_attrs = t3_cm_mpa_attrs(request);
+	ep->mpa_attrs = t3_cm_own_mpa_attrs() | t3_cm_peer_mpa_attrs(request);
 	ep->peer_ird = request->ird;
 	ep->peer_ord = request->ord;
 	/* Our IRD is bounded by the peer's ORD, and our ORD by its IRD. */
@@ -638,7 +639,7 @@ void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
 		t3_cm_start_accept(ep, call);	/* completes the call itself */
 		return;
 	} else if (call->event == EP_EV_REJECT) {
-		t3_cm_send_reject(ep, call);
+		ret = t3_cm_send_reject(ep, call);
 	} else {
 		ret = t3_cm_start_connect(ep, call);
 	}
@@ -654,10 +655,12 @@ void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
 	}
 }
 
-static int t3_cm_check_params(const struct iw_cm_conn_param *param)
+static int t3_cm_check_params(struct t3_dev *dev, const struct iw_cm_conn_param *param)
 {
-	if (param->ord > T3_MAX_RD_ATOM || param->ird > T3_MAX_RD_ATOM ||
-	    param->private_data_len > MPA_MAX_CONSUMER_PD)
+	if (t3_over_limit(dev, "ORD", param->ord, T3_MAX_RD_ATOM) ||
+	    t3_over_limit(dev, "IRD", param->ird, T3_MAX_RD_ATOM) ||
+	    t3_over_limit(dev, "bytes of private data", param->private_data_len,
+			  MPA_MAX_CONSUMER_PD))
 		return -EINVAL;
 	return 0;
 }
@@ -688,7 +691,7 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	if (cm_id->m_local_addr.ss_family != AF_INET ||
 	    cm_id->m_remote_addr.ss_family != AF_INET)
 		return -EAFNOSUPPORT;
-	ret = t3_cm_check_params(param);
+	ret = t3_cm_check_params(dev, param);
 	if (ret)
 		return ret;
 	call.qp = t3_qp_find(dev, param->qpn);
@@ -775,7 +778,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	};
 	int ret;
 
-	ret = t3_cm_check_params(param);
+	ret = t3_cm_check_params(dev, param);
 	if (!ret) {
 		call.qp = t3_qp_find(dev, param->qpn);
 		if (!call.qp)
@@ -798,7 +801,8 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
  * @pdata: private data for the peer
  * @len: its length
  *
- * Return: 0, or -ECONNRESET if the peer has closed or reset the connection.
+ * Return: 0; -ECONNRESET if the peer has closed or reset the connection; another error if
+ * the reply could not be sent, and the connection is aborted.
  */
 int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 {
@@ -908,7 +912,14 @@ void t3_cm_close(struct t3_dev *dev)
 	struct t3_cm_dev *cm = dev->cm;
 
 	wait_event(cm->idle, !atomic_read(&cm->num_eps));
+	/*
+	 * A timer that expired while its endpoint closed queues the endpoint's work item once
+	 * more. The first flush waits for the timers, the second for these work items.
+	 */
 	flush_workqueue(t3_cm_wq);
+	flush_workqueue(t3_cm_wq);
+	WARN_ONCE(atomic_read(&cm->num_allocated), "%d endpoints are not freed\n",
+		  atomic_read(&cm->num_allocated));
 	t3_cm_debugfs_remove(cm);
 	xa_destroy(&cm->eps);
 	dev->cm = NULL;

@@ -22,7 +22,7 @@
  *
  * Locks:
  *
- *   t3_ep.mailbox_lock	requests, call (BH); innermost
+ *   t3_ep.mailbox_lock	requests, call (irq); innermost
  *   t3_ep.id_lock	id_kind, tid (BH)
  *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends, since a redirect
  *			replaces both
@@ -91,6 +91,7 @@ struct t3_cm_dev {
 	u32 next_ep_id;
 	atomic_t num_eps;
 	wait_queue_head_t idle;		/* woken when num_eps is 0 */
+	atomic_t num_allocated;		/* endpoints that are not freed yet */
 
 	spinlock_t lock;		/* listeners, closed_logs; writes of stopped */
 	struct list_head listeners;
@@ -175,7 +176,7 @@ struct t3_ep {
 	struct iw_cm_id *cm_id;		/* with a reference */
 	struct t3_ep_call *pending;	/* accept that waits for the ack of RDMA_INIT */
 	struct t3_ep_call retry_call;	/* active: the connect in revision 1 */
-	u32 qpn;			/* active; else 0, which is no QP's */
+	u32 qpn;			/* of the active side; else 0, the number of no QP */
 	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */

@@ -407,19 +407,22 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	u32 rptr, pending;
 	int index, err;
 
-	if (user) {
-		if (get_user(rptr, cq->user_rptr))
-			return -EFAULT;
-	} else {
+	if (user && get_user(rptr, cq->user_rptr))
+		return -EFAULT;
+	/*
+	 * Set before the card is armed: its event may arrive before the command returns. Set
+	 * before cq->ready is read: a flush first adds to the list and then looks whether the CQ
+	 * is armed, so either its completions are seen here or the handler is called.
+	 */
+	WRITE_ONCE(cq->armed, true);
+	if (!user) {
 		spin_lock_irqsave(&cq->lock, irq_flags);
 		rptr = cq->rptr;
 		waiting = !list_empty(&cq->ready);
 		spin_unlock_irqrestore(&cq->lock, irq_flags);
+		T3_RACE_POINT(t3_cq_ready_read);
 	}
-
 	first_seen = t3_cq_entry_valid(cq, rptr);
-	/* Set before the card is armed: its event may arrive before the command returns. */
-	WRITE_ONCE(cq->armed, true);
 	T3_RACE_POINT(t3_cq_arming);
 	index = t3_dev_ctl(dev, RDMA_CQ_OP, &op);
 	if (index < 0)
@@ -458,7 +461,9 @@ static void t3_cq_hw_clear(struct t3_dev *dev, struct t3_cq *cq)
 {
 	struct rdma_cq_setup setup = { .id = cq->id };
 
-	t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
+	/* The card still writes to the ring, which is freed next. */
+	if (t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup) < 0 && !t3_dev_gone(dev))
+		t3_dev_fatal(dev, "a CQ cannot be disabled");
 }
 
 /*
@@ -501,7 +506,8 @@ static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > T3_MAX_CQE || attr->comp_vector)
+	if (!attr->cqe || attr->comp_vector ||
+	    t3_over_limit(dev, "CQ entries", attr->cqe, T3_MAX_CQE))
 		return -EINVAL;
 	if (udata) {
 		struct t3_create_cq_req req;

@@ -34,6 +34,7 @@ static void t3_ep_free(struct kref *ref)
 	skb_queue_purge(&ep->inbox);
 	skb_queue_purge(&ep->spare);
 	t3_quota_put(&ep->dev->quotas, ep->quota);
+	atomic_dec(&ep->cm->num_allocated);
 	kfree_rcu(ep, rcu);
 }
 
@@ -333,7 +334,8 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req,
 		return;
 	case T3_REQ_ORPHAN:
 		/* After the connect request the endpoint does not depend on its listener. */
-		if (ep->state == EP_SYN_RCVD || ep->state == EP_MPA_REQ_WAIT)
+		if (ep->state == EP_IDLE || ep->state == EP_SYN_RCVD ||
+		    ep->state == EP_MPA_REQ_WAIT)
 			t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 		return;
 	case T3_REQ_TIMER:
@@ -407,6 +409,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	kref_init(&ep->ref);
 	ep->dev = dev;
 	ep->cm = dev->cm;
+	atomic_inc(&ep->cm->num_allocated);
 	skb_queue_head_init(&ep->inbox);
 	skb_queue_head_init(&ep->spare);
 	spin_lock_init(&ep->mailbox_lock);
@@ -446,11 +449,18 @@ int t3_ep_publish(struct t3_ep *ep)
 	atomic_inc(&cm->num_eps);
 	smp_mb__after_atomic();	/* pairs with the one in t3_cm_refuse_new() */
 	t3_ep_get(ep);
-	if (!READ_ONCE(cm->stopped))
+	if (!READ_ONCE(cm->stopped)) {
+		T3_RACE_POINT(t3_ep_publishing);
 		ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
 					 GFP_KERNEL);
-	if (ret >= 0)
+	}
+	if (ret >= 0) {
+		/* t3_cm_end_all() may have walked the table before the endpoint was in it. */
+		smp_mb();	/* pairs with the one in t3_cm_refuse_new() */
+		if (READ_ONCE(cm->stopped))
+			t3_ep_request(ep, T3_REQ_SHUT_DOWN);
 		return 0;
+	}
 	t3_ep_put(ep);
 	if (atomic_dec_and_test(&cm->num_eps))
 		wake_up_all(&cm->idle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Transition table of a connection. In each state, a row gives the next state and
+ * Transition table of a connection. In the row of a state, a cell gives the next state and
  * the actions for an event. An event that a state does not list is refused.
  *
  * Rules, which the unit tests check:
@@ -10,7 +10,7 @@
  *  - Each transition into EP_CLOSED has EP_ACT_RELEASE. From a state with an attached
  *    QP it also has EP_ACT_QP_DISCONNECTED, which lets the QP free its ring: the card
  *    does not access the ring any more.
- *  - Each transition into EP_ABORTING has EP_ACT_SEND_ABORT.
+ *  - Each transition into EP_ABORTING from another state has EP_ACT_SEND_ABORT.
  *  - EP_ABORTING ends with a reply of the card or with EP_EV_DEVICE_DOWN, never with
  *    a timeout alone: a card that is only slow may still use the ring and the TID.
  *  - EP_EV_DEVICE_DOWN leads from every state to EP_CLOSED.
@@ -20,7 +20,7 @@
 #include "ep_fsm.h"
 
 #define TO(next_state, acts)	{ .legal = true, .next = (next_state), .actions = (acts) }
-/* Late or repeated: the state already implies what the event requests. */
+/* The event changes nothing in this state. */
 #define STAY(state)		TO(state, 0)
 
 /* Common sets of actions. "WITH_QP": in states with an attached QP. */
@@ -298,7 +298,7 @@ static const char *const ep_event_names[EP_NUM_EVENTS] = {
 static const char *const ep_action_names[EP_NUM_ACTIONS] = {
 	"stop-timer", "start-timer", "qp-peer-close", "qp-lost", "send-close", "send-abort",
 	"send-abort-rpl", "report-peer-close", "qp-closed", "qp-disconnected", "release",
-	"report-end", "send-open", "device-fatal",
+	"report-end", "device-fatal", "send-open",
 };
 
 /**

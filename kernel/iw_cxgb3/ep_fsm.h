@@ -90,8 +90,8 @@ enum ep_action {
 	EP_ACT_QP_DISCONNECTED	= 1 << 9,	/* t3_qp_disconnected() */
 	EP_ACT_RELEASE		= 1 << 10,	/* TID or ATID, route, L2T entry */
 	EP_ACT_REPORT_END	= 1 << 11,	/* failed CONNECT_REPLY or accept, or CLOSE */
-	EP_ACT_SEND_OPEN		= 1 << 12,	/* ACT_OPEN_REQ; a failure is an event */
-	EP_ACT_DEVICE_FATAL	= 1 << 13,	/* t3_dev_fatal(); DEVICE_DOWN follows */
+	EP_ACT_DEVICE_FATAL	= 1 << 12,	/* t3_dev_fatal(); DEVICE_DOWN follows */
+	EP_ACT_SEND_OPEN		= 1 << 13,	/* ACT_OPEN_REQ; a failure is an event */
 };
 
 #define EP_NUM_ACTIONS	14

@@ -108,8 +108,9 @@ static void t3_qp_async_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t
 		  t3_cqe_opcode(cqe), t3_cqe_is_sq(cqe) ? "send" : "receive");
 	t3_count(dev, class == T3_AE_TERM_RCVD ? T3_CNT_TERM_RCVD : T3_CNT_AE_ERROR);
 	T3_RACE_POINT(t3_qp_error_noted);
-	t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR);
-	t3_qp_dispatch(qp, t3_ae_event_type(class));
+	/* Refused if the connection has closed since: then the consumer has no error either. */
+	if (!t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR))
+		t3_qp_dispatch(qp, t3_ae_event_type(class));
 	/* Memory or logic of the card has failed, not only the QP. */
 	if (class == T3_AE_DEVICE)
 		t3_dev_dispatch(dev, IB_EVENT_DEVICE_FATAL, 0);
@@ -203,86 +204,6 @@ int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
 	else
 		t3_queue_async_event(dev, ae);
 	return CPL_RET_BUF_DONE;
-}
-
-/* --- doorbells ------------------------------------------------------------------ */
-
-/*
- * When the doorbell FIFO of the card is full, or has dropped a doorbell, requests
- * are still posted but no doorbell is rung. The library reads that in the QP's
- * status word. When the FIFO has drained, every QP is rung once, and the control
- * QP too; a doorbell for an idle QP has no effect.
- *
- * db_mutex keeps T3_DEV_DB_OFF and the status words of all QPs consistent: a QP
- * whose word stays at "off" while the flag is clear would never be rung again.
- */
-static void t3_qp_doorbell_off(struct t3_qp *qp)
-{
-	if (qp->user)
-		t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
-}
-
-static void t3_qp_doorbell_on(struct t3_qp *qp)
-{
-	if (qp->user)
-		t3_qp_set_status(qp, 0, T3_QP_STATUS_DB_OFF);
-	t3_ring_doorbell(t3_qp_dev(qp), qp->id);
-}
-
-static void t3_doorbells_off(struct t3_dev *dev)
-{
-	mutex_lock(&dev->db_mutex);
-	set_bit(T3_DEV_DB_OFF, &dev->flags);
-	T3_RACE_POINT(t3_doorbells_off);
-	t3_for_each_qp(dev, t3_qp_doorbell_off);
-	mutex_unlock(&dev->db_mutex);
-}
-
-static void t3_doorbells_on(struct t3_dev *dev)
-{
-	mutex_lock(&dev->db_mutex);
-	clear_bit(T3_DEV_DB_OFF, &dev->flags);
-	T3_RACE_POINT(t3_doorbells_on);
-	/* From here on each post rings its own doorbell, see t3_ring_doorbell(). */
-	smp_mb__after_atomic();
-	t3_for_each_qp(dev, t3_qp_doorbell_on);
-	mutex_unlock(&dev->db_mutex);
-	t3_ctrl_ring_again(dev);
-}
-
-void t3_doorbell_work(struct work_struct *work)
-{
-	t3_doorbells_on(container_of(to_delayed_work(work), struct t3_dev, db_work));
-}
-
-/* Set up the status word of a new user QP, which t3_for_each_qp() can already find. */
-void t3_doorbell_init(struct t3_qp *qp)
-{
-	struct t3_dev *dev = t3_qp_dev(qp);
-
-	mutex_lock(&dev->db_mutex);
-	if (test_bit(T3_DEV_DB_OFF, &dev->flags))
-		t3_qp_doorbell_off(qp);
-	mutex_unlock(&dev->db_mutex);
-}
-
-void t3_ring_doorbell(struct t3_dev *dev, u32 context)
-{
-	if (context != T3_CTRL_QP_CONTEXT) {
-		/*
-		 * Make the slots visible before reading the flag: either the flag
-		 * is clear here, or t3_doorbells_on() rings after the slots are
-		 * visible.
-		 */
-		smp_mb();
-		if (test_bit(T3_DEV_DB_OFF, &dev->flags))
-			return;
-	}
-	if (!t3_dev_enter(dev))
-		return;
-	/* writel() orders the slots before the doorbell. */
-	writel(T3_KDOORBELL_EGRESS | context, dev->info.kdb_addr);
-	t3_dev_leave(dev);
 }
 
 /* --- adapter events -------------------------------------------------------------- */

@@ -3,41 +3,51 @@
  * iw_cxgb3: RDMA driver for the Chelsio T3. Objects, their lifetime, their
  * locks, and the interface between the verbs side and the connection manager.
  *
- *   main.c    module, lifetime of a device, ops table, sysfs
- *   verbs.c   queries, ucontext, mmap, PD
- *   qp.c      lifetime of a QP, posting; qp_fsm.c its states; wr.c its requests
- *   cq.c      lifetime of a CQ, polling, flushing; cqe.c its entries
- *   mr.c      regions and windows; tpt.c their entries in the card
- *   ctrl.c    control QP: writes to adapter memory
- *   event.c   async events and adapter events
- *   rsc.c     ids, doorbell groups, adapter memory pools; quota.c shares of them
- *   cm.c, cpl.c, ep_fsm.c, mpa.c: connections (cm.h)
+ *   main.c      module, lifetime of a device, ops table, sysfs
+ *   event.c     async events and adapter events
+ *   verbs.c     queries, ucontext, mmap, PD
+ *   qp.c        lifetime of a QP, posting; qp_fsm.c its states; wr.c its requests
+ *   cq.c        lifetime of a CQ, polling, flushing; cqe.c its entries
+ *   mr.c        regions and windows; tpt.c their entries in the card; umem.c user memory
+ *   nic.c       use of the NIC driver
+ *   ctrl.c      control QP: writes to adapter memory
+ *   doorbell.c  doorbells, also while the FIFO of the card is full
+ *   health.c    deadlines of the card; port.c links; stats.c counters
+ *   rsc.c       ids, doorbell groups, adapter memory pools; quota.c shares of them
+ *   cm.c, listen.c, ep.c, ep_fsm.c, cpl.c, mpa.c, ids.c, route.c, debugfs.c, res.c:
+ *               connections (cm.h)
  *
  * Layers, from top to bottom. A file calls its own layer and those below; the only
  * calls upward are listed here.
  *
  *   device         main.c and event.c: lifetime of a device, dispatch of events
- *   connections    cm.h and the files that include it
- *   verbs objects  verbs.c, qp.c, cq.c, mr.c, umem.h; upward: a QP closes, aborts or
+ *   connections    cm.h and the files that include it; upward: ids.c names the client
+ *                  of main.c to cxgb3
+ *   verbs objects  verbs.c, qp.c, cq.c, mr.c, umem.c; upward: a QP closes, aborts or
  *                  references its endpoint (t3_ep_*), and its destruction ends a
  *                  pending connect
- *   card services  ctrl.c, health.c, rsc.c, quota.h, port.c, stats.c; upward:
- *                  health.c ends the connections of an unresponsive card, port.c and
- *                  health.c dispatch events, ctrl.c rings a doorbell
+ *   card services  nic.c, ctrl.c, doorbell.c, health.c, rsc.c, quota.c, port.c,
+ *                  stats.c; upward: health.c ends the connections of an unresponsive
+ *                  card, port.c and health.c dispatch events, doorbell.c visits all QPs
  *   pure logic     qp_fsm.h, wq.h, wr.h, cqe.h, tpt.h, ep_fsm.h, mpa.h; no header of
  *                  the driver but wq.h, in wr.h and cqe.h
  *
  * Locks, outermost first (docs/locking.md has the reasons):
  *
+ *   t3_dev.db_mutex   T3_DEV_DB_OFF and the status words of all QPs; sleeps
  *   t3_ctrl.mutex     slots of the control ring; sleeps
+ *   t3_qp_groups.mutex  doorbell groups of a context; sleeps
  *   t3_cq.lock        ring and ready list of a CQ (irq)
  *   t3_qp.lock        state, ep, counters and arrays of a QP (irq); inside a
  *                     CQ lock, never the other way round
+ *   xarray locks      qps, cqs, mrs, t3_cq.qps (irq); mrs inside t3_qp.lock
+ *   t3_quotas.lock, t3_dev.gone_lock   innermost
  *   t3_cq.comp_lock   serializes the calls of a completion handler (irq);
  *                     none of the above is held
  *
- * No lock of this list is held across a call into the connection manager,
- * ib_core or a consumer, comp_lock around the completion handler excepted.
+ * No lock of this list is held across a call into the connection manager (but
+ * t3_ep_get(), which takes no lock), ib_core or a consumer, comp_lock around the
+ * completion handler excepted.
  */
 #ifndef IW_CXGB3_H
 #define IW_CXGB3_H
@@ -73,7 +83,7 @@
 #define T3_FW_MAJOR		7
 #define T3_MAX_PORTS		2
 #define T3_MAX_RD_ATOM		8
-/* Entries of a CQ beyond those requested, for entries that no request accounts for. */
+/* Entries of a CQ beyond those requested, for CQEs of no posted request (RTR responses). */
 #define T3_CQ_SPARE		16
 #define T3_MAX_CQE		(T3_MAX_CQ_ENTRIES - T3_CQ_SPARE)
 #define T3_MAX_PBL_PAGES	BIT(20)
@@ -94,8 +104,8 @@ struct t3_ctrl {
 	u32 producer;
 	u32 consumer;			/* written by the event handler only */
 	wait_queue_head_t wait;
-	bool modified;			/* the card has replied to the last MODIFY_QP */
-	bool replies_to_modify;		/* and has replied to the first one */
+	bool modified;			/* a reply to the last MODIFY_QP has arrived */
+	bool replies_to_modify;		/* this firmware replies, as t3_ctrl_open() found out */
 	struct sk_buff *last_skb;	/* for the MODIFY_QP that takes the ring from the card */
 	bool ready;
 };
@@ -193,7 +203,7 @@ struct t3_dev {
 
 /* Bits of t3_dev.flags. */
 #define T3_DEV_GONE		0	/* removed, or the card is unresponsive */
-#define T3_DEV_DOWN		1	/* in reset: remove will be called with rtnl held */
+#define T3_DEV_DOWN		1	/* in reset: the log need not advise to unbind */
 #define T3_DEV_REGISTERED	2
 #define T3_DEV_DB_OFF		3	/* doorbell FIFO is full: queue work, do not ring */
 #define T3_DEV_UNBINDING	4	/* cxgb3 is being unbound: abort connections */
@@ -202,6 +212,16 @@ struct t3_dev {
 static inline struct t3_dev *to_t3_dev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct t3_dev, ibdev);
+}
+
+/* True if a request exceeds a limit of the card. The debug message names the limit. */
+static inline bool t3_over_limit(struct t3_dev *dev, const char *what, u64 value, u64 limit)
+{
+	if (value <= limit)
+		return false;
+	ibdev_dbg(&dev->ibdev, "%llu %s requested, at most %llu are possible\n", value, what,
+		  limit);
+	return true;
 }
 
 static inline bool t3_dev_gone(const struct t3_dev *dev)
@@ -218,7 +238,7 @@ static inline void t3_count(struct t3_dev *dev, enum t3_counter which)
  * If true, the card may be used until t3_dev_leave(). Must not sleep in
  * between (RCU).
  */
-bool t3_dev_enter(struct t3_dev *dev);
+bool t3_dev_enter(struct t3_dev *dev);	/* nic.c, as t3_dev_ctl() and t3_dev_send() */
 
 static inline void t3_dev_leave(struct t3_dev *dev)
 {
@@ -572,20 +592,24 @@ void t3_cq_notify(struct t3_cq *cq);
 void t3_cq_written(struct t3_cq *cq);
 
 /* mr.c, for posting */
-int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
-		  struct t3_fastreg *fr);
+int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr);
+void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t3_fastreg *fr);
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index);
 
 /* qp.c */
 void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp));
 void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear);
+
+/* doorbell.c; t3_ring_doorbell() in any context */
 void t3_ring_doorbell(struct t3_dev *dev, u32 context);
+void t3_doorbells_off(struct t3_dev *dev);
+void t3_doorbells_on(struct t3_dev *dev);
+void t3_doorbell_work(struct work_struct *work);
+void t3_doorbell_init(struct t3_qp *qp);
 
 /* event.c */
 int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb);
 void t3_adapter_event(struct t3_dev *dev, u32 event);
-void t3_doorbell_work(struct work_struct *work);
-void t3_doorbell_init(struct t3_qp *qp);
 void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port);
 
 /* port.c */
@@ -593,9 +617,8 @@ void t3_ports_init(struct t3_dev *dev);
 int t3_ports_watch(void);
 void t3_ports_unwatch(void);
 
-/* stats.c */
-extern const struct ib_device_ops t3_stats_ops;
-extern const struct ib_device_ops t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops;
+/* stats.c, verbs.c, qp.c, cq.c, mr.c */
+extern const struct ib_device_ops t3_stats_ops, t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops;
 
 /* --- interface for the connection manager -------------------------------- */
 
@@ -631,7 +654,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
  * Report an event of the connection to the QP. Any context. 0, or -EINVAL if the
  * state machine refuses it (counted and traced). Events of the connection:
  *
- *   T3_QPEV_PEER_CLOSE	FIN of the peer, or our own graceful close has begun
+ *   T3_QPEV_PEER_CLOSE	FIN of the peer in RDMA mode
  *   T3_QPEV_CLOSED	both directions closed: drop the endpoint, IDLE
  *   T3_QPEV_LOST	reset, timeout, bad close: drop the endpoint, ERROR
  *

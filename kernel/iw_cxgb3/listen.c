@@ -315,7 +315,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	T3_RACE_POINT(t3_listen_ready);
 	ret = t3_send_pass_open_req(l);
 	if (!ret)
-		ret = t3_listener_wait_reply(l, "PASS_OPEN_REQ");
+		ret = t3_listener_wait_reply(l, "no reply to PASS_OPEN_REQ");
 	if (ret)
 		goto err_stop;
 	return 0;
@@ -349,7 +349,7 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 	l->replied = false;
 	T3_RACE_POINT(t3_unlisten_begins);
 	if (!t3_send_close_listsrv_req(l))
-		t3_listener_wait_reply(l, "CLOSE_LISTSRV_REQ");
+		t3_listener_wait_reply(l, "no reply to CLOSE_LISTSRV_REQ");
 	t3_listener_shut_down(l);
 	return 0;
 }

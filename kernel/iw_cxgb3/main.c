@@ -49,7 +49,6 @@
 #include <t3_race_point.h>
 
 #include "uapi/t3_abi.h"
-#include "handover.h"
 #include "iw_cxgb3.h"
 
 MODULE_DESCRIPTION("Chelsio T3 RDMA driver");
@@ -71,43 +70,6 @@ static LIST_HEAD(cards);
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_mutex);	/* cards (which only grows), devices, exiting */
 static bool exiting;
-
-/* --- use of the NIC driver ------------------------------------------------- */
-
-bool t3_dev_enter(struct t3_dev *dev)
-{
-	rcu_read_lock();
-	if (!t3_dev_gone(dev)) {
-		__release(RCU);	/* sparse: see t3_dev_leave() */
-		return true;
-	}
-	rcu_read_unlock();
-	return false;
-}
-
-int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
-{
-	int ret;
-
-	if (!t3_dev_enter(dev))
-		return -EIO;
-	ret = dev->tdev->ctl(dev->tdev, req, data);
-	t3_dev_leave(dev);
-	return ret;
-}
-
-int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
-{
-	int ret;
-
-	if (!t3_dev_enter(dev)) {
-		kfree_skb(skb);
-		return -EIO;
-	}
-	ret = cxgb3_ofld_send(dev->tdev, skb);
-	t3_dev_leave(dev);
-	return t3_handed_over(skb, ret);
-}
 
 /* --- sysfs -------------------------------------------------------------------- */
 
@@ -249,7 +211,7 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 	if (test_bit(T3_DEV_UNBINDING, &dev->flags) && !t3_dev_gone(dev)) {
 		t3_cm_shut_down(dev);
 		if (t3_dev_connected(dev))
-			t3_dev_fatal(dev, "it does not abort its connections");
+			t3_dev_fatal(dev, "the card does not abort its connections");
 	}
 	if (test_and_clear_bit(T3_DEV_REGISTERED, &dev->flags)) {
 		flush_work(&dev->fatal_work);	/* dispatches an event of the device */

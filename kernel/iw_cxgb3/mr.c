@@ -191,7 +191,7 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 
 	if (access & ~T3_MR_ACCESS)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!length || length > U32_MAX)
+	if (!length || t3_over_limit(dev, "bytes of a region", length, U32_MAX))
 		return ERR_PTR(-EINVAL);
 	err = t3_udata_empty(udata);
 	if (err)
@@ -313,7 +313,9 @@ static struct ib_mr *t3_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max
 
 	if (type != IB_MR_TYPE_MEM_REG)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!max_num_sg || max_num_sg > T3_MAX_FASTREG_PAGES)
+	if (!max_num_sg ||
+	    t3_over_limit(dev, "pages of a fast registration", max_num_sg,
+			  T3_MAX_FASTREG_PAGES))
 		return ERR_PTR(-EINVAL);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
@@ -352,9 +354,8 @@ static int t3_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents
 	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, t3_mr_set_page);
 }
 
-/* With the QP lock (irq). A fast registration is posted: the region changes from now on. */
-int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
-		  struct t3_fastreg *fr)
+/* Describes a fast registration for the ring. Return: 0, or -EINVAL. */
+int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr)
 {
 	struct t3_mr *mr = to_t3_mr(ibmr);
 
@@ -369,18 +370,22 @@ int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
 	fr->perms = t3_perms(access);
 	fr->npages = mr->npages;
 	fr->pages = mr->pages;
-	if (fr->page_code > T3_MAX_PAGE_CODE)
-		return -EINVAL;
+	return fr->page_code > T3_MAX_PAGE_CODE ? -EINVAL : 0;
+}
+
+/* With the QP lock (irq). The registration is in the ring: the region changes from now on. */
+void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t3_fastreg *fr)
+{
+	struct t3_mr *mr = to_t3_mr(ibmr);
 
 	lockdep_assert_irqs_disabled();
 	xa_lock(&dev->mrs);
-	mr->tpt.stag = key;
+	mr->tpt.stag = fr->stag;
 	mr->tpt.len = fr->len;
 	mr->tpt.va = fr->va;
 	mr->tpt.page_code = fr->page_code;
 	mr->tpt.usable = true;
 	xa_unlock(&dev->mrs);
-	return 0;
 }
 
 /*

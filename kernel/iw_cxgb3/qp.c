@@ -175,11 +175,15 @@ static void t3_qp_free_scratch(struct t3_qp *qp)
 /* Clear the ring and all counters: the next connection starts at slot 0. */
 static void t3_qp_reset_ring(struct t3_qp *qp)
 {
+	const size_t after = T3_QP_STATUS_OFFSET + sizeof(u64);
 	struct t3_wq *wq = &qp->wq;
 
 	lockdep_assert_held(&qp->lock);
 	t3_qp_free_scratch(qp);
-	memset(qp->ring.va, 0, qp->ring.size);
+	/* T3_QP_STATUS_DB_OFF belongs to the doorbells of the device, not to the connection. */
+	memset(qp->ring.va, 0, T3_QP_STATUS_OFFSET);
+	t3_qp_set_status(qp, 0, ~T3_QP_STATUS_DB_OFF);
+	memset(qp->ring.va + after, 0, qp->ring.size - after);
 	wq->error = false;
 	wq->rtr_expected = false;
 	wq->wptr = 0;
@@ -574,8 +578,7 @@ static_assert(offsetof(struct t3_host_sge, addr) == offsetof(struct ib_sge, addr
 static_assert(offsetof(struct t3_host_sge, len) == offsetof(struct ib_sge, length));
 static_assert(offsetof(struct t3_host_sge, stag) == offsetof(struct ib_sge, lkey));
 
-static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib_send_wr *wr,
-			   struct t3_send *send)
+static int t3_send_from_wr(struct t3_qp *qp, const struct ib_send_wr *wr, struct t3_send *send)
 {
 	struct t3_request *req = &send->req;
 
@@ -627,8 +630,8 @@ static int t3_send_from_wr(struct t3_dev *dev, struct t3_qp *qp, const struct ib
 	case IB_WR_REG_MR:
 		send->op = T3_WR_OP_FASTREG;
 		req->rdma_op = T3_RDMA_FASTREG;
-		return t3_mr_fastreg(dev, reg_wr(wr)->mr, reg_wr(wr)->key,
-				     reg_wr(wr)->access, &send->fr);
+		return t3_mr_fastreg(reg_wr(wr)->mr, reg_wr(wr)->key, reg_wr(wr)->access,
+				     &send->fr);
 	default:
 		/* iWARP has no immediate data and no atomics; there is no kernel verb to bind. */
 		return -EOPNOTSUPP;
@@ -724,7 +727,7 @@ static int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 {
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
-	bool ring = false, late = false;
+	bool ring = false, deferred = false;
 	struct t3_send send;
 	unsigned long flags;
 	int err = 0;
@@ -735,16 +738,18 @@ static int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	}
 	spin_lock_irqsave(&qp->lock, flags);
 	for (; wr; wr = wr->next) {
-		err = t3_send_from_wr(dev, qp, wr, &send);
+		err = t3_send_from_wr(qp, wr, &send);
 		if (err)
 			break;
 		if (t3_qp_can_post(qp)) {
 			err = t3_wq_post_send(&qp->wq, &send);
 			ring = ring || !err;
+			if (!err && send.op == T3_WR_OP_FASTREG)
+				t3_mr_fastreg_posted(dev, reg_wr(wr)->mr, &send.fr);
 		} else {
 			send.flags |= T3_WR_F_COMPLETION;
 			err = t3_wq_defer_send(&qp->wq, &send);
-			late = late || !err;
+			deferred = deferred || !err;
 		}
 		if (err)
 			break;
@@ -756,7 +761,7 @@ static int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	/* Requests before a bad one are in the ring. */
 	if (ring)
 		t3_ring_doorbell(dev, qp->id);
-	if (late)
+	if (deferred)
 		t3_qp_flush_deferred(qp, to_t3_cq(ibqp->send_cq));
 	return err;
 }
@@ -766,7 +771,7 @@ static int t3_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
-	bool ring = false, late = false;
+	bool ring = false, deferred = false;
 	struct t3_recv req;
 	unsigned long flags;
 	int err = 0;
@@ -785,7 +790,7 @@ static int t3_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 			ring = ring || !err;
 		} else {
 			err = t3_wq_defer_recv(&qp->wq, &req);
-			late = late || !err;
+			deferred = deferred || !err;
 		}
 		if (err) {
 			if (req.scratch)
@@ -799,7 +804,7 @@ static int t3_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		*bad_wr = wr;
 	if (ring)
 		t3_ring_doorbell(dev, qp->id);
-	if (late)
+	if (deferred)
 		t3_qp_flush_deferred(qp, to_t3_cq(ibqp->recv_cq));
 	return err;
 }
@@ -810,15 +815,18 @@ struct t3_qp_sizes {
 	u32 sq, rq, slots;
 };
 
-static int t3_qp_check_init(const struct ib_qp_init_attr *init, struct t3_qp_sizes *sizes)
+static int t3_qp_check_init(struct t3_dev *dev, const struct ib_qp_init_attr *init,
+			    struct t3_qp_sizes *sizes)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
 	if (init->qp_type != IB_QPT_RC || init->create_flags || init->srq)
 		return -EOPNOTSUPP;
-	if (cap->max_send_wr >= T3_MAX_RQ_ENTRIES || cap->max_recv_wr >= T3_MAX_RQ_ENTRIES ||
-	    cap->max_send_sge > T3_MAX_SGE || cap->max_recv_sge > T3_MAX_SGE ||
-	    cap->max_inline_data > T3_MAX_INLINE)
+	if (t3_over_limit(dev, "send WRs", cap->max_send_wr, T3_MAX_RQ_ENTRIES - 1) ||
+	    t3_over_limit(dev, "receive WRs", cap->max_recv_wr, T3_MAX_RQ_ENTRIES - 1) ||
+	    t3_over_limit(dev, "SGEs of a send WR", cap->max_send_sge, T3_MAX_SGE) ||
+	    t3_over_limit(dev, "SGEs of a receive WR", cap->max_recv_sge, T3_MAX_SGE) ||
+	    t3_over_limit(dev, "bytes of inline data", cap->max_inline_data, T3_MAX_INLINE))
 		return -EINVAL;
 
 	sizes->rq = max_t(u32, roundup_pow_of_two(cap->max_recv_wr + 1), T3_MIN_RQ_ENTRIES);
@@ -944,7 +952,7 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	struct t3_qp_sizes sizes;
 	int id, err;
 
-	err = t3_qp_check_init(init, &sizes);
+	err = t3_qp_check_init(dev, init, &sizes);
 	if (err)
 		return err;
 	err = t3_udata_empty(udata);

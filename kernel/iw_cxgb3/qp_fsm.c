@@ -58,7 +58,10 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_USER_ERROR]	= TO(ERROR, END_IN_ERROR | T3_QPA_ABORT),
 		[T3_QPEV_DESTROY]	= TO(TERMINATE, T3_QPA_NONE),
 	},
-	/* Late events of a dropped connection are legal. */
+	/*
+	 * Late events of a dropped connection are legal. So is a close: rdma_disconnect() starts
+	 * with one, and the peer may have ended the connection before.
+	 */
 	[T3_QPS_ERROR] = {
 		[T3_QPEV_PEER_CLOSE]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_CLOSED]	= TO(ERROR, T3_QPA_NONE),
@@ -66,6 +69,7 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_PROTO_ERROR]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_TERM_RCVD]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_USER_RESET]	= TO(IDLE, T3_QPA_RESET),
+		[T3_QPEV_USER_CLOSE]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_USER_ERROR]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_DESTROY]	= TO(ERROR, T3_QPA_NONE),
 	},

@@ -22,7 +22,7 @@ enum t3_qp_state {
 enum t3_qp_event {
 	/* from the connection manager */
 	T3_QPEV_CONNECT,	/* through t3_qp_connect() */
-	T3_QPEV_PEER_CLOSE,	/* a graceful close has begun */
+	T3_QPEV_PEER_CLOSE,	/* FIN of the peer in RDMA mode */
 	T3_QPEV_CLOSED,		/* the graceful close is complete */
 	T3_QPEV_LOST,		/* reset, timeout, bad close, card gone */
 	/* from async events */
@@ -38,16 +38,19 @@ enum t3_qp_event {
 	T3_QPEV_NUM
 };
 
-/* Actions of a transition besides the change of state, in this order. */
+/*
+ * Actions of a transition besides the change of state, in the order in which t3_qp_report()
+ * runs them: the first three under the QP lock, the others after it.
+ */
 enum t3_qp_action {
 	T3_QPA_NONE		= 0,
 	T3_QPA_MARK_ERROR	= 1 << 0, /* stop adding requests to the ring */
-	T3_QPA_FLUSH		= 1 << 1, /* flush, once the card is done with the buffers */
-	T3_QPA_RESET		= 1 << 2, /* clear ring, counters and flags */
-	T3_QPA_TERMINATE	= 1 << 3, /* post a TERMINATE message */
-	T3_QPA_DISCONNECT	= 1 << 4, /* close with FIN */
-	T3_QPA_ABORT		= 1 << 5, /* close with RST */
-	T3_QPA_DROP_EP		= 1 << 6, /* drop the endpoint */
+	T3_QPA_RESET		= 1 << 1, /* clear ring, counters and flags */
+	T3_QPA_DROP_EP		= 1 << 2, /* drop the endpoint; its reference is put at the end */
+	T3_QPA_FLUSH		= 1 << 3, /* flush, once the card is done with the buffers */
+	T3_QPA_TERMINATE	= 1 << 4, /* post a TERMINATE message */
+	T3_QPA_DISCONNECT	= 1 << 5, /* close with FIN */
+	T3_QPA_ABORT		= 1 << 6, /* close with RST */
 };
 
 struct t3_qp_transition {

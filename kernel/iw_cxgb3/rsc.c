@@ -196,6 +196,9 @@ int t3_rsc_open(struct t3_dev *dev)
 	if (!pages || info->tpt_top <= info->tpt_base)
 		return -ENODEV;
 	dev->qp_group_size = 65536 >> min(ilog2(pages), 16);
+	/* No group fits if all QPs share one doorbell page. */
+	if (dev->qp_group_size > (T3_MAX_ID + 1) / 2)
+		return -ENODEV;
 	stags = min_t(u32, stags, T3_MAX_STAGS);
 
 	/* Whole groups only; the first one has no id below T3_MIN_QP_ID. */

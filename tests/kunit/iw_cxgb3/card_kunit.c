@@ -105,6 +105,7 @@ static void ring_free(void *ring);
 #define smp_mb() full_barrier()	/* of the first CPU */
 #define test_bit(nr, flags) test_flag(nr, flags)
 #include "event.c"
+#include "doorbell.c"
 #pragma pop_macro("test_bit")
 #pragma pop_macro("smp_mb")
 #include "health.c"
@@ -123,7 +124,7 @@ static struct {
 	atomic_t drop;			/* doorbells of the control QP to drop */
 	bool reports;			/* to the NIC driver */
 	bool unresponsive, no_reply_to_modify;
-	int send_error;
+	int send_error, qp_error;
 	u32 executed;			/* writes of the control ring */
 	atomic_t dropped;
 	u32 qp_rings;
@@ -303,7 +304,7 @@ void t3_cq_written(struct t3_cq *cq)
 
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
-	return 0;
+	return card.qp_error;
 }
 
 void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
@@ -633,6 +634,14 @@ static void qp_error_goes_to_the_qp(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 0);
 }
 
+/* The connection has closed between the check of the state and the report. */
+static void refused_error_is_not_reported(struct kunit *test)
+{
+	card.qp_error = -EINVAL;
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_ACCESS, T3_RDMA_SEND);
+	KUNIT_EXPECT_NULL(test, memchr_inv(events.qp, 0, sizeof(events.qp)));
+}
+
 static void overflow_goes_to_the_cq_once(struct kunit *test)
 {
 	async_event(T3_AE_ASYNC | T3_AE_OVERFLOW, qp->id, T3_STATUS_SUCCESS, T3_RDMA_SEND);
@@ -751,6 +760,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(new_qp_gets_the_doorbell_status),
 	KUNIT_CASE(device_error_goes_to_the_device),
 	KUNIT_CASE(qp_error_goes_to_the_qp),
+	KUNIT_CASE(refused_error_is_not_reported),
 	KUNIT_CASE(overflow_goes_to_the_cq_once),
 	KUNIT_CASE(plain_completion_is_no_error),
 	KUNIT_CASE(control_qp_without_memory),

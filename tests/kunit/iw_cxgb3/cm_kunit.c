@@ -18,12 +18,12 @@ enum { QPN = 32 };
 
 static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
-	int rtr_error, connect_error;
+	int rtr_error, connect_error, stream_error;
 	bool init_is_acked, no_qp, no_rtr_entry;
 	int qp_refs;
 	unsigned int ids, max_ids;		/* ATIDs and TIDs, each of which is charged */
 	unsigned int lost, detached;
-	u8 mpa_rev, rtr_type;
+	u8 mpa_rev, rtr_type, mpa_attrs;
 } card;
 
 static struct {
@@ -98,6 +98,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs
 	card.connects++;
 	card.mpa_rev = attrs->mpa_rev;
 	card.rtr_type = attrs->rtr_type;
+	card.mpa_attrs = attrs->mpa_attrs;
 	*acked = card.init_is_acked;
 	return card.connect_error;
 }
@@ -125,7 +126,7 @@ int t3_send_act_open_req(struct t3_ep *ep)
 int t3_send_stream(struct t3_ep *ep, unsigned int until)
 {
 	card.streams++;
-	return 0;
+	return card.stream_error;
 }
 
 int t3_send_rtr_read(struct t3_ep *ep)
@@ -621,6 +622,45 @@ static void fin_then_a_failed_close_fails_the_connect(struct kunit *test)
 	end(test, ep);
 }
 
+/* The peer has got the request: what it requires cannot change any more. */
+static void parameters_change_after_the_request(struct kunit *test)
+{
+	const struct t3_ep_call call = {};
+	struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	reply.crc = false;
+	crc_enabled = false;
+	KUNIT_EXPECT_EQ(test, t3_cm_build_request(ep, &call), 0);
+	crc_enabled = true;
+	markers_enabled = true;
+	receive(test, ep, &reply);
+	markers_enabled = false;
+	KUNIT_EXPECT_EQ(test, card.mpa_attrs, T3_MPA_IETF);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+	end(test, ep);
+}
+
+static void unsent_reject_is_an_error(struct kunit *test)
+{
+	struct t3_ep_call call = { .event = EP_EV_REJECT };
+	struct t3_ep *ep = new_ep(test);
+
+	init_completion(&call.done);
+	ep->active = false;
+	ep->cm_id = NULL;
+	drop(&cm_id);
+	t3_ep_stop_timer(ep);
+	ep->state = EP_MPA_REQ_RCVD;
+	card.stream_error = -ENOMEM;
+	t3_cm_run_call(ep, &call);
+	KUNIT_EXPECT_EQ(test, call.ret, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
+	end(test, ep);
+	consumer.replies++;	/* the passive side has none, but cm_exit() counts it */
+}
+
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(good_reply_connects),
 	KUNIT_CASE(rtr_read_waits_for_the_init_ack),
@@ -633,6 +673,8 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE_PARAM(rtr_needs_a_cq_entry, rtr_case_gen_params),
 	KUNIT_CASE(reset_without_a_reply_retries_rev1),
 	KUNIT_CASE(fin_without_a_reply_retries_rev1),
+	KUNIT_CASE(parameters_change_after_the_request),
+	KUNIT_CASE(unsent_reject_is_an_error),
 	KUNIT_CASE_PARAM(fin_then_a_failed_close_fails_the_connect, fin_end_gen_params),
 	{}
 };

@@ -15,6 +15,12 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 {
 }
 
+/* Replaces t3_race_point.h: a test can inject a flush at a named point. */
+#define T3_RACE_POINT_H
+
+static void cq_point(const char *name);
+#define T3_RACE_POINT(name)	cq_point(#name)
+
 /* Tests have no user memory. */
 #undef get_user
 #define get_user(x, ptr) ((x) = *(__force const u32 *)(ptr), 0)
@@ -29,7 +35,9 @@ static struct {
 	u32 produced;			/* entries that the card has written */
 	u32 at_arming;			/* to be written before the next command returns */
 	u32 after_arming;		/* to be written after that */
-	unsigned int arms, calls;
+	unsigned int arms, calls, fatal_calls;
+	int error;			/* of the next commands */
+	const char *flush_at;
 	u8 op;
 } card;
 
@@ -56,6 +64,8 @@ int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 	const struct rdma_cq_op *op = data;
 	u32 index;
 
+	if (card.error)
+		return card.error;
 	card.arms++;
 	card.op = op->op;
 	produce(card.at_arming, T3_RDMA_SEND);
@@ -64,6 +74,11 @@ int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 	card.at_arming = 0;
 	card.after_arming = 0;
 	return index;
+}
+
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
+	card.fatal_calls++;
 }
 
 struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
@@ -150,6 +165,24 @@ static int cq_init(struct kunit *test)
 	INIT_LIST_HEAD(&cq.ready);
 	xa_init_flags(&cq.qps, XA_FLAGS_LOCK_IRQ);
 	return 0;
+}
+
+static struct t3_qp flushed_qp;
+
+/* A QP is flushed on another CPU: first its completions are there, then the CQ is notified. */
+static void cq_point(const char *name)
+{
+	unsigned long flags;
+
+	if (!card.flush_at || strcmp(name, card.flush_at))
+		return;
+	card.flush_at = NULL;
+	spin_lock_irqsave(&cq.lock, flags);
+	spin_lock(&flushed_qp.lock);
+	t3_cq_add_ready(&cq, &flushed_qp.sq);
+	spin_unlock(&flushed_qp.lock);
+	spin_unlock_irqrestore(&cq.lock, flags);
+	t3_cq_notify(&cq);
 }
 
 static void make_user_cq(void)
@@ -318,6 +351,42 @@ static void qp_flush_notifies_without_arming(struct kunit *test)
 
 /* --- kernel consumers --------------------------------------------------------- */
 
+static void flush_while_arming(struct kunit *test, const char *point)
+{
+	int missed;
+
+	spin_lock_init(&flushed_qp.lock);
+	INIT_LIST_HEAD(&flushed_qp.sq.node);
+	flushed_qp.sq.qp = &flushed_qp;
+	card.flush_at = point;
+	card.calls = 0;
+	missed = arm_reporting_missed(IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_NULL_MSG(test, card.flush_at, "%s is not reached", point);
+	KUNIT_EXPECT_TRUE_MSG(test, missed || card.calls, "no poll follows %s", point);
+	list_del_init(&flushed_qp.sq.node);
+}
+
+/* ib_drain_qp() would wait for ever: a flushed request makes no entry that raises another event. */
+static void flush_while_arming_is_reported(struct kunit *test)
+{
+	flush_while_arming(test, "t3_cq_ready_read");
+	flush_while_arming(test, "t3_cq_arming");
+}
+
+/* The card would write to memory that is freed. */
+static void cq_that_cannot_be_disabled_is_fatal(struct kunit *test)
+{
+	t3_cq_hw_clear(&device, &cq);
+	KUNIT_EXPECT_EQ(test, card.fatal_calls, 0);
+	card.error = -EBUSY;
+	t3_cq_hw_clear(&device, &cq);
+	KUNIT_EXPECT_EQ(test, card.fatal_calls, 1);
+	device.flags = BIT(T3_DEV_GONE);
+	t3_cq_hw_clear(&device, &cq);
+	KUNIT_EXPECT_EQ(test, card.fatal_calls, 1);
+	device.flags = 0;
+}
+
 /* Arming does not call the handler; unread entries are reported by the return value, on request. */
 static void arming_never_calls_a_kernel_consumer(struct kunit *test)
 {
@@ -347,6 +416,8 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(solicited_arming_ignores_other_entries),
 	KUNIT_CASE(qp_flush_notifies_without_arming),
 	KUNIT_CASE(arming_never_calls_a_kernel_consumer),
+	KUNIT_CASE(flush_while_arming_is_reported),
+	KUNIT_CASE(cq_that_cannot_be_disabled_is_fatal),
 	{}
 };
 

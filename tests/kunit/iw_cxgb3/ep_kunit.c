@@ -6,6 +6,12 @@
 #include <linux/delay.h>
 #include <linux/module.h>
 
+/* Replaces t3_race_point.h: a test can inject an event at a named point. */
+#define T3_RACE_POINT_H
+
+static void ep_point(const char *name);
+#define T3_RACE_POINT(name)	ep_point(#name)
+
 #include "conn.h"
 
 #include "ep_fsm.c"
@@ -141,6 +147,18 @@ void t3_return_id(struct t3_ep *ep)
 /* --- a device ------------------------------------------------------------------ */
 
 static struct t3_dev *dev;
+static const char *shut_down_at;
+
+/* As t3_cm_shut_down(). */
+static void ep_point(const char *name)
+{
+	if (!shut_down_at || strcmp(name, shut_down_at))
+		return;
+	shut_down_at = NULL;
+	WRITE_ONCE(dev->cm->stopped, true);
+	smp_mb();	/* pairs with the one in t3_ep_publish() */
+	t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);
+}
 
 static int ep_init(struct kunit *test)
 {
@@ -158,6 +176,7 @@ static void ep_exit(struct kunit *test)
 	drain_workqueue(t3_cm_wq);
 	destroy_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_allocated), 0);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cm->eps));
 	KUNIT_EXPECT_FALSE(test, seen.overlap);
 	rcu_barrier();
@@ -408,6 +427,42 @@ static void stopped_device_refuses_new_endpoints(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 }
 
+/* It is counted, but not in the table yet: the shutdown waits for it, so it must close. */
+static void endpoint_published_during_a_shutdown_closes(struct kunit *test)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	shut_down_at = "t3_ep_publishing";
+	KUNIT_EXPECT_EQ(test, t3_ep_publish(ep), 0);
+	KUNIT_EXPECT_NULL(test, shut_down_at);
+	expect_closed(test, ep);
+	dev->cm->stopped = false;
+}
+
+/* The listener is destroyed before the first message of its child is handled. */
+static void child_without_a_listener_closes(struct kunit *test)
+{
+	static const enum ep_state states[] = { EP_IDLE, EP_SYN_RCVD, EP_MPA_REQ_WAIT };
+	struct t3_ep *ep;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		ep = new_ep(test, states[i]);
+		t3_ep_request(ep, T3_REQ_ORPHAN);
+		flush_work(&ep->work);
+		KUNIT_EXPECT_EQ(test, ep->state, i ? EP_ABORTING : EP_CLOSED);
+		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+		expect_closed(test, ep);
+	}
+	ep = new_ep(test, EP_MPA_REQ_RCVD);
+	t3_ep_request(ep, T3_REQ_ORPHAN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_MPA_REQ_RCVD);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
 /* An event of the device would close it while the caller fills it in. */
 static void unpublished_endpoint_is_not_found(struct kunit *test)
 {
@@ -454,6 +509,8 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(context_is_ordered),
 	KUNIT_CASE(stopped_device_refuses_new_endpoints),
 	KUNIT_CASE(unpublished_endpoint_is_not_found),
+	KUNIT_CASE(endpoint_published_during_a_shutdown_closes),
+	KUNIT_CASE(child_without_a_listener_closes),
 	KUNIT_CASE(closed_logs_keep_the_last),
 	{}
 };

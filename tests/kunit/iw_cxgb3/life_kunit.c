@@ -41,6 +41,7 @@ static unsigned int devices_made, devices_freed;
 #define pci_clear_master			card_loses_mastering
 
 #include "main.c"
+#include "nic.c"
 #include "health.c"
 
 static DEFINE_MUTEX(client_lock);	/* cxgb3_db_lock */

@@ -170,10 +170,16 @@ static void fast_registration_key_is_recorded(struct kunit *test)
 	mr->page_size = PAGE_SIZE;
 	to_t3_mr(mr)->npages = 1;
 	local_irq_save(flags);
-	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(dev, mr, mr->rkey, 0, &fr), 0);
-	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(dev, mr, mr->rkey + 256, 0, &fr), -EINVAL);
-	local_irq_restore(flags);
+	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(mr, mr->rkey + 256, 0, &fr), -EINVAL);
+	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(mr, mr->rkey, 0, &fr), 0);
 	KUNIT_EXPECT_EQ(test, fr.stag, mr->rkey);
+	/* The send queue may be full: the region changes when the request is in the ring. */
+	KUNIT_EXPECT_EQ(test, to_t3_mr(mr)->tpt.stag, first);
+	KUNIT_EXPECT_FALSE(test, to_t3_mr(mr)->tpt.usable);
+	t3_mr_fastreg_posted(dev, mr, &fr);
+	local_irq_restore(flags);
+	KUNIT_EXPECT_EQ(test, to_t3_mr(mr)->tpt.stag, mr->rkey);
+	KUNIT_EXPECT_TRUE(test, to_t3_mr(mr)->tpt.usable);
 	stag = mr->rkey;
 	t3_dereg_mr(mr, NULL);
 	/* The next STag of the index must differ from this key, not from the first one. */

@@ -80,6 +80,8 @@ static struct {
 	bool found_early;
 	unsigned int grace_periods;
 	struct ib_qp *late_reader;
+	unsigned int fastregs;
+	u64 fastreg_page;
 	u32 next_id;
 	u8 qp_caps;
 } card;
@@ -232,10 +234,21 @@ static void count_grace_period(void)
 	t3_iw_add_ref(card.late_reader);
 }
 
-int t3_mr_fastreg(struct t3_dev *dev, struct ib_mr *ibmr, u32 key, int access,
-		  struct t3_fastreg *fr)
+int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr)
 {
-	return -EINVAL;
+	fr->stag = key;
+	fr->npages = 1;
+	fr->pages = &card.fastreg_page;
+	return 0;
+}
+
+void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t3_fastreg *fr)
+{
+	card.fastregs++;
+}
+
+void t3_dev_fatal(struct t3_dev *dev, const char *what)
+{
 }
 
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index)
@@ -799,6 +812,45 @@ static void reset_without_a_purge_is_refused(struct kunit *test)
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
+/* The FIFO of doorbells is still full: the next requests must not ring. */
+static void reset_keeps_the_doorbells_off(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, true);
+
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	connection_ends(qp, T3_QPEV_LOST);
+	t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+	KUNIT_EXPECT_EQ(test, status_of(qp), T3_QP_STATUS_DB_OFF);
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
+static int post_fastreg(struct t3_qp *qp)
+{
+	const struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR, .key = 0x100 };
+	const struct ib_send_wr *bad;
+
+	return t3_post_send(&qp->ibqp, &wr.wr, &bad);
+}
+
+/* The driver's copy of a region changes with the card's: not if the request gets no slot. */
+static void fast_registration_counts_when_posted(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+	unsigned int posted = 0;
+
+	while (!post_fastreg(qp))
+		posted++;
+	KUNIT_EXPECT_GT(test, posted, 0);
+	KUNIT_EXPECT_EQ(test, card.fastregs, posted);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	while (polled(test, IB_WC_WR_FLUSH_ERR))
+		;
+	KUNIT_EXPECT_EQ(test, post_fastreg(qp), 0);	/* only to be flushed */
+	KUNIT_EXPECT_EQ(test, card.fastregs, posted);
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
 static void reset_qp_connects_again(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -1047,6 +1099,8 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(destroy_after_a_disconnect_waits),
 	KUNIT_CASE(refused_reset_changes_nothing),
 	KUNIT_CASE(reset_without_a_purge_is_refused),
+	KUNIT_CASE(reset_keeps_the_doorbells_off),
+	KUNIT_CASE(fast_registration_counts_when_posted),
 	KUNIT_CASE(reset_qp_connects_again),
 	KUNIT_CASE(idle_qp_is_reported_in_init),
 	KUNIT_CASE(path_mtu_is_the_active_mtu_of_the_port),

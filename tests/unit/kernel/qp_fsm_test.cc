@@ -104,6 +104,13 @@ TEST(QpFsm, EndOfAConnectionIsNeverRefused) {
                 << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
 }
 
+// rdma_disconnect() of iWARP starts with a move to SQD. perftest fails if that is refused because the peer
+// was first.
+TEST(QpFsm, CloseIsNeverRefused) {
+    for (const auto state : states())
+        EXPECT_TRUE(t3_qp_fsm(state, T3_QPEV_USER_CLOSE).legal) << t3_qp_state_name(state);
+}
+
 TEST(QpFsm, ResetOfAConnectedQpIsRefused) {
     for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE})
         EXPECT_FALSE(t3_qp_fsm(state, T3_QPEV_USER_RESET).legal);

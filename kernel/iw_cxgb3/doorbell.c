@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Doorbells.
+ *
+ * When the doorbell FIFO of the card is full, or has dropped a doorbell, requests
+ * are still posted but no doorbell is rung. The library reads that in the QP's
+ * status word. When the FIFO has drained, every QP is rung once, and the control
+ * QP too; a doorbell for an idle QP has no effect.
+ *
+ * db_mutex keeps T3_DEV_DB_OFF and the status words of all QPs consistent: a QP
+ * whose word stays at "off" while the flag is clear would never be rung again.
+ */
+#include <linux/io.h>
+
+#include <t3_race_point.h>
+
+#include "uapi/t3_abi.h"
+#include "iw_cxgb3.h"
+
+static void t3_qp_doorbell_off(struct t3_qp *qp)
+{
+	if (qp->user)
+		t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
+}
+
+static void t3_qp_doorbell_on(struct t3_qp *qp)
+{
+	if (qp->user)
+		t3_qp_set_status(qp, 0, T3_QP_STATUS_DB_OFF);
+	t3_ring_doorbell(t3_qp_dev(qp), qp->id);
+}
+
+void t3_doorbells_off(struct t3_dev *dev)
+{
+	mutex_lock(&dev->db_mutex);
+	set_bit(T3_DEV_DB_OFF, &dev->flags);
+	T3_RACE_POINT(t3_doorbells_off);
+	t3_for_each_qp(dev, t3_qp_doorbell_off);
+	mutex_unlock(&dev->db_mutex);
+}
+
+void t3_doorbells_on(struct t3_dev *dev)
+{
+	mutex_lock(&dev->db_mutex);
+	clear_bit(T3_DEV_DB_OFF, &dev->flags);
+	T3_RACE_POINT(t3_doorbells_on);
+	/* From here on each post rings its own doorbell, see t3_ring_doorbell(). */
+	smp_mb__after_atomic();
+	t3_for_each_qp(dev, t3_qp_doorbell_on);
+	mutex_unlock(&dev->db_mutex);
+	t3_ctrl_ring_again(dev);
+}
+
+void t3_doorbell_work(struct work_struct *work)
+{
+	t3_doorbells_on(container_of(to_delayed_work(work), struct t3_dev, db_work));
+}
+
+/* Set up the status word of a new user QP, which t3_for_each_qp() can already find. */
+void t3_doorbell_init(struct t3_qp *qp)
+{
+	struct t3_dev *dev = t3_qp_dev(qp);
+
+	mutex_lock(&dev->db_mutex);
+	if (test_bit(T3_DEV_DB_OFF, &dev->flags))
+		t3_qp_doorbell_off(qp);
+	mutex_unlock(&dev->db_mutex);
+}
+
+void t3_ring_doorbell(struct t3_dev *dev, u32 context)
+{
+	if (context != T3_CTRL_QP_CONTEXT) {
+		/*
+		 * Make the slots visible before reading the flag: either the flag
+		 * is clear here, or t3_doorbells_on() rings after the slots are
+		 * visible.
+		 */
+		smp_mb();
+		if (test_bit(T3_DEV_DB_OFF, &dev->flags))
+			return;
+	}
+	if (!t3_dev_enter(dev))
+		return;
+	/* writel() orders the slots before the doorbell. */
+	writel(T3_KDOORBELL_EGRESS | context, dev->info.kdb_addr);
+	t3_dev_leave(dev);
+}
