@@ -11,7 +11,8 @@
  *    established later, the connection is aborted.
  *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it and the port is in use
  *    on none. Devices without its address family do not count.
- *  - An id without a QP gets CONNECT_RESPONSE when its connection was accepted. The consumer calls
+ *  - An id whose QP was not created with t3_rdma_create_qp() and whose QP attributes were not
+ *    queried gets CONNECT_RESPONSE when its connection was accepted. The consumer calls
  *    t3_rdma_establish() when its QP is ready.
  */
 #ifndef T3_RDMA_CM_API_H

@@ -6,9 +6,11 @@
  *
  * Unit tests and model check these rules:
  *
- *  - A QP reference is held from CONNECT or ACCEPT to CM_ACT_DROP_QP. Every transition from a state
+ *  - A QP reference is held from CONNECT or ACCEPT to CM_ACT_DROP_QP. (t3_rdma_accept() takes it
+ *    just before ACCEPT, and puts it itself if ACCEPT is refused.) Every transition from a state
  *    that holds one to a state that holds none has CM_ACT_DROP_QP. While a connect or an accept of
- *    the provider is pending, the reference stays.
+ *    the provider is pending, the reference stays. The upcalls of REPLY_FAILED and CLOSE put it
+ *    before the event is handled; CM_ACT_DROP_QP finds none then.
  *  - Each connection that was reported to the consumer ends with one of CM_ACT_REPORTS_END, or with
  *    the consumer's own DESTROY. Nothing is reported afterwards.
  *  - CLOSE is the provider's last event. Every state that may hold a QP reference takes it, and
@@ -47,7 +49,7 @@
 		[CM_EV_ADDR_FAILED]	= STAY(state),					\
 		[CM_EV_ROUTE_DONE]	= STAY(state),					\
 		[CM_EV_REPLY_OK]	= TO(state, ABORT_AND_DROP_QP),			\
-		[CM_EV_REPLY_OK_QPLESS]	= TO(state, ABORT_AND_DROP_QP),			\
+		[CM_EV_REPLY_OK_OWN_QP]	= TO(state, ABORT_AND_DROP_QP),			\
 		[CM_EV_REPLY_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
 		[CM_EV_ESTABLISHED]	= TO(state, ABORT_AND_DROP_QP),			\
 		[CM_EV_PEER_CLOSE]	= STAY(state),					\
@@ -99,7 +101,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	 */
 	[CM_ST_CONNECTING] = {
 		[CM_EV_REPLY_OK]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
-		[CM_EV_REPLY_OK_QPLESS]	= TO(CM_ST_RESPONDED, CM_ACT_REPORT_RESPONSE),
+		[CM_EV_REPLY_OK_OWN_QP]	= TO(CM_ST_RESPONDED, CM_ACT_REPORT_RESPONSE),
 		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_CONNECT_FAILED]	= TO(CM_ST_ROUTE_RESOLVED, CM_ACT_DROP_QP),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
@@ -135,11 +137,14 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
 	},
-	/* A connection that is established all the same is reported, so that its end can be. */
+	/*
+	 * If the connection is established nevertheless, ESTABLISHED is reported first, so that
+	 * DISCONNECTED can follow.
+	 */
 	[CM_ST_CANCELLING] = {
 		[CM_EV_REPLY_OK]	= TO(CM_ST_CLOSING,
 					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
-		[CM_EV_REPLY_OK_QPLESS]	= TO(CM_ST_CLOSING,
+		[CM_EV_REPLY_OK_OWN_QP]	= TO(CM_ST_CLOSING,
 					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
 		[CM_EV_ESTABLISHED]	= TO(CM_ST_CLOSING,
 					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
@@ -231,7 +236,7 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 	[CM_EV_ROUTE_DONE]	= "route-done",
 	[CM_EV_REQUEST]		= "request",
 	[CM_EV_REPLY_OK]	= "reply-ok",
-	[CM_EV_REPLY_OK_QPLESS]	= "reply-ok-qpless",
+	[CM_EV_REPLY_OK_OWN_QP]	= "reply-ok-own-qp",
 	[CM_EV_REPLY_FAILED]	= "reply-failed",
 	[CM_EV_ESTABLISHED]	= "established",
 	[CM_EV_PEER_CLOSE]	= "peer-close",

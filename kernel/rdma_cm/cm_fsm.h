@@ -21,7 +21,7 @@ enum cm_state {
 	CM_ST_ROUTE_RESOLVED,
 	CM_ST_LISTENING,
 	CM_ST_CONNECTING,	/* active: waits for the provider's reply or CLOSE */
-	CM_ST_RESPONDED,	/* active, id without a QP: the consumer must establish */
+	CM_ST_RESPONDED,	/* active, REPLY_OK_OWN_QP: the consumer must establish */
 	CM_ST_REQUESTED,	/* passive: the consumer must accept or reject */
 	CM_ST_ACCEPTING,	/* passive: waits for ESTABLISHED or CLOSE */
 	CM_ST_CANCELLING,	/* the consumer disconnected while connecting or accepting */
@@ -47,7 +47,7 @@ enum cm_event {
 	CM_EV_CONNECT_FAILED,
 	CM_EV_ACCEPT,
 	CM_EV_ACCEPT_FAILED,
-	CM_EV_ESTABLISH,	/* an id without a QP, after the response */
+	CM_EV_ESTABLISH,	/* after REPLY_OK_OWN_QP */
 	CM_EV_REJECT,
 	CM_EV_DISCONNECT,
 	CM_EV_DESTROY,
@@ -55,10 +55,14 @@ enum cm_event {
 	CM_EV_ADDR_DONE,
 	CM_EV_ADDR_FAILED,
 	CM_EV_ROUTE_DONE,
-	/* The provider. */
+	/* The provider. cm_is_conn_event(): REPLY_OK..CLOSE must stay adjacent. */
 	CM_EV_REQUEST,		/* the first event of a passive id */
 	CM_EV_REPLY_OK,
-	CM_EV_REPLY_OK_QPLESS,	/* the same, for an id without a QP */
+	/*
+	 * The same, for an id whose QP was not created with t3_rdma_create_qp() and whose QP
+	 * attributes were not queried.
+	 */
+	CM_EV_REPLY_OK_OWN_QP,
 	CM_EV_REPLY_FAILED,
 	CM_EV_ESTABLISHED,
 	CM_EV_PEER_CLOSE,	/* DISCONNECT: CLOSE follows */

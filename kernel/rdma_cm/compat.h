@@ -5,6 +5,7 @@
 
 #include <linux/net.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 
 /* RDMA_USER_CM_CMD_WRITE_CM_EVENT: since 7.1. The in-tree manager has no such command before. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
@@ -16,6 +17,13 @@
 #define T3_SYSCTL_END { }
 #else
 #define T3_SYSCTL_END
+#endif
+
+/* The unbound workqueue has another name; 7.2 warns when work is queued under the old one. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define t3_unbound_wq system_unbound_wq
+#else
+#define t3_unbound_wq system_dfl_wq
 #endif
 
 /* kernel_bind() has a parameter of its own type for addresses since 6.19. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The consumer's calls about connections. Each applies an event to the state table, calls the
- * provider without a lock, and applies the event of the failure if that fails.
+ * provider, and applies the event of the failure if that fails. It takes no lock of its own around
+ * the provider call (a process's command holds ctx->mutex, a handler its handler_mutex).
  */
 #include <linux/cred.h>
 #include <net/net_namespace.h>
@@ -19,7 +20,8 @@
  *
  * On a wildcard address the id listens on all devices, and on devices that are added later.
  *
- * Return: 0, or an error of the port space or of the devices.
+ * Return: 0, or an error of the port space or of the devices. On an error, connect requests of a
+ * device that did listen may have been reported already.
  */
 int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 {
@@ -36,12 +38,15 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	ret = cm_fsm_apply(cm, CM_EV_LISTEN, 0, NULL);
 	if (ret)
 		return ret;
-	cm->backlog = backlog > 0 ? backlog : DEFAULT_BACKLOG;
-	atomic_set(&cm->backlog_left, cm->backlog);
+	if (backlog <= 0)
+		backlog = DEFAULT_BACKLOG;
+	/* Requests of a listen that failed may still be queued, and keep their places. */
+	atomic_add(backlog - cm->backlog, &cm->backlog_left);
+	cm->backlog = backlog;
 	if (!cm->listen_cred)
 		cm->listen_cred = get_current_cred();
-	T3_RACE_POINT(cm_listen_stepped);
-	ret = cm->bind.reuse ? cm_port_listen(cm) : 0;
+	T3_RACE_POINT(cm_listen_applied);
+	ret = cm_port_end_reuse(cm);
 	if (!ret)
 		ret = cm->dev ? cm_iw_listen(cm, cm->dev) : cm_listen_on_all(cm);
 	if (ret)
@@ -53,8 +58,8 @@ EXPORT_SYMBOL(t3_rdma_listen);
 /**
  * t3_rdma_connect - connect to the destination of the id's route
  * @id: the id
- * @param: private data, depths, and the number of the QP if t3_rdma_create_qp() did not create
- *	it
+ * @param: private data, initiator_depth (ORD), responder_resources (IRD), and qp_num unless
+ *	t3_rdma_create_qp() created the QP
  *
  * A module must not destroy the QP before this returns; a process may.
  *
@@ -71,12 +76,17 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	ret = cm_fsm_apply(cm, CM_EV_CONNECT, 0, NULL);
 	if (ret)
 		return ret;
+	/* The handler of an event may destroy the id before this returns. */
+	cm_id_get(cm);
 	ret = cm_qp_get(cm, param->qp_num);
 	if (!ret)
 		ret = cm_iw_connect(cm, param);
 	T3_RACE_POINT(cm_connect_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_CONNECT_FAILED, ret);
+	else
+		cm_qp_abort_foreign(cm);
+	cm_id_put(cm);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_connect);
@@ -86,7 +96,9 @@ EXPORT_SYMBOL(t3_rdma_connect);
  * @id: the id of the request
  * @param: as for t3_rdma_connect()
  *
- * Return: 0: ESTABLISHED or CONNECT_ERROR follows. Otherwise the peer was rejected.
+ * Return: 0: ESTABLISHED or CONNECT_ERROR follows. -EINVAL if the id has no request to accept, or
+ * if the QP was not found: then the peer was rejected. After an error of the provider the request
+ * is over, too. In both cases the id is in CM_ST_CLOSED.
  */
 int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
@@ -105,10 +117,14 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 		cm_qp_put(cm);
 		return ret;
 	}
+	cm_id_get(cm);
 	ret = cm_iw_accept(cm, param);
 	T3_RACE_POINT(cm_accept_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_ACCEPT_FAILED, ret);
+	else
+		cm_qp_abort_foreign(cm);
+	cm_id_put(cm);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_accept);
@@ -153,8 +169,9 @@ EXPORT_SYMBOL(t3_rdma_reject);
  * t3_rdma_disconnect - close a connection
  * @id: the id
  *
- * Return: 0: DISCONNECTED follows, unless it was reported already; -EINVAL if the id never had
- * a connection.
+ * Return: 0. From CONNECTED or RESPONDED, DISCONNECTED follows. While connecting or accepting,
+ * either the failure event follows, or ESTABLISHED and then DISCONNECTED. In REQUESTED, CLOSING,
+ * CLOSED and REMOVED the call has no effect. -EINVAL in all other states.
  */
 int t3_rdma_disconnect(struct rdma_cm_id *id)
 {
@@ -164,8 +181,8 @@ EXPORT_SYMBOL(t3_rdma_disconnect);
 
 /* --- QPs ----------------------------------------------------------------- */
 
-/* The provider has a connection of the id, or is about to. */
-static bool cm_has_connection(enum cm_state state)
+/* The id has, had, or was asked for a connection. */
+static bool cm_past_connect(enum cm_state state)
 {
 	switch (state) {
 	case CM_ST_CONNECTING:
@@ -188,8 +205,8 @@ static bool cm_has_connection(enum cm_state state)
  * @attr: the state in qp_state; receives the other attributes
  * @mask: receives the mask of attributes to set
  *
- * The provider moves the QP to RTS when it establishes the connection. For an id that got
- * CONNECT_RESPONSE this has happened: its attributes change nothing.
+ * The provider moves the QP to RTS when it establishes the connection. After CONNECT_RESPONSE the
+ * QP is already in RTS, so the returned mask changes nothing.
  *
  * Return: 0 or -EINVAL.
  */
@@ -202,7 +219,7 @@ int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *ma
 		return -EINVAL;
 	attr->qp_access_flags = 0;
 	attr->port_num = id->port_num;
-	if (!cm_has_connection(state)) {
+	if (!cm_past_connect(state)) {
 		cm->qp_prepared = true;
 		*mask = IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT;
 		return 0;
@@ -295,7 +312,7 @@ int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 
 	if (cm_state(cm) != CM_ST_IDLE && (!reuse || cm_state(cm) == CM_ST_LISTENING))
 		return -EINVAL;
-	cm->bind.reuse = reuse;
+	cm_port_set_reuse(cm, reuse);
 	return 0;
 }
 EXPORT_SYMBOL(t3_rdma_set_reuseaddr);
@@ -341,6 +358,6 @@ EXPORT_SYMBOL(t3_rdma_set_ack_timeout);
  */
 int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event)
 {
-	return cm_has_connection(cm_state(to_cm_id(id))) ? 0 : -EINVAL;
+	return cm_past_connect(cm_state(to_cm_id(id))) ? 0 : -EINVAL;
 }
 EXPORT_SYMBOL(t3_rdma_notify);

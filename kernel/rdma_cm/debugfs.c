@@ -17,27 +17,53 @@ static void cm_show_history_entry(struct seq_file *seq, const struct cm_history_
 		   cm_state_name(entry->to), entry->status);
 }
 
-static void cm_show_id(struct cm_id *id, void *arg)
+static int cm_show_id(struct seq_file *seq, void *v)
 {
-	struct seq_file *seq = arg;
+	struct cm_id *id = v;
+	unsigned long flags;
 	unsigned int step;
 
-	spin_lock(&id->lock);
+	spin_lock_irqsave(&id->lock, flags);
 	seq_printf(seq, "id %u: %s, %u refused, %pISpc - %pISpc%s%s\n", id->number,
 		   cm_state_name(id->state), id->refused, cm_src(id), cm_dst(id),
 		   id->dev ? " on " : "", id->dev ? dev_name(&id->dev->device->dev) : "");
 	step = id->steps > CM_HISTORY ? id->steps - CM_HISTORY : 0;
 	for (; step < id->steps; step++)
 		cm_show_history_entry(seq, &id->history[step % CM_HISTORY]);
-	spin_unlock(&id->lock);
-}
-
-static int cm_ids_show(struct seq_file *seq, void *unused)
-{
-	cm_ids_walk(cm_show_id, seq);
+	spin_unlock_irqrestore(&id->lock, flags);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(cm_ids);
+
+/* The id at a position of the list; it has a reference between start and stop. */
+static void *cm_ids_start(struct seq_file *seq, loff_t *pos)
+{
+	struct cm_id *id = cm_ids_next(NULL);
+	loff_t left = *pos;
+
+	while (id && left--)
+		id = cm_ids_next(id);
+	return id;
+}
+
+static void *cm_ids_seq_next(struct seq_file *seq, void *v, loff_t *pos)
+{
+	++*pos;
+	return cm_ids_next(v);
+}
+
+static void cm_ids_stop(struct seq_file *seq, void *v)
+{
+	if (v)
+		cm_id_put(v);
+}
+
+static const struct seq_operations cm_ids_sops = {
+	.start = cm_ids_start,
+	.next = cm_ids_seq_next,
+	.stop = cm_ids_stop,
+	.show = cm_show_id,
+};
+DEFINE_SEQ_ATTRIBUTE(cm_ids);
 
 void cm_debugfs_init(void)
 {

@@ -94,12 +94,29 @@ void cm_dev_put(struct cm_dev *dev)
  */
 void cm_dev_get(struct cm_id *id, struct cm_dev *dev)
 {
+	unsigned long flags;
+
 	refcount_inc(&dev->users);
+	spin_lock_irqsave(&id->lock, flags);
 	id->dev = dev;
+	spin_unlock_irqrestore(&id->lock, flags);
 	id->base.id.device = dev->device;
 }
 
-/* The address of a bridge or a bond may be on no port of the device: the first port then. */
+/*
+ * The removal of the id's device has begun. A CM_EV_REMOVE that is queued may be about another
+ * device, if the id was bound anew.
+ */
+bool cm_dev_is_removed(const struct cm_id *id)
+{
+	lockdep_assert_held(&id->lock);
+	return id->dev && list_empty(&id->dev->item);
+}
+
+/*
+ * If neither the net device nor its VLAN parent belongs to a port, as for a bridge or a bond, the
+ * first port is used.
+ */
 static u32 cm_dev_port_for(struct cm_dev *dev, struct net_device *ndev)
 {
 	u32 port = cm_dev_port_on(dev, ndev);
@@ -156,7 +173,7 @@ int cm_dev_attach(struct cm_id *id)
 	T3_RACE_POINT(cm_attach_ndev_found);
 	mutex_lock(&cm_devices_mutex);
 	dev = cm_dev_find(dev_addr->net, ndev, &port);
-	/* A VLAN without an RDMA device uses the one of its parent interface (C20). */
+	/* A VLAN without an RDMA device uses the one of its parent interface. */
 	if (!dev && is_vlan_dev(ndev))
 		dev = cm_dev_find(dev_addr->net, vlan_dev_real_dev(ndev), &port);
 	if (dev) {
@@ -171,7 +188,7 @@ int cm_dev_attach(struct cm_id *id)
 }
 
 /* Takes an id off its device's list. The id keeps the reference until it is freed. */
-void cm_dev_detach(struct cm_id *id)
+void cm_dev_unlink(struct cm_id *id)
 {
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&id->dev_item);
@@ -179,14 +196,13 @@ void cm_dev_detach(struct cm_id *id)
 }
 
 /* Undoes cm_dev_attach(). */
-void cm_dev_release(struct cm_id *id)
+void cm_dev_detach(struct cm_id *id)
 {
 	struct cm_dev *dev = id->dev;
 
 	if (!dev)
 		return;
-	cm_dev_detach(id);
-	/* debugfs reads it. */
+	cm_dev_unlink(id);
 	spin_lock_irq(&id->lock);
 	id->dev = NULL;
 	spin_unlock_irq(&id->lock);
@@ -382,7 +398,7 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&dev->item);
 	list_for_each_entry(id, &dev->ids, dev_item)
-		cm_event_post(id, id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, NULL, CM_DISPATCH_WORKER);
+		cm_event_post(id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, CM_DISPATCH_WORKER);
 	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, dev_item))) {
 		id = l->id;
 		cm_id_get(id);

@@ -54,7 +54,7 @@ static enum rdma_cm_event_type cm_event_type(u16 actions, enum cm_event event, i
 static bool cm_event_has_params(enum cm_event event)
 {
 	return event == CM_EV_REQUEST || event == CM_EV_REPLY_OK ||
-	       event == CM_EV_REPLY_OK_QPLESS || event == CM_EV_REPLY_FAILED ||
+	       event == CM_EV_REPLY_OK_OWN_QP || event == CM_EV_REPLY_FAILED ||
 	       event == CM_EV_ESTABLISHED;
 }
 
@@ -120,20 +120,12 @@ static void cm_queue_work(struct cm_id *id)
 
 static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch);
 
-/**
- * cm_event_post - queue an event; in any context, allocates nothing
- * @queue_of: the id whose queue it joins
- * @id: the id that the event is about; another one only for a connect request
- * @slot: where @id stores the event
- * @event: what happened
- * @status: its result
- * @iw: the provider's event, whose parameters are stored in @id, or NULL
- * @dispatch: whether the event may be handled before this returns
- *
- * Return: 0, or -EBUSY if the last event of this slot is still queued.
+/*
+ * Appends an event of @id to the queue of @queue_of. @iw has parameters of the peer, or is NULL.
+ * Return: 0, or -EBUSY if the last event of the slot is still queued.
  */
-int cm_event_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
-		  int status, const struct iw_cm_event *iw, enum cm_dispatch dispatch)
+static int cm_event_add(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot,
+			enum cm_event event, int status, const struct iw_cm_event *iw)
 {
 	struct cm_pending *pending = &id->slots[slot];
 	unsigned long flags;
@@ -151,17 +143,66 @@ int cm_event_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, e
 	list_add_tail(&pending->item, &queue_of->queue);
 	cm_id_get(queue_of);
 	spin_unlock_irqrestore(&queue_of->lock, flags);
-
 	T3_RACE_POINT(cm_event_posted);
-	/* The handler of a module may sleep and call us, so only the worker calls it. */
-	if (queue_of->user && dispatch != CM_DISPATCH_WORKER)
-		cm_dispatch_inline(queue_of, dispatch);
-	else
-		cm_queue_work(queue_of);
 	return 0;
 }
 
-/* Events of the provider about a connection. Before it calls the handler, none of them sleeps. */
+/* Handles the queue, or leaves it to the worker. Takes over the reference of cm_event_add(). */
+static void cm_dispatch(struct cm_id *id, enum cm_dispatch dispatch)
+{
+	/* The handler of a module may sleep and call us, so only the worker calls it. */
+	if (id->user && dispatch != CM_DISPATCH_WORKER)
+		cm_dispatch_inline(id, dispatch);
+	else
+		cm_queue_work(id);
+}
+
+/**
+ * cm_event_post - queue an event; in any context, queueing allocates nothing
+ * @id: the id
+ * @slot: where the id stores the event
+ * @event: what happened
+ * @status: its result
+ * @dispatch: whether the event may be handled before this returns
+ *
+ * Return: 0, or -EBUSY if the last event of this slot is still queued.
+ */
+int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int status,
+		  enum cm_dispatch dispatch)
+{
+	int ret = cm_event_add(id, id, slot, event, status, NULL);
+
+	if (!ret)
+		cm_dispatch(id, dispatch);
+	return ret;
+}
+
+/* Queues an event of the provider about a connection, with the parameters of the peer. */
+int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
+		       const struct iw_cm_event *iw)
+{
+	int ret;
+
+	ret = cm_event_add(id, id, slot, event, iw->status, cm_event_has_params(event) ? iw : NULL);
+	if (!ret)
+		cm_dispatch(id, CM_DISPATCH_ATOMIC);
+	return ret;
+}
+
+/* Queues a connect request: the first event of @id, in the queue of @listener. */
+int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw)
+{
+	int ret = cm_event_add(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, iw);
+
+	if (!ret)
+		cm_dispatch(listener, CM_DISPATCH_WORKER);
+	return ret;
+}
+
+/*
+ * Events of the provider about a connection. Applying one of them does not sleep; its actions may
+ * (CM_ACT_SLEEPS).
+ */
 static bool cm_is_conn_event(enum cm_event event)
 {
 	return event >= CM_EV_REPLY_OK && event <= CM_EV_CLOSE;
@@ -178,7 +219,7 @@ static bool cm_is_conn_event(enum cm_event event)
  */
 bool cm_backlog_get(struct cm_id *listener)
 {
-	return atomic_add_unless(&listener->backlog_left, -1, 0);
+	return atomic_dec_if_positive(&listener->backlog_left) >= 0;
 }
 
 void cm_backlog_put(struct cm_id *listener)
@@ -187,8 +228,8 @@ void cm_backlog_put(struct cm_id *listener)
 }
 
 /*
- * Takes the oldest event off the queue, and frees its slot. With @only_conn it takes none that is
- * not about a connection, and none behind such an event.
+ * Takes the oldest event off the queue, and frees its slot. With @only_conn it stops at the first
+ * event that is not a connection event.
  */
 static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool only_conn)
 {
@@ -265,7 +306,7 @@ static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending)
 	if (cm_fsm_apply(id, deferred->event, deferred->status, &cell))
 		return false;
 	deferred->actions = cell->actions;
-	if (deferred->event == CM_EV_REPLY_OK || deferred->event == CM_EV_REPLY_OK_QPLESS) {
+	if (deferred->event == CM_EV_REPLY_OK || deferred->event == CM_EV_REPLY_OK_OWN_QP) {
 		cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
 		cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->peer.remote);
 	}
@@ -333,12 +374,13 @@ static void cm_id_work(struct work_struct *work)
 
 /*
  * Handles the events of a process's id in the context of the caller, which saves the switch to the
- * worker. The worker still does it in two cases:
+ * worker. The worker still does it in three cases:
  *
  *  - Another task holds handler_mutex. It may be destroying the id and wait for the caller, so the
  *    caller must not wait for it.
  *  - The caller holds a spinlock, as siw does with its socket's callback lock. Softirqs take that
  *    lock while a task holds one of ours.
+ *  - The kernel has no preemption counter (preemptible() is 0), or interrupts are off.
  */
 static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch)
 {
@@ -371,7 +413,12 @@ void cm_queue_init(struct cm_id *id)
 
 int cm_events_init(void)
 {
-	/* A consumer may wait for us while memory is reclaimed (nvme-rdma). */
+	/*
+	 * A consumer may wait for us while memory is reclaimed (nvme-rdma). ib_core's workqueue of
+	 * lookups is not made for that. So if a handler in the worker begins a lookup again, or
+	 * destroys its id, before the last callback has returned, then 6.1 may warn once that
+	 * cm_wq waits for that workqueue. A callback waits for nothing, so this is harmless.
+	 */
 	cm_wq = alloc_workqueue("t3_rdma_cm", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return cm_wq ? 0 : -ENOMEM;
 }

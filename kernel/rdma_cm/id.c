@@ -51,15 +51,30 @@ void cm_id_put(struct cm_id *id)
 	kref_put(&id->ref, cm_id_free);
 }
 
-void cm_ids_walk(void (*show)(struct cm_id *id, void *arg), void *arg)
+/**
+ * cm_ids_next - walk the list of all ids, for debugfs
+ * @after: an id; its reference is put; or NULL for the first one
+ *
+ * Return: the next id, with a reference, or NULL.
+ */
+struct cm_id *cm_ids_next(struct cm_id *after)
 {
-	struct cm_id *id;
+	struct cm_id *id = after, *found = NULL;
 	unsigned long flags;
 
 	spin_lock_irqsave(&cm_ids_lock, flags);
-	list_for_each_entry(id, &cm_ids, all_item)
-		show(id, arg);
+	id = id ? list_next_entry(id, all_item) : list_first_entry(&cm_ids, struct cm_id, all_item);
+	list_for_each_entry_from(id, &cm_ids, all_item) {
+		/* The last reference may have been put, with cm_id_free() waiting for the lock. */
+		if (!kref_get_unless_zero(&id->ref))
+			continue;
+		found = id;
+		break;
+	}
 	spin_unlock_irqrestore(&cm_ids_lock, flags);
+	if (after)
+		cm_id_put(after);
+	return found;
 }
 
 /* --- the state ----------------------------------------------------------- */
@@ -72,7 +87,7 @@ enum cm_state cm_state(struct cm_id *id)
 /**
  * cm_fsm_apply - apply an event: the only place where the state of an id changes
  * @id: the id
- * @event: what happened
+ * @event: what happened; CM_EV_REMOVE is refused if the id's present device is not removed
  * @status: its result, for the history
  * @cell: receives the cell of the table, whose actions the caller must run; or NULL
  *
@@ -88,6 +103,9 @@ int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct
 	spin_lock_irqsave(&id->lock, flags);
 	from = id->state;
 	to = cm_fsm(from, event);
+	/* It was posted for the device of a bind that has failed since. */
+	if (event == CM_EV_REMOVE && !cm_dev_is_removed(id))
+		to = NULL;
 	entry = &id->history[id->steps++ % CM_HISTORY];
 	*entry = (struct cm_history_entry) {
 		.ns = ktime_get_ns(),
@@ -235,13 +253,13 @@ void cm_id_destroy(struct cm_id *id)
 	cm_run_actions(id, deferred);
 	if (cm_fsm_run(id, CM_EV_DESTROY, 0))
 		return;
-	T3_RACE_POINT(cm_ended);
+	T3_RACE_POINT(cm_destroy_applied);
 	cm_addr_cancel(id);
-	cm_port_put(id);
-	T3_RACE_POINT(cm_end_port_put);
+	cm_port_release(id);
+	T3_RACE_POINT(cm_destroy_port_put);
 	cm_res_del(&id->base);
-	cm_dev_detach(id);
-	T3_RACE_POINT(cm_end_detached);
+	cm_dev_unlink(id);
+	T3_RACE_POINT(cm_destroy_unlinked);
 	cm_id_put(id);
 }
 

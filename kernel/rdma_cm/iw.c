@@ -3,9 +3,10 @@
  * The provider: its iw_* calls and its upcalls. No other file calls it, except qp.c for QPs.
  *
  * Upcalls come in any context, also inside our own calls. They store the peer's parameters and
- * queue an event; the event of a process's id is reported at once if that needs no sleep. Only a
- * connect request allocates memory. If the allocation fails or the backlog is full, the upcall
- * returns an error, and the provider rejects the peer.
+ * queue an event; the event of a process's id is reported at once if that needs no sleep. The
+ * upcall itself allocates memory only for a connect request; if that fails or the backlog is full,
+ * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
+ * upcall, allocates without blocking, and leaves the report to the worker if that fails.
  */
 #include <linux/cred.h>
 #include <linux/sched/mm.h>
@@ -49,6 +50,11 @@ static void cm_conn_put(struct iw_cm_id *iw)
 	cm_id_put(cm_iw_to_id(iw));
 }
 
+/*
+ * The provider's last event puts the reference on the QP here, and not when the event is handled:
+ * the handler of another event may be destroying that QP, and wait for the reference. iw_rem_ref of
+ * iw_cxgb3 may be called in any context; siw holds a reference of its own during the upcall.
+ */
 static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 {
 	struct cm_id *id = cm_iw_to_id(iw);
@@ -58,21 +64,20 @@ static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	T3_RACE_POINT(cm_upcall);
 	switch (iw_event->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
-		if (iw_event->status)
+		if (iw_event->status) {
 			event = CM_EV_REPLY_FAILED;
-		else
-			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_REPLY_OK_QPLESS;
-		return cm_event_post(id, id, CM_SLOT_OPEN, event, iw_event->status, iw_event,
-				     CM_DISPATCH_ATOMIC);
+			cm_qp_put(id);
+		} else {
+			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_REPLY_OK_OWN_QP;
+		}
+		return cm_conn_event_post(id, CM_SLOT_OPEN, event, iw_event);
 	case IW_CM_EVENT_ESTABLISHED:
-		return cm_event_post(id, id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, iw_event->status,
-				     iw_event, CM_DISPATCH_ATOMIC);
+		return cm_conn_event_post(id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, iw_event);
 	case IW_CM_EVENT_DISCONNECT:
-		return cm_event_post(id, id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE,
-				     iw_event->status, NULL, CM_DISPATCH_ATOMIC);
+		return cm_conn_event_post(id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE, iw_event);
 	case IW_CM_EVENT_CLOSE:
-		return cm_event_post(id, id, CM_SLOT_CLOSE, CM_EV_CLOSE, iw_event->status, NULL,
-				     CM_DISPATCH_ATOMIC);
+		cm_qp_put(id);
+		return cm_conn_event_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, iw_event);
 	default:
 		return -EINVAL;
 	}
@@ -175,10 +180,12 @@ static struct cm_listener *cm_iw_to_listener(struct iw_cm_id *iw)
 static void cm_listener_free(struct kref *ref)
 {
 	struct cm_listener *l = container_of(ref, struct cm_listener, ref);
+	struct cm_dev *dev = l->dev;
 
-	cm_dev_put(l->dev);
 	cm_id_put(l->id);
 	kfree(l);
+	/* Last, as in cm_id_free(). */
+	cm_dev_put(dev);
 }
 
 static void cm_listener_get(struct iw_cm_id *iw)
@@ -229,8 +236,7 @@ static int cm_listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	id->tos_set = listener->tos_set;
 	T3_RACE_POINT(cm_request_made);
 	/* Cannot fail, as the slot of a new id is free. */
-	return cm_event_post(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, iw_event,
-			     CM_DISPATCH_WORKER);
+	return cm_request_post(listener, id, iw_event);
 }
 
 /* `rdma resource` lists an id that listens on all devices once for each of them. */
@@ -317,9 +323,10 @@ int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
 	l->iw.rem_ref = cm_listener_put;
 	cm_iw_set_addrs(&l->iw, id);
 
-	cm_port_release_tcp(id, dev->device);
+	cm_port_share_tcp(id, dev->device, true);
 	T3_RACE_POINT(cm_listener_linked);
 	ret = cm_listener_create(l);
+	cm_port_share_tcp(id, dev->device, false);
 	T3_RACE_POINT(cm_listener_listens);
 	if (ret) {
 		cm_dev_unlink_listener(l);

@@ -7,11 +7,13 @@
  * reuse. Errors are those of rdma_cm: EADDRNOTAVAIL for a conflict with a wildcard, EADDRINUSE for
  * equal addresses.
  *
- * The host's TCP stack does not see these ports. With reserve_tcp_ports=1 each bound id of
- * RDMA_PS_TCP holds a socket on its port, so that the host and RDMA do not use one port. It is off
- * by default, as rdma_cm does not do it. A device with sockets of its own (siw) binds the port
- * itself. So an id on such a device holds no socket, and an id without a device releases its
- * socket before it listens or connects on such a device.
+ * The host's TCP stack does not see these ports, but a listener of a card gets the SYNs of the
+ * host's listener with the same address. So each bound id of RDMA_PS_TCP holds a socket on its
+ * port: neither the host nor RDMA can bind a port that the other one uses. The parameter
+ * reserve_tcp_ports=0 turns this off, as rdma_cm does not do it. A device with sockets of its own
+ * (siw) binds the port itself. So an id on such a device holds no socket; the socket of an id
+ * without a device admits the one of the provider while that listens, and is released before the
+ * id connects.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -28,9 +30,9 @@
 #include "compat.h"
 #include "rdma_cm.h"
 
-static bool reserve_tcp_ports;
+static bool reserve_tcp_ports = true;
 module_param(reserve_tcp_ports, bool, 0644);
-MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound id (default: no)");
+MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound id (default: yes)");
 
 static DEFINE_MUTEX(cm_ports_mutex);
 static DEFINE_HASHTABLE(cm_ports, 8);
@@ -101,48 +103,59 @@ static bool cm_port_needs_socket(struct cm_id *id)
 	       !(id->dev && cm_dev_has_sockets(id->dev->device));
 }
 
-/* Binds a socket, which is not used otherwise, to the port of the host's TCP. */
-static int cm_port_reserve_tcp(struct cm_id *id, u16 port)
+/*
+ * Creates the socket that reserves a port of the host's TCP; it is used for nothing else. Return:
+ * NULL if the id needs none, or if the host has no TCP of its address family.
+ */
+static struct socket *cm_port_create_socket(struct cm_id *id)
+{
+	int family = cm_src(id)->sa_family, ret;
+	struct socket *sock;
+
+	if (!cm_port_needs_socket(id))
+		return NULL;
+	ret = sock_create_kern(cm_net(id), family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	/* The kernel has no IPv6: the wildcard is that of IPv4. */
+	if (ret == -EAFNOSUPPORT && family == AF_INET6 && !id->bind.afonly)
+		ret = sock_create_kern(cm_net(id), AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (ret)
+		return ret == -EAFNOSUPPORT ? NULL : ERR_PTR(ret);
+	if (id->bind.reuse)
+		sock->sk->sk_reuse = SK_CAN_REUSE;
+	if (sock->sk->sk_family == AF_INET6)
+		sock->sk->sk_ipv6only = id->bind.afonly;
+	return sock;
+}
+
+static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 {
 	struct sockaddr_storage storage = id->base.id.route.addr.src_addr;
 	struct sockaddr *addr = (struct sockaddr *)&storage;
-	struct socket *sock;
-	int ret;
 
-	lockdep_assert_held(&cm_ports_mutex);
-	if (!cm_port_needs_socket(id))
-		return 0;
+	if (addr->sa_family != sock->sk->sk_family) {
+		memset(&storage, 0, sizeof(storage));
+		addr->sa_family = sock->sk->sk_family;
+	}
 	cm_addr_set_port(addr, port);
-	ret = sock_create_kern(cm_net(id), addr->sa_family, SOCK_STREAM, IPPROTO_TCP, &sock);
-	if (ret)
-		return ret;
-	if (id->bind.reuse)
-		sock->sk->sk_reuse = SK_CAN_REUSE;
-	if (addr->sa_family == AF_INET6)
-		sock->sk->sk_ipv6only = id->bind.afonly;
-	ret = t3_kernel_bind(sock, addr, rdma_addr_size(addr));
-	if (ret)
-		sock_release(sock);
-	else
-		id->bind.reserved = sock;
-	return ret;
+	return t3_kernel_bind(sock, addr, rdma_addr_size(addr));
 }
 
-static int cm_port_assign(struct cm_id *id, u16 port)
+/* @sock: the socket for @id, which owns it on success; or NULL */
+static int cm_port_insert(struct cm_id *id, struct socket *sock, u16 port)
 {
-	int ret;
+	int ret = sock ? cm_port_bind_socket(id, sock, port) : 0;
 
 	lockdep_assert_held(&cm_ports_mutex);
-	ret = cm_port_reserve_tcp(id, port);
 	if (ret)
 		return ret;
+	id->bind.reserved = sock;
 	id->bind.port = port;
 	cm_addr_set_port(cm_src(id), port);
 	hash_add(cm_ports, &id->bind.item, cm_port_key(id, port));
 	return 0;
 }
 
-static int cm_port_assign_any(struct cm_id *id)
+static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
 {
 	int low, high, tries, ret;
 	u32 port;
@@ -153,7 +166,7 @@ static int cm_port_assign_any(struct cm_id *id)
 	for (; tries; tries--, port = port < high ? port + 1 : low) {
 		if (port == cm_last_port || !cm_port_is_unique(id, port))
 			continue;
-		ret = cm_port_assign(id, port);
+		ret = cm_port_insert(id, sock, port);
 		if (ret == -EADDRINUSE)
 			continue;
 		if (!ret)
@@ -163,7 +176,7 @@ static int cm_port_assign_any(struct cm_id *id)
 	return -EADDRNOTAVAIL;
 }
 
-static int cm_port_assign_requested(struct cm_id *id, u16 port)
+static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 port)
 {
 	int ret;
 
@@ -171,23 +184,28 @@ static int cm_port_assign_requested(struct cm_id *id, u16 port)
 	    !ns_capable(cm_net(id)->user_ns, CAP_NET_BIND_SERVICE))
 		return -EACCES;
 	ret = cm_port_check_shared(id, port, id->bind.reuse);
-	return ret ? ret : cm_port_assign(id, port);
+	return ret ? ret : cm_port_insert(id, sock, port);
 }
 
 /**
- * cm_port_get - assign an id the port of its source address, or any port if that is 0
+ * cm_port_assign - assign an id the port of its source address, or any port if that is 0
  * @id: the id, in CM_ST_BINDING
  *
- * Return: 0; -EACCES, -EADDRINUSE, -EADDRNOTAVAIL
+ * Return: 0; -EACCES, -EADDRINUSE (also if the host's TCP has the port), -EADDRNOTAVAIL, -ENOMEM
  */
-int cm_port_get(struct cm_id *id)
+int cm_port_assign(struct cm_id *id)
 {
+	struct socket *sock = cm_port_create_socket(id);
 	u16 port = cm_addr_port(cm_src(id));
 	int ret;
 
+	if (IS_ERR(sock))
+		return PTR_ERR(sock);
 	mutex_lock(&cm_ports_mutex);
-	ret = port ? cm_port_assign_requested(id, port) : cm_port_assign_any(id);
+	ret = port ? cm_port_assign_requested(id, sock, port) : cm_port_assign_any(id, sock);
 	mutex_unlock(&cm_ports_mutex);
+	if (ret && sock)
+		sock_release(sock);
 	return ret;
 }
 
@@ -200,7 +218,7 @@ static struct socket *cm_port_detach_socket(struct cm_id *id)
 	return sock;
 }
 
-void cm_port_put(struct cm_id *id)
+void cm_port_release(struct cm_id *id)
 {
 	struct socket *sock;
 
@@ -213,11 +231,7 @@ void cm_port_put(struct cm_id *id)
 		sock_release(sock);
 }
 
-/**
- * cm_port_release_tcp - release the socket of an id to a provider that binds one of its own
- * @id: the id
- * @device: the provider's device, which is about to listen or connect
- */
+/* Releases the socket of an id that connects over a provider with sockets of its own. */
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device)
 {
 	struct socket *sock;
@@ -231,15 +245,77 @@ void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device)
 		sock_release(sock);
 }
 
-/* Ends the reuse of an id's address. Return: 0, or an error if the address is in use. */
-int cm_port_listen(struct cm_id *id)
+/**
+ * cm_port_share_tcp - admit the socket of a provider on the port of an id, or admit no more
+ * @id: the id, which is about to listen on @device, or listens there
+ * @device: a device; nothing happens if it has no sockets of its own
+ * @share: whether to admit a socket
+ *
+ * The provider's socket must be one that may reuse its address (SO_REUSEADDR). Once it listens,
+ * both remain: TCP checks for conflicts when a socket is bound or starts to listen, not later.
+ */
+void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share)
 {
+	struct socket *sock;
+
+	if (!cm_dev_has_sockets(device))
+		return;
+	mutex_lock(&cm_ports_mutex);
+	sock = id->bind.reserved;
+	if (sock) {
+		lock_sock(sock->sk);
+		sock->sk->sk_reuse = share ? SK_CAN_REUSE : SK_NO_REUSE;
+		release_sock(sock->sk);
+	}
+	mutex_unlock(&cm_ports_mutex);
+}
+
+/* As TCP does at a listen: no other socket may have the address from now on. */
+static int cm_port_end_reuse_tcp(struct cm_id *id)
+{
+	struct sock *sk = id->bind.reserved->sk;
 	int ret;
 
+	lock_sock(sk);
+	sk->sk_reuse = SK_NO_REUSE;
+	ret = sk->sk_prot->get_port(sk, id->bind.port);
+	if (ret)
+		sk->sk_reuse = SK_CAN_REUSE;
+	release_sock(sk);
+	return ret ? -EADDRINUSE : 0;
+}
+
+/* Ends the reuse of an id's address. Return: 0, or an error if the address is in use. */
+int cm_port_end_reuse(struct cm_id *id)
+{
+	int ret = 0;
+
 	mutex_lock(&cm_ports_mutex);
-	ret = cm_port_check_shared(id, id->bind.port, false);
+	if (id->bind.reuse)
+		ret = cm_port_check_shared(id, id->bind.port, false);
+	if (!ret && id->bind.reuse && id->bind.reserved)
+		ret = cm_port_end_reuse_tcp(id);
 	if (!ret)
 		id->bind.reuse = false;
 	mutex_unlock(&cm_ports_mutex);
 	return ret;
+}
+
+void cm_port_set_reuse(struct cm_id *id, bool reuse)
+{
+	mutex_lock(&cm_ports_mutex);
+	id->bind.reuse = reuse;
+	mutex_unlock(&cm_ports_mutex);
+}
+
+/*
+ * Changes an address of an id that has a port: a call for another id may be reading it. The reply
+ * to a connect changes addresses without this, as it may come in any context; it has the values
+ * that they have already, unless the provider has chosen others.
+ */
+void cm_port_set_addr(struct sockaddr *to, const struct sockaddr *from)
+{
+	mutex_lock(&cm_ports_mutex);
+	cm_addr_copy(to, from);
+	mutex_unlock(&cm_ports_mutex);
 }

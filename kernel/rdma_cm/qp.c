@@ -13,9 +13,12 @@
  *    down. Up to that point a reference on the QP's entry in ib_core's resource tracking keeps
  *    the memory of QP, object and file: ib_destroy_qp_user() waits for it.
  *  - Resource tracking lacks some QPs: a provider may reuse a number before the entry of its last
- *    owner is removed, and then ib_core adds no entry for the new QP. For such a QP iw_connect and
- *    iw_accept take a reference of their own, and still have it when they take one on the
- *    iw_cm_id. The id takes its reference inside that callback.
+ *    owner is removed, and then ib_core adds no entry for the new QP. It also adds the entry after
+ *    the provider has created the QP. For a QP without an entry iw_connect and iw_accept take a
+ *    reference of their own, and still have it when they take one on the iw_cm_id. The id takes
+ *    its reference inside that callback. Only then can the owner of the QP be checked, and the
+ *    provider cannot be made to fail any more. So the connection of a foreign QP is aborted as
+ *    soon as the provider's call returns.
  */
 #include <linux/cred.h>
 #include <linux/sched/signal.h>
@@ -60,13 +63,18 @@ static void cm_uobject_put(struct ib_uobject *uobj)
 	up_read(teardown);
 }
 
-/* A process connects QPs that were created by itself, or by a process of the same user. */
-static bool cm_qp_permitted(const struct ib_qp *qp)
+/*
+ * A process connects QPs that were created by itself, or by a process of the same user. Not with
+ * `current`: inside the provider's call that may be another task than the one that called us.
+ */
+static bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp)
 {
-	struct task_struct *creator = qp->res.task;
+	struct task_struct *creator = READ_ONCE(qp->res.task);
 
-	return creator && (same_thread_group(creator, current) ||
-			   uid_eq(task_uid(creator), current_uid()));
+	if (!id->user)
+		return true;
+	return qp->uobject && creator && (creator->tgid == id->qp_tgid ||
+					  uid_eq(task_uid(creator), id->qp_uid));
 }
 
 /* Takes a reference on a QP. The caller holds its entry in resource tracking. */
@@ -75,7 +83,7 @@ static int cm_qp_get_tracked(struct cm_id *id, struct ib_qp *qp)
 	/* struct ib_uqp_object begins with a struct ib_uobject. */
 	struct ib_uobject *uobj = (struct ib_uobject *)qp->uobject;
 
-	if (id->user && (!uobj || !cm_qp_permitted(qp)))
+	if (!cm_qp_permitted(id, qp))
 		return -EINVAL;
 	if (uobj && !cm_uobject_get(uobj))
 		return -EINVAL;
@@ -124,6 +132,9 @@ int cm_qp_get(struct cm_id *id, u32 qpn)
 {
 	struct ib_qp *qp = id->base.id.qp;
 
+	id->qp_foreign = false;
+	id->qp_tgid = current->tgid;
+	id->qp_uid = current_uid();
 	id->base.qp_num = qp ? qp->qp_num : qpn;
 	if (!qp)
 		return cm_qp_get_by_num(id, qpn);
@@ -136,7 +147,9 @@ int cm_qp_get(struct cm_id *id, u32 qpn)
  * cm_qp_get_late - take the reference inside iw_connect or iw_accept, if cm_qp_get() did not
  * @id: the id; the provider calls this while it holds the QP
  *
- * If the QP is not found, it is being destroyed, and the provider ends its connection.
+ * If the QP is not found, it is being destroyed, and the provider ends its connection. If the
+ * process may not use it, this sets @id->qp_foreign, and the caller of the provider aborts the
+ * connection with cm_qp_abort_foreign().
  */
 void cm_qp_get_late(struct cm_id *id)
 {
@@ -156,8 +169,20 @@ void cm_qp_get_late(struct cm_id *id)
 	if (qp)
 		device->ops.iw_add_ref(qp);
 	rcu_read_unlock();
-	if (qp)
-		cm_qp_set(id, qp, false);
+	if (!qp)
+		return;
+	id->qp_foreign = !cm_qp_permitted(id, qp);
+	cm_qp_set(id, qp, false);
+}
+
+/* After a connect or accept of the provider has begun: ends the connection of a foreign QP. */
+void cm_qp_abort_foreign(struct cm_id *id)
+{
+	if (!id->qp_foreign)
+		return;
+	cm_iw_close(id, true);
+	/* If the provider establishes the connection all the same, it is closed. */
+	cm_fsm_run(id, CM_EV_DISCONNECT, -EPERM);
 }
 
 void cm_qp_put(struct cm_id *id)

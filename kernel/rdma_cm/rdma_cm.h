@@ -30,8 +30,8 @@
  * struct cm_dev is a device. Ids and listeners count in @users; the removal of the device
  * waits for the last of them and frees the struct.
  *
- * A connect request gets its device in the provider's upcall, where the listener keeps the
- * device. From then on the removal waits for the request, too.
+ * The id of a connect request takes its device reference in the provider's upcall, while the
+ * cm_listener still holds one. From then on the removal waits for the request, too.
  *
  * Locks, in the order in which they are taken; docs/rdma_cm.md has the map of the module
  *
@@ -41,12 +41,15 @@
  *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen;
  *			nothing that these calls may wait for takes it.
  *  cm_devices_mutex	devices, ids and listeners of each, ids that listen on all.
- *  cm_ports_mutex	the port spaces.
+ *  cm_ports_mutex	the port spaces, and the addresses and @bind.reuse of their ids.
+ *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
  *  id->lock		see struct cm_id. Taken in upcalls, so in any context; the innermost
  *			lock.
  *
  * Only listen_mutex and handler_mutex are held across a call into the provider, the latter by
- * a task that handles an event or destroys an id. The provider's upcalls take id->lock, and
+ * a task that handles an event or destroys an id. A call of the consumer takes no lock of its own
+ * around the provider call (a process's command holds ctx->mutex, a handler its handler_mutex).
+ * The provider's upcalls take id->lock, and
  * handler_mutex if it is free. They come inside our calls, from softirq, and in any order, so
  * they wait for nothing.
  *
@@ -123,8 +126,8 @@ struct cm_listener {
 };
 
 /*
- * Slots for pending events. An id has one slot per kind of event, so queueing allocates no
- * memory and cannot fail. An event whose slot is in use comes too often, and is refused.
+ * Slots for pending events. An id has one slot per kind of event, so queueing allocates no memory.
+ * An event is refused only if the last one of its kind is still queued.
  */
 enum cm_slot {
 	CM_SLOT_ADDR,
@@ -243,7 +246,7 @@ struct cm_binding {
  * @all_item: in the list of all ids
  * @handler_mutex: serializes the handling of events
  * @handler_task: the task that runs the consumer's handler
- * @in_upcall: the handler must not sleep. If it returns -ENOMEM, the worker calls it again
+ * @in_upcall: the handler must not sleep. If it returns non-zero, the worker calls it again
  * @deferred: what the worker does before it takes an event off @queue
  * @lock: state, queue, QP
  * @state: changed by cm_fsm_apply() only
@@ -254,10 +257,13 @@ struct cm_binding {
  * @slots: memory of pending events
  * @qp: the QP that the connection holds a reference on; qp.c
  * @qp_by_provider: the provider looks the QP up, and the id then takes its reference
- * @addr_pending: a lookup is going to call back
+ * @qp_foreign: it was found then that the process may not use the QP; the call aborts
+ * @qp_tgid: the process that connects or accepts
+ * @qp_uid: its user
+ * @addr_task: the task that runs the callback of a lookup
  * @work: the worker
- * @peer: parameters of the peer. Upcalls write them before they queue their event; the worker
- *	reads them
+ * @peer: parameters of the peer. Written by the upcall or lookup before its event is queued; read,
+ *	under @handler_mutex, when the event is handled
  * @dev: the device, or NULL
  * @dev_item: in the device's list of ids
  * @bind: the port
@@ -272,8 +278,9 @@ struct cm_binding {
  * @listeners: one per device that the id listens on
  * @wildcard: in the list of ids that listen on all devices
  * @wildcard_seq: increases with each such id, so that a walk of that list can drop the lock
- * @backlog: the backlog for the provider
- * @backlog_left: how many more requests the queue takes; cm_backlog_get()
+ * @backlog: the backlog for the provider, and of the queue
+ * @backlog_left: how many more requests the queue takes; cm_backlog_get(). Negative if requests of
+ *	a listen that failed are still queued and @backlog is smaller now
  * @listen_cred: credentials of the caller of t3_rdma_listen(); a device that is added later
  *	listens with them
  *
@@ -295,18 +302,21 @@ struct cm_id {
 
 	spinlock_t lock;		/* innermost */
 	enum cm_state state;		/* @lock; cm_state() reads it without */
-	u32 refused;			/* @lock, as all down to @addr_pending */
+	u32 refused;			/* @lock, as all down to @qp_by_provider */
 	unsigned int steps;
 	struct cm_history_entry history[CM_HISTORY];
 	struct list_head queue;
 	struct cm_pending slots[CM_NUM_SLOTS];	/* the lock of the id whose queue it is in */
 	struct ib_qp *qp;
 	bool qp_by_provider;
-	bool addr_pending;
+	bool qp_foreign;		/* written inside the provider's call, read after it */
+	pid_t qp_tgid;			/* written before that call, as @qp_uid */
+	kuid_t qp_uid;
+	struct task_struct *addr_task;	/* cm_addr_cancel() asks whether it is the current one */
 	struct work_struct work;
-	struct cm_peer_params peer;	/* by the order of upcall, queue and worker */
+	struct cm_peer_params peer;	/* by the order of upcall, queue and handling */
 
-	struct cm_dev *dev;		/* debugfs reads it with @lock */
+	struct cm_dev *dev;		/* @lock, but not for the task that may change it */
 	struct list_head dev_item;	/* cm_devices_mutex */
 	struct cm_binding bind;
 
@@ -355,6 +365,7 @@ struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *contex
 				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
 void cm_id_get(struct cm_id *id);
 void cm_id_put(struct cm_id *id);
+struct cm_id *cm_ids_next(struct cm_id *after);
 void cm_id_destroy(struct cm_id *id);
 int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell);
 void cm_run_actions(struct cm_id *id, u16 actions);
@@ -362,8 +373,11 @@ int cm_fsm_run(struct cm_id *id, enum cm_event event, int status);
 enum cm_state cm_state(struct cm_id *id);
 
 /* event.c */
-int cm_event_post(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot, enum cm_event event,
-		  int status, const struct iw_cm_event *iw, enum cm_dispatch dispatch);
+int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int status,
+		  enum cm_dispatch dispatch);
+int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
+		       const struct iw_cm_event *iw);
+int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw);
 bool cm_backlog_get(struct cm_id *listener);
 void cm_backlog_put(struct cm_id *listener);
 void cm_queue_init(struct cm_id *id);
@@ -392,7 +406,8 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status);
 int cm_dev_attach(struct cm_id *id);
 void cm_dev_get(struct cm_id *id, struct cm_dev *dev);
 int cm_dev_link(struct cm_id *id);
-void cm_dev_release(struct cm_id *id);
+bool cm_dev_is_removed(const struct cm_id *id);
+void cm_dev_unlink(struct cm_id *id);
 void cm_dev_detach(struct cm_id *id);
 void cm_dev_put(struct cm_dev *dev);
 int cm_listen_on_all(struct cm_id *id);
@@ -403,10 +418,13 @@ int cm_devices_init(void);
 void cm_devices_exit(void);
 
 /* port.c */
-int cm_port_get(struct cm_id *id);
-void cm_port_put(struct cm_id *id);
-int cm_port_listen(struct cm_id *id);
+int cm_port_assign(struct cm_id *id);
+void cm_port_release(struct cm_id *id);
+int cm_port_end_reuse(struct cm_id *id);
+void cm_port_set_reuse(struct cm_id *id, bool reuse);
+void cm_port_set_addr(struct sockaddr *to, const struct sockaddr *from);
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device);
+void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share);
 
 /* iw.c */
 int cm_iw_listen(struct cm_id *id, struct cm_dev *dev);
@@ -420,6 +438,7 @@ bool cm_iw_supported(struct ib_device *device);
 /* qp.c */
 int cm_qp_get(struct cm_id *id, u32 qpn);
 void cm_qp_get_late(struct cm_id *id);
+void cm_qp_abort_foreign(struct cm_id *id);
 void cm_qp_put(struct cm_id *id);
 
 /* ucm.c */
@@ -430,6 +449,5 @@ void cm_ucm_exit(void);
 /* debugfs.c */
 void cm_debugfs_init(void);
 void cm_debugfs_exit(void);
-void cm_ids_walk(void (*show)(struct cm_id *id, void *arg), void *arg);
 
 #endif

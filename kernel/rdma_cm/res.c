@@ -4,9 +4,9 @@
 
 #include "res.h"
 
-static bool show_ids = true;
+static bool show_ids = CM_RES_LAYOUT_IS_CHECKED;
 module_param(show_ids, bool, 0444);
-MODULE_PARM_DESC(show_ids, "list ids in `rdma resource` (default: yes)");
+MODULE_PARM_DESC(show_ids, "list ids in `rdma resource` (default: yes, if their layout is checked)");
 
 static const enum cm_res_state cm_res_states[CM_NUM_STATES] = {
 	[CM_ST_IDLE]		= CM_RES_IDLE,

@@ -5,7 +5,8 @@
  * ib_core finds the id of a restrack entry with the layout of struct rdma_id_private, which is
  * private to the in-tree rdma_cm. struct cm_base has that layout as far as ib_core reads it; the
  * unused_ members have the real types, so that their sizes follow the kernel's configuration. The
- * offsets are asserted against Debian's kernels.
+ * offsets are asserted against Debian's kernels. Between these the layout has changed, so there
+ * show_ids is off by default.
  */
 #ifndef T3_RDMA_CM_RES_H
 #define T3_RDMA_CM_RES_H
@@ -69,6 +70,10 @@ struct cm_base {
 	struct rdma_restrack_entry res;
 	struct rdma_ucm_ece unused_ece;
 };
+
+#define CM_RES_LAYOUT_IS_CHECKED \
+	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0) || \
+	 LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0))
 
 #if defined(CONFIG_X86_64) && !defined(CONFIG_DEBUG_SPINLOCK) && !defined(CONFIG_DEBUG_LOCK_ALLOC)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)

@@ -71,7 +71,7 @@ static int cm_bind_inet(struct cm_id *id, const struct sockaddr *addr, const str
 	if (!id->bind.afonly_set)
 		id->bind.afonly = addr->sa_family == AF_INET ||
 				  cm_net(id)->ipv6.sysctl.bindv6only;
-	return cm_port_get(id);
+	return cm_port_assign(id);
 }
 
 static int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr *dst)
@@ -91,7 +91,7 @@ static int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct s
 		return ret;
 	ret = addr->sa_family == AF_IB ? cm_bind_ib(id, addr) : cm_bind_inet(id, addr, dst);
 	if (ret) {
-		cm_dev_release(id);
+		cm_dev_detach(id);
 		id->base.id.route.addr.dev_addr.bound_dev_if = 0;
 		cm_fsm_apply(id, CM_EV_BIND_FAILED, ret, NULL);
 		return ret;
@@ -206,34 +206,26 @@ static void cm_addr_handler(int status, struct sockaddr *src, struct rdma_dev_ad
 			    void *context)
 {
 	struct cm_id *id = context;
-	unsigned long flags;
 
-	/* Once addr_pending is false cm_addr_cancel() does not wait for this function. */
+	/* The handler of the event may destroy the id here; cm_addr_cancel() does not wait then. */
 	cm_id_get(id);
 	cm_addr_copy((struct sockaddr *)&id->peer.local, src);
-	spin_lock_irqsave(&id->lock, flags);
-	id->addr_pending = false;
-	spin_unlock_irqrestore(&id->lock, flags);
+	WRITE_ONCE(id->addr_task, current);
 	T3_RACE_POINT(cm_lookup_done);
-	cm_event_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, NULL, CM_DISPATCH_MAY_SLEEP);
+	cm_event_post(id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, CM_DISPATCH_MAY_SLEEP);
+	WRITE_ONCE(id->addr_task, NULL);
 	cm_id_put(id);
 }
 
-static void cm_addr_set_pending(struct cm_id *id, bool pending)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&id->lock, flags);
-	id->addr_pending = pending;
-	spin_unlock_irqrestore(&id->lock, flags);
-}
-
-/* For the end of an id: afterwards a lookup does not call back. */
+/*
+ * For the end of an id: afterwards a lookup does not call back, and its callback has returned, so
+ * that the module can be unloaded. The callback waits for nothing. It cannot wait for itself.
+ */
 void cm_addr_cancel(struct cm_id *id)
 {
 	lockdep_assert_held(&id->handler_mutex);
-	T3_RACE_POINT(cm_lookup_stop);
-	if (READ_ONCE(id->addr_pending))
+	T3_RACE_POINT(cm_addr_cancel_begins);
+	if (id->addr_used && READ_ONCE(id->addr_task) != current)
 		rdma_addr_cancel(&id->base.id.route.addr.dev_addr);
 }
 
@@ -253,7 +245,7 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status)
 		return *status ? CM_EV_ADDR_FAILED : CM_EV_ADDR_DONE;
 	if (*status)
 		goto failed;
-	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
+	cm_port_set_addr(cm_src(id), (struct sockaddr *)&id->peer.local);
 	if (id->dev)
 		return CM_EV_ADDR_DONE;
 	*status = cm_dev_attach(id);
@@ -263,20 +255,23 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status)
 	return CM_EV_ADDR_DONE;
 failed:
 	/* The next lookup may find another route. */
-	id->base.id.route.addr.src_addr = before;
+	cm_port_set_addr(cm_src(id), (struct sockaddr *)&before);
 	id->base.id.route.addr.dev_addr.bound_dev_if = id->bound_if;
 	return CM_EV_ADDR_FAILED;
 }
 
 /* As for sockets, the wildcard as a destination is this machine. */
-static void cm_addr_set_loopback(struct sockaddr *dst)
+static void cm_addr_set_dst(struct cm_id *id, const struct sockaddr *to)
 {
-	if (!cm_addr_any(dst))
-		return;
-	if (dst->sa_family == AF_INET)
+	struct sockaddr_storage storage = {};
+	struct sockaddr *dst = (struct sockaddr *)&storage;
+
+	cm_addr_copy(dst, to);
+	if (cm_addr_any(dst) && dst->sa_family == AF_INET)
 		((struct sockaddr_in *)dst)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	else
+	else if (cm_addr_any(dst))
 		((struct sockaddr_in6 *)dst)->sin6_addr = in6addr_loopback;
+	cm_port_set_addr(cm_dst(id), dst);
 }
 
 static int cm_addr_lookup(struct cm_id *id, const struct sockaddr *dst, unsigned long timeout_ms)
@@ -289,28 +284,22 @@ static int cm_addr_lookup(struct cm_id *id, const struct sockaddr *dst, unsigned
 		return -EINVAL;
 	if (dst->sa_family == AF_IB)
 		return -ENODEV;
-	cm_addr_copy(cm_dst(id), dst);
-	cm_addr_set_loopback(cm_dst(id));
-
-	/* The callback of the last lookup may still run (C9). */
+	cm_addr_set_dst(id, dst);
+	/* The callback of the last lookup may still run. */
 	if (id->addr_used)
 		rdma_addr_cancel(dev_addr);
 	T3_RACE_POINT(cm_lookup_begins);
 	cm_addr_copy(src, cm_src(id));
 	id->bound_if = dev_addr->bound_dev_if;
 	if (cm_route_lookup(src, cm_dst(id), dev_addr))
-		return cm_event_post(id, id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, NULL,
-				     CM_DISPATCH_MAY_SLEEP);
+		return cm_event_post(id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, CM_DISPATCH_MAY_SLEEP);
 	dev_addr->bound_dev_if = id->bound_if;
 	id->addr_used = true;
-	cm_addr_set_pending(id, true);
 	T3_RACE_POINT(cm_lookup_pending);
 	ret = rdma_resolve_ip(cm_src(id), cm_dst(id), dev_addr, timeout_ms, cm_addr_handler, false,
 			      id);
-	if (ret) {
-		cm_addr_set_pending(id, false);
+	if (ret)
 		dev_addr->bound_dev_if = id->bound_if;
-	}
 	return ret;
 }
 
@@ -364,7 +353,6 @@ int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms)
 	ret = cm_fsm_apply(cm, CM_EV_RESOLVE_ROUTE, 0, NULL);
 	if (ret)
 		return ret;
-	return cm_event_post(cm, cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, NULL,
-			     CM_DISPATCH_MAY_SLEEP);
+	return cm_event_post(cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, CM_DISPATCH_MAY_SLEEP);
 }
 EXPORT_SYMBOL(t3_rdma_resolve_route);

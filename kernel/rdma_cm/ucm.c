@@ -63,19 +63,23 @@ void ucm_context_put(struct ucm_context *ctx)
 	kref_put(&ctx->ref, ucm_context_free);
 }
 
+/* Until the mutex is released, MIGRATE_ID leaves ctx->file alone, which the id's handler reads. */
+static void ucm_context_destroy_id(struct ucm_context *ctx)
+{
+	mutex_lock(&ctx->mutex);
+	T3_RACE_POINT(ucm_destroy_locked);
+	if (ctx->cm_id)
+		t3_rdma_destroy_id(ctx->cm_id);
+	ctx->cm_id = NULL;
+	mutex_unlock(&ctx->mutex);
+}
+
 /* After the removal of the device: destroys the id without waiting for user space. */
 static void ucm_context_close(struct work_struct *work)
 {
 	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
-	struct rdma_cm_id *id;
 
-	mutex_lock(&ctx->mutex);
-	id = ctx->cm_id;
-	ctx->cm_id = NULL;
-	mutex_unlock(&ctx->mutex);
-	T3_RACE_POINT(ucm_close_took_id);
-	if (id)
-		t3_rdma_destroy_id(id);
+	ucm_context_destroy_id(ctx);
 	T3_RACE_POINT(ucm_close_destroyed);
 	ucm_context_put(ctx);
 }
@@ -134,24 +138,22 @@ static void ucm_context_put_number(struct ucm_context *ctx)
  */
 u32 ucm_context_destroy(struct ucm_context *ctx)
 {
-	struct rdma_cm_id *id;
+	LIST_HEAD(events);
 	u32 reported;
 
-	mutex_lock(&ctx->mutex);
-	id = ctx->cm_id;
-	ctx->cm_id = NULL;
-	mutex_unlock(&ctx->mutex);
-	T3_RACE_POINT(ucm_end_took_id);
-	if (id)
-		t3_rdma_destroy_id(id);
-	T3_RACE_POINT(ucm_end_destroyed);
+	ucm_context_destroy_id(ctx);
+	T3_RACE_POINT(ucm_destroy_id_gone);
 	/* If the work item found the id first, it must finish before DESTROY_ID returns. */
 	if (cancel_work_sync(&ctx->close))
 		ucm_context_put(ctx);
 
-	T3_RACE_POINT(ucm_end_closed);
-	reported = ucm_drop_events(ctx);
-	T3_RACE_POINT(ucm_end_events_dropped);
+	T3_RACE_POINT(ucm_destroy_closed);
+	mutex_lock(&ctx->mutex);
+	reported = ucm_context_unlist(ctx, &events);
+	mutex_unlock(&ctx->mutex);
+	T3_RACE_POINT(ucm_destroy_unlisted);
+	ucm_drop_events(&events);
+	T3_RACE_POINT(ucm_destroy_events_dropped);
 	ucm_context_put_number(ctx);
 	return reported;
 }
@@ -160,12 +162,15 @@ u32 ucm_context_destroy(struct ucm_context *ctx)
  * ucm_context_cancel - undo ucm_context_alloc() and a failed ucm_context_publish()
  * @ctx: the context, which commands cannot use; no event of it was queued
  *
- * For a handler, which must not take ctx->mutex. The caller keeps the id.
+ * For a handler, which must not take ctx->mutex; no other task knows the context. The caller
+ * keeps the id.
  */
 void ucm_context_cancel(struct ucm_context *ctx)
 {
+	LIST_HEAD(events);
+
 	ctx->cm_id = NULL;
-	ucm_drop_events(ctx);
+	ucm_context_unlist(ctx, &events);
 	ucm_context_put_number(ctx);
 }
 

@@ -11,18 +11,20 @@
  * a context are held by the table of numbers, a command that runs, an event that is queued, and
  * a close that is pending. The context has its id in ctx->cm_id, under ctx->mutex. When the device
  * is removed, a work item destroys the id and sets ctx->cm_id to NULL; commands then fail with
- * ENXIO. The context stays until DESTROY_ID or the end of the file.
+ * ENXIO. The context stays until DESTROY_ID or the end of the file. An id is destroyed under
+ * ctx->mutex: so if ctx->cm_id is NULL, no handler of the id runs.
  *
  * No lock is held while user memory is copied: its process decides how long a copy takes
  * (userfaultfd, FUSE).
  *
- * Locks, in order: ctx->mutex, the id's handler_mutex, file->mutex, file->lock.
+ * Locks, in order: ctx->mutex, the id's handler_mutex, file->mutex, file->lock. MIGRATE_ID nests
+ * the two locks of a queued request inside those of its listener (SINGLE_DEPTH_NESTING).
  *
  * To queue an event a handler takes file->lock only: it holds the handler_mutex, and must not sleep
  * in an upcall of the provider. To take an event off the queue needs file->mutex and file->lock.
- * MIGRATE_ID changes ctx->file, under the three mutexes. A context has a reference on its
- * struct ucm_file, so with one of these mutexes ctx->file may be locked, also if that file has been
- * closed.
+ * MIGRATE_ID changes ctx->file, under the three mutexes; without an id, under two. A context has a
+ * reference on its struct ucm_file, so with one of these mutexes ctx->file may be locked, also if
+ * that file has been closed.
  */
 #ifndef T3_UCM_H
 #define T3_UCM_H
@@ -70,7 +72,8 @@ struct ucm_file {
  *	no events
  * @reported: number of events that GET_EVENT returned, or is returning
  * @ended: the context is destroyed: no event may be put back into a queue
- * @backlog_left: how many more requests of a listener may wait for GET_EVENT
+ * @backlog: how many requests of a listener may wait for GET_EVENT
+ * @backlog_left: how many more; negative as that of struct cm_id
  * @unread: number of events that wait for GET_EVENT
  * @close: destroys the id after the removal of its device
  */
@@ -84,6 +87,7 @@ struct ucm_context {
 	u64 uid;
 	u32 reported;
 	bool ended;
+	int backlog;
 	atomic_t backlog_left;
 	atomic_t unread;
 	struct work_struct close;
@@ -224,7 +228,8 @@ int ucm_init_qp_attr(struct ucm_call *call);
 int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 int ucm_get_event(struct ucm_call *call);
 int ucm_write_event(struct ucm_call *call);
-u32 ucm_drop_events(struct ucm_context *ctx);
+u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events);
+void ucm_drop_events(struct list_head *events);
 void ucm_move(struct ucm_context *ctx, struct ucm_file *to);
 void ucm_free_events(struct ucm_file *file);
 

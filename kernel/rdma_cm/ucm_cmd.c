@@ -103,9 +103,14 @@ int ucm_listen(struct ucm_call *call)
 
 	if (backlog <= 0 || backlog > ucm_max_backlog)
 		backlog = ucm_max_backlog;
-	/* Before requests can come. An id that listens already keeps the state of its backlog. */
-	if (cm_state(to_cm_id(ucm_id(call))) != CM_ST_LISTENING)
-		atomic_set(&call->ctx->backlog_left, backlog);
+	/*
+	 * Before requests can come. An id that listens already keeps the state of its backlog. The
+	 * requests of a listen that failed keep their places.
+	 */
+	if (cm_state(to_cm_id(ucm_id(call))) != CM_ST_LISTENING) {
+		atomic_add(backlog - call->ctx->backlog, &call->ctx->backlog_left);
+		call->ctx->backlog = backlog;
+	}
 	return t3_rdma_listen(ucm_id(call), backlog);
 }
 

@@ -96,7 +96,7 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 
 	/* The listener's, too. That cannot be asserted: its context may have no id any more. */
 	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
-	if (!atomic_add_unless(&listener->backlog_left, -1, 0))
+	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
 		return -ENOMEM;
 	ctx = ucm_context_alloc(file, to_cm_id(id)->memcg);
 	if (!ctx)
@@ -135,7 +135,8 @@ put_backlog:
  * @id: the id
  * @cm_event: the event
  *
- * Drops the events of a request that was not accepted: the accept is going to fail.
+ * Until user space has accepted a request it has no uid for the id, so events of the id are not
+ * queued. That loses nothing: a later accept fails.
  *
  * Return: an error for a connect request that cannot be queued, which rejects it; -ENOMEM in an
  * upcall of the provider, if the allocation would have to sleep.
@@ -160,19 +161,19 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 	T3_RACE_POINT(ucm_event_queued);
 	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		kref_get(&ctx->ref);
-		if (!queue_work(system_unbound_wq, &ctx->close))
+		if (!queue_work(t3_unbound_wq, &ctx->close))
 			ucm_context_put(ctx);
 	}
 	return 0;
 }
 
-static void ucm_move_request(struct ucm_context *ctx, struct ucm_file *to);
+static void ucm_move_request(struct ucm_context *request, struct ucm_file *to);
 
 /*
  * Puts an event that could not be copied back to the front of the queue; if its context has been
  * destroyed meanwhile, drops it. If MIGRATE_ID has moved the context meanwhile, the event goes to
  * the new file, and so does the context of its connect request. ctx->mutex keeps the context in
- * its file.
+ * its file, and from being destroyed.
  */
 static void ucm_event_requeue(struct ucm_event *event)
 {
@@ -182,15 +183,12 @@ static void ucm_event_requeue(struct ucm_event *event)
 
 	mutex_lock(&ctx->mutex);
 	file = ctx->file;
-	if (request && READ_ONCE(request->file) != file) {
-		mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
+	ended = ctx->ended;
+	if (!ended && request && READ_ONCE(request->file) != file)
 		ucm_move_request(request, file);
-		mutex_unlock(&request->mutex);
-	}
 	T3_RACE_POINT(ucm_requeue_located);
 	mutex_lock(&file->mutex);
 	ctx->reported--;
-	ended = ctx->ended;
 	if (!ended) {
 		spin_lock(&file->lock);
 		list_add(&event->item, &file->events);
@@ -276,32 +274,38 @@ static void ucm_take_events(struct ucm_file *file, const struct ucm_context *ctx
 	spin_unlock(&file->lock);
 }
 
-/*
- * Drops the queued events of a context that is destroyed, and with them the connect requests of a
- * listener that user space has not got. Return: number of events that GET_EVENT returned.
+/**
+ * ucm_context_unlist - take a context that is destroyed off its file
+ * @ctx: the context, which has no id. The caller holds its mutex, or no other task knows it
+ * @events: receives the queued events of the context
+ *
+ * Return: number of events that GET_EVENT returned.
  */
-u32 ucm_drop_events(struct ucm_context *ctx)
+u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events)
 {
 	struct ucm_file *file = ctx->file;
-	struct ucm_event *event, *next;
-	LIST_HEAD(dropped);
 	u32 reported;
 
 	mutex_lock(&file->mutex);
-	ucm_take_events(file, ctx, &dropped);
+	ucm_take_events(file, ctx, events);
 	list_del_init(&ctx->item);
 	WRITE_ONCE(ctx->ended, true);
 	reported = ctx->reported;
 	mutex_unlock(&file->mutex);
 	wake_up(&file->contexts_left);
-
-	T3_RACE_POINT(ucm_events_dropped);
-	list_for_each_entry_safe(event, next, &dropped, item)
-		ucm_event_drop(event);
 	return reported;
 }
 
-/* Frees events that are left without a context: they were queued while MIGRATE_ID moved it. */
+/* Drops events, and with them the connect requests that user space has not got. */
+void ucm_drop_events(struct list_head *events)
+{
+	struct ucm_event *event, *next;
+
+	list_for_each_entry_safe(event, next, events, item)
+		ucm_event_drop(event);
+}
+
+/* For the end of a file. A context that ends or moves takes its events along, so none is left. */
 void ucm_free_events(struct ucm_file *file)
 {
 	struct ucm_event *event, *next;
@@ -310,6 +314,7 @@ void ucm_free_events(struct ucm_file *file)
 		ucm_event_free(event);
 }
 
+/* Its events must have been taken off the queue. */
 static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to)
 {
 	struct ucm_file *from = ctx->file;
@@ -329,22 +334,46 @@ static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to)
 	ucm_file_put(from);
 }
 
+/* Moves the context of a connect request, and its events. No handler of its id runs. */
+static void ucm_move_request_locked(struct ucm_context *request, struct ucm_file *to)
+{
+	struct ucm_file *from = request->file;
+	LIST_HEAD(moved);
+
+	lockdep_assert_held(&request->mutex);
+	mutex_lock(&from->mutex);
+	ucm_take_events(from, request, &moved);
+	mutex_unlock(&from->mutex);
+
+	ucm_move_context(request, to);
+	spin_lock(&to->lock);
+	list_splice_tail(&moved, &to->events);
+	spin_unlock(&to->lock);
+	wake_up_interruptible(&to->readers);
+}
+
 /*
- * Moves the context of a connect request, along with its listener. The handler must be locked out
- * even if GET_EVENT has not returned the request: a process may have guessed its number and
- * accepted it, and then its events come.
+ * Moves a connect request, along with its listener, whose mutex the caller holds. A process may
+ * have guessed its number before GET_EVENT has returned it, and so:
+ *
+ *  - it may have accepted the request, and then events of the request come;
+ *  - it may have destroyed the request, and then the context is not moved.
+ *
+ * The request has no id if its device was removed.
  */
-static void ucm_move_request(struct ucm_context *ctx, struct ucm_file *to)
+static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
 {
 	struct cm_id *id;
 
-	lockdep_assert_held(&ctx->mutex);
-	if (!ctx->cm_id)
-		return;
-	id = to_cm_id(ctx->cm_id);
-	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
-	ucm_move_context(ctx, to);
-	mutex_unlock(&id->handler_mutex);
+	mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
+	id = request->cm_id ? to_cm_id(request->cm_id) : NULL;
+	if (id)
+		mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
+	if (!request->ended)
+		ucm_move_request_locked(request, to);
+	if (id)
+		mutex_unlock(&id->handler_mutex);
+	mutex_unlock(&request->mutex);
 }
 
 /**
@@ -369,13 +398,9 @@ void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 	T3_RACE_POINT(ucm_move_events_taken);
 	ucm_move_context(ctx, to);
 	T3_RACE_POINT(ucm_moved);
-	list_for_each_entry(event, &moved, item) {
-		if (!event->request)
-			continue;
-		mutex_lock_nested(&event->request->mutex, SINGLE_DEPTH_NESTING);
-		ucm_move_request(event->request, to);
-		mutex_unlock(&event->request->mutex);
-	}
+	list_for_each_entry(event, &moved, item)
+		if (event->request)
+			ucm_move_request(event->request, to);
 
 	spin_lock(&to->lock);
 	list_splice_tail(&moved, &to->events);

@@ -20,7 +20,7 @@
 typedef Id {
 	byte state;
 	bool qp;		/* a reference is held */
-	bool qpless;		/* its consumer never queried attributes of a QP */
+	bool own_qp;		/* its consumer never queried attributes of a QP */
 	bool handler_mutex;
 	bool taken[SLOTS];
 	/* What its consumer does, and what was reported to it. */

@@ -70,8 +70,8 @@ end:	do
 	:: atomic { id[0].state == ST_IDLE && provider == P_NONE && !connecting -> post(0, SLOT_REQUEST, EV_REQUEST); provider = P_REQUESTED }
 	:: atomic { provider == P_PENDING && connecting ->
 		if
-		:: id[0].qpless -> post(0, SLOT_OPEN, EV_REPLY_OK_QPLESS); provider = P_OPEN
-		:: !id[0].qpless -> post(0, SLOT_OPEN, EV_REPLY_OK); provider = P_OPEN
+		:: id[0].own_qp -> post(0, SLOT_OPEN, EV_REPLY_OK_OWN_QP); provider = P_OPEN
+		:: !id[0].own_qp -> post(0, SLOT_OPEN, EV_REPLY_OK); provider = P_OPEN
 		:: post(0, SLOT_OPEN, EV_REPLY_FAILED); provider = P_NONE
 		:: provider_over()	/* instead of a reply */
 		fi }
@@ -135,8 +135,8 @@ init {
 		:: connecting = false; id[0].state = ST_IDLE
 		fi;
 		if
-		:: id[0].qpless = connecting
-		:: id[0].qpless = false
+		:: id[0].own_qp = connecting
+		:: id[0].own_qp = false
 		fi;
 		run worker();
 		run the_provider();

@@ -125,7 +125,7 @@ end:	do
 		:: message == M_REQUEST && !listens -> send(B, M_REJECT)
 		:: message == M_ACCEPT && provider[i] == P_PENDING ->
 			if
-			:: id[i].qpless -> post(i, SLOT_OPEN, EV_REPLY_OK_QPLESS)
+			:: id[i].own_qp -> post(i, SLOT_OPEN, EV_REPLY_OK_OWN_QP)
 			:: else -> post(i, SLOT_OPEN, EV_REPLY_OK)
 			fi;
 			provider[i] = P_OPEN
@@ -191,7 +191,7 @@ end:	(i == A || known);
 	:: atomic { calls && !id[i].destroyed -> calls--;
 		if
 		:: fsm_apply(i, EV_DISCONNECT); closed = pending && legal; run_actions(i)
-		:: i == A && id[A].qpless -> fsm_apply(A, EV_ESTABLISH); run_actions(A)
+		:: i == A && id[A].own_qp -> fsm_apply(A, EV_ESTABLISH); run_actions(A)
 		:: fsm_apply(i, EV_REJECT); run_actions(i); pending = pending && !legal	/* closed by our own call */
 		fi;
 		legal = false; acts = 0 }
@@ -259,7 +259,7 @@ init {
 		id[L].state = ST_LISTENING;
 		listens = true;
 		if
-		:: id[A].qpless = true
+		:: id[A].own_qp = true
 		:: true
 		fi;
 		run worker(A);

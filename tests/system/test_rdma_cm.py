@@ -288,12 +288,13 @@ def test_destroying_a_qp_does_not_wait_for_the_peer(either):
 BIND = """exec python3 -c "import signal, socket; s = socket.create_server(('{}', {})); print('bound', flush=True); signal.pause()" """
 
 
-@pytest.mark.parametrize("reserve", ["N", "Y"])
+@pytest.mark.parametrize("reserve", ["Y", "N"])
 def test_ports_shared_with_the_hosts_tcp(ends, reserve):
-    """With reserve_tcp_ports neither the host's TCP nor RDMA binds a port of the other one; without it both do, as in-tree."""
+    """Neither the host's TCP nor RDMA binds a port of the other one; without reserve_tcp_ports both do, as in-tree."""
     server, _ = ends
     parameter = "/sys/module/t3_rdma_cm/parameters/reserve_tcp_ports"
     tcp_bind = BIND.format(address(server), PORT + 2)
+    assert server.check(f"cat {parameter}").strip() == "Y"  # the default
     server.check(f"echo {reserve} > {parameter}")
     try:
         listening = listen(server, port=PORT + 2)
@@ -318,7 +319,7 @@ def test_ports_shared_with_the_hosts_tcp(ends, reserve):
         before.kill()
         before.wait(10)
     finally:
-        server.check(f"echo N > {parameter}")
+        server.check(f"echo Y > {parameter}")
 
 
 # a storm

@@ -158,7 +158,117 @@ static void a_device_is_removed_during_a_wildcard_listen(struct kunit *test)
 	end(test);
 }
 
+/*
+ * A device is removed while an id is being bound to it, and the bind fails. The event is still
+ * queued when the id is bound to another device, which stays.
+ */
+static void the_removal_of_a_former_device(struct kunit *test)
+{
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+	struct rdma_cm_id *owner;
+
+	begin(test, IN_PROCESS);
+	owner = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, owner);
+	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(owner, (struct sockaddr *)&any), 0);
+	delay_worker();
+	fake.point = "cm_attached";
+	fake.at_point = remove_device;
+	KUNIT_EXPECT_EQ(test, call(BIND), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	t3_rdma_destroy_id(owner);
+	flush_work(&removal);
+	fake_add(test, &fake.other);
+	fake_two_devices = true;
+	KUNIT_EXPECT_EQ(test, call(BIND), 0);
+	KUNIT_EXPECT_PTR_EQ(test, id->device, &fake.other);
+	run_worker();
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, got.written, 0u);
+	KUNIT_EXPECT_EQ(test, cm_state(to_cm_id(id)), CM_ST_BOUND);
+	end(test);
+}
+
+static void request_on_the_other_device(void)
+{
+	fake.listener = fake.other_listener;
+	fake_request();
+	fake.listener = NULL;
+}
+
+/* A listen fails with a request in the queue. The next one has the backlog that it asks for. */
+static void a_request_of_a_listen_that_failed(struct kunit *test)
+{
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+
+	fake_two_devices = true;
+	begin(test, IN_PROCESS);
+	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	t3_rdma_lock_handler(id);
+	handler_locked = true;
+	fake.listen_error = -EADDRINUSE;
+	fake.point = "cm_listener_listens";
+	fake.at_point = request_on_the_other_device;
+	KUNIT_EXPECT_EQ(test, call(LISTEN), -EADDRINUSE);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	fake.listen_error = 0;
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(id)->backlog_left), 1);
+	t3_rdma_unlock_handler(id);
+	handler_locked = false;
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(id)->backlog_left), 2);
+	end(test);
+}
+
 /* --- addresses ------------------------------------------------------------- */
+
+static void destroy_the_id(struct work_struct *work)
+{
+	destroy(&id);
+}
+
+static DECLARE_WORK(destruction, destroy_the_id);
+
+static void destroy_in_another_task(void)
+{
+	queue_work(system_long_wq, &destruction);
+	flush_work(&destruction);
+}
+
+/*
+ * An id is destroyed while the callback of its lookup runs. The destroy waits for the end of the
+ * callback, as the module may be unloaded next; not if the callback itself destroys the id.
+ */
+static void a_destroy_waits_for_the_callback_of_a_lookup(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	KUNIT_ASSERT_EQ(test, call(BIND), 0);
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	fake.point = "cm_lookup_done";
+	fake.at_point = destroy_in_another_task;
+	fake_lookup_done(0);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_NULL(test, id);
+	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 1u);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, got.written, 0u);
+	end(test);
+}
+
+static void the_callback_of_a_lookup_destroys_the_id(struct kunit *test)
+{
+	id_kind = PROCESS_IDS;
+	begin(test, IN_PROCESS);
+	KUNIT_ASSERT_EQ(test, call(BIND), 0);
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	got.next_return = 1;
+	fake_lookup_done(0);
+	expect_event(test, "resolved", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	KUNIT_EXPECT_PTR_EQ(test, got.destroyed, id);
+	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 0u);
+	end(test);
+}
 
 /* A lookup that fails binds the id to no interface, as the next one may find another route. */
 static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
@@ -187,16 +297,37 @@ static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
 
 /* --- ports of the host's TCP ------------------------------------------------ */
 
-/* With reserve_tcp_ports a provider with sockets of its own can bind the port of the id. */
+static int host_bind(u16 port, bool reuse)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct socket *sock;
+	int ret = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
+
+	if (ret)
+		return ret;
+	sock->sk->sk_reuse = reuse ? SK_CAN_REUSE : SK_NO_REUSE;
+	ret = t3_kernel_bind(sock, (struct sockaddr *)&any, sizeof(any));
+	sock_release(sock);
+	return ret;
+}
+
+/* The id and the provider hold the port together, and the host cannot have it. */
 static void a_provider_with_sockets_listens(struct kunit *test)
 {
+	u16 port;
+
 	begin(test, IN_PROCESS);
 	reserve_tcp_ports = true;
 	fake.has_sockets = true;
 	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
 	listen_on_wildcard(test);
 	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
+	port = cm_addr_port(cm_src(to_cm_id(id)));
+	KUNIT_EXPECT_EQ(test, host_bind(port, true), -EADDRINUSE);
+	fake_release_port();
+	KUNIT_EXPECT_EQ(test, host_bind(port, true), -EADDRINUSE);
 	end(test);
+	KUNIT_EXPECT_EQ(test, host_bind(port, false), 0);
 }
 
 static void a_provider_with_sockets_connects(struct kunit *test)
@@ -222,6 +353,10 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_new_device_refuses_a_listener),
 	KUNIT_CASE(a_wildcard_listen_without_a_device),
 	KUNIT_CASE(a_device_is_removed_during_a_wildcard_listen),
+	KUNIT_CASE(the_removal_of_a_former_device),
+	KUNIT_CASE(a_request_of_a_listen_that_failed),
+	KUNIT_CASE(a_destroy_waits_for_the_callback_of_a_lookup),
+	KUNIT_CASE(the_callback_of_a_lookup_destroys_the_id),
 	KUNIT_CASE(a_failed_lookup_binds_to_no_interface),
 	KUNIT_CASE(a_provider_with_sockets_listens),
 	KUNIT_CASE(a_provider_with_sockets_connects),

@@ -150,7 +150,7 @@ static void make_move(struct kunit *test, enum move move)
 
 static void one_run(struct kunit *test, bool active, bool with_qp)
 {
-	static const struct conversation qpless = { "ready without a QP", {
+	static const struct conversation own_qp = { "ready without a QP", {
 		S(BIND), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR), S(ROUTE), S(GOT_ROUTE) } };
 	enum move moves[NUM_MOVES];
 	unsigned int turn;
@@ -159,7 +159,7 @@ static void one_run(struct kunit *test, bool active, bool with_qp)
 	run_state.active = active;
 	begin(test, IN_PROCESS);
 	if (active && !with_qp) {
-		run(test, &qpless);
+		run(test, &own_qp);
 	} else {
 		run_shorthand(test, active ? READY : REQUESTED);
 		destroy(&listener);

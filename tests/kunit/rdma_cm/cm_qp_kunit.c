@@ -115,10 +115,110 @@ static void a_process_connects_its_own_qps(struct kunit *test)
 	end(test);
 }
 
+/*
+ * The same for a QP that resource tracking lacks, as while it is being created. Its owner is found
+ * inside the provider's call. The connection is aborted, and no reference is left.
+ */
+static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
+{
+	static const struct conversation closed = { "aborted at once", {
+		S(IN_CALL_REPLY), S(CONNECT), S(GOT_ESTABLISHED), V(ABORTS, 1),
+		V(GOT_DISCONNECTED, -ECONNRESET), S(GOT_NOTHING) } };
+	static const struct conversation failed = { "aborted while connecting", {
+		S(CONNECT), V(ABORTS, 1), V(REPLY, -ECONNRESET), V(GOT_REJECTED, -ECONNRESET),
+		S(GOT_NOTHING) } };
+	static const struct conversation late = { "established all the same", {
+		S(CONNECT), V(ABORTS, 1), V(REPLY, 0), S(GOT_ESTABLISHED), V(CLOSES, 1), S(CLOSE),
+		S(GOT_DISCONNECTED), S(GOT_NOTHING) } };
+	static const struct conversation accepted = { "an accept is aborted", {
+		S(IN_CALL_ESTABLISHED), S(ACCEPT), S(GOT_ESTABLISHED), V(ABORTS, 1),
+		V(GOT_DISCONNECTED, -ECONNRESET), S(GOT_NOTHING) } };
+	static const struct conversation *const ends[] = { &closed, &failed, &late, &accepted };
+	struct task_struct *other_task = kunit_kzalloc(test, sizeof(*other_task), GFP_KERNEL);
+	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, other_task);
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cred->uid = KUIDT_INIT(1000);
+	rcu_assign_pointer(other_task->real_cred, cred);
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		id_kind = PROCESS_IDS;
+		begin(test, IN_PROCESS);
+		fake.untracked = true;
+		run_shorthand(test, ends[i] == &accepted ? REQUESTED : READY);
+		fake.qp.res.task = other_task;
+		run(test, ends[i]);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 0, "%s", ends[i]->name);
+		end(test);
+	}
+}
+
+static int qp_refs_of_destroy;
+static enum fake_event abort_event;
+
+/*
+ * Destroys its QP when the device is removed, as in-tree iser does. The driver aborts the
+ * connection, and waits for the last reference on the QP.
+ */
+static int handler_that_destroys_its_qp(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		fake_report(abort_event, -ECONNRESET);
+		qp_refs_of_destroy = atomic_read(&fake.qp_refs);
+	}
+	return handler(id, event);
+}
+
+struct qp_removal {
+	const char *name;
+	bool passive, disconnect;
+	enum fake_event abort_event;
+};
+
+static const struct qp_removal qp_removals[] = {
+	{ "connecting, failed reply", false, false, FAKE_REPLY },
+	{ "connecting, CLOSE", false, false, FAKE_CLOSE },
+	{ "cancelling, failed reply", false, true, FAKE_REPLY },
+	{ "accepting, CLOSE", true, false, FAKE_CLOSE },
+};
+
+static void qp_removal_name(const struct qp_removal *qp_removal, char *name)
+{
+	strscpy(name, qp_removal->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(qp_removal, qp_removals, qp_removal_name);
+
+/*
+ * A handler of DEVICE_REMOVAL destroys the QP while the provider connects it. The worker, which
+ * handles the end of the connection, is busy with that handler. So the upcall puts the reference.
+ */
+static void a_removal_handler_destroys_the_qp(struct kunit *test)
+{
+	const struct qp_removal *qp_removal = test->param_value;
+
+	begin(test, IN_PROCESS);
+	run_shorthand(test, qp_removal->passive ? REQUESTED : READY);
+	destroy(&listener);
+	KUNIT_ASSERT_EQ(test, call(qp_removal->passive ? ACCEPT : CONNECT), 0);
+	if (qp_removal->disconnect)
+		KUNIT_ASSERT_EQ(test, call(DISCONNECT), 0);
+	qp_refs_of_destroy = -1;
+	abort_event = qp_removal->abort_event;
+	id->event_handler = handler_that_destroys_its_qp;
+	remove_device();
+	expect_event(test, "removal", 0, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	KUNIT_EXPECT_EQ_MSG(test, qp_refs_of_destroy, 0, "the destroy of the QP waits for ever");
+	end(test);
+}
+
 static struct kunit_case cm_qp_cases[] = {
 	KUNIT_CASE_PARAM(a_qp_is_destroyed_during_connect, qp_race_gen_params),
 	KUNIT_CASE(a_qp_that_is_not_tracked),
 	KUNIT_CASE(a_process_connects_its_own_qps),
+	KUNIT_CASE(the_qp_of_another_user_is_not_tracked),
+	KUNIT_CASE_PARAM(a_removal_handler_destroys_the_qp, qp_removal_gen_params),
 	{}
 };
 

@@ -133,6 +133,7 @@ static void begin(struct kunit *test, enum fake_context context)
 	handler_locked = false;
 	removing = false;
 	listener = NULL;
+	reserve_tcp_ports = false;	/* the host does not have the addresses of the device */
 	fake_add_devices(test, context);
 	if (id_kind != MODULE_IDS)
 		fake_assign_qp_to_process();
@@ -194,7 +195,6 @@ static void end(struct kunit *test)
 		queue_work(system_long_wq, &removal);
 	flush_work(&removal);		/* waits for the last user of the device */
 	fake_release_port();
-	reserve_tcp_ports = false;
 	if (fake_two_devices)
 		cm_remove_one(&fake.other, fake.other_dev);
 	fake_two_devices = false;

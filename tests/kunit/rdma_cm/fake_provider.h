@@ -92,6 +92,7 @@ static struct {
 	void (*lookup_done)(int status, struct sockaddr *src, struct rdma_dev_addr *addr,
 			    void *context);
 	void *lookup;
+	unsigned int lookups_cancelled;	/* number of waits for the end of a lookup */
 } fake;
 
 static void fake_point(const char *name)
@@ -286,7 +287,7 @@ static void __maybe_unused fake_close_verbs(void)
 	up_write(&fake.ufile.hw_destroy_rwsem);
 }
 
-static int fake_bind_port(const struct iw_cm_id *iw)
+static int fake_bind_port(const struct iw_cm_id *iw, bool listens)
 {
 	const struct sockaddr_in *local = (const struct sockaddr_in *)&iw->m_local_addr;
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = local->sin_port };
@@ -297,7 +298,10 @@ static int fake_bind_port(const struct iw_cm_id *iw)
 	ret = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &fake.sock);
 	if (ret)
 		return ret;
+	sock_set_reuseaddr(fake.sock->sk);
 	ret = t3_kernel_bind(fake.sock, (struct sockaddr *)&any, sizeof(any));
+	if (!ret && listens)
+		ret = kernel_listen(fake.sock, 1);
 	if (ret) {
 		sock_release(fake.sock);
 		fake.sock = NULL;
@@ -339,7 +343,7 @@ static int fake_complete_call(struct iw_cm_id *iw, u32 qpn)
 
 static int fake_connect(struct iw_cm_id *iw, struct iw_cm_conn_param *param)
 {
-	int ret = fake_bind_port(iw);
+	int ret = fake_bind_port(iw, false);
 
 	if (ret)
 		return ret;
@@ -370,7 +374,7 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 	if (!ret)
 		ret = iw->device == &fake.other ? fake.other_listen_error : fake.listen_error;
 	if (!ret)
-		ret = fake_bind_port(iw);
+		ret = fake_bind_port(iw, true);
 	if (ret)
 		return ret;
 	iw->add_ref(iw);
@@ -447,6 +451,7 @@ static struct rtable *fake_route(struct net *net, struct flowi4 *flow)
 
 static void fake_addr_cancel(struct rdma_dev_addr *addr)
 {
+	fake.lookups_cancelled++;
 	fake.lookup = NULL;
 }
 

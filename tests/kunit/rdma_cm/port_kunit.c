@@ -6,6 +6,8 @@
 #include "address.c"
 #include "port.c"
 
+static bool reserve_by_default;
+
 enum { ANY = INADDR_ANY, LOCAL = 0x0a000001, REMOTE = 0x0a000002 };
 
 static struct cm_id *make_id(struct kunit *test, u32 addr, u16 port)
@@ -59,14 +61,14 @@ static void two_ids_of_one_port(struct kunit *test)
 
 	first->bind.reuse = pair->reuse_first;
 	second->bind.reuse = pair->reuse_second;
-	KUNIT_ASSERT_EQ(test, cm_port_get(first), 0);
-	KUNIT_EXPECT_EQ(test, cm_port_get(second), pair->result);
+	KUNIT_ASSERT_EQ(test, cm_port_assign(first), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(second), pair->result);
 	if (!pair->result)
-		cm_port_put(second);
-	cm_port_put(first);
+		cm_port_release(second);
+	cm_port_release(first);
 	/* The port is free again. */
-	KUNIT_EXPECT_EQ(test, cm_port_get(second), 0);
-	cm_port_put(second);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(second), 0);
+	cm_port_release(second);
 	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 }
 
@@ -75,10 +77,10 @@ static void port_spaces_are_separate(struct kunit *test)
 	struct cm_id *tcp = make_id(test, LOCAL, 7174), *udp = make_id(test, LOCAL, 7174);
 
 	udp->bind.ps = RDMA_PS_UDP;
-	KUNIT_EXPECT_EQ(test, cm_port_get(tcp), 0);
-	KUNIT_EXPECT_EQ(test, cm_port_get(udp), 0);
-	cm_port_put(tcp);
-	cm_port_put(udp);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(tcp), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(udp), 0);
+	cm_port_release(tcp);
+	cm_port_release(udp);
 }
 
 static void a_listener_does_not_share_its_port(struct kunit *test)
@@ -89,13 +91,13 @@ static void a_listener_does_not_share_its_port(struct kunit *test)
 	first->bind.reuse = true;
 	second->bind.reuse = true;
 	late->bind.reuse = true;
-	KUNIT_ASSERT_EQ(test, cm_port_get(first), 0);
-	KUNIT_ASSERT_EQ(test, cm_port_get(second), 0);
-	KUNIT_EXPECT_EQ(test, cm_port_listen(first), -EADDRINUSE);
-	cm_port_put(second);
-	KUNIT_EXPECT_EQ(test, cm_port_listen(first), 0);
-	KUNIT_EXPECT_EQ(test, cm_port_get(late), -EADDRINUSE);
-	cm_port_put(first);
+	KUNIT_ASSERT_EQ(test, cm_port_assign(first), 0);
+	KUNIT_ASSERT_EQ(test, cm_port_assign(second), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_end_reuse(first), -EADDRINUSE);
+	cm_port_release(second);
+	KUNIT_EXPECT_EQ(test, cm_port_end_reuse(first), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(late), -EADDRINUSE);
+	cm_port_release(first);
 }
 
 static void a_port_that_the_manager_chooses(struct kunit *test)
@@ -108,7 +110,7 @@ static void a_port_that_the_manager_chooses(struct kunit *test)
 	inet_get_local_port_range(&init_net, &low, &high);
 	for (i = 0; i < ARRAY_SIZE(id); i++) {
 		id[i] = make_id(test, LOCAL, 0);
-		KUNIT_ASSERT_EQ(test, cm_port_get(id[i]), 0);
+		KUNIT_ASSERT_EQ(test, cm_port_assign(id[i]), 0);
 		port = cm_addr_port(cm_src(id[i]));
 		KUNIT_EXPECT_EQ(test, port, id[i]->bind.port);
 		KUNIT_EXPECT_GE(test, port, low);
@@ -117,7 +119,7 @@ static void a_port_that_the_manager_chooses(struct kunit *test)
 			KUNIT_EXPECT_NE(test, port, id[j]->bind.port);
 	}
 	for (i = 0; i < ARRAY_SIZE(id); i++)
-		cm_port_put(id[i]);
+		cm_port_release(id[i]);
 }
 
 static struct socket *host_socket(struct kunit *test, u32 addr, u16 port, int *error)
@@ -129,32 +131,57 @@ static struct socket *host_socket(struct kunit *test, u32 addr, u16 port, int *e
 
 	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP,
 					       &sock), 0);
+	sock_set_reuseaddr(sock->sk);
 	*error = t3_kernel_bind(sock, (struct sockaddr *)&sin, sizeof(sin));
 	return sock;
 }
 
-/* With reserve_tcp_ports a port belongs to the host or to RDMA; without, both may bind it. */
+/* A port belongs to the host or to RDMA; without reserve_tcp_ports both may bind it. */
 static void host_and_port_space(struct kunit *test)
 {
 	struct cm_id *id = make_id(test, ANY, 7174);
 	struct socket *sock;
 	int error;
 
+	KUNIT_ASSERT_TRUE(test, reserve_by_default);
 	reserve_tcp_ports = true;
-	KUNIT_ASSERT_EQ(test, cm_port_get(id), 0);
+	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
 	sock = host_socket(test, ANY, 7174, &error);
 	KUNIT_EXPECT_EQ(test, error, -EADDRINUSE);
 	sock_release(sock);
-	cm_port_put(id);
+	cm_port_release(id);
 
 	sock = host_socket(test, ANY, 7174, &error);
 	KUNIT_EXPECT_EQ(test, error, 0);
-	KUNIT_EXPECT_EQ(test, cm_port_get(id), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(id), -EADDRINUSE);
 	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 	reserve_tcp_ports = false;
-	KUNIT_EXPECT_EQ(test, cm_port_get(id), 0);
-	cm_port_put(id);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(id), 0);
+	cm_port_release(id);
 	sock_release(sock);
+}
+
+/* The host's socket has SO_REUSEADDR, as most servers have, and so has the id until it listens. */
+static void a_listener_shares_with_no_server(struct kunit *test)
+{
+	struct cm_id *id = make_id(test, ANY, 7174);
+	struct socket *sock;
+	int error;
+
+	reserve_tcp_ports = true;
+	id->bind.reuse = true;
+	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
+	sock = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_EXPECT_EQ(test, cm_port_end_reuse(id), -EADDRINUSE);
+	KUNIT_EXPECT_TRUE(test, id->bind.reuse);
+	sock_release(sock);
+
+	KUNIT_EXPECT_EQ(test, cm_port_end_reuse(id), 0);
+	sock = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, -EADDRINUSE);
+	sock_release(sock);
+	cm_port_release(id);
 }
 
 static struct kunit_case port_cases[] = {
@@ -163,11 +190,27 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(a_listener_does_not_share_its_port),
 	KUNIT_CASE(a_port_that_the_manager_chooses),
 	KUNIT_CASE(host_and_port_space),
+	KUNIT_CASE(a_listener_shares_with_no_server),
 	{}
 };
 
+/* The host does not have the addresses of most cases. */
+static int port_init(struct kunit *test)
+{
+	reserve_tcp_ports = false;
+	return 0;
+}
+
+static int port_suite_init(struct kunit_suite *suite)
+{
+	reserve_by_default = reserve_tcp_ports;
+	return 0;
+}
+
 static struct kunit_suite port_suite = {
 	.name = "t3_rdma_cm_port",
+	.suite_init = port_suite_init,
+	.init = port_init,
 	.test_cases = port_cases,
 };
 

@@ -164,6 +164,7 @@ static int open_files(struct kunit *test)
 
 	INIT_WORK(&removal, fake_remove_device);
 	device_removed = false;
+	reserve_tcp_ports = false;	/* the host does not have the addresses of the device */
 	fake_uncharged = 0;
 	during_copy = NULL;
 	slow_memory = NULL;
@@ -479,6 +480,123 @@ static void a_device_is_removed_while_an_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_TRUE(test, fake.removed);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
+}
+
+/* --- requests that migrate with their listener -------------------------------- */
+
+/* The number of a connect request that GET_EVENT has not returned: as a process may guess it. */
+static u32 guess_request(struct kunit *test)
+{
+	struct ucm_context *ctx;
+	unsigned long number;
+
+	fake_assign_qp_to_process();
+	victim = listener(test, INADDR_ANY);
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	xa_for_each(&ucm_contexts, number, ctx)
+		if (number != victim)
+			return number;
+	KUNIT_FAIL(test, "no request");
+	return 0;
+}
+
+/* The device of a request is removed, so that the request has no id. It migrates all the same. */
+static void a_request_without_an_id_migrates(struct kunit *test)
+{
+	u32 request = guess_request(test);
+
+	remove_device();
+	KUNIT_EXPECT_EQ(test, migrate_id(victim), 0);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
+	KUNIT_EXPECT_EQ(test, event.id, request);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, request, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+}
+
+static int accept_request(u32 id)
+{
+	struct rdma_ucm_accept cmd = {
+		.id = id, .uid = 1, .conn_param = { .qp_num = FAKE_QPN, .valid = 1 },
+	};
+
+	return command(RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd), 0);
+}
+
+/* A request is accepted before GET_EVENT has returned it. Its own events migrate, too. */
+static void a_request_migrates_with_its_events(struct kunit *test)
+{
+	u32 request = guess_request(test), reported;
+
+	KUNIT_ASSERT_EQ(test, accept_request(request), 0);
+	KUNIT_EXPECT_EQ(test, fake_report(FAKE_ESTABLISHED, 0), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, migrate_id(victim), 0);
+	KUNIT_EXPECT_TRUE_MSG(test, list_empty(&ucm_of(&filp)->events),
+			      "an event is left in the old file");
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, event.id, request);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, request, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+}
+
+/* A request is destroyed before GET_EVENT has returned it. The listener's file gets no context. */
+static void a_request_that_was_destroyed_does_not_migrate(struct kunit *test)
+{
+	u32 request = guess_request(test);
+
+	KUNIT_EXPECT_EQ(test, destroy(request, NULL), 0);
+	KUNIT_EXPECT_EQ(test, migrate_id(victim), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&ucm_of(&filp)->contexts));
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&ucm_of(&other_filp)->contexts));
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.id, request);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, request, NULL), -ENOENT);
+}
+
+/* --- limits ------------------------------------------------------------------- */
+
+static void request_is_delivered(void)
+{
+	struct ucm_context *ctx = xa_load(&ucm_contexts, victim);
+	int i, free = atomic_read(&ctx->backlog_left);
+
+	fake_request();
+	for (i = 0; i < 100 && atomic_read(&ctx->backlog_left) == free; i++)
+		msleep(20);
+}
+
+/* A listen fails after a request was reported. The next one has the backlog that it asks for. */
+static void a_failed_listen_keeps_its_backlog(struct kunit *test)
+{
+	struct rdma_ucm_listen cmd = { .backlog = 4 };
+	struct ucm_context *ctx;
+
+	cmd.id = create(test);
+	victim = cmd.id;
+	ctx = xa_load(&ucm_contexts, victim);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	KUNIT_ASSERT_EQ(test, bind(victim, INADDR_ANY), 0);
+	fake_add(test, &fake.other);
+	fake.other_listen_error = -EADDRINUSE;
+	fake.at_point = request_is_delivered;
+	fake.point = "cm_listener_listens";
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0), -EADDRINUSE);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	fake.other_listen_error = 0;
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ctx->backlog_left), 3);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ctx->backlog_left), 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(ctx->cm_id)->backlog_left), 4);
+	KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, destroy(victim, NULL), 0);
+	cm_remove_one(&fake.other, fake.other_dev);
 }
 
 /* Lookups that fail repeatedly are refused when too many events are unread. */
@@ -912,6 +1030,10 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(a_listener_moves_while_its_event_is_copied),
 	KUNIT_CASE(a_close_sleeps_while_a_context_ends),
 	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
+	KUNIT_CASE(a_request_without_an_id_migrates),
+	KUNIT_CASE(a_request_migrates_with_its_events),
+	KUNIT_CASE(a_request_that_was_destroyed_does_not_migrate),
+	KUNIT_CASE(a_failed_listen_keeps_its_backlog),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(a_second_listen_does_not_reset_the_backlog),
 	KUNIT_CASE(events_of_the_library),
