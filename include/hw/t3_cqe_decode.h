@@ -40,7 +40,8 @@ static __always_inline bool t3_header_gen(__u32 header)
 
 /* Type and opcode together select the kind of an entry. */
 enum t3_cqe_kind {
-	T3_KIND_OTHER,		/* completes nothing: a TERMINATE, a refused request, what no card writes */
+	/* completes no request: a TERMINATE, a refused request of the peer, an undefined opcode */
+	T3_KIND_OTHER,
 	/* a request of this side other than a completed read (a refused read too) */
 	T3_KIND_SENT,
 	T3_KIND_READ,		/* a read of ours; such an entry calls itself a receive */
