@@ -201,6 +201,11 @@ Finding check_device(const Case& it) {
     }
     if (!it.loaded("rdma_ucm") && !it.loaded("t3_rdma_cm"))
         return wrong("no connection manager is loaded", "ofedctrl -l");
+    if (it.machine.read("/sys/module/t3_rdma_cm/parameters/reserve_tcp_ports") == "N")
+        return note("t3_rdma_cm reserves no TCP ports: an RDMA listener takes the connections of a TCP "
+                    "service with its address and port",
+                    "remove reserve_tcp_ports=0 from /etc/modprobe.d, and until then: echo Y > "
+                    "/sys/module/t3_rdma_cm/parameters/reserve_tcp_ports");
     return fine(fmt::format("{} is there, with /dev/infiniband/{}", devices[0].name, devices[0].node));
 }
 

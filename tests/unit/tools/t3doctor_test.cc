@@ -157,6 +157,11 @@ TEST_F(Doctor, Device) {
 TEST_F(Doctor, ConnectionManager) {
     machine.set_loaded({"cxgb3", "iw_cxgb3", "ib_uverbs"});
     expect("device", State::wrong, "no connection manager", "ofedctrl -l");
+    machine.set_loaded({"cxgb3", "iw_cxgb3", "ib_uverbs", "t3_rdma_cm"});
+    machine.file("/sys/module/t3_rdma_cm/parameters/reserve_tcp_ports", "Y\n");
+    expect("device", State::fine, "is there");
+    machine.file("/sys/module/t3_rdma_cm/parameters/reserve_tcp_ports", "N\n");
+    expect("device", State::note, "reserves no TCP ports", "echo Y");
 }
 
 TEST_F(Doctor, Provider) {
