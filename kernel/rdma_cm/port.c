@@ -21,6 +21,8 @@
 #include <linux/net.h>
 #include <linux/random.h>
 #include <linux/user_namespace.h>
+#include <net/inet_connection_sock.h>
+#include <net/inet_hashtables.h>
 #include <net/ip.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
@@ -120,15 +122,30 @@ static struct socket *cm_port_create_socket(struct cm_id *id)
 		ret = sock_create_kern(cm_net(id), AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
 	if (ret)
 		return ret == -EAFNOSUPPORT ? NULL : ERR_PTR(ret);
-	if (id->bind.reuse)
-		sock->sk->sk_reuse = SK_CAN_REUSE;
+	/* Connections of siw keep the port, also after their end. They do not prevent a bind. */
+	sock->sk->sk_reuse = SK_CAN_REUSE;
 	if (sock->sk->sk_family == AF_INET6)
 		sock->sk->sk_ipv6only = id->bind.afonly;
 	return sock;
 }
 
+/*
+ * No other socket can bind the port from now on, or listen on it. As at a listen of TCP, but this
+ * socket does not listen, so that the port must be marked here: fastreuse lets TCP skip the search
+ * for conflicts. While a bucket has an owner TCP only clears it.
+ */
+static void cm_port_set_exclusive(struct sock *sk)
+{
+	lock_sock(sk);
+	sk->sk_reuse = SK_NO_REUSE;
+	WRITE_ONCE(inet_csk(sk)->icsk_bind_hash->fastreuse, 0);
+	release_sock(sk);
+}
+
 static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 {
+	int ret;
+
 	struct sockaddr_storage storage = id->base.id.route.addr.src_addr;
 	struct sockaddr *addr = (struct sockaddr *)&storage;
 
@@ -137,7 +154,10 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 		addr->sa_family = sock->sk->sk_family;
 	}
 	cm_addr_set_port(addr, port);
-	return t3_kernel_bind(sock, addr, rdma_addr_size(addr));
+	ret = t3_kernel_bind(sock, addr, rdma_addr_size(addr));
+	if (!ret && !id->bind.reuse)
+		cm_port_set_exclusive(sock->sk);
+	return ret;
 }
 
 /* @sock: the socket for @id, which owns it on success; or NULL */
@@ -262,27 +282,28 @@ void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool sh
 		return;
 	mutex_lock(&cm_ports_mutex);
 	sock = id->bind.reserved;
-	if (sock) {
+	if (sock && share) {
 		lock_sock(sock->sk);
-		sock->sk->sk_reuse = share ? SK_CAN_REUSE : SK_NO_REUSE;
+		sock->sk->sk_reuse = SK_CAN_REUSE;
 		release_sock(sock->sk);
+	} else if (sock) {
+		cm_port_set_exclusive(sock->sk);
 	}
 	mutex_unlock(&cm_ports_mutex);
 }
 
-/* As TCP does at a listen: no other socket may have the address from now on. */
-static int cm_port_end_reuse_tcp(struct cm_id *id)
+/* Return: 0, or -EADDRINUSE if another socket listens, or does not allow reuse. */
+static int cm_port_end_reuse_tcp(struct sock *sk, u16 port)
 {
-	struct sock *sk = id->bind.reserved->sk;
 	int ret;
 
 	lock_sock(sk);
-	sk->sk_reuse = SK_NO_REUSE;
-	ret = sk->sk_prot->get_port(sk, id->bind.port);
-	if (ret)
-		sk->sk_reuse = SK_CAN_REUSE;
+	ret = sk->sk_prot->get_port(sk, port);
 	release_sock(sk);
-	return ret ? -EADDRINUSE : 0;
+	if (ret)
+		return -EADDRINUSE;
+	cm_port_set_exclusive(sk);
+	return 0;
 }
 
 /* Ends the reuse of an id's address. Return: 0, or an error if the address is in use. */
@@ -294,7 +315,7 @@ int cm_port_end_reuse(struct cm_id *id)
 	if (id->bind.reuse)
 		ret = cm_port_check_shared(id, id->bind.port, false);
 	if (!ret && id->bind.reuse && id->bind.reserved)
-		ret = cm_port_end_reuse_tcp(id);
+		ret = cm_port_end_reuse_tcp(id->bind.reserved->sk, id->bind.port);
 	if (!ret)
 		id->bind.reuse = false;
 	mutex_unlock(&cm_ports_mutex);

@@ -153,6 +153,7 @@ static void host_and_port_space(struct kunit *test)
 
 	sock = host_socket(test, ANY, 7174, &error);
 	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(sock, 1), 0);
 	KUNIT_EXPECT_EQ(test, cm_port_assign(id), -EADDRINUSE);
 	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 	reserve_tcp_ports = false;
@@ -161,7 +162,7 @@ static void host_and_port_space(struct kunit *test)
 	sock_release(sock);
 }
 
-/* The host's socket has SO_REUSEADDR, as most servers have, and so has the id until it listens. */
+/* Both have SO_REUSEADDR, as most servers set it: the id until it listens. */
 static void a_listener_shares_with_no_server(struct kunit *test)
 {
 	struct cm_id *id = make_id(test, ANY, 7174);
@@ -173,15 +174,39 @@ static void a_listener_shares_with_no_server(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
 	sock = host_socket(test, ANY, 7174, &error);
 	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(sock, 1), 0);
 	KUNIT_EXPECT_EQ(test, cm_port_end_reuse(id), -EADDRINUSE);
 	KUNIT_EXPECT_TRUE(test, id->bind.reuse);
 	sock_release(sock);
 
+	/* Bound, but it does not listen: the first one that listens has the port. */
+	sock = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
 	KUNIT_EXPECT_EQ(test, cm_port_end_reuse(id), 0);
+	KUNIT_EXPECT_EQ(test, kernel_listen(sock, 1), -EADDRINUSE);
+	sock_release(sock);
 	sock = host_socket(test, ANY, 7174, &error);
 	KUNIT_EXPECT_EQ(test, error, -EADDRINUSE);
 	sock_release(sock);
 	cm_port_release(id);
+}
+
+/* A connection of siw keeps the port of its listener, which has been closed. */
+static void a_connection_does_not_prevent_a_bind(struct kunit *test)
+{
+	struct cm_id *id = make_id(test, ANY, 7174);
+	struct socket *connection, *server;
+	int error;
+
+	reserve_tcp_ports = true;
+	connection = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(id), 0);
+	server = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, -EADDRINUSE);
+	sock_release(server);
+	cm_port_release(id);
+	sock_release(connection);
 }
 
 static struct kunit_case port_cases[] = {
@@ -191,6 +216,7 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(a_port_that_the_manager_chooses),
 	KUNIT_CASE(host_and_port_space),
 	KUNIT_CASE(a_listener_shares_with_no_server),
+	KUNIT_CASE(a_connection_does_not_prevent_a_bind),
 	{}
 };
 
