@@ -144,10 +144,9 @@ static void cm_port_set_exclusive(struct sock *sk)
 
 static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 {
-	int ret;
-
 	struct sockaddr_storage storage = id->base.id.route.addr.src_addr;
 	struct sockaddr *addr = (struct sockaddr *)&storage;
+	int ret;
 
 	if (addr->sa_family != sock->sk->sk_family) {
 		memset(&storage, 0, sizeof(storage));
