@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// DDP segments and RDMAP headers (RFC 5041, RFC 5040; rdma 11.4): parsing with the checks that need no
+// DDP segments and RDMAP headers (RFC 5041, RFC 5040; docs/hw/mpa.md 7): parsing with the checks that need no
 // connection state, and writing.
 #pragma once
 
@@ -29,8 +29,8 @@ constexpr std::size_t untagged_header = sizeof(ddp_untagged_hdr);
 [[nodiscard]] bool is_tagged(hw::RdmaOp op);
 [[nodiscard]] std::size_t ddp_header_size(hw::RdmaOp op);
 
-/// Checks 1 to 8 of rdma 11.7, in that order. *@p segment has the received opcode only if the opcode check
-/// passed; otherwise "send", as the card reports it [rdma 11.8].
+/// Checks 1 to 8 of docs/hw/engine.md 5, in that order. *@p segment has the received opcode only if the
+/// opcode check passed; otherwise "send", as the card reports it (docs/hw/engine.md 6).
 [[nodiscard]] hw::Status parse_segment(Bytes ulpdu, MpaError mpa, DdpSegment* segment);
 
 /// Writes the header of @p segment to @p at, which has ddp_header_size() bytes.

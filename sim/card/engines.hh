@@ -3,14 +3,14 @@
 // The interfaces between the engines of the card, each of which has its own files:
 //
 //   Sge    host rings: egress contexts, free lists, response queues, completion queues, doorbells, interrupts
-//   Nic    Ethernet: transmit with offloads, classification, RSS                      (nic.md)
-//   Mac    Ethernet ports: filters, statistics, the cable                             (nic.md)
-//   Toe    offloaded TCP: L2T, SMT, listeners, TIDs, CPL messages, firmware WRs       (offload.md)
-//   Rnic   RDMA: QP rings, TPT/PBL/RQT, MPA, DDP, RDMAP, CQEs, async events           (rdma.md)
+//   Nic    Ethernet: transmit with offloads, classification, RSS                      (docs/hw/ethernet.md)
+//   Mac    Ethernet ports: filters, statistics, the cable                             (docs/hw/ethernet.md)
+//   Toe    offloaded TCP: L2T, SMT, listeners, TIDs, CPL messages, firmware WRs       (docs/hw/toe.md)
+//   Rnic   RDMA: QP rings, TPT/PBL/RQT, MPA, DDP, RDMAP, CQEs, async events           (docs/hw/engine.md)
 //
 // Sge, Toe and Rnic call each other, and Nic and Toe call the Macs, only through these interfaces. The Sge
 // calls the Nic directly, the Nic calls the Sge through PacketSink (nic.hh). The Card (card.hh) connects all
-// and implements MacServices. sim/README.md explains citations such as "rdma.md 5.2".
+// and implements MacServices. "docs/hw/cq.md 2" is section 2 of that chapter of the hardware manual.
 #pragma once
 
 #include <array>
@@ -27,11 +27,11 @@ using CqId = std::uint32_t;
 constexpr std::size_t slot_size = 128; // an egress descriptor, or a QP ring slot
 using Slot = std::array<std::uint8_t, slot_size>;
 
-/// A completion queue entry, or its copy in an async event; word numbers of rdma.md 5.2.
+/// A completion queue entry, or its copy in an async event; word numbers of docs/hw/cq.md 2.
 struct Cqe {
     QpId qp = 0;
-    std::uint8_t status = 0; // rdma.md 5.5
-    bool send_side = false;  // "type" in rdma.md: 1 = send side
+    std::uint8_t status = 0; // docs/hw/cq.md 5
+    bool send_side = false;  // "type" in docs/hw/cq.md 2: 1 = send side
     std::uint8_t opcode = 0;
     std::uint32_t length = 0;
     std::uint32_t word2 = 0; // STag, or high half of the WR id; the memory words read as big-endian
@@ -44,7 +44,7 @@ public:
     virtual ~SgeServices() = default;
 
     /// Delivers a CPL message to the host. @p cpl starts with the opcode word. The form (immediate or
-    /// free-list buffers) follows nic.md 5.7 [guess G8]. If the ring has no credit or the free list no
+    /// free-list buffers) follows docs/hw/sge.md 7 [guess G8]. If the ring has no credit or the free list no
     /// buffer, the message waits in order, up to the limits of Responses.
     /// RDMA_TERMINATE (0xa2) has no opcode word in memory: the TID of @p cpl's first word goes into the hash
     /// word of the RSS header, with the body's length in flits in bits 7:0; the body starts after that word.
@@ -53,13 +53,13 @@ public:
     [[nodiscard]] virtual bool full([[maybe_unused]] unsigned response_queue) const { return false; }
 
     /// Writes a completion to a CQ ring and, if the CQ is armed for it, posts the async event
-    /// (rdma.md 11.10). @p solicited: a receive of opcode 5 or 6.
+    /// (docs/hw/cq.md 10). @p solicited: a receive of opcode 5 or 6.
     virtual void complete(CqId cq, const Cqe& cqe, bool solicited) = 0;
 
-    /// Posts an async event without a CQE: errors, NOTIFY requests, the control CQ (rdma.md 8.2).
+    /// Posts an async event without a CQE: errors, NOTIFY requests, the control CQ (docs/hw/events.md 2).
     virtual void async_event(CqId cq, const Cqe& cqe) = 0;
 
-    /// Sets up the type-0 egress context of a QP (rdma.md 7.4, 11.9), index 0, generation 1.
+    /// Sets up the type-0 egress context of a QP with index 0 and generation 1 (docs/hw/engine.md 7).
     virtual void open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) = 0;
     virtual void invalidate_qp_context(QpId qp) = 0;
 
@@ -86,7 +86,7 @@ public:
     /// False: outside the memory; @p to is zeroed.
     virtual bool pmrx_read(std::uint32_t addr, MutableBytes to) const = 0;
     virtual bool pmrx_write(std::uint32_t addr, Bytes from) = 0;
-    /// Region limits that the driver has programmed (ULPRX_*_LLIMIT/ULIMIT; rdma.md 1.3).
+    /// Region limits that the driver has programmed (ULPRX_*_LLIMIT/ULIMIT; docs/hw/memory.md 3).
     struct Region {
         std::uint32_t base = 0, limit = 0; // limit: last byte
     };

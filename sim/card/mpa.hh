@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// MPA framing (RFC 5044; rdma 11.3): converts ULPDUs to FPDUs and back. Independent of TCP and of the
+// MPA framing (RFC 5044; docs/hw/mpa.md 6): converts ULPDUs to FPDUs and back. Independent of TCP and of the
 // contents of a ULPDU.
 //
 //     FPDU = [marker] length(2) ULPDU padding(0..3) CRC(4), with a marker at every 512th byte of the stream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// State of one connected QP, from its RDMA_INIT to the end of its connection (rdma 11.2).
+// State of one connected QP, from its RDMA_INIT to the end of its connection (docs/hw/engine.md 2).
 //
 // States: open -> stopped (an error, a TERMINATE sent or received) -> ended. A stopped QP executes no slots
 // and drops received data; it still handles a TERMINATE work request, the FIN and the end of the connection.

@@ -84,7 +84,7 @@ Status Rnic::check_init(const hw::RdmaInitWr& wr) const {
     if (wr.qpid < hw::first_qp || wr.qpid >= hw::control_qp || slots == 0 || slots > 0xffff ||
         wr.qp_dma_addr & 0xfff)
         return Status::internal;
-    // The card indexes RQEs by the low 10 bits of the MSN (rdma 3.4).
+    // The card indexes RQEs by the low 10 bits of the MSN (docs/hw/qp.md 7).
     if (!std::has_single_bit(rqes) || rqes < 16 || rqes > 1024)
         return Status::internal;
     const CardMemory::Region rqt = parts_.memory.rqt();
@@ -216,7 +216,8 @@ void Rnic::stop(Qp& qp) {
     qp.inbound_reads.clear();
 }
 
-/// The only function that reports an error: posts at most one async event per QP (rdma 11.8) [guess G29].
+/// The only function that reports an error: posts at most one async event per QP, see docs/hw/engine.md 6
+/// [guess G29].
 void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const hw::WrHeader* wr) {
     if (qp.stopped)
         return;

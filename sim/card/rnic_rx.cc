@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The receive side: processes FPDUs in stream order: the checks of rdma 11.7 in their order, placement, and
-// completion. Data is in host memory before its CQE.
+// The receive side: processes FPDUs in stream order: the checks of docs/hw/engine.md 5 in their order,
+// placement, and completion. Data is in host memory before its CQE.
 #include <algorithm>
 
 #include "sim/card/qp.hh"
@@ -68,7 +68,7 @@ bool Rnic::fpdu_in(Qp& qp, Bytes ulpdu, MpaError error) {
     return !qp.stopped && !qp.ended;
 }
 
-/// Selects the side and the CQ of an error (rdma 11.8).
+/// Selects the side and the CQ of an error (docs/hw/engine.md 6).
 void Rnic::inbound_error(Qp& qp, RdmaOp op, Status status) {
     switch (op) {
     case RdmaOp::read_request:

@@ -18,7 +18,7 @@ struct Rqe {
 
 constexpr std::size_t rqe_size = 64;
 
-/// Forms A, B and C of rdma 4.7.
+/// Forms A, B and C of docs/hw/wr.md 7.
 [[nodiscard]] hw::Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe);
 
 [[nodiscard]] bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe);

@@ -133,7 +133,7 @@ void Sge::context_command(std::uint32_t command) {
     }
 }
 
-/// rdma.md 11.10, point 5. Credits (opcode 7) belong to T3A: accepted and ignored. [guess G23]
+/// docs/hw/cq.md 10, point 5. Credits (opcode 7) belong to T3A: accepted and ignored. [guess G23]
 void Sge::cq_command(std::uint32_t opcode, CqId id) {
     hw::Context& c = cqs_[id];
     switch (opcode) {

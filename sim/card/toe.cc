@@ -420,7 +420,7 @@ void Toe::Impl::resume(unsigned port) {
     rearm();
 }
 
-// ---- Events of TCP (offload.md 10.2) ------------------------------------------------------------------
+// ---- Events of TCP (docs/hw/toe.md 7) --------------------------------------------------------------------
 
 std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo& info) {
     if (const auto it = half_open.find(stid); it != half_open.end() && it->second >= half_open_per_server) {

@@ -4,7 +4,7 @@
 // work requests, sim/tcp implements the protocol, and the RDMA engine owns the byte stream of a connection
 // after RDMA_INIT.
 //
-// Identifiers (offload.md 2): the host allocates ATIDs (active opens) and STIDs (listeners), the card
+// Identifiers (docs/hw/toe.md 1): the host allocates ATIDs (active opens) and STIDs (listeners), the card
 // allocates TIDs. The host owns a TID from the message that announces it until TID_RELEASE.
 #pragma once
 
@@ -31,15 +31,15 @@ struct ToeParams {
                                        1500, 2002, 2048, 4096, 4352, 8192, 9000, 9600};
     /// TP_MTU_PORT_TABLE.
     std::array<std::uint16_t, 2> port_mtu{1500, 1500};
-    /// The TCAM's layout (nic.md 9.2): TIDs, then servers.
+    /// The TCAM's layout (docs/hw/memory.md 2): TIDs, then servers.
     std::uint32_t tids = 0x3d7c;
     std::uint32_t stid_base = 0x3d7c;
     std::uint32_t stids = 512;
-    /// The NIC-mode bit of TP_IN_CONFIG is clear: SYNs for listeners are accepted (offload.md 10.3).
+    /// The NIC-mode bit of TP_IN_CONFIG is clear: SYNs for listeners are accepted (docs/hw/toe.md 8).
     bool offload_mode = true;
 };
 
-/// Variants of legal behaviour, for tests that drivers do not depend on one of them (offload.md 10.10).
+/// Variants of legal behaviour, for tests that drivers do not depend on one of them (docs/hw/toe.md 14).
 struct ToeKnobs {
     /// Response queue for TP messages of odd TIDs instead of queue 0 [guess G7].
     std::optional<unsigned> odd_tid_queue;
@@ -81,7 +81,7 @@ public:
     };
     [[nodiscard]] Memory memory() const;
 
-    /// The 46 words that cxgb3 reads through the TP MIB registers (offload.md 8.5), by word index.
+    /// The 46 words that cxgb3 reads through the TP MIB registers (docs/hw/registers.md 9), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;
 
     /// The wire of a port accepts frames again (MacServices::ready_or_wait()).

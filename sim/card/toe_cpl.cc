@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// CPL messages in FORWARD (or BYPASS) work requests: offload.md 10.1.
+// CPL messages in FORWARD (or BYPASS) work requests: docs/hw/toe.md 6.
 #include <algorithm>
 
 #include "sim/card/toe_impl.hh"
@@ -78,7 +78,7 @@ void Toe::Impl::forward(unsigned queue, Bytes cpl) {
     rearm();
 }
 
-/// A list of ULP_TXPKT commands, each with a CPL without work request header (offload.md 4.21).
+/// A list of ULP_TXPKT commands, each with a CPL without work request header (docs/hw/cpl.md 21).
 void Toe::Impl::bypass(unsigned queue, Bytes wr) {
     constexpr unsigned ulp_txpkt = 4;
     Bytes commands = wr.subspan(sizeof(hw::FwWrHeader));

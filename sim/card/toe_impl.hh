@@ -22,9 +22,9 @@ namespace t3sim {
 
 using Tcb = std::array<std::uint32_t, 32>;
 
-/// Writes the TCB fields that the card maintains (offload.md 8.1); other fields of @p tcb do not change.
+/// Writes the TCB fields that the card maintains (docs/hw/tcb.md 1); other fields of @p tcb do not change.
 void show_in_tcb(Tcb& tcb, const tcp::View& view, unsigned mtu_index);
-/// A field by (word, shift), numbered as in offload.md 8.
+/// A field by (word, shift), numbered as in docs/hw/tcb.md.
 std::uint32_t tcb_field(const Tcb& tcb, unsigned word, unsigned shift, unsigned width);
 void set_tcb_field(Tcb& tcb, unsigned word, unsigned shift, unsigned width, std::uint32_t value);
 

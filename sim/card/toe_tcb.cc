@@ -7,8 +7,8 @@ namespace {
 struct Field {
     unsigned word, shift, width;
 };
-// offload.md 8.1, 8.2. The numbering of T_STATE and the meaning of the RAW fields are not documented
-// [guess G37].
+// docs/hw/tcb.md 1, docs/hw/tcb.md 2. The numbering of T_STATE and the meaning of the RAW fields are not
+// documented [guess G37].
 constexpr Field t_state{0, 0, 4}, tos{0, 20, 6}, t_rxtshift{0, 30, 4}, t_dupacks{1, 2, 4}, t_maxseg{1, 6, 4},
     snd_scale{2, 17, 4}, rcv_scale{2, 21, 4}, snd_una_raw{2, 25, 27}, snd_nxt_raw{3, 20, 27},
     rcv_nxt{4, 15, 32}, rcv_adv{5, 15, 16}, snd_max_raw{5, 31, 27}, snd_cwnd{6, 26, 27},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The firmware's work requests: offload.md 5 and 10.1.
+// The firmware's work requests: docs/hw/cpl.md 24 and docs/hw/toe.md 6.
 #include <algorithm>
 
 #include "sim/card/toe_impl.hh"
@@ -15,7 +15,7 @@ using hw::ot;
 
 namespace {
 
-/// Limit of outstanding WRs per connection (offload.md 5.4).
+/// Limit of outstanding WRs per connection (docs/hw/cpl.md 25).
 constexpr unsigned max_outstanding = 16;
 
 } // namespace

@@ -54,7 +54,7 @@ public:
     /// @p ecc_error: fault of an access, applied after its entry has been found.
     Tpt(CardMemory& memory, CountedFault& ecc_error) : memory_(memory), ecc_error_(ecc_error) {}
 
-    /// Checks an access to [to, to + length) of a registered STag, in the order of rdma 6.9.
+    /// Checks an access to [to, to + length) of a registered STag, in the order of docs/hw/mr.md 9.
     [[nodiscard]] hw::Status check(const Protection& prot, std::uint32_t stag, std::uint64_t to,
                                    std::uint32_t length, Rights rights, Extent* extent) const;
     /// The same for a local SGE: no check for length 0, and STag 0 may select bus addresses.

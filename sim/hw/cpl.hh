@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Layouts of CPL messages and of the firmware work requests that carry them (offload.md 3.6, 4, 5). Egress
-// layouts start with the work request header, ingress layouts with the opcode/TID word.
+// Layouts of CPL messages and of the firmware work requests that carry them (docs/hw/cpl.md). Egress layouts
+// start with the work request header, ingress layouts with the opcode/TID word.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ enum class Cpl : std::uint8_t {
     rdma_ec_status = 0xa5
 };
 
-enum class CplStatus : std::uint8_t { // offload.md 4.3
+enum class CplStatus : std::uint8_t { // docs/hw/cpl.md 3
     none = 0,
     tcam_full = 3,
     conn_reset = 20,
@@ -66,7 +66,7 @@ enum class CplStatus : std::uint8_t { // offload.md 4.3
     general = 99
 };
 
-/// Opcodes of the offload and control queues (offload.md 5.2); ri_*: those of RDMA work requests.
+/// Opcodes of the offload and control queues (docs/hw/cpl.md 24); ri_*: those of RDMA work requests.
 enum class FwOp : std::uint8_t {
     forward = 0x01,
     bypass = 0x05,
@@ -105,7 +105,7 @@ struct CplRequest {
     [[nodiscard]] std::uint32_t id() const { return bits(ot, 23, 0); }
 };
 
-// ---- Option words (offload.md 4.4) --------------------------------------------------------------------
+// ---- Option words (docs/hw/cpl.md 4) --------------------------------------------------------------------
 
 struct Opt0h {
     std::uint32_t word;

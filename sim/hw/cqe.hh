@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Status codes of CQEs and async events, and the layout of a CQE in a CQ ring (rdma 5.2, 5.5).
+// Status codes of CQEs and async events: docs/hw/cq.md 5. The layout of a CQE in a CQ ring: docs/hw/cq.md 2.
 #pragma once
 
 #include "sim/hw/be.hh"

@@ -99,7 +99,7 @@ enum Opcode : std::uint32_t {
 constexpr unsigned queue_sets = 8;
 constexpr unsigned free_lists = 2 * queue_sets;
 constexpr unsigned egress_contexts = 65536;
-/// Egress contexts (rdma 1.5): those of queue sets below first_qp, then those of QPs, then these two.
+/// Egress contexts (docs/hw/sge.md 1): those of queue sets below first_qp, then those of QPs, then these two.
 constexpr unsigned first_qp = 16;
 constexpr unsigned control_qp = 65527; ///< the RDMA driver's ring for memory writes
 constexpr unsigned first_control_queue = 65528;

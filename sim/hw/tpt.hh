@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A TPT entry in card memory (rdma 6.2).
+// A TPT entry in card memory (docs/hw/mr.md 2).
 #pragma once
 
 #include "sim/hw/be.hh"

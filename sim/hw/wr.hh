@@ -228,7 +228,7 @@ static_assert(offsetof(RdmaInitWr, mpa_attrs) == 40 && offsetof(RdmaInitWr, ulpd
               offsetof(RdmaInitWr, rqe_count) == 46 && offsetof(RdmaInitWr, qp_dma_addr) == 56 &&
               sizeof(RdmaInitWr) == 9 * flit);
 
-/// RI_BYPASS with its memory-write command (rdma 2.3).
+/// RI_BYPASS with its memory-write command (docs/hw/mr.md 12).
 struct BypassWr {
     WrHeader header;
     Be32 command; // 31:28 = 3: write; 26:0 = destination / 32

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Parameters of the TCP engine: the card-wide timers, which the driver writes to TP_* registers, and the
-// options of one connection. The defaults are the values that cxgb3 programs (offload.md 8.6).
+// options of one connection. The defaults are the values that cxgb3 programs (docs/hw/toe.md 11).
 #pragma once
 
 #include <array>
@@ -53,7 +53,7 @@ struct Params {
     std::function<std::uint32_t(const FourTuple&)> iss;
 };
 
-/// Of one connection (opt0h, opt0l, opt2; offload.md 4.4).
+/// Of one connection (opt0h, opt0l, opt2; docs/hw/cpl.md 4).
 struct Options {
     std::uint16_t mss = 1460;                // offered to the peer; also bounds sent segments
     std::uint32_t receive_buffer = 64 << 10; // RCV_BUFSIZ in bytes

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // From RDMA_INIT to the end of the connection: the acknowledgement rule, the passive switch, the
-// ready-to-receive hold, TERMINATE, the close rules (rdma 11.9, 11.11; offload 5.4, 6.6, 6.7, 6.10).
+// ready-to-receive hold, TERMINATE, the close rules (docs/hw/engine.md 7 and docs/hw/engine.md 8;
+// docs/hw/cpl.md 25; docs/hw/connections.md 6, docs/hw/connections.md 7 and docs/hw/connections.md 10).
 #include <gmock/gmock.h>
 
 #include "sim/card/ddp.hh"

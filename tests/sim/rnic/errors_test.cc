@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Errors of a peer or a guest, with the status, type, opcode and CQ that the card reports (rdma 11.7, 11.8).
-// An error ends the QP but no other QP.
+// Errors of a peer or a guest, with the status, type, opcode and CQ of the report: docs/hw/engine.md 5,
+// docs/hw/engine.md 6. An error ends the QP but no other QP.
 #include <functional>
 
 #include <gmock/gmock.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The STag table: every refusal of rdma 6.9, page list arithmetic, and the work requests that change entries.
+// The STag table: every refusal of docs/hw/mr.md 9, page list arithmetic, and the work requests that change
+// entries.
 #include <gmock/gmock.h>
 
 #include "sim/card/rqe.hh"

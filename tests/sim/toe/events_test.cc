@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The effect of each event on the wire: one test per row of offload.md 10.2, the demultiplexing of 10.3 and
-// the guarantees and permitted orders of 10.6.
+// The effect of each event on the wire: one test per row of docs/hw/toe.md 7, the demultiplexing of
+// docs/hw/toe.md 8, and the guarantees and permitted orders of docs/hw/toe.md 9.
 #include <gtest/gtest.h>
 
 #include <random>

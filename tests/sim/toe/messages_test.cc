@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The effect of each message of the host: one test per row of offload.md 10.1.
+// The effect of each message of the host: one test per row of docs/hw/toe.md 6.
 #include <gtest/gtest.h>
 
 #include "tests/sim/toe/lab.hh"
