@@ -40,6 +40,7 @@ void Rnic::control_wr(Bytes bytes) {
     if (wr.header.opcode() != hw::WrOpcode::modify_qp || bytes.size() < sizeof wr) {
         status = Status::internal;
     } else if (wr.flags & hw::ModifyQpWr::write_context) {
+        // Other bits of sge_cmd are ignored [guess G47].
         const auto id = static_cast<std::uint32_t>(bits(static_cast<std::uint32_t>(wr.sge_cmd), 31, 8));
         const hw::Context c = context_of(wr);
         const bool valid = ec::valid.get(c) != 0;

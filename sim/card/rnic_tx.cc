@@ -185,6 +185,7 @@ std::uint32_t Rnic::max_payload(const Qp& qp, RdmaOp op) const {
     return mulpdu(std::max(emss, min_emss), markers) - static_cast<std::uint32_t>(ddp_header_size(op));
 }
 
+/// Each FPDU is one TCP segment [guess G49].
 Rnic::Step Rnic::send_segment(Qp& qp) {
     if (parts_.stream.send_space_or_wait(qp.tid) == 0)
         return Step::wait_space;

@@ -642,7 +642,7 @@ void Sge::async_event(CqId cq, const Cqe& cqe) {
         ++cq_lost_;
         return;
     }
-    // Only these work requests request an event.
+    // Only these work requests request an event. Without a CQ entry the index is 0 [guess G22].
     const auto op = static_cast<hw::RdmaOp>(cqe.opcode);
     const bool notify =
         cqe.send_side && cqe.status == 0 && (op == hw::RdmaOp::terminate || op == hw::RdmaOp::modify_qp);

@@ -24,7 +24,7 @@ Status walk(const CardMemory& memory, const Extent& extent, std::uint32_t skip, 
         const std::uint64_t entry = pbl.base + 8 * (extent.pbl + (at >> extent.page_shift));
         std::uint8_t raw[8];
         if (entry + 7 > pbl.limit || !memory.pmrx_read(static_cast<std::uint32_t>(entry), raw))
-            return Status::pbl_bounds;
+            return Status::pbl_bounds; // ULPTX_INT_CAUSE does not change [guess G38]
         const std::uint64_t within = at & (page - 1);
         const std::size_t chunk = std::min<std::uint64_t>(buffer.size(), page - within);
         // On a real card a bus error is not an RDMA error; here it stops only this QP.

@@ -29,7 +29,7 @@ enum class Cpl : std::uint8_t {
     smt_write_req = 0x14,
     barrier = 0x18,
     tid_release = 0x1a,
-    // card to host
+    // card to host; ERROR, TX_DATA_ACK and the ABORT_RPL without RSS are never sent [guess G48]
     close_listsrv_rpl = 0x20,
     get_tcb_rpl = 0x22,
     l2t_write_rpl = 0x23,
