@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/card/crc32c.hh"
+#include "sim/card/ddp.hh"
 #include "sim/card/mpa.hh"
 #include "tests/sim/rnic/node.hh"
 
@@ -108,6 +109,41 @@ TEST(Framer, MarkerBetweenPaddingAndCrcBelongsToTheFpduThatEnds) {
     Received received;
     Deframer({.markers = true}).feed(fpdu, received.sink());
     EXPECT_THAT(received.errors, testing::ElementsAre(MpaError::none));
+}
+
+TEST(Framer, FpdusOfTheManual) { // docs/hw/test-vectors.md 5
+    const struct {
+        const char* what;
+        const char* fpdu;
+        hw::RdmaOp op;
+    } rows[] = {
+        {"SEND abcd", "00164143 00000000 00000000 00000001 00000000 61626364 71644d92", hw::RdmaOp::send},
+        {"SEND solicited", "00124145 00000000 00000000 00000002 00000000 9f746d49", hw::RdmaOp::send_se},
+        {"SEND with invalidate", "00124144 001234ff 00000000 00000003 00000000 7d571526",
+         hw::RdmaOp::send_inv},
+        {"WRITE hello", "0013c140 00abcdff 00000000 00001000 68656c6c 6f000000 8e1de641", hw::RdmaOp::write},
+        {"ready-to-receive read",
+         "002e4141 00000000 00000001 00000001 00000000 00000001 00000000 00000001 00000000 00000001 00000000 "
+         "00000001 7b84584a",
+         hw::RdmaOp::read_request},
+        {"its response", "000ec142 00000001 00000000 00000001 222083cc", hw::RdmaOp::read_response},
+        {"TERMINATE", "00164147 00000000 00000002 00000001 00000000 01020000 4c5a458f",
+         hw::RdmaOp::terminate},
+    };
+    for (const auto& row : rows) {
+        SCOPED_TRACE(row.what);
+        Received received;
+        Deframer({}).feed(from_hex(row.fpdu), received.sink());
+        ASSERT_THAT(received.errors, testing::ElementsAre(MpaError::none));
+        Buffer& ulpdu = received.ulpdus[0];
+        DdpSegment segment;
+        EXPECT_EQ(parse_segment(ulpdu, MpaError::none, &segment), hw::Status::success);
+        EXPECT_EQ(segment.op, row.op);
+        std::fill_n(ulpdu.begin(), ddp_header_size(segment.op), 0xee);
+        write_header(ulpdu.data(), segment);
+        Framer framer({});
+        EXPECT_EQ(SgeRecord::hex(frame(framer, ulpdu)), row.fpdu);
+    }
 }
 
 class RoundTrip : public testing::TestWithParam<std::tuple<bool, bool>> {};
