@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A driver changes the RDMA engine's tables in two ways: memory writes on the ring of the control QP (rdma
-// 2), and MODIFY_QP on a control queue, which creates the egress context of that ring.
+// A driver changes the RDMA engine's tables in two ways: memory writes on the ring of the control QP,
+// and MODIFY_QP on a control queue, which creates the egress context of that ring: docs/hw/mr.md 10 and what
+// follows it.
 #include "sim/card/rnic.hh"
 #include "sim/core/log.hh"
 #include "sim/hw/sge.hh"

@@ -165,8 +165,8 @@ void Rnic::doorbell(QpId context) {
         run(*find(it->second));
 }
 
-/// Sends the initiator's ready-to-receive read before all slots of the ring; its response completes it (rdma
-/// 4.14, 11.6).
+/// Sends the initiator's ready-to-receive read before all slots of the ring; its response completes it: see
+/// docs/hw/wr.md 14.
 void Rnic::send_rtr_read(Qp& qp, Bytes wr) {
     const auto header = hw::load<hw::WrHeader>(wr);
     Status status = Status::internal;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The RDMA engine. It combines the firmware (work requests, RDMA_INIT, fences), ULP-TX (payload from host
-// memory into FPDUs) and ULP-RX (FPDUs into host memory) of a T3. Section numbers refer to the card's RDMA
-// document; "[guess Gn]" marks a rule without a public source (docs/hw/open-questions.md lists all).
+// memory into FPDUs) and ULP-RX (FPDUs into host memory) of a T3. "[guess Gn]" marks a
+// rule without a public source; docs/hw/open-questions.md lists all.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Execution of each work request (rdma 4, 11.6). A WR is checked completely before it changes any state; a
-// malformed one gets status 0x1f [guess G28].
+// Execution of each work request (docs/hw/wr.md, docs/hw/engine.md 4). A WR is checked completely before it
+// changes any state; a malformed one gets status 0x1f [guess G28].
 #include "sim/card/rnic_wr.hh"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The STag table (TPT) and the page lists (PBL) in card memory: access checks, address resolution, and the
-// work requests that change an entry (rdma 6).
+// work requests that change an entry (docs/hw/mr.md).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Byte ranges and explicit byte order. All data that the card exchanges with host memory or the wire is
-// big-endian, except where the hardware documents state "raw". Registers are little-endian 32-bit words.
+// big-endian, except where docs/hw states "raw". Registers are little-endian 32-bit words.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ inline void put_be64(std::uint8_t* p, std::uint64_t v) {
     std::memcpy(p, &v, sizeof v);
 }
 
-/// Bits [hi:lo] of a word, in the notation of the hardware documents.
+/// Bits [hi:lo] of a word, in the notation of docs/hw.
 constexpr std::uint32_t bits(std::uint32_t word, unsigned hi, unsigned lo) {
     return word >> lo & (hi - lo == 31 ? 0xffffffffU : (1U << (hi - lo + 1)) - 1);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Layouts of RDMA work requests in a 128-byte slot (rdma 4). Fields that the model does not use are reserved.
+// Layouts of RDMA work requests in a 128-byte slot (docs/hw/wr.md). Fields that the model does not use are
+// reserved.
 #pragma once
 
 #include <cstddef>

@@ -70,7 +70,7 @@ public:
         if (!from.empty())
             std::memcpy(at(addr, from.size()), from.data(), from.size());
     }
-    /// Big-endian words, in the notation of the hardware documents.
+    /// Big-endian words, in the notation of docs/hw.
     void put_words(std::uint64_t addr, std::initializer_list<std::uint32_t> words) {
         for (std::uint32_t word : words) {
             put_be32(at(addr, 4), word);

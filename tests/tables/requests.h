@@ -4,7 +4,7 @@
  * t3_cqe_decode.h are tested, in user space (tests/unit/kernel/shared_test.cc) and in the kernel
  * (tests/kunit/iw_cxgb3/shared_kunit.c). Plain C that is also C++.
  *
- * The words of the usual requests are those of the worked examples of the card's reference.
+ * The words of the usual requests are those of docs/hw/test-vectors.md.
  */
 #ifndef T3_TESTS_TABLES_REQUESTS_H
 #define T3_TESTS_TABLES_REQUESTS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Frames through a complete card: filters, counters, checksums, segmentation, VLAN tags, RSS; and memory
-// writes of the control QP down to the card's memory, as in the worked example.
+// writes of the control QP down to the card's memory, as in docs/hw/test-vectors.md 1.
 #include <numeric>
 
 #include "sim/net/wire.hh"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A host with only an Rnic: the SGE, the card memory and TCP are minimal fakes of the interfaces in
-// engines.hh. Two nodes form a connection. Defaults are those of the worked examples: node A of the first,
-// node B of the second column.
+// engines.hh. Two nodes form a connection. Defaults are those of docs/hw/test-vectors.md 1: node A of the
+// first, node B of the second column.
 #pragma once
 
 #include <deque>

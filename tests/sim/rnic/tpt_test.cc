@@ -24,7 +24,7 @@ constexpr std::uint32_t length = 0x2000;
 
 class TptTest : public testing::Test {
 protected:
-    /// An entry from its fields, in the order of the hardware documents.
+    /// An entry from its fields, in the order of docs/hw/mr.md 2.
     static Words entry(std::uint32_t state, std::uint32_t rights, std::uint32_t pbl, std::uint32_t len,
                        std::uint64_t at, std::uint32_t bindings = 0) {
         return {state, rights, pbl, len, wr::hi(at), wr::lo(at), bindings, 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The worked examples of the hardware documents, byte by byte: registration, SEND, RDMA WRITE, RDMA READ.
+// The examples of docs/hw/test-vectors.md, byte by byte: registration, SEND, RDMA WRITE, RDMA READ.
 #include <gmock/gmock.h>
 
 #include "tests/sim/rnic/node.hh"

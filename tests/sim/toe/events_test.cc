@@ -349,7 +349,7 @@ TEST_F(ToeEvent, TaggedFramesKeepTheirVlan) {
     EXPECT_EQ(text(Bytes(a.mac.frames.at(0)).first(18)), "00074333 44000007 43112200 8100a065 0800");
 }
 
-// ---- 10.6, must guarantee ------------------------------------------------------------------------------
+// ---- What the card guarantees (docs/hw/toe.md 9) -----------------------------------------------------
 
 TEST_F(ToeEvent, NothingFollowsTheSecondAbortReply) {
     connect();
@@ -415,7 +415,7 @@ TEST_F(ToeEvent, SingleAbortsByKnob) {
     EXPECT_EQ(a.opcodes(), "31");
 }
 
-// ---- 10.6, must accept ----------------------------------------------------------------------------------
+// ---- What the card accepts (docs/hw/toe.md 9) --------------------------------------------------------
 
 TEST_F(ToeEvent, TidReleaseBeforeAnEarlierAbortReply) {
     connect();

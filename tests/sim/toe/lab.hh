@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A Toe without a card: fake SGE, fake RDMA engine, a host memory, and a wire to another Toe or to a script.
-// Messages are written and compared in the notation of the hardware documents: 32-bit words in hex, first
+// Messages are written and compared in the notation of docs/hw: 32-bit words in hex, first
 // byte leftmost.
 #pragma once
 
@@ -157,7 +157,8 @@ struct Machine {
     }
 };
 
-/// The scenario of the worked examples: A 10.0.0.1, B 10.0.0.2, one wire, ISS 0x10000000 and 0x20000000.
+/// The scenario of docs/hw/test-vectors.md 4: A 10.0.0.1, B 10.0.0.2, one wire, ISS 0x10000000 and
+/// 0x20000000.
 struct TwoCards {
     EventQueue events;
     Machine a{events}, b{events};

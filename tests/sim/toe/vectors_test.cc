@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The worked example "active open, MPA exchange, RDMA_INIT", word by word.
+// Active open, MPA exchange, RDMA_INIT: the example of docs/hw/test-vectors.md 4, word by word.
 #include <gtest/gtest.h>
 
 #include "tests/sim/toe/lab.hh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Work requests and completions of the worked examples of the card's reference, byte by byte.
+// Work requests and completions of the examples in docs/hw/test-vectors.md, byte by byte.
 #include "tests/unit/kernel/words.hh"
 #include "tests/unit/provider/fake_card.hh"
 
