@@ -2,8 +2,10 @@
 import re
 
 import pytest
-from labkit import kernel
-from labkit.errors import LabError
+from labkit import Lab, image, kernel
+from labkit.errors import LabError, UsageError
+from labkit.guest import Machine
+from labkit.sim import Wire
 
 
 def configured(tmp_path, text, granted):
@@ -54,5 +56,20 @@ def test_fragments_are_well_formed_without_duplicates(fragment):
 
 
 def test_an_unknown_kernel_is_refused_by_name():
-    with pytest.raises(LabError, match="fast.*base, debug, kcsan"):
+    with pytest.raises(LabError, match="fast.*base, debug, kcsan, uml"):
         kernel.kind("fast")
+
+
+def test_user_mode_linux_is_made_with_its_architecture_and_boots_a_program(tmp_path):
+    uml = kernel.kind("uml")
+    assert uml.kbuild == "ARCH=um" and uml.make.startswith("ARCH=um ") and kernel.Kernel(uml, tmp_path, "6.1").file.name == "linux"
+    assert not any(kind.kbuild for kind in kernel.KINDS.values() if not kind.uml)
+
+
+@pytest.mark.parametrize("parts", [{"cards": 1}, {"cards": 0, "wires": [Wire("lan", ("n0", "tap:t0"))]},
+                                   {"cards": 0, "machine": Machine(counted=True)}])
+def test_user_mode_linux_has_no_cards_no_nics_and_no_counted_instructions(monkeypatch, tmp_path, parts):
+    made = image.Image("bookworm", tmp_path, "6.1", (), kernel=kernel.Kernel(kernel.kind("uml"), tmp_path, "6.1"))
+    monkeypatch.setattr(image, "get", lambda *_: made)
+    with pytest.raises(UsageError, match="no cards"):
+        Lab(guests=1, kernel="uml", **parts).__enter__()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Runs commands in a guest for the lab; it is also the guest's process 1.
 
-One thread, one selector: the virtio-serial port to the host, the pipes or the terminal of each command, the kernel
+One thread, one selector: the port to the host (virtio-serial, or a serial line of User Mode Linux), the pipes or the terminal of each command, the kernel
 log, and a wake-up pipe for SIGCHLD.
 """
 
@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 import termios
+import tty
 
 from frames import CHUNK, Decoder, Frame, Kind, pack
 
@@ -242,7 +243,17 @@ class Agent:
             self._send(0, Kind.KLOG, "".join(lines).encode())
 
 
-def find_port() -> str:
+def open_port() -> int:
+    """The descriptor of the port to the host: the serial line that the kernel's command line names, or a virtio port."""
+    with open("/proc/cmdline") as file:
+        line = next((word.partition("=")[2] for word in file.read().split() if word.startswith("t3lab.line=")), "")
+    port = os.open(line or virtio_port(), os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+    if line:
+        tty.setraw(port)
+    return port
+
+
+def virtio_port() -> str:
     for name in os.listdir("/sys/class/virtio-ports"):
         with contextlib.suppress(OSError), open(f"/sys/class/virtio-ports/{name}/name") as file:
             if file.read().strip() == PORT_NAME:
@@ -254,4 +265,4 @@ if __name__ == "__main__":
     os.environ.update(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/t3/bin", HOME="/root", TERM="xterm",
                       LC_ALL="C.UTF-8")
     os.chdir("/root")
-    Agent(os.open(find_port(), os.O_RDWR | os.O_CLOEXEC)).run()
+    Agent(open_port()).run()

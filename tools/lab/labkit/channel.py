@@ -158,9 +158,13 @@ class Channel:
         except (FileNotFoundError, ConnectionRefusedError):
             sock.close()
             return False
+        self.use(sock)
+        return True
+
+    def use(self, sock: socket.socket) -> None:
+        """Starts with a socket that is connected to the agent."""
         self._socket = sock
         threading.Thread(target=self._receive, name=f"agent of {self.name}", daemon=True).start()
-        return True
 
     def wait_ready(self, timeout: float) -> bool:
         with self._state:

@@ -3,6 +3,7 @@
 
 import os
 import shlex
+import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from .process import Child, tail
 
 BOOT_DEADLINE = 90.0  # several times as long with UEFI, and with an init of the guest's own
 QEMU_DEADLINE = 30.0  # until its sockets exist
+UML_ARGUMENTS = "console=tty0 loglevel=5 panic=-1 oops=panic random.trust_cpu=on sysctl.kernel.hung_task_timeout_secs=45"
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
                     "cryptomgr.notests random.trust_cpu=on "
                     # A hung task is reported within a test's deadline; a slow host alone does not count as a stuck CPU.
@@ -83,6 +85,9 @@ class Guest:
     def boot(self, qemu: Sequence[str]) -> None:
         self.kernel_log.write_text("")
         self._initramfs.write_bytes(self.image.initramfs())
+        if self.image.uml:
+            self._boot_uml()
+            return
         self._qemu = Child(f"QEMU of {self.name}", [*self._pinned(), *qemu, *self._arguments()], self._qemu_log)
 
         left = deadline(QEMU_DEADLINE)
@@ -90,6 +95,15 @@ class Guest:
             if self._qemu.status is not None or not left():
                 raise LabError(f"{self.name}: QEMU did not start (status {self._qemu.status}):\n{self._qemu.tail()}")
             time.sleep(0.02)
+
+    def _boot_uml(self) -> None:
+        ours, agents = socket.socketpair()
+        with agents:
+            # The processes of the guest's programs end with the namespace, in any case.
+            user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
+            command = ["unshare", *user, "--pid", "--kill-child=KILL", "--fork", "--", self.image.kernel_file, *self._uml_arguments(agents.fileno())]
+            self._qemu = Child(f"kernel of {self.name}", [str(word) for word in command], self.console, descriptors=[agents.fileno()])
+        self.channel.use(ours)
 
     def _new_channel(self) -> Channel:
         return Channel(self.name, self._take_kernel_log, self._end_report, self.image.pace)
@@ -249,16 +263,26 @@ class Guest:
 
     def _kernel_arguments(self) -> str:
         own = self.image.kernel
-        parts = [KERNEL_ARGUMENTS, f"t3lab.name={self.name}"]
+        parts = [UML_ARGUMENTS if self.image.uml else KERNEL_ARGUMENTS, f"t3lab.name={self.name}"]
         if self.image.own_init:
             parts.append("t3lab.own_init systemd.unit=multi-user.target systemd.firstboot=off systemd.getty_auto=no")
         if own:
             parts += [f"t3lab.kernel={own.kind.name}", own.kind.arguments]
         return " ".join(filter(None, (*parts, self._machine.arguments)))
 
+    @property
+    def _memory(self) -> int:
+        return max(self._machine.memory, self.image.kernel.kind.memory if self.image.kernel else 0)
+
+    def _uml_arguments(self, agent: int) -> list[str]:
+        root, modules = self.image.disks
+        return [f"mem={self._memory}M", f"umid={self.name}-{os.getpid()}", f"uml_dir={self._initramfs.parent}", f"initrd={self._initramfs}",
+                f"ubdar={root}", f"ubdbr={modules}", "con=none", "con0=fd:0,fd:1", "ssl=none", f"ssl0=fd:{agent}",
+                "t3lab.line=/dev/ttyS0", f"t3lab.t3={paths.guest_build(self.image.suite)}", f"t3lab.share={self.share}", *self._kernel_arguments().split()]
+
     def _arguments(self) -> list[str]:
         machine = self._machine
-        memory = max(machine.memory, self.image.kernel.kind.memory if self.image.kernel else 0)
+        memory = self._memory
         root, modules = self.image.disks
         counted = ["-icount", "shift=0"] if machine.counted else []
         accelerator = "kvm" if machine.kvm else f"tcg,thread={'single' if counted else 'multi'}"

@@ -93,6 +93,11 @@ class Image:
         return self.kernel.file if self.kernel else self.vmlinux
 
     @property
+    def uml(self) -> bool:
+        """Whether the kernel is a program of the host, User Mode Linux."""
+        return self.kernel is not None and self.kernel.kind.uml
+
+    @property
     def disks(self) -> tuple[Path, Path]:
         """Guest root and kernel modules, in this order vda and vdb."""
         own = self.kernel.modules if self.kernel else self.folder / "modules.squashfs"

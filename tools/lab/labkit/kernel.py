@@ -34,6 +34,7 @@ LEFT_OUT = ("Documentation/*/*", "drivers/gpu/*.[ch]", "drivers/media/*.[ch]", "
             "tools/testing/*.[ch]", "arch/[a-tv-w]*/*.[chS]", "arch/*/*.dts*")
 # Needed to build modules, beside all headers and makefiles.
 KEPT = ("include", "scripts", "arch/x86/include", "tools/objtool")
+KEPT_UML = ("arch/um/include", "arch/um/scripts", "arch/x86/um")
 
 # KCSAN samples one access in some hundreds of all instrumented ones. So that it samples ours often, only modules built out of the tree, the
 # RDMA core and the NIC driver are instrumented; other code reports only its barriers, which KCSAN needs to judge the order of accesses
@@ -46,6 +47,25 @@ grep -q 't3-watched),' scripts/Makefile.lib"""
 
 # 6.1 does not allow the filter on x86-64, although it has the unwinder that the filter needs.
 FILTERED = "sed -i '/^config FAULT_INJECTION_STACKTRACE_FILTER/,/select STACKTRACE/{/depends on !X86_64/d}' lib/Kconfig.debug"
+
+# The floating-point registers of a host may be larger than the 2696 bytes of 6.1, and ptrace() writes them only with their exact length.
+REGISTERS = r"""registers=arch/x86/um/os-Linux/registers.c
+if grep -q 'HOST_FP_SIZE, 2696' arch/x86/um/user-offsets.c; then
+    sed -i 's/HOST_FP_SIZE, 2696/HOST_FP_SIZE, 16384/' arch/x86/um/user-offsets.c
+    sed -i -e 's/^int have_xstate_support;/&\nstatic size_t host_fp_len;/' \
+        -e '/^int restore_fp_registers/,/^}/s/FP_SIZE \* sizeof(unsigned long)/host_fp_len/' \
+        -e 's/^\t\thave_xstate_support = 1;/\t\thost_fp_len = iov.iov_len, have_xstate_support = 1;/' $registers
+    [ $(grep -c host_fp_len $registers) = 3 ]
+fi"""
+# 6.1 walks the regions of a new process without its lock, which lockdep reports, and before it may sleep.
+FLUSHED = r"""if ! grep -A9 '^void force_flush_all' arch/um/kernel/tlb.c | grep -q mmap_read_lock; then
+    sed -i '/^void force_flush_all/,/^}/{s/^\tfor_each_vma/\tmmap_read_lock(mm);\n&/;s/^}/\tmmap_read_unlock(mm);\n}/}' arch/um/kernel/tlb.c
+    sed -i '/^void fork_handler/,/^}/{/^\tforce_flush_all();/d;s/^\tschedule_tail(.*/&\n\tforce_flush_all();/}' arch/um/kernel/process.c
+    [ $(grep -c force_flush_all arch/um/kernel/process.c) = 1 ]
+fi"""
+
+# Not offered on User Mode Linux, which does not preempt the kernel. It also makes the kernel count locks, so that in_atomic() is right.
+COUNTED = "sed -i '/^config DEBUG_ATOMIC_SLEEP/,/help/{/depends on !ARCH_NO_PREEMPT/d}' lib/Kconfig.debug"
 
 
 class Kind(NamedTuple):
@@ -60,6 +80,12 @@ class Kind(NamedTuple):
     make: str = ""  # further arguments for building modules
     cpus: int = 1  # that a guest needs at least
     edit: str = ""  # shell commands in the source, before it is configured
+    uml: bool = False  # a process of the host (User Mode Linux) instead of a machine of QEMU: without cards and NICs
+
+    @property
+    def kbuild(self) -> str:
+        """Arguments of each make in its tree."""
+        return "ARCH=um" if self.uml else ""
 
 
 KINDS = {kind.name: kind for kind in (
@@ -70,6 +96,8 @@ KINDS = {kind.name: kind for kind in (
     # in 2000 makes the longest KUnit suites take minutes.
     Kind("kcsan", "with KUnit and KCSAN, which reports data races", ("base", "kcsan"), 4.0, 768,
          "kcsan.skip_watch=2000 kcsan.udelay_task=150 kcsan.udelay_interrupt=50", cpus=2, edit=WATCHED),
+    Kind("uml", "User Mode Linux, with the checks of debug: boots in a second, has one CPU and no cards", ("base", "debug", "uml"), 1.0, 1024,
+         "kmemleak=on", "ARCH=um KCOV_INSTRUMENT=y", edit=f"{FILTERED}\n{COUNTED}\n{REGISTERS}\n{FLUSHED}", uml=True),
 )}
 
 
@@ -83,8 +111,8 @@ class Kernel:
 
     @property
     def file(self) -> Path:
-        """What QEMU boots. An uncompressed vmlinux would be faster, but fails under KASAN: QEMU enters it before the shadow memory is set up."""
-        return self.folder / "bzImage"
+        """What QEMU boots, or a program of the host. An uncompressed vmlinux would be faster, but fails under KASAN: QEMU enters it before the shadow memory is set up."""
+        return self.folder / ("linux" if self.kind.uml else "bzImage")
 
     @property
     def modules(self) -> Path:
@@ -112,7 +140,8 @@ def fragments(suite: str, wanted: Kind) -> list[Path]:
 def recipe(suite: str, wanted: Kind) -> dict:
     """The inputs that determine a kernel."""
     return {"recipe": RECIPE, "source": SOURCES[suite], "mirror": mirror.debian(), "left out": LEFT_OUT, "kept": KEPT,
-            "fragments": [path.read_text() for path in fragments(suite, wanted)], **({"edit": wanted.edit} if wanted.edit else {})}
+            "fragments": [path.read_text() for path in fragments(suite, wanted)], **({"edit": wanted.edit} if wanted.edit else {}),
+            **({"kept for uml": KEPT_UML} if wanted.uml else {})}
 
 
 def source_recipe(suite: str) -> dict:
@@ -139,20 +168,21 @@ def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
     tree = folder / "build"
     _unpack(suite, tree)
     with progress.step(f"building the {wanted.name} kernel of {SOURCES[suite]} (minutes)"):
-        buildroot.run_script(build_root, f"cd /work/build\n{wanted.edit}\nmake -s tinyconfig", folder / "config.log", folder)
+        make = f"make {wanted.kbuild}"
+        buildroot.run_script(build_root, f"cd /work/build\n{wanted.edit}\n{make} -s tinyconfig", folder / "config.log", folder)
         configure(tree, fragments(suite, wanted), f'CONFIG_LOCALVERSION="-t3-{wanted.name}"')
-        buildroot.run_script(build_root, "cd /work/build && make -s olddefconfig", folder / "config.log", folder)
+        buildroot.run_script(build_root, f"cd /work/build && {make} -s olddefconfig", folder / "config.log", folder)
         missing = lost(tree)
         if missing:
             raise LabError(f"the kernel's configuration lacks requested options: {', '.join(missing)}")
         buildroot.run_script(build_root, f"""
             cd /work/build
-            nice -n 10 make -j{os.cpu_count()} bzImage modules
-            cp arch/x86/boot/bzImage ..
-            make -s modules_install INSTALL_MOD_PATH=/work/stage/usr
+            nice -n 10 {make} -j{os.cpu_count()} {'linux' if wanted.uml else 'bzImage'} modules
+            cp {'linux' if wanted.uml else 'arch/x86/boot/bzImage'} ..
+            {make} -s modules_install INSTALL_MOD_PATH=/work/stage/usr
             """, folder / "build.log", folder)
     _pack_modules(folder)
-    _prune(tree)
+    _prune(tree, (*KEPT, *KEPT_UML) if wanted.uml else KEPT)
     made = (tree / "include/config/kernel.release").read_text().strip()
     (folder / "kernel.json").write_text(json.dumps({"release": made}) + "\n")
 
@@ -224,11 +254,11 @@ def _pack_modules(folder: Path) -> None:
     shutil.rmtree(stage)
 
 
-def _prune(tree: Path) -> None:
+def _prune(tree: Path, wanted: tuple[str, ...]) -> None:
     """Removes all but the files that modules are built against, a tenth of the tree."""
     for path in sorted(tree.rglob("*"), reverse=True):
         name = path.relative_to(tree).as_posix()
-        kept = name.startswith(tuple(f"{folder}/" for folder in KEPT)) or path.name.startswith(("Makefile", "Kbuild")) or \
+        kept = name.startswith(tuple(f"{folder}/" for folder in wanted)) or path.name.startswith(("Makefile", "Kbuild")) or \
             name in (".config", "Module.symvers", "arch/x86/kernel/asm-offsets.s") or path.parent == tree and path.name == "requested.config"
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):

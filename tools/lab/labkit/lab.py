@@ -92,7 +92,9 @@ class Lab:
         made = self._installed or image.get(self.suite, self.kernel)
         if self._machine.packages:
             made = image.with_packages(made, self._machine.packages)
-        emulator = qemu.command()
+        if made.uml and (sum(self.cards) or self.has_nics or self._machine.firmware or self._machine.counted):
+            raise UsageError(f"a guest with the kernel {self.kernel} has no cards and no NICs, no UEFI and no counted instructions")
+        emulator = [] if made.uml else qemu.command()
         self._prepare_products(made)
         sockets = self._claim_name()
         if self.artifacts.exists():

@@ -16,7 +16,8 @@ class Child:
     """A process of the lab with its output in a file. The kernel kills it when the lab's process exits (PR_SET_PDEATHSIG, set by
     setpriv so that no Python runs between fork and exec)."""
 
-    def __init__(self, name: str, argv: Sequence[str], log: Path, env: dict[str, str] | None = None):
+    def __init__(self, name: str, argv: Sequence[str], log: Path, env: dict[str, str] | None = None,
+                 descriptors: Sequence[int] = ()):
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +27,7 @@ class Child:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *map(str, argv)],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True, env={**os.environ, **(env or {})})
+                start_new_session=True, pass_fds=descriptors, env={**os.environ, **(env or {})})
 
     @property
     def pid(self) -> int:
