@@ -32,4 +32,10 @@ private:
     int fd_ = -1;
 };
 
+/// False: not possible.
+bool set_nonblocking(const Fd& fd);
+/// Accepts only eventfds: an access to another descriptor of a client (a pipe, a socket, a terminal) could
+/// block or end this process. Sets O_NONBLOCK, so that a counter at its limit does not block either.
+bool usable_eventfd(const Fd& fd);
+
 } // namespace t3sim

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <string>
-#include <string_view>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "sim/core/log.hh"
@@ -16,18 +13,6 @@ namespace t3sim::vfio {
 namespace {
 
 spdlog::logger& log = logger("irq");
-
-/// Accepts only eventfds: writing to another descriptor of a client (a pipe, a socket, a terminal) could
-/// block or end this process. Sets O_NONBLOCK, so that a counter at its limit does not block either.
-bool make_usable_eventfd(const Fd& fd) {
-    const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
-    std::array<char, 64> target{};
-    if (readlink(link.c_str(), target.data(), target.size() - 1) < 0 ||
-        std::string_view(target.data()) != "anon_inode:[eventfd]")
-        return false;
-    const int flags = fcntl(fd.get(), F_GETFL);
-    return flags >= 0 && ((flags & O_NONBLOCK) != 0 || fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) == 0);
-}
 
 } // namespace
 
@@ -87,7 +72,7 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
         // All vectors of the range get a descriptor; a request without descriptors removes all of them.
         if (!fds.empty() && fds.size() != request.count)
             return EINVAL;
-        if (!std::all_of(fds.begin(), fds.end(), make_usable_eventfd))
+        if (!std::all_of(fds.begin(), fds.end(), usable_eventfd))
             return EINVAL;
         index.enabled = true;
         for (std::uint32_t i = 0; i < request.count; i++) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace t3sim::vfio {
 
@@ -91,7 +92,6 @@ struct RegionInfo {
 static_assert(sizeof(RegionInfo) == 32);
 constexpr std::uint32_t region_readable = 1;
 constexpr std::uint32_t region_writable = 2;
-constexpr std::uint32_t num_bars = 6;
 constexpr std::uint32_t region_config = 7;
 constexpr std::uint32_t num_regions = 9;
 
@@ -136,11 +136,14 @@ struct WriteMultiElement {
 static_assert(sizeof(WriteMultiElement) == 24);
 
 // Limits that this server announces or enforces.
-constexpr std::size_t max_fds = 16;
 constexpr std::size_t max_data_xfer = 65536;
 constexpr std::size_t max_message = sizeof(Header) + sizeof(RegionAccess) + max_data_xfer;
-/// Per client. Each range needs up to two mappings of the process, of which Linux allows 65,530
-/// (vm.max_map_count); eight clients use at most half of them. QEMU needs a few dozen.
-constexpr std::size_t max_dma_maps = 2048;
+
+/// What follows a header; nothing: no message has this header. For MessageSocket.
+inline std::optional<std::size_t> body_size(const Header& header) {
+    if (header.size < sizeof(Header) || header.size > max_message)
+        return std::nullopt;
+    return header.size - sizeof(Header);
+}
 
 } // namespace t3sim::vfio

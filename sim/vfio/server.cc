@@ -20,41 +20,13 @@ constexpr int messages_per_turn = 64;
 
 constexpr const char* capabilities =
     R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"max_dma_maps":2048,"write_multiple":true}})";
-static_assert(max_fds == 16 && max_data_xfer == 65536 && max_dma_maps == 2048);
+static_assert(Connection::max_fds == 16 && max_data_xfer == 65536 && DmaTable::max_ranges == 2048);
 
 template <typename T> bool take(Bytes body, T& value) {
     if (body.size() < sizeof value)
         return false;
     std::memcpy(&value, body.data(), sizeof value);
     return true;
-}
-
-/// Offset of a capability in config space; 0: none.
-std::uint32_t find_capability(Device& device, std::uint8_t id) {
-    std::array<std::uint8_t, 256> space{};
-    device.config_read(0, space);
-    std::uint8_t at = space[0x34];
-    for (int guard = 0; at >= 0x40 && guard < 48; guard++, at = space[at + 1U]) {
-        if (space[at] == id)
-            return at;
-        if (at > 0xfc)
-            break;
-    }
-    return 0;
-}
-
-std::uint16_t config_word(Device& device, std::uint32_t offset) {
-    std::array<std::uint8_t, 2> raw{};
-    device.config_read(offset, raw);
-    return static_cast<std::uint16_t>(raw[0] | raw[1] << 8);
-}
-
-/// Size of the next access at @p offset with @p left bytes to go: 8, 4, 2 or 1, aligned.
-unsigned access_size(std::uint64_t offset, std::uint64_t left) {
-    unsigned size = 8;
-    while (size > left || offset % size != 0)
-        size /= 2;
-    return size;
 }
 
 } // namespace
@@ -86,9 +58,9 @@ const std::array<Server::Row, 17> Server::commands{{
     {"DEVICE_FEATURE", nullptr},
 }};
 
-Server::Server(EventLoop& loop) : loop_(loop) {}
+Server::Server(EventLoop& loop) : PciServer("vfio"), loop_(loop) {}
 
-Server::Server(EventLoop& loop, const std::string& path) : loop_(loop) {
+Server::Server(EventLoop& loop, const std::string& path) : Server(loop) {
     listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
     listener_->pause(true);
 }
@@ -281,7 +253,7 @@ Server::Result Server::device_get_info(Message& message) {
 std::uint64_t Server::region_size(std::uint32_t region) const {
     if (region < num_bars)
         return device_->bar_size(region);
-    return region == region_config ? 4096 : 0;
+    return region == region_config ? config_size : 0;
 }
 
 bool Server::in_region(std::uint32_t region, std::uint64_t offset, std::uint64_t count) const {
@@ -333,31 +305,15 @@ Server::Result Server::region_read(Message& message) {
         device_->config_read(static_cast<std::uint32_t>(access.offset), out);
         return 0;
     }
-    for (std::uint32_t done = 0; done < access.count;) {
-        const unsigned size = access_size(access.offset + done, access.count - done);
-        const std::uint64_t value = device_->mmio_read(access.region, access.offset + done, size);
-        std::memcpy(out.data() + done, &value, size);
-        done += size;
-        mmio_reads_++;
-    }
+    read_bar(access.region, access.offset, out);
     return 0;
 }
 
 void Server::write_region(std::uint32_t region, std::uint64_t offset, Bytes data) {
-    if (region == region_config) {
-        device_->config_write(static_cast<std::uint32_t>(offset), data);
-        refresh_command();
-        return;
-    }
-    while (!data.empty()) {
-        const unsigned size = access_size(offset, data.size());
-        std::uint64_t value = 0;
-        std::memcpy(&value, data.data(), size);
-        device_->mmio_write(region, offset, size, value);
-        mmio_writes_++;
-        offset += size;
-        data = data.subspan(size);
-    }
+    if (region == region_config)
+        write_config(static_cast<std::uint32_t>(offset), data);
+    else
+        write_bar(region, offset, data);
 }
 
 Server::Result Server::region_write(Message& message) {
@@ -416,45 +372,8 @@ Server::Result Server::device_reset(Message&) {
 }
 
 void Server::refresh_command() {
-    const std::uint16_t command = config_word(*device_, 0x04);
-    bus_master_ = (command & 0x0004) != 0;
-    interrupts_.set_intx_disabled((command & 0x0400) != 0);
-}
-
-bool Server::bus_error(const char* what, std::uint64_t addr, std::size_t size) {
-    bus_errors_++;
-    log.debug("bus error: {} of {} bytes at {:#x}{}", what, size, addr,
-              bus_master_ ? "" : " (bus mastering is off)");
-    return false;
-}
-
-bool Server::dma_read(std::uint64_t addr, MutableBytes to) {
-    dma_reads_++;
-    if (bus_master_ && dma_.read(addr, to))
-        return true;
-    std::fill(to.begin(), to.end(), std::uint8_t{0});
-    return bus_error("read", addr, to.size());
-}
-
-bool Server::dma_write(std::uint64_t addr, Bytes from) {
-    dma_writes_++;
-    return (bus_master_ && dma_.write(addr, from)) || bus_error("write", addr, from.size());
-}
-
-bool Server::dma_load(std::uint64_t addr, std::uint32_t& raw) {
-    dma_reads_++;
-    const std::uint32_t* word = bus_master_ ? dma_.word(addr, false) : nullptr;
-    raw = word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) : 0;
-    return word || bus_error("load", addr, sizeof raw);
-}
-
-bool Server::dma_store(std::uint64_t addr, std::uint32_t raw) {
-    dma_writes_++;
-    std::uint32_t* word = bus_master_ ? dma_.word(addr, true) : nullptr;
-    if (!word)
-        return bus_error("store", addr, sizeof raw);
-    __atomic_store_n(word, raw, __ATOMIC_RELEASE);
-    return true;
+    PciServer::refresh_command();
+    interrupts_.set_intx_disabled((command_ & 0x0400) != 0);
 }
 
 void Server::raise_irq(unsigned vector) {

@@ -315,9 +315,9 @@ TEST_F(ServerTest, FileThatShrinksTakesNoMappingForEachPage) {
 TEST_F(ServerTest, OneClientCannotUseUpTheProcessMappings) {
     negotiate();
     const Fd file = memory_file(4096);
-    for (std::uint64_t n = 0; n < max_dma_maps; ++n)
+    for (std::uint64_t n = 0; n < DmaTable::max_ranges; ++n)
         map(n * 8192, 4096, file);
-    map(max_dma_maps * 8192, 4096, file, 0, dma_readable, ENOSPC);
+    map(DmaTable::max_ranges * 8192, 4096, file, 0, dma_readable, ENOSPC);
 }
 
 TEST_F(ServerTest, MsixAsQemuSetsItUp) {

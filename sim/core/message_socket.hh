@@ -1,16 +1,74 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/connection.hh"
+//
+// Framing of vfio-user and vhost-user: receives complete messages with their descriptors from a non-blocking
+// stream socket and sends replies. A client that sends half a message, or does not read its replies, delays
+// only itself.
+#pragma once
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-namespace t3sim::vfio {
+#include "sim/core/bytes.hh"
+#include "sim/core/fd.hh"
 
-/// Reads exactly the 16 bytes of the header, so that received descriptors belong to this message.
-Connection::Status Connection::receive_header() {
+namespace t3sim {
+
+/// @tparam Header  begins each message. body_size(const Header&), next to its definition, returns the length
+///                 of what follows, or nothing if no message has this header.
+template <typename Header> class MessageSocket {
+public:
+    struct Message {
+        Header header{};
+        Buffer body;
+        std::vector<Fd> fds;
+    };
+    /// Descriptors that one message may carry.
+    static constexpr std::size_t max_fds = 16;
+
+    explicit MessageSocket(Fd socket) : socket_(std::move(socket)) {}
+
+    enum class Status { message, incomplete, closed };
+    /// Continues to read. "message": a message is complete, see message(). "closed": end of file, an error or
+    /// an invalid message.
+    Status receive();
+    /// The message that receive() completed; valid until the next receive().
+    [[nodiscard]] Message& message() { return message_; }
+
+    /// Sends header and payload in one piece. False: the connection is lost.
+    bool send(const Header& header, Bytes payload);
+    /// Bytes that the socket did not accept are queued. While this is true, send and receive nothing.
+    [[nodiscard]] bool output_waits() const { return !output_.empty(); }
+    /// Tries again. False: the connection is lost.
+    bool flush();
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+    /// Why the status was "closed", for the log; empty: the client disconnected between messages.
+    [[nodiscard]] const char* complaint() const { return complaint_; }
+
+private:
+    Status closed(const char* complaint) {
+        complaint_ = complaint;
+        return Status::closed;
+    }
+    Status receive_header();
+
+    Fd socket_;
+    Message message_;
+    std::size_t received_ = 0; ///< bytes of the message so far
+    bool complete_ = false;
+    Buffer output_;
+    const char* complaint_ = "";
+};
+
+/// Reads exactly the bytes of the header, so that received descriptors belong to this message.
+template <typename Header> typename MessageSocket<Header>::Status MessageSocket<Header>::receive_header() {
     iovec vec{reinterpret_cast<std::uint8_t*>(&message_.header) + received_, sizeof(Header) - received_};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(max_fds * sizeof(int))> control{};
     msghdr msg{};
@@ -38,13 +96,14 @@ Connection::Status Connection::receive_header() {
     received_ += static_cast<std::size_t>(n);
     if (received_ < sizeof(Header))
         return Status::incomplete;
-    if (message_.header.size < sizeof(Header) || message_.header.size > max_message)
+    const std::optional<std::size_t> size = body_size(message_.header);
+    if (!size)
         return closed("impossible message size");
-    message_.body.resize(message_.header.size - sizeof(Header));
+    message_.body.resize(*size);
     return Status::message;
 }
 
-Connection::Status Connection::receive() {
+template <typename Header> typename MessageSocket<Header>::Status MessageSocket<Header>::receive() {
     if (complete_) { // start the next message
         message_.fds.clear();
         received_ = 0;
@@ -64,14 +123,14 @@ Connection::Status Connection::receive() {
         if (n == 0)
             return closed("end of file within a message");
         received_ += static_cast<std::size_t>(n);
-        if (received_ < message_.header.size)
+        if (received_ < sizeof(Header) + message_.body.size())
             return Status::incomplete;
     }
     complete_ = true;
     return Status::message;
 }
 
-bool Connection::send(const Header& header, Bytes payload) {
+template <typename Header> bool MessageSocket<Header>::send(const Header& header, Bytes payload) {
     iovec vec[2] = {{const_cast<Header*>(&header), sizeof header},
                     {const_cast<std::uint8_t*>(payload.data()), payload.size()}};
     msghdr msg{};
@@ -93,7 +152,7 @@ bool Connection::send(const Header& header, Bytes payload) {
     return true;
 }
 
-bool Connection::flush() {
+template <typename Header> bool MessageSocket<Header>::flush() {
     const ssize_t n = ::send(socket_.get(), output_.data(), output_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR;
@@ -101,4 +160,4 @@ bool Connection::flush() {
     return true;
 }
 
-} // namespace t3sim::vfio
+} // namespace t3sim

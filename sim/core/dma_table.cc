@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/dma_table.hh"
+#include "sim/core/dma_table.hh"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,16 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/vfio/bus_guard.hh"
-#include "sim/vfio/protocol.hh"
+#include "sim/core/bus_guard.hh"
 
-namespace t3sim::vfio {
+namespace t3sim {
 
 int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64_t offset, bool readable,
                   bool writable) {
     if (size == 0 || size - 1 > ~std::uint64_t{0} - address)
         return EINVAL;
-    if (ranges_.size() >= max_dma_maps)
+    if (ranges_.size() >= max_ranges)
         return ENOSPC;
     const std::uint64_t last = address + (size - 1);
     // The only candidate for an overlap is the last range that starts at or before the new last byte.
@@ -137,4 +136,4 @@ std::uint32_t* DmaTable::word(std::uint64_t address, bool for_writing) const {
     return reinterpret_cast<std::uint32_t*>(found);
 }
 
-} // namespace t3sim::vfio
+} // namespace t3sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/bus_guard.hh"
+#include "sim/core/bus_guard.hh"
 
 #include <csignal>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace t3sim::vfio {
+namespace t3sim {
 namespace {
 
 // Keyed by first byte; disjoint. The signal is synchronous and is raised only by memory copies, never by code
@@ -57,4 +57,4 @@ void unguard_mapping(void* start) {
     mappings().erase(reinterpret_cast<std::uintptr_t>(start));
 }
 
-} // namespace t3sim::vfio
+} // namespace t3sim

@@ -9,10 +9,14 @@
 
 #include "sim/core/bytes.hh"
 
-namespace t3sim::vfio {
+namespace t3sim {
 
 class DmaTable {
 public:
+    /// Per client. Each range needs up to two mappings of the process, of which Linux allows 65,530
+    /// (vm.max_map_count); eight clients use at most half of them. QEMU needs a few dozen.
+    static constexpr std::size_t max_ranges = 2048;
+
     DmaTable() = default;
     DmaTable(const DmaTable&) = delete;
     DmaTable& operator=(const DmaTable&) = delete;
@@ -51,4 +55,4 @@ private:
     std::map<std::uint64_t, Range> ranges_; ///< by first address; disjoint
 };
 
-} // namespace t3sim::vfio
+} // namespace t3sim

@@ -7,10 +7,10 @@
 
 #include <cstddef>
 
-namespace t3sim::vfio {
+namespace t3sim {
 
 /// Guards [start, start + size). Call only from the model's thread.
 void guard_mapping(void* start, std::size_t size);
 void unguard_mapping(void* start);
 
-} // namespace t3sim::vfio
+} // namespace t3sim
