@@ -184,7 +184,7 @@ Example:   t3sim --card a=/tmp/a.sock --card b=/tmp/b.sock --wire a.0,b.0 --capt
 Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.)");
     app.set_version_flag("--version", version);
 
-    std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips;
+    std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips, vhosts;
     std::string capture_limit, record_limit;
     Options options;
     // One value per option: "--card a=x b=y" must not consume "b=y".
@@ -192,10 +192,15 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
                           const char* help) {
         app.add_option(name, to, help)->type_name(type)->expected(1)->take_all()->allow_extra_args(false);
     };
-    each("--card", cards, "NAME=SOCKET", "A card (1 to 8), and where it listens for QEMU's vfio-user-pci");
+    each("--card", cards, "NAME=SOCKET",
+         "A card (1 to 8), and where it listens for its guest: QEMU's vfio-user-pci, or see --vhost-user");
     each("--mac", macs, "NAME=MAC", "Address of a card's port 0; port 1 has the next one");
     each("--chip", chips, "NAME=t3b|t3c", "Chip of a card (default: t3c)");
     each("--serial", serials, "NAME=TEXT", "Serial number of a card (up to 16 characters)");
+    each("--vhost-user", vhosts, "NAME",
+         "This card's guest is User Mode Linux, with virtio_uml.device=SOCKET:ID on its command line; ID is "
+         "the "
+         "kernel's CONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID");
     each("--wire", wires, "[NAME=]END,END[,END...]",
          "Joins ends: CARD.PORT, qemu:PATH (a socket for QEMU's -netdev stream) or tap:NAME; more than two "
          "make a hub");
@@ -254,6 +259,8 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
                 throw Wrong(fmt::format("--chip '{}': there are t3b and t3c", text));
             find_card(options, "--chip", name).chip = chip == "t3b" ? Chip::t3b : Chip::t3c;
         }
+        for (const auto& name : vhosts)
+            find_card(options, "--vhost-user", name).vhost_user = true;
         for (const auto& text : wires)
             add_wire(options, text);
         for (const auto& text : qemus)

@@ -16,7 +16,8 @@ namespace t3sim {
 struct Options {
     struct CardSpec {
         std::string name;
-        std::string socket; ///< where QEMU's vfio-user-pci connects
+        std::string socket;      ///< where QEMU's vfio-user-pci connects, or User Mode Linux
+        bool vhost_user = false; ///< the socket's protocol is vhost-user
         std::array<std::uint8_t, 6> mac{};
         std::string serial;
         Chip chip = Chip::t3c;

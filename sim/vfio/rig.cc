@@ -8,6 +8,8 @@
 
 #include "sim/net/qemu_socket.hh"
 #include "sim/net/tap.hh"
+#include "sim/vfio/server.hh"
+#include "sim/vhost/server.hh"
 
 namespace t3sim {
 
@@ -25,7 +27,10 @@ std::array<std::uint64_t, 2> random_secret() {
 Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
     for (const auto& description : options.cards) {
         Slot slot{.description = description, .server = {}, .card = {}};
-        slot.server = std::make_unique<vfio::Server>(loop, description.socket);
+        if (description.vhost_user)
+            slot.server = std::make_unique<vhost::Server>(loop, description.socket);
+        else
+            slot.server = std::make_unique<vfio::Server>(loop, description.socket);
         slot.card = std::make_unique<Card>(CardConfig{.name = description.name,
                                                       .mac = description.mac,
                                                       .serial = description.serial,

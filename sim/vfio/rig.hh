@@ -9,11 +9,11 @@
 
 #include "sim/card/card.hh"
 #include "sim/core/event_loop.hh"
+#include "sim/core/pci_server.hh"
 #include "sim/core/recorder.hh"
 #include "sim/net/pcapng.hh"
 #include "sim/net/wire.hh"
 #include "sim/vfio/options.hh"
-#include "sim/vfio/server.hh"
 
 namespace t3sim {
 
@@ -27,7 +27,7 @@ public:
 
     struct Slot {
         Options::CardSpec description;
-        std::unique_ptr<vfio::Server> server;
+        std::unique_ptr<PciServer> server;
         std::unique_ptr<Card> card;
     };
     [[nodiscard]] const std::vector<Slot>& slots() const { return slots_; }

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/vhost/server.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "sim/core/log.hh"
+
+namespace t3sim::vhost {
+namespace {
+
+spdlog::logger& log = logger("vhost");
+
+template <typename T> bool take(Bytes body, T& value) {
+    if (body.size() < sizeof value)
+        return false;
+    std::memcpy(&value, body.data(), sizeof value);
+    return true;
+}
+
+template <typename T> void append(Buffer& buffer, const T& value) {
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
+    buffer.insert(buffer.end(), raw, raw + sizeof value);
+}
+
+bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t start, std::uint64_t length) {
+    return offset >= start && offset - start < length && size <= length - (offset - start);
+}
+
+} // namespace
+
+Server::Server(EventLoop& loop) : PciServer("vhost"), loop_(loop), queues_{Queue(dma_), Queue(dma_)} {}
+
+Server::Server(EventLoop& loop, const std::string& path) : Server(loop) {
+    listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
+    listener_->pause(true);
+}
+
+Server::~Server() {
+    loop_.queue().cancel(more_);
+    loop_.queue().cancel(failing_);
+    for (Queue& queue : queues_)
+        stop(queue);
+    if (connection_)
+        loop_.unwatch(watch_);
+}
+
+void Server::attach(Device& device) {
+    device_ = &device;
+    msix_.set_vectors(device.msix_vectors());
+    msix_capability_ = find_capability(device, 0x11);
+    const auto place = [&](std::uint32_t at) {
+        std::uint32_t word = 0;
+        std::array<std::uint8_t, 4> raw{};
+        device.config_read(msix_capability_ + at, raw);
+        std::memcpy(&word, raw.data(), sizeof word);
+        return Place{.bar = word & 7, .offset = word & ~std::uint32_t{7}};
+    };
+    if (msix_capability_ != 0) {
+        table_ = place(4);
+        pending_ = place(8);
+    }
+    refresh_command();
+    if (listener_)
+        listener_->pause(false);
+}
+
+void Server::adopt(Fd socket) {
+    connection_ = std::make_unique<Connection>(std::move(socket));
+    if (listener_)
+        listener_->pause(true); // the next client waits until this one has disconnected
+    watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t) { receive(); });
+    log.debug("client connected");
+}
+
+void Server::stop(Queue& queue) {
+    if (queue.watch)
+        loop_.unwatch(queue.watch);
+    queue = Queue(dma_);
+}
+
+void Server::fail(const char* why) {
+    for (Queue& queue : queues_)
+        queue.enabled = false;
+    loop_.queue().cancel(failing_);
+    failing_ = loop_.queue().after(0, [this, why] { disconnect(why); });
+}
+
+void Server::disconnect(const char* why) {
+    if (*why)
+        log.warn("client dropped: {}", why);
+    else
+        log.debug("client disconnected");
+    loop_.unwatch(watch_);
+    loop_.queue().cancel(more_);
+    loop_.queue().cancel(failing_);
+    for (Queue& queue : queues_)
+        stop(queue);
+    connection_.reset();
+    // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the guest.
+    dma_.clear();
+    device_->reset();
+    msix_.reset();
+    refresh_command();
+    if (listener_)
+        listener_->pause(false);
+}
+
+// ---- messages
+
+void Server::receive() {
+    if (connection_->output_waits()) {
+        if (!connection_->flush())
+            return disconnect("send error");
+        if (connection_->output_waits())
+            return;
+        loop_.change(watch_, EPOLLIN);
+    }
+    switch (connection_->receive()) {
+    case Connection::Status::incomplete:
+        return;
+    case Connection::Status::closed:
+        return disconnect(connection_->complaint());
+    case Connection::Status::message:
+        break;
+    }
+    messages_++;
+    Message& message = connection_->message();
+    const Header& header = message.header;
+    if ((header.flags & version_mask) != version)
+        return disconnect("not version 1 of vhost-user");
+    reply_.clear();
+    const int error = handle(message);
+    if (error) {
+        refused_++;
+        log.debug("request {} refused: {}", header.request, std::strerror(error));
+    }
+    if (reply_.empty()) {
+        if ((header.flags & flag_need_reply) == 0)
+            return;
+        append(reply_, static_cast<std::uint64_t>(error));
+    }
+    const Header reply{.request = header.request,
+                       .flags = version | flag_reply,
+                       .size = static_cast<std::uint32_t>(reply_.size())};
+    if (!connection_->send(reply, reply_))
+        return disconnect("send error");
+    if (connection_->output_waits())
+        loop_.change(watch_, EPOLLOUT);
+}
+
+int Server::handle(Message& message) {
+    const auto request = static_cast<Request>(message.header.request);
+    switch (request) {
+    case Request::get_features:
+        append(reply_, feature_protocol_features | feature_version_1);
+        return 0;
+    case Request::get_protocol_features:
+        append(reply_, protocol_feature_reply_ack);
+        return 0;
+    case Request::set_features:
+    case Request::set_protocol_features: {
+        std::uint64_t features = 0;
+        const std::uint64_t offered = request == Request::set_features
+                                          ? feature_protocol_features | feature_version_1
+                                          : protocol_feature_reply_ack;
+        return take(message.body, features) && (features & ~offered) == 0 ? 0 : EINVAL;
+    }
+    case Request::set_owner:
+        return 0;
+    case Request::set_mem_table:
+        return set_memory(message);
+    case Request::set_vring_num:
+    case Request::set_vring_addr:
+    case Request::set_vring_base:
+    case Request::get_vring_base:
+    case Request::set_vring_enable:
+        return set_vring(message, request);
+    case Request::set_vring_kick:
+    case Request::set_vring_call:
+    case Request::set_vring_err:
+        return set_vring_descriptor(message, request);
+    case Request::reset_owner:
+        break;
+    }
+    return ENOTSUP;
+}
+
+int Server::set_memory(Message& message) {
+    MemoryTable table{};
+    if (!take(message.body, table) || table.regions > max_regions || table.regions != message.fds.size() ||
+        message.body.size() < sizeof table + table.regions * sizeof(MemoryRegion))
+        return EINVAL;
+    dma_.clear();
+    for (std::uint32_t i = 0; i < table.regions; i++) {
+        MemoryRegion region{};
+        take(Bytes(message.body).subspan(sizeof table + i * sizeof region), region);
+        const int error =
+            dma_.map(region.guest_address, region.size, message.fds[i].get(), region.offset, true, true);
+        log.debug("map {:#x} + {:#x}{}", region.guest_address, region.size, error ? ", refused" : "");
+        if (error) {
+            dma_.clear();
+            return error;
+        }
+    }
+    return 0;
+}
+
+int Server::set_vring(Message& message, Request request) {
+    VringState state{};
+    if (!take(message.body, state) || state.index >= num_queues)
+        return EINVAL;
+    Queue& queue = queues_[state.index];
+    if (request == Request::get_vring_base) {
+        append(reply_, VringState{.index = state.index, .num = queue.ring.base()});
+        stop(queue);
+        return 0;
+    }
+    if (request == Request::set_vring_enable) {
+        if (state.num == 0) {
+            stop(queue);
+            return 0;
+        }
+        if (!queue.ring.usable())
+            return EINVAL;
+        queue.enabled = true;
+        kicked(state.index);
+        return 0;
+    }
+    if (queue.enabled)
+        return EBUSY;
+    switch (request) {
+    case Request::set_vring_num:
+        return queue.ring.set_size(state.num) ? 0 : EINVAL;
+    case Request::set_vring_base:
+        if (state.num > 0xffff)
+            return EINVAL;
+        queue.ring.set_base(static_cast<std::uint16_t>(state.num));
+        return 0;
+    default: {
+        VringAddress addresses{};
+        return take(message.body, addresses) && queue.ring.set_addresses(addresses) ? 0 : EINVAL;
+    }
+    }
+}
+
+int Server::set_vring_descriptor(Message& message, Request request) {
+    std::uint64_t value = 0;
+    if (!take(message.body, value) || (value & vring_index_mask) >= num_queues)
+        return EINVAL;
+    const auto index = static_cast<unsigned>(value & vring_index_mask);
+    Queue& queue = queues_[index];
+    if ((value & vring_no_descriptor) != 0 || message.fds.size() != 1)
+        return EINVAL; // a queue that is polled is not supported
+    Fd& fd = message.fds[0];
+    if (request == Request::set_vring_err)
+        return 0; // errors end the connection
+    if (request == Request::set_vring_call) {
+        if (!set_nonblocking(fd))
+            return EINVAL;
+        queue.ring.set_call(std::move(fd));
+        return 0;
+    }
+    if (queue.watch || !usable_eventfd(fd))
+        return EINVAL;
+    queue.kick = std::move(fd);
+    queue.watch = loop_.watch(queue.kick.get(), EPOLLIN, [this, index](std::uint32_t) {
+        std::uint64_t count;
+        [[maybe_unused]] const ssize_t n = ::read(queues_[index].kick.get(), &count, sizeof count);
+        kicked(index);
+    });
+    return 0;
+}
+
+// ---- queues
+
+void Server::kicked(unsigned index) {
+    if (!queues_[index].enabled)
+        return;
+    if (index == command_queue)
+        serve_commands();
+    else
+        serve_interrupts();
+}
+
+void Server::serve_commands() {
+    Virtqueue& ring = queues_[command_queue].ring;
+    loop_.queue().cancel(more_);
+    bool some = false;
+    for (;;) {
+        std::optional<Virtqueue::Chain> chain;
+        if (!ring.pop(chain))
+            return fail("the queue of requests breaks the rules");
+        if (!chain)
+            break;
+        const Bytes answer = execute(*chain);
+        if (!ring.push(*chain, answer))
+            return fail("an answer cannot be written");
+        some = true;
+        if (loop_.turn_is_over()) {
+            more_ = loop_.queue().after(0, [this] { serve_commands(); });
+            break;
+        }
+    }
+    if (some)
+        ring.notify();
+    serve_interrupts();
+}
+
+Bytes Server::execute(const Virtqueue::Chain& chain) {
+    answer_.clear();
+    PcidevMessage request{};
+    if (!take(chain.request, request) || request.size > max_transfer) {
+        refused_++;
+        return {};
+    }
+    const Bytes data = Bytes(chain.request).subspan(sizeof request);
+    const bool reads =
+        request.operation == Operation::config_read || request.operation == Operation::mmio_read;
+    const bool fills = request.operation == Operation::mmio_memset;
+    // Without a device at an address a bus reads all ones.
+    if (reads)
+        answer_.assign(std::min<std::size_t>(request.size, chain.answer_size), 0xff);
+    else if (data.size() < (fills ? 1 : request.size)) {
+        refused_++;
+        return {};
+    }
+    switch (request.operation) {
+    case Operation::config_read:
+        if (inside(request.address, answer_.size(), 0, config_size))
+            device_->config_read(static_cast<std::uint32_t>(request.address), answer_);
+        break;
+    case Operation::config_write:
+        if (inside(request.address, request.size, 0, config_size))
+            write_config(static_cast<std::uint32_t>(request.address), data.first(request.size));
+        break;
+    case Operation::mmio_read:
+        access_bar(request, {});
+        break;
+    case Operation::mmio_write:
+        access_bar(request, data.first(request.size));
+        break;
+    case Operation::mmio_memset:
+        access_bar(request, Buffer(request.size, data[0]));
+        break;
+    default:
+        refused_++;
+    }
+    return answer_;
+}
+
+/// Reads into answer_ if @p data is empty.
+void Server::access_bar(const PcidevMessage& request, Bytes data) {
+    const std::uint64_t size = data.empty() ? answer_.size() : data.size();
+    if (!in_bar(request.bar, request.address, size)) {
+        refused_++;
+        return;
+    }
+    const bool table =
+        request.bar == table_.bar && inside(request.address, size, table_.offset, msix_.table_size());
+    const bool pending =
+        request.bar == pending_.bar && inside(request.address, size, pending_.offset, msix_.pending_size());
+    if (msix_capability_ == 0 || (!table && !pending)) {
+        if (data.empty())
+            read_bar(request.bar, request.address, answer_);
+        else
+            write_bar(request.bar, request.address, data);
+        return;
+    }
+    if (request.address % 4 != 0 || size % 4 != 0) {
+        refused_++;
+        return;
+    }
+    for (std::uint64_t at = 0; at < size; at += 4) {
+        const std::uint64_t offset = request.address + at;
+        std::uint32_t word = 0;
+        if (data.empty()) {
+            word = table ? msix_.read(offset - table_.offset) : msix_.read_pending(offset - pending_.offset);
+            std::memcpy(&answer_[at], &word, sizeof word);
+        } else if (table) {
+            std::memcpy(&word, &data[at], sizeof word);
+            msix_.write(offset - table_.offset, word);
+        }
+    }
+}
+
+// ---- interrupts
+
+void Server::refresh_command() {
+    PciServer::refresh_command();
+    if (msix_capability_ == 0)
+        return;
+    const std::uint16_t control = config_word(*device_, msix_capability_ + 2);
+    msix_.set_control((control & 0x8000) != 0, (control & 0x4000) != 0);
+}
+
+void Server::raise_irq(unsigned vector) {
+    if (!bus_master_)
+        return; // a message-signalled interrupt is a memory write
+    interrupts_raised_++;
+    msix_.raise(vector);
+    serve_interrupts();
+}
+
+void Server::serve_interrupts() {
+    Queue& queue = queues_[interrupt_queue];
+    if (!queue.enabled)
+        return;
+    bool some = false;
+    // A vector stays pending until the guest has given a buffer; more edges of it are one, as on a real bus.
+    while (const auto vector = msix_.deliverable()) {
+        std::optional<Virtqueue::Chain> chain;
+        if (!queue.ring.pop(chain))
+            return fail("the queue of interrupts breaks the rules");
+        if (!chain)
+            break;
+        const Msix::Message message = msix_.take(*vector);
+        Buffer bytes;
+        append(bytes, PcidevMessage{.operation = Operation::msi,
+                                    .bar = 0,
+                                    .reserved = 0,
+                                    .size = sizeof message.data,
+                                    .address = message.address});
+        append(bytes, message.data);
+        if (!queue.ring.push(*chain, bytes))
+            return fail("an interrupt cannot be written");
+        some = true;
+    }
+    if (some)
+        queue.ring.notify();
+}
+
+} // namespace t3sim::vhost
