@@ -26,6 +26,7 @@ enum class Request : std::uint32_t {
     get_protocol_features = 15,
     set_protocol_features = 16,
     set_vring_enable = 18,
+    set_backend_request_fd = 21,
 };
 
 struct [[gnu::packed]] Header {
@@ -49,6 +50,8 @@ inline std::optional<std::size_t> body_size(const Header& header) {
 constexpr std::uint64_t feature_protocol_features = std::uint64_t{1} << 30;
 constexpr std::uint64_t feature_version_1 = std::uint64_t{1} << 32;
 constexpr std::uint64_t protocol_feature_reply_ack = 1 << 3;
+/// A channel for requests of the server. None is sent, but User Mode Linux has no interrupt without it.
+constexpr std::uint64_t protocol_feature_backend_request = 1 << 5;
 
 struct VringState {
     std::uint32_t index;

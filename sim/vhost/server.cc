@@ -12,6 +12,9 @@ namespace {
 
 spdlog::logger& log = logger("vhost");
 
+constexpr std::uint64_t features = feature_protocol_features | feature_version_1;
+constexpr std::uint64_t protocol_features = protocol_feature_reply_ack | protocol_feature_backend_request;
+
 template <typename T> bool take(Bytes body, T& value) {
     if (body.size() < sizeof value)
         return false;
@@ -98,6 +101,7 @@ void Server::disconnect(const char* why) {
     for (Queue& queue : queues_)
         stop(queue);
     connection_.reset();
+    backend_requests_.reset();
     // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the guest.
     dma_.clear();
     device_->reset();
@@ -154,19 +158,22 @@ int Server::handle(Message& message) {
     const auto request = static_cast<Request>(message.header.request);
     switch (request) {
     case Request::get_features:
-        append(reply_, feature_protocol_features | feature_version_1);
+        append(reply_, features);
         return 0;
     case Request::get_protocol_features:
-        append(reply_, protocol_feature_reply_ack);
+        append(reply_, protocol_features);
         return 0;
     case Request::set_features:
     case Request::set_protocol_features: {
-        std::uint64_t features = 0;
-        const std::uint64_t offered = request == Request::set_features
-                                          ? feature_protocol_features | feature_version_1
-                                          : protocol_feature_reply_ack;
-        return take(message.body, features) && (features & ~offered) == 0 ? 0 : EINVAL;
+        std::uint64_t wanted = 0;
+        const std::uint64_t offered = request == Request::set_features ? features : protocol_features;
+        return take(message.body, wanted) && (wanted & ~offered) == 0 ? 0 : EINVAL;
     }
+    case Request::set_backend_request_fd:
+        if (message.fds.size() != 1)
+            return EINVAL;
+        backend_requests_ = std::move(message.fds[0]);
+        return 0;
     case Request::set_owner:
         return 0;
     case Request::set_mem_table:

@@ -72,6 +72,7 @@ private:
     std::unique_ptr<Connection> connection_;
     std::unique_ptr<Listener> listener_;
     EventLoop::Watch watch_ = 0;
+    Fd backend_requests_; ///< the guest takes its end for a lost connection
     std::array<Queue, num_queues> queues_;
     EventQueue::Id more_ = {};
     EventQueue::Id failing_ = {};

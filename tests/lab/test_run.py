@@ -57,15 +57,26 @@ def test_only_tests_that_pass_in_the_second_run_are_forgiven(tally, tmp_path):
     assert (first.failures, first.unstable, first.passed) == (["earlier: c::z", "s: c::b"], ["s: c::a"], 1)
 
 
-def test_the_long_run_has_races_on_the_debug_kernels_of_two_releases(program, tmp_path):
-    commands = [stage.command for stage in program.stages("long", tmp_path, None) if "tests/races/run" in stage.command]
-    assert all(command[command.index("--kernel") + 1] == "debug" for command in commands)
-    all_pairs, = [command for command in commands if "--sample" not in command]
-    assert "--suite" not in all_pairs
-    newest, = [command for command in commands if "--suite" in command]
-    assert newest[newest.index("--suite") + 1] == "forky" and int(newest[newest.index("--sample") + 1]) >= 1000
+def races(program, what, tmp_path):
+    return {stage.name: stage.command for stage in program.stages(what, tmp_path, None) if "tests/races/run" in stage.command}
+
+
+def test_the_long_run_has_all_races_and_samples_on_the_debug_kernels_of_two_releases(program, tmp_path):
+    commands = races(program, "long", tmp_path)
+    everything = commands.pop("races")
+    assert everything[everything.index("--kernel") + 1] == "uml" and "--sample" not in everything
+    for command in commands.values():
+        assert command[command.index("--kernel") + 1] == "debug" and int(command[command.index("--sample") + 1]) >= 1000
+    assert [command[command.index("--suite") + 1] for command in commands.values() if "--suite" in command] == ["forky"]
 
 
 def test_the_short_run_has_a_sample_of_races(program, tmp_path):
-    command, = [stage.command for stage in program.stages("test", tmp_path, None) if "tests/races/run" in stage.command]
-    assert command[command.index("--kernel") + 1] == "stock" and "--sample" in command
+    command, = races(program, "test", tmp_path).values()
+    assert command[command.index("--kernel") + 1] == "uml" and "--sample" in command
+
+
+@pytest.mark.parametrize(("what", "kinds"), [("check", []), ("test", ["uml"]), ("long", ["uml", "base", "debug", "kcsan"])])
+def test_kunit_suites_run_on_each_kernel(program, tmp_path, what, kinds):
+    stages = [stage for stage in program.stages(what, tmp_path, None) if "tests/kunit/run" in stage.command]
+    assert [stage.command[stage.command.index("--kernel") + 1] for stage in stages] == kinds
+    assert all(stage.junit for stage in stages)

@@ -207,10 +207,25 @@ TEST_F(VhostTest, OffersTheFeaturesThatItHas) {
     send(Request::get_features, {});
     EXPECT_EQ(reply<std::uint64_t>(), feature_protocol_features | feature_version_1);
     send(Request::get_protocol_features, {});
-    EXPECT_EQ(reply<std::uint64_t>(), protocol_feature_reply_ack);
+    EXPECT_EQ(reply<std::uint64_t>(), protocol_feature_reply_ack | protocol_feature_backend_request);
     call(Request::set_features, raw(feature_version_1));
     call(Request::set_features, raw(std::uint64_t{1} << 28), EINVAL); // indirect descriptors
     call(Request::set_protocol_features, raw(protocol_feature_reply_ack));
+}
+
+TEST_F(VhostTest, TheChannelForRequestsOfTheServerStaysOpen) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    const Fd ours(ends[0]);
+    call(Request::set_backend_request_fd, {}, 0, {ends[1]});
+    close(ends[1]);
+    char c;
+    EXPECT_EQ(read(ours.get(), &c, 1), -1) << "an end of file is a lost connection";
+    client.reset();
+    settle();
+    EXPECT_EQ(read(ours.get(), &c, 1), 0);
+    connect();
+    call(Request::set_backend_request_fd, {}, EINVAL);
 }
 
 TEST_F(VhostTest, ReadsAndWritesConfigSpaceAndBars) {

@@ -18,7 +18,7 @@ from .process import Child, tail
 
 BOOT_DEADLINE = 90.0  # several times as long with UEFI, and with an init of the guest's own
 QEMU_DEADLINE = 30.0  # until its sockets exist
-UML_ARGUMENTS = "console=tty0 loglevel=5 panic=-1 oops=panic random.trust_cpu=on sysctl.kernel.hung_task_timeout_secs=45"
+UML_ARGUMENTS = "console=tty0 loglevel=5 panic=-1 oops=panic random.trust_cpu=on sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30"
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
                     "cryptomgr.notests random.trust_cpu=on "
                     # A hung task is reported within a test's deadline; a slow host alone does not count as a stuck CPU.
@@ -44,6 +44,8 @@ class Machine:
     arguments: str = ""  # further arguments of the kernel's command line
     packages: tuple[str, ...] = ()  # beside those of the image
     firmware: Firmware | None = None
+
+PCI_OVER_VIRTIO = 1000  # of uml.config
 
 
 class Nic(NamedTuple):
@@ -277,7 +279,7 @@ class Guest:
     def _uml_arguments(self, agent: int) -> list[str]:
         root, modules = self.image.disks
         return [f"mem={self._memory}M", f"umid={self.name}-{os.getpid()}", f"uml_dir={self._initramfs.parent}", f"initrd={self._initramfs}",
-                f"ubdar={root}", f"ubdbr={modules}", "con=none", "con0=fd:0,fd:1", "ssl=none", f"ssl0=fd:{agent}",
+                *(f"virtio_uml.device={card}:{PCI_OVER_VIRTIO}" for card in self.cards), f"ubdar={root}", f"ubdbr={modules}", "con=none", "con0=fd:0,fd:1", "ssl=none", f"ssl0=fd:{agent}",
                 "t3lab.line=/dev/ttyS0", f"t3lab.t3={paths.guest_build(self.image.suite)}", f"t3lab.share={self.share}", *self._kernel_arguments().split()]
 
     def _arguments(self) -> list[str]:

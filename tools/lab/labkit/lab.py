@@ -92,8 +92,8 @@ class Lab:
         made = self._installed or image.get(self.suite, self.kernel)
         if self._machine.packages:
             made = image.with_packages(made, self._machine.packages)
-        if made.uml and (sum(self.cards) or self.has_nics or self._machine.firmware or self._machine.counted):
-            raise UsageError(f"a guest with the kernel {self.kernel} has no cards and no NICs, no UEFI and no counted instructions")
+        if made.uml and (self.has_nics or self._machine.firmware or self._machine.counted):
+            raise UsageError(f"a guest with the kernel {self.kernel} has no NICs, no UEFI and no counted instructions")
         emulator = [] if made.uml else qemu.command()
         self._prepare_products(made)
         sockets = self._claim_name()
@@ -105,7 +105,7 @@ class Lab:
         cards: list[Path] = []
         wires, nics = self._with_nics(sockets)
         if sum(self.cards):
-            self.sim = Sim(sum(self.cards), wires, sockets, self.artifacts, self.capture, self._sim_options)
+            self.sim = Sim(sum(self.cards), wires, sockets, self.artifacts, self.capture, self._sim_options, vhost_user=made.uml)
             self.sim.wait_ready()
             cards = self.sim.cards
         for number in range(self._count):

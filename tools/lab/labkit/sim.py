@@ -48,7 +48,7 @@ def program() -> Path:
 
 class Sim:
     def __init__(self, cards: int, wires: Sequence[Wire], sockets: Path, artifacts: Path, capture: Path | None = None,
-                 options: Sequence[str] = ()):
+                 options: Sequence[str] = (), vhost_user: bool = False):
         if not program().exists():
             raise LabError(f"the card model is not built: {program()} is missing (make sim)")
         self.cards = [sockets / f"card{number}" for number in range(cards)]
@@ -57,6 +57,8 @@ class Sim:
         argv = [str(program()), "--control", str(self._control), *options]
         for number, path in enumerate(self.cards):
             argv += ["--card", f"c{number}={path}"]
+            if vhost_user:  # for User Mode Linux
+                argv += ["--vhost-user", f"c{number}"]
         for wire in wires:
             argv += ["--wire", str(wire)]
         if capture:
