@@ -56,6 +56,13 @@ TEST(Options, OtherEnds) {
     EXPECT_EQ(wires[1].ends[2].where, "tap1");
 }
 
+TEST(Options, CardsForUserModeLinux) {
+    const auto result = parse({"--card", "a=/a", "--card", "b=/b", "--vhost-user", "b"});
+    ASSERT_TRUE(result.options) << result.message;
+    EXPECT_FALSE(result.options->cards[0].vhost_user);
+    EXPECT_TRUE(result.options->cards[1].vhost_user);
+}
+
 struct Bad {
     const char* name;
     std::vector<const char*> arguments;
@@ -84,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"UnknownOption", {"--card", "a=/a", "--frob"}, "--frob"},
         Bad{"Stray", {"--card", "a=/a", "b=/b"}, "b=/b"},
         Bad{"OneEnd", {"--card", "a=/a", "--wire", "a.0"}, "two ends"},
+        Bad{"NoSuchGuest", {"--card", "a=/a", "--vhost-user", "b"}, "no card 'b'; cards are: a"},
         Bad{"NoSuchCard", {"--card", "a=/a", "--wire", "a.0,b.0"}, "no card 'b'; cards are: a"},
         Bad{"NoSuchPort", {"--card", "a=/a", "--wire", "a.0,a.2"}, "port 0 or 1"},
         Bad{"NoPort", {"--card", "a=/a", "--wire", "a,a.1"}, "CARD.PORT"},

@@ -311,7 +311,7 @@ TEST_F(VhostTest, AnInterruptWithoutABufferWaitsForOne) {
     give_buffer(0);
     give_buffer(1);
     kick(interrupt_queue);
-    EXPECT_EQ(used(interrupt_queue), 1) << "two edges of one vector that nobody has seen are one";
+    EXPECT_EQ(used(interrupt_queue), 1) << "two edges of one vector before the guest takes the first are one";
 }
 
 TEST_F(VhostTest, MaskedVectorsStayPending) {
