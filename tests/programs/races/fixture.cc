@@ -25,9 +25,6 @@ constexpr uint32_t write_event_command = 24; // newer than some <rdma/rdma_user_
 constexpr uint32_t user_event = 18;
 constexpr uint32_t multicast = 0xe0010203; // 224.1.2.3
 
-// Of <rdma/rdma_cma.h>: in the order of the ABI.
-enum : uint32_t { addr_resolved = 0, route_resolved = 2, connect_request = 4, established = 9 };
-
 [[noreturn]] void fail(const char* what, int error) {
     std::snprintf(fixture_error.data(), fixture_error.size(), "%s: %s", what, std::strerror(error));
     _exit(9);
@@ -52,7 +49,9 @@ void set_parameters(rdma_ucm_conn_param& param, uint32_t qpn) {
     param.qp_num = qpn;
     param.responder_resources = 1;
     param.initiator_depth = 1;
-    param.private_data_len = 4;
+    // The peer knows the connection by the number of its QP.
+    std::memcpy(param.private_data, &qpn, sizeof(qpn));
+    param.private_data_len = sizeof(qpn);
     param.valid = 1;
 }
 
@@ -123,9 +122,9 @@ int CmClient::bind(int fd, uint32_t id, uint32_t ip, uint16_t port) {
     return send(fd, RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd));
 }
 
-int CmClient::resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
+int CmClient::resolve_to(int fd, uint32_t id, uint32_t destination, uint16_t port, uint32_t timeout_ms) {
     rdma_ucm_resolve_ip cmd{};
-    const sockaddr_in6 to = address(destination, 9000);
+    const sockaddr_in6 to = address(destination, port);
     std::memcpy(&cmd.dst_addr, &to, sizeof(to));
     cmd.id = id;
     cmd.timeout_ms = timeout_ms;
@@ -144,7 +143,7 @@ int CmClient::bind_sockaddr(int fd, uint32_t id, uint32_t ip, uint16_t port) {
 
 int CmClient::resolve_sockaddr(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
     rdma_ucm_resolve_addr cmd{};
-    const sockaddr_in6 to = address(destination, 9000);
+    const sockaddr_in6 to = address(destination, peer_port);
     std::memcpy(&cmd.dst_addr, &to, sizeof(to));
     cmd.dst_size = sizeof(sockaddr_in);
     cmd.id = id;
@@ -256,7 +255,7 @@ int CmClient::leave(int fd, uint32_t id) {
     return send(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_destroy_id_resp));
 }
 
-int CmClient::event(int fd, uint32_t* event, uint32_t* id) {
+int CmClient::event(int fd, uint32_t* event, uint32_t* id, uint32_t* number) {
     rdma_ucm_get_event cmd{};
     const int error = send(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(rdma_ucm_event_resp));
     rdma_ucm_event_resp response{};
@@ -266,6 +265,8 @@ int CmClient::event(int fd, uint32_t* event, uint32_t* id) {
         *event = response.event;
     if (id)
         *id = response.id;
+    if (number)
+        std::memcpy(number, response.param.conn.private_data, sizeof(*number));
     return error;
 }
 
@@ -288,7 +289,7 @@ int CmClient::write_event(int fd, uint32_t id) {
 
 // ---- the fixture
 
-Fixture::Fixture(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
+Fixture::Fixture(const Needs& needs, Facts& facts) : facts_(facts) {
     if (!needs.files)
         return;
     const std::string path = verbs_path();
@@ -302,8 +303,8 @@ Fixture::Fixture(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
         *number = made.word(4);
     };
     facts_.world_qpn = 1;
-    hook.report(T3_RACES_EV_QP_EVENT, facts_.world_qpn);
-    hook.report(T3_RACES_EV_COMPLETION, facts_.world_qpn);
+    device().report(T3_RACES_EV_QP_EVENT, facts_.world_qpn);
+    device().report(T3_RACES_EV_COMPLETION, facts_.world_qpn);
     if (needs.mapped) {
         mapping = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, world_->fd(), 0);
         if (mapping == MAP_FAILED)
@@ -313,7 +314,7 @@ Fixture::Fixture(const Needs& needs, Facts& facts, Hook& hook) : facts_(facts) {
         return;
     for (size_t i = 0; i < qp_handle_.size(); i++)
         create(&qp_handle_.at(i), &facts_.qpn.at(i));
-    make_connections(hook);
+    make_connections();
 }
 
 uint32_t Fixture::make_id(Id id) {
@@ -336,7 +337,7 @@ uint32_t Fixture::next_event(uint32_t expected) {
 void Fixture::resolve(Id which, bool route) {
     CmClient client;
     const uint32_t id = make_id(which);
-    must("resolve an address", client.resolve(cm, id, here, 1000));
+    must("resolve an address", client.resolve(cm, id, device().peer, 1000));
     next_event(addr_resolved);
     if (!route)
         return;
@@ -344,7 +345,7 @@ void Fixture::resolve(Id which, bool route) {
     next_event(route_resolved);
 }
 
-void Fixture::make_connections(Hook& hook) {
+void Fixture::make_connections() {
     CmClient client;
     const auto qpn = [this](Queue queue) { return facts_.qpn.at(static_cast<size_t>(queue)); };
 
@@ -354,7 +355,7 @@ void Fixture::make_connections(Hook& hook) {
         fail("/dev/infiniband/rdma_cm", errno);
 
     make_id(Id::idle);
-    must("bind", client.bind(cm, make_id(Id::bound), here, 0));
+    must("bind", client.bind(cm, make_id(Id::bound), device().here, 0));
     resolve(Id::resolved, false);
     resolve(Id::routed, true);
     resolve(Id::connecting, true);
@@ -362,21 +363,21 @@ void Fixture::make_connections(Hook& hook) {
     resolve(Id::connected, true);
     must("init_qp_attr", client.attributes(cm, id(Id::connected), 1));
     must("connect", client.connect(cm, id(Id::connected), qpn(Queue::connected)));
-    must("reply", hook.report(T3_RACES_EV_REPLY, qpn(Queue::connected)));
+    must("reply", device().report(T3_RACES_EV_REPLY, qpn(Queue::connected)));
     next_event(established);
 
     must("bind", client.bind(cm, make_id(Id::wildcard), INADDR_ANY, wildcard_port));
     must("listen", client.listen(cm, id(Id::wildcard)));
-    must("bind", client.bind(cm, make_id(Id::listener), here, listener_port));
+    must("bind", client.bind(cm, make_id(Id::listener), device().here, listener_port));
     must("listen", client.listen(cm, id(Id::listener)));
     for (const Id passive : {Id::requested, Id::accepting}) {
-        must("request", hook.report(T3_RACES_EV_REQUEST, listener_port));
+        must("request", device().report(T3_RACES_EV_REQUEST, listener_port));
         ids_.at(static_cast<size_t>(passive)) = next_event(connect_request);
     }
     must("accept", client.accept(cm, id(Id::accepting), qpn(Queue::accepting)));
     // An unread request of each listener.
-    must("request", hook.report(T3_RACES_EV_REQUEST, listener_port));
-    must("request", hook.report(T3_RACES_EV_REQUEST, wildcard_port));
+    must("request", device().report(T3_RACES_EV_REQUEST, listener_port));
+    must("request", device().report(T3_RACES_EV_REQUEST, wildcard_port));
 }
 
 } // namespace races

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "../uverbs/world.hh"
-#include "hook.hh"
+#include "device.hh"
 
 #include <array>
 #include <memory>
@@ -40,6 +40,7 @@ struct Facts {
 };
 
 constexpr uint16_t wildcard_port = 7001, listener_port = 7002;
+constexpr uint16_t peer_port = 9000; // of the listener to which connections are made
 
 // Where a process that cannot create its fixture writes the reason.
 extern std::span<char> fixture_error;
@@ -53,7 +54,7 @@ public:
         bool mapped;      // a page of the device
     };
     // Exits if it cannot be created.
-    Fixture(const Needs& needs, Facts& facts, Hook& hook);
+    Fixture(const Needs& needs, Facts& facts);
 
     uv::World& world() { return *world_; }
     uint32_t queue(Queue queue) const { return qp_handle_.at(static_cast<size_t>(queue)); }
@@ -65,7 +66,7 @@ public:
     uint32_t id(Id id) const { return ids_.at(static_cast<size_t>(id)); }
 
 private:
-    void make_connections(Hook& hook);
+    void make_connections();
     uint32_t make_id(Id id);
     void resolve(Id id, bool route);
     uint32_t next_event(uint32_t expected);
@@ -77,6 +78,9 @@ private:
     std::array<uint32_t, static_cast<size_t>(Id::count)> ids_{};
 };
 
+// Events of <rdma/rdma_cma.h>: in the order of the ABI.
+enum : uint32_t { addr_resolved = 0, route_resolved = 2, connect_request = 4, established = 9 };
+
 // Commands of one thread to the connection manager; they return 0 or an errno.
 class CmClient {
 public:
@@ -84,7 +88,10 @@ public:
     int destroy(int fd, uint32_t id);
     int bind(int fd, uint32_t id, uint32_t address, uint16_t port);
     int bind_sockaddr(int fd, uint32_t id, uint32_t address, uint16_t port);
-    int resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms);
+    int resolve(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms) {
+        return resolve_to(fd, id, destination, peer_port, timeout_ms);
+    }
+    int resolve_to(int fd, uint32_t id, uint32_t destination, uint16_t port, uint32_t timeout_ms);
     int resolve_sockaddr(int fd, uint32_t id, uint32_t destination, uint32_t timeout_ms);
     int route(int fd, uint32_t id);
     int listen(int fd, uint32_t id);
@@ -100,7 +107,8 @@ public:
     int join_ip(int fd, uint32_t id);
     int join(int fd, uint32_t id);
     int leave(int fd, uint32_t id);
-    int event(int fd, uint32_t* event, uint32_t* id);
+    // number: the first word of a connect request's private data.
+    int event(int fd, uint32_t* event, uint32_t* id, uint32_t* number = nullptr);
     int migrate(int fd, uint32_t id, int from);
     int write_event(int fd, uint32_t id);
 
@@ -108,8 +116,6 @@ private:
     int send(int fd, uint32_t command, const void* request, size_t length, size_t response = 0);
     uv::Slot request_, response_, option_;
 };
-
-constexpr uint32_t here = 0x0a4d0001, unused_address = 0x0a4d0009; // 10.77.0.1, 10.77.0.9
 
 std::string verbs_path();
 

@@ -67,26 +67,4 @@ void Hook::release() {
     ioctl(fd_, T3_RACES_IOC_RELEASE);
 }
 
-int Hook::plug() {
-    return result(ioctl(fd_, T3_RACES_IOC_PLUG));
-}
-
-int Hook::unplug() {
-    return result(ioctl(fd_, T3_RACES_IOC_UNPLUG));
-}
-
-int Hook::report(t3_races_event_type type, uint32_t which, int status) {
-    t3_races_event event{};
-    event.type = type;
-    event.which = which;
-    event.status = status;
-    return result(ioctl(fd_, T3_RACES_IOC_EVENT, &event));
-}
-
-t3_races_state Hook::state() {
-    t3_races_state now{};
-    ioctl(fd_, T3_RACES_IOC_STATE, &now);
-    return now;
-}
-
 } // namespace races

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The ioctls of the module t3_races: points at which it holds a thread, and the device without hardware.
+// The points of the modules, at which the module t3_races holds a thread.
 #pragma once
 
 #include "../../modules/races/t3_races.h"
@@ -15,7 +15,6 @@ struct Passage {
     bool may_sleep;
 };
 
-// Functions that return an int return 0 or an errno.
 class Hook {
 public:
     Hook();
@@ -32,11 +31,6 @@ public:
     // 0: a thread is held; ETIMEDOUT: none passed; EAGAIN: one passed that must not sleep.
     int wait(unsigned ms);
     void release();
-
-    int plug();
-    int unplug();
-    int report(t3_races_event_type type, uint32_t which, int status = 0);
-    t3_races_state state();
 
 private:
     int fd_;

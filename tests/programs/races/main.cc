@@ -6,13 +6,17 @@
 //     t3-races [--modules DIR] --alone FILE      runs each operation of FILE alone: the points that it passes
 //     t3-races [--modules DIR] --pairs FILE      runs the pairs of FILE in order
 //     t3-races [--modules DIR] --pair NAME
+//     t3-races --peer                            the other end of a card, in another guest
 //
+// --card INTERFACE: on the T3 card of a network interface, instead of the device without hardware.
 // It prints two lines for each pair: its name, and its outcome. Errors in the kernel log, objects that are
 // left and threads that do not end are reported with the pair. Exit status: 0, all pairs ran; 3, the guest
 // must be restarted before the next pair. tests/races/pairs.py chooses the pairs.
 #include "delayed_memory.hh"
+#include "hook.hh"
 #include "netlink.hh"
 #include "operations.hh"
+#include "peer.hh"
 
 #include <algorithm>
 #include <array>
@@ -229,7 +233,7 @@ public:
         }
         threads_.at(which) = std::thread([this, which, &operation] {
             shared_->thread.at(which) = static_cast<pid_t>(syscall(SYS_gettid));
-            const Outside at{hook_, shared_->facts, subject_};
+            const Outside at{shared_->facts, subject_};
             shared_->result.at(which) = operation.outside(at);
             signals_.done.at(which).set();
         });
@@ -309,7 +313,6 @@ private:
         const rlimit no_core{0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
         hook_.forget();
-        Hook hook;
         fixture_error = shared_->error;
         const auto either = [this](bool Operation::*property) {
             return operations_[0]->*property || (operations_[1] && operations_[1]->*property);
@@ -319,7 +322,7 @@ private:
         auto* fixture = new Fixture({.files = !either(&Operation::closed),
                                      .connections = connections,
                                      .mapped = either(&Operation::mapped)},
-                                    shared_->facts, hook);
+                                    shared_->facts);
         DelayedMemory memory;
         if (access_ && !memory.begin()) {
             std::snprintf(shared_->error.data(), shared_->error.size(), "no userfaultfd: %s",
@@ -451,16 +454,9 @@ bool Explorer::report(const std::string& name, const std::string& what) {
 
 // Objects that are left after the subject exited; waits for workers first.
 std::string Explorer::left() {
-    static constexpr std::array<const char*, T3_RACES_KINDS> kinds = {
-        "contexts", "PDs", "MRs", "MWs", "CQs", "QPs", "listeners", "requests", "connections"};
     const auto deadline = Clock::now() + counts_settle;
     for (;;) {
-        std::string text;
-        const t3_races_state state = hook_.state();
-        for (size_t kind = 0; kind < T3_RACES_KINDS; kind++)
-            if (state.objects[kind])
-                text += std::string(text.empty() ? "" : ", ") + std::to_string(state.objects[kind]) + " " +
-                        kinds.at(kind);
+        std::string text = device().objects();
         for (const std::string& id : ids_left())
             text += (text.empty() ? "" : ", ") + id;
         for (const char* module : {"t3_uverbs", "t3_rdma_cm"}) {
@@ -468,8 +464,8 @@ std::string Explorer::left() {
             if (count)
                 text += std::string(text.empty() ? "" : ", ") + std::to_string(count) + " uses of " + module;
         }
-        if (const auto device = find_device("race"))
-            for (const auto& [name, count] : resources(device->index))
+        if (const auto found = find_device(device().prefix))
+            for (const auto& [name, count] : resources(found->index))
                 if (count)
                     text += std::string(text.empty() ? "" : ", ") + std::to_string(count) + " " + name +
                             " in `rdma resource`";
@@ -484,7 +480,7 @@ std::string Explorer::left() {
 void Explorer::settle(const std::string& name, bool changed) {
     if (!broken_) {
         if (changed)
-            broken_ = report(name, times_("restore", [this] { return restore(hook_); }));
+            broken_ = report(name, times_("restore", [] { return restore(); }));
         broken_ |= report(name, times_("left", [this] { return left(); }));
     }
     report(name, times_("log", [this] { return log_.new_errors(); }));
@@ -636,7 +632,7 @@ int no_such(const std::string& name) {
 
 void Explorer::begin() {
     set_exclusive_namespaces();
-    report("the beginning", restore(hook_));
+    report("the beginning", restore());
     log_.new_errors();
     for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
         uses_[module] = uses_of(module);
@@ -709,11 +705,15 @@ int explore(int argc, char** argv) {
             list_operations();
             return 0;
         }
+        if (name == "--peer")
+            be_peer();
         if (i + 1 == argc)
             return 2;
         const std::string value = argv[++i];
         if (name == "--modules")
             modules_folder = value;
+        else if (name == "--card")
+            use_card(value);
         else if (name == "--alone")
             return Explorer().run_alone(lines_of(value));
         else if (name == "--pairs")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "operations.hh"
 
+#include "device.hh"
 #include "netlink.hh"
 
 #include <algorithm>
@@ -37,9 +38,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* device_name = "race0";
-constexpr const char* other_name = "race77";
-constexpr const char* interface = "race0";
 constexpr const char* netns_path = "/run/t3_races_netns";
 
 using Operations = std::vector<Operation>;
@@ -237,22 +235,23 @@ void add_cm(Operations& list) {
             return client.destroy(s.cm, s.id(which));
         }));
     }
-    list.push_back(
-        cm("bind", [](Fixture& s, CmClient& client) { return client.bind(s.cm, s.id(Id::idle), here, 0); }));
+    list.push_back(cm("bind", [](Fixture& s, CmClient& client) {
+        return client.bind(s.cm, s.id(Id::idle), device().here, 0);
+    }));
     list.push_back(cm("bind_sockaddr", [](Fixture& s, CmClient& client) {
-        return client.bind_sockaddr(s.cm, s.id(Id::idle), here, 0);
+        return client.bind_sockaddr(s.cm, s.id(Id::idle), device().here, 0);
     }));
     list.push_back(cm("resolve_sockaddr", [](Fixture& s, CmClient& client) {
-        return client.resolve_sockaddr(s.cm, s.id(Id::bound), here, 1000);
+        return client.resolve_sockaddr(s.cm, s.id(Id::bound), device().peer, 1000);
     }));
     list.push_back(cm("resolve", [](Fixture& s, CmClient& client) {
-        return client.resolve(s.cm, s.id(Id::bound), here, 1000);
+        return client.resolve(s.cm, s.id(Id::bound), device().peer, 1000);
     }));
     list.push_back(cm("resolve_unbound", [](Fixture& s, CmClient& client) {
-        return client.resolve(s.cm, s.id(Id::idle), here, 1000);
+        return client.resolve(s.cm, s.id(Id::idle), device().peer, 1000);
     }));
     list.push_back(cm("resolve_unused", [](Fixture& s, CmClient& client) {
-        return client.resolve(s.cm, s.id(Id::bound), unused_address, 20);
+        return client.resolve(s.cm, s.id(Id::bound), device().unused, 20);
     }));
     list.push_back(
         cm("route", [](Fixture& s, CmClient& client) { return client.route(s.cm, s.id(Id::resolved)); }));
@@ -337,7 +336,7 @@ Operation event(std::string name, bool connections, t3_races_event_type type,
             .place = Place::outside,
             .connections = connections,
             .second = true,
-            .outside = [=](const Outside& at) { return at.hook.report(type, which(at.facts), status); }};
+            .outside = [=](const Outside& at) { return device().report(type, which(at.facts), status); }};
 }
 
 void add_events(Operations& list) {
@@ -363,7 +362,7 @@ void add_events(Operations& list) {
 int link(bool up) {
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ifreq request{};
-    std::strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
+    device().interface.copy(request.ifr_name, IFNAMSIZ - 1);
     int error = error_of(ioctl(fd, SIOCGIFFLAGS, &request));
     request.ifr_flags = static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
     if (!error)
@@ -386,9 +385,10 @@ int unload(const std::string& module) {
 }
 
 int toggle_name() {
-    const auto device = find_device("race");
-    return device ? rename_device(device->index, device->name == device_name ? other_name : device_name)
-                  : ENODEV;
+    const auto found = find_device(device().prefix);
+    if (!found)
+        return ENODEV;
+    return rename_device(found->index, found->name == device().name ? device().other_name : device().name);
 }
 
 // Another network namespace. A bind mount keeps it, so that no process has to.
@@ -407,8 +407,8 @@ int other_netns() {
 }
 
 int move_away() {
-    const auto device = find_device("race");
-    return device ? move_device(device->index, other_netns()) : ENODEV;
+    const auto found = find_device(device().prefix);
+    return found ? move_device(found->index, other_netns()) : ENODEV;
 }
 
 int move_back() {
@@ -417,8 +417,8 @@ int move_back() {
     std::thread([&error] {
         const int home = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
         if (setns(other_netns(), CLONE_NEWNET) == 0)
-            if (const auto device = find_device("race"))
-                error = move_device(device->index, home);
+            if (const auto found = find_device(device().prefix))
+                error = move_device(found->index, home);
         close(home);
     }).join();
     return error;
@@ -440,15 +440,15 @@ int remove_device(const Outside& at, const std::function<int()>& remove) {
         while (!stop.stop_requested()) {
             std::this_thread::sleep_for(50ms);
             for (const uint32_t qpn : at.facts.qpn)
-                at.hook.report(T3_RACES_EV_TIMEOUT, qpn);
+                device().report(T3_RACES_EV_TIMEOUT, qpn);
         }
     });
     return remove();
 }
 
 int dump(int command) {
-    const auto device = find_device("race");
-    return device ? dump_resources(device->index, command) : ENODEV;
+    const auto found = find_device(device().prefix);
+    return found ? dump_resources(found->index, command) : ENODEV;
 }
 
 void add_machine(Operations& list) {
@@ -458,13 +458,13 @@ void add_machine(Operations& list) {
                     .mapped = true,
                     .outside = [](const Outside& at) { return error_of(kill(at.subject, SIGKILL)); }});
     list.push_back(machine(
-        "unplug", [](const Outside& at) { return remove_device(at, [&at] { return at.hook.unplug(); }); },
+        "unplug", [](const Outside& at) { return remove_device(at, [] { return device().unplug(); }); },
         true));
     list.push_back(machine(
         "replug",
         [](const Outside& at) {
-            const int error = remove_device(at, [&at] { return at.hook.unplug(); });
-            return error ? error : at.hook.plug();
+            const int error = remove_device(at, [] { return device().unplug(); });
+            return error ? error : device().plug();
         },
         true));
     list.push_back(machine(
@@ -513,19 +513,19 @@ const std::vector<Operation>& operations() {
     return all;
 }
 
-std::string restore(Hook& hook) {
+std::string restore() {
     for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
         if (!std::filesystem::exists(std::string("/sys/module/") + module))
             if (const int error = load(module))
                 return std::string(module) + " cannot be loaded again:  " + std::strerror(error);
-    if (!hook.state().plugged) {
-        if (const int error = hook.plug())
+    if (!device().plugged()) {
+        if (const int error = device().plug())
             return std::string("the device cannot be plugged in again: ") + std::strerror(error);
-    } else if (!find_device("race")) {
+    } else if (!find_device(device().prefix)) {
         if (const int error = move_back())
             return std::string("the device cannot come back from its namespace: ") + std::strerror(error);
     }
-    if (const auto device = find_device("race"); device && device->name != device_name)
+    if (const auto found = find_device(device().prefix); found && found->name != device().name)
         if (const int error = toggle_name())
             return std::string("the device cannot have its name back: ") + std::strerror(error);
     if (const int error = link(true))

@@ -32,7 +32,6 @@ struct Operation {
 };
 
 struct Outside {
-    Hook& hook;
     const Facts& facts;
     int subject; // its process id
 };
@@ -41,7 +40,7 @@ struct Outside {
 const std::vector<Operation>& operations();
 
 // Restores what operations have removed or changed; returns the failure, or an empty string.
-std::string restore(Hook& hook);
+std::string restore();
 
 // The folder of the modules, for operations that unload and load them.
 extern std::string modules_folder;

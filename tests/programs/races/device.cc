@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "device.hh"
+
+#include "fixture.hh"
+#include "peer.hh"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sys/ioctl.h>
+#include <thread>
+#include <unistd.h>
+
+namespace races {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+int result(int returned) {
+    return returned < 0 ? errno : 0;
+}
+
+class WithoutHardware : public Device {
+public:
+    WithoutHardware()
+        : Device("race", "race0", "race77", "race0", 0x0a4d0001, 0x0a4d0001, 0x0a4d0009), // 10.77.0.0
+          fd_(open("/dev/t3_races", O_RDWR | O_CLOEXEC)) {
+        if (fd_ < 0) {
+            std::perror("/dev/t3_races");
+            std::exit(1);
+        }
+    }
+    ~WithoutHardware() override { close(fd_); }
+
+    int plug() override { return result(ioctl(fd_, T3_RACES_IOC_PLUG)); }
+    int unplug() override { return result(ioctl(fd_, T3_RACES_IOC_UNPLUG)); }
+    bool plugged() override { return state().plugged != 0; }
+    int report(t3_races_event_type type, uint32_t which, int status) override {
+        t3_races_event event{};
+        event.type = type;
+        event.which = which;
+        event.status = status;
+        return result(ioctl(fd_, T3_RACES_IOC_EVENT, &event));
+    }
+    std::string objects() override {
+        static constexpr std::array<const char*, T3_RACES_KINDS> kinds = {
+            "contexts", "PDs", "MRs", "MWs", "CQs", "QPs", "listeners", "requests", "connections"};
+        std::string text;
+        const t3_races_state now = state();
+        for (size_t kind = 0; kind < T3_RACES_KINDS; kind++)
+            if (now.objects[kind])
+                text += std::string(text.empty() ? "" : ", ") + std::to_string(now.objects[kind]) + " " +
+                        kinds.at(kind);
+        return text;
+    }
+
+private:
+    t3_races_state state() {
+        t3_races_state now{};
+        ioctl(fd_, T3_RACES_IOC_STATE, &now);
+        return now;
+    }
+
+    int fd_;
+};
+
+class Card : public Device {
+public:
+    explicit Card(const std::string& its_interface)
+        : Device("cxgb3_", "cxgb3_0", "cxgb3_77", its_interface, 0x0a000001, 0x0a000002,
+                 0x0a000009), // 10.0.0.0
+          function_(std::filesystem::canonical("/sys/class/net/" + its_interface + "/device").filename()) {}
+
+    int plug() override {
+        if (const int error = write_file("bind"))
+            return error;
+        // The interface has the same name again; its address does not come back by itself.
+        const std::string script =
+            "ip addr add 10.0.0.1/24 dev " + interface + " && ip link set " + interface + " up";
+        if (std::system(script.c_str()) != 0)
+            return EIO;
+        std::string carrier;
+        for (int i = 0; i < 500 && carrier != "1"; i++) {
+            std::this_thread::sleep_for(10ms);
+            std::ifstream("/sys/class/net/" + interface + "/carrier") >> carrier;
+        }
+        return carrier == "1" ? 0 : ENETDOWN;
+    }
+    int unplug() override { return write_file("unbind"); }
+    bool plugged() override { return std::filesystem::exists(driver() + function_); }
+    int report(t3_races_event_type type, uint32_t which, int status) override {
+        switch (type) {
+        case T3_RACES_EV_REQUEST:
+            return ask_peer({.what = PeerRequest::connect, .number = which});
+        case T3_RACES_EV_REPLY:
+            return ask_peer({.what = status ? PeerRequest::reject : PeerRequest::accept, .number = which});
+        case T3_RACES_EV_PEER_CLOSE:
+            return ask_peer({.what = PeerRequest::disconnect, .number = which});
+        case T3_RACES_EV_CLOSE:
+            return ask_peer({.what = PeerRequest::abort, .number = which});
+        case T3_RACES_EV_TIMEOUT:
+            return ask_peer({.what = PeerRequest::give_up, .number = which});
+        default:
+            return ENOTSUP;
+        }
+    }
+    std::string objects() override { return {}; } // those of `rdma resource` are counted in any case
+
+private:
+    static std::string driver() { return "/sys/bus/pci/drivers/cxgb3/"; }
+    int write_file(const char* file) {
+        const int fd = open((driver() + file).c_str(), O_WRONLY | O_CLOEXEC);
+        const int error =
+            result(fd < 0 ? fd : static_cast<int>(write(fd, function_.data(), function_.size())));
+        if (fd >= 0)
+            close(fd);
+        return error;
+    }
+
+    std::string function_; // its PCI address
+};
+
+std::unique_ptr<Device>& current() {
+    static std::unique_ptr<Device> the_device;
+    return the_device;
+}
+
+} // namespace
+
+Device& device() {
+    if (!current())
+        current() = std::make_unique<WithoutHardware>();
+    return *current();
+}
+
+void use_card(const std::string& interface) {
+    current() = std::make_unique<Card>(interface);
+}
+
+} // namespace races

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+// The device on which operations race: the one without hardware of the module t3_races, or a T3 card. A card
+// is connected with another guest, which runs this program with --peer.
+#pragma once
+
+#include "../../modules/races/t3_races.h"
+
+#include <cstdint>
+#include <string>
+
+namespace races {
+
+// Functions that return an int return 0 or an errno.
+class Device {
+public:
+    virtual ~Device() = default;
+    Device(const Device&) = delete;
+
+    const std::string prefix;           // of the name, whatever it is now
+    const std::string name, other_name; // before and after a renaming
+    const std::string interface;
+    const uint32_t here, peer, unused; // IPv4 addresses
+
+    virtual int plug() = 0;
+    virtual int unplug() = 0;
+    virtual bool plugged() = 0;
+    // Causes an event. ENOTSUP if this device does not have it.
+    virtual int report(t3_races_event_type type, uint32_t which, int status = 0) = 0;
+    // The objects that were created and not destroyed, for a report.
+    virtual std::string objects() = 0;
+
+protected:
+    Device(std::string prefix_, std::string name_, std::string other_name_, std::string interface_,
+           uint32_t here_, uint32_t peer_, uint32_t unused_)
+        : prefix(std::move(prefix_)), name(std::move(name_)), other_name(std::move(other_name_)),
+          interface(std::move(interface_)), here(here_), peer(peer_), unused(unused_) {}
+};
+
+// That of t3_races, unless use_card() was called.
+Device& device();
+// The card whose first port is a network interface.
+void use_card(const std::string& interface);
+
+} // namespace races
