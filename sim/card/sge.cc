@@ -217,12 +217,17 @@ void Sge::record_doorbell(unsigned id) const {
 void Sge::doorbell(unsigned id) {
     if (wait_queue_[id] != WaitQueue::none)
         return;
-    if (std::exchange(serviced_at_, events_.ran()) != events_.ran())
-        work_left_ = turn_work;
+    begin_turn();
     if (work_left_ == 0 || !run_queue_.empty())
         enqueue(id);
     else
         service(id);
+}
+
+/// Sets the work limit, unless work has been done since the last event.
+void Sge::begin_turn() {
+    if (std::exchange(serviced_at_, events_.ran()) != events_.ran())
+        work_left_ = turn_work;
 }
 
 void Sge::service(unsigned id) {
@@ -299,10 +304,20 @@ bool Sge::wait_for_port(unsigned id) {
     return true;
 }
 
+/// The Mac has given the NIC its turn at the port: the rings that wait for it continue at once, in turn,
+/// until the port is busy again. In a later event the TOE would have filled the wire before. [guess G52]
 void Sge::port_ready(unsigned port) {
-    for (const unsigned id : std::exchange(waiting_for_port_[port], {}))
-        if (wait_queue_[id] == (port == 0 ? WaitQueue::port0 : WaitQueue::port1))
+    begin_turn();
+    auto& waiting = waiting_for_port_[port];
+    for (std::size_t rings = waiting.size(); rings != 0 && !nic_->busy(port); --rings) {
+        const unsigned id = waiting.front();
+        waiting.pop_front();
+        wait_queue_[id] = WaitQueue::none;
+        if (work_left_ == 0)
             enqueue(id);
+        else
+            service(id); // if the port is busy then, the ring waits behind the others
+    }
 }
 
 // --- Work requests -----------------------------------------------------------------------------------------

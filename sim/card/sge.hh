@@ -76,6 +76,7 @@ private:
     void cq_command(std::uint32_t opcode, CqId id);
 
     void doorbell(unsigned id);
+    void begin_turn();
     void service(unsigned id);
     void drain(unsigned id);
     void enqueue(unsigned id);

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 
 #include <sys/eventfd.h>
 
@@ -166,6 +168,114 @@ TEST_F(Fairness, OtherCardsGoOnBesideAStreamOfWrites) {
     EXPECT_LT(worst, 2 * few);
     EXPECT_GT(messages, 4U);
 }
+
+/// As `ib_write_bw -t 128`: QPs with 128 outstanding RDMA writes of 64 KiB each, more than a test waits for.
+class WriteBandwidth : public testing::TestWithParam<unsigned>, public Tap {
+protected:
+    static constexpr std::uint32_t outstanding = 128;
+    /// A test ends before this number of frames of the stream.
+    static constexpr std::uint64_t stream_end = outstanding * TestDriver::write_size / 1500;
+
+    WriteBandwidth() : pairs(1, GetParam(), &loop.queue(), outstanding) {
+        pairs.connect_all();
+        pairs.card(0).register_memory();
+        pairs.card(1).register_memory();
+        pairs.settle();
+        pairs.card(0).card().connect(1, second);
+        second.attach(pairs.card(0).card().port(1), "0");
+        second.attach(end, "end");
+        for (unsigned n = 0; n < GetParam(); ++n) {
+            for (std::uint32_t i = 0; i < outstanding; ++i)
+                pairs.card(0).post_full_write(n);
+            pairs.card(0).ring_doorbell(n);
+        }
+        pairs.wire(0).add_tap(*this);
+    }
+    ~WriteBandwidth() override { pairs.wire(0).remove_tap(*this); }
+
+    void TearDown() override {
+        EXPECT_LT(stream, stream_end) << "the stream has ended";
+        for (unsigned number : {0U, 1U})
+            EXPECT_EQ(pairs.card(number).card().counters().value("rnic.errors"), 0U);
+    }
+
+    void frame(unsigned port, Bytes frame, std::string_view) override {
+        constexpr std::uint16_t type_ipv4 = 0x0800;
+        if (be16(&frame[12]) == type_ipv4)
+            stream += port == 0 ? 1 : 0;
+        else
+            ethernet_frame(frame);
+    }
+    void ethernet_frame(Bytes frame) {
+        ++ethernet[frame.size()];
+        stream_then = stream;
+    }
+    void run_until_sent(std::size_t size, std::uint64_t frames) {
+        while (ethernet[size] < frames && stream < stream_end)
+            loop.run_once(0);
+    }
+
+    EventLoop loop;
+    CardPairs pairs;
+    Wire second{loop.queue(), "second"};
+    struct End : Endpoint {
+        explicit End(WriteBandwidth& test) : test(test) {}
+        void frame_in(Bytes frame) override { test.ethernet_frame(frame); }
+        void carrier(bool) override {}
+        WriteBandwidth& test;
+    } end{*this};
+    std::uint64_t stream = 0;                      ///< frames of the stream
+    std::map<std::size_t, std::uint64_t> ethernet; ///< other frames, by size
+    std::uint64_t stream_then = 0;                 ///< at the last of these
+};
+
+/// A frame waits for what the wire holds and for one turn of a QP, however much is outstanding.
+TEST_P(WriteBandwidth, AnEthernetFrameWaitsForFewFramesOfTheStream) {
+    constexpr std::uint64_t on_the_wire = Wire::send_limit / 1500, segments_per_turn = 16;
+    struct {
+        unsigned card, port;
+    } constexpr from[] = {{0, 0}, {0, 1}, {1, 0}};
+    constexpr std::uint32_t size = 60;
+    for (const auto& [card, port] : from) {
+        SCOPED_TRACE("card " + std::to_string(card) + " port " + std::to_string(port));
+        std::uint64_t worst = 0;
+        for (int round = 0; round < 30; ++round) {
+            loop.run_once(0);
+            const std::uint64_t before = stream, sent = ethernet[size];
+            pairs.card(card).transmit(port, size);
+            run_until_sent(size, sent + 1);
+            worst = std::max(worst, stream_then - before);
+        }
+        EXPECT_LE(worst, on_the_wire + segments_per_turn);
+    }
+}
+
+/// At a full wire the rings of the NIC and the connections of the TOE take turns, whatever the size of a
+/// request.
+TEST_P(WriteBandwidth, EthernetHasItsShareOfAFullWire) {
+    constexpr std::uint64_t frames = 500;
+    loop.run_once(0);
+    const std::uint64_t before = stream;
+    for (std::uint64_t n = 0; n < frames; ++n)
+        pairs.card(0).transmit(0, 1514);
+    run_until_sent(1514, frames);
+    EXPECT_LE(stream_then - before, 2 * frames);
+}
+
+TEST_P(WriteBandwidth, EthernetRingsTakeTurnsAtAFullWire) {
+    constexpr std::uint64_t frames = 400;
+    constexpr std::uint32_t size[] = {1514, 1510};
+    loop.run_once(0);
+    for (std::uint64_t n = 0; n < frames; ++n)
+        for (unsigned ring : {0U, 1U})
+            pairs.card(0).transmit(0, size[ring], ring);
+    while (ethernet[size[0]] + ethernet[size[1]] < frames && stream < stream_end)
+        loop.run_once(0);
+    EXPECT_GE(ethernet[size[0]], frames / 4);
+    EXPECT_GE(ethernet[size[1]], frames / 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Qps, WriteBandwidth, testing::Values(1U, 2U, 8U));
 
 /// With virtual time a run is exactly repeatable: no budget depends on the clock.
 TEST(VirtualTime, ARunUnderLoadIsRepeated) {

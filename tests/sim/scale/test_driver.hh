@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A minimal driver for complete cards: brings one up, opens or accepts any number of connections, creates a
-// QP for each, and sends messages without payload. It does not exchange MPA frames: both ends enter RDMA mode
-// at once, as initiators.
+// QP for each, and sends messages without payload, or RDMA writes with payload. It does not exchange MPA
+// frames: both ends enter RDMA mode at once, as initiators.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -17,6 +19,8 @@
 #include "sim/core/event_queue.hh"
 #include "sim/hw/cpl.hh"
 #include "sim/hw/regs.hh"
+#include "sim/hw/sge.hh"
+#include "sim/hw/tpt.hh"
 #include "sim/hw/wr.hh"
 #include "sim/net/wire.hh"
 #include "tests/sim/fake_host.hh"
@@ -28,13 +32,17 @@ class TestDriver {
 public:
     static constexpr std::uint32_t rq_entries = 16, slots = 32;
 
-    TestDriver(EventQueue& queue, unsigned number, unsigned connections)
-        : number_(number), host_((8U << 20) + std::size_t{connections} * 8192),
+    /// @p ring_slots: of each QP.
+    TestDriver(EventQueue& queue, unsigned number, unsigned connections, std::uint32_t ring_slots = slots)
+        : number_(number), slots_(ring_slots),
+          host_((8U << 20) + std::size_t{connections} * (4096 + std::size_t{ring_slots} * slot_size)),
           card_(CardConfig{.name = std::to_string(number), .mac = mac(number)}, host_, queue),
-          responses_(host_, entries), control_(host_, entries), offload_(host_, entries),
-          ethernet_(host_, entries), cq_(host_.alloc(std::size_t{cqes} * hw::cqe_size)) {
+          responses_(host_, entries), control_(host_, entries),
+          offload_(host_, entries), ethernet_{EgressRing(host_, entries), EgressRing(host_, entries)},
+          control_qp_(host_, entries), cq_(host_.alloc(std::size_t{cqes} * hw::cqe_size)),
+          zeroes_(host_.alloc(4096)) {
         for (unsigned n = 0; n < connections; ++n)
-            qp_rings_.push_back(host_.alloc(slots * slot_size));
+            qp_rings_.push_back(host_.alloc(slots_ * slot_size));
         qp_index_.resize(connections);
     }
 
@@ -50,8 +58,9 @@ public:
         context(hw::context_cmd::egress | control_context,
                 control_.context(hw::EgressType::control, 65536, 0));
         context(hw::context_cmd::egress | offload_context, offload_.context(hw::EgressType::offload, 0, 0));
-        context(hw::context_cmd::egress | ethernet_context,
-                ethernet_.context(hw::EgressType::ethernet, 65544, 0));
+        for (unsigned ring = 0; ring < ethernet_.size(); ++ring)
+            context(hw::context_cmd::egress | (ethernet_context + ring),
+                    ethernet_[ring].context(hw::EgressType::ethernet, 65544, 0));
         context(hw::context_cmd::cq | 1, {cqes << 16, static_cast<std::uint32_t>(cq_ >> 12),
                                           static_cast<std::uint32_t>(cq_ >> 44) | 1U << 29, 0});
         for (const std::uint32_t port : {0U, reg::xgm_stride}) {
@@ -60,9 +69,12 @@ public:
             write(reg::XGM_TX_CTRL + port, 1);
             write(reg::XGM_RX_CTRL + port, 1);
         }
+        context(hw::context_cmd::egress | hw::control_qp, control_qp_.context(hw::EgressType::rdma, 0, 0));
         const std::pair<std::uint32_t, std::uint32_t> regions[] = {
-            {reg::ULPRX_STAG_LLIMIT, 1U << 20}, {reg::ULPRX_STAG_ULIMIT, (2U << 20) - 1},
-            {reg::ULPRX_PBL_LLIMIT, 2U << 20},  {reg::ULPRX_PBL_ULIMIT, (3U << 20) - 1},
+            {reg::ULPTX_TPT_LLIMIT, tpt_base},  {reg::ULPTX_TPT_ULIMIT, pbl_base - 1},
+            {reg::ULPTX_PBL_LLIMIT, pbl_base},  {reg::ULPTX_PBL_ULIMIT, (3U << 20) - 1},
+            {reg::ULPRX_STAG_LLIMIT, tpt_base}, {reg::ULPRX_STAG_ULIMIT, pbl_base - 1},
+            {reg::ULPRX_PBL_LLIMIT, pbl_base},  {reg::ULPRX_PBL_ULIMIT, (3U << 20) - 1},
             {reg::ULPRX_RQ_LLIMIT, 16U << 20},  {reg::ULPRX_RQ_ULIMIT, (32U << 20) - 1},
         };
         for (const auto& [offset, value] : regions)
@@ -89,7 +101,7 @@ public:
         req.ends.local_ip = ip(number_);
         req.ends.peer_ip = ip(peer);
         req.opt0h = mtu_1500;
-        req.opt0l = window_64k;
+        req.opt0l = window_256k;
         forward(req, hw::Cpl::act_open_req, atid_base + n);
     }
     /// Posts a receive and a SEND without payload on connection @p n, with one doorbell.
@@ -114,15 +126,50 @@ public:
         wr.sink_stag = 0x100;
         post_slot(n, wr, offsetof(hw::WriteWr, sge));
     }
+    /// Registers write_size bytes of memory, to which the peer writes, and which it sends.
+    void register_memory() {
+        constexpr std::uint32_t index = sink_stag >> 8, page_code = 4; // one page of 64 KiB
+        static_assert(write_size == 4096U << page_code);
+        memory_ = host_.alloc(write_size, write_size);
+        Buffer page(hw::BypassWr::unit);
+        put_be64(page.data(), memory_);
+        write_memory(pbl_base, page);
+        hw::TptEntry entry{};
+        entry.state_word = 1U << 31 | 1U; // PD 1
+        entry.set_state(sink_stag & 0xff, true);
+        entry.set_rights(hw::TptEntry::local_write | hw::TptEntry::remote_write, true, false, page_code);
+        entry.length = write_size;
+        write_memory(tpt_base + index * sizeof entry, hw::bytes_of(entry));
+    }
+    /// Posts an RDMA write of write_size bytes; no doorbell. Both sides must have registered memory.
+    void post_full_write(unsigned n) {
+        hw::WriteWr wr{};
+        wr.header.hi = wr_hi(0x11, 0);
+        wr.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::write);
+        wr.sink_stag = sink_stag;
+        wr.plen = write_size;
+        wr.num_sge = 1;
+        wr.sge[0].length = write_size; // STag 0: a bus address
+        wr.sge[0].to = memory_;
+        post_slot(n, wr, offsetof(hw::WriteWr, sge) + sizeof(hw::Sge));
+    }
+    static constexpr std::uint32_t write_size = 64 << 10;
     void ring_doorbell(unsigned n) { write(reg::SG_KDOORBELL, 1U << 31 | (first_qp + n)); }
-    /// Sends an Ethernet frame of zeroes as immediate data.
-    void transmit(unsigned port, std::uint32_t size) {
-        Buffer wr(16 + (size + 7) / 8 * 8);
-        put_be32(&wr[0], 3U << 24 | hw::wr::sop | hw::wr::eop);
+    /// Sends an Ethernet frame of zeroes, a short one as immediate data.
+    void transmit(unsigned port, std::uint32_t size, unsigned ring = 0) {
+        constexpr std::uint32_t header = 16, max_immediate = 104, sgl_flit = header / hw::flit;
+        const bool immediate = size <= max_immediate;
+        Buffer wr(header + (immediate ? (size + 7) / 8 * 8 : 16));
+        put_be32(&wr[0],
+                 3U << 24 | hw::wr::sop | hw::wr::eop | (immediate ? 0 : hw::wr::sgl | sgl_flit << 8));
         put_be32(&wr[8],
                  hw::cpl::tx_pkt << 24 | port << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
         put_be32(&wr[12], size);
-        post(ethernet_, ethernet_context, wr);
+        if (!immediate) {
+            put_be32(&wr[header], size);
+            put_be64(&wr[header + 8], zeroes_);
+        }
+        post(ethernet_.at(ring), ethernet_context + ring, wr);
     }
     void disconnect(unsigned n) {
         Buffer bytes(24);
@@ -156,7 +203,8 @@ private:
                                    first_qp = 64;
     static constexpr std::uint32_t first_stid = 0x3d7c, atid_base = 0x10000;
     static constexpr std::uint16_t server_port = 5001;
-    static constexpr std::uint32_t mtu_1500 = 8U << 28, window_64k = 64U << 12;
+    static constexpr std::uint32_t mtu_1500 = 8U << 28 | 3U << 18, window_256k = 256U << 12;
+    static constexpr std::uint32_t tpt_base = 1U << 20, pbl_base = 2U << 20, sink_stag = 0x100;
 
     static std::array<std::uint8_t, 6> mac(unsigned number) {
         return {0x00, 0x07, 0x43, 0x11, 0x22, static_cast<std::uint8_t>(0x10 * number)};
@@ -198,11 +246,21 @@ private:
         cpl.ot = hw::ot(opcode, id);
         post(control_, control_context, hw::bytes_of(cpl));
     }
+    /// A memory write on the ring of the control QP.
+    void write_memory(std::uint64_t to, Bytes data) {
+        hw::BypassWr wr{};
+        wr.header.hi = wr_hi(0x1c, 0);
+        wr.command = static_cast<std::uint32_t>(hw::BypassWr::memory_write << 28 | to / hw::BypassWr::unit);
+        wr.size = static_cast<std::uint32_t>(1U << 28 | (1 + hw::BypassWr::unit / hw::flit));
+        std::copy(data.begin(), data.end(), wr.data);
+        post(control_qp_, hw::control_qp,
+             Bytes(hw::bytes_of(wr)).first(offsetof(hw::BypassWr, data) + hw::BypassWr::unit));
+    }
     template <typename T> void post_slot(unsigned n, T wr, std::size_t size) {
         const std::uint32_t index = qp_index_[n]++;
-        const std::uint32_t gen = index / slots % 2 == 0 ? 1 : 0;
+        const std::uint32_t gen = index / slots_ % 2 == 0 ? 1 : 0;
         wr.header.lo = gen << 31 | static_cast<std::uint32_t>(size / hw::flit);
-        std::uint8_t* slot = host_.at(qp_rings_[n] + index % slots * slot_size, slot_size);
+        std::uint8_t* slot = host_.at(qp_rings_[n] + index % slots_ * slot_size, slot_size);
         const Bytes bytes = hw::bytes_of(wr);
         std::copy_n(bytes.begin(), std::min(bytes.size(), slot_size - 8), slot);
         put_be64(slot + 120, gen);
@@ -213,7 +271,7 @@ private:
         case hw::Cpl::pass_accept_req: {
             hw::PassAcceptRpl rpl{};
             rpl.opt0h = mtu_1500;
-            rpl.opt0l = window_64k;
+            rpl.opt0l = window_256k;
             rpl.peer_ip = be32(&cpl[12]);
             forward(rpl, hw::Cpl::pass_accept_rpl, tid_of(cpl));
             break;
@@ -252,18 +310,22 @@ private:
         init.flags_rtr_type = 1;
         init.ord = 4, init.ird = 4;
         init.qp_dma_addr = qp_rings_.at(n);
-        init.qp_dma_size = slots;
+        init.qp_dma_size = slots_;
         init.irs = established.rcv_isn;
         post(offload_, offload_context, hw::bytes_of(init));
     }
     static constexpr std::uint32_t rqe_bytes = 64;
 
     unsigned number_;
+    std::uint32_t slots_;
     FakeHost host_;
     Card card_;
     ResponseRing responses_;
-    EgressRing control_, offload_, ethernet_;
-    std::uint64_t cq_;
+    EgressRing control_, offload_;
+    std::array<EgressRing, 2> ethernet_;
+    EgressRing control_qp_;
+    std::uint64_t memory_ = 0; ///< registered
+    std::uint64_t cq_, zeroes_;
     std::vector<std::uint64_t> qp_rings_;
     std::vector<std::uint32_t> qp_index_;
     std::vector<std::uint32_t> tids_;
@@ -273,12 +335,13 @@ private:
 class CardPairs {
 public:
     /// @p queue: nullptr to use an own queue.
-    CardPairs(unsigned pairs, unsigned connections, EventQueue* queue = nullptr)
+    CardPairs(unsigned pairs, unsigned connections, EventQueue* queue = nullptr,
+              std::uint32_t ring_slots = TestDriver::slots)
         : connections_(connections), queue_(queue ? *queue : own_queue_) {
         for (unsigned pair = 0; pair < pairs; ++pair) {
             wires_.push_back(std::make_unique<Wire>(queue_, "w" + std::to_string(pair)));
             for (unsigned number : {2 * pair, 2 * pair + 1}) {
-                cards_.push_back(std::make_unique<TestDriver>(queue_, number, connections));
+                cards_.push_back(std::make_unique<TestDriver>(queue_, number, connections, ring_slots));
                 cards_.back()->card().connect(0, *wires_.back());
                 wires_.back()->attach(cards_.back()->card().port(0), std::to_string(number));
             }
