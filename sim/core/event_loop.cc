@@ -95,7 +95,7 @@ void EventLoop::run_once(int timeout_ms) {
         const auto entry = it->second;
         const Time now = monotonic();
         queue_.run_due(now - start_, [] { return false; }); // only advances the time
-        turn_end_ = now + turn_time;
+        begin_turn(now);
         entry->handler(event.events);
     }
     advance();
@@ -105,9 +105,17 @@ bool EventLoop::turn_is_over() const {
     return monotonic() >= turn_end_;
 }
 
+void EventLoop::expect_question() {
+    short_until_ = monotonic() + question_time;
+}
+
+void EventLoop::begin_turn(Time now) {
+    turn_end_ = now + (now < short_until_ ? short_turn_time : turn_time);
+}
+
 void EventLoop::advance() {
     const Time now = monotonic();
-    turn_end_ = now + turn_time;
+    begin_turn(now);
     unsigned left = turn_events;
     bool first = true; // at least one event each time, however slow the machine is
     more_is_due_ = queue_.run_due(

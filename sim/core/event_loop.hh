@@ -5,7 +5,8 @@
 //
 // One turn runs the due events until the turn's budget is used up, then polls the descriptors once. Each
 // descriptor's handler has the same budget. So every descriptor is served after a few budgets, no matter how
-// many events are due and how many new ones they schedule.
+// many events are due and how many new ones they schedule. Turns are shorter while a peer asks one question
+// after the other, each of which waits for a turn.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,8 @@ public:
     /// Budget of the events of one turn, and of one handler.
     static constexpr Time turn_time = 50'000;
     static constexpr unsigned turn_events = 1024;
+    /// The budget for so long after expect_question().
+    static constexpr Time short_turn_time = 10'000, question_time = 200'000;
 
     /// Throws std::system_error if the kernel refuses.
     EventLoop();
@@ -53,6 +56,8 @@ public:
     /// For handlers with much work: true when they have used up their budget and should return. Their
     /// descriptor is still ready in the next turn.
     [[nodiscard]] bool turn_is_over() const;
+    /// For handlers that have answered a peer who will probably ask again soon, and waits for each answer.
+    void expect_question();
 
 private:
     struct Entry {
@@ -61,6 +66,7 @@ private:
     };
 
     void advance();
+    void begin_turn(Time now);
     void arm_timer();
 
     EventQueue queue_;
@@ -69,6 +75,7 @@ private:
     Time start_; ///< CLOCK_MONOTONIC when the queue's time was 0
     Time armed_ = 0;
     Time turn_end_ = 0;        ///< CLOCK_MONOTONIC
+    Time short_until_ = 0;     ///< CLOCK_MONOTONIC: until then turns are short
     bool more_is_due_ = false; ///< the budget of the last turn ended before all due events had run
     Watch last_watch_ = 0;
     std::map<Watch, std::shared_ptr<Entry>> entries_;

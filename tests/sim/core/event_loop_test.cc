@@ -9,6 +9,8 @@
 #include <fstream>
 #include <functional>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -76,6 +78,41 @@ TEST(EventLoop, EndlessEventsDoNotStarveDescriptors) {
     EXPECT_LT(events, endless);
     EXPECT_GT(at_timer, 0U);
     EXPECT_LE(at_timer, 2 * EventLoop::turn_events);
+    loop.unwatch(watch);
+}
+
+/// While a peer asks one question after the other it waits for a shorter turn each time.
+TEST(EventLoop, QuestionsShortenTheTurns) {
+    EventLoop loop;
+    const Fd other(eventfd(1, EFD_CLOEXEC)); // always ready
+    bool asks = false;
+    std::vector<unsigned> gaps;
+    unsigned events = 0;
+    const auto watch = loop.watch(other.get(), EPOLLIN, [&](std::uint32_t) {
+        gaps.push_back(std::exchange(events, 0));
+        if (asks)
+            loop.expect_question();
+    });
+    std::function<void()> again = [&] {
+        ++events;
+        const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(1);
+        while (std::chrono::steady_clock::now() < end)
+            ;
+        loop.queue().after(0, again);
+    };
+    loop.queue().after(0, again);
+    const auto typical_gap = [&](bool questions) {
+        asks = questions;
+        loop.run_once(0);
+        gaps.clear();
+        for (int turn = 0; turn < 101; ++turn)
+            loop.run_once(0);
+        std::nth_element(gaps.begin(), gaps.begin() + 50, gaps.end());
+        return gaps.at(50);
+    };
+    const unsigned without = typical_gap(false), with = typical_gap(true);
+    EXPECT_GE(with, 1U);
+    EXPECT_LE(with, without / 2);
     loop.unwatch(watch);
 }
 
