@@ -147,7 +147,8 @@ void HostileGuest::fill_free_lists(Side& side) {
 
 void HostileGuest::bring_up() {
     valid_only_ = true; // bring the cards up before malformed input starts
-    advance_time(0);    // no frame of an earlier run is in flight
+    effort_.action_begins();
+    advance_time(0); // no frame of an earlier run is in flight
     for (Wire& wire : wires_)
         wire.set_up(true);
     for (unsigned n = 0; n < 2; n++) {
@@ -277,8 +278,13 @@ void HostileGuest::advance_time(Time time) {
         const auto next = queue_.next();
         if (!next || *next > until)
             break;
-        queue_.advance(*next);
+        queue_.run_due(*next, [this] {
+            effort_.action_ends();
+            return true;
+        });
+        effort_.action_ends();
     }
+    effort_.look_at_heap();
 }
 
 /// Writes a work request into a ring as a driver does (both generations, one to four descriptors), and rings.
@@ -347,7 +353,26 @@ void HostileGuest::append_sgl(Side& side, Buffer& wr) {
     }
 }
 
+/// A valid request to cut much data into small segments.
+Buffer HostileGuest::large_lso_wr(Side& side) {
+    constexpr std::uint32_t part = 32000, header_words = 5U << 20 | 5U << 16;
+    Buffer wr;
+    append32(wr, std::uint32_t{hw::wr::tunnel_tx_pkt} << 24 | hw::wr::sgl | 3U << 8);
+    append32(wr, 0);
+    append32(wr, std::uint32_t{hw::cpl::tx_pkt_lso} << 24 | choices_.below(2) << 16);
+    append32(wr, 2 * part);
+    append32(wr, 0);
+    append32(wr, header_words | choices_.pick({1U, 8U, 100U, 536U, 1460U, 8960U}));
+    append32(wr, part);
+    append32(wr, part);
+    append64(wr, side.data + choices_.below(1 << 19));
+    append64(wr, side.data + choices_.below(1 << 19));
+    return wr;
+}
+
 Buffer HostileGuest::nic_wr(Side& side) {
+    if (choices_.one_in(8))
+        return large_lso_wr(side);
     Buffer wr;
     append32(wr, std::uint32_t{hw::wr::tunnel_tx_pkt} << 24 | (choices_.one_in(2) ? hw::wr::compl_ : 0));
     append32(wr, 0);
@@ -707,6 +732,13 @@ Buffer HostileGuest::frame() {
 // --- Actions -----------------------------------------------------------------------------------------------
 
 void HostileGuest::step() {
+    effort_.action_begins();
+    take_step();
+    effort_.action_ends();
+    effort_.look_at_heap();
+}
+
+void HostileGuest::take_step() {
     Side& side = *sides_[choices_.below(2)];
     switch (choices_.below(32)) {
     case 0: // any register, any size, any value

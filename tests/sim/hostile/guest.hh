@@ -4,7 +4,8 @@
 // generator, or a fuzzer's bytes). Random bytes never get past the first check, so the guest builds valid
 // rings, contexts, work requests, table entries and TCP segments, and then mutates single fields.
 //
-// The cards must not crash, throw or loop forever, and a chip reset must restore them.
+// The cards must not crash, throw, loop forever, or need much time or memory for one action, and a chip reset
+// must restore them.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@
 #include "sim/net/wire.hh"
 #include "tests/sim/choices.hh"
 #include "tests/sim/fake_host.hh"
+#include "tests/sim/hostile/effort.hh"
 
 namespace t3sim::test {
 
@@ -42,6 +44,8 @@ public:
     [[nodiscard]] std::string counters() const;
     [[nodiscard]] const Counters& counters(unsigned side) const { return sides_[side]->card.counters(); }
 
+    /// What it all cost, without responds().
+    [[nodiscard]] const Effort& effort() const { return effort_; }
     [[nodiscard]] const EventQueue& queue() const { return queue_; }
     /// Starts to record both cards; nullptr stops it.
     void record(Recorder* recorder);
@@ -63,7 +67,12 @@ private:
         std::uint64_t data = 0; ///< memory for buffers and all other referenced data
     };
 
-    void write(Side& side, std::uint32_t reg, std::uint32_t value) { side.card.mmio_write(0, reg, 4, value); }
+    void write(Side& side, std::uint32_t reg, std::uint32_t value) {
+        effort_.action_ends(); // the guest's own
+        side.card.mmio_write(0, reg, 4, value);
+        effort_.action_ends();
+    }
+    void take_step();
     void context(Side& side, std::uint32_t command, std::array<std::uint32_t, 4> words);
     void open_ring(Side& side, Ring& ring, bool clear);
     void post(Side& side, Ring& ring, Buffer wr, bool doorbell = true);
@@ -78,6 +87,7 @@ private:
     Buffer receive_wr();
     template <typename Wr> void fill_sges(Wr& wr, std::uint32_t valid_length = 0);
     Buffer control_wr();
+    Buffer large_lso_wr(Side& side);
     Buffer nic_wr(Side& side);
     Buffer memory_write_wr(Side& side);
     Buffer wr_for(Side& side, const Ring& ring);
@@ -94,6 +104,7 @@ private:
     }
 
     Choices& choices_;
+    Effort effort_;
     bool valid_only_ = false;
     unsigned valid_writes_ = 0;
     EventQueue queue_;

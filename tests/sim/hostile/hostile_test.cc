@@ -3,6 +3,8 @@
 // Seeded runs of the hostile guest. T3_HOSTILE_SEED=N runs another seed, T3_HOSTILE_STEPS=N longer; a failure
 // names the seed. Build with -DT3_SANITIZE=ON to see more than crashes.
 #include <array>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -20,7 +22,30 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
     return text ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
-class Hostile : public testing::TestWithParam<unsigned> {};
+class Hostile : public testing::TestWithParam<unsigned> {
+protected:
+    /// The result of Effort::excess().
+    static std::string run(std::uint64_t seed, std::uint64_t steps) {
+        SeededChoices choices(seed, ~std::uint64_t{0});
+        HostileGuest guest(choices);
+        if (seed % 4 != 0) // some seeds start with a card that is not set up
+            guest.bring_up();
+        for (std::uint64_t i = 0; i < steps; i++) {
+            guest.step();
+            // After some steps most rings are invalid; bring the cards up again.
+            if (i % 400 == 399) {
+                EXPECT_TRUE(guest.responds());
+                guest.bring_up();
+            }
+        }
+        EXPECT_TRUE(guest.responds());
+        if (std::getenv("T3_HOSTILE_COUNTERS"))
+            std::printf("longest action %ju us, heap %zu KiB\n%s",
+                        static_cast<std::uintmax_t>(guest.effort().longest_action() / 1000),
+                        guest.effort().heap_growth() >> 10, guest.counters().c_str());
+        return guest.effort().excess();
+    }
+};
 
 TEST_P(Hostile, TheCardsRecover) {
     const char* levels = std::getenv("T3_HOSTILE_LOG");
@@ -28,21 +53,10 @@ TEST_P(Hostile, TheCardsRecover) {
     const std::uint64_t seed = from_environment("T3_HOSTILE_SEED", GetParam());
     const std::uint64_t steps = from_environment("T3_HOSTILE_STEPS", 4000);
     SCOPED_TRACE("seed " + std::to_string(seed));
-    SeededChoices choices(seed, ~std::uint64_t{0});
-    HostileGuest guest(choices);
-    if (seed % 4 != 0) // some seeds start with a card that is not set up
-        guest.bring_up();
-    for (std::uint64_t i = 0; i < steps; i++) {
-        guest.step();
-        // After some steps most rings are invalid; bring the cards up again.
-        if (i % 400 == 399) {
-            EXPECT_TRUE(guest.responds());
-            guest.bring_up();
-        }
-    }
-    EXPECT_TRUE(guest.responds());
-    if (std::getenv("T3_HOSTILE_COUNTERS"))
-        std::fputs(guest.counters().c_str(), stdout);
+    std::string excess = run(seed, steps);
+    for (unsigned again = Effort::attempts - 1; again != 0 && !excess.empty(); --again)
+        excess = run(seed, steps);
+    EXPECT_EQ(excess, "");
 }
 
 /// Work of bring_up() on both cards since @p before.
