@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "sim/core/ones_complement.hh"
+
 namespace t3sim::inet {
 
 namespace {
@@ -10,42 +12,16 @@ namespace {
 constexpr std::size_t min_ip_header = 20, tcp_header = 20, udp_header = 8;
 constexpr std::size_t ip_checksum_at = 10, ip_source_at = 12;
 
-/// One's-complement sum in memory order; adding swapped words gives the swapped sum (RFC 1071). Adds eight
-/// bytes at a time with end-around carry: 2^64 is 1 modulo 2^16 - 1, as 2^16 is.
-std::uint64_t add(std::uint64_t sum, Bytes bytes) {
-    const auto carry_round = [](std::uint64_t a, std::uint64_t b) {
-        a += b;
-        return a + (a < b ? 1 : 0);
-    };
-    const std::uint8_t* p = bytes.data();
-    std::size_t left = bytes.size();
-    std::uint64_t even = sum, odd = 0; // two independent dependency chains
-    for (std::uint64_t word[2]; left >= sizeof word; left -= sizeof word, p += sizeof word) {
-        std::memcpy(word, p, sizeof word);
-        even = carry_round(even, word[0]);
-        odd = carry_round(odd, word[1]);
-    }
-    std::uint64_t tail[2] = {};
-    std::memcpy(tail, p, left);
-    return carry_round(carry_round(even, odd), carry_round(tail[0], tail[1]));
-}
-
-std::uint16_t fold(std::uint64_t sum) {
-    while (sum >> 16 != 0)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return static_cast<std::uint16_t>(sum);
-}
-
 std::uint64_t pseudo_header(Bytes frame, const Ipv4& packet) {
     const auto length = static_cast<std::uint16_t>(packet.end - packet.payload);
     const std::uint8_t tail[] = {0, packet.protocol, static_cast<std::uint8_t>(length >> 8),
                                  static_cast<std::uint8_t>(length)};
-    return add(add(0, frame.subspan(packet.ip + ip_source_at, 8)), tail);
+    return ones_complement_add(ones_complement_add(0, frame.subspan(packet.ip + ip_source_at, 8)), tail);
 }
 
 std::uint16_t l4_sum(Bytes frame, const Ipv4& packet) {
-    return fold(
-        add(pseudo_header(frame, packet), frame.subspan(packet.payload, packet.end - packet.payload)));
+    return ones_complement_fold(ones_complement_add(
+        pseudo_header(frame, packet), frame.subspan(packet.payload, packet.end - packet.payload)));
 }
 
 void store(std::uint8_t* at, std::uint16_t raw) {
@@ -109,8 +85,8 @@ std::optional<std::size_t> l4_checksum_at(const Ipv4& packet) {
 void put_ip_checksum(MutableBytes frame, const Ipv4& packet) {
     std::uint8_t* const at = &frame[packet.ip + ip_checksum_at];
     store(at, 0);
-    store(at,
-          static_cast<std::uint16_t>(~fold(add(0, frame.subspan(packet.ip, packet.payload - packet.ip)))));
+    store(at, static_cast<std::uint16_t>(~ones_complement_fold(
+                  ones_complement_add(0, frame.subspan(packet.ip, packet.payload - packet.ip)))));
 }
 
 void put_l4_checksum(MutableBytes frame, const Ipv4& packet, std::size_t at) {

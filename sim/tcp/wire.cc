@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/tcp/wire.hh"
 
+#include "sim/core/ones_complement.hh"
+
 namespace t3sim::tcp {
 namespace {
 
@@ -65,25 +67,12 @@ bool decode_options(Bytes o, Segment& s) {
 } // namespace
 
 std::uint64_t sum(Bytes data, std::uint64_t start) {
-    std::uint64_t total = start;
-    const std::uint8_t* p = data.data();
-    std::size_t n = data.size();
-    for (; n >= 4; n -= 4, p += 4)
-        total += be32(p); // 2^16 is 1 in one's complement arithmetic
-    if (n >= 2) {
-        total += be16(p);
-        p += 2;
-        n -= 2;
-    }
-    if (n)
-        total += static_cast<std::uint64_t>(*p) << 8;
-    return total;
+    const std::uint16_t in_memory_order = ones_complement_fold(ones_complement_add(0, data));
+    return start + be16(reinterpret_cast<const std::uint8_t*>(&in_memory_order));
 }
 
 std::uint16_t fold(std::uint64_t s) {
-    while (s >> 16)
-        s = (s & 0xffff) + (s >> 16);
-    return static_cast<std::uint16_t>(~s);
+    return static_cast<std::uint16_t>(~ones_complement_fold(s));
 }
 
 std::optional<Addressed> peek(Bytes p) {
