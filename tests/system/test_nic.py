@@ -9,6 +9,7 @@ import pytest
 
 from labkit import Lab, klog, qemu, stack
 from labkit.guest import Machine
+from stock import PERFTEST_PORT, wait_listening, wait_no_objects
 
 MEGABYTES = 100
 TCP_PORT = 5000
@@ -251,3 +252,77 @@ def test_several_queue_sets(make_lab):
         ping(a, b, port, count=200)
     for _ in range(4):  # different source ports, different queues
         send(a, b, port=1, megabytes=5)
+
+
+def ping_time(guest, peer, port):
+    """The mean round trip, in milliseconds; nothing may be lost."""
+    text = guest.check(f"ping -q -c 20 -i 0.05 -w 60 {stack.address(port, peer.number)}", 70)
+    assert " 0% packet loss" in text, text
+    return float(re.search(r"= [\d.]+/([\d.]+)/", text)[1])
+
+
+def tcp_rate(source, target, seconds=3):
+    """MB/s of one TCP connection, as the receiver counts them."""
+    to = f"{stack.address(0, target.number)} {TCP_PORT}"
+    sink = target.start(f"nc -l {to} | wc -c")
+    target.check(f"for try in $(seq 100); do ss -ltn | grep -q :{TCP_PORT} && exit 0; sleep 0.05; done; exit 1", 60)
+    source.run(f"timeout {seconds} nc {to} < /dev/zero", 60)
+    return int(sink.wait(60).stdout) / seconds / 1e6
+
+
+def register_dump_time(guest):
+    """Seconds of the fastest of some `ethtool -d`, which is 2,500 reads of registers."""
+    def once():
+        start = time.monotonic()
+        guest.check(f"ethtool -d {guest.interfaces[0]} raw on > /dev/null", 60)
+        return time.monotonic() - start
+    return min(once() for _ in range(5))
+
+
+def ethernet_figures(writer, target):
+    """By name; ping and registers: less is better, TCP: more is better."""
+    return {
+        "ping, ms": ping_time(writer, target, 0), "ping back, ms": ping_time(target, writer, 0), "ping on the other port, ms": ping_time(writer, target, 1),
+        "registers of the writer, s": register_dump_time(writer), "registers of the target, s": register_dump_time(target),
+        "TCP, MB/s": tcp_rate(writer, target), "TCP back, MB/s": tcp_rate(target, writer),
+    }
+
+
+@pytest.mark.uncaptured
+def test_ethernet_beside_a_stream_of_writes(pair):
+    """128 outstanding RDMA writes do not starve the Ethernet side of their cards, nor the other ports, nor accesses to registers.
+
+    The aims on an idle host with a core for each guest and for the model: a ping takes at most 20 ms, TCP has at least a quarter of its
+    idle rate, registers take at most twice as long. The test compares with the same figures without the stream, and its limits are
+    wide: a guest has one CPU, on which perftest polls, and its CPU, the other guest's and the model share the host's cores with
+    whatever else runs there. A stream that starves others exceeds them by far: it made pings 400 times as long, registers 80 times, and TCP
+    5,000 times slower.
+    """
+    target, writer = pair.guests
+    idle = ethernet_figures(writer, target)
+    options = "-R -F -s 65536 -t 128 -D 600"
+    serving = target.start(f"exec ib_write_bw {options}")
+    wait_listening(target, PERFTEST_PORT)
+    stream = writer.start(f"exec ib_write_bw {options} {stack.address(0, target.number)}")
+
+    def written():
+        return pair.sim.counters(writer.number)["rnic.fpdus_out"]
+
+    start = written()
+    for _ in range(300):
+        if written() > start + 1000:
+            break
+        time.sleep(0.1)
+    before = written()
+    beside = ethernet_figures(writer, target)
+    assert stream.running and serving.running and written() > before > start + 1000, "the stream did not run all the time"
+    for command in (stream, serving):
+        command.kill()
+        command.wait(30)
+    for guest in pair.guests:
+        wait_no_objects(guest)
+    for name, figure in beside.items():
+        print(f"{name}: {idle[name]:.3g} idle, {figure:.3g} beside the stream")
+    for name, figure in beside.items():
+        slower = idle[name] / figure if "MB/s" in name else figure / idle[name]
+        assert slower < (50 if "ping" in name else 30), (name, idle, beside)

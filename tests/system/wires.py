@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Captures of the wires during a test, checked with tshark.
 
-With --captures DIR every test is captured from start to end, in all running labs and in those that it creates. The captures are
-kept in DIR/TEST/LAB. Tests marked `wire` are captured also without that option, in build/captures, where only the captures of
+With --captures DIR every test is captured from start to end, unless it is marked `uncaptured`, in all running labs and in those that it
+creates. The captures are kept in DIR/TEST/LAB. Tests marked `wire` are captured also without that option, in build/captures, where only the captures of
 failed tests are kept. An error that wirecheck finds fails the test, unless it is marked allow_wire(pattern, why).
 """
 
@@ -56,13 +56,14 @@ def add_options(group):
 def pytest_configure(config):
     config.addinivalue_line("markers", "wire: the wires are captured and checked also without --captures")
     config.addinivalue_line("markers", "allow_wire(pattern, why): an error on a wire that this test provokes")
+    config.addinivalue_line("markers", "uncaptured: never captured, because the traffic is too much, or the capture's cost changes the result")
 
 
 @pytest.fixture(autouse=True)
 def _wires(request):
     """The first of all fixtures, so that it ends after the test's own labs."""
     kept = request.config.getoption("--captures")
-    if not kept and not request.node.get_closest_marker("wire"):
+    if request.node.get_closest_marker("uncaptured") or (not kept and not request.node.get_closest_marker("wire")):
         yield
         return
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", request.node.nodeid.rpartition("/")[2]).strip("-")
