@@ -343,6 +343,7 @@ Bytes Server::execute(const Virtqueue::Chain& chain) {
             write_config(static_cast<std::uint32_t>(request.address), data.first(request.size));
         break;
     case Operation::mmio_read:
+        loop_.expect_question();
         access_bar(request, {});
         break;
     case Operation::mmio_write:
