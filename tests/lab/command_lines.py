@@ -9,7 +9,7 @@ import pytest
 from labkit import paths
 
 # The folder of each tool.
-FOLDERS = {"ofedctrl": "build/tools", "t3info": "build/tools", "t3doctor": "build/tools", "ofed-check": "build/tools", "ofed-env": "userspace/aix",
+FOLDERS = {"ofedctrl": "build/tools", "t3info": "build/tools", "t3doctor": "build/tools", "t3accept": "build/tools", "ofed-check": "build/tools", "ofed-env": "userspace/aix",
            "t3sim": "build/sim/vfio", "t3lab": "tools/lab"}
 TOOLS = tuple(FOLDERS)
 # Commands with options of their own. t3sim's ctl has none.

@@ -10,7 +10,7 @@ from command_lines import TOOLS, options_of
 from labkit import paths
 
 # Calls in test functions that run a tool, beside its name.
-RUNS = {"t3doctor": ("doctor(", "expect("), "t3lab": ("t3lab(", "T3LAB")}
+RUNS = {"t3accept": ("accept(",), "t3doctor": ("doctor(", "expect("), "t3lab": ("t3lab(", "T3LAB")}
 # C++ tests of command lines.
 CPP = {"t3sim": ("tests/sim/vfio/options_test.cc", "tests/sim/vfio/program_test.cc", "tests/sim/trace/views_test.cc")}
 OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")

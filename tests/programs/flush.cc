@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The connection ends during traffic: --closer=client or server, by --how=disconnect, kill (the process is
-// killed) or error (modify QP to ERR). --events sleeps on the completion channel; without it the program only
-// polls and reads no events while it waits. It succeeds if every posted request completes exactly once, in
-// order, first successful and then flushed.
+// The connection ends during traffic: --closer=client, server or both, by --how=disconnect, kill (the process
+// is killed) or error (modify QP to ERR). --events sleeps on the completion channel; without it the program
+// only polls and reads no events while it waits. It succeeds if every posted request completes exactly once,
+// in order, first successful and then flushed.
 #include "program.hh"
 
 #include <algorithm>
@@ -35,8 +35,9 @@ struct Count {
 
 int main(int argc, char** argv) {
     const Args args(argc, argv,
-                    "--closer=client|server --how=disconnect|kill|error [--events] [--messages=N]");
-    const bool closer = (args.value("closer", "client") == "server") == args.server;
+                    "--closer=client|server|both --how=disconnect|kill|error [--events] [--messages=N]");
+    const std::string by = args.value("closer", "client");
+    const bool closer = by == "both" || (by == "server") == args.server;
     const std::string how = args.value("how", "disconnect");
     const uint64_t enough = static_cast<uint64_t>(args.number("messages", 200));
     Caps caps;

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""t3accept: the complete run between two guests and between both ports of one card, and failures that the model provokes."""
+
+import contextlib
+import json
+import re
+
+import pytest
+from labkit import stack
+from labkit.sim import Wire
+from stock import address, objects, wait_no_objects
+
+BIN = "/t3/bin"
+CLIENT = 1
+REPORT = "/tmp/accept"
+CXGB3_WARNS = pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started; its own")
+PERFTEST_CRASHES = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+
+
+@contextlib.contextmanager
+def serving(guest, options="--server"):
+    server = guest.start(f"exec {BIN}/t3accept {options}")
+    server.expect("waits at", 30)
+    try:
+        yield server
+    finally:
+        server.kill(15)
+        assert server.wait(30).rc == 0
+
+
+def read(guest, name=REPORT):
+    """The steps of the report, by name, and the report. Both its forms have the same results."""
+    report = json.loads(guest.pull(f"{name}.json"))
+    text = guest.pull(f"{name}.txt").decode()
+    for step in report["steps"]:
+        assert re.search(rf"^{step['name']} +{step['state']}", text, re.MULTILINE), step
+    return {step["name"]: step for step in report["steps"]}, report
+
+
+def accept(guest, options, timeout=300, name=REPORT):
+    """Runs it to its end; returns the steps that were not skipped."""
+    done = guest.run(f"{BIN}/t3accept --quick -o {name} {options}", timeout)
+    steps, report = read(guest, name)
+    assert done.rc == (0 if report["passed"] else 1), done
+    return {name: step for name, step in steps.items() if step["state"] != "skipped"}
+
+
+def only(*steps):
+    return " ".join(f"--only {step}" for step in steps)
+
+
+def check_complete(guest, done):
+    steps, report = read(guest)
+    wrong = {name: step for name, step in steps.items() if step["state"] not in ("passed", "note")}
+    assert done.rc == 0 and report["passed"] and not wrong, (wrong, done)
+    assert report["seconds"] < 600
+    assert steps["write-bw"]["figures"]["average MB/s"] > 0 and steps["read-lat"]["figures"]["typical us"] > 0
+    assert steps["rate"]["figures"]["connections/s"] > 0
+    card = report["ends"][0]["cards"][0]
+    assert card["VPD"]["ID"] and card["RDMA device"]["chip"] == "T3C"
+    assert card["interfaces"][0]["firmware"] == "7.12.0" and card["interfaces"][0]["protocol SRAM"] == "1.1.0"
+    assert report["ends"][0]["machine"]["kernel"] == guest.check("uname -r").strip()
+    return report
+
+
+def check_anonymous(guest, *others):
+    """Nothing in the report identifies a machine."""
+    for end in (guest, *others):
+        words = end.check("""cat /sys/class/net/eth*/address; hostname; cat /sys/class/infiniband/*/node_guid
+            ip -4 -o addr | awk '$2 ~ /^eth/ {sub("/.*", "", $4); print $4}'""").split()
+        for name in (".txt", ".json"):
+            content = guest.pull(REPORT + name).decode().lower()
+            for word in words:
+                assert not re.search(rf"(?<![0-9a-z]){re.escape(word.lower())}(?![0-9a-z])", content), word
+
+
+@PERFTEST_CRASHES
+def test_complete_run_between_two_machines(pair):
+    server, client = pair.guests
+    with serving(server, f"-s {address(server)}"):
+        done = client.run(f"{BIN}/t3accept -q -o {REPORT} -p {address(server)}", 600)
+    report = check_complete(client, done)
+    assert [end["role"] for end in report["ends"]] == ["here", "peer"] and report["anonymous"]
+    check_anonymous(client, server)
+    for guest in pair.guests:
+        assert not any(objects(guest).values())
+
+
+@PERFTEST_CRASHES
+def test_complete_run_between_both_ports_of_a_card(make_lab):
+    lab = make_lab(guests=1, wires=[Wire("p", ("c0.0", "c0.1"))])
+    guest, = lab.guests
+    before = guest.check("ip -4 -o addr show")
+    done = guest.run(f"{BIN}/t3accept --both-ports --quick --output {REPORT}", 600)
+    report = check_complete(guest, done)
+    assert report["setting"] == "both ports of one card"
+    check_anonymous(guest)
+    assert guest.check("ip netns list").strip() == "" and guest.check("ip -4 -o addr show") == before
+    # Without the cable it reports that, and everything is as before.
+    lab.sim.cable("p", plugged=False)
+    guest.check(f"for try in $(seq 100); do grep -q down /sys/class/net/{guest.interfaces[0]}/operstate && exit 0; sleep 0.1; done; exit 1", 40)
+    done = guest.run(f"{BIN}/t3accept -b -q -o {REPORT}", 120)
+    steps, _ = read(guest)
+    assert done.rc == 1 and "a cable must join it" in steps["peer"]["what"], done
+    assert steps["rping-small"]["what"] == "there is no connection to the other end"
+    assert guest.check("ip netns list").strip() == ""
+
+
+def test_one_machine(pair):
+    guest = pair.guests[CLIENT]
+    steps = accept(guest, "--minutes 5")
+    assert {name for name, step in steps.items() if step["state"] == "passed"} >= {"inventory", "card", "link", "log", "counters"}
+    everything, _ = read(guest)
+    assert everything["rping-small"]["what"] == "needs another end: --peer or --both-ports"
+    printed = json.loads(guest.check(f"{BIN}/t3accept --only inventory --personal --json -o {REPORT}"))
+    assert guest.check("cat /sys/class/net/eth0/address").strip() == printed["ends"][0]["cards"][0]["interfaces"][0]["address"]
+
+
+@pytest.mark.parametrize("options, status, why", [
+    ("--only nonsense", 2, "there is no step nonsense"),
+    ("-p 10.0.0.1 -b", 2, "--both-ports"),
+    ("--peer", 2, "--peer"),
+    ("--minutes 0", 2, "--minutes"),
+    ("--port 0", 2, "--port"),
+    ("--server 192.0.2.7", 1, "cannot listen at 192.0.2.7"),
+    ("--loud", 2, "--loud"),
+])
+def test_refuses_wrong_arguments(pair, options, status, why):
+    done = pair.guests[CLIENT].run(f"{BIN}/t3accept {options}", 60)
+    assert done.rc == status and why in done.stderr and not done.stdout, done
+
+
+def test_help_version_and_list(pair):
+    guest = pair.guests[CLIENT]
+    shown = guest.check(f"{BIN}/t3accept --help")
+    assert guest.check(f"{BIN}/t3accept -h") == shown and "Usage: t3accept " in shown
+    assert guest.check(f"{BIN}/t3accept --version").startswith("t3accept (t3rdma) ")
+    listed = json.loads(guest.check(f"{BIN}/t3accept --list --json"))
+    assert [row["name"] for row in listed] == [line.split()[0] for line in guest.check(f"{BIN}/t3accept --list").splitlines()]
+
+
+# --- failures: each is in the report
+
+
+def test_no_server(pair):
+    server, client = pair.guests
+    steps = accept(client, f"--peer {address(server)} --port 7999 {only('rping-small')}")
+    assert steps["peer"]["state"] == "FAILED" and "Connection refused" in steps["peer"]["what"]
+
+
+def test_a_program_that_is_missing(pair):
+    server, client = pair.guests
+    at = server.check("command -v ib_send_lat").strip()
+    server.check(f"mv {at} {at}.away")
+    try:
+        with serving(server):
+            accept(client, f"-p {address(server)} {only('send-lat')}")
+    finally:
+        server.check(f"mv {at}.away {at}")
+    step = read(client)[0]["send-lat"]
+    assert (step["state"], step["what"]) == ("skipped", "ib_send_lat is not installed at the other end (package perftest)")
+
+
+def test_a_pulled_cable(pair):
+    client = pair.guests[CLIENT]
+    pair.sim.cable("p0", plugged=False)
+    try:
+        client.check(f"for try in $(seq 100); do grep -q down /sys/class/net/{client.interfaces[0]}/operstate && exit 0; sleep 0.1; done; exit 1", 40)
+        steps = accept(client, only("link"))
+    finally:
+        pair.sim.cable("p0", plugged=True)
+        for guest in pair.guests:
+            guest.check(stack.wait_carrier(guest.interfaces[0]), 40)
+    assert f"{client.interfaces[0]} is up and has no link" in steps["link"]["what"]
+
+
+# Armed before the step: (card, fault, times), the step, and what it reports.
+@pytest.mark.parametrize("card, fault, step, what", [
+    (CLIENT, ("no-tid", 9), "rping-small", "rping: status"),
+    (0, ("no-stid", 9), "rping-small", "the server's rping ended with status"),
+    (CLIENT, ("tpt-ecc", 1), "rping-small", "rping: status"),
+    (0, ("tpt-ecc", 1), "requests", "wrong result"),
+    (0, ("tpt-ecc", 1), "no-receive", "wrong result"),
+], ids=lambda value: value[0] if isinstance(value, tuple) else str(value))
+def test_a_fault_of_the_card_fails_the_step(pair, card, fault, step, what):
+    server, client = pair.guests
+    with serving(server):
+        pair.sim.cause(card, *fault)
+        steps = accept(client, f"-p {address(server)} {only(step)}")
+    assert steps[step]["state"] == "FAILED" and what in steps[step]["what"], steps[step]
+    assert steps[step]["output"] or "ended with status" in what
+    # What is left of the fault must not reach other tests.
+    with serving(server):
+        for _ in range(4):
+            if accept(client, f"-p {address(server)} {only('rping-small')}")["rping-small"]["state"] == "passed":
+                break
+        else:
+            pytest.fail("the fault did not end")
+
+
+def during(pair, steps, fault):
+    """Runs these steps; the fault comes after the first of them that this machine reports, the connection to the other end."""
+    server, client = pair.guests
+    with serving(server):
+        running = client.start(f"exec {BIN}/t3accept --quick -o {REPORT} -p {address(server)} {only(*steps)}")
+        running.expect(r"peer +passed", 60)
+        fault()
+        done = running.wait(400)
+    found, report = read(client)
+    assert done.rc == (0 if report["passed"] else 1)
+    return found
+
+
+def test_an_abort_fails_the_step(pair):
+    server, client = pair.guests
+
+    def abort():
+        client.check("for try in $(seq 300); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1", 60)
+        pair.sim.cause(CLIENT, "abort")
+
+    steps = during(pair, ["requests"], abort)
+    assert steps["requests"]["state"] == "FAILED" and steps["requests"]["output"], steps["requests"]
+    for guest in (server, client):
+        wait_no_objects(guest)
+
+
+def test_dropped_doorbells_are_noted(pair):
+    steps = during(pair, ["rping-small", "counters"], lambda: pair.sim.cause(CLIENT, "drop-doorbell", 2))
+    assert steps["rping-small"]["state"] == "passed"
+    assert steps["counters"]["state"] == "note" and "doorbell_drops" in steps["counters"]["what"], steps["counters"]
+
+
+def test_a_lost_interrupt_is_noted(pair):
+    steps = during(pair, ["event-lat", "counters"], lambda: pair.sim.cause(CLIENT, "lost-interrupt", 1))
+    assert steps["counters"]["state"] == "note" and "card_polls" in steps["counters"]["what"], steps["counters"]
+
+
+def test_a_link_that_flaps_is_in_the_log(pair):
+    steps = during(pair, ["tcp", "rping-small", "log"], lambda: pair.sim.cause(CLIENT, "link-flap", "2500ms"))
+    assert steps["log"]["state"] == "FAILED" and "link down" in steps["log"]["what"], steps["log"]
+    for guest in pair.guests:
+        for interface in guest.interfaces:
+            guest.check(stack.wait_carrier(interface), 40)
+
+
+@pytest.mark.parametrize("impairment, step, what", [("loss=0.5", "ping", "packets were lost"), ("corrupt=0.3", "counters", "rx_")])
+def test_a_bad_cable(pair, impairment, step, what):
+    def impair():
+        pair.sim.control("impair", "p0", "all", impairment, "seed=7")
+
+    try:
+        steps = during(pair, ["ping", "counters"], impair)
+    finally:
+        pair.sim.control("impair", "p0", "all", "none")
+    assert steps[step]["state"] == "FAILED" and what in steps[step]["what"], steps
+
+
+@CXGB3_WARNS
+def test_an_error_that_resets_the_adapter(pair):
+    server, client = pair.guests
+    steps = during(pair, ["rping-small", "log"], lambda: pair.sim.cause(CLIENT, "pmrx-ecc"))
+    assert steps["log"]["state"] == "FAILED" and "cxgb3" in steps["log"]["what"], steps
+    client.check("for try in $(seq 300); do rdma link | grep -q 'cxgb3_.*ACTIVE' && exit; sleep 0.1; done; exit 1", 60)
+    for guest in (server, client):
+        guest.check(stack.wait_carrier(guest.interfaces[0]), 60)
+        wait_no_objects(guest)
