@@ -93,7 +93,7 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
     pci.add_bar(4, msix_window);
     pci.add_pm(0x40);
     pci.add_msi(0x48, 1);
-    pci.add_pcie(0x58, {});
+    pci.add_pcie(0x58, {.slot_width = card.lanes});
     pci.add_vpd(
         0x94, [this](std::uint32_t addr) { return vpd.read(addr); },
         [this](std::uint32_t addr, std::uint32_t word) { vpd.write(addr, word); });

@@ -31,6 +31,7 @@ struct CardConfig {
     std::array<std::uint8_t, 6> mac{}; ///< of port 0; port 1 has the last octet + 1. Fourth octet < 0x80
     std::string serial = "SIM0000001"; ///< at most 16 characters
     Chip chip = Chip::t3c;
+    unsigned lanes = 8; ///< of the slot
     /// Secret of initial sequence numbers (RFC 6528); nothing: the constant of tcp::Params, for repeatable
     /// runs.
     std::optional<std::array<std::uint64_t, 2>> secret = std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/core/pci_config.hh"
 
+#include <algorithm>
 #include <bit>
 #include <stdexcept>
 #include <string>
@@ -107,7 +108,7 @@ void PciConfig::add_pcie(std::uint8_t at, const PcieCapability& pcie) {
     put(at + 10U, 2, 0, 0, 0x000f); // device status: errors seen
     put(at + 12U, 4, link);
     put(at + 16U, 2, 0, 0x01fb); // link control
-    put(at + 18U, 2, link);
+    put(at + 18U, 2, std::min(pcie.slot_width, pcie.link_width) << 4 | pcie.link_speed);
     put(at + 40U, 2, 0, 0x001f); // device control 2: completion timeout
 }
 

@@ -24,8 +24,9 @@ struct PciIds {
 struct PcieCapability {
     std::uint32_t device_capabilities = 0x8001; ///< role-based errors, payload up to 256 bytes
     std::uint16_t device_control = 0x2810;      ///< 512-byte reads, no snoop, relaxed ordering
-    unsigned link_width = 8;
-    unsigned link_speed = 1; ///< 1: 2.5 GT/s
+    unsigned link_width = 8;                    ///< of the device
+    unsigned slot_width = 8;                    ///< what the slot leaves of it
+    unsigned link_speed = 1;                    ///< 1: 2.5 GT/s
     bool function_level_reset = false;
 };
 

@@ -184,7 +184,7 @@ Example:   t3sim --card a=/tmp/a.sock --card b=/tmp/b.sock --wire a.0,b.0 --capt
 Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.)");
     app.set_version_flag("--version", version);
 
-    std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips, vhosts;
+    std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips, lanes, vhosts;
     std::string capture_limit, record_limit;
     Options options;
     // One value per option: "--card a=x b=y" must not consume "b=y".
@@ -196,6 +196,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
          "A card (1 to 8), and where it listens for its guest: QEMU's vfio-user-pci, or see --vhost-user");
     each("--mac", macs, "NAME=MAC", "Address of a card's port 0; port 1 has the next one");
     each("--chip", chips, "NAME=t3b|t3c", "Chip of a card (default: t3c)");
+    each("--lanes", lanes, "NAME=N", "PCI Express lanes of a card's slot: 1, 2, 4 or 8 (default: 8)");
     each("--serial", serials, "NAME=TEXT", "Serial number of a card (up to 16 characters)");
     each("--vhost-user", vhosts, "NAME",
          "This card's guest is User Mode Linux, with virtio_uml.device=SOCKET:ID on its command line; ID is "
@@ -261,6 +262,12 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
         }
         for (const auto& name : vhosts)
             find_card(options, "--vhost-user", name).vhost_user = true;
+        for (const auto& text : lanes) {
+            const auto [name, count] = key_value("--lanes", text, "a=4");
+            if (count != "1" && count != "2" && count != "4" && count != "8")
+                throw Wrong(fmt::format("--lanes '{}': a slot has 1, 2, 4 or 8", text));
+            find_card(options, "--lanes", name).lanes = static_cast<unsigned>(count[0] - '0');
+        }
         for (const auto& text : wires)
             add_wire(options, text);
         for (const auto& text : qemus)

@@ -21,6 +21,7 @@ struct Options {
         std::array<std::uint8_t, 6> mac{};
         std::string serial;
         Chip chip = Chip::t3c;
+        unsigned lanes = 8;
     };
     /// One end of a wire.
     struct End {

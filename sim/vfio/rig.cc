@@ -35,6 +35,7 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
                                                       .mac = description.mac,
                                                       .serial = description.serial,
                                                       .chip = description.chip,
+                                                      .lanes = description.lanes,
                                                       .secret = random_secret()},
                                            *slot.server, loop.queue());
         slots_.push_back(std::move(slot));

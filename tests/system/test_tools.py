@@ -90,6 +90,43 @@ def test_doctor_leads_from_a_bare_machine_to_a_working_one(bare):
     bare.check(f"{BIN}/ofedctrl -u")
 
 
+EEPROM = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+if sys.argv[2] == "save":
+    open("/tmp/vpd", "wb").write(os.pread(file, 256, 0xc00))
+else:
+    content = open("/tmp/vpd", "rb").read() if sys.argv[2] == "restore" else bytes(256)
+    for base in (0, 0xc00):
+        os.pwrite(file, content, base)
+"""
+
+
+def test_doctor_on_a_bad_slot_a_bad_board_and_without_offload(suite):
+    """Also what the report to send has about them."""
+    with Lab(guests=1, suite=suite, load="none", wires=[Wire("p", ("c0.0", "c0.1"))], name="odd", sim_options=["--lanes", "c0=4"]) as lab:
+        guest, = lab.guests
+        vpd = guest.check("grep -l 0x1425 /sys/bus/pci/devices/*/vendor").strip().replace("vendor", "vpd")
+        guest.push(EEPROM.encode(), "/tmp/eeprom.py")
+        expect(guest, "slot", "4 PCI Express lanes of 8", "a slot with more lanes", state="note")
+        guest.check(f"python3 /tmp/eeprom.py {vpd} save; python3 /tmp/eeprom.py {vpd} break", 60)
+        expect(guest, "eeprom", "has no record of the board", "contacts")
+        assert guest.run(f"{BIN}/t3doctor --brief --report /tmp/doctor.json", 60).rc == 1
+        content = json.loads(guest.check("cat /tmp/doctor.json"))
+        assert content["ends"][0]["cards"][0]["VPD"] == "has no record" and not content["passed"]
+        guest.check(f"python3 /tmp/eeprom.py {vpd} restore", 60)
+        guest.check("modprobe cxgb3 ofld_disable=1; ip link set eth1 up; ip link set eth0 up; " + stack.wait_carrier("eth0"), 60)
+        report = expect(guest, "offload", "loaded with ofld_disable=1", "/etc/modprobe.d")
+        assert report["eeprom"] == ("ok", "the EEPROM describes the board", "")
+        guest.run(f"{BIN}/t3doctor --report /tmp/doctor.txt", 60)
+        text = guest.check("cat /tmp/doctor.txt")
+        mac = guest.check("cat /sys/class/net/eth0/address").strip()
+        assert "ofld_disable=1" in text and "VPD.SN" in text and "serial-1" in text and mac not in text
+        guest.run(f"{BIN}/t3doctor --report /tmp/doctor.txt --personal", 60)
+        assert mac in guest.check("cat /tmp/doctor.txt")
+        assert guest.run(f"{BIN}/t3doctor --report /nowhere/doctor.txt", 60).rc == 1
+
+
 def test_doctor_on_another_driver_and_without_a_card(bare):
     card = bare.check("basename $(readlink -f /sys/class/net/eth0/device)").strip()
     bare.check(f"modprobe cxgb3; echo {card} > /sys/bus/pci/drivers/cxgb3/unbind", 60)

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "tools/common/cli.hh"
-#include "tools/t3accept/inventory.hh"
+#include "tools/report/inventory.hh"
 
 namespace t3accept {
 
@@ -48,7 +48,7 @@ LocalEnd::LocalEnd(const t3tools::Machine& machine, t3doctor::Probe& probe, std:
     : machine_(machine), probe_(probe), role_(std::move(role)), folder_(std::move(folder)) {}
 
 Json LocalEnd::inventory() {
-    return t3accept::inventory(machine_, probe_, role_);
+    return t3report::inventory(machine_, probe_, role_);
 }
 
 Counters LocalEnd::counters() {

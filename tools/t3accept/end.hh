@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tools/common/machine.hh"
+#include "tools/report/parse.hh"
 #include "tools/t3accept/job.hh"
-#include "tools/t3accept/parse.hh"
 #include "tools/t3accept/task.hh"
 #include "tools/t3doctor/checks.hh"
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
@@ -547,14 +546,6 @@ void run_step(Run& run, const Row& row, Step& step) {
     row.run(run, step);
 }
 
-std::string utc_now() {
-    const auto now = std::time(nullptr);
-    std::array<char, 32> text{};
-    std::tm parts{};
-    std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &parts));
-    return text.data();
-}
-
 } // namespace
 
 std::vector<std::pair<std::string, std::string>> all_steps() {
@@ -571,6 +562,7 @@ Report accept(const Environment& environment, const Setting& setting) {
             .peer = nullptr,
             .counters = {},
             .objects = {}};
+    run.report.program = "t3accept";
     run.report.started = utc_now();
     run.report.setting = setting.kind;
     start_comparison(run, "here", environment.local);

@@ -10,7 +10,7 @@
 
 #include "tools/common/cli.hh"
 #include "tools/common/stack.hh"
-#include "tools/t3accept/anonymise.hh"
+#include "tools/report/anonymise.hh"
 #include "tools/t3accept/both_ports.hh"
 #include "tools/t3accept/steps.hh"
 

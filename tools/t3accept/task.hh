@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "tools/t3accept/report.hh"
+#include "tools/report/report.hh"
 
 namespace t3accept {
+
+using namespace t3report;
 
 enum class Side { server, client };
 

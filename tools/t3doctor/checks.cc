@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tools/common/stack.hh"
+#include "tools/report/parse.hh"
 
 namespace t3doctor {
 
@@ -59,6 +60,43 @@ Finding check_card(const Case& it) {
     return fine(fmt::format("T3 at {}", names));
 }
 
+/// A narrow slot works, with less bandwidth.
+Finding check_slot(const Case& it) {
+    for (const auto& card : it.cards) {
+        const std::string folder = "/sys/bus/pci/devices/" + card.address;
+        const int width = std::atoi(it.machine.read(folder + "/current_link_width").value_or("0").c_str());
+        const int widest = std::atoi(it.machine.read(folder + "/max_link_width").value_or("0").c_str());
+        if (width > 0 && width < widest)
+            return note(fmt::format("the slot of {} gives it {} PCI Express lanes of {}", card.address, width,
+                                    widest),
+                        "it works, but slower; use a slot with more lanes (x16 outside may be x4 inside)");
+    }
+    return fine("the slot has all lanes that the card can use");
+}
+
+/// What cxgb3 needs of the EEPROM; without it the driver does not use the card.
+Finding check_eeprom(const Case& it) {
+    for (const auto& card : it.cards) {
+        const auto vpd = it.machine.read("/sys/bus/pci/devices/" + card.address + "/vpd");
+        if (!vpd)
+            continue;
+        const auto fields = t3report::vpd_fields(*vpd);
+        for (const char* field : {"SN", "NA", "V0", "V1"}) {
+            if (fields.contains(field))
+                continue;
+            const auto what = fields.empty()
+                                  ? fmt::format("the EEPROM of {} has no record of the board", card.address)
+                                  : fmt::format("the EEPROM of {} has no field {}", card.address, field);
+            if (card.driver == nic_module)
+                return note(what, "cxgb3 accepted it; mention it if you report an error");
+            return wrong(what,
+                         "try another slot and look at the contacts; if that does not help, the EEPROM was "
+                         "overwritten or is broken, and only a copy of a good one can repair it");
+        }
+    }
+    return fine(it.machine.privileged() ? "the EEPROM describes the board" : "only root can read the EEPROM");
+}
+
 Finding check_nic(const Case& it) {
     for (const auto& card : it.cards) {
         if (card.driver.empty() && !it.loaded(nic_module))
@@ -94,6 +132,23 @@ Finding check_firmware(const Case& it) {
                 "again: it writes the firmware to the card");
     }
     return fine(fmt::format("firmware {}", wanted_firmware));
+}
+
+Finding check_offload(const Case& it) {
+    if (it.machine.read("/sys/module/cxgb3/parameters/ofld_disable").value_or("0") != "0")
+        return wrong(
+            "offload is switched off: cxgb3 was loaded with ofld_disable=1",
+            "remove 'options cxgb3 ofld_disable=1' from /etc/modprobe.d or ofld_disable from the kernel's "
+            "command line, then: ofedctrl -u; modprobe -r cxgb3; ofedctrl -l");
+    for (const auto& card : it.cards) {
+        const auto vpd = it.machine.read("/sys/bus/pci/devices/" + card.address + "/vpd");
+        const auto fields = t3report::vpd_fields(vpd.value_or(""));
+        if (const auto clock = fields.find("V1"); clock != fields.end() && clock->second == "0")
+            return wrong(fmt::format("the board {} has no memories for offload: it is a network card only",
+                                     card.address),
+                         "RDMA needs another board");
+    }
+    return fine("offload is on");
 }
 
 Finding check_link(const Case& it) {
@@ -320,8 +375,11 @@ struct Check {
 };
 constexpr std::array checks{
     Check{"card", "card", check_card, false, false},
+    Check{"slot", "slot", check_slot, false, false},
+    Check{"eeprom", "EEPROM", check_eeprom, false, false},
     Check{"nic", "NIC driver", check_nic, false, false},
     Check{"firmware", "firmware", check_firmware, false, false},
+    Check{"offload", "offload", check_offload, false, false},
     Check{"link", "link", check_link, false, false},
     Check{"address", "address", check_address, false, false},
     Check{"signature", "Secure Boot", check_signature, true, false},

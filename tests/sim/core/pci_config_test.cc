@@ -91,6 +91,13 @@ TEST(PciConfig, CapabilityChain) {
     EXPECT_EQ(get(config, 0x9c + 8, 4), 0x2004U);
 }
 
+TEST(PciConfig, ANarrowSlotLeavesTheDevicesWidth) {
+    PciConfig config(ids, 1);
+    config.add_pcie(0x58, {.slot_width = 4});
+    EXPECT_EQ(get(config, 0x58 + 12, 4) >> 4 & 0x3f, 8U) << "of the device";
+    EXPECT_EQ(get(config, 0x58 + 18, 2) >> 4 & 0x3f, 4U) << "of the link";
+}
+
 TEST(PciConfig, InterruptEnables) {
     PciConfig config(ids, 1);
     config.add_msi(0x48, 1);

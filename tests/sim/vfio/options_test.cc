@@ -13,10 +13,11 @@ ParseResult parse(std::vector<const char*> arguments) {
 
 TEST(Options, TwoCardsAndTheirWires) {
     const auto result =
-        parse({"--card",   "a=/r/a.sock",     "--card",       "b=/r/b.sock", "--wire",
-               "a.0,b.0",  "--wire",          "back=a.1,b.1", "--mac",       "b=00:07:43:01:02:03",
-               "--serial", "b=XYZ",           "--chip",       "b=t3b",       "--capture",
-               "/r/c",     "--capture-limit", "64M",          "--control",   "/r/ctl"});
+        parse({"--card",    "a=/r/a.sock", "--card",       "b=/r/b.sock",     "--wire",
+               "a.0,b.0",   "--wire",      "back=a.1,b.1", "--mac",           "b=00:07:43:01:02:03",
+               "--serial",  "b=XYZ",       "--chip",       "b=t3b",           "--lanes",
+               "b=4",       "--capture",   "/r/c",         "--capture-limit", "64M",
+               "--control", "/r/ctl"});
     ASSERT_TRUE(result.options) << result.message;
     const Options& o = *result.options;
     ASSERT_EQ(o.cards.size(), 2U);
@@ -24,6 +25,8 @@ TEST(Options, TwoCardsAndTheirWires) {
     EXPECT_EQ(o.cards[1].serial, "XYZ");
     EXPECT_EQ(o.cards[0].chip, Chip::t3c);
     EXPECT_EQ(o.cards[1].chip, Chip::t3b);
+    EXPECT_EQ(o.cards[0].lanes, 8U);
+    EXPECT_EQ(o.cards[1].lanes, 4U);
     EXPECT_EQ(o.cards[1].mac, (std::array<std::uint8_t, 6>{0, 7, 0x43, 1, 2, 3}));
     ASSERT_EQ(o.wires.size(), 2U);
     EXPECT_EQ(o.wires[0].name, "a.0-b.0");
@@ -106,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"MacHex", {"--card", "a=/a", "--mac", "a=00:07:43:00:00:0g"}, "six octets"},
         Bad{"MacMulticast", {"--card", "a=/a", "--mac", "a=01:07:43:00:00:00"}, "multicast"},
         Bad{"MacFourth", {"--card", "a=/a", "--mac", "a=00:07:43:80:00:00"}, "fourth octet"},
+        Bad{"LanesOfNoSlot", {"--card", "a=/a", "--lanes", "a=3"}, "a slot has 1, 2, 4 or 8"},
         Bad{"ChipUnknown", {"--card", "a=/a", "--chip", "a=t4"}, "there are t3b and t3c"},
         Bad{"SerialLong", {"--card", "a=/a", "--serial", "a=12345678901234567"}, "16 characters"},
         Bad{"LimitAlone", {"--card", "a=/a", "--capture-limit", "1M"}, "add --capture DIR"},

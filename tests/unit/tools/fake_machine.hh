@@ -65,6 +65,8 @@ public:
             return refused->second;
         if (words[0] == "modinfo")
             return {0, depends};
+        if (words.size() < 2 || words[0] == "dpkg-query")
+            return {1, "not in this machine"};
         const std::string name = std::filesystem::path(words[1]).stem();
         if (words[0] == "rmmod") {
             if (name == "ib_uverbs" && std::ranges::find(loaded, "rdma_ucm") != loaded.end())

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 
 #include "tests/unit/tools/fake_machine.hh"
-#include "tools/t3accept/anonymise.hh"
-#include "tools/t3accept/inventory.hh"
+#include "tools/report/anonymise.hh"
+#include "tools/report/inventory.hh"
 #include "tools/t3accept/steps.hh"
 
 namespace {
@@ -61,10 +61,14 @@ TEST(Parse, Ping) {
 
 /// The record of docs/hw/board.md at its place.
 std::string vpd() {
-    std::string record("\x82\x10\0Model S320E-CR  \x90\x24\0", 22);
-    record +=
-        std::string("PN\x10MODEL-T3C       ") + std::string("SN\x08SIM00001") + std::string("RV\x01\x78", 4);
-    return std::string(0xc00, '\0') + record;
+    const auto field = [](const std::string& name, const std::string& text) {
+        return name + static_cast<char>(text.size()) + text;
+    };
+    const auto fields = field("PN", "MODEL-T3C       ") + field("SN", "SIM00001") +
+                        field("NA", "000743112200") + field("V0", "175000") + field("V1", "200000") +
+                        field("RV", "x");
+    return std::string(0xc00, '\0') + std::string("\x82\x10\0Model S320E-CR  \x90", 20) +
+           static_cast<char>(fields.size()) + '\0' + fields;
 }
 
 TEST(Parse, Vpd) {
@@ -99,6 +103,7 @@ TEST(Parse, KernelLog) {
     EXPECT_EQ(classify("[1.0] WARNING: CPU: 0 PID: 1 at mm/slub.c"), LogLine::trouble);
     EXPECT_EQ(classify("[1.0] pcieport 0000:00:01.0: AER: Corrected error received"), LogLine::trouble);
     EXPECT_EQ(classify("[1.0] ata1: error"), LogLine::other);
+    EXPECT_EQ(classify("[1.0] iwpm_register_pid: Unable to send a nlmsg (client = 2)"), LogLine::about_us);
 }
 
 TEST(Parse, Counters) {
@@ -135,6 +140,7 @@ TEST(Anonymise, ReplacesWords) {
     anonymiser.add("host", "mybox");
     anonymiser.add("mac", "00:07:43:11:22:00");
     EXPECT_EQ(anonymiser.text("S/N: PT12345 on MyBox, mybox2, lab"), "S/N: serial-1 on host-1, mybox2, lab");
+    EXPECT_EQ(anonymiser.text("lab"), "host-2");
     EXPECT_EQ(anonymiser.text("NA 000743112200 is 00:07:43:11:22:00"), "NA mac-1 is mac-1");
 }
 
@@ -524,7 +530,7 @@ TEST_F(CommandLine, WritesBothReports) {
     EXPECT_EQ(run({"--only", "pcie", "-o", "/reports/one"}), 0) << out.str() << err.str();
     const auto text = machine.read("/reports/one.txt").value_or("");
     const auto json = Json::parse(machine.read("/reports/one.json").value_or("{}"));
-    EXPECT_THAT(text, HasSubstr("Acceptance of a Chelsio T3"));
+    EXPECT_THAT(text, HasSubstr("Chelsio T3, examined by t3accept"));
     EXPECT_TRUE(json["passed"] && json["anonymous"]);
     EXPECT_EQ(json["format"], "t3accept 1");
     EXPECT_EQ(run({"--only", "pcie", "-o", "/nowhere/one"}), 1);

@@ -101,6 +101,45 @@ TEST_F(Doctor, Firmware) {
     expect("firmware", State::wrong, "cannot read the firmware version of eth0", "firmware-misc-nonfree");
 }
 
+TEST_F(Doctor, Slot) {
+    machine.file("/sys/bus/pci/devices/0000:01:00.0/current_link_width", "4\n");
+    machine.file("/sys/bus/pci/devices/0000:01:00.0/max_link_width", "8\n");
+    expect("slot", State::note, "gives it 4 PCI Express lanes of 8", "x16 outside");
+}
+
+/// A record at 0 with these fields.
+std::string vpd(const std::string& fields) {
+    return std::string("\x82\x05\0board\x90", 9) + static_cast<char>(fields.size()) + '\0' + fields;
+}
+
+TEST_F(Doctor, Eeprom) {
+    const std::string file = "/sys/bus/pci/devices/0000:01:00.0/vpd";
+    machine.file(file, vpd("SN\x01"
+                           "xNA\x01"
+                           "xV0\x01"
+                           "xV1\x01"
+                           "x"));
+    expect("eeprom", State::fine, "describes the board");
+    machine.file(file, "nonsense");
+    expect("eeprom", State::note, "has no record of the board", "cxgb3 accepted it");
+    std::filesystem::remove(machine.path("/sys/bus/pci/devices/0000:01:00.0/driver"));
+    expect("eeprom", State::wrong, "has no record of the board", "only a copy of a good one");
+    machine.file(file, vpd("SN\x01"
+                           "x"));
+    expect("eeprom", State::wrong, "has no field NA");
+}
+
+TEST_F(Doctor, Offload) {
+    machine.file("/sys/bus/pci/devices/0000:01:00.0/vpd", vpd("SN\x01"
+                                                              "xNA\x01"
+                                                              "xV0\x01"
+                                                              "xV1\x01"
+                                                              "0"));
+    expect("offload", State::wrong, "has no memories for offload", "another board");
+    machine.file("/sys/module/cxgb3/parameters/ofld_disable", "1\n");
+    expect("offload", State::wrong, "switched off", "ofld_disable=1");
+}
+
 TEST_F(Doctor, LinkAndAddress) {
     probe.interfaces["eth0"].carrier = false;
     expect("link", State::wrong, "no link on eth0", "cable");
@@ -226,7 +265,7 @@ TEST_F(Doctor, StatusBriefAndJson) {
     const auto json = nlohmann::json::parse(out.str());
     EXPECT_EQ(json["healthy"], false);
     EXPECT_EQ(json["checks"].size(), all_checks().size());
-    EXPECT_EQ(json["checks"][9]["state"], "WRONG");
+    EXPECT_EQ(json["checks"][12]["state"], "WRONG");
 }
 
 class DoctorWrong : public Doctor, public testing::WithParamInterface<std::vector<std::string>> {};
@@ -239,5 +278,25 @@ using Words = std::vector<std::string>;
 INSTANTIATE_TEST_SUITE_P(All, DoctorWrong,
                          testing::Values(Words{"nonsense"}, Words{"10.0.0.2", "-p", "0"}, Words{"-p"},
                                          Words{"--cure"}, Words{"10.0.0.1", "10.0.0.2"}));
+
+TEST_F(Doctor, ReportToSend) {
+    machine.folder("/reports");
+    machine.file("/proc/sys/kernel/hostname", "mybox\n");
+    machine.refusals["dmesg"] = {
+        0, "[1.0] mybox: cxgb3 0000:01:00.0: eth0 at 10.0.0.1\n[2.0] usb 1-1: new device"};
+    probe.interfaces["eth0"].carrier = false;
+    EXPECT_EQ(run({"--report", "/reports/one.txt"}), 1);
+    const auto text = machine.read("/reports/one.txt").value_or("");
+    EXPECT_THAT(text,
+                testing::AllOf(HasSubstr("Chelsio T3, examined by t3doctor"), HasSubstr("no link on eth0"),
+                               HasSubstr("[1.0] host-1: cxgb3 0000:01:00.0: eth0 at ipv4-1"),
+                               testing::Not(HasSubstr("usb"))));
+    EXPECT_EQ(run({"--report", "/reports/one.json", "--personal"}), 1);
+    const auto json = nlohmann::json::parse(machine.read("/reports/one.json").value_or("{}"));
+    EXPECT_EQ(json["ends"][0]["host"], "mybox");
+    EXPECT_EQ(run({"--personal"}), 2);
+    EXPECT_EQ(run({"--report", "/nowhere/one.txt"}), 1);
+    EXPECT_THAT(err.str(), HasSubstr("cannot be written"));
+}
 
 } // namespace

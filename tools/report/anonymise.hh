@@ -5,16 +5,16 @@
 #include <map>
 #include <string>
 
-#include "tools/t3accept/report.hh"
+#include "tools/report/report.hh"
 
-namespace t3accept {
+namespace t3report {
 
 /// The same text always gets the same replacement, such as mac-1, so that a reader still sees what belongs
 /// together.
 class Anonymiser {
 public:
     /// A word to replace wherever it occurs, such as a serial number. Words of less than four characters are
-    /// too frequent in other text and are not replaced.
+    /// too frequent in other text and are replaced only where they are a whole string.
     void add(const std::string& kind, const std::string& word);
     std::string text(std::string text);
     /// All strings of the value. Keys keep their names.
@@ -31,4 +31,4 @@ private:
 /// The report without personal data. The words come from its inventories.
 Json anonymous(const Json& report);
 
-} // namespace t3accept
+} // namespace t3report

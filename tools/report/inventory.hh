@@ -3,10 +3,10 @@
 #pragma once
 
 #include "tools/common/machine.hh"
-#include "tools/t3accept/parse.hh"
+#include "tools/report/parse.hh"
 #include "tools/t3doctor/checks.hh"
 
-namespace t3accept {
+namespace t3report {
 
 /// Its member "identifies" has the words that make it personal, by kind, for Anonymiser.
 Json inventory(const t3tools::Machine& machine, t3doctor::Probe& probe, const std::string& role);
@@ -14,4 +14,4 @@ Json inventory(const t3tools::Machine& machine, t3doctor::Probe& probe, const st
 /// Counters of the cards' interfaces and of the RDMA devices.
 Counters read_counters(const t3tools::Machine& machine);
 
-} // namespace t3accept
+} // namespace t3report

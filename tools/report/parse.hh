@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/t3accept/report.hh"
+#include "tools/report/report.hh"
 
-namespace t3accept {
+namespace t3report {
 
 /// perftest's line of figures; nothing if the program printed none.
 std::optional<Json> perftest_figures(const std::string& output);
@@ -43,4 +43,4 @@ bool counts_repairs(const std::string& name);
 
 std::vector<std::string> lines(const std::string& text);
 
-} // namespace t3accept
+} // namespace t3report

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "tools/t3accept/report.hh"
+#include "tools/report/report.hh"
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "tools/common/cli.hh"
 
-namespace t3accept {
+namespace t3report {
 
 namespace {
-
-constexpr const char* format = "t3accept 1";
 
 std::string indented(const std::string& text, const std::string& before) {
     std::string out;
@@ -57,6 +57,14 @@ const char* word(State state) {
     return "";
 }
 
+std::string utc_now() {
+    const auto now = std::time(nullptr);
+    std::array<char, 32> text{};
+    std::tm parts{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &parts));
+    return text.data();
+}
+
 bool Report::passed() const {
     return std::ranges::none_of(steps, [](const Step& step) { return step.state == State::failed; });
 }
@@ -74,11 +82,17 @@ Json to_json(const Report& report) {
     auto steps = Json::array();
     for (const auto& step : report.steps)
         steps.push_back(to_json(step));
-    return {{"format", format},          {"version", t3tools::version},
-            {"passed", report.passed()}, {"anonymous", false},
-            {"started", report.started}, {"seconds", static_cast<int>(report.seconds * 10) / 10.0},
-            {"setting", report.setting}, {"steps", steps},
-            {"ends", report.ends},       {"counters", report.counters},
+    return {{"format", report.program + " 1"},
+            {"program", report.program},
+            {"version", t3tools::version},
+            {"passed", report.passed()},
+            {"anonymous", false},
+            {"started", report.started},
+            {"seconds", static_cast<int>(report.seconds * 10) / 10.0},
+            {"setting", report.setting},
+            {"steps", steps},
+            {"ends", report.ends},
+            {"counters", report.counters},
             {"log", report.log}};
 }
 
@@ -94,10 +108,11 @@ std::string line(const Json& step) {
 
 std::string to_text(const Json& report) {
     std::string out =
-        fmt::format("Acceptance of a Chelsio T3 by t3accept {}: {}\n"
+        fmt::format("Chelsio T3, examined by {} {}: {}\n"
                     "started {}, took {} s, setting: {}; {}\n",
-                    value(report.at("version")), report.at("passed").get<bool>() ? "PASSED" : "FAILED",
-                    value(report.at("started")), value(report.at("seconds")), value(report.at("setting")),
+                    value(report.at("program")), value(report.at("version")),
+                    report.at("passed").get<bool>() ? "PASSED" : "FAILED", value(report.at("started")),
+                    value(report.at("seconds")), value(report.at("setting")),
                     report.at("anonymous").get<bool>() ? "addresses, serial numbers and names are replaced"
                                                        : "with addresses, serial numbers and names");
     out += heading("Steps");
@@ -121,4 +136,4 @@ std::string to_text(const Json& report) {
     return out;
 }
 
-} // namespace t3accept
+} // namespace t3report

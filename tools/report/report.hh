@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace t3accept {
+namespace t3report {
 
 using Json = nlohmann::ordered_json;
 
@@ -25,6 +25,7 @@ struct Step {
 };
 
 struct Report {
+    std::string program; // "t3accept"
     std::string started; // UTC
     double seconds = 0;
     std::string setting; // "one machine", "both-ports", "peer"
@@ -36,6 +37,9 @@ struct Report {
     bool passed() const;
 };
 
+/// The time now, for Report::started.
+std::string utc_now();
+
 Json to_json(const Report& report);
 /// The text form of the JSON form, so that both have the same content, also after it was made anonymous.
 std::string to_text(const Json& report);
@@ -43,4 +47,4 @@ std::string to_text(const Json& report);
 std::string line(const Json& step);
 Json to_json(const Step& step);
 
-} // namespace t3accept
+} // namespace t3report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "tools/t3accept/parse.hh"
+#include "tools/report/parse.hh"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace t3accept {
+namespace t3report {
 
 namespace {
 
@@ -130,7 +130,9 @@ LogLine classify(const std::string& line) {
         return LogLine::trouble;
     if (!std::regex_search(line, about_us))
         return LogLine::other;
-    return std::regex_search(line, bad) ? LogLine::trouble : LogLine::about_us;
+    // A machine without iwpmd, which only maps ports, gets this line at the first connection.
+    const bool without_mapper = line.find("iwpm_register_pid") != line.npos;
+    return std::regex_search(line, bad) && !without_mapper ? LogLine::trouble : LogLine::about_us;
 }
 
 Json changed(const Counters& before, const Counters& after) {
@@ -159,4 +161,4 @@ bool counts_repairs(const std::string& name) {
     return all.contains(last_part(name));
 }
 
-} // namespace t3accept
+} // namespace t3report

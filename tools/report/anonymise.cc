@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "tools/t3accept/anonymise.hh"
+#include "tools/report/anonymise.hh"
 
 #include <algorithm>
 #include <cctype>
@@ -7,9 +7,11 @@
 #include <regex>
 #include <vector>
 
-namespace t3accept {
+namespace t3report {
 
 namespace {
+
+constexpr std::size_t shortest_word = 4; // within other text
 
 struct Pattern {
     const char* kind;
@@ -72,8 +74,6 @@ std::string replace_word(const std::string& text, const std::string& word, const
 } // namespace
 
 void Anonymiser::add(const std::string& kind, const std::string& word) {
-    if (word.size() < 4)
-        return;
     words_.emplace(word, kind);
     // A VPD and some log lines have the address without colons.
     if (kind == "mac")
@@ -94,8 +94,11 @@ std::string Anonymiser::text(std::string text) {
     std::vector<std::pair<std::string, std::string>> words(words_.begin(), words_.end());
     std::ranges::stable_sort(words,
                              [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+    if (const auto whole = words_.find(text); whole != words_.end())
+        return replacement(whole->second, text);
     for (const auto& [word, kind] : words)
-        text = replace_word(text, word, replacement(kind, word));
+        if (word.size() >= shortest_word)
+            text = replace_word(text, word, replacement(kind, word));
     for (const auto& [kind, regex] : patterns())
         text = replace_matches(text, regex, [&, kind = kind](const std::string& word) {
             return identifies_nothing(word) ? word : replacement(kind, word);
@@ -128,4 +131,4 @@ Json anonymous(const Json& report) {
     return out;
 }
 
-} // namespace t3accept
+} // namespace t3report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "tools/t3accept/inventory.hh"
+#include "tools/report/inventory.hh"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 
 #include "tools/common/stack.hh"
 
-namespace t3accept {
+namespace t3report {
 
 using namespace t3tools;
 
@@ -83,14 +83,13 @@ Json software_of(const Machine& machine) {
             {"providers", providers}};
 }
 
-const char* chip_name(const std::string& revision) {
-    if (revision == "0")
+/// Of hw_rev, which is the type that cxgb3 gives its clients.
+const char* chip_name(const std::string& type) {
+    if (type == "0")
         return "T3A";
-    if (revision == "2")
+    if (type == "1")
         return "T3B";
-    if (revision == "3")
-        return "T3B2";
-    return revision == "4" ? "T3C" : "unknown";
+    return type == "2" ? "T3C" : "unknown";
 }
 
 Json rdma_of(const Machine& machine, const RdmaDevice& device) {
@@ -202,4 +201,4 @@ Counters read_counters(const Machine& machine) {
     return out;
 }
 
-} // namespace t3accept
+} // namespace t3report
