@@ -17,7 +17,7 @@ from .process import run
 
 # A small Debian: the dependencies and recommendations of our packages, and an init.
 PACKAGES = ("apt", "dkms", "systemd-sysv", "udev", "dbus", "kmod", "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest",
-            "iproute2", "ethtool", "procps", "python3", "mokutil")
+            "iproute2", "iputils-ping", "pciutils", "ethtool", "procps", "python3", "mokutil")
 SPACE = 4000  # MiB for the installed root and the image that guests boot
 # Not needed in a guest; the folders stay.
 NOT_BOOTED = ("debs/*", "src/*", "work/*", "tmp/*", "dev/*", "proc/*", "var/cache/apt/*")
