@@ -11,10 +11,8 @@ int main(int argc, char** argv) {
     const auto program = fs::read_symlink("/proc/self/exe", error);
     // Where they are installed; in a build tree and in the lab they are beside the tools.
     auto folder = program.parent_path().parent_path() / "libexec/t3rdma";
-    if (!fs::exists(folder / "t3-rnr"))
+    if (!fs::exists(folder, error))
         folder = program.parent_path();
-    if (!fs::exists(folder / "t3-rnr"))
-        folder = program.parent_path().parent_path() / "tests/programs";
     t3doctor::SystemProbe probe;
     return t3accept::run({argv + 1, argv + argc}, t3tools::Machine(), probe, program, folder, std::cout,
                          std::cerr);
