@@ -64,6 +64,8 @@ def check_complete(guest, done):
     card = report["ends"][0]["cards"][0]
     assert card["VPD"]["ID"] and card["RDMA device"]["chip"] == "T3C"
     assert card["interfaces"][0]["firmware"] == "7.12.0" and card["interfaces"][0]["protocol SRAM"] == "1.1.0"
+    # Facts that docs/hw/open-questions.md lacks for real boards; here they are the model's.
+    assert card["bytes of BARs"]["BAR2"] == 8 << 20 and {"id": 17, "offset": 0x9c, "vectors": 9} in card["PCI capabilities"]
     assert report["ends"][0]["machine"]["kernel"] == guest.check("uname -r").strip()
     return report
 
@@ -101,6 +103,12 @@ def test_complete_run_between_both_ports_of_a_card(make_lab):
     report = check_complete(guest, done)
     assert report["setting"] == "both ports of one card"
     check_anonymous(guest)
+    assert guest.check("ip netns list").strip() == "" and guest.check("ip -4 -o addr show") == before
+    # The same after Ctrl-C.
+    running = guest.start(f"exec {BIN}/t3accept -b -q -o {REPORT}")
+    running.expect(r"rping-small +passed", 120)
+    running.kill(2)
+    assert running.wait(60).rc == 1 and read(guest)[0]["afterwards"]["what"] == "a signal ended the run"
     assert guest.check("ip netns list").strip() == "" and guest.check("ip -4 -o addr show") == before
     # Without the cable it reports that, and everything is as before.
     lab.sim.cable("p", plugged=False)
@@ -184,9 +192,8 @@ def test_a_pulled_cable(pair):
 @pytest.mark.parametrize("card, fault, step, what", [
     (CLIENT, ("no-tid", 1), "rping-small", "rping: status"),
     (0, ("no-stid", 1), "rping-small", "the server's rping ended with status"),
-    (CLIENT, ("tpt-ecc", 1), "rping-small", "rping: status"),
+    (CLIENT, ("tpt-ecc", 1), "rping-small", "rping was disconnected"),
     (0, ("tpt-ecc", 1), "requests", "wrong result"),
-    (0, ("tpt-ecc", 1), "no-receive", "wrong result"),
 ], ids=lambda value: value[0] if isinstance(value, tuple) else str(value))
 def test_a_fault_of_the_card_fails_the_step(pair, card, fault, step, what):
     server, client = pair.guests
@@ -229,7 +236,7 @@ def fault_of_a_connection(pair, *fault):
 
 
 def test_an_abort_fails_the_step(pair):
-    steps = during(pair, ["event-lat"], fault_of_a_connection(pair, "abort"), options="")
+    steps = during(pair, ["event-lat"], fault_of_a_connection(pair, "abort"))
     assert steps["event-lat"]["state"] == "FAILED" and steps["event-lat"]["output"], shown(steps)
     for guest in pair.guests:
         wait_no_objects(guest)
@@ -242,8 +249,8 @@ def test_dropped_doorbells_are_noted(pair):
 
 
 def test_a_lost_interrupt_is_noted(pair):
-    steps = during(pair, ["event-lat", "counters"], fault_of_a_connection(pair, "lost-interrupt"), options="")
-    assert steps["event-lat"]["state"] == "passed", shown(steps)
+    # Without the first interrupts an end of perftest is late, and the other one's message may find no receive. This is not looked at.
+    steps = during(pair, ["event-lat", "counters"], fault_of_a_connection(pair, "lost-interrupt"))
     assert steps["counters"]["state"] == "note" and "card_polls" in steps["counters"]["what"], shown(steps)
 
 
@@ -255,16 +262,16 @@ def test_a_link_that_flaps_is_in_the_log(pair):
             guest.check(stack.wait_carrier(interface), 40)
 
 
-@pytest.mark.parametrize("impairment, step, what", [("loss=0.5", "ping", "packets were lost"), ("corrupt=0.3", "counters", "rx_")])
-def test_a_bad_cable(pair, impairment, step, what):
-    def impair():
-        pair.sim.control("impair", "p0", "all", impairment, "seed=7")
-
+@pytest.mark.parametrize("impairment, steps, what", [
+    ("loss=0.5", ("ping", "log"), "packets were lost"),
+    ("corrupt=0.05", ("counters", "rping-large"), "tcpInErrs"),
+], ids=["loss", "corrupt"])
+def test_a_bad_cable(pair, impairment, steps, what):
     try:
-        steps = during(pair, ["ping", "counters"], impair)
+        found = during(pair, steps, lambda: pair.sim.control("impair", "p0", "all", impairment, "seed=7"))
     finally:
         pair.sim.control("impair", "p0", "all", "none")
-    assert steps[step]["state"] == "FAILED" and what in steps[step]["what"], shown(steps)
+    assert found[steps[0]]["state"] == "FAILED" and what in found[steps[0]]["what"], shown(found)
 
 
 @CXGB3_WARNS

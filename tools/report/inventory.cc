@@ -130,6 +130,10 @@ Json card_of(const Machine& machine, t3doctor::Probe& probe, const Card& card, J
                                     {"largest link width", "max_link_width"},
                                     {"NUMA node", "numa_node"}})
         put(json, key, machine.read(folder + "/" + file));
+    if (const auto sizes = bar_sizes(machine.read(folder + "/resource").value_or("")); !sizes.empty())
+        json["bytes of BARs"] = sizes;
+    if (const auto found = pci_capabilities(machine.read(folder + "/config").value_or("")); !found.empty())
+        json["PCI capabilities"] = found;
     json["MSI vectors"] = machine.list(folder + "/msi_irqs").size();
     const auto group = machine.link_name(folder + "/iommu_group");
     json["IOMMU"] =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -106,6 +107,37 @@ std::map<std::string, std::string> vpd_fields(const std::string& bytes) {
         at += 3 + size;
     }
     return fields;
+}
+
+Json pci_capabilities(const std::string& config) {
+    constexpr std::size_t first = 0x34;
+    constexpr std::size_t size = 256;
+    constexpr unsigned msix = 0x11;
+    constexpr int most = 48; // they are at multiples of four
+    auto out = Json::array();
+    if (config.size() < size)
+        return out;
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(config[at % size]); };
+    std::size_t at = byte(first) & 0xfcU;
+    for (int i = 0; at != 0 && i < most; i++, at = byte(at + 1) & 0xfcU) {
+        Json one{{"id", byte(at)}, {"offset", at}};
+        if (byte(at) == msix)
+            one["vectors"] = ((byte(at + 2) | byte(at + 3) << 8) & 0x7ff) + 1;
+        out.push_back(one);
+    }
+    return out;
+}
+
+Json bar_sizes(const std::string& resource) {
+    Json out = Json::object();
+    int number = 0;
+    for (const auto& line : lines(resource)) {
+        unsigned long long start = 0, end = 0;
+        if (number < 6 && std::sscanf(line.c_str(), "%llx %llx", &start, &end) == 2 && end > start)
+            out["BAR" + std::to_string(number)] = end - start + 1;
+        number++;
+    }
+    return out;
 }
 
 std::vector<std::string> new_lines(const std::vector<std::string>& before,

@@ -25,6 +25,12 @@ std::optional<Ping> ping_figures(const std::string& output);
 /// The fields of a VPD that begins at 0xc00 or 0: its identifier as ID, then by keyword.
 std::map<std::string, std::string> vpd_fields(const std::string& bytes);
 
+/// The capabilities in a PCI configuration space: id, offset, and of MSI-X the number of vectors. Empty
+/// without the first 256 bytes, which only root can read.
+Json pci_capabilities(const std::string& config);
+/// The sizes of BAR 0 to 5 that there are, from the file "resource" in sysfs.
+Json bar_sizes(const std::string& resource);
+
 /// The lines after those that an earlier reading of the same log had.
 std::vector<std::string> new_lines(const std::vector<std::string>& before,
                                    const std::vector<std::string>& now);

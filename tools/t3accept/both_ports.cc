@@ -105,6 +105,8 @@ BothPorts::~BothPorts() {
 
 /// Whatever was done; failures do not matter, since not all of it may have been done.
 void BothPorts::undo() {
+    if (server_)
+        server_->terminate();
     server_.reset();
     machine_.run({"ip", "-n", name_space, "link", "set", second_, "netns", "1"});
     machine_.run({"ip", "netns", "del", name_space});

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -32,8 +31,6 @@ constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 [[noreturn]] void fail(const std::string& what) {
     throw std::runtime_error(what + ": " + std::strerror(errno));
 }
-
-volatile std::sig_atomic_t ended = 0; // by a signal, which serve() handles
 
 char pattern(std::size_t at) {
     return static_cast<char>(at * 7 + (at >> 8));
@@ -192,7 +189,7 @@ private:
             const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count();
             pollfd waiting{fd_, POLLIN, 0};
             const int ready = poll(&waiting, 1, static_cast<int>(std::max<long long>(left, 0)));
-            if (ready < 0 && errno == EINTR && !ended)
+            if (ready < 0 && errno == EINTR && !interrupted())
                 continue;
             if (ready < 0)
                 fail("poll");
@@ -395,12 +392,9 @@ void serve(const std::string& address, int port, End& end, const std::function<v
     if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0 ||
         listen(listener, 1) != 0)
         fail(fmt::format("cannot listen at {} port {}", address, port));
-    struct sigaction action {};
-    action.sa_handler = [](int) { ended = 1; };
-    sigaction(SIGTERM, &action, nullptr);
-    sigaction(SIGINT, &action, nullptr);
+    handle_signals();
     ready();
-    while (!ended) {
+    while (!interrupted()) {
         const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno == EINTR || errno == ECONNABORTED)

@@ -22,7 +22,21 @@ constexpr auto pause = std::chrono::milliseconds(20);
 constexpr auto patience_after_kill = std::chrono::seconds(10);
 constexpr std::size_t most_output = 16 << 10;
 
+volatile std::sig_atomic_t signal_came = 0;
+
 } // namespace
+
+void handle_signals() {
+    signal_came = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { signal_came = 1; };
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+        sigaction(signal, &action, nullptr);
+}
+
+bool interrupted() {
+    return signal_came != 0;
+}
 
 Job::Job(const std::vector<std::string>& words) {
     // In memory, so that a program that prints much never waits for a reader.
@@ -79,10 +93,18 @@ std::string Job::output() const {
     return text;
 }
 
+void Job::terminate() {
+    const auto until = Clock::now() + patience_after_kill;
+    if (running())
+        kill(child_, SIGTERM);
+    while (running() && Clock::now() < until)
+        std::this_thread::sleep_for(pause);
+}
+
 Done Job::finish(std::chrono::milliseconds limit) {
     const auto until = Clock::now() + limit;
     Done done;
-    while (running() && Clock::now() < until)
+    while (running() && Clock::now() < until && !interrupted())
         std::this_thread::sleep_for(pause);
     if (running()) {
         done.late = true;

@@ -11,6 +11,11 @@ namespace t3accept {
 
 using Clock = std::chrono::steady_clock;
 
+/// From this call on SIGINT, SIGTERM and SIGHUP only set what interrupted() returns, so that whatever was
+/// changed can be undone. It is false again after the call.
+void handle_signals();
+bool interrupted();
+
 /// How a program ended.
 struct Done {
     int status = 0;    // of the exit, or 128 + the signal
@@ -30,6 +35,8 @@ public:
 
     bool running();
     Done finish(std::chrono::milliseconds limit);
+    /// Sends SIGTERM and waits for a short time, so that it can end what it started.
+    void terminate();
     std::string output() const;
 
 private:

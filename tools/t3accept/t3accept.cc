@@ -131,6 +131,7 @@ int run(const std::vector<std::string>& arguments, const t3tools::Machine& machi
     if (server->count() > 0)
         return run_server(options, machine, probe, folder, out, err);
 
+    handle_signals();
     Setting setting;
     setting.quick = options.quick;
     setting.only = options.only;
@@ -187,7 +188,7 @@ int run(const std::vector<std::string>& arguments, const t3tools::Machine& machi
         out << fmt::format("\n{}. The report is in {}.txt and {}.json{}.\n",
                            report.passed() ? "PASSED" : "FAILED: see the steps above", name, name,
                            options.personal ? "" : ", without addresses, serial numbers and host names");
-    return report.passed() ? t3tools::status::ok : t3tools::status::failed;
+    return report.passed() && !interrupted() ? t3tools::status::ok : t3tools::status::failed;
 }
 
 } // namespace t3accept

@@ -88,6 +88,24 @@ TEST(Parse, VpdThatReadsNonsense) {
         vpd_fields(vpd().substr(0, length));
 }
 
+TEST(Parse, PciCapabilities) {
+    std::string config(256, '\0');
+    config[0x34] = 0x40;
+    config[0x40] = 0x01;
+    config[0x41] = '\x9c';
+    config[0x9c] = 0x11;
+    config[0x9e] = 8;
+    EXPECT_EQ(pci_capabilities(config).dump(),
+              R"([{"id":1,"offset":64},{"id":17,"offset":156,"vectors":9}])");
+    config[0x9d] = 0x40; // a loop ends
+    EXPECT_EQ(pci_capabilities(config).size(), 48U);
+    EXPECT_TRUE(pci_capabilities(config.substr(0, 64)).empty());
+    EXPECT_EQ(bar_sizes("0x0000000080000000 0x0000000080000fff 0x0000000000140204\n0x0 0x0 0x0\n"
+                        "0xfe000000 0xfe7fffff 0x140204\n")
+                  .dump(),
+              R"({"BAR0":4096,"BAR2":8388608})");
+}
+
 TEST(Parse, NewLinesOfALog) {
     const std::vector<std::string> before{"a", "b"};
     EXPECT_THAT(new_lines(before, {"a", "b", "c"}), ElementsAre("c"));
@@ -193,6 +211,15 @@ TEST(Jobs, KilledAfterItsTimeWithItsChildren) {
     const auto done = job.finish(std::chrono::milliseconds(50));
     EXPECT_TRUE(done.late);
     EXPECT_EQ(done.status, 128 + 9);
+}
+
+TEST(Jobs, EndWithASignalToThisProgram) {
+    handle_signals();
+    Job job({"sleep", "1000"});
+    raise(SIGINT);
+    EXPECT_TRUE(job.finish(std::chrono::seconds(100)).late);
+    handle_signals();
+    EXPECT_FALSE(interrupted());
 }
 
 TEST(Jobs, MissingProgram) {
@@ -381,6 +408,8 @@ TEST_F(Accept, AProgramThatFails) {
     expect("no-receive", State::failed, "the client reports a wrong result: rejected");
     local.results["rping"] = {137, true, "", 90};
     expect("rping-small", State::failed, "rping did not end within 90 s");
+    local.results["rping"] = {0, false, "client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", 1};
+    expect("rping-small", State::failed, "disconnected before its last round");
     peer.throws = "t3-rate";
     expect("rate", State::failed, "the server closed the connection");
 }
@@ -495,6 +524,8 @@ TEST(Control, RequestsErrorsAndTransfers) {
     }
     pthread_kill(server.native_handle(), SIGTERM);
     server.join();
+    EXPECT_TRUE(interrupted());
+    handle_signals();
     EXPECT_THROW(RemoteEnd("127.0.0.1", test_port), std::runtime_error);
 }
 
