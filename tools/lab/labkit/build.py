@@ -117,7 +117,7 @@ def programs(made: image.Image, goal: Path) -> None:
         find $out/cmake/userspace/providers -name '*-rdmav*.so' -exec cp -p {{}} $out/provider/ \\;
         cp -p userspace/providers/cxgb3/cxgb3.driver $out/provider/
         cp -p userspace/aix/ofed-env $out/bin/
-        find $out/cmake/examples $out/cmake/tools $out/cmake/tests/programs \\
+        find $out/cmake/examples $out/cmake/tests/programs $out/cmake/tools \\
             -name CMakeFiles -prune -o -type f -executable -exec cp -p {{}} $out/bin/ \\; 2>/dev/null || true
         """, goal / "log/programs.log")
 
