@@ -48,7 +48,7 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	T3_RACE_POINT(cm_listen_applied);
 	ret = cm_port_end_reuse(cm);
 	if (!ret)
-		ret = cm->dev ? cm_iw_listen(cm, cm->dev) : cm_listen_on_all(cm);
+		ret = cm->dev ? cm_listen(cm, cm->dev) : cm_listen_on_all(cm);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_LISTEN_FAILED, ret);
 	return ret;
@@ -68,6 +68,7 @@ EXPORT_SYMBOL(t3_rdma_listen);
  */
 int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
+	const struct cm_transport *transport;
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
@@ -78,9 +79,10 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 		return ret;
 	/* The handler of an event may destroy the id before this returns. */
 	cm_id_get(cm);
-	ret = cm_qp_get(cm, param->qp_num);
+	transport = cm_transport(cm);
+	ret = transport->get_qp(cm, param->qp_num);
 	if (!ret)
-		ret = cm_iw_connect(cm, param);
+		ret = transport->connect(cm, param);
 	T3_RACE_POINT(cm_connect_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_CONNECT_FAILED, ret);
@@ -102,23 +104,25 @@ EXPORT_SYMBOL(t3_rdma_connect);
  */
 int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
+	const struct cm_transport *transport;
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
 	if (cm_state(cm) != CM_ST_REQUESTED)
 		return -EINVAL;
-	ret = cm_qp_get(cm, param->qp_num);
+	transport = cm_transport(cm);
+	ret = transport->get_qp(cm, param->qp_num);
 	if (ret) {
 		cm_fsm_run(cm, CM_EV_REJECT, ret);
 		return ret;
 	}
 	ret = cm_fsm_apply(cm, CM_EV_ACCEPT, 0, NULL);
 	if (ret) {
-		cm_qp_put(cm);
+		transport->put_qp(cm);
 		return ret;
 	}
 	cm_id_get(cm);
-	ret = cm_iw_accept(cm, param);
+	ret = transport->accept(cm, param);
 	T3_RACE_POINT(cm_accept_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_ACCEPT_FAILED, ret);
@@ -159,7 +163,7 @@ int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len)
 	if (ret)
 		return ret;
 	if (cell->actions & CM_ACT_REJECT)
-		return cm_iw_reject(cm, private_data, len);
+		return cm_transport(cm)->reject(cm, private_data, len);
 	cm_run_actions(cm, cell->actions);
 	return 0;
 }
@@ -181,65 +185,19 @@ EXPORT_SYMBOL(t3_rdma_disconnect);
 
 /* --- QPs ----------------------------------------------------------------- */
 
-/* The id has, had, or was asked for a connection. */
-static bool cm_past_connect(enum cm_state state)
-{
-	switch (state) {
-	case CM_ST_CONNECTING:
-	case CM_ST_RESPONDED:
-	case CM_ST_REQUESTED:
-	case CM_ST_ACCEPTING:
-	case CM_ST_CANCELLING:
-	case CM_ST_CONNECTED:
-	case CM_ST_CLOSING:
-	case CM_ST_CLOSED:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /**
  * t3_rdma_init_qp_attr - get the attributes that move a QP to a state
  * @id: the id, which has a device
  * @attr: the state in qp_state; receives the other attributes
  * @mask: receives the mask of attributes to set
  *
- * The provider moves the QP to RTS when it establishes the connection. After CONNECT_RESPONSE the
- * QP is already in RTS, so the returned mask changes nothing.
- *
  * Return: 0 or -EINVAL.
  */
 int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *mask)
 {
-	struct cm_id *cm = to_cm_id(id);
-	enum cm_state state = cm_state(cm);
-
 	if (!id->device)
 		return -EINVAL;
-	attr->qp_access_flags = 0;
-	attr->port_num = id->port_num;
-	if (!cm_past_connect(state)) {
-		cm->qp_prepared = true;
-		*mask = IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT;
-		return 0;
-	}
-	switch (attr->qp_state) {
-	case IB_QPS_INIT:
-	case IB_QPS_RTR:
-		if (state == CM_ST_RESPONDED) {
-			*mask = IB_QP_PORT;
-			return 0;
-		}
-		attr->qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
-		*mask = IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT;
-		return 0;
-	case IB_QPS_RTS:
-		*mask = IB_QP_PORT;
-		return 0;
-	default:
-		return -EINVAL;
-	}
+	return cm_transport(to_cm_id(id))->init_qp_attr(to_cm_id(id), attr, mask);
 }
 EXPORT_SYMBOL(t3_rdma_init_qp_attr);
 

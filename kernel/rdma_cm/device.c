@@ -57,7 +57,8 @@ static u32 cm_dev_port_on(struct cm_dev *dev, struct net_device *ndev)
 	u32 port;
 
 	rdma_for_each_port(dev->device, port)
-		if (rdma_cap_iw_cm(dev->device, port) && cm_port_is_on(dev->device, port, ndev))
+		if (dev->transport->serves_port(dev->device, port) &&
+		    cm_port_is_on(dev->device, port, ndev))
 			return port;
 	return 0;
 }
@@ -314,7 +315,7 @@ int cm_listen_on_all(struct cm_id *id)
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_listen_next_device);
 		access = rdma_dev_access_netns(dev->device, cm_net(id));
-		ret = access ? cm_iw_listen(id, dev) : 0;
+		ret = access ? cm_listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
 		/* A device of another namespace, or that is being removed, does not count. */
 		if (access && !list_empty(&dev->item)) {
@@ -345,19 +346,34 @@ void cm_listen_on_all_stop(struct cm_id *id)
 
 static struct ib_client cm_client;
 
+static const struct cm_transport *const cm_transports[] = { &cm_iw_transport };
+
+/* The transport that serves a device, or NULL. */
+static const struct cm_transport *cm_transport_of(struct ib_device *device)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cm_transports); i++)
+		if (cm_transports[i]->serves(device))
+			return cm_transports[i];
+	return NULL;
+}
+
 static int cm_add_one(struct ib_device *device)
 {
+	const struct cm_transport *transport = cm_transport_of(device);
 	struct cm_dev *dev;
 	struct cm_id *id;
 	u64 at = 0;
 	int ret;
 
-	if (!cm_iw_supported(device))
+	if (!transport)
 		return -EOPNOTSUPP;
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
 	dev->device = device;
+	dev->transport = transport;
 	refcount_set(&dev->users, 1);
 	init_completion(&dev->gone);
 	INIT_LIST_HEAD(&dev->ids);
@@ -374,7 +390,7 @@ static int cm_add_one(struct ib_device *device)
 		T3_RACE_POINT(cm_add_next_listener);
 		ret = 0;
 		if (rdma_dev_access_netns(device, cm_net(id)))
-			ret = cm_iw_listen(id, dev);
+			ret = cm_listen(id, dev);
 		mutex_lock(&cm_devices_mutex);
 		if (ret && cm_state(id) == CM_ST_LISTENING)
 			cm_dev_warn_listen(dev, id, ret);
@@ -405,7 +421,7 @@ static void cm_remove_one(struct ib_device *device, void *data)
 		list_del_init(&l->dev_item);
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_remove_listener);
-		cm_iw_unlisten(id, dev);
+		cm_unlisten(id, dev);
 		cm_id_put(id);
 		mutex_lock(&cm_devices_mutex);
 	}

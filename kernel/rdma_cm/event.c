@@ -253,7 +253,7 @@ static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool 
 /* --- handling ------------------------------------------------------------ */
 
 /*
- * A connect request. iw.c has allocated its id; this completes the id and reports it. The
+ * A connect request. The transport has allocated its id; this completes the id and reports it. The
  * consumer's handler runs under both mutexes: the listener does not end meanwhile, and no other
  * event of the new id is reported before the request is.
  */

@@ -134,19 +134,37 @@ int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct
 	return 0;
 }
 
+/* The id has, had, or was asked for a connection. */
+bool cm_past_connect(enum cm_state state)
+{
+	switch (state) {
+	case CM_ST_CONNECTING:
+	case CM_ST_RESPONDED:
+	case CM_ST_REQUESTED:
+	case CM_ST_ACCEPTING:
+	case CM_ST_CANCELLING:
+	case CM_ST_CONNECTED:
+	case CM_ST_CLOSING:
+	case CM_ST_CLOSED:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* The actions of a cell but the reports. */
 void cm_run_actions(struct cm_id *id, u16 actions)
 {
 	if (actions & CM_ACT_UNLISTEN) {
 		cm_listen_on_all_stop(id);
-		cm_iw_unlisten(id, NULL);
+		cm_unlisten(id, NULL);
 	}
 	if (actions & (CM_ACT_CLOSE | CM_ACT_ABORT))
-		cm_iw_close(id, actions & CM_ACT_ABORT);
+		cm_transport(id)->close(id, actions & CM_ACT_ABORT);
 	if (actions & CM_ACT_REJECT)
-		cm_iw_reject(id, NULL, 0);
+		cm_transport(id)->reject(id, NULL, 0);
 	if (actions & CM_ACT_DROP_QP)
-		cm_qp_put(id);
+		cm_transport(id)->put_qp(id);
 }
 
 /* Applies an event and runs its actions. For callers that are not the worker. */

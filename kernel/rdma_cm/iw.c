@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The provider: its iw_* calls and its upcalls. No other file calls it, except qp.c for QPs.
+ * iWARP: the provider's iw_* calls and its upcalls. No other file calls it, except qp.c for QPs.
  *
  * Upcalls come in any context, also inside our own calls. They store the peer's parameters and
  * queue an event; the event of a process's id is reported at once if that needs no sleep. The
@@ -8,16 +8,17 @@
  * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
  * upcall, allocates without blocking, and leaves the report to the worker if that fails.
  */
-#include <linux/cred.h>
-#include <linux/sched/mm.h>
-#include <linux/slab.h>
-
 #include <t3_race_point.h>
 
 #include "rdma_cm.h"
 #include "trace.h"
 
-bool cm_iw_supported(struct ib_device *device)
+static bool cm_iw_serves_port(struct ib_device *device, u32 port)
+{
+	return rdma_cap_iw_cm(device, port);
+}
+
+static bool cm_iw_serves(struct ib_device *device)
 {
 	u32 port;
 
@@ -26,7 +27,7 @@ bool cm_iw_supported(struct ib_device *device)
 	    !device->ops.iw_get_qp || !device->ops.iw_add_ref || !device->ops.iw_rem_ref)
 		return false;
 	rdma_for_each_port(device, port)
-		if (rdma_cap_iw_cm(device, port))
+		if (cm_iw_serves_port(device, port))
 			return true;
 	return false;
 }
@@ -116,7 +117,7 @@ static struct iw_cm_conn_param cm_iw_param(const struct rdma_conn_param *param, 
 }
 
 /* Return: 0: a reply follows, or has come inside the call. Otherwise none follows. */
-int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
+static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct ib_device *device = id->base.id.device;
 	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
@@ -129,7 +130,7 @@ int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 }
 
 /* Return: 0: ESTABLISHED or CLOSE follows, or has come inside the call. Otherwise neither. */
-int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
+static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
 
@@ -139,7 +140,7 @@ int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 	return id->iw.device->ops.iw_accept(&id->iw, &to_iw);
 }
 
-int cm_iw_reject(struct cm_id *id, const void *data, u8 len)
+static int cm_iw_reject(struct cm_id *id, const void *data, u8 len)
 {
 	T3_RACE_POINT(cm_reject_provider);
 	return id->iw.device->ops.iw_reject(&id->iw, data, len);
@@ -152,7 +153,7 @@ int cm_iw_reject(struct cm_id *id, const void *data, u8 len)
  * The worker may meanwhile handle the provider's CLOSE and put the connection's reference, and
  * the QP's owner may destroy the QP. So this takes a reference of its own.
  */
-void cm_iw_close(struct cm_id *id, bool abrupt)
+static void cm_iw_close(struct cm_id *id, bool abrupt)
 {
 	struct ib_qp_attr attr = { .qp_state = abrupt ? IB_QPS_ERR : IB_QPS_SQD };
 	unsigned long flags;
@@ -177,25 +178,14 @@ static struct cm_listener *cm_iw_to_listener(struct iw_cm_id *iw)
 	return container_of(iw, struct cm_listener, iw);
 }
 
-static void cm_listener_free(struct kref *ref)
+static void cm_iw_listener_get(struct iw_cm_id *iw)
 {
-	struct cm_listener *l = container_of(ref, struct cm_listener, ref);
-	struct cm_dev *dev = l->dev;
-
-	cm_id_put(l->id);
-	kfree(l);
-	/* Last, as in cm_id_free(). */
-	cm_dev_put(dev);
+	cm_listener_get(cm_iw_to_listener(iw));
 }
 
-static void cm_listener_get(struct iw_cm_id *iw)
+static void cm_iw_listener_put(struct iw_cm_id *iw)
 {
-	kref_get(&cm_iw_to_listener(iw)->ref);
-}
-
-static void cm_listener_put(struct iw_cm_id *iw)
-{
-	kref_put(&cm_iw_to_listener(iw)->ref, cm_listener_free);
+	cm_listener_put(cm_iw_to_listener(iw));
 }
 
 /*
@@ -239,127 +229,73 @@ static int cm_listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	return cm_request_post(listener, id, iw_event);
 }
 
-/* `rdma resource` lists an id that listens on all devices once for each of them. */
-static void cm_listener_res_add(struct cm_listener *l)
+static int cm_iw_listen(struct cm_listener *l)
 {
-	struct rdma_cm_id *entry = &l->base.id, *id = &l->id->base.id;
-
-	lockdep_assert_held(&l->id->listen_mutex);
-	if (l->id->dev)
-		return;
-	entry->device = l->dev->device;
-	entry->ps = id->ps;
-	entry->qp_type = id->qp_type;
-	entry->route.addr.src_addr = id->route.addr.src_addr;
-	l->base.state = cm_res_state(CM_ST_LISTENING);
-	cm_res_init(&l->base, NULL, &l->id->base);
-	cm_res_add(&l->base);
-}
-
-static void cm_listener_res_del(struct cm_listener *l)
-{
-	lockdep_assert_held(&l->id->listen_mutex);
-	if (!l->id->dev)
-		cm_res_del(&l->base);
-}
-
-/*
- * For a device that is added later this runs in a kworker. The user who called listen is charged
- * in either case, for the provider's memory and in the provider's quota.
- */
-static int cm_listener_create(struct cm_listener *l)
-{
-	struct cm_id *id = l->id;
-	struct mem_cgroup *memcg;
-	const struct cred *cred;
+	struct ib_device *device = l->dev->device;
 	int ret;
 
-	cred = override_creds(id->listen_cred);
-	memcg = set_active_memcg(id->memcg);
-	ret = l->iw.device->ops.iw_create_listen(&l->iw, id->backlog);
-	set_active_memcg(memcg);
-	revert_creds(cred);
-	return ret;
-}
-
-/**
- * cm_iw_listen - listen on a device
- * @id: the id
- * @dev: the device
- *
- * Return: 0, also if the id listens there already; -EINVAL if its state is not LISTENING any
- * more; or an error of the provider.
- */
-int cm_iw_listen(struct cm_id *id, struct cm_dev *dev)
-{
-	struct cm_listener *l;
-	int ret = 0;
-
-	mutex_lock(&id->listen_mutex);
-	list_for_each_entry(l, &id->listeners, id_item)
-		if (l->dev == dev)
-			goto unlock;
-	if (cm_state(id) != CM_ST_LISTENING) {
-		ret = -EINVAL;
-		goto unlock;
-	}
-	l = cm_zalloc(id->memcg, sizeof(*l), GFP_KERNEL);
-	if (!l) {
-		ret = -ENOMEM;
-		goto unlock;
-	}
-	kref_init(&l->ref);
-	l->id = id;
-	l->dev = dev;
-	if (!cm_dev_link_listener(l)) {
-		kfree(l);
-		ret = -ENODEV;
-		goto unlock;
-	}
-	cm_id_get(id);
-	l->iw.device = dev->device;
+	l->iw.device = device;
 	l->iw.event_handler = cm_listener_upcall;
-	l->iw.add_ref = cm_listener_get;
-	l->iw.rem_ref = cm_listener_put;
-	cm_iw_set_addrs(&l->iw, id);
-
-	cm_port_share_tcp(id, dev->device, true);
+	l->iw.add_ref = cm_iw_listener_get;
+	l->iw.rem_ref = cm_iw_listener_put;
+	cm_iw_set_addrs(&l->iw, l->id);
+	cm_port_share_tcp(l->id, device, true);
 	T3_RACE_POINT(cm_listener_linked);
-	ret = cm_listener_create(l);
-	cm_port_share_tcp(id, dev->device, false);
-	T3_RACE_POINT(cm_listener_listens);
-	if (ret) {
-		cm_dev_unlink_listener(l);
-		cm_listener_put(&l->iw);
-	} else {
-		list_add_tail(&l->id_item, &id->listeners);
-		cm_listener_res_add(l);
-	}
-unlock:
-	mutex_unlock(&id->listen_mutex);
+	ret = device->ops.iw_create_listen(&l->iw, l->id->backlog);
+	cm_port_share_tcp(l->id, device, false);
 	return ret;
 }
 
-/**
- * cm_iw_unlisten - end the listeners of an id
- * @id: the id
- * @dev: only the listener on this device; NULL: all
- */
-void cm_iw_unlisten(struct cm_id *id, struct cm_dev *dev)
+static void cm_iw_unlisten(struct cm_listener *l)
 {
-	struct cm_listener *l, *next;
-
-	mutex_lock(&id->listen_mutex);
-	list_for_each_entry_safe(l, next, &id->listeners, id_item) {
-		if (dev && l->dev != dev)
-			continue;
-		T3_RACE_POINT(cm_unlisten_provider);
-		l->dev->device->ops.iw_destroy_listen(&l->iw);
-		T3_RACE_POINT(cm_unlistened);
-		list_del(&l->id_item);
-		cm_listener_res_del(l);
-		cm_dev_unlink_listener(l);
-		cm_listener_put(&l->iw);
-	}
-	mutex_unlock(&id->listen_mutex);
+	l->dev->device->ops.iw_destroy_listen(&l->iw);
 }
+
+/* --- QPs ------------------------------------------------------------------ */
+
+/*
+ * The provider moves the QP to RTS when it establishes the connection. After CONNECT_RESPONSE the
+ * QP is already in RTS, so the returned mask changes nothing.
+ */
+static int cm_iw_init_qp_attr(struct cm_id *id, struct ib_qp_attr *attr, int *mask)
+{
+	enum cm_state state = cm_state(id);
+
+	attr->qp_access_flags = 0;
+	attr->port_num = id->base.id.port_num;
+	if (!cm_past_connect(state)) {
+		id->qp_prepared = true;
+		*mask = IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT;
+		return 0;
+	}
+	switch (attr->qp_state) {
+	case IB_QPS_INIT:
+	case IB_QPS_RTR:
+		if (state == CM_ST_RESPONDED) {
+			*mask = IB_QP_PORT;
+			return 0;
+		}
+		attr->qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
+		*mask = IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT;
+		return 0;
+	case IB_QPS_RTS:
+		*mask = IB_QP_PORT;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+const struct cm_transport cm_iw_transport = {
+	.serves = cm_iw_serves,
+	.serves_port = cm_iw_serves_port,
+	.listen = cm_iw_listen,
+	.unlisten = cm_iw_unlisten,
+	.get_qp = cm_qp_get,
+	.put_qp = cm_qp_put,
+	.init_qp_attr = cm_iw_init_qp_attr,
+	.connect = cm_iw_connect,
+	.accept = cm_iw_accept,
+	.reject = cm_iw_reject,
+	.close = cm_iw_close,
+};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The reference of an id on the QP of its connection.
+ * iWARP: the reference of an id on the QP of its connection.
  *
  * Consumers name a QP by its number, and a process may destroy the QP in another thread at the
  * same time. iw_get_qp() returns no reference, and iw_add_ref() must not be called after the last
@@ -180,7 +180,7 @@ void cm_qp_abort_foreign(struct cm_id *id)
 {
 	if (!id->qp_foreign)
 		return;
-	cm_iw_close(id, true);
+	cm_transport(id)->close(id, true);
 	/* If the provider establishes the connection all the same, it is closed. */
 	cm_fsm_run(id, CM_EV_DISCONNECT, -EPERM);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * t3_rdma_cm: a connection manager for iWARP devices.
+ * t3_rdma_cm: a connection manager.
  *
  *	consumer (ucm.c, or a kernel module)
  *	   | calls				   ^ events
@@ -8,11 +8,11 @@
  *	   | cm_fsm_apply()			   |
  *	id.c: one state table (cm_fsm.c); event.c: one queue and one worker per id
  *	   |					   ^ cm_event_post()
- *	iw.c: the provider's iw_* calls and its upcalls
+ *	transport.h: what a device does, by its kind; iw.c: iWARP, by the provider's iw_* calls
  *
  * Lifetime of an id
  *
- * A consumer creates a struct cm_id; iw.c creates one for each connect request. References
+ * A consumer creates a struct cm_id; a transport creates one for each connect request. References
  * (ref) are held by: the consumer, until t3_rdma_destroy_id(); the worker, while it is queued;
  * the provider, from a successful connect or accept to its last event; an address lookup,
  * while its callback runs. The last put frees the id, in any context: cm_id_destroy() has done
@@ -79,6 +79,7 @@
 
 #include "cm_fsm.h"
 #include "res.h"
+#include "transport.h"
 
 struct cm_id;
 struct socket;
@@ -86,6 +87,7 @@ struct socket;
 /**
  * struct cm_dev - a device that can have connections
  * @device: ib_core's device
+ * @transport: what the device does for a connection
  * @item: in the list of devices
  * @seq: increases with each device, so that a walk of the list can drop the lock
  * @family_warned: the log has a line that the device does not support an address family
@@ -96,6 +98,7 @@ struct socket;
  */
 struct cm_dev {
 	struct ib_device *device;
+	const struct cm_transport *transport;
 	struct list_head item;		/* cm_devices_mutex; below it all but @users and @gone */
 	u64 seq;
 	bool family_warned;
@@ -108,7 +111,7 @@ struct cm_dev {
 /**
  * struct cm_listener - an id that listens, on one device
  * @base: an entry in `rdma resource`, if the id is on no device and so has none of its own
- * @iw: the provider's part
+ * @iw: the provider's part, if the device has iWARP
  * @ref: references, of @id's list and of the provider
  * @id: the id
  * @dev: the device
@@ -267,7 +270,7 @@ struct cm_binding {
  * @dev: the device, or NULL
  * @dev_item: in the device's list of ids
  * @bind: the port
- * @iw: the provider's part
+ * @iw: the provider's part, if the device has iWARP
  * @qp_prepared: before connect the consumer created a QP with t3_rdma_create_qp(), or queried
  *	the attributes for one: it gets ESTABLISHED, not CONNECT_RESPONSE
  * @addr_used: there was a lookup
@@ -351,6 +354,12 @@ static inline struct sockaddr *cm_dst(struct cm_id *id)
 	return (struct sockaddr *)&id->base.id.route.addr.dst_addr;
 }
 
+/* The transport of an id that has a device. */
+static inline const struct cm_transport *cm_transport(const struct cm_id *id)
+{
+	return id->dev->transport;
+}
+
 static inline struct net *cm_net(struct cm_id *id)
 {
 	return id->base.id.route.addr.dev_addr.net;
@@ -371,6 +380,7 @@ int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct
 void cm_run_actions(struct cm_id *id, u16 actions);
 int cm_fsm_run(struct cm_id *id, enum cm_event event, int status);
 enum cm_state cm_state(struct cm_id *id);
+bool cm_past_connect(enum cm_state state);
 
 /* event.c */
 int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int status,
@@ -426,14 +436,11 @@ void cm_port_set_addr(struct sockaddr *to, const struct sockaddr *from);
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device);
 void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share);
 
-/* iw.c */
-int cm_iw_listen(struct cm_id *id, struct cm_dev *dev);
-void cm_iw_unlisten(struct cm_id *id, struct cm_dev *dev);
-int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param);
-int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param);
-int cm_iw_reject(struct cm_id *id, const void *data, u8 len);
-void cm_iw_close(struct cm_id *id, bool abrupt);
-bool cm_iw_supported(struct ib_device *device);
+/* listen.c */
+int cm_listen(struct cm_id *id, struct cm_dev *dev);
+void cm_unlisten(struct cm_id *id, struct cm_dev *dev);
+void cm_listener_get(struct cm_listener *l);
+void cm_listener_put(struct cm_listener *l);
 
 /* qp.c */
 int cm_qp_get(struct cm_id *id, u32 qpn);

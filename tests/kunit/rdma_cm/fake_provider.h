@@ -587,6 +587,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #define wait_for_completion		fake_wait_for_users
 #include "device.c"
 #undef wait_for_completion
+#include "listen.c"
 #include "iw.c"
 #include "qp.c"
 #include "event.c"

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Listeners: an id that listens, on one device each. What the device does is in its transport.
+ */
+#include <linux/cred.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include <t3_race_point.h>
+
+#include "rdma_cm.h"
+
+static void cm_listener_free(struct kref *ref)
+{
+	struct cm_listener *l = container_of(ref, struct cm_listener, ref);
+	struct cm_dev *dev = l->dev;
+
+	cm_id_put(l->id);
+	kfree(l);
+	/* Last, as in cm_id_free(). */
+	cm_dev_put(dev);
+}
+
+void cm_listener_get(struct cm_listener *l)
+{
+	kref_get(&l->ref);
+}
+
+void cm_listener_put(struct cm_listener *l)
+{
+	kref_put(&l->ref, cm_listener_free);
+}
+
+/* `rdma resource` lists an id that listens on all devices once for each of them. */
+static void cm_listener_res_add(struct cm_listener *l)
+{
+	struct rdma_cm_id *entry = &l->base.id, *id = &l->id->base.id;
+
+	lockdep_assert_held(&l->id->listen_mutex);
+	if (l->id->dev)
+		return;
+	entry->device = l->dev->device;
+	entry->ps = id->ps;
+	entry->qp_type = id->qp_type;
+	entry->route.addr.src_addr = id->route.addr.src_addr;
+	l->base.state = cm_res_state(CM_ST_LISTENING);
+	cm_res_init(&l->base, NULL, &l->id->base);
+	cm_res_add(&l->base);
+}
+
+static void cm_listener_res_del(struct cm_listener *l)
+{
+	lockdep_assert_held(&l->id->listen_mutex);
+	if (!l->id->dev)
+		cm_res_del(&l->base);
+}
+
+/*
+ * For a device that is added later this runs in a kworker. The user who called listen is charged
+ * in either case, for the provider's memory and in the provider's quota.
+ */
+static int cm_listener_create(struct cm_listener *l)
+{
+	struct cm_id *id = l->id;
+	struct mem_cgroup *memcg;
+	const struct cred *cred;
+	int ret;
+
+	cred = override_creds(id->listen_cred);
+	memcg = set_active_memcg(id->memcg);
+	ret = l->dev->transport->listen(l);
+	set_active_memcg(memcg);
+	revert_creds(cred);
+	return ret;
+}
+
+/**
+ * cm_listen - listen on a device
+ * @id: the id
+ * @dev: the device
+ *
+ * Return: 0, also if the id listens there already; -EINVAL if its state is not LISTENING any
+ * more; or an error of the provider.
+ */
+int cm_listen(struct cm_id *id, struct cm_dev *dev)
+{
+	struct cm_listener *l;
+	int ret = 0;
+
+	mutex_lock(&id->listen_mutex);
+	list_for_each_entry(l, &id->listeners, id_item)
+		if (l->dev == dev)
+			goto unlock;
+	if (cm_state(id) != CM_ST_LISTENING) {
+		ret = -EINVAL;
+		goto unlock;
+	}
+	l = cm_zalloc(id->memcg, sizeof(*l), GFP_KERNEL);
+	if (!l) {
+		ret = -ENOMEM;
+		goto unlock;
+	}
+	kref_init(&l->ref);
+	l->id = id;
+	l->dev = dev;
+	if (!cm_dev_link_listener(l)) {
+		kfree(l);
+		ret = -ENODEV;
+		goto unlock;
+	}
+	cm_id_get(id);
+	ret = cm_listener_create(l);
+	T3_RACE_POINT(cm_listener_listens);
+	if (ret) {
+		cm_dev_unlink_listener(l);
+		cm_listener_put(l);
+	} else {
+		list_add_tail(&l->id_item, &id->listeners);
+		cm_listener_res_add(l);
+	}
+unlock:
+	mutex_unlock(&id->listen_mutex);
+	return ret;
+}
+
+/**
+ * cm_unlisten - end the listeners of an id
+ * @id: the id
+ * @dev: only the listener on this device; NULL: all
+ */
+void cm_unlisten(struct cm_id *id, struct cm_dev *dev)
+{
+	struct cm_listener *l, *next;
+
+	mutex_lock(&id->listen_mutex);
+	list_for_each_entry_safe(l, next, &id->listeners, id_item) {
+		if (dev && l->dev != dev)
+			continue;
+		T3_RACE_POINT(cm_unlisten_provider);
+		l->dev->transport->unlisten(l);
+		T3_RACE_POINT(cm_unlistened);
+		list_del(&l->id_item);
+		cm_listener_res_del(l);
+		cm_dev_unlink_listener(l);
+		cm_listener_put(l);
+	}
+	mutex_unlock(&id->listen_mutex);
+}
