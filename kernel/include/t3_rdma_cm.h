@@ -9,10 +9,10 @@
  *
  *  - A destroy does not wait for the network. If the id was connecting and its connection is
  *    established later, the connection is aborted.
- *  - t3_rdma_listen() on a wildcard address succeeds if one device takes it and the port is in use
- *    on none. Devices without its address family do not count.
- *  - An id whose QP was not created with t3_rdma_create_qp() and whose QP attributes were not
- *    queried gets CONNECT_RESPONSE when its connection was accepted. The consumer calls
+ *  - t3_rdma_listen() on a wildcard address fails if one device refuses. Devices without its
+ *    address family do not count.
+ *  - iWARP: an id whose QP was not created with t3_rdma_create_qp() and whose QP attributes were
+ *    not queried gets CONNECT_RESPONSE when its connection was accepted. The consumer calls
  *    t3_rdma_establish() when its QP is ready.
  */
 #ifndef T3_RDMA_CM_API_H
@@ -38,9 +38,13 @@ int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *ma
 
 int t3_rdma_listen(struct rdma_cm_id *id, int backlog);
 int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param);
+int t3_rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *param,
+			struct rdma_ucm_ece *ece);
 int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
+int t3_rdma_accept_ece(struct rdma_cm_id *id, struct rdma_conn_param *param,
+		       struct rdma_ucm_ece *ece);
 int t3_rdma_establish(struct rdma_cm_id *id);
-int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len);
+int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 reason);
 int t3_rdma_disconnect(struct rdma_cm_id *id);
 
 int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);

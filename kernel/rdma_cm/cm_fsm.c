@@ -12,9 +12,9 @@
  *    the provider is pending, the reference stays. The upcalls of REPLY_FAILED and CLOSE put it
  *    before the event is handled; CM_ACT_DROP_QP finds none then.
  *  - Each connection that was reported to the consumer ends with one of CM_ACT_REPORTS_END, or with
- *    the consumer's own DESTROY. Nothing is reported afterwards.
- *  - CLOSE is the provider's last event. Every state that may hold a QP reference takes it, and
- *    drops the reference.
+ *    the consumer's own DESTROY. Only notices are reported afterwards.
+ *  - CLOSE is the last event of an iWARP provider. Every state that may hold a QP reference takes
+ *    it, and drops the reference.
  *  - No state that follows CM_ACT_REPORT_ESTABLISHED can report it again.
  *  - Calls report no events: they have a return value.
  *  - Every state but CM_ST_DESTROYING takes DESTROY, and every state of a bound id takes REMOVE.
@@ -42,9 +42,12 @@
 		[CM_EV_BIND_DONE]	= STAY(state),					\
 		[CM_EV_BIND_FAILED]	= STAY(state),					\
 		[CM_EV_RESOLVE_FAILED]	= STAY(state),					\
+		[CM_EV_ROUTE_FAILED]	= STAY(state),					\
 		[CM_EV_LISTEN_FAILED]	= TO(state, CM_ACT_UNLISTEN),			\
 		[CM_EV_CONNECT_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
 		[CM_EV_ACCEPT_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
+		[CM_EV_ACCEPTED]	= TO(state, CM_ACT_DROP_QP),			\
+		[CM_EV_ESTABLISH_FAILED] = STAY(state),					\
 		[CM_EV_ADDR_DONE]	= STAY(state),					\
 		[CM_EV_ADDR_FAILED]	= STAY(state),					\
 		[CM_EV_ROUTE_DONE]	= STAY(state),					\
@@ -53,7 +56,8 @@
 		[CM_EV_REPLY_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
 		[CM_EV_ESTABLISHED]	= TO(state, ABORT_AND_DROP_QP),			\
 		[CM_EV_PEER_CLOSE]	= STAY(state),					\
-		[CM_EV_CLOSE]		= TO(state, CM_ACT_DROP_QP)
+		[CM_EV_CLOSE]		= TO(state, CM_ACT_DROP_QP),			\
+		[CM_EV_TIMEWAIT_EXIT]	= STAY(state)
 
 static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	[CM_ST_IDLE] = {
@@ -83,6 +87,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	},
 	[CM_ST_ROUTE_QUERY] = {
 		[CM_EV_ROUTE_DONE]	= TO(CM_ST_ROUTE_RESOLVED, CM_ACT_REPORT_ROUTE),
+		[CM_EV_ROUTE_FAILED]	= TO(CM_ST_ADDR_RESOLVED, 0),
 		REMOVE_OR_DESTROY,
 	},
 	[CM_ST_ROUTE_RESOLVED] = {
@@ -96,8 +101,8 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_UNLISTEN),
 	},
 	/*
-	 * A provider cannot cancel a connect, so an id that gives up waits for the reply. The
-	 * provider may end the connection with CLOSE instead, and then no reply follows.
+	 * An iWARP provider cannot cancel a connect, so an id that gives up waits for the reply.
+	 * The provider may end the connection with CLOSE instead, and then no reply follows.
 	 */
 	[CM_ST_CONNECTING] = {
 		[CM_EV_REPLY_OK]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
@@ -113,6 +118,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_ESTABLISH]	= TO(CM_ST_CONNECTED, 0),
 		[CM_EV_REJECT]		= TO(CM_ST_CLOSED, ABORT_AND_DROP_QP),
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSING, CM_ACT_CLOSE),
+		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_PEER_CLOSE]	= TO(CM_ST_CLOSING, 0),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED,
 					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
@@ -125,12 +131,15 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_REJECT]		= TO(CM_ST_CLOSED, CM_ACT_REJECT),
 		/* There is nothing to disconnect yet. In-tree rdma_disconnect() returns 0, too. */
 		[CM_EV_DISCONNECT]	= STAY(CM_ST_REQUESTED),
+		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_REPORT_FAILED),
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REJECT | CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_REJECT),
 	},
 	[CM_ST_ACCEPTING] = {
 		[CM_EV_ESTABLISHED]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
+		[CM_EV_ACCEPTED]	= TO(CM_ST_CONNECTED, 0),
 		[CM_EV_ACCEPT_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP),
+		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_ACCEPTING),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CANCELLING, 0),
@@ -159,6 +168,9 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	},
 	[CM_ST_CONNECTED] = {
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSING, CM_ACT_CLOSE),
+		[CM_EV_ESTABLISH_FAILED] = TO(CM_ST_CLOSED, ABORT_AND_DROP_QP),
+		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED,
+					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
 		[CM_EV_PEER_CLOSE]	= TO(CM_ST_CLOSING, 0),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED,
 					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
@@ -169,6 +181,9 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	/* DESTROY does not abort here: data that was sent may still be delivered. */
 	[CM_ST_CLOSING] = {
 		[CM_EV_DISCONNECT]	= STAY(CM_ST_CLOSING),
+		[CM_EV_ESTABLISH_FAILED] = STAY(CM_ST_CLOSING),
+		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED,
+					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
 		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_CLOSING),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED,
 					     CM_ACT_DROP_QP | CM_ACT_REPORT_DISCONNECTED),
@@ -176,10 +191,14 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 					     ABORT_AND_DROP_QP | CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_DROP_QP),
 	},
+	/* RoCE: a disconnect answers the DREQ of the peer. */
 	[CM_ST_CLOSED] = {
-		[CM_EV_DISCONNECT]	= STAY(CM_ST_CLOSED),
+		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSED, CM_ACT_CLOSE),
+		[CM_EV_ESTABLISH_FAILED] = STAY(CM_ST_CLOSED),
+		[CM_EV_REPLY_FAILED]	= STAY(CM_ST_CLOSED),
 		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_CLOSED),
 		[CM_EV_CLOSE]		= STAY(CM_ST_CLOSED),
+		[CM_EV_TIMEWAIT_EXIT]	= TO(CM_ST_CLOSED, CM_ACT_REPORT_NOTICE),
 		REMOVE_OR_DESTROY,
 	},
 	[CM_ST_REMOVED] = {
@@ -221,13 +240,16 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 	[CM_EV_RESOLVE_ADDR]	= "resolve-addr",
 	[CM_EV_RESOLVE_FAILED]	= "resolve-failed",
 	[CM_EV_RESOLVE_ROUTE]	= "resolve-route",
+	[CM_EV_ROUTE_FAILED]	= "route-failed",
 	[CM_EV_LISTEN]		= "listen",
 	[CM_EV_LISTEN_FAILED]	= "listen-failed",
 	[CM_EV_CONNECT]		= "connect",
 	[CM_EV_CONNECT_FAILED]	= "connect-failed",
 	[CM_EV_ACCEPT]		= "accept",
 	[CM_EV_ACCEPT_FAILED]	= "accept-failed",
+	[CM_EV_ACCEPTED]	= "accepted",
 	[CM_EV_ESTABLISH]	= "establish",
+	[CM_EV_ESTABLISH_FAILED] = "establish-failed",
 	[CM_EV_REJECT]		= "reject",
 	[CM_EV_DISCONNECT]	= "disconnect",
 	[CM_EV_DESTROY]		= "destroy",
@@ -241,13 +263,14 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 	[CM_EV_ESTABLISHED]	= "established",
 	[CM_EV_PEER_CLOSE]	= "peer-close",
 	[CM_EV_CLOSE]		= "close",
+	[CM_EV_TIMEWAIT_EXIT]	= "timewait-exit",
 	[CM_EV_REMOVE]		= "remove",
 };
 
 static const char *const cm_action_names[CM_NUM_ACTIONS] = {
 	"unlisten", "close", "abort", "reject", "drop-qp", "report-addr", "report-addr-error",
 	"report-route", "report-request", "report-response", "report-established", "report-failed",
-	"report-disconnected", "report-removal",
+	"report-disconnected", "report-removal", "report-notice",
 };
 
 /**

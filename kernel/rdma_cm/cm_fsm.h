@@ -41,13 +41,16 @@ enum cm_event {
 	CM_EV_RESOLVE_ADDR,
 	CM_EV_RESOLVE_FAILED,
 	CM_EV_RESOLVE_ROUTE,
+	CM_EV_ROUTE_FAILED,
 	CM_EV_LISTEN,
 	CM_EV_LISTEN_FAILED,
 	CM_EV_CONNECT,
 	CM_EV_CONNECT_FAILED,
 	CM_EV_ACCEPT,
 	CM_EV_ACCEPT_FAILED,
+	CM_EV_ACCEPTED,		/* an accept for datagrams: nothing follows */
 	CM_EV_ESTABLISH,	/* after REPLY_OK_OWN_QP */
+	CM_EV_ESTABLISH_FAILED,
 	CM_EV_REJECT,
 	CM_EV_DISCONNECT,
 	CM_EV_DESTROY,
@@ -55,7 +58,7 @@ enum cm_event {
 	CM_EV_ADDR_DONE,
 	CM_EV_ADDR_FAILED,
 	CM_EV_ROUTE_DONE,
-	/* The provider. cm_is_conn_event(): REPLY_OK..CLOSE must stay adjacent. */
+	/* The device. cm_is_conn_event(): REPLY_OK..TIMEWAIT_EXIT must stay adjacent. */
 	CM_EV_REQUEST,		/* the first event of a passive id */
 	CM_EV_REPLY_OK,
 	/*
@@ -63,12 +66,12 @@ enum cm_event {
 	 * attributes were not queried.
 	 */
 	CM_EV_REPLY_OK_OWN_QP,
-	CM_EV_REPLY_FAILED,
+	CM_EV_REPLY_FAILED,	/* RoCE: also a REJ after the reply, or an RTU that is missing */
 	CM_EV_ESTABLISHED,
-	CM_EV_PEER_CLOSE,	/* DISCONNECT: CLOSE follows */
-	CM_EV_CLOSE,		/* the last event of the provider */
-	/* The device. */
-	CM_EV_REMOVE,
+	CM_EV_PEER_CLOSE,	/* iWARP. DISCONNECT: CLOSE follows */
+	CM_EV_CLOSE,		/* the last event of an iWARP provider */
+	CM_EV_TIMEWAIT_EXIT,	/* RoCE: the number of the QP can be used again */
+	CM_EV_REMOVE,		/* the device is removed */
 	CM_NUM_EVENTS
 };
 
@@ -91,15 +94,17 @@ enum cm_action {
 	CM_ACT_REPORT_FAILED		= 1 << 11,	/* rejected or broken off */
 	CM_ACT_REPORT_DISCONNECTED	= 1 << 12,
 	CM_ACT_REPORT_REMOVAL		= 1 << 13,
+	CM_ACT_REPORT_NOTICE		= 1 << 14,	/* an event that leaves the state */
 };
 
-#define CM_NUM_ACTIONS	14
+#define CM_NUM_ACTIONS	15
 #define CM_ACT_SLEEPS	(CM_ACT_UNLISTEN | CM_ACT_CLOSE | CM_ACT_ABORT | CM_ACT_REJECT)
 #define CM_ACT_REPORTS \
 	(CM_ACT_REPORT_ADDR | CM_ACT_REPORT_ADDR_ERROR | CM_ACT_REPORT_ROUTE | \
 	 CM_ACT_REPORT_REQUEST | CM_ACT_REPORT_RESPONSE | CM_ACT_REPORT_ESTABLISHED | \
-	 CM_ACT_REPORT_FAILED | CM_ACT_REPORT_DISCONNECTED | CM_ACT_REPORT_REMOVAL)
-/* After one of these the consumer gets no more events of this connection. */
+	 CM_ACT_REPORT_FAILED | CM_ACT_REPORT_DISCONNECTED | CM_ACT_REPORT_REMOVAL | \
+	 CM_ACT_REPORT_NOTICE)
+/* After one of these the consumer gets no more events of this connection, but notices. */
 #define CM_ACT_REPORTS_END \
 	(CM_ACT_REPORT_FAILED | CM_ACT_REPORT_DISCONNECTED | CM_ACT_REPORT_REMOVAL)
 

@@ -6,6 +6,7 @@
 #include <linux/net.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
+#include <rdma/ib_cm.h>
 
 /* RDMA_USER_CM_CMD_WRITE_CM_EVENT: since 7.1. The in-tree manager has no such command before. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
@@ -33,6 +34,19 @@ static inline int t3_kernel_bind(struct socket *sock, struct sockaddr *addr, int
 	return kernel_bind(sock, addr, len);
 #else
 	return kernel_bind(sock, (struct sockaddr_unsized *)addr, len);
+#endif
+}
+
+/*
+ * Announces that the reply to a message of the peer takes long, at the next copy of that message.
+ * The call has another name since 6.17.
+ */
+static inline void t3_ib_cm_mra(struct ib_cm_id *ib, u8 timeout)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+	ib_send_cm_mra(ib, timeout | IB_CM_MRA_FLAG_DELAY, NULL, 0);
+#else
+	ib_prepare_cm_mra(ib);
 #endif
 }
 

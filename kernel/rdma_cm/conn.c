@@ -72,8 +72,6 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
-	if (id->qp_type != IB_QPT_RC)
-		return -EINVAL;
 	ret = cm_fsm_apply(cm, CM_EV_CONNECT, 0, NULL);
 	if (ret)
 		return ret;
@@ -92,6 +90,22 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_connect);
+
+/**
+ * t3_rdma_connect_ece - t3_rdma_connect() with options for enhanced connection establishment
+ * @id: the id
+ * @param: as for t3_rdma_connect()
+ * @ece: the options; iWARP ignores them
+ *
+ * Return: as t3_rdma_connect().
+ */
+int t3_rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *param,
+			struct rdma_ucm_ece *ece)
+{
+	to_cm_id(id)->ece = *ece;
+	return t3_rdma_connect(id, param);
+}
+EXPORT_SYMBOL(t3_rdma_connect_ece);
 
 /**
  * t3_rdma_accept - accept a connect request
@@ -134,38 +148,69 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 EXPORT_SYMBOL(t3_rdma_accept);
 
 /**
+ * t3_rdma_accept_ece - t3_rdma_accept() with options for enhanced connection establishment
+ * @id: the id of the request
+ * @param: as for t3_rdma_connect()
+ * @ece: the options; iWARP ignores them
+ *
+ * Return: as t3_rdma_accept().
+ */
+int t3_rdma_accept_ece(struct rdma_cm_id *id, struct rdma_conn_param *param,
+		       struct rdma_ucm_ece *ece)
+{
+	to_cm_id(id)->ece = *ece;
+	return t3_rdma_accept(id, param);
+}
+EXPORT_SYMBOL(t3_rdma_accept_ece);
+
+/**
  * t3_rdma_establish - complete a connection after CONNECT_RESPONSE, when the QP is ready
  * @id: the id
  *
- * Return: 0, or -EINVAL if the id has no response to complete.
+ * Return: 0; -EINVAL if the id has no response to complete. After an error of the device the
+ * connection is over.
  */
 int t3_rdma_establish(struct rdma_cm_id *id)
 {
-	return cm_fsm_run(to_cm_id(id), CM_EV_ESTABLISH, 0);
+	struct cm_id *cm = to_cm_id(id);
+	int ret;
+
+	ret = cm_fsm_run(cm, CM_EV_ESTABLISH, 0);
+	if (ret || !cm_transport(cm)->establish)
+		return ret;
+	ret = cm_transport(cm)->establish(cm);
+	if (ret)
+		cm_fsm_run(cm, CM_EV_ESTABLISH_FAILED, ret);
+	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_establish);
 
 /**
  * t3_rdma_reject - reject a connect request, or a response
  * @id: the id
- * @private_data: for the peer; sent only if a request is rejected
+ * @private_data: for the peer; iWARP sends it only if a request is rejected
  * @len: length of @private_data
+ * @reason: RoCE: enum ib_cm_rej_reason
  *
  * Return: 0, -EINVAL if there is nothing to reject, or an error of the provider.
  */
-int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len)
+int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 reason)
 {
 	struct cm_id *cm = to_cm_id(id);
+	const struct cm_transport *transport;
 	const struct cm_cell *cell;
 	int ret;
 
 	ret = cm_fsm_apply(cm, CM_EV_REJECT, 0, &cell);
 	if (ret)
 		return ret;
+	transport = cm_transport(cm);
 	if (cell->actions & CM_ACT_REJECT)
-		return cm_transport(cm)->reject(cm, private_data, len);
+		return transport->reject(cm, private_data, len, reason);
+	if (transport->establish)
+		ret = transport->reject(cm, private_data, len, reason);
 	cm_run_actions(cm, cell->actions);
-	return 0;
+	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_reject);
 
@@ -175,10 +220,14 @@ EXPORT_SYMBOL(t3_rdma_reject);
  *
  * Return: 0. From CONNECTED or RESPONDED, DISCONNECTED follows. While connecting or accepting,
  * either the failure event follows, or ESTABLISHED and then DISCONNECTED. In REQUESTED, CLOSING,
- * CLOSED and REMOVED the call has no effect. -EINVAL in all other states.
+ * CLOSED and REMOVED the call has no effect for the id. -EINVAL in all other states, and for
+ * datagrams.
  */
 int t3_rdma_disconnect(struct rdma_cm_id *id)
 {
+	/* Datagrams have no connection. */
+	if (id->qp_type == IB_QPT_UD)
+		return -EINVAL;
 	return cm_fsm_run(to_cm_id(id), CM_EV_DISCONNECT, 0);
 }
 EXPORT_SYMBOL(t3_rdma_disconnect);
@@ -238,8 +287,12 @@ EXPORT_SYMBOL(t3_rdma_create_qp);
  */
 void t3_rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	struct cm_id *cm = to_cm_id(id);
+
+	mutex_lock(&cm->base.qp_mutex);
 	ib_destroy_qp(id->qp);
 	id->qp = NULL;
+	mutex_unlock(&cm->base.qp_mutex);
 }
 EXPORT_SYMBOL(t3_rdma_destroy_qp);
 
@@ -295,27 +348,35 @@ int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly)
 EXPORT_SYMBOL(t3_rdma_set_afonly);
 
 /**
- * t3_rdma_set_ack_timeout - accepted without effect: TCP has its own timeout
- * @id: the id
- * @timeout: ignored
+ * t3_rdma_set_ack_timeout - set the QP attribute timeout; without effect for iWARP
+ * @id: the id, before it resolves its route or listens
+ * @timeout: as the attribute; 0: no limit
  *
  * Return: 0; -EINVAL for an id whose QP type is not RC.
  */
 int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)
 {
-	return id->qp_type == IB_QPT_RC ? 0 : -EINVAL;
+	if (id->qp_type != IB_QPT_RC)
+		return -EINVAL;
+	to_cm_id(id)->ack_timeout = timeout & 0x1f;
+	to_cm_id(id)->ack_timeout_set = true;
+	return 0;
 }
 EXPORT_SYMBOL(t3_rdma_set_ack_timeout);
 
 /**
- * t3_rdma_notify - accepted without effect: the provider needs no report of QP events
+ * t3_rdma_notify - report an event of the QP; without effect for iWARP
  * @id: the id
- * @event: ignored
+ * @event: RoCE: IB_EVENT_COMM_EST, if data comes before the peer's RTU
  *
- * Return: 0; -EINVAL for an id without a connection.
+ * Return: 0; -EINVAL for an id without a connection, or for another event.
  */
 int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event)
 {
-	return cm_past_connect(cm_state(to_cm_id(id))) ? 0 : -EINVAL;
+	struct cm_id *cm = to_cm_id(id);
+
+	if (!cm_past_connect(cm_state(cm)))
+		return -EINVAL;
+	return cm_transport(cm)->notify ? cm_transport(cm)->notify(cm, event) : 0;
 }
 EXPORT_SYMBOL(t3_rdma_notify);

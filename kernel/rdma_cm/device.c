@@ -11,7 +11,6 @@
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
 
 #include <t3_race_point.h>
 
@@ -24,59 +23,46 @@ static u64 cm_last_seq;
 
 /* --- the device of an address -------------------------------------------- */
 
-/*
- * Whether a port belongs to a net device. The GID attribute of the port has the net device, except
- * on kernels that do not set it for iWARP (6.1): there the GID is the MAC address.
- */
-static bool cm_port_is_on(struct ib_device *device, u32 port, struct net_device *ndev)
-{
-	const struct ib_gid_attr *attr;
-	struct net_device *port_ndev;
-	union ib_gid mac = {};
-	bool match;
-
-	attr = rdma_get_gid_attr(device, port, 0);
-	if (IS_ERR(attr))
-		return false;
-	rcu_read_lock();
-	port_ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR_OR_NULL(port_ndev)) {
-		match = port_ndev == ndev;
-	} else {
-		memcpy(&mac, ndev->dev_addr, min_t(size_t, ndev->addr_len, sizeof(mac)));
-		match = !memcmp(&mac, &attr->gid, sizeof(mac));
-	}
-	rcu_read_unlock();
-	rdma_put_gid_attr(attr);
-	return match;
-}
-
-/* The port that belongs to a net device, or 0. */
-static u32 cm_dev_port_on(struct cm_dev *dev, struct net_device *ndev)
+/* The port that belongs to a net device with an address, or 0. */
+static u32 cm_dev_port_on(struct cm_dev *dev, struct net_device *ndev, const struct sockaddr *addr)
 {
 	u32 port;
 
 	rdma_for_each_port(dev->device, port)
 		if (dev->transport->serves_port(dev->device, port) &&
-		    cm_port_is_on(dev->device, port, ndev))
+		    dev->transport->port_is_on(dev->device, port, ndev, addr))
 			return port;
 	return 0;
 }
 
-/* A device that the namespace may use and that has a port of the net device; or NULL. */
-static struct cm_dev *cm_dev_find(struct net *net, struct net_device *ndev, u32 *port)
+/* The device has the id's kind of QPs. */
+static bool cm_dev_has_qps(const struct cm_dev *dev, const struct cm_id *id)
 {
-	struct cm_dev *dev;
+	return id->base.id.qp_type != IB_QPT_UD || dev->transport->datagrams;
+}
+
+/*
+ * A device that the id's namespace may use, with a port of the net device; or NULL. If there are
+ * several, one with the id's kind of QPs. Without it a connect or an accept fails.
+ */
+static struct cm_dev *cm_dev_find(struct cm_id *id, struct net_device *ndev, u32 *port)
+{
+	struct cm_dev *dev, *other = NULL;
+	u32 found;
 
 	lockdep_assert_held(&cm_devices_mutex);
 	list_for_each_entry(dev, &cm_devices, item) {
-		if (!rdma_dev_access_netns(dev->device, net))
+		if (!rdma_dev_access_netns(dev->device, cm_net(id)))
 			continue;
-		*port = cm_dev_port_on(dev, ndev);
-		if (*port)
+		found = cm_dev_port_on(dev, ndev, cm_src(id));
+		if (!found || (other && !cm_dev_has_qps(dev, id)))
+			continue;
+		*port = found;
+		if (cm_dev_has_qps(dev, id))
 			return dev;
+		other = dev;
 	}
-	return NULL;
+	return other;
 }
 
 void cm_dev_put(struct cm_dev *dev)
@@ -118,12 +104,13 @@ bool cm_dev_is_removed(const struct cm_id *id)
  * If neither the net device nor its VLAN parent belongs to a port, as for a bridge or a bond, the
  * first port is used.
  */
-static u32 cm_dev_port_for(struct cm_dev *dev, struct net_device *ndev)
+static u32 cm_dev_port_for(struct cm_id *id, struct net_device *ndev)
 {
-	u32 port = cm_dev_port_on(dev, ndev);
+	struct cm_dev *dev = id->dev;
+	u32 port = cm_dev_port_on(dev, ndev, cm_src(id));
 
 	if (!port && is_vlan_dev(ndev))
-		port = cm_dev_port_on(dev, vlan_dev_real_dev(ndev));
+		port = cm_dev_port_on(dev, vlan_dev_real_dev(ndev), cm_src(id));
 	return port ? port : rdma_start_port(dev->device);
 }
 
@@ -147,7 +134,7 @@ int cm_dev_link(struct cm_id *id)
 	mutex_lock(&cm_devices_mutex);
 	present = !list_empty(&id->dev->item);
 	if (present) {
-		id->base.id.port_num = cm_dev_port_for(id->dev, ndev);
+		id->base.id.port_num = cm_dev_port_for(id, ndev);
 		list_add_tail(&id->dev_item, &id->dev->ids);
 	}
 	mutex_unlock(&cm_devices_mutex);
@@ -166,6 +153,7 @@ int cm_dev_attach(struct cm_id *id)
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	struct net_device *ndev;
 	struct cm_dev *dev;
+	int ret = 0;
 	u32 port;
 
 	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
@@ -173,10 +161,10 @@ int cm_dev_attach(struct cm_id *id)
 		return -ENODEV;
 	T3_RACE_POINT(cm_attach_ndev_found);
 	mutex_lock(&cm_devices_mutex);
-	dev = cm_dev_find(dev_addr->net, ndev, &port);
+	dev = cm_dev_find(id, ndev, &port);
 	/* A VLAN without an RDMA device uses the one of its parent interface. */
 	if (!dev && is_vlan_dev(ndev))
-		dev = cm_dev_find(dev_addr->net, vlan_dev_real_dev(ndev), &port);
+		dev = cm_dev_find(id, vlan_dev_real_dev(ndev), &port);
 	if (dev) {
 		cm_dev_get(id, dev);
 		id->base.id.port_num = port;
@@ -184,8 +172,12 @@ int cm_dev_attach(struct cm_id *id)
 	}
 	mutex_unlock(&cm_devices_mutex);
 	T3_RACE_POINT(cm_attached);
+	if (dev && dev->transport->attach)
+		ret = dev->transport->attach(id, ndev);
 	dev_put(ndev);
-	return dev ? 0 : -ENODEV;
+	if (ret)
+		cm_dev_detach(id);
+	return dev ? ret : -ENODEV;
 }
 
 /* Takes an id off its device's list. The id keeps the reference until it is freed. */
@@ -204,6 +196,8 @@ void cm_dev_detach(struct cm_id *id)
 	if (!dev)
 		return;
 	cm_dev_unlink(id);
+	if (dev->transport->detach)
+		dev->transport->detach(id);
 	spin_lock_irq(&id->lock);
 	id->dev = NULL;
 	spin_unlock_irq(&id->lock);
@@ -234,6 +228,12 @@ void cm_dev_unlink_listener(struct cm_listener *l)
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&l->dev_item);
 	mutex_unlock(&cm_devices_mutex);
+}
+
+/* A wildcard listener is for the device. */
+static bool cm_dev_is_for(const struct cm_dev *dev, struct cm_id *id)
+{
+	return rdma_dev_access_netns(dev->device, cm_net(id)) && cm_dev_has_qps(dev, id);
 }
 
 static struct cm_dev *cm_next_device(u64 after)
@@ -287,23 +287,20 @@ static void cm_dev_warn_listen(struct cm_dev *dev, struct cm_id *id, int error)
  * cm_listen_on_all - listen on all devices, and on devices that are added later
  * @id: the id
  *
- * Each device that refuses is logged. The effect on the call depends on the error:
- *
- *  - EADDRINUSE fails the call, as some peers would reach another listener.
- *  - EAFNOSUPPORT counts as if the device was absent: the listener is for IPv6 only, and the
- *    device has IPv4 only.
- *  - Any other error fails the call if no device listens.
+ * Each device that refuses is logged, and its error fails the call: the program would not be
+ * reached by some of its peers. But EAFNOSUPPORT counts as if the device was absent: the listener
+ * is for IPv6 only, and the device has IPv4 only. If several refuse, EADDRINUSE takes precedence.
  *
  * A device that is added later and refuses is logged, too, and is not tried again. The listener
  * stays on the other devices. A new listen tries all devices.
  *
- * Return: 0 if a device listens, or if there is no device for the listener yet. On an error the
- * caller must take the id off the devices that listen.
+ * Return: 0, also if there is no device for the listener yet. On an error the caller must take the
+ * id off the devices that listen.
  */
 int cm_listen_on_all(struct cm_id *id)
 {
+	bool in_use = false, is_for;
 	struct cm_dev *dev;
-	bool listens = false, in_use = false, access;
 	int first = 0, ret;
 	u64 at = 0;
 
@@ -314,24 +311,20 @@ int cm_listen_on_all(struct cm_id *id)
 		at = dev->seq;
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_listen_next_device);
-		access = rdma_dev_access_netns(dev->device, cm_net(id));
-		ret = access ? cm_listen(id, dev) : 0;
+		is_for = cm_dev_is_for(dev, id);
+		ret = is_for ? cm_listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
-		/* A device of another namespace, or that is being removed, does not count. */
-		if (access && !list_empty(&dev->item)) {
-			listens |= !ret;
+		/* A device of another kind or namespace, or that is removed, does not count. */
+		if (ret && !list_empty(&dev->item)) {
+			cm_dev_warn_listen(dev, id, ret);
 			in_use |= ret == -EADDRINUSE;
-			if (ret)
-				cm_dev_warn_listen(dev, id, ret);
-			if (ret && ret != -EAFNOSUPPORT && !first)
+			if (ret != -EAFNOSUPPORT && !first)
 				first = ret;
 		}
 		cm_dev_put(dev);
 	}
 	mutex_unlock(&cm_devices_mutex);
-	if (in_use)
-		return -EADDRINUSE;
-	return listens ? 0 : first;
+	return in_use ? -EADDRINUSE : first;
 }
 
 /* Devices that are added from now on are not for this id. */
@@ -346,7 +339,7 @@ void cm_listen_on_all_stop(struct cm_id *id)
 
 static struct ib_client cm_client;
 
-static const struct cm_transport *const cm_transports[] = { &cm_iw_transport };
+static const struct cm_transport *const cm_transports[] = { &cm_iw_transport, &cm_roce_transport };
 
 /* The transport that serves a device, or NULL. */
 static const struct cm_transport *cm_transport_of(struct ib_device *device)
@@ -389,7 +382,7 @@ static int cm_add_one(struct ib_device *device)
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_add_next_listener);
 		ret = 0;
-		if (rdma_dev_access_netns(device, cm_net(id)))
+		if (cm_dev_is_for(dev, id))
 			ret = cm_listen(id, dev);
 		mutex_lock(&cm_devices_mutex);
 		if (ret && cm_state(id) == CM_ST_LISTENING)

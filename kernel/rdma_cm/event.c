@@ -11,10 +11,15 @@ static struct workqueue_struct *cm_wq;
 
 /* --- reports to the consumer --------------------------------------------- */
 
-static enum rdma_cm_event_type cm_failure_type(enum cm_event event, int status)
+static enum rdma_cm_event_type cm_failure_type(const struct cm_id *id, enum cm_event event,
+					       int status)
 {
 	if (event == CM_EV_CLOSE)
 		return RDMA_CM_EVENT_CONNECT_ERROR;
+	/* RoCE: the reason of a REJ, or the status of a SIDR REP. */
+	if (status > 0)
+		return id->base.id.qp_type == IB_QPT_UD ? RDMA_CM_EVENT_UNREACHABLE :
+							  RDMA_CM_EVENT_REJECTED;
 	switch (status) {
 	case -ECONNRESET:
 	case -ECONNREFUSED:
@@ -26,7 +31,8 @@ static enum rdma_cm_event_type cm_failure_type(enum cm_event event, int status)
 	}
 }
 
-static enum rdma_cm_event_type cm_event_type(u16 actions, enum cm_event event, int status)
+static enum rdma_cm_event_type cm_event_type(const struct cm_id *id, u16 actions,
+					     enum cm_event event, int status)
 {
 	switch (actions & CM_ACT_REPORTS) {
 	case CM_ACT_REPORT_ADDR:
@@ -45,12 +51,23 @@ static enum rdma_cm_event_type cm_event_type(u16 actions, enum cm_event event, i
 		return RDMA_CM_EVENT_DISCONNECTED;
 	case CM_ACT_REPORT_REMOVAL:
 		return RDMA_CM_EVENT_DEVICE_REMOVAL;
+	case CM_ACT_REPORT_NOTICE:
+		return RDMA_CM_EVENT_TIMEWAIT_EXIT;
 	default:
-		return cm_failure_type(event, status);
+		return cm_failure_type(id, event, status);
 	}
 }
 
-/* Events that carry parameters of the peer. */
+/*
+ * Events of the device about a connection. Applying one of them does not sleep; its actions may
+ * (CM_ACT_SLEEPS).
+ */
+static bool cm_is_conn_event(enum cm_event event)
+{
+	return event >= CM_EV_REPLY_OK && event <= CM_EV_TIMEWAIT_EXIT;
+}
+
+/* Events of an iWARP provider that carry parameters of the peer. */
 static bool cm_event_has_params(enum cm_event event)
 {
 	return event == CM_EV_REQUEST || event == CM_EV_REPLY_OK ||
@@ -62,7 +79,7 @@ static bool cm_event_has_params(enum cm_event event)
 static int cm_report(struct cm_id *id, u16 actions, enum cm_event event, int status)
 {
 	struct rdma_cm_event report = {
-		.event = cm_event_type(actions, event, status),
+		.event = cm_event_type(id, actions, event, status),
 		.status = status,
 	};
 	int ret;
@@ -70,14 +87,8 @@ static int cm_report(struct cm_id *id, u16 actions, enum cm_event event, int sta
 	lockdep_assert_held(&id->handler_mutex);
 	if (report.event == RDMA_CM_EVENT_CONNECT_ERROR && !status)
 		report.status = -ECONNRESET;
-	if (cm_event_has_params(event)) {
-		report.param.conn.initiator_depth = id->peer.ird;
-		report.param.conn.responder_resources = id->peer.ord;
-	}
-	if (cm_event_has_params(event) && event != CM_EV_ESTABLISHED) {
-		report.param.conn.private_data = id->peer.data;
-		report.param.conn.private_data_len = id->peer.len;
-	}
+	if (cm_is_conn_event(event) || event == CM_EV_REQUEST)
+		cm_transport(id)->report(id, event, &report);
 	WRITE_ONCE(id->handler_task, current);
 	T3_RACE_POINT(cm_handler_called);
 	ret = id->base.id.event_handler(&id->base.id, &report);
@@ -189,7 +200,10 @@ int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 	return ret;
 }
 
-/* Queues a connect request: the first event of @id, in the queue of @listener. */
+/*
+ * Queues a connect request: the first event of @id, in the queue of @listener. @iw may be NULL, if
+ * @id has the parameters of the peer already.
+ */
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw)
 {
 	int ret = cm_event_add(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, iw);
@@ -197,15 +211,6 @@ int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm
 	if (!ret)
 		cm_dispatch(listener, CM_DISPATCH_WORKER);
 	return ret;
-}
-
-/*
- * Events of the provider about a connection. Applying one of them does not sleep; its actions may
- * (CM_ACT_SLEEPS).
- */
-static bool cm_is_conn_event(enum cm_event event)
-{
-	return event >= CM_EV_REPLY_OK && event <= CM_EV_CLOSE;
 }
 
 /**

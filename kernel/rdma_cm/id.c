@@ -6,6 +6,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
+#include <rdma/ib_cm.h>
 
 #include <t3_race_point.h>
 
@@ -37,6 +38,8 @@ static void cm_id_free(struct kref *ref)
 	spin_lock_irqsave(&cm_ids_lock, flags);
 	list_del(&id->all_item);
 	spin_unlock_irqrestore(&cm_ids_lock, flags);
+	if (dev && dev->transport->detach)
+		dev->transport->detach(id);
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
 	kfree(id);
@@ -162,7 +165,7 @@ void cm_run_actions(struct cm_id *id, u16 actions)
 	if (actions & (CM_ACT_CLOSE | CM_ACT_ABORT))
 		cm_transport(id)->close(id, actions & CM_ACT_ABORT);
 	if (actions & CM_ACT_REJECT)
-		cm_transport(id)->reject(id, NULL, 0);
+		cm_transport(id)->reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
 	if (actions & CM_ACT_DROP_QP)
 		cm_transport(id)->put_qp(id);
 }
@@ -238,6 +241,7 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	id->number = atomic_inc_return(&cm_last_number);
 	mutex_init(&id->handler_mutex);
 	mutex_init(&id->listen_mutex);
+	mutex_init(&id->base.qp_mutex);
 	spin_lock_init(&id->lock);
 	INIT_LIST_HEAD(&id->dev_item);
 	INIT_LIST_HEAD(&id->listeners);
@@ -272,6 +276,8 @@ void cm_id_destroy(struct cm_id *id)
 	if (cm_fsm_run(id, CM_EV_DESTROY, 0))
 		return;
 	T3_RACE_POINT(cm_destroy_applied);
+	if (id->dev && cm_transport(id)->release)
+		cm_transport(id)->release(id);
 	cm_addr_cancel(id);
 	cm_port_release(id);
 	T3_RACE_POINT(cm_destroy_port_put);

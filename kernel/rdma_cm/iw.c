@@ -8,10 +8,41 @@
  * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
  * upcall, allocates without blocking, and leaves the report to the worker if that fails.
  */
+#include <linux/netdevice.h>
+#include <rdma/ib_cache.h>
+
 #include <t3_race_point.h>
 
 #include "rdma_cm.h"
 #include "trace.h"
+
+/*
+ * The GID attribute of the port has the net device, except on kernels that do not set it for iWARP
+ * (6.1): there the GID is the MAC address.
+ */
+static bool cm_iw_port_is_on(struct ib_device *device, u32 port, struct net_device *ndev,
+			     const struct sockaddr *addr)
+{
+	const struct ib_gid_attr *attr;
+	struct net_device *port_ndev;
+	union ib_gid mac = {};
+	bool match;
+
+	attr = rdma_get_gid_attr(device, port, 0);
+	if (IS_ERR(attr))
+		return false;
+	rcu_read_lock();
+	port_ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR_OR_NULL(port_ndev)) {
+		match = port_ndev == ndev;
+	} else {
+		memcpy(&mac, ndev->dev_addr, min_t(size_t, ndev->addr_len, sizeof(mac)));
+		match = !memcmp(&mac, &attr->gid, sizeof(mac));
+	}
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
+	return match;
+}
 
 static bool cm_iw_serves_port(struct ib_device *device, u32 port)
 {
@@ -122,6 +153,8 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 	struct ib_device *device = id->base.id.device;
 	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
 
+	if (id->base.id.qp_type != IB_QPT_RC)
+		return -EINVAL;
 	cm_conn_init(id, device);
 	cm_iw_set_addrs(&id->iw, id);
 	cm_port_release_tcp(id, device);
@@ -140,7 +173,8 @@ static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 	return id->iw.device->ops.iw_accept(&id->iw, &to_iw);
 }
 
-static int cm_iw_reject(struct cm_id *id, const void *data, u8 len)
+/* A reject of MPA has no reason. */
+static int cm_iw_reject(struct cm_id *id, const void *data, u8 len, u8 reason)
 {
 	T3_RACE_POINT(cm_reject_provider);
 	return id->iw.device->ops.iw_reject(&id->iw, data, len);
@@ -286,9 +320,30 @@ static int cm_iw_init_qp_attr(struct cm_id *id, struct ib_qp_attr *attr, int *ma
 	}
 }
 
+static void cm_iw_report(struct cm_id *id, enum cm_event event, struct rdma_cm_event *report)
+{
+	switch (event) {
+	case CM_EV_REQUEST:
+	case CM_EV_REPLY_OK:
+	case CM_EV_REPLY_OK_OWN_QP:
+	case CM_EV_REPLY_FAILED:
+		report->param.conn.private_data = id->peer.data;
+		report->param.conn.private_data_len = id->peer.len;
+		fallthrough;
+	case CM_EV_ESTABLISHED:
+		report->param.conn.initiator_depth = id->peer.ird;
+		report->param.conn.responder_resources = id->peer.ord;
+		break;
+	default:
+		break;
+	}
+}
+
 const struct cm_transport cm_iw_transport = {
+	.tcp = true,
 	.serves = cm_iw_serves,
 	.serves_port = cm_iw_serves_port,
+	.port_is_on = cm_iw_port_is_on,
 	.listen = cm_iw_listen,
 	.unlisten = cm_iw_unlisten,
 	.get_qp = cm_qp_get,
@@ -298,4 +353,5 @@ const struct cm_transport cm_iw_transport = {
 	.accept = cm_iw_accept,
 	.reject = cm_iw_reject,
 	.close = cm_iw_close,
+	.report = cm_iw_report,
 };

@@ -43,5 +43,5 @@ static void __exit t3_rdma_cm_exit(void)
 module_init(t3_rdma_cm_init);
 module_exit(t3_rdma_cm_exit);
 
-MODULE_DESCRIPTION("RDMA connection manager for iWARP devices");
+MODULE_DESCRIPTION("RDMA connection manager for iWARP and RoCE devices");
 MODULE_LICENSE("GPL");

@@ -10,7 +10,8 @@
  * The host's TCP stack does not see these ports, but a listener of a card gets the SYNs of the
  * host's listener with the same address. So each bound id of RDMA_PS_TCP holds a socket on its
  * port: neither the host nor RDMA can bind a port that the other one uses. The parameter
- * reserve_tcp_ports=0 turns this off, as rdma_cm does not do it. A device with sockets of its own
+ * reserve_tcp_ports=0 turns this off, as rdma_cm does not do it. RoCE does not use the ports of the
+ * host, so an id on such a device holds no socket. A device with sockets of its own
  * (siw) binds the port itself. So an id on such a device holds no socket; the socket of an id
  * without a device admits the one of the provider while that listens, and is released before the
  * id connects.
@@ -101,8 +102,9 @@ static bool cm_dev_has_sockets(const struct ib_device *device)
 
 static bool cm_port_needs_socket(struct cm_id *id)
 {
-	return reserve_tcp_ports && id->bind.ps == RDMA_PS_TCP &&
-	       !(id->dev && cm_dev_has_sockets(id->dev->device));
+	if (!reserve_tcp_ports || id->bind.ps != RDMA_PS_TCP)
+		return false;
+	return !id->dev || (cm_transport(id)->tcp && !cm_dev_has_sockets(id->dev->device));
 }
 
 /*

@@ -8,7 +8,8 @@
  *	   | cm_fsm_apply()			   |
  *	id.c: one state table (cm_fsm.c); event.c: one queue and one worker per id
  *	   |					   ^ cm_event_post()
- *	transport.h: what a device does, by its kind; iw.c: iWARP, by the provider's iw_* calls
+ *	transport.h: what a device does, by its kind; iw.c: iWARP, by the provider's iw_* calls;
+ *				roce.c: RoCE, by the kernel's ib_cm
  *
  * Lifetime of an id
  *
@@ -82,6 +83,8 @@
 #include "transport.h"
 
 struct cm_id;
+struct cm_roce;
+struct ib_cm_id;
 struct socket;
 
 /**
@@ -115,6 +118,8 @@ struct cm_dev {
  * @ref: references, of @id's list and of the provider
  * @id: the id
  * @dev: the device
+ * @ib: ib_cm's part, if the device has RoCE
+ * @item: RoCE: in the table of listeners
  * @id_item: in @id's list of listeners
  * @dev_item: in @dev's list of listeners
  */
@@ -124,6 +129,8 @@ struct cm_listener {
 	struct kref ref;
 	struct cm_id *id;
 	struct cm_dev *dev;
+	struct ib_cm_id *ib;
+	struct hlist_node item;
 	struct list_head id_item;	/* id->listen_mutex */
 	struct list_head dev_item;	/* cm_devices_mutex */
 };
@@ -138,7 +145,8 @@ enum cm_slot {
 	CM_SLOT_REQUEST,	/* a slot of the new id; it is in the listener's queue */
 	CM_SLOT_OPEN,		/* CONNECT_REPLY, ESTABLISHED */
 	CM_SLOT_PEER_CLOSE,
-	CM_SLOT_CLOSE,
+	CM_SLOT_CLOSE,		/* CLOSE; RoCE: REPLY_FAILED, too */
+	CM_SLOT_TIMEWAIT,
 	CM_SLOT_REMOVE,
 	CM_NUM_SLOTS
 };
@@ -189,6 +197,13 @@ struct cm_deferred {
  * @ord: outbound RDMA READ depth
  * @len: length of @data
  * @data: private data
+ * @flow_control: RoCE, as all that follow: end-to-end flow control
+ * @retry_count: retries of the peer
+ * @rnr_retry_count: its retries while there is no receive buffer
+ * @srq: its QP has a shared receive queue
+ * @qpn: its QP
+ * @qkey: Q_Key of its datagrams
+ * @ece: enhanced connection establishment options
  */
 struct cm_peer_params {
 	struct sockaddr_storage local;
@@ -197,6 +212,13 @@ struct cm_peer_params {
 	u8 ord;
 	u8 len;
 	u8 data[256];
+	u8 flow_control;
+	u8 retry_count;
+	u8 rnr_retry_count;
+	u8 srq;
+	u32 qpn;
+	u32 qkey;
+	struct rdma_ucm_ece ece;
 };
 
 #define CM_HISTORY 16
@@ -271,6 +293,10 @@ struct cm_binding {
  * @dev_item: in the device's list of ids
  * @bind: the port
  * @iw: the provider's part, if the device has iWARP
+ * @roce: what an id on a RoCE device has; or NULL
+ * @ack_timeout: RoCE: as the QP attribute; 0: none
+ * @ack_timeout_set: the consumer has set it
+ * @ece: RoCE: enhanced connection establishment options for the peer
  * @qp_prepared: before connect the consumer created a QP with t3_rdma_create_qp(), or queried
  *	the attributes for one: it gets ESTABLISHED, not CONNECT_RESPONSE
  * @addr_used: there was a lookup
@@ -324,6 +350,10 @@ struct cm_id {
 	struct cm_binding bind;
 
 	struct iw_cm_id iw;
+	struct cm_roce *roce;
+	u8 ack_timeout;
+	bool ack_timeout_set;
+	struct rdma_ucm_ece ece;
 	bool qp_prepared;
 	bool addr_used;
 	u8 tos;

@@ -337,11 +337,12 @@ EXPORT_SYMBOL(t3_rdma_resolve_addr);
 /* --- route resolution ---------------------------------------------------- */
 
 /**
- * t3_rdma_resolve_route - resolve the route; iWARP has nothing to do here
+ * t3_rdma_resolve_route - resolve the route to the peer
  * @id: the id
  * @timeout_ms: must not be 0
  *
- * Return: 0: ROUTE_RESOLVED follows; -EINVAL if the address is not resolved.
+ * Return: 0: ROUTE_RESOLVED follows; -EINVAL if the address is not resolved; -ENODEV if the
+ * interface is gone.
  */
 int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms)
 {
@@ -353,6 +354,13 @@ int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms)
 	ret = cm_fsm_apply(cm, CM_EV_RESOLVE_ROUTE, 0, NULL);
 	if (ret)
 		return ret;
+	if (cm_transport(cm)->resolve_route) {
+		ret = cm_transport(cm)->resolve_route(cm);
+		if (ret) {
+			cm_fsm_apply(cm, CM_EV_ROUTE_FAILED, ret, NULL);
+			return ret;
+		}
+	}
 	return cm_event_post(cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, CM_DISPATCH_MAY_SLEEP);
 }
 EXPORT_SYMBOL(t3_rdma_resolve_route);

@@ -7,6 +7,7 @@
 #define T3_RDMA_CM_TRACE_H
 
 #include <linux/tracepoint.h>
+#include <rdma/ib_cm.h>
 
 #include "rdma_cm.h"
 
@@ -75,6 +76,36 @@ TRACE_EVENT(cm_upcall,
 				   { IW_CM_EVENT_DISCONNECT, "DISCONNECT" },
 				   { IW_CM_EVENT_CLOSE, "CLOSE" }),
 		  __entry->status)
+);
+
+TRACE_EVENT(cm_ib_upcall,
+	TP_PROTO(u32 id, int type),
+	TP_ARGS(id, type),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u8, type)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->type = type;
+	),
+	TP_printk("id=%u %s", __entry->id,
+		  __print_symbolic(__entry->type,
+				   { IB_CM_REQ_ERROR, "REQ_ERROR" },
+				   { IB_CM_REQ_RECEIVED, "REQ" },
+				   { IB_CM_REP_ERROR, "REP_ERROR" },
+				   { IB_CM_REP_RECEIVED, "REP" },
+				   { IB_CM_RTU_RECEIVED, "RTU" },
+				   { IB_CM_USER_ESTABLISHED, "USER_ESTABLISHED" },
+				   { IB_CM_DREQ_ERROR, "DREQ_ERROR" },
+				   { IB_CM_DREQ_RECEIVED, "DREQ" },
+				   { IB_CM_DREP_RECEIVED, "DREP" },
+				   { IB_CM_TIMEWAIT_EXIT, "TIMEWAIT_EXIT" },
+				   { IB_CM_MRA_RECEIVED, "MRA" },
+				   { IB_CM_REJ_RECEIVED, "REJ" },
+				   { IB_CM_SIDR_REQ_ERROR, "SIDR_REQ_ERROR" },
+				   { IB_CM_SIDR_REQ_RECEIVED, "SIDR_REQ" },
+				   { IB_CM_SIDR_REP_RECEIVED, "SIDR_REP" }))
 );
 
 TRACE_EVENT(cm_report,

@@ -4,13 +4,14 @@
  *
  * The calls of consumers, the state table, the queue of events and the ports are the same for all
  * transports. A transport acts when the state has changed (id.c, conn.c), and posts what the device
- * or the peer does as an event (event.c). The table says in which state it may post which event:
+ * or the peer does as an event (event.c). The table has the states in which it may post an event:
  *
  *  - After a connect, one of REPLY_OK, REPLY_OK_OWN_QP, REPLY_FAILED and CLOSE follows; after an
- *    accept, ESTABLISHED or CLOSE. Each may come inside the call.
- *  - CLOSE is the last event of a connection that was established.
+ *    accept, ESTABLISHED, REPLY_FAILED or CLOSE. Each may come inside the call.
+ *  - A connection that was established ends with CLOSE or REPLY_FAILED. TIMEWAIT_EXIT may follow.
  *
- * Only functions that are marked may be called while nothing may sleep.
+ * All functions may sleep, unless stated otherwise. A function that is marked as optional may be
+ * NULL.
  */
 #ifndef T3_RDMA_CM_TRANSPORT_H
 #define T3_RDMA_CM_TRANSPORT_H
@@ -18,14 +19,26 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
+#include "cm_fsm.h"
+
 struct cm_id;
 struct cm_listener;
+struct net_device;
+struct rdma_cm_event;
 struct rdma_conn_param;
+struct sockaddr;
 
 /**
  * struct cm_transport - functions of a transport
+ * @tcp: the ports of its devices are those of the host's TCP
+ * @datagrams: its devices have ids for datagrams (IB_QPT_UD), too
  * @serves: whether the transport serves a device
  * @serves_port: whether it serves a port of such a device
+ * @port_is_on: whether such a port belongs to a net device with an address; does not sleep
+ * @attach: an id has got its device and port, on a net device; optional
+ * @detach: undoes that; in any context; optional
+ * @release: an id is destroyed: when this returns nothing is posted any more; optional
+ * @resolve_route: finds the route of an id; optional
  * @listen: begins to listen on the device of a listener; a request may come inside the call
  * @unlisten: ends that; requests that come later are ignored
  * @get_qp: takes the reference of a connection on the QP with a number, if the transport needs one
@@ -33,12 +46,23 @@ struct rdma_conn_param;
  * @init_qp_attr: the attributes that move a QP to the state in @attr
  * @connect: connects. 0: an event follows. Otherwise none does
  * @accept: accepts the request of an id. 0: an event follows. Otherwise none does
- * @reject: rejects the request of an id
+ * @establish: completes a connection after REPLY_OK_OWN_QP; optional
+ * @reject: rejects the request of an id, or a reply after REPLY_OK_OWN_QP if there is @establish
  * @close: ends a connection, gracefully or abruptly. CLOSE follows if there was one
+ * @notify: takes note of an event of the QP; optional
+ * @report: fills in the parameters of an event for the consumer
  */
 struct cm_transport {
+	bool tcp;
+	bool datagrams;
 	bool (*serves)(struct ib_device *device);
 	bool (*serves_port)(struct ib_device *device, u32 port);
+	bool (*port_is_on)(struct ib_device *device, u32 port, struct net_device *ndev,
+			   const struct sockaddr *addr);
+	int (*attach)(struct cm_id *id, struct net_device *ndev);
+	void (*detach)(struct cm_id *id);
+	void (*release)(struct cm_id *id);
+	int (*resolve_route)(struct cm_id *id);
 	int (*listen)(struct cm_listener *l);
 	void (*unlisten)(struct cm_listener *l);
 	int (*get_qp)(struct cm_id *id, u32 qpn);
@@ -46,10 +70,13 @@ struct cm_transport {
 	int (*init_qp_attr)(struct cm_id *id, struct ib_qp_attr *attr, int *mask);
 	int (*connect)(struct cm_id *id, const struct rdma_conn_param *param);
 	int (*accept)(struct cm_id *id, const struct rdma_conn_param *param);
-	int (*reject)(struct cm_id *id, const void *data, u8 len);
+	int (*establish)(struct cm_id *id);
+	int (*reject)(struct cm_id *id, const void *data, u8 len, u8 reason);
 	void (*close)(struct cm_id *id, bool abrupt);
+	int (*notify)(struct cm_id *id, enum ib_event_type event);
+	void (*report)(struct cm_id *id, enum cm_event event, struct rdma_cm_event *report);
 };
 
-extern const struct cm_transport cm_iw_transport;
+extern const struct cm_transport cm_iw_transport, cm_roce_transport;
 
 #endif

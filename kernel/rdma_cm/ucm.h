@@ -35,6 +35,7 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 
@@ -113,6 +114,16 @@ struct ucm_event {
 	struct rdma_ucm_event_resp resp;
 };
 
+/* QUERY_PATH with the one path of an id. */
+struct ucm_query_path_resp {
+	__u32 num_paths;
+	__u32 reserved;
+	struct ib_path_rec_data path_data;
+};
+
+static_assert(offsetof(struct ucm_query_path_resp, path_data) ==
+	      sizeof(struct rdma_ucm_query_path_resp));
+
 /* All responses but events. */
 union ucm_any_resp {
 	struct rdma_ucm_create_id_resp create;
@@ -120,7 +131,7 @@ union ucm_any_resp {
 	struct rdma_ucm_migrate_resp migrate;
 	struct rdma_ucm_query_route_resp route;
 	struct rdma_ucm_query_addr_resp addr;
-	struct rdma_ucm_query_path_resp path;
+	struct ucm_query_path_resp path;
 	struct ib_uverbs_qp_attr attr;
 };
 
@@ -220,6 +231,7 @@ int ucm_join(struct ucm_call *call);
 int ucm_leave(struct ucm_call *call);
 
 /* ucm_query.c */
+void ucm_copy_ah_attr(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
 int ucm_query_route(struct ucm_call *call);
 int ucm_query(struct ucm_call *call);
 int ucm_init_qp_attr(struct ucm_call *call);

@@ -90,10 +90,11 @@ int ucm_connect(struct ucm_call *call)
 {
 	const struct rdma_ucm_connect *cmd = call->cmd;
 	struct rdma_conn_param param = ucm_conn_param(&cmd->conn_param);
+	struct rdma_ucm_ece ece = cmd->ece;
 
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
-	return t3_rdma_connect(ucm_id(call), &param);
+	return t3_rdma_connect_ece(ucm_id(call), &param, &ece);
 }
 
 int ucm_listen(struct ucm_call *call)
@@ -122,6 +123,7 @@ int ucm_accept(struct ucm_call *call)
 {
 	const struct rdma_ucm_accept *cmd = call->cmd;
 	struct rdma_conn_param param = ucm_conn_param(&cmd->conn_param);
+	struct rdma_ucm_ece ece = cmd->ece;
 	struct ucm_context *ctx = call->ctx;
 	u64 before = ctx->uid;
 	int ret;
@@ -134,21 +136,21 @@ int ucm_accept(struct ucm_call *call)
 	 */
 	if (!before)
 		WRITE_ONCE(ctx->uid, cmd->uid);
-	ret = t3_rdma_accept(ucm_id(call), &param);
+	ret = t3_rdma_accept_ece(ucm_id(call), &param, &ece);
 	if (ret)
 		WRITE_ONCE(ctx->uid, before);
 	return ret;
 }
 
-/* The reason has a meaning for InfiniBand only. Values that InfiniBand refuses are refused here. */
+/* Reasons that belong to the protocol are not for consumers. */
 int ucm_reject(struct ucm_call *call)
 {
 	const struct rdma_ucm_reject *cmd = call->cmd;
+	u8 reason = cmd->reason ? cmd->reason : IB_CM_REJ_CONSUMER_DEFINED;
 
-	if (cmd->reason && cmd->reason != IB_CM_REJ_CONSUMER_DEFINED &&
-	    cmd->reason != IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
+	if (reason != IB_CM_REJ_CONSUMER_DEFINED && reason != IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
 		return -EINVAL;
-	return t3_rdma_reject(ucm_id(call), cmd->private_data, cmd->private_data_len);
+	return t3_rdma_reject(ucm_id(call), cmd->private_data, cmd->private_data_len, reason);
 }
 
 int ucm_disconnect(struct ucm_call *call)

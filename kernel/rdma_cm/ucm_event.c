@@ -56,24 +56,44 @@ static struct ucm_event *ucm_event_alloc(struct ucm_context *ctx, const struct r
 	return event;
 }
 
-static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct rdma_cm_id *id,
-				       const struct rdma_cm_event *cm_event, gfp_t gfp)
+static void ucm_copy_conn(struct rdma_ucm_conn_param *to, const struct rdma_conn_param *from)
 {
-	const struct rdma_conn_param *from = &cm_event->param.conn;
-	struct rdma_ucm_conn_param *to;
-	struct ucm_event *event;
-
-	event = ucm_event_alloc(ctx, id, cm_event->event, gfp);
-	if (!event)
-		return NULL;
-	to = &event->resp.param.conn;
-	event->resp.status = cm_event->status;
 	if (from->private_data_len)
 		memcpy(to->private_data, from->private_data, from->private_data_len);
 	to->private_data_len = from->private_data_len;
 	to->responder_resources = from->responder_resources;
 	to->initiator_depth = from->initiator_depth;
+	to->flow_control = from->flow_control;
+	to->retry_count = from->retry_count;
+	to->rnr_retry_count = from->rnr_retry_count;
+	to->srq = from->srq;
 	to->qp_num = from->qp_num;
+}
+
+static void ucm_copy_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param *from)
+{
+	if (from->private_data_len)
+		memcpy(to->private_data, from->private_data, from->private_data_len);
+	to->private_data_len = from->private_data_len;
+	ucm_copy_ah_attr(&to->ah_attr, &from->ah_attr);
+	to->qp_num = from->qp_num;
+	to->qkey = from->qkey;
+}
+
+static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct rdma_cm_id *id,
+				       const struct rdma_cm_event *cm_event, gfp_t gfp)
+{
+	struct ucm_event *event;
+
+	event = ucm_event_alloc(ctx, id, cm_event->event, gfp);
+	if (!event)
+		return NULL;
+	event->resp.status = cm_event->status;
+	event->resp.ece = cm_event->ece;
+	if (id->qp_type == IB_QPT_UD)
+		ucm_copy_ud(&event->resp.param.ud, &cm_event->param.ud);
+	else
+		ucm_copy_conn(&event->resp.param.conn, &cm_event->param.conn);
 	return event;
 }
 

@@ -2,8 +2,8 @@
 /*
  * An id of t3_rdma_cm, around the state table that the kernel runs (table.pml is made from it). As in the kernel, it has a queue with a
  * slot per kind of event, a worker that reports events to the consumer's handler, and calls that may come at any time. The models define
- * the provider (provider_close(), provider_abort(), provider_reject(), provider_unlisten(), provider_connect(), provider_accept()) and the
- * consumers.
+ * the provider (provider_close(), provider_abort(), provider_reject(), provider_unlisten(), provider_connect(), provider_accept(),
+ * provider_establish(), provider_release()) and the consumers.
  *
  * Asserted here: the slot of an event is free when it comes; the state takes every event that comes; ESTABLISHED is reported once; nothing
  * is reported after the end of a connection, nor after destroy; a QP reference is not taken twice.
@@ -15,7 +15,8 @@
 #define SLOT_PEER_CLOSE 2
 #define SLOT_CLOSE 3
 #define SLOT_REMOVE 4
-#define SLOTS 5
+#define SLOT_TIMEWAIT 5
+#define SLOTS 6
 
 typedef Id {
 	byte state;
@@ -83,6 +84,7 @@ inline report(i) {
 		assert(!id[i].removal_reported);
 		if
 		:: acts & ACT_REPORT_REMOVAL -> id[i].removal_reported = true
+		:: acts & ACT_REPORT_NOTICE
 		:: else ->
 			assert(!id[i].ended);
 			if
@@ -95,13 +97,14 @@ inline report(i) {
 	}
 }
 
-#define REPORTS (ACT_REPORT_REQUEST | ACT_REPORT_RESPONSE | ACT_REPORT_ESTABLISHED | ACT_REPORT_FAILED | ACT_REPORT_DISCONNECTED | ACT_REPORT_REMOVAL)
+#define REPORTS (ACT_REPORT_REQUEST | ACT_REPORT_RESPONSE | ACT_REPORT_ESTABLISHED | ACT_REPORT_FAILED | ACT_REPORT_DISCONNECTED | ACT_REPORT_REMOVAL | \
+		 ACT_REPORT_NOTICE)
 
 /* cm_id_destroy(): by DESTROY, or after a handler that returned non-zero. */
 inline destroy_id(i) {
 	atomic { fsm_apply(i, EV_DESTROY) };
 	if
-	:: legal -> run_actions(i); id[i].destroyed = true
+	:: legal -> run_actions(i); atomic { provider_release(i); id[i].destroyed = true }
 	:: else
 	fi
 }
@@ -151,6 +154,19 @@ inline accept(i) {
 			:: else -> pending = true
 			fi
 		:: else -> id[i].qp = false
+		fi
+	:: else
+	fi
+}
+
+inline establish(i) {
+	atomic { fsm_apply(i, EV_ESTABLISH) };
+	run_actions(i);
+	if
+	:: legal -> atomic { provider_establish(i, failed) };
+		if
+		:: failed -> atomic { fsm_apply(i, EV_ESTABLISH_FAILED) }; run_actions(i); pending = false
+		:: else
 		fi
 	:: else
 	fi

@@ -2,7 +2,8 @@
 /*
  * One id, active or passive, with every behaviour of the others. The provider reports any event that its contract allows, at any time: so
  * it covers every peer, and a wire that loses, delays and reorders messages. Its events also come inside our calls, or in parallel to them.
- * The device may be removed at any time.
+ * The device may be removed at any time. The transport is iWARP, or RoCE with what ib_cm reports: a REJ in any state, TIMEWAIT_EXIT, a destroy
+ * that ends all events at once.
  *
  * In addition to id.pml this asserts that no QP reference is left. Spin reports a wait without an end as a deadlock: a consumer that waits
  * for the last event of its connection, a removal that waits for the last user of the device.
@@ -15,13 +16,39 @@
 #define P_REQUESTED 1	/* has reported a request; the peer may have given up by now */
 #define P_PENDING 2	/* is going to report a reply or ESTABLISHED, or CLOSE */
 #define P_OPEN 3	/* is going to report CLOSE */
+#define P_TIMEWAIT 4	/* RoCE: may report TIMEWAIT_EXIT */
 byte provider = P_NONE;
 bool peer_closed;	/* it has reported PEER_CLOSE */
 bool connecting;
+bool roce;
+
+#define provider_ended (roce -> P_TIMEWAIT : P_NONE)
 
 inline provider_over() {
 	post(0, SLOT_CLOSE, EV_CLOSE);
-	provider = P_NONE
+	provider = provider_ended
+}
+
+/* RoCE: a REJ, or a reply or an RTU that is missing. */
+inline provider_rejected() {
+	post(0, SLOT_CLOSE, EV_REPLY_FAILED);
+	provider = P_TIMEWAIT
+}
+
+/* The RTU may fail, and does so if the peer has given up. */
+inline provider_establish(i, failed) {
+	if
+	:: roce -> failed = true
+	:: !roce || provider == P_OPEN -> failed = false
+	fi
+}
+
+/* ib_destroy_cm_id(): no event comes any more. There is no reference on the QP. */
+inline provider_release(i) {
+	if
+	:: roce -> provider = P_NONE; id[i].qp = false
+	:: else
+	fi
 }
 
 /* ib_modify_qp(SQD): CLOSE may come inside the call, or later. */
@@ -58,21 +85,22 @@ inline provider_connect(i, failed) {
 
 inline provider_accept(i, failed) {
 	if
-	:: failed = true; provider = P_NONE
-	:: failed = false; post(0, SLOT_OPEN, EV_ESTABLISHED); provider = P_OPEN
-	:: failed = false; provider_over()
-	:: failed = false; provider = P_PENDING
+	:: provider == P_REQUESTED -> failed = true; provider = P_NONE
+	:: provider == P_REQUESTED -> failed = false; post(0, SLOT_OPEN, EV_ESTABLISHED); provider = P_OPEN
+	:: provider == P_REQUESTED -> failed = false; provider_over()
+	:: provider == P_REQUESTED -> failed = false; provider = P_PENDING
+	:: else -> failed = true	/* RoCE: the peer has given up */
 	fi
 }
 
 proctype the_provider() {
 end:	do
-	:: atomic { id[0].state == ST_IDLE && provider == P_NONE && !connecting -> post(0, SLOT_REQUEST, EV_REQUEST); provider = P_REQUESTED }
+	:: atomic { id[0].state == ST_IDLE && provider == P_NONE && !connecting && empty(queue[0]) -> post(0, SLOT_REQUEST, EV_REQUEST); provider = P_REQUESTED }
 	:: atomic { provider == P_PENDING && connecting ->
 		if
 		:: id[0].own_qp -> post(0, SLOT_OPEN, EV_REPLY_OK_OWN_QP); provider = P_OPEN
 		:: !id[0].own_qp -> post(0, SLOT_OPEN, EV_REPLY_OK); provider = P_OPEN
-		:: post(0, SLOT_OPEN, EV_REPLY_FAILED); provider = P_NONE
+		:: !roce -> post(0, SLOT_OPEN, EV_REPLY_FAILED); provider = P_NONE
 		:: provider_over()	/* instead of a reply */
 		fi }
 	:: atomic { provider == P_PENDING && !connecting ->
@@ -80,7 +108,9 @@ end:	do
 		:: post(0, SLOT_OPEN, EV_ESTABLISHED); provider = P_OPEN
 		:: provider_over()
 		fi }
-	:: atomic { provider == P_OPEN && !peer_closed -> peer_closed = true; post(0, SLOT_PEER_CLOSE, EV_PEER_CLOSE) }
+	:: atomic { roce && (provider == P_REQUESTED || provider == P_PENDING || provider == P_OPEN) -> provider_rejected() }
+	:: atomic { provider == P_TIMEWAIT -> post(0, SLOT_TIMEWAIT, EV_TIMEWAIT_EXIT); provider = P_NONE }
+	:: atomic { provider == P_OPEN && !peer_closed && !roce -> peer_closed = true; post(0, SLOT_PEER_CLOSE, EV_PEER_CLOSE) }
 	:: atomic { provider == P_OPEN -> provider_over() }
 	od
 }
@@ -109,7 +139,7 @@ proctype consumer() {
 		:: connecting -> connect(0)
 		:: !connecting -> accept(0)
 		:: atomic { fsm_apply(0, EV_DISCONNECT) }; run_actions(0)
-		:: atomic { fsm_apply(0, EV_ESTABLISH) }; run_actions(0)
+		:: establish(0)
 		:: atomic { fsm_apply(0, EV_REJECT) }; run_actions(0); pending = pending && !legal	/* closed by our own call */
 		fi;
 		d_step { legal = false; failed = false; acts = 0; id[0].calling = false }
@@ -133,6 +163,10 @@ init {
 		if
 		:: connecting = true; id[0].state = ST_ROUTE_RESOLVED
 		:: connecting = false; id[0].state = ST_IDLE
+		fi;
+		if
+		:: roce = true
+		:: roce = false
 		fi;
 		if
 		:: id[0].own_qp = connecting

@@ -89,6 +89,14 @@ inline provider_unlisten(i) {
 	listens = false
 }
 
+/* The transport is iWARP. */
+inline provider_establish(i, failed) {
+	failed = false
+}
+inline provider_release(i) {
+	skip
+}
+
 inline provider_connect(i, failed) {
 	assert(!removed[DEVICE_OF(i)]);
 	send(i, M_REQUEST);

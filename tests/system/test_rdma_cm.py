@@ -49,7 +49,7 @@ def test_none_of_the_in_tree_managers_is_loaded(ends):
     for guest in ends:
         loaded = {line.split()[0] for line in guest.check("lsmod").splitlines()[1:]}
         assert "t3_rdma_cm" in loaded
-        assert not loaded & {"rdma_cm", "iw_cm", "ib_cm", "rdma_ucm"}
+        assert not loaded & {"rdma_cm", "iw_cm", "rdma_ucm"}
 
 
 @pytest.mark.parametrize("options", ["-C 200 -S 4096 -V", "-C 20 -V -q"], ids=["rounds", "own-qp"])

@@ -73,7 +73,7 @@ def test_doctor_leads_from_a_bare_machine_to_a_working_one(bare):
     expect(bare, "device", "no verbs node", "ofedctrl -l")
     bare.check("modprobe ib_uverbs")
     expect(bare, "device", "no connection manager", "ofedctrl -l")
-    bare.check("insmod /t3/modules/t3_rdma_cm.ko reserve_tcp_ports=0")
+    bare.check("modprobe ib_cm && insmod /t3/modules/t3_rdma_cm.ko reserve_tcp_ports=0")
     expect(bare, "device", "reserves no TCP ports", "echo Y", state="note")
     bare.check("rmmod t3_rdma_cm")
     bare.check(f"{BIN}/ofedctrl -l")

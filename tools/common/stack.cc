@@ -118,6 +118,19 @@ std::vector<std::string> foreign_rdma_devices(const Machine& machine) {
     return names;
 }
 
+std::vector<std::string> infiniband_devices(const Machine& machine) {
+    std::vector<std::string> names;
+    for (const auto& name : machine.list("/sys/class/infiniband")) {
+        const std::string ports = "/sys/class/infiniband/" + name + "/ports";
+        const auto numbers = machine.list(ports);
+        if (std::any_of(numbers.begin(), numbers.end(), [&](const std::string& port) {
+                return machine.read(ports + "/" + port + "/link_layer") == "InfiniBand";
+            }))
+            names.push_back(name);
+    }
+    return names;
+}
+
 std::vector<User> find_users(const Machine& machine) {
     std::set<std::string> ours;
     for (const auto& device : find_rdma_devices(machine))

@@ -43,6 +43,9 @@ std::vector<RdmaDevice> find_rdma_devices(const Machine& machine);
 /// RDMA devices of other drivers, which need the modules shared with them.
 std::vector<std::string> foreign_rdma_devices(const Machine& machine);
 
+/// RDMA devices with a port whose link layer is InfiniBand.
+std::vector<std::string> infiniband_devices(const Machine& machine);
+
 /// A process with a device node open.
 struct User {
     int pid = 0;

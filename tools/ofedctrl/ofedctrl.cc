@@ -38,8 +38,8 @@ constexpr const Part& cm_part = parts[1];
 const std::vector<std::string> parameters_beside{"class_name=t3_verbs", "prefix=t3uverbs"};
 constexpr const char* class_of_own = "/sys/module/t3_uverbs/parameters/class_name";
 
-/// Modules that stay loaded after the kernel's manager is unloaded.
-constexpr std::array below_manager{"rdma_cm", "iw_cm", "ib_cm"};
+/// Modules that stay loaded after the kernel's manager is unloaded, and that ours does not need.
+constexpr std::array below_manager{"rdma_cm", "iw_cm"};
 
 /// In the order in which they can be unloaded; the kernel's modules that were loaded as dependencies are
 /// last.
@@ -241,6 +241,10 @@ void Control::load() {
     need_root();
     if (!options_.module_set.empty() && !machine_.exists(options_.module_set))
         throw Stop{status::no_module, fmt::format("there is no folder {}", options_.module_set)};
+    if (const auto ports = infiniband_devices(machine_); own_cm_ && !ports.empty())
+        throw Stop{status::in_use,
+                   fmt::format("{} has InfiniBand ports, which t3_rdma_cm does not serve; use --in-tree cm",
+                               ports.front())};
     const auto conflicts = conflicting();
     if (!conflicts.empty()) {
         refuse_if_used();

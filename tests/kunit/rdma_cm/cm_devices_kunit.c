@@ -71,7 +71,7 @@ static const struct wildcard_listen wildcard_listens[] = {
 	{ "no IPv6 on both", true, false, -EAFNOSUPPORT, -EAFNOSUPPORT, 0, 2 },
 	{ "no IPv6 on one, no memory on the other", true, false, -EAFNOSUPPORT, -ENOMEM,
 	  -ENOMEM, 2 },
-	{ "no memory on one, the other listens", true, false, -ENOMEM, 0, 0, 1 },
+	{ "no memory on one, the other listens", true, false, -ENOMEM, 0, -ENOMEM, 1 },
 };
 
 static void wildcard_listen_name(const struct wildcard_listen *wildcard, char *name)

@@ -210,6 +210,10 @@ static void end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.entry_refs, 0);
 	KUNIT_EXPECT_FALSE(test, fake.qp_used_after_free);
 	KUNIT_EXPECT_NULL(test, fake.listener);
+	KUNIT_EXPECT_EQ(test, fake_ib.ids, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.gid_refs, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 0);
+	KUNIT_EXPECT_FALSE(test, fake_ib.destroyed_in_callback);
 	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_wildcard_ids));
 }
@@ -279,7 +283,7 @@ static int call(enum kind kind)
 	case ACCEPT:
 		return t3_rdma_accept(id, &param);
 	case REJECT:
-		return t3_rdma_reject(id, "no", 2);
+		return t3_rdma_reject(id, "no", 2, IB_CM_REJ_CONSUMER_DEFINED);
 	case ESTABLISH:
 		return t3_rdma_establish(id);
 	case DISCONNECT:

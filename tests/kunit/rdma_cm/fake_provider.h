@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * All of t3_rdma_cm but its user device, over a fake iWARP device. The test chooses the events of
- * the provider, their context, and whether they come inside our calls.
+ * All of t3_rdma_cm but its user device, over a fake device: iWARP, or with fake_roce RoCE. The
+ * test chooses the events of the provider, their context, and whether they come inside our calls.
  *
  * The fake keeps the contract of a provider: it holds a reference on the iw_cm_id from a
  * successful connect or accept to its last event. It counts our calls.
@@ -31,6 +31,9 @@ static void fake_point(const char *name);
 #include "compat.h"
 #include "rdma_cm.h"
 
+#include "fake_ib_cm.h"
+
+#define trace_cm_ib_upcall(...)	do { } while (0)
 #define trace_cm_fsm_apply(...)	do { } while (0)
 #define trace_cm_fsm_refuse(...)	do { } while (0)
 #define trace_cm_upcall(...)	do { } while (0)
@@ -46,9 +49,13 @@ enum fake_event { FAKE_NO_EVENT, FAKE_REPLY, FAKE_ESTABLISHED, FAKE_PEER_CLOSE, 
 /* There is a second device, added before the first and on the same interface. */
 static bool fake_two_devices;
 
+/* The devices have RoCE. */
+static bool fake_roce;
+
 static struct {
 	struct ib_device device, other;
 	struct ib_port_data port_data[2];
+	struct ib_port_data *ports_of_other;	/* if they differ */
 	struct ib_gid_attr gid_attr;
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
@@ -396,6 +403,15 @@ static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 	enum fake_event in_call = fake.in_call;
 
 	fake.qp_used_after_free |= fake.qp_freed;
+	if (fake_roce) {
+		int ret = fake_ib.qp_error;
+
+		fake_ib.qp_error = 0;
+		fake_ib.qp_states[attr->qp_state]++;
+		if (attr->qp_state == IB_QPS_RTR)
+			fake_ib.rq_psn = attr->rq_psn;
+		return ret;
+	}
 	if (attr->qp_state == IB_QPS_ERR)
 		fake.aborts++;
 	else
@@ -468,6 +484,18 @@ static void fake_lookup_done(int status)
 
 static const struct ib_gid_attr *fake_get_gid_attr(struct ib_device *device, u32 port, int index)
 {
+	fake_ib.gid_refs++;
+	return &fake.gid_attr;
+}
+
+static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const union ib_gid *gid,
+					       enum ib_gid_type type, u32 port,
+					       struct net_device *ndev)
+{
+	if (fake_ib.no_gid || type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return ERR_PTR(-ENOENT);
+	fake_ib.gid_refs++;
+	fake.gid_attr.gid_type = type;
 	return &fake.gid_attr;
 }
 
@@ -510,7 +538,6 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #undef ip_rt_put
 #define ip_rt_put(rt)			do { } while (0)
 #define rdma_get_gid_attr		fake_get_gid_attr
-#define rdma_put_gid_attr(attr)		do { } while (0)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns		fake_access_netns
 #define ib_set_client_data(dev, client, data) \
@@ -590,6 +617,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "listen.c"
 #include "iw.c"
 #include "qp.c"
+#include "roce.c"
 #include "event.c"
 #include "id.c"
 #include "resolve.c"
@@ -613,7 +641,8 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	unsigned int uncharged = fake_uncharged;
 
 	device->phys_port_cnt = 1;
-	device->port_data = fake.port_data;
+	device->port_data = device == &fake.other && fake.ports_of_other ? fake.ports_of_other :
+									  fake.port_data;
 	device->ops.iw_connect = fake_connect;
 	device->ops.iw_accept = fake_accept;
 	device->ops.iw_reject = fake_reject;
@@ -630,9 +659,11 @@ static void fake_add_devices(struct kunit *test, enum fake_context context)
 {
 	memset(&fake, 0, sizeof(fake));
 	memset(&fake_res, 0, sizeof(fake_res));
+	fake_ib_reset();
 	fake.context = context;
-	fake.port_data[1].immutable.core_cap_flags = RDMA_CORE_CAP_PROT_IWARP |
-						     RDMA_CORE_CAP_IW_CM;
+	fake.port_data[1].immutable.core_cap_flags =
+		fake_roce ? RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP :
+			    RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_IW_CM;
 	fake.qp.device = &fake.device;
 	fake.qp.qp_num = FAKE_QPN;
 	if (fake_two_devices)

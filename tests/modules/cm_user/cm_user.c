@@ -24,6 +24,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <rdma/ib_cm.h>
 
 #include <t3_rdma_cm.h>
 
@@ -275,7 +276,7 @@ static int cm_user_request(struct end *listener, struct rdma_cm_id *id)
 		return cm_user_accept(listener, id);
 	case REJECT:
 		cm_user_parameters(data, listener->length);
-		t3_rdma_reject(id, data, listener->length);
+		t3_rdma_reject(id, data, listener->length, IB_CM_REJ_CONSUMER_DEFINED);
 		return 1;
 	default:
 		return 1;

@@ -77,11 +77,24 @@ TEST_F(Ofedctrl, OwnDispatcherChangesItsNamesForTheKernelsManager) {
     EXPECT_EQ(machine.read("/sys/module/t3_uverbs/parameters/class_name"), "t3_verbs");
 }
 
+TEST_F(Ofedctrl, OwnManagerIsRefusedWithAnInfiniBandPort) {
+    machine.add_rdma_device("mlx5_0", "mlx5_core", "uverbs1");
+    machine.file("/sys/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n");
+    EXPECT_EQ(run({"-l", "--own", "cm"}), 0) << err.str();
+    machine.set_loaded({});
+    machine.file("/sys/class/infiniband/mlx5_0/ports/2/link_layer", "InfiniBand\n");
+    EXPECT_EQ(run({"-l", "--own", "cm"}), 4);
+    EXPECT_THAT(err.str(), HasSubstr("mlx5_0 has InfiniBand ports"));
+    EXPECT_TRUE(machine.loaded.empty());
+    EXPECT_EQ(run({"-l", "--own", "verbs"}), 0) << err.str();
+}
+
 TEST_F(Ofedctrl, WhatTheKernelsManagerStoodOnGoesWithIt) {
     machine.set_loaded({"cxgb3", "iw_cxgb3", "ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm"});
     machine.used_by["iw_cm"] = "some_module";
     EXPECT_EQ(run({"-l", "--own", "cm"}), 0) << err.str();
-    EXPECT_THAT(machine.loaded, ElementsAre("cxgb3", "iw_cxgb3", "iw_cm", "ib_uverbs", "t3_rdma_cm"));
+    EXPECT_THAT(machine.loaded,
+                ElementsAre("cxgb3", "iw_cxgb3", "ib_cm", "iw_cm", "ib_uverbs", "t3_rdma_cm"));
 }
 
 TEST_F(Ofedctrl, WithoutAChoiceWhatIsLoadedStays) {
