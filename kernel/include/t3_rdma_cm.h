@@ -47,6 +47,10 @@ int t3_rdma_establish(struct rdma_cm_id *id);
 int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 reason);
 int t3_rdma_disconnect(struct rdma_cm_id *id);
 
+int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join_state,
+			   void *context);
+void t3_rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
+
 int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
 void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos);
 int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);

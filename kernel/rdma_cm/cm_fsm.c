@@ -34,6 +34,11 @@
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),	\
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0)
 
+/* Events of an id with a device, in any state. */
+#define TAKES_NOTICES(state)								\
+		[CM_EV_GROUP]		= TO(state, CM_ACT_REPORT_NOTICE),		\
+		[CM_EV_ADDR_CHANGE]	= TO(state, CM_ACT_REPORT_NOTICE)
+
 /*
  * Events that may still come after the consumer has destroyed the id or its device was removed. A
  * connection that is established now has no consumer, and is aborted.
@@ -57,7 +62,9 @@
 		[CM_EV_ESTABLISHED]	= TO(state, ABORT_AND_DROP_QP),			\
 		[CM_EV_PEER_CLOSE]	= STAY(state),					\
 		[CM_EV_CLOSE]		= TO(state, CM_ACT_DROP_QP),			\
-		[CM_EV_TIMEWAIT_EXIT]	= STAY(state)
+		[CM_EV_TIMEWAIT_EXIT]	= STAY(state),					\
+		[CM_EV_GROUP]		= STAY(state),					\
+		[CM_EV_ADDR_CHANGE]	= STAY(state)
 
 static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	[CM_ST_IDLE] = {
@@ -74,31 +81,37 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_RESOLVE_ADDR]	= TO(CM_ST_ADDR_QUERY, 0),
 		[CM_EV_LISTEN]		= TO(CM_ST_LISTENING, 0),
 		REMOVE_OR_DESTROY,
+		TAKES_NOTICES(CM_ST_BOUND),
 	},
 	[CM_ST_ADDR_QUERY] = {
 		[CM_EV_ADDR_DONE]	= TO(CM_ST_ADDR_RESOLVED, CM_ACT_REPORT_ADDR),
 		[CM_EV_ADDR_FAILED]	= TO(CM_ST_BOUND, CM_ACT_REPORT_ADDR_ERROR),
 		[CM_EV_RESOLVE_FAILED]	= TO(CM_ST_BOUND, 0),
 		REMOVE_OR_DESTROY,
+		TAKES_NOTICES(CM_ST_ADDR_QUERY),
 	},
 	[CM_ST_ADDR_RESOLVED] = {
 		[CM_EV_RESOLVE_ROUTE]	= TO(CM_ST_ROUTE_QUERY, 0),
 		REMOVE_OR_DESTROY,
+		TAKES_NOTICES(CM_ST_ADDR_RESOLVED),
 	},
 	[CM_ST_ROUTE_QUERY] = {
 		[CM_EV_ROUTE_DONE]	= TO(CM_ST_ROUTE_RESOLVED, CM_ACT_REPORT_ROUTE),
 		[CM_EV_ROUTE_FAILED]	= TO(CM_ST_ADDR_RESOLVED, 0),
 		REMOVE_OR_DESTROY,
+		TAKES_NOTICES(CM_ST_ROUTE_QUERY),
 	},
 	[CM_ST_ROUTE_RESOLVED] = {
 		[CM_EV_CONNECT]		= TO(CM_ST_CONNECTING, 0),
 		REMOVE_OR_DESTROY,
+		TAKES_NOTICES(CM_ST_ROUTE_RESOLVED),
 	},
 	[CM_ST_LISTENING] = {
 		[CM_EV_LISTEN_FAILED]	= TO(CM_ST_BOUND, CM_ACT_UNLISTEN),
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
 					     CM_ACT_UNLISTEN | CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_UNLISTEN),
+		TAKES_NOTICES(CM_ST_LISTENING),
 	},
 	/*
 	 * An iWARP provider cannot cancel a connect, so an id that gives up waits for the reply.
@@ -113,6 +126,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CANCELLING, 0),
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
+		TAKES_NOTICES(CM_ST_CONNECTING),
 	},
 	[CM_ST_RESPONDED] = {
 		[CM_EV_ESTABLISH]	= TO(CM_ST_CONNECTED, 0),
@@ -125,6 +139,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
 					     ABORT_AND_DROP_QP | CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, ABORT_AND_DROP_QP),
+		TAKES_NOTICES(CM_ST_RESPONDED),
 	},
 	[CM_ST_REQUESTED] = {
 		[CM_EV_ACCEPT]		= TO(CM_ST_ACCEPTING, 0),
@@ -134,6 +149,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_REPORT_FAILED),
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REJECT | CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_REJECT),
+		TAKES_NOTICES(CM_ST_REQUESTED),
 	},
 	[CM_ST_ACCEPTING] = {
 		[CM_EV_ESTABLISHED]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
@@ -145,6 +161,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CANCELLING, 0),
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
+		TAKES_NOTICES(CM_ST_ACCEPTING),
 	},
 	/*
 	 * If the connection is established nevertheless, ESTABLISHED is reported first, so that
@@ -165,6 +182,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_DISCONNECT]	= STAY(CM_ST_CANCELLING),
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
+		TAKES_NOTICES(CM_ST_CANCELLING),
 	},
 	[CM_ST_CONNECTED] = {
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSING, CM_ACT_CLOSE),
@@ -177,6 +195,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
 					     ABORT_AND_DROP_QP | CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, ABORT_AND_DROP_QP),
+		TAKES_NOTICES(CM_ST_CONNECTED),
 	},
 	/* DESTROY does not abort here: data that was sent may still be delivered. */
 	[CM_ST_CLOSING] = {
@@ -190,6 +209,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED,
 					     ABORT_AND_DROP_QP | CM_ACT_REPORT_REMOVAL),
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_DROP_QP),
+		TAKES_NOTICES(CM_ST_CLOSING),
 	},
 	/* RoCE: a disconnect answers the DREQ of the peer. */
 	[CM_ST_CLOSED] = {
@@ -200,6 +220,7 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_CLOSE]		= STAY(CM_ST_CLOSED),
 		[CM_EV_TIMEWAIT_EXIT]	= TO(CM_ST_CLOSED, CM_ACT_REPORT_NOTICE),
 		REMOVE_OR_DESTROY,
+		TAKES_NOTICES(CM_ST_CLOSED),
 	},
 	[CM_ST_REMOVED] = {
 		TAKES_LATE_EVENTS(CM_ST_REMOVED),
@@ -264,6 +285,8 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 	[CM_EV_PEER_CLOSE]	= "peer-close",
 	[CM_EV_CLOSE]		= "close",
 	[CM_EV_TIMEWAIT_EXIT]	= "timewait-exit",
+	[CM_EV_GROUP]		= "group",
+	[CM_EV_ADDR_CHANGE]	= "addr-change",
 	[CM_EV_REMOVE]		= "remove",
 };
 

@@ -71,6 +71,8 @@ enum cm_event {
 	CM_EV_PEER_CLOSE,	/* iWARP. DISCONNECT: CLOSE follows */
 	CM_EV_CLOSE,		/* the last event of an iWARP provider */
 	CM_EV_TIMEWAIT_EXIT,	/* RoCE: the number of the QP can be used again */
+	CM_EV_GROUP,		/* a multicast group was joined */
+	CM_EV_ADDR_CHANGE,	/* the interface has another link address */
 	CM_EV_REMOVE,		/* the device is removed */
 	CM_NUM_EVENTS
 };

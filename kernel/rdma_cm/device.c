@@ -335,6 +335,38 @@ void cm_listen_on_all_stop(struct cm_id *id)
 	mutex_unlock(&cm_devices_mutex);
 }
 
+/* --- link addresses ------------------------------------------------------- */
+
+static bool cm_dev_addr_changed(const struct cm_id *id, const struct net_device *ndev)
+{
+	const struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
+
+	return dev_addr->bound_dev_if == ndev->ifindex && net_eq(dev_addr->net, dev_net(ndev)) &&
+	       memcmp(dev_addr->src_dev_addr, ndev->dev_addr, ndev->addr_len);
+}
+
+/* The peers of an id send to the link address that the interface had: the consumer decides. */
+static int cm_netdev_event(struct notifier_block *self, unsigned long event, void *ptr)
+{
+	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
+	struct cm_dev *dev;
+	struct cm_id *id;
+
+	if (event != NETDEV_BONDING_FAILOVER && event != NETDEV_CHANGEADDR)
+		return NOTIFY_DONE;
+	T3_RACE_POINT(cm_netdev_changed);
+	mutex_lock(&cm_devices_mutex);
+	list_for_each_entry(dev, &cm_devices, item)
+		list_for_each_entry(id, &dev->ids, dev_item)
+			if (cm_dev_addr_changed(id, ndev))
+				cm_event_post(id, CM_SLOT_ADDR_CHANGE, CM_EV_ADDR_CHANGE, 0,
+					      CM_DISPATCH_WORKER);
+	mutex_unlock(&cm_devices_mutex);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block cm_netdev_notifier = { .notifier_call = cm_netdev_event };
+
 /* --- addition and removal ------------------------------------------------ */
 
 static struct ib_client cm_client;
@@ -440,10 +472,18 @@ MODULE_ALIAS_RDMA_CLIENT("rdma_cm");
 
 int cm_devices_init(void)
 {
-	return ib_register_client(&cm_client);
+	int ret = register_netdevice_notifier(&cm_netdev_notifier);
+
+	if (ret)
+		return ret;
+	ret = ib_register_client(&cm_client);
+	if (ret)
+		unregister_netdevice_notifier(&cm_netdev_notifier);
+	return ret;
 }
 
 void cm_devices_exit(void)
 {
 	ib_unregister_client(&cm_client);
+	unregister_netdevice_notifier(&cm_netdev_notifier);
 }

@@ -31,6 +31,18 @@ static enum rdma_cm_event_type cm_failure_type(const struct cm_id *id, enum cm_e
 	}
 }
 
+static enum rdma_cm_event_type cm_notice_type(enum cm_event event, int status)
+{
+	switch (event) {
+	case CM_EV_GROUP:
+		return status ? RDMA_CM_EVENT_MULTICAST_ERROR : RDMA_CM_EVENT_MULTICAST_JOIN;
+	case CM_EV_ADDR_CHANGE:
+		return RDMA_CM_EVENT_ADDR_CHANGE;
+	default:
+		return RDMA_CM_EVENT_TIMEWAIT_EXIT;
+	}
+}
+
 static enum rdma_cm_event_type cm_event_type(const struct cm_id *id, u16 actions,
 					     enum cm_event event, int status)
 {
@@ -52,7 +64,7 @@ static enum rdma_cm_event_type cm_event_type(const struct cm_id *id, u16 actions
 	case CM_ACT_REPORT_REMOVAL:
 		return RDMA_CM_EVENT_DEVICE_REMOVAL;
 	case CM_ACT_REPORT_NOTICE:
-		return RDMA_CM_EVENT_TIMEWAIT_EXIT;
+		return cm_notice_type(event, status);
 	default:
 		return cm_failure_type(id, event, status);
 	}
@@ -75,9 +87,22 @@ static bool cm_event_has_params(enum cm_event event)
 	       event == CM_EV_ESTABLISHED;
 }
 
-/* Calls the consumer's handler. Return: its return value; if it is not 0 the id must end. */
-static int cm_report(struct cm_id *id, u16 actions, enum cm_event event, int status)
+static void cm_report_group(const struct cm_group *group, struct rdma_cm_event *report)
 {
+	report->param.ud.private_data = group->context;
+	report->param.ud.ah_attr = group->ah;
+	report->param.ud.qp_num = IB_MULTICAST_QPN;
+	report->param.ud.qkey = group->qkey;
+}
+
+/*
+ * Calls the consumer's handler for one of @actions of an event. Return: its return value; if it is
+ * not 0 the id must end.
+ */
+static int cm_report(struct cm_id *id, u16 actions, const struct cm_deferred *of)
+{
+	enum cm_event event = of->event;
+	int status = of->status;
 	struct rdma_cm_event report = {
 		.event = cm_event_type(id, actions, event, status),
 		.status = status,
@@ -89,6 +114,8 @@ static int cm_report(struct cm_id *id, u16 actions, enum cm_event event, int sta
 		report.status = -ECONNRESET;
 	if (cm_is_conn_event(event) || event == CM_EV_REQUEST)
 		cm_transport(id)->report(id, event, &report);
+	if (of->group)
+		cm_report_group(of->group, &report);
 	WRITE_ONCE(id->handler_task, current);
 	T3_RACE_POINT(cm_handler_called);
 	ret = id->base.id.event_handler(&id->base.id, &report);
@@ -132,13 +159,12 @@ static void cm_queue_work(struct cm_id *id)
 static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch);
 
 /*
- * Appends an event of @id to the queue of @queue_of. @iw has parameters of the peer, or is NULL.
- * Return: 0, or -EBUSY if the last event of the slot is still queued.
+ * Appends an event, with its memory @pending, to the queue of @queue_of. @iw has parameters of the
+ * peer, or is NULL. Return: 0, or -EBUSY if the last event of the slot is still queued.
  */
-static int cm_event_add(struct cm_id *queue_of, struct cm_id *id, enum cm_slot slot,
+static int cm_event_add(struct cm_id *queue_of, struct cm_pending *pending,
 			enum cm_event event, int status, const struct iw_cm_event *iw)
 {
-	struct cm_pending *pending = &id->slots[slot];
 	unsigned long flags;
 
 	spin_lock_irqsave(&queue_of->lock, flags);
@@ -148,7 +174,7 @@ static int cm_event_add(struct cm_id *queue_of, struct cm_id *id, enum cm_slot s
 		return -EBUSY;
 	}
 	if (iw)
-		cm_save_peer_params(&id->peer, iw);
+		cm_save_peer_params(&pending->id->peer, iw);
 	pending->event = event;
 	pending->status = status;
 	list_add_tail(&pending->item, &queue_of->queue);
@@ -181,7 +207,7 @@ static void cm_dispatch(struct cm_id *id, enum cm_dispatch dispatch)
 int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int status,
 		  enum cm_dispatch dispatch)
 {
-	int ret = cm_event_add(id, id, slot, event, status, NULL);
+	int ret = cm_event_add(id, &id->slots[slot], event, status, NULL);
 
 	if (!ret)
 		cm_dispatch(id, dispatch);
@@ -194,7 +220,8 @@ int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 {
 	int ret;
 
-	ret = cm_event_add(id, id, slot, event, iw->status, cm_event_has_params(event) ? iw : NULL);
+	ret = cm_event_add(id, &id->slots[slot], event, iw->status,
+			   cm_event_has_params(event) ? iw : NULL);
 	if (!ret)
 		cm_dispatch(id, CM_DISPATCH_ATOMIC);
 	return ret;
@@ -206,11 +233,31 @@ int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
  */
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw)
 {
-	int ret = cm_event_add(listener, id, CM_SLOT_REQUEST, CM_EV_REQUEST, 0, iw);
+	int ret = cm_event_add(listener, &id->slots[CM_SLOT_REQUEST], CM_EV_REQUEST, 0, iw);
 
 	if (!ret)
 		cm_dispatch(listener, CM_DISPATCH_WORKER);
 	return ret;
+}
+
+/* Queues the event of a group that was joined. The caller holds handler_mutex. */
+void cm_group_event_post(struct cm_id *id, struct cm_group *group)
+{
+	if (!cm_event_add(id, &group->pending, CM_EV_GROUP, 0, NULL))
+		cm_dispatch(id, CM_DISPATCH_WORKER);
+}
+
+/* Takes the event of a group off the queue, for the end of the group. */
+void cm_group_event_cancel(struct cm_id *id, struct cm_group *group)
+{
+	unsigned long flags;
+
+	lockdep_assert_held(&id->handler_mutex);
+	spin_lock_irqsave(&id->lock, flags);
+	list_del_init(&group->pending.item);
+	spin_unlock_irqrestore(&id->lock, flags);
+	if (id->deferred.group == group)
+		id->deferred = (struct cm_deferred) {};
 }
 
 /**
@@ -265,6 +312,7 @@ static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool 
 static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
+	const struct cm_deferred request = { .event = CM_EV_REQUEST };
 	bool listening = cm_state(listener) == CM_ST_LISTENING;
 	const struct cm_cell *cell;
 	int ret;
@@ -288,7 +336,7 @@ static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 	if (!ret) {
 		cm_res_add(&id->base);
 		id->base.id.context = listener->base.id.context;
-		ret = cm_report(id, cell->actions, CM_EV_REQUEST, 0);
+		ret = cm_report(id, cell->actions, &request);
 	}
 	T3_RACE_POINT(cm_request_handled);
 	if (ret)
@@ -306,6 +354,7 @@ static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending)
 	lockdep_assert_held(&id->handler_mutex);
 	deferred->event = pending->event;
 	deferred->status = pending->status;
+	deferred->group = pending->group;
 	if (pending->event == CM_EV_ADDR_DONE)
 		deferred->event = cm_addr_result(id, &deferred->status);
 	if (cm_fsm_apply(id, deferred->event, deferred->status, &cell))
@@ -332,7 +381,7 @@ static void cm_event_finish(struct cm_id *id, bool may_sleep)
 	id->deferred.actions = run ? 0 : event.actions & ~CM_ACT_REPORTS;
 	if (run)
 		cm_run_actions(id, event.actions);
-	if (!reports || !cm_report(id, reports, event.event, event.status))
+	if (!reports || !cm_report(id, reports, &event))
 		return;
 	if (may_sleep)
 		cm_id_destroy(id);

@@ -245,6 +245,7 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	spin_lock_init(&id->lock);
 	INIT_LIST_HEAD(&id->dev_item);
 	INIT_LIST_HEAD(&id->listeners);
+	INIT_LIST_HEAD(&id->groups);
 	INIT_LIST_HEAD(&id->wildcard);
 	INIT_HLIST_NODE(&id->bind.item);
 	cm_queue_init(id);
@@ -276,6 +277,7 @@ void cm_id_destroy(struct cm_id *id)
 	if (cm_fsm_run(id, CM_EV_DESTROY, 0))
 		return;
 	T3_RACE_POINT(cm_destroy_applied);
+	cm_leave_all(id);
 	if (id->dev && cm_transport(id)->release)
 		cm_transport(id)->release(id);
 	cm_addr_cancel(id);

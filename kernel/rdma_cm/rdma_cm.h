@@ -41,6 +41,7 @@
  *			under the listener's mutex and then the new id's.
  *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen;
  *			nothing that these calls may wait for takes it.
+ *  rtnl		of the network; joins and leaves of multicast groups take it
  *  cm_devices_mutex	devices, ids and listeners of each, ids that listen on all.
  *  cm_ports_mutex	the port spaces, and the addresses and @bind.reuse of their ids.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
@@ -147,6 +148,7 @@ enum cm_slot {
 	CM_SLOT_PEER_CLOSE,
 	CM_SLOT_CLOSE,		/* CLOSE; RoCE: REPLY_FAILED, too */
 	CM_SLOT_TIMEWAIT,
+	CM_SLOT_ADDR_CHANGE,
 	CM_SLOT_REMOVE,
 	CM_NUM_SLOTS
 };
@@ -155,12 +157,14 @@ enum cm_slot {
  * struct cm_pending - a pending event
  * @item: in the queue of an id, or empty
  * @id: the id that the event is about
+ * @group: the multicast group that the event is about, or NULL
  * @status: result
  * @event: enum cm_event
  */
 struct cm_pending {
 	struct list_head item;
 	struct cm_id *id;
+	struct cm_group *group;
 	int status;
 	u8 event;
 };
@@ -181,11 +185,13 @@ enum cm_dispatch {
  * struct cm_deferred - an event whose state change is done, with actions that are not
  * @actions: set of enum cm_action; 0: nothing is left to do
  * @event: the event
+ * @group: its multicast group, or NULL
  * @status: its result
  */
 struct cm_deferred {
 	u16 actions;
 	enum cm_event event;
+	struct cm_group *group;
 	int status;
 };
 
@@ -219,6 +225,28 @@ struct cm_peer_params {
 	u32 qpn;
 	u32 qkey;
 	struct rdma_ucm_ece ece;
+};
+
+/**
+ * struct cm_group - a multicast group that an id has joined
+ * @item: in the id's list
+ * @pending: memory of its event
+ * @addr: its address
+ * @context: of the consumer
+ * @send_only: the id receives nothing
+ * @igmp: the host has joined the IP group on the interface
+ * @qkey: Q_Key of its datagrams
+ * @ah: attributes of an address handle for the group
+ */
+struct cm_group {
+	struct list_head item;		/* id->handler_mutex, as the members below @pending */
+	struct cm_pending pending;
+	struct sockaddr_storage addr;
+	void *context;
+	bool send_only;
+	bool igmp;
+	u32 qkey;
+	struct rdma_ah_attr ah;
 };
 
 #define CM_HISTORY 16
@@ -305,6 +333,7 @@ struct cm_binding {
  * @bound_if: the interface that the id was bound to before a lookup, or 0
  * @listen_mutex: @listeners
  * @listeners: one per device that the id listens on
+ * @groups: multicast groups
  * @wildcard: in the list of ids that listen on all devices
  * @wildcard_seq: increases with each such id, so that a walk of that list can drop the lock
  * @backlog: the backlog for the provider, and of the queue
@@ -362,6 +391,7 @@ struct cm_id {
 
 	struct mutex listen_mutex;	/* @listeners */
 	struct list_head listeners;	/* @listen_mutex */
+	struct list_head groups;	/* @handler_mutex */
 	struct list_head wildcard;	/* cm_devices_mutex, as @wildcard_seq */
 	u64 wildcard_seq;
 	int backlog;
@@ -418,6 +448,8 @@ int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int 
 int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 		       const struct iw_cm_event *iw);
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw);
+void cm_group_event_post(struct cm_id *id, struct cm_group *group);
+void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
 bool cm_backlog_get(struct cm_id *listener);
 void cm_backlog_put(struct cm_id *listener);
 void cm_queue_init(struct cm_id *id);
@@ -471,6 +503,10 @@ int cm_listen(struct cm_id *id, struct cm_dev *dev);
 void cm_unlisten(struct cm_id *id, struct cm_dev *dev);
 void cm_listener_get(struct cm_listener *l);
 void cm_listener_put(struct cm_listener *l);
+
+/* multicast.c */
+void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context);
+void cm_leave_all(struct cm_id *id);
 
 /* qp.c */
 int cm_qp_get(struct cm_id *id, u32 qpn);

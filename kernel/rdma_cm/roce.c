@@ -31,13 +31,13 @@
 
 #include "compat.h"
 #include "rdma_cm.h"
+#include "roce.h"
 #include "trace.h"
 
 #define ROCE_CM_TIMEOUT		20	/* 4.096 us * 2^20: 4 s for the reply to a message */
 #define ROCE_CM_RETRIES		15
 #define ROCE_MRA_TIMEOUT	24
 #define ROCE_PACKET_LIFE_TIME	16
-#define ROCE_PKEY		0xffff
 #define ROCE_PSN_MASK		0xffffff
 
 /* The head of the private data of a request. */
@@ -313,6 +313,15 @@ static int cm_roce_set_qkey(struct cm_id *id, u32 qkey)
 		return qkey && qkey != roce->qkey ? -EINVAL : 0;
 	roce->qkey = qkey ? qkey : RDMA_UDP_QKEY;
 	return 0;
+}
+
+/* The Q_Key of an id's datagrams. */
+int cm_roce_qkey(struct cm_id *id, u32 *qkey)
+{
+	int ret = cm_roce_set_qkey(id, 0);
+
+	*qkey = id->roce->qkey;
+	return ret;
 }
 
 /* The attributes of a QP without a connection. */
@@ -1015,5 +1024,7 @@ const struct cm_transport cm_roce_transport = {
 	.reject = cm_roce_reject,
 	.close = cm_roce_close,
 	.notify = cm_roce_notify,
+	.join = cm_roce_join,
+	.leave = cm_roce_leave,
 	.report = cm_roce_report,
 };

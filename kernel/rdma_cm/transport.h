@@ -21,6 +21,7 @@
 
 #include "cm_fsm.h"
 
+struct cm_group;
 struct cm_id;
 struct cm_listener;
 struct net_device;
@@ -50,6 +51,8 @@ struct sockaddr;
  * @reject: rejects the request of an id, or a reply after REPLY_OK_OWN_QP if there is @establish
  * @close: ends a connection, gracefully or abruptly. CLOSE follows if there was one
  * @notify: takes note of an event of the QP; optional
+ * @join: joins a multicast group for an id; optional
+ * @leave: undoes that; as @join
  * @report: fills in the parameters of an event for the consumer
  */
 struct cm_transport {
@@ -74,6 +77,8 @@ struct cm_transport {
 	int (*reject)(struct cm_id *id, const void *data, u8 len, u8 reason);
 	void (*close)(struct cm_id *id, bool abrupt);
 	int (*notify)(struct cm_id *id, enum ib_event_type event);
+	int (*join)(struct cm_id *id, struct cm_group *group);
+	void (*leave)(struct cm_id *id, struct cm_group *group);
 	void (*report)(struct cm_id *id, enum cm_event event, struct rdma_cm_event *report);
 };
 

@@ -98,6 +98,7 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->mutex);
 	INIT_LIST_HEAD(&ctx->item);
+	INIT_LIST_HEAD(&ctx->groups);
 	INIT_WORK(&ctx->close, ucm_context_close);
 	kref_get(&file->ref);
 	ctx->file = file;
@@ -150,6 +151,7 @@ u32 ucm_context_destroy(struct ucm_context *ctx)
 	T3_RACE_POINT(ucm_destroy_closed);
 	mutex_lock(&ctx->mutex);
 	reported = ucm_context_unlist(ctx, &events);
+	ucm_end_groups(ctx);
 	mutex_unlock(&ctx->mutex);
 	T3_RACE_POINT(ucm_destroy_unlisted);
 	ucm_drop_events(&events);
@@ -388,7 +390,7 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_NOTIFY] =
 		ON_DEVICE(ucm_notify, struct rdma_ucm_notify, sizeof(struct rdma_ucm_notify), 0),
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
-		ON_ID(ucm_join, struct rdma_ucm_join_ip_mcast,
+		ON_ID(ucm_join_ip, struct rdma_ucm_join_ip_mcast,
 		      sizeof(struct rdma_ucm_create_id_resp)),
 	[RDMA_USER_CM_CMD_LEAVE_MCAST] =
 		PLAIN(ucm_leave, struct rdma_ucm_destroy_id,

@@ -5,6 +5,7 @@
  *	ucm.c		files, the table of commands, contexts
  *	ucm_cmd.c	commands that make one call of t3_rdma_cm each
  *	ucm_query.c	commands that read attributes of an id
+ *	ucm_group.c	multicast groups
  *	ucm_event.c	events, from an id's handler to GET_EVENT
  *
  * Lifetimes. A file has contexts. A context is an id with a number for user space. References on
@@ -76,6 +77,7 @@ struct ucm_file {
  * @backlog: how many requests of a listener may wait for GET_EVENT
  * @backlog_left: how many more; negative as that of struct cm_id
  * @unread: number of events that wait for GET_EVENT
+ * @groups: multicast groups
  * @close: destroys the id after the removal of its device
  */
 struct ucm_context {
@@ -91,7 +93,30 @@ struct ucm_context {
 	int backlog;
 	atomic_t backlog_left;
 	atomic_t unread;
+	struct list_head groups;	/* @mutex */
 	struct work_struct close;
+};
+
+/**
+ * struct ucm_group - a multicast group that a context has joined
+ * @ref: references, of the table of groups and of each event
+ * @number: its name in LEAVE_MCAST and in events
+ * @uid: user space's name for it
+ * @ctx: the context. A group that is in the table keeps it
+ * @item: in the context's list
+ * @addr: its address
+ * @reported: number of its events that GET_EVENT returned
+ * @ended: it was left: no event may be put back into a queue
+ */
+struct ucm_group {
+	struct kref ref;
+	u32 number;
+	u64 uid;
+	struct ucm_context *ctx;
+	struct list_head item;		/* ctx->mutex */
+	struct sockaddr_storage addr;
+	u32 reported;			/* file->mutex, as @ended */
+	bool ended;
 };
 
 /*
@@ -105,12 +130,14 @@ struct ucm_context {
  * @item: in the file's list of events
  * @ctx: the context
  * @request: the context of a connect request, or NULL
+ * @group: the multicast group, or NULL
  * @resp: what GET_EVENT returns
  */
 struct ucm_event {
 	struct list_head item;
 	struct ucm_context *ctx;
 	struct ucm_context *request;
+	struct ucm_group *group;
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -227,6 +254,12 @@ int ucm_disconnect(struct ucm_call *call);
 void ucm_copy_option(struct ucm_call *call);
 int ucm_set_option(struct ucm_call *call);
 int ucm_notify(struct ucm_call *call);
+
+/* ucm_group.c */
+void ucm_group_get(struct ucm_group *group);
+void ucm_group_put(struct ucm_group *group);
+void ucm_end_groups(struct ucm_context *ctx);
+int ucm_join_ip(struct ucm_call *call);
 int ucm_join(struct ucm_call *call);
 int ucm_leave(struct ucm_call *call);
 
@@ -241,6 +274,7 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 int ucm_get_event(struct ucm_call *call);
 int ucm_write_event(struct ucm_call *call);
 u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events);
+u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events);
 void ucm_drop_events(struct list_head *events);
 void ucm_move(struct ucm_context *ctx, struct ucm_file *to);
 void ucm_free_events(struct ucm_file *file);

@@ -228,17 +228,3 @@ int ucm_set_option(struct ucm_call *call)
 		return -EFAULT;
 	return ucm_id_options[cmd->optname].set(ucm_id(call), call->option);
 }
-
-/* --- commands without a meaning for iWARP -------------------------------- */
-
-int ucm_join(struct ucm_call *call)
-{
-	const struct rdma_cm_id *id = ucm_id(call);
-
-	return id->qp_type == IB_QPT_UD && id->device ? -ENOSYS : -EINVAL;
-}
-
-int ucm_leave(struct ucm_call *call)
-{
-	return -ENOENT;
-}

@@ -18,6 +18,8 @@ static void ucm_event_free(struct ucm_event *event)
 {
 	if (event->request)
 		ucm_context_put(event->request);
+	if (event->group)
+		ucm_group_put(event->group);
 	atomic_dec(&event->ctx->unread);
 	ucm_context_put(event->ctx);
 	kfree(event);
@@ -80,6 +82,15 @@ static void ucm_copy_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param
 	to->qkey = from->qkey;
 }
 
+/* The event is about a group, and names it instead of the id. The group exists: see ucm_leave(). */
+static void ucm_event_set_group(struct ucm_event *event, struct ucm_group *group)
+{
+	ucm_group_get(group);
+	event->group = group;
+	event->resp.uid = group->uid;
+	event->resp.id = group->number;
+}
+
 static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct rdma_cm_id *id,
 				       const struct rdma_cm_event *cm_event, gfp_t gfp)
 {
@@ -90,6 +101,9 @@ static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct rdm
 		return NULL;
 	event->resp.status = cm_event->status;
 	event->resp.ece = cm_event->ece;
+	if (cm_event->event == RDMA_CM_EVENT_MULTICAST_JOIN ||
+	    cm_event->event == RDMA_CM_EVENT_MULTICAST_ERROR)
+		ucm_event_set_group(event, (void *)cm_event->param.ud.private_data);
 	if (id->qp_type == IB_QPT_UD)
 		ucm_copy_ud(&event->resp.param.ud, &cm_event->param.ud);
 	else
@@ -203,12 +217,14 @@ static void ucm_event_requeue(struct ucm_event *event)
 
 	mutex_lock(&ctx->mutex);
 	file = ctx->file;
-	ended = ctx->ended;
+	ended = ctx->ended || (event->group && event->group->ended);
 	if (!ended && request && READ_ONCE(request->file) != file)
 		ucm_move_request(request, file);
 	T3_RACE_POINT(ucm_requeue_located);
 	mutex_lock(&file->mutex);
 	ctx->reported--;
+	if (event->group)
+		event->group->reported--;
 	if (!ended) {
 		spin_lock(&file->lock);
 		list_add(&event->item, &file->events);
@@ -244,6 +260,8 @@ int ucm_get_event(struct ucm_call *call)
 	spin_unlock(&file->lock);
 	/* Count it before user space has it, so that DESTROY_ID waits for its acknowledgment. */
 	event->ctx->reported++;
+	if (event->group)
+		event->group->reported++;
 	mutex_unlock(&file->mutex);
 	T3_RACE_POINT(ucm_get_event_found);
 	ret = ucm_copy_resp(call, cmd->response, &event->resp, sizeof(event->resp));
@@ -313,6 +331,32 @@ u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events)
 	reported = ctx->reported;
 	mutex_unlock(&file->mutex);
 	wake_up(&file->contexts_left);
+	return reported;
+}
+
+/**
+ * ucm_group_unlist - take the events of a group that is left off the queue
+ * @group: the group; the caller holds the mutex of its context
+ * @events: receives the events
+ *
+ * Return: number of events of the group that GET_EVENT returned.
+ */
+u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events)
+{
+	struct ucm_file *file = group->ctx->file;
+	struct ucm_event *event, *next;
+	u32 reported;
+
+	lockdep_assert_held(&group->ctx->mutex);
+	mutex_lock(&file->mutex);
+	spin_lock(&file->lock);
+	list_for_each_entry_safe(event, next, &file->events, item)
+		if (event->group == group)
+			list_move_tail(&event->item, events);
+	spin_unlock(&file->lock);
+	group->ended = true;
+	reported = group->reported;
+	mutex_unlock(&file->mutex);
 	return reported;
 }
 

@@ -16,7 +16,8 @@
 #define SLOT_CLOSE 3
 #define SLOT_REMOVE 4
 #define SLOT_TIMEWAIT 5
-#define SLOTS 6
+#define SLOT_ADDR_CHANGE 6
+#define SLOTS 7
 
 typedef Id {
 	byte state;

@@ -150,6 +150,11 @@ proctype consumer() {
 }
 
 /* cm_remove_one(): posts the removal to the id, and waits until the id is freed. */
+/* The link address of the interface changes, once. */
+proctype notifier() {
+end:	atomic { id[0].state != ST_IDLE && id[0].state != ST_DESTROYING -> post(0, SLOT_ADDR_CHANGE, EV_ADDR_CHANGE) }
+}
+
 #define FREED (id[0].state == ST_DESTROYING && provider == P_NONE && empty(queue[0]) && !id[0].handler_mutex)
 
 proctype remover() {
@@ -177,6 +182,7 @@ init {
 		run consumer();
 		if
 		:: run remover()
+		:: run notifier()
 		:: true
 		fi
 	};

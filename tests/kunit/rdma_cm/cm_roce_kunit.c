@@ -688,6 +688,156 @@ static void datagrams_over_iwarp(struct kunit *test)
 	end(test);
 }
 
+/* --- multicast ---------------------------------------------------------------------- */
+
+enum { GROUP = 0xe1010101 };	/* 225.1.1.1 */
+
+static void may_join(struct kunit *test)
+{
+	roce_begin(test);
+	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
+	STEPS(S(BIND));
+}
+
+static int join(u32 addr, u8 join_state, void *context)
+{
+	struct sockaddr_storage group = fake_address(addr, 0);
+
+	return t3_rdma_join_multicast(id, (struct sockaddr *)&group, join_state, context);
+}
+
+static void leave(u32 addr)
+{
+	struct sockaddr_storage group = fake_address(addr, 0);
+
+	t3_rdma_leave_multicast(id, (struct sockaddr *)&group);
+}
+
+static void join_and_leave(struct kunit *test)
+{
+	static const u8 mgid[] = { [10] = 0xff, 0xff, 0xe1, 1, 1, 1 };
+
+	may_join(test);
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), 0);
+	expect_event(test, "join", 0, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(&fake_ib.mgid, mgid, sizeof(mgid)), 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 1);
+	leave(GROUP + 1);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 1);
+	leave(GROUP);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 0);
+	leave(GROUP);
+	STEPS(S(GOT_NOTHING), S(DESTROY));
+	roce_end(test);
+}
+
+static void a_sender_does_not_join_on_the_interface(struct kunit *test)
+{
+	may_join(test);
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(SENDONLY_FULLMEMBER_JOIN), NULL), 0);
+	expect_event(test, "join", 0, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+	STEPS(S(DESTROY));
+	roce_end(test);
+}
+
+static void joins_that_fail(struct kunit *test)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_addr.s6_addr = { 0xff, 0x0e } };
+
+	may_join(test);
+	KUNIT_EXPECT_EQ(test, join(FAKE_REMOTE, BIT(FULLMEMBER_JOIN), NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			t3_rdma_join_multicast(id, (struct sockaddr *)&in6, BIT(FULLMEMBER_JOIN),
+					       NULL));
+	fake_ib.join_error = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -ENOMEM);
+	fake_ib.join_error = 0;
+	STEPS(S(LISTEN));
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -EINVAL);
+	STEPS(S(GOT_NOTHING));
+	use_id(test, RDMA_PS_TCP, IB_QPT_RC);
+	listener = NULL;
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -EINVAL);
+	roce_end(test);
+}
+
+static void joins_over_iwarp(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
+	STEPS(S(BIND));
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -ENOSYS);
+	end(test);
+}
+
+/* The event of a group that is left is not reported: neither from the queue, nor a deferred one. */
+static void a_leave_cancels_the_event(struct kunit *test)
+{
+	may_join(test);
+	delay_worker();
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), 0);
+	KUNIT_EXPECT_EQ(test, join(GROUP + 1, BIT(FULLMEMBER_JOIN), NULL), 0);
+	leave(GROUP);
+	run_worker();
+	expect_event(test, "join", 0, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	STEPS(S(GOT_NOTHING), S(DESTROY));
+	roce_end(test);
+}
+
+static void a_destroy_leaves_all_groups(struct kunit *test)
+{
+	may_join(test);
+	delay_worker();
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), 0);
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), &sent), 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 2);
+	destroy(&id);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+	run_worker();
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, got.written, 0u);
+	roce_end(test);
+}
+
+/* --- ADDR_CHANGE ---------------------------------------------------------------------- */
+
+/* As the notifier gets it: the interface of the fake device with another link address. */
+static void change_link_address(unsigned long event)
+{
+	struct netdev_notifier_info info = { .dev = init_net.loopback_dev };
+
+	rtnl_lock();
+	cm_netdev_event(&cm_netdev_notifier, event, &info);
+	rtnl_unlock();
+}
+
+static void the_link_address_changes(struct kunit *test)
+{
+	int roce;
+
+	for (roce = 0; roce < 2; roce++) {
+		fake_roce = roce;
+		begin(test, IN_PROCESS);
+		STEPS(S(READY));
+		change_link_address(NETDEV_CHANGEADDR);
+		STEPS(S(GOT_NOTHING));
+		to_cm_id(id)->base.id.route.addr.dev_addr.src_dev_addr[0] ^= 2;
+		change_link_address(NETDEV_UP);
+		STEPS(S(GOT_NOTHING));
+		change_link_address(NETDEV_CHANGEADDR);
+		expect_event(test, "change", roce, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+		change_link_address(NETDEV_BONDING_FAILOVER);
+		expect_event(test, "failover", roce, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+		KUNIT_EXPECT_EQ(test, cm_state(to_cm_id(id)), CM_ST_ROUTE_RESOLVED);
+		STEPS(S(DESTROY));
+		change_link_address(NETDEV_CHANGEADDR);
+		end(test);
+	}
+	fake_roce = false;
+}
+
 /* --- lifetimes ------------------------------------------------------------------------ */
 
 struct held_callback {
@@ -907,6 +1057,13 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(datagrams_passive),
 	KUNIT_CASE(a_datagram_request_is_rejected),
 	KUNIT_CASE(datagrams_over_iwarp),
+	KUNIT_CASE(join_and_leave),
+	KUNIT_CASE(a_sender_does_not_join_on_the_interface),
+	KUNIT_CASE(joins_that_fail),
+	KUNIT_CASE(joins_over_iwarp),
+	KUNIT_CASE(a_leave_cancels_the_event),
+	KUNIT_CASE(a_destroy_leaves_all_groups),
+	KUNIT_CASE(the_link_address_changes),
 	KUNIT_CASE(a_destroy_waits_for_a_callback),
 	KUNIT_CASE(a_handler_destroys_during_the_callback),
 	KUNIT_CASE(removal_in_each_state),

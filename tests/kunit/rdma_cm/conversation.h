@@ -213,6 +213,7 @@ static void end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.ids, 0);
 	KUNIT_EXPECT_EQ(test, fake_ib.gid_refs, 0);
 	KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
 	KUNIT_EXPECT_FALSE(test, fake_ib.destroyed_in_callback);
 	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_wildcard_ids));

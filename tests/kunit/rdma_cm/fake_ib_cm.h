@@ -6,6 +6,7 @@
 #ifndef T3_FAKE_IB_CM_H
 #define T3_FAKE_IB_CM_H
 
+#include <linux/igmp.h>
 #include <linux/wait.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
@@ -34,6 +35,9 @@ static struct {
 	/* References on GID attributes and address handle attributes. */
 	int gid_refs, ah_refs;
 	bool no_gid;
+	int igmp;			/* number of IP groups on the interface */
+	union ib_gid mgid;		/* of the last join */
+	int join_error;
 	int qp_states[IB_QPS_ERR + 1];	/* number of changes to each state */
 	int qp_error;			/* of the next change */
 	u32 rq_psn;
@@ -300,6 +304,18 @@ static void fake_destroy_ah_attr(struct rdma_ah_attr *ah)
 		fake_ib.ah_refs--;
 }
 
+static int fake_init_group_ah(struct ib_device *device, u32 port, struct ib_sa_mcmember_rec *rec,
+			      struct net_device *ndev, enum ib_gid_type type,
+			      struct rdma_ah_attr *ah)
+{
+	if (fake_ib.join_error)
+		return fake_ib.join_error;
+	fake_ib.mgid = rec->mgid;
+	fake_ib.ah_refs++;
+	ah->ah_flags = IB_AH_GRH;
+	return 0;
+}
+
 static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *index)
 {
 	*index = 0;
@@ -321,6 +337,9 @@ static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *ind
 #define ib_cm_init_qp_attr		fake_ib_init_qp_attr
 #define t3_ib_cm_mra			fake_ib_mra
 #define ib_init_ah_attr_from_path	fake_init_ah_attr
+#define ib_init_ah_from_mcmember	fake_init_group_ah
+#define ip_mc_inc_group(in_dev, addr)	((void)(addr), (void)fake_ib.igmp++)
+#define ip_mc_dec_group(in_dev, addr)	((void)(addr), (void)fake_ib.igmp--)
 #define rdma_destroy_ah_attr		fake_destroy_ah_attr
 #define ib_find_cached_pkey		fake_find_pkey
 #define rdma_find_gid_by_port		fake_find_gid

@@ -618,6 +618,8 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "iw.c"
 #include "qp.c"
 #include "roce.c"
+#include "roce_group.c"
+#include "multicast.c"
 #include "event.c"
 #include "id.c"
 #include "resolve.c"

@@ -40,6 +40,7 @@ static struct file *file_of(unsigned int fd);
 #define fput(file)	((void)(file))
 
 #include "ucm_cmd.c"
+#include "ucm_group.c"
 #include "ucm_query.c"
 #include "ucm_event.c"
 #include "ucm.c"
@@ -654,6 +655,120 @@ static void events_of_the_library(struct kunit *test)
 	}
 }
 
+/* --- multicast groups ---------------------------------------------------------- */
+
+/* An id for datagrams; the device has RoCE. */
+static u32 id_for_datagrams(struct kunit *test)
+{
+	struct rdma_ucm_create_id_resp resp = {};
+	struct rdma_ucm_create_id cmd = {
+		.uid = 1, .response = (uintptr_t)&resp, .ps = RDMA_PS_UDP,
+	};
+
+	fake.cm_dev->transport = &cm_roce_transport;
+	fake.port_data[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	KUNIT_ASSERT_EQ(test, command(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)),
+			0);
+	KUNIT_ASSERT_EQ(test, bind(resp.id, FAKE_LOCAL), 0);
+	return resp.id;
+}
+
+static u32 join(struct kunit *test, u32 id)
+{
+	struct sockaddr_storage to = fake_address(0xe1010101, 0);
+	struct rdma_ucm_create_id_resp resp = {};
+	struct rdma_ucm_join_mcast cmd = {
+		.response = (uintptr_t)&resp, .uid = 77, .id = id,
+		.addr_size = sizeof(struct sockaddr_in),
+	};
+
+	memcpy(&cmd.addr, &to, sizeof(struct sockaddr_in));
+	KUNIT_ASSERT_EQ(test, command(RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(resp)),
+			0);
+	flush_workqueue(cm_wq);
+	return resp.id;
+}
+
+static int leave_of(struct file *of, u32 group, u32 *reported)
+{
+	struct rdma_ucm_destroy_id_resp resp = { .events_reported = 99 };
+	struct rdma_ucm_destroy_id cmd = { .id = group, .response = (uintptr_t)&resp };
+	int ret;
+
+	ret = command_to(of, RDMA_USER_CM_CMD_LEAVE_MCAST, &cmd, sizeof(cmd), sizeof(resp));
+	*reported = resp.events_reported;
+	return ret;
+}
+
+static void a_group_is_joined_and_left(struct kunit *test)
+{
+	u32 id = id_for_datagrams(test), group = join(test, id), reported;
+
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_MULTICAST_JOIN);
+	KUNIT_EXPECT_EQ(test, event.uid, 77ull);
+	KUNIT_EXPECT_EQ(test, event.id, group);
+	KUNIT_EXPECT_EQ(test, event.param.ud.qp_num, (u32)IB_MULTICAST_QPN);
+	KUNIT_EXPECT_EQ(test, event.param.ud.qkey, (u32)RDMA_UDP_QKEY);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 1);
+	KUNIT_EXPECT_EQ(test, leave_of(&other_filp, group, &reported), -EINVAL);
+	KUNIT_EXPECT_EQ(test, leave_of(&filp, group, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+	KUNIT_EXPECT_EQ(test, leave_of(&filp, group, &reported), -ENOENT);
+	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+}
+
+static void a_group_is_left_with_an_unread_event(struct kunit *test)
+{
+	u32 id = id_for_datagrams(test), group = join(test, id), other = join(test, id), reported;
+
+	KUNIT_EXPECT_EQ(test, leave_of(&filp, group, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 0u);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.id, other);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_group_table));
+}
+
+static void leave_victim(void)
+{
+	during_copy = NULL;
+	victim_result = leave_of(&filp, victim, &victim_reported);
+}
+
+static void a_group_is_left_while_its_event_is_copied(struct kunit *test)
+{
+	u32 id = id_for_datagrams(test), reported;
+
+	victim = join(test, id);
+	fail_the_copy(test, leave_victim);
+	KUNIT_EXPECT_EQ(test, victim_reported, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 0u);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_group_table));
+}
+
+static void an_id_ends_with_its_groups(struct kunit *test)
+{
+	u32 id = id_for_datagrams(test), reported;
+
+	join(test, id);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	join(test, id);
+	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.gid_refs, 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_group_table));
+}
+
 /* --- one allocation fails ---------------------------------------------------- */
 
 enum { SMALL_BACKLOG = 4 };
@@ -1040,6 +1155,10 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(a_request_without_memory),
 	KUNIT_CASE(a_connect_without_memory),
 	KUNIT_CASE(an_accept_without_memory),
+	KUNIT_CASE(a_group_is_joined_and_left),
+	KUNIT_CASE(a_group_is_left_with_an_unread_event),
+	KUNIT_CASE(a_group_is_left_while_its_event_is_copied),
+	KUNIT_CASE(an_id_ends_with_its_groups),
 	KUNIT_CASE(commands_that_allocate_nothing),
 	KUNIT_CASE(a_listener_without_memory),
 	KUNIT_CASE(a_device_is_added_without_memory),

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Multicast groups of an id. What a join does to the network is in the transport.
+ *
+ * id->groups and the groups are protected by handler_mutex, so no event of a group is being handled
+ * when a leave frees it. A handler that joins or leaves has the mutex already.
+ */
+#include <linux/slab.h>
+
+#include <t3_race_point.h>
+
+#include "rdma_cm.h"
+
+static void cm_groups_lock(struct cm_id *id)
+{
+	if (!cm_in_handler(id))
+		mutex_lock(&id->handler_mutex);
+}
+
+static void cm_groups_unlock(struct cm_id *id)
+{
+	if (!cm_in_handler(id))
+		mutex_unlock(&id->handler_mutex);
+}
+
+/* The first group with an address, and with a context unless that is NULL; or NULL. */
+static struct cm_group *cm_group_find(struct cm_id *id, const struct sockaddr *addr,
+				      const void *context)
+{
+	struct cm_group *group;
+
+	lockdep_assert_held(&id->handler_mutex);
+	list_for_each_entry(group, &id->groups, item)
+		if (cm_addr_same((struct sockaddr *)&group->addr, addr) &&
+		    (!context || group->context == context))
+			return group;
+	return NULL;
+}
+
+static void cm_group_leave(struct cm_id *id, struct cm_group *group)
+{
+	lockdep_assert_held(&id->handler_mutex);
+	cm_group_event_cancel(id, group);
+	T3_RACE_POINT(cm_group_cancelled);
+	list_del(&group->item);
+	cm_transport(id)->leave(id, group);
+	kfree(group);
+}
+
+/* For the end of an id. */
+void cm_leave_all(struct cm_id *id)
+{
+	struct cm_group *group;
+
+	while ((group = list_first_entry_or_null(&id->groups, struct cm_group, item)))
+		cm_group_leave(id, group);
+}
+
+static int cm_may_join(struct cm_id *id)
+{
+	if (!id->dev || id->base.id.qp_type != IB_QPT_UD)
+		return -EINVAL;
+	if (!cm_transport(id)->join)
+		return -ENOSYS;
+	switch (cm_state(id)) {
+	case CM_ST_BOUND:
+	case CM_ST_ADDR_RESOLVED:
+	case CM_ST_ROUTE_RESOLVED:
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int cm_join(struct cm_id *id, const struct sockaddr *addr, u8 join_state, void *context)
+{
+	int ret = cm_may_join(id);
+	struct cm_group *group;
+
+	lockdep_assert_held(&id->handler_mutex);
+	if (ret)
+		return ret;
+	group = cm_zalloc(id->memcg, sizeof(*group), GFP_KERNEL);
+	if (!group)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&group->pending.item);
+	group->pending.id = id;
+	group->pending.group = group;
+	cm_addr_copy((struct sockaddr *)&group->addr, addr);
+	group->send_only = join_state == BIT(SENDONLY_FULLMEMBER_JOIN);
+	group->context = context;
+	ret = cm_transport(id)->join(id, group);
+	if (ret) {
+		kfree(group);
+		return ret;
+	}
+	list_add_tail(&group->item, &id->groups);
+	cm_group_event_post(id, group);
+	return 0;
+}
+
+/**
+ * t3_rdma_join_multicast - join a multicast group
+ * @id: the id for datagrams, which has a device
+ * @addr: address of the group
+ * @join_state: BIT(FULLMEMBER_JOIN), or BIT(SENDONLY_FULLMEMBER_JOIN)
+ * @context: for the event, as its private data
+ *
+ * The handler may run before this returns.
+ *
+ * Return: 0: MULTICAST_JOIN or MULTICAST_ERROR follows, unless the id leaves the group before;
+ * -EINVAL in the wrong state, for another kind of id, or if @addr is no multicast address;
+ * -EOPNOTSUPP for IPv6 with RoCE version 2; -ENOSYS for iWARP.
+ */
+int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join_state,
+			   void *context)
+{
+	struct cm_id *cm = to_cm_id(id);
+	int ret;
+
+	cm_groups_lock(cm);
+	ret = cm_join(cm, addr, join_state, context);
+	T3_RACE_POINT(cm_joined);
+	cm_groups_unlock(cm);
+	return ret;
+}
+EXPORT_SYMBOL(t3_rdma_join_multicast);
+
+/* Leaves the group that was joined with an address and a context; NULL: any context. */
+void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context)
+{
+	struct cm_group *group;
+
+	cm_groups_lock(id);
+	group = cm_group_find(id, addr, context);
+	if (group)
+		cm_group_leave(id, group);
+	cm_groups_unlock(id);
+}
+
+/**
+ * t3_rdma_leave_multicast - leave a multicast group
+ * @id: the id
+ * @addr: address of the group
+ *
+ * When this returns, no event of the group is reported any more. If the id has joined the group
+ * several times, it leaves once.
+ */
+void t3_rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	cm_leave(to_cm_id(id), addr, NULL);
+}
+EXPORT_SYMBOL(t3_rdma_leave_multicast);
