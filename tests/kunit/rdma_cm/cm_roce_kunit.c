@@ -3,6 +3,8 @@
  * RoCE over a fake ib_cm: connections and datagrams from both ends, requests and their listeners,
  * and the lifetime of the id while callbacks run.
  */
+#include "../failing_alloc.h"
+
 #include "conversation.h"
 
 #include <linux/delay.h>
@@ -86,7 +88,10 @@ static int ib_request(enum ib_cm_event_type type, enum rdma_ucm_port_space ps, u
 		ib->state = IB_CM_SIDR_REQ_RCVD;
 	}
 	fake_ib.conn = ib;
+	if (failing.nth)
+		allocations_fail();
 	ret = fake_ib_call(ib, &event);
+	allocations_work();
 	if (ret)
 		fake_ib_destroy(ib);
 	return ret;
@@ -952,6 +957,100 @@ static void a_handler_destroys_during_the_callback(struct kunit *test)
 	id_kind = MODULE_IDS;
 }
 
+/* --- one allocation fails -------------------------------------------------------------- */
+
+static void connect_without_memory(struct kunit *test)
+{
+	int ret;
+
+	roce_begin(test);
+	allocations_fail();
+	ret = call(BIND);
+	if (!ret)
+		ret = call(RESOLVE);
+	if (!ret) {
+		fake_lookup_done(0);
+		flush_workqueue(cm_wq);
+		ret = call(ROUTE);
+	}
+	flush_workqueue(cm_wq);
+	if (!ret)
+		ret = call(CONNECT);
+	if (!ret)
+		fake_ib_event(IB_CM_REP_RECEIVED, 0);
+	flush_workqueue(cm_wq);
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ(test, got.established, failing.where ? 0u : 1u);
+	roce_end(test);
+}
+
+static void a_connect_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_without_memory), 3u);
+	failing.nth = 0;
+}
+
+static void listen_without_memory(struct kunit *test)
+{
+	int ret;
+
+	roce_begin(test);
+	allocations_fail();
+	ret = call(BIND);
+	if (!ret)
+		ret = call(LISTEN);
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	roce_end(test);
+}
+
+static void a_listen_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, listen_without_memory), 3u);
+	failing.nth = 0;
+}
+
+static void request_without_memory(struct kunit *test)
+{
+	int ret;
+
+	roce_begin(test);
+	listening(test);
+	ret = req();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, got.written, failing.where ? 0u : 1u);
+	/* The backlog has all its places. */
+	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(id)->backlog_left), 2);
+	roce_end(test);
+}
+
+static void a_request_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, request_without_memory), 3u);
+	failing.nth = 0;
+}
+
+static void join_without_memory(struct kunit *test)
+{
+	int ret;
+
+	may_join(test);
+	allocations_fail();
+	ret = join(GROUP, BIT(FULLMEMBER_JOIN), NULL);
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, failing.where ? 0 : 1);
+	roce_end(test);
+}
+
+static void a_join_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, join_without_memory), 1u);
+	failing.nth = 0;
+}
+
 /* The device is removed in each state of a connection. */
 static void removal_in_each_state(struct kunit *test)
 {
@@ -1067,6 +1166,10 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(a_destroy_waits_for_a_callback),
 	KUNIT_CASE(a_handler_destroys_during_the_callback),
 	KUNIT_CASE(removal_in_each_state),
+	KUNIT_CASE(a_connect_without_memory),
+	KUNIT_CASE(a_listen_without_memory),
+	KUNIT_CASE(a_request_without_memory),
+	KUNIT_CASE(a_join_without_memory),
 	KUNIT_CASE(one_listener_on_both_kinds_of_devices),
 	KUNIT_CASE(infiniband_is_left_alone),
 	{}

@@ -92,8 +92,12 @@ static struct ib_cm_id *fake_ib_listen(struct ib_device *device, ib_cm_handler c
 	if (fake_ib.listen_error)
 		return ERR_PTR(fake_ib.listen_error);
 	if (!fake_ib.listener) {
-		fake_ib.listener = fake_ib_new(device, callback, NULL);
-		fake_ib.listener->service_id = service_id;
+		struct ib_cm_id *ib = fake_ib_new(device, callback, NULL);
+
+		if (IS_ERR(ib))
+			return ib;
+		fake_ib.listener = ib;
+		ib->service_id = service_id;
 	}
 	fake_ib.listener_users++;
 	return fake_ib.listener;
