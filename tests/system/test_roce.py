@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Our connection manager over RoCE: two guests with rxe, the kernel's RoCE in software, on one wire. Stock programs run with our manager
+at both ends, and with the in-tree manager at either end.
+
+One of the guests has a card, since the card model has the wire.
+"""
+
+import json
+import pathlib
+
+import pytest
+from conftest import Keeper, lend
+from labkit import stack
+from labkit.sim import Wire
+from stock import address, objects, rping_client, rping_server, run_both, wait_listening
+
+HERE = pathlib.Path(__file__).parent / "guest"
+MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
+GROUP = "225.1.1.1"
+PORT = 7500
+OF_IB_CORE = {"pd": 1, "cq": 1, "qp": 1}  # management datagrams of rxe
+INVALID_SERVICE_ID, CONSUMER_DEFINED = 8, 28
+
+
+class Ends:
+    """Two guests, with one connection manager each."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self._managers = [None, None]
+
+    def use(self, *managers):
+        for number, manager in enumerate(managers):
+            guest = self.lab.guests[number]
+            if manager == self._managers[number]:
+                continue
+            stack.unload_access([guest])
+            stack.load_access([guest], ("ib_uverbs", MODULES[manager]))
+            stack.add_links([guest], "rxe")
+            guest.check(f"ip route replace 224.0.0.0/4 dev {guest.nic_interfaces[0]}")
+            guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
+            self._managers[number] = manager
+        return self.lab.guests
+
+
+@pytest.fixture(scope="module")
+def _keeper(suite):
+    keeper = Keeper(guests=2, cards=(1, 0), wires=[Wire("rxe", ("n0", "n1"))], suite=suite, name="roce", load="nic")
+    yield keeper
+    keeper.drop()
+
+
+_made = {}
+
+
+@pytest.fixture(params=[("ours", "ours"), ("ours", "in-tree"), ("in-tree", "ours")], ids="->".join)
+def ends(request, _keeper):
+    """The server and the client; both are without objects afterwards."""
+    lending = lend(_keeper, request)
+    lab = next(lending)
+    if _made.get("lab") is not lab:
+        _made.update(lab=lab, ends=Ends(lab))
+    yield _made["ends"].use(*reversed(request.param))
+    for guest in lab.guests:
+        guest.end_commands()
+        left = {kind: number for kind, number in objects(guest, "rxe0").items() if number > OF_IB_CORE.get(kind, 0)}
+        assert not left, f"{guest.name}: {left}"
+    yield from lending
+
+
+def events(result):
+    return [line for line in map(json.loads, result.stdout.splitlines()) if "event" in line]
+
+
+@pytest.mark.parametrize("options", ["-C 50 -V -S 4096", "-C 10 -V -q"], ids=["rounds", "own-qp"])
+def test_rping(ends, options):
+    server, client = ends
+    run_both(lambda: rping_server(server, options), lambda: rping_client(client, server, options), 60)
+
+
+def test_ucmatose(ends):
+    server, client = ends
+    serving = server.start("exec ucmatose -c 5 -C 10")
+    wait_listening(server, 7471)
+    done = client.run(f"ucmatose -s {address(server)} -c 5 -C 10", 60)
+    assert "return status 0" in done.stdout, done
+    assert "return status 0" in serving.wait(30).stdout
+
+
+def test_rdma_client_and_rdma_server(ends):
+    server, client = ends
+    serving = server.start("exec rdma_server -p 7480")
+    wait_listening(server, 7480)
+    done = client.run(f"rdma_client -s {address(server)} -p 7480", 60)
+    assert done.stdout.endswith("rdma_client: end 0\n"), done
+    assert serving.wait(20).stdout.endswith("rdma_server: end 0\n")
+
+
+def test_datagrams(ends):
+    server, client = ends
+    serving = server.start("exec udaddy -c 3 -C 10")
+    wait_listening(server, 7174)
+    done = client.run(f"udaddy -s {address(server)} -c 3 -C 10", 60)
+    assert "return status 0" in done.stdout, done
+    assert "return status 0" in serving.wait(30).stdout
+
+
+def test_multicast(ends):
+    server, client = ends
+    receiving = server.start(f"exec mckey -m {GROUP} -b {address(server)} -C 10")
+    server.check(f"for try in $(seq 100); do ip maddr show | grep -q {GROUP} && sleep 1 && exit; sleep 0.1; done; exit 1", 60)
+    done = client.run(f"mckey -m {GROUP} -b {address(client)} -s -C 10", 60)
+    assert "test complete" in done.stdout and "return status 0" in done.stdout, done
+    received = receiving.wait(30)
+    assert "return status 0" in received.stdout, received
+    for guest in ends:
+        assert GROUP not in guest.check("ip maddr show")
+
+
+@pytest.mark.parametrize("length", [0, 56])
+def test_the_events_of_a_connection(ends, length):
+    server, client = ends
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --data {length} --depths 3,2")
+    wait_listening(server, PORT)
+    done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --data {length}", 30)
+    assert done.rc == 0, done
+    assert [event["event"] for event in events(done)][:4] == ["ADDR_RESOLVED", "ROUTE_RESOLVED", "ESTABLISHED", "DISCONNECTED"]
+    served = serving.wait(20)
+    assert [event["event"] for event in events(served)][:3] == ["CONNECT_REQUEST", "ESTABLISHED", "DISCONNECTED"]
+
+
+def test_rejects(ends):
+    server, client = ends
+    refused = events(client.run(f"/tmp/cm.py connect {address(server)} {PORT + 1}", 30))[-1]
+    assert (refused["event"], refused["status"]) == ("REJECTED", INVALID_SERVICE_ID)
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --reject --data 100")
+    wait_listening(server, PORT)
+    refused = events(client.run(f"/tmp/cm.py connect {address(server)} {PORT}", 30))[-1]
+    assert (refused["event"], refused["status"], refused["length"]) == ("REJECTED", CONSUMER_DEFINED, 148)
+    assert serving.wait(20).rc == 0
+
+
+@pytest.mark.parametrize("victim", [0, 1], ids=["server", "client"])
+def test_a_killed_process_leaves_no_objects(ends, victim):
+    server, client = ends
+    running = [server.start(f"exec /tmp/cm.py listen {address(server)} {PORT}")]
+    wait_listening(server, PORT)
+    running.append(client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold 30"))
+    running[0].expect("ESTABLISHED", 20)
+    running[victim].kill()
+    running[victim].wait(10)
+    running[1 - victim].kill()
+    running[1 - victim].wait(10)
