@@ -957,6 +957,79 @@ static void a_handler_destroys_during_the_callback(struct kunit *test)
 	id_kind = MODULE_IDS;
 }
 
+static int held_result;
+
+static void run_held_request(struct work_struct *work)
+{
+	held_result = req();
+}
+
+static void hold_request(const char *point, struct work_struct *work)
+{
+	init_completion(&callback_held);
+	init_completion(&callback_goes_on);
+	init_completion(&destroy_begun);
+	fake.at_point = hold_callback;
+	fake.point = point;
+	queue_work(system_long_wq, work);
+	wait_for_completion(&callback_held);
+}
+
+/* The consumer refuses a request while the callback that posted it still runs. */
+static void a_request_is_destroyed_during_its_callback(struct kunit *test)
+{
+	struct work_struct request;
+
+	INIT_WORK_ONSTACK(&request, run_held_request);
+	roce_begin(test);
+	listening(test);
+	got.next_return = 1;
+	hold_request("cm_roce_request_posted", &request);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, got.written, 1u);
+	KUNIT_EXPECT_EQ(test, fake_ib.ids, 2);
+	complete(&callback_goes_on);
+	flush_work(&request);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, held_result, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib.ids, 1);
+	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
+	roce_end(test);
+	destroy_work_on_stack(&request);
+}
+
+/* A listener is destroyed while a request is in its callback: the destroy waits. */
+static void the_destroy_of_a_listener_waits_for_a_request(struct kunit *test)
+{
+	static const char *const points[] = {
+		"cm_roce_listener_found", "cm_roce_request_made", "cm_roce_request_posted",
+	};
+	struct work_struct request, end_of_id;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(points); i++) {
+		INIT_WORK_ONSTACK(&request, run_held_request);
+		INIT_WORK_ONSTACK(&end_of_id, run_destroy);
+		roce_begin(test);
+		listening(test);
+		got.next_return = 1;
+		hold_request(points[i], &request);
+		listener = NULL;
+		queue_work(t3_unbound_wq, &end_of_id);
+		wait_for_completion(&destroy_begun);
+		msleep(20);
+		KUNIT_EXPECT_NOT_NULL(test, fake_ib.listener);
+		complete(&callback_goes_on);
+		flush_work(&request);
+		flush_work(&end_of_id);
+		flush_workqueue(cm_wq);
+		KUNIT_EXPECT_EQ(test, fake_ib.ids, 0);
+		roce_end(test);
+		destroy_work_on_stack(&request);
+		destroy_work_on_stack(&end_of_id);
+	}
+}
+
 /* --- one allocation fails -------------------------------------------------------------- */
 
 static void connect_without_memory(struct kunit *test)
@@ -1165,6 +1238,8 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(the_link_address_changes),
 	KUNIT_CASE(a_destroy_waits_for_a_callback),
 	KUNIT_CASE(a_handler_destroys_during_the_callback),
+	KUNIT_CASE(a_request_is_destroyed_during_its_callback),
+	KUNIT_CASE(the_destroy_of_a_listener_waits_for_a_request),
 	KUNIT_CASE(removal_in_each_state),
 	KUNIT_CASE(a_connect_without_memory),
 	KUNIT_CASE(a_listen_without_memory),
