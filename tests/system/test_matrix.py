@@ -284,8 +284,6 @@ def cells():
     for suite in RELEASES:
         for combination in COMBINATIONS:
             for device in DEVICES:
-                if device.kind == "rxe" and combination.manager == "ours":
-                    continue  # ours is for iWARP
                 quick = suite == "bookworm" and (*combination, device.kind) in IN_EVERY_RUN
                 yield pytest.param(suite, combination, device, id=f"{suite}-{combination.name}-{device.kind}",
                                    marks=[] if quick else [pytest.mark.long])
