@@ -15,15 +15,19 @@ static struct {
 	char data[IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE];
 } sent;
 
+static int interface_refs;	/* before the test */
+
 static void roce_begin(struct kunit *test)
 {
 	fake_roce = true;
+	interface_refs = netdev_refcnt_read(init_net.loopback_dev);
 	begin(test, IN_PROCESS);
 }
 
 static void roce_end(struct kunit *test)
 {
 	end(test);
+	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(init_net.loopback_dev), interface_refs);
 	fake_roce = false;
 }
 
