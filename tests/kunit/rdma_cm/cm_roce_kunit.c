@@ -31,6 +31,10 @@ static void roce_end(struct kunit *test)
 	fake_roce = false;
 }
 
+static void listening(struct kunit *test);
+static int req(void);
+static void take_request(struct kunit *test);
+
 /* Instead of the id of begin(). */
 static void use_id(struct kunit *test, enum rdma_ucm_port_space ps, enum ib_qp_type type)
 {
@@ -330,6 +334,34 @@ static void the_qp_of_a_module_cannot_be_moved(struct kunit *test)
 	fake_ib_event(IB_CM_REP_RECEIVED, 0);
 	STEPS(V(GOT_ERROR, -ENOMEM), S(GOT_NOTHING));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
+	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
+	id->qp = NULL;
+	STEPS(S(DESTROY));
+	roce_end(test);
+}
+
+/* The QP of a module is in ERR after a reject of the peer, and after an accept that fails. */
+static void the_qp_of_a_module_is_stopped(struct kunit *test)
+{
+	roce_begin(test);
+	STEPS(S(READY));
+	id->qp = &fake.qp;
+	STEPS(S(CONNECT));
+	fake_ib_event(IB_CM_REJ_RECEIVED, IB_CM_REJ_CONSUMER_DEFINED);
+	STEPS(V(GOT_REJECTED, IB_CM_REJ_CONSUMER_DEFINED));
+	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
+	id->qp = NULL;
+	STEPS(S(DESTROY));
+	roce_end(test);
+
+	roce_begin(test);
+	listening(test);
+	KUNIT_ASSERT_EQ(test, req(), 0);
+	take_request(test);
+	id->qp = &fake.qp;
+	fake_ib.next_error = -ENOMEM;
+	STEPS(V(ACCEPT, -ENOMEM));
+	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
 	id->qp = NULL;
 	STEPS(S(DESTROY));
 	roce_end(test);
@@ -1211,6 +1243,7 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(a_disconnect_while_connecting),
 	KUNIT_CASE(the_qp_of_a_module),
 	KUNIT_CASE(the_qp_of_a_module_cannot_be_moved),
+	KUNIT_CASE(the_qp_of_a_module_is_stopped),
 	KUNIT_CASE(the_ack_timeout),
 	KUNIT_CASE(an_address_without_a_gid),
 	KUNIT_CASE(routes_that_cannot_be_resolved),
