@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "world.hh"
 
-#include "../program.hh"
+#include "program.hh"
 
 #include <algorithm>
 #include <cerrno>
