@@ -9,8 +9,8 @@
 // and replaced; a worker that does not exit is a failure. The test checks the kernel log.
 //
 // The result lists the commands that were never accepted, and so not tested, and those never refused.
-#include "program.hh"
 #include "coverage.hh"
+#include "program.hh"
 #include "world.hh"
 
 #include <algorithm>

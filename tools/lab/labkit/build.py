@@ -98,7 +98,7 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
         in_build_root(made, f"""
             cd /src/{out.relative_to(paths.REPO)}/races
             make -C {headers} M=$PWD/src -j{os.cpu_count()} {more} KCFLAGS=-DT3_RACE_POINTS modules
-            find src -name '*.ko' -exec cp -p {{}} . \;""", out / "log/races.log")
+            find src -name '*.ko' -exec cp -p {{}} . \\;""", out / "log/races.log")
     return out / "races"
 
 
