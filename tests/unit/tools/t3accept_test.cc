@@ -408,6 +408,7 @@ TEST_F(Accept, AProgramThatFails) {
     expect("no-receive", State::failed, "the client reports a wrong result: rejected");
     local.results["rping"] = {137, true, "", 90};
     expect("rping-small", State::failed, "rping did not end within 90 s");
+    peer.results.erase("rping");
     local.results["rping"] = {0, false, "client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", 1};
     expect("rping-small", State::failed, "disconnected before its last round");
     peer.throws = "t3-rate";
