@@ -94,6 +94,7 @@ def test_complete_run_between_two_machines(pair):
         assert not any(objects(guest).values())
 
 
+@pytest.mark.long
 @PERFTEST_CRASHES
 def test_complete_run_between_both_ports_of_a_card(make_lab):
     lab = make_lab(guests=1, wires=[Wire("p", ("c0.0", "c0.1"))])
@@ -191,9 +192,9 @@ def test_a_pulled_cable(pair):
 # Armed before the step: (card, fault, times), the step, and what it reports.
 @pytest.mark.parametrize("card, fault, step, what", [
     (CLIENT, ("no-tid", 1), "rping-small", "rping: status"),
-    (0, ("no-stid", 1), "rping-small", "the server's rping ended with status"),
+    pytest.param(0, ("no-stid", 1), "rping-small", "the server's rping ended with status", marks=pytest.mark.long),
     (CLIENT, ("tpt-ecc", 1), "rping-small", "rping was disconnected"),
-    (0, ("tpt-ecc", 1), "requests", "wrong result"),
+    pytest.param(0, ("tpt-ecc", 1), "requests", "wrong result", marks=pytest.mark.long),
 ], ids=lambda value: value[0] if isinstance(value, tuple) else str(value))
 def test_a_fault_of_the_card_fails_the_step(pair, card, fault, step, what):
     server, client = pair.guests
@@ -242,18 +243,21 @@ def test_an_abort_fails_the_step(pair):
         wait_no_objects(guest)
 
 
+@pytest.mark.long
 def test_dropped_doorbells_are_noted(pair):
     steps = during(pair, ["send-lat", "counters"], fault_of_a_connection(pair, "drop-doorbell", 2), options="")
     assert steps["send-lat"]["state"] == "passed", shown(steps)
     assert steps["counters"]["state"] == "note" and "doorbell_drops" in steps["counters"]["what"], shown(steps)
 
 
+@pytest.mark.long
 def test_a_lost_interrupt_is_noted(pair):
     # Without the first interrupts an end of perftest is late, and the other one's message may find no receive. This is not looked at.
     steps = during(pair, ["event-lat", "counters"], fault_of_a_connection(pair, "lost-interrupt"))
     assert steps["counters"]["state"] == "note" and "card_polls" in steps["counters"]["what"], shown(steps)
 
 
+@pytest.mark.long
 def test_a_link_that_flaps_is_in_the_log(pair):
     steps = during(pair, ["tcp", "rping-small", "log"], lambda: pair.sim.cause(CLIENT, "link-flap", "2500ms"))
     assert steps["log"]["state"] == "FAILED" and "link down" in steps["log"]["what"], shown(steps)
@@ -262,6 +266,7 @@ def test_a_link_that_flaps_is_in_the_log(pair):
             guest.check(stack.wait_carrier(interface), 40)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("impairment, steps, what", [
     ("loss=0.5", ("ping", "log"), "packets were lost"),
     ("corrupt=0.05", ("counters", "rping-large"), "tcpInErrs"),
@@ -274,6 +279,7 @@ def test_a_bad_cable(pair, impairment, steps, what):
     assert found[steps[0]]["state"] == "FAILED" and what in found[steps[0]]["what"], shown(found)
 
 
+@pytest.mark.long
 @CXGB3_WARNS
 def test_an_error_that_resets_the_adapter(pair):
     server, client = pair.guests
