@@ -82,6 +82,7 @@ def check_anonymous(guest, *others):
                 assert not re.search(rf"(?<![0-9a-z]){re.escape(word.lower())}(?![0-9a-z])", content), word
 
 
+@pytest.mark.long
 @PERFTEST_CRASHES
 def test_complete_run_between_two_machines(pair):
     server, client = pair.guests
