@@ -85,12 +85,7 @@ public:
             "ip addr add 10.0.0.1/24 dev " + interface + " && ip link set " + interface + " up";
         if (std::system(script.c_str()) != 0)
             return EIO;
-        std::string carrier;
-        for (int i = 0; i < 500 && carrier != "1"; i++) {
-            std::this_thread::sleep_for(10ms);
-            std::ifstream("/sys/class/net/" + interface + "/carrier") >> carrier;
-        }
-        return carrier == "1" ? 0 : ENETDOWN;
+        return wait_for_carrier() ? 0 : ENETDOWN;
     }
     int unplug() override { return write_file("unbind"); }
     bool plugged() override { return std::filesystem::exists(driver() + function_); }
@@ -132,6 +127,17 @@ std::unique_ptr<Device>& current() {
 }
 
 } // namespace
+
+bool Device::wait_for_carrier() const {
+    for (int i = 0; i < 500; i++) {
+        std::string carrier;
+        std::ifstream("/sys/class/net/" + interface + "/carrier") >> carrier;
+        if (carrier == "1")
+            return true;
+        std::this_thread::sleep_for(10ms);
+    }
+    return false;
+}
 
 Device& device() {
     if (!current())

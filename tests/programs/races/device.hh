@@ -28,6 +28,8 @@ public:
     virtual int report(t3_races_event_type type, uint32_t which, int status = 0) = 0;
     // The objects that were created and not destroyed, for a report.
     virtual std::string objects() = 0;
+    // Waits at most 5 s. Without a carrier no address is resolved.
+    bool wait_for_carrier() const;
 
 protected:
     Device(std::string prefix_, std::string name_, std::string other_name_, std::string interface_,

@@ -530,6 +530,8 @@ std::string restore() {
             return std::string("the device cannot have its name back: ") + std::strerror(error);
     if (const int error = link(true))
         return std::string("the link cannot come up again: ") + std::strerror(error);
+    if (!device().wait_for_carrier())
+        return "the link has no carrier again after 5 s";
     return {};
 }
 
