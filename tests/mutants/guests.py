@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Judges the mutants of the modules in guests: by the KUnit suites, and by the operations of the race tests on a modelled card."""
+
+import copy
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from common import OUT, digest, files_in, sources, text_of
+from labkit import Lab, LabError, build, image, klog, ktap, paths
+from labkit.guest import Machine
+
+import mutate
+
+sys.path.insert(0, str(paths.REPO / "tests/races"))
+import fixture  # noqa: E402
+
+MOST = 2000  # mutants in one build
+MODULES = ("iw_cxgb3", "uverbs", "rdma_cm")
+HERE = Path(__file__).resolve().parent
+
+
+def module_files():
+    return [file for module in MODULES for file in sources(f"kernel/{module}", ".c", ".h") if not Path(file).name.startswith("trace")]
+
+
+def closure(file, folders, seen):
+    """A file with all files of the tree that it includes."""
+    if file in seen:
+        return
+    seen.add(file)
+    for name in re.findall(r'^#include ["<]([^">]+)[">]', file.read_text(), re.M):
+        for folder in (file.parent, *folders):
+            if (folder / name).is_file():
+                closure((folder / name).resolve(), folders, seen)
+                break
+
+
+def switchable_tree(tree):
+    """Writes the modules and all that is built with them, with their mutants; returns the mutants."""
+    files = module_files()
+    mutated = {paths.REPO / file for file in files}
+    for part in ("include", "kernel", "tests/kunit", "tests/tables", "tests/modules/races"):
+        build.sync(paths.REPO / part, tree / part, lambda path: build.built(path) or path in mutated)
+    shutil.copyfile(HERE / "kernel_mutant.h", tree / "kernel/include/t3_mutant.h")
+    mutants = mutate.tree(paths.REPO, files, tree, "#include <t3_mutant.h>")
+    if len(mutants) >= MOST:
+        raise SystemExit(f"{len(mutants)} mutants: raise MOST")
+    for suite in (tree / "tests/kunit").glob("*/*_kunit.c"):
+        text = (paths.REPO / suite.relative_to(tree)).read_text()
+        suite.write_text(f"""{text}
+unsigned char t3_mutant_hits[{MOST}];
+module_param_array(t3_mutant_hits, byte, NULL, 0444);
+""")
+    # A module of its own has the number: KUnit of some kernels runs a suite before the parameters of its module are parsed.
+    (tree / "tests/kunit/mutant").mkdir(exist_ok=True)
+    (tree / "tests/kunit/mutant/Kbuild").write_text(f"obj-m := t3_mutant.o\nccflags-y := -I$(src)/../../../kernel/include -DT3_MUTANTS={MOST}\n")
+    shutil.copyfile(HERE / "kernel_mutant.c", tree / "tests/kunit/mutant/t3_mutant.c")
+    return mutants
+
+
+class InGuests:
+    """Judges mutants by suites that run in a lab, several mutants after one another. A suite is what can run by itself and takes seconds."""
+
+    MOST_SUITES = None  # how many of the suites that execute a mutant are tried
+
+    def __init__(self, kind, debian, deadline):
+        self._kernel, self._debian = kind, debian
+        self._made = image.get(debian, kind)
+        self._out = build.modules_folder(self._made) / "mutants"
+        self._deadline = deadline
+        self._name = f"mutants-{os.getpid()}"
+        self._lab = None
+        self._booted = 0  # how many labs were started; a scan for leaks concerns the last one
+        self._pace = {}  # seconds that a suite takes
+        self.files = module_files()
+        self.hits = {}  # numbers of the mutants that a suite executes
+
+    def _start(self):
+        """Starts the lab and prepares its first guest."""
+        raise NotImplementedError
+
+    def _run(self, guest, suite, number, deadline):
+        """Runs a suite with a mutant; returns its exit status, what was wrong, or "", and the flags of the mutants that were executed."""
+        raise NotImplementedError
+
+    def _suites_for(self, files):
+        """The suites that may execute a mutant of the files, and what their result depends on."""
+        raise NotImplementedError
+
+    def _folder(self, name):
+        return f"/t3/{(self._out / name).relative_to(paths.guest_build(self._debian))}"
+
+    def worker(self, number):
+        """One that judges beside others, in a lab of its own; after survey()."""
+        made = copy.copy(self)
+        made._name, made._lab, made._booted = f"{self._name}-{number}", None, 0
+        return made
+
+    def end(self):
+        if self._lab:
+            self._lab.end()
+        self._lab = None
+
+    def _guest(self):
+        if self._lab and not self._lab.healthy:
+            self.end()
+        if not self._lab:
+            self._start()
+            self._booted += 1
+        return self._lab.guests[0]
+
+    def _once(self, suite, number):
+        """Runs a suite; returns the error, or ""."""
+        broken = True  # whether the lab must be restarted
+        try:
+            guest = self._guest()
+            before = len(guest.dmesg())
+            status, wrong, hits = self._run(guest, suite, number, (20 + 3 * self._pace.get(suite, self._deadline)) / self._made.pace)
+            trouble = klog.trouble(guest.dmesg()[before:])
+            broken = bool(trouble) or status != 0
+            if trouble:
+                return trouble.splitlines()[0]
+            if not number:
+                self.hits[suite] = hits
+            return wrong
+        except LabError as error:
+            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        finally:
+            if broken:
+                self.end()
+
+    def survey(self, files):
+        """Runs each suite that has one of the files without a mutant, which records the mutants that it executes; it must pass. The
+        records are stored, too."""
+        for suite, depends in self._suites_for(files):
+            known = OUT / f"survey-{suite}-{digest(self._debian, self._kernel, *depends)}.json"
+            if known.exists():
+                self._pace[suite], hits = json.loads(known.read_text())
+                self.hits[suite] = set(hits)
+                continue
+            self._guest()
+            start = time.monotonic()
+            wrong = self._once(suite, 0)
+            self._pace[suite] = time.monotonic() - start
+            if wrong:
+                raise SystemExit(f"{suite} fails without any mutant: {wrong}")
+            known.write_text(json.dumps([self._pace[suite], sorted(self.hits[suite])]))
+            print(f"{suite}: {self._pace[suite]:.1f} s, executes {len(self.hits[suite])} mutants", flush=True)
+
+    def _now(self):
+        return float(self._guest().check("cut -d' ' -f1 /proc/uptime"))
+
+    def _suites_of(self, mutant):
+        """The suites that execute a mutant, the fastest first."""
+        return sorted((name for name in self.hits if mutant.number in self.hits[name]), key=self._pace.get)[:self.MOST_SUITES]
+
+    def _try(self, mutant, suite):
+        """Runs a suite with a mutant; returns the error, or ""."""
+        wrong = self._once(suite, mutant.number)
+        if wrong and self._lab and self._lab.healthy:
+            # State that a failed test left must not affect the next one.
+            after = self._once(suite, 0)
+            if after:
+                self.end()
+                wrong = self._once(suite, mutant.number)
+        return wrong
+
+    def _leaks(self, runs):
+        """The runs, tuples that begin with two times, in which memory was leaked. A scan takes a minute, so there is one for many runs; an
+        object's age shows in which of them it was allocated."""
+        guest = self._guest()
+        guest.run("sleep 6; echo scan > /sys/kernel/debug/kmemleak; echo scan > /sys/kernel/debug/kmemleak", 120)
+        leaks = guest.check("cat /sys/kernel/debug/kmemleak", 120)
+        now = self._now()
+        guest.check("echo clear > /sys/kernel/debug/kmemleak")
+        times = [now - age for age in map(float, re.findall(r"\(age (\d+\.\d+)s\)", leaks))]
+        return [run for run in runs if any(run[0] - 0.5 <= at <= run[1] + 0.5 for at in times)]
+
+    def _run_all(self, pairs):
+        """Runs pairs of a mutant and a suite, then scans for leaks. Returns what was wrong, by the number of the mutant."""
+        wrong, runs, waiting = {}, [], list(pairs)
+        while waiting:
+            mutant, suite = waiting.pop(0)
+            if mutant.number in wrong:
+                continue
+            begin = self._now()
+            booted = self._booted
+            error = self._try(mutant, suite)
+            if error:
+                wrong[mutant.number] = suite, error
+            elif booted == self._booted:
+                runs.append((begin, self._now(), mutant, suite, booted))
+            if (error or booted != self._booted) and runs:
+                # What a guest has leaked is lost with it.
+                self._guest()
+                waiting += [(run[2], run[3]) for run in runs if run[4] != self._booted and run[2].number not in wrong]
+                runs = [run for run in runs if run[4] == self._booted]
+        for _, _, mutant, suite, _ in self._leaks(runs) if runs else ():
+            wrong.setdefault(mutant.number, (suite, "memory leaked"))
+        return wrong
+
+    def judge(self, mutants):
+        """Yields a mutant, its outcome, the suites and the error. The fastest suite of each runs first, since it kills most of them."""
+        seen = [mutant for mutant in mutants if self._suites_of(mutant)]
+        wrong = self._run_all([(mutant, self._suites_of(mutant)[0]) for mutant in seen])
+        alive = [mutant for mutant in seen if mutant.number not in wrong]
+        wrong |= self._run_all([(mutant, suite) for mutant in alive for suite in self._suites_of(mutant)[1:]])
+        for mutant in mutants:
+            if mutant not in seen:
+                yield mutant, "unseen", "", ""
+            elif mutant.number in wrong:
+                yield mutant, "killed", *wrong[mutant.number]
+            else:
+                yield mutant, "survived", " ".join(self._suites_of(mutant)), ""
+
+
+class Kunit(InGuests):
+    """The suites of tests/kunit."""
+
+    name = "kunit"
+
+    def __init__(self, kind, debian):
+        super().__init__(kind, debian, 120.0)
+        self.suites = {}
+        for module in MODULES:
+            folders = [paths.REPO / part for part in (f"kernel/{module}", "kernel/include", "include", ".")]
+            for suite in (paths.REPO / f"tests/kunit/{module}").glob("*_kunit.c"):
+                seen = set()
+                closure(suite.resolve(), folders, seen)
+                self.suites[suite.stem] = {str(path.relative_to(paths.REPO)) for path in seen}
+
+    def prepare(self):
+        mutants = switchable_tree(self._out / "src")
+        build.in_build_root(self._made, f"""
+            cd /src/{self._out.relative_to(paths.REPO)}
+            nice make -C /work/build {self._made.kernel.kind.kbuild} M=$PWD/src/tests/kunit -j{os.cpu_count()} modules
+            mkdir -p kunit && find src/tests/kunit -name '*.ko' -exec cp -p {{}} kunit/ \\;""", self._out / "build.log")
+        return mutants
+
+    def depends(self, mutant):
+        """The hash of the inputs of a result."""
+        suites = sorted(name for name, files in self.suites.items() if mutant.file in files)
+        return digest(self._debian, self._kernel, mutant.name, *text_of(sorted({file for name in suites for file in self.suites[name]})))
+
+    def _start(self):
+        self._lab = Lab(guests=1, cards=0, load="none", suite=self._debian, kernel=self._kernel, name=self._name).__enter__()
+        guest = self._lab.guests[0]
+        folder = self._folder("kunit")
+        depends = guest.check(f"cd {folder} && for m in *.ko; do modinfo -F depends $m; done")
+        needed = {name for line in depends.split() for name in line.split(",")} - {"t3_mutant"} | {"kunit"}
+        guest.check(f"modprobe -a {' '.join(sorted(needed))} && insmod {folder}/t3_mutant.ko", 60)
+
+    def _suites_for(self, files):
+        for suite in sorted(name for name, included in self.suites.items() if included & files):
+            yield suite, text_of([*self.files, *sorted(self.suites[suite])])
+
+    def _run(self, guest, suite, number, deadline):
+        before = len(guest.dmesg())
+        done = guest.run(f"echo {number} > /sys/module/t3_mutant/parameters/number && insmod {self._folder('kunit')}/{suite}.ko && "
+                         f"cat /sys/module/{suite}/parameters/t3_mutant_hits && rmmod {suite}", deadline)
+        results = ktap.parse(guest.dmesg()[before:])
+        faults = [f"{name}: {fault}" for run in results for name, test in run.leaves() for fault in test.faults()]
+        hits = {n for n, hit in enumerate(done.stdout.strip().split(",")) if hit == "1"}
+        if done.rc or not results:
+            return done.rc, f"status {done.rc}: {done.stderr.strip()}", hits
+        return 0, faults[0] if faults else "", hits
+
+
+class Card(InGuests):
+    """The operations of tests/races, each alone, on a modelled card with a peer in another guest: real commands, connections, removal of
+    the device, and unloading. An operation counts as failed if objects are left, it does not end, or the kernel log has an error."""
+
+    name = "card"
+    MOST_SUITES = 4
+    STATE = "/sys/module/t3_mutant/parameters"
+
+    def __init__(self, kind, debian):
+        super().__init__(kind, debian, 60.0)
+        self._inputs = text_of([*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")])
+
+    def prepare(self):
+        """After Kunit.prepare(), in the same tree, so that a mutant has one number."""
+        tree = self._out / "src"
+        mutants = switchable_tree(tree)
+        (tree / "Kbuild").write_text("obj-m := tests/kunit/mutant/ tests/modules/races/ kernel/\n")
+        build.in_build_root(self._made, f"""
+            cd /src/{self._out.relative_to(paths.REPO)}
+            nice make -C /work/build {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} KCFLAGS=-DT3_RACE_POINTS modules
+            mkdir -p card && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} card/ \\;""",
+            self._out / "build-card.log")
+        build.everything(self._debian, self._kernel)  # the programs, and the modules of the card's peer
+        return mutants
+
+    def depends(self, mutant):
+        return digest("card", self._debian, self._kernel, mutant.name, *self._inputs)
+
+    def _start(self):
+        machine = Machine(arguments="kasan_multi_shot", memory=1024)
+        self._lab = Lab(guests=2, cards=1, load="nic", suite=self._debian, kernel=self._kernel, name=self._name, machine=machine).__enter__()
+        guest, peer = self._lab.guests
+        folder = self._folder("card")
+        guest.check(f"insmod {folder}/t3_mutant.ko", 60)
+        fixture.load(guest, folder, ("t3_races", "t3_uverbs", "t3_rdma_cm", "iw_cxgb3"))
+        fixture.start_peer(peer)
+
+    def _suites_for(self, _files):
+        operations = re.findall(r"^operation (\S+)", self._guest().check("/t3/bin/t3-races --operations"), re.M)
+        for operation in operations:
+            yield operation, self._inputs
+
+    def _run(self, guest, suite, number, deadline):
+        (guest.share / "alone").write_text(f"{suite}\n")
+        (guest.share / "zeros").write_text(",".join("0" * MOST))
+        done = guest.run(f"""cat /share/zeros > {self.STATE}/hits && echo {number} > {self.STATE}/number || exit 99
+            /t3/bin/t3-races --modules {self._folder('card')} --card {guest.interfaces[0]} --alone /share/alone
+            status=$?
+            echo 0 > {self.STATE}/number
+            echo hits $(cat {self.STATE}/hits)
+            exit $status""", deadline)
+        [flags] = re.findall(r"^hits (\S+)", done.stdout, re.M) or [""]
+        reports = re.findall(r"^report (.*)", done.stdout, re.M)
+        wrong = reports[0] if reports else f"status {done.rc}: {done.stderr.strip()[-200:]}" if done.rc else ""
+        return done.rc, wrong, {n for n, hit in enumerate(flags.split(",")) if hit == "1"}
