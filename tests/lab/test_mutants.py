@@ -50,6 +50,11 @@ def test_each_step_is_found_and_none_in_comments_or_strings():
     assert [mutant.name for mutant in numbered(SOURCE)] == [f"a.c: make: {name}" for name in NAMES]
 
 
+def test_messages_and_attributes_are_no_steps():
+    text = SOURCE.replace("undo(dev);", 'dev_err(dev, "no");\n\tibdev_warn(dev, "no");\n\tnla_put_u32(msg, 1, 2);\n\tmutex_destroy(&dev->mutex);')
+    assert [mutant.name for mutant in numbered(text)] == [f"a.c: make: {name}" for name in NAMES if "undo" not in name]
+
+
 def test_a_lock_is_removed_with_all_its_unlocks():
     changed = mutate.apply(SOURCE, numbered(SOURCE))
     assert changed.count("T3_MUTANT(2)") == 3

@@ -48,7 +48,10 @@ ORDERS = re.compile(r"__ATOMIC_(?:ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)|std::memory_o
 RELAXED = {"_": "__ATOMIC_RELAXED", "s": "std::memory_order_relaxed"}
 CALL = re.compile(r"(?<![\w.>:])((?:[A-Za-z_]\w*(?:\([^()]*\))?(?:\.|->|::))*)([A-Za-z_]\w*)\s*\(")
 LABEL = re.compile(r"^(?!default|public|private)([A-Za-z_]\w*):$", re.M)
-NO_STEP = re.compile(r"^(if|for|while|switch|return|sizeof|do|else|case|defined|list_for_each\w*|trace_\w+|T3_\w+|lockdep_\w+|user_\w*access_\w+|\w+_init|\w*_(un)?lock(_\w+)?|lock|unlock)$")
+# No steps: statements, assertions, messages, attributes that are put into a netlink message, and the end of what holds no memory by then.
+NO_STEP = re.compile(r"^(if|for|while|switch|return|sizeof|do|else|case|defined|list_for_each\w*|trace_\w+|T3_\w+|lockdep_\w+|user_\w*access_\w+"
+                     r"|\w+_init|\w*_(un)?lock(_\w+)?|lock|unlock|(dev|pr|ibdev|netdev)_(err|warn|info|dbg)\w*|rdma_nl_put_\w+|nla_\w+|\w+_report_\w+"
+                     r"|mutex_destroy|ida_destroy)$")
 
 
 @dataclass
