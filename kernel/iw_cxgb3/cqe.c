@@ -115,7 +115,7 @@ static enum t3_cqe_verdict t3_wq_apply_read(struct t3_wq *wq, const struct t3_cq
 {
 	u32 i;
 
-	if (wq->rtr_expected && be32_to_cpu(cqe->u.rq.stag) == T3_RTR_STAG) {
+	if (wq->rtr_expected && t3_cqe_is_rtr(cqe)) {
 		wq->rtr_expected = false;
 		return T3_CQE_SWALLOWED;
 	}

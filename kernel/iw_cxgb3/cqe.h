@@ -38,6 +38,13 @@ static inline bool t3_cqe_is_sq(const struct t3_cqe *cqe)
 	return t3_header_is_sq(be32_to_cpu(cqe->header));
 }
 
+/* True for the response to the driver's own RTR read. */
+static inline bool t3_cqe_is_rtr(const struct t3_cqe *cqe)
+{
+	return t3_cqe_opcode(cqe) == T3_RDMA_READ_RESP &&
+	       be32_to_cpu(cqe->u.rq.stag) == T3_RTR_STAG;
+}
+
 enum t3_cqe_verdict {
 	T3_CQE_SEND_DONE,	/* the head of the send queue may have completed */
 	T3_CQE_RECV_DONE,	/* the head of the receive queue has completed */

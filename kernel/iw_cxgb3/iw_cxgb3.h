@@ -393,6 +393,9 @@ struct t3_cq {
 	bool written;			/* the card has reported an entry since */
 	u32 raised_index;		/* index of the card then */
 	u32 raised_pending;		/* unread entries then */
+	/* User CQ, under the lock: the last arming, see t3_cq_last_reported(). */
+	bool first_reported;		/* the first entry since then had its event */
+	u32 armed_end;			/* the card's next entry then, modulo 2 * entries */
 	u32 rptr;			/* hardware entries consumed, unmasked */
 	struct list_head ready;		/* t3_qp_side with completions to poll */
 	struct xarray qps;		/* id -> t3_qp, kernel QPs that use this CQ */

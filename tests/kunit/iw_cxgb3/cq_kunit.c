@@ -260,6 +260,61 @@ static void entry_after_arming_is_reported_by_the_card(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card_event(), 1);
 }
 
+/* As perftest -e does: take an event, arm, poll. Each message has one event, which finds it. */
+static void entry_with_its_event_raises_no_other(struct kunit *test)
+{
+	unsigned int i;
+
+	make_user_cq();
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	for (i = 0; i < 3 * ENTRIES; i++) {
+		produce(1, T3_RDMA_SEND);
+		KUNIT_EXPECT_EQ(test, card_event(), 1);
+		KUNIT_EXPECT_EQ_MSG(test, arm(test, IB_CQ_NEXT_COMP), 0, "message %u", i);
+		reader = (reader + 1) % (2 * ENTRIES);
+	}
+
+	/* A second entry has no event of its own. */
+	produce(2, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	reader += 2;
+
+	/* This arming raises an event, so the card's for the next entry is dropped. */
+	produce(1, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 0);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	reader++;
+
+	/* The index is that of one more entry, but the unread one belongs to the next lap. */
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	produce(1 + ENTRIES, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+	reader += ENTRIES;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+}
+
+/* It completes no request, so a poll would find nothing. An error is always reported. */
+static void response_to_the_rtr_read_raises_no_event(struct kunit *test)
+{
+	make_user_cq();
+	ring[0].u.rq.stag = cpu_to_be32(T3_RTR_STAG);
+	produce(1, T3_RDMA_READ_RESP);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	produce(1, T3_RDMA_READ_RESP);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	produce(1, T3_RDMA_READ_RESP);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+	produce(1, T3_RDMA_READ_RESP);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+
+	reader = card.produced;
+	ring[reader].u.rq.stag = cpu_to_be32(T3_RTR_STAG);
+	produce(1, T3_STATUS_ACCESS << 5 | T3_RDMA_READ_RESP);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+}
+
 static void one_event_per_arming(struct kunit *test)
 {
 	make_user_cq();
@@ -410,6 +465,8 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(unread_entries_raise_an_event),
 	KUNIT_CASE(full_ring_raises_an_event),
 	KUNIT_CASE(entry_after_arming_is_reported_by_the_card),
+	KUNIT_CASE(entry_with_its_event_raises_no_other),
+	KUNIT_CASE(response_to_the_rtr_read_raises_no_event),
 	KUNIT_CASE(one_event_per_arming),
 	KUNIT_CASE(arming_without_reading_raises_one_event),
 	KUNIT_CASE(full_lap_between_two_armings_raises_an_event),
