@@ -29,6 +29,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <poll.h>
 #include <string>
@@ -216,12 +217,10 @@ public:
           shared_(static_cast<Shared*>(
               mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
     PairRun(const PairRun&) = delete;
-    ~PairRun() {
-        for (std::thread& thread : threads_)
-            if (thread.joinable())
-                thread.detach(); // it hangs; the explorer exits soon
-        munmap(shared_, sizeof(Shared));
-    }
+    ~PairRun() { munmap(shared_, sizeof(Shared)); }
+
+    // For one whose operation does not end: its thread still uses it. The explorer exits soon.
+    static void leave(std::unique_ptr<PairRun> run) { static_cast<void>(run.release()); }
 
     bool begin() {
         subject_ = fork();
@@ -513,21 +512,22 @@ void Explorer::show_passages(const Operation& operation, const std::vector<Passa
 
 // The points that an operation passes when it runs alone, and the number of its accesses to user memory.
 void Explorer::alone(const Operation& operation) {
-    PairRun run(hook_, operation, nullptr, std::nullopt);
-    if (!run.begin()) {
-        report(operation.name, "alone: " + run.error());
+    auto run = std::make_unique<PairRun>(hook_, operation, nullptr, std::nullopt);
+    if (!run->begin()) {
+        report(operation.name, "alone: " + run->error());
         return;
     }
     hook_.record();
-    run.start(0);
-    const bool ended = run.done_by(0, Clock::now() + hung_after);
+    run->start(0);
+    const bool ended = run->done_by(0, Clock::now() + hung_after);
     // For work that it queued.
     std::this_thread::sleep_for(30ms);
     const std::vector<Passage> passages = hook_.recording();
-    const int result = run.result(0);
-    if (!ended || !run.end(Clock::now() + hung_after)) {
-        report(operation.name, "alone: it does not end" + run.stacks());
+    const int result = run->result(0);
+    if (!ended || !run->end(Clock::now() + hung_after)) {
+        report(operation.name, "alone: it does not end" + run->stacks());
         broken_ = true;
+        PairRun::leave(std::move(run));
         return;
     }
     settle(operation.name, operation.changes);
@@ -539,19 +539,20 @@ void Explorer::alone(const Operation& operation) {
 }
 
 void Explorer::count_accesses(const Operation& operation) {
-    PairRun run(hook_, operation, nullptr, 0);
-    if (!run.begin()) {
-        std::printf("not_delayed %s %s\n", operation.name.c_str(), run.error().c_str());
+    auto run = std::make_unique<PairRun>(hook_, operation, nullptr, 0);
+    if (!run->begin()) {
+        std::printf("not_delayed %s %s\n", operation.name.c_str(), run->error().c_str());
         return;
     }
-    run.start(0);
+    run->start(0);
 
-    const bool ended = run.done_by(0, Clock::now() + hung_after);
-    const uint32_t accesses = run.accesses();
+    const bool ended = run->done_by(0, Clock::now() + hung_after);
+    const uint32_t accesses = run->accesses();
 
-    if (!ended || !run.end(Clock::now() + hung_after)) {
-        report(operation.name, "alone, with delayed memory: it does not end" + run.stacks());
+    if (!ended || !run->end(Clock::now() + hung_after)) {
+        report(operation.name, "alone, with delayed memory: it does not end" + run->stacks());
         broken_ = true;
+        PairRun::leave(std::move(run));
         return;
     }
     settle(operation.name, operation.changes);
@@ -572,10 +573,11 @@ std::string why_missed(bool over, int result) {
 std::string Explorer::try_pair(const Pair& pair) {
 
     const bool in_memory = pair.point == memory_point;
-    PairRun run(hook_, *pair.first, pair.second, in_memory ? std::optional(pair.nth) : std::nullopt);
-    if (!times_("fixture", [&run] { return run.begin(); })) {
-        report(pair.name(), run.error());
-        return run.error();
+    auto run = std::make_unique<PairRun>(hook_, *pair.first, pair.second,
+                                         in_memory ? std::optional(pair.nth) : std::nullopt);
+    if (!times_("fixture", [&run] { return run->begin(); })) {
+        report(pair.name(), run->error());
+        return run->error();
     }
     if (!in_memory)
         hook_.arm(pair.point, pair.nth);
@@ -583,37 +585,38 @@ std::string Explorer::try_pair(const Pair& pair) {
     const int held = times_("first", [&] {
         int got = ETIMEDOUT;
         const auto deadline = Clock::now() + 10s;
-        run.start(0);
+        run->start(0);
         while (got == ETIMEDOUT && !over && Clock::now() < deadline) {
-            over = run.done(0, 0);
+            over = run->done(0, 0);
             // Work that it queued may pass the point shortly after it returns.
             got =
-                in_memory ? (run.held_in_memory(over ? 1 : 10) ? 0 : ETIMEDOUT) : hook_.wait(over ? 60 : 10);
+                in_memory ? (run->held_in_memory(over ? 1 : 10) ? 0 : ETIMEDOUT) : hook_.wait(over ? 60 : 10);
         }
         return got;
     });
     std::string outcome;
     if (held == 0) {
-        run.start(1);
-        const bool ran = times_("second", [&run] { return run.second_ends_first(); });
+        run->start(1);
+        const bool ran = times_("second", [&run] { return run->second_ends_first(); });
         outcome = ran ? "ran" : "waits";
     } else if (held == EAGAIN) {
         outcome = "missed: the first passes the point with a spinlock held, or in an interrupt";
     } else {
-        outcome = why_missed(over, run.result(0));
+        outcome = why_missed(over, run->result(0));
     }
 
     if (in_memory)
-        run.provide_memory();
+        run->provide_memory();
     else
         hook_.release();
     const bool ended = times_("end", [&] {
         const auto deadline = Clock::now() + hung_after;
-        return run.done_by(0, deadline) && (held != 0 || run.done_by(1, deadline)) && run.end(deadline);
+        return run->done_by(0, deadline) && (held != 0 || run->done_by(1, deadline)) && run->end(deadline);
     });
     if (!ended) {
-        report(pair.name(), "it does not end:" + run.stacks() + ids_with_history());
+        report(pair.name(), "it does not end:" + run->stacks() + ids_with_history());
         broken_ = true;
+        PairRun::leave(std::move(run));
     }
     return outcome;
 }
