@@ -271,53 +271,58 @@ class Kunit(InGuests):
         return 0, faults[0] if faults else "", hits
 
 
-class Card(InGuests):
-    """The operations of tests/races, each alone, on a modelled card with a peer in another guest: real commands, connections, removal of
-    the device, and unloading. An operation counts as failed if objects are left, it does not end, or the kernel log has an error."""
+class Operations(InGuests):
+    """The operations of tests/races, each alone: real commands, files and mappings, removal of the device, and unloading. An operation
+    counts as failed if objects are left, it does not end, or the kernel log has an error."""
 
-    name = "card"
     MOST_SUITES = 4
     STATE = "/sys/module/t3_mutant/parameters"
+    MODULES = ("t3_races", "t3_uverbs", "t3_rdma_cm")
 
     def __init__(self, kind, debian):
         super().__init__(kind, debian, 60.0)
         self._inputs = text_of([*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")])
 
+    def _boot(self):
+        """The lab, with the device on which the operations run."""
+        raise NotImplementedError
+
+    def _device(self, guest):
+        """Arguments of t3-races."""
+        raise NotImplementedError
+
     def prepare(self):
-        """After Kunit.prepare(), in the same tree, so that a mutant has one number."""
+        """In the tree of Kunit, so that a mutant has one number."""
         tree = self._out / "src"
         mutants = switchable_tree(tree)
         (tree / "Kbuild").write_text("obj-m := tests/kunit/mutant/ tests/modules/races/ kernel/\n")
         build.in_build_root(self._made, f"""
             cd /src/{self._out.relative_to(paths.REPO)}
             nice make -C /work/build {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} KCFLAGS=-DT3_RACE_POINTS modules
-            mkdir -p card && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} card/ \\;""",
-            self._out / "build-card.log")
-        build.everything(self._debian, self._kernel)  # the programs, and the modules of the card's peer
+            mkdir -p modules && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} modules/ \\;""",
+            self._out / "build-modules.log")
+        build.everything(self._debian, self._kernel)  # the programs, and the modules of a card's peer
         return mutants
 
     def depends(self, mutant):
-        return digest("card", self._debian, self._kernel, mutant.name, *self._inputs)
+        return digest(self.name, self._debian, self._kernel, mutant.name, *self._inputs)
 
     def _start(self):
-        machine = Machine(arguments="kasan_multi_shot", memory=1024)
-        self._lab = Lab(guests=2, cards=1, load="nic", suite=self._debian, kernel=self._kernel, name=self._name, machine=machine).__enter__()
-        guest, peer = self._lab.guests
-        folder = self._folder("card")
-        guest.check(f"insmod {folder}/t3_mutant.ko", 60)
-        fixture.load(guest, folder, ("t3_races", "t3_uverbs", "t3_rdma_cm", "iw_cxgb3"))
-        fixture.start_peer(peer)
+        self._lab = self._boot()
+        guest = self._lab.guests[0]
+        guest.check(f"insmod {self._folder('modules')}/t3_mutant.ko", 60)
+        fixture.load(guest, self._folder("modules"), self.MODULES)
 
     def _suites_for(self, _files):
         operations = re.findall(r"^operation (\S+)", self._guest().check("/t3/bin/t3-races --operations"), re.M)
         for operation in operations:
-            yield operation, self._inputs
+            yield f"{self.name}.{operation}", self._inputs
 
     def _run(self, guest, suite, number, deadline):
-        (guest.share / "alone").write_text(f"{suite}\n")
+        (guest.share / "alone").write_text(suite.removeprefix(f"{self.name}.") + "\n")
         (guest.share / "zeros").write_text(",".join("0" * MOST))
         done = guest.run(f"""cat /share/zeros > {self.STATE}/hits && echo {number} > {self.STATE}/number || exit 99
-            /t3/bin/t3-races --modules {self._folder('card')} --card {guest.interfaces[0]} --alone /share/alone
+            /t3/bin/t3-races --modules {self._folder('modules')} {self._device(guest)} --alone /share/alone
             status=$?
             echo 0 > {self.STATE}/number
             echo hits $(cat {self.STATE}/hits)
@@ -326,3 +331,42 @@ class Card(InGuests):
         reports = re.findall(r"^report (.*)", done.stdout, re.M)
         wrong = reports[0] if reports else f"status {done.rc}: {done.stderr.strip()[-200:]}" if done.rc else ""
         return done.rc, wrong, {n for n, hit in enumerate(flags.split(",")) if hit == "1"}
+
+
+class Device(Operations):
+    """On the device without hardware: for the dispatcher and the connection manager."""
+
+    name = "device"
+
+    def __init__(self, kind, debian):
+        super().__init__(kind, debian)
+        self.files = [file for file in self.files if not file.startswith("kernel/iw_cxgb3/")]
+
+    def _boot(self):
+        return Lab(guests=1, cards=0, load="none", suite=self._debian, kernel=self._kernel, name=self._name,
+                   machine=Machine(arguments="kasan_multi_shot", memory=1024)).__enter__()
+
+    def _start(self):
+        super()._start()
+        self._lab.guests[0].check("ip addr add 10.77.0.1/24 dev race0 && ip link set race0 up")
+
+    def _device(self, guest):
+        return ""
+
+
+class Card(Operations):
+    """On a modelled card, with the peer of its connections in another guest."""
+
+    name = "card"
+    MODULES = (*Operations.MODULES, "iw_cxgb3")
+
+    def _boot(self):
+        return Lab(guests=2, cards=1, load="nic", suite=self._debian, kernel=self._kernel, name=self._name,
+                   machine=Machine(arguments="kasan_multi_shot", memory=1024)).__enter__()
+
+    def _start(self):
+        super()._start()
+        fixture.start_peer(self._lab.guests[1])
+
+    def _device(self, guest):
+        return f"--card {guest.interfaces[0]}"
