@@ -81,3 +81,11 @@ def test_kunit_suites_run_on_each_kernel(program, tmp_path, what, kinds):
     stages = [stage for stage in program.stages(what, tmp_path, None) if "tests/kunit/run" in stage.command]
     assert [stage.command[stage.command.index("--kernel") + 1] for stage in stages] == kinds
     assert all(stage.junit for stage in stages)
+
+
+def test_the_long_run_has_the_programs_of_others_over_all_modules(program, tmp_path):
+    stages = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}
+    assert "tests/system" in stages["system"] and "--long" in stages["system"]  # over the in-tree modules
+    for level in program.OUR_MODULES:
+        command = stages[f"programs-{level}"]
+        assert "tests/system/test_programs.py" in command and "--long" in command and f"--load={level}" in command

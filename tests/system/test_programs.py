@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Programs of other projects, unmodified from Debian: those that work move data, and those that a T3 refuses get a reason.
 
-docs/clients.md has a row for each.
+docs/clients.md has a row for each. Guests with more packages take a minute to make, so the tests that need them run with --long only.
 """
 
 import contextlib
 import json
+import pathlib
 import re
 
 import pytest
 import rdma_core
-from labkit import stack
-from stock import PERFTEST_PORT, address, rping_client, rping_server, wait_listening, wait_no_objects
+from conftest import Keeper, lend
+from labkit import sim, siw, stack
+from labkit.errors import CommandTimeout
+from labkit.guest import Machine
+from labkit.process import run
+from labkit.sim import Wire
+from stock import PERFTEST_PORT, address, objects, rping_client, rping_server, wait_listening, wait_no_objects
+from test_known_bugs import counters
 
+HERE = pathlib.Path(__file__).parent / "guest"
 
 
 @contextlib.contextmanager
@@ -229,3 +237,395 @@ def test_rdma_shows_a_connection_in_use(pair):
     links = json.loads(client.check("rdma -j -d link show"))
     assert [(link["state"], link["physical_state"], link["netdev"]) for link in links] == [
         ("ACTIVE", "LINK_UP", name) for name in client.interfaces]
+
+
+# The programs below are in more packages.
+
+PACKAGES = ("qperf", "fio", "libfabric-bin", "curl", "open-iscsi", "tgt")
+MACHINE = Machine(memory=1024, packages=PACKAGES)
+PRELOAD = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
+HTTP_PORT = 8000
+FIO_PORT = 7900
+ATTEMPTS = 3
+
+
+@pytest.fixture(scope="module")
+def _programs_keeper(suite, kernel, pytestconfig):
+    keeper = Keeper(guests=2, suite=suite, kernel=kernel, name="programs", load=pytestconfig.getoption("--load"), machine=MACHINE)
+    yield keeper
+    keeper.drop()
+
+
+@pytest.fixture
+def programs(request, _programs_keeper):
+    """Two guests with these programs, which know each other's names, as libfabric needs."""
+    lending = lend(_programs_keeper, request)
+    lab = next(lending)
+    names = "".join(f"{address(guest)} {guest.name}\\n" for guest in lab.guests)
+    for guest in lab.guests:
+        guest.check(f"printf '127.0.0.1 localhost\\n{names}' > /etc/hosts; ip link set lo up")
+    yield lab
+    for guest in lab.guests:
+        guest.end_commands()
+        wait_no_objects(guest)
+    yield from lending
+
+
+# qperf
+
+QPERF_PORT = 19765
+QPERF_CRASH = pytest.mark.allow_log(r"qperf\[\d+\]: segfault at 0 ", "qperf destroys an object that it does not have, also over siw")
+
+
+@contextlib.contextmanager
+def qperf_server(guest):
+    serving = guest.start("exec qperf")
+    wait_tcp(guest, QPERF_PORT)
+    try:
+        yield
+    finally:
+        serving.kill()
+        guest.run("pkill -KILL qperf")  # one process per client
+        serving.wait(20)
+
+
+def qperf(server, client, options):
+    """The client's result. Two errors of qperf's own are tried again. The server sends the port to the client before it listens there, so
+    a fast client is rejected. And each side ends the test by its own timer: the later one sees flushed requests, for the other side has
+    ended the connection, and counts them as errors."""
+    for _ in range(ATTEMPTS):
+        with qperf_server(server):
+            done = client.run(f"qperf {address(server)} {options}", 60)
+        if not re.search("flush|Event rejected", done.stdout + done.stderr):
+            break
+    return done
+
+
+@pytest.mark.long
+@QPERF_CRASH
+@pytest.mark.parametrize("test", ["rc_lat", "rc_lat -m 64K", "rc_lat -cp1", "rc_rdma_read_lat", "rc_rdma_read_lat -m 64K"])
+def test_qperf_within_the_limits(programs, test):
+    server, client = programs.guests
+    before = sum(counters(client, "tcpActiveOpens"))
+    options = " ".join(reversed(test.split(" ", 1)))  # options come before the test
+    done = qperf(server, client, f"-cm1 -t 1 {options}")
+    figure = re.search(r"^    latency  =  ([\d.]+) (us|ms)$", done.stdout, re.M)
+    assert done.rc == 0 and figure and float(figure[1]) > 0, done
+    assert sum(counters(client, "tcpActiveOpens")) > before, "qperf used the card"
+
+
+@pytest.mark.long
+@QPERF_CRASH
+@pytest.mark.parametrize("options, printed, logged", [
+    ("-cm1 rc_bw", "failed to create QP: Invalid argument", "1024 send WRs requested, at most 1023 are possible"),
+    ("-cm1 rc_rdma_write_bw", "failed to create QP: Invalid argument", "1024 send WRs requested, at most 1023 are possible"),
+    ("rc_lat", "failed to modify QP to RTR: Operation not supported", "iWARP connects by the RDMA CM only"),
+    ("-cm1 rc_rdma_write_lat", "failed to post rdma write with immediate", None),
+])
+def test_qperf_beyond_the_limits_gets_a_reason(programs, options, printed, logged):
+    server, client = programs.guests
+    with debug_messages(client) as lines:
+        done = qperf(server, client, options)
+    assert printed in done.stdout + done.stderr, done
+    assert logged is None or any(logged in line for line in lines), lines
+
+
+# libfabric
+
+def fi_pingpong(server, client, options, universe="FI_UNIVERSE_SIZE=2", timeout=120):
+    command = f"exec fi_pingpong -d cxgb3_0 -c {options}"
+    env = f"export {universe};" if universe else ""
+    serving = server.start(f"{env} {command}")
+    wait_tcp(server, 47592)
+    done = client.run(f"{env} {command} {address(server)}", timeout)
+    return done, serving.wait(30)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("endpoint", ["-p verbs -e msg", "-p 'verbs;ofi_rxm' -e rdm"], ids=["msg", "rxm"])
+def test_fi_pingpong_of_libfabric(programs, endpoint):
+    """-c compares the data."""
+    server, client = programs.guests
+    for size in (64, 4096, 65536, 1 << 20):
+        done, served = fi_pingpong(server, client, f"{endpoint} -I 20 -S {size}")
+        assert done.rc == served.rc == 0, (done, served)
+        for side in (done, served):
+            (figures,) = [line.split() for line in side.stdout.splitlines() if not line.startswith("bytes")]
+            assert figures[1:3] == ["20", "=20"], side
+
+
+@pytest.mark.long
+def test_fi_pingpong_over_rxm_with_the_default_universe_gets_a_reason(programs):
+    """ofi_rxm requests a CQ for 256 peers."""
+    server, client = programs.guests
+    with debug_messages(server) as lines:
+        done, served = fi_pingpong(server, client, "-p 'verbs;ofi_rxm' -e rdm -I 20 -S 64", universe=None)
+    assert done.rc and served.rc and "fi_enable()" in served.stderr and "Invalid argument" in served.stderr, (done, served)
+    assert any(re.search(r"\d+ CQ entries requested, at most 32752 are possible", line) for line in lines), lines
+
+
+# rsockets
+
+@pytest.mark.long
+def test_rsockets_carry_a_web_server_and_curl(programs):
+    server, client = programs.guests
+    server.push(HERE / "rsocket_http.py", "/tmp/rsocket_http.py")
+    server.check("mkdir -p /tmp/www; cd /tmp/www; for size in 1 100000 3000000; do head -c $size /dev/urandom > $size; done")
+    serving = server.start(f"{PRELOAD} exec python3 /tmp/rsocket_http.py {address(server)} {HTTP_PORT} /tmp/www")
+    wait_listening(server, HTTP_PORT)
+    for number, size in enumerate((1, 100000, 3000000), 1):
+        opens = counters(client, "tcpActiveOpens")
+        done = client.run(f"{PRELOAD} curl -sS --max-time 60 -o /tmp/{size} http://{address(server)}:{HTTP_PORT}/{size}", 90)
+        assert done.rc == 0, (done, serving.stderr)
+        assert client.check(f"sha256sum < /tmp/{size}") == server.check(f"sha256sum < /tmp/www/{size}")
+        assert counters(client, "tcpActiveOpens") == [opens[0] + 1], "curl used the card"
+    assert serving.stderr.count('" 200 -') == 3
+    missing = client.run(f"{PRELOAD} curl -sS --fail --max-time 60 http://{address(server)}:{HTTP_PORT}/missing", 90)
+    assert "404" in missing.stderr and missing.rc == 22, missing
+    serving.kill()
+    serving.wait(20)
+
+
+# fio
+
+@contextlib.contextmanager
+def recorded(lab, path):
+    """A recording of the cards, as text of `t3sim trace`."""
+    lines = []
+    for action in (["start", path], ["stop"]):
+        run([sim.program(), "ctl", lab.sim.control_socket, "record", *action])
+        if action == ["stop"]:
+            lines += run([sim.program(), "trace", path]).splitlines()
+        else:
+            yield lines
+
+
+FIO = f"cd /tmp; ulimit -l unlimited; exec fio --ioengine=rdma --port={FIO_PORT} --bs=4k --thread --output-format=json"
+
+
+def fio_both(server, client, options, server_depth, client_depth):
+    """Starts a server and its client; the server learns the operation from the client."""
+    serving = server.start(f"{FIO} --name=served {options} --rw=read --iodepth={server_depth} 2>&1")
+    wait_listening(server, FIO_PORT)
+    return serving, client.start(f"{FIO} --name=sent {options} --rw=write --iodepth={client_depth} --hostname={address(server)}")
+
+
+def fio(server, client, options, server_depth, client_depth, timeout=60):
+    """The results of client and server. After an error on its connection, fio does not end."""
+    serving, sending = fio_both(server, client, options, server_depth, client_depth)
+    results = []
+    for command in (sending, serving):
+        try:
+            results.append(command.wait(timeout))
+        except CommandTimeout:
+            command.kill()
+            results.append(command.wait(10))
+    return results
+
+
+def job(result):
+    return json.loads(result.stdout[result.stdout.index("{"):])["jobs"][0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("depth", [1, 8])
+@pytest.mark.parametrize("verb", ["write", "read"])
+def test_fio_writes_and_reads(programs, verb, depth):
+    server, client = programs.guests
+    before = counters(client, "tcpInSegs", "tcpOutSegs")
+    done, served = fio(server, client, f"--verb={verb} --size=2m", 1, depth)
+    assert done.rc == served.rc == 0, (done, served)
+    moved = job(done)["write"]
+    assert job(done)["error"] == 0 and (moved["total_ios"], moved["io_bytes"], moved["short_ios"]) == (512, 2 << 20, 0), moved
+    received, sent = (new - old for new, old in zip(counters(client, "tcpInSegs", "tcpOutSegs"), before))
+    assert (sent if verb == "write" else received) > (2 << 20) // 1460, "the card moved the data"
+
+
+@pytest.mark.long
+def test_fio_sends_no_more_than_the_receives_that_are_posted(programs):
+    """16 Sends, of which the other side has 32 receives. It has half a second to post them: fio sleeps."""
+    server, client = programs.guests
+    for _ in range(ATTEMPTS):
+        done, served = fio(server, client, "--verb=send --size=64k", 32, 8)
+        if done.rc == served.rc == 0:
+            break
+    assert done.rc == served.rc == 0, (done, served)
+    assert job(done)["write"]["total_ios"] == 16 and job(served)["read"]["total_ios"] == 16
+
+
+@pytest.mark.long
+@pytest.mark.allow_wire(r"TERMINATE 1/2/0x02", "the receiver has posted too few receives")
+def test_fio_sends_more_than_the_receives_that_are_posted(programs, tmp_path):
+    """fio relies on the receiver-not-ready message of InfiniBand: its sender does not wait until the receiver has posted again. iWARP has no such
+    message, and the receiver ends the connection (RFC 5041, 7.1). The card completed every receive that fio had posted."""
+    server, client = programs.guests
+    with debug_messages(server) as lines, recorded(programs, tmp_path / "fio.t3t") as trace:
+        serving, sending = fio_both(server, client, "--verb=send --size=8m", 8, 8)
+        serving.expect(r"cq completion status 5\(Work Request Flushed Error\)", 60)
+    for command in (sending, serving):
+        command.kill()
+        command.wait(20)
+    message = next(line for line in lines if "no receive posted" in line)
+    qp = f"c0 .* QP 0x{int(re.search(r'qp ([0-9]+)', message)[1]):x} "
+    posted = completed = 0
+    for line in trace:
+        if not re.search(qp, line):
+            continue
+        posted += bool(re.search(r" wr .* RECEIVE [0-9]+ B ", line))
+        completed += bool(re.search(r" cqe .* CQE RECEIVE ", line))
+        if "error: no receive" in line:
+            break
+    else:
+        pytest.fail("the recording has no such error")
+    assert posted == completed > 8, "all receives that fio posted, among them one for its parameters, have completed"
+
+
+@pytest.mark.long
+@pytest.mark.allow_wire(r"TERMINATE 2/1/0x02", "siw ends the connection, and swaps layer and type of its TERMINATE")
+def test_fio_sends_too_much_for_siw_too(make_lab, suite, pytestconfig):
+    """The receiver is siw, and ends the connection for the same reason: layer DDP, untagged buffers, no buffer for this message number."""
+    if not pytestconfig.getoption("--no-build"):
+        siw.module(suite)
+    lab = make_lab(machine=MACHINE, cards=(1, 0), wires=[Wire("p0", ("c0.0", "n1"))], load="rdma")
+    client, server = lab.guests
+    with debug_messages(server, "siw") as lines:
+        for attempt in range(1, ATTEMPTS + 1):
+            serving, sending = fio_both(server, client, "--verb=send --size=8m", 8, 8)
+            try:
+                sending.expect("cq completion status", 30)
+                break
+            except CommandTimeout:  # siw does not process data that comes before it has handled its reply, see stock.run_both
+                if attempt == ATTEMPTS:
+                    raise
+            finally:
+                for command in (sending, serving):  # in this order: in-tree iw_cm does not survive the other with siw
+                    command.kill()
+                    command.wait(20)
+    assert any("init TERM: layer 1, type 2, code 2" in line for line in lines), lines
+
+
+# iSCSI over RDMA (iSER): the kernel's target (LIO isert), Debian's initiator (open-iscsi with the kernel's iser), and tgt
+
+TARGET = "iqn.2003-01.t3:disk"
+ISCSI_PORT = 3260
+ISCSI_MB = 8
+
+
+@contextlib.contextmanager
+def lio(guest):
+    """A target of LIO whose disk is a RAM disk."""
+    portal = f"{address(guest)}:{ISCSI_PORT}"
+    guest.check(f"""set -e
+        modprobe brd rd_nr=1 rd_size={ISCSI_MB * 1024}
+        modprobe target_core_iblock; modprobe iscsi_target_mod; modprobe ib_isert
+        mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+        cd /sys/kernel/config/target
+        mkdir -p core/iblock_0/disk
+        echo udev_path=/dev/ram0 > core/iblock_0/disk/control
+        echo 1 > core/iblock_0/disk/enable
+        mkdir -p iscsi/{TARGET}/tpgt_1; cd iscsi/{TARGET}/tpgt_1
+        mkdir -p lun/lun_0 np/{portal}
+        ln -s /sys/kernel/config/target/core/iblock_0/disk lun/lun_0/disk
+        for row in authentication=0 generate_node_acls=1 cache_dynamic_acls=1 demo_mode_write_protect=0; do
+            echo ${{row#*=}} > attrib/${{row%=*}}
+        done
+        echo 1 > np/{portal}/iser
+        echo 1 > enable""", 120)
+    try:
+        wait_listening(guest, ISCSI_PORT)
+        yield
+    finally:
+        # LIO frees the ACL of a session that is still closing (6.1: list corruption in transport_deregister_session_configfs).
+        guest.check(f"""set -e
+            for try in $(seq 300); do pgrep iscsi_t[rt]x > /dev/null || break; sleep 0.1; done
+            cd /sys/kernel/config/target/iscsi/{TARGET}/tpgt_1
+            echo 0 > enable
+            rmdir np/{portal}; rm lun/lun_0/disk; rmdir lun/lun_0
+            cd /sys/kernel/config/target
+            rmdir iscsi/{TARGET}/tpgt_1 iscsi/{TARGET} iscsi core/iblock_0/disk core/iblock_0
+            modprobe -r ib_isert iscsi_target_mod target_core_iblock brd""", 60)
+
+
+@contextlib.contextmanager
+def initiator(guest, target_guest):
+    """iscsid with a record of the target; yields the command of iscsiadm for it."""
+    node = f"iscsiadm -m node -T {TARGET} -p {address(target_guest)}:{ISCSI_PORT}"
+    guest.check(f"""set -e
+        modprobe ib_iser; modprobe sd_mod
+        mkdir -p /run/lock/iscsi; echo InitiatorName=iqn.2003-01.t3:client > /etc/iscsi/initiatorname.iscsi""", 60)
+    daemon = guest.start("exec iscsid -f 2>&1")
+    try:
+        guest.check(f"""set -e
+            for try in $(seq 100); do ss -xl | grep -q ISCSIADM_ABSTRACT_NAMESPACE && break; sleep 0.1; done
+            {node} -o new -I iser
+            {node} -o update -n iface.transport_name -v iser
+            {node} -o update -n node.session.initial_login_retry_max -v 1""", 60)
+        yield node
+    finally:
+        daemon.kill()
+        daemon.wait(20)
+        # iscsiadm also loads the driver of the card's iSCSI engine, which is of the kernel.
+        guest.check(f"{node} -o delete; modprobe -r ib_iser; modprobe -r cxgb3i", 60)
+
+
+@pytest.fixture
+def storage(programs):
+    """The guests; at the end their driver is loaded again, since ib_core keeps its CQs for kernel users until the device is removed."""
+    yield programs
+    for guest in programs.guests:
+        guest.check(f"rmmod iw_cxgb3\n{stack.load_module('iw_cxgb3')}", 60)
+
+
+@pytest.mark.long
+def test_a_disk_over_iser_keeps_its_data(storage):
+    server, client = storage.guests
+    with lio(server), initiator(client, server) as node:
+        client.check(f"{node} -l", 120)
+        try:
+            session = client.check("iscsiadm -m session")
+            assert session.startswith("iser: [") and TARGET in session
+            disk = client.check("""for try in $(seq 200); do
+                    for name in /sys/block/sd*; do [ -e $name ] && grep -q LIO $name/device/vendor && exec echo /dev/$(basename $name); done
+                    sleep 0.1
+                done; exit 1""", 60).strip()
+            client.check(f"head -c {ISCSI_MB}M /dev/urandom > /tmp/data")
+            written = client.check("sha256sum < /tmp/data")
+            # The target reads what is larger than a command's immediate data from the client's memory.
+            for size, count in (("256k", 4 * ISCSI_MB), ("4k", 64), ("512", 64)):
+                client.check(f"dd if=/tmp/data of={disk} bs={size} count={count} oflag=direct conv=notrunc", 120)
+            assert server.check("sha256sum < /dev/ram0", 60) == written
+            for size in ("256k", "4k"):
+                assert client.check(f"dd if={disk} bs={size} iflag=direct | sha256sum", 120) == written
+            used = objects(client)
+            assert used["qp"] == 1 and used["mr"], used
+        finally:
+            client.check(f"{node} -u", 120)
+
+
+@pytest.mark.long
+@pytest.mark.allow_log(r"tgtd\[\d+\].*(general protection|segfault).*librdmacm", "after the error tgtd rejects with an id that it has destroyed")
+def test_tgt_is_refused_with_a_reason(storage, pytestconfig):
+    """tgtd also listens on IPv6 only, which the in-tree rdma_cm refuses. With t3_rdma_cm it listens, if its TCP has another port, but requests
+    larger queues."""
+    server, client = storage.guests
+    with debug_messages(server) as lines:
+        serving = server.start(f"exec tgtd -f --iscsi portal={address(server)}:{ISCSI_PORT + 1} --iser pool_sz_mb=64 2>&1")
+        if "t3_rdma_cm" in stack.level(pytestconfig.getoption("--load")).access:
+            wait_listening(server, ISCSI_PORT)
+            wait_tgtd = "for try in $(seq 100); do tgtadm --lld iser --op show --mode sys > /dev/null 2>&1 && break; sleep 0.1; done"
+            server.check(f"""{wait_tgtd}; set -e; head -c 1M /dev/urandom > /tmp/disk
+                tgtadm --lld iser --op new --mode target --tid 1 -T {TARGET}
+                tgtadm --lld iser --op new --mode logicalunit --tid 1 --lun 1 -b /tmp/disk
+                tgtadm --lld iser --op bind --mode target --tid 1 -I ALL""", 60)
+            with initiator(client, server) as node:
+                login = client.start(f"{node} -l")
+                serving.expect("(?i)rdma_create_qp|failed to create qp", 60)
+                login.kill()
+                login.wait(20)
+            reason = "1800 send WRs requested, at most 1023 are possible"
+        else:
+            serving.expect("rdma_listen -1: Address family not supported by protocol", 60)
+            reason = f"listen refused: [::]:{ISCSI_PORT} (IPv6 only), and the card has no IPv6"
+    assert any(reason in line for line in lines), lines
+    serving.kill()
+    serving.wait(20)
