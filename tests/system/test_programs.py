@@ -17,7 +17,7 @@ from labkit.errors import CommandTimeout
 from labkit.guest import Machine
 from labkit.process import run
 from labkit.sim import Wire
-from stock import PERFTEST_PORT, address, objects, rping_client, rping_server, wait_listening, wait_no_objects
+from stock import PERFTEST_PORT, address, objects, rping_client, rping_server, run_both, wait_listening, wait_no_objects
 from test_known_bugs import counters
 
 HERE = pathlib.Path(__file__).parent / "guest"
@@ -109,6 +109,21 @@ def test_programs_that_need_more_than_a_t3_are_refused(pair, command, listens, p
     assert done.rc and printed in done.stdout + done.stderr + served.stdout, (done, served)
     for guest in pair.guests:
         wait_no_objects(guest)
+
+
+# The peer may have ended the connection before.
+@pytest.mark.parametrize("tool, options", [("ib_send_bw", "-b"), ("ib_write_bw", "-q 4 -t 16"), ("ib_write_lat", ""), ("ib_send_lat", "-a"),
+                                           ("ib_send_bw", "-q 2 -r 64"), ("ib_read_bw", "-o 4")])
+def test_perftest_disconnects_without_an_error(pair, tool, options):
+    server, client = pair.guests
+
+    def start():
+        serving = server.start(f"exec {tool} -R -F -n 100 {options}")
+        wait_listening(server, PERFTEST_PORT)
+        return serving
+
+    for side in run_both(start, lambda: client.start(f"exec {tool} -R -F -n 100 {options} {address(server)}")):
+        assert "Failed to disconnect" not in side.stdout + side.stderr, side
 
 
 # rdma-core's Python tests
