@@ -298,9 +298,9 @@ class Operations(InGuests):
         (tree / "Kbuild").write_text("obj-m := tests/kunit/mutant/ tests/modules/races/ kernel/\n")
         build.in_build_root(self._made, f"""
             cd /src/{self._out.relative_to(paths.REPO)}
-            nice make -C /work/build {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} KCFLAGS=-DT3_RACE_POINTS modules
-            mkdir -p modules && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} modules/ \\;""",
-            self._out / "build-modules.log")
+            nice make -C /work/build {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} {build.WITH_RACE_POINTS} modules
+            mkdir -p mutated && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} mutated/ \\;""",
+            self._out / "build-mutated.log")
         build.everything(self._debian, self._kernel)  # the programs, and the modules of a card's peer
         return mutants
 
@@ -310,8 +310,8 @@ class Operations(InGuests):
     def _start(self):
         self._lab = self._boot()
         guest = self._lab.guests[0]
-        guest.check(f"insmod {self._folder('modules')}/t3_mutant.ko", 60)
-        fixture.load(guest, self._folder("modules"), self.MODULES)
+        guest.check(f"insmod {self._folder('mutated')}/t3_mutant.ko", 60)
+        fixture.load(guest, self._folder("mutated"), self.MODULES)
 
     def _suites_for(self, _files):
         operations = re.findall(r"^operation (\S+)", self._guest().check("/t3/bin/t3-races --operations"), re.M)
@@ -322,7 +322,7 @@ class Operations(InGuests):
         (guest.share / "alone").write_text(suite.removeprefix(f"{self.name}.") + "\n")
         (guest.share / "zeros").write_text(",".join("0" * MOST))
         done = guest.run(f"""cat /share/zeros > {self.STATE}/hits && echo {number} > {self.STATE}/number || exit 99
-            /t3/bin/t3-races --modules {self._folder('modules')} {self._device(guest)} --alone /share/alone
+            /t3/bin/t3-races --modules {self._folder('mutated')} {self._device(guest)} --alone /share/alone
             status=$?
             echo 0 > {self.STATE}/number
             echo hits $(cat {self.STATE}/hits)

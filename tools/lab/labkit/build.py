@@ -83,9 +83,13 @@ def test_modules(suite: str, kernel_name: str | None = None) -> None:
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
 
 
+# Compiles the points of kernel/include/t3_race_point.h; only for modules that no guest uses otherwise.
+WITH_RACE_POINTS = "KCFLAGS=-DT3_RACE_POINTS"
+
+
 def races(suite: str, kernel_name: str | None = None) -> Path:
     """The product's modules with the points of kernel/include/t3_race_point.h, and the module that holds threads there; returns their
-    folder. No other build has -DT3_RACE_POINTS."""
+    folder."""
     made = image.get(suite, kernel_name)
     out = modules_folder(made)
     parts = ("include", "kernel", "tests/modules/races")
@@ -97,7 +101,7 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
     with progress.step(f"building modules with race points for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
         in_build_root(made, f"""
             cd /src/{out.relative_to(paths.REPO)}/races
-            make -C {headers} M=$PWD/src -j{os.cpu_count()} {more} KCFLAGS=-DT3_RACE_POINTS modules
+            make -C {headers} M=$PWD/src -j{os.cpu_count()} {more} {WITH_RACE_POINTS} modules
             find src -name '*.ko' -exec cp -p {{}} . \\;""", out / "log/races.log")
     return out / "races"
 
