@@ -256,7 +256,7 @@ def test_rdma_shows_a_connection_in_use(pair):
 
 # The programs below are in more packages.
 
-PACKAGES = ("qperf", "fio", "libfabric-bin", "curl", "open-iscsi", "tgt")
+PACKAGES = ("qperf", "fio", "libfabric-bin", "curl", "open-iscsi", "tgt", "ucx-utils")
 MACHINE = Machine(memory=1024, packages=PACKAGES)
 PRELOAD = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 HTTP_PORT = 8000
@@ -377,6 +377,27 @@ def test_fi_pingpong_over_rxm_with_the_default_universe_gets_a_reason(programs):
         done, served = fi_pingpong(server, client, "-p 'verbs;ofi_rxm' -e rdm -I 20 -S 64", universe=None)
     assert done.rc and served.rc and "fi_enable()" in served.stderr and "Invalid argument" in served.stderr, (done, served)
     assert any(re.search(r"\d+ CQ entries requested, at most 32752 are possible", line) for line in lines), lines
+
+
+# UCX
+
+UCX_PORT = 13337
+
+
+@pytest.mark.long
+def test_ucx_leaves_the_card_to_tcp(programs):
+    """UCX connects its QPs by ibv_modify_qp(), and offers no transport of an iWARP device. So its programs use the host's TCP."""
+    server, client = programs.guests
+    transports = re.findall(r"Transport: (\w+)", client.check("ucx_info -d", 60))
+    assert "tcp" in transports and not [name for name in transports if name.startswith(("rc", "ud", "dc"))], transports
+    before = counters(client, "tcpActiveOpens")
+    serving = server.start("exec ucx_perftest 2>&1")
+    wait_tcp(server, UCX_PORT)
+    done = client.run(f"ucx_perftest {address(server)} -t tag_lat -n 100 2>&1", 60)
+    assert done.rc == 0 and re.search(r"^Final: +100 ", done.stdout, re.M), done
+    assert counters(client, "tcpActiveOpens") == before, "the card has no connection"
+    serving.kill()
+    serving.wait(20)
 
 
 # rsockets
