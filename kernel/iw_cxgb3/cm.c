@@ -847,7 +847,7 @@ int t3_cm_open(struct t3_dev *dev)
 	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 	init_waitqueue_head(&cm->idle);
 	spin_lock_init(&cm->lock);
-	INIT_LIST_HEAD(&cm->listeners);
+	context_unsafe(INIT_LIST_HEAD(&cm->listeners)); /* not published yet */
 	dev->cm = cm;
 	t3_cm_debugfs_add(cm);
 	return 0;

@@ -93,13 +93,14 @@ struct t3_cm_dev {
 	wait_queue_head_t idle;		/* woken when num_eps is 0 */
 	atomic_t num_allocated;		/* endpoints that are not freed yet */
 
-	spinlock_t lock;		/* listeners, closed_logs; writes of stopped */
-	struct list_head listeners;
+	spinlock_t lock;		/* also for writes of stopped */
+	struct list_head listeners __guarded_by(&lock);
 	bool stopped;			/* new endpoints and listeners are refused */
 	bool unplugged;			/* tables of tdev are freed (RCU) */
 	struct dentry *debugfs;
-	unsigned int nclosed;
-	struct t3_ep_log closed_logs[T3_CLOSED_LOGS];	/* of the last endpoints that closed */
+	unsigned int nclosed __guarded_by(&lock);
+	/* Of the last endpoints that closed. */
+	struct t3_ep_log closed_logs[T3_CLOSED_LOGS] __guarded_by(&lock);
 };
 
 /* Requests in the mailbox of an endpoint. */
@@ -154,9 +155,9 @@ struct t3_ep {
 
 	/* Mailbox: any context. */
 	struct sk_buff_head inbox;
-	spinlock_t mailbox_lock;	/* requests, call */
-	unsigned long requests;		/* T3_REQ_* */
-	struct t3_ep_call *call;
+	spinlock_t mailbox_lock;	/* any context */
+	unsigned long requests __guarded_by(&mailbox_lock);	/* T3_REQ_* */
+	struct t3_ep_call *call __guarded_by(&mailbox_lock);
 	struct work_struct work;
 	struct delayed_work timer;
 	unsigned long deadline;		/* jiffies; ordered context */
@@ -188,9 +189,9 @@ struct t3_ep {
 	struct sockaddr_in remote;
 	u8 tos;
 
-	spinlock_t route_lock;		/* dst, l2t */
-	struct dst_entry *dst;
-	struct l2t_entry *l2t;
+	spinlock_t route_lock;		/* against a redirect */
+	struct dst_entry *dst __guarded_by(&route_lock);
+	struct l2t_entry *l2t __guarded_by(&route_lock);
 	u16 smt_idx;
 	u16 mtu;
 
@@ -239,10 +240,10 @@ struct t3_listener {
 	struct sk_buff_head inbox;	/* SYNs */
 	struct work_struct work;
 
-	spinlock_t lock;		/* listening, upcalls, half_open */
-	bool listening;
-	unsigned int upcalls;		/* in progress */
-	unsigned int half_open;		/* endpoints before their connect request */
+	spinlock_t lock;		/* upcalls and the number of children */
+	bool listening __guarded_by(&lock);
+	unsigned int upcalls __guarded_by(&lock);	/* in progress */
+	unsigned int half_open __guarded_by(&lock);	/* endpoints before their connect request */
 	unsigned int max_half_open;
 	bool replied;			/* the card replied to open or close */
 	u8 status;
@@ -321,6 +322,7 @@ struct t3_route_cb {
 int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
+unsigned int t3_route_l2t_index(struct t3_ep *ep);
 bool t3_route_purge(struct t3_ep *ep);
 void t3_route_revalidate(struct t3_ep *ep);
 

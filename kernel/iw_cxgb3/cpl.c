@@ -88,7 +88,7 @@ static __be32 t3_cpl_opt0h(struct t3_ep *ep)
 	return cpu_to_be32(T3_OPT0H_KEEP_ALIVE | T3_OPT0H_TCAM_BYPASS |
 			   FIELD_PREP(T3_OPT0H_WND_SCALE, t3_cpl_wnd_scale()) |
 			   FIELD_PREP(T3_OPT0H_MSS_IDX, t3_cpl_mss_index(ep)) |
-			   FIELD_PREP(T3_OPT0H_L2T_IDX, ep->l2t->idx) |
+			   FIELD_PREP(T3_OPT0H_L2T_IDX, t3_route_l2t_index(ep)) |
 			   FIELD_PREP(T3_OPT0H_TX_CHANNEL, ep->smt_idx));
 }
 

@@ -566,10 +566,11 @@ static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	cq->entries = roundup_pow_of_two(attr->cqe + T3_CQ_SPARE);
 	atomic_set(&cq->rtr_avail, cq->entries - attr->cqe);
-	cq->raised_pending = U32_MAX;
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->comp_lock);
-	INIT_LIST_HEAD(&cq->ready);
+	/* Not published yet. */
+	context_unsafe(cq->raised_pending = U32_MAX);
+	context_unsafe(INIT_LIST_HEAD(&cq->ready));
 	xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&cq->comp_work, t3_cq_comp_work);
 	kref_init(&cq->ref);
@@ -643,13 +644,14 @@ static int t3_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct t3_cq *cq = to_t3_cq(ibcq);
 	struct nlattr *table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	u32 rptr = context_unsafe(READ_ONCE(cq->rptr)); /* a snapshot */
 
 	if (!table)
 		return -EMSGSIZE;
 	if (rdma_nl_put_driver_u32(msg, "cqid", cq->id) ||
 	    rdma_nl_put_driver_u32(msg, "entries", cq->entries) ||
 	    rdma_nl_put_driver_u32(msg, "user", !!cq->user_rptr) ||
-	    rdma_nl_put_driver_u32(msg, "rptr", READ_ONCE(cq->rptr))) {
+	    rdma_nl_put_driver_u32(msg, "rptr", rptr)) {
 		nla_nest_cancel(msg, table);
 		return -EMSGSIZE;
 	}

@@ -75,6 +75,7 @@
 #include "hw/t3_wr.h"
 #include "qp_fsm.h"
 #include "quota.h"
+#include "t3_context.h"
 #include "tpt.h"
 #include "wq.h"
 #include "wr.h"
@@ -101,7 +102,7 @@ struct t3_ctrl {
 	struct mutex mutex;		/* slots and producer */
 	union t3_wr_slot *ring;
 	dma_addr_t dma;
-	u32 producer;
+	u32 producer __guarded_by(&mutex);
 	u32 consumer;			/* written by the event handler only */
 	wait_queue_head_t wait;
 	bool modified;			/* a reply to the last MODIFY_QP has arrived */
@@ -123,8 +124,8 @@ struct t3_ids {
  * groups.
  */
 struct t3_qp_groups {
-	struct mutex mutex;		/* list and its elements */
-	struct list_head list;		/* t3_qp_group */
+	struct mutex mutex;		/* also for the elements of the list */
+	struct list_head list __guarded_by(&mutex);	/* t3_qp_group */
 	struct t3_quota *quota;		/* of the owner; NULL: no limit */
 };
 
@@ -242,7 +243,7 @@ bool t3_dev_enter(struct t3_dev *dev);	/* nic.c, as t3_dev_ctl() and t3_dev_send
 
 static inline void t3_dev_leave(struct t3_dev *dev)
 {
-	__acquire(RCU);	/* sparse does not track the conditional lock of t3_dev_enter() */
+	__acquire_shared(RCU);	/* sparse does not track the conditional lock of t3_dev_enter() */
 	rcu_read_unlock();
 }
 
@@ -386,18 +387,18 @@ struct t3_cq {
 	struct t3_quota *quota;
 	u32 entries;			/* power of two, cqe + T3_CQ_SPARE at least */
 	atomic_t rtr_avail;		/* spare entries, see t3_qp_reserve_rtr_entry() */
-	spinlock_t lock;		/* rptr, ready, state of kernel work queues */
+	spinlock_t lock;		/* also for the state of kernel work queues */
 	spinlock_t comp_lock;		/* one completion handler at a time */
 	bool armed;			/* the next event calls the handler */
-	/* User CQ, under the lock: the last event that arming raised, see t3_cq_may_raise(). */
-	bool written;			/* the card has reported an entry since */
-	u32 raised_index;		/* index of the card then */
-	u32 raised_pending;		/* unread entries then */
-	/* User CQ, under the lock: the last arming, see t3_cq_last_reported(). */
-	bool first_reported;		/* the first entry since then had its event */
-	u32 armed_end;			/* the card's next entry then, modulo 2 * entries */
-	u32 rptr;			/* hardware entries consumed, unmasked */
-	struct list_head ready;		/* t3_qp_side with completions to poll */
+	/* User CQ: the last event that arming raised, see t3_cq_may_raise(). */
+	bool written __guarded_by(&lock);	/* the card has reported an entry since */
+	u32 raised_index __guarded_by(&lock);	/* index of the card then */
+	u32 raised_pending __guarded_by(&lock);	/* unread entries then */
+	/* User CQ: the last arming, see t3_cq_last_reported(). */
+	bool first_reported __guarded_by(&lock);	/* first entry since: had its event */
+	u32 armed_end __guarded_by(&lock);	/* the card's next entry, modulo 2 * entries */
+	u32 rptr __guarded_by(&lock);	/* hardware entries consumed, unmasked */
+	struct list_head ready __guarded_by(&lock);	/* t3_qp_side with completions to poll */
 	struct xarray qps;		/* id -> t3_qp, kernel QPs that use this CQ */
 	struct work_struct comp_work;	/* calls the handler for a caller that may run inside it */
 	struct t3_dma ring;
@@ -460,10 +461,11 @@ struct t3_qp_side {
 struct t3_qp {
 	struct ib_qp ibqp;
 	u32 id;
-	spinlock_t lock;		/* state, ep, conn, wq, flags below */
-	enum t3_qp_state state;		/* set by t3_qp_report() and t3_qp_connect() */
-	struct t3_ep *ep;
-	struct t3_conn_attrs conn;	/* valid while ep is set */
+	spinlock_t lock;		/* also for wq and the flags below */
+	/* Set by t3_qp_report() and t3_qp_connect(). */
+	enum t3_qp_state state __guarded_by(&lock);
+	struct t3_ep *ep __guarded_by(&lock);
+	struct t3_conn_attrs conn __guarded_by(&lock);	/* valid while ep is set */
 	struct t3_wq wq;
 	struct t3_qp_side sq, rq;		/* in t3_cq.ready; CQ lock */
 	struct t3_term term;		/* control word of the next TERMINATE */

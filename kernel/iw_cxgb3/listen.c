@@ -239,6 +239,16 @@ static void t3_listener_stop_upcalls(struct t3_listener *l)
 	spin_unlock_bh(&l->lock);
 }
 
+static bool t3_listener_idle(struct t3_listener *l)
+{
+	bool idle;
+
+	spin_lock_bh(&l->lock);
+	idle = !l->upcalls;
+	spin_unlock_bh(&l->lock);
+	return idle;
+}
+
 /* Afterwards no SYN finds the listener, and none of its connect requests is in delivery. */
 static void t3_listener_shut_down(struct t3_listener *l)
 {
@@ -249,7 +259,7 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	T3_RACE_POINT(t3_unlisten_closed);
 	/* Children without a delivered connect request have no consumer any more. */
 	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, t3_listener_match_child, l);
-	wait_event(l->wait, !READ_ONCE(l->upcalls));
+	wait_event(l->wait, t3_listener_idle(l));
 
 	t3_listener_remove(l);
 	cm_id->provider_data = NULL;
@@ -311,7 +321,9 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	cm_id->add_ref(cm_id);
 	l->cm_id = cm_id;
 	cm_id->provider_data = l;
+	spin_lock_bh(&l->lock);
 	l->listening = true;
+	spin_unlock_bh(&l->lock);
 	T3_RACE_POINT(t3_listen_ready);
 	ret = t3_send_pass_open_req(l);
 	if (!ret)

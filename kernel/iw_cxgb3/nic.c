@@ -12,7 +12,7 @@ bool t3_dev_enter(struct t3_dev *dev)
 {
 	rcu_read_lock();
 	if (!t3_dev_gone(dev)) {
-		__release(RCU);	/* sparse: see t3_dev_leave() */
+		__release_shared(RCU);	/* sparse: see t3_dev_leave() */
 		return true;
 	}
 	rcu_read_unlock();

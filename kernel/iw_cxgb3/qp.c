@@ -216,9 +216,10 @@ static void t3_qp_send_terminate(struct t3_qp *qp, struct t3_ep *ep, u32 tid, st
 /* The transition of the table, with the conditions that are not part of the state. */
 static struct t3_qp_transition t3_qp_next_transition(const struct t3_qp *qp, enum t3_qp_event ev)
 {
-	struct t3_qp_transition tr = t3_qp_fsm(qp->state, ev);
+	struct t3_qp_transition tr;
 
 	lockdep_assert_held(&qp->lock);
+	tr = t3_qp_fsm(qp->state, ev);
 	if (tr.actions & T3_QPA_RESET && (qp->busy || qp->resetting))
 		tr.legal = false;
 	/* The card starts at slot 0: a ring that was used must be reset first. */
@@ -253,6 +254,7 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	struct t3_qp_transition tr;
 	struct t3_term term;
 	unsigned long flags;
+	enum t3_qp_state from;
 	bool resetting, detached;
 	u32 tid;
 
@@ -264,12 +266,13 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	/* A reset that was refused above stays refused: the CQs were not purged. */
 	if (ev == T3_QPEV_USER_RESET && !resetting)
 		tr.legal = false;
-	trace_t3_qp_state(qp, ev, &tr);
+	from = qp->state;
+	trace_t3_qp_state(qp, from, ev, &tr);
 	if (!tr.legal) {
 		spin_unlock_irqrestore(&qp->lock, flags);
 		t3_count(t3_qp_dev(qp), T3_CNT_QP_BAD_EVENT);
 		ibdev_dbg(qp->ibqp.device, "qp %u: %s refused in %s\n", qp->id,
-			  t3_qp_event_name(ev), t3_qp_state_name(qp->state));
+			  t3_qp_event_name(ev), t3_qp_state_name(from));
 		return -EINVAL;
 	}
 	qp->state = tr.next;
@@ -396,7 +399,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 	if (attrs->rtr_type == T3_RTR_READ && !attrs->initiator &&
 	    !(init.qp_caps & T3_QPCAP_RDMA_READ))
 		tr.legal = false;
-	trace_t3_qp_state(qp, T3_QPEV_CONNECT, &tr);
+	trace_t3_qp_state(qp, qp->state, T3_QPEV_CONNECT, &tr);
 	if (!tr.legal) {
 		spin_unlock_irqrestore(&qp->lock, flags);
 		t3_count(dev, T3_CNT_QP_BAD_EVENT);
@@ -700,6 +703,7 @@ err:
 /* The ring accepts requests in RTS, and in IDLE before the first connection. */
 static bool t3_qp_can_post(const struct t3_qp *qp)
 {
+	lockdep_assert_held(&qp->lock);
 	return qp->state == T3_QPS_RTS || (qp->state == T3_QPS_IDLE && !qp->used);
 }
 

@@ -23,13 +23,13 @@ static const char * const t3_quota_names[T3_QUOTA_NUM] = {
 void t3_quotas_init(struct t3_quotas *quotas)
 {
 	spin_lock_init(&quotas->lock);
-	INIT_LIST_HEAD(&quotas->list);
+	context_unsafe(INIT_LIST_HEAD(&quotas->list)); /* not published yet */
 }
 
 /* All contexts, endpoints and listeners of the device are released. */
 void t3_quotas_close(struct t3_quotas *quotas)
 {
-	WARN_ON(!list_empty(&quotas->list));
+	WARN_ON(!context_unsafe(list_empty(&quotas->list)));
 }
 
 /* With the lock. */

@@ -19,6 +19,8 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
+#include "t3_context.h"
+
 struct t3_dev;
 
 enum t3_quota_kind {
@@ -43,8 +45,8 @@ struct t3_quota {
 
 /* Of a device. */
 struct t3_quotas {
-	spinlock_t lock;		/* list and references; irq */
-	struct list_head list;
+	spinlock_t lock;		/* also for the references of the elements; irq */
+	struct list_head list __guarded_by(&lock);
 };
 
 void t3_quotas_init(struct t3_quotas *quotas);

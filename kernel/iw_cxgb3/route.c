@@ -83,6 +83,7 @@ int t3_route_resolve(struct t3_ep *ep)
 		.flowi4_proto = IPPROTO_TCP,
 	};
 	struct net_device *ndev, *port;
+	struct l2t_entry *l2t;
 	struct rtable *rt;
 	int ret;
 
@@ -108,15 +109,18 @@ int t3_route_resolve(struct t3_ep *ep)
 		ret = -ENODEV;
 		goto err_route;
 	}
-	ep->l2t = t3_l2t_get(dev->tdev, &rt->dst, port, &fl4.daddr);
+	l2t = t3_l2t_get(dev->tdev, &rt->dst, port, &fl4.daddr);
 	t3_dev_leave(dev);
-	if (!ep->l2t) {
+	if (!l2t) {
 		ret = -ENOMEM;
 		goto err_route;
 	}
+	ep->smt_idx = l2t->smt_idx;
+	ep->mtu = dst_mtu(&rt->dst);
+	spin_lock_bh(&ep->route_lock);
 	ep->dst = &rt->dst;
-	ep->smt_idx = ep->l2t->smt_idx;
-	ep->mtu = dst_mtu(ep->dst);
+	ep->l2t = l2t;
+	spin_unlock_bh(&ep->route_lock);
 	return 0;
 
 err_route:
@@ -142,6 +146,22 @@ static void t3_route_purge_l2t(struct t3_ep *ep, struct l2t_entry *e)
 		kfree_skb(skb);
 	}
 	spin_unlock_bh(&e->lock);
+}
+
+/**
+ * t3_route_l2t_index - index of the endpoint's L2T entry
+ * @ep: endpoint with a route
+ *
+ * A redirect may exchange the entry at any time: cxgb3 then updates the card.
+ */
+unsigned int t3_route_l2t_index(struct t3_ep *ep)
+{
+	unsigned int index;
+
+	spin_lock_bh(&ep->route_lock);
+	index = ep->l2t->idx;
+	spin_unlock_bh(&ep->route_lock);
+	return index;
 }
 
 /**

@@ -55,20 +55,22 @@ struct t3_qp_group {
 void t3_qp_groups_init(struct t3_qp_groups *groups)
 {
 	mutex_init(&groups->mutex);
-	INIT_LIST_HEAD(&groups->list);
+	context_unsafe(INIT_LIST_HEAD(&groups->list)); /* not published yet */
 	groups->quota = NULL;
 }
 
-/* The owner has no QP any more, and no other thread uses the list. */
+/* The owner has no QP any more. */
 void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
 {
 	struct t3_qp_group *group, *tmp;
 
+	mutex_lock(&groups->mutex);
 	list_for_each_entry_safe(group, tmp, &groups->list, node) {
 		t3_id_put(&dev->qp_groups, groups->quota, group->base / dev->qp_group_size);
 		kfree(group);
 	}
 	INIT_LIST_HEAD(&groups->list);
+	mutex_unlock(&groups->mutex);
 	mutex_destroy(&groups->mutex);
 }
 

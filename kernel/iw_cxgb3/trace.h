@@ -10,9 +10,9 @@
 #include "iw_cxgb3.h"
 
 TRACE_EVENT(t3_qp_state,
-	TP_PROTO(const struct t3_qp *qp, enum t3_qp_event ev,
+	TP_PROTO(const struct t3_qp *qp, enum t3_qp_state from, enum t3_qp_event ev,
 		 const struct t3_qp_transition *tr),
-	TP_ARGS(qp, ev, tr),
+	TP_ARGS(qp, from, ev, tr),
 	TP_STRUCT__entry(
 		__field(u32, id)
 		__field(int, from)
@@ -23,7 +23,7 @@ TRACE_EVENT(t3_qp_state,
 	),
 	TP_fast_assign(
 		__entry->id = qp->id;
-		__entry->from = qp->state;
+		__entry->from = from;
 		__entry->to = tr->next;
 		__entry->ev = ev;
 		__entry->actions = tr->actions;

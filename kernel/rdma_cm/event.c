@@ -411,7 +411,8 @@ static bool cm_run_events(struct cm_id *id, bool may_sleep)
 			cm_event_finish(id, may_sleep);
 	}
 	id->in_upcall = false;
-	return !id->deferred.actions && list_empty_careful(&id->queue);
+	/* An event that is added now queues the work item. */
+	return !id->deferred.actions && context_unsafe(list_empty_careful(&id->queue));
 }
 
 static void cm_id_work(struct work_struct *work)
@@ -457,7 +458,7 @@ void cm_queue_init(struct cm_id *id)
 {
 	int slot;
 
-	INIT_LIST_HEAD(&id->queue);
+	context_unsafe(INIT_LIST_HEAD(&id->queue)); /* not published yet */
 	INIT_WORK(&id->work, cm_id_work);
 	for (slot = 0; slot < CM_NUM_SLOTS; slot++) {
 		INIT_LIST_HEAD(&id->slots[slot].item);

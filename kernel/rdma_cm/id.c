@@ -244,8 +244,9 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	mutex_init(&id->base.qp_mutex);
 	spin_lock_init(&id->lock);
 	INIT_LIST_HEAD(&id->dev_item);
-	INIT_LIST_HEAD(&id->listeners);
-	INIT_LIST_HEAD(&id->groups);
+	/* Not published yet. */
+	context_unsafe(INIT_LIST_HEAD(&id->listeners));
+	context_unsafe(INIT_LIST_HEAD(&id->groups));
 	INIT_LIST_HEAD(&id->wildcard);
 	INIT_HLIST_NODE(&id->bind.item);
 	cm_queue_init(id);
@@ -360,6 +361,7 @@ EXPORT_SYMBOL(t3_rdma_destroy_id);
  * @id: the id
  */
 void t3_rdma_lock_handler(struct rdma_cm_id *id)
+	__context_unsafe(/* the consumer calls t3_rdma_unlock_handler() */)
 {
 	mutex_lock(&to_cm_id(id)->handler_mutex);
 }
@@ -370,6 +372,7 @@ EXPORT_SYMBOL(t3_rdma_lock_handler);
  * @id: the id
  */
 void t3_rdma_unlock_handler(struct rdma_cm_id *id)
+	__context_unsafe(/* the consumer called t3_rdma_lock_handler() */)
 {
 	mutex_unlock(&to_cm_id(id)->handler_mutex);
 }

@@ -12,12 +12,14 @@
 #include "rdma_cm.h"
 
 static void cm_groups_lock(struct cm_id *id)
+	__context_unsafe(/* a handler runs with the mutex */)
 {
 	if (!cm_in_handler(id))
 		mutex_lock(&id->handler_mutex);
 }
 
 static void cm_groups_unlock(struct cm_id *id)
+	__context_unsafe(/* as cm_groups_lock() */)
 {
 	if (!cm_in_handler(id))
 		mutex_unlock(&id->handler_mutex);

@@ -44,6 +44,7 @@ static void cm_qp_set(struct cm_id *id, struct ib_qp *qp, bool by_provider)
  * created or destroyed.
  */
 static bool cm_uobject_get(struct ib_uobject *uobj)
+	__context_unsafe(/* if true, cm_uobject_put() releases the lock */)
 {
 	struct rw_semaphore *teardown = &uobj->ufile->hw_destroy_rwsem;
 
@@ -56,6 +57,7 @@ static bool cm_uobject_get(struct ib_uobject *uobj)
 }
 
 static void cm_uobject_put(struct ib_uobject *uobj)
+	__context_unsafe(/* cm_uobject_get() took the lock */)
 {
 	struct rw_semaphore *teardown = &uobj->ufile->hw_destroy_rwsem;
 

@@ -77,6 +77,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
 
+#include <t3_context.h>
 #include <t3_rdma_cm.h>
 
 #include "cm_fsm.h"
@@ -360,13 +361,13 @@ struct cm_id {
 
 	spinlock_t lock;		/* innermost */
 	enum cm_state state;		/* @lock; cm_state() reads it without */
-	u32 refused;			/* @lock, as all down to @qp_by_provider */
-	unsigned int steps;
-	struct cm_history_entry history[CM_HISTORY];
-	struct list_head queue;
+	u32 refused __guarded_by(&lock);
+	unsigned int steps __guarded_by(&lock);
+	struct cm_history_entry history[CM_HISTORY] __guarded_by(&lock);
+	struct list_head queue __guarded_by(&lock);
 	struct cm_pending slots[CM_NUM_SLOTS];	/* the lock of the id whose queue it is in */
-	struct ib_qp *qp;
-	bool qp_by_provider;
+	struct ib_qp *qp __guarded_by(&lock);
+	bool qp_by_provider __guarded_by(&lock);
 	bool qp_foreign;		/* written inside the provider's call, read after it */
 	pid_t qp_tgid;			/* written before that call, as @qp_uid */
 	kuid_t qp_uid;
@@ -389,9 +390,9 @@ struct cm_id {
 	bool tos_set;
 	int bound_if;
 
-	struct mutex listen_mutex;	/* @listeners */
-	struct list_head listeners;	/* @listen_mutex */
-	struct list_head groups;	/* @handler_mutex */
+	struct mutex listen_mutex;	/* listen and its end */
+	struct list_head listeners __guarded_by(&listen_mutex);
+	struct list_head groups __guarded_by(&handler_mutex);
 	struct list_head wildcard;	/* cm_devices_mutex, as @wildcard_seq */
 	u64 wildcard_seq;
 	int backlog;

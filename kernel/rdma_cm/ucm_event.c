@@ -426,6 +426,7 @@ static void ucm_move_request_locked(struct ucm_context *request, struct ucm_file
  * The request has no id if its device was removed.
  */
 static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
+	__context_unsafe(/* without an id there is no handler to lock out */)
 {
 	struct cm_id *id;
 

@@ -82,6 +82,7 @@ struct uv_get_context {
 };
 
 static int uv_do_get_context(struct uv_call *call, void *args)
+	__context_unsafe(/* uv_context_finish() releases the lock */)
 {
 	struct uv_get_context *a = args;
 	int err;

@@ -89,7 +89,7 @@ static int uv_do_create_qp(struct uv_call *call, void *args)
 		return -EPERM;
 
 	mutex_init(&uqp->mcast_lock);
-	INIT_LIST_HEAD(&uqp->mcast);
+	context_unsafe(INIT_LIST_HEAD(&uqp->mcast)); /* not published yet */
 	uv_evented_init(&uqp->ev, a->async, a->user_handle);
 	qp = uv_core_create_qp(a->pd->object, &attr, &call->attrs, uqp);
 	if (IS_ERR(qp)) {
@@ -523,6 +523,7 @@ static struct uv_row detach_mcast_write __ro_after_init = {
 
 static int uv_qp_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
+	__context_unsafe(/* the object is held exclusively: no command uses it */)
 {
 	struct ib_uqp_object *uqp = uv_uqp_of(uobj);
 	struct ib_qp *qp = uobj->object;

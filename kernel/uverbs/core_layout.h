@@ -32,6 +32,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_types.h>
 
+#include <t3_context.h>
 #include <t3_uverbs_file.h>
 
 struct uverbs_api;
@@ -48,8 +49,8 @@ struct ib_uverbs_device {
 	struct rb_root				xrcd_tree;
 	struct mutex				xrcd_tree_mutex; /* unused here */
 	struct srcu_struct			disassociate_srcu;
-	struct mutex				lists_mutex; /* uverbs_file_list */
-	struct list_head			uverbs_file_list;
+	struct mutex				lists_mutex; /* lists of files and event files */
+	struct list_head			uverbs_file_list __guarded_by(&lists_mutex);
 	struct uverbs_api			*uapi;
 };
 

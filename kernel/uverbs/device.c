@@ -290,7 +290,7 @@ static int uv_client_add(struct ib_device *ib_dev)
 	dev->base.xrcd_tree = RB_ROOT;
 	mutex_init(&dev->base.xrcd_tree_mutex);
 	mutex_init(&dev->base.lists_mutex);
-	INIT_LIST_HEAD(&dev->base.uverbs_file_list);
+	context_unsafe(INIT_LIST_HEAD(&dev->base.uverbs_file_list)); /* not published yet */
 	rcu_assign_pointer(dev->base.ib_dev, ib_dev);
 	dev->base.num_comp_vectors = ib_dev->num_comp_vectors;
 	uv_device_init_supported(dev, ib_dev);

@@ -101,8 +101,8 @@ struct ib_ucq_object {
 
 struct ib_uqp_object {
 	struct uv_evented ev;
-	struct mutex mcast_lock;	/* protects mcast */
-	struct list_head mcast;		/* uv_mcast_entry.list */
+	struct mutex mcast_lock;	/* attach and detach */
+	struct list_head mcast __guarded_by(&mcast_lock);	/* uv_mcast_entry.list */
 };
 
 struct ib_usrq_object {
@@ -224,6 +224,7 @@ static inline struct uv_device *uv_file_uvdev(const struct uv_file *file)
 
 /* The RDMA device, or NULL if it was removed. Needs disassociate_srcu. */
 static inline struct ib_device *uv_file_ibdev(const struct uv_file *file)
+	__context_unsafe(/* the dispatcher holds disassociate_srcu; lockdep checks it */)
 {
 	return srcu_dereference(file->base.device->ib_dev, &file->base.device->disassociate_srcu);
 }

@@ -39,6 +39,11 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	return t3_dev_send(ep->dev, skb);
 }
 
+unsigned int t3_route_l2t_index(struct t3_ep *ep)
+{
+	return ep->l2t->idx;
+}
+
 bool t3_route_purge(struct t3_ep *ep)
 {
 	return true;

@@ -20,7 +20,8 @@
 #include "iw_cxgb3.h"
 #include "uapi/t3_abi.h"
 
-static inline void trace_t3_qp_state(const struct t3_qp *qp, enum t3_qp_event ev,
+static inline void trace_t3_qp_state(const struct t3_qp *qp, enum t3_qp_state from,
+				     enum t3_qp_event ev,
 				     const struct t3_qp_transition *tr)
 {
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Attributes of the compiler's check of locks (context analysis, Linux 7.0 and
+ * later with clang), and their empty forms for other kernels.
+ *
+ * A member with __guarded_by() is accessed with its lock only; a function with
+ * lockdep_assert_held() is called with it. tools/kernel-headers/check-locks
+ * reports what violates this.
+ */
+#ifndef T3_CONTEXT_H
+#define T3_CONTEXT_H
+
+#include <linux/compiler.h>
+
+#ifndef __guarded_by
+#define __guarded_by(...)
+/* An access that needs no lock: the comment beside it says why. */
+#define context_unsafe(...)	({ __VA_ARGS__; })
+/* The same for a function: the argument says why. */
+#define __context_unsafe(why)
+#endif
+
+/* RCU is held shared. */
+#ifndef __acquire_shared
+#define __acquire_shared(context)	__acquire(context)
+#define __release_shared(context)	__release(context)
+#endif
+
+#endif
