@@ -14,10 +14,10 @@
 
 #ifndef __guarded_by
 #define __guarded_by(...)
-/* An access that needs no lock: the comment beside it says why. */
+/* An access that needs no lock, for the reason in the comment beside it. */
 #define context_unsafe(...)	({ __VA_ARGS__; })
-/* The same for a function: the argument says why. */
-#define __context_unsafe(why)
+/* The same for a function; the argument is the reason. */
+#define __context_unsafe(reason)
 #endif
 
 /* RCU is held shared. */
