@@ -77,17 +77,23 @@ static void t3_cq_notify_armed(struct t3_cq *cq)
 		t3_cq_call_handler(cq);
 }
 
-/* The card has written an entry after the CQ was armed. */
-void t3_cq_written(struct t3_cq *cq)
+static void t3_cq_set_written(struct t3_cq *cq, bool reported)
 {
-	bool armed = xchg(&cq->armed, false);
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
 	cq->written = true;
-	if (armed)
+	if (reported)
 		cq->first_reported = true;
 	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* The card has written an entry after the CQ was armed. */
+void t3_cq_written(struct t3_cq *cq)
+{
+	bool armed = xchg(&cq->armed, false);
+
+	t3_cq_set_written(cq, armed);
 	if (armed)
 		t3_cq_call_handler(cq);
 }
@@ -99,15 +105,11 @@ void t3_cq_written(struct t3_cq *cq)
  */
 void t3_cq_notify(struct t3_cq *cq)
 {
-	unsigned long flags;
-
 	if (!cq->ibcq.uobject) {
 		t3_cq_notify_armed(cq);
 		return;
 	}
-	spin_lock_irqsave(&cq->lock, flags);
-	cq->written = true;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	t3_cq_set_written(cq, false);
 	t3_cq_call_handler(cq);
 }
 
