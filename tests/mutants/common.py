@@ -2,7 +2,6 @@
 """What all parts of the mutation tests use: names of sources, and the hash of what a result depends on."""
 
 import hashlib
-from pathlib import Path
 
 from labkit import paths
 
@@ -23,4 +22,4 @@ def text_of(files: list[str]) -> list[str]:
 
 def files_in(folder: str) -> list[str]:
     """All sources below a folder."""
-    return sorted(str(path.relative_to(paths.REPO)) for path in Path(paths.REPO / folder).rglob("*") if path.suffix in (".c", ".h", ".cc", ".hh"))
+    return sorted(str(path.relative_to(paths.REPO)) for path in (paths.REPO / folder).rglob("*") if path.suffix in (".c", ".h", ".cc", ".hh"))

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from common import OUT, digest, files_in, sources, text_of
 from labkit import Lab, LabError, build, image, klog, ktap, paths
-from labkit.guest import Machine
 
 import mutate
 
@@ -238,7 +237,7 @@ class Kunit(InGuests):
         mutants = switchable_tree(self._out / "src")
         build.in_build_root(self._made, f"""
             cd /src/{self._out.relative_to(paths.REPO)}
-            nice make -C /work/build {self._made.kernel.kind.kbuild} M=$PWD/src/tests/kunit -j{os.cpu_count()} modules
+            nice make -C {build.OWN_HEADERS} {self._made.kernel.kind.kbuild} M=$PWD/src/tests/kunit -j{os.cpu_count()} modules
             mkdir -p kunit && find src/tests/kunit -name '*.ko' -exec cp -p {{}} kunit/ \\;""", self._out / "build.log")
         return mutants
 
@@ -277,19 +276,11 @@ class Operations(InGuests):
 
     MOST_SUITES = 4
     STATE = "/sys/module/t3_mutant/parameters"
-    MODULES = ("t3_races", "t3_uverbs", "t3_rdma_cm")
+    CARD = False  # instead of the device without hardware
 
     def __init__(self, kind, debian):
         super().__init__(kind, debian, 60.0)
         self._inputs = text_of([*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")])
-
-    def _boot(self):
-        """The lab, with the device on which the operations run."""
-        raise NotImplementedError
-
-    def _device(self, guest):
-        """Arguments of t3-races."""
-        raise NotImplementedError
 
     def prepare(self):
         """In the tree of Kunit, so that a mutant has one number."""
@@ -298,7 +289,7 @@ class Operations(InGuests):
         (tree / "Kbuild").write_text("obj-m := tests/kunit/mutant/ tests/modules/races/ kernel/\n")
         build.in_build_root(self._made, f"""
             cd /src/{self._out.relative_to(paths.REPO)}
-            nice make -C /work/build {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} {build.WITH_RACE_POINTS} modules
+            nice make -C {build.OWN_HEADERS} {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} {build.WITH_RACE_POINTS} modules
             mkdir -p mutated && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} mutated/ \\;""",
             self._out / "build-mutated.log")
         build.everything(self._debian, self._kernel)  # the programs, and the modules of a card's peer
@@ -308,10 +299,9 @@ class Operations(InGuests):
         return digest(self.name, self._debian, self._kernel, mutant.name, *self._inputs)
 
     def _start(self):
-        self._lab = self._boot()
-        guest = self._lab.guests[0]
-        guest.check(f"insmod {self._folder('mutated')}/t3_mutant.ko", 60)
-        fixture.load(guest, self._folder("mutated"), self.MODULES)
+        self._lab = fixture.new_lab(self.CARD, self._debian, self._kernel, self._name).__enter__()
+        self._lab.guests[0].check(f"insmod {self._folder('mutated')}/t3_mutant.ko", 60)
+        fixture.prepare(self._lab, self._folder("mutated"), self.CARD)
 
     def _suites_for(self, _files):
         operations = re.findall(r"^operation (\S+)", self._guest().check("/t3/bin/t3-races --operations"), re.M)
@@ -322,7 +312,7 @@ class Operations(InGuests):
         (guest.share / "alone").write_text(suite.removeprefix(f"{self.name}.") + "\n")
         (guest.share / "zeros").write_text(",".join("0" * MOST))
         done = guest.run(f"""cat /share/zeros > {self.STATE}/hits && echo {number} > {self.STATE}/number || exit 99
-            /t3/bin/t3-races --modules {self._folder('mutated')} {self._device(guest)} --alone /share/alone
+            /t3/bin/t3-races --modules {self._folder('mutated')}{fixture.device_option(self._lab, self.CARD)} --alone /share/alone
             status=$?
             echo 0 > {self.STATE}/number
             echo hits $(cat {self.STATE}/hits)
@@ -342,31 +332,9 @@ class Device(Operations):
         super().__init__(kind, debian)
         self.files = [file for file in self.files if not file.startswith("kernel/iw_cxgb3/")]
 
-    def _boot(self):
-        return Lab(guests=1, cards=0, load="none", suite=self._debian, kernel=self._kernel, name=self._name,
-                   machine=Machine(arguments="kasan_multi_shot", memory=1024)).__enter__()
-
-    def _start(self):
-        super()._start()
-        self._lab.guests[0].check("ip addr add 10.77.0.1/24 dev race0 && ip link set race0 up")
-
-    def _device(self, guest):
-        return ""
-
 
 class Card(Operations):
     """On a modelled card, with the peer of its connections in another guest."""
 
     name = "card"
-    MODULES = (*Operations.MODULES, "iw_cxgb3")
-
-    def _boot(self):
-        return Lab(guests=2, cards=1, load="nic", suite=self._debian, kernel=self._kernel, name=self._name,
-                   machine=Machine(arguments="kasan_multi_shot", memory=1024)).__enter__()
-
-    def _start(self):
-        super()._start()
-        fixture.start_peer(self._lab.guests[1])
-
-    def _device(self, guest):
-        return f"--card {guest.interfaces[0]}"
+    CARD = True

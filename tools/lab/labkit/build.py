@@ -53,7 +53,7 @@ def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None
     for part in ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables"):
         if (paths.REPO / part).is_dir():
             sync(paths.REPO / part, out / "src" / part, built)
-    headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
+    headers = OWN_HEADERS if made.kernel else f"/lib/modules/{made.release}/build"
     if made.kernel:
         more = f"{made.kernel.kind.make} {more}"
     in_build_root(made, f"""
@@ -83,6 +83,8 @@ def test_modules(suite: str, kernel_name: str | None = None) -> None:
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
 
 
+# The tree of a kernel of ours in its build root.
+OWN_HEADERS = "/work/build"
 # Compiles the points of kernel/include/t3_race_point.h; only for modules that no guest uses otherwise.
 WITH_RACE_POINTS = "KCFLAGS=-DT3_RACE_POINTS"
 
@@ -96,7 +98,7 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
     for part in parts:
         sync(paths.REPO / part, out / "races/src" / part, built)
     (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
-    headers = "/work/build" if made.kernel else f"/lib/modules/{made.release}/build"
+    headers = OWN_HEADERS if made.kernel else f"/lib/modules/{made.release}/build"
     more = made.kernel.kind.make if made.kernel else ""
     with progress.step(f"building modules with race points for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
         in_build_root(made, f"""
