@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from labkit import paths
 
 sys.path.insert(0, str(paths.REPO / "tests/mutants"))
 
+import common  # noqa: E402
 import mutate  # noqa: E402
 
 SOURCE = """// SPDX-License-Identifier: GPL-2.0
@@ -40,10 +43,9 @@ NAMES = ["get: kref_get_unless_zero(&dev->ref)", "lock: spin_lock_irqsave(&dev->
 
 
 def numbered(text):
-    mutants = mutate.without_overlap(mutate.find(text, "a.c"))
-    for number, mutant in enumerate(mutants, 1):
-        mutant.number = number
-    return mutants
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "a.c").write_text(text)
+        return mutate.numbered(pathlib.Path(folder), ["a.c"])
 
 
 def test_each_step_is_found_and_none_in_comments_or_strings():
@@ -59,6 +61,22 @@ def test_a_lock_is_removed_with_all_its_unlocks():
     changed = mutate.apply(SOURCE, numbered(SOURCE))
     assert changed.count("T3_MUTANT(2)") == 3
     assert "else\n\t\tdev->once" in changed
+
+
+def test_one_mutant_without_switch_is_the_source_without_its_step():
+    changed = mutate.without(SOURCE, numbered(SOURCE)[1])
+    assert "T3_MUTANT" not in changed and "(0) spin_" not in changed
+    assert changed.count("if (!1) spin_lock_irqsave(") == 1 and changed.count("if (!1) spin_unlock_irqrestore(") == 2
+
+
+def test_results_do_not_depend_on_comments_and_annotations(tmp_path, monkeypatch):
+    monkeypatch.setattr(common.paths, "REPO", tmp_path)
+    (tmp_path / "a.h").write_text("struct s {\n\tint a __guarded_by(&lock); /* kept */\n};\n")
+    (tmp_path / "b.h").write_text('struct s {\n\tint a;\n}; // no\n')
+    (tmp_path / "c.h").write_text('struct s { int b; };\n')
+    (tmp_path / "d.h").write_text('char *s = "/* text */";\n')
+    same, equal, other, text = common.code_in(["a.h", "b.h", "c.h", "d.h"])
+    assert same.strip() == equal.strip() != other.strip() and "/* text */" in text
 
 
 def test_a_name_does_not_depend_on_earlier_code():

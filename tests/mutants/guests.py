@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from common import OUT, digest, files_in, sources, text_of
+from common import MODULES, OUT, closure, code_in, digest, files_in, module_files
 from labkit import Lab, LabError, build, image, klog, ktap, paths
 
 import mutate
@@ -19,24 +19,7 @@ sys.path.insert(0, str(paths.REPO / "tests/races"))
 import fixture  # noqa: E402
 
 MOST = 2000  # mutants in one build
-MODULES = ("iw_cxgb3", "uverbs", "rdma_cm")
 HERE = Path(__file__).resolve().parent
-
-
-def module_files():
-    return [file for module in MODULES for file in sources(f"kernel/{module}", ".c", ".h") if not Path(file).name.startswith("trace")]
-
-
-def closure(file, folders, seen):
-    """A file with all files of the tree that it includes."""
-    if file in seen:
-        return
-    seen.add(file)
-    for name in re.findall(r'^#include ["<]([^">]+)[">]', file.read_text(), re.M):
-        for folder in (file.parent, *folders):
-            if (folder / name).is_file():
-                closure((folder / name).resolve(), folders, seen)
-                break
 
 
 def switchable_tree(tree):
@@ -244,7 +227,7 @@ class Kunit(InGuests):
     def depends(self, mutant):
         """The hash of the inputs of a result."""
         suites = sorted(name for name, files in self.suites.items() if mutant.file in files)
-        return digest(self._debian, self._kernel, mutant.name, *text_of(sorted({file for name in suites for file in self.suites[name]})))
+        return digest(self._debian, self._kernel, mutant.name, *code_in(sorted({file for name in suites for file in self.suites[name]})))
 
     def _start(self):
         self._lab = Lab(guests=1, cards=0, load="none", suite=self._debian, kernel=self._kernel, name=self._name).__enter__()
@@ -256,7 +239,7 @@ class Kunit(InGuests):
 
     def _suites_for(self, files):
         for suite in sorted(name for name, included in self.suites.items() if included & files):
-            yield suite, text_of([*self.files, *sorted(self.suites[suite])])
+            yield suite, code_in([*self.files, *sorted(self.suites[suite])])
 
     def _run(self, guest, suite, number, deadline):
         before = len(guest.dmesg())
@@ -280,7 +263,7 @@ class Operations(InGuests):
 
     def __init__(self, kind, debian):
         super().__init__(kind, debian, 60.0)
-        self._inputs = text_of([*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")])
+        self._inputs = code_in([*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")])
 
     def prepare(self):
         """In the tree of Kunit, so that a mutant has one number."""

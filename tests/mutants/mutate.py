@@ -279,16 +279,27 @@ def without_overlap(mutants: list[Mutant]) -> list[Mutant]:
     return sorted(kept, key=lambda m: m.edits[0][0])
 
 
-def tree(root: Path, files: list[str], goal: Path, prelude: str, first: int = 1) -> list[Mutant]:
+def numbered(root: Path, files: list[str]) -> list[Mutant]:
+    """The mutants of several sources that do not overlap, with numbers from 1."""
+    mutants = [mutant for file in files for mutant in without_overlap(find((root / file).read_text(), file))]
+    for number, mutant in enumerate(mutants, 1):
+        mutant.number = number
+    return mutants
+
+
+def without(text: str, mutant: Mutant) -> str:
+    """The source with one mutant in place of the original."""
+    for begin, end, new in sorted(mutant.edits, reverse=True):
+        text = text[:begin] + re.sub(r"T3_MUTANT\(\{n\}\)", "1", new) + text[end:]
+    return text
+
+
+def tree(root: Path, files: list[str], goal: Path, prelude: str) -> list[Mutant]:
     """Writes the sources with their mutants to goal; `prelude` is put behind the first line of each that has some."""
-    everything = []
+    everything = numbered(root, files)
     for file in files:
-        text = (root / file).read_text()
-        mutants = without_overlap(find(text, file))
-        for mutant in mutants:
-            mutant.number = first + len(everything)
-            everything.append(mutant)
-        changed = apply(text, mutants)
+        mutants = [mutant for mutant in everything if mutant.file == file]
+        changed = apply((root / file).read_text(), mutants)
         if mutants:
             line, _, rest = changed.partition("\n")
             changed = f"{line}\n{prelude}\n{rest}"
