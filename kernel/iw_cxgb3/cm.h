@@ -93,9 +93,9 @@ struct t3_cm_dev {
 	wait_queue_head_t idle;		/* woken when num_eps is 0 */
 	atomic_t num_allocated;		/* endpoints that are not freed yet */
 
-	spinlock_t lock;		/* also for writes of stopped */
+	spinlock_t lock;		/* taken in softirqs */
 	struct list_head listeners __guarded_by(&lock);
-	bool stopped;			/* new endpoints and listeners are refused */
+	bool stopped __guarded_by(&lock);	/* new endpoints and listeners are refused */
 	bool unplugged;			/* tables of tdev are freed (RCU) */
 	struct dentry *debugfs;
 	unsigned int nclosed __guarded_by(&lock);
@@ -183,8 +183,8 @@ struct t3_ep {
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 
 	spinlock_t id_lock;		/* id_kind and tid against the ACT_ESTABLISH handler */
-	enum t3_ep_id_kind id_kind;
-	u32 tid;			/* or ATID */
+	enum t3_ep_id_kind id_kind __guarded_by(&id_lock);
+	u32 tid;			/* or ATID; written with id_lock */
 	struct sockaddr_in local;
 	struct sockaddr_in remote;
 	u8 tos;
@@ -230,7 +230,7 @@ struct t3_listener {
 	struct rcu_head rcu;
 	struct t3_dev *dev;
 	struct t3_cm_dev *cm;
-	struct list_head link;
+	struct list_head link;		/* cm->lock */
 	struct iw_cm_id *cm_id;		/* with a reference while listening */
 	__be32 addr;			/* 0: any */
 	__be16 port;
@@ -258,6 +258,13 @@ void t3_cm_init_acked(struct t3_ep *ep);
 void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call);
 void t3_cm_report_peer_close(struct t3_ep *ep);
 void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status);
+
+/* cxgb3's tables exist until the end of the RCU read-side section. */
+static inline bool t3_cm_has_tables(const struct t3_cm_dev *cm)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "cxgb3 may free its tables");
+	return !READ_ONCE(cm->unplugged);
+}
 
 /* ep.c */
 extern struct workqueue_struct *t3_cm_wq;

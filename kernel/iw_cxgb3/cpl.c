@@ -112,7 +112,7 @@ static void t3_cpl_open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 	struct t3_dev *dev;
 
 	rcu_read_lock();
-	dev = READ_ONCE(tdev->ulp);
+	dev = t3_dev_of(tdev);
 	if (dev)
 		ep = t3_ep_find(dev, cb->ep_id);
 	rcu_read_unlock();

@@ -39,6 +39,13 @@ static void t3_cq_release(struct kref *ref)
 	complete(&container_of(ref, struct t3_cq, ref)->released);
 }
 
+/* The table's lock keeps a CQ that was found in it from being freed. */
+static bool t3_cq_tryget(struct t3_dev *dev, struct t3_cq *cq)
+{
+	lockdep_assert_held(&dev->cqs.xa_lock);
+	return kref_get_unless_zero(&cq->ref);
+}
+
 struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
 {
 	struct t3_cq *cq;
@@ -46,7 +53,7 @@ struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
 
 	xa_lock_irqsave(&dev->cqs, flags);
 	cq = xa_load(&dev->cqs, id);
-	if (cq && !kref_get_unless_zero(&cq->ref))
+	if (cq && !t3_cq_tryget(dev, cq))
 		cq = NULL;
 	xa_unlock_irqrestore(&dev->cqs, flags);
 	return cq;

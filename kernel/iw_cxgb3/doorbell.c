@@ -19,12 +19,14 @@
 
 static void t3_qp_doorbell_off(struct t3_qp *qp)
 {
+	lockdep_assert_held(&t3_qp_dev(qp)->db_mutex);
 	if (qp->user)
 		t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
 }
 
 static void t3_qp_doorbell_on(struct t3_qp *qp)
 {
+	lockdep_assert_held(&t3_qp_dev(qp)->db_mutex);
 	if (qp->user)
 		t3_qp_set_status(qp, 0, T3_QP_STATUS_DB_OFF);
 	t3_ring_doorbell(t3_qp_dev(qp), qp->id);

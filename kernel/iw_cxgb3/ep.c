@@ -43,9 +43,10 @@ void t3_ep_get(struct t3_ep *ep)
 	kref_get(&ep->ref);
 }
 
-/* For a pointer from the TID table, under RCU. */
+/* For a pointer from a table, under RCU. */
 bool t3_ep_tryget(struct t3_ep *ep)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "the endpoint may be freed");
 	return kref_get_unless_zero(&ep->ref);
 }
 
@@ -443,13 +444,14 @@ int t3_ep_publish(struct t3_ep *ep)
 	int ret = -ENODEV;
 
 	/*
-	 * Counted before the check. t3_cm_stop() sets @stopped before it waits for the
-	 * count, so either this function sees the flag or t3_cm_stop() sees the endpoint.
+	 * Counted before the check, which needs no lock. t3_cm_stop() sets @stopped before it
+	 * waits for the count, so either this function sees the flag or t3_cm_stop() sees the
+	 * endpoint.
 	 */
 	atomic_inc(&cm->num_eps);
 	smp_mb__after_atomic();	/* pairs with the one in t3_cm_refuse_new() */
 	t3_ep_get(ep);
-	if (!READ_ONCE(cm->stopped)) {
+	if (!context_unsafe(READ_ONCE(cm->stopped))) {
 		T3_RACE_POINT(t3_ep_publishing);
 		ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
 					 GFP_KERNEL);
@@ -457,7 +459,7 @@ int t3_ep_publish(struct t3_ep *ep)
 	if (ret >= 0) {
 		/* t3_cm_end_all() may have walked the table before the endpoint was in it. */
 		smp_mb();	/* pairs with the one in t3_cm_refuse_new() */
-		if (READ_ONCE(cm->stopped))
+		if (context_unsafe(READ_ONCE(cm->stopped)))
 			t3_ep_request(ep, T3_REQ_SHUT_DOWN);
 		return 0;
 	}

@@ -191,7 +191,7 @@ static void t3_queue_async_event(struct t3_dev *dev, const struct t3_async_event
 int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
 {
 	const struct t3_async_event *ae = (const void *)skb->data;
-	struct t3_dev *dev = READ_ONCE(tdev->ulp);
+	struct t3_dev *dev = t3_dev_of(tdev);
 	u32 qpid;
 
 	if (!dev || skb_headlen(skb) < sizeof(*ae))

@@ -22,7 +22,7 @@
 /* The tables of the NIC driver, or NULL. Under RCU, see t3_cm_stop(). */
 static struct tid_info *t3_id_tables(struct t3_cm_dev *cm)
 {
-	return READ_ONCE(cm->unplugged) ? NULL : &t3c_data(cm->dev->tdev)->tid_maps;
+	return t3_cm_has_tables(cm) ? &t3c_data(cm->dev->tdev)->tid_maps : NULL;
 }
 
 static int t3_charge_tid(struct t3_ep *ep)
@@ -169,6 +169,7 @@ static void t3_clear_id(struct t3_ep *ep)
 {
 	struct tid_info *tids;
 
+	lockdep_assert_held(&ep->id_lock);
 	rcu_read_lock();
 	tids = t3_id_tables(ep->cm);
 	if (tids && ep->id_kind == T3_ID_ATID)

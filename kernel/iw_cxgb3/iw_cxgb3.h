@@ -461,18 +461,18 @@ struct t3_qp_side {
 struct t3_qp {
 	struct ib_qp ibqp;
 	u32 id;
-	spinlock_t lock;		/* also for wq and the flags below */
+	spinlock_t lock;		/* taken in interrupts */
 	/* Set by t3_qp_report() and t3_qp_connect(). */
 	enum t3_qp_state state __guarded_by(&lock);
 	struct t3_ep *ep __guarded_by(&lock);
 	struct t3_conn_attrs conn __guarded_by(&lock);	/* valid while ep is set */
-	struct t3_wq wq;
+	struct t3_wq wq __guarded_by(&lock);
 	struct t3_qp_side sq, rq;		/* in t3_cq.ready; CQ lock */
 	struct t3_term term;		/* control word of the next TERMINATE */
 	bool user;
-	bool used;			/* had a connection since the last reset */
-	bool busy;			/* the card may still access ring and buffers */
-	bool resetting;			/* a reset is in progress: connects are refused */
+	bool used __guarded_by(&lock);	/* had a connection since the last reset */
+	bool busy __guarded_by(&lock);	/* the card may still access ring and buffers */
+	bool resetting __guarded_by(&lock);	/* a reset is in progress: connects are refused */
 	bool found_by_cm;		/* t3_iw_get_qp() returned it; lock of t3_dev.qps */
 	bool sq_sig_all;
 	bool rtr_entry;			/* holds a spare entry of the send CQ for an RTR read */
@@ -487,6 +487,25 @@ struct t3_qp {
 	struct kref ref;
 	struct completion released;
 };
+
+/* The sizes of the rings do not change, so they may be read without the lock. */
+static inline const struct t3_wq *t3_qp_sizes_of(struct t3_qp *qp)
+{
+	return context_unsafe(&qp->wq);
+}
+
+/* Without the lock the answer may be outdated. */
+static inline bool t3_qp_is_busy(struct t3_qp *qp)
+{
+	return context_unsafe(READ_ONCE(qp->busy));
+}
+
+/* RDMA's device of a NIC device, or NULL. It stays until the end of the RCU read-side section. */
+static inline struct t3_dev *t3_dev_of(const struct t3cdev *tdev)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "the device may be freed");
+	return READ_ONCE(tdev->ulp);
+}
 
 static inline struct t3_ucontext *to_t3_ucontext(struct ib_ucontext *uc)
 {
@@ -530,7 +549,9 @@ static inline struct t3_dev *t3_qp_dev(const struct t3_qp *qp)
 static inline bool t3_qp_flushable(const struct t3_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
-	return !qp->busy && (qp->state == T3_QPS_ERROR || (qp->state == T3_QPS_IDLE && qp->used));
+	if (qp->busy)
+		return false;
+	return qp->state == T3_QPS_ERROR || (qp->state == T3_QPS_IDLE && qp->used);
 }
 
 /* Memory for a process is charged to its memory cgroup, which limits it. */

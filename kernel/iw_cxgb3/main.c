@@ -66,10 +66,10 @@ struct t3_card {
 	char name[];
 };
 
-static LIST_HEAD(cards);
-static LIST_HEAD(devices);
-static DEFINE_MUTEX(devices_mutex);	/* cards (which only grows), devices, exiting */
-static bool exiting;
+static DEFINE_MUTEX(devices_mutex);
+static LIST_HEAD(cards);	/* grows with devices_mutex */
+static struct list_head devices __guarded_by(&devices_mutex) = LIST_HEAD_INIT(devices);
+static bool exiting __guarded_by(&devices_mutex);
 
 /* --- sysfs -------------------------------------------------------------------- */
 
@@ -192,7 +192,7 @@ static bool t3_dev_connected(struct t3_dev *dev)
 
 	xa_lock_irqsave(&dev->qps, flags);
 	xa_for_each(&dev->qps, id, qp)
-		connected = connected || READ_ONCE(qp->busy);
+		connected = connected || t3_qp_is_busy(qp);
 	xa_unlock_irqrestore(&dev->qps, flags);
 	return connected;
 }

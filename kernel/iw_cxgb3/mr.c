@@ -373,18 +373,26 @@ int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr
 	return fr->page_code > T3_MAX_PAGE_CODE ? -EINVAL : 0;
 }
 
+/* A region's entry in the card's table, as the driver knows it: fast registrations change it. */
+static struct t3_tpt *t3_mr_tpt(struct t3_dev *dev, struct t3_mr *mr)
+{
+	lockdep_assert_held(&dev->mrs.xa_lock);
+	return &mr->tpt;
+}
+
 /* With the QP lock (irq). The registration is in the ring: the region changes from now on. */
 void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t3_fastreg *fr)
 {
-	struct t3_mr *mr = to_t3_mr(ibmr);
+	struct t3_tpt *tpt;
 
 	lockdep_assert_irqs_disabled();
 	xa_lock(&dev->mrs);
-	mr->tpt.stag = fr->stag;
-	mr->tpt.len = fr->len;
-	mr->tpt.va = fr->va;
-	mr->tpt.page_code = fr->page_code;
-	mr->tpt.usable = true;
+	tpt = t3_mr_tpt(dev, to_t3_mr(ibmr));
+	tpt->stag = fr->stag;
+	tpt->len = fr->len;
+	tpt->va = fr->va;
+	tpt->page_code = fr->page_code;
+	tpt->usable = true;
 	xa_unlock(&dev->mrs);
 }
 
@@ -395,21 +403,22 @@ void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t
  */
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index)
 {
-	struct t3_mr *mr;
+	const struct t3_tpt *tpt;
 	unsigned long flags;
+	struct t3_mr *mr;
 	int err = 0;
 
 	xa_lock_irqsave(&dev->mrs, flags);
 	mr = xa_load(&dev->mrs, sge->stag >> T3_STAG_INDEX_SHIFT);
-	if (!mr || !mr->tpt.usable || sge->addr < mr->tpt.va || sge->len > mr->tpt.len ||
-	    sge->addr - mr->tpt.va > mr->tpt.len - sge->len) {
+	tpt = mr ? t3_mr_tpt(dev, mr) : NULL;
+	if (!tpt || !tpt->usable || sge->addr < tpt->va || sge->len > tpt->len ||
+	    sge->addr - tpt->va > tpt->len - sge->len) {
 		err = -EINVAL;
 		goto unlock;
 	}
-	*page_code = mr->tpt.page_code;
-	*pbl_index = mr->tpt.pbl_index +
-		     t3_page_index(mr->tpt.va, sge->addr, mr->tpt.page_code);
-	sge->addr &= (1ULL << (T3_PAGE_CODE_SHIFT + mr->tpt.page_code)) - 1;
+	*page_code = tpt->page_code;
+	*pbl_index = tpt->pbl_index + t3_page_index(tpt->va, sge->addr, tpt->page_code);
+	sge->addr &= (1ULL << (T3_PAGE_CODE_SHIFT + tpt->page_code)) - 1;
 unlock:
 	xa_unlock_irqrestore(&dev->mrs, flags);
 	return err;
@@ -419,14 +428,12 @@ unlock:
 static int t3_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct t3_dev *dev = to_t3_dev(ibmr->device);
-	struct t3_mr *mr = to_t3_mr(ibmr);
 	unsigned long flags;
 	struct nlattr *table;
 	struct t3_tpt tpt;
 
-	/* Fast registrations change it. */
 	xa_lock_irqsave(&dev->mrs, flags);
-	tpt = mr->tpt;
+	tpt = *t3_mr_tpt(dev, to_t3_mr(ibmr));
 	xa_unlock_irqrestore(&dev->mrs, flags);
 
 	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);

@@ -33,6 +33,13 @@ void t3_qp_put(struct t3_qp *qp)
 	kref_put(&qp->ref, t3_qp_release);
 }
 
+/* The table's lock keeps a QP that was found in it from being freed. */
+static bool t3_qp_tryget(struct t3_dev *dev, struct t3_qp *qp)
+{
+	lockdep_assert_held(&dev->qps.xa_lock);
+	return kref_get_unless_zero(&qp->ref);
+}
+
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 {
 	struct t3_qp *qp;
@@ -40,7 +47,7 @@ struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, id);
-	if (qp && !kref_get_unless_zero(&qp->ref))
+	if (qp && !t3_qp_tryget(dev, qp))
 		qp = NULL;
 	xa_unlock_irqrestore(&dev->qps, flags);
 	return qp;
@@ -90,7 +97,7 @@ void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
 		xa_lock_irqsave(&dev->qps, flags);
 		do {
 			qp = xa_find(&dev->qps, &id, ULONG_MAX, XA_PRESENT);
-		} while (qp && !kref_get_unless_zero(&qp->ref) && ++id);
+		} while (qp && !t3_qp_tryget(dev, qp) && ++id);
 		xa_unlock_irqrestore(&dev->qps, flags);
 		if (!qp)
 			return;
@@ -363,6 +370,7 @@ bool t3_qp_allows_remote_read(struct t3_qp *qp)
 int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		  const struct t3_conn_attrs *attrs, bool *acked)
 {
+	const struct t3_wq *sizes = t3_qp_sizes_of(qp);
 	struct t3_dev *dev = t3_qp_dev(qp);
 	struct t3_rdma_init init = {
 		.tid = attrs->tid,
@@ -371,7 +379,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		.scqid = to_t3_cq(qp->ibqp.send_cq)->id,
 		.rcqid = to_t3_cq(qp->ibqp.recv_cq)->id,
 		.rq_addr = qp->rqt_addr - dev->info.rqt_base,
-		.rq_size = t3_rq_size(&qp->wq),
+		.rq_size = t3_rq_size(sizes),
 		.mpa_attrs = attrs->mpa_attrs,
 		.rtr_type = attrs->rtr_type,
 		.channel = attrs->channel,
@@ -380,7 +388,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		.ord = attrs->ord,
 		.ird = attrs->ird,
 		.ring_dma = qp->ring.dma,
-		.ring_slots = t3_wq_slots(&qp->wq),
+		.ring_slots = t3_wq_slots(sizes),
 		.irs = attrs->irs,
 	};
 	struct t3_qp_transition tr;
@@ -558,8 +566,8 @@ static int t3_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->port_num = port;
 	/* As ib_core reports the active MTU of the port. */
 	attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(dev->ports.lldevs[port - 1]->mtu));
-	attr->cap.max_send_wr = t3_sq_size(&qp->wq);
-	attr->cap.max_recv_wr = t3_rq_size(&qp->wq) - 1;
+	attr->cap.max_send_wr = t3_sq_size(t3_qp_sizes_of(qp));
+	attr->cap.max_recv_wr = t3_rq_size(t3_qp_sizes_of(qp)) - 1;
 	attr->cap.max_send_sge = T3_MAX_SGE;
 	attr->cap.max_recv_sge = T3_MAX_SGE;
 	attr->cap.max_inline_data = T3_MAX_INLINE;
@@ -841,12 +849,13 @@ static int t3_qp_check_init(struct t3_dev *dev, const struct ib_qp_init_attr *in
 
 static int t3_qp_user_respond(struct t3_qp *qp, struct t3_ucontext *uc, struct ib_udata *udata)
 {
+	const struct t3_wq *sizes = t3_qp_sizes_of(qp);
 	struct t3_dev *dev = t3_qp_dev(qp);
 	struct t3_create_qp_resp resp = {
 		.qpid = qp->id,
-		.size_log2 = qp->wq.slots_log2,
-		.sq_size_log2 = qp->wq.sq_log2,
-		.rq_size_log2 = qp->wq.rq_log2,
+		.size_log2 = sizes->slots_log2,
+		.sq_size_log2 = sizes->sq_log2,
+		.rq_size_log2 = sizes->rq_log2,
 	};
 	phys_addr_t doorbell = dev->info.udbell_physbase +
 			       ((phys_addr_t)(qp->id / dev->qp_group_size) << PAGE_SHIFT);
@@ -876,14 +885,14 @@ err_map:
 	return err;
 }
 
-static int t3_qp_alloc_arrays(struct t3_qp *qp)
+static int t3_qp_alloc_arrays(struct t3_wq *wq)
 {
-	qp->wq.sq = kvcalloc(t3_sq_size(&qp->wq), sizeof(*qp->wq.sq), GFP_KERNEL);
-	qp->wq.rq = kvcalloc(t3_rq_size(&qp->wq), sizeof(*qp->wq.rq), GFP_KERNEL);
-	if (qp->wq.sq && qp->wq.rq)
+	wq->sq = kvcalloc(t3_sq_size(wq), sizeof(*wq->sq), GFP_KERNEL);
+	wq->rq = kvcalloc(t3_rq_size(wq), sizeof(*wq->rq), GFP_KERNEL);
+	if (wq->sq && wq->rq)
 		return 0;
-	kvfree(qp->wq.sq);
-	kvfree(qp->wq.rq);
+	kvfree(wq->sq);
+	kvfree(wq->rq);
 	return -ENOMEM;
 }
 
@@ -953,6 +962,7 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	struct t3_ucontext *uc = rdma_udata_to_drv_context(udata, struct t3_ucontext, ibucontext);
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
+	struct t3_wq *wq = context_unsafe(&qp->wq);	/* the QP is not published yet */
 	struct t3_qp_sizes sizes;
 	int id, err;
 
@@ -969,9 +979,9 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	qp->max_ord = 1;
 	qp->max_ird = 1;
 	qp->access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
-	qp->wq.slots_log2 = ilog2(sizes.slots);
-	qp->wq.sq_log2 = ilog2(sizes.sq);
-	qp->wq.rq_log2 = ilog2(sizes.rq);
+	wq->slots_log2 = ilog2(sizes.slots);
+	wq->sq_log2 = ilog2(sizes.sq);
+	wq->rq_log2 = ilog2(sizes.rq);
 	spin_lock_init(&qp->lock);
 	qp->sq = (struct t3_qp_side){ .qp = qp, .send = true };
 	qp->rq = (struct t3_qp_side){ .qp = qp, .send = false };
@@ -992,9 +1002,9 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	err = t3_dma_alloc(dev, &qp->ring, (size_t)sizes.slots * T3_WR_SLOT_BYTES, t3_gfp(uc));
 	if (err)
 		goto err_rqt;
-	qp->wq.slots = qp->ring.va;
+	wq->slots = qp->ring.va;
 	if (!qp->user) {
-		err = t3_qp_alloc_arrays(qp);
+		err = t3_qp_alloc_arrays(wq);
 		if (err)
 			goto err_ring;
 	}
@@ -1022,8 +1032,8 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 err_reserved:
 	t3_qp_unreserve(qp);
 err_arrays:
-	kvfree(qp->wq.sq);
-	kvfree(qp->wq.rq);
+	kvfree(wq->sq);
+	kvfree(wq->rq);
 err_ring:
 	if (IS_ERR_OR_NULL(qp->map))
 		t3_dma_free(dev, &qp->ring);
@@ -1038,6 +1048,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(ibqp->device);
 	struct t3_qp *qp = to_t3_qp(ibqp);
+	struct t3_wq *wq = context_unsafe(&qp->wq);	/* used after the last reference was put */
 
 	t3_qp_report(qp, T3_QPEV_DESTROY);
 	T3_RACE_POINT(t3_destroy_qp_stepped);
@@ -1047,7 +1058,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		synchronize_rcu_expedited();	/* see t3_iw_get_qp() */
 	t3_qp_put(qp);
 	/* The ERROR state ends a connection; a connect that is still pending is ended here. */
-	if (!READ_ONCE(qp->busy) && !completion_done(&qp->released))
+	if (!t3_qp_is_busy(qp) && !completion_done(&qp->released))
 		t3_cm_qp_removed(dev, qp->id);
 	/* The connection's reference is dropped when the card is done with the ring. */
 	wait_for_completion(&qp->released);
@@ -1055,15 +1066,15 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	T3_RACE_POINT(t3_destroy_qp_released);
 	t3_qp_leave_cqs(qp);
 	t3_qp_free_scratch(qp);
-	kvfree(qp->wq.sq);
-	kvfree(qp->wq.rq);
+	kvfree(wq->sq);
+	kvfree(wq->rq);
 	if (qp->map) {
 		rdma_user_mmap_entry_remove(&qp->db_map->rdma);
 		rdma_user_mmap_entry_remove(&qp->map->rdma);
 	} else {
 		t3_dma_free(dev, &qp->ring);
 	}
-	t3_rqt_free(dev, qp->groups->quota, qp->rqt_addr, t3_rq_size(&qp->wq));
+	t3_rqt_free(dev, qp->groups->quota, qp->rqt_addr, t3_rq_size(wq));
 	t3_qp_id_put(dev, qp->groups, qp->id);
 	return 0;
 }
@@ -1089,6 +1100,7 @@ static int t3_qp_fill_res_conn(struct sk_buff *msg, const struct t3_conn_attrs *
 static int t3_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct t3_qp *qp = to_t3_qp(ibqp);
+	const struct t3_wq *sizes = t3_qp_sizes_of(qp);
 	struct t3_conn_attrs conn;
 	enum t3_qp_state state;
 	struct nlattr *table;
@@ -1108,9 +1120,9 @@ static int t3_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	if (!table)
 		return -EMSGSIZE;
 	if (rdma_nl_put_driver_string(msg, "t3_state", t3_qp_state_name(state)) ||
-	    rdma_nl_put_driver_u32(msg, "slots", t3_wq_slots(&qp->wq)) ||
-	    rdma_nl_put_driver_u32(msg, "sq", t3_sq_size(&qp->wq)) ||
-	    rdma_nl_put_driver_u32(msg, "rq", t3_rq_size(&qp->wq)) ||
+	    rdma_nl_put_driver_u32(msg, "slots", t3_wq_slots(sizes)) ||
+	    rdma_nl_put_driver_u32(msg, "sq", t3_sq_size(sizes)) ||
+	    rdma_nl_put_driver_u32(msg, "rq", t3_rq_size(sizes)) ||
 	    rdma_nl_put_driver_u32(msg, "user", qp->user) ||
 	    (!qp->user && rdma_nl_put_driver_u32(msg, "sends", sends)) ||
 	    (!qp->user && rdma_nl_put_driver_u32(msg, "recvs", recvs)) ||

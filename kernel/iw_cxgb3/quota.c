@@ -80,6 +80,16 @@ struct t3_quota *t3_quota_share(struct t3_quotas *quotas, struct t3_quota *quota
 	return quota;
 }
 
+/* With the lock. Return: it was the last reference, and the caller frees the account. */
+static bool t3_quota_drop(const struct t3_quotas *quotas, struct t3_quota *quota)
+{
+	lockdep_assert_held(&quotas->lock);
+	if (--quota->refs)
+		return false;
+	list_del(&quota->node);
+	return true;
+}
+
 void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota)
 {
 	unsigned long flags;
@@ -89,9 +99,7 @@ void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota)
 	if (!quota)
 		return;
 	spin_lock_irqsave(&quotas->lock, flags);
-	last = !--quota->refs;
-	if (last)
-		list_del(&quota->node);
+	last = t3_quota_drop(quotas, quota);
 	spin_unlock_irqrestore(&quotas->lock, flags);
 	if (!last)
 		return;

@@ -56,7 +56,7 @@ static void t3_route_put_l2t(struct t3_ep *ep, struct l2t_entry *e)
 	struct l2t_data *d;
 
 	rcu_read_lock();
-	if (!READ_ONCE(ep->cm->unplugged) && atomic_dec_and_test(&e->refcnt)) {
+	if (t3_cm_has_tables(ep->cm) && atomic_dec_and_test(&e->refcnt)) {
 		d = rcu_dereference(ep->dev->tdev->l2opt);
 		if (d)
 			t3_l2e_free(d, e);
@@ -136,7 +136,7 @@ static void t3_route_purge_l2t(struct t3_ep *ep, struct l2t_entry *e)
 {
 	struct sk_buff *skb, *next;
 
-	if (READ_ONCE(ep->cm->unplugged))
+	if (!t3_cm_has_tables(ep->cm))
 		return;
 	spin_lock_bh(&e->lock);
 	skb_queue_walk_safe(&e->arpq, skb, next) {
@@ -258,7 +258,7 @@ void t3_route_revalidate(struct t3_ep *ep)
 	rcu_read_lock();
 	spin_lock_bh(&ep->route_lock);
 	e = ep->l2t;
-	if (e && !READ_ONCE(ep->cm->unplugged)) {
+	if (e && t3_cm_has_tables(ep->cm)) {
 		switch (e->state) {
 		case L2T_STATE_STALE:
 			neigh_event_send(e->neigh, NULL);

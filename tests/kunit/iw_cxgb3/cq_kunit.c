@@ -146,6 +146,7 @@ enum ib_wc_status t3_wc_status(u8 status)
 
 static void handler(struct ib_cq *ibcq, void *context)
 {
+	lockdep_assert_held(&cq.comp_lock); /* one call at a time */
 	card.calls++;
 }
 
