@@ -4,9 +4,6 @@
 
 #include "rdma_cm.h"
 
-#define CREATE_TRACE_POINTS
-#include "trace.h"
-
 static int __init t3_rdma_cm_init(void)
 {
 	int ret;

@@ -10,9 +10,6 @@
 #include "table.h"
 #include "uverbs.h"
 
-#define CREATE_TRACE_POINTS
-#include "trace.h"
-
 static char *drivers = "cxgb3,siw,rxe";
 module_param(drivers, charp, 0444);
 MODULE_PARM_DESC(drivers, "drivers whose devices are served: a list of cxgb3, siw, rxe");

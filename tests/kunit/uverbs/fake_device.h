@@ -46,7 +46,10 @@ struct fake_device {
 	struct ib_pd *mr_pd;
 	unsigned int posted, multicast;
 	bool rereg_returns_new;
-	struct page *page;		/* the device memory that mmap() maps */
+	struct page *page;		/* the device memory that mmap() maps at offset 0 */
+	struct ib_ucontext *context;	/* created last */
+	struct rdma_user_mmap_entry entry; /* for a mapping that has one */
+	unsigned int entries_freed;
 	size_t udata_in, udata_out;	/* lengths in the last creation */
 };
 
@@ -159,6 +162,7 @@ static int fake_query_gid(struct ib_device *ib, u32 port, int index, union ib_gi
 static int fake_alloc_ucontext(struct ib_ucontext *context, struct ib_udata *udata)
 {
 	fake_udata(context->device, udata);
+	fake_of(context->device)->context = context;
 	return fake_create(context->device, FAKE_CTX);
 }
 
@@ -171,10 +175,38 @@ static void fake_disassociate_ucontext(struct ib_ucontext *context)
 {
 }
 
+/*
+ * There is no memory at the highest address: the mapping of an entry must not be accessed before
+ * the removal. User Mode Linux cannot map pages of its memory in this way.
+ */
+static int fake_mmap_entry(struct ib_ucontext *context, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(context, vma);
+	int err;
+
+	if (!entry)
+		return -EINVAL;
+	err = rdma_user_mmap_io(context, vma, (1UL << 30) - 1, PAGE_SIZE, vma->vm_page_prot, entry);
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}
+
 static int fake_mmap(struct ib_ucontext *context, struct vm_area_struct *vma)
 {
+	if (vma->vm_pgoff)
+		return fake_mmap_entry(context, vma);
 	return rdma_user_mmap_io(context, vma, page_to_pfn(fake_of(context->device)->page),
 				 vma->vm_end - vma->vm_start, vma->vm_page_prot, NULL);
+}
+
+static void fake_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	fake_of(entry->ucontext->device)->entries_freed++;
+}
+
+static inline int fake_insert_entry(struct fake_device *fake)
+{
+	return rdma_user_mmap_entry_insert_range(fake->context, &fake->entry, PAGE_SIZE, 1, 1000);
 }
 
 static int fake_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
@@ -312,6 +344,14 @@ static int fake_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 	return 0;
 }
 
+static int fake_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+			      const struct ib_recv_wr **bad)
+{
+	for (; wr; wr = wr->next)
+		fake_of(srq->device)->posted += 1 + wr->num_sge;
+	return 0;
+}
+
 static int fake_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
 	fake_of(qp->device)->multicast++;
@@ -357,6 +397,7 @@ static const struct ib_device_ops fake_ops = {
 	.alloc_ucontext = fake_alloc_ucontext,
 	.dealloc_ucontext = fake_dealloc_ucontext,
 	.mmap = fake_mmap,
+	.mmap_free = fake_mmap_free,
 	.alloc_pd = fake_alloc_pd,
 	.dealloc_pd = fake_dealloc_pd,
 	.get_dma_mr = fake_get_dma_mr,
@@ -375,6 +416,7 @@ static const struct ib_device_ops fake_ops = {
 	.destroy_qp = fake_destroy_qp,
 	.post_send = fake_post_send,
 	.post_recv = fake_post_recv,
+	.post_srq_recv = fake_post_srq_recv,
 	.attach_mcast = fake_attach_mcast,
 	.detach_mcast = fake_detach_mcast,
 	.create_srq = fake_create_srq,

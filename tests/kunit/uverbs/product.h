@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* All files of t3_uverbs but main.c, for suites that use its system calls. */
+/* All files of t3_uverbs, for suites that use its system calls. */
 #ifndef T3_UVERBS_PRODUCT_H
 #define T3_UVERBS_PRODUCT_H
 
+#include <linux/anon_inodes.h>
 #include <linux/cache.h>
+#include <linux/cdev.h>
+#include <linux/file.h>
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <rdma/ib_verbs.h>
+
+#include "../failing_alloc.h"
 
 /* Suites fill the table after their module's init has returned. */
 #undef __ro_after_init
@@ -32,14 +40,27 @@ static inline gfp_t charged(gfp_t gfp)
 	return gfp;
 }
 
+/* Pages that were allocated and not freed. */
+static atomic_t product_pages;
+
+static inline struct page *product_alloc_pages(gfp_t gfp, unsigned int order)
+{
+	struct page *page = alloc_pages(charged(gfp), order);
+
+	if (page)
+		atomic_inc(&product_pages);
+	return page;
+}
+
+static inline void product_free_page(struct page *page)
+{
+	atomic_dec(&product_pages);
+	__free_page(page);
+}
+
 static inline void *charged_kmalloc(size_t size, gfp_t gfp)
 {
 	return kmalloc(size, charged(gfp));
-}
-
-static inline void *charged_kzalloc(size_t size, gfp_t gfp)
-{
-	return kzalloc(size, charged(gfp));
 }
 
 static inline void *charged_kmalloc_array(size_t n, size_t size, gfp_t gfp)
@@ -62,6 +83,11 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 	return kvcalloc(n, size, charged(gfp));
 }
 
+static inline int product_init_srcu_struct(struct srcu_struct *srcu)
+{
+	return init_srcu_struct(srcu);
+}
+
 /* As in the files that define it, before they include headers. */
 #undef pr_fmt
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -72,6 +98,9 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 #pragma push_macro("kcalloc")
 #pragma push_macro("kvmalloc_array")
 #pragma push_macro("kvcalloc")
+#pragma push_macro("alloc_pages")
+#pragma push_macro("__free_page")
+#pragma push_macro("init_srcu_struct")
 #pragma push_macro("rdma_zalloc_drv_obj")
 #pragma push_macro("rdma_zalloc_drv_obj_gfp")
 #undef kmalloc
@@ -80,17 +109,52 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 #undef kcalloc
 #undef kvmalloc_array
 #undef kvcalloc
+#undef alloc_pages
+#undef __free_page
+#undef init_srcu_struct
 #undef rdma_zalloc_drv_obj
 #undef rdma_zalloc_drv_obj_gfp
-#define kmalloc charged_kmalloc
-#define kzalloc charged_kzalloc
-#define kmalloc_array charged_kmalloc_array
-#define kcalloc charged_kcalloc
-#define kvmalloc_array charged_kvmalloc_array
-#define kvcalloc charged_kvcalloc
+#define FAIL_OR(error, call)	(alloc_fails(0, __func__) ? (error) : call)
+#define kmalloc(size, gfp)	FAIL_OR(NULL, charged_kmalloc(size, gfp))
+#define kzalloc(size, gfp)	FAIL_OR(NULL, sure_kzalloc(size, charged(gfp)))
+#define kmalloc_array(n, size, gfp)	FAIL_OR(NULL, charged_kmalloc_array(n, size, gfp))
+#define kcalloc(n, size, gfp)	FAIL_OR(NULL, charged_kcalloc(n, size, gfp))
+#define kvmalloc_array(n, size, gfp)	FAIL_OR(NULL, charged_kvmalloc_array(n, size, gfp))
+#define kvcalloc(n, size, gfp)	FAIL_OR(NULL, charged_kvcalloc(n, size, gfp))
+#define alloc_pages(gfp, order)	FAIL_OR(NULL, product_alloc_pages(gfp, order))
+#define __free_page(page)	product_free_page(page)
+#define init_srcu_struct(srcu)	FAIL_OR(-ENOMEM, product_init_srcu_struct(srcu))
 #define rdma_zalloc_drv_obj_gfp(dev, type, gfp) \
-	((struct type *)rdma_zalloc_obj(dev, (dev)->ops.size_##type, charged(gfp), false))
+	FAIL_OR(NULL, (struct type *)rdma_zalloc_obj(dev, (dev)->ops.size_##type, charged(gfp), \
+						     false))
 #define rdma_zalloc_drv_obj(dev, type) rdma_zalloc_drv_obj_gfp(dev, type, GFP_KERNEL)
+
+/* Calls of the core that can fail count as allocations. */
+#include "core_calls.h"
+#define alloc_chrdev_region(...)	FAIL_OR(-ENOMEM, alloc_chrdev_region(__VA_ARGS__))
+#define anon_inode_getfile(...)	FAIL_OR(ERR_PTR(-ENFILE), anon_inode_getfile(__VA_ARGS__))
+#define cdev_device_add(...)	FAIL_OR(-ENOMEM, cdev_device_add(__VA_ARGS__))
+#define class_create_file(...)	FAIL_OR(-ENOMEM, class_create_file(__VA_ARGS__))
+#define dev_set_name(...)	FAIL_OR(-ENOMEM, dev_set_name(__VA_ARGS__))
+#define get_unused_fd_flags(...)	FAIL_OR(-EMFILE, get_unused_fd_flags(__VA_ARGS__))
+#define ib_attach_mcast(...)	FAIL_OR(-ENOMEM, ib_attach_mcast(__VA_ARGS__))
+#define ib_register_client(...)	FAIL_OR(-ENOMEM, ib_register_client(__VA_ARGS__))
+#define ida_alloc_max(...)	FAIL_OR(-ENOSPC, ida_alloc_max(__VA_ARGS__))
+#define register_chrdev_region(...)	FAIL_OR(-EBUSY, register_chrdev_region(__VA_ARGS__))
+#define uv_core_class_create(...) \
+	FAIL_OR(ERR_PTR(-EEXIST), uv_core_class_create(__VA_ARGS__))
+
+/* main.c has functions for the load and the unload of the module: this one has others. */
+#pragma push_macro("module_init")
+#pragma push_macro("module_exit")
+#undef module_init
+#undef module_exit
+#undef __init
+#undef __exit
+#define __init
+#define __exit
+#define module_init(function)
+#define module_exit(function)
 
 #include "charge.c"
 #include "cmd_ah.c"
@@ -110,9 +174,26 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 #include "objects.c"
 #include "stats.c"
 #include "table.c"
+#include "main.c"
 
+#undef alloc_chrdev_region
+#undef anon_inode_getfile
+#undef cdev_device_add
+#undef class_create_file
+#undef dev_set_name
+#undef get_unused_fd_flags
+#undef ib_attach_mcast
+#undef ib_register_client
+#undef ida_alloc_max
+#undef register_chrdev_region
+#undef uv_core_class_create
+#pragma pop_macro("module_exit")
+#pragma pop_macro("module_init")
 #pragma pop_macro("rdma_zalloc_drv_obj_gfp")
 #pragma pop_macro("rdma_zalloc_drv_obj")
+#pragma pop_macro("init_srcu_struct")
+#pragma pop_macro("__free_page")
+#pragma pop_macro("alloc_pages")
 #pragma pop_macro("kvcalloc")
 #pragma pop_macro("kvmalloc_array")
 #pragma pop_macro("kcalloc")
@@ -120,28 +201,18 @@ static inline void *charged_kvcalloc(size_t n, size_t size, gfp_t gfp)
 #pragma pop_macro("kzalloc")
 #pragma pop_macro("kmalloc")
 
-/* Replaces the one in main.c. */
-bool uv_driver_allowed(enum rdma_driver_id id)
-{
-	return id == RDMA_DRIVER_UNKNOWN;
-}
-
+/* The devices of the suites have no driver of their own. */
 static inline int product_init(void)
 {
-	int err = uv_table_init() ?: uv_stats_init();
-
-	if (err)
-		return err;
-	err = uv_devices_init();
-	if (err)
-		uv_stats_exit();
-	return err;
+	/* Several suites of a module run one after another; a module fills it once. */
+	memset(&uv_index, 0, sizeof(uv_index));
+	uv_allowed_drivers = BIT_ULL(RDMA_DRIVER_UNKNOWN);
+	return uv_init();
 }
 
 static inline void product_exit(void)
 {
-	uv_devices_exit();
-	uv_stats_exit();
+	uv_exit();
 }
 
 #endif

@@ -17,7 +17,8 @@ static int removal_init(struct kunit *test)
 
 static void removal_exit(struct kunit *test)
 {
-	close_fd(async_fd);
+	if (async_fd >= 0)
+		close_fd(async_fd);
 	user_end(test);
 }
 
@@ -351,19 +352,26 @@ static unsigned long map(struct file *filp)
 	return vm_mmap(filp, 0, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 }
 
+/* Such a kernel does not distinguish a page of zeros from the device's. */
+static bool skipped_without_special_ptes(struct kunit *test)
+{
+	if (IS_ENABLED(CONFIG_ARCH_HAS_PTE_SPECIAL))
+		return false;
+	/* Not kunit_skip(), which ends the thread that uses the mm. */
+	kunit_mark_skipped(test, "the kernel has no special ptes");
+	return true;
+}
+
 static void removal_replaces_mapping_with_zeros(struct kunit *test)
 {
-	unsigned long at = map(opened);
 	struct file *second;
+	unsigned long at;
 	u32 word = 0;
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
-	if (!IS_ENABLED(CONFIG_ARCH_HAS_PTE_SPECIAL)) {
-		vm_munmap(at, PAGE_SIZE);
-		/* Not kunit_skip(), which ends the thread that uses the mm. */
-		kunit_mark_skipped(test, "a page of zeros is not distinguished from the device's");
+	if (skipped_without_special_ptes(test))
 		return;
-	}
+	at = map(opened);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
 	KUNIT_EXPECT_EQ(test, put_user(0x12345678, (u32 __user *)at), 0);
 	KUNIT_EXPECT_EQ(test, *(u32 *)page_address(fake->page), 0x12345678);
 	/* The mapping holds the file, but does not delay the removal. */
@@ -398,6 +406,97 @@ static void both_parts_of_split_mapping_are_tracked(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_is_singular(&file->base.umaps));
 	KUNIT_EXPECT_EQ(test, vm_munmap(at + PAGE_SIZE, PAGE_SIZE), 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.umaps));
+}
+
+static unsigned long map_entry(struct file *filp, unsigned long prot)
+{
+	return vm_mmap(filp, 0, PAGE_SIZE, prot, MAP_SHARED,
+		       rdma_user_mmap_get_offset(&fake->entry));
+}
+
+static void mapping_holds_its_entry(struct kunit *test)
+{
+	unsigned long at;
+
+	KUNIT_ASSERT_EQ(test, fake_insert_entry(fake), 0);
+	at = map_entry(opened, PROT_READ | PROT_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	rdma_user_mmap_entry_remove(&fake->entry);
+	KUNIT_EXPECT_EQ(test, fake->entries_freed, 0);
+	vm_munmap(at, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, fake->entries_freed, 1);
+}
+
+static void removal_puts_the_entry_of_a_mapping(struct kunit *test)
+{
+	unsigned long at;
+
+	KUNIT_ASSERT_EQ(test, fake_insert_entry(fake), 0);
+	at = map_entry(opened, PROT_READ | PROT_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	rdma_user_mmap_entry_remove(&fake->entry);
+	fake_device_remove(fake);
+	KUNIT_EXPECT_EQ(test, fake->entries_freed, 1);
+	vm_munmap(at, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, fake->entries_freed, 1);
+}
+
+/* All mappings of a file get the same page of zeros, which the file frees. */
+static void writable_mapping_has_a_page_of_its_file(struct kunit *test)
+{
+	struct uv_file *file = opened->private_data;
+	unsigned long at[2];
+	unsigned int i;
+	u32 word = 1;
+
+	if (skipped_without_special_ptes(test))
+		return;
+	KUNIT_ASSERT_EQ(test, fake_insert_entry(fake), 0);
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
+		at[i] = map_entry(opened, PROT_READ | PROT_WRITE);
+		KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at[i]));
+	}
+	rdma_user_mmap_entry_remove(&fake->entry);
+	fake_device_remove(fake);
+	KUNIT_EXPECT_EQ(test, get_user(word, (u32 __user *)at[0]), 0);
+	KUNIT_EXPECT_EQ(test, word, 0);
+	KUNIT_EXPECT_EQ(test, put_user(7, (u32 __user *)at[0]), 0);
+	KUNIT_EXPECT_EQ(test, get_user(word, (u32 __user *)at[1]), 0);
+	KUNIT_EXPECT_EQ(test, word, 7);
+	for (i = 0; i < ARRAY_SIZE(at); i++)
+		vm_munmap(at[i], PAGE_SIZE);
+	KUNIT_ASSERT_NOT_NULL(test, file->base.disassociate_page);
+	KUNIT_EXPECT_EQ(test, page_count(file->base.disassociate_page), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&product_pages), 1);
+	close_fd(async_fd);	/* the last one that has the file */
+	async_fd = -1;
+	user_close(opened);
+	opened = NULL;
+	KUNIT_EXPECT_EQ(test, atomic_read(&product_pages), 0);
+}
+
+static void read_only_mapping_has_the_zero_page(struct kunit *test)
+{
+	struct uv_file *file = opened->private_data;
+	int before = page_count(ZERO_PAGE(0));
+	unsigned long at;
+	u32 word = 1;
+
+	if (skipped_without_special_ptes(test))
+		return;
+	KUNIT_ASSERT_EQ(test, fake_insert_entry(fake), 0);
+	opened->f_mode &= ~FMODE_WRITE;
+	at = map_entry(opened, PROT_READ);
+	opened->f_mode |= FMODE_WRITE;
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	rdma_user_mmap_entry_remove(&fake->entry);
+	fake_device_remove(fake);
+	KUNIT_EXPECT_EQ(test, get_user(word, (u32 __user *)at), 0);
+	KUNIT_EXPECT_EQ(test, word, 0);
+	KUNIT_EXPECT_NE(test, put_user(7, (u32 __user *)at), 0);
+	vm_munmap(at, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, page_count(ZERO_PAGE(0)), before);
+	KUNIT_EXPECT_NULL(test, file->base.disassociate_page);
 }
 
 /* --- a driver without disassociate_ucontext --------------------------------------------- */
@@ -465,6 +564,10 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(removal_replaces_mapping_with_zeros),
 	KUNIT_CASE(mmap_needs_a_context),
 	KUNIT_CASE(both_parts_of_split_mapping_are_tracked),
+	KUNIT_CASE(mapping_holds_its_entry),
+	KUNIT_CASE(removal_puts_the_entry_of_a_mapping),
+	KUNIT_CASE(writable_mapping_has_a_page_of_its_file),
+	KUNIT_CASE(read_only_mapping_has_the_zero_page),
 	{}
 };
 
@@ -483,16 +586,9 @@ static struct kunit_case no_disassociate_cases[] = {
 	{}
 };
 
-/* uv_table_init() was called by the first suite and fails for a filled index. */
-static int no_disassociate_suite_init(struct kunit_suite *suite)
-{
-	memset(&uv_index, 0, sizeof(uv_index));
-	return user_suite_init(suite);
-}
-
 static struct kunit_suite no_disassociate_suite = {
 	.name = "t3_uverbs_no_disassociate",
-	.suite_init = no_disassociate_suite_init,
+	.suite_init = user_suite_init,
 	.suite_exit = user_suite_exit,
 	.init = no_disassociate_init,
 	.exit = user_end,

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The trace points. */
+#include "table.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
