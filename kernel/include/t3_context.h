@@ -4,8 +4,9 @@
  * later with clang), and their empty forms for other kernels.
  *
  * A member with __guarded_by() is accessed with its lock only; a function with
- * lockdep_assert_held() is called with it. tools/kernel-headers/check-locks
- * reports what violates this.
+ * __must_hold() is called with it. tools/kernel-headers/check-locks reports what
+ * violates this. lockdep_assert_held() is for locks that only the running kernel can
+ * compare; the compiler then takes the lock for held.
  */
 #ifndef T3_CONTEXT_H
 #define T3_CONTEXT_H
@@ -21,6 +22,10 @@
 #endif
 
 /* RCU is held shared. */
+#ifndef __must_hold_shared
+#define __must_hold_shared(...)
+#endif
+
 #ifndef __acquire_shared
 #define __acquire_shared(context)	__acquire(context)
 #define __release_shared(context)	__release(context)

@@ -150,6 +150,7 @@ static inline struct class *uv_core_class_create(const char *name)
 /* Unmaps the I/O pages of a mapping. The next access faults. */
 static inline void uv_zap_vma(struct vm_area_struct *vma)
 {
+	mmap_assert_locked(vma->vm_mm);
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 	zap_vma_ptes(vma, vma->vm_start, vma->vm_end - vma->vm_start);
 #else

@@ -184,7 +184,7 @@ static int uv_close(struct inode *inode, struct file *filp)
 
 	T3_RACE_POINT(uverbs_close_unlisted);
 	async = uv_file_async(file);
-	uv_file_set_async(file, NULL);
+	file->base.default_async_file = NULL;
 	uv_events_put(async);
 	uv_file_put(file);
 	return 0;

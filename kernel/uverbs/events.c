@@ -41,10 +41,10 @@ struct uv_events {
 	bool registered;		/* handler, under lists_mutex */
 	struct ib_event_handler handler;
 
-	spinlock_t lock;	/* the members below and the sources in the queue; irq */
-	bool closed;
-	bool fatal;			/* DEVICE_FATAL follows the events in the queue */
-	struct list_head queue;		/* uv_source.in_queue */
+	spinlock_t lock;		/* also for the sources in the queue; irq */
+	bool closed __guarded_by(&lock);
+	bool fatal __guarded_by(&lock);	/* DEVICE_FATAL follows the events in the queue */
+	struct list_head queue __guarded_by(&lock);	/* uv_source.in_queue */
 	wait_queue_head_t wait;
 	struct fasync_struct *fasync;
 
@@ -88,6 +88,7 @@ static void uv_events_wake(struct uv_events *events)
 
 /* Counts one more event of a source. */
 static void uv_events_enqueue(struct uv_events *events, struct uv_source *source)
+	__must_hold(&events->lock)
 {
 	lockdep_assert_held(&events->lock);
 	if (!source->unread++)
@@ -96,6 +97,7 @@ static void uv_events_enqueue(struct uv_events *events, struct uv_source *source
 
 /* Discards the unread events of a source. */
 static void uv_events_discard(struct uv_events *events, struct uv_source *source)
+	__must_hold(&events->lock)
 {
 	lockdep_assert_held(&events->lock);
 	list_del_init(&source->in_queue);
@@ -128,6 +130,7 @@ static void uv_async_runs_shorten(struct uv_async_source *source)
 
 /* Adds an event to the runs of a source. Returns false if the event cannot be counted. */
 static bool uv_async_run_add(struct uv_events *events, struct uv_async_source *source, u32 type)
+	__must_hold(&events->lock)
 {
 	u32 i;
 
@@ -152,6 +155,7 @@ static bool uv_async_run_add(struct uv_events *events, struct uv_async_source *s
 
 /* Removes the first event of a source and returns its type. */
 static u32 uv_async_run_take(struct uv_events *events, struct uv_async_source *source)
+	__must_hold(&events->lock)
 {
 	u32 type = source->run[0].type;
 
@@ -163,6 +167,7 @@ static u32 uv_async_run_take(struct uv_events *events, struct uv_async_source *s
 
 static bool uv_events_enqueue_async(struct uv_events *events, struct uv_async_source *source,
 				    u32 type)
+	__must_hold(&events->lock)
 {
 	if (events->closed || !uv_async_run_add(events, source, type))
 		return false;
@@ -300,13 +305,21 @@ void uv_cq_release_channel(struct ib_ucq_object *ucq)
 /* ---- the file ------------------------------------------------------------------- */
 
 static bool uv_events_unread(const struct uv_events *events)
+	__must_hold(&events->lock)
 {
 	lockdep_assert_held(&events->lock);
 	return !list_empty(&events->queue) || events->fatal;
 }
 
+/* Without the lock: whether a reader shall look again. */
+static bool uv_events_may_read(const struct uv_events *events)
+{
+	return context_unsafe(!list_empty(&events->queue) || READ_ONCE(events->closed));
+}
+
 /* Removes the first of the unread events. */
 static void uv_events_dequeue(struct uv_events *events, union uv_event_desc *desc)
+	__must_hold(&events->lock)
 {
 	struct uv_source *source;
 
@@ -351,8 +364,7 @@ static ssize_t uv_events_read(struct file *filp, char __user *buf, size_t count,
 			return -EIO;
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		if (wait_event_interruptible(events->wait, !list_empty(&events->queue) ||
-					     READ_ONCE(events->closed)))
+		if (wait_event_interruptible(events->wait, uv_events_may_read(events)))
 			return -ERESTARTSYS;
 		spin_lock_irq(&events->lock);
 	}
@@ -389,15 +401,36 @@ static int uv_events_fasync(int fd, struct file *filp, int on)
 	return fasync_helper(fd, filp, on, &events->fasync);
 }
 
+/* The event files of a uverbs file. */
+static struct list_head *uv_file_events(struct uv_file *file)
+	__must_hold(&file->base.device->lists_mutex)
+{
+	return &file->events;
+}
+
+static void uv_events_register_handler(struct uv_events *events, struct ib_device *dev)
+	__must_hold(&events->file->base.device->lists_mutex)
+{
+	INIT_IB_EVENT_HANDLER(&events->handler, dev, uv_events_device_event);
+	ib_register_event_handler(&events->handler);
+	events->registered = true;
+}
+
+static void uv_events_unregister_handler(struct uv_events *events)
+{
+	lockdep_assert_held(&events->file->base.device->lists_mutex);
+	if (events->registered)
+		ib_unregister_event_handler(&events->handler);
+	events->registered = false;
+}
+
 static void uv_events_unlist(struct uv_events *events)
 {
 	struct mutex *lists = &events->file->base.device->lists_mutex;
 
 	mutex_lock(lists);
 	list_del_init(&events->in_file);
-	if (events->registered)
-		ib_unregister_event_handler(&events->handler);
-	events->registered = false;
+	uv_events_unregister_handler(events);
 	mutex_unlock(lists);
 }
 
@@ -447,7 +480,7 @@ int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struc
 	events->file = file;
 	events->async = async;
 	spin_lock_init(&events->lock);
-	INIT_LIST_HEAD(&events->queue);
+	context_unsafe(INIT_LIST_HEAD(&events->queue)); /* not published yet */
 	INIT_LIST_HEAD(&events->in_file);
 	init_waitqueue_head(&events->wait);
 
@@ -466,7 +499,7 @@ int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struc
 	T3_RACE_POINT(uverbs_events_made);
 
 	mutex_lock(&file->base.device->lists_mutex);
-	list_add_tail(&events->in_file, &file->events);
+	list_add_tail(&events->in_file, uv_file_events(file));
 	mutex_unlock(&file->base.device->lists_mutex);
 	return 0;
 
@@ -492,9 +525,7 @@ static void uv_events_register(struct uv_events *events, struct ib_device *dev)
 
 	T3_RACE_POINT(uverbs_events_listen);
 	mutex_lock(&file->base.device->lists_mutex);
-	INIT_IB_EVENT_HANDLER(&events->handler, dev, uv_events_device_event);
-	ib_register_event_handler(&events->handler);
-	events->registered = true;
+	uv_events_register_handler(events, dev);
 	mutex_unlock(&file->base.device->lists_mutex);
 }
 
@@ -544,10 +575,8 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	mutex_lock(lists);
-	list_for_each_entry(events, &file->events, in_file) {
-		if (events->registered)
-			ib_unregister_event_handler(&events->handler);
-		events->registered = false;
+	list_for_each_entry(events, uv_file_events(file), in_file) {
+		uv_events_unregister_handler(events);
 		uv_events_close_queue(events, events->async ? rest : UV_REST_NONE);
 	}
 	mutex_unlock(lists);

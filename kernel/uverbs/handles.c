@@ -116,16 +116,18 @@ int uv_handle_reserve(struct uv_file *file, u32 *handle)
 }
 
 /* Makes the object visible to lookups of its handle. */
-void uv_handle_publish(struct uv_handles *table, struct ib_uobject *uobj)
+void uv_handle_publish(struct uv_file *file, struct ib_uobject *uobj)
 {
-	lockdep_assert_held(uv_handles_lock(table));
-	table->slots[uobj->id] = (unsigned long)uobj;
+	lockdep_assert_held(&file->base.uobjects_lock);
+	file->handles.slots[uobj->id] = (unsigned long)uobj;
 }
 
 /* Releases a handle, published or not. */
-void uv_handle_release(struct uv_handles *table, u32 handle)
+void uv_handle_release(struct uv_file *file, u32 handle)
 {
-	lockdep_assert_held(uv_handles_lock(table));
+	struct uv_handles *table = &file->handles;
+
+	lockdep_assert_held(&file->base.uobjects_lock);
 	table->slots[handle] = uv_slot_free(table->free);
 	table->free = handle;
 }

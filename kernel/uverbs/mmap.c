@@ -24,6 +24,17 @@ static struct uv_file *uv_vma_file(const struct vm_area_struct *vma)
 	return vma->vm_file->private_data;
 }
 
+/* Removes a mapping from the list. */
+static void uv_umap_untrack(struct uv_file *file, struct rdma_umap_priv *priv)
+	__must_hold(&file->base.umap_lock)
+{
+	lockdep_assert_held(&file->base.umap_lock);
+	list_del_init(&priv->list);
+	if (priv->entry)
+		rdma_user_mmap_entry_put(priv->entry);
+	priv->entry = NULL;
+}
+
 static void uv_umap_open(struct vm_area_struct *vma)
 {
 	struct uv_file *file = uv_vma_file(vma);
@@ -56,17 +67,24 @@ static void uv_umap_close(struct vm_area_struct *vma)
 		return;
 	T3_RACE_POINT(uverbs_umap_close);
 	mutex_lock(&file->base.umap_lock);
-	if (priv->entry)
-		rdma_user_mmap_entry_put(priv->entry);
-	list_del(&priv->list);
+	uv_umap_untrack(file, priv);
 	mutex_unlock(&file->base.umap_lock);
 	kfree(priv);
+}
+
+/* One page for all mappings of the file: its device is gone. Returns NULL without memory. */
+static struct page *uv_umap_page(struct uv_file *file, gfp_t gfp)
+	__must_hold(&file->base.umap_lock)
+{
+	lockdep_assert_held(&file->base.umap_lock);
+	if (!file->base.disassociate_page)
+		file->base.disassociate_page = alloc_pages(gfp | __GFP_ZERO | __GFP_ACCOUNT, 0);
+	return file->base.disassociate_page;
 }
 
 static vm_fault_t uv_umap_fault(struct vm_fault *vmf)
 {
 	struct uv_file *file = uv_vma_file(vmf->vma);
-	struct page **page = &file->base.disassociate_page;
 	vm_fault_t ret = 0;
 
 	T3_RACE_POINT(uverbs_umap_fault);
@@ -77,16 +95,12 @@ static vm_fault_t uv_umap_fault(struct vm_fault *vmf)
 		get_page(vmf->page);
 		return 0;
 	}
-	/* One page for all mappings of the file: its device is gone. */
 	mutex_lock(&file->base.umap_lock);
-	if (!*page)
-		*page = alloc_pages(vmf->gfp_mask | __GFP_ZERO | __GFP_ACCOUNT, 0);
-	if (*page) {
-		vmf->page = *page;
+	vmf->page = uv_umap_page(file, vmf->gfp_mask);
+	if (vmf->page)
 		get_page(vmf->page);
-	} else {
+	else
 		ret = VM_FAULT_SIGBUS;
-	}
 	mutex_unlock(&file->base.umap_lock);
 	return ret;
 }
@@ -119,16 +133,6 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 	}
 	srcu_read_unlock(srcu, idx);
 	return ret;
-}
-
-/* Removes a mapping from the list. */
-static void uv_umap_untrack(struct uv_file *file, struct rdma_umap_priv *priv)
-{
-	lockdep_assert_held(&file->base.umap_lock);
-	list_del_init(&priv->list);
-	if (priv->entry)
-		rdma_user_mmap_entry_put(priv->entry);
-	priv->entry = NULL;
 }
 
 /*

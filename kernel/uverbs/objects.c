@@ -82,7 +82,7 @@ static void uv_object_drop(struct ib_uobject *uobj)
 
 	WARN_ON_ONCE(!list_empty(&uobj->list));
 	spin_lock(&file->base.uobjects_lock);
-	uv_handle_release(&file->handles, uobj->id);
+	uv_handle_release(file, uobj->id);
 	spin_unlock(&file->base.uobjects_lock);
 	uv_object_free(uobj);
 }
@@ -96,7 +96,7 @@ static void uv_object_unlist(struct ib_uobject *uobj, bool release_handle)
 	spin_lock(&file->base.uobjects_lock);
 	list_del_init(&uobj->list);
 	if (release_handle)
-		uv_handle_release(&file->handles, uobj->id);
+		uv_handle_release(file, uobj->id);
 	spin_unlock(&file->base.uobjects_lock);
 }
 
@@ -136,22 +136,22 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 
 err_handle:
 	spin_lock(&file->base.uobjects_lock);
-	uv_handle_release(&file->handles, handle);
+	uv_handle_release(file, handle);
 	spin_unlock(&file->base.uobjects_lock);
 	return ERR_PTR(err);
 }
 
 void uv_object_commit(struct ib_uobject *uobj)
 {
-	struct ib_uverbs_file *ufile = uobj->ufile;
+	struct uv_file *file = uv_file_of(uobj->ufile);
 
-	uv_assert_srcu_held(uv_file_of(ufile));
-	spin_lock(&ufile->uobjects_lock);
-	list_add(&uobj->list, &ufile->uobjects);
+	uv_assert_srcu_held(file);
+	spin_lock(&file->base.uobjects_lock);
+	list_add(&uobj->list, &file->base.uobjects);
 	atomic_set(&uobj->usecnt, 0);
-	uv_handle_publish(&uv_file_of(ufile)->handles, uobj);
+	uv_handle_publish(file, uobj);
 	/* From here on other calls may use and destroy it. */
-	spin_unlock(&ufile->uobjects_lock);
+	spin_unlock(&file->base.uobjects_lock);
 }
 
 /*
@@ -227,7 +227,7 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 	if (handle > U32_MAX)
 		return ERR_PTR((s64)handle < 0 ? -EINVAL : -ENOENT);
 	spin_lock(&file->base.uobjects_lock);
-	uobj = uv_handle_find(&file->handles, handle);
+	uobj = uv_handle_find(file, handle);
 	if (uobj)
 		err = uv_object_of(uobj)->type == type ? uv_object_try_lock(uobj, access) : -EINVAL;
 	spin_unlock(&file->base.uobjects_lock);

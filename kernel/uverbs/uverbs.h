@@ -157,8 +157,6 @@ struct uv_handles {
 void uv_handles_init(struct uv_handles *table);
 void uv_handles_free(struct uv_handles *table, void (*free)(struct ib_uobject *uobj));
 int uv_handle_reserve(struct uv_file *file, u32 *handle);
-void uv_handle_publish(struct uv_handles *table, struct ib_uobject *uobj);
-void uv_handle_release(struct uv_handles *table, u32 handle);
 
 /* Whether a slot holds the number of the next free slot. */
 static inline bool uv_slot_is_free(unsigned long slot)
@@ -185,19 +183,19 @@ static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
 	return container_of(base, struct uv_file, base);
 }
 
-static inline spinlock_t *uv_handles_lock(const struct uv_handles *table)
-{
-	struct uv_handles *handles = (struct uv_handles *)table;
-
-	return &container_of(handles, struct uv_file, handles)->base.uobjects_lock;
-}
+void uv_handle_publish(struct uv_file *file, struct ib_uobject *uobj)
+	__must_hold(&file->base.uobjects_lock);
+void uv_handle_release(struct uv_file *file, u32 handle)
+	__must_hold(&file->base.uobjects_lock);
 
 /* The object with this handle, or NULL. */
-static inline struct ib_uobject *uv_handle_find(const struct uv_handles *table, u32 handle)
+static inline struct ib_uobject *uv_handle_find(const struct uv_file *file, u32 handle)
+	__must_hold(&file->base.uobjects_lock)
 {
+	const struct uv_handles *table = &file->handles;
 	unsigned long slot;
 
-	lockdep_assert_held(uv_handles_lock(table));
+	lockdep_assert_held(&file->base.uobjects_lock);
 	if (handle >= table->used)
 		return NULL;
 	slot = table->slots[array_index_nospec(handle, table->used)];
@@ -211,7 +209,9 @@ static inline struct uv_events *uv_file_async(const struct uv_file *file)
 }
 
 static inline void uv_file_set_async(struct uv_file *file, struct uv_events *async)
+	__must_hold(&file->base.ucontext_lock)
 {
+	lockdep_assert_held(&file->base.ucontext_lock);
 	/* Pairs with uv_file_async(), whose callers need no lock to use the event file. */
 	smp_store_release(&file->base.default_async_file,
 			  (struct ib_uverbs_async_event_file *)async);

@@ -386,6 +386,19 @@ static void removal_replaces_mapping_with_zeros(struct kunit *test)
 	vm_munmap(at, PAGE_SIZE);
 }
 
+/* Also on architectures that cannot replace its pages. */
+static void removal_unmaps_mapping(struct kunit *test)
+{
+	struct uv_file *file = opened->private_data;
+	unsigned long at = map(opened);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&file->base.umaps));
+	fake_device_remove(fake);
+	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.umaps));
+	vm_munmap(at, PAGE_SIZE);
+}
+
 static void mmap_needs_a_context(struct kunit *test)
 {
 	struct file *second = user_open();
@@ -562,6 +575,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE_PARAM(destroy_by_ioctl_during_removal_succeeds, kind_gen_params),
 	KUNIT_CASE_PARAM(removal_waits_for_running_destroy, kind_gen_params),
 	KUNIT_CASE(removal_replaces_mapping_with_zeros),
+	KUNIT_CASE(removal_unmaps_mapping),
 	KUNIT_CASE(mmap_needs_a_context),
 	KUNIT_CASE(both_parts_of_split_mapping_are_tracked),
 	KUNIT_CASE(mapping_holds_its_entry),
