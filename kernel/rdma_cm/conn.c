@@ -48,7 +48,7 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	T3_RACE_POINT(cm_listen_applied);
 	ret = cm_port_end_reuse(cm);
 	if (!ret)
-		ret = cm->dev ? cm_listen(cm, cm->dev) : cm_listen_on_all(cm);
+		ret = cm_dev_of(cm) ? cm_listen(cm, cm_dev_of(cm)) : cm_listen_on_all(cm);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_LISTEN_FAILED, ret);
 	return ret;
@@ -290,7 +290,7 @@ void t3_rdma_destroy_qp(struct rdma_cm_id *id)
 	struct cm_id *cm = to_cm_id(id);
 
 	mutex_lock(&cm->base.qp_mutex);
-	ib_destroy_qp(id->qp);
+	ib_destroy_qp(cm_id_qp(cm));
 	id->qp = NULL;
 	mutex_unlock(&cm->base.qp_mutex);
 }

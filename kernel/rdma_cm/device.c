@@ -16,10 +16,13 @@
 
 #include "rdma_cm.h"
 
-static DEFINE_MUTEX(cm_devices_mutex);
-static LIST_HEAD(cm_devices);
-static LIST_HEAD(cm_wildcard_ids);	/* ids that listen on all devices */
-static u64 cm_last_seq;
+/* Devices, their ids and listeners, and ids that listen on all devices. */
+DEFINE_MUTEX(cm_devices_mutex);
+static struct list_head cm_devices __guarded_by(&cm_devices_mutex) = LIST_HEAD_INIT(cm_devices);
+/* Ids that listen on all devices. */
+static struct list_head cm_wildcard_ids __guarded_by(&cm_devices_mutex) =
+	LIST_HEAD_INIT(cm_wildcard_ids);
+static u64 cm_last_seq __guarded_by(&cm_devices_mutex);
 
 /* --- the device of an address -------------------------------------------- */
 
@@ -97,7 +100,8 @@ void cm_dev_get(struct cm_id *id, struct cm_dev *dev)
 bool cm_dev_is_removed(const struct cm_id *id)
 {
 	lockdep_assert_held(&id->lock);
-	return id->dev && list_empty(&id->dev->item);
+	/* Once its removal has begun, a device stays off the list. */
+	return id->dev && context_unsafe(list_empty(&id->dev->item));
 }
 
 /*
@@ -106,7 +110,7 @@ bool cm_dev_is_removed(const struct cm_id *id)
  */
 static u32 cm_dev_port_for(struct cm_id *id, struct net_device *ndev)
 {
-	struct cm_dev *dev = id->dev;
+	struct cm_dev *dev = cm_dev_of(id);
 	u32 port = cm_dev_port_on(dev, ndev, cm_src(id));
 
 	if (!port && is_vlan_dev(ndev))
@@ -125,6 +129,7 @@ static u32 cm_dev_port_for(struct cm_id *id, struct net_device *ndev)
 int cm_dev_link(struct cm_id *id)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
+	struct cm_dev *dev = cm_dev_of(id);
 	struct net_device *ndev;
 	bool present;
 
@@ -132,10 +137,10 @@ int cm_dev_link(struct cm_id *id)
 	if (!ndev)
 		return -ENODEV;
 	mutex_lock(&cm_devices_mutex);
-	present = !list_empty(&id->dev->item);
+	present = !list_empty(&dev->item);
 	if (present) {
 		id->base.id.port_num = cm_dev_port_for(id, ndev);
-		list_add_tail(&id->dev_item, &id->dev->ids);
+		list_add_tail(&id->dev_item, &dev->ids);
 	}
 	mutex_unlock(&cm_devices_mutex);
 	dev_put(ndev);
@@ -191,7 +196,7 @@ void cm_dev_unlink(struct cm_id *id)
 /* Undoes cm_dev_attach(). */
 void cm_dev_detach(struct cm_id *id)
 {
-	struct cm_dev *dev = id->dev;
+	struct cm_dev *dev = cm_dev_of(id);
 
 	if (!dev)
 		return;
@@ -401,8 +406,9 @@ static int cm_add_one(struct ib_device *device)
 	dev->transport = transport;
 	refcount_set(&dev->users, 1);
 	init_completion(&dev->gone);
-	INIT_LIST_HEAD(&dev->ids);
-	INIT_LIST_HEAD(&dev->listeners);
+	/* Not published yet. */
+	context_unsafe(INIT_LIST_HEAD(&dev->ids));
+	context_unsafe(INIT_LIST_HEAD(&dev->listeners));
 	ib_set_client_data(device, &cm_client, dev);
 	T3_RACE_POINT(cm_add_made);
 

@@ -100,6 +100,7 @@ static void cm_report_group(const struct cm_group *group, struct rdma_cm_event *
  * not 0 the id must end.
  */
 static int cm_report(struct cm_id *id, u16 actions, const struct cm_deferred *of)
+	__must_hold(&id->handler_mutex)
 {
 	enum cm_event event = of->event;
 	int status = of->status;
@@ -247,6 +248,14 @@ void cm_group_event_post(struct cm_id *id, struct cm_group *group)
 		cm_dispatch(id, CM_DISPATCH_WORKER);
 }
 
+/* Takes an event off the queue, and so frees its memory. */
+static void cm_event_unqueue(struct cm_id *queue_of, struct cm_pending *pending)
+	__must_hold(&queue_of->lock)
+{
+	lockdep_assert_held(&queue_of->lock);
+	list_del_init(&pending->item);
+}
+
 /* Takes the event of a group off the queue, for the end of the group. */
 void cm_group_event_cancel(struct cm_id *id, struct cm_group *group)
 {
@@ -254,7 +263,7 @@ void cm_group_event_cancel(struct cm_id *id, struct cm_group *group)
 
 	lockdep_assert_held(&id->handler_mutex);
 	spin_lock_irqsave(&id->lock, flags);
-	list_del_init(&group->pending.item);
+	cm_event_unqueue(id, &group->pending);
 	spin_unlock_irqrestore(&id->lock, flags);
 	if (id->deferred.group == group)
 		id->deferred = (struct cm_deferred) {};
@@ -293,7 +302,7 @@ static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool 
 	if (first && only_conn && !cm_is_conn_event(first->event))
 		first = NULL;
 	if (first) {
-		list_del_init(&first->item);
+		cm_event_unqueue(id, first);
 		*pending = *first;
 	}
 	spin_unlock_irqrestore(&id->lock, flags);
@@ -310,6 +319,7 @@ static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool 
  * event of the new id is reported before the request is.
  */
 static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
+	__must_hold(&listener->handler_mutex)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	const struct cm_deferred request = { .event = CM_EV_REQUEST };
@@ -347,6 +357,7 @@ static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 
 /* Changes the state. The actions of the event are in id->deferred afterwards. */
 static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending)
+	__must_hold(&id->handler_mutex)
 {
 	struct cm_deferred *deferred = &id->deferred;
 	const struct cm_cell *cell;
@@ -372,6 +383,7 @@ static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending)
  * things in id->deferred: actions that sleep, and a report for which the handler had no memory.
  */
 static void cm_event_finish(struct cm_id *id, bool may_sleep)
+	__must_hold(&id->handler_mutex)
 {
 	struct cm_deferred event = id->deferred;
 	bool run = may_sleep || !(event.actions & CM_ACT_SLEEPS);
@@ -397,6 +409,7 @@ static void cm_event_finish(struct cm_id *id, bool may_sleep)
  * Return: false if the worker must go on.
  */
 static bool cm_run_events(struct cm_id *id, bool may_sleep)
+	__must_hold(&id->handler_mutex)
 {
 	struct cm_pending pending;
 

@@ -16,8 +16,8 @@
 static atomic_t cm_last_number;
 
 /* All ids, for debugfs. */
-static LIST_HEAD(cm_ids);
-static DEFINE_SPINLOCK(cm_ids_lock);
+static struct list_head cm_ids __guarded_by(&cm_ids_lock) = LIST_HEAD_INIT(cm_ids);
+DEFINE_SPINLOCK(cm_ids_lock);
 
 /* --- references ---------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ void cm_id_get(struct cm_id *id)
 static void cm_id_free(struct kref *ref)
 {
 	struct cm_id *id = container_of(ref, struct cm_id, ref);
-	struct cm_dev *dev = id->dev;
+	struct cm_dev *dev = cm_dev_of(id);
 	struct mem_cgroup *memcg = id->memcg;
 	unsigned long flags;
 
@@ -84,7 +84,7 @@ struct cm_id *cm_ids_next(struct cm_id *after)
 
 enum cm_state cm_state(struct cm_id *id)
 {
-	return READ_ONCE(id->state);
+	return context_unsafe(READ_ONCE(id->state)); /* it may change at any time */
 }
 
 /**
@@ -243,12 +243,12 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	mutex_init(&id->listen_mutex);
 	mutex_init(&id->base.qp_mutex);
 	spin_lock_init(&id->lock);
-	INIT_LIST_HEAD(&id->dev_item);
 	/* Not published yet. */
+	context_unsafe(INIT_LIST_HEAD(&id->dev_item));
 	context_unsafe(INIT_LIST_HEAD(&id->listeners));
 	context_unsafe(INIT_LIST_HEAD(&id->groups));
-	INIT_LIST_HEAD(&id->wildcard);
-	INIT_HLIST_NODE(&id->bind.item);
+	context_unsafe(INIT_LIST_HEAD(&id->wildcard));
+	context_unsafe(INIT_HLIST_NODE(&id->bind.item));
 	cm_queue_init(id);
 	id->bind.ps = ps;
 	id->base.id.event_handler = handler;
@@ -279,7 +279,7 @@ void cm_id_destroy(struct cm_id *id)
 		return;
 	T3_RACE_POINT(cm_destroy_applied);
 	cm_leave_all(id);
-	if (id->dev && cm_transport(id)->release)
+	if (cm_dev_of(id) && cm_transport(id)->release)
 		cm_transport(id)->release(id);
 	cm_addr_cancel(id);
 	cm_port_release(id);

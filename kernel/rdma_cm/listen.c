@@ -37,7 +37,7 @@ static void cm_listener_res_add(struct cm_listener *l)
 	struct rdma_cm_id *entry = &l->base.id, *id = &l->id->base.id;
 
 	lockdep_assert_held(&l->id->listen_mutex);
-	if (l->id->dev)
+	if (cm_dev_of(l->id))
 		return;
 	entry->device = l->dev->device;
 	entry->ps = id->ps;
@@ -51,7 +51,7 @@ static void cm_listener_res_add(struct cm_listener *l)
 static void cm_listener_res_del(struct cm_listener *l)
 {
 	lockdep_assert_held(&l->id->listen_mutex);
-	if (!l->id->dev)
+	if (!cm_dev_of(l->id))
 		cm_res_del(&l->base);
 }
 

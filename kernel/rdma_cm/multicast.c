@@ -60,7 +60,7 @@ void cm_leave_all(struct cm_id *id)
 
 static int cm_may_join(struct cm_id *id)
 {
-	if (!id->dev || id->base.id.qp_type != IB_QPT_UD)
+	if (!cm_dev_of(id) || id->base.id.qp_type != IB_QPT_UD)
 		return -EINVAL;
 	if (!cm_transport(id)->join)
 		return -ENOSYS;

@@ -37,9 +37,11 @@ static bool reserve_tcp_ports = true;
 module_param(reserve_tcp_ports, bool, 0644);
 MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound id (default: yes)");
 
-static DEFINE_MUTEX(cm_ports_mutex);
-static DEFINE_HASHTABLE(cm_ports, 8);
-static u16 cm_last_port;	/* not assigned again at once: the peer may still remember it */
+/* Port spaces, and the addresses of ids in them. */
+DEFINE_MUTEX(cm_ports_mutex);
+static DECLARE_HASHTABLE(cm_ports, 8) __guarded_by(&cm_ports_mutex);
+/* Not assigned again at once: the peer may still remember it. */
+static u16 cm_last_port __guarded_by(&cm_ports_mutex);
 
 static u32 cm_port_key(struct cm_id *id, u16 port)
 {
@@ -48,6 +50,7 @@ static u32 cm_port_key(struct cm_id *id, u16 port)
 
 /* Whether another id than @id owns the port in @id's port space. */
 static bool cm_port_is_owner(struct cm_id *other, struct cm_id *id, u16 port)
+	__must_hold(&cm_ports_mutex)
 {
 	return other != id && cm_net(other) == cm_net(id) && other->bind.ps == id->bind.ps &&
 	       other->bind.port == port;
@@ -55,6 +58,7 @@ static bool cm_port_is_owner(struct cm_id *other, struct cm_id *id, u16 port)
 
 /* Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL or -EADDRINUSE. */
 static int cm_port_check_shared(struct cm_id *id, u16 port, bool reuse)
+	__must_hold(&cm_ports_mutex)
 {
 	struct cm_id *other;
 
@@ -83,6 +87,7 @@ static bool cm_addr_differ(const struct sockaddr *a, const struct sockaddr *b, b
 
 /* Whether an id can have a port that we choose: no other owner may have the same connection. */
 static bool cm_port_is_unique(struct cm_id *id, u16 port)
+	__must_hold(&cm_ports_mutex)
 {
 	struct cm_id *other;
 
@@ -104,7 +109,8 @@ static bool cm_port_needs_socket(struct cm_id *id)
 {
 	if (!reserve_tcp_ports || id->bind.ps != RDMA_PS_TCP)
 		return false;
-	return !id->dev || (cm_transport(id)->tcp && !cm_dev_has_sockets(id->dev->device));
+	return !cm_dev_of(id) ||
+	       (cm_transport(id)->tcp && !cm_dev_has_sockets(cm_dev_of(id)->device));
 }
 
 /*
@@ -145,6 +151,7 @@ static void cm_port_set_exclusive(struct sock *sk)
 }
 
 static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
+	__must_hold(&cm_ports_mutex)
 {
 	struct sockaddr_storage storage = id->base.id.route.addr.src_addr;
 	struct sockaddr *addr = (struct sockaddr *)&storage;
@@ -163,6 +170,7 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 
 /* @sock: the socket for @id, which owns it on success; or NULL */
 static int cm_port_insert(struct cm_id *id, struct socket *sock, u16 port)
+	__must_hold(&cm_ports_mutex)
 {
 	int ret = sock ? cm_port_bind_socket(id, sock, port) : 0;
 
@@ -177,6 +185,7 @@ static int cm_port_insert(struct cm_id *id, struct socket *sock, u16 port)
 }
 
 static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
+	__must_hold(&cm_ports_mutex)
 {
 	int low, high, tries, ret;
 	u32 port;
@@ -198,6 +207,7 @@ static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
 }
 
 static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 port)
+	__must_hold(&cm_ports_mutex)
 {
 	int ret;
 
@@ -231,6 +241,7 @@ int cm_port_assign(struct cm_id *id)
 }
 
 static struct socket *cm_port_detach_socket(struct cm_id *id)
+	__must_hold(&cm_ports_mutex)
 {
 	struct socket *sock = id->bind.reserved;
 

@@ -98,6 +98,17 @@ static int cm_qp_get_tracked(struct cm_id *id, struct ib_qp *qp)
 	return 0;
 }
 
+/*
+ * The provider's QP of a number, or NULL. It has no reference: the provider frees it after a grace
+ * period.
+ */
+static struct ib_qp *cm_qp_find(struct ib_device *device, u32 qpn)
+	__must_hold_shared(RCU)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the QP may be freed");
+	return device->ops.iw_get_qp(device, qpn);
+}
+
 static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
 {
 	struct ib_device *device = id->base.id.device;
@@ -109,7 +120,7 @@ static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
 	T3_RACE_POINT(cm_qp_entry_held);
 	/* Without a reference the pointer is compared, and not dereferenced. */
 	rcu_read_lock();
-	qp = device->ops.iw_get_qp(device, qpn);
+	qp = cm_qp_find(device, qpn);
 	rcu_read_unlock();
 	if (!qp)
 		ret = -EINVAL;
@@ -167,7 +178,7 @@ void cm_qp_get_late(struct cm_id *id)
 	if (!late)
 		return;
 	rcu_read_lock();
-	qp = device->ops.iw_get_qp(device, id->base.qp_num);
+	qp = cm_qp_find(device, id->base.qp_num);
 	if (qp)
 		device->ops.iw_add_ref(qp);
 	rcu_read_unlock();

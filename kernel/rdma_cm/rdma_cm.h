@@ -89,6 +89,12 @@ struct cm_roce;
 struct ib_cm_id;
 struct socket;
 
+/* Named here for the members that they protect; each is used in one file only. */
+extern struct mutex cm_devices_mutex;
+extern struct mutex cm_ports_mutex;
+extern spinlock_t cm_ids_lock;
+extern spinlock_t cm_roce_lock;
+
 /**
  * struct cm_dev - a device that can have connections
  * @device: ib_core's device
@@ -104,13 +110,13 @@ struct socket;
 struct cm_dev {
 	struct ib_device *device;
 	const struct cm_transport *transport;
-	struct list_head item;		/* cm_devices_mutex; below it all but @users and @gone */
-	u64 seq;
-	bool family_warned;
+	struct list_head item __guarded_by(&cm_devices_mutex);
+	u64 seq __guarded_by(&cm_devices_mutex);
+	bool family_warned __guarded_by(&cm_devices_mutex);
 	refcount_t users;
 	struct completion gone;
-	struct list_head ids;
-	struct list_head listeners;
+	struct list_head ids __guarded_by(&cm_devices_mutex);
+	struct list_head listeners __guarded_by(&cm_devices_mutex);
 };
 
 /**
@@ -132,9 +138,9 @@ struct cm_listener {
 	struct cm_id *id;
 	struct cm_dev *dev;
 	struct ib_cm_id *ib;
-	struct hlist_node item;
+	struct hlist_node item __guarded_by(&cm_roce_lock);
 	struct list_head id_item;	/* id->listen_mutex */
-	struct list_head dev_item;	/* cm_devices_mutex */
+	struct list_head dev_item __guarded_by(&cm_devices_mutex);
 };
 
 /*
@@ -281,11 +287,11 @@ struct cm_history_entry {
  * @afonly_set: the consumer has set @afonly
  */
 struct cm_binding {
-	struct hlist_node item;		/* cm_ports_mutex, as @reserved, @port and @reuse */
-	struct socket *reserved;
+	struct hlist_node item __guarded_by(&cm_ports_mutex);
+	struct socket *reserved __guarded_by(&cm_ports_mutex);
 	enum rdma_ucm_port_space ps;
-	u16 port;
-	bool reuse;
+	u16 port __guarded_by(&cm_ports_mutex);
+	bool reuse __guarded_by(&cm_ports_mutex);
 	bool afonly;
 	bool afonly_set;
 };
@@ -352,15 +358,15 @@ struct cm_id {
 	u32 number;			/* constant, as @user and @memcg */
 	bool user;
 	struct mem_cgroup *memcg;
-	struct list_head all_item;	/* cm_ids_lock */
+	struct list_head all_item __guarded_by(&cm_ids_lock);
 
 	struct mutex handler_mutex;	/* serializes events */
-	struct task_struct *handler_task;	/* @handler_mutex; cm_in_handler() does without */
-	bool in_upcall;			/* @handler_mutex, as @deferred */
-	struct cm_deferred deferred;
+	struct task_struct *handler_task __guarded_by(&handler_mutex);
+	bool in_upcall __guarded_by(&handler_mutex);
+	struct cm_deferred deferred __guarded_by(&handler_mutex);
 
 	spinlock_t lock;		/* innermost */
-	enum cm_state state;		/* @lock; cm_state() reads it without */
+	enum cm_state state __guarded_by(&lock);
 	u32 refused __guarded_by(&lock);
 	unsigned int steps __guarded_by(&lock);
 	struct cm_history_entry history[CM_HISTORY] __guarded_by(&lock);
@@ -375,8 +381,8 @@ struct cm_id {
 	struct work_struct work;
 	struct cm_peer_params peer;	/* by the order of upcall, queue and handling */
 
-	struct cm_dev *dev;		/* @lock, but not for the task that may change it */
-	struct list_head dev_item;	/* cm_devices_mutex */
+	struct cm_dev *dev __guarded_by(&lock);	/* see cm_dev_of() */
+	struct list_head dev_item __guarded_by(&cm_devices_mutex);
 	struct cm_binding bind;
 
 	struct iw_cm_id iw;
@@ -393,8 +399,8 @@ struct cm_id {
 	struct mutex listen_mutex;	/* listen and its end */
 	struct list_head listeners __guarded_by(&listen_mutex);
 	struct list_head groups __guarded_by(&handler_mutex);
-	struct list_head wildcard;	/* cm_devices_mutex, as @wildcard_seq */
-	u64 wildcard_seq;
+	struct list_head wildcard __guarded_by(&cm_devices_mutex);
+	u64 wildcard_seq __guarded_by(&cm_devices_mutex);
 	int backlog;
 	atomic_t backlog_left;
 	const struct cred *listen_cred;	/* set once */
@@ -415,10 +421,24 @@ static inline struct sockaddr *cm_dst(struct cm_id *id)
 	return (struct sockaddr *)&id->base.id.route.addr.dst_addr;
 }
 
+/* The device of an id, for the call that may change it: others need id->lock. */
+static inline struct cm_dev *cm_dev_of(const struct cm_id *id)
+{
+	return context_unsafe(id->dev);
+}
+
 /* The transport of an id that has a device. */
 static inline const struct cm_transport *cm_transport(const struct cm_id *id)
 {
-	return id->dev->transport;
+	return cm_dev_of(id)->transport;
+}
+
+/* The QP of t3_rdma_create_qp(), or NULL. It exists while the mutex is held. */
+static inline struct ib_qp *cm_id_qp(const struct cm_id *id)
+	__must_hold(&id->base.qp_mutex)
+{
+	lockdep_assert_held(&id->base.qp_mutex);
+	return id->base.id.qp;
 }
 
 static inline struct net *cm_net(struct cm_id *id)
@@ -436,7 +456,7 @@ struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *contex
 void cm_id_get(struct cm_id *id);
 void cm_id_put(struct cm_id *id);
 struct cm_id *cm_ids_next(struct cm_id *after);
-void cm_id_destroy(struct cm_id *id);
+void cm_id_destroy(struct cm_id *id) __must_hold(&id->handler_mutex);
 int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell);
 void cm_run_actions(struct cm_id *id, u16 actions);
 int cm_fsm_run(struct cm_id *id, enum cm_event event, int status);
@@ -460,7 +480,8 @@ void cm_events_exit(void);
 /* The consumer's handler of the id runs in this task. */
 static inline bool cm_in_handler(const struct cm_id *id)
 {
-	return READ_ONCE(id->handler_task) == current;
+	/* Only this task itself makes it true, and false again. */
+	return context_unsafe(READ_ONCE(id->handler_task) == current);
 }
 
 /* address.c */
@@ -507,7 +528,7 @@ void cm_listener_put(struct cm_listener *l);
 
 /* multicast.c */
 void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context);
-void cm_leave_all(struct cm_id *id);
+void cm_leave_all(struct cm_id *id) __must_hold(&id->handler_mutex);
 
 /* qp.c */
 int cm_qp_get(struct cm_id *id, u32 qpn);

@@ -96,7 +96,7 @@ static int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct s
 		cm_fsm_apply(id, CM_EV_BIND_FAILED, ret, NULL);
 		return ret;
 	}
-	if (id->dev)
+	if (cm_dev_of(id))
 		cm_res_add(&id->base);
 	T3_RACE_POINT(cm_bind_has_port);
 	return cm_fsm_apply(id, CM_EV_BIND_DONE, 0, NULL);
@@ -246,7 +246,7 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status)
 	if (*status)
 		goto failed;
 	cm_port_set_addr(cm_src(id), (struct sockaddr *)&id->peer.local);
-	if (id->dev)
+	if (cm_dev_of(id))
 		return CM_EV_ADDR_DONE;
 	*status = cm_dev_attach(id);
 	if (*status)

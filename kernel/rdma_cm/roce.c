@@ -76,8 +76,8 @@ struct cm_roce {
 };
 
 /* Listeners by device and service id. */
-static DEFINE_HASHTABLE(cm_roce_listeners, 6);
-static DEFINE_SPINLOCK(cm_roce_lock);	/* process context only; innermost */
+static DECLARE_HASHTABLE(cm_roce_listeners, 6) __guarded_by(&cm_roce_lock);
+DEFINE_SPINLOCK(cm_roce_lock);	/* process context only; innermost */
 
 static bool cm_roce_is_ud(const struct cm_id *id)
 {
@@ -365,11 +365,11 @@ static int cm_roce_init_qp_attr(struct cm_id *id, struct ib_qp_attr *attr, int *
 }
 
 static int cm_roce_modify_qp(struct cm_id *id, enum ib_qp_state state, u8 ird, u8 ord)
+	__must_hold(&id->base.qp_mutex)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
 	int mask, ret;
 
-	lockdep_assert_held(&id->base.qp_mutex);
 	ret = cm_roce_init_qp_attr(id, &attr, &mask);
 	if (ret)
 		return ret;
@@ -377,7 +377,7 @@ static int cm_roce_modify_qp(struct cm_id *id, enum ib_qp_state state, u8 ird, u
 		attr.max_dest_rd_atomic = ird;
 	if (state == IB_QPS_RTS)
 		attr.max_rd_atomic = ord;
-	return ib_modify_qp(id->base.id.qp, &attr, mask);
+	return ib_modify_qp(cm_id_qp(id), &attr, mask);
 }
 
 /* Moves the QP of t3_rdma_create_qp() to RTS. Nothing if the consumer has a QP of its own. */
@@ -386,7 +386,7 @@ static int cm_roce_open_qp(struct cm_id *id, u8 ird, u8 ord)
 	int ret = 0;
 
 	mutex_lock(&id->base.qp_mutex);
-	if (id->base.id.qp) {
+	if (cm_id_qp(id)) {
 		ret = cm_roce_modify_qp(id, IB_QPS_INIT, ird, ord);
 		if (!ret)
 			ret = cm_roce_modify_qp(id, IB_QPS_RTR, ird, ord);
@@ -402,8 +402,8 @@ static void cm_roce_close_qp(struct cm_id *id)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	mutex_lock(&id->base.qp_mutex);
-	if (id->base.id.qp)
-		ib_modify_qp(id->base.id.qp, &attr, IB_QP_STATE);
+	if (cm_id_qp(id))
+		ib_modify_qp(cm_id_qp(id), &attr, IB_QP_STATE);
 	mutex_unlock(&id->base.qp_mutex);
 }
 

@@ -54,7 +54,7 @@ static void ucm_context_free(struct kref *ref)
 	struct ucm_context *ctx = container_of(ref, struct ucm_context, ref);
 
 	mutex_destroy(&ctx->mutex);
-	ucm_file_put(ctx->file);
+	ucm_file_put(ucm_context_file(ctx));
 	kfree(ctx);
 }
 
@@ -98,10 +98,11 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->mutex);
 	INIT_LIST_HEAD(&ctx->item);
-	INIT_LIST_HEAD(&ctx->groups);
 	INIT_WORK(&ctx->close, ucm_context_close);
 	kref_get(&file->ref);
-	ctx->file = file;
+	/* Not published yet. */
+	context_unsafe(INIT_LIST_HEAD(&ctx->groups));
+	context_unsafe(ctx->file = file);
 	if (xa_alloc(&ucm_contexts, &ctx->number, NULL, xa_limit_32b,
 		     GFP_KERNEL_ACCOUNT)) {
 		ucm_context_put(ctx);
@@ -113,8 +114,10 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 /* From now on commands can use the context. */
 int ucm_context_publish(struct ucm_context *ctx)
 {
-	lockdep_assert_held(&ctx->file->mutex);
-	list_add_tail(&ctx->item, &ctx->file->contexts);
+	struct ucm_file *file = ucm_context_file(ctx);
+
+	lockdep_assert_held(&file->mutex);
+	list_add_tail(&ctx->item, &file->contexts);
 	return xa_err(xa_store(&ucm_contexts, ctx->number, ctx, GFP_KERNEL));
 }
 
@@ -171,7 +174,7 @@ void ucm_context_cancel(struct ucm_context *ctx)
 {
 	LIST_HEAD(events);
 
-	ctx->cm_id = NULL;
+	context_unsafe(ctx->cm_id = NULL); /* see above */
 	ucm_context_unlist(ctx, &events);
 	ucm_context_put_number(ctx);
 }
@@ -185,7 +188,7 @@ static struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number)
 	ctx = xa_load(&ucm_contexts, number);
 	if (!ctx)
 		ctx = ERR_PTR(-ENOENT);
-	else if (READ_ONCE(ctx->file) != file)
+	else if (ucm_context_file(ctx) != file)
 		ctx = ERR_PTR(-EINVAL);
 	else
 		kref_get(&ctx->ref);
@@ -224,13 +227,13 @@ static int ucm_create_id(struct ucm_call *call)
 	mem_cgroup_put(memcg);
 	if (!ctx)
 		return -ENOMEM;
-	ctx->uid = cmd->uid;
+	context_unsafe(ctx->uid = cmd->uid); /* not published yet */
 	id = cm_create_user_id(ucm_handler, ctx, cmd->ps, qp_type);
 	if (IS_ERR(id)) {
 		ret = PTR_ERR(id);
 		goto end;
 	}
-	ctx->cm_id = id;
+	context_unsafe(ctx->cm_id = id); /* not published yet */
 	resp.id = ctx->number;
 	T3_RACE_POINT(ucm_create_made);
 	ret = ucm_copy_resp(call, cmd->response, &resp, sizeof(resp));
@@ -284,7 +287,7 @@ static int ucm_migrate(struct ucm_call *call, struct ucm_file *from)
 	mutex_lock(&ctx->mutex);
 	if (!ctx->cm_id) {
 		ret = -ENXIO;
-	} else if (READ_ONCE(ctx->file) != from) {
+	} else if (ctx->file != from) {
 		ret = -ENOENT;	/* another MIGRATE_ID has moved it */
 	} else {
 		t3_rdma_lock_handler(ctx->cm_id);
@@ -499,7 +502,7 @@ static __poll_t ucm_poll(struct file *filp, struct poll_table_struct *wait)
 	struct ucm_file *file = filp->private_data;
 
 	poll_wait(filp, &file->readers, wait);
-	return list_empty_careful(&file->events) ? 0 : EPOLLIN | EPOLLRDNORM;
+	return ucm_has_events(file) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
 static int ucm_open(struct inode *inode, struct file *filp)
@@ -512,8 +515,9 @@ static int ucm_open(struct inode *inode, struct file *filp)
 	kref_init(&file->ref);
 	mutex_init(&file->mutex);
 	spin_lock_init(&file->lock);
-	INIT_LIST_HEAD(&file->contexts);
-	INIT_LIST_HEAD(&file->events);
+	/* Not published yet. */
+	context_unsafe(INIT_LIST_HEAD(&file->contexts));
+	context_unsafe(INIT_LIST_HEAD(&file->events));
 	init_waitqueue_head(&file->readers);
 	init_waitqueue_head(&file->contexts_left);
 	filp->private_data = file;
@@ -536,7 +540,7 @@ static struct ucm_context *ucm_file_oldest(struct ucm_file *file)
 /* The context has ended, or has moved to another file. None moves to a file that closes. */
 static bool ucm_context_left(const struct ucm_context *ctx, const struct ucm_file *file)
 {
-	return READ_ONCE(ctx->ended) || READ_ONCE(ctx->file) != file;
+	return READ_ONCE(ctx->ended) || ucm_context_file(ctx) != file;
 }
 
 /*

@@ -56,8 +56,8 @@ struct ucm_file {
 	struct kref ref;
 	struct mutex mutex;	/* before @lock */
 	spinlock_t lock;	/* innermost */
-	struct list_head contexts;
-	struct list_head events;
+	struct list_head contexts __guarded_by(&mutex);
+	struct list_head events __guarded_by(&lock);
 	wait_queue_head_t readers;
 	wait_queue_head_t contexts_left;
 };
@@ -84,16 +84,16 @@ struct ucm_context {
 	struct kref ref;
 	u32 number;
 	struct mutex mutex;	/* outermost */
-	struct rdma_cm_id *cm_id;
-	struct ucm_file *file;
-	struct list_head item;
-	u64 uid;
+	struct rdma_cm_id *cm_id __guarded_by(&mutex);
+	struct ucm_file *file __guarded_by(&mutex);	/* see ucm_context_file() */
+	struct list_head item;		/* file->mutex, as @reported and @ended */
+	u64 uid __guarded_by(&mutex);
 	u32 reported;
 	bool ended;
 	int backlog;
 	atomic_t backlog_left;
 	atomic_t unread;
-	struct list_head groups;	/* @mutex */
+	struct list_head groups __guarded_by(&mutex);
 	struct work_struct close;
 };
 
@@ -206,6 +206,27 @@ struct ucm_write_event_cmd {
 
 static_assert(sizeof(struct ucm_write_event_cmd) == 320);
 
+/*
+ * The file of a context, without ctx->mutex. It stays if the caller holds one of the other two
+ * mutexes, or if no other task knows the context.
+ */
+static inline struct ucm_file *ucm_context_file(const struct ucm_context *ctx)
+{
+	return context_unsafe(READ_ONCE(ctx->file));
+}
+
+/* The name that user space has given the id. An accept may set it while events come. */
+static inline u64 ucm_context_uid(const struct ucm_context *ctx)
+{
+	return context_unsafe(READ_ONCE(ctx->uid));
+}
+
+/* Without the lock: a reader that finds events must take it and look again. */
+static inline bool ucm_has_events(const struct ucm_file *file)
+{
+	return !context_unsafe(list_empty_careful(&file->events));
+}
+
 /* The id of a command. It stays during the command. */
 static inline struct rdma_cm_id *ucm_id(const struct ucm_call *call)
 {
@@ -258,7 +279,7 @@ int ucm_notify(struct ucm_call *call);
 /* ucm_group.c */
 void ucm_group_get(struct ucm_group *group);
 void ucm_group_put(struct ucm_group *group);
-void ucm_end_groups(struct ucm_context *ctx);
+void ucm_end_groups(struct ucm_context *ctx) __must_hold(&ctx->mutex);
 int ucm_join_ip(struct ucm_call *call);
 int ucm_join(struct ucm_call *call);
 int ucm_leave(struct ucm_call *call);
@@ -274,9 +295,10 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 int ucm_get_event(struct ucm_call *call);
 int ucm_write_event(struct ucm_call *call);
 u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events);
-u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events);
+u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events)
+	__must_hold(&group->ctx->mutex);
 void ucm_drop_events(struct list_head *events);
-void ucm_move(struct ucm_context *ctx, struct ucm_file *to);
+void ucm_move(struct ucm_context *ctx, struct ucm_file *to) __must_hold(&ctx->mutex);
 void ucm_free_events(struct ucm_file *file);
 
 #endif

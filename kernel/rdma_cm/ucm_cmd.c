@@ -125,9 +125,11 @@ int ucm_accept(struct ucm_call *call)
 	struct rdma_conn_param param = ucm_conn_param(&cmd->conn_param);
 	struct rdma_ucm_ece ece = cmd->ece;
 	struct ucm_context *ctx = call->ctx;
-	u64 before = ctx->uid;
+	u64 before;
 	int ret;
 
+	lockdep_assert_held(&ctx->mutex);
+	before = ctx->uid;
 	if (!cmd->conn_param.valid)
 		return t3_rdma_establish(ucm_id(call));
 	/*

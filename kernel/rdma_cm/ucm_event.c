@@ -52,7 +52,7 @@ static struct ucm_event *ucm_event_alloc(struct ucm_context *ctx, const struct r
 	kref_get(&ctx->ref);
 	atomic_inc(&ctx->unread);
 	event->ctx = ctx;
-	event->resp.uid = READ_ONCE(ctx->uid);
+	event->resp.uid = ucm_context_uid(ctx);
 	event->resp.id = ctx->number;
 	event->resp.event = type;
 	return event;
@@ -124,7 +124,7 @@ static void ucm_event_queue(struct ucm_file *file, struct ucm_event *event)
 static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
 	struct ucm_context *listener = id->context, *ctx;
-	struct ucm_file *file = listener->file;
+	struct ucm_file *file = ucm_context_file(listener);
 	struct ucm_event *event;
 	int ret = -ENOMEM;
 
@@ -141,7 +141,7 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 	event->resp.id = ctx->number;
 	event->request = ctx;
 	kref_get(&ctx->ref);
-	ctx->cm_id = id;
+	context_unsafe(ctx->cm_id = id); /* not published yet */
 	id->context = ctx;
 
 	T3_RACE_POINT(ucm_request_made);
@@ -177,19 +177,19 @@ put_backlog:
  */
 int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
-	bool in_upcall = to_cm_id(id)->in_upcall;
 	struct ucm_context *ctx = id->context;
+	struct cm_id *cm = to_cm_id(id);
 	struct ucm_event *event;
 
-	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
+	lockdep_assert_held(&cm->handler_mutex);
 	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return ucm_queue_request(id, cm_event);
-	if (READ_ONCE(ctx->uid)) {
+	if (ucm_context_uid(ctx)) {
 		event = ucm_event_new(ctx, id, cm_event,
-				      in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
+				      cm->in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
 		if (event)
-			ucm_event_queue(ctx->file, event);
-		else if (in_upcall)
+			ucm_event_queue(ucm_context_file(ctx), event);
+		else if (cm->in_upcall)
 			return -ENOMEM;
 	}
 	T3_RACE_POINT(ucm_event_queued);
@@ -202,6 +202,16 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 }
 
 static void ucm_move_request(struct ucm_context *request, struct ucm_file *to);
+
+/* Adds @n to the number of events of the context, and of the group, that GET_EVENT returned. */
+static void ucm_event_count(struct ucm_file *file, struct ucm_event *event, int n)
+	__must_hold(&file->mutex)
+{
+	lockdep_assert_held(&file->mutex);
+	event->ctx->reported += n;
+	if (event->group)
+		event->group->reported += n;
+}
 
 /*
  * Puts an event that could not be copied back to the front of the queue; if its context has been
@@ -218,13 +228,11 @@ static void ucm_event_requeue(struct ucm_event *event)
 	mutex_lock(&ctx->mutex);
 	file = ctx->file;
 	ended = ctx->ended || (event->group && event->group->ended);
-	if (!ended && request && READ_ONCE(request->file) != file)
+	if (!ended && request && ucm_context_file(request) != file)
 		ucm_move_request(request, file);
 	T3_RACE_POINT(ucm_requeue_located);
 	mutex_lock(&file->mutex);
-	ctx->reported--;
-	if (event->group)
-		event->group->reported--;
+	ucm_event_count(file, event, -1);
 	if (!ended) {
 		spin_lock(&file->lock);
 		list_add(&event->item, &file->events);
@@ -246,11 +254,11 @@ int ucm_get_event(struct ucm_call *call)
 
 	T3_RACE_POINT(ucm_get_event_begins);
 	mutex_lock(&file->mutex);
-	while (list_empty_careful(&file->events)) {
+	while (!ucm_has_events(file)) {
 		mutex_unlock(&file->mutex);
 		if (call->filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		if (wait_event_interruptible(file->readers, !list_empty_careful(&file->events)))
+		if (wait_event_interruptible(file->readers, ucm_has_events(file)))
 			return -ERESTARTSYS;
 		mutex_lock(&file->mutex);
 	}
@@ -259,9 +267,7 @@ int ucm_get_event(struct ucm_call *call)
 	list_del_init(&event->item);
 	spin_unlock(&file->lock);
 	/* Count it before user space has it, so that DESTROY_ID waits for its acknowledgment. */
-	event->ctx->reported++;
-	if (event->group)
-		event->group->reported++;
+	ucm_event_count(file, event, 1);
 	mutex_unlock(&file->mutex);
 	T3_RACE_POINT(ucm_get_event_found);
 	ret = ucm_copy_resp(call, cmd->response, &event->resp, sizeof(event->resp));
@@ -283,6 +289,7 @@ int ucm_write_event(struct ucm_call *call)
 	const struct ucm_write_event_cmd *cmd = call->cmd;
 	struct ucm_event *event;
 
+	lockdep_assert_held(&call->ctx->mutex);
 	if (cmd->event != UCM_EVENT_USER && cmd->event != UCM_EVENT_INTERNAL)
 		return -EINVAL;
 	if (atomic_read(&call->ctx->unread) >= UCM_MAX_UNREAD)
@@ -298,16 +305,17 @@ int ucm_write_event(struct ucm_call *call)
 }
 #endif
 
-/* Moves the events of a context from the queue of its file to @taken. */
+/* Takes the events of a context, or only those of its @group, off the queue of its file. */
 static void ucm_take_events(struct ucm_file *file, const struct ucm_context *ctx,
-			    struct list_head *taken)
+			    const struct ucm_group *group, struct list_head *taken)
+	__must_hold(&file->mutex)
 {
 	struct ucm_event *event, *next;
 
 	lockdep_assert_held(&file->mutex);
 	spin_lock(&file->lock);
 	list_for_each_entry_safe(event, next, &file->events, item)
-		if (event->ctx == ctx)
+		if (event->ctx == ctx && (!group || event->group == group))
 			list_move_tail(&event->item, taken);
 	spin_unlock(&file->lock);
 }
@@ -321,11 +329,11 @@ static void ucm_take_events(struct ucm_file *file, const struct ucm_context *ctx
  */
 u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events)
 {
-	struct ucm_file *file = ctx->file;
+	struct ucm_file *file = ucm_context_file(ctx);
 	u32 reported;
 
 	mutex_lock(&file->mutex);
-	ucm_take_events(file, ctx, events);
+	ucm_take_events(file, ctx, NULL, events);
 	list_del_init(&ctx->item);
 	WRITE_ONCE(ctx->ended, true);
 	reported = ctx->reported;
@@ -344,16 +352,11 @@ u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events)
 u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events)
 {
 	struct ucm_file *file = group->ctx->file;
-	struct ucm_event *event, *next;
 	u32 reported;
 
 	lockdep_assert_held(&group->ctx->mutex);
 	mutex_lock(&file->mutex);
-	spin_lock(&file->lock);
-	list_for_each_entry_safe(event, next, &file->events, item)
-		if (event->group == group)
-			list_move_tail(&event->item, events);
-	spin_unlock(&file->lock);
+	ucm_take_events(file, group->ctx, group, events);
 	group->ended = true;
 	reported = group->reported;
 	mutex_unlock(&file->mutex);
@@ -371,6 +374,7 @@ void ucm_drop_events(struct list_head *events)
 
 /* For the end of a file. A context that ends or moves takes its events along, so none is left. */
 void ucm_free_events(struct ucm_file *file)
+	__context_unsafe(/* no other task uses the queue */)
 {
 	struct ucm_event *event, *next;
 
@@ -378,13 +382,17 @@ void ucm_free_events(struct ucm_file *file)
 		ucm_event_free(event);
 }
 
-/* Its events must have been taken off the queue. */
-static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to)
+/* Moves a context, and takes its events off the queue. No handler of its id runs. */
+static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to,
+			     struct list_head *events)
+	__must_hold(&ctx->mutex)
 {
 	struct ucm_file *from = ctx->file;
 
 	lockdep_assert_held(&ctx->mutex);
+	lockdep_assert(!ctx->cm_id || lockdep_is_held(&to_cm_id(ctx->cm_id)->handler_mutex));
 	mutex_lock(&from->mutex);
+	ucm_take_events(from, ctx, NULL, events);
 	list_del_init(&ctx->item);
 	mutex_unlock(&from->mutex);
 
@@ -398,22 +406,13 @@ static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to)
 	ucm_file_put(from);
 }
 
-/* Moves the context of a connect request, and its events. No handler of its id runs. */
-static void ucm_move_request_locked(struct ucm_context *request, struct ucm_file *to)
+/* Appends events to the queue of a file. */
+static void ucm_queue_events(struct ucm_file *file, struct list_head *events)
 {
-	struct ucm_file *from = request->file;
-	LIST_HEAD(moved);
-
-	lockdep_assert_held(&request->mutex);
-	mutex_lock(&from->mutex);
-	ucm_take_events(from, request, &moved);
-	mutex_unlock(&from->mutex);
-
-	ucm_move_context(request, to);
-	spin_lock(&to->lock);
-	list_splice_tail(&moved, &to->events);
-	spin_unlock(&to->lock);
-	wake_up_interruptible(&to->readers);
+	spin_lock(&file->lock);
+	list_splice_tail(events, &file->events);
+	spin_unlock(&file->lock);
+	wake_up_interruptible(&file->readers);
 }
 
 /*
@@ -429,13 +428,16 @@ static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
 	__context_unsafe(/* without an id there is no handler to lock out */)
 {
 	struct cm_id *id;
+	LIST_HEAD(moved);
 
 	mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
 	id = request->cm_id ? to_cm_id(request->cm_id) : NULL;
 	if (id)
 		mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
-	if (!request->ended)
-		ucm_move_request_locked(request, to);
+	if (!request->ended) {
+		ucm_move_context(request, to, &moved);
+		ucm_queue_events(to, &moved);
+	}
 	if (id)
 		mutex_unlock(&id->handler_mutex);
 	mutex_unlock(&request->mutex);
@@ -450,25 +452,14 @@ static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
  */
 void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 {
-	struct ucm_file *from = ctx->file;
 	struct ucm_event *event;
 	LIST_HEAD(moved);
 
 	lockdep_assert_held(&ctx->mutex);
-	lockdep_assert_held(&to_cm_id(ctx->cm_id)->handler_mutex);
-	mutex_lock(&from->mutex);
-	ucm_take_events(from, ctx, &moved);
-	mutex_unlock(&from->mutex);
-
-	T3_RACE_POINT(ucm_move_events_taken);
-	ucm_move_context(ctx, to);
+	ucm_move_context(ctx, to, &moved);
 	T3_RACE_POINT(ucm_moved);
 	list_for_each_entry(event, &moved, item)
 		if (event->request)
 			ucm_move_request(event->request, to);
-
-	spin_lock(&to->lock);
-	list_splice_tail(&moved, &to->events);
-	spin_unlock(&to->lock);
-	wake_up_interruptible(&to->readers);
+	ucm_queue_events(to, &moved);
 }

@@ -58,6 +58,7 @@ static int ucm_do_join(struct ucm_call *call, u64 response, u64 uid, struct sock
 	struct ucm_group *group;
 	int ret;
 
+	lockdep_assert_held(&call->ctx->mutex);
 	group = cm_zalloc(id->memcg, sizeof(*group), GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;
@@ -126,7 +127,7 @@ static struct ucm_group *ucm_group_take(struct ucm_file *file, u32 number)
 	group = xa_load(&ucm_group_table, number);
 	if (!group) {
 		group = ERR_PTR(-ENOENT);
-	} else if (READ_ONCE(group->ctx->file) != file) {
+	} else if (ucm_context_file(group->ctx) != file) {
 		group = ERR_PTR(-EINVAL);
 	} else {
 		kref_get(&group->ctx->ref);

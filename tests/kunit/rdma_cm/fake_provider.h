@@ -501,6 +501,7 @@ static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const u
 
 static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
 	return fake.no_rdma_device ? NULL : init_net.loopback_dev;
 }
 
