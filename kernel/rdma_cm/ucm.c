@@ -291,8 +291,7 @@ static int ucm_migrate(struct ucm_call *call, struct ucm_file *from)
 		ret = -ENOENT;	/* another MIGRATE_ID has moved it */
 	} else {
 		t3_rdma_lock_handler(ctx->cm_id);
-		ucm_move(ctx, call->file);
-		resp.events_reported = ctx->reported;
+		resp.events_reported = ucm_move(ctx, call->file);
 		t3_rdma_unlock_handler(ctx->cm_id);
 	}
 	mutex_unlock(&ctx->mutex);

@@ -298,7 +298,7 @@ u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events);
 u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events)
 	__must_hold(&group->ctx->mutex);
 void ucm_drop_events(struct list_head *events);
-void ucm_move(struct ucm_context *ctx, struct ucm_file *to) __must_hold(&ctx->mutex);
+u32 ucm_move(struct ucm_context *ctx, struct ucm_file *to) __must_hold(&ctx->mutex);
 void ucm_free_events(struct ucm_file *file);
 
 #endif

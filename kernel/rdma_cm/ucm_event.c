@@ -382,18 +382,23 @@ void ucm_free_events(struct ucm_file *file)
 		ucm_event_free(event);
 }
 
-/* Moves a context, and takes its events off the queue. No handler of its id runs. */
-static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to,
-			     struct list_head *events)
+/*
+ * Moves a context, and takes its events off the queue. No handler of its id runs. Return: number of
+ * events that GET_EVENT returned before.
+ */
+static u32 ucm_move_context(struct ucm_context *ctx, struct ucm_file *to,
+			    struct list_head *events)
 	__must_hold(&ctx->mutex)
 {
 	struct ucm_file *from = ctx->file;
+	u32 reported;
 
 	lockdep_assert_held(&ctx->mutex);
 	lockdep_assert(!ctx->cm_id || lockdep_is_held(&to_cm_id(ctx->cm_id)->handler_mutex));
 	mutex_lock(&from->mutex);
 	ucm_take_events(from, ctx, NULL, events);
 	list_del_init(&ctx->item);
+	reported = ctx->reported;
 	mutex_unlock(&from->mutex);
 
 	T3_RACE_POINT(ucm_move_unlisted);
@@ -404,6 +409,7 @@ static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to,
 	mutex_unlock(&to->mutex);
 	wake_up(&from->contexts_left);
 	ucm_file_put(from);
+	return reported;
 }
 
 /* Appends events to the queue of a file. */
@@ -449,17 +455,23 @@ static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
  * @to: the new file
  *
  * Moves its events, too, and the contexts of a listener's queued requests.
+ *
+ * Return: number of events of the context that GET_EVENT returned from the old file. The new file
+ * may be read as soon as it has the others.
  */
-void ucm_move(struct ucm_context *ctx, struct ucm_file *to)
+u32 ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 {
 	struct ucm_event *event;
 	LIST_HEAD(moved);
+	u32 reported;
 
 	lockdep_assert_held(&ctx->mutex);
-	ucm_move_context(ctx, to, &moved);
+	reported = ucm_move_context(ctx, to, &moved);
 	T3_RACE_POINT(ucm_moved);
 	list_for_each_entry(event, &moved, item)
 		if (event->request)
 			ucm_move_request(event->request, to);
 	ucm_queue_events(to, &moved);
+	T3_RACE_POINT(ucm_move_queued);
+	return reported;
 }

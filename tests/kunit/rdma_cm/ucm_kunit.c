@@ -123,13 +123,23 @@ static int destroy(u32 id, u32 *reported)
 }
 
 /* MIGRATE_ID to the other file. */
-static int migrate_id(u32 id)
+static int migrate_reporting(u32 id, u32 *reported)
 {
 	struct rdma_ucm_migrate_resp resp = {};
 	struct rdma_ucm_migrate_id cmd = { .id = id, .response = (uintptr_t)&resp, .fd = 0 };
+	int ret;
 
-	return command_to(&other_filp, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd),
-			  sizeof(resp));
+	ret = command_to(&other_filp, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd),
+			 sizeof(resp));
+	*reported = resp.events_reported;
+	return ret;
+}
+
+static int migrate_id(u32 id)
+{
+	u32 reported;
+
+	return migrate_reporting(id, &reported);
 }
 
 static int bind(u32 id, u32 addr)
@@ -411,6 +421,31 @@ static void a_listener_moves_while_its_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
 	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, event.id, NULL), 0);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+}
+
+static void read_the_new_file(void)
+{
+	victim_result = get_event_of(&other_filp);
+}
+
+/*
+ * MIGRATE_ID reports the events that GET_EVENT returned from the old file. librdmacm waits for
+ * their acknowledgment, and must not wait for that of an event which another thread gets from the
+ * new one.
+ */
+static void an_event_of_the_new_file_is_not_of_the_old_one(struct kunit *test)
+{
+	u32 id = id_with_an_event(test), reported;
+
+	victim_result = -EAGAIN;
+	fake.at_point = read_the_new_file;
+	fake.point = "ucm_move_queued";
+	KUNIT_EXPECT_EQ(test, migrate_reporting(id, &reported), 0);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_EQ(test, victim_result, 0);
+	KUNIT_EXPECT_EQ(test, reported, 0u);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
 }
 
 static int release(void *unused)
@@ -1143,6 +1178,7 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(an_id_moves_and_ends_while_its_event_is_copied),
 	KUNIT_CASE(an_id_moves_while_its_event_is_copied_and_ends),
 	KUNIT_CASE(a_listener_moves_while_its_event_is_copied),
+	KUNIT_CASE(an_event_of_the_new_file_is_not_of_the_old_one),
 	KUNIT_CASE(a_close_sleeps_while_a_context_ends),
 	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
 	KUNIT_CASE(a_request_without_an_id_migrates),
