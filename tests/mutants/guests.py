@@ -57,6 +57,7 @@ class InGuests:
         self._deadline = deadline
         self._name = f"mutants-{os.getpid()}"
         self._lab = None
+        self._stopped = False
         self._booted = 0  # how many labs were started; a scan for leaks concerns the last one
         self._pace = {}  # seconds that a suite takes
         self.files = module_files()
@@ -83,12 +84,20 @@ class InGuests:
         made._name, made._lab, made._booted = f"{self._name}-{number}", None, 0
         return made
 
+    def stop(self):
+        """Called by another thread: what waits for a guest fails, and no guest is started any more."""
+        self._stopped = True
+        if self._lab:
+            self._lab.end()
+
     def end(self):
         if self._lab:
             self._lab.end()
         self._lab = None
 
     def _guest(self):
+        if self._stopped:
+            raise LabError("the run is being ended")
         if self._lab and not self._lab.healthy:
             self.end()
         if not self._lab:

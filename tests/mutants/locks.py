@@ -86,5 +86,8 @@ class Locks:
                 yield mutant, "survived", users[0], ""
             target.write_text(text)
 
+    def stop(self):
+        pass
+
     def end(self):
         pass
