@@ -9,7 +9,8 @@
  * The choices of a run, in order. next_run() changes the last one that has an alternative left, and
  * forgets those after it, until there is none.
  */
-#define TURNS (IS_ENABLED(CONFIG_KASAN) ? 4 : 5)	/* KASAN is slow */
+/* Sanitizers are slow. */
+#define TURNS (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 4 : 5)
 #define MOST_TURNS 5
 static struct {
 	u8 taken[MOST_TURNS], of[MOST_TURNS];
