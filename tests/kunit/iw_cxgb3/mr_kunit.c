@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* STags of regions and windows, with the pools of rsc.c and an array as the TPT of the card. */
+/*
+ * STags of regions and windows, with the pools of rsc.c and an array as the TPT of the card. User
+ * memory is a fake.
+ */
 #include <kunit/test.h>
+#include <linux/dma-mapping.h>
+#include <linux/gfp.h>
 #include <linux/module.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 
 /* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
@@ -10,6 +17,35 @@
 static inline void trace_t3_mr(const struct t3_dev *dev, const struct t3_tpt *tpt, bool made)
 {
 }
+
+static struct {
+	int list_pages, umems;		/* allocated */
+	unsigned int umem_shift;
+	int umem_error, respond_error;
+	u64 required_mask;		/* for DMA */
+} host;
+
+/* kmemleak does not know pages. */
+static inline unsigned long get_list_page(gfp_t gfp)
+{
+	unsigned long page = __get_free_page(gfp);
+
+	host.list_pages += !!page;
+	return page;
+}
+
+static inline void free_list_page(unsigned long page)
+{
+	host.list_pages--;
+	free_pages(page, 0);
+}
+
+#undef __get_free_page
+#undef free_page
+#define __get_free_page(gfp) get_list_page(gfp)
+#define free_page(page) free_list_page(page)
+#define ib_copy_to_udata(udata, from, len) (host.respond_error)
+#define dma_get_required_mask(device) (host.required_mask)
 
 #include "quota.c"
 #include "rsc.c"
@@ -22,13 +58,16 @@ static struct t3_tpt_entry table[STAGS];
 static struct t3_dev *dev;
 static struct t3_pd *pd;
 static int write_error;
+static unsigned int writes_before_error;
 
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 {
 	u32 index = (addr - dev->info.tpt_base) / T3_TPT_ENTRY_BYTES;
 
-	if (write_error)
+	if (write_error && !writes_before_error)
 		return write_error;
+	if (write_error)
+		writes_before_error--;
 	if (addr < dev->info.tpt_base || index >= STAGS)
 		return 0;	/* a page list */
 	if (data)
@@ -40,16 +79,31 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 
 struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool writable)
 {
-	return ERR_PTR(-ENOMEM);
+	struct t3_umem *umem;
+
+	if (host.umem_error)
+		return ERR_PTR(host.umem_error);
+	umem = kzalloc(sizeof(*umem) + sizeof(struct scatterlist), GFP_KERNEL);
+	if (!umem)
+		return ERR_PTR(-ENOMEM);
+	umem->table.sgt.sgl = (struct scatterlist *)(umem + 1);
+	umem->table.sgt.nents = 1;
+	sg_init_table(umem->table.sgt.sgl, 1);
+	sg_dma_address(umem->table.sgt.sgl) = 0x10000;
+	sg_dma_len(umem->table.sgt.sgl) = PAGE_ALIGN(len);
+	host.umems++;
+	return umem;
 }
 
 void t3_umem_put(struct t3_umem *umem)
 {
+	host.umems--;
+	kfree(umem);
 }
 
 unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned long sizes)
 {
-	return 0;
+	return host.umem_shift;
 }
 
 static int mr_init(struct kunit *test)
@@ -62,7 +116,10 @@ static int mr_init(struct kunit *test)
 	};
 
 	memset(table, 0, sizeof(table));
+	memset(&host, 0, sizeof(host));
+	host.umem_shift = PAGE_SHIFT;
 	write_error = 0;
+	writes_before_error = 0;
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	pd = kunit_kzalloc(test, sizeof(*pd), GFP_KERNEL);
 	KUNIT_ASSERT_TRUE(test, dev && pd);
@@ -75,6 +132,8 @@ static int mr_init(struct kunit *test)
 
 static void mr_exit(struct kunit *test)
 {
+	KUNIT_EXPECT_EQ(test, host.list_pages, 0);
+	KUNIT_EXPECT_EQ(test, host.umems, 0);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->stags.ida));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->mrs));
 	t3_rsc_close(dev);
@@ -264,6 +323,117 @@ static void regions_and_windows_are_charged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
 }
 
+/* Another user of the card has the rest of the page lists. */
+static void refused_page_list_is_not_charged(struct kunit *test)
+{
+	struct t3_quota user = {};
+	struct t3_mr mr = { .quota = &user };
+	u32 lists[STAGS], i;
+
+	for (i = 0; i < STAGS; i++) {
+		lists[i] = t3_pbl_alloc(dev, T3_PBL_GRANULE);
+		KUNIT_ASSERT_NE(test, lists[i], 0U);
+	}
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 0);
+	for (i = 0; i < STAGS; i++)
+		t3_pbl_free(dev, lists[i], T3_PBL_GRANULE);
+}
+
+static struct ib_mr *register_memory(u64 pages)
+{
+	struct ib_udata udata = { .outlen = sizeof(struct t3_reg_mr_resp) };
+
+	return t3_reg_user_mr(&pd->ibpd, 0x10000, pages * PAGE_SIZE, 0x10000,
+			      IB_ACCESS_LOCAL_WRITE, &udata);
+}
+
+/* Each step of a registration fails once: memory, page list, TPT entry, response. */
+static void failed_registration_releases_the_memory(struct kunit *test)
+{
+	/* More entries than a page: the list is written in two pieces. */
+	const u64 pages = PAGE_SIZE / sizeof(__be64) + 1;
+	static const struct {
+		const char *what;
+		int umem_error, respond_error, write_error;
+		unsigned int writes;
+		bool no_pages;
+		int error;
+	} steps[] = {
+		{ .what = "memory", .umem_error = -EFAULT, .error = -EFAULT },
+		{ .what = "page size", .no_pages = true, .error = -EINVAL },
+		{ .what = "first piece", .write_error = -EIO, .writes = 0, .error = -EIO },
+		{ .what = "second piece", .write_error = -EIO, .writes = 1, .error = -EIO },
+		{ .what = "TPT entry", .write_error = -EIO, .writes = 2, .error = -EIO },
+		{ .what = "response", .respond_error = -EFAULT, .error = -EFAULT },
+	};
+	struct t3_quota user = {};
+	struct ib_mr *mr;
+	unsigned int i;
+	size_t free;
+
+	/* Larger page lists than those of the small card. */
+	KUNIT_ASSERT_EQ(test, gen_pool_add(dev->pbl_pool, 0x100000, 0x10000, -1), 0);
+	dev->info.pbl_top = 0x10ffff;
+	free = gen_pool_avail(dev->pbl_pool);
+	pd->quota = &user;
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		host.umem_error = steps[i].umem_error;
+		host.umem_shift = steps[i].no_pages ? 0 : PAGE_SHIFT;
+		host.respond_error = steps[i].respond_error;
+		write_error = steps[i].write_error;
+		writes_before_error = steps[i].writes;
+		KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(register_memory(pages)), steps[i].error,
+				    "%s", steps[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, writes_before_error, 0, "%s", steps[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, host.umems, 0, "%s", steps[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, host.list_pages, 0, "%s", steps[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, gen_pool_avail(dev->pbl_pool), free, "%s",
+				    steps[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0, "%s",
+				    steps[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&user.used[T3_QUOTA_STAG]), 0, "%s",
+				    steps[i].what);
+	}
+
+	write_error = 0;
+	host.respond_error = 0;
+	mr = register_memory(pages);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, host.umems, 1);
+	KUNIT_EXPECT_LT(test, gen_pool_avail(dev->pbl_pool), free);
+	mr->device = &dev->ibdev;
+	t3_dereg_mr(mr, NULL);
+	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
+}
+
+/* 64 pages of 64 MiB: all that an STag can cover. */
+static void region_of_all_memory_needs_no_more_than_4_gib(struct kunit *test)
+{
+	size_t free = gen_pool_avail(dev->pbl_pool);
+	unsigned int writes;
+	struct ib_mr *mr;
+
+	host.required_mask = DMA_BIT_MASK(36);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(t3_get_dma_mr(&pd->ibpd, 0)), -EOPNOTSUPP);
+	host.required_mask = DMA_BIT_MASK(32);
+	for (writes = 0; writes < 2; writes++) {	/* the page list, then the TPT entry */
+		write_error = -EIO;
+		writes_before_error = writes;
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(t3_get_dma_mr(&pd->ibpd, 0)), -EIO);
+		KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free);
+	}
+	write_error = 0;
+	mr = t3_get_dma_mr(&pd->ibpd, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, to_t3_mr(mr)->tpt.len, U32_MAX);
+	mr->device = &dev->ibdev;
+	t3_dereg_mr(mr, NULL);
+	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free);
+}
+
 static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(each_registration_gets_a_new_key),
 	KUNIT_CASE(each_window_gets_a_random_key),
@@ -271,6 +441,9 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(regions_and_windows_are_charged),
 	KUNIT_CASE(restrack_shows_a_region),
 	KUNIT_CASE(failed_tpt_write_frees_the_region),
+	KUNIT_CASE(refused_page_list_is_not_charged),
+	KUNIT_CASE(failed_registration_releases_the_memory),
+	KUNIT_CASE(region_of_all_memory_needs_no_more_than_4_gib),
 	{}
 };
 
