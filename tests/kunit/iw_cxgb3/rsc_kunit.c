@@ -6,9 +6,11 @@
 #include <kunit/test.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/dma-mapping.h>
 #include <linux/genalloc.h>
 #include <linux/module.h>
 
+#include "iw_cxgb3.h"
 #include "../failing_alloc.h"
 
 #define gen_pool_create(order, nid) \
@@ -16,7 +18,38 @@
 #define gen_pool_add(pool, addr, size, nid) \
 	(alloc_fails(GFP_KERNEL, __func__) ? -ENOMEM : (gen_pool_add)(pool, addr, size, nid))
 
+static struct {
+	int rings;			/* allocated for the card */
+	bool unmapped, needs_sync;
+	unsigned int warnings;
+} host;
+
+static inline struct page *fake_dma_pages(size_t size, dma_addr_t *dma, gfp_t gfp)
+{
+	struct page *page = alloc_pages(gfp, get_order(size));
+
+	host.rings += !!page;
+	*dma = 0x1000;
+	return page;
+}
+
+static inline void fake_dma_free(size_t size, struct page *page)
+{
+	host.rings--;
+	__free_pages(page, get_order(size));
+}
+
+#define dma_alloc_pages(device, size, dma, dir, gfp) fake_dma_pages(size, dma, gfp)
+#define dma_free_pages(device, size, page, dma, dir) fake_dma_free(size, page)
+#undef dma_mapping_error
+#define dma_mapping_error(device, dma) (host.unmapped)
+#undef dma_need_sync
+#define dma_need_sync(device, dma) (host.needs_sync)
+#pragma push_macro("WARN_ON")
+#undef WARN_ON
+#define WARN_ON(condition) ((void)(host.warnings += !!(condition)))
 #include "quota.c"
+#pragma pop_macro("WARN_ON")
 #include "rsc.c"
 
 /* Small enough to exhaust: 32 ids per doorbell page, 64 STags, 8 and 4 granules. */
@@ -26,6 +59,12 @@ static const struct rdma_info small_card = {
 	.rqt_base = 0x20000, .rqt_top = 0x20000 + 4 * T3_RQT_GRANULE - 1,
 	.udbell_len = 2048 << PAGE_SHIFT,
 };
+
+static int rsc_init(struct kunit *test)
+{
+	memset(&host, 0, sizeof(host));
+	return 0;
+}
 
 static struct t3_dev *open_card(struct kunit *test, const struct rdma_info *info)
 {
@@ -224,6 +263,86 @@ static void user_is_limited_to_seven_eighths(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
+/* Other users have all ids. */
+static void refused_id_is_not_charged(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_quota *user = quota_of_uid(test, dev, 1000);
+	u32 id;
+
+	while (t3_id_get(dev, &dev->stags, NULL) >= 0)
+		;
+	KUNIT_EXPECT_EQ(test, t3_id_get(dev, &dev->stags, user), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user->used[T3_QUOTA_STAG]), 0);
+	for (id = dev->stags.min; id <= dev->stags.max; id++)
+		t3_id_put(&dev->stags, NULL, id);
+	t3_quota_put(&dev->quotas, user);
+	t3_rsc_close(dev);
+	KUNIT_EXPECT_EQ(test, host.warnings, 0);
+}
+
+/* A context or a connection that outlives the device would uncharge freed memory. */
+static void user_that_outlives_the_device_is_reported(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_quota *user = quota_of_uid(test, dev, 1000);
+
+	t3_rsc_close(dev);
+	KUNIT_EXPECT_EQ(test, host.warnings, 1);
+	t3_quota_put(&dev->quotas, user);
+}
+
+/* --- memory shared with the card ---------------------------------------------- */
+
+static struct t3_dev *card_with_memory(struct kunit *test)
+{
+	struct t3_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->pdev = kunit_kzalloc(test, sizeof(*dev->pdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev->pdev);
+	return dev;
+}
+
+static void ring_is_zeroed_whole_pages(struct kunit *test)
+{
+	struct t3_dev *dev = card_with_memory(test);
+	struct t3_dma ring;
+
+	KUNIT_ASSERT_EQ(test, t3_dma_alloc(dev, &ring, PAGE_SIZE + 1, GFP_KERNEL), 0);
+	KUNIT_EXPECT_EQ(test, ring.size, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(ring.va, 0, ring.size));
+	KUNIT_EXPECT_EQ(test, host.rings, 1);
+	t3_dma_free(dev, &ring);
+	KUNIT_EXPECT_EQ(test, host.rings, 0);
+	t3_dma_free(dev, &ring);	/* does nothing */
+	KUNIT_EXPECT_EQ(test, host.rings, 0);
+}
+
+static void ring_without_a_dma_address_is_freed(struct kunit *test)
+{
+	struct t3_dev *dev = card_with_memory(test);
+	struct t3_dma ring;
+
+	host.unmapped = true;
+	KUNIT_EXPECT_EQ(test, t3_dma_alloc(dev, &ring, PAGE_SIZE, GFP_KERNEL), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, host.rings, 0);
+	KUNIT_EXPECT_NULL(test, ring.page);
+}
+
+static void host_whose_memory_needs_syncing_is_refused(struct kunit *test)
+{
+	struct t3_dev *dev = card_with_memory(test);
+
+	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), 0);
+	KUNIT_EXPECT_EQ(test, host.rings, 0);
+	host.needs_sync = true;
+	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, host.rings, 0);
+}
+
+/* --- opening ------------------------------------------------------------------- */
+
 /* The figures that the NIC driver reports are checked. */
 static void invalid_figures_of_the_nic_driver_are_refused(struct kunit *test)
 {
@@ -277,6 +396,11 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(qp_ids_are_unique_and_limited),
 	KUNIT_CASE(all_adapter_memory_can_be_allocated_once),
 	KUNIT_CASE(user_is_limited_to_seven_eighths),
+	KUNIT_CASE(refused_id_is_not_charged),
+	KUNIT_CASE(user_that_outlives_the_device_is_reported),
+	KUNIT_CASE(ring_is_zeroed_whole_pages),
+	KUNIT_CASE(ring_without_a_dma_address_is_freed),
+	KUNIT_CASE(host_whose_memory_needs_syncing_is_refused),
 	KUNIT_CASE(invalid_figures_of_the_nic_driver_are_refused),
 	KUNIT_CASE(open_without_memory),
 	{}
@@ -284,6 +408,7 @@ static struct kunit_case rsc_cases[] = {
 
 static struct kunit_suite rsc_suite = {
 	.name = "iw_cxgb3_rsc",
+	.init = rsc_init,
 	.test_cases = rsc_cases,
 };
 

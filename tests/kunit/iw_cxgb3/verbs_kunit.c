@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mappings of doorbell pages and rings into a process, by verbs.c. */
+/*
+ * verbs.c: mappings of doorbell pages and rings into a process, and what user contexts and
+ * protection domains hold: ids, charges, references. With the real quota.c and rsc.c.
+ */
 #include <kunit/test.h>
+#include <linux/capability.h>
+#include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "compat_mm.h"
+#include "../failing_alloc.h"
 
 static struct {
 	struct rdma_user_mmap_entry *entry;
@@ -12,7 +19,12 @@ static struct {
 	unsigned long pfn, size, set, cleared;
 	pgprot_t prot;
 	unsigned int uncached;
+	int insert_error, respond_error;
+	int rings;			/* allocated for the card */
 } seen;
+
+/* The test runs as root, which quotas do not limit. */
+#define capable(cap) false
 
 static inline struct rdma_user_mmap_entry *look_up(void)
 {
@@ -38,45 +50,19 @@ static inline int mapped_io(unsigned long pfn, unsigned long size, pgprot_t prot
 #define rdma_user_mmap_entry_get(context, vma) look_up()
 #define rdma_user_mmap_entry_put(entry) ((void)(entry), seen.puts++)
 #define rdma_user_mmap_io(context, vma, pfn, size, prot, entry) mapped_io(pfn, size, prot)
+#define rdma_user_mmap_entry_insert(context, entry, len) ((void)(entry), seen.insert_error)
+#define ib_copy_to_udata(udata, from, len) ((void)(from), seen.respond_error)
+#define dma_alloc_pages(device, size, dma, dir, gfp) (seen.rings++, alloc_page(gfp))
+#define dma_free_pages(device, size, page, dma, dir) (seen.rings--, __free_page(page))
 /* The test's VMA has no mm, so its lock cannot be held. */
 #define t3_vma_flags(vma, bits, no_bits) ((void)(vma), seen.set = (bits), seen.cleared = (no_bits))
 #pragma push_macro("pgprot_noncached")
 #undef pgprot_noncached
 #define pgprot_noncached(prot) uncached(prot)
+#include "quota.c"
+#include "rsc.c"
 #include "verbs.c"
 #pragma pop_macro("pgprot_noncached")
-
-/* --- stubs of the driver ------------------------------------------------------- */
-
-struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
-{
-	return NULL;
-}
-
-void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota)
-{
-}
-
-int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota)
-{
-	return 0;
-}
-
-void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id)
-{
-}
-
-void t3_qp_groups_init(struct t3_qp_groups *groups)
-{
-}
-
-void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups)
-{
-}
-
-void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
-{
-}
 
 /* --- tests ------------------------------------------------------------------- */
 
@@ -144,10 +130,158 @@ static void unknown_mmap_key_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.size, 0);
 }
 
+/* --- what a process holds -------------------------------------------------------- */
+
+static struct t3_dev *dev;
+static struct t3_ucontext *context;
+
+static void open_device(struct kunit *test)
+{
+	static const struct rdma_info small_card = {
+		.tpt_base = 0x1000, .tpt_top = 0x1000 + 64 * T3_TPT_ENTRY_BYTES - 1,
+		.pbl_base = 0x10000, .pbl_top = 0x10000 + 8 * T3_PBL_GRANULE - 1,
+		.rqt_base = 0x20000, .rqt_top = 0x20000 + 4 * T3_RQT_GRANULE - 1,
+		.udbell_len = 2048 << PAGE_SHIFT,
+	};
+
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	context = kunit_kzalloc(test, sizeof(*context), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, dev && context);
+	dev->pdev = kunit_kzalloc(test, sizeof(*dev->pdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev->pdev);
+	dev->info = small_card;
+	context->ibucontext.device = &dev->ibdev;
+	KUNIT_ASSERT_EQ(test, t3_rsc_open(dev), 0);
+}
+
+/* Nothing is allocated and no user is charged any more. */
+static void close_device(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, list_empty(&dev->quotas.list));
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->pd_ids.ida));
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->qp_groups.ida));
+	KUNIT_EXPECT_EQ(test, seen.rings, 0);
+	t3_rsc_close(dev);
+}
+
+/* rmmod is refused until the process has closed the device. */
+static void open_device_holds_the_module(struct kunit *test)
+{
+	int users = module_refcount(THIS_MODULE);
+
+	open_device(test);
+	KUNIT_ASSERT_EQ(test, t3_alloc_ucontext(&context->ibucontext, NULL), 0);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), users + 1);
+	t3_dealloc_ucontext(&context->ibucontext);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), users);
+	close_device(test);
+}
+
+/* A killed process leaves them: its doorbell pages, and its share of the card. */
+static void close_releases_the_doorbell_pages_of_the_process(struct kunit *test)
+{
+	open_device(test);
+	KUNIT_ASSERT_EQ(test, t3_alloc_ucontext(&context->ibucontext, NULL), 0);
+	KUNIT_EXPECT_GE(test, t3_qp_id_get(dev, &context->groups, GFP_KERNEL), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&context->quota->used[T3_QUOTA_QP_GROUP]), 1);
+	KUNIT_EXPECT_FALSE(test, ida_is_empty(&dev->qp_groups.ida));
+	t3_dealloc_ucontext(&context->ibucontext);
+	close_device(test);
+}
+
+static void open_and_close(struct kunit *test)
+{
+	int users = module_refcount(THIS_MODULE), ret;
+
+	allocations_fail();
+	ret = t3_alloc_ucontext(&context->ibucontext, NULL);
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	if (!ret)
+		t3_dealloc_ucontext(&context->ibucontext);
+	KUNIT_EXPECT_EQ_MSG(test, module_refcount(THIS_MODULE), users, "%s", alloc_that_failed());
+}
+
+static void open_without_memory_releases_the_module(struct kunit *test)
+{
+	open_device(test);
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, open_and_close), 1U);
+	close_device(test);
+}
+
+/* kmemleak reports the entries that are not freed. */
+static void refused_mapping_is_freed(struct kunit *test)
+{
+	const struct t3_dma ring = { .size = PAGE_SIZE };
+
+	open_device(test);
+	seen.insert_error = -ENOSPC;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(t3_mmap_insert(context, &ring, PAGE_SIZE)), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(t3_mmap_insert_doorbell(context, DOORBELL)),
+			-ENOSPC);
+	close_device(test);
+}
+
+static void last_mapping_frees_the_ring(struct kunit *test)
+{
+	struct t3_mmap *map;
+	struct t3_dma ring;
+
+	open_device(test);
+	KUNIT_ASSERT_EQ(test, t3_dma_alloc(dev, &ring, PAGE_SIZE, GFP_KERNEL), 0);
+	map = t3_mmap_insert(context, &ring, PAGE_SIZE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(map));
+	KUNIT_EXPECT_EQ(test, seen.rings, 1);
+	map->rdma.ucontext = &context->ibucontext;
+	t3_mmap_free(&map->rdma);
+	KUNIT_EXPECT_EQ(test, seen.rings, 0);
+
+	map = t3_mmap_insert_doorbell(context, DOORBELL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(map));
+	map->rdma.ucontext = &context->ibucontext;
+	t3_mmap_free(&map->rdma);
+	close_device(test);
+}
+
+static void protection_domain_is_charged_until_it_is_freed(struct kunit *test)
+{
+	static struct uverbs_attr_bundle bundle;
+	struct ib_udata *udata = &bundle.driver_udata;
+	struct t3_pd pd = {};
+	atomic_t *used;
+
+	open_device(test);
+	KUNIT_ASSERT_EQ(test, t3_alloc_ucontext(&context->ibucontext, NULL), 0);
+	used = &context->quota->used[T3_QUOTA_PD];
+	bundle.context = &context->ibucontext;
+	udata->outlen = sizeof(struct t3_alloc_pd_resp);
+	pd.ibpd.device = &dev->ibdev;
+
+	KUNIT_EXPECT_EQ(test, t3_alloc_pd(&pd.ibpd, udata), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(used), 1);
+	t3_dealloc_pd(&pd.ibpd, udata);
+	KUNIT_EXPECT_EQ(test, atomic_read(used), 0);
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->pd_ids.ida));
+
+	/* The process does not get to know the id. */
+	seen.respond_error = -EFAULT;
+	KUNIT_EXPECT_EQ(test, t3_alloc_pd(&pd.ibpd, udata), -EFAULT);
+	KUNIT_EXPECT_EQ(test, atomic_read(used), 0);
+	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->pd_ids.ida));
+	t3_dealloc_ucontext(&context->ibucontext);
+	close_device(test);
+}
+
 static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(doorbells_are_uncached),
 	KUNIT_CASE(rings_are_cached),
 	KUNIT_CASE(unknown_mmap_key_is_refused),
+	KUNIT_CASE(open_device_holds_the_module),
+	KUNIT_CASE(close_releases_the_doorbell_pages_of_the_process),
+	KUNIT_CASE(open_without_memory_releases_the_module),
+	KUNIT_CASE(refused_mapping_is_freed),
+	KUNIT_CASE(last_mapping_frees_the_ring),
+	KUNIT_CASE(protection_domain_is_charged_until_it_is_freed),
 	{}
 };
 
