@@ -73,10 +73,14 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 	return t3_qp_fsm(from, ev);
 }
 
+enum { PBL_ADDR = 0x8000 };
+
 static struct {
 	unsigned int sent, aborts, closes, rung, handlers;
 	int send_error, respond_error;
-	int ids, rqts, entries;		/* allocated */
+	int ids, rqts, entries, rings, pbls;	/* allocated */
+	int queues;			/* set up in the card */
+	int setup_error;
 	unsigned int uncharged;		/* ids and rings allocated without a memory cgroup */
 	bool found_early;
 	unsigned int grace_periods;
@@ -100,6 +104,13 @@ bool t3_dev_enter(struct t3_dev *dev)
 
 int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 {
+	const struct rdma_cq_setup *setup = data;
+
+	if (req != RDMA_CQ_SETUP)
+		return 0;
+	if (setup->size && card.setup_error)
+		return card.setup_error;
+	card.queues += setup->size ? 1 : -1;
 	return 0;
 }
 
@@ -150,11 +161,13 @@ void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entri
 
 u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes)
 {
-	return 0;
+	card.pbls++;
+	return PBL_ADDR;
 }
 
 void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
 {
+	card.pbls -= addr == PBL_ADDR;
 }
 
 int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
@@ -162,11 +175,13 @@ int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 	card.uncharged += !(gfp & __GFP_ACCOUNT);
 	mem->size = PAGE_ALIGN(size);
 	mem->va = kzalloc(mem->size, GFP_KERNEL);
+	card.rings += !!mem->va;
 	return mem->va ? 0 : -ENOMEM;
 }
 
 void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
 {
+	card.rings -= !!mem->va;
 	kfree(mem->va);
 	mem->va = NULL;
 }
@@ -218,7 +233,7 @@ static void fake_entry_remove(struct rdma_user_mmap_entry *entry)
 {
 	struct t3_mmap *map = container_of(entry, struct t3_mmap, rdma);
 
-	kfree(map->mem.va);
+	t3_dma_free(dev, &map->mem);
 	kfree(map);
 	card.entries--;
 }
@@ -303,16 +318,23 @@ static void on_completion(struct ib_cq *ibcq, void *context)
 	card.handlers++;
 }
 
-static void make_cq(struct kunit *test)
+static struct t3_cq *alloc_cq(struct kunit *test)
+{
+	struct t3_cq *new = kunit_kzalloc(test, sizeof(*new), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, new);
+	new->ibcq.device = &dev->ibdev;
+	new->ibcq.comp_handler = on_completion;
+	return new;
+}
+
+static struct t3_cq *make_cq(struct kunit *test)
 {
 	const struct ib_cq_init_attr attr = { .cqe = 64 };
+	struct t3_cq *new = alloc_cq(test);
 
-	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, cq);
-	cq->ibcq.device = &dev->ibdev;
-	cq->ibcq.comp_handler = on_completion;
-	KUNIT_ASSERT_EQ(test, t3_create_cq(&cq->ibcq, &attr, NULL), 0);
-	produced = 0;
+	KUNIT_ASSERT_EQ(test, t3_create_cq(&new->ibcq, &attr, NULL), 0);
+	return new;
 }
 
 static int qp_init(struct kunit *test)
@@ -337,7 +359,8 @@ static int qp_init(struct kunit *test)
 	bundle.driver_udata.outlen = 64;
 	t3_wq = alloc_workqueue("qp_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_wq);
-	make_cq(test);
+	cq = make_cq(test);
+	produced = 0;
 	return 0;
 }
 
@@ -348,6 +371,9 @@ static void qp_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.rqts, 0);
 	KUNIT_EXPECT_EQ(test, card.entries, 0);
+	KUNIT_EXPECT_EQ(test, card.rings, 0);
+	KUNIT_EXPECT_EQ(test, card.pbls, 0);
+	KUNIT_EXPECT_EQ(test, card.queues, 0);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->qps));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
 }
@@ -411,6 +437,15 @@ static void recv(struct kunit *test, struct t3_qp *qp, u64 wr_id)
 	KUNIT_EXPECT_EQ(test, t3_post_recv(&qp->ibqp, &wr, &bad), 0);
 }
 
+/* With STag 0: it needs a page list of its own. Return: 0 or -errno. */
+static int recv_stag0(struct t3_qp *qp)
+{
+	struct ib_sge sge = { .addr = 0x5000, .length = 64 };
+	const struct ib_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return t3_post_recv(&qp->ibqp, &wr, &bad);
+}
+
 static void send(struct kunit *test, struct t3_qp *qp, u64 wr_id)
 {
 	const struct ib_send_wr wr = { .wr_id = wr_id, .opcode = IB_WR_SEND }, *bad;
@@ -432,10 +467,16 @@ static void received(struct t3_qp *qp, u32 msn)
 static int polled(struct kunit *test, enum ib_wc_status status)
 {
 	struct ib_wc wc[16];
-	int i, n = t3_poll_cq(&cq->ibcq, ARRAY_SIZE(wc), wc);
+	int i, n;
 
-	for (i = 0; i < n; i++)
+	/* The consumer's array, from its stack. */
+	memset(wc, 0xff, sizeof(wc));
+	n = t3_poll_cq(&cq->ibcq, ARRAY_SIZE(wc), wc);
+	for (i = 0; i < n; i++) {
 		KUNIT_EXPECT_EQ(test, (int)wc[i].status, (int)status);
+		KUNIT_EXPECT_EQ(test, wc[i].wc_flags, 0);
+		KUNIT_EXPECT_EQ(test, wc[i].src_qp, 0U);
+	}
 	return n;
 }
 
@@ -564,11 +605,176 @@ static void cq_has_spare_entries(struct kunit *test)
 
 static void kernel_qp_is_in_the_tables_of_its_cqs(struct kunit *test)
 {
-	struct t3_qp *qp = make_qp(test, false);
+	struct t3_cq *rcq = make_cq(test);
+	struct t3_qp *qp = alloc_qp(test);
 
+	qp->ibqp.recv_cq = &rcq->ibcq;
+	KUNIT_ASSERT_EQ(test, create(qp, false), 0);
 	KUNIT_EXPECT_PTR_EQ(test, xa_load(&cq->qps, qp->id), (void *)qp);
+	KUNIT_EXPECT_PTR_EQ(test, xa_load(&rcq->qps, qp->id), (void *)qp);
 	t3_destroy_qp(&qp->ibqp, NULL);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&cq->qps));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&rcq->qps));
+	t3_destroy_cq(&rcq->ibcq, NULL);
+}
+
+static struct t3_qp *referenced;	/* by t3_for_each_qp(), in its call */
+static unsigned int references, calls;
+
+static void note_references(struct t3_qp *qp)
+{
+	calls++;
+	referenced = qp;
+	references = kref_read(&qp->ref);
+}
+
+/* A QP that is being destroyed has no reference left, and waits for none. */
+static void loop_over_qps_holds_a_reference_in_each_call(struct kunit *test)
+{
+	struct t3_qp *ending = make_qp(test, false), *qp = make_qp(test, false);
+
+	calls = 0;
+	t3_qp_put(ending);
+	t3_for_each_qp(dev, note_references);
+	KUNIT_EXPECT_EQ(test, calls, 1);
+	KUNIT_EXPECT_PTR_EQ(test, referenced, qp);
+	KUNIT_EXPECT_EQ(test, references, 2);
+	KUNIT_EXPECT_EQ(test, kref_read(&qp->ref), 1);
+	kref_init(&ending->ref);
+	reinit_completion(&ending->released);
+	t3_destroy_qp(&ending->ibqp, NULL);
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
+static void cq_without_references_is_not_found(struct kunit *test)
+{
+	KUNIT_EXPECT_PTR_EQ(test, t3_cq_find(dev, cq->id), cq);
+	KUNIT_EXPECT_EQ(test, kref_read(&cq->ref), 2);
+	t3_cq_put(cq);
+	t3_cq_put(cq);	/* the last reference */
+	KUNIT_EXPECT_NULL(test, t3_cq_find(dev, cq->id));
+	kref_init(&cq->ref);
+	reinit_completion(&cq->released);
+}
+
+struct cq_destroyer {
+	struct work_struct work;
+	struct t3_cq *cq;
+	struct completion done;
+};
+
+static void destroy_cq_work(struct work_struct *work)
+{
+	struct cq_destroyer *d = container_of(work, struct cq_destroyer, work);
+
+	t3_destroy_cq(&d->cq->ibcq, NULL);
+	complete(&d->done);
+}
+
+/* An async event has found the CQ, and calls its handler. */
+static void destroy_waits_for_an_event_of_the_cq(struct kunit *test)
+{
+	struct cq_destroyer d = { .cq = make_cq(test) };
+
+	KUNIT_ASSERT_PTR_EQ(test, t3_cq_find(dev, d.cq->id), d.cq);
+	INIT_WORK_ONSTACK(&d.work, destroy_cq_work);
+	init_completion(&d.done);
+	queue_work(system_unbound_wq, &d.work);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&d.done, HZ / 5), 0);
+	KUNIT_EXPECT_EQ(test, card.queues, 2);
+	t3_cq_put(d.cq);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&d.done, 20 * HZ), 0);
+	flush_work(&d.work);
+	destroy_work_on_stack(&d.work);
+}
+
+struct blocker {
+	struct work_struct work;
+	struct completion end;
+};
+
+static void block(struct work_struct *work)
+{
+	wait_for_completion(&container_of(work, struct blocker, work)->end);
+}
+
+/* The work item that calls the handler is still queued, behind another one. */
+static void handler_is_not_called_after_destroy(struct kunit *test)
+{
+	struct workqueue_struct *wq = alloc_ordered_workqueue("qp_kunit_busy", 0);
+	struct t3_cq *destroyed = make_cq(test);
+	struct blocker busy;
+
+	KUNIT_ASSERT_NOT_NULL(test, wq);
+	INIT_WORK_ONSTACK(&busy.work, block);
+	init_completion(&busy.end);
+	queue_work(wq, &busy.work);
+	destroyed->armed = true;
+	queue_work(wq, &destroyed->comp_work);
+	t3_destroy_cq(&destroyed->ibcq, NULL);
+	complete(&busy.end);
+	destroy_workqueue(wq);
+	destroy_work_on_stack(&busy.work);
+	KUNIT_EXPECT_EQ(test, card.handlers, 0);
+}
+
+static void cq_that_the_card_refuses_is_freed(struct kunit *test)
+{
+	const struct ib_cq_init_attr attr = { .cqe = 64 };
+	struct t3_cq *refused = alloc_cq(test);
+
+	card.setup_error = -EIO;
+	KUNIT_EXPECT_EQ(test, t3_create_cq(&refused->ibcq, &attr, NULL), -EIO);
+	KUNIT_EXPECT_EQ(test, card.rings, 1);
+	KUNIT_EXPECT_EQ(test, card.ids, 1);
+	KUNIT_EXPECT_EQ(test, card.queues, 1);
+}
+
+/* --- tests: receives with STag 0 ----------------------------------------------- */
+
+/* Each has a page list in the card until it is polled, or the QP is reset or destroyed. */
+static void page_list_of_a_receive_is_freed_once(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	KUNIT_EXPECT_EQ(test, recv_stag0(qp), 0);
+	KUNIT_EXPECT_EQ(test, recv_stag0(qp), 0);
+	KUNIT_EXPECT_EQ(test, card.pbls, 2);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 2);
+	KUNIT_EXPECT_EQ(test, card.pbls, 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+	KUNIT_EXPECT_EQ(test, card.pbls, 0);
+
+	KUNIT_EXPECT_EQ(test, recv_stag0(qp), 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, card.pbls, 1);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+	KUNIT_EXPECT_EQ(test, card.pbls, 0);
+
+	KUNIT_EXPECT_EQ(test, recv_stag0(qp), 0);
+	KUNIT_EXPECT_EQ(test, card.pbls, 1);
+	t3_destroy_qp(&qp->ibqp, NULL);
+	KUNIT_EXPECT_EQ(test, card.pbls, 0);
+}
+
+static void refused_receive_keeps_no_page_list(struct kunit *test)
+{
+	struct ib_sge mixed[] = { { .addr = 0x5000, .length = 64 },
+				  { .addr = 0x6000, .length = 64, .lkey = 0x100 } };
+	const struct ib_recv_wr wr = { .sg_list = mixed, .num_sge = 2 }, *bad;
+	struct t3_qp *qp = make_qp(test, false);
+	int posted = 0, ret;
+
+	KUNIT_EXPECT_EQ(test, t3_post_recv(&qp->ibqp, &wr, &bad), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
+	KUNIT_EXPECT_EQ(test, card.pbls, 0);
+	while (!(ret = recv_stag0(qp)))
+		posted++;
+	KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
+	KUNIT_EXPECT_GT(test, posted, 0);
+	KUNIT_EXPECT_EQ(test, card.pbls, posted);
+	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
 struct destroyer {
@@ -1082,6 +1288,28 @@ static void terminate_without_memory(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, fail_while_connected), 1U);
 }
 
+static void make_cq_without_memory(struct kunit *test)
+{
+	const struct ib_cq_init_attr attr = { .cqe = 64 };
+	struct t3_cq *made = alloc_cq(test);
+	int ret;
+
+	allocations_fail();
+	ret = t3_create_cq(&made->ibcq, &attr, NULL);
+	allocations_work();
+	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
+	if (!ret)
+		t3_destroy_cq(&made->ibcq, NULL);
+	KUNIT_EXPECT_EQ_MSG(test, card.ids, 1, "ids, %s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, card.rings, 1, "rings, %s", alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, card.queues, 1, "queues, %s", alloc_that_failed());
+}
+
+static void cq_without_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, make_cq_without_memory), 2U);
+}
+
 static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_is_published_only_after_success),
 	KUNIT_CASE(cq_is_published_only_after_success),
@@ -1089,6 +1317,13 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(rtr_read_needs_an_entry_of_the_send_cq),
 	KUNIT_CASE(cq_has_spare_entries),
 	KUNIT_CASE(kernel_qp_is_in_the_tables_of_its_cqs),
+	KUNIT_CASE(loop_over_qps_holds_a_reference_in_each_call),
+	KUNIT_CASE(cq_without_references_is_not_found),
+	KUNIT_CASE(destroy_waits_for_an_event_of_the_cq),
+	KUNIT_CASE(handler_is_not_called_after_destroy),
+	KUNIT_CASE(cq_that_the_card_refuses_is_freed),
+	KUNIT_CASE(page_list_of_a_receive_is_freed_once),
+	KUNIT_CASE(refused_receive_keeps_no_page_list),
 	KUNIT_CASE(destroy_waits_for_callers_of_iw_get_qp),
 	KUNIT_CASE(no_grace_period_without_iw_get_qp),
 	KUNIT_CASE(qp_without_references_is_not_found),
@@ -1109,6 +1344,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(resource_shows_requests_of_kernel_qps_only),
 	KUNIT_CASE(qp_access_flags_limit_the_peer),
 	KUNIT_CASE(connect_without_memory),
+	KUNIT_CASE(cq_without_memory),
 	KUNIT_CASE(terminate_without_memory),
 	{}
 };
