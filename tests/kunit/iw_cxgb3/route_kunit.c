@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Messages of a connection whose next hop is not resolved, with the real route.c, cpl.c and
- * table: when cxgb3's ARP queue may hold them, and when not. cxgb3 is a fake in this file.
+ * table: when cxgb3's ARP queue may hold them, and when not. And the references of a connection
+ * on its route. cxgb3 and the kernel's routes are fakes in this file.
  */
+#include <linux/inetdevice.h>
 #include <linux/module.h>
+#include <linux/version.h>
+#include <net/route.h>
 
 #include "conn.h"
+
+static struct rtable *find_route(void);
+
+#define ip_route_output_key(net, fl4) ((void)(fl4), find_route())
 
 #include "ep_fsm.c"
 #include "quota.c"
@@ -23,6 +31,8 @@ static struct neighbour next_hop;
 
 static struct {
 	unsigned int sent, others_sent, l2_freed, fatal;
+	int send_error;
+	bool has_l2_entry;
 	u8 opcode, cmd;			/* of the last message */
 	unsigned int waiting_at_release;
 	bool released;
@@ -34,6 +44,8 @@ int cxgb3_ofld_send(struct t3cdev *tdev, struct sk_buff *skb)
 {
 	const struct t3_cpl_abort *msg = (const void *)skb->data;
 
+	if (card.send_error)
+		return card.send_error;
 	if (skb->len < sizeof(*msg)) {
 		card.others_sent++;
 	} else {
@@ -68,7 +80,10 @@ static void resolve(struct t3cdev *tdev)
 struct l2t_entry *t3_l2t_get(struct t3cdev *tdev, struct dst_entry *dst, struct net_device *ndev,
 			     const void *daddr)
 {
-	return NULL;
+	if (!card.has_l2_entry)
+		return NULL;
+	atomic_inc(&l2t.refcnt);
+	return &l2t;
 }
 
 void t3_l2e_free(struct l2t_data *d, struct l2t_entry *e)
@@ -135,7 +150,10 @@ static int route_init(struct kunit *test)
 	dev = conn_dev(test);
 	nic.tid_maps.ntids = TIDS;
 	tdev.l4opt = &nic;
+	tdev.ulp = dev;
 	dev->tdev = &tdev;
+	dev->cm->nmtus = 1;
+	dev->cm->mtus[0] = 1500;
 	next_hop.nud_state = NUD_REACHABLE;
 	spin_lock_init(&l2t.lock);
 	__skb_queue_head_init(&l2t.arpq);
@@ -285,11 +303,254 @@ static void local_address_must_be_on_the_card(struct kunit *test)
 	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
 }
 
+/* --- messages that cannot be sent ---------------------------------------------- */
+
+static unsigned int freed;
+
+static void count_freed(struct sk_buff *skb)
+{
+	freed++;
+}
+
+/* cxgb3 drops the message that waits, since the next hop does not answer. */
+static void next_hop_is_unreachable(struct kunit *test)
+{
+	struct sk_buff *skb = __skb_dequeue(&l2t.arpq);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb->destructor = count_freed;
+	freed = 0;
+	rcu_read_lock();
+	((const struct l2t_skb_cb *)skb->cb)->arp_failure_handler(&tdev, skb);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, freed, 1);
+}
+
+static void unreachable_next_hop_ends_an_open(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	ep->id_kind = T3_ID_ATID;
+	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), 0);
+	next_hop_is_unreachable(test);
+	flush_work(&ep->work);
+	end(test, ep);
+}
+
+/* The endpoint's id has no endpoint any more, or the card was removed. */
+static void late_report_of_the_next_hop_is_harmless(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	ep->id_kind = T3_ID_ATID;
+	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), 0);
+	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), 0);
+	((struct t3_route_cb *)skb_peek(&l2t.arpq)->cb)->ep_id = ep->id + 1;
+	next_hop_is_unreachable(test);
+	tdev.ulp = NULL;
+	next_hop_is_unreachable(test);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
+	end(test, ep);
+}
+
+/* Its deadline ends the connection, if the next hop stays unreachable. */
+static void unreachable_next_hop_leaves_a_connection_open(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	t3_ep_fsm_apply(ep, EP_EV_DISCONNECT, 0);
+	next_hop_is_unreachable(test);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_NE(test, ep->state, EP_CLOSED);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
+	end(test, ep);
+}
+
+static void message_that_cxgb3_refuses_is_freed(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb->destructor = count_freed;
+	freed = 0;
+	l2t.state = L2T_STATE_VALID;
+	card.send_error = -EIO;
+	KUNIT_EXPECT_EQ(test, t3_route_send(ep, skb, NULL), -EIO);
+	KUNIT_EXPECT_EQ(test, freed, 1);
+	card.send_error = 0;
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
+	end(test, ep);
+}
+
+/* --- references on routes --------------------------------------------------------- */
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define route_refs(dst)		atomic_read(&(dst)->__refcnt)
+#define set_route_refs(dst, n)	atomic_set(&(dst)->__refcnt, n)
+#else
+#define route_refs(dst)		((int)rcuref_read(&(dst)->__rcuref))
+#define set_route_refs(dst, n)	rcuref_init(&(dst)->__rcuref, n)
+#endif
+
+static struct rtable *route;	/* the test has a reference */
+
+static struct rtable *find_route(void)
+{
+	dst_hold(&route->dst);
+	return route;
+}
+
+static unsigned int route_mtu(const struct dst_entry *dst)
+{
+	return 1500;
+}
+
+static struct rtable *new_route(struct kunit *test, struct net_device *over)
+{
+	static struct dst_ops ops = { .mtu = route_mtu };
+	struct rtable *rt = kunit_kzalloc(test, sizeof(*rt), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, rt);
+	rt->dst.ops = &ops;
+	rt->dst.dev = over;
+	set_route_refs(&rt->dst, 1);
+	return rt;
+}
+
+/* The loopback interface as the only port, since it has an address. Without a reference. */
+static struct net_device *use_lo(struct kunit *test)
+{
+	struct net_device *lo = ip_dev_find(&init_net, htonl(INADDR_LOOPBACK));
+
+	KUNIT_ASSERT_NOT_NULL_MSG(test, lo, "the loopback interface is down");
+	dev_put(lo);
+	dev->ports.nports = 1;
+	dev->ports.lldevs[0] = lo;
+	return lo;
+}
+
+static struct t3_ep *new_ep_without_route(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->l2t = NULL;
+	ep->id_kind = T3_ID_NONE;
+	ep->local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ep->remote.sin_addr.s_addr = htonl(0xc0000202);
+	atomic_set(&l2t.refcnt, 1);	/* the test's */
+	return ep;
+}
+
+static void failed_resolution_keeps_no_reference(struct kunit *test)
+{
+	struct net_device *lo = use_lo(test), *other;
+	struct t3_ep *ep = new_ep_without_route(test);
+	int refs = netdev_refcnt_read(lo);
+
+	other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	route = new_route(test, lo);
+	route->rt_flags = RTCF_LOCAL;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
+
+	route->rt_flags = 0;
+	route->dst.dev = other;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+
+	route->dst.dev = lo;	/* the L2 table is full */
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
+	KUNIT_EXPECT_NULL(test, ep->dst);
+
+	/* The address is on an interface that is not the card's. */
+	dev->ports.lldevs[0] = other;
+	dev_net_set(other, &init_net);
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+	end(test, ep);
+}
+
+static void connection_holds_its_route_until_the_end(struct kunit *test)
+{
+	static struct l2t_data table;
+	struct net_device *lo = use_lo(test);
+	struct t3_ep *ep = new_ep_without_route(test);
+
+	route = new_route(test, lo);
+	card.has_l2_entry = true;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), 0);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 2);
+	KUNIT_EXPECT_EQ(test, ep->mtu, 1500);
+	t3_route_release(ep);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
+	KUNIT_EXPECT_EQ(test, card.l2_freed, 0);
+
+	/* Of the last user: then cxgb3 may give the entry to another next hop. */
+	atomic_set(&l2t.refcnt, 0);
+	RCU_INIT_POINTER(tdev.l2opt, (void __rcu __force *)&table);
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), 0);
+	t3_route_release(ep);
+	KUNIT_EXPECT_EQ(test, card.l2_freed, 1);
+	RCU_INIT_POINTER(tdev.l2opt, NULL);
+	atomic_set(&l2t.refcnt, 1);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+	end(test, ep);
+}
+
+/* cxgb3 takes the reference on the new entry for each connection that is moved. */
+static void redirect_moves_the_references(struct kunit *test)
+{
+	struct net_device *lo = use_lo(test);
+	struct rtable *old = new_route(test, lo), *new = new_route(test, lo);
+	struct t3_ep *ep = new_ep_without_route(test);
+	static struct l2t_entry new_l2t;
+
+	memset(&new_l2t, 0, sizeof(new_l2t));
+	spin_lock_init(&new_l2t.lock);
+	__skb_queue_head_init(&new_l2t.arpq);
+	atomic_set(&new_l2t.refcnt, 2);
+	route = old;
+	card.has_l2_entry = true;
+	KUNIT_ASSERT_EQ(test, t3_route_resolve(ep), 0);
+
+	KUNIT_EXPECT_EQ(test, t3_cm_redirect(NULL, &old->dst, &new->dst, &new_l2t), 0);
+	KUNIT_EXPECT_EQ(test, t3_cm_redirect(ep, &new->dst, &old->dst, &new_l2t), 0);
+	KUNIT_EXPECT_EQ(test, route_refs(&old->dst), 2);
+	KUNIT_EXPECT_EQ(test, route_refs(&new->dst), 1);
+
+	KUNIT_EXPECT_EQ(test, t3_cm_redirect(ep, &old->dst, &new->dst, &new_l2t), 1);
+	KUNIT_EXPECT_EQ(test, route_refs(&old->dst), 1);
+	KUNIT_EXPECT_EQ(test, route_refs(&new->dst), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
+	KUNIT_EXPECT_PTR_EQ(test, ep->l2t, &new_l2t);
+	t3_route_release(ep);
+	KUNIT_EXPECT_EQ(test, route_refs(&new->dst), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&new_l2t.refcnt), 1);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+	end(test, ep);
+}
+
 static struct kunit_case route_cases[] = {
 	KUNIT_CASE(abort_bypasses_the_arp_queue),
 	KUNIT_CASE(arp_queue_is_purged_before_the_tid_release),
 	KUNIT_CASE(reachable_peer_gets_a_rst),
 	KUNIT_CASE(local_address_must_be_on_the_card),
+	KUNIT_CASE(unreachable_next_hop_ends_an_open),
+	KUNIT_CASE(late_report_of_the_next_hop_is_harmless),
+	KUNIT_CASE(unreachable_next_hop_leaves_a_connection_open),
+	KUNIT_CASE(message_that_cxgb3_refuses_is_freed),
+	KUNIT_CASE(failed_resolution_keeps_no_reference),
+	KUNIT_CASE(connection_holds_its_route_until_the_end),
+	KUNIT_CASE(redirect_moves_the_references),
 	{}
 };
 
