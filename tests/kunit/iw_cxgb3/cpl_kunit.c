@@ -343,6 +343,12 @@ static void open_is_charged_for_its_tid(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
 
 	card.atid = ATID;
+	atomic_set(&user.used[T3_QUOTA_ATID], 14);	/* the user's share */
+	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 14);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
+	atomic_set(&user.used[T3_QUOTA_ATID], 0);
+
 	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 1);

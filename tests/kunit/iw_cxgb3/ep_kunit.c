@@ -17,6 +17,7 @@ static void ep_point(const char *name);
 #include "ep_fsm.c"
 #include "quota.c"
 #include "ep.c"
+#include "debugfs.c"
 
 static struct {
 	unsigned int sent_close, sent_abort, sent_abort_rpl, reported_end, released, messages,
@@ -496,6 +497,79 @@ static void closed_logs_keep_the_last(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[2].entries[0].event, EP_EV_ABORT);
 }
 
+static unsigned int freed;
+
+static void count_freed(struct sk_buff *skb)
+{
+	freed++;
+}
+
+static void messages_of_an_endpoint_are_freed_with_it(struct kunit *test)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb->destructor = count_freed;
+	freed = 0;
+	skb_queue_tail(&ep->inbox, skb);
+	t3_ep_put(ep);
+	KUNIT_EXPECT_EQ(test, freed, 1);
+	KUNIT_EXPECT_EQ(test, seen.messages, 0);
+}
+
+/* --- debugfs ---------------------------------------------------------------------- */
+
+static struct seq_file *new_seq_file(struct kunit *test)
+{
+	struct seq_file *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	s->size = PAGE_SIZE;
+	s->buf = kunit_kzalloc(test, s->size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, s->buf);
+	s->private = dev->cm;
+	return s;
+}
+
+static void debugfs_shows_open_and_closed_endpoints(struct kunit *test)
+{
+	struct seq_file *open = new_seq_file(test), *closed = new_seq_file(test);
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+	unsigned int references = kref_read(&ep->ref);
+
+	KUNIT_EXPECT_EQ(test, endpoints_show(open, NULL), 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), references);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(open->buf, ep_state_name(EP_IDLE)));
+	t3_ep_request(ep, T3_REQ_ABORT);
+	expect_closed(test, ep);
+	/* kmemleak reports the copy of the log, if it is not freed. */
+	KUNIT_EXPECT_EQ(test, closed_endpoints_show(closed, NULL), 0);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(closed->buf, "ended"));
+	open->count = 0;
+	KUNIT_EXPECT_EQ(test, endpoints_show(open, NULL), 0);
+	KUNIT_EXPECT_EQ(test, open->count, 0);
+}
+
+/* An open file would read the manager, which is freed next. */
+static void debugfs_files_are_removed(struct kunit *test)
+{
+	struct dentry *found;
+
+	dev->debugfs = debugfs_create_dir("iw_cxgb3_ep_kunit", NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(dev->debugfs));
+	t3_cm_debugfs_add(dev->cm);
+	found = debugfs_lookup("cm", dev->debugfs);
+	KUNIT_EXPECT_NOT_NULL(test, found);
+	dput(found);
+	t3_cm_debugfs_remove(dev->cm);
+	found = debugfs_lookup("cm", dev->debugfs);
+	KUNIT_EXPECT_NULL(test, found);
+	dput(found);
+	debugfs_remove_recursive(dev->debugfs);
+}
+
 static struct kunit_case ep_cases[] = {
 	KUNIT_CASE_PARAM(device_down_releases_everything, open_state_gen_params),
 	KUNIT_CASE_PARAM(timeout_ends_every_state, open_state_gen_params),
@@ -512,6 +586,9 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(endpoint_published_during_a_shutdown_closes),
 	KUNIT_CASE(child_without_a_listener_closes),
 	KUNIT_CASE(closed_logs_keep_the_last),
+	KUNIT_CASE(messages_of_an_endpoint_are_freed_with_it),
+	KUNIT_CASE(debugfs_shows_open_and_closed_endpoints),
+	KUNIT_CASE(debugfs_files_are_removed),
 	{}
 };
 

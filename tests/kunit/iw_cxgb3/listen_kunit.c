@@ -530,6 +530,69 @@ static void syn_after_unlisten_is_refused(struct kunit *test)
 	t3_listener_put(l);
 }
 
+static unsigned int freed;
+
+static void count_freed(struct sk_buff *skb)
+{
+	freed++;
+}
+
+static struct sk_buff *short_syn(struct kunit *test)
+{
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_zero(skb, 4);
+	skb->destructor = count_freed;
+	freed = 0;
+	return skb;
+}
+
+/* It has no TID to release. */
+static void syn_that_is_too_short_is_dropped(struct kunit *test)
+{
+	struct iw_cm_id *id = make_id(test, 0, 7174);
+
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
+	KUNIT_EXPECT_EQ(test, t3_listener_enqueue(NULL, short_syn(test), id->provider_data), 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, freed, 1);
+	KUNIT_EXPECT_EQ(test, card.endpoints, 0);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	t3_cm_destroy_listen(id);
+}
+
+static void messages_of_a_listener_are_freed_with_it(struct kunit *test)
+{
+	struct iw_cm_id *id = make_id(test, 0, 7174);
+	struct t3_listener *l;
+
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
+	l = id->provider_data;
+	skb_queue_tail(&l->inbox, short_syn(test));
+	t3_cm_destroy_listen(id);
+	KUNIT_EXPECT_EQ(test, freed, 1);
+}
+
+/* The user's share is used up, or the table is full. */
+static void refused_listener_id_is_not_charged(struct kunit *test)
+{
+	struct t3_quota user = { .refs = 1 };
+	struct t3_listener l = { .dev = dev, .cm = dev->cm, .quota = &user };
+	atomic_t *used = &user.used[T3_QUOTA_STID];
+
+	atomic_set(used, ARRAY_SIZE(stids));
+	KUNIT_EXPECT_EQ(test, t3_take_stid(&l), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(used), (int)ARRAY_SIZE(stids));
+	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
+
+	atomic_set(used, 0);
+	nic.tid_maps.sfree = NULL;
+	KUNIT_EXPECT_EQ(test, t3_take_stid(&l), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_read(used), 0);
+}
+
 struct destroyer {
 	struct work_struct work;
 	struct iw_cm_id *id;
@@ -615,6 +678,7 @@ static void failed_create_waits_for_an_upcall(struct kunit *test)
 	destroy_work_on_stack(&c.work);
 	KUNIT_EXPECT_EQ(test, c.ret, -EIO);
 	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	KUNIT_EXPECT_FALSE(test, t3_listener_upcall_begin(l));
 	t3_listener_put(l);
 	nic.tid_maps.stids_in_use = 0;	/* lost with the card */
 }
@@ -630,6 +694,9 @@ static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(out_of_range_tid_is_not_released),
 	KUNIT_CASE_PARAM(device_event_during_a_syn, shut_down_point_gen_params),
 	KUNIT_CASE(syn_after_unlisten_is_refused),
+	KUNIT_CASE(syn_that_is_too_short_is_dropped),
+	KUNIT_CASE(messages_of_a_listener_are_freed_with_it),
+	KUNIT_CASE(refused_listener_id_is_not_charged),
 	KUNIT_CASE(destroy_waits_for_an_upcall),
 	KUNIT_CASE(failed_create_waits_for_an_upcall),
 	{}
