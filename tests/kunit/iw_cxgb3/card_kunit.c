@@ -108,6 +108,11 @@ static void ring_free(void *ring);
 #include "doorbell.c"
 #pragma pop_macro("test_bit")
 #pragma pop_macro("smp_mb")
+#ifndef CONFIG_NET_POLL_CONTROLLER
+/* Our kernels have no netpoll: another operation with this signature stands for its own. */
+#define CONFIG_NET_POLL_CONTROLLER
+#define ndo_poll_controller ndo_set_rx_mode
+#endif
 #include "health.c"
 #define ib_device_get_by_netdev(netdev, driver) ibdev_of_netdev(netdev)
 #define ib_device_put(ibdev) ((void)(ibdev))
@@ -134,6 +139,10 @@ static struct {
 	unsigned int fatal;
 	bool has_ring, freed_before;	/* of the control QP */
 	int queues, rings;		/* set up for the control QP */
+	int qp_refs, cq_refs, ep_refs;	/* taken */
+	unsigned int confirmed, disconnected;
+	unsigned int polls;		/* of the queues of the NIC driver */
+	bool polled_with_interrupts;
 } card;
 
 static struct {
@@ -282,20 +291,28 @@ static void count_cq_event(struct ib_event *event, void *context)
 
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 {
-	return id == qp->id ? qp : NULL;
+	if (id != qp->id)
+		return NULL;
+	card.qp_refs++;
+	return qp;
 }
 
 void t3_qp_put(struct t3_qp *qp)
 {
+	card.qp_refs--;
 }
 
 struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
 {
-	return id == cq->id ? cq : NULL;
+	if (id != cq->id)
+		return NULL;
+	card.cq_refs++;
+	return cq;
 }
 
 void t3_cq_put(struct t3_cq *cq)
 {
+	card.cq_refs--;
 }
 
 void t3_cq_written(struct t3_cq *cq)
@@ -319,18 +336,22 @@ void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear)
 
 void t3_ep_get(struct t3_ep *ep)
 {
+	card.ep_refs++;
 }
 
 void t3_ep_put(struct t3_ep *ep)
 {
+	card.ep_refs--;
 }
 
 void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
 {
+	card.disconnected += !abrupt;
 }
 
 void t3_ep_confirm_neigh(struct t3_ep *ep)
 {
+	card.confirmed++;
 }
 
 void t3_cm_fatal(struct t3_dev *dev)
@@ -400,6 +421,9 @@ static void card_exit(struct kunit *test)
 	cancel_delayed_work_sync(&dev->db_work);
 	t3_health_stop(dev);
 	destroy_workqueue(t3_wq);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
+	KUNIT_EXPECT_EQ(test, card.cq_refs, 0);
+	KUNIT_EXPECT_EQ(test, card.ep_refs, 0);
 }
 
 /* A memory write in a thread of its own, as a registration does it. */
@@ -526,6 +550,14 @@ static void unresponsive_card_is_fatal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 1);
 	KUNIT_EXPECT_EQ(test, card.fatal, 1);
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 1);
+}
+
+/* The device is freed after the stop. */
+static void stop_waits_for_the_report_of_a_failure(struct kunit *test)
+{
+	t3_dev_fatal(dev, "as a test");
+	t3_health_stop(dev);
+	KUNIT_EXPECT_EQ(test, card.fatal, 1);
 }
 
 /* With T3_DEV_GONE set, memory is freed whose address the card has. */
@@ -659,6 +691,53 @@ static void plain_completion_is_no_error(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(events.device, 0, sizeof(events.device)));
 }
 
+/* Never dereferenced. */
+static struct t3_ep *const some_ep = (struct t3_ep *)&card;
+
+static void acknowledged_send_confirms_the_next_hop(struct kunit *test)
+{
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_SUCCESS, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card.confirmed, 0);
+	qp->ep = some_ep;
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_SUCCESS, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card.confirmed, 1);
+	KUNIT_EXPECT_EQ(test, card.ep_refs, 0);
+}
+
+static void sent_terminate_ends_the_connection(struct kunit *test)
+{
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_SUCCESS, T3_RDMA_TERMINATE);
+	KUNIT_EXPECT_EQ(test, card.disconnected, 0);
+	qp->ep = some_ep;
+	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_SUCCESS, T3_RDMA_TERMINATE);
+	KUNIT_EXPECT_EQ(test, card.disconnected, 1);
+	KUNIT_EXPECT_EQ(test, card.ep_refs, 0);
+}
+
+static void poll_queues(struct net_device *ndev)
+{
+	card.polls++;
+	if (!irqs_disabled())
+		card.polled_with_interrupts = true;
+}
+
+/* cxgb3's handlers assume the context of an interrupt. */
+static void queues_are_polled_with_interrupts_off(struct kunit *test)
+{
+	static const struct net_device_ops ops = { .ndo_poll_controller = poll_queues };
+
+	t3_card_poll(dev);
+	KUNIT_EXPECT_EQ(test, card.polls, 0);
+	dev->ports.lldevs[0]->netdev_ops = &ops;
+	t3_card_poll(dev);
+	KUNIT_EXPECT_EQ(test, card.polls, 1);
+	KUNIT_EXPECT_FALSE(test, card.polled_with_interrupts);
+	KUNIT_EXPECT_FALSE(test, irqs_disabled());
+	set_bit(T3_DEV_GONE, &dev->flags);
+	t3_card_poll(dev);
+	KUNIT_EXPECT_EQ(test, card.polls, 1);
+}
+
 static void open_and_close(struct kunit *test)
 {
 	union t3_wr_slot *ring = dev->ctrl.ring;
@@ -752,6 +831,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(reported_drops_are_not_fatal),
 	KUNIT_CASE(endless_drops_are_fatal),
 	KUNIT_CASE(unresponsive_card_is_fatal),
+	KUNIT_CASE(stop_waits_for_the_report_of_a_failure),
 	KUNIT_CASE(bus_mastering_ends_before_gone_is_set),
 	KUNIT_CASE(bus_mastering_ends_before_a_reset),
 	KUNIT_CASE(doorbells_off_sets_status_and_on_rings),
@@ -763,6 +843,9 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(refused_error_is_not_reported),
 	KUNIT_CASE(overflow_goes_to_the_cq_once),
 	KUNIT_CASE(plain_completion_is_no_error),
+	KUNIT_CASE(acknowledged_send_confirms_the_next_hop),
+	KUNIT_CASE(sent_terminate_ends_the_connection),
+	KUNIT_CASE(queues_are_polled_with_interrupts_off),
 	KUNIT_CASE(control_qp_without_memory),
 	KUNIT_CASE(unconfirmed_close_ends_bus_mastering),
 	KUNIT_CASE(close_that_cannot_be_sent_ends_bus_mastering),
