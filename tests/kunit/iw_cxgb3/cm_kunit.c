@@ -4,6 +4,7 @@
  * event, and its reference is dropped once. The card, the QP and the consumer are fakes in this
  * file.
  */
+#include <linux/delay.h>
 #include <linux/module.h>
 
 #include "conn.h"
@@ -19,11 +20,13 @@ enum { QPN = 32 };
 static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
 	int rtr_error, connect_error, stream_error;
-	bool init_is_acked, no_qp, no_rtr_entry;
+	bool init_is_acked, no_qp, no_rtr_entry, no_connect;
 	int qp_refs;
 	unsigned int ids, max_ids;		/* ATIDs and TIDs, each of which is charged */
 	unsigned int lost, detached;
 	u8 mpa_rev, rtr_type, mpa_attrs;
+	unsigned int handled;			/* messages; each takes a while */
+	int debugfs;				/* folders */
 } card;
 
 static struct {
@@ -157,6 +160,8 @@ int t3_cpl_reserve(struct t3_ep *ep)
 
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 {
+	msleep(50);
+	card.handled++;
 }
 
 unsigned long t3_card_timeout(void)
@@ -209,10 +214,12 @@ void t3_listener_wake_all(struct t3_cm_dev *cm)
 
 void t3_cm_debugfs_add(struct t3_cm_dev *cm)
 {
+	card.debugfs++;
 }
 
 void t3_cm_debugfs_remove(struct t3_cm_dev *cm)
 {
+	card.debugfs--;
 }
 
 /* --- a device, and a connection that waits for the reply ------------------- */
@@ -241,8 +248,9 @@ static void cm_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_EQ(test, consumer.others, 0);
-	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.replies, !card.no_connect);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	KUNIT_EXPECT_EQ(test, card.debugfs, 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 0);
 	t3_cm_exit();
 	xa_destroy(&dev->qps);
@@ -661,7 +669,119 @@ static void unsent_reject_is_an_error(struct kunit *test)
 	consumer.replies++;	/* the passive side has none, but cm_exit() counts it */
 }
 
+/* --- the end of the manager ---------------------------------------------------- */
+
+static struct t3_dev *other;
+
+static struct t3_ep *endpoint_of_another_device(struct kunit *test)
+{
+	static struct t3c_data nic;
+	static struct t3cdev tdev = { .l4opt = &nic };
+	struct t3_ep *ep;
+
+	card.no_connect = true;
+	other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	other->tdev = &tdev;
+	KUNIT_ASSERT_EQ(test, t3_cm_open(other), 0);
+	KUNIT_EXPECT_EQ(test, card.debugfs, 1);
+	ep = t3_ep_alloc(other);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
+	return ep;
+}
+
+/*
+ * The timer has expired while the endpoint closed: its work item queues the endpoint's one more
+ * time, and that one finds a message.
+ */
+static void close_waits_for_the_last_work_item(struct kunit *test)
+{
+	struct t3_ep *ep = endpoint_of_another_device(test);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
+	KUNIT_EXPECT_FALSE(test, t3_cm_busy(other));
+	skb_queue_tail(&ep->inbox, skb);
+	/* With the last reference. */
+	queue_delayed_work(t3_cm_wq, &ep->timer, 0);
+	t3_cm_close(other);
+	KUNIT_EXPECT_EQ(test, card.handled, 1);
+	KUNIT_EXPECT_NULL(test, other->cm);
+}
+
+static struct completion closed;
+
+static void close_work(struct work_struct *work)
+{
+	t3_cm_close(other);
+	complete(&closed);
+}
+
+static void close_waits_for_endpoints(struct kunit *test)
+{
+	struct t3_ep *ep = endpoint_of_another_device(test);
+	struct work_struct work;
+
+	init_completion(&closed);
+	INIT_WORK_ONSTACK(&work, close_work);
+	queue_work(system_unbound_wq, &work);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&closed, HZ / 5), 0);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_put(ep);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&closed, 20 * HZ), 0);
+	flush_work(&work);
+	destroy_work_on_stack(&work);
+}
+
+/* cxgb3 frees its tables then, which others use between t3_dev_enter() and t3_dev_leave(). */
+static void stop_waits_for_users_of_the_tables(struct kunit *test)
+{
+	struct t3_ep *ep = endpoint_of_another_device(test);
+	unsigned long before;
+
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
+	t3_ep_put(ep);
+	before = get_state_synchronize_rcu();
+	t3_cm_stop(other);
+	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu(before));
+	t3_cm_close(other);
+}
+
+struct slow_work {
+	struct work_struct work;
+	bool done;
+};
+
+static void run_slowly(struct work_struct *work)
+{
+	msleep(50);
+	container_of(work, struct slow_work, work)->done = true;
+}
+
+/* Its code is freed then. */
+static void exit_waits_for_work_items(struct kunit *test)
+{
+	struct workqueue_struct *of_the_test = t3_cm_wq;
+	struct slow_work *slow = kunit_kzalloc(test, sizeof(*slow), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, slow);
+	card.no_connect = true;
+	KUNIT_ASSERT_EQ(test, t3_cm_init(), 0);
+	INIT_WORK(&slow->work, run_slowly);
+	queue_work(t3_cm_wq, &slow->work);
+	t3_cm_exit();
+	KUNIT_EXPECT_TRUE(test, slow->done);
+	flush_work(&slow->work);
+	t3_cm_wq = of_the_test;
+}
+
 static struct kunit_case cm_cases[] = {
+	KUNIT_CASE(close_waits_for_the_last_work_item),
+	KUNIT_CASE(close_waits_for_endpoints),
+	KUNIT_CASE(stop_waits_for_users_of_the_tables),
+	KUNIT_CASE(exit_waits_for_work_items),
 	KUNIT_CASE(good_reply_connects),
 	KUNIT_CASE(rtr_read_waits_for_the_init_ack),
 	KUNIT_CASE(late_rtr_failure_closes),
