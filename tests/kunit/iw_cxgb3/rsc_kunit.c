@@ -39,6 +39,8 @@ static inline void fake_dma_free(size_t size, struct page *page)
 	__free_pages(page, get_order(size));
 }
 
+#undef dma_alloc_pages
+#undef dma_free_pages
 #define dma_alloc_pages(device, size, dma, dir, gfp) fake_dma_pages(size, dma, gfp)
 #define dma_free_pages(device, size, page, dma, dir) fake_dma_free(size, page)
 #undef dma_mapping_error

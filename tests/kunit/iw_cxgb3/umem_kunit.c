@@ -150,7 +150,7 @@ static struct page *first_page(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(umem));
 	page = sg_page(umem->table.sgt.sgl);
 	t3_umem_put(umem);
-	KUNIT_EXPECT_FALSE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 	return page;
 }
 
@@ -166,9 +166,9 @@ static void memory_is_charged_while_it_is_pinned(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, charged(), 3L);
 	KUNIT_EXPECT_EQ(test, seen.mm_refs, 1);
 	KUNIT_EXPECT_EQ(test, seen.mappings, 1);
-	KUNIT_EXPECT_TRUE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_TRUE(test, folio_maybe_dma_pinned(page_folio(page)));
 	t3_umem_put(umem);
-	KUNIT_EXPECT_FALSE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 }
 
 static void memory_above_the_limit_is_refused_and_not_charged(struct kunit *test)
@@ -179,7 +179,7 @@ static void memory_above_the_limit_is_refused_and_not_charged(struct kunit *test
 	limit_to(PAGES - 1);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pin(PAGES)), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, charged(), 0L);
-	KUNIT_EXPECT_FALSE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 
 	seen.privileged = true;
 	umem = pin(PAGES);
@@ -195,7 +195,7 @@ static void unmapped_page_unpins_the_others(struct kunit *test)
 
 	limit_to(2 * PAGES);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pin(PAGES + 1)), -EFAULT);
-	KUNIT_EXPECT_FALSE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 }
 
 static void failed_dma_mapping_unpins_the_memory(struct kunit *test)
@@ -204,7 +204,7 @@ static void failed_dma_mapping_unpins_the_memory(struct kunit *test)
 
 	seen.map_error = -EIO;
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pin(PAGES)), -EIO);
-	KUNIT_EXPECT_FALSE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 }
 
 /* Pages that are pinned, but not in the table yet. */
@@ -214,7 +214,7 @@ static void failed_table_unpins_its_pages(struct kunit *test)
 
 	seen.table_error = -ENOMEM;
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pin(PAGES)), -ENOMEM);
-	KUNIT_EXPECT_FALSE(test, page_maybe_dma_pinned(page));
+	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 }
 
 static void range_that_wraps_around_is_refused(struct kunit *test)

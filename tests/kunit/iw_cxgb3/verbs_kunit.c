@@ -52,7 +52,10 @@ static inline int mapped_io(unsigned long pfn, unsigned long size, pgprot_t prot
 #define rdma_user_mmap_io(context, vma, pfn, size, prot, entry) mapped_io(pfn, size, prot)
 #define rdma_user_mmap_entry_insert(context, entry, len) ((void)(entry), seen.insert_error)
 #define ib_copy_to_udata(udata, from, len) ((void)(from), seen.respond_error)
-#define dma_alloc_pages(device, size, dma, dir, gfp) (seen.rings++, alloc_page(gfp))
+#undef dma_alloc_pages
+#undef dma_free_pages
+#define dma_alloc_pages(device, size, dma, dir, gfp) \
+	(*(dma) = 0x1000, seen.rings++, alloc_page(gfp))
 #define dma_free_pages(device, size, page, dma, dir) (seen.rings--, __free_page(page))
 /* The test's VMA has no mm, so its lock cannot be held. */
 #define t3_vma_flags(vma, bits, no_bits) ((void)(vma), seen.set = (bits), seen.cleared = (no_bits))
