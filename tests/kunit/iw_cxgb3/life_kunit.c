@@ -11,7 +11,27 @@
 #include <linux/pci.h>
 #include <rdma/ib_verbs.h>
 
+static int workqueues;
+
+static inline struct workqueue_struct *count_workqueue(struct workqueue_struct *wq)
+{
+	workqueues += !!wq;
+	return wq;
+}
+
+static inline void end_workqueue(struct workqueue_struct *wq)
+{
+	workqueues--;
+	destroy_workqueue(wq);
+}
+
+#define made_workqueue(wq)	count_workqueue(wq)
 #include "../failing_alloc.h"
+
+#undef destroy_workqueue
+#define destroy_workqueue(wq)	end_workqueue(wq)
+#define bus_register_notifier(bus, nb) \
+	(alloc_fails(GFP_KERNEL, __func__) ? -ENOMEM : (bus_register_notifier)(bus, nb))
 
 /* The tests call the init and exit functions. */
 #undef module_init
@@ -67,6 +87,9 @@ static struct {
 	bool page_missing;
 	int dma_error;
 	int allocated;			/* parts of devices */
+	bool closes_slowly;
+	struct work_struct *last_work;	/* queued while the module is unloaded */
+	unsigned int freed_at_exit;	/* devices, at the end of the connection manager */
 } seen;
 
 /* The allocations of a part of a device; other suites test it with failing allocations. */
@@ -150,6 +173,8 @@ void t3_cm_stop(struct t3_dev *dev)
 
 void t3_cm_close(struct t3_dev *dev)
 {
+	if (seen.closes_slowly)
+		msleep(50);
 	seen.allocated--;
 }
 
@@ -176,6 +201,7 @@ int t3_cm_init(void)
 void t3_cm_exit(void)
 {
 	seen.allocated--;
+	seen.freed_at_exit = devices_freed;
 }
 
 int t3_ctrl_open(struct t3_dev *dev)
@@ -344,6 +370,9 @@ void cxgb3_unregister_client(struct cxgb3_client *client)
 
 void t3_register_cpl_handler(unsigned int opcode, cpl_handler_func h)
 {
+	/* The last event before the handler is removed. */
+	if (!h && seen.last_work)
+		queue_work(t3_wq, seen.last_work);
 }
 
 int cxgb3_ofld_send(struct t3cdev *dev, struct sk_buff *skb)
@@ -390,6 +419,7 @@ static void life_exit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&devices));
 	t3_module_exit();
 	destroy_workqueue(core_wq);
+	KUNIT_EXPECT_EQ(test, workqueues, 0);
 }
 
 static void device_with_a_connection(struct kunit *test)
@@ -473,6 +503,50 @@ static void reset_stops_dma_and_does_not_wait(struct kunit *test)
 	mutex_unlock(&rtnl);
 	t3_cards_flush();
 	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
+}
+
+/* cxgb3 frees its tables next: no handler may run, and no endpoint have an entry. */
+static void remove_ends_connections_and_waits_for_handlers(struct kunit *test)
+{
+	unsigned long before;
+
+	device_with_a_connection(test);
+	before = get_state_synchronize_rcu();
+	nic_removes();
+	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu(before));
+	KUNIT_EXPECT_EQ(test, seen.stopped, 1);
+	t3_cards_flush();
+}
+
+struct slow_work {
+	struct work_struct work;
+	bool done;
+};
+
+static void run_slowly(struct work_struct *work)
+{
+	msleep(50);
+	container_of(work, struct slow_work, work)->done = true;
+}
+
+/* Its code is freed then. */
+static void module_unload_waits_for_work_items(struct kunit *test)
+{
+	struct slow_work *slow = kunit_kzalloc(test, sizeof(*slow), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, slow);
+	device_with_a_connection(test);
+	INIT_WORK(&slow->work, run_slowly);
+	seen.last_work = &slow->work;
+	seen.closes_slowly = true;
+	t3_module_exit();
+	seen.last_work = NULL;
+	KUNIT_EXPECT_TRUE(test, slow->done);
+	KUNIT_EXPECT_EQ(test, seen.freed_at_exit, 1);
+	KUNIT_EXPECT_NULL(test, debugfs_lookup(DRV_NAME, NULL));
+	flush_work(&slow->work);
+	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
+	exiting = false;
 }
 
 /* The card still works as a NIC. */
@@ -612,9 +686,10 @@ static void unload_only(void)
 static void probe_and_remove(struct kunit *test)
 {
 	unsigned int made = devices_made, freed = devices_freed;
-	int ret;
+	int ret, queues;
 
 	t3_module_exit();
+	queues = workqueues;
 	exiting = false;
 	seen.allocated = 0;
 	seen.registered = 0;
@@ -623,14 +698,19 @@ static void probe_and_remove(struct kunit *test)
 	ret = t3_module_init();
 	if (!ret) {
 		nic_adds();
+		if (!the_dev())
+			KUNIT_EXPECT_NULL_MSG(test, debugfs_lookup("life_kunit", debugfs_root),
+					      "%s", alloc_that_failed());
 		remove_the_card();
 		t3_module_exit();
 	}
 	allocations_work();
+	KUNIT_EXPECT_NULL_MSG(test, debugfs_lookup(DRV_NAME, NULL), "%s", alloc_that_failed());
 	KUNIT_EXPECT_TRUE(test, !ret || (ret == -ENOMEM && failing.where));
 	KUNIT_EXPECT_NULL_MSG(test, the_dev(), "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, devices_made - made, devices_freed - freed, "devices, %s",
 			    alloc_that_failed());
+	KUNIT_EXPECT_EQ_MSG(test, workqueues, queues, "workqueues, %s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, seen.allocated, 0, "parts of devices, %s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, seen.registered, seen.unregistered, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, seen.registered, !failing.where, "%s", alloc_that_failed());
@@ -683,6 +763,8 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(unbind_of_other_devices_is_ignored),
 	KUNIT_CASE(remove_without_notification_stops_dma_first),
 	KUNIT_CASE(reset_stops_dma_and_does_not_wait),
+	KUNIT_CASE(remove_ends_connections_and_waits_for_handlers),
+	KUNIT_CASE(module_unload_waits_for_work_items),
 	KUNIT_CASE(module_unload_keeps_bus_mastering),
 	KUNIT_CASE(late_registration_does_nothing),
 	KUNIT_CASE(failed_registration_is_undone_on_remove),
