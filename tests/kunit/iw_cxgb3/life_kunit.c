@@ -87,7 +87,9 @@ static struct {
 	bool page_missing;
 	int dma_error;
 	int allocated;			/* parts of devices */
-	bool closes_slowly;
+	bool closes_slowly, fails_slowly;
+	bool report_at_unregister, report_at_close;	/* of a failure, still in progress */
+	bool doorbells_at_close;	/* are to be rung later */
 	struct work_struct *last_work;	/* queued while the module is unloaded */
 	unsigned int freed_at_exit;	/* devices, at the end of the connection manager */
 } seen;
@@ -138,6 +140,7 @@ static void core_unregisters(struct ib_device *ibdev)
 	seen.gone_at_unregister = t3_dev_gone(dev);
 	seen.connected_at_unregister = qp->busy;
 	seen.mastering_at_unregister = !seen.masters_cleared;
+	seen.report_at_unregister |= !!work_busy(&dev->fatal_work);
 	if (seen.page_missing && dev->pdev == pdev) {
 		complete(&core_blocked);
 		wait_for_completion(&page_provided);
@@ -175,11 +178,15 @@ void t3_cm_close(struct t3_dev *dev)
 {
 	if (seen.closes_slowly)
 		msleep(50);
+	seen.report_at_close |= !!work_busy(&dev->fatal_work);
+	seen.doorbells_at_close |= delayed_work_pending(&dev->db_work);
 	seen.allocated--;
 }
 
 void t3_cm_fatal(struct t3_dev *dev)
 {
+	if (seen.fails_slowly)
+		msleep(50);
 	qp->busy = false;
 }
 
@@ -212,6 +219,7 @@ int t3_ctrl_open(struct t3_dev *dev)
 void t3_ctrl_close(struct t3_dev *dev)
 {
 	seen.ctrl_closed++;
+	seen.doorbells_at_close |= delayed_work_pending(&dev->db_work);
 	seen.allocated--;
 }
 
@@ -464,6 +472,34 @@ static void failed_abort_at_unbind_ends_bus_mastering(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
 	KUNIT_EXPECT_FALSE(test, seen.mastering_at_unregister);
 	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
+}
+
+/* The report is an event of the device. Afterwards no consumer has a handler for it. */
+static void unregistration_waits_for_the_report_of_a_failure(struct kunit *test)
+{
+	seen.does_not_abort = true;
+	seen.fails_slowly = true;
+	device_with_a_connection(test);
+	bus_unbinds();
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
+	KUNIT_EXPECT_FALSE(test, seen.report_at_unregister);
+}
+
+/* Dropped doorbells are reported before the shutdown and after it, and then a failure. */
+static void device_is_freed_after_its_work_items(struct kunit *test)
+{
+	device_with_a_connection(test);
+	queue_delayed_work(t3_wq, &the_dev()->db_work, 60 * HZ);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
+	KUNIT_EXPECT_EQ(test, seen.ctrl_closed, 1);
+	KUNIT_EXPECT_FALSE(test, seen.doorbells_at_close);
+	seen.fails_slowly = true;
+	queue_delayed_work(t3_wq, &the_dev()->db_work, 60 * HZ);
+	t3_dev_fatal(the_dev(), "as a test");
+	nic_removes();
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
+	KUNIT_EXPECT_FALSE(test, seen.doorbells_at_close);
+	KUNIT_EXPECT_FALSE(test, seen.report_at_close);
 }
 
 static void unbind_of_other_devices_is_ignored(struct kunit *test)
@@ -760,6 +796,8 @@ static void restrack_op_for_cm_ids_is_set(struct kunit *test)
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(unbind_aborts_connections_before_remove),
 	KUNIT_CASE(failed_abort_at_unbind_ends_bus_mastering),
+	KUNIT_CASE(unregistration_waits_for_the_report_of_a_failure),
+	KUNIT_CASE(device_is_freed_after_its_work_items),
 	KUNIT_CASE(unbind_of_other_devices_is_ignored),
 	KUNIT_CASE(remove_without_notification_stops_dma_first),
 	KUNIT_CASE(reset_stops_dma_and_does_not_wait),
