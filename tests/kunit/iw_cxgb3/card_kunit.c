@@ -798,10 +798,14 @@ static void close_that_cannot_be_sent_ends_bus_mastering(struct kunit *test)
 static void firmware_without_modify_replies_keeps_bus_mastering(struct kunit *test)
 {
 	union t3_wr_slot *ring = dev->ctrl.ring;
+	unsigned long begin;
 
 	card.no_reply_to_modify = true;
 	KUNIT_ASSERT_EQ(test, t3_ctrl_open(dev), 0);
+	begin = jiffies;
 	t3_ctrl_close(dev);
+	/* It gets time to do so before the ring is freed. */
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begin + HZ));
 	KUNIT_EXPECT_EQ(test, card.masters_cleared, 0);
 	KUNIT_EXPECT_FALSE(test, card.freed_before);
 	dev->ctrl.ring = ring;
@@ -822,6 +826,14 @@ static void mac_address_change_reports_gid_change(struct kunit *test)
 	t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGENAME, &info);
 	rtnl_unlock();
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
+}
+
+/* Its code is freed when the module is unloaded. */
+static void notifier_of_ports_is_removed(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, t3_ports_watch(), 0);
+	t3_ports_unwatch();
+	KUNIT_EXPECT_EQ(test, unregister_netdevice_notifier(&t3_port_notifier), -ENOENT);
 }
 
 static struct kunit_case card_cases[] = {
@@ -851,6 +863,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(close_that_cannot_be_sent_ends_bus_mastering),
 	KUNIT_CASE(firmware_without_modify_replies_keeps_bus_mastering),
 	KUNIT_CASE(mac_address_change_reports_gid_change),
+	KUNIT_CASE(notifier_of_ports_is_removed),
 	{}
 };
 

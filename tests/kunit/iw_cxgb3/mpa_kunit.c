@@ -157,11 +157,26 @@ static void invalid_contents_are_not_built(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mpa_build(buf, sizeof(buf), &frame), -EINVAL);
 }
 
+/* RFC 6581, sections 8 and 9: layer 2, type 0, code 6; with the CRC of the unit test. */
+static void terminate_has_its_length_and_crc(struct kunit *test)
+{
+	static const u8 expected[] = {
+		0, 22, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 6, 0, 0,
+		0x65, 0x40, 0xfb, 0x1b,
+	};
+	u8 buf[MPA_TERMINATE_LEN];
+
+	KUNIT_EXPECT_EQ(test, mpa_build_terminate(buf, sizeof(buf), 6), (int)sizeof(expected));
+	KUNIT_EXPECT_EQ(test, memcmp(buf, expected, sizeof(expected)), 0);
+	KUNIT_EXPECT_EQ(test, mpa_build_terminate(buf, sizeof(buf) - 1, 6), -ENOSPC);
+}
+
 static struct kunit_case mpa_cases[] = {
 	KUNIT_CASE_PARAM(built_frame_is_parsed, shape_gen_params),
 	KUNIT_CASE_PARAM(other_lengths_are_not_complete, shape_gen_params),
 	KUNIT_CASE(random_bytes_are_safe),
 	KUNIT_CASE(invalid_contents_are_not_built),
+	KUNIT_CASE(terminate_has_its_length_and_crc),
 	{}
 };
 
