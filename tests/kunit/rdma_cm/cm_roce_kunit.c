@@ -901,8 +901,11 @@ static void run_held_callback(struct work_struct *work)
 
 static void run_destroy(struct work_struct *work)
 {
+	struct rdma_cm_id *destroyed = id;
+
 	complete(&destroy_begun);
 	destroy(&id);
+	got.destroyed = destroyed;	/* until here events are allowed */
 }
 
 /*
@@ -924,7 +927,6 @@ static void destroy_with_a_callback(struct kunit *test, const char *point,
 	fake.point = point;
 	queue_work(system_long_wq, &held.work);
 	wait_for_completion(&callback_held);
-	got.destroyed = id;
 	queue_work(t3_unbound_wq, &end_of_id);
 	wait_for_completion(&destroy_begun);
 	msleep(20);

@@ -8,6 +8,7 @@
 
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include <rdma/ib_verbs.h>
 
 enum fake_kind {
@@ -175,6 +176,16 @@ static void fake_disassociate_ucontext(struct ib_ucontext *context)
 {
 }
 
+/* As a driver does whose page may only be read. */
+static inline void fake_forbid_write(struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	vma->vm_flags &= ~VM_MAYWRITE;
+#else
+	vm_flags_clear(vma, VM_MAYWRITE);
+#endif
+}
+
 /*
  * There is no memory at the highest address: the mapping of an entry must not be accessed before
  * the removal. User Mode Linux cannot map pages of its memory in this way.
@@ -186,6 +197,8 @@ static int fake_mmap_entry(struct ib_ucontext *context, struct vm_area_struct *v
 
 	if (!entry)
 		return -EINVAL;
+	if (!(vma->vm_flags & VM_WRITE))
+		fake_forbid_write(vma);
 	err = rdma_user_mmap_io(context, vma, (1UL << 30) - 1, PAGE_SIZE, vma->vm_page_prot, entry);
 	rdma_user_mmap_entry_put(entry);
 	return err;
