@@ -830,7 +830,6 @@ int t3_cm_init(void)
 void t3_cm_exit(void)
 {
 	destroy_workqueue(t3_cm_wq);
-	rcu_barrier();
 }
 
 int t3_cm_open(struct t3_dev *dev)

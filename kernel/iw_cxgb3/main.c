@@ -532,8 +532,6 @@ static void __exit t3_module_exit(void)
 	destroy_workqueue(t3_wq);
 	t3_cm_exit();
 	debugfs_remove_recursive(debugfs_root);
-	/* RCU callbacks of this module must run before its code is unmapped. */
-	rcu_barrier();
 }
 
 module_init(t3_module_init);

@@ -927,13 +927,6 @@ err_dev:
 	return err;
 }
 
-static void t3_qp_unreserve(struct t3_qp *qp)
-{
-	xa_erase_irq(&t3_qp_dev(qp)->qps, qp->id);
-	xa_erase_irq(&to_t3_cq(qp->ibqp.send_cq)->qps, qp->id);
-	xa_erase_irq(&to_t3_cq(qp->ibqp.recv_cq)->qps, qp->id);
-}
-
 /* Fill the reserved slots, which needs no memory. */
 static void t3_qp_publish(struct t3_qp *qp)
 {
@@ -1030,7 +1023,7 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	return 0;
 
 err_reserved:
-	t3_qp_unreserve(qp);
+	xa_erase_irq(&dev->qps, qp->id);	/* of a user QP: it is in no table of a CQ */
 err_arrays:
 	kvfree(wq->sq);
 	kvfree(wq->rq);
