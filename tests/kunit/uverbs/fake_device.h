@@ -177,7 +177,7 @@ static void fake_disassociate_ucontext(struct ib_ucontext *context)
 }
 
 /* As a driver does whose page may only be read. */
-static inline void fake_forbid_write(struct vm_area_struct *vma)
+static inline void fake_make_read_only(struct vm_area_struct *vma)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 	vma->vm_flags &= ~VM_MAYWRITE;
@@ -198,7 +198,7 @@ static int fake_mmap_entry(struct ib_ucontext *context, struct vm_area_struct *v
 	if (!entry)
 		return -EINVAL;
 	if (!(vma->vm_flags & VM_WRITE))
-		fake_forbid_write(vma);
+		fake_make_read_only(vma);
 	err = rdma_user_mmap_io(context, vma, (1UL << 30) - 1, PAGE_SIZE, vma->vm_page_prot, entry);
 	rdma_user_mmap_entry_put(entry);
 	return err;
