@@ -299,6 +299,5 @@ u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events)
 	__must_hold(&group->ctx->mutex);
 void ucm_drop_events(struct list_head *events);
 u32 ucm_move(struct ucm_context *ctx, struct ucm_file *to) __must_hold(&ctx->mutex);
-void ucm_free_events(struct ucm_file *file);
 
 #endif

@@ -372,16 +372,6 @@ void ucm_drop_events(struct list_head *events)
 		ucm_event_drop(event);
 }
 
-/* For the end of a file. A context that ends or moves takes its events along, so none is left. */
-void ucm_free_events(struct ucm_file *file)
-	__context_unsafe(/* no other task uses the queue */)
-{
-	struct ucm_event *event, *next;
-
-	list_for_each_entry_safe(event, next, &file->events, item)
-		ucm_event_free(event);
-}
-
 /*
  * Moves a context, and takes its events off the queue. No handler of its id runs. Return: number of
  * events that GET_EVENT returned before.
