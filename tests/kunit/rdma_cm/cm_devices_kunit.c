@@ -270,8 +270,11 @@ static void the_callback_of_a_lookup_destroys_the_id(struct kunit *test)
 	end(test);
 }
 
-/* A lookup that fails binds the id to no interface, as the next one may find another route. */
-static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
+/*
+ * A lookup that fails leaves the id without an interface and an address, as the next one may find
+ * another route.
+ */
+static void a_failed_lookup_binds_to_nothing(struct kunit *test)
 {
 	struct rdma_dev_addr *dev_addr;
 
@@ -287,12 +290,64 @@ static void a_failed_lookup_binds_to_no_interface(struct kunit *test)
 	fake_lookup_done(0);
 	expect_event(test, "no device", 0, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
+	KUNIT_EXPECT_TRUE(test, cm_addr_any(cm_src(to_cm_id(id))));
 	fake.no_rdma_device = false;
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
 	fake_lookup_done(0);
 	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	KUNIT_EXPECT_NE(test, dev_addr->bound_dev_if, 0);
+	KUNIT_EXPECT_FALSE(test, cm_addr_any(cm_src(to_cm_id(id))));
 	end(test);
+}
+
+/* The callback of a lookup may still run when the consumer begins another one. */
+static void a_lookup_waits_for_the_callback_of_the_last_one(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 0u);
+	fake_lookup_done(-ETIMEDOUT);
+	expect_event(test, "failed", 0, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 1u);
+	fake_lookup_done(0);
+	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	end(test);
+}
+
+static void resolve_over_a_route(struct kunit *test, u8 neighbour_state)
+{
+	begin(test, IN_PROCESS);
+	fake.route_known = true;
+	fake.route_has_neighbour = true;
+	fake.neighbour_state = neighbour_state;
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	KUNIT_EXPECT_EQ(test, fake.route_refs, 0);
+	KUNIT_EXPECT_EQ(test, fake.neighbour_refs, 0);
+}
+
+/* The route and the neighbour are known: the id takes the link address, and no reference. */
+static void a_neighbour_that_is_known_needs_no_lookup(struct kunit *test)
+{
+	resolve_over_a_route(test, NUD_REACHABLE);
+	KUNIT_EXPECT_NULL(test, fake.lookup);
+	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	KUNIT_EXPECT_EQ(test, (int)id->route.addr.dev_addr.dst_dev_addr[0], 2);
+	end(test);
+}
+
+static void a_neighbour_that_is_not_known_is_looked_up(struct kunit *test)
+{
+	static const u8 states[] = { NUD_NONE, NUD_INCOMPLETE };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		resolve_over_a_route(test, states[i]);
+		KUNIT_ASSERT_NOT_NULL(test, fake.lookup);
+		fake_lookup_done(0);
+		expect_event(test, "found", i, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+		end(test);
+	}
 }
 
 /* --- ports of the host's TCP ------------------------------------------------ */
@@ -357,7 +412,10 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_request_of_a_listen_that_failed),
 	KUNIT_CASE(a_destroy_waits_for_the_callback_of_a_lookup),
 	KUNIT_CASE(the_callback_of_a_lookup_destroys_the_id),
-	KUNIT_CASE(a_failed_lookup_binds_to_no_interface),
+	KUNIT_CASE(a_failed_lookup_binds_to_nothing),
+	KUNIT_CASE(a_lookup_waits_for_the_callback_of_the_last_one),
+	KUNIT_CASE(a_neighbour_that_is_known_needs_no_lookup),
+	KUNIT_CASE(a_neighbour_that_is_not_known_is_looked_up),
 	KUNIT_CASE(a_provider_with_sockets_listens),
 	KUNIT_CASE(a_provider_with_sockets_connects),
 	{}

@@ -154,6 +154,28 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 	}
 }
 
+/* t3_rdma_create_qp() fails, and destroys the QP; it succeeds, and t3_rdma_destroy_qp() does. */
+static void the_qp_that_the_manager_creates_is_destroyed(struct kunit *test)
+{
+	struct ib_pd pd = { .device = &fake.device }, of_other = { .device = &fake.other };
+	struct ib_qp_init_attr attr = {};
+
+	begin(test, IN_PROCESS);
+	KUNIT_ASSERT_EQ(test, call(BIND), 0);
+	KUNIT_EXPECT_EQ(test, t3_rdma_create_qp(id, &of_other, &attr), -EINVAL);
+	fake.next_error = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, t3_rdma_create_qp(id, &pd, &attr), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, fake.qps, 0);
+	KUNIT_EXPECT_NULL(test, id->qp);
+	KUNIT_EXPECT_EQ(test, t3_rdma_create_qp(id, &pd, &attr), 0);
+	KUNIT_EXPECT_EQ(test, fake.qps, 1);
+	KUNIT_EXPECT_PTR_EQ(test, id->qp, &fake.qp);
+	t3_rdma_destroy_qp(id);
+	KUNIT_EXPECT_EQ(test, fake.qps, 0);
+	KUNIT_EXPECT_NULL(test, id->qp);
+	end(test);
+}
+
 static int qp_refs_of_destroy;
 static enum fake_event abort_event;
 
@@ -218,6 +240,7 @@ static struct kunit_case cm_qp_cases[] = {
 	KUNIT_CASE(a_qp_that_is_not_tracked),
 	KUNIT_CASE(a_process_connects_its_own_qps),
 	KUNIT_CASE(the_qp_of_another_user_is_not_tracked),
+	KUNIT_CASE(the_qp_that_the_manager_creates_is_destroyed),
 	KUNIT_CASE_PARAM(a_removal_handler_destroys_the_qp, qp_removal_gen_params),
 	{}
 };

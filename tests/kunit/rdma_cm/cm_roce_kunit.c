@@ -795,6 +795,10 @@ static void joins_that_fail(struct kunit *test)
 	fake_ib.join_error = -ENOMEM;
 	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -ENOMEM);
 	fake_ib.join_error = 0;
+	fake_ib.no_ipv4 = true;
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -ENODEV);
+	fake_ib.no_ipv4 = false;
+	KUNIT_EXPECT_EQ_MSG(test, fake_ib.ah_refs, 0, "attributes of a group that was not joined");
 	STEPS(S(LISTEN));
 	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -EINVAL);
 	STEPS(S(GOT_NOTHING));

@@ -208,6 +208,9 @@ static void end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.uobject.usecnt), fake.qp_destroying ? -1 : 0);
 	KUNIT_EXPECT_EQ(test, fake.entry_refs, 0);
+	KUNIT_EXPECT_EQ(test, fake.qps, 0);
+	KUNIT_EXPECT_EQ(test, fake.route_refs, 0);
+	KUNIT_EXPECT_EQ(test, fake.neighbour_refs, 0);
 	KUNIT_EXPECT_FALSE(test, fake.qp_used_after_free);
 	KUNIT_EXPECT_NULL(test, fake.listener);
 	KUNIT_EXPECT_EQ(test, fake_ib.ids, 0);

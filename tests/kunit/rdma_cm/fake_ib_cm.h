@@ -7,6 +7,7 @@
 #define T3_FAKE_IB_CM_H
 
 #include <linux/igmp.h>
+#include <linux/inetdevice.h>
 #include <linux/wait.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
@@ -36,6 +37,7 @@ static struct {
 	int gid_refs, ah_refs;
 	bool no_gid;
 	int igmp;			/* number of IP groups on the interface */
+	bool no_ipv4;			/* the interface has no IPv4 */
 	union ib_gid mgid;		/* of the last join */
 	int join_error;
 	int qp_states[IB_QPS_ERR + 1];	/* number of changes to each state */
@@ -320,6 +322,11 @@ static int fake_init_group_ah(struct ib_device *device, u32 port, struct ib_sa_m
 	return 0;
 }
 
+static struct in_device *fake_in_dev(const struct net_device *ndev)
+{
+	return fake_ib.no_ipv4 ? NULL : __in_dev_get_rtnl(ndev);
+}
+
 static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *index)
 {
 	*index = 0;
@@ -342,6 +349,7 @@ static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *ind
 #define t3_ib_cm_mra			fake_ib_mra
 #define ib_init_ah_attr_from_path	fake_init_ah_attr
 #define ib_init_ah_from_mcmember	fake_init_group_ah
+#define __in_dev_get_rtnl		fake_in_dev
 #define ip_mc_inc_group(in_dev, addr)	((void)(addr), (void)fake_ib.igmp++)
 #define ip_mc_dec_group(in_dev, addr)	((void)(addr), (void)fake_ib.igmp--)
 #define rdma_destroy_ah_attr		fake_destroy_ah_attr

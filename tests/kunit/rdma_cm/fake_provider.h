@@ -14,6 +14,8 @@
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/module.h>
+#include <net/ipv6.h>
+#include <net/neighbour.h>
 #include <net/net_namespace.h>
 #include <net/route.h>
 #include <rdma/ib_addr.h>
@@ -59,6 +61,7 @@ static struct {
 	struct ib_gid_attr gid_attr;
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
+	int qps;			/* number of QPs that t3_rdma_create_qp() has created */
 	/* The QP as an object of a process; resource tracking does not have it. */
 	struct ib_uobject uobject;
 	struct ib_uverbs_file ufile;
@@ -96,6 +99,9 @@ static struct {
 	bool no_rdma_device;		/* the interface that a lookup finds has none */
 	/* An address lookup. */
 	bool route_known;		/* the next lookup finds a route at once */
+	bool route_has_neighbour;	/* it is to another machine */
+	u8 neighbour_state;		/* NUD_*; 0: there is no entry */
+	int route_refs, neighbour_refs;
 	void (*lookup_done)(int status, struct sockaddr *src, struct rdma_dev_addr *addr,
 			    void *context);
 	void *lookup;
@@ -234,7 +240,7 @@ static int fake_report(enum fake_event event, int status)
 }
 
 /* A connect request. Return: the return value of the upcall. */
-static int fake_request(void)
+static int __maybe_unused fake_request(void)
 {
 	char data[] = "hello";
 	struct iw_cm_event iw_event = {
@@ -403,6 +409,12 @@ static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 	enum fake_event in_call = fake.in_call;
 
 	fake.qp_used_after_free |= fake.qp_freed;
+	if (attr->qp_state == IB_QPS_INIT) {
+		int ret = fake.next_error;
+
+		fake.next_error = 0;
+		return ret;
+	}
 	if (fake_roce) {
 		int ret = fake_ib.qp_error;
 
@@ -450,19 +462,85 @@ static int fake_resolve_ip(struct sockaddr *src, const struct sockaddr *dst,
 	return 0;
 }
 
-/* A route to an address of this machine, which needs no wait; none unless the test has one. */
+/*
+ * A route to an address of this machine, which needs no wait, or to a neighbour; none unless the
+ * test has one.
+ */
 static struct rtable *fake_route(struct net *net, struct flowi4 *flow)
 {
+	static struct net_device interface = { .addr_len = ETH_ALEN };
 	static u32 metrics[RTAX_MAX];
 	static struct rtable rt;
 
 	if (!fake.route_known)
 		return ERR_PTR(-ENETUNREACH);
 	fake.route_known = false;
-	rt.dst.dev = init_net.loopback_dev;
+	fake.route_refs++;
+	dev_net_set(&interface, &init_net);
+	rt.dst.dev = fake.route_has_neighbour ? &interface : init_net.loopback_dev;
 	rt.dst._metrics = (unsigned long)metrics;
 	flow->saddr = htonl(FAKE_LOCAL);
 	return &rt;
+}
+
+static void fake_put_route(struct rtable *rt)
+{
+	fake.route_refs--;
+}
+
+static struct neighbour *fake_neighbour(const struct dst_entry *dst, const void *addr)
+{
+	static struct neighbour neighbour;
+
+	if (!fake.neighbour_state)
+		return NULL;
+	fake.neighbour_refs++;
+	seqlock_init(&neighbour.ha_lock);
+	memset(neighbour.ha, 2, ETH_ALEN);
+	neighbour.nud_state = fake.neighbour_state;
+	return &neighbour;
+}
+
+static void fake_put_neighbour(struct neighbour *neighbour)
+{
+	fake.neighbour_refs--;
+}
+
+static struct ib_qp *fake_create_core_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr)
+{
+	fake.qps++;
+	return &fake.qp;
+}
+
+static int fake_destroy_core_qp(struct ib_qp *qp)
+{
+	fake.qps--;
+	return 0;
+}
+
+/* References on memory cgroups. */
+static atomic_t fake_memcg_refs;
+
+static struct mem_cgroup *fake_memcg_of(struct mm_struct *mm)
+{
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(mm);
+
+	if (memcg)
+		atomic_inc(&fake_memcg_refs);
+	return memcg;
+}
+
+static void __maybe_unused fake_hold_css(struct cgroup_subsys_state *css)
+{
+	css_get(css);
+	atomic_inc(&fake_memcg_refs);
+}
+
+static void fake_put_memcg(struct mem_cgroup *memcg)
+{
+	if (memcg)
+		atomic_dec(&fake_memcg_refs);
+	mem_cgroup_put(memcg);
 }
 
 static void fake_addr_cancel(struct rdma_dev_addr *addr)
@@ -472,7 +550,7 @@ static void fake_addr_cancel(struct rdma_dev_addr *addr)
 }
 
 /* Completes a lookup. */
-static void fake_lookup_done(int status)
+static void __maybe_unused fake_lookup_done(int status)
 {
 	struct cm_id *id = fake.lookup;
 	struct sockaddr_storage src = fake_address(FAKE_LOCAL, cm_addr_port(cm_src(id)));
@@ -537,14 +615,23 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define rdma_addr_cancel		fake_addr_cancel
 #define ip_route_output_key		fake_route
 #undef ip_rt_put
-#define ip_rt_put(rt)			do { } while (0)
+#define ip_rt_put			fake_put_route
+#define dst_neigh_lookup		fake_neighbour
+#define neigh_release			fake_put_neighbour
+#define ib_create_qp			fake_create_core_qp
+#define ib_destroy_qp			fake_destroy_core_qp
+#define get_mem_cgroup_from_mm		fake_memcg_of
+#define css_get				fake_hold_css
+#define mem_cgroup_put			fake_put_memcg
 #define rdma_get_gid_attr		fake_get_gid_attr
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns		fake_access_netns
 #define ib_set_client_data(dev, client, data) \
 	(*((dev) == &fake.other ? &fake.other_dev : &fake.cm_dev) = (data))
+#ifndef FAKE_WITH_LOAD
 #define ib_register_client(client)	((void)(client), 0)
 #define ib_unregister_client(client)	((void)(client))
+#endif
 #undef EXPORT_SYMBOL
 #define EXPORT_SYMBOL(symbol)
 #undef MODULE_ALIAS_RDMA_CLIENT
@@ -658,7 +745,8 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	fake_uncharged = uncharged;
 }
 
-static void fake_add_devices(struct kunit *test, enum fake_context context)
+static void __maybe_unused
+fake_add_devices(struct kunit *test, enum fake_context context)
 {
 	memset(&fake, 0, sizeof(fake));
 	memset(&fake_res, 0, sizeof(fake_res));
@@ -675,7 +763,7 @@ static void fake_add_devices(struct kunit *test, enum fake_context context)
 }
 
 /* Makes the QP one of the current process, not of a module. */
-static void fake_assign_qp_to_process(void)
+static void __maybe_unused fake_assign_qp_to_process(void)
 {
 	init_rwsem(&fake.ufile.hw_destroy_rwsem);
 	fake.uobject.ufile = &fake.ufile;
@@ -684,7 +772,7 @@ static void fake_assign_qp_to_process(void)
 }
 
 /* Removes the device, and waits for its last user. */
-static void fake_remove_device(struct work_struct *work)
+static void __maybe_unused fake_remove_device(struct work_struct *work)
 {
 	cm_remove_one(&fake.device, fake.cm_dev);
 	fake_res.after_removal |= fake_res.entries && !fake_two_devices;

@@ -4,6 +4,17 @@
 #include <linux/module.h>
 
 #include "address.c"
+
+/* An address that another call may be reading was changed without the mutex. */
+static bool changed_without_mutex;
+
+static void change_addr(struct sockaddr *to, const struct sockaddr *from)
+{
+	changed_without_mutex |= !mutex_is_locked(&cm_ports_mutex);
+	cm_addr_copy(to, from);
+}
+
+#define cm_addr_copy			change_addr
 #include "port.c"
 
 static bool reserve_by_default;
@@ -209,11 +220,24 @@ static void a_connection_does_not_prevent_a_bind(struct kunit *test)
 	sock_release(connection);
 }
 
+static void the_address_of_an_id_changes_under_the_mutex(struct kunit *test)
+{
+	struct cm_id *id = make_id(test, ANY, 7174), *other = make_id(test, LOCAL, 7174);
+
+	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
+	changed_without_mutex = false;
+	cm_port_set_addr(cm_src(id), cm_src(other));
+	KUNIT_EXPECT_FALSE(test, changed_without_mutex);
+	KUNIT_EXPECT_TRUE(test, cm_addr_same(cm_src(id), cm_src(other)));
+	cm_port_release(id);
+}
+
 static struct kunit_case port_cases[] = {
 	KUNIT_CASE_PARAM(two_ids_of_one_port, pair_gen_params),
 	KUNIT_CASE(port_spaces_are_separate),
 	KUNIT_CASE(a_listener_does_not_share_its_port),
 	KUNIT_CASE(a_port_that_the_manager_chooses),
+	KUNIT_CASE(the_address_of_an_id_changes_under_the_mutex),
 	KUNIT_CASE(host_and_port_space),
 	KUNIT_CASE(a_listener_shares_with_no_server),
 	KUNIT_CASE(a_connection_does_not_prevent_a_bind),

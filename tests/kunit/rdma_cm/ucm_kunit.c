@@ -39,8 +39,23 @@ static struct file *file_of(unsigned int fd);
 #define fget(fd)	file_of(fd)
 #define fput(file)	((void)(file))
 
+/* Where ids are closed after the removal of their device, if a test has such a workqueue. */
+static struct workqueue_struct *wq_of_closes;
+
+static struct workqueue_struct *wq_for_closes(void)
+{
+	return wq_of_closes ? wq_of_closes : t3_unbound_wq;
+}
+
+#undef t3_unbound_wq
+#define t3_unbound_wq	wq_for_closes()
+
 #include "ucm_cmd.c"
+/* A join stores over an entry that is allocated, so the store does not fail. */
+#pragma push_macro("xa_store")
+#undef xa_store
 #include "ucm_group.c"
+#pragma pop_macro("xa_store")
 #include "ucm_query.c"
 #include "ucm_event.c"
 #include "ucm.c"
@@ -208,6 +223,7 @@ static void close_files(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
 	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
 	KUNIT_EXPECT_FALSE(test, fake.used_after_removal);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake_memcg_refs), 0);
 	if (!mem_cgroup_disabled())
 		KUNIT_EXPECT_EQ_MSG(test, fake_uncharged, 0u,
 				    "memory of a process that its cgroup is not charged for");
@@ -448,17 +464,80 @@ static void an_event_of_the_new_file_is_not_of_the_old_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reported, 1u);
 }
 
+/* How often a thread runs, of some times at which it should sleep. */
+static unsigned int times_running(struct task_struct *thread)
+{
+	unsigned int i, ran = 0;
+
+	msleep(200);
+	for (i = 0; i < 10; i++) {
+		ran += task_is_running(thread);
+		msleep(20);
+	}
+	return ran;
+}
+
 static int release(void *unused)
 {
 	ucm_release(NULL, &filp);
 	return 0;
 }
 
-static DECLARE_COMPLETION(release_begun);
+static DECLARE_COMPLETION(thread_has_begun);
 
-static void complete_release_begun(void)
+static void complete_thread_has_begun(void)
 {
-	complete(&release_begun);
+	complete(&thread_has_begun);
+}
+
+/* Starts a thread that calls a function. Returns when the thread is at a point in it. */
+static struct task_struct *begin_in_thread(struct kunit *test, int (*function)(void *unused),
+					   const char *point)
+{
+	struct task_struct *thread = kthread_create(function, NULL, "ucm_thread");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	get_task_struct(thread);
+	reinit_completion(&thread_has_begun);
+	fake.at_point = complete_thread_has_begun;
+	fake.point = point;
+	wake_up_process(thread);
+	wait_for_completion(&thread_has_begun);
+	return thread;
+}
+
+static int end_of_thread(struct task_struct *thread)
+{
+	int ret = kthread_stop(thread);
+
+	put_task_struct(thread);
+	return ret;
+}
+
+static int read_event(void *unused)
+{
+	const struct cred *before = override_creds(filp.f_cred);
+	int ret = get_event();
+
+	revert_creds(before);
+	return ret;
+}
+
+/* A reader without O_NONBLOCK sleeps until there is an event. */
+static void a_reader_sleeps_until_an_event_comes(struct kunit *test)
+{
+	struct task_struct *reader;
+	u32 id = create(test);
+
+	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+	filp.f_flags = 0;
+	reader = begin_in_thread(test, read_event, "ucm_get_event_begins");
+	KUNIT_EXPECT_EQ_MSG(test, times_running(reader), 0u, "the reader runs");
+	KUNIT_EXPECT_EQ(test, READ_ONCE(reader->exit_state), 0);
+	fake_lookup_done(0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, end_of_thread(reader), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
 /*
@@ -469,28 +548,15 @@ static void a_close_sleeps_while_a_context_ends(struct kunit *test)
 {
 	struct ucm_context *ctx = xa_load(&ucm_contexts, create(test));
 	struct task_struct *closer;
-	unsigned int i, ran = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	KUNIT_ASSERT_TRUE(test, ucm_context_claim(ctx));
-	reinit_completion(&release_begun);
-	closer = kthread_create(release, NULL, "ucm_close");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(closer));
-	get_task_struct(closer);
-	fake.at_point = complete_release_begun;
-	fake.point = "ucm_release_found";
-	wake_up_process(closer);
-	wait_for_completion(&release_begun);
-	msleep(200);
-	for (i = 0; i < 10; i++) {
-		ran += task_is_running(closer);
-		msleep(20);
-	}
-	KUNIT_EXPECT_EQ_MSG(test, ran, 0u, "the thread that closes the file runs");
+	closer = begin_in_thread(test, release, "ucm_release_found");
+	KUNIT_EXPECT_EQ_MSG(test, times_running(closer), 0u,
+			    "the thread that closes the file runs");
 	KUNIT_EXPECT_EQ(test, READ_ONCE(closer->exit_state), 0);
 	ucm_context_destroy(ctx);
-	KUNIT_EXPECT_EQ(test, kthread_stop(closer), 0);
-	put_task_struct(closer);
+	KUNIT_EXPECT_EQ(test, end_of_thread(closer), 0);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
 	KUNIT_ASSERT_EQ(test, ucm_open(NULL, &filp), 0);
 }
@@ -516,6 +582,79 @@ static void a_device_is_removed_while_an_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_TRUE(test, fake.removed);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
+}
+
+/* --- the close of an id after the removal of its device -------------------------- */
+
+static DECLARE_COMPLETION(closes_go_on);
+
+static void wait_for_closes_go_on(struct work_struct *work)
+{
+	wait_for_completion(&closes_go_on);
+}
+
+static DECLARE_WORK(busy, wait_for_closes_go_on);
+
+/* The workqueue is busy, so closes are queued and do not run. */
+static void hold_closes(struct kunit *test)
+{
+	reinit_completion(&closes_go_on);
+	wq_of_closes = alloc_ordered_workqueue("ucm_closes", 0);
+	KUNIT_ASSERT_NOT_NULL(test, wq_of_closes);
+	queue_work(wq_of_closes, &busy);
+}
+
+static void run_closes(void)
+{
+	complete(&closes_go_on);
+	destroy_workqueue(wq_of_closes);
+	wq_of_closes = NULL;
+}
+
+static struct ucm_context *context_of(u32 number)
+{
+	return xa_load(&ucm_contexts, number);
+}
+
+/* A process destroys an id whose device was removed, before the close of the id has run. */
+static void an_id_is_destroyed_before_its_close_runs(struct kunit *test)
+{
+	u32 id = create(test);
+	int i;
+
+	KUNIT_ASSERT_EQ(test, bind(id, FAKE_LOCAL), 0);
+	hold_closes(test);
+	device_removed = true;
+	queue_work(system_long_wq, &removal);
+	for (i = 0; i < 100 && get_event(); i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_DEVICE_REMOVAL);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_TRUE(test, work_pending(&context_of(id)->close));
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_EQ_MSG(test, kref_read(&ucm_of(&filp)->ref), 1u,
+			    "the context is left, and holds its file");
+	flush_work(&removal);
+	run_closes();
+}
+
+/* A removal that finds the close queued takes no second reference for it. */
+static void a_close_is_queued_once(struct kunit *test)
+{
+	struct rdma_cm_event removed = { .event = RDMA_CM_EVENT_DEVICE_REMOVAL };
+	struct ucm_context *ctx = context_of(create(test));
+	unsigned int refs, unread;
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	hold_closes(test);
+	t3_rdma_lock_handler(ctx->cm_id);
+	KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
+	refs = kref_read(&ctx->ref);
+	unread = atomic_read(&ctx->unread);
+	KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&ctx->ref) - refs, atomic_read(&ctx->unread) - unread);
+	t3_rdma_unlock_handler(ctx->cm_id);
+	run_closes();
 }
 
 /* --- requests that migrate with their listener -------------------------------- */
@@ -708,20 +847,32 @@ static u32 id_for_datagrams(struct kunit *test)
 	return resp.id;
 }
 
-static u32 join(struct kunit *test, u32 id)
+enum { GROUP = 0xe1010101 };	/* 225.1.1.1 */
+
+static int join_address(u32 id, u32 addr, u32 *group)
 {
-	struct sockaddr_storage to = fake_address(0xe1010101, 0);
+	struct sockaddr_storage to = fake_address(addr, 0);
 	struct rdma_ucm_create_id_resp resp = {};
 	struct rdma_ucm_join_mcast cmd = {
 		.response = (uintptr_t)&resp, .uid = 77, .id = id,
 		.addr_size = sizeof(struct sockaddr_in),
 	};
 
+	int ret;
+
 	memcpy(&cmd.addr, &to, sizeof(struct sockaddr_in));
-	KUNIT_ASSERT_EQ(test, command(RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(resp)),
-			0);
+	ret = command(RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(resp));
 	flush_workqueue(cm_wq);
-	return resp.id;
+	*group = resp.id;
+	return ret;
+}
+
+static u32 join(struct kunit *test, u32 id)
+{
+	u32 group;
+
+	KUNIT_ASSERT_EQ(test, join_address(id, GROUP, &group), 0);
+	return group;
 }
 
 static int leave_of(struct file *of, u32 group, u32 *reported)
@@ -1047,6 +1198,32 @@ static void commands_that_allocate_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fail_each_allocation(test, reject_and_migrate), 0u);
 }
 
+static void join_and_leave(struct kunit *test)
+{
+	u32 group, reported;
+	int ret;
+
+	allocations_fail();
+	ret = join_address(victim, GROUP, &group);
+	allocations_work();
+	KUNIT_EXPECT_EQ(test, ret, get_event() ? -ENOMEM : 0);
+	if (!ret)
+		KUNIT_EXPECT_EQ(test, leave_of(&filp, group, &reported), 0);
+	KUNIT_EXPECT_EQ_MSG(test, fake_ib.igmp, 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_TRUE_MSG(test, xa_empty(&ucm_group_table), "%s", alloc_that_failed());
+}
+
+static void a_join_that_fails_leaves_no_group(struct kunit *test)
+{
+	u32 group;
+
+	victim = id_for_datagrams(test);
+	KUNIT_EXPECT_EQ(test, join_address(victim, FAKE_REMOTE, &group), -EINVAL);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_group_table));
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, join_and_leave), 3u);
+	uncharged_by_design(test);
+}
+
 static u32 address;
 
 static void make_a_listener(struct kunit *test)
@@ -1179,8 +1356,11 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(an_id_moves_while_its_event_is_copied_and_ends),
 	KUNIT_CASE(a_listener_moves_while_its_event_is_copied),
 	KUNIT_CASE(an_event_of_the_new_file_is_not_of_the_old_one),
+	KUNIT_CASE(a_reader_sleeps_until_an_event_comes),
 	KUNIT_CASE(a_close_sleeps_while_a_context_ends),
 	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
+	KUNIT_CASE(an_id_is_destroyed_before_its_close_runs),
+	KUNIT_CASE(a_close_is_queued_once),
 	KUNIT_CASE(a_request_without_an_id_migrates),
 	KUNIT_CASE(a_request_migrates_with_its_events),
 	KUNIT_CASE(a_request_that_was_destroyed_does_not_migrate),
@@ -1195,6 +1375,7 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(a_group_is_left_with_an_unread_event),
 	KUNIT_CASE(a_group_is_left_while_its_event_is_copied),
 	KUNIT_CASE(an_id_ends_with_its_groups),
+	KUNIT_CASE(a_join_that_fails_leaves_no_group),
 	KUNIT_CASE(commands_that_allocate_nothing),
 	KUNIT_CASE(a_listener_without_memory),
 	KUNIT_CASE(a_device_is_added_without_memory),
