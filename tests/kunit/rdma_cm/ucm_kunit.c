@@ -199,7 +199,7 @@ static int open_files(struct kunit *test)
 	filp.f_cred = current_cred();
 	filp.f_flags = O_NONBLOCK;
 	filp.f_op = &ucm_fops;
-	other_filp = filp;
+	memcpy(&other_filp, &filp, sizeof(filp));	/* 7.2: it has constant members */
 	ret = cm_events_init();
 	if (!ret)
 		ret = ucm_open(NULL, &filp);
