@@ -83,6 +83,11 @@ def test_a_name_does_not_depend_on_earlier_code():
     assert [m.key for m in numbered(SOURCE)] == [m.key for m in numbered(SOURCE.replace("static int", "int other;\n\nstatic int"))]
 
 
+def test_a_macro_before_a_function_does_not_have_its_name():
+    text = SOURCE.replace("static int make(", "T3_DEFINE_MAKE(make_any, make)\n\nstatic int make(")
+    assert [mutant.name for mutant in numbered(text)] == [f"a.c: make: {name}" for name in NAMES]
+
+
 def test_equal_steps_have_different_names():
     twice = SOURCE.replace("\tundo(dev);\n", "\tundo(dev);\n\tundo(dev);\n")
     names = [mutant.name for mutant in numbered(twice)]

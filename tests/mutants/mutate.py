@@ -120,7 +120,7 @@ def functions(code: str) -> Iterator[tuple[str, int, int]]:
             head = code[start:at]
             holds = bool(re.search(r"\b(namespace|class|struct|extern|union|enum)\b[^()]*$", head)) and depth == sum(outside)
             if depth == sum(outside) and not holds:
-                found = re.findall(r"([A-Za-z_~]\w*)\s*\(", re.sub(r"__\w+\([^()]*\)", "", head))
+                found = re.findall(r"([A-Za-z_~]\w*)\s*\(", re.sub(r"__\w+\([^()]*\)|\bT3_DEFINE_\w+\([^()]*\)", "", head))
                 name, begin = (found[0] if found else ""), at + 1
             outside.append(holds)
             depth += 1
