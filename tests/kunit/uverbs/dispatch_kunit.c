@@ -126,6 +126,30 @@ static void close_destroys_the_object(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_live(fake), 0);
 }
 
+static const struct uv_row *row_of(const char *name, u8 abi)
+{
+	unsigned int i;
+
+	for (i = 0; i < uv_row_count; i++)
+		if (uv_rows[i]->abi == abi && !strcmp(uv_rows[i]->name, name))
+			return uv_rows[i];
+	return NULL;
+}
+
+static void calls_and_failures_are_counted(struct kunit *test)
+{
+	const struct uv_row *row = row_of("dealloc_pd", UV_ABI_WRITE);
+	struct uv_stats *stats = uverbs->stats;
+	u32 handle;
+
+	KUNIT_ASSERT_NOT_NULL(test, row);
+	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, 9999), -ENOENT);
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &handle), 0);
+	KUNIT_EXPECT_EQ(test, user_dealloc_pd(opened, handle), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&stats->row[row->number].calls), 2);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&stats->row[row->number].failed), 1);
+}
+
 /* --- objects that use others ------------------------------------------------------------------ */
 
 static void destroy_of_used_object_is_ebusy(struct kunit *test)
@@ -674,6 +698,7 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE_PARAM(handle_of_another_file_is_enoent, kind_gen_params),
 	KUNIT_CASE_PARAM(close_destroys_the_object, kind_gen_params),
 	KUNIT_CASE(close_frees_objects),
+	KUNIT_CASE(calls_and_failures_are_counted),
 	KUNIT_CASE(destroy_of_used_object_is_ebusy),
 	KUNIT_CASE(close_destroys_newest_first),
 	KUNIT_CASE(close_repeats_failed_destroys),

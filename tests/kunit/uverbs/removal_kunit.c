@@ -521,6 +521,23 @@ static int remove_device(void *data)
 	return 0;
 }
 
+/* A call may use the device until it leaves the SRCU section. */
+static void removal_waits_for_running_calls(struct kunit *test)
+{
+	struct srcu_struct *srcu = &uverbs->base.disassociate_srcu;
+	struct completion removed;
+	struct task_struct *thread;
+	int call;
+
+	init_completion(&removed);
+	call = srcu_read_lock(srcu);
+	thread = kthread_run(remove_device, &removed, "remove");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&removed, HZ / 5), 0);
+	srcu_read_unlock(srcu, call);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&removed, 20 * HZ), 0);
+}
+
 static int no_disassociate_init(struct kunit *test)
 {
 	user_begin(test, false);
@@ -572,6 +589,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE_PARAM(destroy_by_write_during_removal_succeeds, kind_gen_params),
 	KUNIT_CASE_PARAM(destroy_by_ioctl_during_removal_succeeds, kind_gen_params),
 	KUNIT_CASE_PARAM(removal_waits_for_running_destroy, kind_gen_params),
+	KUNIT_CASE(removal_waits_for_running_calls),
 	KUNIT_CASE(removal_replaces_mapping_with_zeros),
 	KUNIT_CASE(removal_unmaps_mapping),
 	KUNIT_CASE(mmap_needs_a_context),
