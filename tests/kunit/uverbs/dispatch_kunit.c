@@ -611,6 +611,66 @@ static void channel_of_another_file_is_ebadf(struct kunit *test)
 	user_close(second);
 }
 
+/* The file is freed: KASAN reports an event that still goes to it. */
+static void closed_event_file_gets_no_event(struct kunit *test)
+{
+	struct ib_event cause = { .device = &fake->ib, .event = IB_EVENT_PORT_ERR };
+	struct user_ioctl io;
+
+	user_ioctl_begin(&io, UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC);
+	user_attr(&io, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0, 0);
+	KUNIT_ASSERT_EQ(test, user_ioctl(opened, &io), 0);
+	close_fd(io.attrs[0].data);
+	flush_delayed_fput();
+	cause.element.port_num = 1;
+	ib_dispatch_event(&cause);
+	flush_workqueue(ib_wq);
+	KUNIT_EXPECT_EQ(test, fake_live(fake), 3);
+}
+
+struct reader {
+	int fd;
+	ssize_t read;
+	struct completion begins, ended;
+};
+
+static int read_event(void *data)
+{
+	struct reader *reader = data;
+	struct file *filp = fget(reader->fd);
+	loff_t pos = 0;
+
+	kthread_use_mm(user_mm);
+	complete(&reader->begins);
+	reader->read = filp->f_op->read(filp, USER_RESPONSE,
+					sizeof(struct ib_uverbs_comp_event_desc), &pos);
+	kthread_unuse_mm(user_mm);
+	fput(filp);
+	complete(&reader->ended);
+	return 0;
+}
+
+/* Without O_NONBLOCK. */
+static void reader_sleeps_until_an_event_comes(struct kunit *test)
+{
+	struct reader reader = {};
+	struct task_struct *thread;
+	u32 handle;
+
+	init_completion(&reader.begins);
+	init_completion(&reader.ended);
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &reader.fd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(opened, reader.fd, &handle), 0);
+	thread = kthread_run(read_event, &reader, "read");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	wait_for_completion(&reader.begins);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&reader.ended, HZ / 10), 0);
+	fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+	wait_for_completion(&reader.ended);
+	KUNIT_EXPECT_EQ(test, reader.read, sizeof(struct ib_uverbs_comp_event_desc));
+	close_fd(reader.fd);
+}
+
 static void async_events_of_qp_and_device(struct kunit *test)
 {
 	struct ib_uverbs_async_event_desc event = {};
@@ -716,6 +776,8 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE(full_runs_keep_the_latest_order),
 	KUNIT_CASE(channel_closed_before_its_cq),
 	KUNIT_CASE(channel_of_another_file_is_ebadf),
+	KUNIT_CASE(closed_event_file_gets_no_event),
+	KUNIT_CASE(reader_sleeps_until_an_event_comes),
 	KUNIT_CASE(async_events_of_qp_and_device),
 	KUNIT_CASE(destroy_of_locked_object_is_ebusy),
 	{}

@@ -298,6 +298,54 @@ static void failed_creation_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, run_creation), 1);
 }
 
+/* The first objects of a file need no allocation: others fill their places. */
+static void failed_creation_in_a_file_with_objects(struct kunit *test)
+{
+	unsigned int i;
+	u32 other_pd;
+
+	for (i = 0; i < 40; i++)
+		KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &other_pd), 0);
+	creating = test->param_value;
+	KUNIT_EXPECT_GE(test, fail_each_allocation(test, run_creation), 2);
+}
+
+/* A request that is refused is freed: its address handle does not exist. */
+static void datagram_without_an_address_handle(struct kunit *test)
+{
+	fake->qp->qp_type = IB_QPT_UD;
+	KUNIT_EXPECT_EQ(test, post_sends(9999), -ENOENT);
+	fake->qp->qp_type = IB_QPT_RC;
+	KUNIT_EXPECT_EQ(test, fake->posted, 0);
+}
+
+/* The elements of the request are behind the end of the mapped memory. */
+static void request_with_unmapped_elements(struct kunit *test)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_recv post;
+		struct ib_uverbs_recv_wr wr;
+	} __packed request = {
+		.hdr = {
+			.command = IB_USER_VERBS_CMD_POST_RECV,
+			.in_words = (sizeof(request) + sizeof(struct ib_uverbs_sge)) / 4,
+			.out_words = sizeof(struct ib_uverbs_post_recv_resp) / 4,
+		},
+		.post = {
+			.response = (u64)USER_REQUEST, .qp_handle = qp, .wr_count = 1,
+			.sge_count = 1, .wqe_size = sizeof(struct ib_uverbs_recv_wr),
+		},
+		.wr.num_sge = 1,
+	};
+	char __user *at = (char __user *)USER_HOLE - sizeof(request);
+	loff_t pos = 0;
+
+	KUNIT_ASSERT_EQ(test, copy_to_user(at, &request, sizeof(request)), 0);
+	KUNIT_EXPECT_EQ(test, uv_write(opened, at, request.hdr.in_words * 4, &pos), -EFAULT);
+	KUNIT_EXPECT_EQ(test, fake->posted, 0);
+}
+
 /* --- a driver whose module an open file holds ------------------------------------------------ */
 
 static int hold_init(struct kunit *test)
@@ -369,6 +417,7 @@ static void run_load(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, !err, !failing.where, "%s", alloc_that_failed());
 	if (!err)
 		product_exit();
+	KUNIT_EXPECT_EQ_MSG(test, product_regions, 0, "%s", alloc_that_failed());
 }
 
 static void failed_load_leaves_nothing(struct kunit *test)
@@ -381,6 +430,9 @@ static void failed_load_leaves_nothing(struct kunit *test)
 static struct kunit_case faults_cases[] = {
 	KUNIT_CASE_PARAM(failed_call_leaves_nothing, attempt_gen_params),
 	KUNIT_CASE_PARAM(failed_creation_leaves_nothing, kind_gen_params),
+	KUNIT_CASE_PARAM(failed_creation_in_a_file_with_objects, kind_gen_params),
+	KUNIT_CASE(datagram_without_an_address_handle),
+	KUNIT_CASE(request_with_unmapped_elements),
 	{}
 };
 

@@ -88,6 +88,21 @@ static inline int product_init_srcu_struct(struct srcu_struct *srcu)
 	return init_srcu_struct(srcu);
 }
 
+/* Ranges of device numbers that were registered and not unregistered. */
+static int product_regions;
+
+static inline int product_region(int err)
+{
+	product_regions += !err;
+	return err;
+}
+
+static inline void product_unregister_region(dev_t from, unsigned int count)
+{
+	product_regions--;
+	unregister_chrdev_region(from, count);
+}
+
 /* As in the files that define it, before they include headers. */
 #undef pr_fmt
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -131,7 +146,8 @@ static inline int product_init_srcu_struct(struct srcu_struct *srcu)
 
 /* Calls of the core that can fail count as allocations. */
 #include "core_calls.h"
-#define alloc_chrdev_region(...)	FAIL_OR(-ENOMEM, alloc_chrdev_region(__VA_ARGS__))
+#define alloc_chrdev_region(...) \
+	FAIL_OR(-ENOMEM, product_region(alloc_chrdev_region(__VA_ARGS__)))
 #define anon_inode_getfile(...)	FAIL_OR(ERR_PTR(-ENFILE), anon_inode_getfile(__VA_ARGS__))
 #define cdev_device_add(...)	FAIL_OR(-ENOMEM, cdev_device_add(__VA_ARGS__))
 #define class_create_file(...)	FAIL_OR(-ENOMEM, class_create_file(__VA_ARGS__))
@@ -140,7 +156,9 @@ static inline int product_init_srcu_struct(struct srcu_struct *srcu)
 #define ib_attach_mcast(...)	FAIL_OR(-ENOMEM, ib_attach_mcast(__VA_ARGS__))
 #define ib_register_client(...)	FAIL_OR(-ENOMEM, ib_register_client(__VA_ARGS__))
 #define ida_alloc_max(...)	FAIL_OR(-ENOSPC, ida_alloc_max(__VA_ARGS__))
-#define register_chrdev_region(...)	FAIL_OR(-EBUSY, register_chrdev_region(__VA_ARGS__))
+#define register_chrdev_region(...) \
+	FAIL_OR(-EBUSY, product_region(register_chrdev_region(__VA_ARGS__)))
+#define unregister_chrdev_region	product_unregister_region
 #define uv_core_class_create(...) \
 	FAIL_OR(ERR_PTR(-EEXIST), uv_core_class_create(__VA_ARGS__))
 
@@ -186,6 +204,7 @@ static inline int product_init_srcu_struct(struct srcu_struct *srcu)
 #undef ib_register_client
 #undef ida_alloc_max
 #undef register_chrdev_region
+#undef unregister_chrdev_region
 #undef uv_core_class_create
 #pragma pop_macro("module_exit")
 #pragma pop_macro("module_init")
