@@ -246,6 +246,36 @@ static void fast_registration_key_is_recorded(struct kunit *test)
 			(u8)(stag & T3_STAG_KEY));
 }
 
+/* The card takes a kernel receive as pages of the page list, not as addresses of the region. */
+static void receive_names_the_pages_of_its_region(struct kunit *test)
+{
+	struct ib_mr *mr = make_mr(test);
+	struct t3_host_sge sge = { .len = 64 };
+	struct t3_fastreg fr = {};
+	unsigned long flags;
+	u8 page_code = 0xff;
+	u32 pbl_index = 0;
+
+	mr->length = PAGE_SIZE;
+	mr->page_size = PAGE_SIZE;
+	mr->iova = 0x10000;
+	to_t3_mr(mr)->npages = 1;
+	sge.stag = mr->rkey;
+	sge.addr = mr->iova + 100;
+	KUNIT_EXPECT_EQ(test, t3_mr_resolve(dev, &sge, &page_code, &pbl_index), -EINVAL);
+	local_irq_save(flags);
+	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(mr, mr->rkey, 0, &fr), 0);
+	t3_mr_fastreg_posted(dev, mr, &fr);
+	local_irq_restore(flags);
+	KUNIT_EXPECT_EQ(test, t3_mr_resolve(dev, &sge, &page_code, &pbl_index), 0);
+	KUNIT_EXPECT_EQ(test, page_code, PAGE_SHIFT - T3_PAGE_CODE_SHIFT);
+	KUNIT_EXPECT_EQ(test, pbl_index, to_t3_mr(mr)->tpt.pbl_index);
+	KUNIT_EXPECT_EQ(test, sge.addr, 100ULL);
+	sge.addr = mr->iova + PAGE_SIZE - 63;
+	KUNIT_EXPECT_EQ(test, t3_mr_resolve(dev, &sge, &page_code, &pbl_index), -EINVAL);
+	t3_dereg_mr(mr, NULL);
+}
+
 static void restrack_shows_a_region(struct kunit *test)
 {
 	struct sk_buff *msg = alloc_skb(256, GFP_KERNEL);
@@ -438,6 +468,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(each_registration_gets_a_new_key),
 	KUNIT_CASE(each_window_gets_a_random_key),
 	KUNIT_CASE(fast_registration_key_is_recorded),
+	KUNIT_CASE(receive_names_the_pages_of_its_region),
 	KUNIT_CASE(regions_and_windows_are_charged),
 	KUNIT_CASE(restrack_shows_a_region),
 	KUNIT_CASE(failed_tpt_write_frees_the_region),

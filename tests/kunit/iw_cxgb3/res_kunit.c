@@ -17,6 +17,7 @@ static int references;
 
 bool t3_ep_tryget(struct t3_ep *ep)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the endpoint may be freed");
 	references++;
 	return true;
 }
