@@ -13,6 +13,7 @@ static void ep_point(const char *name);
 #define T3_RACE_POINT(name)	ep_point(#name)
 
 #include "conn.h"
+#include "charged.h"
 
 #include "ep_fsm.c"
 #include "quota.c"
@@ -479,6 +480,18 @@ static void unpublished_endpoint_is_not_found(struct kunit *test)
 	expect_closed(test, ep);
 }
 
+/* A process that connects allocates its endpoint. */
+static void memory_is_charged_to_the_memcg(struct kunit *test)
+{
+	struct t3_ep *ep;
+
+	uncharged = 0;
+	ep = t3_ep_alloc(dev);
+	KUNIT_EXPECT_EQ(test, uncharged, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	t3_ep_put(ep);
+}
+
 /* The logs of the last closed endpoints are kept, each with its last transitions. */
 static void closed_logs_keep_the_last(struct kunit *test)
 {
@@ -585,6 +598,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(unpublished_endpoint_is_not_found),
 	KUNIT_CASE(endpoint_published_during_a_shutdown_closes),
 	KUNIT_CASE(child_without_a_listener_closes),
+	KUNIT_CASE(memory_is_charged_to_the_memcg),
 	KUNIT_CASE(closed_logs_keep_the_last),
 	KUNIT_CASE(messages_of_an_endpoint_are_freed_with_it),
 	KUNIT_CASE(debugfs_shows_open_and_closed_endpoints),

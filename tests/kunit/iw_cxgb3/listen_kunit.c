@@ -14,6 +14,7 @@ static void listen_point(const char *name);
 #define T3_RACE_POINT(name)	listen_point(#name)
 
 #include "cm.h"
+#include "charged.h"
 
 #include "quota.c"
 #include "ids.c"
@@ -313,6 +314,16 @@ static void listen_and_unlisten(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
 	KUNIT_EXPECT_EQ(test, card.opened, 1);
 	KUNIT_EXPECT_EQ(test, card.closed, 1);
+}
+
+static void listener_is_charged_to_the_memcg(struct kunit *test)
+{
+	struct iw_cm_id *id = make_id(test, 0x0a000001, 5000);
+
+	uncharged = 0;
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 4), 0);
+	KUNIT_EXPECT_EQ(test, uncharged, 0);
+	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(id), 0);
 }
 
 /* Of two overlapping listeners the card would choose an arbitrary one for a SYN. */
@@ -685,6 +696,7 @@ static void failed_create_waits_for_an_upcall(struct kunit *test)
 
 static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(listen_and_unlisten),
+	KUNIT_CASE(listener_is_charged_to_the_memcg),
 	KUNIT_CASE(overlapping_addresses_are_refused),
 	KUNIT_CASE(unsupported_addresses_are_refused),
 	KUNIT_CASE(stids_are_limited_and_reused),

@@ -13,6 +13,7 @@
 /* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
 #include "iw_cxgb3.h"
+#include "charged.h"
 
 static inline void trace_t3_mr(const struct t3_dev *dev, const struct t3_tpt *tpt, bool made)
 {
@@ -83,7 +84,7 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 
 	if (host.umem_error)
 		return ERR_PTR(host.umem_error);
-	umem = kzalloc(sizeof(*umem) + sizeof(struct scatterlist), GFP_KERNEL);
+	umem = kzalloc(sizeof(*umem) + sizeof(struct scatterlist), GFP_KERNEL_ACCOUNT);
 	if (!umem)
 		return ERR_PTR(-ENOMEM);
 	umem->table.sgt.sgl = (struct scatterlist *)(umem + 1);
@@ -379,6 +380,18 @@ static struct ib_mr *register_memory(u64 pages)
 			      IB_ACCESS_LOCAL_WRITE, &udata);
 }
 
+static void region_is_charged_to_the_memcg(struct kunit *test)
+{
+	struct ib_mr *mr;
+
+	uncharged = 0;
+	mr = register_memory(1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, uncharged, 0);
+	mr->device = &dev->ibdev;	/* as ib_core does */
+	KUNIT_EXPECT_EQ(test, t3_dereg_mr(mr, NULL), 0);
+}
+
 /* Each step of a registration fails once: memory, page list, TPT entry, response. */
 static void failed_registration_releases_the_memory(struct kunit *test)
 {
@@ -473,6 +486,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(restrack_shows_a_region),
 	KUNIT_CASE(failed_tpt_write_frees_the_region),
 	KUNIT_CASE(refused_page_list_is_not_charged),
+	KUNIT_CASE(region_is_charged_to_the_memcg),
 	KUNIT_CASE(failed_registration_releases_the_memory),
 	KUNIT_CASE(region_of_all_memory_needs_no_more_than_4_gib),
 	{}
