@@ -22,10 +22,13 @@ static struct {
 	unsigned int nth;		/* the allocation of a run that fails */
 	atomic_t to_go;			/* allocations until then; 0: none fails */
 	const char *where;		/* the function whose allocation failed */
+	atomic_t uncharged;		/* allocations that no memory cgroup was charged for */
 } failing;
 
 static bool __maybe_unused alloc_fails(gfp_t gfp, const char *where)
 {
+	if (!(gfp & __GFP_ACCOUNT))
+		atomic_inc(&failing.uncharged);
 	if (gfp & __GFP_NOFAIL || atomic_dec_if_positive(&failing.to_go))
 		return false;
 	WRITE_ONCE(failing.where, where);

@@ -13,6 +13,8 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
+#include "charged.h"
+
 /* kmemleak does not know pages, and other CPUs may hold references on an mm_struct for a while. */
 static struct {
 	int pages, mm_refs, mappings;
@@ -20,6 +22,13 @@ static struct {
 	bool privileged;
 	unsigned long limit;		/* RLIMIT_MEMLOCK */
 } seen;
+
+/* Also those of the scatter list. */
+static inline int counted_table(gfp_t gfp)
+{
+	uncharged += !(gfp & __GFP_ACCOUNT);
+	return seen.table_error;
+}
 
 static inline unsigned long get_list_page(gfp_t gfp)
 {
@@ -65,8 +74,9 @@ static inline int fake_map(struct sg_table *sgt)
 #define rlimit(resource) (seen.limit)
 #define dma_map_sgtable(device, sgt, dir, attrs) fake_map(sgt)
 #define dma_unmap_sgtable(device, sgt, dir, attrs) ((void)(sgt), seen.mappings--)
-#define sg_alloc_append_table_from_pages(...) \
-	(seen.table_error ?: (sg_alloc_append_table_from_pages)(__VA_ARGS__))
+#define sg_alloc_append_table_from_pages(table, pages, n, offset, size, most, left, gfp) \
+	(counted_table(gfp) ?: \
+	 (sg_alloc_append_table_from_pages)(table, pages, n, offset, size, most, left, gfp))
 #include "umem.c"
 
 /* --- a process --------------------------------------------------------------- */
@@ -159,9 +169,12 @@ static struct page *first_page(struct kunit *test)
 static void memory_is_charged_while_it_is_pinned(struct kunit *test)
 {
 	struct page *page = first_page(test);
-	struct t3_umem *umem = pin_range(user_base + 100, 2 * PAGE_SIZE);
+	struct t3_umem *umem;
 
+	uncharged = 0;
+	umem = pin_range(user_base + 100, 2 * PAGE_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(umem));
+	KUNIT_EXPECT_EQ(test, uncharged, 0);
 	KUNIT_EXPECT_EQ(test, umem->npages, 3UL);
 	KUNIT_EXPECT_EQ(test, charged(), 3L);
 	KUNIT_EXPECT_EQ(test, seen.mm_refs, 1);
