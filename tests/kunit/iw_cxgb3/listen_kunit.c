@@ -427,6 +427,18 @@ static void missing_reply_is_fatal(struct kunit *test)
 	nic.tid_maps.stids_in_use = 0;
 }
 
+/* The card might still send SYNs of a listener that it did not close. */
+static void missing_reply_to_a_close_is_fatal(struct kunit *test)
+{
+	struct iw_cm_id *id = make_id(test, 0, 7174);
+
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
+	card.reply = NO_REPLY;
+	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(id), 0);
+	KUNIT_EXPECT_TRUE(test, card.fatal);
+	nic.tid_maps.stids_in_use = 0;
+}
+
 /* SYNs beyond the limit are refused, and half-open endpoints close with the listener. */
 static void half_open_connections_are_limited(struct kunit *test)
 {
@@ -702,6 +714,7 @@ static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(stids_are_limited_and_reused),
 	KUNIT_CASE(failed_open_frees_the_listener),
 	KUNIT_CASE(missing_reply_is_fatal),
+	KUNIT_CASE(missing_reply_to_a_close_is_fatal),
 	KUNIT_CASE(half_open_connections_are_limited),
 	KUNIT_CASE(out_of_range_tid_is_not_released),
 	KUNIT_CASE_PARAM(device_event_during_a_syn, shut_down_point_gen_params),
