@@ -11,7 +11,10 @@ struct cxgb3_client t3_client;
 bool t3_dev_enter(struct t3_dev *dev)
 {
 	rcu_read_lock();
-	return true;
+	if (!t3_dev_gone(dev))
+		return true;
+	rcu_read_unlock();
+	return false;
 }
 
 unsigned long t3_card_timeout(void)

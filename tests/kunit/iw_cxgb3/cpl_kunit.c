@@ -365,6 +365,22 @@ static void open_is_charged_for_its_tid(struct kunit *test)
 	end(test, ep);
 }
 
+/* cxgb3 still looks up endpoints in its table, and frees it later. */
+static void id_of_a_dead_card_is_cleared(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->tid = 7;
+	ep->id_kind = T3_ID_TID;
+	nic.tid_maps.tid_tab[7].ctx = ep;
+	set_bit(T3_DEV_GONE, &dev->flags);
+	t3_return_id(ep);
+	KUNIT_EXPECT_PTR_EQ(test, nic.tid_maps.tid_tab[7].ctx, NULL);
+	KUNIT_EXPECT_EQ(test, (int)ep->id_kind, T3_ID_NONE);
+	clear_bit(T3_DEV_GONE, &dev->flags);
+	end(test, ep);
+}
+
 /* The card has replied, so no message ends this state. */
 static void abort_after_conn_exist_closes(struct kunit *test)
 {
@@ -453,6 +469,7 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(syn_of_a_closed_endpoint_releases_its_tid),
 	KUNIT_CASE(tids_are_charged_to_the_user),
 	KUNIT_CASE(open_is_charged_for_its_tid),
+	KUNIT_CASE(id_of_a_dead_card_is_cleared),
 	KUNIT_CASE(syn_to_an_address_not_on_a_port_is_refused),
 	KUNIT_CASE(accept_reply_has_the_dscp_of_the_syn),
 	KUNIT_CASE(abort_after_conn_exist_closes),

@@ -558,6 +558,22 @@ static void user_rings_are_charged_to_the_memcg(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.uncharged, 0);
 }
 
+/* The process may keep it mapped; the entry frees the memory after that. */
+static void ring_of_a_user_cq_ends_with_its_mapping(struct kunit *test)
+{
+	const struct ib_cq_init_attr attr = { .cqe = 64 };
+	struct t3_cq *made = kunit_kzalloc(test, sizeof(*made), GFP_KERNEL);
+	unsigned int before = card.entries;
+
+	KUNIT_ASSERT_NOT_NULL(test, made);
+	made->ibcq.device = &dev->ibdev;
+	bundle.driver_udata.inlen = sizeof(struct t3_create_cq_req);
+	KUNIT_ASSERT_EQ(test, t3_create_cq(&made->ibcq, &attr, &bundle.driver_udata), 0);
+	KUNIT_EXPECT_EQ(test, card.entries, before + 1);
+	t3_destroy_cq(&made->ibcq, NULL);
+	KUNIT_EXPECT_EQ(test, card.entries, before);
+}
+
 /* The ring has 128 entries for the 64 requested: the others are for RTR reads. */
 static void rtr_read_needs_an_entry_of_the_send_cq(struct kunit *test)
 {
@@ -1314,6 +1330,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_is_published_only_after_success),
 	KUNIT_CASE(cq_is_published_only_after_success),
 	KUNIT_CASE(user_rings_are_charged_to_the_memcg),
+	KUNIT_CASE(ring_of_a_user_cq_ends_with_its_mapping),
 	KUNIT_CASE(rtr_read_needs_an_entry_of_the_send_cq),
 	KUNIT_CASE(cq_has_spare_entries),
 	KUNIT_CASE(kernel_qp_is_in_the_tables_of_its_cqs),
