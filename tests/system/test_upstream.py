@@ -13,7 +13,7 @@ from stock import address, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
 PORT = 7500
-LENGTHS = (76, 77, 148, 255)  # only the first fits one work request
+LENGTHS = (72, 73, 148, 255)  # only the first fits one work request (in MPA revision 1, whose frames are 4 bytes shorter, 76 do)
 
 # The error depends on the addresses of the guest's memory.
 RUINED = r"cxgb3|iw_cxgb3|DMAR|WARNING: |t3_"
@@ -63,8 +63,8 @@ def test_long_private_data_arrive_with_the_patch(make_lab, modules):
 def test_long_private_data_do_not_arrive_without_the_patch(make_lab, modules):
     lab = make_lab(guests=2, load="none")
     bring_up(lab, "modprobe cxgb3")
-    assert private_data_arrive(lab, 76)
-    assert not private_data_arrive(lab, 77)
+    assert private_data_arrive(lab, 72)
+    assert not private_data_arrive(lab, 73)
 
 
 @pytest.mark.parametrize("release", ["bookworm", "forky"])
