@@ -35,18 +35,18 @@ static bool __maybe_unused alloc_fails(gfp_t gfp, const char *where)
 	return true;
 }
 
-static void allocations_fail(void)
+static void __maybe_unused allocations_fail(void)
 {
 	atomic_set(&failing.to_go, failing.nth);
 }
 
-static void allocations_work(void)
+static void __maybe_unused allocations_work(void)
 {
 	atomic_set(&failing.to_go, 0);
 }
 
 /* For messages. */
-static const char *alloc_that_failed(void)
+static const char *__maybe_unused alloc_that_failed(void)
 {
 	return failing.where ? failing.where : "no allocation";
 }
@@ -58,7 +58,8 @@ static const char *alloc_that_failed(void)
  *
  * No allocation fails in the last run. Return: the number of failed allocations.
  */
-static unsigned int fail_each_allocation(struct kunit *test, void (*scenario)(struct kunit *test))
+static unsigned int __maybe_unused fail_each_allocation(struct kunit *test,
+							void (*scenario)(struct kunit *))
 {
 	for (failing.nth = 1; failing.nth <= 100; failing.nth++) {
 		failing.where = NULL;
