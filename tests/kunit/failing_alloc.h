@@ -45,6 +45,17 @@ static void __maybe_unused allocations_work(void)
 	atomic_set(&failing.to_go, 0);
 }
 
+/* Allocations that no memory cgroup is charged for are counted from here on. */
+static void __maybe_unused count_uncharged(void)
+{
+	atomic_set(&failing.uncharged, 0);
+}
+
+static int __maybe_unused uncharged(void)
+{
+	return atomic_read(&failing.uncharged);
+}
+
 /* For messages. */
 static const char *__maybe_unused alloc_that_failed(void)
 {

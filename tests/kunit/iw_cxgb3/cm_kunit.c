@@ -8,6 +8,7 @@
 #include <linux/module.h>
 
 #include "conn.h"
+#include "slow_work.h"
 
 #include "ep_fsm.c"
 #include "quota.c"
@@ -747,17 +748,6 @@ static void stop_waits_for_users_of_the_tables(struct kunit *test)
 	t3_cm_stop(other);
 	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu(before));
 	t3_cm_close(other);
-}
-
-struct slow_work {
-	struct work_struct work;
-	bool done;
-};
-
-static void run_slowly(struct work_struct *work)
-{
-	msleep(50);
-	container_of(work, struct slow_work, work)->done = true;
 }
 
 /* Its code is freed then. */

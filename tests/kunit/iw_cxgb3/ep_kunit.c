@@ -13,7 +13,7 @@ static void ep_point(const char *name);
 #define T3_RACE_POINT(name)	ep_point(#name)
 
 #include "conn.h"
-#include "charged.h"
+#include "../failing_alloc.h"
 
 #include "ep_fsm.c"
 #include "quota.c"
@@ -48,7 +48,7 @@ unsigned long t3_cm_timeout(void)
 
 int t3_cpl_reserve(struct t3_ep *ep)
 {
-	struct sk_buff *skb = seen.no_memory ? NULL : alloc_skb(64, GFP_KERNEL);
+	struct sk_buff *skb = seen.no_memory ? NULL : sure_skb(64, GFP_KERNEL);
 
 	if (!skb)
 		return -ENOMEM;
@@ -485,9 +485,9 @@ static void memory_is_charged_to_the_memcg(struct kunit *test)
 {
 	struct t3_ep *ep;
 
-	uncharged = 0;
+	count_uncharged();
 	ep = t3_ep_alloc(dev);
-	KUNIT_EXPECT_EQ(test, uncharged, 0);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
 	t3_ep_put(ep);
 }

@@ -27,6 +27,7 @@ static inline void end_workqueue(struct workqueue_struct *wq)
 
 #define made_workqueue(wq)	count_workqueue(wq)
 #include "../failing_alloc.h"
+#include "slow_work.h"
 
 #undef destroy_workqueue
 #define destroy_workqueue(wq)	end_workqueue(wq)
@@ -552,17 +553,6 @@ static void remove_ends_connections_and_waits_for_handlers(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu(before));
 	KUNIT_EXPECT_EQ(test, seen.stopped, 1);
 	t3_cards_flush();
-}
-
-struct slow_work {
-	struct work_struct work;
-	bool done;
-};
-
-static void run_slowly(struct work_struct *work)
-{
-	msleep(50);
-	container_of(work, struct slow_work, work)->done = true;
 }
 
 /* Its code is freed then. */

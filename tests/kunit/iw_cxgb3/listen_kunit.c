@@ -14,7 +14,7 @@ static void listen_point(const char *name);
 #define T3_RACE_POINT(name)	listen_point(#name)
 
 #include "cm.h"
-#include "charged.h"
+#include "../failing_alloc.h"
 
 #include "quota.c"
 #include "ids.c"
@@ -76,7 +76,7 @@ static int reply(struct t3_listener *l, u8 opcode)
 		return -EIO;
 	if (card.reply == NO_REPLY)
 		return 0;
-	skb = alloc_skb(sizeof(struct t3_cpl_pass_open_rpl), GFP_KERNEL);
+	skb = sure_skb(sizeof(struct t3_cpl_pass_open_rpl), GFP_KERNEL);
 	if (!skb)
 		return -ENOMEM;
 	skb_put_zero(skb, sizeof(struct t3_cpl_pass_open_rpl));
@@ -320,9 +320,9 @@ static void listener_is_charged_to_the_memcg(struct kunit *test)
 {
 	struct iw_cm_id *id = make_id(test, 0x0a000001, 5000);
 
-	uncharged = 0;
+	count_uncharged();
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 4), 0);
-	KUNIT_EXPECT_EQ(test, uncharged, 0);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
 	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(id), 0);
 }
 

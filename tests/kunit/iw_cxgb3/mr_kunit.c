@@ -13,38 +13,20 @@
 /* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
 #include "iw_cxgb3.h"
-#include "charged.h"
+#include "../failing_alloc.h"
+#include "counted_pages.h"
 
 static inline void trace_t3_mr(const struct t3_dev *dev, const struct t3_tpt *tpt, bool made)
 {
 }
 
 static struct {
-	int list_pages, umems;		/* allocated */
+	int umems;			/* allocated */
 	unsigned int umem_shift;
 	int umem_error, respond_error;
 	u64 required_mask;		/* for DMA */
 } host;
 
-/* kmemleak does not know pages. */
-static inline unsigned long get_list_page(gfp_t gfp)
-{
-	unsigned long page = __get_free_page(gfp);
-
-	host.list_pages += !!page;
-	return page;
-}
-
-static inline void free_list_page(unsigned long page)
-{
-	host.list_pages--;
-	free_pages(page, 0);
-}
-
-#undef __get_free_page
-#undef free_page
-#define __get_free_page(gfp) get_list_page(gfp)
-#define free_page(page) free_list_page(page)
 #define ib_copy_to_udata(udata, from, len) (host.respond_error)
 #define dma_get_required_mask(device) (host.required_mask)
 
@@ -133,7 +115,7 @@ static int mr_init(struct kunit *test)
 
 static void mr_exit(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, host.list_pages, 0);
+	KUNIT_EXPECT_EQ(test, list_pages, 0);
 	KUNIT_EXPECT_EQ(test, host.umems, 0);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->stags.ida));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->mrs));
@@ -384,10 +366,10 @@ static void region_is_charged_to_the_memcg(struct kunit *test)
 {
 	struct ib_mr *mr;
 
-	uncharged = 0;
+	count_uncharged();
 	mr = register_memory(1);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	KUNIT_EXPECT_EQ(test, uncharged, 0);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
 	mr->device = &dev->ibdev;	/* as ib_core does */
 	KUNIT_EXPECT_EQ(test, t3_dereg_mr(mr, NULL), 0);
 }
@@ -431,7 +413,7 @@ static void failed_registration_releases_the_memory(struct kunit *test)
 				    "%s", steps[i].what);
 		KUNIT_EXPECT_EQ_MSG(test, writes_before_error, 0, "%s", steps[i].what);
 		KUNIT_EXPECT_EQ_MSG(test, host.umems, 0, "%s", steps[i].what);
-		KUNIT_EXPECT_EQ_MSG(test, host.list_pages, 0, "%s", steps[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, list_pages, 0, "%s", steps[i].what);
 		KUNIT_EXPECT_EQ_MSG(test, gen_pool_avail(dev->pbl_pool), free, "%s",
 				    steps[i].what);
 		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0, "%s",

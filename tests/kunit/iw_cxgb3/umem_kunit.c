@@ -13,36 +13,16 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
-#include "charged.h"
+#include "../failing_alloc.h"
+#include "counted_pages.h"
 
-/* kmemleak does not know pages, and other CPUs may hold references on an mm_struct for a while. */
+/* Other CPUs may hold references on an mm_struct for a while. */
 static struct {
-	int pages, mm_refs, mappings;
+	int mm_refs, mappings;
 	int map_error, table_error;
 	bool privileged;
 	unsigned long limit;		/* RLIMIT_MEMLOCK */
 } seen;
-
-/* Also those of the scatter list. */
-static inline int counted_table(gfp_t gfp)
-{
-	uncharged += !(gfp & __GFP_ACCOUNT);
-	return seen.table_error;
-}
-
-static inline unsigned long get_list_page(gfp_t gfp)
-{
-	unsigned long page = __get_free_page(gfp);
-
-	seen.pages += !!page;
-	return page;
-}
-
-static inline void free_list_page(unsigned long page)
-{
-	seen.pages--;
-	free_pages(page, 0);
-}
 
 static inline void grab(struct mm_struct *mm)
 {
@@ -64,10 +44,6 @@ static inline int fake_map(struct sg_table *sgt)
 	return 0;
 }
 
-#undef __get_free_page
-#undef free_page
-#define __get_free_page(gfp) get_list_page(gfp)
-#define free_page(page) free_list_page(page)
 #define mmgrab(mm) grab(mm)
 #define mmdrop(mm) drop(mm)
 #define capable(cap) (seen.privileged)
@@ -75,7 +51,7 @@ static inline int fake_map(struct sg_table *sgt)
 #define dma_map_sgtable(device, sgt, dir, attrs) fake_map(sgt)
 #define dma_unmap_sgtable(device, sgt, dir, attrs) ((void)(sgt), seen.mappings--)
 #define sg_alloc_append_table_from_pages(table, pages, n, offset, size, most, left, gfp) \
-	(counted_table(gfp) ?: \
+	(alloc_fails(gfp, __func__) ? -ENOMEM : seen.table_error ?: \
 	 (sg_alloc_append_table_from_pages)(table, pages, n, offset, size, most, left, gfp))
 #include "umem.c"
 
@@ -130,7 +106,7 @@ static long charged(void)
 static void umem_exit(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, charged(), 0L);
-	KUNIT_EXPECT_EQ(test, seen.pages, 0);
+	KUNIT_EXPECT_EQ(test, list_pages, 0);
 	KUNIT_EXPECT_EQ(test, seen.mm_refs, 0);
 	KUNIT_EXPECT_EQ(test, seen.mappings, 0);
 }
@@ -171,10 +147,10 @@ static void memory_is_charged_while_it_is_pinned(struct kunit *test)
 	struct page *page = first_page(test);
 	struct t3_umem *umem;
 
-	uncharged = 0;
+	count_uncharged();
 	umem = pin_range(user_base + 100, 2 * PAGE_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(umem));
-	KUNIT_EXPECT_EQ(test, uncharged, 0);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
 	KUNIT_EXPECT_EQ(test, umem->npages, 3UL);
 	KUNIT_EXPECT_EQ(test, charged(), 3L);
 	KUNIT_EXPECT_EQ(test, seen.mm_refs, 1);

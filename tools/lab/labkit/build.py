@@ -47,18 +47,26 @@ def modules_folder(made: image.Image) -> Path:
     return made.products / "kernels" / made.kernel.kind.name if made.kernel else made.products
 
 
+# The tree of a kernel of ours in its build root.
+OWN_HEADERS = "/work/build"
+
+
+def _headers(made: image.Image) -> str:
+    """What modules for the image's kernel are built with, in its build root."""
+    return OWN_HEADERS if made.kernel else f"/lib/modules/{made.release}/build"
+
+
 def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None:
     """Builds the modules of a folder of the tree, with all sources that they may include beside them. more: arguments for make."""
     out = modules_folder(made)
     for part in ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables"):
         if (paths.REPO / part).is_dir():
             sync(paths.REPO / part, out / "src" / part, built)
-    headers = OWN_HEADERS if made.kernel else f"/lib/modules/{made.release}/build"
     if made.kernel:
         more = f"{made.kernel.kind.make} {more}"
     in_build_root(made, f"""
         cd /src/{out.relative_to(paths.REPO)}
-        make -C {headers} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
+        make -C {_headers(made)} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
         mkdir -p {target}
         find src/{source} -name '*.ko' -exec cp -p {{}} {target}/ \\;""",
         out / f"log/{target}.log")
@@ -83,8 +91,6 @@ def test_modules(suite: str, kernel_name: str | None = None) -> None:
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
 
 
-# The tree of a kernel of ours in its build root.
-OWN_HEADERS = "/work/build"
 # Compiles the points of kernel/include/t3_race_point.h; only for modules that no guest uses otherwise.
 WITH_RACE_POINTS = "KCFLAGS=-DT3_RACE_POINTS"
 
@@ -98,12 +104,11 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
     for part in parts:
         sync(paths.REPO / part, out / "races/src" / part, built)
     (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
-    headers = OWN_HEADERS if made.kernel else f"/lib/modules/{made.release}/build"
     more = made.kernel.kind.make if made.kernel else ""
     with progress.step(f"building modules with race points for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
         in_build_root(made, f"""
             cd /src/{out.relative_to(paths.REPO)}/races
-            make -C {headers} M=$PWD/src -j{os.cpu_count()} {more} {WITH_RACE_POINTS} modules
+            make -C {_headers(made)} M=$PWD/src -j{os.cpu_count()} {more} {WITH_RACE_POINTS} modules
             find src -name '*.ko' -exec cp -p {{}} . \\;""", out / "log/races.log")
     return out / "races"
 
