@@ -7,6 +7,11 @@
 #ifndef T3_MUTANT_H
 #define T3_MUTANT_H
 
+/* This header is first in each file; one that defines the macro itself would be too late. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <stdio.h>
 #include <stdlib.h>
 
