@@ -6,6 +6,7 @@
 #include <linux/module.h>
 
 #include "conn.h"
+#include "../failing_alloc.h"
 
 #include "ep_fsm.c"
 #include "ep.c"
@@ -462,6 +463,20 @@ static void syn_of_a_closed_endpoint_releases_its_tid(struct kunit *test)
 	end(test, ep);
 }
 
+/* Each connection of a process has them until its end. */
+static void spare_messages_are_charged_to_the_memcg(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->id_kind = T3_ID_NONE;
+	__skb_queue_purge(&ep->spare);
+	count_uncharged();
+	KUNIT_EXPECT_EQ(test, t3_cpl_reserve(ep), 0);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->spare), SPARE_SKBS);
+	end(test, ep);
+}
+
 static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(failed_open_releases_its_tid),
 	KUNIT_CASE(out_of_range_tid_is_not_released),
@@ -477,6 +492,7 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(unsent_second_open_fails_the_open),
 	KUNIT_CASE(abort_reply_has_two_copies),
 	KUNIT_CASE(abort_failed_reply_closes),
+	KUNIT_CASE(spare_messages_are_charged_to_the_memcg),
 	{}
 };
 

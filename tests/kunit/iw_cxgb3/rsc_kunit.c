@@ -265,6 +265,19 @@ static void user_is_limited_to_seven_eighths(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
+/* A process without the capability causes the allocation. */
+static void quota_is_charged_to_the_memcg(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_quota *user;
+
+	count_uncharged();
+	user = quota_of_uid(test, dev, 1000);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
+	t3_quota_put(&dev->quotas, user);
+	t3_rsc_close(dev);
+}
+
 /* Other users have all ids. */
 static void refused_id_is_not_charged(struct kunit *test)
 {
@@ -398,6 +411,7 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(qp_ids_are_unique_and_limited),
 	KUNIT_CASE(all_adapter_memory_can_be_allocated_once),
 	KUNIT_CASE(user_is_limited_to_seven_eighths),
+	KUNIT_CASE(quota_is_charged_to_the_memcg),
 	KUNIT_CASE(refused_id_is_not_charged),
 	KUNIT_CASE(user_that_outlives_the_device_is_reported),
 	KUNIT_CASE(ring_is_zeroed_whole_pages),
