@@ -8,7 +8,7 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 
-#include "compat_verbs.h"
+#include "t3_compat_verbs.h"
 #include "iw_cxgb3.h"
 
 static bool t3_port_has_link(const struct net_device *netdev)

@@ -9,7 +9,7 @@
 
 #include "uapi/t3_abi.h"
 #include "compat_mm.h"
-#include "compat_verbs.h"
+#include "t3_compat_verbs.h"
 #include "iw_cxgb3.h"
 
 /* --- queries ---------------------------------------------------------------- */

@@ -57,7 +57,7 @@ static int __maybe_unused uncharged(void)
 }
 
 /* For messages. */
-static const char *__maybe_unused alloc_that_failed(void)
+static __maybe_unused const char *alloc_that_failed(void)
 {
 	return failing.where ? failing.where : "no allocation";
 }

@@ -552,8 +552,7 @@ static void memory_exit(struct kunit *test)
 
 static void begin(void)
 {
-	memset(&consumer.replies, 0, offsetof(typeof(consumer), refs));
-	consumer.request = NULL;
+	consumer = (typeof(consumer)){ .refs = consumer.refs, .refuses = consumer.refuses };
 	card.tid = FIRST_TID - 1;
 	make_id(&conn_id);
 }

@@ -11,6 +11,8 @@
 #include <linux/version.h>
 #include <rdma/ib_verbs.h>
 
+#include "t3_compat_verbs.h"
+
 enum fake_kind {
 	FAKE_CTX, FAKE_PD, FAKE_MR, FAKE_MW, FAKE_CQ, FAKE_QP, FAKE_SRQ, FAKE_AH, FAKE_KINDS
 };
@@ -253,6 +255,8 @@ static struct ib_mr *fake_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u
 	return fake_new_mr(pd->device);
 }
 
+T3_DEFINE_REG_USER_MR(fake_ops_reg_user_mr, fake_reg_user_mr)
+
 static struct ib_mr *fake_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
 					u64 virt,
 					int access, struct ib_pd *pd, struct ib_udata *udata)
@@ -294,6 +298,8 @@ static int fake_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 	cq->cqe = attr->cqe + 1;	/* more than requested, to see it in the response */
 	return fake_create(cq->device, FAKE_CQ);
 }
+
+T3_DEFINE_CREATE_CQ(fake_ops_create_cq, fake_create_cq)
 
 static int fake_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 {
@@ -414,12 +420,12 @@ static const struct ib_device_ops fake_ops = {
 	.alloc_pd = fake_alloc_pd,
 	.dealloc_pd = fake_dealloc_pd,
 	.get_dma_mr = fake_get_dma_mr,
-	.reg_user_mr = fake_reg_user_mr,
+	.reg_user_mr = fake_ops_reg_user_mr,
 	.rereg_user_mr = fake_rereg_user_mr,
 	.dereg_mr = fake_dereg_mr,
 	.alloc_mw = fake_alloc_mw,
 	.dealloc_mw = fake_dealloc_mw,
-	.create_cq = fake_create_cq,
+	.create_cq = fake_ops_create_cq,
 	.destroy_cq = fake_destroy_cq,
 	.poll_cq = fake_poll_cq,
 	.req_notify_cq = fake_req_notify_cq,

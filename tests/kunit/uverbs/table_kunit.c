@@ -16,7 +16,11 @@ static int table_suite_init(struct kunit_suite *suite)
 /* --- each row ---------------------------------------------------------------- */
 
 /* The parameters are the rows. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 static const void *next_row(const void *previous, char *name)
+#else
+static const void *next_row(struct kunit *test, const void *previous, char *name)
+#endif
 {
 	static const char * const abis[] = { "write", "write_ex", "ioctl" };
 	unsigned int number = previous ? ((const struct uv_row *)previous)->number + 1 : 0;

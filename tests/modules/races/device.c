@@ -10,7 +10,7 @@
 #include <linux/rwsem.h>
 #include <linux/slab.h>
 
-#include "compat_verbs.h"
+#include "t3_compat_verbs.h"
 #include "races.h"
 
 struct races_pd { struct ib_pd ib; };
