@@ -6,7 +6,7 @@ import json
 
 from labkit import Lab
 from labkit.guest import Machine
-from stock import rping_client, rping_server
+import stock
 
 OURS = ("t3rdma-dkms", "libibverbs-cxgb3", "t3rdma-tools")
 DEVICE = "iwp1s0"  # as rdma-core's udev rules name it, by its place
@@ -41,10 +41,7 @@ def booted(made, name="machine", later=None, **options):
 
 def rping(lab, rounds=20, card_port=0):
     server, client = lab.guests
-    serving = rping_server(server, f"-C {rounds} -S 4096 -V", card_port=card_port)
-    done = rping_client(client, server, f"-C {rounds} -S 4096 -V", card_port=card_port).wait(120)
-    assert done.rc == 0, done
-    assert serving.wait(30).rc == 0
+    stock.rping(server, client, f"-C {rounds} -S 4096 -V", card_port=card_port, timeout=120)
     return f"{rounds} rounds"
 
 

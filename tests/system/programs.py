@@ -31,3 +31,10 @@ def run_alone(guest: Guest, peer: Guest, name: str, options: str = "", timeout: 
     done = guest.run(f"{BIN}/t3-{name} client {address(peer)} {options}", timeout)
     assert done.rc == 0, f"{name} {options}: status {done.rc}, {done.stdout}{done.stderr}"
     return json.loads(done.stdout)
+
+
+def ucm_differences(ours: str, in_tree: str) -> dict[str, tuple]:
+    """What two outputs of guest/ucm.py differ in: the name of the command and both results."""
+    mine, other = ([json.loads(line) for line in output.splitlines()] for output in (ours, in_tree))
+    assert mine and [line["what"] for line in mine] == [line["what"] for line in other]
+    return {line["what"]: (line, reference) for line, reference in zip(mine, other) if line != reference}

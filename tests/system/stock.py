@@ -11,6 +11,8 @@ from labkit.guest import Guest
 
 RPING_PORT = 7174
 PERFTEST_PORT = 18515
+UCMATOSE_PORT = 7471
+RCOPY_PORT = 7427
 ATTEMPTS = 3
 SETTLE = 30  # seconds in which the objects of a killed process must be destroyed
 
@@ -38,6 +40,21 @@ def rping_server(guest: Guest, options: str = "", listen_port: int = RPING_PORT,
 
 def rping_client(guest: Guest, server: Guest, options: str = "", listen_port: int = RPING_PORT, card_port: int = 0):
     return guest.start(f"exec rping -c -a {address(server, card_port)} -p {listen_port} {options}")
+
+
+def assert_complete(done: Result) -> None:
+    """The exit status of rping is 0 also when the peer disconnects before the last round; then it writes for which step it waited."""
+    assert done.rc == 0 and "wait for RDMA_" not in done.stderr, done
+
+
+def rping(server: Guest, client: Guest, options: str = "-C 5 -V", timeout: float = 60.0, *, listen_port: int = RPING_PORT,
+          card_port: int = 0) -> Result:
+    """Runs rping between two guests until both ends have finished all rounds; returns the result of the client."""
+    serving = rping_server(server, options, listen_port, card_port)
+    done = rping_client(client, server, options, listen_port, card_port).wait(timeout)
+    assert_complete(done)
+    assert serving.wait(60).rc == 0
+    return done
 
 
 def objects(guest: Guest, device: str = "") -> dict[str, int]:
@@ -74,9 +91,52 @@ def run_both(start_server: Callable[[], Command], start_client: Callable[[], Com
         served = serving.wait(30)
         if done.rc != -signal.SIGSEGV or attempt == ATTEMPTS:
             break
-    assert done.rc == 0, f"client: {done}\nserver: {served}"
+    assert done.rc == 0 and "wait for RDMA_" not in done.stderr, f"client: {done}\nserver: {served}"
     assert served.rc == 0, f"server: {served}"
     return done, served
+
+
+def listening(guest: Guest, command: str, port: int) -> Command:
+    """Starts a server and returns when it listens."""
+    process = guest.start(f"exec {command}")
+    wait_listening(guest, port)
+    return process
+
+
+def ucmatose(server: Guest, client: Guest, options: str, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False) -> None:
+    at = address(server, card_port)
+    for side in run_both(lambda: listening(server, f"ucmatose -b {at} {options}", UCMATOSE_PORT),
+                         lambda: client.start(f"exec ucmatose -s {at} {options}"), timeout, may_hang=may_hang):
+        assert "return status 0" in side.stdout, side
+
+
+def rdma_client(server: Guest, client: Guest, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False) -> None:
+    done, served = run_both(lambda: listening(server, "rdma_server -p 7480", 7480),
+                            lambda: client.start(f"exec rdma_client -s {address(server, card_port)} -p 7480"), timeout, may_hang=may_hang)
+    assert done.stdout.endswith("rdma_client: end 0\n") and served.stdout.endswith("rdma_server: end 0\n"), (done, served)
+
+
+def rcopy(server: Guest, client: Guest, size: int = 1_000_000, timeout: float = 60.0, *, card_port: int = 0, try_again: str = "") -> None:
+    """Copies random bytes from the client to the server and compares them. An error with the text `try_again` has three more attempts."""
+    client.check(f"head -c {size} /dev/urandom > /tmp/sent")
+    for _ in range(4):
+        serving = listening(server, "rcopy", RCOPY_PORT)
+        done = client.run(f"rcopy /tmp/sent {address(server, card_port)}:/tmp/received", timeout)
+        serving.kill()  # it serves for ever
+        served = serving.wait(20)
+        if not try_again or try_again not in done.stderr:
+            break
+    assert done.rc == 0, f"client: {done}\nserver: {served}"
+    sent, received = (guest.check(f"sha256sum < {path}; rm {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
+    assert sent == received
+
+
+def cmtime(server: Guest, client: Guest, connections: int) -> None:
+    serving = listening(server, f"cmtime -b {address(server)} -c {connections}", UCMATOSE_PORT)
+    done = client.run(f"cmtime -s {address(server)} -c {connections}", 60)
+    assert done.rc == 0 and "connect" in done.stdout, done
+    serving.kill()
+    serving.wait(10)
 
 
 def perftest(server: Guest, client: Guest, tool: str, options: str, *, network: int = 0, timeout: float = 120.0,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The other chip: cxgb3 initialises a T3B differently, and its RDMA device has another hw_rev."""
 
-from stock import address, rping_client, rping_server, wait_no_objects
+from stock import address, rping, wait_no_objects
 
 TYPE = "/sys/class/infiniband/cxgb3_0/hw_rev"
 
@@ -14,8 +14,6 @@ def test_rping_between_t3b_and_t3c(make_lab):
     assert int(older.check(f"cat {TYPE}")) < int(newer.check(f"cat {TYPE}"))
     older.check(f"ping -q -c 50 -i 0.01 {address(newer)}", 30)
     for server, client in ((newer, older), (older, newer)):
-        serving = rping_server(server, "-C 50 -V -S 8192")
-        assert rping_client(client, server, "-C 50 -V -S 8192").wait(60).rc == 0
-        assert serving.wait(30).rc == 0
+        rping(server, client, "-C 50 -V -S 8192")
     for guest in lab.guests:
         wait_no_objects(guest)

@@ -9,7 +9,7 @@ import hashlib
 
 import pytest
 from programs import run_pair
-from stock import address, rping_client, rping_server, wait_listening
+from stock import address, rping, wait_listening
 from test_perftest import run_perftest
 
 pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
@@ -37,10 +37,7 @@ def impaired(lab, *what, end="all", wire="p0", seed=7):
 def run_rping(lab, rounds, size=65535, timeout=120):
     server, client = lab.guests
     options = f"-C {rounds} -S {size} -V"
-    serving = rping_server(server, options)
-    done = rping_client(client, server, options).wait(timeout)
-    assert done.rc == 0, done
-    assert serving.wait(60).rc == 0
+    rping(server, client, options, timeout=timeout)
 
 
 @pytest.mark.parametrize("what, counted", [

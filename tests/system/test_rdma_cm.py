@@ -8,8 +8,8 @@ import signal
 
 import pytest
 from labkit import stack
-from programs import BIN
-from stock import address, objects, rping_client, rping_server, wait_listening
+from programs import BIN, ucm_differences
+from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
 PORT = 7500
@@ -56,39 +56,19 @@ def test_none_of_the_in_tree_managers_is_loaded(ends):
 def test_rping(ends, options):
     """With -q rping creates and modifies its QP itself, waits for CONNECT_RESPONSE, and calls rdma_establish()."""
     server, client = ends
-    serving = rping_server(server, options)
-    done = rping_client(client, server, options).wait(60)
-    assert done.rc == 0, done
-    assert serving.wait(20).rc == 0
+    rping(server, client, options)
 
 
 def test_ucmatose(ends):
-    server, client = ends
-    serving = server.start("exec ucmatose -c 10 -C 20")
-    wait_listening(server, 7471)
-    done = client.run(f"ucmatose -s {address(server)} -c 10 -C 20", 60)
-    assert "return status 0" in done.stdout, done
-    assert "return status 0" in serving.wait(30).stdout
+    ucmatose(*ends, "-c 10 -C 20")
 
 
 def test_rdma_client_and_rdma_server(ends):
-    server, client = ends
-    serving = server.start("exec rdma_server -p 7480")
-    wait_listening(server, 7480)
-    done = client.run(f"rdma_client -s {address(server)} -p 7480", 60)
-    assert done.stdout.endswith("rdma_client: end 0\n"), done
-    assert serving.wait(20).stdout.endswith("rdma_server: end 0\n")
+    rdma_client(*ends)
 
 
 def test_rcopy(ends):
-    server, client = ends
-    client.check("head -c 1000000 /dev/urandom > /tmp/sent")
-    serving = server.start("cd /tmp && exec rcopy")
-    wait_listening(server, 7427)
-    assert client.run(f"rcopy /tmp/sent {address(server)}:/tmp/received", 60).rc == 0
-    serving.wait(20) if not serving.running else serving.kill()
-    sent, received = (guest.check(f"sha256sum < {path}; rm {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
-    assert sent == received
+    rcopy(*ends)
 
 
 @pytest.mark.parametrize("program", ["rstream", "riostream"])
@@ -102,13 +82,7 @@ def test_rsockets(ends, program):
 
 
 def test_cmtime(ends):
-    server, client = ends
-    serving = server.start(f"exec cmtime -b {address(server)} -c 50")
-    wait_listening(server, 7471)
-    done = client.run(f"cmtime -s {address(server)} -c 50", 60)
-    assert done.rc == 0 and "connect" in done.stdout, done
-    serving.kill()
-    serving.wait(10)
+    cmtime(*ends, 50)
 
 
 # events
@@ -186,20 +160,14 @@ def test_C2_C8_C9_C19_every_command_returns_what_the_in_tree_manager_returns(end
     """The same program over both managers. DIFFERENT lists what ours does differently, with the reason."""
     server, client = ends
     script = f"/tmp/ucm.py {address(client)} {address(server)}"
-    ours = client.check(script, 60).splitlines()
+    ours = client.check(script, 60)
     client.check("rmmod t3_rdma_cm && modprobe rdma_ucm")
     try:
-        theirs = client.check(script, 60).splitlines()
+        theirs = client.check(script, 60)
     finally:
         client.check("modprobe -r rdma_ucm rdma_cm iw_cm")
         client.check(stack.load_module("t3_rdma_cm"))
-    assert ours and len(ours) == len(theirs)
-    different = {}
-    for mine, other in zip(map(json.loads, ours), map(json.loads, theirs)):
-        assert mine["what"] == other["what"]
-        if mine != other:
-            different[mine["what"]] = (mine["result"], other["result"])
-    assert different == DIFFERENT
+    assert ucm_differences(ours, theirs) == DIFFERENT
 
 
 DIFFERENT = {

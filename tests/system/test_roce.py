@@ -12,7 +12,8 @@ import pytest
 from conftest import Keeper, lend
 from labkit import stack
 from labkit.sim import Wire
-from stock import address, objects, rping_client, rping_server, run_both, wait_listening
+from programs import ucm_differences
+from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
 MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
@@ -38,7 +39,8 @@ class Ends:
             stack.load_access([guest], ("ib_uverbs", MODULES[manager]))
             stack.add_links([guest], "rxe")
             guest.check(f"ip route replace 224.0.0.0/4 dev {guest.nic_interfaces[0]}")
-            guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
+            for program in ("cm.py", "ucm.py"):
+                guest.push(HERE / program, f"/tmp/{program}", 0o755)
             self._managers[number] = manager
         return self.lab.guests
 
@@ -53,19 +55,25 @@ def _keeper(suite):
 _made = {}
 
 
-@pytest.fixture(params=[("ours", "ours"), ("ours", "in-tree"), ("in-tree", "ours")], ids="->".join)
-def ends(request, _keeper):
-    """The server and the client; both are without objects afterwards."""
+@pytest.fixture
+def both(request, _keeper):
+    """Two guests, which are without objects afterwards."""
     lending = lend(_keeper, request)
     lab = next(lending)
     if _made.get("lab") is not lab:
         _made.update(lab=lab, ends=Ends(lab))
-    yield _made["ends"].use(*reversed(request.param))
+    yield _made["ends"]
     for guest in lab.guests:
         guest.end_commands()
         left = {kind: number for kind, number in objects(guest, "rxe0").items() if number > OF_IB_CORE.get(kind, 0)}
         assert not left, f"{guest.name}: {left}"
     yield from lending
+
+
+@pytest.fixture(params=[("ours", "ours"), ("ours", "in-tree"), ("in-tree", "ours")], ids="->".join)
+def ends(request, both):
+    """The server and the client."""
+    return both.use(*reversed(request.param))
 
 
 def events(result):
@@ -74,26 +82,23 @@ def events(result):
 
 @pytest.mark.parametrize("options", ["-C 50 -V -S 4096", "-C 10 -V -q"], ids=["rounds", "own-qp"])
 def test_rping(ends, options):
-    server, client = ends
-    run_both(lambda: rping_server(server, options), lambda: rping_client(client, server, options), 60)
+    rping(*ends, options)
 
 
 def test_ucmatose(ends):
-    server, client = ends
-    serving = server.start("exec ucmatose -c 5 -C 10")
-    wait_listening(server, 7471)
-    done = client.run(f"ucmatose -s {address(server)} -c 5 -C 10", 60)
-    assert "return status 0" in done.stdout, done
-    assert "return status 0" in serving.wait(30).stdout
+    ucmatose(*ends, "-c 5 -C 10")
 
 
 def test_rdma_client_and_rdma_server(ends):
-    server, client = ends
-    serving = server.start("exec rdma_server -p 7480")
-    wait_listening(server, 7480)
-    done = client.run(f"rdma_client -s {address(server)} -p 7480", 60)
-    assert done.stdout.endswith("rdma_client: end 0\n"), done
-    assert serving.wait(20).stdout.endswith("rdma_server: end 0\n")
+    rdma_client(*ends)
+
+
+def test_rcopy(ends):
+    rcopy(*ends)
+
+
+def test_cmtime(ends):
+    cmtime(*ends, 50)
 
 
 def test_datagrams(ends):
@@ -151,3 +156,17 @@ def test_a_killed_process_leaves_no_objects(ends, victim):
     running[victim].wait(10)
     running[1 - victim].kill()
     running[1 - victim].wait(10)
+
+
+DIFFERENT = {
+}
+
+
+@pytest.mark.long
+def test_every_command_returns_what_the_in_tree_manager_returns(both):
+    """As over iWARP in test_rdma_cm.py. DIFFERENT lists what ours does differently, with the reason."""
+    answers = {}
+    for manager in ("ours", "in-tree"):
+        server, client = both.use(manager, manager)
+        answers[manager.replace("in-tree", "in_tree")] = client.check(f"/tmp/ucm.py {address(client)} {address(server)}", 60)
+    assert ucm_differences(**answers) == DIFFERENT

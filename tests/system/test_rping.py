@@ -2,7 +2,7 @@
 """rping of rdmacm-utils: connect, SEND, READ, WRITE, disconnect, with data that both sides compare."""
 
 import pytest
-from stock import objects, rping_client, rping_server
+from stock import assert_complete, objects, rping, rping_client, rping_server
 
 pytestmark = pytest.mark.wire
 
@@ -15,10 +15,7 @@ DIRECTIONS = pytest.mark.parametrize("ends", [(0, 1), (1, 0)], ids=["g1-to-g0", 
 def test_rounds_with_verified_data(pair, ends, size, rounds):
     server, client = (pair.guests[number] for number in ends)
     options = f"-C {rounds} -S {size} -V"
-    serving = rping_server(server, options)
-    done = rping_client(client, server, options).wait(240)
-    assert done.rc == 0, done
-    assert serving.wait(20).rc == 0
+    rping(server, client, options, timeout=240)
 
 
 def test_ping_data_is_shown_on_both_sides(pair):
@@ -43,7 +40,7 @@ def test_a_server_serves_twenty_sequential_clients(pair):
     server, client = pair.guests
     serving = rping_server(server, "-P")
     for _ in range(20):
-        assert rping_client(client, server, "-C 20 -V").wait(60).rc == 0
+        assert_complete(rping_client(client, server, "-C 20 -V").wait(60))
     assert serving.running
     serving.kill()
     serving.wait(10)
@@ -52,25 +49,22 @@ def test_a_server_serves_twenty_sequential_clients(pair):
 def test_rping_over_both_ports(pair):
     server, client = pair.guests
     for port in (0, 1):
-        serving = rping_server(server, "-C 50 -V", card_port=port)
-        assert rping_client(client, server, "-C 50 -V", card_port=port).wait(60).rc == 0
-        assert serving.wait(20).rc == 0
+        rping(server, client, "-C 50 -V", card_port=port)
 
 
 def test_several_pairs_at_a_time(pair):
     server, client = pair.guests
     serving = [rping_server(server, "-C 100 -V", listen_port=7300 + number) for number in range(4)]
     clients = [rping_client(client, server, "-C 100 -V", listen_port=7300 + number) for number in range(4)]
-    assert [done.wait(120).rc for done in clients] == [0] * 4
+    for done in clients:
+        assert_complete(done.wait(120))
     assert [done.wait(20).rc for done in serving] == [0] * 4
 
 
 # X20: `rdma resource` shows it.
 def test_no_object_is_left_after_rping(pair):
     server, client = pair.guests
-    serving = rping_server(server, "-C 10 -V")
-    assert rping_client(client, server, "-C 10 -V").wait(60).rc == 0
-    assert serving.wait(20).rc == 0
+    rping(server, client, "-C 10 -V")
     for guest in pair.guests:
         left = objects(guest)
         assert left and not any(left.values()), f"{guest.name} has {left}"

@@ -4,8 +4,7 @@
 import json
 import re
 
-import pytest
-from stock import address, objects, wait_listening
+from stock import objects, rcopy, rdma_client, ucmatose
 
 
 def test_ibv_devices_lists_the_card(pair):
@@ -39,37 +38,15 @@ def test_rdma_statistic_counts(pair):
 
 
 def test_ucmatose_with_ten_connections(pair):
-    server, client = pair.guests
-    serving = server.start(f"exec ucmatose -b {address(server)} -c 10 -C 100")
-    wait_listening(server, 7471)
-    done = client.run(f"ucmatose -s {address(server)} -c 10 -C 100", 120)
-    assert "return status 0" in done.stdout, done
-    assert "return status 0" in serving.wait(30).stdout
+    ucmatose(*pair.guests, "-c 10 -C 100", 120)
 
 
 def test_rdma_client_reaches_rdma_server(pair):
-    server, client = pair.guests
-    serving = server.start("exec rdma_server -p 7480")
-    wait_listening(server, 7480)
-    done = client.run(f"rdma_client -s {address(server)} -p 7480", 60)
-    assert done.stdout.endswith("rdma_client: end 0\n"), done
-    assert serving.wait(20).stdout.endswith("rdma_server: end 0\n")
+    rdma_client(*pair.guests)
 
 
 def test_rcopy_moves_ten_megabytes_unchanged(pair):
-    server, client = pair.guests
-    client.check("head -c 10000000 /dev/urandom > /tmp/sent")
-    serving = server.start("cd /tmp && exec rcopy")
-    wait_listening(server, 7427)
-    done = client.run(f"rcopy /tmp/sent {address(server)}:/tmp/received", 120)
-    if done.rc:
-        serving.kill()
-        pytest.fail(f"client: {done}\nserver: {serving.wait(20)}")
-    serving.wait(20) if not serving.running else serving.kill()
-    sent, received = (guest.check(f"sha256sum < {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
-    assert sent == received
-    for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")):
-        guest.check(f"rm {path}")
+    rcopy(*pair.guests, 10_000_000, 120)
 
 
 def test_the_tools_leave_no_object(pair):

@@ -9,7 +9,7 @@ import re
 import pytest
 from labkit import stack
 from programs import run_alone, run_pair
-from stock import rping_client, rping_server
+from stock import rping, rping_client, rping_server
 
 OURS = "rdma-t3uverbs"
 
@@ -45,10 +45,7 @@ def test_libibverbs_uses_t3_uverbs(pair):
 
 def test_rping_with_verified_data(pair):
     server, client = pair.guests
-    serving = rping_server(server, "-C 100 -S 4096 -V")
-    done = rping_client(client, server, "-C 100 -S 4096 -V").wait(120)
-    assert done.rc == 0, done
-    assert serving.wait(20).rc == 0
+    rping(server, client, "-C 100 -S 4096 -V", timeout=120)
     counted = calls(client)
     for command in (("write", "alloc_pd"), ("write", "reg_mr"), ("ioctl", "create_cq"), ("ioctl", "create_qp"),
                     ("write", "modify_qp"), ("ioctl", "destroy_qp")):
@@ -107,10 +104,7 @@ def test_rping_over_t3_uverbs_and_t3_rdma_cm_alone(pair):
         assert "t3_rdma_cm" in loaded and not re.search(r"^(ib_uverbs|rdma_cm|rdma_ucm|iw_cm) ", loaded, re.MULTILINE)
         assert "uverbs0" in guest.check("ls /dev/infiniband").split()
     server, client = pair.guests
-    serving = rping_server(server, "-C 100 -S 4096 -V")
-    done = rping_client(client, server, "-C 100 -S 4096 -V").wait(120)
-    assert done.rc == 0, done
-    assert serving.wait(20).rc == 0
+    rping(server, client, "-C 100 -S 4096 -V", timeout=120)
     for guest in pair.guests:
         assert calls(guest, "uverbs0")["ioctl", "create_qp"][0]
         load_in_order(guest, stack.LEVELS[OURS].access)
