@@ -4,6 +4,7 @@
 import os
 import shlex
 import socket
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -189,7 +190,14 @@ class Guest:
     def push(self, source: Path | str | bytes, target: str, mode: int = 0o644, timeout: float = 60.0) -> None:
         """Copies a file of the host (or bytes) into the guest."""
         data = source if isinstance(source, bytes) else Path(source).read_bytes()
-        done = self.run(f"cat > {shlex.quote(target)} && chmod {mode:o} {shlex.quote(target)}", timeout, stdin=data)
+        to = shlex.quote(target)
+        if self.image.uml:  # whose serial line stops for good after some kilobytes that are not read fast enough
+            with tempfile.NamedTemporaryFile(dir=self.share) as file:
+                file.write(data)
+                file.flush()
+                done = self.run(f"cat < /share/{Path(file.name).name} > {to} && chmod {mode:o} {to}", timeout)
+        else:
+            done = self.run(f"cat > {to} && chmod {mode:o} {to}", timeout, stdin=data)
         if done.rc:
             raise LabError(f"{self.name}: cannot write {target}: {done.stderr.strip()}")
 
