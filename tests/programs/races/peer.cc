@@ -50,7 +50,8 @@ struct Connection {
     bool own_file;
     uint32_t id;
     uint32_t number;
-    uint32_t qp = 0; // handle
+    uint32_t qp = 0;       // handle
+    bool answered = false; // accepted; rejected ones are removed
 };
 
 class Peer {
@@ -102,9 +103,11 @@ private:
     int execute(const PeerRequest& request, uint32_t subject) {
         if (request.what == PeerRequest::connect)
             return begin(subject, static_cast<uint16_t>(request.number));
-        auto found = find(request.number);
+        const bool answers = request.what == PeerRequest::accept || request.what == PeerRequest::reject ||
+                             request.what == PeerRequest::give_up;
+        auto found = find(request.number, answers);
         if (request.what == PeerRequest::give_up) {
-            if (found == connections_.end() || found->qp)
+            if (found == connections_.end())
                 return 0;
             remove(found); // destroying an id without a reply rejects it
             return 0;
@@ -114,7 +117,7 @@ private:
             pollfd ready{cm_, POLLIN, 0};
             if (poll(&ready, 1, 20) == 1)
                 take_event(cm_);
-            found = find(request.number);
+            found = find(request.number, answers);
         }
         if (found == connections_.end())
             return ENOTCONN;
@@ -123,6 +126,7 @@ private:
             uint32_t qpn;
             if (const int error = create_qp(&found->qp, &qpn))
                 return error;
+            found->answered = true;
             return client_.accept(found->cm, found->id, qpn);
         }
         case PeerRequest::reject: {
@@ -180,7 +184,7 @@ private:
         if (event == connect_request) {
             // Requests of processes that have ended are not reported as such.
             const auto waits = [](const Connection& connection) {
-                return !connection.own_file && !connection.qp;
+                return !connection.own_file && !connection.answered;
             };
             if (static_cast<size_t>(std::ranges::count_if(connections_, waits)) >= most_waiting)
                 remove(std::ranges::find_if(connections_, waits));
@@ -194,10 +198,11 @@ private:
             remove(found);
     }
 
-    std::list<Connection>::iterator find(uint32_t number) {
-        // Numbers of QPs are used again: the newest.
+    // Numbers of QPs are used again: the newest connection, or the newest request without an answer. The end
+    // of an earlier connection with this number may arrive later than the request.
+    std::list<Connection>::iterator find(uint32_t number, bool unanswered) {
         for (auto at = connections_.end(); at != connections_.begin();)
-            if (--at; !at->own_file && at->number == number)
+            if (--at; !at->own_file && at->number == number && !(unanswered && at->answered))
                 return at;
         return connections_.end();
     }

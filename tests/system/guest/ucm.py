@@ -13,6 +13,7 @@ import os
 import select
 import socket
 import struct
+import subprocess
 import sys
 
 DEVICE = "/dev/infiniband/rdma_cm"
@@ -101,6 +102,13 @@ def event(what, fd, timeout=10):
     return report(what, result, event=EVENTS[kind], status=status, uid=uid)
 
 
+def device_of(index):
+    """The name of the device with this index. The index itself is another one each time the device is added."""
+    [number] = struct.unpack("=I", index)
+    shown = json.loads(subprocess.run(["rdma", "-j", "dev"], check=True, capture_output=True, text=True).stdout)
+    return next((device["ifname"] for device in shown if device["ifindex"] == number), f"none: {number}")
+
+
 def open_device():
     return os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
 
@@ -174,12 +182,12 @@ def binds(fd, here):
     run("a local address", fd, "BIND", bind(number, here, 7600))
     run("a second address", fd, "BIND", bind(number, here, 7601))
     query = send(fd, "QUERY", struct.pack("=QII", WHERE, number, 0), 280)
-    report("query of the addresses", query, response=response.raw[8:280].hex())
+    report("query of the addresses", query, response=response.raw[8:272].hex(), device=device_of(response.raw[272:276]))
     query = send(fd, "QUERY_ROUTE", struct.pack("=QII", WHERE, number, 0), 208)
-    report("query of the route", query, response=response.raw[8:208].hex())
+    report("query of the route", query, response=response.raw[8:200].hex(), device=device_of(response.raw[200:204]))
     run("query of the paths", fd, "QUERY", struct.pack("=QII", WHERE, number, 1), 200)
     query = send(fd, "QUERY", struct.pack("=QII", WHERE, number, 2), 280)
-    report("query of the GIDs", query, response=response.raw[8:280].hex())
+    report("query of the GIDs", query, response=response.raw[8:272].hex(), device=device_of(response.raw[272:276]))
     run("an unknown query", fd, "QUERY", struct.pack("=QII", WHERE, number, 9), 280)
     run("too little space for a query", fd, "QUERY", struct.pack("=QII", WHERE, number, 0), 271)
     second = create(fd)
