@@ -2,9 +2,13 @@
 /*
  * The iw_cm operations of consumers, the MPA negotiation, and the iw_cm events.
  *
- * The endpoint's ordered context executes connect, accept and reject. The caller waits
- * for the result, and each wait is bounded. The ordered context also delivers the
- * events, with no lock held.
+ * Connect, accept and reject check what can be checked at once, leave their request in the
+ * endpoint's mailbox, and return. The endpoint's ordered context executes them, and delivers
+ * the events with no lock held.
+ *
+ * After an accept that returned 0, iw_cm takes nothing but ESTABLISHED, and then a CLOSE. So an
+ * accept that fails later reports both, with its error. Until iw_cm has handled ESTABLISHED it
+ * lets a consumer accept or reject again: t3_cm_accept_again(), t3_cm_reject().
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -102,14 +106,8 @@ static int t3_cm_upcall(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_eve
 
 void t3_cm_report_peer_close(struct t3_ep *ep)
 {
-	if (ep->cm_id && ep->est_reported)
+	if (ep->cm_id && ep->est_reported && !READ_ONCE(ep->disowned))
 		t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_DISCONNECT, 0);
-}
-
-static void t3_ep_complete_call(struct t3_ep_call *call, int ret)
-{
-	call->ret = ret;
-	complete(&call->done);
 }
 
 /*
@@ -121,11 +119,14 @@ static bool t3_cm_peer_may_be_rev1(const struct t3_ep *ep)
 	return ep->active && ep->mpa_rev != MPA_REVISION_1 && !ep->est_reported && !ep->rx_len;
 }
 
+static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp);
+
 /* Connect again in revision 1: a new endpoint, which takes over the consumer. */
 static bool t3_cm_retry_rev1(struct t3_ep *ep)
 {
-	struct t3_ep_call *call;
+	struct iw_cm_id *cm_id = ep->cm_id;
 	struct t3_ep *next;
+	int ret;
 	struct t3_qp *qp;
 
 	if (!t3_cm_peer_may_be_rev1(ep))
@@ -144,26 +145,37 @@ static bool t3_cm_retry_rev1(struct t3_ep *ep)
 	next->remote = ep->remote;
 	next->tos = ep->tos;
 	next->mpa_rev = MPA_REVISION_1;
+	next->ord = ep->ord;
+	next->ird = ep->ird;
 	next->pdata_len = ep->pdata_len;
 	memcpy(next->pdata, ep->pdata, ep->pdata_len);
-	call = &next->retry_call;
-	call->event = EP_EV_CONNECT;
-	call->cm_id = ep->cm_id;
-	call->qp = qp;
-	call->ord = ep->ord;
-	call->ird = ep->ird;
-	call->pdata = next->pdata;
-	call->pdata_len = next->pdata_len;
-	call->async = true;
-	if (t3_ep_publish(next)) {
-		t3_ep_put(next);
-		t3_qp_put(qp);
-		return false;
-	}
-	ep->cm_id = NULL;
-	t3_ep_post_call(next, call);
+	ret = t3_cm_post_connect(next, cm_id, qp);
 	t3_ep_put(next);
+	t3_qp_put(qp);
+	if (ret)
+		return false;
+	/* The next endpoint has its own reference. */
+	ep->cm_id = NULL;
+	cm_id->rem_ref(cm_id);
 	return true;
+}
+
+/* The last events about a connection that a consumer may know. */
+static void t3_cm_upcall_end(struct iw_cm_id *cm_id, struct t3_ep *ep, enum ep_event event,
+			     int status)
+{
+	if (ep->accept_pending) {
+		ep->accept_pending = false;
+		if (!status)
+			status = -ECONNRESET;
+		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_ESTABLISHED, status);
+		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CLOSE, status);
+	} else if (ep->est_reported) {
+		/* A FIN of the peer completes a graceful close: no error. */
+		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CLOSE, event == EP_EV_PEER_CLOSE ? 0 : status);
+	} else if (ep->active) {
+		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, status ? status : -ECONNRESET);
+	}
 }
 
 /*
@@ -190,15 +202,9 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 		return;
 
 	ep->cm_id = NULL;
-	if (ep->pending) {
-		t3_ep_complete_call(ep->pending, status ? status : -ECONNRESET);
-		ep->pending = NULL;
-	} else if (ep->est_reported) {
-		/* A FIN of the peer completes a graceful close: no error. */
-		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CLOSE, event == EP_EV_PEER_CLOSE ? 0 : status);
-	} else if (ep->active) {
-		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, status ? status : -ECONNRESET);
-	}
+	WRITE_ONCE(cm_id->provider_data, NULL);	/* see t3_cm_requested() */
+	if (!READ_ONCE(ep->disowned))
+		t3_cm_upcall_end(cm_id, ep, event, status);
 	T3_RACE_POINT(t3_end_reported);
 	cm_id->rem_ref(cm_id);
 }
@@ -239,10 +245,10 @@ static void t3_cm_finish_accept(struct t3_ep *ep)
 	}
 	if (t3_ep_fsm_apply(ep, EP_EV_INIT_DONE, 0))
 		return;
+	ep->accept_pending = false;
 	ep->est_reported = true;
-	t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_ESTABLISHED, 0);
-	t3_ep_complete_call(ep->pending, 0);
-	ep->pending = NULL;
+	if (!READ_ONCE(ep->disowned))
+		t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_ESTABLISHED, 0);
 }
 
 static void t3_cm_send_rtr(struct t3_ep *ep)
@@ -267,7 +273,7 @@ void t3_cm_init_acked(struct t3_ep *ep)
 
 /* --- active side --------------------------------------------------------- */
 
-static int t3_cm_build_request(struct t3_ep *ep, const struct t3_ep_call *call)
+static int t3_cm_build_request(struct t3_ep *ep)
 {
 	struct mpa_startup frame = {
 		.kind = MPA_REQUEST,
@@ -275,8 +281,8 @@ static int t3_cm_build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 		.enhanced = ep->mpa_rev == MPA_REVISION_2,
 		.ird = ep->ird,
 		.ord = ep->ord,
-		.pdata = call->pdata,
-		.pdata_len = call->pdata_len,
+		.pdata = ep->pdata,
+		.pdata_len = ep->pdata_len,
 	};
 	int len;
 
@@ -296,13 +302,12 @@ static int t3_cm_build_request(struct t3_ep *ep, const struct t3_ep_call *call)
 }
 
 /*
- * Store the QP number. Return: false if the QP is being destroyed. destroy_qp removes the
- * QP from the table and then looks for endpoints with its number. This function stores
- * the number and then looks for the QP, so one of the two sees the other.
+ * Return: false if the QP is being destroyed. destroy_qp removes the QP from the table and
+ * then looks for endpoints with its number. The endpoint is published with the number before
+ * this looks for the QP, so one of the two sees the other.
  */
-static bool t3_cm_set_qpn(struct t3_ep *ep, const struct t3_qp *qp)
+static bool t3_cm_qp_exists(const struct t3_ep *ep, const struct t3_qp *qp)
 {
-	WRITE_ONCE(ep->qpn, qp->id);
 	smp_mb();	/* pairs with the one in t3_cm_qp_removed() */
 	return xa_load(&ep->dev->qps, qp->id) == qp;
 }
@@ -324,34 +329,77 @@ static int t3_cm_choose_rtr(struct t3_ep *ep, struct t3_qp *qp)
 	return 0;
 }
 
-static int t3_cm_start_connect(struct t3_ep *ep, struct t3_ep_call *call)
+/*
+ * All of a connect that can fail at once. No other context uses the endpoint yet. It has its
+ * addresses, depths and private data.
+ */
+static int t3_cm_prepare_connect(struct t3_ep *ep, struct t3_qp *qp)
 {
 	int ret;
 
 	ep->active = true;
-	ret = t3_cm_choose_rtr(ep, call->qp);
-	ep->ord = ep->rtr_type == T3_RTR_READ ? max(call->ord, 1U) : call->ord;
-	ep->ird = call->ird;
+	ep->qpn = qp->id;
+	ret = t3_cm_choose_rtr(ep, qp);
+	if (ep->rtr_type == T3_RTR_READ)
+		ep->ord = max_t(u16, ep->ord, 1);
 	if (!ret)
-		ret = t3_cm_set_qpn(ep, call->qp) ? t3_route_resolve(ep) : -EINVAL;
+		ret = t3_route_resolve(ep);
+	T3_RACE_POINT(t3_connect_has_route);
 	if (!ret)
-		ret = t3_cm_build_request(ep, call);
+		ret = t3_cm_build_request(ep);
 	if (!ret)
 		ret = t3_take_atid(ep);
+	return ret;
+}
+
+/*
+ * Hand a connect to the ordered context of a new endpoint. The endpoint takes a reference on
+ * @cm_id, while the caller holds one on @qp. Return: 0 and a CONNECT_REPLY follows; or -errno and
+ * none follows.
+ */
+static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp)
+{
+	int ret;
+
+	ret = t3_ep_admit(ep);
+	if (ret)
+		return ret;
+	ret = t3_cm_prepare_connect(ep, qp);
 	if (ret) {
-		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
+		t3_ep_dismiss(ep);
 		return ret;
 	}
+	ep->call.event = EP_EV_CONNECT;
+	ep->call.cm_id = cm_id;
+	ret = t3_ep_publish(ep);
+	if (ret)
+		return ret;
+	T3_RACE_POINT(t3_connect_published);
+	if (!t3_cm_qp_exists(ep, qp)) {
+		t3_ep_request(ep, T3_REQ_ABORT);
+		return -EINVAL;
+	}
+	cm_id->add_ref(cm_id);
+	t3_ep_request(ep, T3_REQ_CALL);
+	T3_RACE_POINT(t3_connect_posted);
+	return 0;
+}
 
-	ep->cm_id = call->cm_id;
-	T3_RACE_POINT(t3_connect_has_route);
+static void t3_cm_start_connect(struct t3_ep *ep)
+{
+	int ret;
+
+	ep->cm_id = ep->call.cm_id;
+	/* The device or the QP ended before. */
+	if (!ep_fsm(ep->state, EP_EV_CONNECT)) {
+		t3_cm_report_end(ep, EP_EV_CONNECT, -ENODEV);
+		return;
+	}
 	t3_ep_fsm_apply(ep, EP_EV_CONNECT, 0);
 	T3_RACE_POINT(t3_connect_fsm_applied);
-	/* From here on a CONNECT_REPLY reports the result. */
 	ret = t3_send_act_open_req(ep);
 	if (ret)
 		t3_ep_fsm_apply(ep, EP_EV_ARP_FAILED, ret);
-	return 0;
 }
 
 /* The TCP connection is established. The initiator sends the MPA request. */
@@ -463,7 +511,7 @@ static void t3_cm_rx_reply(struct t3_ep *ep, const struct mpa_startup *reply)
 
 /* --- passive side -------------------------------------------------------- */
 
-static int t3_cm_build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bool reject)
+static int t3_cm_build_reply(struct t3_ep *ep, bool reject)
 {
 	struct mpa_startup frame = {
 		.kind = MPA_REPLY,
@@ -473,8 +521,8 @@ static int t3_cm_build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bo
 		/* A depth that the peer did not negotiate stays out of the reply. */
 		.ird = ep->peer_ord == MPA_V2_DEPTH_NONE ? MPA_V2_DEPTH_NONE : ep->ird,
 		.ord = ep->peer_ird == MPA_V2_DEPTH_NONE ? MPA_V2_DEPTH_NONE : ep->ord,
-		.pdata = call->pdata,
-		.pdata_len = call->pdata_len,
+		.pdata = ep->pdata,
+		.pdata_len = ep->pdata_len,
 	};
 	int len;
 
@@ -494,14 +542,13 @@ static int t3_cm_build_reply(struct t3_ep *ep, const struct t3_ep_call *call, bo
 	return 0;
 }
 
-static int t3_cm_send_reject(struct t3_ep *ep, const struct t3_ep_call *call)
+static void t3_cm_send_reject(struct t3_ep *ep)
 {
-	int ret = t3_cm_build_reply(ep, call, true);
+	int ret = t3_cm_build_reply(ep, true);
 
 	if (!ret)
 		ret = t3_send_stream(ep, ep->tx_len);
 	t3_ep_fsm_apply(ep, ret ? EP_EV_ABORT : EP_EV_REJECT, ret);
-	return ret;
 }
 
 /*
@@ -509,8 +556,9 @@ static int t3_cm_send_reject(struct t3_ep *ep, const struct t3_ep_call *call)
  * piece. The peer may send after the reply, so the card must have the posted receives
  * before: the last piece waits for the ack of RDMA_INIT.
  */
-static void t3_cm_start_accept(struct t3_ep *ep, struct t3_ep_call *call)
+static int t3_cm_begin_reply(struct t3_ep *ep)
 {
+	const struct t3_ep_call *call = &ep->call;
 	unsigned int pieces;
 	int ret;
 
@@ -524,33 +572,51 @@ static void t3_cm_start_accept(struct t3_ep *ep, struct t3_ep_call *call)
 	if (ep->rtr_type == T3_RTR_READ)
 		ep->ird = max_t(u16, ep->ird, 1);
 
-	ret = t3_cm_build_reply(ep, call, false);
-	if (!ret) {
-		pieces = DIV_ROUND_UP(ep->tx_len, T3_STREAM_PIECE_MAX);
-		ret = t3_send_stream(ep, (pieces - 1) * T3_STREAM_PIECE_MAX);
-	}
-	if (ret) {
-		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
-		t3_ep_complete_call(call, ret);
+	ret = t3_cm_build_reply(ep, false);
+	if (ret)
+		return ret;
+	pieces = DIV_ROUND_UP(ep->tx_len, T3_STREAM_PIECE_MAX);
+	return t3_send_stream(ep, (pieces - 1) * T3_STREAM_PIECE_MAX);
+}
+
+/* The QP gets no connection. Its owner flushes what it has posted, as after another end. */
+static void t3_cm_accept_failed(struct t3_ep *ep, int status)
+{
+	t3_qp_report(ep->call.qp, T3_QPEV_ACCEPT_FAILED);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, status);
+}
+
+static void t3_cm_start_accept(struct t3_ep *ep)
+{
+	struct t3_qp *qp = ep->call.qp;
+	int ret;
+
+	ep->cm_id = ep->call.cm_id;
+	ep->accept_pending = true;
+	/* The peer or the device ended the request before. */
+	if (!ep_fsm(ep->state, EP_EV_ACCEPT)) {
+		t3_qp_report(qp, T3_QPEV_ACCEPT_FAILED);
+		t3_cm_report_end(ep, EP_EV_ACCEPT, -ECONNRESET);
 		return;
 	}
-
-	call->cm_id->add_ref(call->cm_id);
-	ep->cm_id = call->cm_id;
-	ep->pending = call;
+	ret = t3_cm_begin_reply(ep);
+	if (ret) {
+		t3_cm_accept_failed(ep, ret);
+		t3_cm_report_end(ep, EP_EV_ACCEPT, ret);
+		return;
+	}
 	t3_ep_fsm_apply(ep, EP_EV_ACCEPT, 0);
 	T3_RACE_POINT(t3_accept_fsm_applied);
-	ret = t3_cm_enter_rdma(ep, call->qp);
+	ret = t3_cm_enter_rdma(ep, qp);
 	T3_RACE_POINT(t3_accept_in_rdma_mode);
 	if (ret)
-		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
+		t3_cm_accept_failed(ep, ret);
 	else if (!ep->init_unacked)
 		t3_cm_finish_accept(ep);
 }
 
 static void t3_cm_deliver_request(struct t3_ep *ep)
 {
-	const struct t3_ep_call refuse = { .event = EP_EV_REJECT };
 	struct t3_listener *l = ep->listener;
 	int ret;
 
@@ -566,15 +632,13 @@ static void t3_cm_deliver_request(struct t3_ep *ep)
 	t3_listener_remove_child(ep);
 	if (ret) {
 		/* The consumer's backlog is full. */
-		t3_cm_send_reject(ep, &refuse);
+		t3_cm_send_reject(ep);
 		t3_ep_put(ep);
 	}
 }
 
 static void t3_cm_rx_request(struct t3_ep *ep, const struct mpa_startup *request)
 {
-	const struct t3_ep_call refuse = { .event = EP_EV_REJECT };
-
 	ep->mpa_rev = request->rev;
 	ep->enhanced = request->enhanced;
 	ep->mpa_attrs = t3_cm_own_mpa_attrs() | t3_cm_peer_mpa_attrs(request);
@@ -592,7 +656,7 @@ static void t3_cm_rx_request(struct t3_ep *ep, const struct mpa_startup *request
 		return;
 	if (request->peer_to_peer && !(request->rtr & MPA_RTR_READ)) {
 		/* No RTR in common. The reject offers the one that we support. */
-		t3_cm_send_reject(ep, &refuse);
+		t3_cm_send_reject(ep);
 		return;
 	}
 	t3_cm_deliver_request(ep);
@@ -627,32 +691,28 @@ void t3_cm_rx_stream(struct t3_ep *ep)
 /* --- iw_cm ops ----------------------------------------------------------- */
 
 /* Ordered context. */
-void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
+void t3_cm_run_call(struct t3_ep *ep)
 {
-	enum ep_state expected = call->event == EP_EV_CONNECT ? EP_IDLE : EP_MPA_REQ_RCVD;
-	struct iw_cm_id *cm_id = call->cm_id;
-	int ret = 0;
+	switch (ep->call.event) {
+	case EP_EV_CONNECT:
+		t3_cm_start_connect(ep);
+		break;
+	case EP_EV_ACCEPT:
+		t3_cm_start_accept(ep);
+		t3_qp_put(ep->call.qp);
+		break;
+	default:
+		/* Otherwise the peer or the device ended the request before. */
+		if (ep_fsm(ep->state, EP_EV_REJECT))
+			t3_cm_send_reject(ep);
+	}
+}
 
-	if (ep->state != expected) {
-		ret = expected == EP_IDLE ? -ENODEV : -ECONNRESET;
-	} else if (call->event == EP_EV_ACCEPT) {
-		t3_cm_start_accept(ep, call);	/* completes the call itself */
-		return;
-	} else if (call->event == EP_EV_REJECT) {
-		ret = t3_cm_send_reject(ep, call);
-	} else {
-		ret = t3_cm_start_connect(ep, call);
-	}
-
-	if (!call->async) {
-		t3_ep_complete_call(call, ret);
-		return;
-	}
-	t3_qp_put(call->qp);
-	if (ret) {
-		t3_cm_upcall(cm_id, ep, IW_CM_EVENT_CONNECT_REPLY, ret);
-		cm_id->rem_ref(cm_id);
-	}
+static void t3_ep_set_pdata(struct t3_ep *ep, const void *pdata, u16 len)
+{
+	if (len)
+		memcpy(ep->pdata, pdata, len);
+	ep->pdata_len = len;
 }
 
 static int t3_cm_check_params(struct t3_dev *dev, const struct iw_cm_conn_param *param)
@@ -670,21 +730,16 @@ static int t3_cm_check_params(struct t3_dev *dev, const struct iw_cm_conn_param 
  * @cm_id: the consumer's id, with mapped addresses
  * @param: QP, read depths, private data
  *
- * Return: 0 and exactly one CONNECT_REPLY, possibly before the return; or -errno and no
- * event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6, -EADDRNOTAVAIL, -EOPNOTSUPP and
- * -EHOSTUNREACH from t3_route_resolve(), -ENOMEM (also if the send CQ has no free entry
- * for the RTR read that peer2peer 1 requires), -ENODEV.
+ * Waits for nothing but memory. Return: 0 and exactly one CONNECT_REPLY, possibly before the
+ * return; or -errno and no event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6, -EADDRNOTAVAIL,
+ * -EOPNOTSUPP and -EHOSTUNREACH from t3_route_resolve(), -ENOMEM (also if the send CQ has no free
+ * entry for the RTR read that peer2peer 1 requires), -ENODEV.
  */
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	struct t3_dev *dev = to_t3_dev(cm_id->device);
-	struct t3_ep_call call = {
-		.event = EP_EV_CONNECT,
-		.cm_id = cm_id,
-		.ord = param->ord,
-		.ird = param->ird,
-	};
 	struct t3_quota *quota;
+	struct t3_qp *qp;
 	struct t3_ep *ep;
 	int ret;
 
@@ -694,8 +749,8 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	ret = t3_cm_check_params(dev, param);
 	if (ret)
 		return ret;
-	call.qp = t3_qp_find(dev, param->qpn);
-	if (!call.qp)
+	qp = t3_qp_find(dev, param->qpn);
+	if (!qp)
 		return -EINVAL;
 	quota = t3_quota_get(&dev->quotas);
 	if (IS_ERR(quota)) {
@@ -713,25 +768,14 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	memcpy(&ep->remote, &cm_id->m_remote_addr, sizeof(ep->remote));
 	ep->tos = cm_id->tos_set ? cm_id->tos : 0;
 	ep->mpa_rev = READ_ONCE(mpa_rev) == MPA_REVISION_2 ? MPA_REVISION_2 : MPA_REVISION_1;
-	if (param->private_data_len)
-		memcpy(ep->pdata, param->private_data, param->private_data_len);
-	ep->pdata_len = param->private_data_len;
-	call.pdata = ep->pdata;
-	call.pdata_len = ep->pdata_len;
+	ep->ord = param->ord;
+	ep->ird = param->ird;
+	t3_ep_set_pdata(ep, param->private_data, param->private_data_len);
 
-	ret = t3_ep_publish(ep);
-	if (ret)
-		goto out_ep;
-	/* The endpoint's reference, dropped after the last event. */
-	cm_id->add_ref(cm_id);
-	T3_RACE_POINT(t3_connect_published);
-	ret = t3_ep_call(ep, &call);
-	if (ret)
-		cm_id->rem_ref(cm_id);
-out_ep:
+	ret = t3_cm_post_connect(ep, cm_id, qp);
 	t3_ep_put(ep);
 out_qp:
-	t3_qp_put(call.qp);
+	t3_qp_put(qp);
 	return ret;
 }
 
@@ -751,8 +795,44 @@ static bool t3_cm_match_qpn(const struct t3_ep *ep, const void *qpn)
  */
 void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn)
 {
-	smp_mb();	/* pairs with the one in t3_cm_set_qpn() */
+	smp_mb();	/* pairs with the one in t3_cm_qp_exists() */
 	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qpn, &qpn);
+}
+
+/*
+ * The endpoint of a connect request, with a reference, until the last event of its connection.
+ * Afterwards NULL.
+ */
+static struct t3_ep *t3_cm_requested(struct iw_cm_id *cm_id)
+{
+	struct t3_ep *ep;
+
+	rcu_read_lock();
+	ep = READ_ONCE(cm_id->provider_data);
+	if (ep && !t3_ep_tryget(ep))
+		ep = NULL;
+	rcu_read_unlock();
+	return ep;
+}
+
+/* The consumer has answered the request, so it has no reference on the endpoint any more. */
+static void t3_cm_drop_request(struct iw_cm_id *cm_id, struct t3_ep *ep)
+{
+	WRITE_ONCE(cm_id->provider_data, NULL);
+	t3_ep_put(ep);
+}
+
+/*
+ * iw_cm lets a consumer accept twice, and would take back the first accept if the second failed:
+ * its event would then be a BUG(). So the second one has no effect. iw_cm has stored its QP
+ * instead of the first one, and forgotten its reference on that, which is put here.
+ */
+static int t3_cm_accept_again(struct t3_ep *ep)
+{
+	if (ep->call.event != EP_EV_ACCEPT)
+		return -EINVAL;
+	t3_qp_put(ep->call.qp);
+	return 0;
 }
 
 /**
@@ -760,39 +840,57 @@ void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn)
  * @cm_id: id of the new connection
  * @param: QP, read depths, private data
  *
- * Waits until the connection is in RDMA mode. Return: 0 after the ESTABLISHED event;
- * -ECONNRESET if the peer has closed or reset the connection, -EINVAL for parameters,
- * -ETIMEDOUT. A failure closes the connection.
+ * Does not wait. Return: 0 and ESTABLISHED, possibly before the return. If the accept fails
+ * later, ESTABLISHED has the error and a CLOSE with the same error follows, and the QP is in the
+ * ERROR state unless it has another connection: -ECONNRESET if the peer has closed or reset the
+ * connection, -ETIMEDOUT, -EINVAL for a QP that cannot be connected, -ENODEV, -ENOMEM. Or -errno
+ * and no event: -ECONNRESET for a request that has ended already, -EINVAL for parameters. A
+ * failure closes the connection.
  */
 int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	struct t3_dev *dev = to_t3_dev(cm_id->device);
-	struct t3_ep *ep = cm_id->provider_data;
-	struct t3_ep_call call = {
-		.event = EP_EV_ACCEPT,
-		.cm_id = cm_id,
-		.ord = param->ord,
-		.ird = param->ird,
-		.pdata = param->private_data,
-		.pdata_len = param->private_data_len,
-	};
+	struct t3_ep *ep = t3_cm_requested(cm_id);
+	struct t3_qp *qp = NULL;
 	int ret;
 
+	if (!ep)
+		return -EINVAL;
+	if (!t3_ep_claim_call(ep)) {
+		ret = t3_cm_accept_again(ep);
+		t3_ep_put(ep);
+		return ret;
+	}
 	ret = t3_cm_check_params(dev, param);
 	if (!ret) {
-		call.qp = t3_qp_find(dev, param->qpn);
-		if (!call.qp)
+		qp = t3_qp_find(dev, param->qpn);
+		if (!qp)
 			ret = -EINVAL;
 	}
 	if (ret) {
 		t3_ep_request(ep, T3_REQ_ABORT);
-	} else {
-		ret = t3_ep_call(ep, &call);
-		t3_qp_put(call.qp);
+	} else if (!ep_fsm(READ_ONCE(ep->state), EP_EV_ACCEPT)) {
+		t3_qp_put(qp);
+		ret = -ECONNRESET;
 	}
-	cm_id->provider_data = NULL;
+	if (ret) {
+		t3_cm_drop_request(cm_id, ep);
+		t3_ep_put(ep);
+		return ret;
+	}
+
+	t3_ep_set_pdata(ep, param->private_data, param->private_data_len);
+	ep->call.event = EP_EV_ACCEPT;
+	ep->call.ord = param->ord;
+	ep->call.ird = param->ird;
+	ep->call.qp = qp;
+	ep->call.cm_id = cm_id;
+	cm_id->add_ref(cm_id);
+	t3_ep_request(ep, T3_REQ_CALL);
+	T3_RACE_POINT(t3_accept_posted);
+	t3_ep_put(ep);	/* the consumer's */
 	t3_ep_put(ep);
-	return ret;
+	return 0;
 }
 
 /**
@@ -801,20 +899,33 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
  * @pdata: private data for the peer
  * @len: its length
  *
- * Return: 0; -ECONNRESET if the peer has closed or reset the connection; another error if
- * the reply could not be sent, and the connection is aborted.
+ * Does not wait, and no event follows. After an accept, which iw_cm does not prevent, the
+ * connection is aborted: iw_cm takes no event of it any more.
+ *
+ * Return: 0, or -ECONNRESET if the peer has closed or reset the connection.
  */
 int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 {
-	struct t3_ep *ep = cm_id->provider_data;
-	struct t3_ep_call call = {
-		.event = EP_EV_REJECT,
-		.pdata = pdata,
-		.pdata_len = len,
-	};
-	int ret = t3_ep_call(ep, &call);
+	struct t3_ep *ep = t3_cm_requested(cm_id);
+	int ret = 0;
 
-	cm_id->provider_data = NULL;
+	if (!ep)
+		return -ECONNRESET;
+	if (!t3_ep_claim_call(ep)) {
+		WRITE_ONCE(ep->disowned, true);
+		t3_ep_request(ep, T3_REQ_ABORT);
+		t3_ep_put(ep);
+		return 0;
+	}
+	if (ep_fsm(READ_ONCE(ep->state), EP_EV_REJECT)) {
+		t3_ep_set_pdata(ep, pdata, len);
+		ep->call.event = EP_EV_REJECT;
+		t3_ep_request(ep, T3_REQ_CALL);
+		T3_RACE_POINT(t3_reject_posted);
+	} else {
+		ret = -ECONNRESET;
+	}
+	t3_cm_drop_request(cm_id, ep);
 	t3_ep_put(ep);
 	return ret;
 }

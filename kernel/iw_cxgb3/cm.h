@@ -20,9 +20,13 @@
  * the events of a connection are handled one after another, and a timeout never races
  * with a message.
  *
+ * No consumer waits for an ordered context: a call leaves its request in the mailbox and
+ * returns, and its result is an event. No ordered context waits for the card or for another
+ * endpoint. So an upcall may connect, accept and reject.
+ *
  * Locks:
  *
- *   t3_ep.mailbox_lock	requests, call (irq); innermost
+ *   t3_ep.mailbox_lock	requests, called (irq); innermost
  *   t3_ep.id_lock	id_kind, tid (BH)
  *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends, since a redirect
  *			replaces both
@@ -33,7 +37,6 @@
 #ifndef IW_CXGB3_CM_H
 #define IW_CXGB3_CM_H
 
-#include <linux/completion.h>
 #include <linux/in.h>
 #include <linux/kref.h>
 #include <linux/rcupdate.h>
@@ -105,7 +108,7 @@ struct t3_cm_dev {
 
 /* Requests in the mailbox of an endpoint. */
 enum t3_ep_request {
-	T3_REQ_CALL,			/* in ->call */
+	T3_REQ_CALL,			/* ->call is complete */
 	T3_REQ_TERMINATE,
 	T3_REQ_DISCONNECT,
 	T3_REQ_ABORT,
@@ -116,18 +119,16 @@ enum t3_ep_request {
 	T3_REQ_DEVICE_DOWN,
 };
 
-/* A consumer's call, which the ordered context executes. */
+/*
+ * A consumer's call, which the ordered context executes: the only one in the life of an
+ * endpoint. Nobody waits for it. Its private data are in pdata of the endpoint.
+ */
 struct t3_ep_call {
 	enum ep_event event;		/* EP_EV_CONNECT, _ACCEPT or _REJECT */
-	struct iw_cm_id *cm_id;		/* NULL for a reject */
-	struct t3_qp *qp;		/* NULL for a reject; with a reference of the caller */
-	u32 ord;
-	u32 ird;
-	const void *pdata;
-	u16 pdata_len;
-	int ret;
-	bool async;			/* no caller waits: a failure makes a CONNECT_REPLY */
-	struct completion done;
+	struct iw_cm_id *cm_id;		/* with a reference; NULL for a reject */
+	struct t3_qp *qp;		/* with a reference; NULL unless for an accept */
+	u16 ord;			/* of an accept */
+	u16 ird;
 };
 
 /* The cxgb3 table that has an entry for the connection. */
@@ -143,8 +144,9 @@ enum t3_ep_id_kind {
  * References: the creator's, from t3_ep_alloc(); the ordered context's, from
  * t3_ep_publish() to EP_CLOSED; one while the timer runs; one while the work item is
  * queued; the QP's, while it is attached; the consumer's, from the connect request to
- * the end of accept or reject. The memory is freed after a grace period, because a CPL
+ * accept or reject. The memory is freed after a grace period, because a CPL
  * handler may have read the pointer from the TID table just before the entry was removed.
+ * An iw_cm_id has the pointer from the connect request to the last event.
  */
 struct t3_ep {
 	struct kref ref;
@@ -157,11 +159,14 @@ struct t3_ep {
 	struct sk_buff_head inbox;
 	spinlock_t mailbox_lock;	/* any context */
 	unsigned long requests __guarded_by(&mailbox_lock);	/* T3_REQ_* */
-	struct t3_ep_call *call __guarded_by(&mailbox_lock);
+	bool called __guarded_by(&mailbox_lock);	/* ->call is taken */
+	struct t3_ep_call call;		/* written before T3_REQ_CALL, and never again */
 	struct work_struct work;
 	struct delayed_work timer;
 	unsigned long deadline;		/* jiffies; ordered context */
 	bool timer_armed;
+	bool admitted;			/* counted in num_eps; before t3_ep_publish() */
+	bool disowned;			/* no more events: see t3_cm_reject(); written once */
 
 	/* From here on: ordered context, unless noted. */
 	enum ep_state state;		/* written by t3_ep_fsm_apply() only */
@@ -174,9 +179,8 @@ struct t3_ep {
 	bool init_unacked;		/* the ack of RDMA_INIT is pending */
 	bool rtr_due;			/* active: the RTR read is to be sent */
 	unsigned int streaming_unacked;	/* WRs with MPA frames */
+	bool accept_pending;		/* neither ESTABLISHED nor its failure was delivered */
 	struct iw_cm_id *cm_id;		/* with a reference */
-	struct t3_ep_call *pending;	/* accept that waits for the ack of RDMA_INIT */
-	struct t3_ep_call retry_call;	/* active: the connect in revision 1 */
 	u32 qpn;			/* of the active side; else 0, the number of no QP */
 	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
@@ -214,7 +218,7 @@ struct t3_ep {
 	u16 tx_len;
 	u16 tx_sent;
 	u16 rx_len;
-	u16 pdata_len;			/* active: the consumer's, kept for a retry */
+	u16 pdata_len;			/* the consumer's; active: kept for a retry */
 	u16 peer_pdata_len;
 	const u8 *peer_pdata;		/* in rx_frame */
 	u8 pdata[MPA_MAX_CONSUMER_PD];
@@ -255,7 +259,7 @@ unsigned long t3_cm_timeout(void);
 void t3_cm_established(struct t3_ep *ep);
 void t3_cm_rx_stream(struct t3_ep *ep);
 void t3_cm_init_acked(struct t3_ep *ep);
-void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call);
+void t3_cm_run_call(struct t3_ep *ep);
 void t3_cm_report_peer_close(struct t3_ep *ep);
 void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status);
 
@@ -269,6 +273,8 @@ static inline bool t3_cm_has_tables(const struct t3_cm_dev *cm)
 /* ep.c */
 extern struct workqueue_struct *t3_cm_wq;
 struct t3_ep *t3_ep_alloc(struct t3_dev *dev);
+int t3_ep_admit(struct t3_ep *ep);
+void t3_ep_dismiss(struct t3_ep *ep);
 int t3_ep_publish(struct t3_ep *ep);
 struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
 bool t3_ep_tryget(struct t3_ep *ep);
@@ -276,8 +282,7 @@ void t3_ep_kick(struct t3_ep *ep);
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req);
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
-bool t3_ep_post_call(struct t3_ep *ep, struct t3_ep_call *call);
-int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call);
+bool t3_ep_claim_call(struct t3_ep *ep);
 int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 
 /* ids.c */

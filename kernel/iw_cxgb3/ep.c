@@ -126,37 +126,22 @@ void t3_ep_terminating(struct t3_ep *ep)
 }
 
 /**
- * t3_ep_post_call - put a consumer's call into the mailbox
+ * t3_ep_claim_call - claim the one call of an endpoint
  * @ep: endpoint
- * @call: the call; must remain valid until it is done
  *
- * Return: false if another call is pending.
+ * The caller fills in @ep->call and makes T3_REQ_CALL of it, or ends the endpoint.
+ *
+ * Return: false if the endpoint has had its call.
  */
-bool t3_ep_post_call(struct t3_ep *ep, struct t3_ep_call *call)
+bool t3_ep_claim_call(struct t3_ep *ep)
 {
-	bool busy;
+	bool called;
 
-	init_completion(&call->done);
 	spin_lock_irq(&ep->mailbox_lock);
-	busy = ep->call;
-	if (!busy) {
-		ep->call = call;
-		__set_bit(T3_REQ_CALL, &ep->requests);
-	}
+	called = ep->called;
+	ep->called = true;
 	spin_unlock_irq(&ep->mailbox_lock);
-	if (!busy)
-		t3_ep_kick(ep);
-	return !busy;
-}
-
-/* Post a call and wait for its result. The endpoint's timer bounds the wait. */
-int t3_ep_call(struct t3_ep *ep, struct t3_ep_call *call)
-{
-	if (!t3_ep_post_call(ep, call))
-		return -EBUSY;
-	T3_RACE_POINT(t3_ep_call_posted);
-	wait_for_completion(&call->done);
-	return call->ret;
+	return !called;
 }
 
 /*
@@ -239,6 +224,12 @@ static void t3_ep_log_close(struct t3_ep *ep)
 	spin_unlock_bh(&cm->lock);
 }
 
+static void t3_ep_uncount(struct t3_cm_dev *cm)
+{
+	if (atomic_dec_and_test(&cm->num_eps))
+		wake_up_all(&cm->idle);
+}
+
 /* Release what belongs to the card or the NIC driver, and leave the device's table. */
 static void t3_ep_release(struct t3_ep *ep)
 {
@@ -249,8 +240,7 @@ static void t3_ep_release(struct t3_ep *ep)
 
 	T3_RACE_POINT(t3_ep_released);
 	xa_erase_bh(&ep->cm->eps, ep->id);
-	if (atomic_dec_and_test(&ep->cm->num_eps))
-		wake_up_all(&ep->cm->idle);
+	t3_ep_uncount(ep->cm);
 }
 
 static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_event event,
@@ -321,17 +311,17 @@ int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 	}
 	t3_ep_log_transition(ep, event, transition->next, false);
 	trace_t3_ep_transition(ep, event, transition->next, status);
-	ep->state = transition->next;
+	/* t3_cm_accept() and t3_cm_reject() read it. */
+	WRITE_ONCE(ep->state, transition->next);
 	t3_ep_run_actions(ep, transition->actions, event, status);
 	return 0;
 }
 
-static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req,
-				 struct t3_ep_call *call)
+static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 {
 	switch (req) {
 	case T3_REQ_CALL:
-		t3_cm_run_call(ep, call);
+		t3_cm_run_call(ep);
 		return;
 	case T3_REQ_ORPHAN:
 		/* After the connect request the endpoint does not depend on its listener. */
@@ -351,19 +341,16 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req,
 
 static void t3_ep_handle_requests(struct t3_ep *ep)
 {
-	struct t3_ep_call *call;
 	unsigned long requests;
 	unsigned int req;
 
 	spin_lock_irq(&ep->mailbox_lock);
 	requests = ep->requests;
-	call = ep->call;
 	ep->requests = 0;
-	ep->call = NULL;
 	spin_unlock_irq(&ep->mailbox_lock);
 
 	for_each_set_bit(req, &requests, T3_REQ_DEVICE_DOWN + 1)
-		t3_ep_handle_request(ep, req, call);
+		t3_ep_handle_request(ep, req);
 }
 
 /*
@@ -429,19 +416,17 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 }
 
 /**
- * t3_ep_publish - enter an endpoint into the device's table
- * @ep: endpoint from t3_ep_alloc(), complete
+ * t3_ep_admit - make the end of the device wait for an endpoint
+ * @ep: endpoint from t3_ep_alloc()
  *
- * May sleep. Takes the reference of the ordered context, which drops it in EP_CLOSED. Events
- * of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint at once; the caller
- * keeps the reference from t3_ep_alloc(), and drops it with t3_ep_put() also after an error.
+ * From now on the endpoint may take a route and an id. t3_ep_publish() or t3_ep_dismiss()
+ * follows.
  *
- * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM.
+ * Return: 0, or -ENODEV if the device accepts no new endpoints.
  */
-int t3_ep_publish(struct t3_ep *ep)
+int t3_ep_admit(struct t3_ep *ep)
 {
 	struct t3_cm_dev *cm = ep->cm;
-	int ret = -ENODEV;
 
 	/*
 	 * Counted before the check, which needs no lock. t3_cm_stop() sets @stopped before it
@@ -450,21 +435,55 @@ int t3_ep_publish(struct t3_ep *ep)
 	 */
 	atomic_inc(&cm->num_eps);
 	smp_mb__after_atomic();	/* pairs with the one in t3_cm_refuse_new() */
-	t3_ep_get(ep);
-	if (!context_unsafe(READ_ONCE(cm->stopped))) {
-		T3_RACE_POINT(t3_ep_publishing);
-		ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id,
-					 GFP_KERNEL);
-	}
-	if (ret >= 0) {
-		/* t3_cm_end_all() may have walked the table before the endpoint was in it. */
-		smp_mb();	/* pairs with the one in t3_cm_refuse_new() */
-		if (context_unsafe(READ_ONCE(cm->stopped)))
-			t3_ep_request(ep, T3_REQ_SHUT_DOWN);
+	ep->admitted = !context_unsafe(READ_ONCE(cm->stopped));
+	if (ep->admitted)
 		return 0;
+	t3_ep_uncount(cm);
+	return -ENODEV;
+}
+
+/**
+ * t3_ep_dismiss - undo t3_ep_admit() for an endpoint that is not published
+ * @ep: endpoint; releases its route and its id
+ */
+void t3_ep_dismiss(struct t3_ep *ep)
+{
+	t3_route_release(ep);
+	t3_return_id(ep);
+	ep->admitted = false;
+	t3_ep_uncount(ep->cm);
+}
+
+/**
+ * t3_ep_publish - enter an endpoint into the device's table
+ * @ep: endpoint from t3_ep_alloc(), complete
+ *
+ * May sleep. Takes the reference of the ordered context, which drops it in EP_CLOSED. Events
+ * of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint at once; the caller
+ * keeps the reference from t3_ep_alloc(), and drops it with t3_ep_put() also after an error.
+ * An error dismisses the endpoint.
+ *
+ * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM.
+ */
+int t3_ep_publish(struct t3_ep *ep)
+{
+	struct t3_cm_dev *cm = ep->cm;
+	int ret;
+
+	ret = ep->admitted ? 0 : t3_ep_admit(ep);
+	if (ret)
+		return ret;
+	t3_ep_get(ep);
+	T3_RACE_POINT(t3_ep_publishing);
+	ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id, GFP_KERNEL);
+	if (ret < 0) {
+		t3_ep_put(ep);
+		t3_ep_dismiss(ep);
+		return ret;
 	}
-	t3_ep_put(ep);
-	if (atomic_dec_and_test(&cm->num_eps))
-		wake_up_all(&cm->idle);
-	return ret;
+	/* t3_cm_end_all() may have walked the table before the endpoint was in it. */
+	smp_mb();	/* pairs with the one in t3_cm_refuse_new() */
+	if (context_unsafe(READ_ONCE(cm->stopped)))
+		t3_ep_request(ep, T3_REQ_SHUT_DOWN);
+	return 0;
 }

@@ -13,6 +13,8 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 	[T3_QPS_IDLE] = {
 		[T3_QPEV_CONNECT]	= TO(RTS, T3_QPA_NONE),
 		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		/* As rdma_accept() of librdmacm and the kernel do after an error. */
+		[T3_QPEV_ACCEPT_FAILED]	= TO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
 		[T3_QPEV_USER_RESET]	= TO(IDLE, T3_QPA_RESET),
 		[T3_QPEV_USER_INIT]	= TO(IDLE, T3_QPA_NONE),
 		/* The peer may have completed the close before the consumer requests one. */
@@ -24,6 +26,8 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_PEER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
 		[T3_QPEV_CLOSED]	= TO(IDLE, T3_QPA_FLUSH | T3_QPA_DROP_EP),
 		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		/* It has another connection. */
+		[T3_QPEV_ACCEPT_FAILED]	= TO(RTS, T3_QPA_NONE),
 		[T3_QPEV_PROTO_ERROR]	= TO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_TERMINATE),
 		[T3_QPEV_TERM_RCVD]	= TO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_DISCONNECT),
 		[T3_QPEV_USER_TERM]	= TO(TERMINATE, T3_QPA_MARK_ERROR | T3_QPA_TERMINATE),
@@ -40,6 +44,7 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_PEER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
 		[T3_QPEV_CLOSED]	= TO(IDLE, T3_QPA_FLUSH | T3_QPA_DROP_EP),
 		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		[T3_QPEV_ACCEPT_FAILED]	= TO(CLOSING, T3_QPA_NONE),
 		[T3_QPEV_PROTO_ERROR]	= TO(CLOSING, T3_QPA_NONE),
 		[T3_QPEV_TERM_RCVD]	= TO(CLOSING, T3_QPA_NONE),
 		[T3_QPEV_USER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
@@ -51,6 +56,7 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_PEER_CLOSE]	= TO(TERMINATE, T3_QPA_NONE),
 		[T3_QPEV_CLOSED]	= TO(ERROR, END_IN_ERROR),
 		[T3_QPEV_LOST]		= TO(ERROR, END_IN_ERROR),
+		[T3_QPEV_ACCEPT_FAILED]	= TO(TERMINATE, T3_QPA_NONE),
 		[T3_QPEV_PROTO_ERROR]	= TO(TERMINATE, T3_QPA_NONE),
 		[T3_QPEV_TERM_RCVD]	= TO(TERMINATE, T3_QPA_DISCONNECT),
 		[T3_QPEV_USER_TERM]	= TO(TERMINATE, T3_QPA_NONE),
@@ -66,6 +72,7 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_PEER_CLOSE]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_CLOSED]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_LOST]		= TO(ERROR, T3_QPA_NONE),
+		[T3_QPEV_ACCEPT_FAILED]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_PROTO_ERROR]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_TERM_RCVD]	= TO(ERROR, T3_QPA_NONE),
 		[T3_QPEV_USER_RESET]	= TO(IDLE, T3_QPA_RESET),
@@ -104,6 +111,7 @@ const char *t3_qp_event_name(enum t3_qp_event ev)
 		[T3_QPEV_PEER_CLOSE]	= "peer close",
 		[T3_QPEV_CLOSED]	= "closed",
 		[T3_QPEV_LOST]		= "lost",
+		[T3_QPEV_ACCEPT_FAILED]	= "accept failed",
 		[T3_QPEV_PROTO_ERROR]	= "protocol error",
 		[T3_QPEV_TERM_RCVD]	= "terminate received",
 		[T3_QPEV_USER_RESET]	= "user reset",

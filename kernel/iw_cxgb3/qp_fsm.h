@@ -25,6 +25,7 @@ enum t3_qp_event {
 	T3_QPEV_PEER_CLOSE,	/* FIN of the peer in RDMA mode */
 	T3_QPEV_CLOSED,		/* the graceful close is complete */
 	T3_QPEV_LOST,		/* reset, timeout, bad close, card gone */
+	T3_QPEV_ACCEPT_FAILED,	/* of a connection that the QP did not get */
 	/* from async events */
 	T3_QPEV_PROTO_ERROR,	/* error detected here: send a TERMINATE */
 	T3_QPEV_TERM_RCVD,	/* error detected by the peer */

@@ -27,7 +27,7 @@ unsigned long t3_cm_timeout(void)
 	return 60 * HZ;
 }
 
-void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
+void t3_cm_run_call(struct t3_ep *ep)
 {
 }
 

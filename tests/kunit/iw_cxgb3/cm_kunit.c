@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The MPA reply on the active side, with the real cm.c, ep.c and tables: the consumer gets one
- * event, and its reference is dropped once. The card, the QP and the consumer are fakes in this
- * file.
+ * Calls of a consumer and its events, with the real cm.c, ep.c and tables: a call does not wait for
+ * the card, the consumer gets one result, and its reference is dropped once. The card, the QP and
+ * the consumer are fakes in this file.
  */
 #include <linux/delay.h>
 #include <linux/module.h>
+
+/* Replaces t3_race_point.h: something may happen at a named point. */
+#define T3_RACE_POINT_H
+
+static void cm_point(const char *name);
+#define T3_RACE_POINT(name)	cm_point(#name)
 
 #include "conn.h"
 #include "slow_work.h"
@@ -20,26 +26,44 @@ enum { QPN = 32 };
 
 static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
-	int rtr_error, connect_error, stream_error;
+	int rtr_error, connect_error, stream_error, route_error, atid_error;
+	unsigned int accepts_failed;		/* T3_QPEV_ACCEPT_FAILED */
 	bool init_is_acked, no_qp, no_rtr_entry, no_connect;
 	int qp_refs;
 	unsigned int ids, max_ids;		/* ATIDs and TIDs, each of which is charged */
 	unsigned int lost, detached;
 	u8 mpa_rev, rtr_type, mpa_attrs;
 	unsigned int handled;			/* messages; each takes a while */
+	void (*message)(struct t3_ep *ep);	/* what the next one does instead */
 	int debugfs;				/* folders */
 } card;
 
 static struct {
-	unsigned int replies, closes, others;
-	int reply, close;
+	unsigned int replies, established, closes, requests, others;
+	int reply, established_status, close;
 	int refs;
 	unsigned int pdata_len;
+	void (*answer)(void);		/* to a request, inside its event */
+	int answered;			/* its result */
 } consumer;
+
+static struct {
+	const char *name;
+	void (*happens)(void);
+} at;
 
 static struct t3_dev *dev;
 static struct t3_qp *qp;
 static struct iw_cm_id cm_id;
+static struct t3_listener listener;
+
+static void cm_point(const char *name)
+{
+	if (!at.name || strcmp(name, at.name))
+		return;
+	at.name = NULL;
+	at.happens();
+}
 
 /* --- the consumer --------------------------------------------------------- */
 
@@ -51,7 +75,21 @@ static int on_event(struct iw_cm_id *id, struct iw_cm_event *event)
 		consumer.reply = event->status;
 		consumer.pdata_len = event->private_data_len;
 		break;
+	case IW_CM_EVENT_CONNECT_REQUEST:
+		consumer.requests++;
+		id->provider_data = event->provider_data;
+		if (consumer.answer)
+			consumer.answer();
+		break;
+	case IW_CM_EVENT_ESTABLISHED:
+		/* iw_cm: BUG() after another event of the connection. */
+		consumer.others += consumer.closes;
+		consumer.established++;
+		consumer.established_status = event->status;
+		break;
 	case IW_CM_EVENT_CLOSE:
+		/* iw_cm: BUG() before the connection is established. */
+		consumer.others += !consumer.established && !consumer.replies;
 		consumer.closes++;
 		consumer.close = event->status;
 		break;
@@ -110,6 +148,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	card.lost += ev == T3_QPEV_LOST;
+	card.accepts_failed += ev == T3_QPEV_ACCEPT_FAILED;
 	return 0;
 }
 
@@ -161,6 +200,13 @@ int t3_cpl_reserve(struct t3_ep *ep)
 
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 {
+	void (*message)(struct t3_ep *ep) = card.message;
+
+	if (message) {
+		card.message = NULL;
+		message(ep);
+		return;
+	}
 	msleep(50);
 	card.handled++;
 }
@@ -176,6 +222,8 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 
 int t3_take_atid(struct t3_ep *ep)
 {
+	if (card.atid_error)
+		return card.atid_error;
 	ep->id_kind = T3_ID_ATID;
 	card.max_ids = max(card.max_ids, ++card.ids);
 	return 0;
@@ -189,7 +237,7 @@ void t3_return_id(struct t3_ep *ep)
 
 int t3_route_resolve(struct t3_ep *ep)
 {
-	return 0;
+	return card.route_error;
 }
 
 void t3_route_release(struct t3_ep *ep)
@@ -235,6 +283,7 @@ static int cm_init(struct kunit *test)
 	qp->id = QPN;
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	KUNIT_ASSERT_EQ(test, xa_insert_irq(&dev->qps, QPN, qp, GFP_KERNEL), 0);
+	cm_id = (struct iw_cm_id){ .device = &dev->ibdev };
 	cm_id.event_handler = on_event;
 	cm_id.add_ref = take;
 	cm_id.rem_ref = drop;
@@ -248,6 +297,7 @@ static void cm_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
+	KUNIT_EXPECT_NULL(test, at.name);
 	KUNIT_EXPECT_EQ(test, consumer.others, 0);
 	KUNIT_EXPECT_EQ(test, consumer.replies, !card.no_connect);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
@@ -520,25 +570,21 @@ KUNIT_ARRAY_PARAM(rtr_case, rtr_cases, rtr_case_name);
 static void rtr_needs_a_cq_entry(struct kunit *test)
 {
 	const struct rtr_case *c = test->param_value;
-	struct t3_ep_call call = { .qp = qp, .cm_id = &cm_id };
 	struct t3_ep *ep = t3_ep_alloc(dev);
 	struct mpa_startup request;
 	bool read = c->rtr_type == T3_RTR_READ;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
-	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
 	ep->mpa_rev = c->rev;
 	card.no_rtr_entry = c->no_entry;
 	peer2peer = c->peer2peer;
-	take(&cm_id);
-	KUNIT_EXPECT_EQ(test, t3_cm_start_connect(ep, &call), c->ret);
+	KUNIT_EXPECT_EQ(test, t3_cm_post_connect(ep, &cm_id, qp), c->ret);
 	peer2peer = T3_P2P_NEGOTIATED;
+	flush_work(&ep->work);
 	if (c->ret) {
 		KUNIT_EXPECT_EQ(test, card.opens, 0);
-		/* As t3_cm_connect() after a failure. */
-		drop(&cm_id);
-		consumer.replies++;
-		end(test, ep);
+		card.no_connect = true;
+		t3_ep_put(ep);
 		return;
 	}
 	KUNIT_EXPECT_EQ(test, ep->rtr_type, c->rtr_type);
@@ -634,13 +680,12 @@ static void fin_then_a_failed_close_fails_the_connect(struct kunit *test)
 /* The peer has got the request: what it requires cannot change any more. */
 static void parameters_change_after_the_request(struct kunit *test)
 {
-	const struct t3_ep_call call = {};
 	struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
 
 	reply.crc = false;
 	crc_enabled = false;
-	KUNIT_EXPECT_EQ(test, t3_cm_build_request(ep, &call), 0);
+	KUNIT_EXPECT_EQ(test, t3_cm_build_request(ep), 0);
 	crc_enabled = true;
 	markers_enabled = true;
 	receive(test, ep, &reply);
@@ -650,24 +695,562 @@ static void parameters_change_after_the_request(struct kunit *test)
 	end(test, ep);
 }
 
-static void unsent_reject_is_an_error(struct kunit *test)
-{
-	struct t3_ep_call call = { .event = EP_EV_REJECT };
-	struct t3_ep *ep = new_ep(test);
+/* --- connect --------------------------------------------------------------- */
 
-	init_completion(&call.done);
-	ep->active = false;
-	ep->cm_id = NULL;
-	drop(&cm_id);
-	t3_ep_stop_timer(ep);
-	ep->state = EP_MPA_REQ_RCVD;
-	card.stream_error = -ENOMEM;
-	t3_cm_run_call(ep, &call);
-	KUNIT_EXPECT_EQ(test, call.ret, -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
-	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
+static void ipv4(struct sockaddr_storage *addr, u16 port)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)addr;
+
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = cpu_to_be32(0x0a000001);
+	sin->sin_port = cpu_to_be16(port);
+}
+
+static int connect(u32 qpn, u32 ord, const char *pdata)
+{
+	struct iw_cm_conn_param param = {
+		.private_data = pdata,
+		.private_data_len = pdata ? strlen(pdata) : 0,
+		.ord = ord,
+		.qpn = qpn,
+	};
+
+	ipv4(&cm_id.m_local_addr, 1);
+	ipv4(&cm_id.m_remote_addr, 2);
+	return t3_cm_connect(&cm_id, &param);
+}
+
+/* The endpoint of connect(). */
+static struct t3_ep *connected(struct kunit *test)
+{
+	unsigned long id = 0;
+	struct t3_ep *ep = xa_find(&dev->cm->eps, &id, ULONG_MAX, XA_PRESENT);
+
+	KUNIT_ASSERT_NOT_NULL(test, ep);
+	t3_ep_get(ep);
+	return ep;
+}
+
+static void connect_returns_before_the_reply(struct kunit *test)
+{
+	char pdata[] = "mine";
+	struct mpa_startup request;
+	struct t3_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, connect(QPN, 4, pdata), 0);
+	memset(pdata, 'x', sizeof(pdata));
+	ep = connected(test);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
+	KUNIT_EXPECT_EQ(test, card.opens, 1);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
+	KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REQUEST, ep->tx_frame, ep->tx_len, &request),
+			MPA_COMPLETE);
+	KUNIT_EXPECT_EQ(test, memcmp(request.pdata, "mine", 4), 0);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
 	end(test, ep);
-	consumer.replies++;	/* the passive side has none, but cm_exit() counts it */
+}
+
+static void stop_device(void)
+{
+	t3_cm_refuse_new(dev->cm);
+	t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, t3_cm_match_any, NULL);
+}
+
+static void destroy_qp(void)
+{
+	xa_erase_irq(&dev->qps, QPN);
+	t3_cm_qp_removed(dev, QPN);
+}
+
+static void destroy_qp_and_wait(void)
+{
+	destroy_qp();
+	flush_workqueue(t3_cm_wq);
+}
+
+static void stop_device_and_wait(void)
+{
+	stop_device();
+	flush_workqueue(t3_cm_wq);
+}
+
+static const struct refused_connect {
+	const char *name;
+	u32 qpn, ord;
+	int route, atid;
+	const char *point;
+	void (*happens)(void);
+	int ret;
+} refused_connects[] = {
+	{ "no such QP", QPN + 1, 0, 0, 0, NULL, NULL, -EINVAL },
+	{ "read depth", QPN, T3_MAX_RD_ATOM + 1, 0, 0, NULL, NULL, -EINVAL },
+	{ "no route", QPN, 0, -EHOSTUNREACH, 0, NULL, NULL, -EHOSTUNREACH },
+	{ "no id", QPN, 0, 0, -ENOMEM, NULL, NULL, -ENOMEM },
+	{ "device stops, with an id", QPN, 0, 0, -ENODEV, "t3_connect_has_route", stop_device,
+	  -ENODEV },
+	{ "QP is destroyed, with a route", QPN, 0, 0, 0, "t3_connect_has_route", destroy_qp,
+	  -EINVAL },
+	{ "QP is destroyed, published", QPN, 0, 0, 0, "t3_connect_published", destroy_qp_and_wait,
+	  -EINVAL },
+};
+
+static void refused_connect_name(const struct refused_connect *c, char *name)
+{
+	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(refused_connect, refused_connects, refused_connect_name);
+
+/* What is known at once is the result of the call, and no event follows. */
+static void connect_is_refused_at_once(struct kunit *test)
+{
+	const struct refused_connect *c = test->param_value;
+
+	card.no_connect = true;
+	card.route_error = c->route;
+	card.atid_error = c->atid;
+	at.name = c->point;
+	at.happens = c->happens;
+	KUNIT_EXPECT_EQ(test, connect(c->qpn, c->ord, NULL), c->ret);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, card.opens, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_allocated), 0);
+}
+
+static const struct lost_connect {
+	const char *name;
+	const char *point;
+	void (*happens)(void);
+	bool opened;
+} lost_connects[] = {
+	{ "device stops, with a route", "t3_connect_has_route", stop_device, false },
+	{ "device stops, published", "t3_connect_published", stop_device_and_wait, false },
+	{ "QP is destroyed, posted", "t3_connect_posted", destroy_qp_and_wait, true },
+	{ "device stops, posted", "t3_connect_posted", stop_device_and_wait, true },
+};
+
+static void lost_connect_name(const struct lost_connect *c, char *name)
+{
+	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(lost_connect, lost_connects, lost_connect_name);
+
+/* It is posted, or will be: the end comes with the event, once. */
+static void connect_ends_while_it_is_posted(struct kunit *test)
+{
+	const struct lost_connect *c = test->param_value;
+
+	at.name = c->point;
+	at.happens = c->happens;
+	KUNIT_EXPECT_EQ(test, connect(QPN, 0, NULL), 0);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_NE(test, consumer.reply, 0);
+	KUNIT_EXPECT_TRUE(test, c->opened || !card.opens || consumer.reply == -ENODEV);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	/* An open that the card has not replied to. */
+	t3_ep_request_if(dev, T3_REQ_DEVICE_DOWN, t3_cm_match_any, NULL);
+	flush_workqueue(t3_cm_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_allocated), 0);
+}
+
+/* --- accept and reject ------------------------------------------------------ */
+
+/* It has received a request in revision 2, and the consumer has its event. */
+static struct t3_ep *requested(struct kunit *test)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
+	card.no_connect = true;
+	listener.cm_id = &cm_id;
+	ep->listener = &listener;
+	ep->id_kind = T3_ID_TID;
+	ep->state = EP_MPA_REQ_WAIT;
+	card.max_ids = max(card.max_ids, ++card.ids);
+	t3_ep_set_timer(ep, 60 * HZ);
+	return ep;
+}
+
+static void in_the_ordered_context(struct kunit *test, struct t3_ep *ep,
+				   void (*what)(struct t3_ep *ep))
+{
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	card.message = what;
+	skb_queue_tail(&ep->inbox, skb);
+	t3_ep_kick(ep);
+	flush_work(&ep->work);
+}
+
+static void request_arrives(struct t3_ep *ep)
+{
+	const struct mpa_startup request = {
+		.kind = MPA_REQUEST,
+		.rev = MPA_REVISION_2,
+		.crc = true,
+		.enhanced = true,
+		.ird = 4,
+		.ord = 4,
+	};
+
+	ep->rx_len = mpa_build(ep->rx_frame, sizeof(ep->rx_frame), &request);
+	t3_cm_rx_stream(ep);
+}
+
+static struct t3_ep *new_request(struct kunit *test)
+{
+	struct t3_ep *ep = requested(test);
+
+	in_the_ordered_context(test, ep, request_arrives);
+	KUNIT_ASSERT_EQ(test, ep->state, EP_MPA_REQ_RCVD);
+	KUNIT_ASSERT_EQ(test, consumer.requests, 1);
+	KUNIT_ASSERT_PTR_EQ(test, cm_id.provider_data, ep);
+	return ep;
+}
+
+static int accept_with(u32 qpn, u32 ord, const char *pdata)
+{
+	struct iw_cm_conn_param param = {
+		.private_data = pdata,
+		.private_data_len = pdata ? strlen(pdata) : 0,
+		.ord = ord,
+		.ird = 2,
+		.qpn = qpn,
+	};
+
+	return t3_cm_accept(&cm_id, &param);
+}
+
+static void accept(void)
+{
+	consumer.answered = accept_with(QPN, 4, NULL);
+}
+
+static void reject(void)
+{
+	consumer.answered = t3_cm_reject(&cm_id, NULL, 0);
+}
+
+static void init_acked(struct t3_ep *ep)
+{
+	ep->init_unacked = false;
+	t3_cm_init_acked(ep);
+}
+
+/* RDMA_INIT is acknowledged when the card likes: nobody waits for it. */
+static void accept_returns_before_the_card_answers(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+	char pdata[] = "mine";
+	struct mpa_startup reply;
+
+	card.init_is_acked = true;
+	KUNIT_EXPECT_EQ(test, accept_with(QPN, 4, pdata), 0);
+	memset(pdata, 'x', sizeof(pdata));
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ACCEPTING);
+	KUNIT_EXPECT_EQ(test, card.connects, 1);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
+	KUNIT_EXPECT_EQ(test, consumer.established, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
+	KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REPLY, ep->tx_frame, ep->tx_len, &reply), MPA_COMPLETE);
+	KUNIT_EXPECT_EQ(test, memcmp(reply.pdata, "mine", 4), 0);
+	in_the_ordered_context(test, ep, init_acked);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
+	KUNIT_EXPECT_EQ(test, consumer.established, 1);
+	KUNIT_EXPECT_EQ(test, consumer.established_status, 0);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	end(test, ep);
+}
+
+/* The event is delivered in the ordered context that executes the answer. */
+static void request_is_answered_inside_its_event(struct kunit *test)
+{
+	static void (*const answers[])(void) = { accept, reject };
+	struct t3_ep *ep;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(answers); i++) {
+		ep = requested(test);
+		consumer.answer = answers[i];
+		consumer.answered = -1;
+		in_the_ordered_context(test, ep, request_arrives);
+		flush_work(&ep->work);
+		KUNIT_EXPECT_EQ(test, consumer.answered, 0);
+		KUNIT_EXPECT_EQ(test, ep->state, i ? EP_CLOSING : EP_FPDU);
+		KUNIT_EXPECT_EQ(test, consumer.established, 1);
+		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+		flush_work(&ep->work);
+		KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+		end(test, ep);
+	}
+}
+
+static void accept_and_reset(struct t3_ep *ep)
+{
+	accept();
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+}
+
+static void accept_and_fin(struct t3_ep *ep)
+{
+	accept();
+	t3_ep_fsm_apply(ep, EP_EV_PEER_CLOSE, -ECONNRESET);
+}
+
+static void accept_and_device_down(struct t3_ep *ep)
+{
+	accept();
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, -ENODEV);
+}
+
+static void accept_alone(struct t3_ep *ep)
+{
+	accept();
+}
+
+static const struct failed_accept {
+	const char *name;
+	void (*begin)(struct t3_ep *ep);	/* accepts; then the call is executed */
+	int stream_error, connect_error;
+	enum ep_event then;			/* while RDMA_INIT is not acknowledged */
+	int then_status, status;
+	bool had_qp;
+	enum ep_state state;
+} failed_accepts[] = {
+	{ "peer resets before", accept_and_reset, 0, 0, 0, 0, -ECONNRESET, false, EP_CLOSED },
+	{ "peer closes before", accept_and_fin, 0, 0, 0, 0, -ECONNRESET, false, EP_LAST_ACK },
+	{ "device ends before", accept_and_device_down, 0, 0, 0, 0, -ECONNRESET, false, EP_CLOSED },
+	{ "no memory for the reply", accept_alone, -ENOMEM, 0, 0, 0, -ENOMEM, false, EP_ABORTING },
+	{ "QP cannot be connected", accept_alone, 0, -EINVAL, 0, 0, -EINVAL, false, EP_ABORTING },
+	{ "peer resets", accept_alone, 0, 0, EP_EV_PEER_ABORT, -ECONNRESET, -ECONNRESET, true,
+	  EP_CLOSED },
+	{ "peer closes", accept_alone, 0, 0, EP_EV_PEER_CLOSE, -ECONNRESET, -ECONNRESET, true,
+	  EP_ABORTING },
+	{ "no ack", accept_alone, 0, 0, EP_EV_TIMEOUT, -ETIMEDOUT, -ETIMEDOUT, true, EP_ABORTING },
+	{ "QP is destroyed", accept_alone, 0, 0, EP_EV_ABORT, -ECONNABORTED, -ECONNABORTED, true,
+	  EP_ABORTING },
+	{ "QP is closed", accept_alone, 0, 0, EP_EV_DISCONNECT, 0, -ECONNRESET, true, EP_ABORTING },
+	{ "driver is unbound", accept_alone, 0, 0, EP_EV_SHUT_DOWN, -ENODEV, -ENODEV, true,
+	  EP_ABORTING },
+	{ "device ends", accept_alone, 0, 0, EP_EV_DEVICE_DOWN, -ENODEV, -ENODEV, true, EP_CLOSED },
+};
+
+static void failed_accept_name(const struct failed_accept *c, char *name)
+{
+	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(failed_accept, failed_accepts, failed_accept_name);
+
+static const struct failed_accept *failing;
+
+static void then_it_fails(struct t3_ep *ep)
+{
+	t3_ep_fsm_apply(ep, failing->then, failing->then_status);
+}
+
+/* After an accept that returned 0 iw_cm takes ESTABLISHED and then CLOSE, or is a BUG(). */
+static void accept_fails_after_its_return(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	failing = test->param_value;
+	consumer.answered = -1;
+	card.init_is_acked = true;
+	card.stream_error = failing->stream_error;
+	card.connect_error = failing->connect_error;
+	in_the_ordered_context(test, ep, failing->begin);
+	KUNIT_EXPECT_EQ(test, consumer.answered, 0);
+	if (failing->then) {
+		KUNIT_EXPECT_EQ(test, consumer.established, 0);
+		in_the_ordered_context(test, ep, then_it_fails);
+	}
+	KUNIT_EXPECT_EQ(test, ep->state, failing->state);
+	KUNIT_EXPECT_EQ(test, consumer.established, 1);
+	KUNIT_EXPECT_EQ(test, consumer.established_status, failing->status);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	KUNIT_EXPECT_EQ(test, consumer.close, failing->status);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	/* The QP is in the ERROR state by the one way or the other. */
+	KUNIT_EXPECT_EQ(test, card.lost, failing->had_qp);
+	KUNIT_EXPECT_EQ(test, card.accepts_failed, !failing->had_qp);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	end(test, ep);
+}
+
+static const struct refused_accept {
+	const char *name;
+	enum ep_event before;
+	u32 qpn, ord;
+	int ret;
+	enum ep_state state;
+} refused_accepts[] = {
+	{ "read depth", 0, QPN, T3_MAX_RD_ATOM + 1, -EINVAL, EP_ABORTING },
+	{ "no such QP", 0, QPN + 1, 0, -EINVAL, EP_ABORTING },
+	{ "peer has reset", EP_EV_PEER_ABORT, QPN, 0, -ECONNRESET, EP_CLOSED },
+	{ "peer has closed", EP_EV_PEER_CLOSE, QPN, 0, -ECONNRESET, EP_LAST_ACK },
+};
+
+static void refused_accept_name(const struct refused_accept *c, char *name)
+{
+	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(refused_accept, refused_accepts, refused_accept_name);
+
+/* An error of iw_accept precludes events: iw_cm would be a BUG(). */
+static void accept_is_refused_at_once(struct kunit *test)
+{
+	const struct refused_accept *c = test->param_value;
+	struct t3_ep *ep = new_request(test);
+
+	if (c->before)
+		t3_ep_fsm_apply(ep, c->before, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, accept_with(c->qpn, c->ord, NULL), c->ret);
+	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, c->state);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	end(test, ep);
+	KUNIT_EXPECT_EQ(test, accept_with(QPN, 0, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, NULL, 0), -ECONNRESET);
+}
+
+/* iw_cm admits it until it has handled ESTABLISHED, and forgets its reference on the first QP. */
+static void second_accept_changes_nothing(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	card.init_is_acked = true;
+	KUNIT_EXPECT_EQ(test, accept_with(QPN, 4, NULL), 0);
+	flush_work(&ep->work);
+	card.qp_refs++;		/* that of iw_cm */
+	KUNIT_EXPECT_EQ(test, accept_with(QPN, 4, NULL), 0);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, card.connects, 1);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ACCEPTING);
+	in_the_ordered_context(test, ep, init_acked);
+	KUNIT_EXPECT_EQ(test, consumer.established, 1);
+	KUNIT_EXPECT_EQ(test, consumer.established_status, 0);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	end(test, ep);
+}
+
+/* iw_cm takes no event any more: each of them would be a BUG(). */
+static void reject_after_an_accept_ends_it_silently(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	card.init_is_acked = true;
+	KUNIT_EXPECT_EQ(test, accept_with(QPN, 4, NULL), 0);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, NULL, 0), 0);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, card.lost, 1);
+	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	end(test, ep);
+}
+
+/* The ack has come just before the reject. */
+static void reject_meets_the_ack(struct t3_ep *ep)
+{
+	reject();
+	init_acked(ep);
+}
+
+static void reject_after_an_accept_meets_the_ack(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	card.init_is_acked = true;
+	KUNIT_EXPECT_EQ(test, accept_with(QPN, 4, NULL), 0);
+	flush_work(&ep->work);
+	in_the_ordered_context(test, ep, reject_meets_the_ack);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
+	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
+	end(test, ep);
+}
+
+static void reject_is_sent_after_its_return(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+	char pdata[] = "full";
+	struct mpa_startup reply;
+
+	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, pdata, 4), 0);
+	memset(pdata, 'x', sizeof(pdata));
+	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
+	KUNIT_EXPECT_EQ(test, card.streams, 1);
+	KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REPLY, ep->tx_frame, ep->tx_len, &reply), MPA_COMPLETE);
+	KUNIT_EXPECT_TRUE(test, reply.reject);
+	KUNIT_EXPECT_EQ(test, memcmp(reply.pdata, "full", 4), 0);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
+	end(test, ep);
+}
+
+static void unsent_reject_aborts(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	card.stream_error = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, NULL, 0), 0);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	end(test, ep);
+}
+
+static void reject_and_reset(struct t3_ep *ep)
+{
+	reject();
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+}
+
+static void reject_of_a_request_that_ends(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	consumer.answered = -1;
+	in_the_ordered_context(test, ep, reject_and_reset);
+	KUNIT_EXPECT_EQ(test, consumer.answered, 0);
+	KUNIT_EXPECT_EQ(test, card.streams, 0);
+	end(test, ep);
 }
 
 /* --- the end of the manager ---------------------------------------------------- */
@@ -784,7 +1367,19 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(reset_without_a_reply_retries_rev1),
 	KUNIT_CASE(fin_without_a_reply_retries_rev1),
 	KUNIT_CASE(parameters_change_after_the_request),
-	KUNIT_CASE(unsent_reject_is_an_error),
+	KUNIT_CASE(connect_returns_before_the_reply),
+	KUNIT_CASE_PARAM(connect_is_refused_at_once, refused_connect_gen_params),
+	KUNIT_CASE_PARAM(connect_ends_while_it_is_posted, lost_connect_gen_params),
+	KUNIT_CASE(accept_returns_before_the_card_answers),
+	KUNIT_CASE(request_is_answered_inside_its_event),
+	KUNIT_CASE_PARAM(accept_fails_after_its_return, failed_accept_gen_params),
+	KUNIT_CASE_PARAM(accept_is_refused_at_once, refused_accept_gen_params),
+	KUNIT_CASE(second_accept_changes_nothing),
+	KUNIT_CASE(reject_after_an_accept_ends_it_silently),
+	KUNIT_CASE(reject_after_an_accept_meets_the_ack),
+	KUNIT_CASE(reject_is_sent_after_its_return),
+	KUNIT_CASE(unsent_reject_aborts),
+	KUNIT_CASE(reject_of_a_request_that_ends),
 	KUNIT_CASE_PARAM(fin_then_a_failed_close_fails_the_connect, fin_end_gen_params),
 	{}
 };

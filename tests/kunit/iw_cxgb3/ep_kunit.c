@@ -62,12 +62,10 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 	seen.messages++;
 }
 
-void t3_cm_run_call(struct t3_ep *ep, struct t3_ep_call *call)
+void t3_cm_run_call(struct t3_ep *ep)
 {
 	in_the_ordered_context();
 	seen.calls++;
-	call->ret = 42;
-	complete(&call->done);
 }
 
 void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
@@ -158,7 +156,7 @@ static void ep_point(const char *name)
 		return;
 	shut_down_at = NULL;
 	WRITE_ONCE(dev->cm->stopped, true);
-	smp_mb();	/* pairs with the one in t3_ep_publish() */
+	smp_mb();	/* pairs with those in t3_ep_admit() and t3_ep_publish() */
 	t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);
 }
 
@@ -329,18 +327,61 @@ static void refused_event_changes_nothing(struct kunit *test)
 	expect_closed(test, ep);
 }
 
-static void only_one_call_at_a_time(struct kunit *test)
+/* Also when the first one is done: a call uses up the consumer's reference. */
+static void one_call_in_a_life(struct kunit *test)
 {
-	struct t3_ep_call first = { .event = EP_EV_CONNECT }, second = { .event = EP_EV_REJECT };
+	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
+
+	KUNIT_EXPECT_TRUE(test, t3_ep_claim_call(ep));
+	KUNIT_EXPECT_FALSE(test, t3_ep_claim_call(ep));
+	t3_ep_request(ep, T3_REQ_CALL);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.calls, 1);
+	KUNIT_EXPECT_FALSE(test, t3_ep_claim_call(ep));
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+/* The end of the device may overtake the call. Its cm_id and QP have references to put. */
+static void closed_endpoint_runs_its_call(struct kunit *test)
+{
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
 
-	KUNIT_EXPECT_EQ(test, t3_ep_call(ep, &first), 42);
-	ep->call = &first;	/* pending */
-	KUNIT_EXPECT_EQ(test, t3_ep_call(ep, &second), -EBUSY);
-	ep->call = NULL;
-	KUNIT_EXPECT_EQ(test, seen.calls, 1);
-	t3_ep_request(ep, T3_REQ_ABORT);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
+	t3_ep_request(ep, T3_REQ_CALL);
 	expect_closed(test, ep);
+	KUNIT_EXPECT_EQ(test, seen.calls, 1);
+}
+
+/* It has a route and an id before it is in the table, so the end of the device waits for it. */
+static void admitted_endpoint_is_counted(struct kunit *test)
+{
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_ASSERT_EQ(test, t3_ep_admit(ep), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 1);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cm->eps));
+	t3_ep_dismiss(ep);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
+	KUNIT_EXPECT_EQ(test, seen.released, 1);
+	KUNIT_EXPECT_EQ(test, seen.ids_returned, 1);
+
+	KUNIT_ASSERT_EQ(test, t3_ep_admit(ep), 0);
+	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 1);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+
+	dev->cm->stopped = true;
+	ep = t3_ep_alloc(dev);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	KUNIT_EXPECT_EQ(test, t3_ep_admit(ep), -ENODEV);
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
+	t3_ep_put(ep);
+	dev->cm->stopped = false;
 }
 
 /* A pointer from the TID table may refer to an endpoint without references. */
@@ -591,7 +632,9 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(unsent_second_open_closes),
 	KUNIT_CASE(stopped_timer_is_ignored),
 	KUNIT_CASE(refused_event_changes_nothing),
-	KUNIT_CASE(only_one_call_at_a_time),
+	KUNIT_CASE(one_call_in_a_life),
+	KUNIT_CASE(closed_endpoint_runs_its_call),
+	KUNIT_CASE(admitted_endpoint_is_counted),
 	KUNIT_CASE(endpoint_without_references_is_not_found),
 	KUNIT_CASE(context_is_ordered),
 	KUNIT_CASE(stopped_device_refuses_new_endpoints),
