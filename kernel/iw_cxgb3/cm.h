@@ -121,7 +121,7 @@ enum t3_ep_request {
 
 /*
  * A consumer's call, which the ordered context executes: the only one in the life of an
- * endpoint. Nobody waits for it. Its private data are in pdata of the endpoint.
+ * endpoint. The consumer does not wait for it. Its private data are in pdata of the endpoint.
  */
 struct t3_ep_call {
 	enum ep_event event;		/* EP_EV_CONNECT, _ACCEPT or _REJECT */

@@ -273,7 +273,8 @@ static void t3_listener_shut_down(struct t3_listener *l)
  * @cm_id: listener's id; receives connect requests until t3_cm_destroy_listen()
  * @backlog: limit of half-open connections, to which T3_HALF_OPEN_SLACK is added
  *
- * Waits for the card. Return: 0; -EADDRINUSE; -EAFNOSUPPORT for an IPv6 address that
+ * Waits for the card, because a listener has no event that could report its answer. No ordered
+ * context calls this. Return: 0; -EADDRINUSE; -EAFNOSUPPORT for an IPv6 address that
  * cannot mean IPv4 (a specific one, or the wildcard with afonly); -ENOMEM (memory, or
  * no free listener id), -ENODEV, -EIO.
  */
@@ -351,7 +352,7 @@ err_put:
  * @cm_id: listener's id
  *
  * Waits for the card, and for connect requests in delivery. None is delivered after the
- * return. Return: 0.
+ * return, so an upcall of this listener must not call this. Return: 0.
  */
 int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 {

@@ -546,7 +546,7 @@ static bool ucm_context_left(const struct ucm_context *ctx, const struct ucm_fil
  * No command of this file runs any more. Connect requests may still add contexts, but each behind
  * its listener, and only while the listener exists: so an empty list stays empty. If a context
  * cannot be claimed, another thread is destroying it together with its listener, which is in
- * another file. That may take as long as an accept that runs on the context: a minute.
+ * another file. That may take as long as an accept on the context, if the provider waits in it.
  */
 static int ucm_release(struct inode *inode, struct file *filp)
 {

@@ -142,6 +142,9 @@ std::span<const Card::FaultRow> Card::fault_rows() {
         {{"link-flap", time, 500 * millisecond, "both ports lose their signal for a time"},
          [](Impl& card, std::uint64_t t) { card.flap_link(t); }},
         // Offload
+        {{"late-answers", time, 5 * millisecond,
+          "each message about offloaded connections is that late, until a reset or 0ms"},
+         [](Impl& card, std::uint64_t t) { card.faults.answer_delay = t; }},
         {{"abort", none, 0, "the card aborts all offloaded connections (CPL status 31)"},
          [](Impl& card, std::uint64_t) { card.toe.abort_all(); }},
         {{"negative-advice", none, 0,

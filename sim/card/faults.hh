@@ -59,7 +59,7 @@ struct Faults {
         : interrupt(counters["faults.interrupts_lost"]), doorbell(counters["faults.doorbells_dropped"]),
           tpt_entry(counters["faults.tpt_ecc_errors"]), tid(counters["faults.tids_refused"]),
           stid(counters["faults.stids_refused"]), dma(counters["faults.dma_late"]),
-          completion(counters["faults.completions_late"]) {}
+          completion(counters["faults.completions_late"]), answers_late(counters["faults.answers_late"]) {}
 
     /// Disarms all faults, as a chip reset does.
     void reset() {
@@ -67,15 +67,18 @@ struct Faults {
             one->arm(0);
         for (DelayFault* one : {&dma, &completion})
             one->arm(0);
+        answer_delay = 0;
         firmware_stopped = false;
     }
 
-    CountedFault interrupt;        ///< an MSI or MSI-X edge is lost
-    CountedFault doorbell;         ///< the doorbell FIFO drops one and reports it (SG_INT_CAUSE)
-    CountedFault tpt_entry;        ///< a TPT entry is read with an uncorrectable error
-    CountedFault tid, stid;        ///< the TCAM has no free entry for a connection, for a listener
-    DelayFault dma;                ///< writes of the card reach host memory late
-    DelayFault completion;         ///< completions and async events are late
+    CountedFault interrupt; ///< an MSI or MSI-X edge is lost
+    CountedFault doorbell;  ///< the doorbell FIFO drops one and reports it (SG_INT_CAUSE)
+    CountedFault tpt_entry; ///< a TPT entry is read with an uncorrectable error
+    CountedFault tid, stid; ///< the TCAM has no free entry for a connection, for a listener
+    DelayFault dma;         ///< writes of the card reach host memory late
+    DelayFault completion;  ///< completions and async events are late
+    Time answer_delay = 0;  ///< each message of the TOE to the host is so much late
+    Counter& answers_late;
     bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed
 };
 

@@ -51,6 +51,7 @@ Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& f
 Sge::~Sge() {
     events_.cancel(run_event_);
     events_.cancel(delayed_timer_);
+    events_.cancel(late_answer_timer_);
 }
 
 void Sge::connect(Nic& nic, ToeServices& toe, RnicServices& rnic) {
@@ -81,6 +82,8 @@ void Sge::reset() {
     run_event_ = {};
     delayed_.clear();
     events_.cancel(delayed_timer_);
+    late_answers_.clear();
+    events_.cancel(late_answer_timer_);
 }
 
 void Sge::set_bus(Probe probe, Host& host) {
@@ -598,6 +601,31 @@ void Sge::flush_delayed() {
         else
             async_event(one.cq, one.cqe);
     }
+}
+
+/// Queues a message of the TOE. Their order is kept when the delay becomes shorter.
+void Sge::delay_answer(unsigned queue, Bytes cpl) {
+    if (late_answers_.size() >= max_delayed) { // the first one is not as late
+        const LateAnswer first = std::move(late_answers_.front());
+        late_answers_.pop_front();
+        responses_.post_cpl(first.queue, first.cpl);
+    }
+    Time due = events_.now() + faults_.answer_delay;
+    if (late_answers_.empty()) {
+        events_.cancel(late_answer_timer_);
+        late_answer_timer_ = events_.at(due, [this] { post_late_answers(); });
+    } else {
+        due = std::max(due, late_answers_.back().due);
+    }
+    ++faults_.answers_late;
+    late_answers_.push_back({due, queue, Buffer(cpl.begin(), cpl.end())});
+}
+
+void Sge::post_late_answers() {
+    for (; !late_answers_.empty() && late_answers_.front().due <= events_.now(); late_answers_.pop_front())
+        responses_.post_cpl(late_answers_.front().queue, late_answers_.front().cpl);
+    if (!late_answers_.empty())
+        late_answer_timer_ = events_.at(late_answers_.front().due, [this] { post_late_answers(); });
 }
 
 void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {

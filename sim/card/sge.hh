@@ -47,7 +47,12 @@ public:
     void port_ready(unsigned port) override;
 
     // SgeServices
-    void post_cpl(unsigned response_queue, Bytes cpl) override { responses_.post_cpl(response_queue, cpl); }
+    void post_cpl(unsigned response_queue, Bytes cpl) override {
+        if (faults_.answer_delay != 0 || !late_answers_.empty()) [[unlikely]]
+            delay_answer(response_queue, cpl);
+        else
+            responses_.post_cpl(response_queue, cpl);
+    }
     [[nodiscard]] bool full(unsigned response_queue) const override {
         return responses_.full(response_queue);
     }
@@ -93,6 +98,8 @@ private:
     [[gnu::cold]] void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
     [[gnu::cold]] void delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
     void flush_delayed();
+    [[gnu::cold]] void delay_answer(unsigned queue, Bytes cpl);
+    void post_late_answers();
     void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
 
     Host* host_;
@@ -127,6 +134,14 @@ private:
     };
     std::deque<DelayedCompletion> delayed_; ///< delayed by a fault
     EventQueue::Id delayed_timer_;
+
+    struct LateAnswer {
+        Time due;
+        unsigned queue;
+        Buffer cpl;
+    };
+    std::deque<LateAnswer> late_answers_; ///< delayed by a fault, each on its own
+    EventQueue::Id late_answer_timer_;
 
     Counter &doorbells_, &work_requests_, &framing_errors_, &unknown_wrs_, &cqes_, &async_events_, &cq_lost_,
         &bad_commands_;

@@ -11,10 +11,11 @@ import signal
 import pytest
 from conditions import unresponsive_host, unresponsive_host_appears
 from labkit import stack
-from programs import BIN, PORT, run_alone
+from labkit.guest import Machine
+from programs import BIN, PORT, run_alone, run_pair
 from stock import address, assert_complete, rping, rping_client, rping_server, wait_listening, wait_no_objects
 
-CLIENT = 1
+SERVER, CLIENT = 0, 1
 FLUSHED = "Work Request Flushed Error"
 DISCONNECTED = "RDMA_CM_EVENT_DISCONNECTED"
 REMOVAL = "RDMA_CM_EVENT_DEVICE_REMOVAL"
@@ -127,6 +128,39 @@ def test_late_dma_keeps_the_order(pair, fault, counter):
     traffic.continues()
     assert fault_counter(pair, counter) > before
     assert traffic.end_in_order()["longest_pause_ms"] > 200
+
+
+@pytest.mark.parametrize("load", ["rdma", "rdma-t3"])
+def test_one_thread_accepts_while_answers_are_late(make_lab, load):
+    """The guests' clocks count instructions, and go on while a guest sleeps: a call that waits for the card is seen, a slow host is not."""
+    lab = make_lab(load=load, machine=Machine(counted=True))
+    lab.sim.cause(SERVER, "late-answers", "5ms")
+    server, _ = run_pair(*lab.guests, "accepts", "--connections=100", timeout=240)
+    assert server["accept_us"] < 200_000
+    assert lab.sim.counters(SERVER)["faults.answers_late"] > 100
+    for guest in lab.guests:
+        wait_no_objects(guest)
+
+
+@pytest.mark.parametrize("load", ["rdma", "rdma-t3"])
+def test_an_accept_fails_after_its_return(make_lab, load):
+    """The peer has reset its connections, and the card reports it when they are accepted already."""
+    lab = make_lab(load=load)
+    server, client = lab.guests
+    serving = server.start(f"exec {BIN}/t3-accepts server --connections=8 --gone")
+    wait_listening(server, PORT)
+    connecting = client.start(f"exec {BIN}/t3-accepts client {address(server)} --connections=8")
+    serving.expect("requests", 60)
+    lab.sim.cause(SERVER, "late-answers", "4s")  # of the host's time
+    connecting.kill(signal.SIGKILL)
+    wait_no_objects(client)
+    serving.kill(signal.SIGUSR1)
+    done = serving.wait(60)
+    assert done.rc == 0, done
+    assert json.loads(done.stdout)["connect_errors"] == (8 if load == "rdma-t3" else 0)
+    lab.sim.cause(SERVER, "late-answers", "0ms")
+    wait_no_objects(server)
+    check_recovered(lab)
 
 
 def test_a_dropped_doorbell_is_rung_again(pair):

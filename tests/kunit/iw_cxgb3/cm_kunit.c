@@ -947,7 +947,7 @@ static void init_acked(struct t3_ep *ep)
 	t3_cm_init_acked(ep);
 }
 
-/* RDMA_INIT is acknowledged when the card likes: nobody waits for it. */
+/* RDMA_INIT is acknowledged at some time: no caller waits for it. */
 static void accept_returns_before_the_card_answers(struct kunit *test)
 {
 	struct t3_ep *ep = new_request(test);

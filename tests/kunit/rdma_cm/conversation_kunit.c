@@ -128,6 +128,17 @@ static const struct conversation conversations[] = {
 	{ "CLOSE inside the accept", {
 		S(REQUESTED), S(IN_CALL_CLOSE), S(ACCEPT), V(GOT_ERROR, -ECONNRESET),
 		V(DISCONNECT, 0), S(DESTROY) } },
+	{ "an accept that fails after its return", {
+		S(REQUESTED), S(PREPARE_QP), S(ACCEPT), V(ESTABLISHED, -ECONNRESET), S(GOT_NOTHING),
+		V(CLOSE, -ECONNRESET), V(GOT_ERROR, -ECONNRESET), S(GOT_NOTHING), S(DESTROY),
+		V(ABORTS, 0) } },
+	{ "an accept that fails after its return, destroyed first", {
+		S(REQUESTED), S(ACCEPT), S(DESTROY), V(ESTABLISHED, -ETIMEDOUT),
+		V(CLOSE, -ETIMEDOUT), S(GOT_NOTHING), V(ABORTS, 0) } },
+	{ "an accept that fails after its return and a disconnect", {
+		S(REQUESTED), S(ACCEPT), S(DISCONNECT), V(ESTABLISHED, -ECONNRESET),
+		V(CLOSE, -ECONNRESET), V(GOT_ERROR, -ECONNRESET), S(GOT_NOTHING), V(CLOSES, 0),
+		S(DESTROY) } },
 	{ "an accept that fails", {
 		S(REQUESTED), V(NEXT_ERROR, -ECONNRESET), V(ACCEPT, -ECONNRESET), S(GOT_NOTHING),
 		V(ACCEPT, -EINVAL), S(DESTROY) } },

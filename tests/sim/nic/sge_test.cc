@@ -890,6 +890,47 @@ TEST_F(SgeTest, StoppedFirmwareExecutesOnlyEthernet) {
     EXPECT_EQ(macs.sent.size(), 1U);
 }
 
+TEST_F(SgeTest, LateAnswersAreEachLateAndInOrder) {
+    ready();
+    const auto cpl = [](std::uint32_t tid) {
+        return Buffer{0x31, 0, 0, static_cast<std::uint8_t>(tid), 0, 0, 0, 0};
+    };
+    const auto next_tid = [this] {
+        const auto message = rq.next();
+        return message ? int{message->bytes[19]} : -1;
+    };
+    faults.answer_delay = 1000;
+    sge.post_cpl(0, cpl(1));
+    events.advance(600);
+    sge.post_cpl(0, cpl(2));
+    EXPECT_EQ(next_tid(), -1);
+    events.advance(1000);
+    EXPECT_EQ(next_tid(), 1);
+    EXPECT_EQ(next_tid(), -1) << "each has its own delay";
+    // The fault ends: what comes now must not overtake.
+    faults.answer_delay = 0;
+    sge.post_cpl(0, cpl(3));
+    EXPECT_EQ(next_tid(), -1);
+    events.advance(1600);
+    EXPECT_EQ(next_tid(), 2);
+    EXPECT_EQ(next_tid(), 3);
+    sge.post_cpl(0, cpl(4));
+    EXPECT_EQ(next_tid(), 4);
+    EXPECT_EQ(counters.value("faults.answers_late"), 3U);
+}
+
+TEST_F(SgeTest, LateAnswersDoNotSurviveAReset) {
+    ready();
+    faults.answer_delay = 1000;
+    sge.post_cpl(0, Buffer{0x31, 0, 0, 1, 0, 0, 0, 0});
+    sge.reset();
+    faults.reset();
+    ready();
+    events.advance(2000);
+    EXPECT_FALSE(rq.next());
+    EXPECT_EQ(faults.answer_delay, 0U);
+}
+
 TEST_F(SgeTest, QueueSetContextsAreNoQps) {
     ready();
     const hw::Context before = read_context(hw::context_cmd::egress | 8);

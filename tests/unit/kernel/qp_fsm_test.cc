@@ -69,7 +69,7 @@ TEST(QpFsm, OnlyAConnectionLeadsToRts) {
     for (const auto state : states())
         for (const auto event : events()) {
             const auto step = t3_qp_fsm(state, event);
-            if (step.legal && step.next == T3_QPS_RTS) {
+            if (step.legal && step.next == T3_QPS_RTS && state != T3_QPS_RTS) {
                 EXPECT_EQ(event, T3_QPEV_CONNECT);
                 EXPECT_EQ(state, T3_QPS_IDLE);
             }
@@ -109,6 +109,18 @@ TEST(QpFsm, EndOfAConnectionIsNeverRefused) {
 TEST(QpFsm, CloseIsNeverRefused) {
     for (const auto state : states())
         EXPECT_TRUE(t3_qp_fsm(state, T3_QPEV_USER_CLOSE).legal) << t3_qp_state_name(state);
+}
+
+// The QP of a failed accept is flushed, but not if the accept failed because the QP had a connection.
+TEST(QpFsm, FailedAcceptEndsOnlyAQpWithoutAConnection) {
+    const auto idle = t3_qp_fsm(T3_QPS_IDLE, T3_QPEV_ACCEPT_FAILED);
+    EXPECT_EQ(idle.next, T3_QPS_ERROR);
+    EXPECT_EQ(idle.actions, unsigned{T3_QPA_MARK_ERROR | T3_QPA_FLUSH});
+    for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE, T3_QPS_ERROR}) {
+        const auto step = t3_qp_fsm(state, T3_QPEV_ACCEPT_FAILED);
+        EXPECT_TRUE(step.legal && step.next == state) << t3_qp_state_name(state);
+        EXPECT_EQ(step.actions, unsigned{T3_QPA_NONE}) << t3_qp_state_name(state);
+    }
 }
 
 TEST(QpFsm, ResetOfAConnectedQpIsRefused) {
