@@ -72,6 +72,9 @@ void serve(const prog::Args& args, size_t n, prog::Json& out) {
     for (rdma_cm_id* id : await_all(channel, RDMA_CM_EVENT_CONNECT_REQUEST, n)) {
         requests.emplace_back(id);
         requests.back().create_qp();
+        // The card must confirm that it has the receives before the peer may send.
+        ibv_recv_wr wr{}, *bad = nullptr;
+        HOLDS(!ibv_post_recv(requests.back()->qp, &wr, &bad));
     }
     if (args.has("gone"))
         await_signal();

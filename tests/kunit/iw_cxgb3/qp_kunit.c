@@ -909,6 +909,28 @@ static void user_qp_is_stopped_and_later_flushed(struct kunit *test)
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
+/* Its owner has posted receives, as before each accept. They are flushed; a connection stays. */
+static void failed_accept_flushes(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	recv(test, qp, 1);
+	KUNIT_EXPECT_EQ(test, t3_qp_report(qp, T3_QPEV_ACCEPT_FAILED), 0);
+	KUNIT_EXPECT_EQ(test, qp->state, T3_QPS_ERROR);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
+	KUNIT_EXPECT_EQ(test, card.aborts, 0);
+	t3_destroy_qp(&qp->ibqp, NULL);
+
+	qp = make_qp(test, false);
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	recv(test, qp, 1);
+	KUNIT_EXPECT_EQ(test, t3_qp_report(qp, T3_QPEV_ACCEPT_FAILED), 0);
+	KUNIT_EXPECT_EQ(test, qp->state, T3_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
+	connection_ends(qp, T3_QPEV_LOST);
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
 static void every_end_of_a_connection_flushes_once(struct kunit *test)
 {
 	static const struct {
@@ -1346,6 +1368,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_without_references_is_not_found),
 	KUNIT_CASE(flush_waits_for_the_card),
 	KUNIT_CASE(user_qp_is_stopped_and_later_flushed),
+	KUNIT_CASE(failed_accept_flushes),
 	KUNIT_CASE(every_end_of_a_connection_flushes_once),
 	KUNIT_CASE(unconnected_qp_is_flushed_at_once),
 	KUNIT_CASE(error_after_a_disconnect_aborts),
