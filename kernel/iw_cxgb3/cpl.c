@@ -643,6 +643,24 @@ static int t3_cpl_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 }
 
 /*
+ * The ordered context waits for the ack of RDMA_INIT only. Another ack is handled with the next
+ * message: it is not worth a context switch of its own. RDMA_INIT is sent after the flag is set,
+ * so its ack finds the flag.
+ */
+static int t3_cpl_enqueue_wr_ack(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	struct t3_ep *ep = ctx;
+
+	if (!t3_ep_tryget(ep))
+		return CPL_RET_BUF_DONE;
+	skb_queue_tail(&ep->inbox, skb);
+	if (READ_ONCE(ep->init_unacked))
+		t3_ep_kick(ep);
+	t3_ep_put(ep);
+	return 0;
+}
+
+/*
  * The TID must be in the table before the next message for it, which may be the next
  * one of this poll. So the ATID is exchanged here, not in the ordered context.
  */
@@ -672,7 +690,7 @@ cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS] = {
 	[T3_CPL_ABORT_RPL_RSS]		= t3_cpl_enqueue,
 	[T3_CPL_CLOSE_CON_RPL]		= t3_cpl_enqueue,
 	[T3_CPL_RX_DATA]		= t3_cpl_enqueue,
-	[T3_CPL_TX_DMA_ACK]		= t3_cpl_enqueue,
+	[T3_CPL_TX_DMA_ACK]		= t3_cpl_enqueue_wr_ack,
 	[T3_CPL_RDMA_TERMINATE]		= t3_cpl_enqueue,
 	[T3_CPL_RDMA_EC_STATUS]		= t3_cpl_enqueue,
 };

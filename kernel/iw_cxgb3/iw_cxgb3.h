@@ -474,6 +474,7 @@ struct t3_qp {
 	bool busy __guarded_by(&lock);	/* the card may still access ring and buffers */
 	bool resetting __guarded_by(&lock);	/* a reset is in progress: connects are refused */
 	bool found_by_cm;		/* t3_iw_get_qp() returned it; lock of t3_dev.qps */
+	unsigned long found_at;		/* RCU state of the last time; the same lock */
 	bool sq_sig_all;
 	bool rtr_entry;			/* holds a spare entry of the send CQ for an RTR read */
 	u32 max_ord;

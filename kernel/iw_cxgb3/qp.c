@@ -68,8 +68,9 @@ static void t3_iw_rem_ref(struct ib_qp *ibqp)
  * calls both under a spinlock; other callers must call both under rcu_read_lock(). So destroy
  * removes the QP from the table, waits for a grace period, and only then drops the reference
  * from creation: each caller that has found the QP holds a reference by then. A grace period
- * takes time, so destroy waits only if found_by_cm is set. The flag changes under the
- * table's lock, so it cannot change any more when the QP is removed from the table.
+ * takes time, so destroy waits only if found_by_cm is set, and if none has passed since then.
+ * Flag and state change under the table's lock, so they cannot change any more when the QP is
+ * removed from the table.
  */
 static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
@@ -80,8 +81,10 @@ static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "neither RCU nor a spinlock is held");
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
-	if (qp)
+	if (qp) {
 		qp->found_by_cm = true;
+		qp->found_at = get_state_synchronize_rcu();
+	}
 	xa_unlock_irqrestore(&dev->qps, flags);
 	T3_RACE_POINT(t3_get_qp_found);
 	return qp ? &qp->ibqp : NULL;
@@ -1048,7 +1051,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	xa_erase_irq(&dev->qps, qp->id);
 	T3_RACE_POINT(t3_destroy_qp_erased);
 	if (qp->found_by_cm)
-		synchronize_rcu_expedited();	/* see t3_iw_get_qp() */
+		cond_synchronize_rcu_expedited(qp->found_at);	/* see t3_iw_get_qp() */
 	t3_qp_put(qp);
 	/* The ERROR state ends a connection; a connect that is still pending is ended here. */
 	if (!t3_qp_is_busy(qp) && !completion_done(&qp->released))

@@ -448,6 +448,42 @@ static void abort_failed_reply_closes(struct kunit *test)
 	end(test, ep);
 }
 
+static void ack_arrives(struct kunit *test, struct t3_ep *ep)
+{
+	const struct t3_cpl_wr_ack ack = { .credits = cpu_to_be16(1) };
+	struct sk_buff *skb = alloc_skb(sizeof(ack), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_data(skb, &ack, sizeof(ack));
+	skb->csum = (__force __wsum)cpu_to_be32((u32)T3_CPL_TX_DMA_ACK << 24);
+	local_bh_disable();
+	rcu_read_lock();
+	KUNIT_EXPECT_EQ(test, t3_cpl_handlers[T3_CPL_TX_DMA_ACK](NULL, skb, ep), 0);
+	rcu_read_unlock();
+	local_bh_enable();
+	flush_work(&ep->work);
+}
+
+/* The ack of a frame can wait for the next message, that of RDMA_INIT cannot. */
+static void only_the_ack_of_init_runs_the_endpoint(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_ACCEPTING);
+
+	ep->streaming_unacked = 1;
+	ack_arrives(test, ep);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->inbox), 1);
+	KUNIT_EXPECT_EQ(test, ep->streaming_unacked, 1);
+	ep->init_unacked = true;
+	ack_arrives(test, ep);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->inbox), 0);
+	KUNIT_EXPECT_EQ(test, ep->streaming_unacked, 0);
+	KUNIT_EXPECT_FALSE(test, ep->init_unacked);
+	/* One that is never handled is freed with the endpoint. */
+	ack_arrives(test, ep);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->inbox), 1);
+	end(test, ep);
+}
+
 /* An event of the device closed the endpoint before it handled the SYN. */
 static void syn_of_a_closed_endpoint_releases_its_tid(struct kunit *test)
 {
@@ -493,6 +529,7 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(abort_reply_has_two_copies),
 	KUNIT_CASE(abort_failed_reply_closes),
 	KUNIT_CASE(spare_messages_are_charged_to_the_memcg),
+	KUNIT_CASE(only_the_ack_of_init_runs_the_endpoint),
 	{}
 };
 

@@ -40,12 +40,12 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 static int fake_copy_from(void *to, struct ib_udata *udata, size_t len);
 static int fake_copy_to(struct ib_udata *udata, void *from, size_t len);
 static void fake_entry_remove(struct rdma_user_mmap_entry *entry);
-static void count_grace_period(void);
+static void count_grace_period(unsigned long since);
 
 #define ib_copy_from_udata fake_copy_from
 #define ib_copy_to_udata fake_copy_to
 #define rdma_user_mmap_entry_remove fake_entry_remove
-#define synchronize_rcu_expedited count_grace_period
+#define cond_synchronize_rcu_expedited count_grace_period
 
 #include "qp_fsm.c"
 #include "wr.c"
@@ -239,7 +239,7 @@ static void fake_entry_remove(struct rdma_user_mmap_entry *entry)
 }
 
 /* A grace period: the QP is removed from the table, and the last reader takes its reference. */
-static void count_grace_period(void)
+static void count_grace_period(unsigned long since)
 {
 	card.grace_periods++;
 	if (!card.late_reader)
@@ -819,6 +819,8 @@ static void destroy_waits_for_callers_of_iw_get_qp(struct kunit *test)
 
 	rcu_read_lock();
 	card.late_reader = t3_iw_get_qp(&dev->ibdev, qp->id);
+	/* A grace period that ends after this reader. */
+	KUNIT_EXPECT_FALSE(test, poll_state_synchronize_rcu(qp->found_at));
 	rcu_read_unlock();
 	KUNIT_ASSERT_NOT_NULL(test, card.late_reader);
 	INIT_WORK_ONSTACK(&d.work, destroy_work);
