@@ -474,7 +474,7 @@ static void t3_cpl_on_wr_ack(struct t3_ep *ep, struct sk_buff *skb)
 	ep->streaming_unacked -= streaming;
 	if (credits == streaming || !ep->init_unacked)
 		return;
-	ep->init_unacked = false;
+	WRITE_ONCE(ep->init_unacked, false);
 	t3_cm_init_acked(ep);
 }
 

@@ -428,7 +428,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 	init.rqe_count = t3_wq_leading_recvs(&qp->wq);
 	spin_unlock_irqrestore(&qp->lock, flags);
 
-	*acked = init.rqe_count;
+	WRITE_ONCE(*acked, init.rqe_count);	/* a CPL handler reads it */
 	t3_wr_build_rdma_init(skb_put(skb, sizeof(struct t3_wr_rdma_init)), &init);
 	skb->priority = CPL_PRIORITY_DATA;
 	err = t3_dev_send(dev, skb);
