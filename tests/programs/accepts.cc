@@ -3,8 +3,8 @@
 // of its clock the calls of rdma_accept() took ("accept_us"), and checks that each is established once.
 //
 // With --gone the server waits for SIGUSR1 before it accepts. Until then the client was killed, and the card
-// has not reported it yet: each accept succeeds, and then fails, once, by CONNECT_ERROR, or by ESTABLISHED with a
-// negative status and DISCONNECTED.
+// has not reported it yet: each accept succeeds, and then fails, once, by CONNECT_ERROR, or by ESTABLISHED
+// with a negative status and DISCONNECTED.
 #include "cm.hh"
 
 #include <csignal>
