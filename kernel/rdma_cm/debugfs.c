@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* t3_rdma_cm/ids in debugfs: each id with its history. */
+/* In debugfs: t3_rdma_cm/ids, each id with its history; t3_rdma_cm/mappings, the port mapper. */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-#include "rdma_cm.h"
+#include "iwpm.h"
 
 static struct dentry *cm_debugfs_dir;
 
@@ -65,10 +65,18 @@ static const struct seq_operations cm_ids_sops = {
 };
 DEFINE_SEQ_ATTRIBUTE(cm_ids);
 
+static int cm_mappings_show(struct seq_file *seq, void *unused)
+{
+	cm_iwpm_show(seq);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(cm_mappings);
+
 void cm_debugfs_init(void)
 {
 	cm_debugfs_dir = debugfs_create_dir("t3_rdma_cm", NULL);
 	debugfs_create_file("ids", 0400, cm_debugfs_dir, NULL, &cm_ids_fops);
+	debugfs_create_file("mappings", 0400, cm_debugfs_dir, NULL, &cm_mappings_fops);
 }
 
 void cm_debugfs_exit(void)

@@ -442,6 +442,7 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	struct cm_id *id;
 
 	T3_RACE_POINT(cm_remove_begins);
+	cm_iwpm_cancel_dev(dev);
 	mutex_lock(&cm_devices_mutex);
 	list_del_init(&dev->item);
 	list_for_each_entry(id, &dev->ids, dev_item)

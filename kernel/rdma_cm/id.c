@@ -40,6 +40,7 @@ static void cm_id_free(struct kref *ref)
 	spin_unlock_irqrestore(&cm_ids_lock, flags);
 	if (dev && dev->transport->detach)
 		dev->transport->detach(id);
+	cm_iwpm_unmap(id->mapping);
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
 	kfree(id);

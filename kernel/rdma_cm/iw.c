@@ -96,6 +96,7 @@ static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	T3_RACE_POINT(cm_upcall);
 	switch (iw_event->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
+		cm_iwpm_unmap_reply(id, iw_event);
 		if (iw_event->status) {
 			event = CM_EV_REPLY_FAILED;
 			cm_qp_put(id);
@@ -126,7 +127,7 @@ static void cm_conn_init(struct cm_id *id, struct ib_device *device)
 	id->iw.rem_ref = cm_conn_put;
 }
 
-/* There is no port mapper, so the mapped addresses equal the addresses. */
+/* The mapped addresses equal the addresses, until the port mapper has others. */
 static void cm_iw_set_addrs(struct iw_cm_id *iw, struct cm_id *id)
 {
 	iw->local_addr = id->base.id.route.addr.src_addr;
@@ -155,14 +156,22 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct ib_device *device = id->base.id.device;
 	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
+	int ret;
 
 	if (id->base.id.qp_type != IB_QPT_RC)
 		return -EINVAL;
 	cm_conn_init(id, device);
 	cm_iw_set_addrs(&id->iw, id);
 	cm_port_release_tcp(id, device);
+	cm_iwpm_map_connection(id);
 	T3_RACE_POINT(cm_connect_provider);
-	return device->ops.iw_connect(&id->iw, &to_iw);
+	ret = device->ops.iw_connect(&id->iw, &to_iw);
+	if (ret) {
+		/* The consumer may try again. */
+		cm_iwpm_unmap(id->mapping);
+		id->mapping = NULL;
+	}
+	return ret;
 }
 
 /* Return: 0: ESTABLISHED or CLOSE follows, or has come inside the call. Otherwise neither. */
@@ -230,9 +239,8 @@ static void cm_iw_listener_put(struct iw_cm_id *iw)
  * completes it in the listener's worker. The request takes a place of the listener's backlog
  * until then.
  */
-static int cm_listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
+int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 {
-	struct cm_listener *l = cm_iw_to_listener(iw);
 	struct cm_id *listener = l->id, *id;
 
 	trace_cm_upcall(listener->number, iw_event->event, iw_event->status);
@@ -254,16 +262,22 @@ static int cm_listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	 */
 	cm_dev_get(id, l->dev);
 	cm_conn_init(id, l->dev->device);
-	id->iw.local_addr = iw_event->local_addr;
-	id->iw.remote_addr = iw_event->remote_addr;
 	id->iw.m_local_addr = iw_event->local_addr;
 	id->iw.m_remote_addr = iw_event->remote_addr;
+	cm_iwpm_unmap_request(l, iw_event);
+	id->iw.local_addr = iw_event->local_addr;
+	id->iw.remote_addr = iw_event->remote_addr;
 	id->iw.provider_data = iw_event->provider_data;
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
 	T3_RACE_POINT(cm_request_made);
 	/* Cannot fail, as the slot of a new id is free. */
 	return cm_request_post(listener, id, iw_event);
+}
+
+static int cm_listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
+{
+	return cm_iw_request(cm_iw_to_listener(iw), iw_event);
 }
 
 static int cm_iw_listen(struct cm_listener *l)
@@ -280,11 +294,14 @@ static int cm_iw_listen(struct cm_listener *l)
 	T3_RACE_POINT(cm_listener_linked);
 	ret = device->ops.iw_create_listen(&l->iw, l->id->backlog);
 	cm_port_share_tcp(l->id, device, false);
+	if (!ret)
+		cm_iwpm_map_listener(l);
 	return ret;
 }
 
 static void cm_iw_unlisten(struct cm_listener *l)
 {
+	cm_iwpm_unmap_listener(l);
 	l->dev->device->ops.iw_destroy_listen(&l->iw);
 }
 

@@ -56,10 +56,11 @@ static void cm_listener_res_del(struct cm_listener *l)
 }
 
 /*
- * For a device that is added later this runs in a kworker. The user who called listen is charged
- * in either case, for the provider's memory and in the provider's quota.
+ * Calls a function that makes the provider listen. For a device that is added later, and for a
+ * mapped port, this runs in a kworker. The user who called listen is charged in each case, for the
+ * provider's memory and in the provider's quota.
  */
-static int cm_listener_create(struct cm_listener *l)
+int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l))
 {
 	struct cm_id *id = l->id;
 	struct mem_cgroup *memcg;
@@ -68,7 +69,7 @@ static int cm_listener_create(struct cm_listener *l)
 
 	cred = override_creds(id->listen_cred);
 	memcg = set_active_memcg(id->memcg);
-	ret = l->dev->transport->listen(l);
+	ret = listen(l);
 	set_active_memcg(memcg);
 	revert_creds(cred);
 	return ret;
@@ -109,7 +110,7 @@ int cm_listen(struct cm_id *id, struct cm_dev *dev)
 		goto unlock;
 	}
 	cm_id_get(id);
-	ret = cm_listener_create(l);
+	ret = cm_listener_call(l, dev->transport->listen);
 	T3_RACE_POINT(cm_listener_listens);
 	if (ret) {
 		cm_dev_unlink_listener(l);

@@ -11,11 +11,14 @@ static int __init t3_rdma_cm_init(void)
 	ret = cm_events_init();
 	if (ret)
 		return ret;
+	ret = cm_iwpm_init();
+	if (ret)
+		goto events;
 	cm_debugfs_init();
 	/* Before the client, as cm_ucm_nl_info() returns this device. */
 	ret = cm_ucm_init();
 	if (ret)
-		goto events;
+		goto iwpm;
 	ret = cm_devices_init();
 	if (ret)
 		goto ucm;
@@ -23,8 +26,10 @@ static int __init t3_rdma_cm_init(void)
 
 ucm:
 	cm_ucm_exit();
-events:
+iwpm:
 	cm_debugfs_exit();
+	cm_iwpm_exit();
+events:
 	cm_events_exit();
 	return ret;
 }
@@ -34,6 +39,7 @@ static void __exit t3_rdma_cm_exit(void)
 	cm_devices_exit();
 	cm_ucm_exit();
 	cm_debugfs_exit();
+	cm_iwpm_exit();
 	cm_events_exit();
 }
 

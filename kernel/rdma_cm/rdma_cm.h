@@ -45,6 +45,7 @@
  *  cm_devices_mutex	devices, ids and listeners of each, ids that listen on all.
  *  cm_ports_mutex	the port spaces, and the addresses and @bind.reuse of their ids.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
+ *  cm_iwpm_lock		the port mapper; taken in upcalls
  *  id->lock		see struct cm_id. Taken in upcalls, so in any context; the innermost
  *			lock.
  *
@@ -85,6 +86,7 @@
 #include "transport.h"
 
 struct cm_id;
+struct cm_mapping;
 struct cm_roce;
 struct ib_cm_id;
 struct socket;
@@ -93,6 +95,7 @@ struct socket;
 extern struct mutex cm_devices_mutex;
 extern struct mutex cm_ports_mutex;
 extern spinlock_t cm_ids_lock;
+extern spinlock_t cm_iwpm_lock;
 extern spinlock_t cm_roce_lock;
 
 /**
@@ -106,6 +109,7 @@ extern spinlock_t cm_roce_lock;
  * @gone: completed by the last of @users
  * @ids: ids on the device
  * @listeners: listeners on the device
+ * @map_cancelled: it is being removed: nobody waits for the port mapper any more
  */
 struct cm_dev {
 	struct ib_device *device;
@@ -117,6 +121,7 @@ struct cm_dev {
 	struct completion gone;
 	struct list_head ids __guarded_by(&cm_devices_mutex);
 	struct list_head listeners __guarded_by(&cm_devices_mutex);
+	bool map_cancelled __guarded_by(&cm_iwpm_lock);
 };
 
 /**
@@ -130,6 +135,10 @@ struct cm_dev {
  * @item: RoCE: in the table of listeners
  * @id_item: in @id's list of listeners
  * @dev_item: in @dev's list of listeners
+ * @map_work: asks the port mapper
+ * @map_cancelled: the listener has ended; changed under @id->listen_mutex, too
+ * @mapping: the mapped port, or NULL
+ * @mapped: the provider's part for that port, if it is another one
  */
 struct cm_listener {
 	struct cm_base base;
@@ -141,6 +150,10 @@ struct cm_listener {
 	struct hlist_node item __guarded_by(&cm_roce_lock);
 	struct list_head id_item;	/* id->listen_mutex */
 	struct list_head dev_item __guarded_by(&cm_devices_mutex);
+	struct work_struct map_work;
+	bool map_cancelled __guarded_by(&cm_iwpm_lock);
+	struct cm_mapping *mapping;	/* id->listen_mutex */
+	struct iw_cm_id mapped;
 };
 
 /*
@@ -328,6 +341,7 @@ struct cm_binding {
  * @dev_item: in the device's list of ids
  * @bind: the port
  * @iw: the provider's part, if the device has iWARP
+ * @mapping: the mapped ports of a connection, or NULL; it ends with the id
  * @roce: what an id on a RoCE device has; or NULL
  * @ack_timeout: RoCE: as the QP attribute; 0: none
  * @ack_timeout_set: the consumer has set it
@@ -386,6 +400,7 @@ struct cm_id {
 	struct cm_binding bind;
 
 	struct iw_cm_id iw;
+	struct cm_mapping *mapping;
 	struct cm_roce *roce;
 	u8 ack_timeout;
 	bool ack_timeout_set;
@@ -523,8 +538,23 @@ void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool sh
 /* listen.c */
 int cm_listen(struct cm_id *id, struct cm_dev *dev);
 void cm_unlisten(struct cm_id *id, struct cm_dev *dev);
+int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l));
 void cm_listener_get(struct cm_listener *l);
 void cm_listener_put(struct cm_listener *l);
+
+/* iw.c */
+int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event);
+
+/* iwpm.c */
+void cm_iwpm_map_listener(struct cm_listener *l);
+void cm_iwpm_unmap_listener(struct cm_listener *l);
+void cm_iwpm_map_connection(struct cm_id *id);
+void cm_iwpm_unmap(struct cm_mapping *mapping);
+void cm_iwpm_unmap_request(struct cm_listener *l, struct iw_cm_event *event);
+void cm_iwpm_unmap_reply(struct cm_id *id, struct iw_cm_event *event);
+void cm_iwpm_cancel_dev(struct cm_dev *dev);
+int cm_iwpm_init(void);
+void cm_iwpm_exit(void);
 
 /* multicast.c */
 void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context);
