@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port mapper of iWARP: who is mapped, who waits for the daemon, and what is known of the daemon
- * and of mapped peers. iwpm.h describes lifetimes.
+ * The port mapper of iWARP: who is mapped, who waits for the daemon, and what is known of it and of
+ * mapped peers. iwpm.h describes lifetimes.
  *
  * The daemon is whoever answers a REG_PID, which goes to a multicast group, or introduces itself
  * (HELLO, MAPINFO). It is asked as long as it answers: after a request that was not answered it has
  * to answer a REG_PID first. After one of these that was not answered either it is not asked until
- * it says something. A peer whose daemon did not answer is not asked for CM_IWPM_PEER_PAUSE.
+ * it says something. A peer whose daemon did not answer is not asked for CM_IWPM_PEER_PAUSE, unless
+ * it asks us, or our daemon is started again.
  *
  * The in-tree iw_cm is the same client of ib_core, and only one can be registered. It is told apart
  * by its name: while it is loaded, nothing is mapped here.
@@ -54,24 +55,6 @@ static struct {
 	unsigned long until;
 } cm_silent_peers[CM_IWPM_PEERS] __guarded_by(&cm_iwpm_lock);
 static unsigned int cm_next_silent_peer __guarded_by(&cm_iwpm_lock);
-
-/**
- * struct cm_remote_port - the port of a peer that has asked for a listener, and will connect
- * @node: in the table, by @mapped
- * @item: in the list of all, oldest first
- * @local: mapped address of our listener
- * @mapped: mapped address of the peer: the source of its connection
- * @port: its port
- * @until: time when this is forgotten
- */
-struct cm_remote_port {
-	struct hlist_node node __guarded_by(&cm_iwpm_lock);
-	struct list_head item __guarded_by(&cm_iwpm_lock);
-	union cm_inet local;
-	union cm_inet mapped;
-	u16 port;
-	unsigned long until;
-};
 
 static DECLARE_HASHTABLE(cm_remotes, 8) __guarded_by(&cm_iwpm_lock);
 static struct list_head cm_remote_list __guarded_by(&cm_iwpm_lock) =
@@ -128,6 +111,18 @@ static void cm_iwpm_lose(u32 portid)
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 }
 
+/* A peer is asked again: its daemon answers, or ours has been started. NULL: all peers. */
+static void cm_iwpm_resume_peer(const union cm_inet *peer)
+	__must_hold(&cm_iwpm_lock)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&cm_iwpm_lock);
+	for (i = 0; i < CM_IWPM_PEERS; i++)
+		if (!peer || cm_addr_same(&cm_silent_peers[i].addr.sa, &peer->sa))
+			cm_silent_peers[i].addr.sa.sa_family = AF_UNSPEC;
+}
+
 /* The sender of a message is the daemon from now on. */
 static void cm_iwpm_meet(u32 portid, u32 echo, u16 version)
 	__must_hold(&cm_iwpm_lock)
@@ -164,6 +159,7 @@ void cm_iwpm_hello(u32 portid, u32 echo, u16 version)
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	cm_iwpm_meet(portid, echo, version);
+	cm_iwpm_resume_peer(NULL);
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 }
 
@@ -297,7 +293,7 @@ static struct cm_mapping *cm_mapping_new(struct cm_id *id, const struct ib_devic
 	return mapping;
 }
 
-/* Puts the mappings after a number into a message. Return: how many; @after: the last one's number. */
+/* Puts the mappings after a number into a message. Return: how many; @after: number of the last. */
 unsigned int cm_iwpm_next_mappings(u64 *after, struct sk_buff *skb, u16 version)
 {
 	struct cm_mapping *mapping;
@@ -366,6 +362,7 @@ void cm_iwpm_mapinfo_wanted(u32 portid, u32 echo, u16 version)
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	cm_iwpm_meet(portid, echo, version);
+	cm_iwpm_resume_peer(NULL);
 	cm_iwpm.mapinfo_wanted = true;
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	queue_work(cm_iwpm_wq, &cm_iwpm_work);
@@ -773,6 +770,7 @@ int cm_iwpm_remote_info(const struct cm_iwpm_addrs *addrs)
 	hash_add(cm_remotes, &remote->node, cm_remote_key(&remote->mapped));
 	list_add_tail(&remote->item, &cm_remote_list);
 	cm_number_of_remotes++;
+	cm_iwpm_resume_peer(&remote->mapped);
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	return 0;
 }

@@ -130,6 +130,24 @@ struct cm_iwpm_request {
 	bool mapped __guarded_by(&cm_iwpm_lock);
 };
 
+/**
+ * struct cm_remote_port - the port of a peer that has asked for a listener, and will connect
+ * @node: in the table, by @mapped
+ * @item: in the list of all, oldest first
+ * @local: mapped address of our listener
+ * @mapped: mapped address of the peer: the source of its connection
+ * @port: its port
+ * @until: time when this is forgotten
+ */
+struct cm_remote_port {
+	struct hlist_node node __guarded_by(&cm_iwpm_lock);
+	struct list_head item __guarded_by(&cm_iwpm_lock);
+	union cm_inet local;
+	union cm_inet mapped;
+	u16 port;
+	unsigned long until;
+};
+
 /* iwpm.c: for the messages. @portid is that of the sender, which may be any privileged process. */
 bool cm_iwpm_from_daemon(u32 portid, u32 echo);
 void cm_iwpm_hello(u32 portid, u32 echo, u16 version);

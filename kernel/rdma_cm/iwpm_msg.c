@@ -4,7 +4,7 @@
  *
  * Only a process with CAP_NET_ADMIN can send them to us (RDMA_NL_ADMIN_PERM); in-tree iw_cm takes
  * them from any process. The sender is known by its netlink port, not by what it writes into the
- * header. Each attribute is checked; a message that is not well-formed is EINVAL, and has no effect.
+ * header. Each attribute is checked; a message that is not well-formed is EINVAL and has no effect.
  *
  * ib_core handles messages of this client as dumps. A callback runs inside the daemon's send, so it
  * must not wait for the daemon. Netlink calls it later, from the daemon's receive, if the receive
@@ -109,7 +109,7 @@ static bool cm_iwpm_fill(struct sk_buff *skb, const struct cm_iwpm_request *req)
  * cm_iwpm_send_request - send a request; REG_PID to whoever is the daemon
  * @req: the request
  *
- * This waits while the receive buffer of the daemon is full, for the ten seconds of ib_core's socket.
+ * This waits while the receive buffer of the daemon is full, at most for ten seconds (ib_core).
  *
  * Return: 0; -ECONNREFUSED if the daemon is gone; -ENOMEM, -EAGAIN, or -EINTR.
  */
@@ -146,7 +146,7 @@ int cm_iwpm_send_remove(const struct cm_iwpm_daemon *daemon, u32 seq, const unio
 	return rdma_nl_unicast_wait(&init_net, skb, daemon->portid);
 }
 
-/* Return: false if @skb is full. It sleeps not. */
+/* Does not sleep. Return: false if @skb is full. */
 bool cm_iwpm_put_mapping(struct sk_buff *skb, const struct cm_mapping *mapping, u16 version)
 {
 	struct nlmsghdr *nlh = cm_iwpm_msg_put(skb, 0, RDMA_NL_IWPM_MAPINFO);

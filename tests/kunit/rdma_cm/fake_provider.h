@@ -34,6 +34,9 @@ static void fake_point(const char *name);
 #include "rdma_cm.h"
 
 #include "fake_ib_cm.h"
+#ifndef FAKE_WITH_IWPM
+#include "fake_iwpm.h"
+#endif
 
 #define trace_cm_ib_upcall(...)	do { } while (0)
 #define trace_cm_fsm_apply(...)	do { } while (0)
@@ -78,7 +81,7 @@ static struct {
 	bool removal_waits, removal_has_users, removed, used_after_removal;
 	enum fake_context context;
 	/* The connection, and the listener of each device. */
-	struct iw_cm_id *conn, *listener, *other_listener;
+	struct iw_cm_id *conn, *listener, *other_listener, *mapped_listener;
 	bool open;			/* the connection is established: its last event is CLOSE */
 	int next_error;			/* return value of the next call */
 	enum fake_event in_call;	/* event inside the next call */
@@ -87,7 +90,7 @@ static struct {
 	atomic_t qp_refs;
 	unsigned int rejects, closes, aborts;
 	/* Return value of each listen on the two devices. */
-	int listen_error, other_listen_error;
+	int listen_error, other_listen_error, mapped_listen_error;
 	bool other_in_other_netns;	/* the other device is in another namespace */
 	unsigned int warnings;		/* lines in the kernel log */
 	/* The user and the cgroup that the last listen was charged to. */
@@ -375,6 +378,19 @@ static int fake_reject(struct iw_cm_id *iw, const void *data, u8 len)
 	return 0;
 }
 
+/* The listener of the mapped port is another one, on the same device. */
+static bool fake_is_mapped(const struct iw_cm_id *iw)
+{
+	return memcmp(&iw->local_addr, &iw->m_local_addr, sizeof(struct sockaddr_in));
+}
+
+static struct iw_cm_id **fake_listener_of(const struct iw_cm_id *iw)
+{
+	if (fake_is_mapped(iw))
+		return &fake.mapped_listener;
+	return iw->device == &fake.other ? &fake.other_listener : &fake.listener;
+}
+
 static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 {
 	int ret = fake.next_error;
@@ -384,20 +400,22 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 	fake.listen_memcg = current->active_memcg;
 #endif
 	fake.next_error = 0;
-	if (!ret)
+	if (!ret && fake_is_mapped(iw))
+		ret = fake.mapped_listen_error;
+	else if (!ret)
 		ret = iw->device == &fake.other ? fake.other_listen_error : fake.listen_error;
 	if (!ret)
 		ret = fake_bind_port(iw, true);
 	if (ret)
 		return ret;
 	iw->add_ref(iw);
-	*(iw->device == &fake.other ? &fake.other_listener : &fake.listener) = iw;
+	*fake_listener_of(iw) = iw;
 	return 0;
 }
 
 static int fake_destroy_listen(struct iw_cm_id *iw)
 {
-	*(iw->device == &fake.other ? &fake.other_listener : &fake.listener) = NULL;
+	*fake_listener_of(iw) = NULL;
 	fake_release_port();
 	iw->rem_ref(iw);
 	return 0;
@@ -704,6 +722,8 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #undef wait_for_completion
 #include "listen.c"
 #include "iw.c"
+#include "iwpm_msg.c"
+#include "iwpm.c"
 #include "qp.c"
 #include "roce.c"
 #include "roce_group.c"
