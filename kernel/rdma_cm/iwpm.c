@@ -3,17 +3,16 @@
  * The port mapper of iWARP: who is mapped, who waits for the daemon, and what is known of it and of
  * mapped peers. iwpm.h describes lifetimes.
  *
- * The daemon is whoever answers a REG_PID, which goes to a multicast group, or introduces itself
- * (HELLO, MAPINFO). It is asked as long as it answers: after a request that was not answered it has
- * to answer a REG_PID first. After one of these that was not answered either it is not asked until
- * it says something. A peer whose daemon did not answer is not asked for CM_IWPM_PEER_PAUSE, unless
- * it asks us, or our daemon is started again.
+ * The daemon is the process that answers a REG_PID, which goes to a multicast group, or introduces
+ * itself (HELLO, MAPINFO). It is asked as long as it answers: after a request that was not answered
+ * it has to answer a REG_PID first. After one of these that was not answered either it is not asked
+ * until it sends a message. A peer whose daemon did not answer is not asked for CM_IWPM_PEER_PAUSE,
+ * unless it asks us, or our daemon is started again.
  *
- * The in-tree iw_cm is the same client of ib_core, and only one can be registered. It is told apart
- * by its name: while it is loaded, nothing is mapped here.
+ * The in-tree iw_cm is the same client of ib_core, and only one can be registered. While it
+ * is loaded, by its name, nothing is mapped here.
  *
- * What a daemon or the network says changes ports only, never addresses: a peer's iwpmd is not
- * authenticated.
+ * A message of a daemon changes ports only, never addresses: a peer's iwpmd is not authenticated.
  */
 #include <linux/hashtable.h>
 #include <linux/module.h>
@@ -37,7 +36,7 @@ static struct {
 	struct cm_iwpm_daemon to;
 	bool own;		/* we are the client of ib_core */
 	bool registered;	/* the daemon has answered REG_PID */
-	bool silent;		/* it has not answered */
+	bool no_reply;		/* it has not answered */
 	bool mapinfo_wanted;	/* it has started, and does not know our mappings */
 	unsigned int pending;	/* number of requests */
 	u32 last_seq;
@@ -53,8 +52,8 @@ static struct list_head cm_unmapped __guarded_by(&cm_iwpm_lock) = LIST_HEAD_INIT
 static struct {
 	union cm_inet addr;
 	unsigned long until;
-} cm_silent_peers[CM_IWPM_PEERS] __guarded_by(&cm_iwpm_lock);
-static unsigned int cm_next_silent_peer __guarded_by(&cm_iwpm_lock);
+} cm_paused_peers[CM_IWPM_PEERS] __guarded_by(&cm_iwpm_lock);
+static unsigned int cm_next_paused_peer __guarded_by(&cm_iwpm_lock);
 
 static DECLARE_HASHTABLE(cm_remotes, 8) __guarded_by(&cm_iwpm_lock);
 static struct list_head cm_remote_list __guarded_by(&cm_iwpm_lock) =
@@ -82,7 +81,7 @@ static void cm_iwpm_finish(struct cm_iwpm_request *req, int status)
 	complete(&req->done);
 }
 
-/* Ends all requests to a daemon; 0: those to whoever is the daemon. */
+/* Ends all requests to a daemon; 0: those to the multicast group. */
 static void cm_iwpm_finish_all(u32 portid, int status)
 	__must_hold(&cm_iwpm_lock)
 {
@@ -94,7 +93,7 @@ static void cm_iwpm_finish_all(u32 portid, int status)
 			cm_iwpm_finish(req, status);
 }
 
-/* A netlink port was closed. If it was the daemon's, nobody will answer. */
+/* A netlink port was closed. If it was the daemon's, no answer will come. */
 static void cm_iwpm_lose(u32 portid)
 {
 	bool others = rdma_nl_chk_listeners(RDMA_NL_GROUP_IWPM);
@@ -119,8 +118,8 @@ static void cm_iwpm_resume_peer(const union cm_inet *peer)
 
 	lockdep_assert_held(&cm_iwpm_lock);
 	for (i = 0; i < CM_IWPM_PEERS; i++)
-		if (!peer || cm_addr_same(&cm_silent_peers[i].addr.sa, &peer->sa))
-			cm_silent_peers[i].addr.sa.sa_family = AF_UNSPEC;
+		if (!peer || cm_addr_same(&cm_paused_peers[i].addr.sa, &peer->sa))
+			cm_paused_peers[i].addr.sa.sa_family = AF_UNSPEC;
 }
 
 /* The sender of a message is the daemon from now on. */
@@ -134,10 +133,10 @@ static void cm_iwpm_meet(u32 portid, u32 echo, u16 version)
 	cm_iwpm.to.echo = echo;
 	cm_iwpm.to.version = min_t(u16, version, IWPM_UABI_VERSION);
 	cm_iwpm.registered = false;
-	cm_iwpm.silent = false;
+	cm_iwpm.no_reply = false;
 }
 
-/* A message of the daemon: it is alive. Return: false if it is from somebody else. */
+/* A message of the daemon: it is alive. Return: false if it is from another process. */
 bool cm_iwpm_from_daemon(u32 portid, u32 echo)
 {
 	unsigned long flags;
@@ -147,7 +146,7 @@ bool cm_iwpm_from_daemon(u32 portid, u32 echo)
 	same = portid && portid == cm_iwpm.to.portid;
 	if (same) {
 		cm_iwpm.to.echo = echo;
-		cm_iwpm.silent = false;
+		cm_iwpm.no_reply = false;
 	}
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	return same;
@@ -314,10 +313,10 @@ unsigned int cm_iwpm_next_mappings(u64 *after, struct sk_buff *skb, u16 version)
 }
 
 /*
- * Tells the daemon, one after the other, what it does not know: mappings that it shall forget, and
- * after its start the existing ones. Return: false if there is nothing more.
+ * Sends the daemon, one after the other, what it does not know: mappings that have ended, and after
+ * its start the existing ones. Return: false if there is nothing more.
  */
-static bool cm_iwpm_tell_next(void)
+static bool cm_iwpm_notify_next(void)
 {
 	struct cm_mapping *mapping = NULL;
 	struct cm_iwpm_daemon daemon;
@@ -337,7 +336,7 @@ static bool cm_iwpm_tell_next(void)
 		list_del(&mapping->item);
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 
-	T3_RACE_POINT(cm_iwpm_tell);
+	T3_RACE_POINT(cm_iwpm_notify);
 	if (wanted && daemon.portid)
 		ret = cm_iwpm_send_mapinfo(&daemon);
 	else if (mapping && daemon.portid)
@@ -348,13 +347,13 @@ static bool cm_iwpm_tell_next(void)
 	return wanted || mapping;
 }
 
-static void cm_iwpm_tell(struct work_struct *work)
+static void cm_iwpm_notify(struct work_struct *work)
 {
-	while (cm_iwpm_tell_next())
+	while (cm_iwpm_notify_next())
 		;
 }
 
-static DECLARE_WORK(cm_iwpm_work, cm_iwpm_tell);
+static DECLARE_WORK(cm_iwpm_work, cm_iwpm_notify);
 
 void cm_iwpm_mapinfo_wanted(u32 portid, u32 echo, u16 version)
 {
@@ -395,7 +394,7 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 
 	init_completion(&req->done);
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
-	if (!cm_iwpm.own || cm_iwpm.silent || (mapping && !cm_iwpm.registered))
+	if (!cm_iwpm.own || cm_iwpm.no_reply || (mapping && !cm_iwpm.registered))
 		ret = -ENOENT;
 	else if (mapping && mapping->flags && cm_iwpm.to.version == IWPM_UABI_VERSION_MIN)
 		ret = -EOPNOTSUPP;
@@ -418,21 +417,21 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 static void cm_iwpm_pause_peer(const union cm_inet *peer)
 	__must_hold(&cm_iwpm_lock)
 {
-	unsigned int i = cm_next_silent_peer++ % CM_IWPM_PEERS;
+	unsigned int i = cm_next_paused_peer++ % CM_IWPM_PEERS;
 
 	lockdep_assert_held(&cm_iwpm_lock);
-	cm_silent_peers[i].addr = *peer;
-	cm_silent_peers[i].until = jiffies + CM_IWPM_PEER_PAUSE * HZ;
+	cm_paused_peers[i].addr = *peer;
+	cm_paused_peers[i].until = jiffies + CM_IWPM_PEER_PAUSE * HZ;
 }
 
 /* A request was not answered in time. */
-static void cm_iwpm_note_silence(const struct cm_iwpm_request *req)
+static void cm_iwpm_note_no_reply(const struct cm_iwpm_request *req)
 	__must_hold(&cm_iwpm_lock)
 {
 	lockdep_assert_held(&cm_iwpm_lock);
 	cm_iwpm.registered = false;
 	if (!req->mapping)
-		cm_iwpm.silent = true;
+		cm_iwpm.no_reply = true;
 	else if (req->op == RDMA_NL_IWPM_QUERY_MAPPING)
 		cm_iwpm_pause_peer(&req->mapping->addrs.remote);
 }
@@ -452,7 +451,7 @@ static int cm_iwpm_end(struct cm_iwpm_request *req, long left)
 		ret = -EINTR;
 	} else {
 		ret = -ETIMEDOUT;
-		cm_iwpm_note_silence(req);
+		cm_iwpm_note_no_reply(req);
 	}
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	return ret;
@@ -512,7 +511,7 @@ static int cm_iwpm_map(struct cm_mapping *mapping, u8 op, struct cm_dev *dev,
 		ret = cm_iwpm_ask(&req);
 	if (!ret)
 		return 0;
-	/* The request is off the list: nobody changes it. */
+	/* The request is off the list, so it does not change. */
 	if (context_unsafe(req.mapped) ||
 	    (req.sent && (ret == -ETIMEDOUT || ret == -EINTR || ret == -ECANCELED)))
 		cm_iwpm_unmap(mapping);
@@ -562,7 +561,7 @@ static bool cm_iwpm_is_there(struct cm_id *id)
 	if (!net_eq(cm_net(id), &init_net) || !rdma_nl_chk_listeners(RDMA_NL_GROUP_IWPM))
 		return false;
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
-	there = cm_iwpm.own && !cm_iwpm.silent;
+	there = cm_iwpm.own && !cm_iwpm.no_reply;
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	return there;
 }
@@ -575,8 +574,8 @@ static bool cm_iwpm_is_paused(const struct sockaddr *peer)
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	for (i = 0; i < CM_IWPM_PEERS; i++)
-		if (cm_addr_same(&cm_silent_peers[i].addr.sa, peer) &&
-		    time_before(jiffies, cm_silent_peers[i].until))
+		if (cm_addr_same(&cm_paused_peers[i].addr.sa, peer) &&
+		    time_before(jiffies, cm_paused_peers[i].until))
 			paused = true;
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	return paused;
@@ -672,7 +671,7 @@ void cm_iwpm_map_listener(struct cm_listener *l)
 	queue_work(cm_iwpm_wq, &l->map_work);
 }
 
-/* The end of a listener; nobody connects to the mapped port any more. */
+/* The end of a listener: the mapped port is free again. */
 void cm_iwpm_unmap_listener(struct cm_listener *l)
 {
 	struct cm_mapping *mapping = l->mapping;
@@ -839,7 +838,7 @@ void cm_iwpm_show(struct seq_file *seq)
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	if (!cm_iwpm.own)
 		seq_puts(seq, "daemon: used by iw_cm\n");
-	else if (cm_iwpm.silent)
+	else if (cm_iwpm.no_reply)
 		seq_puts(seq, "daemon: does not answer\n");
 	else if (!cm_iwpm.to.portid)
 		seq_puts(seq, "daemon: none\n");
@@ -961,6 +960,6 @@ void cm_iwpm_exit(void)
 	list_for_each_entry_safe(remote, next, &cm_remote_list, item)
 		cm_remote_free(remote);
 	cm_iwpm.to.portid = 0;
-	cm_iwpm.silent = false;
+	cm_iwpm.no_reply = false;
 	spin_unlock_irq(&cm_iwpm_lock);
 }

@@ -11,7 +11,7 @@
  *
  *  - A listener listens on its own port, and is mapped by a work item. When the mapping is there,
  *    it listens on the mapped port, too (cm_listener.mapped). So a peer without iwpmd still
- *    reaches it, and nobody waits for the daemon in a listen.
+ *    reaches it, and a listen does not wait for the daemon.
  *  - A connect waits for the answer, in the context of the caller, at most CM_IWPM_TIMEOUT. It
  *    holds no lock of ours then, but what the caller holds.
  *
@@ -22,8 +22,8 @@
  * device complete it under cm_iwpm_lock. The waiter takes it off the list under that lock.
  *
  * A mapping (struct cm_mapping) belongs to its listener or its id. cm_iwpm_unmap() hands it to a
- * work item, which tells the daemon and frees it. One work item does this for all mappings, and it
- * tells a new daemon the existing ones: so a new daemon does not learn a mapping after its end.
+ * work item, which notifies the daemon and frees it. One work item does this for all mappings, and
+ * sends a new daemon the existing ones: so a new daemon does not learn a mapping after its end.
  */
 #ifndef T3_RDMA_CM_IWPM_H
 #define T3_RDMA_CM_IWPM_H

@@ -18,7 +18,7 @@
 
 #include "iwpm.h"
 
-/* Room for any message: four addresses, three numbers, three names. */
+/* Any message fits: four addresses, three numbers, three names. */
 #define CM_IWPM_MSG_SIZE	1024
 
 /* --- to the daemon --------------------------------------------------------- */
@@ -106,7 +106,7 @@ static bool cm_iwpm_fill(struct sk_buff *skb, const struct cm_iwpm_request *req)
 }
 
 /**
- * cm_iwpm_send_request - send a request; REG_PID to whoever is the daemon
+ * cm_iwpm_send_request - send a request; REG_PID to the multicast group
  * @req: the request
  *
  * This waits while the receive buffer of the daemon is full, at most for ten seconds (ib_core).
@@ -182,7 +182,7 @@ static int cm_iwpm_send_mapinfo_num(const struct cm_iwpm_daemon *daemon, u32 num
 }
 
 /*
- * Tells a new daemon all mappings, and their number. iwpmd reads at most 4 KB at a time. Nothing if
+ * Sends a new daemon all mappings, and their number. iwpmd reads at most 4 KB at a time. Nothing if
  * there is none.
  */
 int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon)
@@ -400,7 +400,7 @@ static int cm_iwpm_recv_mapinfo(struct sk_buff *skb, struct netlink_callback *cb
 	return 0;
 }
 
-/* The daemon tells how many mappings it has taken over. What it refused is as before: in use. */
+/* The daemon reports how many mappings it has taken over. What it refused is as before: in use. */
 static int cm_iwpm_recv_mapinfo_num(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	return cm_iwpm_from_daemon(cm_iwpm_sender(cb), cb->nlh->nlmsg_seq) ? 0 : -EINVAL;

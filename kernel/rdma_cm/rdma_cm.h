@@ -109,7 +109,7 @@ extern spinlock_t cm_roce_lock;
  * @gone: completed by the last of @users
  * @ids: ids on the device
  * @listeners: listeners on the device
- * @map_cancelled: it is being removed: nobody waits for the port mapper any more
+ * @map_cancelled: it is being removed: no thread waits for the port mapper any more
  */
 struct cm_dev {
 	struct ib_device *device;

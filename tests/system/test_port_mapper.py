@@ -122,7 +122,8 @@ def ends(request, _keeper):
 
 
 def rping(server, client, options="-C 10 -V", **where):
-    return run_both(lambda: rping_server(server, options, **where), lambda: rping_client(client, server, options, **where), 60, may_hang=True)
+    return run_both(lambda: rping_server(server, options, **where), lambda: rping_client(client, server, options, **where), 60,
+                    may_hang=True)
 
 
 def test_the_wire_has_other_ports_than_the_programs(ends, tmp_path):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port mapper: a daemon that answers, refuses, errs, lies, dies, or says nothing; the ends of
- * listeners, ids and devices while somebody waits for it; each allocation failing. The daemon is the
- * test: it gets the messages, and its own go through the callbacks that ib_core calls.
+ * The port mapper: a daemon that answers, refuses, sends invalid messages, ends, or does not reply;
+ * the ends of listeners, ids and devices while a thread waits for it; each allocation failing. The
+ * daemon is the test: it gets the messages, and its own go through the callbacks of ib_core.
  */
 #include "../failing_alloc.h"
 
@@ -12,7 +12,7 @@
 #include <rdma/rdma_netlink.h>
 
 enum answer {
-	ANSWERS, REJECTS_QUERY, REFUSES, SILENT, DIES, ANSWERS_OTHER_SEQ, ANSWERS_OTHER_LOCAL,
+	ANSWERS, REJECTS_QUERY, REFUSES, NO_REPLY, IS_GONE, ANSWERS_OTHER_SEQ, ANSWERS_OTHER_LOCAL,
 	ANSWERS_OTHER_REMOTE, ANSWERS_OTHER_OP, MAPS_TO_OTHER_ADDRESS, MAPS_TO_PORT_0,
 	MAPS_REMOTE_TO_OTHER_ADDRESS, MAPS_REMOTE_TO_WILDCARD, OTHER_SENDER, NO_PORT_IS_KEPT,
 };
@@ -224,7 +224,7 @@ static int take_message(struct nlmsghdr *nlh)
 		if (op == RDMA_NL_IWPM_QUERY_MAPPING)
 			take_addr(&nl.remote, attr[IWPM_NLA_QUERY_REMOTE_ADDR]);
 		nl.request_seq = nlh->nlmsg_seq;
-		if (nl.answer != SILENT)
+		if (nl.answer != NO_REPLY)
 			answer_request(op, nlh->nlmsg_seq);
 		break;
 	case RDMA_NL_IWPM_REMOVE_MAPPING:
@@ -242,7 +242,7 @@ static int nl_send(struct sk_buff *skb, u32 portid)
 	struct nlmsghdr *nlh = nlmsg_hdr(skb);
 	int left = skb->len, ret = 0;
 
-	if ((portid && portid != DAEMON) || nl.answer == DIES || !nl.listens)
+	if ((portid && portid != DAEMON) || nl.answer == IS_GONE || !nl.listens)
 		ret = portid ? -ECONNREFUSED : -ESRCH;
 	for (; !ret && nlmsg_ok(nlh, left); nlh = nlmsg_next(nlh, &left))
 		ret = take_message(nlh);
@@ -275,7 +275,7 @@ static void flush_mapper(void)
 static void start(struct kunit *test)
 {
 	memset(&nl, 0, sizeof(nl));
-	memset(cm_silent_peers, 0, sizeof(cm_silent_peers));
+	memset(cm_paused_peers, 0, sizeof(cm_paused_peers));
 	nl.listens = true;
 	nl.answers_register = true;
 	nl.version = 4;
@@ -448,9 +448,9 @@ struct refusal {
 
 static const struct refusal refusals[] = {
 	{ "it refuses", REFUSES, 0 },
-	{ "it says nothing", SILENT, 1 },
-	{ "it is gone", DIES, 0 },
-	{ "an answer to nobody", ANSWERS_OTHER_SEQ, 1 },
+	{ "it does not reply", NO_REPLY, 1 },
+	{ "it is gone", IS_GONE, 0 },
+	{ "an answer to no request", ANSWERS_OTHER_SEQ, 1 },
 	{ "an answer to another question", ANSWERS_OTHER_OP, 1 },
 	{ "an answer for another address", ANSWERS_OTHER_LOCAL, 0 },
 	{ "another address is mapped", MAPS_TO_OTHER_ADDRESS, 1 },
@@ -529,7 +529,7 @@ static void a_daemon_of_version_3(struct kunit *test)
 	destroy(&listener);
 	id = make_id();
 	flush_mapper();
-	/* It cannot be told to leave a port as it is. */
+	/* Its messages have no flag that keeps a port. */
 	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
 	listen_mapped(test);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_ADD_MAPPING], 1u);
@@ -575,9 +575,9 @@ static void a_connection_has_the_mapped_ports(struct kunit *test)
 static const struct refusal connect_refusals[] = {
 	{ "it refuses", REFUSES, 0 },
 	{ "the peer has no mapping", REJECTS_QUERY, 1 },
-	{ "it says nothing", SILENT, 1 },
-	{ "it is gone", DIES, 0 },
-	{ "an answer to nobody", ANSWERS_OTHER_SEQ, 1 },
+	{ "it does not reply", NO_REPLY, 1 },
+	{ "it is gone", IS_GONE, 0 },
+	{ "an answer to no request", ANSWERS_OTHER_SEQ, 1 },
 	{ "an answer to another question", ANSWERS_OTHER_OP, 1 },
 	{ "an answer for another address", ANSWERS_OTHER_LOCAL, 0 },
 	{ "an answer for another peer", ANSWERS_OTHER_REMOTE, 0 },
@@ -632,14 +632,14 @@ static void a_connect_that_the_device_refuses(struct kunit *test)
 	finish(test);
 }
 
-/* A peer whose daemon says nothing is not asked again at once; others are. */
+/* A peer whose daemon does not reply is not asked again at once; others are. */
 static void a_peer_without_a_daemon_is_asked_once(struct kunit *test)
 {
 	struct sockaddr_storage other = fake_address(FAKE_REMOTE + 1, 1);
 	struct sockaddr_storage same = fake_address(FAKE_REMOTE, 1);
 
 	start(test);
-	nl.answer = SILENT;
+	nl.answer = NO_REPLY;
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
 	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_paused((struct sockaddr *)&same));
@@ -668,8 +668,8 @@ static void a_peer_without_a_daemon_is_asked_once(struct kunit *test)
 
 /* --- the daemon ----------------------------------------------------------------- */
 
-/* A daemon that does not answer REG_PID is not asked until it says something. */
-static void a_silent_daemon_is_waited_for_once(struct kunit *test)
+/* A daemon that does not answer REG_PID is not asked until it sends a message. */
+static void a_daemon_without_a_reply_is_waited_for_once(struct kunit *test)
 {
 	start(test);
 	nl.answers_register = false;
@@ -719,7 +719,7 @@ static void a_daemon_that_is_started_again(struct kunit *test)
 }
 
 /* More mappings than fit into one message. */
-static void many_mappings_are_told(struct kunit *test)
+static void many_mappings_are_sent(struct kunit *test)
 {
 	struct cm_mapping *mappings[40];
 	struct cm_iwpm_addrs addrs = {};
@@ -756,7 +756,7 @@ static void messages_that_are_not_well_formed(struct kunit *test)
 
 	start(test);
 	KUNIT_EXPECT_EQ(test, hello(2, DAEMON), -EINVAL);
-	KUNIT_EXPECT_EQ(test, want_mapinfo("somebody", 4, DAEMON), -EINVAL);
+	KUNIT_EXPECT_EQ(test, want_mapinfo("another library", 4, DAEMON), -EINVAL);
 	KUNIT_EXPECT_EQ(test, want_mapinfo(CM_IWPM_LIBRARY, 2, DAEMON), -EINVAL);
 	KUNIT_EXPECT_EQ(test, cm_iwpm.to.portid, 0u);
 	/* No daemon yet: nothing else is taken. */
@@ -788,7 +788,7 @@ static void messages_that_are_not_well_formed(struct kunit *test)
 }
 
 /* Any process may send, if it is privileged. */
-static void only_privileged_processes_are_heard(struct kunit *test)
+static void messages_need_a_privilege(struct kunit *test)
 {
 	u8 op;
 
@@ -821,7 +821,7 @@ static void iw_cm_takes_over(struct kunit *test)
 	finish(test);
 }
 
-/* --- while somebody waits --------------------------------------------------------- */
+/* --- while a thread waits --------------------------------------------------------- */
 
 static void answer_late(void)
 {
@@ -832,7 +832,7 @@ static void answer_late(void)
 	send_error(nl.request_seq, 1);
 }
 
-static void daemon_dies(void)
+static void daemon_ends(void)
 {
 	struct netlink_notify closed = {
 		.net = &init_net, .portid = DAEMON, .protocol = NETLINK_RDMA,
@@ -877,7 +877,7 @@ struct wait {
 
 static const struct wait waits[] = {
 	{ "the answer comes", answer_late, MAPPED_LOCAL, MAPPED_REMOTE, 0 },
-	{ "the daemon dies", daemon_dies, 7000, 7000, 0 },
+	{ "the daemon ends", daemon_ends, 7000, 7000, 0 },
 	{ "another daemon comes", other_daemon_comes, 7000, 7000, 0 },
 	{ "iw_cm is loaded", iw_cm_comes, 7000, 7000, 0 },
 	{ "the device is removed", device_goes, 7000, 7000, 1 },
@@ -896,7 +896,7 @@ static void while_a_connect_waits(struct kunit *test)
 	const struct wait *wait = test->param_value;
 
 	start(test);
-	nl.answer = SILENT;
+	nl.answer = NO_REPLY;
 	nl.while_waiting = wait->function;
 	run(test, &ready);
 	connect_is(test, wait->local, wait->remote);
@@ -910,7 +910,7 @@ static void while_a_connect_waits(struct kunit *test)
 static void an_id_is_destroyed_while_its_connect_waits(struct kunit *test)
 {
 	start(test);
-	nl.answer = SILENT;
+	nl.answer = NO_REPLY;
 	nl.while_waiting = id_is_destroyed;
 	run(test, &ready);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
@@ -939,7 +939,7 @@ static void device_is_removed(void)
 static const struct wait listener_waits[] = {
 	{ "the listener is destroyed", listener_is_destroyed },
 	{ "the device is removed", device_is_removed },
-	{ "the daemon dies", daemon_dies },
+	{ "the daemon ends", daemon_ends },
 	{ "iw_cm is loaded", iw_cm_comes },
 };
 
@@ -950,7 +950,7 @@ static void while_a_listener_waits(struct kunit *test)
 	const struct wait *wait = test->param_value;
 
 	start(test);
-	nl.answer = SILENT;
+	nl.answer = NO_REPLY;
 	nl.while_waiting = wait->function;
 	listen_mapped(test);
 	KUNIT_EXPECT_NULL(test, fake.mapped_listener);
@@ -980,11 +980,11 @@ static void a_listener_ends_before_it_asks(struct kunit *test)
 	finish(test);
 }
 
-static void the_daemon_dies_before_it_is_asked(struct kunit *test)
+static void the_daemon_ends_before_it_is_asked(struct kunit *test)
 {
 	start(test);
 	fake.point = "cm_iwpm_begun";
-	fake.at_point = daemon_dies;
+	fake.at_point = daemon_ends;
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
 	finish(test);
@@ -1008,7 +1008,7 @@ static void requests_are_bounded(struct kunit *test)
 
 /* --- failing allocations ------------------------------------------------------------ */
 
-/* Without memory nothing is mapped, or the daemon is not told; calls succeed. */
+/* Without memory nothing is mapped, or the daemon is not notified; calls succeed. */
 static void map_without_memory(struct kunit *test)
 {
 	start(test);
@@ -1066,19 +1066,19 @@ static struct kunit_case iwpm_cases[] = {
 	KUNIT_CASE(a_wildcard_of_the_peer_is_its_address),
 	KUNIT_CASE(a_connect_that_the_device_refuses),
 	KUNIT_CASE(a_peer_without_a_daemon_is_asked_once),
-	KUNIT_CASE(a_silent_daemon_is_waited_for_once),
+	KUNIT_CASE(a_daemon_without_a_reply_is_waited_for_once),
 	KUNIT_CASE(a_daemon_that_names_another_device),
 	KUNIT_CASE(a_daemon_that_is_started_again),
-	KUNIT_CASE(many_mappings_are_told),
+	KUNIT_CASE(many_mappings_are_sent),
 	KUNIT_CASE(messages_that_are_not_well_formed),
-	KUNIT_CASE(only_privileged_processes_are_heard),
+	KUNIT_CASE(messages_need_a_privilege),
 	KUNIT_CASE(iw_cm_takes_over),
 	KUNIT_CASE_PARAM(while_a_connect_waits, wait_gen_params),
 	KUNIT_CASE(an_id_is_destroyed_while_its_connect_waits),
 	KUNIT_CASE_PARAM(while_a_listener_waits, listener_wait_gen_params),
 	KUNIT_CASE(a_listener_ends_when_it_was_mapped),
 	KUNIT_CASE(a_listener_ends_before_it_asks),
-	KUNIT_CASE(the_daemon_dies_before_it_is_asked),
+	KUNIT_CASE(the_daemon_ends_before_it_is_asked),
 	KUNIT_CASE(requests_are_bounded),
 	KUNIT_CASE(a_listener_without_memory),
 	KUNIT_CASE(a_connection_without_memory),
