@@ -181,6 +181,8 @@ void cm_iwpm_registered(u32 portid, u32 echo, u16 version, u32 seq, const char *
 	unsigned long flags;
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
+	/* A late answer: the daemon can be asked again. */
+	cm_iwpm.no_reply = false;
 	req = cm_iwpm_find(seq);
 	if (req && req->op == RDMA_NL_IWPM_REG_PID) {
 		if (strcmp(device, dev_name(&req->dev->device->dev))) {

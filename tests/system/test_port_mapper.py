@@ -13,7 +13,7 @@ import pytest
 from conftest import Keeper, lend
 from labkit import siw, stack
 from labkit.sim import Wire
-from stock import RPING_PORT, address, rping_client, rping_server, run_both, wait_no_objects
+from stock import RPING_PORT, address, rping_client, rping_server, run_both, wait_listening, wait_no_objects
 
 HERE = pathlib.Path(__file__).parent / "guest"
 MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
@@ -279,6 +279,18 @@ def test_siw_at_both_ends(ends):
     rping(ends.siw, ends.client, card_port=SIW_AND_SIW)
     for guest in (ends.client, ends.siw):
         wait_mapped(guest, "^daemon: .*registered")
+
+
+def test_a_wildcard_listener_is_reached(ends):
+    """iwpmd refuses the wildcard address, so the listener has its own port only."""
+    for guest in (ends.server, ends.client):
+        ends.start_daemon(guest)
+    serving = ends.server.start(f"exec /tmp/cm.py listen 0.0.0.0 {PORT}")
+    wait_listening(ends.server, PORT)
+    done = ends.client.run(f"/tmp/cm.py connect {address(ends.server)} {PORT}", 60)
+    assert '"event": "ESTABLISHED"' in done.stdout, done
+    assert not re.search("^listener", mappings(ends.server), re.MULTILINE)
+    serving.wait(30)
 
 
 def test_beside_iw_cm(ends):

@@ -679,6 +679,13 @@ static void a_daemon_without_a_reply_is_waited_for_once(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_there(to_cm_id(id)));
 	hello(4, DAEMON);
 	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
+	/* The same by its late answer. */
+	spin_lock_irq(&cm_iwpm_lock);
+	cm_iwpm.no_reply = true;
+	spin_unlock_irq(&cm_iwpm_lock);
+	answer_register(1);
+	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
+	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_registered());
 	finish(test);
 }
 
