@@ -13,7 +13,7 @@ import pytest
 from conftest import Keeper, lend
 from labkit import siw, stack
 from labkit.sim import Wire
-from stock import RPING_PORT, address, rping_client, rping_server, run_both, wait_listening, wait_no_objects
+from stock import RPING_PORT, address, assert_complete, rping_client, rping_server, run_both, wait_listening, wait_no_objects
 
 HERE = pathlib.Path(__file__).parent / "guest"
 MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
@@ -173,7 +173,7 @@ def test_against_the_in_tree_manager(ends, tmp_path, managers):
         assert mapped_port(ends.server, RPING_PORT) != RPING_PORT
     done = []
     syns = ends.syns(tmp_path, lambda: done.append(rping_client(ends.client, ends.server, "-C 10 -V").wait(60)))
-    assert done[0].rc == 0, done[0]
+    assert_complete(done[0])
     assert serving.wait(30).rc == 0
     assert {target for _source, target in syns}.isdisjoint({RPING_PORT}), syns
 
@@ -186,7 +186,8 @@ def test_a_daemon_on_one_side_only(ends, tmp_path, where):
         mapped_port(ends.server, RPING_PORT)
     done = []
     syns = ends.syns(tmp_path, lambda: done.append(rping_client(ends.client, ends.server, "-C 10 -V").wait(60 + UNANSWERED)))
-    assert done[0].rc == 0 and serving.wait(30).rc == 0, done
+    assert_complete(done[0])
+    assert serving.wait(30).rc == 0
     assert {target for _source, target in syns} == {RPING_PORT}
 
 
@@ -203,7 +204,8 @@ def test_a_daemon_that_is_killed_in_the_middle(ends):
     # A listener does not wait, nor do the commands of another process.
     listening = rping_server(ends.client, "", listen_port=PORT)
     kill(ends.client, daemon)
-    assert client.wait(60).rc == 0 and serving.wait(30).rc == 0
+    assert_complete(client.wait(60))
+    assert serving.wait(30).rc == 0
     assert "daemon: none" in mappings(ends.client)
     listening.kill()
     # The next connections are not mapped, and do not wait.
@@ -231,7 +233,8 @@ def test_a_daemon_that_is_started_again_knows_the_listeners(ends, tmp_path):
     ends.start_daemon(ends.server)
     done = []
     syns = ends.syns(tmp_path, lambda: done.append(rping_client(ends.client, ends.server, "-C 10 -V").wait(60)))
-    assert done[0].rc == 0 and serving.wait(30).rc == 0, done
+    assert_complete(done[0])
+    assert serving.wait(30).rc == 0
     assert {target for _source, target in syns} == {mapped}
     taken = ends.server.run(f"python3 -c 'import socket; socket.create_server((\"\", {mapped}))'")
     assert taken.rc == 0 or "Address already in use" in taken.stderr
