@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The catalogue of faults. docs/faults.md describes for each what a driver does and what user space sees.
-#include "sim/card/faults.hh"
-
 #include <stdexcept>
 #include <string>
 
@@ -16,63 +14,12 @@ namespace {
 spdlog::logger& flog = logger("faults");
 
 constexpr Time millisecond = 1'000'000;
-/// Limit of delayed writes, in bytes; more than any driver has outstanding.
-constexpr std::size_t max_posted = 64U << 20;
 
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pcie_unexpected_completion = hw::bit(6);
 constexpr std::uint32_t pex_err_completion = hw::bit(0);
 constexpr std::uint32_t mc7_uncorrectable = hw::bit(1);
 
 } // namespace
-
-// ---- The bus ------------------------------------------------------------------------------------------
-
-void FaultyHost::post(Posted&& what) {
-    if (posted_.empty()) {
-        events_.cancel(timer_);
-        timer_ = events_.at(faults_.dma.until(), [this] { flush(); });
-    }
-    bytes_ += what.data.size();
-    posted_.push_back(std::move(what));
-    if (bytes_ > max_posted)
-        flush();
-}
-
-void FaultyHost::flush() {
-    bytes_ = 0;
-    for (; !posted_.empty(); posted_.pop_front()) {
-        const Posted& one = posted_.front();
-        bool arrived = true;
-        switch (one.kind) {
-        case Posted::Kind::write:
-            arrived = host_.dma_write(one.where, one.data);
-            break;
-        case Posted::Kind::store:
-            arrived = host_.dma_store(one.where, one.word);
-            break;
-        case Posted::Kind::interrupt:
-            host_.raise_irq(static_cast<unsigned>(one.where));
-            break;
-        case Posted::Kind::pin:
-            host_.set_intx(one.where != 0);
-            break;
-        }
-        if (!arrived)
-            ++lost_;
-    }
-}
-
-void FaultyHost::flush_if_overlapping(std::uint64_t addr, std::size_t size) {
-    for (const Posted& one : posted_) {
-        const std::size_t length = one.kind == Posted::Kind::store ? sizeof one.word : one.data.size();
-        if (addr < one.where + length && one.where < addr + size) {
-            flush();
-            return;
-        }
-    }
-}
-
-// ---- The catalogue ------------------------------------------------------------------------------------
 
 void Card::Impl::enable_bus_faults() {
     bus_faults = true;

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "include/wire/mpa.h"
-#include "sim/card/ddp.hh"
+#include "sim/card/rnic/ddp.hh"
 #include "sim/hw/cpl.hh"
 #include "sim/hw/cqe.hh"
 #include "sim/hw/regs.hh"

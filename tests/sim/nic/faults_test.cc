@@ -4,7 +4,7 @@
 // sge_test.cc and in the tests of Toe and Rnic.
 #include <algorithm>
 
-#include "sim/card/faulty_host.hh"
+#include "sim/card/base/faulty_host.hh"
 #include "tests/sim/nic/card_fixture.hh"
 
 namespace t3sim::test {

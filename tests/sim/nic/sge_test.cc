@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "sim/card/sge.hh"
-#include "sim/card/tp.hh"
+#include "sim/card/base/tp.hh"
+#include "sim/card/sge/sge.hh"
 #include "tests/sim/nic/rings.hh"
 
 namespace t3sim::test {

@@ -5,7 +5,7 @@
 // docs/hw/cpl.md 25; docs/hw/connections.md 6, docs/hw/connections.md 7 and docs/hw/connections.md 10).
 #include <gmock/gmock.h>
 
-#include "sim/card/ddp.hh"
+#include "sim/card/rnic/ddp.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "sim/card/ddp.hh"
+#include "sim/card/rnic/ddp.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {

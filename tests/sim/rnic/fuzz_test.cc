@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/card/ddp.hh"
+#include "sim/card/rnic/ddp.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/card/rnic.hh"
+#include "sim/card/rnic/rnic.hh"
 #include "sim/core/counters.hh"
 #include "sim/hw/cqe.hh"
 #include "tests/sim/fake_host.hh"

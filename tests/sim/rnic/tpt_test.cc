@@ -4,8 +4,8 @@
 // entries.
 #include <gmock/gmock.h>
 
-#include "sim/card/rqe.hh"
-#include "sim/card/tpt.hh"
+#include "sim/card/rnic/rqe.hh"
+#include "sim/card/rnic/tpt.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {

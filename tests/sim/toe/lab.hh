@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/card/toe.hh"
+#include "sim/card/toe/toe.hh"
 #include "sim/hw/cpl.hh"
 #include "sim/tcp/wire.hh"
 

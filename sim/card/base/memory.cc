@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/base/memory.hh"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace t3sim {
+
+namespace {
+
+constexpr std::size_t mib = 1 << 20;
+constexpr std::uint32_t straps[] = {0x100, 0x200, 0x200}; // MC7_CFG WIDTH: 128, 64 and 64 MB
+
+constexpr std::uint32_t width_code(unsigned which) {
+    return bits(straps[which], 9, 8);
+}
+
+} // namespace
+
+SparseMemory::SparseMemory(std::size_t size)
+    : size_(size),
+      bytes_(static_cast<std::uint8_t*>(
+          mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+    if (bytes_ == MAP_FAILED)
+        throw std::system_error(errno, std::generic_category(), "memory of the card");
+}
+
+SparseMemory::~SparseMemory() {
+    munmap(bytes_, size_);
+}
+
+void SparseMemory::fill(std::uint32_t pattern) {
+    madvise(bytes_, size_, MADV_DONTNEED);
+    pattern_ = pattern;
+    filled_.assign(pattern != 0 ? (size_ + piece - 1) / piece : 0, false);
+}
+
+void SparseMemory::fill_in(std::uint64_t addr, std::size_t count) {
+    for (std::size_t n = addr / piece;
+         n * piece < std::min<std::uint64_t>(addr + std::max<std::size_t>(count, 1), size_); ++n) {
+        if (filled_[n])
+            continue;
+        filled_[n] = true;
+        for (std::size_t at = n * piece; at < std::min((n + 1) * piece, size_); at += 4)
+            put_be32(bytes_ + at, pattern_);
+    }
+}
+
+Memory::Memory(RegisterBank& regs)
+    : regs_(regs), memories_{SparseMemory(128 * mib), SparseMemory(64 * mib), SparseMemory(64 * mib)} {}
+
+void Memory::add_hooks(RegisterHooks& hooks) {
+    for (unsigned which : {pmrx, pmtx, cm}) {
+        const std::uint32_t block = which * reg::mc7_stride;
+        hooks.on_write(reg::MC7_BIST_OP + block, [this, which](std::uint32_t op, std::uint32_t) {
+            if ((op & 1) != 0)
+                fill(which);
+        });
+        hooks.on_write(reg::MC7_BD_OP + block, [this, which](std::uint32_t op, std::uint32_t) {
+            if ((op & 1) == 0)
+                back_door_read(which);
+        });
+    }
+}
+
+void Memory::reset() {
+    for (unsigned which : {pmrx, pmtx, cm}) {
+        memories_[which].clear();
+        regs_.poke(reg::MC7_CFG + which * reg::mc7_stride, straps[which]);
+    }
+}
+
+/// The built-in self test fills the memory with a pattern. Its address registers count words of the
+/// controller; the driver always selects the complete range.
+void Memory::fill(unsigned which) {
+    const std::uint32_t pattern = regs_.peek(reg::MC7_BIST_DATA + which * reg::mc7_stride);
+    memories_[which].fill(pattern);
+}
+
+/// One of the 2^WIDTH reads that return a 64-bit word. WIDTH 0 returns all of it in DATA1 and DATA0, the
+/// others a slice in the top bits of DATA1, most significant slice first. [guess G27]: the word is the
+/// big-endian value of the eight bytes in memory order.
+void Memory::back_door_read(unsigned which) {
+    const std::uint32_t block = which * reg::mc7_stride;
+    const unsigned width = width_code(which);
+    const std::uint32_t addr = regs_.peek(reg::MC7_BD_ADDR + block);
+    const std::uint32_t slice = addr / 8 % (1U << width);
+    const std::uint64_t word_at = addr / 8 >> width;
+    const std::uint8_t* bytes = memories_[which].at(word_at * 8, 8);
+    const std::uint64_t word = bytes ? be64(bytes) : 0;
+    const unsigned slice_bits = 64U >> width;
+    const std::uint64_t shifted = word << slice * slice_bits;
+    auto data1 = static_cast<std::uint32_t>(shifted >> 32);
+    if (slice_bits < 32)
+        data1 &= ~(0xffffffffU >> slice_bits);
+    regs_.poke(reg::MC7_BD_DATA1 + block, data1);
+    regs_.poke(reg::MC7_BD_DATA0 + block, width == 0 ? static_cast<std::uint32_t>(word) : 0);
+}
+
+bool Memory::pmrx_read(std::uint32_t addr, MutableBytes to) const {
+    const std::uint8_t* from = memories_[pmrx].at(addr, to.size());
+    if (from)
+        std::copy_n(from, to.size(), to.begin());
+    else
+        std::fill(to.begin(), to.end(), std::uint8_t{0});
+    return from != nullptr;
+}
+
+bool Memory::pmrx_write(std::uint32_t addr, Bytes from) {
+    std::uint8_t* to = memories_[pmrx].at(addr, from.size());
+    if (to)
+        std::copy(from.begin(), from.end(), to);
+    return to != nullptr;
+}
+
+CardMemory::Region Memory::tpt() const {
+    return {regs_.peek(reg::ULPTX_TPT_LLIMIT), regs_.peek(reg::ULPTX_TPT_ULIMIT)};
+}
+CardMemory::Region Memory::pbl() const {
+    return {regs_.peek(reg::ULPTX_PBL_LLIMIT), regs_.peek(reg::ULPTX_PBL_ULIMIT)};
+}
+CardMemory::Region Memory::rqt() const {
+    return {regs_.peek(reg::ULPRX_RQ_LLIMIT), regs_.peek(reg::ULPRX_RQ_ULIMIT)};
+}
+
+} // namespace t3sim

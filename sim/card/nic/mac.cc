@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/nic/mac.hh"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/hw/sge.hh"
+
+namespace t3sim {
+
+namespace {
+
+constexpr std::size_t header_size = 14, min_frame = 60, fcs_size = 4;
+constexpr std::size_t max_frame = 0x3fff; // RXMAXPKTSIZE has 14 bits
+
+constexpr std::uint32_t tx_en = hw::bit(0), rx_en = hw::bit(0); // XGM_TX_CTRL, RX_CTRL
+constexpr std::uint32_t copy_all = hw::bit(0), dis_bcast = hw::bit(1), hash_mcast = hw::bit(2); // XGM_RX_CFG
+constexpr std::uint32_t en_1536 = hw::bit(8), dis_pause = hw::bit(9);
+constexpr std::uint32_t end_drop_pkt = hw::bit(21); // XGM_TXFIFO_CFG
+constexpr std::uint32_t low_signal = hw::bit(0);    // XGM_SERDES_STATn
+constexpr std::uint32_t clr_stats = hw::bit(2);     // XGM_STAT_CTRL
+
+/// Offsets of the counters of one direction: bytes (64 bits), frames (64 bits), broadcast, multicast, pause,
+/// then the sizes.
+constexpr std::uint32_t frames_at = 0x08, broadcast_at = 0x10, multicast_at = 0x14, pause_at = 0x18,
+                        sizes_at = 0x1c;
+/// Upper limit of each size counter, FCS included; the last counter has no limit.
+constexpr std::size_t size_limits[] = {64, 127, 255, 511, 1023, 1518};
+
+bool is_multicast(const std::uint8_t* address) {
+    return (address[0] & 1) != 0;
+}
+bool is_broadcast(const std::uint8_t* address) {
+    return std::all_of(address, address + 6, [](std::uint8_t b) { return b == 0xff; });
+}
+bool is_pause(Bytes frame) {
+    return be16(&frame[12]) == 0x8808;
+}
+
+/// Six bits: bit n of the address, counted from the lowest bit of the first octet, is XORed into bit n mod 6.
+unsigned multicast_hash(const std::uint8_t* address) {
+    unsigned hash = 0;
+    for (unsigned n = 0; n < 48; ++n)
+        hash ^= (address[n / 8] >> n % 8 & 1U) << n % 6;
+    return hash;
+}
+
+} // namespace
+
+Mac::Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume)
+    : port_(port), block_(port * reg::xgm_stride), regs_(regs), accept_(std::move(accept)),
+      resume_(std::move(resume)), tx_dropped_(counters["mac" + std::to_string(port) + ".tx_dropped"]),
+      rx_filtered_(counters["mac" + std::to_string(port) + ".rx_filtered"]),
+      rx_disabled_(counters["mac" + std::to_string(port) + ".rx_disabled"]),
+      rx_malformed_(counters["mac" + std::to_string(port) + ".rx_malformed"]),
+      rx_too_long_(counters["mac" + std::to_string(port) + ".rx_too_long"]) {}
+
+void Mac::add_hooks(RegisterHooks& hooks) {
+    // Writing the low half of a filter's address disables it, writing the high half enables it.
+    for (std::uint32_t n = 0; n < armed_.size(); ++n) {
+        hooks.on_write(reg::XGM_RX_EXACT_MATCH_LOW_1 + block_ + 8 * n,
+                       [this, n](std::uint32_t, std::uint32_t) { armed_[n] = false; });
+        hooks.on_write(reg::XGM_RX_EXACT_MATCH_HIGH_1 + block_ + 8 * n,
+                       [this, n](std::uint32_t, std::uint32_t) { armed_[n] = true; });
+    }
+    for (std::uint32_t lane = 0; lane < 4; ++lane)
+        hooks.on_read(reg::XGM_SERDES_STAT0 + block_ + 4 * lane,
+                      [this](std::uint32_t) { return linked() ? 0 : low_signal; });
+    hooks.on_write(reg::XGM_STAT_CTRL + block_, [this](std::uint32_t written, std::uint32_t) {
+        if ((written & clr_stats) != 0) {
+            for (std::uint32_t at = reg::XGM_STAT_TX_BYTE_LOW; at <= reg::XGM_STAT_RX_SYM_CODE_ERR_FRAMES;
+                 at += 4)
+                regs_.poke(at + block_, 0);
+        }
+    });
+    // A mask with separate registers to set and to clear bits; it reads back from the first.
+    const std::uint32_t mask = reg::XGM_XGM_INT_ENABLE + block_;
+    hooks.on_write(mask, [this, mask](std::uint32_t, std::uint32_t before) { regs_.set_bits(mask, before); });
+    hooks.on_write(reg::XGM_XGM_INT_DISABLE + block_,
+                   [this, mask](std::uint32_t off, std::uint32_t) { regs_.clear_bits(mask, off); });
+}
+
+void Mac::reset() {
+    armed_ = {};
+    waiting_ = {}; // the users are reset too
+}
+
+void Mac::count(std::uint32_t offset, std::uint32_t n) {
+    regs_.poke(offset + block_, regs_.peek(offset + block_) + n);
+}
+
+void Mac::count64(std::uint32_t low, std::uint32_t n) {
+    const std::uint32_t sum = get(low) + n;
+    regs_.poke(low + block_, sum);
+    if (sum < n)
+        count(low + 4);
+}
+
+/// Byte counts and sizes include the FCS. [guess G43]
+void Mac::count_frame(std::uint32_t first, Bytes frame) {
+    const std::size_t size = std::max(frame.size(), min_frame) + fcs_size;
+    count64(first, static_cast<std::uint32_t>(size));
+    count64(first + frames_at, 1);
+    if (is_multicast(frame.data())) {
+        if (is_pause(frame))
+            count(first + pause_at);
+        else
+            count(first + (is_broadcast(frame.data()) ? broadcast_at : multicast_at));
+    }
+    const auto* limit = std::lower_bound(std::begin(size_limits), std::end(size_limits), size);
+    count(first + sizes_at + 4 * static_cast<std::uint32_t>(limit - std::begin(size_limits)));
+}
+
+void Mac::transmit(Bytes frame) {
+    const bool off = (get(reg::XGM_TX_CTRL) & tx_en) == 0 || (get(reg::XGM_TXFIFO_CFG) & end_drop_pkt) != 0;
+    if (off || !link_ || !signal_ || frame.size() < header_size || frame.size() > max_frame) {
+        ++tx_dropped_;
+        return;
+    }
+    count_frame(reg::XGM_STAT_TX_BYTE_LOW, frame);
+    if (frame.size() >= min_frame) {
+        link_->send(*this, frame);
+        return;
+    }
+    std::array<std::uint8_t, min_frame> padded{};
+    std::copy(frame.begin(), frame.end(), padded.begin());
+    link_->send(*this, padded);
+}
+
+bool Mac::ready_or_wait(User user) {
+    const auto index = static_cast<std::size_t>(user);
+    const bool free = granting_ || !(waiting_[0] || waiting_[1]);
+    if (free && (!link_ || link_->ready_or_wait(*this)))
+        return true;
+    waiting_[index] = true;
+    return false;
+}
+
+void Mac::resume_send() {
+    granting_ = true;
+    for (std::size_t turns = waiting_.size(); turns != 0; --turns) {
+        const unsigned user = next_user_;
+        next_user_ = (next_user_ + 1) % waiting_.size();
+        if (!std::exchange(waiting_[user], false))
+            continue;
+        resume_(port_, static_cast<User>(user));
+        if (waiting_[user]) // the wire is full again
+            break;
+    }
+    granting_ = false;
+}
+
+bool Mac::filter(const std::uint8_t* destination) const {
+    const std::uint32_t config = get(reg::XGM_RX_CFG);
+    if ((config & copy_all) != 0)
+        return true;
+    if (is_broadcast(destination))
+        return (config & dis_bcast) == 0;
+    const std::uint32_t low = destination[0] | destination[1] << 8 | destination[2] << 16 |
+                              static_cast<std::uint32_t>(destination[3]) << 24;
+    const std::uint32_t high = destination[4] | destination[5] << 8;
+    for (std::uint32_t n = 0; n < armed_.size(); ++n)
+        if (armed_[n] && get(reg::XGM_RX_EXACT_MATCH_LOW_1 + 8 * n) == low &&
+            (get(reg::XGM_RX_EXACT_MATCH_HIGH_1 + 8 * n) & 0xffff) == high)
+            return true;
+    if (!is_multicast(destination) || (config & hash_mcast) == 0)
+        return false;
+    const unsigned hash = multicast_hash(destination);
+    return (get(hash < 32 ? reg::XGM_RX_HASH_LOW : reg::XGM_RX_HASH_HIGH) >> hash % 32 & 1) != 0;
+}
+
+void Mac::frame_in(Bytes frame) {
+    if (!signal_ || (get(reg::XGM_RX_CTRL) & rx_en) == 0) {
+        ++rx_disabled_;
+        return;
+    }
+    if (frame.size() < header_size) {
+        ++rx_malformed_;
+        return;
+    }
+    const std::uint32_t limit = bits(get(reg::XGM_RX_MAX_PKT_SIZE), 13, 0);
+    const bool to_1536 = (get(reg::XGM_RX_CFG) & en_1536) != 0 && frame.size() <= 1536;
+    if (frame.size() > limit && !to_1536) {
+        count(reg::XGM_RX_MAX_PKT_SIZE_ERR_CNT);
+        ++rx_too_long_;
+        return;
+    }
+    const bool pause = is_pause(frame);
+    if (!pause && !filter(frame.data())) {
+        ++rx_filtered_;
+        return;
+    }
+    count_frame(reg::XGM_STAT_RX_BYTES_LOW, frame);
+    if (pause && (get(reg::XGM_RX_CFG) & dis_pause) != 0)
+        return;
+    accept_(port_, frame);
+}
+
+} // namespace t3sim

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A driver changes the RDMA engine's tables in two ways: memory writes on the ring of the control QP,
+// and MODIFY_QP on a control queue, which creates the egress context of that ring: docs/hw/mr.md 10 and what
+// follows it.
+#include "sim/card/rnic/rnic.hh"
+#include "sim/core/log.hh"
+#include "sim/hw/sge.hh"
+
+namespace t3sim {
+
+namespace ec = hw::egress_context;
+using hw::RdmaOp;
+using hw::Status;
+
+namespace {
+
+spdlog::logger& rlog = logger("rnic");
+
+constexpr CqId control_cq = 0;
+
+constexpr unsigned slot_budget = 64;
+
+/// The egress context that MODIFY_QP carries.
+hw::Context context_of(const hw::ModifyQpWr& wr) {
+    return {static_cast<std::uint32_t>(wr.ctx0), static_cast<std::uint32_t>(wr.ctx0 >> 32),
+            static_cast<std::uint32_t>(wr.ctx1), static_cast<std::uint32_t>(wr.ctx1 >> 32)};
+}
+
+/// RDMA contexts: those of QPs and of the control QP. The others belong to the NIC driver.
+bool is_rdma_context(std::uint32_t context) {
+    return context >= hw::first_qp && context <= hw::control_qp;
+}
+
+} // namespace
+
+void Rnic::control_wr(Bytes bytes) {
+    const auto wr = hw::load<hw::ModifyQpWr>(bytes);
+    ++count_wrs_;
+    Status status = Status::success;
+    if (wr.header.opcode() != hw::WrOpcode::modify_qp || bytes.size() < sizeof wr) {
+        status = Status::internal;
+    } else if (wr.flags & hw::ModifyQpWr::write_context) {
+        // Other bits of sge_cmd are ignored [guess G47].
+        const auto id = static_cast<std::uint32_t>(bits(static_cast<std::uint32_t>(wr.sge_cmd), 31, 8));
+        const hw::Context c = context_of(wr);
+        const bool valid = ec::valid.get(c) != 0;
+        if (!is_rdma_context(id) ||
+            (valid && static_cast<hw::EgressType>(ec::type.get(c)) != hw::EgressType::rdma))
+            status = Status::internal;
+        else if (valid)
+            parts_.sge.open_qp_context(id, ec::token.get(c), ec::base(c), ec::size.get(c));
+        else
+            parts_.sge.invalidate_qp_context(id);
+    }
+    if (status != Status::success) {
+        ++count_malformed_;
+        rlog.warn("control queue: invalid work request {:#x} of {} bytes",
+                  static_cast<unsigned>(wr.header.opcode()), bytes.size());
+    }
+    if (wr.header.flag(hw::wr_hi::notify)) // [guess G26]
+        parts_.sge.async_event(control_cq, {.qp = hw::first_control_queue,
+                                            .status = static_cast<std::uint8_t>(status),
+                                            .send_side = true,
+                                            .opcode = static_cast<std::uint8_t>(RdmaOp::modify_qp),
+                                            .word2 = wr.header.wr_id_hi,
+                                            .word3 = wr.header.wr_id_lo});
+}
+
+void Rnic::run_control_qp() {
+    Slot slot;
+    for (unsigned budget = slot_budget; budget; --budget) {
+        if (parts_.sge.fetch_slot(hw::control_qp, slot) != SgeServices::Fetch::slot)
+            return;
+        if (probe_) [[unlikely]]
+            record_slot(hw::control_qp, RecordHead::none, slot);
+        memory_write(hw::load<hw::BypassWr>(slot));
+    }
+    parts_.events.cancel(control_resume_);
+    control_resume_ = parts_.events.after(0, [this] { run_control_qp(); });
+}
+
+/// Reports a bad command and skips it: all connections depend on the ring of the control QP.
+void Rnic::memory_write(const hw::BypassWr& wr) {
+    ++count_wrs_;
+    const unsigned units = bits(wr.size, 31, 28);
+    const unsigned command_flits = 1 + units * (hw::BypassWr::unit / hw::flit);
+    const std::uint64_t to = std::uint64_t{bits(wr.command, 26, 0)} * hw::BypassWr::unit;
+    const bool good = wr.header.opcode() == hw::WrOpcode::bypass &&
+                      bits(wr.command, 31, 28) == hw::BypassWr::memory_write && units >= 1 &&
+                      units <= hw::BypassWr::max_units && bits(wr.size, 7, 0) == command_flits &&
+                      wr.header.flits() == 2 + command_flits && to <= UINT32_MAX &&
+                      parts_.memory.pmrx_write(static_cast<std::uint32_t>(to),
+                                               Bytes(wr.data).first(units * hw::BypassWr::unit));
+    if (!good) {
+        ++count_malformed_;
+        rlog.warn("control QP: bad memory write, command {:#x} {:#x}", std::uint32_t{wr.command},
+                  std::uint32_t{wr.size});
+    }
+    if (good && !wr.header.flag(hw::wr_hi::completion))
+        return;
+    parts_.sge.async_event(control_cq,
+                           {.qp = hw::control_qp,
+                            .status = static_cast<std::uint8_t>(good ? Status::success : Status::internal),
+                            .send_side = true,
+                            .opcode = static_cast<std::uint8_t>(RdmaOp::bypass),
+                            .word2 = wr.header.wr_id_hi,
+                            .word3 = wr.header.wr_id_lo});
+}
+
+} // namespace t3sim

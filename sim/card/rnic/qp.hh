@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// State of one connected QP, from its RDMA_INIT to the end of its connection (docs/hw/engine.md 2).
+//
+// States: open -> stopped (an error, a TERMINATE sent or received) -> ended. A stopped QP executes no slots
+// and drops received data; it still handles a TERMINATE work request, the FIN and the end of the connection.
+#pragma once
+
+#include <array>
+#include <deque>
+
+#include "sim/card/rnic/ddp.hh"
+#include "sim/card/rnic/mpa.hh"
+#include "sim/card/rnic/rqe.hh"
+#include "sim/card/rnic/tpt.hh"
+
+namespace t3sim {
+
+/// An outgoing message. Its segments are built when the stream has space.
+struct OutMessage {
+    DdpSegment segment; ///< header of the next segment
+    std::uint32_t length = 0;
+    std::uint32_t sent = 0;
+    std::array<Extent, hw::max_sge> part; ///< the payload, unless it is inline
+    bool is_inline = false;
+    std::array<std::uint8_t, hw::max_inline> inline_data{};
+
+    bool is_response = false; ///< of the oldest inbound read
+    bool is_rtr_read = false; ///< the initiator's ready-to-receive read
+    bool signaled = false;
+    hw::WrHeader wr{}; ///< for the completion
+};
+
+/// A read of this QP whose response is outstanding.
+struct OutstandingRead {
+    std::uint32_t sink_stag = 0;
+    std::uint64_t sink_to = 0;
+    std::uint32_t length = 0;
+    std::uint32_t placed = 0;
+    bool invalidate = false;
+};
+
+struct Qp {
+    Qp(Tid connection, const hw::RdmaInitWr& wr, std::uint32_t stream_position)
+        : tid(connection), init(wr), prot{wr.qpid, wr.pdid, wr.qp_caps},
+          framer({(wr.mpa_attrs & wr.tx_markers) != 0, (wr.mpa_attrs & wr.crc) != 0}),
+          deframer({(wr.mpa_attrs & wr.rx_markers) != 0, (wr.mpa_attrs & wr.crc) != 0}, stream_position),
+          sends_fpdus(wr.initiator()), rtr_pending(wr.rtr_type() != 0) {}
+
+    [[nodiscard]] QpId id() const { return prot.qp; }
+    [[nodiscard]] CqId send_cq() const { return init.scqid; }
+    [[nodiscard]] CqId receive_cq() const { return init.rcqid; }
+
+    const Tid tid;
+    const hw::RdmaInitWr init;
+    const Protection prot;
+
+    // Stream
+    Framer framer;
+    Deframer deframer;
+    bool sends_fpdus;  ///< if not, received data is stored in early_data [guess G4]
+    Buffer early_data; ///< from before the last streaming message was queued
+    bool rtr_pending;  ///< send-side WRs wait for the ready-to-receive exchange [guess G5]
+
+    // State
+    bool stopped = false;
+    bool closing = false;  ///< CLOSE_CON_REQ received
+    bool finished = false; ///< sends nothing more after TERMINATE or FIN
+    bool fin_sent = false;
+    bool ended = false;
+    bool running = false;
+    bool queued = false; ///< is in Rnic's run queue; run() does nothing else meanwhile
+
+    // Send side
+    std::deque<OutMessage> out; ///< the first is being sent; the ring waits until out is empty
+    std::uint32_t next_send_msn = 1;
+    std::uint32_t next_read_msn = 1;
+    std::deque<OutstandingRead> reads;
+    bool response_turn = false; ///< read responses and the ring alternate
+
+    // Receive side
+    std::array<std::uint32_t, 3> expected_msn{1, 1, 1}; ///< by queue number
+    std::uint32_t rqes_posted = 0;
+    std::uint32_t rqes_used = 0;
+    bool receiving = false; ///< a message has been received in part into rqe
+    Rqe rqe;
+    std::uint32_t placed = 0;
+    std::deque<ReadRequest> inbound_reads;
+};
+
+} // namespace t3sim

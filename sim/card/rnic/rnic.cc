@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// Connections: RDMA_INIT, the switch to RDMA mode, errors, TERMINATE, close.
+#include "sim/card/rnic/rnic.hh"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/card/rnic/qp.hh"
+#include "sim/core/log.hh"
+#include "sim/hw/sge.hh"
+
+namespace t3sim {
+
+using hw::RdmaOp;
+using hw::Status;
+
+namespace {
+
+spdlog::logger& rlog = logger("rnic");
+
+/// Limit of data from a peer that does not wait for the MPA reply; far above any TCP window.
+constexpr std::size_t max_early_data = 64U << 10;
+
+} // namespace
+
+Rnic::Rnic(const Parts& parts) : Rnic(parts, Knobs{}) {}
+
+Rnic::Rnic(const Parts& parts, Knobs knobs)
+    : parts_(parts), host_(&parts.host), knobs_(knobs), tpt_(parts.memory, parts.faults.tpt_entry),
+      count_wrs_(parts.counters["rnic.work_requests"]),
+      count_malformed_(parts.counters["rnic.malformed_work_requests"]),
+      count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),
+      count_errors_(parts.counters["rnic.errors"]),
+      count_idle_doorbells_(parts.counters["rnic.doorbells_without_qp"]),
+      count_dropped_bytes_(parts.counters["rnic.dropped_bytes"]) {}
+
+Rnic::~Rnic() {
+    reset();
+}
+
+void Rnic::reset() {
+    for (auto& [tid, qp] : qps_) {
+        qp->ended = true;
+    }
+    qps_.clear();
+    tid_of_.clear();
+    run_queue_.clear();
+    parts_.events.cancel(run_event_);
+    run_event_ = {};
+    parts_.events.cancel(control_resume_);
+}
+
+Rnic::QpRef Rnic::find(Tid tid) const {
+    const auto it = qps_.find(tid);
+    return it == qps_.end() ? nullptr : it->second;
+}
+
+bool Rnic::rdma_mode(Tid tid) const {
+    return qps_.contains(tid);
+}
+
+bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
+    const auto header = hw::load<hw::WrHeader>(wr);
+    ++count_wrs_;
+    if (header.opcode() == hw::WrOpcode::rdma_init && wr.size() >= sizeof(hw::RdmaInitWr))
+        return rdma_init(tid, hw::load<hw::RdmaInitWr>(wr), receive_seq);
+    const QpRef qp = find(tid);
+    if (qp && header.opcode() == hw::WrOpcode::rdma_read) {
+        send_rtr_read(*qp, wr);
+    } else if (qp && header.opcode() == hw::WrOpcode::send) {
+        terminate(*qp, wr);
+    } else {
+        ++count_malformed_;
+        rlog.warn("tid {:#x}: invalid offload work request {:#x} of {} bytes", tid,
+                  static_cast<unsigned>(header.opcode()), wr.size());
+    }
+    return false;
+}
+
+Status Rnic::check_init(const hw::RdmaInitWr& wr) const {
+    const std::uint32_t slots = wr.qp_dma_size;
+    const std::uint32_t rqes = wr.rq_size;
+    if (wr.qpid < hw::first_qp || wr.qpid >= hw::control_qp || slots == 0 || slots > 0xffff ||
+        wr.qp_dma_addr & 0xfff)
+        return Status::internal;
+    // The card indexes RQEs by the low 10 bits of the MSN (docs/hw/qp.md 7).
+    if (!std::has_single_bit(rqes) || rqes < 16 || rqes > 1024)
+        return Status::internal;
+    const CardMemory::Region rqt = parts_.memory.rqt();
+    if (std::uint64_t{rqt.base} + wr.rq_addr + std::uint64_t{rqes} * rqe_size > std::uint64_t{rqt.limit} + 1)
+        return Status::rqe_bounds;
+    return Status::success;
+}
+
+bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_seq) {
+    const Status status = find(tid) ? Status::internal : check_init(wr);
+    if (status != Status::success) {
+        ++count_malformed_;
+        rlog.error("tid {:#x}: RDMA_INIT of QP {:#x} refused, status {:#x}", tid, std::uint32_t{wr.qpid},
+                   static_cast<unsigned>(status));
+        parts_.sge.async_event(wr.scqid, {.qp = wr.qpid,
+                                          .status = static_cast<std::uint8_t>(status),
+                                          .send_side = true,
+                                          .opcode = static_cast<std::uint8_t>(RdmaOp::rdma_init)});
+        return false;
+    }
+    // irs only sets the marker origin [guess G3, G39].
+    if (receive_seq != wr.irs)
+        rlog.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
+                  std::uint32_t{wr.irs}, receive_seq);
+    const auto qp = std::make_shared<Qp>(tid, wr, receive_seq - wr.irs);
+    if (const auto old = tid_of_.find(qp->id()); old != tid_of_.end()) {
+        rlog.error("QP {:#x} moves from tid {:#x}, whose connection still exists, to tid {:#x}", qp->id(),
+                   old->second, tid);
+        stop(*find(old->second));
+    }
+    qps_[tid] = qp;
+    tid_of_[qp->id()] = tid;
+    parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
+    // Receives that are already in the ring [guess G35] are consumed before the WR is acknowledged [guess
+    // G1].
+    run(*qp);
+    return wr.rqe_count != 0 || knobs_.always_acknowledge_init;
+}
+
+void Rnic::stream_switched(Tid tid) {
+    const QpRef qp = find(tid);
+    if (!qp || qp->sends_fpdus)
+        return;
+    qp->sends_fpdus = true;
+    receive(*qp, std::exchange(qp->early_data, {}));
+    run(*qp);
+}
+
+void Rnic::stream_in(Tid tid, Bytes data) {
+    const QpRef qp = find(tid);
+    if (!qp)
+        return;
+    if (qp->sends_fpdus) {
+        receive(*qp, data);
+        run(*qp);
+    } else if (qp->stopped || qp->early_data.size() + data.size() > max_early_data) {
+        count_dropped_bytes_ += data.size();
+        inbound_error(*qp, RdmaOp::send, Status::internal);
+    } else {
+        qp->early_data.insert(qp->early_data.end(), data.begin(), data.end());
+    }
+}
+
+void Rnic::stream_writable(Tid tid) {
+    if (const QpRef qp = find(tid))
+        run(*qp);
+}
+
+void Rnic::doorbell(QpId context) {
+    if (context == hw::control_qp) {
+        run_control_qp();
+        return;
+    }
+    const auto it = tid_of_.find(context);
+    if (it == tid_of_.end())
+        ++count_idle_doorbells_; // receives may be posted before the connection exists
+    else
+        run(*find(it->second));
+}
+
+/// Sends the initiator's ready-to-receive read before all slots of the ring; its response completes it: see
+/// docs/hw/wr.md 14.
+void Rnic::send_rtr_read(Qp& qp, Bytes wr) {
+    const auto header = hw::load<hw::WrHeader>(wr);
+    Status status = Status::internal;
+    if (!qp.stopped && qp.reads.size() < qp.init.ord && wr.size() >= sizeof(hw::ReadWr))
+        status = wr_read(qp, wr);
+    if (status != Status::success) {
+        ++count_malformed_;
+        fail(qp, status, true, RdmaOp::read_request, qp.send_cq(), &header);
+        return;
+    }
+    qp.out.back().is_rtr_read = true;
+    run(qp);
+}
+
+/// A TERMINATE is sent before all other messages, in every state, and is the last message.
+void Rnic::terminate(Qp& qp, Bytes wr) {
+    constexpr std::size_t control_word = 4;
+    const auto send = hw::load<hw::SendWr>(wr);
+    if (static_cast<RdmaOp>(send.rdma_op) != RdmaOp::terminate || send.plen != control_word ||
+        send.num_sge != 0 || qp.finished) {
+        ++count_malformed_;
+        rlog.warn("QP {:#x}: TERMINATE ignored", qp.id());
+        return;
+    }
+    stop(qp);
+    OutMessage message;
+    message.segment = {.op = RdmaOp::terminate, .msn = 1};
+    message.length = control_word;
+    message.is_inline = true;
+    std::copy_n(send.inline_data, control_word, message.inline_data.begin());
+    message.signaled = send.header.flag(hw::wr_hi::completion);
+    message.wr = send.header;
+    if (qp.sends_fpdus) {
+        qp.out.push_back(message);
+    } else { // the peer still expects the MPA reply
+        qp.finished = true;
+        if (message.signaled)
+            complete_wr(qp, message.wr, RdmaOp::terminate);
+    }
+    run(qp);
+}
+
+/// Drops all unsent messages and unanswered reads. A stopped QP executes no slots (qp.hh).
+void Rnic::stop(Qp& qp) {
+    qp.stopped = true;
+    qp.out.clear();
+    qp.inbound_reads.clear();
+}
+
+/// The only function that reports an error: posts at most one async event per QP, see docs/hw/engine.md 6
+/// [guess G29].
+void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const hw::WrHeader* wr) {
+    if (qp.stopped)
+        return;
+    const Cqe event{.qp = qp.id(),
+                    .status = static_cast<std::uint8_t>(status),
+                    .send_side = send_side,
+                    .opcode = static_cast<std::uint8_t>(op),
+                    .word2 = wr ? std::uint32_t{wr->wr_id_hi} : 0,
+                    .word3 = wr ? std::uint32_t{wr->wr_id_lo} : 0};
+    stop(qp); // may free *wr
+    ++count_errors_;
+    rlog.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
+              send_side ? "send" : "receive", static_cast<unsigned>(op));
+    parts_.sge.async_event(cq, event);
+}
+
+void Rnic::close_requested(Tid tid) {
+    const QpRef qp = find(tid);
+    if (!qp) {
+        parts_.stream.send_fin(tid);
+        return;
+    }
+    qp->closing = true;
+    run(*qp);
+}
+
+bool Rnic::peer_closed(Tid tid) {
+    const QpRef qp = find(tid);
+    return qp && qp->deframer.inside_fpdu(); // [guess G10]
+}
+
+void Rnic::connection_ended(Tid tid) {
+    const QpRef qp = find(tid);
+    if (!qp)
+        return;
+    qp->ended = true;
+    qps_.erase(tid);
+    if (const auto it = tid_of_.find(qp->id()); it != tid_of_.end() && it->second == tid) {
+        tid_of_.erase(it);
+        parts_.sge.invalidate_qp_context(qp->id()); // [guess G44]
+    }
+}
+
+} // namespace t3sim

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The RDMA engine. It combines the firmware (work requests, RDMA_INIT, fences), ULP-TX (payload from host
+// memory into FPDUs) and ULP-RX (FPDUs into host memory) of a T3. "[guess Gn]" marks a
+// rule without a public source; docs/hw/open-questions.md lists all.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "sim/card/base/faults.hh"
+#include "sim/card/engines.hh"
+#include "sim/card/rnic/ddp.hh"
+#include "sim/card/rnic/tpt.hh"
+#include "sim/core/counters.hh"
+#include "sim/core/event_queue.hh"
+#include "sim/core/recorder.hh"
+
+namespace t3sim {
+
+class Host;
+struct OutMessage;
+struct Qp;
+
+class Rnic final : public RnicServices {
+public:
+    /// All referenced objects must outlive the Rnic.
+    struct Parts {
+        Host& host;
+        EventQueue& events;
+        SgeServices& sge;
+        CardMemory& memory;
+        RdmaStream& stream;
+        Faults& faults;
+        Counters& counters; ///< "rnic.*"
+    };
+    struct Knobs {
+        /// Acknowledge every RDMA_INIT, not only those with receives posted [guess G1].
+        bool always_acknowledge_init = false;
+    };
+
+    explicit Rnic(const Parts& parts);
+    Rnic(const Parts& parts, Knobs knobs);
+    ~Rnic() override;
+    Rnic(const Rnic&) = delete;
+    Rnic& operator=(const Rnic&) = delete;
+
+    /// Chip reset: removes all connections and QPs without events or segments.
+    void reset();
+    /// Replaces the probe and the host.
+    void set_bus(Probe probe, Host& host) {
+        probe_ = probe;
+        host_ = &host;
+    }
+
+    bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) override;
+    void control_wr(Bytes wr) override;
+    void doorbell(QpId context) override;
+    [[nodiscard]] bool rdma_mode(Tid tid) const override;
+    void stream_switched(Tid tid) override;
+    void stream_in(Tid tid, Bytes data) override;
+    void stream_writable(Tid tid) override;
+    void close_requested(Tid tid) override;
+    bool peer_closed(Tid tid) override;
+    void connection_ended(Tid tid) override;
+
+private:
+    /// Result of one step of run().
+    enum class Step {
+        progress,
+        idle,       ///< no valid slot, no message
+        wait_peer,  ///< waits for the peer: a fence, the ORD limit or the RTR hold
+        wait_space, ///< waits for send buffer space of the TCP connection
+        wait_sge,   ///< the SGE did not read the ring
+    };
+    using QpRef = std::shared_ptr<Qp>; // keeps the QP valid in a call during which connection_ended() runs
+
+    [[nodiscard]] QpRef find(Tid tid) const;
+
+    /// A work request that is allowed in a QP's ring.
+    struct WrRow {
+        hw::WrOpcode opcode;
+        bool send_side; ///< fences and the RTR hold apply; errors go to the send CQ
+        bool immediate; ///< completes when executed; the others complete when their message has been sent
+        hw::RdmaOp cqe_op;
+        hw::Status (Rnic::*execute)(Qp&, Bytes slot);
+
+        /// The operation code in the CQE: for sends the exact variant [guess G45].
+        [[nodiscard]] hw::RdmaOp op(Bytes slot) const;
+    };
+
+    // rnic.cc: connections
+    bool rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_seq);
+    [[nodiscard]] hw::Status check_init(const hw::RdmaInitWr& wr) const;
+    void send_rtr_read(Qp& qp, Bytes wr);
+    void terminate(Qp& qp, Bytes wr);
+    static void stop(Qp& qp);
+    void fail(Qp& qp, hw::Status status, bool send_side, hw::RdmaOp op, CqId cq,
+              const hw::WrHeader* wr = nullptr);
+
+    // tx.cc: slots, messages, segments
+    void run(Qp& qp);
+    void enqueue(Qp& qp);
+    void run_queued();
+    Step step(Qp& qp);
+    Step next_slot(Qp& qp);
+    [[nodiscard]] bool must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const;
+    hw::Status execute(Qp& qp, const WrRow* row, Bytes slot);
+    void start_response(Qp& qp);
+    Step send_segment(Qp& qp);
+    [[nodiscard]] std::uint32_t max_payload(const Qp& qp, hw::RdmaOp op) const;
+    void message_done(Qp& qp);
+    void complete_wr(Qp& qp, const hw::WrHeader& wr, hw::RdmaOp op);
+    [[nodiscard]] hw::Status gather(const OutMessage& message, MutableBytes to) const;
+
+    // wr.cc: one function per work request
+    static const WrRow* wr_row(hw::WrOpcode opcode);
+    hw::Status wr_send(Qp& qp, Bytes slot);
+    hw::Status wr_write(Qp& qp, Bytes slot);
+    hw::Status wr_read(Qp& qp, Bytes slot);
+    hw::Status wr_receive(Qp& qp, Bytes slot);
+    hw::Status wr_local_inv(Qp& qp, Bytes slot);
+    hw::Status wr_fast_register(Qp& qp, Bytes slot);
+    hw::Status wr_bind(Qp& qp, Bytes slot);
+    [[nodiscard]] hw::Status take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sge,
+                                          const hw::Sge* sge, const std::uint8_t* inline_data,
+                                          OutMessage* message) const;
+
+    [[gnu::cold]] void record_slot(QpId context, std::uint32_t tid, Bytes slot) const;
+
+    // rx.cc: FPDUs
+    void receive(Qp& qp, Bytes data);
+    bool fpdu_in(Qp& qp, Bytes ulpdu, MpaError error);
+    hw::Status in_write(Qp& qp, const DdpSegment& segment);
+    hw::Status in_read_request(Qp& qp, const DdpSegment& segment);
+    hw::Status in_read_response(Qp& qp, const DdpSegment& segment);
+    hw::Status in_send(Qp& qp, const DdpSegment& segment);
+    hw::Status in_terminate(Qp& qp, const DdpSegment& segment);
+    void inbound_error(Qp& qp, hw::RdmaOp op, hw::Status status);
+    [[nodiscard]] hw::Status place_message(const Qp& qp, std::uint32_t offset, Bytes payload) const;
+
+    [[nodiscard]] std::uint32_t rqe_address(const Qp& qp, std::uint32_t number) const;
+
+    // control_qp.cc
+    void run_control_qp();
+    void memory_write(const hw::BypassWr& wr);
+
+    Parts parts_;
+    Host* host_; ///< parts_.host, or a wrapper of it
+    Probe probe_;
+    Knobs knobs_;
+    Tpt tpt_;
+    EventQueue::Id control_resume_;
+    std::deque<Tid> run_queue_; ///< run queue: connections whose QP has more work
+    EventQueue::Id run_event_;
+    std::unordered_map<Tid, QpRef> qps_;
+    std::unordered_map<QpId, Tid> tid_of_; // for QPs with an egress context
+
+    Counter& count_wrs_;
+    Counter& count_malformed_;
+    Counter& count_fpdus_in_;
+    Counter& count_fpdus_out_;
+    Counter& count_errors_;
+    Counter& count_idle_doorbells_;
+    Counter& count_dropped_bytes_;
+};
+
+} // namespace t3sim

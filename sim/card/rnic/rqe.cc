@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/rnic/rqe.hh"
+
+namespace t3sim {
+
+using hw::Status;
+
+namespace {
+
+constexpr unsigned scratch_code = 15;   // 128 MiB pages
+constexpr unsigned scratch_entries = 2; // per SGE
+constexpr unsigned scratch_shift = 12 + scratch_code;
+
+/// One SGE in an RQE: offset and page size code share the first word.
+struct RqePart {
+    hw::Be64 code_offset; // 63:59 code, 58:0 offset in the first page
+    hw::Be32 pbl;
+    hw::Be32 length;
+};
+static_assert(sizeof(RqePart) * hw::max_sge == rqe_size);
+
+/// Form C: a bus address. The firmware writes a page list into the scratch PBL entries of the driver.
+Status resolve_bus_address(Tpt& tpt, const Protection& prot, const hw::Sge& sge, std::uint32_t scratch,
+                           Extent* extent) {
+    if (!(prot.caps & hw::RdmaInitWr::stag0_enable))
+        return Status::invalid_stag;
+    if (sge.to + sge.length < sge.to)
+        return Status::wrap;
+    constexpr std::uint64_t page = std::uint64_t{1} << scratch_shift;
+    const std::uint64_t first = sge.to & ~(page - 1);
+    const std::uint64_t offset = sge.to & (page - 1);
+    if (offset + sge.length > scratch_entries * page)
+        return Status::bounds;
+    for (unsigned i = 0; i < scratch_entries; ++i)
+        if (!tpt.write_pbl(scratch + i, first + i * page))
+            return Status::pbl_bounds;
+    *extent = {false, scratch, scratch_shift, offset, sge.length};
+    return Status::success;
+}
+
+/// Form B: TO is an offset in the page of the PBL index. Returns the TO of form A [guess G16].
+std::uint64_t virtual_address(const hw::TptEntry& region, std::uint64_t to, std::uint32_t pbl) {
+    const std::uint64_t page = std::uint64_t{1} << region.page_shift();
+    const std::uint64_t pages = (first_offset(region) + region.length + page - 1) >> region.page_shift();
+    if (to >= page || pbl < region.pbl_index() || pbl - region.pbl_index() >= pages)
+        return to;
+    const std::uint64_t start = region.va_based() ? std::uint64_t{region.va} : 0;
+    return start - first_offset(region) + (std::uint64_t{pbl - region.pbl_index()} << region.page_shift()) +
+           to;
+}
+
+} // namespace
+
+std::uint64_t Rqe::length() const {
+    std::uint64_t sum = 0;
+    for (const Extent& p : part)
+        sum += p.length;
+    return sum;
+}
+
+Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe) {
+    *rqe = {};
+    for (unsigned i = 0; i < wr.num_sge; ++i) {
+        const hw::Sge& sge = wr.sge[i];
+        if (sge.length == 0)
+            continue;
+        Status status;
+        if (sge.stag == 0) {
+            status = resolve_bus_address(tpt, prot, sge, wr.pbl_addr[i], &rqe->part[i]);
+        } else {
+            const auto region = tpt.find(sge.stag);
+            const std::uint64_t to = region ? virtual_address(*region, sge.to, wr.pbl_addr[i]) : sge.to;
+            status = tpt.check(prot, sge.stag, to, sge.length, local_write, &rqe->part[i]);
+        }
+        if (status != Status::success)
+            return status;
+    }
+    return Status::success;
+}
+
+bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe) {
+    std::array<RqePart, hw::max_sge> raw;
+    for (unsigned i = 0; i < hw::max_sge; ++i) {
+        const Extent& e = rqe.part[i];
+        raw[i].code_offset = std::uint64_t{e.page_shift - 12} << 59 | e.offset;
+        raw[i].pbl = e.pbl;
+        raw[i].length = e.length;
+    }
+    return memory.pmrx_write(addr, hw::bytes_of(raw));
+}
+
+bool load_rqe(const CardMemory& memory, std::uint32_t addr, Rqe* rqe) {
+    std::uint8_t bytes[rqe_size];
+    if (!memory.pmrx_read(addr, bytes))
+        return false;
+    for (unsigned i = 0; i < hw::max_sge; ++i) {
+        const auto raw = hw::load<RqePart>(Bytes(bytes).subspan(i * sizeof(RqePart)));
+        rqe->part[i] = {false, raw.pbl, static_cast<unsigned>(raw.code_offset >> 59) + 12,
+                        raw.code_offset & ((std::uint64_t{1} << 59) - 1), raw.length};
+    }
+    return true;
+}
+
+} // namespace t3sim

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The STag table (TPT) and the page lists (PBL) in card memory: access checks, address resolution, and the
+// work requests that change an entry (docs/hw/mr.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/card/base/faults.hh"
+#include "sim/card/engines.hh"
+#include "sim/hw/cqe.hh"
+#include "sim/hw/tpt.hh"
+#include "sim/hw/wr.hh"
+
+namespace t3sim {
+
+class Host;
+
+/// A checked range of host memory: bytes [offset, offset + length) of the page list that starts at PBL entry
+/// @c pbl, or, for STag 0, of bus addresses.
+struct Extent {
+    bool direct = false;
+    std::uint32_t pbl = 0;
+    unsigned page_shift = 12;
+    std::uint64_t offset = 0;
+    std::uint32_t length = 0;
+};
+
+/// Moves bytes [skip, skip + size) of an extent. Fails with pbl_bounds, or internal for a bus error.
+[[nodiscard]] hw::Status read_extent(Host& host, const CardMemory& memory, const Extent& extent,
+                                     std::uint32_t skip, MutableBytes to);
+[[nodiscard]] hw::Status write_extent(Host& host, const CardMemory& memory, const Extent& extent,
+                                      std::uint32_t skip, Bytes from);
+
+/// The properties of a QP that access checks use.
+struct Protection {
+    QpId qp = 0;
+    std::uint32_t pd = 0;
+    std::uint8_t caps = 0; // hw::RdmaInitWr::*_enable
+};
+
+/// Permissions of an access; the entry must grant at least one of them.
+enum Rights : unsigned {
+    local_read = hw::TptEntry::local_read,
+    local_write = hw::TptEntry::local_write,
+    remote_read = hw::TptEntry::remote_read,
+    remote_write = hw::TptEntry::remote_write,
+    read_sink = local_write | remote_write, // [guess G18]
+};
+
+class Tpt {
+public:
+    /// @p ecc_error: fault of an access, applied after its entry has been found.
+    Tpt(CardMemory& memory, CountedFault& ecc_error) : memory_(memory), ecc_error_(ecc_error) {}
+
+    /// Checks an access to [to, to + length) of a registered STag, in the order of docs/hw/mr.md 9.
+    [[nodiscard]] hw::Status check(const Protection& prot, std::uint32_t stag, std::uint64_t to,
+                                   std::uint32_t length, Rights rights, Extent* extent) const;
+    /// The same for a local SGE: no check for length 0, and STag 0 may select bus addresses.
+    [[nodiscard]] hw::Status check_local(const Protection& prot, const hw::Sge& sge, Rights rights,
+                                         Extent* extent) const;
+
+    enum class Invalidator { local, remote };
+    [[nodiscard]] hw::Status invalidate(const Protection& prot, std::uint32_t stag, Invalidator by);
+    [[nodiscard]] hw::Status fast_register(const Protection& prot, const hw::FastRegisterWr& wr);
+    [[nodiscard]] hw::Status bind(const Protection& prot, const hw::BindWr& wr);
+
+    /// The entry of an STag, if it is in use and the key matches; nothing for index 0.
+    [[nodiscard]] std::optional<hw::TptEntry> find(std::uint32_t stag) const;
+    /// Whether PBL entries [first, first + count) are in the PBL region.
+    [[nodiscard]] bool in_pbl(std::uint64_t first, std::uint64_t count) const;
+    [[nodiscard]] bool write_pbl(std::uint32_t index, std::uint64_t page);
+
+private:
+    [[nodiscard]] std::optional<hw::TptEntry> entry(std::uint32_t index) const;
+    void store(std::uint32_t index, const hw::TptEntry& entry);
+    void count_binding(std::uint32_t region, int change);
+
+    CardMemory& memory_;
+    CountedFault& ecc_error_;
+};
+
+/// Offset of the region or window in its first page.
+[[nodiscard]] std::uint64_t first_offset(const hw::TptEntry& entry);
+
+} // namespace t3sim

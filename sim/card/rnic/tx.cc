@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The send side: slots of the ring in order, messages, segments. Payload is read from host memory one segment
+// at a time, when TCP has send buffer space for it.
+#include <algorithm>
+
+#include "sim/card/rnic/qp.hh"
+#include "sim/card/rnic/rnic.hh"
+#include "sim/core/log.hh"
+#include "sim/hw/sge.hh"
+
+namespace t3sim {
+
+using hw::RdmaOp;
+using hw::Status;
+
+namespace {
+
+spdlog::logger& rlog = logger("rnic");
+
+/// Work of a QP before the other QPs of the card are served, with the costs of a segment and of a ring slot.
+constexpr unsigned work_budget = 256, segment_work = 16, slot_work = 1;
+
+/// Every stack supports segments of this size (RFC 5044 requires a MULPDU of 128).
+constexpr std::uint32_t min_emss = 136;
+
+} // namespace
+
+void Rnic::run(Qp& qp) {
+    if (qp.running || qp.ended || qp.queued)
+        return; // the running call, or the run queue, handles new work
+    qp.running = true;
+    Step last = Step::progress;
+    for (unsigned left = work_budget; left != 0 && last == Step::progress;) {
+        const unsigned work = qp.out.empty() ? slot_work : segment_work;
+        last = step(qp);
+        left -= std::min(left, work);
+    }
+    qp.running = false;
+    if (qp.ended)
+        return;
+    if (last == Step::progress) {
+        enqueue(qp);
+    } else if (last != Step::wait_space && last != Step::wait_sge && qp.closing && !qp.fin_sent) {
+        // Remaining slots of the ring are never executed [guess G11].
+        qp.finished = qp.fin_sent = true;
+        parts_.stream.send_fin(qp.tid);
+    }
+}
+
+void Rnic::enqueue(Qp& qp) {
+    qp.queued = true;
+    run_queue_.push_back(qp.tid);
+    if (run_event_ == EventQueue::Id{})
+        run_event_ = parts_.events.after(0, [this] { run_queued(); });
+}
+
+/// Runs one QP per event, so that frames and other cards are served in between.
+void Rnic::run_queued() {
+    run_event_ = {};
+    const Tid tid = run_queue_.front();
+    run_queue_.pop_front();
+    if (!run_queue_.empty())
+        run_event_ = parts_.events.after(0, [this] { run_queued(); });
+    if (const QpRef qp = find(tid); qp && qp->queued) {
+        qp->queued = false;
+        run(*qp);
+    }
+}
+
+/// Sends one segment, executes one slot, or starts one read response.
+Rnic::Step Rnic::step(Qp& qp) {
+    if (qp.finished || qp.ended)
+        return Step::idle;
+    if (!qp.out.empty())
+        return send_segment(qp);
+    if (qp.stopped)
+        return Step::idle;
+    if (qp.response_turn && !qp.inbound_reads.empty()) {
+        start_response(qp);
+        return Step::progress;
+    }
+    qp.response_turn = true;
+    const Step ring = next_slot(qp);
+    if (ring != Step::progress && !qp.inbound_reads.empty()) {
+        start_response(qp);
+        return Step::progress;
+    }
+    return ring;
+}
+
+bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const {
+    if (send_side && (!qp.sends_fpdus || qp.rtr_pending)) // later receives in the ring wait too [guess G32]
+        return true;
+    // When the next slot is read, all earlier WRs except reads are done.
+    if (!qp.reads.empty() && (wr.flag(hw::wr_hi::read_fence) || wr.flag(hw::wr_hi::local_fence)))
+        return true;
+    if (wr.opcode() != hw::WrOpcode::rdma_read || qp.reads.size() < qp.init.ord)
+        return false;
+    if (qp.init.ord == 0)
+        rlog.warn("QP {:#x}: a read can never be sent, ORD is 0", qp.id());
+    return true;
+}
+
+Rnic::Step Rnic::next_slot(Qp& qp) {
+    Slot slot;
+    if (const auto got = parts_.sge.fetch_slot(qp.id(), slot); got != SgeServices::Fetch::slot)
+        return got == SgeServices::Fetch::busy ? Step::wait_sge : Step::idle;
+    const auto wr = hw::load<hw::WrHeader>(slot);
+    const WrRow* row = wr_row(wr.opcode());
+    if (must_wait(qp, wr, !row || row->send_side)) {
+        parts_.sge.unfetch_slot(qp.id());
+        return Step::wait_peer;
+    }
+    ++count_wrs_;
+    if (probe_) [[unlikely]]
+        record_slot(qp.id(), qp.tid, slot);
+    const Status status = execute(qp, row, slot);
+    if (status == Status::success)
+        return Step::progress;
+    if (status == Status::internal)
+        ++count_malformed_;
+    const bool receive = row && !row->send_side;
+    fail(qp, status, !receive, row ? row->op(slot) : RdmaOp::send, receive ? qp.receive_cq() : qp.send_cq(),
+         receive ? nullptr : &wr);
+    return Step::idle;
+}
+
+void Rnic::record_slot(QpId context, std::uint32_t tid, Bytes slot) const {
+    const unsigned flits = hw::load<hw::WrHeader>(slot).flits();
+    probe_({.kind = EventKind::work_request,
+            .unit = static_cast<std::uint16_t>(hw::EgressType::rdma),
+            .where = context,
+            .tid = tid,
+            .qp = context},
+           slot.first(std::min<std::size_t>(slot.size(), flits * hw::flit)));
+}
+
+Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
+    const auto wr = hw::load<hw::WrHeader>(slot);
+    if (!row || !wr.flag(hw::wr_hi::sop) || !wr.flag(hw::wr_hi::eop)) // two-slot form: [guess G30]
+        return Status::internal;
+    if (const Status status = (this->*row->execute)(qp, slot); status != Status::success)
+        return status;
+    if (row->immediate && wr.flag(hw::wr_hi::completion))
+        complete_wr(qp, wr, row->op(slot));
+    return Status::success;
+}
+
+void Rnic::complete_wr(Qp& qp, const hw::WrHeader& wr, RdmaOp op) {
+    const Cqe cqe{.qp = qp.id(),
+                  .send_side = true,
+                  .opcode = static_cast<std::uint8_t>(op),
+                  .word2 = wr.wr_id_hi,
+                  .word3 = wr.wr_id_lo};
+    if (wr.flag(hw::wr_hi::notify))
+        parts_.sge.async_event(qp.send_cq(), cqe);
+    else
+        parts_.sge.complete(qp.send_cq(), cqe, false);
+}
+
+/// Checks the source again: it may have been invalidated since the request was received.
+void Rnic::start_response(Qp& qp) {
+    const ReadRequest& request = qp.inbound_reads.front();
+    OutMessage message;
+    message.segment = {.op = RdmaOp::read_response, .stag = request.sink_stag, .to = request.sink_to};
+    message.length = request.size;
+    message.is_response = true;
+    if (request.size != 0) {
+        const Status status = tpt_.check(qp.prot, request.source_stag, request.source_to, request.size,
+                                         remote_read, &message.part[0]);
+        if (status != Status::success) {
+            inbound_error(qp, RdmaOp::read_request, status);
+            return;
+        }
+    }
+    qp.out.push_back(message);
+    qp.response_turn = false;
+}
+
+std::uint32_t Rnic::max_payload(const Qp& qp, RdmaOp op) const {
+    const std::uint32_t emss = std::min<std::uint32_t>(qp.init.ulpdu_size, parts_.stream.emss(qp.tid));
+    const bool markers = qp.init.mpa_attrs & hw::RdmaInitWr::tx_markers;
+    return mulpdu(std::max(emss, min_emss), markers) - static_cast<std::uint32_t>(ddp_header_size(op));
+}
+
+/// Each FPDU is one TCP segment [guess G49].
+Rnic::Step Rnic::send_segment(Qp& qp) {
+    if (parts_.stream.send_space_or_wait(qp.tid) == 0)
+        return Step::wait_space;
+    OutMessage& message = qp.out.front();
+    DdpSegment& segment = message.segment;
+    const std::uint32_t size = std::min(message.length - message.sent, max_payload(qp, segment.op));
+    segment.last = message.sent + size == message.length;
+
+    Buffer fpdu = Framer::start(ddp_header_size(segment.op) + size);
+    const MutableBytes ulpdu = Framer::ulpdu(fpdu);
+    write_header(ulpdu.data(), segment);
+    if (const Status status = gather(message, ulpdu.last(size)); status != Status::success) {
+        if (message.is_response)
+            inbound_error(qp, RdmaOp::read_request, status);
+        else
+            fail(qp, status, true, segment.op, qp.send_cq(), &message.wr);
+        return Step::idle;
+    }
+    ++count_fpdus_out_;
+    if (probe_) [[unlikely]]
+        probe_({.kind = EventKind::fpdu_out, .tid = qp.tid, .qp = qp.id()}, ulpdu);
+    parts_.stream.send_record(qp.tid, qp.framer.finish(std::move(fpdu)));
+    message.sent += size;
+    if (is_tagged(segment.op))
+        segment.to += size;
+    else
+        segment.mo += size;
+    if (segment.last)
+        message_done(qp);
+    return Step::progress;
+}
+
+/// Reads the payload of the next segment.
+Status Rnic::gather(const OutMessage& message, MutableBytes to) const {
+    if (message.is_inline) {
+        std::copy_n(message.inline_data.begin() + message.sent, to.size(), to.begin());
+        return Status::success;
+    }
+    std::uint32_t skip = message.sent;
+    for (const Extent& part : message.part) {
+        if (to.empty())
+            break;
+        if (skip >= part.length) {
+            skip -= part.length;
+            continue;
+        }
+        const std::size_t chunk = std::min<std::size_t>(part.length - skip, to.size());
+        const Status status = read_extent(*host_, parts_.memory, part, skip, to.first(chunk));
+        if (status != Status::success)
+            return status;
+        to = to.subspan(chunk);
+        skip = 0;
+    }
+    return Status::success;
+}
+
+/// A message is complete when all of it has been read from host memory and queued in TCP [guess G36].
+void Rnic::message_done(Qp& qp) {
+    const OutMessage message = std::move(qp.out.front());
+    qp.out.pop_front();
+    if (message.is_response) {
+        // The response to the ready-to-receive read has been sent [guess G5].
+        if (qp.init.rtr_type() == hw::rtr_read && message.length == 0 && !qp.init.initiator())
+            qp.rtr_pending = false;
+        qp.inbound_reads.pop_front();
+    }
+    if (message.is_rtr_read)
+        qp.rtr_pending = false;
+    if (message.segment.op == RdmaOp::terminate)
+        qp.finished = true;
+    if (message.signaled)
+        complete_wr(qp, message.wr, message.segment.op);
+}
+
+} // namespace t3sim

@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/sge/sge.hh"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/hw/cqe.hh"
+
+namespace t3sim {
+
+namespace ec = hw::egress_context;
+namespace cqc = hw::cq_context;
+namespace cmd = hw::context_cmd;
+
+namespace {
+
+/// Limit of header and data of a work request: more than a 64 KiB segment.
+constexpr std::size_t max_wr_bytes = 256 << 10;
+
+/// Work limits of all rings in one turn, independent of the number of doorbells, and of one ring before the
+/// next. In bytes; the overhead of a ring check and of a request is counted as bytes too.
+constexpr std::size_t turn_work = 64 << 10, ring_work = 32 << 10;
+constexpr std::size_t check_work = 64, request_work = 512;
+/// Completions that a fault may delay: the maximum size of a completion queue.
+constexpr std::size_t max_delayed = 65536;
+/// Fixed cost of a QP's doorbell; the Rnic limits the work itself.
+constexpr std::size_t qp_work = 8 << 10;
+
+std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t gen) {
+    std::array<std::uint8_t, hw::cqe_size> out;
+    put_be32(&out[0], hw::cqe_header(cqe.qp, gen != 0, cqe.status, cqe.send_side, cqe.opcode));
+    put_be32(&out[4], cqe.length);
+    put_be32(&out[8], cqe.word2);
+    put_be32(&out[12], cqe.word3);
+    return out;
+}
+
+} // namespace
+
+Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters)
+    : host_(&host), events_(events), regs_(regs), irq_(irq), faults_(faults),
+      responses_(host, events, regs, irq, counters, [this](unsigned) { responses_drained(); }),
+      egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
+      wait_queue_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
+      work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
+      unknown_wrs_(counters["sge.unknown_work_requests"]), cqes_(counters["sge.cqes"]),
+      async_events_(counters["sge.async_events"]), cq_lost_(counters["sge.cqes_without_queue"]),
+      bad_commands_(counters["sge.bad_context_commands"]) {}
+
+Sge::~Sge() {
+    events_.cancel(run_event_);
+    events_.cancel(delayed_timer_);
+    events_.cancel(late_answer_timer_);
+}
+
+void Sge::connect(Nic& nic, ToeServices& toe, RnicServices& rnic) {
+    nic_ = &nic;
+    toe_ = &toe;
+    rnic_ = &rnic;
+}
+
+void Sge::add_hooks(RegisterHooks& hooks) {
+    responses_.add_hooks(hooks);
+    hooks.on_write(reg::SG_CONTROL,
+                   [this](std::uint32_t value, std::uint32_t before) { control_written(value, before); });
+    hooks.on_write(reg::SG_KDOORBELL, [this](std::uint32_t value, std::uint32_t) { kernel_doorbell(value); });
+    hooks.on_write(reg::SG_CONTEXT_CMD,
+                   [this](std::uint32_t value, std::uint32_t) { context_command(value); });
+}
+
+void Sge::reset() {
+    responses_.reset();
+    std::fill(egress_.begin(), egress_.end(), hw::Context{});
+    std::fill(cqs_.begin(), cqs_.end(), hw::Context{});
+    std::fill(wait_queue_.begin(), wait_queue_.end(), WaitQueue::none);
+    run_queue_.clear();
+    for (auto& waiting : waiting_for_port_)
+        waiting.clear();
+    waiting_for_responses_.clear();
+    events_.cancel(run_event_);
+    run_event_ = {};
+    delayed_.clear();
+    events_.cancel(delayed_timer_);
+    late_answers_.clear();
+    events_.cancel(late_answer_timer_);
+}
+
+void Sge::set_bus(Probe probe, Host& host) {
+    probe_ = probe;
+    host_ = &host;
+    responses_.set_bus(probe, host);
+}
+
+bool Sge::enabled() const {
+    return (regs_.peek(reg::SG_CONTROL) & hw::sg_control::global_enable) != 0;
+}
+
+// --- Contexts ----------------------------------------------------------------------------------------------
+
+hw::Context* Sge::find_context(std::uint32_t command) {
+    const unsigned id = command & 0xffff;
+    switch (command & (cmd::cq | cmd::response_queue | cmd::egress | cmd::free_list)) {
+    case cmd::cq:
+        return &cqs_[id];
+    case cmd::egress:
+        return &egress_[id];
+    case cmd::response_queue:
+        return responses_.response_context(id);
+    case cmd::free_list:
+        return responses_.free_list_context(id);
+    default:
+        return nullptr;
+    }
+}
+
+void Sge::context_command(std::uint32_t command) {
+    const std::uint32_t opcode = bits(command, 31, 28);
+    regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy); // commands complete at once
+    hw::Context* const context = find_context(command);
+    const bool is_cq = (command & cmd::cq) != 0;
+    if (!context || (opcode > cmd::write && !is_cq)) {
+        ++bad_commands_;
+    } else if (opcode == cmd::read) {
+        for (unsigned i = 0; i < context->size(); ++i)
+            regs_.poke(reg::SG_CONTEXT_DATA0 + 4 * i, (*context)[i]);
+    } else if (opcode == cmd::write) {
+        for (unsigned i = 0; i < context->size(); ++i) {
+            const std::uint32_t mask = regs_.peek(reg::SG_CONTEXT_MASK0 + 4 * i);
+            (*context)[i] = ((*context)[i] & ~mask) | (regs_.peek(reg::SG_CONTEXT_DATA0 + 4 * i) & mask);
+        }
+        if ((command & cmd::response_queue) != 0 && bits(regs_.peek(reg::SG_CONTEXT_MASK0), 31, 16) != 0)
+            responses_.restart(command & 0xffff);
+    } else {
+        cq_command(opcode, command & 0xffff);
+    }
+}
+
+/// docs/hw/cq.md 10, point 5. Credits (opcode 7) belong to T3A: accepted and ignored. [guess G23]
+void Sge::cq_command(std::uint32_t opcode, CqId id) {
+    hw::Context& c = cqs_[id];
+    switch (opcode) {
+    case cmd::cq_arm:
+        cqc::notify_any.set(c, 1);
+        cqc::armed.set(c, 1);
+        break;
+    case cmd::cq_arm_solicited:
+        cqc::notify_solicited.set(c, 1);
+        cqc::armed.set(c, 1);
+        break;
+    case cmd::cq_force: // [guess G24] not used by any driver: an event without a CQE
+        post_async(id, hw::async_event::async, cqc::index.get(c), Cqe{}, 0);
+        break;
+    case cmd::cq_credits:
+        return;
+    default:
+        ++bad_commands_;
+        return;
+    }
+    regs_.poke(reg::SG_CONTEXT_CMD, (regs_.peek(reg::SG_CONTEXT_CMD) & 0xffff0000) | cqc::index.get(c));
+}
+
+// --- Doorbells ---------------------------------------------------------------------------------------------
+
+void Sge::control_written(std::uint32_t value, std::uint32_t before) {
+    if ((value & ~before & hw::sg_control::global_enable) == 0)
+        return;
+    // Doorbells that were written while the SGE was disabled are not lost: service every ring.
+    for (unsigned id = 0; id < egress_.size(); ++id)
+        if (ec::valid.get(egress_[id]) != 0)
+            doorbell(id);
+}
+
+void Sge::kernel_doorbell(std::uint32_t value) {
+    constexpr std::uint32_t select_egress = hw::bit(31);
+    ++doorbells_;
+    if ((value & select_egress) != 0) {
+        if (probe_) [[unlikely]]
+            record_doorbell(value & 0xffff);
+        if (faults_.doorbell.fires()) [[unlikely]]
+            fatal(hw::sg_int::db_drop);
+        else
+            doorbell(value & 0xffff);
+    } else
+        responses_.free_list_doorbell(value & 0xffff);
+}
+
+void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window) {
+    ++doorbells_;
+    const std::uint32_t control = regs_.peek(reg::SG_CONTROL);
+    if (hw::sg_control::user_space_size(control) == 0)
+        return;
+    const std::uint64_t page_size = std::uint64_t{1} << (hw::sg_control::host_page_size(control) + 11);
+    const std::uint64_t group = std::max<std::uint64_t>(hw::egress_contexts / (window / page_size), 1);
+    const unsigned id =
+        static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts;
+    if (probe_) [[unlikely]]
+        record_doorbell(id);
+    if (faults_.doorbell.fires()) [[unlikely]]
+        fatal(hw::sg_int::db_drop);
+    else
+        doorbell(id);
+}
+
+/// Only a QP's ring belongs to a connection.
+void Sge::record_doorbell(unsigned id) const {
+    const hw::Context& c = egress_[id];
+    RecordHead head{
+        .kind = EventKind::doorbell, .unit = static_cast<std::uint16_t>(ec::type.get(c)), .where = id};
+    if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma && ec::valid.get(c) != 0) {
+        head.qp = id;
+        if (id != hw::control_qp)
+            head.tid = ec::token.get(c);
+    }
+    probe_(head);
+}
+
+/// Handles a doorbell. The first doorbells since the last event are serviced at once until the work limit of
+/// a turn; further ones are queued. A doorbell of a queued ring has no effect.
+void Sge::doorbell(unsigned id) {
+    if (wait_queue_[id] != WaitQueue::none)
+        return;
+    begin_turn();
+    if (work_left_ == 0 || !run_queue_.empty())
+        enqueue(id);
+    else
+        service(id);
+}
+
+/// Sets the work limit, unless work has been done since the last event.
+void Sge::begin_turn() {
+    if (std::exchange(serviced_at_, events_.ran()) != events_.ran())
+        work_left_ = turn_work;
+}
+
+void Sge::service(unsigned id) {
+    const hw::Context& c = egress_[id];
+    if (!enabled() || ec::valid.get(c) == 0)
+        return;
+    work_left_ -= std::min(work_left_, check_work);
+    if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma) {
+        work_left_ -= std::min(work_left_, qp_work);
+        rnic_->doorbell(id); // no descriptor credits [guess G31]
+    } else {
+        drain(id);
+    }
+}
+
+void Sge::enqueue(unsigned id) {
+    if (wait_queue_[id] == WaitQueue::run)
+        return;
+    wait_queue_[id] = WaitQueue::run;
+    run_queue_.push_back(id);
+    if (run_event_ == EventQueue::Id{})
+        run_event_ = events_.after(0, [this] { run_queued(); });
+}
+
+/// The next turn is an event behind all that are already due, so that frames and other cards are served
+/// first.
+void Sge::run_queued() {
+    work_left_ = turn_work;
+    serviced_at_ = events_.ran();
+    for (std::size_t rings = run_queue_.size(); rings != 0 && work_left_ != 0; --rings) {
+        const unsigned id = run_queue_.front();
+        run_queue_.pop_front();
+        wait_queue_[id] = WaitQueue::none;
+        service(id);
+    }
+    run_event_ = run_queue_.empty() ? EventQueue::Id{} : events_.after(0, [this] { run_queued(); });
+}
+
+/// A QP's ring may be queued already: the Rnic also runs a QP without a doorbell. Then the ring is checked
+/// again at its turn.
+void Sge::wait_for_responses(unsigned id) {
+    if (wait_queue_[id] != WaitQueue::none)
+        return;
+    wait_queue_[id] = WaitQueue::responses;
+    waiting_for_responses_.push_back(id);
+}
+
+std::size_t Sge::waiting_rings() const {
+    std::size_t sum = run_queue_.size() + waiting_for_responses_.size();
+    for (const auto& waiting : waiting_for_port_)
+        sum += waiting.size();
+    return sum;
+}
+
+void Sge::responses_drained() {
+    for (const unsigned id : std::exchange(waiting_for_responses_, {}))
+        if (wait_queue_[id] == WaitQueue::responses)
+            enqueue(id);
+}
+
+/// Whether the next request of an Ethernet ring must wait for its port. If so, port_ready() queues the ring.
+bool Sge::wait_for_port(unsigned id) {
+    if (!nic_->busy())
+        return false;
+    const hw::Context& c = egress_[id];
+    Slot slot;
+    if (read_slot(c, ec::index.get(c), ec::gen.get(c), slot) != Fetch::slot)
+        return false;
+    const unsigned port = Nic::port_of(slot);
+    if (!nic_->busy(port))
+        return false;
+    wait_queue_[id] = port == 0 ? WaitQueue::port0 : WaitQueue::port1;
+    waiting_for_port_[port].push_back(id);
+    return true;
+}
+
+/// The Mac has given the NIC its turn at the port: the rings that wait for it continue at once, in turn,
+/// until the port is busy again. In a later event the TOE would have filled the wire before. [guess G52]
+void Sge::port_ready(unsigned port) {
+    begin_turn();
+    auto& waiting = waiting_for_port_[port];
+    for (std::size_t rings = waiting.size(); rings != 0 && !nic_->busy(port); --rings) {
+        const unsigned id = waiting.front();
+        waiting.pop_front();
+        wait_queue_[id] = WaitQueue::none;
+        if (work_left_ == 0)
+            enqueue(id);
+        else
+            service(id); // if the port is busy then, the ring waits behind the others
+    }
+}
+
+// --- Work requests -----------------------------------------------------------------------------------------
+
+SgeServices::Fetch Sge::read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot) {
+    const std::uint64_t addr = ec::base(c) + std::uint64_t{index} * slot_size;
+    // The host writes the word with the first generation bit last, so all other words are valid if it
+    // matches.
+    std::uint32_t lo = 0;
+    if (!host_->dma_load(addr + 4, lo)) {
+        responses_.bus_error();
+        return Fetch::bus_error;
+    }
+    if (hw::wr::gen(__builtin_bswap32(lo)) != gen)
+        return Fetch::empty;
+    if (!host_->dma_read(addr, slot)) {
+        responses_.bus_error();
+        return Fetch::bus_error;
+    }
+    const bool one_bit = (regs_.peek(reg::SG_CONTROL) & hw::sg_control::egr_gen_ctrl) != 0;
+    return one_bit || (slot.back() & 1U) == gen ? Fetch::slot : Fetch::empty;
+}
+
+/// Stops an invalid ring: invalidates its context and reports a fatal error to the host.
+Sge::Take Sge::framing_error(unsigned id) {
+    ++framing_errors_;
+    ec::valid.set(egress_[id], 0);
+    fatal(hw::sg_int::r_req_framing_error);
+    return Take::error;
+}
+
+Sge::Take Sge::take_wr(unsigned id, Wr& wr) {
+    hw::Context& c = egress_[id];
+    std::uint32_t index = ec::index.get(c), gen = ec::gen.get(c);
+    const std::uint32_t ring = ec::size.get(c);
+    if (index >= ring)
+        return framing_error(id);
+
+    Slot slot;
+    std::array<std::uint8_t, hw::max_wr_descriptors * slot_size> sgl;
+    std::size_t sgl_size = 0;
+    bool has_sgl = false, last = false;
+    wr = Wr{};
+    while (!last) {
+        if (wr.descriptors == hw::max_wr_descriptors)
+            return framing_error(id);
+        const Fetch got = read_slot(c, index, gen, slot);
+        if (got == Fetch::bus_error) {
+            ec::valid.set(c, 0);
+            return Take::error;
+        }
+        if (got != Fetch::slot) // the first descriptor becomes valid last
+            return wr.descriptors == 0 ? Take::none : framing_error(id);
+
+        const std::uint32_t hi = be32(&slot[0]), flits = hw::wr::flits(be32(&slot[4]));
+        const bool first = wr.descriptors == 0;
+        if (((hi & hw::wr::sop) != 0) != first || flits == 0 || flits > hw::descriptor_flits)
+            return framing_error(id);
+        if (first) {
+            wr.hi = hi;
+            has_sgl = (hi & hw::wr::sgl) != 0;
+        }
+        const std::uint32_t body = first ? 0 : 1; // continuations repeat the header
+        const std::uint32_t split = has_sgl ? hw::wr::sgl_flit(hi) : flits;
+        if (split < std::max(body, 1U) || split > flits)
+            return framing_error(id);
+        std::copy(&slot[body * hw::flit], &slot[0] + split * hw::flit, &wr_[wr.size]);
+        wr.size += (split - body) * hw::flit;
+        std::copy(&slot[0] + split * hw::flit, &slot[0] + flits * hw::flit, &sgl[sgl_size]);
+        sgl_size += (flits - split) * hw::flit;
+
+        ++wr.descriptors;
+        last = (hi & hw::wr::eop) != 0;
+        if (++index == ring) {
+            index = 0;
+            gen ^= 1;
+        }
+    }
+    ec::index.set(c, index);
+    ec::gen.set(c, gen);
+    if (!has_sgl)
+        return Take::done;
+    put_be32(&wr_[0], wr.hi & ~hw::wr::sgl);
+    return gather(Bytes(sgl).first(sgl_size), wr);
+}
+
+/// Appends the data of an SGL: groups of two lengths and two addresses; the last group may have one of each.
+/// A WR whose data cannot be read is dropped, and its descriptors are returned as credits.
+Sge::Take Sge::gather(Bytes sgl, Wr& wr) {
+    constexpr std::size_t single = 2 * hw::flit, pair = 3 * hw::flit;
+    const auto append = [&](std::uint64_t addr, std::uint32_t length) {
+        if (length > wr_.size() - wr.size) {
+            ++framing_errors_;
+            return false;
+        }
+        if (!host_->dma_read(addr, MutableBytes(wr_).subspan(wr.size, length))) {
+            responses_.bus_error();
+            return false;
+        }
+        wr.size += length;
+        return true;
+    };
+    bool good = true;
+    while (good && sgl.size() >= single) {
+        const std::uint32_t second = be32(&sgl[4]);
+        good = append(be64(&sgl[8]), be32(&sgl[0]));
+        if (second == 0 || sgl.size() < pair)
+            break;
+        good = good && append(be64(&sgl[16]), second);
+        sgl = sgl.subspan(pair);
+    }
+    if (!good)
+        wr.size = 0;
+    return Take::done;
+}
+
+void Sge::drain(unsigned id) {
+    hw::Context& c = egress_[id];
+    const auto type = static_cast<hw::EgressType>(ec::type.get(c));
+    const unsigned queue = ec::rspq.get(c);
+    const auto tx_queue = type == hw::EgressType::ethernet  ? Responses::ethernet
+                          : type == hw::EgressType::offload ? Responses::offload
+                                                            : Responses::control;
+    // Limits the work of one ring: the host may post as fast as this loop reads.
+    for (std::size_t left = ring_work;;) {
+        if (type != hw::EgressType::ethernet && faults_.firmware_stopped) [[unlikely]]
+            return;
+        // Ethernet requests never produce messages; the others wait until the queue has drained.
+        if (type != hw::EgressType::ethernet && responses_.congested(queue)) {
+            wait_for_responses(id);
+            return;
+        }
+        if (type == hw::EgressType::offload && toe_->congested()) {
+            wait_for_responses(id);
+            return;
+        }
+        if (type == hw::EgressType::ethernet && wait_for_port(id))
+            return;
+        Wr wr;
+        if (take_wr(id, wr) != Take::done)
+            return;
+        ++work_requests_;
+        if (probe_) [[unlikely]]
+            probe_({.kind = EventKind::work_request, .unit = static_cast<std::uint16_t>(type), .where = id},
+                   Bytes(wr_).first(wr.size));
+        if (wr.size != 0)
+            execute(type, queue, wr);
+        const bool now = type == hw::EgressType::ethernet && (wr.hi & hw::wr::compl_) != 0;
+        responses_.return_credits(queue, tx_queue, wr.descriptors, now);
+        const std::size_t work = wr.size + request_work;
+        left -= std::min(left, work);
+        work_left_ -= std::min(work_left_, work);
+        if (left == 0 || work_left_ == 0) {
+            enqueue(id);
+            return;
+        }
+    }
+}
+
+void Sge::execute(hw::EgressType type, unsigned queue, const Wr& wr) {
+    const MutableBytes bytes = MutableBytes(wr_).first(wr.size);
+    const std::uint32_t opcode = hw::wr::opcode(wr.hi);
+    switch (type) {
+    case hw::EgressType::ethernet:
+        if (opcode != hw::wr::tunnel_tx_pkt)
+            break;
+        nic_->transmit(bytes);
+        return;
+    case hw::EgressType::offload:
+        toe_->offload_wr(queue, bytes, wr.descriptors);
+        return;
+    case hw::EgressType::control:
+        if (opcode == hw::wr::ri_modify_qp)
+            rnic_->control_wr(bytes);
+        else
+            toe_->control_wr(queue, bytes);
+        return;
+    default:
+        break;
+    }
+    ++unknown_wrs_;
+}
+
+// --- QP rings ----------------------------------------------------------------------------------------------
+
+void Sge::open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) {
+    constexpr std::uint32_t wr_credits = 16;
+    if (qp < hw::first_qp || qp > hw::control_qp || slots > 0xffff) {
+        ++bad_commands_;
+        return;
+    }
+    hw::Context c{};
+    const std::uint64_t page = ring_base >> 12;
+    ec::credits.set(c, wr_credits);
+    ec::size.set(c, slots);
+    ec::base_lo.set(c, static_cast<std::uint32_t>(page & 0xffff));
+    ec::base_mid.set(c, static_cast<std::uint32_t>(page >> 16));
+    ec::base_hi.set(c, static_cast<std::uint32_t>(page >> 48));
+    ec::token.set(c, tid);
+    ec::type.set(c, static_cast<std::uint32_t>(hw::EgressType::rdma));
+    ec::gen.set(c, 1);
+    ec::valid.set(c, 1);
+    egress_[qp] = c;
+}
+
+void Sge::invalidate_qp_context(QpId qp) {
+    if (qp >= hw::first_qp && qp <= hw::control_qp)
+        egress_[qp] = {};
+}
+
+SgeServices::Fetch Sge::fetch_slot(QpId context, Slot& slot) {
+    if (context >= egress_.size())
+        return Fetch::invalid_context;
+    hw::Context& c = egress_[context];
+    const std::uint32_t index = ec::index.get(c), gen = ec::gen.get(c), ring = ec::size.get(c);
+    if (!enabled() || ec::valid.get(c) == 0 || index >= ring)
+        return Fetch::invalid_context;
+    if (faults_.firmware_stopped) [[unlikely]]
+        return Fetch::busy;
+    if (responses_.congested(ec::rspq.get(c))) {
+        wait_for_responses(context);
+        return Fetch::busy;
+    }
+    const Fetch got = read_slot(c, index, gen, slot);
+    if (got == Fetch::slot) {
+        ++work_requests_;
+        const bool wrap = index + 1 == ring;
+        ec::index.set(c, wrap ? 0 : index + 1);
+        ec::gen.set(c, gen ^ (wrap ? 1U : 0U));
+    }
+    return got;
+}
+
+void Sge::unfetch_slot(QpId context) {
+    hw::Context& c = egress_[context % egress_.size()];
+    const std::uint32_t index = ec::index.get(c), ring = ec::size.get(c);
+    if (ring == 0)
+        return;
+    ec::index.set(c, index == 0 ? ring - 1 : index - 1);
+    ec::gen.set(c, ec::gen.get(c) ^ (index == 0 ? 1U : 0U));
+}
+
+// --- Completion queues -------------------------------------------------------------------------------------
+
+void Sge::record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const {
+    RecordHead head{.kind = kind, .where = cq, .qp = cqe.qp};
+    if (const hw::Context& c = egress_[cqe.qp % egress_.size()];
+        ec::valid.get(c) != 0 && cqe.qp >= hw::first_qp && cqe.qp < hw::control_qp)
+        head.tid = ec::token.get(c);
+    probe_(head, cqe_bytes(cqe, gen));
+}
+
+void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen) {
+    ++async_events_;
+    if (probe_) [[unlikely]]
+        record_cqe(EventKind::async_event, cq, cqe, gen);
+    responses_.post_async(cqc::rspq.get(cqs_[cq]),
+                          {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_bytes(cqe, gen));
+}
+
+/// Queues a delayed completion or event; their order is kept.
+void Sge::delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
+    if (delayed_.size() >= max_delayed) // the fault ends early
+        flush_delayed();
+    if (delayed_.empty()) {
+        events_.cancel(delayed_timer_);
+        delayed_timer_ = events_.at(faults_.completion.until(), [this] { flush_delayed(); });
+    }
+    delayed_.push_back({cq, cqe, solicited});
+}
+
+void Sge::flush_delayed() {
+    faults_.completion.arm(0);
+    for (std::deque<DelayedCompletion> late = std::exchange(delayed_, {});
+         const DelayedCompletion& one : late) {
+        if (one.solicited)
+            complete(one.cq, one.cqe, *one.solicited);
+        else
+            async_event(one.cq, one.cqe);
+    }
+}
+
+/// Queues a message of the TOE. Their order is kept when the delay becomes shorter.
+void Sge::delay_answer(unsigned queue, Bytes cpl) {
+    if (late_answers_.size() >= max_delayed) { // the first one is not as late
+        const LateAnswer first = std::move(late_answers_.front());
+        late_answers_.pop_front();
+        responses_.post_cpl(first.queue, first.cpl);
+    }
+    Time due = events_.now() + faults_.answer_delay;
+    if (late_answers_.empty()) {
+        events_.cancel(late_answer_timer_);
+        late_answer_timer_ = events_.at(due, [this] { post_late_answers(); });
+    } else {
+        due = std::max(due, late_answers_.back().due);
+    }
+    ++faults_.answers_late;
+    late_answers_.push_back({due, queue, Buffer(cpl.begin(), cpl.end())});
+}
+
+void Sge::post_late_answers() {
+    for (; !late_answers_.empty() && late_answers_.front().due <= events_.now(); late_answers_.pop_front())
+        responses_.post_cpl(late_answers_.front().queue, late_answers_.front().cpl);
+    if (!late_answers_.empty())
+        late_answer_timer_ = events_.at(late_answers_.front().due, [this] { post_late_answers(); });
+}
+
+void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
+    if (faults_.completion.delays(events_)) [[unlikely]] {
+        delay_completion(cq, cqe, solicited);
+        return;
+    }
+    if (!delayed_.empty()) [[unlikely]]
+        flush_delayed();
+    if (cq >= cqs_.size()) {
+        ++cq_lost_;
+        return;
+    }
+    hw::Context& c = cqs_[cq];
+    const std::uint32_t size = cqc::size.get(c), index = cqc::index.get(c), gen = cqc::gen.get(c);
+    if (!enabled() || index >= size) { // size 0: none
+        ++cq_lost_;
+        return;
+    }
+    if (cqc::overflow_mode.get(c) != 0 &&
+        cqc::credits.get(c) == 0) { // a queue without memory, as the control CQ
+        async_event(cq, cqe);
+        return;
+    }
+    // Write the word with the generation last.
+    const auto entry = cqe_bytes(cqe, gen);
+    const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * hw::cqe_size;
+    std::uint32_t raw;
+    std::memcpy(&raw, entry.data(), sizeof raw);
+    if (!host_->dma_write(addr + 4, Bytes(entry).subspan(4)) || !host_->dma_store(addr, raw))
+        responses_.bus_error();
+    ++cqes_;
+    if (probe_) [[unlikely]]
+        record_cqe(EventKind::cqe, cq, cqe, gen);
+    const bool wrap = index + 1 == size;
+    cqc::index.set(c, wrap ? 0 : index + 1);
+    cqc::gen.set(c, gen ^ (wrap ? 1U : 0U));
+
+    const bool urgent = solicited || cqe.status != 0; // [guess G24] an error counts as solicited
+    if (cqc::notify_any.get(c) == 0 && (cqc::notify_solicited.get(c) == 0 || !urgent))
+        return;
+    cqc::notify_any.set(c, 0);
+    cqc::notify_solicited.set(c, 0);
+    cqc::armed.set(c, 0);
+    post_async(cq, hw::async_event::async | (solicited ? hw::async_event::solicited : 0), cqc::index.get(c),
+               cqe, gen);
+}
+
+void Sge::async_event(CqId cq, const Cqe& cqe) {
+    if (faults_.completion.delays(events_)) [[unlikely]] {
+        delay_completion(cq, cqe, std::nullopt);
+        return;
+    }
+    if (!delayed_.empty()) [[unlikely]]
+        flush_delayed();
+    if (cq >= cqs_.size()) {
+        ++cq_lost_;
+        return;
+    }
+    // Only these work requests request an event. Without a CQ entry the index is 0 [guess G22].
+    const auto op = static_cast<hw::RdmaOp>(cqe.opcode);
+    const bool notify =
+        cqe.send_side && cqe.status == 0 && (op == hw::RdmaOp::terminate || op == hw::RdmaOp::modify_qp);
+    post_async(cq, hw::async_event::async | (notify ? hw::async_event::notify : 0), 0, cqe, 0);
+}
+
+} // namespace t3sim

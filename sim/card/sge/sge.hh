@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The SGE: contexts and context commands, doorbells, fetching of work requests, completion queues. Responses
+// writes its output to the host.
+//
+// Steps of a work request: the host writes 1 to 4 descriptors and rings the doorbell. The SGE reads
+// descriptors while their generation matches the ring's, concatenates them (with the data of an SGL) in one
+// buffer, advances the context's index, passes the buffer to the engine of the context's type, and returns
+// the descriptors as credits. Rings of type 0 (QPs) differ: the Rnic fetches them slot by slot.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "sim/card/base/faults.hh"
+#include "sim/card/engines.hh"
+#include "sim/card/nic/nic.hh"
+#include "sim/card/sge/responses.hh"
+
+namespace t3sim {
+
+class Sge final : public SgeServices, public PacketSink {
+public:
+    Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters);
+    ~Sge() override;
+    Sge(const Sge&) = delete;
+    Sge& operator=(const Sge&) = delete;
+
+    /// Sets the engines that execute work requests.
+    void connect(Nic& nic, ToeServices& toe, RnicServices& rnic);
+    void add_hooks(RegisterHooks& hooks);
+    void reset();
+    /// Replaces the probe and the host.
+    void set_bus(Probe probe, Host& host);
+
+    /// A write to BAR2 of @p window bytes: the page selects a group of QPs, the value one of them. [guess
+    /// G25]
+    void user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window);
+
+    /// Bytes of messages that wait for the host.
+    [[nodiscard]] std::size_t waiting_bytes() const { return responses_.waiting_bytes(); }
+    /// Entries of the queues of rings with deferred work, one per ring.
+    [[nodiscard]] std::size_t waiting_rings() const;
+
+    // PacketSink
+    bool post_packet(const RxPacket& packet) override { return responses_.post_packet(packet); }
+    void port_ready(unsigned port) override;
+
+    // SgeServices
+    void post_cpl(unsigned response_queue, Bytes cpl) override {
+        if (faults_.answer_delay != 0 || !late_answers_.empty()) [[unlikely]]
+            delay_answer(response_queue, cpl);
+        else
+            responses_.post_cpl(response_queue, cpl);
+    }
+    [[nodiscard]] bool full(unsigned response_queue) const override {
+        return responses_.full(response_queue);
+    }
+    void complete(CqId cq, const Cqe& cqe, bool solicited) override;
+    void async_event(CqId cq, const Cqe& cqe) override;
+    void open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32_t slots) override;
+    void invalidate_qp_context(QpId qp) override;
+    Fetch fetch_slot(QpId context, Slot& slot) override;
+    void unfetch_slot(QpId context) override;
+    void offload_drained() override { responses_drained(); }
+    void fatal(std::uint32_t sge_cause) override { irq_.raise(reg::SG_INT_CAUSE, sge_cause); }
+
+private:
+    enum class Take { none, done, error };
+    struct Wr {
+        std::size_t size = 0; ///< bytes in wr_
+        unsigned descriptors = 0;
+        std::uint32_t hi = 0; ///< first word of the first descriptor
+    };
+
+    [[nodiscard]] bool enabled() const;
+    void kernel_doorbell(std::uint32_t value);
+    void control_written(std::uint32_t value, std::uint32_t before);
+    void context_command(std::uint32_t command);
+    [[nodiscard]] hw::Context* find_context(std::uint32_t command);
+    void cq_command(std::uint32_t opcode, CqId id);
+
+    void doorbell(unsigned id);
+    void begin_turn();
+    void service(unsigned id);
+    void drain(unsigned id);
+    void enqueue(unsigned id);
+    void wait_for_responses(unsigned id);
+    [[nodiscard]] bool wait_for_port(unsigned id);
+    void responses_drained();
+    void run_queued();
+    Fetch read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot);
+    Take take_wr(unsigned id, Wr& wr);
+    Take gather(Bytes sgl, Wr& wr);
+    void execute(hw::EgressType type, unsigned queue, const Wr& wr);
+    Take framing_error(unsigned id);
+    [[gnu::cold]] void record_doorbell(unsigned id) const;
+    [[gnu::cold]] void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
+    [[gnu::cold]] void delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
+    void flush_delayed();
+    [[gnu::cold]] void delay_answer(unsigned queue, Bytes cpl);
+    void post_late_answers();
+    void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
+
+    Host* host_;
+    EventQueue& events_;
+    Probe probe_;
+    RegisterBank& regs_;
+    Irq& irq_;
+    Faults& faults_;
+    Responses responses_;
+    Nic* nic_ = nullptr;
+    ToeServices* toe_ = nullptr;
+    RnicServices* rnic_ = nullptr;
+
+    std::vector<hw::Context> egress_, cqs_;
+    Buffer wr_; ///< the current work request
+
+    /// Each ring is in at most one of the queues below; wait_queue_ names it. run_queued() serves a ring of
+    /// run_queue_, port_ready() and responses_drained() move the others there.
+    enum class WaitQueue : std::uint8_t { none, run, port0, port1, responses };
+    std::vector<WaitQueue> wait_queue_; ///< by context
+    std::deque<unsigned> run_queue_;    ///< rings to service in the next turns
+    std::array<std::deque<unsigned>, Nic::ports> waiting_for_port_;
+    std::deque<unsigned> waiting_for_responses_;
+    EventQueue::Id run_event_;                      ///< the next turn, while run_queue_ is not empty
+    std::size_t work_left_ = 0;                     ///< in this turn, in bytes
+    std::uint64_t serviced_at_ = ~std::uint64_t{0}; ///< EventQueue::ran() when work_left_ was last set
+
+    struct DelayedCompletion {
+        CqId cq;
+        Cqe cqe;
+        std::optional<bool> solicited; ///< of a completion; nothing: an async event
+    };
+    std::deque<DelayedCompletion> delayed_; ///< delayed by a fault
+    EventQueue::Id delayed_timer_;
+
+    struct LateAnswer {
+        Time due;
+        unsigned queue;
+        Buffer cpl;
+    };
+    std::deque<LateAnswer> late_answers_; ///< delayed by a fault, each on its own
+    EventQueue::Id late_answer_timer_;
+
+    Counter &doorbells_, &work_requests_, &framing_errors_, &unknown_wrs_, &cqes_, &async_events_, &cq_lost_,
+        &bad_commands_;
+};
+
+} // namespace t3sim

@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/card/toe/toe.hh"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/card/toe/impl.hh"
+
+namespace t3sim {
+
+using hw::Cpl;
+using hw::CplStatus;
+using hw::ot;
+
+namespace {
+
+constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_vlan = 0x8100;
+constexpr std::size_t mac_header = 14, vlan_tag = 4;
+
+/// Send buffer of a connection in RDMA mode; for a streaming one TX_DATA specifies it.
+constexpr std::size_t rdma_send_buffer = 256U << 10;
+
+/// Time before a released TID is reused: all requests that the host has posted to an offload ring before the
+/// release are consumed by then [guess G41].
+constexpr Time tid_reuse_delay = tcp::millisecond;
+
+hw::Endpoints endpoints(const tcp::FourTuple& t) {
+    hw::Endpoints e{};
+    e.local_port = t.local_port;
+    e.peer_port = t.remote_port;
+    e.local_ip = t.local_ip;
+    e.peer_ip = t.remote_ip;
+    return e;
+}
+
+CplStatus status_of(tcp::AbortReason reason) {
+    switch (reason) {
+    case tcp::AbortReason::reset:
+        return CplStatus::conn_reset;
+    case tcp::AbortReason::syn_timeout:
+        return CplStatus::conn_timedout;
+    case tcp::AbortReason::retransmit_timeout:
+        return CplStatus::xmit_timedout;
+    case tcp::AbortReason::persist_timeout:
+        return CplStatus::persist_timedout;
+    case tcp::AbortReason::fin_wait_2_timeout:
+        return CplStatus::finwait2_timedout;
+    case tcp::AbortReason::keepalive_timeout:
+        return CplStatus::keepalive_timedout;
+    }
+    return CplStatus::general;
+}
+
+} // namespace
+
+// ---- The class ----------------------------------------------------------------------------------------
+
+Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Faults& faults,
+         Counters& counters)
+    : impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters)) {}
+
+Toe::~Toe() {
+    impl_->events.cancel(impl_->timer);
+    impl_->events.cancel(impl_->memory_timer);
+}
+
+ToeParams& Toe::params() {
+    return impl_->params;
+}
+ToeKnobs& Toe::knobs() {
+    return impl_->knobs;
+}
+
+void Toe::reset() {
+    Impl& old = *impl_;
+    old.events.cancel(old.timer);
+    old.events.cancel(old.memory_timer);
+    auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters);
+    fresh->params = old.params;
+    fresh->knobs = old.knobs;
+    fresh->probe = old.probe;
+    impl_ = std::move(fresh);
+}
+
+void Toe::record(Probe probe) {
+    impl_->probe = probe;
+}
+
+void Toe::abort_all() {
+    for (const Tid tid : impl_->established_tids()) {
+        impl_->engine.abort(tid, true);
+        impl_->aborted(tid, tcp::AbortReason::retransmit_timeout);
+    }
+    impl_->rearm();
+}
+
+void Toe::advise_all() {
+    for (const Tid tid : impl_->established_tids())
+        impl_->post_advice(tid, CplStatus::rtx_neg_advice);
+}
+
+std::uint32_t Toe::mib(unsigned word) const {
+    const tcp::Stats& s = impl_->engine.stats();
+    const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
+    const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+    constexpr unsigned ip_in_receive = 0, ip_in_delivers = 10, ip_out_requests = 12;
+    constexpr unsigned active_opens = 30, in_segs = 36, out_segs = 38, retrans = 40, in_errs = 42;
+    switch (word) {
+    case ip_in_receive:
+    case ip_in_delivers:
+    case in_segs:
+        return high(s.in_segs);
+    case ip_in_receive + 1:
+    case ip_in_delivers + 1:
+    case in_segs + 1:
+        return low(s.in_segs);
+    case ip_out_requests:
+    case out_segs:
+        return high(s.out_segs);
+    case ip_out_requests + 1:
+    case out_segs + 1:
+        return low(s.out_segs);
+    case active_opens:
+        return low(s.active_opens);
+    case active_opens + 1:
+        return low(s.passive_opens);
+    case active_opens + 2:
+        return low(s.attempt_fails);
+    case active_opens + 3:
+        return low(s.estab_resets);
+    case active_opens + 4:
+        return low(s.out_rsts);
+    case active_opens + 5:
+        return static_cast<std::uint32_t>(impl_->engine.established());
+    case retrans:
+        return high(s.retrans_segs);
+    case retrans + 1:
+        return low(s.retrans_segs);
+    case in_errs:
+        return high(s.in_errs);
+    case in_errs + 1:
+        return low(s.in_errs);
+    case 44:
+        return static_cast<std::uint32_t>(impl_->params.tcp.rto_min / tcp::millisecond);
+    case 45:
+        return static_cast<std::uint32_t>(impl_->params.tcp.rto_max / tcp::millisecond);
+    default:
+        return 0;
+    }
+}
+
+void Toe::offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) {
+    impl_->offload_wr(offload_queue, wr, descriptors);
+}
+void Toe::control_wr(unsigned control_queue, Bytes wr) {
+    impl_->control_wr(control_queue, wr);
+}
+bool Toe::congested() {
+    if (impl_->pending_bytes < work_request_memory)
+        return false; // a ring may still wait for offload_drained(): was_congested does not change
+    impl_->was_congested = true;
+    return true;
+}
+Toe::Memory Toe::memory() const {
+    const tcp::Engine::Memory& tcp = impl_->engine.memory();
+    return {.sending = tcp.sending, .work_requests = impl_->pending_bytes, .receiving = tcp.receiving};
+}
+bool Toe::frame_in(unsigned port, Bytes frame) {
+    return impl_->frame_in(port, frame);
+}
+
+void Toe::resume(unsigned port) {
+    impl_->resume(port);
+}
+
+void Toe::send_record(Tid tid, Buffer&& fpdu) {
+    impl_->engine.send(tid, std::move(fpdu));
+    impl_->rearm();
+}
+
+std::size_t Toe::send_space_or_wait(Tid tid) {
+    return impl_->send_space_or_wait(tid, rdma_send_buffer);
+}
+
+void Toe::send_fin(Tid tid) {
+    impl_->engine.close(tid);
+    impl_->rearm();
+}
+
+std::uint32_t Toe::emss(Tid tid) const {
+    const auto view = impl_->engine.view(tid);
+    return view ? view->mss : 0;
+}
+
+// ---- Identifiers --------------------------------------------------------------------------------------
+
+Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
+                Faults& faults_, Counters& counters_)
+    : events(events_), sge(sge_), mac(mac_), rnic(rnic_), faults(faults_), counters(counters_),
+      engine(*this, params.tcp, [this] { return events.now(); }), log(logger("toe")) {}
+
+Flow* Toe::Impl::find(Tid tid) {
+    const auto it = flows.find(tid);
+    return it == flows.end() ? nullptr : &it->second;
+}
+
+/// Prefers TIDs that were never used, then the one that was released first.
+std::optional<Tid> Toe::Impl::allocate_tid() {
+    if (faults.tid.fires()) [[unlikely]]
+        return std::nullopt;
+    if (next_unused_tid < params.tids)
+        return next_unused_tid++;
+    if (free_tids.empty()) {
+        ++counters["toe.tids_exhausted"];
+        return std::nullopt;
+    }
+    const Tid tid = free_tids.front();
+    free_tids.pop_front();
+    return tid;
+}
+
+void Toe::Impl::drop_pending(Flow& flow) {
+    for (const Flow::PendingWr& wr : flow.pending)
+        pending_bytes -= wr.size;
+    flow.pending.clear();
+    flow.pending_descriptors = 0;
+}
+
+void Toe::Impl::clear_half_open(Flow& flow) {
+    if (!std::exchange(flow.half_open, false))
+        return;
+    const auto it = half_open.find(flow.peer_id);
+    if (--it->second == 0)
+        half_open.erase(it);
+}
+
+/// All connections share the memory. A connection may have at most a quarter of the free memory, so that new
+/// connections find some.
+std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
+    const std::size_t used = engine.unacknowledged(tid), taken = engine.memory().sending;
+    const std::size_t free = taken < send_memory ? send_memory - taken : 0;
+    const std::size_t limit = std::min(buffer, free / 4);
+    if (used < limit)
+        return limit - used;
+    Flow* flow = find(tid);
+    if (used >= buffer || !flow)
+        return 0; // an acknowledgement of the peer frees space
+    memory_refused_at = taken;
+    if (!std::exchange(flow->waits_for_memory, true))
+        waiting_for_memory.push_back(tid);
+    return 0;
+}
+
+/// Resumes some of the connections that wait for memory, the oldest first.
+void Toe::Impl::resume_memory_waiters() {
+    constexpr std::size_t at_a_time = 16;
+    memory_refused_at = std::numeric_limits<std::size_t>::max();
+    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0; --left) {
+        const Tid tid = waiting_for_memory.front();
+        waiting_for_memory.pop_front();
+        Flow* flow = find(tid);
+        if (!flow || !std::exchange(flow->waits_for_memory, false))
+            continue;
+        if (flow->rdma && !flow->switching)
+            rnic.stream_writable(tid);
+        run_pending(tid);
+    }
+    rearm();
+}
+
+void Toe::Impl::release(Tid tid) {
+    if (Flow* flow = find(tid)) {
+        drop_pending(*flow);
+        clear_half_open(*flow);
+    }
+    flows.erase(tid);
+    tcbs.erase(tid);
+    events.after(tid_reuse_delay, [current = std::weak_ptr(lifetime), this, tid] {
+        if (current.lock())
+            free_tids.push_back(tid);
+    });
+}
+
+void Toe::Impl::end_rdma(Tid tid, Flow& flow) {
+    if (std::exchange(flow.rdma, false))
+        rnic.connection_ended(tid);
+}
+
+void Toe::Impl::ignored(const char* what, Tid tid) {
+    ++counters["toe.ignored"];
+    log.debug("tid {}: {} ignored", tid, what);
+}
+
+unsigned Toe::Impl::queue_of(Tid tid) const { // [guess G7]
+    return tid & 1 ? knobs.odd_tid_queue.value_or(0) : 0;
+}
+
+void Toe::Impl::rearm() {
+    if (was_congested && pending_bytes < work_request_memory / 2) [[unlikely]] {
+        was_congested = false;
+        sge.offload_drained();
+    }
+    // Only if more memory is free than at the last refusal; otherwise this would loop forever.
+    if (!waiting_for_memory.empty() && memory_timer == EventQueue::Id{} &&
+        engine.memory().sending < memory_refused_at) [[unlikely]]
+        memory_timer = events.after(0, [this] {
+            memory_timer = {};
+            resume_memory_waiters();
+        });
+    const auto deadline = engine.next_deadline();
+    if (timer_set && deadline && timer.when <= *deadline)
+        return; // an early timer rearms itself: cheaper than moving it with every segment
+    if (timer_set)
+        events.cancel(timer);
+    timer_set = deadline.has_value();
+    if (timer_set)
+        timer = events.at(*deadline, [this] {
+            timer_set = false;
+            engine.advance();
+            rearm();
+        });
+}
+
+// ---- Frames -------------------------------------------------------------------------------------------
+
+bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
+    if (frame.size() < mac_header || (frame[0] & 1))
+        return false;
+    Arrival a;
+    a.port = port;
+    std::copy_n(frame.begin(), a.dst.size(), a.dst.begin());
+    std::copy_n(frame.begin() + 6, a.src.size(), a.src.begin());
+    std::size_t at = mac_header;
+    std::uint16_t type = be16(&frame[12]);
+    if (type == ethertype_vlan && frame.size() >= mac_header + vlan_tag) {
+        a.vlan = be16(&frame[14]);
+        type = be16(&frame[16]);
+        at += vlan_tag;
+    }
+    if (type != ethertype_ipv4)
+        return false;
+    const Bytes packet = frame.subspan(at);
+    if (!engine.claims(packet, params.offload_mode))
+        return false;
+    if (probe) [[unlikely]]
+        probe({.kind = EventKind::segment_in, .unit = static_cast<std::uint16_t>(port)}, frame);
+    arrival = a;
+    engine.input(packet, params.offload_mode);
+    if (const auto request = std::exchange(arrival.syn, std::nullopt))
+        announce_syn(request->first, request->second);
+    rearm();
+    return true;
+}
+
+void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    hw::MacAddress dst = flow->syn_src, src = flow->syn_dst;
+    unsigned port = flow->channel, tci = flow->syn_vlan;
+    if (flow->phase != Flow::Phase::syn_received) {
+        const L2tEntry& hop = l2t[flow->l2t_index];
+        if (!hop.valid()) { // [guess G15]
+            ++counters["toe.no_l2t_entry"];
+            return;
+        }
+        dst = hop.dst;
+        src = smt[hop.interface];
+        port = flow->channel;
+        tci = hop.vlan == hw::vlan_untagged ? hop.vlan : hop.priority << 13 | hop.vlan;
+    }
+    const bool tagged = (tci & hw::vlan_untagged) != hw::vlan_untagged;
+    Buffer frame;
+    frame.reserve(mac_header + vlan_tag + headers.size() + payload.size());
+    frame.insert(frame.end(), dst.begin(), dst.end());
+    frame.insert(frame.end(), src.begin(), src.end());
+    const auto put16 = [&frame](unsigned v) {
+        frame.push_back(static_cast<std::uint8_t>(v >> 8));
+        frame.push_back(static_cast<std::uint8_t>(v));
+    };
+    if (tagged) {
+        put16(ethertype_vlan);
+        put16(tci);
+    }
+    put16(ethertype_ipv4);
+    frame.insert(frame.end(), headers.begin(), headers.end());
+    frame.insert(frame.end(), payload.begin(), payload.end());
+    if (probe) [[unlikely]]
+        probe({.kind = EventKind::segment_out, .unit = static_cast<std::uint16_t>(port), .tid = tid}, frame);
+    mac.transmit(port, frame);
+}
+
+/// Round robin at a full wire: a refused connection is queued behind all that wait.
+bool Toe::Impl::wire_ready_or_wait(tcp::ConnId tid) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return true;
+    const unsigned port = flow->channel % waiting_for_port.size();
+    if (flow->waits_for_port)
+        return false;
+    if (mac.ready_or_wait(port, MacServices::User::toe))
+        return true;
+    flow->waits_for_port = true;
+    waiting_for_port[port].push_back(tid);
+    return false;
+}
+
+void Toe::Impl::resume(unsigned port) {
+    auto& waiting = waiting_for_port[port % waiting_for_port.size()];
+    for (std::size_t turns = waiting.size(); turns != 0; --turns) {
+        const Tid tid = waiting.front();
+        waiting.pop_front();
+        Flow* flow = find(tid);
+        if (!flow || !std::exchange(flow->waits_for_port, false))
+            continue;
+        engine.resume(tid);
+        if (!mac.ready_or_wait(port, MacServices::User::toe))
+            break;
+    }
+    rearm();
+}
+
+// ---- Events of TCP (docs/hw/toe.md 7) --------------------------------------------------------------------
+
+std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo& info) {
+    if (const auto it = half_open.find(stid); it != half_open.end() && it->second >= half_open_per_server) {
+        ++counters["toe.syn_backlog_full"];
+        return std::nullopt; // as Linux does without SYN cookies [guess G53]
+    }
+    const auto tid = allocate_tid();
+    if (!tid)
+        return std::nullopt; // the SYN is dropped without a reply [guess G15]
+    Flow& flow = flows[*tid];
+    flow.phase = Flow::Phase::syn_received;
+    flow.peer_id = stid;
+    flow.half_open = true;
+    ++half_open[stid];
+    flow.channel = arrival.port;
+    flow.tuple = info.tuple;
+    flow.syn_dst = arrival.dst;
+    flow.syn_src = arrival.src;
+    flow.syn_vlan = arrival.vlan;
+    arrival.syn = std::pair(*tid, info);
+    return tid;
+}
+
+void Toe::Impl::announce_syn(Tid tid, const tcp::SynInfo& info) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    hw::PassAcceptReq req{};
+    req.ot = ot(Cpl::pass_accept_req, tid);
+    req.ends = endpoints(info.tuple);
+    req.tos_stid = std::uint32_t{info.tos} << 24 | flow->peer_id;
+    req.mss = info.mss;
+    req.window_scale = info.window_scale.value_or(0);
+    req.flags = static_cast<std::uint8_t>((info.timestamps ? 0x80 : 0) | (info.sack_permitted ? 0x40 : 0));
+    req.dst_mac = flow->syn_dst;
+    req.vlan_tag = flow->syn_vlan;
+    req.src_mac = flow->syn_src;
+    req.match = static_cast<std::uint8_t>(0x80 | (flow->channel & 1) << 6);
+    req.rcv_isn = info.irs.value();
+    post_tp(tid, req);
+}
+
+/// Index of the largest MTU table entry whose segments are not larger than @p mss.
+unsigned Toe::Impl::mtu_index(std::uint16_t mss) const {
+    unsigned index = 0;
+    while (index + 1 < params.mtus.size() && params.mtus[index + 1] <= mss + 40U)
+        ++index;
+    return index;
+}
+
+tcp::Options Toe::Impl::options(hw::Opt0h opt0h, hw::Opt0l opt0l) const {
+    const unsigned mtu =
+        std::min(params.mtus[opt0h.mss_index()], params.port_mtu[opt0h.channel() % params.port_mtu.size()]);
+    return {.mss = static_cast<std::uint16_t>(std::max(mtu, 88U) - 40),
+            .receive_buffer = opt0l.receive_buffer(),
+            .window_scale = static_cast<std::uint8_t>(opt0h.window_scale()),
+            .offer_window_scale = true,
+            .tos = opt0l.tos(),
+            .nagle = opt0h.nagle(),
+            .keepalive = opt0h.keepalive(),
+            .delayed_ack = opt0h.delayed_ack(),
+            .congestion_control = !opt0h.no_congestion_control()};
+}
+
+void Toe::Impl::established(tcp::ConnId tid, const tcp::Established& info) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return;
+    const Cpl opcode = flow->phase == Flow::Phase::opening ? Cpl::act_establish : Cpl::pass_establish;
+    flow->phase = Flow::Phase::established;
+    clear_half_open(*flow);
+    const unsigned index = mtu_index(info.mss);
+    // Limits segments to the table entry, because the host computes the MSS from its index.
+    engine.limit_mss(tid, static_cast<std::uint16_t>(std::max(params.mtus[index] - 40, 48)));
+    hw::Establish cpl{};
+    cpl.ot = ot(opcode, tid);
+    cpl.ends = endpoints(flow->tuple);
+    cpl.tos_id = std::uint32_t{flow->tos} << 24 | flow->peer_id;
+    cpl.l2t_idx = static_cast<std::uint16_t>(flow->l2t_index << 5);
+    cpl.tcp_opt = hw::tcp_opt(info.window_scaling, info.peer_window_scale, index);
+    cpl.snd_isn = info.snd_isn.value();
+    cpl.rcv_isn = info.rcv_isn.value();
+    post_tp(tid, cpl);
+}
+
+void Toe::Impl::received(tcp::ConnId tid, tcp::Seq seq, Bytes data, bool push) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    if (flow->rdma) {
+        rnic.stream_in(tid, data);
+        return;
+    }
+    // One message per segment; data that was merged while it was held is split again.
+    constexpr std::size_t most = 8192;
+    for (std::size_t at = 0; at < data.size(); at += most) {
+        const Bytes part = data.subspan(at, std::min(most, data.size() - at));
+        hw::RxData cpl{};
+        cpl.ot = ot(Cpl::rx_data, tid);
+        cpl.len = static_cast<std::uint16_t>(part.size());
+        cpl.seq = (seq + static_cast<std::uint32_t>(at)).value();
+        cpl.flags = push ? hw::rx_data_psh : 0;
+        const Bytes header = hw::bytes_of(cpl);
+        Buffer message(header.begin(), header.end());
+        message.insert(message.end(), part.begin(), part.end());
+        sge.post_cpl(queue_of(tid), message);
+    }
+}
+
+bool Toe::Impl::can_receive(tcp::ConnId tid) {
+    const Flow* flow = find(tid);
+    if (!flow || flow->rdma || !sge.full(queue_of(tid))) // RDMA data is placed in memory without messages
+        return true;
+    ++counters["toe.segments_refused"];
+    return false;
+}
+
+void Toe::Impl::acked(tcp::ConnId tid) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    if (flow->rdma && !flow->switching)
+        rnic.stream_writable(tid);
+    run_pending(tid);
+}
+
+void Toe::Impl::peer_closed(tcp::ConnId tid, tcp::Seq rcv_nxt) {
+    const Flow* flow = find(tid);
+    if (!flow)
+        return;
+    const bool cut = flow->rdma && rnic.peer_closed(tid);
+    hw::PeerClose cpl{};
+    cpl.ot = ot(Cpl::peer_close, tid);
+    cpl.rcv_nxt = rcv_nxt.value();
+    post_tp(tid, cpl);
+    if (cut) { // [guess G10]
+        hw::StatusRpl bad{};
+        bad.ot = ot(Cpl::rdma_ec_status, tid);
+        bad.status = 1;
+        post_tp(tid, bad);
+    }
+}
+
+void Toe::Impl::closed(tcp::ConnId tid, tcp::Seq snd_nxt, tcp::Seq rcv_nxt) {
+    if (!find(tid))
+        return;
+    hw::CloseConRpl cpl{};
+    cpl.ot = ot(Cpl::close_con_rpl, tid);
+    cpl.snd_nxt = snd_nxt.value();
+    cpl.rcv_nxt = rcv_nxt.value();
+    post_tp(tid, cpl);
+}
+
+void Toe::Impl::finished(tcp::ConnId tid) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return;
+    flow->phase = Flow::Phase::closed;
+    drop_pending(*flow);
+    clear_half_open(*flow);
+    end_rdma(tid, *flow);
+}
+
+void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
+    Flow* flow = find(tid);
+    if (!flow)
+        return;
+    const CplStatus status = status_of(reason);
+    const bool opening = flow->phase == Flow::Phase::opening;
+    drop_pending(*flow);
+    clear_half_open(*flow);
+    flow->phase = opening ? Flow::Phase::closed : Flow::Phase::aborting;
+    end_rdma(tid, *flow);
+    if (!opening) {
+        post_abort(tid, Cpl::abort_req_rss, status);
+        return;
+    }
+    engine.release(tid);
+    hw::OpenRpl cpl{};
+    cpl.ot = ot(Cpl::act_open_rpl, tid);
+    cpl.ends = endpoints(flow->tuple);
+    cpl.atid = flow->peer_id;
+    cpl.status = static_cast<std::uint8_t>(status);
+    post_tp(tid, cpl);
+}
+
+void Toe::Impl::advice(tcp::ConnId tid, tcp::Advice advice) {
+    if (knobs.negative_advice && find(tid)) // [guess G14]
+        post_advice(tid, advice == tcp::Advice::persist ? CplStatus::persist_neg_advice
+                                                        : CplStatus::rtx_neg_advice);
+}
+
+/// Negative advice uses the message of an abort, but is sent once and does not end the connection.
+void Toe::Impl::post_advice(Tid tid, CplStatus status) {
+    hw::AbortRss cpl{};
+    cpl.ot = ot(Cpl::abort_req_rss, tid);
+    cpl.status = static_cast<std::uint8_t>(status);
+    post_tp(tid, cpl);
+}
+
+std::vector<Tid> Toe::Impl::established_tids() const {
+    std::vector<Tid> tids;
+    for (const auto& [tid, flow] : flows)
+        if (flow.phase == Flow::Phase::established)
+            tids.push_back(tid);
+    std::sort(tids.begin(), tids.end());
+    return tids;
+}
+
+void Toe::Impl::post_abort(Tid tid, Cpl opcode, CplStatus status) {
+    hw::AbortRss cpl{};
+    cpl.ot = ot(opcode, tid);
+    cpl.status = static_cast<std::uint8_t>(status);
+    for (int copies = knobs.single_aborts ? 1 : 2; copies > 0; --copies) // [guess G12]
+        post_tp(tid, cpl);
+}
+
+} // namespace t3sim
