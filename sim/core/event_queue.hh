@@ -10,10 +10,9 @@
 #include <optional>
 #include <utility>
 
-namespace t3sim {
+#include "sim/core/time.hh"
 
-/// Nanoseconds since the queue was created.
-using Time = std::uint64_t;
+namespace t3sim {
 
 class EventQueue {
 public:

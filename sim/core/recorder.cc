@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "sim/core/log.hh"
+#include "sim/core/time.hh"
 
 namespace t3sim {
 namespace {
@@ -23,12 +23,6 @@ constexpr Time flush_time = 100'000'000;
 template <typename Int> void put_le(Buffer& to, Int value) {
     for (unsigned byte = 0; byte < sizeof value; ++byte)
         to.push_back(static_cast<std::uint8_t>(value >> 8 * byte));
-}
-
-std::uint64_t wall_clock() {
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                          std::chrono::system_clock::now().time_since_epoch())
-                                          .count());
 }
 
 } // namespace

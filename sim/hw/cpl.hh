@@ -24,9 +24,11 @@ enum class Cpl : std::uint8_t {
     abort_req = 0x0a,
     abort_rpl = 0x0b,
     rx_data_ack = 0x0d,
+    tx_pkt = 0x0e,
     rte_write_req = 0x10,
     l2t_write_req = 0x12,
     smt_write_req = 0x14,
+    tx_pkt_lso = 0x16,
     barrier = 0x18,
     tid_release = 0x1a,
     // card to host; ERROR, TX_DATA_ACK and the ABORT_RPL without RSS are never sent [guess G48]
@@ -35,6 +37,7 @@ enum class Cpl : std::uint8_t {
     l2t_write_rpl = 0x23,
     peer_close = 0x26,
     rte_write_rpl = 0x28,
+    rx_pkt = 0x2b,
     set_tcb_rpl = 0x2d,
     smt_write_rpl = 0x2e,
     abort_req_rss = 0x30,
@@ -47,6 +50,7 @@ enum class Cpl : std::uint8_t {
     pass_establish = 0x51,
     pass_accept_req = 0x70,
     tx_dma_ack = 0xa0,
+    rdma_terminate = 0xa2,
     rdma_ec_status = 0xa5
 };
 
@@ -66,35 +70,19 @@ enum class CplStatus : std::uint8_t { // docs/hw/cpl.md 3
     general = 99
 };
 
-/// Opcodes of the offload and control queues (docs/hw/cpl.md 24); ri_*: those of RDMA work requests.
-enum class FwOp : std::uint8_t {
-    forward = 0x01,
-    bypass = 0x05,
-    close_con = 0x09,
-    host_abort_con_req = 0x0b,
-    tx_data = 0x0d,
-    host_abort_con_rpl = 0x0f,
-    ri_rdma_init = static_cast<std::uint8_t>(WrOpcode::rdma_init),
-    ri_send = static_cast<std::uint8_t>(WrOpcode::send),
-    ri_rdma_read = static_cast<std::uint8_t>(WrOpcode::rdma_read),
-    ri_modify_qp = static_cast<std::uint8_t>(WrOpcode::modify_qp),
-    mngt = 0x1d
-};
-
 /// The opcode/TID word.
 constexpr std::uint32_t ot(Cpl opcode, std::uint32_t id) {
     return static_cast<std::uint32_t>(opcode) << 24 | (id & 0xffffff);
 }
 
-// ---- Firmware work request header
-// ------------------------------------------------------------------------------
+// ---- Firmware work request header ----------------------------------------------------------------------
 
 /// WrHeader without the WR id, which only RDMA work requests have.
 struct FwWrHeader {
     Be32 hi, lo;
-    [[nodiscard]] FwOp op() const { return static_cast<FwOp>(bits(hi, 31, 24)); }
-    [[nodiscard]] bool completion() const { return bits(hi, 21, 21) != 0; }
-    [[nodiscard]] std::uint32_t tid() const { return bits(lo, 27, 8); }
+    [[nodiscard]] FwOp op() const { return static_cast<FwOp>(wr::opcode(hi)); }
+    [[nodiscard]] bool completion() const { return (hi & wr::compl_) != 0; }
+    [[nodiscard]] std::uint32_t tid() const { return wr::tid(lo); }
 };
 
 /// The start of every egress CPL.

@@ -3,7 +3,7 @@
 // Status codes of CQEs and async events: docs/hw/cq.md 5. The layout of a CQE in a CQ ring: docs/hw/cq.md 2.
 #pragma once
 
-#include "sim/hw/be.hh"
+#include "sim/hw/wr.hh"
 
 namespace t3sim::hw {
 
@@ -40,6 +40,11 @@ struct CqeLayout {
     Be32 length;
     Be32 word2;
     Be32 word3;
+
+    [[nodiscard]] std::uint32_t qp() const { return bits(header, 30, 12); }
+    [[nodiscard]] Status status() const { return static_cast<Status>(bits(header, 9, 5)); }
+    [[nodiscard]] bool send_side() const { return bits(header, 4, 4) != 0; }
+    [[nodiscard]] RdmaOp opcode() const { return static_cast<RdmaOp>(bits(header, 3, 0)); }
 };
 static_assert(sizeof(CqeLayout) == 16);
 

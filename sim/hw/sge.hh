@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "sim/core/bytes.hh"
-#include "sim/hw/wr.hh"
+#include "sim/hw/cpl.hh"
 
 namespace t3sim::hw {
 
@@ -42,8 +42,14 @@ constexpr Field valid{3, 31, 31}, token{3, 30, 11}, gen{3, 10, 10}, type{3, 9, 7
     base_hi{3, 3, 0};
 constexpr std::uint64_t base(const Context& c) {
     const std::uint64_t page =
-        std::uint64_t{base_hi.get(c)} << 48 | std::uint64_t{c[2]} << 16 | base_lo.get(c);
+        std::uint64_t{base_hi.get(c)} << 48 | std::uint64_t{base_mid.get(c)} << 16 | base_lo.get(c);
     return page << 12;
+}
+constexpr void set_base(Context& c, std::uint64_t address) {
+    const std::uint64_t page = address >> 12;
+    base_lo.set(c, static_cast<std::uint32_t>(page & 0xffff));
+    base_mid.set(c, static_cast<std::uint32_t>(page >> 16));
+    base_hi.set(c, static_cast<std::uint32_t>(page >> 48));
 }
 } // namespace egress_context
 
@@ -109,26 +115,6 @@ constexpr unsigned first_control_queue = 65528;
 constexpr unsigned descriptor_flits = 15; ///< usable; the sixteenth holds the second generation bit
 constexpr unsigned max_wr_descriptors = 4;
 
-namespace wr { // word 0 and 1 of each descriptor
-constexpr std::uint32_t sop = bit(23), eop = bit(22), compl_ = bit(21), sgl = bit(20);
-constexpr std::uint32_t opcode(std::uint32_t hi) {
-    return hi >> 24;
-}
-constexpr std::uint32_t sgl_flit(std::uint32_t hi) {
-    return bits(hi, 15, 8);
-}
-constexpr std::uint32_t gen(std::uint32_t lo) {
-    return lo >> 31;
-}
-constexpr std::uint32_t tid(std::uint32_t lo) {
-    return bits(lo, 27, 8);
-}
-constexpr std::uint32_t flits(std::uint32_t lo) {
-    return lo & 0xff;
-}
-constexpr std::uint8_t tunnel_tx_pkt = 0x03, ri_modify_qp = static_cast<std::uint8_t>(WrOpcode::modify_qp);
-} // namespace wr
-
 // --- Responses, 64 bytes -----------------------------------------------------------------------------------
 
 constexpr std::size_t response_size = 64;
@@ -144,7 +130,6 @@ constexpr std::uint32_t free_list_1 = bit(31); // length word at byte 12
 } // namespace response
 
 constexpr std::size_t free_list_entry = 16;
-constexpr std::size_t cqe_size = 16;
 
 namespace async_event { // word 0 of an async notification
 constexpr std::uint32_t notify = bit(20), solicited = bit(19), async = bit(18), gen_shift = 16;
@@ -185,12 +170,9 @@ constexpr std::uint32_t fl_empty(unsigned list) {
 }
 } // namespace rspq_fl_status
 
-// --- CPL messages that the Ethernet path uses ------------------------------------------------------------
+// --- Fields of the CPL messages of Ethernet --------------------------------------------------------------
 
 namespace cpl {
-constexpr std::uint8_t tx_pkt = 0x0e, tx_pkt_lso = 0x16, rx_pkt = 0x2b, pass_accept_req = 0x70,
-                       rdma_terminate = 0xa2;
-
 // cntrl word of TX_PKT
 constexpr std::uint32_t tx_vlan_valid = bit(22), tx_l4_csum_off = bit(21), tx_ip_csum_off = bit(20);
 constexpr std::uint32_t tx_interface(std::uint32_t v) {

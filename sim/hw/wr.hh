@@ -44,16 +44,52 @@ enum class RdmaOp : std::uint8_t {
     bypass = 13,
 };
 
-/// First half of flit 0.
-namespace wr_hi {
+/// Opcodes of the Ethernet, offload and control queues (docs/hw/cpl.md 24), header bits 31:24 too; ri_*:
+/// those of RDMA work requests.
+enum class FwOp : std::uint8_t {
+    forward = 0x01,
+    tunnel_tx_pkt = 0x03,
+    bypass = 0x05,
+    close_con = 0x09,
+    host_abort_con_req = 0x0b,
+    tx_data = 0x0d,
+    host_abort_con_rpl = 0x0f,
+    ri_rdma_init = static_cast<std::uint8_t>(WrOpcode::rdma_init),
+    ri_send = static_cast<std::uint8_t>(WrOpcode::send),
+    ri_rdma_read = static_cast<std::uint8_t>(WrOpcode::rdma_read),
+    ri_modify_qp = static_cast<std::uint8_t>(WrOpcode::modify_qp),
+    mngt = 0x1d
+};
+
+/// The two words of flit 0 of each descriptor and slot.
+namespace wr {
+// hi
 constexpr std::uint32_t sop = 1U << 23;
 constexpr std::uint32_t eop = 1U << 22;
-constexpr std::uint32_t local_fence = 1U << 12;
+constexpr std::uint32_t compl_ = 1U << 21; ///< not of RDMA work requests, as sgl
+constexpr std::uint32_t sgl = 1U << 20;
+constexpr std::uint32_t local_fence = 1U << 12; ///< of RDMA work requests only, as the next four
 constexpr std::uint32_t read_fence = 1U << 11;
 constexpr std::uint32_t solicited = 1U << 10;
 constexpr std::uint32_t notify = 1U << 9;
 constexpr std::uint32_t completion = 1U << 8;
-} // namespace wr_hi
+constexpr std::uint8_t opcode(std::uint32_t hi) {
+    return static_cast<std::uint8_t>(hi >> 24);
+}
+constexpr std::uint32_t sgl_flit(std::uint32_t hi) {
+    return bits(hi, 15, 8);
+}
+// lo
+constexpr std::uint32_t gen(std::uint32_t lo) {
+    return lo >> 31;
+}
+constexpr std::uint32_t tid(std::uint32_t lo) {
+    return bits(lo, 27, 8);
+}
+constexpr std::uint32_t flits(std::uint32_t lo) {
+    return lo & 0xff;
+}
+} // namespace wr
 
 struct WrHeader {
     Be32 hi;
@@ -61,10 +97,10 @@ struct WrHeader {
     Be32 wr_id_hi; // opaque to the card, copied to the CQE
     Be32 wr_id_lo;
 
-    [[nodiscard]] WrOpcode opcode() const { return static_cast<WrOpcode>(bits(hi, 31, 24)); }
+    [[nodiscard]] WrOpcode opcode() const { return static_cast<WrOpcode>(wr::opcode(hi)); }
     [[nodiscard]] bool flag(std::uint32_t f) const { return (hi & f) != 0; }
-    [[nodiscard]] unsigned flits() const { return bits(lo, 7, 0); }
-    [[nodiscard]] std::uint32_t tid() const { return bits(lo, 27, 8); }
+    [[nodiscard]] unsigned flits() const { return wr::flits(lo); }
+    [[nodiscard]] std::uint32_t tid() const { return wr::tid(lo); }
 };
 static_assert(sizeof(WrHeader) == 2 * flit);
 

@@ -2,7 +2,6 @@
 #include "sim/net/impairments.hh"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -15,11 +14,6 @@ namespace {
 constexpr std::uint64_t line_overhead = 8 + 4 + 12;
 constexpr std::uint64_t min_frame = 60;
 
-struct Unit {
-    std::string_view name;
-    double factor;
-};
-constexpr Unit time_units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
 constexpr Unit rate_units[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}};
 constexpr Unit size_units[] = {{"", 1}, {"K", 1 << 10}, {"M", 1 << 20}};
 constexpr Unit no_units[] = {{"", 1}};
@@ -52,25 +46,7 @@ constexpr Row rows[] = {
      [](Impairments& i, double v) { i.seed = static_cast<std::uint64_t>(v); }},
 };
 
-std::optional<double> parse_value(std::string_view text, std::span<const Unit> units, double max) {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [next, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || !std::isfinite(value) || value < 0)
-        return std::nullopt;
-    const std::string_view unit(next, static_cast<std::size_t>(end - next));
-    for (const auto& known : units)
-        if (unit == known.name && value * known.factor <= max)
-            return value * known.factor;
-    return std::nullopt;
-}
-
 } // namespace
-
-std::optional<Time> parse_time(std::string_view text) {
-    const auto value = parse_value(text, time_units, hour);
-    return value ? std::optional(static_cast<Time>(*value)) : std::nullopt;
-}
 
 bool parse_impairment(std::string_view text, Impairments& impairments, std::string& wrong) {
     if (text == "none") {
@@ -86,7 +62,7 @@ bool parse_impairment(std::string_view text, Impairments& impairments, std::stri
             continue;
         if (const auto value = equals == text.npos
                                    ? std::nullopt
-                                   : parse_value(text.substr(equals + 1), row.units, row.max)) {
+                                   : parse_quantity(text.substr(equals + 1), row.units, row.max)) {
             row.set(impairments, *value);
             return true;
         }

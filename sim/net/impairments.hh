@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/core/bytes.hh"
-#include "sim/core/event_queue.hh"
+#include "sim/core/time.hh"
 
 namespace t3sim {
 
@@ -29,9 +29,6 @@ struct Impairments {
     std::uint64_t queue = 1 << 20; ///< bytes that may wait for a limited line; further frames are lost
     std::uint64_t seed = 1;
 };
-
-/// Reads "50us", "200ms" or "1s".
-std::optional<Time> parse_time(std::string_view text);
 
 /// Reads one of "loss=0.01", "delay=50us", "rate=1G", "queue=64K", "seed=7" ... into @p impairments. "none"
 /// resets all. On false, @p wrong is a sentence that describes the mistake.

@@ -4,13 +4,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <stdexcept>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 
 #include "sim/core/log.hh"
+#include "sim/core/time.hh"
 
 namespace t3sim {
 namespace {
@@ -59,12 +59,6 @@ private:
     }
     Buffer bytes_;
 };
-
-std::uint64_t wall_clock() {
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 } // namespace
 

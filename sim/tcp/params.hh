@@ -9,7 +9,7 @@
 #include <functional>
 #include <optional>
 
-#include "sim/core/event_queue.hh"
+#include "sim/core/time.hh"
 
 namespace t3sim::tcp {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "sim/core/time.hh"
 #include "sim/trace/trace.hh"
 
 namespace t3sim::trace {
@@ -14,20 +13,10 @@ namespace {
 
 constexpr int bad_input = 2;
 
-/// "1.5", "20ms", "300us": seconds, or the given unit.
-bool parse_time(const std::string& text, Time& time) {
-    double value = 0;
-    const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string unit(next, text.data() + text.size());
-    const double factor = unit.empty() || unit == "s" ? 1e9
-                          : unit == "ms"              ? 1e6
-                          : unit == "us"              ? 1e3
-                          : unit == "ns"              ? 1
-                                                      : -1;
-    if (error != std::errc() || factor < 0 || !(value >= 0) || value * factor > 9e18)
-        return false;
-    time = static_cast<Time>(std::llround(value * factor));
-    return true;
+bool read_time(const std::string& text, Time& time) {
+    const auto read = parse_seconds(text);
+    time = read.value_or(0);
+    return read.has_value();
 }
 
 void save(const std::string& path, const std::function<void(const Output&)>& write) {
@@ -59,9 +48,9 @@ int command(int argc, const char* const* argv) {
     app.add_option("--to", to, "Only events up to this time")->type_name("T");
     try {
         app.parse(argc, argv);
-        if (!from.empty() && !parse_time(from, filter.from))
+        if (!from.empty() && !read_time(from, filter.from))
             throw BadTrace(fmt::format("--from '{}': expected a time such as 1.5, 20ms or 300us", from));
-        if (!to.empty() && !parse_time(to, filter.to))
+        if (!to.empty() && !read_time(to, filter.to))
             throw BadTrace(fmt::format("--to '{}': expected a time such as 1.5, 20ms or 300us", to));
         const File trace(file);
         check(trace, filter); // before a file is created

@@ -22,55 +22,59 @@ using hw::RdmaOp;
 using hw::WrOpcode;
 
 /// Kind of the id in an opcode/TID word.
-enum class Id { tid, stid, atid, none };
+enum class Id : std::uint8_t { tid, stid, atid, none };
 
 constexpr struct {
-    std::uint8_t opcode;
     const char* name;
+    Cpl opcode;
     Id id;
 } cpls[] = {
-    {0x01, "PASS_OPEN_REQ", Id::stid},
-    {0x02, "PASS_ACCEPT_RPL", Id::tid},
-    {0x03, "ACT_OPEN_REQ", Id::atid},
-    {0x05, "SET_TCB_FIELD", Id::tid},
-    {0x06, "GET_TCB", Id::tid},
-    {0x08, "CLOSE_CON_REQ", Id::tid},
-    {0x09, "CLOSE_LISTSRV_REQ", Id::stid},
-    {0x0a, "ABORT_REQ", Id::tid},
-    {0x0b, "ABORT_RPL", Id::tid},
-    {0x0d, "RX_DATA_ACK", Id::tid},
-    {0x0e, "TX_PKT", Id::none},
-    {0x10, "RTE_WRITE_REQ", Id::none},
-    {0x12, "L2T_WRITE_REQ", Id::none},
-    {0x14, "SMT_WRITE_REQ", Id::none},
-    {0x16, "TX_PKT_LSO", Id::none},
-    {0x18, "BARRIER", Id::none},
-    {0x1a, "TID_RELEASE", Id::tid},
-    {0x20, "CLOSE_LISTSRV_RPL", Id::stid},
-    {0x22, "GET_TCB_RPL", Id::tid},
-    {0x23, "L2T_WRITE_RPL", Id::none},
-    {0x26, "PEER_CLOSE", Id::tid},
-    {0x28, "RTE_WRITE_RPL", Id::none},
-    {0x2d, "SET_TCB_RPL", Id::tid},
-    {0x2e, "SMT_WRITE_RPL", Id::none},
-    {0x30, "ABORT_REQ_RSS", Id::tid},
-    {0x31, "ABORT_RPL_RSS", Id::tid},
-    {0x32, "CLOSE_CON_RPL", Id::tid},
-    {0x39, "RX_DATA", Id::tid},
-    {0x40, "ACT_OPEN_RPL", Id::atid},
-    {0x41, "PASS_OPEN_RPL", Id::stid},
-    {0x50, "ACT_ESTABLISH", Id::tid},
-    {0x51, "PASS_ESTABLISH", Id::tid},
-    {0x70, "PASS_ACCEPT_REQ", Id::tid},
-    {0xa0, "TX_DMA_ACK", Id::tid},
-    {0xa2, "RDMA_TERMINATE", Id::tid},
-    {0xa5, "RDMA_EC_STATUS", Id::tid},
+    {"PASS_OPEN_REQ", Cpl::pass_open_req, Id::stid},
+    {"PASS_ACCEPT_RPL", Cpl::pass_accept_rpl, Id::tid},
+    {"ACT_OPEN_REQ", Cpl::act_open_req, Id::atid},
+    {"SET_TCB_FIELD", Cpl::set_tcb_field, Id::tid},
+    {"GET_TCB", Cpl::get_tcb, Id::tid},
+    {"CLOSE_CON_REQ", Cpl::close_con_req, Id::tid},
+    {"CLOSE_LISTSRV_REQ", Cpl::close_listsrv_req, Id::stid},
+    {"ABORT_REQ", Cpl::abort_req, Id::tid},
+    {"ABORT_RPL", Cpl::abort_rpl, Id::tid},
+    {"RX_DATA_ACK", Cpl::rx_data_ack, Id::tid},
+    {"TX_PKT", Cpl::tx_pkt, Id::none},
+    {"RTE_WRITE_REQ", Cpl::rte_write_req, Id::none},
+    {"L2T_WRITE_REQ", Cpl::l2t_write_req, Id::none},
+    {"SMT_WRITE_REQ", Cpl::smt_write_req, Id::none},
+    {"TX_PKT_LSO", Cpl::tx_pkt_lso, Id::none},
+    {"BARRIER", Cpl::barrier, Id::none},
+    {"TID_RELEASE", Cpl::tid_release, Id::tid},
+    {"CLOSE_LISTSRV_RPL", Cpl::close_listsrv_rpl, Id::stid},
+    {"GET_TCB_RPL", Cpl::get_tcb_rpl, Id::tid},
+    {"L2T_WRITE_RPL", Cpl::l2t_write_rpl, Id::none},
+    {"PEER_CLOSE", Cpl::peer_close, Id::tid},
+    {"RTE_WRITE_RPL", Cpl::rte_write_rpl, Id::none},
+    {"SET_TCB_RPL", Cpl::set_tcb_rpl, Id::tid},
+    {"SMT_WRITE_RPL", Cpl::smt_write_rpl, Id::none},
+    {"ABORT_REQ_RSS", Cpl::abort_req_rss, Id::tid},
+    {"ABORT_RPL_RSS", Cpl::abort_rpl_rss, Id::tid},
+    {"CLOSE_CON_RPL", Cpl::close_con_rpl, Id::tid},
+    {"RX_DATA", Cpl::rx_data, Id::tid},
+    {"ACT_OPEN_RPL", Cpl::act_open_rpl, Id::atid},
+    {"PASS_OPEN_RPL", Cpl::pass_open_rpl, Id::stid},
+    {"ACT_ESTABLISH", Cpl::act_establish, Id::tid},
+    {"PASS_ESTABLISH", Cpl::pass_establish, Id::tid},
+    {"PASS_ACCEPT_REQ", Cpl::pass_accept_req, Id::tid},
+    {"TX_DMA_ACK", Cpl::tx_dma_ack, Id::tid},
+    {"RDMA_TERMINATE", Cpl::rdma_terminate, Id::tid},
+    {"RDMA_EC_STATUS", Cpl::rdma_ec_status, Id::tid},
 };
 
-template <typename Table> auto* find(const Table& table, unsigned opcode) {
+auto* find_cpl(Cpl opcode) {
     const auto* row =
-        std::find_if(std::begin(table), std::end(table), [&](const auto& r) { return r.opcode == opcode; });
-    return row == std::end(table) ? nullptr : row;
+        std::find_if(std::begin(cpls), std::end(cpls), [&](const auto& r) { return r.opcode == opcode; });
+    return row == std::end(cpls) ? nullptr : row;
+}
+
+template <typename Enum> constexpr unsigned of(Enum value) {
+    return static_cast<unsigned>(value);
 }
 
 struct Name {
@@ -79,42 +83,76 @@ struct Name {
 };
 
 constexpr Name fw_ops[] = {
-    {0x01, "FORWARD"},
-    {0x03, "TUNNEL_TX_PKT"},
-    {0x05, "BYPASS"},
-    {0x09, "CLOSE_CON"},
-    {0x0b, "HOST_ABORT_CON_REQ"},
-    {0x0d, "TX_DATA"},
-    {0x0f, "HOST_ABORT_CON_RPL"},
-    {0x10, "RDMA_INIT"},
-    {0x14, "RDMA TERMINATE"},
-    {0x16, "RDMA_READ (ready to receive)"},
-    {0x1b, "MODIFY_QP"},
-    {0x1d, "MNGT"},
+    {of(FwOp::forward), "FORWARD"},
+    {of(FwOp::tunnel_tx_pkt), "TUNNEL_TX_PKT"},
+    {of(FwOp::bypass), "BYPASS"},
+    {of(FwOp::close_con), "CLOSE_CON"},
+    {of(FwOp::host_abort_con_req), "HOST_ABORT_CON_REQ"},
+    {of(FwOp::tx_data), "TX_DATA"},
+    {of(FwOp::host_abort_con_rpl), "HOST_ABORT_CON_RPL"},
+    {of(FwOp::ri_rdma_init), "RDMA_INIT"},
+    {of(FwOp::ri_send), "RDMA TERMINATE"},
+    {of(FwOp::ri_rdma_read), "RDMA_READ (ready to receive)"},
+    {of(FwOp::ri_modify_qp), "MODIFY_QP"},
+    {of(FwOp::mngt), "MNGT"},
 };
 
 constexpr Name rdma_wrs[] = {
-    {0x11, "WRITE"},   {0x14, "SEND"},          {0x16, "READ"},      {0x17, "RECEIVE"},
-    {0x18, "BIND_MW"}, {0x19, "FAST_REGISTER"}, {0x1a, "LOCAL_INV"}, {0x1c, "memory write"},
+    {of(WrOpcode::rdma_write), "WRITE"},    {of(WrOpcode::send), "SEND"},
+    {of(WrOpcode::rdma_read), "READ"},      {of(WrOpcode::receive), "RECEIVE"},
+    {of(WrOpcode::bind_mw), "BIND_MW"},     {of(WrOpcode::fast_register), "FAST_REGISTER"},
+    {of(WrOpcode::local_inv), "LOCAL_INV"}, {of(WrOpcode::bypass), "memory write"},
 };
 
 /// Operation codes of CQEs and RDMAP.
 constexpr Name rdma_ops[] = {
-    {0, "WRITE"},          {1, "READ request"}, {2, "READ response"}, {3, "SEND"},          {4, "SEND_INV"},
-    {5, "SEND_SE"},        {6, "SEND_SE_INV"},  {7, "TERMINATE"},     {8, "RDMA_INIT"},     {9, "BIND_MW"},
-    {10, "FAST_REGISTER"}, {11, "LOCAL_INV"},   {12, "MODIFY_QP"},    {13, "memory write"},
+    {of(RdmaOp::write), "WRITE"},
+    {of(RdmaOp::read_request), "READ request"},
+    {of(RdmaOp::read_response), "READ response"},
+    {of(RdmaOp::send), "SEND"},
+    {of(RdmaOp::send_inv), "SEND_INV"},
+    {of(RdmaOp::send_se), "SEND_SE"},
+    {of(RdmaOp::send_se_inv), "SEND_SE_INV"},
+    {of(RdmaOp::terminate), "TERMINATE"},
+    {of(RdmaOp::rdma_init), "RDMA_INIT"},
+    {of(RdmaOp::bind_mw), "BIND_MW"},
+    {of(RdmaOp::fast_register), "FAST_REGISTER"},
+    {of(RdmaOp::local_inv), "LOCAL_INV"},
+    {of(RdmaOp::modify_qp), "MODIFY_QP"},
+    {of(RdmaOp::bypass), "memory write"},
 };
 
 constexpr Name statuses[] = {
-    {0x01, "invalid STag"},   {0x02, "other PD"},    {0x03, "other QP"},      {0x04, "access right"},
-    {0x05, "wrap"},           {0x06, "bounds"},      {0x07, "shared region"}, {0x08, "window bound"},
-    {0x0b, "PBL bounds"},     {0x10, "CRC"},         {0x11, "marker"},        {0x12, "PDU length"},
-    {0x13, "no receive"},     {0x14, "DDP version"}, {0x15, "RDMAP version"}, {0x16, "RDMAP opcode"},
-    {0x17, "queue number"},   {0x18, "MSN"},         {0x19, "tagged bit"},    {0x1a, "message offset"},
-    {0x1d, "too many reads"}, {0x1e, "RQE bounds"},  {0x1f, "internal"},
+    {of(hw::Status::invalid_stag), "invalid STag"},
+    {of(hw::Status::pd_mismatch), "other PD"},
+    {of(hw::Status::qp_mismatch), "other QP"},
+    {of(hw::Status::access), "access right"},
+    {of(hw::Status::wrap), "wrap"},
+    {of(hw::Status::bounds), "bounds"},
+    {of(hw::Status::inv_shared), "shared region"},
+    {of(hw::Status::inv_bound), "window bound"},
+    {of(hw::Status::ecc), "ECC error"},
+    {of(hw::Status::pbl_bounds), "PBL bounds"},
+    {of(hw::Status::crc), "CRC"},
+    {of(hw::Status::marker), "marker"},
+    {of(hw::Status::pdu_length), "PDU length"},
+    {of(hw::Status::no_receive), "no receive"},
+    {of(hw::Status::ddp_version), "DDP version"},
+    {of(hw::Status::rdmap_version), "RDMAP version"},
+    {of(hw::Status::rdmap_opcode), "RDMAP opcode"},
+    {of(hw::Status::queue_number), "queue number"},
+    {of(hw::Status::msn), "MSN"},
+    {of(hw::Status::tagged_bit), "tagged bit"},
+    {of(hw::Status::message_offset), "message offset"},
+    {of(hw::Status::ird_overflow), "too many reads"},
+    {of(hw::Status::rqe_bounds), "RQE bounds"},
+    {of(hw::Status::internal), "internal"},
 };
 
-constexpr Name ring_types[] = {{0, "QP"}, {2, "Ethernet"}, {4, "offload"}, {5, "control"}};
+constexpr Name ring_types[] = {{of(hw::EgressType::rdma), "QP"},
+                               {of(hw::EgressType::ethernet), "Ethernet"},
+                               {of(hw::EgressType::offload), "offload"},
+                               {of(hw::EgressType::control), "control"}};
 
 std::string name_of(std::span<const Name> table, unsigned opcode) {
     for (const Name& row : table)
@@ -123,9 +161,9 @@ std::string name_of(std::span<const Name> table, unsigned opcode) {
     return fmt::format("{:#x}", opcode);
 }
 
-std::string cpl_name(unsigned opcode) {
-    const auto* row = find(cpls, opcode);
-    return row ? row->name : fmt::format("CPL {:#x}", opcode);
+std::string cpl_name(Cpl opcode) {
+    const auto* row = find_cpl(opcode);
+    return row ? row->name : fmt::format("CPL {:#x}", of(opcode));
 }
 
 std::string size_text(std::uint64_t bytes) {
@@ -202,7 +240,7 @@ template <typename Wr> std::string payload_text(const Wr& wr) {
 
 Words rdma_wr(const Event& e) {
     const auto header = hw::load<hw::WrHeader>(e.data);
-    Words w{name_of(rdma_wrs, static_cast<unsigned>(header.opcode())), {}, {}};
+    Words w{name_of(rdma_wrs, of(header.opcode())), {}, {}};
     switch (header.opcode()) {
     case WrOpcode::send: {
         const auto wr = hw::load<hw::SendWr>(e.data);
@@ -254,11 +292,11 @@ Words rdma_wr(const Event& e) {
     constexpr struct {
         std::uint32_t flag;
         const char* text;
-    } flags[] = {{hw::wr_hi::completion, "completion"},
-                 {hw::wr_hi::notify, "notify"},
-                 {hw::wr_hi::solicited, "solicited"},
-                 {hw::wr_hi::read_fence, "read fence"},
-                 {hw::wr_hi::local_fence, "local fence"}};
+    } flags[] = {{hw::wr::completion, "completion"},
+                 {hw::wr::notify, "notify"},
+                 {hw::wr::solicited, "solicited"},
+                 {hw::wr::read_fence, "read fence"},
+                 {hw::wr::local_fence, "local fence"}};
     for (const auto& f : flags)
         if (header.flag(f.flag))
             w.more += fmt::format("{}{}", w.more.empty() ? "" : ", ", f.text);
@@ -266,28 +304,28 @@ Words rdma_wr(const Event& e) {
 }
 
 bool is_rdma_ring(const Event& e) {
-    return e.head.unit == static_cast<unsigned>(hw::EgressType::rdma);
+    return e.head.unit == of(hw::EgressType::rdma);
 }
 
 Words work_request(const Event& e) {
     if (is_rdma_ring(e))
         return rdma_wr(e);
     const auto request = hw::load<hw::CplRequest>(e.data);
-    Words w{name_of(fw_ops, bits(request.wr.hi, 31, 24)), {}, {}};
+    Words w{name_of(fw_ops, of(request.wr.op())), {}, {}};
     switch (request.wr.op()) {
     case FwOp::forward:
     case FwOp::mngt:
     case FwOp::close_con:
     case FwOp::host_abort_con_req:
     case FwOp::host_abort_con_rpl:
-        w.name = cpl_name(bits(request.ot, 31, 24));
+        w.name = cpl_name(request.opcode());
         if (request.opcode() == Cpl::act_open_req || request.opcode() == Cpl::pass_open_req) {
             const auto open = hw::load<hw::ActOpenReq>(e.data);
             w.more = ends_text(open.ends) + ", ";
         } else if (request.opcode() == Cpl::rx_data_ack) {
             w.brief = size_text(hw::load<hw::RxDataAck>(e.data).credits());
         }
-        if (const auto* row = find(cpls, bits(request.ot, 31, 24)); row && row->id != Id::none)
+        if (const auto* row = find_cpl(request.opcode()); row && row->id != Id::none)
             w.more += fmt::format("{} {}",
                                   row->id == Id::tid    ? "tid"
                                   : row->id == Id::stid ? "stid"
@@ -310,7 +348,7 @@ Words work_request(const Event& e) {
         break;
     }
     default:
-        if (e.head.unit == static_cast<unsigned>(hw::EgressType::ethernet))
+        if (e.head.unit == of(hw::EgressType::ethernet))
             w.brief = size_text(e.head.length);
         break;
     }
@@ -319,8 +357,9 @@ Words work_request(const Event& e) {
 
 Words cpl(const Event& e) {
     const std::uint32_t word = be32(e.data.data());
-    Words w{cpl_name(word >> 24), {}, {}};
-    switch (static_cast<Cpl>(word >> 24)) {
+    const auto opcode = static_cast<Cpl>(word >> 24);
+    Words w{cpl_name(opcode), {}, {}};
+    switch (opcode) {
     case Cpl::act_establish:
     case Cpl::pass_establish:
         w.more = ends_text(hw::load<hw::Establish>(e.data).ends);
@@ -348,7 +387,7 @@ Words cpl(const Event& e) {
     default:
         break;
     }
-    const auto* row = find(cpls, word >> 24);
+    const auto* row = find_cpl(opcode);
     if (row && (row->id == Id::stid || row->id == Id::atid))
         w.more = fmt::format("{} {}", row->id == Id::stid ? "stid" : "atid", word & 0xffffff);
     return w;
@@ -405,9 +444,9 @@ Words ulpdu(Bytes data, std::uint32_t length, unsigned error) {
     DdpSegment s;
     const hw::Status status = parse_segment(data, MpaError::none, &s);
     if (status != hw::Status::success)
-        return {"FPDU", name_of(statuses, static_cast<unsigned>(status)), size_text(length)};
+        return {"FPDU", name_of(statuses, of(status)), size_text(length)};
     const auto header = static_cast<std::uint32_t>(ddp_header_size(s.op));
-    Words w{name_of(rdma_ops, static_cast<unsigned>(s.op)), size_text(length - std::min(length, header)), {}};
+    Words w{name_of(rdma_ops, of(s.op)), size_text(length - std::min(length, header)), {}};
     if (s.op == RdmaOp::read_request && s.payload.size() >= sizeof(rdmap_read_request)) {
         const ReadRequest r = parse_read_request(s.payload);
         w.brief = fmt::format("for {}", size_text(r.size));
@@ -429,11 +468,11 @@ Words fpdu(const Event& e) {
 
 Words completion(const Event& e) {
     const auto cqe = hw::load<hw::CqeLayout>(e.data);
-    const unsigned status = bits(cqe.header, 9, 5);
+    const unsigned status = of(cqe.status());
+    const RdmaOp op = cqe.opcode();
     Words w{e.head.kind == EventKind::cqe ? "CQE " : "event ", {}, {}};
-    w.name += is_send_side(e) || bits(cqe.header, 3, 0) == static_cast<unsigned>(RdmaOp::read_response) ||
-                      bits(cqe.header, 3, 0) == static_cast<unsigned>(RdmaOp::terminate)
-                  ? name_of(rdma_ops, bits(cqe.header, 3, 0))
+    w.name += cqe.send_side() || op == RdmaOp::read_response || op == RdmaOp::terminate
+                  ? name_of(rdma_ops, of(op))
                   : "RECEIVE";
     if (status != 0)
         w.brief = "error: " + name_of(statuses, status);
@@ -484,13 +523,13 @@ std::uint32_t tid_of(const Event& e) {
     if (e.head.tid != RecordHead::none)
         return e.head.tid;
     const auto of_cpl = [](std::uint32_t word) {
-        const auto* row = find(cpls, word >> 24);
+        const auto* row = find_cpl(static_cast<Cpl>(word >> 24));
         return row && row->id == Id::tid ? word & 0xfffff : RecordHead::none;
     };
     if (e.head.kind == EventKind::cpl && e.data.size() >= 4)
         return of_cpl(be32(e.data.data()));
     if (e.head.kind != EventKind::work_request || is_rdma_ring(e) ||
-        e.head.unit == static_cast<unsigned>(hw::EgressType::ethernet) || e.data.size() < 12)
+        e.head.unit == of(hw::EgressType::ethernet) || e.data.size() < 12)
         return RecordHead::none;
     const auto request = hw::load<hw::CplRequest>(e.data);
     switch (request.wr.op()) {
@@ -511,7 +550,7 @@ std::uint32_t tid_of(const Event& e) {
 }
 
 bool is_send_side(const Event& cqe) {
-    return cqe.data.size() >= 4 && bits(be32(cqe.data.data()), 4, 4) != 0;
+    return hw::load<hw::CqeLayout>(cqe.data).send_side();
 }
 
 } // namespace t3sim::trace

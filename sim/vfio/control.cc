@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
+#include "sim/core/time.hh"
 #include "sim/net/impairments.hh"
 
 namespace t3sim {

@@ -27,13 +27,13 @@ namespace hw = t3sim::hw;
 SAME_FIELD(t3_wr_hdr, hi, hw::WrHeader, hi);
 SAME_FIELD(t3_wr_hdr, lo, hw::WrHeader, lo);
 SAME_FIELD(t3_wr_send, id.hi, hw::WrHeader, wr_id_hi);
-SAME_VALUE(T3_WR_SOP, hw::wr_hi::sop);
-SAME_VALUE(T3_WR_EOP, hw::wr_hi::eop);
-SAME_VALUE(T3_WR_F_COMPLETION << 8, hw::wr_hi::completion);
-SAME_VALUE(T3_WR_F_NOTIFY << 8, hw::wr_hi::notify);
-SAME_VALUE(T3_WR_F_SOLICITED << 8, hw::wr_hi::solicited);
-SAME_VALUE(T3_WR_F_READ_FENCE << 8, hw::wr_hi::read_fence);
-SAME_VALUE(T3_WR_F_LOCAL_FENCE << 8, hw::wr_hi::local_fence);
+SAME_VALUE(T3_WR_SOP, hw::wr::sop);
+SAME_VALUE(T3_WR_EOP, hw::wr::eop);
+SAME_VALUE(T3_WR_F_COMPLETION << 8, hw::wr::completion);
+SAME_VALUE(T3_WR_F_NOTIFY << 8, hw::wr::notify);
+SAME_VALUE(T3_WR_F_SOLICITED << 8, hw::wr::solicited);
+SAME_VALUE(T3_WR_F_READ_FENCE << 8, hw::wr::read_fence);
+SAME_VALUE(T3_WR_F_LOCAL_FENCE << 8, hw::wr::local_fence);
 
 // Opcodes.
 SAME_VALUE(T3_WR_OP_RDMA_INIT, hw::WrOpcode::rdma_init);

@@ -41,12 +41,13 @@ Nic::Nic(RegisterBank& regs, Tp& tp, MacServices& macs, PacketSink& host, Counte
 void Nic::transmit(MutableBytes wr) {
     constexpr std::size_t plain_at = 2 * hw::flit, lso_at = 3 * hw::flit;
     const std::uint32_t control = wr.size() >= plain_at ? be32(&wr[hw::flit]) : 0;
-    const bool lso = control >> 24 == hw::cpl::tx_pkt_lso;
+    const auto opcode = static_cast<hw::Cpl>(control >> 24);
+    const bool lso = opcode == hw::Cpl::tx_pkt_lso;
     const std::size_t frame_at = lso ? lso_at : plain_at;
     const std::size_t length = wr.size() >= frame_at ? hw::cpl::tx_length(be32(&wr[hw::flit + 4])) : 0;
     const unsigned port = hw::cpl::tx_interface(control);
-    if ((!lso && control >> 24 != hw::cpl::tx_pkt) || length < inet::eth_header ||
-        length > wr.size() - frame_at || port > 1) {
+    if ((!lso && opcode != hw::Cpl::tx_pkt) || length < inet::eth_header || length > wr.size() - frame_at ||
+        port > 1) {
         ++tx_malformed_;
         return;
     }
@@ -173,7 +174,7 @@ void Nic::receive(unsigned port, Bytes frame) {
     if (probe_) [[unlikely]]
         probe_({.kind = EventKind::frame_in, .unit = static_cast<std::uint16_t>(port)}, frame);
     RxPacket packet;
-    packet.cpl[0] = hw::cpl::rx_pkt;
+    packet.cpl[0] = static_cast<std::uint8_t>(hw::Cpl::rx_pkt);
     packet.cpl[1] = static_cast<std::uint8_t>(port);
     if (const auto ip = inet::find_ipv4(frame)) {
         const bool ports = !ip->fragment && inet::l4_checksum_at(*ip).has_value();

@@ -58,7 +58,7 @@ void Rnic::control_wr(Bytes bytes) {
         rlog.warn("control queue: invalid work request {:#x} of {} bytes",
                   static_cast<unsigned>(wr.header.opcode()), bytes.size());
     }
-    if (wr.header.flag(hw::wr_hi::notify)) // [guess G26]
+    if (wr.header.flag(hw::wr::notify)) // [guess G26]
         parts_.sge.async_event(control_cq, {.qp = hw::first_control_queue,
                                             .status = static_cast<std::uint8_t>(status),
                                             .send_side = true,
@@ -97,7 +97,7 @@ void Rnic::memory_write(const hw::BypassWr& wr) {
         rlog.warn("control QP: bad memory write, command {:#x} {:#x}", std::uint32_t{wr.command},
                   std::uint32_t{wr.size});
     }
-    if (good && !wr.header.flag(hw::wr_hi::completion))
+    if (good && !wr.header.flag(hw::wr::completion))
         return;
     parts_.sge.async_event(control_cq,
                            {.qp = hw::control_qp,

@@ -197,7 +197,7 @@ void Rnic::terminate(Qp& qp, Bytes wr) {
     message.length = control_word;
     message.is_inline = true;
     std::copy_n(send.inline_data, control_word, message.inline_data.begin());
-    message.signaled = send.header.flag(hw::wr_hi::completion);
+    message.signaled = send.header.flag(hw::wr::completion);
     message.wr = send.header;
     if (qp.sends_fpdus) {
         qp.out.push_back(message);

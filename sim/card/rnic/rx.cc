@@ -226,7 +226,7 @@ Status Rnic::in_terminate(Qp& qp, const DdpSegment& segment) {
         return Status::message_offset;
     const Bytes body = segment.payload.first(std::min(segment.payload.size(), max_terminate));
     Buffer cpl(4 + (8 + body.size() + 7) / 8 * 8); // [guess G9]
-    put_be32(&cpl[0], std::uint32_t{hw::cpl::rdma_terminate} << 24 | qp.tid);
+    put_be32(&cpl[0], hw::ot(hw::Cpl::rdma_terminate, qp.tid));
     put_be32(&cpl[4], segment.msn);
     put_be32(&cpl[8], segment.mo);
     std::copy(body.begin(), body.end(), cpl.begin() + 12);

@@ -93,7 +93,7 @@ bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const
     if (send_side && (!qp.sends_fpdus || qp.rtr_pending)) // later receives in the ring wait too [guess G32]
         return true;
     // When the next slot is read, all earlier WRs except reads are done.
-    if (!qp.reads.empty() && (wr.flag(hw::wr_hi::read_fence) || wr.flag(hw::wr_hi::local_fence)))
+    if (!qp.reads.empty() && (wr.flag(hw::wr::read_fence) || wr.flag(hw::wr::local_fence)))
         return true;
     if (wr.opcode() != hw::WrOpcode::rdma_read || qp.reads.size() < qp.init.ord)
         return false;
@@ -138,11 +138,11 @@ void Rnic::record_slot(QpId context, std::uint32_t tid, Bytes slot) const {
 
 Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
     const auto wr = hw::load<hw::WrHeader>(slot);
-    if (!row || !wr.flag(hw::wr_hi::sop) || !wr.flag(hw::wr_hi::eop)) // two-slot form: [guess G30]
+    if (!row || !wr.flag(hw::wr::sop) || !wr.flag(hw::wr::eop)) // two-slot form: [guess G30]
         return Status::internal;
     if (const Status status = (this->*row->execute)(qp, slot); status != Status::success)
         return status;
-    if (row->immediate && wr.flag(hw::wr_hi::completion))
+    if (row->immediate && wr.flag(hw::wr::completion))
         complete_wr(qp, wr, row->op(slot));
     return Status::success;
 }
@@ -153,7 +153,7 @@ void Rnic::complete_wr(Qp& qp, const hw::WrHeader& wr, RdmaOp op) {
                   .opcode = static_cast<std::uint8_t>(op),
                   .word2 = wr.wr_id_hi,
                   .word3 = wr.wr_id_lo};
-    if (wr.flag(hw::wr_hi::notify))
+    if (wr.flag(hw::wr::notify))
         parts_.sge.async_event(qp.send_cq(), cqe);
     else
         parts_.sge.complete(qp.send_cq(), cqe, false);

@@ -85,7 +85,7 @@ Status Rnic::wr_send(Qp& qp, Bytes slot) {
     if (status != Status::success)
         return status;
     message.segment = {.op = op, .stag = wr.inv_stag, .msn = qp.next_send_msn++};
-    message.signaled = wr.header.flag(hw::wr_hi::completion);
+    message.signaled = wr.header.flag(hw::wr::completion);
     message.wr = wr.header;
     qp.out.push_back(message);
     return Status::success;
@@ -102,7 +102,7 @@ Status Rnic::wr_write(Qp& qp, Bytes slot) {
     if (status != Status::success)
         return status;
     message.segment = {.op = RdmaOp::write, .stag = wr.sink_stag, .to = wr.sink_to};
-    message.signaled = wr.header.flag(hw::wr_hi::completion);
+    message.signaled = wr.header.flag(hw::wr::completion);
     message.wr = wr.header;
     qp.out.push_back(message);
     return Status::success;

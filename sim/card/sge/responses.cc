@@ -323,7 +323,8 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
     Message message;
     message.descriptor[0] = cpl[0];
     put_be16(&message.descriptor[2], static_cast<std::uint16_t>(queue));
-    if (cpl[0] == hw::cpl::rdma_terminate) {
+    const auto opcode = static_cast<hw::Cpl>(cpl[0]);
+    if (opcode == hw::Cpl::rdma_terminate) {
         // This message has no opcode word in host memory: the hash word holds the TID and the body's length
         // in flits [guess G9].
         const std::uint32_t tid = be32(cpl.data()) & 0xfffff;
@@ -332,7 +333,7 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
     }
     // [guess G8] PASS_ACCEPT_REQ ends in reserved bytes: the generation may overwrite the last one.
     std::uint32_t flags = hw::response::offload;
-    if (cpl.size() <= hw::immediate_size || message.descriptor[0] == hw::cpl::pass_accept_req) {
+    if (cpl.size() <= hw::immediate_size || opcode == hw::Cpl::pass_accept_req) {
         flags |= hw::response::immediate | hw::response::sop | hw::response::eop;
         std::copy_n(cpl.begin(), std::min(cpl.size(), hw::immediate_size),
                     message.descriptor.begin() + hw::immediate_offset);
@@ -343,8 +344,7 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
     post(queue, std::move(message));
 }
 
-void Responses::post_async(unsigned queue, std::array<std::uint32_t, 2> head,
-                           std::span<const std::uint8_t, hw::cqe_size> cqe) {
+void Responses::post_async(unsigned queue, std::array<std::uint32_t, 2> head, const hw::CqeLayout& cqe) {
     if (queue >= queues_.size()) {
         ++no_queue_;
         return;
@@ -353,7 +353,7 @@ void Responses::post_async(unsigned queue, std::array<std::uint32_t, 2> head,
     put_be32(&message.descriptor[0], head[0]);
     put_be32(&message.descriptor[4], head[1]);
     put_be32(&message.descriptor[8], hw::response::async);
-    std::copy(cqe.begin(), cqe.end(), message.descriptor.begin() + hw::immediate_offset);
+    std::copy_n(hw::bytes_of(cqe).begin(), sizeof cqe, message.descriptor.begin() + hw::immediate_offset);
     post(queue, std::move(message));
 }
 

@@ -23,6 +23,7 @@
 #include "sim/core/event_queue.hh"
 #include "sim/core/host.hh"
 #include "sim/core/recorder.hh"
+#include "sim/hw/cqe.hh"
 #include "sim/hw/sge.hh"
 
 namespace t3sim {
@@ -63,8 +64,7 @@ public:
     bool post_packet(const RxPacket& packet);
     void post_cpl(unsigned queue, Bytes cpl);
     /// @p head: the first two words of the descriptor.
-    void post_async(unsigned queue, std::array<std::uint32_t, 2> head,
-                    std::span<const std::uint8_t, hw::cqe_size> cqe);
+    void post_async(unsigned queue, std::array<std::uint32_t, 2> head, const hw::CqeLayout& cqe);
 
     /// Returns descriptors of a TX queue to the host: at once if @p now, else as SG_CMDQ_CREDIT_TH specifies
     /// or with the next response.

@@ -27,12 +27,12 @@ constexpr std::size_t max_delayed = 65536;
 /// Fixed cost of a QP's doorbell; the Rnic limits the work itself.
 constexpr std::size_t qp_work = 8 << 10;
 
-std::array<std::uint8_t, hw::cqe_size> cqe_bytes(const Cqe& cqe, std::uint32_t gen) {
-    std::array<std::uint8_t, hw::cqe_size> out;
-    put_be32(&out[0], hw::cqe_header(cqe.qp, gen != 0, cqe.status, cqe.send_side, cqe.opcode));
-    put_be32(&out[4], cqe.length);
-    put_be32(&out[8], cqe.word2);
-    put_be32(&out[12], cqe.word3);
+hw::CqeLayout cqe_layout(const Cqe& cqe, std::uint32_t gen) {
+    hw::CqeLayout out;
+    out.header = hw::cqe_header(cqe.qp, gen != 0, cqe.status, cqe.send_side, cqe.opcode);
+    out.length = cqe.length;
+    out.word2 = cqe.word2;
+    out.word3 = cqe.word3;
     return out;
 }
 
@@ -482,10 +482,10 @@ void Sge::drain(unsigned id) {
 
 void Sge::execute(hw::EgressType type, unsigned queue, const Wr& wr) {
     const MutableBytes bytes = MutableBytes(wr_).first(wr.size);
-    const std::uint32_t opcode = hw::wr::opcode(wr.hi);
+    const auto opcode = static_cast<hw::FwOp>(hw::wr::opcode(wr.hi));
     switch (type) {
     case hw::EgressType::ethernet:
-        if (opcode != hw::wr::tunnel_tx_pkt)
+        if (opcode != hw::FwOp::tunnel_tx_pkt)
             break;
         nic_->transmit(bytes);
         return;
@@ -493,7 +493,7 @@ void Sge::execute(hw::EgressType type, unsigned queue, const Wr& wr) {
         toe_->offload_wr(queue, bytes, wr.descriptors);
         return;
     case hw::EgressType::control:
-        if (opcode == hw::wr::ri_modify_qp)
+        if (opcode == hw::FwOp::ri_modify_qp)
             rnic_->control_wr(bytes);
         else
             toe_->control_wr(queue, bytes);
@@ -513,12 +513,9 @@ void Sge::open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32
         return;
     }
     hw::Context c{};
-    const std::uint64_t page = ring_base >> 12;
     ec::credits.set(c, wr_credits);
     ec::size.set(c, slots);
-    ec::base_lo.set(c, static_cast<std::uint32_t>(page & 0xffff));
-    ec::base_mid.set(c, static_cast<std::uint32_t>(page >> 16));
-    ec::base_hi.set(c, static_cast<std::uint32_t>(page >> 48));
+    ec::set_base(c, ring_base);
     ec::token.set(c, tid);
     ec::type.set(c, static_cast<std::uint32_t>(hw::EgressType::rdma));
     ec::gen.set(c, 1);
@@ -570,7 +567,7 @@ void Sge::record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen)
     if (const hw::Context& c = egress_[cqe.qp % egress_.size()];
         ec::valid.get(c) != 0 && cqe.qp >= hw::first_qp && cqe.qp < hw::control_qp)
         head.tid = ec::token.get(c);
-    probe_(head, cqe_bytes(cqe, gen));
+    probe_(head, hw::bytes_of(cqe_layout(cqe, gen)));
 }
 
 void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen) {
@@ -578,7 +575,7 @@ void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe
     if (probe_) [[unlikely]]
         record_cqe(EventKind::async_event, cq, cqe, gen);
     responses_.post_async(cqc::rspq.get(cqs_[cq]),
-                          {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_bytes(cqe, gen));
+                          {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_layout(cqe, gen));
 }
 
 /// Queues a delayed completion or event; their order is kept.
@@ -651,11 +648,11 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
         return;
     }
     // Write the word with the generation last.
-    const auto entry = cqe_bytes(cqe, gen);
-    const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * hw::cqe_size;
+    const hw::CqeLayout entry = cqe_layout(cqe, gen);
+    const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * sizeof entry;
     std::uint32_t raw;
-    std::memcpy(&raw, entry.data(), sizeof raw);
-    if (!host_->dma_write(addr + 4, Bytes(entry).subspan(4)) || !host_->dma_store(addr, raw))
+    std::memcpy(&raw, &entry.header, sizeof raw);
+    if (!host_->dma_write(addr + 4, hw::bytes_of(entry).subspan(4)) || !host_->dma_store(addr, raw))
         responses_.bus_error();
     ++cqes_;
     if (probe_) [[unlikely]]

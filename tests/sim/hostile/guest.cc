@@ -112,12 +112,10 @@ void HostileGuest::open_ring(Side& side, Ring& ring, bool clear) {
     if (clear)
         side.host.put(ring.base, Buffer(2 * page));
     namespace ec = hw::egress_context;
-    const std::uint64_t at = ring.base / page;
     hw::Context c{};
     ec::credits.set(c, 100);
     ec::size.set(c, ring.size);
-    ec::base_lo.set(c, at & 0xffff);
-    ec::base_mid.set(c, static_cast<std::uint32_t>(at >> 16));
+    ec::set_base(c, ring.base);
     ec::gen.set(c, 1);
     ec::type.set(c, ring.type);
     ec::valid.set(c, 1);
@@ -357,9 +355,9 @@ void HostileGuest::append_sgl(Side& side, Buffer& wr) {
 Buffer HostileGuest::large_lso_wr(Side& side) {
     constexpr std::uint32_t part = 32000, header_words = 5U << 20 | 5U << 16;
     Buffer wr;
-    append32(wr, std::uint32_t{hw::wr::tunnel_tx_pkt} << 24 | hw::wr::sgl | 3U << 8);
+    append32(wr, static_cast<std::uint32_t>(hw::FwOp::tunnel_tx_pkt) << 24 | hw::wr::sgl | 3U << 8);
     append32(wr, 0);
-    append32(wr, std::uint32_t{hw::cpl::tx_pkt_lso} << 24 | choices_.below(2) << 16);
+    append32(wr, hw::ot(hw::Cpl::tx_pkt_lso, 0) | choices_.below(2) << 16);
     append32(wr, 2 * part);
     append32(wr, 0);
     append32(wr, header_words | choices_.pick({1U, 8U, 100U, 536U, 1460U, 8960U}));
@@ -374,11 +372,11 @@ Buffer HostileGuest::nic_wr(Side& side) {
     if (choices_.one_in(8))
         return large_lso_wr(side);
     Buffer wr;
-    append32(wr, std::uint32_t{hw::wr::tunnel_tx_pkt} << 24 | (choices_.one_in(2) ? hw::wr::compl_ : 0));
+    append32(wr, static_cast<std::uint32_t>(hw::FwOp::tunnel_tx_pkt) << 24 |
+                     (choices_.one_in(2) ? hw::wr::compl_ : 0));
     append32(wr, 0);
     const bool lso = choices_.one_in(3);
-    append32(wr, std::uint32_t{lso ? hw::cpl::tx_pkt_lso : hw::cpl::tx_pkt} << 24 |
-                     (choices_.edge_value() & 0x7fffff));
+    append32(wr, hw::ot(lso ? hw::Cpl::tx_pkt_lso : hw::Cpl::tx_pkt, 0) | (choices_.edge_value() & 0x7fffff));
     append32(wr, choices_.one_in(2) ? choices_.edge_value() : 64 + choices_.below(1500));
     if (lso) {
         append32(wr, choices_.one_in(2) ? choices_.edge_value() : 0);
@@ -551,7 +549,7 @@ Buffer HostileGuest::rdma_wr() {
 
 Buffer HostileGuest::send_wr() {
     hw::SendWr wr{};
-    wr.header.hi = static_cast<std::uint32_t>(hw::WrOpcode::send) << 24 | hw::wr_hi::completion |
+    wr.header.hi = static_cast<std::uint32_t>(hw::WrOpcode::send) << 24 | hw::wr::completion |
                    (valid_only_ ? 0 : choices_.word() & 0x1f00);
     wr.rdma_op = static_cast<std::uint8_t>(
         valid_only_ ? hw::RdmaOp::send
@@ -568,7 +566,7 @@ Buffer HostileGuest::send_wr() {
 
 Buffer HostileGuest::receive_wr() {
     hw::ReceiveWr wr{};
-    wr.header.hi = static_cast<std::uint32_t>(hw::WrOpcode::receive) << 24 | hw::wr_hi::completion;
+    wr.header.hi = static_cast<std::uint32_t>(hw::WrOpcode::receive) << 24 | hw::wr::completion;
     wr.header.wr_id_lo = choices_.word();
     fill_sges(wr, 4000); // more than a send has
     for (unsigned i = 0; i < hw::max_sge; i++) {

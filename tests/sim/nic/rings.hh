@@ -35,10 +35,8 @@ public:
     [[nodiscard]] hw::Context context(hw::EgressType type, std::uint32_t token, unsigned rspq) const {
         namespace ec = hw::egress_context;
         hw::Context c{};
-        const std::uint64_t page = base >> 12;
         ec::size.set(c, entries);
-        ec::base_lo.set(c, static_cast<std::uint32_t>(page & 0xffff));
-        ec::base_mid.set(c, static_cast<std::uint32_t>(page >> 16));
+        ec::set_base(c, base);
         ec::type.set(c, static_cast<std::uint32_t>(type));
         ec::token.set(c, token);
         ec::rspq.set(c, rspq);

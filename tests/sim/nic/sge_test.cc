@@ -141,7 +141,7 @@ protected:
     }
     RxPacket packet(Bytes f) {
         RxPacket p;
-        p.cpl = {hw::cpl::rx_pkt, 0, 0, 0, 0, 0, 0, 0};
+        p.cpl = {static_cast<std::uint8_t>(hw::Cpl::rx_pkt), 0, 0, 0, 0, 0, 0, 0};
         p.frame[0] = f;
         return p;
     }
@@ -496,7 +496,8 @@ TEST_F(SgeTest, LongMessageTakesABuffer) {
     EXPECT_EQ(words(Bytes(r->bytes).first(16)), "39000000 00000000 c3000000 00000030");
     EXPECT_EQ(words(host.bytes(buffer, 48)), words(cpl)) << "no padding in front";
 
-    cpl[0] = hw::cpl::pass_accept_req; // as long, but immediate: its end is reserved
+    cpl[0] =
+        static_cast<std::uint8_t>(hw::Cpl::pass_accept_req); // as long, but immediate: its end is reserved
     sge.post_cpl(0, cpl);
     const auto accept = rq.next();
     ASSERT_TRUE(accept);

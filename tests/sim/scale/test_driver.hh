@@ -18,6 +18,7 @@
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/hw/cpl.hh"
+#include "sim/hw/cqe.hh"
 #include "sim/hw/regs.hh"
 #include "sim/hw/sge.hh"
 #include "sim/hw/tpt.hh"
@@ -39,7 +40,7 @@ public:
           card_(CardConfig{.name = std::to_string(number), .mac = mac(number)}, host_, queue),
           responses_(host_, entries), control_(host_, entries),
           offload_(host_, entries), ethernet_{EgressRing(host_, entries), EgressRing(host_, entries)},
-          control_qp_(host_, entries), cq_(host_.alloc(std::size_t{cqes} * hw::cqe_size)),
+          control_qp_(host_, entries), cq_(host_.alloc(std::size_t{cqes} * sizeof(hw::CqeLayout))),
           zeroes_(host_.alloc(4096)) {
         for (unsigned n = 0; n < connections; ++n)
             qp_rings_.push_back(host_.alloc(slots_ * slot_size));
@@ -163,7 +164,7 @@ public:
         put_be32(&wr[0],
                  3U << 24 | hw::wr::sop | hw::wr::eop | (immediate ? 0 : hw::wr::sgl | sgl_flit << 8));
         put_be32(&wr[8],
-                 hw::cpl::tx_pkt << 24 | port << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
+                 hw::ot(hw::Cpl::tx_pkt, 0) | port << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
         put_be32(&wr[12], size);
         if (!immediate) {
             put_be32(&wr[header], size);
@@ -230,7 +231,7 @@ private:
     }
     void post_send(unsigned n) {
         hw::SendWr send{};
-        send.header.hi = wr_hi(0x14, hw::wr_hi::completion);
+        send.header.hi = wr_hi(0x14, hw::wr::completion);
         send.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::send);
         post_slot(n, send, offsetof(hw::SendWr, sge));
     }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/event_queue.hh"
 #include "sim/tcp/engine.hh"
 
 namespace t3sim::tcp::test {
