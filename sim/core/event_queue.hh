@@ -4,55 +4,76 @@
 // advances the queue along real time, a test advances it explicitly.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "sim/core/time.hh"
+#include "sim/core/timer_heap.hh"
 
 namespace t3sim {
 
 class EventQueue {
 public:
     using Handler = std::function<void()>;
-    /// Identifies one scheduled event; {0, 0}: none.
+    /// Identifies one scheduled event; by default: none.
     struct Id {
         Time when = 0;
         std::uint64_t serial = 0;
-        auto operator<=>(const Id&) const = default;
+        std::size_t place = 0;
+        bool operator==(const Id&) const = default;
     };
+
+    EventQueue() = default;
+    EventQueue(const EventQueue&) = delete;
+    EventQueue& operator=(const EventQueue&) = delete;
 
     [[nodiscard]] Time now() const { return now_; }
 
     /// Runs @p handler at @p when. A time in the past means now, after all events that are already due.
     /// Events of the same time run in the order in which they were scheduled.
     Id at(Time when, Handler handler) {
-        const Id id{when < now_ ? now_ : when, ++serial_};
-        events_.emplace(id, std::move(handler));
-        return id;
+        Event* event;
+        if (unused_.empty()) {
+            event = &events_.emplace_back(events_.size());
+        } else {
+            event = unused_.back();
+            unused_.pop_back();
+        }
+        event->handler = std::move(handler);
+        heap_.start(*event, when < now_ ? now_ : when);
+        return {.when = event->when(), .serial = event->serial(), .place = event->place};
     }
     Id after(Time delay, Handler handler) { return at(now_ + delay, std::move(handler)); }
 
     /// Removes an event; false if it has run or does not exist.
-    bool cancel(Id id) { return events_.erase(id) != 0; }
+    bool cancel(Id id) {
+        if (id.serial == 0)
+            return false;
+        Event& event = events_[id.place];
+        if (!event.running() || event.serial() != id.serial)
+            return false;
+        [[maybe_unused]] const Handler dropped = take(event);
+        return true;
+    }
 
     /// How many events have run. Two equal values mean that no event has run in between.
     [[nodiscard]] std::uint64_t ran() const { return ran_; }
 
     [[nodiscard]] std::optional<Time> next() const {
-        return events_.empty() ? std::nullopt : std::optional<Time>(events_.begin()->first.when);
+        return heap_.empty() ? std::nullopt : std::optional<Time>(heap_.earliest()->when());
     }
 
     /// Moves time to @p to (never back) and runs the due events, including those that become due meanwhile.
     void advance(Time to) {
-        while (!events_.empty() && events_.begin()->first.when <= to) {
-            auto node = events_.extract(events_.begin());
-            ++ran_;
-            if (node.key().when > now_)
-                now_ = node.key().when;
-            node.mapped()();
+        while (!heap_.empty() && heap_.earliest()->when() <= to) {
+            if (heap_.earliest()->when() > now_)
+                now_ = heap_.earliest()->when();
+            run_earliest();
         }
         if (to > now_)
             now_ = to;
@@ -64,21 +85,37 @@ public:
     template <typename GoOn> bool run_due(Time to, GoOn&& go_on) {
         if (to > now_)
             now_ = to;
-        while (!events_.empty() && events_.begin()->first.when <= now_) {
+        while (!heap_.empty() && heap_.earliest()->when() <= now_) {
             if (!go_on())
                 return true;
-            auto node = events_.extract(events_.begin());
-            ++ran_;
-            node.mapped()();
+            run_earliest();
         }
         return false;
     }
 
 private:
+    struct Event : Timer {
+        explicit Event(std::size_t number) : place(number) {}
+        const std::size_t place; ///< in events_
+        Handler handler;
+    };
+
+    /// Removes an event. Its place is free then, also for an event that the handler schedules.
+    Handler take(Event& event) {
+        heap_.stop(event);
+        unused_.push_back(&event);
+        return std::exchange(event.handler, nullptr);
+    }
+    void run_earliest() {
+        ++ran_;
+        take(static_cast<Event&>(*heap_.earliest()))();
+    }
+
     Time now_ = 0;
-    std::uint64_t serial_ = 0;
     std::uint64_t ran_ = 0;
-    std::map<Id, Handler> events_;
+    TimerHeap heap_;
+    std::deque<Event> events_; ///< all that were ever scheduled at a time; an element never moves
+    std::vector<Event*> unused_;
 };
 
 } // namespace t3sim

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/timer_heap.hh"
 #include "sim/tcp/params.hh"
 #include "sim/tcp/seq.hh"
-#include "sim/tcp/timer_heap.hh"
 #include "sim/tcp/wire.hh"
 
 namespace t3sim::tcp {

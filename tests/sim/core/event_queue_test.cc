@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/core/event_queue.hh"
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -57,6 +62,79 @@ TEST(EventQueue, TimeNeverGoesBack) {
     queue.advance(30);
     queue.advance(10);
     EXPECT_EQ(queue.now(), 30U);
+}
+
+TEST(EventQueue, AnIdOfAnEarlierEventDoesNotCancelALaterOne) {
+    EventQueue queue;
+    const auto first = queue.at(10, [] {});
+    queue.advance(10);
+    bool ran = false;
+    const auto second = queue.at(20, [&] { ran = true; }); // uses the memory of the first
+    EXPECT_EQ(second.place, first.place);
+    EXPECT_FALSE(queue.cancel(first));
+    queue.advance(20);
+    EXPECT_TRUE(ran);
+}
+
+TEST(EventQueue, CancelFreesWhatTheHandlerHolds) {
+    EventQueue queue;
+    auto held = std::make_shared<int>();
+    const auto id = queue.at(10, [held] {});
+    EXPECT_EQ(held.use_count(), 2);
+    queue.cancel(id);
+    EXPECT_EQ(held.use_count(), 1);
+    queue.at(10, [held] {});
+    queue.advance(10);
+    EXPECT_EQ(held.use_count(), 1);
+}
+
+/// Schedules and cancels at random, also in handlers, beside a list that is sorted by time and order of
+/// scheduling.
+TEST(EventQueue, RunsInTheOrderOfAListThatIsSorted) {
+    std::mt19937 random(3);
+    EventQueue queue;
+    struct Entry {
+        EventQueue::Id id;
+        unsigned number;
+    };
+    std::multimap<Time, Entry> expected; // of equal keys the earlier inserted one is first
+    std::vector<EventQueue::Id> old;
+    unsigned numbers = 0, ran = 0;
+    std::function<void()> change = [&] {
+        for (unsigned n = random() % 4; n != 0; --n) {
+            const Time when = queue.now() + random() % 30;
+            const unsigned number = ++numbers;
+            const auto id = queue.at(when, [&, number] {
+                ASSERT_FALSE(expected.empty());
+                EXPECT_EQ(expected.begin()->second.number, number);
+                EXPECT_EQ(expected.begin()->first, queue.now());
+                old.push_back(expected.begin()->second.id);
+                expected.erase(expected.begin());
+                ++ran;
+                if (numbers < 5000)
+                    change();
+            });
+            expected.emplace(when, Entry{id, number});
+        }
+        if (!expected.empty() && random() % 3 == 0) {
+            auto victim =
+                std::next(expected.begin(), static_cast<std::ptrdiff_t>(random() % expected.size()));
+            EXPECT_TRUE(queue.cancel(victim->second.id));
+            EXPECT_FALSE(queue.cancel(victim->second.id));
+            expected.erase(victim);
+        }
+        if (!old.empty()) {
+            EXPECT_FALSE(queue.cancel(old[random() % old.size()]));
+        }
+    };
+    while (numbers < 5000) {
+        change();
+        queue.advance(queue.now() + random() % 20);
+    }
+    queue.advance(queue.now() + 100);
+    EXPECT_TRUE(expected.empty());
+    EXPECT_EQ(queue.ran(), ran);
+    EXPECT_EQ(queue.next(), std::nullopt);
 }
 
 } // namespace

@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
+#include "sim/core/timer_heap.hh"
 #include "sim/tcp/reassembly.hh"
-#include "sim/tcp/timer_heap.hh"
 #include "sim/tcp/wire.hh"
 
 namespace t3sim::tcp::test {

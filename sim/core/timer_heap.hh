@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Timers of many connections, earliest first. An indexed binary heap: a timer stores its index in the heap,
-// so stopping it removes it at once and earliest() never returns a timer of a removed connection.
+// Timers, earliest first: those of an EventQueue, and those of TCP connections. An indexed binary heap: a
+// timer stores its index in the heap, so stopping it removes it at once and earliest() never returns a timer
+// whose owner is gone.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/core/event_queue.hh"
+#include "sim/core/time.hh"
 
-namespace t3sim::tcp {
+namespace t3sim {
 
 /// One timer, a member of its owner. It must be stopped before the owner is destroyed.
 class Timer {
@@ -21,6 +22,8 @@ public:
     Timer& operator=(const Timer&) = delete;
     [[nodiscard]] bool running() const { return place_ != nowhere; }
     [[nodiscard]] Time when() const { return when_; }
+    /// Of the last start; each start of a heap has its own.
+    [[nodiscard]] std::uint64_t serial() const { return serial_; }
 
 private:
     friend class TimerHeap;
@@ -86,4 +89,4 @@ private:
     std::uint64_t serial_ = 0;
 };
 
-} // namespace t3sim::tcp
+} // namespace t3sim
