@@ -20,6 +20,20 @@
 
 namespace t3sim {
 
+/// Reads a layout in the byte order of the host from the start of a message. False: too short.
+template <typename T> bool take(Bytes body, T& value) {
+    if (body.size() < sizeof value)
+        return false;
+    std::memcpy(&value, body.data(), sizeof value);
+    return true;
+}
+
+/// Appends a layout to a message.
+template <typename T> void append(Buffer& buffer, const T& value) {
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
+    buffer.insert(buffer.end(), raw, raw + sizeof value);
+}
+
 /// @tparam Header  begins each message. body_size(const Header&), next to its definition, returns the length
 ///                 of what follows, or nothing if no message has this header.
 template <typename Header> class MessageSocket {

@@ -79,6 +79,11 @@ void PciServer::write_config(std::uint32_t offset, Bytes data) {
     refresh_command();
 }
 
+void PciServer::reset_device() {
+    device_->reset();
+    refresh_command();
+}
+
 void PciServer::refresh_command() {
     command_ = config_word(*device_, 0x04);
     bus_master_ = (command_ & 0x0004) != 0;

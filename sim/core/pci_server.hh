@@ -27,6 +27,8 @@ public:
     /// device's Host, must outlive the device. So create the server, then the device with it, then attach.
     virtual void attach(Device& device) = 0;
     [[nodiscard]] virtual bool connected() const = 0;
+    /// Resets the device, as a function level reset does.
+    virtual void reset_device();
     [[nodiscard]] const Counters& counters() const { return counters_; }
 
     // Host. With bus mastering disabled all transfers fail and no vector is raised, as on a real bus.
@@ -47,7 +49,7 @@ protected:
     void read_bar(unsigned bar, std::uint64_t offset, MutableBytes to);
     void write_bar(unsigned bar, std::uint64_t offset, Bytes data);
     void write_config(std::uint32_t offset, Bytes data);
-    /// Reads the command register, which enables DMA. To be called after a reset, too.
+    /// Reads the command register, which enables DMA.
     virtual void refresh_command();
 
     Device* device_ = nullptr;

@@ -20,14 +20,7 @@ constexpr int messages_per_turn = 64;
 
 constexpr const char* capabilities =
     R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"max_dma_maps":2048,"write_multiple":true}})";
-static_assert(Connection::max_fds == 16 && max_data_xfer == 65536 && DmaTable::max_ranges == 2048);
-
-template <typename T> bool take(Bytes body, T& value) {
-    if (body.size() < sizeof value)
-        return false;
-    std::memcpy(&value, body.data(), sizeof value);
-    return true;
-}
+static_assert(Server::Connection::max_fds == 16 && max_data_xfer == 65536 && DmaTable::max_ranges == 2048);
 
 } // namespace
 
@@ -58,67 +51,23 @@ const std::array<Server::Row, 17> Server::commands{{
     {"DEVICE_FEATURE", nullptr},
 }};
 
-Server::Server(EventLoop& loop) : PciServer("vfio"), loop_(loop) {}
-
-Server::Server(EventLoop& loop, const std::string& path) : Server(loop) {
-    listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
-    listener_->pause(true);
-}
-
 Server::~Server() {
     loop_.queue().cancel(writes_.more);
-    if (connection_)
-        loop_.unwatch(watch_);
 }
 
-void Server::attach(Device& device) {
-    device_ = &device;
-    const std::uint32_t msi = find_capability(device, 0x05);
+void Server::attached() {
+    const std::uint32_t msi = find_capability(*device_, 0x05);
     std::array<std::uint8_t, 1> pin{};
-    device.config_read(0x3d, pin);
-    interrupts_.set_counts(pin[0] != 0 ? 1 : 0, msi ? 1U << (config_word(device, msi + 2) >> 1 & 7) : 0,
-                           device.msix_vectors());
-    refresh_command();
-    if (listener_)
-        listener_->pause(false);
+    device_->config_read(0x3d, pin);
+    interrupts_.set_counts(pin[0] != 0 ? 1 : 0, msi ? 1U << (config_word(*device_, msi + 2) >> 1 & 7) : 0,
+                           device_->msix_vectors());
 }
 
-void Server::adopt(Fd socket) {
-    connection_ = std::make_unique<Connection>(std::move(socket));
-    negotiated_ = false;
-    if (listener_)
-        listener_->pause(true); // the next client waits until this one has disconnected
-    watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
-    log.debug("client connected");
-}
-
-void Server::disconnect(const char* why) {
-    if (*why)
-        log.warn("client dropped: {}", why);
-    else
-        log.debug("client disconnected");
-    loop_.unwatch(watch_);
+void Server::forget_client() {
     loop_.queue().cancel(writes_.more);
     writes_ = {};
-    connection_.reset();
-    // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the guest.
-    dma_.clear();
+    negotiated_ = false;
     interrupts_.clear();
-    device_->reset();
-    refresh_command();
-    if (listener_)
-        listener_->pause(false);
-}
-
-void Server::ready(std::uint32_t events) {
-    if ((events & EPOLLOUT) != 0) {
-        if (!connection_->flush())
-            return disconnect("send error");
-        if (connection_->output_waits())
-            return;
-        loop_.change(watch_, EPOLLIN);
-    }
-    receive();
 }
 
 void Server::receive() {
@@ -128,10 +77,8 @@ void Server::receive() {
         send_reply(connection_->message().header, writes_.result);
     }
     for (int i = 0; connection_ && i < messages_per_turn; i++) {
-        if (connection_->output_waits()) {
-            loop_.change(watch_, EPOLLOUT);
+        if (connection_->output_waits())
             return;
-        }
         if (i != 0 && loop_.turn_is_over())
             return;
         switch (connection_->receive()) {
@@ -146,8 +93,6 @@ void Server::receive() {
         if (writes_.under_way)
             return;
     }
-    if (connection_ && connection_->output_waits())
-        loop_.change(watch_, EPOLLOUT);
 }
 
 void Server::handle(Message& message) {
@@ -180,13 +125,7 @@ void Server::send_reply(const Header& header, Result error) {
                        .size = static_cast<std::uint32_t>(sizeof(Header) + reply_.size()),
                        .flags = flag::reply | (error ? flag::error : 0),
                        .error = static_cast<std::uint32_t>(error)};
-    if (!connection_->send(reply, reply_))
-        disconnect("send error");
-}
-
-template <typename T> void Server::reply_with(const T& value) {
-    const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
-    reply_.insert(reply_.end(), raw, raw + sizeof value);
+    send(reply, reply_);
 }
 
 Server::Result Server::version(Message& message) {
@@ -202,7 +141,7 @@ Server::Result Server::version(Message& message) {
         if (text.size() > 1 && !json.is_object())
             return EINVAL;
     }
-    reply_with(Version{.major = 0, .minor = 0});
+    append(reply_, Version{.major = 0, .minor = 0});
     // QEMU rejects a reply that is longer than its request. The capabilities are optional.
     if (const std::size_t size = std::strlen(capabilities) + 1; size <= text.size())
         reply_.insert(reply_.end(), capabilities, capabilities + size);
@@ -235,7 +174,7 @@ Server::Result Server::dma_unmap(Message& message) {
         dma_.clear();
     else if (const int error = dma_.unmap(request.address, request.size))
         return error;
-    reply_with(request);
+    append(reply_, request);
     return 0;
 }
 
@@ -243,10 +182,10 @@ Server::Result Server::device_get_info(Message& message) {
     DeviceInfo info{};
     if (!take(message.body, info) || info.argsz < sizeof info)
         return EINVAL;
-    reply_with(DeviceInfo{.argsz = sizeof info,
-                          .flags = device_can_reset | device_is_pci,
-                          .num_regions = num_regions,
-                          .num_irqs = num_irqs});
+    append(reply_, DeviceInfo{.argsz = sizeof info,
+                              .flags = device_can_reset | device_is_pci,
+                              .num_regions = num_regions,
+                              .num_irqs = num_irqs});
     return 0;
 }
 
@@ -268,12 +207,12 @@ Server::Result Server::device_get_region_info(Message& message) {
     // A region that does not exist has size 0; on an error QEMU would refuse the device. No region is
     // mappable: one mappable region would disable posted writes for the complete device.
     const std::uint64_t size = region_size(info.index);
-    reply_with(RegionInfo{.argsz = sizeof info,
-                          .flags = size ? region_readable | region_writable : 0,
-                          .index = info.index,
-                          .cap_offset = 0,
-                          .size = size,
-                          .offset = 0});
+    append(reply_, RegionInfo{.argsz = sizeof info,
+                              .flags = size ? region_readable | region_writable : 0,
+                              .index = info.index,
+                              .cap_offset = 0,
+                              .size = size,
+                              .offset = 0});
     return 0;
 }
 
@@ -281,7 +220,7 @@ Server::Result Server::device_get_irq_info(Message& message) {
     IrqInfo info{};
     if (!take(message.body, info) || info.argsz < sizeof info || info.index >= num_irqs)
         return EINVAL;
-    reply_with(interrupts_.info(info.index));
+    append(reply_, interrupts_.info(info.index));
     return 0;
 }
 
@@ -297,7 +236,7 @@ Server::Result Server::region_read(Message& message) {
     if (!take(message.body, access) || access.count > max_data_xfer ||
         !in_region(access.region, access.offset, access.count))
         return EINVAL;
-    reply_with(access);
+    append(reply_, access);
     const std::size_t at = reply_.size();
     reply_.resize(at + access.count);
     const MutableBytes out = MutableBytes(reply_).subspan(at);
@@ -325,7 +264,7 @@ Server::Result Server::region_write(Message& message) {
     if (data.size() != access.count || !in_region(access.region, access.offset, access.count))
         return EINVAL;
     write_region(access.region, access.offset, data);
-    reply_with(access);
+    append(reply_, access);
     return 0;
 }
 
@@ -361,14 +300,13 @@ bool Server::write_some() {
         }
     }
     writes_.under_way = false;
-    reply_with(std::uint64_t{(writes_.next - sizeof(std::uint64_t)) / sizeof(WriteMultiElement)});
+    append(reply_, std::uint64_t{(writes_.next - sizeof(std::uint64_t)) / sizeof(WriteMultiElement)});
     return true;
 }
 
 Server::Result Server::device_reset(Message&) {
     log.debug("device reset");
-    device_->reset();
-    refresh_command();
+    reset_device();
     return 0;
 }
 

@@ -6,36 +6,18 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "sim/core/event_loop.hh"
-#include "sim/core/message_socket.hh"
-#include "sim/core/pci_server.hh"
-#include "sim/core/unix_socket.hh"
+#include "sim/core/socket_server.hh"
 #include "sim/vfio/interrupts.hh"
 
 namespace t3sim::vfio {
 
-using Connection = MessageSocket<Header>;
-using Message = Connection::Message;
-
-class Server : public PciServer {
+class Server : public SocketServer<Header> {
 public:
-    /// Listens at @p path; clients wait until attach(). Throws std::runtime_error with a complete sentence if
-    /// the path cannot be used.
-    Server(EventLoop& loop, const std::string& path);
-    /// Without a listener; for tests, which adopt() one end of a socket pair.
-    explicit Server(EventLoop& loop);
+    explicit Server(EventLoop& loop, const std::string& path = {}) : SocketServer(loop, "vfio", path) {}
     ~Server() override;
-    Server(const Server&) = delete;
-    Server& operator=(const Server&) = delete;
-
-    void attach(Device& device) override;
-    /// Handles a connected socket as if it had been accepted.
-    void adopt(Fd socket);
-
-    [[nodiscard]] bool connected() const override { return connection_ != nullptr; }
 
     void raise_irq(unsigned vector) override;
     void set_intx(bool asserted) override;
@@ -46,12 +28,12 @@ private:
     struct Row;
     static const std::array<Row, 17> commands;
 
-    void ready(std::uint32_t events);
-    void receive();
+    void attached() override;
+    void receive() override;
+    void forget_client() override;
     [[nodiscard]] bool write_some();
     void handle(Message& message);
     void send_reply(const Header& header, Result error);
-    void disconnect(const char* why);
 
     Result version(Message& message);
     Result dma_map(Message& message);
@@ -70,15 +52,9 @@ private:
     void write_region(std::uint32_t region, std::uint64_t offset, Bytes data);
     /// Also reads whether INTx is enabled.
     void refresh_command() override;
-    template <typename T> void reply_with(const T& value);
 
-    EventLoop& loop_;
-    std::unique_ptr<Connection> connection_;
-    std::unique_ptr<Listener> listener_;
-    EventLoop::Watch watch_ = 0;
     bool negotiated_ = false;
     Interrupts interrupts_;
-    Buffer reply_;
     /// Progress of a REGION_WRITE_MULTI: the offset of its next write in the message, and the result of the
     /// earlier ones.
     struct Writes {

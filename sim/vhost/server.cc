@@ -15,48 +15,29 @@ spdlog::logger& log = logger("vhost");
 constexpr std::uint64_t features = feature_protocol_features | feature_version_1;
 constexpr std::uint64_t protocol_features = protocol_feature_reply_ack | protocol_feature_backend_request;
 
-template <typename T> bool take(Bytes body, T& value) {
-    if (body.size() < sizeof value)
-        return false;
-    std::memcpy(&value, body.data(), sizeof value);
-    return true;
-}
-
-template <typename T> void append(Buffer& buffer, const T& value) {
-    const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
-    buffer.insert(buffer.end(), raw, raw + sizeof value);
-}
-
 bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t start, std::uint64_t length) {
     return offset >= start && offset - start < length && size <= length - (offset - start);
 }
 
 } // namespace
 
-Server::Server(EventLoop& loop) : PciServer("vhost"), loop_(loop), queues_{Queue(dma_), Queue(dma_)} {}
-
-Server::Server(EventLoop& loop, const std::string& path) : Server(loop) {
-    listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
-    listener_->pause(true);
-}
+Server::Server(EventLoop& loop, const std::string& path)
+    : SocketServer(loop, "vhost", path), queues_{Queue(dma_), Queue(dma_)} {}
 
 Server::~Server() {
     loop_.queue().cancel(more_);
     loop_.queue().cancel(failing_);
     for (Queue& queue : queues_)
         stop(queue);
-    if (connection_)
-        loop_.unwatch(watch_);
 }
 
-void Server::attach(Device& device) {
-    device_ = &device;
-    msix_.set_vectors(device.msix_vectors());
-    msix_capability_ = find_capability(device, 0x11);
+void Server::attached() {
+    msix_.set_vectors(device_->msix_vectors());
+    msix_capability_ = find_capability(*device_, 0x11);
     const auto place = [&](std::uint32_t at) {
         std::uint32_t word = 0;
         std::array<std::uint8_t, 4> raw{};
-        device.config_read(msix_capability_ + at, raw);
+        device_->config_read(msix_capability_ + at, raw);
         std::memcpy(&word, raw.data(), sizeof word);
         return Place{.bar = word & 7, .offset = word & ~std::uint32_t{7}};
     };
@@ -64,17 +45,6 @@ void Server::attach(Device& device) {
         table_ = place(4);
         pending_ = place(8);
     }
-    refresh_command();
-    if (listener_)
-        listener_->pause(false);
-}
-
-void Server::adopt(Fd socket) {
-    connection_ = std::make_unique<Connection>(std::move(socket));
-    if (listener_)
-        listener_->pause(true); // the next client waits until this one has disconnected
-    watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t) { receive(); });
-    log.debug("client connected");
 }
 
 void Server::stop(Queue& queue) {
@@ -90,37 +60,23 @@ void Server::fail(const char* why) {
     failing_ = loop_.queue().after(0, [this, why] { disconnect(why); });
 }
 
-void Server::disconnect(const char* why) {
-    if (*why)
-        log.warn("client dropped: {}", why);
-    else
-        log.debug("client disconnected");
-    loop_.unwatch(watch_);
+void Server::forget_client() {
     loop_.queue().cancel(more_);
     loop_.queue().cancel(failing_);
     for (Queue& queue : queues_)
         stop(queue);
-    connection_.reset();
     backend_requests_.reset();
-    // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the guest.
-    dma_.clear();
+}
+
+void Server::reset_device() {
     device_->reset();
     msix_.reset();
     refresh_command();
-    if (listener_)
-        listener_->pause(false);
 }
 
 // ---- messages
 
 void Server::receive() {
-    if (connection_->output_waits()) {
-        if (!connection_->flush())
-            return disconnect("send error");
-        if (connection_->output_waits())
-            return;
-        loop_.change(watch_, EPOLLIN);
-    }
     switch (connection_->receive()) {
     case Connection::Status::incomplete:
         return;
@@ -148,10 +104,7 @@ void Server::receive() {
     const Header reply{.request = header.request,
                        .flags = version | flag_reply,
                        .size = static_cast<std::uint32_t>(reply_.size())};
-    if (!connection_->send(reply, reply_))
-        return disconnect("send error");
-    if (connection_->output_waits())
-        loop_.change(watch_, EPOLLOUT);
+    send(reply, reply_);
 }
 
 int Server::handle(Message& message) {

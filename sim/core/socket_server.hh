@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The connection of a PciServer: the listening socket, one client at a time, messages of one header.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "sim/core/event_loop.hh"
+#include "sim/core/log.hh"
+#include "sim/core/message_socket.hh"
+#include "sim/core/pci_server.hh"
+#include "sim/core/unix_socket.hh"
+
+namespace t3sim {
+
+template <typename Header> class SocketServer : public PciServer {
+public:
+    using Connection = MessageSocket<Header>;
+    using Message = typename Connection::Message;
+
+    void attach(Device& device) final {
+        device_ = &device;
+        attached();
+        refresh_command();
+        admit(true);
+    }
+    /// Handles a connected socket as if it had been accepted.
+    void adopt(Fd socket) {
+        connection_ = std::make_unique<Connection>(std::move(socket));
+        admit(false); // the next client waits until this one has disconnected
+        watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t) { ready(); });
+        log_.debug("client connected");
+    }
+    [[nodiscard]] bool connected() const final { return connection_ != nullptr; }
+
+protected:
+    /// @p protocol: name of the logger, prefix of the counters. @p path: where it listens; clients wait until
+    /// attach(). Throws std::runtime_error with a complete sentence if the path cannot be used. Without a
+    /// path: for tests, which adopt() one end of a socket pair.
+    SocketServer(EventLoop& loop, const std::string& protocol, const std::string& path)
+        : PciServer(protocol), loop_(loop), log_(logger(protocol)) {
+        if (path.empty())
+            return;
+        listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
+        admit(false);
+    }
+    ~SocketServer() override {
+        if (connection_)
+            loop_.unwatch(watch_);
+    }
+
+    /// The device is set; its configuration space can be read.
+    virtual void attached() = 0;
+    /// The socket is readable, and no output waits.
+    virtual void receive() = 0;
+    /// Drops everything that the client has set up, and scheduled events for it.
+    virtual void forget_client() = 0;
+
+    /// Ends the connection and resets the device for the next client. @p why: for the log; empty: the client
+    /// has disconnected.
+    void disconnect(const char* why) {
+        if (*why)
+            log_.warn("client dropped: {}", why);
+        else
+            log_.debug("client disconnected");
+        loop_.unwatch(watch_);
+        connection_.reset();
+        // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the
+        // guest.
+        dma_.clear();
+        forget_client();
+        reset_device();
+        admit(true);
+    }
+    /// Sends a reply. While a part of it waits, receive() is not called.
+    void send(const Header& header, Bytes payload) {
+        if (!connection_->send(header, payload))
+            disconnect("send error");
+        else if (connection_->output_waits())
+            loop_.change(watch_, EPOLLOUT);
+    }
+
+    EventLoop& loop_;
+    std::unique_ptr<Connection> connection_;
+    Buffer reply_;
+
+private:
+    void ready() {
+        if (connection_->output_waits()) {
+            if (!connection_->flush())
+                return disconnect("send error");
+            if (connection_->output_waits())
+                return;
+            loop_.change(watch_, EPOLLIN);
+        }
+        receive();
+    }
+    void admit(bool clients) {
+        if (listener_)
+            listener_->pause(!clients);
+    }
+
+    spdlog::logger& log_;
+    std::unique_ptr<Listener> listener_;
+    EventLoop::Watch watch_ = 0;
+};
+
+} // namespace t3sim
