@@ -225,6 +225,37 @@ const Counters& Card::counters() const {
     return impl_->counters;
 }
 
+std::uint32_t Card::connection_limit() const {
+    return impl_->toe.tid_limit();
+}
+std::optional<ConnectionState> Card::connection(std::uint32_t tid) const {
+    return impl_->toe.state(tid);
+}
+std::uint32_t Card::qp_limit() {
+    return hw::control_qp;
+}
+std::optional<QpState> Card::qp(std::uint32_t id) const {
+    return impl_->rnic.qp_state(id);
+}
+std::uint32_t Card::cq_limit() {
+    return hw::egress_contexts;
+}
+std::optional<CqState> Card::cq(std::uint32_t id) const {
+    return impl_->sge.cq_state(id);
+}
+std::uint32_t Card::region_limit() const {
+    return Tpt::entries(impl_->memory);
+}
+std::optional<RegionState> Card::region(std::uint32_t index) const {
+    return Tpt::state(impl_->memory, index);
+}
+std::uint32_t Card::ring_limit() {
+    return Sge::rings;
+}
+std::optional<RingState> Card::ring(std::uint32_t number) const {
+    return impl_->sge.ring_state(number);
+}
+
 void Card::record(Recorder* recorder) {
     const Probe probe = recorder ? Probe(recorder, recorder->add_card(impl_->config.name)) : Probe();
     impl_->probe = probe;

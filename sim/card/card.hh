@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/card/state.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/host.hh"
 #include "sim/net/link.hh"
@@ -55,6 +56,19 @@ public:
     /// Starts to record all events of the card to @p recorder, which must outlive the recording; nullptr
     /// stops it.
     void record(Recorder* recorder);
+
+    // What the card holds, by number. Each list ends before its limit; nothing: none has this number.
+    [[nodiscard]] std::uint32_t connection_limit() const;
+    [[nodiscard]] std::optional<ConnectionState> connection(std::uint32_t tid) const;
+    [[nodiscard]] static std::uint32_t qp_limit();
+    [[nodiscard]] std::optional<QpState> qp(std::uint32_t id) const;
+    [[nodiscard]] static std::uint32_t cq_limit();
+    [[nodiscard]] std::optional<CqState> cq(std::uint32_t id) const;
+    [[nodiscard]] std::uint32_t region_limit() const;
+    [[nodiscard]] std::optional<RegionState> region(std::uint32_t index) const;
+    [[nodiscard]] static std::uint32_t ring_limit();
+    /// Egress rings by context, then the free lists, then the response queues.
+    [[nodiscard]] std::optional<RingState> ring(std::uint32_t number) const;
 
     /// A fault that can be injected (docs/faults.md).
     struct Fault {

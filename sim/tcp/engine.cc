@@ -2,6 +2,7 @@
 #include "sim/tcp/engine.hh"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/tcp/connection.hh"
 #include "sim/tcp/siphash.hh"
@@ -26,6 +27,14 @@ public:
 private:
     Engine& e_;
 };
+
+const char* name(State state) {
+    constexpr std::array names{"SYN-HELD",   "SYN-SENT",   "SYN-RECEIVED", "ESTABLISHED",
+                               "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT",   "CLOSING",
+                               "LAST-ACK",   "TIME-WAIT",  "ABORTED"};
+    static_assert(names.size() == static_cast<std::size_t>(State::aborted) + 1);
+    return names[static_cast<std::size_t>(state)];
+}
 
 Engine::Engine(Sink& sink, const Params& params, Clock clock)
     : sink_(sink), params_(params), clock_(std::move(clock)) {}

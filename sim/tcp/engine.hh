@@ -56,6 +56,9 @@ enum class State : std::uint8_t {
     aborted // still consumes the segments of its four-tuple, until release()
 };
 
+/// As in RFC 9293; "SYN-HELD" and "ABORTED" are of this TCP.
+[[nodiscard]] const char* name(State state);
+
 struct SynInfo {
     FourTuple tuple;
     Seq irs;

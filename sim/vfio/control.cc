@@ -6,21 +6,23 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "sim/core/time.hh"
 #include "sim/net/impairments.hh"
+#include "sim/vfio/tables.hh"
 
 namespace t3sim {
 namespace {
 
-using nlohmann::json;
+using json = Json;
 using Arguments = std::vector<std::string>;
 
 constexpr std::size_t max_line = 65536;
@@ -33,7 +35,16 @@ struct Refused : std::runtime_error {
 struct Context {
     EventLoop& loop;
     Rig& rig;
+    std::string command;
+    json from; ///< of the request: where a part of a table begins
+    json next; ///< of the reply: where the next part begins
 };
+
+const Rig::Slot& find_card(Context& context, const std::string& name) {
+    if (const auto* slot = context.rig.slot(name))
+        return *slot;
+    throw Refused("there is no card '" + name + "'");
+}
 
 json cards(Context& context, const Arguments&) {
     json result = json::array();
@@ -50,6 +61,8 @@ json cards(Context& context, const Arguments&) {
 
 json counters(Context& context, const Arguments& arguments) {
     json result = json::object();
+    if (!arguments.empty())
+        (void)find_card(context, arguments[0]);
     for (const auto& slot : context.rig.slots()) {
         if (!arguments.empty() && arguments[0] != slot.description.name)
             continue;
@@ -58,8 +71,6 @@ json counters(Context& context, const Arguments& arguments) {
         slot.card->counters().for_each(add);
         slot.server->counters().for_each(add);
     }
-    if (result.empty())
-        throw Refused("there is no card '" + arguments[0] + "'");
     return result;
 }
 
@@ -201,9 +212,7 @@ std::uint64_t parse_amount(const Card::Fault& fault, const std::string& text) {
 json cause(Context& context, const Arguments& arguments) {
     if (arguments[0] == "--list" && arguments.size() == 1)
         return faults();
-    const auto* slot = context.rig.slot(arguments[0]);
-    if (!slot)
-        throw Refused("there is no card '" + arguments[0] + "'");
+    const Rig::Slot& slot = find_card(context, arguments[0]);
     if (arguments.size() < 2)
         throw Refused("expected: cause CARD FAULT; cause --list shows the faults");
     const auto all = Card::faults();
@@ -211,9 +220,41 @@ json cause(Context& context, const Arguments& arguments) {
         std::find_if(all.begin(), all.end(), [&](const Card::Fault& f) { return arguments[1] == f.name; });
     if (fault == all.end())
         throw Refused("there is no fault '" + arguments[1] + "'; cause --list shows all");
-    slot->card->inject(fault->name, arguments.size() == 3 ? std::optional(parse_amount(*fault, arguments[2]))
-                                                          : std::nullopt);
+    slot.card->inject(fault->name, arguments.size() == 3 ? std::optional(parse_amount(*fault, arguments[2]))
+                                                         : std::nullopt);
     return nullptr;
+}
+
+json table(Context& context, const Arguments& arguments) {
+    std::vector<NamedCard> cards;
+    if (!arguments.empty())
+        (void)find_card(context, arguments[0]);
+    for (const auto& slot : context.rig.slots())
+        if (arguments.empty() || arguments[0] == slot.description.name)
+            cards.push_back({slot.description.name, slot.card.get()});
+    std::string card;
+    std::uint32_t number = 0;
+    if (!context.from.is_null()) {
+        if (!context.from.is_object() || !context.from.contains("card") ||
+            !context.from["card"].is_string() || !context.from.contains("number") ||
+            !context.from["number"].is_number_unsigned())
+            throw Refused(R"("from" must be the "next" of the reply before)");
+        card = context.from["card"];
+        number = context.from["number"];
+    }
+    TablePart part = table_part(context.command, cards, card, number);
+    if (!part.card.empty())
+        context.next = {{"card", part.card}, {"number", part.number}};
+    return std::move(part.rows);
+}
+
+json reset(Context& context, const Arguments& arguments) {
+    find_card(context, arguments[0]).server->reset_device();
+    return nullptr;
+}
+
+json version(Context&, const Arguments&) {
+    return {{"protocol", Control::version}, {"program", program_version}};
 }
 
 json quit(Context& context, const Arguments&) {
@@ -228,11 +269,18 @@ struct Row {
     std::size_t min_arguments, max_arguments;
     json (*handler)(Context&, const Arguments&);
     const char* usage;
+    bool is_table = false;
 };
 
 constexpr Row rows[] = {
     {"cards", 0, 0, cards, "cards                 cards and their sockets"},
     {"counters", 0, 1, counters, "counters [CARD]       all counters"},
+    {"connections", 0, 1, table, "connections [CARD]    offloaded TCP connections", true},
+    {"qps", 0, 1, table, "qps [CARD]            connected queue pairs", true},
+    {"cqs", 0, 1, table, "cqs [CARD]            completion queues", true},
+    {"regions", 0, 1, table, "regions [CARD]        memory regions and windows", true},
+    {"rings", 0, 1, table, "rings [CARD]          rings in host memory: of QPs and of the NIC driver", true},
+    {"reset", 1, 1, reset, "reset CARD            resets the card, as a reset of its PCI function does"},
     {"wires", 0, 0, wires, "wires                 state and statistics of the wires"},
     {"wire", 2, 2, wire, "wire up|down NAME     plugs or pulls a cable"},
     {"capture", 1, 3, capture,
@@ -248,6 +296,7 @@ constexpr Row rows[] = {
      "cause CARD FAULT [TIMES|TIME] | cause --list\n                      injects a fault into the card, "
      "see "
      "docs/faults.md"},
+    {"version", 0, 0, version, "version               of the protocol and of the program"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
 };
@@ -263,6 +312,11 @@ json dispatch(Context& context, const std::string& line) {
     const json request = json::parse(line, nullptr, false);
     if (!request.is_object() || !request.contains("command") || !request["command"].is_string())
         throw Refused(R"(expected one JSON object such as {"command": "wire", "args": ["down", "a.0-b.0"]})");
+    if (request.contains("version") &&
+        (!request["version"].is_number_unsigned() || request["version"] > Control::version))
+        throw Refused(fmt::format("this t3sim speaks version {} of the protocol", Control::version));
+    if (request.contains("from"))
+        context.from = request["from"];
     Arguments arguments;
     if (request.contains("args")) {
         if (!request["args"].is_array())
@@ -273,7 +327,8 @@ json dispatch(Context& context, const std::string& line) {
             arguments.push_back(argument.get<std::string>());
         }
     }
-    const auto command = request["command"].get<std::string>();
+    context.command = request["command"].get<std::string>();
+    const std::string& command = context.command;
     for (const auto& row : rows) {
         if (command != row.name)
             continue;
@@ -295,12 +350,17 @@ Control::~Control() {
 }
 
 std::string Control::handle_line(const std::string& line) {
-    Context context{loop_, rig_};
-    json reply;
+    Context context{loop_, rig_, {}, {}, {}};
+    json reply{{"version", version}};
     try {
-        reply = {{"ok", true}, {"result", dispatch(context, line)}};
+        json result = dispatch(context, line);
+        reply["ok"] = true;
+        reply["result"] = std::move(result);
+        if (!context.next.is_null())
+            reply["next"] = context.next;
     } catch (const std::runtime_error& e) {
-        reply = {{"ok", false}, {"error", e.what()}};
+        reply["ok"] = false;
+        reply["error"] = e.what();
     }
     // The request may contain invalid UTF-8, which the reply must not repeat.
     return reply.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -309,13 +369,19 @@ std::string Control::handle_line(const std::string& line) {
 void Control::accept(Fd socket) {
     auto& client = clients_.emplace_back();
     client.socket = std::move(socket);
-    client.watch =
-        loop_.watch(client.socket.get(), EPOLLIN, [this, it = std::prev(clients_.end())](std::uint32_t) {
-            if (!read(*it)) {
-                loop_.unwatch(it->watch);
-                clients_.erase(it);
-            }
-        });
+    client.watch = loop_.watch(client.socket.get(), EPOLLIN,
+                               [this, it = std::prev(clients_.end())](std::uint32_t events) {
+                                   if (!ready(*it, events)) {
+                                       loop_.unwatch(it->watch);
+                                       clients_.erase(it);
+                                   }
+                               });
+}
+
+bool Control::ready(Client& client, std::uint32_t events) {
+    if (client.idle())
+        return read(client) && work(client);
+    return (events & (EPOLLHUP | EPOLLERR)) == 0 && work(client);
 }
 
 bool Control::read(Client& client) {
@@ -324,72 +390,170 @@ bool Control::read(Client& client) {
     if (n <= 0)
         return n < 0 && (errno == EAGAIN || errno == EINTR);
     client.input.append(piece.data(), static_cast<std::size_t>(n));
-    for (std::size_t end; (end = client.input.find('\n')) != std::string::npos;) {
-        const std::string reply = handle_line(client.input.substr(0, end)) + '\n';
-        client.input.erase(0, end + 1);
-        // Replies are small, so they are not queued: a client that does not read them is disconnected.
-        if (::send(client.socket.get(), reply.data(), reply.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
-            static_cast<ssize_t>(reply.size()))
-            return false;
-    }
-    return client.input.size() <= max_line;
+    return true;
 }
 
-int control_client(std::span<const char* const> arguments) {
-    if (!arguments.empty() &&
-        (arguments[0] == std::string_view("--help") || arguments[0] == std::string_view("-h"))) {
-        fmt::print("Usage: t3sim ctl SOCKET COMMAND [ARG...]\n\nCommands:\n");
-        for (const auto& row : rows)
-            fmt::print("{}\n", row.usage);
+/// Executes one request, or sends the rest of its reply. Between two requests the cards and the other clients
+/// have their turns.
+bool Control::work(Client& client) {
+    if (const auto end = client.input.find('\n'); client.output.empty() && end != std::string::npos) {
+        client.output = handle_line(client.input.substr(0, end)) + '\n';
+        client.input.erase(0, end + 1);
+    }
+    if (!client.output.empty() && !send_output(client))
+        return false;
+    loop_.change(client.watch, client.idle() ? EPOLLIN : EPOLLOUT);
+    return !client.idle() || client.input.size() <= max_line;
+}
+
+bool Control::send_output(Client& client) {
+    const ssize_t n =
+        ::send(client.socket.get(), client.output.data(), client.output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    client.output.erase(0, static_cast<std::size_t>(n));
+    return true;
+}
+
+namespace {
+
+/// A failure of t3sim ctl; printed, status 1.
+struct Failed : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+class Client {
+public:
+    explicit Client(const std::string& path) : socket_(connect_unix(path)) {
+        if (!socket_)
+            throw Failed(fmt::format("cannot reach a t3sim at '{}': {}", path, std::strerror(errno)));
+    }
+
+    /// The reply to a request that succeeded.
+    json ask(const json& request) {
+        const std::string line = request.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+        if (::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
+            static_cast<ssize_t>(line.size()))
+            throw Failed("connection lost");
+        std::string text;
+        std::array<char, 65536> piece{};
+        while (text.empty() || text.back() != '\n') {
+            const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), 0);
+            if (n <= 0)
+                break;
+            text.append(piece.data(), static_cast<std::size_t>(n));
+        }
+        json reply = json::parse(text, nullptr, false);
+        if (!reply.is_object() || !reply.contains("ok"))
+            throw Failed("no reply");
+        if (!reply["ok"].get<bool>())
+            throw Failed(reply.value("error", "refused"));
+        return reply;
+    }
+
+    /// All parts of a table.
+    json table(json request) {
+        json all = json::array();
+        for (;;) {
+            json reply = ask(request);
+            for (json& row : reply["result"])
+                all.push_back(std::move(row));
+            if (!reply.contains("next"))
+                return all;
+            request["from"] = reply["next"];
+        }
+    }
+
+private:
+    Fd socket_;
+};
+
+const Row* find_row(std::string_view command) {
+    const auto* row =
+        std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return command == r.name; });
+    return row == std::end(rows) ? nullptr : row;
+}
+
+void print_table(const std::string& name, const json& table, bool as_json, bool again) {
+    if (as_json) // one line each time, for programs
+        fmt::print("{}\n", table.dump(again ? -1 : 2));
+    else
+        fmt::print("{}{}", again && isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "", table_text(name, table));
+    std::fflush(stdout);
+}
+
+int run_command(const std::string& path, const std::string& command, Arguments arguments) {
+    const Row* row = find_row(command);
+    const bool is_table = row && row->is_table;
+    bool as_json = false, watch = false;
+    if (is_table)
+        std::erase_if(arguments, [&](const std::string& argument) {
+            as_json |= argument == "--json";
+            watch |= argument == "--watch";
+            return argument == "--json" || argument == "--watch";
+        });
+    Client client(path);
+    const json request{{"version", Control::version}, {"command", command}, {"args", arguments}};
+    if (is_table) {
+        print_table(command, client.table(request), as_json, watch);
+        while (watch) {
+            sleep(1);
+            print_table(command, client.table(request), as_json, true);
+        }
         return 0;
     }
-    if (arguments.size() < 2) {
-        std::fputs(
-            "t3sim: usage: t3sim ctl SOCKET COMMAND [ARG...]; t3sim ctl SOCKET help lists the commands\n",
-            stderr);
-        return 2;
-    }
-    const Fd socket = connect_unix(arguments[0]);
-    if (!socket) {
-        fmt::print(stderr, "t3sim: cannot reach a t3sim at '{}': {}\n", arguments[0], std::strerror(errno));
-        return 1;
-    }
-    json request{{"command", arguments[1]}, {"args", json::array()}};
-    for (const char* argument : arguments.subspan(2))
-        request["args"].push_back(argument);
-    const std::string line = request.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
-    if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
-        std::fputs("t3sim: connection lost\n", stderr);
-        return 1;
-    }
-    std::string text;
-    std::array<char, 4096> piece{};
-    while (text.find('\n') == std::string::npos) {
-        const ssize_t n = recv(socket.get(), piece.data(), piece.size(), 0);
-        if (n <= 0)
-            break;
-        text.append(piece.data(), static_cast<std::size_t>(n));
-    }
-    const json reply = json::parse(text, nullptr, false);
-    if (!reply.is_object() || !reply.contains("ok")) {
-        std::fputs("t3sim: no reply\n", stderr);
-        return 1;
-    }
-    if (!reply["ok"].get<bool>()) {
-        fmt::print(stderr, "t3sim: {}\n", reply.value("error", "refused"));
-        return 1;
-    }
+    const json reply = client.ask(request);
     const json& result = reply["result"];
-    if (arguments[1] == std::string_view("help"))
+    if (command == "help")
         for (const auto& usage : result)
             fmt::print("{}\n", usage.get<std::string>());
-    else if (arguments[1] == std::string_view("cause") && result.is_array())
+    else if (command == "cause" && result.is_array())
         for (const auto& fault : result)
             fmt::print("{:16} {:8} {}\n", fault["name"].get<std::string>(),
                        fault["amount"].get<std::string>(), fault["what"].get<std::string>());
     else if (!result.is_null())
         fmt::print("{}\n", result.dump(2));
     return 0;
+}
+
+} // namespace
+
+int control_client(std::span<const char* const> arguments) {
+    if (!arguments.empty() &&
+        (arguments[0] == std::string_view("--help") || arguments[0] == std::string_view("-h"))) {
+        fmt::print("Usage: t3sim ctl [SOCKET] COMMAND [ARG...]\n\n"
+                   "Without SOCKET: the one that the variable {} names. Then a SOCKET whose name is a "
+                   "command needs a "
+                   "folder (./quit).\n\nCommands:\n",
+                   control_variable);
+        for (const auto& row : rows)
+            fmt::print("{}\n", row.usage);
+        fmt::print("\nOptions of connections, qps, cqs, regions and rings:\n"
+                   "  --json      JSON instead of columns\n"
+                   "  --watch     again every second; with --json one line each time\n");
+        return 0;
+    }
+    const char* const variable = std::getenv(control_variable);
+    std::string path;
+    if (variable && *variable && !arguments.empty() && find_row(arguments[0])) {
+        path = variable;
+    } else if (arguments.size() >= 2) {
+        path = arguments[0];
+        arguments = arguments.subspan(1);
+    } else {
+        fmt::print(
+            stderr,
+            "t3sim: usage: t3sim ctl [SOCKET] COMMAND [ARG...]; t3sim ctl --help lists the commands; without "
+            "SOCKET the variable {} must name it\n",
+            control_variable);
+        return 2;
+    }
+    try {
+        return run_command(path, arguments[0], {arguments.begin() + 1, arguments.end()});
+    } catch (const Failed& e) {
+        fmt::print(stderr, "t3sim: {}\n", e.what());
+        return 1;
+    }
 }
 
 } // namespace t3sim

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The control socket: one JSON object per line each way. Request {"command": "wire", "args": ["down",
-// "a.0-b.0"]}; reply {"ok": true, "result": ...} or {"ok": false, "error": "what is wrong"}.
+// "a.0-b.0"]}; reply {"version": 1, "ok": true, "result": ...} or {"version": 1, "ok": false, "error": "what
+// is wrong"}. README.md describes the protocol.
 #pragma once
 
 #include <list>
@@ -21,6 +22,9 @@ public:
     Control& operator=(const Control&) = delete;
     ~Control();
 
+    /// Of the protocol. It grows when a reply changes in a way that an older client would misread.
+    static constexpr unsigned version = 1;
+
     /// Executes one request line. Returns the reply, without the newline.
     std::string handle_line(const std::string& line);
 
@@ -29,11 +33,17 @@ private:
         Fd socket;
         EventLoop::Watch watch = 0;
         std::string input;
+        std::string output; ///< the rest of a reply
+        /// Nothing to do until more input arrives.
+        [[nodiscard]] bool idle() const { return output.empty() && input.find('\n') == std::string::npos; }
     };
 
     void accept(Fd socket);
-    /// False: the client is done.
+    // False: the client is done.
+    bool ready(Client& client, std::uint32_t events);
     bool read(Client& client);
+    bool work(Client& client);
+    bool send_output(Client& client);
 
     EventLoop& loop_;
     Rig& rig_;
@@ -41,7 +51,10 @@ private:
     Listener listener_;
 };
 
-/// t3sim ctl SOCKET COMMAND [ARG...]; returns the exit status.
+/// Names the socket for `t3sim ctl COMMAND`.
+constexpr const char* control_variable = "T3SIM_CONTROL";
+
+/// t3sim ctl [SOCKET] COMMAND [ARG...]; returns the exit status.
 int control_client(std::span<const char* const> arguments);
 
 } // namespace t3sim

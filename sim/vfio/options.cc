@@ -16,7 +16,6 @@ namespace t3sim {
 namespace {
 
 constexpr std::size_t max_cards = 8;
-constexpr const char* version = "t3sim (t3rdma) 0.1";
 
 /// A mistake in the command line; the text states what was expected.
 struct Wrong : std::runtime_error {
@@ -182,7 +181,7 @@ Example:   t3sim --card a=/tmp/a.sock --card b=/tmp/b.sock --wire a.0,b.0 --capt
              -device '{"driver":"vfio-user-pci","bus":"rp0","socket":{"type":"unix","path":"/tmp/a.sock"}}' ...
 
 Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.)");
-    app.set_version_flag("--version", version);
+    app.set_version_flag("--version", program_version);
 
     std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips, lanes, vhosts;
     std::string capture_limit, record_limit;

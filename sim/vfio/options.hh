@@ -13,6 +13,8 @@
 
 namespace t3sim {
 
+constexpr const char* program_version = "t3sim (t3rdma) 0.1";
+
 struct Options {
     struct CardSpec {
         std::string name;

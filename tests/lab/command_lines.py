@@ -12,8 +12,8 @@ from labkit import paths
 FOLDERS = {"ofedctrl": "build/tools", "t3info": "build/tools", "t3doctor": "build/tools", "t3accept": "build/tools", "ofed-check": "build/tools", "ofed-env": "userspace/aix",
            "t3sim": "build/sim/vfio", "t3lab": "tools/lab"}
 TOOLS = tuple(FOLDERS)
-# Commands with options of their own. t3sim's ctl has none.
-COMMANDS = {"t3sim": ("trace",), "t3lab": ("up", "run", "shell", "exec", "logs", "down", "image", "build", "check-wire", "cache")}
+# Commands with options of their own.
+COMMANDS = {"t3sim": ("trace", "ctl"), "t3lab": ("up", "run", "shell", "exec", "logs", "down", "image", "build", "check-wire", "cache")}
 
 
 def program(tool):

@@ -61,12 +61,20 @@ def test_completion_offers_the_options_of_help(tool):
     (("t3lab", ""), set(command_lines.commands_of("t3lab"))),
     (("t3lab", "up", "--suite", "t"), {"trixie"}),
     (("t3sim", "t"), {"trace"}),
+    (("t3sim", "ctl", "/tmp/ctl", "q"), {"qps", "quit"}),
+    (("t3sim", "ctl", "/tmp/ctl", ""), set(command_lines.commands_of("t3sim"))),
+    (("t3sim", "ctl", "q"), set()),
 ])
 def test_completion_of_words(words, expected):
     assert offered(*words) == expected
 
 
-@pytest.mark.parametrize("words", [("t3lab", "run"), ("t3lab", "check-wire"), ("t3sim", "trace")])
+def test_completion_knows_the_variable_of_the_socket(monkeypatch):
+    monkeypatch.setenv("T3SIM_CONTROL", "/tmp/ctl")
+    assert offered("t3sim", "ctl", "q") == {"qps", "quit"}
+
+
+@pytest.mark.parametrize("words", [("t3lab", "run"), ("t3lab", "check-wire"), ("t3sim", "trace"), ("t3sim", "ctl")])
 def test_completion_of_the_options_of_commands(words):
     assert offered(*words, "--") == long_options(help_of(*words))
 

@@ -60,6 +60,28 @@ bool Rnic::rdma_mode(Tid tid) const {
     return qps_.contains(tid);
 }
 
+std::optional<QpState> Rnic::qp_state(QpId id) const {
+    const auto tid = tid_of_.find(id);
+    const QpRef qp = tid == tid_of_.end() ? nullptr : find(tid->second);
+    if (!qp)
+        return std::nullopt;
+    return QpState{.state = qp->finished  ? "finished"
+                            : qp->stopped ? "stopped"
+                            : qp->closing ? "closing"
+                                          : "running",
+                   .tid = qp->tid,
+                   .pd = qp->prot.pd,
+                   .send_cq = qp->send_cq(),
+                   .receive_cq = qp->receive_cq(),
+                   .rq_size = qp->init.rq_size,
+                   .receives_posted = qp->rqes_posted - qp->rqes_used,
+                   .ord = qp->init.ord,
+                   .reads = static_cast<std::uint32_t>(qp->reads.size()),
+                   .ird = qp->init.ird,
+                   .inbound_reads = static_cast<std::uint32_t>(qp->inbound_reads.size()),
+                   .messages = static_cast<std::uint32_t>(qp->out.size())};
+}
+
 bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
     const auto header = hw::load<hw::WrHeader>(wr);
     ++count_wrs_;

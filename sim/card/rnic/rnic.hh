@@ -14,6 +14,7 @@
 #include "sim/card/engines.hh"
 #include "sim/card/rnic/ddp.hh"
 #include "sim/card/rnic/tpt.hh"
+#include "sim/card/state.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/recorder.hh"
@@ -54,6 +55,8 @@ public:
         probe_ = probe;
         host_ = &host;
     }
+
+    [[nodiscard]] std::optional<QpState> qp_state(QpId id) const;
 
     bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) override;
     void control_wr(Bytes wr) override;

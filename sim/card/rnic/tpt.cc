@@ -59,13 +59,46 @@ std::uint64_t first_offset(const TptEntry& entry) {
     return entry.va & ((std::uint64_t{1} << entry.page_shift()) - 1);
 }
 
-std::optional<TptEntry> Tpt::entry(std::uint32_t index) const {
-    const CardMemory::Region tpt = memory_.tpt();
+std::uint32_t Tpt::entries(const CardMemory& memory) {
+    const CardMemory::Region tpt = memory.tpt();
+    return tpt.limit < tpt.base
+               ? 0
+               : static_cast<std::uint32_t>((std::uint64_t{tpt.limit} + 1 - tpt.base) / sizeof(TptEntry));
+}
+
+std::optional<RegionState> Tpt::state(const CardMemory& memory, std::uint32_t index) {
+    const auto found = index ? entry(memory, index) : std::nullopt;
+    if (!found || !found->in_use())
+        return std::nullopt;
+    constexpr const char* types[] = {"region", "shared region", "window", "relaxed window"};
+    RegionState s{.stag = index << 8 | found->key(),
+                  .type = types[found->type()],
+                  .valid = found->valid(),
+                  .pd = found->pd(),
+                  .qp = found->qp(),
+                  .va_based = found->va_based(),
+                  .va = found->va,
+                  .length = found->length,
+                  .page_size = std::uint64_t{1} << found->page_shift(),
+                  .pbl_index = found->pbl_index(),
+                  .windows = found->is_window() ? 0 : found->bound_windows()};
+    constexpr struct {
+        unsigned right;
+        char letter;
+    } letters[] = {{local_read, 'r'}, {local_write, 'w'}, {remote_read, 'R'}, {remote_write, 'W'}};
+    for (std::size_t i = 0; i < std::size(letters); ++i)
+        if ((found->rights() & letters[i].right) != 0)
+            s.rights[i] = letters[i].letter;
+    return s;
+}
+
+std::optional<TptEntry> Tpt::entry(const CardMemory& memory, std::uint32_t index) {
+    const CardMemory::Region tpt = memory.tpt();
     const std::uint64_t addr = tpt.base + std::uint64_t{index} * sizeof(TptEntry);
     TptEntry entry;
     if (addr + sizeof entry - 1 > tpt.limit ||
-        !memory_.pmrx_read(static_cast<std::uint32_t>(addr),
-                           {reinterpret_cast<std::uint8_t*>(&entry), sizeof entry}))
+        !memory.pmrx_read(static_cast<std::uint32_t>(addr),
+                          {reinterpret_cast<std::uint8_t*>(&entry), sizeof entry}))
         return std::nullopt;
     return entry;
 }
@@ -78,7 +111,7 @@ void Tpt::store(std::uint32_t index, const TptEntry& entry) {
 std::optional<TptEntry> Tpt::find(std::uint32_t stag) const {
     if (hw::stag_index(stag) == 0)
         return std::nullopt;
-    const auto found = entry(hw::stag_index(stag));
+    const auto found = entry(memory_, hw::stag_index(stag));
     return found && found->in_use() && found->key() == hw::stag_key(stag) ? found : std::nullopt;
 }
 
@@ -121,7 +154,7 @@ Status Tpt::check(const Protection& prot, std::uint32_t stag, std::uint64_t to, 
     if (!in_pbl(first, pages(within, length, shift)))
         return Status::pbl_bounds;
     if (entry.is_window()) {
-        const auto region = this->entry(entry.parent());
+        const auto region = Tpt::entry(memory_, entry.parent());
         if (!region || !region->in_use() || !region->valid())
             return Status::invalid_stag;
     }
@@ -144,7 +177,7 @@ Status Tpt::check_local(const Protection& prot, const hw::Sge& sge, Rights right
 }
 
 void Tpt::count_binding(std::uint32_t region, int change) {
-    auto parent = entry(region);
+    auto parent = entry(memory_, region);
     if (!parent)
         return;
     if (change < 0 && parent->bound_windows() == 0)
@@ -178,7 +211,7 @@ Status Tpt::invalidate(const Protection& prot, std::uint32_t stag, Invalidator b
 
 Status Tpt::fast_register(const Protection& prot, const hw::FastRegisterWr& wr) {
     const std::uint32_t index = hw::stag_index(wr.stag);
-    auto found = index ? entry(index) : std::nullopt; // no key check: the WR contains the new key
+    auto found = index ? entry(memory_, index) : std::nullopt; // no key check: the WR contains the new key
     if (!found || !found->in_use() || found->type() != TptEntry::region)
         return Status::invalid_stag;
     TptEntry& entry = *found;
@@ -207,7 +240,7 @@ Status Tpt::bind(const Protection& prot, const hw::BindWr& wr) {
     if (!region || !region->valid() || region->type() != TptEntry::region)
         return Status::invalid_stag;
     const std::uint32_t index = hw::stag_index(wr.mw_stag);
-    auto found = index ? entry(index) : std::nullopt;
+    auto found = index ? entry(memory_, index) : std::nullopt;
     if (!found || !found->in_use() || !found->is_window())
         return Status::invalid_stag;
     TptEntry& window = *found;

@@ -9,6 +9,7 @@
 
 #include "sim/card/base/faults.hh"
 #include "sim/card/engines.hh"
+#include "sim/card/state.hh"
 #include "sim/hw/cqe.hh"
 #include "sim/hw/tpt.hh"
 #include "sim/hw/wr.hh"
@@ -68,12 +69,15 @@ public:
 
     /// The entry of an STag, if it is in use and the key matches; nothing for index 0.
     [[nodiscard]] std::optional<hw::TptEntry> find(std::uint32_t stag) const;
+    /// Number of entries of the table, and the entry with an index; nothing: not in use.
+    [[nodiscard]] static std::uint32_t entries(const CardMemory& memory);
+    [[nodiscard]] static std::optional<RegionState> state(const CardMemory& memory, std::uint32_t index);
     /// Whether PBL entries [first, first + count) are in the PBL region.
     [[nodiscard]] bool in_pbl(std::uint64_t first, std::uint64_t count) const;
     [[nodiscard]] bool write_pbl(std::uint32_t index, std::uint64_t page);
 
 private:
-    [[nodiscard]] std::optional<hw::TptEntry> entry(std::uint32_t index) const;
+    [[nodiscard]] static std::optional<hw::TptEntry> entry(const CardMemory& memory, std::uint32_t index);
     void store(std::uint32_t index, const hw::TptEntry& entry);
     void count_binding(std::uint32_t region, int change);
 

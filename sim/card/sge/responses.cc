@@ -291,6 +291,38 @@ void Responses::wake(unsigned queue) {
     flush_credits(queue);
 }
 
+std::optional<RingState> Responses::ring_state(unsigned number) const {
+    if (number < lists_.size()) {
+        const hw::Context& c = lists_[number];
+        if (fl::size.get(c) == 0)
+            return std::nullopt;
+        return RingState{.type = "free list",
+                         .id = number,
+                         .base = fl::base(c),
+                         .size = fl::size.get(c),
+                         .index = fl::index(c),
+                         .generation = fl::gen.get(c),
+                         .tid = {},
+                         .response_queue = {},
+                         .credits = {},
+                         .waits = {}};
+    }
+    number -= static_cast<unsigned>(lists_.size());
+    if (number >= queues_.size() || ctx::size.get(queues_[number].context) == 0)
+        return std::nullopt;
+    const Queue& q = queues_[number];
+    return RingState{.type = "responses",
+                     .id = number,
+                     .base = ctx::base(q.context),
+                     .size = ctx::size.get(q.context),
+                     .index = ctx::index.get(q.context),
+                     .generation = ctx::gen.get(q.context),
+                     .tid = {},
+                     .response_queue = {},
+                     .credits = q.credits,
+                     .waits = static_cast<std::uint32_t>(q.waiting.size())};
+}
+
 bool Responses::post_packet(const RxPacket& packet) {
     const unsigned queue = packet.queue;
     Queue& q = queues_[queue];

@@ -14,11 +14,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sim/card/base/irq.hh"
 #include "sim/card/nic/nic.hh"
+#include "sim/card/state.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/host.hh"
@@ -78,6 +80,8 @@ public:
     }
     /// Bytes that wait for the host, in all queues.
     [[nodiscard]] std::size_t waiting_bytes() const;
+    /// Free lists by number, then the response queues; nothing: has no size.
+    [[nodiscard]] std::optional<RingState> ring_state(unsigned number) const;
     /// New buffers may be in a free list.
     void free_list_doorbell(unsigned list);
 

@@ -96,6 +96,45 @@ bool Sge::enabled() const {
     return (regs_.peek(reg::SG_CONTROL) & hw::sg_control::global_enable) != 0;
 }
 
+std::optional<CqState> Sge::cq_state(CqId id) const {
+    const hw::Context& c = cqs_[id % cqs_.size()];
+    if (cqc::size.get(c) == 0)
+        return std::nullopt;
+    return CqState{.base = cqc::base(c),
+                   .size = cqc::size.get(c),
+                   .index = cqc::index.get(c),
+                   .generation = cqc::gen.get(c),
+                   .armed = cqc::notify_any.get(c) != 0         ? "any"
+                            : cqc::notify_solicited.get(c) != 0 ? "solicited"
+                                                                : "no",
+                   .response_queue = cqc::rspq.get(c)};
+}
+
+std::optional<RingState> Sge::ring_state(std::uint32_t number) const {
+    if (number >= hw::egress_contexts)
+        return responses_.ring_state(number - hw::egress_contexts);
+    const hw::Context& c = egress_[number];
+    if (ec::valid.get(c) == 0)
+        return std::nullopt;
+    const auto type = static_cast<hw::EgressType>(ec::type.get(c));
+    const bool is_qp = type == hw::EgressType::rdma && number != hw::control_qp;
+    return RingState{.type = is_qp                              ? "QP"
+                             : type == hw::EgressType::rdma     ? "control QP"
+                             : type == hw::EgressType::ethernet ? "Ethernet"
+                             : type == hw::EgressType::offload  ? "offload"
+                             : type == hw::EgressType::control  ? "control"
+                                                                : "unknown",
+                     .id = number,
+                     .base = ec::base(c),
+                     .size = ec::size.get(c),
+                     .index = ec::index.get(c),
+                     .generation = ec::gen.get(c),
+                     .tid = is_qp ? std::optional(ec::token.get(c)) : std::nullopt,
+                     .response_queue = ec::rspq.get(c),
+                     .credits = {},
+                     .waits = {}};
+}
+
 // --- Contexts ----------------------------------------------------------------------------------------------
 
 hw::Context* Sge::find_context(std::uint32_t command) {

@@ -10,12 +10,14 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "sim/card/base/faults.hh"
 #include "sim/card/engines.hh"
 #include "sim/card/nic/nic.hh"
 #include "sim/card/sge/responses.hh"
+#include "sim/card/state.hh"
 
 namespace t3sim {
 
@@ -41,6 +43,11 @@ public:
     [[nodiscard]] std::size_t waiting_bytes() const { return responses_.waiting_bytes(); }
     /// Entries of the queues of rings with deferred work, one per ring.
     [[nodiscard]] std::size_t waiting_rings() const;
+
+    [[nodiscard]] std::optional<CqState> cq_state(CqId id) const;
+    /// Egress contexts, free lists, response queues.
+    static constexpr std::uint32_t rings = hw::egress_contexts + hw::free_lists + hw::queue_sets;
+    [[nodiscard]] std::optional<RingState> ring_state(std::uint32_t number) const;
 
     // PacketSink
     bool post_packet(const RxPacket& packet) override { return responses_.post_packet(packet); }

@@ -99,6 +99,36 @@ void Toe::advise_all() {
         impl_->post_advice(tid, CplStatus::rtx_neg_advice);
 }
 
+Tid Toe::tid_limit() const {
+    return impl_->next_unused_tid;
+}
+
+std::optional<ConnectionState> Toe::state(Tid tid) const {
+    const auto found = impl_->flows.find(tid);
+    if (found == impl_->flows.end())
+        return std::nullopt;
+    const Flow& flow = found->second;
+    ConnectionState s{.state = "closed",
+                      .rdma = flow.rdma,
+                      .port = flow.channel,
+                      .local_ip = flow.tuple.local_ip,
+                      .peer_ip = flow.tuple.remote_ip,
+                      .local_port = flow.tuple.local_port,
+                      .peer_port = flow.tuple.remote_port,
+                      .waiting = static_cast<unsigned>(flow.pending.size())};
+    if (const auto view = impl_->engine.view(tid)) {
+        s.state = tcp::name(view->state);
+        s.mss = view->mss;
+        s.unacknowledged = impl_->engine.unacknowledged(tid);
+        s.send_window = view->snd_wnd;
+        s.receive_window = static_cast<std::uint32_t>(view->rcv_adv - view->rcv_nxt);
+        s.congestion_window = view->cwnd;
+        s.rto = view->rto;
+        s.retries = view->retries;
+    }
+    return s;
+}
+
 std::uint32_t Toe::mib(unsigned word) const {
     const tcp::Stats& s = impl_->engine.stats();
     const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };

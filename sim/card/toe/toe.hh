@@ -15,6 +15,7 @@
 
 #include "sim/card/base/faults.hh"
 #include "sim/card/engines.hh"
+#include "sim/card/state.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/recorder.hh"
@@ -80,6 +81,10 @@ public:
         std::size_t sending = 0, work_requests = 0, receiving = 0;
     };
     [[nodiscard]] Memory memory() const;
+
+    /// All TIDs so far are below it.
+    [[nodiscard]] Tid tid_limit() const;
+    [[nodiscard]] std::optional<ConnectionState> state(Tid tid) const;
 
     /// The 46 words that cxgb3 reads through the TP MIB registers (docs/hw/registers.md 9), by word index.
     [[nodiscard]] std::uint32_t mib(unsigned word) const;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The program as a user starts it: start, control socket, shutdown.
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -222,6 +224,120 @@ TEST_F(Program, CtlIsTheClient) {
     EXPECT_EQ(std::system((ctl + " cause a late-cqe 5ms").c_str()), 0); // NOLINT(cert-env33-c)
     EXPECT_EQ(std::system((ctl + " quit").c_str()), 0);                 // NOLINT(cert-env33-c)
     EXPECT_EQ(wait_for_end(), 0);
+}
+
+TEST_F(Program, ProtocolHasAVersion) {
+    start_two_cards();
+    EXPECT_EQ(ask(R"({"command": "cards"})")["version"], 1);
+    EXPECT_EQ(ask(R"({"command": "frob"})")["version"], 1);
+    EXPECT_EQ(ask(R"({"version": 1, "command": "cards"})")["ok"], true);
+    const auto version = ask(R"({"command": "version"})")["result"];
+    EXPECT_EQ(version["protocol"], 1);
+    EXPECT_EQ(version["program"].get<std::string>().find("t3sim (t3rdma) "), 0U);
+    for (const char* line :
+         {R"({"version": 2, "command": "cards"})", R"({"version": "1", "command": "cards"})"}) {
+        const auto reply = ask(line);
+        EXPECT_EQ(reply["ok"], false);
+        EXPECT_EQ(reply["error"], "this t3sim speaks version 1 of the protocol");
+    }
+}
+
+TEST_F(Program, TablesOfIdleCards) {
+    start_two_cards();
+    for (const char* table : {"connections", "qps", "cqs", "regions", "rings"}) {
+        auto reply = ask(std::string(R"({"command": ")") + table + R"("})");
+        // Looking for rows takes several requests.
+        for (unsigned parts = 0; reply.contains("next"); ++parts) {
+            ASSERT_LT(parts, 100U);
+            EXPECT_TRUE(reply["result"].empty());
+            reply = ask(json{{"command", table}, {"from", reply["next"]}}.dump());
+        }
+        EXPECT_EQ(reply["ok"], true) << table;
+        EXPECT_TRUE(reply["result"].empty()) << table;
+    }
+    for (const char* from : {"7", "{}", R"({"card": 7, "number": 7})", R"({"card": "a", "number": -7})"}) {
+        const auto reply = ask(std::string(R"({"command": "qps", "from": )") + from + "}");
+        EXPECT_EQ(reply["ok"], false) << from;
+    }
+    EXPECT_EQ(ask(R"({"command": "qps", "args": ["z"]})")["error"], "there is no card 'z'");
+}
+
+/// Output of a command line.
+std::string output_of(const std::string& command) {
+    std::string text;
+    FILE* pipe = popen(command.c_str(), "r"); // NOLINT(cert-env33-c)
+    std::array<char, 512> piece{};
+    for (std::size_t n; (n = fread(piece.data(), 1, piece.size(), pipe)) != 0;)
+        text.append(piece.data(), n);
+    pclose(pipe);
+    return text;
+}
+
+TEST_F(Program, CtlPrintsTables) {
+    start_two_cards();
+    const std::string ctl = std::string(T3SIM) + " ctl " + at("ctl");
+    EXPECT_EQ(output_of(ctl + " qps"), "no qps\n");
+    EXPECT_EQ(output_of(ctl + " connections b --json"), "[]\n");
+    EXPECT_EQ(output_of(ctl + " --json qps 2>&1"), "t3sim: unknown command '--json'; try help\n");
+    EXPECT_EQ(output_of(ctl + " cards --json 2>&1"),
+              "t3sim: usage: cards                 cards and their sockets\n");
+    // The second table shows that it repeats.
+    EXPECT_EQ(output_of(ctl + " rings --watch --json | head -n 2"), "[]\n[]\n");
+}
+
+TEST_F(Program, AVariableNamesTheSocket) {
+    start_two_cards();
+    const std::string program = T3SIM, variable = "T3SIM_CONTROL=" + at("ctl") + " ";
+    EXPECT_EQ(output_of(variable + program + " ctl qps a"), "no qps\n");
+    EXPECT_EQ(output_of(variable + program + " ctl " + at("ctl") + " qps a"), "no qps\n")
+        << "a socket takes precedence";
+    EXPECT_NE(output_of("T3SIM_CONTROL= " + program + " ctl qps 2>&1").find("T3SIM_CONTROL must name it"),
+              std::string::npos);
+    EXPECT_NE(output_of("T3SIM_CONTROL=/nowhere " + program + " ctl qps 2>&1")
+                  .find("cannot reach a t3sim at '/nowhere'"),
+              std::string::npos);
+}
+
+TEST_F(Program, ResetIsOfOneCard) {
+    start_two_cards();
+    EXPECT_EQ(ask(R"({"command": "reset", "args": ["a"]})")["ok"], true);
+    EXPECT_EQ(ask(R"({"command": "reset", "args": ["z"]})")["error"], "there is no card 'z'");
+    EXPECT_EQ(ask(R"({"command": "reset"})")["ok"], false);
+}
+
+/// A reply that the socket does not take waits, and with it the requests behind it; none is lost.
+TEST_F(Program, AClientThatDoesNotReadIsServedWhenItDoes) {
+    start_two_cards();
+    const Fd socket = connect_unix(at("ctl"));
+    ASSERT_TRUE(socket);
+    const std::string line = R"({"command": "help"})"
+                             "\n";
+    std::size_t sent = 0;
+    const auto send_some = [&] {
+        const std::size_t at = sent % line.size();
+        const ssize_t n =
+            ::send(socket.get(), line.data() + at, line.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0)
+            sent += static_cast<std::size_t>(n);
+        return n > 0;
+    };
+    // Until t3sim takes no more: it executes nothing while a reply waits.
+    pollfd writable{socket.get(), POLLOUT, 0};
+    while (send_some() || (poll(&writable, 1, 200) == 1 && send_some()))
+        ASSERT_LT(sent, 64U << 20) << "the requests are all taken";
+    EXPECT_EQ(ask(R"({"command": "cards"})")["ok"], true) << "others are served meanwhile";
+
+    const std::size_t requests = sent / line.size();
+    std::size_t replies = 0;
+    std::array<char, 65536> piece{};
+    pollfd readable{socket.get(), POLLIN, 0};
+    while (replies < requests && poll(&readable, 1, 10000) == 1) {
+        const ssize_t n = recv(socket.get(), piece.data(), piece.size(), 0);
+        ASSERT_GT(n, 0);
+        replies += static_cast<std::size_t>(std::count(piece.begin(), piece.begin() + n, '\n'));
+    }
+    EXPECT_GT(requests, 10U);
+    EXPECT_EQ(replies, requests);
 }
 
 } // namespace
