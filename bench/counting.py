@@ -22,7 +22,7 @@ def products(*programs: str, modules: tuple[str, ...] = ()) -> None:
         build.modules(made)
     siw.module(SUITE)
     for name in modules:
-        build.mirror(ROOT / "bench" / name, goal / "bench" / name, build.built)
+        build.sync(ROOT / "bench" / name, goal / "bench" / name, build.built)
     script = [f"cd /src/{goal.relative_to(ROOT)}", "mkdir -p bin"]
     for name in programs:
         script.append(f"c++ -std=c++20 -O2 -Wall -Wextra -Werror -static-libstdc++ -static-libgcc -o bin/t3-{name.replace('_', '-')} "
@@ -43,6 +43,6 @@ def load(machine: Guest, *modules: str) -> None:
         machine.check(stack.load_module(*module.split(" ", 1)), 120)
 
 
-def described(machine: Guest) -> str:
+def release() -> str:
     """The name under which figures are comparable: the kernel's release. Its compiler also builds the modules."""
-    return machine.check("uname -r").strip()
+    return image.get(SUITE).release
