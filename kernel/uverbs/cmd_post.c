@@ -12,7 +12,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "copy.h"
+#include <t3_copy.h>
+
 #include "rows.h"
 
 struct uv_post {
@@ -42,7 +43,7 @@ static int uv_post_read_tail(struct uv_call *call, const struct uv_post *a, size
 	tail->wqes = call->tail;
 	tail->sges = call->tail + wqes;
 	tail->sge_count = a->sge_count;
-	return uv_check_zero_tail(call->tail, wqes + sges, call->tail_len);
+	return t3_check_zero_tail(call->tail, wqes + sges, call->tail_len);
 }
 
 /*

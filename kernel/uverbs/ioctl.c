@@ -14,9 +14,9 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include <t3_copy.h>
 #include <t3_race_point.h>
 
-#include "copy.h"
 #include "rows.h"
 #include "run_write.h"
 #include "steps.h"
@@ -49,7 +49,7 @@ static int uv_attr_read(const struct ib_uverbs_attr *attr, void *to, size_t size
 	if (uv_attr_is_inline(attr))
 		memcpy(to, &attr->data, len);
 	else
-		return uv_copy_in(to, size, u64_to_user_ptr(attr->data), len);
+		return t3_copy_in(to, size, u64_to_user_ptr(attr->data), len);
 	return 0;
 }
 
@@ -63,7 +63,7 @@ static int uv_ioctl_in_bytes(const struct uv_ioctl_field *field, const struct ib
 			err = memchr_inv((const void *)&attr->data + field->f.len, 0,
 					 attr->len - field->f.len) ? -EOPNOTSUPP : 0;
 		else
-			err = uv_check_zero_tail(u64_to_user_ptr(attr->data), field->f.len,
+			err = t3_check_zero_tail(u64_to_user_ptr(attr->data), field->f.len,
 						 attr->len);
 		if (err)
 			return err;
@@ -234,7 +234,7 @@ static int uv_ioctl_out_bytes(struct uv_ioctl_call *io, const struct uv_ioctl_fi
 	size_t space = io->attrs[index].len;
 	size_t len = min_t(size_t, space, field->f.len);
 
-	if (uv_copy_out(to, args + field->f.arg, UV_MAX_ARGS - field->f.arg, len) ||
+	if (t3_copy_out(to, args + field->f.arg, UV_MAX_ARGS - field->f.arg, len) ||
 	    (space > len && clear_user(to + len, space - len)))
 		return -EFAULT;
 	return uv_ioctl_mark_output(io, index);
@@ -309,9 +309,9 @@ static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
 	io.attrs = attrs;
 	io.nattrs = hdr->num_attrs;
 	uv_call_init(&io.call, file, dev, row);
-	uv_zero(args, row->args_size);
+	t3_zero(args, row->args_size);
 
-	err = uv_copy_in(attrs, size, user, bytes) ?: uv_ioctl_in_attrs(&io, args);
+	err = t3_copy_in(attrs, size, user, bytes) ?: uv_ioctl_in_attrs(&io, args);
 	T3_RACE_POINT(uverbs_ioctl_read);
 	if (!err) {
 		err = uv_call_execute(&io.call, args);
@@ -340,7 +340,7 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 
 	if (cmd != RDMA_VERBS_IOCTL)
 		return -ENOIOCTLCMD;
-	if (uv_copy_in(&hdr, sizeof(hdr), user, sizeof(hdr)))
+	if (t3_copy_in(&hdr, sizeof(hdr), user, sizeof(hdr)))
 		return -EFAULT;
 	if (hdr.length > PAGE_SIZE || hdr.length != struct_size(&hdr, attrs, hdr.num_attrs))
 		return -EINVAL;

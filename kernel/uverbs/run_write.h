@@ -6,9 +6,9 @@
 #ifndef T3_UVERBS_RUN_WRITE_H
 #define T3_UVERBS_RUN_WRITE_H
 
+#include <t3_copy.h>
 #include <t3_race_point.h>
 
-#include "copy.h"
 #include "steps.h"
 
 /* Most values have 4 or 8 bytes. */
@@ -85,7 +85,7 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	size_t space;
 	int err;
 
-	err = uv_copy_in(wire, sizeof(wire), in, known);
+	err = t3_copy_in(wire, sizeof(wire), in, known);
 	if (err)
 		goto done;
 	T3_RACE_POINT(uverbs_write_copied);
@@ -95,14 +95,14 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 		call->tail = in + known;
 		call->tail_len = in_len - known;
 	} else {
-		err = uv_check_zero_tail(in, known, in_len);
+		err = t3_check_zero_tail(in, known, in_len);
 		if (err)
 			goto done;
 	}
 	call->out = out;
 	call->out_len = out_len;
 
-	uv_zero(args, row->args_size);
+	t3_zero(args, row->args_size);
 	for (field = row->write.fields; field < end; field++) {
 		err = uv_write_in(call, field, wire, args);
 		if (err)
@@ -116,13 +116,13 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	    row->flags & UV_OWN_RESPONSE)
 		goto done;
 
-	uv_zero(wire, row->write.response);
+	t3_zero(wire, row->write.response);
 	if (call->new_field)
 		*(u32 *)((void *)wire + call->new_field->response_offset) = uv_call_new_id(call);
 	for (end = row->write.fields + row->nfields; field < end; field++)
 		uv_write_out(call, field, wire, args, out_len);
 	space = min_t(size_t, out_len, row->write.response);
-	if (uv_copy_out(out, wire, sizeof(wire), space) ||
+	if (t3_copy_out(out, wire, sizeof(wire), space) ||
 	    (out_len > space && clear_user(out + space, out_len - space)))
 		err = -EFAULT;
 done:

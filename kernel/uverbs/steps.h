@@ -25,10 +25,10 @@
 #ifndef T3_UVERBS_STEPS_H
 #define T3_UVERBS_STEPS_H
 
+#include <t3_copy.h>
 #include <t3_race_point.h>
 
 #include "call.h"
-#include "copy.h"
 
 /*
  * Initializes only what is read before it is written. ->nheld bounds ->held, and uv_run_write()

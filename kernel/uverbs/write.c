@@ -78,7 +78,7 @@ static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hd
 
 	if (count < sizeof(*hdr) + sizeof(ex))
 		return -EINVAL;
-	if (uv_copy_in(&ex, sizeof(ex), buf + sizeof(*hdr), sizeof(ex)))
+	if (t3_copy_in(&ex, sizeof(ex), buf + sizeof(*hdr), sizeof(ex)))
 		return -EFAULT;
 	driver_in = ex.provider_in_words * 8;
 	driver_out = ex.provider_out_words * 8;
@@ -125,7 +125,7 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	}
 	if (count < sizeof(hdr))
 		return -EINVAL;
-	if (uv_copy_in(&hdr, sizeof(hdr), buf, sizeof(hdr)))
+	if (t3_copy_in(&hdr, sizeof(hdr), buf, sizeof(hdr)))
 		return -EFAULT;
 	row = uv_find_write(hdr.command);
 	if (IS_ERR(row))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* uv_copy_in() and uv_copy_out(): each length, and the hooks of debugging kernels. */
+/* t3_copy_in() and t3_copy_out(): each length, and the hooks of debugging kernels. */
 #include <kunit/test.h>
 #include <linux/kthread.h>
 #include <linux/mman.h>
@@ -34,12 +34,12 @@ static inline void read_by(const void *from, size_t len)
 #define should_fail_usercopy() (seen.fail)
 #define instrument_copy_from_user_before(to, from, len) written(to, len)
 #define instrument_copy_to_user(to, from, len) read_by(from, len)
-#include "copy.h"
+#include <t3_copy.h>
 #undef should_fail_usercopy
 #undef instrument_copy_from_user_before
 #undef instrument_copy_to_user
 
-#define MAX_LEN 64
+#define MAX_LEN 200	/* beyond T3_COPY_SHORT */
 
 static struct mm_struct *user_mm;
 static u8 __user *user;
@@ -92,11 +92,11 @@ static void copy_in_each_length(struct kunit *test)
 	for (len = 0; len <= MAX_LEN; len++) {
 		memset(to, 0, sizeof(to));
 		KUNIT_ASSERT_EQ(test, copy_to_user(user + MAX_LEN - len, pattern, len), 0);
-		KUNIT_EXPECT_EQ(test, uv_copy_in(to, sizeof(to), user + MAX_LEN - len, len), 0);
+		KUNIT_EXPECT_EQ(test, t3_copy_in(to, sizeof(to), user + MAX_LEN - len, len), 0);
 		KUNIT_EXPECT_EQ(test, memcmp(to, pattern, len), 0);
 		KUNIT_EXPECT_NULL(test, memchr_inv(to + len, 0, sizeof(to) - len));
 	}
-	KUNIT_EXPECT_EQ(test, uv_copy_in(to, sizeof(to), user + 1, MAX_LEN), -EFAULT);
+	KUNIT_EXPECT_EQ(test, t3_copy_in(to, sizeof(to), user + 1, MAX_LEN), -EFAULT);
 }
 
 static void copy_out_each_length(struct kunit *test)
@@ -108,12 +108,12 @@ static void copy_out_each_length(struct kunit *test)
 		pattern[i] = i + 1;
 	for (len = 0; len <= MAX_LEN; len++) {
 		KUNIT_ASSERT_EQ(test, clear_user(user, MAX_LEN), 0);
-		KUNIT_EXPECT_EQ(test, uv_copy_out(user + MAX_LEN - len, pattern, MAX_LEN, len), 0);
+		KUNIT_EXPECT_EQ(test, t3_copy_out(user + MAX_LEN - len, pattern, MAX_LEN, len), 0);
 		KUNIT_ASSERT_EQ(test, copy_from_user(back, user, MAX_LEN), 0);
 		KUNIT_EXPECT_EQ(test, memcmp(back + MAX_LEN - len, pattern, len), 0);
 		KUNIT_EXPECT_NULL(test, memchr_inv(back, 0, MAX_LEN - len));
 	}
-	KUNIT_EXPECT_EQ(test, uv_copy_out(user + 1, pattern, MAX_LEN, MAX_LEN), -EFAULT);
+	KUNIT_EXPECT_EQ(test, t3_copy_out(user + 1, pattern, MAX_LEN, MAX_LEN), -EFAULT);
 }
 
 /* Where words are not copied one by one, copy_from_user() and copy_to_user() call the hooks. */
@@ -133,11 +133,11 @@ static void debug_hooks_are_called(struct kunit *test)
 
 	if (!copied_as_words(test))
 		return;
-	KUNIT_EXPECT_EQ(test, uv_copy_in(buffer + 8, sizeof(buffer) - 8, user, 21), 0);
+	KUNIT_EXPECT_EQ(test, t3_copy_in(buffer + 8, sizeof(buffer) - 8, user, 21), 0);
 	KUNIT_EXPECT_EQ(test, seen.may_sleep, 1);
 	KUNIT_EXPECT_PTR_EQ(test, seen.written, (const void *)buffer + 8);
 	KUNIT_EXPECT_EQ(test, seen.written_len, 21);
-	KUNIT_EXPECT_EQ(test, uv_copy_out(user, buffer + 16, sizeof(buffer) - 16, 13), 0);
+	KUNIT_EXPECT_EQ(test, t3_copy_out(user, buffer + 16, sizeof(buffer) - 16, 13), 0);
 	KUNIT_EXPECT_EQ(test, seen.may_sleep, 2);
 	KUNIT_EXPECT_PTR_EQ(test, seen.read, (const void *)buffer + 16);
 	KUNIT_EXPECT_EQ(test, seen.read_len, 13);
@@ -150,8 +150,8 @@ static void injected_faults_fail_the_copy(struct kunit *test)
 	if (!copied_as_words(test))
 		return;
 	seen.fail = true;
-	KUNIT_EXPECT_EQ(test, uv_copy_in(buffer, sizeof(buffer), user, 8), -EFAULT);
-	KUNIT_EXPECT_EQ(test, uv_copy_out(user, buffer, sizeof(buffer), 8), -EFAULT);
+	KUNIT_EXPECT_EQ(test, t3_copy_in(buffer, sizeof(buffer), user, 8), -EFAULT);
+	KUNIT_EXPECT_EQ(test, t3_copy_out(user, buffer, sizeof(buffer), 8), -EFAULT);
 }
 
 static struct kunit_case copy_cases[] = {

@@ -5,10 +5,11 @@
  * might_fault(), fault injection and the hooks of KASAN, KCSAN and KMSAN, all of
  * which are empty in kernels without debugging. In place of check_object_size()
  * they compare with the size of the buffer, which the caller passes. That is
- * stricter: check_object_size() knows only the bounds of the stack frame.
+ * stricter: check_object_size() knows only the bounds of the stack frame. Long copies are left to
+ * copy_from_user() and copy_to_user(), whose string instructions are faster than a loop then.
  */
-#ifndef T3_UVERBS_COPY_H
-#define T3_UVERBS_COPY_H
+#ifndef T3_COPY_H
+#define T3_COPY_H
 
 #include <linux/bug.h>
 #include <linux/fault-inject-usercopy.h>
@@ -19,32 +20,34 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#define UV_COPY_IN(type, at) \
+#define T3_COPY_SHORT	128
+
+#define T3_COPY_IN(type, at) \
 	unsafe_get_user(*(type *)(to + (at)), (const type __user *)(from + (at)), fault)
-#define UV_COPY_OUT(type, at) \
+#define T3_COPY_OUT(type, at) \
 	unsafe_put_user(*(const type *)(from + (at)), (type __user *)(to + (at)), fault)
 
 /* Copies len bytes into a buffer of size bytes. */
-static inline int uv_copy_in(void *to, size_t size, const void __user *from, size_t len)
+static inline int t3_copy_in(void *to, size_t size, const void __user *from, size_t len)
 {
 	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
 
 	if (WARN_ON_ONCE(len > size))
 		return -EFAULT;
-	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
+	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS) || len > T3_COPY_SHORT)
 		return copy_from_user(to, from, len) ? -EFAULT : 0;
 	might_fault();
 	instrument_copy_from_user_before(to, from, len);
 	if (should_fail_usercopy() || !user_read_access_begin(from, len))
 		return -EFAULT;
 	for (i = 0; i < words; i++)
-		UV_COPY_IN(u64, i * sizeof(u64));
+		T3_COPY_IN(u64, i * sizeof(u64));
 	if (len & sizeof(u32)) {
-		UV_COPY_IN(u32, at);
+		T3_COPY_IN(u32, at);
 		at += sizeof(u32);
 	}
 	for (; at < len; at++)
-		UV_COPY_IN(u8, at);
+		T3_COPY_IN(u8, at);
 	user_read_access_end();
 	instrument_copy_from_user_after(to, from, len, 0);
 	return 0;
@@ -58,7 +61,7 @@ fault:
  * selection of a method than on the stores. WRITE_ONCE() keeps the compiler from making a memset()
  * of the loop.
  */
-static inline void uv_zero(u64 *to, size_t len)
+static inline void t3_zero(u64 *to, size_t len)
 {
 	const u64 *end = to + DIV_ROUND_UP(len, sizeof(*to));
 
@@ -71,26 +74,26 @@ static inline void uv_zero(u64 *to, size_t len)
 }
 
 /* Copies len bytes of a buffer of size bytes. */
-static inline int uv_copy_out(void __user *to, const void *from, size_t size, size_t len)
+static inline int t3_copy_out(void __user *to, const void *from, size_t size, size_t len)
 {
 	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
 
 	if (WARN_ON_ONCE(len > size))
 		return -EFAULT;
-	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
+	if (!IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS) || len > T3_COPY_SHORT)
 		return copy_to_user(to, from, len) ? -EFAULT : 0;
 	might_fault();
 	instrument_copy_to_user(to, from, len);
 	if (should_fail_usercopy() || !user_write_access_begin(to, len))
 		return -EFAULT;
 	for (i = 0; i < words; i++)
-		UV_COPY_OUT(u64, i * sizeof(u64));
+		T3_COPY_OUT(u64, i * sizeof(u64));
 	if (len & sizeof(u32)) {
-		UV_COPY_OUT(u32, at);
+		T3_COPY_OUT(u32, at);
 		at += sizeof(u32);
 	}
 	for (; at < len; at++)
-		UV_COPY_OUT(u8, at);
+		T3_COPY_OUT(u8, at);
 	user_write_access_end();
 	return 0;
 fault:
@@ -103,7 +106,7 @@ fault:
  * Bytes beyond the structure that this version knows must be zero, or the caller uses an extension:
  * EOPNOTSUPP.
  */
-static inline int uv_check_zero_tail(const void __user *buf, size_t known, size_t len)
+static inline int t3_check_zero_tail(const void __user *buf, size_t known, size_t len)
 {
 	int zero;
 
@@ -115,7 +118,8 @@ static inline int uv_check_zero_tail(const void __user *buf, size_t known, size_
 	return zero ? 0 : -EOPNOTSUPP;
 }
 
-#undef UV_COPY_IN
-#undef UV_COPY_OUT
+#undef T3_COPY_SHORT
+#undef T3_COPY_IN
+#undef T3_COPY_OUT
 
 #endif
