@@ -9,10 +9,7 @@ static struct dentry *cm_debugfs_dir;
 
 static void cm_show_history_entry(struct seq_file *seq, const struct cm_history_entry *entry)
 {
-	u64 us = entry->ns;
-
-	do_div(us, 1000);
-	seq_printf(seq, "    %llu us  %s + %s %s %s status=%d\n", us, cm_state_name(entry->from),
+	seq_printf(seq, "    %s + %s %s %s status=%d\n", cm_state_name(entry->from),
 		   cm_event_name(entry->event), entry->legal ? "->" : "refused, stays",
 		   cm_state_name(entry->to), entry->status);
 }

@@ -7,18 +7,23 @@
  * wildcard ids have sequence numbers, and both lists are sorted by them. The walk keeps the
  * number of its current element and looks up the next higher one. An element that is added
  * meanwhile has the highest number, so the walk still finds it.
+ *
+ * A lookup takes no lock that other lookups take: it walks the list under RCU, and the removal of a
+ * device waits for such walks.
  */
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
+#include <linux/rculist.h>
 #include <linux/slab.h>
 
 #include <t3_race_point.h>
 
 #include "rdma_cm.h"
 
-/* Devices, their ids and listeners, and ids that listen on all devices. */
+/* Devices, and ids that listen on all devices. */
 DEFINE_MUTEX(cm_devices_mutex);
-static struct list_head cm_devices __guarded_by(&cm_devices_mutex) = LIST_HEAD_INIT(cm_devices);
+/* Changed under the mutex, read under RCU, too. */
+static struct list_head cm_devices = LIST_HEAD_INIT(cm_devices);
 /* Ids that listen on all devices. */
 static struct list_head cm_wildcard_ids __guarded_by(&cm_devices_mutex) =
 	LIST_HEAD_INIT(cm_wildcard_ids);
@@ -48,13 +53,13 @@ static bool cm_dev_has_qps(const struct cm_dev *dev, const struct cm_id *id)
  * A device that the id's namespace may use, with a port of the net device; or NULL. If there are
  * several, one with the id's kind of QPs. Without it a connect or an accept fails.
  */
-static struct cm_dev *cm_dev_find(struct cm_id *id, struct net_device *ndev, u32 *port)
+static struct cm_dev *cm_dev_find_rcu(struct cm_id *id, struct net_device *ndev, u32 *port)
+	__must_hold_shared(RCU)
 {
 	struct cm_dev *dev, *other = NULL;
 	u32 found;
 
-	lockdep_assert_held(&cm_devices_mutex);
-	list_for_each_entry(dev, &cm_devices, item) {
+	list_for_each_entry_rcu(dev, &cm_devices, item) {
 		if (!rdma_dev_access_netns(dev->device, cm_net(id)))
 			continue;
 		found = cm_dev_port_on(dev, ndev, cm_src(id));
@@ -68,10 +73,33 @@ static struct cm_dev *cm_dev_find(struct cm_id *id, struct net_device *ndev, u32
 	return other;
 }
 
+/* As cm_dev_find_rcu(), with a reference. */
+static struct cm_dev *cm_dev_find(struct cm_id *id, struct net_device *ndev, u32 *port)
+{
+	struct cm_dev *dev;
+
+	rcu_read_lock();
+	dev = cm_dev_find_rcu(id, ndev, port);
+	if (dev && !refcount_inc_not_zero(&dev->users))
+		dev = NULL;
+	rcu_read_unlock();
+	return dev;
+}
+
 void cm_dev_put(struct cm_dev *dev)
 {
 	if (refcount_dec_and_test(&dev->users))
 		complete(&dev->gone);
+}
+
+static void cm_dev_set(struct cm_id *id, struct cm_dev *dev)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&id->lock, flags);
+	id->dev = dev;
+	spin_unlock_irqrestore(&id->lock, flags);
+	id->base.id.device = dev ? dev->device : NULL;
 }
 
 /**
@@ -79,18 +107,12 @@ void cm_dev_put(struct cm_dev *dev)
  * @id: the id, not published yet
  * @dev: the device
  *
- * The id has the reference until it is freed. cm_dev_link() puts the id on the device's list;
- * that takes a mutex.
+ * The id has the reference until it is freed. cm_dev_link() puts the id on the device's list.
  */
 void cm_dev_get(struct cm_id *id, struct cm_dev *dev)
 {
-	unsigned long flags;
-
 	refcount_inc(&dev->users);
-	spin_lock_irqsave(&id->lock, flags);
-	id->dev = dev;
-	spin_unlock_irqrestore(&id->lock, flags);
-	id->base.id.device = dev->device;
+	cm_dev_set(id, dev);
 }
 
 /*
@@ -100,8 +122,20 @@ void cm_dev_get(struct cm_id *id, struct cm_dev *dev)
 bool cm_dev_is_removed(const struct cm_id *id)
 {
 	lockdep_assert_held(&id->lock);
-	/* Once its removal has begun, a device stays off the list. */
-	return id->dev && context_unsafe(list_empty(&id->dev->item));
+	return id->dev && cm_dev_removed(id->dev);
+}
+
+/* Return: false if the removal of the device has begun: it would not take this id off. */
+static bool cm_dev_add_id(struct cm_dev *dev, struct cm_id *id)
+{
+	bool present;
+
+	spin_lock(&dev->lock);
+	present = !dev->removed;
+	if (present)
+		list_add_tail(&id->dev_item, &dev->ids);
+	spin_unlock(&dev->lock);
+	return present;
 }
 
 /*
@@ -129,22 +163,14 @@ static u32 cm_dev_port_for(struct cm_id *id, struct net_device *ndev)
 int cm_dev_link(struct cm_id *id)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
-	struct cm_dev *dev = cm_dev_of(id);
 	struct net_device *ndev;
-	bool present;
 
 	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
 	if (!ndev)
 		return -ENODEV;
-	mutex_lock(&cm_devices_mutex);
-	present = !list_empty(&dev->item);
-	if (present) {
-		id->base.id.port_num = cm_dev_port_for(id, ndev);
-		list_add_tail(&id->dev_item, &dev->ids);
-	}
-	mutex_unlock(&cm_devices_mutex);
+	id->base.id.port_num = cm_dev_port_for(id, ndev);
 	dev_put(ndev);
-	return present ? 0 : -ENODEV;
+	return cm_dev_add_id(cm_dev_of(id), id) ? 0 : -ENODEV;
 }
 
 /**
@@ -165,17 +191,22 @@ int cm_dev_attach(struct cm_id *id)
 	if (!ndev)
 		return -ENODEV;
 	T3_RACE_POINT(cm_attach_ndev_found);
-	mutex_lock(&cm_devices_mutex);
 	dev = cm_dev_find(id, ndev, &port);
 	/* A VLAN without an RDMA device uses the one of its parent interface. */
 	if (!dev && is_vlan_dev(ndev))
 		dev = cm_dev_find(id, vlan_dev_real_dev(ndev), &port);
+	T3_RACE_POINT(cm_attach_dev_found);
 	if (dev) {
-		cm_dev_get(id, dev);
+		/* First, as CM_EV_REMOVE is about the id's device. */
+		cm_dev_set(id, dev);
 		id->base.id.port_num = port;
-		list_add_tail(&id->dev_item, &dev->ids);
+		if (!cm_dev_add_id(dev, id)) {
+			cm_dev_set(id, NULL);
+			id->base.id.port_num = 0;
+			cm_dev_put(dev);
+			dev = NULL;
+		}
 	}
-	mutex_unlock(&cm_devices_mutex);
 	T3_RACE_POINT(cm_attached);
 	if (dev && dev->transport->attach)
 		ret = dev->transport->attach(id, ndev);
@@ -188,9 +219,13 @@ int cm_dev_attach(struct cm_id *id)
 /* Takes an id off its device's list. The id keeps the reference until it is freed. */
 void cm_dev_unlink(struct cm_id *id)
 {
-	mutex_lock(&cm_devices_mutex);
+	struct cm_dev *dev = cm_dev_of(id);
+
+	if (!dev)
+		return;
+	spin_lock(&dev->lock);
 	list_del_init(&id->dev_item);
-	mutex_unlock(&cm_devices_mutex);
+	spin_unlock(&dev->lock);
 }
 
 /* Undoes cm_dev_attach(). */
@@ -203,10 +238,7 @@ void cm_dev_detach(struct cm_id *id)
 	cm_dev_unlink(id);
 	if (dev->transport->detach)
 		dev->transport->detach(id);
-	spin_lock_irq(&id->lock);
-	id->dev = NULL;
-	spin_unlock_irq(&id->lock);
-	id->base.id.device = NULL;
+	cm_dev_set(id, NULL);
 	id->base.id.port_num = 0;
 	cm_dev_put(dev);
 }
@@ -216,23 +248,24 @@ void cm_dev_detach(struct cm_id *id)
 /* Return: false if the removal of the device has begun: it would not take this listener off. */
 bool cm_dev_link_listener(struct cm_listener *l)
 {
+	struct cm_dev *dev = l->dev;
 	bool linked;
 
-	mutex_lock(&cm_devices_mutex);
-	linked = !list_empty(&l->dev->item);
+	spin_lock(&dev->lock);
+	linked = !dev->removed;
 	if (linked) {
-		refcount_inc(&l->dev->users);
-		list_add_tail(&l->dev_item, &l->dev->listeners);
+		refcount_inc(&dev->users);
+		list_add_tail(&l->dev_item, &dev->listeners);
 	}
-	mutex_unlock(&cm_devices_mutex);
+	spin_unlock(&dev->lock);
 	return linked;
 }
 
 void cm_dev_unlink_listener(struct cm_listener *l)
 {
-	mutex_lock(&cm_devices_mutex);
+	spin_lock(&l->dev->lock);
 	list_del_init(&l->dev_item);
-	mutex_unlock(&cm_devices_mutex);
+	spin_unlock(&l->dev->lock);
 }
 
 /* A wildcard listener is for the device. */
@@ -320,7 +353,7 @@ int cm_listen_on_all(struct cm_id *id)
 		ret = is_for ? cm_listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
 		/* A device of another kind or namespace, or that is removed, does not count. */
-		if (ret && !list_empty(&dev->item)) {
+		if (ret && !cm_dev_removed(dev)) {
 			cm_dev_warn_listen(dev, id, ret);
 			in_use |= ret == -EADDRINUSE;
 			if (ret != -EAFNOSUPPORT && !first)
@@ -361,11 +394,14 @@ static int cm_netdev_event(struct notifier_block *self, unsigned long event, voi
 		return NOTIFY_DONE;
 	T3_RACE_POINT(cm_netdev_changed);
 	mutex_lock(&cm_devices_mutex);
-	list_for_each_entry(dev, &cm_devices, item)
+	list_for_each_entry(dev, &cm_devices, item) {
+		spin_lock(&dev->lock);
 		list_for_each_entry(id, &dev->ids, dev_item)
 			if (cm_dev_addr_changed(id, ndev))
 				cm_event_post(id, CM_SLOT_ADDR_CHANGE, CM_EV_ADDR_CHANGE, 0,
 					      CM_DISPATCH_WORKER);
+		spin_unlock(&dev->lock);
+	}
 	mutex_unlock(&cm_devices_mutex);
 	return NOTIFY_DONE;
 }
@@ -406,6 +442,7 @@ static int cm_add_one(struct ib_device *device)
 	dev->transport = transport;
 	refcount_set(&dev->users, 1);
 	init_completion(&dev->gone);
+	spin_lock_init(&dev->lock);
 	/* Not published yet. */
 	context_unsafe(INIT_LIST_HEAD(&dev->ids));
 	context_unsafe(INIT_LIST_HEAD(&dev->listeners));
@@ -414,7 +451,7 @@ static int cm_add_one(struct ib_device *device)
 
 	mutex_lock(&cm_devices_mutex);
 	dev->seq = ++cm_last_seq;
-	list_add_tail(&dev->item, &cm_devices);
+	list_add_tail_rcu(&dev->item, &cm_devices);
 	while ((id = cm_next_wildcard(at))) {
 		at = id->wildcard_seq;
 		mutex_unlock(&cm_devices_mutex);
@@ -444,23 +481,28 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	T3_RACE_POINT(cm_remove_begins);
 	cm_iwpm_cancel_dev(dev);
 	mutex_lock(&cm_devices_mutex);
-	list_del_init(&dev->item);
+	list_del_rcu(&dev->item);
+	mutex_unlock(&cm_devices_mutex);
+	spin_lock(&dev->lock);
+	WRITE_ONCE(dev->removed, true);
 	list_for_each_entry(id, &dev->ids, dev_item)
 		cm_event_post(id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, CM_DISPATCH_WORKER);
 	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, dev_item))) {
 		id = l->id;
 		cm_id_get(id);
 		list_del_init(&l->dev_item);
-		mutex_unlock(&cm_devices_mutex);
+		spin_unlock(&dev->lock);
 		T3_RACE_POINT(cm_remove_listener);
 		cm_unlisten(id, dev);
 		cm_id_put(id);
-		mutex_lock(&cm_devices_mutex);
+		spin_lock(&dev->lock);
 	}
-	mutex_unlock(&cm_devices_mutex);
+	spin_unlock(&dev->lock);
 	T3_RACE_POINT(cm_remove_unlinked);
 	cm_dev_put(dev);
 	wait_for_completion(&dev->gone);
+	/* A lookup that has found the device takes no reference any more, but still reads it. */
+	synchronize_rcu();
 	T3_RACE_POINT(cm_remove_waited);
 	kfree(dev);
 }

@@ -143,8 +143,8 @@ static void cm_save_peer_params(struct cm_peer_params *peer, const struct iw_cm_
 	peer->ord = event->ord;
 	if (event->event == IW_CM_EVENT_ESTABLISHED)
 		return;
-	peer->local = event->local_addr;
-	peer->remote = event->remote_addr;
+	memcpy(&peer->local, &event->local_addr, sizeof(peer->local));
+	memcpy(&peer->remote, &event->remote_addr, sizeof(peer->remote));
 	peer->len = cm_is_buffer(event->private_data) ? event->private_data_len : 0;
 	if (peer->len)
 		memcpy(peer->data, event->private_data, peer->len);
@@ -158,6 +158,12 @@ static void cm_queue_work(struct cm_id *id)
 }
 
 static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch);
+
+/* The id of a connect request. */
+static struct cm_id *cm_pending_request(struct cm_pending *pending)
+{
+	return container_of(pending, struct cm_id, slots[CM_SLOT_REQUEST]);
+}
 
 /*
  * Appends an event, with its memory @pending, to the queue of @queue_of. @iw has parameters of the
@@ -175,7 +181,8 @@ static int cm_event_add(struct cm_id *queue_of, struct cm_pending *pending,
 		return -EBUSY;
 	}
 	if (iw)
-		cm_save_peer_params(&pending->id->peer, iw);
+		cm_save_peer_params(event == CM_EV_REQUEST ? &cm_pending_request(pending)->peer :
+							     &queue_of->peer, iw);
 	pending->event = event;
 	pending->status = status;
 	list_add_tail(&pending->item, &queue_of->queue);
@@ -229,15 +236,22 @@ int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 }
 
 /*
- * Queues a connect request: the first event of @id, in the queue of @listener. @iw may be NULL, if
- * @id has the parameters of the peer already.
+ * Queues a connect request, the first event of @id. A module gets the requests of a listener one
+ * at a time, as the listener's other events, so they are in the queue of the listener. The handler
+ * of processes takes several at the same time: there each is in the queue of its own id.
+ *
+ * @iw may be NULL, if @id has the parameters of the peer already.
  */
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw)
 {
-	int ret = cm_event_add(listener, &id->slots[CM_SLOT_REQUEST], CM_EV_REQUEST, 0, iw);
+	struct cm_id *queue_of = listener->user ? id : listener;
+	int ret;
 
+	cm_id_get(listener);
+	id->listener = listener;
+	ret = cm_event_add(queue_of, &id->slots[CM_SLOT_REQUEST], CM_EV_REQUEST, 0, iw);
 	if (!ret)
-		cm_dispatch(listener, CM_DISPATCH_WORKER);
+		cm_dispatch(queue_of, CM_DISPATCH_WORKER);
 	return ret;
 }
 
@@ -273,8 +287,7 @@ void cm_group_event_cancel(struct cm_id *id, struct cm_group *group)
  * cm_backlog_get - take a place of a listener's backlog, for a connect request; in any context
  * @listener: the listener
  *
- * The place is free again when the worker has taken the request off the queue, or after
- * cm_backlog_put().
+ * The place is free again when the request is handled, or after cm_backlog_put().
  *
  * Return: false if the backlog is full.
  */
@@ -290,9 +303,11 @@ void cm_backlog_put(struct cm_id *listener)
 
 /*
  * Takes the oldest event off the queue, and frees its slot. With @only_conn it stops at the first
- * event that is not a connection event.
+ * event that is not a connection event. Return: NULL, or the slot, for what it is part of;
+ * @pending has a copy of it.
  */
-static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool only_conn)
+static struct cm_pending *cm_event_dequeue(struct cm_id *id, struct cm_pending *pending,
+					   bool only_conn)
 {
 	struct cm_pending *first;
 	unsigned long flags;
@@ -306,8 +321,6 @@ static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool 
 		*pending = *first;
 	}
 	spin_unlock_irqrestore(&id->lock, flags);
-	if (first && pending->event == CM_EV_REQUEST)
-		cm_backlog_put(id);
 	return first;
 }
 
@@ -315,22 +328,19 @@ static bool cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool 
 
 /*
  * A connect request. The transport has allocated its id; this completes the id and reports it. The
- * consumer's handler runs under both mutexes: the listener does not end meanwhile, and no other
- * event of the new id is reported before the request is.
+ * listener does not end meanwhile: the caller holds its handler_mutex, or @requests.
  */
-static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
-	__must_hold(&listener->handler_mutex)
+static int cm_request_report(struct cm_id *id)
+	__must_hold(&id->handler_mutex)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	const struct cm_deferred request = { .event = CM_EV_REQUEST };
+	struct cm_id *listener = id->listener;
 	bool listening = cm_state(listener) == CM_ST_LISTENING;
 	const struct cm_cell *cell;
 	int ret;
 
-	lockdep_assert_held(&listener->handler_mutex);
-	T3_RACE_POINT(cm_request_taken);
-	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
-	cm_id_get(id);
+	cm_backlog_put(listener);
 	/* A listener that was destroyed has no name to inherit. */
 	cm_res_init(&id->base, KBUILD_MODNAME, listening ? &listener->base : NULL);
 	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
@@ -343,20 +353,63 @@ static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 	if (!ret)
 		ret = cm_dev_link(id);
 	T3_RACE_POINT(cm_request_attached);
-	if (!ret) {
-		cm_res_add(&id->base);
-		id->base.id.context = listener->base.id.context;
-		ret = cm_report(id, cell->actions, &request);
-	}
-	T3_RACE_POINT(cm_request_handled);
 	if (ret)
+		return ret;
+	cm_res_add(&id->base);
+	id->base.id.context = listener->base.id.context;
+	return cm_report(id, cell->actions, &request);
+}
+
+/* The request is over: reported, or refused with @error. */
+static void cm_request_end(struct cm_id *id, int error)
+	__must_hold(&id->handler_mutex)
+{
+	struct cm_id *listener = id->listener;
+
+	T3_RACE_POINT(cm_request_handled);
+	if (error)
 		cm_id_destroy(id);
+	id->listener = NULL;
+	cm_id_put(listener);
+}
+
+/* A request to a module, in the listener's worker. No other event of the id is reported before. */
+static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
+	__must_hold(&listener->handler_mutex)
+{
+	lockdep_assert_held(&listener->handler_mutex);
+	T3_RACE_POINT(cm_request_taken);
+	cm_id_get(id);
+	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
+	cm_request_end(id, cm_request_report(id));
 	mutex_unlock(&id->handler_mutex);
 	cm_id_put(id);
 }
 
-/* Changes the state. The actions of the event are in id->deferred afterwards. */
-static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending)
+/*
+ * A request to a process, in the worker of its own id. Other requests of the listener are handled
+ * at the same time; its end, and MIGRATE_ID, wait for @requests.
+ */
+static void cm_request_deliver_own(struct cm_id *id)
+	__must_hold(&id->handler_mutex)
+{
+	struct cm_id *listener = id->listener;
+	int ret;
+
+	lockdep_assert_held(&id->handler_mutex);
+	T3_RACE_POINT(cm_request_begins);
+	down_read(&listener->requests);
+	ret = cm_request_report(id);
+	up_read(&listener->requests);
+	cm_request_end(id, ret);
+}
+
+/*
+ * Changes the state. The actions of the event are in id->deferred afterwards. @slot is the event's
+ * slot, which may have another event by now.
+ */
+static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending,
+			   struct cm_pending *slot)
 	__must_hold(&id->handler_mutex)
 {
 	struct cm_deferred *deferred = &id->deferred;
@@ -365,7 +418,9 @@ static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending)
 	lockdep_assert_held(&id->handler_mutex);
 	deferred->event = pending->event;
 	deferred->status = pending->status;
-	deferred->group = pending->group;
+	deferred->group = NULL;
+	if (pending->event == CM_EV_GROUP)
+		deferred->group = container_of(slot, struct cm_group, pending);
 	if (pending->event == CM_EV_ADDR_DONE)
 		deferred->event = cm_addr_result(id, &deferred->status);
 	if (cm_fsm_apply(id, deferred->event, deferred->status, &cell))
@@ -411,16 +466,21 @@ static void cm_event_finish(struct cm_id *id, bool may_sleep)
 static bool cm_run_events(struct cm_id *id, bool may_sleep)
 	__must_hold(&id->handler_mutex)
 {
-	struct cm_pending pending;
+	struct cm_pending pending, *slot;
 
 	lockdep_assert_held(&id->handler_mutex);
 	if (id->deferred.actions && may_sleep)
 		cm_event_finish(id, true);
 	id->in_upcall = !may_sleep;
-	while (!id->deferred.actions && cm_event_dequeue(id, &pending, !may_sleep)) {
-		if (pending.event == CM_EV_REQUEST)
-			cm_request_deliver(id, pending.id);
-		else if (cm_event_apply(id, &pending))
+	while (!id->deferred.actions) {
+		slot = cm_event_dequeue(id, &pending, !may_sleep);
+		if (!slot)
+			break;
+		if (pending.event == CM_EV_REQUEST && id->user)
+			cm_request_deliver_own(id);
+		else if (pending.event == CM_EV_REQUEST)
+			cm_request_deliver(id, cm_pending_request(slot));
+		else if (cm_event_apply(id, &pending, slot))
 			cm_event_finish(id, may_sleep);
 	}
 	id->in_upcall = false;
@@ -473,10 +533,8 @@ void cm_queue_init(struct cm_id *id)
 
 	context_unsafe(INIT_LIST_HEAD(&id->queue)); /* not published yet */
 	INIT_WORK(&id->work, cm_id_work);
-	for (slot = 0; slot < CM_NUM_SLOTS; slot++) {
+	for (slot = 0; slot < CM_NUM_SLOTS; slot++)
 		INIT_LIST_HEAD(&id->slots[slot].item);
-		id->slots[slot].id = id;
-	}
 }
 
 int cm_events_init(void)

@@ -43,6 +43,7 @@ static void cm_id_free(struct kref *ref)
 	cm_iwpm_unmap(id->mapping);
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
+	cm_iw_free(id);
 	kfree(id);
 	mem_cgroup_put(memcg);
 	/* Last: the module can be unloaded as soon as its devices have no users. */
@@ -112,7 +113,6 @@ int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct
 		to = NULL;
 	entry = &id->history[id->steps++ % CM_HISTORY];
 	*entry = (struct cm_history_entry) {
-		.ns = ktime_get_ns(),
 		.status = status,
 		.event = event,
 		.from = from,
@@ -242,6 +242,7 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	id->number = atomic_inc_return(&cm_last_number);
 	mutex_init(&id->handler_mutex);
 	mutex_init(&id->listen_mutex);
+	init_rwsem(&id->requests);
 	mutex_init(&id->base.qp_mutex);
 	spin_lock_init(&id->lock);
 	/* Not published yet. */
@@ -265,6 +266,18 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 }
 
 /*
+ * Waits for the handlers of requests to an id that listened. Those that begin now see that it does
+ * not listen any more.
+ */
+static void cm_requests_wait(struct cm_id *id)
+{
+	if (!id->listen_cred)
+		return;
+	down_write(&id->requests);
+	up_write(&id->requests);
+}
+
+/*
  * Destroys an id: releases all but what the provider still needs, and puts the consumer's
  * reference. The caller holds handler_mutex and a reference of its own.
  */
@@ -279,6 +292,7 @@ void cm_id_destroy(struct cm_id *id)
 	if (cm_fsm_run(id, CM_EV_DESTROY, 0))
 		return;
 	T3_RACE_POINT(cm_destroy_applied);
+	cm_requests_wait(id);
 	cm_leave_all(id);
 	if (cm_dev_of(id) && cm_transport(id)->release)
 		cm_transport(id)->release(id);
@@ -358,13 +372,14 @@ void t3_rdma_destroy_id(struct rdma_cm_id *id)
 EXPORT_SYMBOL(t3_rdma_destroy_id);
 
 /**
- * t3_rdma_lock_handler - keep the id's handler from running
+ * t3_rdma_lock_handler - keep the id's handler from running, also for connect requests to the id
  * @id: the id
  */
 void t3_rdma_lock_handler(struct rdma_cm_id *id)
 	__context_unsafe(/* the consumer calls t3_rdma_unlock_handler() */)
 {
 	mutex_lock(&to_cm_id(id)->handler_mutex);
+	down_write(&to_cm_id(id)->requests);
 }
 EXPORT_SYMBOL(t3_rdma_lock_handler);
 
@@ -375,6 +390,7 @@ EXPORT_SYMBOL(t3_rdma_lock_handler);
 void t3_rdma_unlock_handler(struct rdma_cm_id *id)
 	__context_unsafe(/* the consumer called t3_rdma_lock_handler() */)
 {
+	up_write(&to_cm_id(id)->requests);
 	mutex_unlock(&to_cm_id(id)->handler_mutex);
 }
 EXPORT_SYMBOL(t3_rdma_unlock_handler);

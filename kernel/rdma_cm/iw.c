@@ -9,6 +9,7 @@
  * upcall, allocates without blocking, and leaves the report to the worker if that fails.
  */
 #include <linux/netdevice.h>
+#include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
 #include <t3_race_point.h>
@@ -65,9 +66,26 @@ static bool cm_iw_serves(struct ib_device *device)
 
 /* --- connections --------------------------------------------------------- */
 
+/**
+ * struct cm_iw - the provider's part of an id
+ * @base: what the provider sees
+ * @id: the id, which has allocated this
+ */
+struct cm_iw {
+	struct iw_cm_id base;
+	struct cm_id *id;
+};
+
 static struct cm_id *cm_iw_to_id(struct iw_cm_id *iw)
 {
-	return container_of(iw, struct cm_id, iw);
+	return container_of(iw, struct cm_iw, base)->id;
+}
+
+/* Frees the provider's part of an id, if it has one; in any context. */
+void cm_iw_free(struct cm_id *id)
+{
+	if (id->iw)
+		kfree(container_of(id->iw, struct cm_iw, base));
 }
 
 /* The provider takes the reference inside iw_connect or iw_accept, while it holds the QP. */
@@ -119,12 +137,23 @@ static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	}
 }
 
-static void cm_conn_init(struct cm_id *id, struct ib_device *device)
+/* An id that connects again after an error has it already, and may be on another device now. */
+static int cm_conn_init(struct cm_id *id, struct ib_device *device, gfp_t gfp)
 {
-	id->iw.device = device;
-	id->iw.event_handler = cm_conn_upcall;
-	id->iw.add_ref = cm_conn_get;
-	id->iw.rem_ref = cm_conn_put;
+	struct cm_iw *iw;
+
+	if (!id->iw) {
+		iw = cm_zalloc(id->memcg, sizeof(*iw), gfp);
+		if (!iw)
+			return -ENOMEM;
+		iw->id = id;
+		id->iw = &iw->base;
+	}
+	id->iw->device = device;
+	id->iw->event_handler = cm_conn_upcall;
+	id->iw->add_ref = cm_conn_get;
+	id->iw->rem_ref = cm_conn_put;
+	return 0;
 }
 
 /* The mapped addresses equal the addresses, until the port mapper has others. */
@@ -160,12 +189,14 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 
 	if (id->base.id.qp_type != IB_QPT_RC)
 		return -EINVAL;
-	cm_conn_init(id, device);
-	cm_iw_set_addrs(&id->iw, id);
+	ret = cm_conn_init(id, device, GFP_KERNEL);
+	if (ret)
+		return ret;
+	cm_iw_set_addrs(id->iw, id);
 	cm_port_release_tcp(id, device);
 	cm_iwpm_map_connection(id);
 	T3_RACE_POINT(cm_connect_provider);
-	ret = device->ops.iw_connect(&id->iw, &to_iw);
+	ret = device->ops.iw_connect(id->iw, &to_iw);
 	if (ret) {
 		/* The consumer may try again. */
 		cm_iwpm_unmap(id->mapping);
@@ -179,17 +210,17 @@ static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
 
-	id->iw.tos = id->tos;
-	id->iw.tos_set = id->tos_set;
+	id->iw->tos = id->tos;
+	id->iw->tos_set = id->tos_set;
 	T3_RACE_POINT(cm_accept_provider);
-	return id->iw.device->ops.iw_accept(&id->iw, &to_iw);
+	return id->iw->device->ops.iw_accept(id->iw, &to_iw);
 }
 
 /* A reject of MPA has no reason. */
 static int cm_iw_reject(struct cm_id *id, const void *data, u8 len, u8 reason)
 {
 	T3_RACE_POINT(cm_reject_provider);
-	return id->iw.device->ops.iw_reject(&id->iw, data, len);
+	return id->iw->device->ops.iw_reject(id->iw, data, len);
 }
 
 /*
@@ -251,8 +282,10 @@ int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 		return -ENOMEM;
 	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, RDMA_PS_TCP,
 			 IB_QPT_RC, listener->memcg, GFP_ATOMIC);
-	if (!id) {
+	if (!id || cm_conn_init(id, l->dev->device, GFP_ATOMIC)) {
 		cm_backlog_put(listener);
+		if (id)
+			cm_id_put(id);
 		return -ENOMEM;
 	}
 	id->user = listener->user;
@@ -261,13 +294,12 @@ int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 	 * it. The id's own reference makes cm_remove_one() wait while the request is queued.
 	 */
 	cm_dev_get(id, l->dev);
-	cm_conn_init(id, l->dev->device);
-	id->iw.m_local_addr = iw_event->local_addr;
-	id->iw.m_remote_addr = iw_event->remote_addr;
+	id->iw->m_local_addr = iw_event->local_addr;
+	id->iw->m_remote_addr = iw_event->remote_addr;
 	cm_iwpm_unmap_request(l, iw_event);
-	id->iw.local_addr = iw_event->local_addr;
-	id->iw.remote_addr = iw_event->remote_addr;
-	id->iw.provider_data = iw_event->provider_data;
+	id->iw->local_addr = iw_event->local_addr;
+	id->iw->remote_addr = iw_event->remote_addr;
+	id->iw->provider_data = iw_event->provider_data;
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
 	T3_RACE_POINT(cm_request_made);

@@ -706,8 +706,8 @@ void cm_iwpm_map_connection(struct cm_id *id)
 	if (!mapping || cm_iwpm_map(mapping, RDMA_NL_IWPM_QUERY_MAPPING, dev, NULL))
 		return;
 	id->mapping = mapping;
-	cm_addr_copy((struct sockaddr *)&id->iw.m_local_addr, &mapping->addrs.mapped_local.sa);
-	cm_addr_copy((struct sockaddr *)&id->iw.m_remote_addr, &mapping->addrs.mapped_remote.sa);
+	cm_addr_copy((struct sockaddr *)&id->iw->m_local_addr, &mapping->addrs.mapped_local.sa);
+	cm_addr_copy((struct sockaddr *)&id->iw->m_remote_addr, &mapping->addrs.mapped_remote.sa);
 	T3_RACE_POINT(cm_iwpm_connection_mapped);
 }
 

@@ -11,6 +11,7 @@ static int __init t3_rdma_cm_init(void)
 	ret = cm_events_init();
 	if (ret)
 		return ret;
+	cm_ports_init();
 	ret = cm_iwpm_init();
 	if (ret)
 		goto events;

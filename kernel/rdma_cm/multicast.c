@@ -86,8 +86,6 @@ static int cm_join(struct cm_id *id, const struct sockaddr *addr, u8 join_state,
 	if (!group)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&group->pending.item);
-	group->pending.id = id;
-	group->pending.group = group;
 	cm_addr_copy((struct sockaddr *)&group->addr, addr);
 	group->send_only = join_state == BIT(SENDONLY_FULLMEMBER_JOIN);
 	group->context = context;

@@ -16,7 +16,7 @@
  * without a device admits the one of the provider while that listens, and is released before the
  * id connects.
  */
-#include <linux/hashtable.h>
+#include <linux/hash.h>
 #include <linux/jhash.h>
 #include <linux/moduleparam.h>
 #include <linux/net.h>
@@ -37,33 +37,76 @@ static bool reserve_tcp_ports = true;
 module_param(reserve_tcp_ports, bool, 0644);
 MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound id (default: yes)");
 
-/* Port spaces, and the addresses of ids in them. */
-DEFINE_MUTEX(cm_ports_mutex);
-static DECLARE_HASHTABLE(cm_ports, 8) __guarded_by(&cm_ports_mutex);
-/* Not assigned again at once: the peer may still remember it. */
-static u16 cm_last_port __guarded_by(&cm_ports_mutex);
+/*
+ * The port spaces: all owners of a port are in one bucket. So ids with different ports do not wait
+ * for each other, not even for the binding of a socket.
+ */
+struct cm_port_bucket {
+	struct mutex mutex;		/* owners, and the addresses of these ids */
+	struct hlist_head owners __guarded_by(&mutex);
+};
 
-static u32 cm_port_key(struct cm_id *id, u16 port)
+#define CM_PORT_BUCKETS	256
+
+static struct cm_port_bucket cm_ports[CM_PORT_BUCKETS];
+
+/*
+ * Not assigned again at once: the peer may still remember it. Without a lock: at worst, two calls
+ * at the same time do not see each other's port here, and the bucket has both.
+ */
+static u16 cm_last_port;
+
+void cm_ports_init(void)
 {
-	return jhash_3words(hash_ptr(cm_net(id), 32), id->bind.ps, port, 0);
+	int i;
+
+	for (i = 0; i < CM_PORT_BUCKETS; i++)
+		mutex_init(&cm_ports[i].mutex);
+}
+
+/* The bucket of a port in the id's port space. */
+static struct cm_port_bucket *cm_port_bucket(struct cm_id *id, u16 port)
+{
+	u32 hash = jhash_3words(hash_ptr(cm_net(id), 32), id->bind.ps, port, 0);
+
+	return &cm_ports[hash % CM_PORT_BUCKETS];
+}
+
+/*
+ * Locks the bucket of an id's port. Only the calls for the id itself change its port, one at a
+ * time. Without a port the id has no owner beside it, and any bucket will do.
+ */
+static struct cm_port_bucket *cm_port_lock(struct cm_id *id)
+	__context_unsafe(/* cm_port_unlock() releases it */)
+{
+	struct cm_port_bucket *bucket = cm_port_bucket(id, id->bind.port);
+
+	mutex_lock(&bucket->mutex);
+	return bucket;
+}
+
+static void cm_port_unlock(struct cm_port_bucket *bucket)
+	__context_unsafe(/* of cm_port_lock() */)
+{
+	mutex_unlock(&bucket->mutex);
 }
 
 /* Whether another id than @id owns the port in @id's port space. */
 static bool cm_port_is_owner(struct cm_id *other, struct cm_id *id, u16 port)
-	__must_hold(&cm_ports_mutex)
 {
 	return other != id && cm_net(other) == cm_net(id) && other->bind.ps == id->bind.ps &&
 	       other->bind.port == port;
 }
 
 /* Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL or -EADDRINUSE. */
-static int cm_port_check_shared(struct cm_id *id, u16 port, bool reuse)
-	__must_hold(&cm_ports_mutex)
+static int cm_port_check_shared(struct cm_port_bucket *bucket, struct cm_id *id, u16 port,
+				bool reuse)
+	__must_hold(&bucket->mutex)
 {
 	struct cm_id *other;
 
-	lockdep_assert_held(&cm_ports_mutex);
-	hash_for_each_possible(cm_ports, other, bind.item, cm_port_key(id, port)) {
+	lockdep_assert_held(&bucket->mutex);
+	hlist_for_each_entry(other, &bucket->owners, bind.item) {
 		if (!cm_port_is_owner(other, id, port) || (reuse && other->bind.reuse))
 			continue;
 		if (id->bind.afonly && other->bind.afonly &&
@@ -86,13 +129,13 @@ static bool cm_addr_differ(const struct sockaddr *a, const struct sockaddr *b, b
 }
 
 /* Whether an id can have a port that we choose: no other owner may have the same connection. */
-static bool cm_port_is_unique(struct cm_id *id, u16 port)
-	__must_hold(&cm_ports_mutex)
+static bool cm_port_is_unique(struct cm_port_bucket *bucket, struct cm_id *id, u16 port)
+	__must_hold(&bucket->mutex)
 {
 	struct cm_id *other;
 
-	lockdep_assert_held(&cm_ports_mutex);
-	hash_for_each_possible(cm_ports, other, bind.item, cm_port_key(id, port))
+	lockdep_assert_held(&bucket->mutex);
+	hlist_for_each_entry(other, &bucket->owners, bind.item)
 		if (cm_port_is_owner(other, id, port) &&
 		    !cm_addr_differ(cm_src(id), cm_src(other), false) &&
 		    !cm_addr_differ(cm_dst(id), cm_dst(other), true))
@@ -151,7 +194,6 @@ static void cm_port_set_exclusive(struct sock *sk)
 }
 
 static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
-	__must_hold(&cm_ports_mutex)
 {
 	struct sockaddr_storage storage = id->base.id.route.addr.src_addr;
 	struct sockaddr *addr = (struct sockaddr *)&storage;
@@ -169,23 +211,36 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 }
 
 /* @sock: the socket for @id, which owns it on success; or NULL */
-static int cm_port_insert(struct cm_id *id, struct socket *sock, u16 port)
-	__must_hold(&cm_ports_mutex)
+static int cm_port_insert(struct cm_port_bucket *bucket, struct cm_id *id, struct socket *sock,
+			  u16 port)
+	__must_hold(&bucket->mutex)
 {
 	int ret = sock ? cm_port_bind_socket(id, sock, port) : 0;
 
-	lockdep_assert_held(&cm_ports_mutex);
+	lockdep_assert_held(&bucket->mutex);
 	if (ret)
 		return ret;
 	id->bind.reserved = sock;
 	id->bind.port = port;
 	cm_addr_set_port(cm_src(id), port);
-	hash_add(cm_ports, &id->bind.item, cm_port_key(id, port));
+	hlist_add_head(&id->bind.item, &bucket->owners);
 	return 0;
 }
 
+/* Return: 0; -EADDRINUSE: try another one; or another error. */
+static int cm_port_try(struct cm_id *id, struct socket *sock, u16 port)
+{
+	struct cm_port_bucket *bucket = cm_port_bucket(id, port);
+	int ret = -EADDRINUSE;
+
+	mutex_lock(&bucket->mutex);
+	if (cm_port_is_unique(bucket, id, port))
+		ret = cm_port_insert(bucket, id, sock, port);
+	mutex_unlock(&bucket->mutex);
+	return ret;
+}
+
 static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
-	__must_hold(&cm_ports_mutex)
 {
 	int low, high, tries, ret;
 	u32 port;
@@ -194,28 +249,32 @@ static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
 	tries = high - low + 1;
 	port = low + get_random_u32() % tries;
 	for (; tries; tries--, port = port < high ? port + 1 : low) {
-		if (port == cm_last_port || !cm_port_is_unique(id, port))
+		if (port == READ_ONCE(cm_last_port))
 			continue;
-		ret = cm_port_insert(id, sock, port);
+		ret = cm_port_try(id, sock, port);
 		if (ret == -EADDRINUSE)
 			continue;
 		if (!ret)
-			cm_last_port = port;
+			WRITE_ONCE(cm_last_port, port);
 		return ret;
 	}
 	return -EADDRNOTAVAIL;
 }
 
 static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 port)
-	__must_hold(&cm_ports_mutex)
 {
+	struct cm_port_bucket *bucket = cm_port_bucket(id, port);
 	int ret;
 
 	if (inet_port_requires_bind_service(cm_net(id), port) &&
 	    !ns_capable(cm_net(id)->user_ns, CAP_NET_BIND_SERVICE))
 		return -EACCES;
-	ret = cm_port_check_shared(id, port, id->bind.reuse);
-	return ret ? ret : cm_port_insert(id, sock, port);
+	mutex_lock(&bucket->mutex);
+	ret = cm_port_check_shared(bucket, id, port, id->bind.reuse);
+	if (!ret)
+		ret = cm_port_insert(bucket, id, sock, port);
+	mutex_unlock(&bucket->mutex);
+	return ret;
 }
 
 /**
@@ -232,32 +291,28 @@ int cm_port_assign(struct cm_id *id)
 
 	if (IS_ERR(sock))
 		return PTR_ERR(sock);
-	mutex_lock(&cm_ports_mutex);
 	ret = port ? cm_port_assign_requested(id, sock, port) : cm_port_assign_any(id, sock);
-	mutex_unlock(&cm_ports_mutex);
 	if (ret && sock)
 		sock_release(sock);
 	return ret;
 }
 
+/* The caller holds the bucket's mutex. */
 static struct socket *cm_port_detach_socket(struct cm_id *id)
-	__must_hold(&cm_ports_mutex)
 {
 	struct socket *sock = id->bind.reserved;
 
-	lockdep_assert_held(&cm_ports_mutex);
 	id->bind.reserved = NULL;
 	return sock;
 }
 
 void cm_port_release(struct cm_id *id)
 {
-	struct socket *sock;
+	struct cm_port_bucket *bucket = cm_port_lock(id);
+	struct socket *sock = cm_port_detach_socket(id);
 
-	mutex_lock(&cm_ports_mutex);
-	hash_del(&id->bind.item);
-	sock = cm_port_detach_socket(id);
-	mutex_unlock(&cm_ports_mutex);
+	hlist_del_init(&id->bind.item);
+	cm_port_unlock(bucket);
 	T3_RACE_POINT(cm_port_released);
 	if (sock)
 		sock_release(sock);
@@ -266,13 +321,14 @@ void cm_port_release(struct cm_id *id)
 /* Releases the socket of an id that connects over a provider with sockets of its own. */
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device)
 {
+	struct cm_port_bucket *bucket;
 	struct socket *sock;
 
 	if (!cm_dev_has_sockets(device))
 		return;
-	mutex_lock(&cm_ports_mutex);
+	bucket = cm_port_lock(id);
 	sock = cm_port_detach_socket(id);
-	mutex_unlock(&cm_ports_mutex);
+	cm_port_unlock(bucket);
 	if (sock)
 		sock_release(sock);
 }
@@ -288,11 +344,12 @@ void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device)
  */
 void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share)
 {
+	struct cm_port_bucket *bucket;
 	struct socket *sock;
 
 	if (!cm_dev_has_sockets(device))
 		return;
-	mutex_lock(&cm_ports_mutex);
+	bucket = cm_port_lock(id);
 	sock = id->bind.reserved;
 	if (sock && share) {
 		lock_sock(sock->sk);
@@ -301,7 +358,7 @@ void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool sh
 	} else if (sock) {
 		cm_port_set_exclusive(sock->sk);
 	}
-	mutex_unlock(&cm_ports_mutex);
+	cm_port_unlock(bucket);
 }
 
 /* Return: 0, or -EADDRINUSE if another socket listens, or does not allow reuse. */
@@ -321,34 +378,37 @@ static int cm_port_end_reuse_tcp(struct sock *sk, u16 port)
 /* Ends the reuse of an id's address. Return: 0, or an error if the address is in use. */
 int cm_port_end_reuse(struct cm_id *id)
 {
+	struct cm_port_bucket *bucket = cm_port_bucket(id, id->bind.port);
 	int ret = 0;
 
-	mutex_lock(&cm_ports_mutex);
+	mutex_lock(&bucket->mutex);
 	if (id->bind.reuse)
-		ret = cm_port_check_shared(id, id->bind.port, false);
+		ret = cm_port_check_shared(bucket, id, id->bind.port, false);
 	if (!ret && id->bind.reuse && id->bind.reserved)
 		ret = cm_port_end_reuse_tcp(id->bind.reserved->sk, id->bind.port);
 	if (!ret)
 		id->bind.reuse = false;
-	mutex_unlock(&cm_ports_mutex);
+	mutex_unlock(&bucket->mutex);
 	return ret;
 }
 
 void cm_port_set_reuse(struct cm_id *id, bool reuse)
 {
-	mutex_lock(&cm_ports_mutex);
+	struct cm_port_bucket *bucket = cm_port_lock(id);
+
 	id->bind.reuse = reuse;
-	mutex_unlock(&cm_ports_mutex);
+	cm_port_unlock(bucket);
 }
 
 /*
- * Changes an address of an id that has a port: a call for another id may be reading it. The reply
+ * Changes an address of @id, which has a port: a call for another id may be reading it. The reply
  * to a connect changes addresses without this, as it may come in any context; it has the values
  * that they have already, unless the provider has chosen others.
  */
-void cm_port_set_addr(struct sockaddr *to, const struct sockaddr *from)
+void cm_port_set_addr(struct cm_id *id, struct sockaddr *to, const struct sockaddr *from)
 {
-	mutex_lock(&cm_ports_mutex);
+	struct cm_port_bucket *bucket = cm_port_lock(id);
+
 	cm_addr_copy(to, from);
-	mutex_unlock(&cm_ports_mutex);
+	cm_port_unlock(bucket);
 }

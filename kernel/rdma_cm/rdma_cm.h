@@ -37,14 +37,18 @@
  * Locks, in the order in which they are taken; docs/rdma_cm.md has the map of the module
  *
  *  id->handler_mutex	serializes the handling of events. A task that must not run at the
- *			same time as the handler takes it, too. A connect request is handled
- *			under the listener's mutex and then the new id's.
+ *			same time as the handler takes it, too. A connect request to a module is
+ *			handled under the listener's mutex and then the new id's.
+ *  id->requests	read: the handlers of connect requests to the id of a process, under the
+ *			handler_mutex of the new id, at the same time. Write: the end of the id,
+ *			and MIGRATE_ID.
  *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen;
  *			nothing that these calls may wait for takes it.
  *  rtnl		of the network; joins and leaves of multicast groups take it
- *  cm_devices_mutex	devices, ids and listeners of each, ids that listen on all.
- *  cm_ports_mutex	the port spaces, and the addresses and @bind.reuse of their ids.
+ *  cm_devices_mutex	the list of devices, which lookups read under RCU; ids that listen on all.
+ *  cm_ports[].mutex	a part of the port spaces, and the addresses and @bind.reuse of its ids.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
+ *  dev->lock		ids and listeners of a device; before id->lock.
  *  cm_iwpm_lock		the port mapper; taken in upcalls
  *  id->lock		see struct cm_id. Taken in upcalls, so in any context; the innermost
  *			lock.
@@ -62,7 +66,9 @@
  * t3_rdma_cm. The handler of processes (ucm.c) only queues. So the events of their ids are
  * handled in the context that posts them, which saves a context switch, unless another task
  * holds handler_mutex, the event needs to sleep, or the caller holds a spinlock. The worker
- * does what remains (cm_id->deferred). Connect requests are always handled by the worker.
+ * does what remains (cm_id->deferred). Connect requests are always handled by a worker: to a module
+ * by the listener's, to a process by that of the new id, so that several are handled at the same
+ * time.
  */
 #ifndef T3_RDMA_CM_H
 #define T3_RDMA_CM_H
@@ -71,6 +77,7 @@
 #include <linux/list.h>
 #include <linux/memcontrol.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -93,7 +100,6 @@ struct socket;
 
 /* Named here for the members that they protect; each is used in one file only. */
 extern struct mutex cm_devices_mutex;
-extern struct mutex cm_ports_mutex;
 extern spinlock_t cm_ids_lock;
 extern spinlock_t cm_iwpm_lock;
 extern spinlock_t cm_roce_lock;
@@ -107,6 +113,8 @@ extern spinlock_t cm_roce_lock;
  * @family_warned: the log has a line that the device does not support an address family
  * @users: ids and listeners that point here, and one reference of the ib_client
  * @gone: completed by the last of @users
+ * @lock: the members below; before id->lock
+ * @removed: the removal of the device has begun
  * @ids: ids on the device
  * @listeners: listeners on the device
  * @map_cancelled: it is being removed: no thread waits for the port mapper any more
@@ -114,15 +122,22 @@ extern spinlock_t cm_roce_lock;
 struct cm_dev {
 	struct ib_device *device;
 	const struct cm_transport *transport;
-	struct list_head item __guarded_by(&cm_devices_mutex);
+	struct list_head item;		/* changed under cm_devices_mutex */
 	u64 seq __guarded_by(&cm_devices_mutex);
 	bool family_warned __guarded_by(&cm_devices_mutex);
 	refcount_t users;
 	struct completion gone;
-	struct list_head ids __guarded_by(&cm_devices_mutex);
-	struct list_head listeners __guarded_by(&cm_devices_mutex);
+	spinlock_t lock;		/* ids and listeners */
+	bool removed __guarded_by(&lock);
+	struct list_head ids __guarded_by(&lock);
+	struct list_head listeners __guarded_by(&lock);
 	bool map_cancelled __guarded_by(&cm_iwpm_lock);
 };
+
+static inline bool cm_dev_removed(const struct cm_dev *dev)
+{
+	return context_unsafe(READ_ONCE(dev->removed)); /* it never becomes false again */
+}
 
 /**
  * struct cm_listener - an id that listens, on one device
@@ -149,7 +164,7 @@ struct cm_listener {
 	struct ib_cm_id *ib;
 	struct hlist_node item __guarded_by(&cm_roce_lock);
 	struct list_head id_item;	/* id->listen_mutex */
-	struct list_head dev_item __guarded_by(&cm_devices_mutex);
+	struct list_head dev_item;	/* dev->lock */
 	struct work_struct map_work;
 	bool map_cancelled __guarded_by(&cm_iwpm_lock);
 	struct cm_mapping *mapping;	/* id->listen_mutex */
@@ -163,7 +178,7 @@ struct cm_listener {
 enum cm_slot {
 	CM_SLOT_ADDR,
 	CM_SLOT_ROUTE,
-	CM_SLOT_REQUEST,	/* a slot of the new id; it is in the listener's queue */
+	CM_SLOT_REQUEST,	/* a slot of the new id; of a module: in the listener's queue */
 	CM_SLOT_OPEN,		/* CONNECT_REPLY, ESTABLISHED */
 	CM_SLOT_PEER_CLOSE,
 	CM_SLOT_CLOSE,		/* CLOSE; RoCE: REPLY_FAILED, too */
@@ -174,17 +189,13 @@ enum cm_slot {
 };
 
 /**
- * struct cm_pending - a pending event
+ * struct cm_pending - a pending event: a slot of an id, or of a multicast group
  * @item: in the queue of an id, or empty
- * @id: the id that the event is about
- * @group: the multicast group that the event is about, or NULL
  * @status: result
  * @event: enum cm_event
  */
 struct cm_pending {
 	struct list_head item;
-	struct cm_id *id;
-	struct cm_group *group;
 	int status;
 	u8 event;
 };
@@ -217,8 +228,8 @@ struct cm_deferred {
 
 /**
  * struct cm_peer_params - parameters of the peer's request or reply
- * @local: address of this end
- * @remote: address of the peer
+ * @local: IP address of this end; of IPv4 or IPv6
+ * @remote: IP address of the peer
  * @ird: inbound RDMA READ depth
  * @ord: outbound RDMA READ depth
  * @len: length of @data
@@ -232,8 +243,8 @@ struct cm_deferred {
  * @ece: enhanced connection establishment options
  */
 struct cm_peer_params {
-	struct sockaddr_storage local;
-	struct sockaddr_storage remote;
+	struct sockaddr_in6 local;
+	struct sockaddr_in6 remote;
 	u8 ird;
 	u8 ord;
 	u8 len;
@@ -272,8 +283,7 @@ struct cm_group {
 #define CM_HISTORY 16
 
 /**
- * struct cm_history_entry - an event in the history of an id
- * @ns: time
+ * struct cm_history_entry - an event in the history of an id; the tracepoints have times
  * @status: result of the event
  * @event: enum cm_event
  * @from: state before
@@ -281,7 +291,6 @@ struct cm_group {
  * @legal: false if the state refused the event
  */
 struct cm_history_entry {
-	u64 ns;
 	int status;
 	u8 event;
 	u8 from;
@@ -300,11 +309,11 @@ struct cm_history_entry {
  * @afonly_set: the consumer has set @afonly
  */
 struct cm_binding {
-	struct hlist_node item __guarded_by(&cm_ports_mutex);
-	struct socket *reserved __guarded_by(&cm_ports_mutex);
+	struct hlist_node item;		/* the bucket's mutex, as @reserved, @port, @reuse */
+	struct socket *reserved;
 	enum rdma_ucm_port_space ps;
-	u16 port __guarded_by(&cm_ports_mutex);
-	bool reuse __guarded_by(&cm_ports_mutex);
+	u16 port;
+	bool reuse;
 	bool afonly;
 	bool afonly_set;
 };
@@ -318,6 +327,8 @@ struct cm_binding {
  * @memcg: the cgroup that a process's id is charged to; NULL for ids of modules
  * @all_item: in the list of all ids
  * @handler_mutex: serializes the handling of events
+ * @listener: of a connect request that is not reported yet; with a reference
+ * @requests: held by the handlers of connect requests to the id of a process
  * @handler_task: the task that runs the consumer's handler
  * @in_upcall: the handler must not sleep. If it returns non-zero, the worker calls it again
  * @deferred: what the worker does before it takes an event off @queue
@@ -340,7 +351,7 @@ struct cm_binding {
  * @dev: the device, or NULL
  * @dev_item: in the device's list of ids
  * @bind: the port
- * @iw: the provider's part, if the device has iWARP
+ * @iw: the provider's part, if the device has iWARP, from the first connect or the request
  * @mapping: the mapped ports of a connection, or NULL; it ends with the id
  * @roce: what an id on a RoCE device has; or NULL
  * @ack_timeout: RoCE: as the QP attribute; 0: none
@@ -374,6 +385,8 @@ struct cm_id {
 	struct mem_cgroup *memcg;
 	struct list_head all_item __guarded_by(&cm_ids_lock);
 
+	struct cm_id *listener;
+	struct rw_semaphore requests;	/* after the handler_mutex of a request's id */
 	struct mutex handler_mutex;	/* serializes events */
 	struct task_struct *handler_task __guarded_by(&handler_mutex);
 	bool in_upcall __guarded_by(&handler_mutex);
@@ -396,10 +409,10 @@ struct cm_id {
 	struct cm_peer_params peer;	/* by the order of upcall, queue and handling */
 
 	struct cm_dev *dev __guarded_by(&lock);	/* see cm_dev_of() */
-	struct list_head dev_item __guarded_by(&cm_devices_mutex);
+	struct list_head dev_item;	/* dev->lock */
 	struct cm_binding bind;
 
-	struct iw_cm_id iw;
+	struct iw_cm_id *iw;
 	struct cm_mapping *mapping;
 	struct cm_roce *roce;
 	u8 ack_timeout;
@@ -420,6 +433,11 @@ struct cm_id {
 	atomic_t backlog_left;
 	const struct cred *listen_cred;	/* set once */
 };
+
+/* One allocation of slabs, also with what other kernels add to the parts that are theirs. */
+#if !defined(CONFIG_DEBUG_SPINLOCK) && !defined(CONFIG_DEBUG_LOCK_ALLOC)
+static_assert(sizeof(struct cm_id) <= 2048);
+#endif
 
 static inline struct cm_id *to_cm_id(struct rdma_cm_id *id)
 {
@@ -531,7 +549,8 @@ int cm_port_assign(struct cm_id *id);
 void cm_port_release(struct cm_id *id);
 int cm_port_end_reuse(struct cm_id *id);
 void cm_port_set_reuse(struct cm_id *id, bool reuse);
-void cm_port_set_addr(struct sockaddr *to, const struct sockaddr *from);
+void cm_port_set_addr(struct cm_id *id, struct sockaddr *to, const struct sockaddr *from);
+void cm_ports_init(void);
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device);
 void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share);
 
@@ -544,6 +563,7 @@ void cm_listener_put(struct cm_listener *l);
 
 /* iw.c */
 int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event);
+void cm_iw_free(struct cm_id *id);
 
 /* iwpm.c */
 void cm_iwpm_map_listener(struct cm_listener *l);

@@ -245,7 +245,7 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status)
 		return *status ? CM_EV_ADDR_FAILED : CM_EV_ADDR_DONE;
 	if (*status)
 		goto failed;
-	cm_port_set_addr(cm_src(id), (struct sockaddr *)&id->peer.local);
+	cm_port_set_addr(id, cm_src(id), (struct sockaddr *)&id->peer.local);
 	if (cm_dev_of(id))
 		return CM_EV_ADDR_DONE;
 	*status = cm_dev_attach(id);
@@ -255,7 +255,7 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status)
 	return CM_EV_ADDR_DONE;
 failed:
 	/* The next lookup may find another route. */
-	cm_port_set_addr(cm_src(id), (struct sockaddr *)&before);
+	cm_port_set_addr(id, cm_src(id), (struct sockaddr *)&before);
 	id->base.id.route.addr.dev_addr.bound_dev_if = id->bound_if;
 	return CM_EV_ADDR_FAILED;
 }
@@ -271,7 +271,7 @@ static void cm_addr_set_dst(struct cm_id *id, const struct sockaddr *to)
 		((struct sockaddr_in *)dst)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	else if (cm_addr_any(dst))
 		((struct sockaddr_in6 *)dst)->sin6_addr = in6addr_loopback;
-	cm_port_set_addr(cm_dst(id), dst);
+	cm_port_set_addr(id, cm_dst(id), dst);
 }
 
 static int cm_addr_lookup(struct cm_id *id, const struct sockaddr *dst, unsigned long timeout_ms)

@@ -239,13 +239,12 @@ static void cm_ip_header_set(struct in6_addr *to, const struct sockaddr *from)
 		*to = ((const struct sockaddr_in6 *)from)->sin6_addr;
 }
 
-static void cm_ip_header_get(struct sockaddr_storage *to, bool ipv4, const struct in6_addr *from,
+static void cm_ip_header_get(struct sockaddr_in6 *sin6, bool ipv4, const struct in6_addr *from,
 			     u16 port, int ifindex)
 {
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)to;
-	struct sockaddr_in *sin = (struct sockaddr_in *)to;
+	struct sockaddr_in *sin = (struct sockaddr_in *)sin6;
 
-	memset(to, 0, sizeof(*to));
+	memset(sin6, 0, sizeof(*sin6));
 	if (ipv4) {
 		sin->sin_family = AF_INET;
 		sin->sin_addr.s_addr = from->s6_addr32[3];
@@ -255,7 +254,7 @@ static void cm_ip_header_get(struct sockaddr_storage *to, bool ipv4, const struc
 		if (ipv6_addr_type(from) & IPV6_ADDR_LINKLOCAL)
 			sin6->sin6_scope_id = ifindex;
 	}
-	cm_addr_set_port((struct sockaddr *)to, port);
+	cm_addr_set_port((struct sockaddr *)sin6, port);
 }
 
 /* Private data of a request: the header, then the data of the consumer. The caller frees it. */
@@ -660,7 +659,6 @@ static int cm_roce_send_sidr_request(struct cm_id *id, const struct rdma_conn_pa
 
 static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param)
 {
-	struct rdma_route *route = &id->base.id.route;
 	struct ib_cm_id *ib;
 	int ret;
 
@@ -669,8 +667,8 @@ static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param
 		return PTR_ERR(ib);
 	cm_id_get(id);
 	id->roce->ib = ib;
-	id->peer.local = route->addr.src_addr;
-	id->peer.remote = route->addr.dst_addr;
+	cm_addr_copy((struct sockaddr *)&id->peer.local, cm_src(id));
+	cm_addr_copy((struct sockaddr *)&id->peer.remote, cm_dst(id));
 	id->roce->ird = param->responder_resources;
 	id->roce->ord = param->initiator_depth;
 	T3_RACE_POINT(cm_roce_connect);

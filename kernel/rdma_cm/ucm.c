@@ -451,9 +451,9 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 	/* All that a command reads is written below. Zeroing takes a quarter of the time. */
 	union ucm_any_cmd cmd __uninitialized;
 	union ucm_any_resp resp __uninitialized;
-	struct rdma_ucm_cmd_hdr hdr;
+	struct rdma_ucm_cmd_hdr hdr __uninitialized;
+	struct ucm_call call __uninitialized;
 	const struct ucm_row *row;
-	struct ucm_call call;
 	int ret;
 
 	/* A process that passes its descriptor to a more privileged one must not gain by it. */
@@ -461,7 +461,7 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 		return -EACCES;
 	if (len < sizeof(hdr))
 		return -EINVAL;
-	if (copy_from_user(&hdr, buf, sizeof(hdr)))
+	if (t3_copy_in(&hdr, sizeof(hdr), buf, sizeof(hdr)))
 		return -EFAULT;
 	if (hdr.cmd >= ARRAY_SIZE(ucm_table) || hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
@@ -473,15 +473,16 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 	if (hdr.in < row->in)
 		return -EINVAL;
 
-	call = (struct ucm_call) {
-		.filp = filp,
-		.file = filp->private_data,
-		.cmd = &cmd,
-		.resp = &resp,
-		.in = min_t(size_t, hdr.in, sizeof(cmd)),
-		.out = hdr.out,
-	};
-	if (copy_from_user(&cmd, buf + sizeof(hdr), call.in))
+	/* Each member but those that the command's own steps set: @ctx, @option and @resp_to. */
+	call.filp = filp;
+	call.file = filp->private_data;
+	call.cmd = &cmd;
+	call.resp = &resp;
+	call.resp_len = 0;
+	call.option_fault = false;
+	call.in = min_t(size_t, hdr.in, sizeof(cmd));
+	call.out = hdr.out;
+	if (t3_copy_in(&cmd, sizeof(cmd), buf + sizeof(hdr), call.in))
 		return -EFAULT;
 	if (call.in < row->size)
 		memset((void *)&cmd + call.in, 0, row->size - call.in);

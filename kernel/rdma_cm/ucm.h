@@ -18,8 +18,9 @@
  * No lock is held while user memory is copied: its process decides how long a copy takes
  * (userfaultfd, FUSE).
  *
- * Locks, in order: ctx->mutex, the id's handler_mutex, file->mutex, file->lock. MIGRATE_ID nests
- * the two locks of a queued request inside those of its listener (SINGLE_DEPTH_NESTING).
+ * Locks, in order: ctx->mutex, the id's handler_mutex, @requests of a listener, file->mutex,
+ * file->lock. MIGRATE_ID nests the mutexes of a queued request inside the locks of its listener
+ * (SINGLE_DEPTH_NESTING).
  *
  * To queue an event a handler takes file->lock only: it holds the handler_mutex, and must not sleep
  * in an upcall of the provider. To take an event off the queue needs file->mutex and file->lock.
@@ -40,6 +41,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 
+#include <t3_copy.h>
 #include <t3_rdma_cm.h>
 
 /**
@@ -237,7 +239,7 @@ static inline struct rdma_cm_id *ucm_id(const struct ucm_call *call)
 /* Copies a response to user space, up to the length of the space. The caller holds no lock. */
 static inline int ucm_copy_resp(const struct ucm_call *call, u64 to, const void *resp, size_t len)
 {
-	return copy_to_user(u64_to_user_ptr(to), resp, min(len, call->out)) ? -EFAULT : 0;
+	return t3_copy_out(u64_to_user_ptr(to), resp, len, min(len, call->out));
 }
 
 /* Sets the response, which ucm_write() copies after the command has returned. */

@@ -128,8 +128,9 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 	struct ucm_event *event;
 	int ret = -ENOMEM;
 
-	/* The listener's, too. That cannot be asserted: its context may have no id any more. */
+	/* MIGRATE_ID and the end of the listener wait for this. */
 	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
+	lockdep_assert_held(&to_cm_id(id)->listener->requests);
 	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
 		return -ENOMEM;
 	ctx = ucm_context_alloc(file, to_cm_id(id)->memcg);

@@ -51,6 +51,35 @@ static void a_request_belongs_to_the_device_it_arrived_on(struct kunit *test)
 	end(test);
 }
 
+/* The device is removed after a bind has found it. The bind fails and leaves the device no user. */
+static void a_device_is_removed_as_a_bind_finds_it(struct kunit *test)
+{
+	struct sockaddr_storage addr = fake_address(FAKE_LOCAL, 7000);
+
+	begin(test, IN_PROCESS);
+	fake.at_point = remove_device;
+	fake.point = "cm_attach_dev_found";
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&addr), -ENODEV);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	flush_work(&removal);
+	KUNIT_EXPECT_TRUE(test, fake.removed);
+	KUNIT_EXPECT_NULL(test, id->device);
+	end(test);
+}
+
+/* With the lock of the list of devices this waits for itself. */
+static void a_lookup_takes_no_lock_of_all_devices(struct kunit *test)
+{
+	struct sockaddr_storage addr = fake_address(FAKE_LOCAL, 7000);
+
+	begin(test, IN_PROCESS);
+	mutex_lock(&cm_devices_mutex);
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&addr), 0);
+	mutex_unlock(&cm_devices_mutex);
+	KUNIT_EXPECT_PTR_EQ(test, id->device, &fake.device);
+	end(test);
+}
+
 struct wildcard_listen {
 	const char *name;
 	bool has_other, other_in_other_netns;
@@ -401,6 +430,8 @@ static void a_provider_with_sockets_connects(struct kunit *test)
 }
 
 static struct kunit_case cm_devices_cases[] = {
+	KUNIT_CASE(a_device_is_removed_as_a_bind_finds_it),
+	KUNIT_CASE(a_lookup_takes_no_lock_of_all_devices),
 	KUNIT_CASE(a_queued_request_holds_its_device),
 	KUNIT_CASE(a_request_belongs_to_the_device_it_arrived_on),
 	KUNIT_CASE_PARAM(a_wildcard_listen, wildcard_listen_gen_params),

@@ -124,6 +124,7 @@ static int conversation_init(struct kunit *test)
 {
 	INIT_WORK(&removal, fake_remove_device);
 	id_kind = MODULE_IDS;
+	cm_ports_init();
 	return cm_events_init();
 }
 
@@ -218,7 +219,7 @@ static void end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 0);
 	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
 	KUNIT_EXPECT_FALSE(test, fake_ib.destroyed_in_callback);
-	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_wildcard_ids));
 }
 
@@ -239,9 +240,9 @@ static void remove_device(void)
 	refcount_inc(&fake.cm_dev->users);	/* the removal frees it */
 	queue_work(system_long_wq, &removal);
 	while (!begun) {
-		mutex_lock(&cm_devices_mutex);
-		begun = list_empty(&fake.cm_dev->item);
-		mutex_unlock(&cm_devices_mutex);
+		spin_lock(&fake.cm_dev->lock);
+		begun = fake.cm_dev->removed;
+		spin_unlock(&fake.cm_dev->lock);
 		cond_resched();
 	}
 	cm_dev_put(fake.cm_dev);

@@ -717,6 +717,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "address.c"
 #include "cm_fsm.c"
 #include "port.c"
+#include "ports.h"
 #define wait_for_completion		fake_wait_for_users
 #include "device.c"
 #undef wait_for_completion

@@ -5,17 +5,19 @@
 
 #include "address.c"
 
-/* An address that another call may be reading was changed without the mutex. */
+/* An address that another call may be reading was changed without this mutex. */
+static struct mutex *addr_mutex;
 static bool changed_without_mutex;
 
 static void change_addr(struct sockaddr *to, const struct sockaddr *from)
 {
-	changed_without_mutex |= !mutex_is_locked(&cm_ports_mutex);
+	changed_without_mutex |= !mutex_is_locked(addr_mutex);
 	cm_addr_copy(to, from);
 }
 
 #define cm_addr_copy			change_addr
 #include "port.c"
+#include "ports.h"
 
 static bool reserve_by_default;
 
@@ -80,7 +82,7 @@ static void two_ids_of_one_port(struct kunit *test)
 	/* The port is free again. */
 	KUNIT_EXPECT_EQ(test, cm_port_assign(second), 0);
 	cm_port_release(second);
-	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
 }
 
 static void port_spaces_are_separate(struct kunit *test)
@@ -166,7 +168,7 @@ static void host_and_port_space(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, error, 0);
 	KUNIT_ASSERT_EQ(test, kernel_listen(sock, 1), 0);
 	KUNIT_EXPECT_EQ(test, cm_port_assign(id), -EADDRINUSE);
-	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
 	reserve_tcp_ports = false;
 	KUNIT_EXPECT_EQ(test, cm_port_assign(id), 0);
 	cm_port_release(id);
@@ -226,10 +228,50 @@ static void the_address_of_an_id_changes_under_the_mutex(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
 	changed_without_mutex = false;
-	cm_port_set_addr(cm_src(id), cm_src(other));
+	addr_mutex = &cm_port_bucket(id, 7174)->mutex;
+	cm_port_set_addr(id, cm_src(id), cm_src(other));
 	KUNIT_EXPECT_FALSE(test, changed_without_mutex);
 	KUNIT_EXPECT_TRUE(test, cm_addr_same(cm_src(id), cm_src(other)));
 	cm_port_release(id);
+}
+
+/* A call in another thread. */
+struct bind_call {
+	struct work_struct work;
+	struct completion done;
+	struct cm_id *id;
+	int ret;
+};
+
+static void bind_and_release(struct work_struct *work)
+{
+	struct bind_call *call = container_of(work, struct bind_call, work);
+
+	call->ret = cm_port_assign(call->id);
+	if (!call->ret)
+		cm_port_release(call->id);
+	complete(&call->done);
+}
+
+/* This waits for ever if there is one lock for all ports. */
+static void a_bind_does_not_wait_for_another_port(struct kunit *test)
+{
+	struct cm_id *id = make_id(test, ANY, 7174);
+	struct bind_call call = {};
+	u16 other = 7175;
+
+	while (cm_port_bucket(id, other) == cm_port_bucket(id, 7174))
+		other++;
+	call.id = make_id(test, ANY, other);
+	init_completion(&call.done);
+	INIT_WORK_ONSTACK(&call.work, bind_and_release);
+	mutex_lock(&cm_port_bucket(id, 7174)->mutex);
+	queue_work(system_long_wq, &call.work);
+	wait_for_completion(&call.done);
+	mutex_unlock(&cm_port_bucket(id, 7174)->mutex);
+	flush_work(&call.work);
+	destroy_work_on_stack(&call.work);
+	KUNIT_EXPECT_EQ(test, call.ret, 0);
 }
 
 static struct kunit_case port_cases[] = {
@@ -237,6 +279,7 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(port_spaces_are_separate),
 	KUNIT_CASE(a_listener_does_not_share_its_port),
 	KUNIT_CASE(a_port_that_the_manager_chooses),
+	KUNIT_CASE(a_bind_does_not_wait_for_another_port),
 	KUNIT_CASE(the_address_of_an_id_changes_under_the_mutex),
 	KUNIT_CASE(host_and_port_space),
 	KUNIT_CASE(a_listener_shares_with_no_server),
@@ -254,6 +297,7 @@ static int port_init(struct kunit *test)
 static int port_suite_init(struct kunit_suite *suite)
 {
 	reserve_by_default = reserve_tcp_ports;
+	cm_ports_init();
 	return 0;
 }
 

@@ -33,6 +33,13 @@ static unsigned long user_copy(void *to, const void *from, unsigned long len)
 #define copy_to_user(to, from, len)	user_copy((void __force *)(to), from, len)
 #define copy_from_user(to, from, len)	user_copy(to, (const void __force *)(from), len)
 
+/* Instead of t3_copy.h. */
+#define T3_COPY_H
+#define t3_copy_in(to, size, from, len) \
+	(WARN_ON_ONCE((len) > (size)) || copy_from_user(to, from, len) ? -EFAULT : 0)
+#define t3_copy_out(to, from, size, len) \
+	(WARN_ON_ONCE((len) > (size)) || copy_to_user(to, from, len) ? -EFAULT : 0)
+
 /* The two files, by descriptor. */
 static struct file *file_of(unsigned int fd);
 
@@ -200,6 +207,7 @@ static int open_files(struct kunit *test)
 	filp.f_flags = O_NONBLOCK;
 	filp.f_op = &ucm_fops;
 	memcpy(&other_filp, &filp, sizeof(filp));	/* 7.2: it has constant members */
+	cm_ports_init();
 	ret = cm_events_init();
 	if (!ret)
 		ret = ucm_open(NULL, &filp);
@@ -221,7 +229,7 @@ static void close_files(struct kunit *test)
 	flush_work(&removal);
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_ids));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
-	KUNIT_EXPECT_TRUE(test, hash_empty(cm_ports));
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
 	KUNIT_EXPECT_FALSE(test, fake.used_after_removal);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake_memcg_refs), 0);
 	if (!mem_cgroup_disabled())
@@ -746,6 +754,118 @@ static void request_is_delivered(void)
 		msleep(20);
 }
 
+static bool second_is_reported;
+
+/* A second request comes while the handler of the first one runs, and is reported before it. */
+static void second_request(void)
+{
+	int i;
+
+	fake_request();
+	for (i = 0; i < 100 && !ucm_has_events(ucm_of(&filp)); i++)
+		msleep(20);
+	second_is_reported = ucm_has_events(ucm_of(&filp));
+}
+
+static void requests_are_handled_at_the_same_time(struct kunit *test)
+{
+	u32 first;
+
+	listener(test, FAKE_LOCAL);
+	second_is_reported = false;
+	fake.at_point = second_request;
+	fake.point = "ucm_request_made";
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_TRUE(test, second_is_reported);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	first = event.id;
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_NE(test, event.id, first);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+}
+
+static struct work_struct ending;
+static bool ended, ended_early, has_begun;
+
+/* Not by a command, which needs the credentials of the opener. */
+static void end_the_listener(struct work_struct *work)
+{
+	struct ucm_context *ctx = xa_load(&ucm_contexts, victim);
+
+	if (ucm_context_claim(ctx))
+		ucm_context_destroy(ctx);
+	WRITE_ONCE(ended, true);
+}
+
+static void listener_ends(void)
+{
+	struct ucm_context *ctx = xa_load(&ucm_contexts, victim);
+	struct cm_id *id = to_cm_id(ctx->cm_id);
+	int i;
+
+	cm_id_get(id);
+	queue_work(system_long_wq, &ending);
+	for (i = 0; i < 100 && cm_state(id) != CM_ST_DESTROYING; i++)
+		msleep(20);
+	has_begun = cm_state(id) == CM_ST_DESTROYING;
+	msleep(20);
+	ended_early = READ_ONCE(ended);
+	cm_id_put(id);
+}
+
+/* The listener is destroyed while the handler of a request runs, and waits for it. */
+static void a_listener_ends_after_its_requests(struct kunit *test)
+{
+	victim = listener(test, FAKE_LOCAL);
+	fake.rejects = 0;
+	ended = false;
+	ended_early = false;
+	has_begun = false;
+	INIT_WORK(&ending, end_the_listener);
+	fake.at_point = listener_ends;
+	fake.point = "ucm_request_made";
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	flush_work(&ending);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_TRUE(test, has_begun);
+	KUNIT_EXPECT_FALSE(test, ended_early);
+	KUNIT_EXPECT_TRUE(test, ended);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+}
+
+static void listener_has_ended(void)
+{
+	int i;
+
+	queue_work(system_long_wq, &ending);
+	for (i = 0; i < 100 && !READ_ONCE(ended); i++)
+		msleep(20);
+}
+
+/* The listener ends before the handler of its request begins. */
+static void a_request_outlives_its_listener(struct kunit *test)
+{
+	victim = listener(test, FAKE_LOCAL);
+	fake.rejects = 0;
+	ended = false;
+	INIT_WORK(&ending, end_the_listener);
+	fake.at_point = listener_has_ended;
+	fake.point = "cm_request_begins";
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	flush_work(&ending);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_TRUE(test, ended);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+}
+
 /* A listen fails after a request was reported. The next one has the backlog that it asks for. */
 static void a_failed_listen_keeps_its_backlog(struct kunit *test)
 {
@@ -1017,7 +1137,7 @@ static void a_request_without_memory(struct kunit *test)
 	victim = listener(test, FAKE_LOCAL);
 	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
 		fake.context = upcall_contexts[i];
-		KUNIT_EXPECT_GE(test, fail_each_allocation(test, take_a_request), 5u);
+		KUNIT_EXPECT_GE(test, fail_each_allocation(test, take_a_request), 6u);
 	}
 	/* Requests still arrive. */
 	for (i = 0; i < SMALL_BACKLOG; i++)
@@ -1081,7 +1201,10 @@ static void uncharged_by_design(struct kunit *test)
 	fake_uncharged = 0;
 }
 
-/* The commands allocate nothing, and no event is lost: the worker, which may sleep, tries again. */
+/*
+ * A connect without memory can be repeated; the other commands allocate nothing. No event is lost:
+ * the worker, which may sleep, tries again.
+ */
 static void connect_and_close(struct kunit *test)
 {
 	static const u32 events[] = {
@@ -1089,6 +1212,7 @@ static void connect_and_close(struct kunit *test)
 		RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED,
 	};
 	u32 id = create(test), reported;
+	int ret;
 
 	allocations_fail();
 	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
@@ -1097,7 +1221,13 @@ static void connect_and_close(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_RESOLVE_ROUTE, id), 0);
 	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_INIT_QP_ATTR, id), 0);
 	flush_workqueue(cm_wq);
-	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_CONNECT, id), 0);
+	ret = on_id(RDMA_USER_CM_CMD_CONNECT, id);
+	if (ret) {
+		KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
+		KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+		ret = on_id(RDMA_USER_CM_CMD_CONNECT, id);
+	}
+	KUNIT_ASSERT_EQ(test, ret, 0);
 	fake_report(FAKE_REPLY, 0);
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, on_id(RDMA_USER_CM_CMD_DISCONNECT, id), 0);
@@ -1117,7 +1247,7 @@ static void a_connect_without_memory(struct kunit *test)
 	fake_assign_qp_to_process();
 	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
 		fake.context = upcall_contexts[i];
-		KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_and_close), 4u);
+		KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_and_close), 5u);
 	}
 	uncharged_by_design(test);
 }
@@ -1365,6 +1495,9 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(a_request_migrates_with_its_events),
 	KUNIT_CASE(a_request_that_was_destroyed_does_not_migrate),
 	KUNIT_CASE(a_failed_listen_keeps_its_backlog),
+	KUNIT_CASE(requests_are_handled_at_the_same_time),
+	KUNIT_CASE(a_listener_ends_after_its_requests),
+	KUNIT_CASE(a_request_outlives_its_listener),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(a_second_listen_does_not_reset_the_backlog),
 	KUNIT_CASE(events_of_the_library),
