@@ -33,7 +33,7 @@ help:
 	@echo "  make mutants    quality of the tests: removes one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
 	@echo "  make bench      instructions per post and per completion"
 	@echo "  make bench-uverbs  instructions of verbs commands, beside the in-tree ib_uverbs on the same device"
-	@echo "  make bench-cm   instructions per connection and connections per second, beside the in-tree rdma_cm"
+	@echo "  make bench-cm   connections: instructions, context switches, rates, beside the in-tree rdma_cm (CASE=null|siw|roce|t3: one device)"
 	@echo "  make bench-sim  bandwidth and latency of the card model between two guests, beside siw in the same guests"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
@@ -108,9 +108,12 @@ bench: build
 bench-sim: deps sim
 	@bench/sim
 
-# These need only a guest, no card.
-bench-uverbs bench-cm: deps
-	@bench/$(@:bench-%=%)
+# These need no card, except bench-cm's case t3. CASE=null|siw|roce|t3: that device only.
+bench-uverbs: deps
+	@bench/uverbs
+
+bench-cm: deps sim
+	@bench/cm $(if $(CASE),--case $(CASE))
 
 kernel-check: deps
 	$(MAKE) -C kernel check
