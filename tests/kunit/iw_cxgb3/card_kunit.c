@@ -876,4 +876,5 @@ static struct kunit_suite card_suite = {
 
 kunit_test_suites(&card_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: card");
 MODULE_LICENSE("GPL");

@@ -1393,4 +1393,5 @@ static struct kunit_suite cm_suite = {
 
 kunit_test_suites(&cm_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: cm");
 MODULE_LICENSE("GPL");

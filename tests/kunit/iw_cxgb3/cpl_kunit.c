@@ -542,4 +542,5 @@ static struct kunit_suite cpl_suite = {
 
 kunit_test_suites(&cpl_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: cpl");
 MODULE_LICENSE("GPL");

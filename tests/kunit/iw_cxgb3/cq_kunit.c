@@ -487,4 +487,5 @@ static struct kunit_suite cq_suite = {
 
 kunit_test_suites(&cq_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: cq");
 MODULE_LICENSE("GPL");

@@ -176,4 +176,5 @@ static struct kunit_suite ep_fsm_suite = {
 
 kunit_test_suites(&ep_fsm_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: ep_fsm");
 MODULE_LICENSE("GPL");

@@ -658,4 +658,5 @@ static struct kunit_suite ep_suite = {
 
 kunit_test_suites(&ep_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: ep");
 MODULE_LICENSE("GPL");

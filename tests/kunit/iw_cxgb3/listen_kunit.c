@@ -736,4 +736,5 @@ static struct kunit_suite listen_suite = {
 
 kunit_test_suites(&listen_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: listen");
 MODULE_LICENSE("GPL");

@@ -787,4 +787,5 @@ static struct kunit_suite memory_suite = {
 
 kunit_test_suites(&memory_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: memory");
 MODULE_LICENSE("GPL");

@@ -187,4 +187,5 @@ static struct kunit_suite mpa_suite = {
 
 kunit_test_suites(&mpa_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: mpa");
 MODULE_LICENSE("GPL");

@@ -483,4 +483,5 @@ static struct kunit_suite mr_suite = {
 
 kunit_test_suites(&mr_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: mr");
 MODULE_LICENSE("GPL");

@@ -107,4 +107,5 @@ static struct kunit_suite nic_suite = {
 
 kunit_test_suites(&nic_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: nic");
 MODULE_LICENSE("GPL");

@@ -109,4 +109,5 @@ static struct kunit_suite qp_fsm_suite = {
 
 kunit_test_suites(&qp_fsm_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: qp_fsm");
 MODULE_LICENSE("GPL");

@@ -1400,4 +1400,5 @@ static struct kunit_suite qp_suite = {
 
 kunit_test_suites(&qp_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: qp");
 MODULE_LICENSE("GPL");

@@ -150,4 +150,5 @@ static struct kunit_suite res_suite = {
 
 kunit_test_suites(&res_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: res");
 MODULE_LICENSE("GPL");

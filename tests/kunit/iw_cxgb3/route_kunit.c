@@ -563,4 +563,5 @@ static struct kunit_suite route_suite = {
 
 kunit_test_suites(&route_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: route");
 MODULE_LICENSE("GPL");

@@ -430,4 +430,5 @@ static struct kunit_suite rsc_suite = {
 
 kunit_test_suites(&rsc_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: rsc");
 MODULE_LICENSE("GPL");

@@ -129,4 +129,5 @@ static struct kunit_suite shared_suite = {
 
 kunit_test_suites(&shared_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: shared");
 MODULE_LICENSE("GPL");

@@ -104,4 +104,5 @@ static struct kunit_suite tpt_suite = {
 
 kunit_test_suites(&tpt_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: tpt");
 MODULE_LICENSE("GPL");

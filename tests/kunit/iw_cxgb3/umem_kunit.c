@@ -234,4 +234,5 @@ static struct kunit_suite umem_suite = {
 
 kunit_test_suites(&umem_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: umem");
 MODULE_LICENSE("GPL");

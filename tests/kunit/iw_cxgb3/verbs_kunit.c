@@ -299,4 +299,5 @@ static struct kunit_suite verbs_suite = {
 
 kunit_test_suites(&verbs_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: verbs");
 MODULE_LICENSE("GPL");

@@ -163,4 +163,5 @@ static struct kunit_suite wq_suite = {
 
 kunit_test_suites(&wq_suite);
 
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: wq");
 MODULE_LICENSE("GPL");

@@ -461,4 +461,5 @@ static struct kunit_suite cm_devices_suite = {
 
 kunit_test_suites(&cm_devices_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_devices");
 MODULE_LICENSE("GPL");

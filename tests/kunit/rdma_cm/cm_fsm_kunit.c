@@ -150,4 +150,5 @@ static struct kunit_suite cm_fsm_suite = {
 
 kunit_test_suites(&cm_fsm_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_fsm");
 MODULE_LICENSE("GPL");

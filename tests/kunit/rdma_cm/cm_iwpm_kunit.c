@@ -1128,4 +1128,5 @@ static struct kunit_suite iwpm_suite = {
 
 kunit_test_suites(&iwpm_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_iwpm");
 MODULE_LICENSE("GPL");

@@ -246,4 +246,5 @@ static struct kunit_suite cm_orders_suite = {
 
 kunit_test_suites(&cm_orders_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_orders");
 MODULE_LICENSE("GPL");

@@ -254,4 +254,5 @@ static struct kunit_suite cm_qp_suite = {
 
 kunit_test_suites(&cm_qp_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_qp");
 MODULE_LICENSE("GPL");

@@ -740,4 +740,5 @@ static struct kunit_suite roce_suite = {
 
 kunit_test_suites(&roce_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_roce");
 MODULE_LICENSE("GPL");

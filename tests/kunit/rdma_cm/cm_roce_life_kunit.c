@@ -212,4 +212,5 @@ static struct kunit_suite roce_life_suite = {
 
 kunit_test_suites(&roce_life_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_roce_life");
 MODULE_LICENSE("GPL");

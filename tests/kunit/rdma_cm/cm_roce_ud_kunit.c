@@ -264,4 +264,5 @@ static struct kunit_suite roce_ud_suite = {
 
 kunit_test_suites(&roce_ud_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_roce_ud");
 MODULE_LICENSE("GPL");

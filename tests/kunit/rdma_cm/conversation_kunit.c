@@ -271,4 +271,5 @@ static struct kunit_suite conversation_suite = {
 
 kunit_test_suites(&conversation_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: conversation");
 MODULE_LICENSE("GPL");

@@ -310,4 +310,5 @@ static struct kunit_suite port_suite = {
 
 kunit_test_suites(&port_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: port");
 MODULE_LICENSE("GPL");

@@ -1526,4 +1526,5 @@ static struct kunit_suite ucm_suite = {
 
 kunit_test_suites(&ucm_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: ucm");
 MODULE_LICENSE("GPL");

@@ -564,4 +564,5 @@ static struct kunit_suite beside_suite = {
 
 kunit_test_suites(&abi_suite, &beside_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_uverbs: abi");
 MODULE_LICENSE("GPL");

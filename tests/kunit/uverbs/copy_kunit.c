@@ -173,4 +173,5 @@ static struct kunit_suite copy_suite = {
 
 kunit_test_suites(&copy_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_uverbs: copy");
 MODULE_LICENSE("GPL");

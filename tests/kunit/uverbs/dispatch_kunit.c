@@ -794,4 +794,5 @@ static struct kunit_suite dispatch_suite = {
 
 kunit_test_suites(&dispatch_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_uverbs: dispatch");
 MODULE_LICENSE("GPL");

@@ -474,4 +474,5 @@ static struct kunit_suite load_suite = {
 
 kunit_test_suites(&faults_suite, &hold_suite, &load_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_uverbs: faults");
 MODULE_LICENSE("GPL");

@@ -601,4 +601,5 @@ static struct kunit_suite objects_suite = {
 
 kunit_test_suites(&objects_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_uverbs: objects");
 MODULE_LICENSE("GPL");

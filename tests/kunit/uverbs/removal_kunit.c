@@ -627,4 +627,5 @@ static struct kunit_suite no_disassociate_suite = {
 
 kunit_test_suites(&removal_suite, &no_disassociate_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_uverbs: removal");
 MODULE_LICENSE("GPL");

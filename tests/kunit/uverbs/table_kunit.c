@@ -332,4 +332,5 @@ static struct kunit_suite table_suite = {
 
 kunit_test_suites(&table_suite);
 
+MODULE_DESCRIPTION("KUnit tests of t3_uverbs: table");
 MODULE_LICENSE("GPL");
