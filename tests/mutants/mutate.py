@@ -51,7 +51,7 @@ LABEL = re.compile(r"^(?!default|public|private)([A-Za-z_]\w*):$", re.M)
 # No steps: statements, assertions, messages, attributes that are put into a netlink message, and the end of what holds no memory by then.
 NO_STEP = re.compile(r"^(if|for|while|switch|return|sizeof|do|else|case|defined|list_for_each\w*|trace_\w+|T3_\w+|lockdep_\w+|user_\w*access_\w+"
                      r"|\w+_init|\w*_(un)?lock(_\w+)?|lock|unlock|(dev|pr|ibdev|netdev)_(err|warn|info|dbg)\w*|rdma_nl_put_\w+|nla_\w+|\w+_report_\w+"
-                     r"|mutex_destroy|ida_destroy|__(acquire|release)\w*)$")
+                     r"|(pthread_)?mutex_destroy|ida_destroy|__(acquire|release)\w*)$")
 
 
 @dataclass
