@@ -35,7 +35,11 @@ def until(condition):
 
 
 def test_tables_show_what_the_kernels_know(pair):
+    def nothing_is_connected():
+        return not table(pair, "qps") and not table(pair, "connections")
+
     server, client = pair.guests
+    until(nothing_is_connected)  # connections of an earlier test may still end
     before = {name: len(table(pair, name)) for name in ("connections", "qps", "cqs", "regions", "rings")}
     serving = rping_server(server, "-C 1000000 -S 1234")
     asking = rping_client(client, server, "-C 1000000 -S 1234")
@@ -62,7 +66,7 @@ def test_tables_show_what_the_kernels_know(pair):
     for command in (serving, asking):
         command.kill()
         command.wait(DEADLINE)
-    until(lambda: not table(pair, "qps") and not table(pair, "connections"))
+    until(nothing_is_connected)
     after = {name: len(table(pair, name)) for name in before}
     assert after == before, "nothing remains"
 
