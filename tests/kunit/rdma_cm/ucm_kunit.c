@@ -799,6 +799,28 @@ static void end_the_listener(struct work_struct *work)
 	WRITE_ONCE(ended, true);
 }
 
+/* A request is held at a point until @at_point returns. It is rejected, and nothing remains. */
+static void end_listener_during_request(struct kunit *test, const char *point,
+					void (*at_point)(void))
+{
+	victim = listener(test, FAKE_LOCAL);
+	fake.rejects = 0;
+	ended = false;
+	ended_early = false;
+	has_begun = false;
+	INIT_WORK(&ending, end_the_listener);
+	fake.at_point = at_point;
+	fake.point = point;
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	flush_work(&ending);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_TRUE(test, ended);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+}
+
 static void listener_ends(void)
 {
 	struct ucm_context *ctx = xa_load(&ucm_contexts, victim);
@@ -818,24 +840,9 @@ static void listener_ends(void)
 /* The listener is destroyed while the handler of a request runs, and waits for it. */
 static void a_listener_ends_after_its_requests(struct kunit *test)
 {
-	victim = listener(test, FAKE_LOCAL);
-	fake.rejects = 0;
-	ended = false;
-	ended_early = false;
-	has_begun = false;
-	INIT_WORK(&ending, end_the_listener);
-	fake.at_point = listener_ends;
-	fake.point = "ucm_request_made";
-	KUNIT_EXPECT_EQ(test, fake_request(), 0);
-	flush_workqueue(cm_wq);
-	flush_work(&ending);
-	KUNIT_EXPECT_NULL(test, fake.point);
+	end_listener_during_request(test, "ucm_request_made", listener_ends);
 	KUNIT_EXPECT_TRUE(test, has_begun);
 	KUNIT_EXPECT_FALSE(test, ended_early);
-	KUNIT_EXPECT_TRUE(test, ended);
-	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
-	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
 }
 
 static void listener_has_ended(void)
@@ -850,20 +857,7 @@ static void listener_has_ended(void)
 /* The listener ends before the handler of its request begins. */
 static void a_request_outlives_its_listener(struct kunit *test)
 {
-	victim = listener(test, FAKE_LOCAL);
-	fake.rejects = 0;
-	ended = false;
-	INIT_WORK(&ending, end_the_listener);
-	fake.at_point = listener_has_ended;
-	fake.point = "cm_request_begins";
-	KUNIT_EXPECT_EQ(test, fake_request(), 0);
-	flush_workqueue(cm_wq);
-	flush_work(&ending);
-	KUNIT_EXPECT_NULL(test, fake.point);
-	KUNIT_EXPECT_TRUE(test, ended);
-	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
-	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+	end_listener_during_request(test, "cm_request_begins", listener_has_ended);
 }
 
 /* A listen fails after a request was reported. The next one has the backlog that it asks for. */
