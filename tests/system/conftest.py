@@ -56,6 +56,7 @@ class Keeper:
         self._options = options
         self._lab = None
         self._failures = []
+        self._made = None
 
     def get(self):
         if self._lab and not self._lab.healthy:
@@ -70,6 +71,13 @@ class Keeper:
                 raise
             self._failures = []
         return self._lab
+
+    def made(self, make):
+        """What make(lab) returned for the lab that runs: what a module stores about it."""
+        lab = self.get()
+        if not self._made or self._made[0] is not lab:
+            self._made = lab, make(lab)
+        return self._made[1]
 
     def leaks(self):
         """Memory that the kernels of the running lab leaked, by kmemleak."""

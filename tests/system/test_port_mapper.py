@@ -104,17 +104,12 @@ def _keeper(suite, pytestconfig):
     keeper.drop()
 
 
-_made = {}
-
-
 @pytest.fixture
 def ends(request, _keeper):
     """All with our manager, and no daemon; `use` changes the managers."""
     lending = lend(_keeper, request)
     lab = next(lending)
-    if _made.get("lab") is not lab:
-        _made.update(lab=lab, ends=Ends(lab))
-    yield _made["ends"].use("ours", "ours", "ours")
+    yield _keeper.made(Ends).use("ours", "ours", "ours")
     for guest in lab.guests:
         guest.end_commands()
         wait_no_objects(guest)

@@ -52,17 +52,12 @@ def _keeper(suite):
     keeper.drop()
 
 
-_made = {}
-
-
 @pytest.fixture
 def both(request, _keeper):
     """Two guests, which are without objects afterwards."""
     lending = lend(_keeper, request)
     lab = next(lending)
-    if _made.get("lab") is not lab:
-        _made.update(lab=lab, ends=Ends(lab))
-    yield _made["ends"]
+    yield _keeper.made(Ends)
     for guest in lab.guests:
         guest.end_commands()
         left = {kind: number for kind, number in objects(guest, "rxe0").items() if number > OF_IB_CORE.get(kind, 0)}
