@@ -302,14 +302,14 @@ static int t3_cm_build_request(struct t3_ep *ep)
 }
 
 /*
- * Return: false if the QP is being destroyed. destroy_qp removes the QP from the table and
- * then looks for endpoints with its number. The endpoint is published with the number before
- * this looks for the QP, so one of the two sees the other.
+ * Return: false if the QP is being destroyed, or is in the ERROR state. Its owner removes the QP
+ * from the table, or changes its state, and then looks for endpoints with its number. The endpoint
+ * is published with the number before this looks at the QP, so one of the two sees the other.
  */
-static bool t3_cm_qp_exists(const struct t3_ep *ep, const struct t3_qp *qp)
+static bool t3_cm_qp_allows_connect(const struct t3_ep *ep, struct t3_qp *qp)
 {
-	smp_mb();	/* pairs with the one in t3_cm_qp_removed() */
-	return xa_load(&ep->dev->qps, qp->id) == qp;
+	smp_mb();	/* pairs with those in t3_cm_abort_connects() and t3_qp_abort_connect() */
+	return xa_load(&ep->dev->qps, qp->id) == qp && !t3_qp_in_error(qp);
 }
 
 /*
@@ -375,7 +375,7 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	if (ret)
 		return ret;
 	T3_RACE_POINT(t3_connect_published);
-	if (!t3_cm_qp_exists(ep, qp)) {
+	if (!t3_cm_qp_allows_connect(ep, qp)) {
 		t3_ep_request(ep, T3_REQ_ABORT);
 		return -EINVAL;
 	}
@@ -786,16 +786,16 @@ static bool t3_cm_match_qpn(const struct t3_ep *ep, const void *qpn)
 }
 
 /**
- * t3_cm_qp_removed - abort the pending connect of a QP
+ * t3_cm_abort_connects - abort the pending connect of a QP
  * @dev: device
- * @qpn: number of the QP, which was removed from dev->qps
+ * @qpn: number of the QP, which was removed from dev->qps or is in the ERROR state
  *
- * The iWARP CM holds a reference on the QP until CONNECT_REPLY. Without the abort a
- * destroy would wait for the peer's reply or for the timeout.
+ * The iWARP CM holds a reference on the QP until CONNECT_REPLY. Without the abort a destroy, or
+ * the removal of the CM's device, would wait for the peer's reply or for the timeout.
  */
-void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn)
+void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
 {
-	smp_mb();	/* pairs with the one in t3_cm_qp_exists() */
+	smp_mb();	/* pairs with the one in t3_cm_qp_allows_connect() */
 	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qpn, &qpn);
 }
 

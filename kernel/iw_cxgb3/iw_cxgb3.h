@@ -663,6 +663,7 @@ void t3_qp_disconnected(struct t3_qp *qp);
 bool t3_qp_reserve_rtr_entry(struct t3_qp *qp);
 /* True if the QP grants RDMA READ to the peer. May change with the next modify. */
 bool t3_qp_allows_remote_read(struct t3_qp *qp);
+bool t3_qp_in_error(struct t3_qp *qp);
 
 /*
  * IDLE -> RTS: attach the endpoint, and create the QP's context in the card with
@@ -716,7 +717,7 @@ void t3_cm_fatal(struct t3_dev *dev);
 /* True if the device has endpoints. */
 bool t3_cm_busy(struct t3_dev *dev);
 /* A QP was removed from dev->qps: end a pending connect for it. */
-void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn);
+void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn);
 /* After ib_unregister_device(), when no endpoint is left. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];

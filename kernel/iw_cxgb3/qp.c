@@ -258,6 +258,17 @@ static bool t3_qp_begin_reset(struct t3_qp *qp)
 	return granted;
 }
 
+/*
+ * The iWARP CM has a reference on the QP from before the connect until the reply, so a QP that has
+ * no other reference than its own needs no walk of all endpoints.
+ */
+static void t3_qp_abort_connect(struct t3_qp *qp)
+{
+	smp_mb();	/* pairs with the one in t3_cm_qp_allows_connect() */
+	if (kref_read(&qp->ref) > 1)
+		t3_cm_abort_connects(t3_qp_dev(qp), qp->id);
+}
+
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	struct t3_ep *ep = NULL;
@@ -309,6 +320,8 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	/* A connected QP is flushed by t3_qp_disconnected(). */
 	if (tr.actions & T3_QPA_FLUSH)
 		t3_qp_flush(qp);
+	if (tr.actions & T3_QPA_ABORT_CONNECT)
+		t3_qp_abort_connect(qp);
 	if (!ep)
 		return 0;
 	if (tr.actions & T3_QPA_TERMINATE)
@@ -476,6 +489,17 @@ static enum ib_qp_state t3_qp_verbs_state(const struct t3_qp *qp)
 	default:
 		return IB_QPS_ERR;
 	}
+}
+
+bool t3_qp_in_error(struct t3_qp *qp)
+{
+	unsigned long flags;
+	bool error;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	error = qp->state == T3_QPS_ERROR;
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return error;
 }
 
 static bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
@@ -1055,7 +1079,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	t3_qp_put(qp);
 	/* The ERROR state ends a connection; a connect that is still pending is ended here. */
 	if (!t3_qp_is_busy(qp) && !completion_done(&qp->released))
-		t3_cm_qp_removed(dev, qp->id);
+		t3_cm_abort_connects(dev, qp->id);
 	/* The connection's reference is dropped when the card is done with the ring. */
 	wait_for_completion(&qp->released);
 

@@ -19,7 +19,8 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_USER_INIT]	= TO(IDLE, T3_QPA_NONE),
 		/* The peer may have completed the close before the consumer requests one. */
 		[T3_QPEV_USER_CLOSE]	= TO(IDLE, T3_QPA_NONE),
-		[T3_QPEV_USER_ERROR]	= TO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
+		[T3_QPEV_USER_ERROR]	= TO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH |
+						    T3_QPA_ABORT_CONNECT),
 		[T3_QPEV_DESTROY]	= TO(ERROR, T3_QPA_MARK_ERROR | T3_QPA_FLUSH),
 	},
 	[T3_QPS_RTS] = {

@@ -52,6 +52,7 @@ enum t3_qp_action {
 	T3_QPA_TERMINATE	= 1 << 4, /* post a TERMINATE message */
 	T3_QPA_DISCONNECT	= 1 << 5, /* close with FIN */
 	T3_QPA_ABORT		= 1 << 6, /* close with RST */
+	T3_QPA_ABORT_CONNECT	= 1 << 7, /* the same for a connect that is pending */
 };
 
 struct t3_qp_transition {

@@ -114,8 +114,9 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		TAKES_NOTICES(CM_ST_LISTENING),
 	},
 	/*
-	 * An iWARP provider cannot cancel a connect, so an id that gives up waits for the reply.
-	 * The provider may end the connection with CLOSE instead, and then no reply follows.
+	 * An id that gives up waits for the reply: a provider may be able to cancel a connect
+	 * (CM_ACT_CANCEL), but reports its end all the same. It may end the connection with CLOSE
+	 * instead, and then no reply follows.
 	 */
 	[CM_ST_CONNECTING] = {
 		[CM_EV_REPLY_OK]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
@@ -124,8 +125,8 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_CONNECT_FAILED]	= TO(CM_ST_ROUTE_RESOLVED, CM_ACT_DROP_QP),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CANCELLING, 0),
-		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_CANCEL | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_CANCEL),
 		TAKES_NOTICES(CM_ST_CONNECTING),
 	},
 	[CM_ST_RESPONDED] = {
@@ -159,8 +160,8 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_ACCEPTING),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CANCELLING, 0),
-		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_CANCEL | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_CANCEL),
 		TAKES_NOTICES(CM_ST_ACCEPTING),
 	},
 	/*
@@ -180,8 +181,8 @@ static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_PEER_CLOSE]	= STAY(CM_ST_CANCELLING),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_DISCONNECT]	= STAY(CM_ST_CANCELLING),
-		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_REPORT_REMOVAL),
-		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, 0),
+		[CM_EV_REMOVE]		= TO(CM_ST_REMOVED, CM_ACT_CANCEL | CM_ACT_REPORT_REMOVAL),
+		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_CANCEL),
 		TAKES_NOTICES(CM_ST_CANCELLING),
 	},
 	[CM_ST_CONNECTED] = {
@@ -291,9 +292,10 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 };
 
 static const char *const cm_action_names[CM_NUM_ACTIONS] = {
-	"unlisten", "close", "abort", "reject", "drop-qp", "report-addr", "report-addr-error",
-	"report-route", "report-request", "report-response", "report-established", "report-failed",
-	"report-disconnected", "report-removal", "report-notice",
+	"unlisten", "close", "abort", "cancel", "reject", "drop-qp", "report-addr",
+	"report-addr-error", "report-route", "report-request", "report-response",
+	"report-established", "report-failed", "report-disconnected", "report-removal",
+	"report-notice",
 };
 
 /**

@@ -84,23 +84,25 @@ enum cm_action {
 	CM_ACT_UNLISTEN		= 1 << 0,
 	CM_ACT_CLOSE		= 1 << 1,	/* gracefully */
 	CM_ACT_ABORT		= 1 << 2,
-	CM_ACT_REJECT		= 1 << 3,	/* the connect request of the peer */
-	CM_ACT_DROP_QP		= 1 << 4,	/* put the reference of the connection */
+	CM_ACT_CANCEL		= 1 << 3,	/* a connect or an accept that is pending */
+	CM_ACT_REJECT		= 1 << 4,	/* the connect request of the peer */
+	CM_ACT_DROP_QP		= 1 << 5,	/* put the reference of the connection */
 	/* Events for the consumer; only for events from the queue. */
-	CM_ACT_REPORT_ADDR		= 1 << 5,
-	CM_ACT_REPORT_ADDR_ERROR	= 1 << 6,
-	CM_ACT_REPORT_ROUTE		= 1 << 7,
-	CM_ACT_REPORT_REQUEST		= 1 << 8,
-	CM_ACT_REPORT_RESPONSE		= 1 << 9,
-	CM_ACT_REPORT_ESTABLISHED	= 1 << 10,
-	CM_ACT_REPORT_FAILED		= 1 << 11,	/* rejected or broken off */
-	CM_ACT_REPORT_DISCONNECTED	= 1 << 12,
-	CM_ACT_REPORT_REMOVAL		= 1 << 13,
-	CM_ACT_REPORT_NOTICE		= 1 << 14,	/* an event that leaves the state */
+	CM_ACT_REPORT_ADDR		= 1 << 6,
+	CM_ACT_REPORT_ADDR_ERROR	= 1 << 7,
+	CM_ACT_REPORT_ROUTE		= 1 << 8,
+	CM_ACT_REPORT_REQUEST		= 1 << 9,
+	CM_ACT_REPORT_RESPONSE		= 1 << 10,
+	CM_ACT_REPORT_ESTABLISHED	= 1 << 11,
+	CM_ACT_REPORT_FAILED		= 1 << 12,	/* rejected or broken off */
+	CM_ACT_REPORT_DISCONNECTED	= 1 << 13,
+	CM_ACT_REPORT_REMOVAL		= 1 << 14,
+	CM_ACT_REPORT_NOTICE		= 1 << 15,	/* an event that leaves the state */
 };
 
-#define CM_NUM_ACTIONS	15
-#define CM_ACT_SLEEPS	(CM_ACT_UNLISTEN | CM_ACT_CLOSE | CM_ACT_ABORT | CM_ACT_REJECT)
+#define CM_NUM_ACTIONS	16
+#define CM_ACT_SLEEPS \
+	(CM_ACT_UNLISTEN | CM_ACT_CLOSE | CM_ACT_ABORT | CM_ACT_CANCEL | CM_ACT_REJECT)
 #define CM_ACT_REPORTS \
 	(CM_ACT_REPORT_ADDR | CM_ACT_REPORT_ADDR_ERROR | CM_ACT_REPORT_ROUTE | \
 	 CM_ACT_REPORT_REQUEST | CM_ACT_REPORT_RESPONSE | CM_ACT_REPORT_ESTABLISHED | \

@@ -165,6 +165,8 @@ void cm_run_actions(struct cm_id *id, u16 actions)
 	}
 	if (actions & (CM_ACT_CLOSE | CM_ACT_ABORT))
 		cm_transport(id)->close(id, actions & CM_ACT_ABORT);
+	if (actions & CM_ACT_CANCEL && cm_transport(id)->cancel)
+		cm_transport(id)->cancel(id);
 	if (actions & CM_ACT_REJECT)
 		cm_transport(id)->reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
 	if (actions & CM_ACT_DROP_QP)

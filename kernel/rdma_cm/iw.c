@@ -248,6 +248,12 @@ static void cm_iw_close(struct cm_id *id, bool abrupt)
 	qp->device->ops.iw_rem_ref(qp);
 }
 
+/* A provider that can cancel a connect does so when its QP goes to ERR. */
+static void cm_iw_cancel(struct cm_id *id)
+{
+	cm_iw_close(id, true);
+}
+
 /* --- listeners ----------------------------------------------------------- */
 
 static struct cm_listener *cm_iw_to_listener(struct iw_cm_id *iw)
@@ -405,5 +411,6 @@ const struct cm_transport cm_iw_transport = {
 	.accept = cm_iw_accept,
 	.reject = cm_iw_reject,
 	.close = cm_iw_close,
+	.cancel = cm_iw_cancel,
 	.report = cm_iw_report,
 };

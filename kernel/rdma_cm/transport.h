@@ -50,6 +50,8 @@ struct sockaddr;
  * @establish: completes a connection after REPLY_OK_OWN_QP; optional
  * @reject: rejects the request of an id, or a reply after REPLY_OK_OWN_QP if there is @establish
  * @close: ends a connection, gracefully or abruptly. CLOSE follows if there was one
+ * @cancel: hastens the end of a connect or an accept that is pending, whose event follows as ever;
+ *	optional, if @release does this
  * @notify: takes note of an event of the QP; optional
  * @join: joins a multicast group for an id; optional
  * @leave: undoes that; as @join
@@ -76,6 +78,7 @@ struct cm_transport {
 	int (*establish)(struct cm_id *id);
 	int (*reject)(struct cm_id *id, const void *data, u8 len, u8 reason);
 	void (*close)(struct cm_id *id, bool abrupt);
+	void (*cancel)(struct cm_id *id);
 	int (*notify)(struct cm_id *id, enum ib_event_type event);
 	int (*join)(struct cm_id *id, struct cm_group *group);
 	void (*leave)(struct cm_id *id, struct cm_group *group);

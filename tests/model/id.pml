@@ -58,7 +58,7 @@ inline fsm_apply(i, what) {
 	r_cell = 0
 }
 
-#define ACT_CALLS (ACT_UNLISTEN | ACT_CLOSE | ACT_ABORT | ACT_REJECT | ACT_DROP_QP)
+#define ACT_CALLS (ACT_UNLISTEN | ACT_CLOSE | ACT_ABORT | ACT_CANCEL | ACT_REJECT | ACT_DROP_QP)
 
 /* cm_run_actions(). Other processes may run between the change of the state and the actions. */
 inline run_actions(i) {
@@ -68,6 +68,7 @@ inline run_actions(i) {
 		:: acts & ACT_UNLISTEN -> provider_unlisten(i)
 		:: acts & ACT_CLOSE && id[i].qp -> provider_close(i)
 		:: acts & ACT_ABORT && id[i].qp -> provider_abort(i)
+		:: acts & ACT_CANCEL && id[i].qp -> provider_cancel(i)
 		:: acts & ACT_REJECT -> provider_reject(i)
 		:: else
 		fi;

@@ -67,6 +67,15 @@ inline provider_abort(i) {
 	fi
 }
 
+/* ib_modify_qp(ERR) of a QP whose connect or accept is pending: its event may come inside the call. RoCE has nothing to do. */
+inline provider_cancel(i) {
+	if
+	:: !roce && provider == P_PENDING && connecting -> post(0, SLOT_OPEN, EV_REPLY_FAILED); provider = P_NONE
+	:: !roce && provider == P_OPEN -> provider_over()
+	:: true
+	fi
+}
+
 inline provider_reject(i) {
 	provider = P_NONE
 }

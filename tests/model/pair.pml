@@ -76,6 +76,15 @@ inline provider_abort(i) {
 	fi
 }
 
+/* A provider that cannot cancel: the reply or the end of the wire comes as ever. */
+inline provider_cancel(i) {
+	assert(!removed[DEVICE_OF(i)]);
+	if
+	:: provider[i] == P_OPEN -> send(i, M_RESET); provider_over(i)
+	:: else
+	fi
+}
+
 inline provider_reject(i) {
 	assert(i == B);
 	assert(!removed[B]);

@@ -28,7 +28,7 @@ static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
 	int rtr_error, connect_error, stream_error, route_error, atid_error;
 	unsigned int accepts_failed;		/* T3_QPEV_ACCEPT_FAILED */
-	bool init_is_acked, no_qp, no_rtr_entry, no_connect;
+	bool init_is_acked, no_qp, no_rtr_entry, no_connect, qp_in_error;
 	int qp_refs;
 	unsigned int ids, max_ids;		/* ATIDs and TIDs, each of which is charged */
 	unsigned int lost, detached;
@@ -127,6 +127,11 @@ void t3_qp_put(struct t3_qp *qp)
 bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 {
 	return !card.no_rtr_entry;
+}
+
+bool t3_qp_in_error(struct t3_qp *qp)
+{
+	return card.qp_in_error;
 }
 
 bool t3_qp_allows_remote_read(struct t3_qp *qp)
@@ -764,12 +769,24 @@ static void stop_device(void)
 static void destroy_qp(void)
 {
 	xa_erase_irq(&dev->qps, QPN);
-	t3_cm_qp_removed(dev, QPN);
+	t3_cm_abort_connects(dev, QPN);
 }
 
 static void destroy_qp_and_wait(void)
 {
 	destroy_qp();
+	flush_workqueue(t3_cm_wq);
+}
+
+static void qp_in_error(void)
+{
+	card.qp_in_error = true;
+	t3_cm_abort_connects(dev, QPN);
+}
+
+static void qp_in_error_and_wait(void)
+{
+	qp_in_error();
 	flush_workqueue(t3_cm_wq);
 }
 
@@ -796,6 +813,10 @@ static const struct refused_connect {
 	{ "QP is destroyed, with a route", QPN, 0, 0, 0, "t3_connect_has_route", destroy_qp,
 	  -EINVAL },
 	{ "QP is destroyed, published", QPN, 0, 0, 0, "t3_connect_published", destroy_qp_and_wait,
+	  -EINVAL },
+	{ "QP is in error, with a route", QPN, 0, 0, 0, "t3_connect_has_route", qp_in_error,
+	  -EINVAL },
+	{ "QP is in error, published", QPN, 0, 0, 0, "t3_connect_published", qp_in_error_and_wait,
 	  -EINVAL },
 };
 

@@ -443,6 +443,11 @@ bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 	return true;
 }
 
+bool t3_qp_in_error(struct t3_qp *qp)
+{
+	return false;
+}
+
 bool t3_qp_allows_remote_read(struct t3_qp *qp)
 {
 	return true;

@@ -76,7 +76,7 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 enum { PBL_ADDR = 0x8000 };
 
 static struct {
-	unsigned int sent, aborts, closes, rung, handlers;
+	unsigned int sent, aborts, connect_aborts, closes, rung, handlers;
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
 	int queues;			/* set up in the card */
@@ -272,8 +272,9 @@ int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u3
 	return -EINVAL;
 }
 
-void t3_cm_qp_removed(struct t3_dev *dev, u32 qpn)
+void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
 {
+	card.connect_aborts++;
 }
 
 void t3_ring_doorbell(struct t3_dev *dev, u32 context)
@@ -987,6 +988,26 @@ static void unconnected_qp_is_flushed_at_once(struct kunit *test)
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
+/* The iWARP CM has a reference while a connect is pending. */
+static void error_aborts_a_pending_connect(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	KUNIT_EXPECT_FALSE(test, t3_qp_in_error(qp));
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_TRUE(test, t3_qp_in_error(qp));
+	KUNIT_EXPECT_EQ(test, card.connect_aborts, 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+
+	t3_qp_get(qp);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_SQD), 0);
+	KUNIT_EXPECT_EQ(test, card.connect_aborts, 0);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_EQ(test, card.connect_aborts, 1);
+	t3_qp_put(qp);
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
 /* Also after a disconnect: a FIN flushes nothing, and the peer may not reply for long. */
 static void error_after_a_disconnect_aborts(struct kunit *test)
 {
@@ -1374,6 +1395,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(every_end_of_a_connection_flushes_once),
 	KUNIT_CASE(unconnected_qp_is_flushed_at_once),
 	KUNIT_CASE(error_after_a_disconnect_aborts),
+	KUNIT_CASE(error_aborts_a_pending_connect),
 	KUNIT_CASE(destroy_after_a_disconnect_waits),
 	KUNIT_CASE(refused_reset_changes_nothing),
 	KUNIT_CASE(reset_without_a_purge_is_refused),

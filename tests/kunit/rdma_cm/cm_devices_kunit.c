@@ -414,11 +414,43 @@ static void a_provider_with_sockets_listens(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, host_bind(port, false), 0);
 }
 
+static const struct conversation ready = { "ready", {
+	S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR), S(ROUTE), S(GOT_ROUTE) } };
+
+/* The peer does not reply for a minute, for which the removal of the device does not wait. */
+static void a_removal_cancels_a_connect(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.can_cancel = true;
+	run(test, &ready);
+	KUNIT_ASSERT_EQ(test, call(CONNECT), 0);
+	KUNIT_ASSERT_NOT_NULL(test, fake.conn);
+	removing = true;
+	queue_work(system_long_wq, &removal);
+	while (!READ_ONCE(fake.removal_waits))
+		cond_resched();
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_NULL(test, fake.conn);
+	KUNIT_EXPECT_EQ(test, fake.cancels, 1u);
+	end(test);
+}
+
+/* Nor does a destroyed id keep its device and its QP for that time. */
+static void a_destroy_cancels_a_connect(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.can_cancel = true;
+	run(test, &ready);
+	KUNIT_ASSERT_EQ(test, call(CONNECT), 0);
+	KUNIT_ASSERT_NOT_NULL(test, fake.conn);
+	destroy(&id);
+	KUNIT_EXPECT_NULL(test, fake.conn);
+	KUNIT_EXPECT_EQ(test, fake.cancels, 1u);
+	end(test);
+}
+
 static void a_provider_with_sockets_connects(struct kunit *test)
 {
-	static const struct conversation ready = { "ready", {
-		S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR), S(ROUTE), S(GOT_ROUTE) } };
-
 	begin(test, IN_PROCESS);
 	reserve_tcp_ports = true;
 	fake.has_sockets = true;
@@ -433,6 +465,8 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_device_is_removed_as_a_bind_finds_it),
 	KUNIT_CASE(a_lookup_takes_no_lock_of_all_devices),
 	KUNIT_CASE(a_queued_request_holds_its_device),
+	KUNIT_CASE(a_removal_cancels_a_connect),
+	KUNIT_CASE(a_destroy_cancels_a_connect),
 	KUNIT_CASE(a_request_belongs_to_the_device_it_arrived_on),
 	KUNIT_CASE_PARAM(a_wildcard_listen, wildcard_listen_gen_params),
 	KUNIT_CASE(a_device_without_ipv6_is_logged_once),

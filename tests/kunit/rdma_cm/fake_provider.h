@@ -88,7 +88,8 @@ static struct {
 	int in_call_status;
 	/* Counts of our calls. */
 	atomic_t qp_refs;
-	unsigned int rejects, closes, aborts;
+	unsigned int rejects, closes, aborts, cancels;
+	bool can_cancel;		/* a pending connect ends when its QP goes to ERR */
 	/* Return value of each listen on the two devices. */
 	int listen_error, other_listen_error, mapped_listen_error;
 	bool other_in_other_netns;	/* the other device is in another namespace */
@@ -441,6 +442,12 @@ static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 		if (attr->qp_state == IB_QPS_RTR)
 			fake_ib.rq_psn = attr->rq_psn;
 		return ret;
+	}
+	if (!fake.open && attr->qp_state == IB_QPS_ERR) {
+		fake.cancels++;
+		if (fake.can_cancel && fake.conn)
+			fake_report(FAKE_REPLY, -ECONNRESET);
+		return 0;
 	}
 	if (attr->qp_state == IB_QPS_ERR)
 		fake.aborts++;

@@ -83,6 +83,14 @@ TEST(CmTable, the_end_of_a_connection_drops_its_qp_or_waits_for_the_provider) {
         }
 }
 
+// The peer may not answer for long, and the removal of the device waits for the provider's last event.
+TEST(CmTable, a_destroy_or_a_removal_cancels_what_is_pending) {
+    for (const Cell& c : legal_cells())
+        EXPECT_EQ(bool(c.cell.actions & CM_ACT_CANCEL),
+                  pending(c.state) && (c.event == CM_EV_DESTROY || c.event == CM_EV_REMOVE))
+            << c.name();
+}
+
 // Also if CLOSE comes instead of the reply to a connect: ibv_destroy_qp() waits for the reference.
 TEST(CmTable, a_close_drops_the_qp_in_every_state_that_may_hold_one) {
     for (int s = 0; s < CM_NUM_STATES; ++s) {

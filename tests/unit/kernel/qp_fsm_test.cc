@@ -133,6 +133,15 @@ TEST(QpFsm, DestroyLetsACloseComplete) {
     EXPECT_TRUE(t3_qp_fsm(T3_QPS_RTS, T3_QPEV_DESTROY).actions & T3_QPA_ABORT);
 }
 
+// The peer may not answer for long, and a destroy or a removal would wait as long.
+TEST(QpFsm, ModifyToErrorAbortsAPendingConnect) {
+    for (const auto state : states())
+        for (const auto event : events())
+            EXPECT_EQ(bool(t3_qp_fsm(state, event).actions & T3_QPA_ABORT_CONNECT),
+                      state == T3_QPS_IDLE && event == T3_QPEV_USER_ERROR)
+                << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
+}
+
 // A consumer that moves its QP to ERR frees its buffers next. After a FIN the card may still access them.
 TEST(QpFsm, ModifyToErrorAbortsEveryConnection) {
     for (const auto state : {T3_QPS_RTS, T3_QPS_CLOSING, T3_QPS_TERMINATE}) {
