@@ -8,9 +8,9 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_cm.h>
 
-/* RDMA_USER_CM_CMD_WRITE_CM_EVENT: since 7.1. The in-tree manager has no such command before. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
-#define UCM_WRITE_EVENT	24
+/* The in-tree manager has the command WRITE_CM_EVENT since 7.1. A test exchanges this. */
+#ifndef UCM_HAS_WRITE_EVENT
+#define UCM_HAS_WRITE_EVENT	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0))
 #endif
 
 /* Sysctl tables end with an empty row up to 6.10. Since 6.11 it would count as a row. */

@@ -407,10 +407,15 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_JOIN_MCAST] =
 		ON_ID(ucm_join, struct rdma_ucm_join_mcast,
 		      sizeof(struct rdma_ucm_create_id_resp)),
-#ifdef UCM_WRITE_EVENT
 	[UCM_WRITE_EVENT] = ON_ID(ucm_write_event, struct ucm_write_event_cmd, 0),
-#endif
 };
+
+/* The in-tree manager of this kernel has a command of this number. */
+static bool ucm_has_command(u32 number)
+{
+	return number < ARRAY_SIZE(ucm_table) &&
+	       (number != UCM_WRITE_EVENT || UCM_HAS_WRITE_EVENT);
+}
 
 /* The commands with the largest structs. */
 union ucm_any_cmd {
@@ -463,7 +468,7 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 		return -EINVAL;
 	if (t3_copy_in(&hdr, sizeof(hdr), buf, sizeof(hdr)))
 		return -EFAULT;
-	if (hdr.cmd >= ARRAY_SIZE(ucm_table) || hdr.in + sizeof(hdr) > len)
+	if (!ucm_has_command(hdr.cmd) || hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
 	row = &ucm_table[array_index_nospec(hdr.cmd, ARRAY_SIZE(ucm_table))];
 	if (!row->run)

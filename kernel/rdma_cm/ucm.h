@@ -193,7 +193,10 @@ struct ucm_call {
 	bool option_fault;
 };
 
-/* WRITE_CM_EVENT of 7.1 and later: librdmacm queues an event of its own. */
+/* RDMA_USER_CM_CMD_WRITE_CM_EVENT, which the headers of older kernels lack. */
+#define UCM_WRITE_EVENT	24
+
+/* librdmacm queues an event of its own. */
 struct ucm_write_event_cmd {
 	__u32 id;
 	__u32 reserved;

@@ -283,7 +283,6 @@ int ucm_get_event(struct ucm_call *call)
 	return 0;
 }
 
-#ifdef UCM_WRITE_EVENT
 /* WRITE_CM_EVENT: librdmacm queues an event of its own. */
 int ucm_write_event(struct ucm_call *call)
 {
@@ -304,7 +303,6 @@ int ucm_write_event(struct ucm_call *call)
 	ucm_event_queue(call->ctx->file, event);
 	return 0;
 }
-#endif
 
 /* Takes the events of a context, or only those of its @group, off the queue of its file. */
 static void ucm_take_events(struct ucm_file *file, const struct ucm_context *ctx,

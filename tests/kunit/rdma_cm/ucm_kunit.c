@@ -6,6 +6,9 @@
  */
 #include "../failing_alloc.h"
 
+static bool has_write_event;
+
+#define UCM_HAS_WRITE_EVENT	has_write_event
 #define FAKE_WITH_UCM
 #include "fake_provider.h"
 
@@ -926,21 +929,45 @@ static void a_second_listen_does_not_reset_the_backlog(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
 }
 
-/* WRITE_CM_EVENT exists since 7.1, as in the in-tree manager. */
-static void events_of_the_library(struct kunit *test)
+/* The in-tree manager has WRITE_CM_EVENT since 7.1. */
+static void older_kernels_have_no_events_of_the_library(struct kunit *test)
+{
+	struct ucm_write_event_cmd cmd = { .id = create(test), .event = UCM_EVENT_USER };
+
+	has_write_event = false;
+	KUNIT_EXPECT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+}
+
+static void an_event_of_the_library_is_read(struct kunit *test)
+{
+	struct ucm_write_event_cmd cmd = {
+		.id = create(test), .event = UCM_EVENT_USER, .status = 3, .param.arg = 0x1234,
+	};
+
+	has_write_event = true;
+	KUNIT_ASSERT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), 0);
+	KUNIT_ASSERT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)UCM_EVENT_USER);
+	KUNIT_EXPECT_EQ(test, event.id, cmd.id);
+	KUNIT_EXPECT_EQ(test, event.status, 3u);
+	KUNIT_EXPECT_EQ(test, memcmp(&event.param, &cmd.param.arg, sizeof(cmd.param.arg)), 0);
+	cmd.event = RDMA_CM_EVENT_ESTABLISHED;
+	KUNIT_EXPECT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), -EINVAL);
+}
+
+static void unread_events_of_the_library_are_limited(struct kunit *test)
 {
 	struct ucm_write_event_cmd cmd = { .id = create(test), .event = UCM_EVENT_USER };
 	int i, ret = 0;
 
+	has_write_event = true;
 	for (i = 0; i < 4 * UCM_MAX_UNREAD && !ret; i++)
-		ret = command(24, &cmd, sizeof(cmd), 0);
-	if (LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)) {
-		KUNIT_EXPECT_EQ(test, ret, -EINVAL);
-		KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
-	} else {
-		KUNIT_EXPECT_EQ(test, ret, -ENOBUFS);
-		KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD + 1);
-	}
+		ret = command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0);
+	KUNIT_EXPECT_EQ(test, ret, -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD + 1);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), 0);
 }
 
 /* --- multicast groups ---------------------------------------------------------- */
@@ -1494,7 +1521,9 @@ static struct kunit_case ucm_cases[] = {
 	KUNIT_CASE(a_request_outlives_its_listener),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(a_second_listen_does_not_reset_the_backlog),
-	KUNIT_CASE(events_of_the_library),
+	KUNIT_CASE(older_kernels_have_no_events_of_the_library),
+	KUNIT_CASE(an_event_of_the_library_is_read),
+	KUNIT_CASE(unread_events_of_the_library_are_limited),
 	KUNIT_CASE(a_request_without_memory),
 	KUNIT_CASE(a_connect_without_memory),
 	KUNIT_CASE(an_accept_without_memory),
