@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +25,8 @@ namespace {
 
 constexpr uint16_t request_port = 9009;
 constexpr int request_ms = 1000;
-constexpr size_t most_waiting = 16; // connect requests to which nothing was replied
+constexpr std::chrono::milliseconds arrival_time{3000}; // of a connect request at the peer
+constexpr size_t most_waiting = 16;                     // connect requests to which nothing was replied
 
 struct Reply {
     uint32_t sequence;
@@ -112,8 +114,9 @@ private:
             remove(found); // destroying an id without a reply rejects it
             return 0;
         }
-        // The connect request may arrive after the datagram.
-        for (int i = 0; found == connections_.end() && i < 20; i++) {
+        // The connect request may arrive after the datagram: on a busy host by seconds.
+        const auto end = std::chrono::steady_clock::now() + arrival_time;
+        while (found == connections_.end() && std::chrono::steady_clock::now() < end) {
             pollfd ready{cm_, POLLIN, 0};
             if (poll(&ready, 1, 20) == 1)
                 take_event(cm_);
@@ -250,8 +253,8 @@ int ask_peer(PeerRequest request) {
         error = errno;
     pollfd ready{fd, POLLIN, 0};
     Reply reply{};
-    if (poll(&ready, 1, 2 * request_ms) == 1 && recv(fd, &reply, sizeof(reply), 0) == sizeof(reply) &&
-        reply.sequence == request.sequence)
+    if (poll(&ready, 1, static_cast<int>(arrival_time.count()) + 2 * request_ms) == 1 &&
+        recv(fd, &reply, sizeof(reply), 0) == sizeof(reply) && reply.sequence == request.sequence)
         error = reply.error;
     close(fd);
     return error;
