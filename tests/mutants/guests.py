@@ -201,6 +201,11 @@ class InGuests:
         wrong = self._run_all([(mutant, self._suites_of(mutant)[0]) for mutant in seen])
         alive = [mutant for mutant in seen if mutant.number not in wrong]
         wrong |= self._run_all([(mutant, suite) for mutant in alive for suite in self._suites_of(mutant)[1:]])
+        alive = [mutant for mutant in alive if mutant.number not in wrong]
+        if alive:
+            # A stale pointer in this guest may hide a leak from kmemleak: once more in another guest.
+            self.end()
+            wrong |= self._run_all([(mutant, suite) for mutant in alive for suite in self._suites_of(mutant)])
         for mutant in mutants:
             if mutant not in seen:
                 yield mutant, "unseen", "", ""
