@@ -76,6 +76,7 @@ static bool test_flag(int nr, const unsigned long *flags)
 }
 
 static struct ib_device *ibdev_of_netdev(const struct net_device *netdev);
+static void put_ibdev(struct ib_device *ibdev);
 static void card_doorbell(u32 value);
 static void card_loses_mastering(struct pci_dev *pdev);
 static void count_device_event(const struct ib_event *event);
@@ -115,7 +116,7 @@ static void ring_free(void *ring);
 #endif
 #include "health.c"
 #define ib_device_get_by_netdev(netdev, driver) ibdev_of_netdev(netdev)
-#define ib_device_put(ibdev) ((void)(ibdev))
+#define ib_device_put put_ibdev
 #include "port.c"
 
 #undef pci_clear_master
@@ -139,7 +140,7 @@ static struct {
 	unsigned int fatal;
 	bool has_ring, freed_before;	/* of the control QP */
 	int queues, rings;		/* set up for the control QP */
-	int qp_refs, cq_refs, ep_refs;	/* taken */
+	int qp_refs, cq_refs, ep_refs, ibdev_refs;	/* taken */
 	unsigned int confirmed, disconnected;
 	unsigned int polls;		/* of the queues of the NIC driver */
 	bool polled_with_interrupts;
@@ -152,7 +153,15 @@ static struct {
 
 static struct ib_device *ibdev_of_netdev(const struct net_device *netdev)
 {
-	return netdev == dev->ports.lldevs[0] ? &dev->ibdev : NULL;
+	if (netdev != dev->ports.lldevs[0])
+		return NULL;
+	card.ibdev_refs++;
+	return &dev->ibdev;
+}
+
+static void put_ibdev(struct ib_device *ibdev)
+{
+	card.ibdev_refs--;
 }
 
 /* --- the card -------------------------------------------------------------- */
@@ -424,6 +433,7 @@ static void card_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_EQ(test, card.cq_refs, 0);
 	KUNIT_EXPECT_EQ(test, card.ep_refs, 0);
+	KUNIT_EXPECT_EQ(test, card.ibdev_refs, 0);
 }
 
 /* A memory write in a thread of its own, as a registration does it. */

@@ -80,6 +80,7 @@ static struct {
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
 	int queues;			/* set up in the card */
+	int ep_refs;
 	int setup_error;
 	unsigned int uncharged;		/* ids and rings allocated without a memory cgroup */
 	bool found_early;
@@ -288,10 +289,12 @@ void t3_doorbell_init(struct t3_qp *qp)
 
 void t3_ep_get(struct t3_ep *ep)
 {
+	card.ep_refs++;
 }
 
 void t3_ep_put(struct t3_ep *ep)
 {
+	card.ep_refs--;
 }
 
 void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
@@ -375,6 +378,7 @@ static void qp_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.rings, 0);
 	KUNIT_EXPECT_EQ(test, card.pbls, 0);
 	KUNIT_EXPECT_EQ(test, card.queues, 0);
+	KUNIT_EXPECT_EQ(test, card.ep_refs, 0);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->qps));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
 }
