@@ -238,7 +238,8 @@ int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 /*
  * Queues a connect request, the first event of @id. A module gets the requests of a listener one
  * at a time, as the listener's other events, so they are in the queue of the listener. The handler
- * of processes takes several at the same time: there each is in the queue of its own id.
+ * of processes takes several at the same time: there each is in the queue of its own id, and is
+ * handled at once where that needs no sleep.
  *
  * @iw may be NULL, if @id has the parameters of the peer already.
  */
@@ -251,7 +252,7 @@ int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm
 	id->listener = listener;
 	ret = cm_event_add(queue_of, &id->slots[CM_SLOT_REQUEST], CM_EV_REQUEST, 0, iw);
 	if (!ret)
-		cm_dispatch(queue_of, CM_DISPATCH_WORKER);
+		cm_dispatch(queue_of, CM_DISPATCH_ATOMIC);
 	return ret;
 }
 
@@ -302,19 +303,19 @@ void cm_backlog_put(struct cm_id *listener)
 }
 
 /*
- * Takes the oldest event off the queue, and frees its slot. With @only_conn it stops at the first
- * event that is not a connection event. Return: NULL, or the slot, for what it is part of;
- * @pending has a copy of it.
+ * Takes the oldest event off the queue, and frees its slot. In an upcall it stops at an event that
+ * only the worker handles. Return: NULL, or the slot, for what it is part of; @pending has a copy
+ * of it.
  */
 static struct cm_pending *cm_event_dequeue(struct cm_id *id, struct cm_pending *pending,
-					   bool only_conn)
+					   bool may_sleep)
 {
 	struct cm_pending *first;
 	unsigned long flags;
 
 	spin_lock_irqsave(&id->lock, flags);
 	first = list_first_entry_or_null(&id->queue, struct cm_pending, item);
-	if (first && only_conn && !cm_is_conn_event(first->event))
+	if (first && !may_sleep && !cm_is_conn_event(first->event) && first->event != CM_EV_REQUEST)
 		first = NULL;
 	if (first) {
 		cm_event_unqueue(id, first);
@@ -327,25 +328,24 @@ static struct cm_pending *cm_event_dequeue(struct cm_id *id, struct cm_pending *
 /* --- handling ------------------------------------------------------------ */
 
 /*
- * A connect request. The transport has allocated its id; this completes the id and reports it. The
- * listener does not end meanwhile: the caller holds its handler_mutex, or @requests.
+ * A connect request. The transport has allocated its id; this completes the id, and does not sleep.
+ * The listener does not end meanwhile: the caller holds its handler_mutex, or @requests.
  */
-static int cm_request_report(struct cm_id *id)
+static int cm_request_complete(struct cm_id *id)
 	__must_hold(&id->handler_mutex)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
-	const struct cm_deferred request = { .event = CM_EV_REQUEST };
 	struct cm_id *listener = id->listener;
 	bool listening = cm_state(listener) == CM_ST_LISTENING;
-	const struct cm_cell *cell;
 	int ret;
 
+	lockdep_assert_held(&id->handler_mutex);
 	cm_backlog_put(listener);
 	/* A listener that was destroyed has no name to inherit. */
 	cm_res_init(&id->base, KBUILD_MODNAME, listening ? &listener->base : NULL);
 	cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
 	cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->peer.remote);
-	ret = cm_fsm_apply(id, CM_EV_REQUEST, 0, &cell);
+	ret = cm_fsm_apply(id, CM_EV_REQUEST, 0, NULL);
 	if (!ret && !listening)
 		ret = -ECONNABORTED;
 	if (!ret)
@@ -353,11 +353,21 @@ static int cm_request_report(struct cm_id *id)
 	if (!ret)
 		ret = cm_dev_link(id);
 	T3_RACE_POINT(cm_request_attached);
-	if (ret)
-		return ret;
-	cm_res_add(&id->base);
-	id->base.id.context = listener->base.id.context;
-	return cm_report(id, cell->actions, &request);
+	return ret;
+}
+
+/* Reports a request that is complete. ib_core sleeps to add an entry to `rdma resource`. */
+static int cm_request_report(struct cm_id *id, bool may_sleep)
+	__must_hold(&id->handler_mutex)
+{
+	const struct cm_deferred request = { .event = CM_EV_REQUEST };
+
+	lockdep_assert_held(&id->handler_mutex);
+	id->res_late = true;
+	if (may_sleep)
+		cm_res_add_late(id);
+	id->base.id.context = id->listener->base.id.context;
+	return cm_report(id, CM_ACT_REPORT_REQUEST, &request);
 }
 
 /* The request is over: reported, or refused with @error. */
@@ -377,31 +387,67 @@ static void cm_request_end(struct cm_id *id, int error)
 static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 	__must_hold(&listener->handler_mutex)
 {
+	int ret;
+
 	lockdep_assert_held(&listener->handler_mutex);
 	T3_RACE_POINT(cm_request_taken);
 	cm_id_get(id);
 	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
-	cm_request_end(id, cm_request_report(id));
+	ret = cm_request_complete(id);
+	if (!ret)
+		ret = cm_request_report(id, true);
+	cm_request_end(id, ret);
 	mutex_unlock(&id->handler_mutex);
 	cm_id_put(id);
 }
 
 /*
- * A request to a process, in the worker of its own id. Other requests of the listener are handled
- * at the same time; its end, and MIGRATE_ID, wait for @requests.
+ * Completes and reports a request to a process, once each. Other requests of the listener are
+ * handled at the same time; its end, and MIGRATE_ID, wait for @requests. Return: an error, with
+ * @final set if the request cannot be completed.
  */
-static void cm_request_deliver_own(struct cm_id *id)
+static int cm_request_handle(struct cm_id *id, bool may_sleep, bool *final)
 	__must_hold(&id->handler_mutex)
 {
 	struct cm_id *listener = id->listener;
-	int ret;
+	int ret = 0;
+
+	lockdep_assert_held(&id->handler_mutex);
+	if (may_sleep)
+		down_read(&listener->requests);
+	else if (!down_read_trylock(&listener->requests))
+		return -EAGAIN;
+	if (cm_state(id) == CM_ST_IDLE)
+		ret = cm_request_complete(id);
+	*final = ret;
+	if (!ret)
+		ret = cm_request_report(id, may_sleep);
+	up_read(&listener->requests);
+	return ret;
+}
+
+/*
+ * A request to a process, in an upcall or in the worker of its own id. @error: it could not be
+ * completed in the upcall. What the upcall cannot do is left to the worker, in id->deferred: to
+ * wait for @requests or for memory, and to refuse the request.
+ */
+static void cm_request_deliver_own(struct cm_id *id, int error, bool may_sleep)
+	__must_hold(&id->handler_mutex)
+{
+	bool final = false;
 
 	lockdep_assert_held(&id->handler_mutex);
 	T3_RACE_POINT(cm_request_begins);
-	down_read(&listener->requests);
-	ret = cm_request_report(id);
-	up_read(&listener->requests);
-	cm_request_end(id, ret);
+	if (!error)
+		error = cm_request_handle(id, may_sleep, &final);
+	id->deferred = (struct cm_deferred) {};
+	if (!error || may_sleep) {
+		cm_request_end(id, error);
+		return;
+	}
+	id->deferred.actions = CM_ACT_REPORT_REQUEST;
+	id->deferred.event = CM_EV_REQUEST;
+	id->deferred.status = final ? error : 0;
 }
 
 /*
@@ -456,6 +502,17 @@ static void cm_event_finish(struct cm_id *id, bool may_sleep)
 		id->deferred.actions |= reports;
 }
 
+/* What an upcall has left to the worker. */
+static void cm_deferred_run(struct cm_id *id)
+	__must_hold(&id->handler_mutex)
+{
+	lockdep_assert_held(&id->handler_mutex);
+	if (id->deferred.event == CM_EV_REQUEST)
+		cm_request_deliver_own(id, id->deferred.status, true);
+	else
+		cm_event_finish(id, true);
+}
+
 /**
  * cm_run_events - handle the pending events of an id, in the order in which they came
  * @id: the id
@@ -470,14 +527,14 @@ static bool cm_run_events(struct cm_id *id, bool may_sleep)
 
 	lockdep_assert_held(&id->handler_mutex);
 	if (id->deferred.actions && may_sleep)
-		cm_event_finish(id, true);
+		cm_deferred_run(id);
 	id->in_upcall = !may_sleep;
 	while (!id->deferred.actions) {
-		slot = cm_event_dequeue(id, &pending, !may_sleep);
+		slot = cm_event_dequeue(id, &pending, may_sleep);
 		if (!slot)
 			break;
 		if (pending.event == CM_EV_REQUEST && id->user)
-			cm_request_deliver_own(id);
+			cm_request_deliver_own(id, 0, may_sleep);
 		else if (pending.event == CM_EV_REQUEST)
 			cm_request_deliver(id, cm_pending_request(slot));
 		else if (cm_event_apply(id, &pending, slot))

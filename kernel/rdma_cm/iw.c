@@ -272,9 +272,8 @@ static void cm_iw_listener_put(struct iw_cm_id *iw)
 }
 
 /*
- * A connect request. Allocates its id, which stores the peer's parameters; cm_request_deliver()
- * completes it in the listener's worker. The request takes a place of the listener's backlog
- * until then.
+ * A connect request. Allocates its id, which stores the peer's parameters; cm_request_complete()
+ * does the rest. The request takes a place of the listener's backlog until then.
  */
 int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 {

@@ -66,9 +66,8 @@
  * t3_rdma_cm. The handler of processes (ucm.c) only queues. So the events of their ids are
  * handled in the context that posts them, which saves a context switch, unless another task
  * holds handler_mutex, the event needs to sleep, or the caller holds a spinlock. The worker
- * does what remains (cm_id->deferred). Connect requests are always handled by a worker: to a module
- * by the listener's, to a process by that of the new id, so that several are handled at the same
- * time.
+ * does what remains (cm_id->deferred). A connect request to a module is handled by the listener's
+ * worker; one to a process is an event of the new id, so that several are handled at the same time.
  */
 #ifndef T3_RDMA_CM_H
 #define T3_RDMA_CM_H
@@ -359,6 +358,7 @@ struct cm_binding {
  * @ece: RoCE: enhanced connection establishment options for the peer
  * @qp_prepared: before connect the consumer created a QP with t3_rdma_create_qp(), or queried
  *	the attributes for one: it gets ESTABLISHED, not CONNECT_RESPONSE
+ * @res_late: a request that was handled in an upcall: its entry in `rdma resource` is not added yet
  * @addr_used: there was a lookup
  * @tos: IP type of service
  * @tos_set: the consumer has set @tos
@@ -419,6 +419,7 @@ struct cm_id {
 	bool ack_timeout_set;
 	struct rdma_ucm_ece ece;
 	bool qp_prepared;
+	bool res_late;
 	bool addr_used;
 	u8 tos;
 	bool tos_set;
@@ -477,6 +478,15 @@ static inline struct ib_qp *cm_id_qp(const struct cm_id *id)
 static inline struct net *cm_net(struct cm_id *id)
 {
 	return id->base.id.route.addr.dev_addr.net;
+}
+
+/* For the commands on the id of a process, which may sleep, and are serialized with its destroy. */
+static inline void cm_res_add_late(struct cm_id *id)
+{
+	if (!id->res_late)
+		return;
+	id->res_late = false;
+	cm_res_add(&id->base);
 }
 
 /* id.c */

@@ -86,13 +86,13 @@ static void ucm_context_close(struct work_struct *work)
 
 /*
  * Allocates a context that @memcg is charged for. It has one reference, which is the table's, and a
- * number that commands cannot use before ucm_context_publish().
+ * number that commands cannot use before ucm_context_publish(). @gfp: GFP_NOWAIT in upcalls.
  */
-struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg)
+struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct ucm_context *ctx;
 
-	ctx = cm_zalloc(memcg, sizeof(*ctx), GFP_KERNEL);
+	ctx = cm_zalloc(memcg, sizeof(*ctx), gfp);
 	if (!ctx)
 		return NULL;
 	kref_init(&ctx->ref);
@@ -103,8 +103,8 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 	/* Not published yet. */
 	context_unsafe(INIT_LIST_HEAD(&ctx->groups));
 	context_unsafe(ctx->file = file);
-	if (xa_alloc(&ucm_contexts, &ctx->number, NULL, xa_limit_32b,
-		     GFP_KERNEL_ACCOUNT)) {
+	if (xa_alloc(&ucm_contexts, &ctx->number, ctx, xa_limit_32b,
+		     gfpflags_allow_blocking(gfp) ? GFP_KERNEL_ACCOUNT : gfp)) {
 		ucm_context_put(ctx);
 		return NULL;
 	}
@@ -112,19 +112,20 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 }
 
 /* From now on commands can use the context. */
-int ucm_context_publish(struct ucm_context *ctx)
+void ucm_context_publish(struct ucm_context *ctx)
 {
 	struct ucm_file *file = ucm_context_file(ctx);
 
 	lockdep_assert_held(&file->mutex);
 	list_add_tail(&ctx->item, &file->contexts);
-	return xa_err(xa_store(&ucm_contexts, ctx->number, ctx, GFP_KERNEL));
+	/* Commands that find it see the context complete. */
+	smp_store_release(&ctx->usable, true);
 }
 
-/* Takes a context off the table of numbers. Only the task that succeeds may destroy it. */
+/* From now on commands do not find the context. Only the task that succeeds may destroy it. */
 bool ucm_context_claim(struct ucm_context *ctx)
 {
-	return xa_cmpxchg(&ucm_contexts, ctx->number, ctx, XA_ZERO_ENTRY, GFP_KERNEL) == ctx;
+	return xchg(&ctx->usable, false);
 }
 
 /* Frees the number, and puts the table's reference. */
@@ -164,18 +165,15 @@ u32 ucm_context_destroy(struct ucm_context *ctx)
 }
 
 /**
- * ucm_context_cancel - undo ucm_context_alloc() and a failed ucm_context_publish()
- * @ctx: the context, which commands cannot use; no event of it was queued
+ * ucm_context_cancel - undo ucm_context_alloc()
+ * @ctx: the context, which was not published
  *
- * For a handler, which must not take ctx->mutex; no other task knows the context. The caller
- * keeps the id.
+ * For a handler, which must not take ctx->mutex, and in an upcall no mutex; no other task knows the
+ * context. The caller keeps the id.
  */
 void ucm_context_cancel(struct ucm_context *ctx)
 {
-	LIST_HEAD(events);
-
 	context_unsafe(ctx->cm_id = NULL); /* see above */
-	ucm_context_unlist(ctx, &events);
 	ucm_context_put_number(ctx);
 }
 
@@ -186,7 +184,8 @@ static struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number)
 
 	xa_lock(&ucm_contexts);
 	ctx = xa_load(&ucm_contexts, number);
-	if (!ctx)
+	/* In this order: ucm_context_publish(). */
+	if (!ctx || !smp_load_acquire(&ctx->usable))
 		ctx = ERR_PTR(-ENOENT);
 	else if (ucm_context_file(ctx) != file)
 		ctx = ERR_PTR(-EINVAL);
@@ -223,7 +222,7 @@ static int ucm_create_id(struct ucm_call *call)
 		return -EINVAL;
 	}
 	memcg = get_mem_cgroup_from_mm(current->mm);
-	ctx = ucm_context_alloc(call->file, memcg);
+	ctx = ucm_context_alloc(call->file, memcg, GFP_KERNEL);
 	mem_cgroup_put(memcg);
 	if (!ctx)
 		return -ENOMEM;
@@ -241,10 +240,9 @@ static int ucm_create_id(struct ucm_call *call)
 		goto end;
 	T3_RACE_POINT(ucm_create_responded);
 	mutex_lock(&call->file->mutex);
-	ret = ucm_context_publish(ctx);
+	ucm_context_publish(ctx);
 	mutex_unlock(&call->file->mutex);
-	if (!ret)
-		return 0;
+	return 0;
 end:
 	ucm_context_destroy(ctx);
 	return ret;
@@ -439,12 +437,14 @@ static int ucm_run_on_id(const struct ucm_row *row, struct ucm_call *call)
 	T3_RACE_POINT(ucm_command_found);
 	mutex_lock(&call->ctx->mutex);
 	T3_RACE_POINT(ucm_command_locked);
-	if (!call->ctx->cm_id)
+	if (!call->ctx->cm_id) {
 		ret = -ENXIO;
-	else if (row->on_device && !call->ctx->cm_id->device)
+	} else if (row->on_device && !call->ctx->cm_id->device) {
 		ret = -EINVAL;
-	else
+	} else {
+		cm_res_add_late(to_cm_id(call->ctx->cm_id));
 		ret = row->run(call);
+	}
 	mutex_unlock(&call->ctx->mutex);
 	T3_RACE_POINT(ucm_command_done);
 	ucm_context_put(call->ctx);

@@ -75,6 +75,7 @@ struct ucm_file {
  * @uid: user space's own name for the id; 0 for a request that was not accepted, which reports
  *	no events
  * @reported: number of events that GET_EVENT returned, or is returning
+ * @usable: commands find the context. The task that clears this destroys it
  * @ended: the context is destroyed: no event may be put back into a queue
  * @backlog: how many requests of a listener may wait for GET_EVENT
  * @backlog_left: how many more; negative as that of struct cm_id
@@ -91,6 +92,7 @@ struct ucm_context {
 	struct list_head item;		/* file->mutex, as @reported and @ended */
 	u64 uid __guarded_by(&mutex);
 	u32 reported;
+	bool usable;			/* set once; see ucm_context_claim() */
 	bool ended;
 	int backlog;
 	atomic_t backlog_left;
@@ -258,8 +260,8 @@ static inline int ucm_respond(struct ucm_call *call, u64 to, const void *resp, s
 
 /* ucm.c */
 extern unsigned int ucm_max_backlog;
-struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg);
-int ucm_context_publish(struct ucm_context *ctx);
+struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp);
+void ucm_context_publish(struct ucm_context *ctx);
 void ucm_context_put(struct ucm_context *ctx);
 void ucm_file_put(struct ucm_file *file);
 u32 ucm_context_destroy(struct ucm_context *ctx);

@@ -120,23 +120,32 @@ static void ucm_event_queue(struct ucm_file *file, struct ucm_event *event)
 	wake_up_interruptible(&file->readers);
 }
 
+static gfp_t ucm_handler_gfp(const struct cm_id *id)
+	__must_hold(&id->handler_mutex)
+{
+	lockdep_assert_held(&id->handler_mutex);
+	return id->in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL;
+}
+
 /* Allocates a context for a connect request. User space gets its number with the event. */
 static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
 	struct ucm_context *listener = id->context, *ctx;
 	struct ucm_file *file = ucm_context_file(listener);
+	struct cm_id *cm = to_cm_id(id);
 	struct ucm_event *event;
-	int ret = -ENOMEM;
+	gfp_t gfp;
 
 	/* MIGRATE_ID and the end of the listener wait for this. */
-	lockdep_assert_held(&to_cm_id(id)->handler_mutex);
-	lockdep_assert_held(&to_cm_id(id)->listener->requests);
+	lockdep_assert_held(&cm->handler_mutex);
+	lockdep_assert_held(&cm->listener->requests);
 	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
 		return -ENOMEM;
-	ctx = ucm_context_alloc(file, to_cm_id(id)->memcg);
+	gfp = ucm_handler_gfp(cm);
+	ctx = ucm_context_alloc(file, cm->memcg, gfp);
 	if (!ctx)
 		goto put_backlog;
-	event = ucm_event_new(listener, id, cm_event, GFP_KERNEL);
+	event = ucm_event_new(listener, id, cm_event, gfp);
 	if (!event)
 		goto cancel_context;
 	event->resp.id = ctx->number;
@@ -146,23 +155,25 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 	id->context = ctx;
 
 	T3_RACE_POINT(ucm_request_made);
-	mutex_lock(&file->mutex);
-	ret = ucm_context_publish(ctx);
+	if (!cm->in_upcall)
+		mutex_lock(&file->mutex);
+	else if (!mutex_trylock(&file->mutex))
+		goto free_event;
+	ucm_context_publish(ctx);
 	T3_RACE_POINT(ucm_request_shown);
-	if (!ret)
-		ucm_event_queue(file, event);
+	ucm_event_queue(file, event);
 	mutex_unlock(&file->mutex);
 	T3_RACE_POINT(ucm_request_queued);
-	if (!ret)
-		return 0;
+	return 0;
 
+free_event:
 	ucm_event_free(event);
 cancel_context:
 	/* The caller of this handler destroys the id. */
 	ucm_context_cancel(ctx);
 put_backlog:
 	atomic_inc(&listener->backlog_left);
-	return ret;
+	return -ENOMEM;
 }
 
 /**
@@ -174,7 +185,7 @@ put_backlog:
  * queued. That loses nothing: a later accept fails.
  *
  * Return: an error for a connect request that cannot be queued, which rejects it; -ENOMEM in an
- * upcall of the provider, if the allocation would have to sleep.
+ * upcall of the provider, if this would have to sleep: the worker calls again.
  */
 int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
@@ -186,8 +197,7 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return ucm_queue_request(id, cm_event);
 	if (ucm_context_uid(ctx)) {
-		event = ucm_event_new(ctx, id, cm_event,
-				      cm->in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL);
+		event = ucm_event_new(ctx, id, cm_event, ucm_handler_gfp(cm));
 		if (event)
 			ucm_event_queue(ucm_context_file(ctx), event);
 		else if (cm->in_upcall)
