@@ -258,7 +258,7 @@ static void cm_iw_cancel(struct cm_id *id)
 
 static struct cm_listener *cm_iw_to_listener(struct iw_cm_id *iw)
 {
-	return container_of(iw, struct cm_listener, iw);
+	return container_of(iw, struct cm_iw_listener, iw)->listener;
 }
 
 static void cm_iw_listener_get(struct iw_cm_id *iw)
@@ -322,14 +322,18 @@ static int cm_iw_listen(struct cm_listener *l)
 	struct ib_device *device = l->dev->device;
 	int ret;
 
-	l->iw.device = device;
-	l->iw.event_handler = cm_listener_upcall;
-	l->iw.add_ref = cm_iw_listener_get;
-	l->iw.rem_ref = cm_iw_listener_put;
-	cm_iw_set_addrs(&l->iw, l->id);
+	l->iw = cm_zalloc(l->id->memcg, sizeof(*l->iw), GFP_KERNEL);
+	if (!l->iw)
+		return -ENOMEM;
+	l->iw->listener = l;
+	l->iw->iw.device = device;
+	l->iw->iw.event_handler = cm_listener_upcall;
+	l->iw->iw.add_ref = cm_iw_listener_get;
+	l->iw->iw.rem_ref = cm_iw_listener_put;
+	cm_iw_set_addrs(&l->iw->iw, l->id);
 	cm_port_share_tcp(l->id, device, true);
 	T3_RACE_POINT(cm_listener_linked);
-	ret = device->ops.iw_create_listen(&l->iw, l->id->backlog);
+	ret = device->ops.iw_create_listen(&l->iw->iw, l->id->backlog);
 	cm_port_share_tcp(l->id, device, false);
 	if (!ret)
 		cm_iwpm_map_listener(l);
@@ -339,7 +343,7 @@ static int cm_iw_listen(struct cm_listener *l)
 static void cm_iw_unlisten(struct cm_listener *l)
 {
 	cm_iwpm_unmap_listener(l);
-	l->dev->device->ops.iw_destroy_listen(&l->iw);
+	l->dev->device->ops.iw_destroy_listen(&l->iw->iw);
 }
 
 /* --- QPs ------------------------------------------------------------------ */

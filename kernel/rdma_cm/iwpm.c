@@ -585,7 +585,7 @@ static bool cm_iwpm_is_paused(const struct sockaddr *peer)
 
 static struct cm_listener *cm_mapped_to_listener(struct iw_cm_id *iw)
 {
-	return container_of(iw, struct cm_listener, mapped);
+	return container_of(iw, struct cm_iw_listener, mapped)->listener;
 }
 
 static void cm_mapped_get(struct iw_cm_id *iw)
@@ -611,7 +611,7 @@ static bool cm_mapping_changes_port(const struct cm_mapping *mapping)
 
 static int cm_mapped_listen(struct cm_listener *l)
 {
-	return l->dev->device->ops.iw_create_listen(&l->mapped, l->id->backlog);
+	return l->dev->device->ops.iw_create_listen(&l->iw->mapped, l->id->backlog);
 }
 
 /* Listens on the mapped port, too. */
@@ -624,31 +624,32 @@ static int cm_listener_set_mapping(struct cm_listener *l, struct cm_mapping *map
 	if (context_unsafe(l->map_cancelled))
 		return -ECANCELED;
 	if (cm_mapping_changes_port(mapping)) {
-		l->mapped.device = l->iw.device;
-		l->mapped.event_handler = cm_mapped_upcall;
-		l->mapped.add_ref = cm_mapped_get;
-		l->mapped.rem_ref = cm_mapped_put;
-		l->mapped.local_addr = l->iw.local_addr;
-		l->mapped.m_local_addr = l->iw.local_addr;
-		cm_addr_set_port((struct sockaddr *)&l->mapped.m_local_addr,
+		l->iw->mapped.device = l->iw->iw.device;
+		l->iw->mapped.event_handler = cm_mapped_upcall;
+		l->iw->mapped.add_ref = cm_mapped_get;
+		l->iw->mapped.rem_ref = cm_mapped_put;
+		l->iw->mapped.local_addr = l->iw->iw.local_addr;
+		l->iw->mapped.m_local_addr = l->iw->iw.local_addr;
+		cm_addr_set_port((struct sockaddr *)&l->iw->mapped.m_local_addr,
 				 cm_addr_port(&mapping->addrs.mapped_local.sa));
-		l->mapped.tos = l->iw.tos;
-		l->mapped.tos_set = l->iw.tos_set;
-		l->mapped.afonly = l->iw.afonly;
+		l->iw->mapped.tos = l->iw->iw.tos;
+		l->iw->mapped.tos_set = l->iw->iw.tos_set;
+		l->iw->mapped.afonly = l->iw->iw.afonly;
 		ret = cm_listener_call(l, cm_mapped_listen);
 	}
 	if (!ret)
-		l->mapping = mapping;
+		l->iw->mapping = mapping;
 	return ret;
 }
 
 static void cm_iwpm_map_work(struct work_struct *work)
 {
-	struct cm_listener *l = container_of(work, struct cm_listener, map_work);
+	struct cm_listener *l = container_of(work, struct cm_iw_listener, map_work)->listener;
 	struct cm_mapping *mapping;
 	int ret;
 
-	mapping = cm_mapping_new(l->id, l->dev->device, (struct sockaddr *)&l->iw.local_addr, NULL);
+	mapping = cm_mapping_new(l->id, l->dev->device, (struct sockaddr *)&l->iw->iw.local_addr,
+				 NULL);
 	if (mapping && !cm_iwpm_map(mapping, RDMA_NL_IWPM_ADD_MAPPING, l->dev, l)) {
 		T3_RACE_POINT(cm_iwpm_listener_mapped);
 		mutex_lock(&l->id->listen_mutex);
@@ -668,15 +669,15 @@ void cm_iwpm_map_listener(struct cm_listener *l)
 {
 	if (!cm_iwpm_is_there(l->id))
 		return;
-	INIT_WORK(&l->map_work, cm_iwpm_map_work);
+	INIT_WORK(&l->iw->map_work, cm_iwpm_map_work);
 	cm_listener_get(l);
-	queue_work(cm_iwpm_wq, &l->map_work);
+	queue_work(cm_iwpm_wq, &l->iw->map_work);
 }
 
 /* The end of a listener: the mapped port is free again. */
 void cm_iwpm_unmap_listener(struct cm_listener *l)
 {
-	struct cm_mapping *mapping = l->mapping;
+	struct cm_mapping *mapping = l->iw->mapping;
 
 	lockdep_assert_held(&l->id->listen_mutex);
 	cm_iwpm_cancel_listener(l);
@@ -684,8 +685,8 @@ void cm_iwpm_unmap_listener(struct cm_listener *l)
 		return;
 	T3_RACE_POINT(cm_iwpm_unmap_listener);
 	if (cm_mapping_changes_port(mapping))
-		l->dev->device->ops.iw_destroy_listen(&l->mapped);
-	l->mapping = NULL;
+		l->dev->device->ops.iw_destroy_listen(&l->iw->mapped);
+	l->iw->mapping = NULL;
 	cm_iwpm_unmap(mapping);
 }
 
@@ -798,7 +799,7 @@ void cm_iwpm_unmap_request(struct cm_listener *l, struct iw_cm_event *event)
 		}
 		spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	}
-	cm_addr_set_port(&local_addr->sa, cm_addr_port((struct sockaddr *)&l->iw.local_addr));
+	cm_addr_set_port(&local_addr->sa, cm_addr_port((struct sockaddr *)&l->iw->iw.local_addr));
 }
 
 /* The same for the reply to a connect. */

@@ -10,7 +10,7 @@
  * not answer, the ports are the unmapped ones.
  *
  *  - A listener listens on its own port, and is mapped by a work item. When the mapping is there,
- *    it listens on the mapped port, too (cm_listener.mapped). So a peer without iwpmd still
+ *    it listens on the mapped port, too (cm_iw_listener.mapped). So a peer without iwpmd still
  *    reaches it, and a listen does not wait for the daemon.
  *  - A connect waits for the answer, in the context of the caller, at most CM_IWPM_TIMEOUT. It
  *    holds no lock of ours then, but what the caller holds.

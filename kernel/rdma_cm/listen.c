@@ -16,6 +16,8 @@ static void cm_listener_free(struct kref *ref)
 	struct cm_dev *dev = l->dev;
 
 	cm_id_put(l->id);
+	kfree(l->iw);
+	kfree(l->res);
 	kfree(l);
 	/* Last, as in cm_id_free(). */
 	cm_dev_put(dev);
@@ -34,25 +36,45 @@ void cm_listener_put(struct cm_listener *l)
 /* `rdma resource` lists an id that listens on all devices once for each of them. */
 static void cm_listener_res_add(struct cm_listener *l)
 {
-	struct rdma_cm_id *entry = &l->base.id, *id = &l->id->base.id;
+	struct rdma_cm_id *entry, *id = &l->id->base.id;
 
 	lockdep_assert_held(&l->id->listen_mutex);
-	if (cm_dev_of(l->id))
+	if (!l->res)
 		return;
+	entry = &l->res->id;
 	entry->device = l->dev->device;
 	entry->ps = id->ps;
 	entry->qp_type = id->qp_type;
 	entry->route.addr.src_addr = id->route.addr.src_addr;
-	l->base.state = cm_res_state(CM_ST_LISTENING);
-	cm_res_init(&l->base, NULL, &l->id->base);
-	cm_res_add(&l->base);
+	l->res->state = cm_res_state(CM_ST_LISTENING);
+	cm_res_init(l->res, NULL, &l->id->base);
+	cm_res_add(l->res);
 }
 
 static void cm_listener_res_del(struct cm_listener *l)
 {
 	lockdep_assert_held(&l->id->listen_mutex);
-	if (!cm_dev_of(l->id))
-		cm_res_del(&l->base);
+	if (l->res)
+		cm_res_del(l->res);
+}
+
+static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *dev)
+{
+	struct cm_listener *l = cm_zalloc(id->memcg, sizeof(*l), GFP_KERNEL);
+
+	if (!l)
+		return NULL;
+	kref_init(&l->ref);
+	l->id = id;
+	l->dev = dev;
+	if (cm_dev_of(id))
+		return l;
+	l->res = cm_zalloc(id->memcg, sizeof(*l->res), GFP_KERNEL);
+	if (!l->res) {
+		kfree(l);
+		return NULL;
+	}
+	return l;
 }
 
 /*
@@ -96,15 +118,13 @@ int cm_listen(struct cm_id *id, struct cm_dev *dev)
 		ret = -EINVAL;
 		goto unlock;
 	}
-	l = cm_zalloc(id->memcg, sizeof(*l), GFP_KERNEL);
+	l = cm_listener_alloc(id, dev);
 	if (!l) {
 		ret = -ENOMEM;
 		goto unlock;
 	}
-	kref_init(&l->ref);
-	l->id = id;
-	l->dev = dev;
 	if (!cm_dev_link_listener(l)) {
+		kfree(l->res);
 		kfree(l);
 		ret = -ENODEV;
 		goto unlock;

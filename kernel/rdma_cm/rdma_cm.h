@@ -139,35 +139,45 @@ static inline bool cm_dev_removed(const struct cm_dev *dev)
 }
 
 /**
+ * struct cm_iw_listener - what an iWARP device needs of a listener
+ * @iw: what the provider sees
+ * @listener: the listener, which has allocated this
+ * @map_work: asks the port mapper
+ * @mapping: the mapped port, or NULL
+ * @mapped: what the provider sees of that port, if it is another one
+ */
+struct cm_iw_listener {
+	struct iw_cm_id iw;
+	struct cm_listener *listener;
+	struct work_struct map_work;
+	struct cm_mapping *mapping;	/* id->listen_mutex */
+	struct iw_cm_id mapped;
+};
+
+/**
  * struct cm_listener - an id that listens, on one device
- * @base: an entry in `rdma resource`, if the id is on no device and so has none of its own
- * @iw: the provider's part, if the device has iWARP
  * @ref: references, of @id's list and of the provider
  * @id: the id
  * @dev: the device
+ * @res: an entry in `rdma resource`, if the id is on no device and so has none of its own
+ * @iw: the provider's part, if the device has iWARP
  * @ib: ib_cm's part, if the device has RoCE
  * @item: RoCE: in the table of listeners
  * @id_item: in @id's list of listeners
  * @dev_item: in @dev's list of listeners
- * @map_work: asks the port mapper
- * @map_cancelled: the listener has ended; changed under @id->listen_mutex, too
- * @mapping: the mapped port, or NULL
- * @mapped: the provider's part for that port, if it is another one
+ * @map_cancelled: for the port mapper: the listener has ended; changed under @id->listen_mutex, too
  */
 struct cm_listener {
-	struct cm_base base;
-	struct iw_cm_id iw;
 	struct kref ref;
 	struct cm_id *id;
 	struct cm_dev *dev;
+	struct cm_base *res;
+	struct cm_iw_listener *iw;
 	struct ib_cm_id *ib;
 	struct hlist_node item __guarded_by(&cm_roce_lock);
 	struct list_head id_item;	/* id->listen_mutex */
 	struct list_head dev_item;	/* dev->lock */
-	struct work_struct map_work;
 	bool map_cancelled __guarded_by(&cm_iwpm_lock);
-	struct cm_mapping *mapping;	/* id->listen_mutex */
-	struct iw_cm_id mapped;
 };
 
 /*
