@@ -46,7 +46,9 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (!cm->listen_cred)
 		cm->listen_cred = get_current_cred();
 	T3_RACE_POINT(cm_listen_applied);
-	ret = cm_port_end_reuse(cm);
+	ret = cm_port_reserve(cm, false);
+	if (!ret)
+		ret = cm_port_end_reuse(cm);
 	if (!ret)
 		ret = cm_dev_of(cm) ? cm_listen(cm, cm_dev_of(cm)) : cm_listen_on_all(cm);
 	if (ret)

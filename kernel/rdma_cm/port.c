@@ -15,6 +15,9 @@
  * (siw) binds the port itself. So an id on such a device holds no socket; the socket of an id
  * without a device admits the one of the provider while that listens, and is released before the
  * id connects.
+ *
+ * A lookup that binds an id chooses a port on which the host's TCP has no socket. When the device
+ * is known, or if the id listens all the same, the id gets its socket, if it needs one.
  */
 #include <linux/hash.h>
 #include <linux/jhash.h>
@@ -199,7 +202,7 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 	struct sockaddr *addr = (struct sockaddr *)&storage;
 	int ret;
 
-	if (addr->sa_family != sock->sk->sk_family) {
+	if (addr->sa_family != sock->sk->sk_family || id->bind.reserve_late) {
 		memset(&storage, 0, sizeof(storage));
 		addr->sa_family = sock->sk->sk_family;
 	}
@@ -227,6 +230,23 @@ static int cm_port_insert(struct cm_port_bucket *bucket, struct cm_id *id, struc
 	return 0;
 }
 
+/* The host's TCP has a socket on the port, maybe one of a connection that has ended. */
+static bool cm_port_host_has(struct net *net, u16 port)
+{
+	struct inet_hashinfo *info = net->ipv4.tcp_death_row.hashinfo;
+	struct inet_bind_hashbucket *head;
+	struct inet_bind_bucket *tb;
+	bool found = false;
+
+	head = &info->bhash[inet_bhashfn(net, port, info->bhash_size)];
+	spin_lock_bh(&head->lock);
+	inet_bind_bucket_for_each(tb, &head->chain)
+		if (net_eq(ib_net(tb), net) && tb->port == port)
+			found = true;
+	spin_unlock_bh(&head->lock);
+	return found;
+}
+
 /* Return: 0; -EADDRINUSE: try another one; or another error. */
 static int cm_port_try(struct cm_id *id, struct socket *sock, u16 port)
 {
@@ -250,6 +270,9 @@ static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
 	port = low + get_random_u32() % tries;
 	for (; tries; tries--, port = port < high ? port + 1 : low) {
 		if (port == READ_ONCE(cm_last_port))
+			continue;
+		if (id->bind.reserve_late && reserve_tcp_ports &&
+		    cm_port_host_has(cm_net(id), port))
 			continue;
 		ret = cm_port_try(id, sock, port);
 		if (ret == -EADDRINUSE)
@@ -285,7 +308,7 @@ static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 p
  */
 int cm_port_assign(struct cm_id *id)
 {
-	struct socket *sock = cm_port_create_socket(id);
+	struct socket *sock = id->bind.reserve_late ? NULL : cm_port_create_socket(id);
 	u16 port = cm_addr_port(cm_src(id));
 	int ret;
 
@@ -316,6 +339,49 @@ void cm_port_release(struct cm_id *id)
 	T3_RACE_POINT(cm_port_released);
 	if (sock)
 		sock_release(sock);
+}
+
+/* Return: 0; -EADDRINUSE if the host's TCP has the port meanwhile; or another error. */
+static int cm_port_reserve_own(struct cm_id *id, struct socket *sock)
+{
+	struct cm_port_bucket *bucket = cm_port_lock(id);
+	int ret = cm_port_bind_socket(id, sock, id->bind.port);
+
+	if (!ret)
+		id->bind.reserved = sock;
+	cm_port_unlock(bucket);
+	return ret;
+}
+
+/**
+ * cm_port_reserve - reserve the port of an id that a lookup has bound, if that is not done yet
+ * @id: the id, which has its device, or listens without
+ * @any: if the host's TCP has the port meanwhile, take another one
+ *
+ * Return: 0; -EADDRINUSE, -EADDRNOTAVAIL, -ENOMEM: the next call tries again
+ */
+int cm_port_reserve(struct cm_id *id, bool any)
+{
+	struct socket *sock;
+	int ret;
+
+	if (!id->bind.reserve_late)
+		return 0;
+	sock = cm_port_create_socket(id);
+	if (IS_ERR(sock))
+		return PTR_ERR(sock);
+	ret = sock ? cm_port_reserve_own(id, sock) : 0;
+	if (ret == -EADDRINUSE && any) {
+		cm_port_release(id);
+		ret = cm_port_assign_any(id, sock);
+		if (ret)
+			cm_port_try(id, NULL, id->bind.port);
+	}
+	if (ret)
+		sock_release(sock);
+	else
+		id->bind.reserve_late = false;
+	return ret;
 }
 
 /* Releases the socket of an id that connects over a provider with sockets of its own. */

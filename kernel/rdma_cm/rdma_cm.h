@@ -316,6 +316,7 @@ struct cm_history_entry {
  * @reuse: the id shares its address with others that allow it, too
  * @afonly: the wildcard address of IPv6 takes no IPv4 peers
  * @afonly_set: the consumer has set @afonly
+ * @reserve_late: a lookup has bound the id: cm_port_reserve() makes @reserved
  */
 struct cm_binding {
 	struct hlist_node item;		/* the bucket's mutex, as @reserved, @port, @reuse */
@@ -325,6 +326,7 @@ struct cm_binding {
 	bool reuse;
 	bool afonly;
 	bool afonly_set;
+	bool reserve_late;
 };
 
 /**
@@ -566,6 +568,7 @@ void cm_devices_exit(void);
 
 /* port.c */
 int cm_port_assign(struct cm_id *id);
+int cm_port_reserve(struct cm_id *id, bool any);
 void cm_port_release(struct cm_id *id);
 int cm_port_end_reuse(struct cm_id *id);
 void cm_port_set_reuse(struct cm_id *id, bool reuse);

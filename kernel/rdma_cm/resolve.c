@@ -71,6 +71,8 @@ static int cm_bind_inet(struct cm_id *id, const struct sockaddr *addr, const str
 	if (!id->bind.afonly_set)
 		id->bind.afonly = addr->sa_family == AF_INET ||
 				  cm_net(id)->ipv6.sysctl.bindv6only;
+	/* The lookup that follows finds the device. */
+	id->bind.reserve_late = dst && cm_addr_any(addr) && !cm_addr_port(addr);
 	return cm_port_assign(id);
 }
 
@@ -251,6 +253,11 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status)
 	*status = cm_dev_attach(id);
 	if (*status)
 		goto failed;
+	*status = cm_port_reserve(id, true);
+	if (*status) {
+		cm_dev_detach(id);
+		goto failed;
+	}
 	cm_res_add(&id->base);
 	return CM_EV_ADDR_DONE;
 failed:

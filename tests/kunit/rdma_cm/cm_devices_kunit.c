@@ -461,6 +461,49 @@ static void a_provider_with_sockets_connects(struct kunit *test)
 	end(test);
 }
 
+static const struct conversation resolved = { "resolved", {
+	S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR) } };
+
+/* A lookup binds the id. Its port is reserved as soon as the device is known. */
+static void the_port_of_a_lookup(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	reserve_tcp_ports = true;
+	run(test, &resolved);
+	KUNIT_EXPECT_EQ(test, host_bind(cm_addr_port(cm_src(to_cm_id(id))), true), -EADDRINUSE);
+	end(test);
+}
+
+/* Its provider has sockets. */
+static void a_lookup_without_a_socket(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	reserve_tcp_ports = true;
+	fake.has_sockets = true;
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	run(test, &resolved);
+	KUNIT_EXPECT_NULL(test, to_cm_id(id)->bind.reserved);
+	end(test);
+}
+
+/* The id has no device, and listens on all. */
+static void a_listen_after_a_failed_lookup(struct kunit *test)
+{
+	static const struct conversation failed = { "failed", {
+		S(RESOLVE), V(LOOKUP_DONE, -EHOSTUNREACH),
+		V(GOT_ADDR_ERROR, -EHOSTUNREACH) } };
+	u16 port;
+
+	begin(test, IN_PROCESS);
+	reserve_tcp_ports = true;
+	run(test, &failed);
+	port = cm_addr_port(cm_src(to_cm_id(id)));
+	KUNIT_EXPECT_EQ(test, host_bind(port, true), 0);
+	KUNIT_EXPECT_EQ(test, t3_rdma_listen(id, 1), 0);
+	KUNIT_EXPECT_EQ(test, host_bind(port, true), -EADDRINUSE);
+	end(test);
+}
+
 static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_device_is_removed_as_a_bind_finds_it),
 	KUNIT_CASE(a_lookup_takes_no_lock_of_all_devices),
@@ -481,6 +524,9 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_lookup_waits_for_the_callback_of_the_last_one),
 	KUNIT_CASE(a_neighbour_that_is_known_needs_no_lookup),
 	KUNIT_CASE(a_neighbour_that_is_not_known_is_looked_up),
+	KUNIT_CASE(the_port_of_a_lookup),
+	KUNIT_CASE(a_lookup_without_a_socket),
+	KUNIT_CASE(a_listen_after_a_failed_lookup),
 	KUNIT_CASE(a_provider_with_sockets_listens),
 	KUNIT_CASE(a_provider_with_sockets_connects),
 	{}

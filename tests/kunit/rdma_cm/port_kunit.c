@@ -222,6 +222,51 @@ static void a_connection_does_not_prevent_a_bind(struct kunit *test)
 	sock_release(connection);
 }
 
+/* A lookup has bound the id: its port is reserved later, and the host may take it before. */
+static void a_port_that_is_reserved_late(struct kunit *test)
+{
+	struct cm_id *id = make_id(test, ANY, 0);
+	struct socket *sock, *server;
+	int error;
+	u16 port;
+
+	reserve_tcp_ports = true;
+	id->bind.reserve_late = true;
+	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
+	KUNIT_EXPECT_NULL(test, id->bind.reserved);
+	port = id->bind.port;
+	sock = host_socket(test, ANY, port, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(sock, 1), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, false), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, id->bind.port, port);
+	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, true), 0);
+	KUNIT_EXPECT_NE(test, id->bind.port, port);
+	KUNIT_EXPECT_EQ(test, cm_addr_port(cm_src(id)), id->bind.port);
+	KUNIT_EXPECT_NOT_NULL(test, id->bind.reserved);
+	server = host_socket(test, ANY, id->bind.port, &error);
+	KUNIT_EXPECT_EQ(test, error, -EADDRINUSE);
+	sock_release(server);
+	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, true), 0);
+	cm_port_release(id);
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
+	sock_release(sock);
+}
+
+static void a_port_of_the_host_is_known(struct kunit *test)
+{
+	struct socket *sock;
+	int error;
+
+	KUNIT_EXPECT_FALSE(test, cm_port_host_has(&init_net, 7174));
+	sock = host_socket(test, ANY, 7174, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_EXPECT_TRUE(test, cm_port_host_has(&init_net, 7174));
+	KUNIT_EXPECT_FALSE(test, cm_port_host_has(&init_net, 7175));
+	sock_release(sock);
+	KUNIT_EXPECT_FALSE(test, cm_port_host_has(&init_net, 7174));
+}
+
 static void the_address_of_an_id_changes_under_the_mutex(struct kunit *test)
 {
 	struct cm_id *id = make_id(test, ANY, 7174), *other = make_id(test, LOCAL, 7174);
@@ -284,6 +329,8 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(host_and_port_space),
 	KUNIT_CASE(a_listener_shares_with_no_server),
 	KUNIT_CASE(a_connection_does_not_prevent_a_bind),
+	KUNIT_CASE(a_port_that_is_reserved_late),
+	KUNIT_CASE(a_port_of_the_host_is_known),
 	{}
 };
 
