@@ -4,8 +4,8 @@
 // guests.
 #include <benchmark/benchmark.h>
 
+#include "bench/card_pair.hh"
 #include "bench/card_rig.hh"
-#include "tests/sim/scale/test_driver.hh"
 
 namespace {
 
@@ -43,36 +43,23 @@ void tcam_write(benchmark::State& state) {
 }
 BENCHMARK(tcam_write);
 
-/// RDMA writes of 64 KiB from one card to another, in segments of MTU 1500 with CRCs, @c range(0) at a time.
+/// RDMA writes of 64 KiB from one card to another, @c range(0) at a time.
 void write_64k(benchmark::State& state) {
-    test::CardPairs pairs(1, 1, nullptr, 128);
-    pairs.connect_all();
-    pairs.card(0).register_memory();
-    pairs.card(1).register_memory();
-    pairs.settle();
-    for (auto _ : state) {
-        for (std::int64_t n = 0; n < state.range(0); ++n)
-            pairs.card(0).post_full_write(0);
-        pairs.card(0).ring_doorbell(0);
-        pairs.settle();
-    }
+    CardPair pair;
+    for (auto _ : state)
+        pair.write(static_cast<unsigned>(state.range(0)));
     state.SetBytesProcessed(state.iterations() * state.range(0) * test::TestDriver::write_size);
 }
 BENCHMARK(write_64k)->Arg(1)->Arg(128);
 
-/// A send without payload, from the doorbell to the completions of both sides.
-void send_0(benchmark::State& state) {
-    test::CardPairs pairs(1, 1);
-    pairs.connect_all();
-    for (auto _ : state) {
-        pairs.card(1).receive(0);
-        pairs.card(0).send(0);
-        pairs.settle();
-    }
+void send(benchmark::State& state) {
+    CardPair pair;
+    for (auto _ : state)
+        pair.send(static_cast<std::uint32_t>(state.range(0)));
 }
-BENCHMARK(send_0);
+BENCHMARK(send)->Arg(0)->Arg(16)->Arg(test::TestDriver::write_size);
 
-/// What write_64k is compared with: one copy between buffers that are not in a cache.
+/// What 64 KiB are compared with: one copy between buffers that are not in a cache.
 void memcpy_64k(benchmark::State& state) {
     constexpr std::size_t size = test::TestDriver::write_size, all = 64 << 20;
     Buffer from(all, 1), to(all, 2);

@@ -126,7 +126,7 @@ TEST_F(Tables, RegionsAreEntriesInUse) {
     pairs.card(1).register_memory();
     pairs.settle();
     const Json expected = {{"card", "b"},     {"stag", 0x100},      {"type", "region"},
-                           {"valid", true},   {"rights", "-w-W"},   {"pd", 1},
+                           {"valid", true},   {"rights", "rw-W"},   {"pd", 1},
                            {"qp", 0},         {"va_based", true},   {"va", 0},
                            {"length", 65536}, {"page_size", 65536}, {"pbl_index", 0},
                            {"windows", 0}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A minimal driver for complete cards: brings one up, opens or accepts any number of connections, creates a
-// QP for each, and sends messages without payload, or RDMA writes with payload. It does not exchange MPA
-// frames: both ends enter RDMA mode at once, as initiators.
+// QP for each, and sends messages and RDMA writes. It does not exchange MPA frames: both ends enter RDMA mode
+// at once, as initiators.
 #pragma once
 
 #include <algorithm>
@@ -111,12 +111,13 @@ public:
         post_send(n);
         ring_doorbell(n);
     }
-    void receive(unsigned n) {
-        post_receive(n);
+    /// @p size: of the buffer, at most write_size. A size above 0 needs registered memory.
+    void receive(unsigned n, std::uint32_t size = 0) {
+        post_receive(n, size);
         ring_doorbell(n);
     }
-    void send(unsigned n) {
-        post_send(n);
+    void send(unsigned n, std::uint32_t size = 0) {
+        post_send(n, size);
         ring_doorbell(n);
     }
     /// Posts an RDMA write without payload; no doorbell.
@@ -129,7 +130,7 @@ public:
     }
     /// Registers write_size bytes of memory, to which the peer writes, and which it sends.
     void register_memory() {
-        constexpr std::uint32_t index = sink_stag >> 8, page_code = 4; // one page of 64 KiB
+        constexpr std::uint32_t index = sink_stag >> 8;
         static_assert(write_size == 4096U << page_code);
         memory_ = host_.alloc(write_size, write_size);
         Buffer page(hw::BypassWr::unit);
@@ -138,7 +139,8 @@ public:
         hw::TptEntry entry{};
         entry.state_word = 1U << 31 | 1U; // PD 1
         entry.set_state(sink_stag & 0xff, true);
-        entry.set_rights(hw::TptEntry::local_write | hw::TptEntry::remote_write, true, false, page_code);
+        entry.set_rights(hw::TptEntry::local_read | hw::TptEntry::local_write | hw::TptEntry::remote_write,
+                         true, false, page_code);
         entry.length = write_size;
         write_memory(tpt_base + index * sizeof entry, hw::bytes_of(entry));
     }
@@ -206,6 +208,7 @@ private:
     static constexpr std::uint16_t server_port = 5001;
     static constexpr std::uint32_t mtu_1500 = 8U << 28 | 3U << 18, window_256k = 256U << 12;
     static constexpr std::uint32_t tpt_base = 1U << 20, pbl_base = 2U << 20, sink_stag = 0x100;
+    static constexpr std::uint32_t page_code = 4; ///< of the registered memory: one page of 64 KiB
 
     static std::array<std::uint8_t, 6> mac(unsigned number) {
         return {0x00, 0x07, 0x43, 0x11, 0x22, static_cast<std::uint8_t>(0x10 * number)};
@@ -224,16 +227,29 @@ private:
         write(reg::SG_CONTEXT_CMD, hw::context_cmd::write << 28 | which);
     }
 
-    void post_receive(unsigned n) {
+    void post_receive(unsigned n, std::uint32_t size = 0) {
         hw::ReceiveWr receive{};
         receive.header.hi = wr_hi(0x17, 0);
+        if (size != 0) {
+            receive.num_sge = 1;
+            receive.sge[0].stag = sink_stag;
+            receive.sge[0].length = size;
+            receive.page_code[0] = page_code;
+            receive.pbl_addr[0] = 0; // the first page of the region
+        }
         post_slot(n, receive, sizeof receive);
     }
-    void post_send(unsigned n) {
+    void post_send(unsigned n, std::uint32_t size = 0) {
         hw::SendWr send{};
         send.header.hi = wr_hi(0x14, hw::wr::completion);
         send.rdma_op = static_cast<std::uint8_t>(hw::RdmaOp::send);
-        post_slot(n, send, offsetof(hw::SendWr, sge));
+        send.plen = size;
+        if (size != 0) {
+            send.num_sge = 1;
+            send.sge[0].stag = sink_stag;
+            send.sge[0].length = size;
+        }
+        post_slot(n, send, offsetof(hw::SendWr, sge) + send.num_sge * sizeof(hw::Sge));
     }
     void post(EgressRing& ring, std::uint32_t egress, Bytes wr) {
         Buffer bytes(wr.begin(), wr.end());
