@@ -6,30 +6,81 @@
 #include <cstdint>
 #include <cstring>
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 #include "sim/core/bytes.hh"
 
 namespace t3sim {
 
+namespace detail {
+
+inline std::uint64_t add_with_carry(std::uint64_t a, std::uint64_t b) {
+    a += b;
+    return a + (a < b ? 1 : 0);
+}
+
+constexpr std::size_t sum_block = 64;
+
+#ifdef __x86_64__
+/// The sum of whole blocks: 32-bit words in sums of 64 bits, which cannot overflow.
+[[gnu::target("avx2")]] inline std::uint64_t sum_blocks(const std::uint8_t* p, std::size_t blocks) {
+    const __m256i low = _mm256_set1_epi64x(0xffffffff);
+    __m256i even = _mm256_setzero_si256(), odd = even;
+    for (; blocks != 0; --blocks, p += sum_block)
+        for (std::size_t at = 0; at < sum_block; at += sizeof(__m256i)) {
+            const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + at));
+            even = _mm256_add_epi64(even, _mm256_and_si256(words, low));
+            odd = _mm256_add_epi64(odd, _mm256_srli_epi64(words, 32));
+        }
+    std::uint64_t sums[4];
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), _mm256_add_epi64(even, odd));
+    return sums[0] + sums[1] + sums[2] + sums[3];
+}
+inline const bool sums_blocks = __builtin_cpu_supports("avx2");
+#else
+inline std::uint64_t sum_blocks(const std::uint8_t*, std::size_t) {
+    return 0;
+}
+constexpr bool sums_blocks = false;
+#endif
+
+} // namespace detail
+
 /// One's-complement sum of 16-bit words in memory order; adding swapped words gives the swapped sum. Adds
-/// eight bytes at a time with end-around carry: 2^64 is 1 modulo 2^16 - 1, as 2^16 is. 0 only if all words
-/// are 0.
+/// eight bytes at a time with end-around carry: 2^64 is 1 modulo 2^16 - 1, as 2^16 and 2^32 are. 0 only if
+/// all words are 0.
 inline std::uint64_t ones_complement_add(std::uint64_t sum, Bytes bytes) {
-    const auto carry_round = [](std::uint64_t a, std::uint64_t b) {
-        a += b;
-        return a + (a < b ? 1 : 0);
-    };
+    using detail::add_with_carry;
     const std::uint8_t* p = bytes.data();
     std::size_t left = bytes.size();
-    std::uint64_t even = sum, odd = 0; // two independent dependency chains
-    for (std::uint64_t word[2]; left >= sizeof word; left -= sizeof word, p += sizeof word) {
-        std::memcpy(word, p, sizeof word);
-        even = carry_round(even, word[0]);
-        odd = carry_round(odd, word[1]);
+    if (left >= 2 * detail::sum_block && detail::sums_blocks) {
+        const std::size_t blocks = left / detail::sum_block;
+        sum = add_with_carry(sum, detail::sum_blocks(p, blocks));
+        p += blocks * detail::sum_block;
+        left -= blocks * detail::sum_block;
     }
-    std::uint64_t tail[2] = {};
-    if (left != 0)
-        std::memcpy(tail, p, left);
-    return carry_round(carry_round(even, odd), carry_round(tail[0], tail[1]));
+    std::uint64_t word;
+    for (; left >= sizeof word; left -= sizeof word, p += sizeof word) {
+        std::memcpy(&word, p, sizeof word);
+        sum = add_with_carry(sum, word);
+    }
+    if (left >= 4) {
+        std::uint32_t half;
+        std::memcpy(&half, p, sizeof half);
+        sum = add_with_carry(sum, half);
+        left -= 4;
+        p += 4;
+    }
+    if (left != 0) {
+        const std::uint8_t tail[4] = {p[0], left > 1 ? p[1] : std::uint8_t{0},
+                                      left > 2 ? p[2] : std::uint8_t{0}, 0};
+        std::uint32_t half;
+        std::memcpy(&half, tail, sizeof half);
+        sum = add_with_carry(sum, half);
+    }
+    return sum;
 }
 
 /// 16 bits of such a sum.

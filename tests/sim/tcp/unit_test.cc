@@ -31,6 +31,19 @@ TEST(TcpWire, ChecksumOfRfc1071) {
     EXPECT_EQ(fold(sum(odd)), static_cast<std::uint16_t>(~0xf201));
 }
 
+TEST(TcpChecksum, EverySizeAsWordByWord) {
+    Buffer data(1500);
+    for (std::size_t i = 0; i < data.size(); ++i)
+        data[i] = static_cast<std::uint8_t>(~(i * i >> 4 ^ i)); // many carries
+    for (std::size_t at = 0; at < 2; ++at)
+        for (std::size_t size = 0; size <= data.size() - at; ++size) {
+            std::uint64_t words = 0;
+            for (std::size_t i = 0; i < size; ++i)
+                words += static_cast<std::uint64_t>(data[at + i]) << (i % 2 == 0 ? 8 : 0);
+            EXPECT_EQ(fold(sum(Bytes(data).subspan(at, size))), fold(words)) << size;
+        }
+}
+
 Buffer packet_of(const Segment& s) {
     const Headers h = encode(s, 7, 64);
     Buffer p(h.bytes.begin(), h.bytes.begin() + static_cast<std::ptrdiff_t>(h.size));
