@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/core/register_bank.hh"
 
+#include <bit>
 #include <stdexcept>
 #include <utility>
 
@@ -18,9 +19,9 @@ spdlog::logger& log = logger("mmio");
 } // namespace
 
 RegisterBank::RegisterBank(std::string name, std::uint32_t size, std::uint32_t stride)
-    : name_(std::move(name)), size_(size), stride_(stride) {
-    if (stride == 0 || size % stride != 0)
-        bad_row(name_, "size is not a multiple of the stride");
+    : name_(std::move(name)), size_(size), shift_(static_cast<unsigned>(std::countr_zero(stride))) {
+    if (!std::has_single_bit(stride) || size % stride != 0)
+        bad_row(name_, "the stride is not a power of two that divides the size");
     index_.resize(size / stride);
     unknown_logged_.resize(size / stride);
 }
@@ -32,14 +33,14 @@ void RegisterBank::add(Register row, std::uint32_t base, const std::string& pref
     row.offset += base;
     if (row.offset >= size_)
         bad_row(name_, fmt::format("{} at {:#x} is outside of {:#x} bytes", name, row.offset, size_));
-    if (row.offset % stride_ != 0)
+    if (slot(row.offset) << shift_ != row.offset)
         bad_row(name_, fmt::format("{} at {:#x} is not aligned", name, row.offset));
-    auto& slot = index_[row.offset / stride_];
-    if (slot != 0)
-        bad_row(name_, fmt::format("{} overlaps {} at {:#x}", name, entries_[slot - 1].name, row.offset));
-    const std::uint32_t reset = row.reset;
-    entries_.push_back(Entry{.row = std::move(row), .name = std::move(name), .value = reset});
-    slot = static_cast<std::uint32_t>(entries_.size());
+    std::uint32_t& index = index_[slot(row.offset)];
+    if (index != 0)
+        bad_row(name_, fmt::format("{} overlaps {} at {:#x}", name, entries_[index - 1].name, row.offset));
+    values_.push_back(row.reset);
+    entries_.push_back(Entry{.row = std::move(row), .name = std::move(name)});
+    index = static_cast<std::uint32_t>(entries_.size());
 }
 
 void RegisterBank::add(std::initializer_list<Register> rows, std::uint32_t base, const std::string& prefix) {
@@ -51,30 +52,13 @@ void RegisterBank::add(std::span<const Register> rows, std::uint32_t base, const
         add(row, base, prefix);
 }
 
-const RegisterBank::Entry* RegisterBank::find(std::uint32_t offset) const {
-    if (offset >= size_ || offset % stride_ != 0)
-        return nullptr;
-    const auto slot = index_[offset / stride_];
-    return slot == 0 ? nullptr : &entries_[slot - 1];
-}
-
-RegisterBank::Entry* RegisterBank::find(std::uint32_t offset) {
-    return const_cast<Entry*>(std::as_const(*this).find(offset));
-}
-
-const RegisterBank::Entry& RegisterBank::at(std::uint32_t offset) const {
-    if (const Entry* entry = find(offset))
-        return *entry;
+void RegisterBank::no_row(std::uint32_t offset) const {
     bad_row(name_, fmt::format("the model uses {:#x}, which has no row", offset));
 }
 
-RegisterBank::Entry& RegisterBank::at(std::uint32_t offset) {
-    return const_cast<Entry&>(std::as_const(*this).at(offset));
-}
-
 const char* RegisterBank::name(std::uint32_t offset) const {
-    const Entry* entry = find(offset);
-    return entry ? entry->name.c_str() : nullptr;
+    const std::uint32_t found = find(offset);
+    return found == nowhere ? nullptr : entries_[found].name.c_str();
 }
 
 void RegisterBank::log_unmodelled(Entry& entry, const char* how) {
@@ -84,45 +68,47 @@ void RegisterBank::log_unmodelled(Entry& entry, const char* how) {
 
 void RegisterBank::log_unknown(std::uint32_t offset, const char* how) {
     if (offset < size_) {
-        if (unknown_logged_[offset / stride_])
+        if (unknown_logged_[slot(offset)])
             return;
-        unknown_logged_[offset / stride_] = true;
+        unknown_logged_[slot(offset)] = true;
     }
     log.debug("{}: {} of {:#x}, where no register is documented", name_, how, offset);
 }
 
 std::uint32_t RegisterBank::read(std::uint32_t offset) {
-    Entry* entry = find(offset);
-    if (!entry) {
+    const std::uint32_t found = find(offset);
+    if (found == nowhere) {
         log_unknown(offset, "read");
         return 0;
     }
-    if (!entry->row.modelled) {
-        log_unmodelled(*entry, "read");
-        return entry->row.reset;
+    Entry& entry = entries_[found];
+    if (!entry.row.modelled) {
+        log_unmodelled(entry, "read");
+        return entry.row.reset;
     }
-    const std::uint32_t value = entry->row.on_read ? entry->row.on_read(entry->value) : entry->value;
-    entry->value &= ~entry->row.rc;
-    log.trace("{}: read  {} = {:#010x}", name_, entry->name, value);
+    const std::uint32_t value = entry.row.on_read ? entry.row.on_read(values_[found]) : values_[found];
+    values_[found] &= ~entry.row.rc;
+    log.trace("{}: read  {} = {:#010x}", name_, entry.name, value);
     return value;
 }
 
 void RegisterBank::write_lanes(std::uint32_t offset, std::uint32_t value, std::uint32_t lanes) {
-    Entry* entry = find(offset);
-    if (!entry) {
+    const std::uint32_t found = find(offset);
+    if (found == nowhere) {
         log_unknown(offset, "write");
         return;
     }
-    if (!entry->row.modelled) {
-        log_unmodelled(*entry, "write");
+    Entry& entry = entries_[found];
+    if (!entry.row.modelled) {
+        log_unmodelled(entry, "write");
         return;
     }
     value &= lanes;
-    log.trace("{}: write {} = {:#010x}", name_, entry->name, value);
-    const Register& row = entry->row;
-    const std::uint32_t before = entry->value;
+    log.trace("{}: write {} = {:#010x}", name_, entry.name, value);
+    const Register& row = entry.row;
+    const std::uint32_t before = values_[found];
     const std::uint32_t take = row.write & lanes & ~row.w1c & ~row.self_clear;
-    entry->value = ((before & ~take) | (value & take)) & ~(value & row.w1c);
+    values_[found] = ((before & ~take) | (value & take)) & ~(value & row.w1c);
     if (row.on_write)
         row.on_write(value, before);
 }
@@ -155,8 +141,8 @@ void RegisterBank::write_bytes(std::uint64_t offset, unsigned size, std::uint64_
 }
 
 void RegisterBank::reset() {
-    for (Entry& entry : entries_)
-        entry.value = entry.row.reset;
+    for (std::size_t n = 0; n < entries_.size(); ++n)
+        values_[n] = entries_[n].row.reset;
 }
 
 } // namespace t3sim

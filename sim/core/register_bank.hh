@@ -49,7 +49,8 @@ inline Register unmodelled(std::uint32_t offset, const char* name, std::uint32_t
 /// throw.
 class RegisterBank {
 public:
-    /// @p stride: distance between registers; 4 for a BAR, 1 for a window whose registers are numbered.
+    /// @p stride: distance between registers, a power of two; 4 for a BAR, 1 for a window whose registers are
+    /// numbered.
     RegisterBank(std::string name, std::uint32_t size, std::uint32_t stride = 4);
 
     /// Adds a row. @p base is added to its offset and @p prefix is put before its name, for blocks of which
@@ -68,14 +69,14 @@ public:
     void write_bytes(std::uint64_t offset, unsigned size, std::uint64_t value);
 
     /// Accesses of the card itself: no hooks, no masks. Throws std::logic_error if the offset has no row.
-    [[nodiscard]] std::uint32_t peek(std::uint32_t offset) const { return at(offset).value; }
-    void poke(std::uint32_t offset, std::uint32_t value) { at(offset).value = value; }
-    void set_bits(std::uint32_t offset, std::uint32_t mask) { at(offset).value |= mask; }
-    void clear_bits(std::uint32_t offset, std::uint32_t mask) { at(offset).value &= ~mask; }
+    [[nodiscard]] std::uint32_t peek(std::uint32_t offset) const { return values_[place(offset)]; }
+    void poke(std::uint32_t offset, std::uint32_t value) { values_[place(offset)] = value; }
+    void set_bits(std::uint32_t offset, std::uint32_t mask) { values_[place(offset)] |= mask; }
+    void clear_bits(std::uint32_t offset, std::uint32_t mask) { values_[place(offset)] &= ~mask; }
 
     /// The name of a register, or nullptr.
     [[nodiscard]] const char* name(std::uint32_t offset) const;
-    [[nodiscard]] bool has(std::uint32_t offset) const { return find(offset) != nullptr; }
+    [[nodiscard]] bool has(std::uint32_t offset) const { return find(offset) != nowhere; }
 
     /// Sets every register to its reset value without running hooks. First accesses that were logged are not
     /// logged again.
@@ -85,24 +86,33 @@ private:
     struct Entry {
         Register row;
         std::string name;
-        std::uint32_t value;
         bool logged = false;
     };
 
-    [[nodiscard]] const Entry* find(std::uint32_t offset) const;
-    [[nodiscard]] Entry* find(std::uint32_t offset);
-    [[nodiscard]] const Entry& at(std::uint32_t offset) const;
-    [[nodiscard]] Entry& at(std::uint32_t offset);
+    static constexpr std::uint32_t nowhere = ~0U;
+    [[nodiscard]] std::uint32_t slot(std::uint32_t offset) const { return offset >> shift_; }
+    /// Index of a register in entries_ and values_, or nowhere.
+    [[nodiscard]] std::uint32_t find(std::uint32_t offset) const {
+        return offset < size_ && slot(offset) << shift_ == offset ? index_[slot(offset)] - 1 : nowhere;
+    }
+    [[nodiscard]] std::uint32_t place(std::uint32_t offset) const {
+        const std::uint32_t found = find(offset);
+        if (found == nowhere) [[unlikely]]
+            no_row(offset);
+        return found;
+    }
+    [[noreturn, gnu::cold]] void no_row(std::uint32_t offset) const;
     void write_lanes(std::uint32_t offset, std::uint32_t value, std::uint32_t lanes);
     void log_unmodelled(Entry& entry, const char* how);
     void log_unknown(std::uint32_t offset, const char* how);
 
     std::string name_;
     std::uint32_t size_;
-    std::uint32_t stride_;
+    unsigned shift_; ///< binary logarithm of the stride
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t> index_; ///< slot of a register -> its index in entries_ plus 1; 0: no row
-    std::vector<bool> unknown_logged_; ///< per slot
+    std::vector<std::uint32_t> values_; ///< of the entries; apart, because the card needs only these
+    std::vector<std::uint32_t> index_;  ///< slot of a register -> its index in entries_ plus 1; 0: no row
+    std::vector<bool> unknown_logged_;  ///< per slot
 };
 
 } // namespace t3sim
