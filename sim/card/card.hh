@@ -83,6 +83,11 @@ public:
     /// no such fault or it has no amount.
     void inject(std::string_view name, std::optional<std::uint64_t> amount = std::nullopt);
 
+    /// Selects the model's answer to an open question (base/guesses.hh). Throws std::invalid_argument.
+    void guess(std::string_view text);
+    /// Those that are not as modelled.
+    [[nodiscard]] std::string guesses() const;
+
     [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;
     [[nodiscard]] unsigned msix_vectors() const override;
     std::uint64_t mmio_read(unsigned bar, std::uint64_t offset, unsigned size) override;

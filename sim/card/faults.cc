@@ -105,6 +105,15 @@ std::span<const Card::FaultRow> Card::fault_rows() {
     return rows;
 }
 
+void Card::guess(std::string_view text) {
+    impl_->faults.guesses.set(text);
+    flog.info("{}: {}", impl_->config.name, text);
+}
+
+std::string Card::guesses() const {
+    return impl_->faults.guesses.text();
+}
+
 std::vector<Card::Fault> Card::faults() {
     std::vector<Fault> all;
     for (const FaultRow& row : fault_rows())

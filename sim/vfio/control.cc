@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sim/card/base/guesses.hh"
 #include "sim/core/time.hh"
 #include "sim/net/impairments.hh"
 #include "sim/vfio/tables.hh"
@@ -225,6 +226,25 @@ json cause(Context& context, const Arguments& arguments) {
     return nullptr;
 }
 
+json guess(Context& context, const Arguments& arguments) {
+    if (arguments[0] == "--list" && arguments.size() == 1) {
+        json result = json::array();
+        for (const Guesses::Row& row : Guesses::rows())
+            result.push_back({{"name", fmt::format("G{}", row.number)},
+                              {"modelled", row.modelled},
+                              {"other", row.other}});
+        return result;
+    }
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    try {
+        for (std::size_t i = 1; i < arguments.size(); i++)
+            slot.card->guess(arguments[i]);
+    } catch (const std::invalid_argument& e) {
+        throw Refused(e.what());
+    }
+    return slot.card->guesses();
+}
+
 json table(Context& context, const Arguments& arguments) {
     std::vector<NamedCard> cards;
     if (!arguments.empty())
@@ -296,6 +316,9 @@ constexpr Row rows[] = {
      "cause CARD FAULT [TIMES|TIME] | cause --list\n                      injects a fault into the card, "
      "see "
      "docs/faults.md"},
+    {"guess", 1, 16, guess,
+     "guess CARD [Gn=other|Gn=modelled...] | guess --list\n                      selects the card's answers to "
+     "open questions, and shows those that are not usual"},
     {"version", 0, 0, version, "version               of the protocol and of the program"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
@@ -511,6 +534,10 @@ int run_command(const std::string& path, const std::string& command, Arguments a
         for (const auto& fault : result)
             fmt::print("{:16} {:8} {}\n", fault["name"].get<std::string>(),
                        fault["amount"].get<std::string>(), fault["what"].get<std::string>());
+    else if (command == "guess" && result.is_array())
+        for (const auto& row : result)
+            fmt::print("{:<5}{:<56}  other: {}\n", row["name"].get<std::string>(),
+                       row["modelled"].get<std::string>(), row["other"].get<std::string>());
     else if (!result.is_null())
         fmt::print("{}\n", result.dump(2));
     return 0;

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "sim/card/base/guesses.hh"
 #include "sim/card/card.hh"
 #include "sim/core/log.hh"
 
@@ -142,6 +143,13 @@ void check_wires(const Options& options) {
     }
 }
 
+std::string guess_list() {
+    std::string out;
+    for (const auto& row : Guesses::rows())
+        out += fmt::format("{:<5}{:<56}  other: {}\n", fmt::format("G{}", row.number), row.modelled, row.other);
+    return out;
+}
+
 } // namespace
 
 bool parse_size(const std::string& text, std::uint64_t& bytes) {
@@ -206,6 +214,8 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
          "make a hub");
     each("--wire-qemu", qemus, "CARD.PORT=PATH", "Short for an end qemu:PATH on the wire of that port");
     each("--tap", taps, "CARD.PORT=NAME", "Short for an end tap:NAME on the wire of that port");
+    each("--guess", options.guesses, "Gn=other",
+         "All cards have another answer to this open question than usual; list: shows those that have one");
     app.add_option("--capture", options.capture, "Writes WIRE.pcapng for each wire here")->type_name("DIR");
     app.add_option("--capture-limit", capture_limit,
                    "Keeps only the last part of a capture, e.g. 64M per wire")
@@ -222,6 +232,8 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
 
     try {
         app.parse(argc, argv);
+        if (std::ranges::find(options.guesses, "list") != options.guesses.end())
+            return {.options = {}, .message = guess_list(), .status = 0};
         if (cards.empty())
             throw Wrong("no card; give at least one, for example --card a=/tmp/a.sock");
         if (cards.size() > max_cards)
@@ -259,6 +271,12 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
                 throw Wrong(fmt::format("--chip '{}': there are t3b and t3c", text));
             find_card(options, "--chip", name).chip = chip == "t3b" ? Chip::t3b : Chip::t3c;
         }
+        for (const auto& text : options.guesses)
+            try {
+                Guesses().set(text);
+            } catch (const std::invalid_argument& e) {
+                throw Wrong(fmt::format("--guess: {}; see --guess list", e.what()));
+            }
         for (const auto& name : vhosts)
             find_card(options, "--vhost-user", name).vhost_user = true;
         for (const auto& text : lanes) {

@@ -38,6 +38,8 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
                                                       .lanes = description.lanes,
                                                       .secret = random_secret()},
                                            *slot.server, loop.queue());
+        for (const auto& guess : options.guesses)
+            slot.card->guess(guess);
         slots_.push_back(std::move(slot));
     }
     for (const auto& description : options.wires) {

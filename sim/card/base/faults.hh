@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "sim/card/base/guesses.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 
@@ -79,6 +80,7 @@ struct Faults {
     DelayFault completion;  ///< completions and async events are late
     Time answer_delay = 0;  ///< each message of the TOE to the host is so much late
     Counter& answers_late;
+    Guesses guesses;               ///< not faults, but selected in the same way; a reset keeps them
     bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed
 };
 

@@ -24,10 +24,8 @@ constexpr std::size_t max_early_data = 64U << 10;
 
 } // namespace
 
-Rnic::Rnic(const Parts& parts) : Rnic(parts, Knobs{}) {}
-
-Rnic::Rnic(const Parts& parts, Knobs knobs)
-    : parts_(parts), host_(&parts.host), knobs_(knobs), tpt_(parts.memory, parts.faults.tpt_entry),
+Rnic::Rnic(const Parts& parts)
+    : parts_(parts), host_(&parts.host), guesses_(parts.faults.guesses), tpt_(parts.memory, parts.faults.tpt_entry),
       count_wrs_(parts.counters["rnic.work_requests"]),
       count_malformed_(parts.counters["rnic.malformed_work_requests"]),
       count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),
@@ -143,7 +141,7 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
     // Receives that are already in the ring [guess G35] are consumed before the WR is acknowledged [guess
     // G1].
     run(*qp);
-    return wr.rqe_count != 0 || knobs_.always_acknowledge_init;
+    return wr.rqe_count != 0 || guesses_.other(1);
 }
 
 void Rnic::stream_switched(Tid tid) {

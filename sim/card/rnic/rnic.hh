@@ -37,13 +37,8 @@ public:
         Faults& faults;
         Counters& counters; ///< "rnic.*"
     };
-    struct Knobs {
-        /// Acknowledge every RDMA_INIT, not only those with receives posted [guess G1].
-        bool always_acknowledge_init = false;
-    };
 
     explicit Rnic(const Parts& parts);
-    Rnic(const Parts& parts, Knobs knobs);
     ~Rnic() override;
     Rnic(const Rnic&) = delete;
     Rnic& operator=(const Rnic&) = delete;
@@ -115,7 +110,7 @@ private:
     Step send_segment(Qp& qp);
     [[nodiscard]] std::uint32_t max_payload(const Qp& qp, hw::RdmaOp op) const;
     void message_done(Qp& qp);
-    void complete_wr(Qp& qp, const hw::WrHeader& wr, hw::RdmaOp op);
+    void complete_wr(Qp& qp, const hw::WrHeader& wr, hw::RdmaOp op, std::uint32_t length = 0);
     [[nodiscard]] hw::Status gather(const OutMessage& message, MutableBytes to) const;
 
     // wr.cc: one function per work request
@@ -153,7 +148,7 @@ private:
     Parts parts_;
     Host* host_; ///< parts_.host, or a wrapper of it
     Probe probe_;
-    Knobs knobs_;
+    const Guesses& guesses_;
     Tpt tpt_;
     EventQueue::Id control_resume_;
     std::deque<Tid> run_queue_; ///< run queue: connections whose QP has more work

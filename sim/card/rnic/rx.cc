@@ -154,7 +154,10 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
     // The CQE of a read contains only the sink STag; length and MSN are 0 [guess G21].
     parts_.sge.complete(
         qp.send_cq(),
-        {.qp = qp.id(), .opcode = static_cast<std::uint8_t>(RdmaOp::read_response), .word2 = read.sink_stag},
+        {.qp = qp.id(),
+         .opcode = static_cast<std::uint8_t>(RdmaOp::read_response),
+         .length = guesses_.other(21) ? read.length : 0,
+         .word2 = read.sink_stag},
         false);
     qp.reads.pop_front();
     return Status::success;

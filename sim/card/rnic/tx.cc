@@ -147,10 +147,13 @@ Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
     return Status::success;
 }
 
-void Rnic::complete_wr(Qp& qp, const hw::WrHeader& wr, RdmaOp op) {
+void Rnic::complete_wr(Qp& qp, const hw::WrHeader& wr, RdmaOp op, std::uint32_t length) {
+    if (guesses_.other(45) && op >= RdmaOp::send && op <= RdmaOp::send_se_inv) // [guess G45]
+        op = RdmaOp::send;
     const Cqe cqe{.qp = qp.id(),
                   .send_side = true,
                   .opcode = static_cast<std::uint8_t>(op),
+                  .length = guesses_.other(21) ? length : 0, // [guess G21]
                   .word2 = wr.wr_id_hi,
                   .word3 = wr.wr_id_lo};
     if (wr.flag(hw::wr::notify))
@@ -206,7 +209,13 @@ Rnic::Step Rnic::send_segment(Qp& qp) {
     ++count_fpdus_out_;
     if (probe_) [[unlikely]]
         probe_({.kind = EventKind::fpdu_out, .tid = qp.tid, .qp = qp.id()}, ulpdu);
-    parts_.stream.send_record(qp.tid, qp.framer.finish(std::move(fpdu)));
+    fpdu = qp.framer.finish(std::move(fpdu));
+    if (guesses_.other(49)) {
+        const auto half = fpdu.begin() + static_cast<std::ptrdiff_t>(fpdu.size() / 2);
+        parts_.stream.send_record(qp.tid, Buffer(fpdu.begin(), half));
+        fpdu.erase(fpdu.begin(), half);
+    }
+    parts_.stream.send_record(qp.tid, std::move(fpdu));
     message.sent += size;
     if (is_tagged(segment.op))
         segment.to += size;
@@ -256,7 +265,7 @@ void Rnic::message_done(Qp& qp) {
     if (message.segment.op == RdmaOp::terminate)
         qp.finished = true;
     if (message.signaled)
-        complete_wr(qp, message.wr, message.segment.op);
+        complete_wr(qp, message.wr, message.segment.op, message.length);
 }
 
 } // namespace t3sim

@@ -507,7 +507,7 @@ tcp::Options Toe::Impl::options(hw::Opt0h opt0h, hw::Opt0l opt0l) const {
     return {.mss = static_cast<std::uint16_t>(std::max(mtu, 88U) - 40),
             .receive_buffer = opt0l.receive_buffer(),
             .window_scale = static_cast<std::uint8_t>(opt0h.window_scale()),
-            .offer_window_scale = true,
+            .offer_window_scale = !faults.guesses.other(50), // [guess G50]
             .tos = opt0l.tos(),
             .nagle = opt0h.nagle(),
             .keepalive = opt0h.keepalive(),
@@ -586,7 +586,7 @@ void Toe::Impl::peer_closed(tcp::ConnId tid, tcp::Seq rcv_nxt) {
     cpl.ot = ot(Cpl::peer_close, tid);
     cpl.rcv_nxt = rcv_nxt.value();
     post_tp(tid, cpl);
-    if (cut) { // [guess G10]
+    if (cut && !faults.guesses.other(10)) { // [guess G10]
         hw::StatusRpl bad{};
         bad.ot = ot(Cpl::rdma_ec_status, tid);
         bad.status = 1;
@@ -664,7 +664,7 @@ void Toe::Impl::post_abort(Tid tid, Cpl opcode, CplStatus status) {
     hw::AbortRss cpl{};
     cpl.ot = ot(opcode, tid);
     cpl.status = static_cast<std::uint8_t>(status);
-    for (int copies = knobs.single_aborts ? 1 : 2; copies > 0; --copies) // [guess G12]
+    for (int copies = faults.guesses.other(12) ? 1 : 2; copies > 0; --copies) // [guess G12]
         post_tp(tid, cpl);
 }
 

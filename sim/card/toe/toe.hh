@@ -46,8 +46,6 @@ struct ToeKnobs {
     std::optional<unsigned> odd_tid_queue;
     /// Send one ABORT_REQ_RSS with status 35 or 36 when retransmissions fail [guess G14].
     bool negative_advice = false;
-    /// Send ABORT messages once instead of twice [guess G12], as T3A does.
-    bool single_aborts = false;
 };
 
 class Toe final : public ToeServices, public RdmaStream {

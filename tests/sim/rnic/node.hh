@@ -211,9 +211,9 @@ struct Region {
 
 class Node {
 public:
-    explicit Node(InitOptions init, Rnic::Knobs knobs = {})
+    explicit Node(InitOptions init)
         : options(init), sge(host),
-          rnic(Rnic::Parts{host, events, sge, memory, stream, faults, counters}, knobs),
+          rnic(Rnic::Parts{host, events, sge, memory, stream, faults, counters}),
           ring(host.alloc(init.slots * slot_size)) {}
 
     /// RDMA_INIT as in cxgb3's ring; the result is whether it is acknowledged.

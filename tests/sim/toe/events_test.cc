@@ -408,8 +408,8 @@ TEST_F(ToeEvent, OddTidsGoToAnotherQueueByKnob) {
     EXPECT_EQ(a.sge.messages[0].queue, 3U);
 }
 
-TEST_F(ToeEvent, SingleAbortsByKnob) {
-    a.toe.knobs().single_aborts = true;
+TEST_F(ToeEvent, SingleAbortsIfThatGuessIsOther) {
+    a.faults.guesses.set("G12=other");
     connect();
     a.offload(abort_req(0));
     EXPECT_EQ(a.opcodes(), "31");
