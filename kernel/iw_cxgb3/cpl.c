@@ -636,6 +636,7 @@ static int t3_cpl_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 
 	if (!t3_ep_tryget(ep))
 		return CPL_RET_BUF_DONE;
+	trace_t3_cpl_arrival(ep, skb);
 	skb_queue_tail(&ep->inbox, skb);
 	t3_ep_kick(ep);
 	t3_ep_put(ep);
@@ -653,6 +654,7 @@ static int t3_cpl_enqueue_wr_ack(struct t3cdev *tdev, struct sk_buff *skb, void 
 
 	if (!t3_ep_tryget(ep))
 		return CPL_RET_BUF_DONE;
+	trace_t3_cpl_arrival(ep, skb);
 	skb_queue_tail(&ep->inbox, skb);
 	if (READ_ONCE(ep->init_unacked))
 		t3_ep_kick(ep);
@@ -671,6 +673,7 @@ static int t3_cpl_enqueue_act_establish(struct t3cdev *tdev, struct sk_buff *skb
 
 	if (!t3_ep_tryget(ep))
 		return CPL_RET_BUF_DONE;
+	trace_t3_cpl_arrival(ep, skb);
 	t3_trade_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
 	skb_queue_tail(&ep->inbox, skb);
 	t3_ep_kick(ep);

@@ -166,7 +166,7 @@ static void t3_queue_async_event(struct t3_dev *dev, const struct t3_async_event
 	struct t3_cq *cq = t3_cq_find(dev, cq_id);
 	struct t3_qp *qp = t3_qp_find(dev, t3_cqe_qpid(&ae->cqe));
 
-	trace_t3_async_event(cq_id, &ae->cqe);
+	trace_t3_async_event(ae);
 	T3_RACE_POINT(t3_async_found);
 	if (!cq || !qp)
 		t3_count(dev, T3_CNT_AE_NO_OBJECT);

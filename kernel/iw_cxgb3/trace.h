@@ -5,6 +5,7 @@
 #if !defined(T3_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define T3_TRACE_H
 
+#include <linux/bitfield.h>
 #include <linux/tracepoint.h>
 
 #include "iw_cxgb3.h"
@@ -66,25 +67,30 @@ TRACE_EVENT(t3_cqe,
 );
 
 TRACE_EVENT(t3_async_event,
-	TP_PROTO(u32 cq, const struct t3_cqe *cqe),
-	TP_ARGS(cq, cqe),
+	TP_PROTO(const struct t3_async_event *ae),
+	TP_ARGS(ae),
 	TP_STRUCT__entry(
-		__field(u32, cq)
+		__field(u32, flags)
+		__field(u16, cq)
+		__field(u16, index)
 		__field(u32, qp)
 		__field(bool, is_sq)
 		__field(u8, opcode)
 		__field(u8, status)
 	),
 	TP_fast_assign(
-		__entry->cq = cq;
-		__entry->qp = t3_cqe_qpid(cqe);
-		__entry->is_sq = t3_cqe_is_sq(cqe);
-		__entry->opcode = t3_cqe_opcode(cqe);
-		__entry->status = t3_cqe_status(cqe);
+		__entry->flags = be32_to_cpu(ae->flags);
+		__entry->cq = FIELD_GET(T3_AE_CQ_ID, be32_to_cpu(ae->cq));
+		__entry->index = FIELD_GET(T3_AE_CQ_INDEX, be32_to_cpu(ae->cq));
+		__entry->qp = t3_cqe_qpid(&ae->cqe);
+		__entry->is_sq = t3_cqe_is_sq(&ae->cqe);
+		__entry->opcode = t3_cqe_opcode(&ae->cqe);
+		__entry->status = t3_cqe_status(&ae->cqe);
 	),
-	TP_printk("cq %u qp %u %s opcode %u status %#x (%s)", __entry->cq,
+	TP_printk("cq %u qp %u %s opcode %u status %#x (%s) flags %#x index %u", __entry->cq,
 		  __entry->qp, __entry->is_sq ? "SQ" : "RQ", __entry->opcode,
-		  __entry->status, t3_status_name(__entry->status))
+		  __entry->status, t3_status_name(__entry->status), __entry->flags,
+		  __entry->index)
 );
 
 TRACE_EVENT(t3_ctrl_write,

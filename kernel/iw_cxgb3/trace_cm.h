@@ -72,6 +72,30 @@ TRACE_EVENT(t3_cpl_in,
 		  ep_state_name(__entry->state), __entry->opcode)
 );
 
+/*
+ * A message when it arrives, in softirq, which is the order of the card's messages and
+ * async events. The flits are those of RDMA_TERMINATE, the word is the second one.
+ */
+TRACE_EVENT(t3_cpl_arrival,
+	TP_PROTO(const struct t3_ep *ep, const struct sk_buff *skb),
+	TP_ARGS(ep, skb),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u8, opcode)
+		__field(u8, flits)
+		__field(u32, word)
+	),
+	TP_fast_assign(
+		__entry->id = ep->id;
+		__entry->opcode = t3_cpl_opcode(skb);
+		__entry->flits = be32_to_cpu((__force __be32)skb->priority) & T3_TERM_FLITS;
+		__entry->word = skb_headlen(skb) < 8 ? 0 :
+				be32_to_cpup((const __be32 *)skb->data + 1);
+	),
+	TP_printk("ep=%u 0x%02x flits %u word 0x%08x", __entry->id, __entry->opcode,
+		  __entry->flits, __entry->word)
+);
+
 TRACE_EVENT(t3_cpl_out,
 	TP_PROTO(u32 id, u8 opcode),
 	TP_ARGS(id, opcode),

@@ -107,6 +107,8 @@ std::span<const Card::FaultRow> Card::fault_rows() {
 
 void Card::guess(std::string_view text) {
     impl_->faults.guesses.set(text);
+    for (Mac& mac : impl_->macs)
+        mac.counts_fcs = !impl_->faults.guesses.other(43);
     flog.info("{}: {}", impl_->config.name, text);
 }
 

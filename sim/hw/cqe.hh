@@ -28,6 +28,7 @@ enum class Status : std::uint8_t {
     rdmap_opcode = 0x16,
     queue_number = 0x17,
     msn = 0x18,
+    msn_gap = 0x1b, ///< only with another answer to G28
     tagged_bit = 0x19,
     message_offset = 0x1a,
     ird_overflow = 0x1d,

@@ -116,6 +116,7 @@ enum RtrType : unsigned { rtr_none = 0, rtr_read = 1, rtr_write = 2, rtr_send = 
 
 constexpr unsigned max_sge = 4;
 constexpr unsigned max_inline = 64;
+constexpr unsigned max_inline_of_a_slot = 80; // what would fit
 constexpr unsigned max_fast_register_pages = 10;
 
 struct SendWr {

@@ -92,6 +92,7 @@ Json to_json(const Report& report) {
             {"setting", report.setting},
             {"steps", steps},
             {"ends", report.ends},
+            {"answers", report.answers},
             {"counters", report.counters},
             {"log", report.log}};
 }
@@ -124,6 +125,12 @@ std::string to_text(const Json& report) {
     for (const auto& end : report.at("ends")) {
         out += heading("Machine: " + value(end.at("role")));
         describe(out, end, "");
+    }
+    if (const auto answers = report.value("answers", Json::array()); !answers.empty()) {
+        out += heading("Answers to the open questions about the card");
+        for (const auto& row : answers)
+            out += fmt::format("  {:<5}{:<14}{}\n", value(row.at("point")), value(row.at("result")),
+                               value(row.at("answer")));
     }
     out += heading("Counters that changed");
     for (const auto& counter : report.at("counters"))

@@ -31,6 +31,7 @@ struct Report {
     std::string setting; // "one machine", "both-ports", "peer"
     Json ends = Json::array();
     std::vector<Step> steps;
+    Json answers = Json::array();  // to the open questions about the card
     Json counters = Json::array(); // those that changed
     std::vector<std::string> log;  // of both kernels, what concerns the card
 

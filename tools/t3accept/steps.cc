@@ -28,6 +28,7 @@ struct Skipped {
 };
 
 constexpr auto client_limit = seconds(90);
+constexpr auto probes_limit = seconds(400);
 constexpr auto server_limit = seconds(20);
 constexpr auto objects_limit = seconds(30);
 constexpr int full_width = 8;
@@ -77,7 +78,7 @@ struct Pair {
 };
 
 /// Runs both sides; with reverse, the server is here.
-Pair run_pair(Run& run, const Task& task, bool reverse = false) {
+Pair run_pair(Run& run, const Task& task, bool reverse = false, seconds limit = client_limit) {
     End& server = reverse ? run.environment.local : *run.peer;
     End& client = reverse ? *run.peer : run.environment.local;
     const auto& address = reverse ? run.setting.own : run.setting.peer;
@@ -90,7 +91,7 @@ Pair run_pair(Run& run, const Task& task, bool reverse = false) {
         throw;
     }
     Pair pair;
-    pair.client = client.finish(connecting, client_limit);
+    pair.client = client.finish(connecting, limit);
     pair.server =
         server.finish(serving, pair.client.status == 0 ? milliseconds(server_limit) : milliseconds(2000));
     return pair;
@@ -411,6 +412,28 @@ void do_cq_overflow(Run& run, Step& step) {
     provoke(run, step, "t3-small_cq", "", "no request completed twice");
 }
 
+/// Each line of the client is the answer to one question; a probe that ends without one does not fail the step.
+void do_questions(Run& run, Step& step) {
+    const auto pair = run_pair(run, {"t3-probe", "", 0, 0}, false, probes_limit);
+    std::map<std::string, int> results{{"as modelled", 0}, {"other", 0}, {"not observed", 0}};
+    for (const auto& text : lines(pair.client.output)) {
+        const auto row = Json::parse(text, nullptr, false);
+        if (!row.is_object() || !row.contains("point"))
+            continue;
+        run.report.answers.push_back(row);
+        const auto result = row.value("result", "");
+        results[result]++;
+        if (result == "other")
+            note(step, fmt::format("{}: {}", row.value("point", ""), row.value("answer", "")));
+    }
+    for (const auto& [result, count] : results)
+        step.figures[result] = count;
+    if (run.report.answers.empty() || pair.client.status != 0 || pair.server.status != 0)
+        throw Failed{fmt::format("t3-probe: status {} at the client, {} at the server", pair.client.status,
+                                 pair.server.status),
+                     outputs(pair.client, pair.server)};
+}
+
 void do_afterwards(Run& run, Step& step) {
     rping(run, step, 4096);
 }
@@ -529,6 +552,7 @@ constexpr std::array rows{
     Row{"server-killed", "the server is killed during traffic", true, do_server_killed},
     Row{"both-in-error", "both queue pairs go to the error state during traffic", true, do_both_in_error},
     Row{"cq-overflow", "a completion queue that is too small", true, do_cq_overflow},
+    Row{"questions", "what docs/hw/open-questions.md asks about the card", true, do_questions},
     Row{"afterwards", "rping after all that", true, do_afterwards},
     Row{"objects", "no RDMA object is left", true, do_objects},
     Row{"counters", "counters of errors and repairs", false, do_counters},

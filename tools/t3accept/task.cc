@@ -50,6 +50,7 @@ const std::vector<Program>& programs() {
          {{"client killed", {"--closer=client", "--how=kill"}},
           {"server killed", {"--closer=server", "--how=kill", "--events"}},
           {"both in error", {"--closer=both", "--how=error"}}}},
+        {"t3-probe", Kind::own, {{"", {}}}},
         {"t3-rate", Kind::own, {{"", {}}}},
         {"t3-verbs_smoke", Kind::own, {{"", {}}}},
     };

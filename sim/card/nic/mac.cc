@@ -97,9 +97,8 @@ void Mac::count64(std::uint32_t low, std::uint32_t n) {
         count(low + 4);
 }
 
-/// Byte counts and sizes include the FCS. [guess G43]
 void Mac::count_frame(std::uint32_t first, Bytes frame) {
-    const std::size_t size = std::max(frame.size(), min_frame) + fcs_size;
+    const std::size_t size = std::max(frame.size(), min_frame) + (counts_fcs ? fcs_size : 0);
     count64(first, static_cast<std::uint32_t>(size));
     count64(first + frames_at, 1);
     if (is_multicast(frame.data())) {

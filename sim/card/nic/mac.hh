@@ -28,6 +28,8 @@ public:
     /// Call after the registers were reset. The cable stays connected.
     void reset();
     void connect(Link& link) { link_ = &link; }
+    /// Whether byte counts and sizes include the FCS [guess G43].
+    bool counts_fcs = true;
     /// Sets the signal, independent of the cable.
     void set_signal(bool there) { signal_ = there; }
 

@@ -30,6 +30,8 @@ public:
     [[nodiscard]] static MutableBytes ulpdu(Buffer& fpdu);
     /// Adds markers and CRC. FPDUs must be sent in the order in which they are finished.
     [[nodiscard]] Buffer finish(Buffer&& fpdu);
+    /// Moves the origin of the markers before the first FPDU.
+    void start_at(std::uint32_t position) { position_ = position; }
 
 private:
     [[nodiscard]] Buffer with_markers(const Buffer& fpdu);

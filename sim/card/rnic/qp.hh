@@ -8,7 +8,9 @@
 
 #include <array>
 #include <deque>
+#include <map>
 
+#include "sim/card/engines.hh"
 #include "sim/card/rnic/ddp.hh"
 #include "sim/card/rnic/mpa.hh"
 #include "sim/card/rnic/rqe.hh"
@@ -23,7 +25,7 @@ struct OutMessage {
     std::uint32_t sent = 0;
     std::array<Extent, hw::max_sge> part; ///< the payload, unless it is inline
     bool is_inline = false;
-    std::array<std::uint8_t, hw::max_inline> inline_data{};
+    std::array<std::uint8_t, hw::max_inline_of_a_slot> inline_data{};
 
     bool is_response = false; ///< of the oldest inbound read
     bool is_rtr_read = false; ///< the initiator's ready-to-receive read
@@ -86,6 +88,12 @@ struct Qp {
     Rqe rqe;
     std::uint32_t placed = 0;
     std::deque<ReadRequest> inbound_reads;
+
+    // Only with other answers to open questions
+    std::deque<Slot> passed;                          ///< G32: sends that wait, which receives have passed
+    std::deque<OutMessage> unacknowledged;            ///< G36: completions
+    std::size_t whole_space = 0;                      ///< G36: of TCP's empty send buffer
+    std::map<std::uint32_t, hw::Status> bad_receives; ///< G17: by number
 };
 
 } // namespace t3sim

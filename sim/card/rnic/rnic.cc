@@ -135,12 +135,17 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
                    old->second, tid);
         stop(*find(old->second));
     }
+    if (guesses_.other(5))
+        qp->rtr_pending = false;
+    if (guesses_.other(39))
+        qp->framer.start_at(256);
     qps_[tid] = qp;
     tid_of_[qp->id()] = tid;
     parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
     // Receives that are already in the ring [guess G35] are consumed before the WR is acknowledged [guess
     // G1].
-    run(*qp);
+    if (!guesses_.other(35))
+        run(*qp);
     return wr.rqe_count != 0 || guesses_.other(1);
 }
 
@@ -251,7 +256,8 @@ void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const
     ++count_errors_;
     rlog.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
               send_side ? "send" : "receive", static_cast<unsigned>(op));
-    parts_.sge.async_event(cq, event);
+    for (int events = guesses_.other(29) ? 2 : 1; events > 0; --events)
+        parts_.sge.async_event(cq, event);
 }
 
 void Rnic::close_requested(Tid tid) {

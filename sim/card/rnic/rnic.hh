@@ -104,12 +104,14 @@ private:
     void run_queued();
     Step step(Qp& qp);
     Step next_slot(Qp& qp);
+    Step run_slot(Qp& qp, const Slot& slot);
     [[nodiscard]] bool must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const;
     hw::Status execute(Qp& qp, const WrRow* row, Bytes slot);
     void start_response(Qp& qp);
     Step send_segment(Qp& qp);
     [[nodiscard]] std::uint32_t max_payload(const Qp& qp, hw::RdmaOp op) const;
     void message_done(Qp& qp);
+    void complete_acknowledged(Qp& qp);
     void complete_wr(Qp& qp, const hw::WrHeader& wr, hw::RdmaOp op, std::uint32_t length = 0);
     [[nodiscard]] hw::Status gather(const OutMessage& message, MutableBytes to) const;
 

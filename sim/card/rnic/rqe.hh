@@ -18,8 +18,9 @@ struct Rqe {
 
 constexpr std::size_t rqe_size = 64;
 
-/// Forms A, B and C of docs/hw/wr.md 7.
-[[nodiscard]] hw::Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe);
+/// Forms A, B and C of docs/hw/wr.md 7. Without @p form_b all of B are A [guess G16].
+[[nodiscard]] hw::Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe,
+                                         bool form_b = true);
 
 [[nodiscard]] bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe);
 [[nodiscard]] bool load_rqe(const CardMemory& memory, std::uint32_t addr, Rqe* rqe);

@@ -60,7 +60,7 @@ bool Rnic::fpdu_in(Qp& qp, Bytes ulpdu, MpaError error) {
     DdpSegment segment;
     Status status = parse_segment(ulpdu, error, &segment);
     if (status == Status::success && !is_tagged(segment.op) && segment.msn != qp.expected_msn[segment.qn])
-        status = Status::msn; // the card compares 4 bits and reports any mismatch as this [guess G28]
+        status = guesses_.other(28) ? Status::msn_gap : Status::msn; // the card compares 4 bits and reports any mismatch as this [guess G28]
     if (status == Status::success)
         status = (this->*handlers[static_cast<std::size_t>(segment.op)])(qp, segment);
     if (status != Status::success)
@@ -83,7 +83,7 @@ void Rnic::inbound_error(Qp& qp, RdmaOp op, Status status) {
 Status Rnic::in_write(Qp& qp, const DdpSegment& segment) {
     if (!(qp.prot.caps & hw::RdmaInitWr::write_enable))
         return Status::access;
-    if (segment.stag == 0) // also without payload [guess G19]
+    if (segment.stag == 0 && !(guesses_.other(19) && segment.payload.empty())) // also without payload [guess G19]
         return Status::invalid_stag;
     if (!segment.payload.empty()) {
         Extent extent;
@@ -135,7 +135,7 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
         return Status::bounds;
     if (size != 0) {
         Extent extent;
-        Status status = tpt_.check(qp.prot, segment.stag, segment.to, size, read_sink, &extent);
+        Status status = tpt_.check(qp.prot, segment.stag, segment.to, size, guesses_.other(18) ? remote_write : read_sink, &extent);
         if (status == Status::success)
             status = write_extent(*host_, parts_.memory, extent, 0, segment.payload);
         if (status != Status::success)
@@ -169,6 +169,8 @@ Status Rnic::in_send(Qp& qp, const DdpSegment& segment) {
     if (!qp.receiving) {
         if (qp.rqes_posted == qp.rqes_used)
             return Status::no_receive;
+        if (const auto bad = qp.bad_receives.find(qp.rqes_used); bad != qp.bad_receives.end()) [[unlikely]]
+            return bad->second;
         if (!load_rqe(parts_.memory, rqe_address(qp, qp.rqes_used), &qp.rqe))
             return Status::rqe_bounds;
         qp.receiving = true;
@@ -233,9 +235,12 @@ Status Rnic::in_terminate(Qp& qp, const DdpSegment& segment) {
     put_be32(&cpl[4], segment.msn);
     put_be32(&cpl[8], segment.mo);
     std::copy(body.begin(), body.end(), cpl.begin() + 12);
+    const Cqe event{.qp = qp.id(), .opcode = static_cast<std::uint8_t>(RdmaOp::terminate)};
+    if (guesses_.other(46))
+        parts_.sge.async_event(qp.receive_cq(), event);
     parts_.sge.post_cpl(0, cpl);
-    parts_.sge.async_event(qp.receive_cq(),
-                           {.qp = qp.id(), .opcode = static_cast<std::uint8_t>(RdmaOp::terminate)});
+    if (!guesses_.other(46))
+        parts_.sge.async_event(qp.receive_cq(), event);
     stop(qp);
     return Status::success;
 }

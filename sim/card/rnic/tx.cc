@@ -3,6 +3,7 @@
 // The send side: slots of the ring in order, messages, segments. Payload is read from host memory one segment
 // at a time, when TCP has send buffer space for it.
 #include <algorithm>
+#include <utility>
 
 #include "sim/card/rnic/qp.hh"
 #include "sim/card/rnic/rnic.hh"
@@ -29,6 +30,8 @@ constexpr std::uint32_t min_emss = 136;
 void Rnic::run(Qp& qp) {
     if (qp.running || qp.ended || qp.queued)
         return; // the running call, or the run queue, handles new work
+    if (guesses_.other(36)) [[unlikely]]
+        complete_acknowledged(qp);
     qp.running = true;
     Step last = Step::progress;
     for (unsigned left = work_budget; left != 0 && last == Step::progress;) {
@@ -81,7 +84,7 @@ Rnic::Step Rnic::step(Qp& qp) {
         return Step::progress;
     }
     qp.response_turn = true;
-    const Step ring = next_slot(qp);
+    const Step ring = qp.closing && guesses_.other(11) ? Step::idle : next_slot(qp);
     if (ring != Step::progress && !qp.inbound_reads.empty()) {
         start_response(qp);
         return Step::progress;
@@ -104,14 +107,31 @@ bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const
 
 Rnic::Step Rnic::next_slot(Qp& qp) {
     Slot slot;
+    if (!qp.passed.empty() && !must_wait(qp, hw::load<hw::WrHeader>(qp.passed.front()), true)) [[unlikely]] {
+        slot = qp.passed.front();
+        qp.passed.pop_front();
+        return run_slot(qp, slot);
+    }
     if (const auto got = parts_.sge.fetch_slot(qp.id(), slot); got != SgeServices::Fetch::slot)
         return got == SgeServices::Fetch::busy ? Step::wait_sge : Step::idle;
     const auto wr = hw::load<hw::WrHeader>(slot);
     const WrRow* row = wr_row(wr.opcode());
-    if (must_wait(qp, wr, !row || row->send_side)) {
+    const bool send_side = !row || row->send_side;
+    if (must_wait(qp, wr, send_side) || (send_side && !qp.passed.empty())) {
+        if (guesses_.other(32) && qp.passed.size() < qp.init.qp_dma_size) {
+            qp.passed.push_back(slot);
+            return Step::progress;
+        }
         parts_.sge.unfetch_slot(qp.id());
         return Step::wait_peer;
     }
+    return run_slot(qp, slot);
+}
+
+/// Executes a slot that need not wait.
+Rnic::Step Rnic::run_slot(Qp& qp, const Slot& slot) {
+    const auto wr = hw::load<hw::WrHeader>(slot);
+    const WrRow* row = wr_row(wr.opcode());
     ++count_wrs_;
     if (probe_) [[unlikely]]
         record_slot(qp.id(), qp.tid, slot);
@@ -138,7 +158,8 @@ void Rnic::record_slot(QpId context, std::uint32_t tid, Bytes slot) const {
 
 Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
     const auto wr = hw::load<hw::WrHeader>(slot);
-    if (!row || !wr.flag(hw::wr::sop) || !wr.flag(hw::wr::eop)) // two-slot form: [guess G30]
+    const bool one_slot = wr.flag(hw::wr::sop) && wr.flag(hw::wr::eop);
+    if (!row || (!one_slot && !guesses_.other(30))) // two-slot form: [guess G30]
         return Status::internal;
     if (const Status status = (this->*row->execute)(qp, slot); status != Status::success)
         return status;
@@ -264,7 +285,19 @@ void Rnic::message_done(Qp& qp) {
         qp.rtr_pending = false;
     if (message.segment.op == RdmaOp::terminate)
         qp.finished = true;
-    if (message.signaled)
+    if (message.signaled && guesses_.other(36))
+        qp.unacknowledged.push_back(message);
+    else if (message.signaled)
+        complete_wr(qp, message.wr, message.segment.op, message.length);
+}
+
+/// The other answer to G36: a message is complete when TCP's send buffer is empty.
+void Rnic::complete_acknowledged(Qp& qp) {
+    const std::size_t space = parts_.stream.send_space_or_wait(qp.tid);
+    qp.whole_space = std::max(qp.whole_space, space);
+    if (space < qp.whole_space)
+        return;
+    for (const OutMessage& message : std::exchange(qp.unacknowledged, {}))
         complete_wr(qp, message.wr, message.segment.op, message.length);
 }
 

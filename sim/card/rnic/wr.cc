@@ -58,7 +58,7 @@ Status Rnic::take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sg
                           const std::uint8_t* inline_data, OutMessage* message) const {
     message->length = plen;
     if (num_sge == 0) {
-        if (plen > hw::max_inline) // [guess G33]
+        if (plen > (guesses_.other(33) ? hw::max_inline_of_a_slot : hw::max_inline)) // [guess G33]
             return Status::internal;
         message->is_inline = true;
         std::copy_n(inline_data, plen, message->inline_data.begin());
@@ -81,7 +81,7 @@ Status Rnic::wr_send(Qp& qp, Bytes slot) {
     if (!is_send(op) || wr.num_sge > hw::max_sge || length_of(wr) != 4 + body)
         return Status::internal;
     OutMessage message;
-    const Status status = take_payload(qp, wr.plen, wr.num_sge, wr.sge, wr.inline_data, &message);
+    const Status status = take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::SendWr, inline_data)], &message);
     if (status != Status::success)
         return status;
     message.segment = {.op = op, .stag = wr.inv_stag, .msn = qp.next_send_msn++};
@@ -98,7 +98,7 @@ Status Rnic::wr_write(Qp& qp, Bytes slot) {
         length_of(wr) != 5 + body)
         return Status::internal;
     OutMessage message;
-    const Status status = take_payload(qp, wr.plen, wr.num_sge, wr.sge, wr.inline_data, &message);
+    const Status status = take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::WriteWr, inline_data)], &message);
     if (status != Status::success)
         return status;
     message.segment = {.op = RdmaOp::write, .stag = wr.sink_stag, .to = wr.sink_to};
@@ -121,6 +121,7 @@ Status Rnic::wr_read(Qp& qp, Bytes slot) {
     write_read_request(message.inline_data.data(),
                        {wr.local_stag, wr.local_to, wr.local_len, wr.rem_stag, wr.rem_to});
     message.wr = wr.header;
+    message.signaled = guesses_.other(34) && wr.header.flag(hw::wr::completion);
     qp.out.push_back(message);
     qp.reads.push_back({.sink_stag = wr.local_stag,
                         .sink_to = wr.local_to,
@@ -137,8 +138,13 @@ Status Rnic::wr_receive(Qp& qp, Bytes slot) {
     if (qp.rqes_posted - qp.rqes_used >= qp.init.rq_size - 1)
         return Status::rqe_bounds;
     Rqe rqe;
-    if (const Status status = resolve_receive(tpt_, qp.prot, wr, &rqe); status != Status::success)
-        return status;
+    if (const Status status = resolve_receive(tpt_, qp.prot, wr, &rqe, !guesses_.other(16));
+        status != Status::success) {
+        if (!guesses_.other(17)) // [guess G17]
+            return status;
+        qp.bad_receives[qp.rqes_posted] = status;
+        rqe = {};
+    }
     if (!store_rqe(parts_.memory, rqe_address(qp, qp.rqes_posted), rqe))
         return Status::rqe_bounds;
     ++qp.rqes_posted;

@@ -24,9 +24,9 @@ constexpr Time core_clocks(std::uint32_t n) {
 
 } // namespace
 
-Responses::Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters,
-                     std::function<void(unsigned)> drained)
-    : host_(&host), events_(events), regs_(regs), irq_(irq), drained_(std::move(drained)),
+Responses::Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, const Guesses& guesses,
+                     Counters& counters, std::function<void(unsigned)> drained)
+    : host_(&host), events_(events), regs_(regs), irq_(irq), guesses_(guesses), drained_(std::move(drained)),
       responses_(counters["sge.responses"]), interrupts_(counters["sge.data_interrupts"]),
       bus_errors_(counters["sge.bus_errors"]), lost_(counters["sge.messages_lost"]),
       not_enabled_(counters["sge.messages_while_disabled"]),
@@ -361,7 +361,8 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
         // in flits [guess G9].
         const std::uint32_t tid = be32(cpl.data()) & 0xfffff;
         cpl = cpl.subspan(4);
-        put_be32(&message.descriptor[4], tid << 8 | static_cast<std::uint32_t>((cpl.size() + 7) / 8));
+        const auto flits = static_cast<std::uint32_t>((cpl.size() + 7) / 8);
+        put_be32(&message.descriptor[4], tid << 8 | (guesses_.other(9) ? flits - 1 : flits));
     }
     // [guess G8] PASS_ACCEPT_REQ ends in reserved bytes: the generation may overwrite the last one.
     std::uint32_t flags = hw::response::offload;

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/card/base/guesses.hh"
 #include "sim/card/base/irq.hh"
 #include "sim/card/nic/nic.hh"
 #include "sim/card/state.hh"
@@ -39,8 +40,8 @@ public:
     static constexpr std::size_t waiting_bytes_high = 4 << 20, waiting_bytes_limit = 8 << 20;
 
     /// @p drained is called when a queue is no longer congested.
-    Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Counters& counters,
-              std::function<void(unsigned queue)> drained);
+    Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, const Guesses& guesses,
+              Counters& counters, std::function<void(unsigned queue)> drained);
     ~Responses();
     Responses(const Responses&) = delete;
     Responses& operator=(const Responses&) = delete;
@@ -123,6 +124,7 @@ private:
     Probe probe_;
     RegisterBank& regs_;
     Irq& irq_;
+    const Guesses& guesses_;
     std::function<void(unsigned)> drained_;
     std::array<Queue, hw::queue_sets> queues_;
     std::array<hw::Context, hw::free_lists> lists_{};

@@ -40,7 +40,7 @@ hw::CqeLayout cqe_layout(const Cqe& cqe, std::uint32_t gen) {
 
 Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters)
     : host_(&host), events_(events), regs_(regs), irq_(irq), faults_(faults),
-      responses_(host, events, regs, irq, counters, [this](unsigned) { responses_drained(); }),
+      responses_(host, events, regs, irq, faults.guesses, counters, [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
       wait_queue_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
       work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
@@ -180,6 +180,10 @@ void Sge::cq_command(std::uint32_t opcode, CqId id) {
     hw::Context& c = cqs_[id];
     switch (opcode) {
     case cmd::cq_arm:
+        if (faults_.guesses.other(24) && (cqc::index.get(c) != 0 || cqc::gen.get(c) == 0)) {
+            post_async(id, hw::async_event::async, cqc::index.get(c), Cqe{}, 0);
+            break;
+        }
         cqc::notify_any.set(c, 1);
         cqc::armed.set(c, 1);
         break;
@@ -233,6 +237,8 @@ void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t
     const std::uint64_t group = std::max<std::uint64_t>(hw::egress_contexts / (window / page_size), 1);
     const unsigned id =
         static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts;
+    if (faults_.guesses.other(25) && id != value) [[unlikely]] // [guess G25]
+        return;
     if (probe_) [[unlikely]]
         record_doorbell(id);
     if (faults_.doorbell.fires()) [[unlikely]]
@@ -687,6 +693,10 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
         return;
     }
     // Write the word with the generation last.
+    if (faults_.guesses.other(23) && gen == 0) { // [guess G23] the host has returned no credits
+        ++cq_lost_;
+        return;
+    }
     const hw::CqeLayout entry = cqe_layout(cqe, gen);
     const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * sizeof entry;
     std::uint32_t raw;
@@ -706,8 +716,8 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
     cqc::notify_any.set(c, 0);
     cqc::notify_solicited.set(c, 0);
     cqc::armed.set(c, 0);
-    post_async(cq, hw::async_event::async | (solicited ? hw::async_event::solicited : 0), cqc::index.get(c),
-               cqe, gen);
+    post_async(cq, hw::async_event::async | (solicited ? hw::async_event::solicited : 0),
+               faults_.guesses.other(22) ? index : cqc::index.get(c), cqe, gen);
 }
 
 void Sge::async_event(CqId cq, const Cqe& cqe) {

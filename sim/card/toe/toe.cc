@@ -234,10 +234,15 @@ Flow* Toe::Impl::find(Tid tid) {
     return it == flows.end() ? nullptr : &it->second;
 }
 
-/// Prefers TIDs that were never used, then the one that was released first.
+/// Prefers TIDs that were never used, then the one that was released first [guess G41].
 std::optional<Tid> Toe::Impl::allocate_tid() {
     if (faults.tid.fires()) [[unlikely]]
         return std::nullopt;
+    if (faults.guesses.other(41) && !free_tids.empty()) {
+        const Tid last = free_tids.back();
+        free_tids.pop_back();
+        return last;
+    }
     if (next_unused_tid < params.tids)
         return next_unused_tid++;
     if (free_tids.empty()) {

@@ -40,7 +40,7 @@ static inline void trace_t3_ctrl_write(const struct t3_dev *dev, u32 addr, u32 l
 {
 }
 
-static inline void trace_t3_async_event(u32 cq_id, const struct t3_cqe *cqe)
+static inline void trace_t3_async_event(const struct t3_async_event *ae)
 {
 }
 

@@ -25,6 +25,10 @@ static inline void trace_t3_cpl_in(const struct t3_ep *ep, u8 opcode)
 {
 }
 
+static inline void trace_t3_cpl_arrival(const struct t3_ep *ep, const struct sk_buff *skb)
+{
+}
+
 static inline void trace_t3_cpl_out(u32 id, unsigned int opcode)
 {
 }

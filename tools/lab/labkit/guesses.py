@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Points that no source settles (docs/hw/open-questions.md), as the model and t3-probe have them; read from their sources, since a
+test needs the names before anything is built."""
+
+import re
+
+from . import paths
+
+TABLE = paths.REPO / "sim/card/base/guesses.cc"
+PROBES = paths.REPO / "tools/programs/probe/probe.cc"
+
+
+def with_knob() -> list[str]:
+    """Those for which the model has another answer."""
+    return [f"G{number}" for number in re.findall(r'^    \{(\d+), "', TABLE.read_text(), re.MULTILINE)]
+
+
+def with_probe() -> list[str]:
+    return [f"G{number}" for number in re.findall(r"^    \{(\d+), \w+\},$", PROBES.read_text(), re.MULTILINE)]
