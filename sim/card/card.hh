@@ -83,8 +83,18 @@ public:
     /// no such fault or it has no amount.
     void inject(std::string_view name, std::optional<std::uint64_t> amount = std::nullopt);
 
-    /// Selects the model's answer to an open question (base/guesses.hh). Throws std::invalid_argument.
+    /// An open question about the hardware to which the model has another answer than usual.
+    struct Question {
+        unsigned number; ///< of docs/hw/open-questions.md
+        const char* modelled;
+        const char* other;
+    };
+    [[nodiscard]] static std::vector<Question> questions();
+    /// Selects an answer: "G12=other" or "G12=modelled". Throws std::invalid_argument, with a complete
+    /// sentence.
     void guess(std::string_view text);
+    /// Throws what guess() would.
+    static void check_guess(std::string_view text);
     /// Those that are not as modelled.
     [[nodiscard]] std::string guesses() const;
 

@@ -112,6 +112,17 @@ void Card::guess(std::string_view text) {
     flog.info("{}: {}", impl_->config.name, text);
 }
 
+void Card::check_guess(std::string_view text) {
+    Guesses().set(text);
+}
+
+std::vector<Card::Question> Card::questions() {
+    std::vector<Question> all;
+    for (const Guesses::Row& row : Guesses::rows())
+        all.push_back({row.number, row.modelled, row.other});
+    return all;
+}
+
 std::string Card::guesses() const {
     return impl_->faults.guesses.text();
 }

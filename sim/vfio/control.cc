@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "sim/card/base/guesses.hh"
 #include "sim/core/time.hh"
 #include "sim/net/impairments.hh"
 #include "sim/vfio/tables.hh"
@@ -229,10 +228,9 @@ json cause(Context& context, const Arguments& arguments) {
 json guess(Context& context, const Arguments& arguments) {
     if (arguments[0] == "--list" && arguments.size() == 1) {
         json result = json::array();
-        for (const Guesses::Row& row : Guesses::rows())
-            result.push_back({{"name", fmt::format("G{}", row.number)},
-                              {"modelled", row.modelled},
-                              {"other", row.other}});
+        for (const Card::Question& row : Card::questions())
+            result.push_back(
+                {{"name", fmt::format("G{}", row.number)}, {"modelled", row.modelled}, {"other", row.other}});
         return result;
     }
     const Rig::Slot& slot = find_card(context, arguments[0]);
@@ -317,7 +315,8 @@ constexpr Row rows[] = {
      "see "
      "docs/faults.md"},
     {"guess", 1, 16, guess,
-     "guess CARD [Gn=other|Gn=modelled...] | guess --list\n                      selects the card's answers to "
+     "guess CARD [Gn=other|Gn=modelled...] | guess --list\n                      selects the card's answers "
+     "to "
      "open questions, and shows those that are not usual"},
     {"version", 0, 0, version, "version               of the protocol and of the program"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},

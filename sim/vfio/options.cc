@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "sim/card/base/guesses.hh"
 #include "sim/card/card.hh"
 #include "sim/core/log.hh"
 
@@ -145,8 +144,9 @@ void check_wires(const Options& options) {
 
 std::string guess_list() {
     std::string out;
-    for (const auto& row : Guesses::rows())
-        out += fmt::format("{:<5}{:<56}  other: {}\n", fmt::format("G{}", row.number), row.modelled, row.other);
+    for (const auto& row : Card::questions())
+        out +=
+            fmt::format("{:<5}{:<56}  other: {}\n", fmt::format("G{}", row.number), row.modelled, row.other);
     return out;
 }
 
@@ -273,7 +273,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
         }
         for (const auto& text : options.guesses)
             try {
-                Guesses().set(text);
+                Card::check_guess(text);
             } catch (const std::invalid_argument& e) {
                 throw Wrong(fmt::format("--guess: {}; see --guess list", e.what()));
             }

@@ -40,11 +40,11 @@ struct Options {
 
     std::vector<CardSpec> cards;
     std::vector<WireSpec> wires;
-    std::string capture;             ///< directory; empty: none
-    std::uint64_t capture_limit = 0; ///< bytes per wire; 0: none
-    std::string record;              ///< file of the flight recorder; empty: none
-    std::uint64_t record_limit = 0;  ///< bytes; 0: none
-    std::string control;             ///< path of the control socket; empty: none
+    std::string capture;              ///< directory; empty: none
+    std::uint64_t capture_limit = 0;  ///< bytes per wire; 0: none
+    std::string record;               ///< file of the flight recorder; empty: none
+    std::uint64_t record_limit = 0;   ///< bytes; 0: none
+    std::string control;              ///< path of the control socket; empty: none
     std::vector<std::string> guesses; ///< of all cards: "G12=other"
     std::string log_level = "info";
 };

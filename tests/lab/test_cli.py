@@ -38,6 +38,7 @@ def t3lab(*words, **env):
     (("up", "--load", "half"), "invalid choice: 'half'"),
     (("up", "--cards", "9"), "'9' is not a count of cards"),
     (("up", "--record"), "expected one argument"),
+    (("up", "--guess", "G12=once"), "'G12=once' is not an answer to an open question (for example G12=other)"),
     (("logs", "--lines", "0"), "'0' is not a count of lines"),
     (("check-wire", "--connections", "-1", "x"), "--connections"),
     (("check-wire",), "required: FILE"),

@@ -7,7 +7,7 @@ import subprocess
 import command_lines
 import pytest
 from command_lines import TOOLS, help_of, options_of, program
-from labkit import paths
+from labkit import guesses, paths
 
 PAGES = {path.name.split(".")[0]: path for path in (paths.REPO / "docs/man").glob("*.scd")}
 
@@ -61,6 +61,8 @@ def test_completion_offers_the_options_of_help(tool):
     (("t3lab", ""), set(command_lines.commands_of("t3lab"))),
     (("t3lab", "up", "--suite", "t"), {"trixie"}),
     (("t3sim", "t"), {"trace"}),
+    (("t3sim", "--guess", "G1"), {name + "=other" for name in guesses.with_knob() if name.startswith("G1")}),
+    (("t3sim", "--guess", "l"), {"list"}),
     (("t3sim", "ctl", "/tmp/ctl", "q"), {"qps", "quit"}),
     (("t3sim", "ctl", "/tmp/ctl", ""), set(command_lines.commands_of("t3sim"))),
     (("t3sim", "ctl", "q"), set()),

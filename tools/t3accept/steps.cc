@@ -412,7 +412,8 @@ void do_cq_overflow(Run& run, Step& step) {
     provoke(run, step, "t3-small_cq", "", "no request completed twice");
 }
 
-/// Each line of the client is the answer to one question; a probe that ends without one does not fail the step.
+/// Each line of the client is the answer to one question; a probe that ends without one does not fail the
+/// step.
 void do_questions(Run& run, Step& step) {
     const auto pair = run_pair(run, {"t3-probe", "", 0, 0}, false, probes_limit);
     std::map<std::string, int> results{{"as modelled", 0}, {"other", 0}, {"not observed", 0}};

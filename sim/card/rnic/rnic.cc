@@ -25,8 +25,8 @@ constexpr std::size_t max_early_data = 64U << 10;
 } // namespace
 
 Rnic::Rnic(const Parts& parts)
-    : parts_(parts), host_(&parts.host), guesses_(parts.faults.guesses), tpt_(parts.memory, parts.faults.tpt_entry),
-      count_wrs_(parts.counters["rnic.work_requests"]),
+    : parts_(parts), host_(&parts.host), guesses_(parts.faults.guesses),
+      tpt_(parts.memory, parts.faults.tpt_entry), count_wrs_(parts.counters["rnic.work_requests"]),
       count_malformed_(parts.counters["rnic.malformed_work_requests"]),
       count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),
       count_errors_(parts.counters["rnic.errors"]),

@@ -60,7 +60,9 @@ bool Rnic::fpdu_in(Qp& qp, Bytes ulpdu, MpaError error) {
     DdpSegment segment;
     Status status = parse_segment(ulpdu, error, &segment);
     if (status == Status::success && !is_tagged(segment.op) && segment.msn != qp.expected_msn[segment.qn])
-        status = guesses_.other(28) ? Status::msn_gap : Status::msn; // the card compares 4 bits and reports any mismatch as this [guess G28]
+        status = guesses_.other(28)
+                     ? Status::msn_gap
+                     : Status::msn; // the card compares 4 bits and reports any mismatch as this [guess G28]
     if (status == Status::success)
         status = (this->*handlers[static_cast<std::size_t>(segment.op)])(qp, segment);
     if (status != Status::success)
@@ -83,7 +85,8 @@ void Rnic::inbound_error(Qp& qp, RdmaOp op, Status status) {
 Status Rnic::in_write(Qp& qp, const DdpSegment& segment) {
     if (!(qp.prot.caps & hw::RdmaInitWr::write_enable))
         return Status::access;
-    if (segment.stag == 0 && !(guesses_.other(19) && segment.payload.empty())) // also without payload [guess G19]
+    if (segment.stag == 0 &&
+        !(guesses_.other(19) && segment.payload.empty())) // also without payload [guess G19]
         return Status::invalid_stag;
     if (!segment.payload.empty()) {
         Extent extent;
@@ -135,7 +138,8 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
         return Status::bounds;
     if (size != 0) {
         Extent extent;
-        Status status = tpt_.check(qp.prot, segment.stag, segment.to, size, guesses_.other(18) ? remote_write : read_sink, &extent);
+        Status status = tpt_.check(qp.prot, segment.stag, segment.to, size,
+                                   guesses_.other(18) ? remote_write : read_sink, &extent);
         if (status == Status::success)
             status = write_extent(*host_, parts_.memory, extent, 0, segment.payload);
         if (status != Status::success)
@@ -152,13 +156,12 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
             return status;
     }
     // The CQE of a read contains only the sink STag; length and MSN are 0 [guess G21].
-    parts_.sge.complete(
-        qp.send_cq(),
-        {.qp = qp.id(),
-         .opcode = static_cast<std::uint8_t>(RdmaOp::read_response),
-         .length = guesses_.other(21) ? read.length : 0,
-         .word2 = read.sink_stag},
-        false);
+    parts_.sge.complete(qp.send_cq(),
+                        {.qp = qp.id(),
+                         .opcode = static_cast<std::uint8_t>(RdmaOp::read_response),
+                         .length = guesses_.other(21) ? read.length : 0,
+                         .word2 = read.sink_stag},
+                        false);
     qp.reads.pop_front();
     return Status::success;
 }

@@ -81,7 +81,8 @@ Status Rnic::wr_send(Qp& qp, Bytes slot) {
     if (!is_send(op) || wr.num_sge > hw::max_sge || length_of(wr) != 4 + body)
         return Status::internal;
     OutMessage message;
-    const Status status = take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::SendWr, inline_data)], &message);
+    const Status status =
+        take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::SendWr, inline_data)], &message);
     if (status != Status::success)
         return status;
     message.segment = {.op = op, .stag = wr.inv_stag, .msn = qp.next_send_msn++};
@@ -98,7 +99,8 @@ Status Rnic::wr_write(Qp& qp, Bytes slot) {
         length_of(wr) != 5 + body)
         return Status::internal;
     OutMessage message;
-    const Status status = take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::WriteWr, inline_data)], &message);
+    const Status status =
+        take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::WriteWr, inline_data)], &message);
     if (status != Status::success)
         return status;
     message.segment = {.op = RdmaOp::write, .stag = wr.sink_stag, .to = wr.sink_to};

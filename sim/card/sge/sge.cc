@@ -40,7 +40,8 @@ hw::CqeLayout cqe_layout(const Cqe& cqe, std::uint32_t gen) {
 
 Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters)
     : host_(&host), events_(events), regs_(regs), irq_(irq), faults_(faults),
-      responses_(host, events, regs, irq, faults.guesses, counters, [this](unsigned) { responses_drained(); }),
+      responses_(host, events, regs, irq, faults.guesses, counters,
+                 [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
       wait_queue_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
       work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),

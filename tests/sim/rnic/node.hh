@@ -212,8 +212,7 @@ struct Region {
 class Node {
 public:
     explicit Node(InitOptions init)
-        : options(init), sge(host),
-          rnic(Rnic::Parts{host, events, sge, memory, stream, faults, counters}),
+        : options(init), sge(host), rnic(Rnic::Parts{host, events, sge, memory, stream, faults, counters}),
           ring(host.alloc(init.slots * slot_size)) {}
 
     /// RDMA_INIT as in cxgb3's ring; the result is whether it is acknowledged.

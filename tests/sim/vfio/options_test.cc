@@ -111,11 +111,29 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"MacFourth", {"--card", "a=/a", "--mac", "a=00:07:43:80:00:00"}, "fourth octet"},
         Bad{"LanesOfNoSlot", {"--card", "a=/a", "--lanes", "a=3"}, "a slot has 1, 2, 4 or 8"},
         Bad{"ChipUnknown", {"--card", "a=/a", "--chip", "a=t4"}, "there are t3b and t3c"},
+        Bad{"GuessUnknown",
+            {"--card", "a=/a", "--guess", "G99=other"},
+            "no other answer for G99, only for G1, "},
+        Bad{"GuessWithoutAnswer",
+            {"--card", "a=/a", "--guess", "G12"},
+            "for example G12=other; see --guess list"},
+        Bad{"GuessValue", {"--card", "a=/a", "--guess", "G12=once"}, "the answers are modelled and other"},
+        Bad{"GuessNumber", {"--card", "a=/a", "--guess", "12=other"}, "for example G12=other"},
         Bad{"SerialLong", {"--card", "a=/a", "--serial", "a=12345678901234567"}, "16 characters"},
         Bad{"LimitAlone", {"--card", "a=/a", "--capture-limit", "1M"}, "add --capture DIR"},
         Bad{"LimitUnit", {"--card", "a=/a", "--capture", "/c", "--capture-limit", "1T"}, "64M"},
         Bad{"LogLevel", {"--card", "a=/a", "--log-level", "loud"}, "'loud'"}),
     [](const auto& info) { return info.param.name; });
+
+TEST(Options, GuessesAreListedOrOfAllCards) {
+    const auto list = parse({"--guess", "list"});
+    EXPECT_FALSE(list.options);
+    EXPECT_EQ(list.status, 0);
+    EXPECT_NE(list.message.find("G12  ABORT messages come twice"), std::string::npos) << list.message;
+    const auto two = parse({"--card", "a=/a", "--guess", "G12=other", "--guess", "G45=other"});
+    ASSERT_TRUE(two.options) << two.message;
+    EXPECT_EQ(two.options->guesses.size(), 2U);
+}
 
 TEST(Options, HelpAndVersionAreNotErrors) {
     for (const char* flag : {"--help", "--version"}) {

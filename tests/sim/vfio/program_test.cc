@@ -79,9 +79,11 @@ protected:
         return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
     }
     std::string at(const char* name) const { return directory / name; }
-    void start_two_cards() {
-        start({"--card", "a=" + at("a"), "--card", "b=" + at("b"), "--wire", "a.0,b.0", "--control",
-               at("ctl"), "--capture", at("pcap")});
+    void start_two_cards(const std::vector<std::string>& more = {}) {
+        std::vector<std::string> options{"--card",  "a=" + at("a"), "--card",  "b=" + at("b"), "--wire",
+                                         "a.0,b.0", "--control",    at("ctl"), "--capture",    at("pcap")};
+        options.insert(options.end(), more.begin(), more.end());
+        start(options);
         ASSERT_NE(read_until("t3sim: ready\n").find("t3sim: ready\n"), std::string::npos);
     }
     json ask(const std::string& line) {
@@ -195,6 +197,10 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "cause", "args": ["a", "lost-interrupt", "1s"]})", "a number of times"},
         {R"({"command": "cause", "args": ["a", "late-dma", "7"]})", "a time such as 200ms"},
         {R"({"command": "cause", "args": ["a", "abort", "7"]})", "has no amount"},
+        {R"({"command": "guess", "args": ["z", "G12=other"]})", "no card 'z'"},
+        {R"({"command": "guess", "args": ["a", "G3=other"]})", "no other answer for G3, only for G1, "},
+        {R"({"command": "guess", "args": ["a", "G12=no"]})", "the answers are modelled and other"},
+        {R"({"command": "guess", "args": ["a", "G12"]})", "for example G12=other"},
         {R"({"command": "wire", "args": ["down", "z"]})", "wires are: a.0-b.0"},
         {R"({"command": "wire", "args": ["off", "a.0-b.0"]})", "wire up NAME"},
         {R"({"command": "impair", "args": ["a.0-b.0", "z", "loss=1"]})", "ends are: all, a.0, b.0"},
@@ -224,6 +230,17 @@ TEST_F(Program, CtlIsTheClient) {
     EXPECT_EQ(std::system((ctl + " cause a late-cqe 5ms").c_str()), 0); // NOLINT(cert-env33-c)
     EXPECT_EQ(std::system((ctl + " quit").c_str()), 0);                 // NOLINT(cert-env33-c)
     EXPECT_EQ(wait_for_end(), 0);
+}
+
+TEST_F(Program, AnswersToOpenQuestionsAreThoseOfACard) {
+    start_two_cards({"--guess", "G45=other"});
+    EXPECT_EQ(ask(R"({"command": "guess", "args": ["a"]})")["result"], "G45=other");
+    EXPECT_EQ(ask(R"({"command": "guess", "args": ["a", "G12=other", "G45=modelled"]})")["result"],
+              "G12=other");
+    EXPECT_EQ(ask(R"({"command": "reset", "args": ["a"]})")["ok"], true); // keeps them
+    EXPECT_EQ(ask(R"({"command": "guess", "args": ["a"]})")["result"], "G12=other");
+    EXPECT_EQ(ask(R"({"command": "guess", "args": ["b"]})")["result"], "G45=other");
+    EXPECT_EQ(ask(R"({"command": "guess", "args": ["--list"]})")["result"][0]["name"], "G1");
 }
 
 TEST_F(Program, ProtocolHasAVersion) {

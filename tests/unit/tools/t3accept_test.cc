@@ -269,6 +269,7 @@ public:
             return result->second;
         return {0, false,
                 " #bytes #iterations BW peak BW average\n 64 1000 1.0 1.0\nreturn status 0\n"
+                "{\"point\": \"G12\", \"result\": \"as modelled\", \"answer\": \"twice\"}\n"
                 "{\"ok\": true, \"connections\": 5, \"checks\": 7}\n",
                 0.5};
     }
@@ -413,6 +414,23 @@ TEST_F(Accept, AProgramThatFails) {
     expect("rping-small", State::failed, "disconnected before its last round");
     peer.throws = "t3-rate";
     expect("rate", State::failed, "the server closed the connection");
+}
+
+TEST_F(Accept, AnswersAreInTheReportAndFailNothing) {
+    local.results["t3-probe"] = {
+        0, false,
+        "{\"point\": \"G1\", \"result\": \"not observed\", \"answer\": \"no tracefs\"}\n"
+        "{\"point\": \"G12\", \"result\": \"other\", \"answer\": \"once\"}\n"
+        "{\"ok\": true}\n",
+        1};
+    expect("questions", State::note, "G12: once");
+    EXPECT_EQ(step("questions").figures.at("not observed"), 1);
+    ASSERT_EQ(report.answers.size(), 2U);
+    EXPECT_THAT(to_text(to_json(report)), HasSubstr("G12  other         once"));
+    local.results["t3-probe"] = {0, false, "{\"ok\": true}\n", 1};
+    expect("questions", State::failed, "t3-probe: status 0 at the client");
+    local.results["t3-probe"] = {1, false, "{\"ok\": false}\n", 1};
+    expect("questions", State::failed, "t3-probe: status 1 at the client");
 }
 
 TEST_F(Accept, PerftestMayCrashTwice) {

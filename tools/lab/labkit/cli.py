@@ -62,6 +62,12 @@ def package_name(text: str) -> str:
     return text
 
 
+def guess(text: str) -> str:
+    if not re.fullmatch(r"G\d+=(other|modelled)", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an answer to an open question (for example G12=other)")
+    return text
+
+
 def new_folder(text: str) -> Path:
     """A folder for output, which is created if it does not exist."""
     path = Path(text)
@@ -81,6 +87,7 @@ def wire(text: str) -> Wire:
 def _lab(options, name: str) -> Lab:
     lab = Lab(options.guests, options.cards, suite=options.suite, kernel=options.kernel, wires=options.wire,
               capture=options.capture or False, record=options.record, load=options.load, name=name,
+              sim_options=[word for one in options.guess for word in ("--guess", one)],
               machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm, packages=tuple(options.package)))
     if stack.level(options.load).rdma and options.cards:
         build.everything(options.suite, options.kernel)
@@ -216,6 +223,8 @@ def parser() -> Parser:
                              help="wires instead of port to port; an end is cN.P (port of a card) or nG, a virtio-net NIC with siw in guest G")
             sub.add_argument("--capture", type=new_folder, metavar="FOLDER", help="capture all wires there")
             sub.add_argument("--record", type=Path, metavar="FILE", help="record the cards' events there, for `t3sim trace`")
+            sub.add_argument("--guess", type=guess, action="append", default=[], metavar="Gn=other",
+                             help="all cards have another answer to this open question; `t3sim --guess list` shows those that have one")
             sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")
             sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
             sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",

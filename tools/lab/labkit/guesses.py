@@ -16,4 +16,4 @@ def with_knob() -> list[str]:
 
 
 def with_probe() -> list[str]:
-    return [f"G{number}" for number in re.findall(r"^    \{(\d+), \w+\},$", PROBES.read_text(), re.MULTILINE)]
+    return [f"G{number}" for number in re.findall(r"^    \{(\d+), \w+\},(?: //.*)?$", PROBES.read_text(), re.MULTILINE)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "card.hh"
 
-#include <arpa/inet.h>
 #include <algorithm>
+#include <arpa/inet.h>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace probe {
 
@@ -57,7 +58,8 @@ std::vector<Mapping> mappings() {
     while (std::fgets(line, sizeof(line), file)) {
         unsigned long from = 0, to = 0;
         char mode[8] = {};
-        if (std::strstr(line, "/dev/infiniband/uverbs") && std::sscanf(line, "%lx-%lx %7s", &from, &to, mode) == 3)
+        if (std::strstr(line, "/dev/infiniband/uverbs") &&
+            std::sscanf(line, "%lx-%lx %7s", &from, &to, mode) == 3)
             out.push_back({from, to - from, mode[0] == 'r'});
     }
     std::fclose(file);
@@ -374,7 +376,8 @@ void Connection::disconnect() {
 void Connection::put(const void* request, unsigned flits, uint8_t opcode, uint8_t flags, uint32_t frame) {
     volatile uint8_t* const slot = ring_ + (size_t{next_ % slots_} << T3_WR_SLOT_SHIFT);
     const uint64_t generation = !(next_ / slots_ & 1);
-    const size_t body = std::min<size_t>(flits, 13) * 8; // above are the status word and the second generation
+    const size_t body =
+        std::min<size_t>(flits, 13) * 8; // above are the status word and the second generation
     for (size_t i = 8; i < body; i++)
         slot[i] = static_cast<const uint8_t*>(request)[i];
     if (flits > 14) // only requests that no driver makes

@@ -98,17 +98,17 @@ class Connection {
 public:
     struct Wishes {
         int cqe = 64;
-        bool events = false; // a completion channel
-        unsigned receive_buffer = 0; // of the peer
+        bool events = false;                // a completion channel
+        unsigned receive_buffer = 0;        // of the peer
         uint8_t reply_flags = MPA_FLAG_CRC; // and MPA_FLAG_MARKERS
-        bool ready_message = false; // the reply asks for the RTR read
-        bool passive = false;       // the peer connects
-        uint8_t reads = 4; // our ORD
+        bool ready_message = false;         // the reply asks for the RTR read
+        bool passive = false;               // the peer connects
+        uint8_t reads = 4;                  // our ORD
         Wishes() {}
     };
 
-    // Makes the objects; does not connect. Passive: the peer has sent an MPA request of revision 2 that asks for the
-    // RTR read.
+    // Makes the objects; does not connect. Passive: the peer has sent an MPA request of revision 2 that asks
+    // for the RTR read.
     Connection(Peer& peer, const std::string& address, uint16_t port, const Wishes& wishes = Wishes());
     ~Connection();
     Connection(const Connection&) = delete;

@@ -188,7 +188,8 @@ bool serve(uint16_t port) {
     for (;;) {
         Sockets sockets;
         socklen_t size = sizeof(sockets.controller);
-        const int fd = accept4(control, reinterpret_cast<sockaddr*>(&sockets.controller), &size, SOCK_CLOEXEC);
+        const int fd =
+            accept4(control, reinterpret_cast<sockaddr*>(&sockets.controller), &size, SOCK_CLOEXEC);
         if (fd < 0)
             continue;
         no_delay(fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The other end of the connection under test: an ordinary TCP socket at the peer's machine, remote controlled.
-// The program at this end decides everything that goes over it, so both ends of the exchange are in one function.
+// The other end of the connection under test: an ordinary TCP socket at the peer's machine, remote
+// controlled. The program at this end decides everything that goes over it, so both ends of the exchange are
+// in one function.
 #pragma once
 
 #include <netinet/in.h>
@@ -30,7 +31,8 @@ public:
     void connect(uint16_t port);
     void send(const Bytes& bytes);
     void send(const Segment& segment) { send(fpdu(segment)); }
-    // At least so many bytes; fewer if the time ends, or the stream does. What was received before is in front.
+    // At least so many bytes; fewer if the time ends, or the stream does. What was received before is in
+    // front.
     Bytes& receive(size_t least, int ms);
     // True: the stream has ended or was reset.
     bool ended() const { return ended_; }
@@ -52,7 +54,8 @@ private:
     bool ended_ = false;
 };
 
-// The other side: serves one control connection after the other at port + 1, until quit. False: the port is in use.
+// The other side: serves one control connection after the other at port + 1, until quit. False: the port is
+// in use.
 bool serve(uint16_t port);
 
 } // namespace probe
