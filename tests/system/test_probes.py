@@ -3,12 +3,16 @@
 
 import contextlib
 import json
+import re
 
 import pytest
 from labkit import guesses
+from labkit.sim import Wire
 from stock import address
 
-PROBE = "/t3/bin/t3-probe"
+BIN = "/t3/bin"
+PROBE = f"{BIN}/t3-probe"
+REPORT = "/tmp/questions"
 CLIENT = 1
 
 
@@ -27,11 +31,33 @@ def probe(pair, points=None, timeout=600):
     return {row["point"]: row for row in rows(done.stdout)}
 
 
+def check_report(guest, options):
+    """A run of t3accept with only the questions and the counters: every answer is in both forms of the report, and as modelled."""
+    done = guest.run(f"{BIN}/t3accept {options} --only questions --only counters -o {REPORT}", 600)
+    report = json.loads(guest.pull(f"{REPORT}.json"))
+    text = guest.pull(f"{REPORT}.txt").decode()
+    assert done.rc == 0, done
+    assert [row["point"] for row in report["answers"]] == guest.check(f"{PROBE} --list").split()
+    assert not [row for row in report["answers"] if row["result"] != "as modelled"]
+    for row in report["answers"]:
+        assert re.search(rf"^  {row['point']} +as modelled +{re.escape(row['answer'])}$", text, re.MULTILINE), row
+
+
 def test_every_probe_reports_as_modelled(pair):
-    listed = pair.guests[CLIENT].check(f"{PROBE} --list").split()
-    found = probe(pair)
-    assert list(found) == listed
-    assert not {point: row for point, row in found.items() if row["result"] != "as modelled"}
+    server, client = pair.guests
+    serving = server.start(f"exec {BIN}/t3accept --server")
+    serving.expect("waits at", 30)
+    try:
+        check_report(client, f"--peer {address(server)}")
+    finally:
+        serving.kill(15)
+        assert serving.wait(30).rc == 0
+
+
+@pytest.mark.long
+def test_between_both_ports_of_a_card(make_lab):
+    lab = make_lab(guests=1, wires=[Wire("p", ("c0.0", "c0.1"))])
+    check_report(lab.guests[0], "--both-ports")
 
 
 @contextlib.contextmanager
