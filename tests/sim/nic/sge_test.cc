@@ -1040,6 +1040,15 @@ TEST_F(CqTest, SolicitedOnly) {
     EXPECT_FALSE(rq.next()) << "the event cleared both";
 }
 
+TEST_F(CqTest, ArmingWithAnEntryGivesAnEventIfThatGuessIsOther) { // [guess G24]
+    sge.complete(5, cqe, false);
+    command(hw::context_cmd::cq_arm);
+    EXPECT_FALSE(rq.next());
+    faults.guesses.set("G24=other");
+    command(hw::context_cmd::cq_arm);
+    EXPECT_TRUE(rq.next());
+}
+
 TEST_F(CqTest, RingWraps) {
     setup(7, 4);
     for (std::uint32_t n = 0; n < 9; ++n) {
