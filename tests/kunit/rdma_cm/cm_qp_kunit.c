@@ -125,10 +125,10 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 		S(IN_CALL_REPLY), S(CONNECT), S(GOT_ESTABLISHED), V(ABORTS, 1),
 		V(GOT_DISCONNECTED, -ECONNRESET), S(GOT_NOTHING) } };
 	static const struct conversation failed = { "aborted while connecting", {
-		S(CONNECT), V(ABORTS, 1), V(REPLY, -ECONNRESET), V(GOT_REJECTED, -ECONNRESET),
+		S(CONNECT), V(CANCELS, 1), V(REPLY, -ECONNRESET), V(GOT_REJECTED, -ECONNRESET),
 		S(GOT_NOTHING) } };
 	static const struct conversation late = { "established all the same", {
-		S(CONNECT), V(ABORTS, 1), V(REPLY, 0), S(GOT_ESTABLISHED), V(CLOSES, 1), S(CLOSE),
+		S(CONNECT), V(CANCELS, 1), V(REPLY, 0), S(GOT_ESTABLISHED), V(CLOSES, 1), S(CLOSE),
 		S(GOT_DISCONNECTED), S(GOT_NOTHING) } };
 	static const struct conversation accepted = { "an accept is aborted", {
 		S(IN_CALL_ESTABLISHED), S(ACCEPT), S(GOT_ESTABLISHED), V(ABORTS, 1),

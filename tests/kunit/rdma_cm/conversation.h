@@ -93,7 +93,7 @@ enum kind {
 	/* The device is removed. */
 	REMOVE,
 	/* Expected counts of the provider's calls. */
-	REJECTS, CLOSES, ABORTS,
+	REJECTS, CLOSES, ABORTS, CANCELS,
 	/* Shorthand: an active id with a resolved route; a passive id of a connect request. */
 	READY, REQUESTED,
 };
@@ -422,6 +422,10 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 	case CLOSES:
 		flush_events();
 		KUNIT_EXPECT_EQ_MSG(test, fake.closes, value, "%s, step %u", name, number);
+		break;
+	case CANCELS:
+		flush_events();
+		KUNIT_EXPECT_EQ_MSG(test, fake.cancels, value, "%s, step %u", name, number);
 		break;
 	case ABORTS:
 		flush_events();
