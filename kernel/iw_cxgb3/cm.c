@@ -309,7 +309,7 @@ static int t3_cm_build_request(struct t3_ep *ep)
 static bool t3_cm_qp_allows_connect(const struct t3_ep *ep, struct t3_qp *qp)
 {
 	smp_mb();	/* pairs with those in t3_cm_abort_connects() and t3_qp_abort_connect() */
-	return xa_load(&ep->dev->qps, qp->id) == qp && !t3_qp_in_error(qp);
+	return xa_load(&ep->dev->qps, qp->id) == qp && !t3_qp_in_state(qp, IB_QPS_ERR);
 }
 
 /*

@@ -663,7 +663,7 @@ void t3_qp_disconnected(struct t3_qp *qp);
 bool t3_qp_reserve_rtr_entry(struct t3_qp *qp);
 /* True if the QP grants RDMA READ to the peer. May change with the next modify. */
 bool t3_qp_allows_remote_read(struct t3_qp *qp);
-bool t3_qp_in_error(struct t3_qp *qp);
+bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state);
 
 /*
  * IDLE -> RTS: attach the endpoint, and create the QP's context in the card with

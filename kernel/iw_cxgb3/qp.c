@@ -491,18 +491,7 @@ static enum ib_qp_state t3_qp_verbs_state(const struct t3_qp *qp)
 	}
 }
 
-bool t3_qp_in_error(struct t3_qp *qp)
-{
-	unsigned long flags;
-	bool error;
-
-	spin_lock_irqsave(&qp->lock, flags);
-	error = qp->state == T3_QPS_ERROR;
-	spin_unlock_irqrestore(&qp->lock, flags);
-	return error;
-}
-
-static bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
+bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
 {
 	unsigned long flags;
 	bool same;

@@ -129,9 +129,9 @@ bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 	return !card.no_rtr_entry;
 }
 
-bool t3_qp_in_error(struct t3_qp *qp)
+bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
 {
-	return card.qp_in_error;
+	return state == IB_QPS_ERR && card.qp_in_error;
 }
 
 bool t3_qp_allows_remote_read(struct t3_qp *qp)

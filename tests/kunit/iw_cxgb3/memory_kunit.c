@@ -443,7 +443,7 @@ bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 	return true;
 }
 
-bool t3_qp_in_error(struct t3_qp *qp)
+bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
 {
 	return false;
 }

@@ -997,9 +997,9 @@ static void error_aborts_a_pending_connect(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
 
-	KUNIT_EXPECT_FALSE(test, t3_qp_in_error(qp));
+	KUNIT_EXPECT_FALSE(test, t3_qp_in_state(qp, IB_QPS_ERR));
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
-	KUNIT_EXPECT_TRUE(test, t3_qp_in_error(qp));
+	KUNIT_EXPECT_TRUE(test, t3_qp_in_state(qp, IB_QPS_ERR));
 	KUNIT_EXPECT_EQ(test, card.connect_aborts, 0);
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
 

@@ -395,15 +395,21 @@ static int host_bind(u16 port, bool reuse)
 	return ret;
 }
 
+/* As siw, which binds its ports in the host's TCP itself. */
+static void provider_has_sockets(void)
+{
+	reserve_tcp_ports = true;
+	fake.has_sockets = true;
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+}
+
 /* The id and the provider hold the port together, and the host cannot have it. */
 static void a_provider_with_sockets_listens(struct kunit *test)
 {
 	u16 port;
 
 	begin(test, IN_PROCESS);
-	reserve_tcp_ports = true;
-	fake.has_sockets = true;
-	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	provider_has_sockets();
 	listen_on_wildcard(test);
 	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
 	port = cm_addr_port(cm_src(to_cm_id(id)));
@@ -452,9 +458,7 @@ static void a_destroy_cancels_a_connect(struct kunit *test)
 static void a_provider_with_sockets_connects(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
-	reserve_tcp_ports = true;
-	fake.has_sockets = true;
-	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	provider_has_sockets();
 	run(test, &ready);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
@@ -478,9 +482,7 @@ static void the_port_of_a_lookup(struct kunit *test)
 static void a_lookup_without_a_socket(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
-	reserve_tcp_ports = true;
-	fake.has_sockets = true;
-	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	provider_has_sockets();
 	run(test, &resolved);
 	KUNIT_EXPECT_NULL(test, to_cm_id(id)->bind.reserved);
 	end(test);
