@@ -58,6 +58,11 @@
 
 /* The card may keep a four-tuple for a short time after the close: then CONN_EXIST. */
 #define T3_CONN_EXIST_DELAY	(HZ / 2)
+/*
+ * A destroy of a QP waits as long for the peer to close: some retransmissions of the last messages
+ * of this side fit in. A process that exits waits, too.
+ */
+#define T3_EP_LINGER		(10UL * HZ)
 
 /* Half-open connections beyond the backlog before a SYN is answered with RST. */
 #define T3_HALF_OPEN_SLACK		128
@@ -113,6 +118,7 @@ enum t3_ep_request {
 	T3_REQ_DISCONNECT,
 	T3_REQ_ABORT,
 	T3_REQ_ORPHAN,			/* the listener was destroyed */
+	T3_REQ_LINGER,			/* the QP is being destroyed */
 	T3_REQ_ARP_FAILED,
 	T3_REQ_TIMER,
 	T3_REQ_SHUT_DOWN,		/* the driver is unbound from a working card */
@@ -165,6 +171,7 @@ struct t3_ep {
 	struct delayed_work timer;
 	unsigned long deadline;		/* jiffies; ordered context */
 	bool timer_armed;
+	bool lingering;			/* the QP is being destroyed; ordered context */
 	bool admitted;			/* counted in num_eps; before t3_ep_publish() */
 	bool disowned;			/* no more events: see t3_cm_reject(); written once */
 

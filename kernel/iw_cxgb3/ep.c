@@ -125,6 +125,11 @@ void t3_ep_terminating(struct t3_ep *ep)
 	t3_ep_request(ep, T3_REQ_TERMINATE);
 }
 
+void t3_ep_linger(struct t3_ep *ep)
+{
+	t3_ep_request(ep, T3_REQ_LINGER);
+}
+
 /**
  * t3_ep_claim_call - claim the one call of an endpoint
  * @ep: endpoint
@@ -168,7 +173,7 @@ static unsigned long t3_ep_timeout(const struct t3_ep *ep)
 		/* Only the card's reply is pending. Without one the device has failed. */
 		return max(t3_cm_timeout(), t3_card_timeout());
 	default:
-		return t3_cm_timeout();
+		return ep->lingering ? min(t3_cm_timeout(), T3_EP_LINGER) : t3_cm_timeout();
 	}
 }
 
@@ -179,6 +184,17 @@ static void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
 	t3_ep_get(ep);
 	if (mod_delayed_work(t3_cm_wq, &ep->timer, timeout))
 		t3_ep_put(ep);
+}
+
+/* From now on the states of a close have a short timeout. */
+static void t3_ep_handle_linger(struct t3_ep *ep)
+{
+	unsigned long timeout;
+
+	ep->lingering = true;
+	timeout = t3_ep_timeout(ep);
+	if (ep->timer_armed && time_before(jiffies + timeout, ep->deadline))
+		t3_ep_set_timer(ep, timeout);
 }
 
 static void t3_ep_stop_timer(struct t3_ep *ep)
@@ -328,6 +344,9 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 		if (ep->state == EP_IDLE || ep->state == EP_SYN_RCVD ||
 		    ep->state == EP_MPA_REQ_WAIT)
 			t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+		return;
+	case T3_REQ_LINGER:
+		t3_ep_handle_linger(ep);
 		return;
 	case T3_REQ_TIMER:
 		if (!t3_ep_timer_is_due(ep))

@@ -745,6 +745,11 @@ void t3_ep_disconnect(struct t3_ep *ep, bool abrupt);
  * it does not close before a deadline.
  */
 void t3_ep_terminating(struct t3_ep *ep);
+/*
+ * Any context. The QP of a connection that is being closed is destroyed: abort the connection if
+ * it does not close within T3_EP_LINGER.
+ */
+void t3_ep_linger(struct t3_ep *ep);
 /* Softirq. The connection makes progress: confirm the neighbour entry of its next hop. */
 void t3_ep_confirm_neigh(struct t3_ep *ep);
 

@@ -310,7 +310,8 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	if (detached) {
 		ep = qp->ep;
 		qp->ep = NULL;
-	} else if (qp->ep && tr.actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT)) {
+	} else if (qp->ep &&
+		   tr.actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT | T3_QPA_LINGER)) {
 		ep = qp->ep;
 		t3_ep_get(ep);
 	}
@@ -330,6 +331,8 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 		t3_ep_disconnect(ep, false);
 	if (tr.actions & T3_QPA_ABORT)
 		t3_ep_disconnect(ep, true);
+	if (tr.actions & T3_QPA_LINGER)
+		t3_ep_linger(ep);
 	t3_ep_put(ep);
 	return 0;
 }

@@ -38,8 +38,7 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 	},
 	/*
 	 * Destroy lets a close in progress complete, so that data which the peer
-	 * has not acknowledged yet is not lost. The connection manager's deadline
-	 * limits it.
+	 * has not acknowledged yet is not lost. T3_EP_LINGER limits it: destroy waits.
 	 */
 	[T3_QPS_CLOSING] = {
 		[T3_QPEV_PEER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
@@ -50,7 +49,7 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_TERM_RCVD]	= TO(CLOSING, T3_QPA_NONE),
 		[T3_QPEV_USER_CLOSE]	= TO(CLOSING, T3_QPA_NONE),
 		[T3_QPEV_USER_ERROR]	= TO(ERROR, END_IN_ERROR | T3_QPA_ABORT),
-		[T3_QPEV_DESTROY]	= TO(CLOSING, T3_QPA_NONE),
+		[T3_QPEV_DESTROY]	= TO(CLOSING, T3_QPA_LINGER),
 	},
 	/* Left only when the connection ends. */
 	[T3_QPS_TERMINATE] = {
@@ -63,7 +62,7 @@ static const struct t3_qp_transition t3_qp_transitions[T3_QPS_NUM][T3_QPEV_NUM] 
 		[T3_QPEV_USER_TERM]	= TO(TERMINATE, T3_QPA_NONE),
 		[T3_QPEV_USER_CLOSE]	= TO(TERMINATE, T3_QPA_NONE),
 		[T3_QPEV_USER_ERROR]	= TO(ERROR, END_IN_ERROR | T3_QPA_ABORT),
-		[T3_QPEV_DESTROY]	= TO(TERMINATE, T3_QPA_NONE),
+		[T3_QPEV_DESTROY]	= TO(TERMINATE, T3_QPA_LINGER),
 	},
 	/*
 	 * Late events of a dropped connection are legal. So is a close: rdma_disconnect() starts

@@ -53,6 +53,7 @@ enum t3_qp_action {
 	T3_QPA_DISCONNECT	= 1 << 5, /* close with FIN */
 	T3_QPA_ABORT		= 1 << 6, /* close with RST */
 	T3_QPA_ABORT_CONNECT	= 1 << 7, /* the same for a connect that is pending */
+	T3_QPA_LINGER		= 1 << 8, /* abort soon, unless the peer closes before */
 };
 
 struct t3_qp_transition {

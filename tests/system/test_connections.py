@@ -291,6 +291,17 @@ def test_a_connect_without_an_mpa_reply_times_out(ends):
     assert json.loads(peer.wait(20).stdout.splitlines()[-1])["end"] == "reset"
 
 
+def test_a_destroy_of_a_qp_does_not_wait_for_a_peer_that_keeps_its_side_open(ends):
+    """The last messages may still be in flight, so it waits for some time, and then aborts."""
+    client, server = ends
+    peer = stream_listen(server, request(key=KEY_REPLY), "--hold --keep-open --patience 40")
+    with parameters([client], mpa_rev=1):
+        done = connect(client, server, "--destroy-at-once")
+    waited = next(line["qp_destroyed_in"] for line in lines(done) if "qp_destroyed_in" in line)
+    assert 5 < waited < 20  # T3_EP_LINGER is 10 s
+    assert json.loads(peer.wait(45).stdout.splitlines()[-1])["end"] == "eof, reset"
+
+
 def test_a_connect_without_a_syn_ack_is_unreachable(ends):
     """The neighbour entry is valid, so the card sends SYNs, and no host replies."""
     client, _ = ends

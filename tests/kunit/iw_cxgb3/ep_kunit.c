@@ -314,6 +314,54 @@ static void stopped_timer_is_ignored(struct kunit *test)
 	expect_closed(test, ep);
 }
 
+static const enum ep_state close_states[] = {
+	EP_TERMINATING, EP_CLOSING, EP_FIN_WAIT, EP_LAST_ACK,
+};
+
+KUNIT_ARRAY_PARAM(close_state, close_states, state_name);
+
+/* A destroy of the QP waits for the end, and the peer may keep its side open. */
+static void destroyed_qp_shortens_the_close(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, *(const enum ep_state *)test->param_value);
+	unsigned long earlier;
+
+	KUNIT_ASSERT_TRUE(test, time_after(ep->deadline, jiffies + 2 * T3_EP_LINGER));
+	t3_ep_linger(ep);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, *(const enum ep_state *)test->param_value);
+	KUNIT_EXPECT_TRUE(test, ep->timer_armed);
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_EP_LINGER));
+
+	/* A second request does not extend it. */
+	earlier = jiffies + HZ;
+	t3_ep_set_timer(ep, HZ);
+	t3_ep_linger(ep);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, earlier + 1));
+
+	/* Nor does the next state of the close. */
+	t3_ep_fsm_apply(ep, ep->state == EP_CLOSING ? EP_EV_CLOSE_RPL : EP_EV_PEER_CLOSE, 0);
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_EP_LINGER));
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+/* The card's reply to an abort may take as long as ever. */
+static void destroyed_qp_does_not_shorten_an_abort(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+	unsigned long deadline;
+
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+	deadline = ep->deadline;
+	t3_ep_linger(ep);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->deadline, deadline);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
 static void refused_event_changes_nothing(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
@@ -631,6 +679,8 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(abort_before_the_second_open_closes),
 	KUNIT_CASE(unsent_second_open_closes),
 	KUNIT_CASE(stopped_timer_is_ignored),
+	KUNIT_CASE_PARAM(destroyed_qp_shortens_the_close, close_state_gen_params),
+	KUNIT_CASE(destroyed_qp_does_not_shorten_an_abort),
 	KUNIT_CASE(refused_event_changes_nothing),
 	KUNIT_CASE(one_call_in_a_life),
 	KUNIT_CASE(closed_endpoint_runs_its_call),

@@ -76,7 +76,7 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 enum { PBL_ADDR = 0x8000 };
 
 static struct {
-	unsigned int sent, aborts, connect_aborts, closes, rung, handlers;
+	unsigned int sent, aborts, connect_aborts, closes, lingers, rung, handlers;
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
 	int queues;			/* set up in the card */
@@ -307,6 +307,11 @@ void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
 
 void t3_ep_terminating(struct t3_ep *ep)
 {
+}
+
+void t3_ep_linger(struct t3_ep *ep)
+{
+	card.lingers++;
 }
 
 /* --- a device, a CQ and QPs ------------------------------------------------ */
@@ -1027,7 +1032,7 @@ static void error_after_a_disconnect_aborts(struct kunit *test)
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
-/* A destroy does not abort: the last messages may still be in flight. */
+/* A destroy does not abort at once: the last messages may still be in flight. */
 static void destroy_after_a_disconnect_waits(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, false);
@@ -1040,6 +1045,7 @@ static void destroy_after_a_disconnect_waits(struct kunit *test)
 	queue_work(system_unbound_wq, &d.work);
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&d.done, HZ / 5), 0);
 	KUNIT_EXPECT_EQ(test, card.aborts, 0);
+	KUNIT_EXPECT_EQ(test, card.lingers, 1);
 	connection_ends(qp, T3_QPEV_CLOSED);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&d.done, 20 * HZ), 0);
 	flush_work(&d.work);

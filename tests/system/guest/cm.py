@@ -155,8 +155,11 @@ def connect(options):
     channel.until("ESTABLISHED")
     time.sleep(options.hold)
     call("rdma_disconnect", cm_id)
-    channel.until("DISCONNECTED")
+    if not options.destroy_at_once:
+        channel.until("DISCONNECTED")
+    started = time.monotonic()
     rdma.rdma_destroy_qp(cm_id)
+    report(qp_destroyed_in=time.monotonic() - started)
     call("rdma_destroy_id", cm_id)
 
 
@@ -177,6 +180,7 @@ def main():
             command.add_argument("--backlog", type=int, default=8)
         else:
             command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")
+            command.add_argument("--destroy-at-once", action="store_true", help="do not wait for the end of the connection")
     options = parser.parse_args()
     options.function(options)
 

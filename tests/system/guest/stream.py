@@ -3,15 +3,17 @@
 """A TCP peer of an iWARP endpoint that sends any bytes.
 
     stream.py connect ADDRESS PORT HEX [--pause SECONDS | --reply BYTES] [--then HEX]
-    stream.py listen ADDRESS PORT [HEX] [--connections N] [--refuse-first {reset,close}] [--hold]
+    stream.py listen ADDRESS PORT [HEX] [--connections N] [--refuse-first {reset,close}] [--hold [--keep-open]]
 
 connect sends the bytes, and then further ones after a pause or when so many bytes of a reply have come. listen accepts connections one
 after the other, reads the MPA request of each, replies with the bytes and closes it. Both print what each connection received and how it ended:
-    {"end": "eof" | "reset" | "refused" | "timeout", "received": hex, "after": seconds}
+    {"end": "eof" | "eof, reset" | "reset" | "refused" | "timeout", "received": hex, "after": seconds}
 """
 
 import argparse
+import errno
 import json
+import select
 import socket
 import struct
 import time
@@ -31,6 +33,13 @@ def read_to_the_end(connection):
         return received, "reset"
     except TimeoutError:
         return received, "timeout"
+
+
+def wait_for_reset(connection, patience):
+    """The peer has closed its side. Keeps this side open. Return: the peer has reset the connection."""
+    poll = select.poll()
+    poll.register(connection, 0)  # POLLERR and POLLHUP
+    return bool(poll.poll(patience * 1000)) and connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.EPIPE
 
 
 def report(started, received, end):
@@ -82,6 +91,8 @@ def listen(options):
                 connection.sendall(options.hex)
                 if options.hold:
                     more, end = read_to_the_end(connection)
+                    if options.keep_open and wait_for_reset(connection, options.patience):
+                        end += ", reset"
                     report(started, request + more, end)
                 else:
                     report(started, request, "closed")
@@ -104,5 +115,6 @@ for name, function in (("connect", connect), ("listen", listen)):
         command.add_argument("--connections", type=int, default=1)
         command.add_argument("--refuse-first", choices=("reset", "close"), help="how to end the first connection, without a reply")
         command.add_argument("--hold", action="store_true", help="read on until the peer ends the connection")
+        command.add_argument("--keep-open", action="store_true", help="and close only if the peer resets it")
 arguments = parser.parse_args()
 arguments.function(arguments)

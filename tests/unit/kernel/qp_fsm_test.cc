@@ -129,7 +129,11 @@ TEST(QpFsm, ResetOfAConnectedQpIsRefused) {
 }
 
 TEST(QpFsm, DestroyLetsACloseComplete) {
-    EXPECT_EQ(t3_qp_fsm(T3_QPS_CLOSING, T3_QPEV_DESTROY).actions, unsigned{T3_QPA_NONE});
+    for (const auto state : {T3_QPS_CLOSING, T3_QPS_TERMINATE}) {
+        const auto step = t3_qp_fsm(state, T3_QPEV_DESTROY);
+        EXPECT_EQ(step.next, state);
+        EXPECT_EQ(step.actions, unsigned{T3_QPA_LINGER}) << t3_qp_state_name(state);
+    }
     EXPECT_TRUE(t3_qp_fsm(T3_QPS_RTS, T3_QPEV_DESTROY).actions & T3_QPA_ABORT);
 }
 
