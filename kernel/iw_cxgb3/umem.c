@@ -5,6 +5,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/swiotlb.h>
 
 #include "compat_mm.h"
 #include "umem.h"
@@ -83,6 +84,11 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 
 	if (!len || check_add_overflow(addr, (u64)len, &end) || end > ULONG_MAX - PAGE_SIZE)
 		return ERR_PTR(-EINVAL);
+	/* The card would use a copy of the pages. DMA_ATTR_REQUIRE_COHERENT refuses that, too. */
+	if (is_swiotlb_force_bounce(device)) {
+		dev_warn_once(device, "no user memory can be registered: all DMA is bounced (swiotlb)\n");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
 
 	umem = kzalloc(sizeof(*umem), GFP_KERNEL_ACCOUNT);
 	if (!umem)

@@ -5,6 +5,7 @@ A test that takes `pair` gets a lab of two guests with a card each and both port
 after a test that left it unusable. A test that needs another lab creates it with `make_lab`. After each test the kernel logs are checked.
 """
 
+import dataclasses
 import pathlib
 import sys
 
@@ -17,6 +18,7 @@ import steps  # noqa: E402
 import wires  # noqa: E402
 from stock import objects  # noqa: E402
 from labkit import Lab, LabError, build, klog  # noqa: E402
+from labkit.guest import Machine  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -24,6 +26,7 @@ def pytest_addoption(parser):
     group.addoption("--suite", default="bookworm", help="Debian release of the guests (default: bookworm)")
     group.addoption("--load", default="rdma", help="stack of the guests of `pair` and `make_lab`, see labkit/stack.py (default: rdma)")
     group.addoption("--kernel", help="run the guests with a kernel of the project, see `t3lab image --help` (default: Debian's)")
+    group.addoption("--append", default="", metavar="ARGUMENTS", help="arguments of the guests' kernels, for example swiotlb=force")
     group.addoption("--long", action="store_true", help="also the long runs")
     wires.add_options(group)
     group.addoption("--no-build", action="store_true", help="use build/guest without building")
@@ -114,8 +117,15 @@ def kernel(pytestconfig):
 
 
 @pytest.fixture(scope="session")
-def _pair_keeper(suite, kernel, pytestconfig):
-    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="pair", load=pytestconfig.getoption("--load")))
+def _appended(pytestconfig):
+    """A function that adds the kernel arguments of the command line to a machine."""
+    append = pytestconfig.getoption("--append")
+    return lambda machine: dataclasses.replace(machine, arguments=f"{machine.arguments} {append}".strip())
+
+
+@pytest.fixture(scope="session")
+def _pair_keeper(suite, kernel, pytestconfig, _appended):
+    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="pair", load=pytestconfig.getoption("--load"), machine=_appended(Machine())))
 
 
 def allowed_log(request):
@@ -158,8 +168,8 @@ def pair(request, _pair_keeper):
 
 
 @pytest.fixture(scope="module")
-def _t3cm_keeper(suite, kernel):
-    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="t3cm", load="rdma-t3cm"))
+def _t3cm_keeper(suite, kernel, _appended):
+    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="t3cm", load="rdma-t3cm", machine=_appended(Machine())))
 
 
 @pytest.fixture
@@ -169,8 +179,8 @@ def t3cm(request, _t3cm_keeper):
 
 
 @pytest.fixture(scope="session")
-def _t3uverbs_keeper(suite):
-    keeper = Keeper(guests=2, suite=suite, name="uverbs", load="rdma-t3uverbs")
+def _t3uverbs_keeper(suite, _appended):
+    keeper = Keeper(guests=2, suite=suite, name="uverbs", load="rdma-t3uverbs", machine=_appended(Machine()))
     yield keeper
     keeper.drop()
 
@@ -198,12 +208,13 @@ def _idle(lab):
 
 
 @pytest.fixture
-def make_lab(request, suite, kernel, pytestconfig):
+def make_lab(request, suite, kernel, pytestconfig, _appended):
     """Creates labs for one test: make_lab(guests=1, cards=2)."""
     request.node.labs = labs = []
 
     def make(**options):
-        lab = Lab(**{"suite": suite, "kernel": kernel, "name": "own", "load": pytestconfig.getoption("--load"), **options})
+        machine = _appended(options.pop("machine", Machine()))
+        lab = Lab(**{"suite": suite, "kernel": kernel, "name": "own", "load": pytestconfig.getoption("--load"), **options}, machine=machine)
         labs.append(lab.__enter__())
         return lab
 

@@ -26,9 +26,10 @@ def test_t3lab_run_takes_every_option(suite, tmp_path):
     """One card whose ports are connected to each other; the guest and the files on the host are as the options state."""
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 1, "--load", "nic", "--memory", 700, "--cpus", 2,
                  "--wire", "loop=c0.0,c0.1", "--capture", tmp_path / "wires", "--record", tmp_path / "run.t3t", "--timeout", 60,
-                 "nproc; sed -n 's/MemTotal: *//p' /proc/meminfo; ping -c 1 -W 1 -I 10.0.0.1 10.0.0.99 >/dev/null; exit 7")
+                 "--append", "loglevel=3 t3lab.word=appended", "grep -o t3lab.word=.* /proc/cmdline; nproc; sed -n 's/MemTotal: *//p' /proc/meminfo; ping -c 1 -W 1 -I 10.0.0.1 10.0.0.99 >/dev/null; exit 7")
     assert done.returncode == 7, done
-    cpus, memory = done.stdout.splitlines()
+    appended, cpus, memory = done.stdout.splitlines()
+    assert appended == "t3lab.word=appended"
     assert cpus == "2" and 500_000 < int(memory.split()[0]) < 700_000
     assert (tmp_path / "wires/loop.pcapng").stat().st_size > 100
     assert (tmp_path / "run.t3t").stat().st_size > 10_000

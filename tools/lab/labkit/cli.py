@@ -88,7 +88,8 @@ def _lab(options, name: str) -> Lab:
     lab = Lab(options.guests, options.cards, suite=options.suite, kernel=options.kernel, wires=options.wire,
               capture=options.capture or False, record=options.record, load=options.load, name=name,
               sim_options=[word for one in options.guess for word in ("--guess", one)],
-              machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm, packages=tuple(options.package)))
+              machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm, packages=tuple(options.package),
+                              arguments=options.append))
     if stack.level(options.load).rdma and options.cards:
         build.everything(options.suite, options.kernel)
         if lab.has_nics:
@@ -229,6 +230,7 @@ def parser() -> Parser:
             sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
             sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",
                              help="a Debian package that guests have beside the image's; may be given several times")
+            sub.add_argument("--append", default="", metavar="ARGUMENTS", help="further arguments of the guests' kernels")
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm (default: emulation)")
         return sub
 
