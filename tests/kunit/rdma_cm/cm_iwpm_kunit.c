@@ -9,6 +9,7 @@
 #include <linux/netdevice.h>
 #include <net/netlink.h>
 #include <net/sock.h>
+#include <rdma/iw_portmap.h>
 #include <rdma/rdma_netlink.h>
 
 enum answer {
@@ -32,11 +33,16 @@ static struct {
 	struct sockaddr_storage local, remote;
 	bool has_flags;
 	unsigned int mapinfos;		/* mappings in MAPINFO messages */
+	unsigned int malformed;		/* messages that iwpmd refuses */
+	struct sockaddr_storage removed, info, info_mapped;
+	char if_name[IWPM_IFNAME_SIZE], device_name[IWPM_DEVNAME_SIZE];
 	/* The function that the first thread runs that waits for it. */
 	void (*while_waiting)(void);
 	bool killed;			/* the thread that waits */
-	unsigned int waits;
+	unsigned int waits, timeouts;
 	int registered;			/* as the client of ib_core */
+	bool client_locked;		/* while the client is exchanged */
+	struct kobject *iw_cm;		/* of the module, if it is loaded */
 } nl;
 
 static int nl_send(struct sk_buff *skb, u32 portid);
@@ -50,8 +56,8 @@ static long nl_wait(struct completion *done);
 #define rdma_nl_unicast(net, skb, portid)	nl_send(skb, portid)
 #define rdma_nl_unicast_wait(net, skb, portid)	nl_send(skb, portid)
 #define wait_for_completion_killable_timeout(done, timeout)	nl_wait(done)
-/* Suites run before the module is in sysfs. */
-#define kset_find_obj(kset, name)		((struct kobject *)NULL)
+/* As kset_find_obj(), with a reference. Suites run before the module is in sysfs. */
+#define kset_find_obj(kset, name)		kobject_get(nl.iw_cm)
 #define netlink_register_notifier(block)	((void)(block), 0)
 #define netlink_unregister_notifier(block)	((void)(block))
 #define register_module_notifier(block)		((void)(block), 0)
@@ -197,6 +203,27 @@ static int answer_request(u8 op, u32 seq)
 	return deliver(skb);
 }
 
+/* iwpmd refuses a message that lacks one of its first attributes; further ones are optional. */
+static const u8 required_attrs[RDMA_NL_IWPM_NUM_OPS] = {
+	[RDMA_NL_IWPM_REG_PID]		= IWPM_NLA_REG_ULIB_NAME,
+	[RDMA_NL_IWPM_ADD_MAPPING]	= IWPM_NLA_MANAGE_ADDR,
+	[RDMA_NL_IWPM_QUERY_MAPPING]	= IWPM_NLA_QUERY_REMOTE_ADDR,
+	[RDMA_NL_IWPM_REMOVE_MAPPING]	= IWPM_NLA_MANAGE_ADDR,
+	[RDMA_NL_IWPM_MAPINFO]		= IWPM_NLA_MAPINFO_MAPPED_ADDR,
+	[RDMA_NL_IWPM_MAPINFO_NUM]	= IWPM_NLA_MAPINFO_SEND_NUM,
+	[RDMA_NL_IWPM_HELLO]		= IWPM_NLA_HELLO_ABI_VERSION,
+};
+
+static bool has_required_attrs(struct nlattr **attr, u8 op)
+{
+	unsigned int i;
+
+	for (i = 1; i <= required_attrs[op]; i++)
+		if (!attr[i])
+			return false;
+	return true;
+}
+
 static void take_addr(struct sockaddr_storage *addr, const struct nlattr *attr)
 {
 	if (attr)
@@ -211,8 +238,14 @@ static int take_message(struct nlmsghdr *nlh)
 
 	nlmsg_parse_deprecated(nlh, 0, attr, ARRAY_SIZE(attr) - 1, NULL, NULL);
 	nl.got[op]++;
+	if (!has_required_attrs(attr, op)) {
+		nl.malformed++;
+		return 0;
+	}
 	switch (op) {
 	case RDMA_NL_IWPM_REG_PID:
+		nla_memcpy(nl.if_name, attr[IWPM_NLA_REG_IF_NAME], sizeof(nl.if_name));
+		nla_memcpy(nl.device_name, attr[IWPM_NLA_REG_IBDEV_NAME], sizeof(nl.device_name));
 		if (nl.answers_register)
 			answer_register(nlh->nlmsg_seq);
 		break;
@@ -228,9 +261,11 @@ static int take_message(struct nlmsghdr *nlh)
 			answer_request(op, nlh->nlmsg_seq);
 		break;
 	case RDMA_NL_IWPM_REMOVE_MAPPING:
-		take_addr(&nl.local, attr[IWPM_NLA_MANAGE_ADDR]);
+		take_addr(&nl.removed, attr[IWPM_NLA_MANAGE_ADDR]);
 		break;
 	case RDMA_NL_IWPM_MAPINFO:
+		take_addr(&nl.info, attr[IWPM_NLA_MAPINFO_LOCAL_ADDR]);
+		take_addr(&nl.info_mapped, attr[IWPM_NLA_MAPINFO_MAPPED_ADDR]);
 		nl.mapinfos++;
 		break;
 	}
@@ -262,6 +297,7 @@ static long nl_wait(struct completion *done)
 	}
 	if (try_wait_for_completion(done))
 		return 1;
+	nl.timeouts++;
 	return nl.killed ? -ERESTARTSYS : 0;
 }
 
@@ -282,6 +318,7 @@ static void start(struct kunit *test)
 	cm_iwpm_set_own(true);
 	begin(test, IN_PROCESS);
 	dev_set_name(&fake.device.dev, "fake0");
+	strscpy(fake.device.iw_ifname, "eth7", sizeof(fake.device.iw_ifname));
 }
 
 static void finish(struct kunit *test)
@@ -293,6 +330,7 @@ static void finish(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_mappings));
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_unmapped));
 	KUNIT_EXPECT_EQ(test, cm_iwpm.pending, 0u);
+	KUNIT_EXPECT_EQ(test, nl.malformed, 0u);
 	kfree_const(fake.device.dev.kobj.name);
 	fake.device.dev.kobj.name = NULL;
 }
@@ -371,6 +409,8 @@ static void a_listener_has_both_ports(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, port_of(&fake.mapped_listener->m_local_addr), MAPPED_LOCAL);
 	KUNIT_EXPECT_EQ(test, port_of(&fake.listener->m_local_addr), 7000);
 	KUNIT_EXPECT_TRUE(test, nl.has_flags);
+	KUNIT_EXPECT_STREQ(test, nl.if_name, "eth7");
+	KUNIT_EXPECT_STREQ(test, nl.device_name, "fake0");
 
 	KUNIT_EXPECT_EQ(test, announce(FAKE_REMOTE, 4000, 30003, MAPPED_LOCAL), 0);
 	KUNIT_EXPECT_EQ(test, request_on(fake.mapped_listener, MAPPED_LOCAL, 30003), 0);
@@ -386,7 +426,7 @@ static void a_listener_has_both_ports(struct kunit *test)
 	flush_mapper();
 	KUNIT_EXPECT_NULL(test, fake.mapped_listener);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], 1u);
-	KUNIT_EXPECT_EQ(test, port_of(&nl.local), 7000);
+	KUNIT_EXPECT_EQ(test, port_of(&nl.removed), 7000);
 	finish(test);
 }
 
@@ -712,6 +752,8 @@ static void a_daemon_that_is_started_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, want_mapinfo(CM_IWPM_LIBRARY, 4, DAEMON), 0);
 	flush_mapper();
 	KUNIT_EXPECT_EQ(test, nl.mapinfos, 1u);
+	KUNIT_EXPECT_EQ(test, port_of(&nl.info), 7000);
+	KUNIT_EXPECT_EQ(test, port_of(&nl.info_mapped), MAPPED_LOCAL);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_MAPINFO_NUM], 1u);
 	KUNIT_EXPECT_NOT_NULL(test, fake.mapped_listener);
 
@@ -828,6 +870,46 @@ static void iw_cm_takes_over(struct kunit *test)
 	finish(test);
 }
 
+static void look_at_the_client_mutex(void)
+{
+	nl.client_locked = mutex_is_locked(&cm_iwpm_client_mutex);
+}
+
+/* Loads and unloads of iw_cm and of this module may coincide: one exchanges the client at a time. */
+static void the_client_is_exchanged_under_its_mutex(struct kunit *test)
+{
+	start(test);
+	fake.point = "cm_iwpm_own_changed";
+	fake.at_point = look_at_the_client_mutex;
+	cm_iwpm_set_own(false);
+	KUNIT_EXPECT_TRUE(test, nl.client_locked);
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&cm_iwpm_client_mutex));
+	finish(test);
+}
+
+static void iw_cm_released(struct kobject *kobj)
+{
+}
+
+static const struct kobj_type iw_cm_type = { .release = iw_cm_released };
+
+/* It can be unloaded afterwards. */
+static void a_search_for_iw_cm_keeps_no_reference(struct kunit *test)
+{
+	struct kobject *iw_cm = kunit_kzalloc(test, sizeof(*iw_cm), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, iw_cm);
+	start(test);
+	KUNIT_EXPECT_FALSE(test, cm_iwpm_iw_cm_is_loaded());
+	kobject_init(iw_cm, (struct kobj_type *)&iw_cm_type);
+	nl.iw_cm = iw_cm;
+	KUNIT_EXPECT_TRUE(test, cm_iwpm_iw_cm_is_loaded());
+	KUNIT_EXPECT_EQ(test, kref_read(&iw_cm->kref), 1u);
+	nl.iw_cm = NULL;
+	kobject_put(iw_cm);
+	finish(test);
+}
+
 /* --- while a thread waits --------------------------------------------------------- */
 
 static void answer_late(void)
@@ -929,18 +1011,33 @@ static void an_id_is_destroyed_while_its_connect_waits(struct kunit *test)
 	finish(test);
 }
 
-static void listener_is_destroyed(void)
-{
-	destroy(&listener);
-	id = NULL;
-}
-
 static void device_is_removed(void)
 {
 	removing = true;
 	queue_work(system_long_wq, &removal);
 	while (!READ_ONCE(fake.removal_waits))
 		schedule_timeout_uninterruptible(1);
+}
+
+/* The removal waits for the id, so the id's thread must not wait for the daemon. */
+static void a_removal_ends_the_wait_of_a_connect(struct kunit *test)
+{
+	start(test);
+	nl.answer = NO_REPLY;
+	nl.while_waiting = device_is_removed;
+	run(test, &ready);
+	call(CONNECT);
+	KUNIT_EXPECT_EQ(test, nl.timeouts, 0u);
+	if (fake.conn)
+		fake_report(FAKE_REPLY, -ECONNREFUSED);
+	flush_events();
+	finish(test);
+}
+
+static void listener_is_destroyed(void)
+{
+	destroy(&listener);
+	id = NULL;
 }
 
 static const struct wait listener_waits[] = {
@@ -1090,6 +1187,9 @@ static struct kunit_case iwpm_cases[] = {
 	KUNIT_CASE(messages_need_a_privilege),
 	KUNIT_CASE(iw_cm_takes_over),
 	KUNIT_CASE_PARAM(while_a_connect_waits, wait_gen_params),
+	KUNIT_CASE(the_client_is_exchanged_under_its_mutex),
+	KUNIT_CASE(a_search_for_iw_cm_keeps_no_reference),
+	KUNIT_CASE(a_removal_ends_the_wait_of_a_connect),
 	KUNIT_CASE(an_id_is_destroyed_while_its_connect_waits),
 	KUNIT_CASE_PARAM(while_a_listener_waits, listener_wait_gen_params),
 	KUNIT_CASE(a_listener_ends_when_it_was_mapped),

@@ -2,6 +2,7 @@
 /* Port spaces: which ids may share a port, and the sockets in the host's TCP. */
 #include <kunit/test.h>
 #include <linux/module.h>
+#include <net/inet_hashtables.h>
 
 #include "address.c"
 
@@ -16,6 +17,15 @@ static void change_addr(struct sockaddr *to, const struct sockaddr *from)
 }
 
 #define cm_addr_copy			change_addr
+static struct hlist_head *locked_chain(struct hlist_head *chain)
+{
+	lockdep_assert_held(&container_of(chain, struct inet_bind_hashbucket, chain)->lock);
+	return chain;
+}
+
+#undef inet_bind_bucket_for_each
+#define inet_bind_bucket_for_each(tb, chain) hlist_for_each_entry(tb, locked_chain(chain), node)
+
 #include "port.c"
 #include "ports.h"
 
