@@ -25,7 +25,7 @@ help:
 	@echo "  make examples   the programs of examples/"
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
-	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14, with W=1, sparse, checkpatch and clang's check of locks"
+	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14 and the newest kernel of backports and sid, with W=1, sparse, checkpatch and clang's check of locks"
 	@echo "  make test-long  the long, seeded runs"
 	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n JOBS=n PAIR=name KERNEL=debug|stock SUITE=...)"
 	@echo "  make test-big-endian  unit tests of portable code for s390x, under qemu-user"

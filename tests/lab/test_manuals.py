@@ -59,7 +59,7 @@ def test_completion_offers_the_options_of_help(tool):
     (("t3info", "q"), {"qp"}),
     (("t3lab", "s"), {"shell"}),
     (("t3lab", ""), set(command_lines.commands_of("t3lab"))),
-    (("t3lab", "up", "--suite", "t"), {"trixie"}),
+    (("t3lab", "up", "--suite", "t"), {"trixie", "trixie-backports"}),
     (("t3sim", "t"), {"trace"}),
     (("t3sim", "--guess", "G1"), {name + "=other" for name in guesses.with_knob() if name.startswith("G1")}),
     (("t3sim", "--guess", "l"), {"list"}),

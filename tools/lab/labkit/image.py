@@ -26,7 +26,8 @@ from .process import run, tail
 # Incremented when the making of images changes in a way that the recipe does not show.
 RECIPE = 1
 
-SUITES = ("bookworm", "trixie", "forky")
+# One with -backports is the release with a newer kernel.
+SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky")
 
 # MiB, with a reserve.
 IMAGE_SPACE = 2000
@@ -183,13 +184,22 @@ def _make(suite: str, folder: Path) -> None:
     (folder / "image.json").write_text(json.dumps({"release": release, "boot_modules": order}, indent=2) + "\n")
 
 
+def _sources(suite: str) -> list[str]:
+    """Arguments of mmdebstrap: the release, standard output, and the mirrors; of backports only the kernel's packages."""
+    release = suite.removesuffix("-backports")
+    if release == suite:
+        return [suite, "-", mirror.debian()]
+    pin = f"Package: linux-*\\nPin: release n={suite}\\nPin-Priority: 600\\n"
+    return [f"--setup-hook=printf '{pin}' > \"$1\"/etc/apt/preferences.d/backports", release, "-", mirror.debian(), f"deb {mirror.debian()} {suite} main"]
+
+
 def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str) -> list[str]:
     return ["mmdebstrap", "--variant=essential", "--format=tar", f"--include={','.join(packages)}",
             '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
             # The mirror may be a snapshot whose index has expired.
             '--aptopt=Acquire::Check-Valid-Until "false"',
             "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-            "--dpkgopt=path-exclude=/usr/share/locale/*", *more, suite, "-", mirror.debian()]
+            "--dpkgopt=path-exclude=/usr/share/locale/*", *more, *_sources(suite)]
 
 
 def _pipe(producer: list[str], consumer: list[str], log: Path) -> bool:

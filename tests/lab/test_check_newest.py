@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""check-newest, which compares the kernel's declarations of two releases: what it reads from modules."""
+
+import importlib.util
+import subprocess
+from importlib.machinery import SourceFileLoader
+
+import pytest
+from labkit import paths
+
+SOURCE = """
+struct kept { int same; int used; void (*callback)(int); };
+struct other { int unused; };
+int called(struct kept *, %(argument)s);
+int also_called(struct other *);
+int init(struct kept *kept, struct other *other) { kept->callback(1); return called(kept, 0) + also_called(other); }
+"""
+
+
+@pytest.fixture
+def check():
+    loader = SourceFileLoader("check_newest", str(paths.REPO / "tools/kernel-headers/check-newest"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_newest", loader))
+    loader.exec_module(module)
+    return module
+
+
+def compiled(folder, name, **changes):
+    source = SOURCE % {"argument": "long", **changes}
+    for before, after in changes.get("replace", ()):
+        source = source.replace(before, after)
+    made = folder / f"{name}.ko"
+    subprocess.run(["gcc", "-g", "-O1", "-c", "-x", "c", "-o", made, "-"], input=source, text=True, check=True)
+    return made
+
+
+def differences(check, monkeypatch, capsys, old, new):
+    monkeypatch.setattr(check, "built", lambda suite, _module: {"old": old, "new": new}[suite])
+    monkeypatch.setattr(check, "names_used", lambda: {"used", "callback"})
+    check.list_differences("new", "old")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_equal_declarations_are_not_listed(check, monkeypatch, capsys, tmp_path):
+    same = compiled(tmp_path, "a"), compiled(tmp_path, "b")
+    assert differences(check, monkeypatch, capsys, *same) == ["check-newest: 0 declarations differ from old"]
+
+
+def test_changed_prototypes_and_members_that_are_used_are_listed(check, monkeypatch, capsys, tmp_path):
+    replace = [("int used", "unsigned int used"), ("callback)(int)", "callback)(long)"), ("int unused", "long unused")]
+    shown = differences(check, monkeypatch, capsys, compiled(tmp_path, "a"), compiled(tmp_path, "b", argument="char", replace=replace))
+    assert shown == [
+        "check-newest: 3 declarations differ from old:",
+        "  called", "    int called(struct kept *, long int);", "    int called(struct kept *, char);",
+        "  kept.callback", "    void (*callback)(int)", "    void (*callback)(long int)",
+        "  kept.used", "    int used", "    unsigned int used"]
+
+
+def test_the_newest_suite_is_found_by_debians_order_of_versions(check, monkeypatch):
+    versions = {"bookworm-backports": "6.12.95-1~bpo12+1", "trixie-backports": "7.10.1-1~bpo13+1", "sid": "7.9.13-1"}
+    monkeypatch.setattr(check, "packages", lambda suite: {check.HEADERS: {"Version": versions[suite]}})
+    assert check.newest() == "trixie-backports"
+    monkeypatch.setattr(check, "packages", lambda _suite: {})
+    with pytest.raises(check.LabError, match="no kernel is in any of"):
+        check.newest()
