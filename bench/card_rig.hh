@@ -50,7 +50,7 @@ struct Rig {
         if (!rq.next())
             return false;
         write(reg::SG_RSPQ_CREDIT_RETURN, 1);
-        refill();
+        list.add_again();
         return true;
     }
     /// One frame of @p size bytes at @p at from host memory to the wire.
@@ -62,15 +62,6 @@ struct Rig {
         if (rq.next())
             write(reg::SG_RSPQ_CREDIT_RETURN, 1);
     }
-    /// The buffer just used goes back into the list.
-    void refill() {
-        host.put_words(list.base + list.index * hw::free_list_entry + 4, {list.gen << 31, list.gen});
-        if (++list.index == entries) {
-            list.index = 0;
-            list.gen ^= 1;
-        }
-    }
-
     FakeHost host{16 << 20};
     EventQueue events;
     NullLink link;

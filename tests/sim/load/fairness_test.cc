@@ -169,6 +169,45 @@ TEST_F(Fairness, OtherCardsGoOnBesideAStreamOfWrites) {
     EXPECT_GT(messages, 4U);
 }
 
+/// Numbered frames from one card to another, as TCP sends data: the receiver acknowledges once a turn what it
+/// has received, and a window limits the frames that are not acknowledged.
+class WindowedFlow {
+public:
+    WindowedFlow(TestDriver& from, TestDriver& to) : from_(from), to_(to) {
+        to_.on_frame = [this](Bytes frame) {
+            in_order &= number(frame) == received_;
+            ++received_;
+        };
+        from_.on_frame = [this](Bytes frame) { acknowledged_ = number(frame); };
+    }
+    ~WindowedFlow() {
+        from_.on_frame = to_.on_frame = [](Bytes) {};
+    }
+    WindowedFlow(const WindowedFlow&) = delete;
+    WindowedFlow& operator=(const WindowedFlow&) = delete;
+
+    /// What both hosts do in one turn.
+    void turn() {
+        const std::uint16_t before = received_;
+        to_.process_responses();
+        if (received_ != before)
+            to_.transmit(0, 60, 0, received_);
+        from_.process_responses();
+        for (; sent_ - acknowledged_ < window; ++sent_)
+            from_.transmit(0, 1514, 0, sent_);
+    }
+    [[nodiscard]] unsigned received() const { return received_; }
+    bool in_order = true;
+
+private:
+    static constexpr int window = 300;
+
+    static std::uint16_t number(Bytes frame) { return be16(&frame[TestDriver::number_at]); }
+
+    TestDriver &from_, &to_;
+    std::uint16_t sent_ = 0, received_ = 0, acknowledged_ = 0;
+};
+
 /// As `ib_write_bw -t 128`: QPs with 128 outstanding RDMA writes of 64 KiB each, more than a test waits for.
 class WriteBandwidth : public testing::TestWithParam<unsigned>, public Tap {
 protected:
@@ -210,6 +249,7 @@ protected:
         ++ethernet[frame.size()];
         stream_then = stream;
     }
+    void expect_both_go_on(WindowedFlow&& flow);
     void run_until_sent(std::size_t size, std::uint64_t frames) {
         while (ethernet[size] < frames && stream < stream_end)
             loop.run_once(0);
@@ -273,6 +313,28 @@ TEST_P(WriteBandwidth, EthernetRingsTakeTurnsAtAFullWire) {
         loop.run_once(0);
     EXPECT_GE(ethernet[size[0]], frames / 4);
     EXPECT_GE(ethernet[size[1]], frames / 4);
+}
+
+/// Until the flow has sent enough, or the stream has sent far more.
+void WriteBandwidth::expect_both_go_on(WindowedFlow&& flow) {
+    constexpr std::uint64_t frames = 1000;
+    const std::uint64_t before = stream;
+    while (flow.received() < frames && stream - before < 4 * frames) {
+        flow.turn();
+        loop.run_once(0);
+    }
+    EXPECT_GE(flow.received(), frames);
+    EXPECT_TRUE(flow.in_order);
+    EXPECT_GE(stream - before, frames / 4);
+}
+
+TEST_P(WriteBandwidth, AFlowInTheSameDirectionGoesOn) {
+    expect_both_go_on({pairs.card(0), pairs.card(1)});
+}
+
+/// The acknowledgements of the stream, which never wait, share the wire with the flow.
+TEST_P(WriteBandwidth, AFlowInTheOtherDirectionGoesOn) {
+    expect_both_go_on({pairs.card(1), pairs.card(0)});
 }
 
 INSTANTIATE_TEST_SUITE_P(Qps, WriteBandwidth, testing::Values(1U, 2U, 8U));

@@ -157,14 +157,25 @@ public:
         const std::uint64_t at = base + index * hw::free_list_entry;
         host_.put_words(at, {static_cast<std::uint32_t>(buffer), gen << 31, gen,
                              static_cast<std::uint32_t>(buffer >> 32)});
+        advance();
+        return buffer;
+    }
+    /// Adds the buffer that the card used first, once every entry has one; returns its address.
+    std::uint64_t add_again() {
+        const std::uint64_t at = base + index * hw::free_list_entry;
+        host_.put_words(at + 4, {gen << 31, gen});
+        advance();
+        return std::uint64_t{host_.word(at + 12)} << 32 | host_.word(at);
+    }
+
+private:
+    void advance() {
         if (++index == entries) {
             index = 0;
             gen ^= 1;
         }
-        return buffer;
     }
 
-private:
     FakeHost& host_;
 
 public:

@@ -89,8 +89,8 @@ TEST_F(Tables, QpsMatchConnectionsRingsAndQueues) {
     }
     EXPECT_EQ(of_qps, tids);
     EXPECT_EQ(of_rings, tids);
-    EXPECT_EQ(types,
-              (std::set<std::string>{"QP", "control QP", "offload", "control", "Ethernet", "responses"}));
+    EXPECT_EQ(types, (std::set<std::string>{"QP", "control QP", "offload", "control", "Ethernet", "free list",
+                                            "responses"}));
 }
 
 TEST_F(Tables, ShowReceivesThatWait) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -36,9 +37,9 @@ public:
     /// @p ring_slots: of each QP.
     TestDriver(EventQueue& queue, unsigned number, unsigned connections, std::uint32_t ring_slots = slots)
         : number_(number), slots_(ring_slots),
-          host_((8U << 20) + std::size_t{connections} * (4096 + std::size_t{ring_slots} * slot_size)),
+          host_((10U << 20) + std::size_t{connections} * (4096 + std::size_t{ring_slots} * slot_size)),
           card_(CardConfig{.name = std::to_string(number), .mac = mac(number)}, host_, queue),
-          responses_(host_, entries), control_(host_, entries),
+          responses_(host_, entries), frames_(host_, entries, buffer_size), control_(host_, entries),
           offload_(host_, entries), ethernet_{EgressRing(host_, entries), EgressRing(host_, entries)},
           control_qp_(host_, entries), cq_(host_.alloc(std::size_t{cqes} * sizeof(hw::CqeLayout))),
           zeroes_(host_.alloc(4096)) {
@@ -56,6 +57,9 @@ public:
         write(reg::SG_CONTROL, 11U << 14 | 1U << 11 | hw::sg_control::global_enable);
         context(hw::context_cmd::response_queue, responses_.context(1, 1 << 20));
         write(reg::SG_RSPQ_CREDIT_RETURN, entries - 1);
+        for (unsigned n = 0; n < entries; ++n)
+            frames_.add();
+        context(hw::context_cmd::free_list | 0, frames_.context());
         context(hw::context_cmd::egress | control_context,
                 control_.context(hw::EgressType::control, 65536, 0));
         context(hw::context_cmd::egress | offload_context, offload_.context(hw::EgressType::offload, 0, 0));
@@ -158,22 +162,25 @@ public:
     }
     static constexpr std::uint32_t write_size = 64 << 10;
     void ring_doorbell(unsigned n) { write(reg::SG_KDOORBELL, 1U << 31 | (first_qp + n)); }
-    /// Sends an Ethernet frame of zeroes, a short one as immediate data.
-    void transmit(unsigned port, std::uint32_t size, unsigned ring = 0) {
-        constexpr std::uint32_t header = 16, max_immediate = 104, sgl_flit = header / hw::flit;
+    /// Sends an Ethernet frame of zeroes, but for @p number at number_at. Short frames are immediate data,
+    /// long ones only at their start.
+    void transmit(unsigned port, std::uint32_t size, unsigned ring = 0, std::uint16_t number = 0) {
+        constexpr std::uint32_t header = 16, start = 16, sgl_at = header + start, max_immediate = 104;
         const bool immediate = size <= max_immediate;
-        Buffer wr(header + (immediate ? (size + 7) / 8 * 8 : 16));
-        put_be32(&wr[0],
-                 3U << 24 | hw::wr::sop | hw::wr::eop | (immediate ? 0 : hw::wr::sgl | sgl_flit << 8));
+        Buffer wr(immediate ? header + (size + 7) / 8 * 8 : sgl_at + 16);
+        put_be32(&wr[0], 3U << 24 | hw::wr::sop | hw::wr::eop |
+                             (immediate ? 0 : hw::wr::sgl | sgl_at / hw::flit << 8));
         put_be32(&wr[8],
                  hw::ot(hw::Cpl::tx_pkt, 0) | port << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off);
         put_be32(&wr[12], size);
+        put_be16(&wr[header + number_at], number);
         if (!immediate) {
-            put_be32(&wr[header], size);
-            put_be64(&wr[header + 8], zeroes_);
+            put_be32(&wr[sgl_at], size - start);
+            put_be64(&wr[sgl_at + 8], zeroes_);
         }
         post(ethernet_.at(ring), ethernet_context + ring, wr);
     }
+    static constexpr std::size_t number_at = 14;
     void disconnect(unsigned n) {
         Buffer bytes(24);
         put_be32(&bytes[0], wr_hi(static_cast<std::uint32_t>(hw::FwOp::close_con), 0));
@@ -189,6 +196,8 @@ public:
             ++count;
             if ((response->flags() & hw::response::immediate) != 0)
                 handle(Bytes(response->bytes).subspan(hw::immediate_offset), response->opcode());
+            else if (response->length() != 0)
+                receive_frame(response->length());
         }
         if (count != 0)
             write(reg::SG_RSPQ_CREDIT_RETURN, count);
@@ -197,10 +206,13 @@ public:
 
     [[nodiscard]] std::size_t connected() const { return tids_.size(); }
     [[nodiscard]] std::uint64_t completions() const { return card_.counters().value("sge.cqes"); }
+    /// Called for each Ethernet frame in process_responses().
+    std::function<void(Bytes frame)> on_frame = [](Bytes) {};
     unsigned closed = 0; ///< connections that have been closed in order
 
 private:
     static constexpr unsigned entries = 1024;
+    static constexpr std::uint32_t buffer_size = 2048; ///< of a received frame
     static constexpr std::uint32_t cqes = 32768;
     static constexpr std::uint32_t control_context = 65528, offload_context = 8, ethernet_context = 0,
                                    first_qp = 64;
@@ -307,6 +319,10 @@ private:
             break;
         }
     }
+    void receive_frame(std::uint32_t length) {
+        constexpr std::size_t cpl_size = 8;
+        on_frame(host_.bytes(frames_.add_again(), length).subspan(cpl_size));
+    }
     static std::uint32_t tid_of(Bytes cpl) { return be32(cpl.data()) & 0xffffff; }
 
     void rdma_init(const hw::Establish& established) {
@@ -338,6 +354,7 @@ private:
     FakeHost host_;
     Card card_;
     ResponseRing responses_;
+    FreeList frames_;
     EgressRing control_, offload_;
     std::array<EgressRing, 2> ethernet_;
     EgressRing control_qp_;
