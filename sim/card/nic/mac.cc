@@ -136,16 +136,16 @@ bool Mac::ready_or_wait(User user) {
     return false;
 }
 
+/// The user that was second before is first now, if it waits: the first one may have filled the wire.
 void Mac::resume_send() {
+    const std::size_t first = waiting_[first_user_] ? first_user_ : 1 - first_user_;
+    first_user_ = 1 - first;
     granting_ = true;
-    for (std::size_t turns = waiting_.size(); turns != 0; --turns) {
-        const unsigned user = next_user_;
-        next_user_ = (next_user_ + 1) % waiting_.size();
-        if (!std::exchange(waiting_[user], false))
-            continue;
-        resume_(port_, static_cast<User>(user));
-        if (waiting_[user]) // the wire is full again
-            break;
+    for (const std::size_t user : {first, first_user_}) {
+        if (waiting_[user] && link_->ready_or_wait(*this)) {
+            waiting_[user] = false;
+            resume_(port_, static_cast<User>(user));
+        }
     }
     granting_ = false;
 }

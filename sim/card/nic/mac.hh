@@ -57,7 +57,7 @@ private:
     Accept accept_;
     Resume resume_;
     std::array<bool, 2> waiting_{}; ///< users for which ready_or_wait() was false
-    unsigned next_user_ = 0;        ///< next user to wake, round robin
+    std::size_t first_user_ = 0;    ///< to wake first at the next time
     bool granting_ = false;
     Link* link_ = nullptr;
     bool signal_ = true;
