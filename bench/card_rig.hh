@@ -13,7 +13,7 @@ using test::FakeHost;
 
 class NullLink : public Link {
 public:
-    void send(const Endpoint&, Bytes) override {}
+    void send(const Endpoint&, Packet&&) override {}
     [[nodiscard]] bool up() const override { return true; }
 };
 

@@ -25,7 +25,7 @@ namespace t3sim {
 struct Card::Impl final : MacServices {
     Impl(const CardConfig& config, Host& host, EventQueue& queue);
 
-    void transmit(unsigned port, Bytes frame) override { macs.at(port).transmit(frame); }
+    void transmit(unsigned port, Packet&& frame) override { macs.at(port).transmit(std::move(frame)); }
     bool ready_or_wait(unsigned port, User user) override { return macs.at(port).ready_or_wait(user); }
     void resume(unsigned port, User user);
     void received(unsigned port, Bytes frame);

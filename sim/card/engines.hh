@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/packet.hh"
 
 namespace t3sim {
 
@@ -99,8 +100,10 @@ public:
 class RdmaStream {
 public:
     virtual ~RdmaStream() = default;
-    /// Queues bytes as one record: it starts a TCP segment and keeps its boundary when retransmitted.
-    virtual void send_record(Tid tid, Buffer&& fpdu) = 0;
+    /// Queues bytes as one record: it starts a TCP segment and keeps its boundary when retransmitted. With so
+    /// much headroom a record is sent without a copy.
+    static constexpr std::size_t record_headroom = 64;
+    virtual void send_record(Tid tid, Packet&& fpdu) = 0;
     /// Bytes that may be queued. A record may be larger than a value above 0. At 0 the sender must wait for
     /// RnicServices::stream_writable().
     [[nodiscard]] virtual std::size_t send_space_or_wait(Tid tid) = 0;
@@ -160,7 +163,7 @@ public:
 class MacServices {
 public:
     virtual ~MacServices() = default;
-    virtual void transmit(unsigned port, Bytes frame) = 0;
+    virtual void transmit(unsigned port, Packet&& frame) = 0;
     /// Whether @p user should send more on @p port. If false, the card calls the user's resume() when the
     /// wire accepts frames again; waiting users take turns.
     enum class User : std::uint8_t { nic, toe };

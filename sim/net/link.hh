@@ -4,7 +4,7 @@
 // endpoints (ports, TAP devices, ...), or more, which it then floods as a hub does. Frames carry no FCS.
 #pragma once
 
-#include "sim/core/bytes.hh"
+#include "sim/core/packet.hh"
 
 namespace t3sim {
 
@@ -24,7 +24,8 @@ class Link {
 public:
     virtual ~Link() = default;
     /// Delivers a frame to all other endpoints of the link, later (never from within this call).
-    virtual void send(const Endpoint& from, Bytes frame) = 0;
+    virtual void send(const Endpoint& from, Packet&& frame) = 0;
+    void send(const Endpoint& from, Bytes frame) { send(from, Packet::copy(frame)); }
     [[nodiscard]] virtual bool up() const = 0;
     /// Whether @p from should send more. If false, Endpoint::resume_send() follows. The link still accepts
     /// frames after false, up to a limit. Only small frames in reply to received ones should be sent then.

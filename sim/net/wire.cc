@@ -17,7 +17,7 @@ spdlog::logger& log = logger("wire");
 Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move(name)) {}
 
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
-    ports_.push_back({.endpoint = &endpoint, .impairer = nullptr});
+    ports_.emplace_back().endpoint = &endpoint;
     labels_.push_back(std::move(label));
     endpoint.carrier(up_);
     return static_cast<unsigned>(ports_.size() - 1);
@@ -43,7 +43,7 @@ bool Wire::ready_or_wait(const Endpoint& from) {
     return false;
 }
 
-void Wire::send(const Endpoint& from, Bytes frame) {
+void Wire::send(const Endpoint& from, Packet&& frame) {
     const unsigned port = port_of(from);
     if (!up_) {
         statistics_.lost_down++;
@@ -51,54 +51,95 @@ void Wire::send(const Endpoint& from, Bytes frame) {
     }
     statistics_.frames++;
     statistics_.bytes += frame.size();
-    Impairer* const impairer = ports_[port].impairer.get();
-    std::vector<Impairer::Copy> copies{{.when = queue_.now()}};
-    std::string_view fate;
-    if (impairer) {
-        copies = impairer->plan(queue_.now(), frame.size());
-        fate = impairer->fate();
-    }
-    log.trace("{}: {} sends {} bytes {}", name_, labels_[port], frame.size(), fate);
-    for (Tap* tap : taps_)
-        tap->frame(port, frame, fate);
-    for (const auto& copy : copies) {
-        Buffer bytes(frame.begin(), frame.end());
-        if (copy.flipped_bit != Impairer::not_flipped)
-            bytes[copy.flipped_bit / 8] ^= static_cast<std::uint8_t>(1U << copy.flipped_bit % 8);
-        schedule(port, copy.when, std::move(bytes));
+    if (Impairer* const impairer = ports_[port].impairer.get()) {
+        send_impaired(port, *impairer, frame);
+    } else {
+        show(port, frame, {});
+        deliver_now(port, std::move(frame));
     }
 }
 
-void Wire::schedule(unsigned from, Time when, Buffer&& frame) {
-    const bool late = when > queue_.now();
+void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame) {
+    const std::vector<Impairer::Copy> copies = impairer.plan(queue_.now(), frame.size());
+    show(from, frame, impairer.fate());
+    for (const auto& copy : copies) {
+        Packet bytes = frame;
+        if (copy.flipped_bit != Impairer::not_flipped) {
+            bytes = Packet::copy(frame); // the sender may still have the frame, to send it again
+            bytes.data()[copy.flipped_bit / 8] ^= static_cast<std::uint8_t>(1U << copy.flipped_bit % 8);
+        }
+        if (copy.when > queue_.now())
+            deliver_later(from, copy.when, std::move(bytes));
+        else
+            deliver_now(from, std::move(bytes));
+    }
+}
+
+void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
+    log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
+    for (Tap* tap : taps_)
+        tap->frame(from, frame, fate);
+}
+
+void Wire::deliver_now(unsigned from, Packet&& frame) {
     Port& port = ports_[from];
-    std::size_t& waiting = late ? port.delayed : port.backlog;
     const std::size_t cost = frame.size() + frame_cost;
-    if (waiting + cost > (late ? delay_limit : backlog_limit)) {
+    if (port.backlog + cost > backlog_limit) {
         statistics_.lost_full++;
         return;
     }
-    waiting += cost;
-    queue_.at(when, [this, from, late, plug = plug_, frame = std::move(frame)] {
-        Port& sender = ports_[from];
-        (late ? sender.delayed : sender.backlog) -= frame.size() + frame_cost;
-        deliver(from, plug, frame);
-        // Wakes a sender when half of its limit is free, so that it can send several frames.
-        if (sender.refused && sender.backlog <= send_limit / 2) {
-            sender.refused = false;
-            sender.endpoint->resume_send();
-        }
+    port.backlog += cost;
+    port.due.push_back({std::move(frame), plug_});
+    if (!std::exchange(port.delivering, true))
+        queue_.after(0, [this, from] { deliver_due(from); });
+}
+
+void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
+    Port& port = ports_[from];
+    const std::size_t cost = frame.size() + frame_cost;
+    if (port.delayed + cost > delay_limit) {
+        statistics_.lost_full++;
+        return;
+    }
+    port.delayed += cost;
+    queue_.at(when, [this, from, delayed = Frame{std::move(frame), plug_}] {
+        ports_[from].delayed -= delayed.bytes.size() + frame_cost;
+        deliver(from, delayed);
     });
 }
 
-void Wire::deliver(unsigned from, std::uint64_t plug, Bytes frame) {
-    if (plug != plug_) {
+/// Delivers a few frames. Then all other due events have their turn. In one turn each end delivers the same
+/// number of bytes, as on a cable. With the same number of frames, the acknowledgements of a stream would
+/// leave the queue only as fast as they enter it, and a sender that waits for a shorter queue would starve.
+void Wire::deliver_due(unsigned from) {
+    constexpr std::size_t turn = 6 << 10; // with frame_cost: four large frames
+    Port& port = ports_[from];
+    for (std::size_t delivered = 0; delivered < turn && !port.due.empty();) {
+        const Frame frame = std::move(port.due.front());
+        port.due.pop_front();
+        const std::size_t cost = frame.bytes.size() + frame_cost;
+        port.backlog -= cost;
+        delivered += cost;
+        deliver(from, frame);
+        // Wakes a sender when half of its limit is free, so that it can send several frames.
+        if (port.refused && port.backlog <= send_limit / 2) {
+            port.refused = false;
+            port.endpoint->resume_send();
+        }
+    }
+    port.delivering = !port.due.empty();
+    if (port.delivering)
+        queue_.after(0, [this, from] { deliver_due(from); });
+}
+
+void Wire::deliver(unsigned from, const Frame& frame) {
+    if (frame.plug != plug_) {
         statistics_.lost_down++;
         return;
     }
     for (unsigned port = 0; port < ports_.size(); port++)
         if (port != from)
-            ports_[port].endpoint->frame_in(frame);
+            ports_[port].endpoint->frame_in(frame.bytes);
 }
 
 void Wire::set_up(bool up) {

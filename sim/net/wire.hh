@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,12 +43,13 @@ public:
     unsigned attach(Endpoint& endpoint, std::string label);
     [[nodiscard]] const std::vector<std::string>& labels() const { return labels_; }
 
-    void send(const Endpoint& from, Bytes frame) override;
+    using Link::send;
+    void send(const Endpoint& from, Packet&& frame) override;
     [[nodiscard]] bool up() const override { return up_; }
     bool ready_or_wait(const Endpoint& from) override;
 
-    /// Cost of an undelivered frame beyond its bytes: the event and its buffer.
-    static constexpr std::size_t frame_cost = 256;
+    /// Cost of an undelivered frame beyond its bytes: its place in the queue or its event, and its block.
+    static constexpr std::size_t frame_cost = Packet::overhead + 128;
     /// Of one port, in bytes with frame_cost.
     static constexpr std::size_t send_limit = 64 << 10, backlog_limit = 4 << 20, delay_limit = 64 << 20;
     /// Bytes, with frame_cost, of the undelivered frames of @p port.
@@ -76,21 +78,31 @@ public:
     [[nodiscard]] const Statistics& statistics() const { return statistics_; }
 
 private:
+    struct Frame {
+        Packet bytes;
+        std::uint64_t plug; ///< plug_ when it was sent
+    };
     struct Port {
-        Endpoint* endpoint;
+        Endpoint* endpoint = nullptr;
         std::unique_ptr<Impairer> impairer;
-        std::size_t backlog = 0; ///< due, but not delivered yet
+        std::deque<Frame> due;   ///< not delivered yet
+        bool delivering = false; ///< an event calls deliver_due()
+        std::size_t backlog = 0; ///< cost of `due`
         std::size_t delayed = 0; ///< delayed by an impairment
         bool refused = false;    ///< ready_or_wait() returned false: the endpoint waits for resume_send()
     };
 
     [[nodiscard]] unsigned port_of(const Endpoint& endpoint) const;
-    void schedule(unsigned from, Time when, Buffer&& frame);
-    void deliver(unsigned from, std::uint64_t plug, Bytes frame);
+    void send_impaired(unsigned from, Impairer& impairer, const Packet& frame);
+    void show(unsigned from, Bytes frame, std::string_view fate);
+    void deliver_now(unsigned from, Packet&& frame);
+    void deliver_later(unsigned from, Time when, Packet&& frame);
+    void deliver_due(unsigned from);
+    void deliver(unsigned from, const Frame& frame);
 
     EventQueue& queue_;
     std::string name_;
-    std::vector<Port> ports_;
+    std::deque<Port> ports_; ///< references stay valid
     std::vector<std::string> labels_;
     std::vector<Tap*> taps_;
     Statistics statistics_;

@@ -534,18 +534,18 @@ void Connection::hold(bool on) {
 
 // ---- Sending ------------------------------------------------------------------------------------------
 
-bool Connection::send(Buffer&& record, bool push) {
+bool Connection::send(Packet&& record, bool push) {
     if ((state_ != State::established && state_ != State::close_wait) || fin_queued_)
         return false;
     const auto size = static_cast<std::uint32_t>(record.size());
-    const auto data = std::make_shared<const Buffer>(std::move(record));
     for (std::uint32_t offset = 0; offset < size;) {
         const std::uint32_t part = std::min<std::uint32_t>(mss_, size - offset);
+        const bool last = offset + part == size;
         queue_.push_back({.seq = queue_end(),
-                          .data = data,
+                          .record = last ? std::move(record) : record,
                           .offset = offset,
                           .size = part,
-                          .push = push && offset + part == size});
+                          .push = push && last});
         offset += part;
     }
     queued_ += size;
@@ -562,7 +562,7 @@ bool Connection::close() {
     else
         return false;
     fin_queued_ = true;
-    queue_.push_back({.seq = queue_end(), .data = nullptr, .fin = true});
+    queue_.push_back({.seq = queue_end(), .fin = true});
     account();
     mark_dirty();
     return true;
@@ -649,7 +649,8 @@ void Connection::send_unit(Unit& u) {
               .flags = static_cast<std::uint8_t>(flag_ack | (u.push ? flag_psh : 0) | (u.fin ? flag_fin : 0)),
               .window = advertise(),
               .tos = options_.tos,
-              .payload = u.data ? Bytes(*u.data).subspan(u.offset, u.size) : Bytes()});
+              .payload = Bytes(u.record).subspan(u.offset, u.size)},
+             u.size == u.record.size() && u.size != 0 ? &u.record : nullptr);
 }
 
 /// Sends a segment without data.
@@ -686,10 +687,15 @@ void Connection::reply_rst(Seq seq) {
     transmit({.tuple = tuple, .seq = seq, .flags = flag_rst, .tos = options_.tos, .payload = {}});
 }
 
-void Connection::transmit(const Segment& s) {
+void Connection::transmit(const Segment& s, const Packet* record) {
     ++engine_.stats_.out_segs;
     const Headers headers = encode(s, ++engine_.ip_id_, params().ttl);
-    engine_.sink_.transmit(id, headers, s.payload);
+    const std::size_t headroom = headers.size + Sink::link_headroom;
+    // While an earlier transmission exists, the record's headroom holds its headers.
+    const bool in_place = record && !record->shared() && record->headroom() >= headroom;
+    Packet packet = in_place ? *record : Packet::copy(s.payload, headroom);
+    std::copy_n(headers.bytes.begin(), headers.size, packet.prepend(headers.size));
+    engine_.sink_.transmit(id, std::move(packet));
 }
 
 // ---- Congestion control and timers --------------------------------------------------------------------

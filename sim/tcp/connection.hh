@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <memory>
 
 #include "sim/tcp/engine.hh"
 #include "sim/tcp/reassembly.hh"
@@ -42,7 +41,7 @@ public:
     void input(const Segment& segment);
     void output();
 
-    bool send(Buffer&& record, bool push);
+    bool send(Packet&& record, bool push);
     void credit(std::uint32_t bytes, bool force_ack);
     void auto_credit();
     void hold(bool on);
@@ -69,8 +68,8 @@ private:
 
     struct Unit { // data of one future segment
         Seq seq = {};
-        std::shared_ptr<const Buffer> data = nullptr;
-        std::uint32_t offset = 0, size = 0;
+        Packet record = {};
+        std::uint32_t offset = 0, size = 0; // of its data in the record
         bool push = false, fin = false;
         unsigned sends = 0;
         Time sent_at = 0;
@@ -100,7 +99,8 @@ private:
     void send_syn();
     void send_control(std::uint8_t flags, Seq seq);
     void send_unit(Unit& unit);
-    void transmit(const Segment& s);
+    /// @p record: shares the block of the payload, which is all of it; or nullptr.
+    void transmit(const Segment& s, const Packet* record = nullptr);
     bool may_send_next();
     [[nodiscard]] Seq snd_nxt() const { return sent_ ? queue_[sent_ - 1].end() : snd_una_; }
     [[nodiscard]] Seq queue_end() const { return queue_.empty() ? snd_una_ : queue_.back().end(); }

@@ -185,7 +185,7 @@ bool Engine::accept(ConnId id, const Options& options) {
     return true;
 }
 
-bool Engine::send(ConnId id, Buffer&& record, bool push) {
+bool Engine::send(ConnId id, Packet&& record, bool push) {
     const Scope scope(*this);
     Connection* c = find(id);
     return c && c->send(std::move(record), push);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/packet.hh"
 #include "sim/core/timer_heap.hh"
 #include "sim/tcp/params.hh"
 #include "sim/tcp/seq.hh"
@@ -99,8 +100,9 @@ public:
     virtual void aborted(ConnId id, AbortReason reason) = 0;
     /// Negative advice: several retransmissions got no reply; the next hop may be stale.
     virtual void advice(ConnId id, Advice advice) = 0;
-    /// A packet for the wire: headers, then payload.
-    virtual void transmit(ConnId id, Bytes headers, Bytes payload) = 0;
+    /// An IP packet for the wire. The sink may write link_headroom bytes in front of it.
+    static constexpr std::size_t link_headroom = 18; // an Ethernet header with a VLAN tag
+    virtual void transmit(ConnId id, Packet&& packet) = 0;
     /// Whether the wire accepts more data of the connection. If false, Engine::resume() follows. Not called
     /// for segments without data, nor for the single segment that a duplicate ACK or a probe retransmits.
     virtual bool wire_ready_or_wait([[maybe_unused]] ConnId id) { return true; }
@@ -166,8 +168,13 @@ public:
     bool open(ConnId id, const FourTuple& tuple, const Options& options);
     /// Accepts a held SYN: sends SYN|ACK.
     bool accept(ConnId id, const Options& options);
-    /// Queues one record. Fails after close().
-    bool send(ConnId id, Buffer&& record, bool push = true);
+    /// Queues one record. Fails after close(). A record with record_headroom that is one segment is sent
+    /// without a copy, unless its last transmission still exists.
+    static constexpr std::size_t record_headroom = data_headers + Sink::link_headroom;
+    bool send(ConnId id, Packet&& record, bool push = true);
+    bool send(ConnId id, const Buffer& record, bool push = true) {
+        return send(id, Packet::copy(record, record_headroom), push);
+    }
     /// Opens the receive window by the bytes that the owner has consumed, at most those delivered so far.
     bool credit(ConnId id, std::uint32_t bytes, bool force_ack);
     /// From now on delivered data is credited at once.
@@ -185,8 +192,8 @@ public:
     /// Removes the connection without sending a segment.
     bool release(ConnId id);
 
-    /// Cost of a segment in a send queue beyond its bytes.
-    static constexpr std::size_t segment_cost = 160;
+    /// Cost of a segment in a send queue beyond its bytes: its place in the queue, and its block.
+    static constexpr std::size_t segment_cost = 96 + record_headroom + Packet::overhead;
     /// Bytes in all send queues, with segment_cost, and bytes of received data that cannot be delivered yet.
     struct Memory {
         std::size_t sending = 0, receiving = 0;

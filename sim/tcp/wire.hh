@@ -57,7 +57,7 @@ std::optional<Addressed> peek(Bytes packet);
 /// The segment in a packet that peek() accepted. Nothing: lengths, a checksum or the options are invalid.
 std::optional<Segment> decode(Bytes packet);
 
-constexpr std::size_t max_headers = 20 + 60;
+constexpr std::size_t max_headers = 20 + 60, data_headers = 20 + 20;
 struct Headers {
     std::array<std::uint8_t, max_headers> bytes;
     std::size_t size;

@@ -111,20 +111,15 @@ void Mac::count_frame(std::uint32_t first, Bytes frame) {
     count(first + sizes_at + 4 * static_cast<std::uint32_t>(limit - std::begin(size_limits)));
 }
 
-void Mac::transmit(Bytes frame) {
+void Mac::transmit(Packet&& frame) {
     const bool off = (get(reg::XGM_TX_CTRL) & tx_en) == 0 || (get(reg::XGM_TXFIFO_CFG) & end_drop_pkt) != 0;
     if (off || !link_ || !signal_ || frame.size() < header_size || frame.size() > max_frame) {
         ++tx_dropped_;
         return;
     }
     count_frame(reg::XGM_STAT_TX_BYTE_LOW, frame);
-    if (frame.size() >= min_frame) {
-        link_->send(*this, frame);
-        return;
-    }
-    std::array<std::uint8_t, min_frame> padded{};
-    std::copy(frame.begin(), frame.end(), padded.begin());
-    link_->send(*this, padded);
+    frame.pad(min_frame);
+    link_->send(*this, std::move(frame));
 }
 
 bool Mac::ready_or_wait(User user) {

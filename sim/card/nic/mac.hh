@@ -34,7 +34,7 @@ public:
     void set_signal(bool there) { signal_ = there; }
 
     /// Sends a frame without FCS to the wire; pads short ones.
-    void transmit(Bytes frame);
+    void transmit(Packet&& frame);
     /// See MacServices::ready_or_wait(). False while another user waits: otherwise that user could starve.
     bool ready_or_wait(User user);
 

@@ -167,7 +167,7 @@ bool Nic::run(unsigned port, Job& job, Bytes frame) {
 void Nic::send(unsigned port, Bytes frame) {
     if (probe_) [[unlikely]]
         probe_({.kind = EventKind::frame_out, .unit = static_cast<std::uint16_t>(port)}, frame);
-    macs_.transmit(port, frame);
+    macs_.transmit(port, Packet::copy(frame));
 }
 
 void Nic::receive(unsigned port, Bytes frame) {

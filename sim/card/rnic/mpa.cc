@@ -32,18 +32,20 @@ std::uint32_t mulpdu(std::uint32_t emss, bool markers) {
     return emss - (MPA_LENGTH_SIZE + MPA_CRC_SIZE + marker_bytes + emss % MPA_ALIGNMENT);
 }
 
-Buffer Framer::start(std::size_t size) {
-    Buffer fpdu(padded(size) + MPA_CRC_SIZE);
+Packet Framer::start(std::size_t size, std::size_t headroom) {
+    Packet fpdu(padded(size) + MPA_CRC_SIZE, headroom);
     put_be16(fpdu.data(), static_cast<std::uint16_t>(size));
+    const std::size_t end = MPA_LENGTH_SIZE + size; // padding and CRC follow
+    std::fill(fpdu.data() + end, fpdu.data() + fpdu.size(), std::uint8_t{0});
     return fpdu;
 }
 
-MutableBytes Framer::ulpdu(Buffer& fpdu) {
-    return MutableBytes(fpdu).subspan(MPA_LENGTH_SIZE, be16(fpdu.data()));
+MutableBytes Framer::ulpdu(Packet& fpdu) {
+    return MutableBytes(fpdu.data(), fpdu.size()).subspan(MPA_LENGTH_SIZE, be16(fpdu.data()));
 }
 
-Buffer Framer::finish(Buffer&& fpdu) {
-    Buffer out = options_.markers ? with_markers(fpdu) : std::move(fpdu);
+Packet Framer::finish(Packet&& fpdu) {
+    Packet out = options_.markers ? with_markers(fpdu) : std::move(fpdu);
     position_ = (position_ + out.size()) % spacing;
     const std::size_t covered = out.size() - MPA_CRC_SIZE;
     if (options_.crc)
@@ -51,7 +53,7 @@ Buffer Framer::finish(Buffer&& fpdu) {
     return out;
 }
 
-Buffer Framer::with_markers(const Buffer& fpdu) {
+Packet Framer::with_markers(const Packet& fpdu) {
     Buffer out;
     out.reserve(fpdu.size() + MPA_MARKER_SIZE * (fpdu.size() / spacing + 2));
     const std::size_t length_at = position_ == 0 ? MPA_MARKER_SIZE : 0;
@@ -62,11 +64,10 @@ Buffer Framer::with_markers(const Buffer& fpdu) {
             put_be16(&out[out.size() - 2], static_cast<std::uint16_t>(back));
         }
         const std::size_t chunk = std::min(fpdu.size() - done, spacing - (position_ + out.size()) % spacing);
-        out.insert(out.end(), fpdu.begin() + static_cast<std::ptrdiff_t>(done),
-                   fpdu.begin() + static_cast<std::ptrdiff_t>(done + chunk));
+        out.insert(out.end(), fpdu.data() + done, fpdu.data() + done + chunk);
         done += chunk;
     }
-    return out;
+    return Packet::copy(out, fpdu.headroom());
 }
 
 /// Stream bytes that contain the first @p bytes of the current FPDU, including the markers before and between

@@ -8,7 +8,7 @@
 
 #include <functional>
 
-#include "sim/core/bytes.hh"
+#include "sim/core/packet.hh"
 
 namespace t3sim {
 
@@ -25,16 +25,17 @@ class Framer {
 public:
     explicit Framer(MpaOptions options) : options_(options) {}
 
-    /// Allocates an FPDU for a ULPDU of @p size (at most 65535) bytes, to be written at ulpdu().
-    [[nodiscard]] static Buffer start(std::size_t size);
-    [[nodiscard]] static MutableBytes ulpdu(Buffer& fpdu);
+    /// Allocates an FPDU for a ULPDU of @p size (at most 65535) bytes, to be written at ulpdu(), behind @p
+    /// headroom bytes.
+    [[nodiscard]] static Packet start(std::size_t size, std::size_t headroom = 0);
+    [[nodiscard]] static MutableBytes ulpdu(Packet& fpdu);
     /// Adds markers and CRC. FPDUs must be sent in the order in which they are finished.
-    [[nodiscard]] Buffer finish(Buffer&& fpdu);
+    [[nodiscard]] Packet finish(Packet&& fpdu);
     /// Moves the origin of the markers before the first FPDU.
     void start_at(std::uint32_t position) { position_ = position; }
 
 private:
-    [[nodiscard]] Buffer with_markers(const Buffer& fpdu);
+    [[nodiscard]] Packet with_markers(const Packet& fpdu);
 
     MpaOptions options_;
     std::uint32_t position_ = 0; // in the stream, modulo the marker spacing

@@ -217,7 +217,7 @@ Rnic::Step Rnic::send_segment(Qp& qp) {
     const std::uint32_t size = std::min(message.length - message.sent, max_payload(qp, segment.op));
     segment.last = message.sent + size == message.length;
 
-    Buffer fpdu = Framer::start(ddp_header_size(segment.op) + size);
+    Packet fpdu = Framer::start(ddp_header_size(segment.op) + size, RdmaStream::record_headroom);
     const MutableBytes ulpdu = Framer::ulpdu(fpdu);
     write_header(ulpdu.data(), segment);
     if (const Status status = gather(message, ulpdu.last(size)); status != Status::success) {
@@ -232,9 +232,10 @@ Rnic::Step Rnic::send_segment(Qp& qp) {
         probe_({.kind = EventKind::fpdu_out, .tid = qp.tid, .qp = qp.id()}, ulpdu);
     fpdu = qp.framer.finish(std::move(fpdu));
     if (guesses_.other(49)) {
-        const auto half = fpdu.begin() + static_cast<std::ptrdiff_t>(fpdu.size() / 2);
-        parts_.stream.send_record(qp.tid, Buffer(fpdu.begin(), half));
-        fpdu.erase(fpdu.begin(), half);
+        const Bytes all = fpdu;
+        const std::size_t half = all.size() / 2;
+        parts_.stream.send_record(qp.tid, Packet::copy(all.first(half), RdmaStream::record_headroom));
+        fpdu = Packet::copy(all.subspan(half), RdmaStream::record_headroom);
     }
     parts_.stream.send_record(qp.tid, std::move(fpdu));
     message.sent += size;

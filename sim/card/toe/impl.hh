@@ -115,7 +115,7 @@ struct Toe::Impl final : tcp::Sink {
     void finished(tcp::ConnId id) override;
     void aborted(tcp::ConnId id, tcp::AbortReason reason) override;
     void advice(tcp::ConnId id, tcp::Advice advice) override;
-    void transmit(tcp::ConnId id, Bytes headers, Bytes payload) override;
+    void transmit(tcp::ConnId id, Packet&& packet) override;
     bool wire_ready_or_wait(tcp::ConnId id) override;
     void resume(unsigned port);
 

@@ -203,7 +203,8 @@ void Toe::resume(unsigned port) {
     impl_->resume(port);
 }
 
-void Toe::send_record(Tid tid, Buffer&& fpdu) {
+void Toe::send_record(Tid tid, Packet&& fpdu) {
+    static_assert(record_headroom >= tcp::Engine::record_headroom);
     impl_->engine.send(tid, std::move(fpdu));
     impl_->rearm();
 }
@@ -387,7 +388,7 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
     return true;
 }
 
-void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
+void Toe::Impl::transmit(tcp::ConnId tid, Packet&& packet) {
     const Flow* flow = find(tid);
     if (!flow)
         return;
@@ -405,24 +406,18 @@ void Toe::Impl::transmit(tcp::ConnId tid, Bytes headers, Bytes payload) {
         tci = hop.vlan == hw::vlan_untagged ? hop.vlan : hop.priority << 13 | hop.vlan;
     }
     const bool tagged = (tci & hw::vlan_untagged) != hw::vlan_untagged;
-    Buffer frame;
-    frame.reserve(mac_header + vlan_tag + headers.size() + payload.size());
-    frame.insert(frame.end(), dst.begin(), dst.end());
-    frame.insert(frame.end(), src.begin(), src.end());
-    const auto put16 = [&frame](unsigned v) {
-        frame.push_back(static_cast<std::uint8_t>(v >> 8));
-        frame.push_back(static_cast<std::uint8_t>(v));
-    };
+    std::uint8_t* at = packet.prepend(tagged ? mac_header + vlan_tag : mac_header);
+    at = std::copy(dst.begin(), dst.end(), at);
+    at = std::copy(src.begin(), src.end(), at);
     if (tagged) {
-        put16(ethertype_vlan);
-        put16(tci);
+        put_be16(at, ethertype_vlan);
+        put_be16(at + 2, static_cast<std::uint16_t>(tci));
+        at += vlan_tag;
     }
-    put16(ethertype_ipv4);
-    frame.insert(frame.end(), headers.begin(), headers.end());
-    frame.insert(frame.end(), payload.begin(), payload.end());
+    put_be16(at, ethertype_ipv4);
     if (probe) [[unlikely]]
-        probe({.kind = EventKind::segment_out, .unit = static_cast<std::uint16_t>(port), .tid = tid}, frame);
-    mac.transmit(port, frame);
+        probe({.kind = EventKind::segment_out, .unit = static_cast<std::uint16_t>(port), .tid = tid}, packet);
+    mac.transmit(port, std::move(packet));
 }
 
 /// Round robin at a full wire: a refused connection is queued behind all that wait.

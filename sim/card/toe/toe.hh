@@ -97,7 +97,7 @@ public:
     bool frame_in(unsigned port, Bytes frame) override;
 
     // RdmaStream
-    void send_record(Tid tid, Buffer&& fpdu) override;
+    void send_record(Tid tid, Packet&& fpdu) override;
     [[nodiscard]] std::size_t send_space_or_wait(Tid tid) override;
     void send_fin(Tid tid) override;
     [[nodiscard]] std::uint32_t emss(Tid tid) const override;

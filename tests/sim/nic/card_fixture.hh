@@ -21,7 +21,9 @@ namespace t3sim::test {
 /// A cable with the test at its other end.
 class FakeLink : public Link {
 public:
-    void send(const Endpoint&, Bytes frame) override { sent.emplace_back(frame.begin(), frame.end()); }
+    void send(const Endpoint&, Packet&& frame) override {
+        sent.emplace_back(frame.data(), frame.data() + frame.size());
+    }
     [[nodiscard]] bool up() const override { return signal; }
 
     bool signal = true;

@@ -62,8 +62,8 @@ struct RecordedRnic final : RnicServices {
 };
 
 struct RecordedMacs final : MacServices {
-    void transmit(unsigned port, Bytes frame) override {
-        sent.emplace_back(port, Buffer(frame.begin(), frame.end()));
+    void transmit(unsigned port, Packet&& frame) override {
+        sent.emplace_back(port, Buffer(frame.data(), frame.data() + frame.size()));
     }
     std::vector<std::pair<unsigned, Buffer>> sent;
 };

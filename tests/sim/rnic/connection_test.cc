@@ -118,8 +118,9 @@ TEST(Init, MarkersCountFromIrs) { // [guess G3, G39]
     node.connect(init.irs + 508); // the stream starts 4 bytes before a marker
     node.run(wr::receive({}));
     Framer plain({.crc = false});
-    Buffer fpdu = Framer::start(18);
-    write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = hw::RdmaOp::send, .msn = 1});
+    Packet unmarked = Framer::start(18);
+    write_header(Framer::ulpdu(unmarked).data(), {.last = true, .op = hw::RdmaOp::send, .msn = 1});
+    Buffer fpdu(unmarked.data(), unmarked.data() + unmarked.size());
     const std::uint8_t marker[] = {0, 0, 0, 4};
     fpdu.insert(fpdu.begin() + 4, marker, marker + 4);
     node.receive(fpdu);
@@ -185,7 +186,7 @@ TEST(Hold, EndsOnlyWithTheNegotiatedMessage) { // [guess G40]
         node.run(wr::send(1, {}));
         Framer peer({});
         const auto receive = [&](const DdpSegment& segment, std::size_t size) {
-            Buffer fpdu = Framer::start(ddp_header_size(segment.op) + size);
+            Packet fpdu = Framer::start(ddp_header_size(segment.op) + size);
             write_header(Framer::ulpdu(fpdu).data(), segment);
             node.receive(peer.finish(std::move(fpdu)));
         };
@@ -293,7 +294,7 @@ TEST(Terminate, LongOnesAreTruncated) {
     node.connect();
     node.rnic.stream_switched(0x15);
     Framer peer({});
-    Buffer fpdu = Framer::start(18 + 40000);
+    Packet fpdu = Framer::start(18 + 40000);
     write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = hw::RdmaOp::terminate, .msn = 1});
     node.receive(peer.finish(std::move(fpdu)));
     ASSERT_THAT(node.sge.records, SizeIs(2));

@@ -57,7 +57,7 @@ public:
         rnic.stream_switched(options.tid);
     }
     void receive_ulpdu(const Buffer& ulpdu) {
-        Buffer fpdu = Framer::start(ulpdu.size());
+        Packet fpdu = Framer::start(ulpdu.size());
         std::copy(ulpdu.begin(), ulpdu.end(), Framer::ulpdu(fpdu).begin());
         receive(peer_.finish(std::move(fpdu)));
     }
@@ -335,10 +335,10 @@ INSTANTIATE_TEST_SUITE_P(Rnic, InboundError, testing::ValuesIn(inbound_rows));
 
 TEST(InboundErrors, CrcAndMarkers) {
     Framer plain({});
-    Buffer fpdu = Framer::start(22);
+    Packet fpdu = Framer::start(22);
     write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = send, .msn = 1});
     fpdu = plain.finish(std::move(fpdu));
-    fpdu[21] ^= 1;
+    fpdu.data()[21] ^= 1;
     Target target;
     target.receive(fpdu);
     EXPECT_THAT(target.take_records(), ElementsAre("event cq 5: 00040603 00000000 00000000 00000000"));

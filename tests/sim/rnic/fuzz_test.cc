@@ -64,11 +64,11 @@ TEST_P(Anything, NeverCrashesTheCard) {
             msn += pick(3) == 0;
             if (pick(4) == 0)
                 ulpdu[pick(18)] ^= static_cast<std::uint8_t>(1 << pick(8));
-            Buffer fpdu = Framer::start(ulpdu.size());
+            Packet fpdu = Framer::start(ulpdu.size());
             std::copy(ulpdu.begin(), ulpdu.end(), Framer::ulpdu(fpdu).begin());
             fpdu = peer.finish(std::move(fpdu));
             if (pick(20) == 0)
-                fpdu[pick(static_cast<std::uint32_t>(fpdu.size()))] ^= 1;
+                fpdu.data()[pick(static_cast<std::uint32_t>(fpdu.size()))] ^= 1;
             const std::size_t cut = pick(static_cast<std::uint32_t>(fpdu.size()));
             node.receive(Bytes(fpdu).first(cut));
             node.receive(Bytes(fpdu).subspan(cut));

@@ -28,9 +28,10 @@ struct Received {
 };
 
 Buffer frame(Framer& framer, Bytes ulpdu) {
-    Buffer fpdu = Framer::start(ulpdu.size());
+    Packet fpdu = Framer::start(ulpdu.size());
     std::copy(ulpdu.begin(), ulpdu.end(), Framer::ulpdu(fpdu).begin());
-    return framer.finish(std::move(fpdu));
+    const Packet finished = framer.finish(std::move(fpdu));
+    return {finished.data(), finished.data() + finished.size()};
 }
 
 void append(Buffer& to, Bytes what) {

@@ -164,12 +164,12 @@ private:
 
 class FakeStream : public RdmaStream {
 public:
-    void send_record(Tid, Buffer&& fpdu) override {
+    void send_record(Tid, Packet&& fpdu) override {
         if (fin)
             throw std::logic_error("data after FIN");
         space = space > fpdu.size() ? space - fpdu.size() : 0;
         largest = std::max(largest, fpdu.size());
-        records.push_back(std::move(fpdu));
+        records.emplace_back(fpdu.data(), fpdu.data() + fpdu.size());
     }
     [[nodiscard]] std::size_t send_space_or_wait(Tid) override { return space; }
     void send_fin(Tid) override { fin = true; }

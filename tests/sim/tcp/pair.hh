@@ -41,6 +41,7 @@ public:
     std::function<void(ConnId)> on_acked, on_established, on_peer_closed;
     std::function<void(ConnId, Bytes)> on_received;
     std::function<void(const Segment&)> on_transmit;
+    std::function<void(const Packet&)> on_packet;
 
     std::optional<ConnId> syn(ListenId, const SynInfo& info) override {
         log.emplace_back("syn");
@@ -90,9 +91,10 @@ public:
         abort_reason = reason;
     }
     void advice(ConnId, Advice) override { ++advices; }
-    void transmit(ConnId, Bytes headers, Bytes payload) override {
-        Buffer packet(headers.begin(), headers.end());
-        packet.insert(packet.end(), payload.begin(), payload.end());
+    void transmit(ConnId, Packet&& sent) override {
+        if (on_packet)
+            on_packet(sent);
+        Buffer packet(sent.data(), sent.data() + sent.size());
         if (on_transmit) {
             auto s = decode(packet);
             on_transmit(s.value());

@@ -80,6 +80,29 @@ TEST_F(TcpTiming, RecordsLargerThanTheMssAreCutAndTheEndIsPushed) {
     EXPECT_EQ(take_sent(), "A 1001 5001 +1000, A 2001 5001 +1000, PA 3001 5001 +500");
 }
 
+// A record is sent without a copy, with the headers in front of it. Its retransmission has other headers.
+TEST_F(TcpTiming, RetransmissionLeavesAnEarlierPacketAsItWas) {
+    connect();
+    std::vector<Packet> packets;
+    std::vector<Buffer> as_sent;
+    end.on_packet = [&](const Packet& packet) {
+        packets.push_back(packet);
+        as_sent.emplace_back(packet.data(), packet.data() + packet.size());
+    };
+    send(100);
+    run(2 * second);
+    ASSERT_GE(packets.size(), 2U);
+    EXPECT_NE(as_sent[0], as_sent[1]) << "another IP id";
+    for (std::size_t n = 0; n < packets.size(); ++n)
+        EXPECT_EQ(Buffer(packets[n].data(), packets[n].data() + packets[n].size()), as_sent[n]);
+    // Without the earlier packets, the record's own block is used again.
+    const std::uint8_t* const first = packets[0].data();
+    packets.clear();
+    run(30 * second);
+    ASSERT_FALSE(packets.empty());
+    EXPECT_EQ(packets[0].data(), first);
+}
+
 TEST_F(TcpTiming, FastRetransmitThenNewReno) {
     connect();
     for (int i = 0; i < 4; ++i)

@@ -114,8 +114,8 @@ class FakeMac : public MacServices {
 public:
     std::vector<Buffer> frames;
     std::function<void(unsigned, Buffer)> wire;
-    void transmit(unsigned port, Bytes frame) override {
-        frames.emplace_back(frame.begin(), frame.end());
+    void transmit(unsigned port, Packet&& frame) override {
+        frames.emplace_back(frame.data(), frame.data() + frame.size());
         if (wire)
             wire(port, frames.back());
     }
