@@ -104,7 +104,8 @@ void RegisterBank::write_lanes(std::uint32_t offset, std::uint32_t value, std::u
         return;
     }
     value &= lanes;
-    log.trace("{}: write {} = {:#010x}", name_, entry.name, value);
+    if (log.should_log(spdlog::level::trace)) [[unlikely]]
+        log.trace("{}: write {} = {:#010x}", name_, entry.name, value);
     const Register& row = entry.row;
     const std::uint32_t before = values_[found];
     const std::uint32_t take = row.write & lanes & ~row.w1c & ~row.self_clear;

@@ -17,26 +17,26 @@ spdlog::logger& log = logger("wire");
 Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move(name)) {}
 
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
-    ports_.emplace_back().endpoint = &endpoint;
+    ports_.push_back(std::make_unique<Port>(&endpoint));
     labels_.push_back(std::move(label));
     endpoint.carrier(up_);
     return static_cast<unsigned>(ports_.size() - 1);
 }
 
 void Wire::impair(unsigned port, const Impairments& impairments) {
-    ports_.at(port).impairer = std::make_unique<Impairer>(impairments);
+    ports_.at(port)->impairer = std::make_unique<Impairer>(impairments);
 }
 
 unsigned Wire::port_of(const Endpoint& endpoint) const {
     const auto it = std::find_if(ports_.begin(), ports_.end(),
-                                 [&](const Port& port) { return port.endpoint == &endpoint; });
+                                 [&](const auto& port) { return port->endpoint == &endpoint; });
     if (it == ports_.end())
         throw std::logic_error("wire " + name_ + ": send from an endpoint that is not attached");
     return static_cast<unsigned>(it - ports_.begin());
 }
 
 bool Wire::ready_or_wait(const Endpoint& from) {
-    Port& port = ports_[port_of(from)];
+    Port& port = *ports_[port_of(from)];
     if (port.backlog < send_limit)
         return true;
     port.refused = true;
@@ -51,7 +51,7 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
     }
     statistics_.frames++;
     statistics_.bytes += frame.size();
-    if (Impairer* const impairer = ports_[port].impairer.get()) {
+    if (Impairer* const impairer = ports_[port]->impairer.get()) {
         send_impaired(port, *impairer, frame);
     } else {
         show(port, frame, {});
@@ -76,13 +76,14 @@ void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame)
 }
 
 void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
-    log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
+    if (log.should_log(spdlog::level::trace)) [[unlikely]]
+        log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
     for (Tap* tap : taps_)
         tap->frame(from, frame, fate);
 }
 
 void Wire::deliver_now(unsigned from, Packet&& frame) {
-    Port& port = ports_[from];
+    Port& port = *ports_[from];
     const std::size_t cost = frame.size() + frame_cost;
     if (port.backlog + cost > backlog_limit) {
         statistics_.lost_full++;
@@ -95,7 +96,7 @@ void Wire::deliver_now(unsigned from, Packet&& frame) {
 }
 
 void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
-    Port& port = ports_[from];
+    Port& port = *ports_[from];
     const std::size_t cost = frame.size() + frame_cost;
     if (port.delayed + cost > delay_limit) {
         statistics_.lost_full++;
@@ -103,7 +104,7 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
     }
     port.delayed += cost;
     queue_.at(when, [this, from, delayed = Frame{std::move(frame), plug_}] {
-        ports_[from].delayed -= delayed.bytes.size() + frame_cost;
+        ports_[from]->delayed -= delayed.bytes.size() + frame_cost;
         deliver(from, delayed);
     });
 }
@@ -113,7 +114,7 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
 /// leave the queue only as fast as they enter it, and a sender that waits for a shorter queue would starve.
 void Wire::deliver_due(unsigned from) {
     constexpr std::size_t turn = 6 << 10; // with frame_cost: four large frames
-    Port& port = ports_[from];
+    Port& port = *ports_[from];
     for (std::size_t delivered = 0; delivered < turn && !port.due.empty();) {
         const Frame frame = std::move(port.due.front());
         port.due.pop_front();
@@ -139,7 +140,7 @@ void Wire::deliver(unsigned from, const Frame& frame) {
     }
     for (unsigned port = 0; port < ports_.size(); port++)
         if (port != from)
-            ports_[port].endpoint->frame_in(frame.bytes);
+            ports_[port]->endpoint->frame_in(frame.bytes);
 }
 
 void Wire::set_up(bool up) {
@@ -148,8 +149,8 @@ void Wire::set_up(bool up) {
     up_ = up;
     plug_++;
     log.info("{}: {}", name_, up ? "plugged" : "unplugged");
-    for (const Port& port : ports_)
-        port.endpoint->carrier(up);
+    for (const auto& port : ports_)
+        port->endpoint->carrier(up);
 }
 
 } // namespace t3sim

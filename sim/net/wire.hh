@@ -54,7 +54,7 @@ public:
     static constexpr std::size_t send_limit = 64 << 10, backlog_limit = 4 << 20, delay_limit = 64 << 20;
     /// Bytes, with frame_cost, of the undelivered frames of @p port.
     [[nodiscard]] std::size_t in_flight(unsigned port) const {
-        return ports_.at(port).backlog + ports_.at(port).delayed;
+        return ports_.at(port)->backlog + ports_.at(port)->delayed;
     }
 
     /// Plugs or unplugs the cable. Undelivered frames are lost.
@@ -64,7 +64,7 @@ public:
     /// std::out_of_range.
     void impair(unsigned port, const Impairments& impairments);
     /// nullptr: the port's frames arrive at once and unchanged.
-    [[nodiscard]] const Impairer* impairer(unsigned port) const { return ports_.at(port).impairer.get(); }
+    [[nodiscard]] const Impairer* impairer(unsigned port) const { return ports_.at(port)->impairer.get(); }
 
     void add_tap(Tap& tap) { taps_.push_back(&tap); }
     void remove_tap(const Tap& tap) { std::erase(taps_, &tap); }
@@ -83,7 +83,8 @@ private:
         std::uint64_t plug; ///< plug_ when it was sent
     };
     struct Port {
-        Endpoint* endpoint = nullptr;
+        explicit Port(Endpoint* end) : endpoint(end) {}
+        Endpoint* endpoint;
         std::unique_ptr<Impairer> impairer;
         std::deque<Frame> due;   ///< not delivered yet
         bool delivering = false; ///< an event calls deliver_due()
@@ -102,7 +103,7 @@ private:
 
     EventQueue& queue_;
     std::string name_;
-    std::deque<Port> ports_; ///< references stay valid
+    std::vector<std::unique_ptr<Port>> ports_; ///< references stay valid
     std::vector<std::string> labels_;
     std::vector<Tap*> taps_;
     Statistics statistics_;

@@ -49,8 +49,7 @@ std::size_t Engine::TupleHash::operator()(const FourTuple& t) const {
 }
 
 Connection* Engine::find(ConnId id) const {
-    const auto it = by_id_.find(id);
-    return it == by_id_.end() ? nullptr : it->second.get();
+    return by_id_.find(id).get();
 }
 
 std::optional<ListenId> Engine::listener(const FourTuple& tuple) const {
@@ -72,10 +71,11 @@ void Engine::unlisten(ListenId id) {
 }
 
 Connection& Engine::add(ConnId id, const FourTuple& tuple) {
-    auto& slot = by_id_[id];
-    slot = std::make_unique<Connection>(*this, id, tuple);
-    by_tuple_[tuple] = slot.get();
-    return *slot;
+    auto made = std::make_unique<Connection>(*this, id, tuple);
+    Connection& connection = *made;
+    by_id_.set(id, std::move(made));
+    by_tuple_[tuple] = &connection;
+    return connection;
 }
 
 void Engine::remove(Connection& c) {
@@ -83,9 +83,7 @@ void Engine::remove(Connection& c) {
     c.state_ = State::aborted;
     c.release_memory();
     by_tuple_.erase(c.tuple);
-    const auto it = by_id_.find(c.id);
-    removed_.push_back(std::move(it->second));
-    by_id_.erase(it);
+    removed_.push_back(by_id_.take(c.id));
 }
 
 void Engine::flush() {
@@ -103,14 +101,20 @@ bool Engine::claims(Bytes packet, bool listening) const {
     const auto to = peek(packet);
     if (!to)
         return false;
-    if (by_tuple_.contains(to->tuple))
-        return true;
-    return listening && (to->flags & (flag_syn | flag_ack | flag_rst | flag_fin)) == flag_syn &&
-           listener(to->tuple).has_value();
+    return by_tuple_.contains(to->tuple) || starts_connection(*to, listening);
+}
+
+bool Engine::starts_connection(const Addressed& to, bool listening) const {
+    return listening && (to.flags & (flag_syn | flag_ack | flag_rst | flag_fin)) == flag_syn &&
+           listener(to.tuple).has_value();
 }
 
 bool Engine::input(Bytes packet, bool listening) {
-    if (!claims(packet, listening))
+    const auto to = peek(packet);
+    if (!to)
+        return false;
+    const auto found = by_tuple_.find(to->tuple);
+    if (found == by_tuple_.end() && !starts_connection(*to, listening))
         return false;
     const Scope scope(*this);
     ++stats_.in_segs;
@@ -119,8 +123,8 @@ bool Engine::input(Bytes packet, bool listening) {
         ++stats_.in_errs;
         return true;
     }
-    if (const auto it = by_tuple_.find(segment->tuple); it != by_tuple_.end()) {
-        Connection& c = *it->second;
+    if (found != by_tuple_.end()) {
+        Connection& c = *found->second;
         if (!c.accepts_new_syn(*segment)) {
             c.input(*segment);
             return true;
@@ -128,7 +132,7 @@ bool Engine::input(Bytes packet, bool listening) {
         const ConnId old = c.id;
         remove(c);
         sink_.finished(old);
-        if (!claims(packet, listening))
+        if (!starts_connection(*to, listening))
             return false;
     }
     const auto from = listener(segment->tuple);
@@ -261,13 +265,18 @@ std::size_t Engine::unacknowledged(ConnId id) const {
     return c ? c->queued() : 0;
 }
 
+std::uint16_t Engine::mss(ConnId id) const {
+    const Connection* c = find(id);
+    return c ? c->mss_ : 0;
+}
+
 std::optional<View> Engine::view(ConnId id) const {
     const Connection* c = find(id);
     return c ? std::optional(c->view()) : std::nullopt;
 }
 
 std::size_t Engine::established() const {
-    return static_cast<std::size_t>(std::count_if(by_id_.begin(), by_id_.end(), [](const auto& entry) {
+    return static_cast<std::size_t>(std::count_if(by_tuple_.begin(), by_tuple_.end(), [](const auto& entry) {
         const State s = entry.second->state();
         return s == State::established || s == State::close_wait;
     }));

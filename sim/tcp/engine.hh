@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/id_table.hh"
 #include "sim/core/packet.hh"
 #include "sim/core/timer_heap.hh"
 #include "sim/tcp/params.hh"
@@ -29,7 +30,8 @@
 
 namespace t3sim::tcp {
 
-/// Numbers that the owner allocates; a ConnId is free again after Sink::finished() or release().
+/// Numbers that the owner allocates, small ones: a ConnId indexes a table. It is free again after
+/// Sink::finished() or release().
 using ConnId = std::uint32_t;
 using ListenId = std::uint32_t;
 
@@ -202,7 +204,9 @@ public:
     /// Bytes queued or in flight.
     [[nodiscard]] std::size_t unacknowledged(ConnId id) const;
     [[nodiscard]] std::optional<View> view(ConnId id) const;
-    [[nodiscard]] std::size_t connections() const { return by_id_.size(); }
+    [[nodiscard]] std::size_t connections() const { return by_tuple_.size(); }
+    /// Largest segment that a connection may send; 0: no such connection.
+    [[nodiscard]] std::uint16_t mss(ConnId id) const;
     /// Connections in ESTABLISHED or CLOSE_WAIT.
     [[nodiscard]] std::size_t established() const;
     [[nodiscard]] const Stats& stats() const { return stats_; }
@@ -216,6 +220,7 @@ private:
     };
 
     Connection* find(ConnId id) const;
+    [[nodiscard]] bool starts_connection(const Addressed& to, bool listening) const;
     std::optional<ListenId> listener(const FourTuple& tuple) const;
     Connection& add(ConnId id, const FourTuple& tuple);
     void remove(Connection& c);
@@ -229,7 +234,7 @@ private:
     Stats stats_;
     Memory memory_;
     TimerHeap timers_;
-    std::unordered_map<ConnId, std::unique_ptr<Connection>> by_id_;
+    IdTable<std::unique_ptr<Connection>> by_id_;
     std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_;
     std::map<std::pair<std::uint32_t, std::uint16_t>, std::vector<ListenId>> listeners_;
     std::vector<Connection*> dirty_;                   // output() runs when the outermost call returns

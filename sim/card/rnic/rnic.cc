@@ -38,20 +38,13 @@ Rnic::~Rnic() {
 }
 
 void Rnic::reset() {
-    for (auto& [tid, qp] : qps_) {
-        qp->ended = true;
-    }
+    qps_.for_each([](std::size_t, const QpRef& qp) { qp->ended = true; });
     qps_.clear();
-    tid_of_.clear();
+    by_id_.clear();
     run_queue_.clear();
     parts_.events.cancel(run_event_);
     run_event_ = {};
     parts_.events.cancel(control_resume_);
-}
-
-Rnic::QpRef Rnic::find(Tid tid) const {
-    const auto it = qps_.find(tid);
-    return it == qps_.end() ? nullptr : it->second;
 }
 
 bool Rnic::rdma_mode(Tid tid) const {
@@ -59,8 +52,7 @@ bool Rnic::rdma_mode(Tid tid) const {
 }
 
 std::optional<QpState> Rnic::qp_state(QpId id) const {
-    const auto tid = tid_of_.find(id);
-    const QpRef qp = tid == tid_of_.end() ? nullptr : find(tid->second);
+    const QpRef& qp = by_id_.find(id);
     if (!qp)
         return std::nullopt;
     return QpState{.state = qp->finished  ? "finished"
@@ -130,17 +122,17 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
         rlog.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
                   std::uint32_t{wr.irs}, receive_seq);
     const auto qp = std::make_shared<Qp>(tid, wr, receive_seq - wr.irs);
-    if (const auto old = tid_of_.find(qp->id()); old != tid_of_.end()) {
+    if (const QpRef old = by_id_.find(qp->id())) {
         rlog.error("QP {:#x} moves from tid {:#x}, whose connection still exists, to tid {:#x}", qp->id(),
-                   old->second, tid);
-        stop(*find(old->second));
+                   old->tid, tid);
+        stop(*old);
     }
     if (guesses_.other(5))
         qp->rtr_pending = false;
     if (guesses_.other(39))
         qp->framer.start_at(256);
-    qps_[tid] = qp;
-    tid_of_[qp->id()] = tid;
+    qps_.set(tid, qp);
+    by_id_.set(qp->id(), qp);
     parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
     // Receives that are already in the ring [guess G35] are consumed before the WR is acknowledged [guess
     // G1].
@@ -183,11 +175,10 @@ void Rnic::doorbell(QpId context) {
         run_control_qp();
         return;
     }
-    const auto it = tid_of_.find(context);
-    if (it == tid_of_.end())
-        ++count_idle_doorbells_; // receives may be posted before the connection exists
+    if (const QpRef qp = by_id_.find(context))
+        run(*qp);
     else
-        run(*find(it->second));
+        ++count_idle_doorbells_; // receives may be posted before the connection exists
 }
 
 /// Sends the initiator's ready-to-receive read before all slots of the ring; its response completes it: see
@@ -280,9 +271,9 @@ void Rnic::connection_ended(Tid tid) {
     if (!qp)
         return;
     qp->ended = true;
-    qps_.erase(tid);
-    if (const auto it = tid_of_.find(qp->id()); it != tid_of_.end() && it->second == tid) {
-        tid_of_.erase(it);
+    qps_.take(tid);
+    if (by_id_.find(qp->id()) == qp) {
+        by_id_.take(qp->id());
         parts_.sge.invalidate_qp_context(qp->id()); // [guess G44]
     }
 }

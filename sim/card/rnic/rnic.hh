@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <unordered_map>
 
 #include "sim/card/base/faults.hh"
 #include "sim/card/engines.hh"
@@ -17,6 +16,7 @@
 #include "sim/card/state.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
+#include "sim/core/id_table.hh"
 #include "sim/core/recorder.hh"
 
 namespace t3sim {
@@ -75,7 +75,7 @@ private:
     };
     using QpRef = std::shared_ptr<Qp>; // keeps the QP valid in a call during which connection_ended() runs
 
-    [[nodiscard]] QpRef find(Tid tid) const;
+    [[nodiscard]] QpRef find(Tid tid) const { return qps_.find(tid); }
 
     /// A work request that is allowed in a QP's ring.
     struct WrRow {
@@ -155,8 +155,8 @@ private:
     EventQueue::Id control_resume_;
     std::deque<Tid> run_queue_; ///< run queue: connections whose QP has more work
     EventQueue::Id run_event_;
-    std::unordered_map<Tid, QpRef> qps_;
-    std::unordered_map<QpId, Tid> tid_of_; // for QPs with an egress context
+    IdTable<QpRef> qps_;   // by TID
+    IdTable<QpRef> by_id_; // those with an egress context
 
     Counter& count_wrs_;
     Counter& count_malformed_;

@@ -225,7 +225,7 @@ void Toe::Impl::act_open(unsigned, const hw::ActOpenReq& req) {
         refuse(CplStatus::tcam_full);
         return;
     }
-    Flow& flow = flows[*tid];
+    Flow& flow = add(*tid);
     flow.peer_id = req.id();
     flow.l2t_index = opt0h.l2t_index();
     flow.channel = opt0h.channel();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/card/toe/toe.hh"
+#include "sim/core/id_table.hh"
 #include "sim/core/log.hh"
 #include "sim/hw/cpl.hh"
 #include "sim/tcp/engine.hh"
@@ -78,7 +79,8 @@ struct Toe::Impl final : tcp::Sink {
 
     // ---- toe.cc
     bool frame_in(unsigned port, Bytes frame);
-    Flow* find(Tid tid);
+    Flow* find(Tid tid) const { return flows.find(tid).get(); }
+    Flow& add(Tid tid);
     std::optional<Tid> allocate_tid();
     void drop_pending(Flow& flow);
     void clear_half_open(Flow& flow);
@@ -169,7 +171,7 @@ struct Toe::Impl final : tcp::Sink {
     std::array<L2tEntry, l2t_entries> l2t;
     std::array<hw::MacAddress, smt_entries> smt{};
 
-    std::unordered_map<Tid, Flow> flows;
+    IdTable<std::unique_ptr<Flow>> flows;
     std::unordered_map<Tid, Tcb> tcbs; // independent of flows, as card memory is
     std::deque<Tid> free_tids;         // released TIDs, oldest first [guess G41]
     Tid next_unused_tid = 0;

@@ -104,10 +104,10 @@ Tid Toe::tid_limit() const {
 }
 
 std::optional<ConnectionState> Toe::state(Tid tid) const {
-    const auto found = impl_->flows.find(tid);
-    if (found == impl_->flows.end())
+    const Flow* found = impl_->find(tid);
+    if (!found)
         return std::nullopt;
-    const Flow& flow = found->second;
+    const Flow& flow = *found;
     ConnectionState s{.state = "closed",
                       .rdma = flow.rdma,
                       .port = flow.channel,
@@ -219,8 +219,7 @@ void Toe::send_fin(Tid tid) {
 }
 
 std::uint32_t Toe::emss(Tid tid) const {
-    const auto view = impl_->engine.view(tid);
-    return view ? view->mss : 0;
+    return impl_->engine.mss(tid);
 }
 
 // ---- Identifiers --------------------------------------------------------------------------------------
@@ -230,9 +229,9 @@ Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicS
     : events(events_), sge(sge_), mac(mac_), rnic(rnic_), faults(faults_), counters(counters_),
       engine(*this, params.tcp, [this] { return events.now(); }), log(logger("toe")) {}
 
-Flow* Toe::Impl::find(Tid tid) {
-    const auto it = flows.find(tid);
-    return it == flows.end() ? nullptr : &it->second;
+Flow& Toe::Impl::add(Tid tid) {
+    flows.set(tid, std::make_unique<Flow>());
+    return *find(tid);
 }
 
 /// Prefers TIDs that were never used, then the one that was released first [guess G41].
@@ -309,7 +308,7 @@ void Toe::Impl::release(Tid tid) {
         drop_pending(*flow);
         clear_half_open(*flow);
     }
-    flows.erase(tid);
+    flows.take(tid);
     tcbs.erase(tid);
     events.after(tid_reuse_delay, [current = std::weak_ptr(lifetime), this, tid] {
         if (current.lock())
@@ -376,12 +375,11 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
     if (type != ethertype_ipv4)
         return false;
     const Bytes packet = frame.subspan(at);
-    if (!engine.claims(packet, params.offload_mode))
-        return false;
-    if (probe) [[unlikely]]
+    if (probe && engine.claims(packet, params.offload_mode)) [[unlikely]]
         probe({.kind = EventKind::segment_in, .unit = static_cast<std::uint16_t>(port)}, frame);
     arrival = a;
-    engine.input(packet, params.offload_mode);
+    if (!engine.input(packet, params.offload_mode))
+        return false;
     if (const auto request = std::exchange(arrival.syn, std::nullopt))
         announce_syn(request->first, request->second);
     rearm();
@@ -460,7 +458,7 @@ std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo
     const auto tid = allocate_tid();
     if (!tid)
         return std::nullopt; // the SYN is dropped without a reply [guess G15]
-    Flow& flow = flows[*tid];
+    Flow& flow = add(*tid);
     flow.phase = Flow::Phase::syn_received;
     flow.peer_id = stid;
     flow.half_open = true;
@@ -653,10 +651,10 @@ void Toe::Impl::post_advice(Tid tid, CplStatus status) {
 
 std::vector<Tid> Toe::Impl::established_tids() const {
     std::vector<Tid> tids;
-    for (const auto& [tid, flow] : flows)
-        if (flow.phase == Flow::Phase::established)
-            tids.push_back(tid);
-    std::sort(tids.begin(), tids.end());
+    flows.for_each([&tids](std::size_t tid, const auto& flow) {
+        if (flow->phase == Flow::Phase::established)
+            tids.push_back(static_cast<Tid>(tid));
+    });
     return tids;
 }
 
