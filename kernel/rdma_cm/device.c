@@ -216,6 +216,14 @@ int cm_dev_attach(struct cm_id *id)
 	return dev ? ret : -ENODEV;
 }
 
+/* @item: of an id or a listener, in the device's list or in none. */
+static void cm_dev_list_del(struct cm_dev *dev, struct list_head *item)
+	__must_hold(&dev->lock)
+{
+	lockdep_assert_held(&dev->lock);
+	list_del_init(item);
+}
+
 /* Takes an id off its device's list. The id keeps the reference until it is freed. */
 void cm_dev_unlink(struct cm_id *id)
 {
@@ -224,7 +232,7 @@ void cm_dev_unlink(struct cm_id *id)
 	if (!dev)
 		return;
 	spin_lock(&dev->lock);
-	list_del_init(&id->dev_item);
+	cm_dev_list_del(dev, &id->dev_item);
 	spin_unlock(&dev->lock);
 }
 
@@ -264,7 +272,7 @@ bool cm_dev_link_listener(struct cm_listener *l)
 void cm_dev_unlink_listener(struct cm_listener *l)
 {
 	spin_lock(&l->dev->lock);
-	list_del_init(&l->dev_item);
+	cm_dev_list_del(l->dev, &l->dev_item);
 	spin_unlock(&l->dev->lock);
 }
 
@@ -490,7 +498,7 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, dev_item))) {
 		id = l->id;
 		cm_id_get(id);
-		list_del_init(&l->dev_item);
+		cm_dev_list_del(dev, &l->dev_item);
 		spin_unlock(&dev->lock);
 		T3_RACE_POINT(cm_remove_listener);
 		cm_unlisten(id, dev);

@@ -875,7 +875,7 @@ static void look_at_the_client_mutex(void)
 	nl.client_locked = mutex_is_locked(&cm_iwpm_client_mutex);
 }
 
-/* Loads and unloads of iw_cm and of this module may coincide: one exchanges the client at a time. */
+/* Loads and unloads of iw_cm and this module may coincide: one exchanges the client at a time. */
 static void the_client_is_exchanged_under_its_mutex(struct kunit *test)
 {
 	start(test);
