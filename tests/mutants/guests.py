@@ -127,9 +127,10 @@ class InGuests:
 
     def survey(self, files):
         """Runs each suite that has one of the files without a mutant, which records the mutants that it executes; it must pass. The
-        records are stored, too."""
+        records are stored, too, by what they depend on: also by the numbers of the mutants."""
+        names = [mutant.name for mutant in mutate.numbered(paths.REPO, module_files())]
         for suite, depends in self._suites_for(files):
-            known = OUT / f"survey-{suite}-{digest(self._debian, self._kernel, *depends)}.json"
+            known = OUT / f"survey-{suite}-{digest(self._debian, self._kernel, *names, *depends)}.json"
             if known.exists():
                 self._pace[suite], hits = json.loads(known.read_text())
                 self.hits[suite] = set(hits)
