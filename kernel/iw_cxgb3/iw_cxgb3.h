@@ -476,7 +476,8 @@ struct t3_qp {
 	bool found_by_cm;		/* t3_iw_get_qp() returned it; lock of t3_dev.qps */
 	unsigned long found_at;		/* RCU state of the last time; the same lock */
 	bool sq_sig_all;
-	bool rtr_entry;			/* holds a spare entry of the send CQ for an RTR read */
+	/* Holds a spare entry of the send CQ for an RTR read. */
+	bool rtr_entry __guarded_by(&lock);
 	u32 max_ord;
 	u32 max_ird;
 	u32 access;			/* enum ib_access_flags; 0: all remote access */

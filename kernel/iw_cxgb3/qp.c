@@ -965,7 +965,8 @@ static void t3_qp_leave_cqs(struct t3_qp *qp)
 	xa_erase_irq(&rcq->qps, qp->id);
 	/* From now on a poll does not find the QP. Discard what an earlier one has added. */
 	t3_cq_purge_qp(qp);
-	if (qp->rtr_entry)
+	/* No connect finds the QP any more. */
+	if (context_unsafe(qp->rtr_entry))
 		atomic_inc(&scq->rtr_avail);
 }
 
