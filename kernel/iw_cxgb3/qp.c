@@ -63,6 +63,13 @@ static void t3_iw_rem_ref(struct ib_qp *ibqp)
 	t3_qp_put(to_t3_qp(ibqp));
 }
 
+static void t3_qp_set_found(struct t3_dev *dev, struct t3_qp *qp)
+{
+	lockdep_assert_held(&dev->qps.xa_lock);
+	qp->found_by_cm = true;
+	qp->found_at = get_state_synchronize_rcu();
+}
+
 /*
  * The iWARP CM core calls this for a pointer and then t3_iw_add_ref() for a reference. iw_cm
  * calls both under a spinlock; other callers must call both under rcu_read_lock(). So destroy
@@ -81,10 +88,8 @@ static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "neither RCU nor a spinlock is held");
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
-	if (qp) {
-		qp->found_by_cm = true;
-		qp->found_at = get_state_synchronize_rcu();
-	}
+	if (qp)
+		t3_qp_set_found(dev, qp);
 	xa_unlock_irqrestore(&dev->qps, flags);
 	T3_RACE_POINT(t3_get_qp_found);
 	return qp ? &qp->ibqp : NULL;
