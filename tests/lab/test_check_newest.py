@@ -63,3 +63,14 @@ def test_the_newest_suite_is_found_by_debians_order_of_versions(check, monkeypat
     monkeypatch.setattr(check, "packages", lambda _suite: {})
     with pytest.raises(check.LabError, match="no kernel is in any of"):
         check.newest()
+
+
+def test_a_cached_root_with_an_earlier_kernel_is_made_again(check, monkeypatch, tmp_path):
+    releases = ["7.3.3-amd64", "7.3.4-amd64"]
+    removed = []
+    monkeypatch.setattr(check, "packages", lambda _suite: {check.HEADERS: {"Depends": "linux-headers-7.3.4-amd64 (= 7.3.4-1~bpo13+1)"}})
+    monkeypatch.setattr(check, "headers_root", lambda _suite: (tmp_path, releases.pop(0)))
+    monkeypatch.setattr(check.cache, "remove_tree", removed.append)
+    assert (check.release_of("sid"), removed) == ("7.3.4-amd64", [tmp_path])
+    releases.append("7.3.4-amd64")
+    assert (check.release_of("sid"), removed) == ("7.3.4-amd64", [tmp_path])
