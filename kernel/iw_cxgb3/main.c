@@ -442,6 +442,13 @@ err_dev:
 	ib_dealloc_device(&dev->ibdev);
 }
 
+static void t3_dev_unlist(struct t3_dev *dev)
+	__must_hold(&devices_mutex)
+{
+	lockdep_assert_held(&devices_mutex);
+	list_del(&dev->node);
+}
+
 static void t3_client_remove(struct t3cdev *tdev)
 {
 	struct t3_dev *dev = tdev->ulp;
@@ -459,7 +466,7 @@ static void t3_client_remove(struct t3cdev *tdev)
 	T3_RACE_POINT(t3_remove_stopped);
 
 	mutex_lock(&devices_mutex);
-	list_del(&dev->node);
+	t3_dev_unlist(dev);
 	queue_work(dev->life_wq, &dev->unregister_work);
 	mutex_unlock(&devices_mutex);
 }

@@ -44,6 +44,13 @@ static struct t3_quota *t3_quota_find(const struct t3_quotas *quotas, kuid_t uid
 	return NULL;
 }
 
+static void t3_quota_hold(const struct t3_quotas *quotas, struct t3_quota *quota)
+	__must_hold(&quotas->lock)
+{
+	lockdep_assert_held(&quotas->lock);
+	quota->refs++;
+}
+
 struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 {
 	struct t3_quota *quota, *new;
@@ -62,7 +69,7 @@ struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 		new = NULL;
 		list_add(&quota->node, &quotas->list);
 	}
-	quota->refs++;
+	t3_quota_hold(quotas, quota);
 	spin_unlock_irqrestore(&quotas->lock, flags);
 	kfree(new);
 	return quota;
@@ -74,7 +81,7 @@ struct t3_quota *t3_quota_share(struct t3_quotas *quotas, struct t3_quota *quota
 
 	if (quota) {
 		spin_lock_irqsave(&quotas->lock, flags);
-		quota->refs++;
+		t3_quota_hold(quotas, quota);
 		spin_unlock_irqrestore(&quotas->lock, flags);
 	}
 	return quota;

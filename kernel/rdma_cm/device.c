@@ -23,7 +23,7 @@
 /* Devices, and ids that listen on all devices. */
 DEFINE_MUTEX(cm_devices_mutex);
 /* Changed under the mutex, read under RCU, too. */
-static struct list_head cm_devices = LIST_HEAD_INIT(cm_devices);
+static struct list_head cm_devices __guarded_by(&cm_devices_mutex) = LIST_HEAD_INIT(cm_devices);
 /* Ids that listen on all devices. */
 static struct list_head cm_wildcard_ids __guarded_by(&cm_devices_mutex) =
 	LIST_HEAD_INIT(cm_wildcard_ids);
@@ -59,7 +59,7 @@ static struct cm_dev *cm_dev_find_rcu(struct cm_id *id, struct net_device *ndev,
 	struct cm_dev *dev, *other = NULL;
 	u32 found;
 
-	list_for_each_entry_rcu(dev, &cm_devices, item) {
+	list_for_each_entry_rcu(dev, context_unsafe(&cm_devices), item) {
 		if (!rdma_dev_access_netns(dev->device, cm_net(id)))
 			continue;
 		found = cm_dev_port_on(dev, ndev, cm_src(id));
@@ -476,6 +476,14 @@ static int cm_add_one(struct ib_device *device)
 	return 0;
 }
 
+/* Readers under RCU may find the device until a grace period has ended. */
+static void cm_dev_unlist(struct cm_dev *dev)
+	__must_hold(&cm_devices_mutex)
+{
+	lockdep_assert_held(&cm_devices_mutex);
+	list_del_rcu(&dev->item);
+}
+
 /*
  * Posts the removal to the ids on the device; each consumer must then destroy its id. Takes ids
  * that listen on all devices off this one. Returns when the last user of the device has gone.
@@ -489,7 +497,7 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	T3_RACE_POINT(cm_remove_begins);
 	cm_iwpm_cancel_dev(dev);
 	mutex_lock(&cm_devices_mutex);
-	list_del_rcu(&dev->item);
+	cm_dev_unlist(dev);
 	mutex_unlock(&cm_devices_mutex);
 	spin_lock(&dev->lock);
 	WRITE_ONCE(dev->removed, true);

@@ -145,8 +145,11 @@ static bool cm_neigh_lookup(const struct rtable *rt, const __be32 *dst, struct n
 
 static bool cm_rt_lookup(const struct rtable *rt, const struct sockaddr_in *dst,
 			 struct rdma_dev_addr *dev_addr)
+	__must_hold_shared(RCU)
 {
 	struct net_device *ndev = READ_ONCE(rt->dst.dev);
+
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
 
 	/*
 	 * An address of this machine. RDMA does not use the loopback interface: the device is that

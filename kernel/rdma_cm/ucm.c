@@ -178,12 +178,20 @@ void ucm_context_cancel(struct ucm_context *ctx)
 }
 
 /* Looks up the context of a number in a file, and takes a reference. */
+/* The table has a reference, which is put after the entry was erased with the lock. */
+static struct ucm_context *ucm_context_find(u32 number)
+	__must_hold(&ucm_contexts.xa_lock)
+{
+	lockdep_assert_held(&ucm_contexts.xa_lock);
+	return xa_load(&ucm_contexts, number);
+}
+
 static struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number)
 {
 	struct ucm_context *ctx;
 
 	xa_lock(&ucm_contexts);
-	ctx = xa_load(&ucm_contexts, number);
+	ctx = ucm_context_find(number);
 	/* In this order: ucm_context_publish(). */
 	if (!ctx || !smp_load_acquire(&ctx->usable))
 		ctx = ERR_PTR(-ENOENT);
@@ -530,12 +538,19 @@ static int ucm_open(struct inode *inode, struct file *filp)
 }
 
 /* The oldest context of a file, with a reference, or NULL. */
+static struct ucm_context *ucm_first_context(struct ucm_file *file)
+	__must_hold(&file->mutex)
+{
+	lockdep_assert_held(&file->mutex);
+	return list_first_entry_or_null(&file->contexts, struct ucm_context, item);
+}
+
 static struct ucm_context *ucm_file_oldest(struct ucm_file *file)
 {
 	struct ucm_context *ctx;
 
 	mutex_lock(&file->mutex);
-	ctx = list_first_entry_or_null(&file->contexts, struct ucm_context, item);
+	ctx = ucm_first_context(file);
 	if (ctx)
 		kref_get(&ctx->ref);
 	mutex_unlock(&file->mutex);

@@ -167,6 +167,13 @@ err_unlock:
 	return err;
 }
 
+static void uv_file_unlist(struct uv_device *dev, struct uv_file *file)
+	__must_hold(&dev->base.lists_mutex)
+{
+	lockdep_assert_held(&dev->base.lists_mutex);
+	list_del_init(&file->base.list);
+}
+
 static int uv_close(struct inode *inode, struct file *filp)
 {
 	struct uv_file *file = filp->private_data;
@@ -179,7 +186,7 @@ static int uv_close(struct inode *inode, struct file *filp)
 	uv_file_free_handles(file);
 
 	mutex_lock(&dev->base.lists_mutex);
-	list_del_init(&file->base.list);
+	uv_file_unlist(dev, file);
 	mutex_unlock(&dev->base.lists_mutex);
 
 	T3_RACE_POINT(uverbs_close_unlisted);

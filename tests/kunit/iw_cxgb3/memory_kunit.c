@@ -747,6 +747,20 @@ static void listener_without_memory(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fail_each_allocation(test, listen_and_stop), 3U);
 }
 
+/* A listener that is refused has no share of the user's quota. */
+static void refused_listener_leaves_the_quota(struct kunit *test)
+{
+	make_id(&listen_id);
+	make_id(&conn_id);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(&listen_id, BACKLOG), 0);
+	KUNIT_EXPECT_EQ(test, quota->refs, 2);
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(&conn_id, BACKLOG), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, quota->refs, 2);
+	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(&listen_id), 0);
+	settle();
+	KUNIT_EXPECT_EQ(test, quota->refs, 1);
+}
+
 /* --- the manager itself ------------------------------------------------------- */
 
 static void open_and_close_manager(struct kunit *test)
@@ -779,6 +793,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(reject_without_memory),
 	KUNIT_CASE(consumer_refusal_without_memory),
 	KUNIT_CASE(listener_without_memory),
+	KUNIT_CASE(refused_listener_leaves_the_quota),
 	KUNIT_CASE(manager_without_memory),
 	{}
 };

@@ -465,6 +465,29 @@ static void a_provider_with_sockets_connects(struct kunit *test)
 	end(test);
 }
 
+/*
+ * The port of a wildcard address is reserved in the host's TCP, because the device is not known
+ * yet. A connect leaves it to the provider.
+ */
+static void a_connect_returns_the_reserved_port(struct kunit *test)
+{
+	static const struct conversation routed = { "routed", {
+		S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR), S(PREPARE_QP), S(ROUTE),
+		S(GOT_ROUTE) } };
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+
+	begin(test, IN_PROCESS);
+	provider_has_sockets();
+	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	run(test, &routed);
+	KUNIT_EXPECT_EQ(test, host_bind(7000, false), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
+	fake_release_port();
+	KUNIT_EXPECT_EQ(test, host_bind(7000, false), 0);
+	end(test);
+}
+
 static const struct conversation resolved = { "resolved", {
 	S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR) } };
 
@@ -531,6 +554,7 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_listen_after_a_failed_lookup),
 	KUNIT_CASE(a_provider_with_sockets_listens),
 	KUNIT_CASE(a_provider_with_sockets_connects),
+	KUNIT_CASE(a_connect_returns_the_reserved_port),
 	{}
 };
 
