@@ -154,6 +154,18 @@ def test_C4_C5_C14_a_killed_process_leaves_no_objects(ends, victim, when):
         guest.check("for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
 
 
+def test_an_id_releases_its_network_namespace(ends):
+    """The kernel removes the interfaces of a namespace when nothing refers to it any more. A listener in it binds and ends."""
+    guest = ends[0]
+    guest.check("modprobe veth; ip netns add n && ip link add outside type veth peer name inside netns n")
+    listening = guest.start(f"exec ip netns exec n /tmp/cm.py listen 0.0.0.0 {PORT}")
+    guest.check(f"for try in $(seq 100); do grep -q '^id ' {TABLE} && exit; sleep 0.1; done; exit 1")
+    guest.check("ip netns del n && ip link show outside")
+    listening.kill()
+    listening.wait(10)
+    guest.check("for try in $(seq 100); do ip link show outside > /dev/null 2>&1 || exit 0; sleep 0.1; done; exit 1", 60)
+
+
 @pytest.mark.long
 # Calls in the wrong order, twice, through another file, and addresses of wrong lengths.
 def test_C2_C8_C9_C19_every_command_returns_what_the_in_tree_manager_returns(ends):

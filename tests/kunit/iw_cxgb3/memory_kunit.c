@@ -680,6 +680,7 @@ static void accept_one(struct kunit *test)
 	consumer.refuses = listener_does == REFUSES;
 	allocations_fail();
 	peer_connects(l);
+	KUNIT_EXPECT_EQ_MSG(test, l->half_open, 0, "after the request, %s", alloc_that_failed());
 	if (consumer.request)
 		accepted = !accept_or_reject() && listener_does == ACCEPTS;
 	if (accepted)
