@@ -742,7 +742,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "conn.c"
 
 /* The number of all ids, with those that are being destroyed. */
-static unsigned int number_of_ids(void)
+static unsigned int __maybe_unused number_of_ids(void)
 {
 	struct list_head *item;
 	unsigned int n = 0;

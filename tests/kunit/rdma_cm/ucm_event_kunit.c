@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * GET_EVENT and other copies of user memory: no lock is held, and an event is neither lost nor
+ * returned twice when a copy fails, or when its id ends or moves to another file meanwhile. Unread
+ * events are limited; events that librdmacm writes are read as those of the kernel. Files are
+ * closed, and devices removed, while other threads use an id.
+ */
+#include "ucm_process.h"
+
+static bool locked;
+
+static void find_locks(void)
+{
+	unsigned long number;
+	struct ucm_context *ctx;
+
+	locked |= mutex_is_locked(&ucm_of(&filp)->mutex) ||
+		  mutex_is_locked(&ucm_of(&other_filp)->mutex);
+	xa_for_each(&ucm_contexts, number, ctx)
+		locked |= mutex_is_locked(&ctx->mutex) ||
+			  (ctx->cm_id && mutex_is_locked(&to_cm_id(ctx->cm_id)->handler_mutex));
+}
+
+/* A process decides how long a copy of its memory takes. No lock may be held meanwhile. */
+static void no_lock_is_held_while_user_memory_is_copied(struct kunit *test)
+{
+	u8 resp[512] = {}, tos = 3;
+	struct rdma_ucm_query query = { .response = (uintptr_t)resp };
+	struct rdma_ucm_init_qp_attr attr = {
+		.response = (uintptr_t)resp, .qp_state = IB_QPS_INIT,
+	};
+	struct rdma_ucm_set_option option = {
+		.optval = (uintptr_t)&tos, .level = RDMA_OPTION_ID, .optname = RDMA_OPTION_ID_TOS,
+		.optlen = sizeof(tos),
+	};
+	u32 id;
+
+	locked = false;
+	during_copy = find_locks;
+	id = create(test);
+	query.id = id;
+	attr.id = id;
+	option.id = id;
+	KUNIT_EXPECT_EQ(test, bind(id, FAKE_LOCAL), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "CREATE_ID, BIND_IP");
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_QUERY_ROUTE, &query, sizeof(query),
+				      sizeof(struct rdma_ucm_query_route_resp)), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "QUERY_ROUTE");
+	query.option = RDMA_USER_CM_QUERY_ADDR;
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_QUERY, &query, sizeof(query),
+				      sizeof(struct rdma_ucm_query_addr_resp)), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "QUERY");
+	KUNIT_EXPECT_EQ(test, (int)((struct rdma_ucm_query_addr_resp *)resp)->src_size,
+			(int)sizeof(struct sockaddr_in));
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr),
+				      sizeof(struct ib_uverbs_qp_attr)), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "INIT_QP_ATTR");
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "SET_OPTION");
+	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
+	fake_lookup_done(0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "GET_EVENT");
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_FALSE_MSG(test, locked, "DESTROY_ID");
+}
+
+/* An event that could not be copied is returned by the next GET_EVENT, and counted once. */
+static void an_event_that_cannot_be_copied_is_not_lost(struct kunit *test)
+{
+	u32 id = create(test), reported;
+
+	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+	fake_lookup_done(0);
+	flush_workqueue(cm_wq);
+	unmapped_memory = &event;
+	KUNIT_EXPECT_EQ(test, get_event(), -EFAULT);
+	unmapped_memory = NULL;
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+}
+
+static void destroy_victim(void)
+{
+	during_copy = NULL;
+	victim_result = destroy(victim, &victim_reported);
+}
+
+/*
+ * A listener is destroyed while the event of a request is copied. If user space gets the event,
+ * DESTROY_ID has counted it, and the request stays; if not, the request is destroyed.
+ */
+static void a_listener_ends_while_its_event_is_copied(struct kunit *test)
+{
+	bool fails;
+
+	for (fails = false;; fails = true) {
+		fake.rejects = 0;
+		victim = listener(test, FAKE_LOCAL);
+		KUNIT_ASSERT_EQ(test, fake_request(), 0);
+		flush_workqueue(cm_wq);
+		slow_memory = &event;
+		unmapped_memory = fails ? &event : NULL;
+		during_copy = destroy_victim;
+		KUNIT_EXPECT_EQ(test, get_event(), fails ? -EFAULT : 0);
+		KUNIT_EXPECT_EQ(test, victim_result, 0);
+		unmapped_memory = NULL;
+		if (fails)
+			break;
+		KUNIT_EXPECT_EQ(test, victim_reported, 1u);
+		KUNIT_EXPECT_EQ(test, fake.rejects, 0u);
+		KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
+		KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	}
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+}
+
+static void migrate_victim(void)
+{
+	during_copy = NULL;
+	victim_result = migrate_id(victim);
+}
+
+static void migrate_and_destroy_victim(void)
+{
+	migrate_victim();
+	if (!victim_result)
+		victim_result = destroy_of(&other_filp, victim, &victim_reported);
+}
+
+/* An id with an event that is not read yet. */
+static u32 id_with_an_event(struct kunit *test)
+{
+	u32 id = create(test);
+
+	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+	fake_lookup_done(0);
+	flush_workqueue(cm_wq);
+	return id;
+}
+
+/*
+ * An id moves to another file while its event is copied, and the copy fails. The event goes to the
+ * new file of the id; if the id is destroyed there, it is dropped. It is not left in the old file.
+ */
+static void an_id_moves_while_its_event_is_copied(struct kunit *test)
+{
+	u32 reported;
+
+	victim = id_with_an_event(test);
+	fail_the_copy(test, migrate_victim);
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "the event is in the old file");
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), -EAGAIN);
+}
+
+static void an_id_moves_and_ends_while_its_event_is_copied(struct kunit *test)
+{
+	victim = id_with_an_event(test);
+	fail_the_copy(test, migrate_and_destroy_victim);
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "an event of an id that is destroyed");
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+}
+
+/* The same, with the destroy after the copy. */
+static void an_id_moves_while_its_event_is_copied_and_ends(struct kunit *test)
+{
+	u32 reported;
+
+	victim = id_with_an_event(test);
+	fail_the_copy(test, migrate_victim);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, victim, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 0u);
+	KUNIT_EXPECT_EQ_MSG(test, get_event(), -EAGAIN, "an event of an id that is destroyed");
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+}
+
+/* The same with a connect request: its context moves along. */
+static void a_listener_moves_while_its_event_is_copied(struct kunit *test)
+{
+	victim = listener(test, FAKE_LOCAL);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	fail_the_copy(test, migrate_victim);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, event.id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+}
+
+static void read_the_new_file(void)
+{
+	victim_result = get_event_of(&other_filp);
+}
+
+/*
+ * MIGRATE_ID reports the events that GET_EVENT returned from the old file. librdmacm waits for
+ * their acknowledgment, and must not wait for that of an event which another thread gets from the
+ * new one.
+ */
+static void an_event_of_the_new_file_is_not_of_the_old_one(struct kunit *test)
+{
+	u32 id = id_with_an_event(test), reported;
+
+	victim_result = -EAGAIN;
+	fake.at_point = read_the_new_file;
+	fake.point = "ucm_move_queued";
+	KUNIT_EXPECT_EQ(test, migrate_reporting(id, &reported), 0);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_EQ(test, victim_result, 0);
+	KUNIT_EXPECT_EQ(test, reported, 0u);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, 1u);
+}
+
+/* How often a thread runs, of some times at which it should sleep. */
+static unsigned int times_running(struct task_struct *thread)
+{
+	unsigned int i, ran = 0;
+
+	msleep(200);
+	for (i = 0; i < 10; i++) {
+		ran += task_is_running(thread);
+		msleep(20);
+	}
+	return ran;
+}
+
+static int release(void *unused)
+{
+	ucm_release(NULL, &filp);
+	return 0;
+}
+
+static DECLARE_COMPLETION(thread_has_begun);
+
+static void complete_thread_has_begun(void)
+{
+	complete(&thread_has_begun);
+}
+
+/* Starts a thread that calls a function. Returns when the thread is at a point in it. */
+static struct task_struct *begin_in_thread(struct kunit *test, int (*function)(void *unused),
+					   const char *point)
+{
+	struct task_struct *thread = kthread_create(function, NULL, "ucm_thread");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	get_task_struct(thread);
+	reinit_completion(&thread_has_begun);
+	fake.at_point = complete_thread_has_begun;
+	fake.point = point;
+	wake_up_process(thread);
+	wait_for_completion(&thread_has_begun);
+	return thread;
+}
+
+static int end_of_thread(struct task_struct *thread)
+{
+	int ret = kthread_stop(thread);
+
+	put_task_struct(thread);
+	return ret;
+}
+
+static int read_event(void *unused)
+{
+	const struct cred *before = override_creds(filp.f_cred);
+	int ret = get_event();
+
+	revert_creds(before);
+	return ret;
+}
+
+/* A reader without O_NONBLOCK sleeps until there is an event. */
+static void a_reader_sleeps_until_an_event_comes(struct kunit *test)
+{
+	struct task_struct *reader;
+	u32 id = create(test);
+
+	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+	filp.f_flags = 0;
+	reader = begin_in_thread(test, read_event, "ucm_get_event_begins");
+	KUNIT_EXPECT_EQ_MSG(test, times_running(reader), 0u, "the reader runs");
+	KUNIT_EXPECT_EQ(test, READ_ONCE(reader->exit_state), 0);
+	fake_lookup_done(0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, end_of_thread(reader), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+/*
+ * A file is closed while another thread destroys its context, which may wait for the card. The
+ * thread that closes the file sleeps until the context has ended.
+ */
+static void a_close_sleeps_while_a_context_ends(struct kunit *test)
+{
+	struct ucm_context *ctx = xa_load(&ucm_contexts, create(test));
+	struct task_struct *closer;
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	KUNIT_ASSERT_TRUE(test, ucm_context_claim(ctx));
+	closer = begin_in_thread(test, release, "ucm_release_found");
+	KUNIT_EXPECT_EQ_MSG(test, times_running(closer), 0u,
+			    "the thread that closes the file runs");
+	KUNIT_EXPECT_EQ(test, READ_ONCE(closer->exit_state), 0);
+	ucm_context_destroy(ctx);
+	KUNIT_EXPECT_EQ(test, end_of_thread(closer), 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+	KUNIT_ASSERT_EQ(test, ucm_open(NULL, &filp), 0);
+}
+
+/* The device is removed while an event is copied to slow memory, and a request is queued. */
+static void a_device_is_removed_while_an_event_is_copied(struct kunit *test)
+{
+	listener(test, INADDR_ANY);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	slow_memory = &event;
+	during_copy = remove_device;
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_TRUE(test, fake.removed);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 2u);
+}
+
+/* --- the close of an id after the removal of its device -------------------------- */
+
+static DECLARE_COMPLETION(closes_go_on);
+
+static void wait_for_closes_go_on(struct work_struct *work)
+{
+	wait_for_completion(&closes_go_on);
+}
+
+static DECLARE_WORK(busy, wait_for_closes_go_on);
+
+/* The workqueue is busy, so closes are queued and do not run. */
+static void hold_closes(struct kunit *test)
+{
+	reinit_completion(&closes_go_on);
+	wq_of_closes = alloc_ordered_workqueue("ucm_closes", 0);
+	KUNIT_ASSERT_NOT_NULL(test, wq_of_closes);
+	queue_work(wq_of_closes, &busy);
+}
+
+static void run_closes(void)
+{
+	complete(&closes_go_on);
+	destroy_workqueue(wq_of_closes);
+	wq_of_closes = NULL;
+}
+
+static struct ucm_context *context_of(u32 number)
+{
+	return xa_load(&ucm_contexts, number);
+}
+
+/* A process destroys an id whose device was removed, before the close of the id has run. */
+static void an_id_is_destroyed_before_its_close_runs(struct kunit *test)
+{
+	u32 id = create(test);
+	int i;
+
+	KUNIT_ASSERT_EQ(test, bind(id, FAKE_LOCAL), 0);
+	hold_closes(test);
+	device_removed = true;
+	queue_work(system_long_wq, &removal);
+	for (i = 0; i < 100 && get_event(); i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_DEVICE_REMOVAL);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_TRUE(test, work_pending(&context_of(id)->close));
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_EQ_MSG(test, kref_read(&ucm_of(&filp)->ref), 1u,
+			    "the context is left, and holds its file");
+	flush_work(&removal);
+	run_closes();
+}
+
+/* A removal that finds the close queued takes no second reference for it. */
+static void a_close_is_queued_once(struct kunit *test)
+{
+	struct rdma_cm_event removed = { .event = RDMA_CM_EVENT_DEVICE_REMOVAL };
+	struct ucm_context *ctx = context_of(create(test));
+	unsigned int refs, unread;
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	hold_closes(test);
+	t3_rdma_lock_handler(ctx->cm_id);
+	KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
+	refs = kref_read(&ctx->ref);
+	unread = atomic_read(&ctx->unread);
+	KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
+	KUNIT_EXPECT_EQ(test, kref_read(&ctx->ref) - refs, atomic_read(&ctx->unread) - unread);
+	t3_rdma_unlock_handler(ctx->cm_id);
+	run_closes();
+}
+
+/* --- limits, and events of the library ----------------------------------------- */
+
+/* Lookups that fail repeatedly are refused when too many events are unread. */
+static void unread_events_are_limited(struct kunit *test)
+{
+	u32 id = create(test);
+	int i, ret = 0;
+
+	for (i = 0; i < 4 * UCM_MAX_UNREAD && !ret; i++) {
+		ret = resolve_ip(id);
+		if (!ret)
+			fake_lookup_done(-ETIMEDOUT);
+		flush_workqueue(cm_wq);
+	}
+	KUNIT_EXPECT_EQ(test, ret, -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD + 1);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, resolve_ip(id), 0);
+	fake_lookup_done(0);
+}
+
+/* The in-tree manager has WRITE_CM_EVENT since 7.1. */
+static void older_kernels_have_no_events_of_the_library(struct kunit *test)
+{
+	struct ucm_write_event_cmd cmd = { .id = create(test), .event = UCM_EVENT_USER };
+
+	has_write_event = false;
+	KUNIT_EXPECT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+}
+
+static void an_event_of_the_library_is_read(struct kunit *test)
+{
+	struct ucm_write_event_cmd cmd = {
+		.id = create(test), .event = UCM_EVENT_USER, .status = 3, .param.arg = 0x1234,
+	};
+
+	has_write_event = true;
+	KUNIT_ASSERT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), 0);
+	KUNIT_ASSERT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)UCM_EVENT_USER);
+	KUNIT_EXPECT_EQ(test, event.id, cmd.id);
+	KUNIT_EXPECT_EQ(test, event.status, 3u);
+	KUNIT_EXPECT_EQ(test, memcmp(&event.param, &cmd.param.arg, sizeof(cmd.param.arg)), 0);
+	cmd.event = RDMA_CM_EVENT_ESTABLISHED;
+	KUNIT_EXPECT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), -EINVAL);
+}
+
+static void unread_events_of_the_library_are_limited(struct kunit *test)
+{
+	struct ucm_write_event_cmd cmd = { .id = create(test), .event = UCM_EVENT_USER };
+	int i, ret = 0;
+
+	has_write_event = true;
+	for (i = 0; i < 4 * UCM_MAX_UNREAD && !ret; i++)
+		ret = command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0);
+	KUNIT_EXPECT_EQ(test, ret, -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD + 1);
+	KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, command(UCM_WRITE_EVENT, &cmd, sizeof(cmd), 0), 0);
+}
+
+static struct kunit_case ucm_event_cases[] = {
+	KUNIT_CASE(no_lock_is_held_while_user_memory_is_copied),
+	KUNIT_CASE(an_event_that_cannot_be_copied_is_not_lost),
+	KUNIT_CASE(a_listener_ends_while_its_event_is_copied),
+	KUNIT_CASE(an_id_moves_while_its_event_is_copied),
+	KUNIT_CASE(an_id_moves_and_ends_while_its_event_is_copied),
+	KUNIT_CASE(an_id_moves_while_its_event_is_copied_and_ends),
+	KUNIT_CASE(a_listener_moves_while_its_event_is_copied),
+	KUNIT_CASE(an_event_of_the_new_file_is_not_of_the_old_one),
+	KUNIT_CASE(a_reader_sleeps_until_an_event_comes),
+	KUNIT_CASE(a_close_sleeps_while_a_context_ends),
+	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
+	KUNIT_CASE(an_id_is_destroyed_before_its_close_runs),
+	KUNIT_CASE(a_close_is_queued_once),
+	KUNIT_CASE(unread_events_are_limited),
+	KUNIT_CASE(older_kernels_have_no_events_of_the_library),
+	KUNIT_CASE(an_event_of_the_library_is_read),
+	KUNIT_CASE(unread_events_of_the_library_are_limited),
+	{}
+};
+
+static struct kunit_suite ucm_event_suite = {
+	.name = "t3_rdma_cm_ucm_event",
+	.init = open_files,
+	.exit = close_files,
+	.test_cases = ucm_event_cases,
+};
+
+kunit_test_suites(&ucm_event_suite);
+
+MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: ucm_event");
+MODULE_LICENSE("GPL");
