@@ -63,9 +63,11 @@ def races(program, what, tmp_path):
 
 def test_the_long_run_has_all_races_and_samples_on_the_debug_kernels_of_two_releases(program, tmp_path):
     commands = races(program, "long", tmp_path)
-    everything, card = commands.pop("races"), commands.pop("races-card")
+    everything = commands.pop("races")
     assert everything[everything.index("--kernel") + 1] == "uml" and "--sample" not in everything
-    assert card[card.index("--kernel") + 1] == "uml" and "--card" in card and int(card[card.index("--sample") + 1]) >= 1000
+    for device in ("card", "rxe"):
+        command = commands.pop(f"races-{device}")
+        assert command[command.index("--kernel") + 1] == "uml" and f"--{device}" in command and int(command[command.index("--sample") + 1]) >= 1000
     for command in commands.values():
         assert command[command.index("--kernel") + 1] == "debug" and int(command[command.index("--sample") + 1]) >= 1000
     assert [command[command.index("--suite") + 1] for command in commands.values() if "--suite" in command] == ["forky"]

@@ -274,7 +274,7 @@ class Operations(InGuests):
 
     MOST_SUITES = 4
     STATE = "/sys/module/t3_mutant/parameters"
-    CARD = False  # instead of the device without hardware
+    DEVICE = "none"  # as of tests/races/fixture.py
 
     def __init__(self, kind, debian):
         super().__init__(kind, debian, 60.0)
@@ -297,9 +297,9 @@ class Operations(InGuests):
         return digest(self.name, self._debian, self._kernel, mutant.name, *self._inputs)
 
     def _start(self):
-        self._lab = fixture.new_lab(self.CARD, self._debian, self._kernel, self._name).__enter__()
+        self._lab = fixture.new_lab(self.DEVICE, self._debian, self._kernel, self._name).__enter__()
         self._lab.guests[0].check(f"insmod {self._folder('mutated')}/t3_mutant.ko", 60)
-        fixture.prepare(self._lab, self._folder("mutated"), self.CARD)
+        fixture.prepare(self._lab, self._folder("mutated"), self.DEVICE)
 
     def _suites_for(self, _files):
         operations = re.findall(r"^operation (\S+)", self._guest().check("/t3/bin/t3-races --operations"), re.M)
@@ -310,7 +310,7 @@ class Operations(InGuests):
         (guest.share / "alone").write_text(suite.removeprefix(f"{self.name}.") + "\n")
         (guest.share / "zeros").write_text(",".join("0" * MOST))
         done = guest.run(f"""cat /share/zeros > {self.STATE}/hits && echo {number} > {self.STATE}/number || exit 99
-            /t3/bin/t3-races --modules {self._folder('mutated')}{fixture.device_option(self._lab, self.CARD)} --alone /share/alone
+            /t3/bin/t3-races --modules {self._folder('mutated')}{fixture.device_option(self._lab, self.DEVICE)} --alone /share/alone
             status=$?
             echo 0 > {self.STATE}/number
             echo hits $(cat {self.STATE}/hits)
@@ -335,4 +335,4 @@ class Card(Operations):
     """On a modelled card, with the peer of its connections in another guest."""
 
     name = "card"
-    CARD = True
+    DEVICE = "card"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "device.hh"
 
-#include "fixture.hh"
+#include "netlink.hh"
 #include "peer.hh"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -70,11 +71,35 @@ private:
     int fd_;
 };
 
-class Card : public Device {
+// A device that is connected with another guest.
+class Connected : public Device {
+public:
+    int report(t3_races_event_type type, uint32_t which, int status) override {
+        switch (type) {
+        case T3_RACES_EV_REQUEST:
+            return ask_peer({.what = PeerRequest::connect, .number = which});
+        case T3_RACES_EV_REPLY:
+            return ask_peer({.what = status ? PeerRequest::reject : PeerRequest::accept, .number = which});
+        case T3_RACES_EV_PEER_CLOSE:
+            return ask_peer({.what = PeerRequest::disconnect, .number = which});
+        case T3_RACES_EV_TIMEOUT:
+            return ask_peer({.what = PeerRequest::give_up, .number = which});
+        default:
+            return ENOTSUP;
+        }
+    }
+    std::string objects() override { return {}; } // those of `rdma resource` are counted in any case
+
+protected:
+    Connected(const std::string& type, std::string its_interface, bool its_roce)
+        : Device(type, type + "0", type + "77", std::move(its_interface), 0x0a000001, 0x0a000002, 0x0a000009,
+                 its_roce) {} // 10.0.0.0
+};
+
+class Card : public Connected {
 public:
     explicit Card(const std::string& its_interface)
-        : Device("cxgb3_", "cxgb3_0", "cxgb3_77", its_interface, 0x0a000001, 0x0a000002,
-                 0x0a000009), // 10.0.0.0
+        : Connected("cxgb3_", its_interface, false),
           function_(std::filesystem::canonical("/sys/class/net/" + its_interface + "/device").filename()) {}
 
     int plug() override {
@@ -90,22 +115,10 @@ public:
     int unplug() override { return write_file("unbind"); }
     bool plugged() override { return std::filesystem::exists(driver() + function_); }
     int report(t3_races_event_type type, uint32_t which, int status) override {
-        switch (type) {
-        case T3_RACES_EV_REQUEST:
-            return ask_peer({.what = PeerRequest::connect, .number = which});
-        case T3_RACES_EV_REPLY:
-            return ask_peer({.what = status ? PeerRequest::reject : PeerRequest::accept, .number = which});
-        case T3_RACES_EV_PEER_CLOSE:
-            return ask_peer({.what = PeerRequest::disconnect, .number = which});
-        case T3_RACES_EV_CLOSE:
+        if (type == T3_RACES_EV_CLOSE)
             return ask_peer({.what = PeerRequest::abort, .number = which});
-        case T3_RACES_EV_TIMEOUT:
-            return ask_peer({.what = PeerRequest::give_up, .number = which});
-        default:
-            return ENOTSUP;
-        }
+        return Connected::report(type, which, status);
     }
-    std::string objects() override { return {}; } // those of `rdma resource` are counted in any case
 
 private:
     static std::string driver() { return "/sys/bus/pci/drivers/cxgb3/"; }
@@ -121,12 +134,58 @@ private:
     std::string function_; // its PCI address
 };
 
+class Rxe : public Connected {
+public:
+    explicit Rxe(const std::string& its_interface) : Connected("rxe", its_interface, true) {}
+
+    int plug() override {
+        const int error = add_link(name, "rxe", interface);
+        plugged_ = plugged_ || !error;
+        return error;
+    }
+    int unplug() override {
+        const auto found = find_device(prefix);
+        const int error = found ? delete_link(found->index) : ENODEV;
+        plugged_ = plugged_ && error;
+        return error;
+    }
+    bool plugged() override { return plugged_; }
+    // A QP that is destroyed is not reported to its peer, as iWARP does by TCP.
+    int report(t3_races_event_type type, uint32_t which, int status) override {
+        if (type == T3_RACES_EV_ESTABLISHED)
+            return ask_peer({.what = PeerRequest::establish, .number = which});
+        return Connected::report(type, which, status);
+    }
+    const std::map<std::string, uint64_t>& kernel_objects() const override {
+        static const std::map<std::string, uint64_t> management_datagrams = {{"pd", 1}, {"cq", 1}, {"qp", 1}};
+        return management_datagrams;
+    }
+    // rxe needs functions of ib_uverbs, so t3_uverbs would have to be a second dispatcher beside it.
+    const std::vector<std::string>& modules() const override {
+        static const std::vector<std::string> manager = {"t3_rdma_cm"};
+        return manager;
+    }
+
+private:
+    std::atomic<bool> plugged_ = true;
+};
+
 std::unique_ptr<Device>& current() {
     static std::unique_ptr<Device> the_device;
     return the_device;
 }
 
 } // namespace
+
+const std::map<std::string, uint64_t>& Device::kernel_objects() const {
+    static const std::map<std::string, uint64_t> none;
+    return none;
+}
+
+const std::vector<std::string>& Device::modules() const {
+    static const std::vector<std::string> both = {"t3_uverbs", "t3_rdma_cm"};
+    return both;
+}
 
 bool Device::wait_for_carrier() const {
     for (int i = 0; i < 500; i++) {
@@ -147,6 +206,10 @@ Device& device() {
 
 void use_card(const std::string& interface) {
     current() = std::make_unique<Card>(interface);
+}
+
+void use_rxe(const std::string& interface) {
+    current() = std::make_unique<Rxe>(interface);
 }
 
 } // namespace races

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <netinet/in.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <sys/mman.h>
@@ -59,9 +60,13 @@ void set_parameters(rdma_ucm_conn_param& param, uint32_t qpn) {
 
 const char* name_of(Id id) {
     static constexpr std::array<const char*, static_cast<size_t>(Id::count)> names = {
-        "idle",      "bound",    "resolved", "routed",    "connecting",
-        "connected", "wildcard", "listener", "requested", "accepting"};
+        "idle",     "bound",    "resolved",  "routed",    "connecting", "connected",
+        "wildcard", "listener", "requested", "accepting", "datagram",   "joined"};
     return names.at(static_cast<size_t>(id));
+}
+
+size_t ids() {
+    return static_cast<size_t>(device().roce ? Id::count : Id::datagram);
 }
 
 std::string verbs_path() {
@@ -96,11 +101,11 @@ int CmClient::send(int fd, uint32_t command, const void* request, size_t length,
     return write(fd, reinterpret_cast<const void*>(at), bytes.size()) < 0 ? errno : 0;
 }
 
-int CmClient::create(int fd, uint32_t* id) {
+int CmClient::create(int fd, uint32_t* id, bool datagram) {
     rdma_ucm_create_id cmd{};
     cmd.uid = 77;
-    cmd.ps = RDMA_PS_TCP;
-    cmd.qp_type = 2;
+    cmd.ps = datagram ? RDMA_PS_UDP : RDMA_PS_TCP;
+    cmd.qp_type = datagram ? IB_UVERBS_QPT_UD : IB_UVERBS_QPT_RC;
     const int error =
         send(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
     if (!error && id)
@@ -180,6 +185,13 @@ int CmClient::accept(int fd, uint32_t id, uint32_t qpn) {
     return send(fd, RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd));
 }
 
+int CmClient::establish(int fd, uint32_t id) {
+    rdma_ucm_accept cmd{};
+    cmd.uid = 78;
+    cmd.id = id;
+    return send(fd, RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd));
+}
+
 int CmClient::reject(int fd, uint32_t id) {
     rdma_ucm_reject cmd{};
     cmd.id = id;
@@ -239,19 +251,23 @@ int CmClient::join_ip(int fd, uint32_t id) {
     return send(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
 }
 
-int CmClient::join(int fd, uint32_t id) {
+int CmClient::join(int fd, uint32_t id, uint32_t* group) {
     rdma_ucm_join_mcast cmd{};
-    const sockaddr_in6 group = address(multicast, 0);
-    std::memcpy(&cmd.addr, &group, sizeof(group));
+    const sockaddr_in6 to = address(multicast, 0);
+    std::memcpy(&cmd.addr, &to, sizeof(to));
     cmd.addr_size = sizeof(sockaddr_in);
     cmd.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER;
     cmd.id = id;
-    return send(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
+    const int error =
+        send(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_create_id_resp));
+    if (!error && group)
+        std::memcpy(group, response_.content().data(), sizeof(*group));
+    return error;
 }
 
-int CmClient::leave(int fd, uint32_t id) {
+int CmClient::leave(int fd, uint32_t group) {
     rdma_ucm_destroy_id cmd{};
-    cmd.id = id;
+    cmd.id = group;
     return send(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &cmd, sizeof(cmd), sizeof(rdma_ucm_destroy_id_resp));
 }
 
@@ -292,6 +308,12 @@ int CmClient::write_event(int fd, uint32_t id) {
 Fixture::Fixture(const Needs& needs, Facts& facts) : facts_(facts) {
     if (!needs.files)
         return;
+    if (device().roce) {
+        make_numbers();
+        if (needs.connections)
+            make_connections();
+        return;
+    }
     const std::string path = verbs_path();
     world_ = new uv::World(sender_, path);
     fresh = world_->open_device();
@@ -317,9 +339,19 @@ Fixture::Fixture(const Needs& needs, Facts& facts) : facts_(facts) {
     make_connections();
 }
 
+// Over RoCE the manager passes the number of a QP on and does not look it up. There is no file of the verbs
+// device: ib_uverbs would not remove the device while one is open. ib_cm at the peer refuses the number of an
+// earlier connection for some seconds.
+void Fixture::make_numbers() {
+    const auto first = static_cast<uint32_t>(getpid() * 16) & 0xffffff;
+    for (uint32_t i = 0; i < facts_.qpn.size(); i++)
+        facts_.qpn.at(i) = first + i;
+    facts_.world_qpn = first + static_cast<uint32_t>(facts_.qpn.size());
+}
+
 uint32_t Fixture::make_id(Id id) {
     CmClient client;
-    must("create an id", client.create(cm, &ids_.at(static_cast<size_t>(id))));
+    must("create an id", client.create(cm, &ids_.at(static_cast<size_t>(id)), id >= Id::datagram));
     return ids_.at(static_cast<size_t>(id));
 }
 
@@ -364,7 +396,12 @@ void Fixture::make_connections() {
     must("init_qp_attr", client.attributes(cm, id(Id::connected), 1));
     must("connect", client.connect(cm, id(Id::connected), qpn(Queue::connected)));
     must("reply", device().report(T3_RACES_EV_REPLY, qpn(Queue::connected)));
-    next_event(established);
+    if (device().roce) {
+        next_event(connect_response);
+        must("establish", client.establish(cm, id(Id::connected)));
+    } else {
+        next_event(established);
+    }
 
     must("bind", client.bind(cm, make_id(Id::wildcard), INADDR_ANY, wildcard_port));
     must("listen", client.listen(cm, id(Id::wildcard)));
@@ -375,9 +412,19 @@ void Fixture::make_connections() {
         ids_.at(static_cast<size_t>(passive)) = next_event(connect_request);
     }
     must("accept", client.accept(cm, id(Id::accepting), qpn(Queue::accepting)));
+    if (device().roce)
+        make_datagrams();
     // An unread request of each listener.
     must("request", device().report(T3_RACES_EV_REQUEST, listener_port));
     must("request", device().report(T3_RACES_EV_REQUEST, wildcard_port));
+}
+
+void Fixture::make_datagrams() {
+    CmClient client;
+    resolve(Id::datagram, true);
+    resolve(Id::joined, false);
+    must("join", client.join(cm, id(Id::joined), &group_));
+    next_event(multicast_join);
 }
 
 } // namespace races

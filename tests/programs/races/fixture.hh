@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The fixture of a pair of operations: an open verbs device with an object of each kind and, for operations
-// on connections, an open connection manager with an id in each state. It exists in a process of its own, the
-// subject, which is created for each pair.
+// The fixture of a pair of operations: an open verbs device (not over RoCE) with an object of each kind and,
+// for operations on connections, an open connection manager with an id in each state. It exists in a process
+// of its own, the subject, which is created for each pair.
 #pragma once
 
 #include "../uverbs/world.hh"
@@ -28,10 +28,14 @@ enum class Id {
     listener,
     requested,
     accepting,
+    datagram, // with a route; only over RoCE, as the next one
+    joined,   // to a multicast group
     count
 };
 
 const char* name_of(Id id);
+// Those that the device has.
+size_t ids();
 
 // Written by the subject before the operations begin, read by operations outside it.
 struct Facts {
@@ -64,11 +68,14 @@ public:
     int fresh = -1; // a file of the device without a context
     void* mapping = nullptr;
     uint32_t id(Id id) const { return ids_.at(static_cast<size_t>(id)); }
+    uint32_t group() const { return group_; } // handle of the group that `joined` has joined
 
 private:
+    void make_numbers();
     void make_connections();
     uint32_t make_id(Id id);
     void resolve(Id id, bool route);
+    void make_datagrams();
     uint32_t next_event(uint32_t expected);
 
     uv::Sender sender_{3};
@@ -76,15 +83,23 @@ private:
     Facts& facts_;
     std::array<uint32_t, static_cast<size_t>(Queue::count)> qp_handle_{};
     std::array<uint32_t, static_cast<size_t>(Id::count)> ids_{};
+    uint32_t group_ = 0;
 };
 
 // Events of <rdma/rdma_cma.h>: in the order of the ABI.
-enum : uint32_t { addr_resolved = 0, route_resolved = 2, connect_request = 4, established = 9 };
+enum : uint32_t {
+    addr_resolved = 0,
+    route_resolved = 2,
+    connect_request = 4,
+    connect_response = 5,
+    established = 9,
+    multicast_join = 12
+};
 
 // Commands of one thread to the connection manager; they return 0 or an errno.
 class CmClient {
 public:
-    int create(int fd, uint32_t* id);
+    int create(int fd, uint32_t* id, bool datagram = false);
     int destroy(int fd, uint32_t id);
     int bind(int fd, uint32_t id, uint32_t address, uint16_t port);
     int bind_sockaddr(int fd, uint32_t id, uint32_t address, uint16_t port);
@@ -97,6 +112,7 @@ public:
     int listen(int fd, uint32_t id);
     int connect(int fd, uint32_t id, uint32_t qpn);
     int accept(int fd, uint32_t id, uint32_t qpn);
+    int establish(int fd, uint32_t id); // sends RTU, over RoCE
     int reject(int fd, uint32_t id);
     int disconnect(int fd, uint32_t id);
     int attributes(int fd, uint32_t id, uint32_t state);
@@ -105,9 +121,9 @@ public:
     int option(int fd, uint32_t id);
     int notify(int fd, uint32_t id);
     int join_ip(int fd, uint32_t id);
-    int join(int fd, uint32_t id);
-    int leave(int fd, uint32_t id);
-    // number: the first word of a connect request's private data.
+    int join(int fd, uint32_t id, uint32_t* group = nullptr);
+    int leave(int fd, uint32_t group);
+    // number: the first word of the private data of a connect request or response.
     int event(int fd, uint32_t* event, uint32_t* id, uint32_t* number = nullptr);
     int migrate(int fd, uint32_t id, int from);
     int write_event(int fd, uint32_t id);

@@ -6,9 +6,10 @@
 //     t3-races [--modules DIR] --alone FILE      runs each operation of FILE alone: the points that it passes
 //     t3-races [--modules DIR] --pairs FILE      runs the pairs of FILE in order
 //     t3-races [--modules DIR] --pair NAME
-//     t3-races --peer                            the other end of a card, in another guest
+//     t3-races --peer                            the other end of a card or of rxe, in another guest
 //
 // --card INTERFACE: on the T3 card of a network interface, instead of the device without hardware.
+// --rxe INTERFACE: on the rxe device of a network interface, only the operations on connections.
 // It prints two lines for each pair: its name, and its outcome. Errors in the kernel log, objects that are
 // left and threads that do not end are reported with the pair. Exit status: 0, all pairs ran; 3, the guest
 // must be restarted before the next pair. tests/races/pairs.py chooses the pairs.
@@ -470,16 +471,19 @@ std::string Explorer::left() {
         std::string text = device().objects();
         for (const std::string& id : ids_left())
             text += (text.empty() ? "" : ", ") + id;
-        for (const char* module : {"t3_uverbs", "t3_rdma_cm"}) {
+        for (const std::string& module : device().modules()) {
             const int count = uses_of(module) - uses_[module];
             if (count)
                 text += std::string(text.empty() ? "" : ", ") + std::to_string(count) + " uses of " + module;
         }
         if (const auto found = find_device(device().prefix))
-            for (const auto& [name, count] : resources(found->index))
-                if (count)
+            for (const auto& [name, count] : resources(found->index)) {
+                const auto& kernel = device().kernel_objects();
+                const auto at = kernel.find(name);
+                if (count != (at == kernel.end() ? 0 : at->second))
                     text += std::string(text.empty() ? "" : ", ") + std::to_string(count) + " " + name +
                             " in `rdma resource`";
+            }
         if (text.empty() || Clock::now() > deadline)
             return text.empty() ? text : "left: " + text;
         std::this_thread::sleep_for(2ms);
@@ -649,7 +653,7 @@ void Explorer::begin() {
     set_exclusive_namespaces();
     report("the beginning", restore());
     log_.new_errors();
-    for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
+    for (const std::string& module : device().modules())
         uses_[module] = uses_of(module);
 }
 
@@ -729,6 +733,8 @@ int explore(int argc, char** argv) {
             modules_folder = value;
         else if (name == "--card")
             use_card(value);
+        else if (name == "--rxe")
+            use_rxe(value);
         else if (name == "--alone")
             return Explorer().run_alone(lines_of(value));
         else if (name == "--pairs")

@@ -142,6 +142,20 @@ int set_exclusive_namespaces() {
         .send_and_receive();
 }
 
+int add_link(const std::string& name, const std::string& type, const std::string& interface) {
+    return Request(RDMA_NLDEV_CMD_NEWLINK, NLM_F_ACK)
+        .add(RDMA_NLDEV_ATTR_DEV_NAME, name.c_str(), name.size() + 1)
+        .add(RDMA_NLDEV_ATTR_LINK_TYPE, type.c_str(), type.size() + 1)
+        .add(RDMA_NLDEV_ATTR_NDEV_NAME, interface.c_str(), interface.size() + 1)
+        .send_and_receive();
+}
+
+int delete_link(uint32_t index) {
+    return Request(RDMA_NLDEV_CMD_DELLINK, NLM_F_ACK)
+        .add(RDMA_NLDEV_ATTR_DEV_INDEX, index)
+        .send_and_receive();
+}
+
 std::map<std::string, uint64_t> resources(uint32_t index) {
     std::map<std::string, uint64_t> counts;
     Request(RDMA_NLDEV_CMD_RES_GET, 0)

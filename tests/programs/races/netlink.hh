@@ -19,6 +19,9 @@ std::optional<IbDevice> find_device(const std::string& prefix);
 int rename_device(uint32_t index, const std::string& name);
 int move_device(uint32_t index, int netns_fd);
 int set_exclusive_namespaces();
+// Software devices, as `rdma link add` and `rdma link delete`.
+int add_link(const std::string& name, const std::string& type, const std::string& interface);
+int delete_link(uint32_t index);
 // The number of objects of each kind: pd, cq, qp, cm_id, mr, ctx.
 std::map<std::string, uint64_t> resources(uint32_t index);
 // Dumps all entries of a kind as `rdma resource show` does; 0 or an errno.

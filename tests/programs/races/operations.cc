@@ -229,7 +229,7 @@ uint32_t qpn(const Facts& facts, Queue queue) {
 
 void add_cm(Operations& list) {
     list.push_back(cm("create", [](Fixture& s, CmClient& client) { return client.create(s.cm, nullptr); }));
-    for (size_t i = 0; i < static_cast<size_t>(Id::count); i++) {
+    for (size_t i = 0; i < ids(); i++) {
         const auto which = static_cast<Id>(i);
         list.push_back(cm(std::string("destroy_") + name_of(which), [which](Fixture& s, CmClient& client) {
             return client.destroy(s.cm, s.id(which));
@@ -286,14 +286,20 @@ void add_cm(Operations& list) {
         cm("option", [](Fixture& s, CmClient& client) { return client.option(s.cm, s.id(Id::idle)); }));
     list.push_back(
         cm("notify", [](Fixture& s, CmClient& client) { return client.notify(s.cm, s.id(Id::connected)); }));
-    // Refused on an iWARP device after the id is looked up.
+    // A join is refused on an iWARP device after the id is looked up.
+    const Id joins = device().roce ? Id::datagram : Id::resolved;
     list.push_back(cm(
-        "join_ip", [](Fixture& s, CmClient& client) { return client.join_ip(s.cm, s.id(Id::resolved)); },
-        false));
+        "join_ip", [joins](Fixture& s, CmClient& client) { return client.join_ip(s.cm, s.id(joins)); },
+        device().roce));
     list.push_back(cm(
-        "join", [](Fixture& s, CmClient& client) { return client.join(s.cm, s.id(Id::resolved)); }, false));
+        "join", [joins](Fixture& s, CmClient& client) { return client.join(s.cm, s.id(joins)); },
+        device().roce));
     list.push_back(cm(
-        "leave", [](Fixture& s, CmClient& client) { return client.leave(s.cm, s.id(Id::resolved)); }, false));
+        "leave", [](Fixture& s, CmClient& client) { return client.leave(s.cm, s.group()); }, device().roce));
+    if (device().roce)
+        list.push_back(cm("request_datagram", [](Fixture& s, CmClient& client) {
+            return client.connect(s.cm, s.id(Id::datagram), s.facts().world_qpn);
+        }));
     list.push_back(cm("get_event", [](Fixture& s, CmClient& client) {
         pollfd ready{s.cm, POLLIN, 0};
         return poll(&ready, 1, 0) < 1 ? EAGAIN : client.event(s.cm, nullptr, nullptr);
@@ -484,13 +490,12 @@ void add_machine(Operations& list) {
             ;
         return 0;
     }));
-    for (const char* module : {"t3_uverbs", "t3_rdma_cm"}) {
+    for (const std::string& module : device().modules()) {
         // Refused while the subject has files open, and done when it has none.
         list.push_back(machine(
-            std::string("unload_") + module, [module](const Outside&) { return unload(module); }, true));
+            "unload_" + module, [module](const Outside&) { return unload(module); }, true));
         list.push_back(machine(
-            std::string("unload_unused_") + module, [module](const Outside&) { return unload(module); },
-            true));
+            "unload_unused_" + module, [module](const Outside&) { return unload(module); }, true));
         list.back().closed = true;
     }
 }
@@ -505,6 +510,12 @@ const std::vector<Operation>& operations() {
         add_cm(list);
         add_events(list);
         add_machine(list);
+        // Over RoCE there is no file of the verbs device, whose dispatcher is ib_uverbs.
+        if (device().roce)
+            std::erase_if(list, [](const Operation& operation) {
+                return (operation.place == Place::subject && !operation.connections) ||
+                       operation.name.find("_qp_") != std::string::npos;
+            });
         // Names of pairs contain no spaces.
         for (Operation& operation : list)
             std::ranges::replace(operation.name, ' ', '_');
@@ -514,10 +525,10 @@ const std::vector<Operation>& operations() {
 }
 
 std::string restore() {
-    for (const char* module : {"t3_uverbs", "t3_rdma_cm"})
-        if (!std::filesystem::exists(std::string("/sys/module/") + module))
+    for (const std::string& module : device().modules())
+        if (!std::filesystem::exists("/sys/module/" + module))
             if (const int error = load(module))
-                return std::string(module) + " cannot be loaded again:  " + std::strerror(error);
+                return module + " cannot be loaded again:  " + std::strerror(error);
     if (!device().plugged()) {
         if (const int error = device().plug())
             return std::string("the device cannot be plugged in again: ") + std::strerror(error);

@@ -105,6 +105,8 @@ private:
     int execute(const PeerRequest& request, uint32_t subject) {
         if (request.what == PeerRequest::connect)
             return begin(subject, static_cast<uint16_t>(request.number));
+        if (request.what == PeerRequest::establish)
+            return establish(request.number);
         const bool answers = request.what == PeerRequest::accept || request.what == PeerRequest::reject ||
                              request.what == PeerRequest::give_up;
         auto found = find(request.number, answers);
@@ -171,6 +173,29 @@ private:
         return error;
     }
 
+    // A request to a listener whose reply has arrived.
+    int establish(uint32_t number) {
+        const auto begun = [number](const Connection& connection) {
+            return connection.own_file && connection.number == number;
+        };
+        const auto end = std::chrono::steady_clock::now() + arrival_time;
+        for (;;) {
+            const auto found = std::ranges::find_if(connections_, begun);
+            if (found != connections_.end())
+                return client_.establish(found->cm, found->id);
+            if (std::chrono::steady_clock::now() > end)
+                return ENOTCONN;
+            std::vector<pollfd> ready;
+            for (const Connection& connection : connections_)
+                if (connection.own_file)
+                    ready.push_back({connection.cm, POLLIN, 0});
+            if (poll(ready.data(), ready.size(), 20) > 0)
+                for (const pollfd& file : ready)
+                    if (file.revents)
+                        take_event(file.fd);
+        }
+    }
+
     int expect(int cm, uint32_t expected) {
         pollfd ready{cm, POLLIN, 0};
         uint32_t event;
@@ -197,7 +222,11 @@ private:
         const auto found = std::ranges::find_if(connections_, [&](const Connection& connection) {
             return connection.cm == cm && connection.id == id;
         });
-        if (event != established && found != connections_.end())
+        if (found == connections_.end() || event == established)
+            return;
+        if (event == connect_response)
+            found->number = number;
+        else
             remove(found);
     }
 

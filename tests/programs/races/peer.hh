@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// The other end of a card's connections, in another guest. It does what it is asked to do by UDP datagrams.
+// The other end of the connections of a card or of rxe, in another guest. It does what it is asked to do by
+// UDP datagrams.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@ struct PeerRequest {
         give_up,    // rejects, if the connect request is there and has no reply yet
         disconnect, // in order
         abort,      // destroys the QP
+        establish,  // sends RTU; number: the QP's number in the reply
     };
     uint32_t what;
     uint32_t number;
