@@ -3,7 +3,8 @@ import os
 import subprocess
 
 import pytest
-from labkit import cli, control, errors, paths
+from labkit import Lab, cli, control, errors, paths
+from labkit.guest import Machine
 
 T3LAB = paths.REPO / "tools/lab/t3lab"
 
@@ -30,6 +31,7 @@ def t3lab(*words, **env):
     (("up", "--package", "qperf,fio"), "'qperf,fio' is not a name of a Debian package"),
     (("run", "--timeout", "0", "true"), "'0' is not a time in seconds"),
     (("up", "--suite", "buster"), "invalid choice: 'buster'"),
+    (("up", "--arch", "sparc"), "invalid choice: 'sparc'"),
     (("shell",), "required: GUEST"),
     (("shell", "first"), "'first' is not a guest"),
     (("exec", "0"), "no command given"),
@@ -74,6 +76,9 @@ def test_a_lab_is_found_by_name_or_as_the_only_one(monkeypatch, running, name, f
 
 @pytest.mark.parametrize("words, wrong", [
     (("up", "--guests", "5", "--cards", "2"), "a lab has one guest or more and 8 cards at most, not 5 with 2 each"),
+    (("up", "--arch", "arm64", "--suite", "forky"), "guests of arm64 are of trixie, not of forky"),
+    (("up", "--arch", "arm64", "--arch", "amd64", "--arch", "amd64"), "3 architectures for 2 guests"),
+    (("up", "--cards", "0", "--arch", "arm64", "--kernel", "debug"), "no kernel of the project is built for trixie-arm64"),
     (("logs", "--lab", "absent"), f"no logs in {paths.artifacts('absent')}"),
 ])
 def test_impossible_labs_are_refused_before_any_process_starts(words, wrong):
@@ -87,6 +92,23 @@ def test_packages_of_the_command_line_are_those_of_the_guests(monkeypatch, words
     monkeypatch.setattr(cli, "Lab", lambda *_args, **options: made.append(options["machine"]))
     cli._lab(cli.parser().parse_args(["up", "--cards", "0", *words]), "lab")
     assert made[0].packages == packages
+
+
+@pytest.mark.parametrize("words, images", [
+    ((), ["bookworm"] * 3), (("--suite", "forky"), ["forky"] * 3), (("--arch", "arm64"), ["trixie-arm64"] * 3),
+    (("--arch", "arm64", "--suite", "trixie"), ["trixie-arm64"] * 3), (("--arch", "arm64-16k", "--arch", "amd64"), ["trixie-arm64-16k", "bookworm", "bookworm"]),
+    (("--suite", "forky", "--arch", "amd64", "--arch", "arm64"), ["forky", "trixie-arm64", "trixie-arm64"]),
+])
+def test_architectures_of_the_command_line_are_those_of_the_guests(monkeypatch, words, images):
+    made = []
+    monkeypatch.setattr(cli, "Lab", lambda *_args, **options: made.append(options["suite"]))
+    cli._lab(cli.parser().parse_args(["up", "--guests", "3", "--cards", "0", *words]), "lab")
+    assert made[0] == images
+
+
+def test_guests_of_another_architecture_need_emulation():
+    with pytest.raises(errors.UsageError, match="KVM runs only guests of the host's architecture"):
+        Lab(suite="trixie-arm64", machine=Machine(kvm=True))
 
 
 def test_the_demo_refuses_wrong_arguments():

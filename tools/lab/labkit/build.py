@@ -115,10 +115,11 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
 
 def programs(made: image.Image, goal: Path) -> None:
     """Builds provider and programs into provider/ and bin/."""
+    toolchain = f"--toolchain /src/tools/lab/guest/{made.arch.triplet}.cmake" if made.arch.cross else ""
     in_build_root(made, f"""
         cd /src
         out=build/guest/{made.suite}
-        [ -e $out/cmake/build.ninja ] || cmake -G Ninja -S . -B $out/cmake \\
+        [ -e $out/cmake/build.ninja ] || cmake -G Ninja -S . -B $out/cmake {toolchain} \\
             -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
         known=$(ninja -C $out/cmake -t targets all)
         for target in {' '.join(CMAKE_TARGETS)}; do

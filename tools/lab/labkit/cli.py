@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import build, cache, control, image, kernel, paths, qemu, siw, stack, wirecheck
+from . import arch, build, cache, control, image, kernel, paths, qemu, siw, stack, wirecheck
 from .errors import LabError, UsageError
 from .guest import Machine
 from .lab import Lab
@@ -84,16 +84,35 @@ def wire(text: str) -> Wire:
     return Wire(name, tuple(ends.split(",")))
 
 
+def _images(options) -> list[str]:
+    """The images that --suite and --arch select: one for each --arch."""
+    chosen = options.arch or [arch.HOST]
+    only = {arch.ARCHITECTURES[name].suite for name in chosen}
+    if options.suite and None not in only and options.suite not in only:
+        raise UsageError(f"guests of {chosen[0]} are of {' or '.join(only)}, not of {options.suite}")
+    return [arch.image_name(options.suite or "bookworm", name) for name in chosen]
+
+
+def _suites(options) -> list[str]:
+    """The image of each guest; the last --arch is that of all further guests."""
+    chosen = _images(options)
+    if len(chosen) > options.guests:
+        raise UsageError(f"{len(chosen)} architectures for {options.guests} guests")
+    return chosen + chosen[-1:] * (options.guests - len(chosen))
+
+
 def _lab(options, name: str) -> Lab:
-    lab = Lab(options.guests, options.cards, suite=options.suite, kernel=options.kernel, wires=options.wire,
+    suites = _suites(options)
+    lab = Lab(options.guests, options.cards, suite=suites, kernel=options.kernel, wires=options.wire,
               capture=options.capture or False, record=options.record, load=options.load, name=name,
               sim_options=[word for one in options.guess for word in ("--guess", one)],
               machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm, packages=tuple(options.package),
                               arguments=options.append))
     if stack.level(options.load).rdma and options.cards:
-        build.everything(options.suite, options.kernel)
-        if lab.has_nics:
-            siw.module(options.suite)
+        for suite in dict.fromkeys(suites):
+            build.everything(suite, options.kernel)
+            if lab.has_nics:
+                siw.module(suite)
     return lab
 
 
@@ -160,14 +179,16 @@ def down(options) -> int:
 
 
 def make_image(options) -> int:
-    made = image.get(options.suite, options.kernel)
-    qemu.command()
-    print(f"{made.suite}: kernel {made.release}, {made.folder}")
+    for name in _images(options):
+        made = image.get(name, options.kernel)
+        qemu.command(made.arch)
+        print(f"{made.suite}: kernel {made.release}, {made.folder}")
     return 0
 
 
 def make_build(options) -> int:
-    print(build.everything(options.suite, options.kernel))
+    for name in _images(options):
+        print(build.everything(name, options.kernel))
     return 0
 
 
@@ -187,8 +208,8 @@ def check_wire(options) -> int:
 
 def show_cache(options) -> int:
     if options.action == "clean":
-        images = {cache.key(f"image-{s}", image.recipe(s)): s for s in image.SUITES}
-        current = {cache.key("qemu", qemu.recipe()), *images, *kernel.keys()}
+        images = {cache.key(f"image-{s}", image.recipe(s)): s for s in image.NAMES}
+        current = {*(cache.key("qemu", qemu.recipe(machine)) for machine in arch.ARCHITECTURES.values()), *images, *kernel.keys()}
         for name in images.keys() & {item.name for item in cache.entries()}:
             made = image.get(images[name])
             current.add(cache.key(f"siw-{made.suite}", siw.recipe(made)))
@@ -214,7 +235,9 @@ def parser() -> Parser:
         if name not in ("image", "build", "cache", "check-wire"):
             sub.add_argument("--lab", type=lab_name, metavar="NAME", help="which lab (default: the only one, or 'lab')")
         if sized or name in ("image", "build"):
-            sub.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian release of the guests")
+            sub.add_argument("--suite", choices=image.SUITES, help="Debian release of the guests (default: bookworm)")
+            sub.add_argument("--arch", choices=arch.ARCHITECTURES, action="append",
+                             help="architecture of the guests (default: amd64); given several times: of guest 0, 1, ...; those of arm64 are of trixie")
             sub.add_argument("--kernel", choices=kernel.KINDS, help="a kernel that the project builds, instead of Debian's")
         if sized:
             sub.add_argument("--guests", type=number("count of guests", 1, MAX_GUESTS), default=2, metavar="N", help="default: 2")

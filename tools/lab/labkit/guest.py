@@ -20,7 +20,7 @@ from .process import Child, tail
 BOOT_DEADLINE = 90.0  # several times as long with UEFI, and with an init of the guest's own
 QEMU_DEADLINE = 30.0  # until its sockets exist
 UML_ARGUMENTS = "console=tty0 loglevel=5 panic=-1 oops=panic random.trust_cpu=on sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30"
-KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable no_timer_check mitigations=off nokaslr "
+KERNEL_ARGUMENTS = ("loglevel=5 panic=-1 oops=panic mitigations=off nokaslr "
                     "cryptomgr.notests random.trust_cpu=on "
                     # A hung task is reported within a test's deadline; a slow host alone does not count as a stuck CPU.
                     "sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=90")
@@ -273,7 +273,7 @@ class Guest:
 
     def _kernel_arguments(self) -> str:
         own = self.image.kernel
-        parts = [UML_ARGUMENTS if self.image.uml else KERNEL_ARGUMENTS, f"t3lab.name={self.name}"]
+        parts = [UML_ARGUMENTS if self.image.uml else f"{self.image.arch.console} {KERNEL_ARGUMENTS}", f"t3lab.name={self.name}"]
         if self.image.own_init:
             parts.append("t3lab.own_init systemd.unit=multi-user.target systemd.firstboot=off systemd.getty_auto=no")
         if own:
@@ -296,8 +296,7 @@ class Guest:
         root, modules = self.image.disks
         counted = ["-icount", "shift=0"] if machine.counted else []
         accelerator = "kvm" if machine.kvm else f"tcg,thread={'single' if counted else 'multi'}"
-        args = ["-M", "q35", "-accel", accelerator, *counted,
-                "-cpu", "host" if machine.kvm else "qemu64,+rdrand", "-smp", str(self._cpus),
+        args = [*self.image.arch.machine, "-accel", accelerator, *counted, *(["-cpu", "host"] if machine.kvm else []), "-smp", str(self._cpus),
                 # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
                 "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
                 "-machine", "memory-backend=ram", "-m", f"{memory}M",

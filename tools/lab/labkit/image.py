@@ -17,7 +17,8 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import bzimage, cache, kernel, mirror, paths, progress
+from . import arch, bzimage, cache, kernel, mirror, paths, progress
+from .arch import Arch
 from .cpio import Archive
 from .errors import LabError, UsageError
 from .kernel import Kernel
@@ -28,6 +29,7 @@ RECIPE = 1
 
 # One with -backports is the release with a newer kernel.
 SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky")
+NAMES = arch.names(SUITES)
 
 # MiB, with a reserve.
 IMAGE_SPACE = 2000
@@ -41,6 +43,14 @@ GUEST_PACKAGES = (
     "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "ethtool", "iputils-ping",
     "socat", "netcat-openbsd", "kmod", "mount", "procps", "strace", "tcpdump", "python3", "python3-pyverbs",
 )
+# For another architecture the build root has the cross compiler, and what kbuild's programs and headers need: `unpack-kernel` unpacks
+# these, since Debian's headers depend on the architecture's own compiler.
+CROSS_PACKAGES = ("gcc", "g++", "ccache", "make", "cmake", "ninja-build", "pkgconf", "xz-utils", "zstd", "kmod", "bc", "libelf1t64", "libssl3t64",
+                  "pahole", "libcli11-dev", "nlohmann-json3-dev", "ca-certificates")
+# Its root is only unpacked, since no program of it runs on the host: without the scripts of packages, which the hook
+# `finish-root` makes up for. So it lists essential packages.
+ESSENTIAL = ("base-files", "base-passwd", "bash", "bsdutils", "coreutils", "dash", "debianutils", "diffutils", "findutils", "grep", "gzip", "hostname",
+             "libc-bin", "login", "mawk", "ncurses-base", "ncurses-bin", "sed", "sysvinit-utils", "tar", "util-linux")
 # Folders of the kernel's modules that guests may need, without wireless and the like.
 MODULE_FOLDERS = (
     "arch", "block", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache",
@@ -53,16 +63,20 @@ MODULE_FOLDERS = (
 )
 # Modules below these folders must have all modules whose symbols they need, or making the image fails. Drivers may lack some: guests do not
 # have their hardware.
-COMPLETE = ("arch/x86/crypto", "block", "crypto", "fs", "lib")
+COMPLETE = ("arch/x86/crypto", "arch/arm64/crypto", "block", "crypto", "fs", "lib")
 # What the initramfs loads to find the roots and the host.
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "9pnet_virtio", "9p", "squashfs", "overlay")
 
 
-def build_packages() -> tuple[str, ...]:
+def build_packages(target: Arch = arch.ARCHITECTURES[arch.HOST]) -> tuple[str, ...]:
     """BUILD_PACKAGES and the libraries of the project's own build, so that provider and programs build as on a host."""
     listed = paths.REPO / "packaging/build-deps.txt"
     names = [line.split("#")[0].strip() for line in listed.read_text().splitlines()] if listed.exists() else []
     wanted = [name for name in names if re.match(r"lib.*-dev$|nlohmann-json3-dev$", name)]
+    if target.cross:
+        compiler = (f"gcc-{target.triplet}", f"g++-{target.triplet}")
+        theirs = (f"{name}:{target.debian}" for name in ("busybox-static", *wanted) if name not in CROSS_PACKAGES)
+        return tuple(sorted({*CROSS_PACKAGES, *compiler, *theirs}))
     return tuple(sorted({*BUILD_PACKAGES, *wanted}))
 
 
@@ -70,7 +84,7 @@ def build_packages() -> tuple[str, ...]:
 class Image:
     """A finished image."""
 
-    suite: str
+    suite: str  # its name: that of the release, for another architecture with it, see arch.py
     folder: Path
     release: str  # of its kernel, as uname -r
     boot_modules: tuple[str, ...]  # file names in boot/, in loading order
@@ -82,6 +96,10 @@ class Image:
     @property
     def build_root(self) -> Path:
         return self.folder / "build"
+
+    @property
+    def arch(self) -> Arch:
+        return arch.of_image(self.suite)[1]
 
     @property
     def vmlinux(self) -> Path:
@@ -131,18 +149,21 @@ class Image:
 
 def recipe(suite: str) -> dict:
     """The inputs that determine an image."""
-    return {"recipe": RECIPE, "suite": suite, "mirror": mirror.debian(), "build": build_packages(), "guest": GUEST_PACKAGES,
-            "modules": MODULE_FOLDERS, "boot": BOOT_MODULES}
+    target = arch.of_image(suite)[1]
+    return {"recipe": RECIPE, "suite": suite, "mirror": mirror.debian(), "build": build_packages(target), "guest": GUEST_PACKAGES,
+            "modules": MODULE_FOLDERS, "boot": BOOT_MODULES, **({"essential": ESSENTIAL} if target.cross else {})}
 
 
 def get(suite: str = "bookworm", kernel_name: str | None = None) -> Image:
     """The image of a release, made if it is not cached; with a kernel of the project (see kernel.py) if one is named."""
     if kernel_name:
+        if arch.of_image(suite)[1].cross:
+            raise UsageError(f"no kernel of the project is built for {suite}")
         made = get(suite)
         own = kernel.get(kernel_name, suite, made.build_root)
         return replace(made, kernel=own, release=own.release, boot_modules=())
-    if suite not in SUITES:
-        raise UsageError(f"no such Debian release: {suite} (known: {', '.join(SUITES)})")
+    if suite not in NAMES:
+        raise UsageError(f"no such Debian release: {suite} (known: {', '.join(NAMES)})")
     folder = cache.entry(f"image-{suite}", recipe(suite), lambda path: _make(suite, path))
     made = json.loads((folder / "image.json").read_text())
     return Image(suite, folder, made["release"], tuple(made["boot_modules"]))
@@ -178,7 +199,7 @@ def _make(suite: str, folder: Path) -> None:
             guest.join()
         if not (folder / "root.squashfs").exists():
             raise LabError(f"making the guest root failed:\n{tail(folder / 'guest.log', 30)}")
-        release = _kernel(folder)
+        release = _kernel(folder, arch.of_image(suite)[1])
         order = _modules(folder, release)
         shutil.copy2(folder / "build/bin/busybox", folder / "busybox")
     (folder / "image.json").write_text(json.dumps({"release": release, "boot_modules": order}, indent=2) + "\n")
@@ -186,6 +207,7 @@ def _make(suite: str, folder: Path) -> None:
 
 def _sources(suite: str) -> list[str]:
     """Arguments of mmdebstrap: the release, standard output, and the mirrors; of backports only the kernel's packages."""
+    suite = arch.of_image(suite)[0]
     release = suite.removesuffix("-backports")
     if release == suite:
         return [suite, "-", mirror.debian()]
@@ -193,8 +215,8 @@ def _sources(suite: str) -> list[str]:
     return [f"--setup-hook=printf '{pin}' > \"$1\"/etc/apt/preferences.d/backports", release, "-", mirror.debian(), f"deb {mirror.debian()} {suite} main"]
 
 
-def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str) -> list[str]:
-    return ["mmdebstrap", "--variant=essential", "--format=tar", f"--include={','.join(packages)}",
+def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str, variant: str = "essential") -> list[str]:
+    return ["mmdebstrap", f"--variant={variant}", "--format=tar", f"--include={','.join(packages)}",
             '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
             # The mirror may be a snapshot whose index has expired.
             '--aptopt=Acquire::Check-Valid-Until "false"',
@@ -213,7 +235,12 @@ def _pipe(producer: list[str], consumer: list[str], log: Path) -> bool:
 def _guest_root(suite: str, folder: Path, packages: tuple[str, ...] = GUEST_PACKAGES) -> None:
     target = folder / "root.squashfs"
     plain = ["-noI", "-noD", "-noF", "-noX", "-no-progress", "-quiet"]
-    if not _pipe(_mmdebstrap(suite, packages), ["sqfstar", *plain, str(target)], folder / "guest.log"):
+    target_arch = arch.of_image(suite)[1]
+    command = _mmdebstrap(suite, packages)
+    if target_arch.cross:
+        command = _mmdebstrap(suite, (*ESSENTIAL, *packages), f"--architectures={target_arch.debian}",
+                              f"--customize-hook={paths.GUEST_FILES / 'finish-root'}", variant="extract")
+    if not _pipe(command, ["sqfstar", *plain, str(target)], folder / "guest.log"):
         target.unlink(missing_ok=True)
 
 
@@ -226,15 +253,20 @@ def unpack_root(root: Path, log: Path, suite: str, packages: tuple[str, ...], *m
 
 
 def _build_root(suite: str, folder: Path) -> None:
-    unpack_root(folder / "build", folder / "build.log", suite, build_packages(), f"--customize-hook={paths.GUEST_FILES / 'unpack-kernel'}")
+    target = arch.of_image(suite)[1]
+    cross = [f"--architectures={arch.HOST},{target.debian}", f"--setup-hook=echo {target.name} > \"$1\"/cross"] if target.cross else []
+    unpack_root(folder / "build", folder / "build.log", suite, build_packages(target), *cross,
+                f"--customize-hook={paths.GUEST_FILES / 'unpack-kernel'}")
 
 
-def _kernel(folder: Path) -> str:
-    """Extracts the uncompressed ELF, which boots seconds faster under emulation than a kernel that unpacks itself."""
+def _kernel(folder: Path, target: Arch) -> str:
+    """Extracts the uncompressed ELF, which boots seconds faster under emulation than a kernel that unpacks itself. That of arm64 is not
+    compressed."""
     found = sorted((folder / "build/boot").glob("vmlinuz-*"))
     if len(found) != 1:
         raise LabError(f"expected one kernel in the build root, found {[path.name for path in found]}")
-    (folder / "vmlinux").write_bytes(unpack_kernel(found[0].read_bytes()))
+    packed = found[0].read_bytes()
+    (folder / "vmlinux").write_bytes(packed if target.cross else unpack_kernel(packed))
     return found[0].name.removeprefix("vmlinuz-")
 
 

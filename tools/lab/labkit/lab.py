@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Sequence
 
 from . import image, paths, progress, qemu, stack
+from .arch import of_image
 from .control import Server
 from .errors import LabError, UsageError
 from .guest import Guest, Machine, Nic
@@ -31,8 +32,8 @@ class Lab:
     cards: per guest, or a number for each guest. wires: by default port p of all cards is on wire "pP"; a wire's end "nG" gives
     guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's index W in the list. capture: folder that gets a capture of each wire
     (True: among the lab's logs). record: file for a recording of the cards, see `t3sim trace`. load: how much of the stack the
-    guests load (see stack.LEVELS). kernel: one of the project instead of Debian's (see kernel.KINDS). installed: an image that guests boot
-    instead of the release's (see installed.py).
+    guests load (see stack.LEVELS). suite: the image of all guests, or one for each, see arch.py. kernel: one of the project instead of
+    Debian's (see kernel.KINDS). installed: an image that guests boot instead of the release's (see installed.py).
 
     Lab.running: the running labs of this process. Lab.capture_all: folder for the captures of labs that start while it is set and have
     no `capture` of their own.
@@ -41,20 +42,25 @@ class Lab:
     running: "weakref.WeakSet[Lab]" = weakref.WeakSet()
     capture_all: Path | None = None
 
-    def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str = "bookworm", kernel: str | None = None,
+    def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str | Sequence[str] = "bookworm", kernel: str | None = None,
                  wires: Sequence[Wire] | None = None, capture: Path | bool = False, record: Path | None = None,
                  load: str = "rdma", name: str = "lab",
                  machine: Machine = Machine(), sim_options: Sequence[str] = (), installed: image.Image | None = None):
         counts = tuple(cards) if isinstance(cards, Sequence) else (cards,) * guests
         if guests < 1 or len(counts) != guests or min(counts) < 0 or sum(counts) > MAX_CARDS:
             raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
+        suites = (suite,) * guests if isinstance(suite, str) else tuple(suite)
+        if len(suites) != guests:
+            raise UsageError(f"{len(suites)} images were named for {guests} guests")
+        if machine.kvm and any(of_image(name)[1].cross for name in suites):
+            raise UsageError("KVM runs only guests of the host's architecture")
         if machine.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise UsageError("/dev/kvm does not exist or you may not open it (group kvm); without --kvm guests are emulated")
         if not capture and Lab.capture_all:
             capture = Lab.capture_all / name
         self.name = name
         self._installed = installed
-        self.suite = installed.suite if installed else suite
+        self.suites = (installed.suite,) * guests if installed else suites
         self.kernel = kernel
         self.guests: list[Guest] = []
         self.sim: Sim | None = None
@@ -89,13 +95,10 @@ class Lab:
 
     def _start(self) -> None:
         started = time.monotonic()
-        made = self._installed or image.get(self.suite, self.kernel)
-        if self._machine.packages:
-            made = image.with_packages(made, self._machine.packages)
-        if made.uml and (self.has_nics or self._machine.firmware or self._machine.counted):
-            raise UsageError(f"a guest with the kernel {self.kernel} has no NICs, no UEFI and no counted instructions")
-        emulator = [] if made.uml else qemu.command()
-        self._prepare_products(made)
+        images = {name: self._image(name) for name in dict.fromkeys(self.suites)}
+        emulators = {name: [] if made.uml else qemu.command(made.arch) for name, made in images.items()}
+        for made in images.values():
+            self._prepare_products(made)
         sockets = self._claim_name()
         if self.artifacts.exists():
             shutil.rmtree(self.artifacts)
@@ -105,14 +108,16 @@ class Lab:
         cards: list[Path] = []
         wires, nics = self._with_nics(sockets)
         if sum(self.cards):
-            self.sim = Sim(sum(self.cards), wires, sockets, self.artifacts, self.capture, self._sim_options, vhost_user=made.uml)
+            self.sim = Sim(sum(self.cards), wires, sockets, self.artifacts, self.capture, self._sim_options,
+                           vhost_user=images[self.suite].uml)
             self.sim.wait_ready()
             cards = self.sim.cards
         for number in range(self._count):
             own = cards[sum(self.cards[:number]):sum(self.cards[:number + 1])]
-            guest = Guest(number, made, self._machine, sockets, self.artifacts, share, own, nics[number])
+            suite = self.suites[number]
+            guest = Guest(number, images[suite], self._machine, sockets, self.artifacts, share, own, nics[number])
             self.guests.append(guest)
-            guest.boot(emulator)
+            guest.boot(emulators[suite])
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
         for guest in self.guests:
             guest.wait_ready()
@@ -123,6 +128,14 @@ class Lab:
         Lab.running.add(self)
         progress.show(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
                      f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
+
+    def _image(self, name: str) -> image.Image:
+        made = self._installed or image.get(name, self.kernel)
+        if self._machine.packages:
+            made = image.with_packages(made, self._machine.packages)
+        if made.uml and (self.has_nics or self._machine.firmware or self._machine.counted):
+            raise UsageError(f"a guest with the kernel {self.kernel} has no NICs, no UEFI and no counted instructions")
+        return made
 
     @staticmethod
     def _prepare_products(made: image.Image) -> None:
@@ -188,6 +201,11 @@ class Lab:
     # use
 
     @property
+    def suite(self) -> str:
+        """The image of the first guest, and of all others if they do not differ."""
+        return self.suites[0]
+
+    @property
     def healthy(self) -> bool:
         return all(guest.alive for guest in self.guests) and (self.sim is None or self.sim.alive)
 
@@ -202,7 +220,7 @@ class Lab:
         return any(nic_of(end) is not None for wire in self._wires for end in wire.ends)
 
     def describe(self) -> dict:
-        return {"name": self.name, "pid": os.getpid(), "suite": self.suite, "artifacts": str(self.artifacts),
+        return {"name": self.name, "pid": os.getpid(), "suite": ", ".join(dict.fromkeys(self.suites)), "artifacts": str(self.artifacts),
                 "capture": str(self.capture) if self.capture else None, "guests": [guest.name for guest in self.guests]}
 
     def new_trouble(self, allowed=()) -> str:

@@ -12,19 +12,18 @@ import subprocess
 from pathlib import Path
 
 from . import apt, cache, mirror, paths, progress
+from .arch import ARCHITECTURES, HOST, Arch
 from .errors import LabError
 from .process import run
 
 MINIMUM = (10, 1)
 SUITES = ("trixie", "trixie-backports")
-PACKAGE = "qemu-system-x86"
-PROGRAM = "qemu-system-x86_64"
 SPACE = 600  # MiB, with a reserve
 
 
-def recipe() -> dict:
+def recipe(arch: Arch = ARCHITECTURES[HOST]) -> dict:
     """The inputs that determine the private copy."""
-    return {"mirror": mirror.debian(), "suites": SUITES, "package": PACKAGE}
+    return {"mirror": mirror.debian(), "suites": SUITES, "package": arch.qemu_package}
 
 
 def parse_version(text: str) -> tuple[int, int]:
@@ -34,38 +33,38 @@ def parse_version(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _host_command() -> list[str] | None:
+def _host_command(arch: Arch) -> list[str] | None:
     """The host's own QEMU, if it is new enough and has the device."""
-    program = shutil.which(PROGRAM)
+    program = shutil.which(arch.qemu_program)
     if not program:
         return None
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     if version.returncode or parse_version(version.stdout) < MINIMUM:
         return None
-    devices = subprocess.run([program, "-device", "help"], capture_output=True, text=True, check=False)
+    devices = subprocess.run([program, *arch.machine, "-device", "help"], capture_output=True, text=True, check=False)
     return [program] if "vfio-user-pci" in devices.stdout else None
 
 
-def _private_command(entry: Path) -> list[str]:
+def _private_command(entry: Path, arch: Arch) -> list[str]:
     root = entry / "root"
     return [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(root / "usr/lib/x86_64-linux-gnu"),
-            "--argv0", PROGRAM, str(root / "usr/bin" / PROGRAM),
+            "--argv0", arch.qemu_program, str(root / "usr/bin" / arch.qemu_program),
             "-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(folder: Path, arch: Arch) -> None:
     paths.need_space(paths.cache(), SPACE, "fetching QEMU")
-    with progress.step(f"downloading {PACKAGE} of {SUITES[-1]} (about 40 MB)"):
-        packages = apt.download(folder, SUITES, PACKAGE, dependencies=True)
+    with progress.step(f"downloading {arch.qemu_package} of {SUITES[-1]} (about 40 MB)"):
+        packages = apt.download(folder, SUITES, arch.qemu_package, dependencies=True)
     with progress.step(f"unpacking QEMU ({len(packages)} packages)"):
         for package in packages:
             run(["dpkg-deb", "-x", package, folder / "root"])
     shutil.rmtree(folder / "debs")
-    have = parse_version(run([*_private_command(folder), "--version"]))
+    have = parse_version(run([*_private_command(folder, arch), "--version"]))
     if have < MINIMUM:
         raise LabError(f"{SUITES[-1]} has QEMU {have[0]}.{have[1]}, needed is {MINIMUM[0]}.{MINIMUM[1]}")
 
 
-def command() -> list[str]:
+def command(arch: Arch = ARCHITECTURES[HOST]) -> list[str]:
     """How to start QEMU."""
-    return _host_command() or _private_command(cache.entry("qemu", recipe(), _fetch))
+    return _host_command(arch) or _private_command(cache.entry("qemu", recipe(arch), lambda folder: _fetch(folder, arch)), arch)

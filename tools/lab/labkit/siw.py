@@ -11,15 +11,15 @@ import re
 import subprocess
 from pathlib import Path
 
-from . import build, cache, image, kernel, mirror, paths, progress
+from . import arch, build, cache, image, kernel, mirror, paths, progress
 from .errors import LabError
 
 PARAMETERS = {"mpa_crc_required": "bool", "mpa_crc_strict": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
 
 
 def _fetch(made: image.Image, folder: Path) -> None:
-    package = kernel.source(made.suite)
-    name = kernel.SOURCES[made.suite]
+    package = kernel.source(arch.of_image(made.suite)[0])
+    name = package_name(made)
     part = f"{name}/drivers/infiniband/sw/siw"
     script = f"dpkg-deb --fsys-tarfile {package} | tar -xO ./usr/src/{name}.tar.xz | tar -xJ -C {folder} --strip-components=4 {part}"
     with progress.step(f"unpacking siw of {name}"):
@@ -28,9 +28,13 @@ def _fetch(made: image.Image, folder: Path) -> None:
         raise LabError(f"{name} has no siw: {done.stderr.strip()}")
 
 
+def package_name(made: image.Image) -> str:
+    return kernel.SOURCES[arch.of_image(made.suite)[0]]
+
+
 def recipe(made: image.Image) -> dict:
     """The inputs that determine the source."""
-    return {"mirror": mirror.debian(), "release": made.release, "package": kernel.SOURCES[made.suite]}
+    return {"mirror": mirror.debian(), "release": made.release, "package": package_name(made)}
 
 
 def source(made: image.Image) -> Path:

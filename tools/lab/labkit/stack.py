@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .errors import LabError, UsageError
 
-PROVIDERS = "/usr/lib/x86_64-linux-gnu/libibverbs"
+PROVIDERS = "/usr/lib/x86_64-linux-gnu/libibverbs"  # on x86
 MODULES = "/t3/modules"
 
 
@@ -64,8 +64,8 @@ def load_module(name: str, parameters: str = "") -> str:
         fi"""
 
 
-INSTALL_PROVIDER = (f"mkdir -p {PROVIDERS} /etc/libibverbs.d && cp /t3/provider/*.so {PROVIDERS}/ && "
-                    "cp /t3/provider/*.driver /etc/libibverbs.d/")
+INSTALL_PROVIDER = ("providers=/usr/lib/$(uname -m)-linux-gnu/libibverbs && mkdir -p $providers /etc/libibverbs.d && "
+                    "cp /t3/provider/*.so $providers/ && cp /t3/provider/*.driver /etc/libibverbs.d/")
 
 # Prints the T3's interfaces in the order of cards and ports.
 LIST_INTERFACES = """for path in /sys/class/net/*; do

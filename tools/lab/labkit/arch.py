@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The architectures of guests.
+
+The image of a guest that is not the host's has the release's name and that of its architecture, as in "trixie-arm64". What it runs is
+cross-compiled in a root of the host's architecture, since an emulated compiler would take an hour.
+"""
+
+from dataclasses import dataclass
+
+HOST = "amd64"
+
+
+@dataclass(frozen=True)
+class Arch:
+    """An architecture as Debian has it, and the machine that QEMU emulates for it."""
+
+    name: str  # also that of Debian's kernel packages
+    debian: str  # of all other packages
+    triplet: str  # of its compiler and its folder of libraries
+    qemu_package: str
+    qemu_program: str
+    machine: tuple[str, ...]  # arguments of QEMU, with the processor if it is emulated
+    console: str  # arguments of the kernel
+    suite: str | None = None  # the only release with images; None: all
+
+    @property
+    def cross(self) -> bool:
+        """Whether its programs cannot run on the host."""
+        return self.debian != HOST
+
+
+_ARM64 = {
+    "debian": "arm64", "triplet": "aarch64-linux-gnu", "qemu_package": "qemu-system-arm", "qemu_program": "qemu-system-aarch64",
+    # With the ITS, since cards use MSI-X. This processor has pages of 4, 16 and 64 KB, and no pointer authentication, whose emulation is slow.
+    "machine": ("-M", "virt,gic-version=3", "-cpu", "neoverse-n1"),
+    "console": "console=ttyAMA0", "suite": "trixie",
+}
+
+ARCHITECTURES = {arch.name: arch for arch in (
+    Arch("amd64", "amd64", "x86_64-linux-gnu", "qemu-system-x86", "qemu-system-x86_64", ("-M", "q35", "-cpu", "qemu64,+rdrand"),
+         "console=ttyS0 tsc=reliable no_timer_check"),
+    Arch("arm64", **_ARM64),
+    Arch("arm64-16k", **_ARM64),  # a kernel with pages of 16 KB; programs are the same
+)}
+
+
+def image_name(suite: str, arch: str) -> str:
+    """The name of the image of a release for an architecture."""
+    return suite if arch == HOST else f"{ARCHITECTURES[arch].suite}-{arch}"
+
+
+def of_image(name: str) -> tuple[str, Arch]:
+    """The release of an image, and its architecture."""
+    for arch in ARCHITECTURES.values():
+        if arch.cross and name == f"{arch.suite}-{arch.name}":
+            return arch.suite, arch
+    return name, ARCHITECTURES[HOST]
+
+
+def names(suites: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of all images."""
+    return (*suites, *(image_name("", arch.name) for arch in ARCHITECTURES.values() if arch.cross))
