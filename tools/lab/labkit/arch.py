@@ -20,8 +20,10 @@ class Arch:
     qemu_package: str
     qemu_program: str
     machine: tuple[str, ...]  # arguments of QEMU, with the processor if it is emulated
-    console: str  # arguments of the kernel
+    arguments: str  # of the kernel
+    slowness: float = 1.0  # how many times slower its guests are; deadlines grow with it
     suite: str | None = None  # the only release with images; None: all
+    same_programs: str | None = None  # an architecture with the same programs, which are built once
 
     @property
     def cross(self) -> bool:
@@ -33,14 +35,15 @@ _ARM64 = {
     "debian": "arm64", "triplet": "aarch64-linux-gnu", "qemu_package": "qemu-system-arm", "qemu_program": "qemu-system-aarch64",
     # With the ITS, since cards use MSI-X. This processor has pages of 4, 16 and 64 KB, and no pointer authentication, whose emulation is slow.
     "machine": ("-M", "virt,gic-version=3", "-cpu", "neoverse-n1"),
-    "console": "console=ttyAMA0", "suite": "trixie",
+    # The NIC driver clears its 65,536 TCAM entries without a pause, which takes a minute if the host is busy.
+    "arguments": "console=ttyAMA0 watchdog_thresh=60", "slowness": 2.0, "suite": "trixie",
 }
 
 ARCHITECTURES = {arch.name: arch for arch in (
     Arch("amd64", "amd64", "x86_64-linux-gnu", "qemu-system-x86", "qemu-system-x86_64", ("-M", "q35", "-cpu", "qemu64,+rdrand"),
          "console=ttyS0 tsc=reliable no_timer_check"),
     Arch("arm64", **_ARM64),
-    Arch("arm64-16k", **_ARM64),  # a kernel with pages of 16 KB; programs are the same
+    Arch("arm64-16k", **_ARM64, same_programs="arm64"),  # its kernel has pages of 16 KB
 )}
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from . import buildroot, image, paths, progress
+from . import arch, buildroot, image, paths, progress
 
 # CMake targets with programs for guests.
 CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs", "tools")
@@ -115,21 +115,23 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
 
 def programs(made: image.Image, goal: Path) -> None:
     """Builds provider and programs into provider/ and bin/."""
+    cmake = paths.guest_build(arch.image_name(made.suite, made.arch.same_programs) if made.arch.same_programs else made.suite) / "cmake"
     toolchain = f"--toolchain /src/tools/lab/guest/{made.arch.triplet}.cmake" if made.arch.cross else ""
     in_build_root(made, f"""
         cd /src
         out=build/guest/{made.suite}
-        [ -e $out/cmake/build.ninja ] || cmake -G Ninja -S . -B $out/cmake {toolchain} \\
+        cmake={cmake.relative_to(paths.REPO)}
+        [ -e $cmake/build.ninja ] || cmake -G Ninja -S . -B $cmake {toolchain} \\
             -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
-        known=$(ninja -C $out/cmake -t targets all)
+        known=$(ninja -C $cmake -t targets all)
         for target in {' '.join(CMAKE_TARGETS)}; do
-            echo "$known" | grep -q "^$target: phony" && ninja -C $out/cmake $target
+            echo "$known" | grep -q "^$target: phony" && ninja -C $cmake $target
         done
         mkdir -p $out/provider $out/bin
-        find $out/cmake/userspace/providers -name '*-rdmav*.so' -exec cp -p {{}} $out/provider/ \\;
+        find $cmake/userspace/providers -name '*-rdmav*.so' -exec cp -p {{}} $out/provider/ \\;
         cp -p userspace/providers/cxgb3/cxgb3.driver $out/provider/
         cp -p userspace/aix/ofed-env $out/bin/
-        find $out/cmake/examples $out/cmake/tests/programs $out/cmake/tools \\
+        find $cmake/examples $cmake/tests/programs $cmake/tools \\
             -name CMakeFiles -prune -o -type f -executable -exec cp -p {{}} $out/bin/ \\; 2>/dev/null || true
         """, goal / "log/programs.log")
 

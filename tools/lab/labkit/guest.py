@@ -273,7 +273,7 @@ class Guest:
 
     def _kernel_arguments(self) -> str:
         own = self.image.kernel
-        parts = [UML_ARGUMENTS if self.image.uml else f"{self.image.arch.console} {KERNEL_ARGUMENTS}", f"t3lab.name={self.name}"]
+        parts = [UML_ARGUMENTS if self.image.uml else f"{KERNEL_ARGUMENTS} {self.image.arch.arguments}", f"t3lab.name={self.name}"]
         if self.image.own_init:
             parts.append("t3lab.own_init systemd.unit=multi-user.target systemd.firstboot=off systemd.getty_auto=no")
         if own:

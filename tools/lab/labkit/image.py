@@ -125,7 +125,7 @@ class Image:
     @property
     def pace(self) -> float:
         """The factor of deadlines."""
-        return self.kernel.kind.slowness if self.kernel else 1.0
+        return self.kernel.kind.slowness if self.kernel else self.arch.slowness
 
     @property
     def products(self) -> Path:
@@ -151,7 +151,11 @@ def recipe(suite: str) -> dict:
     """The inputs that determine an image."""
     target = arch.of_image(suite)[1]
     return {"recipe": RECIPE, "suite": suite, "mirror": mirror.debian(), "build": build_packages(target), "guest": GUEST_PACKAGES,
-            "modules": MODULE_FOLDERS, "boot": BOOT_MODULES, **({"essential": ESSENTIAL} if target.cross else {})}
+            "modules": MODULE_FOLDERS, "boot": BOOT_MODULES, **_essential(target)}
+
+
+def _essential(target: Arch) -> dict:
+    return {"essential": ESSENTIAL} if target.cross else {}
 
 
 def get(suite: str = "bookworm", kernel_name: str | None = None) -> Image:
@@ -180,7 +184,7 @@ def with_packages(image: Image, packages: tuple[str, ...]) -> Image:
         if not (folder / "root.squashfs").exists():
             raise LabError(f"making the guest root failed:\n{tail(folder / 'guest.log', 30)}")
 
-    folder = cache.entry(f"root-{image.suite}", {"recipe": RECIPE, "mirror": mirror.debian(), "guest": wanted}, make)
+    folder = cache.entry(f"root-{image.suite}", {"recipe": RECIPE, "mirror": mirror.debian(), "guest": wanted, **_essential(image.arch)}, make)
     return replace(image, other_root=folder / "root.squashfs")
 
 

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The architectures of guests: names of images, packages, and the machine that QEMU emulates."""
+
+import shutil
+import subprocess
+
+import pytest
+from labkit import arch, guest, image, paths, qemu
+
+CROSS = [name for name, target in arch.ARCHITECTURES.items() if target.cross]
+
+
+def test_a_name_of_an_image_is_a_release_with_an_architecture():
+    assert arch.image_name("forky", "amd64") == "forky" and arch.of_image("trixie-backports") == ("trixie-backports", arch.ARCHITECTURES["amd64"])
+    for name in CROSS:
+        assert arch.of_image(arch.image_name("bookworm", name)) == ("trixie", arch.ARCHITECTURES[name])
+    assert set(image.NAMES) == {*image.SUITES, "trixie-arm64", "trixie-arm64-16k"}
+
+
+@pytest.mark.parametrize("name", CROSS)
+def test_packages_of_another_architecture_are_those_of_the_host_with_its_libraries(name):
+    target = arch.ARCHITECTURES[name]
+    packages = image.build_packages(target)
+    assert {"gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libibverbs-dev:arm64", "librdmacm-dev:arm64", "busybox-static:arm64"} <= set(packages)
+    libraries = {package.removesuffix(":arm64") for package in packages if package.startswith("lib") and package.endswith("-dev:arm64")}
+    headers_only = {"libcli11-dev"}
+    assert libraries | headers_only == {package for package in image.build_packages() if package.startswith("lib") and package.endswith("-dev")} - {"libelf-dev"}
+
+
+def test_images_of_the_host_do_not_depend_on_other_architectures():
+    assert "essential" not in image.recipe("bookworm") and "essential" in image.recipe("trixie-arm64")
+    assert qemu.recipe()["package"] == "qemu-system-x86"
+
+
+@pytest.mark.parametrize("name, first, words", [
+    ("bookworm", "q35", ("console=ttyS0", "tsc=reliable")), ("trixie-arm64", "virt,gic-version=3", ("console=ttyAMA0", "watchdog_thresh=60")),
+])
+def test_a_guest_has_the_machine_of_its_image(tmp_path, name, first, words):
+    made = guest.Guest(0, image.Image(name, tmp_path, "6.12", ()), guest.Machine(), tmp_path, tmp_path, tmp_path, [])
+    arguments = made._arguments()
+    assert arguments[:2] == ["-M", first]
+    line = arguments[arguments.index("-append") + 1].split()
+    # The last one counts.
+    assert set(words) <= {*[word for word in line if "=" not in word], *{word.partition("=")[0]: word for word in line}.values()}
+    assert f"local,path={paths.guest_build(name)},mount_tag=t3" in " ".join(arguments)
+
+
+def test_a_root_that_was_only_unpacked_is_finished(tmp_path):
+    """Links that packages no longer have, users, and the alternatives of programs that guests need."""
+    for path in ("usr/bin", "usr/sbin", "usr/lib", "usr/share/base-passwd", "etc"):
+        (tmp_path / path).mkdir(parents=True)
+    for program in ("mawk", "dash"):
+        shutil.copy2("/bin/true", tmp_path / "usr/bin" / program)
+    for kind in ("passwd", "group"):
+        (tmp_path / f"usr/share/base-passwd/{kind}.master").write_text("root:*:0:0:root:/root:/bin/bash\n")
+    subprocess.run([paths.GUEST_FILES / "finish-root", tmp_path], check=True)
+    links = {path.relative_to(tmp_path).as_posix(): path.readlink().as_posix() for path in tmp_path.rglob("*") if path.is_symlink()}
+    assert links == {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "usr/bin/awk": "mawk", "usr/bin/sh": "dash"}
+    assert "root:" in (tmp_path / "etc/passwd").read_text() and (tmp_path / "dev").is_dir()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Guests of arm64 with pages of 4 and 16 KB, against each other and against x86 over one wire, with our modules and with the in-tree ones.
+
+All guests are emulated, so these run in `make test-long` only; it also runs the main test files with both guests of arm64
+(--suite=trixie-arm64).
+"""
+
+import json
+
+import pytest
+from labkit import Lab, build
+from labkit.guest import Machine
+from programs import run_alone, run_pair
+from stock import address, listening, objects, perftest, rdma_client, rping, rping_client, rping_server, ucmatose
+
+pytestmark = pytest.mark.long
+
+# Image and page size of server and client, and the stack.
+PAIRS = {
+    "16k-with-x86": (("trixie-arm64-16k", 16384), ("bookworm", 4096), "rdma-t3"),
+    "16k-with-4k": (("trixie-arm64-16k", 16384), ("trixie-arm64", 4096), "rdma"),
+    "4k-with-x86": (("trixie-arm64", 4096), ("bookworm", 4096), "rdma-t3"),
+}
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def machines(request):
+    *ends, load = PAIRS[request.param]
+    suites = [name for name, _ in ends]
+    if not request.config.getoption("--no-build"):
+        for name in suites:
+            build.everything(name)
+    with Lab(guests=2, suite=suites, name="arm64", load=load, machine=Machine(memory=768)) as lab:
+        yield lab, ends
+
+
+@pytest.fixture
+def pair(request, machines):
+    lab = machines[0]
+    request.node.labs = [lab]
+    yield lab
+    for guest in lab.guests:
+        guest.end_commands()
+        assert not any(objects(guest).values())
+    assert not lab.new_trouble()
+
+
+def test_guests_have_the_architecture_and_the_pages_of_their_image(pair, machines):
+    for guest, (name, page) in zip(pair.guests, machines[1]):
+        machine = "aarch64" if "arm64" in name else "x86_64"
+        assert guest.check("uname -m; getconf PAGESIZE").split() == [machine, str(page)]
+        assert guest.check("ibv_devinfo -d cxgb3_0").count("PORT_ACTIVE") == 2
+        assert machine in guest.check("ls -d /usr/lib/*/libibverbs/libcxgb3-rdmav34.so")
+
+
+@pytest.mark.parametrize("size", [64, 16384, 65535])
+def test_rping_both_ways(pair, size):
+    for server, client in (pair.guests, reversed(pair.guests)):
+        rping(server, client, f"-C 50 -S {size} -V", timeout=120)
+
+
+@pytest.mark.parametrize("tool, options", [
+    ("ib_send_lat", "-s 64 -n 100 -I 64"), ("ib_send_bw", "-s 65536 -n 50"), ("ib_write_lat", "-s 16385 -n 100"), ("ib_write_bw", "-s 1048576 -n 10"),
+    ("ib_read_bw", "-s 1048576 -n 10"), ("ib_send_bw", "-s 4096 -n 200 -b"), ("ib_send_bw", "-s 64 -n 500 -e -Q 1 -r 1023"),
+])
+@pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault|exception).*librdmacm", "perftest's retry after a rejection")
+def test_perftest(pair, tool, options):
+    assert perftest(*pair.guests, tool, options, timeout=240)[0] == options.split()[1]
+
+
+def test_ucmatose_and_rdma_client(pair):
+    server, client = pair.guests
+    ucmatose(server, client, "-c 5 -C 5 -S 4000", timeout=120)
+    ucmatose(client, server, "-c 5 -C 5 -S 4000", timeout=120)
+    rdma_client(server, client, timeout=120)
+
+
+# verbs_smoke also binds windows to parts of a region of several pages.
+@pytest.mark.parametrize("name, options", [("verbs_smoke", ""), ("verbs_smoke", "--extended"), ("flush", ""), ("fork", ""), ("bad_access", ""), ("rnr", "")])
+def test_verbs(pair, name, options):
+    for server, client in (pair.guests, reversed(pair.guests)):
+        run_pair(server, client, name, options, timeout=180)
+
+
+def test_domains(pair):
+    for server, client in (pair.guests, reversed(pair.guests)):
+        run_alone(client, server, "domains", timeout=180)
+
+
+# Regions of many pages, until the card's memory for page lists is used up; as many again after these are freed.
+def test_page_lists_are_used_up(pair):
+    server, client = pair.guests
+    for guest, peer in ((server, client), (client, server)):
+        run_alone(guest, peer, "exhaust", "--what=pbl", timeout=240)
+
+
+def doorbell_groups(guest):
+    """How many QP ids share a doorbell page, and the pages in which each process has QPs."""
+    window = guest.check("""for card in /sys/bus/pci/devices/*; do
+            [ $(cat $card/vendor) = 0x1425 ] && awk 'NR == 3 { print $1, $2 }' $card/resource
+        done; getconf PAGESIZE""").split()
+    start, end, page = int(window[0], 16), int(window[1], 16), int(window[2])
+    ids = 65536 // ((end - start + 1) // page)
+    pages: dict[int, set[int]] = {}
+    for qp in json.loads(guest.check("rdma -j resource show qp")):
+        if qp.get("type") == "RC":
+            pages.setdefault(qp["pid"], set()).add(qp["lqpn"] // ids)
+    return ids, pages
+
+
+def test_a_doorbell_page_belongs_to_one_process(pair, machines):
+    """A process maps doorbells in pages of the system, and can ring all in them."""
+    server, client = pair.guests
+    serving = [rping_server(server, "-C 1000000", 7200 + number) for number in range(4)]
+    pinging = [rping_client(client, server, "-C 1000000", 7200 + number) for number in range(4)]
+    for guest, (_, page) in zip(pair.guests, machines[1]):
+        guest.check("for try in $(seq 600); do [ $(rdma resource show qp | grep -c 'state RTS') = 4 ] && exit; sleep 0.1; done; rdma resource show qp; exit 1", 120)
+        ids, pages = doorbell_groups(guest)
+        assert ids == 32 * page // 4096
+        assert len(pages) == 4
+        used = [number for own in pages.values() for number in own]
+        assert len(used) == len(set(used)), f"two processes have QPs in one page: {pages}"
+    for process in (*pinging, *serving):
+        process.kill()
+        process.wait(30)
+
+
+def test_qps_of_more_than_one_doorbell_page(pair):
+    """130 connections of one process: ids beyond the first page, whatever its size. Each must transfer, so each doorbell must reach its QP."""
+    server, client = pair.guests
+    for passive, active in ((server, client), (client, server)):
+        ucmatose(passive, active, "-c 130 -C 2 -S 100", timeout=240)
+
+
+def test_a_killed_process_leaves_no_object(pair):
+    server, client = pair.guests
+    serving = listening(server, f"rping -s -a {address(server)} -p 7300 -C 1000000", 7300)
+    pinging = rping_client(client, server, "-C 1000000", 7300)
+    server.check("for try in $(seq 300); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1", 60)
+    pinging.kill()
+    pinging.wait(30)
+    serving.wait(60)
+
+
+def test_the_card_is_unbound_and_the_driver_loaded_again(pair):
+    for guest in pair.guests:
+        guest.check("rmmod iw_cxgb3", 60)
+        assert "cxgb3_0" not in guest.check("rdma dev show")
+        guest.check("insmod /t3/modules/iw_cxgb3.ko", 60)
+        guest.check("ibv_devinfo -d cxgb3_0")
+    rping(*pair.guests, "-C 5 -V")
