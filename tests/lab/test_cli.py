@@ -117,6 +117,15 @@ def test_the_demo_refuses_wrong_arguments():
     assert done.stderr.startswith("demo: argument --suite: invalid choice: 'buster'") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("words, wrong", [
+    # Backports are kernels; packages are built for releases.
+    (("bookworm-backports",), "no such Debian release: bookworm-backports (known: bookworm, trixie, forky)"),
+])
+def test_packages_are_built_for_releases_only(words, wrong):
+    done = subprocess.run([paths.REPO / "tools/dev/deb", *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and wrong in done.stderr
+
+
 def test_a_full_disk_is_reported_before_a_long_step(tmp_path):
     with pytest.raises(errors.LabError, match=f"a guest image needs 1073741824 MiB in {tmp_path}, where "):
         paths.need_space(tmp_path, 1 << 30, "a guest image")

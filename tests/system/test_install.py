@@ -8,7 +8,7 @@ which is not the running one. Then two guests boot from this root with its own i
 import os
 
 import pytest
-from labkit import image, package, paths, siw, stack
+from labkit import package, paths, siw, stack
 from labkit.installed import APT, Installed
 from machines import DEVICE, OURS, booted, loaded, ours, rping, settle
 
@@ -19,7 +19,7 @@ CHOICE = "/etc/modprobe.d/t3rdma-choice.conf"
 RELEASES = {"bookworm": ("6.1.", "44", "34"), "trixie": ("6.12.", "56", "34"), "forky": ("7.2.", "65", "65")}
 
 
-@pytest.fixture(scope="module", params=image.SUITES)
+@pytest.fixture(scope="module", params=package.RELEASE_NUMBERS)
 def debs(request):
     return request.param, package.build(request.param, with_sim=False, i386=False)
 
