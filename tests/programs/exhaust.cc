@@ -90,7 +90,8 @@ public:
     unsigned size() const override { return static_cast<unsigned>(mrs_.size()); }
 
 private:
-    static constexpr size_t page = 4096, pages = 32768, different = 64;
+    static constexpr size_t pages = 32768, different = 64;
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     char* area_;
     std::vector<ibv_mr*> mrs_;
 };

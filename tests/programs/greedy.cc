@@ -19,7 +19,7 @@ using namespace prog;
 namespace {
 
 constexpr unsigned far_too_many = 100000;
-constexpr size_t page = 4096;
+const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 
 // Allocates one object of a kind, which is never freed; returns 0 or an errno.
 struct Kind {
@@ -63,7 +63,8 @@ int create_qp(Endpoint& end, unsigned recv_wr) {
 // A few pages of a file, mapped in descending order, so that each needs its own entry in a page list.
 class Scattered {
 public:
-    static constexpr size_t pages = 32768, different = 64, bytes = pages * page;
+    static constexpr size_t pages = 32768, different = 64;
+    const size_t bytes = pages * page;
     Scattered() {
         const int file = memfd_create("pages", 0);
         if (file < 0 || ftruncate(file, different * page))
@@ -195,7 +196,7 @@ int main(int argc, char** argv) {
          [&] {
              if (!scattered)
                  scattered = std::make_unique<Scattered>();
-             return result(ibv_reg_mr(end.pd, scattered->area(), Scattered::bytes, IBV_ACCESS_LOCAL_WRITE));
+             return result(ibv_reg_mr(end.pd, scattered->area(), scattered->bytes, IBV_ACCESS_LOCAL_WRITE));
          }},
         {"MRs", [&] { return result(ibv_reg_mr(end.pd, memory.data(), page, IBV_ACCESS_LOCAL_WRITE)); }},
         {"MWs", [&] { return result(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1)); }},
