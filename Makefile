@@ -39,7 +39,7 @@ help:
 	@echo "  make format     clang-format over the C++ files"
 	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= and PREFIX= honoured)"
 	@echo "  make uninstall  removes these files again"
-	@echo "  make deb        Debian packages of each release in build/deb (SUITES='bookworm trixie forky'; needs root)"
+	@echo "  make deb        Debian packages of each release in build/deb (SUITES='bookworm trixie forky', or ARCH=arm64; needs root)"
 	@echo "  make deps       installs the Debian packages of packaging/build-deps.txt"
 
 deps:
@@ -137,7 +137,7 @@ uninstall:
 	$(MAKE) -C kernel modules_uninstall
 
 deb: deps
-	@tools/dev/deb $(SUITES)
+	@tools/dev/deb $(if $(ARCH),--arch $(ARCH)) $(SUITES)
 
 clean:
 	rm -rf $(BUILD)

@@ -120,6 +120,7 @@ def test_the_demo_refuses_wrong_arguments():
 @pytest.mark.parametrize("words, wrong", [
     # Backports are kernels; packages are built for releases.
     (("bookworm-backports",), "no such Debian release: bookworm-backports (known: bookworm, trixie, forky)"),
+    (("--arch", "arm64", "forky"), "packages of arm64 are of trixie"), (("--arch", "sparc"), "invalid choice: 'sparc'"),
 ])
 def test_packages_are_built_for_releases_only(words, wrong):
     done = subprocess.run([paths.REPO / "tools/dev/deb", *words], capture_output=True, text=True, timeout=60, check=False)

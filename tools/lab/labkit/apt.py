@@ -11,9 +11,10 @@ from .process import run
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def download(folder: Path, suites: Sequence[str], *packages: str, dependencies: bool, installed: Path | None = None) -> list[Path]:
+def download(folder: Path, suites: Sequence[str], *packages: str, dependencies: bool, installed: Path | None = None,
+             architectures: Sequence[str] = ("amd64",)) -> list[Path]:
     """The packages of the last of the suites, with or without their dependencies, in a new folder `debs`. installed: the dpkg status
-    of a root that has some of them."""
+    of a root that has some of them. architectures: of the root, its own first."""
     state, debs = folder / "apt", folder / "debs"
     for name in ("lists/partial", "cache/archives/partial"):
         (state / name).mkdir(parents=True)
@@ -28,7 +29,7 @@ def download(folder: Path, suites: Sequence[str], *packages: str, dependencies: 
                     "APT::Install-Recommends=false", "Acquire::Languages=none",
                     "Acquire::Check-Valid-Until=false",  # the mirror may be a snapshot whose index has expired
                     "APT::Sandbox::User=",
-                    "APT::Architecture=amd64", "APT::Architectures=amd64", "Debug::NoLocking=true"):
+                    f"APT::Architecture={architectures[0]}", *(f"APT::Architectures::={name}" for name in architectures), "Debug::NoLocking=true"):
         apt += ["-o", setting]
     (debs / "partial").mkdir()
     run([*apt, "update"])

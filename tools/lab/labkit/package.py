@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from . import apt, cache, image, mirror, paths, progress
+from . import apt, arch, cache, image, mirror, paths, progress
 from .errors import LabError
 from .process import run, tail
 
@@ -74,9 +74,11 @@ def in_root(root: Path, script: str, log: Path, binds: Sequence[tuple[Path, str]
 def layer(name: str, made: image.Image, packages: Sequence[str]) -> Path:
     """The build root with more packages, as a layer that is made once."""
     def fill(folder: Path) -> None:
+        architectures = (arch.HOST, made.arch.debian) if made.arch.cross else (arch.HOST,)
         with progress.step(f"installing {', '.join(packages)} for {made.suite}"):
             # The build root has no apt. The host's apt downloads; dpkg of the release installs.
-            apt.download(folder, [made.suite], *packages, dependencies=True, installed=made.build_root / "var/lib/dpkg/status")
+            apt.download(folder, [arch.of_image(made.suite)[0]], *packages, dependencies=True, installed=made.build_root / "var/lib/dpkg/status",
+                         architectures=architectures)
             with layered([made.build_root], folder / "upper") as root:
                 in_root(root, "dpkg --unpack --force-depends /debs/*.deb && dpkg --configure -a", folder / "log",
                         [(folder / "debs", "/debs")])
@@ -129,6 +131,21 @@ def _build(suite: str, lower: Sequence[Path], options: str, goal: Path, log: Pat
             """, log, [(results, "/ccache")])
         for path in (root / "work").glob("*.deb"):
             shutil.copy2(path, goal)
+
+
+def build_cross(name: str) -> list[Path]:
+    """Builds the packages of another architecture that depend on it, with the cross compiler: for the provider, the tools and the library. The
+    sources for DKMS are in a package of the release."""
+    need_root()
+    made = image.get(name)
+    suite = arch.of_image(name)[0]
+    goal = paths.REPO / "build/deb" / name
+    shutil.rmtree(goal, ignore_errors=True)
+    goal.mkdir(parents=True)
+    tools = layer("packaging", made, (*PACKAGING, f"pkgconf:{made.arch.debian}"))
+    with progress.step(f"building packages for {suite}, {made.arch.debian}"):
+        _build(suite, [tools, made.build_root], f"-B -a {made.arch.debian}", goal, goal / "log")
+    return sorted(goal.glob("*.deb"))
 
 
 def build(suite: str, with_sim: bool = True, i386: bool | None = None) -> list[Path]:
