@@ -155,7 +155,7 @@ def recipe(suite: str) -> dict:
 
 
 def _essential(target: Arch) -> dict:
-    return {"essential": ESSENTIAL} if target.cross else {}
+    return {"essential": ESSENTIAL, "finish": (paths.GUEST_FILES / "finish-root").read_text()} if target.cross else {}
 
 
 def get(suite: str = "bookworm", kernel_name: str | None = None) -> Image:
@@ -240,10 +240,11 @@ def _guest_root(suite: str, folder: Path, packages: tuple[str, ...] = GUEST_PACK
     target = folder / "root.squashfs"
     plain = ["-noI", "-noD", "-noF", "-noX", "-no-progress", "-quiet"]
     target_arch = arch.of_image(suite)[1]
+    # mmdebstrap runs no customize hook for a root that is only unpacked.
     command = _mmdebstrap(suite, packages)
     if target_arch.cross:
         command = _mmdebstrap(suite, (*ESSENTIAL, *packages), f"--architectures={target_arch.debian}",
-                              f"--customize-hook={paths.GUEST_FILES / 'finish-root'}", variant="extract")
+                              f"--extract-hook={paths.GUEST_FILES / 'finish-root'}", variant="extract")
     if not _pipe(command, ["sqfstar", *plain, str(target)], folder / "guest.log"):
         target.unlink(missing_ok=True)
 
