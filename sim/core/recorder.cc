@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "sim/core/log.hh"
-#include "sim/core/time.hh"
 
 namespace t3sim {
 namespace {
@@ -27,8 +26,8 @@ template <typename Int> void put_le(Buffer& to, Int value) {
 
 } // namespace
 
-Recorder::Recorder(const EventQueue& queue, std::string path, std::uint64_t limit)
-    : queue_(queue), path_(std::move(path)), limit_(limit), id_(wall_clock()), flushed_(queue.now()) {
+Recorder::Recorder(const EventQueue& queue, std::string path, std::uint64_t limit, Component component)
+    : queue_(queue), path_(std::move(path)), limit_(limit), component_(component), flushed_(queue.now()) {
     if (limit_ != 0 && limit_ < trace_file::min_limit)
         throw std::runtime_error("a recording needs a limit of at least " +
                                  std::to_string(trace_file::min_limit) + " bytes");
@@ -51,8 +50,10 @@ void Recorder::begin() {
     put_le(waiting_, trace_file::version);
     put_le(waiting_, static_cast<std::uint16_t>(trace_file::header_size));
     put_le(waiting_, part_);
-    put_le(waiting_, id_);
-    put_le(waiting_, std::uint64_t{0});
+    put_le(waiting_, component_.id);
+    // Zeroes, unless the recording has several files.
+    put_le(waiting_, component_.number);
+    put_le(waiting_, component_.count == 1 ? 0 : component_.count);
     for (std::size_t card = 0; card < cards_.size(); ++card)
         put_name(static_cast<std::uint8_t>(card));
 }

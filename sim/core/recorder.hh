@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The flight recorder writes the events of all cards, in order, to one file. It stores the kind of each event
-// and the first bytes of its data; sim/trace decodes them. docs/trace-format.md describes the file.
+// The flight recorder writes the events of cards, in order, to a file. It stores the kind of each event and
+// the first bytes of its data; sim/trace decodes them. docs/trace-format.md describes the file. Cards that no
+// wires join may have different threads; so each component of joined cards has a recorder, and a file.
 //
 // A block that reports events holds a Probe. Without a recorder it costs a load and a branch:
 //
@@ -17,6 +18,7 @@
 #include "sim/core/bytes.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/fd.hh"
+#include "sim/core/time.hh"
 
 namespace t3sim {
 
@@ -63,18 +65,30 @@ constexpr std::size_t header_size = 32;
 constexpr std::size_t head_size = 36;     ///< of a record, without its data
 constexpr std::size_t max_data = 128;     ///< of a record
 constexpr std::uint64_t min_limit = 8192; ///< leaves space for records in both parts
+constexpr std::uint32_t max_components = 256;
 /// Path of the older part of a limited recording.
 inline std::string older_part(const std::string& file) {
     return file + ".old";
+}
+/// Path of the file of a component; @p file is that of component 0.
+inline std::string file_of(const std::string& file, std::uint32_t component) {
+    return component == 0 ? file : file + "." + std::to_string(component);
 }
 } // namespace trace_file
 
 class Recorder {
 public:
+    /// Which part of a recording the file has. All files of a recording have the same id.
+    struct Component {
+        std::uint32_t number = 0, count = 1;
+        std::uint64_t id = wall_clock();
+    };
     /// Creates @p path or replaces it. @p limit: bytes on disk, 0 for none. With a limit, a file that has
     /// reached half of it is renamed to FILE.old and a new one is started, so the oldest events are lost.
     /// Throws std::runtime_error with a complete sentence.
-    Recorder(const EventQueue& queue, std::string path, std::uint64_t limit = 0);
+    Recorder(const EventQueue& queue, std::string path, std::uint64_t limit, Component component);
+    Recorder(const EventQueue& queue, std::string path, std::uint64_t limit = 0)
+        : Recorder(queue, std::move(path), limit, Component{}) {}
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
     ~Recorder();
@@ -95,7 +109,7 @@ private:
     const EventQueue& queue_;
     std::string path_;
     std::uint64_t limit_;
-    std::uint64_t id_;       ///< of the recording; both parts hold it
+    Component component_;
     std::uint32_t part_ = 0; ///< of the file that is being written
     std::uint64_t written_ = 0;
     Time flushed_ = 0;

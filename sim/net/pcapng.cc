@@ -62,8 +62,10 @@ private:
 
 } // namespace
 
-PcapngWriter::PcapngWriter(const EventQueue& queue, Wire& wire, std::string path, std::uint64_t limit)
-    : queue_(queue), wire_(wire), path_(std::move(path)), limit_(limit), epoch_(wall_clock() - queue.now()) {
+PcapngWriter::PcapngWriter(const EventQueue& queue, Wire& wire, std::string path, std::uint64_t limit,
+                           std::optional<std::uint64_t> epoch)
+    : queue_(queue), wire_(wire), path_(std::move(path)), limit_(limit),
+      epoch_(epoch.value_or(wall_clock() - queue.now())) {
     begin();
     if (!file_)
         throw std::runtime_error(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,9 @@ public:
     /// @p limit: bytes on disk, 0 for no limit. With a limit, a file that has reached half of it is renamed
     /// to NAME.old.pcapng and a new one is started. Each frame is written without buffering, so a capture can
     /// be read while it grows and after a crash. Throws std::runtime_error with a complete sentence.
-    PcapngWriter(const EventQueue& queue, Wire& wire, std::string path, std::uint64_t limit = 0);
+    /// @p epoch: wall clock, in nanoseconds since 1970, when the queue's time was 0; nothing: as it is now.
+    PcapngWriter(const EventQueue& queue, Wire& wire, std::string path, std::uint64_t limit = 0,
+                 std::optional<std::uint64_t> epoch = {});
     PcapngWriter(const PcapngWriter&) = delete;
     PcapngWriter& operator=(const PcapngWriter&) = delete;
     ~PcapngWriter() override;
@@ -37,7 +40,7 @@ private:
     std::string path_;
     std::uint64_t limit_;
     std::uint64_t written_ = 0;
-    std::uint64_t epoch_; ///< wall clock, in nanoseconds since 1970, when the queue's time was 0
+    std::uint64_t epoch_;
     Fd file_;
     std::size_t interfaces_ = 0; ///< that have been described
     bool failed_ = false;

@@ -28,6 +28,7 @@ struct FileHeader {
     std::uint16_t size = 0;
     std::uint32_t part = 0;
     std::uint64_t id = 0;
+    std::uint32_t component = 0, components = 1;
 };
 
 /// Throws BadTrace.
@@ -43,71 +44,65 @@ FileHeader header(const std::string& path, std::istream& in) {
                                    version, trace_file::version));
     const FileHeader h{.size = get_le<std::uint16_t>(&bytes[10]),
                        .part = get_le<std::uint32_t>(&bytes[12]),
-                       .id = get_le<std::uint64_t>(&bytes[16])};
+                       .id = get_le<std::uint64_t>(&bytes[16]),
+                       .component = get_le<std::uint32_t>(&bytes[24]),
+                       .components = std::max(get_le<std::uint32_t>(&bytes[28]), std::uint32_t{1})};
     in.seekg(0, std::ios::end);
-    if (h.size < trace_file::header_size || in.tellg() < h.size)
+    if (h.size < trace_file::header_size || in.tellg() < h.size ||
+        h.components > trace_file::max_components || h.component >= h.components)
         throw BadTrace(fmt::format("'{}' has a broken header", path));
     return h;
 }
 
 } // namespace
 
-/// Reads the records of one file. The first time it also finds the end of the complete ones and the names of
-/// the cards.
-void File::each_record(Part& part, std::uint64_t& number, bool first_time, const Records& take) {
-    std::ifstream in(part.path, std::ios::binary);
-    in.seekg(static_cast<std::streamoff>(part.begin));
-    std::array<std::uint8_t, 1 << 16> record; // NOLINT: read() fills it
-    for (std::uint64_t at = part.begin; at != part.end;) {
-        const std::uint64_t left = part.end - at;
-        std::size_t size = 0;
-        if (left >= 2 && in.read(reinterpret_cast<char*>(record.data()), 2))
-            size = get_le<std::uint16_t>(record.data());
-        const bool complete = left >= 2 && size <= left &&
-                              (size < 2 || in.read(reinterpret_cast<char*>(&record[2]),
-                                                   static_cast<std::streamsize>(size - 2)));
-        if (!complete) {
-            remark_ = fmt::format("the file ends in the middle of a record, {} bytes after the last "
-                                  "complete one",
-                                  left);
-            part.end = at;
-            return;
-        }
-        const std::uint8_t* p = record.data();
-        Event e{.time = 0, .card = p[3], .head = {}, .data = {}};
-        const bool known = size >= trace_file::head_size && p[2] < static_cast<unsigned>(EventKind::count);
-        if (!known || (p[2] != 0 && e.card >= cards_.size())) {
-            remark_ = fmt::format("the file is damaged from byte {} on", at);
-            part.end = at;
-            return;
-        }
-        e.head = {.kind = static_cast<EventKind>(p[2]),
+/// Reads one record. @p known_cards: how many cards have a name. Reports the end of a part that is not the
+/// end of the file as the end.
+Component::Found Component::next_record(Reader& reader, std::size_t known_cards, Event& event) const {
+    const Part& part = parts_[reader.part];
+    if (reader.at == 0) {
+        reader.in = std::ifstream(part.path, std::ios::binary);
+        reader.in.seekg(static_cast<std::streamoff>(part.begin));
+        reader.at = part.begin;
+        reader.record.resize(1 << 16);
+    }
+    if (reader.at == part.end)
+        return Found::end;
+    std::uint8_t* const p = reader.record.data();
+    const std::uint64_t left = part.end - reader.at;
+    std::size_t size = 0;
+    if (left >= 2 && reader.in.read(reinterpret_cast<char*>(p), 2))
+        size = get_le<std::uint16_t>(p);
+    const bool complete =
+        left >= 2 && size <= left &&
+        (size < 2 || reader.in.read(reinterpret_cast<char*>(p + 2), static_cast<std::streamsize>(size - 2)));
+    if (!complete)
+        return Found::incomplete;
+    const bool known = size >= trace_file::head_size && p[2] < static_cast<unsigned>(EventKind::count);
+    if (!known || (p[2] != 0 && p[3] >= known_cards))
+        return Found::damaged;
+    event.card = p[3];
+    event.head = {.kind = static_cast<EventKind>(p[2]),
                   .unit = get_le<std::uint16_t>(p + 4),
                   .flags = get_le<std::uint16_t>(p + 6),
                   .where = get_le<std::uint64_t>(p + 16),
                   .length = get_le<std::uint32_t>(p + 24),
                   .tid = get_le<std::uint32_t>(p + 28),
                   .qp = get_le<std::uint32_t>(p + 32)};
-        e.time = get_le<std::uint64_t>(p + 8);
-        e.data = Bytes(record).subspan(trace_file::head_size, size - trace_file::head_size);
-        at += size;
-        if (e.head.kind != EventKind::card) {
-            take(number++, e);
-            continue;
-        }
-        if (!first_time)
-            continue;
-        if (e.card >= cards_.size())
-            cards_.resize(e.card + 1U);
-        cards_[e.card].assign(e.data.begin(), e.data.end());
-    }
+    event.time = get_le<std::uint64_t>(p + 8);
+    event.data = Bytes(reader.record).subspan(trace_file::head_size, size - trace_file::head_size);
+    reader.at += size;
+    return event.head.kind == EventKind::card ? Found::name : Found::event;
 }
 
-File::File(const std::string& path) {
+Component::Component(const std::string& path) {
     std::ifstream newest(path, std::ios::binary);
     if (!newest)
         throw BadTrace(fmt::format("cannot read '{}'", path));
     const FileHeader h = header(path, newest);
+    id_ = h.id;
+    number_ = h.component;
+    count_ = h.components;
     const auto end = [](std::istream& in) { return static_cast<std::uint64_t>(in.tellg()); };
     if (h.part != 0) {
         const std::string older_path = trace_file::older_part(path);
@@ -118,26 +113,68 @@ File::File(const std::string& path) {
         }
     }
     parts_.push_back({path, h.size, end(newest)});
-    // Sent segments map addresses to TIDs.
-    std::uint64_t number = 0;
-    for (Part& part : parts_)
-        each_record(part, number, true, [this](std::uint64_t n, const Event& e) {
-            if (e.head.kind != EventKind::segment_out)
-                return;
-            const auto s = parse_frame(e.data, e.head.length);
-            if (!s)
-                return;
-            auto& runs = sent_[{e.card, s->ends}];
-            const std::uint32_t tid = tid_of(e);
-            if (runs.empty() || runs.back().tid != tid)
-                runs.push_back({n, n, tid});
-            runs.back().last = n;
-        });
+    survey();
+}
+
+/// Finds the ends of the complete records, the names of the cards, and the TIDs of addresses, which sent
+/// segments have.
+void Component::survey() {
+    Event e;
+    for (Reader reader; reader.part != parts_.size();) {
+        const Found found = next_record(reader, cards_.size(), e);
+        if (found == Found::name) {
+            if (e.card >= cards_.size())
+                cards_.resize(e.card + 1U);
+            cards_[e.card].assign(e.data.begin(), e.data.end());
+            continue;
+        }
+        if (found != Found::event) {
+            std::uint64_t& end = parts_[reader.part].end;
+            if (found == Found::incomplete)
+                remark_ = fmt::format("the file ends in the middle of a record, {} bytes after the last "
+                                      "complete one",
+                                      end - reader.at);
+            else if (found == Found::damaged)
+                remark_ = fmt::format("the file is damaged from byte {} on", reader.at);
+            end = reader.at;
+            ++reader.part;
+            reader.at = 0;
+            continue;
+        }
+        const std::uint64_t number = reader.number++;
+        if (e.head.kind != EventKind::segment_out)
+            continue;
+        const auto s = parse_frame(e.data, e.head.length);
+        if (!s)
+            continue;
+        auto& runs = sent_[{e.card, s->ends}];
+        const std::uint32_t tid = tid_of(e);
+        if (runs.empty() || runs.back().tid != tid)
+            runs.push_back({number, number, tid});
+        runs.back().last = number;
+    }
+}
+
+bool Component::next(Reader& reader, Event& event) const {
+    while (reader.part != parts_.size()) {
+        const Found found = next_record(reader, cards_.size(), event);
+        if (found == Found::event) {
+            const std::uint64_t number = reader.number++;
+            event.head.tid =
+                event.head.kind == EventKind::segment_in ? tid_of_segment(number, event) : tid_of(event);
+            return true;
+        }
+        if (found != Found::name) { // also if the file has been truncated since
+            ++reader.part;
+            reader.at = 0;
+        }
+    }
+    return false;
 }
 
 /// A received segment has only addresses. The TID comes from a segment that the card sent with the same
 /// addresses: an earlier one for an existing connection, a later one for a SYN.
-std::uint32_t File::tid_of_segment(std::uint64_t number, const Event& event) const {
+std::uint32_t Component::tid_of_segment(std::uint64_t number, const Event& event) const {
     const auto s = parse_frame(event.data, event.head.length);
     const auto found = s ? sent_.find({event.card, s->ends.reversed()}) : sent_.end();
     if (found == sent_.end())
@@ -153,14 +190,64 @@ std::uint32_t File::tid_of_segment(std::uint64_t number, const Event& event) con
     return (after != runs.begin() ? *std::prev(after) : runs.front()).tid;
 }
 
+File::File(const std::string& path) {
+    const auto add = [&](Component&& component) {
+        constexpr std::size_t most = 256; // an event has a byte for its card
+        if (cards_.size() + component.cards().size() > most)
+            throw BadTrace(fmt::format("'{}' has more than {} cards", path, most));
+        cards_.insert(cards_.end(), component.cards().begin(), component.cards().end());
+        if (remark_.empty())
+            remark_ = component.remark();
+        components_.push_back(std::move(component));
+    };
+    add(Component(path));
+    const Component& first = components_.front();
+    if (first.number() != 0) // the user has selected this file
+        return;
+    const std::uint64_t id = first.id();
+    for (std::uint32_t number = 1, count = first.count(); number < count; ++number) {
+        const std::string other = trace_file::file_of(path, number);
+        try {
+            Component component(other);
+            if (component.id() != id || component.number() != number)
+                throw BadTrace(fmt::format("'{}' is of another recording", other));
+            add(std::move(component));
+        } catch (const BadTrace& e) {
+            if (remark_.empty())
+                remark_ = fmt::format("a part of the recording is missing: {}", e.what());
+        }
+    }
+}
+
 void File::each(const Take& take) const {
-    File copy(*this); // each_record() changes the end of a part if the file has been truncated since
-    std::uint64_t number = 0;
-    for (Part& part : copy.parts_)
-        copy.each_record(part, number, false, [&](std::uint64_t n, Event& e) {
-            e.head.tid = e.head.kind == EventKind::segment_in ? tid_of_segment(n, e) : tid_of(e);
-            take(e);
-        });
+    struct Input {
+        const Component& component;
+        std::uint8_t first_card;
+        Component::Reader reader{};
+        Event event{};
+        bool more = false;
+        void read() {
+            more = component.next(reader, event);
+            event.card = static_cast<std::uint8_t>(event.card + first_card);
+        }
+    };
+    std::deque<Input> inputs;
+    std::size_t card = 0;
+    for (const Component& component : components_) {
+        inputs.push_back({component, static_cast<std::uint8_t>(card)});
+        inputs.back().read();
+        card += component.cards().size();
+    }
+    for (;;) {
+        Input* earliest = nullptr;
+        for (Input& input : inputs)
+            if (input.more && (!earliest || input.event.time < earliest->event.time))
+                earliest = &input;
+        if (!earliest)
+            return;
+        take(earliest->event);
+        earliest->read();
+    }
 }
 
 Trace read(const std::string& path, Time from, Time to) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
@@ -56,17 +58,30 @@ public:
     virtual void each(const Take& take) const = 0;
 };
 
-/// A recording on disk; each() reads it from the start. The memory grows with its connections, not with its
-/// events. Throws BadTrace.
-class File final : public Source {
+/// One file of a recording with its older part, read from the start: the cards of one component, in order.
+/// The memory grows with its connections, not with its events. Throws BadTrace.
+class Component {
 public:
-    explicit File(const std::string& path);
-    [[nodiscard]] const std::vector<std::string>& cards() const override { return cards_; }
-    [[nodiscard]] const std::string& remark() const override { return remark_; }
-    void each(const Take& take) const override;
+    explicit Component(const std::string& path);
+
+    [[nodiscard]] const std::vector<std::string>& cards() const { return cards_; }
+    [[nodiscard]] const std::string& remark() const { return remark_; }
+    [[nodiscard]] std::uint64_t id() const { return id_; }
+    [[nodiscard]] std::uint32_t number() const { return number_; }
+    [[nodiscard]] std::uint32_t count() const { return count_; }
+
+    /// Position of a reader, which begins at the start.
+    struct Reader {
+        std::size_t part = 0;
+        std::uint64_t at = 0;     ///< in the file of the part; 0: before its first record
+        std::uint64_t number = 0; ///< of the next event
+        std::ifstream in{};
+        Buffer record{}; ///< storage of the last event's data
+    };
+    /// The next event, with its connection. False at the end.
+    bool next(Reader& reader, Event& event) const;
 
 private:
-    friend Trace read(const std::string& path, Time from, Time to);
     struct Part {
         std::string path;
         std::uint64_t begin = 0, end = 0; ///< of the complete records
@@ -76,18 +91,35 @@ private:
         std::uint64_t first, last;
         std::uint32_t tid;
     };
-    using Records = std::function<void(std::uint64_t number, Event& event)>;
-    void each_record(Part& part, std::uint64_t& number, bool first_time, const Records& take);
+    enum class Found { event, name, end, incomplete, damaged };
+    Found next_record(Reader& reader, std::size_t known_cards, Event& event) const;
+    void survey();
     [[nodiscard]] std::uint32_t tid_of_segment(std::uint64_t number, const Event& event) const;
 
     std::vector<Part> parts_;
     std::vector<std::string> cards_;
     std::string remark_;
+    std::uint64_t id_ = 0;
+    std::uint32_t number_ = 0, count_ = 1;
     std::map<std::pair<std::uint8_t, Ends>, std::vector<Run>> sent_;
 };
 
-/// Reads the events from @p from to @p to into memory, including the older part of a limited recording.
-/// Throws BadTrace.
+/// A recording on disk: the events of all its files, by time. Throws BadTrace.
+class File final : public Source {
+public:
+    explicit File(const std::string& path);
+    [[nodiscard]] const std::vector<std::string>& cards() const override { return cards_; }
+    [[nodiscard]] const std::string& remark() const override { return remark_; }
+    void each(const Take& take) const override;
+
+private:
+    std::vector<Component> components_;
+    std::vector<std::string> cards_; ///< those of all components, one after the other
+    std::string remark_;
+};
+
+/// Reads the events from @p from to @p to into memory, including the older part of a limited recording and
+/// the files of other components. Throws BadTrace.
 Trace read(const std::string& path, Time from = 0, Time to = ~Time{0});
 
 struct Segment {

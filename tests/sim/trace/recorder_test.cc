@@ -134,6 +134,43 @@ TEST_F(RecorderTest, OlderPartOfAnotherRecordingIsNotMixedIn) {
         ASSERT_EQ(t.events[i].head.where, t.events[i - 1].head.where + 1);
 }
 
+/// Two components, whose cards have the same numbers in their files: events by time, cards by name.
+TEST_F(RecorderTest, FilesOfComponentsAreReadAsOneRecording) {
+    constexpr std::uint64_t id = 7;
+    EventQueue other;
+    {
+        Recorder first(queue, file, 0, {0, 2, id}),
+            second(other, trace_file::file_of(file, 1), 0, {1, 2, id});
+        const Probe a(&first, first.add_card("a")), b(&second, second.add_card("b"));
+        for (unsigned i = 0; i < 10; ++i) {
+            queue.advance(1000 * i);
+            a({.kind = EventKind::dma_read, .where = i});
+        }
+        for (unsigned i = 0; i < 4; ++i) {
+            other.advance(2000 * i + 500);
+            b({.kind = EventKind::dma_write, .where = i});
+        }
+    }
+    trace::Trace t = trace::read(file);
+    EXPECT_EQ(t.cards, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(t.remark, "");
+    ASSERT_EQ(t.events.size(), 14U);
+    for (std::size_t i = 1; i < t.events.size(); ++i)
+        EXPECT_GE(t.events[i].time, t.events[i - 1].time) << i;
+    const auto of_b = select(t, {.card = "b"});
+    ASSERT_EQ(of_b.size(), 4U);
+    EXPECT_EQ(of_b[3]->time, 6500U);
+    EXPECT_EQ(of_b[3]->head.kind, EventKind::dma_write);
+
+    EXPECT_EQ(trace::read(trace_file::file_of(file, 1)).cards, std::vector<std::string>{"b"}) << "alone";
+    std::filesystem::remove(trace_file::file_of(file, 1));
+    t = trace::read(file);
+    EXPECT_EQ(t.events.size(), 10U);
+    EXPECT_THAT(t.remark, HasSubstr("a part of the recording is missing: cannot read"));
+    Recorder(other, trace_file::file_of(file, 1), 0, {1, 2, id + 1});
+    EXPECT_THAT(trace::read(file).remark, HasSubstr("is of another recording"));
+}
+
 TEST_F(RecorderTest, TruncatedFileShowsCompleteRecords) {
     record(10);
     const std::string original = content(file);
