@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <mutex>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +14,11 @@ namespace t3sim {
 namespace {
 
 // Keyed by first byte; disjoint. The signal is synchronous and is raised only by memory copies, never by code
-// that changes this map.
+// that holds the lock. So its handler may wait for the lock, which only another thread can hold.
+std::mutex& mappings_lock() {
+    static auto* lock = new std::mutex;
+    return *lock;
+}
 std::map<std::uintptr_t, std::size_t>& mappings() {
     static auto* m = new std::map<std::uintptr_t, std::size_t>;
     return *m;
@@ -28,6 +33,7 @@ bool put_zeroes(std::uintptr_t from, std::uintptr_t to) {
 
 void on_sigbus(int, siginfo_t* info, void*) {
     const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
+    const std::lock_guard lock(mappings_lock());
     if (auto it = mappings().upper_bound(at); it != mappings().begin()) {
         const auto [start, size] = *std::prev(it);
         // Replaces all pages from the first lost one on, which adds only one mapping to the process. If the
@@ -43,6 +49,7 @@ void on_sigbus(int, siginfo_t* info, void*) {
 } // namespace
 
 void guard_mapping(void* start, std::size_t size) {
+    const std::lock_guard lock(mappings_lock());
     if (mappings().empty()) {
         page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
         struct sigaction action {};
@@ -54,6 +61,7 @@ void guard_mapping(void* start, std::size_t size) {
 }
 
 void unguard_mapping(void* start) {
+    const std::lock_guard lock(mappings_lock());
     mappings().erase(reinterpret_cast<std::uintptr_t>(start));
 }
 

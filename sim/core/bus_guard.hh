@@ -9,7 +9,7 @@
 
 namespace t3sim {
 
-/// Guards [start, start + size). Call only from the model's thread.
+/// Guards [start, start + size). From any thread, and for accesses of any thread.
 void guard_mapping(void* start, std::size_t size);
 void unguard_mapping(void* start);
 

@@ -3,10 +3,15 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <ctime>
+#include <exception>
 #include <system_error>
 #include <utility>
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
 namespace t3sim {
@@ -24,18 +29,22 @@ Time monotonic() {
 
 } // namespace
 
-EventLoop::EventLoop()
+EventLoop::EventLoop(std::optional<Time> start)
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)), start_(monotonic()) {
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+      start_(start.value_or(monotonic())), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (!epoll_)
         fail("epoll_create1");
     if (!timer_)
         fail("timerfd_create");
+    if (!wake_)
+        fail("eventfd");
     watch(timer_.get(), EPOLLIN, [this](std::uint32_t) {
         std::uint64_t expirations;
         [[maybe_unused]] const auto n = ::read(timer_.get(), &expirations, sizeof expirations);
         armed_ = 0;
     });
+    watch(wake_.get(), EPOLLIN, [this](std::uint32_t) { run_posted(); });
 }
 
 EventLoop::Watch EventLoop::watch(int fd, std::uint32_t events, Handler handler) {
@@ -74,6 +83,102 @@ void EventLoop::run() {
         run_once(-1);
 }
 
+void EventLoop::run_together(std::span<EventLoop* const> loops) {
+    if (loops.size() == 1)
+        return loops[0]->run();
+    const auto turns = std::make_shared<Turns>();
+    turns->loops = static_cast<unsigned>(loops.size());
+    std::vector<pollfd> ready;
+    for (EventLoop* loop : loops) {
+        loop->turns_ = turns;
+        loop->stop_ = false;
+        ready.push_back({.fd = loop->epoll_.get(), .events = POLLIN, .revents = POLLIN});
+    }
+    for (;;) {
+        bool more = false;
+        for (std::size_t i = 0; i < loops.size(); ++i) {
+            if (ready[i].revents != 0 || loops[i]->more_is_due_)
+                loops[i]->run_once(0);
+            if (loops[0]->stop_)
+                return;
+            if (!loops[i]->more_is_due_)
+                loops[i]->arm_timer();
+            more |= loops[i]->more_is_due_;
+        }
+        if (poll(ready.data(), ready.size(), more ? 0 : -1) < 0 && errno != EINTR)
+            fail("poll");
+    }
+}
+
+void EventLoop::post(std::function<void()> task) {
+    {
+        const std::lock_guard lock(posted_lock_);
+        posted_.push_back(std::move(task));
+    }
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto n = ::write(wake_.get(), &one, sizeof one);
+}
+
+void EventLoop::run_posted() {
+    std::uint64_t count;
+    [[maybe_unused]] const auto n = ::read(wake_.get(), &count, sizeof count);
+    std::vector<std::function<void()>> tasks;
+    {
+        const std::lock_guard lock(posted_lock_);
+        tasks.swap(posted_);
+    }
+    for (const auto& task : tasks)
+        task();
+}
+
+bool EventLoop::call(const std::function<void()>& task, Time limit) {
+    struct Call {
+        std::mutex lock;
+        std::condition_variable changed;
+        enum { waits, runs, done, dropped } state = waits;
+        std::exception_ptr error;
+    };
+    // Shared: a task that comes too late only looks at the state.
+    const auto call = std::make_shared<Call>();
+    post([call, &task] {
+        {
+            const std::lock_guard lock(call->lock);
+            if (call->state == Call::dropped)
+                return;
+            call->state = Call::runs;
+        }
+        try {
+            task();
+        } catch (...) {
+            call->error = std::current_exception();
+        }
+        const std::lock_guard lock(call->lock);
+        call->state = Call::done;
+        call->changed.notify_one();
+    });
+    std::unique_lock lock(call->lock);
+    const auto done = [&] { return call->state == Call::done; };
+    if (!call->changed.wait_for(lock, std::chrono::nanoseconds(limit), done)) {
+        if (call->state == Call::waits) {
+            call->state = Call::dropped;
+            return false;
+        }
+        call->changed.wait(lock, done); // it uses what the caller holds
+    }
+    if (call->error)
+        std::rethrow_exception(call->error);
+    return true;
+}
+
+void EventLoop::call_here(const std::function<void()>& task) {
+    const Time now = monotonic();
+    queue_.run_due(now - start_, [] { return false; }); // only advances the time
+    begin_turn(now);
+    task();
+    // The loop may sleep, or come to its turn after others.
+    arm_timer();
+}
+
 void EventLoop::run_once(int timeout_ms) {
     // An event that was scheduled outside of the loop may already be due.
     if (!more_is_due_)
@@ -106,17 +211,17 @@ bool EventLoop::turn_is_over() const {
 }
 
 void EventLoop::expect_question() {
-    short_until_ = monotonic() + question_time;
+    turns_->short_until = monotonic() + question_time;
 }
 
 void EventLoop::begin_turn(Time now) {
-    turn_end_ = now + (now < short_until_ ? short_turn_time : turn_time);
+    turn_end_ = now + (now < turns_->short_until ? short_turn_time : turn_time) / turns_->loops;
 }
 
 void EventLoop::advance() {
     const Time now = monotonic();
     begin_turn(now);
-    unsigned left = turn_events;
+    unsigned left = turn_events / turns_->loops;
     bool first = true; // at least one event each time, however slow the machine is
     more_is_due_ = queue_.run_due(
         now - start_, [&] { return std::exchange(first, false) || (left-- != 0 && !turn_is_over()); });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The single thread of a running model: it polls file descriptors with epoll and advances the event queue
-// along CLOCK_MONOTONIC. It sleeps while no event is due and no descriptor is ready.
+// The loop of a running model: it polls file descriptors with epoll and advances its event queue along
+// CLOCK_MONOTONIC. It sleeps while no event is due and no descriptor is ready. A loop and all that uses it
+// belong to one thread, which may run several loops. Only post() and call() may be used by other threads.
 //
 // One turn runs the due events until the turn's budget is used up, then polls the descriptors once. Each
 // descriptor's handler has the same budget. So every descriptor is served after a few budgets, no matter how
@@ -13,6 +14,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include <sys/epoll.h>
 
@@ -34,8 +39,9 @@ public:
     /// The budget for so long after expect_question().
     static constexpr Time short_turn_time = 10'000, question_time = 200'000;
 
-    /// Throws std::system_error if the kernel refuses.
-    EventLoop();
+    /// @p start: CLOCK_MONOTONIC when the time of its queue is 0; nothing: now. Throws std::system_error if
+    /// the kernel refuses.
+    explicit EventLoop(std::optional<Time> start = {});
     EventLoop(const EventLoop&) = delete;
     EventLoop& operator=(const EventLoop&) = delete;
 
@@ -51,6 +57,21 @@ public:
 
     void run();
     void stop() { stop_ = true; }
+    /// Runs all @p loops in this thread until the first one is stopped. They take turns, and share the budget
+    /// of a turn.
+    static void run_together(std::span<EventLoop* const> loops);
+
+    /// Runs @p task in the loop's thread after its present turn. From any thread.
+    void post(std::function<void()> task);
+    /// Runs @p task as post() does and waits for its end. From any other thread. False: the loop has not
+    /// begun the task within @p limit, and never will. Exceptions of the task are rethrown here.
+    [[nodiscard]] bool call(const std::function<void()>& task, Time limit);
+    /// Runs @p task now, as if a descriptor of this loop had become ready. In the loop's thread, also from a
+    /// handler of another loop of this thread; and while no thread runs the loop.
+    void call_here(const std::function<void()>& task);
+
+    /// CLOCK_MONOTONIC when the time of the queue was 0.
+    [[nodiscard]] Time start() const { return start_; }
     /// Runs one turn. Waits for at most @p timeout_ms (-1: without limit) if no event is due.
     void run_once(int timeout_ms);
     /// For handlers with much work: true when they have used up their budget and should return. Their
@@ -64,7 +85,13 @@ private:
         int fd;
         Handler handler;
     };
+    /// What the loops of one thread share.
+    struct Turns {
+        unsigned loops = 1;
+        Time short_until = 0; ///< CLOCK_MONOTONIC: until then turns are short
+    };
 
+    void run_posted();
     void advance();
     void begin_turn(Time now);
     void arm_timer();
@@ -74,12 +101,16 @@ private:
     Fd timer_;
     Time start_; ///< CLOCK_MONOTONIC when the queue's time was 0
     Time armed_ = 0;
-    Time turn_end_ = 0;        ///< CLOCK_MONOTONIC
-    Time short_until_ = 0;     ///< CLOCK_MONOTONIC: until then turns are short
+    Time turn_end_ = 0; ///< CLOCK_MONOTONIC
+    std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
     bool more_is_due_ = false; ///< the budget of the last turn ended before all due events had run
     Watch last_watch_ = 0;
     std::map<Watch, std::shared_ptr<Entry>> entries_;
     bool stop_ = false;
+
+    Fd wake_; ///< eventfd: tasks have been posted
+    std::mutex posted_lock_;
+    std::vector<std::function<void()>> posted_;
 };
 
 } // namespace t3sim

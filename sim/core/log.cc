@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -11,6 +12,7 @@ namespace t3sim {
 namespace {
 
 struct Registry {
+    std::mutex lock;
     std::shared_ptr<spdlog::sinks::sink> sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
     std::map<std::string, std::shared_ptr<spdlog::logger>> loggers;
     std::map<std::string, spdlog::level::level_enum> levels;
@@ -42,6 +44,7 @@ std::optional<spdlog::level::level_enum> parse_level(std::string_view word) {
 
 spdlog::logger& logger(const std::string& part) {
     Registry& r = registry();
+    const std::lock_guard lock(r.lock);
     auto& slot = r.loggers[part];
     if (!slot) {
         slot = std::make_shared<spdlog::logger>(part, r.sink);
@@ -53,6 +56,7 @@ spdlog::logger& logger(const std::string& part) {
 
 bool set_log_levels(std::string_view text, std::string* wrong) {
     Registry& r = registry();
+    const std::lock_guard lock(r.lock);
     auto fallback = r.fallback;
     auto levels = r.levels;
     while (!text.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// One logger per part of the model ("card", "mmio", "vfio", "wire", ...). All write to stderr in one format.
+// One logger per part of the model ("card", "mmio", "vfio", "wire", ...). All write to stderr in one format,
+// from any thread.
 // Levels below "info" are off by default; a disabled line costs one load and one branch. Usage:
 //
 //     static spdlog::logger& log = t3sim::logger("sge");
