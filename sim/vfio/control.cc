@@ -46,6 +46,13 @@ const Rig::Slot& find_card(Context& context, const std::string& name) {
     throw Refused("there is no card '" + name + "'");
 }
 
+/// What @p f returns, in the thread of a component.
+template <typename F> json on(Context& context, unsigned component, F&& f) {
+    json result;
+    context.rig.on(component, [&] { result = f(); });
+    return result;
+}
+
 json cards(Context& context, const Arguments&) {
     json result = json::array();
     for (const auto& slot : context.rig.slots()) {
@@ -54,7 +61,7 @@ json cards(Context& context, const Arguments&) {
                           {"socket", slot.description.socket},
                           {"mac", fmt::format("{:02x}", fmt::join(mac, ":"))},
                           {"serial", slot.description.serial},
-                          {"guest", slot.server->connected()}});
+                          {"guest", on(context, slot.component, [&] { return slot.server->connected(); })}});
     }
     return result;
 }
@@ -68,8 +75,10 @@ json counters(Context& context, const Arguments& arguments) {
             continue;
         json& card = result[slot.description.name] = json::object();
         const auto add = [&](const std::string& name, Counter value) { card[name] = value; };
-        slot.card->counters().for_each(add);
-        slot.server->counters().for_each(add);
+        context.rig.on(slot.component, [&] {
+            slot.card->counters().for_each(add);
+            slot.server->counters().for_each(add);
+        });
     }
     return result;
 }
@@ -108,7 +117,7 @@ json wire_state(const Wire& wire) {
 json wires(Context& context, const Arguments&) {
     json result = json::array();
     for (const auto& wire : context.rig.wires())
-        result.push_back(wire_state(*wire));
+        result.push_back(on(context, context.rig.component(*wire), [&] { return wire_state(*wire); }));
     return result;
 }
 
@@ -125,8 +134,10 @@ json wire(Context& context, const Arguments& arguments) {
     if (arguments[0] != "up" && arguments[0] != "down")
         throw Refused("expected: wire up NAME or wire down NAME");
     Wire& wire = find_wire(context, arguments[1]);
-    wire.set_up(arguments[0] == "up");
-    return wire_state(wire);
+    return on(context, context.rig.component(wire), [&] {
+        wire.set_up(arguments[0] == "up");
+        return wire_state(wire);
+    });
 }
 
 json capture(Context& context, const Arguments& arguments) {
@@ -170,13 +181,15 @@ json impair(Context& context, const Arguments& arguments) {
     for (std::size_t i = 2; i < arguments.size(); i++)
         if (!parse_impairment(arguments[i], impairments, wrong))
             throw Refused(wrong);
-    for (unsigned port = 0; port < labels.size(); port++) {
-        if (end != labels.end() && labels[port] != *end)
-            continue;
-        wire.impair(port, impairments);
-        impairments.seed++; // with equal seeds both directions would lose the same frames
-    }
-    return wire_state(wire);
+    return on(context, context.rig.component(wire), [&] {
+        for (unsigned port = 0; port < labels.size(); port++) {
+            if (end != labels.end() && labels[port] != *end)
+                continue;
+            wire.impair(port, impairments);
+            impairments.seed++; // with equal seeds both directions would lose the same frames
+        }
+        return wire_state(wire);
+    });
 }
 
 json faults() {
@@ -220,8 +233,9 @@ json cause(Context& context, const Arguments& arguments) {
         std::find_if(all.begin(), all.end(), [&](const Card::Fault& f) { return arguments[1] == f.name; });
     if (fault == all.end())
         throw Refused("there is no fault '" + arguments[1] + "'; cause --list shows all");
-    slot.card->inject(fault->name, arguments.size() == 3 ? std::optional(parse_amount(*fault, arguments[2]))
-                                                         : std::nullopt);
+    const auto amount =
+        arguments.size() == 3 ? std::optional(parse_amount(*fault, arguments[2])) : std::nullopt;
+    context.rig.on(slot.component, [&] { slot.card->inject(fault->name, amount); });
     return nullptr;
 }
 
@@ -235,21 +249,19 @@ json guess(Context& context, const Arguments& arguments) {
     }
     const Rig::Slot& slot = find_card(context, arguments[0]);
     try {
-        for (std::size_t i = 1; i < arguments.size(); i++)
-            slot.card->guess(arguments[i]);
+        return on(context, slot.component, [&] {
+            for (std::size_t i = 1; i < arguments.size(); i++)
+                slot.card->guess(arguments[i]);
+            return slot.card->guesses();
+        });
     } catch (const std::invalid_argument& e) {
         throw Refused(e.what());
     }
-    return slot.card->guesses();
 }
 
 json table(Context& context, const Arguments& arguments) {
-    std::vector<NamedCard> cards;
     if (!arguments.empty())
         (void)find_card(context, arguments[0]);
-    for (const auto& slot : context.rig.slots())
-        if (arguments.empty() || arguments[0] == slot.description.name)
-            cards.push_back({slot.description.name, slot.card.get()});
     std::string card;
     std::uint32_t number = 0;
     if (!context.from.is_null()) {
@@ -260,14 +272,33 @@ json table(Context& context, const Arguments& arguments) {
         card = context.from["card"];
         number = context.from["number"];
     }
-    TablePart part = table_part(context.command, cards, card, number);
+    // A part has cards of one component.
+    std::vector<NamedCard> cards;
+    std::string card_behind;
+    unsigned component = 0;
+    for (const auto& slot : context.rig.slots()) {
+        const std::string& name = slot.description.name;
+        if ((!arguments.empty() && arguments[0] != name) || (cards.empty() && !card.empty() && card != name))
+            continue;
+        if (!cards.empty() && slot.component != component) {
+            card_behind = name;
+            break;
+        }
+        component = slot.component;
+        cards.push_back({name, slot.card.get()});
+    }
+    TablePart part;
+    context.rig.on(component, [&] { part = table_part(context.command, cards, card, number); });
+    if (part.card.empty())
+        part.card = card_behind;
     if (!part.card.empty())
         context.next = {{"card", part.card}, {"number", part.number}};
     return std::move(part.rows);
 }
 
 json reset(Context& context, const Arguments& arguments) {
-    find_card(context, arguments[0]).server->reset_device();
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    context.rig.on(slot.component, [&] { slot.server->reset_device(); });
     return nullptr;
 }
 

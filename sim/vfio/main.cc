@@ -45,7 +45,7 @@ int serve(const t3sim::Options& options) {
     }
     fmt::print("t3sim: ready\n");
     std::fflush(stdout);
-    loop.run();
+    rig->run();
     loop.unwatch(watch);
     return 0;
 }

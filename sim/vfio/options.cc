@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@ namespace t3sim {
 namespace {
 
 constexpr std::size_t max_cards = 8;
+constexpr unsigned max_threads = 64;
 
 /// A mistake in the command line; the text states what was expected.
 struct Wrong : std::runtime_error {
@@ -163,6 +165,38 @@ bool parse_size(const std::string& text, std::uint64_t& bytes) {
     return true;
 }
 
+Components components(const Options& options) {
+    const auto card_number = [&](const std::string& name) {
+        return static_cast<std::size_t>(std::ranges::find(options.cards, name, &Options::CardSpec::name) -
+                                        options.cards.begin());
+    };
+    // The cards and wires that are reached from a card, or else from a wire.
+    constexpr unsigned none = ~0U;
+    Components c{.of_card = std::vector(options.cards.size(), none),
+                 .of_wire = std::vector(options.wires.size(), none)};
+    const auto spread = [&] {
+        for (bool more = true; std::exchange(more, false);)
+            for (std::size_t wire = 0; wire < options.wires.size(); ++wire)
+                for (const auto& end : options.wires[wire].ends) {
+                    if (end.kind != Options::End::Kind::card_port)
+                        continue;
+                    unsigned &of_wire = c.of_wire[wire], &of_card = c.of_card[card_number(end.card)];
+                    more |= of_wire != of_card;
+                    of_wire = of_card = std::min(of_wire, of_card);
+                }
+    };
+    for (unsigned& of_card : c.of_card)
+        if (of_card == none) {
+            of_card = c.with_cards++;
+            spread();
+        }
+    c.count = c.with_cards;
+    for (unsigned& of_wire : c.of_wire)
+        if (of_wire == none)
+            of_wire = c.count++;
+    return c;
+}
+
 std::string Options::End::label() const {
     switch (kind) {
     case Kind::card_port:
@@ -192,7 +226,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     app.set_version_flag("--version", program_version);
 
     std::vector<std::string> cards, wires, qemus, taps, macs, serials, chips, lanes, vhosts;
-    std::string capture_limit, record_limit;
+    std::string capture_limit, record_limit, threads;
     Options options;
     // One value per option: "--card a=x b=y" must not consume "b=y".
     const auto each = [&](const char* name, std::vector<std::string>& to, const char* type,
@@ -226,6 +260,11 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     app.add_option("--record-limit", record_limit, "Keeps only the last part of the recording, e.g. 64M")
         ->type_name("SIZE");
     app.add_option("--control", options.control, "Listens here for t3sim ctl")->type_name("SOCKET");
+    app.add_option(
+           "--threads", threads,
+           "Threads for the cards, at most (default: as many as processors). Cards that wires join have "
+           "the same thread")
+        ->type_name("N");
     app.add_option("--log-level", options.log_level,
                    "trace, debug, info, warning, error, off; or by part: info,mmio=trace,vfio=debug")
         ->type_name("LEVELS");
@@ -302,6 +341,13 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
                 fmt::format("--record-limit '{}': expected a size such as 500K, 64M or 2G", record_limit));
         if (!record_limit.empty() && options.record.empty())
             throw Wrong("--record-limit without --record; add --record FILE");
+        if (!threads.empty()) {
+            const char* const end = threads.data() + threads.size();
+            const auto [next, error] = std::from_chars(threads.data(), end, options.threads);
+            if (error != std::errc() || next != end || options.threads == 0 || options.threads > max_threads)
+                throw Wrong(
+                    fmt::format("--threads '{}': expected a number from 1 to {}", threads, max_threads));
+        }
         if (std::string wrong; !set_log_levels(options.log_level, &wrong))
             throw Wrong(
                 fmt::format("--log-level: '{}' is neither a level nor PART=LEVEL; levels are trace, debug, "

@@ -47,7 +47,16 @@ struct Options {
     std::string control;              ///< path of the control socket; empty: none
     std::vector<std::string> guesses; ///< of all cards: "G12=other"
     std::string log_level = "info";
+    unsigned threads = 0; ///< at most; 0: as many as this process may use processors
 };
+
+/// Cards and other ends that wires join, directly or through other cards, are one component. Components with
+/// cards come first, in the order of their first cards; they are the first @c with_cards ones.
+struct Components {
+    std::vector<unsigned> of_card, of_wire;
+    unsigned with_cards = 0, count = 0;
+};
+Components components(const Options& options);
 
 /// The result of parsing: options, or a text to print and the exit status.
 struct ParseResult {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/vfio/rig.hh"
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 
@@ -24,28 +25,38 @@ std::array<std::uint64_t, 2> random_secret() {
 
 } // namespace
 
-Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
+Rig::Rig(EventLoop& loop, const Options& options) : main_(loop), components_(components(options)) {
+    const unsigned most = options.threads != 0 ? options.threads : std::thread::hardware_concurrency();
+    thread_count_ = std::clamp(components_.count, 1U, std::max(most, 1U));
+    for (unsigned component = 0; component < components_.count; ++component) {
+        const bool of_main = component == 0 && thread_count_ == 1;
+        loops_.push_back(of_main ? &loop
+                                 : own_loops_.emplace_back(std::make_unique<EventLoop>(loop.start())).get());
+    }
     for (const auto& description : options.cards) {
-        Slot slot{.description = description, .server = {}, .card = {}};
+        const unsigned component = components_.of_card[slots_.size()];
+        EventLoop& its_loop = *loops_[component];
+        Slot slot{.description = description, .server = {}, .card = {}, .component = component};
         if (description.vhost_user)
-            slot.server = std::make_unique<vhost::Server>(loop, description.socket);
+            slot.server = std::make_unique<vhost::Server>(its_loop, description.socket);
         else
-            slot.server = std::make_unique<vfio::Server>(loop, description.socket);
+            slot.server = std::make_unique<vfio::Server>(its_loop, description.socket);
         slot.card = std::make_unique<Card>(CardConfig{.name = description.name,
                                                       .mac = description.mac,
                                                       .serial = description.serial,
                                                       .chip = description.chip,
                                                       .lanes = description.lanes,
                                                       .secret = random_secret()},
-                                           *slot.server, loop.queue());
+                                           *slot.server, its_loop.queue());
         for (const auto& guess : options.guesses)
             slot.card->guess(guess);
         slots_.push_back(std::move(slot));
     }
     for (const auto& description : options.wires) {
-        auto& wire = *wires_.emplace_back(std::make_unique<Wire>(loop.queue(), description.name));
+        EventLoop& its_loop = *loops_[components_.of_wire[wires_.size()]];
+        auto& wire = *wires_.emplace_back(std::make_unique<Wire>(its_loop.queue(), description.name));
         for (const auto& end : description.ends)
-            plug(wire, end);
+            plug(wire, its_loop, end);
     }
     if (!options.capture.empty())
         start_capture(options.capture, options.capture_limit);
@@ -56,7 +67,7 @@ Rig::Rig(EventLoop& loop, const Options& options) : loop_(loop) {
         slot.server->attach(*slot.card);
 }
 
-void Rig::plug(Wire& wire, const Options::End& end) {
+void Rig::plug(Wire& wire, EventLoop& loop, const Options::End& end) {
     switch (end.kind) {
     case Options::End::Kind::card_port: {
         Card& card = *slot(end.card)->card;
@@ -65,13 +76,58 @@ void Rig::plug(Wire& wire, const Options::End& end) {
         return;
     }
     case Options::End::Kind::qemu:
-        others_.push_back(std::make_unique<QemuSocket>(loop_, wire, end.where));
+        others_.push_back(std::make_unique<QemuSocket>(loop, wire, end.where));
         break;
     case Options::End::Kind::tap:
-        others_.push_back(std::make_unique<TapDevice>(loop_, wire, end.where));
+        others_.push_back(std::make_unique<TapDevice>(loop, wire, end.where));
         break;
     }
     wire.attach(*others_.back(), end.label());
+}
+
+void Rig::run() {
+    if (thread_count_ == 1) {
+        std::vector<EventLoop*> all{&main_};
+        for (EventLoop* loop : loops_)
+            if (loop != &main_)
+                all.push_back(loop);
+        return EventLoop::run_together(all);
+    }
+    std::vector<std::vector<EventLoop*>> groups(thread_count_);
+    for (unsigned component = 0; component < components_.count; ++component)
+        groups[component % thread_count_].push_back(loops_[component]);
+    for (const auto& group : groups)
+        threads_.emplace_back([this, &group] {
+            try {
+                EventLoop::run_together(group);
+            } catch (...) {
+                main_.post([this, error = std::current_exception()] {
+                    failure_ = error;
+                    main_.stop();
+                });
+            }
+        });
+    try {
+        main_.run();
+    } catch (...) {
+        failure_ = std::current_exception();
+    }
+    for (const auto& group : groups)
+        group[0]->post([&group] { group[0]->stop(); });
+    for (std::thread& thread : threads_)
+        thread.join();
+    threads_.clear();
+    if (failure_)
+        std::rethrow_exception(failure_);
+}
+
+void Rig::on(unsigned component, const std::function<void()>& task) const {
+    // A thread comes to it after one turn, unless the machine is overloaded or a disk does not respond.
+    constexpr Time limit = 5'000'000'000;
+    if (threads_.empty())
+        loops_[component]->call_here(task);
+    else if (!loops_[component]->call(task, limit))
+        throw std::runtime_error("the thread of the card or wire does not respond");
 }
 
 std::vector<std::string> Rig::start_capture(const std::string& directory, std::uint64_t limit) {
@@ -80,33 +136,68 @@ std::vector<std::string> Rig::start_capture(const std::string& directory, std::u
     std::filesystem::create_directories(directory, error);
     if (error)
         throw std::runtime_error("cannot make '" + directory + "': " + error.message());
-    std::vector<std::unique_ptr<PcapngWriter>> captures;
     std::vector<std::string> files;
-    for (const auto& wire : wires_) {
-        files.push_back(directory + "/" + wire->name() + ".pcapng");
-        captures.push_back(std::make_unique<PcapngWriter>(loop_.queue(), *wire, files.back(), limit));
+    captures_.resize(wires_.size());
+    try {
+        for (std::size_t i = 0; i < wires_.size(); ++i) {
+            Wire& wire = *wires_[i];
+            files.push_back(directory + "/" + wire.name() + ".pcapng");
+            on(component(wire), [&] {
+                captures_[i] = std::make_unique<PcapngWriter>(loops_[component(wire)]->queue(), wire,
+                                                              files.back(), limit);
+            });
+        }
+    } catch (...) {
+        stop_capture();
+        throw;
     }
-    captures_ = std::move(captures);
     return files;
 }
 
 bool Rig::stop_capture() {
     const bool ran = !captures_.empty();
+    for (std::size_t i = 0; i < captures_.size(); ++i)
+        on(component(*wires_[i]), [&] { captures_[i].reset(); });
     captures_.clear();
     return ran;
 }
 
 void Rig::start_recording(const std::string& path, std::uint64_t limit) {
     stop_recording();
-    recorder_ = std::make_unique<Recorder>(loop_.queue(), path, limit);
-    for (const auto& slot : slots_)
-        slot.card->record(recorder_.get());
+    const std::uint32_t count = components_.with_cards;
+    if (limit != 0 && limit / count < trace_file::min_limit)
+        throw std::runtime_error("a recording needs a limit of at least " +
+                                 std::to_string(count * trace_file::min_limit) + " bytes");
+    recorders_.resize(count);
+    const std::uint64_t id = wall_clock();
+    try {
+        for (std::uint32_t component = 0; component < count; ++component)
+            on(component, [&] {
+                auto& recorder = recorders_[component];
+                recorder = std::make_unique<Recorder>(loops_[component]->queue(),
+                                                      trace_file::file_of(path, component), limit / count,
+                                                      Recorder::Component{component, count, id});
+                for (const auto& slot : slots_)
+                    if (slot.component == component)
+                        slot.card->record(recorder.get());
+            });
+    } catch (...) {
+        stop_recording();
+        throw;
+    }
 }
 
 bool Rig::stop_recording() {
-    for (const auto& slot : slots_)
-        slot.card->record(nullptr);
-    return std::exchange(recorder_, nullptr) != nullptr;
+    const bool ran = !recorders_.empty();
+    for (std::uint32_t component = 0; component < recorders_.size(); ++component)
+        on(component, [&] {
+            for (const auto& slot : slots_)
+                if (slot.component == component)
+                    slot.card->record(nullptr);
+            recorders_[component].reset();
+        });
+    recorders_.clear();
+    return ran;
 }
 
 Rig::~Rig() {
@@ -127,6 +218,11 @@ Wire* Rig::wire(const std::string& name) const {
         if (wire->name() == name)
             return wire.get();
     return nullptr;
+}
+
+unsigned Rig::component(const Wire& wire) const {
+    const auto found = std::ranges::find(wires_, &wire, &std::unique_ptr<Wire>::get);
+    return components_.of_wire.at(static_cast<std::size_t>(found - wires_.begin()));
 }
 
 } // namespace t3sim

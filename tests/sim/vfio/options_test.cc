@@ -36,6 +36,29 @@ TEST(Options, TwoCardsAndTheirWires) {
     EXPECT_EQ(o.capture_limit, 64U << 20);
 }
 
+TEST(Options, ComponentsAreWhatWiresJoin) {
+    const auto result =
+        parse({"--card", "a=/a",    "--card", "b=/b",     "--card",    "c=/c",   "--card",
+               "d=/d",   "--card",  "e=/e",   "--wire",   "a.0,d.1",   "--wire", "qemu:/p,qemu:/q",
+               "--wire", "e.0,d.0", "--tap",  "b.0=tap0", "--threads", "3"});
+    ASSERT_TRUE(result.options) << result.message;
+    EXPECT_EQ(result.options->threads, 3U);
+    const Components c = components(*result.options);
+    EXPECT_EQ(c.of_card, (std::vector<unsigned>{0, 1, 2, 0, 0}));
+    EXPECT_EQ(c.of_wire, (std::vector<unsigned>{0, 3, 0, 1}));
+    EXPECT_EQ(c.with_cards, 3U);
+    EXPECT_EQ(c.count, 4U);
+}
+
+TEST(Options, ThreadsAreANumber) {
+    EXPECT_EQ(parse({"--card", "a=/a"}).options->threads, 0U);
+    for (const char* wrong : {"0", "65", "x", "2x", "-1"}) {
+        const auto result = parse({"--card", "a=/a", "--threads", wrong});
+        EXPECT_EQ(result.status, 2) << wrong;
+        EXPECT_NE(result.message.find("expected a number from 1 to 64"), std::string::npos) << result.message;
+    }
+}
+
 TEST(Options, CardsDifferByDefault) {
     const auto result = parse({"--card", "a=/a", "--card", "b=/b"});
     ASSERT_TRUE(result.options);

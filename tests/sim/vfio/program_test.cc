@@ -3,11 +3,14 @@
 // The program as a user starts it: start, control socket, shutdown.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -320,6 +323,87 @@ TEST_F(Program, ResetIsOfOneCard) {
     EXPECT_EQ(ask(R"({"command": "reset", "args": ["a"]})")["ok"], true);
     EXPECT_EQ(ask(R"({"command": "reset", "args": ["z"]})")["error"], "there is no card 'z'");
     EXPECT_EQ(ask(R"({"command": "reset"})")["ok"], false);
+}
+
+/// Sends frames without end into a wire through its QEMU end, which keeps the thread of the wire busy.
+class Flood {
+public:
+    explicit Flood(const std::string& path) : socket_(connect_unix(path)), thread_([this] { send(); }) {}
+    ~Flood() {
+        end_ = true;
+        shutdown(socket_.get(), SHUT_RDWR);
+        thread_.join();
+    }
+    Flood(const Flood&) = delete;
+    Flood& operator=(const Flood&) = delete;
+
+private:
+    void send() {
+        std::vector<std::uint8_t> frames;
+        for (int i = 0; i < 64; ++i) { // broadcasts of 60 bytes
+            frames.insert(frames.end(), {0, 0, 0, 60});
+            frames.insert(frames.end(), 60, 0xff);
+        }
+        while (!end_ && ::send(socket_.get(), frames.data(), frames.size(), MSG_NOSIGNAL) > 0)
+            ;
+    }
+    Fd socket_;
+    std::atomic<bool> end_ = false;
+    std::thread thread_;
+};
+
+/// Three components: two busy ones and an idle one. All commands work on each, and SIGTERM ends them.
+TEST_F(Program, CommandsReachBusyAndIdleCardsInAllThreads) {
+    for (const char* threads : {"1", "2", "4"}) {
+        SCOPED_TRACE(threads);
+        start({"--card", "a=" + at("a"), "--card", "b=" + at("b"), "--card", "c=" + at("c"), "--wire",
+               "x=a.0,qemu:" + at("p"), "--wire", "y=b.0,qemu:" + at("q"), "--record", at("run.t3t"),
+               "--control", at("ctl"), "--threads", threads});
+        ASSERT_NE(read_until("t3sim: ready\n").find("t3sim: ready\n"), std::string::npos);
+        const auto tasks = fs::directory_iterator("/proc/" + std::to_string(child) + "/task");
+        EXPECT_EQ(std::distance(begin(tasks), end(tasks)), threads[0] == '1' ? 1 : threads[0] == '2' ? 3 : 4);
+        const Flood first(at("p")), second(at("q"));
+        const auto frames = [&](unsigned wire) {
+            return ask(R"({"command": "wires"})")["result"][wire]["frames"].get<std::uint64_t>();
+        };
+        for (unsigned wire : {0U, 1U})
+            for (const std::uint64_t before = frames(wire); frames(wire) == before;)
+                ;
+        for (const char* card : {"a", "b", "c"}) {
+            const json name = json::array({card});
+            for (const char* command :
+                 {"counters", "connections", "qps", "cqs", "regions", "rings", "guess", "reset"})
+                EXPECT_EQ(ask(json{{"command", command}, {"args", name}}.dump())["ok"], true)
+                    << card << command;
+            EXPECT_EQ(ask(json{{"command", "guess"}, {"args", {card, "G12=other"}}}.dump())["result"],
+                      "G12=other");
+            EXPECT_EQ(ask(json{{"command", "cause"}, {"args", {card, "late-cqe", "5ms"}}}.dump())["ok"],
+                      true);
+        }
+        EXPECT_EQ(ask(R"({"command": "guess", "args": ["c", "G12=no"]})")["ok"], false);
+        EXPECT_EQ(ask(R"({"command": "cards"})")["result"].size(), 3U);
+        EXPECT_EQ(ask(R"({"command": "wire", "args": ["down", "y"]})")["result"]["up"], false);
+        EXPECT_EQ(ask(R"({"command": "wire", "args": ["up", "y"]})")["result"]["up"], true);
+        EXPECT_EQ(ask(R"({"command": "impair", "args": ["x", "all", "loss=0.5"]})")["ok"], true);
+        EXPECT_EQ(ask(json{{"command", "capture"}, {"args", {"start", at("pcap"), "1M"}}}.dump())["ok"],
+                  true);
+        EXPECT_EQ(ask(R"({"command": "capture", "args": ["stop"]})")["ok"], true);
+        EXPECT_GT(fs::file_size(at("pcap/x.pcapng")), 100U);
+        EXPECT_EQ(ask(R"({"command": "record", "args": ["stop"]})")["ok"], true);
+        EXPECT_EQ(ask(json{{"command", "record"}, {"args", {"start", at("run.t3t"), "1M"}}}.dump())["ok"],
+                  true);
+        // A table of all cards comes in parts, also of several components.
+        unsigned parts = 1;
+        for (auto reply = ask(R"({"command": "qps"})"); reply.contains("next"); ++parts)
+            reply = ask(json{{"command", "qps"}, {"from", reply["next"]}}.dump());
+        EXPECT_GE(parts, 3U);
+        kill(child, SIGTERM);
+        EXPECT_EQ(wait_for_end(), 0);
+        for (const char* name : {"run.t3t", "run.t3t.1", "run.t3t.2"})
+            EXPECT_TRUE(fs::exists(at(name))) << name;
+        // NOLINTNEXTLINE(cert-env33-c)
+        EXPECT_EQ(std::system((std::string(T3SIM) + " trace --card c " + at("run.t3t")).c_str()), 0);
+    }
 }
 
 /// A reply that the socket does not take waits, and with it the requests behind it; none is lost.
