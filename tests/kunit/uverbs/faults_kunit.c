@@ -374,14 +374,6 @@ static int add_device(void)
 	return PTR_ERR_OR_ZERO(other);
 }
 
-static bool has_directory(const char *name)
-{
-	struct dentry *dentry = debugfs_lookup(name, uv_debugfs_root);
-
-	dput(dentry);
-	return dentry;
-}
-
 /* ib_core keeps a device that a client cannot serve. */
 static void run_addition(struct kunit *test)
 {
@@ -395,9 +387,9 @@ static void run_addition(struct kunit *test)
 	if (added)
 		KUNIT_EXPECT_EQ(test, added->base.devnum, uverbs->base.devnum + 1);
 	snprintf(name, sizeof(name), "%s%d", prefix, uverbs->base.devnum + 1);
-	KUNIT_EXPECT_EQ(test, has_directory(name), !!added);
+	KUNIT_EXPECT_EQ(test, in_debugfs(name, uv_debugfs_root), !!added);
 	fake_device_free(other);
-	KUNIT_EXPECT_FALSE(test, has_directory(name));
+	KUNIT_EXPECT_FALSE(test, in_debugfs(name, uv_debugfs_root));
 }
 
 static void failed_addition_leaves_nothing(struct kunit *test)
@@ -418,6 +410,7 @@ static void run_load(struct kunit *test)
 	if (!err)
 		product_exit();
 	KUNIT_EXPECT_EQ_MSG(test, product_regions, 0, "%s", alloc_that_failed());
+	KUNIT_EXPECT_FALSE_MSG(test, in_debugfs("t3_uverbs", NULL), "%s", alloc_that_failed());
 }
 
 static void failed_load_leaves_nothing(struct kunit *test)

@@ -47,6 +47,17 @@ static void calls_after_removal_are_eio(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(user_open()), -EIO);
 }
 
+/* Its counters are freed later, with the last open file. */
+static void removal_ends_the_device_in_debugfs(struct kunit *test)
+{
+	char name[16];
+
+	strscpy(name, dev_name(&uverbs->base.dev), sizeof(name));
+	KUNIT_EXPECT_TRUE(test, in_debugfs(name, uv_debugfs_root));
+	fake_device_remove(fake);
+	KUNIT_EXPECT_FALSE(test, in_debugfs(name, uv_debugfs_root));
+}
+
 /* Programs destroy their objects after the removal: this must not fail. */
 static void destroy_after_removal_reports_events(struct kunit *test)
 {
@@ -578,6 +589,7 @@ static void open_file_holds_driver_module(struct kunit *test)
 static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(removal_destroys_objects),
 	KUNIT_CASE(calls_after_removal_are_eio),
+	KUNIT_CASE(removal_ends_the_device_in_debugfs),
 	KUNIT_CASE(destroy_after_removal_reports_events),
 	KUNIT_CASE(last_event_is_device_fatal),
 	KUNIT_CASE(device_fatal_follows_unread_events),

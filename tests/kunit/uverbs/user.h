@@ -113,6 +113,15 @@ static inline void user_end(struct kunit *test)
 		kthread_unuse_mm(user_mm);
 }
 
+/* Whether debugfs has a file or directory of this name. */
+static inline bool in_debugfs(const char *name, struct dentry *parent)
+{
+	struct dentry *dentry = debugfs_lookup(name, parent);
+
+	dput(dentry);
+	return dentry;
+}
+
 /* --- write() ------------------------------------------------------------------------ */
 
 /* Address of the next response, NULL: USER_RESPONSE. USER_HOLE cannot be written. */
