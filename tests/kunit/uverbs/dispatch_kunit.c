@@ -422,7 +422,62 @@ static void close_detaches_mcast(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->multicast, 0);
 }
 
+/*
+ * The driver refuses the first destroy. The teardown tries again, since it could destroy another
+ * object. Groups are detached once: KASAN reports a second time.
+ */
+static void close_repeats_destroy_of_a_qp_with_groups(struct kunit *test)
+{
+	struct ib_uverbs_attach_mcast request = { .gid = { 0xff, 0x0e } };
+	unsigned int i;
+	u32 qp, other;
+
+	KUNIT_ASSERT_EQ(test, create_qp(opened, &qp), 0);
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &other), 0);
+	request.qp_handle = qp;
+	fake->qp->qp_type = IB_QPT_UD;
+	for (i = 0; i < 2; i++) {
+		request.gid[15] = i;
+		KUNIT_ASSERT_EQ(test, UV_CMD_NO_RESP(opened, ATTACH_MCAST, &request), 0);
+	}
+	KUNIT_EXPECT_EQ(test, fake->multicast, 2);
+	fake->fail_destroy[FAKE_QP] = -EBUSY;
+	user_close(opened);
+	opened = NULL;
+	KUNIT_EXPECT_EQ(test, fake->fail_destroy[FAKE_QP], 0);
+	KUNIT_EXPECT_EQ(test, fake->multicast, 0);
+	KUNIT_EXPECT_STREQ(test, fake->order, "pqcpx");
+}
+
 /* --- events ----------------------------------------------------------------------------------- */
+
+static unsigned int references_to_events(int fd)
+{
+	struct file *filp = fget(fd);
+	struct uv_events *events = filp->private_data;
+	unsigned int references = kref_read(&events->ref);
+
+	fput(filp);
+	return references;
+}
+
+static void refused_cq_releases_its_channel(struct kunit *test)
+{
+	unsigned int before;
+	u32 handle;
+	int fd;
+
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &fd), 0);
+	before = references_to_events(fd);
+	fake->fail_create[FAKE_CQ] = -ENOSPC;
+	KUNIT_EXPECT_EQ(test, user_create_cq(opened, fd, &handle), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, references_to_events(fd), before);
+	KUNIT_ASSERT_EQ(test, user_create_cq(opened, fd, &handle), 0);
+	KUNIT_EXPECT_EQ(test, references_to_events(fd), before + 1);
+	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, handle, NULL), 0);
+	KUNIT_EXPECT_EQ(test, references_to_events(fd), before);
+	close_fd(fd);
+}
 
 static void completion_events_are_read_and_counted(struct kunit *test)
 {
@@ -587,9 +642,13 @@ static void channel_closed_before_its_cq(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &fd), 0);
 	KUNIT_ASSERT_EQ(test, user_create_cq(opened, fd, &handle), 0);
 	fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+	KUNIT_EXPECT_EQ(test, fake->cq->uobject->comp.unread, 1);
 	close_fd(fd);
 	flush_delayed_fput();
+	/* No process can read: the unread event is discarded, and later ones are dropped. */
+	KUNIT_EXPECT_EQ(test, fake->cq->uobject->comp.unread, 0);
 	fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+	KUNIT_EXPECT_EQ(test, fake->cq->uobject->comp.unread, 0);
 	KUNIT_EXPECT_EQ(test, user_destroy_cq(opened, handle, NULL), 0);
 }
 
@@ -769,6 +828,8 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE(unwritable_attribute_undoes_async_file),
 	KUNIT_CASE(post_send_returns_bad_wr),
 	KUNIT_CASE(close_detaches_mcast),
+	KUNIT_CASE(close_repeats_destroy_of_a_qp_with_groups),
+	KUNIT_CASE(refused_cq_releases_its_channel),
 	KUNIT_CASE(completion_events_are_read_and_counted),
 	KUNIT_CASE(events_need_no_allocation),
 	KUNIT_CASE(cqs_of_a_channel_alternate),
