@@ -6,6 +6,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/cache.h>
 #include <linux/cdev.h>
+#include <linux/cgroup.h>
 #include <linux/file.h>
 #include <linux/idr.h>
 #include <linux/module.h>
@@ -39,6 +40,30 @@ static inline gfp_t charged(gfp_t gfp)
 		atomic_inc(&product_uncharged);
 	return gfp;
 }
+
+/*
+ * Contexts and objects that are charged to the rdma cgroup. A KUnit suite runs in the root cgroup,
+ * which is not charged: here it seems to have a parent.
+ */
+static atomic_t product_charges;
+
+#ifdef CONFIG_CGROUP_RDMA
+static struct cgroup_subsys_state product_css = { .parent = &product_css };
+
+static inline int product_charge(struct ib_rdmacg_object *cg, struct ib_device *dev,
+				 enum rdmacg_resource_type type)
+{
+	cg->cg = (struct rdma_cgroup *)&product_css;
+	atomic_inc(&product_charges);
+	return 0;
+}
+
+static inline void product_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
+				    enum rdmacg_resource_type type)
+{
+	atomic_dec(&product_charges);
+}
+#endif
 
 /* Pages that were allocated and not freed. */
 static atomic_t product_pages;
@@ -174,6 +199,11 @@ static inline void product_unregister_region(dev_t from, unsigned int count)
 #define module_init(function)
 #define module_exit(function)
 
+#ifdef CONFIG_CGROUP_RDMA
+#define task_css_check(...)	(&product_css)
+#define ib_rdmacg_try_charge	product_charge
+#define ib_rdmacg_uncharge	product_uncharge
+#endif
 #include "charge.c"
 #include "cmd_ah.c"
 #include "cmd_cq.c"

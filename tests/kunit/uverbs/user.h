@@ -107,6 +107,8 @@ static inline void user_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_live(fake), 0);
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&product_uncharged), 0,
 			    "allocation without GFP_KERNEL_ACCOUNT");
+	KUNIT_EXPECT_EQ_MSG(test, atomic_xchg(&product_charges, 0), 0,
+			    "charges to the rdma cgroup");
 	fake_device_free(fake);
 	rcu_barrier();
 	if (current->mm)
