@@ -687,6 +687,24 @@ static void closed_event_file_gets_no_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_live(fake), 3);
 }
 
+/* The reference on the GID ends with the command: user_end(). */
+static void gid_entry_of_a_port(struct kunit *test)
+{
+	struct ib_uverbs_gid_entry entry = {};
+	struct user_ioctl io;
+
+	user_ioctl_begin(&io, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY);
+	user_attr(&io, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, 8, 1);
+	user_attr(&io, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, 8, 0);
+	user_attr(&io, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, 4, 0);
+	user_attr(&io, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, sizeof(entry), (u64)USER_RESPONSE);
+	KUNIT_EXPECT_EQ(test, user_ioctl(opened, &io), 0);
+	KUNIT_ASSERT_EQ(test, copy_from_user(&entry, USER_RESPONSE, sizeof(entry)), 0UL);
+	KUNIT_EXPECT_EQ(test, entry.port_num, 1U);
+	KUNIT_EXPECT_EQ(test, entry.gid_index, 0U);
+	KUNIT_EXPECT_EQ(test, ((u8 *)entry.gid)[0], 0x42);
+}
+
 struct reader {
 	int fd;
 	ssize_t read;
@@ -838,6 +856,7 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE(channel_closed_before_its_cq),
 	KUNIT_CASE(channel_of_another_file_is_ebadf),
 	KUNIT_CASE(closed_event_file_gets_no_event),
+	KUNIT_CASE(gid_entry_of_a_port),
 	KUNIT_CASE(reader_sleeps_until_an_event_comes),
 	KUNIT_CASE(async_events_of_qp_and_device),
 	KUNIT_CASE(destroy_of_locked_object_is_ebusy),

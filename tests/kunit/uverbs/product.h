@@ -10,6 +10,7 @@
 #include <linux/file.h>
 #include <linux/idr.h>
 #include <linux/module.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
 #include "../failing_alloc.h"
@@ -64,6 +65,25 @@ static inline void product_uncharge(struct ib_rdmacg_object *cg, struct ib_devic
 	atomic_dec(&product_charges);
 }
 #endif
+
+/* References on GIDs. */
+static atomic_t product_gids;
+
+static inline const struct ib_gid_attr *product_get_gid_attr(struct ib_device *dev, u32 port,
+							     int index)
+{
+	const struct ib_gid_attr *gid = rdma_get_gid_attr(dev, port, index);
+
+	if (!IS_ERR(gid))
+		atomic_inc(&product_gids);
+	return gid;
+}
+
+static inline void product_put_gid_attr(const struct ib_gid_attr *gid)
+{
+	atomic_dec(&product_gids);
+	rdma_put_gid_attr(gid);
+}
 
 /* Pages that were allocated and not freed. */
 static atomic_t product_pages;
@@ -199,6 +219,8 @@ static inline void product_unregister_region(dev_t from, unsigned int count)
 #define module_init(function)
 #define module_exit(function)
 
+#define rdma_get_gid_attr	product_get_gid_attr
+#define rdma_put_gid_attr	product_put_gid_attr
 #ifdef CONFIG_CGROUP_RDMA
 #define task_css_check(...)	(&product_css)
 #define ib_rdmacg_try_charge	product_charge

@@ -109,6 +109,7 @@ static inline void user_end(struct kunit *test)
 			    "allocation without GFP_KERNEL_ACCOUNT");
 	KUNIT_EXPECT_EQ_MSG(test, atomic_xchg(&product_charges, 0), 0,
 			    "charges to the rdma cgroup");
+	KUNIT_EXPECT_EQ_MSG(test, atomic_xchg(&product_gids, 0), 0, "references on GIDs");
 	fake_device_free(fake);
 	rcu_barrier();
 	if (current->mm)
