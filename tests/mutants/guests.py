@@ -248,7 +248,7 @@ class Kunit(InGuests):
         self._lab = Lab(guests=1, cards=0, load="none", suite=self._debian, kernel=self._kernel, name=self._name).__enter__()
         guest = self._lab.guests[0]
         folder = self._folder("kunit")
-        depends = guest.check(f"cd {folder} && for m in *.ko; do modinfo -F depends $m; done")
+        depends = guest.check(f"cd {folder} && modinfo -F depends *.ko")
         needed = {name for line in depends.split() for name in line.split(",")} - {"t3_mutant"} | {"kunit"}
         guest.check(f"modprobe -a {' '.join(sorted(needed))} && insmod {folder}/t3_mutant.ko", 60)
 
