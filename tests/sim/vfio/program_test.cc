@@ -360,15 +360,19 @@ TEST_F(Program, CommandsReachBusyAndIdleCardsInAllThreads) {
                "x=a.0,qemu:" + at("p"), "--wire", "y=b.0,qemu:" + at("q"), "--record", at("run.t3t"),
                "--control", at("ctl"), "--threads", threads});
         ASSERT_NE(read_until("t3sim: ready\n").find("t3sim: ready\n"), std::string::npos);
-        const auto tasks = fs::directory_iterator("/proc/" + std::to_string(child) + "/task");
-        EXPECT_EQ(std::distance(begin(tasks), end(tasks)), threads[0] == '1' ? 1 : threads[0] == '2' ? 3 : 4);
         const Flood first(at("p")), second(at("q"));
         const auto frames = [&](unsigned wire) {
             return ask(R"({"command": "wires"})")["result"][wire]["frames"].get<std::uint64_t>();
         };
-        for (unsigned wire : {0U, 1U})
+        const auto wait_for_frames = [&](unsigned wire) {
             for (const std::uint64_t before = frames(wire); frames(wire) == before;)
                 ;
+        };
+        wait_for_frames(0);
+        wait_for_frames(1);
+        // It is ready before its threads have started, which the reply to a command shows.
+        const auto tasks = fs::directory_iterator("/proc/" + std::to_string(child) + "/task");
+        EXPECT_EQ(std::distance(begin(tasks), end(tasks)), threads[0] == '1' ? 1 : threads[0] == '2' ? 3 : 4);
         for (const char* card : {"a", "b", "c"}) {
             const json name = json::array({card});
             for (const char* command :
@@ -387,6 +391,7 @@ TEST_F(Program, CommandsReachBusyAndIdleCardsInAllThreads) {
         EXPECT_EQ(ask(R"({"command": "impair", "args": ["x", "all", "loss=0.5"]})")["ok"], true);
         EXPECT_EQ(ask(json{{"command", "capture"}, {"args", {"start", at("pcap"), "1M"}}}.dump())["ok"],
                   true);
+        wait_for_frames(0);
         EXPECT_EQ(ask(R"({"command": "capture", "args": ["stop"]})")["ok"], true);
         EXPECT_GT(fs::file_size(at("pcap/x.pcapng")), 100U);
         EXPECT_EQ(ask(R"({"command": "record", "args": ["stop"]})")["ok"], true);
