@@ -26,11 +26,10 @@ public:
     }
 
     Request& add(uint16_t type, const void* value, size_t length) {
-        nlattr attribute{static_cast<uint16_t>(NLA_HDRLEN + length), type};
-        const size_t at = attributes_.size();
-        attributes_.resize(at + NLA_ALIGN(attribute.nla_len));
-        std::memcpy(&attributes_[at], &attribute, sizeof(attribute));
-        std::memcpy(&attributes_[at + NLA_HDRLEN], value, length);
+        const nlattr attribute{static_cast<uint16_t>(NLA_HDRLEN + length), type};
+        append(&attribute, sizeof(attribute));
+        append(value, length);
+        attributes_.resize(NLA_ALIGN(attributes_.size()));
         return *this;
     }
     Request& add(uint16_t type, uint32_t value) { return add(type, &value, sizeof(value)); }
@@ -50,6 +49,10 @@ public:
     }
 
 private:
+    void append(const void* data, size_t length) {
+        const auto* bytes = static_cast<const uint8_t*>(data);
+        attributes_.insert(attributes_.end(), bytes, bytes + length);
+    }
     int receive(int fd, const std::function<void(std::span<const uint8_t>)>& reply) const {
         Bytes buffer(65536);
         for (;;) {
