@@ -446,7 +446,8 @@ int remove_device(const Outside& at, const std::function<int()>& remove) {
         while (!stop.stop_requested()) {
             std::this_thread::sleep_for(50ms);
             for (const uint32_t qpn : at.facts.qpn)
-                device().report(T3_RACES_EV_TIMEOUT, qpn);
+                if (!stop.stop_requested())
+                    device().report(T3_RACES_EV_TIMEOUT, qpn);
         }
     });
     return remove();

@@ -278,11 +278,14 @@ int ask_peer(PeerRequest request) {
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const sockaddr_in to = udp_address(device().peer);
     int error = ETIMEDOUT;
-    if (sendto(fd, &request, sizeof(request), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) < 0)
+    // Without an interface no reply comes.
+    const bool sent =
+        sendto(fd, &request, sizeof(request), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) >= 0;
+    if (!sent)
         error = errno;
     pollfd ready{fd, POLLIN, 0};
     Reply reply{};
-    if (poll(&ready, 1, static_cast<int>(arrival_time.count()) + 2 * request_ms) == 1 &&
+    if (sent && poll(&ready, 1, static_cast<int>(arrival_time.count()) + 2 * request_ms) == 1 &&
         recv(fd, &reply, sizeof(reply), 0) == sizeof(reply) && reply.sequence == request.sequence)
         error = reply.error;
     close(fd);
