@@ -112,28 +112,31 @@ static void late_rtr_failure_closes(struct kunit *test)
 	end(test, ep);
 }
 
-static const struct rtr_end {
+/* How a connect that has failed ends. */
+struct connect_end {
 	const char *name;
 	enum ep_event events[2];
 	int status;			/* of the last one */
 	int reply;
-} rtr_ends[] = {
+};
+
+static void connect_end_name(const struct connect_end *end, char *name)
+{
+	strscpy(name, end->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+static const struct connect_end rtr_ends[] = {
 	{ "reply to the abort", { EP_EV_ABORT_RPL }, 0, -ECONNRESET },
 	{ "aborts cross", { EP_EV_ABORT_RPL_CROSSED, EP_EV_PEER_ABORT }, -ECONNRESET, -ECONNRESET },
 	{ "device down", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
 };
 
-static void rtr_end_name(const struct rtr_end *end, char *name)
-{
-	strscpy(name, end->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(rtr_end, rtr_ends, rtr_end_name);
+KUNIT_ARRAY_PARAM(rtr_end, rtr_ends, connect_end_name);
 
 /* iw_cm in CONN_SENT expects a CONNECT_REPLY only. A CLOSE is a BUG() there. */
 static void rtr_failure_fails_the_connect(struct kunit *test)
 {
-	const struct rtr_end *how = test->param_value;
+	const struct connect_end *how = test->param_value;
 	const struct mpa_startup reply = good_reply();
 	struct t3_ep *ep = new_ep(test);
 
@@ -328,29 +331,19 @@ static void fin_without_a_reply_retries_rev1(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
 }
 
-static const struct fin_end {
-	const char *name;
-	enum ep_event events[2];
-	int status;			/* of the last one */
-	int reply;
-} fin_ends[] = {
+static const struct connect_end fin_ends[] = {
 	{ "close times out", { EP_EV_TIMEOUT, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
 	{ "QP is destroyed", { EP_EV_ABORT, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
 	{ "driver is unbound", { EP_EV_SHUT_DOWN, EP_EV_ABORT_RPL }, 0, -ECONNRESET },
 	{ "device down", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
 };
 
-static void fin_end_name(const struct fin_end *end, char *name)
-{
-	strscpy(name, end->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(fin_end, fin_ends, fin_end_name);
+KUNIT_ARRAY_PARAM(fin_end, fin_ends, connect_end_name);
 
 /* The close of the first connection fails: no retry, and one CONNECT_REPLY. */
 static void fin_then_a_failed_close_fails_the_connect(struct kunit *test)
 {
-	const struct fin_end *how = test->param_value;
+	const struct connect_end *how = test->param_value;
 	struct t3_ep *ep = new_ep(test);
 	unsigned int i;
 
