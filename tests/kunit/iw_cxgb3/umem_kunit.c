@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/swiotlb.h>
 
 #include "../failing_alloc.h"
 #include "counted_pages.h"
@@ -20,7 +21,7 @@
 static struct {
 	int mm_refs, mappings;
 	int map_error, table_error;
-	bool privileged;
+	bool privileged, bounced;
 	unsigned long limit;		/* RLIMIT_MEMLOCK */
 } seen;
 
@@ -48,6 +49,7 @@ static inline int fake_map(struct sg_table *sgt)
 #define mmdrop(mm) drop(mm)
 #define capable(cap) (seen.privileged)
 #define rlimit(resource) (seen.limit)
+#define is_swiotlb_force_bounce(device) ((void)(device), seen.bounced)
 #define dma_map_sgtable(device, sgt, dir, attrs) fake_map(sgt)
 #define dma_unmap_sgtable(device, sgt, dir, attrs) ((void)(sgt), seen.mappings--)
 #define sg_alloc_append_table_from_pages(table, pages, n, offset, size, most, left, gfp) \
@@ -213,6 +215,13 @@ static void range_that_wraps_around_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pin_range(U64_MAX - 9, 8)), -EINVAL);
 }
 
+static void memory_is_refused_if_dma_is_bounced(struct kunit *test)
+{
+	seen.bounced = true;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pin(1)), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, charged(), 0L);
+}
+
 static struct kunit_case umem_cases[] = {
 	KUNIT_CASE(memory_is_charged_while_it_is_pinned),
 	KUNIT_CASE(memory_above_the_limit_is_refused_and_not_charged),
@@ -220,6 +229,7 @@ static struct kunit_case umem_cases[] = {
 	KUNIT_CASE(failed_dma_mapping_unpins_the_memory),
 	KUNIT_CASE(failed_table_unpins_its_pages),
 	KUNIT_CASE(range_that_wraps_around_is_refused),
+	KUNIT_CASE(memory_is_refused_if_dma_is_bounced),
 	{}
 };
 
