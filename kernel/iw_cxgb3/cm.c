@@ -954,7 +954,7 @@ int t3_cm_open(struct t3_dev *dev)
 	cm->dev = dev;
 	cm->nmtus = min_t(unsigned int, td->nmtus, T3_CM_MTUS);
 	memcpy(cm->mtus, td->mtus, cm->nmtus * sizeof(cm->mtus[0]));
-	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
+	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	init_waitqueue_head(&cm->idle);
 	spin_lock_init(&cm->lock);
 	context_unsafe(INIT_LIST_HEAD(&cm->listeners)); /* not published yet */

@@ -597,7 +597,7 @@ static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = t3_cq_hw_setup(dev, cq);
 	if (err)
 		goto err_ring;
-	err = xa_reserve_irq(&dev->cqs, cq->id, t3_gfp(uc));
+	err = xa_reserve_irq(&dev->cqs, cq->id, GFP_KERNEL);
 	if (err)
 		goto err_hw;
 	T3_RACE_POINT(t3_create_cq_made);

@@ -397,9 +397,10 @@ static void t3_client_add(struct t3cdev *tdev)
 		goto err_dev;
 	}
 
-	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
-	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
-	xa_init_flags(&dev->mrs, XA_FLAGS_LOCK_IRQ);
+	/* Only this flag charges the nodes. The xarray first tries GFP_NOWAIT, not our flags. */
+	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->mrs, XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 	mutex_init(&dev->ctrl.mutex);
 	mutex_init(&dev->db_mutex);
 	init_waitqueue_head(&dev->ctrl.wait);

@@ -140,7 +140,7 @@ static int t3_mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	if (err)
 		return err;
 	index = mr->tpt.stag >> T3_STAG_INDEX_SHIFT;
-	err = xa_insert_irq(&dev->mrs, index, mr, t3_gfp(mr->umem));
+	err = xa_insert_irq(&dev->mrs, index, mr, GFP_KERNEL);
 	if (err)
 		goto err_stag;
 	T3_RACE_POINT(t3_mr_inserted);

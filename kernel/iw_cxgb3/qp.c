@@ -932,7 +932,7 @@ static int t3_qp_reserve(struct t3_qp *qp)
 	struct t3_dev *dev = t3_qp_dev(qp);
 	int err;
 
-	err = xa_reserve_irq(&dev->qps, qp->id, t3_gfp(qp->user));
+	err = xa_reserve_irq(&dev->qps, qp->id, GFP_KERNEL);
 	if (err || qp->user)
 		return err;
 	err = xa_reserve_irq(&scq->qps, qp->id, GFP_KERNEL);

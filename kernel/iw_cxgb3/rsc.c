@@ -20,6 +20,8 @@ static void t3_ids_init(struct t3_ids *ids, enum t3_quota_kind kind, u32 min, u3
 /*
  * Late entries and packets for a freed id are harmless as long as the id has no
  * new user. So all other ids of the range are allocated before one is reused.
+ *
+ * No memory cgroup is charged for the bitmap: users share it, and the card has one bit per id.
  */
 int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota)
 {

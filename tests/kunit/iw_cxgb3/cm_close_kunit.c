@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of the connection manager, of a device and of the module: what it waits for.
+ * The end of the connection manager, of a device and of the module: what it waits for. The memory
+ * of the table of endpoints.
  */
 #include "around_cm.h"
 #include "slow_work.h"
@@ -100,11 +101,23 @@ static void exit_waits_for_work_items(struct kunit *test)
 	t3_cm_wq = of_the_test;
 }
 
+/* An xarray ignores __GFP_ACCOUNT of its callers if memory is free: only the flag charges. */
+static void nodes_of_the_table_are_charged_to_the_memcg(struct kunit *test)
+{
+	struct t3_ep *ep = endpoint_of_another_device(test);
+
+	KUNIT_EXPECT_TRUE(test, other->cm->eps.xa_flags & XA_FLAGS_ACCOUNT);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
+	t3_ep_put(ep);
+	t3_cm_close(other);
+}
+
 static struct kunit_case cm_close_cases[] = {
 	KUNIT_CASE(close_waits_for_the_last_work_item),
 	KUNIT_CASE(close_waits_for_endpoints),
 	KUNIT_CASE(stop_waits_for_users_of_the_tables),
 	KUNIT_CASE(exit_waits_for_work_items),
+	KUNIT_CASE(nodes_of_the_table_are_charged_to_the_memcg),
 	{}
 };
 

@@ -783,6 +783,20 @@ static void restrack_op_for_cm_ids_is_set(struct kunit *test)
 	bus_unbinds();
 }
 
+/* An xarray ignores __GFP_ACCOUNT of its callers if memory is free: only the flag charges. */
+static void nodes_of_the_tables_are_charged_to_the_memcg(struct kunit *test)
+{
+	struct t3_dev *dev;
+
+	nic_adds();
+	dev = the_dev();
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_EXPECT_TRUE(test, dev->qps.xa_flags & XA_FLAGS_ACCOUNT);
+	KUNIT_EXPECT_TRUE(test, dev->cqs.xa_flags & XA_FLAGS_ACCOUNT);
+	KUNIT_EXPECT_TRUE(test, dev->mrs.xa_flags & XA_FLAGS_ACCOUNT);
+	bus_unbinds();
+}
+
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(unbind_aborts_connections_before_remove),
 	KUNIT_CASE(failed_abort_at_unbind_ends_bus_mastering),
@@ -801,6 +815,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(probe_without_memory),
 	KUNIT_CASE(unsuitable_card_reports_the_cause),
 	KUNIT_CASE(restrack_op_for_cm_ids_is_set),
+	KUNIT_CASE(nodes_of_the_tables_are_charged_to_the_memcg),
 	{}
 };
 

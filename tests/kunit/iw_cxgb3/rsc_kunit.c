@@ -26,7 +26,7 @@ static struct {
 
 static inline struct page *fake_dma_pages(size_t size, dma_addr_t *dma, gfp_t gfp)
 {
-	struct page *page = alloc_pages(gfp, get_order(size));
+	struct page *page = alloc_fails(gfp, __func__) ? NULL : alloc_pages(gfp, get_order(size));
 
 	host.rings += !!page;
 	*dma = 0x1000;
@@ -278,6 +278,23 @@ static void quota_is_charged_to_the_memcg(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
+/* The flags of the caller count: a QP of a process or of the kernel. */
+static void group_of_ids_is_charged_to_the_memcg(struct kunit *test)
+{
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_qp_groups groups;
+	int id;
+
+	t3_qp_groups_init(&groups);
+	count_uncharged();
+	id = t3_qp_id_get(dev, &groups, GFP_KERNEL_ACCOUNT);
+	KUNIT_EXPECT_GE(test, id, 0);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
+	t3_qp_id_put(dev, &groups, id);
+	t3_qp_groups_free(dev, &groups);
+	t3_rsc_close(dev);
+}
+
 /* Other users have all ids. */
 static void refused_id_is_not_charged(struct kunit *test)
 {
@@ -332,6 +349,17 @@ static void ring_is_zeroed_whole_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, host.rings, 0);
 	t3_dma_free(dev, &ring);	/* does nothing */
 	KUNIT_EXPECT_EQ(test, host.rings, 0);
+}
+
+static void ring_is_charged_to_the_memcg(struct kunit *test)
+{
+	struct t3_dev *dev = card_with_memory(test);
+	struct t3_dma ring;
+
+	count_uncharged();
+	KUNIT_ASSERT_EQ(test, t3_dma_alloc(dev, &ring, PAGE_SIZE, GFP_KERNEL_ACCOUNT), 0);
+	KUNIT_EXPECT_EQ(test, uncharged(), 0);
+	t3_dma_free(dev, &ring);
 }
 
 static void ring_without_a_dma_address_is_freed(struct kunit *test)
@@ -412,9 +440,11 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(all_adapter_memory_can_be_allocated_once),
 	KUNIT_CASE(user_is_limited_to_seven_eighths),
 	KUNIT_CASE(quota_is_charged_to_the_memcg),
+	KUNIT_CASE(group_of_ids_is_charged_to_the_memcg),
 	KUNIT_CASE(refused_id_is_not_charged),
 	KUNIT_CASE(user_that_outlives_the_device_is_reported),
 	KUNIT_CASE(ring_is_zeroed_whole_pages),
+	KUNIT_CASE(ring_is_charged_to_the_memcg),
 	KUNIT_CASE(ring_without_a_dma_address_is_freed),
 	KUNIT_CASE(host_whose_memory_needs_syncing_is_refused),
 	KUNIT_CASE(invalid_figures_of_the_nic_driver_are_refused),
