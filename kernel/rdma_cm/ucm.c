@@ -32,7 +32,8 @@ module_param_named(max_backlog, ucm_max_backlog, uint, 0644);
 MODULE_PARM_DESC(max_backlog, "upper bound, and default, of a listener's backlog");
 
 static const struct file_operations ucm_fops;
-static DEFINE_XARRAY_ALLOC(ucm_contexts);
+/* Only the flag charges a node: the xarray first tries GFP_NOWAIT, not our flags. */
+static DEFINE_XARRAY_FLAGS(ucm_contexts, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 
 /* --- contexts ------------------------------------------------------------ */
 

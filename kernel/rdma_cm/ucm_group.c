@@ -14,7 +14,7 @@
 #include "rdma_cm.h"
 #include "ucm.h"
 
-static DEFINE_XARRAY_ALLOC(ucm_group_table);
+static DEFINE_XARRAY_FLAGS(ucm_group_table, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 
 static void ucm_group_free(struct kref *ref)
 {

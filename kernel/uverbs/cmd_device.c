@@ -30,7 +30,8 @@ static int uv_context_new(struct uv_call *call)
 		return -ENOMEM;
 	context->device = dev;
 	context->ufile = &call->file->base;
-	xa_init_flags(&context->mmap_xa, XA_FLAGS_ALLOC);
+	/* Drivers enter their mappings, through the core, which passes GFP_KERNEL. */
+	xa_init_flags(&context->mmap_xa, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	rdma_restrack_new(&context->res, RDMA_RESTRACK_CTX);
 	rdma_restrack_set_name(&context->res, NULL);
 	/* Drivers get it from the udata. */

@@ -379,6 +379,13 @@ static void a_device_is_removed_without_memory(struct kunit *test)
 	uncharged_by_design(test);
 }
 
+/* An xarray ignores __GFP_ACCOUNT of its callers if memory is free: only the flag charges. */
+static void nodes_of_the_tables_are_charged(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, ucm_contexts.xa_flags & XA_FLAGS_ACCOUNT);
+	KUNIT_EXPECT_TRUE(test, ucm_group_table.xa_flags & XA_FLAGS_ACCOUNT);
+}
+
 static struct kunit_case ucm_memory_cases[] = {
 	KUNIT_CASE(a_request_without_memory),
 	KUNIT_CASE(a_connect_without_memory),
@@ -388,6 +395,7 @@ static struct kunit_case ucm_memory_cases[] = {
 	KUNIT_CASE(a_device_is_added_without_memory),
 	KUNIT_CASE(a_device_is_removed_without_memory),
 	KUNIT_CASE(a_new_device_charges_the_listening_user),
+	KUNIT_CASE(nodes_of_the_tables_are_charged),
 	{}
 };
 

@@ -263,6 +263,12 @@ static void commands_need_a_context(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->live[FAKE_CTX], 1);
 }
 
+/* The core enters the mappings of a process, with GFP_KERNEL. */
+static void table_of_mappings_is_charged_to_the_memcg(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, fake->context->mmap_xa.xa_flags & XA_FLAGS_ACCOUNT);
+}
+
 /* Creates a QP on a file that has a context. fake->qp is the QP. */
 static u32 create_first_qp(struct kunit *test, struct file *filp)
 {
@@ -842,6 +848,7 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE(rereg_mr_changes_pd),
 	KUNIT_CASE(rereg_mr_replaces_region),
 	KUNIT_CASE(commands_need_a_context),
+	KUNIT_CASE(table_of_mappings_is_charged_to_the_memcg),
 	KUNIT_CASE(unwritable_response_undoes_context),
 	KUNIT_CASE(unwritable_attribute_undoes_async_file),
 	KUNIT_CASE(post_send_returns_bad_wr),
