@@ -24,6 +24,7 @@ static struct {
 	int umems;			/* allocated */
 	unsigned int umem_shift;
 	int umem_error, respond_error;
+	bool unpinned_early;		/* while the card may still access the memory */
 	u64 required_mask;		/* for DMA */
 } host;
 
@@ -80,6 +81,7 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 
 void t3_umem_put(struct t3_umem *umem)
 {
+	host.unpinned_early |= memchr_inv(table, 0, sizeof(table)) || !xa_empty(&dev->mrs);
 	host.umems--;
 	kfree(umem);
 }
@@ -117,6 +119,7 @@ static void mr_exit(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, list_pages, 0);
 	KUNIT_EXPECT_EQ(test, host.umems, 0);
+	KUNIT_EXPECT_FALSE(test, host.unpinned_early);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->stags.ida));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->mrs));
 	t3_rsc_close(dev);

@@ -3,7 +3,7 @@
  * GET_EVENT and other copies of user memory: no lock is held, and an event is neither lost nor
  * returned twice when a copy fails, or when its id ends or moves to another file meanwhile. Unread
  * events are limited; events that librdmacm writes are read as those of the kernel. Files are
- * closed, and devices removed, while other threads use an id.
+ * closed, and devices removed, while other threads use an id. An id under creation is not found.
  */
 #include "ucm_process.h"
 
@@ -409,6 +409,73 @@ static void a_close_is_queued_once(struct kunit *test)
 	run_closes();
 }
 
+/* --- ids under creation ---------------------------------------------------------- */
+
+static u32 looked_for, found_early;
+
+/* Another thread guesses numbers: they are small. */
+static void look_for_new_contexts(void)
+{
+	struct ucm_context *ctx, *found;
+	unsigned long number;
+
+	xa_for_each(&ucm_contexts, number, ctx) {
+		if (number == victim)
+			continue;
+		looked_for++;
+		found = ucm_context_get(ucm_of(&filp), number);
+		if (!IS_ERR(found)) {
+			found_early++;
+			ucm_context_put(found);
+		}
+	}
+}
+
+/* CREATE_ID can fail until it has copied the number, and frees the context then. */
+static void an_id_is_found_only_after_success(struct kunit *test)
+{
+	struct rdma_ucm_create_id_resp resp = {};
+	struct rdma_ucm_create_id cmd = {
+		.uid = 1, .response = (uintptr_t)&resp, .ps = RDMA_PS_TCP,
+	};
+	struct ucm_context *ctx;
+
+	victim = U32_MAX;
+	looked_for = 0;
+	found_early = 0;
+	slow_memory = &resp;
+	unmapped_memory = &resp;
+	during_copy = look_for_new_contexts;
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)),
+			-EFAULT);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_contexts));
+	unmapped_memory = NULL;
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)),
+			0);
+	during_copy = NULL;
+	KUNIT_EXPECT_EQ(test, looked_for, 2u);
+	KUNIT_EXPECT_EQ(test, found_early, 0u);
+	ctx = ucm_context_get(ucm_of(&filp), resp.id);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	ucm_context_put(ctx);
+}
+
+/* The context of a request gets its id, and is put into its file, before it can be found. */
+static void a_request_is_found_only_when_it_is_complete(struct kunit *test)
+{
+	victim = listener(test, FAKE_LOCAL);
+	looked_for = 0;
+	found_early = 0;
+	fake.at_point = look_for_new_contexts;
+	fake.point = "ucm_request_made";
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_EQ(test, looked_for, 1u);
+	KUNIT_EXPECT_EQ(test, found_early, 0u);
+	KUNIT_ASSERT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
+}
+
 /* --- limits, and events of the library ----------------------------------------- */
 
 /* Lookups that fail repeatedly are refused when too many events are unread. */
@@ -485,6 +552,8 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
 	KUNIT_CASE(an_id_is_destroyed_before_its_close_runs),
 	KUNIT_CASE(a_close_is_queued_once),
+	KUNIT_CASE(an_id_is_found_only_after_success),
+	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(older_kernels_have_no_events_of_the_library),
 	KUNIT_CASE(an_event_of_the_library_is_read),
