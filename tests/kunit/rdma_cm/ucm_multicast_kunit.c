@@ -112,6 +112,29 @@ static void a_group_is_left_while_its_event_is_copied(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_group_table));
 }
 
+static bool found_early;
+
+static void look_for_groups(void)
+{
+	unsigned long number = 0;
+
+	found_early = xa_find(&ucm_group_table, &number, ULONG_MAX, XA_PRESENT);
+}
+
+/* Numbers are easy to guess. A LEAVE_MCAST of another thread would free the group. */
+static void a_group_is_found_only_after_the_join(struct kunit *test)
+{
+	u32 id = id_for_datagrams(test), group, reported;
+
+	found_early = true;
+	fake.at_point = look_for_groups;
+	fake.point = "ucm_group_joined";
+	group = join(test, id);
+	KUNIT_EXPECT_FALSE(test, found_early);
+	KUNIT_EXPECT_EQ(test, leave_of(&filp, group, &reported), 0);
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+}
+
 static void an_id_ends_with_its_groups(struct kunit *test)
 {
 	u32 id = id_for_datagrams(test), reported;
@@ -158,6 +181,7 @@ static struct kunit_case ucm_multicast_cases[] = {
 	KUNIT_CASE(a_group_is_joined_and_left),
 	KUNIT_CASE(a_group_is_left_with_an_unread_event),
 	KUNIT_CASE(a_group_is_left_while_its_event_is_copied),
+	KUNIT_CASE(a_group_is_found_only_after_the_join),
 	KUNIT_CASE(an_id_ends_with_its_groups),
 	KUNIT_CASE(a_join_that_fails_leaves_no_group),
 	{}
