@@ -222,6 +222,7 @@ static inline void product_unregister_region(dev_t from, unsigned int count)
 #define rdma_get_gid_attr	product_get_gid_attr
 #define rdma_put_gid_attr	product_put_gid_attr
 #ifdef CONFIG_CGROUP_RDMA
+#undef task_css_check
 #define task_css_check(...)	(&product_css)
 #define ib_rdmacg_try_charge	product_charge
 #define ib_rdmacg_uncharge	product_uncharge
