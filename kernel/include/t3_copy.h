@@ -21,6 +21,8 @@
 #include <linux/uaccess.h>
 
 #define T3_COPY_SHORT	128
+/* t3_zero() clears a multiple of this size. */
+#define T3_ZERO_STEP	(2 * sizeof(u64))
 
 #define T3_COPY_IN(type, at) \
 	unsafe_get_user(*(type *)(to + (at)), (const type __user *)(from + (at)), fault)
@@ -28,9 +30,9 @@
 	unsafe_put_user(*(const type *)(from + (at)), (type __user *)(to + (at)), fault)
 
 /* Copies len bytes into a buffer of size bytes. */
-static inline int t3_copy_in(void *to, size_t size, const void __user *from, size_t len)
+static __always_inline int t3_copy_in(void *to, size_t size, const void __user *from, size_t len)
 {
-	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
+	size_t pairs = round_down(len, 2 * sizeof(u64)), at;
 
 	if (WARN_ON_ONCE(len > size))
 		return -EFAULT;
@@ -40,8 +42,14 @@ static inline int t3_copy_in(void *to, size_t size, const void __user *from, siz
 	instrument_copy_from_user_before(to, from, len);
 	if (should_fail_usercopy() || !user_read_access_begin(from, len))
 		return -EFAULT;
-	for (i = 0; i < words; i++)
-		T3_COPY_IN(u64, i * sizeof(u64));
+	for (at = 0; at < pairs; at += 2 * sizeof(u64)) {
+		T3_COPY_IN(u64, at);
+		T3_COPY_IN(u64, at + sizeof(u64));
+	}
+	if (len & sizeof(u64)) {
+		T3_COPY_IN(u64, at);
+		at += sizeof(u64);
+	}
 	if (len & sizeof(u32)) {
 		T3_COPY_IN(u32, at);
 		at += sizeof(u32);
@@ -57,26 +65,28 @@ fault:
 }
 
 /*
- * Clears len bytes, rounded up to words. For a few words memset() spends more instructions on the
- * selection of a method than on the stores. WRITE_ONCE() keeps the compiler from making a memset()
- * of the loop.
+ * Clears len bytes, rounded up to T3_ZERO_STEP. For a few words memset() spends more instructions
+ * on the selection of a method than on the stores. WRITE_ONCE() keeps the compiler from making a
+ * memset() of the loop.
  */
 static inline void t3_zero(u64 *to, size_t len)
 {
-	const u64 *end = to + DIV_ROUND_UP(len, sizeof(*to));
+	const u64 *end = to + round_up(len, T3_ZERO_STEP) / sizeof(*to);
 
 	if (len > 8 * sizeof(*to)) {
 		memset(to, 0, len);
 		return;
 	}
-	for (; to < end; to++)
-		WRITE_ONCE(*to, 0);
+	for (; to < end; to += 2) {
+		WRITE_ONCE(to[0], 0);
+		WRITE_ONCE(to[1], 0);
+	}
 }
 
 /* Copies len bytes of a buffer of size bytes. */
-static inline int t3_copy_out(void __user *to, const void *from, size_t size, size_t len)
+static __always_inline int t3_copy_out(void __user *to, const void *from, size_t size, size_t len)
 {
-	size_t words = len / sizeof(u64), i, at = words * sizeof(u64);
+	size_t pairs = round_down(len, 2 * sizeof(u64)), at;
 
 	if (WARN_ON_ONCE(len > size))
 		return -EFAULT;
@@ -86,8 +96,14 @@ static inline int t3_copy_out(void __user *to, const void *from, size_t size, si
 	instrument_copy_to_user(to, from, len);
 	if (should_fail_usercopy() || !user_write_access_begin(to, len))
 		return -EFAULT;
-	for (i = 0; i < words; i++)
-		T3_COPY_OUT(u64, i * sizeof(u64));
+	for (at = 0; at < pairs; at += 2 * sizeof(u64)) {
+		T3_COPY_OUT(u64, at);
+		T3_COPY_OUT(u64, at + sizeof(u64));
+	}
+	if (len & sizeof(u64)) {
+		T3_COPY_OUT(u64, at);
+		at += sizeof(u64);
+	}
 	if (len & sizeof(u32)) {
 		T3_COPY_OUT(u32, at);
 		at += sizeof(u32);

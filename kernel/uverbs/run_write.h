@@ -11,6 +11,9 @@
 
 #include "steps.h"
 
+/* t3_zero() clears parts of buffers of these sizes. */
+static_assert(UV_MAX_WIRE % T3_ZERO_STEP == 0 && UV_MAX_ARGS % T3_ZERO_STEP == 0);
+
 /* Most values have 4 or 8 bytes. */
 static inline void uv_copy_value(void *to, const void *from, u16 len)
 {
