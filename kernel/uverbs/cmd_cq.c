@@ -84,9 +84,7 @@ static struct uv_row create_cq_write __ro_after_init = {
 	UV_WRITE_FIELDS(uv_create_cq, ib_uverbs_create_cq, ib_uverbs_create_cq_resp,
 			W_NEW(cq, cq_handle, cq),
 			W_FD_OR_NONE(comp_channel, channel),
-			W_IN(user_handle, user_handle),
-			W_IN(cqe, cqe),
-			W_IN(comp_vector, comp_vector),
+			W_IN_SPAN(user_handle, comp_vector, user_handle, comp_vector),
 			W_OUT(cqe, cqe)),
 };
 
@@ -101,9 +99,7 @@ static struct uv_row create_cq_ex __ro_after_init = {
 			W_ZERO(reserved),
 			W_NEW(cq, base.cq_handle, cq),
 			W_FD_OR_NONE(comp_channel, channel),
-			W_IN(user_handle, user_handle),
-			W_IN(cqe, cqe),
-			W_IN(comp_vector, comp_vector),
+			W_IN_SPAN(user_handle, comp_vector, user_handle, comp_vector),
 			W_IN(flags, flags),
 			W_OUT(base.cqe, cqe),
 			W_OUT_LEN(response_length)),

@@ -74,12 +74,9 @@ static struct uv_row reg_mr_write __ro_after_init = {
 	UV_WRITE_FIELDS(uv_reg_mr, ib_uverbs_reg_mr, ib_uverbs_reg_mr_resp,
 			W_NEW(mr, mr_handle, mr),
 			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_IN(start, start),
-			W_IN(length, length),
-			W_IN(hca_va, virt),
+			W_IN_SPAN(start, hca_va, start, virt),
 			W_IN(access_flags, access),
-			W_OUT(lkey, lkey),
-			W_OUT(rkey, rkey)),
+			W_OUT_SPAN(lkey, rkey, lkey, rkey)),
 };
 
 struct uv_rereg_mr {
@@ -173,12 +170,9 @@ static struct uv_row rereg_mr_write __ro_after_init = {
 			W_OBJ(mr, UV_WRITE, mr_handle, mr),
 			W_OBJ_WHEN(uv_rereg_has_pd, pd, UV_READ, pd_handle, pd),
 			W_IN(flags, flags),
-			W_IN(start, start),
-			W_IN(length, length),
-			W_IN(hca_va, virt),
+			W_IN_SPAN(start, hca_va, start, virt),
 			W_IN(access_flags, access),
-			W_OUT(lkey, lkey),
-			W_OUT(rkey, rkey)),
+			W_OUT_SPAN(lkey, rkey, lkey, rkey)),
 };
 
 struct uv_query_mr {

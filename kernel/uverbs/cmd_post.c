@@ -229,7 +229,7 @@ static struct uv_row post_send_write __ro_after_init = {
 	.handler = uv_do_post_send,
 	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_send, ib_uverbs_post_send_resp,
 			W_OBJ(qp, UV_READ, qp_handle, obj),
-			W_IN_SPAN(wr_count, wqe_size, wr_count),
+			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
 			W_OUT(bad_wr, bad_wr)),
 };
 
@@ -318,7 +318,7 @@ static struct uv_row post_recv_write __ro_after_init = {
 	.handler = uv_do_post_recv,
 	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_recv, ib_uverbs_post_recv_resp,
 			W_OBJ(qp, UV_READ, qp_handle, obj),
-			W_IN_SPAN(wr_count, wqe_size, wr_count),
+			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
 			W_OUT(bad_wr, bad_wr)),
 };
 
@@ -347,7 +347,7 @@ static struct uv_row post_srq_recv_write __ro_after_init = {
 	.handler = uv_do_post_srq_recv,
 	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_srq_recv, ib_uverbs_post_srq_recv_resp,
 			W_OBJ(srq, UV_READ, srq_handle, obj),
-			W_IN_SPAN(wr_count, wqe_size, wr_count),
+			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
 			W_OUT(bad_wr, bad_wr)),
 };
 

@@ -46,10 +46,10 @@ struct uv_create_qp {
 	struct uv_events *async;
 	u64 user_handle;
 	u32 flags, source_qpn;
-	u8 type, sq_sig_all;
+	/* In the order of request and response: */
+	u32 qp_num;			/* out */
 	struct ib_uverbs_qp_cap cap;	/* also a result */
-	/* out: */
-	u32 qp_num;
+	u8 sq_sig_all, type;
 };
 
 static int uv_do_create_qp(struct uv_call *call, void *args)
@@ -146,11 +146,8 @@ static struct uv_row create_qp_write __ro_after_init = {
 			W_OBJ_WHEN(uv_qp_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
 			W_OBJ_WHEN(uv_qp_has_srq, srq, UV_READ, srq_handle, srq),
 			W_IN(user_handle, user_handle),
-			W_IN(sq_sig_all, sq_sig_all),
-			W_IN(qp_type, type),
-			W_IN_SPAN(max_send_wr, max_inline_data, cap),
-			W_OUT(qpn, qp_num),
-			W_OUT_SPAN(max_send_wr, max_inline_data, cap)),
+			W_IN_SPAN(max_send_wr, qp_type, cap, type),
+			W_OUT_SPAN(qpn, max_inline_data, qp_num, cap)),
 };
 
 static struct uv_row create_qp_ex __ro_after_init = {
@@ -170,13 +167,10 @@ static struct uv_row create_qp_ex __ro_after_init = {
 			W_OBJ_WHEN(uv_qp_ex_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
 			W_OBJ_WHEN(uv_qp_ex_has_srq, srq, UV_READ, srq_handle, srq),
 			W_IN(user_handle, user_handle),
-			W_IN(sq_sig_all, sq_sig_all),
-			W_IN(qp_type, type),
 			W_IN(create_flags, flags),
 			W_IN(source_qpn, source_qpn),
-			W_IN_SPAN(max_send_wr, max_inline_data, cap),
-			W_OUT(base.qpn, qp_num),
-			W_OUT_SPAN(base.max_send_wr, base.max_inline_data, cap),
+			W_IN_SPAN(max_send_wr, qp_type, cap, type),
+			W_OUT_SPAN(base.qpn, base.max_inline_data, qp_num, cap),
 			W_OUT_LEN(response_length)),
 };
 

@@ -50,8 +50,8 @@ static struct uv_row create_srq_write __ro_after_init = {
 			W_NEW(srq, srq_handle, srq),
 			W_OBJ(pd, UV_READ, pd_handle, pd),
 			W_IN(user_handle, user_handle),
-			W_IN_SPAN(max_wr, srq_limit, max_wr),
-			W_OUT_SPAN(max_wr, max_sge, max_wr)),
+			W_IN_SPAN(max_wr, srq_limit, max_wr, limit),
+			W_OUT_SPAN(max_wr, max_sge, max_wr, max_sge)),
 };
 
 static struct uv_row create_xsrq_write __ro_after_init = {
@@ -65,8 +65,8 @@ static struct uv_row create_xsrq_write __ro_after_init = {
 			W_OBJ(pd, UV_READ, pd_handle, pd),
 			W_IN(user_handle, user_handle),
 			W_IN(srq_type, type),
-			W_IN_SPAN(max_wr, srq_limit, max_wr),
-			W_OUT_SPAN(max_wr, max_sge, max_wr)),
+			W_IN_SPAN(max_wr, srq_limit, max_wr, limit),
+			W_OUT_SPAN(max_wr, max_sge, max_wr, max_sge)),
 };
 
 static struct uv_row create_srq_ioctl __ro_after_init = {
@@ -109,7 +109,7 @@ static struct uv_row modify_srq_write __ro_after_init = {
 	.handler = uv_do_modify_srq,
 	UV_WRITE_FIELDS(uv_modify_srq, ib_uverbs_modify_srq, uv_none,
 			W_OBJ(srq, UV_READ, srq_handle, srq),
-			W_IN_SPAN(attr_mask, srq_limit, mask)),
+			W_IN_SPAN(attr_mask, srq_limit, mask, limit)),
 };
 
 struct uv_query_srq {

@@ -76,14 +76,14 @@ struct uv_none {
 
 /*
  * Fields of write(). The build checks that the argument of an object, event file
- * or buffer has its type, that a handle has 32 bits, and, except for a SPAN, that
- * a value has the same size in the request or response and in the arguments.
+ * or buffer has its type, that a handle has 32 bits, and that a value or a SPAN
+ * has the same size in the request or response and in the arguments.
  */
 #define W_IN(member, arg) (UV_W_IN, (member, arg))
 #define W_OUT(member, arg) (UV_W_OUT, (member, arg))
-/* Consecutive members that have the same order in the arguments. */
-#define W_IN_SPAN(first, last, arg) (UV_W_IN_SPAN, (first, last, arg))
-#define W_OUT_SPAN(first, last, arg) (UV_W_OUT_SPAN, (first, last, arg))
+/* Consecutive members that are the same and have the same order in the arguments. */
+#define W_IN_SPAN(first, last, arg, arg_last) (UV_W_IN_SPAN, (first, last, arg, arg_last))
+#define W_OUT_SPAN(first, last, arg, arg_last) (UV_W_OUT_SPAN, (first, last, arg, arg_last))
 /* The whole request or response. */
 #define W_IN_ALL(arg) (UV_W_IN_ALL, (arg))
 #define W_OUT_ALL(arg) (UV_W_OUT_ALL, (arg))
@@ -122,8 +122,9 @@ struct uv_none {
 /* The offset of a member of the arguments, which must have this type. */
 #define UV_ARG(args, of, arg) (offsetof(struct args, arg) + \
 	BUILD_BUG_ON_ZERO(!__same_type(((struct args *)0)->arg, of)))
-#define UV_W_SPAN(wire, first, last) \
-	(offsetofend(struct wire, last) - offsetof(struct wire, first))
+#define UV_SPAN(of, first, last) (offsetofend(struct of, last) - offsetof(struct of, first))
+#define UV_W_SPAN(args, wire, first, last, arg, arg_last) (UV_SPAN(wire, first, last) + \
+	BUILD_BUG_ON_ZERO(UV_SPAN(wire, first, last) != UV_SPAN(args, arg, arg_last)))
 
 #define UV_W_IN(args, req, resp, member, arg_) { .f.kind = UV_IN, \
 	.request_offset = offsetof(struct req, member), \
@@ -131,12 +132,12 @@ struct uv_none {
 #define UV_W_OUT(args, req, resp, member, arg_) { .f.kind = UV_OUT, \
 	.response_offset = offsetof(struct resp, member), \
 	.f.len = UV_W_SIZE(args, resp, member, arg_), .f.arg = offsetof(struct args, arg_) }
-#define UV_W_IN_SPAN(args, req, resp, first, last, arg_) { .f.kind = UV_IN, \
-	.request_offset = offsetof(struct req, first), \
-	.f.len = UV_W_SPAN(req, first, last), .f.arg = offsetof(struct args, arg_) }
-#define UV_W_OUT_SPAN(args, req, resp, first, last, arg_) { .f.kind = UV_OUT, \
-	.response_offset = offsetof(struct resp, first), \
-	.f.len = UV_W_SPAN(resp, first, last), .f.arg = offsetof(struct args, arg_) }
+#define UV_W_IN_SPAN(args, req, resp, first, last, arg_, arg_last) { .f.kind = UV_IN, \
+	.request_offset = offsetof(struct req, first), .f.arg = offsetof(struct args, arg_), \
+	.f.len = UV_W_SPAN(args, req, first, last, arg_, arg_last) }
+#define UV_W_OUT_SPAN(args, req, resp, first, last, arg_, arg_last) { .f.kind = UV_OUT, \
+	.response_offset = offsetof(struct resp, first), .f.arg = offsetof(struct args, arg_), \
+	.f.len = UV_W_SPAN(args, resp, first, last, arg_, arg_last) }
 #define UV_W_IN_ALL(args, req, resp, arg_) { .f.kind = UV_IN, \
 	.f.len = UV_W_ALL(args, req, arg_), .f.arg = offsetof(struct args, arg_) }
 #define UV_W_OUT_ALL(args, req, resp, arg_) { .f.kind = UV_OUT, \
