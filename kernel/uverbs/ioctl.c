@@ -368,6 +368,8 @@ static int uv_do_invoke_write(struct uv_call *outer, void *args)
 {
 	struct uv_invoke_write *a = args;
 	const struct uv_row *row = uv_find_write(a->command);
+	struct uv_write_parts parts = { a->in.ptr, a->out.ptr, a->in.len, a->out.len };
+	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
 	struct uv_call call __uninitialized;
 	int err;
 
@@ -381,7 +383,9 @@ static int uv_do_invoke_write(struct uv_call *outer, void *args)
 		uv_call_init(&call, outer->file, outer->dev, row);
 		if (row->flags & UV_DRIVER_DATA)
 			call.attrs.driver_udata = outer->attrs.driver_udata;
-		err = uv_run_write(&call, a->in.ptr, a->in.len, a->out.ptr, a->out.len);
+		err = uv_write_copy(row, wire, &parts);
+		if (!err)
+			err = uv_run_write(&call, wire, &parts);
 		if (!row->write.response)
 			a->out.len = 0;
 	}

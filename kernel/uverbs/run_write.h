@@ -14,6 +14,29 @@
 /* t3_zero() clears parts of buffers of these sizes. */
 static_assert(UV_MAX_WIRE % T3_ZERO_STEP == 0 && UV_MAX_ARGS % T3_ZERO_STEP == 0);
 
+/* The core's parts of a request and of its response. */
+struct uv_write_parts {
+	const void __user *in;
+	void __user *out;
+	size_t in_len, out_len;
+};
+
+/*
+ * Copies the core's part of a request. Only the first row->write.request bytes of wire are used.
+ * The part that a short request lacks is zero.
+ */
+static __always_inline int uv_write_copy(const struct uv_row *row, u64 *wire,
+					 const struct uv_write_parts *parts)
+{
+	size_t known = min_t(size_t, parts->in_len, row->write.request);
+
+	if (t3_copy_in(wire, UV_MAX_WIRE, parts->in, known))
+		return -EFAULT;
+	if (known < row->write.request)
+		memset((void *)wire + known, 0, row->write.request - known);
+	return 0;
+}
+
 /* Most values have 4 or 8 bytes. */
 static inline void uv_copy_value(void *to, const void *from, u16 len)
 {
@@ -70,40 +93,31 @@ static inline void uv_write_out(struct uv_call *call, const struct uv_write_fiel
 }
 
 /*
- * The caller has parsed the header, checked that the request is not too short and set
- * call->attrs.driver_udata.
+ * The caller has parsed the header, checked that the request is not too short, copied it to wire
+ * and set call->attrs.driver_udata. The response is built in wire, too.
  */
-static __always_inline int uv_run_write(struct uv_call *call, const void __user *in, size_t in_len,
-					void __user *out, size_t out_len)
+static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
+					const struct uv_write_parts *parts)
 {
 	const struct uv_row *row = call->row;
-	/*
-	 * Only the first row->write.request (or response) bytes of wire and row->args_size bytes of
-	 * args are used; each is written before it is read.
-	 */
-	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
+	/* Only the first row->args_size bytes are used; each is written before it is read. */
 	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
-	size_t known = min_t(size_t, in_len, row->write.request);
+	size_t known = min_t(size_t, parts->in_len, row->write.request);
 	const struct uv_write_field *field, *end = row->write.fields + row->write.ninputs;
 	size_t space;
 	int err;
 
-	err = t3_copy_in(wire, sizeof(wire), in, known);
-	if (err)
-		goto done;
 	T3_RACE_POINT(uverbs_write_copied);
-	if (known < row->write.request)
-		memset((void *)wire + known, 0, row->write.request - known);
 	if (row->flags & UV_TAIL) {
-		call->tail = in + known;
-		call->tail_len = in_len - known;
+		call->tail = parts->in + known;
+		call->tail_len = parts->in_len - known;
 	} else {
-		err = t3_check_zero_tail(in, known, in_len);
+		err = t3_check_zero_tail(parts->in, known, parts->in_len);
 		if (err)
 			goto done;
 	}
-	call->out = out;
-	call->out_len = out_len;
+	call->out = parts->out;
+	call->out_len = parts->out_len;
 
 	t3_zero(args, row->args_size);
 	for (field = row->write.fields; field < end; field++) {
@@ -123,10 +137,10 @@ static __always_inline int uv_run_write(struct uv_call *call, const void __user 
 	if (call->new_field)
 		*(u32 *)((void *)wire + call->new_field->response_offset) = uv_call_new_id(call);
 	for (end = row->write.fields + row->nfields; field < end; field++)
-		uv_write_out(call, field, wire, args, out_len);
-	space = min_t(size_t, out_len, row->write.response);
-	if (t3_copy_out(out, wire, sizeof(wire), space) ||
-	    (out_len > space && clear_user(out + space, out_len - space)))
+		uv_write_out(call, field, wire, args, parts->out_len);
+	space = min_t(size_t, parts->out_len, row->write.response);
+	if (t3_copy_out(parts->out, wire, UV_MAX_WIRE, space) ||
+	    (parts->out_len > space && clear_user(parts->out + space, parts->out_len - space)))
 		err = -EFAULT;
 done:
 	T3_RACE_POINT(uverbs_write_answered);

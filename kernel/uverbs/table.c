@@ -141,6 +141,9 @@ static const char *uv_row_check(const struct uv_row *row)
 		return "number out of range";
 	if (row->write.request > UV_MAX_WIRE || row->write.response > UV_MAX_WIRE)
 		return "request or response too long";
+	/* See uv_write_parse(). */
+	if (row->abi == UV_ABI_WRITE && row->write.response && row->write.request < sizeof(u64))
+		return "request without the address of the response";
 	if (row->args_size > UV_MAX_ARGS || row->nfields > UV_MAX_FIELDS)
 		return "too many arguments";
 	for (i = 0; i < row->nfields; i++) {

@@ -18,22 +18,15 @@
 #include "run_write.h"
 #include "steps.h"
 
-/* The core's parts of a request and of its response. */
-struct uv_write_parts {
-	const void __user *in;
-	void __user *out;
-	size_t in_len, out_len;
-};
-
+/* Checks the lengths, copies the request to wire, and sets the parts of core and driver. */
 static int uv_write_parse(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
-			  const char __user *buf,
-			  size_t count, struct uv_write_parts *parts)
+			  const char __user *buf, size_t count, u64 *wire,
+			  struct uv_write_parts *parts)
 {
 	const struct uv_row *row = call->row;
 	size_t in_len = hdr->in_words * 4;
 	size_t out_len = hdr->out_words * 4;
 	struct ib_udata *udata = uv_udata(call);
-	u64 response = 0;
 
 	if (in_len != count)
 		return -EINVAL;
@@ -45,30 +38,32 @@ static int uv_write_parse(struct uv_call *call, const struct ib_uverbs_cmd_hdr *
 		in_len = sizeof(*hdr) + row->write.request;
 	if (in_len < sizeof(*hdr) + row->write.request || out_len < row->write.response)
 		return -ENOSPC;
-	in_len -= sizeof(*hdr);
-	buf += sizeof(*hdr);
+	parts->in = buf + sizeof(*hdr);
+	parts->in_len = in_len - sizeof(*hdr);
+	parts->out_len = out_len;
+	if (uv_write_copy(row, wire, parts))
+		return -EFAULT;
 
 	/* A request that has a response begins with the address of the response. */
-	if (row->write.response && get_user(response, (const u64 __user *)buf))
-		return -EFAULT;
+	parts->out = row->write.response ? u64_to_user_ptr(wire[0]) : NULL;
 	if (row->flags & UV_DRIVER_DATA) {
-		udata->inlen = in_len - row->write.request;
-		in_len = row->write.request;
+		udata->inlen = parts->in_len - row->write.request;
+		parts->in_len = row->write.request;
 		if (udata->inlen)
-			udata->inbuf = buf + in_len;
+			udata->inbuf = parts->in + parts->in_len;
 		if (row->write.response) {
-			udata->outlen = out_len - row->write.response;
-			out_len = row->write.response;
+			udata->outlen = parts->out_len - row->write.response;
+			parts->out_len = row->write.response;
 			if (udata->outlen)
-				udata->outbuf = u64_to_user_ptr(response + out_len);
+				udata->outbuf = parts->out + parts->out_len;
 		}
 	}
-	*parts = (struct uv_write_parts) { buf, u64_to_user_ptr(response), in_len, out_len };
 	return 0;
 }
 
 static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hdr *hdr,
-			     const char __user *buf, size_t count, struct uv_write_parts *parts)
+			     const char __user *buf, size_t count, u64 *wire,
+			     struct uv_write_parts *parts)
 {
 	struct ib_udata *udata = uv_udata(call);
 	struct ib_uverbs_ex_cmd_hdr ex;
@@ -99,7 +94,7 @@ static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hd
 		udata->outlen = driver_out;
 	}
 	*parts = (struct uv_write_parts) { buf, u64_to_user_ptr(ex.response), in_len, out_len };
-	return 0;
+	return uv_write_copy(call->row, wire, parts);
 }
 
 ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t *pos)
@@ -111,6 +106,7 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	struct ib_device *ib_dev;
 	struct uv_call call __uninitialized;
 	struct uv_write_parts parts __uninitialized;
+	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
 	int srcu, err;
 
 	/*
@@ -139,11 +135,11 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	if (!uv_call_supported(file, ib_dev, row))
 		err = -EOPNOTSUPP;
 	else if (row->abi == UV_ABI_WRITE_EX)
-		err = uv_write_parse_ex(&call, &hdr, buf, count, &parts);
+		err = uv_write_parse_ex(&call, &hdr, buf, count, wire, &parts);
 	else
-		err = uv_write_parse(&call, &hdr, buf, count, &parts);
+		err = uv_write_parse(&call, &hdr, buf, count, wire, &parts);
 	if (!err)
-		err = uv_run_write(&call, parts.in, parts.in_len, parts.out, parts.out_len);
+		err = uv_run_write(&call, wire, &parts);
 	T3_RACE_POINT(uverbs_write_finished);
 	uv_stats_count(dev, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);

@@ -276,6 +276,8 @@ static const struct {
 	  { .name = "long request", .write.request = UV_MAX_WIRE + 1 } },
 	{ "request or response too long",
 	  { .name = "long response", .write.response = UV_MAX_WIRE + 1 } },
+	{ "request without the address of the response",
+	  { .name = "short request", .write = { .request = 4, .response = 4 } } },
 	{ "too many arguments", { .name = "long arguments", .args_size = UV_MAX_ARGS + 1 } },
 	{ "too many arguments", { .name = "many fields", .nfields = UV_MAX_FIELDS + 1 } },
 	{ "field outside of the request or response", WRITE_ROW(field_beyond_request) },
