@@ -22,7 +22,7 @@
 
 #include "uverbs.h"
 
-/* To grow the array copies it under the lock: at most 2^21 slots, 16 MB. */
+/* To grow the array copies it under the lock: at most 2^21 slots, 16 MB. A handle fits an int. */
 #define UV_MAX_HANDLES BIT(22)
 #define UV_NO_HANDLE U32_MAX
 #define UV_FIRST_SLOTS 16U
@@ -82,11 +82,14 @@ static int uv_handles_grow(struct uv_file *file, u32 from)
 	return 0;
 }
 
-/* Reserves a handle. A lookup does not find it before uv_handle_publish(). Takes the lock. */
-int uv_handle_reserve(struct uv_file *file, u32 *handle)
+/*
+ * Returns a reserved handle, or an error. A lookup does not find it before
+ * uv_handle_publish(). Takes the lock.
+ */
+int uv_handle_reserve(struct uv_file *file)
 {
 	struct uv_handles *table = &file->handles;
-	u32 size;
+	u32 size, handle;
 	int err;
 
 	/* The file's first object. */
@@ -105,21 +108,14 @@ int uv_handle_reserve(struct uv_file *file, u32 *handle)
 		spin_lock(&file->base.uobjects_lock);
 	}
 	if (table->free != UV_NO_HANDLE) {
-		*handle = table->free;
-		table->free = table->slots[*handle] >> 1;
+		handle = table->free;
+		table->free = table->slots[handle] >> 1;
 	} else {
-		*handle = table->used++;
+		handle = table->used++;
 	}
-	table->slots[*handle] = 0;
+	table->slots[handle] = 0;
 	spin_unlock(&file->base.uobjects_lock);
-	return 0;
-}
-
-/* Makes the object visible to lookups of its handle. */
-void uv_handle_publish(struct uv_file *file, struct ib_uobject *uobj)
-{
-	lockdep_assert_held(&file->base.uobjects_lock);
-	file->handles.slots[uobj->id] = (unsigned long)uobj;
+	return handle;
 }
 
 /* Releases a handle, published or not. */

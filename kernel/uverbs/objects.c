@@ -105,14 +105,13 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 {
 	struct ib_uobject *uobj;
 	struct uv_object *obj;
-	u32 handle;
-	int err;
+	int handle, err;
 
 	uv_assert_srcu_held(file);
 	/* A lookup of the handle fails until uv_object_commit(). */
-	err = uv_handle_reserve(file, &handle);
-	if (err)
-		return ERR_PTR(err);
+	handle = uv_handle_reserve(file);
+	if (handle < 0)
+		return ERR_PTR(handle);
 	T3_RACE_POINT(uverbs_handle_reserved);
 	obj = uv_object_alloc(type);
 	if (!obj) {
@@ -260,18 +259,6 @@ struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type 
 out:
 	up_read(&file->base.hw_destroy_rwsem);
 	return uobj;
-}
-
-/* Undoes the lock of uv_object_get(): UV_READ or UV_WRITE. */
-void uv_object_unlock(struct ib_uobject *uobj, enum uv_access access)
-{
-	if (access == UV_READ) {
-		lockdep_assert(atomic_read(&uobj->usecnt) > 0);
-		atomic_fetch_dec_release(&uobj->usecnt);
-	} else {
-		lockdep_assert(atomic_read(&uobj->usecnt) == -1);
-		atomic_set_release(&uobj->usecnt, 0);
-	}
 }
 
 /* Frees an object that uv_object_destroy() has returned. */

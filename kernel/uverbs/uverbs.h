@@ -139,11 +139,22 @@ struct ib_uobject *uv_object_get(struct uv_file *file, const struct uv_type *typ
 				 enum uv_access access);
 struct ib_uobject *uv_object_destroy(struct uv_file *file, const struct uv_type *type, u64 handle,
 				     struct uverbs_attr_bundle *attrs);
-void uv_object_unlock(struct ib_uobject *uobj, enum uv_access access);
 void uv_object_free_destroyed(struct ib_uobject *uobj);
 u32 uv_objects_list(struct uv_file *file, u16 type, u32 *handles, u32 max);
 void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why);
 void uv_file_free_handles(struct uv_file *file);
+
+/* Undoes the lock of uv_object_get(): UV_READ or UV_WRITE. */
+static inline void uv_object_unlock(struct ib_uobject *uobj, enum uv_access access)
+{
+	if (access == UV_READ) {
+		lockdep_assert(atomic_read(&uobj->usecnt) > 0);
+		atomic_fetch_dec_release(&uobj->usecnt);
+	} else {
+		lockdep_assert(atomic_read(&uobj->usecnt) == -1);
+		atomic_set_release(&uobj->usecnt, 0);
+	}
+}
 
 /* ---- handles (handles.c) ---------------------------------------------- */
 
@@ -156,7 +167,7 @@ struct uv_handles {
 
 void uv_handles_init(struct uv_handles *table);
 void uv_handles_free(struct uv_handles *table, void (*free)(struct ib_uobject *uobj));
-int uv_handle_reserve(struct uv_file *file, u32 *handle);
+int uv_handle_reserve(struct uv_file *file);
 
 /* Whether a slot holds the number of the next free slot. */
 static inline bool uv_slot_is_free(unsigned long slot)
@@ -183,10 +194,16 @@ static inline struct uv_file *uv_file_of(struct ib_uverbs_file *base)
 	return container_of(base, struct uv_file, base);
 }
 
-void uv_handle_publish(struct uv_file *file, struct ib_uobject *uobj)
-	__must_hold(&file->base.uobjects_lock);
 void uv_handle_release(struct uv_file *file, u32 handle)
 	__must_hold(&file->base.uobjects_lock);
+
+/* Makes the object visible to lookups of its handle. */
+static inline void uv_handle_publish(struct uv_file *file, struct ib_uobject *uobj)
+	__must_hold(&file->base.uobjects_lock)
+{
+	lockdep_assert_held(&file->base.uobjects_lock);
+	file->handles.slots[uobj->id] = (unsigned long)uobj;
+}
 
 /* The object with this handle, or NULL. */
 static inline struct ib_uobject *uv_handle_find(const struct uv_file *file, u32 handle)

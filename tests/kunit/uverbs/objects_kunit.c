@@ -4,21 +4,6 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 
-#include "handles.c"
-
-static struct uv_file *file;
-static unsigned int unlocked_changes;
-
-/* The list of a file's objects must be changed under uobjects_lock. */
-static void watched_list_del_init(struct list_head *entry)
-{
-#ifdef CONFIG_LOCKDEP
-	if (!lockdep_is_held(&file->base.uobjects_lock))
-		unlocked_changes++;
-#endif
-	list_del_init(entry);
-}
-
 /*
  * Counts the acquires and releases of usecnt. x86 has a strong memory order, so that no result of a
  * test depends on them.
@@ -51,6 +36,24 @@ static int watched_fetch_dec_release(atomic_t *v)
 	return atomic_fetch_dec_release(v);
 }
 
+/* uv_object_unlock() is in a header. */
+#define atomic_set_release watched_set_release
+#define atomic_fetch_dec_release watched_fetch_dec_release
+#include "handles.c"
+
+static struct uv_file *file;
+static unsigned int unlocked_changes;
+
+/* The list of a file's objects must be changed under uobjects_lock. */
+static void watched_list_del_init(struct list_head *entry)
+{
+#ifdef CONFIG_LOCKDEP
+	if (!lockdep_is_held(&file->base.uobjects_lock))
+		unlocked_changes++;
+#endif
+	list_del_init(entry);
+}
+
 /* Warnings: they end up in no log. */
 static unsigned int warnings;
 
@@ -73,8 +76,6 @@ static bool watched_warning(bool condition)
 #define list_del_init watched_list_del_init
 #define atomic_read_acquire watched_read_acquire
 #define atomic_cmpxchg_acquire watched_cmpxchg_acquire
-#define atomic_set_release watched_set_release
-#define atomic_fetch_dec_release watched_fetch_dec_release
 #include "objects.c"
 #undef list_del_init
 #undef atomic_read_acquire
