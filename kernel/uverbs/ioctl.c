@@ -182,38 +182,33 @@ static int uv_ioctl_other_attr(struct uv_ioctl_call *io, const struct ib_uverbs_
 	return 0;
 }
 
-static const struct uv_ioctl_field *uv_ioctl_find_field(const struct uv_row *row, u16 id)
+/* The index of the attribute's field, or -1. */
+static int uv_ioctl_find_field(const struct uv_row *row, u16 id)
 {
-	u8 index;
-
 	if (id >= UV_MAX_ATTRS)
-		return NULL;
-	index = row->ioctl.field_of_attr[array_index_nospec(id, UV_MAX_ATTRS)];
-	return index ? &row->ioctl.fields[index - 1] : NULL;
+		return -1;
+	return row->ioctl.field_of_attr[array_index_nospec(id, UV_MAX_ATTRS)] - 1;
 }
 
 static int uv_ioctl_in_attrs(struct uv_ioctl_call *io, void *args)
 {
 	const struct uv_row *row = io->row;
-	const struct ib_uverbs_attr *attr;
-	const struct uv_ioctl_field *field;
-	u32 bit;
-	int err;
+	const struct ib_uverbs_attr *attr = io->attrs, *end = attr + io->nattrs;
+	int field, err;
 
-	for (attr = io->attrs; attr < io->attrs + io->nattrs; attr++) {
+	for (; attr < end; attr++) {
 		field = uv_ioctl_find_field(row, attr->attr_id);
-		if (!field) {
+		if (field < 0) {
 			err = uv_ioctl_other_attr(io, attr);
 			if (err)
 				return err;
 			continue;
 		}
-		bit = BIT(field - row->ioctl.fields);
-		if (io->present & bit)
+		if (io->present & BIT(field))
 			return -EINVAL;
-		io->present |= bit;
-		io->attr_of_field[field - row->ioctl.fields] = attr - io->attrs;
-		err = uv_ioctl_in_attr(io, field, attr, args);
+		io->present |= BIT(field);
+		io->attr_of_field[field] = attr - io->attrs;
+		err = uv_ioctl_in_attr(io, &row->ioctl.fields[field], attr, args);
 		if (err)
 			return err;
 	}
@@ -248,7 +243,7 @@ static int uv_ioctl_out_attrs(struct uv_ioctl_call *io, const void *args)
 
 	for (; pending && !err; pending &= pending - 1) {
 		const struct uv_ioctl_field *field = &row->ioctl.fields[__ffs(pending)];
-		unsigned int index = io->attr_of_field[field - row->ioctl.fields];
+		unsigned int index = io->attr_of_field[__ffs(pending)];
 
 		switch (field->f.kind) {
 		case UV_OUT:
@@ -271,9 +266,9 @@ static int uv_ioctl_out_attrs(struct uv_ioctl_call *io, const void *args)
 	return err;
 }
 
-static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
-			const struct ib_uverbs_ioctl_hdr *hdr,
-			struct ib_uverbs_attr __user *user)
+static __always_inline int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
+					const struct ib_uverbs_ioctl_hdr *hdr,
+					struct ib_uverbs_attr __user *user)
 {
 	struct ib_uverbs_attr stack_attrs[STACK_ATTRS] __uninitialized, *attrs = stack_attrs;
 	size_t size = sizeof(stack_attrs);
@@ -291,7 +286,7 @@ static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
 	if (!uv_call_supported(file, dev, row)) {
 		/* After EPROTONOSUPPORT libibverbs repeats the command by write(). */
 		err = row->always_unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
-		uv_stats_count(uv_file_uvdev(file), row, err);
+		uv_call_count(file, row, err);
 		return err;
 	}
 
@@ -324,7 +319,7 @@ static int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
 		err = uv_ioctl_out_attrs(&io, args);
 	T3_RACE_POINT(uverbs_ioctl_answered);
 	uv_call_finish(&io.call, err);
-	uv_stats_count(uv_file_uvdev(file), row, err);
+	uv_call_count(file, row, err);
 	if (attrs != stack_attrs)
 		kfree(attrs);
 	return err;
@@ -389,7 +384,7 @@ static int uv_do_invoke_write(struct uv_call *outer, void *args)
 		if (!row->write.response)
 			a->out.len = 0;
 	}
-	uv_stats_count(uv_file_uvdev(outer->file), row, err);
+	uv_call_count(outer->file, row, err);
 	return err;
 }
 

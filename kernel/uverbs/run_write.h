@@ -38,7 +38,7 @@ static __always_inline int uv_write_copy(const struct uv_row *row, u64 *wire,
 }
 
 /* Most values have 4 or 8 bytes. */
-static inline void uv_copy_value(void *to, const void *from, u16 len)
+static __always_inline void uv_copy_value(void *to, const void *from, u16 len)
 {
 	if (len == sizeof(u32))
 		memcpy(to, from, sizeof(u32));
@@ -54,8 +54,6 @@ static inline int uv_write_in(struct uv_call *call, const struct uv_write_field 
 	const void *from = wire + field->request_offset;
 	u32 bits;
 
-	if (field->when && !field->when(wire))
-		return 0;
 	switch (field->f.kind) {
 	case UV_IN:
 		uv_copy_value(args + field->f.arg, from, field->f.len);
@@ -64,6 +62,8 @@ static inline int uv_write_in(struct uv_call *call, const struct uv_write_field 
 		bits = field->f.len == sizeof(u8) ? *(u8 *)from : *(u32 *)from;
 		return bits & ~field->f.allowed ? field->error : 0;
 	case UV_OBJ:
+		if (field->when && !field->when(wire))
+			return 0;
 		return uv_call_get_handle(call, &field->f, *(u32 *)from, args);
 	case UV_FD:
 		if (field->f.flags & UV_OPTIONAL && *(s32 *)from < 0)

@@ -10,30 +10,9 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "trace.h"
 #include "uverbs.h"
 
-struct uv_stats {
-	struct dentry *dentry;
-	/* Of the ib_device at registration (a rename is not followed), for traces. */
-	char name[IB_DEVICE_NAME_MAX];
-	struct {
-		atomic64_t calls;
-		atomic64_t failed;
-	} row[];
-};
-
 static struct dentry *uv_debugfs_root;
-
-void uv_stats_count(struct uv_device *dev, const struct uv_row *row, int err)
-{
-	struct uv_stats *stats = dev->stats;
-
-	atomic64_inc(&stats->row[row->number].calls);
-	if (err)
-		atomic64_inc(&stats->row[row->number].failed);
-	trace_t3_uverbs_command(stats->name, row, err);
-}
 
 static int uv_commands_show(struct seq_file *seq, void *unused)
 {

@@ -29,6 +29,7 @@
 #include <t3_race_point.h>
 
 #include "call.h"
+#include "trace.h"
 
 /*
  * Initializes only what is read before it is written. ->nheld bounds ->held, and uv_run_write()
@@ -234,6 +235,17 @@ static inline void uv_call_finish(struct uv_call *call, int err)
 			uv_object_unlock(call->held[call->nheld].object,
 					 call->held[call->nheld].access);
 	}
+}
+
+/* The end of a command, also of one that is refused. */
+static inline void uv_call_count(const struct uv_file *file, const struct uv_row *row, int err)
+{
+	struct uv_stats *stats = uv_file_uvdev(file)->stats;
+
+	atomic64_inc(&stats->row[row->number].calls);
+	if (err)
+		atomic64_inc(&stats->row[row->number].failed);
+	trace_t3_uverbs_command(stats->name, row, err);
 }
 
 #endif

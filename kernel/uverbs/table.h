@@ -72,7 +72,7 @@ struct uv_write_field {
 	u16 request_offset;
 	u16 response_offset;	/* UV_OUT, UV_OUT_LEN, UV_NEW, UV_FD_NEW */
 	s8 error;		/* UV_BITS */
-	bool (*when)(const void *request);	/* the field is ignored unless true */
+	bool (*when)(const void *request);	/* UV_OBJ: ignored unless true */
 };
 
 struct uv_ioctl_field {

@@ -295,11 +295,21 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
 
 /* ---- counters (stats.c) -------------------------------------------------------------- */
 
+struct uv_stats {
+	struct dentry *dentry;
+	/* Of the ib_device at registration (a rename is not followed), for traces. */
+	char name[IB_DEVICE_NAME_MAX];
+	/* By uv_row.number. */
+	struct {
+		atomic64_t calls;
+		atomic64_t failed;
+	} row[];
+};
+
 int uv_stats_init(void);
 void uv_stats_exit(void);
 int uv_stats_add(struct uv_device *dev, struct ib_device *ib_dev);
 void uv_stats_hide(struct uv_device *dev);
 void uv_stats_free(struct uv_device *dev);
-void uv_stats_count(struct uv_device *dev, const struct uv_row *row, int err);
 
 #endif

@@ -141,7 +141,7 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	if (!err)
 		err = uv_run_write(&call, wire, &parts);
 	T3_RACE_POINT(uverbs_write_finished);
-	uv_stats_count(dev, row, err);
+	uv_call_count(file, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
 	return err ?: count;
 }
