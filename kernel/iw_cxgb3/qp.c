@@ -13,6 +13,7 @@
 
 #include "uapi/t3_abi.h"
 #include "t3_compat_verbs.h"
+#include "doorbell_page.h"
 #include "iw_cxgb3.h"
 #include "trace.h"
 
@@ -882,7 +883,7 @@ static int t3_qp_user_respond(struct t3_qp *qp, struct t3_ucontext *uc, struct i
 		.rq_size_log2 = sizes->rq_log2,
 	};
 	phys_addr_t doorbell = dev->info.udbell_physbase +
-			       ((phys_addr_t)(qp->id / dev->qp_group_size) << PAGE_SHIFT);
+			       t3_doorbell_page(qp->id, dev->qp_group_size);
 	int err;
 
 	if (udata->outlen < sizeof(resp))

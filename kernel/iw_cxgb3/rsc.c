@@ -6,6 +6,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
+#include "doorbell_page.h"
 #include "iw_cxgb3.h"
 
 static void t3_ids_init(struct t3_ids *ids, enum t3_quota_kind kind, u32 min, u32 max)
@@ -195,11 +196,10 @@ int t3_rsc_open(struct t3_dev *dev)
 {
 	const struct rdma_info *info = &dev->info;
 	u32 stags = (info->tpt_top - info->tpt_base + 1) / T3_TPT_ENTRY_BYTES;
-	u32 pages = info->udbell_len >> PAGE_SHIFT;
 
-	if (!pages || info->tpt_top <= info->tpt_base)
+	dev->qp_group_size = t3_qps_per_doorbell_page(info->udbell_len);
+	if (!dev->qp_group_size || info->tpt_top <= info->tpt_base)
 		return -ENODEV;
-	dev->qp_group_size = 65536 >> min(ilog2(pages), 16);
 	/* No group fits if all QPs share one doorbell page. */
 	if (dev->qp_group_size > (T3_MAX_ID + 1) / 2)
 		return -ENODEV;
