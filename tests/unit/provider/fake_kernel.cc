@@ -17,9 +17,14 @@ namespace fake {
 
 Kernel kernel;
 
+uint64_t Kernel::whole_pages(uint64_t size) const {
+    const auto of = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    return (size + of - 1) / of * of;
+}
+
 uint64_t Kernel::map_pages(uint64_t size) {
     const uint64_t key = bytes;
-    bytes += (size + 4095) / 4096 * 4096;
+    bytes += whole_pages(size);
     if (ftruncate(fd, static_cast<off_t>(bytes)))
         std::abort();
     return key;
@@ -131,8 +136,9 @@ int ibv_cmd_create_cq(ibv_context* context, int cqe, ibv_comp_channel* channel, 
     cq->channel = channel; // libibverbs does it afterwards
     t3_create_cq_resp drv{};
     drv.size_log2 = kernel.bad_sizes ? 31 : fake::log2_of(static_cast<uint32_t>(cqe));
-    const uint64_t bytes = ((uint64_t{1} << (kernel.bad_sizes ? 4 : drv.size_log2)) + 1) * T3_CQE_BYTES;
-    drv.memsize = static_cast<uint32_t>((bytes + 4095) / 4096 * 4096);
+    const uint64_t entries = uint64_t{1} << (kernel.bad_sizes ? 4 : drv.size_log2);
+    drv.memsize =
+        static_cast<uint32_t>(kernel.whole_pages((entries + !kernel.no_status_word) * T3_CQE_BYTES));
     drv.key = kernel.bad_ring ? 1 : kernel.map_pages(drv.memsize);
     fake::answer(resp, CXGB3_CORE_RESP_CREATE_CQ, drv);
     return 0;
@@ -159,7 +165,7 @@ int ibv_cmd_create_qp(ibv_pd* pd, ibv_qp* qp, ibv_qp_init_attr* attr, void*, siz
     drv.rq_size_log2 = 4;
     drv.size_log2 = kernel.bad_sizes ? 17 : 6;
     drv.key = kernel.bad_ring ? 1 : kernel.map_pages(T3_WR_SLOT_BYTES << 6);
-    drv.db_key = kernel.bad_doorbell ? 1 : kernel.map_pages(4096);
+    drv.db_key = kernel.bad_doorbell ? 1 : kernel.map_pages(1);
     fake::answer(resp, CXGB3_CORE_RESP_CREATE_QP, drv);
     return 0;
 }
@@ -190,6 +196,10 @@ void* __wrap__Znwm(size_t bytes) {
     if (kernel.refuse_new && --kernel.refuse_new == 0)
         throw std::bad_alloc();
     return __real__Znwm(bytes);
+}
+decltype(sysconf) __real_sysconf;
+long __wrap_sysconf(int name) noexcept {
+    return name == _SC_PAGESIZE && kernel.page ? static_cast<long>(kernel.page) : __real_sysconf(name);
 }
 decltype(madvise) __real_madvise;
 int __wrap_madvise(void* start, size_t bytes, int advice) noexcept {

@@ -22,10 +22,14 @@ struct Kernel {
     int dirty_answers = 0; // response buffers that were not zero when a command was called
     int pds = 0, mrs = 0, mws = 0, cqs = 0, qps = 0;
     int notify_calls = 0;
+    uint64_t page = 0; // the size of its pages; 0: as the host
+    bool no_status_word =
+        false; // memory for the entries of a CQ only, as for libraries that know no status word
     int fd = -1;
     uint64_t bytes = 0;
 
     int objects() const { return pds + mrs + mws + cqs + qps; }
+    uint64_t whole_pages(uint64_t size) const;
     // Space in the file; its offset is the key.
     uint64_t map_pages(uint64_t size);
     int step();

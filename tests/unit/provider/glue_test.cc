@@ -75,12 +75,13 @@ protected:
     }
     // Of the QP that was made last, since the last call.
     static bool doorbell_rung() {
-        const auto page = static_cast<off_t>(kernel.bytes - 4096);
-        std::vector<uint8_t> now(4096);
-        EXPECT_EQ(pread(kernel.fd, now.data(), now.size(), page), 4096);
+        std::vector<uint8_t> now(kernel.whole_pages(1));
+        const auto size = static_cast<ssize_t>(now.size());
+        const auto page = static_cast<off_t>(kernel.bytes - now.size());
+        EXPECT_EQ(pread(kernel.fd, now.data(), now.size(), page), size);
         const bool rung = std::ranges::any_of(now, [](uint8_t byte) { return byte != 0; });
         std::ranges::fill(now, 0);
-        EXPECT_EQ(pwrite(kernel.fd, now.data(), now.size(), page), 4096);
+        EXPECT_EQ(pwrite(kernel.fd, now.data(), now.size(), page), size);
         return rung;
     }
     static bool locks(auto& object) { // it cannot be had twice
@@ -517,3 +518,78 @@ TEST_F(Glue, AThreadDomainEndsBesideItsLastUser) {
         user.join();
     }
 }
+
+namespace {
+
+// A kernel with pages of another size.
+class Pages : public Glue, public testing::WithParamInterface<uint64_t> {
+protected:
+    void SetUp() override {
+        if (GetParam() < kernel.whole_pages(1))
+            GTEST_SKIP() << "the host's own pages are larger";
+        kernel.page = GetParam();
+    }
+    static uint64_t mapped_bytes() {
+        std::ifstream maps("/proc/self/maps");
+        uint64_t sum = 0;
+        for (std::string line; std::getline(maps, line);) {
+            unsigned long long start, end;
+            if (line.find("/memfd:kernel") != std::string::npos &&
+                sscanf(line.c_str(), "%llx-%llx", &start, &end) == 2)
+                sum += end - start;
+        }
+        return sum;
+    }
+};
+
+} // namespace
+
+// With the status word, 256, 1024 and 4096 entries do not fit into a page of 4, 16 and 64 KiB.
+TEST_P(Pages, RingsAreMappedInWholePages) {
+    for (const int entries : {16, 256, 1024, 4096}) {
+        const uint64_t before = kernel.bytes;
+        ibv_cq* cq = make_cq(entries);
+        ASSERT_NE(cq, nullptr);
+        EXPECT_EQ(mapped_bytes(), kernel.bytes - before) << entries;
+        auto attr = qp_attr(cq);
+        ibv_qp* qp = ops.create_qp_ex(ctx(), &attr);
+        ASSERT_NE(qp, nullptr);
+        EXPECT_EQ(mapped_bytes(), kernel.bytes - before);
+        EXPECT_EQ(ops.destroy_qp(qp), 0);
+        EXPECT_EQ(ops.destroy_cq(cq), 0);
+        EXPECT_EQ(mapped_bytes(), 0u);
+    }
+}
+
+TEST_P(Pages, TheDoorbellIsInThePageOfItsKey) {
+    ibv_cq* cq = make_cq();
+    auto attr = qp_attr(cq);
+    ibv_qp* qp = ops.create_qp_ex(ctx(), &attr);
+    ASSERT_NE(qp, nullptr);
+    ibv_send_wr wr{}, *bad;
+    wr.opcode = IBV_WR_SEND;
+    EXPECT_EQ(ops.post_send(qp, &wr, &bad), 0);
+    EXPECT_TRUE(doorbell_rung());
+    EXPECT_EQ(ops.destroy_qp(qp), 0);
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+// The provider would read the status word behind the mapping.
+TEST_P(Pages, ACqWithoutSpaceForTheStatusWordIsRefused) {
+    kernel.no_status_word = true;
+    EXPECT_EQ(make_cq(static_cast<int>(GetParam() / T3_CQE_BYTES)), nullptr);
+    EXPECT_EQ(errno, EPROTO);
+    ibv_cq* cq = make_cq(static_cast<int>(GetParam() / T3_CQE_BYTES / 2));
+    ASSERT_NE(cq, nullptr) << "the page has space";
+    EXPECT_EQ(ops.destroy_cq(cq), 0);
+}
+
+// The driver gives a region that windows are bound to pages of the system's size.
+TEST_P(Pages, WindowsHavePagesOfTheSystemsSize) {
+    ibv_mr* mr = ops.reg_mr(pd, this, 1, 0, IBV_ACCESS_MW_BIND);
+    EXPECT_EQ(uint64_t{4096} << reinterpret_cast<cxgb3_mr*>(mr)->page_code, GetParam());
+    EXPECT_EQ(ops.dereg_mr(reinterpret_cast<verbs_mr*>(mr)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Pages, testing::Values(4096, 16384, 65536),
+                         [](const auto& info) { return std::to_string(info.param >> 10) + "K"; });

@@ -250,6 +250,29 @@ TEST_F(Bind, FindsThePageOfTheWindow) {
     EXPECT_EQ(slot(0).bind_mw.perms, T3_PERM_REMOTE_WRITE);
 }
 
+// The region begins at 0x678 of a page of 4 KiB, at 0x1678 of one of 16 KiB and at 0x5678 of one of 64 KiB.
+TEST_F(Bind, PagesHaveTheSizeOfTheSystems) {
+    const struct {
+        uint8_t page_code;
+        uint64_t page, first; // bytes of the region's first page
+    } sizes[] = {{0, 0x1000, 0x988}, {2, 0x4000, 0x2988}, {4, 0x10000, 0xa988}};
+    unsigned i = 0;
+    for (const auto& size : sizes) {
+        mr.page_code = size.page_code;
+        mr.vmr.ibv_mr.length = 3 * size.page;
+        const std::pair<uint64_t, uint32_t> rows[] = {{0, 0x20},
+                                                      {size.first - 1, 0x20},
+                                                      {size.first, 0x21},
+                                                      {size.first + size.page - 1, 0x21},
+                                                      {size.first + size.page, 0x22}};
+        for (const auto& [offset, page] : rows) {
+            ASSERT_EQ(bind(mr.hca_va + offset, 1), 0);
+            EXPECT_EQ(slot(i).bind_mw.mr_pagesz, size.page_code);
+            EXPECT_EQ(from_be<uint32_t>(slot(i++).bind_mw.mr_pbl_addr), page) << size.page << " " << offset;
+        }
+    }
+}
+
 TEST_F(Bind, OutsideTheRegionIsRefused) {
     EXPECT_EQ(bind(mr.hca_va, 0x3001), EINVAL);
     EXPECT_EQ(bind(mr.hca_va - 1, 2), EINVAL);
