@@ -956,6 +956,25 @@ TEST_F(SgeTest, UserDoorbellIsBoundToItsPage) {
     EXPECT_EQ(rnic.doorbells.back(), 0x40U);
 }
 
+// The driver states the size of the host's pages. Each has more QPs, the larger it is.
+TEST_F(SgeTest, DoorbellPagesHaveTheSizeOfTheHosts) {
+    constexpr std::uint64_t window = 8 << 20;
+    ready();
+    for (QpId qp : {0x21U, 0x41U, 0xc1U, 0x241U})
+        sge.open_qp_context(qp, 0x12, host.base(), 4);
+    const auto host_pages = [&](unsigned shift) {
+        const std::uint32_t others = regs.peek(reg::SG_CONTROL) & ~(7U << 11);
+        regs.write(reg::SG_CONTROL, others | (shift - 11) << 11);
+    };
+    host_pages(14);
+    sge.user_doorbell(0x3000, 0x21, window); // page 0 holds 0..127
+    sge.user_doorbell(0x4000, 0x41, window); // page 1
+    host_pages(16);
+    sge.user_doorbell(0x4000, 0x41, window); // page 0 holds 0..511
+    sge.user_doorbell(0x10000, 0x41, window);
+    EXPECT_EQ(rnic.doorbells, (std::vector<QpId>{0x21, 0xc1, 0x41, 0x241}));
+}
+
 // --- Completion queues
 // ---------------------------------------------------------------------------------------
 
