@@ -26,26 +26,46 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64
         if (first + (range.size - 1) >= address)
             return EEXIST;
     }
-    Range range{.size = size, .readable = readable, .writable = writable};
+    Range range{.size = size, .file = files_.end(), .readable = readable, .writable = writable};
     if (fd >= 0 && (readable || writable)) {
-        struct stat file {};
-        if (fstat(fd, &file) != 0)
-            return errno;
-        // The file must contain the range now. If the client shrinks it later, the bus guard handles that.
-        if (!S_ISREG(file.st_mode) || offset > static_cast<std::uint64_t>(file.st_size) ||
-            size > static_cast<std::uint64_t>(file.st_size) - offset)
+        if (offset > ~std::uint64_t{0} - size)
             return EINVAL;
-        const std::uint64_t skip = offset % static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
         const int protection = (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0);
-        range.mapping_size = size + skip;
-        range.mapping =
-            mmap(nullptr, range.mapping_size, protection, MAP_SHARED, fd, static_cast<off_t>(offset - skip));
-        if (range.mapping == MAP_FAILED)
-            return errno;
-        guard_mapping(range.mapping, range.mapping_size);
-        range.data = static_cast<std::uint8_t*>(range.mapping) + skip;
+        if (const int error = use_file(fd, offset + size, protection, range.file))
+            return error;
+        range.data = static_cast<std::uint8_t*>(range.file->mapping) + offset;
     }
     ranges_.emplace(address, range);
+    return 0;
+}
+
+/// Finds or makes a mapping of a file that includes all bytes before @p end, for one more range.
+int DmaTable::use_file(int fd, std::uint64_t end, int protection, Files::iterator& found) {
+    struct stat file {};
+    if (fstat(fd, &file) != 0)
+        return errno;
+    // The file must contain the range now. If the client shrinks it later, the bus guard handles that.
+    if (!S_ISREG(file.st_mode) || end > static_cast<std::uint64_t>(file.st_size))
+        return EINVAL;
+    found = std::find_if(files_.begin(), files_.end(), [&](const File& other) {
+        return other.device == file.st_dev && other.inode == file.st_ino && other.protection == protection &&
+               other.size >= end;
+    });
+    if (found == files_.end()) {
+        if (files_.size() >= max_files)
+            return ENOSPC;
+        const auto size = static_cast<std::size_t>(file.st_size);
+        void* const mapping = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+        if (mapping == MAP_FAILED)
+            return errno;
+        guard_mapping(mapping, size);
+        found = files_.insert(files_.end(), {.device = file.st_dev,
+                                             .inode = file.st_ino,
+                                             .protection = protection,
+                                             .mapping = mapping,
+                                             .size = size});
+    }
+    ++found->ranges;
     return 0;
 }
 
@@ -65,10 +85,11 @@ void DmaTable::clear() {
 }
 
 void DmaTable::release(const Range& range) {
-    if (!range.mapping)
+    if (!range.data || --range.file->ranges != 0)
         return;
-    unguard_mapping(range.mapping);
-    munmap(range.mapping, range.mapping_size);
+    unguard_mapping(range.file->mapping);
+    munmap(range.file->mapping, range.file->size);
+    files_.erase(range.file);
 }
 
 template <typename F>

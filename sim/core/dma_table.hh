@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Guest memory that the client shares: ranges of bus addresses, each a mapped piece of a file. Ranges without
+// Guest memory that the client shares: ranges of bus addresses, each a piece of a file. Ranges without
 // a descriptor are stored to detect overlaps but are not accessible.
+//
+// A file is mapped once, as a whole: behind an IOMMU a guest has thousands of ranges, and they change all the
+// time.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
+
+#include <sys/types.h>
 
 #include "sim/core/bytes.hh"
 
@@ -13,9 +19,11 @@ namespace t3sim {
 
 class DmaTable {
 public:
-    /// Per client. Each range needs up to two mappings of the process, of which Linux allows 65,530
-    /// (vm.max_map_count); eight clients use at most half of them. QEMU needs a few dozen.
-    static constexpr std::size_t max_ranges = 2048;
+    /// Per client, as many as the kernel's VFIO allows.
+    static constexpr std::size_t max_ranges = 65535;
+    /// Per client. Each needs up to two mappings of the process, of which Linux allows 65,530
+    /// (vm.max_map_count); eight clients use at most half of them. QEMU needs a few.
+    static constexpr std::size_t max_files = 2048;
 
     DmaTable() = default;
     DmaTable(const DmaTable&) = delete;
@@ -38,21 +46,32 @@ public:
     [[nodiscard]] std::uint32_t* word(std::uint64_t address, bool for_writing) const;
 
 private:
+    /// A mapping of a file from its start on. A file that has grown since has another one.
+    struct File {
+        dev_t device = 0;
+        ino_t inode = 0;
+        int protection = 0;
+        void* mapping = nullptr;
+        std::size_t size = 0;
+        std::size_t ranges = 0; ///< that use it
+    };
+    using Files = std::list<File>;
     struct Range {
         std::uint64_t size = 0;
         std::uint8_t* data = nullptr; ///< nullptr: not accessible
-        void* mapping = nullptr;      ///< page aligned, at or below data
-        std::size_t mapping_size = 0;
+        Files::iterator file;         ///< valid if data is
         bool readable = false;
         bool writable = false;
     };
 
-    static void release(const Range& range);
+    int use_file(int fd, std::uint64_t end, int protection, Files::iterator& found);
+    void release(const Range& range);
     /// Calls @p f(pointer, length) for each piece. False, without any call, if a byte is not accessible.
     template <typename F>
     bool for_pieces(std::uint64_t address, std::uint64_t size, bool for_writing, F&& f) const;
 
     std::map<std::uint64_t, Range> ranges_; ///< by first address; disjoint
+    Files files_;
 };
 
 } // namespace t3sim

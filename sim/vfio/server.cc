@@ -19,8 +19,8 @@ spdlog::logger& log = logger("vfio");
 constexpr int messages_per_turn = 64;
 
 constexpr const char* capabilities =
-    R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"max_dma_maps":2048,"write_multiple":true}})";
-static_assert(Server::Connection::max_fds == 16 && max_data_xfer == 65536 && DmaTable::max_ranges == 2048);
+    R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"max_dma_maps":65535,"write_multiple":true}})";
+static_assert(Server::Connection::max_fds == 16 && max_data_xfer == 65536 && DmaTable::max_ranges == 65535);
 
 } // namespace
 

@@ -14,6 +14,12 @@ namespace {
 using Access = RecordingDevice::Access;
 constexpr std::uint32_t eventfds = set_irqs::data_eventfd | set_irqs::trigger;
 
+// Of this process.
+std::ptrdiff_t mappings() {
+    std::ifstream maps("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+}
+
 TEST_F(ServerTest, VersionReplyIsNotLongerThanTheRequest) {
     const auto reply = call(Command::version, version_body());
     EXPECT_EQ(reply.as<Version>().minor, 0);
@@ -289,10 +295,6 @@ TEST_F(ServerTest, FileThatShrinksDoesNotEndTheProcess) {
 /// Independent of the number of lost pages in use: the process has 65,530 mappings and ends when it runs out
 /// of them.
 TEST_F(ServerTest, FileThatShrinksTakesNoMappingForEachPage) {
-    const auto mappings = [] {
-        std::ifstream maps("/proc/self/maps");
-        return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
-    };
     constexpr std::uint64_t page = 4096, pages = 2000;
     negotiate();
     set_command(0x0006);
@@ -315,9 +317,53 @@ TEST_F(ServerTest, FileThatShrinksTakesNoMappingForEachPage) {
 TEST_F(ServerTest, OneClientCannotUseUpTheProcessMappings) {
     negotiate();
     const Fd file = memory_file(4096);
-    for (std::uint64_t n = 0; n < DmaTable::max_ranges; ++n)
+    map(0, 4096, file);
+    std::uint64_t n = 1;
+    for (; n < DmaTable::max_files; ++n)
+        map(n * 8192, 4096, memory_file(4096));
+    map(n * 8192, 4096, memory_file(4096), 0, dma_readable, ENOSPC);
+    for (; n < DmaTable::max_ranges; ++n)
         map(n * 8192, 4096, file);
-    map(DmaTable::max_ranges * 8192, 4096, file, 0, dma_readable, ENOSPC);
+    map(n * 8192, 4096, file, 0, dma_readable | dma_writable, ENOSPC);
+}
+
+// As behind an IOMMU.
+TEST_F(ServerTest, RangesOfOneFileShareItsMapping) {
+    negotiate();
+    set_command(0x0006);
+    constexpr std::uint64_t page = 4096, pages = 1000;
+    const Fd file = memory_file(pages * page);
+    const auto before = mappings();
+    for (std::uint64_t n = 0; n < pages; ++n)
+        map(n * 3 * page, page, file, (pages - 1 - n) * page);
+    EXPECT_LE(mappings(), before + 1);
+    Buffer there(16);
+    for (std::uint64_t n = 0; n < pages; n += 99) {
+        const Buffer data(16, static_cast<std::uint8_t>(n + 1));
+        ASSERT_TRUE(server.dma_write(n * 3 * page + 100, data));
+        ASSERT_EQ(pread(file.get(), there.data(), 16, static_cast<off_t>((pages - 1 - n) * page + 100)), 16);
+        EXPECT_EQ(there, data);
+    }
+    for (std::uint64_t n = 1; n < pages; ++n)
+        call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, n * 3 * page, page}));
+    EXPECT_TRUE(server.dma_read(100, there)) << "it has the last range";
+    EXPECT_FALSE(server.dma_read(3 * page, there));
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, page}));
+    EXPECT_LE(mappings(), before);
+}
+
+TEST_F(ServerTest, AFileThatHasGrownIsMappedAgain) {
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(4096);
+    map(0, 4096, file);
+    ASSERT_EQ(ftruncate(file.get(), 8192), 0);
+    map(4096, 4096, file, 4096);
+    const Buffer data(8192, 7);
+    ASSERT_TRUE(server.dma_write(0, data));
+    Buffer there(8192);
+    ASSERT_EQ(pread(file.get(), there.data(), 8192, 0), 8192);
+    EXPECT_EQ(there, data);
 }
 
 TEST_F(ServerTest, MsixAsQemuSetsItUp) {
