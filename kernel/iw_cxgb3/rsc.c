@@ -3,6 +3,7 @@
  * Ids, doorbell groups, adapter memory.
  */
 #include <linux/bitmap.h>
+#include <linux/dma-map-ops.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
@@ -289,6 +290,18 @@ void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
 	mem->page = NULL;
 }
 
+/*
+ * Before 6.10 dma_need_sync() is true for each device behind an IOMMU, since the
+ * IOMMU's code has functions for syncs; later it is once a buffer of the device was
+ * bounced. Whole pages, as those of rings, are never bounced there.
+ */
+static bool t3_dma_need_sync(struct device *device, dma_addr_t dma)
+{
+	if (device_iommu_mapped(device))
+		return !dev_is_dma_coherent(device);
+	return dma_need_sync(device, dma);
+}
+
 int t3_dma_check(struct t3_dev *dev)
 {
 	struct t3_dma probe;
@@ -298,7 +311,7 @@ int t3_dma_check(struct t3_dev *dev)
 	if (err)
 		return err;
 	/* Not coherent, or behind a bounce buffer. */
-	if (dma_need_sync(&dev->pdev->dev, probe.dma))
+	if (t3_dma_need_sync(&dev->pdev->dev, probe.dma))
 		err = -EOPNOTSUPP;
 	t3_dma_free(dev, &probe);
 	return err;

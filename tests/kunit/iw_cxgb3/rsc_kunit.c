@@ -6,6 +6,7 @@
 #include <kunit/test.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/genalloc.h>
 #include <linux/module.h>
@@ -21,6 +22,7 @@
 static struct {
 	int rings;			/* allocated for the card */
 	bool unmapped, needs_sync;
+	bool iommu, incoherent;
 	unsigned int warnings;
 } host;
 
@@ -47,6 +49,8 @@ static inline void fake_dma_free(size_t size, struct page *page)
 #define dma_mapping_error(device, dma) (host.unmapped)
 #undef dma_need_sync
 #define dma_need_sync(device, dma) (host.needs_sync)
+#define device_iommu_mapped(device) (host.iommu)
+#define dev_is_dma_coherent(device) (!host.incoherent)
 #pragma push_macro("WARN_ON")
 #undef WARN_ON
 #define WARN_ON(condition) ((void)(host.warnings += !!(condition)))
@@ -384,6 +388,19 @@ static void host_whose_memory_needs_syncing_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, host.rings, 0);
 }
 
+/* dma_need_sync() of 6.1 is true for all IOMMUs. */
+static void host_with_an_iommu_needs_coherent_memory_only(struct kunit *test)
+{
+	struct t3_dev *dev = card_with_memory(test);
+
+	host.iommu = true;
+	host.needs_sync = true;
+	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), 0);
+	host.incoherent = true;
+	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, host.rings, 0);
+}
+
 /* --- opening ------------------------------------------------------------------- */
 
 /* The figures that the NIC driver reports are checked. */
@@ -447,6 +464,7 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(ring_is_charged_to_the_memcg),
 	KUNIT_CASE(ring_without_a_dma_address_is_freed),
 	KUNIT_CASE(host_whose_memory_needs_syncing_is_refused),
+	KUNIT_CASE(host_with_an_iommu_needs_coherent_memory_only),
 	KUNIT_CASE(invalid_figures_of_the_nic_driver_are_refused),
 	KUNIT_CASE(open_without_memory),
 	{}
