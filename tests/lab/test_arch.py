@@ -45,6 +45,13 @@ def test_a_guest_has_the_machine_of_its_image(tmp_path, name, first, words):
     assert f"local,path={paths.guest_build(name)},mount_tag=t3" in " ".join(arguments)
 
 
+def test_an_iommu_is_there_before_the_cards(tmp_path):
+    made = guest.Guest(0, image.Image("bookworm", tmp_path, "6.1", ()), guest.Machine(iommu=True), tmp_path, tmp_path, tmp_path, [tmp_path / "card"])
+    arguments = made._arguments()
+    assert arguments.index("intel-iommu,caching-mode=on") < min(at for at, word in enumerate(arguments) if "pci" in word)
+    assert "intel_iommu=on" in arguments[arguments.index("-append") + 1].split()
+
+
 def test_a_root_that_was_only_unpacked_is_finished(tmp_path):
     """Links that packages no longer have, users, and the alternatives of programs that guests need."""
     for path in ("usr/bin", "usr/sbin", "usr/lib", "usr/share/base-passwd", "etc"):

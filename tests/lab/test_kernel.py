@@ -67,8 +67,8 @@ def test_user_mode_linux_is_made_with_its_architecture_and_boots_a_program(tmp_p
 
 
 @pytest.mark.parametrize("parts", [{"cards": 0, "wires": [Wire("lan", ("n0", "tap:t0"))]},
-                                   {"cards": 0, "machine": Machine(counted=True)}])
-def test_user_mode_linux_has_no_nics_and_no_counted_instructions(monkeypatch, tmp_path, parts):
+                                   {"cards": 0, "machine": Machine(counted=True)}, {"machine": Machine(iommu=True)}])
+def test_user_mode_linux_has_no_nics_no_iommu_and_no_counted_instructions(monkeypatch, tmp_path, parts):
     made = image.Image("bookworm", tmp_path, "6.1", (), kernel=kernel.Kernel(kernel.kind("uml"), tmp_path, "6.1"))
     monkeypatch.setattr(image, "get", lambda *_: made)
     with pytest.raises(UsageError, match="no NICs"):

@@ -39,6 +39,11 @@ def test_t3lab_run_takes_every_option(suite, tmp_path):
     assert logs.returncode == 0 and logs.stdout.count("==> ") >= 2 and len(logs.stdout.splitlines()) <= 6 * logs.stdout.count("==> ")
 
 
+def test_t3lab_run_has_an_iommu_between_card_and_memory():
+    done = t3lab("run", "--lab", "options", "--iommu", "--guests", 1, "--load", "nic", "cat /sys/bus/pci/drivers/cxgb3/*/iommu_group/type")
+    assert (done.returncode, done.stdout) == (0, "DMA\n"), done
+
+
 def test_t3lab_run_ends_a_command_at_its_timeout(suite):
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 0, "--timeout", 1, "sleep 30")
     assert done.returncode == 1 and "not done after 1 s" in done.stderr, done

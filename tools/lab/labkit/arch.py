@@ -21,6 +21,8 @@ class Arch:
     qemu_program: str
     machine: tuple[str, ...]  # arguments of QEMU, with the processor if it is emulated
     arguments: str  # of the kernel
+    iommu: tuple[str, ...] = ()  # arguments of QEMU for an IOMMU in front of the cards; none: QEMU has none that works with vfio-user-pci
+    iommu_arguments: str = ""  # of the kernel
     slowness: float = 1.0  # how many times slower its guests are; deadlines grow with it
     suite: str | None = None  # the only release with images; None: all
     same_programs: str | None = None  # an architecture with the same programs, which are built once
@@ -41,7 +43,9 @@ _ARM64 = {
 
 ARCHITECTURES = {arch.name: arch for arch in (
     Arch("amd64", "amd64", "x86_64-linux-gnu", "qemu-system-x86", "qemu-system-x86_64", ("-M", "q35", "-cpu", "qemu64,+rdrand"),
-         "console=ttyS0 tsc=reliable no_timer_check"),
+         "console=ttyS0 tsc=reliable no_timer_check",
+         # QEMU learns of new mappings only in caching mode. A strict kernel removes a mapping when it ends, not later with others.
+         ("-device", "intel-iommu,caching-mode=on"), "intel_iommu=on iommu.strict=1 iommu.passthrough=0"),
     Arch("arm64", **_ARM64),
     Arch("arm64-16k", **_ARM64, same_programs="arm64"),  # its kernel has pages of 16 KB
 )}

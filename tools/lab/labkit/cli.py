@@ -107,7 +107,7 @@ def _lab(options, name: str) -> Lab:
               capture=options.capture or False, record=options.record, load=options.load, name=name,
               sim_options=[word for one in options.guess for word in ("--guess", one)],
               machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm, packages=tuple(options.package),
-                              arguments=options.append))
+                              arguments=options.append, iommu=options.iommu))
     if stack.level(options.load).rdma and options.cards:
         for suite in dict.fromkeys(suites):
             build.everything(suite, options.kernel)
@@ -254,6 +254,7 @@ def parser() -> Parser:
             sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",
                              help="a Debian package that guests have beside the image's; may be given several times")
             sub.add_argument("--append", default="", metavar="ARGUMENTS", help="further arguments of the guests' kernels")
+            sub.add_argument("--iommu", action="store_true", help="an IOMMU between the cards and the memory of their guests (only amd64)")
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm (default: emulation)")
         return sub
 

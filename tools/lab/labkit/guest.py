@@ -45,6 +45,7 @@ class Machine:
     arguments: str = ""  # further arguments of the kernel's command line
     packages: tuple[str, ...] = ()  # beside those of the image
     firmware: Firmware | None = None
+    iommu: bool = False  # between the cards and the guest's memory; disks and NICs of QEMU bypass it
 
 PCI_OVER_VIRTIO = 1000  # of uml.config
 
@@ -278,6 +279,8 @@ class Guest:
             parts.append("t3lab.own_init systemd.unit=multi-user.target systemd.firstboot=off systemd.getty_auto=no")
         if own:
             parts += [f"t3lab.kernel={own.kind.name}", own.kind.arguments]
+        if self._machine.iommu:
+            parts.append(self.image.arch.iommu_arguments)
         return " ".join(filter(None, (*parts, self._machine.arguments)))
 
     @property
@@ -299,7 +302,7 @@ class Guest:
         args = [*self.image.arch.machine, "-accel", accelerator, *counted, *(["-cpu", "host"] if machine.kvm else []), "-smp", str(self._cpus),
                 # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
                 "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
-                "-machine", "memory-backend=ram", "-m", f"{memory}M",
+                "-machine", "memory-backend=ram", "-m", f"{memory}M", *(self.image.arch.iommu if machine.iommu else ()),
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-kernel", machine.firmware.kernel if machine.firmware else self.image.kernel_file, "-initrd", self._initramfs, "-append", self._kernel_arguments(),
                 "-serial", f"file:{self.console}",

@@ -130,11 +130,14 @@ class Lab:
                      f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
 
     def _image(self, name: str) -> image.Image:
+        machine = of_image(name)[1]
+        if self._machine.iommu and not machine.iommu:
+            raise UsageError(f"QEMU has no IOMMU for guests of {machine.name} that works with its vfio-user-pci")
         made = self._installed or image.get(name, self.kernel)
         if self._machine.packages:
             made = image.with_packages(made, self._machine.packages)
-        if made.uml and (self.has_nics or self._machine.firmware or self._machine.counted):
-            raise UsageError(f"a guest with the kernel {self.kernel} has no NICs, no UEFI and no counted instructions")
+        if made.uml and (self.has_nics or self._machine.firmware or self._machine.counted or self._machine.iommu):
+            raise UsageError(f"a guest with the kernel {self.kernel} has no NICs, no UEFI, no IOMMU and no counted instructions")
         return made
 
     @staticmethod

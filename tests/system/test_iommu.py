@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Cards behind an IOMMU of their guests: a card reaches only what its driver has mapped, by addresses that are not those of the memory. A buffer
+that is used after its mapping has ended, or was never mapped, is an error of the card's DMA.
+"""
+
+import pytest
+from labkit import Lab
+from labkit.guest import Machine
+from stock import objects, perftest, rdma_client, rping, ucmatose
+from test_nic import send
+
+
+@pytest.fixture(scope="module")
+def behind_iommus(suite, kernel, pytestconfig):
+    with Lab(guests=2, suite=suite, kernel=kernel, name="iommu", load=pytestconfig.getoption("--load"), machine=Machine(iommu=True)) as lab:
+        yield lab
+
+
+@pytest.fixture
+def pair(request, behind_iommus):
+    request.node.labs = [behind_iommus]
+    yield behind_iommus
+    for guest in behind_iommus.guests:
+        guest.end_commands()
+        assert not any(objects(guest).values())
+    assert not behind_iommus.new_trouble()
+
+
+def test_the_card_has_an_address_space_of_its_own(pair):
+    for guest in pair.guests:
+        [card] = guest.check("ls -d /sys/bus/pci/drivers/cxgb3/0000:*").split()
+        assert guest.check(f"cat {card}/iommu_group/type") == "DMA\n"
+
+
+def test_programs(pair):
+    for server, client in (pair.guests, reversed(pair.guests)):
+        rping(server, client, "-C 20 -S 65535 -V")
+        ucmatose(server, client, "-c 10 -C 10 -S 4000")
+        rdma_client(server, client)
+
+
+@pytest.mark.parametrize("tool, options", [("ib_write_bw", "-s 1048576 -n 20"), ("ib_read_bw", "-s 65536 -n 50"), ("ib_send_bw", "-s 64 -n 1000 -e")])
+@pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+def test_perftest(pair, tool, options):
+    assert perftest(*pair.guests, tool, options)[0] == options.split()[1]
+
+
+def test_ethernet(pair):
+    """Each packet is mapped and unmapped, which takes a message to the card."""
+    server, client = pair.guests
+    send(client, server, megabytes=1)
+    send(server, client, megabytes=1)
+
+
+def test_the_driver_is_unloaded_and_loaded_again(pair):
+    for guest in pair.guests:
+        guest.check("rmmod iw_cxgb3", 60)
+        guest.check("insmod /t3/modules/iw_cxgb3.ko", 60)
+        guest.check("ibv_devinfo -d cxgb3_0")
+    rping(*pair.guests, "-C 5 -V")
