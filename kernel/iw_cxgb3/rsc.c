@@ -4,6 +4,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/dma-map-ops.h>
+#include <linux/iommu.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
@@ -291,13 +292,15 @@ void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
 }
 
 /*
- * Before 6.10 dma_need_sync() is true for each device behind an IOMMU, since the
- * IOMMU's code has functions for syncs; later it is once a buffer of the device was
+ * Before 6.10 dma_need_sync() is true for each device whose DMA an IOMMU translates, since
+ * the IOMMU's code has functions for syncs; later it is once a buffer of the device was
  * bounced. Whole pages, as those of rings, are never bounced there.
  */
 static bool t3_dma_need_sync(struct device *device, dma_addr_t dma)
 {
-	if (device_iommu_mapped(device))
+	const struct iommu_domain *domain = iommu_get_domain_for_dev(device);
+
+	if (domain && domain->type != IOMMU_DOMAIN_IDENTITY)
 		return !dev_is_dma_coherent(device);
 	return dma_need_sync(device, dma);
 }

@@ -9,6 +9,7 @@
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/genalloc.h>
+#include <linux/iommu.h>
 #include <linux/module.h>
 
 #include "iw_cxgb3.h"
@@ -22,7 +23,8 @@
 static struct {
 	int rings;			/* allocated for the card */
 	bool unmapped, needs_sync;
-	bool iommu, incoherent;
+	bool incoherent;
+	struct iommu_domain *domain;	/* of the card, if there is an IOMMU */
 	unsigned int warnings;
 } host;
 
@@ -49,7 +51,7 @@ static inline void fake_dma_free(size_t size, struct page *page)
 #define dma_mapping_error(device, dma) (host.unmapped)
 #undef dma_need_sync
 #define dma_need_sync(device, dma) (host.needs_sync)
-#define device_iommu_mapped(device) (host.iommu)
+#define iommu_get_domain_for_dev(device) (host.domain)
 #define dev_is_dma_coherent(device) (!host.incoherent)
 #pragma push_macro("WARN_ON")
 #undef WARN_ON
@@ -388,15 +390,29 @@ static void host_whose_memory_needs_syncing_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, host.rings, 0);
 }
 
-/* dma_need_sync() of 6.1 is true for all IOMMUs. */
-static void host_with_an_iommu_needs_coherent_memory_only(struct kunit *test)
+/* dma_need_sync() of 6.1 is true for all devices whose DMA is translated. */
+static void host_whose_iommu_translates_needs_coherent_memory_only(struct kunit *test)
 {
 	struct t3_dev *dev = card_with_memory(test);
+	struct iommu_domain domain = { .type = IOMMU_DOMAIN_DMA };
 
-	host.iommu = true;
+	host.domain = &domain;
 	host.needs_sync = true;
 	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), 0);
 	host.incoherent = true;
+	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, host.rings, 0);
+}
+
+/* iommu=pt: memory may be bounced as without an IOMMU. */
+static void host_whose_iommu_passes_addresses_through_must_not_bounce(struct kunit *test)
+{
+	struct t3_dev *dev = card_with_memory(test);
+	struct iommu_domain domain = { .type = IOMMU_DOMAIN_IDENTITY };
+
+	host.domain = &domain;
+	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), 0);
+	host.needs_sync = true;
 	KUNIT_EXPECT_EQ(test, t3_dma_check(dev), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, host.rings, 0);
 }
@@ -464,7 +480,8 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(ring_is_charged_to_the_memcg),
 	KUNIT_CASE(ring_without_a_dma_address_is_freed),
 	KUNIT_CASE(host_whose_memory_needs_syncing_is_refused),
-	KUNIT_CASE(host_with_an_iommu_needs_coherent_memory_only),
+	KUNIT_CASE(host_whose_iommu_translates_needs_coherent_memory_only),
+	KUNIT_CASE(host_whose_iommu_passes_addresses_through_must_not_bounce),
 	KUNIT_CASE(invalid_figures_of_the_nic_driver_are_refused),
 	KUNIT_CASE(open_without_memory),
 	{}
