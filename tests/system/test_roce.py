@@ -7,7 +7,9 @@ One of the guests has a card, since the card model has the wire.
 
 import json
 import pathlib
+import socket
 
+import ib_cm
 import pytest
 from conftest import Keeper, lend
 from labkit import stack
@@ -21,6 +23,11 @@ GROUP = "225.1.1.1"
 PORT = 7500
 OF_IB_CORE = {"pd": 1, "cq": 1, "qp": 1}  # management datagrams of rxe
 INVALID_SERVICE_ID, CONSUMER_DEFINED = 8, 28
+QP1, QP1_QKEY = 1, 0x80010000  # of management datagrams
+UDP_QKEY = 0x01234567  # RDMA_UDP_QKEY of <rdma/rdma_cma.h>
+PS_TCP, PS_UDP = 0x0106, 0x0111
+UDADDY_PORT = 7174
+IN_REQUEST, IN_REPLY, IN_REJECT = 56, 196, 148  # bytes of the consumer in the private data of REQ, REP and REJ
 
 
 class Ends:
@@ -96,13 +103,16 @@ def test_cmtime(ends):
     cmtime(*ends, 50)
 
 
-def test_datagrams(ends):
-    server, client = ends
-    serving = server.start("exec udaddy -c 3 -C 10")
-    wait_listening(server, 7174)
-    done = client.run(f"udaddy -s {address(server)} -c 3 -C 10", 60)
+def udaddy(server, client, connections):
+    serving = server.start(f"exec udaddy -c {connections} -C 10")
+    wait_listening(server, UDADDY_PORT)
+    done = client.run(f"udaddy -s {address(server)} -c {connections} -C 10", 60)
     assert "return status 0" in done.stdout, done
     assert "return status 0" in serving.wait(30).stdout
+
+
+def test_datagrams(ends):
+    udaddy(*ends, 3)
 
 
 def test_multicast(ends):
@@ -138,6 +148,127 @@ def test_rejects(ends):
     refused = events(client.run(f"/tmp/cm.py connect {address(server)} {PORT}", 30))[-1]
     assert (refused["event"], refused["status"], refused["length"]) == ("REJECTED", CONSUMER_DEFINED, 148)
     assert serving.wait(20).rc == 0
+
+
+# the messages on the wire
+
+
+def captured(lab, folder, act):
+    """The messages of the IB connection protocol that are sent meanwhile."""
+    with lab.sim.capturing(folder) as (wire,):
+        act()
+    return ib_cm.messages(wire)
+
+
+def connect_and_disconnect(server, client, length=IN_REQUEST):
+    """Returns the source port of the client."""
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --data {length} --depths 3,2")
+    wait_listening(server, PORT)
+    done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --data {length} --ports", 30)
+    assert done.rc == 0 and serving.wait(20).rc == 0, done
+    return next(json.loads(line)["source_port"] for line in done.stdout.splitlines() if "source_port" in line)
+
+
+def pattern(length, of):
+    """Private data of guest/cm.py, and the bytes after it in a message."""
+    return bytes(7 * i % 251 for i in range(length)) + bytes(of - length)
+
+
+@pytest.mark.parametrize("length", [0, IN_REQUEST])
+def test_the_messages_of_a_connection(ends, both, tmp_path, length):
+    server, client = ends
+    ports = []
+    seen = captured(both.lab, tmp_path, lambda: ports.append(connect_and_disconnect(server, client, length)))
+    here, there = address(client), address(server)
+    assert [(message.name, message.sender, message.receiver) for message in seen] == [
+        ("REQ", here, there), ("REP", there, here), ("RTU", here, there), ("DREQ", here, there), ("DREP", there, here)]
+    for message in seen:
+        assert (message.number("bth.destqp"), message.number("deth.q_key")) == (QP1, QP1_QKEY)
+    request, reply, ready, end, ended = seen
+
+    assert request.number("cm.req.serviceid") == PS_TCP << 16 | PORT
+    assert [request.number(f"cm.req.ip_cm.{field}") for field in ("majv", "minv", "ipv", "sport")] == [0, 0, 4, *ports]
+    source, destination = (request.fields[f"cm.req.ip_cm.{field}"] for field in ("sip4", "dip4"))
+    assert (bytes.fromhex(source), bytes.fromhex(destination)) == tuple(map(socket.inet_aton, (here, there)))
+    assert request.bytes("cm.req.ip_cm.private") == pattern(length, IN_REQUEST)
+    assert (request.number("cm.req.responderres"), request.number("cm.req.initdepth")) == (4, 4)
+    assert reply.bytes("cm.rep.private") == pattern(length, IN_REPLY)
+    assert (reply.number("cm.rep.respres"), reply.number("cm.rep.initdepth")) == (3, 2)
+
+    # Both ends of the connection in each message.
+    mine, its = request.fields["cm.req"], reply.fields["cm.rep"]
+    assert mine != its and reply.fields["cm.rep.remotecommid"] == mine
+    assert (ready.fields["cm.rtu.localcommid"], ready.fields["cm.rtu.remotecommid"]) == (mine, its)
+    assert (end.fields["cm.dreq.localcommid"], end.fields["cm.dreq.remotecommid"]) == (mine, its)
+    assert end.fields["cm.req.remoteqpneecn"] == reply.fields["cm.rep.localqpn"]
+    assert (ended.fields["cm.drsp.localcommid"], ended.fields["cm.drsp.remotecommid"]) == (its, mine)
+
+
+def test_the_messages_of_a_reject(ends, both, tmp_path):
+    server, client = ends
+
+    def refused():
+        client.run(f"/tmp/cm.py connect {address(server)} {PORT + 1}", 30)
+        serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --reject --data 100")
+        wait_listening(server, PORT)
+        client.run(f"/tmp/cm.py connect {address(server)} {PORT}", 30)
+        serving.wait(20)
+
+    seen = captured(both.lab, tmp_path, refused)
+    assert [(message.name, message.sender) for message in seen] == [("REQ", address(client)), ("REJ", address(server))] * 2
+    for request, reject, port, reason in zip(seen[::2], seen[1::2], (PORT + 1, PORT), (INVALID_SERVICE_ID, CONSUMER_DEFINED)):
+        assert request.number("cm.req.serviceid") == PS_TCP << 16 | port
+        assert reject.number("cm.rej.reason") == reason and reject.number("cm.rej.msgrej") == 0  # the REQ
+        assert reject.fields["cm.rej.remotecommid"] == request.fields["cm.req"]
+    assert seen[3].bytes("cm.rej.private") == pattern(100, IN_REJECT)
+
+
+def test_the_messages_of_datagrams(ends, both, tmp_path):
+    """Each id of the client asks for the QP of the service, and the server has one QP for each of its ids."""
+    server, client = ends
+    seen = captured(both.lab, tmp_path, lambda: udaddy(server, client, 3))
+    here, there = address(client), address(server)
+    requests = [ib_cm.SidrRequest.parse(message.data) for message in seen if message.name == "SIDR_REQ"]
+    replies = [ib_cm.SidrReply.parse(message.data) for message in seen if message.name == "SIDR_REP"]
+    assert len(seen) == 6 and [message.sender for message in seen if message.name == "SIDR_REQ"] == 3 * [here], seen
+    for request in requests:
+        header = ib_cm.IpHeader.parse(request.private)
+        assert header == (0, 4, header.source_port, here, there) and header.source_port
+        assert request.service == PS_UDP << 16 | UDADDY_PORT
+        reply, = (reply for reply in replies if reply.request == request.request)
+        assert (reply.status, reply.service, reply.qkey) == (0, request.service, UDP_QKEY) and reply.qpn > QP1
+    names = [(message.name, message.data[:4]) for message in seen]
+    assert all(names.index(("SIDR_REQ", request)) < names.index(("SIDR_REP", request)) for name, request in names if name == "SIDR_REP")
+    for distinct in ([ib_cm.IpHeader.parse(request.private).source_port for request in requests], [reply.qpn for reply in replies]):
+        assert len(set(distinct)) == 3
+
+
+# Of every connection.
+OWN_NUMBERS = {"cm.req", "cm.req.startpsn", "cm.req.localqpn", "cm.req.ip_cm", "cm.req.ip_cm.sport",
+               "cm.rep", "cm.rep.remotecommid", "cm.rep.localqpn", "cm.rep.startpsn", "cm.rtu.localcommid", "cm.rtu.remotecommid",
+               "cm.dreq.localcommid", "cm.dreq.remotecommid", "cm.req.remoteqpneecn", "cm.drsp.localcommid", "cm.drsp.remotecommid"}
+# In-tree makes a flow label of the ports; ours leaves it to the device, which makes the UDP source port of the QP numbers then.
+# tshark 4.0 shows bits of the flow label as two further fields.
+FLOW_LABEL = {"cm.req.prim_flowlabel", "cm.req.prim_reserved0", "cm.req.prim_pktrate"}
+# The life time of a packet is 4.096 us * 2^16, as in-tree in Linux 6.12; in-tree in 6.1 it is 2^18.
+LIFE_TIME = {"cm.req.prim_localacktout"}
+
+
+def test_the_messages_are_those_of_the_in_tree_manager(both, tmp_path):
+    """Field by field, but those that each connection has of its own."""
+    sent = {}
+    for manager in MODULES:
+        server, client = both.use(manager, manager)
+        sent[manager] = captured(both.lab, tmp_path / manager, lambda: connect_and_disconnect(server, client))
+    different = set()
+    for ours, in_tree in zip(sent["ours"], sent["in-tree"], strict=True):
+        assert ours.name == in_tree.name and ours.protocol_fields.keys() == in_tree.protocol_fields.keys()
+        different |= {field for field, value in ours.protocol_fields.items() if in_tree.protocol_fields[field] != value}
+    assert FLOW_LABEL & different
+    assert not different - OWN_NUMBERS - FLOW_LABEL - LIFE_TIME
+
+
+# the end
 
 
 @pytest.mark.parametrize("victim", [0, 1], ids=["server", "client"])

@@ -4,7 +4,7 @@
 Uses librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
 
     cm.py listen ADDRESS PORT [--reject] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
-    cm.py connect ADDRESS PORT [--data N] [--depths IRD,ORD] [--hold SECONDS]
+    cm.py connect ADDRESS PORT [--data N] [--depths IRD,ORD] [--hold SECONDS] [--ports]
 """
 
 import argparse
@@ -23,6 +23,7 @@ QPT_RC = 2
 
 rdma = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 rdma.rdma_create_event_channel.restype = ctypes.c_void_p
+rdma.rdma_get_src_port.restype = ctypes.c_uint16
 
 
 class ConnParam(ctypes.Structure):
@@ -148,6 +149,8 @@ def connect(options):
     cm_id = channel.create_id()
     call("rdma_resolve_addr", cm_id, None, sockaddr(options.address, options.port), 2000)
     channel.until("ADDR_RESOLVED")
+    if options.ports:
+        report(source_port=socket.ntohs(rdma.rdma_get_src_port(cm_id)))
     call("rdma_resolve_route", cm_id, 2000)
     channel.until("ROUTE_RESOLVED")
     create_qp(cm_id)
@@ -179,6 +182,7 @@ def main():
             command.add_argument("--wait", type=float, default=0, help="seconds between a request and the reply to it")
             command.add_argument("--backlog", type=int, default=8)
         else:
+            command.add_argument("--ports", action="store_true", help="print the source port")
             command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")
             command.add_argument("--destroy-at-once", action="store_true", help="do not wait for the end of the connection")
     options = parser.parse_args()
