@@ -4,11 +4,9 @@
 On Debian's kernel for half a minute, guided by results only; on the debug kernel for ten minutes, guided by KCOV, with KASAN, lockdep
 and kmemleak. Building that kernel takes too long for `make test`."""
 
-import json
-
 import pytest
-from programs import BIN
-from stock import address, rping
+from programs import fuzz
+from stock import rping
 
 # Commands that no device here supports.
 NEVER = {"resize_cq", "attach_mcast", "detach_mcast", "create_srq", "destroy_srq", "create_srq_i", "destroy_srq_i", "create_ah", "destroy_ah",
@@ -18,23 +16,6 @@ NEVER = {"resize_cq", "attach_mcast", "detach_mcast", "create_srq", "destroy_srq
 RARE = {"garbage", "close_events", "dealloc_mw", "dereg_mr_i", "cm_notify", "cm_reject", "cm_migrate"}
 # Needs a request of the other host, for which half a minute of a busy machine may be too short.
 NEEDS_PEER = {"cm_accept"}
-
-
-def fuzz(lab, seconds, workers):
-    """Runs the fuzzer on both hosts of a lab and returns their results."""
-    running = []
-    for guest, peer in zip(lab.guests, reversed(lab.guests)):
-        guest.check("ls /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm")
-        running.append(guest.start(f"exec {BIN}/t3-fuzz client {address(peer)} --own={address(guest)} --seconds={seconds} "
-                                   f"--workers={workers} --seed={guest.number + 1} --patience={60 * guest.image.pace:g} "
-                                   f"--timeout={seconds + 300 * guest.image.pace:g}"))
-    results = []
-    for guest, command in zip(lab.guests, running):
-        done = command.wait(seconds + 300)
-        assert done.rc == 0, (guest.name, done)
-        results.append(json.loads(done.stdout))
-        print(guest.name, results[-1])
-    return results
 
 
 def check(lab, results, not_reached, not_refused):

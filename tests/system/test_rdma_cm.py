@@ -4,11 +4,10 @@ comparison with the in-tree modules, command by command."""
 
 import json
 import pathlib
-import signal
 
 import pytest
 from labkit import stack
-from programs import BIN, ucm_differences
+from programs import BIN, storm, ucm_differences
 from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
@@ -305,21 +304,6 @@ def test_ports_shared_with_the_hosts_tcp(ends, reserve):
 # a storm
 
 
-def storm(server, client, connections, seed=1, timeout=120):
-    """Processes on both sides open, refuse, close, abort, migrate and forget connections, and are killed, at random."""
-    patience = round(timeout * client.image.pace)  # run() and wait() scale with the pace, the programs' watchdogs do not
-    serving = server.start(f"exec {BIN}/t3-cm_storm server --seed={seed} --timeout={patience + 30}")
-    wait_listening(server, 7472)
-    done = client.run(f"{BIN}/t3-cm_storm client {address(server)} --connections={connections} --seed={seed} --timeout={patience}", timeout + 20)
-    serving.kill(signal.SIGTERM)
-    served = serving.wait(30)
-    seen = [json.loads(side.stdout or "{}") for side in (done, served)]
-    print(f"seed {seed}: {seen}")
-    assert done.rc == 0 and served.rc == 0, (done, served)
-    nothing_is_left(server, client)
-    return seen
-
-
 def nothing_is_left(*guests):
     for guest in guests:
         guest.check("for try in $(seq 200); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
@@ -327,10 +311,8 @@ def nothing_is_left(*guests):
 
 @pytest.mark.parametrize("connections", [150, pytest.param(2000, marks=pytest.mark.debug)])
 def test_C2_C3_C4_C5_C14_C16_C23_a_storm_leaves_no_objects(ends, connections):
-    opened, served = storm(*ends, connections, timeout=120 if connections < 1000 else 600)
-    # On a slow kernel a killed server is absent for longer, and more requests are refused.
-    assert opened["attempts"] == connections and opened["established"] > connections / 8
-    assert served["rejected"] and opened["migrated"] and opened["killed"] + served["killed"]
+    storm(*ends, connections, timeout=120 if connections < 1000 else 600)
+    nothing_is_left(*ends)
 
 
 def test_no_object_is_left(ends):

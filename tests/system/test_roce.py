@@ -6,50 +6,24 @@ One of the guests has a card, since the card model has the wire.
 """
 
 import json
-import pathlib
 import socket
 
 import ib_cm
 import pytest
 from conftest import Keeper, lend
-from labkit import stack
 from labkit.sim import Wire
 from programs import ucm_differences
+from roce import BOTH_WAYS, MODULES, OF_IB_CORE, Ends
 from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
-HERE = pathlib.Path(__file__).parent / "guest"
-MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
 GROUP = "225.1.1.1"
 PORT = 7500
-OF_IB_CORE = {"pd": 1, "cq": 1, "qp": 1}  # management datagrams of rxe
 INVALID_SERVICE_ID, CONSUMER_DEFINED = 8, 28
 QP1, QP1_QKEY = 1, 0x80010000  # of management datagrams
 UDP_QKEY = 0x01234567  # RDMA_UDP_QKEY of <rdma/rdma_cma.h>
 PS_TCP, PS_UDP = 0x0106, 0x0111
 UDADDY_PORT = 7174
 IN_REQUEST, IN_REPLY, IN_REJECT = 56, 196, 148  # bytes of the consumer in the private data of REQ, REP and REJ
-
-
-class Ends:
-    """Two guests, with one connection manager each."""
-
-    def __init__(self, lab):
-        self.lab = lab
-        self._managers = [None, None]
-
-    def use(self, *managers):
-        for number, manager in enumerate(managers):
-            guest = self.lab.guests[number]
-            if manager == self._managers[number]:
-                continue
-            stack.unload_access([guest])
-            stack.load_access([guest], ("ib_uverbs", MODULES[manager]))
-            stack.add_links([guest], "rxe")
-            guest.check(f"ip route replace 224.0.0.0/4 dev {guest.nic_interfaces[0]}")
-            for program in ("cm.py", "ucm.py"):
-                guest.push(HERE / program, f"/tmp/{program}", 0o755)
-            self._managers[number] = manager
-        return self.lab.guests
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +46,7 @@ def both(request, _keeper):
     yield from lending
 
 
-@pytest.fixture(params=[("ours", "ours"), ("ours", "in-tree"), ("in-tree", "ours")], ids="->".join)
+@pytest.fixture(params=BOTH_WAYS, ids="->".join)
 def ends(request, both):
     """The server and the client."""
     return both.use(*reversed(request.param))

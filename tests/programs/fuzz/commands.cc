@@ -21,10 +21,26 @@ static std::vector<Command> actions() {
             action("garbage", Garbage)};
 }
 
+static bool only_roce;
+
+void use_roce() {
+    only_roce = true;
+}
+
+bool roce() {
+    return only_roce;
+}
+
 const std::vector<Command>& commands() {
     static const std::vector<Command> all = [] {
         auto list = actions();
-        for (auto& part : {uverbs_commands(), cm_commands()})
+        if (roce())
+            std::erase_if(list, [](const Command& command) {
+                return command.number != Reopen && command.number != Fork && command.number != Wait &&
+                       command.number != Garbage;
+            });
+        auto verbs = roce() ? std::vector<Command>{} : uverbs_commands();
+        for (const auto& part : {verbs, cm_commands()})
             list.insert(list.end(), part.begin(), part.end());
         for (const auto& command : list) {
             if (command.fields.size() > max_fields)

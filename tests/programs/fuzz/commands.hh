@@ -58,6 +58,11 @@ struct Command {
 
 const std::vector<Command>& commands();
 
+// From now on, and before the first use of commands(): only the connection manager is fuzzed, over a RoCE
+// device. There it does not look QPs up, so a connection needs no verbs.
+void use_roce();
+bool roce();
+
 // The place of a command in commands().
 uint16_t command_named(const char* name);
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Fuzzes /dev/infiniband/uverbsN by write() and by ioctl(), and /dev/infiniband/rdma_cm. Run as "client
 // ADDRESS --own=ADDRESS [--seconds=30] [--seed=1] [--workers=3]
-// [--uverbs=PATH] [--verbose]"; ADDRESS is that of a peer, which may also run it.
+// [--uverbs=PATH] [--roce] [--verbose]"; ADDRESS is that of a peer, which may also run it. --roce: only
+// rdma_cm, over a RoCE device, with datagrams and multicast.
 //
 // Workers run sequences of commands, each with its own files, half of them with another sequence in a second
 // thread on the same files. A sequence that reaches something new is kept and mutated further. The first two
 // workers also listen and connect, so that there are connections. Each worker is killed after a random time
 // and replaced; a worker that does not exit is a failure. The test checks the kernel log.
+//
+// With --roce the first four workers are the two ends of connections and of datagrams.
 //
 // The result lists the commands that were never accepted, and so not tested, and those never refused.
 #include "coverage.hh"
@@ -17,7 +20,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <iterator>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -205,7 +207,10 @@ struct Place {
 int main(int argc, char** argv) {
     const prog::Args args(
         argc, argv,
-        "--own=ADDRESS [--seconds=30] [--seed=1] [--workers=3] [--patience=60] [--uverbs=PATH] [--verbose]");
+        "--own=ADDRESS [--seconds=30] [--seed=1] [--workers=3] [--patience=60] [--uverbs=PATH] [--roce] "
+        "[--verbose]");
+    if (args.has("roce"))
+        use_roce();
     const int seconds = args.number("seconds", 30), workers = args.number("workers", 3);
     const auto seed = static_cast<uint64_t>(args.number("seed", 1));
     const int patience_ms = 1000 * args.number("patience", 60); // for a killed worker to exit
@@ -224,11 +229,11 @@ int main(int argc, char** argv) {
 
     const auto end = prog::Clock::now() + std::chrono::seconds(seconds);
     const auto lifetime = [&random] { return prog::in_ms(200 + static_cast<int>(random() % 4000)); };
-    const Sequence roles[] = {listening(), connecting()};
+    const std::vector<Sequence> of_workers = roles();
     uint64_t generation = 0;
     const auto start = [&](size_t place) -> Place {
         return {start_worker(shared, targets, seed * 1000000 + ++generation,
-                             place < std::size(roles) ? &roles[place] : nullptr, args.has("verbose")),
+                             place < of_workers.size() ? &of_workers[place] : nullptr, args.has("verbose")),
                 lifetime()};
     };
     std::vector<Place> places;

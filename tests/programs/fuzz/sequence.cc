@@ -39,7 +39,7 @@ static Sequence sequence(std::initializer_list<Step> steps) {
     return made;
 }
 
-Sequence connecting() {
+static Sequence connecting() {
     return sequence({{"get_context"},   {"alloc_pd"},     {"create_cq"},
                      {"create_qp"},     {"cm_create_id"}, {"cm_resolve_addr"},
                      {"wait"},          {"cm_get_event"}, {"cm_resolve_route"},
@@ -50,7 +50,7 @@ Sequence connecting() {
                      {"destroy_qp"},    {"cm_destroy_id"}});
 }
 
-Sequence listening() {
+static Sequence listening() {
     return sequence({{"get_context"},
                      {"alloc_pd"},
                      {"create_cq"},
@@ -74,7 +74,126 @@ Sequence listening() {
                      {"cm_destroy_id", {{0, 1}}}});
 }
 
+// ---- over RoCE: the QP is a number
+
+// Fields of cm_commands.cc.
+constexpr unsigned port_space = 1, qp_type = 2, bind_address = 1, join_address = 3, query_option = 1,
+                   accept_valid = 6;
+constexpr uint64_t ps_udp = 0x0111, ud = 4, any = 2, group = 5 | 0x01010101 << 5; // 225.1.1.1
+
+static Sequence roce_connecting() {
+    return sequence({{"cm_create_id"},
+                     {"cm_resolve_addr"},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_resolve_route"},
+                     {"wait"},
+                     {"cm_get_event"},
+                     {"cm_init_qp_attr"},
+                     {"cm_connect"},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_init_qp_attr"},
+                     {"cm_accept", {{accept_valid, 0}}}, // RTU
+                     {"wait"},
+                     {"cm_disconnect"},
+                     {"wait"},
+                     {"cm_get_event"},
+                     {"cm_destroy_id"}});
+}
+
+static Sequence roce_listening() {
+    return sequence({{"cm_create_id"},
+                     {"cm_set_option"},
+                     {"cm_bind_ip", {{bind_address, any}}},
+                     {"cm_listen"},
+                     {"wait", {{0, 250}}},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_init_qp_attr"},
+                     {"cm_accept"},
+                     {"cm_notify"},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_disconnect"},
+                     {"wait"},
+                     {"cm_get_event"},
+                     {"cm_destroy_id"},
+                     {"cm_destroy_id", {{0, 1}}}});
+}
+
+static Sequence sending_datagrams() {
+    return sequence({{"cm_create_id", {{port_space, ps_udp}, {qp_type, ud}}},
+                     {"cm_resolve_ip"},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_resolve_route"},
+                     {"wait"},
+                     {"cm_get_event"},
+                     {"cm_init_qp_attr"},
+                     {"cm_connect"},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_query", {{query_option, 1}}},
+                     {"cm_destroy_id"}});
+}
+
+static Sequence receiving_datagrams() {
+    return sequence({{"cm_create_id", {{port_space, ps_udp}, {qp_type, ud}}},
+                     {"cm_set_option"},
+                     {"cm_bind_ip", {{bind_address, any}}},
+                     {"cm_listen"},
+                     {"wait", {{0, 250}}},
+                     {"wait", {{0, 250}}},
+                     {"cm_get_event"},
+                     {"cm_accept"},
+                     {"cm_destroy_id"},
+                     {"cm_destroy_id"}});
+}
+
+static std::vector<Sequence> roce_seeds() {
+    return {
+        sequence({{"cm_create_id"},
+                  {"cm_set_option"},
+                  {"cm_bind_ip"},
+                  {"cm_listen"},
+                  {"cm_query"},
+                  {"cm_query_route"},
+                  {"cm_migrate"},
+                  {"cm_destroy_id"}}),
+        sequence({{"cm_create_id"},
+                  {"cm_bind"},
+                  {"cm_listen"},
+                  {"wait", {{0, 250}}},
+                  {"cm_get_event"},
+                  {"cm_reject"},
+                  {"cm_destroy_id"},
+                  {"cm_destroy_id"}}),
+        sequence({{"cm_create_id", {{port_space, ps_udp}, {qp_type, ud}}},
+                  {"cm_bind_ip"},
+                  {"cm_join", {{join_address, group}}},
+                  {"wait"},
+                  {"cm_get_event"},
+                  {"cm_leave"},
+                  {"cm_join_ip", {{bind_address, group}}},
+                  {"wait"},
+                  {"cm_destroy_id"}}),
+        roce_connecting(),
+        roce_listening(),
+        sending_datagrams(),
+        receiving_datagrams(),
+    };
+}
+
+std::vector<Sequence> roles() {
+    if (roce())
+        return {roce_listening(), roce_connecting(), receiving_datagrams(), sending_datagrams()};
+    return {listening(), connecting()};
+}
+
 std::vector<Sequence> seeds() {
+    if (roce())
+        return roce_seeds();
     // Field numbers are those of uverbs_commands.cc and cm_commands.cc.
     constexpr unsigned state = 2, qp_option = 1, cq_channel = 3;
     std::vector<Sequence> made = {

@@ -54,9 +54,8 @@ struct Sequence {
     }
 };
 
-// The two sides of a connection.
-Sequence connecting();
-Sequence listening();
+// The two sides of a connection; over RoCE also those of datagrams. Each is the role of a worker.
+std::vector<Sequence> roles();
 
 // Well-formed sequences, with which the corpus begins.
 std::vector<Sequence> seeds();

@@ -4,6 +4,7 @@
 #include "program.hh"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -107,11 +108,19 @@ static void make_address(const Targets& targets, uint64_t value, uint8_t* at, si
 
 // ---- files
 
+// A QP number for each world: ib_cm at the peer refuses that of an earlier connection for some seconds.
+static uint32_t next_qpn() {
+    static std::atomic<uint32_t> last = static_cast<uint32_t>(getpid()) << 10;
+    return ++last & 0xffffff;
+}
+
 void World::open_all() {
     for (int& fd : uverbs_)
         fd = open(targets_.uverbs.c_str(), O_RDWR | O_CLOEXEC);
     for (int& fd : cm_)
         fd = open(targets_.cm.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (roce())
+        remember(QpNumber, next_qpn());
 }
 
 void World::close_all() {

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Two guests with rxe, the kernel's RoCE in software, and a connection manager each."""
+
+import pathlib
+
+from labkit import stack
+
+HERE = pathlib.Path(__file__).parent / "guest"
+MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
+BOTH_WAYS = [("ours", "ours"), ("ours", "in-tree"), ("in-tree", "ours")]  # client and server
+OF_IB_CORE = {"pd": 1, "cq": 1, "qp": 1}  # management datagrams of rxe
+
+
+class Ends:
+    """Two guests, with one connection manager each. rxe is on their NICs, or on the first port of their cards."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self._managers = [None, None]
+
+    def use(self, *managers):
+        for number, manager in enumerate(managers):
+            guest = self.lab.guests[number]
+            if manager == self._managers[number]:
+                continue
+            interfaces = (guest.nic_interfaces or guest.interfaces)[:1]
+            stack.unload_access([guest])
+            stack.load_access([guest], ("ib_uverbs", MODULES[manager]))
+            stack.add_links([guest], "rxe", lambda _guest: interfaces)
+            guest.check(f"ip route replace 224.0.0.0/4 dev {interfaces[0]}")
+            for program in ("cm.py", "ucm.py"):
+                guest.push(HERE / program, f"/tmp/{program}", 0o755)
+            self._managers[number] = manager
+        return self.lab.guests
