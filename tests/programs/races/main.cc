@@ -184,6 +184,12 @@ char state_of(pid_t thread) {
     return at == std::string::npos || at + 2 >= text.size() ? '\0' : text[at + 2];
 }
 
+// Whether a thread in this state executes nothing: it sleeps, or it has ended (it calls exit(), and its
+// process waits for the held thread).
+bool rests(char state) {
+    return state == 'S' || state == 'D' || state == 'Z' || state == 'X' || state == '\0';
+}
+
 // The number of runnable threads, including this one.
 int running() {
     std::ifstream load("/proc/loadavg");
@@ -279,7 +285,7 @@ public:
             if (done(1, 0))
                 return true;
             const char state = ends ? 'S' : state_of(shared_->thread[1]);
-            if (state != 'S' && state != 'D')
+            if (!rests(state))
                 asleep = 0;
             else if (running() <= 1)
                 asleep++;
@@ -416,6 +422,18 @@ public:
         const Add add{spent_[name], Clock::now()};
         return step();
     }
+    // The time since the last call, for each step that took some.
+    std::string since_last() {
+        std::string text;
+        for (const auto& [name, spent] : spent_) {
+            const auto ms =
+                std::chrono::duration_cast<std::chrono::milliseconds>(spent - shown_[name]).count();
+            if (ms)
+                text += " " + std::string(name) + " " + std::to_string(ms);
+            shown_[name] = spent;
+        }
+        return text;
+    }
     void print() const {
         for (const auto& [name, spent] : spent_)
             std::printf(
@@ -429,7 +447,7 @@ private:
         Clock::time_point since;
         ~Add() { sum += Clock::now() - since; }
     };
-    std::map<std::string, Clock::duration> spent_;
+    std::map<std::string, Clock::duration> spent_, shown_;
 };
 
 class Explorer {
@@ -691,6 +709,7 @@ int Explorer::run_pairs(const std::vector<std::string>& names) {
         std::printf("pair %s: %s\n", name.c_str(), outcome.c_str());
         std::fflush(stdout);
         settle(name, pair->first->changes || pair->second->changes);
+        std::printf("took %s:%s\n", name.c_str(), times_.since_last().c_str());
     }
     return end();
 }
