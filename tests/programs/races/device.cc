@@ -150,6 +150,15 @@ public:
         return error;
     }
     bool plugged() override { return plugged_; }
+    // ib_cm at the peer repeats a connect request that was lost with the device, for a minute: the listener
+    // of the next fixture would get it.
+    int end_earlier_connections() override { return ask_peer({.what = PeerRequest::end_all, .number = 0}); }
+    // A management datagram that cannot be sent puts QP 1 of rxe into the error state. ib_mad moves it to RTS
+    // again; in Linux 6.1 its responder stays in the error state, and drops all that arrives.
+    int after_link_down() override {
+        const int error = unplug();
+        return error ? error : plug();
+    }
     // A QP that is destroyed is not reported to its peer, as iWARP does by TCP.
     int report(t3_races_event_type type, uint32_t which, int status) override {
         if (type == T3_RACES_EV_ESTABLISHED)

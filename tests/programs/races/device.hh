@@ -30,6 +30,10 @@ public:
     virtual int plug() = 0;
     virtual int unplug() = 0;
     virtual bool plugged() = 0;
+    // Ends what the peer has of earlier fixtures. Returns 0 or an errno.
+    virtual int end_earlier_connections() { return 0; }
+    // What the device needs after its interface was down. Returns 0 or an errno.
+    virtual int after_link_down() { return 0; }
     // Causes an event. ENOTSUP if this device does not have it.
     virtual int report(t3_races_event_type type, uint32_t which, int status = 0) = 0;
     // The objects that were created and not destroyed, for a report.

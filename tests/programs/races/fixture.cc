@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <netinet/in.h>
+#include <poll.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
@@ -24,6 +25,7 @@ namespace {
 
 constexpr uint32_t write_event_command = 24; // newer than some <rdma/rdma_user_cm.h>
 constexpr uint32_t user_event = 18;
+constexpr int event_ms = 15000;            // for an event that needs the peer
 constexpr uint32_t multicast = 0xe0010203; // 224.1.2.3
 
 [[noreturn]] void fail(const char* what, int error) {
@@ -358,6 +360,12 @@ uint32_t Fixture::make_id(Id id) {
 uint32_t Fixture::next_event(uint32_t expected) {
     CmClient client;
     uint32_t event, id;
+    pollfd ready{cm, POLLIN, 0};
+    if (poll(&ready, 1, event_ms) != 1) {
+        std::snprintf(fixture_error.data(), fixture_error.size(), "no event %u after %d s", expected,
+                      event_ms / 1000);
+        _exit(9);
+    }
     must("get an event", client.event(cm, &event, &id));
     if (event != expected) {
         std::snprintf(fixture_error.data(), fixture_error.size(), "event %u instead of %u", event, expected);
@@ -385,6 +393,7 @@ void Fixture::make_connections() {
     other_cm = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
     if (cm < 0 || other_cm < 0)
         fail("/dev/infiniband/rdma_cm", errno);
+    must("earlier connections", device().end_earlier_connections());
 
     make_id(Id::idle);
     must("bind", client.bind(cm, make_id(Id::bound), device().here, 0));

@@ -365,10 +365,23 @@ void add_events(Operations& list) {
 
 // ---- the machine
 
-int link(bool up) {
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+ifreq of_interface() {
     ifreq request{};
     device().interface.copy(request.ifr_name, IFNAMSIZ - 1);
+    return request;
+}
+
+bool is_up() {
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq request = of_interface();
+    const bool up = ioctl(fd, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_UP);
+    close(fd);
+    return up;
+}
+
+int link(bool up) {
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq request = of_interface();
     int error = error_of(ioctl(fd, SIOCGIFFLAGS, &request));
     request.ifr_flags = static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
     if (!error)
@@ -540,10 +553,14 @@ std::string restore() {
     if (const auto found = find_device(device().prefix); found && found->name != device().name)
         if (const int error = toggle_name())
             return std::string("the device cannot have its name back: ") + std::strerror(error);
+    const bool was_down = !is_up();
     if (const int error = link(true))
         return std::string("the link cannot come up again: ") + std::strerror(error);
     if (!device().wait_for_carrier())
         return "the link has no carrier again after 5 s";
+    if (was_down)
+        if (const int error = device().after_link_down())
+            return std::string("the device does not work after the link was down: ") + std::strerror(error);
     return {};
 }
 

@@ -107,6 +107,11 @@ private:
             return begin(subject, static_cast<uint16_t>(request.number));
         if (request.what == PeerRequest::establish)
             return establish(request.number);
+        if (request.what == PeerRequest::end_all) {
+            while (!connections_.empty())
+                remove(connections_.begin());
+            return 0;
+        }
         const bool answers = request.what == PeerRequest::accept || request.what == PeerRequest::reject ||
                              request.what == PeerRequest::give_up;
         auto found = find(request.number, answers);

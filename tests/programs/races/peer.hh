@@ -16,6 +16,7 @@ struct PeerRequest {
         disconnect, // in order
         abort,      // destroys the QP
         establish,  // sends RTU; number: the QP's number in the reply
+        end_all,    // ends all connections, those without a reply too
     };
     uint32_t what;
     uint32_t number;
