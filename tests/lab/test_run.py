@@ -91,3 +91,10 @@ def test_the_long_run_has_the_programs_of_others_over_all_modules(program, tmp_p
     for level in program.OUR_MODULES:
         command = stages[f"programs-{level}"]
         assert "tests/system/test_programs.py" in command and "--long" in command and f"--load={level}" in command
+
+
+def test_the_long_run_has_roce_on_each_release(program, tmp_path):
+    stages = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}
+    for suite in ("trixie", "forky"):
+        command = stages[f"roce-{suite}"]
+        assert "tests/system/test_roce.py" in command and "--long" in command and f"--suite={suite}" in command
