@@ -17,6 +17,7 @@ from roce import BOTH_WAYS, MODULES, OF_IB_CORE, Ends
 from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
 GROUP = "225.1.1.1"
+ATTACHED = "33:33:e1:01:01:01"  # Ethernet address that rxe receives once a QP is attached to the group
 PORT = 7500
 INVALID_SERVICE_ID, CONSUMER_DEFINED = 8, 28
 QP1, QP1_QKEY = 1, 0x80010000  # of management datagrams
@@ -92,7 +93,7 @@ def test_datagrams(ends):
 def test_multicast(ends):
     server, client = ends
     receiving = server.start(f"exec mckey -m {GROUP} -b {address(server)} -C 10")
-    server.check(f"for try in $(seq 100); do ip maddr show | grep -q {GROUP} && sleep 1 && exit; sleep 0.1; done; exit 1", 60)
+    server.check(f"for try in $(seq 300); do ip maddr show | grep -q {ATTACHED} && exit; sleep 0.1; done; ip maddr show; exit 1", 60)
     done = client.run(f"mckey -m {GROUP} -b {address(client)} -s -C 10", 60)
     assert "test complete" in done.stdout and "return status 0" in done.stdout, done
     received = receiving.wait(30)
