@@ -22,6 +22,7 @@ RegisterBank::RegisterBank(std::string name, std::uint32_t size, std::uint32_t s
     : name_(std::move(name)), size_(size), shift_(static_cast<unsigned>(std::countr_zero(stride))) {
     if (!std::has_single_bit(stride) || size % stride != 0)
         bad_row(name_, "the stride is not a power of two that divides the size");
+    values_.resize(size / stride);
     index_.resize(size / stride);
     unknown_logged_.resize(size / stride);
 }
@@ -38,7 +39,7 @@ void RegisterBank::add(Register row, std::uint32_t base, const std::string& pref
     std::uint32_t& index = index_[slot(row.offset)];
     if (index != 0)
         bad_row(name_, fmt::format("{} overlaps {} at {:#x}", name, entries_[index - 1].name, row.offset));
-    values_.push_back(row.reset);
+    values_[slot(row.offset)] = row.reset;
     entries_.push_back(Entry{.row = std::move(row), .name = std::move(name)});
     index = static_cast<std::uint32_t>(entries_.size());
 }
@@ -54,6 +55,13 @@ void RegisterBank::add(std::span<const Register> rows, std::uint32_t base, const
 
 void RegisterBank::no_row(std::uint32_t offset) const {
     bad_row(name_, fmt::format("the model uses {:#x}, which has no row", offset));
+}
+
+std::span<std::uint32_t> RegisterBank::values(std::uint32_t offset, std::uint32_t count) {
+    if (slot(offset) << shift_ != offset || slot(offset) >= values_.size() ||
+        count > values_.size() - slot(offset))
+        no_row(offset);
+    return std::span(values_).subspan(slot(offset), count);
 }
 
 const char* RegisterBank::name(std::uint32_t offset) const {
@@ -86,8 +94,9 @@ std::uint32_t RegisterBank::read(std::uint32_t offset) {
         log_unmodelled(entry, "read");
         return entry.row.reset;
     }
-    const std::uint32_t value = entry.row.on_read ? entry.row.on_read(values_[found]) : values_[found];
-    values_[found] &= ~entry.row.rc;
+    std::uint32_t& stored = values_[slot(offset)];
+    const std::uint32_t value = entry.row.on_read ? entry.row.on_read(stored) : stored;
+    stored &= ~entry.row.rc;
     log.trace("{}: read  {} = {:#010x}", name_, entry.name, value);
     return value;
 }
@@ -107,9 +116,10 @@ void RegisterBank::write_lanes(std::uint32_t offset, std::uint32_t value, std::u
     if (log.should_log(spdlog::level::trace)) [[unlikely]]
         log.trace("{}: write {} = {:#010x}", name_, entry.name, value);
     const Register& row = entry.row;
-    const std::uint32_t before = values_[found];
+    std::uint32_t& stored = values_[slot(offset)];
+    const std::uint32_t before = stored;
     const std::uint32_t take = row.write & lanes & ~row.w1c & ~row.self_clear;
-    values_[found] = ((before & ~take) | (value & take)) & ~(value & row.w1c);
+    stored = ((before & ~take) | (value & take)) & ~(value & row.w1c);
     if (row.on_write)
         row.on_write(value, before);
 }
@@ -142,8 +152,8 @@ void RegisterBank::write_bytes(std::uint64_t offset, unsigned size, std::uint64_
 }
 
 void RegisterBank::reset() {
-    for (std::size_t n = 0; n < entries_.size(); ++n)
-        values_[n] = entries_[n].row.reset;
+    for (const Entry& entry : entries_)
+        values_[slot(entry.row.offset)] = entry.row.reset;
 }
 
 } // namespace t3sim

@@ -74,6 +74,12 @@ public:
     void set_bits(std::uint32_t offset, std::uint32_t mask) { values_[place(offset)] |= mask; }
     void clear_bits(std::uint32_t offset, std::uint32_t mask) { values_[place(offset)] &= ~mask; }
 
+    /// The same for hot paths, which look registers up once: the stored values of @p count registers from @p
+    /// offset on, whose rows may be added later. They stay in place as long as the bank. Throws
+    /// std::logic_error if a register is outside of the bank.
+    [[nodiscard]] std::span<std::uint32_t> values(std::uint32_t offset, std::uint32_t count);
+    [[nodiscard]] const std::uint32_t& value(std::uint32_t offset) { return values(offset, 1).front(); }
+
     /// The name of a register, or nullptr.
     [[nodiscard]] const char* name(std::uint32_t offset) const;
     [[nodiscard]] bool has(std::uint32_t offset) const { return find(offset) != nowhere; }
@@ -91,15 +97,15 @@ private:
 
     static constexpr std::uint32_t nowhere = ~0U;
     [[nodiscard]] std::uint32_t slot(std::uint32_t offset) const { return offset >> shift_; }
-    /// Index of a register in entries_ and values_, or nowhere.
+    /// Index of a register in entries_, or nowhere.
     [[nodiscard]] std::uint32_t find(std::uint32_t offset) const {
         return offset < size_ && slot(offset) << shift_ == offset ? index_[slot(offset)] - 1 : nowhere;
     }
+    /// Index of a register in values_.
     [[nodiscard]] std::uint32_t place(std::uint32_t offset) const {
-        const std::uint32_t found = find(offset);
-        if (found == nowhere) [[unlikely]]
+        if (find(offset) == nowhere) [[unlikely]]
             no_row(offset);
-        return found;
+        return slot(offset);
     }
     [[noreturn, gnu::cold]] void no_row(std::uint32_t offset) const;
     void write_lanes(std::uint32_t offset, std::uint32_t value, std::uint32_t lanes);
@@ -110,7 +116,7 @@ private:
     std::uint32_t size_;
     unsigned shift_; ///< binary logarithm of the stride
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t> values_; ///< of the entries; apart, because the card needs only these
+    std::vector<std::uint32_t> values_; ///< per slot; apart, because the card needs only these
     std::vector<std::uint32_t> index_;  ///< slot of a register -> its index in entries_ plus 1; 0: no row
     std::vector<bool> unknown_logged_;  ///< per slot
 };

@@ -50,7 +50,12 @@ void SparseMemory::fill_in(std::uint64_t addr, std::size_t count) {
 }
 
 Memory::Memory(RegisterBank& regs)
-    : regs_(regs), memories_{SparseMemory(128 * mib), SparseMemory(64 * mib), SparseMemory(64 * mib)} {}
+    : regs_(regs), tpt_{regs.value(reg::ULPTX_TPT_LLIMIT), regs.value(reg::ULPTX_TPT_ULIMIT)},
+      pbl_{regs.value(reg::ULPTX_PBL_LLIMIT), regs.value(reg::ULPTX_PBL_ULIMIT)},
+      rqt_{regs.value(reg::ULPRX_RQ_LLIMIT), regs.value(reg::ULPRX_RQ_ULIMIT)}, memories_{
+                                                                                    SparseMemory(128 * mib),
+                                                                                    SparseMemory(64 * mib),
+                                                                                    SparseMemory(64 * mib)} {}
 
 void Memory::add_hooks(RegisterHooks& hooks) {
     for (unsigned which : {pmrx, pmtx, cm}) {
@@ -114,16 +119,6 @@ bool Memory::pmrx_write(std::uint32_t addr, Bytes from) {
     if (to)
         std::copy(from.begin(), from.end(), to);
     return to != nullptr;
-}
-
-CardMemory::Region Memory::tpt() const {
-    return {regs_.peek(reg::ULPTX_TPT_LLIMIT), regs_.peek(reg::ULPTX_TPT_ULIMIT)};
-}
-CardMemory::Region Memory::pbl() const {
-    return {regs_.peek(reg::ULPTX_PBL_LLIMIT), regs_.peek(reg::ULPTX_PBL_ULIMIT)};
-}
-CardMemory::Region Memory::rqt() const {
-    return {regs_.peek(reg::ULPRX_RQ_LLIMIT), regs_.peek(reg::ULPRX_RQ_ULIMIT)};
 }
 
 } // namespace t3sim

@@ -52,16 +52,23 @@ public:
 
     bool pmrx_read(std::uint32_t addr, MutableBytes to) const override;
     bool pmrx_write(std::uint32_t addr, Bytes from) override;
-    [[nodiscard]] Region tpt() const override;
-    [[nodiscard]] Region pbl() const override;
-    [[nodiscard]] Region rqt() const override;
+    [[nodiscard]] Region tpt() const override { return tpt_; }
+    [[nodiscard]] Region pbl() const override { return pbl_; }
+    [[nodiscard]] Region rqt() const override { return rqt_; }
 
 private:
     enum Which { pmrx, pmtx, cm };
     void back_door_read(unsigned which);
     void fill(unsigned which);
 
+    /// Two registers, and the range that they describe.
+    struct Limits {
+        const std::uint32_t &lower, &upper;
+        operator Region() const { return {lower, upper}; }
+    };
+
     RegisterBank& regs_;
+    const Limits tpt_, pbl_, rqt_;
     mutable std::array<SparseMemory, 3> memories_; ///< mutable: a first read may have to fill in the pattern
 };
 

@@ -21,12 +21,15 @@ constexpr std::uint32_t end_drop_pkt = hw::bit(21); // XGM_TXFIFO_CFG
 constexpr std::uint32_t low_signal = hw::bit(0);    // XGM_SERDES_STATn
 constexpr std::uint32_t clr_stats = hw::bit(2);     // XGM_STAT_CTRL
 
-/// Offsets of the counters of one direction: bytes (64 bits), frames (64 bits), broadcast, multicast, pause,
-/// then the sizes.
-constexpr std::uint32_t frames_at = 0x08, broadcast_at = 0x10, multicast_at = 0x14, pause_at = 0x18,
-                        sizes_at = 0x1c;
-/// Upper limit of each size counter, FCS included; the last counter has no limit.
-constexpr std::size_t size_limits[] = {64, 127, 255, 511, 1023, 1518};
+/// The counters of one direction in their order: bytes (64 bits), frames (64 bits), broadcast, multicast,
+/// pause, then the sizes.
+constexpr std::size_t bytes_at = 0, frames_at = 2, broadcast_at = 4, multicast_at = 5, pause_at = 6,
+                      sizes_at = 7;
+/// Upper limit of each size counter, FCS included; the last counter has none.
+constexpr std::size_t size_limits[] = {64, 127, 255, 511, 1023, 1518, SIZE_MAX};
+constexpr std::size_t direction_counters = sizes_at + std::size(size_limits);
+static_assert(reg::XGM_STAT_TX_BYTE_LOW + 4 * (direction_counters - 1) == reg::XGM_STAT_TX_1519_MAXB_FRAMES);
+static_assert(reg::XGM_STAT_RX_BYTES_LOW + 4 * (direction_counters - 1) == reg::XGM_STAT_RX_1519_MAXB_FRAMES);
 
 bool is_multicast(const std::uint8_t* address) {
     return (address[0] & 1) != 0;
@@ -49,8 +52,14 @@ unsigned multicast_hash(const std::uint8_t* address) {
 } // namespace
 
 Mac::Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume)
-    : port_(port), block_(port * reg::xgm_stride), regs_(regs), accept_(std::move(accept)),
-      resume_(std::move(resume)), tx_dropped_(counters["mac" + std::to_string(port) + ".tx_dropped"]),
+    : port_(port), block_(port * reg::xgm_stride), regs_(regs),
+      tx_ctrl_(regs.value(reg::XGM_TX_CTRL + block_)), txfifo_cfg_(regs.value(reg::XGM_TXFIFO_CFG + block_)),
+      rx_ctrl_(regs.value(reg::XGM_RX_CTRL + block_)), rx_cfg_(regs.value(reg::XGM_RX_CFG + block_)),
+      rx_max_pkt_size_(regs.value(reg::XGM_RX_MAX_PKT_SIZE + block_)),
+      tx_counters_(regs.values(reg::XGM_STAT_TX_BYTE_LOW + block_, direction_counters)),
+      rx_counters_(regs.values(reg::XGM_STAT_RX_BYTES_LOW + block_, direction_counters)),
+      accept_(std::move(accept)), resume_(std::move(resume)),
+      tx_dropped_(counters["mac" + std::to_string(port) + ".tx_dropped"]),
       rx_filtered_(counters["mac" + std::to_string(port) + ".rx_filtered"]),
       rx_disabled_(counters["mac" + std::to_string(port) + ".rx_disabled"]),
       rx_malformed_(counters["mac" + std::to_string(port) + ".rx_malformed"]),
@@ -86,38 +95,30 @@ void Mac::reset() {
     waiting_ = {}; // the users are reset too
 }
 
-void Mac::count(std::uint32_t offset, std::uint32_t n) {
-    regs_.poke(offset + block_, regs_.peek(offset + block_) + n);
-}
-
-void Mac::count64(std::uint32_t low, std::uint32_t n) {
-    const std::uint32_t sum = get(low) + n;
-    regs_.poke(low + block_, sum);
-    if (sum < n)
-        count(low + 4);
-}
-
-void Mac::count_frame(std::uint32_t first, Bytes frame) {
+void Mac::count_frame(std::span<std::uint32_t> counters, Bytes frame) const {
     const std::size_t size = std::max(frame.size(), min_frame) + (counts_fcs ? fcs_size : 0);
-    count64(first, static_cast<std::uint32_t>(size));
-    count64(first + frames_at, 1);
-    if (is_multicast(frame.data())) {
-        if (is_pause(frame))
-            count(first + pause_at);
-        else
-            count(first + (is_broadcast(frame.data()) ? broadcast_at : multicast_at));
-    }
-    const auto* limit = std::lower_bound(std::begin(size_limits), std::end(size_limits), size);
-    count(first + sizes_at + 4 * static_cast<std::uint32_t>(limit - std::begin(size_limits)));
+    const auto count64 = [counters](std::size_t low, std::size_t n) {
+        counters[low] += static_cast<std::uint32_t>(n);
+        if (counters[low] < n)
+            ++counters[low + 1];
+    };
+    count64(bytes_at, size);
+    count64(frames_at, 1);
+    if (is_multicast(frame.data()))
+        ++counters[is_pause(frame) ? pause_at : is_broadcast(frame.data()) ? broadcast_at : multicast_at];
+    std::size_t sizes = 0;
+    while (size > size_limits[sizes])
+        ++sizes;
+    ++counters[sizes_at + sizes];
 }
 
 void Mac::transmit(Packet&& frame) {
-    const bool off = (get(reg::XGM_TX_CTRL) & tx_en) == 0 || (get(reg::XGM_TXFIFO_CFG) & end_drop_pkt) != 0;
+    const bool off = (tx_ctrl_ & tx_en) == 0 || (txfifo_cfg_ & end_drop_pkt) != 0;
     if (off || !link_ || !signal_ || frame.size() < header_size || frame.size() > max_frame) {
         ++tx_dropped_;
         return;
     }
-    count_frame(reg::XGM_STAT_TX_BYTE_LOW, frame);
+    count_frame(tx_counters_, frame);
     frame.pad(min_frame);
     link_->send(*this, std::move(frame));
 }
@@ -146,11 +147,10 @@ void Mac::resume_send() {
 }
 
 bool Mac::filter(const std::uint8_t* destination) const {
-    const std::uint32_t config = get(reg::XGM_RX_CFG);
-    if ((config & copy_all) != 0)
+    if ((rx_cfg_ & copy_all) != 0)
         return true;
     if (is_broadcast(destination))
-        return (config & dis_bcast) == 0;
+        return (rx_cfg_ & dis_bcast) == 0;
     const std::uint32_t low = destination[0] | destination[1] << 8 | destination[2] << 16 |
                               static_cast<std::uint32_t>(destination[3]) << 24;
     const std::uint32_t high = destination[4] | destination[5] << 8;
@@ -158,14 +158,14 @@ bool Mac::filter(const std::uint8_t* destination) const {
         if (armed_[n] && get(reg::XGM_RX_EXACT_MATCH_LOW_1 + 8 * n) == low &&
             (get(reg::XGM_RX_EXACT_MATCH_HIGH_1 + 8 * n) & 0xffff) == high)
             return true;
-    if (!is_multicast(destination) || (config & hash_mcast) == 0)
+    if (!is_multicast(destination) || (rx_cfg_ & hash_mcast) == 0)
         return false;
     const unsigned hash = multicast_hash(destination);
     return (get(hash < 32 ? reg::XGM_RX_HASH_LOW : reg::XGM_RX_HASH_HIGH) >> hash % 32 & 1) != 0;
 }
 
 void Mac::frame_in(Bytes frame) {
-    if (!signal_ || (get(reg::XGM_RX_CTRL) & rx_en) == 0) {
+    if (!signal_ || (rx_ctrl_ & rx_en) == 0) {
         ++rx_disabled_;
         return;
     }
@@ -173,10 +173,9 @@ void Mac::frame_in(Bytes frame) {
         ++rx_malformed_;
         return;
     }
-    const std::uint32_t limit = bits(get(reg::XGM_RX_MAX_PKT_SIZE), 13, 0);
-    const bool to_1536 = (get(reg::XGM_RX_CFG) & en_1536) != 0 && frame.size() <= 1536;
-    if (frame.size() > limit && !to_1536) {
-        count(reg::XGM_RX_MAX_PKT_SIZE_ERR_CNT);
+    const bool to_1536 = (rx_cfg_ & en_1536) != 0 && frame.size() <= 1536;
+    if (frame.size() > bits(rx_max_pkt_size_, 13, 0) && !to_1536) {
+        regs_.poke(reg::XGM_RX_MAX_PKT_SIZE_ERR_CNT + block_, get(reg::XGM_RX_MAX_PKT_SIZE_ERR_CNT) + 1);
         ++rx_too_long_;
         return;
     }
@@ -185,8 +184,8 @@ void Mac::frame_in(Bytes frame) {
         ++rx_filtered_;
         return;
     }
-    count_frame(reg::XGM_STAT_RX_BYTES_LOW, frame);
-    if (pause && (get(reg::XGM_RX_CFG) & dis_pause) != 0)
+    count_frame(rx_counters_, frame);
+    if (pause && (rx_cfg_ & dis_pause) != 0)
         return;
     accept_(port_, frame);
 }

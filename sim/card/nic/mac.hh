@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "sim/card/engines.hh"
 #include "sim/core/counters.hh"
@@ -46,14 +47,15 @@ public:
 private:
     [[nodiscard]] bool linked() const { return signal_ && link_ && link_->up(); }
     [[nodiscard]] std::uint32_t get(std::uint32_t offset) const { return regs_.peek(offset + block_); }
-    void count(std::uint32_t offset, std::uint32_t n = 1);
-    void count64(std::uint32_t low, std::uint32_t n);
-    void count_frame(std::uint32_t first, Bytes frame);
+    /// @p counters: of one direction.
+    void count_frame(std::span<std::uint32_t> counters, Bytes frame) const;
     [[nodiscard]] bool filter(const std::uint8_t* destination) const;
 
     unsigned port_;
     std::uint32_t block_; ///< offset of this MAC's registers from those of port 0
     RegisterBank& regs_;
+    const std::uint32_t &tx_ctrl_, &txfifo_cfg_, &rx_ctrl_, &rx_cfg_, &rx_max_pkt_size_; ///< registers
+    const std::span<std::uint32_t> tx_counters_, rx_counters_;                           ///< the same
     Accept accept_;
     Resume resume_;
     std::array<bool, 2> waiting_{}; ///< users for which ready_or_wait() was false

@@ -39,9 +39,9 @@ hw::CqeLayout cqe_layout(const Cqe& cqe, std::uint32_t gen) {
 } // namespace
 
 Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters)
-    : host_(&host), events_(events), regs_(regs), irq_(irq), faults_(faults),
-      responses_(host, events, regs, irq, faults.guesses, counters,
-                 [this](unsigned) { responses_drained(); }),
+    : host_(&host), events_(events), regs_(regs), control_(regs.value(reg::SG_CONTROL)), irq_(irq),
+      faults_(faults), responses_(host, events, regs, irq, faults.guesses, counters,
+                                  [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
       wait_queue_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
       work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
@@ -91,10 +91,6 @@ void Sge::set_bus(Probe probe, Host& host) {
     probe_ = probe;
     host_ = &host;
     responses_.set_bus(probe, host);
-}
-
-bool Sge::enabled() const {
-    return (regs_.peek(reg::SG_CONTROL) & hw::sg_control::global_enable) != 0;
 }
 
 std::optional<CqState> Sge::cq_state(CqId id) const {
@@ -231,10 +227,9 @@ void Sge::kernel_doorbell(std::uint32_t value) {
 
 void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t window) {
     ++doorbells_;
-    const std::uint32_t control = regs_.peek(reg::SG_CONTROL);
-    if (hw::sg_control::user_space_size(control) == 0)
+    if (hw::sg_control::user_space_size(control_) == 0)
         return;
-    const std::uint64_t page_size = std::uint64_t{1} << (hw::sg_control::host_page_size(control) + 11);
+    const std::uint64_t page_size = std::uint64_t{1} << (hw::sg_control::host_page_size(control_) + 11);
     const std::uint64_t group = std::max<std::uint64_t>(hw::egress_contexts / (window / page_size), 1);
     const unsigned id =
         static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts;
@@ -386,7 +381,7 @@ SgeServices::Fetch Sge::read_slot(const hw::Context& c, std::uint32_t index, std
         responses_.bus_error();
         return Fetch::bus_error;
     }
-    const bool one_bit = (regs_.peek(reg::SG_CONTROL) & hw::sg_control::egr_gen_ctrl) != 0;
+    const bool one_bit = (control_ & hw::sg_control::egr_gen_ctrl) != 0;
     return one_bit || (slot.back() & 1U) == gen ? Fetch::slot : Fetch::empty;
 }
 

@@ -80,7 +80,7 @@ private:
         std::uint32_t hi = 0; ///< first word of the first descriptor
     };
 
-    [[nodiscard]] bool enabled() const;
+    [[nodiscard]] bool enabled() const { return (control_ & hw::sg_control::global_enable) != 0; }
     void kernel_doorbell(std::uint32_t value);
     void control_written(std::uint32_t value, std::uint32_t before);
     void context_command(std::uint32_t command);
@@ -113,6 +113,7 @@ private:
     EventQueue& events_;
     Probe probe_;
     RegisterBank& regs_;
+    const std::uint32_t& control_; ///< SG_CONTROL
     Irq& irq_;
     Faults& faults_;
     Responses responses_;
