@@ -8,13 +8,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/core/event_queue.hh"
+#include "sim/core/fifo.hh"
 #include "sim/net/impairments.hh"
 #include "sim/net/link.hh"
 
@@ -80,13 +80,13 @@ public:
 private:
     struct Frame {
         Packet bytes;
-        std::uint64_t plug; ///< plug_ when it was sent
+        std::uint64_t plug = 0; ///< plug_ when it was sent
     };
     struct Port {
         explicit Port(Endpoint* end) : endpoint(end) {}
         Endpoint* endpoint;
         std::unique_ptr<Impairer> impairer;
-        std::deque<Frame> due;   ///< not delivered yet
+        Fifo<Frame> due;         ///< not delivered yet
         bool delivering = false; ///< an event calls deliver_due()
         std::size_t backlog = 0; ///< cost of `due`
         std::size_t delayed = 0; ///< delayed by an impairment

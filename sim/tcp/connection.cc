@@ -627,7 +627,7 @@ bool Connection::may_send_next() {
         remainder.size -= length;
         u.size = length;
         u.push = false;
-        queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(sent_) + 1, std::move(remainder));
+        queue_.insert(sent_ + 1, std::move(remainder));
         account();
     }
     override_ = false;

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 
+#include "sim/core/fifo.hh"
 #include "sim/tcp/engine.hh"
 #include "sim/tcp/reassembly.hh"
 
@@ -144,7 +144,7 @@ private:
     std::uint32_t snd_wnd_ = 0, max_snd_wnd_ = 0;
     std::uint8_t snd_scale_ = 0;
     std::uint16_t mss_ = 0;
-    std::deque<Unit> queue_;
+    Fifo<Unit> queue_;
     std::size_t sent_ = 0;
     std::size_t queued_ = 0; // bytes in queue_
     bool fin_queued_ = false, fin_acked_ = false;

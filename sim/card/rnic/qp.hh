@@ -15,6 +15,7 @@
 #include "sim/card/rnic/mpa.hh"
 #include "sim/card/rnic/rqe.hh"
 #include "sim/card/rnic/tpt.hh"
+#include "sim/core/fifo.hh"
 
 namespace t3sim {
 
@@ -74,7 +75,7 @@ struct Qp {
     bool queued = false; ///< is in Rnic's run queue; run() does nothing else meanwhile
 
     // Send side
-    std::deque<OutMessage> out; ///< the first is being sent; the ring waits until out is empty
+    Fifo<OutMessage> out; ///< the first is being sent; the ring waits until out is empty
     std::uint32_t next_send_msn = 1;
     std::uint32_t next_read_msn = 1;
     std::deque<OutstandingRead> reads;

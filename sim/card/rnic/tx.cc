@@ -274,8 +274,7 @@ Status Rnic::gather(const OutMessage& message, MutableBytes to) const {
 
 /// A message is complete when all of it has been read from host memory and queued in TCP [guess G36].
 void Rnic::message_done(Qp& qp) {
-    const OutMessage message = std::move(qp.out.front());
-    qp.out.pop_front();
+    const OutMessage& message = qp.out.front();
     if (message.is_response) {
         // The response to the ready-to-receive read has been sent [guess G5].
         if (qp.init.rtr_type() == hw::rtr_read && message.length == 0 && !qp.init.initiator())
@@ -290,6 +289,7 @@ void Rnic::message_done(Qp& qp) {
         qp.unacknowledged.push_back(message);
     else if (message.signaled)
         complete_wr(qp, message.wr, message.segment.op, message.length);
+    qp.out.pop_front();
 }
 
 /// The other answer to G36: a message is complete when TCP's send buffer is empty.

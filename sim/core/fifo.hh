@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A queue in one block of memory, which is used again and again: unlike a std::deque it allocates nothing
+// while its length stays below the longest so far, and nothing before its first element.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace t3sim {
+
+/// Adding an element invalidates references to the others. @p T: can be moved and has a default.
+template <typename T> class Fifo {
+public:
+    [[nodiscard]] bool empty() const { return size_ == 0; }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    /// From the front.
+    [[nodiscard]] T& operator[](std::size_t n) { return slots_[place(n)]; }
+    [[nodiscard]] const T& operator[](std::size_t n) const { return slots_[place(n)]; }
+    [[nodiscard]] T& front() { return slots_[first_]; }
+    [[nodiscard]] const T& front() const { return slots_[first_]; }
+    [[nodiscard]] T& back() { return (*this)[size_ - 1]; }
+    [[nodiscard]] const T& back() const { return (*this)[size_ - 1]; }
+
+    void push_back(const T& element) { add() = element; }
+    void push_back(T&& element) { add() = std::move(element); }
+    void pop_front() {
+        if constexpr (!std::is_trivially_destructible_v<T>)
+            slots_[first_] = T{};
+        first_ = place(1);
+        if (--size_ == 0 && capacity_bytes() > kept_bytes) {
+            slots_ = {};
+            first_ = 0;
+        }
+    }
+    /// Inserts an element in front of element @p n.
+    void insert(std::size_t n, T element) {
+        push_back(std::move(element));
+        for (std::size_t at = size_ - 1; at > n; --at)
+            std::swap((*this)[at], (*this)[at - 1]);
+    }
+    void clear() {
+        while (!empty())
+            pop_front();
+    }
+
+    /// Bytes of the block. It is kept when the queue is empty, unless it is large.
+    [[nodiscard]] std::size_t capacity_bytes() const { return slots_.size() * sizeof(T); }
+    static constexpr std::size_t kept_bytes = 4096;
+
+private:
+    [[nodiscard]] std::size_t place(std::size_t n) const { return (first_ + n) & (slots_.size() - 1); }
+
+    T& add() {
+        if (size_ == slots_.size())
+            grow();
+        return slots_[place(size_++)];
+    }
+    void grow() {
+        std::vector<T> larger(slots_.empty() ? 2 : 2 * slots_.size());
+        for (std::size_t n = 0; n < size_; ++n)
+            larger[n] = std::move((*this)[n]);
+        slots_ = std::move(larger);
+        first_ = 0;
+    }
+
+    std::vector<T> slots_; ///< as many as a power of two, or none
+    std::size_t first_ = 0, size_ = 0;
+};
+
+} // namespace t3sim

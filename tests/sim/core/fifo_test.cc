@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sim/core/fifo.hh"
+
+namespace t3sim {
+namespace {
+
+TEST(Fifo, OrderIsThatOfADequeWhateverIsDone) {
+    std::mt19937 random(7);
+    Fifo<int> fifo;
+    std::deque<int> model;
+    for (int n = 0; n < 4000; ++n) {
+        // Long phases of growing and of shrinking, so that the block is released and wraps around.
+        const bool grows = n / 200 % 2 == 0;
+        switch (random() % 4) {
+        case 0:
+            if (const std::size_t at = random() % (model.size() + 1); grows) {
+                fifo.insert(at, n);
+                model.insert(model.begin() + static_cast<std::ptrdiff_t>(at), n);
+            }
+            break;
+        case 1:
+            fifo.push_back(n);
+            model.push_back(n);
+            break;
+        default:
+            if (!model.empty() && !grows) {
+                fifo.pop_front();
+                model.pop_front();
+            }
+        }
+        ASSERT_EQ(fifo.size(), model.size());
+        ASSERT_EQ(fifo.empty(), model.empty());
+        for (std::size_t at = 0; at < model.size(); ++at)
+            ASSERT_EQ(fifo[at], model[at]);
+        if (!model.empty()) {
+            ASSERT_EQ(fifo.front(), model.front());
+            ASSERT_EQ(fifo.back(), model.back());
+        }
+    }
+}
+
+TEST(Fifo, RemovedElementsAreDestroyed) {
+    Fifo<std::shared_ptr<int>> fifo;
+    const auto element = std::make_shared<int>(1);
+    for (int n = 0; n < 3; ++n)
+        fifo.push_back(element);
+    EXPECT_EQ(element.use_count(), 4);
+    fifo.pop_front();
+    EXPECT_EQ(element.use_count(), 3);
+    fifo.clear();
+    EXPECT_EQ(element.use_count(), 1);
+    EXPECT_TRUE(fifo.empty());
+}
+
+TEST(Fifo, ASmallBlockIsKeptAndALargeOneIsReleased) {
+    Fifo<int> fifo;
+    EXPECT_EQ(fifo.capacity_bytes(), 0U);
+    fifo.push_back(1);
+    fifo.pop_front();
+    EXPECT_GT(fifo.capacity_bytes(), 0U);
+    for (int n = 0; n < 10000; ++n)
+        fifo.push_back(n);
+    EXPECT_GT(fifo.capacity_bytes(), Fifo<int>::kept_bytes);
+    while (!fifo.empty())
+        fifo.pop_front();
+    EXPECT_LE(fifo.capacity_bytes(), Fifo<int>::kept_bytes);
+}
+
+} // namespace
+} // namespace t3sim
