@@ -48,19 +48,11 @@ constexpr bool sums_blocks = false;
 
 } // namespace detail
 
-/// One's-complement sum of 16-bit words in memory order; adding swapped words gives the swapped sum. Adds
-/// eight bytes at a time with end-around carry: 2^64 is 1 modulo 2^16 - 1, as 2^16 and 2^32 are. 0 only if
-/// all words are 0.
-inline std::uint64_t ones_complement_add(std::uint64_t sum, Bytes bytes) {
+/// The same as ones_complement_add(), for a few bytes: a header.
+inline std::uint64_t ones_complement_add_few(std::uint64_t sum, Bytes bytes) {
     using detail::add_with_carry;
     const std::uint8_t* p = bytes.data();
     std::size_t left = bytes.size();
-    if (left >= 2 * detail::sum_block && detail::sums_blocks) {
-        const std::size_t blocks = left / detail::sum_block;
-        sum = add_with_carry(sum, detail::sum_blocks(p, blocks));
-        p += blocks * detail::sum_block;
-        left -= blocks * detail::sum_block;
-    }
     std::uint64_t word;
     for (; left >= sizeof word; left -= sizeof word, p += sizeof word) {
         std::memcpy(&word, p, sizeof word);
@@ -81,6 +73,18 @@ inline std::uint64_t ones_complement_add(std::uint64_t sum, Bytes bytes) {
         sum = add_with_carry(sum, half);
     }
     return sum;
+}
+
+/// One's-complement sum of 16-bit words in memory order; adding swapped words gives the swapped sum. Adds
+/// eight bytes at a time with end-around carry: 2^64 is 1 modulo 2^16 - 1, as 2^16 and 2^32 are. 0 only if
+/// all words are 0.
+inline std::uint64_t ones_complement_add(std::uint64_t sum, Bytes bytes) {
+    if (bytes.size() >= 2 * detail::sum_block && detail::sums_blocks) {
+        const std::size_t blocks = bytes.size() / detail::sum_block;
+        sum = detail::add_with_carry(sum, detail::sum_blocks(bytes.data(), blocks));
+        bytes = bytes.subspan(blocks * detail::sum_block);
+    }
+    return ones_complement_add_few(sum, bytes);
 }
 
 /// 16 bits of such a sum.

@@ -2,6 +2,7 @@
 #include "sim/tcp/connection.hh"
 
 #include <algorithm>
+#include <utility>
 
 namespace t3sim::tcp {
 namespace {
@@ -26,13 +27,14 @@ Connection::~Connection() = default;
 
 // ---- Memory -------------------------------------------------------------------------------------------
 
-/// Updates the memory totals. Call after every change of a queue.
-void Connection::account() {
-    const Engine::Memory now{.sending = queued_ + queue_.size() * Engine::segment_cost,
-                             .receiving = held_.size() + reassembly_.bytes()};
-    engine_.memory_.sending += now.sending - memory_.sending;
-    engine_.memory_.receiving += now.receiving - memory_.receiving;
-    memory_ = now;
+/// Update the memory totals. Call after every change of a queue.
+void Connection::account_sending() {
+    const std::size_t now = queued_ + queue_.size() * Engine::segment_cost;
+    engine_.memory_.sending += now - std::exchange(memory_.sending, now);
+}
+void Connection::account_receiving() {
+    const std::size_t now = held_.size() + reassembly_.bytes();
+    engine_.memory_.receiving += now - std::exchange(memory_.receiving, now);
 }
 
 /// Whether the receive memory can hold @p bytes more that cannot be delivered yet.
@@ -45,7 +47,8 @@ void Connection::release_memory() {
     sent_ = queued_ = 0;
     reassembly_.clear();
     held_ = {};
-    account();
+    account_sending();
+    account_receiving();
 }
 
 // ---- Opening ------------------------------------------------------------------------------------------
@@ -299,7 +302,7 @@ void Connection::new_ack(Seq ack) {
         u.size -= part;
         queued_ -= part;
     }
-    account();
+    account_sending();
     snd_una_ = ack;
     if (measured && !retransmitted)
         measure_rtt(now() - sent_at);
@@ -391,7 +394,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         ack_now_ = true;
         if (!has_receive_memory(data.size()) || !reassembly_.insert(seq, data))
             ++engine_.stats_.reassembly_dropped;
-        account();
+        account_receiving();
         return;
     }
     if (!data.empty() && (hold_ ? !has_receive_memory(data.size()) : !engine_.sink_.can_receive(id))) {
@@ -407,7 +410,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         deliver(seq, data, push);
         while (state_ != State::aborted) {
             const Buffer more = reassembly_.take(rcv_nxt_);
-            account();
+            account_receiving();
             if (more.empty())
                 break;
             deliver(rcv_nxt_, more, push);
@@ -421,7 +424,7 @@ void Connection::deliver(Seq seq, Bytes data, bool push) {
     if (hold_) {
         held_.insert(held_.end(), data.begin(), data.end());
         held_push_ |= push;
-        account();
+        account_receiving();
         return;
     }
     if (!auto_credit_)
@@ -437,7 +440,7 @@ void Connection::maybe_peer_fin() {
     rcv_nxt_ += 1;
     rcv_adv_ = std::max(rcv_adv_, rcv_nxt_);
     reassembly_.clear();
-    account();
+    account_receiving();
     ack_now_ = true;
     mark_dirty();
     const State was = state_;
@@ -520,7 +523,7 @@ void Connection::hold(bool on) {
         return;
     if (!held_.empty()) {
         const Buffer data = std::exchange(held_, {});
-        account();
+        account_receiving();
         const auto size = static_cast<std::uint32_t>(data.size());
         if (!auto_credit_)
             uncredited_ += size;
@@ -549,7 +552,7 @@ bool Connection::send(Packet&& record, bool push) {
         offset += part;
     }
     queued_ += size;
-    account();
+    account_sending();
     mark_dirty();
     return true;
 }
@@ -563,7 +566,7 @@ bool Connection::close() {
         return false;
     fin_queued_ = true;
     queue_.push_back({.seq = queue_end(), .fin = true});
-    account();
+    account_sending();
     mark_dirty();
     return true;
 }
@@ -628,7 +631,7 @@ bool Connection::may_send_next() {
         u.size = length;
         u.push = false;
         queue_.insert(sent_ + 1, std::move(remainder));
-        account();
+        account_sending();
     }
     override_ = false;
     persist_shift_ = 0;

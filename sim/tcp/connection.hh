@@ -77,7 +77,8 @@ private:
         [[nodiscard]] Seq end() const { return seq + length(); }
     };
 
-    void account();
+    void account_sending();
+    void account_receiving();
     [[nodiscard]] bool has_receive_memory(std::size_t bytes) const;
 
     // Receiving

@@ -87,14 +87,11 @@ void Engine::remove(Connection& c) {
 }
 
 void Engine::flush() {
-    while (!dirty_.empty()) {
-        std::vector<Connection*> batch;
-        batch.swap(dirty_);
-        for (Connection* c : batch) {
-            c->dirty = false;
-            c->output();
-        }
+    for (std::size_t n = 0; n < dirty_.size(); ++n) { // output() may add more
+        dirty_[n]->dirty = false;
+        dirty_[n]->output();
     }
+    dirty_.clear();
 }
 
 bool Engine::claims(Bytes packet, bool listening) const {

@@ -25,8 +25,9 @@ std::size_t tcp_length(const std::uint8_t* t) {
     return (t[12] >> 4) * std::size_t{4};
 }
 
-std::uint64_t pseudo_header(std::uint32_t src, std::uint32_t dst, std::size_t tcp_bytes) {
-    return (src >> 16) + (src & 0xffff) + (dst >> 16) + (dst & 0xffff) + protocol_tcp + tcp_bytes;
+/// Whether a range that includes its checksum is correct. @p sum: of the range, in memory order.
+bool correct(std::uint64_t sum) {
+    return ones_complement_fold(sum) == 0xffff;
 }
 
 /// False: an option exceeds the header, or has an invalid length for its kind.
@@ -99,17 +100,21 @@ std::optional<Segment> decode(Bytes p) {
     const std::size_t header = tcp_length(t.data());
     if (header < tcp_header || header > t.size())
         return std::nullopt;
-    if (fold(sum(p.first(ip))) != 0 || fold(sum(t, pseudo_header(be32(&p[12]), be32(&p[16]), t.size()))) != 0)
+    // The addresses are in both sums: of the pseudo header the protocol and the length are left.
+    const std::uint8_t rest[] = {0, protocol_tcp, static_cast<std::uint8_t>(t.size() >> 8),
+                                 static_cast<std::uint8_t>(t.size())};
+    const std::uint64_t pseudo = ones_complement_add_few(ones_complement_add_few(0, p.subspan(12, 8)), rest);
+    if (!correct(ones_complement_add_few(0, p.first(ip))) || !correct(ones_complement_add(pseudo, t)))
         return std::nullopt;
 
-    Segment s{.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])},
-              .seq = Seq(be32(&t[4])),
-              .ack = Seq(be32(&t[8])),
-              .flags = t[13],
-              .window = be16(&t[14]),
-              .tos = p[1],
-              .payload = t.subspan(header)};
-    if (!decode_options(t.subspan(tcp_header, header - tcp_header), s))
+    std::optional<Segment> s(Segment{.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])},
+                                     .seq = Seq(be32(&t[4])),
+                                     .ack = Seq(be32(&t[8])),
+                                     .flags = t[13],
+                                     .window = be16(&t[14]),
+                                     .tos = p[1],
+                                     .payload = t.subspan(header)});
+    if (!decode_options(t.subspan(tcp_header, header - tcp_header), *s))
         return std::nullopt;
     return s;
 }
@@ -144,19 +149,24 @@ Headers encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl) {
     ip[9] = protocol_tcp;
     put_be32(ip + 12, s.tuple.local_ip);
     put_be32(ip + 16, s.tuple.remote_ip);
-    put_be16(ip + 10, fold(sum({ip, ip_header})));
-
     put_be16(t, s.tuple.local_port);
     put_be16(t + 2, s.tuple.remote_port);
     put_be32(t + 4, s.seq.value());
-    if (s.has(flag_ack))
-        put_be32(t + 8, s.ack.value());
+    const std::uint32_t ack = s.has(flag_ack) ? s.ack.value() : 0;
+    put_be32(t + 8, ack);
     t[12] = static_cast<std::uint8_t>(length / 4 << 4);
     t[13] = s.flags;
     put_be16(t + 14, s.window);
-    const std::uint64_t pseudo =
-        pseudo_header(s.tuple.local_ip, s.tuple.remote_ip, length + s.payload.size());
-    put_be16(t + 16, fold(sum(s.payload, sum({t, length}, pseudo))));
+
+    // The checksums from the values, so that the headers are not read again. A word of 32 bits counts as its
+    // halves do: 2^16 is 1 modulo 2^16 - 1.
+    const std::uint64_t addresses = std::uint64_t{s.tuple.local_ip} + s.tuple.remote_ip;
+    put_be16(ip + 10, fold(addresses + (0x4500U | s.tos) + h.size + s.payload.size() + ip_id + 0x4000 +
+                           (unsigned{ttl} << 8 | protocol_tcp)));
+    const std::uint64_t fixed = addresses + protocol_tcp + length + s.payload.size() + s.tuple.local_port +
+                                s.tuple.remote_port + s.seq.value() + ack +
+                                (static_cast<unsigned>(length) << 10 | s.flags) + s.window;
+    put_be16(t + 16, fold(sum(s.payload, sum({t + tcp_header, length - tcp_header}, fixed))));
     return h;
 }
 
