@@ -84,8 +84,9 @@ public:
 class CardMemory {
 public:
     virtual ~CardMemory() = default;
-    /// False: outside the memory; @p to is zeroed.
-    virtual bool pmrx_read(std::uint32_t addr, MutableBytes to) const = 0;
+    /// A range of PM-RX, to read, valid until the next reset. Null: outside the memory.
+    [[nodiscard]] virtual const std::uint8_t* pmrx(std::uint32_t addr, std::size_t count) const = 0;
+    /// False: outside the memory.
     virtual bool pmrx_write(std::uint32_t addr, Bytes from) = 0;
     /// Region limits that the driver has programmed (ULPRX_*_LLIMIT/ULIMIT; docs/hw/memory.md 3).
     struct Region {

@@ -42,9 +42,14 @@ struct Be64 {
 /// Reads a layout from bytes. If @p from is shorter than the layout, the missing bytes read as 0.
 template <typename Layout> Layout load(Bytes from) {
     static_assert(std::is_trivially_copyable_v<Layout> && alignof(Layout) == 1);
-    Layout layout{};
+    Layout layout;
+    if (from.size() >= sizeof layout) [[likely]] {
+        std::memcpy(&layout, from.data(), sizeof layout);
+        return layout;
+    }
+    layout = {};
     if (!from.empty()) // data() of an empty span may be null
-        std::memcpy(&layout, from.data(), from.size() < sizeof layout ? from.size() : sizeof layout);
+        std::memcpy(&layout, from.data(), from.size());
     return layout;
 }
 

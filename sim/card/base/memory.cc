@@ -58,7 +58,7 @@ Memory::Memory(RegisterBank& regs)
                                                                                     SparseMemory(64 * mib)} {}
 
 void Memory::add_hooks(RegisterHooks& hooks) {
-    for (unsigned which : {pmrx, pmtx, cm}) {
+    for (unsigned which : {pmrx_memory, pmtx_memory, context_memory}) {
         const std::uint32_t block = which * reg::mc7_stride;
         hooks.on_write(reg::MC7_BIST_OP + block, [this, which](std::uint32_t op, std::uint32_t) {
             if ((op & 1) != 0)
@@ -72,7 +72,7 @@ void Memory::add_hooks(RegisterHooks& hooks) {
 }
 
 void Memory::reset() {
-    for (unsigned which : {pmrx, pmtx, cm}) {
+    for (unsigned which : {pmrx_memory, pmtx_memory, context_memory}) {
         memories_[which].clear();
         regs_.poke(reg::MC7_CFG + which * reg::mc7_stride, straps[which]);
     }
@@ -105,17 +105,8 @@ void Memory::back_door_read(unsigned which) {
     regs_.poke(reg::MC7_BD_DATA0 + block, width == 0 ? static_cast<std::uint32_t>(word) : 0);
 }
 
-bool Memory::pmrx_read(std::uint32_t addr, MutableBytes to) const {
-    const std::uint8_t* from = memories_[pmrx].at(addr, to.size());
-    if (from)
-        std::copy_n(from, to.size(), to.begin());
-    else
-        std::fill(to.begin(), to.end(), std::uint8_t{0});
-    return from != nullptr;
-}
-
 bool Memory::pmrx_write(std::uint32_t addr, Bytes from) {
-    std::uint8_t* to = memories_[pmrx].at(addr, from.size());
+    std::uint8_t* to = memories_[pmrx_memory].at(addr, from.size());
     if (to)
         std::copy(from.begin(), from.end(), to);
     return to != nullptr;

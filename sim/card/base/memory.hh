@@ -50,14 +50,16 @@ public:
     /// Call after the registers were reset: clears the memories and sets the straps.
     void reset();
 
-    bool pmrx_read(std::uint32_t addr, MutableBytes to) const override;
+    [[nodiscard]] const std::uint8_t* pmrx(std::uint32_t addr, std::size_t count) const override {
+        return memories_[pmrx_memory].at(addr, count);
+    }
     bool pmrx_write(std::uint32_t addr, Bytes from) override;
     [[nodiscard]] Region tpt() const override { return tpt_; }
     [[nodiscard]] Region pbl() const override { return pbl_; }
     [[nodiscard]] Region rqt() const override { return rqt_; }
 
 private:
-    enum Which { pmrx, pmtx, cm };
+    enum Which { pmrx_memory, pmtx_memory, context_memory };
     void back_door_read(unsigned which);
     void fill(unsigned which);
 

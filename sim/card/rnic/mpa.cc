@@ -116,36 +116,15 @@ MpaError Deframer::strip_markers(Bytes raw) {
     return error;
 }
 
-bool Deframer::deliver(Bytes raw, const Sink& sink) {
-    MpaError error = options_.markers ? strip_markers(raw) : MpaError::none;
+/// Checks an FPDU; *@p error is the result. Returns its ULPDU.
+Bytes Deframer::open(Bytes raw, MpaError* error) {
+    *error = options_.markers ? strip_markers(raw) : MpaError::none;
     const Bytes fpdu = options_.markers ? Bytes(stripped_) : raw;
-    if (error == MpaError::none && options_.crc &&
+    if (*error == MpaError::none && options_.crc &&
         get_crc(raw.data() + raw.size() - MPA_CRC_SIZE) != crc32c(raw.first(raw.size() - MPA_CRC_SIZE)))
-        error = MpaError::crc;
+        *error = MpaError::crc;
     position_ = (position_ + static_cast<std::uint32_t>(raw.size())) % spacing;
-    return sink(fpdu.subspan(MPA_LENGTH_SIZE, be16(fpdu.data())), error);
-}
-
-void Deframer::feed(Bytes in, const Sink& sink) {
-    while (!stopped_ && !in.empty()) {
-        // For incomplete data required_size() returns more than in.size(). A complete FPDU is delivered
-        // without a copy.
-        if (const std::size_t size = required_size(in); pending_.empty() && in.size() >= size) {
-            const Bytes fpdu = in.first(size);
-            in = in.subspan(size);
-            stopped_ = !deliver(fpdu, sink);
-            continue;
-        }
-        const std::size_t count = std::min(required_size(pending_) - pending_.size(), in.size());
-        pending_.insert(pending_.end(), in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count));
-        in = in.subspan(count);
-        if (pending_.size() == required_size(pending_)) {
-            const Buffer fpdu = std::exchange(pending_, {}); // inside_fpdu() is false in the sink
-            stopped_ = !deliver(fpdu, sink);
-        }
-    }
-    if (stopped_)
-        pending_.clear();
+    return fpdu.subspan(MPA_LENGTH_SIZE, be16(fpdu.data()));
 }
 
 } // namespace t3sim

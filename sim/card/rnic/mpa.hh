@@ -6,7 +6,8 @@
 //     FPDU = [marker] length(2) ULPDU padding(0..3) CRC(4), with a marker at every 512th byte of the stream
 #pragma once
 
-#include <functional>
+#include <algorithm>
+#include <utility>
 
 #include "sim/core/packet.hh"
 
@@ -50,9 +51,9 @@ public:
     explicit Deframer(MpaOptions options, std::uint32_t position = 0)
         : options_(options), position_(position) {}
 
-    /// Receives a complete ULPDU, which is valid only during the call. Returns false to stop.
-    using Sink = std::function<bool(Bytes ulpdu, MpaError error)>;
-    void feed(Bytes in, const Sink& sink);
+    /// Calls @p sink(Bytes ulpdu, MpaError error) for each complete ULPDU, which is valid only during the
+    /// call, until it returns false.
+    template <typename Sink> void feed(Bytes in, const Sink& sink);
 
     /// Whether an FPDU has been received in part.
     [[nodiscard]] bool inside_fpdu() const { return !pending_.empty(); }
@@ -60,7 +61,7 @@ public:
 private:
     [[nodiscard]] std::size_t raw_size(std::size_t bytes) const;
     [[nodiscard]] std::size_t required_size(Bytes raw) const;
-    bool deliver(Bytes raw, const Sink& sink);
+    [[nodiscard]] Bytes open(Bytes raw, MpaError* error);
     MpaError strip_markers(Bytes raw);
 
     MpaOptions options_;
@@ -69,5 +70,32 @@ private:
     Buffer pending_;  // the received part of an FPDU
     Buffer stripped_; // scratch: an FPDU without its markers
 };
+
+template <typename Sink> void Deframer::feed(Bytes in, const Sink& sink) {
+    const auto deliver = [&](Bytes fpdu) {
+        MpaError error;
+        const Bytes ulpdu = open(fpdu, &error);
+        stopped_ = !sink(ulpdu, error);
+    };
+    while (!stopped_ && !in.empty()) {
+        // For incomplete data required_size() returns more than in.size(). A complete FPDU is delivered
+        // without a copy.
+        if (const std::size_t size = required_size(in); pending_.empty() && in.size() >= size) {
+            const Bytes fpdu = in.first(size);
+            in = in.subspan(size);
+            deliver(fpdu);
+            continue;
+        }
+        const std::size_t count = std::min(required_size(pending_) - pending_.size(), in.size());
+        pending_.insert(pending_.end(), in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count));
+        in = in.subspan(count);
+        if (pending_.size() == required_size(pending_)) {
+            const Buffer fpdu = std::exchange(pending_, {}); // inside_fpdu() is false in the sink
+            deliver(fpdu);
+        }
+    }
+    if (stopped_)
+        pending_.clear();
+}
 
 } // namespace t3sim

@@ -72,7 +72,9 @@ struct Qp {
     bool fin_sent = false;
     bool ended = false;
     bool running = false;
-    bool queued = false; ///< is in Rnic's run queue; run() does nothing else meanwhile
+    bool queued = false;          ///< is in Rnic's run queue; run() does nothing else meanwhile
+    bool waits_for_peer = false;  ///< the last run() ended with a slot or a message that waits for the peer
+    bool waits_for_space = false; ///< the same, for send buffer space of the TCP connection
 
     // Send side
     Fifo<OutMessage> out; ///< the first is being sent; the ring waits until out is empty

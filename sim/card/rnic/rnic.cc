@@ -156,7 +156,9 @@ void Rnic::stream_in(Tid tid, Bytes data) {
         return;
     if (qp->sends_fpdus) {
         receive(*qp, data);
-        run(*qp);
+        // The ring is not read again: new slots have a doorbell.
+        if (qp->waits_for_peer || qp->closing || !qp->inbound_reads.empty())
+            run(*qp);
     } else if (qp->stopped || qp->early_data.size() + data.size() > max_early_data) {
         count_dropped_bytes_ += data.size();
         inbound_error(*qp, RdmaOp::send, Status::internal);
@@ -166,7 +168,7 @@ void Rnic::stream_in(Tid tid, Bytes data) {
 }
 
 void Rnic::stream_writable(Tid tid) {
-    if (const QpRef qp = find(tid))
+    if (const QpRef qp = find(tid); qp && (qp->waits_for_space || !qp->unacknowledged.empty()))
         run(*qp);
 }
 

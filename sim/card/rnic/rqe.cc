@@ -91,11 +91,11 @@ bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe) {
 }
 
 bool load_rqe(const CardMemory& memory, std::uint32_t addr, Rqe* rqe) {
-    std::uint8_t bytes[rqe_size];
-    if (!memory.pmrx_read(addr, bytes))
+    const std::uint8_t* bytes = memory.pmrx(addr, rqe_size);
+    if (!bytes)
         return false;
     for (unsigned i = 0; i < hw::max_sge; ++i) {
-        const auto raw = hw::load<RqePart>(Bytes(bytes).subspan(i * sizeof(RqePart)));
+        const auto raw = hw::load<RqePart>({bytes + i * sizeof(RqePart), sizeof(RqePart)});
         rqe->part[i] = {false, raw.pbl, static_cast<unsigned>(raw.code_offset >> 59) + 12,
                         raw.code_offset & ((std::uint64_t{1} << 59) - 1), raw.length};
     }

@@ -31,10 +31,7 @@ void Rnic::receive(Qp& qp, Bytes data) {
         count_dropped_bytes_ += data.size();
         return;
     }
-    const Deframer::Sink sink = [this, &qp](Bytes ulpdu, MpaError error) {
-        return fpdu_in(qp, ulpdu, error);
-    };
-    qp.deframer.feed(data, sink);
+    qp.deframer.feed(data, [this, &qp](Bytes ulpdu, MpaError error) { return fpdu_in(qp, ulpdu, error); });
 }
 
 /// False: the QP has stopped.

@@ -22,8 +22,9 @@ Status walk(const CardMemory& memory, const Extent& extent, std::uint32_t skip, 
     const CardMemory::Region pbl = memory.pbl();
     while (!buffer.empty()) {
         const std::uint64_t entry = pbl.base + 8 * (extent.pbl + (at >> extent.page_shift));
-        std::uint8_t raw[8];
-        if (entry + 7 > pbl.limit || !memory.pmrx_read(static_cast<std::uint32_t>(entry), raw))
+        const std::uint8_t* raw =
+            entry + 7 > pbl.limit ? nullptr : memory.pmrx(static_cast<std::uint32_t>(entry), 8);
+        if (!raw)
             return Status::pbl_bounds; // ULPTX_INT_CAUSE does not change [guess G38]
         const std::uint64_t within = at & (page - 1);
         const std::size_t chunk = std::min<std::uint64_t>(buffer.size(), page - within);
@@ -67,7 +68,7 @@ std::uint32_t Tpt::entries(const CardMemory& memory) {
 }
 
 std::optional<RegionState> Tpt::state(const CardMemory& memory, std::uint32_t index) {
-    const auto found = index ? entry(memory, index) : std::nullopt;
+    const TptEntry* found = index ? entry(memory, index) : nullptr;
     if (!found || !found->in_use())
         return std::nullopt;
     constexpr const char* types[] = {"region", "shared region", "window", "relaxed window"};
@@ -92,15 +93,12 @@ std::optional<RegionState> Tpt::state(const CardMemory& memory, std::uint32_t in
     return s;
 }
 
-std::optional<TptEntry> Tpt::entry(const CardMemory& memory, std::uint32_t index) {
+const TptEntry* Tpt::entry(const CardMemory& memory, std::uint32_t index) {
     const CardMemory::Region tpt = memory.tpt();
     const std::uint64_t addr = tpt.base + std::uint64_t{index} * sizeof(TptEntry);
-    TptEntry entry;
-    if (addr + sizeof entry - 1 > tpt.limit ||
-        !memory.pmrx_read(static_cast<std::uint32_t>(addr),
-                          {reinterpret_cast<std::uint8_t*>(&entry), sizeof entry}))
-        return std::nullopt;
-    return entry;
+    if (addr + sizeof(TptEntry) - 1 > tpt.limit)
+        return nullptr;
+    return reinterpret_cast<const TptEntry*>(memory.pmrx(static_cast<std::uint32_t>(addr), sizeof(TptEntry)));
 }
 
 void Tpt::store(std::uint32_t index, const TptEntry& entry) {
@@ -108,11 +106,11 @@ void Tpt::store(std::uint32_t index, const TptEntry& entry) {
                        hw::bytes_of(entry));
 }
 
-std::optional<TptEntry> Tpt::find(std::uint32_t stag) const {
+const TptEntry* Tpt::find(std::uint32_t stag) const {
     if (hw::stag_index(stag) == 0)
-        return std::nullopt;
-    const auto found = entry(memory_, hw::stag_index(stag));
-    return found && found->in_use() && found->key() == hw::stag_key(stag) ? found : std::nullopt;
+        return nullptr;
+    const TptEntry* found = entry(memory_, hw::stag_index(stag));
+    return found && found->in_use() && found->key() == hw::stag_key(stag) ? found : nullptr;
 }
 
 bool Tpt::in_pbl(std::uint64_t first, std::uint64_t count) const {
@@ -128,7 +126,7 @@ bool Tpt::write_pbl(std::uint32_t index, std::uint64_t page) {
 
 Status Tpt::check(const Protection& prot, std::uint32_t stag, std::uint64_t to, std::uint32_t length,
                   Rights rights, Extent* extent) const {
-    const auto found = find(stag);
+    const TptEntry* found = find(stag);
     if (!found || !found->valid())
         return Status::invalid_stag;
     if (ecc_error_.fires()) [[unlikely]]
@@ -154,7 +152,7 @@ Status Tpt::check(const Protection& prot, std::uint32_t stag, std::uint64_t to, 
     if (!in_pbl(first, pages(within, length, shift)))
         return Status::pbl_bounds;
     if (entry.is_window()) {
-        const auto region = Tpt::entry(memory_, entry.parent());
+        const TptEntry* region = Tpt::entry(memory_, entry.parent());
         if (!region || !region->in_use() || !region->valid())
             return Status::invalid_stag;
     }
@@ -177,20 +175,21 @@ Status Tpt::check_local(const Protection& prot, const hw::Sge& sge, Rights right
 }
 
 void Tpt::count_binding(std::uint32_t region, int change) {
-    auto parent = entry(memory_, region);
-    if (!parent)
+    const TptEntry* found = entry(memory_, region);
+    if (!found)
         return;
-    if (change < 0 && parent->bound_windows() == 0)
+    TptEntry parent = *found;
+    if (change < 0 && parent.bound_windows() == 0)
         return; // the driver has rewritten the region's entry
-    parent->bindings = parent->bound_windows() + static_cast<std::uint32_t>(change);
-    store(region, *parent);
+    parent.bindings = parent.bound_windows() + static_cast<std::uint32_t>(change);
+    store(region, parent);
 }
 
 Status Tpt::invalidate(const Protection& prot, std::uint32_t stag, Invalidator by) {
-    auto found = find(stag);
+    const TptEntry* found = find(stag);
     if (!found || (by == Invalidator::remote && !found->valid()))
         return Status::invalid_stag;
-    TptEntry& entry = *found;
+    TptEntry entry = *found;
     if (entry.pd() != prot.pd)
         return Status::pd_mismatch;
     if (entry.is_window() && entry.qp() != 0 && entry.qp() != prot.qp)
@@ -211,10 +210,10 @@ Status Tpt::invalidate(const Protection& prot, std::uint32_t stag, Invalidator b
 
 Status Tpt::fast_register(const Protection& prot, const hw::FastRegisterWr& wr) {
     const std::uint32_t index = hw::stag_index(wr.stag);
-    auto found = index ? entry(memory_, index) : std::nullopt; // no key check: the WR contains the new key
+    const TptEntry* found = index ? Tpt::entry(memory_, index) : nullptr; // no key check: it is in the WR
     if (!found || !found->in_use() || found->type() != TptEntry::region)
         return Status::invalid_stag;
-    TptEntry& entry = *found;
+    TptEntry entry = *found;
     if (entry.pd() != prot.pd)
         return Status::pd_mismatch;
     if (!(prot.caps & hw::RdmaInitWr::fast_register_enable))
@@ -236,14 +235,14 @@ Status Tpt::fast_register(const Protection& prot, const hw::FastRegisterWr& wr) 
 }
 
 Status Tpt::bind(const Protection& prot, const hw::BindWr& wr) {
-    const auto region = find(wr.mr_stag);
+    const TptEntry* region = find(wr.mr_stag);
     if (!region || !region->valid() || region->type() != TptEntry::region)
         return Status::invalid_stag;
     const std::uint32_t index = hw::stag_index(wr.mw_stag);
-    auto found = index ? entry(memory_, index) : std::nullopt;
+    const TptEntry* found = index ? entry(memory_, index) : nullptr;
     if (!found || !found->in_use() || !found->is_window())
         return Status::invalid_stag;
-    TptEntry& window = *found;
+    TptEntry window = *found;
     if (region->pd() != prot.pd || window.pd() != prot.pd)
         return Status::pd_mismatch;
     const unsigned perms = wr.perms & (remote_read | remote_write);

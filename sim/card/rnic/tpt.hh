@@ -67,8 +67,8 @@ public:
     [[nodiscard]] hw::Status fast_register(const Protection& prot, const hw::FastRegisterWr& wr);
     [[nodiscard]] hw::Status bind(const Protection& prot, const hw::BindWr& wr);
 
-    /// The entry of an STag, if it is in use and the key matches; nothing for index 0.
-    [[nodiscard]] std::optional<hw::TptEntry> find(std::uint32_t stag) const;
+    /// The entry of an STag in card memory, if it is in use and the key matches; null for index 0.
+    [[nodiscard]] const hw::TptEntry* find(std::uint32_t stag) const;
     /// Number of entries of the table, and the entry with an index; nothing: not in use.
     [[nodiscard]] static std::uint32_t entries(const CardMemory& memory);
     [[nodiscard]] static std::optional<RegionState> state(const CardMemory& memory, std::uint32_t index);
@@ -77,7 +77,7 @@ public:
     [[nodiscard]] bool write_pbl(std::uint32_t index, std::uint64_t page);
 
 private:
-    [[nodiscard]] static std::optional<hw::TptEntry> entry(const CardMemory& memory, std::uint32_t index);
+    [[nodiscard]] static const hw::TptEntry* entry(const CardMemory& memory, std::uint32_t index);
     void store(std::uint32_t index, const hw::TptEntry& entry);
     void count_binding(std::uint32_t region, int change);
 

@@ -40,6 +40,8 @@ void Rnic::run(Qp& qp) {
         left -= std::min(left, work);
     }
     qp.running = false;
+    qp.waits_for_peer = last == Step::wait_peer;
+    qp.waits_for_space = last == Step::wait_space;
     if (qp.ended)
         return;
     if (last == Step::progress) {
@@ -113,7 +115,9 @@ Rnic::Step Rnic::next_slot(Qp& qp) {
         return run_slot(qp, slot);
     }
     if (const auto got = parts_.sge.fetch_slot(qp.id(), slot); got != SgeServices::Fetch::slot)
-        return got == SgeServices::Fetch::busy ? Step::wait_sge : Step::idle;
+        return got == SgeServices::Fetch::busy ? Step::wait_sge
+               : qp.passed.empty()             ? Step::idle
+                                               : Step::wait_peer;
     const auto wr = hw::load<hw::WrHeader>(slot);
     const WrRow* row = wr_row(wr.opcode());
     const bool send_side = !row || row->send_side;

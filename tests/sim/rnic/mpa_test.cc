@@ -18,7 +18,7 @@ struct Received {
     std::vector<Buffer> ulpdus;
     std::vector<MpaError> errors;
 
-    Deframer::Sink sink() {
+    auto sink() {
         return [this](Bytes ulpdu, MpaError error) {
             ulpdus.emplace_back(ulpdu.begin(), ulpdu.end());
             errors.push_back(error);

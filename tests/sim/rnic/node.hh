@@ -20,17 +20,14 @@ namespace t3sim::test {
 /// TPT, RQT and PBL at the addresses of a card with 128 MB, but smaller.
 class FakeMemory : public CardMemory {
 public:
-    bool pmrx_read(std::uint32_t addr, MutableBytes to) const override {
-        const std::uint8_t* from = find(addr, to.size());
-        if (!from) {
-            std::fill(to.begin(), to.end(), std::uint8_t{0});
-            return false;
-        }
-        std::memcpy(to.data(), from, to.size());
-        return true;
+    [[nodiscard]] const std::uint8_t* pmrx(std::uint32_t addr, std::size_t size) const override {
+        for (const auto& [region, bytes] : {std::pair{tpt(), &tpt_}, {rqt(), &rqt_}, {pbl(), &pbl_}})
+            if (addr >= region.base && addr - region.base + size <= bytes->size())
+                return &(*bytes)[addr - region.base];
+        return nullptr;
     }
     bool pmrx_write(std::uint32_t addr, Bytes from) override {
-        auto* to = const_cast<std::uint8_t*>(find(addr, from.size()));
+        auto* to = const_cast<std::uint8_t*>(pmrx(addr, from.size()));
         if (to)
             std::memcpy(to, from.data(), from.size());
         return to != nullptr;
@@ -51,20 +48,13 @@ public:
     [[nodiscard]] std::vector<std::uint32_t> get(std::uint32_t addr, std::size_t words) const {
         std::vector<std::uint32_t> out;
         for (; words; --words, addr += 4) {
-            std::uint8_t raw[4];
-            pmrx_read(addr, raw);
-            out.push_back(be32(raw));
+            const std::uint8_t* raw = pmrx(addr, 4);
+            out.push_back(raw ? be32(raw) : 0);
         }
         return out;
     }
 
 private:
-    [[nodiscard]] const std::uint8_t* find(std::uint32_t addr, std::size_t size) const {
-        for (const auto& [region, bytes] : {std::pair{tpt(), &tpt_}, {rqt(), &rqt_}, {pbl(), &pbl_}})
-            if (addr >= region.base && addr - region.base + size <= bytes->size())
-                return &(*bytes)[addr - region.base];
-        return nullptr;
-    }
     Buffer tpt_ = Buffer(0x100000);
     Buffer rqt_ = Buffer(0x20000);
     Buffer pbl_ = Buffer(0x10000);
