@@ -18,8 +18,11 @@
 namespace t3sim {
 
 class EventQueue {
+    struct Event;
+
 public:
     using Handler = std::function<void()>;
+    class Repeated;
     /// Identifies one scheduled event; by default: none.
     struct Id {
         Time when = 0;
@@ -96,7 +99,8 @@ public:
 private:
     struct Event : Timer {
         explicit Event(std::size_t number) : place(number) {}
-        const std::size_t place; ///< in events_
+        static constexpr std::size_t of_its_owner = SIZE_MAX;
+        const std::size_t place; ///< in events_, or of_its_owner
         Handler handler;
     };
 
@@ -108,7 +112,13 @@ private:
     }
     void run_earliest() {
         ++ran_;
-        take(static_cast<Event&>(*heap_.earliest()))();
+        auto& event = static_cast<Event&>(*heap_.earliest());
+        if (event.place != Event::of_its_owner) {
+            take(event)();
+            return;
+        }
+        heap_.stop(event);
+        event.handler();
     }
 
     Time now_ = 0;
@@ -116,6 +126,31 @@ private:
     TimerHeap heap_;
     std::deque<Event> events_; ///< all that were ever scheduled at a time; an element never moves
     std::vector<Event*> unused_;
+};
+
+/// An event that its owner schedules again and again, at most once at a time: it has one handler, and nothing
+/// is allocated or moved for it. The handler must not destroy it.
+class EventQueue::Repeated {
+public:
+    /// @p queue must outlive it.
+    Repeated(EventQueue& queue, Handler handler) : queue_(queue), event_(Event::of_its_owner) {
+        event_.handler = std::move(handler);
+    }
+    ~Repeated() { cancel(); }
+    Repeated(const Repeated&) = delete;
+    Repeated& operator=(const Repeated&) = delete;
+
+    /// As EventQueue::at(). Moves the event if it is scheduled.
+    void at(Time when) { queue_.heap_.start(event_, when < queue_.now_ ? queue_.now_ : when); }
+    void after(Time delay) { at(queue_.now_ + delay); }
+    void cancel() { queue_.heap_.stop(event_); }
+
+    [[nodiscard]] bool scheduled() const { return event_.running(); }
+    [[nodiscard]] Time when() const { return event_.when(); }
+
+private:
+    EventQueue& queue_;
+    Event event_;
 };
 
 } // namespace t3sim

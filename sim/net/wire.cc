@@ -17,10 +17,11 @@ spdlog::logger& log = logger("wire");
 Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move(name)) {}
 
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
-    ports_.push_back(std::make_unique<Port>(&endpoint));
+    const auto port = static_cast<unsigned>(ports_.size());
+    ports_.push_back(std::make_unique<Port>(endpoint, queue_, [this, port] { deliver_due(port); }));
     labels_.push_back(std::move(label));
     endpoint.carrier(up_);
-    return static_cast<unsigned>(ports_.size() - 1);
+    return port;
 }
 
 void Wire::impair(unsigned port, const Impairments& impairments) {
@@ -91,8 +92,8 @@ void Wire::deliver_now(unsigned from, Packet&& frame) {
     }
     port.backlog += cost;
     port.due.push_back({std::move(frame), plug_});
-    if (!std::exchange(port.delivering, true))
-        queue_.after(0, [this, from] { deliver_due(from); });
+    if (!port.delivery.scheduled())
+        port.delivery.after(0);
 }
 
 void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
@@ -128,9 +129,10 @@ void Wire::deliver_due(unsigned from) {
             port.endpoint->resume_send();
         }
     }
-    port.delivering = !port.due.empty();
-    if (port.delivering)
-        queue_.after(0, [this, from] { deliver_due(from); });
+    if (port.due.empty())
+        port.delivery.cancel();
+    else
+        port.delivery.after(0); // also behind the replies to these frames
 }
 
 void Wire::deliver(unsigned from, const Frame& frame) {

@@ -31,7 +31,7 @@ public:
 
 class Wire : public Link {
 public:
-    /// @p queue must outlive the wire, and the wire all of its events in the queue.
+    /// @p queue must outlive the wire, and the wire its events of delayed frames in the queue.
     Wire(EventQueue& queue, std::string name);
     Wire(const Wire&) = delete;
     Wire& operator=(const Wire&) = delete;
@@ -83,14 +83,15 @@ private:
         std::uint64_t plug = 0; ///< plug_ when it was sent
     };
     struct Port {
-        explicit Port(Endpoint* end) : endpoint(end) {}
-        Endpoint* endpoint;
+        Port(Endpoint& end, EventQueue& queue, EventQueue::Handler deliver)
+            : endpoint(&end), delivery(queue, std::move(deliver)) {}
+        Endpoint* const endpoint;
         std::unique_ptr<Impairer> impairer;
-        Fifo<Frame> due;         ///< not delivered yet
-        bool delivering = false; ///< an event calls deliver_due()
-        std::size_t backlog = 0; ///< cost of `due`
-        std::size_t delayed = 0; ///< delayed by an impairment
-        bool refused = false;    ///< ready_or_wait() returned false: the endpoint waits for resume_send()
+        Fifo<Frame> due;               ///< not delivered yet
+        EventQueue::Repeated delivery; ///< calls deliver_due(), scheduled while `due` is not empty
+        std::size_t backlog = 0;       ///< cost of `due`
+        std::size_t delayed = 0;       ///< delayed by an impairment
+        bool refused = false; ///< ready_or_wait() returned false: the endpoint waits for resume_send()
     };
 
     [[nodiscard]] unsigned port_of(const Endpoint& endpoint) const;

@@ -153,10 +153,10 @@ private:
     const Guesses& guesses_;
     Tpt tpt_;
     EventQueue::Id control_resume_;
-    std::deque<Tid> run_queue_; ///< run queue: connections whose QP has more work
-    EventQueue::Id run_event_;
-    IdTable<QpRef> qps_;   // by TID
-    IdTable<QpRef> by_id_; // those with an egress context
+    std::deque<Tid> run_queue_;      ///< run queue: connections whose QP has more work
+    EventQueue::Repeated run_event_; // scheduled while run_queue_ is not empty
+    IdTable<QpRef> qps_;             // by TID
+    IdTable<QpRef> by_id_;           // those with an egress context
 
     Counter& count_wrs_;
     Counter& count_malformed_;

@@ -56,17 +56,16 @@ void Rnic::run(Qp& qp) {
 void Rnic::enqueue(Qp& qp) {
     qp.queued = true;
     run_queue_.push_back(qp.tid);
-    if (run_event_ == EventQueue::Id{})
-        run_event_ = parts_.events.after(0, [this] { run_queued(); });
+    if (!run_event_.scheduled())
+        run_event_.after(0);
 }
 
 /// Runs one QP per event, so that frames and other cards are served in between.
 void Rnic::run_queued() {
-    run_event_ = {};
     const Tid tid = run_queue_.front();
     run_queue_.pop_front();
     if (!run_queue_.empty())
-        run_event_ = parts_.events.after(0, [this] { run_queued(); });
+        run_event_.after(0);
     if (const QpRef qp = find(tid); qp && qp->queued) {
         qp->queued = false;
         run(*qp);

@@ -43,14 +43,13 @@ Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& f
       faults_(faults), responses_(host, events, regs, irq, faults.guesses, counters,
                                   [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
-      wait_queue_(hw::egress_contexts), doorbells_(counters["sge.doorbells"]),
-      work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
-      unknown_wrs_(counters["sge.unknown_work_requests"]), cqes_(counters["sge.cqes"]),
-      async_events_(counters["sge.async_events"]), cq_lost_(counters["sge.cqes_without_queue"]),
-      bad_commands_(counters["sge.bad_context_commands"]) {}
+      wait_queue_(hw::egress_contexts), run_event_(events, [this] { run_queued(); }),
+      doorbells_(counters["sge.doorbells"]), work_requests_(counters["sge.work_requests"]),
+      framing_errors_(counters["sge.framing_errors"]), unknown_wrs_(counters["sge.unknown_work_requests"]),
+      cqes_(counters["sge.cqes"]), async_events_(counters["sge.async_events"]),
+      cq_lost_(counters["sge.cqes_without_queue"]), bad_commands_(counters["sge.bad_context_commands"]) {}
 
 Sge::~Sge() {
-    events_.cancel(run_event_);
     events_.cancel(delayed_timer_);
     events_.cancel(late_answer_timer_);
 }
@@ -79,8 +78,7 @@ void Sge::reset() {
     for (auto& waiting : waiting_for_port_)
         waiting.clear();
     waiting_for_responses_.clear();
-    events_.cancel(run_event_);
-    run_event_ = {};
+    run_event_.cancel();
     delayed_.clear();
     events_.cancel(delayed_timer_);
     late_answers_.clear();
@@ -292,8 +290,8 @@ void Sge::enqueue(unsigned id) {
         return;
     wait_queue_[id] = WaitQueue::run;
     run_queue_.push_back(id);
-    if (run_event_ == EventQueue::Id{})
-        run_event_ = events_.after(0, [this] { run_queued(); });
+    if (!run_event_.scheduled())
+        run_event_.after(0);
 }
 
 /// The next turn is an event behind all that are already due, so that frames and other cards are served
@@ -307,7 +305,8 @@ void Sge::run_queued() {
         wait_queue_[id] = WaitQueue::none;
         service(id);
     }
-    run_event_ = run_queue_.empty() ? EventQueue::Id{} : events_.after(0, [this] { run_queued(); });
+    if (!run_queue_.empty())
+        run_event_.after(0); // also behind the frames of this turn
 }
 
 /// A QP's ring may be queued already: the Rnic also runs a QP without a doorbell. Then the ring is checked

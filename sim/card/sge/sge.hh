@@ -131,7 +131,7 @@ private:
     std::deque<unsigned> run_queue_;    ///< rings to service in the next turns
     std::array<std::deque<unsigned>, Nic::ports> waiting_for_port_;
     std::deque<unsigned> waiting_for_responses_;
-    EventQueue::Id run_event_;                      ///< the next turn, while run_queue_ is not empty
+    EventQueue::Repeated run_event_;                ///< the next turn, while run_queue_ is not empty
     std::size_t work_left_ = 0;                     ///< in this turn, in bytes
     std::uint64_t serviced_at_ = ~std::uint64_t{0}; ///< EventQueue::ran() when work_left_ was last set
 

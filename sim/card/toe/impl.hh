@@ -186,8 +186,7 @@ struct Toe::Impl final : tcp::Sink {
     std::array<std::deque<Tid>, 2> waiting_for_port;       // by channel; connections that wait for the wire
 
     tcp::Engine engine;
-    EventQueue::Id timer{};
-    bool timer_set = false;
+    EventQueue::Repeated timer; ///< at the engine's next deadline or before it
 
     // The current frame and the TID of its SYN. PASS_ACCEPT_REQ is sent after the engine has processed it.
     struct Arrival {

@@ -60,7 +60,6 @@ Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& r
     : impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters)) {}
 
 Toe::~Toe() {
-    impl_->events.cancel(impl_->timer);
     impl_->events.cancel(impl_->memory_timer);
 }
 
@@ -73,7 +72,6 @@ ToeKnobs& Toe::knobs() {
 
 void Toe::reset() {
     Impl& old = *impl_;
-    old.events.cancel(old.timer);
     old.events.cancel(old.memory_timer);
     auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters);
     fresh->params = old.params;
@@ -227,7 +225,12 @@ std::uint32_t Toe::emss(Tid tid) const {
 Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
                 Faults& faults_, Counters& counters_)
     : events(events_), sge(sge_), mac(mac_), rnic(rnic_), faults(faults_), counters(counters_),
-      engine(*this, params.tcp, [this] { return events.now(); }), log(logger("toe")) {}
+      engine(*this, params.tcp, [this] { return events.now(); }), timer(events,
+                                                                        [this] {
+                                                                            engine.advance();
+                                                                            rearm();
+                                                                        }),
+      log(logger("toe")) {}
 
 Flow& Toe::Impl::add(Tid tid) {
     flows.set(tid, std::make_unique<Flow>());
@@ -342,18 +345,10 @@ void Toe::Impl::rearm() {
             memory_timer = {};
             resume_memory_waiters();
         });
+    // An early timer rearms itself: cheaper than moving it with every segment, or stopping it.
     const auto deadline = engine.next_deadline();
-    if (timer_set && deadline && timer.when <= *deadline)
-        return; // an early timer rearms itself: cheaper than moving it with every segment
-    if (timer_set)
-        events.cancel(timer);
-    timer_set = deadline.has_value();
-    if (timer_set)
-        timer = events.at(*deadline, [this] {
-            timer_set = false;
-            engine.advance();
-            rearm();
-        });
+    if (deadline && (!timer.scheduled() || *deadline < timer.when()))
+        timer.at(*deadline);
 }
 
 // ---- Frames -------------------------------------------------------------------------------------------
