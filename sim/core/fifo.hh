@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -26,14 +27,27 @@ public:
 
     void push_back(const T& element) { add() = element; }
     void push_back(T&& element) { add() = std::move(element); }
+    /// Adds T{}, to be filled in place.
+    T& emplace_back() {
+        T& slot = add();
+        std::destroy_at(&slot);
+        return *std::construct_at(&slot);
+    }
     void pop_front() {
         if constexpr (!std::is_trivially_destructible_v<T>)
             slots_[first_] = T{};
-        first_ = place(1);
-        if (--size_ == 0 && capacity_bytes() > kept_bytes) {
-            slots_ = {};
-            first_ = 0;
-        }
+        drop_front();
+    }
+    /// Removes and returns the first element. The moved-from element of a T must hold nothing.
+    T take_front() {
+        T taken = std::move(slots_[first_]);
+        drop_front();
+        return taken;
+    }
+    void pop_back() {
+        if constexpr (!std::is_trivially_destructible_v<T>)
+            back() = T{};
+        --size_;
     }
     /// Inserts an element in front of element @p n.
     void insert(std::size_t n, T element) {
@@ -53,6 +67,13 @@ public:
 private:
     [[nodiscard]] std::size_t place(std::size_t n) const { return (first_ + n) & (slots_.size() - 1); }
 
+    void drop_front() {
+        first_ = place(1);
+        if (--size_ == 0 && capacity_bytes() > kept_bytes) {
+            slots_ = {};
+            first_ = 0;
+        }
+    }
     T& add() {
         if (size_ == slots_.size())
             grow();

@@ -13,9 +13,11 @@ namespace t3sim {
 template <typename Pointer> class IdTable {
 public:
     [[nodiscard]] const Pointer& find(std::size_t id) const {
-        static const Pointer none;
+        static const Pointer none{};
         return id < table_.size() ? table_[id] : none;
     }
+    /// The object of a table of smart pointers, or null.
+    [[nodiscard]] auto* get(std::size_t id) const { return id < table_.size() ? table_[id].get() : nullptr; }
     [[nodiscard]] bool contains(std::size_t id) const { return find(id) != nullptr; }
     void set(std::size_t id, Pointer object) {
         if (id >= table_.size())

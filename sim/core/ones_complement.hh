@@ -14,12 +14,13 @@
 
 namespace t3sim {
 
-namespace detail {
-
-inline std::uint64_t add_with_carry(std::uint64_t a, std::uint64_t b) {
+/// Adds eight bytes.
+inline std::uint64_t ones_complement_add_word(std::uint64_t a, std::uint64_t b) {
     a += b;
     return a + (a < b ? 1 : 0);
 }
+
+namespace detail {
 
 constexpr std::size_t sum_block = 64;
 
@@ -50,18 +51,17 @@ constexpr bool sums_blocks = false;
 
 /// The same as ones_complement_add(), for a few bytes: a header.
 inline std::uint64_t ones_complement_add_few(std::uint64_t sum, Bytes bytes) {
-    using detail::add_with_carry;
     const std::uint8_t* p = bytes.data();
     std::size_t left = bytes.size();
     std::uint64_t word;
     for (; left >= sizeof word; left -= sizeof word, p += sizeof word) {
         std::memcpy(&word, p, sizeof word);
-        sum = add_with_carry(sum, word);
+        sum = ones_complement_add_word(sum, word);
     }
     if (left >= 4) {
         std::uint32_t half;
         std::memcpy(&half, p, sizeof half);
-        sum = add_with_carry(sum, half);
+        sum = ones_complement_add_word(sum, half);
         left -= 4;
         p += 4;
     }
@@ -70,7 +70,7 @@ inline std::uint64_t ones_complement_add_few(std::uint64_t sum, Bytes bytes) {
                                       left > 2 ? p[2] : std::uint8_t{0}, 0};
         std::uint32_t half;
         std::memcpy(&half, tail, sizeof half);
-        sum = add_with_carry(sum, half);
+        sum = ones_complement_add_word(sum, half);
     }
     return sum;
 }
@@ -81,7 +81,7 @@ inline std::uint64_t ones_complement_add_few(std::uint64_t sum, Bytes bytes) {
 inline std::uint64_t ones_complement_add(std::uint64_t sum, Bytes bytes) {
     if (bytes.size() >= 2 * detail::sum_block && detail::sums_blocks) {
         const std::size_t blocks = bytes.size() / detail::sum_block;
-        sum = detail::add_with_carry(sum, detail::sum_blocks(bytes.data(), blocks));
+        sum = ones_complement_add_word(sum, detail::sum_blocks(bytes.data(), blocks));
         bytes = bytes.subspan(blocks * detail::sum_block);
     }
     return ones_complement_add_few(sum, bytes);
@@ -89,9 +89,10 @@ inline std::uint64_t ones_complement_add(std::uint64_t sum, Bytes bytes) {
 
 /// 16 bits of such a sum.
 inline std::uint16_t ones_complement_fold(std::uint64_t sum) {
-    while (sum >> 16 != 0)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return static_cast<std::uint16_t>(sum);
+    sum = (sum & 0xffffffff) + (sum >> 32); // 33 bits
+    sum = (sum & 0xffff) + (sum >> 16);     // 18
+    sum = (sum & 0xffff) + (sum >> 16);     // 17
+    return static_cast<std::uint16_t>((sum & 0xffff) + (sum >> 16));
 }
 
 } // namespace t3sim

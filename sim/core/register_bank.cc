@@ -139,6 +139,10 @@ std::uint64_t RegisterBank::read_bytes(std::uint64_t offset, unsigned size) {
 }
 
 void RegisterBank::write_bytes(std::uint64_t offset, unsigned size, std::uint64_t value) {
+    if (size == 4 && offset % 4 == 0 && offset < size_) [[likely]] {
+        write_lanes(static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(value), 0xffffffff);
+        return;
+    }
     for (unsigned done = 0; done < size;) {
         const std::uint64_t where = offset + done;
         const unsigned lane = where % 4;

@@ -29,11 +29,10 @@ void Wire::impair(unsigned port, const Impairments& impairments) {
 }
 
 unsigned Wire::port_of(const Endpoint& endpoint) const {
-    const auto it = std::find_if(ports_.begin(), ports_.end(),
-                                 [&](const auto& port) { return port->endpoint == &endpoint; });
-    if (it == ports_.end())
-        throw std::logic_error("wire " + name_ + ": send from an endpoint that is not attached");
-    return static_cast<unsigned>(it - ports_.begin());
+    for (unsigned port = 0; port < ports_.size(); ++port)
+        if (ports_[port]->endpoint == &endpoint)
+            return port;
+    throw std::logic_error("wire " + name_ + ": send from an endpoint that is not attached");
 }
 
 bool Wire::ready_or_wait(const Endpoint& from) {
@@ -55,7 +54,8 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
     if (Impairer* const impairer = ports_[port]->impairer.get()) {
         send_impaired(port, *impairer, frame);
     } else {
-        show(port, frame, {});
+        if (!taps_.empty() || log.should_log(spdlog::level::trace)) [[unlikely]]
+            show(port, frame, {});
         deliver_now(port, std::move(frame));
     }
 }
@@ -77,8 +77,7 @@ void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame)
 }
 
 void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
-    if (log.should_log(spdlog::level::trace)) [[unlikely]]
-        log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
+    log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
     for (Tap* tap : taps_)
         tap->frame(from, frame, fate);
 }
@@ -117,8 +116,7 @@ void Wire::deliver_due(unsigned from) {
     constexpr std::size_t turn = 6 << 10; // with frame_cost: four large frames
     Port& port = *ports_[from];
     for (std::size_t delivered = 0; delivered < turn && !port.due.empty();) {
-        const Frame frame = std::move(port.due.front());
-        port.due.pop_front();
+        const Frame frame = port.due.take_front();
         const std::size_t cost = frame.bytes.size() + frame_cost;
         port.backlog -= cost;
         delivered += cost;

@@ -408,7 +408,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         else
             ack_now_ = true;
         deliver(seq, data, push);
-        while (state_ != State::aborted) {
+        while (state_ != State::aborted && !reassembly_.empty()) {
             const Buffer more = reassembly_.take(rcv_nxt_);
             account_receiving();
             if (more.empty())
@@ -544,11 +544,13 @@ bool Connection::send(Packet&& record, bool push) {
     for (std::uint32_t offset = 0; offset < size;) {
         const std::uint32_t part = std::min<std::uint32_t>(mss_, size - offset);
         const bool last = offset + part == size;
-        queue_.push_back({.seq = queue_end(),
-                          .record = last ? std::move(record) : record,
-                          .offset = offset,
-                          .size = part,
-                          .push = push && last});
+        const Seq seq = queue_end();
+        Unit& unit = queue_.emplace_back();
+        unit.seq = seq;
+        unit.record = last ? std::move(record) : record;
+        unit.offset = offset;
+        unit.size = part;
+        unit.push = push && last;
         offset += part;
     }
     queued_ += size;
@@ -692,12 +694,11 @@ void Connection::reply_rst(Seq seq) {
 
 void Connection::transmit(const Segment& s, const Packet* record) {
     ++engine_.stats_.out_segs;
-    const Headers headers = encode(s, ++engine_.ip_id_, params().ttl);
-    const std::size_t headroom = headers.size + Sink::link_headroom;
+    const std::size_t headers = header_size(s), headroom = headers + Sink::link_headroom;
     // While an earlier transmission exists, the record's headroom holds its headers.
     const bool in_place = record && !record->shared() && record->headroom() >= headroom;
     Packet packet = in_place ? *record : Packet::copy(s.payload, headroom);
-    std::copy_n(headers.bytes.begin(), headers.size, packet.prepend(headers.size));
+    encode(s, ++engine_.ip_id_, params().ttl, packet.prepend(headers));
     engine_.sink_.transmit(id, std::move(packet));
 }
 

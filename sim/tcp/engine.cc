@@ -49,7 +49,7 @@ std::size_t Engine::TupleHash::operator()(const FourTuple& t) const {
 }
 
 Connection* Engine::find(ConnId id) const {
-    return by_id_.find(id).get();
+    return by_id_.get(id);
 }
 
 std::optional<ListenId> Engine::listener(const FourTuple& tuple) const {

@@ -100,11 +100,17 @@ std::optional<Segment> decode(Bytes p) {
     const std::size_t header = tcp_length(t.data());
     if (header < tcp_header || header > t.size())
         return std::nullopt;
-    // The addresses are in both sums: of the pseudo header the protocol and the length are left.
-    const std::uint8_t rest[] = {0, protocol_tcp, static_cast<std::uint8_t>(t.size() >> 8),
-                                 static_cast<std::uint8_t>(t.size())};
-    const std::uint64_t pseudo = ones_complement_add_few(ones_complement_add_few(0, p.subspan(12, 8)), rest);
-    if (!correct(ones_complement_add_few(0, p.first(ip))) || !correct(ones_complement_add(pseudo, t)))
+    // In memory order, as the sums of ranges are. The addresses are one word of the pseudo header.
+    std::uint64_t addresses;
+    std::memcpy(&addresses, &p[12], sizeof addresses);
+    std::uint8_t rest[4] = {0, protocol_tcp};
+    put_be16(&rest[2], static_cast<std::uint16_t>(t.size()));
+    std::uint32_t protocol_and_length;
+    std::memcpy(&protocol_and_length, rest, sizeof rest);
+    const std::uint64_t pseudo = ones_complement_add_word(addresses, protocol_and_length);
+    const std::uint64_t ip_sum = ip == ip_header ? ones_complement_add_few(0, p.first<ip_header>())
+                                                 : ones_complement_add_few(0, p.first(ip));
+    if (!correct(ip_sum) || !correct(ones_complement_add(pseudo, t)))
         return std::nullopt;
 
     std::optional<Segment> s(Segment{.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])},
@@ -119,10 +125,15 @@ std::optional<Segment> decode(Bytes p) {
     return s;
 }
 
-Headers encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl) {
-    Headers h;
-    h.bytes.fill(0);
-    std::uint8_t* ip = h.bytes.data();
+std::size_t header_size(const Segment& s) {
+    constexpr std::size_t mss_option = 4, window_scale_option = 4;
+    std::size_t size = data_headers;
+    if (s.has(flag_syn))
+        size += (s.mss ? mss_option : 0) + (s.window_scale ? window_scale_option : 0);
+    return size;
+}
+
+void encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_t* ip) {
     std::uint8_t* t = ip + ip_header;
     std::size_t length = tcp_header;
     if (s.has(flag_syn) && s.mss) {
@@ -138,11 +149,11 @@ Headers encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl) {
         t[length + 3] = *s.window_scale;
         length += 4;
     }
-    h.size = ip_header + length;
+    const std::size_t total = ip_header + length + s.payload.size();
 
     ip[0] = 0x45;
     ip[1] = s.tos;
-    put_be16(ip + 2, static_cast<std::uint16_t>(h.size + s.payload.size()));
+    put_be16(ip + 2, static_cast<std::uint16_t>(total));
     put_be16(ip + 4, ip_id);
     put_be16(ip + 6, 0x4000); // don't fragment
     ip[8] = ttl;
@@ -161,13 +172,14 @@ Headers encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl) {
     // The checksums from the values, so that the headers are not read again. A word of 32 bits counts as its
     // halves do: 2^16 is 1 modulo 2^16 - 1.
     const std::uint64_t addresses = std::uint64_t{s.tuple.local_ip} + s.tuple.remote_ip;
-    put_be16(ip + 10, fold(addresses + (0x4500U | s.tos) + h.size + s.payload.size() + ip_id + 0x4000 +
+    put_be16(ip + 10, fold(addresses + (0x4500U | s.tos) + total + ip_id + 0x4000 +
                            (unsigned{ttl} << 8 | protocol_tcp)));
     const std::uint64_t fixed = addresses + protocol_tcp + length + s.payload.size() + s.tuple.local_port +
                                 s.tuple.remote_port + s.seq.value() + ack +
                                 (static_cast<unsigned>(length) << 10 | s.flags) + s.window;
-    put_be16(t + 16, fold(sum(s.payload, sum({t + tcp_header, length - tcp_header}, fixed))));
-    return h;
+    const std::uint64_t options = length == tcp_header ? 0 : sum({t + tcp_header, length - tcp_header});
+    put_be16(t + 16, fold(sum(s.payload, fixed + options)));
+    put_be16(t + 18, 0); // the urgent pointer
 }
 
 } // namespace t3sim::tcp

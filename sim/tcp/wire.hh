@@ -58,13 +58,22 @@ std::optional<Addressed> peek(Bytes packet);
 std::optional<Segment> decode(Bytes packet);
 
 constexpr std::size_t max_headers = 20 + 60, data_headers = 20 + 20;
+/// Size of the IPv4 and TCP header of a segment; only with SYN there are options.
+std::size_t header_size(const Segment& segment);
+/// Writes the headers to @p at, checksums included. DF is set.
+void encode(const Segment& segment, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_t* at);
+
+/// The same in an array, for tests.
 struct Headers {
     std::array<std::uint8_t, max_headers> bytes;
     std::size_t size;
     operator Bytes() const { return {bytes.data(), size}; }
 };
-/// IPv4 and TCP header of a segment, checksums included. DF is set, options only with SYN.
-Headers encode(const Segment& segment, std::uint16_t ip_id, std::uint8_t ttl);
+inline Headers encode(const Segment& segment, std::uint16_t ip_id, std::uint8_t ttl) {
+    Headers h{.bytes = {}, .size = header_size(segment)};
+    encode(segment, ip_id, ttl, h.bytes.data());
+    return h;
+}
 
 /// One's complement sum of big-endian 16-bit words, not folded; an odd last byte is the high half of a word.
 std::uint64_t sum(Bytes data, std::uint64_t start = 0);

@@ -27,7 +27,7 @@ constexpr std::size_t max_early_data = 64U << 10;
 Rnic::Rnic(const Parts& parts)
     : parts_(parts), host_(&parts.host), guesses_(parts.faults.guesses),
       tpt_(parts.memory, parts.faults.tpt_entry), run_event_(parts.events, [this] { run_queued(); }),
-      count_wrs_(parts.counters["rnic.work_requests"]),
+      free_ended_(parts.events, [this] { ended_.clear(); }), count_wrs_(parts.counters["rnic.work_requests"]),
       count_malformed_(parts.counters["rnic.malformed_work_requests"]),
       count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),
       count_errors_(parts.counters["rnic.errors"]),
@@ -39,8 +39,7 @@ Rnic::~Rnic() {
 }
 
 void Rnic::reset() {
-    qps_.for_each([](std::size_t, const QpRef& qp) { qp->ended = true; });
-    qps_.clear();
+    qps_.for_each([this](std::size_t tid, const auto&) { retire(static_cast<Tid>(tid)); });
     by_id_.clear();
     run_queue_.clear();
     run_event_.cancel();
@@ -48,11 +47,11 @@ void Rnic::reset() {
 }
 
 bool Rnic::rdma_mode(Tid tid) const {
-    return qps_.contains(tid);
+    return find(tid) != nullptr;
 }
 
 std::optional<QpState> Rnic::qp_state(QpId id) const {
-    const QpRef& qp = by_id_.find(id);
+    const Qp* qp = by_id_.find(id);
     if (!qp)
         return std::nullopt;
     return QpState{.state = qp->finished  ? "finished"
@@ -77,7 +76,7 @@ bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
     ++count_wrs_;
     if (header.opcode() == hw::WrOpcode::rdma_init && wr.size() >= sizeof(hw::RdmaInitWr))
         return rdma_init(tid, hw::load<hw::RdmaInitWr>(wr), receive_seq);
-    const QpRef qp = find(tid);
+    Qp* qp = find(tid);
     if (qp && header.opcode() == hw::WrOpcode::rdma_read) {
         send_rtr_read(*qp, wr);
     } else if (qp && header.opcode() == hw::WrOpcode::send) {
@@ -121,8 +120,9 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
     if (receive_seq != wr.irs)
         rlog.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
                   std::uint32_t{wr.irs}, receive_seq);
-    const auto qp = std::make_shared<Qp>(tid, wr, receive_seq - wr.irs);
-    if (const QpRef old = by_id_.find(qp->id())) {
+    auto made = std::make_unique<Qp>(tid, wr, receive_seq - wr.irs);
+    Qp* const qp = made.get();
+    if (Qp* old = by_id_.find(qp->id())) {
         rlog.error("QP {:#x} moves from tid {:#x}, whose connection still exists, to tid {:#x}", qp->id(),
                    old->tid, tid);
         stop(*old);
@@ -131,7 +131,7 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
         qp->rtr_pending = false;
     if (guesses_.other(39))
         qp->framer.start_at(256);
-    qps_.set(tid, qp);
+    qps_.set(tid, std::move(made));
     by_id_.set(qp->id(), qp);
     parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
     // Receives that are already in the ring [guess G35] are consumed before the WR is acknowledged [guess
@@ -142,7 +142,7 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
 }
 
 void Rnic::stream_switched(Tid tid) {
-    const QpRef qp = find(tid);
+    Qp* qp = find(tid);
     if (!qp || qp->sends_fpdus)
         return;
     qp->sends_fpdus = true;
@@ -151,7 +151,7 @@ void Rnic::stream_switched(Tid tid) {
 }
 
 void Rnic::stream_in(Tid tid, Bytes data) {
-    const QpRef qp = find(tid);
+    Qp* qp = find(tid);
     if (!qp)
         return;
     if (qp->sends_fpdus) {
@@ -168,7 +168,7 @@ void Rnic::stream_in(Tid tid, Bytes data) {
 }
 
 void Rnic::stream_writable(Tid tid) {
-    if (const QpRef qp = find(tid); qp && (qp->waits_for_space || !qp->unacknowledged.empty()))
+    if (Qp* qp = find(tid); qp && (qp->waits_for_space || !qp->unacknowledged.empty()))
         run(*qp);
 }
 
@@ -177,7 +177,7 @@ void Rnic::doorbell(QpId context) {
         run_control_qp();
         return;
     }
-    if (const QpRef qp = by_id_.find(context))
+    if (Qp* qp = by_id_.find(context))
         run(*qp);
     else
         ++count_idle_doorbells_; // receives may be posted before the connection exists
@@ -254,7 +254,7 @@ void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const
 }
 
 void Rnic::close_requested(Tid tid) {
-    const QpRef qp = find(tid);
+    Qp* qp = find(tid);
     if (!qp) {
         parts_.stream.send_fin(tid);
         return;
@@ -264,16 +264,21 @@ void Rnic::close_requested(Tid tid) {
 }
 
 bool Rnic::peer_closed(Tid tid) {
-    const QpRef qp = find(tid);
+    Qp* qp = find(tid);
     return qp && qp->deframer.inside_fpdu(); // [guess G10]
 }
 
+void Rnic::retire(Tid tid) {
+    ended_.push_back(qps_.take(tid));
+    ended_.back()->ended = true;
+    free_ended_.after(0);
+}
+
 void Rnic::connection_ended(Tid tid) {
-    const QpRef qp = find(tid);
+    Qp* qp = find(tid);
     if (!qp)
         return;
-    qp->ended = true;
-    qps_.take(tid);
+    retire(tid);
     if (by_id_.find(qp->id()) == qp) {
         by_id_.take(qp->id());
         parts_.sge.invalidate_qp_context(qp->id()); // [guess G44]

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "sim/card/base/faults.hh"
 #include "sim/card/engines.hh"
@@ -73,9 +74,9 @@ private:
         wait_space, ///< waits for send buffer space of the TCP connection
         wait_sge,   ///< the SGE did not read the ring
     };
-    using QpRef = std::shared_ptr<Qp>; // keeps the QP valid in a call during which connection_ended() runs
 
-    [[nodiscard]] QpRef find(Tid tid) const { return qps_.find(tid); }
+    [[nodiscard]] Qp* find(Tid tid) const { return qps_.get(tid); }
+    void retire(Tid tid);
 
     /// A work request that is allowed in a QP's ring.
     struct WrRow {
@@ -153,10 +154,13 @@ private:
     const Guesses& guesses_;
     Tpt tpt_;
     EventQueue::Id control_resume_;
-    std::deque<Tid> run_queue_;      ///< run queue: connections whose QP has more work
-    EventQueue::Repeated run_event_; // scheduled while run_queue_ is not empty
-    IdTable<QpRef> qps_;             // by TID
-    IdTable<QpRef> by_id_;           // those with an egress context
+    std::deque<Tid> run_queue_;        ///< run queue: connections whose QP has more work
+    EventQueue::Repeated run_event_;   // scheduled while run_queue_ is not empty
+    IdTable<std::unique_ptr<Qp>> qps_; // by TID
+    IdTable<Qp*> by_id_;               // those of qps_ with an egress context
+    // QPs whose connection has ended. A call may still use one of them, so an event frees them.
+    std::vector<std::unique_ptr<Qp>> ended_;
+    EventQueue::Repeated free_ended_;
 
     Counter& count_wrs_;
     Counter& count_malformed_;

@@ -68,10 +68,10 @@ Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr
         if (sge.stag == 0) {
             status = resolve_bus_address(tpt, prot, sge, wr.pbl_addr[i], &rqe->part[i]);
         } else {
-            const auto region = tpt.find(sge.stag);
+            const hw::TptEntry* region = tpt.find(sge.stag);
             const std::uint64_t to =
                 region && form_b ? virtual_address(*region, sge.to, wr.pbl_addr[i]) : sge.to;
-            status = tpt.check(prot, sge.stag, to, sge.length, local_write, &rqe->part[i]);
+            status = tpt.check(prot, region, to, sge.length, local_write, &rqe->part[i]);
         }
         if (status != Status::success)
             return status;

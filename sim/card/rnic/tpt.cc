@@ -124,9 +124,8 @@ bool Tpt::write_pbl(std::uint32_t index, std::uint64_t page) {
     return in_pbl(index, 1) && memory_.pmrx_write(memory_.pbl().base + 8 * index, raw);
 }
 
-Status Tpt::check(const Protection& prot, std::uint32_t stag, std::uint64_t to, std::uint32_t length,
+Status Tpt::check(const Protection& prot, const TptEntry* found, std::uint64_t to, std::uint32_t length,
                   Rights rights, Extent* extent) const {
-    const TptEntry* found = find(stag);
     if (!found || !found->valid())
         return Status::invalid_stag;
     if (ecc_error_.fires()) [[unlikely]]

@@ -57,6 +57,11 @@ public:
 
     /// Checks an access to [to, to + length) of a registered STag, in the order of docs/hw/mr.md 9.
     [[nodiscard]] hw::Status check(const Protection& prot, std::uint32_t stag, std::uint64_t to,
+                                   std::uint32_t length, Rights rights, Extent* extent) const {
+        return check(prot, find(stag), to, length, rights, extent);
+    }
+    /// The same, of the entry that find() returned.
+    [[nodiscard]] hw::Status check(const Protection& prot, const hw::TptEntry* found, std::uint64_t to,
                                    std::uint32_t length, Rights rights, Extent* extent) const;
     /// The same for a local SGE: no check for length 0, and STag 0 may select bus addresses.
     [[nodiscard]] hw::Status check_local(const Protection& prot, const hw::Sge& sge, Rights rights,

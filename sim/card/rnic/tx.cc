@@ -66,7 +66,7 @@ void Rnic::run_queued() {
     run_queue_.pop_front();
     if (!run_queue_.empty())
         run_event_.after(0);
-    if (const QpRef qp = find(tid); qp && qp->queued) {
+    if (Qp* qp = find(tid); qp && qp->queued) {
         qp->queued = false;
         run(*qp);
     }

@@ -80,15 +80,16 @@ Status Rnic::wr_send(Qp& qp, Bytes slot) {
     const unsigned body = wr.num_sge ? 2 * wr.num_sge : flits_for(wr.plen);
     if (!is_send(op) || wr.num_sge > hw::max_sge || length_of(wr) != 4 + body)
         return Status::internal;
-    OutMessage message;
+    OutMessage& message = qp.out.emplace_back();
     const Status status =
         take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::SendWr, inline_data)], &message);
-    if (status != Status::success)
+    if (status != Status::success) {
+        qp.out.pop_back();
         return status;
+    }
     message.segment = {.op = op, .stag = wr.inv_stag, .msn = qp.next_send_msn++};
     message.signaled = wr.header.flag(hw::wr::completion);
     message.wr = wr.header;
-    qp.out.push_back(message);
     return Status::success;
 }
 
@@ -98,15 +99,16 @@ Status Rnic::wr_write(Qp& qp, Bytes slot) {
     if (static_cast<RdmaOp>(wr.rdma_op) != RdmaOp::write || wr.num_sge > hw::max_sge ||
         length_of(wr) != 5 + body)
         return Status::internal;
-    OutMessage message;
+    OutMessage& message = qp.out.emplace_back();
     const Status status =
         take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::WriteWr, inline_data)], &message);
-    if (status != Status::success)
+    if (status != Status::success) {
+        qp.out.pop_back();
         return status;
+    }
     message.segment = {.op = RdmaOp::write, .stag = wr.sink_stag, .to = wr.sink_to};
     message.signaled = wr.header.flag(hw::wr::completion);
     message.wr = wr.header;
-    qp.out.push_back(message);
     return Status::success;
 }
 
@@ -116,7 +118,7 @@ Status Rnic::wr_read(Qp& qp, Bytes slot) {
     const auto wr = hw::load<hw::ReadWr>(slot);
     if (static_cast<RdmaOp>(wr.rdma_op) != RdmaOp::read_request || length_of(wr) != 6)
         return Status::internal;
-    OutMessage message;
+    OutMessage& message = qp.out.emplace_back();
     message.segment = {.op = RdmaOp::read_request, .msn = qp.next_read_msn++};
     message.length = sizeof(rdmap_read_request);
     message.is_inline = true;
@@ -124,7 +126,6 @@ Status Rnic::wr_read(Qp& qp, Bytes slot) {
                        {wr.local_stag, wr.local_to, wr.local_len, wr.rem_stag, wr.rem_to});
     message.wr = wr.header;
     message.signaled = guesses_.other(34) && wr.header.flag(hw::wr::completion);
-    qp.out.push_back(message);
     qp.reads.push_back({.sink_stag = wr.local_stag,
                         .sink_to = wr.local_to,
                         .length = wr.local_len,

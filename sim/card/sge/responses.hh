@@ -12,7 +12,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -24,6 +23,7 @@
 #include "sim/card/state.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
+#include "sim/core/fifo.hh"
 #include "sim/core/host.hh"
 #include "sim/core/recorder.hh"
 #include "sim/hw/cqe.hh"
@@ -100,7 +100,7 @@ private:
         hw::Context context{};
         std::uint32_t credits = 0;
         std::array<std::uint32_t, 3> tx_credits{};
-        std::deque<Message> waiting;
+        Fifo<Message> waiting;
         std::size_t waiting_bytes = 0;
         EventQueue::Id credit_timer, retry_timer;
     };

@@ -79,7 +79,7 @@ struct Toe::Impl final : tcp::Sink {
 
     // ---- toe.cc
     bool frame_in(unsigned port, Bytes frame);
-    Flow* find(Tid tid) const { return flows.find(tid).get(); }
+    Flow* find(Tid tid) const { return flows.get(tid); }
     Flow& add(Tid tid);
     std::optional<Tid> allocate_tid();
     void drop_pending(Flow& flow);

@@ -88,6 +88,58 @@ TEST(EventQueue, CancelFreesWhatTheHandlerHolds) {
     EXPECT_EQ(held.use_count(), 1);
 }
 
+TEST(EventQueue, ARepeatedEventRunsOncePerScheduling) {
+    EventQueue queue;
+    std::string order;
+    EventQueue::Repeated event(queue, [&] { order += 'r'; });
+    EXPECT_FALSE(event.scheduled());
+    event.at(10);
+    EXPECT_TRUE(event.scheduled());
+    EXPECT_EQ(event.when(), 10U);
+    queue.at(20, [&] { order += 'a'; });
+    event.at(20); // moved, and so behind the other
+    queue.at(20, [&] { order += 'b'; });
+    queue.advance(20);
+    EXPECT_EQ(order, "arb");
+    EXPECT_FALSE(event.scheduled());
+    EXPECT_EQ(queue.ran(), 3U);
+    queue.advance(30);
+    event.at(5); // the past is now
+    EXPECT_EQ(event.when(), 30U);
+    event.cancel();
+    event.cancel();
+    queue.advance(40);
+    EXPECT_EQ(order, "arb");
+}
+
+TEST(EventQueue, ARepeatedEventMayScheduleItselfAndOthers) {
+    EventQueue queue;
+    unsigned runs = 0, others = 0;
+    EventQueue::Repeated* self = nullptr;
+    EventQueue::Repeated event(queue, [&] {
+        queue.after(0, [&] { ++others; });
+        if (++runs < 3)
+            self->after(10);
+    });
+    self = &event;
+    event.after(0);
+    queue.advance(100);
+    EXPECT_EQ(runs, 3U);
+    EXPECT_EQ(others, 3U);
+}
+
+TEST(EventQueue, ARepeatedEventIsCancelledWhenItIsDestroyed) {
+    EventQueue queue;
+    bool ran = false;
+    {
+        EventQueue::Repeated event(queue, [&] { ran = true; });
+        event.after(10);
+    }
+    EXPECT_EQ(queue.next(), std::nullopt);
+    queue.advance(20);
+    EXPECT_FALSE(ran);
+}
+
 /// Schedules and cancels at random, also in handlers, beside a list that is sorted by time and order of
 /// scheduling.
 TEST(EventQueue, RunsInTheOrderOfAListThatIsSorted) {

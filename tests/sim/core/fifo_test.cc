@@ -18,7 +18,7 @@ TEST(Fifo, OrderIsThatOfADequeWhateverIsDone) {
     for (int n = 0; n < 4000; ++n) {
         // Long phases of growing and of shrinking, so that the block is released and wraps around.
         const bool grows = n / 200 % 2 == 0;
-        switch (random() % 4) {
+        switch (random() % 6) {
         case 0:
             if (const std::size_t at = random() % (model.size() + 1); grows) {
                 fifo.insert(at, n);
@@ -28,6 +28,21 @@ TEST(Fifo, OrderIsThatOfADequeWhateverIsDone) {
         case 1:
             fifo.push_back(n);
             model.push_back(n);
+            break;
+        case 2:
+            if (grows) {
+                fifo.emplace_back() = n;
+                model.push_back(n);
+            } else if (!model.empty()) {
+                fifo.pop_back();
+                model.pop_back();
+            }
+            break;
+        case 3:
+            if (!model.empty() && !grows) {
+                ASSERT_EQ(fifo.take_front(), model.front());
+                model.pop_front();
+            }
             break;
         default:
             if (!model.empty() && !grows) {
@@ -54,6 +69,12 @@ TEST(Fifo, RemovedElementsAreDestroyed) {
     EXPECT_EQ(element.use_count(), 4);
     fifo.pop_front();
     EXPECT_EQ(element.use_count(), 3);
+    fifo.pop_back();
+    EXPECT_EQ(element.use_count(), 2);
+    EXPECT_EQ(fifo.take_front(), element);
+    EXPECT_EQ(element.use_count(), 1);
+    fifo.push_back(element);
+    EXPECT_EQ(fifo.emplace_back(), nullptr) << "the slot was used before";
     fifo.clear();
     EXPECT_EQ(element.use_count(), 1);
     EXPECT_TRUE(fifo.empty());
