@@ -453,9 +453,12 @@ void Connection::maybe_peer_fin() {
         time_wait();
 }
 
+/// At least every second full-sized segment is acknowledged at once (RFC 9293 3.8.6.3). The FPDUs of a peer
+/// may all be a few bytes shorter than the MSS.
 void Connection::acknowledge_later(std::size_t bytes) {
     unacked_in_ += bytes;
-    if (!options_.delayed_ack || unacked_in_ >= std::size_t{2} * mss_)
+    longest_in_ = std::max(longest_in_, bytes);
+    if (!options_.delayed_ack || unacked_in_ >= 2 * std::min<std::size_t>(longest_in_, mss_))
         ack_now_ = true;
     else if (!ack_timer_.running())
         start(ack_timer_, params().delayed_ack);

@@ -166,6 +166,7 @@ private:
     std::optional<Seq> peer_fin_; // sequence number of the peer's FIN, which may follow a hole
     bool peer_fin_done_ = false;
     std::size_t unacked_in_ = 0; // received since the last ACK
+    std::size_t longest_in_ = 0; // of the peer's segments: a full-sized one, which may be shorter than mss_
 
     // The peer's SYN
     std::uint16_t peer_mss_ = 0;

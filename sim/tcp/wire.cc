@@ -113,16 +113,18 @@ std::optional<Segment> decode(Bytes p) {
     if (!correct(ip_sum) || !correct(ones_complement_add(pseudo, t)))
         return std::nullopt;
 
-    std::optional<Segment> s(Segment{.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])},
-                                     .seq = Seq(be32(&t[4])),
-                                     .ack = Seq(be32(&t[8])),
-                                     .flags = t[13],
-                                     .window = be16(&t[14]),
-                                     .tos = p[1],
-                                     .payload = t.subspan(header)});
-    if (!decode_options(t.subspan(tcp_header, header - tcp_header), *s))
-        return std::nullopt;
-    return s;
+    std::optional<Segment> made(std::in_place);
+    Segment& s = *made;
+    s.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])};
+    s.seq = Seq(be32(&t[4]));
+    s.ack = Seq(be32(&t[8]));
+    s.flags = t[13];
+    s.window = be16(&t[14]);
+    s.tos = p[1];
+    s.payload = t.subspan(header);
+    if (!decode_options(t.subspan(tcp_header, header - tcp_header), s))
+        made.reset();
+    return made;
 }
 
 std::size_t header_size(const Segment& s) {
@@ -178,7 +180,7 @@ void encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_
                                 s.tuple.remote_port + s.seq.value() + ack +
                                 (static_cast<unsigned>(length) << 10 | s.flags) + s.window;
     const std::uint64_t options = length == tcp_header ? 0 : sum({t + tcp_header, length - tcp_header});
-    put_be16(t + 16, fold(sum(s.payload, fixed + options)));
+    put_be16(t + 16, fold(s.payload.empty() ? fixed + options : sum(s.payload, fixed + options)));
     put_be16(t + 18, 0); // the urgent pointer
 }
 

@@ -263,6 +263,19 @@ TEST_F(TcpTiming, DelayedAckWaitsForTwoSegmentsOrTheTimer) {
     EXPECT_EQ(take_sent(), "A 1001 7002") << "at once, for fast retransmit";
 }
 
+TEST_F(TcpTiming, EverySecondSegmentIsAcknowledgedAtOnceAlsoIfAllAreShorterThanTheMss) {
+    options.delayed_ack = true;
+    connect();
+    std::uint32_t seq = 5001;
+    for (int pair = 0; pair < 3; ++pair) {
+        send_segment({.seq = seq, .ack = 1001, .data = std::string(997, 'x')});
+        EXPECT_EQ(take_sent(), "");
+        send_segment({.seq = seq + 997, .ack = 1001, .data = std::string(997, 'x')});
+        seq += 2 * 997;
+        EXPECT_EQ(take_sent(), "A 1001 " + std::to_string(seq));
+    }
+}
+
 TEST_F(TcpTiming, NagleHoldsSmallSegmentsWhileDataIsInFlight) {
     options.nagle = true;
     connect();
