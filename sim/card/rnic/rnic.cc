@@ -39,7 +39,7 @@ Rnic::~Rnic() {
 }
 
 void Rnic::reset() {
-    qps_.for_each([this](std::size_t tid, const auto&) { retire(static_cast<Tid>(tid)); });
+    qps_.for_each([this](std::size_t tid, const auto&) { end_qp(static_cast<Tid>(tid)); });
     by_id_.clear();
     run_queue_.clear();
     run_event_.cancel();
@@ -268,7 +268,7 @@ bool Rnic::peer_closed(Tid tid) {
     return qp && qp->deframer.inside_fpdu(); // [guess G10]
 }
 
-void Rnic::retire(Tid tid) {
+void Rnic::end_qp(Tid tid) {
     ended_.push_back(qps_.take(tid));
     ended_.back()->ended = true;
     free_ended_.after(0);
@@ -278,7 +278,7 @@ void Rnic::connection_ended(Tid tid) {
     Qp* qp = find(tid);
     if (!qp)
         return;
-    retire(tid);
+    end_qp(tid);
     if (by_id_.find(qp->id()) == qp) {
         by_id_.take(qp->id());
         parts_.sge.invalidate_qp_context(qp->id()); // [guess G44]

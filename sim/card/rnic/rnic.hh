@@ -76,7 +76,7 @@ private:
     };
 
     [[nodiscard]] Qp* find(Tid tid) const { return qps_.get(tid); }
-    void retire(Tid tid);
+    void end_qp(Tid tid);
 
     /// A work request that is allowed in a QP's ring.
     struct WrRow {
