@@ -104,8 +104,7 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 	/* Not published yet. */
 	context_unsafe(INIT_LIST_HEAD(&ctx->groups));
 	context_unsafe(ctx->file = file);
-	if (xa_alloc(&ucm_contexts, &ctx->number, ctx, xa_limit_32b,
-		     gfpflags_allow_blocking(gfp) ? GFP_KERNEL_ACCOUNT : gfp)) {
+	if (xa_alloc(&ucm_contexts, &ctx->number, ctx, xa_limit_32b, gfp)) {
 		ucm_context_put(ctx);
 		return NULL;
 	}

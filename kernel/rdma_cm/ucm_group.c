@@ -67,7 +67,7 @@ static int ucm_do_join(struct ucm_call *call, u64 response, u64 uid, struct sock
 	group->ctx = call->ctx;
 	cm_addr_copy((struct sockaddr *)&group->addr, addr);
 	/* LEAVE_MCAST cannot find it before it has been joined. */
-	ret = xa_alloc(&ucm_group_table, &group->number, NULL, xa_limit_32b, GFP_KERNEL_ACCOUNT);
+	ret = xa_alloc(&ucm_group_table, &group->number, NULL, xa_limit_32b, GFP_KERNEL);
 	if (ret)
 		goto put;
 	ret = t3_rdma_join_multicast(&id->base.id, addr, join_state, group);
