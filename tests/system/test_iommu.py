@@ -4,26 +4,28 @@ that is used after its mapping has ended, or was never mapped, is an error of th
 """
 
 import pytest
-from labkit import Lab
+from conftest import Keeper, lend
 from labkit.guest import Machine
 from stock import objects, perftest, rdma_client, rping, ucmatose
 from test_nic import send
 
 
 @pytest.fixture(scope="module")
-def behind_iommus(suite, kernel, pytestconfig):
-    with Lab(guests=2, suite=suite, kernel=kernel, name="iommu", load=pytestconfig.getoption("--load"), machine=Machine(iommu=True)) as lab:
-        yield lab
+def _iommu_keeper(suite, kernel, pytestconfig, _appended):
+    keeper = Keeper(guests=2, suite=suite, kernel=kernel, name="iommu", load=pytestconfig.getoption("--load"), machine=_appended(Machine(iommu=True)))
+    yield keeper
+    keeper.drop()
 
 
 @pytest.fixture
-def pair(request, behind_iommus):
-    request.node.labs = [behind_iommus]
-    yield behind_iommus
-    for guest in behind_iommus.guests:
+def pair(request, _iommu_keeper):
+    lending = lend(_iommu_keeper, request)
+    lab = next(lending)
+    yield lab
+    for guest in lab.guests:
         guest.end_commands()
         assert not any(objects(guest).values())
-    assert not behind_iommus.new_trouble()
+    yield from lending
 
 
 def test_the_card_has_an_address_space_of_its_own(pair):
