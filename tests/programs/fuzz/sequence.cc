@@ -74,6 +74,17 @@ static Sequence listening() {
                      {"cm_destroy_id", {{0, 1}}}});
 }
 
+static Sequence migrated_listener() {
+    return sequence({{"cm_create_id"},
+                     {"cm_set_option"},
+                     {"cm_bind_ip"},
+                     {"cm_listen"},
+                     {"cm_query"},
+                     {"cm_query_route"},
+                     {"cm_migrate"},
+                     {"cm_destroy_id"}});
+}
+
 // ---- over RoCE: the QP is a number
 
 // Fields of cm_commands.cc.
@@ -153,14 +164,7 @@ static Sequence receiving_datagrams() {
 
 static std::vector<Sequence> roce_seeds() {
     return {
-        sequence({{"cm_create_id"},
-                  {"cm_set_option"},
-                  {"cm_bind_ip"},
-                  {"cm_listen"},
-                  {"cm_query"},
-                  {"cm_query_route"},
-                  {"cm_migrate"},
-                  {"cm_destroy_id"}}),
+        migrated_listener(),
         sequence({{"cm_create_id"},
                   {"cm_bind"},
                   {"cm_listen"},
@@ -269,14 +273,7 @@ std::vector<Sequence> seeds() {
                   {"advise_mr_i"},
                   {"modify_cq"},
                   {"reopen"}}),
-        sequence({{"cm_create_id"},
-                  {"cm_set_option"},
-                  {"cm_bind_ip"},
-                  {"cm_listen"},
-                  {"cm_query"},
-                  {"cm_query_route"},
-                  {"cm_migrate"},
-                  {"cm_destroy_id"}}),
+        migrated_listener(),
         sequence({{"cm_create_id"},
                   {"cm_bind"},
                   {"cm_listen"},
