@@ -71,6 +71,10 @@ public:
         return heap_.empty() ? std::nullopt : std::optional<Time>(heap_.earliest()->when());
     }
 
+    /// At most so many bytes for an event, without what its handler has allocated: it, and its places in
+    /// heap_, events_ and unused_ while these grow.
+    static constexpr std::size_t event_cost = 128;
+
     /// Moves time to @p to (never back) and runs the due events, including those that become due meanwhile.
     void advance(Time to) {
         while (!heap_.empty() && heap_.earliest()->when() <= to) {
@@ -103,6 +107,7 @@ private:
         const std::size_t place; ///< in events_, or of_its_owner
         Handler handler;
     };
+    static_assert(sizeof(Event) + 8 * sizeof(void*) <= event_cost);
 
     /// Removes an event. Its place is free then, also for an event that the handler schedules.
     Handler take(Event& event) {

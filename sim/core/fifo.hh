@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A queue in one block of memory, which is used again and again: unlike a std::deque it allocates nothing
-// while its length stays below the longest so far, and nothing before its first element.
+// before its first element, and nothing while its length varies by less than half.
 #pragma once
 
 #include <cstddef>
@@ -60,30 +60,30 @@ public:
             pop_front();
     }
 
-    /// Bytes of the block. It is kept when the queue is empty, unless it is large.
+    /// Bytes of the block: at most kept_bytes, or place_cost for each element, also while the block grows.
     [[nodiscard]] std::size_t capacity_bytes() const { return slots_.size() * sizeof(T); }
     static constexpr std::size_t kept_bytes = 4096;
+    static constexpr std::size_t place_cost = 4 * sizeof(T);
 
 private:
     [[nodiscard]] std::size_t place(std::size_t n) const { return (first_ + n) & (slots_.size() - 1); }
 
     void drop_front() {
         first_ = place(1);
-        if (--size_ == 0 && capacity_bytes() > kept_bytes) {
-            slots_ = {};
-            first_ = 0;
-        }
+        --size_;
+        if (capacity_bytes() > kept_bytes && size_ <= slots_.size() / 4) [[unlikely]]
+            resize(slots_.size() / 2);
     }
     T& add() {
         if (size_ == slots_.size())
-            grow();
+            resize(slots_.empty() ? 2 : 2 * slots_.size());
         return slots_[place(size_++)];
     }
-    void grow() {
-        std::vector<T> larger(slots_.empty() ? 2 : 2 * slots_.size());
+    void resize(std::size_t slots) {
+        std::vector<T> other(slots);
         for (std::size_t n = 0; n < size_; ++n)
-            larger[n] = std::move((*this)[n]);
-        slots_ = std::move(larger);
+            other[n] = std::move((*this)[n]);
+        slots_ = std::move(other);
         first_ = 0;
     }
 

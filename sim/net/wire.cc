@@ -83,6 +83,7 @@ void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
 }
 
 void Wire::deliver_now(unsigned from, Packet&& frame) {
+    static_assert(Fifo<Frame>::place_cost + Packet::overhead <= frame_cost);
     Port& port = *ports_[from];
     const std::size_t cost = frame.size() + frame_cost;
     if (port.backlog + cost > backlog_limit) {
@@ -97,14 +98,14 @@ void Wire::deliver_now(unsigned from, Packet&& frame) {
 
 void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
     Port& port = *ports_[from];
-    const std::size_t cost = frame.size() + frame_cost;
+    const std::size_t cost = frame.size() + delayed_cost;
     if (port.delayed + cost > delay_limit) {
         statistics_.lost_full++;
         return;
     }
     port.delayed += cost;
     queue_.at(when, [this, from, delayed = Frame{std::move(frame), plug_}] {
-        ports_[from]->delayed -= delayed.bytes.size() + frame_cost;
+        ports_[from]->delayed -= delayed.bytes.size() + delayed_cost;
         deliver(from, delayed);
     });
 }

@@ -49,10 +49,11 @@ public:
     bool ready_or_wait(const Endpoint& from) override;
 
     /// Cost of an undelivered frame beyond its bytes: its place in the queue or its event, and its block.
-    static constexpr std::size_t frame_cost = Packet::overhead + 128;
-    /// Of one port, in bytes with frame_cost.
+    static constexpr std::size_t frame_cost = Packet::overhead + 128,
+                                 delayed_cost = Packet::overhead + EventQueue::event_cost + 64;
+    /// Of one port, in bytes with these costs.
     static constexpr std::size_t send_limit = 64 << 10, backlog_limit = 4 << 20, delay_limit = 64 << 20;
-    /// Bytes, with frame_cost, of the undelivered frames of @p port.
+    /// Bytes, with these costs, of the undelivered frames of @p port.
     [[nodiscard]] std::size_t in_flight(unsigned port) const {
         return ports_.at(port)->backlog + ports_.at(port)->delayed;
     }

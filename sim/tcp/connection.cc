@@ -29,6 +29,7 @@ Connection::~Connection() = default;
 
 /// Update the memory totals. Call after every change of a queue.
 void Connection::account_sending() {
+    static_assert(Fifo<Unit>::place_cost <= Engine::segment_place);
     const std::size_t now = queued_ + queue_.size() * Engine::segment_cost;
     engine_.memory_.sending += now - std::exchange(memory_.sending, now);
 }

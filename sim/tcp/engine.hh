@@ -195,7 +195,8 @@ public:
     bool release(ConnId id);
 
     /// Cost of a segment in a send queue beyond its bytes: its place in the queue, and its block.
-    static constexpr std::size_t segment_cost = 96 + record_headroom + Packet::overhead;
+    static constexpr std::size_t segment_place = 224,
+                                 segment_cost = segment_place + record_headroom + Packet::overhead;
     /// Bytes in all send queues, with segment_cost, and bytes of received data that cannot be delivered yet.
     struct Memory {
         std::size_t sending = 0, receiving = 0;

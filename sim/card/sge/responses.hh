@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -23,7 +24,6 @@
 #include "sim/card/state.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
-#include "sim/core/fifo.hh"
 #include "sim/core/host.hh"
 #include "sim/core/recorder.hh"
 #include "sim/hw/cqe.hh"
@@ -94,13 +94,16 @@ private:
     struct Message {
         Descriptor descriptor{};
         Buffer body; ///< empty: the message is in the descriptor
-        [[nodiscard]] std::size_t cost() const { return sizeof *this + body.size(); }
+        [[nodiscard]] std::size_t cost() const {
+            constexpr std::size_t of_a_place = 24, of_a_block = 24; // beyond their bytes
+            return sizeof *this + of_a_place + (body.empty() ? 0 : body.size() + of_a_block);
+        }
     };
     struct Queue {
         hw::Context context{};
         std::uint32_t credits = 0;
         std::array<std::uint32_t, 3> tx_credits{};
-        Fifo<Message> waiting;
+        std::deque<Message> waiting; ///< usually empty, but may be long: then a Fifo is larger
         std::size_t waiting_bytes = 0;
         EventQueue::Id credit_timer, retry_timer;
     };

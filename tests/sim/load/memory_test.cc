@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// The bounds of docs/card-model.md ("Memory limits") count costs. Here these are compared with the heap,
+// while a queue becomes long and while it becomes short. Counted at operator new.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include <malloc.h>
+
+#include "sim/card/sge/responses.hh"
+#include "sim/net/wire.hh"
+#include "tests/sim/fake_host.hh"
+#include "tests/sim/tcp/pair.hh"
+
+namespace {
+
+std::size_t in_use = 0; // bytes of the heap; the tests have one thread
+
+} // namespace
+
+// NOLINTBEGIN(misc-new-delete-overloads)
+void* operator new(std::size_t size) {
+    void* block = std::malloc(size);
+    if (!block)
+        throw std::bad_alloc();
+    in_use += malloc_usable_size(block) + sizeof(std::size_t); // the allocator's header
+    return block;
+}
+void operator delete(void* block) noexcept {
+    if (block)
+        in_use -= malloc_usable_size(block) + sizeof(std::size_t);
+    std::free(block);
+}
+void operator delete(void* block, std::size_t) noexcept {
+    operator delete(block);
+}
+// NOLINTEND(misc-new-delete-overloads)
+
+namespace t3sim::test {
+namespace {
+
+/// Blocks of a thread that are kept, and what the test itself allocates.
+constexpr std::size_t apart = 160 << 10;
+
+TEST(MemoryCosts, OfSegmentsInASendQueue) {
+    EventQueue events;
+    tcp::test::End a(events), b(events);
+    a.wire = [&](Buffer packet) {
+        events.after(tcp::microsecond, [&b, packet = std::move(packet)] { b.engine.input(packet); });
+    };
+    b.wire = [&](Buffer packet) {
+        events.after(tcp::microsecond, [&a, packet = std::move(packet)] { a.engine.input(packet); });
+    };
+    b.auto_accept = tcp::Options{.receive_buffer = 400}; // few packets are on their way at a time
+    b.engine.listen(7, 0, tcp::test::a_to_b.remote_port);
+    ASSERT_TRUE(a.engine.open(1, tcp::test::a_to_b, {}));
+    const auto run_for = [&](Time time) { tcp::test::run(events, {&a, &b}, events.now() + time); };
+    run_for(tcp::millisecond);
+    ASSERT_TRUE(a.up);
+
+    constexpr unsigned segments = 20'000;
+    b.stream.reserve(segments);
+    const std::size_t before = in_use;
+    const auto expect_within = [&] {
+        const std::size_t cost = a.engine.memory().sending, heap = in_use - before;
+        ASSERT_LE(heap, cost + apart) << a.engine.unacknowledged(1) << " bytes are queued";
+    };
+    for (unsigned n = 0; n < segments; ++n)
+        ASSERT_TRUE(a.engine.send(1, Packet(1, tcp::Engine::record_headroom)));
+    expect_within();
+    EXPECT_GT(in_use - before, segments * 256U) << "the heap is counted";
+
+    unsigned seen = 0;
+    a.on_acked = [&](tcp::ConnId) {
+        ++seen;
+        expect_within();
+    };
+    run_for(10 * tcp::second);
+    EXPECT_EQ(a.engine.unacknowledged(1), 0U);
+    EXPECT_GT(seen, 100U);
+}
+
+struct Sender : Endpoint {
+    void frame_in(Bytes) override {}
+    void carrier(bool) override {}
+};
+
+TEST(MemoryCosts, OfFramesOnAWire) {
+    EventQueue events;
+    Wire wire(events, "w");
+    Sender a, b;
+    wire.attach(a, "a");
+    wire.attach(b, "b");
+    const std::size_t before = in_use;
+    for (int n = 0; n < 5000; ++n) {
+        wire.send(a, Packet(60));
+        ASSERT_LE(in_use - before, wire.in_flight(0) + apart);
+    }
+    EXPECT_GT(in_use - before, 5000U * 256);
+}
+
+TEST(MemoryCosts, OfFramesThatAnImpairmentDelays) {
+    EventQueue events;
+    Wire wire(events, "w");
+    Sender a, b;
+    wire.attach(a, "a");
+    wire.attach(b, "b");
+    Impairments far;
+    far.delay = tcp::second;
+    wire.impair(0, far);
+    const std::size_t before = in_use;
+    for (int n = 0; n < 20'000; ++n) {
+        wire.send(a, Packet(60));
+        ASSERT_LE(in_use - before, wire.in_flight(0) + apart);
+    }
+    EXPECT_GT(in_use - before, 20'000U * 256);
+}
+
+TEST(MemoryCosts, OfMessagesThatWaitForTheHost) {
+    FakeHost host;
+    EventQueue events;
+    RegisterBank regs("costs", reg::file_size);
+    Counters counters;
+    Irq irq(host, regs);
+    const Guesses guesses;
+    RegisterHooks hooks;
+    irq.add_hooks(hooks);
+    Responses responses(host, events, regs, irq, guesses, counters, [](unsigned) {});
+    responses.add_hooks(hooks);
+    fill_register_file(regs, hooks);
+    regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);
+    hw::response_context::size.set(*responses.response_context(0), 1024); // without a credit
+    const std::size_t before = in_use;
+    for (const std::size_t size : {32U, 100U, 2000U})
+        for (int n = 0; n < 1500; ++n) {
+            responses.post_cpl(0, Buffer(size, 0x39));
+            ASSERT_LE(in_use - before, responses.waiting_bytes() + apart);
+        }
+    EXPECT_GT(in_use - before, 1500U * 2000);
+    EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
+}
+
+} // namespace
+} // namespace t3sim::test
