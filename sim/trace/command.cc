@@ -62,8 +62,7 @@ int command(int argc, const char* const* argv) {
         if (!perfetto.empty())
             save(perfetto, [&](const Output& out) { to_perfetto(trace, filter, out); });
         if (!ladder.empty())
-            save(ladder,
-                 [&](const Output& out) { out(to_ladder(read(file, filter.from, filter.to), filter)); });
+            save(ladder, [&](const Output& out) { out(to_ladder(trace, filter)); });
         return 0;
     } catch (const CLI::CallForHelp&) {
         fmt::print("{}", app.help());

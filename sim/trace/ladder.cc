@@ -32,11 +32,18 @@ std::string ms(Time time) {
     return fmt::format("{:.3f}", static_cast<double>(time) / 1e6);
 }
 
+/// A segment whose arrival has not been read yet.
+struct Travelling {
+    Buffer data; ///< its first bytes
+    std::uint32_t length;
+    std::size_t arrow;
+};
+
 /// Whether @p received is the frame @p sent. The wire pads short frames.
-bool same_frame(const Event& sent, const Event& received) {
+bool same_frame(const Travelling& sent, const Event& received) {
     constexpr std::uint32_t shortest = 60;
     const std::size_t common = std::min(sent.data.size(), received.data.size());
-    return std::max(sent.head.length, shortest) == received.head.length &&
+    return std::max(sent.length, shortest) == received.head.length &&
            std::equal(sent.data.begin(), sent.data.begin() + static_cast<std::ptrdiff_t>(common),
                       received.data.begin());
 }
@@ -45,24 +52,42 @@ std::string ip_text(std::uint32_t ip) {
     return fmt::format("{}.{}.{}.{}", ip >> 24, ip >> 16 & 0xff, ip >> 8 & 0xff, ip & 0xff);
 }
 
+/// Calls @p take(event, number) for the events in the time of the filter. The number is that of all events.
+template <typename Take> void each_in_time(const Source& source, const Filter& filter, const Take& take) {
+    std::uint64_t number = 0;
+    source.each([&](const Event& e) {
+        if (e.time >= filter.from && e.time <= filter.to)
+            take(e, number);
+        ++number;
+    });
+}
+
+/// The segment that opens a connection.
+struct Syn {
+    std::uint64_t number; ///< of the event
+    Connection from;
+    Ends ends;
+};
+
 /// The two ends of the connection that is drawn.
 struct Pair {
     Connection left, right;
     bool has_right = false; ///< the peer is one of the recorded cards
     Ends ends;              ///< from the view of the left one
     bool has_ends = false;
-    const Event* syn = nullptr; ///< that opened it; earlier events of the TID belong to other connections
+    std::optional<Syn> syn; ///< that opened it; earlier events of the TID belong to other connections
 };
 
 /// The connection that the filter selects; by default the one with most FPDUs, else with most events.
-Connection choose(const Trace& trace, const Filter& filter) {
-    std::map<Connection, std::pair<unsigned, unsigned>> seen;
-    for (const Event* e : select(trace, filter))
-        if (e->head.tid != RecordHead::none) {
-            auto& [fpdus, all] = seen[{e->card, e->head.tid}];
-            fpdus += e->head.kind == EventKind::fpdu_out || e->head.kind == EventKind::fpdu_in;
-            ++all;
-        }
+Connection choose(const Source& source, const Filter& filter) {
+    std::map<Connection, std::pair<std::uint64_t, std::uint64_t>> seen;
+    select(source, filter, [&](const Event& e) {
+        if (e.head.tid == RecordHead::none)
+            return;
+        auto& [fpdus, all] = seen[{e.card, e.head.tid}];
+        fpdus += e.head.kind == EventKind::fpdu_out || e.head.kind == EventKind::fpdu_in;
+        ++all;
+    });
     if (seen.empty())
         throw BadTrace("the recording has no such connection");
     return std::max_element(seen.begin(), seen.end(),
@@ -71,33 +96,39 @@ Connection choose(const Trace& trace, const Filter& filter) {
 }
 
 /// The active side of the connection is drawn at the left.
-Pair find_pair(const Trace& trace, const Filter& filter) {
-    Pair pair{.left = choose(trace, filter), .right = {}, .ends = {}};
-    const auto look = [&](const Event& e) -> std::optional<Segment> {
-        if (e.head.kind != EventKind::segment_out || e.time < filter.from || e.time > filter.to)
-            return std::nullopt;
-        return parse_frame(e.data, e.head.length);
+Pair find_pair(const Source& source, const Filter& filter) {
+    Pair pair{.left = choose(source, filter), .right = {}, .ends = {}, .syn = {}};
+    const auto each_sent = [&](const auto& take) {
+        each_in_time(source, filter, [&](const Event& e, std::uint64_t number) {
+            if (e.head.kind != EventKind::segment_out)
+                return;
+            if (const auto s = parse_frame(e.data, e.head.length))
+                take(Connection(e.card, e.head.tid), *s, number);
+        });
     };
-    for (const Event& e : trace.events)
-        if (const auto s = look(e); s && Connection(e.card, e.head.tid) == pair.left) {
-            pair.ends = s->ends;
-            pair.has_ends = true;
-            if (s->flags == Segment::syn)
-                pair.syn = &e;
-        }
+    const auto opened_by = [&pair](Connection from, const Segment& s, std::uint64_t number) {
+        if (s.flags == Segment::syn)
+            pair.syn = Syn{number, from, s.ends};
+    };
+    each_sent([&](Connection from, const Segment& s, std::uint64_t number) {
+        if (from != pair.left)
+            return;
+        pair.ends = s.ends;
+        pair.has_ends = true;
+        opened_by(from, s, number);
+    });
     if (!pair.has_ends)
         return pair;
-    for (const Event& e : trace.events)
-        if (const auto s = look(e); s && s->ends == pair.ends.reversed()) {
-            pair.right = {e.card, e.head.tid};
-            pair.has_right = pair.right != pair.left;
-            if (s->flags == Segment::syn)
-                pair.syn = &e;
-        }
-    const auto opens = pair.syn ? parse_frame(pair.syn->data, pair.syn->head.length) : std::nullopt;
-    if (opens && opens->ends != pair.ends && opens->ends != pair.ends.reversed())
-        pair.syn = nullptr; // of another connection
-    if (pair.has_right && pair.syn && Connection(pair.syn->card, pair.syn->head.tid) == pair.right) {
+    each_sent([&](Connection from, const Segment& s, std::uint64_t number) {
+        if (s.ends != pair.ends.reversed())
+            return;
+        pair.right = from;
+        pair.has_right = pair.right != pair.left;
+        opened_by(from, s, number);
+    });
+    if (pair.syn && pair.syn->ends != pair.ends && pair.syn->ends != pair.ends.reversed())
+        pair.syn.reset(); // of another connection
+    if (pair.has_right && pair.syn && pair.syn->from == pair.right) {
         std::swap(pair.left, pair.right);
         pair.ends = pair.ends.reversed();
     }
@@ -119,10 +150,9 @@ struct Arrow {
 
 class Ladder {
 public:
-    Ladder(const Trace& trace, const Filter& filter) : trace_(trace), pair_(find_pair(trace, filter)) {
-        for (const Event& e : trace.events)
-            if (e.time >= filter.from && e.time <= filter.to)
-                add(e);
+    Ladder(const Source& source, const Filter& filter)
+        : cards_(source.cards()), pair_(find_pair(source, filter)) {
+        each_in_time(source, filter, [this](const Event& e, std::uint64_t number) { add(e, number); });
         for (auto& arrow : arrows_)
             if (arrow.end_row == under_way) { // lost, or the arrival was not recorded
                 arrow.end_row = arrow.row;
@@ -131,7 +161,7 @@ public:
     }
 
     std::string svg() const {
-        const std::size_t rows = std::min<std::size_t>(times_.size(), most_rows);
+        const std::size_t rows = times_.size();
         const std::size_t height = top + (rows + 2) * row_height;
         std::string out = fmt::format(
             R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="DejaVu Sans, Verdana, sans-serif" font-size="11">
@@ -148,12 +178,11 @@ public:
         for (std::size_t row = 0; row < rows; ++row)
             time(out, row);
         for (const Arrow& arrow : arrows_)
-            if (arrow.row < rows)
-                draw(out, arrow);
-        if (times_.size() > rows)
+            draw(out, arrow);
+        if (rows_ > rows)
             out += fmt::format(
                 "<text x=\"{}\" y=\"{}\">the first {} of {} rows; --from and --to show others</text>\n",
-                lane_x[0], height - 6, rows, times_.size());
+                lane_x[0], height - 6, rows, rows_);
         return out + "</svg>\n";
     }
 
@@ -164,12 +193,18 @@ private:
     [[nodiscard]] Time start() const { return times_.empty() ? 0 : times_.front(); }
 
     std::size_t new_row(const Event& e) {
-        times_.push_back(e.time);
-        return times_.size() - 1;
+        if (!full())
+            times_.push_back(e.time);
+        return rows_++;
     }
+    /// Further rows are only counted.
+    [[nodiscard]] bool full() const { return rows_ >= most_rows; }
 
     void arrow(const Event& e, Lane from, Lane to, const char* style, std::string label) {
+        const bool counted_only = full();
         const std::size_t row = new_row(e);
+        if (counted_only)
+            return;
         const Words w = describe(e);
         arrows_.push_back({.from = from,
                            .to = to,
@@ -180,31 +215,30 @@ private:
                            .end_row = row});
     }
 
-    void add(const Event& e) {
+    void add(const Event& e, std::uint64_t number) {
         const Connection connection{e.card, e.head.tid};
         const bool is_left = connection == pair_.left,
                    is_right = pair_.has_right && connection == pair_.right;
         if (e.head.kind == EventKind::interrupt) {
             // An interrupt has no connection. One at the same time as a message of this connection signals
             // it.
-            if (last_message_ && last_message_->card == e.card && last_message_->time == e.time &&
-                e.head.unit == 0)
+            if (last_message_ == std::pair(e.card, e.time) && e.head.unit == 0)
                 arrow(e, card_of(on_left_), host_of(on_left_), "irq", describe(e).name);
-            last_message_ = nullptr;
+            last_message_.reset();
             return;
         }
         bool on_left = is_left;
-        if ((!is_left && !is_right) || (pair_.syn && &e < pair_.syn)) {
+        if ((!is_left && !is_right) || (pair_.syn && number < pair_.syn->number)) {
             // The request that opens the connection has no TID yet.
             const auto side = opens(e);
             if (!side)
                 return;
             on_left = *side;
         }
-        const Words w = describe(e);
+        const Words w = full() ? Words{} : describe(e);
         const std::string label = w.brief.empty() ? w.name : w.name + ", " + w.brief;
         const Lane host = host_of(on_left), card = card_of(on_left);
-        last_message_ = nullptr;
+        last_message_.reset();
         switch (e.head.kind) {
         case EventKind::doorbell:
             arrow(e, host, card, "bell", "doorbell");
@@ -233,7 +267,7 @@ private:
             return;
         }
         if (e.head.kind == EventKind::cpl || e.head.kind == EventKind::async_event) {
-            last_message_ = &e;
+            last_message_ = {e.card, e.time};
             on_left_ = on_left;
         }
     }
@@ -256,6 +290,10 @@ private:
 
     void segment_out(const Event& e, bool on_left, const std::string& plain) {
         opened_ = true;
+        if (full()) {
+            new_row(e);
+            return;
+        }
         const auto s = parse_frame(e.data, e.head.length);
         const bool fpdu = s && s->payload_length != 0 && rdma_.contains({e.card, e.head.tid});
         const Words w = fpdu ? describe_fpdu(s->payload) : describe(e);
@@ -271,15 +309,16 @@ private:
                            .style = fpdu ? "fpdu" : "tcp",
                            .row = row,
                            .end_row = under_way});
-        travelling_[on_left].push_back({&e, arrows_.size() - 1});
+        travelling_[on_left].push_back(
+            {Buffer(e.data.begin(), e.data.end()), e.head.length, arrows_.size() - 1});
     }
 
     void segment_in(const Event& e, bool on_left, const std::string& label) {
         auto& from = travelling_[!on_left];
         const auto found =
-            std::find_if(from.begin(), from.end(), [&](const auto& t) { return same_frame(*t.first, e); });
+            std::find_if(from.begin(), from.end(), [&](const Travelling& t) { return same_frame(t, e); });
         if (found != from.end()) {
-            arrows_[found->second].end_row = new_row(e);
+            arrows_[found->arrow].end_row = new_row(e);
             from.erase(found);
         } else { // the sender was not recorded
             arrow(e, card_of(!on_left), card_of(on_left), "tcp", label);
@@ -288,7 +327,7 @@ private:
 
     void head(std::string& out, std::size_t height) const {
         const auto who = [&](const Connection& c) {
-            return fmt::format("{}, tid {}", trace_.cards[c.first], c.second);
+            return fmt::format("{}, tid {}", cards_[c.first], c.second);
         };
         const std::string peer = pair_.has_right ? who(pair_.right) : "not recorded";
         const std::string titles[] = {"host", "card " + who(pair_.left), "card " + peer, "host"};
@@ -338,21 +377,26 @@ private:
                            y1 + (static_cast<double>(y2) - y1) * part - 3, escaped(a.label));
     }
 
-    const Trace& trace_;
+    const std::vector<std::string>& cards_;
     Pair pair_;
-    std::vector<Arrow> arrows_;
-    std::vector<Time> times_;   ///< of rows
+    std::vector<Arrow> arrows_; ///< of the rows that are drawn
+    std::vector<Time> times_;   ///< of these rows
+    std::size_t rows_ = 0;      ///< also of those that are not drawn
     std::set<Connection> rdma_; ///< connections that send FPDUs
-    std::vector<std::pair<const Event*, std::size_t>> travelling_[2];
+    std::vector<Travelling> travelling_[2];
     std::set<std::array<std::uint32_t, 4>> sent_[2];
-    const Event* last_message_ = nullptr;
+    std::optional<std::pair<std::uint8_t, Time>> last_message_; ///< its card and its time
     bool on_left_ = false, opened_ = false;
 };
 
 } // namespace
 
+std::string to_ladder(const Source& source, const Filter& filter) {
+    return Ladder(source, filter).svg();
+}
+
 std::string to_ladder(const Trace& trace, const Filter& filter) {
-    return Ladder(trace, filter).svg();
+    return to_ladder(Memory(trace), filter);
 }
 
 } // namespace t3sim::trace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A recording: events in order, each with its connection as far as it can be determined. Views that need one
-// event at a time read them from disk (File); the ladder holds them in memory (Trace).
+// A recording: events in order, each with its connection as far as it can be determined. The views read them
+// from disk one at a time (File), so a recording may be much larger than the memory. A Trace is one in
+// memory.
 #pragma once
 
 #include <compare>
@@ -170,6 +171,7 @@ private:
     const Trace& trace_;
 };
 /// Throws BadTrace if the recording has no such connection.
+std::string to_ladder(const Source& source, const Filter& filter);
 std::string to_ladder(const Trace& trace, const Filter& filter);
 
 /// t3sim trace ...; the exit status.

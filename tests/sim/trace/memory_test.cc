@@ -50,10 +50,17 @@ template <typename View> std::size_t memory_of(unsigned events, View view) {
         EventQueue queue;
         Recorder recorder(queue, folder / "run.t3t", 0);
         const std::uint8_t card = recorder.add_card("a");
-        const std::array<std::uint8_t, 64> data{};
+        std::array<std::uint8_t, 64> frame{}; // of IPv4 and TCP, an ACK
+        put_be16(&frame[12], 0x0800);
+        frame[14] = 0x45;
+        put_be16(&frame[16], 50);
+        frame[23] = 6;
+        frame[46] = 0x50;
+        frame[47] = trace::Segment::ack_flag;
         for (unsigned n = 0; n < events; ++n) {
             queue.advance(Time{n} * 1000);
-            recorder.record(card, {.kind = EventKind::dma_write, .where = n, .length = 64}, data);
+            put_be32(&frame[38], n);
+            recorder.record(card, {.kind = EventKind::segment_out, .length = 64, .tid = 5}, frame);
         }
     }
     const std::size_t before = in_use;
@@ -81,6 +88,13 @@ TEST(TraceMemory, PerfettosFileIsWrittenAsItIsRead) {
         std::size_t bytes = 0;
         trace::to_perfetto(file, {}, [&](std::string_view piece) { bytes += piece.size(); });
         EXPECT_GE(bytes, std::size_t{2'000} * 100);
+    });
+}
+
+TEST(TraceMemory, ALadderHoldsOnlyWhatItDraws) {
+    expect_constant([](const trace::File& file) {
+        const std::string drawn = trace::to_ladder(file, {});
+        EXPECT_NE(drawn.find("the first 600 of "), std::string::npos);
     });
 }
 
