@@ -74,6 +74,20 @@ protected:
         reset_device();
         admit(true);
     }
+    /// Reads from the socket. True: connection_->message() is complete. If the client is gone, the connection
+    /// has ended.
+    bool receive_message() {
+        switch (connection_->receive()) {
+        case Connection::Status::incomplete:
+            return false;
+        case Connection::Status::closed:
+            disconnect(connection_->complaint());
+            return false;
+        case Connection::Status::message:
+            break;
+        }
+        return true;
+    }
     /// Sends a reply. While a part of it waits, receive() is not called.
     void send(const Header& header, Bytes payload) {
         if (!connection_->send(header, payload))

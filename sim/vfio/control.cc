@@ -140,31 +140,37 @@ json wire(Context& context, const Arguments& arguments) {
     });
 }
 
+bool is_stop(const Arguments& arguments) {
+    return arguments[0] == "stop" && arguments.size() == 1;
+}
+
+/// The limit of "start WHERE [SIZE]", 0: none. @p expected: the forms of the command.
+std::uint64_t limit_of_start(const Arguments& arguments, const char* expected) {
+    std::uint64_t limit = 0;
+    if (arguments[0] != "start" || arguments.size() < 2)
+        throw Refused(std::string("expected: ") + expected);
+    if (arguments.size() == 3 && !parse_size(arguments[2], limit))
+        throw Refused("'" + arguments[2] + "': expected a size such as 500K, 64M or 2G");
+    return limit;
+}
+
 json capture(Context& context, const Arguments& arguments) {
-    if (arguments[0] == "stop" && arguments.size() == 1) {
+    if (is_stop(arguments)) {
         if (!context.rig.stop_capture())
             throw Refused("no capture runs");
         return nullptr;
     }
-    std::uint64_t limit = 0;
-    if (arguments[0] != "start" || arguments.size() < 2)
-        throw Refused("expected: capture start DIR [SIZE] or capture stop");
-    if (arguments.size() == 3 && !parse_size(arguments[2], limit))
-        throw Refused("'" + arguments[2] + "': expected a size such as 500K, 64M or 2G");
+    const std::uint64_t limit = limit_of_start(arguments, "capture start DIR [SIZE] or capture stop");
     return context.rig.start_capture(arguments[1], limit);
 }
 
 json record(Context& context, const Arguments& arguments) {
-    if (arguments[0] == "stop" && arguments.size() == 1) {
+    if (is_stop(arguments)) {
         if (!context.rig.stop_recording())
             throw Refused("nothing is recorded");
         return nullptr;
     }
-    std::uint64_t limit = 0;
-    if (arguments[0] != "start" || arguments.size() < 2)
-        throw Refused("expected: record start FILE [SIZE] or record stop");
-    if (arguments.size() == 3 && !parse_size(arguments[2], limit))
-        throw Refused("'" + arguments[2] + "': expected a size such as 500K, 64M or 2G");
+    const std::uint64_t limit = limit_of_start(arguments, "record start FILE [SIZE] or record stop");
     context.rig.start_recording(arguments[1], limit);
     return nullptr;
 }

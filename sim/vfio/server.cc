@@ -81,14 +81,8 @@ void Server::receive() {
             return;
         if (i != 0 && loop_.turn_is_over())
             return;
-        switch (connection_->receive()) {
-        case Connection::Status::incomplete:
+        if (!receive_message())
             return;
-        case Connection::Status::closed:
-            return disconnect(connection_->complaint());
-        case Connection::Status::message:
-            break;
-        }
         handle(connection_->message());
         if (writes_.under_way)
             return;

@@ -77,14 +77,8 @@ void Server::reset_device() {
 // ---- messages
 
 void Server::receive() {
-    switch (connection_->receive()) {
-    case Connection::Status::incomplete:
+    if (!receive_message())
         return;
-    case Connection::Status::closed:
-        return disconnect(connection_->complaint());
-    case Connection::Status::message:
-        break;
-    }
     messages_++;
     Message& message = connection_->message();
     const Header& header = message.header;

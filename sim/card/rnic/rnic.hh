@@ -128,6 +128,8 @@ private:
     [[nodiscard]] hw::Status take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sge,
                                           const hw::Sge* sge, const std::uint8_t* inline_data,
                                           OutMessage* message) const;
+    template <typename Wr>
+    hw::Status add_message(Qp& qp, const Wr& wr, Bytes slot, const DdpSegment& segment);
 
     [[gnu::cold]] void record_slot(QpId context, std::uint32_t tid, Bytes slot) const;
 

@@ -208,21 +208,12 @@ Status Rnic::in_send(Qp& qp, const DdpSegment& segment) {
 
 /// Scatters payload over the receive's SGEs.
 Status Rnic::place_message(const Qp& qp, std::uint32_t offset, Bytes payload) const {
-    for (const Extent& part : qp.rqe.part) {
-        if (payload.empty())
-            break;
-        if (offset >= part.length) {
-            offset -= part.length;
-            continue;
-        }
-        const std::size_t chunk = std::min<std::size_t>(part.length - offset, payload.size());
-        const Status status = write_extent(*host_, parts_.memory, part, offset, payload.first(chunk));
-        if (status != Status::success)
-            return status;
-        payload = payload.subspan(chunk);
-        offset = 0;
-    }
-    return Status::success;
+    return for_each_part(qp.rqe.part, offset, payload.size(),
+                         [&](const Extent& extent, std::uint32_t skip, std::size_t size) {
+                             const Bytes from = payload.first(size);
+                             payload = payload.subspan(size);
+                             return write_extent(*host_, parts_.memory, extent, skip, from);
+                         });
 }
 
 /// Posts the CPL message first, then the event [guess G46].

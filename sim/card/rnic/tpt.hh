@@ -4,6 +4,7 @@
 // work requests that change an entry (docs/hw/mr.md).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -33,6 +34,27 @@ struct Extent {
                                      std::uint32_t skip, MutableBytes to);
 [[nodiscard]] hw::Status write_extent(Host& host, const CardMemory& memory, const Extent& extent,
                                       std::uint32_t skip, Bytes from);
+
+/// Calls @p move(extent, skip, size) for the parts of bytes [offset, offset + size) of a list of extents, in
+/// order, until it fails. Bytes behind the last extent are left out.
+template <typename Extents, typename Move>
+[[nodiscard]] hw::Status for_each_part(const Extents& extents, std::uint32_t offset, std::size_t size,
+                                       const Move& move) {
+    for (const Extent& extent : extents) {
+        if (size == 0)
+            break;
+        if (offset >= extent.length) {
+            offset -= extent.length;
+            continue;
+        }
+        const std::size_t part = std::min<std::size_t>(extent.length - offset, size);
+        if (const hw::Status status = move(extent, offset, part); status != hw::Status::success)
+            return status;
+        size -= part;
+        offset = 0;
+    }
+    return hw::Status::success;
+}
 
 /// The properties of a QP that access checks use.
 struct Protection {

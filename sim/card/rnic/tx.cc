@@ -257,22 +257,12 @@ Status Rnic::gather(const OutMessage& message, MutableBytes to) const {
         std::copy_n(message.inline_data.begin() + message.sent, to.size(), to.begin());
         return Status::success;
     }
-    std::uint32_t skip = message.sent;
-    for (const Extent& part : message.part) {
-        if (to.empty())
-            break;
-        if (skip >= part.length) {
-            skip -= part.length;
-            continue;
-        }
-        const std::size_t chunk = std::min<std::size_t>(part.length - skip, to.size());
-        const Status status = read_extent(*host_, parts_.memory, part, skip, to.first(chunk));
-        if (status != Status::success)
-            return status;
-        to = to.subspan(chunk);
-        skip = 0;
-    }
-    return Status::success;
+    return for_each_part(message.part, message.sent, to.size(),
+                         [&](const Extent& extent, std::uint32_t skip, std::size_t size) {
+                             const MutableBytes at = to.first(size);
+                             to = to.subspan(size);
+                             return read_extent(*host_, parts_.memory, extent, skip, at);
+                         });
 }
 
 /// A message is complete when all of it has been read from host memory and queued in TCP [guess G36].

@@ -74,23 +74,32 @@ Status Rnic::take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sg
     return sum == plen ? Status::success : Status::internal;
 }
 
+/// Queues the message of a SEND or WRITE. @p segment: its first header.
+template <typename Wr>
+inline Status Rnic::add_message(Qp& qp, const Wr& wr, Bytes slot, const DdpSegment& segment) {
+    OutMessage& message = qp.out.emplace_back();
+    const Status status =
+        take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(Wr, inline_data)], &message);
+    if (status != Status::success) {
+        qp.out.pop_back();
+        return status;
+    }
+    message.segment = segment;
+    message.signaled = wr.header.flag(hw::wr::completion);
+    message.wr = wr.header;
+    return Status::success;
+}
+
 Status Rnic::wr_send(Qp& qp, Bytes slot) {
     const auto wr = hw::load<hw::SendWr>(slot);
     const auto op = static_cast<RdmaOp>(wr.rdma_op);
     const unsigned body = wr.num_sge ? 2 * wr.num_sge : flits_for(wr.plen);
     if (!is_send(op) || wr.num_sge > hw::max_sge || length_of(wr) != 4 + body)
         return Status::internal;
-    OutMessage& message = qp.out.emplace_back();
-    const Status status =
-        take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::SendWr, inline_data)], &message);
-    if (status != Status::success) {
-        qp.out.pop_back();
-        return status;
-    }
-    message.segment = {.op = op, .stag = wr.inv_stag, .msn = qp.next_send_msn++};
-    message.signaled = wr.header.flag(hw::wr::completion);
-    message.wr = wr.header;
-    return Status::success;
+    const Status status = add_message(qp, wr, slot, {.op = op, .stag = wr.inv_stag, .msn = qp.next_send_msn});
+    if (status == Status::success)
+        ++qp.next_send_msn;
+    return status;
 }
 
 Status Rnic::wr_write(Qp& qp, Bytes slot) {
@@ -99,17 +108,7 @@ Status Rnic::wr_write(Qp& qp, Bytes slot) {
     if (static_cast<RdmaOp>(wr.rdma_op) != RdmaOp::write || wr.num_sge > hw::max_sge ||
         length_of(wr) != 5 + body)
         return Status::internal;
-    OutMessage& message = qp.out.emplace_back();
-    const Status status =
-        take_payload(qp, wr.plen, wr.num_sge, wr.sge, &slot[offsetof(hw::WriteWr, inline_data)], &message);
-    if (status != Status::success) {
-        qp.out.pop_back();
-        return status;
-    }
-    message.segment = {.op = RdmaOp::write, .stag = wr.sink_stag, .to = wr.sink_to};
-    message.signaled = wr.header.flag(hw::wr::completion);
-    message.wr = wr.header;
-    return Status::success;
+    return add_message(qp, wr, slot, {.op = RdmaOp::write, .stag = wr.sink_stag, .to = wr.sink_to});
 }
 
 /// The sink is checked when the response is received. The response completes the read, with or without the

@@ -665,17 +665,24 @@ void Sge::post_late_answers() {
         late_answer_timer_ = events_.at(late_answers_.front().due, [this] { post_late_answers(); });
 }
 
-void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
+/// Whether a completion or event must not be posted now: a fault delays it, or there is no such queue. If
+/// not, the earlier ones have been posted.
+inline bool Sge::delayed_or_lost(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
     if (faults_.completion.delays(events_)) [[unlikely]] {
         delay_completion(cq, cqe, solicited);
-        return;
+        return true;
     }
     if (!delayed_.empty()) [[unlikely]]
         flush_delayed();
-    if (cq >= cqs_.size()) {
-        ++cq_lost_;
+    if (cq < cqs_.size())
+        return false;
+    ++cq_lost_;
+    return true;
+}
+
+void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
+    if (delayed_or_lost(cq, cqe, solicited))
         return;
-    }
     hw::Context& c = cqs_[cq];
     const std::uint32_t size = cqc::size.get(c), index = cqc::index.get(c), gen = cqc::gen.get(c);
     if (!enabled() || index >= size) { // size 0: none
@@ -716,16 +723,8 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
 }
 
 void Sge::async_event(CqId cq, const Cqe& cqe) {
-    if (faults_.completion.delays(events_)) [[unlikely]] {
-        delay_completion(cq, cqe, std::nullopt);
+    if (delayed_or_lost(cq, cqe, std::nullopt))
         return;
-    }
-    if (!delayed_.empty()) [[unlikely]]
-        flush_delayed();
-    if (cq >= cqs_.size()) {
-        ++cq_lost_;
-        return;
-    }
     // Only these work requests request an event. Without a CQ entry the index is 0 [guess G22].
     const auto op = static_cast<hw::RdmaOp>(cqe.opcode);
     const bool notify =

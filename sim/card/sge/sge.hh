@@ -103,6 +103,7 @@ private:
     Take framing_error(unsigned id);
     [[gnu::cold]] void record_doorbell(unsigned id) const;
     [[gnu::cold]] void record_cqe(EventKind kind, CqId cq, const Cqe& cqe, std::uint32_t gen) const;
+    bool delayed_or_lost(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
     [[gnu::cold]] void delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
     void flush_delayed();
     [[gnu::cold]] void delay_answer(unsigned queue, Bytes cpl);
