@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -116,6 +118,22 @@ TEST_F(Program, ReadyMeansThatAllSocketsListen) {
     for (const char* name : {"a", "b", "ctl"})
         EXPECT_TRUE(connect_unix(at(name))) << name;
     EXPECT_TRUE(fs::exists(at("pcap/a.0-b.0.pcapng")));
+}
+
+TEST_F(Program, AnIdleOneUsesUnderOnePercentOfAProcessor) {
+    start_two_cards({"--threads", "2"});
+    clockid_t cpu_of_child{};
+    ASSERT_EQ(clock_getcpuclockid(child, &cpu_of_child), 0);
+    const auto nanoseconds = [](clockid_t clock) {
+        timespec now{};
+        clock_gettime(clock, &now);
+        return now.tv_sec * 1'000'000'000L + now.tv_nsec;
+    };
+    // The first second may still be that of its start.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    const long cpu = nanoseconds(cpu_of_child), time = nanoseconds(CLOCK_MONOTONIC);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    EXPECT_LT(100 * (nanoseconds(cpu_of_child) - cpu), nanoseconds(CLOCK_MONOTONIC) - time);
 }
 
 TEST_F(Program, SignalsEndItAndRemoveSockets) {
