@@ -23,7 +23,9 @@ Buffer record_of(const std::array<std::uint8_t, 6>& mac, std::string_view serial
     constexpr std::string_view product = "Model S320E-CR  ";
     constexpr std::uint16_t vpd_r_length = 155;
 
-    Buffer out{0x82, product.size(), 0};
+    Buffer out;
+    out.reserve(256);
+    out.insert(out.end(), {0x82, product.size(), 0});
     out.insert(out.end(), product.begin(), product.end());
     out.insert(out.end(), {0x90, vpd_r_length & 0xff, vpd_r_length >> 8});
 
