@@ -405,24 +405,70 @@ def test_ucx_leaves_the_card_to_tcp(programs):
 
 # rsockets
 
+SIZES = (1, 100000, 3000000)
+# curl opens its socket with SOCK_NONBLOCK there, and librspreload replaces such sockets since rdma-core 65 only.
+CURL_STAYS_WITH_TCP = ("trixie", "trixie-backports")
+
+
+@contextlib.contextmanager
+def web_server(guest):
+    """http.server of Python over rsockets, with files named by their sizes."""
+    guest.push(HERE / "rsocket_http.py", "/tmp/rsocket_http.py")
+    guest.check(f"mkdir -p /tmp/www; cd /tmp/www; for size in {' '.join(map(str, SIZES))}; do head -c $size /dev/urandom > $size; done")
+    serving = guest.start(f"{PRELOAD} exec python3 /tmp/rsocket_http.py serve {address(guest)} {HTTP_PORT} /tmp/www")
+    wait_listening(guest, HTTP_PORT)
+    try:
+        yield serving
+    finally:
+        serving.kill()
+        serving.wait(20)
+
+
+def fetch(server, client, command, size):
+    """The result of a command that writes a file of the server to /tmp/SIZE of the client; the card connects once for it."""
+    client.check(f"rm -f /tmp/{size}")
+    opens = counters(client, "tcpActiveOpens")
+    done = client.run(f"{PRELOAD} timeout 90 {command}", 120)
+    assert done.rc == 0, done
+    assert client.check(f"sha256sum < /tmp/{size}") == server.check(f"sha256sum < /tmp/www/{size}")
+    assert counters(client, "tcpActiveOpens") == [opens[0] + 1], "the client used the card"
+    return done
+
+
+def curl(server, options, name):
+    return f"curl -sS --max-time 60 {options} http://{address(server)}:{HTTP_PORT}/{name}"
+
+
 @pytest.mark.long
-def test_rsockets_carry_a_web_server_and_curl(programs):
+def test_rsockets_carry_a_web_server_and_its_client(programs):
     server, client = programs.guests
-    server.push(HERE / "rsocket_http.py", "/tmp/rsocket_http.py")
-    server.check("mkdir -p /tmp/www; cd /tmp/www; for size in 1 100000 3000000; do head -c $size /dev/urandom > $size; done")
-    serving = server.start(f"{PRELOAD} exec python3 /tmp/rsocket_http.py {address(server)} {HTTP_PORT} /tmp/www")
-    wait_listening(server, HTTP_PORT)
-    for number, size in enumerate((1, 100000, 3000000), 1):
+    client.push(HERE / "rsocket_http.py", "/tmp/rsocket_http.py")
+    with web_server(server) as serving:
+        for size in SIZES:
+            done = fetch(server, client, f"python3 /tmp/rsocket_http.py get {address(server)} {HTTP_PORT} {size} /tmp/{size}", size)
+            assert done.stdout == "200\n"
+        assert serving.stderr.count('" 200 -') == len(SIZES)
+
+
+@pytest.mark.long
+def test_rsockets_carry_curl_where_its_sockets_are_replaced(programs, suite):
+    """Otherwise curl connects by the host's TCP, with librspreload as without. There the RDMA listener of the server's card gets its request, which is no
+    MPA request, and resets the connection; siw does the same."""
+    server, client = programs.guests
+    with web_server(server) as serving:
         opens = counters(client, "tcpActiveOpens")
-        done = client.run(f"{PRELOAD} curl -sS --max-time 60 -o /tmp/{size} http://{address(server)}:{HTTP_PORT}/{size}", 90)
-        assert done.rc == 0, (done, serving.stderr)
-        assert client.check(f"sha256sum < /tmp/{size}") == server.check(f"sha256sum < /tmp/www/{size}")
-        assert counters(client, "tcpActiveOpens") == [opens[0] + 1], "curl used the card"
-    assert serving.stderr.count('" 200 -') == 3
-    missing = client.run(f"{PRELOAD} curl -sS --fail --max-time 60 http://{address(server)}:{HTTP_PORT}/missing", 90)
-    assert "404" in missing.stderr and missing.rc == 22, missing
-    serving.kill()
-    serving.wait(20)
+        for prefix in ("", PRELOAD) if suite in CURL_STAYS_WITH_TCP else ("",):
+            done = client.run(f"{prefix} {curl(server, '-o /tmp/1', 1)}", 90)
+            assert done.rc == 56 and "Connection reset by peer" in done.stderr, done
+        assert counters(client, "tcpActiveOpens") == opens, "the client's card has no connection"
+        assert "GET" not in serving.stderr
+        if suite in CURL_STAYS_WITH_TCP:
+            return
+        for size in SIZES:
+            fetch(server, client, curl(server, f"-o /tmp/{size}", size), size)
+        assert serving.stderr.count('" 200 -') == len(SIZES)
+        missing = client.run(f"{PRELOAD} {curl(server, '--fail', 'missing')}", 90)
+        assert "404" in missing.stderr and missing.rc == 22, missing
 
 
 # fio

@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Python's http.server over rsockets: rsocket_http.py ADDRESS PORT FOLDER, with librspreload.so in LD_PRELOAD.
+"""Python's http.server and http.client over rsockets, with librspreload.so in LD_PRELOAD:
+rsocket_http.py serve ADDRESS PORT FOLDER; rsocket_http.py get ADDRESS PORT NAME FILE.
 
-librspreload replaces socket() with plain types and accept(), and leaves all others to TCP. Python opens sockets with SOCK_CLOEXEC and
-accepts with accept4(). So this opens and accepts as older programs do. All else is that of http.server.
+librspreload of rdma-core before 65 replaces socket() with plain types and accept(), and leaves all others to TCP. Python opens sockets with
+SOCK_CLOEXEC and accepts with accept4(). So this opens and accepts as older programs do. All else is that of http.server and http.client.
 """
 
 import ctypes
 import functools
+import http.client
 import http.server
 import os
+import pathlib
 import socket
 import sys
 
@@ -23,7 +26,9 @@ def checked(result):
 
 
 class Socket(socket.socket):
-    def __init__(self, descriptor):
+    def __init__(self, descriptor=None):
+        if descriptor is None:
+            descriptor = checked(libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
         super().__init__(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
 
     def accept(self):
@@ -35,10 +40,24 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, address, handler):
         super().__init__(address, handler, bind_and_activate=False)
         self.socket.close()
-        self.socket = Socket(checked(libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)))
+        self.socket = Socket()
         self.server_bind()
         self.server_activate()
 
 
-handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[3])
-Server((sys.argv[1], int(sys.argv[2])), handler).serve_forever()
+def serve(address, port, folder):
+    Server((address, int(port)), functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)).serve_forever()
+
+
+def get(address, port, name, file):
+    connection = http.client.HTTPConnection(address, int(port))
+    connection.sock = Socket()
+    connection.sock.connect((address, int(port)))
+    connection.request("GET", f"/{name}")
+    response = connection.getresponse()
+    print(response.status)
+    pathlib.Path(file).write_bytes(response.read())
+    connection.close()
+
+
+{"serve": serve, "get": get}[sys.argv[1]](*sys.argv[2:])
