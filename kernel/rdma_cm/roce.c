@@ -39,6 +39,7 @@
 #define ROCE_MRA_TIMEOUT	24
 #define ROCE_PACKET_LIFE_TIME	16
 #define ROCE_PSN_MASK		0xffffff
+#define ROCE_SETTLE		HZ	/* a worker of ib_cm takes less */
 
 /* The head of the private data of a request. */
 struct cm_ip_header {
@@ -60,6 +61,7 @@ static_assert(sizeof(struct cm_ip_header) == 36);
  * @ird: inbound RDMA READ depth that the consumer asked for
  * @ord: outbound RDMA READ depth
  * @ah: address handle attributes of a peer of datagrams, once it has replied
+ * @notified: ib_cm_notify() returned 0, and its callback has not come yet
  * @refusal_len: length of @refusal
  * @refusal: private data of the peer's REJ or SIDR REP that refuses
  */
@@ -71,6 +73,7 @@ struct cm_roce {
 	u8 ird;
 	u8 ord;
 	struct rdma_ah_attr ah;	/* as @refusal: by the order of callback, queue and handling */
+	unsigned int notified;	/* atomic */
 	u8 refusal_len;
 	u8 refusal[IB_CM_REJ_PRIVATE_DATA_SIZE];
 };
@@ -78,6 +81,9 @@ struct cm_roce {
 /* Listeners by device and service id. */
 static DECLARE_HASHTABLE(cm_roce_listeners, 6) __guarded_by(&cm_roce_lock);
 DEFINE_SPINLOCK(cm_roce_lock);	/* process context only; innermost */
+
+/* Waits for @notified of any id. */
+static DECLARE_WAIT_QUEUE_HEAD(cm_roce_settled);
 
 static bool cm_roce_is_ud(const struct cm_id *id)
 {
@@ -491,6 +497,23 @@ static void cm_roce_found(struct cm_id *id, const struct ib_cm_event *event)
 }
 
 /*
+ * After ib_cm_notify() a work item of ib_cm ends the repetition of the REP, if it still finds the
+ * connection established. If that was disconnected or destroyed before, the REP is repeated for a
+ * minute or more, and ib_destroy_cm_id() waits for it (docs/upstream). So that is done after the
+ * callback of this work item.
+ */
+static void cm_roce_settle(struct cm_roce *roce)
+{
+	wait_event_timeout(cm_roce_settled, !READ_ONCE(roce->notified), ROCE_SETTLE);
+}
+
+static void cm_roce_has_settled(struct cm_roce *roce)
+{
+	if (xchg(&roce->notified, 0))
+		wake_up_all(&cm_roce_settled);
+}
+
+/*
  * An event of ib_cm about a connection. Returns 0: the destroy of the id destroys the ib_cm_id.
  * Context: a worker of ib_cm; the callbacks of one ib_cm_id come one after the other.
  */
@@ -514,6 +537,7 @@ static int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event
 		break;
 	case IB_CM_RTU_RECEIVED:
 	case IB_CM_USER_ESTABLISHED:
+		cm_roce_has_settled(id->roce);
 		cm_roce_post(id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, 0);
 		break;
 	case IB_CM_REJ_RECEIVED:
@@ -523,6 +547,7 @@ static int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event
 		break;
 	case IB_CM_DREQ_RECEIVED:
 	case IB_CM_DREP_RECEIVED:
+		cm_roce_has_settled(id->roce);
 		cm_roce_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, 0);
 		break;
 	case IB_CM_DREQ_ERROR:
@@ -595,6 +620,7 @@ static void cm_roce_release(struct cm_id *id)
 		return;
 	id->roce->ib = NULL;
 	T3_RACE_POINT(cm_roce_release);
+	cm_roce_settle(id->roce);
 	ib_destroy_cm_id(ib);
 	T3_RACE_POINT(cm_roce_released);
 	cm_id_put(id);
@@ -764,6 +790,7 @@ static void cm_roce_close(struct cm_id *id, bool abrupt)
 		return;
 	cm_roce_close_qp(id);
 	T3_RACE_POINT(cm_roce_close);
+	cm_roce_settle(id->roce);
 	if (!ib_send_cm_dreq(ib, NULL, 0) || !ib_send_cm_drep(ib, NULL, 0))
 		return;
 	ib_send_cm_rej(ib, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
@@ -771,9 +798,20 @@ static void cm_roce_close(struct cm_id *id, bool abrupt)
 		cm_event_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, 0, CM_DISPATCH_WORKER);
 }
 
+/* In any context. The callback may come before ib_cm_notify() returns. */
 static int cm_roce_notify(struct cm_id *id, enum ib_event_type event)
 {
-	return id->roce->ib ? ib_cm_notify(id->roce->ib, event) : -EINVAL;
+	struct cm_roce *roce = id->roce;
+	bool first;
+	int ret;
+
+	if (!roce->ib)
+		return -EINVAL;
+	first = event == IB_EVENT_COMM_EST && !xchg(&roce->notified, 1);
+	ret = ib_cm_notify(roce->ib, event);
+	if (ret && first)
+		cm_roce_has_settled(roce);
+	return ret;
 }
 
 /* --- listeners ------------------------------------------------------------------ */

@@ -117,6 +117,33 @@ def test_the_events_of_a_connection(ends, length):
     assert [event["event"] for event in events(served)][:3] == ["CONNECT_REQUEST", "ESTABLISHED", "DISCONNECTED"]
 
 
+def test_the_events_after_a_connection(ends):
+    server, client = ends
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --timewait")
+    wait_listening(server, PORT)
+    done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --timewait", 30)
+    assert done.rc == 0, done
+    for side in (done, serving.wait(30)):
+        assert [event["event"] for event in events(side)][-3:] == ["ESTABLISHED", "DISCONNECTED", "TIMEWAIT_EXIT"], side
+
+
+@pytest.mark.parametrize("then", ["wait", "disconnect", "destroy"])
+def test_data_before_the_rtu(both, then):
+    """The RTU does not come, the server reports data, and ends the connection at once. ib_cm repeats its REP then for a minute or more, and
+    keeps the id (docs/upstream); ours waits for a work item of ib_cm first, which prevents that."""
+    server, client = both.use("ours", "ours")
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --notify {then}")
+    wait_listening(server, PORT)
+    connecting = client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --own-qp --hold 600")
+    served = serving.wait(120)
+    assert served.rc == 0, served
+    destroyed_in, = (line["destroyed_in"] for line in map(json.loads, served.stdout.splitlines()) if "destroyed_in" in line)
+    assert destroyed_in < 5, served
+    assert ("ESTABLISHED" in [event["event"] for event in events(served)]) == (then == "wait")
+    connecting.kill()
+    connecting.wait(20)
+
+
 def test_rejects(ends):
     server, client = ends
     refused = events(client.run(f"/tmp/cm.py connect {address(server)} {PORT + 1}", 30))[-1]

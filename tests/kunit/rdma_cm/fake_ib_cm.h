@@ -205,7 +205,12 @@ static int fake_ib_send_sidr_rep(struct ib_cm_id *ib, struct ib_cm_sidr_rep_para
 static int fake_ib_notify(struct ib_cm_id *ib, enum ib_event_type event)
 {
 	fake_ib.notifies++;
-	return event == IB_EVENT_COMM_EST ? 0 : -EINVAL;
+	if (event != IB_EVENT_COMM_EST)
+		return -EINVAL;
+	if (ib->state != IB_CM_REP_SENT)
+		return ib->state == IB_CM_ESTABLISHED ? -EISCONN : -EINVAL;
+	ib->state = IB_CM_ESTABLISHED;
+	return 0;
 }
 
 static void fake_ib_mra(struct ib_cm_id *ib, u8 timeout)

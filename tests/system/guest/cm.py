@@ -3,8 +3,8 @@
 """One end of an RDMA connection, for tests that stock programs cannot run: private data of any length, rejects, delays.
 Uses librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
 
-    cm.py listen ADDRESS PORT [--reject] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
-    cm.py connect ADDRESS PORT [--data N] [--depths IRD,ORD] [--hold SECONDS] [--ports]
+    cm.py listen ADDRESS PORT [--space tcp|ib] [--timewait] [--reject | --notify END] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
+    cm.py connect ADDRESS PORT [--space tcp|ib] [--timewait] [--data N] [--depths IRD,ORD] [--hold SECONDS] [--ports] [--own-qp]
 """
 
 import argparse
@@ -18,8 +18,9 @@ import time
 
 EVENTS = ("ADDR_RESOLVED ADDR_ERROR ROUTE_RESOLVED ROUTE_ERROR CONNECT_REQUEST CONNECT_RESPONSE CONNECT_ERROR UNREACHABLE "
           "REJECTED ESTABLISHED DISCONNECTED DEVICE_REMOVAL MULTICAST_JOIN MULTICAST_ERROR ADDR_CHANGE TIMEWAIT_EXIT").split()
-PS_TCP = 0x0106
+SPACES = {"tcp": 0x0106, "ib": 0x013F}  # RDMA_PS_TCP, RDMA_PS_IB
 QPT_RC = 2
+COMM_EST = 4
 
 rdma = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 rdma.rdma_create_event_channel.restype = ctypes.c_void_p
@@ -70,10 +71,10 @@ def depths(text):
     return ird, ord_
 
 
-def conn_param(length, depths):
+def conn_param(length, depths, qpn=0):
     data = pattern(length)
     keep = ctypes.create_string_buffer(data, len(data) or 1)
-    param = ConnParam(ctypes.cast(keep, ctypes.c_void_p) if length else None, length, *depths, 0, 7, 7)
+    param = ConnParam(ctypes.cast(keep, ctypes.c_void_p) if length else None, length, *depths, 0, 7, 7, 0, qpn)
     param.keep = keep
     return param
 
@@ -83,13 +84,28 @@ def create_qp(cm_id):
     call("rdma_create_qp", cm_id, None, ctypes.byref(attr))
 
 
+def notify(channel, cm_id, then):
+    """Reports data before the RTU. Then waits for ESTABLISHED, or ends the connection before any other thread of this CPU runs."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+    call("rdma_notify", cm_id, COMM_EST)
+    if then == "wait":
+        channel.until("ESTABLISHED")
+    if then != "destroy":
+        call("rdma_disconnect", cm_id)
+    started = time.monotonic()
+    call("rdma_destroy_id", cm_id)
+    report(destroyed_in=time.monotonic() - started)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 class Channel:
-    def __init__(self):
+    def __init__(self, space):
+        self.space = SPACES[space]
         self.handle = ctypes.c_void_p(rdma.rdma_create_event_channel())
 
     def create_id(self):
         cm_id = ctypes.c_void_p()
-        call("rdma_create_id", self.handle, ctypes.byref(cm_id), None, PS_TCP)
+        call("rdma_create_id", self.handle, ctypes.byref(cm_id), None, self.space)
         return cm_id
 
     def event(self):
@@ -113,9 +129,13 @@ class Channel:
             if name in ("REJECTED", "UNREACHABLE", "CONNECT_ERROR", "ADDR_ERROR", "ROUTE_ERROR", "DISCONNECTED"):
                 sys.exit(2)
 
+    def timewait(self, wanted):
+        if wanted:
+            self.until("TIMEWAIT_EXIT")
+
 
 def listen(options):
-    channel = Channel()
+    channel = Channel(options.space)
     listener = channel.create_id()
     call("rdma_bind_addr", listener, sockaddr(options.address, options.port))
     call("rdma_listen", listener, options.backlog)
@@ -130,6 +150,11 @@ def listen(options):
                 call("rdma_reject", cm_id, param.keep, ctypes.c_uint8(options.data))
                 call("rdma_destroy_id", cm_id)
                 left -= 1
+            elif options.notify:
+                param.qp_num = os.getpid()
+                call("rdma_accept", cm_id, ctypes.byref(param))
+                notify(channel, cm_id, options.notify)
+                left -= 1
             else:
                 create_qp(cm_id)
                 call("rdma_accept", cm_id, ctypes.byref(param))
@@ -137,6 +162,7 @@ def listen(options):
             break
         elif name == "DISCONNECTED":
             rdma.rdma_disconnect(cm_id)  # -EINVAL if the close is complete already
+            channel.timewait(options.timewait)
             rdma.rdma_destroy_qp(cm_id)
             call("rdma_destroy_id", cm_id)
             left -= 1
@@ -145,7 +171,7 @@ def listen(options):
 
 
 def connect(options):
-    channel = Channel()
+    channel = Channel(options.space)
     cm_id = channel.create_id()
     call("rdma_resolve_addr", cm_id, None, sockaddr(options.address, options.port), 2000)
     channel.until("ADDR_RESOLVED")
@@ -153,13 +179,20 @@ def connect(options):
         report(source_port=socket.ntohs(rdma.rdma_get_src_port(cm_id)))
     call("rdma_resolve_route", cm_id, 2000)
     channel.until("ROUTE_RESOLVED")
-    create_qp(cm_id)
-    call("rdma_connect", cm_id, ctypes.byref(conn_param(options.data, options.depths)))
+    if not options.own_qp:
+        create_qp(cm_id)
+    call("rdma_connect", cm_id, ctypes.byref(conn_param(options.data, options.depths, os.getpid())))
+    if options.own_qp:
+        channel.until("CONNECT_RESPONSE")
+        time.sleep(options.hold)
+        call("rdma_destroy_id", cm_id)
+        return
     channel.until("ESTABLISHED")
     time.sleep(options.hold)
     call("rdma_disconnect", cm_id)
     if not options.destroy_at_once:
         channel.until("DISCONNECTED")
+        channel.timewait(options.timewait)
     started = time.monotonic()
     rdma.rdma_destroy_qp(cm_id)
     report(qp_destroyed_in=time.monotonic() - started)
@@ -175,14 +208,19 @@ def main():
         command.add_argument("port", type=int)
         command.add_argument("--data", type=int, default=0, help="length of the private data")
         command.add_argument("--depths", type=depths, default=(4, 4), help="reads that the peer, and that we may have outstanding")
+        command.add_argument("--space", choices=SPACES, default="tcp", help="port space")
+        command.add_argument("--timewait", action="store_true", help="wait for TIMEWAIT_EXIT, which there is over RoCE, at the end of a connection")
         command.set_defaults(function=function)
         if name == "listen":
             command.add_argument("--reject", action="store_true")
+            command.add_argument("--notify", choices=("wait", "disconnect", "destroy"),
+                                 help="accept without a QP, report data, and end the connection: once it is established, at once, or with the id")
             command.add_argument("--count", type=int, default=1, help="connections to serve")
             command.add_argument("--wait", type=float, default=0, help="seconds between a request and the reply to it")
             command.add_argument("--backlog", type=int, default=8)
         else:
             command.add_argument("--ports", action="store_true", help="print the source port")
+            command.add_argument("--own-qp", action="store_true", help="have no QP, and do not establish")
             command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")
             command.add_argument("--destroy-at-once", action="store_true", help="do not wait for the end of the connection")
     options = parser.parse_args()
