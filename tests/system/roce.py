@@ -8,7 +8,17 @@ from labkit import stack
 HERE = pathlib.Path(__file__).parent / "guest"
 MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
 BOTH_WAYS = [("ours", "ours"), ("ours", "in-tree"), ("in-tree", "ours")]  # client and server
+IDS = "/sys/kernel/debug/t3_rdma_cm/ids"
 OF_IB_CORE = {"pd": 1, "cq": 1, "qp": 1}  # management datagrams of rxe
+
+
+def interface(guest):
+    """The one that rxe is on."""
+    return (guest.nic_interfaces or guest.interfaces)[0]
+
+
+def add_device(guest):
+    stack.add_links([guest], "rxe", lambda _guest: [interface(guest)])
 
 
 class Ends:
@@ -17,17 +27,20 @@ class Ends:
     def __init__(self, lab):
         self.lab = lab
         self._managers = [None, None]
+        for guest in lab.guests:
+            # The first port of a card has the address of the first NIC, too, and TCP (cmtime of rdma-core 65) would take its route.
+            for name in guest.interfaces if guest.nic_interfaces else ():
+                guest.check(f"ip addr flush dev {name}")
 
     def use(self, *managers):
         for number, manager in enumerate(managers):
             guest = self.lab.guests[number]
             if manager == self._managers[number]:
                 continue
-            interfaces = (guest.nic_interfaces or guest.interfaces)[:1]
             stack.unload_access([guest])
             stack.load_access([guest], ("ib_uverbs", MODULES[manager]))
-            stack.add_links([guest], "rxe", lambda _guest: interfaces)
-            guest.check(f"ip route replace 224.0.0.0/4 dev {interfaces[0]}")
+            add_device(guest)
+            guest.check(f"ip route replace 224.0.0.0/4 dev {interface(guest)}")
             for program in ("cm.py", "ucm.py"):
                 guest.push(HERE / program, f"/tmp/{program}", 0o755)
             self._managers[number] = manager

@@ -13,7 +13,7 @@ import pytest
 from conftest import Keeper, lend
 from labkit.sim import Wire
 from programs import ucm_differences
-from roce import BOTH_WAYS, MODULES, OF_IB_CORE, Ends
+from roce import BOTH_WAYS, IDS, MODULES, OF_IB_CORE, Ends, add_device, interface
 from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
 GROUP = "225.1.1.1"
@@ -23,7 +23,7 @@ PORT = 7500
 INVALID_SERVICE_ID, CONSUMER_DEFINED = 8, 28
 QP1, QP1_QKEY = 1, 0x80010000  # of management datagrams
 UDP_QKEY = 0x01234567  # RDMA_UDP_QKEY of <rdma/rdma_cma.h>
-PS_TCP, PS_UDP = 0x0106, 0x0111
+PS_TCP, PS_UDP, PS_IB = 0x0106, 0x0111, 0x013F
 UDADDY_PORT = 7174
 IN_REQUEST, IN_REPLY, IN_REJECT = 56, 196, 148  # bytes of the consumer in the private data of REQ, REP and REJ
 
@@ -165,11 +165,11 @@ def captured(lab, folder, act):
     return ib_cm.messages(wire)
 
 
-def connect_and_disconnect(server, client, length=IN_REQUEST):
+def connect_and_disconnect(server, client, length=IN_REQUEST, space="tcp"):
     """Returns the source port of the client."""
-    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --data {length} --depths 3,2")
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --space {space} --data {length} --depths 3,2")
     wait_listening(server, PORT)
-    done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --data {length} --ports", 30)
+    done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --space {space} --data {length} --ports", 30)
     assert done.rc == 0 and serving.wait(20).rc == 0, done
     return next(json.loads(line)["source_port"] for line in done.stdout.splitlines() if "source_port" in line)
 
@@ -179,11 +179,11 @@ def pattern(length, of):
     return bytes(7 * i % 251 for i in range(length)) + bytes(of - length)
 
 
-@pytest.mark.parametrize("length", [0, IN_REQUEST])
-def test_the_messages_of_a_connection(ends, both, tmp_path, length):
+@pytest.mark.parametrize("space, length", [("tcp", 0), ("tcp", IN_REQUEST), ("ib", IN_REQUEST)])
+def test_the_messages_of_a_connection(ends, both, tmp_path, space, length):
     server, client = ends
     ports = []
-    seen = captured(both.lab, tmp_path, lambda: ports.append(connect_and_disconnect(server, client, length)))
+    seen = captured(both.lab, tmp_path, lambda: ports.append(connect_and_disconnect(server, client, length, space)))
     here, there = address(client), address(server)
     assert [(message.name, message.sender, message.receiver) for message in seen] == [
         ("REQ", here, there), ("REP", there, here), ("RTU", here, there), ("DREQ", here, there), ("DREP", there, here)]
@@ -191,7 +191,7 @@ def test_the_messages_of_a_connection(ends, both, tmp_path, length):
         assert (message.number("bth.destqp"), message.number("deth.q_key")) == (QP1, QP1_QKEY)
     request, reply, ready, end, ended = seen
 
-    assert request.number("cm.req.serviceid") == PS_TCP << 16 | PORT
+    assert request.number("cm.req.serviceid") == {"tcp": PS_TCP, "ib": PS_IB}[space] << 16 | PORT
     assert [request.number(f"cm.req.ip_cm.{field}") for field in ("majv", "minv", "ipv", "sport")] == [0, 0, 4, *ports]
     source, destination = (request.fields[f"cm.req.ip_cm.{field}"] for field in ("sip4", "dip4"))
     assert (bytes.fromhex(source), bytes.fromhex(destination)) == tuple(map(socket.inet_aton, (here, there)))
@@ -287,6 +287,45 @@ def test_a_killed_process_leaves_no_objects(ends, victim):
     running[victim].wait(10)
     running[1 - victim].kill()
     running[1 - victim].wait(10)
+
+
+def connected(server, client, hold):
+    """Server and client that are connected for some seconds."""
+    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT}")
+    wait_listening(server, PORT)
+    connecting = client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold {hold}")
+    for side in (serving, connecting):
+        side.expect("ESTABLISHED", 20)
+    return serving, connecting
+
+
+def test_the_link_address_changes(both):
+    server, client = both.use("ours", "ours")
+    running = connected(server, client, 3)
+    before = client.check(f"cat /sys/class/net/{interface(client)}/address").strip()
+    client.check(f"ip link set {interface(client)} address 02:00:00:00:00:77")
+    running[1].expect("ADDR_CHANGE", 30)
+    for side in running:
+        side.kill()
+        side.wait(20)
+    client.check(f"ip link set {interface(client)} address {before}")
+    server.check(f"ip neigh flush dev {interface(server)}")
+
+
+def test_the_device_is_removed(both):
+    """The ids get the event, and the device of that name that comes later is served. ib_uverbs lets rxe go when the processes have closed it."""
+    server, client = both.use("ours", "ours")
+    serving, connecting = connected(server, client, 600)
+    removals = [guest.start("exec rdma link delete rxe0") for guest in (server, client)]
+    served = serving.wait(20)
+    assert served.rc == 0 and "DEVICE_REMOVAL" in [event["event"] for event in events(served)], served
+    client.check(f"for try in $(seq 100); do grep -q . {IDS} || exit 0; sleep 0.1; done; cat {IDS}; exit 1")
+    connecting.kill()
+    connecting.wait(20)
+    for guest, removal in zip((server, client), removals):
+        assert removal.wait(30).rc == 0
+        add_device(guest)
+    rping(server, client)
 
 
 DIFFERENT = {

@@ -9,10 +9,9 @@ from conftest import Keeper, _keep, lend
 from labkit import build
 from labkit.guest import Machine
 from programs import fuzz, storm
-from roce import BOTH_WAYS, OF_IB_CORE, Ends
+from roce import BOTH_WAYS, IDS, OF_IB_CORE, Ends
 from stock import objects, rping
 
-IDS = "/sys/kernel/debug/t3_rdma_cm/ids"
 # Random bytes are a command by chance only.
 BY_CHANCE = {"garbage"}
 
