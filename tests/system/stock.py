@@ -23,10 +23,11 @@ def address(guest: Guest, port: int = 0) -> str:
     return stack.address(port, guest.number)
 
 
-def wait_listening(guest: Guest, port: int, timeout: int = 20) -> None:
-    """Returns once a program in the guest listens on the RDMA port; connecting earlier would be refused."""
+def wait_listening(guest: Guest, port: int, timeout: int = 20, *, device: str = "") -> None:
+    """Returns once a program in the guest listens on the RDMA port; connecting earlier would be refused. A wildcard listener comes to one device
+    after the other: `device` is the one that is needed, if there are several."""
     guest.check(f"""for try in $(seq {timeout * 10}); do
-            rdma resource show cm_id | grep -q 'state LISTEN.*:{port} ' && exit 0
+            rdma resource show cm_id | grep -q 'link {device and device + "/"}.*state LISTEN.*:{port} ' && exit 0
             sleep 0.1
         done
         echo 'no listener on port {port} after {timeout} s:'; rdma resource show cm_id; exit 1""", timeout * 3)
@@ -101,10 +102,10 @@ def run_both(start_server: Callable[[], Command], start_client: Callable[[], Com
     return done, served
 
 
-def listening(guest: Guest, command: str, port: int) -> Command:
+def listening(guest: Guest, command: str, port: int, device: str = "") -> Command:
     """Starts a server and returns when it listens."""
     process = guest.start(f"exec {command}")
-    wait_listening(guest, port)
+    wait_listening(guest, port, device=device)
     return process
 
 
@@ -115,17 +116,18 @@ def ucmatose(server: Guest, client: Guest, options: str, timeout: float = 60.0, 
         assert "return status 0" in side.stdout, side
 
 
-def rdma_client(server: Guest, client: Guest, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False) -> None:
-    done, served = run_both(lambda: listening(server, "rdma_server -p 7480", 7480),
+def rdma_client(server: Guest, client: Guest, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False, device: str = "") -> None:
+    done, served = run_both(lambda: listening(server, "rdma_server -p 7480", 7480, device),
                             lambda: client.start(f"exec rdma_client -s {address(server, card_port)} -p 7480"), timeout, may_hang=may_hang)
     assert done.stdout.endswith("rdma_client: end 0\n") and served.stdout.endswith("rdma_server: end 0\n"), (done, served)
 
 
-def rcopy(server: Guest, client: Guest, size: int = 1_000_000, timeout: float = 60.0, *, card_port: int = 0, try_again: str = "") -> None:
+def rcopy(server: Guest, client: Guest, size: int = 1_000_000, timeout: float = 60.0, *, card_port: int = 0, try_again: str = "",
+          device: str = "") -> None:
     """Copies random bytes from the client to the server and compares them. An error with the text `try_again` has three more attempts."""
     client.check(f"head -c {size} /dev/urandom > /tmp/sent")
     for _ in range(4):
-        serving = listening(server, "rcopy", RCOPY_PORT)
+        serving = listening(server, "rcopy", RCOPY_PORT, device)
         done = client.run(f"rcopy /tmp/sent {address(server, card_port)}:/tmp/received", timeout)
         serving.kill()  # it serves for ever
         served = serving.wait(20)
@@ -157,11 +159,11 @@ def _cmtime_of_peers(server: Guest, client: Guest, connections: int) -> None:
 
 
 def perftest(server: Guest, client: Guest, tool: str, options: str, *, network: int = 0, timeout: float = 120.0,
-             may_hang: bool = False) -> list[str]:
+             may_hang: bool = False, device: str = "") -> list[str]:
     """The columns of the client's line of figures."""
     def start_server():
         serving = server.start(f"exec {tool} -R -F {options}")
-        wait_listening(server, PERFTEST_PORT)
+        wait_listening(server, PERFTEST_PORT, device=device)
         return serving
 
     done, _ = run_both(start_server, lambda: client.start(f"exec {tool} -R -F {options} {address(server, network)}"), timeout,

@@ -21,7 +21,7 @@ from labkit.guest import Guest
 from labkit.sim import Wire, straight
 from matrix import Cell
 from programs import BIN, SUM_PORT, run_pair
-from stock import address, listening, objects, perftest, rcopy, rdma_client, rping_client, rping_server, run_both, ucmatose
+from stock import address, listening, objects, perftest, rcopy, rdma_client, rping_client, rping_server, run_both, ucmatose, wait_listening
 
 pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
 
@@ -65,6 +65,7 @@ class Device(NamedTuple):
 WIRES = (*straight(2, 2), Wire("siw", ("n0", "n1")), Wire("rxe", ("n0", "n1")))
 DEVICES = [Device("cxgb3", "cxgb3_0", 0), Device("siw", "siw0", 2, may_hang=True), Device("rxe", "rxe0", 3, of_ib_core=("pd", "cq", "qp"))]
 SIW, RXE = 0, 1  # which of a guest's NICs
+PORT = 7500
 
 # test_rdma_cm.py, test_uverbs.py and the other files test the card on Debian 12.
 IN_EVERY_RUN = {("ours", "ours", "cxgb3"), ("ours", "ours", "siw"), ("in-tree", "ours", "siw"), ("ours", "in-tree", "rxe")}
@@ -176,7 +177,7 @@ def try_perftest(t: Tried) -> None:
     tools = [f"ib_{what}_{how}" for how in ("bw", "lat") for what in ("write", "send", "read")]
     for tool in tools if t.thorough else tools[:1]:
         figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 4096 -n 50", network=t.device.network, timeout=40,
-                           may_hang=t.device.may_hang)
+                           may_hang=t.device.may_hang, device=t.device.name)
         assert figures[:2] == ["4096", "50"], (tool, figures)
 
 
@@ -195,24 +196,24 @@ def try_perftest_events(t: Tried) -> None:
             tried += [("ib_send_bw", "-e"), ("ib_read_bw", "-e"), ("ib_read_bw", "-e -Q 1")]
     for tool, options in tried:
         figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 1024 -n 200 {options}", network=t.device.network, timeout=60,
-                           may_hang=t.device.may_hang)
+                           may_hang=t.device.may_hang, device=t.device.name)
         assert figures[:2] == ["1024", "200"], (tool, options, figures)
 
 
 def try_rdma_client(t: Tried) -> None:
-    rdma_client(*t.guests, 20, card_port=t.device.network, may_hang=t.device.may_hang)
+    rdma_client(*t.guests, 20, card_port=t.device.network, may_hang=t.device.may_hang, device=t.device.name)
 
 
 def try_rcopy(t: Tried) -> None:
     # An error of siw that occurs occasionally under either manager, perhaps because the server of an rsocket sends first.
     occasional = "rconnect failed\n: Invalid argument" if t.device.kind == "siw" else ""
-    rcopy(*t.guests, card_port=t.device.network, try_again=occasional)
+    rcopy(*t.guests, card_port=t.device.network, try_again=occasional, device=t.device.name)
 
 
 def try_sum(t: Tried) -> None:
     """Sleeping on completion channels."""
     server, client = t.guests
-    done, served = run_both(lambda: listening(server, f"{BIN}/sum-server --events", SUM_PORT),
+    done, served = run_both(lambda: listening(server, f"{BIN}/sum-server --events", SUM_PORT, t.device.name),
                             lambda: client.start(f"exec {BIN}/sum-client --events {address(server, t.device.network)} 123 456"), 20,
                             may_hang=t.device.may_hang)
     assert done.stdout == served.stdout == "123 + 456 = 579\n", (done, served)
@@ -297,7 +298,41 @@ def test_programs_over_both_modules(bench, request, record_property, release, co
         pytest.fail("\n".join(f"--- {name}\n{text}" for name, text in failed.items()), pytrace=False)
 
 
-@pytest.mark.parametrize("release", [pytest.param(suite, marks=[] if suite == "bookworm" else [pytest.mark.long]) for suite in RELEASES])
+ON_EACH_RELEASE = pytest.mark.parametrize("release", [pytest.param(suite, marks=[] if suite == "bookworm" else [pytest.mark.long]) for suite in RELEASES])
+
+
+@ON_EACH_RELEASE
+def test_one_listener_on_all_kinds_of_devices(bench, request, release):
+    """iWARP by a card, iWARP by sockets and RoCE through one listening id, and through one node of our manager. RoCE comes later than the listener."""
+    lab = bench.get(release, Combination("in-tree", "ours"))
+    request.node.labs = [lab]
+    server, client = lab.guests
+    for guest in lab.guests:
+        guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
+
+    def connects(device):
+        done = client.run(f"/tmp/cm.py connect {address(server, device.network)} {PORT}", 60)
+        assert done.rc == 0 and "DISCONNECTED" in done.stdout, (device.kind, done)
+
+    try:
+        server.check("rdma link delete rxe0", 30)
+        serving = server.start(f"exec /tmp/cm.py listen 0.0.0.0 {PORT} --count {len(DEVICES)}")
+        *before, late = DEVICES
+        for device in before:
+            wait_listening(server, PORT, device=device.name)
+            connects(device)
+        stack.add_links([server], "rxe", lambda guest: guest.nic_interfaces[RXE:RXE + 1])
+        wait_listening(server, PORT, device=late.name)
+        connects(late)
+        assert serving.wait(30).rc == 0
+        trouble = lab.new_trouble(allowed_log(request))
+        assert not trouble, trouble
+    except BaseException:
+        bench.broken()
+        raise
+
+
+@ON_EACH_RELEASE
 def test_both_dispatchers_side_by_side(bench, request, release):
     """Under different names, loaded in either order: libibverbs uses the first one, and both work at the same time."""
     combination = Combination("ours", "in-tree")
