@@ -2,7 +2,7 @@
 /*
  * The port mapper's daemon: its messages, which may be invalid, its start and end; and iw_cm, which
  * is the client of ib_core in our place while it is loaded. What happens while a thread waits for
- * the daemon: it answers or ends; ids, listeners and devices end; the thread is killed.
+ * the daemon: it answers or ends; ids, listeners and devices end; the thread is killed (C21).
  */
 #include "fake_iwpmd.h"
 

@@ -522,6 +522,7 @@ static void change_link_address(unsigned long event)
 	rtnl_unlock();
 }
 
+/* C18: the notifier holds rtnl. */
 static void the_link_address_changes(struct kunit *test)
 {
 	int roce;

@@ -121,7 +121,7 @@ static void look_for_groups(void)
 	found_early = xa_find(&ucm_group_table, &number, ULONG_MAX, XA_PRESENT);
 }
 
-/* Numbers are easy to guess. A LEAVE_MCAST of another thread would free the group. */
+/* C1: numbers are easy to guess. A LEAVE_MCAST of another thread would free the group. */
 static void a_group_is_found_only_after_the_join(struct kunit *test)
 {
 	u32 id = id_for_datagrams(test), group, reported;
