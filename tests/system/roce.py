@@ -4,6 +4,7 @@
 import pathlib
 
 from labkit import stack
+from stock import objects
 
 HERE = pathlib.Path(__file__).parent / "guest"
 MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
@@ -45,3 +46,12 @@ class Ends:
                 guest.push(HERE / program, f"/tmp/{program}", 0o755)
             self._managers[number] = manager
         return self.lab.guests
+
+
+def nothing_is_left(guests):
+    """Waits for what processes that were killed leave for a while."""
+    for guest in guests:
+        guest.check("for try in $(seq 300); do rdma resource show rxe0 | grep -q ' qp 1 cm_id 0 ' && exit; sleep 0.1; done; rdma resource show cm_id; exit 1", 60)
+        left = objects(guest, "rxe0")
+        assert left == {kind: OF_IB_CORE.get(kind, 0) for kind in left}, (guest.name, left)
+        assert guest.run(f"cat {IDS}").stdout == ""

@@ -12,8 +12,8 @@ import ib_cm
 import pytest
 from conftest import Keeper, lend
 from labkit.sim import Wire
-from programs import ucm_differences
-from roce import BOTH_WAYS, IDS, MODULES, OF_IB_CORE, Ends, add_device, interface
+from programs import storm, ucm_differences
+from roce import BOTH_WAYS, IDS, MODULES, OF_IB_CORE, Ends, add_device, interface, nothing_is_left
 from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
 GROUP = "225.1.1.1"
@@ -287,6 +287,13 @@ def test_a_killed_process_leaves_no_objects(ends, victim):
     running[victim].wait(10)
     running[1 - victim].kill()
     running[1 - victim].wait(10)
+
+
+@pytest.mark.long
+def test_a_storm_leaves_no_objects(ends):
+    """On the kernel of the release; test_roce_storms.py has longer ones on a kernel that checks memory and locks."""
+    storm(*ends, 150, seed=150)
+    nothing_is_left(ends)
 
 
 def connected(server, client, hold):

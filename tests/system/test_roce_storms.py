@@ -9,8 +9,8 @@ from conftest import Keeper, _keep, lend
 from labkit import build
 from labkit.guest import Machine
 from programs import fuzz, storm
-from roce import BOTH_WAYS, IDS, OF_IB_CORE, Ends
-from stock import objects, rping
+from roce import BOTH_WAYS, Ends, nothing_is_left
+from stock import rping
 
 # Random bytes are a command by chance only.
 BY_CHANCE = {"garbage"}
@@ -29,14 +29,6 @@ def both(request, _keeper):
     next(lending)
     yield _keeper.made(Ends)
     yield from lending
-
-
-def nothing_is_left(guests):
-    for guest in guests:
-        guest.check("for try in $(seq 300); do rdma resource show rxe0 | grep -q ' qp 1 cm_id 0 ' && exit; sleep 0.1; done; rdma resource show cm_id; exit 1", 60)
-        left = objects(guest, "rxe0")
-        assert left == {kind: OF_IB_CORE.get(kind, 0) for kind in left}, (guest.name, left)
-        assert guest.run(f"cat {IDS}").stdout == ""
 
 
 @pytest.mark.parametrize("managers", BOTH_WAYS, ids="->".join)
