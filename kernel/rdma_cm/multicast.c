@@ -108,7 +108,7 @@ static int cm_join(struct cm_id *id, const struct sockaddr *addr, u8 join_state,
  *
  * The handler may run before this returns.
  *
- * Return: 0: MULTICAST_JOIN or MULTICAST_ERROR follows, unless the id leaves the group before;
+ * Return: 0: MULTICAST_JOIN follows, unless the id leaves the group before;
  * -EINVAL in the wrong state, for another kind of id, or if @addr is no multicast address;
  * -EOPNOTSUPP for IPv6 with RoCE version 2; -ENOSYS for iWARP.
  */
