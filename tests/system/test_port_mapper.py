@@ -281,6 +281,25 @@ def test_siw_at_both_ends(ends):
         wait_mapped(guest, "^daemon: .*registered")
 
 
+def test_siw_over_ipv6(ends, tmp_path):
+    """A card has IPv4 only. The daemons exchange the ports of IPv6 addresses of siw."""
+    for guest in (ends.client, ends.siw):
+        guest.check(f"ip addr replace fd00::{guest.number + 1}/64 dev {guest.nic_interfaces[-1]} nodad")
+        ends.start_daemon(guest)
+    at = f"-a fd00::{ends.siw.number + 1} -p {RPING_PORT} -C 10 -V"
+
+    def serving():
+        server = ends.siw.start(f"exec rping -s {at}")
+        wait_listening(ends.siw, RPING_PORT)
+        assert re.search(r"^listener \[?fd00::", wait_mapped(ends.siw, f"^listener .*:{RPING_PORT} mapped to port {RPING_PORT}$")[0])
+        return server
+
+    syns = ends.syns(tmp_path, lambda: run_both(serving, lambda: ends.client.start(f"exec rping -c {at}"), 60, may_hang=True))
+    assert {target for _source, target in syns} == {RPING_PORT}
+    for guest in (ends.client, ends.siw):
+        wait_mapped(guest, "^daemon: .*registered")
+
+
 def test_a_wildcard_listener_is_reached(ends):
     """iwpmd refuses the wildcard address, so the listener has its own port only."""
     for guest in (ends.server, ends.client):
