@@ -146,14 +146,17 @@ def _check(lab, request):
         pytest.fail("after the test:\n" + "\n".join(filter(None, trouble)), pytrace=False)
 
 
-def lend(keeper, request):
-    """A kept lab for one test; for fixtures: `yield from lend(keeper, request)`."""
+def lend(keeper, request, *, empty=False):
+    """A kept lab for one test; for fixtures: `yield from lend(keeper, request)`. empty: the test may leave no RDMA object in the guests."""
     lab = keeper.get()
     request.node.labs = [lab]
     yield lab
     failed = getattr(request.node, "failed", False)
     try:
         _check(lab, request)
+        left = {guest.name: objects(guest) for guest in lab.guests} if empty else {}
+        if any(count for counts in left.values() for count in counts.values()):
+            pytest.fail(f"objects after the test: {left}", pytrace=False)
     except BaseException:
         keeper.drop()
         raise
@@ -188,15 +191,7 @@ def _t3uverbs_keeper(suite, _appended):
 @pytest.fixture
 def t3uverbs(request, _t3uverbs_keeper):
     """The same with both dispatchers, ours first; no object may be left."""
-    lab = _t3uverbs_keeper.get()
-    request.node.labs = [lab]
-    yield lab
-    try:
-        _check(lab, request)
-        assert not any(count for guest in lab.guests for count in objects(guest).values())
-    except BaseException:
-        _t3uverbs_keeper.drop()
-        raise
+    yield from lend(_t3uverbs_keeper, request, empty=True)
 
 
 def _idle(lab):

@@ -10,10 +10,11 @@ import os
 import shutil
 
 import pytest
+from conftest import Keeper, lend
 from labkit import Lab, build, package, stack
 from labkit.guest import Machine
 from programs import run_alone, run_pair
-from stock import address, listening, objects, perftest, rdma_client, rping, rping_client, rping_server, ucmatose
+from stock import address, listening, perftest, rdma_client, rping, rping_client, rping_server, ucmatose
 
 pytestmark = pytest.mark.long
 
@@ -32,19 +33,14 @@ def machines(request, _appended):
     if not request.config.getoption("--no-build"):
         for name in suites:
             build.everything(name)
-    with Lab(guests=2, suite=suites, name="arm64", load=load, machine=_appended(Machine(memory=768))) as lab:
-        yield lab, ends
+    keeper = Keeper(guests=2, suite=suites, name="arm64", load=load, machine=_appended(Machine(memory=768)))
+    yield keeper, ends
+    keeper.drop()
 
 
 @pytest.fixture
 def pair(request, machines):
-    lab = machines[0]
-    request.node.labs = [lab]
-    yield lab
-    for guest in lab.guests:
-        guest.end_commands()
-        assert not any(objects(guest).values())
-    assert not lab.new_trouble()
+    yield from lend(machines[0], request, empty=True)
 
 
 def test_guests_have_the_architecture_and_the_pages_of_their_image(pair, machines):

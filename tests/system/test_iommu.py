@@ -6,7 +6,7 @@ that is used after its mapping has ended, or was never mapped, is an error of th
 import pytest
 from conftest import Keeper, lend
 from labkit.guest import Machine
-from stock import objects, perftest, rdma_client, rping, ucmatose
+from stock import perftest, rdma_client, rping, ucmatose
 from test_nic import send
 
 
@@ -19,13 +19,7 @@ def _iommu_keeper(suite, kernel, pytestconfig, _appended):
 
 @pytest.fixture
 def pair(request, _iommu_keeper):
-    lending = lend(_iommu_keeper, request)
-    lab = next(lending)
-    yield lab
-    for guest in lab.guests:
-        guest.end_commands()
-        assert not any(objects(guest).values())
-    yield from lending
+    yield from lend(_iommu_keeper, request, empty=True)
 
 
 def test_the_card_has_an_address_space_of_its_own(pair):

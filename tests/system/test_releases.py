@@ -7,9 +7,10 @@ backports, which Debian replaces often.
 
 import pytest
 import test_layout
-from labkit import Lab, build, cache, image, paths
+from conftest import Keeper, lend
+from labkit import build, cache, image, paths
 from programs import BIN, SUM_PORT, run_alone, run_pair
-from stock import address, objects, rping, wait_listening
+from stock import address, rping, wait_listening
 
 # Debian release, its kernel, the private ABI of its libibverbs. Kernels of backports change.
 RELEASES = (("bookworm-backports", "6.12.", "34"), ("trixie", "6.12.", "34"), ("trixie-backports", "7.", "34"), ("forky", "7.2.", "65"))
@@ -27,18 +28,14 @@ def release(request):
         pytest.skip(f"there is no image of {suite} yet, or its kernel changes; --long runs it")
     if not request.config.getoption("--no-build"):
         build.everything(suite)
-    with Lab(guests=2, suite=suite, name=suite) as lab:
-        yield lab, kernel, abi
+    keeper = Keeper(guests=2, suite=suite, name=suite)
+    yield keeper, kernel, abi
+    keeper.drop()
 
 
 @pytest.fixture
-def pair(release):
-    lab = release[0]
-    yield lab
-    for guest in lab.guests:
-        guest.end_commands()
-        assert not any(objects(guest).values())
-    assert not lab.new_trouble()
+def pair(request, release):
+    yield from lend(release[0], request, empty=True)
 
 
 def test_guests_run_the_release(pair, release):
