@@ -63,6 +63,14 @@ def rping(server: Guest, client: Guest, options: str = "-C 5 -V", timeout: float
     return done
 
 
+def reload_driver(guest: Guest) -> None:
+    """Unloads and loads iw_cxgb3, whose device appears some time after insmod has returned."""
+    guest.check("rmmod iw_cxgb3", 60)
+    assert "cxgb3_0" not in guest.check("rdma dev show")
+    guest.check("insmod /t3/modules/iw_cxgb3.ko", 60)
+    guest.check("for try in $(seq 100); do ibv_devinfo -d cxgb3_0 && exit; sleep 0.1; done; exit 1", 60)
+
+
 def objects(guest: Guest, device: str = "") -> dict[str, int]:
     """Counts of the RDMA objects that exist in the guest, on one device or on all, by kind."""
     counts: Counter[str] = Counter()

@@ -10,7 +10,7 @@ import test_layout
 from conftest import Keeper, lend
 from labkit import build, cache, image, paths
 from programs import BIN, SUM_PORT, run_alone, run_pair
-from stock import address, rping, wait_listening
+from stock import address, reload_driver, rping, wait_listening
 
 # Debian release, its kernel, the private ABI of its libibverbs. Kernels of backports change.
 RELEASES = (("bookworm-backports", "6.12.", "34"), ("trixie", "6.12.", "34"), ("trixie-backports", "7.", "34"), ("forky", "7.2.", "65"))
@@ -89,7 +89,4 @@ def test_perftest(pair):
 def test_the_driver_is_unloaded_and_loaded(pair):
     client = pair.guests[1]
     for _ in range(2):
-        client.check("rmmod iw_cxgb3", 60)
-        assert "cxgb3_0" not in client.check("rdma dev show")
-        client.check("insmod /t3/modules/iw_cxgb3.ko", 60)
-        client.check("ibv_devinfo -d cxgb3_0")
+        reload_driver(client)
