@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The architectures of guests: names of images, packages, and the machine that QEMU emulates."""
 
+import lzma
 import shutil
 import subprocess
 
@@ -45,11 +46,27 @@ def test_a_guest_has_the_machine_of_its_image(tmp_path, name, first, words):
     assert f"local,path={paths.guest_build(name)},mount_tag=t3" in " ".join(arguments)
 
 
-def test_an_iommu_is_there_before_the_cards(tmp_path):
-    made = guest.Guest(0, image.Image("bookworm", tmp_path, "6.1", ()), guest.Machine(iommu=True), tmp_path, tmp_path, tmp_path, [tmp_path / "card"])
+@pytest.mark.parametrize("name, device, word", [
+    ("bookworm", "intel-iommu,caching-mode=on", "intel_iommu=on"), ("trixie-arm64", "virtio-iommu-pci", "iommu.strict=1"),
+])
+def test_an_iommu_is_there_before_the_cards(tmp_path, name, device, word):
+    made = guest.Guest(0, image.Image(name, tmp_path, "6.1", ()), guest.Machine(iommu=True), tmp_path, tmp_path, tmp_path, [tmp_path / "card"])
     arguments = made._arguments()
-    assert arguments.index("intel-iommu,caching-mode=on") < min(at for at, word in enumerate(arguments) if "pci" in word)
-    assert "intel_iommu=on" in arguments[arguments.index("-append") + 1].split()
+    devices = [arguments[at + 1] for at, text in enumerate(arguments) if text == "-device"]
+    assert devices[0] == device and any("vfio-user-pci" in text for text in devices)
+    assert word in arguments[arguments.index("-append") + 1].split()
+
+
+@pytest.mark.parametrize("iommu, order", [(True, "virtio-iommu.ko\nvirtio_blk.ko\n"), (False, "virtio_blk.ko\n")])
+def test_the_driver_of_an_iommu_is_loaded_before_those_that_wait_for_it(tmp_path, iommu, order):
+    driver = tmp_path / "build/usr/lib/modules/6.12" / arch.ARCHITECTURES["arm64"].iommu_module
+    driver.parent.mkdir(parents=True)
+    driver.write_bytes(lzma.compress(b"of the IOMMU"))
+    (tmp_path / "busybox").write_bytes(b"")
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot/virtio_blk.ko").write_bytes(b"of disks")
+    made = image.Image("trixie-arm64", tmp_path, "6.12", ("virtio_blk.ko",)).initramfs(iommu)
+    assert order.encode() in made and (b"of the IOMMU" in made) == iommu == (b"virtio-iommu" in made)
 
 
 def test_a_root_that_was_only_unpacked_is_finished(tmp_path):

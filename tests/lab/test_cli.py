@@ -79,7 +79,6 @@ def test_a_lab_is_found_by_name_or_as_the_only_one(monkeypatch, running, name, f
     (("up", "--arch", "arm64", "--suite", "forky"), "guests of arm64 are of trixie, not of forky"),
     (("up", "--arch", "arm64", "--arch", "amd64", "--arch", "amd64"), "3 architectures for 2 guests"),
     (("up", "--cards", "0", "--arch", "arm64", "--kernel", "debug"), "no kernel of the project is built for trixie-arm64"),
-    (("up", "--cards", "0", "--arch", "arm64", "--iommu"), "QEMU has no IOMMU for guests of arm64 that works with its vfio-user-pci"),
     (("logs", "--lab", "absent"), f"no logs in {paths.artifacts('absent')}"),
 ])
 def test_impossible_labs_are_refused_before_any_process_starts(words, wrong):

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 HOST = "amd64"
 
+# Arguments of a kernel that removes a mapping of its IOMMU when it ends, not later with others.
+STRICT = "iommu.strict=1 iommu.passthrough=0"
+
 
 @dataclass(frozen=True)
 class Arch:
@@ -21,8 +24,9 @@ class Arch:
     qemu_program: str
     machine: tuple[str, ...]  # arguments of QEMU, with the processor if it is emulated
     arguments: str  # of the kernel
-    iommu: tuple[str, ...] = ()  # arguments of QEMU for an IOMMU in front of the cards; none: QEMU has none that works with vfio-user-pci
-    iommu_arguments: str = ""  # of the kernel
+    iommu: tuple[str, ...]  # arguments of QEMU for an IOMMU in front of the cards
+    iommu_arguments: str  # of the kernel
+    iommu_module: str = ""  # its driver, below the folder of Debian's modules; it is loaded before those that find the disks, which wait for it
     slowness: float = 1.0  # how many times slower its guests are; deadlines grow with it
     suite: str | None = None  # the only release with images; None: all
     same_programs: str | None = None  # an architecture with the same programs, which are built once
@@ -38,14 +42,17 @@ _ARM64 = {
     # With the ITS, since cards use MSI-X. This processor has pages of 4, 16 and 64 KB, and no pointer authentication, whose emulation is slow.
     "machine": ("-M", "virt,gic-version=3", "-cpu", "neoverse-n1"),
     # The NIC driver clears its 65,536 TCAM entries without a pause, which takes a minute if the host is busy.
-    "arguments": "console=ttyAMA0 watchdog_thresh=60", "slowness": 2.0, "suite": "trixie",
+    "arguments": "console=ttyAMA0 watchdog_thresh=60",
+    # QEMU's model of the machine's own IOMMU (smmuv3) refuses a card: it reports no new mappings.
+    "iommu": ("-device", "virtio-iommu-pci"), "iommu_arguments": STRICT, "iommu_module": "kernel/drivers/iommu/virtio-iommu.ko.xz",
+    "slowness": 2.0, "suite": "trixie",
 }
 
 ARCHITECTURES = {arch.name: arch for arch in (
     Arch("amd64", "amd64", "x86_64-linux-gnu", "qemu-system-x86", "qemu-system-x86_64", ("-M", "q35", "-cpu", "qemu64,+rdrand"),
          "console=ttyS0 tsc=reliable no_timer_check",
-         # QEMU learns of new mappings only in caching mode. A strict kernel removes a mapping when it ends, not later with others.
-         ("-device", "intel-iommu,caching-mode=on"), "intel_iommu=on iommu.strict=1 iommu.passthrough=0"),
+         # QEMU learns of new mappings only in caching mode.
+         ("-device", "intel-iommu,caching-mode=on"), f"intel_iommu=on {STRICT}"),
     Arch("arm64", **_ARM64),
     Arch("arm64-16k", **_ARM64, same_programs="arm64"),  # its kernel has pages of 16 KB
 )}

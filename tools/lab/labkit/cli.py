@@ -254,7 +254,7 @@ def parser() -> Parser:
             sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",
                              help="a Debian package that guests have beside the image's; may be given several times")
             sub.add_argument("--append", default="", metavar="ARGUMENTS", help="further arguments of the guests' kernels")
-            sub.add_argument("--iommu", action="store_true", help="an IOMMU between the cards and the memory of their guests (only amd64)")
+            sub.add_argument("--iommu", action="store_true", help="an IOMMU between the cards and the memory of their guests")
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm (default: emulation)")
         return sub
 

@@ -88,7 +88,7 @@ class Guest:
 
     def boot(self, qemu: Sequence[str]) -> None:
         self.kernel_log.write_text("")
-        self._initramfs.write_bytes(self.image.initramfs())
+        self._initramfs.write_bytes(self.image.initramfs(self._machine.iommu))
         if self.image.uml:
             self._boot_uml()
             return

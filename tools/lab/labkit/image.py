@@ -132,14 +132,18 @@ class Image:
         """The products of the build for guests; modules are below it per kernel."""
         return paths.guest_build(self.suite)
 
-    def initramfs(self) -> bytes:
-        """Made for each lab, so that the guest's init and agent are those of the tree."""
+    def initramfs(self, iommu: bool = False) -> bytes:
+        """Made for each lab, so that the guest's init and agent are those of the tree. iommu: the machine has one."""
+        modules = {name: (self.folder / "boot" / name).read_bytes() for name in self.boot_modules}
+        if iommu and self.arch.iommu_module and not self.kernel:
+            driver = self.build_root / "usr/lib/modules" / self.release / self.arch.iommu_module
+            modules = {driver.stem: lzma.decompress(driver.read_bytes()), **modules}
         archive = Archive()
         archive.node("dev/console", 5, 1)
         archive.file("bin/busybox", (self.folder / "busybox").read_bytes(), 0o755)
-        for name in self.boot_modules:
-            archive.file(f"boot/{name}", (self.folder / "boot" / name).read_bytes())
-        archive.file("boot/order", "".join(f"{name}\n" for name in self.boot_modules).encode())
+        for name, content in modules.items():
+            archive.file(f"boot/{name}", content)
+        archive.file("boot/order", "".join(f"{name}\n" for name in modules).encode())
         archive.file("init", (paths.GUEST_FILES / "init").read_bytes(), 0o755)
         archive.file("agent/agent.py", (paths.GUEST_FILES / "agent.py").read_bytes())
         archive.file("agent/frames.py", (Path(__file__).parent / "frames.py").read_bytes())
