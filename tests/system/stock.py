@@ -103,7 +103,8 @@ def run_both(start_server: Callable[[], Command], start_client: Callable[[], Com
         if done.rc:
             serving.kill()
         served = serving.wait(30)
-        if done.rc != -signal.SIGSEGV or attempt == ATTEMPTS:
+        hung = may_hang and done.rc and "timed out" in done.stderr  # a program that waits for a limited time itself
+        if attempt == ATTEMPTS or not (hung or done.rc == -signal.SIGSEGV):
             break
     assert complete(done), f"client: {done}\nserver: {served}"
     assert served.rc == 0, f"server: {served}"
