@@ -93,6 +93,22 @@ def test_the_long_run_has_the_programs_of_others_over_all_modules(program, tmp_p
         assert "tests/system/test_programs.py" in command and "--long" in command and f"--load={level}" in command
 
 
+def test_the_long_run_has_faults_removal_and_siw_on_arm64(program, tmp_path):
+    command = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}["arm64-once"]
+    assert "--suite=trixie-arm64" in command and "--long" in command
+    assert {"tests/system/test_faults.py", "tests/system/test_siw.py"} <= set(command) and sum("removal" in str(word) for word in command) >= 3
+    for word in command:
+        file, _, name = str(word).partition("::")
+        if name:
+            assert f"def {name}(" in (RUN.parent.parent / file).read_text()
+
+
+def test_the_long_run_has_cards_behind_an_iommu_on_each_release(program, tmp_path):
+    commands = [stage.command for stage in program.stages("long", tmp_path, None) if "tests/system/test_iommu.py" in stage.command]
+    for suite in ("bookworm", "trixie", "forky", "trixie-arm64"):
+        assert any(f"--suite={suite}" in command and "--load=rdma-t3" in command for command in commands)
+
+
 def test_the_long_run_has_roce_on_each_release(program, tmp_path):
     stages = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}
     for suite in ("trixie", "forky"):
