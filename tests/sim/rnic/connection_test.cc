@@ -3,6 +3,8 @@
 // From RDMA_INIT to the end of the connection: the acknowledgement rule, the passive switch, the
 // ready-to-receive hold, TERMINATE, the close rules (docs/hw/engine.md 7 and docs/hw/engine.md 8;
 // docs/hw/cpl.md 25; docs/hw/connections.md 6, docs/hw/connections.md 7 and docs/hw/connections.md 10).
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "sim/card/rnic/ddp.hh"
@@ -295,6 +297,7 @@ TEST(Terminate, LongOnesAreTruncated) {
     node.rnic.stream_switched(0x15);
     Framer peer({});
     Packet fpdu = Framer::start(18 + 40000);
+    std::ranges::fill(Framer::ulpdu(fpdu), std::uint8_t{0});
     write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = hw::RdmaOp::terminate, .msn = 1});
     node.receive(peer.finish(std::move(fpdu)));
     ASSERT_THAT(node.sge.records, SizeIs(2));

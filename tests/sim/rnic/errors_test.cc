@@ -2,6 +2,7 @@
 //
 // Errors of a peer or a guest, with the status, type, opcode and CQ of the report: docs/hw/engine.md 5,
 // docs/hw/engine.md 6. An error ends the QP but no other QP.
+#include <algorithm>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -336,6 +337,7 @@ INSTANTIATE_TEST_SUITE_P(Rnic, InboundError, testing::ValuesIn(inbound_rows));
 TEST(InboundErrors, CrcAndMarkers) {
     Framer plain({});
     Packet fpdu = Framer::start(22);
+    std::ranges::fill(Framer::ulpdu(fpdu), std::uint8_t{0});
     write_header(Framer::ulpdu(fpdu).data(), {.last = true, .op = send, .msn = 1});
     fpdu = plain.finish(std::move(fpdu));
     fpdu.data()[21] ^= 1;
