@@ -189,7 +189,7 @@ static void joins_over_iwarp(struct kunit *test)
 	end(test);
 }
 
-/* C1: the event of a group that is left is not reported: neither from the queue, nor a deferred one. */
+/* C1: the event of a group that is left is not reported, neither from the queue nor deferred. */
 static void a_leave_cancels_the_event(struct kunit *test)
 {
 	may_join(test);
