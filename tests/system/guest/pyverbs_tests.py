@@ -138,11 +138,20 @@ def side(passive, own, peer, case):
     from tests import base_rdmacm, rdmacm_utils
     made = base_rdmacm.AddrInfo
 
-    def between(src=None, dst=None, **options):
+    def between(src, dst):
         """Of the test's one address, the connecting side needs both."""
-        return made(src=src, **options) if dst is None else made(src=own, dst=peer, **options)
+        return (src, None) if dst is None else (own, peer)
 
-    base_rdmacm.AddrInfo = between
+    class Resolved(made):
+        """Of rdma-core 65, where the tests make it without an address."""
+        def get_addrinfo(self, src=None, dst=None, *more, **options):
+            return super().get_addrinfo(*between(src, dst), *more, **options)
+
+    def at_once(src=None, dst=None, **options):
+        src, dst = between(src, dst)
+        return Resolved(src=src, dst=dst, **options)
+
+    base_rdmacm.AddrInfo = rdmacm_utils.AddrInfo = at_once
     connection, operation, options = CASES[case]
     line = Peer(passive, own, peer)
     remote = {"remote_op": operation} if operation else {}
