@@ -412,6 +412,8 @@ def test_ucx_leaves_the_card_to_tcp(programs):
 SIZES = (1, 100000, 3000000)
 # curl opens its socket with SOCK_NONBLOCK there, and librspreload replaces such sockets since rdma-core 65 only.
 CURL_STAYS_WITH_TCP = ("trixie", "trixie-backports")
+# There curl never ends, over siw neither: it waits in its own threads before it connects, and the server gets no request.
+CURL_HANGS = ("forky",)
 
 
 @contextlib.contextmanager
@@ -467,6 +469,10 @@ def test_rsockets_carry_curl_where_its_sockets_are_replaced(programs, suite):
         assert counters(client, "tcpActiveOpens") == opens, "the client's card has no connection"
         assert "GET" not in serving.stderr
         if suite in CURL_STAYS_WITH_TCP:
+            return
+        if suite in CURL_HANGS:
+            done = client.run(f"{PRELOAD} timeout -s KILL 40 {curl(server, '-o /tmp/1', 1)}".replace("--max-time 60", "--max-time 10"), 90)
+            assert done.rc in (-9, 137), done
             return
         for size in SIZES:
             fetch(server, client, curl(server, f"-o /tmp/{size}", size), size)
@@ -573,6 +579,8 @@ def test_fio_sends_more_than_the_receives_that_are_posted(programs, tmp_path):
 @pytest.mark.allow_wire(r"TERMINATE 2/1/0x02", "siw ends the connection, and swaps layer and type of its TERMINATE")
 def test_fio_sends_too_much_for_siw_too(make_lab, suite, pytestconfig):
     """The receiver is siw, and ends the connection for the same reason: layer DDP, untagged buffers, no buffer for this message number."""
+    if suite == "forky":
+        pytest.skip("iw_cm of Linux 7.2 stops siw's guest when fio ends: BUG at iwcm.c:966 in cm_work_handler()")
     if not pytestconfig.getoption("--no-build"):
         siw.module(suite)
     lab = make_lab(machine=MACHINE, cards=(1, 0), wires=[Wire("p0", ("c0.0", "n1"))], load="rdma")
