@@ -207,33 +207,21 @@ static void notified(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);
 }
 
-static void run_disconnect(struct work_struct *work)
-{
-	complete(&destroy_begun);
-	t3_rdma_disconnect(id);
-}
-
-/* ib_cm has not ended the repetition of its REP yet. */
+/* The DREQ follows ESTABLISHED, which ib_cm reports when it has ended the repetition of its REP. */
 static void a_disconnect_waits_for_the_end_of_a_notify(struct kunit *test)
 {
-	struct work_struct end_of_connection;
-
-	INIT_WORK_ONSTACK(&end_of_connection, run_disconnect);
-	init_completion(&destroy_begun);
 	notified(test);
 	/* A second report changes nothing. */
 	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), -EISCONN);
-	queue_work(t3_unbound_wq, &end_of_connection);
-	wait_for_completion(&destroy_begun);
+	STEPS(S(DISCONNECT));
 	msleep(20);
 	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 0u);
 	fake_ib_event(IB_CM_USER_ESTABLISHED, 0);
-	flush_work(&end_of_connection);
+	STEPS(S(GOT_ESTABLISHED));
 	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 1u);
 	fake_ib_event(IB_CM_DREP_RECEIVED, 0);
-	STEPS(S(GOT_ESTABLISHED), S(GOT_DISCONNECTED), S(DESTROY));
+	STEPS(S(GOT_DISCONNECTED), S(DESTROY));
 	roce_end(test);
-	destroy_work_on_stack(&end_of_connection);
 }
 
 static void a_destroy_waits_for_the_end_of_a_notify(struct kunit *test)
