@@ -307,6 +307,8 @@ def connected(server, client, hold):
 
 
 def test_the_link_address_changes(both):
+    """ib_core adds the GIDs of the interface again, and the connection has the old ones. Its DREQ with them ends QP 1 of rxe 6.1 for ever ("qp#1 Failed
+    allocating skb"), so rxe is made again."""
     server, client = both.use("ours", "ours")
     running = connected(server, client, 3)
     before = client.check(f"cat /sys/class/net/{interface(client)}/address").strip()
@@ -315,23 +317,23 @@ def test_the_link_address_changes(both):
     for side in running:
         side.kill()
         side.wait(20)
+    client.check("rdma link delete rxe0", 30)
     client.check(f"ip link set {interface(client)} address {before}")
+    add_device(client)
     server.check(f"ip neigh flush dev {interface(server)}")
 
 
 def test_the_device_is_removed(both):
-    """The ids get the event, and the device of that name that comes later is served. ib_uverbs lets rxe go when the processes have closed it."""
+    """The id gets the event, and the device of that name that comes later is served. ib_uverbs lets rxe go when the process has closed it."""
     server, client = both.use("ours", "ours")
     serving, connecting = connected(server, client, 600)
-    removals = [guest.start("exec rdma link delete rxe0") for guest in (server, client)]
+    removal = server.start("exec rdma link delete rxe0")
     served = serving.wait(20)
     assert served.rc == 0 and "DEVICE_REMOVAL" in [event["event"] for event in events(served)], served
-    client.check(f"for try in $(seq 100); do grep -q . {IDS} || exit 0; sleep 0.1; done; cat {IDS}; exit 1")
+    assert removal.wait(30).rc == 0
     connecting.kill()
     connecting.wait(20)
-    for guest, removal in zip((server, client), removals):
-        assert removal.wait(30).rc == 0
-        add_device(guest)
+    add_device(server)
     rping(server, client)
 
 
