@@ -142,14 +142,17 @@ def side(passive, own, peer, case):
         """Of the test's one address, the connecting side needs both."""
         return (src, None) if dst is None else (own, peer)
 
-    class Resolved(made):
-        """Of rdma-core 65, where the tests make it without an address."""
-        def get_addrinfo(self, src=None, dst=None, *more, **options):
-            return super().get_addrinfo(*between(src, dst), *more, **options)
+    make = made
+    if hasattr(made, "get_addrinfo"):  # of rdma-core 65, where the tests make it without an address
+        class Resolved(made):
+            def get_addrinfo(self, src=None, dst=None, *more, **options):
+                return super().get_addrinfo(*between(src, dst), *more, **options)
+
+        make = Resolved
 
     def at_once(src=None, dst=None, **options):
         src, dst = between(src, dst)
-        return Resolved(src=src, dst=dst, **options)
+        return make(src=src, dst=dst, **options)
 
     base_rdmacm.AddrInfo = rdmacm_utils.AddrInfo = at_once
     connection, operation, options = CASES[case]
