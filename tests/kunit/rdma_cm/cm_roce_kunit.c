@@ -239,10 +239,7 @@ static void the_qp_of_a_module_is_stopped(struct kunit *test)
 	STEPS(S(DESTROY));
 	roce_end(test);
 
-	roce_begin(test);
-	listening(test);
-	KUNIT_ASSERT_EQ(test, req(), 0);
-	take_request(test);
+	requested(test);
 	id->qp = &fake.qp;
 	fake_ib.next_error = -ENOMEM;
 	STEPS(V(ACCEPT, -ENOMEM));
@@ -317,10 +314,7 @@ static void accept_and_disconnect(struct kunit *test)
 /* Data comes before the RTU, and the consumer reports it. */
 static void data_before_the_rtu(struct kunit *test)
 {
-	roce_begin(test);
-	listening(test);
-	KUNIT_ASSERT_EQ(test, req(), 0);
-	take_request(test);
+	requested(test);
 	STEPS(S(ACCEPT));
 	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);
 	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_SQ_DRAINED), -EINVAL);
@@ -333,10 +327,7 @@ static void data_before_the_rtu(struct kunit *test)
 
 static void an_accept_without_an_rtu(struct kunit *test)
 {
-	roce_begin(test);
-	listening(test);
-	KUNIT_ASSERT_EQ(test, req(), 0);
-	take_request(test);
+	requested(test);
 	STEPS(S(ACCEPT));
 	fake_ib_event(IB_CM_REP_ERROR, 0);
 	STEPS(V(GOT_UNREACHABLE, -ETIMEDOUT), S(DESTROY));
@@ -345,10 +336,7 @@ static void an_accept_without_an_rtu(struct kunit *test)
 
 static void an_accept_is_rejected_by_the_peer(struct kunit *test)
 {
-	roce_begin(test);
-	listening(test);
-	KUNIT_ASSERT_EQ(test, req(), 0);
-	take_request(test);
+	requested(test);
 	STEPS(S(ACCEPT));
 	fake_ib_event(IB_CM_REJ_RECEIVED, IB_CM_REJ_CONSUMER_DEFINED);
 	STEPS(V(GOT_REJECTED, IB_CM_REJ_CONSUMER_DEFINED), S(DESTROY));
@@ -357,10 +345,7 @@ static void an_accept_is_rejected_by_the_peer(struct kunit *test)
 
 static void an_accept_that_fails(struct kunit *test)
 {
-	roce_begin(test);
-	listening(test);
-	KUNIT_ASSERT_EQ(test, req(), 0);
-	take_request(test);
+	requested(test);
 	fake_ib.next_error = -ENOMEM;
 	STEPS(V(ACCEPT, -ENOMEM), S(GOT_NOTHING));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
@@ -370,10 +355,7 @@ static void an_accept_that_fails(struct kunit *test)
 
 static void a_reject_has_the_reason(struct kunit *test)
 {
-	roce_begin(test);
-	listening(test);
-	KUNIT_ASSERT_EQ(test, req(), 0);
-	take_request(test);
+	requested(test);
 	KUNIT_EXPECT_EQ(test, 0,
 			t3_rdma_reject(id, "no", 2, IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED));
 	KUNIT_EXPECT_EQ(test, fake_ib.rej_reason, (int)IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED);
@@ -384,10 +366,7 @@ static void a_reject_has_the_reason(struct kunit *test)
 
 static void a_request_that_is_destroyed_is_rejected(struct kunit *test)
 {
-	roce_begin(test);
-	listening(test);
-	KUNIT_ASSERT_EQ(test, req(), 0);
-	take_request(test);
+	requested(test);
 	STEPS(S(DESTROY));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
 	KUNIT_EXPECT_EQ(test, fake_ib.rej_reason, (int)IB_CM_REJ_CONSUMER_DEFINED);

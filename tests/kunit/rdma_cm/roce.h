@@ -125,4 +125,13 @@ static void __maybe_unused listening(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.listener->service_id, service_of(RDMA_PS_TCP, 7000));
 }
 
+/* A connection whose request has been delivered: id is that of the request. */
+static void __maybe_unused requested(struct kunit *test)
+{
+	roce_begin(test);
+	listening(test);
+	KUNIT_ASSERT_EQ(test, req(), 0);
+	take_request(test);
+}
+
 #endif
