@@ -87,35 +87,29 @@ struct Sender : Endpoint {
     void carrier(bool) override {}
 };
 
-TEST(MemoryCosts, OfFramesOnAWire) {
+void send_frames(const Impairments& impairments, unsigned frames) {
     EventQueue events;
     Wire wire(events, "w");
     Sender a, b;
     wire.attach(a, "a");
     wire.attach(b, "b");
+    wire.impair(0, impairments);
     const std::size_t before = in_use;
-    for (int n = 0; n < 5000; ++n) {
+    for (unsigned n = 0; n < frames; ++n) {
         wire.send(a, Packet(60));
         ASSERT_LE(in_use - before, wire.in_flight(0) + apart);
     }
-    EXPECT_GT(in_use - before, 5000U * 256);
+    EXPECT_GT(in_use - before, frames * 256U);
+}
+
+TEST(MemoryCosts, OfFramesOnAWire) {
+    send_frames({}, 5000);
 }
 
 TEST(MemoryCosts, OfFramesThatAnImpairmentDelays) {
-    EventQueue events;
-    Wire wire(events, "w");
-    Sender a, b;
-    wire.attach(a, "a");
-    wire.attach(b, "b");
     Impairments far;
     far.delay = tcp::second;
-    wire.impair(0, far);
-    const std::size_t before = in_use;
-    for (int n = 0; n < 20'000; ++n) {
-        wire.send(a, Packet(60));
-        ASSERT_LE(in_use - before, wire.in_flight(0) + apart);
-    }
-    EXPECT_GT(in_use - before, 20'000U * 256);
+    send_frames(far, 20'000);
 }
 
 TEST(MemoryCosts, OfMessagesThatWaitForTheHost) {
