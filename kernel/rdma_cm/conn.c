@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The consumer's calls about connections. Each applies an event to the state table, calls the
- * provider, and applies the event of the failure if that fails. It takes no lock of its own around
- * the provider call (a process's command holds ctx->mutex, a handler its handler_mutex).
+ * transport, and applies the event of the failure if that fails. It takes no lock of its own around
+ * the transport's function (a process's command holds ctx->mutex, a handler its handler_mutex);
+ * cm_roce_connect() takes handler_mutex.
  */
 #include <linux/cred.h>
 #include <net/net_namespace.h>
@@ -74,11 +75,11 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
-	ret = cm_fsm_apply(cm, CM_EV_CONNECT, 0, NULL);
-	if (ret)
-		return ret;
 	/* The handler of an event may destroy the id before this returns. */
 	cm_id_get(cm);
+	ret = cm_fsm_apply(cm, CM_EV_CONNECT, 0, NULL);
+	if (ret)
+		goto put;
 	transport = cm_transport(cm);
 	ret = transport->get_qp(cm, param->qp_num);
 	if (!ret)
@@ -88,6 +89,7 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 		cm_fsm_run(cm, CM_EV_CONNECT_FAILED, ret);
 	else
 		cm_qp_abort_foreign(cm);
+put:
 	cm_id_put(cm);
 	return ret;
 }
@@ -114,9 +116,13 @@ EXPORT_SYMBOL(t3_rdma_connect_ece);
  * @id: the id of the request
  * @param: as for t3_rdma_connect()
  *
- * Return: 0: ESTABLISHED or CONNECT_ERROR follows. -EINVAL if the id has no request to accept, or
- * if the QP was not found: then the peer was rejected. After an error of the provider the request
- * is over, too. In both cases the id is in CM_ST_CLOSED.
+ * RoCE: as rdma_accept(), call it in the id's handler, or between t3_rdma_lock_handler() and
+ * t3_rdma_unlock_handler(), if the handler of another event may destroy the id by its return value.
+ *
+ * Return: 0: ESTABLISHED or CONNECT_ERROR follows, over RoCE also UNREACHABLE or REJECTED; for
+ * datagrams nothing. -EINVAL if the id has no request to accept, or if the QP was not found: then
+ * the peer was rejected. After an error of the device the request is over, too. In both cases the
+ * id is in CM_ST_CLOSED.
  */
 int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
@@ -168,6 +174,8 @@ EXPORT_SYMBOL(t3_rdma_accept_ece);
 /**
  * t3_rdma_establish - complete a connection after CONNECT_RESPONSE, when the QP is ready
  * @id: the id
+ *
+ * RoCE: the handler must not destroy the id meanwhile, as for t3_rdma_accept().
  *
  * Return: 0; -EINVAL if the id has no response to complete. After an error of the device the
  * connection is over.

@@ -584,6 +584,21 @@ static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch)
 		cm_queue_work(id);
 }
 
+/* For calls of the consumer: no event of the id is handled until cm_handler_unlock(). */
+void cm_handler_lock(struct cm_id *id)
+	__context_unsafe(/* the consumer's handler is called with the mutex held */)
+{
+	if (!cm_in_handler(id))
+		mutex_lock(&id->handler_mutex);
+}
+
+void cm_handler_unlock(struct cm_id *id)
+	__context_unsafe(/* as cm_handler_lock() */)
+{
+	if (!cm_in_handler(id))
+		mutex_unlock(&id->handler_mutex);
+}
+
 void cm_queue_init(struct cm_id *id)
 {
 	int slot;

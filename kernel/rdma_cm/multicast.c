@@ -11,20 +11,6 @@
 
 #include "rdma_cm.h"
 
-static void cm_groups_lock(struct cm_id *id)
-	__context_unsafe(/* a handler runs with the mutex */)
-{
-	if (!cm_in_handler(id))
-		mutex_lock(&id->handler_mutex);
-}
-
-static void cm_groups_unlock(struct cm_id *id)
-	__context_unsafe(/* as cm_groups_lock() */)
-{
-	if (!cm_in_handler(id))
-		mutex_unlock(&id->handler_mutex);
-}
-
 /* The first group with an address, and with a context unless that is NULL; or NULL. */
 static struct cm_group *cm_group_find(struct cm_id *id, const struct sockaddr *addr,
 				      const void *context)
@@ -118,10 +104,10 @@ int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
-	cm_groups_lock(cm);
+	cm_handler_lock(cm);
 	ret = cm_join(cm, addr, join_state, context);
 	T3_RACE_POINT(cm_joined);
-	cm_groups_unlock(cm);
+	cm_handler_unlock(cm);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_join_multicast);
@@ -131,11 +117,11 @@ void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context
 {
 	struct cm_group *group;
 
-	cm_groups_lock(id);
+	cm_handler_lock(id);
 	group = cm_group_find(id, addr, context);
 	if (group)
 		cm_group_leave(id, group);
-	cm_groups_unlock(id);
+	cm_handler_unlock(id);
 }
 
 /**

@@ -528,6 +528,8 @@ void cm_group_event_post(struct cm_id *id, struct cm_group *group);
 void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
 bool cm_backlog_get(struct cm_id *listener);
 void cm_backlog_put(struct cm_id *listener);
+void cm_handler_lock(struct cm_id *id);
+void cm_handler_unlock(struct cm_id *id);
 void cm_queue_init(struct cm_id *id);
 int cm_events_init(void);
 void cm_events_exit(void);

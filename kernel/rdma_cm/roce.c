@@ -683,11 +683,15 @@ static int cm_roce_send_sidr_request(struct cm_id *id, const struct rdma_conn_pa
 	return ret;
 }
 
-static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param)
+static int cm_roce_connect_locked(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct ib_cm_id *ib;
 	int ret;
 
+	lockdep_assert_held(&id->handler_mutex);
+	/* cm_roce_release() has been called, and is not called again. */
+	if (cm_state(id) == CM_ST_DESTROYING)
+		return -ENODEV;
 	ib = ib_create_cm_id(id->base.id.device, cm_roce_callback, id);
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
@@ -703,6 +707,20 @@ static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param
 	/* ib_cm sends one request per ib_cm_id, even if it fails. */
 	if (ret)
 		cm_roce_release(id);
+	return ret;
+}
+
+/*
+ * The handler of an event, such as the removal of the device, may return non-zero, which destroys
+ * the id and its ib_cm_id. It does so before this, or after it.
+ */
+static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param)
+{
+	int ret;
+
+	cm_handler_lock(id);
+	ret = cm_roce_connect_locked(id, param);
+	cm_handler_unlock(id);
 	return ret;
 }
 
