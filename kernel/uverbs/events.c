@@ -176,21 +176,21 @@ static bool uv_events_enqueue_async(struct uv_events *events, struct uv_async_so
 }
 
 /* What read() still returns after the queue was closed for new events. */
-enum uv_rest {
-	UV_REST_NONE,		/* nothing */
-	UV_REST_UNREAD,		/* the unread events */
-	UV_REST_FATAL,		/* the unread events, then DEVICE_FATAL */
+enum uv_after_close {
+	UV_CLOSE_DISCARD,	/* nothing: the unread events are discarded */
+	UV_CLOSE_KEEP,		/* the unread events */
+	UV_CLOSE_FATAL,		/* the unread events, then DEVICE_FATAL */
 };
 
-static void uv_events_close_queue(struct uv_events *events, enum uv_rest rest)
+static void uv_events_close_queue(struct uv_events *events, enum uv_after_close after)
 {
 	struct uv_source *source, *next;
 
 	spin_lock_irq(&events->lock);
 	if (!events->closed)
-		events->fatal = rest == UV_REST_FATAL;
+		events->fatal = after == UV_CLOSE_FATAL;
 	WRITE_ONCE(events->closed, true);
-	if (rest == UV_REST_NONE)
+	if (after == UV_CLOSE_DISCARD)
 		list_for_each_entry_safe(source, next, &events->queue, in_queue)
 			uv_events_discard(events, source);
 	spin_unlock_irq(&events->lock);
@@ -441,7 +441,7 @@ static int uv_events_release(struct inode *inode, struct file *filp)
 	T3_RACE_POINT(uverbs_events_release);
 	uv_events_unlist(events);
 	T3_RACE_POINT(uverbs_events_unlisted);
-	uv_events_close_queue(events, UV_REST_NONE);
+	uv_events_close_queue(events, UV_CLOSE_DISCARD);
 	uv_events_put(events);
 	return 0;
 }
@@ -570,14 +570,15 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct mutex *lists = &file->base.device->lists_mutex;
-	enum uv_rest rest = why == RDMA_REMOVE_DRIVER_REMOVE ? UV_REST_FATAL : UV_REST_UNREAD;
+	bool removed = why == RDMA_REMOVE_DRIVER_REMOVE;
+	enum uv_after_close after = removed ? UV_CLOSE_FATAL : UV_CLOSE_KEEP;
 	struct uv_events *events;
 
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	mutex_lock(lists);
 	list_for_each_entry(events, uv_file_events(file), in_file) {
 		uv_events_unregister_handler(events);
-		uv_events_close_queue(events, events->async ? rest : UV_REST_NONE);
+		uv_events_close_queue(events, events->async ? after : UV_CLOSE_DISCARD);
 	}
 	mutex_unlock(lists);
 }
