@@ -11,13 +11,9 @@
  * the id, and cm_roce_release(), at the destroy of the id, is the end of callbacks. It is called
  * with handler_mutex held: a callback only tries that mutex, and never destroys its ib_cm_id.
  *
- * Ids that listen on the same port of one device share an ib_cm_id (ib_cm_insert_listen()). The
- * callback finds the listener of a request by its address, in a table. A listener is in the table
- * while it has its share of the ib_cm_id; the callback takes a reference on it.
+ * roce_listen.c has the listeners, which give an id its ib_cm_id with a request.
  */
-#include <linux/hashtable.h>
 #include <linux/if_vlan.h>
-#include <linux/jhash.h>
 #include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -36,10 +32,12 @@
 
 #define ROCE_CM_TIMEOUT		20	/* 4.096 us * 2^20: 4 s for the reply to a message */
 #define ROCE_CM_RETRIES		15
-#define ROCE_MRA_TIMEOUT	24
-#define ROCE_PACKET_LIFE_TIME	16
+#define ROCE_PACKET_LIFE_TIME	16	/* 4.096 us * 2^16: 0.3 s */
 #define ROCE_PSN_MASK		0xffffff
-#define ROCE_SETTLE		HZ	/* a worker of ib_cm takes less */
+#define ROCE_NOTIFY_TIMEOUT	HZ	/* a worker of ib_cm takes less */
+
+/* Woken when @notified of an id becomes 0. */
+static DECLARE_WAIT_QUEUE_HEAD(cm_roce_notify_ended);
 
 /* The head of the private data of a request. */
 struct cm_ip_header {
@@ -51,39 +49,6 @@ struct cm_ip_header {
 } __packed;
 
 static_assert(sizeof(struct cm_ip_header) == 36);
-
-/**
- * struct cm_roce - what an id on a RoCE device has
- * @ib: of ib_cm, from connect or request to the destroy of the id; or NULL
- * @path: the path to the peer
- * @psn: first packet sequence number of the peer
- * @qkey: Q_Key of the datagrams of the id; 0: not known yet
- * @ird: inbound RDMA READ depth that the consumer asked for
- * @ord: outbound RDMA READ depth
- * @ah: address handle attributes of a peer of datagrams, once it has replied
- * @notified: ib_cm_notify() returned 0, and its callback has not come yet
- * @refusal_len: length of @refusal
- * @refusal: private data of the peer's REJ or SIDR REP that refuses
- */
-struct cm_roce {
-	struct ib_cm_id *ib;	/* by the call that the state admits; then under handler_mutex */
-	struct sa_path_rec path;
-	u32 psn;
-	u32 qkey;
-	u8 ird;
-	u8 ord;
-	struct rdma_ah_attr ah;	/* as @refusal: by the order of callback, queue and handling */
-	unsigned int notified;	/* atomic */
-	u8 refusal_len;
-	u8 refusal[IB_CM_REJ_PRIVATE_DATA_SIZE];
-};
-
-/* Listeners by device and service id. */
-static DECLARE_HASHTABLE(cm_roce_listeners, 6) __guarded_by(&cm_roce_lock);
-DEFINE_SPINLOCK(cm_roce_lock);	/* process context only; innermost */
-
-/* Waits for @notified of any id. */
-static DECLARE_WAIT_QUEUE_HEAD(cm_roce_settled);
 
 static bool cm_roce_is_ud(const struct cm_id *id)
 {
@@ -97,7 +62,7 @@ static bool cm_roce_serves_port(struct ib_device *device, u32 port)
 	return rdma_protocol_roce(device, port) && rdma_cap_ib_cm(device, port);
 }
 
-/* A device with a port of another link layer is left alone: a listener of ib_cm has all ports. */
+/* All ports: a listener of ib_cm takes the requests of each port of its device. */
 static bool cm_roce_serves(struct ib_device *device)
 {
 	u32 port;
@@ -108,7 +73,10 @@ static bool cm_roce_serves(struct ib_device *device)
 	return true;
 }
 
-/* The GID of an IP address: of version 2, or else of version 1. Return: with a reference. */
+/*
+ * The GID of an IP address: of RoCE version 2, or else of version 1. Return: the attribute, with a
+ * reference; or an error pointer.
+ */
 static const struct ib_gid_attr *cm_roce_gid(struct ib_device *device, u32 port,
 					     struct net_device *ndev, const struct sockaddr *addr)
 {
@@ -138,7 +106,7 @@ static bool cm_roce_port_is_on(struct ib_device *device, u32 port, struct net_de
 	return true;
 }
 
-static int cm_roce_alloc(struct cm_id *id)
+int cm_roce_alloc(struct cm_id *id)
 {
 	id->roce = cm_zalloc(id->memcg, sizeof(*id->roce), GFP_KERNEL);
 	if (!id->roce)
@@ -232,7 +200,7 @@ static int cm_roce_resolve_route(struct cm_id *id)
 
 /* --- the IP addresses in a request ------------------------------------------ */
 
-static __be64 cm_roce_service_id(const struct cm_id *id, const struct sockaddr *addr)
+__be64 cm_roce_service_id(const struct cm_id *id, const struct sockaddr *addr)
 {
 	return cpu_to_be64(((u64)id->base.id.ps << 16) + cm_addr_port(addr));
 }
@@ -292,8 +260,8 @@ static void cm_roce_save_data(struct cm_peer_params *peer, const void *data, uns
 }
 
 /* Return: false if the header is malformed. */
-static bool cm_roce_parse_request(struct cm_peer_params *peer, const void *data, unsigned int len,
-				  __be64 service_id, int ifindex)
+bool cm_roce_parse_request(struct cm_peer_params *peer, const void *data, unsigned int len,
+			   __be64 service_id, int ifindex)
 {
 	const struct cm_ip_header *header = data;
 	bool ipv4 = header->ip_version >> 4 == 4;
@@ -427,6 +395,10 @@ static void cm_roce_put_qp(struct cm_id *id)
 
 /* --- events ------------------------------------------------------------------ */
 
+/*
+ * Posts an event from a callback. The callback may sleep, but actions that sleep are left to the
+ * worker: cm_roce_close() may wait for a callback.
+ */
 static void cm_roce_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int status)
 {
 	cm_event_post(id, slot, event, status, CM_DISPATCH_ATOMIC);
@@ -440,7 +412,7 @@ static void cm_roce_refused(struct cm_id *id, const void *data, unsigned int len
 	cm_roce_post(id, CM_SLOT_CLOSE, CM_EV_REPLY_FAILED, status);
 }
 
-/* The peer has accepted. The consumer moves its own QP, and then establishes. */
+/* The REP of the peer: it has accepted. A consumer moves its own QP, and then establishes. */
 static void cm_roce_replied(struct cm_id *id, struct ib_cm_id *ib, const struct ib_cm_event *event)
 {
 	const struct ib_cm_rep_event_param *rep = &event->param.rep_rcvd;
@@ -473,8 +445,8 @@ static void cm_roce_replied(struct cm_id *id, struct ib_cm_id *ib, const struct 
 	cm_roce_refused(id, NULL, 0, ret);
 }
 
-/* A peer of datagrams has replied. */
-static void cm_roce_found(struct cm_id *id, const struct ib_cm_event *event)
+/* The SIDR REP of a peer of datagrams. Its status 0 is an accept. */
+static void cm_roce_sidr_replied(struct cm_id *id, const struct ib_cm_event *event)
 {
 	const struct ib_cm_sidr_rep_event_param *rep = &event->param.sidr_rep_rcvd;
 	struct rdma_cm_id *cm = &id->base.id;
@@ -497,27 +469,27 @@ static void cm_roce_found(struct cm_id *id, const struct ib_cm_event *event)
 }
 
 /*
- * After ib_cm_notify() a work item of ib_cm ends the repetition of the REP, if it still finds the
- * connection established. If that was disconnected or destroyed before, the REP is repeated for a
- * minute or more, and ib_destroy_cm_id() waits for it (docs/upstream). So that is done after the
- * callback of this work item.
+ * Waits for the callback that follows a successful ib_cm_notify(). A work item of ib_cm cancels the
+ * REP and then calls back, but only if it finds the connection established. After a disconnect or a
+ * destroy it does not: the REP is repeated for a minute or more, and ib_destroy_cm_id() waits for
+ * that (docs/upstream). So a disconnect and a destroy wait here first.
  */
-static void cm_roce_settle(struct cm_roce *roce)
+static void cm_roce_wait_for_notify(struct cm_roce *roce)
 {
-	wait_event_timeout(cm_roce_settled, !READ_ONCE(roce->notified), ROCE_SETTLE);
+	wait_event_timeout(cm_roce_notify_ended, !READ_ONCE(roce->notified), ROCE_NOTIFY_TIMEOUT);
 }
 
-static void cm_roce_has_settled(struct cm_roce *roce)
+static void cm_roce_end_notify(struct cm_roce *roce)
 {
 	if (xchg(&roce->notified, 0))
-		wake_up_all(&cm_roce_settled);
+		wake_up_all(&cm_roce_notify_ended);
 }
 
 /*
  * An event of ib_cm about a connection. Returns 0: the destroy of the id destroys the ib_cm_id.
  * Context: a worker of ib_cm; the callbacks of one ib_cm_id come one after the other.
  */
-static int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
+int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
 {
 	struct cm_id *id = ib->context;
 
@@ -533,11 +505,11 @@ static int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event
 		cm_roce_replied(id, ib, event);
 		break;
 	case IB_CM_SIDR_REP_RECEIVED:
-		cm_roce_found(id, event);
+		cm_roce_sidr_replied(id, event);
 		break;
 	case IB_CM_RTU_RECEIVED:
 	case IB_CM_USER_ESTABLISHED:
-		cm_roce_has_settled(id->roce);
+		cm_roce_end_notify(id->roce);
 		cm_roce_post(id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, 0);
 		break;
 	case IB_CM_REJ_RECEIVED:
@@ -547,7 +519,7 @@ static int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event
 		break;
 	case IB_CM_DREQ_RECEIVED:
 	case IB_CM_DREP_RECEIVED:
-		cm_roce_has_settled(id->roce);
+		cm_roce_end_notify(id->roce);
 		cm_roce_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, 0);
 		break;
 	case IB_CM_DREQ_ERROR:
@@ -620,7 +592,7 @@ static void cm_roce_release(struct cm_id *id)
 		return;
 	id->roce->ib = NULL;
 	T3_RACE_POINT(cm_roce_release);
-	cm_roce_settle(id->roce);
+	cm_roce_wait_for_notify(id->roce);
 	ib_destroy_cm_id(ib);
 	T3_RACE_POINT(cm_roce_released);
 	cm_id_put(id);
@@ -808,7 +780,7 @@ static void cm_roce_close(struct cm_id *id, bool abrupt)
 		return;
 	cm_roce_close_qp(id);
 	T3_RACE_POINT(cm_roce_close);
-	cm_roce_settle(id->roce);
+	cm_roce_wait_for_notify(id->roce);
 	if (!ib_send_cm_dreq(ib, NULL, 0) || !ib_send_cm_drep(ib, NULL, 0))
 		return;
 	ib_send_cm_rej(ib, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
@@ -828,235 +800,11 @@ static int cm_roce_notify(struct cm_id *id, enum ib_event_type event)
 	first = event == IB_EVENT_COMM_EST && !xchg(&roce->notified, 1);
 	ret = ib_cm_notify(roce->ib, event);
 	if (ret && first)
-		cm_roce_has_settled(roce);
+		cm_roce_end_notify(roce);
 	return ret;
 }
 
-/* --- listeners ------------------------------------------------------------------ */
-
-static u32 cm_roce_key(const struct ib_device *device, __be64 service_id)
-{
-	return jhash_2words(hash_ptr(device, 32), be64_to_cpu(service_id), 0);
-}
-
-/* 0: the listener does not take the address; otherwise the more, the more specific it is. */
-static int cm_roce_match(const struct cm_listener *l, const struct sockaddr *local, int ifindex)
-{
-	const struct sockaddr *addr = cm_src(l->id);
-	int bound = l->id->base.id.route.addr.dev_addr.bound_dev_if;
-
-	if (!cm_addr_any(addr))
-		return cm_addr_same(addr, local) && (!bound || bound == ifindex) ? 3 : 0;
-	if (addr->sa_family == local->sa_family)
-		return 2;
-	return addr->sa_family == AF_INET6 && !l->id->bind.afonly ? 1 : 0;
-}
-
-/* The listener of a request, with a reference; or NULL. */
-static struct cm_listener *cm_roce_find_listener(const struct ib_device *device, __be64 service_id,
-						 struct net *net, int ifindex,
-						 const struct sockaddr *local)
-{
-	struct cm_listener *l, *found = NULL;
-	int match, best = 0;
-
-	spin_lock(&cm_roce_lock);
-	hash_for_each_possible(cm_roce_listeners, l, item, cm_roce_key(device, service_id)) {
-		if (l->dev->device != device || !net_eq(cm_net(l->id), net) ||
-		    cm_roce_service_id(l->id, cm_src(l->id)) != service_id)
-			continue;
-		match = cm_roce_match(l, local, ifindex);
-		if (match > best) {
-			best = match;
-			found = l;
-		}
-	}
-	if (found)
-		cm_listener_get(found);
-	spin_unlock(&cm_roce_lock);
-	return found;
-}
-
-/* The parts of a request that REQ and SIDR REQ have in common. */
-struct cm_roce_request {
-	__be64 service_id;
-	const struct ib_gid_attr *sgid_attr;
-	const struct ib_cm_req_event_param *req;	/* or NULL */
-	enum ib_qp_type qp_type;
-	unsigned int data_len;
-};
-
-static bool cm_roce_request_of(struct cm_roce_request *request, const struct ib_cm_event *event)
-{
-	switch (event->event) {
-	case IB_CM_REQ_RECEIVED:
-		*request = (struct cm_roce_request) {
-			.service_id = event->param.req_rcvd.listen_id->service_id,
-			.sgid_attr = event->param.req_rcvd.ppath_sgid_attr,
-			.req = &event->param.req_rcvd,
-			.qp_type = event->param.req_rcvd.qp_type,
-			.data_len = IB_CM_REQ_PRIVATE_DATA_SIZE,
-		};
-		break;
-	case IB_CM_SIDR_REQ_RECEIVED:
-		*request = (struct cm_roce_request) {
-			.service_id = event->param.sidr_req_rcvd.service_id,
-			.sgid_attr = event->param.sidr_req_rcvd.sgid_attr,
-			.qp_type = IB_QPT_UD,
-			.data_len = IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE,
-		};
-		break;
-	default:
-		return false;
-	}
-	return request->sgid_attr;
-}
-
-/* The interface of a request. Return: false if it is gone. */
-static bool cm_roce_interface(const struct ib_gid_attr *attr, struct net **net, int *ifindex)
-{
-	struct net_device *ndev;
-	bool found;
-
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	found = !IS_ERR_OR_NULL(ndev);
-	if (found) {
-		*net = dev_net(ndev);
-		*ifindex = ndev->ifindex;
-	}
-	rcu_read_unlock();
-	return found;
-}
-
-/* What the id of a request knows of its peer. */
-static void cm_roce_fill_request(struct cm_id *id, const struct cm_roce_request *request)
-{
-	const struct ib_cm_req_event_param *req = request->req;
-	struct rdma_route *route = &id->base.id.route;
-	struct cm_peer_params *peer = &id->peer;
-
-	rdma_hold_gid_attr(request->sgid_attr);
-	route->addr.dev_addr.sgid_attr = request->sgid_attr;
-	if (!req)
-		return;
-	id->roce->path = *req->primary_path;
-	route->path_rec = &id->roce->path;
-	route->num_pri_alt_paths = 1;
-	peer->ird = req->initiator_depth;
-	peer->ord = req->responder_resources;
-	peer->flow_control = req->flow_control;
-	peer->retry_count = req->retry_count;
-	peer->rnr_retry_count = req->rnr_retry_count;
-	peer->srq = req->srq;
-	peer->qpn = req->remote_qpn;
-	peer->ece = req->ece;
-}
-
-/*
- * Makes the id of a request, and queues it. From the post on the ib_cm_id belongs to the new id,
- * and its destroy waits for this callback. Return: an error if the peer shall be rejected.
- */
-static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
-				const struct cm_roce_request *request, struct cm_peer_params *peer)
-{
-	struct cm_id *listener = l->id, *id;
-
-	if (!cm_backlog_get(listener))
-		return -ENOMEM;
-	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, listener->bind.ps,
-			 listener->base.id.qp_type, listener->memcg, GFP_KERNEL);
-	if (!id || cm_roce_alloc(id)) {
-		cm_backlog_put(listener);
-		if (id)
-			cm_id_put(id);
-		return -ENOMEM;
-	}
-	id->user = listener->user;
-	/* As in iw.c: cm_remove_one() waits while the request is queued. */
-	cm_dev_get(id, l->dev);
-	id->peer = *peer;
-	cm_roce_fill_request(id, request);
-	id->tos = listener->tos;
-	id->tos_set = listener->tos_set;
-	id->ack_timeout = listener->ack_timeout;
-	id->ack_timeout_set = listener->ack_timeout_set;
-	id->roce->ib = ib;
-	cm_id_get(id);		/* of the ib_cm_id; cm_roce_release() puts it */
-	ib->context = id;
-	ib->cm_handler = cm_roce_callback;
-	T3_RACE_POINT(cm_roce_request_made);
-	/* Cannot fail, as the slot of a new id is free. */
-	cm_request_post(listener, id, NULL);
-	return 0;
-}
-
-/* A request for a service id that is listened on. A return value that is not 0 rejects it. */
-static int cm_roce_listen_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
-{
-	struct cm_roce_request request;
-	struct cm_peer_params *peer;
-	struct cm_listener *l;
-	struct net *net;
-	int ifindex, ret = -EINVAL;
-
-	if (!cm_roce_request_of(&request, event) ||
-	    !cm_roce_interface(request.sgid_attr, &net, &ifindex))
-		return -EINVAL;
-	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
-	if (!peer)
-		return -ENOMEM;
-	if (!cm_roce_parse_request(peer, event->private_data, request.data_len, request.service_id,
-				   ifindex))
-		goto free;
-	l = cm_roce_find_listener(ib->device, request.service_id, net, ifindex,
-				  (struct sockaddr *)&peer->local);
-	if (!l)
-		goto free;
-	trace_cm_ib_upcall(l->id->number, event->event);
-	T3_RACE_POINT(cm_roce_listener_found);
-	if (l->id->base.id.qp_type == request.qp_type)
-		ret = cm_roce_make_request(l, ib, &request, peer);
-	/* The consumer may take long. */
-	if (!ret && request.req)
-		t3_ib_cm_mra(ib, ROCE_MRA_TIMEOUT);
-	T3_RACE_POINT(cm_roce_request_posted);
-	cm_listener_put(l);
-free:
-	kfree(peer);
-	return ret;
-}
-
-static void cm_roce_unhash(struct cm_listener *l)
-{
-	spin_lock(&cm_roce_lock);
-	hash_del(&l->item);
-	spin_unlock(&cm_roce_lock);
-}
-
-static int cm_roce_listen(struct cm_listener *l)
-{
-	struct ib_device *device = l->dev->device;
-	__be64 service_id = cm_roce_service_id(l->id, cm_src(l->id));
-
-	spin_lock(&cm_roce_lock);
-	hash_add(cm_roce_listeners, &l->item, cm_roce_key(device, service_id));
-	spin_unlock(&cm_roce_lock);
-	T3_RACE_POINT(cm_roce_listener_hashed);
-	l->ib = ib_cm_insert_listen(device, cm_roce_listen_callback, service_id);
-	if (!IS_ERR(l->ib))
-		return 0;
-	cm_roce_unhash(l);
-	return PTR_ERR(l->ib);
-}
-
-/* Waits for the callbacks, unless other ids listen on the same port of the device. */
-static void cm_roce_unlisten(struct cm_listener *l)
-{
-	cm_roce_unhash(l);
-	T3_RACE_POINT(cm_roce_unhashed);
-	ib_destroy_cm_id(l->ib);
-}
+/* --- the transport --------------------------------------------------------------- */
 
 const struct cm_transport cm_roce_transport = {
 	.datagrams = true,

@@ -1,17 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What roce.c and roce_group.c share. */
+/* What roce.c, roce_listen.c and roce_group.c share. */
 #ifndef T3_RDMA_CM_ROCE_H
 #define T3_RDMA_CM_ROCE_H
 
 #include <linux/types.h>
+#include <rdma/ib_cm.h>
+#include <rdma/ib_sa.h>
 
 struct cm_group;
 struct cm_id;
+struct cm_listener;
+struct cm_peer_params;
+struct sockaddr;
 
-#define ROCE_PKEY	0xffff
+#define ROCE_PKEY		0xffff
+#define ROCE_MRA_TIMEOUT	24	/* 4.096 us * 2^24: 69 s for the consumer */
+
+/**
+ * struct cm_roce - what an id on a RoCE device has
+ * @ib: of ib_cm, from connect or request to the destroy of the id; or NULL
+ * @path: the path to the peer
+ * @psn: the peer's first packet has this sequence number
+ * @qkey: Q_Key of the datagrams of the id; 0: not known yet
+ * @ird: inbound RDMA READ depth that the consumer asked for
+ * @ord: outbound RDMA READ depth
+ * @ah: address handle attributes of a peer of datagrams, once it has replied
+ * @notified: ib_cm_notify() returned 0, and its callback has not come yet
+ * @refusal_len: length of @refusal
+ * @refusal: private data of the peer's REJ or SIDR REP that refuses
+ */
+struct cm_roce {
+	/* Set by connect, under handler_mutex, or with a new id; cleared under handler_mutex. */
+	struct ib_cm_id *ib;
+	struct sa_path_rec path;
+	u32 psn;
+	u32 qkey;
+	u8 ird;
+	u8 ord;
+	/* As @refusal: a callback writes it before it posts the event in which it is read. */
+	struct rdma_ah_attr ah;
+	unsigned int notified;	/* atomic */
+	u8 refusal_len;
+	u8 refusal[IB_CM_REJ_PRIVATE_DATA_SIZE];
+};
 
 /* roce.c */
+int cm_roce_alloc(struct cm_id *id);
 int cm_roce_qkey(struct cm_id *id, u32 *qkey);
+__be64 cm_roce_service_id(const struct cm_id *id, const struct sockaddr *addr);
+bool cm_roce_parse_request(struct cm_peer_params *peer, const void *data, unsigned int len,
+			   __be64 service_id, int ifindex);
+int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event);
+
+/* roce_listen.c */
+int cm_roce_listen(struct cm_listener *l);
+void cm_roce_unlisten(struct cm_listener *l);
 
 /* roce_group.c */
 int cm_roce_join(struct cm_id *id, struct cm_group *group);

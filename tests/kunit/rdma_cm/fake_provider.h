@@ -734,6 +734,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "iwpm.c"
 #include "qp.c"
 #include "roce.c"
+#include "roce_listen.c"
 #include "roce_group.c"
 #include "multicast.c"
 #include "event.c"

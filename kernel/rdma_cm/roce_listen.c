@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RoCE: listeners, and the ids of connect requests.
+ *
+ * Ids that listen on the same port of one device share an ib_cm_id (ib_cm_insert_listen()). Its
+ * callback finds the listener of a request by the address in the request, in a table. A listener is
+ * in the table while it has its share of the ib_cm_id; the callback takes a reference on it.
+ */
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
+
+#include <t3_race_point.h>
+
+#include "compat.h"
+#include "rdma_cm.h"
+#include "roce.h"
+#include "trace.h"
+
+/* Listeners by device and service id. */
+static DECLARE_HASHTABLE(cm_roce_listeners, 6) __guarded_by(&cm_roce_lock);
+DEFINE_SPINLOCK(cm_roce_lock);	/* process context only; innermost */
+
+static u32 cm_roce_hash(const struct ib_device *device, __be64 service_id)
+{
+	return jhash_2words(hash_ptr(device, 32), be64_to_cpu(service_id), 0);
+}
+
+/*
+ * Whether a listener takes requests to @local, and how specific its address is. Return: 0 if it
+ * does not take them; 3 for the address itself; less for a wildcard.
+ */
+static int cm_roce_match(const struct cm_listener *l, const struct sockaddr *local, int ifindex)
+{
+	const struct sockaddr *addr = cm_src(l->id);
+	int bound = l->id->base.id.route.addr.dev_addr.bound_dev_if;
+
+	if (!cm_addr_any(addr))
+		return cm_addr_same(addr, local) && (!bound || bound == ifindex) ? 3 : 0;
+	if (addr->sa_family == local->sa_family)
+		return 2;
+	return addr->sa_family == AF_INET6 && !l->id->bind.afonly ? 1 : 0;
+}
+
+/* The listener of a request, with a reference; or NULL. */
+static struct cm_listener *cm_roce_find_listener(const struct ib_device *device, __be64 service_id,
+						 struct net *net, int ifindex,
+						 const struct sockaddr *local)
+{
+	struct cm_listener *l, *found = NULL;
+	int match, best = 0;
+
+	spin_lock(&cm_roce_lock);
+	hash_for_each_possible(cm_roce_listeners, l, item, cm_roce_hash(device, service_id)) {
+		if (l->dev->device != device || !net_eq(cm_net(l->id), net) ||
+		    cm_roce_service_id(l->id, cm_src(l->id)) != service_id)
+			continue;
+		match = cm_roce_match(l, local, ifindex);
+		if (match > best) {
+			best = match;
+			found = l;
+		}
+	}
+	if (found)
+		cm_listener_get(found);
+	spin_unlock(&cm_roce_lock);
+	return found;
+}
+
+/* The parts of a request that REQ and SIDR REQ have in common. */
+struct cm_roce_request {
+	__be64 service_id;
+	const struct ib_gid_attr *sgid_attr;
+	const struct ib_cm_req_event_param *req;	/* or NULL */
+	enum ib_qp_type qp_type;
+	unsigned int data_len;
+};
+
+/* Return: false if the event is no request, or one without a GID. */
+static bool cm_roce_request_of(struct cm_roce_request *request, const struct ib_cm_event *event)
+{
+	switch (event->event) {
+	case IB_CM_REQ_RECEIVED:
+		*request = (struct cm_roce_request) {
+			.service_id = event->param.req_rcvd.listen_id->service_id,
+			.sgid_attr = event->param.req_rcvd.ppath_sgid_attr,
+			.req = &event->param.req_rcvd,
+			.qp_type = event->param.req_rcvd.qp_type,
+			.data_len = IB_CM_REQ_PRIVATE_DATA_SIZE,
+		};
+		break;
+	case IB_CM_SIDR_REQ_RECEIVED:
+		*request = (struct cm_roce_request) {
+			.service_id = event->param.sidr_req_rcvd.service_id,
+			.sgid_attr = event->param.sidr_req_rcvd.sgid_attr,
+			.qp_type = IB_QPT_UD,
+			.data_len = IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE,
+		};
+		break;
+	default:
+		return false;
+	}
+	return !!request->sgid_attr;
+}
+
+/* The interface on which a request came. Return: false if it is gone. */
+static bool cm_roce_request_interface(const struct ib_gid_attr *attr, struct net **net,
+				      int *ifindex)
+{
+	struct net_device *ndev;
+	bool found;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	found = !IS_ERR_OR_NULL(ndev);
+	if (found) {
+		*net = dev_net(ndev);
+		*ifindex = ndev->ifindex;
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+/* Gives the id of a request its GID, its path, and the parameters of the peer. */
+static void cm_roce_fill_request(struct cm_id *id, const struct cm_roce_request *request)
+{
+	const struct ib_cm_req_event_param *req = request->req;
+	struct rdma_route *route = &id->base.id.route;
+	struct cm_peer_params *peer = &id->peer;
+
+	rdma_hold_gid_attr(request->sgid_attr);
+	route->addr.dev_addr.sgid_attr = request->sgid_attr;
+	if (!req)
+		return;
+	id->roce->path = *req->primary_path;
+	route->path_rec = &id->roce->path;
+	route->num_pri_alt_paths = 1;
+	peer->ird = req->initiator_depth;
+	peer->ord = req->responder_resources;
+	peer->flow_control = req->flow_control;
+	peer->retry_count = req->retry_count;
+	peer->rnr_retry_count = req->rnr_retry_count;
+	peer->srq = req->srq;
+	peer->qpn = req->remote_qpn;
+	peer->ece = req->ece;
+}
+
+/*
+ * Makes the id of a request, and queues it. From the post on the ib_cm_id belongs to the new id,
+ * whose destroy waits for the callback that runs now. Return: 0, or an error, with which ib_cm
+ * rejects the peer.
+ */
+static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
+				const struct cm_roce_request *request, struct cm_peer_params *peer)
+{
+	struct cm_id *listener = l->id, *id;
+
+	if (!cm_backlog_get(listener))
+		return -ENOMEM;
+	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, listener->bind.ps,
+			 listener->base.id.qp_type, listener->memcg, GFP_KERNEL);
+	if (!id || cm_roce_alloc(id)) {
+		cm_backlog_put(listener);
+		if (id)
+			cm_id_put(id);
+		return -ENOMEM;
+	}
+	id->user = listener->user;
+	/* As in iw.c: cm_remove_one() waits while the request is queued. */
+	cm_dev_get(id, l->dev);
+	id->peer = *peer;
+	cm_roce_fill_request(id, request);
+	id->tos = listener->tos;
+	id->tos_set = listener->tos_set;
+	id->ack_timeout = listener->ack_timeout;
+	id->ack_timeout_set = listener->ack_timeout_set;
+	id->roce->ib = ib;
+	cm_id_get(id);		/* of the ib_cm_id; cm_roce_release() puts it */
+	ib->context = id;
+	ib->cm_handler = cm_roce_callback;
+	T3_RACE_POINT(cm_roce_request_made);
+	/* Cannot fail, as the slot of a new id is free. */
+	cm_request_post(listener, id, NULL);
+	return 0;
+}
+
+/*
+ * A request for a service id that is listened on. ib_cm rejects it, and destroys its ib_cm_id, if
+ * the return value is not 0.
+ */
+static int cm_roce_listen_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
+{
+	struct cm_roce_request request;
+	struct cm_peer_params *peer;
+	struct cm_listener *l;
+	struct net *net;
+	int ifindex, ret = -EINVAL;
+
+	if (!cm_roce_request_of(&request, event) ||
+	    !cm_roce_request_interface(request.sgid_attr, &net, &ifindex))
+		return -EINVAL;
+	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
+	if (!peer)
+		return -ENOMEM;
+	if (!cm_roce_parse_request(peer, event->private_data, request.data_len, request.service_id,
+				   ifindex))
+		goto free;
+	l = cm_roce_find_listener(ib->device, request.service_id, net, ifindex,
+				  (struct sockaddr *)&peer->local);
+	if (!l)
+		goto free;
+	trace_cm_ib_upcall(l->id->number, event->event);
+	T3_RACE_POINT(cm_roce_listener_found);
+	if (l->id->base.id.qp_type == request.qp_type)
+		ret = cm_roce_make_request(l, ib, &request, peer);
+	/* The consumer may take long. */
+	if (!ret && request.req)
+		t3_ib_cm_mra(ib, ROCE_MRA_TIMEOUT);
+	T3_RACE_POINT(cm_roce_request_posted);
+	cm_listener_put(l);
+free:
+	kfree(peer);
+	return ret;
+}
+
+static void cm_roce_unhash(struct cm_listener *l)
+{
+	spin_lock(&cm_roce_lock);
+	hash_del(&l->item);
+	spin_unlock(&cm_roce_lock);
+}
+
+int cm_roce_listen(struct cm_listener *l)
+{
+	struct ib_device *device = l->dev->device;
+	__be64 service_id = cm_roce_service_id(l->id, cm_src(l->id));
+
+	spin_lock(&cm_roce_lock);
+	hash_add(cm_roce_listeners, &l->item, cm_roce_hash(device, service_id));
+	spin_unlock(&cm_roce_lock);
+	T3_RACE_POINT(cm_roce_listener_hashed);
+	l->ib = ib_cm_insert_listen(device, cm_roce_listen_callback, service_id);
+	if (!IS_ERR(l->ib))
+		return 0;
+	cm_roce_unhash(l);
+	return PTR_ERR(l->ib);
+}
+
+/* Waits for the callbacks, unless other ids listen on the same port of the device. */
+void cm_roce_unlisten(struct cm_listener *l)
+{
+	cm_roce_unhash(l);
+	T3_RACE_POINT(cm_roce_unhashed);
+	ib_destroy_cm_id(l->ib);
+}
