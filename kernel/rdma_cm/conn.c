@@ -217,6 +217,7 @@ int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 r
 	transport = cm_transport(cm);
 	if (cell->actions & CM_ACT_REJECT)
 		return transport->reject(cm, private_data, len, reason);
+	/* A reply is rejected with a message before RTU (RoCE), or by the abort alone (iWARP). */
 	if (transport->establish)
 		ret = transport->reject(cm, private_data, len, reason);
 	cm_run_actions(cm, cell->actions);

@@ -103,13 +103,13 @@ static void cm_dev_set(struct cm_id *id, struct cm_dev *dev)
 }
 
 /**
- * cm_dev_get - give an id a reference on a device that the caller holds; in any context
+ * cm_dev_assign - set the device of an id, with a reference for the id; in any context
  * @id: the id, not published yet
- * @dev: the device
+ * @dev: the device, which the caller holds
  *
  * The id has the reference until it is freed. cm_dev_link() puts the id on the device's list.
  */
-void cm_dev_get(struct cm_id *id, struct cm_dev *dev)
+void cm_dev_assign(struct cm_id *id, struct cm_dev *dev)
 {
 	refcount_inc(&dev->users);
 	cm_dev_set(id, dev);
@@ -154,7 +154,7 @@ static u32 cm_dev_port_for(struct cm_id *id, struct net_device *ndev)
 
 /**
  * cm_dev_link - put an id on the list of its device
- * @id: the id, after cm_dev_get(); its dev_addr has the net device
+ * @id: the id, after cm_dev_assign(); its dev_addr has the net device
  *
  * From now on the id receives the removal of the device as an event.
  *

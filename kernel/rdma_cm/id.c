@@ -314,8 +314,8 @@ void cm_id_destroy(struct cm_id *id)
  *	the id is destroyed. It must not call t3_rdma_destroy_id() on the id, nor on the
  *	listener of its connect request.
  * @context: for @handler
- * @ps: port space; an id that connects or listens needs RDMA_PS_TCP
- * @qp_type: type of QP; an id that connects needs IB_QPT_RC
+ * @ps: port space; iWARP: an id that connects or listens needs RDMA_PS_TCP
+ * @qp_type: type of QP: IB_QPT_RC; over RoCE also IB_QPT_UD, for datagrams
  * @caller: name of the module, for `rdma resource`
  *
  * Return: the id, or an error pointer.

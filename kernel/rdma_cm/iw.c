@@ -237,7 +237,7 @@ static void cm_iw_close(struct cm_id *id, bool abrupt)
 	struct ib_qp *qp;
 
 	spin_lock_irqsave(&id->lock, flags);
-	qp = id->qp;
+	qp = id->conn_qp;
 	if (qp)
 		qp->device->ops.iw_add_ref(qp);
 	spin_unlock_irqrestore(&id->lock, flags);
@@ -298,7 +298,7 @@ int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 	 * The id belongs to the device on which the request arrived; here the listener still holds
 	 * it. The id's own reference makes cm_remove_one() wait while the request is queued.
 	 */
-	cm_dev_get(id, l->dev);
+	cm_dev_assign(id, l->dev);
 	id->iw->m_local_addr = iw_event->local_addr;
 	id->iw->m_remote_addr = iw_event->remote_addr;
 	cm_iwpm_unmap_request(l, iw_event);

@@ -33,7 +33,7 @@ static void cm_qp_set(struct cm_id *id, struct ib_qp *qp, bool by_provider)
 	unsigned long flags;
 
 	spin_lock_irqsave(&id->lock, flags);
-	id->qp = qp;
+	id->conn_qp = qp;
 	id->qp_by_provider = by_provider;
 	spin_unlock_irqrestore(&id->lock, flags);
 }
@@ -204,8 +204,8 @@ void cm_qp_put(struct cm_id *id)
 	struct ib_qp *qp;
 
 	spin_lock_irqsave(&id->lock, flags);
-	qp = id->qp;
-	id->qp = NULL;
+	qp = id->conn_qp;
+	id->conn_qp = NULL;
 	id->qp_by_provider = false;
 	spin_unlock_irqrestore(&id->lock, flags);
 	T3_RACE_POINT(cm_qp_cleared);

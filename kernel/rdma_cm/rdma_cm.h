@@ -8,22 +8,25 @@
  *	   | cm_fsm_apply()			   |
  *	id.c: one state table (cm_fsm.c); event.c: one queue and one worker per id
  *	   |					   ^ cm_event_post()
- *	transport.h: what a device does, by its kind; iw.c: iWARP, by the provider's iw_* calls;
- *				roce.c: RoCE, by the kernel's ib_cm
+ *	transport.h: what a device does, by its kind
+ *	   iw.c, qp.c: iWARP, with the iw_* functions of the device
+ *	   roce.c, roce_listen.c, roce_group.c: RoCE, with the kernel's ib_cm
  *
  * Lifetime of an id
  *
  * A consumer creates a struct cm_id; a transport creates one for each connect request. References
  * (ref) are held by: the consumer, until t3_rdma_destroy_id(); the worker, while it is queued;
- * the provider, from a successful connect or accept to its last event; an address lookup,
- * while its callback runs. The last put frees the id, in any context: cm_id_destroy() has done
- * everything that sleeps by then.
+ * an iWARP provider, from a successful connect or accept to its last event; an ib_cm_id (RoCE),
+ * until it is destroyed; an address lookup, while its callback runs. The last put frees the id, in
+ * any context: cm_id_destroy() has done everything that sleeps by then.
  *
- * If an id is destroyed before the provider has completed a connect or an accept, it stays in
- * CM_ST_DESTROYING. It has no port and no entry in `rdma resource`, and reports nothing. It
+ * iWARP: if an id is destroyed before the provider has completed a connect or an accept, it stays
+ * in CM_ST_DESTROYING. It has no port and no entry in `rdma resource`, and reports nothing. It
  * keeps its QP and its device until the provider has completed, and aborts a connection that is
- * established then. So a destroy never waits for the network. The removal of a device does: it
+ * established then. So a destroy does not wait for the network. The removal of a device does: it
  * waits for the last id on the device.
+ *
+ * RoCE: a destroy cancels the connect, and waits only for the callbacks of ib_cm that run (roce.c).
  *
  * struct cm_listener is the listener of an id on one device. The id's list and the provider
  * hold references on it; it holds one on the id.
@@ -49,16 +52,20 @@
  *  cm_ports[].mutex	a part of the port spaces, and the addresses and @bind.reuse of its ids.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
  *  dev->lock		ids and listeners of a device; before id->lock.
+ *  id->base.qp_mutex	the QP of t3_rdma_create_qp(), while RoCE modifies it or it is destroyed
  *  cm_iwpm_lock		the port mapper; taken in upcalls
+ *  cm_roce_lock		RoCE: the table of listeners
  *  id->lock		see struct cm_id. Taken in upcalls, so in any context; the innermost
  *			lock.
  *
- * Only listen_mutex and handler_mutex are held across a call into the provider, the latter by
- * a task that handles an event or destroys an id. A call of the consumer takes no lock of its own
- * around the provider call (a process's command holds ctx->mutex, a handler its handler_mutex).
- * The provider's upcalls take id->lock, and
- * handler_mutex if it is free. They come inside our calls, from softirq, and in any order, so
- * they wait for nothing.
+ * Only listen_mutex, handler_mutex and qp_mutex are held across a call into the provider or ib_cm:
+ * handler_mutex by a task that handles an event or destroys an id, and by a connect over RoCE. Any
+ * other call of the consumer takes no lock of its own around that call (a process's command holds
+ * ctx->mutex, a handler its handler_mutex).
+ *
+ * Upcalls of an iWARP provider take id->lock, and handler_mutex if it is free. They come inside our
+ * calls, from softirq, and in any order, so they wait for nothing. Callbacks of ib_cm come from its
+ * workers, and may sleep: they modify a QP, under qp_mutex. They, too, only try handler_mutex.
  *
  * Who handles an event
  *
@@ -116,7 +123,7 @@ extern spinlock_t cm_roce_lock;
  * @removed: the removal of the device has begun
  * @ids: ids on the device
  * @listeners: listeners on the device
- * @map_cancelled: it is being removed: no thread waits for the port mapper any more
+ * @map_cancelled: the removal has begun: no thread waits for the port mapper any more
  */
 struct cm_dev {
 	struct ib_device *device;
@@ -341,7 +348,8 @@ struct cm_binding {
  * @listener: of a connect request that is not reported yet; with a reference
  * @requests: held by the handlers of connect requests to the id of a process
  * @handler_task: the task that runs the consumer's handler
- * @in_upcall: the handler must not sleep. If it returns non-zero, the worker calls it again
+ * @in_upcall: the handler of a process must not sleep. If it returns non-zero, the worker calls it
+ *	again
  * @deferred: what the worker does before it takes an event off @queue
  * @lock: state, queue, QP
  * @state: changed by cm_fsm_apply() only
@@ -350,9 +358,9 @@ struct cm_binding {
  * @history: the last CM_HISTORY events
  * @queue: pending events
  * @slots: memory of pending events
- * @qp: the QP that the connection holds a reference on; qp.c
- * @qp_by_provider: the provider looks the QP up, and the id then takes its reference
- * @qp_foreign: it was found then that the process may not use the QP; the call aborts
+ * @conn_qp: iWARP: the QP that the connection holds a reference on; qp.c
+ * @qp_by_provider: @conn_qp is not set yet: cm_qp_get_late() sets it inside the provider's call
+ * @qp_foreign: cm_qp_get_late() found that the process may not use the QP
  * @qp_tgid: the process that connects or accepts
  * @qp_uid: its user
  * @addr_task: the task that runs the callback of a lookup
@@ -411,7 +419,7 @@ struct cm_id {
 	struct cm_history_entry history[CM_HISTORY] __guarded_by(&lock);
 	struct list_head queue __guarded_by(&lock);
 	struct cm_pending slots[CM_NUM_SLOTS];	/* the lock of the id whose queue it is in */
-	struct ib_qp *qp __guarded_by(&lock);
+	struct ib_qp *conn_qp __guarded_by(&lock);
 	bool qp_by_provider __guarded_by(&lock);
 	bool qp_foreign;		/* written inside the provider's call, read after it */
 	pid_t qp_tgid;			/* written before that call, as @qp_uid */
@@ -555,7 +563,7 @@ enum cm_event cm_addr_result(struct cm_id *id, int *status);
 
 /* device.c */
 int cm_dev_attach(struct cm_id *id);
-void cm_dev_get(struct cm_id *id, struct cm_dev *dev);
+void cm_dev_assign(struct cm_id *id, struct cm_dev *dev);
 int cm_dev_link(struct cm_id *id);
 bool cm_dev_is_removed(const struct cm_id *id);
 void cm_dev_unlink(struct cm_id *id);

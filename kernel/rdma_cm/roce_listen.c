@@ -170,7 +170,7 @@ static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
 	}
 	id->user = listener->user;
 	/* As in iw.c: cm_remove_one() waits while the request is queued. */
-	cm_dev_get(id, l->dev);
+	cm_dev_assign(id, l->dev);
 	id->peer = *peer;
 	cm_roce_fill_request(id, request);
 	id->tos = listener->tos;

@@ -7,7 +7,8 @@
  * or the peer does as an event (event.c). The table has the states in which it may post an event:
  *
  *  - After a connect, one of REPLY_OK, REPLY_OK_OWN_QP, REPLY_FAILED and CLOSE follows; after an
- *    accept, ESTABLISHED, REPLY_FAILED or CLOSE. Each may come inside the call.
+ *    accept, ESTABLISHED, REPLY_FAILED or CLOSE. Each may come inside the call. After an accept for
+ *    datagrams nothing follows: the transport applies ACCEPTED itself.
  *  - A connection that was established ends with CLOSE or REPLY_FAILED. TIMEWAIT_EXIT may follow.
  *
  * All functions may sleep, unless stated otherwise. A function that is marked as optional may be
@@ -50,9 +51,9 @@ struct sockaddr;
  * @establish: completes a connection after REPLY_OK_OWN_QP; optional
  * @reject: rejects the request of an id, or a reply after REPLY_OK_OWN_QP if there is @establish
  * @close: ends a connection, gracefully or abruptly. CLOSE follows if there was one
- * @cancel: hastens the end of a connect or an accept that is pending, whose event follows as ever;
+ * @cancel: ends a pending connect or accept early, if the device can; its event still follows;
  *	optional, if @release does this
- * @notify: takes note of an event of the QP; optional
+ * @notify: the consumer reports an event of the QP; optional
  * @join: joins a multicast group for an id; optional
  * @leave: undoes that; as @join
  * @report: fills in the parameters of an event for the consumer

@@ -177,7 +177,6 @@ void ucm_context_cancel(struct ucm_context *ctx)
 	ucm_context_put_number(ctx);
 }
 
-/* Looks up the context of a number in a file, and takes a reference. */
 /* The table has a reference, which is put after the entry was erased with the lock. */
 static struct ucm_context *ucm_context_find(u32 number)
 	__must_hold(&ucm_contexts.xa_lock)
@@ -186,6 +185,7 @@ static struct ucm_context *ucm_context_find(u32 number)
 	return xa_load(&ucm_contexts, number);
 }
 
+/* Looks up the context of a number in a file, and takes a reference. */
 static struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number)
 {
 	struct ucm_context *ctx;
