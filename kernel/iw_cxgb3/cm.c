@@ -348,7 +348,7 @@ static int t3_cm_prepare_connect(struct t3_ep *ep, struct t3_qp *qp)
 	if (!ret)
 		ret = t3_cm_build_request(ep);
 	if (!ret)
-		ret = t3_take_atid(ep);
+		ret = t3_ep_take_atid(ep);
 	return ret;
 }
 

@@ -293,13 +293,13 @@ bool t3_ep_claim_call(struct t3_ep *ep);
 int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 
 /* ids.c */
-int t3_take_atid(struct t3_ep *ep);
-int t3_take_tid(struct t3_ep *ep, u32 tid);
+int t3_ep_take_atid(struct t3_ep *ep);
+int t3_ep_take_tid(struct t3_ep *ep, u32 tid);
 void t3_release_tid(struct t3_dev *dev, u32 tid);
-void t3_trade_atid(struct t3_ep *ep, u32 tid);
-void t3_return_id(struct t3_ep *ep);
-int t3_take_stid(struct t3_listener *l);
-void t3_return_stid(struct t3_listener *l);
+void t3_ep_exchange_atid(struct t3_ep *ep, u32 tid);
+void t3_ep_return_id(struct t3_ep *ep);
+int t3_listener_take_stid(struct t3_listener *l);
+void t3_listener_return_stid(struct t3_listener *l);
 
 /* listen.c */
 void t3_listener_put(struct t3_listener *l);

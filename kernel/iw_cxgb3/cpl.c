@@ -571,7 +571,7 @@ static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 
 	ret = t3_route_resolve(ep);
 	if (!ret)
-		ret = t3_take_tid(ep, tid);
+		ret = t3_ep_take_tid(ep, tid);
 	if (!ret) {
 		t3_ep_fsm_apply(ep, EP_EV_SYN, 0);
 		if (t3_send_pass_accept_rpl(ep))
@@ -674,7 +674,7 @@ static int t3_cpl_enqueue_act_establish(struct t3cdev *tdev, struct sk_buff *skb
 	if (!t3_ep_tryget(ep))
 		return CPL_RET_BUF_DONE;
 	trace_t3_cpl_arrival(ep, skb);
-	t3_trade_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
+	t3_ep_exchange_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
 	skb_queue_tail(&ep->inbox, skb);
 	t3_ep_kick(ep);
 	t3_ep_put(ep);

@@ -23,7 +23,7 @@ static const struct {
 	[T3_REQ_ABORT]		= { EP_EV_ABORT, -ECONNABORTED },
 	[T3_REQ_ARP_FAILED]	= { EP_EV_ARP_FAILED, -EHOSTUNREACH },
 	[T3_REQ_TIMER]		= { EP_EV_TIMEOUT, -ETIMEDOUT },
-	[T3_REQ_SHUT_DOWN]		= { EP_EV_SHUT_DOWN, -ENODEV },
+	[T3_REQ_SHUT_DOWN]	= { EP_EV_SHUT_DOWN, -ENODEV },
 	[T3_REQ_DEVICE_DOWN]	= { EP_EV_DEVICE_DOWN, -ENODEV },
 };
 
@@ -250,7 +250,7 @@ static void t3_ep_uncount(struct t3_cm_dev *cm)
 static void t3_ep_release(struct t3_ep *ep)
 {
 	t3_route_release(ep);
-	t3_return_id(ep);
+	t3_ep_return_id(ep);
 	t3_listener_remove_child(ep);
 	t3_ep_log_close(ep);
 
@@ -468,7 +468,7 @@ int t3_ep_admit(struct t3_ep *ep)
 void t3_ep_dismiss(struct t3_ep *ep)
 {
 	t3_route_release(ep);
-	t3_return_id(ep);
+	t3_ep_return_id(ep);
 	ep->admitted = false;
 	t3_ep_uncount(ep->cm);
 }

@@ -78,11 +78,11 @@ enum ep_event {
 
 /* t3_ep_run_actions() in ep.c runs the actions of a transition in this order. */
 enum ep_action {
-	EP_ACT_STOP_TIMER		= 1 << 0,
-	EP_ACT_START_TIMER		= 1 << 1,
+	EP_ACT_STOP_TIMER	= 1 << 0,
+	EP_ACT_START_TIMER	= 1 << 1,
 	EP_ACT_QP_PEER_CLOSE	= 1 << 2,	/* T3_QPEV_PEER_CLOSE */
 	EP_ACT_QP_LOST		= 1 << 3,	/* T3_QPEV_LOST */
-	EP_ACT_SEND_CLOSE		= 1 << 4,	/* CLOSE_CON_REQ */
+	EP_ACT_SEND_CLOSE	= 1 << 4,	/* CLOSE_CON_REQ */
 	EP_ACT_SEND_ABORT	= 1 << 5,	/* ABORT_REQ, with RST if it can be sent */
 	EP_ACT_SEND_ABORT_RPL	= 1 << 6,
 	EP_ACT_REPORT_PEER_CLOSE = 1 << 7,	/* IW_CM_EVENT_DISCONNECT */
@@ -91,7 +91,7 @@ enum ep_action {
 	EP_ACT_RELEASE		= 1 << 10,	/* TID or ATID, route, L2T entry */
 	EP_ACT_REPORT_END	= 1 << 11,	/* failed CONNECT_REPLY or accept, or CLOSE */
 	EP_ACT_DEVICE_FATAL	= 1 << 12,	/* t3_dev_fatal(); DEVICE_DOWN follows */
-	EP_ACT_SEND_OPEN		= 1 << 13,	/* ACT_OPEN_REQ; a failure is an event */
+	EP_ACT_SEND_OPEN	= 1 << 13,	/* ACT_OPEN_REQ; a failure is an event */
 };
 
 #define EP_NUM_ACTIONS	14

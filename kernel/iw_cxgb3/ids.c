@@ -25,16 +25,16 @@ static struct tid_info *t3_id_tables(struct t3_cm_dev *cm)
 	return t3_cm_has_tables(cm) ? &t3c_data(cm->dev->tdev)->tid_maps : NULL;
 }
 
-static int t3_charge_tid(struct t3_ep *ep)
+static int t3_ep_charge_tid(struct t3_ep *ep)
 {
 	return t3_quota_charge(ep->dev, ep->quota, T3_QUOTA_TID, 1,
 			       t3c_data(ep->dev->tdev)->tid_maps.ntids);
 }
 
 /* Charge the ATID of an active open, and the TID that it gets with the card's reply. */
-static int t3_charge_open(struct t3_ep *ep)
+static int t3_ep_charge_open(struct t3_ep *ep)
 {
-	int err = t3_charge_tid(ep);
+	int err = t3_ep_charge_tid(ep);
 
 	if (err)
 		return err;
@@ -45,25 +45,25 @@ static int t3_charge_open(struct t3_ep *ep)
 	return err;
 }
 
-static void t3_uncharge_open(struct t3_ep *ep)
+static void t3_ep_uncharge_open(struct t3_ep *ep)
 {
 	t3_quota_uncharge(ep->quota, T3_QUOTA_ATID, 1);
 	t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
 }
 
 /**
- * t3_take_atid - get an id for an active open
+ * t3_ep_take_atid - get an id for an active open
  * @ep: endpoint
  *
  * Return: 0, -ENOMEM if none is free, -ENODEV
  */
-int t3_take_atid(struct t3_ep *ep)
+int t3_ep_take_atid(struct t3_ep *ep)
 {
 	int atid, err;
 
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
-	err = t3_charge_open(ep);
+	err = t3_ep_charge_open(ep);
 	if (err) {
 		t3_dev_leave(ep->dev);
 		return err;
@@ -77,7 +77,7 @@ int t3_take_atid(struct t3_ep *ep)
 	spin_unlock_bh(&ep->id_lock);
 	t3_dev_leave(ep->dev);
 	if (atid < 0) {
-		t3_uncharge_open(ep);
+		t3_ep_uncharge_open(ep);
 		return -ENOMEM;
 	}
 	return 0;
@@ -114,20 +114,20 @@ void t3_release_tid(struct t3_dev *dev, u32 tid)
 }
 
 /**
- * t3_take_tid - enter the id of a connection that the card has opened
+ * t3_ep_take_tid - enter the id of a connection that the card has opened
  * @ep: endpoint
  * @tid: its id, from a message of the card
  *
  * Return: 0, -ENODEV, -ENOMEM if the listening user is at the limit, or -EPROTO if the id is
  * out of range
  */
-int t3_take_tid(struct t3_ep *ep, u32 tid)
+int t3_ep_take_tid(struct t3_ep *ep, u32 tid)
 {
 	int err;
 
 	if (!t3_dev_enter(ep->dev))
 		return -ENODEV;
-	err = t3_tid_in_table(ep->dev, tid) ? t3_charge_tid(ep) : -EPROTO;
+	err = t3_tid_in_table(ep->dev, tid) ? t3_ep_charge_tid(ep) : -EPROTO;
 	if (err) {
 		t3_dev_leave(ep->dev);
 		return err;
@@ -142,13 +142,13 @@ int t3_take_tid(struct t3_ep *ep, u32 tid)
 }
 
 /**
- * t3_trade_atid - an active open became a connection
+ * t3_ep_exchange_atid - an active open became a connection
  * @ep: endpoint
  * @tid: the connection's id
  *
  * Softirq. Does nothing if the endpoint has returned its id meanwhile.
  */
-void t3_trade_atid(struct t3_ep *ep, u32 tid)
+void t3_ep_exchange_atid(struct t3_ep *ep, u32 tid)
 {
 	struct t3cdev *tdev = ep->dev->tdev;
 	u32 atid;
@@ -165,7 +165,7 @@ void t3_trade_atid(struct t3_ep *ep, u32 tid)
 	spin_unlock_bh(&ep->id_lock);
 }
 
-static void t3_clear_id(struct t3_ep *ep)
+static void t3_ep_clear_id(struct t3_ep *ep)
 {
 	struct tid_info *tids;
 
@@ -180,10 +180,10 @@ static void t3_clear_id(struct t3_ep *ep)
 }
 
 /**
- * t3_return_id - remove an endpoint from the tables
+ * t3_ep_return_id - remove an endpoint from the tables
  * @ep: endpoint; keeps ->tid, for logs
  */
-void t3_return_id(struct t3_ep *ep)
+void t3_ep_return_id(struct t3_ep *ep)
 {
 	struct t3_dev *dev = ep->dev;
 
@@ -195,10 +195,10 @@ void t3_return_id(struct t3_ep *ep)
 			cxgb3_remove_tid(dev->tdev, ep, ep->tid);
 		t3_dev_leave(dev);
 	} else {
-		t3_clear_id(ep);
+		t3_ep_clear_id(ep);
 	}
 	if (ep->id_kind == T3_ID_ATID)
-		t3_uncharge_open(ep);
+		t3_ep_uncharge_open(ep);
 	else if (ep->id_kind == T3_ID_TID)
 		t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
 	ep->id_kind = T3_ID_NONE;
@@ -211,12 +211,12 @@ void t3_return_id(struct t3_ep *ep)
  */
 
 /**
- * t3_take_stid - get an id for a listener
+ * t3_listener_take_stid - get an id for a listener
  * @l: listener
  *
  * Return: 0, -ENOMEM if none is free, -ENODEV
  */
-int t3_take_stid(struct t3_listener *l)
+int t3_listener_take_stid(struct t3_listener *l)
 {
 	union listen_entry *entry;
 	struct tid_info *tids;
@@ -249,12 +249,12 @@ int t3_take_stid(struct t3_listener *l)
 }
 
 /**
- * t3_return_stid - remove a listener from the tables
+ * t3_listener_return_stid - remove a listener from the tables
  * @l: listener
  *
  * Before the last reference is dropped, and after the card has closed the listener.
  */
-void t3_return_stid(struct t3_listener *l)
+void t3_listener_return_stid(struct t3_listener *l)
 {
 	union listen_entry *entry;
 	struct tid_info *tids;

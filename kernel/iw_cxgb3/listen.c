@@ -254,7 +254,7 @@ static void t3_listener_shut_down(struct t3_listener *l)
 {
 	struct iw_cm_id *cm_id = l->cm_id;
 
-	t3_return_stid(l);
+	t3_listener_return_stid(l);
 	t3_quota_put(&l->dev->quotas, l->quota);
 	T3_RACE_POINT(t3_unlisten_closed);
 	/* Children without a delivered connect request have no consumer any more. */
@@ -315,7 +315,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	if (ret)
 		goto err_quota;
 	T3_RACE_POINT(t3_listen_listed);
-	ret = t3_take_stid(l);
+	ret = t3_listener_take_stid(l);
 	if (ret)
 		goto err_delist;
 	/* The first SYN may arrive before the reply. */

@@ -226,7 +226,7 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 }
 
-int t3_take_atid(struct t3_ep *ep)
+int t3_ep_take_atid(struct t3_ep *ep)
 {
 	if (card.atid_error)
 		return card.atid_error;
@@ -235,7 +235,7 @@ int t3_take_atid(struct t3_ep *ep)
 	return 0;
 }
 
-void t3_return_id(struct t3_ep *ep)
+void t3_ep_return_id(struct t3_ep *ep)
 {
 	card.ids -= ep->id_kind != T3_ID_NONE;
 	ep->id_kind = T3_ID_NONE;

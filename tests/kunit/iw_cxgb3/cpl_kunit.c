@@ -319,7 +319,7 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 	card.atid = ATID;
 	nic.tid_maps.natids = 16;
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
-	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_ep_take_atid(ep), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 2);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
 	end(test, ep);
@@ -339,28 +339,28 @@ static void open_is_charged_for_its_tid(struct kunit *test)
 	nic.tid_maps.natids = 16;
 	ep->quota = &user;
 	ep->id_kind = T3_ID_NONE;
-	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), -ENOMEM);	/* cxgb3 has none */
+	KUNIT_EXPECT_EQ(test, t3_ep_take_atid(ep), -ENOMEM);	/* cxgb3 has none */
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
 
 	card.atid = ATID;
 	atomic_set(&user.used[T3_QUOTA_ATID], 14);	/* the user's share */
-	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_ep_take_atid(ep), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 14);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
 	atomic_set(&user.used[T3_QUOTA_ATID], 0);
 
-	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), 0);
+	KUNIT_EXPECT_EQ(test, t3_ep_take_atid(ep), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 1);
-	t3_trade_atid(ep, 7);
+	t3_ep_exchange_atid(ep, 7);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 1);
-	t3_return_id(ep);
+	t3_ep_return_id(ep);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
 
-	KUNIT_EXPECT_EQ(test, t3_take_atid(ep), 0);
-	t3_return_id(ep);
+	KUNIT_EXPECT_EQ(test, t3_ep_take_atid(ep), 0);
+	t3_ep_return_id(ep);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_ATID]), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), 0);
 	end(test, ep);
@@ -375,7 +375,7 @@ static void id_of_a_dead_card_is_cleared(struct kunit *test)
 	ep->id_kind = T3_ID_TID;
 	nic.tid_maps.tid_tab[7].ctx = ep;
 	set_bit(T3_DEV_GONE, &dev->flags);
-	t3_return_id(ep);
+	t3_ep_return_id(ep);
 	KUNIT_EXPECT_PTR_EQ(test, nic.tid_maps.tid_tab[7].ctx, NULL);
 	KUNIT_EXPECT_EQ(test, (int)ep->id_kind, T3_ID_NONE);
 	clear_bit(T3_DEV_GONE, &dev->flags);

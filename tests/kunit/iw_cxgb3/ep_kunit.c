@@ -139,7 +139,7 @@ void t3_listener_remove_child(struct t3_ep *ep)
 {
 }
 
-void t3_return_id(struct t3_ep *ep)
+void t3_ep_return_id(struct t3_ep *ep)
 {
 	seen.ids_returned++;
 }

@@ -605,14 +605,14 @@ static void refused_listener_id_is_not_charged(struct kunit *test)
 	atomic_t *used = &user.used[T3_QUOTA_STID];
 
 	atomic_set(used, ARRAY_SIZE(stids));
-	KUNIT_EXPECT_EQ(test, t3_take_stid(&l), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_listener_take_stid(&l), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(used), (int)ARRAY_SIZE(stids));
 	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
 
 	atomic_set(used, 0);
 	nic.tid_maps.sfree = NULL;
-	KUNIT_EXPECT_EQ(test, t3_take_stid(&l), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_listener_take_stid(&l), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_read(used), 0);
 }
 
