@@ -84,12 +84,16 @@ static void t3_cq_notify_armed(struct t3_cq *cq)
 		t3_cq_call_handler(cq);
 }
 
-static void t3_cq_set_written(struct t3_cq *cq, bool reported)
+/*
+ * From now on t3_cq_may_raise() allows another event. @reported: the card's event for an entry is
+ * delivered.
+ */
+static void t3_cq_set_progress(struct t3_cq *cq, bool reported)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	cq->written = true;
+	cq->progress = true;
 	if (reported)
 		cq->first_reported = true;
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -100,7 +104,7 @@ void t3_cq_written(struct t3_cq *cq)
 {
 	bool armed = xchg(&cq->armed, false);
 
-	t3_cq_set_written(cq, armed);
+	t3_cq_set_progress(cq, armed);
 	if (armed)
 		t3_cq_call_handler(cq);
 }
@@ -116,7 +120,7 @@ void t3_cq_notify(struct t3_cq *cq)
 		t3_cq_notify_armed(cq);
 		return;
 	}
-	t3_cq_set_written(cq, false);
+	t3_cq_set_progress(cq, false);
 	t3_cq_call_handler(cq);
 }
 
@@ -328,8 +332,7 @@ void t3_cq_set_user_error(struct t3_cq *cq)
 /*
  * Entries that the card wrote before it was armed raise no event, and the last
  * of them may not have arrived in memory yet. A kernel consumer polls once more
- * after arming and must find them. A process, which sleeps until the next
- * event, gets an event at once, as a software driver would raise it.
+ * after arming and must find them. For a process see t3_cq_raise_unread().
  */
 static int t3_cq_wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
 {
@@ -422,9 +425,9 @@ static bool t3_cq_may_raise(struct t3_cq *cq, u32 index, u32 pending)
 	bool may;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	may = cq->written || index != cq->raised_index || pending < cq->raised_pending;
+	may = cq->progress || index != cq->raised_index || pending < cq->raised_pending;
 	if (may) {
-		cq->written = false;
+		cq->progress = false;
 		cq->raised_index = index;
 		cq->raised_pending = pending;
 	}
@@ -432,8 +435,11 @@ static bool t3_cq_may_raise(struct t3_cq *cq, u32 index, u32 pending)
 	return may;
 }
 
-static void t3_cq_armed_by_process(struct t3_cq *cq, u32 index, u32 rptr, u32 pending,
-				   bool solicited)
+/*
+ * A process that arms sleeps until the next event, and the card raises none for entries that it
+ * wrote before. So this raises one at once if such an entry is unread, as a software driver would.
+ */
+static void t3_cq_raise_unread(struct t3_cq *cq, u32 index, u32 rptr, u32 pending, bool solicited)
 {
 	u32 unreported = pending;
 
@@ -487,8 +493,7 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 			return err;
 	}
 	if (user)
-		t3_cq_armed_by_process(cq, index, rptr, pending,
-				       op.op == T3_CQ_OP_ARM_SOLICITED);
+		t3_cq_raise_unread(cq, index, rptr, pending, op.op == T3_CQ_OP_ARM_SOLICITED);
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && (pending || waiting);
 }
 

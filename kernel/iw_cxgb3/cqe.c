@@ -117,7 +117,7 @@ static enum t3_cqe_verdict t3_wq_apply_read(struct t3_wq *wq, const struct t3_cq
 
 	if (wq->rtr_expected && t3_cqe_is_rtr(cqe)) {
 		wq->rtr_expected = false;
-		return T3_CQE_SWALLOWED;
+		return T3_CQE_RTR_DONE;
 	}
 	for (i = wq->sq_rptr; i != wq->sq_wptr; i++) {
 		const struct t3_sq_entry *e = t3_sq_at(wq, i);

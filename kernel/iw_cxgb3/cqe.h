@@ -48,7 +48,7 @@ static inline bool t3_cqe_is_rtr(const struct t3_cqe *cqe)
 enum t3_cqe_verdict {
 	T3_CQE_SEND_DONE,	/* the head of the send queue may have completed */
 	T3_CQE_RECV_DONE,	/* the head of the receive queue has completed */
-	T3_CQE_SWALLOWED,	/* response to our zero-length RTR read */
+	T3_CQE_RTR_DONE,	/* response to our zero-length RTR read */
 	T3_CQE_STALE,		/* matches no outstanding request */
 	T3_CQE_BAD,		/* contradicts the queue, which is in error now */
 };

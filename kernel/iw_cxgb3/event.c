@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events: those of queues, which arrive as async events on response queue 0 in
- * softirq, and those of the adapter, from the NIC driver in process context.
+ * Events: those of CQs, QPs and the control QP, which arrive as async events on response queue 0
+ * in softirq, and those of the adapter, from the NIC driver in process context.
  */
 #include <linux/random.h>
 
@@ -159,7 +159,8 @@ static void t3_cq_overflowed(struct t3_dev *dev, struct t3_cq *cq)
 	t3_cq_dispatch(cq, IB_EVENT_CQ_ERR);
 }
 
-static void t3_queue_async_event(struct t3_dev *dev, const struct t3_async_event *ae)
+/* An event with a CQ entry: for the CQ, and for the QP that the entry names. */
+static void t3_cqe_async_event(struct t3_dev *dev, const struct t3_async_event *ae)
 {
 	u32 cq_id = be32_to_cpu(ae->cq) & T3_AE_CQ_ID;
 	enum t3_ae_class class = t3_ae_classify(&ae->cqe);
@@ -202,7 +203,7 @@ int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
 	else if (qpid == T3_CTRL_QUEUE_CONTEXT)
 		t3_ctrl_modified(dev);
 	else
-		t3_queue_async_event(dev, ae);
+		t3_cqe_async_event(dev, ae);
 	return CPL_RET_BUF_DONE;
 }
 
@@ -230,7 +231,7 @@ void t3_adapter_event(struct t3_dev *dev, u32 event)
 		t3_count(dev, T3_CNT_DB_DROP);
 		t3_doorbells_off(dev);
 		/* Random, so that the hosts of a cluster do not ring at the same time. */
-		queue_delayed_work(t3_wq, &dev->db_work,
+		queue_delayed_work(t3_workqueue, &dev->db_work,
 				   usecs_to_jiffies(1000 + (get_random_u32() & 1023)));
 		break;
 	}

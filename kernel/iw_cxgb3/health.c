@@ -117,7 +117,7 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 		dev_err(&dev->pdev->dev,
 			"RDMA is down: %s; to recover, unbind the card from cxgb3 and bind it again\n",
 			what);
-	queue_work(t3_wq, &dev->fatal_work);
+	queue_work(t3_workqueue, &dev->fatal_work);
 }
 
 static void t3_health_work(struct work_struct *work)
@@ -129,7 +129,7 @@ static void t3_health_work(struct work_struct *work)
 	/* Entry 0 of the TPT is unused and zero: the write does not change it. */
 	if (!xa_empty(&dev->qps) || t3_cm_busy(dev))
 		t3_ctrl_write(dev, dev->info.tpt_base, NULL, T3_TPT_ENTRY_BYTES);
-	queue_delayed_work(t3_wq, &dev->health_work, T3_HEALTH_INTERVAL);
+	queue_delayed_work(t3_workqueue, &dev->health_work, T3_HEALTH_INTERVAL);
 }
 
 void t3_health_init(struct t3_dev *dev)
@@ -142,7 +142,7 @@ void t3_health_init(struct t3_dev *dev)
 /* The control QP works. It must not be closed before t3_health_stop(). */
 void t3_health_start(struct t3_dev *dev)
 {
-	queue_delayed_work(t3_wq, &dev->health_work, T3_HEALTH_INTERVAL);
+	queue_delayed_work(t3_workqueue, &dev->health_work, T3_HEALTH_INTERVAL);
 }
 
 void t3_health_stop(struct t3_dev *dev)

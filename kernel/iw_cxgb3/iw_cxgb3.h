@@ -391,7 +391,7 @@ struct t3_cq {
 	spinlock_t comp_lock;		/* one completion handler at a time */
 	bool armed;			/* the next event calls the handler */
 	/* User CQ: the last event that arming raised, see t3_cq_may_raise(). */
-	bool written __guarded_by(&lock);	/* the card has reported an entry since */
+	bool progress __guarded_by(&lock);	/* an entry was reported, or a QP flushed, since */
 	u32 raised_index __guarded_by(&lock);	/* index of the card then */
 	u32 raised_pending __guarded_by(&lock);	/* unread entries then */
 	/* User CQ: the last arming, see t3_cq_last_reported(). */
@@ -564,7 +564,7 @@ static inline gfp_t t3_gfp(bool user)
 
 /* --- shared by the files of the verbs side and the card services ---------- */
 
-extern struct workqueue_struct *t3_wq;
+extern struct workqueue_struct *t3_workqueue;
 
 /* verbs.c. The entry takes over the ring's memory. Return error pointers. */
 struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len);

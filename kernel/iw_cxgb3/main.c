@@ -55,7 +55,7 @@ MODULE_DESCRIPTION("Chelsio T3 RDMA driver");
 MODULE_AUTHOR("The t3rdma authors");
 MODULE_LICENSE("GPL");
 
-struct workqueue_struct *t3_wq;
+struct workqueue_struct *t3_workqueue;
 
 static struct dentry *debugfs_root;
 
@@ -493,8 +493,8 @@ static int __init t3_module_init(void)
 {
 	int err;
 
-	t3_wq = alloc_workqueue(DRV_NAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!t3_wq)
+	t3_workqueue = alloc_workqueue(DRV_NAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!t3_workqueue)
 		return -ENOMEM;
 	debugfs_root = debugfs_create_dir(DRV_NAME, NULL);
 	err = t3_cm_init();
@@ -516,7 +516,7 @@ err_cm:
 	t3_cm_exit();
 err_debugfs:
 	debugfs_remove_recursive(debugfs_root);
-	destroy_workqueue(t3_wq);
+	destroy_workqueue(t3_workqueue);
 	return err;
 }
 
@@ -537,7 +537,7 @@ static void __exit t3_module_exit(void)
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);
 	synchronize_net();
 	t3_cards_free();
-	destroy_workqueue(t3_wq);
+	destroy_workqueue(t3_workqueue);
 	t3_cm_exit();
 	debugfs_remove_recursive(debugfs_root);
 }

@@ -60,7 +60,7 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 #undef t3_qp_fsm
 #include "cq.c"
 
-struct workqueue_struct *t3_wq;
+struct workqueue_struct *t3_workqueue;
 
 /* Another thread resets this QP, and finishes between two lookups in the table. */
 static struct {
@@ -368,8 +368,8 @@ static int qp_init(struct kunit *test)
 	memset(&bundle, 0, sizeof(bundle));
 	bundle.context = &ucontext->ibucontext;
 	bundle.driver_udata.outlen = 64;
-	t3_wq = alloc_workqueue("qp_kunit", 0, 0);
-	KUNIT_ASSERT_NOT_NULL(test, t3_wq);
+	t3_workqueue = alloc_workqueue("qp_kunit", 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_workqueue);
 	cq = make_cq(test);
 	produced = 0;
 	return 0;
@@ -377,7 +377,7 @@ static int qp_init(struct kunit *test)
 
 static void qp_exit(struct kunit *test)
 {
-	destroy_workqueue(t3_wq);
+	destroy_workqueue(t3_workqueue);
 	KUNIT_EXPECT_EQ(test, t3_destroy_cq(&cq->ibcq, NULL), 0);
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.rqts, 0);

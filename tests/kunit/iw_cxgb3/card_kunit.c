@@ -122,7 +122,7 @@ static void ring_free(void *ring);
 #undef pci_clear_master
 #undef ib_dispatch_event
 
-struct workqueue_struct *t3_wq;
+struct workqueue_struct *t3_workqueue;
 static struct t3_dev *dev;
 static struct work_struct drop_work;	/* cxgb3 reports a dropped doorbell */
 
@@ -404,8 +404,8 @@ static int card_init(struct kunit *test)
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
 	INIT_WORK(&drop_work, nic_driver_reports_drop);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
-	t3_wq = alloc_workqueue("card_kunit", WQ_UNBOUND, 0);
-	KUNIT_ASSERT_NOT_NULL(test, t3_wq);
+	t3_workqueue = alloc_workqueue("card_kunit", WQ_UNBOUND, 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_workqueue);
 	t3_health_init(dev);
 	set_bit(T3_DEV_REGISTERED, &dev->flags);
 	dev->ctrl.ring = kunit_kzalloc(test, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES, GFP_KERNEL);
@@ -429,7 +429,7 @@ static void card_exit(struct kunit *test)
 	flush_work(&drop_work);
 	cancel_delayed_work_sync(&dev->db_work);
 	t3_health_stop(dev);
-	destroy_workqueue(t3_wq);
+	destroy_workqueue(t3_workqueue);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_EQ(test, card.cq_refs, 0);
 	KUNIT_EXPECT_EQ(test, card.ep_refs, 0);

@@ -381,7 +381,7 @@ void t3_register_cpl_handler(unsigned int opcode, cpl_handler_func h)
 {
 	/* The last event before the handler is removed. */
 	if (!h && seen.last_work)
-		queue_work(t3_wq, seen.last_work);
+		queue_work(t3_workqueue, seen.last_work);
 }
 
 int cxgb3_ofld_send(struct t3cdev *dev, struct sk_buff *skb)
@@ -490,12 +490,12 @@ static void unregistration_waits_for_the_report_of_a_failure(struct kunit *test)
 static void device_is_freed_after_its_work_items(struct kunit *test)
 {
 	device_with_a_connection(test);
-	queue_delayed_work(t3_wq, &the_dev()->db_work, 60 * HZ);
+	queue_delayed_work(t3_workqueue, &the_dev()->db_work, 60 * HZ);
 	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
 	KUNIT_EXPECT_EQ(test, seen.ctrl_closed, 1);
 	KUNIT_EXPECT_FALSE(test, seen.doorbells_at_close);
 	seen.fails_slowly = true;
-	queue_delayed_work(t3_wq, &the_dev()->db_work, 60 * HZ);
+	queue_delayed_work(t3_workqueue, &the_dev()->db_work, 60 * HZ);
 	t3_dev_fatal(the_dev(), "as a test");
 	nic_removes();
 	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);

@@ -108,7 +108,7 @@ static void flush_waits_for_the_card(struct kunit *test)
 	card.rung = 0;
 	recv(test, qp, 4);
 	send(test, qp, 5);
-	flush_workqueue(t3_wq);
+	flush_workqueue(t3_workqueue);
 	KUNIT_EXPECT_EQ(test, card.rung, 0);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
 
@@ -121,7 +121,7 @@ static void flush_waits_for_the_card(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 4);
 	recv(test, qp, 6);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
-	flush_workqueue(t3_wq);
+	flush_workqueue(t3_workqueue);
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 

@@ -208,7 +208,7 @@ TEST_F(Completions, UnsignaledReadDelaysLaterCompletions) {
 TEST_F(Completions, RtrResponseIsDiscardedOnce) {
     wq.rtr_expected = true;
     post(1, T3_RDMA_READ_REQ);
-    EXPECT_EQ(apply(read_response(T3_RTR_STAG)), T3_CQE_SWALLOWED);
+    EXPECT_EQ(apply(read_response(T3_RTR_STAG)), T3_CQE_RTR_DONE);
     EXPECT_EQ(sends(), "");
     EXPECT_EQ(apply(read_response()), T3_CQE_SEND_DONE);
     EXPECT_EQ(sends(), "1:0");
