@@ -20,7 +20,7 @@ void Cq::use_ring(void* ring, unsigned log2) {
 // ---- positions
 
 uint32_t Cq::consumed() const {
-    const CqPosition p = glance();
+    const CqPosition p = position_relaxed();
     return static_cast<uint32_t>(p.entry() - ring_) | (p.gen() ? 0 : size_.entries());
 }
 
@@ -125,7 +125,7 @@ void Cq::remove_entries(uint32_t qpid) {
     }
     CqPosition first = position();
     for (uint32_t n = 0; n < to; n++)
-        first = behind(first);
+        first = next_position(first);
     set_position(first);
 }
 
@@ -179,7 +179,7 @@ bool Cq::take_entry(Completion& c) {
     common::dma_consume_barrier();
     const CqPosition at = position();
     const t3_cqe e = *at.entry();
-    set_position(behind(at));
+    set_position(next_position(at));
     before_flush_ -= before_flush_ != 0;
     return take(e, c);
 }
@@ -346,10 +346,11 @@ bool Cq::next_flushed(Completion& c) {
     return false;
 }
 
-// If the entry just behind the read position already has the next lap's generation, the card has overrun the
-// ring, or has filled it exactly to the end (then the next entry is valid too).
+// The entry before the read position is the one that the card writes last. If it has the generation of the
+// lap that begins at the read position, the card has overrun the ring, or has filled it exactly (then the
+// entry at the read position is valid too).
 bool Cq::may_be_overrun() const {
-    return size_.entries() != 1 && after(glance(), size_.entries() - 1).filled();
+    return size_.entries() != 1 && after(position_relaxed(), size_.entries() - 1).filled();
 }
 
 // The program made the CQ too small for its work and the card has overwritten entries that were not read.

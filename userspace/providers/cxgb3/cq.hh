@@ -85,7 +85,7 @@ public:
     const void* consumer_counter() const { return &consumed_for_kernel_; }
     void publish_consumed();
 
-    // The ring: 2^log2 entries, and the status word behind them.
+    // The ring: 2^log2 entries, and the status word after them.
     void use_ring(void* ring, unsigned log2);
 
     uint32_t entries() const { return size_.entries(); }
@@ -99,15 +99,16 @@ public:
     bool try_lock() { return lock_.try_lock(); }
     void unlock() { lock_.unlock(); }
 
-    // Written with the lock held, and looked at without it.
-    CqPosition glance() const {
+    // The read position, for a thread that does not hold the lock.
+    CqPosition position_relaxed() const {
         CqPosition p;
         __atomic_load(&position_, &p, __ATOMIC_RELAXED);
         return p;
     }
     CqPosition position() const { return position_; }
     void set_position(CqPosition p) { __atomic_store(&position_, &p, __ATOMIC_RELAXED); }
-    CqPosition behind(CqPosition p) {
+    // The position after p; after the last entry the first one, in the next lap.
+    CqPosition next_position(CqPosition p) {
         const CqPosition next = p.plus_one();
         if (next != end_) [[likely]]
             return next;
@@ -115,7 +116,7 @@ public:
         return CqPosition(ring_, !p.gen());
     }
 
-    // Polling must use next(). The kernel's reason and the library's own are bits of the word behind the
+    // Polling must use next(). The kernel's reason and the library's own are bits of the word after the
     // ring, so that polling tests one word.
     bool attention() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) != 0; }
     // The only reason is that the ring might overflow.
@@ -151,7 +152,7 @@ public:
     void detach(Qp& qp);
 
 private:
-    // Why polling needs attention; bits of the word behind the ring, of which the kernel uses only the first.
+    // Why polling needs attention; bits of the word after the ring. The kernel uses only the first.
     enum : uint32_t {
         errored = T3_CQ_STATUS_ERROR << 1,       // a QP in error
         backlog = T3_CQ_STATUS_ERROR << 2,       // sends are ready that did not fit the last poll
@@ -180,8 +181,8 @@ private:
 
     // What polling uses besides the three above.
     alignas(64) CqPosition position_;
-    CqPosition end_;             // behind the last entry, in this lap
-    uint32_t* status_ = nullptr; // behind the last entry
+    CqPosition end_;             // after the last entry, in this lap
+    uint32_t* status_ = nullptr; // the word after the last entry
     common::SpinLock lock_;
 
     uint32_t attention_ = 0; // our bits of *status_, which the kernel may overwrite

@@ -51,7 +51,10 @@ struct ibv_pd *cxgb3_alloc_pd(struct ibv_context *context)
 	return &pd->pd;
 }
 
-/* The card's rings come from the kernel, so allocators of the program are not for us. */
+/*
+ * The kernel allocates the card's rings. So allocators of the program (IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) are
+ * refused.
+ */
 struct ibv_pd *cxgb3_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	struct cxgb3_pd *parent, *real;

@@ -563,7 +563,7 @@ static const struct verbs_context_ops cxgb3_context_ops = {
 	.req_notify_cq = cxgb3_arm_cq,
 };
 
-/* What a program that wants to be counted gets over the table above. */
+/* Replaces these entries of the table above if CXGB3_COUNTERS is 1. */
 static const struct verbs_context_ops cxgb3_counted_ops = {
 	.poll_cq = cxgb3_poll_cq_counted,
 	.post_recv = cxgb3_post_recv_counted,

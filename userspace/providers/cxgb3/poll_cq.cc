@@ -15,7 +15,7 @@
         const t3_cqe& e = *cq.position().entry();
         common::dma_consume_barrier();
         if (cq.cache_queue(t3_from_be32(e.header)) && fast_take(cq, e, wc[i])) {
-            cq.set_position(cq.behind(cq.position()));
+            cq.set_position(cq.next_position(cq.position()));
             i++;
         } else if (cq.take_entry(c)) {
             fill(wc[i++], c);
@@ -63,7 +63,7 @@ using t3::CqPosition;
         common::dma_consume_barrier();
         if (!t3::fast_take(cq, *entry, *wc)) [[unlikely]]
             return poll_slow_and_unlock(cq, n - done, wc, done);
-        at = cq.behind(at);
+        at = cq.next_position(at);
         cq.set_position(at);
         entry = at.entry();
         wc++;
@@ -77,7 +77,7 @@ using t3::CqPosition;
 int cxgb3_poll_cq(ibv_cq* ibcq, int n, ibv_wc* wc) noexcept {
     Cq& cq = t3::core(ibcq);
     // Needs no lock: while another thread polls, either state is a correct result.
-    const CqPosition at = cq.glance();
+    const CqPosition at = cq.position_relaxed();
     const t3_cqe* const entry = at.entry();
     if (at.filled(entry))
         return poll_some(cq, n, wc, at, entry);

@@ -38,7 +38,7 @@ Cq& core(ibv_cq_ex* ex) {
     ibv_wc& wc = object(ex).current;
     if (!t3::fast_take(cq, *entry, wc)) [[unlikely]]
         return next_slow(ex);
-    cq.set_position(cq.behind(at));
+    cq.set_position(cq.next_position(at));
     return set_result(ex, wc);
 }
 
@@ -46,7 +46,7 @@ int start_poll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) noexcept {
     if (attr->comp_mask) [[unlikely]]
         return EINVAL;
     Cq& cq = core(ex);
-    if (!cq.glance().filled()) {
+    if (!cq.position_relaxed().filled()) {
         if (!cq.attention()) [[likely]]
             return ENOENT;
         if (cq.may_only_overflow() && !cq.may_be_overrun())

@@ -65,8 +65,8 @@ struct Built {
     return built(t3_build_write(&slot.write, &r), WorkOp::write);
 }
 
-// A read always completes, and its flags must be 0 (firmware limit): fences are lost on it, which does no
-// harm because a peer answers reads in order.
+// A read always completes, and its flags must be 0 (firmware limit): so a fence has no
+// effect on it. This does no harm, because a peer responds to reads in order.
 [[gnu::always_inline]] inline Built build_read(t3_wr_slot& slot, uint32_t rkey, uint64_t remote_addr,
                                                bool in_line, uint32_t num_sge, const t3_host_sge* sge) {
     if (in_line) [[unlikely]]

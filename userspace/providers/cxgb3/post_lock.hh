@@ -8,7 +8,7 @@
 // An open batch excludes all other sends, since they take the same positions of the send queue. It does not
 // exclude receives, which a program may post at any time, also from the thread that has the batch open, and
 // which the card must see at once. Both share the ring, and the card stops at the first slot that is not
-// valid: an open batch in the ring would hide the receives behind it. Therefore nothing of a batch is in the
+// valid: an open batch in the ring would hide the receives after it. Therefore nothing of a batch is in the
 // ring before ibv_wr_complete().
 //
 // It can be switched off for programs that promise to post from one thread only. Then no atomic instruction

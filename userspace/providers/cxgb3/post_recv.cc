@@ -8,10 +8,11 @@ using t3::Qp;
 using t3::RecvQueue;
 using t3::SlotCursor;
 
+// Builds a receive in its slot and gives it to the card. The caller has checked that the queue has space.
 // False: the receive is malformed; nothing has changed.
-[[gnu::always_inline]] inline bool post_one(RecvQueue& rq, uint32_t pos, const SlotCursor& at,
-                                            t3_wr_slot* slot, uint64_t wr_id, uint32_t num_sge,
-                                            const t3_host_sge* sge) {
+[[gnu::always_inline]] inline bool build_and_publish(RecvQueue& rq, uint32_t pos, const SlotCursor& at,
+                                                     t3_wr_slot* slot, uint64_t wr_id, uint32_t num_sge,
+                                                     const t3_host_sge* sge) {
     if (t3_build_recv(&slot->recv, sge, num_sge, nullptr) < 0) [[unlikely]]
         return false;
     slot->hdr.hi = t3_wr_hi(T3_WR_OP_RECV, T3_WR_F_COMPLETION);
@@ -26,8 +27,8 @@ int post_any(Qp& qp, const SlotCursor& at, const ibv_recv_wr& wr) {
     const uint32_t pos = rq.tail_relaxed();
     if (rq.full(pos))
         return ENOMEM;
-    return post_one(rq, pos, at, at.slot, wr.wr_id, static_cast<uint32_t>(wr.num_sge),
-                    t3::host_sges(wr.sg_list))
+    return build_and_publish(rq, pos, at, at.slot, wr.wr_id, static_cast<uint32_t>(wr.num_sge),
+                             t3::host_sges(wr.sg_list))
                ? 0
                : EINVAL;
 }
@@ -52,7 +53,7 @@ int post_any(Qp& qp, const SlotCursor& at, const ibv_recv_wr& wr) {
     if (wr.num_sge != 1 || wr.sg_list->length == 0 || rq.seems_full(pos)) [[unlikely]]
         return false;
     t3_wr_slot* const slot = qp.cursor().slot;
-    if (!post_one(rq, pos, qp.cursor(), slot, wr.wr_id, 1, t3::host_sges(wr.sg_list))) [[unlikely]]
+    if (!build_and_publish(rq, pos, qp.cursor(), slot, wr.wr_id, 1, t3::host_sges(wr.sg_list))) [[unlikely]]
         return false;
     qp.step(slot);
     return true;

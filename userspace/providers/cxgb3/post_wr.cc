@@ -3,7 +3,7 @@
 // at all.
 //
 // ibv_wr_start() opens the QP's batch, which excludes other sends. A call like ibv_wr_send() opens a request,
-// the setter behind it gives the data and closes it: only then is its slot built, by the builders of
+// the setter after it gives the data and closes it: only then is its slot built, by the builders of
 // ibv_post_send(), in the memory of the batch. ibv_wr_complete() copies the slots into the ring, with one
 // barrier and one doorbell. The first error makes it post nothing, as ibv_wr_abort() does.
 //
@@ -206,8 +206,8 @@ void wr_abort(ibv_qp_ex* ex) noexcept {
     std::memcpy(&to.flit[flit], &from.flit[flit], 16);
 }
 
-// A request but for its header. Exactly its flits, two at a time, from the front and from the back: the
-// pieces overlap, and the compiler knows their size.
+// Copies a request without its header: exactly its flits, two at a time, from the front and from the back.
+// The pieces overlap, so that each has a size that the compiler can use.
 [[gnu::always_inline]] inline void copy_body(t3_wr_slot& to, const t3_wr_slot& from, size_t flits) {
     constexpr uint32_t most = T3_WRITE_FLITS + T3_MAX_INLINE / 8;
     static_assert(most <= 13 && T3_LOCAL_INV_FLITS == 3);

@@ -9,7 +9,7 @@
 // Error. The kernel or the library, whichever finds the error first, sets T3_QP_STATUS_STOPPED in slot 0.
 // Work posted from then on is not given to the card. It is kept to be flushed, so that a program can drain a
 // QP in error as verbs require. When the connection has ended and the card no longer uses the buffers, the
-// kernel sets T3_QP_STATUS_ERROR, and a flag behind each CQ's ring. Polling sees the flag and flushes. The
+// kernel sets T3_QP_STATUS_ERROR, and a flag after each CQ's ring. Polling sees the flag and flushes. The
 // library never flushes before that, since a program may free the buffers of a completed request.
 #pragma once
 

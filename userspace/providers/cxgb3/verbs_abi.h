@@ -76,7 +76,7 @@ struct verbs_device {
 	uint64_t core_support;
 };
 
-/* ---- objects: always these as containers, since the library reads behind the public part ---- */
+/* ---- objects: always these as containers, since the library reads beyond the public part ---- */
 
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
@@ -239,8 +239,8 @@ struct verbs_context_ops {
 /*
  * ---- commands: header, core request, driver part in one piece; the library fills header and core ----
  *
- * The core part is opaque here but for its size. Of responses only the driver part may be read: by ioctl the
- * core part does not arrive.
+ * The core part is opaque here; only its size matters. Of a response only the driver part may be read: by ioctl
+ * the core part does not arrive.
  */
 struct cxgb3_cmd_get_context {
 	uint8_t core[16];

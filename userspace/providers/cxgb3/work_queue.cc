@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Completing sends when something has completed behind an unfinished read, and when the connection is gone.
+// Completing sends when a request has completed that was posted after an unfinished read, and when the
+// connection has ended.
 #include "userspace/providers/cxgb3/work_queue.hh"
 
 namespace t3 {

@@ -42,11 +42,12 @@ struct SendEntry {
 
 // Sends, writes, reads, binds and invalidates of one QP, in posting order.
 //
-// The card executes and completes all requests but reads in order, so one completion stands for all earlier
-// ones. Reads complete later, in order among themselves, and their entries carry no position. As long as
-// nothing completes behind an unfinished read, the head of the queue is the only state, and the data path
-// uses nothing else (completion.hh). Otherwise `ahead_` counts the requests from the head on that the card
-// has executed. Nothing is delivered past a read that waits for its data: its slot must not be reused.
+// The card executes all requests in order, and completes all except reads in order. So one completion also
+// completes the unsignaled requests before it. Reads complete later, in order among themselves, and their
+// CQEs carry no position. As long as no request completes that was posted after an unfinished read, the head
+// of the queue is the only state, and the data path uses nothing else (completion.hh). Otherwise `ahead_`
+// counts the requests from the head on that the card has executed. No completion is delivered for a request
+// that was posted after an unfinished read: the read's place in the queue must not be reused.
 class SendQueue {
 public:
     SendQueue(unsigned log2, uint32_t qpid)
@@ -87,7 +88,7 @@ public:
     bool reads_outstanding() const {
         return last_read_.load(std::memory_order_relaxed) - head_relaxed() < size_.entries();
     }
-    // Nothing behind the head is known to be executed.
+    // No request from the head on is recorded as executed.
     bool in_order() const { return ahead_ == 0; }
     const SendEntry& entry(uint32_t pos) const { return entries_[size_.index(pos)]; }
     void complete(uint32_t pos) { head_.store(pos + 1, std::memory_order_release); }
@@ -105,8 +106,8 @@ public:
 
     // Data of the oldest read has arrived. False: no read waits (a stray entry).
     bool read_arrived();
-    // The card reports an error for `pos`: whatever comes before is executed, whatever comes after never will
-    // be. `pos` completes with the error, in its turn; the rest is still the card's until the flush.
+    // The card reports an error for `pos`: all requests before it are executed, and those after it never will
+    // be. `pos` completes with the error, in its turn; the later ones belong to the card until the flush.
     void failed(uint32_t pos, uint8_t status);
     // The oldest read has failed. False: no read waits.
     bool read_failed(uint8_t status);
@@ -119,8 +120,8 @@ public:
     // True if next_done() has more to do: the completion just delivered was not the last of its batch.
     bool more_done() const { return done() != 0 || failure_is_next(); }
 
-    // As next_done(), for a QP in error. First what was executed before the error; from then on everything is
-    // delivered as flushed, signaled or not, and what the card may still report is ignored.
+    // As next_done(), for a QP in error. The requests that were executed before the error come first. All
+    // later ones are delivered as flushed, signaled or not, and later CQEs of the card are ignored.
     bool next_flushed(Completion& c);
 
     // Both sides idle: a QP goes back to RESET.
@@ -151,7 +152,8 @@ private:
 
     // Written by the poller.
     alignas(64) std::atomic<uint32_t> head_{0};
-    uint32_t ahead_ = 0;   // positions from the head on that the card has executed, but for reads among them
+    uint32_t ahead_ = 0;   // positions from the head on that the card has executed; reads among them may lack
+                           // their data
     bool arrived_ = false; // the data of the oldest of these reads has come
     bool has_failed_ = false;          // the card reported an error for failed_pos_
     bool failure_undelivered_ = false; // its completion is not delivered yet
