@@ -210,8 +210,8 @@ bool EventLoop::turn_is_over() const {
     return monotonic() >= turn_end_;
 }
 
-void EventLoop::expect_question() {
-    turns_->short_until = monotonic() + question_time;
+void EventLoop::expect_request() {
+    turns_->short_until = monotonic() + request_time;
 }
 
 void EventLoop::begin_turn(Time now) {

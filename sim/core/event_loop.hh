@@ -6,8 +6,8 @@
 //
 // One turn runs the due events until the turn's budget is used up, then polls the descriptors once. Each
 // descriptor's handler has the same budget. So every descriptor is served after a few budgets, no matter how
-// many events are due and how many new ones they schedule. Turns are shorter while a peer asks one question
-// after the other, each of which waits for a turn.
+// many events are due and how many new ones they schedule. Turns are shorter while a peer sends one request
+// after the other and waits for each response: each request waits for a turn.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ public:
     /// Budget of the events of one turn, and of one handler.
     static constexpr Time turn_time = 50'000;
     static constexpr unsigned turn_events = 1024;
-    /// The budget for so long after expect_question().
-    static constexpr Time short_turn_time = 10'000, question_time = 200'000;
+    /// The budget for so long after expect_request().
+    static constexpr Time short_turn_time = 10'000, request_time = 200'000;
 
     /// @p start: CLOCK_MONOTONIC when the time of its queue is 0; nothing: now. Throws std::system_error if
     /// the kernel refuses.
@@ -77,8 +77,8 @@ public:
     /// For handlers with much work: true when they have used up their budget and should return. Their
     /// descriptor is still ready in the next turn.
     [[nodiscard]] bool turn_is_over() const;
-    /// For handlers that have answered a peer who will probably ask again soon, and waits for each answer.
-    void expect_question();
+    /// For handlers whose peer waits for each response, and will probably send the next request soon.
+    void expect_request();
 
 private:
     struct Entry {

@@ -238,7 +238,7 @@ Server::Result Server::region_read(Message& message) {
         device_->config_read(static_cast<std::uint32_t>(access.offset), out);
         return 0;
     }
-    loop_.expect_question(); // who reads one register often reads others, and a CPU waits
+    loop_.expect_request(); // a CPU waits for the value, and often reads another register then
     read_bar(access.region, access.offset, out);
     return 0;
 }

@@ -248,9 +248,9 @@ void Server::serve_commands() {
             return fail("the queue of requests breaks the rules");
         if (!chain)
             break;
-        const Bytes answer = execute(*chain);
-        if (!ring.push(*chain, answer))
-            return fail("an answer cannot be written");
+        const Bytes response = execute(*chain);
+        if (!ring.push(*chain, response))
+            return fail("a response cannot be written");
         some = true;
         if (loop_.turn_is_over()) {
             more_ = loop_.queue().after(0, [this] { serve_commands(); });
@@ -263,7 +263,7 @@ void Server::serve_commands() {
 }
 
 Bytes Server::execute(const Virtqueue::Chain& chain) {
-    answer_.clear();
+    response_.clear();
     PcidevMessage request{};
     if (!take(chain.request, request) || request.size > max_transfer) {
         refused_++;
@@ -275,22 +275,22 @@ Bytes Server::execute(const Virtqueue::Chain& chain) {
     const bool fills = request.operation == Operation::mmio_memset;
     // Without a device at an address a bus reads all ones.
     if (reads)
-        answer_.assign(std::min<std::size_t>(request.size, chain.answer_size), 0xff);
+        response_.assign(std::min<std::size_t>(request.size, chain.response_size), 0xff);
     else if (data.size() < (fills ? 1 : request.size)) {
         refused_++;
         return {};
     }
     switch (request.operation) {
     case Operation::config_read:
-        if (inside(request.address, answer_.size(), 0, config_size))
-            device_->config_read(static_cast<std::uint32_t>(request.address), answer_);
+        if (inside(request.address, response_.size(), 0, config_size))
+            device_->config_read(static_cast<std::uint32_t>(request.address), response_);
         break;
     case Operation::config_write:
         if (inside(request.address, request.size, 0, config_size))
             write_config(static_cast<std::uint32_t>(request.address), data.first(request.size));
         break;
     case Operation::mmio_read:
-        loop_.expect_question();
+        loop_.expect_request();
         access_bar(request, {});
         break;
     case Operation::mmio_write:
@@ -302,12 +302,12 @@ Bytes Server::execute(const Virtqueue::Chain& chain) {
     default:
         refused_++;
     }
-    return answer_;
+    return response_;
 }
 
-/// Reads into answer_ if @p data is empty.
+/// Reads into response_ if @p data is empty.
 void Server::access_bar(const PcidevMessage& request, Bytes data) {
-    const std::uint64_t size = data.empty() ? answer_.size() : data.size();
+    const std::uint64_t size = data.empty() ? response_.size() : data.size();
     if (!in_bar(request.bar, request.address, size)) {
         refused_++;
         return;
@@ -318,7 +318,7 @@ void Server::access_bar(const PcidevMessage& request, Bytes data) {
         request.bar == pending_.bar && inside(request.address, size, pending_.offset, msix_.pending_size());
     if (msix_capability_ == 0 || (!table && !pending)) {
         if (data.empty())
-            read_bar(request.bar, request.address, answer_);
+            read_bar(request.bar, request.address, response_);
         else
             write_bar(request.bar, request.address, data);
         return;
@@ -332,7 +332,7 @@ void Server::access_bar(const PcidevMessage& request, Bytes data) {
         std::uint32_t word = 0;
         if (data.empty()) {
             word = table ? msix_.read(offset - table_.offset) : msix_.read_pending(offset - pending_.offset);
-            std::memcpy(&answer_[at], &word, sizeof word);
+            std::memcpy(&response_[at], &word, sizeof word);
         } else if (table) {
             std::memcpy(&word, &data[at], sizeof word);
             msix_.write(offset - table_.offset, word);

@@ -50,7 +50,7 @@ private:
     void kicked(unsigned index);
     void serve_commands();
     void serve_interrupts();
-    /// Executes one request of the guest. Returns its answer.
+    /// Executes one request of the guest. Returns its response.
     [[nodiscard]] Bytes execute(const Virtqueue::Chain& chain);
     void access_bar(const PcidevMessage& request, Bytes data);
     void refresh_command() override;
@@ -59,7 +59,7 @@ private:
     std::array<Queue, num_queues> queues_;
     EventQueue::Id more_ = {};
     EventQueue::Id failing_ = {};
-    Buffer answer_;
+    Buffer response_;
     Msix msix_;
     std::uint32_t msix_capability_ = 0;
     struct Place {

@@ -58,11 +58,11 @@ bool Virtqueue::pop(std::optional<Chain>& chain) {
             !read(*memory_, addresses_.descriptors + sizeof descriptor * at, descriptor))
             return false;
         if ((descriptor.flags & descriptor_write) != 0) {
-            found.answer.push_back(descriptor);
-            found.answer_size += descriptor.length;
+            found.response.push_back(descriptor);
+            found.response_size += descriptor.length;
         } else {
             const std::size_t old = found.request.size();
-            if (!found.answer.empty() || old + descriptor.length > sizeof(PcidevMessage) + max_transfer)
+            if (!found.response.empty() || old + descriptor.length > sizeof(PcidevMessage) + max_transfer)
                 return false;
             found.request.resize(old + descriptor.length);
             if (!memory_->read(descriptor.address, MutableBytes(found.request).subspan(old)))
@@ -77,11 +77,11 @@ bool Virtqueue::pop(std::optional<Chain>& chain) {
     return true;
 }
 
-bool Virtqueue::push(const Chain& chain, Bytes answer) {
+bool Virtqueue::push(const Chain& chain, Bytes response) {
     std::size_t written = 0;
-    for (const Descriptor& descriptor : chain.answer) {
-        const std::size_t piece = std::min<std::size_t>(descriptor.length, answer.size() - written);
-        if (!memory_->write(descriptor.address, answer.subspan(written, piece)))
+    for (const Descriptor& descriptor : chain.response) {
+        const std::size_t piece = std::min<std::size_t>(descriptor.length, response.size() - written);
+        if (!memory_->write(descriptor.address, response.subspan(written, piece)))
             return false;
         written += piece;
     }

@@ -17,12 +17,12 @@ namespace t3sim::vhost {
 /// Each function that returns false has found a queue that breaks the rules; the guest is to be dropped.
 class Virtqueue {
 public:
-    /// A chain of descriptors: the guest's data, and the buffer for the answer.
+    /// A chain of descriptors: the guest's data, and the buffer for the response.
     struct Chain {
         std::uint16_t head = 0;
         Buffer request;
-        std::size_t answer_size = 0;
-        std::vector<Descriptor> answer;
+        std::size_t response_size = 0;
+        std::vector<Descriptor> response;
     };
 
     explicit Virtqueue(const DmaTable& memory) : memory_(&memory) {}
@@ -36,8 +36,8 @@ public:
     [[nodiscard]] bool usable() const { return size_ != 0 && addresses_.descriptors != 0; }
     /// The next chain that the guest has made available; nothing: there is none.
     [[nodiscard]] bool pop(std::optional<Chain>& chain);
-    /// Writes the answer and returns the chain to the guest. notify() once after some of these.
-    [[nodiscard]] bool push(const Chain& chain, Bytes answer);
+    /// Writes the response and returns the chain to the guest. notify() once after some of these.
+    [[nodiscard]] bool push(const Chain& chain, Bytes response);
     /// Interrupts the guest, unless it does not want to be interrupted.
     void notify();
 

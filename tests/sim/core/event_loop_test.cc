@@ -81,17 +81,17 @@ TEST(EventLoop, EndlessEventsDoNotStarveDescriptors) {
     loop.unwatch(watch);
 }
 
-/// While a peer asks one question after the other it waits for a shorter turn each time.
-TEST(EventLoop, QuestionsShortenTheTurns) {
+/// While a peer sends one request after the other, it waits for a shorter turn each time.
+TEST(EventLoop, RequestsShortenTheTurns) {
     EventLoop loop;
     const Fd other(eventfd(1, EFD_CLOEXEC)); // always ready
-    bool asks = false;
+    bool sends_requests = false;
     std::vector<unsigned> gaps;
     unsigned events = 0;
     const auto watch = loop.watch(other.get(), EPOLLIN, [&](std::uint32_t) {
         gaps.push_back(std::exchange(events, 0));
-        if (asks)
-            loop.expect_question();
+        if (sends_requests)
+            loop.expect_request();
     });
     std::function<void()> again = [&] {
         ++events;
@@ -101,8 +101,8 @@ TEST(EventLoop, QuestionsShortenTheTurns) {
         loop.queue().after(0, again);
     };
     loop.queue().after(0, again);
-    const auto typical_gap = [&](bool questions) {
-        asks = questions;
+    const auto typical_gap = [&](bool with_requests) {
+        sends_requests = with_requests;
         loop.run_once(0);
         gaps.clear();
         for (int turn = 0; turn < 101; ++turn)

@@ -131,17 +131,17 @@ protected:
         return read(calls[queue].get(), &count, sizeof count) == sizeof count ? count : 0;
     }
 
-    /// Descriptors 0 (request) and, if there is an answer, 1.
-    void request(const Buffer& bytes, std::uint32_t answer_size) {
+    /// Descriptors 0 (request) and, if there is a response, 1.
+    void request(const Buffer& bytes, std::uint32_t response_size) {
         const Layout& part = layout(command_queue);
         std::memcpy(at(part.buffers), bytes.data(), bytes.size());
         store(part.descriptors,
               Descriptor{.address = part.buffers,
                          .length = static_cast<std::uint32_t>(bytes.size()),
-                         .flags = static_cast<std::uint16_t>(answer_size ? descriptor_next : 0),
+                         .flags = static_cast<std::uint16_t>(response_size ? descriptor_next : 0),
                          .next = 1});
         store(part.descriptors + sizeof(Descriptor), Descriptor{.address = part.buffers + 0x800,
-                                                                .length = answer_size,
+                                                                .length = response_size,
                                                                 .flags = descriptor_write,
                                                                 .next = 0});
         make_available(command_queue, 0);
