@@ -145,7 +145,8 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
     });
 }
 
-/// PL_RST resets all but PCI configuration, VPD, flash and cables.
+/// PL_RST: resets everything except PCI configuration, VPD, flash and cables. Connections end without a
+/// segment, and without a message to the host: only their own timers end them at the peers.
 void Card::Impl::chip_reset() {
     faults.reset();
     if (std::exchange(bus_faults, false)) {

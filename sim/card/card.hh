@@ -57,7 +57,8 @@ public:
     /// stops it.
     void record(Recorder* recorder);
 
-    // What the card holds, by number. Each list ends before its limit; nothing: none has this number.
+    // Snapshots of the card's objects (state.hh), by number. All numbers are below the limit of their kind;
+    // nothing: no object has this number.
     [[nodiscard]] std::uint32_t connection_limit() const;
     [[nodiscard]] std::optional<ConnectionState> connection(std::uint32_t tid) const;
     [[nodiscard]] static std::uint32_t qp_limit();
@@ -95,7 +96,7 @@ public:
     void guess(std::string_view text);
     /// Throws what guess() would.
     static void check_guess(std::string_view text);
-    /// Those that are not as modelled.
+    /// The selected answers that are not as modelled, as text.
     [[nodiscard]] std::string guesses() const;
 
     [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// What a card holds, for people: the rows of `t3sim ctl SOCKET connections` and of its like. Each row is a
-// snapshot; nothing in a card depends on it.
+// Snapshots of a card's objects, for people: the rows of `t3sim ctl SOCKET connections`, `qps`, `cqs`,
+// `regions` and `rings`. No code of a card depends on them.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 
 #include "sim/core/bytes.hh"
 
-// AddressSanitizer finds a use after the end only if a block is freed then.
+// AddressSanitizer finds a use after free only if an unused block is really freed.
 #if defined(__SANITIZE_ADDRESS__)
 #define T3SIM_KEEP_BLOCKS 0
 #elif defined(__has_feature)

@@ -31,7 +31,7 @@ public:
 
 class Wire : public Link {
 public:
-    /// @p queue must outlive the wire, and the wire its events of delayed frames in the queue.
+    /// @p queue must outlive the wire. The wire must outlive its events of delayed frames in the queue.
     Wire(EventQueue& queue, std::string name);
     Wire(const Wire&) = delete;
     Wire& operator=(const Wire&) = delete;

@@ -203,7 +203,7 @@ void Connection::input(const Segment& s) {
             abort(AbortReason::reset);
         return;
     }
-    // Fourth: SYN (RFC 5961 4.2).
+    // Third, the security compartment, is not implemented. Fourth: SYN (RFC 5961 4.2).
     if (s.has(flag_syn) && !syn_again) {
         challenge();
         return;

@@ -30,7 +30,7 @@
 
 namespace t3sim::tcp {
 
-/// Numbers that the owner allocates, small ones: a ConnId indexes a table. It is free again after
+/// Small numbers that the owner allocates: a ConnId indexes a table. It is free again after
 /// Sink::finished() or release().
 using ConnId = std::uint32_t;
 using ListenId = std::uint32_t;

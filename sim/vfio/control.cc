@@ -280,14 +280,14 @@ json table(Context& context, const Arguments& arguments) {
     }
     // A part has cards of one component.
     std::vector<NamedCard> cards;
-    std::string card_behind;
+    std::string next_card;
     unsigned component = 0;
     for (const auto& slot : context.rig.slots()) {
         const std::string& name = slot.description.name;
         if ((!arguments.empty() && arguments[0] != name) || (cards.empty() && !card.empty() && card != name))
             continue;
         if (!cards.empty() && slot.component != component) {
-            card_behind = name;
+            next_card = name;
             break;
         }
         component = slot.component;
@@ -296,7 +296,7 @@ json table(Context& context, const Arguments& arguments) {
     TablePart part;
     context.rig.on(component, [&] { part = table_part(context.command, cards, card, number); });
     if (part.card.empty())
-        part.card = card_behind;
+        part.card = next_card;
     if (!part.card.empty())
         context.next = {{"card", part.card}, {"number", part.number}};
     return std::move(part.rows);

@@ -249,7 +249,7 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     each("--wire-qemu", qemus, "CARD.PORT=PATH", "Short for an end qemu:PATH on the wire of that port");
     each("--tap", taps, "CARD.PORT=NAME", "Short for an end tap:NAME on the wire of that port");
     each("--guess", options.guesses, "Gn=other",
-         "All cards have another answer to this open question than usual; list: shows those that have one");
+         "All cards give the other answer to this open question; list: shows the questions that have one");
     app.add_option("--capture", options.capture, "Writes WIRE.pcapng for each wire here")->type_name("DIR");
     app.add_option("--capture-limit", capture_limit,
                    "Keeps only the last part of a capture, e.g. 64M per wire")

@@ -78,7 +78,7 @@ struct Faults {
     CountedFault tid, stid; ///< the TCAM has no free entry for a connection, for a listener
     DelayFault dma;         ///< writes of the card reach host memory late
     DelayFault completion;  ///< completions and async events are late
-    Time answer_delay = 0;  ///< each message of the TOE to the host is so much late
+    Time answer_delay = 0;  ///< each message of the TOE to the host is late by this time
     Counter& answers_late;
     Guesses guesses;               ///< not faults, but selected in the same way; a reset keeps them
     bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed

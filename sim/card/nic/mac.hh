@@ -60,7 +60,7 @@ private:
     Resume resume_;
     std::array<bool, 2> waiting_{}; ///< users for which ready_or_wait() was false
     std::size_t first_user_ = 0;    ///< to wake first at the next time
-    bool granting_ = false;
+    bool granting_ = false; ///< in resume_send(): the user that it wakes may send although others wait
     Link* link_ = nullptr;
     bool signal_ = true;
     std::array<bool, 8> armed_{}; ///< exact-match filters

@@ -4,6 +4,12 @@
 //
 // States: open -> stopped (an error, a TERMINATE sent or received) -> ended. A stopped QP executes no slots
 // and drops received data; it still handles a TERMINATE work request, the FIN and the end of the connection.
+// A close is independent of these states:
+//
+//   stopped   no slot is executed, received data is dropped
+//   closing   CLOSE_CON_REQ was received: the FIN follows when no more work is possible
+//   finished  the TERMINATE or the FIN is queued in TCP: nothing is sent after it
+//   ended     the connection does not exist any more; an event frees the QP
 #pragma once
 
 #include <array>
@@ -67,8 +73,8 @@ struct Qp {
 
     // State
     bool stopped = false;
-    bool closing = false;  ///< CLOSE_CON_REQ received
-    bool finished = false; ///< sends nothing more after TERMINATE or FIN
+    bool closing = false;
+    bool finished = false;
     bool fin_sent = false;
     bool ended = false;
     bool running = false;

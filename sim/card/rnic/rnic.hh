@@ -156,11 +156,11 @@ private:
     const Guesses& guesses_;
     Tpt tpt_;
     EventQueue::Id control_resume_;
-    std::deque<Tid> run_queue_;        ///< run queue: connections whose QP has more work
-    EventQueue::Repeated run_event_;   // scheduled while run_queue_ is not empty
-    IdTable<std::unique_ptr<Qp>> qps_; // by TID
-    IdTable<Qp*> by_id_;               // those of qps_ with an egress context
-    // QPs whose connection has ended. A call may still use one of them, so an event frees them.
+    std::deque<Tid> run_queue_;        ///< connections whose QP has more work than one event does
+    EventQueue::Repeated run_event_;   ///< scheduled while run_queue_ is not empty
+    IdTable<std::unique_ptr<Qp>> qps_; ///< by TID
+    IdTable<Qp*> by_id_;               ///< those of qps_ with an egress context
+    /// QPs whose connection has ended. A call may still use one of them, so an event frees them.
     std::vector<std::unique_ptr<Qp>> ended_;
     EventQueue::Repeated free_ended_;
 

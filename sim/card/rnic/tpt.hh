@@ -36,7 +36,7 @@ struct Extent {
                                       std::uint32_t skip, Bytes from);
 
 /// Calls @p move(extent, skip, size) for the parts of bytes [offset, offset + size) of a list of extents, in
-/// order, until it fails. Bytes behind the last extent are left out.
+/// order, until it fails. Bytes beyond the last extent are left out.
 template <typename Extents, typename Move>
 [[nodiscard]] hw::Status for_each_part(const Extents& extents, std::uint32_t offset, std::size_t size,
                                        const Move& move) {

@@ -47,7 +47,7 @@ void Rnic::run(Qp& qp) {
     if (last == Step::progress) {
         enqueue(qp);
     } else if (last != Step::wait_space && last != Step::wait_sge && qp.closing && !qp.fin_sent) {
-        // Remaining slots of the ring are never executed [guess G11].
+        // No more work is possible: slots that wait for the peer are never executed [guess G11].
         qp.finished = qp.fin_sent = true;
         parts_.stream.send_fin(qp.tid);
     }

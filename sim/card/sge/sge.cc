@@ -266,7 +266,7 @@ void Sge::doorbell(unsigned id) {
         service(id);
 }
 
-/// Sets the work limit, unless work has been done since the last event.
+/// Restores the work limit if another event has run since it was last restored.
 void Sge::begin_turn() {
     if (std::exchange(serviced_at_, events_.ran()) != events_.ran())
         work_left_ = turn_work;
@@ -694,11 +694,11 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
         async_event(cq, cqe);
         return;
     }
-    // Write the word with the generation last.
     if (faults_.guesses.other(23) && gen == 0) { // [guess G23] the host has returned no credits
         ++cq_lost_;
         return;
     }
+    // Write the word with the generation last.
     const hw::CqeLayout entry = cqe_layout(cqe, gen);
     const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * sizeof entry;
     std::uint32_t raw;

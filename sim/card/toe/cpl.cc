@@ -131,7 +131,7 @@ void Toe::Impl::set_tcb_field(unsigned queue, const hw::SetTcbField& req) {
     const Tid tid = req.id();
     Flow* flow = find(tid);
     if (tid >= params.tids || word + 1 > tcbs[tid].size() || (flow && flow->aborted)) {
-        ignored("SET_TCB_FIELD", tid);
+        count_ignored("SET_TCB_FIELD", tid);
         return;
     }
     Tcb& tcb = tcbs[tid];
@@ -159,7 +159,7 @@ void Toe::Impl::get_tcb(unsigned, const hw::GetTcb& req) {
     const Tid tid = req.id();
     const Flow* flow = find(tid);
     if (tid >= params.tids || (flow && flow->aborted)) {
-        ignored("GET_TCB", tid);
+        count_ignored("GET_TCB", tid);
         return;
     }
     Tcb tcb = tcbs[tid];
@@ -239,7 +239,7 @@ void Toe::Impl::pass_accept(unsigned, const hw::PassAcceptRpl& req) {
     const Tid tid = req.id();
     Flow* flow = find(tid);
     if (!flow || flow->phase != Flow::Phase::syn_received) {
-        ignored("PASS_ACCEPT_RPL", tid);
+        count_ignored("PASS_ACCEPT_RPL", tid);
         return;
     }
     const hw::Opt0h opt0h{req.opt0h};
@@ -261,14 +261,14 @@ void Toe::Impl::pass_accept(unsigned, const hw::PassAcceptRpl& req) {
 
 void Toe::Impl::rx_data_ack(unsigned, const hw::RxDataAck& req) {
     if (!engine.credit(req.id(), req.credits(), req.force_ack()))
-        ignored("RX_DATA_ACK", req.id());
+        count_ignored("RX_DATA_ACK", req.id());
 }
 
 void Toe::Impl::tid_release(unsigned, const hw::CplRequest& req) {
     const Tid tid = req.id();
     Flow* flow = find(tid);
     if (!flow || flow->phase == Flow::Phase::opening) { // the TID has not been announced to the host
-        ignored("TID_RELEASE", tid);
+        count_ignored("TID_RELEASE", tid);
         return;
     }
     end_rdma(tid, *flow);

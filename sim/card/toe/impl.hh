@@ -104,7 +104,7 @@ struct Toe::Impl final : tcp::Sink {
     void announce_syn(Tid tid, const tcp::SynInfo& info);
     unsigned mtu_index(std::uint16_t mss) const;
     tcp::Options options(hw::Opt0h opt0h, hw::Opt0l opt0l) const;
-    void ignored(const char* what, Tid tid);
+    void count_ignored(const char* what, Tid tid);
 
     // tcp::Sink
     std::optional<tcp::ConnId> syn(tcp::ListenId listener, const tcp::SynInfo& info) override;

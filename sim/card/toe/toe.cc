@@ -324,7 +324,7 @@ void Toe::Impl::end_rdma(Tid tid, Flow& flow) {
         rnic.connection_ended(tid);
 }
 
-void Toe::Impl::ignored(const char* what, Tid tid) {
+void Toe::Impl::count_ignored(const char* what, Tid tid) {
     ++counters["toe.ignored"];
     log.debug("tid {}: {} ignored", tid, what);
 }

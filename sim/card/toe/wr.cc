@@ -72,7 +72,7 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
     case FwOp::ri_send: {
         Flow* flow = find(tid);
         if (!flow || flow->phase != Flow::Phase::established) {
-            ignored("work request", tid); // [guess G13]
+            count_ignored("work request", tid); // [guess G13]
             return;
         }
         if (flow->pending_descriptors + descriptors > max_outstanding) {
@@ -171,14 +171,14 @@ void Toe::Impl::close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     if (flow.rdma)
         rnic.close_requested(tid); // calls send_fin() later [guess G11]
     else if (!engine.close(tid))
-        ignored("CLOSE_CON_REQ", tid);
+        count_ignored("CLOSE_CON_REQ", tid);
 }
 
 void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     const bool init = hw::parse<hw::FwWrHeader>(wr.bytes)->op() == FwOp::ri_rdma_init;
     const auto view = engine.view(tid);
     if (!view || init == flow.rdma || (init && wr.bytes.size() < sizeof(hw::RdmaInitWr))) {
-        ignored(init ? "RDMA_INIT" : "RDMA work request", tid);
+        count_ignored(init ? "RDMA_INIT" : "RDMA work request", tid);
         return;
     }
     if (!init) {
@@ -225,7 +225,7 @@ void Toe::Impl::abort_req(Tid tid, Bytes wr) {
     }
     Flow* flow = find(tid);
     if (!flow || flow->phase == Flow::Phase::opening) { // the TID has not been announced to the host
-        ignored("ABORT_REQ", tid);
+        count_ignored("ABORT_REQ", tid);
     } else {
         drop_pending(*flow);
         clear_half_open(*flow);

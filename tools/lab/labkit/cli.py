@@ -248,7 +248,7 @@ def parser() -> Parser:
             sub.add_argument("--capture", type=new_folder, metavar="FOLDER", help="capture all wires there")
             sub.add_argument("--record", type=Path, metavar="FILE", help="record the cards' events there, for `t3sim trace`")
             sub.add_argument("--guess", type=guess, action="append", default=[], metavar="Gn=other",
-                             help="all cards have another answer to this open question; `t3sim --guess list` shows those that have one")
+                             help="all cards give the other answer to this open question; `t3sim --guess list` shows the questions that have one")
             sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")
             sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
             sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",
