@@ -28,7 +28,7 @@ struct Report {
     std::string program; // "t3accept"
     std::string started; // UTC
     double seconds = 0;
-    std::string setting; // "one machine", "both-ports", "peer"
+    std::string setting; // "one machine", "both ports of one card" or "two machines"
     Json ends = Json::array();
     std::vector<Step> steps;
     Json answers = Json::array();  // to the open questions about the card

@@ -75,7 +75,7 @@ public:
 
 class Stream;
 
-/// It connects again after an error, which is that of one request only.
+/// An error affects one request only: the next one connects again.
 class RemoteEnd : public Peer {
 public:
     RemoteEnd(const std::string& address, int port);

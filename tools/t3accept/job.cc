@@ -19,7 +19,7 @@ namespace t3accept {
 namespace {
 
 constexpr auto pause = std::chrono::milliseconds(20);
-constexpr auto patience_after_kill = std::chrono::seconds(10);
+constexpr auto end_limit = std::chrono::seconds(10); // after a signal to the program
 constexpr std::size_t most_output = 16 << 10;
 
 volatile std::sig_atomic_t signal_came = 0;
@@ -94,7 +94,7 @@ std::string Job::output() const {
 }
 
 void Job::terminate() {
-    const auto until = Clock::now() + patience_after_kill;
+    const auto until = Clock::now() + end_limit;
     if (running())
         kill(child_, SIGTERM);
     while (running() && Clock::now() < until)
@@ -110,7 +110,7 @@ Done Job::finish(std::chrono::milliseconds limit) {
         done.late = true;
         kill_group();
         const auto killed = Clock::now();
-        while (running() && Clock::now() - killed < patience_after_kill)
+        while (running() && Clock::now() - killed < end_limit)
             std::this_thread::sleep_for(pause);
     }
     done.seconds = std::chrono::duration<double>(Clock::now() - started_).count();

@@ -188,7 +188,7 @@ void do_link(Run& run, Step& step) {
 
 // ---- the network card
 
-/// Remembers what later steps compare with. If it cannot be read, those steps report it.
+/// Stores the state that later steps compare with. If it cannot be read, those steps report it.
 void start_comparison(Run& run, const std::string& role, End& end) {
     const std::array<std::function<void()>, 3> readings{[&] { end.new_log(); },
                                                         [&] { run.counters[role] = end.counters(); },
@@ -593,7 +593,7 @@ void run_step(Run& run, const Row& row, Step& step) {
         throw Skipped{"not selected"};
     if (row.needs_peer && !run.peer)
         throw Skipped{run.no_peer};
-    // The time that is over leaves what costs none.
+    // After the time limit only steps without another end still run: they take no time.
     if (run.report.seconds > static_cast<double>(run.setting.limit.count()) && row.needs_peer)
         throw Skipped{fmt::format("the time limit of {} s was over", run.setting.limit.count())};
     row.run(run, step);

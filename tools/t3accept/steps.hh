@@ -10,7 +10,7 @@
 namespace t3accept {
 
 struct Setting {
-    std::string kind = "one machine"; // or "both ports", "two machines"
+    std::string kind = "one machine"; // or "both ports of one card", "two machines"
     std::string own;                  // the address of this end; empty without another end
     std::string peer;                 // that of the other end
     bool quick = false;

@@ -215,15 +215,15 @@ std::vector<std::string> Trace::with(const std::vector<std::string>& words) cons
 
 // ---- connections
 
-Connection::Connection(Peer& peer, const std::string& address, uint16_t port, const Wishes& wishes)
-    : peer_(peer), wishes_(wishes), port_(port), events_(rdma_create_event_channel()) {
+Connection::Connection(Peer& peer, const std::string& address, uint16_t port, const Options& options)
+    : peer_(peer), options_(options), port_(port), events_(rdma_create_event_channel()) {
     address_.sin_family = AF_INET;
     address_.sin_port = htons(port);
     inet_pton(AF_INET, address.c_str(), &address_.sin_addr);
-    if (!events_ || rdma_create_id(events_, wishes.passive ? &listener_ : &id_, nullptr, RDMA_PS_TCP))
+    if (!events_ || rdma_create_id(events_, options.passive ? &listener_ : &id_, nullptr, RDMA_PS_TCP))
         fail("rdma_create_id");
     try {
-        wishes.passive ? await_request() : resolve();
+        options.passive ? await_request() : resolve();
         set_up();
     } catch (...) {
         release();
@@ -285,10 +285,10 @@ void Connection::set_up() {
     pd_ = ibv_alloc_pd(id_->verbs);
     if (!pd_)
         fail("ibv_alloc_pd");
-    if (wishes_.events && !(channel_ = ibv_create_comp_channel(id_->verbs)))
+    if (options_.events && !(channel_ = ibv_create_comp_channel(id_->verbs)))
         fail("ibv_create_comp_channel");
-    send_cq_ = std::make_unique<CqMemory>(id_->verbs, wishes_.cqe, channel_);
-    receive_cq_ = std::make_unique<CqMemory>(id_->verbs, wishes_.cqe, channel_);
+    send_cq_ = std::make_unique<CqMemory>(id_->verbs, options_.cqe, channel_);
+    receive_cq_ = std::make_unique<CqMemory>(id_->verbs, options_.cqe, channel_);
     ibv_qp_init_attr attr{};
     attr.qp_type = IBV_QPT_RC;
     attr.send_cq = send_cq_->cq();
@@ -329,9 +329,9 @@ bool Connection::wait_event(rdma_cm_event_type type, int ms) {
 }
 
 void Connection::connect() {
-    peer_.listen(wishes_.receive_buffer);
+    peer_.listen(options_.receive_buffer);
     rdma_conn_param param{};
-    param.initiator_depth = wishes_.reads;
+    param.initiator_depth = options_.reads;
     param.responder_resources = 4;
     if (rdma_connect(id_, &param))
         fail("rdma_connect");
@@ -341,16 +341,16 @@ void Connection::connect() {
     if (!request)
         throw std::runtime_error("no MPA request came");
     Startup reply;
-    reply.flags = wishes_.reply_flags;
+    reply.flags = options_.reply_flags;
     reply.revision = request->revision;
     if (request->flags & MPA_FLAG_ENHANCED) {
         reply.flags |= MPA_FLAG_ENHANCED;
         reply.ird = reply.ord = 4;
-        if (wishes_.ready_message) {
+        if (options_.ready_message) {
             reply.ird |= MPA_V2_IRD_PEER2PEER;
             reply.ord |= MPA_V2_ORD_RTR_READ;
         }
-    } else if (wishes_.ready_message) {
+    } else if (options_.ready_message) {
         throw NotObserved{"the driver's MPA request has revision 1"};
     }
     peer_.send(startup_frame(MPA_KEY_REPLY, reply));

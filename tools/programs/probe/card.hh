@@ -40,7 +40,7 @@ public:
     CqMemory(const CqMemory&) = delete;
     CqMemory& operator=(const CqMemory&) = delete;
 
-    // The next one, or none within the time.
+    // The next entry; nothing if none comes within the time.
     std::optional<Cqe> next(int ms);
     // The entry at this place of the ring, whatever its generation.
     Cqe at(unsigned index) const;
@@ -81,7 +81,7 @@ public:
     Trace(const Trace&) = delete;
     Trace& operator=(const Trace&) = delete;
 
-    // Reads what has come; true as soon as there are so many lines that contain all words.
+    // Reads new lines of the trace. True as soon as `count` lines contain all words; false after the time.
     bool wait(const std::vector<std::string>& words, int ms, size_t count = 1);
     std::vector<std::string> with(const std::vector<std::string>& words) const;
 
@@ -96,20 +96,20 @@ private:
 // A connection of the card under test with the peer's socket.
 class Connection {
 public:
-    struct Wishes {
+    struct Options {
         int cqe = 64;
         bool events = false;                // a completion channel
         unsigned receive_buffer = 0;        // of the peer
         uint8_t reply_flags = MPA_FLAG_CRC; // and MPA_FLAG_MARKERS
-        bool ready_message = false;         // the reply asks for the RTR read
+        bool ready_message = false;         // the reply requests the RTR read
         bool passive = false;               // the peer connects
         uint8_t reads = 4;                  // our ORD
-        Wishes() {}
+        Options() {}
     };
 
-    // Makes the objects; does not connect. Passive: the peer has sent an MPA request of revision 2 that asks
-    // for the RTR read.
-    Connection(Peer& peer, const std::string& address, uint16_t port, const Wishes& wishes = Wishes());
+    // Makes the objects; does not connect. Passive: the peer has sent an MPA request of revision 2 that
+    // requests the RTR read.
+    Connection(Peer& peer, const std::string& address, uint16_t port, const Options& options = Options());
     ~Connection();
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -161,7 +161,7 @@ private:
     void release();
 
     Peer& peer_;
-    Wishes wishes_;
+    Options options_;
     uint16_t port_;
     sockaddr_in address_{};
     rdma_event_channel* events_;

@@ -38,9 +38,10 @@ using namespace probe;
 
 namespace {
 
-// What does not come within this time is not going to; what is expected has more.
+// quiet_ms: after so long without a message none comes any more. reply_limit_ms: for a message that must
+// come.
 constexpr int quiet_ms = 500;
-constexpr int patience_ms = 5000;
+constexpr int reply_limit_ms = 5000;
 constexpr int probe_limit_s = 30;
 constexpr int everything_limit_s = 600;
 
@@ -53,10 +54,10 @@ struct Case {
     Peer& peer;
     std::string address; // of the peer
     uint16_t port;
-    // Reports the answer before the objects end, which may never happen with this answer.
-    std::function<Answer(const Answer&)> at_once;
+    // Prints the answer at once. For a probe whose objects may never end with one of the answers.
+    std::function<Answer(const Answer&)> report;
 
-    using Wishes = Connection::Wishes;
+    using Options = Connection::Options;
 };
 
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
@@ -86,7 +87,7 @@ Segment message(uint32_t msn, const Bytes& payload = {}) {
     return out;
 }
 
-// The answer to a read request.
+// The response to a read request.
 Segment response_to(const Segment& request, const Bytes& payload = {}) {
     Segment out;
     out.opcode = RDMAP_READ_RESPONSE;
@@ -169,14 +170,14 @@ Answer acknowledgement_of_init(Case& c) {
 
 Answer acknowledgement_of_others(Case& c) {
     Trace trace;
-    Case::Wishes wishes;
-    wishes.ready_message = true;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.ready_message = true;
+    Connection card(c.peer, c.address, c.port, options);
     card.connect();
-    c.peer.send(response_to(need(c.peer.fpdus(1, patience_ms), RDMAP_READ_REQUEST)));
+    c.peer.send(response_to(need(c.peer.fpdus(1, reply_limit_ms), RDMAP_READ_REQUEST)));
     const size_t after_read = arrivals(trace, T3_CPL_TX_DMA_ACK);
     c.peer.send(message(7)); // the driver sends a TERMINATE
-    need(c.peer.fpdus(1, patience_ms), RDMAP_TERMINATE);
+    need(c.peer.fpdus(1, reply_limit_ms), RDMAP_TERMINATE);
     const size_t after_terminate = arrivals(trace, T3_CPL_TX_DMA_ACK);
     return {after_read == 1 && after_terminate == 1,
             text("acknowledgements for the ready-to-receive read: %zu, for TERMINATE: %zu", after_read - 1,
@@ -184,14 +185,14 @@ Answer acknowledgement_of_others(Case& c) {
 }
 
 Answer hold_of_the_responder(Case& c) {
-    Case::Wishes wishes;
-    wishes.passive = true;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.passive = true;
+    Connection card(c.peer, c.address, c.port, options);
     card.accept();
     card.post_send(nullptr, 0);
     const bool early = !c.peer.fpdus(1, quiet_ms).empty();
     c.peer.send(empty_read(1));
-    const auto later = c.peer.fpdus(early ? 1 : 2, patience_ms);
+    const auto later = c.peer.fpdus(early ? 1 : 2, reply_limit_ms);
     need(later, RDMAP_READ_RESPONSE);
     if (!early)
         need(later, RDMAP_SEND);
@@ -206,7 +207,7 @@ Answer length_of_terminate(Case& c) {
     card.connect();
     c.peer.send(terminate(body));
     const std::vector<std::string> words{"t3_cpl_arrival: ", arrival(T3_CPL_RDMA_TERMINATE)};
-    if (!trace.wait(words, patience_ms))
+    if (!trace.wait(words, reply_limit_ms))
         throw NotObserved{"no RDMA_TERMINATE came"};
     const unsigned flits = number_after(trace.with(words)[0], "flits ");
     return {flits == (8 + body + 7) / 8, text("RDMA_TERMINATE with %u bytes counts %u flits", body, flits)};
@@ -224,7 +225,7 @@ Answer end_in_an_fpdu(Case& c) {
             c.peer.send(part);
         }
         c.peer.shut();
-        if (!trace.wait({"t3_cpl_arrival: ", arrival(T3_CPL_PEER_CLOSE)}, patience_ms))
+        if (!trace.wait({"t3_cpl_arrival: ", arrival(T3_CPL_PEER_CLOSE)}, reply_limit_ms))
             throw NotObserved{"no PEER_CLOSE came"};
         reports[cut] = arrivals(trace, T3_CPL_RDMA_EC_STATUS);
     }
@@ -240,7 +241,7 @@ Answer ring_at_the_close(Case& c) {
         card.put_send(nullptr, 0); // without a doorbell, so that only the close makes the card look
     card.disconnect();
     size_t sent = 0;
-    for (const auto& segment : c.peer.fpdus(3, patience_ms))
+    for (const auto& segment : c.peer.fpdus(3, reply_limit_ms))
         sent += segment.opcode == RDMAP_SEND;
     return {sent == 3, text("%zu of 3 requests that were in the ring at the close were executed", sent)};
 }
@@ -250,10 +251,10 @@ Answer copies_of_an_abort(Case& c) {
     Connection card(c.peer, c.address, c.port);
     card.connect();
     c.peer.reset();
-    if (!trace.wait({"t3_cpl_arrival: ", arrival(T3_CPL_ABORT_REQ_RSS)}, patience_ms))
+    if (!trace.wait({"t3_cpl_arrival: ", arrival(T3_CPL_ABORT_REQ_RSS)}, reply_limit_ms))
         throw NotObserved{"no ABORT_REQ_RSS came"};
     const size_t copies = arrivals(trace, T3_CPL_ABORT_REQ_RSS);
-    return c.at_once({copies == 2, text("ABORT_REQ_RSS comes %zu times", copies)});
+    return c.report({copies == 2, text("ABORT_REQ_RSS comes %zu times", copies)});
 }
 
 // REG_MR by write(), since libibverbs hides the page list's index.
@@ -310,7 +311,7 @@ Answer form_of_a_receive(Case& c) {
     Connection card(c.peer, c.address, c.port);
     Region memory(card.pd(), size, local); // only for its memory
     RawRegion region(card.pd(), memory.bytes(), size);
-    trace.wait({"t3_mr: register", text("stag %#x ", region.stag)}, patience_ms);
+    trace.wait({"t3_mr: register", text("stag %#x ", region.stag)}, reply_limit_ms);
     const auto made = trace.with({"t3_mr: register", text("stag %#x ", region.stag)});
     if (made.empty())
         throw NotObserved{"the trace does not show the region"};
@@ -326,7 +327,7 @@ Answer form_of_a_receive(Case& c) {
     card.connect();
     const auto data = pattern(at);
     c.peer.send(message(1, data));
-    const auto received = card.receives().next(patience_ms);
+    const auto received = card.receives().next(reply_limit_ms);
     if (received && received->status() == 0 && memory.holds(data, at))
         return {true, "a receive with a page list index takes an offset in its page (form B)"};
     const auto errors = card.error_statuses(trace);
@@ -357,8 +358,8 @@ Answer right_of_a_read_sink(Case& c) {
     card.connect();
     card.put_read(sink, 64);
     card.ring_doorbell();
-    c.peer.send(response_to(need(c.peer.fpdus(1, patience_ms), RDMAP_READ_REQUEST), pattern(64)));
-    if (card.sends().next(patience_ms))
+    c.peer.send(response_to(need(c.peer.fpdus(1, reply_limit_ms), RDMAP_READ_REQUEST), pattern(64)));
+    if (card.sends().next(reply_limit_ms))
         return {sink.holds(pattern(64)), "local write suffices for the sink of a read"};
     return {false, text("local write does not suffice for the sink of a read, status %#x",
                         card.expect_error(trace))};
@@ -400,11 +401,11 @@ Answer length_in_entries(Case& c) {
     Region memory(card.pd(), 64, all_access);
     card.connect();
     card.post_send(&memory, 48);
-    const auto sent = need(card.sends().next(patience_ms), "a send");
+    const auto sent = need(card.sends().next(reply_limit_ms), "a send");
     card.put_read(memory, 32);
     card.ring_doorbell();
-    c.peer.send(response_to(need(c.peer.fpdus(2, patience_ms), RDMAP_READ_REQUEST), pattern(32)));
-    const auto read = need(card.sends().next(patience_ms), "a read");
+    c.peer.send(response_to(need(c.peer.fpdus(2, reply_limit_ms), RDMAP_READ_REQUEST), pattern(32)));
+    const auto read = need(card.sends().next(reply_limit_ms), "a read");
     return {sent.length == 0 && read.length == 0 && read.word3 == 0,
             text("length of the entry of a send of 48 bytes: %u, of a read of 32: %u, its MSN: %u",
                  sent.length, read.length, read.word3)};
@@ -415,18 +416,18 @@ std::string event_line(Trace& trace, Connection& card) {
     if (ibv_req_notify_cq(card.sends().cq(), 0))
         throw NotObserved{"ibv_req_notify_cq failed"};
     card.post_send(nullptr, 0);
-    need(card.sends().next(patience_ms), "a send");
+    need(card.sends().next(reply_limit_ms), "a send");
     const std::vector<std::string> words{"t3_async_event: ", text(" qp %u ", card.qp())};
-    if (!trace.wait(words, patience_ms))
+    if (!trace.wait(words, reply_limit_ms))
         throw NotObserved{"an armed completion queue gave no event"};
     return trace.with(words).front();
 }
 
 Answer words_of_an_event(Case& c) {
     Trace trace;
-    Case::Wishes wishes;
-    wishes.events = true;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.events = true;
+    Connection card(c.peer, c.address, c.port, options);
     card.connect();
     const auto line = event_line(trace, card);
     const unsigned flags = number_after(line, "flags "), index = number_after(line, "index ");
@@ -438,20 +439,20 @@ Answer words_of_an_event(Case& c) {
 
 Answer full_completion_queue(Case& c) {
     constexpr unsigned requests = 48; // fit the ring of the queue pair
-    Case::Wishes wishes;
-    wishes.cqe = 8;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.cqe = 8;
+    Connection card(c.peer, c.address, c.port, options);
     card.connect();
     for (unsigned i = 0; i < requests; i++)
         card.put_send(nullptr, 0);
     card.ring_doorbell();
-    if (c.peer.fpdus(requests, patience_ms).size() < requests)
+    if (c.peer.fpdus(requests, reply_limit_ms).size() < requests)
         throw NotObserved{"the card did not execute all requests"};
     const auto& cq = card.sends();
     const auto until = prog::in_ms(quiet_ms);
     while (cq.generation(0) && prog::Clock::now() < until)
         usleep(1000);
-    unsigned size = 0; // behind the ring are zeros
+    unsigned size = 0; // after the ring there are zeros
     while (size < requests && cq.at(size).header)
         size++;
     if (size == requests)
@@ -464,27 +465,27 @@ Answer full_completion_queue(Case& c) {
 
 Answer arming_with_an_entry(Case& c) {
     Trace trace;
-    Case::Wishes wishes;
-    wishes.events = true;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.events = true;
+    Connection card(c.peer, c.address, c.port, options);
     card.connect();
     const unsigned cq = number_after(event_line(trace, card), "cq ");
     const std::vector<std::string> words{"t3_async_event: ", text("cq %u ", cq)};
     card.post_send(nullptr, 0); // without arming: an entry, and no event
-    need(card.sends().next(patience_ms), "a send");
+    need(card.sends().next(reply_limit_ms), "a send");
     const size_t before = trace.with(words).size();
     // The provider passes no second arming to the kernel before the program has read the event.
     pollfd readable{card.channel()->fd, POLLIN, 0};
     ibv_cq* cq_of_event = nullptr;
     void* context = nullptr;
-    if (poll(&readable, 1, patience_ms) != 1 || ibv_get_cq_event(card.channel(), &cq_of_event, &context))
+    if (poll(&readable, 1, reply_limit_ms) != 1 || ibv_get_cq_event(card.channel(), &cq_of_event, &context))
         throw NotObserved{"the completion channel has no event"};
     ibv_ack_cq_events(cq_of_event, 1);
     if (ibv_req_notify_cq(card.sends().cq(), 0))
         throw NotObserved{"ibv_req_notify_cq failed"};
     const bool at_once = trace.wait(words, quiet_ms, before + 1);
     card.post_send(nullptr, 0);
-    if (!trace.wait(words, patience_ms, before + 1))
+    if (!trace.wait(words, reply_limit_ms, before + 1))
         throw NotObserved{"the second arming had no effect"};
     return {before == 1 && !at_once,
             before != 1 ? "an event disarms nothing: the next entry gave one too"
@@ -501,7 +502,7 @@ Answer doorbell_page(Case& c) {
         const bool seen = !c.peer.fpdus(1, 2 * quiet_ms).empty();
         if (!seen) { // execute it, for the next one
             card.ring_doorbell();
-            c.peer.fpdus(1, patience_ms);
+            c.peer.fpdus(1, reply_limit_ms);
         }
         return seen;
     };
@@ -552,9 +553,9 @@ Answer events_of_an_error(Case& c) {
 
 Answer receive_behind_a_send(Case& c) {
     Trace trace;
-    Case::Wishes wishes;
-    wishes.reads = 1;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.reads = 1;
+    Connection card(c.peer, c.address, c.port, options);
     Region memory(card.pd(), 64, local);
     card.connect();
     card.put_read(memory, 16);
@@ -568,7 +569,7 @@ Answer receive_behind_a_send(Case& c) {
     c.peer.send(message(1, pattern(8)));
     if (card.receives().next(2000))
         return {false, "a receive is executed although a read in front of it waits"};
-    return {card.expect_error(trace) == T3_STATUS_NO_RECV, "receives wait behind a read that waits"};
+    return {card.expect_error(trace) == T3_STATUS_NO_RECV, "receives wait after a read that waits"};
 }
 
 Answer completion_and_fence_of_reads(Case& c) {
@@ -581,11 +582,11 @@ Answer completion_and_fence_of_reads(Case& c) {
     auto sent = c.peer.fpdus(2, quiet_ms);
     const bool fenced = sent.size() == 1;
     c.peer.send(response_to(need(sent, RDMAP_READ_REQUEST), pattern(16)));
-    need(card.sends().next(patience_ms), "a read");
+    need(card.sends().next(reply_limit_ms), "a read");
     if (fenced)
-        sent = c.peer.fpdus(1, patience_ms);
+        sent = c.peer.fpdus(1, reply_limit_ms);
     c.peer.send(response_to(sent.back(), pattern(16)));
-    need(card.sends().next(patience_ms), "a read");
+    need(card.sends().next(reply_limit_ms), "a read");
     const bool more = card.sends().next(quiet_ms).has_value();
     return {fenced && !more,
             text("a read fence %s; the completion flag of a read %s", fenced ? "is honoured" : "is ignored",
@@ -603,9 +604,9 @@ Answer requests_before_init(Case& c) {
 
 Answer time_of_a_completion(Case& c) {
     constexpr uint32_t size = 48 << 10;
-    Case::Wishes wishes;
-    wishes.receive_buffer = 2048;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.receive_buffer = 2048;
+    Connection card(c.peer, c.address, c.port, options);
     Region memory(card.pd(), size, local);
     card.connect();
     card.post_send(&memory, size); // far more than the peer's window
@@ -621,22 +622,22 @@ Answer time_of_a_completion(Case& c) {
 
 Answer origin_of_markers(Case& c) {
     constexpr size_t spacing = 512;
-    Case::Wishes wishes;
-    wishes.reply_flags = MPA_FLAG_CRC | MPA_FLAG_MARKERS;
-    Connection card(c.peer, c.address, c.port, wishes);
+    Case::Options options;
+    options.reply_flags = MPA_FLAG_CRC | MPA_FLAG_MARKERS;
+    Connection card(c.peer, c.address, c.port, options);
     Region memory(card.pd(), 1200, local);
     std::fill_n(memory.bytes(), 1200, uint8_t{0xaa});
     card.connect();
     card.post_send(&memory, 1200);
-    const auto stream = c.peer.receive(3 * spacing - 300, patience_ms);
+    const auto stream = c.peer.receive(3 * spacing - 300, reply_limit_ms);
     for (size_t at = 0; at < spacing; at += 4) {
-        // The second one's distance counts from the FPDU's length field, behind a marker at the front.
+        // The second one's distance counts from the FPDU's length field, after a marker at the front.
         const size_t next = at + spacing, length_at = at ? 0 : sizeof(mpa_marker);
         if (next + 4 <= stream.size() && be16(&stream[at]) == 0 && be16(&stream[next]) == 0 &&
             be16(&stream[next + 2]) == next - length_at)
             return {at == 0, text("the first marker is at byte %zu of the stream of FPDUs", at)};
     }
-    throw NotObserved{"the stream has no markers, although the peer asked for them"};
+    throw NotObserved{"the stream has no markers, although the peer requested them"};
 }
 
 Answer reuse_of_tids(Case& c) {
@@ -648,7 +649,7 @@ Answer reuse_of_tids(Case& c) {
             Connection card(c.peer, c.address, c.port);
             card.connect();
             const std::vector<std::string> words{"t3_ep_transition: ", "established"};
-            if (!trace.wait(words, patience_ms))
+            if (!trace.wait(words, reply_limit_ms))
                 throw NotObserved{"the trace shows no TID"};
             tids.push_back(number_after(trace.with(words).front(), "tid="));
             c.peer.reset();
@@ -692,7 +693,7 @@ Answer octets_of_a_frame(Case& c) {
     for (int i = 0; i < frames; i++)
         while (send(fd, data.data(), data.size(), 0) < 0 && errno != ECONNREFUSED)
             usleep(1000);
-    const auto until = prog::in_ms(patience_ms);
+    const auto until = prog::in_ms(reply_limit_ms);
     while (counter("tx_packets") < packets + frames && prog::Clock::now() < until)
         usleep(10000);
     close(fd);
@@ -710,7 +711,7 @@ Answer opcode_of_a_send(Case& c) {
     Connection card(c.peer, c.address, c.port);
     card.connect();
     card.post_send(nullptr, 0, T3_WR_F_COMPLETION, T3_RDMA_SEND_SE);
-    const auto cqe = need(card.sends().next(patience_ms), "a send");
+    const auto cqe = need(card.sends().next(reply_limit_ms), "a send");
     return {cqe.opcode() == T3_RDMA_SEND_SE,
             text("a send with solicited event completes with opcode %u", cqe.opcode())};
 }
@@ -722,7 +723,7 @@ Answer order_of_terminate(Case& c) {
     c.peer.send(terminate(4));
     const std::vector<std::string> event{"t3_async_event: ", text(" qp %u RQ opcode 7 ", card.qp())};
     const std::vector<std::string> message{"t3_cpl_arrival: ", arrival(T3_CPL_RDMA_TERMINATE)};
-    if (!trace.wait(event, patience_ms) || !trace.wait(message, patience_ms))
+    if (!trace.wait(event, reply_limit_ms) || !trace.wait(message, reply_limit_ms))
         throw NotObserved{"not both of RDMA_TERMINATE and its event came"};
     const auto lines = trace.with({""});
     const auto place = [&](const std::vector<std::string>& words) {
@@ -742,7 +743,7 @@ Answer segment_of_an_fpdu(Case& c) {
     for (unsigned i = 0; i < requests; i++)
         card.put_send(&memory, 64);
     card.ring_doorbell(); // all at once
-    if (c.peer.fpdus(requests, patience_ms).size() < requests)
+    if (c.peer.fpdus(requests, reply_limit_ms).size() < requests)
         throw NotObserved{"not all messages came"};
     const unsigned segments = c.peer.info().data_segments_in - before;
     return {segments == requests, text("%u FPDUs came in %u TCP segments", requests, segments)};
@@ -863,12 +864,12 @@ void ask(const Point& point, const std::string& address, uint16_t port) {
         alarm(probe_limit_s);
         try {
             Peer peer(address, port);
-            const auto at_once = [&](const Answer& got) {
+            const auto report = [&](const Answer& got) {
                 answer(got.as_modelled ? "as modelled" : "other", got.text);
                 return got;
             };
-            Case c{peer, address, port, at_once};
-            at_once(point.ask(c));
+            Case c{peer, address, port, report};
+            report(point.ask(c));
         } catch (const NotObserved& reason) {
             answer("not observed", reason.why);
         } catch (const std::exception& error) {
