@@ -35,3 +35,16 @@ def test_the_readme_names_every_part():
 def test_files_that_commands_of_the_readme_name_exist():
     for word in re.findall(r"^(?:sudo )?((?:tools|tests|packaging)/[\w/.-]+)", README, re.M):
         assert (paths.REPO / word).exists(), word
+
+
+def test_functions_of_the_way_of_a_send_are_in_their_files():
+    rows = re.findall(r"^\| (\d[^|]*) \| ([^|]*) \| ([^|]*) \|$", (paths.REPO / "docs/architecture.md").read_text(), re.M)
+    assert len(rows) >= 9
+    for step, functions, files in rows:
+        texts = {file: (paths.REPO / file).read_text() for file in re.findall(r"`([^`]+)`", files)}
+        names = re.findall(r"`([\w:]+)\(\)`", functions)
+        assert names and texts, step
+        defined = {name: [file for file, text in texts.items() if re.search(rf"(?<!\w){name.split('::')[-1] if file.endswith('.hh') else name}\(", text)]
+                   for name in names}
+        assert all(defined.values()), (step, defined)
+        assert set(texts) == {file for found in defined.values() for file in found}, (step, defined)
