@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from labkit import arch, guest, image, paths, qemu
+from labkit import arch, build, errors, guest, image, kernel, paths, qemu
 
 CROSS = [name for name, target in arch.ARCHITECTURES.items() if target.cross]
 
@@ -67,6 +67,20 @@ def test_the_driver_of_an_iommu_is_loaded_before_those_that_wait_for_it(tmp_path
     (tmp_path / "boot/virtio_blk.ko").write_bytes(b"of disks")
     made = image.Image("trixie-arm64", tmp_path, "6.12", ("virtio_blk.ko",)).initramfs(iommu)
     assert order.encode() in made and (b"of the IOMMU" in made) == iommu == (b"virtio-iommu" in made)
+
+
+def test_an_architecture_without_a_kernel_of_debian_has_one_of_the_project(monkeypatch, tmp_path):
+    """Its guests are those of the architecture with the same programs; only the kernel and its modules differ."""
+    (tmp_path / "image.json").write_text('{"release": "6.12-debian", "boot_modules": ["virtio_blk.ko"]}')
+    monkeypatch.setattr(image.cache, "entry", lambda name, *_: tmp_path)
+    monkeypatch.setattr(image.kernel, "get", lambda *asked: kernel.Kernel(kernel.kind(asked[0]), tmp_path / asked[1], "6.12-ours"))
+    theirs, ours = image.get("trixie-arm64"), image.get("trixie-arm64-64k")
+    assert (ours.suite, ours.build_root, ours.products) == (theirs.suite, theirs.build_root, theirs.products)
+    assert (theirs.release, theirs.kernel_file.name, ours.release, ours.kernel_file) == ("6.12-debian", "vmlinux", "6.12-ours", tmp_path / "trixie/Image")
+    assert ours.disks[1] == tmp_path / "trixie/modules.squashfs" and not ours.boot_modules
+    assert build.modules_folder(ours) == ours.products / "kernels/arm64-64k"
+    with pytest.raises(errors.UsageError, match="no kernel of the project is built for trixie-arm64-64k"):
+        image.get("trixie-arm64-64k", "debug")
 
 
 def test_a_root_that_was_only_unpacked_is_finished(tmp_path):

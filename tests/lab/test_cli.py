@@ -98,6 +98,7 @@ def test_packages_of_the_command_line_are_those_of_the_guests(monkeypatch, words
     ((), ["bookworm"] * 3), (("--suite", "forky"), ["forky"] * 3), (("--arch", "arm64"), ["trixie-arm64"] * 3),
     (("--arch", "arm64", "--suite", "trixie"), ["trixie-arm64"] * 3), (("--arch", "arm64-16k", "--arch", "amd64"), ["trixie-arm64-16k", "bookworm", "bookworm"]),
     (("--suite", "forky", "--arch", "amd64", "--arch", "arm64"), ["forky", "trixie-arm64", "trixie-arm64"]),
+    (("--arch", "arm64-64k"), ["trixie-arm64-64k"] * 3),
 ])
 def test_architectures_of_the_command_line_are_those_of_the_guests(monkeypatch, words, images):
     made = []

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+import fnmatch
 import re
 
 import pytest
-from labkit import Lab, image, kernel
+from labkit import Lab, arch, image, kernel
 from labkit.errors import LabError, UsageError
 from labkit.guest import Machine
 from labkit.sim import Wire
@@ -37,7 +38,7 @@ def test_a_later_fragment_takes_precedence(tmp_path):
 
 
 def test_each_fragment_is_used_by_a_kernel():
-    used = {path for suite in kernel.SUITES for kind in kernel.KINDS.values() for path in kernel.fragments(suite, kind)}
+    used = {path for suite, kind in kernel.every() for path in kernel.fragments(suite, kind)}
     assert used == set(kernel.FRAGMENTS.glob("*.config"))
 
 
@@ -64,6 +65,23 @@ def test_user_mode_linux_is_made_with_its_architecture_and_boots_a_program(tmp_p
     uml = kernel.kind("uml")
     assert uml.kbuild == "ARCH=um" and uml.make.startswith("ARCH=um ") and kernel.Kernel(uml, tmp_path, "6.1").file.name == "linux"
     assert not any(kind.kbuild for kind in kernel.KINDS.values() if not kind.uml)
+
+
+def test_a_kernel_of_arm64_is_cross_compiled_of_its_own_sources(tmp_path):
+    kind = kernel.kind("arm64-64k")
+    assert kernel.suites(kind) == ("trixie",) and kind.kbuild == kind.make == "ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-"
+    assert kernel.Kernel(kind, tmp_path, "6.12").file.name == "Image"
+    sources = {arch: f"arch/{arch}/kernel/setup.c" for arch in ("x86", "arm64", "arm", "arc", "alpha", "riscv", "um")}
+    for name, left in (("arm64-64k", {"arm64"}), ("debug", {"x86", "um"})):
+        patterns = kernel.kind(name).left_out
+        assert {arch for arch, path in sources.items() if not any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)} == left
+    assert "arch/arm64/include" in kind.kept and "arch/x86/include" not in kind.kept
+
+
+def test_kernels_of_an_architecture_are_no_choice_for_the_guests_of_another():
+    assert not set(kernel.KINDS) & set(kernel.OF_ARCHITECTURES) and all(name in arch.ARCHITECTURES for name in kernel.OF_ARCHITECTURES)
+    with pytest.raises(UsageError, match=r"built for bookworm \(only for trixie\)"):
+        kernel.get("arm64-64k", "bookworm", None)
 
 
 @pytest.mark.parametrize("parts", [{"cards": 0, "wires": [Wire("lan", ("n0", "tap:t0"))]},

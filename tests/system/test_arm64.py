@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Guests of arm64 with pages of 4 and 16 KB, against each other and against x86 over one wire, with our modules and with the in-tree ones.
+"""Guests of arm64 with pages of 4, 16 and 64 KB, against each other and against x86 over one wire, with our modules and with the in-tree ones.
 
 All guests are emulated, so these run in `make test-long` only; it also runs the main test files with both guests of arm64
 (--suite=trixie-arm64).
@@ -23,6 +23,8 @@ PAIRS = {
     "16k-with-x86": (("trixie-arm64-16k", 16384), ("bookworm", 4096), "rdma-t3"),
     "16k-with-4k": (("trixie-arm64-16k", 16384), ("trixie-arm64", 4096), "rdma"),
     "4k-with-x86": (("trixie-arm64", 4096), ("bookworm", 4096), "rdma-t3"),
+    "64k-with-64k": (("trixie-arm64-64k", 65536), ("trixie-arm64-64k", 65536), "rdma"),
+    "64k-with-x86": (("trixie-arm64-64k", 65536), ("bookworm", 4096), "rdma-t3"),
 }
 
 
@@ -31,7 +33,7 @@ def machines(request, _appended):
     *ends, load = PAIRS[request.param]
     suites = [name for name, _ in ends]
     if not request.config.getoption("--no-build"):
-        for name in suites:
+        for name in dict.fromkeys(suites):
             build.everything(name)
     keeper = Keeper(guests=2, suite=suites, name="arm64", load=load, machine=_appended(Machine(memory=768)))
     yield keeper, ends
@@ -121,11 +123,40 @@ def test_a_doorbell_page_belongs_to_one_process(pair, machines):
         process.wait(30)
 
 
-def test_qps_of_more_than_one_doorbell_page(pair):
-    """130 connections of one process: ids beyond the first page, whatever its size. Each must transfer, so each doorbell must reach its QP."""
+def test_qps_of_more_than_one_doorbell_page(pair, machines):
+    """Connections of one process with ids beyond the first page. Each must transfer, so each doorbell must reach its QP."""
     server, client = pair.guests
+    connections = 32 * max(page for _, page in machines[1]) // 4096 + 2
     for passive, active in ((server, client), (client, server)):
-        ucmatose(passive, active, "-c 130 -C 2 -S 100", timeout=240)
+        ucmatose(passive, active, f"-c {connections} -C 2 -S 100", timeout=240)
+
+
+# As many contexts as can have a QP, each with a device of its own.
+CONTEXTS = """
+import resource
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.enums import IBV_QPT_RC
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QP, QPCap, QPInitAttr
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+held = []
+try:
+    while len(held) < 2000:
+        context = Context(name='cxgb3_0')
+        pd, cq = PD(context), CQ(context, 1)
+        held.append((QP(pd, QPInitAttr(qp_type=IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(max_send_wr=1, max_recv_wr=1))), pd, cq, context))
+except PyverbsRDMAError as error:
+    print(len(held), error)
+"""
+
+
+def test_doorbell_pages_are_used_up(pair, machines):
+    """The 32,768 QP ids are divided among the pages, and no two contexts share a page; the ids below 16 are not for QPs. docs/limits.md has the figures."""
+    for guest, (_, page) in zip(pair.guests, machines[1]):
+        contexts, error = guest.check(["python3", "-c", CONTEXTS], 300).split(" ", 1)
+        assert (int(contexts), "Errno: 28" in error) == (32768 // (32 * page // 4096) - 1, True), error
 
 
 def test_a_killed_process_leaves_no_object(pair):

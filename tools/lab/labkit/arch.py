@@ -30,6 +30,7 @@ class Arch:
     slowness: float = 1.0  # how many times slower its guests are; deadlines grow with it
     suite: str | None = None  # the only release with images; None: all
     same_programs: str | None = None  # an architecture with the same programs, which are built once
+    own_kernel: bool = False  # Debian has no kernel for it: its guests are those of same_programs with a kernel of the project, which has its name
 
     @property
     def cross(self) -> bool:
@@ -55,6 +56,7 @@ ARCHITECTURES = {arch.name: arch for arch in (
          ("-device", "intel-iommu,caching-mode=on"), f"intel_iommu=on {STRICT}"),
     Arch("arm64", **_ARM64),
     Arch("arm64-16k", **_ARM64, same_programs="arm64"),  # its kernel has pages of 16 KB
+    Arch("arm64-64k", **_ARM64, same_programs="arm64", own_kernel=True),
 )}
 
 
@@ -72,5 +74,5 @@ def of_image(name: str) -> tuple[str, Arch]:
 
 
 def names(suites: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of all images."""
-    return (*suites, *(image_name("", arch.name) for arch in ARCHITECTURES.values() if arch.cross))
+    """The names of all images that are made of Debian's packages."""
+    return (*suites, *(image_name("", arch.name) for arch in ARCHITECTURES.values() if arch.cross and not arch.own_kernel))

@@ -139,7 +139,7 @@ def programs(made: image.Image, goal: Path) -> None:
 def everything(suite: str = "bookworm", kernel_name: str | None = None) -> Path:
     """Builds all that guests of a release run; only changed parts are rebuilt."""
     made = image.get(suite, kernel_name)
-    goal = paths.guest_build(suite)
+    goal = made.products
     goal.mkdir(parents=True, exist_ok=True)
     with progress.step(f"building modules and programs for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
         modules(made)

@@ -45,7 +45,7 @@ GUEST_PACKAGES = (
 )
 # For another architecture the build root has the cross compiler, and what kbuild's programs and headers need: `unpack-kernel` unpacks
 # these, since Debian's headers depend on the architecture's own compiler.
-CROSS_PACKAGES = ("gcc", "g++", "ccache", "make", "cmake", "ninja-build", "pkgconf", "xz-utils", "zstd", "kmod", "bc", "libelf1t64", "libssl3t64",
+CROSS_PACKAGES = ("gcc", "g++", "ccache", "make", "cmake", "ninja-build", "pkgconf", "xz-utils", "zstd", "kmod", "bc", "bison", "flex", "libelf1t64", "libssl3t64",
                   "pahole", "libcli11-dev", "nlohmann-json3-dev", "ca-certificates")
 # Its root is only unpacked, since no program of it runs on the host: without the scripts of packages, which the hook
 # `finish-root` makes up for. So it lists essential packages.
@@ -164,17 +164,23 @@ def _essential(target: Arch) -> dict:
 
 def get(suite: str = "bookworm", kernel_name: str | None = None) -> Image:
     """The image of a release, made if it is not cached; with a kernel of the project (see kernel.py) if one is named."""
+    release, target = arch.of_image(suite)
     if kernel_name:
-        if arch.of_image(suite)[1].cross:
+        if target.cross:
             raise UsageError(f"no kernel of the project is built for {suite}")
-        made = get(suite)
-        own = kernel.get(kernel_name, suite, made.build_root)
-        return replace(made, kernel=own, release=own.release, boot_modules=())
+        return _with_kernel(get(suite), kernel_name, suite)
+    if target.own_kernel:
+        return _with_kernel(get(arch.image_name(release, target.same_programs)), target.name, release)
     if suite not in NAMES:
         raise UsageError(f"no such Debian release: {suite} (known: {', '.join(NAMES)})")
     folder = cache.entry(f"image-{suite}", recipe(suite), lambda path: _make(suite, path))
     made = json.loads((folder / "image.json").read_text())
     return Image(suite, folder, made["release"], tuple(made["boot_modules"]))
+
+
+def _with_kernel(made: Image, name: str, release: str) -> Image:
+    own = kernel.get(name, release, made.build_root)
+    return replace(made, kernel=own, release=own.release, boot_modules=())
 
 
 def with_packages(image: Image, packages: tuple[str, ...]) -> Image:

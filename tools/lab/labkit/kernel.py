@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Kernels that the project builds from Debian's source, because Debian's kernels have no KUnit and no KASAN.
+"""Kernels that the project builds from Debian's source, because Debian's kernels have no KUnit, no KASAN, and no pages of 64 KB.
 
 They are small: only what guests and the RDMA stack need, and the modules that Debian's guests load to boot are built in. A kernel is
 configured by the fragments tools/lab/kernels/*.config on top of tinyconfig. Options with another name in a release's source are in a
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from . import apt, buildroot, cache, mirror, paths, progress
+from . import apt, arch, buildroot, cache, mirror, paths, progress
 from .errors import LabError, UsageError
 from .process import run
 
@@ -23,7 +23,7 @@ RECIPE = 1
 FRAGMENTS = paths.REPO / "tools/lab/kernels"
 SOURCES = {"bookworm": "linux-source-6.1", "trixie": "linux-source-6.12", "forky": "linux-source-7.2"}
 
-SUITES = ("bookworm", "forky")  # that kernels are built for; the fragments have not been tried with trixie's source
+SUITES = ("bookworm", "forky")  # that kernels for the host's architecture are built for; their fragments have not been tried with trixie's source
 
 SOURCE_SPACE = 300  # MiB
 SPACE = 3000  # MiB for the source and all objects, until they are removed
@@ -35,6 +35,10 @@ LEFT_OUT = ("Documentation/*/*", "drivers/gpu/*.[ch]", "drivers/media/*.[ch]", "
 # Needed to build modules, beside all headers and makefiles.
 KEPT = ("include", "scripts", "arch/x86/include", "tools/objtool")
 KEPT_UML = ("arch/um/include", "arch/um/scripts", "arch/x86/um")
+# The same for arm64.
+LEFT_OUT_ARM64 = (*(pattern for pattern in LEFT_OUT if not pattern.startswith("arch/[")), "arch/[!a]*/*.[chS]", "arch/a[!r]*/*.[chS]",
+                  "arch/ar[!m]*/*.[chS]", "arch/arm/*.[chS]")
+KEPT_ARM64 = ("include", "scripts", "arch/arm64/include")
 
 # KCSAN samples one access in some hundreds of all instrumented ones. So that it samples ours often, only modules built out of the tree, the
 # RDMA core and the NIC driver are instrumented; other code reports only its barriers, which KCSAN needs to judge the order of accesses
@@ -124,12 +128,28 @@ class Kind(NamedTuple):
     cpus: int = 1  # that a guest needs at least
     edit: str = ""  # shell commands in the source, before it is configured
     uml: bool = False  # a process of the host (User Mode Linux) instead of a machine of QEMU: without NICs
+    arm64: bool = False  # cross-compiled
 
     @property
     def kbuild(self) -> str:
         """Arguments of each make in its tree."""
-        return "ARCH=um" if self.uml else ""
+        return "ARCH=um" if self.uml else ARM64_KBUILD if self.arm64 else ""
 
+    @property
+    def target(self) -> str:
+        """The file to boot, in the tree after its build."""
+        return "linux" if self.uml else "arch/arm64/boot/Image" if self.arm64 else "arch/x86/boot/bzImage"
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return LEFT_OUT_ARM64 if self.arm64 else LEFT_OUT
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        return KEPT_ARM64 if self.arm64 else (*KEPT, *KEPT_UML) if self.uml else KEPT
+
+
+ARM64_KBUILD = "ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-"
 
 KINDS = {kind.name: kind for kind in (
     Kind("base", "small, with KUnit", ("base",), 1.0, 512),
@@ -141,6 +161,11 @@ KINDS = {kind.name: kind for kind in (
          "kcsan.skip_watch=2000 kcsan.udelay_task=150 kcsan.udelay_interrupt=50", cpus=2, edit=f"{WATCHED}\n{CXGB3}"),
     Kind("uml", "User Mode Linux, with the checks of debug: boots in a second, has one CPU", ("base", "debug", "uml"), 1.0, 1024,
          "kmemleak=on", "ARCH=um KCOV_INSTRUMENT=y", edit="\n".join((FILTERED, COUNTED, REGISTERS, FLUSHED, PCI, CXGB3)), uml=True),
+)}
+
+# Of an architecture that Debian has no kernel for, by its name (see arch.py).
+OF_ARCHITECTURES = {kind.name: kind for kind in (
+    Kind("arm64-64k", "arm64 with pages of 64 KB", ("base", "arm64", "arm64-64k"), 2.0, 768, make=ARM64_KBUILD, arm64=True),
 )}
 
 
@@ -155,7 +180,7 @@ class Kernel:
     @property
     def file(self) -> Path:
         """What QEMU boots, or a program of the host. An uncompressed vmlinux would be faster, but fails under KASAN: QEMU enters it before the shadow memory is set up."""
-        return self.folder / ("linux" if self.kind.uml else "bzImage")
+        return self.folder / Path(self.kind.target).name
 
     @property
     def modules(self) -> Path:
@@ -169,9 +194,21 @@ class Kernel:
 
 
 def kind(name: str) -> Kind:
+    if name in OF_ARCHITECTURES:
+        return OF_ARCHITECTURES[name]
     if name not in KINDS:
         raise UsageError(f"no such kernel: {name} (known: {', '.join(KINDS)})")
     return KINDS[name]
+
+
+def suites(wanted: Kind) -> tuple[str, ...]:
+    """The releases that a kernel is built for."""
+    return (arch.ARCHITECTURES[wanted.name].suite,) if wanted.arm64 else SUITES
+
+
+def every() -> list[tuple[str, Kind]]:
+    """All kernels of all releases."""
+    return [(suite, wanted) for wanted in (*KINDS.values(), *OF_ARCHITECTURES.values()) for suite in suites(wanted)]
 
 
 def fragments(suite: str, wanted: Kind) -> list[Path]:
@@ -182,7 +219,7 @@ def fragments(suite: str, wanted: Kind) -> list[Path]:
 
 def recipe(suite: str, wanted: Kind) -> dict:
     """The inputs that determine a kernel."""
-    return {"recipe": RECIPE, "source": SOURCES[suite], "mirror": mirror.debian(), "left out": LEFT_OUT, "kept": KEPT,
+    return {"recipe": RECIPE, "source": SOURCES[suite], "mirror": mirror.debian(), "left out": wanted.left_out, "kept": KEPT_ARM64 if wanted.arm64 else KEPT,
             "fragments": [path.read_text() for path in fragments(suite, wanted)], **({"edit": wanted.edit} if wanted.edit else {}),
             **({"kept for uml": KEPT_UML} if wanted.uml else {})}
 
@@ -193,15 +230,15 @@ def source_recipe(suite: str) -> dict:
 
 def keys() -> set[str]:
     """The names of all cache entries that the current tree uses."""
-    return {cache.key(f"kernel-{suite}-{name}", recipe(suite, wanted)) for suite in SUITES for name, wanted in KINDS.items()} | \
+    return {cache.key(f"kernel-{suite}-{wanted.name}", recipe(suite, wanted)) for suite, wanted in every()} | \
         {cache.key(name, source_recipe(suite)) for suite in SOURCES for name in (SOURCES[suite], f"checkpatch-{suite}")}
 
 
 def get(name: str, suite: str, build_root: Path) -> Kernel:
     """A kernel, built with the compiler of a release's build root if it is not cached."""
     wanted = kind(name)
-    if suite not in SUITES:
-        raise UsageError(f"no kernel of the project is built for {suite} (only for {', '.join(SUITES)})")
+    if suite not in suites(wanted):
+        raise UsageError(f"no kernel of the project is built for {suite} (only for {', '.join(suites(wanted))})")
     folder = cache.entry(f"kernel-{suite}-{name}", recipe(suite, wanted), lambda path: _make(suite, wanted, build_root, path))
     return Kernel(wanted, folder, json.loads((folder / "kernel.json").read_text())["release"])
 
@@ -209,7 +246,7 @@ def get(name: str, suite: str, build_root: Path) -> Kernel:
 def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
     paths.need_space(paths.cache(), SPACE, "building a kernel")
     tree = folder / "build"
-    _unpack(suite, tree)
+    _unpack(suite, tree, wanted.left_out)
     with progress.step(f"building the {wanted.name} kernel of {SOURCES[suite]} (minutes)"):
         make = f"make {wanted.kbuild}"
         buildroot.run_script(build_root, f"cd /work/build\n{wanted.edit}\n{make} -s tinyconfig", folder / "config.log", folder)
@@ -220,12 +257,12 @@ def _make(suite: str, wanted: Kind, build_root: Path, folder: Path) -> None:
             raise LabError(f"the kernel's configuration lacks requested options: {', '.join(missing)}")
         buildroot.run_script(build_root, f"""
             cd /work/build
-            nice -n 10 {make} -j{os.cpu_count()} {'linux' if wanted.uml else 'bzImage'} modules
-            cp {'linux' if wanted.uml else 'arch/x86/boot/bzImage'} ..
+            nice -n 10 {make} -j{os.cpu_count()} {Path(wanted.target).name} modules
+            cp {wanted.target} ..
             {make} -s modules_install INSTALL_MOD_PATH=/work/stage/usr
             """, folder / "build.log", folder)
     _pack_modules(folder)
-    _prune(tree, (*KEPT, *KEPT_UML) if wanted.uml else KEPT)
+    _prune(tree, wanted.kept)
     made = (tree / "include/config/kernel.release").read_text().strip()
     (folder / "kernel.json").write_text(json.dumps({"release": made}) + "\n")
 
@@ -250,9 +287,9 @@ def _extract(suite: str, folder: Path, selection: str) -> None:
              f"tar -xJ --strip-components=1 -C {folder} --wildcards --wildcards-match-slash {selection}"])
 
 
-def _unpack(suite: str, tree: Path) -> None:
+def _unpack(suite: str, tree: Path, left_out: tuple[str, ...]) -> None:
     tree.mkdir()
-    _extract(suite, tree, " ".join(f"'--exclude={SOURCES[suite]}/{pattern}'" for pattern in LEFT_OUT))
+    _extract(suite, tree, " ".join(f"'--exclude={SOURCES[suite]}/{pattern}'" for pattern in left_out))
 
 
 def checkpatch(suite: str) -> Path:

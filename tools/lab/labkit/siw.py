@@ -51,9 +51,11 @@ def with_parameters(text: str, *, main: bool) -> str:
     return text
 
 
-def module(suite: str = "bookworm") -> Path:
-    """Builds siw.ko into the folder of modules for guests."""
+def module(suite: str = "bookworm") -> Path | None:
+    """Builds siw.ko into the folder of modules for guests; None: the kernel is one of the project, which have it."""
     made = image.get(suite)
+    if made.kernel:
+        return None
     goal = paths.guest_build(suite) / "siw"
     original = source(made)
     goal.mkdir(parents=True, exist_ok=True)
