@@ -284,22 +284,47 @@ void cm_group_event_cancel(struct cm_id *id, struct cm_group *group)
 		id->deferred = (struct cm_deferred) {};
 }
 
-/**
- * cm_backlog_get - take a place of a listener's backlog, for a connect request; in any context
- * @listener: the listener
- *
- * The place is free again when the request is handled, or after cm_backlog_put().
- *
- * Return: false if the backlog is full.
- */
-bool cm_backlog_get(struct cm_id *listener)
-{
-	return atomic_dec_if_positive(&listener->backlog_left) >= 0;
-}
-
-void cm_backlog_put(struct cm_id *listener)
+static void cm_backlog_put(struct cm_id *listener)
 {
 	atomic_inc(&listener->backlog_left);
+}
+
+/**
+ * cm_request_alloc - allocate the id of a connect request, which takes a place of the backlog
+ * @l: the listener
+ * @ps: the port space of the id
+ * @qp_type: the type of its QP
+ * @gfp: for the allocation
+ *
+ * The place is free again when the request is handled, or after cm_request_free(). The transport
+ * adds its part, and then calls cm_dev_assign() and cm_request_post().
+ *
+ * Return: the id; or NULL if the backlog is full, or there is no memory.
+ */
+struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space ps,
+			       enum ib_qp_type qp_type, gfp_t gfp)
+{
+	struct cm_id *listener = l->id, *id;
+
+	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
+		return NULL;
+	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, ps, qp_type,
+			 listener->memcg, gfp);
+	if (!id) {
+		cm_backlog_put(listener);
+		return NULL;
+	}
+	id->user = listener->user;
+	id->tos = listener->tos;
+	id->tos_set = listener->tos_set;
+	return id;
+}
+
+/* Frees the id of a request that was not posted, without a device. */
+void cm_request_free(struct cm_listener *l, struct cm_id *id)
+{
+	cm_backlog_put(l->id);
+	cm_id_put(id);
 }
 
 /*

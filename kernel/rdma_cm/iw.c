@@ -283,17 +283,13 @@ int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 	if (iw_event->event != IW_CM_EVENT_CONNECT_REQUEST)
 		return -EINVAL;
 	T3_RACE_POINT(cm_listener_upcall);
-	if (!cm_backlog_get(listener))
+	id = cm_request_alloc(l, RDMA_PS_TCP, IB_QPT_RC, GFP_ATOMIC);
+	if (!id)
 		return -ENOMEM;
-	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, RDMA_PS_TCP,
-			 IB_QPT_RC, listener->memcg, GFP_ATOMIC);
-	if (!id || cm_conn_init(id, l->dev->device, GFP_ATOMIC)) {
-		cm_backlog_put(listener);
-		if (id)
-			cm_id_put(id);
+	if (cm_conn_init(id, l->dev->device, GFP_ATOMIC)) {
+		cm_request_free(l, id);
 		return -ENOMEM;
 	}
-	id->user = listener->user;
 	/*
 	 * The id belongs to the device on which the request arrived; here the listener still holds
 	 * it. The id's own reference makes cm_remove_one() wait while the request is queued.
@@ -305,8 +301,6 @@ int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 	id->iw->local_addr = iw_event->local_addr;
 	id->iw->remote_addr = iw_event->remote_addr;
 	id->iw->provider_data = iw_event->provider_data;
-	id->tos = listener->tos;
-	id->tos_set = listener->tos_set;
 	T3_RACE_POINT(cm_request_made);
 	/* Cannot fail, as the slot of a new id is free. */
 	return cm_request_post(listener, id, iw_event);

@@ -389,8 +389,8 @@ struct cm_binding {
  * @wildcard: in the list of ids that listen on all devices
  * @wildcard_seq: increases with each such id, so that a walk of that list can drop the lock
  * @backlog: the backlog for the provider, and of the queue
- * @backlog_left: how many more requests the queue takes; cm_backlog_get(). Negative if requests of
- *	a listen that failed are still queued and @backlog is smaller now
+ * @backlog_left: how many more requests the queue takes; cm_request_alloc(). Negative if requests
+ *	of a listen that failed are still queued and @backlog is smaller now
  * @listen_cred: credentials of the caller of t3_rdma_listen(); a device that is added later
  *	listens with them
  *
@@ -534,8 +534,9 @@ int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw);
 void cm_group_event_post(struct cm_id *id, struct cm_group *group);
 void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
-bool cm_backlog_get(struct cm_id *listener);
-void cm_backlog_put(struct cm_id *listener);
+struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space ps,
+			       enum ib_qp_type qp_type, gfp_t gfp);
+void cm_request_free(struct cm_listener *l, struct cm_id *id);
 void cm_handler_lock(struct cm_id *id);
 void cm_handler_unlock(struct cm_id *id);
 void cm_queue_init(struct cm_id *id);

@@ -158,23 +158,17 @@ static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
 {
 	struct cm_id *listener = l->id, *id;
 
-	if (!cm_backlog_get(listener))
+	id = cm_request_alloc(l, listener->bind.ps, listener->base.id.qp_type, GFP_KERNEL);
+	if (!id)
 		return -ENOMEM;
-	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, listener->bind.ps,
-			 listener->base.id.qp_type, listener->memcg, GFP_KERNEL);
-	if (!id || cm_roce_alloc(id)) {
-		cm_backlog_put(listener);
-		if (id)
-			cm_id_put(id);
+	if (cm_roce_alloc(id)) {
+		cm_request_free(l, id);
 		return -ENOMEM;
 	}
-	id->user = listener->user;
 	/* As in iw.c: cm_remove_one() waits while the request is queued. */
 	cm_dev_assign(id, l->dev);
 	id->peer = *peer;
 	cm_roce_fill_request(id, request);
-	id->tos = listener->tos;
-	id->tos_set = listener->tos_set;
 	id->ack_timeout = listener->ack_timeout;
 	id->ack_timeout_set = listener->ack_timeout_set;
 	id->roce->ib = ib;
