@@ -203,7 +203,8 @@ void Connection::input(const Segment& s) {
             abort(AbortReason::reset);
         return;
     }
-    // Third, the security compartment, is not implemented. Fourth: SYN (RFC 5961 4.2).
+    // The third check is of the security compartment, an IP option, which a Segment does not have. Fourth:
+    // SYN (RFC 5961 4.2).
     if (s.has(flag_syn) && !syn_again) {
         challenge();
         return;
