@@ -3,7 +3,8 @@
 linux-source-X.Y of the guests' release).
 
 Its protocol is not changed, since tests use it as an independent implementation. Its constants for CRC and the MPA revision become
-module parameters.
+module parameters. It has our patch for a message that it would lose, after which iw_cm has BUG() (docs/upstream), and a parameter
+for a pause in which that message comes.
 """
 
 import os
@@ -11,10 +12,16 @@ import re
 import subprocess
 from pathlib import Path
 
-from . import arch, build, cache, image, kernel, mirror, paths, progress
+from . import arch, build, cache, image, kernel, mirror, paths, progress, upstream
 from .errors import LabError
 
 PARAMETERS = {"mpa_crc_required": "bool", "mpa_crc_strict": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
+PATCH = upstream.PATCHES / "siw-rtr.patch"
+PAUSE = """
+static unsigned int reply_pause; /* milliseconds between the MPA reply and what siw_accept() does then */
+module_param(reply_pause, uint, 0644);
+"""
+AFTER_REPLY = "\tif (!wait_for_peer_rts) {\n"  # of siw_accept() with the patch
 
 
 def _fetch(made: image.Image, folder: Path) -> None:
@@ -51,6 +58,15 @@ def with_parameters(text: str, *, main: bool) -> str:
     return text
 
 
+def with_pause(text: str) -> str:
+    """siw_cm.c, with the patch, in which siw_accept() can wait after its reply."""
+    head, found, tail = text.rpartition("#include")
+    line, newline, tail = tail.partition("\n")
+    if not found or tail.count(AFTER_REPLY) != 1:
+        raise LabError("siw_accept() is not as expected")
+    return head + found + line + newline + PAUSE + tail.replace(AFTER_REPLY, "\tif (reply_pause)\n\t\tmsleep(reply_pause);\n" + AFTER_REPLY)
+
+
 def module(suite: str = "bookworm") -> Path | None:
     """Builds siw.ko into the folder of modules for guests; None: the kernel is one of the project, which have it."""
     made = image.get(suite)
@@ -60,7 +76,7 @@ def module(suite: str = "bookworm") -> Path | None:
     original = source(made)
     goal.mkdir(parents=True, exist_ok=True)
     for path in original.iterdir():
-        text = path.read_text()
+        text = with_pause(upstream.patched_text(path, PATCH)) if path.name == "siw_cm.c" else path.read_text()
         if path.name in ("siw_main.c", "siw.h"):
             text = with_parameters(text, main=path.suffix == ".c")
         target = goal / path.name

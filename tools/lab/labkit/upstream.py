@@ -43,6 +43,14 @@ def patched(suite: str, tree: Path) -> None:
         raise LabError(f"{patch(suite).name} does not apply: {done.stdout}{done.stderr}")
 
 
+def patched_text(path: Path, by: Path) -> str:
+    """The text of one file with a patch. Fails if the patch does not apply without fuzz."""
+    done = subprocess.run(["patch", "--fuzz=0", "--output=-", path, by], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"{by.name} does not apply to {path.name}: {done.stderr}")
+    return done.stdout
+
+
 def modules(suite: str) -> Path:
     """A folder with patched/cxgb3.ko and long/iw_cxgb3.ko, which sends all offload data in one message."""
     made = image.get(suite)
