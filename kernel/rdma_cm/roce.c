@@ -161,6 +161,24 @@ static u8 cm_roce_sl(struct net_device *ndev, u8 tos)
 	return netdev_get_num_tc(ndev) ? netdev_get_prio_tc_map(ndev, prio) : 0;
 }
 
+/*
+ * That of the IPv6 address, or one of the ports; never 0. With a label ib_core makes no address
+ * handle of a GID that has gone (rdma_lag_get_ah_roce_slave()). Without one a message of ib_cm is
+ * sent from it, for example after the link address has changed, and then QP 1 of rxe stops.
+ */
+static __be32 cm_roce_flow_label(struct cm_id *id)
+{
+	const struct sockaddr *src = cm_src(id);
+	u32 label = 0;
+
+	if (src->sa_family == AF_INET6)
+		label = be32_to_cpu(((const struct sockaddr_in6 *)src)->sin6_flowinfo) &
+			IB_GRH_FLOWLABEL_MASK;
+	if (!label)
+		label = rdma_calc_flow_label(cm_addr_port(src), cm_addr_port(cm_dst(id)));
+	return cpu_to_be32(label ? label : 1);
+}
+
 static int cm_roce_resolve_route(struct cm_id *id)
 {
 	struct rdma_route *route = &id->base.id.route;
@@ -174,6 +192,7 @@ static int cm_roce_resolve_route(struct cm_id *id)
 	*path = (struct sa_path_rec) {
 		.rec_type = sa_conv_gid_to_pathrec_type(dev_addr->sgid_attr->gid_type),
 		.roce.route_resolved = true,
+		.flow_label = cm_roce_flow_label(id),
 		.hop_limit = dev_addr->hoplimit,
 		.traffic_class = id->tos,
 		.reversible = 1,

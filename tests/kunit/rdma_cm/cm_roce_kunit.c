@@ -289,6 +289,39 @@ static void routes_that_cannot_be_resolved(struct kunit *test)
 	roce_end(test);
 }
 
+/*
+ * Two connections have different labels; that of an IPv6 address is used as it is. Without a label
+ * QP 1 of rxe may stop.
+ */
+static void the_flow_label_of_a_route(struct kunit *test)
+{
+	struct sockaddr_in6 *src;
+	u32 label, last = 0;
+	int port;
+
+	for (port = 4000; port < 4002; port++) {
+		roce_begin(test);
+		STEPS(S(BIND), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR));
+		cm_addr_set_port(cm_src(to_cm_id(id)), port);
+		STEPS(S(ROUTE), S(GOT_ROUTE));
+		label = be32_to_cpu(id->route.path_rec->flow_label);
+		KUNIT_EXPECT_TRUE(test, label && label <= IB_GRH_FLOWLABEL_MASK);
+		KUNIT_EXPECT_NE(test, label, last);
+		last = label;
+		STEPS(S(DESTROY));
+		roce_end(test);
+	}
+	roce_begin(test);
+	STEPS(S(BIND), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR));
+	src = (struct sockaddr_in6 *)cm_src(to_cm_id(id));
+	src->sin6_family = AF_INET6;
+	src->sin6_flowinfo = cpu_to_be32(0x61234567);	/* with a traffic class */
+	STEPS(S(ROUTE), S(GOT_ROUTE));
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(id->route.path_rec->flow_label), 0x34567u);
+	STEPS(S(DESTROY));
+	roce_end(test);
+}
+
 /* --- the passive end -------------------------------------------------------------- */
 
 static void accept_and_disconnect(struct kunit *test)
@@ -689,6 +722,7 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(the_ack_timeout),
 	KUNIT_CASE(an_address_without_a_gid),
 	KUNIT_CASE(routes_that_cannot_be_resolved),
+	KUNIT_CASE(the_flow_label_of_a_route),
 	KUNIT_CASE(accept_and_disconnect),
 	KUNIT_CASE(data_before_the_rtu),
 	KUNIT_CASE(an_accept_without_an_rtu),
