@@ -171,13 +171,21 @@ private:
         maybe_migrate(end);
     }
 
+    // Over RoCE the peer may give up while our RTU is under way. The in-tree manager reports its REJ as
+    // REJECTED then, ours as DISCONNECTED.
+    static bool is_late_reject(const End& end, const Event& event) {
+        return event.type == RDMA_CM_EVENT_REJECTED &&
+               end.id->verbs->device->transport_type == IBV_TRANSPORT_IB &&
+               !access("/sys/module/rdma_ucm", F_OK);
+    }
+
     void handle(const Event& event) {
         if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
             return handle_request(event);
         End& end = *static_cast<End*>(event.id->context);
         if (end.ended)
             wrong("%s after the end", rdma_event_str(event.type));
-        if (end.established && event.type != RDMA_CM_EVENT_DISCONNECTED)
+        if (end.established && event.type != RDMA_CM_EVENT_DISCONNECTED && !is_late_reject(end, event))
             wrong("%s of a connection that is established", rdma_event_str(event.type));
         switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
