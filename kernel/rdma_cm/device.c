@@ -398,7 +398,8 @@ static int cm_netdev_event(struct notifier_block *self, unsigned long event, voi
 	struct cm_dev *dev;
 	struct cm_id *id;
 
-	if (event != NETDEV_BONDING_FAILOVER && event != NETDEV_CHANGEADDR)
+	/* A bond that fails over sends this if its address changes, and then BONDING_FAILOVER. */
+	if (event != NETDEV_CHANGEADDR)
 		return NOTIFY_DONE;
 	T3_RACE_POINT(cm_netdev_changed);
 	mutex_lock(&cm_devices_mutex);

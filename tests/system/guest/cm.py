@@ -4,7 +4,8 @@
 Uses librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
 
     cm.py listen ADDRESS PORT [--space tcp|ib] [--timewait] [--reject | --notify END] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
-    cm.py connect ADDRESS PORT [--space tcp|ib] [--timewait] [--data N] [--depths IRD,ORD] [--hold SECONDS] [--ports] [--own-qp]
+    cm.py connect ADDRESS PORT [--space tcp|ib] [--timewait] [--data N] [--depths IRD,ORD] [--hold SECONDS | --watch] [--ports] [--own-qp]
+    cm.py bind ADDRESS PORT
 """
 
 import argparse
@@ -129,6 +130,10 @@ class Channel:
             if name in ("REJECTED", "UNREACHABLE", "CONNECT_ERROR", "ADDR_ERROR", "ROUTE_ERROR", "DISCONNECTED"):
                 sys.exit(2)
 
+    def watch(self):
+        while True:
+            self.event()
+
     def timewait(self, wanted):
         if wanted:
             self.until("TIMEWAIT_EXIT")
@@ -170,6 +175,15 @@ def listen(options):
     report(destroyed=True)
 
 
+def bind(options):
+    """Prints all events of an id that is bound, until the process is killed."""
+    channel = Channel(options.space)
+    cm_id = channel.create_id()
+    call("rdma_bind_addr", cm_id, sockaddr(options.address, options.port))
+    report(bound=True)
+    channel.watch()
+
+
 def connect(options):
     channel = Channel(options.space)
     cm_id = channel.create_id()
@@ -188,6 +202,8 @@ def connect(options):
         call("rdma_destroy_id", cm_id)
         return
     channel.until("ESTABLISHED")
+    if options.watch:
+        channel.watch()
     time.sleep(options.hold)
     call("rdma_disconnect", cm_id)
     if not options.destroy_at_once:
@@ -202,7 +218,7 @@ def connect(options):
 def main():
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(required=True)
-    for name, function in (("listen", listen), ("connect", connect)):
+    for name, function in (("listen", listen), ("connect", connect), ("bind", bind)):
         command = commands.add_parser(name)
         command.add_argument("address")
         command.add_argument("port", type=int)
@@ -218,7 +234,8 @@ def main():
             command.add_argument("--count", type=int, default=1, help="connections to serve")
             command.add_argument("--wait", type=float, default=0, help="seconds between a request and the reply to it")
             command.add_argument("--backlog", type=int, default=8)
-        else:
+        if name == "connect":
+            command.add_argument("--watch", action="store_true", help="stay connected, and print all events until the process is killed")
             command.add_argument("--ports", action="store_true", help="print the source port")
             command.add_argument("--own-qp", action="store_true", help="have no QP, and do not establish")
             command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")
