@@ -66,7 +66,7 @@ inline run_actions(i) {
 	:: acts & ACT_CALLS -> atomic {
 		if
 		:: acts & ACT_UNLISTEN -> provider_unlisten(i)
-		:: acts & ACT_CLOSE && id[i].qp -> provider_close(i)
+		:: acts & ACT_CLOSE && CLOSES(i) -> provider_close(i)
 		:: acts & ACT_ABORT && id[i].qp -> provider_abort(i)
 		:: acts & ACT_CANCEL && id[i].qp -> provider_cancel(i)
 		:: acts & ACT_REJECT -> provider_reject(i)

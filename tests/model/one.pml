@@ -9,6 +9,7 @@
  * for the last event of its connection, a removal that waits for the last user of the device.
  */
 #define IDS 1
+#define CLOSES(i) id[i].qp
 #include "id.pml"
 
 /* The provider. */

@@ -13,6 +13,8 @@
  * A device is removed when its last user has gone, as in cm_dev.users: an id from attaching until it is freed, and a listener while its
  * provider has it. Each call asserts that the device of its provider has not been removed.
  *
+ * The transport is iWARP, or RoCE (ROCE): the wire has the messages of ib_cm, whose states are those of the provider. Its consumers are processes.
+ *
  * CALLS: how often each consumer may call, besides connect, accept and destroy. REMOVED_SIDE: the side whose device is removed, A or B; undefined:
  * none. ATTACHED_BY_WORKER: a fault for check-faults: a request holds its device only after the listener's worker has handled it.
  */
@@ -20,6 +22,12 @@
 #define A 0		/* connects */
 #define B 1		/* accepts */
 #define L 2		/* listens */
+/* iw.c closes a QP, and roce.c in any state: in that of CLOSED it sends the DREP. */
+#ifdef ROCE
+#define CLOSES(i) true
+#else
+#define CLOSES(i) id[i].qp
+#endif
 #include "id.pml"
 
 #ifndef CALLS
@@ -45,6 +53,9 @@ bool known;		/* it was reported to the listener's consumer */
 #define M_REJECT 3
 #define M_FIN 4
 #define M_RESET 5
+/* RoCE: REQ, REP, REJ, DREQ are the first four. */
+#define M_RTU 6
+#define M_DREP 7
 chan wire[2] = [3] of { byte };		/* to A, to B */
 bool broken;
 
@@ -55,6 +66,104 @@ inline send(i, what) {
 	fi
 }
 
+inline provider_unlisten(i) {
+	assert(i == L);
+	assert(!listens || !removed[B]);
+	listens = false
+}
+
+#ifdef ROCE
+#define P_REPLIED 4	/* REP_RCVD: has reported the reply, and sends the RTU when the consumer establishes */
+#define P_CLOSING 5	/* DREQ_SENT */
+#define P_CLOSED 6	/* DREQ_RCVD: a disconnect or the destroy sends the DREP */
+#define P_TIMEWAIT 7	/* may report TIMEWAIT_EXIT */
+
+/* cm_event_post() of an event that repeats one that is queued does nothing. */
+inline post_end(i, what) {
+	if
+	:: !id[i].taken[SLOT_CLOSE] -> post(i, SLOT_CLOSE, what)
+	:: else
+	fi
+}
+
+/* cm_roce_close(): ib_cm sends the message that is due in its state. */
+inline provider_close(i) {
+	assert(!removed[DEVICE_OF(i)]);
+	if
+	:: provider[i] == P_OPEN -> send(i, M_FIN); provider[i] = P_CLOSING
+	:: provider[i] == P_CLOSED -> send(i, M_DREP); provider[i] = P_TIMEWAIT
+	:: else ->
+		if
+		:: provider[i] == P_REQUESTED || provider[i] == P_PENDING || provider[i] == P_REPLIED ->
+			send(i, M_REJECT); provider[i] = (i == B && provider[i] == P_PENDING -> P_TIMEWAIT : P_NONE)
+		:: else
+		fi;
+		if
+		:: id[i].state != ST_CLOSED -> post_end(i, EV_CLOSE)
+		:: else
+		fi
+	fi
+}
+
+inline provider_abort(i) {
+	provider_close(i)
+}
+
+inline provider_cancel(i) {
+	assert(!removed[DEVICE_OF(i)])
+}
+
+inline provider_reject(i) {
+	assert(i == B);
+	assert(!removed[B]);
+	if
+	:: provider[B] == P_REQUESTED -> send(B, M_REJECT); provider[B] = P_NONE
+	:: else		/* the peer has given up */
+	fi
+}
+
+/* ib_send_cm_rtu() */
+inline provider_establish(i, failed) {
+	assert(!removed[DEVICE_OF(i)]);
+	if
+	:: provider[i] == P_REPLIED -> send(i, M_RTU); provider[i] = P_OPEN; failed = false
+	:: else -> failed = true
+	fi
+}
+
+/* ib_destroy_cm_id(): sends the message that is due, and no event comes any more. There is no reference on the QP. */
+inline provider_release(i) {
+	if
+	:: i != L ->
+		assert(provider[i] == P_NONE || !removed[DEVICE_OF(i)]);
+		if
+		:: provider[i] == P_OPEN -> send(i, M_FIN)
+		:: provider[i] == P_CLOSED -> send(i, M_DREP)
+		:: provider[i] == P_REQUESTED || provider[i] == P_PENDING || provider[i] == P_REPLIED -> send(i, M_REJECT)
+		:: else
+		fi;
+		provider[i] = P_NONE;
+		id[i].qp = false
+	:: else
+	fi
+}
+
+inline provider_connect(i, failed) {
+	assert(!removed[DEVICE_OF(i)]);
+	send(i, M_REQUEST);
+	provider[i] = P_PENDING;
+	failed = false
+}
+
+/* The peer may have given up. */
+inline provider_accept(i, failed) {
+	assert(!removed[DEVICE_OF(i)]);
+	if
+	:: provider[i] == P_REQUESTED -> send(i, M_ACCEPT); provider[i] = P_PENDING; failed = false
+	:: else -> failed = true
+	fi
+}
+#else
 inline provider_over(i) {
 	post(i, SLOT_CLOSE, EV_CLOSE);
 	provider[i] = P_NONE
@@ -92,13 +201,6 @@ inline provider_reject(i) {
 	provider[B] = P_NONE
 }
 
-inline provider_unlisten(i) {
-	assert(i == L);
-	assert(!listens || !removed[B]);
-	listens = false
-}
-
-/* The transport is iWARP. */
 inline provider_establish(i, failed) {
 	failed = false
 }
@@ -121,17 +223,55 @@ inline provider_accept(i, failed) {
 	:: else -> send(i, M_ACCEPT); post(i, SLOT_OPEN, EV_ESTABLISHED); provider[i] = P_OPEN; failed = false
 	fi
 }
+#endif
 
 /* cm_listener_upcall(): called by the provider, which has the listener, and so the device. */
 inline request_arrives() {
 #ifndef ATTACHED_BY_WORKER
 	attached[B] = true;
 #endif
+#ifdef ROCE
+	/* Of a process: in the queue of its own id, before a REJ of the peer. */
+	post_to(B, B, SLOT_REQUEST, EV_REQUEST);
+#else
 	post_to(L, B, SLOT_REQUEST, EV_REQUEST);
+#endif
 	provider[B] = P_REQUESTED;
 	requested = true
 }
 
+#ifdef ROCE
+/* Messages from the wire. Without the peer a message is repeated, and then fails; but an open connection gets no notice that its peer has gone. */
+proctype the_provider(byte i) {
+	byte message;
+end:	do
+	:: atomic { wire[i]?message ->
+		if
+		:: message == M_REQUEST && listens -> request_arrives()
+		:: message == M_REQUEST && !listens -> send(B, M_REJECT)
+		:: message == M_ACCEPT && provider[i] == P_PENDING ->
+			if
+			:: id[i].own_qp -> post(i, SLOT_OPEN, EV_REPLY_OK_OWN_QP); provider[i] = P_REPLIED
+			:: else -> post(i, SLOT_OPEN, EV_REPLY_OK); send(i, M_RTU); provider[i] = P_OPEN
+			fi
+		:: message == M_RTU && provider[i] == P_PENDING -> post(i, SLOT_OPEN, EV_ESTABLISHED); provider[i] = P_OPEN
+		:: message == M_REJECT && (provider[i] == P_REQUESTED || provider[i] == P_PENDING) -> post_end(i, EV_REPLY_FAILED); provider[i] = P_NONE
+		/* It has crossed the RTU or the DREQ. */
+		:: message == M_REJECT && (provider[i] == P_REPLIED || provider[i] == P_OPEN || provider[i] == P_CLOSING) ->
+			post_end(i, EV_REPLY_FAILED); provider[i] = P_TIMEWAIT
+		:: message == M_FIN && (provider[i] == P_OPEN || provider[i] == P_CLOSING || provider[i] == P_PENDING) ->
+			post_end(i, EV_CLOSE); provider[i] = P_CLOSED
+		:: message == M_FIN && (provider[i] == P_TIMEWAIT || provider[i] == P_NONE) -> send(i, M_DREP)
+		:: message == M_DREP && (provider[i] == P_CLOSING || provider[i] == P_CLOSED) -> post_end(i, EV_CLOSE); provider[i] = P_TIMEWAIT
+		:: else		/* the connection has ended */
+		fi;
+		message = 0 }
+	:: atomic { provider[i] == P_TIMEWAIT -> post(i, SLOT_TIMEWAIT, EV_TIMEWAIT_EXIT); provider[i] = P_NONE }
+	:: atomic { broken && provider[i] == P_PENDING -> post_end(i, EV_REPLY_FAILED); provider[i] = P_NONE }
+	:: atomic { broken && provider[i] == P_CLOSING -> post_end(i, EV_CLOSE); provider[i] = P_TIMEWAIT }
+	od
+}
+#else
 /* Messages from the wire, and the end of the wire. */
 proctype the_provider(byte i) {
 	byte message;
@@ -163,6 +303,7 @@ end:	do
 	:: atomic { broken && provider[i] == P_OPEN -> provider_over(i) }
 	od
 }
+#endif
 
 /* cm_request_deliver(): by the listener's worker. A wildcard listener stays when the device of the request is removed. */
 inline handle_request() {
@@ -186,6 +327,11 @@ end:	do
 	od
 }
 
+#ifdef ROCE
+#define NO_NOTICE(i) (broken && !closed)
+#else
+#define NO_NOTICE(i) false
+#endif
 #define END_REPORTED(i) (id[i].ended || id[i].removal_reported || id[i].destroyed)
 
 /*
@@ -204,18 +350,24 @@ end:	(i == A || known);
 		legal = false; failed = false; acts = 0 }
 	:: true
 	fi;
+#ifdef ROCE
+	if
+	:: atomic { i == A && id[A].state == ST_RESPONDED -> establish(A); legal = false; failed = false; acts = 0 }
+	:: true
+	fi;
+#endif
 	do
 	:: atomic { calls && !id[i].destroyed -> calls--;
 		if
 		:: fsm_apply(i, EV_DISCONNECT); closed = pending && legal; run_actions(i)
-		:: i == A && id[A].own_qp -> fsm_apply(A, EV_ESTABLISH); run_actions(A)
+		:: i == A && id[A].own_qp -> establish(A)
 		:: fsm_apply(i, EV_REJECT); run_actions(i); pending = pending && !legal	/* closed by our own call */
 		fi;
 		legal = false; acts = 0 }
 	:: break
 	od;
 	if
-	:: pending && (closed || id[1 - i].destroyed) -> END_REPORTED(i)
+	:: pending && (closed || id[1 - i].destroyed) -> (END_REPORTED(i) || NO_NOTICE(i))
 	:: true
 	fi;
 	atomic { destroy(i) }
