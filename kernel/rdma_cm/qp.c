@@ -79,25 +79,6 @@ static bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp)
 					  uid_eq(task_uid(creator), id->qp_uid));
 }
 
-/* Takes a reference on a QP. The caller holds its entry in resource tracking. */
-static int cm_qp_get_tracked(struct cm_id *id, struct ib_qp *qp)
-{
-	/* struct ib_uqp_object begins with a struct ib_uobject. */
-	struct ib_uobject *uobj = (struct ib_uobject *)qp->uobject;
-
-	if (!cm_qp_permitted(id, qp))
-		return -EINVAL;
-	if (uobj && !cm_uobject_get(uobj))
-		return -EINVAL;
-	T3_RACE_POINT(cm_qp_found);
-	qp->device->ops.iw_add_ref(qp);
-	T3_RACE_POINT(cm_qp_held);
-	if (uobj)
-		cm_uobject_put(uobj);
-	cm_qp_set(id, qp, false);
-	return 0;
-}
-
 /*
  * The provider's QP of a number, or NULL. It has no reference: the provider frees it after a grace
  * period.
@@ -109,25 +90,73 @@ static struct ib_qp *cm_qp_find(struct ib_device *device, u32 qpn)
 	return device->ops.iw_get_qp(device, qpn);
 }
 
-static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
+static void cm_qp_add_ref(struct cm_id *id, struct ib_qp *qp)
 {
-	struct ib_device *device = id->base.id.device;
-	struct rdma_restrack_entry *entry;
-	struct ib_qp *qp;
-	int ret = 0;
+	qp->device->ops.iw_add_ref(qp);
+	T3_RACE_POINT(cm_qp_held);
+	cm_qp_set(id, qp, false);
+}
 
-	entry = rdma_restrack_get_byid(device, RDMA_RESTRACK_QP, qpn);
-	T3_RACE_POINT(cm_qp_entry_held);
-	/* Without a reference the pointer is compared, and not dereferenced. */
+/*
+ * Takes a reference on a QP whose entry in resource tracking the caller holds. iw_get_qp() is not
+ * called: its QP would be freed only after a grace period. Return: 0; -EINVAL if the caller may
+ * not use the QP; -ENOENT if it is no object of a process, or is being created or destroyed.
+ */
+static int cm_qp_get_object(struct cm_id *id, struct ib_qp *qp)
+{
+	/* struct ib_uqp_object begins with a struct ib_uobject. */
+	struct ib_uobject *uobj = (struct ib_uobject *)qp->uobject;
+	int ret = -EINVAL;
+
+	if (!uobj || !cm_uobject_get(uobj))
+		return -ENOENT;
+	T3_RACE_POINT(cm_qp_found);
+	if (cm_qp_permitted(id, qp)) {
+		cm_qp_add_ref(id, qp);
+		ret = 0;
+	}
+	cm_uobject_put(uobj);
+	return ret;
+}
+
+/*
+ * The same, with the provider's QP of the number. @tracked: the QP of the entry that the caller
+ * holds, or NULL. Without a reference the provider's pointer is compared, and not dereferenced.
+ */
+static int cm_qp_get_of_provider(struct cm_id *id, u32 qpn, const struct ib_qp *tracked)
+{
+	struct ib_qp *qp;
+
 	rcu_read_lock();
-	qp = cm_qp_find(device, qpn);
+	qp = cm_qp_find(id->base.id.device, qpn);
 	rcu_read_unlock();
 	if (!qp)
-		ret = -EINVAL;
-	else if (!IS_ERR(entry) && qp == container_of(entry, struct ib_qp, res))
-		ret = cm_qp_get_tracked(id, qp);
-	else
+		return -EINVAL;
+	if (qp != tracked) {
 		cm_qp_set(id, NULL, true);
+		return 0;
+	}
+	if (qp->uobject || !cm_qp_permitted(id, qp))
+		return -EINVAL;
+	T3_RACE_POINT(cm_qp_found);
+	cm_qp_add_ref(id, qp);
+	return 0;
+}
+
+static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
+{
+	struct rdma_restrack_entry *entry;
+	struct ib_qp *tracked = NULL;
+	int ret = -ENOENT;
+
+	entry = rdma_restrack_get_byid(id->base.id.device, RDMA_RESTRACK_QP, qpn);
+	T3_RACE_POINT(cm_qp_entry_held);
+	if (!IS_ERR(entry)) {
+		tracked = container_of(entry, struct ib_qp, res);
+		ret = cm_qp_get_object(id, tracked);
+	}
+	if (ret == -ENOENT)
+		ret = cm_qp_get_of_provider(id, qpn, tracked);
 	if (!IS_ERR(entry))
 		rdma_restrack_put(entry);
 	return ret;

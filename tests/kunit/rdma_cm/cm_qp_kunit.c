@@ -91,6 +91,31 @@ static void a_qp_that_is_not_tracked(struct kunit *test)
 	end(test);
 }
 
+/* A provider frees a QP that iw_get_qp() has returned only after a grace period. */
+static void an_object_is_not_looked_up(struct kunit *test)
+{
+	id_kind = PROCESS_IDS;
+	begin(test, IN_PROCESS);
+	run_shorthand(test, READY);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
+	KUNIT_EXPECT_EQ(test, fake.qp_lookups, 0u);
+	end(test);
+}
+
+/* The same without an object: the QP that the provider finds must be that of the entry. */
+static void a_module_connects_its_own_qp(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	run_shorthand(test, READY);
+	fake.qp.uobject = NULL;
+	fake.qp.res.task = NULL;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
+	KUNIT_EXPECT_EQ(test, fake.qp_lookups, 1u);
+	end(test);
+}
+
 /* A process can guess numbers: it must not connect QPs of modules or of other users. */
 static void a_process_connects_its_own_qps(struct kunit *test)
 {
@@ -238,6 +263,8 @@ static void a_removal_handler_destroys_the_qp(struct kunit *test)
 static struct kunit_case cm_qp_cases[] = {
 	KUNIT_CASE_PARAM(a_qp_is_destroyed_during_connect, qp_race_gen_params),
 	KUNIT_CASE(a_qp_that_is_not_tracked),
+	KUNIT_CASE(an_object_is_not_looked_up),
+	KUNIT_CASE(a_module_connects_its_own_qp),
 	KUNIT_CASE(a_process_connects_its_own_qps),
 	KUNIT_CASE(the_qp_of_another_user_is_not_tracked),
 	KUNIT_CASE(the_qp_that_the_manager_creates_is_destroyed),

@@ -88,7 +88,7 @@ static struct {
 	int in_call_status;
 	/* Counts of our calls. */
 	atomic_t qp_refs;
-	unsigned int rejects, closes, aborts, cancels;
+	unsigned int rejects, closes, aborts, cancels, qp_lookups;
 	bool can_cancel;		/* a pending connect ends when its QP goes to ERR */
 	/* Return value of each listen on the two devices. */
 	int listen_error, other_listen_error, mapped_listen_error;
@@ -266,6 +266,13 @@ static int __maybe_unused fake_request(void)
 static struct ib_qp *fake_get_qp(struct ib_device *device, int qpn)
 {
 	return qpn == FAKE_QPN && !fake.qp_freed ? &fake.qp : NULL;
+}
+
+/* The manager's calls of it. */
+static struct ib_qp *fake_iw_get_qp(struct ib_device *device, int qpn)
+{
+	fake.qp_lookups++;
+	return fake_get_qp(device, qpn);
 }
 
 static void fake_add_ref(struct ib_qp *qp)
@@ -767,7 +774,7 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	device->ops.iw_reject = fake_reject;
 	device->ops.iw_create_listen = fake_create_listen;
 	device->ops.iw_destroy_listen = fake_destroy_listen;
-	device->ops.iw_get_qp = fake_get_qp;
+	device->ops.iw_get_qp = fake_iw_get_qp;
 	device->ops.iw_add_ref = fake_add_ref;
 	device->ops.iw_rem_ref = fake_rem_ref;
 	KUNIT_ASSERT_EQ(test, cm_add_one(device), 0);
