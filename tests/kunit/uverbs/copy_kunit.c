@@ -7,6 +7,8 @@
 #include <linux/sched/mm.h>
 #include <linux/uaccess.h>
 
+#include "../user_memory.h"
+
 /* The arguments of the hooks of a debugging kernel. */
 static struct {
 	unsigned int may_sleep;
@@ -72,14 +74,13 @@ static void copy_suite_exit(struct kunit_suite *suite)
 static int copy_init(struct kunit *test)
 {
 	memset(&seen, 0, sizeof(seen));
-	kthread_use_mm(user_mm);
+	user_memory_begin(user_mm);
 	return 0;
 }
 
 static void copy_exit(struct kunit *test)
 {
-	if (current->mm)
-		kthread_unuse_mm(user_mm);
+	user_memory_end(user_mm);
 }
 
 static void copy_in_each_length(struct kunit *test)

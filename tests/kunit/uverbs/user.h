@@ -15,6 +15,7 @@
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
 
+#include "../user_memory.h"
 #include "fake_device.h"
 #include "product.h"
 
@@ -88,7 +89,7 @@ static inline void user_close(struct file *filp)
 
 static inline void user_begin(struct kunit *test, bool removable)
 {
-	kthread_use_mm(user_mm);
+	user_memory_begin(user_mm);
 	atomic_set(&product_uncharged, 0);
 	fake = fake_device_new(removable);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(fake));
@@ -112,8 +113,7 @@ static inline void user_end(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, atomic_xchg(&product_gids, 0), 0, "references on GIDs");
 	fake_device_free(fake);
 	rcu_barrier();
-	if (current->mm)
-		kthread_unuse_mm(user_mm);
+	user_memory_end(user_mm);
 }
 
 /* Whether debugfs has a file or directory of this name. */
