@@ -231,7 +231,8 @@ static const struct ioctl_case {
 	{ "valid", 0, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT },
 	{ "too short", -1, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, .result = -EINVAL },
 	{ "too long", 1, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, .result = -EINVAL },
-	{ "longer than a page", PAGE_SIZE, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT,
+	/* The length has 16 bits: every header fits into a page of 64 KB. */
+	{ "longer than a page of 16 KB", SZ_16K, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT,
 	  .result = -EINVAL },
 	{ "reserved", 0, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, .reserved = 1,
 	  .result = -EPROTONOSUPPORT },
