@@ -295,7 +295,8 @@ static void the_callback_of_a_lookup_destroys_the_id(struct kunit *test)
 	fake_lookup_done(0);
 	expect_event(test, "resolved", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	KUNIT_EXPECT_PTR_EQ(test, got.destroyed, id);
-	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 0u);
+	/* Without a preemption counter it is the worker that calls the handler; it waits. */
+	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, IS_ENABLED(CONFIG_PREEMPT_COUNT) ? 0u : 1u);
 	end(test);
 }
 
