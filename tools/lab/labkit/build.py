@@ -76,10 +76,10 @@ def modules(made: image.Image) -> None:
     _kbuild(made, "kernel", "modules")
 
 
-def kunit(suite: str, kernel_name: str) -> Path:
-    """The KUnit suites for a kernel of ours; returns their folder."""
+def kunit(suite: str, kernel_name: str | None) -> Path:
+    """The KUnit suites for a kernel of ours, or the image's if that is one; returns their folder."""
     made = image.get(suite, kernel_name)
-    with progress.step(f"building KUnit suites for {suite}, kernel {kernel_name}"):
+    with progress.step(f"building KUnit suites for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
         _kbuild(made, "tests/kunit", "kunit")
     return modules_folder(made) / "kunit"
 
