@@ -70,11 +70,17 @@ int DmaTable::use_file(int fd, std::uint64_t end, int protection, Files::iterato
 }
 
 int DmaTable::unmap(std::uint64_t address, std::uint64_t size) {
-    const auto it = ranges_.find(address);
-    if (it == ranges_.end() || it->second.size != size)
+    if (size == 0 || size - 1 > ~std::uint64_t{0} - address)
+        return EINVAL;
+    const std::uint64_t last = address + (size - 1);
+    const auto begin = ranges_.lower_bound(address);
+    const auto end = ranges_.upper_bound(last);
+    const auto last_of = [](const auto& entry) { return entry.first + (entry.second.size - 1); };
+    if (begin == end || last_of(*std::prev(end)) > last ||
+        (begin != ranges_.begin() && last_of(*std::prev(begin)) >= address))
         return ENOENT;
-    release(it->second);
-    ranges_.erase(it);
+    std::for_each(begin, end, [this](const auto& entry) { release(entry.second); });
+    ranges_.erase(begin, end);
     return 0;
 }
 

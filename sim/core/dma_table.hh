@@ -33,7 +33,9 @@ public:
     /// Adds a range. Does not keep @p fd (-1: none). Returns 0 or an errno.
     int map(std::uint64_t address, std::uint64_t size, int fd, std::uint64_t offset, bool readable,
             bool writable);
-    /// Removes exactly one earlier range. Returns 0 or an errno.
+    /// Removes the ranges inside this one, at least one; none may be cut. Returns 0 or an errno. The protocol
+    /// has a message for each range. But QEMU sends one for a whole table of pages that a guest's IOMMU
+    /// drops, as Linux 7.2 does; a range that stayed would let the card access memory that was unmapped.
     int unmap(std::uint64_t address, std::uint64_t size);
     void clear();
     [[nodiscard]] std::size_t size() const { return ranges_.size(); }

@@ -19,7 +19,12 @@ def _iommu_keeper(suite, kernel, pytestconfig, _appended):
 
 @pytest.fixture
 def pair(request, _iommu_keeper):
+    lab = _iommu_keeper.get()
     yield from lend(_iommu_keeper, request, empty=True)
+    # A mapping that the card refuses to end lets it reach memory that the guest uses for something else.
+    logs = "\n".join((lab.artifacts / f"{guest.name}.qemu.log").read_text() for guest in lab.guests)
+    refused = [line for line in logs.splitlines() if "vfio_container_dma" in line]
+    assert not refused, refused
 
 
 def test_the_card_has_an_address_space_of_its_own(pair):
@@ -35,8 +40,9 @@ def test_programs(pair):
         rdma_client(server, client)
 
 
-# With more receives than messages, see RECEIVES in test_perftest.py.
-@pytest.mark.parametrize("tool, options", [("ib_write_bw", "-s 1048576 -n 20"), ("ib_read_bw", "-s 65536 -n 50"), ("ib_send_bw", "-s 64 -n 1000 -e -r 1023")])
+# Events with reads, not sends: perftest makes -r no larger than -n, and holds the last message back until the server's credits have come, which are
+# RDMA writes. If they come while a client with -e sleeps, it sleeps for ever, as was seen with 7.2.
+@pytest.mark.parametrize("tool, options", [("ib_write_bw", "-s 1048576 -n 20"), ("ib_read_bw", "-s 65536 -n 50 -e"), ("ib_send_bw", "-s 64 -n 1000")])
 @pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
 def test_perftest(pair, tool, options):
     assert perftest(*pair.guests, tool, options)[0] == options.split()[1]

@@ -262,6 +262,34 @@ TEST_F(ServerTest, MapsThatAreRefused) {
     map(~0ULL - 0xfff, 0x1000, file); // the very top is fine
 }
 
+/// As QEMU does when a guest's IOMMU drops a table of pages, of which only some are mapped.
+TEST_F(ServerTest, UnmapAllInsideARange) {
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(0x6000);
+    for (const std::uint64_t at : {0x0U, 0x2000U, 0x4000U, 0x5000U})
+        map(at, 0x1000, file, at);
+    const auto readable = [this] {
+        std::string found;
+        Buffer data(4);
+        for (std::uint64_t at = 0; at < 0x6000; at += 0x1000)
+            found += server.dma_read(at, data) ? '1' : '0';
+        return found;
+    };
+    EXPECT_EQ(readable(), "101011");
+    // Without a range inside, or with one that would be cut at its start or end, nothing is removed.
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x3000, 0x1000}), ENOENT);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x800, 0x3000}), ENOENT);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x2000, 0x2800}), ENOENT);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x2000, 0}), EINVAL);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x2000, ~0ULL}), EINVAL);
+    EXPECT_EQ(readable(), "101011");
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0x1000, 0x4000}));
+    EXPECT_EQ(readable(), "100001");
+    map(0x4000, 0x1000, file);
+    EXPECT_EQ(readable(), "100011");
+}
+
 TEST_F(ServerTest, UnmapExactOrAll) {
     negotiate();
     set_command(0x0006);
