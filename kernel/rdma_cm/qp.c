@@ -92,6 +92,7 @@ static struct ib_qp *cm_qp_find(struct ib_device *device, u32 qpn)
 
 static void cm_qp_add_ref(struct cm_id *id, struct ib_qp *qp)
 {
+	T3_RACE_POINT(cm_qp_found);
 	qp->device->ops.iw_add_ref(qp);
 	T3_RACE_POINT(cm_qp_held);
 	cm_qp_set(id, qp, false);
@@ -110,7 +111,6 @@ static int cm_qp_get_object(struct cm_id *id, struct ib_qp *qp)
 
 	if (!uobj || !cm_uobject_get(uobj))
 		return -ENOENT;
-	T3_RACE_POINT(cm_qp_found);
 	if (cm_qp_permitted(id, qp)) {
 		cm_qp_add_ref(id, qp);
 		ret = 0;
@@ -138,7 +138,6 @@ static int cm_qp_get_of_provider(struct cm_id *id, u32 qpn, const struct ib_qp *
 	}
 	if (qp->uobject || !cm_qp_permitted(id, qp))
 		return -EINVAL;
-	T3_RACE_POINT(cm_qp_found);
 	cm_qp_add_ref(id, qp);
 	return 0;
 }
