@@ -402,8 +402,8 @@ static void failed_registration_releases_the_memory(struct kunit *test)
 	size_t free;
 
 	/* Larger page lists than those of the small card. */
-	KUNIT_ASSERT_EQ(test, gen_pool_add(dev->pbl_pool, 0x100000, 0x10000, -1), 0);
-	dev->info.pbl_top = 0x10ffff;
+	KUNIT_ASSERT_EQ(test, gen_pool_add(dev->pbl_pool, 0x100000, 2 * PAGE_SIZE, -1), 0);
+	dev->info.pbl_top = 0x100000 + 2 * PAGE_SIZE - 1;
 	free = gen_pool_avail(dev->pbl_pool);
 	pd->quota = &user;
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {

@@ -86,6 +86,7 @@ static void a_qp_that_is_not_tracked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
 	KUNIT_EXPECT_EQ(test, fake_report(FAKE_REPLY, 0), 0);
+	flush_events();
 	KUNIT_EXPECT_EQ(test, call(DISCONNECT), 0);
 	KUNIT_EXPECT_EQ(test, fake.closes, 1u);
 	end(test);

@@ -239,6 +239,9 @@ static void with_ids_of_a_process(struct kunit *test)
 
 static void with_ids_of_a_process_in_the_upcall(struct kunit *test)
 {
+	/* Then the worker handles each event: cm_dispatch_inline(). */
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "the kernel has no preemption counter");
 	id_kind = PROCESS_IDS;
 	run_conversation(test, IN_PROCESS);
 }
