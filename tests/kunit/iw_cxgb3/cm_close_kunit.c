@@ -74,13 +74,13 @@ static void close_waits_for_endpoints(struct kunit *test)
 static void stop_waits_for_users_of_the_tables(struct kunit *test)
 {
 	struct t3_ep *ep = endpoint_of_another_device(test);
-	unsigned long before;
+	struct rcu_gp_oldstate before;
 
 	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
 	t3_ep_put(ep);
-	before = get_state_synchronize_rcu();
+	get_state_synchronize_rcu_full(&before);
 	t3_cm_stop(other);
-	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu(before));
+	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu_full(&before));
 	t3_cm_close(other);
 }
 

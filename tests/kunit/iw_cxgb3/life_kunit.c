@@ -545,12 +545,13 @@ static void reset_stops_dma_and_does_not_wait(struct kunit *test)
 /* cxgb3 frees its tables next: no handler may run, and no endpoint have an entry. */
 static void remove_ends_connections_and_waits_for_handlers(struct kunit *test)
 {
-	unsigned long before;
+	/* Normal and expedited grace periods are counted separately. */
+	struct rcu_gp_oldstate before;
 
 	device_with_a_connection(test);
-	before = get_state_synchronize_rcu();
+	get_state_synchronize_rcu_full(&before);
 	nic_removes();
-	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu(before));
+	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu_full(&before));
 	KUNIT_EXPECT_EQ(test, seen.stopped, 1);
 	t3_cards_flush();
 }
