@@ -50,8 +50,9 @@ def test_both_directions_at_once(pair):
     run_perftest(pair, "ib_send_bw", "-s 4096 -n 200 -b")
 
 
-# More receives than messages: the client of ib_send_bw sleeps for a completion event even while it waits for its server's credits, which are
-# RDMA writes and cause none, so with fewer receives it waits forever if the server is slow.
+# As many receives as possible: the client of ib_send_bw sleeps for a completion event even while it waits for its server's credits, which are
+# RDMA writes and cause none, so with few receives it waits forever if the server is slow. perftest makes -r at most -n, so its last message
+# waits for a credit all the same; by then the first one has come, unless the server is very slow (test_iommu.py).
 RECEIVES = "-r 1023"
 
 
