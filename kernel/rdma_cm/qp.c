@@ -179,8 +179,7 @@ int cm_qp_get(struct cm_id *id, u32 qpn)
 	id->base.qp_num = qp ? qp->qp_num : qpn;
 	if (!qp)
 		return cm_qp_get_by_num(id, qpn);
-	qp->device->ops.iw_add_ref(qp);
-	cm_qp_set(id, qp, false);
+	cm_qp_add_ref(id, qp);
 	return 0;
 }
 
