@@ -34,21 +34,24 @@ def source(suite: str) -> Path:
     return cache.entry(f"cxgb3-{suite}", recipe, lambda folder: _fetch(suite, folder))
 
 
+def _apply(by: Path, *arguments) -> str:
+    """What patch prints. Fails if the patch does not apply without fuzz."""
+    done = subprocess.run(["patch", "--fuzz=0", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"{by.name} does not apply: {done.stderr or done.stdout}")  # with --output=- stdout is the file
+    return done.stdout
+
+
 def patched(suite: str, tree: Path) -> None:
     """Debian's cxgb3 with our patch, in a new tree. Fails if the patch does not apply without fuzz."""
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(source(suite) / "drivers", tree / "drivers")
-    done = subprocess.run(["patch", "-p1", "--fuzz=0", "-d", tree, "-i", patch(suite)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{patch(suite).name} does not apply: {done.stdout}{done.stderr}")
+    _apply(patch(suite), "-p1", "-d", tree, "-i", patch(suite))
 
 
 def patched_text(path: Path, by: Path) -> str:
     """The text of one file with a patch. Fails if the patch does not apply without fuzz."""
-    done = subprocess.run(["patch", "--fuzz=0", "--output=-", path, by], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{by.name} does not apply to {path.name}: {done.stderr}")
-    return done.stdout
+    return _apply(by, "--output=-", path, by)
 
 
 def modules(suite: str) -> Path:
