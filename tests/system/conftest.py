@@ -164,6 +164,14 @@ def lend(keeper, request, *, empty=False):
         keeper.drop()
 
 
+def lend_made(keeper, request, make):
+    """The same with what make(lab) returned, see Keeper.made(), instead of the lab."""
+    lending = lend(keeper, request)
+    next(lending)
+    yield keeper.made(make)
+    yield from lending
+
+
 @pytest.fixture
 def pair(request, _pair_keeper):
     """The shared lab: two guests, one card each, port 0 to port 0 and port 1 to port 1."""

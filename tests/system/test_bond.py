@@ -8,12 +8,12 @@ import json
 import pathlib
 
 import pytest
-from conftest import Keeper, lend
+from conftest import Keeper, lend_made
 from labkit import siw, stack
+from roce import MODULES
 from stock import wait_listening, wait_no_objects
 
 HERE = pathlib.Path(__file__).parent / "guest"
-MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
 KINDS = tuple(stack.SOFTWARE)
 NETWORK = 9
 PORT = 7500
@@ -101,10 +101,7 @@ def _keeper(suite, kernel, pytestconfig):
 
 @pytest.fixture
 def bonded(request, _keeper):
-    lending = lend(_keeper, request)
-    next(lending)
-    yield _keeper.made(Bonded)
-    yield from lending
+    yield from lend_made(_keeper, request, Bonded)
 
 
 def names(command):
@@ -142,6 +139,16 @@ def notified_once(serving, connecting, bound):
     assert reports == [2, 1, 1], [names(command) for command in (serving, connecting, bound)]
 
 
+def fail_over_with_ids(bonded, server, client):
+    """A listener and its connection, the connection's other end, and an id that is bound; each has got the event of a failover."""
+    serving, connecting = connected(server, client)
+    bound = bind(client, PORT + 1)
+    bonded.fail_over()
+    for command in (serving, connecting, bound):
+        command.expect("ADDR_CHANGE", 30)
+    return serving, connecting, bound
+
+
 def end(*commands):
     for command in commands:
         command.kill()
@@ -152,11 +159,7 @@ def end(*commands):
 def test_each_id_over_roce_gets_the_event(bonded, manager):
     """Once per failover that changes the address that the id knows; the second failover gives the first ids their address back."""
     server, client = bonded.use(manager, "rxe")
-    serving, connecting = connected(server, client)
-    bound = bind(client, PORT + 1)
-    bonded.fail_over()
-    for command in (serving, connecting, bound):
-        command.expect("ADDR_CHANGE", 30)
+    serving, connecting, bound = fail_over_with_ids(bonded, server, client)
     later = bind(client, PORT + 2)
     connects_again(server, client)
     bonded.fail_over()
@@ -172,11 +175,7 @@ def test_each_id_over_iwarp_gets_the_event(bonded, manager):
     """The connection goes on over the other cable. siw of 6.1 keeps the GID that it made of the address of the interface, so it has no new ids until
     the bond has that address again."""
     server, client = bonded.use(manager, "siw")
-    serving, connecting = connected(server, client)
-    bound = bind(client, PORT + 1)
-    bonded.fail_over()
-    for command in (serving, connecting, bound):
-        command.expect("ADDR_CHANGE", 30)
+    serving, connecting, bound = fail_over_with_ids(bonded, server, client)
     later = client.start(f"exec /tmp/cm.py bind {address(client)} {PORT + 2}")
     assert (later.expect("bound|No such device", 30)[0] == "bound") != is_6_1(client)
     assert "DISCONNECTED" not in names(connecting) + names(serving)

@@ -5,7 +5,7 @@ The guests run in User Mode Linux, whose kernel has KASAN, lockdep, kmemleak and
 """
 
 import pytest
-from conftest import Keeper, _keep, lend
+from conftest import Keeper, _keep, lend_made
 from labkit import build
 from labkit.guest import Machine
 from programs import fuzz, storm
@@ -25,10 +25,7 @@ def _keeper(pytestconfig):
 
 @pytest.fixture
 def both(request, _keeper):
-    lending = lend(_keeper, request)
-    next(lending)
-    yield _keeper.made(Ends)
-    yield from lending
+    yield from lend_made(_keeper, request, Ends)
 
 
 @pytest.mark.parametrize("managers", BOTH_WAYS, ids="->".join)
