@@ -2,9 +2,9 @@
 /*
  * The iw_cm operations of consumers, the MPA negotiation, and the iw_cm events.
  *
- * Connect, accept and reject check what can be checked at once, leave their request in the
- * endpoint's mailbox, and return. The endpoint's ordered context executes them, and delivers
- * the events with no lock held.
+ * Connect, accept and reject check what can be checked at once, and leave the rest to the
+ * endpoint's ordered context, which usually is their own thread. It delivers the events with
+ * no lock held.
  *
  * After an accept that returned 0, iw_cm takes nothing but ESTABLISHED, and then a CLOSE. So an
  * accept that fails later reports both, with its error. Until iw_cm has handled ESTABLISHED it
@@ -380,7 +380,7 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 		return -EINVAL;
 	}
 	cm_id->add_ref(cm_id);
-	t3_ep_request(ep, T3_REQ_CALL);
+	t3_ep_request_now(ep, T3_REQ_CALL);
 	T3_RACE_POINT(t3_connect_posted);
 	return 0;
 }
@@ -886,7 +886,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	ep->call.qp = qp;
 	ep->call.cm_id = cm_id;
 	cm_id->add_ref(cm_id);
-	t3_ep_request(ep, T3_REQ_CALL);
+	t3_ep_request_now(ep, T3_REQ_CALL);
 	T3_RACE_POINT(t3_accept_posted);
 	t3_ep_put(ep);	/* the consumer's */
 	t3_ep_put(ep);
@@ -920,7 +920,7 @@ int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 	if (ep_fsm(READ_ONCE(ep->state), EP_EV_REJECT)) {
 		t3_ep_set_pdata(ep, pdata, len);
 		ep->call.event = EP_EV_REJECT;
-		t3_ep_request(ep, T3_REQ_CALL);
+		t3_ep_request_now(ep, T3_REQ_CALL);
 		T3_RACE_POINT(t3_reject_posted);
 	} else {
 		ret = -ECONNRESET;

@@ -13,20 +13,22 @@
  *   debugfs.c open and closed connections
  *   res.c     connections in rdma resource
  *
- * Contexts. A CPL handler runs in softirq. It takes a reference, puts the message into
- * the endpoint's mailbox and queues its work item. Consumers, the QP and the timer leave
- * requests in the same mailbox. The work item is the endpoint's ordered context: only it
- * changes the state, sends, and calls the consumer, and it holds no lock meanwhile. So
- * the events of a connection are handled one after another, and a timeout never races
- * with a message.
+ * Contexts. A CPL handler runs in softirq. It takes a reference and puts the message into
+ * the endpoint's mailbox. Consumers, the QP and the timer leave requests in the same
+ * mailbox. The thread that takes from the mailbox is the endpoint's ordered context: its
+ * work item; or, to save the switches, a call of the consumer, or the softirq itself if the
+ * handler of the message does not sleep. Only the ordered context changes the state, sends,
+ * and calls the consumer, and it holds no lock meanwhile. One thread at a time is it
+ * (t3_ep.running), until the mailbox is empty. So the events of a connection are handled one
+ * after another, and a timeout never races with a message.
  *
- * No consumer waits for an ordered context: a call leaves its request in the mailbox and
- * returns, and its result is an event. No ordered context waits for the card or for another
- * endpoint. So an upcall may connect, accept and reject.
+ * No consumer waits for an ordered context: a call handles its request itself, or leaves it
+ * to the thread that is the ordered context; its result is an event. No ordered context
+ * waits for the card or for another endpoint. So an upcall may connect, accept and reject.
  *
  * Locks:
  *
- *   t3_ep.mailbox_lock	requests, called (irq); innermost
+ *   t3_ep.mailbox_lock	inbox, requests, running, called (irq); innermost
  *   t3_ep.id_lock	id_kind, tid (BH)
  *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends, since a redirect
  *			replaces both
@@ -162,9 +164,10 @@ struct t3_ep {
 	u32 id;
 
 	/* Mailbox: any context. */
-	struct sk_buff_head inbox;
-	spinlock_t mailbox_lock;	/* any context */
+	spinlock_t mailbox_lock;
+	struct sk_buff_head inbox;	/* mailbox_lock; its own lock is not used */
 	unsigned long requests __guarded_by(&mailbox_lock);	/* T3_REQ_* */
+	bool running __guarded_by(&mailbox_lock);	/* a thread is the ordered context */
 	bool called __guarded_by(&mailbox_lock);	/* ->call is taken */
 	struct t3_ep_call call;		/* written before T3_REQ_CALL, and never again */
 	struct work_struct work;
@@ -285,8 +288,13 @@ void t3_ep_dismiss(struct t3_ep *ep);
 int t3_ep_publish(struct t3_ep *ep);
 struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
 bool t3_ep_tryget(struct t3_ep *ep);
-void t3_ep_kick(struct t3_ep *ep);
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req);
+void t3_ep_request_now(struct t3_ep *ep, enum t3_ep_request req);
+void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb);
+void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb);
+void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb);
+void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state);
+void t3_ep_run(struct t3_ep *ep);
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
 bool t3_ep_claim_call(struct t3_ep *ep);
@@ -307,7 +315,7 @@ bool t3_listener_upcall_begin(struct t3_listener *l);
 void t3_listener_upcall_end(struct t3_listener *l);
 void t3_listener_remove_child(struct t3_ep *ep);
 void t3_listener_wake_all(struct t3_cm_dev *cm);
-int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
+int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
 int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
 
 /* cpl.c: each sends one message; 0 or -errno */

@@ -2,8 +2,9 @@
 /*
  * Messages to and from the card (CPL).
  *
- * Receive: a handler runs in softirq, takes a reference and queues the message. The
- * endpoint's ordered context dispatches it through t3_cpl_messages[].
+ * Receive: a handler runs in softirq, takes a reference and puts the message into the mailbox. The
+ * endpoint's ordered context dispatches it through t3_cpl_messages[]. It runs in the same softirq
+ * for a message whose handler does not sleep.
  * Send: each function builds one message. Only the ordered context sends for a
  * connection, so the messages on one queue stay in order.
  *
@@ -13,6 +14,7 @@
  */
 #include <linux/bitfield.h>
 #include <linux/minmax.h>
+#include <net/sock.h>
 
 #include "cm.h"
 #include "trace_cm.h"
@@ -29,7 +31,7 @@ int t3_cpl_reserve(struct t3_ep *ep)
 	unsigned int i;
 
 	for (i = 0; i < SPARE_SKBS; i++) {
-		skb = alloc_skb(SPARE_SIZE, GFP_KERNEL_ACCOUNT);
+		skb = alloc_skb(SPARE_SIZE, gfp_any() | __GFP_ACCOUNT);
 		if (!skb)
 			return -ENOMEM;
 		__skb_queue_tail(&ep->spare, skb);
@@ -154,7 +156,7 @@ int t3_send_pass_accept_rpl(struct t3_ep *ep)
 	struct t3_cpl_pass_accept_rpl *rpl;
 	struct sk_buff *skb;
 
-	skb = alloc_skb(sizeof(*rpl), GFP_KERNEL);
+	skb = alloc_skb(sizeof(*rpl), gfp_any());
 	if (!skb)
 		return -ENOMEM;
 	rpl = t3_cpl_put_forward(skb, sizeof(*rpl));
@@ -202,7 +204,7 @@ static int t3_send_stream_piece(struct t3_ep *ep, const u8 *data, unsigned int l
 	struct sk_buff *skb;
 	int ret;
 
-	skb = alloc_skb(sizeof(*wr) + len, GFP_KERNEL);
+	skb = alloc_skb(sizeof(*wr) + len, gfp_any());
 	if (!skb)
 		return -ENOMEM;
 	skb->priority = CPL_PRIORITY_DATA;
@@ -624,21 +626,29 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 	t3_cpl_messages[opcode].handle(ep, skb);
 }
 
-/* --- receive, softirq: take a reference and queue ------------------------- */
+/* --- receive, softirq: take a reference, and handle or queue --------------- */
 
 /*
  * cxgb3 reads ctx from the TID table without a lock. RCU keeps the memory until the end
  * of this softirq, but the last reference may be dropped already.
  */
-static int t3_cpl_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static struct t3_ep *t3_cpl_get_ep(void *ctx, struct sk_buff *skb)
 {
 	struct t3_ep *ep = ctx;
 
 	if (!t3_ep_tryget(ep))
-		return CPL_RET_BUF_DONE;
+		return NULL;
 	trace_t3_cpl_arrival(ep, skb);
-	skb_queue_tail(&ep->inbox, skb);
-	t3_ep_kick(ep);
+	return ep;
+}
+
+static int t3_cpl_receive(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
+
+	if (!ep)
+		return CPL_RET_BUF_DONE;
+	t3_ep_receive(ep, skb);
 	t3_ep_put(ep);
 	return 0;
 }
@@ -648,35 +658,57 @@ static int t3_cpl_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
  * message: it is not worth a context switch of its own. RDMA_INIT is sent after the flag is set,
  * so its ack finds the flag.
  */
-static int t3_cpl_enqueue_wr_ack(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static int t3_cpl_receive_wr_ack(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
-	struct t3_ep *ep = ctx;
+	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
 
-	if (!t3_ep_tryget(ep))
+	if (!ep)
 		return CPL_RET_BUF_DONE;
-	trace_t3_cpl_arrival(ep, skb);
-	skb_queue_tail(&ep->inbox, skb);
 	if (READ_ONCE(ep->init_unacked))
-		t3_ep_kick(ep);
+		t3_ep_receive(ep, skb);
+	else
+		t3_ep_receive_later(ep, skb);
+	t3_ep_put(ep);
+	return 0;
+}
+
+/* In EP_CLOSING the end of this side changes nothing but the state: the peer's FIN follows. */
+static int t3_cpl_receive_close_con_rpl(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
+
+	if (!ep)
+		return CPL_RET_BUF_DONE;
+	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
+	t3_ep_put(ep);
+	return 0;
+}
+
+/* t3_cpl_on_establish() does not sleep. Without memory for the MPA request it aborts. */
+static int t3_cpl_receive_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
+
+	if (!ep)
+		return CPL_RET_BUF_DONE;
+	t3_ep_receive_now(ep, skb);
 	t3_ep_put(ep);
 	return 0;
 }
 
 /*
- * The TID must be in the table before the next message for it, which may be the next
- * one of this poll. So the ATID is exchanged here, not in the ordered context.
+ * The TID must be in the table before the next message for it, which may be the next one of this
+ * poll. So the ATID is exchanged here, also if another thread is the ordered context.
  */
-static int t3_cpl_enqueue_act_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static int t3_cpl_receive_act_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
 	const struct t3_cpl_establish *est = (const void *)skb->data;
-	struct t3_ep *ep = ctx;
+	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
 
-	if (!t3_ep_tryget(ep))
+	if (!ep)
 		return CPL_RET_BUF_DONE;
-	trace_t3_cpl_arrival(ep, skb);
 	t3_ep_exchange_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
-	skb_queue_tail(&ep->inbox, skb);
-	t3_ep_kick(ep);
+	t3_ep_receive_now(ep, skb);
 	t3_ep_put(ep);
 	return 0;
 }
@@ -684,16 +716,16 @@ static int t3_cpl_enqueue_act_establish(struct t3cdev *tdev, struct sk_buff *skb
 cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS] = {
 	[T3_CPL_CLOSE_LISTSRV_RPL]	= t3_listener_reply,
 	[T3_CPL_PASS_OPEN_RPL]		= t3_listener_reply,
-	[T3_CPL_PASS_ACCEPT_REQ]	= t3_listener_enqueue,
-	[T3_CPL_ACT_ESTABLISH]		= t3_cpl_enqueue_act_establish,
-	[T3_CPL_ACT_OPEN_RPL]		= t3_cpl_enqueue,
-	[T3_CPL_PASS_ESTABLISH]		= t3_cpl_enqueue,
-	[T3_CPL_PEER_CLOSE]		= t3_cpl_enqueue,
-	[T3_CPL_ABORT_REQ_RSS]		= t3_cpl_enqueue,
-	[T3_CPL_ABORT_RPL_RSS]		= t3_cpl_enqueue,
-	[T3_CPL_CLOSE_CON_RPL]		= t3_cpl_enqueue,
-	[T3_CPL_RX_DATA]		= t3_cpl_enqueue,
-	[T3_CPL_TX_DMA_ACK]		= t3_cpl_enqueue_wr_ack,
-	[T3_CPL_RDMA_TERMINATE]		= t3_cpl_enqueue,
-	[T3_CPL_RDMA_EC_STATUS]		= t3_cpl_enqueue,
+	[T3_CPL_PASS_ACCEPT_REQ]	= t3_listener_receive_syn,
+	[T3_CPL_ACT_ESTABLISH]		= t3_cpl_receive_act_establish,
+	[T3_CPL_ACT_OPEN_RPL]		= t3_cpl_receive,
+	[T3_CPL_PASS_ESTABLISH]		= t3_cpl_receive_establish,
+	[T3_CPL_PEER_CLOSE]		= t3_cpl_receive,
+	[T3_CPL_ABORT_REQ_RSS]		= t3_cpl_receive,
+	[T3_CPL_ABORT_RPL_RSS]		= t3_cpl_receive,
+	[T3_CPL_CLOSE_CON_RPL]		= t3_cpl_receive_close_con_rpl,
+	[T3_CPL_RX_DATA]		= t3_cpl_receive,
+	[T3_CPL_TX_DMA_ACK]		= t3_cpl_receive_wr_ack,
+	[T3_CPL_RDMA_TERMINATE]		= t3_cpl_receive,
+	[T3_CPL_RDMA_EC_STATUS]		= t3_cpl_receive,
 };

@@ -5,6 +5,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
+#include <net/sock.h>
 
 #include <t3_race_point.h>
 
@@ -74,22 +75,72 @@ struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id)
 	return ep;
 }
 
-/* Queue the ordered context. Any context; the caller holds a reference. */
-void t3_ep_kick(struct t3_ep *ep)
+/*
+ * Put requests, or a message unless it is NULL, into the mailbox. Return: true if no thread is
+ * the ordered context, which would handle them.
+ */
+static bool t3_ep_post(struct t3_ep *ep, unsigned long requests, struct sk_buff *skb)
+{
+	unsigned long flags;
+	bool idle;
+
+	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	ep->requests |= requests;
+	if (skb)
+		__skb_queue_tail(&ep->inbox, skb);
+	idle = !ep->running;
+	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+	return idle;
+}
+
+static void t3_ep_queue_work(struct t3_ep *ep)
 {
 	t3_ep_get(ep);
 	if (!queue_work(t3_cm_wq, &ep->work))
 		t3_ep_put(ep);
 }
 
+/**
+ * t3_ep_request - make a request, which the work item handles
+ * @ep: endpoint; the caller holds a reference
+ * @req: request
+ *
+ * Any context.
+ */
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 {
-	unsigned long flags;
+	if (t3_ep_post(ep, BIT(req), NULL))
+		t3_ep_queue_work(ep);
+}
 
-	spin_lock_irqsave(&ep->mailbox_lock, flags);
-	__set_bit(req, &ep->requests);
-	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
-	t3_ep_kick(ep);
+/**
+ * t3_ep_receive - put a message into the mailbox, which the work item handles
+ * @ep: endpoint; the caller holds a reference
+ * @skb: message, which now belongs to the endpoint
+ *
+ * Any context.
+ */
+void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb)
+{
+	if (t3_ep_post(ep, 0, skb))
+		t3_ep_queue_work(ep);
+}
+
+/* The same for a message that can wait for the next message or request. */
+void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb)
+{
+	t3_ep_post(ep, 0, skb);
+}
+
+/* The same for a message that can wait in one state. */
+void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state)
+{
+	/*
+	 * If no thread is the ordered context after the post, then each one that enters another
+	 * state takes the message, too.
+	 */
+	if (t3_ep_post(ep, 0, skb) && READ_ONCE(ep->state) != state)
+		t3_ep_queue_work(ep);
 }
 
 /**
@@ -118,6 +169,11 @@ void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
 {
 	t3_ep_request(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT);
+}
+
+void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt)
+{
+	t3_ep_request_now(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT);
 }
 
 void t3_ep_terminating(struct t3_ep *ep)
@@ -158,7 +214,7 @@ static void t3_ep_timer_expired(struct work_struct *work)
 	struct t3_ep *ep = container_of(to_delayed_work(work), struct t3_ep, timer);
 
 	T3_RACE_POINT(t3_ep_timer);
-	t3_ep_request(ep, T3_REQ_TIMER);
+	t3_ep_request_now(ep, T3_REQ_TIMER);
 	t3_ep_put(ep);
 }
 
@@ -327,7 +383,7 @@ int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 	}
 	t3_ep_log_transition(ep, event, transition->next, false);
 	trace_t3_ep_transition(ep, event, transition->next, status);
-	/* t3_cm_accept() and t3_cm_reject() read it. */
+	/* t3_cm_accept(), t3_cm_reject() and t3_ep_receive_later_in() read it. */
 	WRITE_ONCE(ep->state, transition->next);
 	t3_ep_run_actions(ep, transition->actions, event, status);
 	return 0;
@@ -358,37 +414,137 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 	t3_ep_fsm_apply(ep, t3_ep_request_events[req].event, t3_ep_request_events[req].status);
 }
 
-static void t3_ep_handle_requests(struct t3_ep *ep)
+/* Become the ordered context. Return: false if another thread is it, or this one already. */
+static bool t3_ep_begin(struct t3_ep *ep)
 {
-	unsigned long requests;
-	unsigned int req;
+	bool begun;
 
 	spin_lock_irq(&ep->mailbox_lock);
-	requests = ep->requests;
-	ep->requests = 0;
+	begun = !ep->running;
+	ep->running = true;
 	spin_unlock_irq(&ep->mailbox_lock);
-
-	for_each_set_bit(req, &requests, T3_REQ_DEVICE_DOWN + 1)
-		t3_ep_handle_request(ep, req);
+	return begun;
 }
 
 /*
- * The ordered context. It handles requests before each message, so that a stream of
- * messages cannot starve the timer.
+ * Take all requests and one message from the mailbox. Return: false if it is empty: then this
+ * thread is not the ordered context any more.
  */
-static void t3_ep_work(struct work_struct *work)
+static bool t3_ep_take(struct t3_ep *ep, unsigned long *requests, struct sk_buff **skb)
 {
-	struct t3_ep *ep = container_of(work, struct t3_ep, work);
-	struct sk_buff *skb;
+	bool any;
 
-	do {
-		t3_ep_handle_requests(ep);
-		skb = skb_dequeue(&ep->inbox);
+	spin_lock_irq(&ep->mailbox_lock);
+	*requests = ep->requests;
+	ep->requests = 0;
+	*skb = __skb_dequeue(&ep->inbox);
+	any = *requests || *skb;
+	ep->running = any;
+	spin_unlock_irq(&ep->mailbox_lock);
+	return any;
+}
+
+/**
+ * t3_ep_run - be the ordered context until the mailbox is empty
+ * @ep: endpoint; the caller holds a reference
+ *
+ * May sleep; without a lock. If another thread is the ordered context, that one handles what the
+ * mailbox has, and this function does not wait for it. Requests are handled before each message,
+ * so that a stream of messages cannot starve the timer.
+ */
+void t3_ep_run(struct t3_ep *ep)
+{
+	unsigned long requests;
+	struct sk_buff *skb;
+	unsigned int req;
+
+	might_sleep();
+	if (!t3_ep_begin(ep))
+		return;
+	T3_RACE_POINT(t3_ep_running);
+	while (t3_ep_take(ep, &requests, &skb)) {
+		for_each_set_bit(req, &requests, T3_REQ_DEVICE_DOWN + 1)
+			t3_ep_handle_request(ep, req);
 		if (skb) {
 			t3_cpl_handle(ep, skb);
 			kfree_skb(skb);
 		}
-	} while (skb);
+	}
+}
+
+/**
+ * t3_ep_request_now - make a request, and handle it in the caller's context
+ * @ep: endpoint; the caller holds a reference
+ * @req: request
+ *
+ * As t3_ep_run(). This saves the switches to a worker and back.
+ */
+void t3_ep_request_now(struct t3_ep *ep, enum t3_ep_request req)
+{
+	bool idle = t3_ep_post(ep, BIT(req), NULL);
+
+	T3_RACE_POINT(t3_ep_request_posted);
+	if (idle)
+		t3_ep_run(ep);
+}
+
+/* As t3_ep_begin() for one message, which must come after all that the mailbox has. */
+static bool t3_ep_begin_with(struct t3_ep *ep, struct sk_buff *skb)
+{
+	unsigned long flags;
+	bool begun, idle;
+
+	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	idle = !ep->running;
+	begun = idle && !ep->requests && skb_queue_empty(&ep->inbox) && t3_dev_may_send();
+	if (begun)
+		ep->running = true;
+	else
+		__skb_queue_tail(&ep->inbox, skb);
+	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+	if (idle && !begun)
+		t3_ep_queue_work(ep);
+	return begun;
+}
+
+/* The work item continues with what has come meanwhile. */
+static void t3_ep_end(struct t3_ep *ep)
+{
+	unsigned long flags;
+	bool any;
+
+	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	ep->running = false;
+	any = ep->requests || !skb_queue_empty(&ep->inbox);
+	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+	if (any)
+		t3_ep_queue_work(ep);
+}
+
+/**
+ * t3_ep_receive_now - handle a message in the caller's context
+ * @ep: endpoint; the caller holds a reference
+ * @skb: message, whose handler does not sleep; it now belongs to the endpoint
+ *
+ * If another thread is the ordered context, or the mailbox has something, then the message
+ * follows that. In a softirq that must not send the work item handles it. Otherwise this saves the
+ * switches to a worker and back.
+ */
+void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb)
+{
+	if (!t3_ep_begin_with(ep, skb))
+		return;
+	T3_RACE_POINT(t3_ep_running_atomic);
+	t3_cpl_handle(ep, skb);
+	kfree_skb(skb);
+	t3_ep_end(ep);
+}
+
+static void t3_ep_work(struct work_struct *work)
+{
+	struct t3_ep *ep = container_of(work, struct t3_ep, work);
+
+	t3_ep_run(ep);
 	t3_ep_put(ep);
 }
 
@@ -396,9 +552,8 @@ static void t3_ep_work(struct work_struct *work)
  * t3_ep_alloc - allocate an endpoint
  * @dev: device
  *
- * Also allocates the messages of its teardown. May sleep. The memory is charged to the
- * cgroup of a process that connects; a work item, which creates the endpoint of a
- * connection request, is charged for nothing.
+ * Also allocates the messages of its teardown. Sleeps unless in softirq. The memory is charged to
+ * the cgroup of a process that connects. That of a connection request is charged to none.
  *
  * Nothing can find the endpoint before t3_ep_publish(). Until then the caller fills it in,
  * and frees it with t3_ep_put().
@@ -410,7 +565,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	struct t3_ep *ep;
 	int ret;
 
-	ep = kzalloc(sizeof(*ep), GFP_KERNEL_ACCOUNT);
+	ep = kzalloc(sizeof(*ep), gfp_any() | __GFP_ACCOUNT);
 	if (!ep)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&ep->ref);
@@ -477,10 +632,10 @@ void t3_ep_dismiss(struct t3_ep *ep)
  * t3_ep_publish - enter an endpoint into the device's table
  * @ep: endpoint from t3_ep_alloc(), complete
  *
- * May sleep. Takes the reference of the ordered context, which drops it in EP_CLOSED. Events
- * of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint at once; the caller
- * keeps the reference from t3_ep_alloc(), and drops it with t3_ep_put() also after an error.
- * An error dismisses the endpoint.
+ * Sleeps unless in softirq. Takes the reference of the ordered context, which drops it in
+ * EP_CLOSED. Events of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint at
+ * once; the caller keeps the reference from t3_ep_alloc(), and drops it with t3_ep_put() also
+ * after an error. An error dismisses the endpoint.
  *
  * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM.
  */
@@ -494,7 +649,7 @@ int t3_ep_publish(struct t3_ep *ep)
 		return ret;
 	t3_ep_get(ep);
 	T3_RACE_POINT(t3_ep_publishing);
-	ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id, GFP_KERNEL);
+	ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id, gfp_any());
 	if (ret < 0) {
 		t3_ep_put(ep);
 		t3_ep_dismiss(ep);

@@ -251,6 +251,15 @@ static inline void t3_dev_leave(struct t3_dev *dev)
 int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data);
 /* Always consumes the buffer. 0 or -errno; congestion (NET_XMIT_CN) is success. */
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb);
+/*
+ * False in a softirq that has interrupted a worker. cxgb3 restarts a full send queue in a work
+ * item, and holds the queue's lock there with softirqs enabled (docs/limits.md). A softirq that
+ * sends would wait for this lock forever.
+ */
+static inline bool t3_dev_may_send(void)
+{
+	return !in_softirq() || !(current->flags & PF_WQ_WORKER);
+}
 
 /* --- health.c -------------------------------------------------------------- */
 
@@ -741,6 +750,11 @@ void t3_ep_put(struct t3_ep *ep);
  * with a RST if abrupt. Returns at once; the outcome is reported as a QP event.
  */
 void t3_ep_disconnect(struct t3_ep *ep, bool abrupt);
+/*
+ * The same for a caller that may sleep. The connection manager sends the FIN or the RST before
+ * the return, unless another thread handles the connection at the time.
+ */
+void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt);
 /*
  * Any context. A TERMINATE was posted on the connection: abort the connection if
  * it does not close before a deadline.

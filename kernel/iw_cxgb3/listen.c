@@ -2,11 +2,11 @@
 /*
  * Listeners, and the endpoints of their connection requests (children).
  *
- * The listener's work item creates an endpoint for each SYN. All later events are
- * handled in the endpoint's ordered context. Destroying a listener aborts the children
- * whose connect request was not delivered yet. Connect requests are delivered between
- * t3_listener_upcall_begin() and _end(), and destroy waits for the end, so that no
- * request is delivered after it.
+ * The listener creates an endpoint for each SYN, in softirq, or in a work item if the
+ * softirq gets no memory. All events are handled in the endpoint's ordered context.
+ * Destroying a listener aborts the children whose connect request was not delivered yet.
+ * Connect requests are delivered between t3_listener_upcall_begin() and _end(), and destroy
+ * waits for the end, so that no request is delivered after it.
  */
 #include <linux/slab.h>
 
@@ -90,63 +90,70 @@ static bool t3_listener_add_child(struct t3_listener *l, struct t3_ep *ep)
 }
 
 /*
- * The endpoint enters the table when it has its listener and its SYN. From then on an
- * event of the device may close it. The close needs both: it drops the listener's count
- * and reference, and t3_cpl_on_pass_accept_req() releases the TID in the SYN.
+ * The endpoint enters the table when it has its listener. From then on an event of the device may
+ * close it. The close drops the listener's count and reference, and t3_cpl_on_pass_accept_req()
+ * releases the TID in the SYN. Return: -ENOMEM: the SYN is still the caller's.
  */
-static void t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
+static int t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 {
-	struct t3_ep *ep;
+	struct t3_ep *ep = t3_ep_alloc(l->dev);
 
-	if (!pskb_may_pull(skb, sizeof(struct t3_cpl_pass_accept_req))) {
-		kfree_skb(skb);
-		return;
-	}
-	ep = t3_ep_alloc(l->dev);
-	if (IS_ERR(ep)) {
-		t3_listener_refuse_syn(l->dev, skb);
-		return;
-	}
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
 	T3_RACE_POINT(t3_syn_endpoint_made);
 	if (!t3_listener_add_child(l, ep))
 		goto err_free;
-	skb_queue_tail(&ep->inbox, skb);
 	if (t3_ep_publish(ep))
 		goto err_remove;
 	T3_RACE_POINT(t3_syn_endpoint_published);
-	t3_ep_kick(ep);
+	t3_ep_receive_now(ep, skb);
 	t3_ep_put(ep);
-	return;
+	return 0;
 
 err_remove:
-	skb_unlink(skb, &ep->inbox);
 	t3_listener_remove_child(ep);
 err_free:
 	t3_ep_put(ep);
 	t3_listener_refuse_syn(l->dev, skb);
+	return 0;
 }
 
+/* SYNs for which the softirq had no memory. */
 static void t3_listener_work(struct work_struct *work)
 {
 	struct t3_listener *l = container_of(work, struct t3_listener, work);
 	struct sk_buff *skb;
 
 	while ((skb = skb_dequeue(&l->inbox)))
-		t3_listener_new_child(l, skb);
+		if (t3_listener_new_child(l, skb))
+			t3_listener_refuse_syn(l->dev, skb);
 	t3_listener_put(l);
 }
 
-/* Softirq: CPL_PASS_ACCEPT_REQ. */
-int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static void t3_listener_queue_work(struct t3_listener *l)
 {
-	struct t3_listener *l = ctx;
-
-	if (!kref_get_unless_zero(&l->ref))
-		return CPL_RET_BUF_DONE;
-	skb_queue_tail(&l->inbox, skb);
+	kref_get(&l->ref);
 	if (!queue_work(t3_cm_wq, &l->work))
 		t3_listener_put(l);
-	return 0;
+}
+
+/* Softirq: CPL_PASS_ACCEPT_REQ. */
+int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	struct t3_listener *l = ctx;
+	int ret = CPL_RET_BUF_DONE;
+
+	if (!kref_get_unless_zero(&l->ref))
+		return ret;
+	if (pskb_may_pull(skb, sizeof(struct t3_cpl_pass_accept_req))) {
+		ret = 0;
+		if (t3_listener_new_child(l, skb)) {
+			skb_queue_tail(&l->inbox, skb);
+			t3_listener_queue_work(l);
+		}
+	}
+	t3_listener_put(l);
+	return ret;
 }
 
 /* Softirq: CPL_PASS_OPEN_RPL and CPL_CLOSE_LISTSRV_RPL. */

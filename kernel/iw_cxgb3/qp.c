@@ -275,6 +275,15 @@ static void t3_qp_abort_connect(struct t3_qp *qp)
 		t3_cm_abort_connects(t3_qp_dev(qp), qp->id);
 }
 
+/* A consumer that changes the state of its QP or destroys it may sleep. */
+static void t3_qp_disconnect(struct t3_ep *ep, bool abrupt, enum t3_qp_event ev)
+{
+	if (ev >= T3_QPEV_USER_RESET)
+		t3_ep_disconnect_now(ep, abrupt);
+	else
+		t3_ep_disconnect(ep, abrupt);
+}
+
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	struct t3_ep *ep = NULL;
@@ -333,10 +342,8 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 		return 0;
 	if (tr.actions & T3_QPA_TERMINATE)
 		t3_qp_send_terminate(qp, ep, tid, term);
-	if (tr.actions & T3_QPA_DISCONNECT)
-		t3_ep_disconnect(ep, false);
-	if (tr.actions & T3_QPA_ABORT)
-		t3_ep_disconnect(ep, true);
+	if (tr.actions & (T3_QPA_DISCONNECT | T3_QPA_ABORT))
+		t3_qp_disconnect(ep, tr.actions & T3_QPA_ABORT, ev);
 	if (tr.actions & T3_QPA_LINGER)
 		t3_ep_linger(ep);
 	t3_ep_put(ep);

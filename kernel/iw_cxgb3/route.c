@@ -68,7 +68,7 @@ static void t3_route_put_l2t(struct t3_ep *ep, struct l2t_entry *e)
  * t3_route_resolve - set route, L2T entry, port and path MTU of an endpoint
  * @ep: endpoint with both addresses set
  *
- * May sleep. Return: 0; -EADDRNOTAVAIL if no port of the card has the local address,
+ * Does not sleep. Return: 0; -EADDRNOTAVAIL if no port of the card has the local address,
  * -EOPNOTSUPP if the destination is this host (the card has no loopback),
  * -EHOSTUNREACH if no route to the destination leads through this card.
  */

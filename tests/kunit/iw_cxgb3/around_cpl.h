@@ -56,7 +56,7 @@ void t3_listener_remove_child(struct t3_ep *ep)
 {
 }
 
-int t3_listener_enqueue(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
 	return 0;
 }

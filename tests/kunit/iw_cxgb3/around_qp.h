@@ -79,6 +79,7 @@ enum { PBL_ADDR = 0x8000 };
 
 static struct {
 	unsigned int sent, aborts, connect_aborts, closes, lingers, rung, handlers;
+	unsigned int disconnected_now;	/* of aborts and closes, those in the caller's context */
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
 	int queues;			/* set up in the card */
@@ -305,6 +306,13 @@ void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
 		card.aborts++;
 	else
 		card.closes++;
+}
+
+void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt)
+{
+	might_sleep();
+	card.disconnected_now++;
+	t3_ep_disconnect(ep, abrupt);
 }
 
 void t3_ep_terminating(struct t3_ep *ep)

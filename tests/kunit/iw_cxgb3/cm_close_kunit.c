@@ -38,7 +38,7 @@ static void close_waits_for_the_last_work_item(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
 	KUNIT_EXPECT_FALSE(test, t3_cm_busy(other));
-	skb_queue_tail(&ep->inbox, skb);
+	t3_ep_receive_later(ep, skb);
 	/* With the last reference. */
 	queue_delayed_work(t3_cm_wq, &ep->timer, 0);
 	t3_cm_close(other);

@@ -37,7 +37,8 @@ static void in_the_ordered_context(void)
 {
 	if (atomic_inc_return(&seen.inside) > 1)
 		seen.overlap = true;
-	cond_resched();
+	if (!in_softirq())
+		cond_resched();
 	atomic_dec(&seen.inside);
 }
 
@@ -56,14 +57,35 @@ int t3_cpl_reserve(struct t3_ep *ep)
 	return 0;
 }
 
+static bool hold_messages;	/* the next message, until message_released */
+static DECLARE_COMPLETION(message_held);
+static DECLARE_COMPLETION(message_released);
+static struct t3_ep *disconnect_in_call;
+static bool request_in_message;
+
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 {
+	if (hold_messages) {
+		hold_messages = false;
+		complete(&message_held);
+		wait_for_completion_timeout(&message_released, 20 * HZ);
+	}
 	in_the_ordered_context();
 	seen.messages++;
+	if (request_in_message) {
+		request_in_message = false;
+		t3_ep_request(ep, T3_REQ_CALL);
+	}
 }
 
 void t3_cm_run_call(struct t3_ep *ep)
 {
+	atomic_inc(&seen.inside);
+	if (disconnect_in_call == ep) {
+		disconnect_in_call = NULL;
+		t3_ep_disconnect_now(ep, false);
+	}
+	atomic_dec(&seen.inside);
 	in_the_ordered_context();
 	seen.calls++;
 }
@@ -164,6 +186,11 @@ static int ep_init(struct kunit *test)
 {
 	memset(&seen, 0, sizeof(seen));
 	seen.timeout = 60 * HZ;
+	hold_messages = false;
+	reinit_completion(&message_held);
+	reinit_completion(&message_released);
+	request_in_message = false;
+	disconnect_in_call = NULL;
 	dev = conn_dev(test);
 	t3_cm_wq = alloc_workqueue("ep_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
@@ -465,12 +492,17 @@ static void push(struct work_struct *work)
 		if (!skb)
 			continue;
 		p->messages++;
-		skb_queue_tail(&p->ep->inbox, skb);
-		t3_ep_kick(p->ep);
+		if (n % 2) {
+			t3_ep_receive(p->ep, skb);
+		} else {
+			local_bh_disable();
+			t3_ep_receive_now(p->ep, skb);
+			local_bh_enable();
+		}
 		if (n % 16 == 0)
 			cond_resched();
 	}
-	t3_ep_request(p->ep, T3_REQ_DISCONNECT);
+	t3_ep_request_now(p->ep, T3_REQ_DISCONNECT);
 	t3_ep_put(p->ep);
 }
 
@@ -495,6 +527,170 @@ static void context_is_ordered(struct kunit *test)
 	}
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, sent);
+	KUNIT_EXPECT_EQ(test, seen.sent_close, 1);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+/* Another thread is the ordered context while a call makes its request: that thread handles it. */
+static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	hold_messages = true;
+	t3_ep_receive(ep, skb);
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&message_held, 20 * HZ), 0);
+	t3_ep_request_now(ep, T3_REQ_CALL);
+	KUNIT_EXPECT_EQ(test, seen.calls, 0);
+	t3_ep_request(ep, T3_REQ_CALL);
+	/* The running context takes both: neither has queued the work item again. */
+	KUNIT_EXPECT_FALSE(test, work_pending(&ep->work));
+	complete(&message_released);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.calls, 1);
+	KUNIT_EXPECT_EQ(test, seen.messages, 1);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+/* Also what others have left in the mailbox before, in order: requests before messages. */
+static void request_of_a_call_is_handled_before_the_return(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	t3_ep_receive_later(ep, skb);
+	KUNIT_EXPECT_EQ(test, seen.messages, 0);
+	t3_ep_request_now(ep, T3_REQ_CALL);
+	KUNIT_EXPECT_EQ(test, seen.calls, 1);
+	KUNIT_EXPECT_EQ(test, seen.messages, 1);
+	t3_ep_request_now(ep, T3_REQ_DEVICE_DOWN);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
+	expect_closed(test, ep);
+}
+
+static void receive_in_softirq(struct kunit *test, struct t3_ep *ep)
+{
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	local_bh_disable();
+	t3_ep_receive_now(ep, skb);
+	local_bh_enable();
+}
+
+static void message_in_softirq_is_handled_before_the_return(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	receive_in_softirq(test, ep);
+	KUNIT_EXPECT_EQ(test, seen.messages, 1);
+	KUNIT_EXPECT_FALSE(test, work_pending(&ep->work));
+	/* Its handler makes a request, which may sleep: the work item handles it. */
+	request_in_message = true;
+	receive_in_softirq(test, ep);
+	KUNIT_EXPECT_EQ(test, seen.messages, 2);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.calls, 1);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+/* It would overtake what the mailbox has, and be a second context. */
+static void message_in_softirq_keeps_the_order(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	t3_ep_receive_later(ep, skb);
+	receive_in_softirq(test, ep);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.messages, 2);
+
+	skb = alloc_skb(16, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	hold_messages = true;
+	t3_ep_receive(ep, skb);
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&message_held, 20 * HZ), 0);
+	receive_in_softirq(test, ep);
+	KUNIT_EXPECT_EQ(test, seen.messages, 2);
+	complete(&message_released);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.messages, 4);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+struct interrupted {
+	struct work_struct work;
+	struct kunit *test;
+	struct t3_ep *ep;
+};
+
+static void interrupted_worker(struct work_struct *work)
+{
+	struct interrupted *worker = container_of(work, struct interrupted, work);
+
+	receive_in_softirq(worker->test, worker->ep);
+	KUNIT_EXPECT_EQ(worker->test, seen.messages, 0);
+	complete(&message_released);
+}
+
+/* The worker may be cxgb3's, which holds the lock of a send queue (docs/upstream). */
+static void softirq_in_a_worker_sends_nothing(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+	struct interrupted worker = { .test = test, .ep = ep };
+
+	INIT_WORK_ONSTACK(&worker.work, interrupted_worker);
+	/* The endpoint's work item waits until the softirq has returned. */
+	hold_messages = true;
+	queue_work(system_unbound_wq, &worker.work);
+	flush_work(&worker.work);
+	destroy_work_on_stack(&worker.work);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.messages, 1);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+/* A message that changes nothing in EP_CLOSING waits for the next one. */
+static void message_waits_only_in_its_state(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CLOSING);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
+	KUNIT_EXPECT_FALSE(test, work_pending(&ep->work));
+	KUNIT_EXPECT_EQ(test, seen.messages, 0);
+	t3_ep_request_now(ep, T3_REQ_TERMINATE);
+	KUNIT_EXPECT_EQ(test, seen.messages, 1);
+
+	WRITE_ONCE(ep->state, EP_LAST_ACK);
+	skb = alloc_skb(16, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.messages, 2);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
+/* A request of the thread that is the ordered context, from an upcall. */
+static void request_of_an_upcall_follows_the_upcall(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	disconnect_in_call = ep;
+	t3_ep_request_now(ep, T3_REQ_CALL);
+	KUNIT_EXPECT_FALSE(test, seen.overlap);
+	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	KUNIT_EXPECT_EQ(test, seen.sent_close, 1);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
@@ -615,7 +811,7 @@ static void messages_of_an_endpoint_are_freed_with_it(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb->destructor = count_freed;
 	freed = 0;
-	skb_queue_tail(&ep->inbox, skb);
+	t3_ep_receive_later(ep, skb);
 	t3_ep_put(ep);
 	KUNIT_EXPECT_EQ(test, freed, 1);
 	KUNIT_EXPECT_EQ(test, seen.messages, 0);
@@ -687,6 +883,13 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(admitted_endpoint_is_counted),
 	KUNIT_CASE(endpoint_without_references_is_not_found),
 	KUNIT_CASE(context_is_ordered),
+	KUNIT_CASE(request_of_a_call_is_left_to_the_running_context),
+	KUNIT_CASE(request_of_a_call_is_handled_before_the_return),
+	KUNIT_CASE(message_in_softirq_is_handled_before_the_return),
+	KUNIT_CASE(message_in_softirq_keeps_the_order),
+	KUNIT_CASE(softirq_in_a_worker_sends_nothing),
+	KUNIT_CASE(message_waits_only_in_its_state),
+	KUNIT_CASE(request_of_an_upcall_follows_the_upcall),
 	KUNIT_CASE(stopped_device_refuses_new_endpoints),
 	KUNIT_CASE(unpublished_endpoint_is_not_found),
 	KUNIT_CASE(endpoint_published_during_a_shutdown_closes),

@@ -31,8 +31,7 @@ static void in_the_ordered_context(struct kunit *test, struct t3_ep *ep,
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	card.message = what;
-	skb_queue_tail(&ep->inbox, skb);
-	t3_ep_kick(ep);
+	t3_ep_receive(ep, skb);
 	flush_work(&ep->work);
 }
 

@@ -30,7 +30,7 @@ static struct t3_dev *dev;
 static struct {
 	enum reply reply;
 	unsigned int opened, closed, released_tids, orphaned, endpoints;
-	bool no_memory;
+	bool no_memory, no_memory_in_softirq;
 	bool fatal;
 	const char *shut_down_at;	/* point at which the driver closes all connections */
 } card;
@@ -128,7 +128,8 @@ void cxgb3_queue_tid_release(struct t3cdev *dev, unsigned int tid)
 
 struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 {
-	struct t3_ep *ep = card.no_memory ? NULL : kzalloc(sizeof(*ep), GFP_KERNEL);
+	bool no_memory = card.no_memory || (card.no_memory_in_softirq && in_softirq());
+	struct t3_ep *ep = no_memory ? NULL : kzalloc(sizeof(*ep), GFP_ATOMIC);
 
 	if (!ep)
 		return ERR_PTR(-ENOMEM);
@@ -145,7 +146,7 @@ int t3_ep_publish(struct t3_ep *ep)
 		return -ENODEV;
 	ep->id = card.endpoints++;
 	t3_ep_get(ep);
-	return xa_err(xa_store_bh(&ep->cm->eps, ep->id, ep, GFP_KERNEL));
+	return xa_err(xa_store_bh(&ep->cm->eps, ep->id, ep, GFP_ATOMIC));
 }
 
 static void fake_ep_free(struct kref *ref)
@@ -167,14 +168,22 @@ void t3_ep_put(struct t3_ep *ep)
 	kref_put(&ep->ref, fake_ep_free);
 }
 
-void t3_ep_kick(struct t3_ep *ep)
+/* The SYN stays in the mailbox, unless the endpoint has closed. */
+void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb)
 {
+	if (ep->state == EP_CLOSED) {
+		card.released_tids++;
+		kfree_skb(skb);
+	} else {
+		__skb_queue_tail(&ep->inbox, skb);
+	}
 }
 
 /* The fake endpoint closes at once on any request, and releases the TID of a pending SYN. */
 static void fake_ep_close(struct t3_ep *ep)
 {
 	card.released_tids += !skb_queue_empty(&ep->inbox);
+	ep->state = EP_CLOSED;
 	t3_listener_remove_child(ep);
 	xa_erase_bh(&ep->cm->eps, ep->id);
 	t3_ep_put(ep);
@@ -285,6 +294,17 @@ static void listen_exit(struct kunit *test)
 	rcu_barrier();	/* listeners are freed by kfree_rcu() */
 }
 
+/* As cxgb3 in its softirq. */
+static void syn_arrives(struct t3_listener *l, struct sk_buff *skb)
+{
+	local_bh_disable();
+	rcu_read_lock();
+	if (t3_listener_receive_syn(NULL, skb, l) & CPL_RET_BUF_DONE)
+		kfree_skb(skb);
+	rcu_read_unlock();
+	local_bh_enable();
+}
+
 static int syn(struct t3_listener *l, u32 tid)
 {
 	struct sk_buff *skb = alloc_skb(sizeof(struct t3_cpl_pass_accept_req), GFP_KERNEL);
@@ -294,8 +314,7 @@ static int syn(struct t3_listener *l, u32 tid)
 		return -ENOMEM;
 	req = skb_put_zero(skb, sizeof(*req));
 	req->ot = cpu_to_be32(tid);
-	if (t3_listener_enqueue(NULL, skb, l) & CPL_RET_BUF_DONE)
-		kfree_skb(skb);
+	syn_arrives(l, skb);
 	return 0;
 }
 
@@ -470,6 +489,25 @@ static void half_open_connections_are_limited(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
+/* The softirq gets no memory for the endpoint: the work item, which may sleep, tries again. */
+static void syn_without_memory_is_not_lost(struct kunit *test)
+{
+	struct iw_cm_id *id = make_id(test, 0, 7174);
+	struct t3_listener *l;
+
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 3), 0);
+	l = id->provider_data;
+	card.no_memory_in_softirq = true;
+	KUNIT_ASSERT_EQ(test, syn(l, 7), 0);
+	flush_workqueue(t3_cm_wq);
+	card.no_memory_in_softirq = false;
+	KUNIT_EXPECT_EQ(test, l->half_open, 1);
+	KUNIT_EXPECT_EQ(test, card.endpoints, 1);
+	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	t3_cm_destroy_listen(id);
+	KUNIT_EXPECT_EQ(test, card.orphaned, 1);
+}
+
 /* B10: cxgb3 would use the TID as an index. */
 static void out_of_range_tid_is_not_released(struct kunit *test)
 {
@@ -577,7 +615,7 @@ static void syn_that_is_too_short_is_dropped(struct kunit *test)
 	struct iw_cm_id *id = make_id(test, 0, 7174);
 
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
-	KUNIT_EXPECT_EQ(test, t3_listener_enqueue(NULL, short_syn(test), id->provider_data), 0);
+	syn_arrives(id->provider_data, short_syn(test));
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, freed, 1);
 	KUNIT_EXPECT_EQ(test, card.endpoints, 0);
@@ -716,6 +754,7 @@ static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(missing_reply_is_fatal),
 	KUNIT_CASE(missing_reply_to_a_close_is_fatal),
 	KUNIT_CASE(half_open_connections_are_limited),
+	KUNIT_CASE(syn_without_memory_is_not_lost),
 	KUNIT_CASE(out_of_range_tid_is_not_released),
 	KUNIT_CASE_PARAM(device_event_during_a_syn, shut_down_point_gen_params),
 	KUNIT_CASE(syn_after_unlisten_is_refused),

@@ -378,7 +378,7 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 
 int t3_route_resolve(struct t3_ep *ep)
 {
-	ep->l2t = kzalloc(sizeof(*ep->l2t), GFP_KERNEL);
+	ep->l2t = kzalloc(sizeof(*ep->l2t), GFP_ATOMIC);
 	if (!ep->l2t)
 		return -ENOMEM;
 	card.routes++;

@@ -248,6 +248,7 @@ static void error_after_a_disconnect_aborts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.aborts, 0);
 	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_ERR), 0);
 	KUNIT_EXPECT_EQ(test, card.aborts, 1);
+	KUNIT_EXPECT_EQ(test, card.disconnected_now, 2);
 	connection_ends(qp, T3_QPEV_LOST);
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
