@@ -18,8 +18,8 @@ constexpr unsigned vlan_extraction_bit = 12; // of TP_OUT_CONFIG, for port 0
 constexpr std::size_t tcp_sequence = 4, tcp_flags = 13;
 constexpr std::uint8_t tcp_fin = 0x01, tcp_psh = 0x08, tcp_cwr = 0x80;
 
-/// The smallest MTU of TP_MTU_TABLE.
-constexpr std::size_t min_mtu = 88;
+/// Of the smallest MTU of TP_MTU_TABLE, with headers without options. [guess G52]
+constexpr std::size_t min_mss = 88 - 40;
 
 /// Moves the addresses down by the size of a tag and writes the tag after them. The caller provides the space
 /// in front of the frame.
@@ -106,15 +106,12 @@ void Nic::transmit_segments(unsigned port, Bytes frame, std::uint32_t control, s
     job.ip = inet::eth_header + (hw::cpl::lso_eth_type(lso) == 1 ? inet::vlan_tag : 0);
     job.tcp = job.ip + std::size_t{4} * hw::cpl::lso_ip_words(lso);
     job.data = job.tcp + std::size_t{4} * hw::cpl::lso_tcp_words(lso);
-    job.mss = hw::cpl::lso_mss(lso);
-    if (job.tcp - job.ip < 20 || job.data - job.tcp < 20 || job.data > frame.size() || job.mss == 0 ||
-        hw::cpl::lso_eth_type(lso) > 1) {
+    if (job.tcp - job.ip < 20 || job.data - job.tcp < 20 || job.data > frame.size() ||
+        hw::cpl::lso_mss(lso) == 0 || hw::cpl::lso_eth_type(lso) > 1) {
         ++tx_malformed_;
         return;
     }
-    // Applies the smallest MTU of the card's tables. [guess G52]
-    if (const std::size_t headers = job.data - job.ip; headers + job.mss < min_mtu)
-        job.mss = min_mtu > headers ? min_mtu - headers : 1;
+    job.mss = std::max<std::size_t>(hw::cpl::lso_mss(lso), min_mss);
     if (!run(port, job, frame))
         defer(port, std::move(job), frame);
 }

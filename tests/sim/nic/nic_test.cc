@@ -459,6 +459,16 @@ TEST_F(NicPath, SegmentsAreBuiltAsTheWireAcceptsThem) {
     EXPECT_EQ(wire.statistics().lost_full, 0U);
 }
 
+/// Options do not make the payload of a segment shorter. While the cable is pulled the wire accepts and loses
+/// all segments at once, so their number bounds the time of the request.
+TEST_F(NicPath, LongHeadersMakeNoShortSegments) {
+    constexpr std::size_t headers = 60 + 60, payload = 60'000, smallest = 88 - 40;
+    transmit(Buffer(14 + headers + payload, 2), tx_lso, {0, 15U << 20 | 15U << 16 | 1});
+    ASSERT_EQ(links[0].sent.size(), payload / smallest);
+    EXPECT_TRUE(std::all_of(links[0].sent.begin(), links[0].sent.end(),
+                            [](const auto& frame) { return frame.size() == 14 + headers + smallest; }));
+}
+
 // --- Reset
 // ---------------------------------------------------------------------------------------------------
 
