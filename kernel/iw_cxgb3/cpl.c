@@ -632,25 +632,22 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
  * cxgb3 reads ctx from the TID table without a lock. RCU keeps the memory until the end
  * of this softirq, but the last reference may be dropped already.
  */
-static struct t3_ep *t3_cpl_get_ep(void *ctx, struct sk_buff *skb)
+static int t3_cpl_receive_by(void (*receive)(struct t3_ep *ep, struct sk_buff *skb),
+			     struct sk_buff *skb, void *ctx)
 {
 	struct t3_ep *ep = ctx;
 
 	if (!t3_ep_tryget(ep))
-		return NULL;
+		return CPL_RET_BUF_DONE;
 	trace_t3_cpl_arrival(ep, skb);
-	return ep;
+	receive(ep, skb);
+	t3_ep_put(ep);
+	return 0;
 }
 
 static int t3_cpl_receive(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
-	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
-
-	if (!ep)
-		return CPL_RET_BUF_DONE;
-	t3_ep_receive(ep, skb);
-	t3_ep_put(ep);
-	return 0;
+	return t3_cpl_receive_by(t3_ep_receive, skb, ctx);
 }
 
 /*
@@ -658,59 +655,51 @@ static int t3_cpl_receive(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
  * message: it is not worth a context switch of its own. RDMA_INIT is sent after the flag is set,
  * so its ack finds the flag.
  */
-static int t3_cpl_receive_wr_ack(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static void t3_ep_receive_wr_ack(struct t3_ep *ep, struct sk_buff *skb)
 {
-	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
-
-	if (!ep)
-		return CPL_RET_BUF_DONE;
 	if (READ_ONCE(ep->init_unacked))
 		t3_ep_receive(ep, skb);
 	else
 		t3_ep_receive_later(ep, skb);
-	t3_ep_put(ep);
-	return 0;
+}
+
+static int t3_cpl_receive_wr_ack(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return t3_cpl_receive_by(t3_ep_receive_wr_ack, skb, ctx);
 }
 
 /* In EP_CLOSING the end of this side changes nothing but the state: the peer's FIN follows. */
+static void t3_ep_receive_close_con_rpl(struct t3_ep *ep, struct sk_buff *skb)
+{
+	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
+}
+
 static int t3_cpl_receive_close_con_rpl(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
-	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
-
-	if (!ep)
-		return CPL_RET_BUF_DONE;
-	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
-	t3_ep_put(ep);
-	return 0;
+	return t3_cpl_receive_by(t3_ep_receive_close_con_rpl, skb, ctx);
 }
 
 /* t3_cpl_on_establish() does not sleep. Without memory for the MPA request it aborts. */
-static int t3_cpl_receive_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static int t3_cpl_receive_pass_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
-	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
-
-	if (!ep)
-		return CPL_RET_BUF_DONE;
-	t3_ep_receive_now(ep, skb);
-	t3_ep_put(ep);
-	return 0;
+	return t3_cpl_receive_by(t3_ep_receive_now, skb, ctx);
 }
 
 /*
  * The TID must be in the table before the next message for it, which may be the next one of this
  * poll. So the ATID is exchanged here, also if another thread is the ordered context.
  */
-static int t3_cpl_receive_act_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+static void t3_ep_receive_act_establish(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_establish *est = (const void *)skb->data;
-	struct t3_ep *ep = t3_cpl_get_ep(ctx, skb);
 
-	if (!ep)
-		return CPL_RET_BUF_DONE;
 	t3_ep_exchange_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
 	t3_ep_receive_now(ep, skb);
-	t3_ep_put(ep);
-	return 0;
+}
+
+static int t3_cpl_receive_act_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+{
+	return t3_cpl_receive_by(t3_ep_receive_act_establish, skb, ctx);
 }
 
 cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS] = {
@@ -719,7 +708,7 @@ cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS] = {
 	[T3_CPL_PASS_ACCEPT_REQ]	= t3_listener_receive_syn,
 	[T3_CPL_ACT_ESTABLISH]		= t3_cpl_receive_act_establish,
 	[T3_CPL_ACT_OPEN_RPL]		= t3_cpl_receive,
-	[T3_CPL_PASS_ESTABLISH]		= t3_cpl_receive_establish,
+	[T3_CPL_PASS_ESTABLISH]		= t3_cpl_receive_pass_establish,
 	[T3_CPL_PEER_CLOSE]		= t3_cpl_receive,
 	[T3_CPL_ABORT_REQ_RSS]		= t3_cpl_receive,
 	[T3_CPL_ABORT_RPL_RSS]		= t3_cpl_receive,

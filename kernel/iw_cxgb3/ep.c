@@ -534,7 +534,6 @@ void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb)
 {
 	if (!t3_ep_begin_with(ep, skb))
 		return;
-	T3_RACE_POINT(t3_ep_running_atomic);
 	t3_cpl_handle(ep, skb);
 	kfree_skb(skb);
 	t3_ep_end(ep);

@@ -92,18 +92,20 @@ static bool t3_listener_add_child(struct t3_listener *l, struct t3_ep *ep)
 /*
  * The endpoint enters the table when it has its listener. From then on an event of the device may
  * close it. The close drops the listener's count and reference, and t3_cpl_on_pass_accept_req()
- * releases the TID in the SYN. Return: -ENOMEM: the SYN is still the caller's.
+ * releases the TID in the SYN. After an error the SYN is still the caller's.
  */
 static int t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 {
 	struct t3_ep *ep = t3_ep_alloc(l->dev);
+	int ret = -ECONNREFUSED;
 
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
 	T3_RACE_POINT(t3_syn_endpoint_made);
 	if (!t3_listener_add_child(l, ep))
 		goto err_free;
-	if (t3_ep_publish(ep))
+	ret = t3_ep_publish(ep);
+	if (ret)
 		goto err_remove;
 	T3_RACE_POINT(t3_syn_endpoint_published);
 	t3_ep_receive_now(ep, skb);
@@ -114,8 +116,7 @@ err_remove:
 	t3_listener_remove_child(ep);
 err_free:
 	t3_ep_put(ep);
-	t3_listener_refuse_syn(l->dev, skb);
-	return 0;
+	return ret;
 }
 
 /* SYNs for which the softirq had no memory. */
@@ -130,8 +131,9 @@ static void t3_listener_work(struct work_struct *work)
 	t3_listener_put(l);
 }
 
-static void t3_listener_queue_work(struct t3_listener *l)
+static void t3_listener_queue_syn(struct t3_listener *l, struct sk_buff *skb)
 {
+	skb_queue_tail(&l->inbox, skb);
 	kref_get(&l->ref);
 	if (!queue_work(t3_cm_wq, &l->work))
 		t3_listener_put(l);
@@ -141,19 +143,21 @@ static void t3_listener_queue_work(struct t3_listener *l)
 int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
 	struct t3_listener *l = ctx;
-	int ret = CPL_RET_BUF_DONE;
+	int ret;
 
 	if (!kref_get_unless_zero(&l->ref))
-		return ret;
-	if (pskb_may_pull(skb, sizeof(struct t3_cpl_pass_accept_req))) {
-		ret = 0;
-		if (t3_listener_new_child(l, skb)) {
-			skb_queue_tail(&l->inbox, skb);
-			t3_listener_queue_work(l);
-		}
+		return CPL_RET_BUF_DONE;
+	if (!pskb_may_pull(skb, sizeof(struct t3_cpl_pass_accept_req))) {
+		t3_listener_put(l);
+		return CPL_RET_BUF_DONE;
 	}
+	ret = t3_listener_new_child(l, skb);
+	if (ret == -ENOMEM)
+		t3_listener_queue_syn(l, skb);
+	else if (ret)
+		t3_listener_refuse_syn(l->dev, skb);
 	t3_listener_put(l);
-	return ret;
+	return 0;
 }
 
 /* Softirq: CPL_PASS_OPEN_RPL and CPL_CLOSE_LISTSRV_RPL. */

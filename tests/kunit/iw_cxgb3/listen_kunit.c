@@ -30,7 +30,7 @@ static struct t3_dev *dev;
 static struct {
 	enum reply reply;
 	unsigned int opened, closed, released_tids, orphaned, endpoints;
-	bool no_memory, no_memory_in_softirq;
+	bool no_memory, no_memory_in_softirq, no_id_in_softirq;
 	bool fatal;
 	const char *shut_down_at;	/* point at which the driver closes all connections */
 } card;
@@ -144,6 +144,8 @@ int t3_ep_publish(struct t3_ep *ep)
 {
 	if (ep->cm->stopped)
 		return -ENODEV;
+	if (card.no_id_in_softirq && in_softirq())
+		return -ENOMEM;
 	ep->id = card.endpoints++;
 	t3_ep_get(ep);
 	return xa_err(xa_store_bh(&ep->cm->eps, ep->id, ep, GFP_ATOMIC));
@@ -489,7 +491,7 @@ static void half_open_connections_are_limited(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
-/* The softirq gets no memory for the endpoint: the work item, which may sleep, tries again. */
+/* The softirq gets no memory for the endpoint or its id: the work item tries again. */
 static void syn_without_memory_is_not_lost(struct kunit *test)
 {
 	struct iw_cm_id *id = make_id(test, 0, 7174);
@@ -501,11 +503,17 @@ static void syn_without_memory_is_not_lost(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, syn(l, 7), 0);
 	flush_workqueue(t3_cm_wq);
 	card.no_memory_in_softirq = false;
-	KUNIT_EXPECT_EQ(test, l->half_open, 1);
 	KUNIT_EXPECT_EQ(test, card.endpoints, 1);
+	card.no_id_in_softirq = true;
+	KUNIT_ASSERT_EQ(test, syn(l, 8), 0);
+	KUNIT_EXPECT_EQ(test, l->half_open, 1);
+	flush_workqueue(t3_cm_wq);
+	card.no_id_in_softirq = false;
+	KUNIT_EXPECT_EQ(test, l->half_open, 2);
+	KUNIT_EXPECT_EQ(test, card.endpoints, 2);
 	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
 	t3_cm_destroy_listen(id);
-	KUNIT_EXPECT_EQ(test, card.orphaned, 1);
+	KUNIT_EXPECT_EQ(test, card.orphaned, 2);
 }
 
 /* B10: cxgb3 would use the TID as an index. */
