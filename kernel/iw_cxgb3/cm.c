@@ -131,6 +131,7 @@ static bool t3_cm_retry_rev1(struct t3_ep *ep)
 
 	if (!t3_cm_peer_may_be_rev1(ep))
 		return false;
+	might_sleep();	/* the messages that get here are not handled in softirq */
 	qp = t3_qp_find(ep->dev, ep->qpn);
 	if (!qp)
 		return false;
@@ -1023,8 +1024,10 @@ void t3_cm_close(struct t3_dev *dev)
 
 	wait_event(cm->idle, !atomic_read(&cm->num_eps));
 	/*
-	 * A timer that expired while its endpoint closed queues the endpoint's work item once
-	 * more. The first flush waits for the timers, the second for these work items.
+	 * Other threads may still be ordered contexts of endpoints that have closed. There is no
+	 * softirq any more: t3_cm_stop() has waited for them. There is no call of a consumer:
+	 * ib_unregister_device() has returned. The first flush waits for the timers and the work
+	 * items, the second for the work items that these have queued.
 	 */
 	flush_workqueue(t3_cm_wq);
 	flush_workqueue(t3_cm_wq);

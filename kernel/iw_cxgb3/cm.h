@@ -18,13 +18,14 @@
  * mailbox. The thread that takes from the mailbox is the endpoint's ordered context: its
  * work item; or, to save the switches, a call of the consumer, or the softirq itself if the
  * handler of the message does not sleep. Only the ordered context changes the state, sends,
- * and calls the consumer, and it holds no lock meanwhile. One thread at a time is it
- * (t3_ep.running), until the mailbox is empty. So the events of a connection are handled one
- * after another, and a timeout never races with a message.
+ * and calls the consumer, and it holds no lock of this driver meanwhile. One thread at a
+ * time is it (t3_ep.running), until the mailbox is empty. So the events of a connection are
+ * handled one after another, and a timeout never races with a message.
  *
- * No consumer waits for an ordered context: a call handles its request itself, or leaves it
- * to the thread that is the ordered context; its result is an event. No ordered context
- * waits for the card or for another endpoint. So an upcall may connect, accept and reject.
+ * No connect, accept, reject or disconnect waits for an ordered context: the call handles its
+ * request itself, or leaves it to the thread that is the ordered context; its result is an
+ * event. No ordered context waits for the card or for another endpoint. So an upcall that may
+ * sleep may connect, accept and reject. A CONNECT_REPLY with an error may come in softirq.
  *
  * Locks:
  *
@@ -47,6 +48,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+#include <net/sock.h>
 #include <rdma/iw_cm.h>
 
 #include "ep_fsm.h"
@@ -65,6 +67,9 @@
  * of this side fit in. A process that exits waits, too.
  */
 #define T3_EP_LINGER		(10UL * HZ)
+
+/* Messages that a call of the consumer handles; the work item handles the others. */
+#define T3_EP_CALLER_MESSAGES		16
 
 /* Half-open connections beyond the backlog before a SYN is answered with RST. */
 #define T3_HALF_OPEN_SLACK		128
@@ -264,6 +269,12 @@ struct t3_listener {
 	wait_queue_head_t wait;
 };
 
+/* For an endpoint, charged to the cgroup of a process that connects. A softirq has no process. */
+static inline gfp_t t3_ep_gfp(void)
+{
+	return in_softirq() ? GFP_ATOMIC : GFP_KERNEL_ACCOUNT;
+}
+
 /* cm.c */
 unsigned long t3_cm_timeout(void);
 void t3_cm_established(struct t3_ep *ep);
@@ -294,7 +305,6 @@ void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb);
 void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb);
 void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb);
 void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state);
-void t3_ep_run(struct t3_ep *ep);
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
 bool t3_ep_claim_call(struct t3_ep *ep);

@@ -14,14 +14,15 @@
  */
 #include <linux/bitfield.h>
 #include <linux/minmax.h>
-#include <net/sock.h>
 
 #include "cm.h"
 #include "trace_cm.h"
 
 /* CLOSE_CON_REQ, ABORT_REQ and ABORT_RPL: a connection sends each at most once. */
-#define SPARE_SKBS	3
-#define SPARE_SIZE	sizeof(struct t3_cpl_abort)
+#define TEARDOWN_SKBS	3
+/* And PASS_ACCEPT_RPL, or the first part of the MPA request: a softirq may get no memory for it. */
+#define SPARE_SKBS	(TEARDOWN_SKBS + 1)
+#define SPARE_SIZE	T3_WR_IMM_MAX
 
 /* --- building ------------------------------------------------------------ */
 
@@ -31,12 +32,22 @@ int t3_cpl_reserve(struct t3_ep *ep)
 	unsigned int i;
 
 	for (i = 0; i < SPARE_SKBS; i++) {
-		skb = alloc_skb(SPARE_SIZE, gfp_any() | __GFP_ACCOUNT);
+		skb = alloc_skb(SPARE_SIZE, t3_ep_gfp());
 		if (!skb)
 			return -ENOMEM;
 		__skb_queue_tail(&ep->spare, skb);
 	}
 	return 0;
+}
+
+/* A buffer of at most SPARE_SIZE bytes for a message that a softirq sends. */
+static struct sk_buff *t3_cpl_alloc(struct t3_ep *ep, size_t len)
+{
+	struct sk_buff *skb = alloc_skb(len, gfp_any() | __GFP_NOWARN);
+
+	if (!skb && skb_queue_len(&ep->spare) > TEARDOWN_SKBS)
+		skb = __skb_dequeue(&ep->spare);
+	return skb;
 }
 
 /*
@@ -156,7 +167,7 @@ int t3_send_pass_accept_rpl(struct t3_ep *ep)
 	struct t3_cpl_pass_accept_rpl *rpl;
 	struct sk_buff *skb;
 
-	skb = alloc_skb(sizeof(*rpl), gfp_any());
+	skb = t3_cpl_alloc(ep, sizeof(*rpl));
 	if (!skb)
 		return -ENOMEM;
 	rpl = t3_cpl_put_forward(skb, sizeof(*rpl));
@@ -204,7 +215,7 @@ static int t3_send_stream_piece(struct t3_ep *ep, const u8 *data, unsigned int l
 	struct sk_buff *skb;
 	int ret;
 
-	skb = alloc_skb(sizeof(*wr) + len, gfp_any());
+	skb = t3_cpl_alloc(ep, sizeof(*wr) + len);
 	if (!skb)
 		return -ENOMEM;
 	skb->priority = CPL_PRIORITY_DATA;
@@ -679,7 +690,7 @@ static int t3_cpl_receive_close_con_rpl(struct t3cdev *tdev, struct sk_buff *skb
 	return t3_cpl_receive_by(t3_ep_receive_close_con_rpl, skb, ctx);
 }
 
-/* t3_cpl_on_establish() does not sleep. Without memory for the MPA request it aborts. */
+/* t3_cpl_on_establish() does not sleep. Without memory for a long MPA request it aborts. */
 static int t3_cpl_receive_pass_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
 	return t3_cpl_receive_by(t3_ep_receive_now, skb, ctx);

@@ -5,7 +5,6 @@
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
-#include <net/sock.h>
 
 #include <t3_race_point.h>
 
@@ -444,30 +443,59 @@ static bool t3_ep_take(struct t3_ep *ep, unsigned long *requests, struct sk_buff
 	return any;
 }
 
-/**
- * t3_ep_run - be the ordered context until the mailbox is empty
- * @ep: endpoint; the caller holds a reference
- *
- * May sleep; without a lock. If another thread is the ordered context, that one handles what the
- * mailbox has, and this function does not wait for it. Requests are handled before each message,
- * so that a stream of messages cannot starve the timer.
- */
-void t3_ep_run(struct t3_ep *ep)
+/* The work item continues with what has come meanwhile. */
+static void t3_ep_end(struct t3_ep *ep)
 {
+	unsigned long flags;
+	bool any;
+
+	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	ep->running = false;
+	any = ep->requests || !skb_queue_empty(&ep->inbox);
+	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+	if (any)
+		t3_ep_queue_work(ep);
+}
+
+/*
+ * The card's reply may have come in time, but this thread had to wait for a processor. Without the
+ * reply the device has failed. So the messages are handled before the timer. They are few: the
+ * card sends no data of the connection any more.
+ */
+static bool t3_ep_waits_for_abort_rpl(const struct t3_ep *ep)
+{
+	return ep->state == EP_ABORTING || ep->state == EP_ABORT_CROSSED;
+}
+
+/*
+ * Be the ordered context until the mailbox is empty, or for @max messages. May sleep; without a
+ * lock of this driver. If another thread is the ordered context, that one handles what the mailbox
+ * has, and this function does not wait for it. Requests are handled before each message, so that
+ * a stream of messages cannot starve the timer.
+ */
+static void t3_ep_run(struct t3_ep *ep, unsigned int max)
+{
+	unsigned int req, handled = 0;
 	unsigned long requests;
 	struct sk_buff *skb;
-	unsigned int req;
 
 	might_sleep();
 	if (!t3_ep_begin(ep))
 		return;
 	T3_RACE_POINT(t3_ep_running);
 	while (t3_ep_take(ep, &requests, &skb)) {
+		if (skb && t3_ep_waits_for_abort_rpl(ep) &&
+		    __test_and_clear_bit(T3_REQ_TIMER, &requests))
+			t3_ep_post(ep, BIT(T3_REQ_TIMER), NULL);
 		for_each_set_bit(req, &requests, T3_REQ_DEVICE_DOWN + 1)
 			t3_ep_handle_request(ep, req);
-		if (skb) {
-			t3_cpl_handle(ep, skb);
-			kfree_skb(skb);
+		if (!skb)
+			continue;
+		t3_cpl_handle(ep, skb);
+		kfree_skb(skb);
+		if (++handled == max) {
+			t3_ep_end(ep);
+			return;
 		}
 	}
 }
@@ -477,7 +505,9 @@ void t3_ep_run(struct t3_ep *ep)
  * @ep: endpoint; the caller holds a reference
  * @req: request
  *
- * As t3_ep_run(). This saves the switches to a worker and back.
+ * May sleep; without a lock of this driver. If another thread is the ordered context, that one
+ * handles the request, and this function does not wait for it. This saves the switches to a worker
+ * and back.
  */
 void t3_ep_request_now(struct t3_ep *ep, enum t3_ep_request req)
 {
@@ -485,7 +515,7 @@ void t3_ep_request_now(struct t3_ep *ep, enum t3_ep_request req)
 
 	T3_RACE_POINT(t3_ep_request_posted);
 	if (idle)
-		t3_ep_run(ep);
+		t3_ep_run(ep, T3_EP_CALLER_MESSAGES);
 }
 
 /* As t3_ep_begin() for one message, which must come after all that the mailbox has. */
@@ -505,20 +535,6 @@ static bool t3_ep_begin_with(struct t3_ep *ep, struct sk_buff *skb)
 	if (idle && !begun)
 		t3_ep_queue_work(ep);
 	return begun;
-}
-
-/* The work item continues with what has come meanwhile. */
-static void t3_ep_end(struct t3_ep *ep)
-{
-	unsigned long flags;
-	bool any;
-
-	spin_lock_irqsave(&ep->mailbox_lock, flags);
-	ep->running = false;
-	any = ep->requests || !skb_queue_empty(&ep->inbox);
-	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
-	if (any)
-		t3_ep_queue_work(ep);
 }
 
 /**
@@ -543,7 +559,7 @@ static void t3_ep_work(struct work_struct *work)
 {
 	struct t3_ep *ep = container_of(work, struct t3_ep, work);
 
-	t3_ep_run(ep);
+	t3_ep_run(ep, UINT_MAX);
 	t3_ep_put(ep);
 }
 
@@ -564,7 +580,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	struct t3_ep *ep;
 	int ret;
 
-	ep = kzalloc(sizeof(*ep), gfp_any() | __GFP_ACCOUNT);
+	ep = kzalloc(sizeof(*ep), t3_ep_gfp());
 	if (!ep)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&ep->ref);

@@ -69,6 +69,17 @@ static void t3_listener_refuse_syn(struct t3_dev *dev, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
+/* SYNs that wait for memory count, too. Only t3_listener_add_child() is exact. */
+static bool t3_listener_has_space(struct t3_listener *l)
+{
+	bool space;
+
+	spin_lock_bh(&l->lock);
+	space = l->listening && l->half_open + skb_queue_len(&l->inbox) < l->max_half_open;
+	spin_unlock_bh(&l->lock);
+	return space;
+}
+
 /* Count a child. Return: false if the listener stops or has too many half-open ones. */
 static bool t3_listener_add_child(struct t3_listener *l, struct t3_ep *ep)
 {
@@ -151,7 +162,7 @@ int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 		t3_listener_put(l);
 		return CPL_RET_BUF_DONE;
 	}
-	ret = t3_listener_new_child(l, skb);
+	ret = t3_listener_has_space(l) ? t3_listener_new_child(l, skb) : -ECONNREFUSED;
 	if (ret == -ENOMEM)
 		t3_listener_queue_syn(l, skb);
 	else if (ret)

@@ -275,10 +275,9 @@ static void t3_qp_abort_connect(struct t3_qp *qp)
 		t3_cm_abort_connects(t3_qp_dev(qp), qp->id);
 }
 
-/* A consumer that changes the state of its QP or destroys it may sleep. */
 static void t3_qp_disconnect(struct t3_ep *ep, bool abrupt, enum t3_qp_event ev)
 {
-	if (ev >= T3_QPEV_USER_RESET)
+	if (t3_qp_event_may_sleep(ev))
 		t3_ep_disconnect_now(ep, abrupt);
 	else
 		t3_ep_disconnect(ep, abrupt);

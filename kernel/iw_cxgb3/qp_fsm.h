@@ -29,7 +29,7 @@ enum t3_qp_event {
 	/* from async events */
 	T3_QPEV_PROTO_ERROR,	/* error detected here: send a TERMINATE */
 	T3_QPEV_TERM_RCVD,	/* error detected by the peer */
-	/* from the consumer, ib_modify_qp() and destroy */
+	/* from the consumer, ib_modify_qp() and destroy: may sleep; see t3_qp_event_may_sleep() */
 	T3_QPEV_USER_RESET,
 	T3_QPEV_USER_INIT,
 	T3_QPEV_USER_TERM,	/* SQE */
@@ -64,6 +64,11 @@ struct t3_qp_transition {
 
 /* Look up a transition; not legal for any pair outside of the table. */
 struct t3_qp_transition t3_qp_fsm(enum t3_qp_state from, enum t3_qp_event ev);
+
+static inline bool t3_qp_event_may_sleep(enum t3_qp_event ev)
+{
+	return ev >= T3_QPEV_USER_RESET;
+}
 
 const char *t3_qp_state_name(enum t3_qp_state state);
 const char *t3_qp_event_name(enum t3_qp_event ev);

@@ -448,6 +448,24 @@ static void abort_failed_reply_closes(struct kunit *test)
 	end(test, ep);
 }
 
+/* A softirq may get none. The messages of the teardown keep theirs. */
+static void reply_to_a_syn_needs_no_memory(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_SYN_RCVD);
+	int ret[2], i;
+
+	failing.nth = 1;
+	for (i = 0; i < 2; i++) {
+		allocations_fail();
+		ret[i] = t3_send_pass_accept_rpl(ep);
+		allocations_work();
+	}
+	KUNIT_EXPECT_EQ(test, ret[0], 0);
+	KUNIT_EXPECT_EQ(test, ret[1], -ENOMEM);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->spare), TEARDOWN_SKBS);
+	end(test, ep);
+}
+
 static void ack_arrives(struct kunit *test, struct t3_ep *ep)
 {
 	const struct t3_cpl_wr_ack ack = { .credits = cpu_to_be16(1) };
@@ -528,6 +546,7 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(unsent_second_open_fails_the_open),
 	KUNIT_CASE(abort_reply_has_two_copies),
 	KUNIT_CASE(abort_failed_reply_closes),
+	KUNIT_CASE(reply_to_a_syn_needs_no_memory),
 	KUNIT_CASE(spare_messages_are_charged_to_the_memcg),
 	KUNIT_CASE(only_the_ack_of_init_runs_the_endpoint),
 	{}

@@ -62,16 +62,21 @@ static DECLARE_COMPLETION(message_held);
 static DECLARE_COMPLETION(message_released);
 static struct t3_ep *disconnect_in_call;
 static bool request_in_message;
+static unsigned int hold_message_after;	/* the one after so many */
+static unsigned int event_in_message;	/* EP_EV_ABORT_RPL in the nth message */
 
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 {
-	if (hold_messages) {
+	if (hold_messages || (hold_message_after && hold_message_after == seen.messages)) {
 		hold_messages = false;
+		hold_message_after = 0;
 		complete(&message_held);
 		wait_for_completion_timeout(&message_released, 20 * HZ);
 	}
 	in_the_ordered_context();
 	seen.messages++;
+	if (event_in_message && event_in_message == seen.messages)
+		t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 	if (request_in_message) {
 		request_in_message = false;
 		t3_ep_request(ep, T3_REQ_CALL);
@@ -190,6 +195,8 @@ static int ep_init(struct kunit *test)
 	reinit_completion(&message_held);
 	reinit_completion(&message_released);
 	request_in_message = false;
+	hold_message_after = 0;
+	event_in_message = 0;
 	disconnect_in_call = NULL;
 	dev = conn_dev(test);
 	t3_cm_wq = alloc_workqueue("ep_kunit", 0, 0);
@@ -682,6 +689,48 @@ static void message_waits_only_in_its_state(struct kunit *test)
 	expect_closed(test, ep);
 }
 
+/* Else a thread that waits for a processor would make the device fail. */
+static void reply_to_an_abort_comes_before_the_timer(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_ABORTING);
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		t3_ep_receive_later(ep, skb);
+	}
+	ep->deadline = jiffies - 1;
+	event_in_message = 2;
+	t3_ep_request_now(ep, T3_REQ_TIMER);
+	KUNIT_EXPECT_EQ(test, seen.messages, 2);
+	KUNIT_EXPECT_EQ(test, seen.fatal_calls, 0);
+	expect_closed(test, ep);
+}
+
+/* A process does not handle messages without end. */
+static void call_handles_few_messages(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
+	unsigned int i;
+
+	for (i = 0; i < T3_EP_CALLER_MESSAGES + 4; i++) {
+		struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		t3_ep_receive_later(ep, skb);
+	}
+	hold_message_after = T3_EP_CALLER_MESSAGES;
+	t3_ep_request_now(ep, T3_REQ_CALL);
+	KUNIT_EXPECT_EQ(test, seen.messages, T3_EP_CALLER_MESSAGES);
+	complete(&message_released);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.messages, T3_EP_CALLER_MESSAGES + 4);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
 /* A request of the thread that is the ordered context, from an upcall. */
 static void request_of_an_upcall_follows_the_upcall(struct kunit *test)
 {
@@ -887,6 +936,8 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(request_of_a_call_is_handled_before_the_return),
 	KUNIT_CASE(message_in_softirq_is_handled_before_the_return),
 	KUNIT_CASE(message_in_softirq_keeps_the_order),
+	KUNIT_CASE(reply_to_an_abort_comes_before_the_timer),
+	KUNIT_CASE(call_handles_few_messages),
 	KUNIT_CASE(softirq_in_a_worker_sends_nothing),
 	KUNIT_CASE(message_waits_only_in_its_state),
 	KUNIT_CASE(request_of_an_upcall_follows_the_upcall),
