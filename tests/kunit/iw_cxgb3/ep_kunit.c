@@ -540,16 +540,28 @@ static void context_is_ordered(struct kunit *test)
 	expect_closed(test, ep);
 }
 
+static struct sk_buff *new_message(struct kunit *test)
+{
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	return skb;
+}
+
+/* The work item is the ordered context, until message_released. */
+static void hold_context(struct kunit *test, struct t3_ep *ep)
+{
+	hold_messages = true;
+	t3_ep_receive(ep, new_message(test));
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&message_held, 20 * HZ), 0);
+}
+
 /* Another thread is the ordered context while a call makes its request: that thread handles it. */
 static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
-	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	hold_messages = true;
-	t3_ep_receive(ep, skb);
-	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&message_held, 20 * HZ), 0);
+	hold_context(test, ep);
 	t3_ep_request_now(ep, T3_REQ_CALL);
 	KUNIT_EXPECT_EQ(test, seen.calls, 0);
 	t3_ep_request(ep, T3_REQ_CALL);
@@ -567,10 +579,8 @@ static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
 static void request_of_a_call_is_handled_before_the_return(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
-	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	t3_ep_receive_later(ep, skb);
+	t3_ep_receive_later(ep, new_message(test));
 	KUNIT_EXPECT_EQ(test, seen.messages, 0);
 	t3_ep_request_now(ep, T3_REQ_CALL);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
@@ -582,9 +592,8 @@ static void request_of_a_call_is_handled_before_the_return(struct kunit *test)
 
 static void receive_in_softirq(struct kunit *test, struct t3_ep *ep)
 {
-	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+	struct sk_buff *skb = new_message(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
 	local_bh_disable();
 	t3_ep_receive_now(ep, skb);
 	local_bh_enable();
@@ -611,19 +620,13 @@ static void message_in_softirq_is_handled_before_the_return(struct kunit *test)
 static void message_in_softirq_keeps_the_order(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
-	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	t3_ep_receive_later(ep, skb);
+	t3_ep_receive_later(ep, new_message(test));
 	receive_in_softirq(test, ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 
-	skb = alloc_skb(16, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	hold_messages = true;
-	t3_ep_receive(ep, skb);
-	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&message_held, 20 * HZ), 0);
+	hold_context(test, ep);
 	receive_in_softirq(test, ep);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 	complete(&message_released);
@@ -670,19 +673,15 @@ static void softirq_in_a_worker_sends_nothing(struct kunit *test)
 static void message_waits_only_in_its_state(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CLOSING);
-	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
+	t3_ep_receive_later_in(ep, new_message(test), EP_CLOSING);
 	KUNIT_EXPECT_FALSE(test, work_pending(&ep->work));
 	KUNIT_EXPECT_EQ(test, seen.messages, 0);
 	t3_ep_request_now(ep, T3_REQ_TERMINATE);
 	KUNIT_EXPECT_EQ(test, seen.messages, 1);
 
 	WRITE_ONCE(ep->state, EP_LAST_ACK);
-	skb = alloc_skb(16, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
+	t3_ep_receive_later_in(ep, new_message(test), EP_CLOSING);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
@@ -695,12 +694,8 @@ static void reply_to_an_abort_comes_before_the_timer(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, EP_ABORTING);
 	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
-		struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
-
-		KUNIT_ASSERT_NOT_NULL(test, skb);
-		t3_ep_receive_later(ep, skb);
-	}
+	for (i = 0; i < 2; i++)
+		t3_ep_receive_later(ep, new_message(test));
 	ep->deadline = jiffies - 1;
 	event_in_message = 2;
 	t3_ep_request_now(ep, T3_REQ_TIMER);
@@ -715,12 +710,8 @@ static void call_handles_few_messages(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
 	unsigned int i;
 
-	for (i = 0; i < T3_EP_CALLER_MESSAGES + 4; i++) {
-		struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
-
-		KUNIT_ASSERT_NOT_NULL(test, skb);
-		t3_ep_receive_later(ep, skb);
-	}
+	for (i = 0; i < T3_EP_CALLER_MESSAGES + 4; i++)
+		t3_ep_receive_later(ep, new_message(test));
 	hold_message_after = T3_EP_CALLER_MESSAGES;
 	t3_ep_request_now(ep, T3_REQ_CALL);
 	KUNIT_EXPECT_EQ(test, seen.messages, T3_EP_CALLER_MESSAGES);
