@@ -121,7 +121,7 @@ struct t3_cm_dev {
 /* Requests in the mailbox of an endpoint. */
 enum t3_ep_request {
 	T3_REQ_CALL,			/* ->call is complete */
-	T3_REQ_TERMINATE,
+	T3_REQ_TERMINATE,		/* ->term is set */
 	T3_REQ_DISCONNECT,
 	T3_REQ_ABORT,
 	T3_REQ_ORPHAN,			/* the listener was destroyed */
@@ -175,6 +175,7 @@ struct t3_ep {
 	bool running __guarded_by(&mailbox_lock);	/* a thread is the ordered context */
 	bool called __guarded_by(&mailbox_lock);	/* ->call is taken */
 	struct t3_ep_call call;		/* written before T3_REQ_CALL, and never again */
+	struct t3_term term;		/* written before T3_REQ_TERMINATE, and never again */
 	struct work_struct work;
 	struct delayed_work timer;
 	unsigned long deadline;		/* jiffies; ordered context */
@@ -336,6 +337,7 @@ int t3_send_close_listsrv_req(struct t3_listener *l);
 int t3_send_stream(struct t3_ep *ep, unsigned int until);
 int t3_send_rx_data_ack(struct t3_ep *ep, unsigned int credits);
 int t3_send_rtr_read(struct t3_ep *ep);
+int t3_send_terminate(struct t3_ep *ep);
 void t3_send_close_con_req(struct t3_ep *ep);
 void t3_send_abort_req(struct t3_ep *ep);
 void t3_send_abort_rpl(struct t3_ep *ep);

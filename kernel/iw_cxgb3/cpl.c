@@ -298,6 +298,20 @@ int t3_send_rtr_read(struct t3_ep *ep)
 	return t3_dev_send(ep->dev, skb);
 }
 
+/* The card reports with an async event that it has sent the message to the peer. */
+int t3_send_terminate(struct t3_ep *ep)
+{
+	struct sk_buff *skb = t3_cpl_alloc(ep, T3_TERMINATE_WR_BYTES);
+
+	if (!skb)
+		return -ENOMEM;
+	skb->priority = CPL_PRIORITY_DATA;
+	t3_wr_build_terminate(skb_put(skb, T3_TERMINATE_WR_BYTES), ep->tid, ep->term.layer_type,
+			      ep->term.code);
+	t3_count(ep->dev, T3_CNT_TERM_SENT);
+	return t3_dev_send(ep->dev, skb);
+}
+
 /* Return: NULL only if the card sends more teardown messages than a connection allows. */
 static struct sk_buff *t3_cpl_take_spare(struct t3_ep *ep)
 {

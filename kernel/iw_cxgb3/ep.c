@@ -175,8 +175,9 @@ void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt)
 	t3_ep_request_now(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT);
 }
 
-void t3_ep_terminating(struct t3_ep *ep)
+void t3_ep_terminate(struct t3_ep *ep, struct t3_term term)
 {
+	ep->term = term;
 	t3_ep_request(ep, T3_REQ_TERMINATE);
 }
 
@@ -355,6 +356,8 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
 		if (ret)
 			t3_ep_fsm_apply(ep, EP_EV_ARP_FAILED, ret);
 	}
+	if (actions & EP_ACT_SEND_TERMINATE && t3_send_terminate(ep))
+		t3_ep_fsm_apply(ep, EP_EV_ABORT, -ECONNABORTED);
 	/* The initial reference. The caller holds another one. */
 	if (actions & EP_ACT_RELEASE)
 		t3_ep_put(ep);

@@ -128,7 +128,8 @@ static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		/* Active side: the card acknowledges RDMA_INIT in this state. */
 		[EP_EV_INIT_DONE]	= STAY(EP_FPDU),
 		[EP_EV_DISCONNECT]	= TO(EP_CLOSING, CLOSE),
-		[EP_EV_TERMINATE]	= TO(EP_TERMINATING, EP_ACT_START_TIMER),
+		[EP_EV_TERMINATE]	= TO(EP_TERMINATING, EP_ACT_START_TIMER |
+								  EP_ACT_SEND_TERMINATE),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_ACT_QP_PEER_CLOSE |
 							  EP_ACT_REPORT_PEER_CLOSE),
 		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
@@ -298,7 +299,7 @@ static const char *const ep_event_names[EP_NUM_EVENTS] = {
 static const char *const ep_action_names[EP_NUM_ACTIONS] = {
 	"stop-timer", "start-timer", "qp-peer-close", "qp-lost", "send-close", "send-abort",
 	"send-abort-rpl", "report-peer-close", "qp-closed", "qp-disconnected", "release",
-	"report-end", "device-fatal", "send-open",
+	"report-end", "device-fatal", "send-open", "send-terminate",
 };
 
 /**

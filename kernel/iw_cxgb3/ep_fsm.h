@@ -29,7 +29,7 @@ enum ep_state {
 	EP_MPA_REQ_RCVD,	/* passive: waiting for accept or reject	     no  */
 	EP_ACCEPTING,		/* passive: RDMA_INIT sent, not acknowledged	     yes */
 	EP_FPDU,		/* RDMA mode					     no  */
-	EP_TERMINATING,		/* our TERMINATE was posted			     yes */
+	EP_TERMINATING,		/* our TERMINATE was sent			     yes */
 	EP_CLOSING,		/* our FIN sent, its ack and the peer's FIN pending  yes */
 	EP_FIN_WAIT,		/* our FIN acknowledged, the peer's FIN pending	     yes */
 	EP_LAST_ACK,		/* peer's FIN received, ours not acknowledged	     yes */
@@ -50,7 +50,7 @@ enum ep_event {
 	EP_EV_REJECT,
 	EP_EV_DISCONNECT,	/* graceful */
 	EP_EV_ABORT,		/* abrupt, or a call that failed */
-	EP_EV_TERMINATE,	/* QP error: a TERMINATE was posted, a close follows */
+	EP_EV_TERMINATE,	/* QP error: a TERMINATE is due, and a close follows */
 	/* card, connection set-up */
 	EP_EV_SYN,		/* PASS_ACCEPT_REQ, for a new endpoint */
 	EP_EV_ESTABLISHED,	/* ACT_ESTABLISH, PASS_ESTABLISH */
@@ -92,9 +92,10 @@ enum ep_action {
 	EP_ACT_REPORT_END	= 1 << 11,	/* failed CONNECT_REPLY or accept, or CLOSE */
 	EP_ACT_DEVICE_FATAL	= 1 << 12,	/* t3_dev_fatal(); DEVICE_DOWN follows */
 	EP_ACT_SEND_OPEN	= 1 << 13,	/* ACT_OPEN_REQ; a failure is an event */
+	EP_ACT_SEND_TERMINATE	= 1 << 14,	/* a failure is EP_EV_ABORT */
 };
 
-#define EP_NUM_ACTIONS	14
+#define EP_NUM_ACTIONS	15
 
 /**
  * struct ep_transition - one cell of the table

@@ -756,10 +756,10 @@ void t3_ep_disconnect(struct t3_ep *ep, bool abrupt);
  */
 void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt);
 /*
- * Any context. A TERMINATE was posted on the connection: abort the connection if
- * it does not close before a deadline.
+ * Any context, once for a connection. Send a TERMINATE with @term, and abort the connection if it
+ * does not close before a deadline. Nothing is sent if this side has closed the stream.
  */
-void t3_ep_terminating(struct t3_ep *ep);
+void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
 /*
  * Any context. The QP of a connection that is being closed is destroyed: abort the connection if
  * it does not close within T3_EP_LINGER.

@@ -211,24 +211,6 @@ static void t3_qp_reset_ring(struct t3_qp *qp)
 	qp->used = false;
 }
 
-static void t3_qp_send_terminate(struct t3_qp *qp, struct t3_ep *ep, u32 tid, struct t3_term term)
-{
-	struct t3_dev *dev = t3_qp_dev(qp);
-	struct sk_buff *skb = alloc_skb(T3_TERMINATE_WR_BYTES, GFP_ATOMIC);
-
-	if (!skb) {
-		t3_ep_disconnect(ep, true);
-		return;
-	}
-	t3_wr_build_terminate(skb_put(skb, T3_TERMINATE_WR_BYTES), tid,
-			      term.layer_type, term.code);
-	skb->priority = CPL_PRIORITY_DATA;
-	t3_count(dev, T3_CNT_TERM_SENT);
-	/* If the message or the reply is lost, the endpoint's deadline aborts the connection. */
-	t3_dev_send(dev, skb);
-	t3_ep_terminating(ep);
-}
-
 /* The transition of the table, with the conditions that are not part of the state. */
 static struct t3_qp_transition t3_qp_next_transition(const struct t3_qp *qp, enum t3_qp_event ev)
 {
@@ -291,7 +273,6 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	unsigned long flags;
 	enum t3_qp_state from;
 	bool resetting, detached;
-	u32 tid;
 
 	resetting = ev == T3_QPEV_USER_RESET && t3_qp_begin_reset(qp);
 	spin_lock_irqsave(&qp->lock, flags);
@@ -319,7 +300,6 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	if (tr.actions & T3_QPA_RESET)
 		t3_qp_reset_ring(qp);
 	term = qp->term;
-	tid = qp->conn.tid;
 	detached = tr.actions & T3_QPA_DROP_EP;
 	if (detached) {
 		ep = qp->ep;
@@ -340,7 +320,7 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	if (!ep)
 		return 0;
 	if (tr.actions & T3_QPA_TERMINATE)
-		t3_qp_send_terminate(qp, ep, tid, term);
+		t3_ep_terminate(ep, term);
 	if (tr.actions & (T3_QPA_DISCONNECT | T3_QPA_ABORT))
 		t3_qp_disconnect(ep, tr.actions & T3_QPA_ABORT, ev);
 	if (tr.actions & T3_QPA_LINGER)

@@ -178,6 +178,11 @@ int t3_send_stream(struct t3_ep *ep, unsigned int until)
 	return card.stream_error;
 }
 
+int t3_send_terminate(struct t3_ep *ep)
+{
+	return 0;
+}
+
 int t3_send_rtr_read(struct t3_ep *ep)
 {
 	card.rtrs += !card.rtr_error;

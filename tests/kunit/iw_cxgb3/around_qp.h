@@ -78,7 +78,7 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 enum { PBL_ADDR = 0x8000 };
 
 static struct {
-	unsigned int sent, aborts, connect_aborts, closes, lingers, rung, handlers;
+	unsigned int sent, aborts, connect_aborts, closes, lingers, terminates, rung, handlers;
 	unsigned int disconnected_now;	/* of aborts and closes, those in the caller's context */
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
@@ -315,8 +315,9 @@ void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt)
 	t3_ep_disconnect(ep, abrupt);
 }
 
-void t3_ep_terminating(struct t3_ep *ep)
+void t3_ep_terminate(struct t3_ep *ep, struct t3_term term)
 {
+	card.terminates++;
 }
 
 void t3_ep_linger(struct t3_ep *ep)

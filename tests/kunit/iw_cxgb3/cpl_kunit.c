@@ -13,6 +13,7 @@
 #include "quota.c"
 #include "ids.c"
 #include "cpl.c"
+#include "wr.c"
 
 #include "around_cpl.h"
 
@@ -21,6 +22,8 @@ static struct {
 	u32 last_tid;
 	int send_error, route_error;
 	struct t3_cpl_pass_accept_rpl accepted;		/* the last one */
+	u8 message[T3_WR_IMM_MAX];			/* the last one */
+	unsigned int message_len;
 	int atid;		/* the one that is free; 0: none */
 } card;
 
@@ -29,6 +32,8 @@ static struct {
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
 	card.sent += !card.send_error;
+	card.message_len = min_t(unsigned int, skb->len, sizeof(card.message));
+	memcpy(card.message, skb->data, card.message_len);
 	kfree_skb(skb);
 	return card.send_error;
 }
@@ -466,6 +471,61 @@ static void reply_to_a_syn_needs_no_memory(struct kunit *test)
 	end(test, ep);
 }
 
+static const struct t3_term term = { .layer_type = 0x11, .code = 0x02 };
+
+/* An async event reports the error in softirq. */
+static void error_in_softirq(struct kunit *test, struct t3_ep *ep)
+{
+	local_bh_disable();
+	t3_ep_terminate(ep, term);
+	KUNIT_EXPECT_EQ(test, card.sent, 0);
+	local_bh_enable();
+	flush_work(&ep->work);
+}
+
+static void ordered_context_sends_the_terminate(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+	u8 expected[T3_TERMINATE_WR_BYTES];
+
+	error_in_softirq(test, ep);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_TERMINATING);
+	KUNIT_EXPECT_EQ(test, card.sent, 1);
+	t3_wr_build_terminate(expected, ATID, 0x11, 0x02);
+	KUNIT_ASSERT_EQ(test, card.message_len, sizeof(expected));
+	KUNIT_EXPECT_EQ(test, memcmp(card.message, expected, sizeof(expected)), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_TERM_SENT]), 1);
+	end(test, ep);
+}
+
+/* The FIN was the last message of this side. */
+static void terminate_does_not_follow_the_fin(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CLOSING);
+
+	error_in_softirq(test, ep);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
+	KUNIT_EXPECT_EQ(test, card.sent, 0);
+	end(test, ep);
+}
+
+static void terminate_without_memory_aborts(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	while (skb_queue_len(&ep->spare) > TEARDOWN_SKBS)
+		kfree_skb(__skb_dequeue(&ep->spare));
+	failing.nth = 1;
+	allocations_fail();
+	t3_ep_terminate(ep, term);
+	flush_work(&ep->work);
+	allocations_work();
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, card.sent, 1);	/* the abort */
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_TERM_SENT]), 0);
+	end(test, ep);
+}
+
 static void ack_arrives(struct kunit *test, struct t3_ep *ep)
 {
 	const struct t3_cpl_wr_ack ack = { .credits = cpu_to_be16(1) };
@@ -547,6 +607,9 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(abort_reply_has_two_copies),
 	KUNIT_CASE(abort_failed_reply_closes),
 	KUNIT_CASE(reply_to_a_syn_needs_no_memory),
+	KUNIT_CASE(ordered_context_sends_the_terminate),
+	KUNIT_CASE(terminate_does_not_follow_the_fin),
+	KUNIT_CASE(terminate_without_memory_aborts),
 	KUNIT_CASE(spare_messages_are_charged_to_the_memcg),
 	KUNIT_CASE(only_the_ack_of_init_runs_the_endpoint),
 	{}

@@ -20,6 +20,7 @@
 #include "mpa.c"
 #include "ids.c"
 #include "cpl.c"
+#include "wr.c"
 #include "listen.c"
 #include "cm.c"
 

@@ -20,6 +20,7 @@ static struct rtable *find_route(void);
 #include "ep.c"
 #include "ids.c"
 #include "cpl.c"
+#include "wr.c"
 #include "route.c"
 
 #include "around_cpl.h"

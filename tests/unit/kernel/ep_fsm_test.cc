@@ -207,6 +207,13 @@ TEST(EpTable, one_abort_request_per_connection) {
     }
 }
 
+TEST(EpTable, one_terminate_per_connection) {
+    for (const Cell& cell : legal_cells()) {
+        bool enters = cell.transition->next == EP_TERMINATING && cell.state != EP_TERMINATING;
+        EXPECT_EQ(enters, bool(cell.transition->actions & EP_ACT_SEND_TERMINATE)) << cell.name();
+    }
+}
+
 TEST(EpTable, one_fin_per_connection) {
     auto fin_sent = [](ep_state s) { return s == EP_CLOSING || s == EP_FIN_WAIT || s == EP_LAST_ACK; };
     for (const Cell& cell : legal_cells()) {
