@@ -9,8 +9,8 @@
  *
  *  - A destroy does not wait for the network. If the id was connecting and its connection is
  *    established later, the connection is aborted.
- *  - t3_rdma_listen() on a wildcard address fails if one device refuses. Devices without its
- *    address family do not count.
+ *  - t3_rdma_listen() on a wildcard address ignores devices without its address family, and for
+ *    datagrams those without datagrams.
  *  - iWARP: an id whose QP was not created with t3_rdma_create_qp() and whose QP attributes were
  *    not queried gets CONNECT_RESPONSE when its connection was accepted. The consumer calls
  *    t3_rdma_establish() when its QP is ready.

@@ -15,9 +15,10 @@
  *
  * Contexts. A CPL handler runs in softirq. It takes a reference and puts the message into
  * the endpoint's mailbox. Consumers, the QP and the timer leave requests in the same
- * mailbox. The thread that takes from the mailbox is the endpoint's ordered context: its
- * work item; or, to save the switches, a call of the consumer, or the softirq itself if the
- * handler of the message does not sleep. Only the ordered context changes the state, sends,
+ * mailbox. The thread that takes from the mailbox is the endpoint's ordered context: the
+ * endpoint's work item or that of its timer; or, to save the switches, a call that may sleep
+ * (t3_ep_request_now()), or the softirq if the handler of the message does not sleep
+ * (t3_ep_receive_now()). Only the ordered context changes the state, sends,
  * and calls the consumer, and it holds no lock of this driver meanwhile. One thread at a
  * time is it (t3_ep.running), until the mailbox is empty. So the events of a connection are
  * handled one after another, and a timeout never races with a message.
@@ -68,7 +69,7 @@
  */
 #define T3_EP_LINGER		(10UL * HZ)
 
-/* Messages that a call of the consumer handles; the work item handles the others. */
+/* Messages that t3_ep_request_now() handles; the work item handles the others. */
 #define T3_EP_CALLER_MESSAGES		16
 
 /* Half-open connections beyond the backlog before a SYN is answered with RST. */
@@ -241,7 +242,7 @@ struct t3_ep {
 	u8 tx_frame[MPA_MAX_FRAME_LEN];
 	u8 rx_frame[MPA_MAX_FRAME_LEN + 1];
 
-	struct sk_buff_head spare;	/* for the messages of the teardown */
+	struct sk_buff_head spare;	/* see t3_cpl_reserve() */
 	struct t3_ep_log log;
 };
 

@@ -20,12 +20,13 @@
 
 /* CLOSE_CON_REQ, ABORT_REQ and ABORT_RPL: a connection sends each at most once. */
 #define TEARDOWN_SKBS	3
-/* And PASS_ACCEPT_RPL, or the first part of the MPA request: a softirq may get no memory for it. */
+/* And one for t3_cpl_alloc(). */
 #define SPARE_SKBS	(TEARDOWN_SKBS + 1)
 #define SPARE_SIZE	T3_WR_IMM_MAX
 
 /* --- building ------------------------------------------------------------ */
 
+/* Allocate the spare buffers of an endpoint. Return: 0 or -ENOMEM. */
 int t3_cpl_reserve(struct t3_ep *ep)
 {
 	struct sk_buff *skb;
@@ -40,7 +41,10 @@ int t3_cpl_reserve(struct t3_ep *ep)
 	return 0;
 }
 
-/* A buffer of at most SPARE_SIZE bytes for a message that a softirq sends. */
+/*
+ * A buffer of at most SPARE_SIZE bytes. A softirq may get no memory, so once in the life of an
+ * endpoint there is a spare buffer instead.
+ */
 static struct sk_buff *t3_cpl_alloc(struct t3_ep *ep, size_t len)
 {
 	struct sk_buff *skb = alloc_skb(len, gfp_any() | __GFP_NOWARN);
@@ -704,7 +708,7 @@ static int t3_cpl_receive_close_con_rpl(struct t3cdev *tdev, struct sk_buff *skb
 	return t3_cpl_receive_by(t3_ep_receive_close_con_rpl, skb, ctx);
 }
 
-/* t3_cpl_on_establish() does not sleep. Without memory for a long MPA request it aborts. */
+/* t3_cpl_on_establish() does not sleep. */
 static int t3_cpl_receive_pass_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
 	return t3_cpl_receive_by(t3_ep_receive_now, skb, ctx);
@@ -712,7 +716,8 @@ static int t3_cpl_receive_pass_establish(struct t3cdev *tdev, struct sk_buff *sk
 
 /*
  * The TID must be in the table before the next message for it, which may be the next one of this
- * poll. So the ATID is exchanged here, also if another thread is the ordered context.
+ * poll. So the ATID is exchanged here, also if another thread is the ordered context. Without
+ * memory for a long MPA request the handler aborts the connection.
  */
 static void t3_ep_receive_act_establish(struct t3_ep *ep, struct sk_buff *skb)
 {

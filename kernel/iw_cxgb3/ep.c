@@ -100,11 +100,11 @@ static void t3_ep_queue_work(struct t3_ep *ep)
 }
 
 /**
- * t3_ep_request - make a request, which the work item handles
+ * t3_ep_request - make a request without handling it
  * @ep: endpoint; the caller holds a reference
  * @req: request
  *
- * Any context.
+ * Any context. The work item handles it, or the thread that is the ordered context.
  */
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 {
@@ -113,11 +113,11 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 }
 
 /**
- * t3_ep_receive - put a message into the mailbox, which the work item handles
+ * t3_ep_receive - put a message into the mailbox without handling it
  * @ep: endpoint; the caller holds a reference
  * @skb: message, which now belongs to the endpoint
  *
- * Any context.
+ * Any context. The work item handles it, or the thread that is the ordered context.
  */
 void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb)
 {
@@ -135,8 +135,9 @@ void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb)
 void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state)
 {
 	/*
-	 * If no thread is the ordered context after the post, then each one that enters another
-	 * state takes the message, too.
+	 * If no thread is the ordered context after the post, then the thread that changes the
+	 * state later takes the message, too. The work item is needed if the state has changed
+	 * before.
 	 */
 	if (t3_ep_post(ep, 0, skb) && READ_ONCE(ep->state) != state)
 		t3_ep_queue_work(ep);
@@ -570,7 +571,7 @@ static void t3_ep_work(struct work_struct *work)
  * t3_ep_alloc - allocate an endpoint
  * @dev: device
  *
- * Also allocates the messages of its teardown. Sleeps unless in softirq. The memory is charged to
+ * Also allocates its spare buffers. Sleeps unless in softirq. The memory is charged to
  * the cgroup of a process that connects. That of a connection request is charged to none.
  *
  * Nothing can find the endpoint before t3_ep_publish(). Until then the caller fills it in,

@@ -6,7 +6,7 @@
  * Rules, which the unit tests check:
  *
  *  - A transition into a state with a timer has EP_ACT_START_TIMER or keeps the
- *    running timer. One into a state without a timer has EP_ACT_STOP_TIMER.
+ *    running timer. One from there into a state without a timer has EP_ACT_STOP_TIMER.
  *  - Each transition into EP_CLOSED has EP_ACT_RELEASE. From a state with an attached
  *    QP it also has EP_ACT_QP_DISCONNECTED, which lets the QP free its ring: the card
  *    does not access the ring any more.

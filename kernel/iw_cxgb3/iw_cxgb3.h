@@ -23,9 +23,9 @@
  *   device         main.c and event.c: lifetime of a device, dispatch of events
  *   connections    cm.h and the files that include it; upward: ids.c names the client
  *                  of main.c to cxgb3
- *   verbs objects  verbs.c, qp.c, cq.c, mr.c, umem.c; upward: a QP closes, aborts or
- *                  references its endpoint (t3_ep_*), and its destruction ends a
- *                  pending connect
+ *   verbs objects  verbs.c, qp.c, cq.c, mr.c, umem.c; upward: a QP closes, aborts,
+ *                  terminates or references its endpoint (t3_ep_*); its destruction
+ *                  and its move to ERROR end a pending connect
  *   card services  nic.c, ctrl.c, doorbell.c, health.c, rsc.c, quota.c, port.c,
  *                  stats.c; upward: health.c ends the connections of an unresponsive
  *                  card, port.c and health.c dispatch events, doorbell.c visits all QPs
@@ -91,7 +91,7 @@
 
 #define T3_SHUT_DOWN_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
 
-struct t3_ep;	/* a connection or a listener, private to the connection manager */
+struct t3_ep;	/* one end of a connection, private to the connection manager */
 struct t3_cm_dev;	/* connection manager's part of a device, private to it as well */
 
 /*
@@ -460,8 +460,9 @@ struct t3_qp_side {
  * References (ref): one from creation; one for the connection, from
  * t3_qp_connect() until the last message of the card about it, because the card
  * may fetch from the ring until then; those of the iWARP CM core; one per event
- * in progress. Destroy moves the QP to ERROR, removes it from the table and waits
- * until all references are dropped. A lookup takes its reference under the
+ * in progress. Destroy moves the QP to ERROR (a connection that is being closed
+ * has T3_EP_LINGER to end), removes it from the table and waits until all
+ * references are dropped. A lookup takes its reference under the
  * table's lock, except for t3_iw_get_qp(), which describes why.
  *
  * ep is set from t3_qp_connect() until the event that drops the endpoint; while
@@ -689,12 +690,14 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		  const struct t3_conn_attrs *attrs, bool *acked);
 
 /*
- * Report an event of the connection to the QP. Any context. 0, or -EINVAL if the
- * state machine refuses it (counted and traced). Events of the connection:
+ * Report an event to the QP. Any context; an event of the consumer may sleep
+ * (t3_qp_event_may_sleep()). 0, or -EINVAL if the state machine refuses it
+ * (counted and traced). Events of the connection:
  *
  *   T3_QPEV_PEER_CLOSE	FIN of the peer in RDMA mode
  *   T3_QPEV_CLOSED	both directions closed: drop the endpoint, IDLE
  *   T3_QPEV_LOST	reset, timeout, bad close: drop the endpoint, ERROR
+ *   T3_QPEV_ACCEPT_FAILED	ERROR, unless the QP has a connection
  *
  * Dropping the endpoint is a t3_ep_put(), which may free it: the caller needs
  * its own reference.
@@ -714,9 +717,9 @@ int t3_cm_open(struct t3_dev *dev);
 void t3_cm_shut_down(struct t3_dev *dev);
 /*
  * In the remove callback. T3_DEV_GONE is set and no handler runs any more. Every
- * endpoint releases its ids and L2T entry, reports LOST or CLOSED, and wakes its
- * waiters. Waits for a limited time; must not take rtnl, nor wait for a thread
- * that takes it.
+ * endpoint releases its ids and L2T entry, and reports LOST to its QP; threads that
+ * wait for a listener are woken. Waits for a limited time; must not take rtnl, nor
+ * wait for a thread that takes it.
  */
 void t3_cm_stop(struct t3_dev *dev);
 /*
@@ -726,9 +729,9 @@ void t3_cm_stop(struct t3_dev *dev);
 void t3_cm_fatal(struct t3_dev *dev);
 /* True if the device has endpoints. */
 bool t3_cm_busy(struct t3_dev *dev);
-/* A QP was removed from dev->qps: end a pending connect for it. */
+/* A QP was removed from dev->qps, or is in ERROR: end a pending connect for it. */
 void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn);
-/* After ib_unregister_device(), when no endpoint is left. */
+/* After ib_unregister_device(). Waits for the last endpoint and all work items. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
 int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new,
@@ -765,7 +768,10 @@ void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
  * it does not close within T3_EP_LINGER.
  */
 void t3_ep_linger(struct t3_ep *ep);
-/* Softirq. The connection makes progress: confirm the neighbour entry of its next hop. */
+/*
+ * Softirq or process context. The connection makes progress: confirm the neighbour entry of its
+ * next hop.
+ */
 void t3_ep_confirm_neigh(struct t3_ep *ep);
 
 #endif

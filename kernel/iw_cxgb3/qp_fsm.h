@@ -40,8 +40,8 @@ enum t3_qp_event {
 };
 
 /*
- * Actions of a transition besides the change of state, in the order in which t3_qp_report()
- * runs them: the first three under the QP lock, the others after it.
+ * Actions of a transition besides the change of state. t3_qp_report() runs the first three under
+ * the QP lock.
  */
 enum t3_qp_action {
 	T3_QPA_NONE		= 0,
@@ -49,7 +49,7 @@ enum t3_qp_action {
 	T3_QPA_RESET		= 1 << 1, /* clear ring, counters and flags */
 	T3_QPA_DROP_EP		= 1 << 2, /* drop the endpoint; its reference is put at the end */
 	T3_QPA_FLUSH		= 1 << 3, /* flush, once the card is done with the buffers */
-	T3_QPA_TERMINATE	= 1 << 4, /* post a TERMINATE message */
+	T3_QPA_TERMINATE	= 1 << 4, /* the connection sends a TERMINATE */
 	T3_QPA_DISCONNECT	= 1 << 5, /* close with FIN */
 	T3_QPA_ABORT		= 1 << 6, /* close with RST */
 	T3_QPA_ABORT_CONNECT	= 1 << 7, /* the same for a connect that is pending */

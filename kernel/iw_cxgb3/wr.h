@@ -41,7 +41,7 @@ struct t3_recv {
 int t3_wq_post_send(struct t3_wq *wq, const struct t3_send *send);
 int t3_wq_post_recv(struct t3_wq *wq, const struct t3_recv *req);
 
-/* Record a request of a queue that is in error, without a slot: a flush completes it. */
+/* Record a request of a QP that cannot post, without a slot: a flush completes it. */
 int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *send);
 int t3_wq_defer_recv(struct t3_wq *wq, const struct t3_recv *req);
 
@@ -73,7 +73,7 @@ void t3_wr_build_rdma_init(struct t3_wr_rdma_init *wr, const struct t3_rdma_init
 
 #define T3_TERMINATE_WR_BYTES	40
 
-/* term: terminate control word, layer and type in the first byte. */
+/* The first bytes of the Terminate message: layer_type and code. */
 void t3_wr_build_terminate(void *wr, u32 tid, u8 layer_type, u8 code);
 
 /* Egress context of the control QP; slots == 0 invalidates it. */

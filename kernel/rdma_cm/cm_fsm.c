@@ -17,7 +17,8 @@
  *    it, and drops the reference.
  *  - No state that follows CM_ACT_REPORT_ESTABLISHED can report it again.
  *  - Calls report no events: they have a return value.
- *  - Every state but CM_ST_DESTROYING takes DESTROY, and every state of a bound id takes REMOVE.
+ *  - Every state but CM_ST_DESTROYING takes DESTROY, and every state of a bound id that is not
+ *    removed yet takes REMOVE.
  */
 #include <linux/types.h>
 

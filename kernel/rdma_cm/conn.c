@@ -2,8 +2,8 @@
 /*
  * The consumer's calls about connections. Each applies an event to the state table, calls the
  * transport, and applies the event of the failure if that fails. It takes no lock of its own around
- * the transport's function (a process's command holds ctx->mutex, a handler its handler_mutex);
- * cm_roce_connect() takes handler_mutex.
+ * the transport's function (a process's command holds ctx->mutex, a handler its handler_mutex),
+ * except listen_mutex for a listen; cm_roce_connect() takes handler_mutex.
  */
 #include <linux/cred.h>
 #include <net/net_namespace.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * iWARP: the provider's iw_* calls and its upcalls. No other file calls it, except qp.c for QPs.
+ * iWARP: the provider's iw_* calls and its upcalls. Other files call the provider
+ * only for QPs (qp.c) and for the listener on a mapped port (iwpm.c).
  *
  * Upcalls come in any context, also inside our own calls. They store the peer's parameters and
  * queue an event; the event of a process's id is reported at once if that needs no sleep. The

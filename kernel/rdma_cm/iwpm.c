@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port mapper of iWARP: who is mapped, who waits for the daemon, and what is known of it and of
+ * The port mapper of iWARP: mappings, requests to the daemon, and the state of the daemon and of
  * mapped peers. iwpm.h describes lifetimes.
  *
- * The daemon is the process that answers a REG_PID, which goes to a multicast group, or introduces
- * itself (HELLO, MAPINFO). It is asked as long as it answers: after a request that was not answered
- * it has to answer a REG_PID first. After one of these that was not answered either it is not asked
- * until it sends a message. A peer whose daemon did not answer is not asked for CM_IWPM_PEER_PAUSE,
- * unless it asks us, or our daemon is started again.
+ * The daemon is the process that replies to a REG_PID, which goes to a multicast group, or
+ * announces itself (HELLO, MAPINFO). After a request without a reply the next message to it is a
+ * REG_PID. Without a reply to that, it gets no requests until it sends a message. No mapping is
+ * requested of a peer whose daemon did not reply for CM_IWPM_PEER_PAUSE, unless the peer sends a
+ * request, or our daemon is started again.
  *
  * The in-tree iw_cm is the same client of ib_core, and only one can be registered. While it
  * is loaded, by its name, nothing is mapped here.
