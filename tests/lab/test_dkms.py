@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The exit status of packaging/dkms/check-layout for DKMS, with a fake comparison."""
+"""What DKMS does with a kernel: which ones it tries, and the comparison of structures (packaging/dkms)."""
 
+import gzip
+import re
 import shutil
+import struct
 import subprocess
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 
 import pytest
 from labkit import paths
+
+loader = SourceFileLoader("check_btf", str(paths.REPO / "tests/layout/check-btf"))
+check_btf = module_from_spec(spec_from_loader("check_btf", loader))
+loader.exec_module(check_btf)
 
 
 @pytest.fixture
@@ -34,3 +43,49 @@ def test_a_module_with_a_different_layout_fails_the_build(check, status):
     done = check(status)
     assert done.returncode == 1
     assert done.stderr == "t3rdma: b.ko is refused: it would misread the memory of another module of this kernel\n"
+
+
+def acceptable(release, folder):
+    """Whether check-kernel accepts a kernel with these headers."""
+    (folder / "include/generated").mkdir(parents=True, exist_ok=True)
+    (folder / "Makefile").touch()
+    options = ("CHELSIO_T3", "INFINIBAND", "INFINIBAND_ADDR_TRANS")
+    (folder / "include/generated/autoconf.h").write_text("".join(f"#define CONFIG_{option} 1\n" for option in options))
+    return not subprocess.run([paths.REPO / "packaging/dkms/check-kernel", release, folder], capture_output=True, check=False).returncode
+
+
+def test_dkms_tries_the_kernels_that_check_kernel_accepts(tmp_path):
+    """DKMS skips the others without a message."""
+    subprocess.run([paths.REPO / "packaging/dkms/install-source", tmp_path / "to"], check=True)
+    [config] = tmp_path.glob("to/usr/src/*/dkms.conf")
+    pattern = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', config.read_text(), re.MULTILINE)[1]
+    accepted = []
+    for version in ("5.19", "6.0", "6.1", "6.9", "6.12", "6.19", "7.0", "7.2", "7.3", "7.4", "7.30", "8.0", "10.1"):
+        release = f"{version}.4+deb13-amd64"
+        by_pattern = not subprocess.run(["grep", "-qE", pattern], input=release, text=True, check=False).returncode
+        assert by_pattern == acceptable(release, tmp_path / "headers"), release
+        if by_pattern:
+            accepted.append(version)
+    assert accepted == ["6.1", "6.9", "6.12", "6.19", "7.0", "7.2", "7.3"]
+
+
+BTF = b"\x9f\xeb\x01\x00\x18\0\0\0" + struct.pack("<IIII", 0, 8, 8, 4) + b"types..." + b"\0ab\0"
+
+
+def arm64_kernel(content):
+    return b"MZ".ljust(0x38, b"\0") + b"ARM\x64" + content
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_btf_of_an_arm64_kernel(pack):
+    """Its bootable file is no ELF file, and pahole cannot read it."""
+    damaged = BTF[:20] + struct.pack("<I", 1 << 30) + BTF[24:]
+    image = arm64_kernel(b"code" + damaged + b"more" + BTF + b"rest")
+    assert check_btf.arm64_btf(pack(image)) == BTF
+
+
+@pytest.mark.parametrize("image", [arm64_kernel(b"code" * 9), b"MZ\0\0zimg" + bytes(99)], ids=["without BTF", "another format"])
+def test_a_kernel_that_cannot_be_unpacked_is_not_compared(image, tmp_path):
+    (tmp_path / "vmlinuz").write_bytes(image)
+    with pytest.raises(ValueError):
+        check_btf.unpacked(tmp_path / "vmlinuz", tmp_path)
