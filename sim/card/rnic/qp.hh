@@ -12,6 +12,7 @@
 //   ended     the connection does not exist any more; an event frees the QP
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -60,6 +61,11 @@ struct Qp {
     [[nodiscard]] CqId send_cq() const { return init.scqid; }
     [[nodiscard]] CqId receive_cq() const { return init.rcqid; }
 
+    /// Reads in one direction that the card keeps, whatever RDMA_INIT allows. [guess G54]
+    static constexpr std::uint32_t max_reads = 32;
+    [[nodiscard]] std::uint32_t ord() const { return std::min<std::uint32_t>(init.ord, max_reads); }
+    [[nodiscard]] std::uint32_t ird() const { return std::min<std::uint32_t>(init.ird, max_reads); }
+
     const Tid tid;
     const hw::RdmaInitWr init;
     const Protection prot;
@@ -86,8 +92,8 @@ struct Qp {
     Fifo<OutMessage> out; ///< the first is being sent; the ring waits until out is empty
     std::uint32_t next_send_msn = 1;
     std::uint32_t next_read_msn = 1;
-    std::deque<OutstandingRead> reads;
-    bool response_turn = false; ///< read responses and the ring alternate
+    std::deque<OutstandingRead> reads; ///< at most ord()
+    bool response_turn = false;        ///< read responses and the ring alternate
 
     // Receive side
     std::array<std::uint32_t, 3> expected_msn{1, 1, 1}; ///< by queue number
@@ -96,7 +102,7 @@ struct Qp {
     bool receiving = false; ///< a message has been received in part into rqe
     Rqe rqe;
     std::uint32_t placed = 0;
-    std::deque<ReadRequest> inbound_reads;
+    std::deque<ReadRequest> inbound_reads; ///< at most ird()
 
     // Only with other answers to open questions
     std::deque<Slot> passed;                          ///< G32: sends that wait, which receives have passed

@@ -64,9 +64,9 @@ std::optional<QpState> Rnic::qp_state(QpId id) const {
                    .receive_cq = qp->receive_cq(),
                    .rq_size = qp->init.rq_size,
                    .receives_posted = qp->rqes_posted - qp->rqes_used,
-                   .ord = qp->init.ord,
+                   .ord = qp->ord(),
                    .reads = static_cast<std::uint32_t>(qp->reads.size()),
-                   .ird = qp->init.ird,
+                   .ird = qp->ird(),
                    .inbound_reads = static_cast<std::uint32_t>(qp->inbound_reads.size()),
                    .messages = static_cast<std::uint32_t>(qp->out.size())};
 }
@@ -188,7 +188,7 @@ void Rnic::doorbell(QpId context) {
 void Rnic::send_rtr_read(Qp& qp, Bytes wr) {
     const auto header = hw::load<hw::WrHeader>(wr);
     Status status = Status::internal;
-    if (!qp.stopped && qp.reads.size() < qp.init.ord && wr.size() >= sizeof(hw::ReadWr))
+    if (!qp.stopped && qp.reads.size() < qp.ord() && wr.size() >= sizeof(hw::ReadWr))
         status = wr_read(qp, wr);
     if (status != Status::success) {
         ++count_malformed_;

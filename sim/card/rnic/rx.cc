@@ -104,7 +104,7 @@ Status Rnic::in_read_request(Qp& qp, const DdpSegment& segment) {
         return Status::message_offset;
     if (!(qp.prot.caps & hw::RdmaInitWr::read_enable))
         return Status::access;
-    if (qp.inbound_reads.size() >= qp.init.ird)
+    if (qp.inbound_reads.size() >= qp.ird())
         return Status::ird_overflow;
     if (segment.payload.size() != sizeof(rdmap_read_request) || !segment.last)
         return Status::pdu_length;

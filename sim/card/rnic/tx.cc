@@ -99,9 +99,9 @@ bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const
     // When the next slot is read, all earlier WRs except reads are done.
     if (!qp.reads.empty() && (wr.flag(hw::wr::read_fence) || wr.flag(hw::wr::local_fence)))
         return true;
-    if (wr.opcode() != hw::WrOpcode::rdma_read || qp.reads.size() < qp.init.ord)
+    if (wr.opcode() != hw::WrOpcode::rdma_read || qp.reads.size() < qp.ord())
         return false;
-    if (qp.init.ord == 0)
+    if (qp.ord() == 0)
         rlog.warn("QP {:#x}: a read can never be sent, ORD is 0", qp.id());
     return true;
 }

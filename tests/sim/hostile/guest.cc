@@ -676,7 +676,8 @@ Buffer HostileGuest::wr_for(Side& side, const Ring& ring) {
     init.qp_caps = static_cast<std::uint8_t>(choices_.one_in(3) ? choices_.edge_value() : 0x1f);
     init.ulpdu_size = static_cast<std::uint16_t>(choices_.one_in(4) ? choices_.edge_value() : 1400);
     init.flags_rtr_type = static_cast<std::uint16_t>(choices_.below(16));
-    init.ord = choices_.below(9), init.ird = choices_.below(9);
+    init.ord = choices_.one_in(8) ? choices_.edge_value() : choices_.below(9);
+    init.ird = choices_.one_in(8) ? choices_.edge_value() : choices_.below(9);
     init.qp_dma_addr = side.rings[first_qp_ring + n].base;
     init.qp_dma_size = choices_.one_in(8) ? choices_.edge_value() : side.rings[first_qp_ring + n].size;
     // The card restarts the ring, and so does the guest.

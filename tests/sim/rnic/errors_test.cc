@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/card/rnic/ddp.hh"
+#include "sim/card/rnic/qp.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {
@@ -374,6 +375,18 @@ TEST(InboundErrors, IrdCountsUntilTheResponseIsQueued) {
     target.stream.space = 0;
     for (std::uint32_t msn = 5; msn <= 9; ++msn)
         target.receive_ulpdu(read_request({1, 0, 0, 1, 0}, msn));
+    EXPECT_THAT(target.take_records(), ElementsAre("event cq 4: 000407b2 00000000 00000000 00000000"));
+}
+
+TEST(InboundErrors, ReadsThatWaitAreBoundedWhateverTheIrd) { // [guess G54]
+    InitOptions init = options_b();
+    init.ird = 0xffffffff;
+    Target target(init);
+    target.stream.space = 0;
+    for (std::uint32_t msn = 1; msn <= Qp::max_reads; ++msn)
+        target.receive_ulpdu(read_request({1, 0, 0, 1, 0}, msn));
+    EXPECT_THAT(target.take_records(), IsEmpty());
+    target.receive_ulpdu(read_request({1, 0, 0, 1, 0}, Qp::max_reads + 1));
     EXPECT_THAT(target.take_records(), ElementsAre("event cq 4: 000407b2 00000000 00000000 00000000"));
 }
 

@@ -3,6 +3,7 @@
 // Two connected cards without errors: every work request, all sizes, fences, limits, wraps.
 #include <gmock/gmock.h>
 
+#include "sim/card/rnic/qp.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {
@@ -238,6 +239,26 @@ TEST_F(Traffic, NoMoreReadsThanOrd) {
     EXPECT_EQ(a.sge.fetched, 4U);
     settle();
     EXPECT_THAT(a.take_records(), SizeIs(7));
+}
+
+struct LargeOrd : Traffic {
+    LargeOrd() : Traffic(unlimited(options_a()), unlimited(options_b())) {}
+    static InitOptions unlimited(InitOptions init) {
+        init.ord = init.ird = 0xffffffff;
+        init.slots = 256;
+        return init;
+    }
+};
+
+TEST_F(LargeOrd, OutstandingReadsAreBounded) { // [guess G54]
+    for (std::uint32_t i = 0; i < 2 * Qp::max_reads; ++i)
+        a.post(wr::read(i, {ra.stag, ra.va + i, 1}, rb.stag, rb.va));
+    a.ring_doorbell();
+    while (const auto next = a.events.next())
+        a.events.advance(*next);
+    EXPECT_THAT(a.stream.records, SizeIs(Qp::max_reads));
+    settle();
+    EXPECT_THAT(a.take_records(), SizeIs(2 * Qp::max_reads));
 }
 
 TEST_F(Traffic, ReceivesWaitBehindAWaitingSend) { // [guess G32]
