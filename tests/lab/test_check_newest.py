@@ -56,6 +56,26 @@ def test_changed_prototypes_and_members_that_are_used_are_listed(check, monkeypa
         "  kept.used", "    int used", "    unsigned int used"]
 
 
+def test_a_member_that_is_gone_is_listed_if_its_structure_exists(check, monkeypatch, capsys, tmp_path):
+    replace = [("int used; ", "")]
+    assert differences(check, monkeypatch, capsys, compiled(tmp_path, "a"), compiled(tmp_path, "b", replace=replace)) == [
+        "check-newest: 1 declarations differ from old:", "  kept.used", "    int used", "    none"]
+
+
+def test_functions_that_are_not_exported_any_more_are_listed(check, monkeypatch, capsys, tmp_path):
+    """Before the build: it fails because of them."""
+    exports = {"old": "called also_called unused", "new": "also_called"}
+    for suite, names in exports.items():
+        symbols = tmp_path / suite / "usr/src/linux-headers-1/Module.symvers"
+        symbols.parent.mkdir(parents=True)
+        symbols.write_text("".join(f"0x12345678\t{name}\tvmlinux\tEXPORT_SYMBOL\t\n" for name in names.split()))
+    monkeypatch.setattr(check, "headers_root", lambda suite: (tmp_path / suite, "1"))
+    module = compiled(tmp_path, "a")
+    monkeypatch.setattr(check, "built", lambda _suite, _module: module)
+    check.list_vanished("new", "old")
+    assert capsys.readouterr().out.splitlines() == ["check-newest: 1 functions of old are not exported:", "  called (t3_rdma_cm)"]
+
+
 def test_the_newest_suite_is_found_by_debians_order_of_versions(check, monkeypatch):
     versions = {"bookworm-backports": "6.12.95-1~bpo12+1", "trixie-backports": "7.10.1-1~bpo13+1", "sid": "7.9.13-1"}
     monkeypatch.setattr(check, "packages", lambda suite: {check.HEADERS: {"Version": versions[suite]}})
