@@ -151,6 +151,18 @@ Finding check_offload(const Case& it) {
     return fine("offload is on");
 }
 
+/// The last file for a PHY that the kernel did not find, or "". Boards whose PHYs need one load it when they
+/// see the module of the cable.
+std::string missing_phy_firmware(const Machine& machine) {
+    const std::regex failed("firmware load for (cxgb3/ael20\\d+_\\w+_edc\\.bin) failed");
+    std::string file;
+    std::smatch found;
+    for (const auto& entry : t3report::lines(machine.run({"dmesg"}).output))
+        if (std::regex_search(entry, found, failed))
+            file = found[1];
+    return file;
+}
+
 Finding check_link(const Case& it) {
     std::string down, cut;
     for (const auto& name : it.interfaces()) {
@@ -159,6 +171,10 @@ Finding check_link(const Case& it) {
             return fine(fmt::format("{} is up and has a link", name));
         (interface.up ? cut : down) += " " + name;
     }
+    const auto phy_firmware = cut.empty() ? "" : missing_phy_firmware(it.machine);
+    if (!phy_firmware.empty())
+        return wrong(fmt::format("no link on{}, and the kernel did not find the PHY's {}", cut, phy_firmware),
+                     "install the package firmware-misc-nonfree, which has the file, and load cxgb3 again");
     if (!cut.empty())
         return wrong(
             fmt::format("no link on{}", cut),
