@@ -9,9 +9,16 @@
 
 namespace common {
 
-#ifdef T3_COUNT_BARRIERS // for bench/fastpath_counted: how many were passed, whatever they are on this CPU
+#ifdef T3_COUNT_BARRIERS // for bench/fastpath_counted and barrier_test: how many were passed, whatever they
+                         // are on this CPU
 inline unsigned long barriers_passed;
-#define T3_PASS_BARRIER() (void)(common::barriers_passed++)
+inline void (*barrier_observer)(); // called where the barrier is
+inline void pass_barrier() {
+    barriers_passed++;
+    if (barrier_observer)
+        barrier_observer();
+}
+#define T3_PASS_BARRIER() common::pass_barrier()
 #else
 #define T3_PASS_BARRIER() (void)0
 #endif

@@ -603,7 +603,7 @@ static void switch_doorbells_on(void)
 
 /*
  * Doorbells are switched on right after the poster has read the flag. The poster does not ring, so
- * the doorbell of t3_doorbells_on() must find the slot: a full barrier precedes the read.
+ * the doorbell of t3_doorbells_on() must find the slot: a full barrier precedes the read (X12).
  */
 static void slot_is_visible_before_the_flag_is_read(struct kunit *test)
 {
