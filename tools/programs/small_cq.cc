@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // A completion queue that is too small for its requests. The card overwrites unread entries. It succeeds if
-// the program does not hang, and each request completes at most once, lost ones as flushed.
+// some completions are lost, the program does not hang, and each request completes at most once, lost ones
+// as flushed.
 #include "program.hh"
 
 #include <thread>
@@ -54,5 +55,5 @@ int main(int argc, char** argv) {
         .add("flushed", flushed)
         .add("other", other)
         .add("doubled", doubled)
-        .finish(ok + flushed + other == requests && !doubled);
+        .finish(ok < requests && ok + flushed + other == requests && !doubled);
 }

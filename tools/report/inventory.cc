@@ -172,6 +172,19 @@ void read_folder(const Machine& machine, const std::string& folder, const std::s
     }
 }
 
+/// Errors of the PCI Express link (AER): "RxErr 0", one in a line.
+void read_link_errors(const Machine& machine, const std::string& address, Counters& out) {
+    for (const char* kind : {"correctable", "nonfatal", "fatal"})
+        for (const auto& entry :
+             lines(machine.read(fmt::format("/sys/bus/pci/devices/{}/aer_dev_{}", address, kind))
+                       .value_or(""))) {
+            const auto space = entry.find(' ');
+            if (space != entry.npos)
+                out[fmt::format("{}/aer/{}/{}", address, kind, entry.substr(0, space))] =
+                    std::strtoull(entry.c_str() + space, nullptr, 10);
+        }
+}
+
 } // namespace
 
 Json inventory(const Machine& machine, t3doctor::Probe& probe, const std::string& role) {
@@ -192,9 +205,11 @@ Json inventory(const Machine& machine, t3doctor::Probe& probe, const std::string
 
 Counters read_counters(const Machine& machine) {
     Counters out;
-    for (const auto& card : find_cards(machine))
+    for (const auto& card : find_cards(machine)) {
         for (const auto& name : card.interfaces)
             read_folder(machine, "/sys/class/net/" + name + "/statistics", name, out);
+        read_link_errors(machine, card.address, out);
+    }
     for (const auto& device : find_rdma_devices(machine)) {
         const std::string folder = "/sys/class/infiniband/" + device.name;
         read_folder(machine, folder + "/hw_counters", device.name, out);

@@ -590,7 +590,7 @@ void run_step(Run& run, const Row& row, Step& step) {
     // Without the connection no other step can run.
     const bool always = row.run == do_peer;
     if (!always && !only.empty() && std::ranges::find(only, row.name) == only.end())
-        throw Skipped{"not selected"};
+        throw Skipped{not_selected};
     if (row.needs_peer && !run.peer)
         throw Skipped{run.no_peer};
     // After the time limit only steps without another end still run: they take no time.

@@ -9,6 +9,9 @@
 
 namespace t3accept {
 
+/// Why a step was skipped that is not in Setting::only.
+inline constexpr const char* not_selected = "not selected";
+
 struct Setting {
     std::string kind = "one machine"; // or "both ports of one card", "two machines"
     std::string own;                  // the address of this end; empty without another end

@@ -73,6 +73,14 @@ std::string default_name() {
     return text.data();
 }
 
+/// A step that was asked for and could not run is no success.
+std::string skipped_steps(const Report& report) {
+    const auto skipped = std::ranges::count_if(report.steps, [](const Step& step) {
+        return step.state == State::skipped && step.what != not_selected;
+    });
+    return skipped == 0 ? "" : fmt::format(" ({} step{} skipped)", skipped, skipped == 1 ? "" : "s");
+}
+
 } // namespace
 
 int run(const std::vector<std::string>& arguments, const t3tools::Machine& machine, t3doctor::Probe& probe,
@@ -185,8 +193,9 @@ int run(const std::vector<std::string>& arguments, const t3tools::Machine& machi
     if (options.json)
         out << json;
     else
-        out << fmt::format("\n{}. The report is in {}.txt and {}.json{}.\n",
-                           report.passed() ? "PASSED" : "FAILED: see the steps above", name, name,
+        out << fmt::format("\n{}{}. The report is in {}.txt and {}.json{}.\n",
+                           report.passed() ? "PASSED" : "FAILED: see the steps above", skipped_steps(report),
+                           name, name,
                            options.personal ? "" : ", without addresses, serial numbers and host names");
     return report.passed() && !interrupted() ? t3tools::status::ok : t3tools::status::failed;
 }

@@ -49,7 +49,9 @@ protected:
 TEST_F(Barrier, X12_IsBetweenEachRequestAndTheDoorbell) {
     const Sge sge{0x1000, 64, 0x1234ff};
     for (SendOp op : {SendOp::send, SendOp::send_inv, SendOp::write, SendOp::read})
-        check(1, [&] { return q.send({.op = op, .signaled = true, .sg = {&sge, 1}, .remote_stag = 0x2345ff}); });
+        check(1, [&] {
+            return q.send({.op = op, .signaled = true, .sg = {&sge, 1}, .remote_stag = 0x2345ff});
+        });
     check(1, [&] { return q.recv({.sg = {&sge, 1}}); });
 }
 

@@ -499,8 +499,11 @@ TEST_F(Accept, CountersOfInterfacesAndDevices) {
     machine.file("/sys/class/infiniband/cxgb3_0/hw_counters/card_polls", "2\n");
     machine.file("/sys/class/infiniband/cxgb3_0/hw_counters/lifespan", "10\n");
     machine.file("/sys/class/infiniband/cxgb3_0/ports/1/counters/port_rcv_data", "N/A (no PMA)\n");
+    machine.file("/sys/bus/pci/devices/0000:01:00.0/aer_dev_correctable", "RxErr 3\nTOTAL_ERR_COR 3\n");
     EXPECT_THAT(read_counters(machine),
-                ElementsAre(testing::Pair("cxgb3_0/card_polls", 2), testing::Pair("eth0/rx_errors", 5)));
+                ElementsAre(testing::Pair("0000:01:00.0/aer/correctable/RxErr", 3),
+                            testing::Pair("0000:01:00.0/aer/correctable/TOTAL_ERR_COR", 3),
+                            testing::Pair("cxgb3_0/card_polls", 2), testing::Pair("eth0/rx_errors", 5)));
 }
 
 TEST_F(Accept, TextHasWhatJsonHas) {
@@ -595,6 +598,15 @@ TEST_F(CommandLine, SerialNumberOnlyIfAskedFor) {
     EXPECT_THAT(machine.read("/reports/one.txt").value_or(""), Not(HasSubstr("SIM00001")));
     run({"--only", "inventory", "--personal", "-o", "/reports/one"});
     EXPECT_THAT(machine.read("/reports/one.json").value_or(""), HasSubstr("SIM00001"));
+}
+
+TEST_F(CommandLine, SaysHowManyStepsWereSkipped) {
+    machine.folder("/reports");
+    run({"--only", "pcie", "-o", "/reports/one"});
+    EXPECT_THAT(out.str(), HasSubstr("\nPASSED (1 step skipped). The report"))
+        << "that of the peer; the others were not asked for";
+    run({"--only", "rping-small", "--only", "pcie", "-o", "/reports/one"}); // without another end
+    EXPECT_THAT(out.str(), HasSubstr("\nPASSED (2 steps skipped). The report"));
 }
 
 TEST_F(CommandLine, AFailedStepIsStatus1) {
