@@ -74,8 +74,9 @@ Time ticks(std::uint32_t count, std::uint32_t resolution) {
 Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
     : config(card), events(queue), real_host(host), faults(counters),
       faulty_bus(host, queue, faults, counters["faults.late_dma_lost"]), recorded_host(host),
-      pci(ids(card.chip), 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs), flash(regs),
-      tp(regs), sge(host, queue, regs, irq, faults, counters), nic(regs, tp, *this, sge, counters),
+      pci(ids(card.chip), 1), vpd(card.mac, card.serial), irq(host, regs), memory(regs, faults.guesses),
+      flash(regs), tp(regs), sge(host, queue, regs, irq, faults, counters),
+      nic(regs, tp, *this, sge, counters),
       macs{Mac(
                0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); },
                [this](unsigned port, User user) { resume(port, user); }),
@@ -86,6 +87,7 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
       rnic({host, queue, sge, memory, toe, faults, counters}) {
     sge.connect(nic, toe, rnic);
     tp.set_mib_source([this](unsigned word) { return toe.mib(word); });
+    memory.set_tcb_source([this](Tid tid) { return toe.tcb(tid); });
     tp.set_mtu_listener([this](unsigned index, std::uint16_t mtu) { toe.params().mtus[index] = mtu; });
 
     pci.add_bar(0, reg::file_size);

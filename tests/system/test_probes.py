@@ -20,13 +20,14 @@ def rows(output):
     return [json.loads(line) for line in output.splitlines() if '"point"' in line]
 
 
-def probe(pair, points=None, timeout=600):
-    """The results by point; the client's card is the one under test."""
+def probe(pair, points=None, timeout=600, without=None):
+    """The results by point; the client's card is the one under test. Without: a capability that the client lacks."""
     server, client = pair.guests
     serving = server.start(f"exec {PROBE} server --timeout=600")
     serving.expect("listening", 30)
     some = f"--points={','.join(points)}" if points else ""
-    done = client.run(f"{PROBE} client {address(server)} {some}", timeout)
+    lacking = f"setpriv --bounding-set=-{without} --inh-caps=-{without}" if without else ""
+    done = client.run(f"{lacking} {PROBE} client {address(server)} {some}", timeout)
     assert done.rc == 0 and serving.wait(30).rc == 0, done
     return {row["point"]: row for row in rows(done.stdout)}
 
@@ -53,6 +54,13 @@ def test_every_probe_reports_as_modelled(pair):
     finally:
         serving.kill(15)
         assert serving.wait(30).rc == 0
+
+
+def test_card_memory_needs_cap_net_admin(pair):
+    points = ["G20", "G27", "G37"]
+    results = probe(pair, points, without="net_admin")
+    for point in points:
+        assert results[point]["result"] == "not observed" and "without CAP_NET_ADMIN" in results[point]["answer"], results
 
 
 @pytest.mark.long

@@ -49,8 +49,9 @@ void SparseMemory::fill_in(std::uint64_t addr, std::size_t count) {
     }
 }
 
-Memory::Memory(RegisterBank& regs)
-    : regs_(regs), tpt_{regs.value(reg::ULPTX_TPT_LLIMIT), regs.value(reg::ULPTX_TPT_ULIMIT)},
+Memory::Memory(RegisterBank& regs, const Guesses& guesses)
+    : regs_(regs),
+      guesses_(guesses), tpt_{regs.value(reg::ULPTX_TPT_LLIMIT), regs.value(reg::ULPTX_TPT_ULIMIT)},
       pbl_{regs.value(reg::ULPTX_PBL_LLIMIT), regs.value(reg::ULPTX_PBL_ULIMIT)},
       rqt_{regs.value(reg::ULPRX_RQ_LLIMIT), regs.value(reg::ULPRX_RQ_ULIMIT)}, memories_{
                                                                                     SparseMemory(128 * mib),
@@ -85,17 +86,27 @@ void Memory::fill(unsigned which) {
     memories_[which].fill(pattern);
 }
 
+/// The word is the big-endian value of the eight bytes in memory order [guess G27]. The engine keeps the
+/// TCBs, so they are composed here.
+std::uint64_t Memory::word_at(unsigned which, std::uint64_t addr) const {
+    std::optional<TcbBytes> tcb;
+    if (which == context_memory && tcb_source_)
+        tcb = tcb_source_(static_cast<Tid>(addr / tcb_size));
+    const std::uint8_t* bytes = tcb ? &(*tcb)[addr % tcb_size] : memories_[which].at(addr, 8);
+    if (!bytes)
+        return 0;
+    const std::uint64_t word = be64(bytes);
+    return guesses_.other(27) ? __builtin_bswap64(word) : word;
+}
+
 /// One of the 2^WIDTH reads that return a 64-bit word. WIDTH 0 returns all of it in DATA1 and DATA0, the
-/// others a slice in the top bits of DATA1, most significant slice first. [guess G27]: the word is the
-/// big-endian value of the eight bytes in memory order.
+/// others a slice in the top bits of DATA1, most significant slice first.
 void Memory::back_door_read(unsigned which) {
     const std::uint32_t block = which * reg::mc7_stride;
     const unsigned width = width_code(which);
     const std::uint32_t addr = regs_.peek(reg::MC7_BD_ADDR + block);
     const std::uint32_t slice = addr / 8 % (1U << width);
-    const std::uint64_t word_at = addr / 8 >> width;
-    const std::uint8_t* bytes = memories_[which].at(word_at * 8, 8);
-    const std::uint64_t word = bytes ? be64(bytes) : 0;
+    const std::uint64_t word = word_at(which, (addr / 8 >> width) * 8);
     const unsigned slice_bits = 64U >> width;
     const std::uint64_t shifted = word << slice * slice_bits;
     auto data1 = static_cast<std::uint32_t>(shifted >> 32);

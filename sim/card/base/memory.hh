@@ -5,8 +5,12 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "sim/card/base/guesses.hh"
 #include "sim/card/engines.hh"
 #include "sim/hw/regs.hh"
 
@@ -45,7 +49,15 @@ private:
 
 class Memory final : public CardMemory {
 public:
-    explicit Memory(RegisterBank& regs);
+    Memory(RegisterBank& regs, const Guesses& guesses);
+
+    static constexpr std::size_t tcb_size = 128;
+    using TcbBytes = std::array<std::uint8_t, tcb_size>;
+    /// Sets the source of the TCBs, which begin at address 0 of the context memory (docs/hw/memory.md 2).
+    /// Nothing: the connection does not exist, and the memory is read as it is.
+    void set_tcb_source(std::function<std::optional<TcbBytes>(Tid tid)> source) {
+        tcb_source_ = std::move(source);
+    }
     void add_hooks(RegisterHooks& hooks);
     /// Call after the registers were reset: clears the memories and sets the straps.
     void reset();
@@ -61,6 +73,7 @@ public:
 private:
     enum Which { pmrx_memory, pmtx_memory, context_memory };
     void back_door_read(unsigned which);
+    [[nodiscard]] std::uint64_t word_at(unsigned which, std::uint64_t addr) const;
     void fill(unsigned which);
 
     /// Two registers, and the range that they describe.
@@ -70,6 +83,8 @@ private:
     };
 
     RegisterBank& regs_;
+    const Guesses& guesses_;
+    std::function<std::optional<TcbBytes>(Tid tid)> tcb_source_;
     const Limits tpt_, pbl_, rqt_;
     mutable std::array<SparseMemory, 3> memories_; ///< mutable: a first read may have to fill in the pattern
 };

@@ -13,6 +13,7 @@
 #include "sim/card/base/faults.hh"
 #include "sim/card/engines.hh"
 #include "sim/card/rnic/ddp.hh"
+#include "sim/card/rnic/rqe.hh"
 #include "sim/card/rnic/tpt.hh"
 #include "sim/card/state.hh"
 #include "sim/core/counters.hh"
@@ -145,6 +146,7 @@ private:
     [[nodiscard]] hw::Status place_message(const Qp& qp, std::uint32_t offset, Bytes payload) const;
 
     [[nodiscard]] std::uint32_t rqe_address(const Qp& qp, std::uint32_t number) const;
+    [[nodiscard]] RqeLayout rqe_layout() const;
 
     // control_qp.cc
     void run_control_qp();

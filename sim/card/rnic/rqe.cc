@@ -19,6 +19,18 @@ struct RqePart {
 };
 static_assert(sizeof(RqePart) * hw::max_sge == rqe_size);
 
+/// The other layout has the four words in the opposite order.
+RqePart arranged(const RqePart& part, RqeLayout layout) {
+    if (layout == RqeLayout::modelled)
+        return part;
+    const std::uint64_t code_offset = part.code_offset;
+    RqePart out;
+    out.code_offset = std::uint64_t{part.length} << 32 | part.pbl;
+    out.pbl = static_cast<std::uint32_t>(code_offset);
+    out.length = static_cast<std::uint32_t>(code_offset >> 32);
+    return out;
+}
+
 /// Form C: a bus address. The firmware writes a page list into the scratch PBL entries of the driver.
 Status resolve_bus_address(Tpt& tpt, const Protection& prot, const hw::Sge& sge, std::uint32_t scratch,
                            Extent* extent) {
@@ -79,23 +91,24 @@ Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr
     return Status::success;
 }
 
-bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe) {
+bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe, RqeLayout layout) {
     std::array<RqePart, hw::max_sge> raw;
     for (unsigned i = 0; i < hw::max_sge; ++i) {
         const Extent& e = rqe.part[i];
         raw[i].code_offset = std::uint64_t{e.page_shift - 12} << 59 | e.offset;
         raw[i].pbl = e.pbl;
         raw[i].length = e.length;
+        raw[i] = arranged(raw[i], layout);
     }
     return memory.pmrx_write(addr, hw::bytes_of(raw));
 }
 
-bool load_rqe(const CardMemory& memory, std::uint32_t addr, Rqe* rqe) {
+bool load_rqe(const CardMemory& memory, std::uint32_t addr, Rqe* rqe, RqeLayout layout) {
     const std::uint8_t* bytes = memory.pmrx(addr, rqe_size);
     if (!bytes)
         return false;
     for (unsigned i = 0; i < hw::max_sge; ++i) {
-        const auto raw = hw::load<RqePart>({bytes + i * sizeof(RqePart), sizeof(RqePart)});
+        const auto raw = arranged(hw::load<RqePart>({bytes + i * sizeof(RqePart), sizeof(RqePart)}), layout);
         rqe->part[i] = {false, raw.pbl, static_cast<unsigned>(raw.code_offset >> 59) + 12,
                         raw.code_offset & ((std::uint64_t{1} << 59) - 1), raw.length};
     }

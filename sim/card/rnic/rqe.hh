@@ -22,7 +22,12 @@ constexpr std::size_t rqe_size = 64;
 [[nodiscard]] hw::Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe,
                                          bool form_b = true);
 
-[[nodiscard]] bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe);
-[[nodiscard]] bool load_rqe(const CardMemory& memory, std::uint32_t addr, Rqe* rqe);
+/// Order of the words of an SGE.
+enum class RqeLayout : std::uint8_t { modelled, other };
+
+[[nodiscard]] bool store_rqe(CardMemory& memory, std::uint32_t addr, const Rqe& rqe,
+                             RqeLayout layout = RqeLayout::modelled);
+[[nodiscard]] bool load_rqe(const CardMemory& memory, std::uint32_t addr, Rqe* rqe,
+                            RqeLayout layout = RqeLayout::modelled);
 
 } // namespace t3sim

@@ -26,6 +26,10 @@ std::uint32_t Rnic::rqe_address(const Qp& qp, std::uint32_t number) const {
            number % qp.init.rq_size * static_cast<std::uint32_t>(rqe_size);
 }
 
+RqeLayout Rnic::rqe_layout() const {
+    return guesses_.other(20) ? RqeLayout::other : RqeLayout::modelled; // [guess G20]
+}
+
 void Rnic::receive(Qp& qp, Bytes data) {
     if (qp.stopped) {
         count_dropped_bytes_ += data.size();
@@ -171,7 +175,7 @@ Status Rnic::in_send(Qp& qp, const DdpSegment& segment) {
             return Status::no_receive;
         if (const auto bad = qp.bad_receives.find(qp.rqes_used); bad != qp.bad_receives.end()) [[unlikely]]
             return bad->second;
-        if (!load_rqe(parts_.memory, rqe_address(qp, qp.rqes_used), &qp.rqe))
+        if (!load_rqe(parts_.memory, rqe_address(qp, qp.rqes_used), &qp.rqe, rqe_layout()))
             return Status::rqe_bounds;
         qp.receiving = true;
     }

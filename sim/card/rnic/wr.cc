@@ -147,7 +147,7 @@ Status Rnic::wr_receive(Qp& qp, Bytes slot) {
         qp.bad_receives[qp.rqes_posted] = status;
         rqe = {};
     }
-    if (!store_rqe(parts_.memory, rqe_address(qp, qp.rqes_posted), rqe))
+    if (!store_rqe(parts_.memory, rqe_address(qp, qp.rqes_posted), rqe, rqe_layout()))
         return Status::rqe_bounds;
     ++qp.rqes_posted;
     return Status::success;

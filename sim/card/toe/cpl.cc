@@ -162,9 +162,7 @@ void Toe::Impl::get_tcb(unsigned, const hw::GetTcb& req) {
         count_ignored("GET_TCB", tid);
         return;
     }
-    Tcb tcb = tcbs[tid];
-    if (const auto view = engine.view(tid))
-        show_in_tcb(tcb, *view, mtu_index(view->mss));
+    const Tcb tcb = composed_tcb(tid);
     hw::GetTcbRpl rpl{};
     rpl.ot = ot(Cpl::get_tcb_rpl, tid);
     rpl.len = 128; // [guess G37]

@@ -5,7 +5,7 @@
 //   toe.cc  demultiplexing, frames, events of TCP (Sink), TIDs
 //   cpl.cc  CPL messages in FORWARD work requests: tables, listeners, opening, credits, release
 //   wr.cc   work requests of a connection: data, close, abort, RDMA; order and acknowledgement
-//   tcb.cc  the TCB as returned by GET_TCB
+//   tcb.cc  the TCB as returned by GET_TCB, and as read in the context memory
 #pragma once
 
 #include <deque>
@@ -129,6 +129,8 @@ struct Toe::Impl final : tcp::Sink {
     void rte_write(unsigned queue, const hw::CplRequest& req);
     void set_tcb_field(unsigned queue, const hw::SetTcbField& req);
     void get_tcb(unsigned queue, const hw::GetTcb& req);
+    /// The TCB with the fields that the engine keeps.
+    [[nodiscard]] Tcb composed_tcb(Tid tid) const;
     void pass_open(unsigned queue, const hw::PassOpenReq& req);
     void close_listener(unsigned queue, const hw::CloseListsrvReq& req);
     void act_open(unsigned queue, const hw::ActOpenReq& req);

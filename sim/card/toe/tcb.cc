@@ -62,4 +62,15 @@ void show_in_tcb(Tcb& tcb, const tcp::View& v, unsigned mtu_index) {
     put(tcb, dp, v.tuple.remote_port);
 }
 
+Tcb Toe::Impl::composed_tcb(Tid tid) const {
+    const auto stored = tcbs.find(tid);
+    Tcb tcb = stored == tcbs.end() ? Tcb{} : stored->second;
+    if (const auto view = engine.view(tid)) {
+        show_in_tcb(tcb, *view, mtu_index(view->mss));
+        if (faults.guesses.other(37)) // [guess G37]
+            put(tcb, t_state, static_cast<std::uint32_t>(view->state) + 1);
+    }
+    return tcb;
+}
+
 } // namespace t3sim

@@ -101,6 +101,16 @@ Tid Toe::tid_limit() const {
     return impl_->next_unused_tid;
 }
 
+std::optional<Toe::TcbBytes> Toe::tcb(Tid tid) const {
+    if (!impl_->tcbs.contains(tid))
+        return std::nullopt;
+    const Tcb tcb = impl_->composed_tcb(tid);
+    TcbBytes bytes;
+    for (unsigned w = 0; w < tcb.size(); ++w)
+        put_be32(&bytes[4 * (tcb.size() - 1 - w)], tcb[w]);
+    return bytes;
+}
+
 std::optional<ConnectionState> Toe::state(Tid tid) const {
     const Flow* found = impl_->find(tid);
     if (!found)
@@ -631,7 +641,7 @@ void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
 }
 
 void Toe::Impl::advice(tcp::ConnId tid, tcp::Advice advice) {
-    if (knobs.negative_advice && find(tid)) // [guess G14]
+    if ((knobs.negative_advice || faults.guesses.other(14)) && find(tid)) // [guess G14]
         post_advice(tid, advice == tcp::Advice::persist ? CplStatus::persist_neg_advice
                                                         : CplStatus::rtx_neg_advice);
 }

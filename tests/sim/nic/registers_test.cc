@@ -158,6 +158,10 @@ TEST_F(Registers, BackDoorOfMemoryReadsSlices) {
     write(reg::MC7_BD_ADDR, 16 * 5 + 8);
     write(reg::MC7_BD_OP, 0);
     EXPECT_EQ(read(reg::MC7_BD_DATA1), 0xa1b2c3d4U);
+    card.guess("G27=other"); // bytes of the complete word in the opposite order
+    write(reg::MC7_BD_OP, 0);
+    EXPECT_EQ(read(reg::MC7_BD_DATA1), 0xd4c3b2a1U);
+    card.guess("G27=modelled");
     // PMTX is 16 bits wide.
     write(reg::MC7_BIST_DATA + reg::mc7_stride, 0xa1b2c3d4);
     write(reg::MC7_BIST_OP + reg::mc7_stride, 1);

@@ -370,14 +370,18 @@ TEST_F(Receives, AreKeptInTheRqt) {
                               {0, 0, 0x300, 0})),
               Status::success);
     EXPECT_EQ(rqe.length(), 5U);
-    ASSERT_TRUE(store_rqe(memory, 0x06000400, rqe));
-    Rqe loaded;
-    ASSERT_TRUE(load_rqe(memory, 0x06000400, &loaded));
-    for (unsigned i = 0; i < hw::max_sge; ++i) {
-        EXPECT_EQ(loaded.part[i].pbl, rqe.part[i].pbl);
-        EXPECT_EQ(loaded.part[i].offset, rqe.part[i].offset);
-        EXPECT_EQ(loaded.part[i].length, rqe.part[i].length);
-        EXPECT_EQ(loaded.part[i].page_shift, rqe.part[i].page_shift);
+    for (const RqeLayout layout : {RqeLayout::modelled, RqeLayout::other}) {
+        ASSERT_TRUE(store_rqe(memory, 0x06000400, rqe, layout));
+        Rqe loaded;
+        ASSERT_TRUE(load_rqe(memory, 0x06000400, &loaded, layout));
+        for (unsigned i = 0; i < hw::max_sge; ++i) {
+            EXPECT_EQ(loaded.part[i].pbl, rqe.part[i].pbl);
+            EXPECT_EQ(loaded.part[i].offset, rqe.part[i].offset);
+            EXPECT_EQ(loaded.part[i].length, rqe.part[i].length);
+            EXPECT_EQ(loaded.part[i].page_shift, rqe.part[i].page_shift);
+        }
+        // The first SGE's length is the last word, or the first one.
+        EXPECT_EQ(memory.get(layout == RqeLayout::modelled ? 0x0600040c : 0x06000400, 1), Words{1});
     }
     EXPECT_FALSE(store_rqe(memory, 0x06020000, rqe));
 }

@@ -261,6 +261,15 @@ TEST_F(ToeEvent, NegativeAdviceOnlyByKnobAndOnce) {
     EXPECT_EQ(a.next(), "") << "no state has changed";
 }
 
+TEST_F(ToeEvent, NegativeAdviceAsTheOtherAnswer) {
+    connect();
+    a.faults.guesses.set("G14=other");
+    a.offload(tx_data(0, "8 octets"));
+    a.opcodes();
+    run(22 * second);
+    EXPECT_EQ(a.next(), "30000000 00000000 00230000 00000000");
+}
+
 TEST_F(ToeEvent, InjectedNegativeAdviceChangesNothing) {
     connect();
     a.opcodes();

@@ -106,6 +106,14 @@ TEST_F(ToeMessage, GetTcbShowsTheConnection) {
     EXPECT_EQ(w(4) >> 15 | (w(5) & 0x7fff) << 17, 0x20000001U) << "RCV_NXT";
     EXPECT_EQ(w(12) >> 11 | (w(13) & 0x7ff) << 21, 0x0a000002U) << "DIP";
     EXPECT_EQ(bits(w(0), 17, 7), 1U) << "L2T_IX";
+    EXPECT_EQ(bits(w(0), 3, 0), 3U) << "T_STATE";
+
+    const auto in_memory = a.toe.tcb(0);
+    ASSERT_TRUE(in_memory);
+    EXPECT_EQ(Buffer(in_memory->begin(), in_memory->end()), Buffer(tcb.begin() + 8, tcb.end()));
+    a.faults.guesses.set("G37=other");
+    EXPECT_EQ(a.toe.tcb(0)->back() & 15, 4);
+    EXPECT_FALSE(a.toe.tcb(1));
 }
 
 TEST_F(ToeMessage, PassOpenAddsAServer) {

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <linux/filter.h>
+#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <poll.h>
 #include <sstream>
@@ -88,11 +90,26 @@ int listener(uint16_t port, int receive_buffer) {
     return fd;
 }
 
+void ignore_segments(int fd) {
+    sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    const sock_fprog program{1, drop_all};
+    if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)))
+        fail("SO_ATTACH_FILTER");
+}
+
+// A connection that is closed while it ignores segments would stay for minutes.
+void end_ignoring(int fd) {
+    const int unused = 0;
+    setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused)); // fails if there is none
+}
+
 // The sockets of one control connection.
 struct Sockets {
     sockaddr_in controller{};
     int listening = -1, stream = -1;
     ~Sockets() {
+        if (stream >= 0)
+            end_ignoring(stream);
         for (const int fd : {listening, stream})
             if (fd >= 0)
                 close(fd);
@@ -125,9 +142,13 @@ std::string info(int fd) {
     socklen_t size = sizeof(out);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &out, &size))
         fail("TCP_INFO");
+    uint32_t memory[SK_MEMINFO_VARS] = {};
+    size = sizeof(memory);
+    getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &size); // Linux before 4.12 has none: no drops
     std::ostringstream text;
     text << !!(out.tcpi_options & TCPI_OPT_TIMESTAMPS) << ' ' << !!(out.tcpi_options & TCPI_OPT_SACK) << ' '
-         << !!(out.tcpi_options & TCPI_OPT_WSCALE) << ' ' << out.tcpi_data_segs_in;
+         << !!(out.tcpi_options & TCPI_OPT_WSCALE) << ' ' << out.tcpi_data_segs_in << ' '
+         << memory[SK_MEMINFO_DROPS];
     return text.str();
 }
 
@@ -164,9 +185,13 @@ std::string execute(Sockets& sockets, uint16_t port, const std::string& line) {
         return receive(sockets.stream, static_cast<size_t>(number), ms);
     } else if (what == "info") {
         return info(sockets.stream);
+    } else if (what == "ignore") {
+        words >> number;
+        number ? ignore_segments(sockets.stream) : end_ignoring(sockets.stream);
     } else if (what == "shut") {
         shutdown(sockets.stream, SHUT_WR);
     } else if (what == "reset" && sockets.stream >= 0) {
+        end_ignoring(sockets.stream);
         const linger now{1, 0};
         setsockopt(sockets.stream, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
         close(sockets.stream);
@@ -279,8 +304,12 @@ Bytes& Peer::receive(size_t least, int ms) {
 TcpInfo Peer::info() {
     TcpInfo out;
     std::istringstream words(ask("info"));
-    words >> out.timestamps >> out.sack >> out.window_scale >> out.data_segments_in;
+    words >> out.timestamps >> out.sack >> out.window_scale >> out.data_segments_in >> out.dropped;
     return out;
+}
+
+void Peer::ignore_segments(bool ignored) {
+    ask(ignored ? "ignore 1" : "ignore 0");
 }
 
 void Peer::quit() {

@@ -14,6 +14,7 @@ namespace probe {
 struct TcpInfo {
     bool timestamps = false, sack = false, window_scale = false;
     unsigned data_segments_in = 0;
+    unsigned dropped = 0; // segments that reached the socket and were not processed
 };
 
 class Peer {
@@ -37,6 +38,8 @@ public:
     // True: the stream has ended or was reset.
     bool ended() const { return ended_; }
     TcpInfo info();
+    // While it ignores them, the socket drops every segment that comes, and so it acknowledges nothing.
+    void ignore_segments(bool ignored);
     void shut();  // FIN
     void reset(); // RST
     // The program at the other end ends.

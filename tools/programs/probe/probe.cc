@@ -19,6 +19,7 @@
 #include <ifaddrs.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <random>
 #include <rdma/ib_user_verbs.h>
 #include <set>
 #include <sstream>
@@ -31,7 +32,9 @@
 
 #include "card.hh"
 #include "include/hw/t3_cpl.h"
+#include "include/hw/t3_tpt.h"
 #include "include/uapi/t3_abi.h"
+#include "memory.hh"
 #include "program.hh"
 
 using namespace probe;
@@ -149,6 +152,38 @@ unsigned number_after(const std::string& line, const char* word) {
     return static_cast<unsigned>(std::strtoul(line.c_str() + at + std::strlen(word), nullptr, 0));
 }
 
+// The TID of the connection that the trace shows.
+unsigned tid_in(Trace& trace) {
+    const std::vector<std::string> words{"t3_ep_transition: ", "established"};
+    if (!trace.wait(words, reply_limit_ms))
+        throw NotObserved{"the trace shows no TID"};
+    return number_after(trace.with(words).front(), "tid=");
+}
+
+// The interface that leads to this address; empty if there is none.
+std::string interface_to(const std::string& address) {
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_in to{}, own{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(9);
+    inet_pton(AF_INET, address.c_str(), &to.sin_addr);
+    socklen_t size = sizeof(own);
+    std::string name;
+    if (!connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) &&
+        !getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size)) {
+        ifaddrs* all = nullptr;
+        if (!getifaddrs(&all))
+            for (const ifaddrs* one = all; one; one = one->ifa_next)
+                if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET &&
+                    reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr ==
+                        own.sin_addr.s_addr)
+                    name = one->ifa_name;
+        freeifaddrs(all);
+    }
+    close(fd);
+    return name;
+}
+
 // ---- the points, by number
 
 Answer acknowledgement_of_init(Case& c) {
@@ -255,6 +290,39 @@ Answer copies_of_an_abort(Case& c) {
         throw NotObserved{"no ABORT_REQ_RSS came"};
     const size_t copies = arrivals(trace, T3_CPL_ABORT_REQ_RSS);
     return c.report({copies == 2, text("ABORT_REQ_RSS comes %zu times", copies)});
+}
+
+Answer negative_advice(Case& c) {
+    // cxgb3 programs four retransmissions before an advice; two more, to be sure.
+    constexpr unsigned enough = 1 + 4 + 2;
+    constexpr int unanswered_ms = 22000; // below probe_limit_s, with the rest
+    Trace trace;
+    Connection card(c.peer, c.address, c.port);
+    Region memory(card.pd(), 64, local);
+    card.connect();
+    card.post_receive(memory, 64);
+    c.peer.ignore_segments(true);
+    const unsigned before = c.peer.info().dropped;
+    card.post_send(nullptr, 0);
+    const std::vector<std::string> words{"t3_cpl_arrival: ", arrival(T3_CPL_ABORT_REQ_RSS)};
+    const auto until = prog::in_ms(unanswered_ms);
+    unsigned copies = 0;
+    bool came = false;
+    do {
+        came = trace.wait(words, quiet_ms);
+        copies = c.peer.info().dropped - before;
+    } while (!came && copies < enough && prog::Clock::now() < until);
+    c.peer.ignore_segments(false);
+    if (!came && copies < enough)
+        throw NotObserved{
+            text("the card sent a message only %u times in %d s", copies, unanswered_ms / 1000)};
+    if (!came)
+        return {true, text("no negative advice comes although a message was sent %u times", copies)};
+    // An abort is the same message, but ends the connection.
+    c.peer.send(message(1, pattern(8)));
+    if (!card.receives().next(3000))
+        throw NotObserved{text("the connection was aborted after a message was sent %u times", copies)};
+    return {false, text("a negative advice comes after a message was sent %u times", copies)};
 }
 
 // REG_MR by write(), since libibverbs hides the page list's index.
@@ -396,6 +464,61 @@ Answer stag_zero(Case& c) {
              : "writes of no bytes: neither an unknown STag nor STag 0 is checked"};
 }
 
+Answer layout_of_an_rqe(Case& c) {
+    constexpr uint32_t entry_bytes = 64, searched = 64 << 10, piece = 4096;
+    constexpr uint32_t distance = 0x6000, size = T3_MAX_SGE * distance;
+    const CardMemory memory(interface_to(c.address));
+    Connection card(c.peer, c.address, c.port);
+    Region region(card.pd(), size, local);
+    const auto tpt = find_entry(memory, region, size);
+    // Lengths of two bytes, none of them 0. Different in each run, since old entries may still be there.
+    std::random_device random;
+    t3_wr_recv wr{};
+    wr.num_sge = to_be32(T3_MAX_SGE);
+    Bytes expected;
+    uint32_t lengths[T3_MAX_SGE];
+    for (uint32_t i = 0; i < T3_MAX_SGE; i++) {
+        lengths[i] = (0x1000 * (i + 1) + random() % 0x1000) | 1;
+        const uint64_t at = region.address() + i * distance + 0x123;
+        wr.sge[i] = {to_be32(region.stag()), to_be32(lengths[i]), to_be64(at)};
+        const uint64_t page = uint64_t{1} << tpt.page_shift;
+        const uint64_t offset = (region.address() & (page - 1)) + (at - region.address());
+        const uint64_t first = uint64_t{tpt.page_shift - T3_PAGE_CODE_SHIFT} << 59 | (offset & (page - 1));
+        const uint64_t second = (tpt.page_list + (offset >> tpt.page_shift)) << 32 | lengths[i];
+        for (const uint64_t value : {first, second})
+            for (int shift = 56; shift >= 0; shift -= 8)
+                expected.push_back(static_cast<uint8_t>(value >> shift));
+    }
+    card.connect();
+    card.post(&wr, 13, T3_WR_OP_RECV, T3_WR_F_COMPLETION);
+    const auto has = [](const Bytes& entry, uint32_t length) {
+        for (size_t i = 0; i + 1 < entry.size(); i++)
+            if (be16(&entry[i]) == length || (entry[i + 1] << 8 | entry[i]) == static_cast<int>(length))
+                return true;
+        return false;
+    };
+    const auto until = prog::in_ms(reply_limit_ms); // the card may not have executed it yet
+    do {
+        for (uint32_t at = 0; at < searched; at += piece) {
+            const auto words = memory.read(CardMemory::receive, rqt_base(tpt) + at, piece);
+            if (!words)
+                throw NotObserved{"the RQT is beyond the card's memory"};
+            const auto bytes = tpt.swapped ? swapped(*words) : *words;
+            for (auto from = bytes.begin(); from != bytes.end(); from += entry_bytes) {
+                const Bytes entry(from, from + entry_bytes);
+                if (std::ranges::all_of(lengths, [&](uint32_t length) { return has(entry, length); }))
+                    return entry == expected
+                               ? Answer{true, "an RQE has page code, offset, PBL index and length four times"}
+                               : Answer{false, text("the RQE of lengths %#x, %#x, %#x, %#x is ", lengths[0],
+                                                    lengths[1], lengths[2], lengths[3]) +
+                                                   hex(entry)};
+            }
+        }
+    } while (prog::Clock::now() < until);
+    throw NotObserved{
+        text("the RQT's first %u KiB have no entry with the lengths of a receive", searched >> 10)};
+}
+
 Answer length_in_entries(Case& c) {
     Connection card(c.peer, c.address, c.port);
     Region memory(card.pd(), 64, all_access);
@@ -522,6 +645,15 @@ Answer doorbell_page(Case& c) {
                  value ? "counts modulo the page's ids" : "is ignored")};
 }
 
+Answer order_of_the_back_door(Case& c) {
+    constexpr uint32_t size = 0x12a48; // not the same in both orders
+    const CardMemory memory(interface_to(c.address));
+    Connection card(c.peer, c.address, c.port); // only for its protection domain
+    Region region(card.pd(), size, local);
+    const bool swapped = find_entry(memory, region, size).swapped;
+    return {!swapped, text("the back door reads words as %s-endian numbers", swapped ? "little" : "big")};
+}
+
 Answer error_statuses(Case& c) {
     unsigned status[2];
     for (const bool too_long : {false, true}) {
@@ -620,6 +752,16 @@ Answer time_of_a_completion(Case& c) {
                          : "a send completes when the peer has acknowledged it"};
 }
 
+Answer number_of_a_state(Case& c) {
+    constexpr unsigned modelled = 3; // of ESTABLISHED
+    const CardMemory memory(interface_to(c.address));
+    Trace trace;
+    Connection card(c.peer, c.address, c.port);
+    card.connect();
+    const unsigned state = TcbEntry(memory, tid_in(trace), card.id()).field(0, 0, 4); // T_STATE
+    return {state == modelled, text("T_STATE of an established connection is %u", state)};
+}
+
 Answer origin_of_markers(Case& c) {
     constexpr size_t spacing = 512;
     Case::Options options;
@@ -648,10 +790,7 @@ Answer reuse_of_tids(Case& c) {
         {
             Connection card(c.peer, c.address, c.port);
             card.connect();
-            const std::vector<std::string> words{"t3_ep_transition: ", "established"};
-            if (!trace.wait(words, reply_limit_ms))
-                throw NotObserved{"the trace shows no TID"};
-            tids.push_back(number_after(trace.with(words).front(), "tid="));
+            tids.push_back(tid_in(trace));
             c.peer.reset();
             arrivals(trace, T3_CPL_ABORT_REQ_RSS);
         }
@@ -664,24 +803,14 @@ Answer reuse_of_tids(Case& c) {
 Answer octets_of_a_frame(Case& c) {
     constexpr int frames = 2000;
     constexpr unsigned payload = 1000, frame = payload + 8 + 20 + 14;
+    const auto name = interface_to(c.address);
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{}, own{};
+    sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(9);
     inet_pton(AF_INET, c.address.c_str(), &to.sin_addr);
-    socklen_t size = sizeof(own);
-    std::string name;
-    if (!connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) &&
-        !getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size)) {
-        ifaddrs* all = nullptr;
-        if (!getifaddrs(&all))
-            for (const ifaddrs* one = all; one; one = one->ifa_next)
-                if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET &&
-                    reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr ==
-                        own.sin_addr.s_addr)
-                    name = one->ifa_name;
-        freeifaddrs(all);
-    }
+    if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)))
+        throw NotObserved{std::string("connect: ") + std::strerror(errno)};
     // cxgb3 takes these from the MAC.
     const auto counter = [&](const char* what) {
         unsigned long long value = 0;
@@ -804,21 +933,25 @@ constexpr Point points[] = {
     {9, length_of_terminate},
     {10, end_in_an_fpdu},
     {11, ring_at_the_close},
+    {14, negative_advice},
     {16, form_of_a_receive},
     {17, check_of_a_receive},
     {18, right_of_a_read_sink},
     {19, stag_zero},
+    {20, layout_of_an_rqe},
     {21, length_in_entries},
     {22, words_of_an_event},
     {23, full_completion_queue},
     {24, arming_with_an_entry},
     {25, doorbell_page},
+    {27, order_of_the_back_door},
     {28, error_statuses},
     {29, events_of_an_error},
     {32, receive_behind_a_send},
     {34, completion_and_fence_of_reads},
     {35, requests_before_init},
     {36, time_of_a_completion},
+    {37, number_of_a_state},
     {39, origin_of_markers},
     {41, reuse_of_tids},
     {43, octets_of_a_frame},
