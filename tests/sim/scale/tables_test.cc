@@ -150,5 +150,27 @@ TEST_F(Tables, AsText) {
     EXPECT_NE(rings.find("  -  "), std::string::npos);
 }
 
+/// The context memory begins with the TCBs (docs/hw/memory.md 2), which the offload engine keeps.
+TEST_F(Tables, TcbsAreInTheContextMemory) {
+    Card& card = pairs.card(0).card();
+    constexpr std::uint32_t block = 2 * reg::mc7_stride;
+    const auto word_at = [&](std::uint32_t addr) {
+        std::uint64_t word = 0;
+        for (std::uint32_t k = 0; k < 4; ++k) { // it is 16 bits wide
+            card.mmio_write(0, reg::MC7_BD_ADDR + block, 4, addr / 8 * 32 + 8 * k);
+            card.mmio_write(0, reg::MC7_BD_OP + block, 4, 0);
+            word = word << 16 | card.mmio_read(0, reg::MC7_BD_DATA1 + block, 4) >> 16;
+        }
+        return word;
+    };
+    for (const Json& row : whole("connections"))
+        if (row["card"] == "a") {
+            const auto [name, tid] = id(row, "tid");
+            EXPECT_EQ(word_at(tid * 128 + 120) & 15, 3U) << "T_STATE of TID " << tid;
+            EXPECT_NE(word_at(tid * 128 + 72), 0U) << "DIP of TID " << tid;
+        }
+    EXPECT_EQ(word_at(card.connection_limit() * 128 + 120), 0U);
+}
+
 } // namespace
 } // namespace t3sim::test
