@@ -3,6 +3,7 @@
  * The end of the connection manager, of a device and of the module: what it waits for. The memory
  * of the table of endpoints.
  */
+#include "../compat.h"
 #include "around_cm.h"
 #include "slow_work.h"
 

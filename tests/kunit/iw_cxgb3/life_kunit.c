@@ -26,6 +26,7 @@ static inline void end_workqueue(struct workqueue_struct *wq)
 }
 
 #define made_workqueue(wq)	count_workqueue(wq)
+#include "../compat.h"
 #include "../failing_alloc.h"
 #include "slow_work.h"
 
