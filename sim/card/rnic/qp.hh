@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <map>
 
 #include "sim/card/engines.hh"
@@ -92,8 +91,8 @@ struct Qp {
     Fifo<OutMessage> out; ///< the first is being sent; the ring waits until out is empty
     std::uint32_t next_send_msn = 1;
     std::uint32_t next_read_msn = 1;
-    std::deque<OutstandingRead> reads; ///< at most ord()
-    bool response_turn = false;        ///< read responses and the ring alternate
+    Fifo<OutstandingRead> reads; ///< at most ord()
+    bool response_turn = false;  ///< read responses and the ring alternate
 
     // Receive side
     std::array<std::uint32_t, 3> expected_msn{1, 1, 1}; ///< by queue number
@@ -102,11 +101,11 @@ struct Qp {
     bool receiving = false; ///< a message has been received in part into rqe
     Rqe rqe;
     std::uint32_t placed = 0;
-    std::deque<ReadRequest> inbound_reads; ///< at most ird()
+    Fifo<ReadRequest> inbound_reads; ///< at most ird()
 
     // Only with other answers to open questions
-    std::deque<Slot> passed;                          ///< G32: sends that wait, which receives have passed
-    std::deque<OutMessage> unacknowledged;            ///< G36: completions
+    Fifo<Slot> passed;                                ///< G32: sends that wait, which receives have passed
+    Fifo<OutMessage> unacknowledged;                  ///< G36: completions
     std::size_t whole_space = 0;                      ///< G36: of TCP's empty send buffer
     std::map<std::uint32_t, hw::Status> bad_receives; ///< G17: by number
 };

@@ -291,8 +291,10 @@ void Rnic::complete_acknowledged(Qp& qp) {
     qp.whole_space = std::max(qp.whole_space, space);
     if (space < qp.whole_space)
         return;
-    for (const OutMessage& message : std::exchange(qp.unacknowledged, {}))
+    for (; !qp.unacknowledged.empty(); qp.unacknowledged.pop_front()) {
+        const OutMessage& message = qp.unacknowledged.front();
         complete_wr(qp, message.wr, message.segment.op, message.length);
+    }
 }
 
 } // namespace t3sim

@@ -84,9 +84,26 @@ std::size_t memory_of(unsigned connections) {
 TEST(Scale, FourThousandConnectionsCostFourTimesWhatAThousandDo) {
     const std::size_t thousand = memory_of(1000), four_thousand = memory_of(4000);
     std::printf("memory per connection: %zu bytes with 1000, %zu bytes with 4000\n", thousand, four_thousand);
-    EXPECT_LT(four_thousand, 6000U) << "docs/card-model.md states 4.4 KB";
+    EXPECT_LT(four_thousand, 3500U) << "docs/card-model.md states 2.9 KB";
     EXPECT_LT(four_thousand * 10, thousand * 11);
     EXPECT_GT(four_thousand * 11, thousand * 10);
+}
+
+// Each end probes after two hours. The replies come in the same second, and none may be missing.
+TEST(Scale, ConnectionsThatFallIdleTogetherStay) {
+    constexpr unsigned connections = 2000;
+    constexpr Time second = 1'000'000'000;
+    CardPairs pairs(1, connections);
+    pairs.connect_all();
+    const std::uint64_t before = pairs.wire(0).statistics().frames;
+    pairs.pass(8400 * second); // two hours, and all probes of a connection that gets no reply
+    EXPECT_GE(pairs.wire(0).statistics().frames - before, std::uint64_t{2} * connections)
+        << "probes and replies";
+    for (unsigned number : {0U, 1U}) {
+        EXPECT_EQ(pairs.card(number).connected(), connections);
+        EXPECT_EQ(pairs.card(number).closed, 0U);
+    }
+    expect_no_errors(pairs);
 }
 
 TEST(Scale, EndedConnectionsFreeTheirMemory) {

@@ -105,7 +105,7 @@ public:
         req.ends.peer_port = server_port;
         req.ends.local_ip = ip(number_);
         req.ends.peer_ip = ip(peer);
-        req.opt0h = mtu_1500;
+        req.opt0h = mtu_1500_keepalive;
         req.opt0l = window_256k;
         forward(req, hw::Cpl::act_open_req, atid_base + n);
     }
@@ -218,7 +218,8 @@ private:
                                    first_qp = 64;
     static constexpr std::uint32_t first_stid = 0x3d7c, atid_base = 0x10000;
     static constexpr std::uint16_t server_port = 5001;
-    static constexpr std::uint32_t mtu_1500 = 8U << 28 | 3U << 18, window_256k = 256U << 12;
+    static constexpr std::uint32_t mtu_1500_keepalive = 8U << 28 | 1U << 22 | 3U << 18,
+                                   window_256k = 256U << 12;
     static constexpr std::uint32_t tpt_base = 1U << 20, pbl_base = 2U << 20, sink_stag = 0x100;
     static constexpr std::uint32_t page_code = 4; ///< of the registered memory: one page of 64 KiB
 
@@ -299,7 +300,7 @@ private:
         switch (static_cast<hw::Cpl>(opcode)) {
         case hw::Cpl::pass_accept_req: {
             hw::PassAcceptRpl rpl{};
-            rpl.opt0h = mtu_1500;
+            rpl.opt0h = mtu_1500_keepalive;
             rpl.opt0l = window_256k;
             rpl.peer_ip = be32(&cpl[12]);
             forward(rpl, hw::Cpl::pass_accept_rpl, tid_of(cpl));
@@ -410,6 +411,10 @@ public:
         }
     }
 
+    void pass(Time time) {
+        queue_.advance(queue_.now() + time);
+        settle();
+    }
     void settle() {
         bool busy = true;
         while (busy) {
