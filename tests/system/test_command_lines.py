@@ -55,6 +55,13 @@ def test_t3lab_run_boots_a_kernel_of_the_project():
     assert (done.returncode, done.stdout) == (0, "1\n"), done
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("arch, page", [("arm64", 4096), ("arm64-16k", 16384), ("arm64-64k", 65536)])
+def test_t3lab_run_boots_another_architecture(arch, page):
+    done = t3lab("run", "--lab", "options", "--arch", arch, "--guests", 1, "--load", "rdma", "uname -m; getconf PAGESIZE; ls /sys/class/infiniband", timeout=3600)
+    assert (done.returncode, done.stdout.split()) == (0, ["aarch64", str(page), "cxgb3_0"]), done
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     return tmp_path_factory.mktemp("recording") / "rping.t3t"

@@ -5,21 +5,14 @@
 
 namespace t3sim {
 
-namespace {
-
-/// Limit of delayed writes, in bytes; more than any driver has outstanding.
-constexpr std::size_t max_posted = 64U << 20;
-
-} // namespace
-
 void FaultyHost::post(Posted&& what) {
     if (posted_.empty()) {
         events_.cancel(timer_);
         timer_ = events_.at(faults_.dma.until(), [this] { flush(); });
     }
-    bytes_ += what.data.size();
+    bytes_ += what.data.size() + operation_cost;
     posted_.push_back(std::move(what));
-    if (bytes_ > max_posted)
+    if (bytes_ > waiting_limit)
         flush();
 }
 

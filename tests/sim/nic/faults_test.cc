@@ -61,9 +61,24 @@ TEST_F(FaultyBus, WritesToUnmappedMemoryAreCounted) {
     EXPECT_EQ(counters.value("lost"), 1U);
 }
 
+/// Operations without data cost memory, too.
+TEST_F(FaultyBus, DelayedOperationsAreBounded) {
+    faults.dma.arm(1000);
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < 2 * FaultyHost::waiting_limit / FaultyHost::operation_cost; ++i) {
+        if (i % 2 == 0)
+            bus.dma_store(at, 1);
+        else
+            bus.raise_irq(3);
+        most = std::max(most, bus.waiting_bytes());
+    }
+    EXPECT_LE(most, FaultyHost::waiting_limit);
+    EXPECT_GT(host.irqs[3], 0U) << "executed before the delay was over";
+}
+
 /// A reset in the middle of the fault: the next fault may delay as much again.
 TEST_F(FaultyBus, DroppedWritesDoNotCount) {
-    constexpr std::size_t most_of_the_limit = 40U << 20;
+    constexpr std::size_t most_of_the_limit = FaultyHost::waiting_limit / 8 * 5;
     faults.dma.arm(1000);
     EXPECT_TRUE(bus.dma_write(1, Buffer(most_of_the_limit)));
     bus.drop();
