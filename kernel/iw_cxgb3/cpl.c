@@ -45,9 +45,9 @@ int t3_cpl_reserve(struct t3_ep *ep)
  * A buffer of at most SPARE_SIZE bytes. A softirq may get no memory, so once in the life of an
  * endpoint there is a spare buffer instead.
  */
-static struct sk_buff *t3_cpl_alloc(struct t3_ep *ep, size_t len)
+static struct sk_buff *t3_cpl_alloc(struct t3_ep *ep, size_t len, gfp_t gfp)
 {
-	struct sk_buff *skb = alloc_skb(len, gfp_any() | __GFP_NOWARN);
+	struct sk_buff *skb = alloc_skb(len, gfp | __GFP_NOWARN);
 
 	if (!skb && skb_queue_len(&ep->spare) > TEARDOWN_SKBS)
 		skb = __skb_dequeue(&ep->spare);
@@ -171,7 +171,7 @@ int t3_send_pass_accept_rpl(struct t3_ep *ep)
 	struct t3_cpl_pass_accept_rpl *rpl;
 	struct sk_buff *skb;
 
-	skb = t3_cpl_alloc(ep, sizeof(*rpl));
+	skb = t3_cpl_alloc(ep, sizeof(*rpl), gfp_any());
 	if (!skb)
 		return -ENOMEM;
 	rpl = t3_cpl_put_forward(skb, sizeof(*rpl));
@@ -219,7 +219,7 @@ static int t3_send_stream_piece(struct t3_ep *ep, const u8 *data, unsigned int l
 	struct sk_buff *skb;
 	int ret;
 
-	skb = t3_cpl_alloc(ep, sizeof(*wr) + len);
+	skb = t3_cpl_alloc(ep, sizeof(*wr) + len, gfp_any());
 	if (!skb)
 		return -ENOMEM;
 	skb->priority = CPL_PRIORITY_DATA;
@@ -302,18 +302,24 @@ int t3_send_rtr_read(struct t3_ep *ep)
 	return t3_dev_send(ep->dev, skb);
 }
 
-/* The card reports with an async event that it has sent the message to the peer. */
+/*
+ * The card reports with an async event that it has sent the message to the peer. As the other
+ * messages of the teardown it does not wait for memory: reclaim may need this connection.
+ */
 int t3_send_terminate(struct t3_ep *ep)
 {
-	struct sk_buff *skb = t3_cpl_alloc(ep, T3_TERMINATE_WR_BYTES);
+	struct sk_buff *skb = t3_cpl_alloc(ep, T3_TERMINATE_WR_BYTES, GFP_NOWAIT);
+	int ret;
 
 	if (!skb)
 		return -ENOMEM;
 	skb->priority = CPL_PRIORITY_DATA;
 	t3_wr_build_terminate(skb_put(skb, T3_TERMINATE_WR_BYTES), ep->tid, ep->term.layer_type,
 			      ep->term.code);
-	t3_count(ep->dev, T3_CNT_TERM_SENT);
-	return t3_dev_send(ep->dev, skb);
+	ret = t3_dev_send(ep->dev, skb);
+	if (!ret)
+		t3_count(ep->dev, T3_CNT_TERM_SENT);
+	return ret;
 }
 
 /* Return: NULL only if the card sends more teardown messages than a connection allows. */

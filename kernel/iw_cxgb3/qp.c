@@ -200,6 +200,7 @@ static void t3_qp_reset_ring(struct t3_qp *qp)
 	memset(qp->ring.va, 0, T3_QP_STATUS_OFFSET);
 	t3_qp_set_status(qp, 0, ~T3_QP_STATUS_DB_OFF);
 	memset(qp->ring.va + after, 0, qp->ring.size - after);
+	qp->term = (struct t3_term){};
 	wq->error = false;
 	wq->rtr_expected = false;
 	wq->wptr = 0;

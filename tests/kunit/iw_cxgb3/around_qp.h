@@ -79,6 +79,7 @@ enum { PBL_ADDR = 0x8000 };
 
 static struct {
 	unsigned int sent, aborts, connect_aborts, closes, lingers, terminates, rung, handlers;
+	struct t3_term term;		/* of the last TERMINATE */
 	unsigned int disconnected_now;	/* of aborts and closes, those in the caller's context */
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
@@ -318,6 +319,7 @@ void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt)
 void t3_ep_terminate(struct t3_ep *ep, struct t3_term term)
 {
 	card.terminates++;
+	card.term = term;
 }
 
 void t3_ep_linger(struct t3_ep *ep)

@@ -478,7 +478,6 @@ static void error_in_softirq(struct kunit *test, struct t3_ep *ep)
 {
 	local_bh_disable();
 	t3_ep_terminate(ep, term);
-	KUNIT_EXPECT_EQ(test, card.sent, 0);
 	local_bh_enable();
 	flush_work(&ep->work);
 }
@@ -506,6 +505,33 @@ static void terminate_does_not_follow_the_fin(struct kunit *test)
 	error_in_softirq(test, ep);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
 	KUNIT_EXPECT_EQ(test, card.sent, 0);
+	end(test, ep);
+}
+
+static void terminate_with_its_spare_needs_no_memory(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	failing.nth = 1;
+	allocations_fail();
+	t3_ep_terminate(ep, term);
+	flush_work(&ep->work);
+	allocations_work();
+	KUNIT_EXPECT_EQ(test, ep->state, EP_TERMINATING);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->spare), TEARDOWN_SKBS);
+	end(test, ep);
+}
+
+/* The abort cannot be sent either; its timer declares the card dead. */
+static void terminate_that_is_not_sent_aborts(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	card.send_error = -EIO;
+	t3_ep_terminate(ep, term);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_TERM_SENT]), 0);
 	end(test, ep);
 }
 
@@ -609,6 +635,8 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(reply_to_a_syn_needs_no_memory),
 	KUNIT_CASE(ordered_context_sends_the_terminate),
 	KUNIT_CASE(terminate_does_not_follow_the_fin),
+	KUNIT_CASE(terminate_with_its_spare_needs_no_memory),
+	KUNIT_CASE(terminate_that_is_not_sent_aborts),
 	KUNIT_CASE(terminate_without_memory_aborts),
 	KUNIT_CASE(spare_messages_are_charged_to_the_memcg),
 	KUNIT_CASE(only_the_ack_of_init_runs_the_endpoint),

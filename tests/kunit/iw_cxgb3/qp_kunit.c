@@ -412,11 +412,14 @@ static void connection_has_one_terminate(struct kunit *test)
 	unsigned int i;
 
 	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	qp->term = (struct t3_term){ .layer_type = 0x11, .code = 0x02 };
 	local_bh_disable();
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_EQ(test, t3_qp_report(qp, T3_QPEV_PROTO_ERROR), 0);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, card.terminates, 1);
+	KUNIT_EXPECT_EQ(test, card.term.layer_type, 0x11);
+	KUNIT_EXPECT_EQ(test, card.term.code, 0x02);
 	KUNIT_EXPECT_EQ(test, card.aborts, 0);
 	connection_ends(qp, T3_QPEV_LOST);
 	KUNIT_EXPECT_EQ(test, t3_destroy_qp(&qp->ibqp, NULL), 0);

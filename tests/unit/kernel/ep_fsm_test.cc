@@ -211,6 +211,11 @@ TEST(EpTable, one_terminate_per_connection) {
     for (const Cell& cell : legal_cells()) {
         bool enters = cell.transition->next == EP_TERMINATING && cell.state != EP_TERMINATING;
         EXPECT_EQ(enters, bool(cell.transition->actions & EP_ACT_SEND_TERMINATE)) << cell.name();
+        // No way back to the state in which it is sent.
+        if (cell.transition->next == EP_FPDU) {
+            EXPECT_TRUE(cell.state == EP_FPDU || cell.state == EP_ACCEPTING || cell.state == EP_MPA_REQ_SENT)
+                << cell.name();
+        }
     }
 }
 
