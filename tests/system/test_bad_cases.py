@@ -71,7 +71,7 @@ def test_outstanding_requests_are_flushed_once(ends, how, closer, waiting):
 # E15
 def test_a_cq_overrun_puts_the_qp_into_error(ends):
     _, client = run_pair(*ends, "small_cq")
-    assert client["cqe"] == 8
+    assert client["cqe"] == 8 and client["overflowed"]
     assert client["ok"] + client["flushed"] == 40
 
 

@@ -11,7 +11,7 @@ namespace t3report {
 /// Its member "identifies" has the words that make it personal, by kind, for Anonymiser.
 Json inventory(const t3tools::Machine& machine, t3doctor::Probe& probe, const std::string& role);
 
-/// Counters of the cards' interfaces and of the RDMA devices.
+/// Counters of the cards' interfaces, of their PCI Express links and of the RDMA devices.
 Counters read_counters(const t3tools::Machine& machine);
 
 } // namespace t3report

@@ -183,13 +183,14 @@ bool counts_errors(const std::string& name) {
         "rx_length_errors",  "rx_fifo_errors",    "tx_errors",
         "tx_fifo_errors",    "tx_aborted_errors", "tx_carrier_errors",
         "cqe_bad",           "tcpInErrs",         "ipInHdrErrors",
-        "qp_refused_events", "cm_refused_events", "async_events_without_object"};
+        "qp_refused_events", "cm_refused_events", "async_events_without_object",
+        "TOTAL_ERR_FATAL",   "TOTAL_ERR_NONFATAL"};
     return all.contains(last_part(name));
 }
 
 bool counts_repairs(const std::string& name) {
-    static const std::set<std::string_view> all{"card_polls", "doorbell_drops", "tcpRetransSegs",
-                                                "rx_dropped", "rx_missed_errors"};
+    static const std::set<std::string_view> all{"card_polls", "doorbell_drops",   "tcpRetransSegs",
+                                                "rx_dropped", "rx_missed_errors", "TOTAL_ERR_COR"};
     return all.contains(last_part(name));
 }
 

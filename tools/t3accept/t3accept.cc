@@ -73,7 +73,7 @@ std::string default_name() {
     return text.data();
 }
 
-/// A step that was asked for and could not run is no success.
+/// The number of steps that could not run.
 std::string skipped_steps(const Report& report) {
     const auto skipped = std::ranges::count_if(report.steps, [](const Step& step) {
         return step.state == State::skipped && step.what != not_selected;

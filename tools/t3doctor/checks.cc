@@ -151,15 +151,23 @@ Finding check_offload(const Case& it) {
     return fine("offload is on");
 }
 
-/// The last file for a PHY that the kernel did not find, or "". Boards whose PHYs need one load it when they
-/// see the module of the cable.
-std::string missing_phy_firmware(const Machine& machine) {
-    const std::regex failed("firmware load for (cxgb3/ael20\\d+_\\w+_edc\\.bin) failed");
+/// The last file for a PHY of a card that the kernel did not find, and that is still missing; or "". Boards
+/// whose PHYs need one load it when they see the module of the cable.
+std::string missing_phy_firmware(const Case& it) {
+    const std::regex failed("cxgb3 (\\S+): .*firmware load for (cxgb3/ael20\\d+_\\w+_edc\\.bin) failed");
+    const auto is_ours = [&](const std::string& address) {
+        return std::ranges::any_of(it.cards, [&](const Card& card) { return card.address == address; });
+    };
+    const auto is_there = [&](const std::string& file) {
+        return std::ranges::any_of(std::array{"", ".xz", ".zst"}, [&](const char* packed) {
+            return it.machine.exists("/lib/firmware/" + file + packed);
+        });
+    };
     std::string file;
     std::smatch found;
-    for (const auto& entry : t3report::lines(machine.run({"dmesg"}).output))
-        if (std::regex_search(entry, found, failed))
-            file = found[1];
+    for (const auto& entry : t3report::lines(it.machine.run({"dmesg"}).output))
+        if (std::regex_search(entry, found, failed) && is_ours(found[1]) && !is_there(found[2]))
+            file = found[2];
     return file;
 }
 
@@ -171,7 +179,7 @@ Finding check_link(const Case& it) {
             return fine(fmt::format("{} is up and has a link", name));
         (interface.up ? cut : down) += " " + name;
     }
-    const auto phy_firmware = cut.empty() ? "" : missing_phy_firmware(it.machine);
+    const auto phy_firmware = cut.empty() ? "" : missing_phy_firmware(it);
     if (!phy_firmware.empty())
         return wrong(fmt::format("no link on{}, and the kernel did not find the PHY's {}", cut, phy_firmware),
                      "install the package firmware-misc-nonfree, which has the file, and load cxgb3 again");

@@ -600,7 +600,7 @@ TEST_F(CommandLine, SerialNumberOnlyIfAskedFor) {
     EXPECT_THAT(machine.read("/reports/one.json").value_or(""), HasSubstr("SIM00001"));
 }
 
-TEST_F(CommandLine, SaysHowManyStepsWereSkipped) {
+TEST_F(CommandLine, ReportsTheNumberOfSkippedSteps) {
     machine.folder("/reports");
     run({"--only", "pcie", "-o", "/reports/one"});
     EXPECT_THAT(out.str(), HasSubstr("\nPASSED (1 step skipped). The report"))

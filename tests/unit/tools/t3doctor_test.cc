@@ -146,6 +146,8 @@ TEST_F(Doctor, LinkAndAddress) {
     machine.refusals["dmesg"] = {0, "[1.0] cxgb3 0000:01:00.0: Direct firmware load for "
                                     "cxgb3/ael2020_twx_edc.bin failed with error -2\n"};
     expect("link", State::wrong, "cxgb3/ael2020_twx_edc.bin", "firmware-misc-nonfree");
+    machine.file("/lib/firmware/cxgb3/ael2020_twx_edc.bin.xz", "");
+    expect("link", State::wrong, "no link on eth0", "cable"); // an old line of the log
     machine.refusals.clear();
     probe.interfaces["eth0"].up = false;
     expect("link", State::wrong, "are down: eth0 eth1", "ip link set eth0 up");

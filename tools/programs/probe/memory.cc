@@ -32,7 +32,7 @@ static_assert(offsetof(MemoryRange, words) == 20);
 
 constexpr uint32_t tcb_bytes = 128;
 
-// The TPT of a card with 16 MB of PM-RX; others have theirs at the size's multiple.
+// The TPT of a card with 16 MB of PM-RX. With N times the memory it is at N times this address.
 constexpr uint32_t first_tpt_base = 0x00a00000, last_tpt_base = 0x0a000000;
 
 uint32_t number_of(const sockaddr* address) {
@@ -41,10 +41,10 @@ uint32_t number_of(const sockaddr* address) {
 
 } // namespace
 
-CardMemory::CardMemory(const std::string& interface)
-    : interface_(interface), fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+CardMemory::CardMemory(const std::string& interface) : interface_(interface) {
     if (interface_.empty() || interface_.size() >= IFNAMSIZ)
         throw NotObserved{"the card's interface was not found"};
+    fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
 CardMemory::~CardMemory() {

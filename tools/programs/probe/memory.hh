@@ -27,7 +27,7 @@ public:
 
 private:
     std::string interface_;
-    int fd_;
+    int fd_ = -1;
 };
 
 // The bytes of each 64-bit word in the opposite order.
