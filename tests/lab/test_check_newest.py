@@ -73,7 +73,7 @@ def test_functions_that_are_not_exported_any_more_are_listed(check, monkeypatch,
     module = compiled(tmp_path, "a")
     monkeypatch.setattr(check, "built", lambda _suite, _module: module)
     check.list_vanished("new", "old")
-    assert capsys.readouterr().out.splitlines() == ["check-newest: 1 functions of old are not exported:", "  called (t3_rdma_cm)"]
+    assert capsys.readouterr().out.splitlines() == ["check-newest: 1 symbols of old are not exported:", "  called (t3_rdma_cm)"]
 
 
 def test_the_newest_suite_is_found_by_debians_order_of_versions(check, monkeypatch):

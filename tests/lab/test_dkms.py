@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 
@@ -84,8 +85,36 @@ def test_btf_of_an_arm64_kernel(pack):
     assert check_btf.arm64_btf(pack(image)) == BTF
 
 
-@pytest.mark.parametrize("image", [arm64_kernel(b"code" * 9), b"MZ\0\0zimg" + bytes(99)], ids=["without BTF", "another format"])
-def test_a_kernel_that_cannot_be_unpacked_is_not_compared(image, tmp_path):
+UNREADABLE = {"without BTF": arm64_kernel(b"code" * 9), "another format": b"MZ\0\0zimg" + bytes(99), "a header at its end": arm64_kernel(BTF[:14]),
+              "without strings": arm64_kernel(BTF[:20] + bytes(4) + BTF[24:]), "cut off": gzip.compress(arm64_kernel(BTF))[:40]}
+
+
+@pytest.mark.parametrize("image", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_kernel_that_cannot_be_unpacked_is_not_compared(image, tmp_path, monkeypatch):
+    """Status 4, with which DKMS installs the modules."""
     (tmp_path / "vmlinuz").write_bytes(image)
-    with pytest.raises(ValueError):
-        check_btf.unpacked(tmp_path / "vmlinuz", tmp_path)
+    (tmp_path / "iw_cxgb3.ko").touch()
+    real = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda command, **more: real(["echo", "6.12.0-arm64"] if command[0] == "modinfo" else ["true"], **more))
+    monkeypatch.setattr(sys, "argv", ["check-btf", str(tmp_path / "iw_cxgb3.ko"), "--theirs", "/dev/null", "--base", str(tmp_path / "vmlinuz")])
+    with pytest.raises(SystemExit) as ended:
+        check_btf.main()
+    assert ended.value.code == check_btf.SKIP
+
+
+@pytest.mark.parametrize("known, status", [("", 4), ("sk_buff\t232\t1", 1)], ids=["no type information", "unknown names"])
+def test_structures_that_are_gone_differ(known, status, tmp_path, monkeypatch):
+    """A kernel that has renamed all of them is another one, and not one that cannot be read."""
+    (tmp_path / "iw_cxgb3.ko").touch()
+    ours = "struct l2t_data {\n\tint a; /* 0 4 */\n\t/* size: 4 */\n};"
+
+    def fake(command, **_more):
+        printed = known if "--sizes" in command else ours if "dwarf" in command else "6.12.0-arm64" if command[0] == "modinfo" else ""
+        return subprocess.CompletedProcess(command, 0, printed, "")
+
+    monkeypatch.setattr(check_btf.subprocess, "run", fake)
+    monkeypatch.setattr(check_btf, "unpacked", lambda path, _folder: path)
+    monkeypatch.setattr(sys, "argv", ["check-btf", str(tmp_path / "iw_cxgb3.ko"), "--theirs", "/dev/null", "--base", "/dev/null"])
+    with pytest.raises(SystemExit) as ended:
+        check_btf.main()
+    assert ended.value.code == status

@@ -58,8 +58,8 @@ public:
             host_.set_intx(asserted);
     }
 
-    /// Of the delayed operations, in bytes with the cost of each beyond its data: its place, and its block of
-    /// data. Beyond it they are executed early. It is more than any driver has outstanding.
+    /// Limit of the delayed operations in bytes: more than any driver has outstanding. Each counts its data
+    /// and operation_cost. Beyond the limit they are executed early.
     static constexpr std::size_t waiting_limit = 16U << 20;
     static constexpr std::size_t operation_cost = 128;
     [[nodiscard]] std::size_t waiting_bytes() const { return bytes_; }

@@ -54,7 +54,7 @@ public:
     static constexpr std::size_t tcb_size = 128;
     using TcbBytes = std::array<std::uint8_t, tcb_size>;
     /// Sets the source of the TCBs, which begin at address 0 of the context memory (docs/hw/memory.md 2).
-    /// Nothing: the connection does not exist, and the memory is read as it is.
+    /// Nothing: there is no TCB, and the memory is read as it is.
     void set_tcb_source(std::function<std::optional<TcbBytes>(Tid tid)> source) {
         tcb_source_ = std::move(source);
     }
