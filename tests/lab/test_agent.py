@@ -111,7 +111,8 @@ def test_a_shell_has_a_terminal(agent):
 
 
 def test_all_waiting_commands_fail_when_the_agent_ends(agent):
-    waiting = agent.start("sleep 100")
+    waiting = agent.start("echo begun; exec sleep 100")
+    waiting.expect("begun", 10)
     agent.process.kill()
     with pytest.raises(GuestEnded, match="the agent is gone"):
         waiting.wait(10)

@@ -38,6 +38,7 @@ class Agent:
     def __init__(self, port: int):
         self._port = port
         os.set_blocking(port, False)
+        os.set_inheritable(port, False)  # a command that outlives the agent does not keep it open
         self._decoder = Decoder()
         self._outgoing = bytearray()
         self._commands: dict[int, Command] = {}
