@@ -80,6 +80,9 @@ public:
     virtual void fatal(std::uint32_t sge_cause) = 0;
 };
 
+/// A TCB as it is in the context memory, in the form of GET_TCB_RPL [guess G37].
+using TcbBytes = std::array<std::uint8_t, 128>;
+
 /// The on-card memories PM-RX (TPT, RQT, PBL), PM-TX and CM. Addresses are card addresses.
 class CardMemory {
 public:

@@ -89,6 +89,7 @@ void Memory::fill(unsigned which) {
 /// The word is the big-endian value of the eight bytes in memory order [guess G27]. The engine keeps the
 /// TCBs, so they are composed here.
 std::uint64_t Memory::word_at(unsigned which, std::uint64_t addr) const {
+    constexpr std::size_t tcb_size = std::tuple_size_v<TcbBytes>;
     std::optional<TcbBytes> tcb;
     if (which == context_memory && tcb_source_)
         tcb = tcb_source_(static_cast<Tid>(addr / tcb_size));

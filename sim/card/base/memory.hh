@@ -51,8 +51,6 @@ class Memory final : public CardMemory {
 public:
     Memory(RegisterBank& regs, const Guesses& guesses);
 
-    static constexpr std::size_t tcb_size = 128;
-    using TcbBytes = std::array<std::uint8_t, tcb_size>;
     /// Sets the source of the TCBs, which begin at address 0 of the context memory (docs/hw/memory.md 2).
     /// Nothing: there is no TCB, and the memory is read as it is.
     void set_tcb_source(std::function<std::optional<TcbBytes>(Tid tid)> source) {

@@ -2,6 +2,7 @@
 //
 // CPL messages in FORWARD (or BYPASS) work requests: docs/hw/toe.md 6.
 #include <algorithm>
+#include <cstring>
 
 #include "sim/card/toe/impl.hh"
 
@@ -162,12 +163,12 @@ void Toe::Impl::get_tcb(unsigned, const hw::GetTcb& req) {
         count_ignored("GET_TCB", tid);
         return;
     }
-    const Tcb tcb = composed_tcb(tid);
+    const TcbBytes tcb = composed_tcb(tid);
     hw::GetTcbRpl rpl{};
     rpl.ot = ot(Cpl::get_tcb_rpl, tid);
-    rpl.len = 128; // [guess G37]
-    for (unsigned w = 0; w < tcb.size(); ++w)
-        rpl.words[tcb.size() - 1 - w] = tcb[w];
+    rpl.len = static_cast<std::uint16_t>(tcb.size()); // [guess G37]
+    static_assert(sizeof rpl.words == sizeof tcb);
+    std::memcpy(rpl.words, tcb.data(), tcb.size());
     post(req.cpuno < response_queues ? unsigned{req.cpuno} : queue_of(tid), rpl);
 }
 

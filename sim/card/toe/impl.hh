@@ -130,7 +130,7 @@ struct Toe::Impl final : tcp::Sink {
     void set_tcb_field(unsigned queue, const hw::SetTcbField& req);
     void get_tcb(unsigned queue, const hw::GetTcb& req);
     /// The TCB with the fields that the engine keeps.
-    [[nodiscard]] Tcb composed_tcb(Tid tid) const;
+    [[nodiscard]] TcbBytes composed_tcb(Tid tid) const;
     void pass_open(unsigned queue, const hw::PassOpenReq& req);
     void close_listener(unsigned queue, const hw::CloseListsrvReq& req);
     void act_open(unsigned queue, const hw::ActOpenReq& req);

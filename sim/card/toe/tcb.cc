@@ -62,7 +62,7 @@ void show_in_tcb(Tcb& tcb, const tcp::View& v, unsigned mtu_index) {
     put(tcb, dp, v.tuple.remote_port);
 }
 
-Tcb Toe::Impl::composed_tcb(Tid tid) const {
+TcbBytes Toe::Impl::composed_tcb(Tid tid) const {
     const auto stored = tcbs.find(tid);
     Tcb tcb = stored == tcbs.end() ? Tcb{} : stored->second;
     if (const auto view = engine.view(tid)) {
@@ -70,7 +70,10 @@ Tcb Toe::Impl::composed_tcb(Tid tid) const {
         if (faults.guesses.other(37)) // [guess G37]
             put(tcb, t_state, static_cast<std::uint32_t>(view->state) + 1);
     }
-    return tcb;
+    TcbBytes bytes;
+    for (unsigned w = 0; w < tcb.size(); ++w) // word 31 first
+        put_be32(&bytes[4 * (tcb.size() - 1 - w)], tcb[w]);
+    return bytes;
 }
 
 } // namespace t3sim

@@ -101,14 +101,10 @@ Tid Toe::tid_limit() const {
     return impl_->next_unused_tid;
 }
 
-std::optional<Toe::TcbBytes> Toe::tcb(Tid tid) const {
+std::optional<TcbBytes> Toe::tcb(Tid tid) const {
     if (!impl_->tcbs.contains(tid))
         return std::nullopt;
-    const Tcb tcb = impl_->composed_tcb(tid);
-    TcbBytes bytes;
-    for (unsigned w = 0; w < tcb.size(); ++w)
-        put_be32(&bytes[4 * (tcb.size() - 1 - w)], tcb[w]);
-    return bytes;
+    return impl_->composed_tcb(tid);
 }
 
 std::optional<ConnectionState> Toe::state(Tid tid) const {

@@ -83,8 +83,7 @@ public:
     /// All TIDs so far are below it.
     [[nodiscard]] Tid tid_limit() const;
     [[nodiscard]] std::optional<ConnectionState> state(Tid tid) const;
-    /// A TCB as it is in the context memory, in the form of GET_TCB_RPL [guess G37]. Nothing: there is none.
-    using TcbBytes = std::array<std::uint8_t, 128>;
+    /// Nothing: there is no TCB.
     [[nodiscard]] std::optional<TcbBytes> tcb(Tid tid) const;
 
     /// The 46 words that cxgb3 reads through the TP MIB registers (docs/hw/registers.md 9), by word index.
