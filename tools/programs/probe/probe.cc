@@ -160,17 +160,34 @@ unsigned tid_in(Trace& trace) {
     return number_after(trace.with(words).front(), "tid=");
 }
 
+// Sends datagrams to the discard port of an address.
+class Datagrams {
+public:
+    explicit Datagrams(const std::string& address) {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(9);
+        inet_pton(AF_INET, address.c_str(), &to.sin_addr);
+        error_ = connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) ? errno : 0;
+    }
+    ~Datagrams() { close(fd); }
+    Datagrams(const Datagrams&) = delete;
+    Datagrams& operator=(const Datagrams&) = delete;
+    // Of connect(), or 0.
+    int error() const { return error_; }
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+private:
+    int error_;
+};
+
 // The interface that leads to this address; empty if there is none.
 std::string interface_to(const std::string& address) {
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{}, own{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(9);
-    inet_pton(AF_INET, address.c_str(), &to.sin_addr);
+    const Datagrams datagrams(address);
+    sockaddr_in own{};
     socklen_t size = sizeof(own);
     std::string name;
-    if (!connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) &&
-        !getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size)) {
+    if (!datagrams.error() && !getsockname(datagrams.fd, reinterpret_cast<sockaddr*>(&own), &size)) {
         ifaddrs* all = nullptr;
         if (!getifaddrs(&all))
             for (const ifaddrs* one = all; one; one = one->ifa_next)
@@ -180,7 +197,6 @@ std::string interface_to(const std::string& address) {
                     name = one->ifa_name;
         freeifaddrs(all);
     }
-    close(fd);
     return name;
 }
 
@@ -804,13 +820,9 @@ Answer octets_of_a_frame(Case& c) {
     constexpr int frames = 2000;
     constexpr unsigned payload = 1000, frame = payload + 8 + 20 + 14;
     const auto name = interface_to(c.address);
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(9);
-    inet_pton(AF_INET, c.address.c_str(), &to.sin_addr);
-    if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)))
-        throw NotObserved{std::string("connect: ") + std::strerror(errno)};
+    const Datagrams datagrams(c.address);
+    if (datagrams.error())
+        throw NotObserved{std::string("connect: ") + std::strerror(datagrams.error())};
     // cxgb3 takes these from the MAC.
     const auto counter = [&](const char* what) {
         unsigned long long value = 0;
@@ -820,12 +832,11 @@ Answer octets_of_a_frame(Case& c) {
     const auto octets = counter("tx_bytes"), packets = counter("tx_packets");
     const Bytes data(payload);
     for (int i = 0; i < frames; i++)
-        while (send(fd, data.data(), data.size(), 0) < 0 && errno != ECONNREFUSED)
+        while (send(datagrams.fd, data.data(), data.size(), 0) < 0 && errno != ECONNREFUSED)
             usleep(1000);
     const auto until = prog::in_ms(reply_limit_ms);
     while (counter("tx_packets") < packets + frames && prog::Clock::now() < until)
         usleep(10000);
-    close(fd);
     const auto sent = counter("tx_packets") - packets;
     if (sent < frames * 9 / 10 || sent > frames * 51 / 50)
         throw NotObserved{text("%llu frames were counted instead of %d", sent, frames)};
