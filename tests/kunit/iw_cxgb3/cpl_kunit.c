@@ -508,15 +508,20 @@ static void terminate_does_not_follow_the_fin(struct kunit *test)
 	end(test, ep);
 }
 
-static void terminate_with_its_spare_needs_no_memory(struct kunit *test)
+static void terminate_without_memory(struct t3_ep *ep)
 {
-	struct t3_ep *ep = new_ep(test, EP_FPDU);
-
 	failing.nth = 1;
 	allocations_fail();
 	t3_ep_terminate(ep, term);
 	flush_work(&ep->work);
 	allocations_work();
+}
+
+static void terminate_with_its_spare_needs_no_memory(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+
+	terminate_without_memory(ep);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_TERMINATING);
 	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->spare), TEARDOWN_SKBS);
 	end(test, ep);
@@ -541,11 +546,7 @@ static void terminate_without_memory_aborts(struct kunit *test)
 
 	while (skb_queue_len(&ep->spare) > TEARDOWN_SKBS)
 		kfree_skb(__skb_dequeue(&ep->spare));
-	failing.nth = 1;
-	allocations_fail();
-	t3_ep_terminate(ep, term);
-	flush_work(&ep->work);
-	allocations_work();
+	terminate_without_memory(ep);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
 	KUNIT_EXPECT_EQ(test, card.sent, 1);	/* the abort */
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_TERM_SENT]), 0);
