@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """check-newest, which compares the kernel's declarations of two releases: what it reads from modules."""
 
-import importlib.util
 import subprocess
-from importlib.machinery import SourceFileLoader
 
+import loading
 import pytest
-from labkit import paths
 
 SOURCE = """
 struct kept { int same; int used; void (*callback)(int); };
@@ -19,10 +17,7 @@ int init(struct kept *kept, struct other *other) { kept->callback(1); return cal
 
 @pytest.fixture
 def check():
-    loader = SourceFileLoader("check_newest", str(paths.REPO / "tools/kernel-headers/check-newest"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_newest", loader))
-    loader.exec_module(module)
-    return module
+    return loading.program("tools/kernel-headers/check-newest")
 
 
 def compiled(folder, name, **changes):

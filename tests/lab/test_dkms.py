@@ -7,15 +7,12 @@ import shutil
 import struct
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 
+import loading
 import pytest
 from labkit import paths
 
-loader = SourceFileLoader("check_btf", str(paths.REPO / "tests/layout/check-btf"))
-check_btf = module_from_spec(spec_from_loader("check_btf", loader))
-loader.exec_module(check_btf)
+check_btf = loading.program("tests/layout/check-btf")
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 """Only one build has the points of kernel/include/t3_race_point.h; how tests/races chooses pairs and counts the impossible ones."""
 
 import collections
-import importlib.machinery
-import importlib.util
 import re
 import subprocess
 
+import loading
 import pytest
 from labkit import paths
 
@@ -38,10 +37,7 @@ def test_no_module_built_for_use_has_the_hook():
 
 @pytest.fixture(scope="module")
 def choice():
-    loader = importlib.machinery.SourceFileLoader("races_pairs", str(paths.REPO / "tests/races/pairs.py"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("races_pairs", loader))
-    loader.exec_module(module)
-    return module
+    return loading.program("tests/races/pairs.py")
 
 
 OPERATIONS = """

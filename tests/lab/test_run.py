@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """How tests/run counts the results of JUnit files, and those of a second run of failed tests."""
 
-import importlib.machinery
-import importlib.util
-import pathlib
-
+import loading
 import pytest
-
-RUN = pathlib.Path(__file__).resolve().parent.parent / "run"
+from labkit import paths
 
 
 @pytest.fixture
 def program():
-    loader = importlib.machinery.SourceFileLoader("tests_run", str(RUN))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_run", loader))
-    loader.exec_module(module)
-    return module
+    return loading.program("tests/run")
 
 
 @pytest.fixture
@@ -102,7 +95,7 @@ def test_the_long_run_has_faults_removal_and_siw_on_arm64(program, tmp_path):
     for word in command:
         file, _, name = str(word).partition("::")
         if name:
-            assert f"def {name}(" in (RUN.parent.parent / file).read_text()
+            assert f"def {name}(" in (paths.REPO / file).read_text()
 
 
 def test_the_long_run_has_cards_behind_an_iommu_on_each_release(program, tmp_path):
