@@ -20,14 +20,14 @@ def rows(output):
     return [json.loads(line) for line in output.splitlines() if '"point"' in line]
 
 
-def probe(pair, points=None, timeout=600, without=None):
+def probe(pair, points=None, timeout=600, without=None, more=""):
     """The results by point; the client's card is the one under test. Without: a capability that the client lacks."""
     server, client = pair.guests
     serving = server.start(f"exec {PROBE} server --timeout=600")
     serving.expect("listening", 30)
     some = f"--points={','.join(points)}" if points else ""
     lacking = f"setpriv --bounding-set=-{without} --inh-caps=-{without}" if without else ""
-    done = client.run(f"{lacking} {PROBE} client {address(server)} {some}", timeout)
+    done = client.run(f"{lacking} {PROBE} client {address(server)} {some} {more}", timeout)
     assert done.rc == 0 and serving.wait(30).rc == 0, done
     return {row["point"]: row for row in rows(done.stdout)}
 
@@ -54,6 +54,15 @@ def test_every_probe_reports_as_modelled(pair):
     finally:
         serving.kill(15)
         assert serving.wait(30).rc == 0
+
+
+def test_questions_end_in_time(pair):
+    """One probe may end late; those after the time have no answer, and the reason."""
+    results = probe(pair, timeout=60, more="--seconds=1")
+    assert set(results) == set(pair.guests[CLIENT].check(f"{PROBE} --list").split())
+    late = {point for point, row in results.items() if row["answer"] == "the 1 s for all questions were over"}
+    assert late and all(results[point]["result"] == "not observed" for point in late) and results["G1"]["result"] == "as modelled"
+    assert "G12" in late
 
 
 def test_card_memory_needs_cap_net_admin(pair):

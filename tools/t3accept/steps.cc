@@ -29,6 +29,8 @@ struct Skipped {
 
 constexpr auto client_limit = seconds(90);
 constexpr auto probes_limit = seconds(400);
+constexpr auto probes_end = seconds(40); // for the last probe, which may take 30 s
+constexpr auto last_steps = seconds(30); // kept for the steps after the questions
 constexpr auto server_limit = seconds(20);
 constexpr auto objects_limit = seconds(30);
 constexpr int full_width = 8;
@@ -433,13 +435,22 @@ void excuse_late_events(Run& run, Step& step, const std::map<std::string, Counte
     step.figures["late events"] = all;
 }
 
+/// What is left of the run's time for the questions.
+seconds time_for_questions(const Run& run) {
+    const auto left = run.setting.limit - seconds(static_cast<long>(run.report.seconds)) - last_steps;
+    return std::clamp(left, seconds(1), probes_limit);
+}
+
 /// Each line of the client is the answer to one question; a probe that ends without one does not fail the
 /// step.
 void do_questions(Run& run, Step& step) {
     std::map<std::string, Counters> before;
     for (const auto& [role, end] : run.ends())
         before[role] = end->counters();
-    const auto pair = run_pair(run, {"t3-probe", "", 0, 0}, false, probes_limit);
+    const auto limit = time_for_questions(run);
+    const auto pair =
+        run_pair(run, {.program = "t3-probe", .variant = "", .seconds = static_cast<int>(limit.count())},
+                 false, limit + probes_end);
     excuse_late_events(run, step, before);
     std::map<std::string, int> results{{"as modelled", 0}, {"other", 0}, {"not observed", 0}};
     for (const auto& text : lines(pair.client.output)) {

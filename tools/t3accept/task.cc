@@ -17,6 +17,7 @@ constexpr int own_port = 7472;
 constexpr int perftest_port = 18515;
 constexpr int largest_size = 16 << 20;
 constexpr int largest_count = 10'000'000;
+constexpr int longest_seconds = 3600;
 
 enum class Kind { rping, ucmatose, perftest, own };
 
@@ -75,20 +76,25 @@ const std::vector<std::string>& options(const Program& program, const std::strin
 } // namespace
 
 Json to_json(const Task& task) {
-    return {{"program", task.program}, {"variant", task.variant}, {"size", task.size}, {"count", task.count}};
+    return {{"program", task.program},
+            {"variant", task.variant},
+            {"size", task.size},
+            {"count", task.count},
+            {"seconds", task.seconds}};
 }
 
 Task task_from(const Json& json) {
     return {json.at("program").get<std::string>(), json.at("variant").get<std::string>(),
-            json.at("size").get<int>(), json.at("count").get<int>()};
+            json.at("size").get<int>(), json.at("count").get<int>(), json.at("seconds").get<int>()};
 }
 
 std::vector<std::string> command(const Task& task, Side side, const std::string& server,
                                  const std::string& folder) {
     const auto& program = find(task.program);
     const auto& more = options(program, task.variant);
-    if (task.size < 0 || task.size > largest_size || task.count < 0 || task.count > largest_count)
-        throw std::invalid_argument("size or count is out of range");
+    if (task.size < 0 || task.size > largest_size || task.count < 0 || task.count > largest_count ||
+        task.seconds < 0 || task.seconds > longest_seconds)
+        throw std::invalid_argument("size, count or seconds is out of range");
     // An address becomes a word of a command line, so it must not be an option.
     if (in_addr parsed{}; inet_pton(AF_INET, server.c_str(), &parsed) != 1)
         throw std::invalid_argument("'" + server + "' is not an IPv4 address");
@@ -117,6 +123,8 @@ std::vector<std::string> command(const Task& task, Side side, const std::string&
         words.insert(words.end(), more.begin(), more.end());
         if (task.count > 0)
             words.push_back("--count=" + count);
+        if (task.seconds > 0)
+            words.push_back("--seconds=" + std::to_string(task.seconds));
         break;
     }
     return words;

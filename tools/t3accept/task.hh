@@ -19,6 +19,7 @@ struct Task {
     std::string variant; // one of the program's; empty if it has none
     int size = 0;
     int count = 0;
+    int seconds = 0; // after which the program begins nothing new; 0: its own limit
 };
 
 Json to_json(const Task& task);

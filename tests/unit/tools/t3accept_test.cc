@@ -257,6 +257,7 @@ public:
     Json objects() override { return Json::array({{{"ifname", "cxgb3_0"}, {"ifindex", 0U}, {"qp", qps}}}); }
     int start(const Task& task, Side, const std::string&) override {
         started.push_back(task.program);
+        seconds = task.seconds;
         if (missing == task.program)
             throw Missing{task.program, true};
         if (throws == task.program)
@@ -280,6 +281,7 @@ public:
     bool log_read = false;
     std::vector<std::string> log, started;
     unsigned qps = 0;
+    int seconds = -1; // of the last task
     std::string missing, throws;
     std::map<std::string, Done> results;
     bool intact = true;
@@ -431,6 +433,21 @@ TEST_F(Accept, AnswersAreInTheReportAndFailNothing) {
     expect("questions", State::failed, "t3-probe: status 0 at the client");
     local.results["t3-probe"] = {1, false, "{\"ok\": false}\n", 1};
     expect("questions", State::failed, "t3-probe: status 1 at the client");
+}
+
+TEST_F(Accept, QuestionsHaveTheTimeThatIsLeft) {
+    EXPECT_EQ(step("questions").state, State::passed);
+    EXPECT_EQ(peer.seconds, 400);
+    setting.limit = std::chrono::seconds(100);
+    step("questions");
+    EXPECT_EQ(peer.seconds, 70); // 30 s are kept for the steps behind it
+    setting.limit = std::chrono::seconds(20);
+    step("questions");
+    EXPECT_EQ(peer.seconds, 1);
+    EXPECT_THROW(command({.program = "t3-probe", .variant = "", .seconds = -1}, Side::client, "10.0.0.2", ""),
+                 std::invalid_argument);
+    EXPECT_THAT(command({.program = "t3-probe", .variant = "", .seconds = 70}, Side::client, "10.0.0.2", ""),
+                Contains("--seconds=70"));
 }
 
 TEST_F(Accept, PerftestMayCrashTwice) {

@@ -47,6 +47,7 @@ constexpr int quiet_ms = 500;
 constexpr int reply_limit_ms = 5000;
 constexpr int probe_limit_s = 30;
 constexpr int everything_limit_s = 600;
+constexpr int questions_limit_s = 400; // without --seconds; no probe begins later
 
 struct Answer {
     bool as_modelled;
@@ -1044,7 +1045,7 @@ int main(int argc, char** argv) {
             std::printf("%s\n", name(point).c_str());
         return 0;
     }
-    const prog::Args args(argc, argv, "[--points=G12,G21] | --list");
+    const prog::Args args(argc, argv, "[--points=G12,G21] [--seconds=N] | --list");
     prog::start_watchdog(everything_limit_s);
     if (args.server) {
         if (!serve(args.port))
@@ -1052,9 +1053,16 @@ int main(int argc, char** argv) {
         prog::Json().finish(true);
     }
     const auto wanted = split(args.value("points", ""));
-    for (const auto& point : points)
-        if (wanted.empty() || wanted.contains(name(point)))
+    const int seconds = args.number("seconds", questions_limit_s);
+    const auto until = prog::in_ms(1000 * seconds);
+    for (const auto& point : points) {
+        if (!wanted.empty() && !wanted.contains(name(point)))
+            continue;
+        if (prog::Clock::now() < until)
             ask(point, args.address, args.port);
+        else
+            print(point, "not observed", text("the %d s for all questions were over", seconds));
+    }
     try {
         Peer(args.address, args.port).quit();
     } catch (const std::exception& error) {
