@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 
 import pytest
 from conditions import unresponsive_host
@@ -36,6 +37,18 @@ def expect(guest, check, what, cure="", options="", prefix="", state="WRONG"):
     return report
 
 
+def expect_in_report(guest, check, what, *more, **options):
+    """Also in the report to send, with more about it from its inventory."""
+    found = expect(guest, check, what, **options)
+    guest.run(f"{BIN}/t3doctor --brief --report /tmp/doctor.txt", 60)
+    text = guest.check("cat /tmp/doctor.txt")
+    lines = [line for line in text.splitlines() if line.split()[:1] == [check]]
+    assert len(lines) == 1 and what in lines[0], lines
+    for wanted in more:
+        assert re.search(wanted, text), (wanted, text)
+    return found
+
+
 # t3doctor: from a machine without the stack to a working one, following its suggestions
 
 
@@ -51,9 +64,9 @@ def test_doctor_leads_from_a_bare_machine_to_a_working_one(bare):
     bare.check("modprobe cxgb3")
     bare.push(pathlib.Path(__file__).parent / "guest/firmware.py", "/tmp/firmware.py", 0o755)
     bare.check("/tmp/firmware.py eth0 7.4.0")
-    expect(bare, "firmware", "eth0 has firmware 7.4.0, the driver requires 7.12.0", "firmware-misc-nonfree")
+    expect_in_report(bare, "firmware", "eth0 has firmware 7.4.0, the driver requires 7.12.0", "7\\.4\\.0", cure="firmware-misc-nonfree")
     bare.check("/tmp/firmware.py eth0 7.12.0")
-    report = expect(bare, "link", "are down: eth0 eth1", "ip link set eth0 up")
+    report = expect_in_report(bare, "link", "are down: eth0 eth1", cure="ip link set eth0 up")
     assert report["firmware"][1] == "firmware 7.12.0" and report["address"][0] == "-"
     bare.check("ip link set eth1 up; ip link set eth0 up; " + stack.wait_carrier("eth0"))
     expect(bare, "address", "has an IPv4 address", "ip addr add ADDRESS/24 dev eth0")
@@ -108,15 +121,15 @@ def test_doctor_on_a_bad_slot_a_bad_board_and_without_offload(suite):
         guest, = lab.guests
         vpd = guest.check("grep -l 0x1425 /sys/bus/pci/devices/*/vendor").strip().replace("vendor", "vpd")
         guest.push(EEPROM.encode(), "/tmp/eeprom.py")
-        expect(guest, "slot", "4 PCI Express lanes of 8", "a slot with more lanes", state="note")
+        expect_in_report(guest, "slot", "4 PCI Express lanes of 8", cure="a slot with more lanes", state="note")
         guest.check(f"python3 /tmp/eeprom.py {vpd} save; python3 /tmp/eeprom.py {vpd} break", 60)
-        expect(guest, "eeprom", "has no record of the board", "contacts")
+        expect_in_report(guest, "eeprom", "has no record of the board", cure="contacts")
         assert guest.run(f"{BIN}/t3doctor --brief --report /tmp/doctor.json", 60).rc == 1
         content = json.loads(guest.check("cat /tmp/doctor.json"))
         assert content["ends"][0]["cards"][0]["VPD"] == "has no record" and not content["passed"]
         guest.check(f"python3 /tmp/eeprom.py {vpd} restore", 60)
         guest.check("modprobe cxgb3 ofld_disable=1; ip link set eth1 up; ip link set eth0 up; " + stack.wait_carrier("eth0"), 60)
-        report = expect(guest, "offload", "loaded with ofld_disable=1", "/etc/modprobe.d")
+        report = expect_in_report(guest, "offload", "loaded with ofld_disable=1", cure="/etc/modprobe.d")
         assert report["eeprom"] == ("ok", "the EEPROM describes the board", "")
         guest.run(f"{BIN}/t3doctor --report /tmp/doctor.txt", 60)
         text = guest.check("cat /tmp/doctor.txt")
@@ -198,7 +211,7 @@ def test_doctor_reports_a_pulled_cable(pair):
     try:
         # operstate follows the carrier with a delay.
         client.check(f"for try in $(seq 100); do grep -q down /sys/class/net/{client.interfaces[0]}/operstate && exit 0; sleep 0.1; done; exit 1", 40)
-        expect(client, "link", f"no link on {client.interfaces[0]}", "cable")
+        expect_in_report(client, "link", f"no link on {client.interfaces[0]}", cure="cable")
     finally:
         pair.sim.cable("p0", plugged=True)
         client.check(f"ip link set {client.interfaces[1]} up")
