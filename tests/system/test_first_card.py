@@ -53,10 +53,12 @@ def test_commands_of_the_page(make_lab):
 @pytest.mark.long
 @pytest.mark.skipif(os.getuid() != 0, reason="packages are built and installed by root")
 @PERFTEST_CRASHES
-def test_commands_of_the_page_on_an_installed_machine():
-    built = package.build("bookworm", with_sim=False, i386=False)
-    with Installed("bookworm", paths.REPO / "build/install/first-card", ours(built)) as machine, \
-            Lab(guests=1, wires=CABLE, installed=machine.image(), load="none", name="first-card", machine=Machine(memory=MEMORY)) as lab:
+@pytest.mark.parametrize("suite", package.RELEASE_NUMBERS)
+def test_commands_of_the_page_on_an_installed_machine(suite):
+    name = f"first-card-{suite}"
+    built = package.build(suite, with_sim=False, i386=False)
+    with Installed(suite, paths.REPO / "build/install" / name, ours(built)) as machine, \
+            Lab(guests=1, wires=CABLE, installed=machine.image(), load="none", name=name, machine=Machine(memory=MEMORY)) as lab:
         guest, = lab.guests
         settle(guest)
         # The lab's own programs are in PATH, too.
