@@ -442,8 +442,11 @@ static int cm_request_handle(struct cm_id *id, bool may_sleep, bool *final)
 		down_read(&listener->requests);
 	else if (!down_read_trylock(&listener->requests))
 		return -EAGAIN;
+	/* A listener that ends from here on waits; of one that has ended the context is gone. */
 	if (cm_state(id) == CM_ST_IDLE)
 		ret = cm_request_complete(id);
+	else if (cm_state(listener) != CM_ST_LISTENING)
+		ret = -ECONNABORTED;
 	*final = ret;
 	if (!ret)
 		ret = cm_request_report(id, may_sleep);

@@ -204,6 +204,34 @@ static void a_request_outlives_its_listener(struct kunit *test)
 	end_listener_during_request(test, "cm_request_begins", listener_has_ended);
 }
 
+/*
+ * An upcall completes a request and cannot report it, because the file is locked. Then the listener
+ * ends, before the worker reports the request.
+ */
+static void a_request_that_is_complete_outlives_its_listener(struct kunit *test)
+{
+	struct ucm_file *file = filp.private_data;
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "no request is handled in an upcall");
+	victim = listener(test, FAKE_LOCAL);
+	fake.rejects = 0;
+	ended = false;
+	INIT_WORK(&ending, end_the_listener);
+	fake.at_point = listener_has_ended;
+	fake.point = "cm_work_begins";
+	mutex_lock(&file->mutex);
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	mutex_unlock(&file->mutex);
+	flush_workqueue(cm_wq);
+	flush_work(&ending);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_TRUE(test, ended);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+}
+
 /* In an upcall the handler of a request waits for nothing: the worker handles it then, once. */
 static void an_upcall_waits_for_nothing(struct kunit *test)
 {
@@ -291,6 +319,7 @@ static struct kunit_case ucm_request_cases[] = {
 	KUNIT_CASE(requests_are_handled_at_the_same_time),
 	KUNIT_CASE(a_listener_ends_after_its_requests),
 	KUNIT_CASE(a_request_outlives_its_listener),
+	KUNIT_CASE(a_request_that_is_complete_outlives_its_listener),
 	KUNIT_CASE(a_second_listen_does_not_reset_the_backlog),
 	KUNIT_CASE(an_upcall_waits_for_nothing),
 	{}
