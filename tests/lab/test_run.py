@@ -89,7 +89,7 @@ def test_the_long_run_has_the_programs_of_others_over_all_modules(program, tmp_p
 
 
 def test_the_long_run_has_faults_removal_and_siw_on_arm64(program, tmp_path):
-    command = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}["arm64-once"]
+    command = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}["once-trixie-arm64"]
     assert "--suite=trixie-arm64" in command and "--long" in command
     assert {"tests/system/test_faults.py", "tests/system/test_siw.py"} <= set(command) and sum("removal" in str(word) for word in command) >= 3
     for word in command:

@@ -6,12 +6,10 @@ All guests are emulated, so these run in `make test-long` only; it also runs the
 """
 
 import json
-import os
-import shutil
 
 import pytest
 from conftest import Keeper, lend
-from labkit import Lab, build, package, stack
+from labkit import build
 from labkit.guest import Machine
 from programs import run_alone, run_pair
 from stock import address, listening, perftest, rdma_client, reload_driver, rping, rping_client, rping_server, ucmatose
@@ -173,28 +171,3 @@ def test_the_driver_is_unloaded_and_loaded_again(pair):
     for guest in pair.guests:
         reload_driver(guest)
     rping(*pair.guests, "-C 5 -V")
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="packages are built by root")
-def test_packages_of_arm64_are_installed_and_run(request, _appended):
-    """Without the dependencies, since the guests' root has no list of its packages; the modules are those of the lab."""
-    debs = package.build_cross("trixie-arm64")
-    assert {path.name.split("_")[0] for path in debs} == {"libibverbs-cxgb3", "t3rdma-tools", "libofedaix-dev"}
-    if not request.config.getoption("--no-build"):
-        build.everything("trixie-arm64")
-    with Lab(guests=2, suite="trixie-arm64", name="arm64-packages", load="nic", machine=_appended(Machine(packages=("dpkg",)))) as lab:
-        request.node.labs = [lab]
-        for path in debs:
-            shutil.copy2(path, lab.artifacts / "share")
-        for guest in lab.guests:
-            guest.check("dpkg --force-depends -i /share/libibverbs-cxgb3_*.deb /share/t3rdma-tools_*.deb", 120)
-            depends = guest.check("dpkg-query -W -f '${Depends}' libibverbs-cxgb3")
-            assert "libibverbs1 (>= 56), libibverbs1 (<< 57~)" in depends
-        stack.load_access(lab.guests, ("ib_uverbs", "rdma_ucm"))
-        for guest in lab.guests:
-            guest.check(stack.load_module("iw_cxgb3"), 60)
-            assert guest.check("ibv_devinfo -d cxgb3_0").count("PORT_ACTIVE") == 2
-            assert "cxgb3_0" in guest.check("t3info devices")
-            assert json.loads(guest.check("ofedctrl -q --json"))
-        rping(*lab.guests, "-C 20 -S 4096 -V", timeout=120)
-        assert not lab.new_trouble()

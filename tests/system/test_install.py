@@ -2,26 +2,36 @@
 """Packages, from `make deb` to `apt purge`, on a machine of each Debian release.
 
 The machine is a root of that release, in which apt installs the packages. DKMS builds the modules for the kernel that is installed there,
-which is not the running one. Then two guests boot from this root with its own init. A table follows at the end of the output.
+which is not the running one. Then two guests boot from this root with its own init. A table follows at the end of the output. In the machine of arm64
+apt and the compiler are emulated, too.
 """
 
 import os
+import pathlib
+import shutil
 
 import pytest
-from labkit import package, paths, siw, stack
+from labkit import arch, package, paths, siw, stack
 from labkit.installed import APT, Installed
 from machines import DEVICE, OURS, booted, loaded, ours, rping, settle
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="packages are built and installed by root")]
 CHOICE = "/etc/modprobe.d/t3rdma-choice.conf"
 
-# Debian release: its kernel, its rdma-core, the private ABI of its libibverbs.
-RELEASES = {"bookworm": ("6.1.", "44", "34"), "trixie": ("6.12.", "56", "34"), "forky": ("7.2.", "65", "65")}
+# Image of a Debian release: its kernel, its rdma-core, the private ABI of its libibverbs.
+RELEASES = {"bookworm": ("6.1.", "44", "34"), "trixie": ("6.12.", "56", "34"), "forky": ("7.2.", "65", "65"), "trixie-arm64": ("6.12.", "56", "34")}
 
 
-@pytest.fixture(scope="module", params=package.RELEASE_NUMBERS)
+@pytest.fixture(scope="module", params=RELEASES)
 def debs(request):
-    return request.param, package.build(request.param, with_sim=False, i386=False)
+    """An image and its packages. For another architecture, that for DKMS is the release's."""
+    release, target = arch.of_image(request.param)
+    built = package.build(release, with_sim=False, i386=False)
+    if target.cross:
+        independent = [path for path in built if path.name.endswith("_all.deb")]
+        built = package.build_cross(request.param)
+        built += [pathlib.Path(shutil.copy2(path, built[0].parent)) for path in independent]
+    return request.param, built
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +50,11 @@ def machine(debs):
         yield made
 
 
+def processor(machine):
+    """As uname -m and DKMS name it."""
+    return machine.made.arch.triplet.split("-", maxsplit=1)[0]
+
+
 def test_packages_are_built_and_installed(debs, before, machine, step):
     suite, built = debs
     kernel, rdma_core, abi = RELEASES[suite]
@@ -47,7 +62,7 @@ def test_packages_are_built_and_installed(debs, before, machine, step):
     assert machine.made.release.startswith(kernel)
     row.result = f"{len(built)} packages"
     row = step(suite, "apt install")
-    assert f"libcxgb3-rdmav{abi}.so" in machine.run("ls /usr/lib/x86_64-linux-gnu/libibverbs")
+    assert f"libcxgb3-rdmav{abi}.so" in machine.run(f"ls /usr/lib/{machine.made.arch.triplet}/libibverbs")
     version = machine.run("dpkg-query -W -f '${Version}' libibverbs1")
     assert version.startswith(f"{rdma_core}.")
     row.result = f"{len(machine.files() - before)} files, libibverbs {version}"
@@ -58,7 +73,7 @@ def test_modules_are_built_for_the_installed_kernel(machine, step):
     row = step(machine.made.suite, "DKMS")
     assert release != os.uname().release
     status = machine.run("dkms status")
-    assert f"{release}, x86_64: installed" in status, status
+    assert f"{release}, {processor(machine)}: installed" in status, status
     built = machine.run(f"ls /lib/modules/{release}/updates/dkms").split()
     assert sorted(name.split(".")[0] for name in built) == ["iw_cxgb3", "t3_rdma_cm", "t3_uverbs"]
     assert machine.run(f"modinfo -k {release} -F vermagic iw_cxgb3").startswith(f"{release} ")
@@ -124,14 +139,15 @@ def test_an_unsupported_kernel_is_refused_with_the_reason(machine, step):
 def test_a_new_kernel_gets_its_modules(machine, step):
     """An upgrade as DKMS sees it: headers of another release, and the hook that their package calls."""
     row = step(machine.made.suite, "kernel upgrade")
-    old, new = machine.made.release, machine.made.release.replace("-amd64", "-next-amd64")
+    old, name = machine.made.release, machine.made.arch.name
+    new = old.replace(f"-{name}", f"-next-{name}")
     machine.run(f"""
         cp -a /usr/src/linux-headers-{old} /usr/src/linux-headers-{new}
         cd /usr/src/linux-headers-{new}
         grep -rlF {old} . --include='*.release' --include=utsrelease.h --include=Makefile --include='.kernel*' | xargs -r sed -i s/{old}/{new}/
         mkdir -p /lib/modules/{new} && ln -s /usr/src/linux-headers-{new} /lib/modules/{new}/build
         run-parts --exit-on-error --arg={new} /etc/kernel/header_postinst.d""")
-    assert f"{new}, x86_64: installed" in machine.run("dkms status")
+    assert f"{new}, {processor(machine)}: installed" in machine.run("dkms status")
     # By its file, since this kernel has no modules.dep.
     built = machine.run(f"find /lib/modules/{new}/updates/dkms -name 'iw_cxgb3.ko*'").strip()
     assert machine.run(f"modinfo -F vermagic {built}").startswith(f"{new} ")
@@ -141,10 +157,11 @@ def test_a_new_kernel_gets_its_modules(machine, step):
 
 def test_an_unsupported_kernel_does_not_fail_an_upgrade(machine, step):
     row = step(machine.made.suite, "real-time kernel")
-    machine.run(f"{APT} update && {APT} install linux-headers-rt-amd64")
+    machine.run(f"{APT} update && {APT} install linux-headers-rt-{machine.made.arch.name}")
     status = machine.run("dkms status")
-    assert "rt-amd64" not in status and machine.made.release in status
+    assert "-rt-" not in status and machine.made.release in status
     machine.run(f"{APT} purge '^linux-(headers|image)-.*rt-.*' && {APT} autoremove --purge")
+    machine.run("rm -f /initrd.img /initrd.img.old")  # links of the kernel's package, which it leaves
     row.result = "not built, apt succeeds"
 
 

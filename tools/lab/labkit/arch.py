@@ -26,6 +26,7 @@ class Arch:
     arguments: str  # of the kernel
     iommu: tuple[str, ...]  # arguments of QEMU for an IOMMU in front of the cards
     iommu_arguments: str  # of the kernel
+    elf_machine: int  # of its programs
     iommu_module: str = ""  # its driver, below the folder of Debian's modules; it is loaded before those that find the disks, which wait for it
     slowness: float = 1.0  # how many times slower its guests are; deadlines grow with it
     suite: str | None = None  # the only release with images; None: all
@@ -45,7 +46,7 @@ _ARM64 = {
     # The NIC driver clears its 65,536 TCAM entries without a pause, which takes a minute if the host is busy.
     "arguments": "console=ttyAMA0 watchdog_thresh=60",
     # QEMU's model of the machine's own IOMMU (smmuv3) refuses a card: it reports no new mappings.
-    "iommu": ("-device", "virtio-iommu-pci"), "iommu_arguments": STRICT, "iommu_module": "kernel/drivers/iommu/virtio-iommu.ko.xz",
+    "iommu": ("-device", "virtio-iommu-pci"), "iommu_arguments": STRICT, "elf_machine": 183, "iommu_module": "kernel/drivers/iommu/virtio-iommu.ko.xz",
     "slowness": 2.0, "suite": "trixie",
 }
 
@@ -53,11 +54,13 @@ ARCHITECTURES = {arch.name: arch for arch in (
     Arch("amd64", "amd64", "x86_64-linux-gnu", "qemu-system-x86", "qemu-system-x86_64", ("-M", "q35", "-cpu", "qemu64,+rdrand"),
          "console=ttyS0 tsc=reliable no_timer_check",
          # QEMU learns of new mappings only in caching mode.
-         ("-device", "intel-iommu,caching-mode=on"), f"intel_iommu=on {STRICT}"),
+         ("-device", "intel-iommu,caching-mode=on"), f"intel_iommu=on {STRICT}", elf_machine=62),
     Arch("arm64", **_ARM64),
     Arch("arm64-16k", **_ARM64, same_programs="arm64"),  # its kernel has pages of 16 KB
     Arch("arm64-64k", **_ARM64, same_programs="arm64", own_kernel=True),
 )}
+
+NATIVE = ARCHITECTURES[HOST]
 
 
 def image_name(suite: str, arch: str) -> str:
@@ -70,7 +73,7 @@ def of_image(name: str) -> tuple[str, Arch]:
     for arch in ARCHITECTURES.values():
         if arch.cross and name == f"{arch.suite}-{arch.name}":
             return arch.suite, arch
-    return name, ARCHITECTURES[HOST]
+    return name, NATIVE
 
 
 def names(suites: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import arch, bzimage, cache, kernel, mirror, paths, progress
-from .arch import Arch
+from . import arch, bzimage, cache, emulated, kernel, mirror, paths, progress
+from .arch import NATIVE, Arch
 from .cpio import Archive
 from .errors import LabError, UsageError
 from .kernel import Kernel
@@ -68,7 +68,7 @@ COMPLETE = ("arch/x86/crypto", "arch/arm64/crypto", "block", "crypto", "fs", "li
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "9pnet_virtio", "9p", "squashfs", "overlay")
 
 
-def build_packages(target: Arch = arch.ARCHITECTURES[arch.HOST]) -> tuple[str, ...]:
+def build_packages(target: Arch = NATIVE) -> tuple[str, ...]:
     """BUILD_PACKAGES and the libraries of the project's own build, so that provider and programs build as on a host."""
     listed = paths.REPO / "packaging/build-deps.txt"
     names = [line.split("#")[0].strip() for line in listed.read_text().splitlines()] if listed.exists() else []
@@ -238,9 +238,9 @@ def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str, variant: str 
             "--dpkgopt=path-exclude=/usr/share/locale/*", *more, *_sources(suite)]
 
 
-def _pipe(producer: list[str], consumer: list[str], log: Path) -> bool:
+def _pipe(producer: list[str], consumer: list[str], log: Path, programs: Arch = NATIVE) -> bool:
     with open(log, "wb") as output:
-        first = subprocess.Popen(producer, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output)
+        first = emulated.popen(producer, programs, stdout=subprocess.PIPE, stderr=output)
         second = subprocess.run(consumer, stdin=first.stdout, stdout=output, stderr=output, check=False)
         first.stdout.close()
         return first.wait() == 0 and second.returncode == 0
@@ -259,11 +259,11 @@ def _guest_root(suite: str, folder: Path, packages: tuple[str, ...] = GUEST_PACK
         target.unlink(missing_ok=True)
 
 
-def unpack_root(root: Path, log: Path, suite: str, packages: tuple[str, ...], *more: str) -> None:
-    """A Debian root in a new folder; more: options of mmdebstrap."""
+def unpack_root(root: Path, log: Path, suite: str, packages: tuple[str, ...], *more: str, programs: Arch = NATIVE) -> None:
+    """A Debian root in a new folder; more: options of mmdebstrap; programs: the architecture of those that it installs."""
     root.mkdir()
     owner = ["--same-owner"] if os.getuid() == 0 else ["--no-same-owner", "--exclude=./dev/*"]
-    if not _pipe(_mmdebstrap(suite, packages, *more), ["tar", "-x", "-C", str(root), *owner], log):
+    if not _pipe(_mmdebstrap(suite, packages, *more), ["tar", "-x", "-C", str(root), *owner], log, programs):
         raise LabError(f"making a root of {suite} failed:\n{tail(log, 30)}")
 
 

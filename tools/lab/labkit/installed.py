@@ -19,6 +19,10 @@ from .process import run
 PACKAGES = ("apt", "dkms", "systemd-sysv", "udev", "dbus", "kmod", "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest",
             "iproute2", "iputils-ping", "pciutils", "ethtool", "procps", "python3", "mokutil")
 SPACE = 4000  # MiB for the installed root and the image that guests boot
+# For another architecture the machine is a root of its own, not a layer over one for building; its compiler and dpkg are emulated.
+OTHER_PACKAGES = (*PACKAGES, "gcc", "make", "openssl", "pahole", "zstd")
+# The lab has its own initramfs; making one under emulation takes many minutes.
+NO_INITRAMFS = "--dpkgopt=path-exclude=/etc/kernel/*/initramfs-tools"
 # Not needed in a guest; the folders stay.
 NOT_BOOTED = ("debs/*", "src/*", "work/*", "tmp/*", "dev/*", "proc/*", "var/cache/apt/*")
 
@@ -28,12 +32,23 @@ UP_TO_DATE = {"/etc/.updated": b"", "/var/.updated": b""}
 APT = "apt-get -qy -o Dpkg::Use-Pty=0 -o APT::Install-Recommends=false -o Acquire::Check-Valid-Until=false"
 
 
+def _other_root(made: image.Image) -> Path:
+    def fill(folder: Path) -> None:
+        paths.need_space(paths.cache(), SPACE, "a machine of another architecture")
+        with progress.step(f"installing a machine of {made.suite}, whose programs are emulated (about ten minutes)"):
+            image.unpack_root(folder / "root", folder / "log", made.suite, tuple(recipe["packages"]), f"--architectures={made.arch.debian}", "--mode=root",
+                              "--skip=check/qemu", "--dpkgopt=force-unsafe-io", NO_INITRAMFS, programs=made.arch)
+
+    recipe = {"image": made.folder.name, "packages": [*OTHER_PACKAGES, f"linux-image-{made.release}", f"linux-headers-{made.release}"]}
+    return cache.entry(f"machine-{made.suite}", recipe, fill) / "root"
+
+
 def _with_packages(made: image.Image, debs: Sequence[Path], lower: Sequence[Path]) -> Path:
     """A layer in which apt installed these files. DKMS takes minutes, so the layer is cached."""
     def fill(folder: Path) -> None:
         with progress.step(f"installing {', '.join(path.name for path in debs)}"), package.layered(lower, folder / "upper") as root:
             package.in_root(root, f"depmod {made.release} && {APT} install {' '.join(f'/debs/{path.name}' for path in debs)}",
-                            folder / "log", [(debs[0].parent, "/debs")])
+                            folder / "log", [(debs[0].parent, "/debs")], made.arch)
 
     recipe = {"root": [path.parent.name for path in lower], "debs": [hashlib.sha256(path.read_bytes()).hexdigest() for path in debs]}
     return cache.entry(f"installed-{made.suite}", recipe, fill) / "upper"
@@ -46,7 +61,10 @@ class Installed:
         package.need_root()
         self.made = image.get(suite)
         self.folder = folder
-        self._lower = [package.layer("machine", self.made, PACKAGES), self.made.build_root]
+        if self.made.arch.cross:
+            self._lower = [_other_root(self.made)]
+        else:
+            self._lower = [package.layer("machine", self.made, PACKAGES), self.made.build_root]
         if debs:
             self._lower.insert(0, _with_packages(self.made, debs, self._lower))
         self._stack = contextlib.ExitStack()
@@ -69,7 +87,7 @@ class Installed:
         """Runs a shell script as root in the machine; returns its output."""
         self._logs += 1
         log = self.folder / f"{self._logs:02}.log"
-        package.in_root(self.root, script, log, binds)
+        package.in_root(self.root, script, log, binds, self.made.arch)
         return log.read_text(errors="replace")
 
     def files(self) -> set[str]:

@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from . import apt, arch, cache, image, mirror, paths, progress
+from . import apt, arch, cache, emulated, image, mirror, paths, progress
+from .arch import NATIVE, Arch
 from .errors import LabError
 from .process import run, tail
 
@@ -49,8 +50,8 @@ def layered(lower: Sequence[Path], upper: Path) -> Iterator[Path]:
             cache.remove_tree(work)
 
 
-def in_root(root: Path, script: str, log: Path, binds: Sequence[tuple[Path, str]] = ()) -> None:
-    """Runs a shell script as root in a root; its output is in the log, and in the error if it fails."""
+def in_root(root: Path, script: str, log: Path, binds: Sequence[tuple[Path, str]] = (), programs: Arch = NATIVE) -> None:
+    """Runs a shell script as root in a root; its output is in the log, and in the error if it fails. programs: their architecture."""
     setup = ["set -e", f"mount --rbind /dev {root}/dev", f"mount --rbind /proc {root}/proc"]
     for source, target in binds:
         (root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
@@ -62,12 +63,11 @@ def in_root(root: Path, script: str, log: Path, binds: Sequence[tuple[Path, str]
     setup.append(f'exec chroot {root} /bin/sh -euc "$1"')
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "wb") as output:
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", "\n".join(setup), "sh", script], stdin=subprocess.DEVNULL,
-                              stdout=output, stderr=subprocess.STDOUT, check=False,
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root",
-                                   "DEBIAN_FRONTEND": "noninteractive"})
+        status = emulated.popen(["unshare", "--mount", "sh", "-c", "\n".join(setup), "sh", script], programs, stdout=output, stderr=subprocess.STDOUT,
+                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root",
+                                     "DEBIAN_FRONTEND": "noninteractive"}).wait()
     policy.unlink()
-    if done.returncode:
+    if status:
         raise LabError(f"a script failed in a root (log: {log}):\n{tail(log, 40)}")
 
 
@@ -127,7 +127,7 @@ def _build(suite: str, lower: Sequence[Path], options: str, goal: Path, log: Pat
             export CCACHE_DIR=/ccache CCACHE_BASEDIR=/work/t3rdma CCACHE_NOHASHDIR=1 DEB_BUILD_OPTIONS="parallel={os.cpu_count()} noautodbgsym"
             cd /work/t3rdma
             dpkg-buildpackage -us -uc -d {options}
-            lintian --allow-root --fail-on error --suppress-tags {NO_ADDRESS} --tag-display-limit 0 ../*.changes
+            lintian --allow-root --fail-on error,warning --suppress-tags {NO_ADDRESS} --tag-display-limit 0 ../*.changes
             """, log, [(results, "/ccache")])
         for path in (root / "work").glob("*.deb"):
             shutil.copy2(path, goal)
@@ -149,7 +149,7 @@ def build_cross(name: str) -> list[Path]:
 
 
 def build(suite: str, with_sim: bool = True, i386: bool | None = None) -> list[Path]:
-    """Builds the packages of a release, and checks them with lintian, whose errors fail the build. They are in
+    """Builds the packages of a release, and checks them with lintian, whose errors and warnings fail the build. They are in
     build/deb/SUITE. i386: also those for 32-bit programs (None: if the release has such)."""
     need_root()
     made = image.get(suite)

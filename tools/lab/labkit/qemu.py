@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from . import apt, cache, mirror, paths, progress
-from .arch import ARCHITECTURES, HOST, Arch
+from .arch import NATIVE, Arch
 from .errors import LabError
 from .process import run
 
@@ -21,7 +21,7 @@ SUITES = ("trixie", "trixie-backports")
 SPACE = 600  # MiB, with a reserve
 
 
-def recipe(arch: Arch = ARCHITECTURES[HOST]) -> dict:
+def recipe(arch: Arch = NATIVE) -> dict:
     """The inputs that determine the private copy."""
     return {"mirror": mirror.debian(), "suites": SUITES, "package": arch.qemu_package}
 
@@ -65,6 +65,6 @@ def _fetch(folder: Path, arch: Arch) -> None:
         raise LabError(f"{SUITES[-1]} has QEMU {have[0]}.{have[1]}, needed is {MINIMUM[0]}.{MINIMUM[1]}")
 
 
-def command(arch: Arch = ARCHITECTURES[HOST]) -> list[str]:
+def command(arch: Arch = NATIVE) -> list[str]:
     """How to start QEMU."""
     return _host_command(arch) or _private_command(cache.entry("qemu", recipe(arch), lambda folder: _fetch(folder, arch)), arch)
