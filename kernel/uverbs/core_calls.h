@@ -27,8 +27,6 @@ void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type 
 void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller);
 void rdma_restrack_add(struct rdma_restrack_entry *res);
 void rdma_restrack_del(struct rdma_restrack_entry *res);
-void rdma_umap_priv_init(struct rdma_umap_priv *priv, struct vm_area_struct *vma,
-			 struct rdma_user_mmap_entry *entry);
 void ib_qp_usecnt_inc(struct ib_qp *qp);
 
 /* Waits for readers of a resource's attributes. Kernels without it do not wait. */

@@ -5,7 +5,7 @@
  * file->umaps. This file unmaps them when the device is removed, because the pages
  * may then belong to another device.
  *
- * uv_umap_open() registers the copy of a mapping after fork() or a split. After
+ * uv_umap_open() registers the copy of a mapping for fork(), mremap() or a split. After
  * removal an access faults, and the fault maps a page of zeros, so that a library
  * that polls a queue or writes a doorbell at that time does not get SIGBUS.
  */
@@ -35,27 +35,38 @@ static void uv_umap_untrack(struct uv_file *file, struct rdma_umap_priv *priv)
 	priv->entry = NULL;
 }
 
+/*
+ * Tracks the copy of a mapping. mremap(), and fork() on 6.12 and later, call this before they move
+ * or copy the page tables, so to unmap the copy here would be too early: it would get the I/O
+ * pages afterwards. So the copy is on the list if its source is, whatever the state of the device.
+ * Removal unmaps each mapping on the list under mmap_lock, which the caller of this function holds
+ * until the page tables are complete. A source that is off the list has no I/O pages.
+ *
+ * The copy cannot be refused, so the allocation must not fail: it is charged to the memory cgroup
+ * also above the limit. There is one for each VMA, and the kernel limits their number.
+ */
 static void uv_umap_open(struct vm_area_struct *vma)
 {
 	struct uv_file *file = uv_vma_file(vma);
-	struct srcu_struct *srcu = &file->base.device->disassociate_srcu;
 	struct rdma_umap_priv *from = vma->vm_private_data;
-	struct rdma_umap_priv *priv = NULL;
-	int idx;
+	struct rdma_umap_priv *priv;
 
 	if (!from)
 		return;
-	idx = srcu_read_lock(srcu);
-	T3_RACE_POINT(uverbs_umap_open);
-	/* If the device is still there, removal waits for this reader and then finds the copy. */
-	if (uv_file_ibdev(file))
-		priv = kzalloc(sizeof(*priv), GFP_KERNEL_ACCOUNT);
+	priv = kzalloc(sizeof(*priv), GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
+	priv->vma = vma;
+	INIT_LIST_HEAD(&priv->list);
 	vma->vm_private_data = priv;
-	if (priv)
-		rdma_umap_priv_init(priv, vma, from->entry);
-	else
-		uv_zap_vma(vma);	/* open() cannot fail; I/O pages must not stay untracked */
-	srcu_read_unlock(srcu, idx);
+	T3_RACE_POINT(uverbs_umap_open);
+	mutex_lock(&file->base.umap_lock);
+	/* The caller's mmap_lock keeps the source. */
+	if (!list_empty(&from->list)) {
+		priv->entry = from->entry;
+		if (priv->entry)
+			kref_get(&priv->entry->ref);
+		list_add(&priv->list, &file->base.umaps);
+	}
+	mutex_unlock(&file->base.umap_lock);
 }
 
 static void uv_umap_close(struct vm_area_struct *vma)

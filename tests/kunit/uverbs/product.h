@@ -176,7 +176,8 @@ static inline void product_unregister_region(dev_t from, unsigned int count)
 #undef rdma_zalloc_drv_obj_gfp
 #define FAIL_OR(error, call)	(alloc_fails(0, __func__) ? (error) : call)
 #define kmalloc(size, gfp)	FAIL_OR(NULL, charged_kmalloc(size, gfp))
-#define kzalloc(size, gfp)	FAIL_OR(NULL, sure_kzalloc(size, charged(gfp)))
+#define kzalloc(size, gfp) \
+	(alloc_fails(gfp, __func__) ? NULL : sure_kzalloc(size, charged(gfp)))
 #define kmalloc_array(n, size, gfp)	FAIL_OR(NULL, charged_kmalloc_array(n, size, gfp))
 #define kcalloc(n, size, gfp)	FAIL_OR(NULL, charged_kcalloc(n, size, gfp))
 #define kvmalloc_array(n, size, gfp)	FAIL_OR(NULL, charged_kvmalloc_array(n, size, gfp))

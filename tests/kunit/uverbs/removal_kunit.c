@@ -358,9 +358,25 @@ static void removal_waits_for_running_destroy(struct kunit *test)
 
 /* --- mappings ----------------------------------------------------------------------------- */
 
+static unsigned int list_count(const struct list_head *list)
+{
+	const struct list_head *at;
+	unsigned int count = 0;
+
+	list_for_each(at, list)
+		count++;
+	return count;
+}
+
 static unsigned long map(struct file *filp)
 {
 	return vm_mmap(filp, 0, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+}
+
+static unsigned long map_entry(struct file *filp, unsigned long prot)
+{
+	return vm_mmap(filp, 0, PAGE_SIZE, prot, MAP_SHARED,
+		       rdma_user_mmap_get_offset(&fake->entry));
 }
 
 /* Such a kernel does not distinguish a page of zeros from the device's. */
@@ -432,10 +448,91 @@ static void both_parts_of_split_mapping_are_tracked(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.umaps));
 }
 
-static unsigned long map_entry(struct file *filp, unsigned long prot)
+/* A process at the limit of its memory cgroup cannot create a copy that removal does not find. */
+static void split_mapping_is_tracked_without_memory(struct kunit *test)
 {
-	return vm_mmap(filp, 0, PAGE_SIZE, prot, MAP_SHARED,
-		       rdma_user_mmap_get_offset(&fake->entry));
+	unsigned long at = vm_mmap(opened, 0, 3 * PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	struct uv_file *file = opened->private_data;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	failing.nth = 1;
+	allocations_fail();
+	KUNIT_EXPECT_EQ(test, vm_munmap(at + PAGE_SIZE, PAGE_SIZE), 0);
+	allocations_work();
+	KUNIT_EXPECT_EQ(test, list_count(&file->base.umaps), 2);
+	fake_device_remove(fake);
+	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.umaps));
+	vm_munmap(at, 3 * PAGE_SIZE);
+}
+
+/*
+ * mremap() and fork() call ->open before the copy has pages. The copy here stays without them: it
+ * has no page tables, so nothing else of the kernel knows it.
+ */
+static struct vm_area_struct *copy_mapping(struct kunit *test, unsigned long at)
+{
+	struct vm_area_struct *copy = kunit_kzalloc(test, sizeof(*copy), GFP_KERNEL);
+	struct vm_area_struct *vma;
+
+	if (!copy)
+		return NULL;
+	mmap_write_lock(user_mm);
+	vma = find_vma(user_mm, at);
+	memcpy(copy, vma, sizeof(*copy));
+	copy->vm_start = (unsigned long)USER_HOLE;
+	copy->vm_end = copy->vm_start + PAGE_SIZE;
+	copy->vm_ops->open(copy);
+	mmap_write_unlock(user_mm);
+	return copy;
+}
+
+static void close_copy(struct vm_area_struct *copy)
+{
+	mmap_write_lock(user_mm);
+	copy->vm_ops->close(copy);
+	mmap_write_unlock(user_mm);
+}
+
+/* Removal has begun, but has not come to the mappings of this file. */
+static void copy_during_removal_is_tracked(struct kunit *test)
+{
+	struct uv_file *file = opened->private_data;
+	struct vm_area_struct *copy;
+	unsigned long at;
+
+	KUNIT_ASSERT_EQ(test, fake_insert_entry(fake), 0);
+	at = map_entry(opened, PROT_READ | PROT_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	rdma_user_mmap_entry_remove(&fake->entry);
+	RCU_INIT_POINTER(uverbs->base.ib_dev, NULL);
+	copy = copy_mapping(test, at);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	KUNIT_EXPECT_EQ(test, list_count(&file->base.umaps), 2);
+	/* The pages stay until the copy is unmapped, too. */
+	vm_munmap(at, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, fake->entries_freed, 0);
+	fake_device_remove(fake);
+	KUNIT_EXPECT_EQ(test, fake->entries_freed, 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.umaps));
+	close_copy(copy);
+	KUNIT_EXPECT_EQ(test, fake->entries_freed, 1);
+}
+
+/* It has no I/O pages. An access to it faults and shows zeros, as to its source. */
+static void copy_after_removal_is_untracked(struct kunit *test)
+{
+	struct uv_file *file = opened->private_data;
+	unsigned long at = map(opened);
+	struct vm_area_struct *copy;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	fake_device_remove(fake);
+	copy = copy_mapping(test, at);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	KUNIT_EXPECT_TRUE(test, list_empty(&file->base.umaps));
+	KUNIT_EXPECT_NOT_NULL(test, copy->vm_private_data);
+	close_copy(copy);
+	vm_munmap(at, PAGE_SIZE);
 }
 
 static void mapping_holds_its_entry(struct kunit *test)
@@ -606,6 +703,9 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(removal_unmaps_mapping),
 	KUNIT_CASE(mmap_needs_a_context),
 	KUNIT_CASE(both_parts_of_split_mapping_are_tracked),
+	KUNIT_CASE(split_mapping_is_tracked_without_memory),
+	KUNIT_CASE(copy_during_removal_is_tracked),
+	KUNIT_CASE(copy_after_removal_is_untracked),
 	KUNIT_CASE(mapping_holds_its_entry),
 	KUNIT_CASE(removal_puts_the_entry_of_a_mapping),
 	KUNIT_CASE(writable_mapping_has_a_page_of_its_file),
