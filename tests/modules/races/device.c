@@ -79,7 +79,7 @@ static void races_disassociate_ucontext(struct ib_ucontext *context)
 
 static int races_map(struct ib_ucontext *context, struct vm_area_struct *vma)
 {
-	return rdma_user_mmap_io(context, vma, page_to_pfn(to_races_device(context->device)->page),
+	return rdma_user_mmap_io(context, vma, page_to_pfn(races_page),
 				 vma->vm_end - vma->vm_start, vma->vm_page_prot, NULL);
 }
 
@@ -382,7 +382,6 @@ int races_report(const struct t3_races_event *event)
 
 static void races_device_free(struct races_device *dev)
 {
-	__free_page(dev->page);
 	xa_destroy(&dev->qps);
 	ib_dealloc_device(&dev->ib);
 }
@@ -390,17 +389,12 @@ static void races_device_free(struct races_device *dev)
 static int races_register(struct net_device *ndev)
 {
 	struct races_device *dev = ib_alloc_device(races_device, ib);
-	int err = -ENOMEM;
+	int err;
 
 	if (!dev)
 		return -ENOMEM;
 	dev->ndev = ndev;
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC1);
-	dev->page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-	if (!dev->page) {
-		ib_dealloc_device(&dev->ib);
-		return err;
-	}
 	ib_set_device_ops(&dev->ib, &device_ops);
 	ib_set_device_ops(&dev->ib, &races_iw_ops);
 	dev->ib.node_type = RDMA_NODE_RNIC;

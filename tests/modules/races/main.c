@@ -3,12 +3,14 @@
 #include <linux/etherdevice.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/uaccess.h>
 
 #include "races.h"
 
 static struct net_device *races_ndev;
+struct page *races_page;
 
 static netdev_tx_t races_xmit(struct sk_buff *skb, struct net_device *ndev)
 {
@@ -101,9 +103,15 @@ static int __init races_init(void)
 {
 	int err;
 
-	races_ndev = alloc_etherdev(0);
-	if (!races_ndev)
+	races_page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!races_page)
 		return -ENOMEM;
+	((u32 *)page_address(races_page))[1] = T3_RACES_PAGE;
+	races_ndev = alloc_etherdev(0);
+	if (!races_ndev) {
+		err = -ENOMEM;
+		goto err_page;
+	}
 	strscpy(races_ndev->name, "race%d", IFNAMSIZ);
 	races_ndev->netdev_ops = &ndev_ops;
 	eth_hw_addr_random(races_ndev);
@@ -119,6 +127,8 @@ err_ndev:
 	unregister_netdev(races_ndev);
 err_free:
 	free_netdev(races_ndev);
+err_page:
+	__free_page(races_page);
 	return err;
 }
 
@@ -128,6 +138,7 @@ static void __exit races_exit(void)
 	races_unplug();
 	unregister_netdev(races_ndev);
 	free_netdev(races_ndev);
+	__free_page(races_page);
 }
 
 module_init(races_init);

@@ -22,11 +22,16 @@ int races_arm(const struct t3_races_arm *arm);
 int races_wait(unsigned int ms);
 void races_release(void);
 
+/*
+ * main.c: mmap() maps it instead of a page of the device. It is not freed with the device, so that
+ * a mapping that still shows it is noticed.
+ */
+extern struct page *races_page;
+
 /* device.c */
 struct races_device {
 	struct ib_device ib;
 	struct net_device *ndev;	/* the module's, which outlives the device */
-	struct page *page;	/* mmap() maps it instead of a page of the device */
 	struct xarray qps;	/* by number */
 };
 

@@ -8,6 +8,7 @@
 
 #define T3_RACES_NAME 48
 #define T3_RACES_MOST 512 /* passages in a recording */
+#define T3_RACES_PAGE 0x52414345 /* second word of the page that mmap() maps */
 
 /* A thread passed a point. */
 struct t3_races_passage {

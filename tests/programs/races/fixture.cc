@@ -15,6 +15,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace races {
@@ -306,6 +307,49 @@ int CmClient::write_event(int fd, uint32_t id) {
 }
 
 // ---- the fixture
+
+int Fixture::start_child() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    const pid_t child = fork();
+    const int error = child < 0 ? errno : 0;
+    if (child == 0) {
+        close(ends[1]);
+        char byte;
+        while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+            ;
+        _exit(shows_removed_device_here());
+    }
+    close(ends[0]);
+    if (error) {
+        close(ends[1]);
+        return error;
+    }
+    child_ = child;
+    child_waits_ = ends[1];
+    return 0;
+}
+
+bool Fixture::shows_removed_device_here() const {
+    if (!world_ || !mapping)
+        return false;
+    // The file of a removed device cannot be mapped any more.
+    void* more = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, world_->fd(), 0);
+    if (more != MAP_FAILED)
+        munmap(more, 4096);
+    return more == MAP_FAILED && errno == EIO &&
+           static_cast<const volatile uint32_t*>(mapping)[1] == T3_RACES_PAGE;
+}
+
+bool Fixture::shows_removed_device() {
+    int status = 0;
+    if (child_ > 0) {
+        close(child_waits_);
+        waitpid(child_, &status, 0);
+    }
+    return shows_removed_device_here() || (WIFEXITED(status) && WEXITSTATUS(status));
+}
 
 Fixture::Fixture(const Needs& needs, Facts& facts) : facts_(facts) {
     if (!needs.files)

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <sys/types.h>
 
 namespace races {
 
@@ -70,7 +71,13 @@ public:
     uint32_t id(Id id) const { return ids_.at(static_cast<size_t>(id)); }
     uint32_t group() const { return group_; } // handle of the group that `joined` has joined
 
+    // A child that has the mapping until the operations have ended; returns 0 or an errno.
+    int start_child();
+    // Whether the mapping, of this process or of the child, shows a page of a device that was removed.
+    bool shows_removed_device();
+
 private:
+    bool shows_removed_device_here() const;
     void make_numbers();
     void make_connections();
     uint32_t make_id(Id id);
@@ -84,6 +91,8 @@ private:
     std::array<uint32_t, static_cast<size_t>(Queue::count)> qp_handle_{};
     std::array<uint32_t, static_cast<size_t>(Id::count)> ids_{};
     uint32_t group_ = 0;
+    pid_t child_ = -1;
+    int child_waits_ = -1; // the child looks when this pipe is closed
 };
 
 // Events of <rdma/rdma_cma.h>: in the order of the ABI.

@@ -104,6 +104,7 @@ struct Shared {
     std::array<pid_t, 2> thread;
     std::array<int, 2> result;
     uint32_t accesses;
+    bool shows_removed_device;
     std::array<char, 120> error; // why there is no fixture
 };
 
@@ -311,6 +312,7 @@ public:
     bool held_in_memory(int ms) { return signals_.held.wait(ms); }
     void provide_memory() { signals_.go_on.set(); }
     uint32_t accesses() const { return shared_->accesses; }
+    bool shows_removed_device() const { return shared_->shows_removed_device; }
     int result(size_t which) const { return shared_->result.at(which); }
     std::string error() const {
         const std::string why(shared_->error.data());
@@ -362,6 +364,7 @@ private:
                 memory.serve(*access_, signals_.held.fd(), signals_.go_on.fd(), &shared_->accesses);
             }).detach();
         signals_.finish.take();
+        shared_->shows_removed_device = fixture->shows_removed_device();
         _exit(0);
     }
 
@@ -639,6 +642,8 @@ std::string Explorer::try_pair(const Pair& pair) {
         report(pair.name(), "it does not end:" + run->stacks() + ids_with_history());
         broken_ = true;
         PairRun::leave(std::move(run));
+    } else if (run->shows_removed_device()) {
+        report(pair.name(), "a mapping shows a page of the removed device");
     }
     return outcome;
 }

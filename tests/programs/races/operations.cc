@@ -29,6 +29,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace races {
 
@@ -179,8 +180,9 @@ void add_files(Operations& list) {
     });
     touch.mapped = true;
     list.push_back(touch);
-    Operation unmap =
-        verbs("munmap", true, [](Fixture& fixture) { return error_of(munmap(fixture.mapping, 4096)); });
+    Operation unmap = verbs("munmap", true, [](Fixture& fixture) {
+        return error_of(munmap(std::exchange(fixture.mapping, nullptr), 4096));
+    });
     unmap.mapped = true;
     list.push_back(unmap);
     Operation forks = verbs("fork", true, [](Fixture&) {
@@ -191,6 +193,22 @@ void add_files(Operations& list) {
     });
     forks.mapped = true;
     list.push_back(forks);
+    Operation remap = verbs("mremap", true, [](Fixture& fixture) {
+        void* to = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (to == MAP_FAILED)
+            return errno;
+        void* from = std::exchange(fixture.mapping, nullptr);
+        to = mremap(from, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+        if (to == MAP_FAILED)
+            return errno;
+        fixture.mapping = to;
+        return 0;
+    });
+    remap.mapped = true;
+    list.push_back(remap);
+    Operation child = verbs("fork_child_stays", true, [](Fixture& fixture) { return fixture.start_child(); });
+    child.mapped = true;
+    list.push_back(child);
     Operation exits = verbs("exit", false, [](Fixture&) -> int { _exit(0); });
     exits.mapped = true;
     exits.ends_subject = true;
