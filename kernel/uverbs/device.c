@@ -70,6 +70,13 @@ static void uv_device_unref(struct uv_device *dev)
 	put_device(&dev->base.dev);
 }
 
+static void uv_file_delete(struct uv_file *file)
+{
+	mutex_destroy(&file->base.umap_lock);
+	mutex_destroy(&file->base.ucontext_lock);
+	kfree(file);
+}
+
 static void uv_file_free(struct kref *ref)
 {
 	struct uv_file *file = container_of(ref, struct uv_file, base.ref);
@@ -86,9 +93,7 @@ static void uv_file_free(struct kref *ref)
 
 	if (file->base.disassociate_page)
 		__free_page(file->base.disassociate_page);
-	mutex_destroy(&file->base.umap_lock);
-	mutex_destroy(&file->base.ucontext_lock);
-	kfree(file);
+	uv_file_delete(file);
 	uv_device_unref(dev);
 }
 
@@ -130,6 +135,12 @@ static int uv_open(struct inode *inode, struct file *filp)
 		return -ENXIO;
 	get_device(&dev->base.dev);
 	T3_RACE_POINT(uverbs_open_found);
+	/* Before the mutex: at the limit of its memory cgroup a process may reclaim for long. */
+	file = uv_file_new(dev);
+	if (!file) {
+		err = -ENOMEM;
+		goto err_device;
+	}
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	mutex_lock(&dev->base.lists_mutex);
 
@@ -143,10 +154,6 @@ static int uv_open(struct inode *inode, struct file *filp)
 	err = -ENODEV;
 	if (!ib_dev->ops.disassociate_ucontext && !try_module_get(ib_dev->ops.owner))
 		goto err_unlock;
-	err = -ENOMEM;
-	file = uv_file_new(dev);
-	if (!file)
-		goto err_module;
 	list_add_tail(&file->base.list, &dev->base.uverbs_file_list);
 	T3_RACE_POINT(uverbs_open_listed);
 
@@ -157,12 +164,11 @@ static int uv_open(struct inode *inode, struct file *filp)
 	filp->private_data = file;
 	return stream_open(inode, filp);
 
-err_module:
-	if (!ib_dev->ops.disassociate_ucontext)
-		module_put(ib_dev->ops.owner);
 err_unlock:
 	mutex_unlock(&dev->base.lists_mutex);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
+	uv_file_delete(file);
+err_device:
 	uv_device_unref(dev);
 	return err;
 }

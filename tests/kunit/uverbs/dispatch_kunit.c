@@ -12,6 +12,45 @@ static int dispatch_init(struct kunit *test)
 	return 0;
 }
 
+/* --- open() --------------------------------------------------------------------------- */
+
+struct opener {
+	int err;
+	struct completion done;
+};
+
+static int opener(void *data)
+{
+	struct opener *opener = data;
+
+	opener->err = PTR_ERR_OR_ZERO(user_open());
+	complete_all(&opener->done);
+	return 0;
+}
+
+/*
+ * A process at the limit of its memory cgroup reclaims for long: others that open, close and
+ * create event files must not wait for it. Here its allocation fails while the mutex is held.
+ */
+static void open_allocates_without_lists_mutex(struct kunit *test)
+{
+	struct opener other = {};
+	struct task_struct *thread;
+
+	init_completion(&other.done);
+	thread = kthread_create(opener, &other, "open");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	failing.nth = 1;
+	allocations_fail();
+	mutex_lock(&uverbs->base.lists_mutex);
+	wake_up_process(thread);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&other.done, 5 * HZ), 0);
+	mutex_unlock(&uverbs->base.lists_mutex);
+	wait_for_completion(&other.done);
+	allocations_work();
+	KUNIT_EXPECT_EQ(test, other.err, -ENOMEM);
+}
+
 /* --- each type of object ------------------------------------------------------------- */
 
 static void create_and_destroy_by_write(struct kunit *test)
@@ -833,6 +872,7 @@ static void destroy_of_locked_object_is_ebusy(struct kunit *test)
 }
 
 static struct kunit_case dispatch_cases[] = {
+	KUNIT_CASE(open_allocates_without_lists_mutex),
 	KUNIT_CASE_PARAM(create_and_destroy_by_write, kind_gen_params),
 	KUNIT_CASE_PARAM(destroy_by_ioctl, kind_gen_params),
 	KUNIT_CASE_PARAM(failed_creation_leaves_no_handle, kind_gen_params),
