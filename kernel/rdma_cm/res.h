@@ -18,6 +18,8 @@
 #include <rdma/rdma_cm.h>
 #include <rdma/restrack.h>
 
+#include <t3_ib_core.h>
+
 #include "cm_fsm.h"
 
 /* Values for user space: enum rdma_cm_state of the in-tree rdma_cm. */
@@ -87,14 +89,6 @@ static_assert(offsetof(struct cm_base, qp_num) == 752);
 static_assert(offsetof(struct cm_base, res) == 776);
 #endif
 #endif
-
-/* Exported by ib_core, and declared in a private header of it. */
-void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type);
-void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller);
-void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
-			       const struct rdma_restrack_entry *parent);
-void rdma_restrack_add(struct rdma_restrack_entry *res);
-void rdma_restrack_del(struct rdma_restrack_entry *res);
 
 void cm_res_init(struct cm_base *base, const char *caller, const struct cm_base *parent);
 void cm_res_add(struct cm_base *base);

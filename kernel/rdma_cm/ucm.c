@@ -15,6 +15,7 @@
 #include <net/net_namespace.h>
 #include <rdma/ib.h>
 
+#include <t3_ib_core.h>
 #include <t3_race_point.h>
 
 #include "compat.h"
@@ -602,14 +603,6 @@ static struct miscdevice ucm_misc = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.mode = 0666,
 	.fops = &ucm_fops,
-};
-
-/* From a private header of ib_core. */
-struct ib_client_nl_info {
-	struct sk_buff *nl_msg;
-	struct device *cdev;
-	u32 port;
-	u64 abi;
 };
 
 /* From this librdmacm learns which device to open. */

@@ -23,10 +23,6 @@ int ib_rdmacg_try_charge(struct ib_rdmacg_object *cg, struct ib_device *dev,
 			 enum rdmacg_resource_type type);
 void ib_rdmacg_uncharge(struct ib_rdmacg_object *cg, struct ib_device *dev,
 			enum rdmacg_resource_type type);
-void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type);
-void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller);
-void rdma_restrack_add(struct rdma_restrack_entry *res);
-void rdma_restrack_del(struct rdma_restrack_entry *res);
 void ib_qp_usecnt_inc(struct ib_qp *qp);
 
 /* Waits for readers of a resource's attributes. Kernels without it do not wait. */

@@ -33,6 +33,7 @@
 #include <rdma/uverbs_types.h>
 
 #include <t3_context.h>
+#include <t3_ib_core.h>
 #include <t3_uverbs_file.h>
 
 struct uverbs_api;
@@ -52,14 +53,6 @@ struct ib_uverbs_device {
 	struct mutex				lists_mutex; /* lists of files and event files */
 	struct list_head			uverbs_file_list __guarded_by(&lists_mutex);
 	struct uverbs_api			*uapi;
-};
-
-/* The argument of ib_client.get_nl_info. */
-struct ib_client_nl_info {
-	struct sk_buff *nl_msg;
-	struct device *cdev;
-	u32 port;
-	u64 abi;
 };
 
 /* vma->vm_private_data of a mapping of I/O pages, listed in ib_uverbs_file.umaps. */
