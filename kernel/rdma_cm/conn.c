@@ -251,13 +251,20 @@ EXPORT_SYMBOL(t3_rdma_disconnect);
  * @attr: the state in qp_state; receives the other attributes
  * @mask: receives the mask of attributes to set
  *
+ * Waits for a handler of the id that runs: a lookup that ends gives the id its device in steps.
+ *
  * Return: 0 or -EINVAL.
  */
 int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *mask)
 {
-	if (!id->device)
-		return -EINVAL;
-	return cm_transport(to_cm_id(id))->init_qp_attr(to_cm_id(id), attr, mask);
+	struct cm_id *cm = to_cm_id(id);
+	int ret = -EINVAL;
+
+	cm_handler_lock(cm);
+	if (id->device)
+		ret = cm_transport(cm)->init_qp_attr(cm, attr, mask);
+	cm_handler_unlock(cm);
+	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_init_qp_attr);
 

@@ -561,6 +561,40 @@ static void the_link_address_changes(struct kunit *test)
 	fake_roce = false;
 }
 
+static struct work_struct query;
+static int query_result;
+
+static void query_attributes(struct work_struct *work)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
+	int mask;
+
+	query_result = t3_rdma_init_qp_attr(id, &attr, &mask);
+}
+
+static void query_during_lookup(void)
+{
+	queue_work(system_long_wq, &query);
+	msleep(100);
+}
+
+/* A lookup has given the id its device, and not yet what belongs to it. */
+static void attributes_while_a_lookup_ends(struct kunit *test)
+{
+	roce_begin(test);
+	query_result = 1;
+	INIT_WORK(&query, query_attributes);
+	KUNIT_EXPECT_EQ(test, call(RESOLVE), 0);
+	fake.at_point = query_during_lookup;
+	fake.point = "cm_attached";
+	fake_lookup_done(0);
+	flush_workqueue(cm_wq);
+	flush_work(&query);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_EQ(test, query_result, 0);
+	roce_end(test);
+}
+
 /* --- one allocation fails -------------------------------------------------------------- */
 
 static void connect_without_memory(struct kunit *test)
@@ -724,6 +758,7 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(an_address_without_a_gid),
 	KUNIT_CASE(routes_that_cannot_be_resolved),
 	KUNIT_CASE(the_flow_label_of_a_route),
+	KUNIT_CASE(attributes_while_a_lookup_ends),
 	KUNIT_CASE(accept_and_disconnect),
 	KUNIT_CASE(data_before_the_rtu),
 	KUNIT_CASE(an_accept_without_an_rtu),
