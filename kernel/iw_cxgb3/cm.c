@@ -90,6 +90,7 @@ static int t3_cm_upcall(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_eve
 		.ird = ep->ord,
 		.ord = ep->ird,
 	};
+	int err;
 
 	memcpy(&event.local_addr, &ep->local, sizeof(ep->local));
 	memcpy(&event.remote_addr, &ep->remote, sizeof(ep->remote));
@@ -101,6 +102,15 @@ static int t3_cm_upcall(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_eve
 		event.private_data_len = ep->peer_pdata_len;
 	}
 	T3_RACE_POINT(t3_upcall);
+	err = cm_id->event_handler(cm_id, &event);
+	if (err != -ENOMEM || type != IW_CM_EVENT_CONNECT_REPLY || !event.private_data_len)
+		return err;
+	/*
+	 * iw_cm had no memory for a copy of the private data, and lost the event: the consumer
+	 * would wait forever, and a CLOSE is a BUG() of iw_cm then. Without the data it needs none.
+	 */
+	event.private_data = NULL;
+	event.private_data_len = 0;
 	return cm_id->event_handler(cm_id, &event);
 }
 

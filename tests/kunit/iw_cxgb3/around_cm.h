@@ -45,6 +45,7 @@ static struct {
 	int reply, established_status, close;
 	int refs;
 	unsigned int pdata_len;
+	bool no_memory;			/* for a copy of the private data */
 	void (*answer)(void);		/* to a request, inside its event */
 	int answered;			/* its result */
 } consumer;
@@ -72,6 +73,8 @@ static int on_event(struct iw_cm_id *id, struct iw_cm_event *event)
 {
 	switch (event->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
+		if (consumer.no_memory && event->private_data_len)
+			return -ENOMEM;
 		consumer.replies++;
 		consumer.reply = event->status;
 		consumer.pdata_len = event->private_data_len;

@@ -75,6 +75,23 @@ static void good_reply_connects(struct kunit *test)
 	end(test, ep);
 }
 
+/* iw_cm cannot copy the private data. The reply comes without, so the CLOSE follows a reply. */
+static void reply_without_memory_has_no_private_data(struct kunit *test)
+{
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	consumer.no_memory = true;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, consumer.replies, 1);
+	KUNIT_EXPECT_EQ(test, consumer.reply, 0);
+	KUNIT_EXPECT_EQ(test, consumer.pdata_len, 0);
+	t3_ep_fsm_apply(ep, EP_EV_PEER_ABORT, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	KUNIT_EXPECT_EQ(test, consumer.others, 0);
+	end(test, ep);
+}
+
 /* With posted receives the read follows the ack of RDMA_INIT. */
 static void rtr_read_waits_for_the_init_ack(struct kunit *test)
 {
@@ -560,6 +577,7 @@ static void connect_ends_while_it_is_posted(struct kunit *test)
 
 static struct kunit_case iw_connect_cases[] = {
 	KUNIT_CASE(good_reply_connects),
+	KUNIT_CASE(reply_without_memory_has_no_private_data),
 	KUNIT_CASE(rtr_read_waits_for_the_init_ack),
 	KUNIT_CASE(late_rtr_failure_closes),
 	KUNIT_CASE_PARAM(rtr_failure_fails_the_connect, rtr_end_gen_params),
