@@ -152,15 +152,19 @@ static void t3_route_purge_l2t(struct t3_ep *ep, struct l2t_entry *e)
  * t3_route_l2t_index - index of the endpoint's L2T entry
  * @ep: endpoint with a route
  *
- * A redirect may exchange the entry at any time: cxgb3 then updates the card.
+ * A redirect may exchange the entry at any time: cxgb3 then updates the card. Return: 0 without
+ * cxgb3's tables, when no message reaches the card any more.
  */
 unsigned int t3_route_l2t_index(struct t3_ep *ep)
 {
-	unsigned int index;
+	unsigned int index = 0;
 
+	rcu_read_lock();
 	spin_lock_bh(&ep->route_lock);
-	index = ep->l2t->idx;
+	if (t3_cm_has_tables(ep->cm))
+		index = ep->l2t->idx;
 	spin_unlock_bh(&ep->route_lock);
+	rcu_read_unlock();
 	return index;
 }
 

@@ -508,6 +508,25 @@ static void connection_holds_its_route_until_the_end(struct kunit *test)
 }
 
 /* cxgb3 takes the reference on the new entry for each connection that is moved. */
+/* cxgb3 has freed its tables, while a message was built. */
+static void index_of_a_freed_entry(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep_without_route(test);
+	struct l2t_entry *entry = kunit_kzalloc(test, sizeof(*entry), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	entry->idx = 5;
+	ep->l2t = entry;
+	KUNIT_EXPECT_EQ(test, t3_route_l2t_index(ep), 5u);
+	dev->cm->unplugged = true;
+	kunit_kfree(test, entry);
+	KUNIT_EXPECT_EQ(test, t3_route_l2t_index(ep), 0u);
+	dev->cm->unplugged = false;
+	ep->l2t = NULL;
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+	end(test, ep);
+}
+
 static void redirect_moves_the_references(struct kunit *test)
 {
 	struct net_device *lo = use_lo(test);
@@ -551,6 +570,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(message_that_cxgb3_refuses_is_freed),
 	KUNIT_CASE(failed_resolution_keeps_no_reference),
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
+	KUNIT_CASE(index_of_a_freed_entry),
 	KUNIT_CASE(redirect_moves_the_references),
 	{}
 };
