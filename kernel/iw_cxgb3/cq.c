@@ -491,6 +491,8 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		err = t3_cq_wait_for_entry(cq, rptr + pending - 1, user);
 		if (err && !user)
 			return err;
+		/* That entry is read before the contents of those before it. */
+		dma_rmb();
 	}
 	if (user)
 		t3_cq_raise_unread(cq, index, rptr, pending, op.op == T3_CQ_OP_ARM_SOLICITED);
