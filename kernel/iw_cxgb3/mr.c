@@ -4,7 +4,8 @@
  * its PBL.
  *
  * The card confirms every write to adapter memory before the next step, so its
- * TPT never has an entry without a valid page list and pinned pages.
+ * TPT never has an entry without a valid page list and pinned pages. A receive that the card
+ * has taken uses its page list without the TPT (guess G17): see docs/status.md, Known defects.
  */
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
