@@ -139,15 +139,10 @@ static void end_the_listener(struct work_struct *work)
 	WRITE_ONCE(ended, true);
 }
 
-/*
- * A request is held at a point in its worker until @at_point returns. It is rejected, and nothing
- * remains.
- */
-static void end_listener_during_request(struct kunit *test, const char *point,
-					void (*at_point)(void))
+/* A listener, whose next request is held at a point in its worker until @at_point returns. */
+static void hold_next_request(struct kunit *test, const char *point, void (*at_point)(void))
 {
 	victim = listener(test, FAKE_LOCAL);
-	fake.context = IN_SOFTIRQ;
 	fake.rejects = 0;
 	ended = false;
 	ended_early = false;
@@ -155,7 +150,11 @@ static void end_listener_during_request(struct kunit *test, const char *point,
 	INIT_WORK(&ending, end_the_listener);
 	fake.at_point = at_point;
 	fake.point = point;
-	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+}
+
+/* The request was rejected, the listener has ended, and nothing remains. */
+static void expect_rejected(struct kunit *test)
+{
 	flush_workqueue(cm_wq);
 	flush_work(&ending);
 	KUNIT_EXPECT_NULL(test, fake.point);
@@ -163,6 +162,15 @@ static void end_listener_during_request(struct kunit *test, const char *point,
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
 	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+}
+
+static void end_listener_during_request(struct kunit *test, const char *point,
+					void (*at_point)(void))
+{
+	hold_next_request(test, point, at_point);
+	fake.context = IN_SOFTIRQ;
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	expect_rejected(test);
 }
 
 static void listener_ends(void)
@@ -214,22 +222,11 @@ static void a_request_that_is_complete_outlives_its_listener(struct kunit *test)
 
 	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
 		kunit_skip(test, "no request is handled in an upcall");
-	victim = listener(test, FAKE_LOCAL);
-	fake.rejects = 0;
-	ended = false;
-	INIT_WORK(&ending, end_the_listener);
-	fake.at_point = listener_has_ended;
-	fake.point = "cm_work_begins";
+	hold_next_request(test, "cm_work_begins", listener_has_ended);
 	mutex_lock(&file->mutex);
 	KUNIT_EXPECT_EQ(test, fake_request(), 0);
 	mutex_unlock(&file->mutex);
-	flush_workqueue(cm_wq);
-	flush_work(&ending);
-	KUNIT_EXPECT_NULL(test, fake.point);
-	KUNIT_EXPECT_TRUE(test, ended);
-	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
-	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, number_of_ids(), 0u);
+	expect_rejected(test);
 }
 
 /* In an upcall the handler of a request waits for nothing: the worker handles it then, once. */
