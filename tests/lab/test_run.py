@@ -34,6 +34,22 @@ def test_a_test_that_fails_also_in_its_teardown_is_one_failure(tally, tmp_path):
     assert counted.failures == ["s: c::a"]
 
 
+def test_the_table_has_each_stage_and_the_slowest_tests_first(program, tally):
+    counted = tally()
+    for status, name in enumerate(("true", "false")):
+        assert program.Stage(name, [name]).run(counted) == (not status)
+    counted.seconds = {f"s: c::t{n}": float(n) for n in range(12)}
+    lines = list(counted.times())
+    assert [line.split()[:2] for line in lines[1:3]] == [["true", "ok"], ["false", "FAILED"]]
+    assert [line.split()[0] for line in lines[-10:]] == [f"{n}.0" for n in range(11, 1, -1)]
+
+
+def test_times_come_from_the_junit_file(tally, tmp_path):
+    counted = tally()
+    (tmp_path / "x").write_text('<testsuite><testcase classname="c" name="a" time="1.5"/><testcase classname="c" name="b"/></testsuite>')
+    assert counted.add_junit("s", tmp_path / "x") and counted.seconds == {"s: c::a": 1.5}
+
+
 @pytest.mark.parametrize("text", ["", "<testsuites/>", "no XML"])
 def test_a_file_without_tests_is_a_failure(tally, tmp_path, text):
     (tmp_path / "x").write_text(text)
