@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Requests and what they must be in a slot, headers and what they mean: the tables by which t3_wr_build.h and
- * t3_cqe_decode.h are tested, in user space (tests/unit/kernel/shared_test.cc) and in the kernel
- * (tests/kunit/iw_cxgb3/shared_kunit.c). Plain C that is also C++.
+ * t3_cqe_decode.h are tested (tests/unit/kernel/shared_test.cc). Plain C that is also C++.
  *
  * The words of the usual requests are those of docs/hw/test-vectors.md.
  */

@@ -143,8 +143,17 @@ TEST(CmTable, C17_every_state_can_be_left) {
         if (s != CM_ST_IDLE && s != CM_ST_REMOVED && s != CM_ST_DESTROYING) {
             ASSERT_NE(cm_fsm(cm_state(s), CM_EV_REMOVE), nullptr) << cm_state_name(cm_state(s));
             EXPECT_EQ(cm_fsm(cm_state(s), CM_EV_REMOVE)->next, CM_ST_REMOVED);
+            EXPECT_TRUE(cm_fsm(cm_state(s), CM_EV_REMOVE)->actions & CM_ACT_REPORT_REMOVAL);
         }
     }
+}
+
+TEST(CmTable, a_removed_id_reports_nothing_and_can_only_be_destroyed) {
+    for (const Cell& c : legal_cells())
+        if (c.state == CM_ST_REMOVED) {
+            EXPECT_FALSE(c.cell.actions & CM_ACT_REPORTS) << c.name();
+            EXPECT_TRUE(c.cell.next == CM_ST_REMOVED || c.cell.next == CM_ST_DESTROYING) << c.name();
+        }
 }
 
 // C13, C14: a destroyed id takes late events without a report, and aborts a connection that is established

@@ -173,6 +173,16 @@ TEST(EpTable, device_down_closes_every_state) {
     }
 }
 
+TEST(EpTable, every_state_is_reachable) {
+    std::vector<bool> reached(EP_NUM_STATES);
+    reached[EP_IDLE] = true;
+    for (int round = 0; round < EP_NUM_STATES; ++round)
+        for (const Cell& cell : legal_cells())
+            if (reached[cell.state])
+                reached[cell.transition->next] = true;
+    EXPECT_THAT(reached, testing::Each(true));
+}
+
 // The module may be unloaded from a working card: each connection must be aborted, or a reply must be
 // pending.
 TEST(EpTable, shut_down_ends_every_connection) {

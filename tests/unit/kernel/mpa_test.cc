@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // MPA Request and Reply Frames as the driver builds and parses them. The first vectors are the documented
 // exchange of two cards.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -200,6 +202,40 @@ TEST(MpaParse, prefixes_are_incomplete_and_excess_is_refused) {
     EXPECT_EQ(parse(MPA_REQUEST, frame, &out), MPA_COMPLETE);
     frame.push_back(0);
     EXPECT_EQ(parse(MPA_REQUEST, frame, &out), MPA_EXCESS);
+}
+
+// Random bytes, often behind a valid key. Each buffer has exactly the length of its frame, so that the
+// sanitizer detects a read beyond the end.
+TEST(MpaParse, random_bytes_are_safe) {
+    std::mt19937 random(6581);
+    std::array<unsigned, MPA_EXCESS + 1> seen{};
+    for (unsigned round = 0; round < 4000; ++round) {
+        const auto kind = round & 1 ? MPA_REPLY : MPA_REQUEST;
+        const auto key = kind == MPA_REQUEST ? request_key : reply_key;
+        Bytes bytes(64);
+        for (auto& byte : bytes)
+            byte = static_cast<std::uint8_t>(random());
+        if (round & 2)
+            std::copy(key.begin(), key.end(), bytes.begin());
+        if (round & 4)
+            bytes[17] = 1 + (round & 8) / 8;
+        if (round & 16) {
+            bytes[18] = 0;
+            bytes[19] &= 0x1f;
+        }
+        const std::size_t length = random() % 65;
+        const auto exact = std::make_unique<std::uint8_t[]>(length);
+        std::copy_n(bytes.begin(), length, exact.get());
+        mpa_startup out{};
+        const auto status = mpa_parse(kind, exact.get(), length, &out);
+        ASSERT_LE(status, MPA_EXCESS);
+        ++seen[status];
+        if (status != MPA_COMPLETE)
+            continue;
+        EXPECT_TRUE(out.rev == MPA_REVISION_2 || (out.rev == MPA_REVISION_1 && !out.enhanced));
+        EXPECT_EQ(MPA_HDR_LEN + (out.enhanced ? MPA_ENHANCED_LEN : 0) + out.pdata_len, length);
+    }
+    EXPECT_THAT(seen, testing::Each(testing::Gt(0u))) << "the rounds must reach each status";
 }
 
 TEST(MpaParse, wrong_key_is_refused_at_its_first_byte) {

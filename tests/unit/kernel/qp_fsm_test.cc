@@ -90,6 +90,24 @@ TEST(QpFsm, EndOfAConnectionFlushesAndDropsTheEndpoint) {
         }
 }
 
+// The ring must not accept requests that would never complete.
+TEST(QpFsm, EnteringErrorStopsPostingAndFlushes) {
+    for (const auto state : states())
+        for (const auto event : events()) {
+            const auto step = t3_qp_fsm(state, event);
+            if (!step.legal || step.next == state)
+                continue;
+            if (step.next == T3_QPS_ERROR || step.next == T3_QPS_TERMINATE) {
+                EXPECT_TRUE(step.actions & T3_QPA_MARK_ERROR)
+                    << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
+            }
+            if (step.next == T3_QPS_ERROR) {
+                EXPECT_TRUE(step.actions & T3_QPA_FLUSH)
+                    << t3_qp_event_name(event) << " in " << t3_qp_state_name(state);
+            }
+        }
+}
+
 // A3: a second error must not flush again.
 TEST(QpFsm, ErrorStateDoesNotFlushAgain) {
     for (const auto event : events())

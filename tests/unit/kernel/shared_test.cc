@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Code that driver and provider share, with the tables that tests/kunit/iw_cxgb3/shared_kunit.c uses in the
-// kernel.
+// Code that driver and provider share, with the tables of tests/tables.
 #include <cctype>
 #include <cstring>
 #include <string>

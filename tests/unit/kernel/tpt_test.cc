@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // TPT entries and page arithmetic, against the documented examples.
+#include <random>
+
 #include <gtest/gtest.h>
 
 extern "C" {
@@ -70,6 +72,28 @@ TEST(TptPerms, EachAccessFlag) {
     EXPECT_EQ(t3_perms(IB_ACCESS_MW_BIND), T3_PERM_LOCAL_READ | T3_PERM_BIND);
 }
 
+TEST(TptPerms, FlagsOfOtherCardsGrantNothing) {
+    const unsigned ours = all_access | IB_ACCESS_MW_BIND;
+    for (unsigned access = 0; access < 32; access++)
+        EXPECT_EQ(t3_perms(access | ~ours), t3_perms(access & ours)) << access;
+}
+
+// The number of pages from the first byte to the last one, for regions anywhere.
+TEST(TptPages, AreCountedFromFirstToLastByte) {
+    std::mt19937 random(5040);
+    for (int round = 0; round < 2000; round++) {
+        const std::uint64_t va = std::uint64_t{random()} << random() % 24;
+        const std::uint64_t len = random() >> random() % 32;
+        const std::uint8_t code = random() % (T3_MAX_PAGE_CODE + 1);
+        const unsigned shift = T3_PAGE_CODE_SHIFT + code;
+        const auto pages = t3_pages(va, len, code);
+        ASSERT_EQ(pages, len ? ((va + len - 1) >> shift) - (va >> shift) + 1 : 0) << va << ' ' << len;
+        if (len) {
+            ASSERT_EQ(t3_page_index(va, va + len - 1, code), pages - 1);
+        }
+    }
+}
+
 TEST(TptPages, IndexCountsFromTheFirstPage) {
     const std::uint64_t va = 0x7f0012345678;
     EXPECT_EQ(t3_page_index(va, va, 0), 0u);
@@ -87,6 +111,8 @@ TEST(TptPages, IndexCountsFromTheFirstPage) {
 TEST(TptPages, CountDoesNotOverflow) {
     const std::uint64_t va = 0xffffffff00000000;
     EXPECT_EQ(t3_pages(va, 0xffffffff, 0), 0x100000u);
+    EXPECT_EQ(t3_pages(~0ULL, 1, 0), 1u);
+    EXPECT_EQ(t3_pages(~0ULL - 4096, 4097, 0), 2u);
 }
 
 } // namespace
