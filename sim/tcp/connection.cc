@@ -330,6 +330,7 @@ void Connection::new_ack(Seq ack) {
                 std::max<std::uint32_t>(1, static_cast<std::uint32_t>(std::uint64_t{mss_} * mss_ / cwnd_));
         cwnd_ = std::min<std::uint32_t>(cwnd_, 1U << 30);
     }
+    recover_ = std::max(recover_, ack - 1); // stays near, where comparisons of sequence numbers are valid
     mark_dirty();
     if (queued_ != before)
         engine_.sink_.acked(id);

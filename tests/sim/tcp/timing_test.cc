@@ -123,6 +123,32 @@ TEST_F(TcpTiming, FastRetransmitThenNewReno) {
     EXPECT_EQ(end.engine.view(conn)->retries, 0U);
 }
 
+// What the last loss has left is compared with sequence numbers that have advanced by more than 2^31.
+TEST_F(TcpTiming, FastRetransmitWorksAllAlongAStreamOfTenGigabytes) {
+    constexpr std::uint32_t size = 60'000;
+    constexpr std::uint64_t between_losses = 3'000'000'000, stream = 10'000'000'000;
+    options = {.mss = size, .receive_buffer = 64 << 10, .window_scale = 4};
+    open();
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = size, .scale = 4});
+    const auto una = [&] { return end.engine.view(conn)->snd_una.value(); };
+    std::size_t segments = 0;
+    end.on_transmit = nullptr; // neither decodes nor keeps the stream
+    end.on_packet = [&](const Packet&) { ++segments; };
+    const Packet record(size, Engine::record_headroom); // copies share it
+    std::uint64_t next_loss = between_losses;
+    for (std::uint64_t sent_bytes = size; sent_bytes <= stream; sent_bytes += size) {
+        ASSERT_TRUE(end.engine.send(conn, Packet(record)));
+        if (sent_bytes >= next_loss) {
+            next_loss += between_losses;
+            segments = 0;
+            for (int i = 0; i < 3; ++i)
+                send_ack(una());
+            ASSERT_EQ(segments, 1U) << "no fast retransmit after " << sent_bytes << " bytes";
+        }
+        send_ack(una() + size);
+    }
+}
+
 TEST_F(TcpTiming, NoCongOptionSendsTheWholeWindow) {
     options.congestion_control = false;
     connect(20'000);
