@@ -5,7 +5,6 @@
 #include <array>
 
 #include "sim/tcp/connection.hh"
-#include "sim/tcp/siphash.hh"
 
 namespace t3sim::tcp {
 
@@ -41,13 +40,6 @@ Engine::Engine(Sink& sink, const Params& params, Clock clock)
 
 Engine::~Engine() = default;
 
-std::size_t Engine::TupleHash::operator()(const FourTuple& t) const {
-    std::uint64_t h = (std::uint64_t{t.local_ip} << 32 | t.remote_ip) * 0x9e3779b97f4a7c15U;
-    h ^= (std::uint64_t{t.local_port} << 16 | t.remote_port) + (h >> 29);
-    h *= 0xbf58476d1ce4e5b9U;
-    return h ^ h >> 32;
-}
-
 Connection* Engine::find(ConnId id) const {
     return by_id_.get(id);
 }
@@ -73,6 +65,8 @@ void Engine::unlisten(ListenId id) {
 Connection& Engine::add(ConnId id, const FourTuple& tuple) {
     auto made = std::make_unique<Connection>(*this, id, tuple);
     Connection& connection = *made;
+    if (by_tuple_.empty()) // not in the constructor: the owner sets the secret later
+        tuple_key_ = {siphash(params_.iss_secret, {0}), siphash(params_.iss_secret, {1})};
     by_id_.set(id, std::move(made));
     by_tuple_[tuple] = &connection;
     return connection;

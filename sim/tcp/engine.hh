@@ -26,6 +26,7 @@
 #include "sim/core/timer_heap.hh"
 #include "sim/tcp/params.hh"
 #include "sim/tcp/seq.hh"
+#include "sim/tcp/siphash.hh"
 #include "sim/tcp/wire.hh"
 
 namespace t3sim::tcp {
@@ -133,6 +134,15 @@ struct View {
     bool in_recovery;
 };
 
+/// A peer that does not know the key cannot choose four-tuples with the same hash.
+struct TupleHash {
+    const SipKey& key;
+    std::size_t operator()(const FourTuple& t) const {
+        return siphash<1, 3>(key, {std::uint64_t{t.local_ip} << 32 | t.remote_ip,
+                                   std::uint64_t{t.local_port} << 16 | t.remote_port});
+    }
+};
+
 class Connection;
 
 class Engine {
@@ -216,10 +226,6 @@ private:
     friend class Connection;
     class Scope;
 
-    struct TupleHash {
-        std::size_t operator()(const FourTuple& t) const;
-    };
-
     Connection* find(ConnId id) const;
     [[nodiscard]] bool starts_connection(const Addressed& to, bool listening) const;
     std::optional<ListenId> listener(const FourTuple& tuple) const;
@@ -236,7 +242,8 @@ private:
     Memory memory_;
     TimerHeap timers_;
     IdTable<std::unique_ptr<Connection>> by_id_;
-    std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_;
+    SipKey tuple_key_{};
+    std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_{0, TupleHash{tuple_key_}};
     std::map<std::pair<std::uint32_t, std::uint16_t>, std::vector<ListenId>> listeners_;
     std::vector<Connection*> dirty_;                   // output() runs when the outermost call returns
     std::vector<std::unique_ptr<Connection>> removed_; // freed when the outermost call returns

@@ -4,12 +4,12 @@
 // options of one connection. The defaults are the values that cxgb3 programs (docs/hw/toe.md 11).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 
 #include "sim/core/time.hh"
+#include "sim/tcp/siphash.hh"
 
 namespace t3sim::tcp {
 
@@ -46,9 +46,9 @@ struct Params {
     /// dropped, and the peer sends it again.
     std::size_t receive_memory = 64U << 20;
     std::uint8_t ttl = 64;
-    /// RFC 6528: initial sequence numbers are a keyed hash plus the clock. t3sim sets a random secret; this
-    /// constant makes test runs repeatable.
-    std::array<std::uint64_t, 2> iss_secret{0x7433736d7433736d, 0x6d7333746d733374};
+    /// RFC 6528: initial sequence numbers are a keyed hash plus the clock. The key of the table of connections
+    /// is derived from the secret too. t3sim sets a random one; this constant makes test runs repeatable.
+    SipKey iss_secret{0x7433736d7433736d, 0x6d7333746d733374};
     /// If set, chooses initial sequence numbers instead of RFC 6528; for reproducible captures.
     std::function<std::uint32_t(const FourTuple&)> iss;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// SipHash-2-4 (Aumasson, Bernstein 2012) of 64-bit words: the keyed hash of initial sequence numbers.
+// SipHash (Aumasson, Bernstein 2012) of 64-bit words: the keyed hash of initial sequence numbers (SipHash-2-4)
+// and of the table of connections (SipHash-1-3, whose values no peer sees).
 #pragma once
 
 #include <array>
@@ -10,8 +11,10 @@
 
 namespace t3sim::tcp {
 
-inline std::uint64_t siphash(const std::array<std::uint64_t, 2>& key,
-                             std::initializer_list<std::uint64_t> words) {
+using SipKey = std::array<std::uint64_t, 2>;
+
+template <int per_word = 2, int at_end = 4>
+std::uint64_t siphash(const SipKey& key, std::initializer_list<std::uint64_t> words) {
     std::uint64_t a = key[0] ^ 0x736f6d6570736575U, b = key[1] ^ 0x646f72616e646f6dU,
                   c = key[0] ^ 0x6c7967656e657261U, d = key[1] ^ 0x7465646279746573U;
     const auto rounds = [&](int count) {
@@ -26,14 +29,14 @@ inline std::uint64_t siphash(const std::array<std::uint64_t, 2>& key,
     };
     const auto take = [&](std::uint64_t word) {
         d ^= word;
-        rounds(2);
+        rounds(per_word);
         a ^= word;
     };
     for (const std::uint64_t word : words)
         take(word);
     take(std::uint64_t{8 * words.size()} << 56); // the length in bytes, after the last full word
     c ^= 0xff;
-    rounds(4);
+    rounds(at_end);
     return a ^ b ^ c ^ d;
 }
 

@@ -6,8 +6,10 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <unordered_set>
 
 #include "sim/core/timer_heap.hh"
+#include "sim/tcp/engine.hh"
 #include "sim/tcp/reassembly.hh"
 #include "sim/tcp/wire.hh"
 
@@ -190,6 +192,23 @@ TEST(TcpReassembly, HolesAreLimited) {
     EXPECT_FALSE(r.insert(Seq(100'000), byte));
     EXPECT_TRUE(r.insert(Seq(1), byte)) << "data that closes a hole needs no range";
     EXPECT_TRUE(r.insert(Seq(100'000), byte));
+}
+
+TEST(TcpTupleHash, TuplesChosenForOneKeyAreSpreadByAnother) {
+    const SipKey guessed{1, 2}, key{3, 4};
+    std::unordered_set<FourTuple, TupleHash> table(1000, TupleHash{key});
+    const std::size_t buckets = table.bucket_count();
+    FourTuple tuple{.local_ip = 0x0a000001, .remote_ip = 0x0a000002, .local_port = 7471, .remote_port = 0};
+    while (table.size() < 200) {
+        if (++tuple.remote_port == 0)
+            ++tuple.remote_ip;
+        if (TupleHash{guessed}(tuple) % buckets == 0)
+            table.insert(tuple);
+    }
+    std::size_t longest = 0;
+    for (std::size_t n = 0; n < buckets; ++n)
+        longest = std::max(longest, table.bucket_size(n));
+    EXPECT_LE(longest, 8U) << "of 200 tuples that are in one bucket with the other key";
 }
 
 TEST(TcpTimerHeap, FiresInOrderWithoutStoppedTimers) {
