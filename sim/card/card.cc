@@ -342,4 +342,9 @@ void Card::reset() {
     impl_->chip_reset();
 }
 
+void Card::restore_nonvolatile() {
+    impl_->vpd = Vpd(impl_->config.mac, impl_->config.serial);
+    impl_->flash.restore();
+}
+
 } // namespace t3sim

@@ -106,6 +106,7 @@ public:
     void config_read(std::uint32_t offset, MutableBytes to) override;
     void config_write(std::uint32_t offset, Bytes from) override;
     void reset() override;
+    void restore_nonvolatile() override;
 
 private:
     struct Impl;

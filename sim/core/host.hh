@@ -47,6 +47,8 @@ public:
     virtual void config_write(std::uint32_t offset, Bytes from) = 0;
     /// Function-level reset: restores the state after power-on. Also called when the client disconnects.
     virtual void reset() = 0;
+    /// Gives non-volatile memory its first contents. Called before reset() when the client disconnects.
+    virtual void restore_nonvolatile() {}
 };
 
 } // namespace t3sim

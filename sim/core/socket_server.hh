@@ -71,6 +71,7 @@ protected:
         // guest.
         dma_.clear();
         forget_client();
+        device_->restore_nonvolatile();
         reset_device();
         admit(true);
     }

@@ -51,6 +51,7 @@ public:
         config.reset();
         memory.clear();
     }
+    void restore_nonvolatile() override { restores++; }
 
     struct Access {
         unsigned bar;
@@ -62,7 +63,7 @@ public:
     PciConfig config;
     std::map<std::uint64_t, std::uint64_t> memory;
     std::vector<Access> reads, writes;
-    int resets = 0;
+    int resets = 0, restores = 0;
 };
 
 template <typename T> Buffer raw(const T& value) {

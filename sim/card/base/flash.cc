@@ -27,9 +27,15 @@ constexpr std::uint32_t op_send = hw::bit(0), op_continue = hw::bit(3);
 
 } // namespace
 
-Flash::Flash(RegisterBank& regs) : regs_(regs), content_(flash_size, 0xff) {
+Flash::Flash(RegisterBank& regs) : regs_(regs) {
+    restore();
+}
+
+void Flash::restore() {
+    content_.assign(flash_size, 0xff);
     std::copy(std::begin(firmware_version), std::end(firmware_version),
               content_.begin() + firmware_version_at);
+    write_enabled_ = false;
 }
 
 void Flash::add_hooks(RegisterHooks& hooks) {

@@ -15,6 +15,8 @@ public:
     void add_hooks(RegisterHooks& hooks);
     /// Resets the bus. The contents are kept in a chip reset.
     void reset() { command_.clear(); }
+    /// Gives it its first contents.
+    void restore();
 
 private:
     void transfer(std::uint32_t op);

@@ -106,6 +106,9 @@ TEST_F(Registers, FlashIsErasedAndProgrammed) {
     EXPECT_EQ(word_at(0x70014), 0x88776655U);
     card.reset();
     EXPECT_EQ(word_at(0x70010), 0x44332211U) << "a reset keeps the flash";
+    card.restore_nonvolatile();
+    EXPECT_EQ(word_at(0x70010), 0xffffffffU) << "the next guest's is as new";
+    EXPECT_EQ(word_at(0x7fffc), 0x10070c00U);
 }
 
 TEST_F(Registers, MicroprocessorBoots) {
@@ -283,6 +286,16 @@ protected:
         }
         return out.substr(addr & 3, size);
     }
+    void write_vpd(std::uint32_t addr, std::uint32_t word) {
+        const std::uint32_t cap = capability(0x03);
+        std::uint8_t data[4], cmd[2];
+        for (unsigned i = 0; i < 4; ++i)
+            data[i] = static_cast<std::uint8_t>(word >> 8 * i);
+        card.config_write(cap + 4, data);
+        for (unsigned i = 0; i < 2; ++i)
+            cmd[i] = static_cast<std::uint8_t>((addr | 0x8000) >> 8 * i);
+        card.config_write(cap + 2, cmd);
+    }
 };
 
 TEST_F(Config, IdentityAndCapabilities) {
@@ -305,6 +318,14 @@ TEST_F(Config, VpdMatchesTheDocumentedExample) {
     EXPECT_EQ(vpd(0xc00 + 156, 2), "4 ");
     EXPECT_EQ(vpd(0xc00 + 173, 5), "RV\x01\x17\x78") << "checksum and end tag";
     EXPECT_EQ(vpd(0, 178), vpd(0xc00, 178));
+}
+
+TEST_F(Config, EepromIsKeptInAResetAndAsNewForTheNextGuest) {
+    write_vpd(0xc00, 0x64636261);
+    card.reset();
+    EXPECT_EQ(vpd(0xc00, 4), "abcd");
+    card.restore_nonvolatile();
+    EXPECT_EQ(vpd(0xc00, 3), std::string("\x82\x10\x00", 3));
 }
 
 TEST_F(Config, BadCardsAreRefused) {

@@ -588,6 +588,7 @@ TEST_F(ServerTest, DisconnectRemovesMapsInterruptsAndState) {
     client.reset();
     settle();
     EXPECT_EQ(device.resets, resets + 1);
+    EXPECT_EQ(device.restores, 1) << "the next guest finds a device as new";
     connect();
     negotiate();
     set_command(0x0006);
