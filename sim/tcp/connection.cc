@@ -115,8 +115,10 @@ void Connection::send_syn() {
     if (options_.offer_window_scale && (!passive || peer_scale_))
         s.window_scale = std::min(options_.window_scale, max_scale);
     snd_max_ = iss_ + 1;
-    syn_sent_at_ = now();
     transmit(s);
+    if (transmit_timer_.running()) // a reply to a repeated SYN, which gives the peer no more time
+        return;
+    syn_sent_at_ = now();
     start_transmit_timer(TimerKind::retransmit, backed_off(params().rto_initial, retries_, params().rto_max));
 }
 

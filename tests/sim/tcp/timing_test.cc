@@ -17,6 +17,20 @@ TEST_F(TcpTiming, SynIsRetransmittedWithBackoffThenAborted) {
     EXPECT_EQ(end.abort_reason, AbortReason::syn_timeout);
 }
 
+TEST_F(TcpTiming, RepeatedSynsAreAnsweredButGiveNoMoreTime) {
+    end.engine.listen(3, 0, 50000);
+    send_segment({.flags = flag_syn, .seq = 5000});
+    ASSERT_TRUE(end.engine.accept(conn, options));
+    for (unsigned n = 0; n < 300 && !end.abort_reason; ++n) {
+        take_sent();
+        send_segment({.flags = flag_syn, .seq = 5000});
+        ASSERT_EQ(take_sent(), "SA 1000 5001");
+        run(second);
+    }
+    EXPECT_EQ(end.abort_reason, AbortReason::syn_timeout);
+    EXPECT_EQ(events.now() / second, 221U) << "as without them";
+}
+
 TEST_F(TcpTiming, RtoFollowsRfc6298) {
     open();
     run(100 * millisecond);
