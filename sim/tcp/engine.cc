@@ -116,15 +116,13 @@ bool Engine::input(Bytes packet, bool listening) {
     }
     if (found != by_tuple_.end()) {
         Connection& c = *found->second;
-        if (!c.accepts_new_syn(*segment)) {
+        if (!c.accepts_new_syn(*segment) || !starts_connection(*to, listening)) {
             c.input(*segment);
             return true;
         }
         const ConnId old = c.id;
         remove(c);
         sink_.finished(old);
-        if (!starts_connection(*to, listening))
-            return false;
     }
     const auto from = listener(segment->tuple);
     if (!from)
