@@ -145,8 +145,9 @@ bool Engine::input(Bytes packet, bool listening) {
 void Engine::advance() {
     const Scope scope(*this);
     const Time now = clock_();
-    while (Timer* t = timers_.earliest()) {
-        if (t->when() > now)
+    for (unsigned n = 0; n < timers_at_a_time; ++n) {
+        Timer* t = timers_.earliest();
+        if (!t || t->when() > now)
             break;
         timers_.stop(*t);
         auto* timer = static_cast<Connection::ConnTimer*>(t);

@@ -160,8 +160,9 @@ public:
     bool input(Bytes packet, bool listening = true);
     /// Whether input() would consume @p packet.
     [[nodiscard]] bool claims(Bytes packet, bool listening = true) const;
-    /// Runs the timers that are due.
+    /// Runs timers that are due, at most timers_at_a_time: next_deadline() may be due again.
     void advance();
+    static constexpr unsigned timers_at_a_time = 256;
     [[nodiscard]] std::optional<Time> next_deadline() const;
 
     /// @p ip 0: any local address. A specific address takes precedence over "any", and an older listener over

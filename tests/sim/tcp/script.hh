@@ -36,9 +36,10 @@ public:
         std::uint16_t window = 0xffff;
         std::optional<std::uint16_t> mss = {};
         std::optional<std::uint8_t> scale = {};
+        std::uint16_t to = 50000;
     };
     bool send_segment(const SegmentSpec& spec) {
-        Segment s{.tuple = {ip_b, ip_a, 7471, 50000},
+        Segment s{.tuple = {ip_b, ip_a, 7471, spec.to},
                   .seq = Seq(spec.seq),
                   .ack = Seq(spec.ack),
                   .flags = spec.flags,

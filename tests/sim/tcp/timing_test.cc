@@ -163,6 +163,24 @@ TEST_F(TcpTiming, FastRetransmitWorksAllAlongAStreamOfTenGigabytes) {
     }
 }
 
+TEST_F(TcpTiming, TimersThatAreDueTogetherRunInParts) {
+    constexpr unsigned connections = 1000;
+    options.keepalive = true;
+    for (ConnId id = 0; id < connections; ++id) {
+        const FourTuple tuple{ip_a, ip_b, static_cast<std::uint16_t>(1024 + id), 7471};
+        ASSERT_TRUE(end.engine.open(id, tuple, options));
+        send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .to = tuple.local_port});
+    }
+    events.advance(end.params.keepalive_idle + second);
+    unsigned calls = 0;
+    for (sent.clear(); end.engine.next_deadline() <= events.now(); sent.clear()) {
+        end.engine.advance();
+        ++calls;
+        ASSERT_LE(sent.size(), 256U);
+    }
+    EXPECT_EQ(calls, 4U);
+}
+
 TEST_F(TcpTiming, NoCongOptionSendsTheWholeWindow) {
     options.congestion_control = false;
     connect(20'000);
