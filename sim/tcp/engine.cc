@@ -46,19 +46,23 @@ Connection* Engine::find(ConnId id) const {
 
 std::optional<ListenId> Engine::listener(const FourTuple& tuple) const {
     for (const std::uint32_t ip : {tuple.local_ip, std::uint32_t{0}})
-        if (const auto it = listeners_.find({ip, tuple.local_port}); it != listeners_.end())
-            return it->second.front();
+        if (const auto it = listeners_.lower_bound({ip, tuple.local_port, 0});
+            it != listeners_.end() && it->first.ip == ip && it->first.port == tuple.local_port)
+            return it->second;
     return std::nullopt;
 }
 
 void Engine::listen(ListenId id, std::uint32_t ip, std::uint16_t port) {
-    listeners_[{ip, port}].push_back(id);
+    unlisten(id);
+    const Listener made{ip, port, ++listens_};
+    listeners_.emplace(made, id);
+    listener_of_.emplace(id, made);
 }
 
 void Engine::unlisten(ListenId id) {
-    for (auto it = listeners_.begin(); it != listeners_.end();) {
-        std::erase(it->second, id);
-        it = it->second.empty() ? listeners_.erase(it) : std::next(it);
+    if (const auto it = listener_of_.find(id); it != listener_of_.end()) {
+        listeners_.erase(it->second);
+        listener_of_.erase(it);
     }
 }
 

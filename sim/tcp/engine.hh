@@ -245,7 +245,15 @@ private:
     IdTable<std::unique_ptr<Connection>> by_id_;
     SipKey tuple_key_{};
     std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_{0, TupleHash{tuple_key_}};
-    std::map<std::pair<std::uint32_t, std::uint16_t>, std::vector<ListenId>> listeners_;
+    struct Listener { // ordered by age among those of one address
+        std::uint32_t ip;
+        std::uint16_t port;
+        std::uint64_t age;
+        auto operator<=>(const Listener&) const = default;
+    };
+    std::map<Listener, ListenId> listeners_;
+    std::unordered_map<ListenId, Listener> listener_of_;
+    std::uint64_t listens_ = 0;
     std::vector<Connection*> dirty_;                   // output() runs when the outermost call returns
     std::vector<std::unique_ptr<Connection>> removed_; // freed when the outermost call returns
     unsigned depth_ = 0;

@@ -178,10 +178,8 @@ void Toe::Impl::pass_open(unsigned queue, const hw::PassOpenReq& req) {
     const std::uint32_t stid = req.id();
     const bool fits =
         stid >= params.stid_base && stid - params.stid_base < params.stids && !faults.stid.fires();
-    if (fits) {
-        engine.unlisten(stid); // a TCAM entry is overwritten
+    if (fits) // a TCAM entry is overwritten
         engine.listen(stid, req.ends.local_ip, req.ends.local_port);
-    }
     hw::OpenRpl rpl{};
     rpl.ot = ot(Cpl::pass_open_rpl, stid);
     rpl.ends = req.ends;

@@ -33,6 +33,7 @@ public:
 
     std::vector<std::string> log;
     std::vector<SynInfo> syns;
+    std::vector<ListenId> asked; // for each of them
     std::optional<Established> up;
     Buffer stream;
     std::optional<AbortReason> abort_reason;
@@ -43,9 +44,10 @@ public:
     std::function<void(const Segment&)> on_transmit;
     std::function<void(const Packet&)> on_packet;
 
-    std::optional<ConnId> syn(ListenId, const SynInfo& info) override {
+    std::optional<ConnId> syn(ListenId listener, const SynInfo& info) override {
         log.emplace_back("syn");
         syns.push_back(info);
+        asked.push_back(listener);
         if (refuse_syns)
             return std::nullopt;
         const ConnId id = next_id++;

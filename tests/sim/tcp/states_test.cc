@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Every synchronized state against every kind of segment, and the ways into and out of the states.
+#include "tests/sim/hostile/effort.hh"
 #include "tests/sim/tcp/script.hh"
 
 namespace t3sim::tcp::test {
@@ -207,6 +208,33 @@ TEST_F(TcpState, ListenersTakeSynsOnly) {
     for (const int flags :
          {0 + flag_ack, flag_syn | flag_ack, 0 + flag_rst, 0 + flag_fin, flag_syn | flag_rst})
         EXPECT_FALSE(send_segment({.flags = static_cast<std::uint8_t>(flags), .seq = 5000, .ack = 1}));
+}
+
+TEST_F(TcpState, TheOldestListenerOfAnAddressAcceptsAndASpecificAddressFirst) {
+    for (const ListenId id : {5U, 4U, 3U})
+        end.engine.listen(id, 0, 50000);
+    end.engine.listen(5, 0, 50001); // its entry is overwritten
+    end.refuse_syns = true;
+    send_segment({.flags = flag_syn, .seq = 5000});
+    end.engine.listen(6, ip_a, 50000);
+    send_segment({.flags = flag_syn, .seq = 5000});
+    end.engine.unlisten(6);
+    end.engine.unlisten(4);
+    send_segment({.flags = flag_syn, .seq = 5000});
+    EXPECT_EQ(end.asked, (std::vector<ListenId>{4, 6, 3}));
+}
+
+// A host may program 16,000 servers; the card reads 1,600 requests of a ring in one event.
+TEST_F(TcpState, AListenerIsReplacedWithoutASearch) {
+    constexpr ListenId listeners = 16'000, requests = 1600;
+    for (ListenId id = 0; id < listeners; ++id)
+        end.engine.listen(id, 0, static_cast<std::uint16_t>(id + 1));
+    t3sim::test::Effort effort;
+    effort.action_begins();
+    for (ListenId id = 0; id < requests; ++id)
+        end.engine.listen(id, 0, static_cast<std::uint16_t>(id + 1));
+    effort.action_ends();
+    EXPECT_EQ(effort.excess(), "");
 }
 
 TEST_F(TcpState, WindowScalingNeedsBothSides) {
