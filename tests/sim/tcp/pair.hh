@@ -39,8 +39,9 @@ public:
     std::optional<AbortReason> abort_reason;
     unsigned peer_closes = 0, closes = 0, finishes = 0, advices = 0;
     bool consume = true; // credit what is received at once
-    std::function<void(ConnId)> on_acked, on_established, on_peer_closed;
+    std::function<void(ConnId)> on_acked, on_established, on_peer_closed, on_closed, on_aborted, on_syn;
     std::function<void(ConnId, Bytes)> on_received;
+    std::function<bool()> can_take, wire_ready; // of Sink; after a refusal of the wire, call engine.resume()
     std::function<void(const Segment&)> on_transmit;
     std::function<void(const Packet&)> on_packet;
 
@@ -51,6 +52,8 @@ public:
         if (refuse_syns)
             return std::nullopt;
         const ConnId id = next_id++;
+        if (on_syn)
+            on_syn(id);
         if (auto_accept)
             events.after(0, [this, id] { engine.accept(id, *auto_accept); });
         return id;
@@ -80,18 +83,24 @@ public:
         if (on_peer_closed)
             on_peer_closed(id);
     }
-    void closed(ConnId, Seq, Seq) override {
+    void closed(ConnId id, Seq, Seq) override {
         log.emplace_back("closed");
         ++closes;
+        if (on_closed)
+            on_closed(id);
     }
     void finished(ConnId) override {
         log.emplace_back("finished");
         ++finishes;
     }
-    void aborted(ConnId, AbortReason reason) override {
+    void aborted(ConnId id, AbortReason reason) override {
         log.emplace_back("aborted");
         abort_reason = reason;
+        if (on_aborted)
+            on_aborted(id);
     }
+    bool can_receive(ConnId) override { return !can_take || can_take(); }
+    bool wire_ready_or_wait(ConnId) override { return !wire_ready || wire_ready(); }
     void advice(ConnId, Advice) override { ++advices; }
     void transmit(ConnId, Packet&& sent) override {
         if (on_packet)
@@ -105,6 +114,22 @@ public:
             wire(std::move(packet));
     }
 };
+
+/// The RST with which a host without the connection replies to @p packet (RFC 9293 3.10.7.1), if any.
+inline std::optional<Buffer> reset_reply(Bytes packet) {
+    const auto s = decode(packet);
+    if (!s || s->has(flag_rst))
+        return std::nullopt;
+    Segment rst{.tuple = s->tuple, .flags = flag_rst};
+    if (s->has(flag_ack)) {
+        rst.seq = s->ack;
+    } else {
+        rst.ack = s->seq + s->length();
+        rst.flags |= flag_ack;
+    }
+    const Headers h = encode(rst, 1, 64);
+    return Buffer(h.bytes.begin(), h.bytes.begin() + static_cast<std::ptrdiff_t>(h.size));
+}
 
 /// Runs the queue and the timers of @p ends until @p until, or until nothing is left to do.
 inline void run(EventQueue& events, const std::vector<End*>& ends, Time until) {
