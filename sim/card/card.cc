@@ -84,7 +84,13 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
                1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); },
                [this](unsigned port, User user) { resume(port, user); })},
       toe(queue, sge, *this, rnic, faults, counters),
-      rnic({host, queue, sge, memory, toe, faults, counters}) {
+      rnic({host, queue, sge, memory, toe, faults, counters}), free_memory(queue, [this] {
+          constexpr unsigned at_a_time = 16;
+          for (unsigned n = 0; n < at_a_time; ++n)
+              if (!memory.free_piece())
+                  return;
+          free_memory.after(0);
+      }) {
     sge.connect(nic, toe, rnic);
     tp.set_mib_source([this](unsigned word) { return toe.mib(word); });
     memory.set_tcb_source([this](Tid tid) { return toe.tcb(tid); });
@@ -164,6 +170,8 @@ void Card::Impl::chip_reset() {
     regs.poke(reg::PL_REV, variant(config.chip).revision);
     irq.reset();
     memory.reset();
+    if (memory.free_piece())
+        free_memory.after(0);
     flash.reset();
     tp.reset();
     nic.reset();

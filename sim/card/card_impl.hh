@@ -69,6 +69,7 @@ struct Card::Impl final : MacServices {
     std::array<Mac, Card::ports> macs;
     Toe toe;
     Rnic rnic;
+    EventQueue::Repeated free_memory; ///< what a reset has cleared, a part at a time
     EventQueue::Id restore_signal;
 };
 

@@ -27,6 +27,13 @@ public:
     /// Removes and returns an object.
     Pointer take(std::size_t id) { return id < table_.size() ? std::exchange(table_[id], nullptr) : nullptr; }
     void clear() { table_.clear(); }
+    [[nodiscard]] bool empty() const { return table_.empty(); }
+    /// Removes the place of the highest number; false: there is none.
+    bool drop_last() {
+        if (!table_.empty())
+            table_.pop_back();
+        return !table_.empty();
+    }
 
     /// Calls @p f(id, pointer) for every object, in the order of their numbers.
     template <typename F> void for_each(F&& f) const {

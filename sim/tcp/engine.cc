@@ -164,6 +164,16 @@ std::optional<Time> Engine::next_deadline() const {
     return t ? std::optional(t->when()) : std::nullopt;
 }
 
+bool Engine::drop_one() {
+    const auto drop = [](auto& table) {
+        if (!table.empty())
+            table.erase(table.begin());
+        return !table.empty();
+    };
+    const bool left[] = {by_id_.drop_last(), drop(by_tuple_), drop(listeners_), drop(listener_of_)};
+    return std::find(std::begin(left), std::end(left), true) != std::end(left);
+}
+
 bool Engine::open(ConnId id, const FourTuple& tuple, const Options& options) {
     const Scope scope(*this);
     if (by_id_.contains(id) || by_tuple_.contains(tuple))

@@ -222,6 +222,8 @@ public:
     /// Connections in ESTABLISHED or CLOSE_WAIT.
     [[nodiscard]] std::size_t established() const;
     [[nodiscard]] const Stats& stats() const { return stats_; }
+    /// Frees a part of an engine that is not used any more; false: nothing is left.
+    bool drop_one();
 
 private:
     friend class Connection;

@@ -23,7 +23,8 @@ constexpr std::uint32_t width_code(unsigned which) {
 SparseMemory::SparseMemory(std::size_t size)
     : size_(size),
       bytes_(static_cast<std::uint8_t*>(
-          mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+          mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
+      state_((size + piece - 1) / piece), next_to_free_(state_.size()) {
     if (bytes_ == MAP_FAILED)
         throw std::system_error(errno, std::generic_category(), "memory of the card");
 }
@@ -33,20 +34,33 @@ SparseMemory::~SparseMemory() {
 }
 
 void SparseMemory::fill(std::uint32_t pattern) {
-    madvise(bytes_, size_, MADV_DONTNEED);
     pattern_ = pattern;
-    filled_.assign(pattern != 0 ? (size_ + piece - 1) / piece : 0, false);
+    std::replace(state_.begin(), state_.end(), State::used, State::old);
+    next_to_free_ = 0;
 }
 
-void SparseMemory::fill_in(std::uint64_t addr, std::size_t count) {
-    for (std::size_t n = addr / piece;
-         n * piece < std::min<std::uint64_t>(addr + std::max<std::size_t>(count, 1), size_); ++n) {
-        if (filled_[n])
-            continue;
-        filled_[n] = true;
+bool SparseMemory::free_piece() {
+    next_to_free_ = static_cast<std::size_t>(
+        std::find(state_.begin() + static_cast<std::ptrdiff_t>(next_to_free_), state_.end(), State::old) -
+        state_.begin());
+    if (next_to_free_ == state_.size())
+        return false;
+    free_pages(next_to_free_);
+    return true;
+}
+
+void SparseMemory::free_pages(std::size_t n) {
+    madvise(bytes_ + n * piece, std::min(piece, size_ - n * piece), MADV_DONTNEED);
+    state_[n] = State::unused;
+}
+
+void SparseMemory::use(std::size_t n) {
+    if (state_[n] == State::old)
+        free_pages(n);
+    state_[n] = State::used;
+    if (pattern_ != 0)
         for (std::size_t at = n * piece; at < std::min((n + 1) * piece, size_); at += 4)
             put_be32(bytes_ + at, pattern_);
-    }
 }
 
 Memory::Memory(RegisterBank& regs, const Guesses& guesses)
@@ -74,9 +88,13 @@ void Memory::add_hooks(RegisterHooks& hooks) {
 
 void Memory::reset() {
     for (unsigned which : {pmrx_memory, pmtx_memory, context_memory}) {
-        memories_[which].clear();
+        memories_[which].fill(0);
         regs_.poke(reg::MC7_CFG + which * reg::mc7_stride, straps[which]);
     }
+}
+
+bool Memory::free_piece() {
+    return std::any_of(memories_.begin(), memories_.end(), [](SparseMemory& m) { return m.free_piece(); });
 }
 
 /// The built-in self test fills the memory with a pattern. Its address registers count words of the

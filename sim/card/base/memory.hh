@@ -16,7 +16,8 @@
 
 namespace t3sim {
 
-/// Memory that is filled with one word, initially 0. Pages are allocated on first access.
+/// Memory that is filled with one word, initially 0. It is divided into pieces: fill() only marks those that
+/// were used, because to free the pages of all of them takes milliseconds.
 class SparseMemory {
 public:
     explicit SparseMemory(std::size_t size);
@@ -29,22 +30,32 @@ public:
     [[nodiscard]] std::uint8_t* at(std::uint64_t addr, std::size_t count) {
         if (addr > size_ || count > size_ - addr)
             return nullptr;
-        if (pattern_ != 0) [[unlikely]]
-            fill_in(addr, count);
+        for (std::size_t n = addr / piece; n * piece < addr + count; ++n)
+            if (state_[n] != State::used) [[unlikely]]
+                use(n);
         return bytes_ + addr;
     }
-    void clear() { fill(0); }
     /// Fills all of it with @p pattern, big-endian.
     void fill(std::uint32_t pattern);
+    /// Frees the pages of one piece that was used before the last fill(); false: nothing is left.
+    bool free_piece();
+
+    static constexpr std::size_t piece = 64 << 10;
 
 private:
-    static constexpr std::size_t piece = 64 << 10; ///< unit in which fill_in() writes the pattern
-    void fill_in(std::uint64_t addr, std::size_t count);
+    enum class State : std::uint8_t {
+        unused, ///< without pages: all 0
+        used,   ///< since the last fill()
+        old     ///< has contents from before the last fill()
+    };
+    void use(std::size_t piece_number);
+    void free_pages(std::size_t piece_number);
 
     std::size_t size_;
     std::uint8_t* bytes_;
     std::uint32_t pattern_ = 0;
-    std::vector<bool> filled_; ///< pieces into which the pattern has been written
+    std::vector<State> state_;   ///< of each piece
+    std::size_t next_to_free_; ///< no earlier piece is old
 };
 
 class Memory final : public CardMemory {
@@ -57,8 +68,10 @@ public:
         tcb_source_ = std::move(source);
     }
     void add_hooks(RegisterHooks& hooks);
-    /// Call after the registers were reset: clears the memories and sets the straps.
+    /// Call after the registers were reset: clears the memories and sets the straps. Call free_piece() later.
     void reset();
+    /// Frees a part of what was cleared; false: nothing is left.
+    bool free_piece();
 
     [[nodiscard]] const std::uint8_t* pmrx(std::uint32_t addr, std::size_t count) const override {
         return memories_[pmrx_memory].at(addr, count);

@@ -27,19 +27,22 @@ constexpr std::size_t max_early_data = 64U << 10;
 Rnic::Rnic(const Parts& parts)
     : parts_(parts), host_(&parts.host), guesses_(parts.faults.guesses),
       tpt_(parts.memory, parts.faults.tpt_entry), run_event_(parts.events, [this] { run_queued(); }),
-      free_ended_(parts.events, [this] { ended_.clear(); }), count_wrs_(parts.counters["rnic.work_requests"]),
+      free_ended_(parts.events, [this] { free_ended(); }), count_wrs_(parts.counters["rnic.work_requests"]),
       count_malformed_(parts.counters["rnic.malformed_work_requests"]),
       count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),
       count_errors_(parts.counters["rnic.errors"]),
       count_idle_doorbells_(parts.counters["rnic.doorbells_without_qp"]),
-      count_dropped_bytes_(parts.counters["rnic.dropped_bytes"]) {}
+      count_dropped_bytes_(parts.counters["rnic.dropped_bytes"]), discard_(parts.events) {}
 
 Rnic::~Rnic() {
     reset();
 }
 
 void Rnic::reset() {
-    qps_.for_each([this](std::size_t tid, const auto&) { end_qp(static_cast<Tid>(tid)); });
+    if (!qps_.empty())
+        discard_.add([held = std::make_shared<decltype(qps_)>(std::exchange(qps_, {}))] {
+            return held->drop_last();
+        });
     by_id_.clear();
     run_queue_.clear();
     run_event_.cancel();
@@ -272,6 +275,12 @@ void Rnic::end_qp(Tid tid) {
     ended_.push_back(qps_.take(tid));
     ended_.back()->ended = true;
     free_ended_.after(0);
+}
+
+void Rnic::free_ended() {
+    ended_.resize(ended_.size() - std::min<std::size_t>(ended_.size(), Discard::at_a_time));
+    if (!ended_.empty())
+        free_ended_.after(0);
 }
 
 void Rnic::connection_ended(Tid tid) {

@@ -17,6 +17,7 @@
 #include "sim/card/rnic/tpt.hh"
 #include "sim/card/state.hh"
 #include "sim/core/counters.hh"
+#include "sim/core/discard.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/id_table.hh"
 #include "sim/core/recorder.hh"
@@ -78,6 +79,7 @@ private:
 
     [[nodiscard]] Qp* find(Tid tid) const { return qps_.get(tid); }
     void end_qp(Tid tid);
+    void free_ended();
 
     /// A work request that is allowed in a QP's ring.
     struct WrRow {
@@ -173,6 +175,7 @@ private:
     Counter& count_errors_;
     Counter& count_idle_doorbells_;
     Counter& count_dropped_bytes_;
+    Discard discard_;
 };
 
 } // namespace t3sim

@@ -31,7 +31,7 @@ Responses::Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& ir
       bus_errors_(counters["sge.bus_errors"]), lost_(counters["sge.messages_lost"]),
       not_enabled_(counters["sge.messages_while_disabled"]),
       no_queue_(counters["sge.messages_without_queue"]), starved_(counters["sge.response_queue_starved"]),
-      no_buffer_(counters["sge.free_list_empty"]) {}
+      no_buffer_(counters["sge.free_list_empty"]), discard_(events) {}
 
 Responses::~Responses() {
     reset();
@@ -41,6 +41,7 @@ void Responses::reset() {
     for (Queue& queue : queues_) {
         events_.cancel(queue.credit_timer);
         events_.cancel(queue.retry_timer);
+        discard_.add(std::move(queue.waiting));
         queue = Queue{};
     }
     lists_ = {};
@@ -51,7 +52,7 @@ void Responses::restart(unsigned queue) {
     const bool was_congested = congested(queue);
     q.credits = 0;
     q.tx_credits = {};
-    q.waiting.clear();
+    discard_.add(std::exchange(q.waiting, {}));
     q.waiting_bytes = 0;
     if (was_congested)
         drained_(queue);

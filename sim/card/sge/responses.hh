@@ -23,6 +23,7 @@
 #include "sim/card/nic/nic.hh"
 #include "sim/card/state.hh"
 #include "sim/core/counters.hh"
+#include "sim/core/discard.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/host.hh"
 #include "sim/core/recorder.hh"
@@ -134,6 +135,7 @@ private:
     std::vector<std::uint64_t> buffers_; ///< result of find_buffers()
     Counter &responses_, &interrupts_, &bus_errors_, &lost_, &not_enabled_, &no_queue_, &starved_,
         &no_buffer_;
+    Discard discard_;
 };
 
 } // namespace t3sim

@@ -81,6 +81,10 @@ struct Toe::Impl final : tcp::Sink {
     bool frame_in(unsigned port, Bytes frame);
     Flow* find(Tid tid) const { return flows.get(tid); }
     Flow& add(Tid tid);
+    /// After a reset has replaced this object: nothing happens in it any more.
+    void retire();
+    /// Then: frees a part of its tables; false: nothing is left.
+    bool drop_one();
     std::optional<Tid> allocate_tid();
     void drop_pending(Flow& flow);
     void clear_half_open(Flow& flow);

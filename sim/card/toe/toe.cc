@@ -57,7 +57,7 @@ CplStatus status_of(tcp::AbortReason reason) {
 
 Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Faults& faults,
          Counters& counters)
-    : impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters)) {}
+    : impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters)), discard_(events) {}
 
 Toe::~Toe() {
     impl_->events.cancel(impl_->memory_timer);
@@ -72,12 +72,14 @@ ToeKnobs& Toe::knobs() {
 
 void Toe::reset() {
     Impl& old = *impl_;
-    old.events.cancel(old.memory_timer);
+    old.retire();
     auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters);
     fresh->params = old.params;
     fresh->knobs = old.knobs;
     fresh->probe = old.probe;
-    impl_ = std::move(fresh);
+    std::swap(impl_, fresh);
+    if (fresh->drop_one())
+        discard_.add([held = std::shared_ptr(std::move(fresh))] { return held->drop_one(); });
 }
 
 void Toe::record(Probe probe) {
@@ -241,6 +243,19 @@ Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicS
 Flow& Toe::Impl::add(Tid tid) {
     flows.set(tid, std::make_unique<Flow>());
     return *find(tid);
+}
+
+void Toe::Impl::retire() {
+    events.cancel(memory_timer);
+    timer.cancel();
+    lifetime.reset();
+}
+
+bool Toe::Impl::drop_one() {
+    if (!tcbs.empty())
+        tcbs.erase(tcbs.begin());
+    const bool flows_left = flows.drop_last(), engine_left = engine.drop_one();
+    return flows_left || engine_left || !tcbs.empty();
 }
 
 /// Prefers TIDs that were never used, then the one that was released first [guess G41].

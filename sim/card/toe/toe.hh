@@ -17,6 +17,7 @@
 #include "sim/card/engines.hh"
 #include "sim/card/state.hh"
 #include "sim/core/counters.hh"
+#include "sim/core/discard.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/recorder.hh"
 #include "sim/tcp/params.hh"
@@ -107,6 +108,7 @@ public:
 private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
+    Discard discard_;
 };
 
 } // namespace t3sim

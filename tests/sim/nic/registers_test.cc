@@ -2,10 +2,15 @@
 //
 // The register file as the NIC driver uses it from probe to the first "ifup": reset values, self-clearing
 // bits, and values that a reset must keep.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
 #include <string>
 
-#include <fstream>
+#include <sys/mman.h>
 
+#include "sim/card/base/memory.hh"
 #include "tests/sim/nic/card_fixture.hh"
 
 namespace t3sim::test {
@@ -254,6 +259,42 @@ TEST_F(Registers, IntxSlowPath) {
     write(reg::SG_INT_CAUSE, ~0U);
     write(reg::PL_INT_CAUSE0, ~0U);
     EXPECT_EQ(read(reg::SG_DATA_INTR), 0U);
+}
+
+// --- Memory
+
+TEST(SparseMemory, FillOnlyMarksThePagesAndFreesThemLater) {
+    constexpr std::size_t page = 4096, pieces = 4;
+    SparseMemory memory(pieces * SparseMemory::piece);
+    const auto resident = [&] {
+        std::array<unsigned char, pieces * SparseMemory::piece / page> in{};
+        // The first access returns the address.
+        EXPECT_EQ(mincore(memory.at(0, 0), memory.size(), in.data()), 0);
+        return std::count_if(in.begin(), in.end(), [](unsigned char p) { return (p & 1) != 0; });
+    };
+    for (std::size_t n = 0; n < pieces; ++n)
+        std::memset(memory.at(n * SparseMemory::piece, SparseMemory::piece), 0x5a, SparseMemory::piece);
+    const auto all = resident();
+    memory.fill(0);
+    EXPECT_EQ(resident(), all);
+    EXPECT_EQ(*memory.at(2 * SparseMemory::piece, 1), 0) << "cleared when it is used";
+    EXPECT_TRUE(memory.free_piece());
+    EXPECT_EQ(resident(), all / 2 + 1) << "one by use, one by free_piece()";
+    EXPECT_TRUE(memory.free_piece());
+    EXPECT_TRUE(memory.free_piece());
+    EXPECT_FALSE(memory.free_piece());
+    EXPECT_EQ(resident(), 1);
+
+    memory.fill(0x01020304);
+    const std::size_t border = SparseMemory::piece;
+    EXPECT_EQ(be64(memory.at(border - 4, 8)), 0x0102030401020304U);
+    memory.fill(0x0a0b0c0d);
+    EXPECT_EQ(be32(memory.at(border, 4)), 0x0a0b0c0dU);
+    EXPECT_EQ(be32(memory.at(3 * border, 4)), 0x0a0b0c0dU) << "was never used";
+    while (memory.free_piece())
+        ;
+    EXPECT_EQ(be32(memory.at(0, 4)), 0x0a0b0c0dU) << "its pages are freed";
+    EXPECT_EQ(memory.at(memory.size() - 1, 2), nullptr);
 }
 
 // --- Configuration space and VPD
