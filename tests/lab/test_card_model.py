@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/card-model.md").read_text()
 RULES = re.search(r"^## 1 .*?^## 2 ", (ROOT / "docs/hw/open-questions.md").read_text(), re.M | re.S)[0]
 PARTIES = {"cxgb3.ko", "siw", "Linux TCP", "tshark", "RFC text", "none"}
-LINUX_PEER = {"sim/toe/linux_peer_test.cc", "sim/toe/linux_wire_test.cc"}
+LINUX_PEER = {"sim/tcp/linux_test.cc", "sim/toe/linux_peer_test.cc", "sim/toe/linux_wire_test.cc"}
 TABLE_HEAD = "| Behaviour | Source of the fact | Confirmed by | Tests |"
 
 

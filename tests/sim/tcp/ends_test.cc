@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Two engines, by seed, whose hosts and wire do what ends a connection: refuse, reject, close in any order,
-// abort, forget the connection, die; the wire fails for a while or for ever, replays old packets and carries
+// abort, forget the connection, crash; the wire fails for a while or for ever, replays old packets and carries
 // segments of a third party that has guessed the four-tuple. The oracle knows only what each host has sent and
 // done:
 //
 //   - what arrives is a prefix of what was sent, and all of it before the peer's close is reported;
 //   - what is acknowledged has arrived, a FIN too;
 //   - a reset was sent by the peer; a timeout needs a dead peer, a dead wire, or a peer that does not close;
-//   - an orderly end is one at both ends, unless one of them or the wire dies;
+//   - an orderly end is one at both ends, unless one of them crashes or the wire fails;
 //   - nothing is left at the end, neither a connection nor a timer.
 //
 // T3_TCP_SEEDS=N: so many seeds; T3_TCP_SEED=N: the first.
@@ -30,7 +30,7 @@ enum class Leaving {
     closes_last, // after its data, and after the peer has closed
     aborts,      // at some time
     forgets,     // the connection, at some time: the host replies with RST then
-    dies         // at some time: nothing replies
+    crashes         // at some time: nothing replies
 };
 constexpr std::size_t leavings = 5;
 constexpr ListenId listener = 7;
@@ -198,7 +198,7 @@ private:
 
     void leave(Side& me) {
         const ConnId id = me.id.value_or(1);
-        if (me.leaving == Leaving::dies) {
+        if (me.leaving == Leaving::crashes) {
             me.dead = true;
             me.end.engine.release(id);
         } else if (me.leaving == Leaving::forgets || me.leaving == Leaving::aborts) {

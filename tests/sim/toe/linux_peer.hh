@@ -7,75 +7,21 @@
 // At the end of a test tshark checks the captured frames (see labkit/wirecheck.py).
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <arpa/inet.h>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
-#include <linux/if_tun.h>
-#include <net/if.h>
-#include <net/if_arp.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <random>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "sim/net/pcapng.hh"
 #include "sim/net/wire.hh"
-#include "sim/tcp/wire.hh"
+#include "tests/sim/linux_tap.hh"
 #include "tests/sim/toe/lab.hh"
 
 namespace t3sim::test {
 
 using namespace std::chrono_literals;
-
-class Handle {
-public:
-    Handle() = default;
-    explicit Handle(int fd) : fd_(fd) {}
-    ~Handle() { close(); }
-    Handle(Handle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Handle& operator=(Handle&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    operator int() const { return fd_; }
-    void close() {
-        if (fd_ >= 0)
-            ::close(std::exchange(fd_, -1));
-    }
-
-private:
-    int fd_ = -1;
-};
-
-inline sockaddr_in address(const char* ip, std::uint16_t port) {
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_port = htons(port);
-    inet_pton(AF_INET, ip, &a.sin_addr);
-    return a;
-}
-
-template <class Address> sockaddr* raw(Address& a) {
-    return reinterpret_cast<sockaddr*>(&a);
-}
-
-/// struct virtio_net_hdr, whose own header file is not C++.
-struct VirtioNetHeader {
-    static constexpr std::uint8_t needs_checksum = 1;
-    std::uint8_t flags, gso_type;
-    std::uint16_t header_length, gso_size, checksum_start, checksum_offset;
-};
-static_assert(sizeof(VirtioNetHeader) == 10);
 
 class LinuxPeer : public testing::Test, public CardAndScript {
 protected:
@@ -84,36 +30,8 @@ protected:
     static constexpr std::uint16_t kernels_port = 7471, cards_port = 50000;
 
     void SetUp() override {
-        if (unshare(CLONE_NEWNET) != 0)
-            GTEST_SKIP() << "no network namespaces: " << std::strerror(errno);
-        control_ = Handle(socket(AF_INET, SOCK_DGRAM, 0));
-        tap_ = Handle(::open("/dev/net/tun", O_RDWR | O_NONBLOCK));
-        ifreq r = request();
-        r.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
-        if (tap_ < 0 || ioctl(tap_, TUNSETIFF, &r) != 0 || ioctl(tap_, TUNSETOFFLOAD, TUN_F_CSUM) != 0)
-            GTEST_SKIP() << "no TAP devices: " << std::strerror(errno);
-
-        const Buffer mac = words("00074333 4400"); // the script's, so L2T entry 1 fits
-        std::memcpy(r.ifr_hwaddr.sa_data, mac.data(), mac.size());
-        r.ifr_hwaddr.sa_family = ARPHRD_ETHER;
-        ASSERT_EQ(ioctl(control_, SIOCSIFHWADDR, &r), 0);
-        auto ip = address("10.0.0.2", 0);
-        std::memcpy(&r.ifr_addr, &ip, sizeof ip);
-        ASSERT_EQ(ioctl(control_, SIOCSIFADDR, &r), 0);
-        ip = address("255.255.255.0", 0);
-        std::memcpy(&r.ifr_netmask, &ip, sizeof ip);
-        ASSERT_EQ(ioctl(control_, SIOCSIFNETMASK, &r), 0);
-        r.ifr_flags = IFF_UP | IFF_RUNNING;
-        ASSERT_EQ(ioctl(control_, SIOCSIFFLAGS, &r), 0);
-        arpreq neighbour{};
-        ip = address("10.0.0.1", 0);
-        std::memcpy(&neighbour.arp_pa, &ip, sizeof ip);
-        neighbour.arp_ha.sa_family = ARPHRD_ETHER;
-        std::memcpy(neighbour.arp_ha.sa_data, words("00074311 2200").data(), 6);
-        neighbour.arp_flags = ATF_PERM | ATF_COM;
-        std::strcpy(neighbour.arp_dev, "card0");
-        ASSERT_EQ(ioctl(control_, SIOCSARP, &neighbour), 0);
-
+        if (const std::string why = tap_.open(); !why.empty())
+            GTEST_SKIP() << why;
         wire_.attach(card_end_, "card");
         wire_.attach(kernel_end_, "kernel");
         a.mac.wire = [this](unsigned, const Buffer& frame) {
@@ -145,17 +63,9 @@ protected:
 
     /// Before the first connection.
     void set_mtu(int kernels, std::uint16_t cards, char index) {
-        ifreq r = request();
-        r.ifr_mtu = kernels;
-        ASSERT_EQ(ioctl(control_, SIOCSIFMTU, &r), 0);
+        tap_.set_mtu(kernels);
         a.toe.params().port_mtu = {cards, cards};
         mtu_index_ = index;
-    }
-    /// Sets a sysctl of the test's namespace. False: it cannot be set here.
-    static bool sysctl(const std::string& name, const std::string& value) {
-        std::ofstream file("/proc/sys/net/ipv4/" + name);
-        file << value << std::flush;
-        return file.good();
     }
     void impair(unsigned port, const Impairments& what) { wire_.impair(port, what); }
     void watch(Tap& tap) { wire_.add_tap(tap); }
@@ -168,10 +78,10 @@ protected:
             if (std::chrono::steady_clock::now() > deadline)
                 return false;
             advance();
-            pollfd p{tap_, POLLIN, 0};
+            pollfd p{tap_.fd(), POLLIN, 0};
             poll(&p, 1, 1);
-            while (read_frame())
-                ;
+            for (Bytes frame; !(frame = tap_.read()).empty();)
+                wire_.send(kernel_end_, frame);
             advance();
             take_messages();
         }
@@ -343,41 +253,11 @@ private:
     };
     struct KernelEnd : Endpoint {
         explicit KernelEnd(LinuxPeer& peer) : peer(peer) {}
-        void frame_in(Bytes frame) override {
-            VirtioNetHeader header{};
-            const iovec parts[] = {{&header, sizeof header},
-                                   {const_cast<std::uint8_t*>(frame.data()), frame.size()}};
-            EXPECT_EQ(writev(peer.tap_, parts, 2), static_cast<ssize_t>(sizeof header + frame.size()));
-        }
+        void frame_in(Bytes frame) override { peer.tap_.write(frame); }
         void carrier(bool) override {}
         LinuxPeer& peer;
     };
 
-    /// Reads the next frame of the kernel, if there is one. A TCP retransmission may rewrite the header of a
-    /// frame that waits in the TAP queue, after its checksum was computed. So checksum offload is enabled and
-    /// this function computes it.
-    bool read_frame() {
-        VirtioNetHeader header{};
-        std::array<std::uint8_t, 16384> frame;
-        const iovec parts[] = {{&header, sizeof header}, {frame.data(), frame.size()}};
-        const ssize_t n = readv(tap_, parts, 2);
-        if (n <= static_cast<ssize_t>(sizeof header))
-            return false;
-        const auto bytes = std::span(frame).first(static_cast<std::size_t>(n) - sizeof header);
-        if (header.flags & VirtioNetHeader::needs_checksum) {
-            const std::uint16_t checksum = tcp::fold(tcp::sum(bytes.subspan(header.checksum_start)));
-            bytes[header.checksum_start + header.checksum_offset] = static_cast<std::uint8_t>(checksum >> 8);
-            bytes[header.checksum_start + header.checksum_offset + 1U] = static_cast<std::uint8_t>(checksum);
-        }
-        wire_.send(kernel_end_, bytes);
-        return true;
-    }
-
-    static ifreq request() {
-        ifreq r{};
-        std::strcpy(r.ifr_name, "card0");
-        return r;
-    }
     /// The top digit of opt0h.
     [[nodiscard]] std::string with_mtu_index(std::string wr) const {
         wr[wr.find("804d0010")] = mtu_index_;
@@ -388,7 +268,7 @@ private:
         events.advance(static_cast<Time>(std::chrono::nanoseconds(now).count()));
     }
 
-    Handle tap_, control_;
+    LinuxTap tap_;
     char mtu_index_ = '8';
     Wire wire_{events, "tap"};
     CardEnd card_end_{*this};

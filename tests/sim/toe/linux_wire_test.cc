@@ -22,10 +22,10 @@ class LinuxPeerOptions : public LinuxPeer, public testing::WithParamInterface<Pe
 
 TEST_P(LinuxPeerOptions, EveryCombinationWorksBothWays) {
     const PeerOptions& peer = GetParam();
-    if (!sysctl("tcp_sack", peer.sack ? "1" : "0") ||
-        !sysctl("tcp_timestamps", peer.timestamps ? "1" : "0") ||
-        !sysctl("tcp_window_scaling", peer.scaling ? "1" : "0") ||
-        (peer.reno && !sysctl("tcp_congestion_control", "reno")))
+    if (!LinuxTap::sysctl("tcp_sack", peer.sack ? "1" : "0") ||
+        !LinuxTap::sysctl("tcp_timestamps", peer.timestamps ? "1" : "0") ||
+        !LinuxTap::sysctl("tcp_window_scaling", peer.scaling ? "1" : "0") ||
+        (peer.reno && !LinuxTap::sysctl("tcp_congestion_control", "reno")))
         GTEST_SKIP() << "sysctls cannot be written here";
     const auto agreed_as_expected = [&](const Handle& s) {
         const tcp_info info = info_of(s);
