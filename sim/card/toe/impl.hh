@@ -82,7 +82,7 @@ struct Toe::Impl final : tcp::Sink {
     Flow* find(Tid tid) const { return flows.get(tid); }
     Flow& add(Tid tid);
     /// After a reset has replaced this object: nothing happens in it any more.
-    void retire();
+    void stop();
     /// Then: frees a part of its tables; false: nothing is left.
     bool drop_one();
     std::optional<Tid> allocate_tid();

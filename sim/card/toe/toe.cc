@@ -72,7 +72,7 @@ ToeKnobs& Toe::knobs() {
 
 void Toe::reset() {
     Impl& old = *impl_;
-    old.retire();
+    old.stop();
     auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters);
     fresh->params = old.params;
     fresh->knobs = old.knobs;
@@ -245,7 +245,7 @@ Flow& Toe::Impl::add(Tid tid) {
     return *find(tid);
 }
 
-void Toe::Impl::retire() {
+void Toe::Impl::stop() {
     events.cancel(memory_timer);
     timer.cancel();
     lifetime.reset();
