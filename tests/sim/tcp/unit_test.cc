@@ -12,6 +12,7 @@
 #include "sim/tcp/engine.hh"
 #include "sim/tcp/reassembly.hh"
 #include "sim/tcp/wire.hh"
+#include "tests/sim/hostile/effort.hh"
 
 namespace t3sim::tcp::test {
 namespace {
@@ -192,6 +193,21 @@ TEST(TcpReassembly, HolesAreLimited) {
     EXPECT_FALSE(r.insert(Seq(100'000), byte));
     EXPECT_TRUE(r.insert(Seq(1), byte)) << "data that closes a hole needs no range";
     EXPECT_TRUE(r.insert(Seq(100'000), byte));
+}
+
+// A peer may send a window of 1 MB and then bytes in front of it, from right to left.
+TEST(TcpReassembly, AByteInFrontOfMuchDataCostsLittle) {
+    constexpr std::uint32_t front = 2000;
+    Reassembly r;
+    ASSERT_TRUE(r.insert(Seq(front), Buffer(1 << 20)));
+    const Buffer byte(1);
+    t3sim::test::Effort effort;
+    effort.action_begins();
+    for (std::uint32_t i = front - 1; i > 0; --i)
+        ASSERT_TRUE(r.insert(Seq(i), byte));
+    effort.action_ends();
+    EXPECT_EQ(effort.excess(), "");
+    EXPECT_EQ(r.bytes(), (1U << 20) + front - 1);
 }
 
 TEST(TcpTupleHash, TuplesChosenForOneKeyAreSpreadByAnother) {
