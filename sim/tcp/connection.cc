@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint16_t min_mss = 48;  // bounds the overhead that a peer's MSS option can cause
 constexpr std::uint8_t max_scale = 14; // RFC 7323 2.3
+constexpr std::uint32_t max_cwnd = 1U << 30;
 constexpr Time min_tail_probe = 10 * millisecond;
 
 } // namespace
@@ -146,6 +147,7 @@ void Connection::become_established(const Segment& s) {
     // RFC 3390, and RFC 5681 3.1 if the SYN was lost.
     cwnd_ = retries_ ? mss_ : std::min<std::uint32_t>(4 * mss_, std::max<std::uint32_t>(2 * mss_, 4380));
     retries_ = 0;
+    last_input_ = now();
     if (options_.keepalive)
         start(keepalive_timer_, params().keepalive_idle);
     engine_.sink_.established(id, {.snd_isn = snd_una_,
@@ -158,8 +160,6 @@ void Connection::become_established(const Segment& s) {
 // ---- Receiving ----------------------------------------------------------------------------------------
 
 void Connection::input(const Segment& s) {
-    last_input_ = now();
-    keepalive_probes_ = 0;
     switch (state_) {
     case State::aborted:
         return;
@@ -225,6 +225,8 @@ void Connection::input(const Segment& s) {
     } else if (!process_ack(s)) {
         return;
     }
+    last_input_ = now(); // of the peer, and not of a third party that knows the four-tuple only
+    keepalive_probes_ = 0;
     if (!syn_again)
         receive_data(s.seq, s.payload, s.has(flag_fin), s.has(flag_psh));
 }
@@ -330,7 +332,7 @@ void Connection::new_ack(Seq ack) {
         else
             cwnd_ +=
                 std::max<std::uint32_t>(1, static_cast<std::uint32_t>(std::uint64_t{mss_} * mss_ / cwnd_));
-        cwnd_ = std::min<std::uint32_t>(cwnd_, 1U << 30);
+        cwnd_ = std::min(cwnd_, max_cwnd);
     }
     recover_ = std::max(recover_, ack - 1); // stays near, where comparisons of sequence numbers are valid
     mark_dirty();
@@ -343,7 +345,7 @@ void Connection::new_ack(Seq ack) {
 void Connection::duplicate_ack() {
     ++dupacks_;
     if (in_recovery_) {
-        cwnd_ += mss_;
+        cwnd_ = std::min<std::uint32_t>(cwnd_ + mss_, max_cwnd);
     } else if (dupacks_ == 3 && snd_una_ > recover_) {
         enter_recovery();
     }

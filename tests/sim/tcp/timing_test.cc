@@ -357,6 +357,32 @@ TEST_F(TcpTiming, KeepaliveProbesAnIdleConnectionThenAborts) {
     EXPECT_EQ(end.abort_reason, AbortReason::keepalive_timeout);
 }
 
+TEST_F(TcpTiming, UnacceptableSegmentsDoNotKeepAConnectionAlive) {
+    options.keepalive = true;
+    connect();
+    for (unsigned minute = 0; minute < 150 && !end.abort_reason; ++minute) {
+        run(60 * second);
+        send_segment({.seq = 5001 + 200'000, .ack = 1001, .data = "x"}); // of a third party
+        send_segment({.seq = 5001, .ack = 1001 + 200'000, .data = "x"});
+    }
+    EXPECT_EQ(end.abort_reason, AbortReason::keepalive_timeout);
+}
+
+TEST_F(TcpTiming, DuplicateAcksDoNotOverflowTheCongestionWindow) {
+    options = {.mss = 60'000, .receive_buffer = 64 << 10, .window_scale = 4};
+    open();
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 60'000, .scale = 4});
+    send(60'000);
+    send(60'000);
+    std::uint32_t cwnd = 0;
+    for (unsigned n = 0; n < (1ULL << 32) / 60'000; ++n) {
+        send_ack(1001);
+        const std::uint32_t now = end.engine.view(conn)->cwnd;
+        ASSERT_TRUE(n < 3 || now >= cwnd);
+        cwnd = now;
+    }
+}
+
 TEST_F(TcpTiming, FinWait2TimesOut) {
     connect();
     end.engine.close(conn);
