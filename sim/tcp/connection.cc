@@ -476,10 +476,17 @@ void Connection::delayed_ack_fired() {
     mark_dirty();
 }
 
-/// Sends a challenge ACK (RFC 5961), rate limited.
+/// Sends a challenge ACK (RFC 5961), rate limited. Each connection has a limit of its own: one for all would show
+/// a third party, on its own connection, how many challenges it has caused on another (CVE-2016-5696).
 void Connection::challenge() {
-    if (!engine_.may_challenge())
+    constexpr unsigned per_second = 10;
+    const Time this_second = now() / second;
+    if (std::exchange(challenge_second_, this_second) != this_second)
+        challenges_ = 0;
+    if (challenges_ == per_second)
         return;
+    ++challenges_;
+    ++engine_.stats_.challenge_acks;
     ack_now_ = true;
     mark_dirty();
 }

@@ -295,18 +295,4 @@ std::uint32_t Engine::choose_iss(const FourTuple& tuple) const {
     return static_cast<std::uint32_t>(keyed) + static_cast<std::uint32_t>(clock_() / (4 * microsecond));
 }
 
-bool Engine::may_challenge() {
-    constexpr unsigned per_second = 100;
-    const Time this_second = clock_() / second;
-    if (this_second != challenge_second_) {
-        challenge_second_ = this_second;
-        challenges_ = 0;
-    }
-    if (challenges_ == per_second)
-        return false;
-    ++challenges_;
-    ++stats_.challenge_acks;
-    return true;
-}
-
 } // namespace t3sim::tcp

@@ -236,7 +236,6 @@ private:
     void remove(Connection& c);
     void flush();
     [[nodiscard]] std::uint32_t choose_iss(const FourTuple& tuple) const;
-    [[nodiscard]] bool may_challenge();
 
     Sink& sink_;
     const Params& params_;
@@ -260,8 +259,7 @@ private:
     std::vector<std::unique_ptr<Connection>> removed_; // freed when the outermost call returns
     unsigned depth_ = 0;
     std::uint16_t ip_id_ = 0;
-    Time challenge_second_ = 0; // RFC 5961 section 7
-    unsigned challenges_ = 0;
+    std::size_t established_ = 0; // connections in ESTABLISHED or CLOSE_WAIT
 };
 
 } // namespace t3sim::tcp
