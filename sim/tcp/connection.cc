@@ -26,6 +26,13 @@ Connection::Connection(Engine& engine, ConnId conn_id, const FourTuple& four_tup
 
 Connection::~Connection() = default;
 
+void Connection::enter(State state) {
+    const auto counts = [](State s) { return s == State::established || s == State::close_wait; };
+    engine_.established_ += counts(state);
+    engine_.established_ -= counts(state_);
+    state_ = state;
+}
+
 // ---- Memory -------------------------------------------------------------------------------------------
 
 /// Update the memory totals. Call after every change of a queue.
@@ -57,7 +64,7 @@ void Connection::release_memory() {
 
 void Connection::start_active(const Options& options) {
     options_ = options;
-    state_ = State::syn_sent;
+    enter(State::syn_sent);
     iss_ = Seq(engine_.choose_iss(tuple));
     snd_una_ = snd_max_ = recover_ = iss_;
     syn_needed_ = true;
@@ -65,13 +72,13 @@ void Connection::start_active(const Options& options) {
 }
 
 void Connection::start_held(const Segment& syn) {
-    state_ = State::syn_held;
+    enter(State::syn_held);
     take_options(syn);
 }
 
 void Connection::accept(const Options& options) {
     options_ = options;
-    state_ = State::syn_received;
+    enter(State::syn_received);
     iss_ = Seq(engine_.choose_iss(tuple));
     snd_una_ = snd_max_ = recover_ = iss_;
     rcv_adv_ = rcv_nxt_ + std::min<std::uint32_t>(options_.receive_buffer, 0xffff);
@@ -125,7 +132,7 @@ void Connection::send_syn() {
 
 /// @p s acknowledges our SYN.
 void Connection::become_established(const Segment& s) {
-    state_ = State::established;
+    enter(State::established);
     const bool scaling = peer_scale_ && options_.offer_window_scale;
     snd_scale_ = scaling ? std::min(*peer_scale_, max_scale) : 0;
     rcv_scale_ = scaling ? std::min(options_.window_scale, max_scale) : 0;
@@ -247,7 +254,7 @@ void Connection::input_syn_sent(const Segment& s) {
         return;
     take_options(s);
     if (!acceptable) { // simultaneous open
-        state_ = State::syn_received;
+        enter(State::syn_received);
         syn_needed_ = true;
         mark_dirty();
         return;
@@ -356,7 +363,7 @@ void Connection::our_fin_acked() {
     fin_acked_ = true;
     const State was = state_;
     if (was == State::fin_wait_1) {
-        state_ = State::fin_wait_2;
+        enter(State::fin_wait_2);
         start(linger_timer_, params().fin_wait_2);
     }
     engine_.sink_.closed(id, snd_una_, rcv_nxt_);
@@ -452,9 +459,9 @@ void Connection::maybe_peer_fin() {
     mark_dirty();
     const State was = state_;
     if (was == State::established)
-        state_ = State::close_wait;
+        enter(State::close_wait);
     else if (was == State::fin_wait_1)
-        state_ = State::closing;
+        enter(State::closing);
     engine_.sink_.peer_closed(id, rcv_nxt_);
     if (was == State::fin_wait_2 && state_ == was)
         time_wait();
@@ -578,9 +585,9 @@ bool Connection::send(Packet&& record, bool push) {
 
 bool Connection::close() {
     if (state_ == State::established)
-        state_ = State::fin_wait_1;
+        enter(State::fin_wait_1);
     else if (state_ == State::close_wait)
-        state_ = State::last_ack;
+        enter(State::last_ack);
     else
         return false;
     fin_queued_ = true;
@@ -887,7 +894,7 @@ void Connection::abort(AbortReason reason) {
         ++engine_.stats_.attempt_fails;
     else if (state_ == State::established || state_ == State::close_wait)
         ++engine_.stats_.estab_resets;
-    state_ = State::aborted;
+    enter(State::aborted);
     stop_timers();
     release_memory();
     engine_.sink_.aborted(id, reason);
@@ -904,7 +911,7 @@ void Connection::linger_fired() {
 
 void Connection::time_wait() {
     stop_timers();
-    state_ = State::time_wait;
+    enter(State::time_wait);
     if (ack_now_) // acknowledge the peer's FIN now: finish() may follow
         send_control(flag_ack, snd_max_);
     if (params().msl > 0)

@@ -77,6 +77,7 @@ private:
         [[nodiscard]] Seq end() const { return seq + length(); }
     };
 
+    void enter(State state);
     void account_sending();
     void account_receiving();
     [[nodiscard]] bool has_receive_memory(std::size_t bytes) const;

@@ -78,7 +78,7 @@ Connection& Engine::add(ConnId id, const FourTuple& tuple) {
 
 void Engine::remove(Connection& c) {
     c.stop_timers();
-    c.state_ = State::aborted;
+    c.enter(State::aborted);
     c.release_memory();
     by_tuple_.erase(c.tuple);
     removed_.push_back(by_id_.take(c.id));
@@ -277,13 +277,6 @@ std::uint16_t Engine::mss(ConnId id) const {
 std::optional<View> Engine::view(ConnId id) const {
     const Connection* c = find(id);
     return c ? std::optional(c->view()) : std::nullopt;
-}
-
-std::size_t Engine::established() const {
-    return static_cast<std::size_t>(std::count_if(by_tuple_.begin(), by_tuple_.end(), [](const auto& entry) {
-        const State s = entry.second->state();
-        return s == State::established || s == State::close_wait;
-    }));
 }
 
 std::uint32_t Engine::choose_iss(const FourTuple& tuple) const {

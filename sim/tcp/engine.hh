@@ -220,7 +220,7 @@ public:
     /// Largest segment that a connection may send; 0: no such connection.
     [[nodiscard]] std::uint16_t mss(ConnId id) const;
     /// Connections in ESTABLISHED or CLOSE_WAIT.
-    [[nodiscard]] std::size_t established() const;
+    [[nodiscard]] std::size_t established() const { return established_; }
     [[nodiscard]] const Stats& stats() const { return stats_; }
     /// Frees a part of an engine that is not used any more; false: nothing is left.
     bool drop_one();

@@ -302,6 +302,7 @@ private:
     void check(const Side& me, const Side& peer) {
         SCOPED_TRACE(&me == &a_ ? "a" : "b");
         EXPECT_EQ(me.end.engine.connections(), 0U) << "a connection has not ended";
+        EXPECT_EQ(me.end.engine.established(), 0U);
         EXPECT_FALSE(me.end.engine.next_deadline().has_value()) << "a timer without connection";
         EXPECT_EQ(std::count(me.end.log.begin(), me.end.log.end(), "gap"), 0);
         EXPECT_LE(me.end.finishes + (me.end.abort_reason ? 1U : 0U), 1U);
