@@ -231,8 +231,10 @@ TEST_F(TcpState, AListenerIsReplacedWithoutASearch) {
         end.engine.listen(id, 0, static_cast<std::uint16_t>(id + 1));
     t3sim::test::Effort effort;
     effort.action_begins();
-    for (ListenId id = 0; id < requests; ++id)
+    for (ListenId id = 0; id < requests; ++id) {
+        end.engine.unlisten(id);
         end.engine.listen(id, 0, static_cast<std::uint16_t>(id + 1));
+    }
     effort.action_ends();
     EXPECT_EQ(effort.excess(), "");
 }
