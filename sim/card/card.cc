@@ -83,8 +83,8 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
            Mac(
                1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); },
                [this](unsigned port, User user) { resume(port, user); })},
-      toe(queue, sge, *this, rnic, faults, counters),
-      rnic({host, queue, sge, memory, toe, faults, counters}), free_memory(queue, [this] {
+      toe(queue, sge, *this, rnic, faults, counters), rnic({host, queue, sge, memory, toe, faults, counters}),
+      free_memory(queue, [this] {
           constexpr unsigned at_a_time = 16;
           for (unsigned n = 0; n < at_a_time; ++n)
               if (!memory.free_piece())

@@ -483,8 +483,8 @@ void Connection::delayed_ack_fired() {
     mark_dirty();
 }
 
-/// Sends a challenge ACK (RFC 5961), rate limited. Each connection has a limit of its own: one for all would show
-/// a third party, on its own connection, how many challenges it has caused on another (CVE-2016-5696).
+/// Sends a challenge ACK (RFC 5961), rate limited. Each connection has a limit of its own: one for all would
+/// show a third party, on its own connection, how many challenges it has caused on another (CVE-2016-5696).
 void Connection::challenge() {
     constexpr unsigned per_second = 10;
     const Time this_second = now() / second;

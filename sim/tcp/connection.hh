@@ -188,7 +188,7 @@ private:
     unsigned retries_ = 0; // retransmission timeouts, or probes, without a reply
     unsigned persist_shift_ = 0;
     unsigned keepalive_probes_ = 0;
-    Time last_input_ = 0; // of an acceptable segment
+    Time last_input_ = 0;       // of an acceptable segment
     Time challenge_second_ = 0; // RFC 5961 section 7
     unsigned challenges_ = 0;
     TimerKind transmit_kind_ = TimerKind::retransmit;

@@ -46,8 +46,9 @@ struct Params {
     /// dropped, and the peer sends it again.
     std::size_t receive_memory = 64U << 20;
     std::uint8_t ttl = 64;
-    /// RFC 6528: initial sequence numbers are a keyed hash plus the clock. The key of the table of connections
-    /// is derived from the secret too. t3sim sets a random one; this constant makes test runs repeatable.
+    /// RFC 6528: initial sequence numbers are a keyed hash plus the clock. The key of the table of
+    /// connections is derived from the secret too. t3sim sets a random one; this constant makes test runs
+    /// repeatable.
     SipKey iss_secret{0x7433736d7433736d, 0x6d7333746d733374};
     /// If set, chooses initial sequence numbers instead of RFC 6528; for reproducible captures.
     std::function<std::uint32_t(const FourTuple&)> iss;

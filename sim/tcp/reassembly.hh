@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Received out-of-order data. Ranges never overlap; the first copy of a byte is kept. Only small ranges are joined,
-// so a segment costs little however much data waits.
+// Received out-of-order data. Ranges never overlap; the first copy of a byte is kept. Only small ranges are
+// joined, so a segment costs little however much data waits.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,8 @@ public:
         };
         const auto until = [&](std::size_t range) { // the part of the data in front of a range
             return range < ranges_.size()
-                       ? std::min(data.size(), static_cast<std::size_t>(std::max(0, ranges_[range].seq - seq)))
+                       ? std::min(data.size(),
+                                  static_cast<std::size_t>(std::max(0, ranges_[range].seq - seq)))
                        : data.size();
         };
         while (!data.empty()) {
@@ -46,7 +47,8 @@ public:
                 continue;
             }
             const Bytes part = data.first(until(i));
-            const bool adjacent = i < ranges_.size() && seq + static_cast<std::uint32_t>(part.size()) == ranges_[i].seq;
+            const bool adjacent =
+                i < ranges_.size() && seq + static_cast<std::uint32_t>(part.size()) == ranges_[i].seq;
             if (adjacent && ranges_[i].data.size() <= small) {
                 ranges_[i].data.insert(ranges_[i].data.begin(), part.begin(), part.end());
                 ranges_[i].seq = seq;
@@ -92,7 +94,8 @@ private:
 
     /// Joins the next range to range @p i if they are adjacent and it is small.
     bool join(std::size_t i) {
-        if (i + 1 == ranges_.size() || ranges_[i].end() != ranges_[i + 1].seq || ranges_[i + 1].data.size() > small)
+        if (i + 1 == ranges_.size() || ranges_[i].end() != ranges_[i + 1].seq ||
+            ranges_[i + 1].data.size() > small)
             return false;
         const Buffer& next = ranges_[i + 1].data;
         ranges_[i].data.insert(ranges_[i].data.end(), next.begin(), next.end());

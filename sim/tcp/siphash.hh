@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// SipHash (Aumasson, Bernstein 2012) of 64-bit words: the keyed hash of initial sequence numbers (SipHash-2-4)
-// and of the table of connections (SipHash-1-3, whose values no peer sees).
+// SipHash (Aumasson, Bernstein 2012) of 64-bit words: the keyed hash of initial sequence numbers
+// (SipHash-2-4) and of the table of connections (SipHash-1-3, whose values no peer sees).
 #pragma once
 
 #include <array>

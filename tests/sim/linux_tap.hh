@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The TCP of the running kernel as a peer: a TAP device in a network namespace of the test's own. The kernel is
-// 10.0.0.2, and knows 10.0.0.1 at the test's end.
+// The TCP of the running kernel as a peer: a TAP device in a network namespace of the test's own. The kernel
+// is 10.0.0.2, and knows 10.0.0.1 at the test's end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -121,9 +121,9 @@ public:
     /// For poll().
     [[nodiscard]] int fd() const { return tap_; }
 
-    /// The next frame of the kernel, valid until the next call; empty: there is none. A TCP retransmission may rewrite the header of a frame that
-    /// waits in the TAP queue, after its checksum was computed. So checksum offload is enabled and this function
-    /// computes it.
+    /// The next frame of the kernel, valid until the next call; empty: there is none. A TCP retransmission
+    /// may rewrite the header of a frame that waits in the TAP queue, after its checksum was computed. So
+    /// checksum offload is enabled and this function computes it.
     Bytes read() {
         VirtioNetHeader header{};
         const iovec parts[] = {{&header, sizeof header}, {frame_.data(), frame_.size()}};

@@ -54,7 +54,7 @@ private:
     std::size_t size_;
     std::uint8_t* bytes_;
     std::uint32_t pattern_ = 0;
-    std::vector<State> state_;   ///< of each piece
+    std::vector<State> state_; ///< of each piece
     std::size_t next_to_free_; ///< no earlier piece is old
 };
 

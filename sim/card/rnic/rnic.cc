@@ -40,9 +40,8 @@ Rnic::~Rnic() {
 
 void Rnic::reset() {
     if (!qps_.empty())
-        discard_.add([held = std::make_shared<decltype(qps_)>(std::exchange(qps_, {}))] {
-            return held->drop_last();
-        });
+        discard_.add(
+            [held = std::make_shared<decltype(qps_)>(std::exchange(qps_, {}))] { return held->drop_last(); });
     by_id_.clear();
     run_queue_.clear();
     run_event_.cancel();

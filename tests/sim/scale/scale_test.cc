@@ -124,7 +124,8 @@ TEST(Scale, EndedConnectionsFreeTheirMemory) {
     EXPECT_LT(in_use, full - std::size_t{2} * connections * 1000);
 }
 
-// Freeing 15,000 connections and their QPs takes 15 ms: no access to a register and no event may do all of it.
+// Freeing 15,000 connections and their QPs takes 15 ms: no access to a register and no event may do all of
+// it.
 TEST(Scale, AResetFreesConnectionsInParts) {
     constexpr unsigned connections = 1000;
     EventQueue events;

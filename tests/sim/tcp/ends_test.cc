@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Two engines, by seed, whose hosts and wire do what ends a connection: refuse, reject, close in any order,
-// abort, forget the connection, crash; the wire fails for a while or for ever, replays old packets and carries
-// segments of a third party that has guessed the four-tuple. The oracle knows only what each host has sent and
-// done:
+// abort, forget the connection, crash; the wire fails for a while or for ever, replays old packets and
+// carries segments of a third party that has guessed the four-tuple. The oracle knows only what each host has
+// sent and done:
 //
 //   - what arrives is a prefix of what was sent, and all of it before the peer's close is reported;
 //   - what is acknowledged has arrived, a FIN too;
@@ -30,7 +30,7 @@ enum class Leaving {
     closes_last, // after its data, and after the peer has closed
     aborts,      // at some time
     forgets,     // the connection, at some time: the host replies with RST then
-    crashes         // at some time: nothing replies
+    crashes      // at some time: nothing replies
 };
 constexpr std::size_t leavings = 5;
 constexpr ListenId listener = 7;
@@ -45,7 +45,8 @@ public:
         prepare();
         ASSERT_TRUE(a_.end.engine.open(1, a_to_b, a_.options));
         if (simultaneous_)
-            ASSERT_TRUE(b_.end.engine.open(1, {ip_b, ip_a, a_to_b.remote_port, a_to_b.local_port}, b_.options));
+            ASSERT_TRUE(
+                b_.end.engine.open(1, {ip_b, ip_a, a_to_b.remote_port, a_to_b.local_port}, b_.options));
         else if (!refused_)
             b_.end.engine.listen(listener, 0, a_to_b.remote_port);
         run(events_, {&a_.end, &b_.end}, horizon);
@@ -67,9 +68,9 @@ private:
         std::optional<ConnId> id;
         bool slow_reader = false, holds = false;
         std::size_t unread = 0;
-        bool closed = false;  // by its host
-        bool left = false;    // aborted or forgotten by its host
-        bool dead = false;    // its host
+        bool closed = false; // by its host
+        bool left = false;   // aborted or forgotten by its host
+        bool dead = false;   // its host
         bool sent_rst = false;
         std::optional<Time> sent_fin_at;
     };
@@ -107,7 +108,9 @@ private:
             me->slow_reader = one_in(4);
             me->end.consume = !me->slow_reader;
             me->end.params.msl = one_in(4) ? 0 : 120 * second;
-            me->end.params.iss = [iss = static_cast<std::uint32_t>(random_())](const FourTuple&) { return iss; };
+            me->end.params.iss = [iss = static_cast<std::uint32_t>(random_())](const FourTuple&) {
+                return iss;
+            };
             connect(*me, me == &a_ ? b_ : a_);
         }
     }
@@ -222,7 +225,8 @@ private:
                 return;
             me.sent += size;
         }
-        const bool may = me.leaving == Leaving::closes || (me.leaving == Leaving::closes_last && me.end.peer_closes);
+        const bool may =
+            me.leaving == Leaving::closes || (me.leaving == Leaving::closes_last && me.end.peer_closes);
         if (may && !me.closed && me.sent == me.to_send)
             close(me);
     }
@@ -257,15 +261,16 @@ private:
         }
     }
 
-    /// A third party does not know the sequence numbers. What it sends may have a sequence number in the window,
-    /// or an acknowledgement of what was sent, but not both, and no RST at the edge.
+    /// A third party does not know the sequence numbers. What it sends may have a sequence number in the
+    /// window, or an acknowledgement of what was sent, but not both, and no RST at the edge.
     void forge(Side& to) {
         const auto v = to.end.engine.view(to.id.value_or(1));
         if (to.dead || !v)
             return;
         const auto window = static_cast<std::uint32_t>(std::max(1, v->rcv_adv - v->rcv_nxt));
         const Seq in_window = v->rcv_nxt + 1 + pick(window), outside = v->rcv_adv + 1 + pick(1U << 30);
-        const Seq not_sent = v->snd_max + 1 + pick(1U << 30), long_ago = v->snd_una - (1U << 30) - 1 - pick(1U << 29);
+        const Seq not_sent = v->snd_max + 1 + pick(1U << 30),
+                  long_ago = v->snd_una - (1U << 30) - 1 - pick(1U << 29);
         const Buffer data(pick(100), 'f');
         Segment s{.tuple = &to == &a_ ? FourTuple{ip_b, ip_a, a_to_b.remote_port, a_to_b.local_port} : a_to_b,
                   .window = static_cast<std::uint16_t>(random_()),
@@ -328,13 +333,14 @@ private:
                 << "the peer has closed in time";
             break;
         default:
-            EXPECT_TRUE(lost || peer.left || peer.end.abort_reason) << "a timeout, but the peer and the wire live";
+            EXPECT_TRUE(lost || peer.left || peer.end.abort_reason)
+                << "a timeout, but the peer and the wire live";
         }
     }
 
     static std::string outcome_of(const Side& me) {
-        constexpr std::array reasons{"reset",   "SYN timeout", "timeout", "persist timeout", "FIN_WAIT_2 timeout",
-                                     "keepalive timeout"};
+        constexpr std::array reasons{"reset",           "SYN timeout",        "timeout",
+                                     "persist timeout", "FIN_WAIT_2 timeout", "keepalive timeout"};
         if (me.dead)
             return "dead";
         if (me.left)

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// The engine against Linux's TCP, over a wire that loses, repeats and delays packets, by seed: many connections
-// at a time, opened by either end, with random data, readers and ends. The oracle knows what each application
-// has sent and done:
+// The engine against Linux's TCP, over a wire that loses, repeats and delays packets, by seed: many
+// connections at a time, opened by either end, with random data, readers and ends. The oracle knows what each
+// application has sent and done:
 //
 //   - what arrives is a prefix of what was sent, and all of it before the peer's close is reported;
 //   - without an abort both ends close in order, with all data, and neither reports an error;
 //   - a reset is reported only if the peer has aborted;
 //   - every connection ends.
 //
-// Time is real, so a seed gives the same plan, not the same packets. T3_TCP_CONNECTIONS=N: so many of each kind.
+// Time is real, so a seed gives the same plan, not the same packets. T3_TCP_CONNECTIONS=N: so many of each
+// kind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,11 +49,12 @@ struct Application {
     Time aborts_at = 0;
     std::size_t to_send = 0, sent = 0, received = 0;
     bool slow = false;
-    bool closed = false, aborted = false;        // by itself
-    bool peer_closed = false, reset = false;     // reported to it
-    bool failed = false;                         // a timeout was reported
+    bool closed = false, aborted = false;    // by itself
+    bool peer_closed = false, reset = false; // reported to it
+    bool failed = false;                     // a timeout was reported
     [[nodiscard]] bool may_close() const {
-        return !closed && sent == to_send && (leaving == Leaving::closes || (leaving == Leaving::closes_last && peer_closed));
+        return !closed && sent == to_send &&
+               (leaving == Leaving::closes || (leaving == Leaving::closes_last && peer_closed));
     }
 };
 
@@ -270,16 +272,19 @@ protected:
             c.socket.close();
     }
     static void fail(Connection& c) {
-        (errno == ECONNRESET || errno == EPIPE || errno == ECONNREFUSED ? c.kernel.reset : c.kernel.failed) = true;
+        (errno == ECONNRESET || errno == EPIPE || errno == ECONNREFUSED ? c.kernel.reset : c.kernel.failed) =
+            true;
         c.socket.close();
     }
 
     // ---- The oracle
 
-    static void take(const Connection& c, Application& to, const Application& from, bool by_kernel, Bytes data) {
+    static void take(const Connection& c, Application& to, const Application& from, bool by_kernel,
+                     Bytes data) {
         for (std::size_t i = 0; i < data.size(); ++i)
             if (data[i] != byte_of(c.number, by_kernel, to.received + i)) {
-                ADD_FAILURE() << "connection " << c.number << ": another byte than was sent, at " << to.received + i;
+                ADD_FAILURE() << "connection " << c.number << ": another byte than was sent, at "
+                              << to.received + i;
                 break;
             }
         to.received += data.size();
@@ -291,12 +296,15 @@ protected:
         EXPECT_EQ(to.received, from.sent) << "closed before all data was delivered";
     }
     static void check(const Connection& c) {
-        SCOPED_TRACE("connection " + std::to_string(c.number) + (c.by_engine ? " of the engine" : " of the kernel"));
+        SCOPED_TRACE("connection " + std::to_string(c.number) +
+                     (c.by_engine ? " of the engine" : " of the kernel"));
         EXPECT_TRUE(c.engine_ended || !c.id) << "the engine's end remains";
         EXPECT_TRUE(c.socket < 0) << "the kernel's end remains";
         EXPECT_FALSE(c.engine.failed || c.kernel.failed) << "a timeout";
-        EXPECT_TRUE(!c.engine.reset || c.kernel.aborted) << "the engine reports a reset that the kernel has not sent";
-        EXPECT_TRUE(!c.kernel.reset || c.engine.aborted) << "the kernel reports a reset that the engine has not sent";
+        EXPECT_TRUE(!c.engine.reset || c.kernel.aborted)
+            << "the engine reports a reset that the kernel has not sent";
+        EXPECT_TRUE(!c.kernel.reset || c.engine.aborted)
+            << "the kernel reports a reset that the engine has not sent";
         if (c.engine.aborted || c.kernel.aborted)
             return;
         EXPECT_TRUE(c.engine.closed && c.kernel.closed && c.engine.peer_closed && c.kernel.peer_closed);
@@ -318,7 +326,8 @@ protected:
         }
         const auto start = std::chrono::steady_clock::now();
         const auto now = [&start] {
-            return static_cast<Time>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+            return static_cast<Time>(
+                std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
         };
         constexpr unsigned at_a_time = 100;
         std::vector<Time> began(count);
@@ -333,7 +342,8 @@ protected:
                 if (frame.size() > 14 && be16(&frame[12]) == 0x0800)
                     carry(Buffer(frame.begin() + 14, frame.end()), false);
             events_.advance(now());
-            for (auto next = engine_.next_deadline(); next && *next <= events_.now(); next = engine_.next_deadline())
+            for (auto next = engine_.next_deadline(); next && *next <= events_.now();
+                 next = engine_.next_deadline())
                 engine_.advance();
             accept_sockets();
             for (unsigned n = first; n < opened; ++n) {

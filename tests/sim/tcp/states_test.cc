@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(All, TcpEveryState, testing::Range(0U, 7U),
                          [](const auto& p) { return std::string(names[p.param]); });
 
 TEST_P(TcpEveryState, SynInTheWindowIsChallenged) { // RFC 5961 4
-    const Numbers n = enter(entered); // without a listener: TIME_WAIT accepts no SYN
+    const Numbers n = enter(entered);               // without a listener: TIME_WAIT accepts no SYN
     send_segment({.flags = flag_syn, .seq = n.rcv_nxt + 10});
     EXPECT_EQ(take_sent(), ack(n));
     EXPECT_EQ(state(), entered);
