@@ -294,7 +294,8 @@ static void cm_backlog_put(struct cm_id *listener)
  * @l: the listener
  * @ps: the port space of the id
  * @qp_type: the type of its QP
- * @gfp: for the allocation
+ *
+ * Does not sleep: an upcall may be in any context, and others wait for a worker of ib_cm.
  *
  * The place is free again when the request is handled, or after cm_request_free(). The transport
  * adds its part, and then calls cm_dev_assign() and cm_request_post().
@@ -302,14 +303,14 @@ static void cm_backlog_put(struct cm_id *listener)
  * Return: the id; or NULL if the backlog is full, or there is no memory.
  */
 struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space ps,
-			       enum ib_qp_type qp_type, gfp_t gfp)
+			       enum ib_qp_type qp_type)
 {
 	struct cm_id *listener = l->id, *id;
 
 	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
 		return NULL;
 	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, ps, qp_type,
-			 listener->memcg, gfp);
+			 listener->memcg, GFP_ATOMIC);
 	if (!id) {
 		cm_backlog_put(listener);
 		return NULL;

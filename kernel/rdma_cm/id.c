@@ -200,7 +200,8 @@ static struct mem_cgroup *cm_memcg_get(struct mem_cgroup *memcg)
  * cm_zalloc - allocate memory that a cgroup is charged for, whichever task runs
  * @memcg: the cgroup, or NULL for no charge
  * @size: size of the object
- * @gfp: flags. Without blocking, the charge may exceed the cgroup's limit
+ * @gfp: GFP_KERNEL only in a command of the process, without handler_mutex: a charge above
+ *	memory.high sleeps. The charge of GFP_ATOMIC may exceed the cgroup's limit
  *
  * Return: zeroed memory, or NULL.
  */
@@ -215,6 +216,23 @@ void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
 	memory = kzalloc(size, gfp | __GFP_ACCOUNT);
 	set_active_memcg(before);
 	return memory;
+}
+
+/**
+ * cm_zalloc_nowait - cm_zalloc() where others wait for the caller: in a worker, for handler_mutex
+ * @memcg: the cgroup, or NULL for no charge
+ * @size: size of the object, of which an id has few
+ *
+ * The charge does not sleep, and may exceed the cgroup's limit. While the machine has no free
+ * memory the object is not charged, and then the allocation may sleep.
+ *
+ * Return: zeroed memory, or NULL.
+ */
+void *cm_zalloc_nowait(struct mem_cgroup *memcg, size_t size)
+{
+	void *memory = memcg ? cm_zalloc(memcg, size, GFP_ATOMIC | __GFP_NOWARN) : NULL;
+
+	return memory ? memory : kzalloc(size, GFP_KERNEL);
 }
 
 /**

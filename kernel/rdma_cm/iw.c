@@ -284,7 +284,7 @@ int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 	if (iw_event->event != IW_CM_EVENT_CONNECT_REQUEST)
 		return -EINVAL;
 	T3_RACE_POINT(cm_listener_upcall);
-	id = cm_request_alloc(l, RDMA_PS_TCP, IB_QPT_RC, GFP_ATOMIC);
+	id = cm_request_alloc(l, RDMA_PS_TCP, IB_QPT_RC);
 	if (!id)
 		return -ENOMEM;
 	if (cm_conn_init(id, l->dev->device, GFP_ATOMIC)) {
@@ -317,7 +317,7 @@ static int cm_iw_listen(struct cm_listener *l)
 	struct ib_device *device = l->dev->device;
 	int ret;
 
-	l->iw = cm_zalloc(l->id->memcg, sizeof(*l->iw), GFP_KERNEL);
+	l->iw = cm_zalloc_nowait(l->id->memcg, sizeof(*l->iw));
 	if (!l->iw)
 		return -ENOMEM;
 	l->iw->listener = l;

@@ -281,7 +281,7 @@ static struct cm_mapping *cm_mapping_new(struct cm_id *id, const struct ib_devic
 					 const struct sockaddr *local,
 					 const struct sockaddr *remote)
 {
-	struct cm_mapping *mapping = cm_zalloc(id->memcg, sizeof(*mapping), GFP_KERNEL);
+	struct cm_mapping *mapping = cm_zalloc_nowait(id->memcg, sizeof(*mapping));
 
 	if (!mapping)
 		return NULL;

@@ -3,7 +3,6 @@
  * Listeners: an id that listens, on one device each. What the device does is in its transport.
  */
 #include <linux/cred.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include <t3_race_point.h>
@@ -60,7 +59,7 @@ static void cm_listener_res_del(struct cm_listener *l)
 
 static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *dev)
 {
-	struct cm_listener *l = cm_zalloc(id->memcg, sizeof(*l), GFP_KERNEL);
+	struct cm_listener *l = cm_zalloc_nowait(id->memcg, sizeof(*l));
 
 	if (!l)
 		return NULL;
@@ -69,7 +68,7 @@ static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *de
 	l->dev = dev;
 	if (cm_dev_of(id))
 		return l;
-	l->res = cm_zalloc(id->memcg, sizeof(*l->res), GFP_KERNEL);
+	l->res = cm_zalloc_nowait(id->memcg, sizeof(*l->res));
 	if (!l->res) {
 		kfree(l);
 		return NULL;
@@ -79,20 +78,17 @@ static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *de
 
 /*
  * Calls a function that makes the provider listen. For a device that is added later, and for a
- * mapped port, this runs in a kworker. The user who called listen is charged in each case, for the
- * provider's memory and in the provider's quota.
+ * mapped port, this runs in a kworker. The listener is in the provider's quota of the user who
+ * called listen in each case. The cgroup of that user is charged for the provider's memory in its
+ * own call only: the provider's allocations may sleep.
  */
 int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l))
 {
-	struct cm_id *id = l->id;
-	struct mem_cgroup *memcg;
 	const struct cred *cred;
 	int ret;
 
-	cred = override_creds(id->listen_cred);
-	memcg = set_active_memcg(id->memcg);
+	cred = override_creds(l->id->listen_cred);
 	ret = listen(l);
-	set_active_memcg(memcg);
 	revert_creds(cred);
 	return ret;
 }

@@ -60,26 +60,15 @@ static int cm_may_join(struct cm_id *id)
 	}
 }
 
-static int cm_join(struct cm_id *id, const struct sockaddr *addr, u8 join_state, void *context)
+static int cm_join(struct cm_id *id, struct cm_group *group)
 {
 	int ret = cm_may_join(id);
-	struct cm_group *group;
 
 	lockdep_assert_held(&id->handler_mutex);
+	if (!ret)
+		ret = cm_transport(id)->join(id, group);
 	if (ret)
 		return ret;
-	group = cm_zalloc(id->memcg, sizeof(*group), GFP_KERNEL);
-	if (!group)
-		return -ENOMEM;
-	INIT_LIST_HEAD(&group->pending.item);
-	cm_addr_copy((struct sockaddr *)&group->addr, addr);
-	group->send_only = join_state == BIT(SENDONLY_FULLMEMBER_JOIN);
-	group->context = context;
-	ret = cm_transport(id)->join(id, group);
-	if (ret) {
-		kfree(group);
-		return ret;
-	}
 	list_add_tail(&group->item, &id->groups);
 	cm_group_event_post(id, group);
 	return 0;
@@ -102,12 +91,22 @@ int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join
 			   void *context)
 {
 	struct cm_id *cm = to_cm_id(id);
+	struct cm_group *group;
 	int ret;
 
+	group = cm_zalloc(cm->memcg, sizeof(*group), GFP_KERNEL);
+	if (!group)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&group->pending.item);
+	cm_addr_copy((struct sockaddr *)&group->addr, addr);
+	group->send_only = join_state == BIT(SENDONLY_FULLMEMBER_JOIN);
+	group->context = context;
 	cm_handler_lock(cm);
-	ret = cm_join(cm, addr, join_state, context);
+	ret = cm_join(cm, group);
 	T3_RACE_POINT(cm_joined);
 	cm_handler_unlock(cm);
+	if (ret)
+		kfree(group);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_join_multicast);

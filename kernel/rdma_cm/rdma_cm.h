@@ -514,6 +514,7 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 			  enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
 			  struct mem_cgroup *memcg, gfp_t gfp);
 void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp);
+void *cm_zalloc_nowait(struct mem_cgroup *memcg, size_t size);
 struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
 				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
 void cm_id_get(struct cm_id *id);
@@ -535,7 +536,7 @@ int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm
 void cm_group_event_post(struct cm_id *id, struct cm_group *group);
 void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
 struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space ps,
-			       enum ib_qp_type qp_type, gfp_t gfp);
+			       enum ib_qp_type qp_type);
 void cm_request_free(struct cm_listener *l, struct cm_id *id);
 void cm_handler_lock(struct cm_id *id);
 void cm_handler_unlock(struct cm_id *id);

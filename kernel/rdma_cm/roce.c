@@ -108,7 +108,7 @@ static bool cm_roce_port_is_on(struct ib_device *device, u32 port, struct net_de
 
 int cm_roce_alloc(struct cm_id *id)
 {
-	id->roce = cm_zalloc(id->memcg, sizeof(*id->roce), GFP_KERNEL);
+	id->roce = cm_zalloc_nowait(id->memcg, sizeof(*id->roce));
 	if (!id->roce)
 		return -ENOMEM;
 	id->roce->psn = get_random_u32() & ROCE_PSN_MASK;

@@ -158,7 +158,7 @@ static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
 {
 	struct cm_id *listener = l->id, *id;
 
-	id = cm_request_alloc(l, listener->bind.ps, listener->base.id.qp_type, GFP_KERNEL);
+	id = cm_request_alloc(l, listener->bind.ps, listener->base.id.qp_type);
 	if (!id)
 		return -ENOMEM;
 	if (cm_roce_alloc(id)) {

@@ -88,7 +88,7 @@ static void ucm_context_close(struct work_struct *work)
 
 /*
  * Allocates a context that @memcg is charged for. It has one reference, which is the table's, and a
- * number that commands cannot use before ucm_context_publish(). @gfp: GFP_NOWAIT in upcalls.
+ * number that commands cannot use before ucm_context_publish(). @gfp: GFP_ATOMIC in handlers.
  */
 struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp)
 {

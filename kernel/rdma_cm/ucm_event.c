@@ -14,6 +14,9 @@
 #define UCM_EVENT_USER		18
 #define UCM_EVENT_INTERNAL	19
 
+/* A handler may run in an upcall, and others wait for its worker: it does not wait for memory. */
+#define UCM_HANDLER_GFP		(GFP_ATOMIC | __GFP_NOWARN)
+
 static void ucm_event_free(struct ucm_event *event)
 {
 	if (event->request)
@@ -33,29 +36,27 @@ static void ucm_event_drop(struct ucm_event *event)
 	ucm_event_free(event);
 }
 
-/*
- * @id is the id of the context, or of the connect request. Its cgroup is charged. If the cgroup is
- * over its limit, events of a connection are allocated without a charge, and so are not lost: an id
- * has few of them.
- */
-static struct ucm_event *ucm_event_alloc(struct ucm_context *ctx, const struct rdma_cm_id *id,
-					 u32 type, gfp_t gfp)
+static void ucm_event_init(struct ucm_event *event, struct ucm_context *ctx, u32 type)
 {
-	struct mem_cgroup *memcg = container_of(id, struct cm_id, base.id)->memcg;
-	struct ucm_event *event;
-
-	event = cm_zalloc(memcg, sizeof(*event), gfp);
-	if (!event && type != RDMA_CM_EVENT_CONNECT_REQUEST && gfpflags_allow_blocking(gfp))
-		event = kzalloc(sizeof(*event), gfp);
-	if (!event)
-		return NULL;
 	kref_get(&ctx->ref);
 	atomic_inc(&ctx->unread);
 	event->ctx = ctx;
 	event->resp.uid = ucm_context_uid(ctx);
 	event->resp.id = ctx->number;
 	event->resp.event = type;
-	return event;
+}
+
+/*
+ * The cgroup of @id is charged: the id of the context, or of the connect request. Events of a
+ * connection are not lost: without memory in an upcall, the worker tries again.
+ */
+static struct ucm_event *ucm_event_alloc(const struct cm_id *id, u32 type)
+	__must_hold(&id->handler_mutex)
+{
+	lockdep_assert_held(&id->handler_mutex);
+	if (id->in_upcall || type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return cm_zalloc(id->memcg, sizeof(struct ucm_event), UCM_HANDLER_GFP);
+	return cm_zalloc_nowait(id->memcg, sizeof(struct ucm_event));
 }
 
 static void ucm_copy_conn(struct rdma_ucm_conn_param *to, const struct rdma_conn_param *from)
@@ -91,20 +92,21 @@ static void ucm_event_set_group(struct ucm_event *event, struct ucm_group *group
 	event->resp.id = group->number;
 }
 
-static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct rdma_cm_id *id,
-				       const struct rdma_cm_event *cm_event, gfp_t gfp)
+static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct cm_id *id,
+				       const struct rdma_cm_event *cm_event)
+	__must_hold(&id->handler_mutex)
 {
-	struct ucm_event *event;
+	struct ucm_event *event = ucm_event_alloc(id, cm_event->event);
 
-	event = ucm_event_alloc(ctx, id, cm_event->event, gfp);
 	if (!event)
 		return NULL;
+	ucm_event_init(event, ctx, cm_event->event);
 	event->resp.status = cm_event->status;
 	event->resp.ece = cm_event->ece;
 	if (cm_event->event == RDMA_CM_EVENT_MULTICAST_JOIN ||
 	    cm_event->event == RDMA_CM_EVENT_MULTICAST_ERROR)
 		ucm_event_set_group(event, (void *)cm_event->param.ud.private_data);
-	if (id->qp_type == IB_QPT_UD)
+	if (id->base.id.qp_type == IB_QPT_UD)
 		ucm_copy_ud(&event->resp.param.ud, &cm_event->param.ud);
 	else
 		ucm_copy_conn(&event->resp.param.conn, &cm_event->param.conn);
@@ -120,13 +122,6 @@ static void ucm_event_queue(struct ucm_file *file, struct ucm_event *event)
 	wake_up_interruptible(&file->readers);
 }
 
-static gfp_t ucm_handler_gfp(const struct cm_id *id)
-	__must_hold(&id->handler_mutex)
-{
-	lockdep_assert_held(&id->handler_mutex);
-	return id->in_upcall ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL;
-}
-
 /* Allocates a context for a connect request. User space gets its number with the event. */
 static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
@@ -134,18 +129,16 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 	struct ucm_file *file = ucm_context_file(listener);
 	struct cm_id *cm = to_cm_id(id);
 	struct ucm_event *event;
-	gfp_t gfp;
 
 	/* MIGRATE_ID and the end of the listener wait for this. */
 	lockdep_assert_held(&cm->handler_mutex);
 	lockdep_assert_held(&cm->listener->requests);
 	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
 		return -ENOMEM;
-	gfp = ucm_handler_gfp(cm);
-	ctx = ucm_context_alloc(file, cm->memcg, gfp);
+	ctx = ucm_context_alloc(file, cm->memcg, UCM_HANDLER_GFP);
 	if (!ctx)
 		goto put_backlog;
-	event = ucm_event_new(listener, id, cm_event, gfp);
+	event = ucm_event_new(listener, cm, cm_event);
 	if (!event)
 		goto cancel_context;
 	event->resp.id = ctx->number;
@@ -197,7 +190,7 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return ucm_queue_request(id, cm_event);
 	if (ucm_context_uid(ctx)) {
-		event = ucm_event_new(ctx, id, cm_event, ucm_handler_gfp(cm));
+		event = ucm_event_new(ctx, cm, cm_event);
 		if (event)
 			ucm_event_queue(ucm_context_file(ctx), event);
 		else if (cm->in_upcall)
@@ -304,9 +297,10 @@ int ucm_write_event(struct ucm_call *call)
 		return -EINVAL;
 	if (atomic_read(&call->ctx->unread) >= UCM_MAX_UNREAD)
 		return -ENOBUFS;
-	event = ucm_event_alloc(call->ctx, call->ctx->cm_id, cmd->event, GFP_KERNEL);
+	event = cm_zalloc(to_cm_id(call->ctx->cm_id)->memcg, sizeof(*event), GFP_KERNEL);
 	if (!event)
 		return -ENOMEM;
+	ucm_event_init(event, call->ctx, cmd->event);
 	event->resp.status = cmd->status;
 	memcpy(&event->resp.param, &cmd->param, sizeof(cmd->param.arg));
 	/* Not call->file: MIGRATE_ID may have moved the context before its mutex was taken. */

@@ -94,9 +94,7 @@ static struct {
 	int listen_error, other_listen_error, mapped_listen_error;
 	bool other_in_other_netns;	/* the other device is in another namespace */
 	unsigned int warnings;		/* lines in the kernel log */
-	/* The user and the cgroup that the last listen was charged to. */
-	kuid_t listen_uid;
-	struct mem_cgroup *listen_memcg;
+	kuid_t listen_uid;		/* the user whose quota has the last listen */
 	/* The provider binds sockets in the host's TCP, as siw does. */
 	bool has_sockets;
 	struct socket *sock;
@@ -111,6 +109,17 @@ static struct {
 	void *lookup;
 	unsigned int lookups_cancelled;	/* number of waits for the end of a lookup */
 } fake;
+
+/*
+ * Charges that sleep above memory.high of their cgroup, in a worker that serves others, too. The
+ * test itself is the process that calls.
+ */
+static unsigned int fake_sleeping_charges;
+
+static bool fake_others_wait(void)
+{
+	return current->flags & PF_WQ_WORKER;
+}
 
 static void fake_point(const char *name)
 {
@@ -405,7 +414,7 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 
 	fake.listen_uid = current_uid();
 #ifdef CONFIG_MEMCG
-	fake.listen_memcg = current->active_memcg;
+	fake_sleeping_charges += fake_others_wait() && current->active_memcg;
 #endif
 	fake.next_error = 0;
 	if (!ret && fake_is_mapped(iw))
@@ -722,6 +731,8 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 {
 	if (!(gfp & __GFP_ACCOUNT))
 		fake_uncharged++;
+	else if (fake_others_wait() && gfpflags_allow_blocking(gfp))
+		fake_sleeping_charges++;
 	return kzalloc(size, gfp);
 }
 

@@ -204,6 +204,7 @@ static int open_files(struct kunit *test)
 	device_removed = false;
 	reserve_tcp_ports = false;	/* the host does not have the addresses of the device */
 	fake_uncharged = 0;
+	fake_sleeping_charges = 0;
 	during_copy = NULL;
 	slow_memory = NULL;
 	unmapped_memory = NULL;
@@ -240,6 +241,7 @@ static void close_files(struct kunit *test)
 	if (!mem_cgroup_disabled())
 		KUNIT_EXPECT_EQ_MSG(test, fake_uncharged, 0u,
 				    "memory of a process that its cgroup is not charged for");
+	KUNIT_EXPECT_EQ(test, fake_sleeping_charges, 0u);
 	cm_events_exit();
 }
 
@@ -268,7 +270,7 @@ static void __maybe_unused remove_device(void)
 	flush_work(&removal);
 }
 
-/* A device belongs to no process; events of a connection are allocated over the limit, too. */
+/* A device belongs to no process; a worker that has no free memory allocates without a charge. */
 static void __maybe_unused uncharged_by_design(struct kunit *test)
 {
 	KUNIT_EXPECT_GT(test, fake_uncharged, 0u);
