@@ -80,6 +80,7 @@ struct ucm_file {
  * @backlog: how many requests of a listener may wait for GET_EVENT
  * @backlog_left: how many more; negative as that of struct cm_id
  * @unread: number of events that wait for GET_EVENT
+ * @addr_change_unread: one of them is ADDR_CHANGE
  * @groups: multicast groups
  * @close: destroys the id after the removal of its device
  */
@@ -97,6 +98,7 @@ struct ucm_context {
 	int backlog;
 	atomic_t backlog_left;
 	atomic_t unread;
+	bool addr_change_unread;
 	struct list_head groups __guarded_by(&mutex);
 	struct work_struct close;
 };
@@ -124,8 +126,8 @@ struct ucm_group {
 };
 
 /*
- * The maximum of unread events of a context. Only commands that a process can repeat without end
- * observe it: lookups that fail, and WRITE_CM_EVENT. A connection has few events, and loses none.
+ * The maximum of unread events of a context. Only what can be repeated without end observes it:
+ * lookups that fail, WRITE_CM_EVENT, and ADDR_CHANGE. A connection has few events, and loses none.
  */
 #define UCM_MAX_UNREAD	64
 

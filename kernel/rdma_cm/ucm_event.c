@@ -23,6 +23,8 @@ static void ucm_event_free(struct ucm_event *event)
 		ucm_context_put(event->request);
 	if (event->group)
 		ucm_group_put(event->group);
+	if (event->resp.event == RDMA_CM_EVENT_ADDR_CHANGE)
+		WRITE_ONCE(event->ctx->addr_change_unread, false);
 	atomic_dec(&event->ctx->unread);
 	ucm_context_put(event->ctx);
 	kfree(event);
@@ -44,6 +46,19 @@ static void ucm_event_init(struct ucm_event *event, struct ucm_context *ctx, u32
 	event->resp.uid = ucm_context_uid(ctx);
 	event->resp.id = ctx->number;
 	event->resp.event = type;
+	if (type == RDMA_CM_EVENT_ADDR_CHANGE)
+		WRITE_ONCE(ctx->addr_change_unread, true);
+}
+
+/*
+ * The owner of the interface can repeat ADDR_CHANGE without end. One that is not read yet is about
+ * all changes until it is read.
+ */
+static bool ucm_event_is_new(const struct ucm_context *ctx, enum rdma_cm_event_type type)
+{
+	return type != RDMA_CM_EVENT_ADDR_CHANGE ||
+	       (!READ_ONCE(ctx->addr_change_unread) &&
+		atomic_read(&ctx->unread) < UCM_MAX_UNREAD);
 }
 
 /*
@@ -189,7 +204,7 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 	lockdep_assert_held(&cm->handler_mutex);
 	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return ucm_queue_request(id, cm_event);
-	if (ucm_context_uid(ctx)) {
+	if (ucm_context_uid(ctx) && ucm_event_is_new(ctx, cm_event->event)) {
 		event = ucm_event_new(ctx, cm, cm_event);
 		if (event)
 			ucm_event_queue(ucm_context_file(ctx), event);

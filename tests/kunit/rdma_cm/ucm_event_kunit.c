@@ -497,6 +497,48 @@ static void unread_events_are_limited(struct kunit *test)
 	fake_lookup_done(0);
 }
 
+/* As the notifier gets it: the interface has another link address than the id has stored. */
+static void change_link_address(struct kunit *test, u32 id)
+{
+	struct netdev_notifier_info info = { .dev = init_net.loopback_dev };
+	struct ucm_context *ctx = xa_load(&ucm_contexts, id);
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	context_unsafe(ctx->cm_id)->route.addr.dev_addr.src_dev_addr[0] = 2;
+	rtnl_lock();
+	cm_netdev_event(&cm_netdev_notifier, NETDEV_CHANGEADDR, &info);
+	rtnl_unlock();
+	flush_workqueue(cm_wq);
+}
+
+/* A net device's owner can change it without end. */
+static void changes_of_the_link_address_are_one_event(struct kunit *test)
+{
+	u32 id = create(test), reported;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, bind(id, FAKE_LOCAL), 0);
+	for (i = 0; i < 2; i++) {
+		change_link_address(test, id);
+		change_link_address(test, id);
+		KUNIT_EXPECT_EQ(test, get_event(), 0);
+		KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_CHANGE);
+		KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	}
+	/* Nor is it above the limit. */
+	for (i = 0; i < UCM_MAX_UNREAD; i++) {
+		KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+		fake_lookup_done(-ETIMEDOUT);
+		flush_workqueue(cm_wq);
+	}
+	change_link_address(test, id);
+	for (i = 0; !get_event(); i++)
+		KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_ERROR);
+	KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD);
+	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
+	KUNIT_EXPECT_EQ(test, reported, UCM_MAX_UNREAD + 2u);
+}
+
 /* The in-tree manager has WRITE_CM_EVENT since 7.1. */
 static void older_kernels_have_no_events_of_the_library(struct kunit *test)
 {
@@ -555,6 +597,7 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(an_id_is_found_only_after_success),
 	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),
 	KUNIT_CASE(unread_events_are_limited),
+	KUNIT_CASE(changes_of_the_link_address_are_one_event),
 	KUNIT_CASE(older_kernels_have_no_events_of_the_library),
 	KUNIT_CASE(an_event_of_the_library_is_read),
 	KUNIT_CASE(unread_events_of_the_library_are_limited),
