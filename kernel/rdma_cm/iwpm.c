@@ -5,7 +5,8 @@
  *
  * The daemon is the process that replies to a REG_PID, which goes to a multicast group, or
  * announces itself (HELLO, MAPINFO). After a request without a reply the next message to it is a
- * REG_PID. Without a reply to that, it gets no requests until it sends a message. No mapping is
+ * REG_PID. Without a reply to that, or if it has not read for as long, it gets no requests until it
+ * sends a message. No mapping is
  * requested of a peer whose daemon did not reply for CM_IWPM_PEER_PAUSE, unless the peer sends a
  * request, or our daemon is started again.
  *
@@ -37,7 +38,7 @@ static struct {
 	bool own;		/* we are the client of ib_core */
 	bool registered;	/* the daemon has answered REG_PID */
 	bool no_reply;		/* it has not answered */
-	bool mapinfo_wanted;	/* it has started, and does not know our mappings */
+	struct cm_iwpm_mapinfo mapinfo;
 	unsigned int pending;	/* number of requests */
 	u32 last_seq;
 	u64 last_mapping;
@@ -102,6 +103,7 @@ static void cm_iwpm_lose(u32 portid)
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	if (cm_iwpm.to.portid == portid) {
 		cm_iwpm.to.portid = 0;
+		cm_iwpm.mapinfo.wanted = false;
 		cm_iwpm.registered = false;
 	}
 	cm_iwpm_finish_all(portid, -ECONNREFUSED);
@@ -314,14 +316,37 @@ unsigned int cm_iwpm_next_mappings(u64 *after, struct sk_buff *skb, u16 version)
 	return number;
 }
 
+/* Unless the daemon has started again meanwhile. */
+static void cm_iwpm_save_mapinfo(const struct cm_iwpm_mapinfo *info)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cm_iwpm_lock, flags);
+	if (cm_iwpm.mapinfo.request == info->request)
+		cm_iwpm.mapinfo = *info;
+	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
+}
+
+/* The daemon does not read at present. */
+static void cm_iwpm_keep_unmapped(struct cm_mapping *mapping)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cm_iwpm_lock, flags);
+	list_add(&mapping->item, &cm_unmapped);
+	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
+}
+
 /*
  * Sends the daemon, one after the other, what it does not know: mappings that have ended, and after
- * its start the existing ones. Return: false if there is nothing more.
+ * its start the existing ones. Return: 0: there may be more; -ENOENT if there is nothing more;
+ * -EAGAIN if the daemon does not read.
  */
-static bool cm_iwpm_notify_next(void)
+static int cm_iwpm_notify_next(void)
 {
 	struct cm_mapping *mapping = NULL;
 	struct cm_iwpm_daemon daemon;
+	struct cm_iwpm_mapinfo info;
 	unsigned long flags;
 	bool wanted;
 	int ret = 0;
@@ -329,8 +354,8 @@ static bool cm_iwpm_notify_next(void)
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	daemon = cm_iwpm.to;
-	wanted = cm_iwpm.mapinfo_wanted;
-	cm_iwpm.mapinfo_wanted = false;
+	info = cm_iwpm.mapinfo;
+	wanted = info.wanted && daemon.portid;
 	seq = ++cm_iwpm.last_seq;
 	if (!wanted)
 		mapping = list_first_entry_or_null(&cm_unmapped, struct cm_mapping, item);
@@ -339,23 +364,36 @@ static bool cm_iwpm_notify_next(void)
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 
 	T3_RACE_POINT(cm_iwpm_notify);
-	if (wanted && daemon.portid)
-		ret = cm_iwpm_send_mapinfo(&daemon);
-	else if (mapping && daemon.portid)
+	if (wanted) {
+		ret = cm_iwpm_send_mapinfo(&daemon, &info);
+		cm_iwpm_save_mapinfo(&info);
+	} else if (mapping && daemon.portid) {
 		ret = cm_iwpm_send_remove(&daemon, seq, &mapping->addrs.local);
-	kfree(mapping);
+	}
 	if (ret == -ECONNREFUSED)
 		cm_iwpm_lose(daemon.portid);
-	return wanted || mapping;
+	if (mapping && ret == -EAGAIN)
+		cm_iwpm_keep_unmapped(mapping);
+	else
+		kfree(mapping);
+	if (ret == -EAGAIN)
+		return ret;
+	return wanted || mapping ? 0 : -ENOENT;
 }
+
+static void cm_iwpm_notify(struct work_struct *work);
+static DECLARE_DELAYED_WORK(cm_iwpm_work, cm_iwpm_notify);
 
 static void cm_iwpm_notify(struct work_struct *work)
 {
-	while (cm_iwpm_notify_next())
-		;
-}
+	int ret;
 
-static DECLARE_WORK(cm_iwpm_work, cm_iwpm_notify);
+	do
+		ret = cm_iwpm_notify_next();
+	while (!ret);
+	if (ret == -EAGAIN)
+		queue_delayed_work(cm_iwpm_wq, &cm_iwpm_work, CM_IWPM_RETRY);
+}
 
 void cm_iwpm_mapinfo_wanted(u32 portid, u32 echo, u16 version)
 {
@@ -364,9 +402,12 @@ void cm_iwpm_mapinfo_wanted(u32 portid, u32 echo, u16 version)
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	cm_iwpm_meet(portid, echo, version);
 	cm_iwpm_resume_peer(NULL);
-	cm_iwpm.mapinfo_wanted = true;
+	cm_iwpm.mapinfo = (struct cm_iwpm_mapinfo) {
+		.request = cm_iwpm.mapinfo.request + 1,
+		.wanted = true,
+	};
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
-	queue_work(cm_iwpm_wq, &cm_iwpm_work);
+	queue_delayed_work(cm_iwpm_wq, &cm_iwpm_work, 0);
 }
 
 /**
@@ -382,7 +423,7 @@ void cm_iwpm_unmap(struct cm_mapping *mapping)
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	list_move_tail(&mapping->item, &cm_unmapped);
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
-	queue_work(cm_iwpm_wq, &cm_iwpm_work);
+	queue_delayed_work(cm_iwpm_wq, &cm_iwpm_work, 0);
 }
 
 /* --- requests -------------------------------------------------------------- */
@@ -426,13 +467,13 @@ static void cm_iwpm_pause_peer(const union cm_inet *peer)
 	cm_paused_peers[i].until = jiffies + CM_IWPM_PEER_PAUSE * HZ;
 }
 
-/* A request was not answered in time. */
+/* A request was not answered, or not even read, in time. */
 static void cm_iwpm_note_no_reply(const struct cm_iwpm_request *req)
 	__must_hold(&cm_iwpm_lock)
 {
 	lockdep_assert_held(&cm_iwpm_lock);
 	cm_iwpm.registered = false;
-	if (!req->mapping)
+	if (!req->mapping || !req->sent)
 		cm_iwpm.no_reply = true;
 	else if (req->op == RDMA_NL_IWPM_QUERY_MAPPING)
 		cm_iwpm_pause_peer(&req->mapping->addrs.remote);
@@ -462,18 +503,24 @@ static int cm_iwpm_end(struct cm_iwpm_request *req, long left)
 /* Return: 0, or an error: there is no mapping then. */
 static int cm_iwpm_ask(struct cm_iwpm_request *req)
 {
-	long left = -1;
+	long time = CM_IWPM_TIMEOUT * HZ, now, left;
 	int ret, sent;
 
 	ret = cm_iwpm_begin(req);
 	if (ret)
 		return ret;
 	T3_RACE_POINT(cm_iwpm_begun);
-	sent = cm_iwpm_send_request(req);
-	req->sent = !sent;
-	T3_RACE_POINT(cm_iwpm_asked);
-	if (!sent)
-		left = wait_for_completion_killable_timeout(&req->done, CM_IWPM_TIMEOUT * HZ);
+	/* While the daemon does not read, the request may end here, too. */
+	do {
+		sent = cm_iwpm_send_request(req);
+		req->sent = !sent;
+		T3_RACE_POINT(cm_iwpm_asked);
+		now = sent ? CM_IWPM_RETRY : time;
+		left = -1;
+		if (!sent || sent == -EAGAIN)
+			left = wait_for_completion_killable_timeout(&req->done, now);
+		time -= now;
+	} while (!left && time > 0);
 	T3_RACE_POINT(cm_iwpm_answered);
 	ret = cm_iwpm_end(req, left);
 	if (sent == -ECONNREFUSED && req->daemon.portid)
@@ -953,13 +1000,21 @@ workqueue:
 
 void cm_iwpm_exit(void)
 {
+	struct cm_mapping *mapping, *next_mapping;
 	struct cm_remote_port *remote, *next;
 
 	unregister_module_notifier(&cm_iwpm_module_notifier);
 	cm_iwpm_set_own(false);
 	netlink_unregister_notifier(&cm_iwpm_netlink_notifier);
+	/* A daemon that does not read keeps the mappings: nothing here waits for it. */
+	flush_delayed_work(&cm_iwpm_work);
+	cancel_delayed_work_sync(&cm_iwpm_work);
 	destroy_workqueue(cm_iwpm_wq);
 	spin_lock_irq(&cm_iwpm_lock);
+	list_for_each_entry_safe(mapping, next_mapping, &cm_unmapped, item) {
+		list_del(&mapping->item);
+		kfree(mapping);
+	}
 	list_for_each_entry_safe(remote, next, &cm_remote_list, item)
 		cm_remote_free(remote);
 	cm_iwpm.to.portid = 0;

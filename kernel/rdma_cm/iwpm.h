@@ -43,6 +43,8 @@ struct sk_buff;
 
 /* As long as iwpmd repeats its question to a peer, in seconds. */
 #define CM_IWPM_TIMEOUT		10
+/* While the daemon's receive buffer is full, a message is tried again after this time. */
+#define CM_IWPM_RETRY		(HZ / 10)
 /* Threads that wait for the daemon at the same time; those above are not mapped. */
 #define CM_IWPM_MAX_PENDING	1024
 
@@ -98,6 +100,20 @@ struct cm_iwpm_daemon {
 	u32 portid;
 	u32 echo;
 	u16 version;
+};
+
+/**
+ * struct cm_iwpm_mapinfo - a daemon has started, and does not know our mappings
+ * @request: number of its request
+ * @wanted: not all of them are sent yet
+ * @after: number of the last mapping that is sent
+ * @number: how many are sent
+ */
+struct cm_iwpm_mapinfo {
+	u32 request;
+	bool wanted;
+	u64 after;
+	unsigned int number;
 };
 
 /**
@@ -162,7 +178,7 @@ unsigned int cm_iwpm_next_mappings(u64 *after, struct sk_buff *skb, u16 version)
 extern const struct rdma_nl_cbs cm_iwpm_callbacks[RDMA_NL_IWPM_NUM_OPS];
 int cm_iwpm_send_request(const struct cm_iwpm_request *req);
 int cm_iwpm_send_remove(const struct cm_iwpm_daemon *daemon, u32 seq, const union cm_inet *local);
-int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon);
+int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon, struct cm_iwpm_mapinfo *info);
 bool cm_iwpm_put_mapping(struct sk_buff *skb, const struct cm_mapping *mapping, u16 version);
 
 /* For debugfs.c. */

@@ -109,9 +109,7 @@ static bool cm_iwpm_fill(struct sk_buff *skb, const struct cm_iwpm_request *req)
  * cm_iwpm_send_request - send a request; REG_PID to the multicast group
  * @req: the request
  *
- * This waits while the receive buffer of the daemon is full, at most for ten seconds (ib_core).
- *
- * Return: 0; -ECONNREFUSED if the daemon is gone; -ENOMEM, -EAGAIN, or -EINTR.
+ * Return: 0; -ECONNREFUSED if the daemon is gone; -EAGAIN while its receive buffer is full; -ENOMEM
  */
 int cm_iwpm_send_request(const struct cm_iwpm_request *req)
 {
@@ -125,10 +123,10 @@ int cm_iwpm_send_request(const struct cm_iwpm_request *req)
 	}
 	if (req->op == RDMA_NL_IWPM_REG_PID)
 		return rdma_nl_multicast(&init_net, skb, RDMA_NL_GROUP_IWPM, GFP_KERNEL);
-	return rdma_nl_unicast_wait(&init_net, skb, req->daemon.portid);
+	return rdma_nl_unicast(&init_net, skb, req->daemon.portid);
 }
 
-/* The daemon forgets a mapping. It does not answer. */
+/* The daemon forgets a mapping. It does not answer. Return: as cm_iwpm_send_request(). */
 int cm_iwpm_send_remove(const struct cm_iwpm_daemon *daemon, u32 seq, const union cm_inet *local)
 {
 	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
@@ -143,7 +141,7 @@ int cm_iwpm_send_remove(const struct cm_iwpm_daemon *daemon, u32 seq, const unio
 		return -EMSGSIZE;
 	}
 	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast_wait(&init_net, skb, daemon->portid);
+	return rdma_nl_unicast(&init_net, skb, daemon->portid);
 }
 
 /* Does not sleep. Return: false if @skb is full. */
@@ -178,36 +176,55 @@ static int cm_iwpm_send_mapinfo_num(const struct cm_iwpm_daemon *daemon, u32 num
 		return -EMSGSIZE;
 	}
 	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast_wait(&init_net, skb, daemon->portid);
+	return rdma_nl_unicast(&init_net, skb, daemon->portid);
 }
 
 /*
- * Sends a new daemon all mappings, and their number. iwpmd reads at most 4 KB at a time. Nothing if
- * there is none.
+ * Sends a new daemon the next mappings. iwpmd reads at most 4 KB at a time. Return: how many, or an
+ * error, as cm_iwpm_send_request().
  */
-int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon)
+static int cm_iwpm_send_mappings(const struct cm_iwpm_daemon *daemon, u64 *after)
 {
-	unsigned int number = 0, more;
-	struct sk_buff *skb;
-	u64 after = 0;
-	int ret;
+	struct sk_buff *skb = cm_iwpm_msg_new(3 * CM_IWPM_MSG_SIZE);
+	u64 last = *after;
+	int number, ret;
 
-	for (;;) {
-		skb = cm_iwpm_msg_new(3 * CM_IWPM_MSG_SIZE);
-		if (!skb)
-			return -ENOMEM;
-		more = cm_iwpm_next_mappings(&after, skb, daemon->version);
-		if (!more) {
-			kfree_skb(skb);
-			break;
-		}
-		number += more;
-		T3_RACE_POINT(cm_iwpm_mapinfo);
-		ret = rdma_nl_unicast_wait(&init_net, skb, daemon->portid);
-		if (ret)
-			return ret;
+	if (!skb)
+		return -ENOMEM;
+	number = cm_iwpm_next_mappings(&last, skb, daemon->version);
+	if (!number) {
+		kfree_skb(skb);
+		return 0;
 	}
-	return number ? cm_iwpm_send_mapinfo_num(daemon, number) : 0;
+	T3_RACE_POINT(cm_iwpm_mapinfo);
+	ret = rdma_nl_unicast(&init_net, skb, daemon->portid);
+	if (ret)
+		return ret;
+	*after = last;
+	return number;
+}
+
+/**
+ * cm_iwpm_send_mapinfo - send a new daemon the next mappings, or after the last ones their number
+ * @daemon: the daemon
+ * @info: what is sent already; receives what is sent now
+ *
+ * Nothing is sent if there is no mapping.
+ *
+ * Return: 0, or an error, as cm_iwpm_send_request().
+ */
+int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon, struct cm_iwpm_mapinfo *info)
+{
+	int ret = cm_iwpm_send_mappings(daemon, &info->after);
+
+	if (ret > 0) {
+		info->number += ret;
+		return 0;
+	}
+	if (!ret && info->number)
+		ret = cm_iwpm_send_mapinfo_num(daemon, info->number);
+	info->wanted = ret == -EAGAIN;
+	return ret;
 }
 
 /* In the daemon's own send, so this does not wait. */

@@ -87,9 +87,17 @@ static void many_mappings_are_sent(struct kunit *test)
 		cm_iwpm_set_mapped(mappings[i], &addrs);
 		spin_unlock_irq(&cm_iwpm_lock);
 	}
+	/* After a while in which the daemon does not read it gets those that it lacks. */
+	nl.reads = 2;
 	want_mapinfo(CM_IWPM_LIBRARY, 4, DAEMON);
 	flush_mapper();
+	KUNIT_EXPECT_GT(test, nl.mapinfos, 0u);
+	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_MAPINFO_NUM], 0u);
+	nl.reads = 0;
+	flush_delayed_work(&cm_iwpm_work);
 	KUNIT_EXPECT_EQ(test, nl.mapinfos, (unsigned int)ARRAY_SIZE(mappings));
+	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_MAPINFO_NUM], 1u);
+	KUNIT_EXPECT_EQ(test, nl.sends_that_wait, 0u);
 	for (i = 0; i < ARRAY_SIZE(mappings); i++)
 		cm_iwpm_unmap(mappings[i]);
 	flush_mapper();
@@ -410,6 +418,72 @@ static void requests_are_bounded(struct kunit *test)
 	finish(test);
 }
 
+/* --- the daemon does not read ---------------------------------------------------------- */
+
+/* It is stopped, and its receive buffer is full. */
+static void stop_daemon(void)
+{
+	hello(4, DAEMON);
+	spin_lock_irq(&cm_iwpm_lock);
+	cm_iwpm.registered = true;
+	spin_unlock_irq(&cm_iwpm_lock);
+	nl.answer = DOES_NOT_READ;
+}
+
+/* That is as if it did not reply: only the first connect waits. */
+static void a_daemon_that_does_not_read_is_waited_for_once(struct kunit *test)
+{
+	start(test);
+	stop_daemon();
+	run(test, &ready);
+	connect_is(test, 7000, 7000);
+	KUNIT_EXPECT_EQ(test, nl.waits, CM_IWPM_TIMEOUT * HZ / CM_IWPM_RETRY + 0u);
+	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_there(to_cm_id(id)));
+	hello(4, DAEMON);
+	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
+	finish(test);
+}
+
+static void a_removal_ends_the_wait_for_a_daemon_that_does_not_read(struct kunit *test)
+{
+	start(test);
+	stop_daemon();
+	nl.while_waiting = device_goes;
+	run(test, &ready);
+	connect_is(test, 7000, 7000);
+	KUNIT_EXPECT_EQ(test, nl.waits, 1u);
+	KUNIT_EXPECT_EQ(test, nl.sends_that_wait, 0u);
+	finish(test);
+}
+
+/* It is notified when it reads again. The unload of the module does not wait for that. */
+static void the_end_of_a_mapping_waits_for_the_daemon(struct kunit *test)
+{
+	int i;
+
+	start(test);
+	for (i = 0; i < 2; i++) {
+		nl.answer = ANSWERS;
+		listen_mapped(test);
+		nl.answer = DOES_NOT_READ;
+		destroy(&listener);
+		id = make_id();
+		flush_mapper();
+		KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], i + 0u);
+		KUNIT_EXPECT_FALSE(test, list_empty(&cm_unmapped));
+		KUNIT_EXPECT_EQ(test, nl.sends_that_wait, 0u);
+		if (i)
+			break;
+		nl.answer = ANSWERS;
+		flush_delayed_work(&cm_iwpm_work);
+		KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], 1u);
+	}
+	cm_iwpm_exit();
+	KUNIT_EXPECT_TRUE(test, list_empty(&cm_unmapped));
+	KUNIT_ASSERT_EQ(test, cm_iwpm_init(), 0);
+	finish(test);
+}
+
 static struct kunit_case iwpm_daemon_cases[] = {
 	KUNIT_CASE(a_daemon_without_a_reply_is_waited_for_once),
 	KUNIT_CASE(a_daemon_that_names_another_device),
@@ -427,6 +501,9 @@ static struct kunit_case iwpm_daemon_cases[] = {
 	KUNIT_CASE(a_listener_ends_when_it_was_mapped),
 	KUNIT_CASE(a_listener_ends_before_it_asks),
 	KUNIT_CASE(the_daemon_ends_before_it_is_asked),
+	KUNIT_CASE(a_daemon_that_does_not_read_is_waited_for_once),
+	KUNIT_CASE(a_removal_ends_the_wait_for_a_daemon_that_does_not_read),
+	KUNIT_CASE(the_end_of_a_mapping_waits_for_the_daemon),
 	KUNIT_CASE(requests_are_bounded),
 	{}
 };

@@ -16,8 +16,9 @@
 #include <rdma/rdma_netlink.h>
 
 enum answer {
-	ANSWERS, REJECTS_QUERY, REFUSES, NO_REPLY, IS_GONE, ANSWERS_OTHER_SEQ, ANSWERS_OTHER_LOCAL,
-	ANSWERS_OTHER_REMOTE, ANSWERS_OTHER_OP, MAPS_TO_OTHER_ADDRESS, MAPS_TO_PORT_0,
+	ANSWERS, REJECTS_QUERY, REFUSES, NO_REPLY, DOES_NOT_READ, IS_GONE, ANSWERS_OTHER_SEQ,
+	ANSWERS_OTHER_LOCAL, ANSWERS_OTHER_REMOTE, ANSWERS_OTHER_OP, MAPS_TO_OTHER_ADDRESS,
+	MAPS_TO_PORT_0,
 	MAPS_REMOTE_TO_OTHER_ADDRESS, MAPS_REMOTE_TO_WILDCARD, OTHER_SENDER, NO_PORT_IS_KEPT,
 };
 
@@ -43,6 +44,8 @@ static struct {
 	void (*while_waiting)(void);
 	bool killed;			/* the thread that waits */
 	unsigned int waits, timeouts;
+	unsigned int reads;		/* n: it reads n - 1 messages more; 0: all */
+	unsigned int sends_that_wait;	/* for space in its receive buffer, inside netlink */
 	int registered;			/* as the client of ib_core */
 	bool client_locked;		/* while the client is exchanged */
 	struct kobject *iw_cm;		/* of the module, if it is loaded */
@@ -57,7 +60,7 @@ static long nl_wait(struct completion *done);
 #define rdma_nl_unregister(index)		((void)nl.registered--)
 #define rdma_nl_multicast(net, skb, group, gfp)	nl_send(skb, 0)
 #define rdma_nl_unicast(net, skb, portid)	nl_send(skb, portid)
-#define rdma_nl_unicast_wait(net, skb, portid)	nl_send(skb, portid)
+#define rdma_nl_unicast_wait(net, skb, portid)	(nl.sends_that_wait++, nl_send(skb, portid))
 #define wait_for_completion_killable_timeout(done, timeout)	nl_wait(done)
 /* As kset_find_obj(), with a reference. Suites run before the module is in sysfs. */
 #define kset_find_obj(kset, name)		kobject_get(nl.iw_cm)
@@ -282,6 +285,10 @@ static int nl_send(struct sk_buff *skb, u32 portid)
 
 	if ((portid && portid != DAEMON) || nl.answer == IS_GONE || !nl.listens)
 		ret = portid ? -ECONNREFUSED : -ESRCH;
+	else if (portid && (nl.answer == DOES_NOT_READ || nl.reads == 1))
+		ret = -EAGAIN;
+	else if (nl.reads)
+		nl.reads--;
 	for (; !ret && nlmsg_ok(nlh, left); nlh = nlmsg_next(nlh, &left))
 		ret = take_message(nlh);
 	kfree_skb(skb);
