@@ -39,7 +39,6 @@ static struct {
 	bool registered;	/* the daemon has answered REG_PID */
 	bool no_reply;		/* it has not answered */
 	struct cm_iwpm_mapinfo mapinfo;
-	unsigned int pending;	/* number of requests */
 	u32 last_seq;
 	u64 last_mapping;
 } cm_iwpm __guarded_by(&cm_iwpm_lock);
@@ -428,6 +427,18 @@ void cm_iwpm_unmap(struct cm_mapping *mapping)
 
 /* --- requests -------------------------------------------------------------- */
 
+static bool cm_iwpm_is_busy(kuid_t user)
+	__must_hold(&cm_iwpm_lock)
+{
+	const struct cm_iwpm_request *req;
+	unsigned int pending = 0;
+
+	lockdep_assert_held(&cm_iwpm_lock);
+	list_for_each_entry(req, &cm_requests, item)
+		pending += uid_eq(req->user, user);
+	return pending >= CM_IWPM_MAX_PENDING;
+}
+
 /* Adds a request to the list. Return: 0, or why the daemon is not asked. */
 static int cm_iwpm_begin(struct cm_iwpm_request *req)
 {
@@ -436,6 +447,8 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 	int ret = 0;
 
 	init_completion(&req->done);
+	/* A listener is mapped by a worker. */
+	req->user = req->listener ? req->listener->id->listen_cred->uid : current_uid();
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	if (!cm_iwpm.own || cm_iwpm.no_reply || (mapping && !cm_iwpm.registered))
 		ret = -ENOENT;
@@ -443,7 +456,7 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 		ret = -EOPNOTSUPP;
 	else if (req->dev->map_cancelled || (req->listener && req->listener->map_cancelled))
 		ret = -ECANCELED;
-	else if (cm_iwpm.pending == CM_IWPM_MAX_PENDING)
+	else if (cm_iwpm_is_busy(req->user))
 		ret = -EBUSY;
 	if (!ret) {
 		req->daemon = cm_iwpm.to;
@@ -451,7 +464,6 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 			req->daemon.portid = 0;
 		req->seq = ++cm_iwpm.last_seq;
 		list_add_tail(&req->item, &cm_requests);
-		cm_iwpm.pending++;
 	}
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	return ret;
@@ -487,7 +499,6 @@ static int cm_iwpm_end(struct cm_iwpm_request *req, long left)
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	list_del(&req->item);
-	cm_iwpm.pending--;
 	if (req->finished) {
 		ret = req->status;
 	} else if (left) {
@@ -882,7 +893,9 @@ static void cm_mapping_show(struct seq_file *seq, const struct cm_mapping *mappi
 
 void cm_iwpm_show(struct seq_file *seq)
 {
+	const struct cm_iwpm_request *req;
 	struct cm_mapping *mapping;
+	unsigned int requests = 0;
 	unsigned long flags;
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
@@ -895,7 +908,9 @@ void cm_iwpm_show(struct seq_file *seq)
 	else
 		seq_printf(seq, "daemon: %u, version %u%s\n", cm_iwpm.to.portid,
 			   cm_iwpm.to.version, cm_iwpm.registered ? ", registered" : "");
-	seq_printf(seq, "requests: %u\nannounced connections: %u\n", cm_iwpm.pending,
+	list_for_each_entry(req, &cm_requests, item)
+		requests++;
+	seq_printf(seq, "requests: %u\nannounced connections: %u\n", requests,
 		   cm_number_of_remotes);
 	list_for_each_entry(mapping, &cm_mappings, item)
 		cm_mapping_show(seq, mapping);

@@ -45,8 +45,8 @@ struct sk_buff;
 #define CM_IWPM_TIMEOUT		10
 /* While the daemon's receive buffer is full, a message is tried again after this time. */
 #define CM_IWPM_RETRY		(HZ / 10)
-/* Threads that wait for the daemon at the same time; those above are not mapped. */
-#define CM_IWPM_MAX_PENDING	1024
+/* Requests of one user at the same time; those above are not mapped. */
+#define CM_IWPM_MAX_PENDING	128
 
 #define CM_IWPM_LIBRARY		"iWarpPortMapperUser"
 
@@ -124,6 +124,7 @@ struct cm_iwpm_mapinfo {
  * @listener: the listener, whose end ends the request; or NULL
  * @mapping: what the request is about; NULL: REG_PID
  * @daemon: to which it was sent
+ * @user: who connects or listens
  * @seq: its number
  * @op: RDMA_NL_IWPM_*
  * @status: result
@@ -138,6 +139,7 @@ struct cm_iwpm_request {
 	struct cm_listener *listener;
 	struct cm_mapping *mapping;
 	struct cm_iwpm_daemon daemon;
+	kuid_t user;
 	u32 seq;
 	u8 op;
 	int status __guarded_by(&cm_iwpm_lock);

@@ -402,22 +402,6 @@ static void the_daemon_ends_before_it_is_asked(struct kunit *test)
 	finish(test);
 }
 
-static void requests_are_bounded(struct kunit *test)
-{
-	start(test);
-	hello(4, DAEMON);
-	spin_lock_irq(&cm_iwpm_lock);
-	cm_iwpm.pending = CM_IWPM_MAX_PENDING;
-	spin_unlock_irq(&cm_iwpm_lock);
-	run(test, &ready);
-	connect_is(test, 7000, 7000);
-	KUNIT_EXPECT_EQ(test, nl.waits, 0u);
-	spin_lock_irq(&cm_iwpm_lock);
-	cm_iwpm.pending = 0;
-	spin_unlock_irq(&cm_iwpm_lock);
-	finish(test);
-}
-
 /* --- the daemon does not read ---------------------------------------------------------- */
 
 /* It is stopped, and its receive buffer is full. */
@@ -484,6 +468,42 @@ static void the_end_of_a_mapping_waits_for_the_daemon(struct kunit *test)
 	finish(test);
 }
 
+/* --- many requests ---------------------------------------------------------------------- */
+
+/* A user has as many as may be; those of another user are still sent. */
+static void requests_of_a_user_are_bounded(struct kunit *test)
+{
+	struct cm_iwpm_request *reqs;
+	bool others;
+	int i;
+
+	reqs = kunit_kcalloc(test, CM_IWPM_MAX_PENDING, sizeof(*reqs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, reqs);
+	for (others = false;; others = true) {
+		start(test);
+		hello(4, DAEMON);
+		spin_lock_irq(&cm_iwpm_lock);
+		for (i = 0; i < CM_IWPM_MAX_PENDING; i++) {
+			reqs[i].finished = true;
+			reqs[i].user = others ? KUIDT_INIT(1000) : current_uid();
+			list_add(&reqs[i].item, &cm_requests);
+		}
+		spin_unlock_irq(&cm_iwpm_lock);
+		run(test, &ready);
+		if (others)
+			connect_is(test, MAPPED_LOCAL, MAPPED_REMOTE);
+		else
+			connect_is(test, 7000, 7000);
+		spin_lock_irq(&cm_iwpm_lock);
+		for (i = 0; i < CM_IWPM_MAX_PENDING; i++)
+			list_del(&reqs[i].item);
+		spin_unlock_irq(&cm_iwpm_lock);
+		finish(test);
+		if (others)
+			break;
+	}
+}
+
 static struct kunit_case iwpm_daemon_cases[] = {
 	KUNIT_CASE(a_daemon_without_a_reply_is_waited_for_once),
 	KUNIT_CASE(a_daemon_that_names_another_device),
@@ -504,7 +524,7 @@ static struct kunit_case iwpm_daemon_cases[] = {
 	KUNIT_CASE(a_daemon_that_does_not_read_is_waited_for_once),
 	KUNIT_CASE(a_removal_ends_the_wait_for_a_daemon_that_does_not_read),
 	KUNIT_CASE(the_end_of_a_mapping_waits_for_the_daemon),
-	KUNIT_CASE(requests_are_bounded),
+	KUNIT_CASE(requests_of_a_user_are_bounded),
 	{}
 };
 

@@ -339,7 +339,6 @@ static void finish(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_requests));
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_mappings));
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_unmapped));
-	KUNIT_EXPECT_EQ(test, cm_iwpm.pending, 0u);
 	KUNIT_EXPECT_EQ(test, nl.malformed, 0u);
 	kfree_const(fake.device.dev.kobj.name);
 	fake.device.dev.kobj.name = NULL;
