@@ -331,6 +331,7 @@ static int ucm_migrate_id(struct ucm_call *call)
  * struct ucm_row - a command
  * @run: the command's function; NULL for ENOSYS
  * @prepare: runs before the context is looked up, to copy from user space; or NULL
+ * @finish: runs after the response was copied, or with the error of the command; or NULL
  * @in: minimum length of the command
  * @size: length of the struct that @run reads; the part that user space did not send is zeros
  * @out: minimum length of the space for the response
@@ -341,6 +342,7 @@ static int ucm_migrate_id(struct ucm_call *call)
 struct ucm_row {
 	int (*run)(struct ucm_call *call);
 	void (*prepare)(struct ucm_call *call);
+	void (*finish)(struct ucm_call *call, int error);
 	u16 in;
 	u16 size;
 	u16 out;
@@ -354,6 +356,10 @@ struct ucm_row {
 #define PLAIN(fn, type, space)	{ ROW(fn, type, sizeof(type), space) }
 #define ON_ID(fn, type, space)	{ ROW(fn, type, sizeof(type), space), \
 				  .on_id = true, .id = offsetof(type, id) }
+#define JOIN(fn, type)		{ ROW(fn, type, sizeof(type), \
+				      sizeof(struct rdma_ucm_create_id_resp)), \
+				  .on_id = true, .id = offsetof(type, id), \
+				  .prepare = ucm_begin_join, .finish = ucm_finish_join }
 #define ON_DEVICE(fn, type, length, space) { ROW(fn, type, length, space), \
 				  .on_id = true, .on_device = true, .id = offsetof(type, id) }
 
@@ -399,8 +405,7 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_NOTIFY] =
 		ON_DEVICE(ucm_notify, struct rdma_ucm_notify, sizeof(struct rdma_ucm_notify), 0),
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
-		ON_ID(ucm_join_ip, struct rdma_ucm_join_ip_mcast,
-		      sizeof(struct rdma_ucm_create_id_resp)),
+		JOIN(ucm_join_ip, struct rdma_ucm_join_ip_mcast),
 	[RDMA_USER_CM_CMD_LEAVE_MCAST] =
 		PLAIN(ucm_leave, struct rdma_ucm_destroy_id,
 		      sizeof(struct rdma_ucm_destroy_id_resp)),
@@ -412,8 +417,7 @@ static const struct ucm_row ucm_table[] = {
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] =
 		ON_ID(ucm_resolve_addr, struct rdma_ucm_resolve_addr, 0),
 	[RDMA_USER_CM_CMD_JOIN_MCAST] =
-		ON_ID(ucm_join, struct rdma_ucm_join_mcast,
-		      sizeof(struct rdma_ucm_create_id_resp)),
+		JOIN(ucm_join, struct rdma_ucm_join_mcast),
 	[UCM_WRITE_EVENT] = ON_ID(ucm_write_event, struct ucm_write_event_cmd, 0),
 };
 
@@ -487,7 +491,7 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 	if (hdr.in < row->in)
 		return -EINVAL;
 
-	/* Each member but those that the command's own steps set: @ctx, @option and @resp_to. */
+	/* Each member but those that the command's own steps set. */
 	call.filp = filp;
 	call.file = filp->private_data;
 	call.cmd = &cmd;
@@ -506,6 +510,8 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 	ret = row->on_id ? ucm_run_on_id(row, &call) : row->run(&call);
 	if (!ret && call.resp_len)
 		ret = ucm_copy_resp(&call, call.resp_to, &resp, call.resp_len);
+	if (row->finish)
+		row->finish(&call, ret);
 	return ret ? ret : len;
 }
 

@@ -182,6 +182,8 @@ union ucm_any_resp {
  * @resp_to: address of the response in user space
  * @option: value of SET_OPTION, copied before the context is locked
  * @option_fault: the value could not be copied
+ * @joined: the group of a join, with references on it and on its context, until the response is
+ *	copied; or NULL
  */
 struct ucm_call {
 	struct file *filp;
@@ -195,6 +197,7 @@ struct ucm_call {
 	u64 resp_to;
 	int option;
 	bool option_fault;
+	struct ucm_group *joined;
 };
 
 /* RDMA_USER_CM_CMD_WRITE_CM_EVENT, which the headers of older kernels lack. */
@@ -289,6 +292,8 @@ int ucm_notify(struct ucm_call *call);
 void ucm_group_get(struct ucm_group *group);
 void ucm_group_put(struct ucm_group *group);
 void ucm_end_groups(struct ucm_context *ctx) __must_hold(&ctx->mutex);
+void ucm_begin_join(struct ucm_call *call);
+void ucm_finish_join(struct ucm_call *call, int error);
 int ucm_join_ip(struct ucm_call *call);
 int ucm_join(struct ucm_call *call);
 int ucm_leave(struct ucm_call *call);

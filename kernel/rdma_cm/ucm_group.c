@@ -50,6 +50,11 @@ void ucm_end_groups(struct ucm_context *ctx)
 	}
 }
 
+void ucm_begin_join(struct ucm_call *call)
+{
+	call->joined = NULL;
+}
+
 static int ucm_do_join(struct ucm_call *call, u64 response, u64 uid, struct sockaddr *addr,
 		       u8 join_state)
 {
@@ -76,6 +81,10 @@ static int ucm_do_join(struct ucm_call *call, u64 response, u64 uid, struct sock
 	T3_RACE_POINT(ucm_group_joined);
 	list_add_tail(&group->item, &call->ctx->groups);
 	resp.id = group->number;
+	/* For ucm_finish_join(). */
+	ucm_group_get(group);
+	kref_get(&group->ctx->ref);
+	call->joined = group;
 	/* Cannot fail: the entry is allocated. */
 	xa_store(&ucm_group_table, group->number, group, GFP_KERNEL);
 	return ucm_respond(call, response, &resp, sizeof(resp));
@@ -137,29 +146,57 @@ static struct ucm_group *ucm_group_take(struct ucm_file *file, u32 number)
 	return group;
 }
 
-int ucm_leave(struct ucm_call *call)
+/*
+ * Leaves a group that the caller has taken off the table, with a reference on its context. Puts
+ * both references. Return: number of events of the group that GET_EVENT returned.
+ */
+static u32 ucm_group_leave(struct ucm_group *group)
 {
-	const struct rdma_ucm_destroy_id *cmd = call->cmd;
-	struct rdma_ucm_destroy_id_resp resp = {};
-	struct ucm_context *ctx;
-	struct ucm_group *group;
+	struct ucm_context *ctx = group->ctx;
 	LIST_HEAD(events);
+	u32 reported;
 
-	group = ucm_group_take(call->file, cmd->id);
-	if (IS_ERR(group))
-		return PTR_ERR(group);
-	ctx = group->ctx;
-	T3_RACE_POINT(ucm_group_taken);
 	mutex_lock(&ctx->mutex);
 	/* Afterwards no handler uses the group. Without an id there is none. */
 	if (ctx->cm_id)
 		cm_leave(to_cm_id(ctx->cm_id), (struct sockaddr *)&group->addr, group);
 	T3_RACE_POINT(ucm_group_left);
 	list_del_init(&group->item);
-	resp.events_reported = ucm_group_unlist(group, &events);
+	reported = ucm_group_unlist(group, &events);
 	mutex_unlock(&ctx->mutex);
 	ucm_drop_events(&events);
 	ucm_group_put(group);
 	ucm_context_put(ctx);
+	return reported;
+}
+
+/*
+ * The response of a join was copied, or @error: then user space does not know the number. Another
+ * thread that has guessed it may have left the group.
+ */
+void ucm_finish_join(struct ucm_call *call, int error)
+{
+	struct ucm_group *group = call->joined;
+
+	if (!group)
+		return;
+	if (error && ucm_group_claim(group))
+		ucm_group_leave(group);
+	else
+		ucm_context_put(group->ctx);
+	ucm_group_put(group);
+}
+
+int ucm_leave(struct ucm_call *call)
+{
+	const struct rdma_ucm_destroy_id *cmd = call->cmd;
+	struct rdma_ucm_destroy_id_resp resp = {};
+	struct ucm_group *group;
+
+	group = ucm_group_take(call->file, cmd->id);
+	if (IS_ERR(group))
+		return PTR_ERR(group);
+	T3_RACE_POINT(ucm_group_taken);
+	resp.events_reported = ucm_group_leave(group);
 	return ucm_respond(call, cmd->response, &resp, sizeof(resp));
 }

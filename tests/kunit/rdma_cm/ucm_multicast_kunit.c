@@ -22,21 +22,22 @@ static u32 id_for_datagrams(struct kunit *test)
 
 enum { GROUP = 0xe1010101 };	/* 225.1.1.1 */
 
+static struct rdma_ucm_create_id_resp join_resp;
+
 static int join_address(u32 id, u32 addr, u32 *group)
 {
 	struct sockaddr_storage to = fake_address(addr, 0);
-	struct rdma_ucm_create_id_resp resp = {};
 	struct rdma_ucm_join_mcast cmd = {
-		.response = (uintptr_t)&resp, .uid = 77, .id = id,
+		.response = (uintptr_t)&join_resp, .uid = 77, .id = id,
 		.addr_size = sizeof(struct sockaddr_in),
 	};
 
 	int ret;
 
 	memcpy(&cmd.addr, &to, sizeof(struct sockaddr_in));
-	ret = command(RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(resp));
+	ret = command(RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), sizeof(join_resp));
 	flush_workqueue(cm_wq);
-	*group = resp.id;
+	*group = join_resp.id;
 	return ret;
 }
 
@@ -135,6 +136,46 @@ static void a_group_is_found_only_after_the_join(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
 }
 
+static void leave_joined(void)
+{
+	unsigned long number = 0;
+
+	during_copy = NULL;
+	xa_find(&ucm_group_table, &number, ULONG_MAX, XA_PRESENT);
+	victim_result = leave_of(&filp, number, &victim_reported);
+}
+
+static void destroy_joined(void)
+{
+	during_copy = NULL;
+	victim_result = destroy(victim, &victim_reported);
+}
+
+/* Its number is unknown to user space. Meanwhile another thread may leave it, or destroy the id. */
+static void a_join_whose_response_faults_leaves_no_group(struct kunit *test)
+{
+	static void (*const meanwhile[])(void) = { NULL, leave_joined, destroy_joined };
+	unsigned int i;
+	u32 group;
+
+	for (i = 0; i < ARRAY_SIZE(meanwhile); i++) {
+		victim = id_for_datagrams(test);
+		victim_result = 0;
+		slow_memory = &join_resp;
+		unmapped_memory = &join_resp;
+		during_copy = meanwhile[i];
+		KUNIT_EXPECT_EQ(test, join_address(victim, GROUP, &group), -EFAULT);
+		unmapped_memory = NULL;
+		KUNIT_EXPECT_EQ(test, victim_result, 0);
+		KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+		KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 0);
+		KUNIT_EXPECT_TRUE(test, xa_empty(&ucm_group_table));
+		KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, destroy(victim, NULL),
+				meanwhile[i] == destroy_joined ? -ENOENT : 0);
+	}
+}
+
 static void an_id_ends_with_its_groups(struct kunit *test)
 {
 	u32 id = id_for_datagrams(test), reported;
@@ -182,6 +223,7 @@ static struct kunit_case ucm_multicast_cases[] = {
 	KUNIT_CASE(a_group_is_left_with_an_unread_event),
 	KUNIT_CASE(a_group_is_left_while_its_event_is_copied),
 	KUNIT_CASE(a_group_is_found_only_after_the_join),
+	KUNIT_CASE(a_join_whose_response_faults_leaves_no_group),
 	KUNIT_CASE(an_id_ends_with_its_groups),
 	KUNIT_CASE(a_join_that_fails_leaves_no_group),
 	{}
