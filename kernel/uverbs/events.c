@@ -6,9 +6,10 @@
  * uv_events_new() creates an event file and reserves its descriptor;
  * uv_events_commit() installs it. References are held by the struct file, by each
  * object that reports to it, and by the uverbs file for its default asynchronous
- * event file. The event file holds a reference on its uv_file, because its
+ * event file. The struct file also holds a reference on the uv_file, because its
  * descriptor may be passed to another process and be closed after that of the
- * device.
+ * device. Objects do not: one that a driver refuses to destroy keeps the memory
+ * of its event file, to which the driver may still report.
  *
  * The queue is closed when the descriptor is closed and when the uverbs file is
  * torn down: readers are woken and new events are dropped. After a teardown the
@@ -35,7 +36,7 @@
 
 struct uv_events {
 	struct kref ref;
-	struct uv_file *file;		/* holds a reference */
+	struct uv_file *file;		/* exists until the descriptor is closed */
 	struct list_head in_file;	/* under the device's lists_mutex */
 	bool async;
 	bool registered;		/* handler, under lists_mutex */
@@ -61,10 +62,7 @@ union uv_event_desc {
 
 static void uv_events_free(struct kref *ref)
 {
-	struct uv_events *events = container_of(ref, struct uv_events, ref);
-
-	uv_file_put(events->file);
-	kfree(events);
+	kfree(container_of(ref, struct uv_events, ref));
 }
 
 struct uv_events *uv_events_get(struct uv_events *events)
@@ -437,12 +435,14 @@ static void uv_events_unlist(struct uv_events *events)
 static int uv_events_release(struct inode *inode, struct file *filp)
 {
 	struct uv_events *events = filp->private_data;
+	struct uv_file *file = events->file;
 
 	T3_RACE_POINT(uverbs_events_release);
 	uv_events_unlist(events);
 	T3_RACE_POINT(uverbs_events_unlisted);
 	uv_events_close_queue(events, UV_CLOSE_DISCARD);
 	uv_events_put(events);
+	uv_file_put(file);
 	return 0;
 }
 
@@ -507,6 +507,7 @@ err_fd:
 	put_unused_fd(new->fd);
 err_events:
 	uv_events_put(events);
+	uv_file_put(file);
 	return err;
 }
 

@@ -39,7 +39,8 @@
  * mappings (only on removal: on close there are none left, as each holds the
  * file); the context. Objects that the driver still refuses to destroy are
  * leaked with a warning, and their memory too, because the driver may still point
- * to it.
+ * to it, and that of their event files. They hold nothing else: the file is freed,
+ * and a removal does not wait for it.
  *
  * A teardown excludes commands that create or use objects: on close no system
  * call is running, on removal ib_dev was cleared and SRCU readers have left.
@@ -341,6 +342,8 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 			uobj = list_first_entry(&file->base.uobjects, struct ib_uobject, list);
 			/* Without a handle it is not freed. */
 			uv_object_unlist(uobj, true);
+			uv_uncharge(&uobj->cg_obj, uobj->context->device,
+				    RDMACG_RESOURCE_HCA_OBJECT);
 			uobj->object = NULL;
 			uobj->context = NULL;
 		}

@@ -42,6 +42,7 @@ struct fake_device {
 	int live[FAKE_KINDS];		/* created and not destroyed */
 	int fail_create[FAKE_KINDS];	/* errno of the next creation, once */
 	int fail_destroy[FAKE_KINDS];	/* errno of the next destruction, once */
+	bool refuses;			/* to destroy any object */
 	char order[64];			/* fake_letters of the destroyed objects */
 	struct ib_cq *cq;		/* created last */
 	struct ib_qp *qp;
@@ -104,6 +105,8 @@ static inline int fake_destroy(struct ib_device *ib, enum fake_kind kind)
 	fake_hold(fake);
 	length = strlen(fake->order);
 	fake->fail_destroy[kind] = 0;
+	if (fake->refuses && kind != FAKE_CTX)
+		err = -EBUSY;
 	if (err)
 		return err;
 	fake->live[kind]--;

@@ -1,8 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Removal of a device that has open files: later calls, and what removal waits for. */
+#include <linux/bug.h>
 #include <linux/cred.h>
 
+/* Warnings: they end up in no log. */
+static unsigned int warnings;
+
+static inline bool watched_warning(bool condition)
+{
+	warnings += condition;
+	return condition;
+}
+
+#pragma push_macro("WARN_ON")
+#undef WARN_ON
+#define WARN_ON(condition) watched_warning(condition)
 #include "kinds.h"
+#pragma pop_macro("WARN_ON")
 
 static int async_fd;
 
@@ -683,6 +697,55 @@ static void open_file_holds_driver_module(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
 }
 
+/* What the teardown has left, as if the driver gave it up later. */
+static void free_leaked(void)
+{
+	struct ib_pd *pd_left = fake->qp->pd;
+	struct uv_object *pd_object = uv_object_of(pd_left->uobject);
+	struct ib_uqp_object *uqp = fake->qp->uobject;
+	struct ib_ucq_object *ucq = fake->cq->uobject;
+
+	fake->refuses = false;
+	ib_destroy_qp_user(fake->qp, NULL);
+	ib_destroy_cq_user(fake->cq, NULL);
+	ib_dealloc_pd_user(pd_left, NULL);
+	uv_evented_release(&uqp->ev);
+	uv_evented_release(&ucq->ev);
+	uv_cq_release_channel(ucq);
+	kfree(uqp);
+	kfree(ucq);
+	kfree(pd_object);
+}
+
+/* A removal waits for the last file. The driver may still report events of its objects. */
+static void leaked_objects_do_not_hold_the_file(struct kunit *test)
+{
+	struct ib_event cause = { .device = &fake->ib, .event = IB_EVENT_QP_FATAL };
+	int before, channel;
+	u32 handle;
+
+	flush_delayed_fput();	/* of what was closed before */
+	before = module_refcount(THIS_MODULE);
+	KUNIT_ASSERT_EQ(test, user_alloc_pd(opened, &pd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &channel), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(opened, channel, &cq), 0);
+	KUNIT_ASSERT_EQ(test, user_create_qp(opened, pd, cq, -1, &handle), 0);
+	close_fd(channel);
+	warnings = 0;
+	fake->refuses = true;
+	user_close(opened);
+	opened = NULL;
+	KUNIT_EXPECT_GT(test, warnings, 0u);
+	KUNIT_EXPECT_EQ(test, refcount_read(&uverbs->base.refcount), 1u);
+	/* One by the struct file, one for the driver. */
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before - 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&product_charges), 0);
+	cause.element.qp = fake->qp;
+	fake->qp->event_handler(&cause, fake->qp->qp_context);
+	fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+	free_leaked();
+}
+
 static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(removal_destroys_objects),
 	KUNIT_CASE(calls_after_removal_are_eio),
@@ -725,6 +788,7 @@ static struct kunit_suite removal_suite = {
 static struct kunit_case no_disassociate_cases[] = {
 	KUNIT_CASE(removal_waits_for_the_last_file),
 	KUNIT_CASE(open_file_holds_driver_module),
+	KUNIT_CASE(leaked_objects_do_not_hold_the_file),
 	{}
 };
 
