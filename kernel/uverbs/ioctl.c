@@ -357,34 +357,35 @@ struct uv_invoke_write {
 
 /*
  * INVOKE_WRITE: a command of the write() ABI in an ioctl. It has no header; the driver's parts are
- * the UHW attributes.
+ * the UHW attributes. What it creates belongs to the call of the ioctl, which may still fail when
+ * it marks the attributes.
  */
-static int uv_do_invoke_write(struct uv_call *outer, void *args)
+static int uv_do_invoke_write(struct uv_call *call, void *args)
 {
 	struct uv_invoke_write *a = args;
-	const struct uv_row *row = uv_find_write(a->command);
+	const struct uv_row *ioctl_row = call->row, *row = uv_find_write(a->command);
 	struct uv_write_parts parts = { a->in.ptr, a->out.ptr, a->in.len, a->out.len };
 	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
-	struct uv_call call __uninitialized;
 	int err;
 
 	if (IS_ERR(row))
 		return PTR_ERR(row);
-	if (!uv_call_supported(outer->file, outer->dev, row)) {
+	if (!uv_call_supported(call->file, call->dev, row)) {
 		err = -EOPNOTSUPP;
 	} else if (a->in.len < row->write.request_min || a->out.len < row->write.response_min) {
 		err = -ENOSPC;
 	} else {
-		uv_call_init(&call, outer->file, outer->dev, row);
-		if (row->flags & UV_DRIVER_DATA)
-			call.attrs.driver_udata = outer->attrs.driver_udata;
+		if (!(row->flags & UV_DRIVER_DATA))
+			uv_no_udata(&call->attrs);
+		call->row = row;
 		err = uv_write_copy(row, wire, &parts);
 		if (!err)
-			err = uv_run_write(&call, wire, &parts);
+			err = uv_run_write(call, wire, &parts);
+		call->row = ioctl_row;
 		if (!row->write.response)
 			a->out.len = 0;
 	}
-	uv_call_count(outer->file, row, err);
+	uv_call_count(call->file, row, err);
 	return err;
 }
 

@@ -94,7 +94,7 @@ static inline void uv_write_out(struct uv_call *call, const struct uv_write_fiel
 
 /*
  * The caller has parsed the header, checked that the request is not too short, copied it to wire
- * and set call->attrs.driver_udata. The response is built in wire, too.
+ * and set call->attrs.driver_udata. It calls uv_call_finish(). The response is built in wire, too.
  */
 static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 					const struct uv_write_parts *parts)
@@ -114,7 +114,7 @@ static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 	} else {
 		err = t3_check_zero_tail(parts->in, known, parts->in_len);
 		if (err)
-			goto done;
+			return err;
 	}
 	call->out = parts->out;
 	call->out_len = parts->out_len;
@@ -123,7 +123,7 @@ static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 	for (field = row->write.fields; field < end; field++) {
 		err = uv_write_in(call, field, wire, args);
 		if (err)
-			goto done;
+			return err;
 	}
 
 	T3_RACE_POINT(uverbs_write_taken);
@@ -131,7 +131,7 @@ static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 	T3_RACE_POINT(uverbs_write_executed);
 	if ((err && !call->respond_on_error) || !row->write.response ||
 	    row->flags & UV_OWN_RESPONSE)
-		goto done;
+		return err;
 
 	t3_zero(wire, row->write.response);
 	if (call->new_field)
@@ -142,9 +142,6 @@ static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 	if (t3_copy_out(parts->out, wire, UV_MAX_WIRE, space) ||
 	    (parts->out_len > space && clear_user(parts->out + space, parts->out_len - space)))
 		err = -EFAULT;
-done:
-	T3_RACE_POINT(uverbs_write_answered);
-	uv_call_finish(call, err);
 	return err;
 }
 

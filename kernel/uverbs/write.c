@@ -138,8 +138,11 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 		err = uv_write_parse_ex(&call, &hdr, buf, count, wire, &parts);
 	else
 		err = uv_write_parse(&call, &hdr, buf, count, wire, &parts);
-	if (!err)
+	if (!err) {
 		err = uv_run_write(&call, wire, &parts);
+		T3_RACE_POINT(uverbs_write_answered);
+		uv_call_finish(&call, err);
+	}
 	T3_RACE_POINT(uverbs_write_finished);
 	uv_call_count(file, row, err);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);

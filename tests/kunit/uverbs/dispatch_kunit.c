@@ -403,6 +403,23 @@ static void unwritable_attribute_undoes_async_file(struct kunit *test)
 	user_close(second);
 }
 
+/* The response is written, but its attribute cannot be marked: the handle is not valid. */
+static void invoke_write_without_its_mark_creates_nothing(struct kunit *test)
+{
+	struct ib_uverbs_alloc_pd request = {};
+	int before = fake->live[FAKE_PD];
+	struct user_ioctl io;
+
+	KUNIT_ASSERT_EQ(test, copy_to_user(USER_REQUEST, &request, sizeof(request)), 0);
+	user_ioctl_begin(&io, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	user_attr(&io, UVERBS_ATTR_CORE_IN, sizeof(request), (u64)USER_REQUEST);
+	user_attr(&io, UVERBS_ATTR_CORE_OUT, sizeof(struct ib_uverbs_alloc_pd_resp),
+		  (u64)USER_RESPONSE);
+	user_attr(&io, UVERBS_ATTR_WRITE_CMD, 8, IB_USER_VERBS_CMD_ALLOC_PD);
+	KUNIT_EXPECT_EQ(test, user_ioctl_read_only(opened, &io), -EFAULT);
+	KUNIT_EXPECT_EQ(test, fake->live[FAKE_PD], before);
+}
+
 /* --- posted work requests and multicast ------------------------------------------------------- */
 
 /* Posts two requests of two elements each, the second one with this id. */
@@ -891,6 +908,7 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE(table_of_mappings_is_charged_to_the_memcg),
 	KUNIT_CASE(unwritable_response_undoes_context),
 	KUNIT_CASE(unwritable_attribute_undoes_async_file),
+	KUNIT_CASE(invoke_write_without_its_mark_creates_nothing),
 	KUNIT_CASE(post_send_returns_bad_wr),
 	KUNIT_CASE(close_detaches_mcast),
 	KUNIT_CASE(close_repeats_destroy_of_a_qp_with_groups),
