@@ -19,6 +19,7 @@ struct uv_call {
 	const struct uv_field *destroy;	/* the object to destroy before the handler runs */
 	u64 destroy_id;			/* its handle */
 	bool respond_on_error;		/* write(): an error has a response too */
+	bool executed;			/* the handler has succeeded, or an object is destroyed */
 	u8 nheld;
 	struct {
 		void *object;
@@ -31,6 +32,14 @@ struct uv_call {
 	u32 tail_len;
 	void __user *out;
 	u32 out_len;
+
+	/* write(): a response that is copied when the device is released. See uv_enter(). */
+	struct {
+		const void *from;
+		void __user *to;	/* or NULL */
+		size_t len;
+		size_t clear;		/* after them */
+	} late;
 
 	/*
 	 * Drivers get &attrs.driver_udata. They use container_of() to get the

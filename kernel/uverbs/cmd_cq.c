@@ -206,6 +206,12 @@ struct uv_poll_cq {
 	u32 entries;
 };
 
+/* A completion that was polled is lost if its memory is not present: see uv_enter(). */
+static bool uv_can_store_wc(struct ib_uverbs_wc __user *to)
+{
+	return !put_user(0, (u8 __user *)to) && !put_user(0, (u8 __user *)(to + 1) - 1);
+}
+
 /* The response is a count and that many completions. */
 static int uv_do_poll_cq(struct uv_call *call, void *args)
 {
@@ -217,7 +223,14 @@ static int uv_do_poll_cq(struct uv_call *call, void *args)
 	struct ib_wc wc;
 	int polled;
 
+	if (copy_to_user(call->out, &resp, sizeof(resp)))
+		return -EFAULT;
 	while (resp.count < a->entries) {
+		if (!uv_can_store_wc(&to[resp.count])) {
+			if (!resp.count)
+				return -EFAULT;
+			break;
+		}
 		polled = ib_poll_cq(cq, 1, &wc);
 		if (polled < 0)
 			return polled;

@@ -35,6 +35,7 @@ struct uv_ioctl_call {
 	u32 present;			/* set of the fields that have an attribute */
 	u16 attr_of_field[UV_MAX_FIELDS];	/* index of the attribute of a present field */
 	u16 uhw_out;			/* index of UHW_OUT + 1, 0: absent */
+	u64 wire[UV_MAX_WIRE / sizeof(u64)];	/* of INVOKE_WRITE */
 	struct uv_call call;		/* ends in a flexible array */
 };
 
@@ -266,47 +267,99 @@ static int uv_ioctl_out_attrs(struct uv_ioctl_call *io, const void *args)
 	return err;
 }
 
-static __always_inline int uv_ioctl_run(struct uv_file *file, struct ib_device *dev,
+/* The memory of an attribute. Return: false if it cannot be accessed at all. */
+static bool uv_ioctl_fault_in_attr(const struct uv_row *row, const struct ib_uverbs_attr *attr)
+{
+	const void __user *at = u64_to_user_ptr(attr->data);
+	int field = uv_ioctl_find_field(row, attr->attr_id);
+	const struct uv_field *f;
+
+	if (field < 0) {
+		if (!(row->flags & UV_DRIVER_DATA))
+			return true;
+		if (attr->attr_id == UVERBS_ATTR_UHW_OUT)
+			return uv_fault_in_writeable(at, attr->len);
+		return attr->attr_id != UVERBS_ATTR_UHW_IN || uv_attr_is_inline(attr) ||
+		       uv_fault_in_readable(at, attr->len);
+	}
+	f = &row->ioctl.fields[field].f;
+	if (f->kind == UV_OUT || (f->kind == UV_BUF && f->flags & UV_BUF_OUT))
+		return uv_fault_in_writeable(at, attr->len);
+	if (f->kind != UV_IN && f->kind != UV_BUF)
+		return true;
+	return uv_attr_is_inline(attr) || uv_fault_in_readable(at, attr->len);
+}
+
+/* Return: false if memory of the call cannot be accessed at all. */
+static noinline bool uv_ioctl_fault_in(const struct uv_ioctl_call *io, size_t bytes)
+{
+	unsigned int i;
+
+	/* A list without outputs may be constant. */
+	if (!uv_fault_in_writeable(io->user, bytes) && !uv_fault_in_readable(io->user, bytes))
+		return false;
+	for (i = 0; i < io->nattrs; i++)
+		if (!uv_ioctl_fault_in_attr(io->row, &io->attrs[i]))
+			return false;
+	return true;
+}
+
+/* The row of a method that the device supports. @row is set if there is one at all. */
+static __always_inline int uv_ioctl_find(const struct uv_file *file, const struct ib_device *dev,
+					 const struct ib_uverbs_ioctl_hdr *hdr,
+					 const struct uv_row **row)
+{
+	*row = NULL;
+	if (dev && hdr->driver_id != dev->ops.driver_id)
+		return -EINVAL;
+	*row = uv_find_ioctl(hdr->object_id, hdr->method_id);
+	if (!*row)
+		return -EPROTONOSUPPORT;
+	/* After EPROTONOSUPPORT libibverbs repeats the command by write(). */
+	if (!uv_call_supported(file, dev, *row))
+		return (*row)->always_unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
+	return 0;
+}
+
+static __always_inline int uv_ioctl_run(struct uv_file *file,
 					const struct ib_uverbs_ioctl_hdr *hdr,
 					struct ib_uverbs_attr __user *user)
 {
 	struct ib_uverbs_attr stack_attrs[STACK_ATTRS] __uninitialized, *attrs = stack_attrs;
-	size_t size = sizeof(stack_attrs);
+	size_t bytes = array_size(hdr->num_attrs, sizeof(*attrs)), size = sizeof(stack_attrs);
 	u64 args[UV_MAX_ARGS / sizeof(u64)] __uninitialized;
 	struct uv_ioctl_call io __uninitialized;
-	const struct uv_row *row;
-	size_t bytes;
-	int err;
+	unsigned int repeats = 0;
+	struct ib_device *dev;
+	bool mark_late = false;
+	int srcu, err;
 
-	if (dev && hdr->driver_id != dev->ops.driver_id)
-		return -EINVAL;
-	row = uv_find_ioctl(hdr->object_id, hdr->method_id);
-	if (!row)
-		return -EPROTONOSUPPORT;
-	if (!uv_call_supported(file, dev, row)) {
-		/* After EPROTONOSUPPORT libibverbs repeats the command by write(). */
-		err = row->always_unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
-		uv_call_count(file, row, err);
-		return err;
-	}
-
-	bytes = array_size(hdr->num_attrs, sizeof(*attrs));
 	if (hdr->num_attrs > ARRAY_SIZE(stack_attrs)) {
 		attrs = kmalloc(bytes, GFP_KERNEL_ACCOUNT);
 		if (!attrs)
 			return -ENOMEM;
 		size = bytes;
 	}
-	io.present = 0;
-	io.uhw_out = 0;
-	io.row = row;
 	io.user = user;
 	io.attrs = attrs;
-	io.nattrs = hdr->num_attrs;
-	uv_call_init(&io.call, file, dev, row);
-	t3_zero(args, row->args_size);
+repeat:
+	srcu = uv_enter(file);
+	dev = uv_file_ibdev(file);
+	uv_call_init(&io.call, file, dev, NULL);
+	err = uv_ioctl_find(file, dev, hdr, &io.row);
+	if (err)
+		goto leave;
+	io.present = 0;
+	io.uhw_out = 0;
+	io.nattrs = 0;
+	io.call.row = io.row;
+	t3_zero(args, io.row->args_size);
 
-	err = t3_copy_in(attrs, size, user, bytes) ?: uv_ioctl_in_attrs(&io, args);
+	err = t3_copy_in(attrs, size, user, bytes);
+	if (!err) {
+		io.nattrs = hdr->num_attrs;
+		err = uv_ioctl_in_attrs(&io, args);
+	}
 	T3_RACE_POINT(uverbs_ioctl_read);
 	if (!err) {
 		err = uv_call_execute(&io.call, args);
@@ -315,11 +368,27 @@ static __always_inline int uv_ioctl_run(struct uv_file *file, struct ib_device *
 			err = -EINVAL;
 	}
 	T3_RACE_POINT(uverbs_ioctl_executed);
-	if (!err)
+	if (!err) {
 		err = uv_ioctl_out_attrs(&io, args);
+		if (unlikely(err) && uv_call_is_final(&io.call)) {
+			mark_late = true;
+			err = 0;
+		}
+	}
 	T3_RACE_POINT(uverbs_ioctl_answered);
 	uv_call_finish(&io.call, err);
-	uv_call_count(file, row, err);
+leave:
+	T3_RACE_POINT(uverbs_ioctl_finished);
+	uv_leave(file, srcu);
+	if (unlikely(err == -EFAULT) && !uv_call_is_final(&io.call) &&
+	    repeats++ < UV_MAX_REPEATS && uv_ioctl_fault_in(&io, bytes))
+		goto repeat;
+	if (unlikely(io.call.late.to) && uv_call_respond_late(&io.call))
+		err = -EFAULT;
+	else if (unlikely(mark_late))
+		err = uv_ioctl_out_attrs(&io, args);
+	if (io.row)
+		uv_call_count(file, io.row, err);
 	if (attrs != stack_attrs)
 		kfree(attrs);
 	return err;
@@ -328,10 +397,7 @@ static __always_inline int uv_ioctl_run(struct uv_file *file, struct ib_device *
 long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	struct ib_uverbs_ioctl_hdr __user *user = (void __user *)arg;
-	struct uv_file *file = filp->private_data;
-	struct srcu_struct *srcu = &file->base.device->disassociate_srcu;
 	struct ib_uverbs_ioctl_hdr hdr __uninitialized;
-	int idx, err;
 
 	if (cmd != RDMA_VERBS_IOCTL)
 		return -ENOIOCTLCMD;
@@ -343,11 +409,7 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return -EPROTONOSUPPORT;
 
 	T3_RACE_POINT(uverbs_ioctl_copied);
-	idx = srcu_read_lock(srcu);
-	err = uv_ioctl_run(file, uv_file_ibdev(file), &hdr, user->attrs);
-	T3_RACE_POINT(uverbs_ioctl_finished);
-	srcu_read_unlock(srcu, idx);
-	return err;
+	return uv_ioctl_run(filp->private_data, &hdr, user->attrs);
 }
 
 struct uv_invoke_write {
@@ -365,7 +427,7 @@ static int uv_do_invoke_write(struct uv_call *call, void *args)
 	struct uv_invoke_write *a = args;
 	const struct uv_row *ioctl_row = call->row, *row = uv_find_write(a->command);
 	struct uv_write_parts parts = { a->in.ptr, a->out.ptr, a->in.len, a->out.len };
-	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
+	u64 *wire = container_of(call, struct uv_ioctl_call, call)->wire;
 	int err;
 
 	if (IS_ERR(row))

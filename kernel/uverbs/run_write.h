@@ -94,7 +94,8 @@ static inline void uv_write_out(struct uv_call *call, const struct uv_write_fiel
 
 /*
  * The caller has parsed the header, checked that the request is not too short, copied it to wire
- * and set call->attrs.driver_udata. It calls uv_call_finish(). The response is built in wire, too.
+ * and set call->attrs.driver_udata. It calls uv_call_finish(). The response is built in wire, too,
+ * which must exist until uv_call_respond_late().
  */
 static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 					const struct uv_write_parts *parts)
@@ -139,9 +140,15 @@ static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 	for (end = row->write.fields + row->nfields; field < end; field++)
 		uv_write_out(call, field, wire, args, parts->out_len);
 	space = min_t(size_t, parts->out_len, row->write.response);
-	if (t3_copy_out(parts->out, wire, UV_MAX_WIRE, space) ||
-	    (parts->out_len > space && clear_user(parts->out + space, parts->out_len - space)))
-		err = -EFAULT;
+	if (!t3_copy_out(parts->out, wire, UV_MAX_WIRE, space) &&
+	    (parts->out_len <= space || !clear_user(parts->out + space, parts->out_len - space)))
+		return err;
+	if (!uv_call_is_final(call))
+		return -EFAULT;
+	call->late.from = wire;
+	call->late.to = parts->out;
+	call->late.len = space;
+	call->late.clear = parts->out_len - space;
 	return err;
 }
 

@@ -21,15 +21,54 @@
  *
  * write.c and ioctl.c inline the steps: most commands are so short that function
  * calls are measurable.
+ *
+ * The steps run between uv_enter() and uv_leave(). A removal of the device waits for
+ * that, so there they do not wait for user memory, which may be that of a FUSE file
+ * whose server does not reply. A copy of memory that is not present fails. Then all
+ * is undone, the memory is faulted in, and the call is repeated; or, if the command
+ * cannot be undone, its response is copied after uv_leave().
  */
 #ifndef T3_UVERBS_STEPS_H
 #define T3_UVERBS_STEPS_H
+
+#include <linux/pagemap.h>
+#include <linux/uaccess.h>
 
 #include <t3_copy.h>
 #include <t3_race_point.h>
 
 #include "call.h"
 #include "trace.h"
+
+/* Times that a call is repeated: the memory may be reclaimed again. */
+#define UV_MAX_REPEATS 3
+
+/* From here on a removal of the device waits. Until uv_leave() page faults fail. */
+static inline int uv_enter(struct uv_file *file)
+	__context_unsafe(/* uv_leave() releases it */)
+{
+	int srcu = srcu_read_lock(&file->base.device->disassociate_srcu);
+
+	pagefault_disable();
+	return srcu;
+}
+
+static inline void uv_leave(struct uv_file *file, int srcu)
+	__context_unsafe(/* of uv_enter() */)
+{
+	pagefault_enable();
+	srcu_read_unlock(&file->base.device->disassociate_srcu, srcu);
+}
+
+static inline bool uv_fault_in_readable(const void __user *from, size_t len)
+{
+	return !len || !fault_in_readable(from, len);
+}
+
+static inline bool uv_fault_in_writeable(const void __user *to, size_t len)
+{
+	return !len || !fault_in_safe_writeable(to, len);
+}
 
 /*
  * Initializes only what is read before it is written. ->nheld bounds ->held, and uv_run_write()
@@ -48,6 +87,8 @@ static inline void uv_call_init(struct uv_call *call, struct uv_file *file, stru
 	call->new_field = NULL;
 	call->destroy = NULL;
 	call->respond_on_error = false;
+	call->executed = false;
+	call->late.to = NULL;
 	call->nheld = 0;
 	memset(&call->attrs, 0, sizeof(call->attrs));
 	call->attrs.ufile = &file->base;
@@ -194,9 +235,19 @@ static inline int uv_call_execute(struct uv_call *call, void *args)
 		err = uv_call_destroy(call, args);
 		if (err)
 			return err;
+		call->executed = true;
 		T3_RACE_POINT(uverbs_object_destroyed);
 	}
-	return call->row->handler ? call->row->handler(call, args) : 0;
+	err = call->row->handler ? call->row->handler(call, args) : 0;
+	if (!err || call->respond_on_error)
+		call->executed = true;
+	return err;
+}
+
+/* The call cannot be undone, nor repeated. */
+static inline bool uv_call_is_final(const struct uv_call *call)
+{
+	return call->executed && !call->new && !call->new_context && !call->new_fd.events;
 }
 
 /* ---- 6. respond -------------------------------------------------------------------------- */
@@ -205,6 +256,13 @@ static inline int uv_call_execute(struct uv_call *call, void *args)
 static inline s64 uv_call_new_id(const struct uv_call *call)
 {
 	return call->new ? call->new->id : call->new_fd.fd;
+}
+
+/* After uv_leave(). */
+static inline int uv_call_respond_late(const struct uv_call *call)
+{
+	return copy_to_user(call->late.to, call->late.from, call->late.len) ||
+	       clear_user(call->late.to + call->late.len, call->late.clear) ? -EFAULT : 0;
 }
 
 /* ---- 7. commit or undo --------------------------------------------------------------------- */

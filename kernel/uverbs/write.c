@@ -97,17 +97,29 @@ static int uv_write_parse_ex(struct uv_call *call, const struct ib_uverbs_cmd_hd
 	return uv_write_copy(call->row, wire, parts);
 }
 
+/* Return: false if memory of the call cannot be accessed at all. */
+static noinline bool uv_write_fault_in(const char __user *buf, size_t count,
+				       const struct uv_write_parts *parts,
+				       const struct ib_udata *driver)
+{
+	return uv_fault_in_readable(buf, count) &&
+	       (!parts->out || uv_fault_in_writeable(parts->out, parts->out_len)) &&
+	       uv_fault_in_writeable(driver->outbuf, driver->outlen);
+}
+
 ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t *pos)
 {
 	struct uv_file *file = filp->private_data;
-	struct uv_device *dev = uv_file_uvdev(file);
 	struct ib_uverbs_cmd_hdr hdr __uninitialized;
 	const struct uv_row *row;
 	struct ib_device *ib_dev;
 	struct uv_call call __uninitialized;
 	struct uv_write_parts parts __uninitialized;
 	u64 wire[UV_MAX_WIRE / sizeof(u64)] __uninitialized;
+	struct ib_udata driver __uninitialized;
+	unsigned int repeats = 0;
 	int srcu, err;
+	bool parsed;
 
 	/*
 	 * A process could pass this file as standard output to a program of
@@ -128,7 +140,9 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 		return PTR_ERR(row);
 
 	T3_RACE_POINT(uverbs_write_found);
-	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
+repeat:
+	parts.out = NULL;
+	srcu = uv_enter(file);
 	ib_dev = uv_file_ibdev(file);
 	T3_RACE_POINT(uverbs_write_entered);
 	uv_call_init(&call, file, ib_dev, row);
@@ -138,13 +152,21 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 		err = uv_write_parse_ex(&call, &hdr, buf, count, wire, &parts);
 	else
 		err = uv_write_parse(&call, &hdr, buf, count, wire, &parts);
-	if (!err) {
+	parsed = !err;
+	if (parsed)
 		err = uv_run_write(&call, wire, &parts);
-		T3_RACE_POINT(uverbs_write_answered);
+	T3_RACE_POINT(uverbs_write_answered);
+	if (unlikely(err == -EFAULT))
+		driver = *uv_udata(&call);
+	if (parsed)
 		uv_call_finish(&call, err);
-	}
 	T3_RACE_POINT(uverbs_write_finished);
+	uv_leave(file, srcu);
+	if (unlikely(err == -EFAULT) && !uv_call_is_final(&call) && repeats++ < UV_MAX_REPEATS &&
+	    uv_write_fault_in(buf, count, &parts, &driver))
+		goto repeat;
+	if (unlikely(call.late.to) && uv_call_respond_late(&call))
+		err = -EFAULT;
 	uv_call_count(file, row, err);
-	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
 	return err ?: count;
 }

@@ -660,6 +660,154 @@ static void removal_waits_for_running_calls(struct kunit *test)
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&removed, 20 * HZ), 0);
 }
 
+/* --- user memory that is absent, as that of a FUSE file whose server does not reply -------- */
+
+static struct fake_hold delay;
+static struct page *absent_page;
+
+static vm_fault_t absent_fault(struct vm_fault *vmf)
+{
+	fake_hold_here(&delay);
+	get_page(absent_page);
+	vmf->page = absent_page;
+	return 0;
+}
+
+static const struct vm_operations_struct absent_vm_ops = { .fault = absent_fault };
+
+static int absent_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	vma->vm_ops = &absent_vm_ops;
+	return 0;
+}
+
+static const struct file_operations absent_fops = {
+	.owner = THIS_MODULE,
+	.mmap = absent_mmap,
+};
+
+enum absent_memory { REQUEST, ATTRIBUTES, RESPONSE };
+
+/* A call whose header is present. Another part of its memory, at USER_HOLE, is not. */
+struct absent_call {
+	const char *name;
+	enum absent_memory memory;
+};
+
+static const struct absent_call absent_calls[] = {
+	{ "request", REQUEST }, { "attributes", ATTRIBUTES }, { "response", RESPONSE },
+};
+
+static void absent_call_name(const struct absent_call *call, char *name)
+{
+	strscpy(name, call->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(absent_call, absent_calls, absent_call_name);
+
+/* Copies @header to the end of the page before USER_HOLE, and the rest to the absent page. */
+static void __user *put_call(const void *header, size_t header_size, const void *rest,
+			     size_t rest_size)
+{
+	void __user *at = USER_HOLE - header_size;
+
+	memcpy(page_address(absent_page), rest, rest_size);
+	return copy_to_user(at, header, header_size) ? NULL : at;
+}
+
+static int run_absent_write(bool response)
+{
+	struct ib_uverbs_alloc_pd request = {
+		.response = (u64)(response ? USER_HOLE : USER_RESPONSE),
+	};
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = IB_USER_VERBS_CMD_ALLOC_PD,
+		.in_words = (sizeof(hdr) + sizeof(request)) / 4,
+		.out_words = sizeof(struct ib_uverbs_alloc_pd_resp) / 4,
+	};
+	size_t count = sizeof(hdr) + sizeof(request);
+	void __user *at;
+	loff_t pos = 0;
+
+	if (response)
+		at = copy_to_user(USER_REQUEST, &hdr, sizeof(hdr)) ||
+		     copy_to_user(USER_REQUEST + sizeof(hdr), &request, sizeof(request)) ?
+		     NULL : USER_REQUEST;
+	else
+		at = put_call(&hdr, sizeof(hdr), &request, sizeof(request));
+	return uv_write(opened, at, count, &pos);
+}
+
+static int run_absent_ioctl(void)
+{
+	struct user_ioctl io;
+
+	user_ioctl_begin(&io, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY);
+	user_attr(&io, 0, 0, pd);
+	io.hdr.length = struct_size(&io.hdr, attrs, 1);
+	return uv_ioctl(opened, RDMA_VERBS_IOCTL,
+			(unsigned long)put_call(&io.hdr, sizeof(io.hdr), io.attrs,
+						sizeof(io.attrs[0])));
+}
+
+struct absent_thread {
+	const struct absent_call *call;
+	struct completion done;
+	int result;
+};
+
+static int run_absent_call(void *data)
+{
+	struct absent_thread *thread = data;
+	const struct cred *old = override_creds(opened->f_cred);
+
+	kthread_use_mm(user_mm);
+	if (thread->call->memory == ATTRIBUTES)
+		thread->result = run_absent_ioctl();
+	else
+		thread->result = run_absent_write(thread->call->memory == RESPONSE);
+	kthread_unuse_mm(user_mm);
+	revert_creds(old);
+	complete(&thread->done);
+	return 0;
+}
+
+/* A removal must not wait for a process, which decides how long the fault takes. */
+static void removal_does_not_wait_for_user_memory(struct kunit *test)
+{
+	struct absent_thread thread = { .call = test->param_value };
+	struct completion removed;
+	struct file *filp;
+	unsigned long at;
+	bool in_time;
+
+	absent_page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	KUNIT_ASSERT_NOT_NULL(test, absent_page);
+	filp = anon_inode_getfile("[absent]", &absent_fops, NULL, O_RDWR);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(filp));
+	at = vm_mmap(filp, (unsigned long)USER_HOLE, PAGE_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_FIXED, 0);
+	fput(filp);
+	KUNIT_ASSERT_EQ(test, at, (unsigned long)USER_HOLE);
+	fake_hold_init(&delay);
+	init_completion(&thread.done);
+	init_completion(&removed);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(run_absent_call, &thread, "absent")));
+	wait_for_completion(&delay.reached);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(remove_device, &removed, "remove")));
+	in_time = wait_for_completion_timeout(&removed, 10 * HZ);
+	KUNIT_EXPECT_TRUE(test, in_time);
+	complete_all(&delay.release);
+	wait_for_completion(&thread.done);
+	if (!in_time)
+		wait_for_completion(&removed);
+	/* The PD was destroyed with the device. */
+	KUNIT_EXPECT_EQ(test, thread.result, thread.call->memory == ATTRIBUTES ? 0 : -EIO);
+	vm_munmap(at, PAGE_SIZE);
+	flush_delayed_fput();
+	__free_page(absent_page);
+}
+
 static int no_disassociate_init(struct kunit *test)
 {
 	user_begin(test, false);
@@ -762,6 +910,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE_PARAM(destroy_by_ioctl_during_removal_succeeds, kind_gen_params),
 	KUNIT_CASE_PARAM(removal_waits_for_running_destroy, kind_gen_params),
 	KUNIT_CASE(removal_waits_for_running_calls),
+	KUNIT_CASE_PARAM(removal_does_not_wait_for_user_memory, absent_call_gen_params),
 	KUNIT_CASE(removal_replaces_mapping_with_zeros),
 	KUNIT_CASE(removal_unmaps_mapping),
 	KUNIT_CASE(mmap_needs_a_context),
