@@ -100,10 +100,11 @@ int ucm_connect(struct ucm_call *call)
 int ucm_listen(struct ucm_call *call)
 {
 	const struct rdma_ucm_listen *cmd = call->cmd;
-	int backlog = cmd->backlog;
+	/* The counts of places are of type int. */
+	int backlog = cmd->backlog, limit = min_t(unsigned int, ucm_max_backlog, INT_MAX);
 
-	if (backlog <= 0 || backlog > ucm_max_backlog)
-		backlog = ucm_max_backlog;
+	if (backlog <= 0 || backlog > limit)
+		backlog = limit;
 	/*
 	 * Before requests can come. An id that listens already keeps the state of its backlog. The
 	 * requests of a listen that failed keep their places.

@@ -94,6 +94,16 @@ static void request_is_delivered(void)
 		msleep(20);
 }
 
+/* The parameter and the sysctl are unsigned. */
+static void a_limit_beyond_an_int(struct kunit *test)
+{
+	unsigned int limit = ucm_max_backlog;
+
+	ucm_max_backlog = UINT_MAX;
+	guess_request(test);
+	ucm_max_backlog = limit;
+}
+
 static bool second_is_reported;
 
 /* A second request comes while the handler of the first one runs, and is reported before it. */
@@ -309,6 +319,7 @@ static void a_second_listen_does_not_reset_the_backlog(struct kunit *test)
 }
 
 static struct kunit_case ucm_request_cases[] = {
+	KUNIT_CASE(a_limit_beyond_an_int),
 	KUNIT_CASE(a_request_without_an_id_migrates),
 	KUNIT_CASE(a_request_migrates_with_its_events),
 	KUNIT_CASE(a_request_that_was_destroyed_does_not_migrate),
