@@ -16,12 +16,15 @@
  *    owner is removed, and then ib_core adds no entry for the new QP. It also adds the entry after
  *    the provider has created the QP. For a QP without an entry iw_connect and iw_accept take a
  *    reference of their own, and still have it when they take one on the iw_cm_id. The id takes
- *    its reference inside that callback. Only then can the owner of the QP be checked, and the
- *    provider cannot be made to fail any more. So the connection of a foreign QP is aborted as
- *    soon as the provider's call returns.
+ *    its reference inside that callback. A process connects such a QP only if it has created it
+ *    itself: before the provider's call cm_qp_created_here() compares, without a reference. With
+ *    the reference the owner is checked again, as the number may be that of another QP by then.
+ *    The provider cannot be made to fail any more. So the connection of a foreign QP is aborted
+ *    as soon as the provider's call returns.
  */
 #include <linux/cred.h>
 #include <linux/sched/signal.h>
+#include <linux/uaccess.h>
 
 #include <t3_race_point.h>
 #include <t3_uverbs_file.h>
@@ -120,19 +123,41 @@ static int cm_qp_get_object(struct cm_id *id, struct ib_qp *qp)
 }
 
 /*
+ * Whether a thread of this process has created a QP. Without a reference the QP may be freed, and
+ * its members may be anything. So this uses none of them, and compares with threads that exist.
+ */
+static bool cm_qp_created_here(const struct ib_qp *qp)
+	__must_hold_shared(RCU)
+{
+	struct task_struct *creator, *thread;
+
+	if (copy_from_kernel_nofault(&creator, &qp->res.task, sizeof(creator)))
+		return false;
+	for_each_thread(current, thread)
+		if (thread == creator)
+			return true;
+	return false;
+}
+
+/*
  * The same, with the provider's QP of the number. @tracked: the QP of the entry that the caller
  * holds, or NULL. Without a reference the provider's pointer is compared, and not dereferenced.
  */
 static int cm_qp_get_of_provider(struct cm_id *id, u32 qpn, const struct ib_qp *tracked)
 {
+	bool permitted = !id->user;
 	struct ib_qp *qp;
 
 	rcu_read_lock();
 	qp = cm_qp_find(id->base.id.device, qpn);
+	if (qp && qp != tracked && !permitted)
+		permitted = cm_qp_created_here(qp);
 	rcu_read_unlock();
 	if (!qp)
 		return -EINVAL;
 	if (qp != tracked) {
+		if (!permitted)
+			return -EINVAL;
 		cm_qp_set(id, NULL, true);
 		return 0;
 	}

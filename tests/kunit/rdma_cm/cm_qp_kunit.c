@@ -141,9 +141,17 @@ static void a_process_connects_its_own_qps(struct kunit *test)
 	end(test);
 }
 
+static struct task_struct *next_creator;
+
+static void the_number_is_that_of_another_qp(void)
+{
+	fake.qp.res.task = next_creator;
+}
+
 /*
- * The same for a QP that resource tracking lacks, as while it is being created. Its owner is found
- * inside the provider's call. The connection is aborted, and no reference is left.
+ * The same for a QP that resource tracking lacks, as while it is being created: the provider is not
+ * called. If the number is that of another QP by then, the owner is found inside the call. The
+ * connection is aborted, and no reference is left.
  */
 static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 {
@@ -173,11 +181,22 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 		begin(test, IN_PROCESS);
 		fake.untracked = true;
 		run_shorthand(test, ends[i] == &accepted ? REQUESTED : READY);
-		fake.qp.res.task = other_task;
+		next_creator = other_task;
+		fake.point = ends[i] == &accepted ? "cm_accept_provider" : "cm_connect_provider";
+		fake.at_point = the_number_is_that_of_another_qp;
 		run(test, ends[i]);
 		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 0, "%s", ends[i]->name);
 		end(test);
 	}
+	id_kind = PROCESS_IDS;
+	begin(test, IN_PROCESS);
+	fake.untracked = true;
+	run_shorthand(test, READY);
+	fake.qp.res.task = other_task;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	KUNIT_EXPECT_NULL(test, fake.conn);
+	KUNIT_EXPECT_EQ(test, fake.cancels, 0u);
+	end(test);
 }
 
 /* t3_rdma_create_qp() fails, and destroys the QP; it succeeds, and t3_rdma_destroy_qp() does. */
