@@ -10,6 +10,8 @@
 #include <linux/jhash.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
+#include <net/ip6_route.h>
+#include <net/ip_fib.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
 
@@ -124,6 +126,65 @@ static bool cm_roce_request_interface(const struct ib_gid_attr *attr, struct net
 	return found;
 }
 
+static bool cm_roce_ipv4_is_on(struct net_device *ndev, const struct sockaddr_in *local,
+			       const struct sockaddr_in *remote)
+	__must_hold_shared(RCU)
+{
+	struct flowi4 flow = {
+		.flowi4_oif = ndev->ifindex,
+		.daddr = remote->sin_addr.s_addr,
+		.saddr = local->sin_addr.s_addr,
+	};
+	struct fib_result route;
+
+	if (ipv4_is_zeronet(flow.daddr) || ipv4_is_loopback(flow.daddr) ||
+	    ipv4_is_multicast(flow.daddr) || ipv4_is_lbcast(flow.daddr))
+		return false;
+	return !fib_lookup(dev_net(ndev), &flow, &route, 0) && route.type != RTN_BROADCAST &&
+	       FIB_RES_DEV(route) == ndev;
+}
+
+static bool cm_roce_ipv6_is_on(struct net_device *ndev, const struct sockaddr_in6 *local,
+			       const struct sockaddr_in6 *remote)
+	__must_hold_shared(RCU)
+{
+	int type = ipv6_addr_type(&remote->sin6_addr);
+	struct rt6_info *route;
+	bool is_on;
+
+	if (!IS_ENABLED(CONFIG_IPV6) || !(type & IPV6_ADDR_UNICAST) ||
+	    type & (IPV6_ADDR_LOOPBACK | IPV6_ADDR_MAPPED))
+		return false;
+	route = rt6_lookup(dev_net(ndev), &remote->sin6_addr, &local->sin6_addr, ndev->ifindex,
+			   NULL, type & IPV6_ADDR_LINKLOCAL ? RT6_LOOKUP_F_IFACE : 0);
+	if (!route)
+		return false;
+	is_on = route->rt6i_idev && route->rt6i_idev->dev == ndev;
+	ip6_rt_put(route);
+	return is_on;
+}
+
+/*
+ * The peer names its IP address itself. As the source of an IP packet, it must be an address of a
+ * host to which a route leads over the interface of arrival. One that this machine has on that
+ * interface is right: the peer may be here.
+ */
+static bool cm_roce_peer_is_on(const struct ib_gid_attr *attr, const struct cm_peer_params *peer)
+{
+	struct net_device *ndev;
+	bool is_on = false;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR_OR_NULL(ndev) && peer->remote.sin6_family == AF_INET)
+		is_on = cm_roce_ipv4_is_on(ndev, (const struct sockaddr_in *)&peer->local,
+					   (const struct sockaddr_in *)&peer->remote);
+	else if (!IS_ERR_OR_NULL(ndev))
+		is_on = cm_roce_ipv6_is_on(ndev, &peer->local, &peer->remote);
+	rcu_read_unlock();
+	return is_on;
+}
+
 /* Gives the id of a request its GID, its path, and the parameters of the peer. */
 static void cm_roce_fill_request(struct cm_id *id, const struct cm_roce_request *request)
 {
@@ -202,6 +263,10 @@ static int cm_roce_listen_callback(struct ib_cm_id *ib, const struct ib_cm_event
 	if (!cm_roce_parse_request(peer, event->private_data, request.data_len, request.service_id,
 				   ifindex))
 		goto free;
+	if (!cm_roce_peer_is_on(request.sgid_attr, peer)) {
+		ret = -EHOSTUNREACH;
+		goto free;
+	}
 	l = cm_roce_find_listener(ib->device, request.service_id, net, ifindex,
 				  (struct sockaddr *)&peer->local);
 	if (!l)

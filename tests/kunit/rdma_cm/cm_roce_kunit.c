@@ -691,6 +691,68 @@ static void removal_in_each_state(struct kunit *test)
 	}
 }
 
+struct peer_identity {
+	const char *name;
+	u32 ipv4;
+	bool ipv6;			/* the peer has this instead */
+	u8 ipv6_begin[2], ipv6_end[6];
+	u8 route_type;
+	bool route_elsewhere;
+	bool refused;
+};
+
+static const struct peer_identity peer_identities[] = {
+	{ "a neighbour", FAKE_REMOTE, .refused = false },
+	{ "this machine", FAKE_LOCAL, .route_type = RTN_LOCAL, .refused = false },
+	{ "loopback", INADDR_LOOPBACK, .refused = true },
+	{ "zero", INADDR_ANY, .refused = true },
+	{ "multicast", 0xe0000001, .refused = true },
+	{ "broadcast", INADDR_BROADCAST, .refused = true },
+	{ "broadcast of the network", 0x0a0000ff, .route_type = RTN_BROADCAST, .refused = true },
+	{ "of another interface", FAKE_REMOTE, .route_elsewhere = true, .refused = true },
+	{ "IPv6", .ipv6 = true, .ipv6_begin = { 0x20, 0x01 }, .ipv6_end[5] = 2, .refused = false },
+	{ "IPv6, link-local", .ipv6 = true, .ipv6_begin = { 0xfe, 0x80 }, .ipv6_end[5] = 2,
+	  .refused = false },
+	{ "IPv6, loopback", .ipv6 = true, .ipv6_end[5] = 1, .refused = true },
+	{ "IPv6, zero", .ipv6 = true, .refused = true },
+	{ "IPv6, multicast", .ipv6 = true, .ipv6_begin = { 0xff, 0x02 }, .ipv6_end[5] = 1,
+	  .refused = true },
+	{ "IPv6, mapped IPv4", .ipv6 = true, .ipv6_end = { 0xff, 0xff, 127, 0, 0, 1 },
+	  .refused = true },
+	{ "IPv6, of another interface", .ipv6 = true, .ipv6_begin = { 0x20, 0x01 },
+	  .ipv6_end[5] = 2, .route_elsewhere = true, .refused = true },
+};
+
+static void peer_identity_name(const struct peer_identity *identity, char *name)
+{
+	strscpy(name, identity->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(peer_identity, peer_identities, peer_identity_name);
+
+/* A program may trust the address of its peer, which the peer itself names. */
+static void the_identity_of_a_peer(struct kunit *test)
+{
+	const struct peer_identity *identity = test->param_value;
+	struct in6_addr *src = &sent.header.src;
+	int accepted = identity->ipv6 ? -EINVAL : 0;	/* no listener for IPv6 */
+
+	roce_begin(test);
+	listening(test);
+	fake_ib.route_elsewhere = identity->route_elsewhere;
+	fake_ib.route_type = identity->route_type;
+	peer_header(FAKE_LOCAL);
+	src->s6_addr32[3] = htonl(identity->ipv4);
+	if (identity->ipv6) {
+		sent.header.ip_version = 6 << 4;
+		memcpy(src->s6_addr, identity->ipv6_begin, 2);
+		memcpy(src->s6_addr + 10, identity->ipv6_end, 6);
+	}
+	KUNIT_EXPECT_EQ(test, ib_request(IB_CM_REQ_RECEIVED, RDMA_PS_TCP, 7000),
+			identity->refused ? -EHOSTUNREACH : accepted);
+	roce_end(test);
+}
+
 /* --- a wildcard listener on both kinds of devices ---------------------------------------- */
 
 /* The id listens on a RoCE device, and on an iWARP device that comes later. */
@@ -700,6 +762,7 @@ static void one_listener_on_both_kinds_of_devices(struct kunit *test)
 	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
 
 	iwarp_port[1].immutable.core_cap_flags = RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_IW_CM;
+	RCU_INIT_POINTER(iwarp_port[1].netdev, init_net.loopback_dev);
 	roce_begin(test);
 	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 	STEPS(S(LISTEN));
@@ -738,6 +801,7 @@ static void infiniband_is_left_alone(struct kunit *test)
 }
 
 static struct kunit_case roce_cases[] = {
+	KUNIT_CASE_PARAM(the_identity_of_a_peer, peer_identity_gen_params),
 	KUNIT_CASE(a_request_has_the_addresses_of_annex_11),
 	KUNIT_CASE(too_much_private_data),
 	KUNIT_CASE(connect_and_disconnect),

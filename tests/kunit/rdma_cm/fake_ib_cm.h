@@ -9,6 +9,8 @@
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/wait.h>
+#include <net/ip6_route.h>
+#include <net/ip_fib.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
 
@@ -40,6 +42,9 @@ static struct {
 	bool no_ipv4;			/* the interface has no IPv4 */
 	union ib_gid mgid;		/* of the last join */
 	int join_error;
+	/* The route to the peer: not over the interface of arrival; its type, or unicast. */
+	bool route_elsewhere;
+	u8 route_type;
 	int qp_states[IB_QPS_ERR + 1];	/* number of changes to each state */
 	int qp_error;			/* of the next change */
 	u32 rq_psn;
@@ -332,6 +337,36 @@ static struct in_device *fake_in_dev(const struct net_device *ndev)
 	return fake_ib.no_ipv4 ? NULL : __in_dev_get_rtnl(ndev);
 }
 
+static struct net_device *fake_route_ndev(void)
+{
+	static struct net_device elsewhere;
+
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
+	return fake_ib.route_elsewhere ? &elsewhere : init_net.loopback_dev;
+}
+
+static int fake_fib_lookup(struct net *net, const struct flowi4 *flow, struct fib_result *result,
+			   unsigned int flags)
+{
+	static struct fib_nh_common next_hop;
+
+	next_hop.nhc_dev = fake_route_ndev();
+	result->nhc = &next_hop;
+	result->type = fake_ib.route_type ? fake_ib.route_type : RTN_UNICAST;
+	return 0;
+}
+
+static struct rt6_info *fake_rt6_lookup(struct net *net, const struct in6_addr *daddr,
+					const struct in6_addr *saddr, int oif,
+					const struct sk_buff *skb, int flags)
+{
+	static struct inet6_dev in6_dev;
+	static struct rt6_info route = { .rt6i_idev = &in6_dev };
+
+	in6_dev.dev = fake_route_ndev();
+	return &route;
+}
+
 static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *index)
 {
 	*index = 0;
@@ -355,6 +390,9 @@ static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *ind
 #define ib_init_ah_attr_from_path	fake_init_ah_attr
 #define ib_init_ah_from_mcmember	fake_init_group_ah
 #define __in_dev_get_rtnl		fake_in_dev
+#define fib_lookup			fake_fib_lookup
+#define rt6_lookup			fake_rt6_lookup
+#define ip6_rt_put(route)		((void)(route))
 #define ip_mc_inc_group(in_dev, addr)	((void)(addr), (void)fake_ib.igmp++)
 #define ip_mc_dec_group(in_dev, addr)	((void)(addr), (void)fake_ib.igmp--)
 #define rdma_destroy_ah_attr		fake_destroy_ah_attr
