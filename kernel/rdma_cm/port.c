@@ -269,7 +269,8 @@ static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
 	tries = high - low + 1;
 	port = low + get_random_u32() % tries;
 	for (; tries; tries--, port = port < high ? port + 1 : low) {
-		if (port == READ_ONCE(cm_last_port))
+		if (port == READ_ONCE(cm_last_port) ||
+		    inet_is_local_reserved_port(cm_net(id), port))
 			continue;
 		if (id->bind.reserve_late && reserve_tcp_ports &&
 		    cm_port_host_has(cm_net(id), port))

@@ -145,6 +145,22 @@ static void a_port_that_the_manager_chooses(struct kunit *test)
 		cm_port_release(id[i]);
 }
 
+/* All ports of the range are reserved but two (net.ipv4.ip_local_reserved_ports). */
+static void a_reserved_port_is_not_chosen(struct kunit *test)
+{
+	unsigned long *reserved = init_net.ipv4.sysctl_local_reserved_ports;
+	struct cm_id *id = make_id(test, LOCAL, 0);
+	int low, high;
+
+	inet_get_local_port_range(&init_net, &low, &high);
+	KUNIT_ASSERT_TRUE(test, bitmap_empty(reserved, 65536));
+	bitmap_set(reserved, low, high - low - 1);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(id), 0);
+	KUNIT_EXPECT_GE(test, id->bind.port, high - 1);
+	cm_port_release(id);
+	bitmap_zero(reserved, 65536);
+}
+
 static struct socket *host_socket(struct kunit *test, u32 addr, u16 port, int *error)
 {
 	struct sockaddr_in sin = {
@@ -334,6 +350,7 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(port_spaces_are_separate),
 	KUNIT_CASE(a_listener_does_not_share_its_port),
 	KUNIT_CASE(a_port_that_the_manager_chooses),
+	KUNIT_CASE(a_reserved_port_is_not_chosen),
 	KUNIT_CASE(a_bind_does_not_wait_for_another_port),
 	KUNIT_CASE(the_address_of_an_id_changes_under_the_mutex),
 	KUNIT_CASE(host_and_port_space),
